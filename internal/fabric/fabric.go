@@ -1,0 +1,176 @@
+// Package fabric is the lower of the two seams (DESIGN.md, section 2): what a
+// carrier must offer. A [Port] moves batches of Ethernet frames, a [Datagram]
+// moves batches of UDP payloads. Every call handles a batch, so that an
+// interface call is paid once per batch and never per frame.
+//
+// Nothing here blocks, locks or allocates after it was opened, and "no room"
+// is a count, never an error. All methods of one carrier belong to one engine.
+package fabric
+
+import (
+	"net/netip"
+
+	"github.com/xwarp/xwarp/internal/mem"
+)
+
+// Desc names a run of bytes in the arena: one buffer of a frame. It has the
+// layout of struct xdp_desc.
+type Desc struct {
+	Addr  mem.Addr
+	Len   uint32 // bytes
+	Flags uint32 // More, or 0 for the last buffer of a frame
+}
+
+// More marks a buffer that is followed by another one of the same frame
+// (XDP_PKT_CONTD).
+const More = 1
+
+// MaxBufs is the most buffers that one frame may have: MAX_SKB_FRAGS+1 of
+// Linux, and what a 64 KiB frame needs.
+const MaxBufs = 18
+
+// PortCaps says what a port can do. It is read once, when a port is opened.
+type PortCaps struct {
+	Driver   string // what carries the frames, for people: "xdp/generic/copy"
+	MTU      int    // largest IP packet in bytes; frames are 14 bytes longer
+	MaxBufs  int    // most buffers per frame; 1 without multi-buffer support
+	TxDepth  int    // size of the send queue in buffers
+	RxDepth  int    // frames that may wait to be received
+	ZeroCopy bool   // the NIC reads and writes the arena itself
+}
+
+// PortStats counts what happened to a port since it was opened.
+type PortStats struct {
+	RxFrames, RxBytes uint64
+	TxFrames, TxBytes uint64
+	RxDropped         uint64 // frames lost because nobody made room
+	TxInvalid         uint64 // buffers the kernel refused: a bug of ours
+	RxInvalid         uint64
+	Wakeups           uint64 // system calls made to move frames
+}
+
+// Port sends and receives whole Ethernet frames that live in an arena.
+//
+// Ownership: the buffers that Recv returns belong to the caller, who gives
+// each back with Pool.Put. The buffers given to Send belong to the port, which
+// gives frames of its pool back when they are on the wire; buffers outside
+// the pool must stay unchanged until then.
+type Port interface {
+	Caps() PortCaps
+	Arena() *mem.Arena
+	Pool() *mem.Pool
+	// Recv fills dst with the buffers of whole frames and returns how many
+	// buffers it wrote. It needs len(dst) >= MaxBufs.
+	Recv(dst []Desc) int
+	// TxFree returns how many buffers Send takes now.
+	TxFree() int
+	// Send queues whole frames and returns how many buffers it took. Nothing
+	// is promised to move before Flush.
+	Send(src []Desc) int
+	// Flush rings the doorbell if there is anything queued, takes back
+	// buffers that were sent and makes room for receiving. Called once per
+	// engine step, also when nothing was sent.
+	Flush()
+	// FD returns a descriptor that poll(2) finds readable when frames have
+	// arrived, or -1 when there is none (simulator).
+	FD() int
+	Stats() PortStats
+	Close() error
+}
+
+// Path is the number of a destination in a Datagram's table.
+type Path int32
+
+// Remote is a UDP/IPv4 source: address in the upper bits, port in the lower 16.
+type Remote uint64
+
+// RemoteOf packs an IPv4 address and port. It panics for IPv6.
+func RemoteOf(a netip.AddrPort) Remote {
+	b := a.Addr().Unmap().As4()
+	return Remote(uint64(b[0])<<40 | uint64(b[1])<<32 | uint64(b[2])<<24 | uint64(b[3])<<16 | uint64(a.Port()))
+}
+
+// AddrPort unpacks r.
+func (r Remote) AddrPort() netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{byte(r >> 40), byte(r >> 32), byte(r >> 24), byte(r >> 16)}), uint16(r))
+}
+
+// Packet is one UDP datagram of a Batch.
+type Packet struct {
+	First  int32  // index in Batch.Descs of its first buffer
+	Bufs   int32  // number of buffers
+	Len    int32  // UDP payload in bytes: the sum of its buffers' lengths
+	To     Path   // destination; only when sending
+	From   Remote // source; only when received
+	Sealed bool   // the payload carries a CRC of its own; only when sending
+}
+
+// Batch is a list of datagrams and of the buffers that they are made of. The
+// slices keep their capacity between uses; whoever makes a batch sizes them.
+type Batch struct {
+	Pkts  []Packet
+	Descs []Desc
+}
+
+// NewBatch returns a batch with room for pkts datagrams of up to bufs buffers
+// each.
+func NewBatch(pkts, bufs int) *Batch {
+	return &Batch{Pkts: make([]Packet, 0, pkts), Descs: make([]Desc, 0, pkts*bufs)}
+}
+
+// Reset empties the batch.
+func (b *Batch) Reset() { b.Pkts, b.Descs = b.Pkts[:0], b.Descs[:0] }
+
+// DatagramCaps says what a datagram carrier can do.
+type DatagramCaps struct {
+	Carrier    string // for people: "xdp/generic/copy", "udp"
+	MaxPayload int    // largest UDP payload in bytes that is not fragmented
+	MaxBufs    int    // most buffers per datagram when sending
+	Headroom   int    // bytes to leave free in front of the first buffer of a datagram to send
+	RxDepth    int    // datagrams of MaxPayload bytes that may wait to be received
+}
+
+// DatagramStats counts what a datagram carrier did and dropped.
+type DatagramStats struct {
+	RxPackets, RxBytes uint64
+	TxPackets, TxBytes uint64
+	RxMalformed        uint64 // not a well-formed UDP/IPv4 packet to us
+	RxChecksum         uint64 // wrong IPv4 or UDP checksum
+	RxDropped          uint64 // no room
+	TxUnreachable      uint64 // no next hop at the moment of sending
+	TxErrors           uint64
+}
+
+// Datagram sends and receives UDP payloads over IPv4.
+type Datagram interface {
+	Caps() DatagramCaps
+	Arena() *mem.Arena
+	// Local returns the address and port that peers send to.
+	Local() netip.AddrPort
+	// Resolve makes a destination known and returns its number. It is a
+	// control call: it may allocate, ask the kernel and wait. Resolving an
+	// address again returns the same number.
+	Resolve(to netip.AddrPort) (Path, error)
+	// Recv empties b, fills it up to its capacity and returns the number of
+	// datagrams. Each first buffer starts at the UDP payload. The buffers
+	// are the caller's to read until Release.
+	Recv(b *Batch) int
+	// Release gives back all buffers of a batch that Recv filled.
+	Release(b *Batch)
+	// Frame returns a frame to build the first buffer of a datagram in, at
+	// offset Caps().Headroom or later. Send takes it over; Unframe gives it
+	// back unused.
+	Frame() (mem.Addr, bool)
+	Unframe(mem.Addr)
+	// TxRoom returns how many datagrams of MaxBufs buffers Send takes now.
+	TxRoom() int
+	// Send queues all datagrams of b, in order, and leaves b to the caller.
+	// The caller asked TxRoom before. Headers go into the headroom.
+	Send(b *Batch)
+	// Flush moves what is queued; see Port.Flush.
+	Flush()
+	// FD is for poll(2); see Port.FD.
+	FD() int
+	Stats() DatagramStats
+	Close() error
+}

@@ -1,0 +1,92 @@
+package llp
+
+import (
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/iwarp/dgram"
+)
+
+// writer builds one datagram in frames of the carrier.
+type writer struct {
+	frames [fabric.MaxBufs]mem.Addr
+	n      int    // frames taken
+	at     int    // frame being written
+	cur    []byte // room left in it
+	size   int    // bytes written so far, header included
+	first  []byte // the first frame from the header on
+}
+
+// open takes enough frames for size bytes of payload, the LLP header included.
+// It takes none and returns false when the carrier has too few.
+func (w *writer) open(dg fabric.Datagram, a *mem.Arena, headroom, size int) bool {
+	need := (headroom + size + mem.FrameSize - 1) / mem.FrameSize
+	for w.n = 0; w.n < need; w.n++ {
+		f, ok := dg.Frame()
+		if !ok {
+			for ; w.n > 0; w.n-- {
+				dg.Unframe(w.frames[w.n-1])
+			}
+			return false
+		}
+		w.frames[w.n] = f
+	}
+	w.at = 0
+	w.first = a.At(w.frames[0]+mem.Addr(headroom), mem.FrameSize-headroom)
+	w.cur = w.first[dgram.HeaderLen:]
+	w.size = dgram.HeaderLen
+	return true
+}
+
+// put appends b; there is room for it.
+func (w *writer) put(a *mem.Arena, b []byte) {
+	w.size += len(b)
+	for {
+		n := copy(w.cur, b)
+		w.cur, b = w.cur[n:], b[n:]
+		if len(b) == 0 {
+			return
+		}
+		w.at++
+		w.cur = a.At(w.frames[w.at], mem.FrameSize)
+	}
+}
+
+// reserve returns the next n bytes to be written by the caller. There is room
+// for them in the frame.
+func (w *writer) reserve(n int) []byte {
+	b := w.cur[:n:n]
+	w.cur = w.cur[n:]
+	w.size += n
+	return b
+}
+
+// crc returns the CRC32C of the whole datagram as it stands.
+func (w *writer) crc(a *mem.Arena) uint32 {
+	left := w.size
+	n := min(left, len(w.first))
+	c := dgram.CRC(0, w.first[:n])
+	for i := 1; left > n; i++ {
+		left -= n
+		n = min(left, mem.FrameSize)
+		c = dgram.CRC(c, a.At(w.frames[i], n))
+	}
+	return c
+}
+
+// emit appends the datagram to a batch.
+func (w *writer) emit(b *fabric.Batch, headroom int, to fabric.Path, sealed bool) {
+	p := fabric.Packet{First: int32(len(b.Descs)), Bufs: int32(w.at + 1), Len: int32(w.size), To: to, Sealed: sealed}
+	left := w.size
+	off := headroom
+	for i := 0; i <= w.at; i++ {
+		n := min(left, mem.FrameSize-off)
+		d := fabric.Desc{Addr: w.frames[i] + mem.Addr(off), Len: uint32(n), Flags: fabric.More}
+		if i == w.at {
+			d.Flags = 0
+		}
+		b.Descs = append(b.Descs, d)
+		left -= n
+		off = 0
+	}
+	b.Pkts = append(b.Pkts, p)
+}

@@ -1,0 +1,128 @@
+package dgram
+
+import (
+	"bytes"
+	"testing"
+)
+
+func TestHeader_golden(t *testing.T) {
+	h := Header{
+		Type: TypeAck, Flags: FlagAckSoon, Key: 0x0102030405060708, SrcEpoch: 0x11121314, DstEpoch: 0x21222324,
+		LSN: 0x31323334, Ack: 0x41424344, Window: 0x5152, SackWords: 1,
+	}
+	want := []byte{0x12, 0x40, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0x21, 0x22, 0x23, 0x24,
+		0x31, 0x32, 0x33, 0x34, 0x41, 0x42, 0x43, 0x44, 0x51, 0x52, 0, 1, 0, 0, 0, 0}
+	b := make([]byte, HeaderLen+8)
+	h.Put(b)
+	if !bytes.Equal(b[:HeaderLen], want) {
+		t.Fatalf("got  % x\nwant % x", b[:HeaderLen], want)
+	}
+	var back Header
+	if !back.Parse(b) || back != h {
+		t.Fatalf("parsed %+v", back)
+	}
+}
+
+func TestHeader_bitWalk(t *testing.T) {
+	var b [HeaderLen]byte
+	check := func(h Header) {
+		t.Helper()
+		h.Type = TypeData
+		h.SrcEpoch |= 1
+		h.Put(b[:])
+		var back Header
+		if !back.Parse(b[:]) || back != h {
+			t.Errorf("sent %+v, got %+v", h, back)
+		}
+	}
+	for i := range 64 {
+		check(Header{Key: 1 << i})
+		if i < 32 {
+			check(Header{SrcEpoch: 1 << i})
+			check(Header{DstEpoch: 1 << i})
+			check(Header{LSN: 1 << i})
+			check(Header{Ack: 1 << i})
+		}
+		if i < 16 {
+			check(Header{Count: 1 << i})
+			check(Header{Window: 1 << i})
+		}
+		if i < 8 {
+			check(Header{Flags: 1 << i})
+		}
+	}
+}
+
+func TestParse_refuses(t *testing.T) {
+	good := Header{Type: TypeAck, SrcEpoch: 1, SackWords: 2}
+	for _, c := range []struct {
+		name string
+		h    Header
+		len  int
+		edit func(b []byte)
+	}{
+		{"too short", Header{Type: TypeData, SrcEpoch: 1}, HeaderLen - 1, nil},
+		{"empty", good, 0, nil},
+		{"another version", Header{Type: TypeData, SrcEpoch: 1}, HeaderLen, func(b []byte) { b[0] ^= 0x10 }},
+		{"unknown type", Header{Type: 3, SrcEpoch: 1}, HeaderLen, nil},
+		{"data with SACK words", Header{Type: TypeData, SrcEpoch: 1, SackWords: 1}, HeaderLen + 8, nil},
+		{"no epoch", Header{Type: TypeData}, HeaderLen, nil},
+		{"ack with ULPDUs", Header{Type: TypeAck, SrcEpoch: 1, Count: 1}, HeaderLen, nil},
+		{"ack with a missing word", good, HeaderLen + 8, nil},
+		{"ack with a word too many", good, HeaderLen + 24, nil},
+		{"ack with too many words", Header{Type: TypeAck, SrcEpoch: 1, SackWords: MaxSackWords + 1}, HeaderLen + 8*(MaxSackWords+1), nil},
+	} {
+		b := make([]byte, HeaderLen+8*(MaxSackWords+2))
+		c.h.Put(b)
+		if c.edit != nil {
+			c.edit(b)
+		}
+		var h Header
+		if h.Parse(b[:c.len]) {
+			t.Errorf("%s: parsed as %+v", c.name, h)
+		}
+	}
+}
+
+func TestCRC_sealsEverything(t *testing.T) {
+	b := make([]byte, 200)
+	(&Header{Type: TypeData, SrcEpoch: 1, Count: 1}).Put(b)
+	Seal(b, CRC(CRC(0, b[:100]), b[100:])) // in pieces, as frames are
+	var h Header
+	for i := range b {
+		for bit := range 8 {
+			if i >= 32 && i < 36 {
+				continue // the CRC itself
+			}
+			c := bytes.Clone(b)
+			c[i] ^= 1 << bit
+			if !h.Parse(c) {
+				continue
+			}
+			Unseal(c)
+			if CRC(0, c) == h.CRC {
+				t.Fatalf("bit %d of byte %d can flip unnoticed", bit, i)
+			}
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	b := make([]byte, HeaderLen+16)
+	(&Header{Type: TypeAck, SrcEpoch: 1, SackWords: 2}).Put(b)
+	f.Add(b)
+	(&Header{Type: TypeData, SrcEpoch: 9, Count: 3, Flags: FlagCRC}).Put(b)
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var h, again Header
+		if !h.Parse(b) {
+			return
+		}
+		out := make([]byte, len(b))
+		h.Put(out)
+		h.CRC = 0
+		if !again.Parse(out) || again != h {
+			t.Fatalf("%+v became %+v", h, again)
+		}
+	})
+}

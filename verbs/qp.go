@@ -1,0 +1,163 @@
+package verbs
+
+import (
+	"fmt"
+
+	"github.com/xwarp/xwarp/internal/llp"
+	"github.com/xwarp/xwarp/internal/mono"
+)
+
+const maxMsg = 1 << 31
+
+// QP is a queue pair. On reliable datagrams one of them talks to all peers: a
+// work request names its peer by an address handle, requests to one peer are
+// done in order, and requests to different peers do not wait for one another.
+//
+// A QP is a progress.Source: it moves when the engine steps.
+type QP struct {
+	Stats QPStats
+
+	ctx    *Context
+	pd     *PD
+	rd     *llp.RD
+	num    uint32
+	sendCQ *CQ
+	recvCQ *CQ
+	sq     sendQueue
+	rq     recvQueue
+
+	ready    []*AH // peers with something to send; FIFO
+	in       inbound
+	deadline mono.Time // never later than the earliest deadline of any peer
+	kicked   bool      // a datagram went out since the last step: the rest waits for the next
+	closed   bool
+}
+
+// QPStats counts what a queue pair did and refused.
+type QPStats struct {
+	Sends, Writes, Recvs uint64 // messages completed
+	RecvStalls           uint64 // times a message waited because no receive was posted
+	RecvDrops            uint64 // ULPDUs dropped because none was posted for too long
+	Refused              uint64 // ULPDUs that named memory or operations that were not granted
+}
+
+// CreateQP makes a queue pair. A context has one, of type RD.
+func (p *PD) CreateQP(init QPInit) (*QP, error) {
+	c := p.ctx
+	switch {
+	case c.closed:
+		return nil, ErrClosed
+	case init.Type != RD:
+		return nil, fmt.Errorf("%w: queue pairs of type %v are not offered by %s; use RD", ErrInvalid, init.Type, c.Attr().Carrier)
+	case init.SendCQ == nil || init.RecvCQ == nil:
+		return nil, fmt.Errorf("%w: a queue pair needs a send and a receive completion queue", ErrInvalid)
+	case c.qp != nil:
+		return nil, fmt.Errorf("%w: this context has its reliable datagram queue pair already: one talks to all peers", ErrInvalid)
+	case init.Cap.MaxSendWR < 0 || init.Cap.MaxSendWR > 1<<20 || init.Cap.MaxRecvWR < 0 || init.Cap.MaxRecvWR > 1<<20:
+		return nil, fmt.Errorf("%w: queue sizes %+v", ErrInvalid, init.Cap)
+	}
+	q := &QP{
+		ctx: c, pd: p, rd: c.rd, num: 1, sendCQ: init.SendCQ, recvCQ: init.RecvCQ,
+		deadline: mono.Never,
+	}
+	q.sq.init(orDefault(init.Cap.MaxSendWR, 512))
+	q.rq.init(orDefault(init.Cap.MaxRecvWR, 512))
+	c.qp = q
+	c.cfg.Engine.Add(q)
+	return q, nil
+}
+
+func orDefault(n, d int) int {
+	if n == 0 {
+		return d
+	}
+	return n
+}
+
+// Num returns the number of the queue pair.
+func (q *QP) Num() uint32 { return q.num }
+
+// Destroy flushes every outstanding request with WRFlushErr and takes the
+// queue pair out of the engine.
+func (q *QP) Destroy() {
+	if q.closed {
+		return
+	}
+	for _, ah := range q.ctx.ahs {
+		if ah != nil {
+			q.fail(ah, WRFlushErr)
+		}
+	}
+	q.flushRecv()
+	q.closed = true
+	q.ctx.cfg.Engine.Remove(q)
+	q.ctx.qp = nil
+}
+
+// Poll is the engine's call: it takes in what has arrived, fires timers, and
+// sends what may be sent.
+func (q *QP) Poll(now mono.Time, budget int) int {
+	work := q.receive(now)
+	if now >= q.deadline {
+		q.timers(now)
+	}
+	if len(q.ready) > 0 {
+		work += q.pump(now)
+	}
+	if now >= q.deadline {
+		q.sendAcks(now)
+	}
+	q.rd.Flush()
+	q.kicked = false
+	return work
+}
+
+// Deadline is when Poll must be called though nothing has arrived.
+func (q *QP) Deadline() mono.Time {
+	if len(q.ready) > 0 {
+		return 0 // waits for the carrier to take more
+	}
+	if q.in.stalled() {
+		return min(q.deadline, q.in.since.Add(recvPatience))
+	}
+	return q.deadline
+}
+
+// wake makes sure that Poll looks at a peer again no later than at.
+func (q *QP) wake(at mono.Time) { q.deadline = min(q.deadline, at) }
+
+// timers fires what is due at now, of all peers.
+func (q *QP) timers(now mono.Time) {
+	for _, ah := range q.ctx.ahs {
+		if ah == nil || ah.conn.dead {
+			continue
+		}
+		if ah.peer.Lost || ah.peer.Snd.OnTimer(now) {
+			q.fail(ah, RetryExcErr)
+			continue
+		}
+		q.makeReady(ah)
+	}
+	q.rearm(now)
+}
+
+// rearm computes the earliest deadline anew. Acknowledgements that are due now
+// stay due: sendAcks comes after them.
+func (q *QP) rearm(mono.Time) {
+	q.deadline = mono.Never
+	for _, ah := range q.ctx.ahs {
+		if ah != nil && !ah.conn.dead {
+			q.wake(min(ah.peer.Snd.Deadline(), ah.peer.Rcv.Deadline()))
+		}
+	}
+}
+
+// sendAcks sends the acknowledgements that are due and found no data to ride on.
+func (q *QP) sendAcks(now mono.Time) {
+	for _, ah := range q.ctx.ahs {
+		if ah != nil && !ah.conn.dead && ah.peer.Rcv.Deadline() <= now && !q.rd.Ack(ah.peer) {
+			break // no room: the next step tries again
+		}
+	}
+	q.rearm(now)
+}
