@@ -3,12 +3,12 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/llp"
 	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/iwarp/ddp"
 	"github.com/xwarp/xwarp/iwarp/dgram"
@@ -29,6 +29,7 @@ type Config struct {
 	Epoch    uint32           // random life number of this endpoint, not 0
 	NoCRC    bool             // both ends must agree; default: CRC32C over every datagram
 	Dgram    dgram.Config     // default: see dgram.Config
+	Closers  []io.Closer      // closed after the carrier, in order: what it stands on
 }
 
 // Context is an open device: one UDP endpoint, one engine
@@ -87,7 +88,11 @@ func (c *Context) Close() error {
 	if c.qp != nil {
 		c.qp.Destroy()
 	}
-	return c.rd.Close()
+	err := c.rd.Close()
+	for _, x := range c.cfg.Closers {
+		err = errors.Join(err, x.Close())
+	}
+	return err
 }
 
 // PD is a protection domain: regions, queue pairs and address handles of one
@@ -144,5 +149,3 @@ func (c *Context) handle(pd *PD, peer *llp.Peer) *AH {
 	}
 	return c.ahs[peer.Index]
 }
-
-func (c *Context) now() mono.Time { return c.cfg.Engine.Clock().Now() }

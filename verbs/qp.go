@@ -5,6 +5,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/llp"
 	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/serial"
 )
 
 const maxMsg = 1 << 31
@@ -30,7 +31,10 @@ type QP struct {
 	in       inbound
 	deadline mono.Time // never later than the earliest deadline of any peer
 	kicked   bool      // a datagram went out since the last step: the rest waits for the next
-	closed   bool
+
+	undated     *AH // peer that kick sent to since the last step
+	undatedFrom serial.U32
+	closed      bool
 }
 
 // QPStats counts what a queue pair did and refused.
@@ -97,6 +101,7 @@ func (q *QP) Destroy() {
 // Poll is the engine's call: it takes in what has arrived, fires timers, and
 // sends what may be sent.
 func (q *QP) Poll(now mono.Time, budget int) int {
+	q.date(now)
 	work := q.receive(now)
 	if now >= q.deadline {
 		q.timers(now)

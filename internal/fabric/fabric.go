@@ -159,7 +159,7 @@ type Datagram interface {
 	Release(b *Batch)
 	// Frame returns a frame to build the first buffer of a datagram in, at
 	// offset Caps().Headroom or later. Send takes it over; Unframe gives it
-	// back unused.
+	// back unused, and ignores buffers that are no frames, as Pool.Put does.
 	Frame() (mem.Addr, bool)
 	Unframe(mem.Addr)
 	// TxRoom returns how many datagrams of MaxBufs buffers Send takes now.

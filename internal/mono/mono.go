@@ -24,12 +24,13 @@ const (
 // something that waits for input only.
 const Never Time = 1<<63 - 1
 
-// Add returns t+d. Never stays Never.
+// Add returns t+d. Never stays Never, and a sum that is too large becomes it.
 func (t Time) Add(d Duration) Time {
-	if t == Never {
+	sum := t + Time(d)
+	if t == Never || d > 0 && sum < t {
 		return Never
 	}
-	return t + Time(d)
+	return sum
 }
 
 // Sub returns t-u.

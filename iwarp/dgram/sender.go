@@ -110,6 +110,21 @@ func (s *Sender) Push(now mono.Time, token, off, n uint32, last bool) serial.U32
 	return lsn
 }
 
+// Date gives the ULPDUs from first on their sending time, after they were
+// pushed with one that was too early.
+func (s *Sender) Date(now mono.Time, first serial.U32) {
+	if !first.In(s.una, uint32(s.nxt-s.una)) {
+		return
+	}
+	for lsn := first; lsn != s.nxt; lsn++ {
+		s.Record(lsn).sent = now
+	}
+	if first == s.una {
+		s.heard = now
+		s.deadline = now.Add(s.rtt.probe(s.cfg))
+	}
+}
+
 // NextLost returns the oldest ULPDU that must be sent again and may be now.
 func (s *Sender) NextLost() (lsn serial.U32, ok bool) {
 	if s.lostCount == 0 || s.pipe() >= s.cwnd {

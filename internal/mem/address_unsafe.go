@@ -1,0 +1,47 @@
+package mem
+
+import "unsafe"
+
+// AddressOf returns the virtual address of the first byte of b as a number,
+// 0 when b is empty. The number names memory in a remote key; it is never
+// turned back into a pointer.
+func AddressOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
+
+// Find returns the address of b in the arena when all of b lies inside it.
+func (a *Arena) Find(b []byte) (Addr, bool) {
+	off := AddressOf(b) - AddressOf(a.b)
+	if len(b) == 0 || off >= uint64(len(a.b)) || uint64(len(b)) > uint64(len(a.b))-off {
+		return 0, false
+	}
+	return Addr(off), true
+}
+
+// Scalar is every type whose memory may be sent as it is: fixed size, no
+// pointers.
+type Scalar interface {
+	~int8 | ~int16 | ~int32 | ~int64 | ~int | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uint |
+		~float32 | ~float64 | ~complex64 | ~complex128
+}
+
+// BytesOf returns the memory of s as bytes. Both name the same memory.
+func BytesOf[T Scalar](s []T) []byte {
+	if len(s) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(s[0])))
+}
+
+// ScalarsOf returns the memory of b, which lies in the arena or was made by
+// BytesOf, as a slice of T. It panics when b is not aligned for T or not a
+// whole number of T long.
+func ScalarsOf[T Scalar](b []byte) []T {
+	if len(b) == 0 {
+		return nil
+	}
+	var zero T
+	size := int(unsafe.Sizeof(zero))
+	if len(b)%size != 0 || AddressOf(b)%uint64(unsafe.Alignof(zero)) != 0 {
+		panic("mem: bytes are not a whole number of aligned scalars")
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/size)
+}

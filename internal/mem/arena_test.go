@@ -1,0 +1,150 @@
+package mem
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func newArena(t testing.TB, c Config) *Arena {
+	t.Helper()
+	a, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return a
+}
+
+func TestNew_rounding(t *testing.T) {
+	for _, c := range []struct{ size, want int }{{1, 4096}, {4096, 4096}, {4097, 8192}} {
+		a := newArena(t, Config{Size: c.size, Huge: HugeNever})
+		if a.Len() != c.want || len(a.Bytes()) != c.want || a.Room() != c.want {
+			t.Errorf("size %d: %d bytes, %d of them free", c.size, a.Len(), a.Room())
+		}
+		if a.HugePages() || a.FD() < 0 {
+			t.Errorf("huge pages %v, descriptor %d", a.HugePages(), a.FD())
+		}
+	}
+	if _, err := New(Config{Size: -1}); err == nil {
+		t.Error("a negative size was accepted")
+	}
+}
+
+func TestNew_default(t *testing.T) {
+	a := newArena(t, Config{})
+	if a.Len() != 64<<20 {
+		t.Errorf("the default arena has %d bytes", a.Len())
+	}
+}
+
+// With huge pages or without: HugeAuto works, and HugeMust says the truth.
+func TestNew_huge(t *testing.T) {
+	newArena(t, Config{Size: 1, Huge: HugeAuto})
+	a, err := New(Config{Size: 1, Huge: HugeMust})
+	if err != nil {
+		t.Skipf("no huge pages on this machine: %v", err)
+	}
+	defer a.Close()
+	if !a.HugePages() || a.Len() != 2<<20 {
+		t.Errorf("huge pages %v, %d bytes", a.HugePages(), a.Len())
+	}
+}
+
+func TestMap_sharesTheBytes(t *testing.T) {
+	a := newArena(t, Config{Size: 8192, Huge: HugeNever, Name: "xwarp-test"})
+	fd, err := unix.Dup(a.FD())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Map(fd, a.Len())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	copy(a.At(5000, 5), "hello")
+	if !bytes.Equal(b.At(5000, 5), []byte("hello")) {
+		t.Error("the two mappings are not of the same memory")
+	}
+	if name, _ := os.Readlink(fmt.Sprint("/proc/self/fd/", b.FD())); name != "/memfd:xwarp-test (deleted)" {
+		t.Errorf("the memfd is called %q", name)
+	}
+	if _, err := b.Alloc(1, 0); !errors.Is(err, ErrNoMemory) {
+		t.Errorf("a mapped arena handed out memory of its maker: %v", err)
+	}
+}
+
+func TestMap_refuses(t *testing.T) {
+	a := newArena(t, Config{Size: 8192, Huge: HugeNever})
+	for _, size := range []int{0, -1, a.Len() + 1} {
+		if _, err := Map(a.FD(), size); err == nil {
+			t.Errorf("%d bytes of an arena of %d were mapped", size, a.Len())
+		}
+	}
+	if _, err := Map(-1, 4096); !errors.Is(err, unix.EBADF) {
+		t.Errorf("Map of no descriptor: %v", err)
+	}
+}
+
+func TestClose_twice(t *testing.T) {
+	a, err := New(Config{Size: 4096, Huge: HugeNever})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if a.Bytes() != nil {
+		t.Error("the bytes of a closed arena can be reached")
+	}
+}
+
+func TestOver(t *testing.T) {
+	b := make([]byte, 10000)
+	a := Over(b)
+	a.At(9999, 1)[0] = 7
+	if b[9999] != 7 || a.FD() != -1 || a.Close() != nil || a.Bytes() == nil {
+		t.Error("the arena is not over the caller's memory, or Close took it away")
+	}
+	if Over(nil).Room() != 0 {
+		t.Error("an arena of nothing has room")
+	}
+}
+
+func TestAt_panicsOutside(t *testing.T) {
+	a := Over(make([]byte, 100))
+	for _, c := range []struct {
+		addr Addr
+		n    int
+	}{{100, 1}, {0, 101}, {1 << 63, 1}, {50, -1}, {^Addr(0), 2}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("At(%#x, %d) of 100 bytes did not panic", c.addr, c.n)
+				}
+			}()
+			a.At(c.addr, c.n)
+		}()
+	}
+	if got := a.At(40, 10); cap(got) != 10 {
+		t.Errorf("capacity %d reaches into the neighbour", cap(got))
+	}
+}
+
+func TestFrameBase(t *testing.T) {
+	for addr, want := range map[Addr]Addr{0: 0, 4095: 0, 4096: 4096, 4097: 4096, 1<<40 + 5000: 1<<40 + 4096} {
+		if got := FrameBase(addr); got != want {
+			t.Errorf("FrameBase(%d) = %d", addr, got)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package mem
+
+import "sort"
+
+// heap hands out ranges of the arena: first fit over a sorted list of free
+// ranges. It serves buffers that live long (frame pools, eager buffers,
+// mpi.Alloc), never the path of a message.
+type heap struct {
+	ranges []span        // free, sorted, never adjacent
+	used   map[Addr]Addr // start of a range handed out -> its size
+	free   Addr
+}
+
+type span struct{ start, size Addr }
+
+func (h *heap) reset(size Addr) {
+	h.ranges = []span{{0, size}}[:min(size, 1)] // none of an empty arena
+	h.used = map[Addr]Addr{}
+	h.free = size
+}
+
+func (h *heap) alloc(n, align Addr) (Addr, bool) {
+	if n > h.free { // also keeps the sums below from wrapping
+		return 0, false
+	}
+	n = (max(n, 1) + 63) &^ 63
+	for i, r := range h.ranges {
+		at := (r.start + align - 1) &^ (align - 1)
+		if at+n > r.start+r.size {
+			continue
+		}
+		rest := h.ranges[i+1:]
+		parts := h.ranges[:i:i]
+		if at > r.start {
+			parts = append(parts, span{r.start, at - r.start})
+		}
+		if end := r.start + r.size; at+n < end {
+			parts = append(parts, span{at + n, end - at - n})
+		}
+		h.ranges = append(parts, rest...)
+		h.used[at] = n
+		h.free -= n
+		return at, true
+	}
+	return 0, false
+}
+
+func (h *heap) release(at Addr) {
+	n, ok := h.used[at]
+	if !ok {
+		panic("mem: Free of an address that Alloc did not return, or twice")
+	}
+	delete(h.used, at)
+	h.free += n
+	i := sort.Search(len(h.ranges), func(i int) bool { return h.ranges[i].start > at })
+	h.ranges = append(h.ranges, span{})
+	copy(h.ranges[i+1:], h.ranges[i:])
+	h.ranges[i] = span{at, n}
+	if i+1 < len(h.ranges) && at+n == h.ranges[i+1].start {
+		h.ranges[i].size += h.ranges[i+1].size
+		h.ranges = append(h.ranges[:i+1], h.ranges[i+2:]...)
+	}
+	if i > 0 && h.ranges[i-1].start+h.ranges[i-1].size == at {
+		h.ranges[i-1].size += h.ranges[i].size
+		h.ranges = append(h.ranges[:i], h.ranges[i+1:]...)
+	}
+}

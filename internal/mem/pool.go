@@ -1,0 +1,87 @@
+package mem
+
+import "fmt"
+
+// FrameState is where a frame is in its life (DESIGN.md, rule 5).
+type FrameState uint8
+
+// The states of a frame. A frame moves free -> fill -> rx -> (lent) -> free
+// and free -> tx -> free.
+const (
+	FrameFree FrameState = iota // in the pool
+	FrameOut                    // taken from the pool by its owner: fill, rx, lent, tx or held
+)
+
+// Pool is a stack of frames that lie side by side in an arena. Get and Put do
+// not allocate and take no lock: one engine owns a pool.
+type Pool struct {
+	base, end Addr
+	free      []Addr // stack
+	state     []FrameState
+}
+
+// NewPool takes count frames from the arena. With track set every move of a
+// frame is checked and a double Put panics; tests and the simulator set it.
+func NewPool(a *Arena, count int, track bool) (*Pool, error) {
+	base, err := a.Alloc(count*FrameSize, FrameSize)
+	if err != nil {
+		return nil, fmt.Errorf("frame pool of %d frames: %w", count, err)
+	}
+	p := &Pool{base: base, end: base + Addr(count)*FrameSize, free: make([]Addr, count)}
+	for i := range p.free { // lowest address on top: the stack stays warm in the cache
+		p.free[i] = p.end - Addr(i+1)*FrameSize
+	}
+	if track {
+		p.state = make([]FrameState, count)
+	}
+	return p, nil
+}
+
+// Release gives the frames back to the arena that they were taken from. The
+// pool and every frame of it are invalid afterwards.
+func (p *Pool) Release(a *Arena) { a.Free(p.base) }
+
+// Get takes a frame. ok is false when there is none. The caller owns it until Put.
+func (p *Pool) Get() (addr Addr, ok bool) {
+	n := len(p.free)
+	if n == 0 {
+		return 0, false
+	}
+	addr = p.free[n-1]
+	p.free = p.free[:n-1]
+	if p.state != nil {
+		p.move(addr, FrameFree, FrameOut)
+	}
+	return addr, true
+}
+
+// Put gives back the frame that addr lies in. Addresses outside of the pool
+// (payload sent straight from a registered buffer) are ignored: they belong to
+// somebody else.
+func (p *Pool) Put(addr Addr) {
+	if addr < p.base || addr >= p.end {
+		return
+	}
+	addr = FrameBase(addr)
+	if p.state != nil {
+		p.move(addr, FrameOut, FrameFree)
+	}
+	p.free = append(p.free, addr) // never grows: cap is the number of frames
+}
+
+// Owns reports whether addr lies in a frame of this pool.
+func (p *Pool) Owns(addr Addr) bool { return addr >= p.base && addr < p.end }
+
+// Free returns how many frames are in the pool.
+func (p *Pool) Free() int { return len(p.free) }
+
+// Cap returns how many frames the pool has in all.
+func (p *Pool) Cap() int { return int((p.end - p.base) / FrameSize) }
+
+func (p *Pool) move(addr Addr, from, to FrameState) {
+	i := (addr - p.base) / FrameSize
+	if p.state[i] != from {
+		panic(fmt.Sprintf("mem: frame %#x is in state %d, not %d", addr, p.state[i], from))
+	}
+	p.state[i] = to
+}

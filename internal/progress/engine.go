@@ -1,0 +1,119 @@
+// Package progress is the engine: the one loop that moves everything of a
+// rank. Progress happens in the thread that calls, as in every fast MPI; there
+// is no engine goroutine to hop to (DESIGN.md, rule 1).
+package progress
+
+import (
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/ring"
+)
+
+// Source is anything that makes progress when asked.
+type Source interface {
+	// Poll does up to budget items of work, fires the timers that are due at
+	// now, and returns how many items it did.
+	Poll(now mono.Time, budget int) int
+	// Deadline returns when Poll must be called though nothing arrived, or
+	// mono.Never.
+	Deadline() mono.Time
+}
+
+// Parker waits for input. The real one is [NewPoller]'s; in the simulator it
+// hands the processor to the scheduler.
+type Parker interface {
+	// Park returns when input may have arrived or the time is until,
+	// whichever is first. It may return early. idle is for how long the
+	// caller has waited and there has been nothing to do. slept is false
+	// when it returned at once, so that the time is still the same.
+	Park(until mono.Time, idle mono.Duration) (slept bool)
+}
+
+// Budget is how many items one source may handle in one step, so that a busy
+// source cannot starve the others.
+const Budget = 64
+
+// clockEvery is how many steps of a spinning wait share one reading of the
+// clock: it costs as much as polling a port.
+const clockEvery = 4
+
+// Engine polls its sources. One caller at a time may be inside; a second one
+// is a broken program and panics.
+type Engine struct {
+	clock   mono.Clock
+	parker  Parker
+	sources []Source
+	busy    bool // a step is running
+	now     mono.Time
+	worked  mono.Time // when a step last did something, or the present wait began
+	waiting bool      // the next step follows a Park
+	slept   bool      // in which time has passed
+	stale   uint8     // steps since the clock was read
+
+	commands *ring.MPSC[Command]
+	waker    Waker // the parker, when it is one
+}
+
+// New returns an engine without sources.
+func New(clock mono.Clock, parker Parker) *Engine {
+	e := &Engine{clock: clock, parker: parker, worked: clock.Now(), commands: ring.NewMPSC[Command](commandRoom)}
+	e.waker, _ = parker.(Waker)
+	return e
+}
+
+// Add adds a source. Sources are polled in the order in which they were added.
+func (e *Engine) Add(s Source) { e.sources = append(e.sources, s) }
+
+// Remove takes a source out.
+func (e *Engine) Remove(s Source) {
+	for i, have := range e.sources {
+		if have == s {
+			e.sources = append(e.sources[:i], e.sources[i+1:]...)
+			return
+		}
+	}
+}
+
+// Now returns the time of the present or last step.
+func (e *Engine) Now() mono.Time { return e.now }
+
+// Clock returns the clock that the engine runs on.
+func (e *Engine) Clock() mono.Clock { return e.clock }
+
+// Step executes what other goroutines have posted, polls every source once and
+// returns how many items of work were done.
+func (e *Engine) Step() int {
+	if e.busy { // not atomic, which would cost as much as the rest: -race finds what this misses
+		panic("progress: two goroutines are inside one engine: calls on one rank must not overlap")
+	}
+	e.busy = true
+	if !e.waiting || e.slept || e.stale == clockEvery {
+		e.now, e.stale = e.clock.Now(), 0
+	}
+	work := e.drain()
+	for _, s := range e.sources {
+		work += s.Poll(e.now, Budget)
+	}
+	if work > 0 || !e.waiting { // what the caller computed before is no idle time
+		e.worked = e.now
+	}
+	e.waiting = false
+	e.stale++
+	e.busy = false
+	return work
+}
+
+// Park waits until there may be work. Call it when Step returned 0:
+//
+//	for !done() {
+//		if e.Step() == 0 {
+//			e.Park()
+//		}
+//	}
+func (e *Engine) Park() {
+	until := mono.Never
+	for _, s := range e.sources {
+		until = min(until, s.Deadline())
+	}
+	e.slept = e.parker.Park(until, e.now.Sub(e.worked))
+	e.waiting = true
+}

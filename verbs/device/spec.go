@@ -1,0 +1,64 @@
+// Package device is the composition root: the only place that knows every
+// carrier and puts one under a verbs context.
+package device
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/xwarp/xwarp/internal/fabric/fault"
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/iwarp/dgram"
+)
+
+// BasePort is the UDP port of the first endpoint of a host.
+const BasePort = 18700
+
+// Spec says what to open. The zero value is kernel UDP on loopback.
+type Spec struct {
+	// Fabric is the carrier: "xdp" (driver or generic mode, whichever suits
+	// the NIC), "xdp:generic", "xdp:driver", "xdp:asavie" or "udp"; default
+	// "udp".
+	Fabric string
+	// Device is the NIC; needed for xdp. Without it udp uses Addr's.
+	Device string
+	Queue  int // of the NIC, from 0
+	// Addr is the IPv4 address to use; default the first one of Device, or
+	// 127.0.0.1 without a device.
+	Addr netip.Addr
+	// Port is the UDP port; default BasePort for xdp, and one that is free
+	// for udp.
+	Port uint16
+	// MTU is the largest IP packet in bytes; default that of the device.
+	MTU   int
+	Key   uint64 // job key
+	Epoch uint32 // default random
+	NoCRC bool   // leave out the CRC32C; all peers must agree
+	// Arena is the size in bytes of the memory for frames and for
+	// applications; default 64 MiB.
+	Arena  int
+	Dgram  dgram.Config
+	Poller progress.PollerConfig
+	Clock  mono.Clock // default mono.Real
+	// Faults injects loss, duplication and reordering into what is sent;
+	// default none.
+	Faults fault.Config
+}
+
+// ErrFabric is wrapped when Spec.Fabric is not known.
+var ErrFabric = errors.New("unknown fabric")
+
+// Fabrics lists what Spec.Fabric may be.
+func Fabrics() []string { return []string{"xdp", "xdp:generic", "xdp:driver", "xdp:asavie", "udp"} }
+
+func checkFabric(s string) error {
+	for _, f := range Fabrics() {
+		if f == s {
+			return nil
+		}
+	}
+	return fmt.Errorf("device: %w %q: use one of %s", ErrFabric, s, strings.Join(Fabrics(), ", "))
+}

@@ -1,0 +1,188 @@
+package verbs_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/inet"
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// pipePort is one end of a cable in memory that loses nothing and costs next
+// to nothing: what a benchmark over it shows is our own time.
+type pipePort struct {
+	arena *mem.Arena
+	pool  *mem.Pool
+	peer  *pipePort
+	rx    []fabric.Desc
+	mtu   int
+}
+
+const pipeFrames = 2048
+
+func newPipe(t testing.TB, mtu int) (a, b *pipePort) {
+	t.Helper()
+	end := func() *pipePort {
+		arena := mem.Over(make([]byte, (pipeFrames+1)*mem.FrameSize))
+		pool, err := mem.NewPool(arena, pipeFrames, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &pipePort{arena: arena, pool: pool, rx: make([]fabric.Desc, 0, pipeFrames), mtu: mtu}
+	}
+	a, b = end(), end()
+	a.peer, b.peer = b, a
+	return a, b
+}
+
+func (p *pipePort) Caps() fabric.PortCaps {
+	return fabric.PortCaps{Driver: "pipe", MTU: p.mtu, MaxBufs: fabric.MaxBufs, TxDepth: 1024, RxDepth: 1024}
+}
+func (p *pipePort) Arena() *mem.Arena       { return p.arena }
+func (p *pipePort) Pool() *mem.Pool         { return p.pool }
+func (p *pipePort) FD() int                 { return -1 }
+func (p *pipePort) Stats() fabric.PortStats { return fabric.PortStats{} }
+func (p *pipePort) Close() error            { return nil }
+func (p *pipePort) Flush()                  {}
+func (p *pipePort) TxFree() int             { return 1024 - len(p.peer.rx) }
+
+func (p *pipePort) Recv(dst []fabric.Desc) int {
+	n := copy(dst, p.rx)
+	for n > 0 && dst[n-1].Flags == fabric.More { // only whole frames
+		n--
+	}
+	p.rx = p.rx[:copy(p.rx, p.rx[n:])]
+	return n
+}
+
+func (p *pipePort) Send(src []fabric.Desc) int {
+	for _, d := range src {
+		f, ok := p.peer.pool.Get()
+		if !ok {
+			panic("pipe: receiver has no frame")
+		}
+		copy(p.peer.arena.At(f, int(d.Len)), p.arena.At(d.Addr, int(d.Len)))
+		p.peer.rx = append(p.peer.rx, fabric.Desc{Addr: f, Len: d.Len, Flags: d.Flags})
+		p.pool.Put(d.Addr)
+	}
+	return len(src)
+}
+
+// noPark is for engines that are stepped by hand.
+type noPark struct{}
+
+func (noPark) Park(mono.Time, mono.Duration) bool { return false }
+
+// end is one side of a pipe with everything a message needs.
+type end struct {
+	ctx *verbs.Context
+	pd  *verbs.PD
+	scq *verbs.CQ
+	rcq *verbs.CQ
+	qp  *verbs.QP
+	ah  *verbs.AH
+	mr  *verbs.MR
+}
+
+func newPair(t testing.TB, mtu, bufSize int) (a, b *end) {
+	t.Helper()
+	pa, pb := newPipe(t, mtu)
+	addrs := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:18700"), netip.MustParseAddrPort("10.0.0.2:18700")}
+	macs := []inet.MAC{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}}
+	hops := inet.Fixed{}
+	for i, a := range addrs {
+		hops[a.Addr()] = inet.Hop{MAC: macs[i], Source: addrs[1-i].Addr(), MTU: mtu}
+	}
+	ends := []*end{{}, {}}
+	for i, port := range []*pipePort{pa, pb} {
+		e := ends[i]
+		ep, err := inet.New(inet.Config{Port: port, Resolver: hops, Local: addrs[i], MAC: macs[i]})
+		must(t, err)
+		e.ctx, err = verbs.New(verbs.Config{Datagram: ep, Engine: progress.New(mono.Real{}, noPark{}), Key: 42, Epoch: uint32(i + 1)})
+		must(t, err)
+		e.pd, err = e.ctx.AllocPD()
+		must(t, err)
+		e.scq, err = e.ctx.CreateCQ(0)
+		must(t, err)
+		e.rcq, err = e.ctx.CreateCQ(0)
+		must(t, err)
+		e.qp, err = e.pd.CreateQP(verbs.QPInit{Type: verbs.RD, SendCQ: e.scq, RecvCQ: e.rcq})
+		must(t, err)
+		e.ah, err = e.pd.CreateAH(addrs[1-i])
+		must(t, err)
+		e.mr, err = e.pd.RegMR(make([]byte, bufSize), verbs.LocalWrite|verbs.RemoteWrite)
+		must(t, err)
+	}
+	return ends[0], ends[1]
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (e *end) recv(t testing.TB, off, n int) {
+	t.Helper()
+	must(t, e.qp.PostRecv(&verbs.RecvWR{WRID: uint64(off), NumSGE: 1, SGL: [verbs.MaxSGE]verbs.SGE{e.mr.SGE(off, n)}}))
+}
+
+// wait steps both ends until one of them has a completion in q.
+func wait(a, b *end, q *verbs.CQ) (wc verbs.WC) {
+	var one [1]verbs.WC
+	for q.Poll(one[:]) == 0 {
+		a.ctx.Engine().Step()
+		b.ctx.Engine().Step()
+	}
+	return one[0]
+}
+
+// pingPong sends n bytes each way. It reports errors by panic, because
+// t.Helper costs more than all that is measured.
+func pingPong(ends [2]*end, msg []byte) {
+	for i, from := range ends {
+		to := ends[1-i]
+		wr := verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline, InlineData: msg, AH: from.ah}
+		if err := from.qp.PostSend(&wr); err != nil {
+			panic(err)
+		}
+		var one [1]verbs.WC
+		for to.rcq.Poll(one[:]) == 0 {
+			to.ctx.Engine().Step()
+		}
+		rr := verbs.RecvWR{NumSGE: 1, SGL: [verbs.MaxSGE]verbs.SGE{to.mr.SGE(0, 4096)}}
+		if err := to.qp.PostRecv(&rr); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func BenchmarkRD_pingPong8(bm *testing.B) {
+	a, b := newPair(bm, 9000, 1<<16)
+	for range 16 {
+		a.recv(bm, 0, 4096)
+		b.recv(bm, 0, 4096)
+	}
+	msg := make([]byte, 8)
+	bm.ReportAllocs()
+	for bm.Loop() {
+		pingPong([2]*end{a, b}, msg)
+	}
+}
+
+func TestAllocs_pingPong(t *testing.T) {
+	a, b := newPair(t, 9000, 1<<16)
+	for range 16 {
+		a.recv(t, 0, 4096)
+		b.recv(t, 0, 4096)
+	}
+	msg := make([]byte, 8)
+	if n := testing.AllocsPerRun(1000, func() { pingPong([2]*end{a, b}, msg) }); n != 0 {
+		t.Errorf("%v allocations per round trip, want none", n)
+	}
+}
