@@ -4,8 +4,10 @@
 package progress
 
 import (
+	"github.com/xwarp/xwarp/internal/assert"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/ring"
+	"github.com/xwarp/xwarp/internal/trace"
 )
 
 // Source is anything that makes progress when asked.
@@ -42,13 +44,14 @@ type Engine struct {
 	clock   mono.Clock
 	parker  Parker
 	sources []Source
-	busy    bool // a step is running
+	guard   assert.Guard // a step is running
 	now     mono.Time
 	worked  mono.Time // when a step last did something, or the present wait began
 	waiting bool      // the next step follows a Park
 	slept   bool      // in which time has passed
 	stale   uint8     // steps since the clock was read
 
+	trace    *trace.Ring // nil records nothing
 	commands *ring.MPSC[Command]
 	waker    Waker // the parker, when it is one
 }
@@ -79,13 +82,13 @@ func (e *Engine) Now() mono.Time { return e.now }
 // Clock returns the clock that the engine runs on.
 func (e *Engine) Clock() mono.Clock { return e.clock }
 
+// SetTrace makes the engine record its work in r from now on; nil ends that.
+func (e *Engine) SetTrace(r *trace.Ring) { e.trace = r }
+
 // Step executes what other goroutines have posted, polls every source once and
 // returns how many items of work were done.
 func (e *Engine) Step() int {
-	if e.busy { // not atomic, which would cost as much as the rest: -race finds what this misses
-		panic("progress: two goroutines are inside one engine: calls on one rank must not overlap")
-	}
-	e.busy = true
+	e.guard.Enter("progress: two goroutines are inside one engine: calls on one rank must not overlap")
 	if !e.waiting || e.slept || e.stale == clockEvery {
 		e.now, e.stale = e.clock.Now(), 0
 	}
@@ -93,12 +96,15 @@ func (e *Engine) Step() int {
 	for _, s := range e.sources {
 		work += s.Poll(e.now, Budget)
 	}
+	if work > 0 {
+		e.trace.Record(e.now, trace.EngineWork, uint32(work), 0, 0, 0)
+	}
 	if work > 0 || !e.waiting { // what the caller computed before is no idle time
 		e.worked = e.now
 	}
 	e.waiting = false
 	e.stale++
-	e.busy = false
+	e.guard.Leave()
 	return work
 }
 

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/trace"
 )
 
 // PollerConfig says when an idle rank gives its core away. Its zero value is
@@ -29,6 +30,8 @@ type PollerConfig struct {
 	Spin mono.Duration
 	// NoSpin makes Park block at once.
 	NoSpin bool
+	// Trace records when the rank sleeps; default, nothing does.
+	Trace *trace.Ring
 }
 
 // manners is what a poller does for others while it spins. Measured with
@@ -62,6 +65,7 @@ type Poller struct {
 	event int           // eventfd that Wake writes to
 	fds   []unix.PollFd // the first is event
 	state atomic.Uint32
+	trace *trace.Ring
 }
 
 // The states of a poller.
@@ -100,7 +104,7 @@ func NewPoller(clock mono.Clock, c PollerConfig) (*Poller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("progress: eventfd: %w (too many open files? see ulimit -n)", err)
 	}
-	return &Poller{clock: clock, spin: c.Spin, mind: mind, event: fd, fds: []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}, nil
+	return &Poller{clock: clock, spin: c.Spin, mind: mind, trace: c.Trace, event: fd, fds: []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}, nil
 }
 
 // usableCores returns on how many cores this process may run.
@@ -169,10 +173,18 @@ func (p *Poller) block(until mono.Time) {
 		return
 	}
 	// Whatever the error, Park may return early; in practice it is a signal.
+	p.record(trace.ParkBegin)
 	n, _ := unix.Ppoll(p.fds, timeout, nil)
+	p.record(trace.ParkEnd)
 	p.state.Store(awake)
 	if n > 0 {
 		p.look()
+	}
+}
+
+func (p *Poller) record(id trace.ID) {
+	if p.trace != nil {
+		p.trace.Record(p.clock.Now(), id, 0, 0, 0, 0)
 	}
 }
 

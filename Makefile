@@ -1,0 +1,37 @@
+# xwarp: MPI ranks and RDMA verbs on ordinary Ethernet. `make` lists the targets.
+
+GO ?= go
+GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test bench lint generate clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build the commands and examples into bin/
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -buildvcs=false -o bin/ ./cmd/... ./examples/...
+
+demo: build ## two hosts over AF_XDP on this machine: a table of transports, then an MPI program (under 2 minutes)
+	@./examples/demo.sh
+
+test: ## run all tests; as root also those that need AF_XDP and network namespaces
+	$(GO) test ./...
+	@[ "$$(id -u)" = 0 ] || echo "make test: not root, so what needs AF_XDP or network namespaces was left out: sudo make test"
+
+bench: build ## measure AF_XDP, verbs and MPI over a veth pair, and the Go benchmarks
+	./bin/xperf all $$([ "$$(id -u)" = 0 ] && echo --testbed)
+	$(GO) test -run '^$$' -bench . ./...
+
+lint: ## check the style: gofmt, go vet, golangci-lint
+	@gofmt -d . && test -z "$$(gofmt -l .)"
+	$(GO) vet ./...
+	$(GOLANGCI_LINT) run
+
+generate: ## make the generated files anew: BPF objects (needs clang-14), the matrix of examples/cg
+	$(GO) generate ./...
+
+clean: ## remove what was built, and what killed runs left behind on this machine
+	@if [ -x bin/xinfo ]; then ./bin/xinfo --clean; fi
+	rm -rf bin

@@ -1,0 +1,58 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// AllowedCores returns the cores that this process may run on, in order.
+func AllowedCores() ([]int, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, fmt.Errorf("sched_getaffinity: %w", err)
+	}
+	var cores []int
+	for core := range len(set) * 64 {
+		if set.IsSet(core) {
+			cores = append(cores, core)
+		}
+	}
+	return cores, nil
+}
+
+// PickCores returns the cores for the server and the client: the two highest
+// ones, because the lowest ones serve most interrupts; the same one twice when
+// there is only one.
+func PickCores(allowed []int) []int {
+	n := len(allowed)
+	if n == 0 {
+		return nil
+	}
+	return []int{allowed[max(n-2, 0)], allowed[n-1]}
+}
+
+// CheckCores reports whether cores is a choice that both ends can be pinned
+// to. Its errors wrap ErrUsage.
+func CheckCores(cores, allowed []int) error {
+	if len(cores) > 2 {
+		return usagef("%d cores given: there are two ends, so give the server's core and the client's, as in --cores 2,3", len(cores))
+	}
+	for _, c := range cores {
+		if !slices.Contains(allowed, c) {
+			return usagef("core %d is not among the cores that this process may use: %v", c, allowed)
+		}
+	}
+	return nil
+}
+
+// pinThread pins the calling thread, which the goroutine must have locked.
+func pinThread(core int) error {
+	var set unix.CPUSet
+	set.Set(core)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("pinning to core %d: %w", core, err)
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+
+	"github.com/xwarp/xwarp/internal/mono"
+)
+
+// Local is what the two ends of a test need not agree on. Its zero value is
+// an end that is not pinned, on the device that leads to the other end.
+type Local struct {
+	// Device is the network interface to use. Default: the one that the
+	// control connection goes through.
+	Device string
+	// Cores are the cores of the server and of the client end. Default: none,
+	// the scheduler decides.
+	Cores []int
+	// Enter runs a function on a thread of its own, inside the network
+	// namespace of the end. Default: a new thread in the present namespace.
+	Enter func(fn func() error) error
+}
+
+// enter runs fn on the thread of an end: locked, pinned, in its namespace.
+func (l Local) enter(rank int, fn func() error) error {
+	pinned := func() error {
+		if rank < len(l.Cores) {
+			if err := pinThread(l.Cores[rank]); err != nil {
+				return err
+			}
+		}
+		return fn()
+	}
+	if l.Enter != nil {
+		return l.Enter(pinned)
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with its affinity
+		done <- pinned()
+	}()
+	return <-done
+}
+
+// End is one end of a test: what its Bench is opened on.
+type End struct {
+	Spec   Spec
+	Server bool
+	Pair   *Pair
+	Device net.Interface
+	Addr   netip.Addr // IPv4 address of Device
+	Clock  mono.Real
+}
+
+// newEnd finds out what device the end uses.
+func newEnd(conn net.Conn, p *Pair, l Local) (*End, error) {
+	e := &End{Server: p.rank == 0, Pair: p}
+	if l.Device != "" {
+		dev, err := net.InterfaceByName(l.Device)
+		if err != nil {
+			return nil, fmt.Errorf("device %s: %w (`ip link` lists the devices)", l.Device, err)
+		}
+		e.Device = *dev
+		e.Addr, err = firstIPv4(dev)
+		return e, err
+	}
+	tcp, ok := conn.LocalAddr().(*net.TCPAddr)
+	if !ok {
+		return nil, fmt.Errorf("control connection from %v, which is no TCP address", conn.LocalAddr())
+	}
+	e.Addr = tcp.AddrPort().Addr().Unmap()
+	if !e.Addr.Is4() {
+		return nil, fmt.Errorf("control connection from %v: xwarp carries IPv4 only, so name the server by an IPv4 address", e.Addr)
+	}
+	dev, err := deviceOf(e.Addr)
+	if err != nil {
+		return nil, err
+	}
+	e.Device = *dev
+	return e, nil
+}
+
+func firstIPv4(dev *net.Interface) (netip.Addr, error) {
+	addrs, err := dev.Addrs()
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("device %s: %w", dev.Name, err)
+	}
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
+			return p.Addr(), nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("device %s has no IPv4 address: give it one with `ip addr add ADDRESS/LENGTH dev %s`", dev.Name, dev.Name)
+}
+
+func deviceOf(addr netip.Addr) (*net.Interface, error) {
+	devs, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	for _, dev := range devs {
+		if mine, err := firstIPv4(&dev); err == nil && mine == addr {
+			return &dev, nil
+		}
+	}
+	return nil, fmt.Errorf("no device has the first IPv4 address %v: name it with --device", addr)
+}
+
+// checkMTU reports whether the device can carry what the test wants.
+func (e *End) checkMTU() error {
+	have := min(e.Device.MTU, maxMTU)
+	switch s := &e.Spec; {
+	case s.MTU > have:
+		return usagef("MTU %d is more than device %s has (%d): set it with `ip link set %s mtu %d`, or ask for less", s.MTU, e.Device.Name, have, e.Device.Name, s.MTU)
+	case s.MTU != have && s.Transport == "none" && !s.onXDP():
+		return usagef("kernel sockets use the MTU of device %s, which is %d and not %d: leave --mtu away, or set it with `ip link set %s mtu %d`", e.Device.Name, have, s.MTU, e.Device.Name, s.MTU)
+	}
+	return nil
+}
+
+// errOver ends a timed loop because the other end has given up: this one waits
+// for what will not come.
+var errOver = errors.New("the other end has given up")
+
+// spin counts the turns of a loop that waits. Every thousandth turn it is
+// worth looking at the control connection and the clock.
+type spin uint32
+
+func (s *spin) idle() bool { *s++; return *s&1023 == 0 }

@@ -1,0 +1,157 @@
+package bench
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/xwarp/xwarp/mpi"
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// mpiTag is the tag of all messages; the answers to windows have the next one.
+const mpiTag = 1
+
+// mpiBench moves messages with MPI as osu_latency and osu_bw do: blocking
+// calls for the ping-pong, windows of non-blocking ones with an answer of four
+// bytes for streams.
+type mpiBench struct {
+	*End
+	carrier  string
+	proc     *mpi.Proc
+	ctx      *verbs.Context
+	world    *mpi.Comm
+	peer     int
+	out, in  []byte
+	requests [MaxWindow]mpi.Request
+	failed   bool
+}
+
+func openMPI(e *End) (Bench, error) {
+	ctx, err := openContext(e)
+	if err != nil {
+		return nil, err
+	}
+	m := &mpiBench{End: e, ctx: ctx, carrier: "MPI on " + ctx.Attr().Carrier, peer: 1 - e.Pair.Rank()}
+	if m.proc, err = mpi.New(e.Pair, ctx, mpi.Config{}); err != nil {
+		return nil, err
+	}
+	m.world = m.proc.World()
+	size := max(slices.Max(e.Spec.Sizes), 4)
+	m.out, err = mpi.Alloc[byte](m.proc, size)
+	if err == nil {
+		m.in, err = mpi.Alloc[byte](m.proc, size)
+	}
+	if err != nil {
+		return nil, errors.Join(err, ctx.Close())
+	}
+	return m, nil
+}
+
+func (m *mpiBench) Carrier() string { return m.carrier }
+
+// Progress lets MPI acknowledge what came last.
+func (m *mpiBench) Progress() { m.ctx.Engine().Step() }
+
+// Close waits for the other end, unless something went wrong.
+func (m *mpiBench) Close() error {
+	if m.failed {
+		return m.ctx.Close()
+	}
+	return m.proc.Finalize()
+}
+
+func (m *mpiBench) Run(b Burst, rec *Recorder) error {
+	run := m.stream
+	switch pingPong := isPingPong(m.Spec.Test); {
+	case pingPong && m.Server:
+		run = m.echo
+	case pingPong:
+		run = m.ping
+	case m.Server:
+		run = m.swallow
+	}
+	err := run(b, rec)
+	m.failed = err != nil
+	return err
+}
+
+func (m *mpiBench) ping(b Burst, rec *Recorder) error {
+	out, in := m.out[:b.Size], m.in[:b.Size]
+	before := m.Clock.Now()
+	for i := -b.Warmup; i < b.Iters; i++ {
+		if err := mpi.Send(m.world, out, m.peer, mpiTag); err != nil {
+			return err
+		}
+		if _, err := mpi.Recv(m.world, in, m.peer, mpiTag); err != nil {
+			return err
+		}
+		now := m.Clock.Now()
+		if i >= 0 {
+			rec.Add(now.Sub(before))
+		}
+		before = now
+	}
+	return nil
+}
+
+func (m *mpiBench) echo(b Burst, _ *Recorder) error {
+	out, in := m.out[:b.Size], m.in[:b.Size]
+	for range b.Warmup + b.Iters {
+		if _, err := mpi.Recv(m.world, in, m.peer, mpiTag); err != nil {
+			return err
+		}
+		if err := mpi.Send(m.world, out, m.peer, mpiTag); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *mpiBench) stream(b Burst, rec *Recorder) error {
+	if err := m.windows(b, b.Warmup); err != nil {
+		return err
+	}
+	start := m.Clock.Now()
+	if err := m.windows(b, b.Iters); err != nil {
+		return err
+	}
+	rec.Stream(b.Iters, m.Clock.Now().Sub(start))
+	return nil
+}
+
+// windows sends messages and waits for the answer after each window.
+func (m *mpiBench) windows(b Burst, messages int) (err error) {
+	out, requests := m.out[:b.Size], m.requests[:b.Window]
+	for range messages / b.Window {
+		for i := range requests {
+			if requests[i], err = mpi.Isend(m.world, out, m.peer, mpiTag); err != nil {
+				return err
+			}
+		}
+		if err := mpi.Waitall(requests); err != nil {
+			return err
+		}
+		if _, err := mpi.Recv(m.world, m.in[:4], m.peer, mpiTag+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *mpiBench) swallow(b Burst, _ *Recorder) (err error) {
+	in, requests := m.in[:b.Size], m.requests[:b.Window]
+	for range (b.Warmup + b.Iters) / b.Window {
+		for i := range requests {
+			if requests[i], err = mpi.Irecv(m.world, in, m.peer, mpiTag); err != nil {
+				return err
+			}
+		}
+		if err := mpi.Waitall(requests); err != nil {
+			return err
+		}
+		if err := mpi.Send(m.world, m.out[:4], m.peer, mpiTag+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/xwarp/xwarp/internal/testbed"
+)
+
+// Place is where the two ends of a test on one machine are: a server process,
+// and the way to it.
+type Place struct {
+	// Name says where, for people.
+	Name string
+	// Client is how to reach the server.
+	Client ConnectConfig
+	// Context ends when the server process does.
+	Context context.Context
+
+	bed     *testbed.Testbed // nil on loopback
+	server  *exec.Cmd
+	cancel  context.CancelCauseFunc
+	release chan struct{} // closed when the thread that started server may go
+}
+
+// PlaceConfig describes a place. Its zero value is two hosts with MTU 9000 and
+// ends that are not pinned.
+type PlaceConfig struct {
+	// Server is the command of a program that prints "listening ADDRESS" and
+	// serves tests: `xperf serve`. It must be set.
+	Server []string
+	// Loopback puts both ends on this host, without namespaces.
+	Loopback bool
+	// MTU of the hosts in bytes. Default 9000.
+	MTU int
+	// Cores are the cores of the server and the client. Default: not pinned.
+	Cores []int
+}
+
+// OpenPlace makes the place and starts the server there. The caller closes it.
+func OpenPlace(c PlaceConfig) (*Place, error) {
+	p := &Place{Name: "loopback of this host", Client: ConnectConfig{Local: Local{Cores: c.Cores}}}
+	args := append([]string{}, c.Server[1:]...)
+	if len(c.Cores) > 0 {
+		p.Name = fmt.Sprintf("%s, cores %s", p.Name, joinInts(c.Cores))
+		args = append(args, "--cores", joinInts(c.Cores))
+	}
+	if c.Loopback {
+		cmd := exec.Command(c.Server[0], append(args, "--listen", "127.0.0.1:0")...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		p.release = make(chan struct{})
+		if err := p.start(cmd, func() error { return startOnThread(cmd, p.release) }); err != nil {
+			close(p.release)
+			return nil, err
+		}
+		return p, nil
+	}
+	bed, err := testbed.New(testbed.Config{Hosts: 2, MTU: c.MTU})
+	if err != nil {
+		return nil, err
+	}
+	p.bed = bed
+	p.Name = strings.Replace(p.Name, "loopback of this host", "veth pair", 1)
+	a, b := bed.Hosts[0], bed.Hosts[1]
+	p.Client.Device, p.Client.Enter = b.Dev, b.Do
+	cmd := a.Command(c.Server[0], append(args, "--device", a.Dev, "--listen", a.Addr.String()+":0")...)
+	if err := p.start(cmd.Cmd, cmd.Start); err != nil {
+		return nil, errors.Join(err, bed.Close())
+	}
+	return p, nil
+}
+
+// startOnThread starts cmd on a thread that lives until release is closed:
+// Pdeathsig means the death of the thread that started the process.
+func startOnThread(cmd *exec.Cmd, release <-chan struct{}) error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		started <- cmd.Start()
+		<-release
+	}()
+	return <-started
+}
+
+func joinInts(list []int) string {
+	text := make([]string, len(list))
+	for i, n := range list {
+		text[i] = strconv.Itoa(n)
+	}
+	return strings.Join(text, ",")
+}
+
+// start starts the server and waits until it listens.
+func (p *Place) start(cmd *exec.Cmd, start func() error) error {
+	var complaints tail
+	cmd.Stderr = &complaints
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := start(); err != nil {
+		return fmt.Errorf("starting the server end: %w", err)
+	}
+	p.server = cmd
+	p.Context, p.cancel = context.WithCancelCause(context.Background())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	addr, ok := strings.CutPrefix(strings.TrimSpace(line), "listening ")
+	if err != nil || !ok {
+		_ = cmd.Process.Kill() // it said something else than it should
+		err = errors.Join(fmt.Errorf("the server end did not start: %s", complaints.text()), cmd.Wait())
+		return err
+	}
+	p.Client.Addr = addr
+	go func() {
+		err := cmd.Wait()
+		p.cancel(fmt.Errorf("the server end exited: %w: %s", err, complaints.text()))
+	}()
+	return nil
+}
+
+// Close ends the server and removes the hosts.
+func (p *Place) Close() error {
+	_ = p.server.Process.Kill() // it may be gone
+	select {
+	case <-p.Context.Done():
+	case <-time.After(grace):
+	}
+	if p.bed == nil {
+		close(p.release)
+		return nil
+	}
+	return p.bed.Close()
+}
+
+// tail keeps the last part of what is written to it.
+type tail struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, p...)
+	const most = 4096
+	t.b = t.b[max(len(t.b)-most, 0):]
+	return len(p), nil
+}
+
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.TrimSpace(t.b))
+}
+
+// Root reports whether this process may make a testbed.
+func Root() bool { return os.Geteuid() == 0 }

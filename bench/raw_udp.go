@@ -1,0 +1,309 @@
+package bench
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/mono"
+	"golang.org/x/sys/unix"
+)
+
+// udpHeaders is the size of the IPv4 and UDP headers.
+const udpHeaders = 28
+
+// udpBatch is how many datagrams one system call moves in streams.
+const udpBatch = 32
+
+// Sizes of struct mmsghdr and struct iovec on 64-bit machines, and the place
+// of msg_iov and msg_iovlen in the former; all words are 8 bytes.
+const (
+	mmsghdrSize   = 64
+	mmsghdrIov    = 16
+	mmsghdrIovLen = 24
+	iovecSize     = 16
+)
+
+// udpReceiveBuffer is what the kernel is asked for, in bytes.
+const udpReceiveBuffer = 8 << 20
+
+// udpBench is the baseline: a connected kernel UDP socket, both ends spinning,
+// batched system calls for streams. See stream.go for the little protocol that
+// tells what was lost.
+type udpBench struct {
+	*End
+	s      *socket
+	out    batch // of which slot 0 also serves single datagrams
+	in     batch
+	number uint64 // of the next ping
+	sender streamSender
+	rcvr   streamReceiver
+	limit  int // bytes that the receiver's kernel buffers
+}
+
+// batch is a vector of datagrams in the arena for sendmmsg and recvmmsg.
+type batch struct {
+	s     *socket
+	heads int // offset of the first struct mmsghdr
+	slots int // offset of the first buffer
+	slot  int // size of a buffer
+}
+
+func openUDP(e *End) (Bench, error) {
+	slot := (max(slices.Max(e.Spec.Sizes), confirmSize) + 63) &^ 63
+	half := udpBatch * (mmsghdrSize + iovecSize + slot)
+	s, err := newSocket(unix.SOCK_DGRAM, 2*half)
+	if err != nil {
+		return nil, err
+	}
+	u := &udpBench{End: e, s: s}
+	u.out, u.in = newBatch(s, 0, slot), newBatch(s, half, slot)
+	if err := u.connect(); err != nil {
+		s.close()
+		return nil, fmt.Errorf("data socket: %w", err)
+	}
+	return u, nil
+}
+
+func (u *udpBench) connect() error {
+	fd := u.s.fd
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: u.Addr.As4()}); err != nil {
+		return fmt.Errorf("bind to %v: %w", u.Addr, err)
+	}
+	// Beyond the limit for ordinary users where that is allowed.
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, udpReceiveBuffer) != nil {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, udpReceiveBuffer); err != nil {
+			return fmt.Errorf("SO_RCVBUF: %w", err)
+		}
+	}
+	limit, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+	if err != nil {
+		return fmt.Errorf("SO_RCVBUF: %w", err)
+	}
+	if err := u.Pair.Put("receive buffer", strconv.Itoa(limit)); err != nil {
+		return err
+	}
+	if err := exchangeAddr(u.End, fd); err != nil {
+		return err
+	}
+	text, err := u.Pair.peerValue("receive buffer")
+	if err != nil {
+		return err
+	}
+	if u.limit, err = strconv.Atoi(text); err != nil {
+		return fmt.Errorf("the other end said that its receive buffer is %q", text)
+	}
+	return connectPeer(u.End, fd)
+}
+
+// newBatch lays out udpBatch datagrams at off: headers, vectors, buffers.
+func newBatch(s *socket, off, slot int) batch {
+	b := batch{s: s, heads: off, slots: off + udpBatch*(mmsghdrSize+iovecSize), slot: slot}
+	for i := range udpBatch {
+		iov := b.iov(i)
+		head := s.arena.At(mem.Addr(off+i*mmsghdrSize), mmsghdrSize)
+		binary.NativeEndian.PutUint64(head[mmsghdrIov:], uint64(s.base)+uint64(iov))
+		binary.NativeEndian.PutUint64(head[mmsghdrIovLen:], 1)
+		binary.NativeEndian.PutUint64(s.arena.At(mem.Addr(iov), 8), uint64(s.base)+uint64(b.slots+i*slot))
+	}
+	b.length(slot)
+	return b
+}
+
+func (b *batch) iov(i int) int { return b.heads + udpBatch*mmsghdrSize + i*iovecSize }
+
+// length sets the length of all datagrams.
+func (b *batch) length(n int) {
+	for i := range udpBatch {
+		binary.NativeEndian.PutUint64(b.s.arena.At(mem.Addr(b.iov(i)+8), 8), uint64(n))
+	}
+}
+
+// at returns the offset and the first bytes of the i-th datagram.
+func (b *batch) at(i int) (off int, head []byte) {
+	off = b.slots + i*b.slot
+	return off, b.s.arena.At(mem.Addr(off), confirmSize)
+}
+
+func (u *udpBench) Carrier() string { return "kernel UDP" }
+
+func (u *udpBench) Close() error { return u.s.close() }
+
+// Progress has nothing to do: the kernel does it.
+func (u *udpBench) Progress() {}
+
+func (u *udpBench) Run(b Burst, rec *Recorder) error {
+	pingPong := isPingPong(u.Spec.Test)
+	switch {
+	case pingPong && u.Server:
+		return u.echo(b)
+	case pingPong:
+		return u.ping(b, rec)
+	case u.Server:
+		return u.swallow()
+	}
+	return u.stream(b, rec)
+}
+
+func (u *udpBench) ping(b Burst, rec *Recorder) error {
+	out, head := u.out.at(0)
+	before := u.Clock.Now()
+	for i := -b.Warmup; i < b.Iters; i++ {
+		u.number++
+		binary.LittleEndian.PutUint64(head, u.number)
+		if u.s.send(out, b.Size) < 0 {
+			return u.s.failure("send")
+		}
+		if err := u.pong(b.Size, rec); err != nil {
+			return err
+		}
+		now := u.Clock.Now()
+		if i >= 0 {
+			rec.Add(now.Sub(before))
+		}
+		before = now
+	}
+	return nil
+}
+
+// pong waits for the echo of the present ping and repeats the ping when the
+// echo does not come.
+func (u *udpBench) pong(size int, rec *Recorder) error {
+	out, _ := u.out.at(0)
+	in, head := u.in.at(0)
+	var turns spin
+	var asked mono.Time
+	for {
+		r := u.s.recv(in, size)
+		switch {
+		case r < 0:
+			return u.s.failure("recv")
+		case r >= streamHeader && binary.LittleEndian.Uint64(head) == u.number:
+			return nil
+		case !turns.idle():
+			continue
+		case u.Pair.Over():
+			return errOver
+		}
+		now := u.Clock.Now()
+		if asked == 0 {
+			asked = now
+		}
+		if now.Sub(asked) > tailPatience {
+			asked = now
+			rec.Lost(1)
+			u.s.send(out, size)
+		}
+	}
+}
+
+// echo sends back what comes, until the client says stop.
+func (u *udpBench) echo(b Burst) error {
+	in, _ := u.in.at(0)
+	var turns spin
+	for {
+		r := u.s.recv(in, b.Size)
+		if r < 0 || r > 0 && u.s.send(in, r) < 0 {
+			return u.s.failure("echo")
+		}
+		if r == 0 && turns.idle() && u.Pair.Spoken() {
+			return nil
+		}
+	}
+}
+
+func (u *udpBench) stream(b Burst, rec *Recorder) error {
+	// A datagram takes up to twice its size, and its descriptor, of the
+	// receiver's buffer.
+	window := min(max(u.limit/(2*b.Size+1280), 1), MaxWindow)
+	u.out.length(b.Size)
+	if err := u.push(b.Warmup, window); err != nil {
+		return err
+	}
+	start := u.Clock.Now()
+	if err := u.push(b.Iters, window); err != nil {
+		return err
+	}
+	lost := u.sender.lost()
+	rec.Stream(b.Iters-lost, u.Clock.Now().Sub(start))
+	rec.Lost(lost)
+	return nil
+}
+
+// push sends n datagrams and waits until all are confirmed or lost.
+func (u *udpBench) push(n, window int) error {
+	s := &u.sender
+	s.start(n, window, u.Clock.Now())
+	var turns spin
+	for !s.done() {
+		room := min(s.room(), udpBatch)
+		for i := range room {
+			_, head := u.out.at(i)
+			binary.LittleEndian.PutUint64(head, s.word(i))
+		}
+		if room > 0 {
+			sent := u.s.sendBatch(u.out.heads, room)
+			if sent < 0 {
+				return u.s.failure("sendmmsg")
+			}
+			s.sent(sent)
+		}
+		got, err := u.confirmations()
+		if err != nil {
+			return err
+		}
+		if got || room > 0 || !turns.idle() {
+			continue
+		}
+		if u.Pair.Over() {
+			return errOver
+		}
+		if word, late := s.repeat(u.Clock.Now()); late {
+			_, head := u.out.at(0)
+			binary.LittleEndian.PutUint64(head, word)
+			u.s.sendBatch(u.out.heads, 1)
+		}
+	}
+	return nil
+}
+
+// confirmations takes one answer, if there is any.
+func (u *udpBench) confirmations() (got bool, err error) {
+	in, head := u.in.at(0)
+	r := u.s.recv(in, confirmSize)
+	if r < 0 {
+		return false, u.s.failure("recv")
+	}
+	if r == confirmSize {
+		u.sender.confirm(head, u.Clock.Now())
+	}
+	return r > 0, nil
+}
+
+// swallow counts what comes and answers, until the client says stop.
+func (u *udpBench) swallow() error {
+	out, answer := u.out.at(0)
+	var turns spin
+	for {
+		n := u.s.recvBatch(u.in.heads, udpBatch)
+		if n < 0 {
+			return u.s.failure("recvmmsg")
+		}
+		confirm := false
+		for i := range n {
+			_, head := u.in.at(i)
+			confirm = u.rcvr.frame(head) || confirm
+		}
+		if confirm {
+			u.rcvr.answer(answer)
+			if u.s.send(out, confirmSize) < 0 {
+				return u.s.failure("send")
+			}
+		}
+		if n == 0 && turns.idle() && u.Pair.Spoken() {
+			return nil
+		}
+	}
+}

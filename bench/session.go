@@ -1,0 +1,261 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"time"
+
+	"github.com/xwarp/xwarp/internal/mono"
+)
+
+// grace is how long a loop may take to notice that its peer is gone.
+const grace = 3 * time.Second
+
+// helloPatience is how long a server waits for the hello of a client.
+const helloPatience = 10 * time.Second
+
+// Session is the client end of a test that is open on both ends. Its methods
+// are for one goroutine at a time.
+type Session struct {
+	Spec    Spec   // complete
+	Carrier string // what carries the messages
+	Case    Case
+
+	pair   *Pair
+	bursts chan Burst
+	points chan outcome
+	ended  chan error
+}
+
+type outcome struct {
+	point Point
+	err   error
+}
+
+// ConnectConfig says how a client reaches its server.
+type ConnectConfig struct {
+	Local
+	// Addr is the server's host:port. It must be set.
+	Addr string
+	// Index says which of several configurations this is (--vs).
+	Index int
+	// Patience is how long to wait for the server to answer. Default 10 s.
+	Patience time.Duration
+	// Abort ends this process when MPI asks for it. Default: the test fails.
+	Abort func(code int, why string)
+}
+
+// Connect opens a test on this end and on the server's. It returns when both
+// are ready. Its errors wrap ErrUsage when spec is wrong, are a *PeerError
+// when the server refused, and name the server when it does not answer.
+func Connect(ctx context.Context, spec Spec, config ConnectConfig) (*Session, error) {
+	if err := spec.Check(); err != nil {
+		return nil, err
+	}
+	if config.Patience == 0 {
+		config.Patience = 10 * time.Second
+	}
+	s := &Session{Spec: spec, bursts: make(chan Burst), points: make(chan outcome), ended: make(chan error, 1)}
+	s.Case, _ = Find(spec.Test)
+	opened := make(chan struct{})
+	go func() { s.ended <- config.enter(1, func() error { return s.main(ctx, config, opened) }) }()
+	select {
+	case <-opened:
+		return s, nil
+	case err := <-s.ended:
+		return nil, err
+	}
+}
+
+// main is the life of the client end, on its own thread.
+func (s *Session) main(ctx context.Context, config ConnectConfig, opened chan<- struct{}) error {
+	conn, err := dial(ctx, config)
+	if err != nil {
+		return err
+	}
+	s.pair = newPair(conn, 1, config.Abort)
+	defer s.pair.close()
+	bench, err := s.open(conn, config)
+	if err != nil {
+		s.pair.refuse(err)
+		return err
+	}
+	s.Carrier = bench.Carrier()
+	opened <- struct{}{}
+	err = s.serveBursts(bench)
+	if err == nil {
+		err = s.pair.send(message{Op: opBye})
+	}
+	return errors.Join(err, s.pair.end(bench, err))
+}
+
+// dial connects to the server, which may still be starting.
+func dial(ctx context.Context, config ConnectConfig) (net.Conn, error) {
+	var clock mono.Real
+	limit := clock.Now().Add(config.Patience)
+	for {
+		left := limit.Sub(clock.Now())
+		d := net.Dialer{Timeout: max(left, time.Millisecond)}
+		conn, err := d.DialContext(ctx, "tcp4", config.Addr)
+		if err == nil {
+			return conn, nil
+		}
+		var dns *net.DNSError
+		if errors.As(err, &dns) && dns.IsNotFound {
+			return nil, fmt.Errorf("no host is called %s: %w", dns.Name, err)
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if clock.Now() >= limit {
+			return nil, fmt.Errorf("no xperf server answers at %s within %v: start xperf there first, with the same test and no HOST (%w)", config.Addr, config.Patience, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// open agrees with the server and opens the test.
+func (s *Session) open(conn net.Conn, config ConnectConfig) (Bench, error) {
+	e, err := newEnd(conn, s.pair, config.Local)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Spec.Complete(e.Device.MTU); err != nil {
+		return nil, err
+	}
+	e.Spec = s.Spec
+	if err := e.checkMTU(); err != nil {
+		return nil, err
+	}
+	err = s.pair.send(message{Op: opHello, Version: protocolVersion, Session: config.Index, Spec: &s.Spec})
+	if err != nil {
+		return nil, err
+	}
+	late := time.AfterFunc(config.Patience, func() { conn.Close() })
+	m, err := s.pair.receive(opHello)
+	if !late.Stop() && err != nil {
+		return nil, fmt.Errorf("%s took the connection but does not answer within %v: is that an xperf server?", config.Addr, config.Patience)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.pair.key = m.Key
+	return open(e)
+}
+
+// serveBursts runs bursts until the session is closed.
+func (s *Session) serveBursts(bench Bench) error {
+	var rec Recorder
+	for b := range s.bursts {
+		point, err := s.burst(bench, b, &rec)
+		s.points <- outcome{point, err}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Session) burst(bench Bench, b Burst, rec *Recorder) (Point, error) {
+	rec.Reset(b.Iters)
+	runtime.GC() // now rather than later: nothing in the loop makes garbage
+	if err := s.pair.send(message{Op: opRun, Burst: &b}); err != nil {
+		return Point{}, err
+	}
+	if _, err := s.pair.receive(opReady); err != nil {
+		return Point{}, err
+	}
+	if err := bench.Run(b, rec); err != nil {
+		return Point{}, s.pair.because(err)
+	}
+	if err := s.pair.send(message{Op: opStop}); err != nil {
+		return Point{}, err
+	}
+	s.pair.linger(bench)
+	if _, err := s.pair.receive(opDone); err != nil {
+		return Point{}, err
+	}
+	return rec.point(b.Size), nil
+}
+
+// end closes a test. After an error the other end learns why before, so that
+// neither waits for the other.
+func (p *Pair) end(bench Bench, err error) error {
+	if err != nil {
+		p.refuse(err)
+		p.close()
+	}
+	return bench.Close()
+}
+
+// linger keeps a test going until the other end has something to say: that may
+// need to hear from this one first.
+func (p *Pair) linger(bench Bench) {
+	var clock mono.Real
+	for end := clock.Now().Add(lingerMin); !p.Spoken() || clock.Now() < end; {
+		bench.Progress()
+	}
+}
+
+// lingerMin is longer than acknowledgements are held back.
+const lingerMin = 200 * mono.Microsecond
+
+// because returns why the other end gave up when err only says that it did.
+func (p *Pair) because(err error) error {
+	if !errors.Is(err, errOver) {
+		return err
+	}
+	for m := range p.inbox {
+		p.news.Add(-1)
+		if m.Op == opAbort {
+			return &PeerError{p.conn.RemoteAddr().String(), m.Why}
+		}
+	}
+	return p.err
+}
+
+// Run runs one burst and returns what it came to. After an error the session
+// can only be closed.
+func (s *Session) Run(b Burst) (Point, error) {
+	s.bursts <- b
+	select {
+	case o := <-s.points:
+		return o.point, o.err
+	case <-s.pair.gone:
+	}
+	// A loop inside a library cannot be interrupted: leave it behind.
+	select {
+	case o := <-s.points:
+		return o.point, o.err
+	case <-time.After(grace):
+		return Point{}, s.pair.err
+	}
+}
+
+// Close ends the test on both ends.
+func (s *Session) Close() error {
+	close(s.bursts)
+	select {
+	case err := <-s.ended:
+		return err
+	case <-s.pair.gone:
+	}
+	select {
+	case err := <-s.ended:
+		return err
+	case <-time.After(grace):
+		return s.pair.err
+	}
+}
+
+// newKey makes up the secret of a job.
+func newKey() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the program instead
+	return binary.LittleEndian.Uint64(b[:])
+}

@@ -1,0 +1,434 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xwarp/xwarp/internal/testbed"
+)
+
+// site is where the two ends of a test of this package run.
+type site struct {
+	server, client Local
+	listen         string
+}
+
+// loopback has both ends on this host.
+func loopback(*testing.T) site { return site{listen: "127.0.0.1:0"} }
+
+// hosts has the ends on two hosts of a testbed.
+func hosts(t *testing.T, mtu int) site {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
+			t.Fatal("XWARP_REQUIRE_XDP=1, but a testbed needs root")
+		}
+		t.Skip("a testbed needs root")
+	}
+	bed, err := testbed.New(testbed.Config{Hosts: 2, MTU: mtu})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := bed.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	a, b := bed.Hosts[0], bed.Hosts[1]
+	return site{Local{Device: a.Dev, Enter: a.Do}, Local{Device: b.Dev, Enter: b.Do}, a.Addr.String() + ":0"}
+}
+
+// serve starts a server and returns its address. It ends with the test.
+func (s site) serve(t *testing.T, config ServeConfig) string {
+	t.Helper()
+	var ln net.Listener
+	listen := func() (err error) {
+		ln, err = net.Listen("tcp4", s.listen)
+		return err
+	}
+	enter := s.server.Enter
+	if enter == nil {
+		enter = func(fn func() error) error { return fn() }
+	}
+	if err := enter(listen); err != nil {
+		t.Fatal(err)
+	}
+	config.Local = s.server
+	done := make(chan error)
+	go func() { done <- Serve(ln, config) }()
+	t.Cleanup(func() {
+		ln.Close()
+		if err := <-done; err != nil {
+			t.Log("server:", err)
+		}
+	})
+	return ln.Addr().String()
+}
+
+// open opens a test between the two ends.
+func (s site) open(t *testing.T, spec Spec) *Session {
+	t.Helper()
+	addr := s.serve(t, ServeConfig{})
+	session, err := Connect(t.Context(), spec, ConnectConfig{Local: s.client, Addr: addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := session.Close(); err != nil {
+			t.Error("closing:", err)
+		}
+	})
+	return session
+}
+
+// brief makes a test take little time.
+func brief(test, fabric string, sizes ...int) Spec {
+	return Spec{Test: test, Fabric: fabric, Iters: 100, Warmup: 10, Window: 16, Sizes: sizes}
+}
+
+// check measures s and judges whether the results are possible.
+func check(t *testing.T, s *Session) {
+	t.Helper()
+	rows := 0
+	err := Measurement{}.Measure([]*Session{s}, func(r Row) error {
+		rows++
+		x := r.Results[0]
+		if x.Carrier == "" || x.MTU == 0 || x.Iters < 100 || x.Rounds != 1 {
+			t.Errorf("incomplete result %+v", x)
+		}
+		if x.Msgs <= 0 || x.Size > 0 && x.Gbit <= 0 {
+			t.Errorf("no messages: %+v", x)
+		}
+		if (x.Lat != nil) != (s.Case.Kind == PingPong) {
+			t.Errorf("latency %+v of %s", x.Lat, x.Test)
+		}
+		if l := x.Lat; l != nil && !(0 < l.Min && l.Min <= l.P50 && l.P50 <= l.P99 && l.P99 <= l.Max) {
+			t.Errorf("latency %+v", *l)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if rows != len(s.Spec.Sizes) {
+		t.Errorf("%d rows for %d sizes", rows, len(s.Spec.Sizes))
+	}
+}
+
+func TestCases_loopback(t *testing.T) {
+	for _, c := range Cases() {
+		fabrics := []string{"udp"}
+		if c.Family == Raw {
+			fabrics = append(fabrics, "tcp")
+		}
+		for _, fabric := range fabrics {
+			t.Run(c.Name+"/"+fabric, func(t *testing.T) {
+				sizes := []int{8, 1400}
+				if fabric == "tcp" || c.Family != Raw {
+					sizes = append(sizes, 100_000)
+				}
+				check(t, loopback(t).open(t, brief(c.Name, fabric, sizes...)))
+			})
+		}
+	}
+}
+
+// someSizes returns a message of each kind: inline, one frame, several frames.
+// Raw tests have their own idea of what fits.
+func someSizes(c Case) []int {
+	if c.Family == Raw {
+		return nil
+	}
+	return []int{8, 2000, 50_000}
+}
+
+func TestCases_testbed(t *testing.T) {
+	for _, c := range Cases() {
+		for _, fabric := range []string{"xdp", "xdp:generic", "xdp:driver", "xdp:asavie", "udp", "tcp"} {
+			spec := brief(c.Name, fabric, someSizes(c)...)
+			if spec.Check() != nil {
+				continue
+			}
+			t.Run(c.Name+"/"+fabric, func(t *testing.T) {
+				check(t, hosts(t, 3000).open(t, spec))
+			})
+		}
+	}
+}
+
+// Frames that are lost must not stop a test.
+func TestCases_loss(t *testing.T) {
+	for _, c := range Cases() {
+		t.Run(c.Name, func(t *testing.T) {
+			spec := brief(c.Name, "xdp", someSizes(c)...)
+			spec.Loss = 0.1
+			spec.Iters = 100
+			s := hosts(t, 9000).open(t, spec)
+			check(t, s)
+			if c.Family != Raw {
+				return
+			}
+			p, err := s.Run(s.Spec.burst(c.Kind, s.Spec.Sizes[0], false))
+			if err != nil || p.Lost == 0 {
+				t.Errorf("%d frames lost of 100 (%v); a tenth should be", p.Lost, err)
+			}
+		})
+	}
+}
+
+func TestMeasure_interleaves(t *testing.T) {
+	site := loopback(t)
+	a := site.open(t, brief("raw_lat", "udp", 8, 16))
+	b := site.open(t, brief("raw_lat", "tcp", 32, 64))
+	var order []string
+	m := Measurement{Rounds: 3, Progress: func(what string) {
+		name, _, _ := strings.Cut(what, ":")
+		order = append(order, strings.TrimPrefix(name, "raw_lat over kernel "))
+	}}
+	var out, text bytes.Buffer
+	if err := WriteHeader(&text, []*Session{a, b}, "loopback"); err != nil {
+		t.Fatal(err)
+	}
+	err := m.Measure([]*Session{a, b}, func(r Row) error {
+		return errors.Join(r.WriteJSON(&out), r.WriteText(&text))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(order, " "), "UDP TCP TCP UDP UDP TCP UDP TCP TCP UDP UDP TCP"; got != want {
+		t.Errorf("order %s, want %s", got, want)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 6 {
+		t.Fatalf("%d lines of JSON, want 6:\n%s", len(lines), out.String())
+	}
+	var q Ratio
+	if err := json.Unmarshal([]byte(lines[2]), &q); err != nil || q.Ratio <= 0 || q.Low > q.Ratio || q.High < q.Ratio {
+		t.Errorf("ratio %+v, %v", q, err)
+	}
+	if n := strings.Count(text.String(), "\n"); n != 6 {
+		t.Errorf("%d lines of text, want 4 of header and 2 rows:\n%s", n, text.String())
+	}
+}
+
+// The keys and types that programs rely on.
+func TestResult_schema(t *testing.T) {
+	s := loopback(t).open(t, brief("raw_lat", "tcp", 8))
+	var out bytes.Buffer
+	err := Measurement{}.Measure([]*Session{s}, func(r Row) error { return r.WriteJSON(&out) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(out.Bytes(), &m); err != nil || bytes.Count(out.Bytes(), []byte("\n")) != 1 {
+		t.Fatalf("not one object on one line: %v: %s", err, out.String())
+	}
+	for _, key := range []string{"test", "transport", "fabric", "carrier"} {
+		if _, ok := m[key].(string); !ok {
+			t.Errorf("%s is %v, want a string", key, m[key])
+		}
+	}
+	for _, key := range []string{"mtu", "size", "iters", "gbit_s", "msg_s", "lost", "rounds"} {
+		if _, ok := m[key].(float64); !ok {
+			t.Errorf("%s is %v, want a number", key, m[key])
+		}
+	}
+	lat, _ := m["lat_us"].(map[string]any)
+	for _, key := range []string{"min", "p50", "p99", "max"} {
+		if v, ok := lat[key].(float64); !ok || v <= 0 {
+			t.Errorf("lat_us.%s is %v, want a positive number", key, lat[key])
+		}
+	}
+	if len(m) != 12 || len(lat) != 4 {
+		t.Errorf("%d and %d keys, want 12 and 4: describe new ones here and in the help", len(m), len(lat))
+	}
+}
+
+// What is allocated must not grow with the number of messages, on either end.
+func TestAllocs_timedLoops(t *testing.T) {
+	for _, c := range Cases() {
+		fabrics := []string{"udp", "tcp", "xdp"}
+		for _, fabric := range fabrics {
+			spec := brief(c.Name, fabric)
+			if spec.Check() != nil {
+				continue
+			}
+			t.Run(c.Name+"/"+fabric, func(t *testing.T) {
+				s := loopback(t)
+				if fabric == "xdp" {
+					s = hosts(t, 9000)
+				}
+				session := s.open(t, spec)
+				size := session.Spec.Sizes[0]
+				allocs := func(iters int) uint64 {
+					var before, after runtime.MemStats
+					runtime.ReadMemStats(&before)
+					if _, err := session.Run(Burst{Size: size, Iters: iters, Warmup: 0, Window: 16}); err != nil {
+						t.Fatal(err)
+					}
+					runtime.ReadMemStats(&after)
+					return after.Mallocs - before.Mallocs
+				}
+				allocs(4000) // warms up: queues grow to their size
+				few, many := allocs(160), allocs(4000)
+				if many > few+200 {
+					t.Errorf("%d allocations for 160 messages, %d for 4000", few, many)
+				}
+			})
+		}
+	}
+}
+
+func TestConnect_nobodyThere(t *testing.T) {
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := ln.Addr().String()
+	ln.Close()
+	_, err = Connect(t.Context(), brief("raw_lat", "udp"), ConnectConfig{Addr: addr, Patience: 50 * time.Millisecond})
+	if err == nil || !strings.Contains(err.Error(), "no xperf server answers at "+addr) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConnect_silentServer(t *testing.T) {
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	_, err = Connect(t.Context(), brief("raw_lat", "udp"), ConnectConfig{Addr: ln.Addr().String(), Patience: 50 * time.Millisecond})
+	if err == nil || !strings.Contains(err.Error(), "does not answer within 50ms") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConnect_serverProcessDied(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("the server end exited")
+	cancel(why)
+	_, err := Connect(ctx, brief("raw_lat", "udp"), ConnectConfig{Addr: "127.0.0.1:1"})
+	if !errors.Is(err, why) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestServe_disagreement(t *testing.T) {
+	mine := brief("raw_lat", "tcp")
+	if err := mine.Check(); err != nil {
+		t.Fatal(err)
+	}
+	reported := make(chan error, 1)
+	addr := loopback(t).serve(t, ServeConfig{
+		Expect: []Expectation{{Spec: mine, Given: map[string]bool{"test": true, "fabric": true, "window": true}}},
+		Report: func(err error) { reported <- err },
+	})
+	theirs := brief("raw_bw", "udp", 8)
+	theirs.Iters = 77 // the server was not told: no disagreement
+	_, err := Connect(t.Context(), theirs, ConnectConfig{Addr: addr})
+	var peer *PeerError
+	if !errors.As(err, &peer) {
+		t.Fatalf("got %v", err)
+	}
+	want := "test is raw_lat on the server and raw_bw on the client; fabric is tcp on the server and udp on the client; start"
+	if !strings.Contains(peer.Why, want) || strings.Contains(peer.Why, "iters") {
+		t.Errorf("client: %v", err)
+	}
+	if err := <-reported; !strings.Contains(err.Error(), want) {
+		t.Errorf("server: %v", err)
+	}
+	_, err = Connect(t.Context(), brief("raw_lat", "tcp"), ConnectConfig{Addr: addr, Index: 1})
+	if !errors.As(err, &peer) || !strings.Contains(peer.Why, "--vs") {
+		t.Errorf("second configuration: %v", err)
+	}
+}
+
+// A server for one test ends after it, not after a connection that is none.
+func TestServe_ends(t *testing.T) {
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	done := make(chan error)
+	go func() { done <- Serve(ln, ServeConfig{Sessions: 1}) }()
+	stray, err := net.Dial("tcp4", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stray.Close()
+	s, err := Connect(t.Context(), brief("raw_lat", "udp", 8), ConnectConfig{Addr: ln.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// A client that dies in the middle of a burst must not leave the server stuck.
+func TestServe_clientDies(t *testing.T) {
+	reported := make(chan error, 1)
+	addr := loopback(t).serve(t, ServeConfig{Report: func(err error) { reported <- err }})
+	s, err := Connect(t.Context(), brief("raw_lat", "tcp", 8), ConnectConfig{Addr: addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = s.Run(Burst{Size: 8, Iters: MaxIters, Window: 1}) }()
+	time.Sleep(20 * time.Millisecond) // in the burst, or about to be: both must work
+	s.pair.close()
+	if err := <-reported; err == nil {
+		t.Error("the server noticed nothing")
+	}
+}
+
+func TestServe_burstOfAnotherSize(t *testing.T) {
+	addr := loopback(t).serve(t, ServeConfig{})
+	s, err := Connect(t.Context(), brief("raw_lat", "tcp", 8), ConnectConfig{Addr: addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Run(Burst{Size: 1 << 20, Iters: 1, Window: 1})
+	var peer *PeerError
+	if !errors.As(err, &peer) || !strings.Contains(peer.Why, "not agreed on") {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Close(); err == nil {
+		t.Error("the session was closed without an error")
+	}
+}
+
+func TestEnd_errors(t *testing.T) {
+	addr := loopback(t).serve(t, ServeConfig{})
+	for _, c := range []struct {
+		name   string
+		spec   Spec
+		device string
+		want   string
+	}{
+		{"no such device", brief("raw_lat", "udp"), "nosuch0", "nosuch0"},
+		{"MTU above the device's", Spec{Test: "raw_lat", Fabric: "udp", MTU: 65535, Warmup: -1}, "", ""},
+		{"no Ethernet", brief("raw_lat", "xdp"), "", "no Ethernet"},
+		{"MTU that sockets do not have", Spec{Test: "raw_lat", Fabric: "tcp", MTU: 1500}, "", "kernel sockets use the MTU"},
+	} {
+		s, err := Connect(t.Context(), c.spec, ConnectConfig{Local: Local{Device: c.device}, Addr: addr})
+		if err == nil {
+			err = s.Close()
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/xwarp/xwarp/xdp"
+)
+
+// Limits of what may be asked for.
+const (
+	MaxIters  = 10_000_000 // samples are kept, 4 bytes each
+	MaxWindow = 512        // the default depth of a queue pair
+	MaxSize   = 64 << 20   // bytes; both ends keep two buffers of this size
+	minMTU    = 1280
+	maxMTU    = 65535 // the largest IPv4 packet
+	ethHeader = 14
+	minFrame  = 60 // smallest Ethernet frame without its checksum
+)
+
+// ErrUsage is wrapped by every error that says the test was asked for wrongly.
+var ErrUsage = errors.New("bad usage")
+
+func usagef(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrUsage, fmt.Sprintf(format, args...))
+}
+
+// Spec says what to measure. Both ends of a test use the same one, except for
+// the fields that Complete fills in.
+type Spec struct {
+	Test      string  `json:"test"`
+	Transport string  `json:"transport"` // "rd", "ud", "rc"; "none" for raw tests; default "rd"
+	Fabric    string  `json:"fabric"`    // see Fabrics; default "xdp"
+	MTU       int     `json:"mtu"`       // largest IP packet in bytes; 0: as the device has it
+	Sizes     []int   `json:"sizes"`     // bytes; default depends on the test
+	Iters     int     `json:"iters"`     // messages per burst and size; 0: by size
+	Warmup    int     `json:"warmup"`    // messages before the clock starts; -1: a tenth of Iters
+	Window    int     `json:"window"`    // messages under way in bw and rate tests; default 64
+	Loss      float64 `json:"loss"`      // share of frames that are dropped on purpose, 0 to 0.5
+}
+
+// Fabrics lists what Spec.Fabric may be.
+var fabrics = []string{"xdp", "xdp:generic", "xdp:driver", "xdp:asavie", "udp", "tcp"}
+
+// Fabrics returns what Spec.Fabric may be.
+func Fabrics() []string { return slices.Clone(fabrics) }
+
+// Check fills in the defaults that need no device and reports what is wrong
+// with the rest. Its errors wrap ErrUsage.
+func (s *Spec) Check() error {
+	c, ok := Find(s.Test)
+	if !ok {
+		return usagef("there is no test %q; the tests are %s", s.Test, strings.Join(Names(), ", "))
+	}
+	if s.Fabric == "" {
+		s.Fabric = "xdp"
+	}
+	if !slices.Contains(fabrics, s.Fabric) {
+		return usagef("there is no fabric %q; the fabrics are %s", s.Fabric, strings.Join(fabrics, ", "))
+	}
+	if err := s.checkTransport(c); err != nil {
+		return err
+	}
+	if s.MTU != 0 && (s.MTU < minMTU || s.MTU > maxMTU) {
+		return usagef("MTU %d is outside of %d to %d", s.MTU, minMTU, maxMTU)
+	}
+	return s.checkNumbers()
+}
+
+func (s *Spec) checkTransport(c Case) error {
+	if c.Family == Raw {
+		if s.Transport != "" && s.Transport != "none" {
+			return usagef("%s sends without a protocol: leave --transport away", s.Test)
+		}
+		s.Transport = "none"
+		if s.Loss > 0 && !s.onXDP() {
+			return usagef("%s over %s is the kernel's own: nothing there can be lost on purpose", s.Test, s.Fabric)
+		}
+		return nil
+	}
+	if s.Transport == "" {
+		s.Transport = "rd"
+	}
+	if s.Fabric == "tcp" {
+		return usagef("%s does not run over tcp: only the raw tests do", s.Test)
+	}
+	if s.Transport != "rd" {
+		if !slices.Contains([]string{"ud", "rc"}, s.Transport) {
+			return usagef("there is no transport %q; the transports are rd, ud, rc", s.Transport)
+		}
+		return usagef("transport %s does not carry %s yet: use --transport rd", s.Transport, s.Test)
+	}
+	return nil
+}
+
+func (s *Spec) checkNumbers() error {
+	if s.Window == 0 {
+		s.Window = 64
+	}
+	if s.Window < 1 || s.Window > MaxWindow {
+		return usagef("window %d is outside of 1 to %d", s.Window, MaxWindow)
+	}
+	if s.Iters < 0 || s.Iters > MaxIters {
+		return usagef("iters %d is outside of 1 to %d", s.Iters, MaxIters)
+	}
+	if s.Warmup < -1 || s.Warmup > MaxIters {
+		return usagef("warmup %d is outside of 0 to %d", s.Warmup, MaxIters)
+	}
+	if !(s.Loss >= 0 && s.Loss <= 0.5) { // written so that NaN is refused
+		return usagef("loss %g is outside of 0 to 0.5", s.Loss)
+	}
+	for _, n := range s.Sizes {
+		if n < 0 || n > MaxSize {
+			return usagef("size %d is outside of 0 to %d", n, MaxSize)
+		}
+	}
+	return nil
+}
+
+// Complete fills in what depends on the device, whose MTU is mtu, and checks
+// that the sizes can be sent. Its errors wrap ErrUsage.
+func (s *Spec) Complete(mtu int) error {
+	if s.MTU == 0 {
+		s.MTU = min(mtu, maxMTU)
+	}
+	if s.Fabric == "xdp:asavie" {
+		s.MTU = min(s.MTU, xdp.MTUSingle) // its frames are one buffer
+	}
+	c, ok := Find(s.Test)
+	if !ok {
+		return usagef("there is no test %q", s.Test)
+	}
+	if len(s.Sizes) == 0 {
+		s.Sizes = c.defaultSizes(s)
+	}
+	lo, hi, why := c.sizeRange(s)
+	for _, n := range s.Sizes {
+		if n < lo || n > hi {
+			return usagef("%s over %s cannot send size %d: %d to %d bytes are possible (%s)", s.Test, s.Fabric, n, lo, hi, why)
+		}
+	}
+	return nil
+}
+
+// onXDP reports whether frames go through an AF_XDP socket.
+func (s *Spec) onXDP() bool { return strings.HasPrefix(s.Fabric, "xdp") }
+
+// Burst is one run of the timed loop.
+type Burst struct {
+	Size   int `json:"size"`   // bytes per message
+	Iters  int `json:"iters"`  // messages that count
+	Warmup int `json:"warmup"` // messages before those
+	Window int `json:"window"` // messages under way
+}
+
+func (b Burst) check() error {
+	switch {
+	case b.Size < 0 || b.Size > MaxSize:
+		return fmt.Errorf("burst of size %d", b.Size)
+	case b.Iters < 1 || b.Iters > MaxIters+MaxWindow:
+		return fmt.Errorf("burst of %d iterations", b.Iters)
+	case b.Warmup < 0 || b.Warmup > MaxIters+MaxWindow:
+		return fmt.Errorf("burst with %d iterations of warm-up", b.Warmup)
+	case b.Window < 1 || b.Window > MaxWindow:
+		return fmt.Errorf("burst with a window of %d", b.Window)
+	}
+	return nil
+}
+
+// burst returns the burst for one size. Streams count in whole windows.
+func (s *Spec) burst(kind Kind, size int, quick bool) Burst {
+	b := Burst{Size: size, Iters: s.Iters, Warmup: s.Warmup, Window: s.Window}
+	if b.Iters == 0 {
+		b.Iters = defaultIters(kind, size)
+		if quick {
+			b.Iters /= 8
+		}
+	}
+	if b.Warmup < 0 {
+		b.Warmup = max(b.Iters/10, 1)
+	}
+	if kind != PingPong {
+		b.Iters = (b.Iters + b.Window - 1) / b.Window * b.Window
+		b.Warmup = (b.Warmup + b.Window - 1) / b.Window * b.Window
+	}
+	return b
+}
+
+// defaultIters makes a burst take a tenth to half a second on a veth pair.
+func defaultIters(kind Kind, size int) int {
+	if kind == PingPong {
+		return min(max(256<<20/max(size, 1), 100), 20_000)
+	}
+	return min(max(1<<30/max(size, 1), 256), 200_000)
+}
+
+// ParseSizes reads a list of sizes in bytes: "8", "8,64,4K,1M", or "8:4M" for
+// all powers of two times 8 up to 4 MiB. Its errors wrap ErrUsage.
+func ParseSizes(list string) ([]int, error) {
+	var sizes []int
+	for part := range strings.SplitSeq(list, ",") {
+		from, to, isRange := strings.Cut(part, ":")
+		lo, err := parseSize(from)
+		if err != nil {
+			return nil, err
+		}
+		if !isRange {
+			sizes = append(sizes, lo)
+			continue
+		}
+		hi, err := parseSize(to)
+		if err != nil {
+			return nil, err
+		}
+		if lo < 1 || hi < lo {
+			return nil, usagef("size range %q does not go up from 1 or more", part)
+		}
+		for n := lo; n <= hi; n *= 2 {
+			sizes = append(sizes, n)
+		}
+	}
+	return sizes, nil
+}
+
+func parseSize(text string) (int, error) {
+	digits, unit := strings.TrimSpace(text), 1
+	switch {
+	case strings.HasSuffix(digits, "K"), strings.HasSuffix(digits, "k"):
+		digits, unit = digits[:len(digits)-1], 1<<10
+	case strings.HasSuffix(digits, "M"), strings.HasSuffix(digits, "m"):
+		digits, unit = digits[:len(digits)-1], 1<<20
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 0 || n > MaxSize/unit {
+		return 0, usagef("%q is no size: write a number of bytes up to 64M, as in 8,64,4K,1M or 8:4M", text)
+	}
+	return n * unit, nil
+}

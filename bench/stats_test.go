@@ -1,0 +1,134 @@
+package bench
+
+import (
+	"math"
+	"reflect"
+	"testing"
+	"time"
+)
+
+func TestPercentile(t *testing.T) {
+	hundred := make([]uint32, 100)
+	for i := range hundred {
+		hundred[i] = uint32(i + 1)
+	}
+	for _, c := range []struct {
+		name   string
+		sorted []uint32
+		p      int
+		want   uint32
+	}{
+		{"one sample is every percentile", []uint32{7}, 99, 7},
+		{"median of two is the lower", []uint32{1, 2}, 50, 1},
+		{"median of three", []uint32{1, 2, 3}, 50, 2},
+		{"99 of a hundred", hundred, 99, 99},
+		{"50 of a hundred", hundred, 50, 50},
+		{"0 is the minimum", hundred, 0, 1},
+		{"100 is the maximum", hundred, 100, 100},
+	} {
+		if got := percentile(c.sorted, c.p); got != c.want {
+			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   float64
+	}{
+		{nil, 0},
+		{[]float64{3}, 3},
+		{[]float64{3, 1}, 2},
+		{[]float64{9, 1, 2}, 2},
+		{[]float64{4, 1, 3, 2}, 2.5},
+	} {
+		if got := median(c.values); got != c.want {
+			t.Errorf("median of %v is %v, want %v", c.values, got, c.want)
+		}
+	}
+}
+
+func TestRecorder_pingPong(t *testing.T) {
+	var r Recorder
+	r.Reset(4)
+	for _, d := range []time.Duration{4000, 2000, 8000, 6000} {
+		r.Add(d)
+	}
+	r.Add(time.Hour) // no room: not counted
+	r.Lost(3)
+	p := r.point(1000)
+	if want := (Latency{1, 2, 4, 4}); *p.Lat != want {
+		t.Errorf("latency %+v, want %+v", *p.Lat, want)
+	}
+	// Eight messages of 1000 bytes in 20 us.
+	if math.Abs(p.Msgs-400_000) > 1 || math.Abs(p.Gbit-3.2) > 1e-6 || p.Lost != 3 {
+		t.Errorf("%v messages/s, %v Gbit/s, %d lost; want 400000, 3.2, 3", p.Msgs, p.Gbit, p.Lost)
+	}
+}
+
+func TestRecorder_saturates(t *testing.T) {
+	var r Recorder
+	r.Reset(2)
+	r.Add(-time.Second)
+	r.Add(time.Hour)
+	if p := r.point(0); p.Lat.Min != 0 || p.Lat.Max != float64(math.MaxUint32)/2000 {
+		t.Errorf("latency %+v, want 0 to the largest", *p.Lat)
+	}
+}
+
+func TestRecorder_stream(t *testing.T) {
+	var r Recorder
+	r.Reset(100)
+	r.Stream(1000, 10*time.Millisecond)
+	p := r.point(1250)
+	if p.Lat != nil || math.Abs(p.Msgs-100_000) > 1 || math.Abs(p.Gbit-1) > 1e-9 {
+		t.Errorf("got %+v, want no latency, 100000 messages/s, 1 Gbit/s", p)
+	}
+	r.Reset(1)
+	if p := r.point(8); p.Msgs != 0 || p.Gbit != 0 {
+		t.Errorf("an empty recorder came to %+v", p)
+	}
+}
+
+func TestMerge(t *testing.T) {
+	rounds := []Point{
+		{Lat: &Latency{1, 5, 9, 10}, Gbit: 1, Msgs: 10, Lost: 1},
+		{Lat: &Latency{2, 3, 4, 99}, Gbit: 5, Msgs: 50},
+		{Lat: &Latency{3, 4, 5, 6}, Gbit: 3, Msgs: 30, Lost: 2},
+	}
+	got := merge(rounds)
+	if want := (Latency{1, 4, 5, 99}); *got.Lat != want {
+		t.Errorf("latency %+v, want %+v", *got.Lat, want)
+	}
+	if got.Gbit != 3 || got.Msgs != 30 || got.Lost != 3 {
+		t.Errorf("got %+v, want 3 Gbit/s, 30 messages/s, 3 lost", got)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	a := []Point{{Gbit: 4, Msgs: 1}, {Gbit: 6, Msgs: 1}, {Gbit: 8, Msgs: 1}}
+	b := []Point{{Gbit: 4, Msgs: 2}, {Gbit: 4, Msgs: 2}, {Gbit: 2, Msgs: 2}}
+	want := Ratio{
+		Metric: "gbit_s", A: 6, B: 4, Ratio: 1.5, Low: 1, High: 4,
+		ARounds: []float64{4, 6, 8}, BRounds: []float64{4, 4, 2},
+	}
+	if got := *compare(Bandwidth, a, b); !reflect.DeepEqual(got, want) {
+		t.Errorf("bandwidth: %+v, want %+v", got, want)
+	}
+	if got := compare(Rate, a, b); got.Metric != "msg_s" || got.Ratio != 0.5 {
+		t.Errorf("rate: %+v, want a ratio of 0.5", got)
+	}
+	lat := []Point{{Lat: &Latency{P50: 3}}}
+	if got := compare(PingPong, lat, lat); got.Metric != "lat_us.p50" || got.Ratio != 1 {
+		t.Errorf("latency: %+v, want a ratio of 1", got)
+	}
+}
+
+func TestAllocs_recorder(t *testing.T) {
+	var r Recorder
+	r.Reset(10_000)
+	if n := testing.AllocsPerRun(1000, func() { r.Add(time.Microsecond) }); n != 0 {
+		t.Errorf("%v allocations per sample", n)
+	}
+}

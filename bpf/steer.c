@@ -1,0 +1,94 @@
+//go:build ignore
+
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Steers UDP datagrams for our ports into AF_XDP sockets. Everything else, and
+ * every datagram for which there is no socket, goes on to the kernel: ARP,
+ * ping, ssh and the like on the same interface never notice us.
+ */
+#include "kernel.h"
+
+/* Set by Load and constant from then on: the verifier folds them in. */
+const volatile __u16 port_base; /* first UDP port, host byte order */
+const volatile __u16 slots;     /* number of ports, one per socket and queue */
+const volatile __u32 address;   /* IPv4 destination, network byte order; 0: any */
+
+/* A datagram is dropped when a random number is below this: 0 drops none. */
+volatile __u32 loss_threshold;
+
+enum counter {
+	STEERED,
+	PASSED,
+	NO_SOCKET,
+	LOST,
+	MALFORMED,
+	COUNTERS,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, COUNTERS);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+/* The socket of slot s on queue q is at q * slots + s. */
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} sockets SEC(".maps");
+
+static __always_inline int count(__u32 which, int verdict)
+{
+	__u64 *n = bpf_map_lookup_elem(&counters, &which);
+
+	if (n)
+		(*n)++;
+	return verdict;
+}
+
+struct headers {
+	struct ethhdr eth;
+	struct iphdr ip;
+	struct udphdr udp;
+} __attribute__((packed));
+
+SEC("xdp.frags")
+int steer(struct xdp_md *ctx)
+{
+	struct headers *h = (void *)(long)ctx->data;
+
+	/* 42 bytes is also the length of an ARP packet: nothing shorter is ours. */
+	if ((void *)(h + 1) > (void *)(long)ctx->data_end)
+		return count(PASSED, XDP_PASS);
+	/*
+	 * Packets with IP options and fragments are the kernel's: endpoints send
+	 * neither.
+	 */
+	if (h->eth.proto != bpf_htons(ETH_P_IP) || h->ip.version_ihl != 0x45 ||
+	    h->ip.protocol != IPPROTO_UDP || h->ip.frag_off & bpf_htons(IP_MF_OR_OFFSET))
+		return count(PASSED, XDP_PASS);
+
+	__u32 slot = (__u32)bpf_ntohs(h->udp.dest) - port_base; /* below base: huge */
+
+	if (slot >= slots || (address && h->ip.daddr != address))
+		return count(PASSED, XDP_PASS);
+
+	__u32 len = bpf_ntohs(h->udp.len);
+
+	if (len < sizeof(h->udp) || len + sizeof(h->ip) != bpf_ntohs(h->ip.tot_len))
+		return count(MALFORMED, XDP_PASS);
+
+	__u32 threshold = loss_threshold;
+
+	if (threshold && bpf_get_prandom_u32() < threshold)
+		return count(LOST, XDP_DROP);
+
+	int verdict = bpf_redirect_map(&sockets, ctx->rx_queue_index * slots + slot, XDP_PASS);
+
+	return count(verdict == XDP_REDIRECT ? STEERED : NO_SOCKET, verdict);
+}
+
+char _license[] SEC("license") = "Apache-2.0";

@@ -1,0 +1,227 @@
+package bpf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// Config says which datagrams a [Program] steers: those for UDP/IPv4 port
+// PortBase+slot go to the socket registered for that slot and the queue that
+// they arrived on.
+type Config struct {
+	PortBase uint16     // UDP port of slot 0; needed
+	Slots    int        // number of consecutive ports; default 1
+	Queues   int        // receive queues of the interface; default 1
+	Addr     netip.Addr // IPv4 destination address; default any
+	LossPPM  int        // see Program.SetLoss; default 0
+}
+
+// LossPPMMax is the loss at which every steered datagram is dropped.
+const LossPPMMax = 1_000_000
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Slots == 0 {
+		c.Slots = 1
+	}
+	if c.Queues == 0 {
+		c.Queues = 1
+	}
+	switch {
+	case c.PortBase == 0:
+		return c, errors.New("bpf: Config.PortBase is 0: give the UDP port of the first endpoint")
+	case c.Slots < 0 || int(c.PortBase)+c.Slots > 1<<16:
+		return c, fmt.Errorf("bpf: %d ports from %d on go past 65535: lower Config.PortBase or Config.Slots", c.Slots, c.PortBase)
+	case c.Queues < 0 || c.Queues > 1<<16:
+		return c, fmt.Errorf("bpf: Config.Queues is %d: it is the number of receive queues of the interface", c.Queues)
+	case c.Addr.IsValid() && !c.Addr.Unmap().Is4():
+		return c, fmt.Errorf("bpf: Config.Addr is %v: only IPv4 is steered", c.Addr)
+	}
+	return c, nil
+}
+
+// Counters says what happened to the frames of an interface since the program
+// was loaded.
+type Counters struct {
+	Steered   uint64 // given to a socket (which may still have dropped them: no room)
+	Passed    uint64 // not ours: went on to the kernel
+	NoSocket  uint64 // for our ports, without a socket: went on to the kernel
+	Lost      uint64 // dropped on purpose, see SetLoss
+	Malformed uint64 // for our ports, with lengths that contradict each other: went on to the kernel
+}
+
+// Program is the steering program, loaded into the kernel. Its methods are for
+// one goroutine at a time.
+type Program struct {
+	objs    steerObjects
+	link    link.Link // nil until Attach
+	ifindex int       // of Attach
+	mode    Mode      // of Attach
+	slots   int
+	queues  int
+	frags   bool
+}
+
+// Load loads the steering program. It needs CAP_BPF and CAP_NET_ADMIN; the
+// error wraps fs.ErrPermission without them. The caller closes it.
+func Load(c Config) (*Program, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{slots: c.Slots, queues: c.Queues, frags: true}
+	err = p.load(c)
+	if errors.Is(err, unix.EINVAL) {
+		// Before Linux 5.18 nothing knew of multi-buffer programs.
+		p.frags = false
+		err = p.load(c)
+	}
+	if err != nil {
+		return nil, loadError("steering", err)
+	}
+	if err := p.SetLoss(c.LossPPM); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+func (p *Program) load(c Config) error {
+	spec, err := loadSteer()
+	if err != nil {
+		return err
+	}
+	spec.Maps[steerMapSockets].MaxEntries = uint32(c.Queues * c.Slots)
+	var addr uint32
+	if c.Addr.IsValid() {
+		b := c.Addr.Unmap().As4()
+		addr = binary.NativeEndian.Uint32(b[:]) // the program compares the bytes as they are on the wire
+	}
+	err = errors.Join(
+		spec.Variables[steerVarPortBase].Set(c.PortBase),
+		spec.Variables[steerVarSlots].Set(uint16(c.Slots)),
+		spec.Variables[steerVarAddress].Set(addr))
+	if err != nil {
+		return err
+	}
+	if !p.frags {
+		spec.Programs[steerProgSteer].Flags &^= unix.BPF_F_XDP_HAS_FRAGS
+	}
+	return spec.LoadAndAssign(&p.objs, nil)
+}
+
+// Frags reports whether the program may be attached in driver mode to an
+// interface with an MTU above a page (XDP multi-buffer, Linux 5.18).
+func (p *Program) Frags() bool { return p.frags }
+
+// Attach attaches the program to an interface and returns the mode in which it
+// runs there. It fails with an [*AttachedError] when there is a program
+// already. A Program is attached once; Close detaches it.
+func (p *Program) Attach(ifindex int, mode Mode) (Mode, error) {
+	if p.link != nil {
+		return 0, errors.New("bpf: the program is attached already: load another one for another interface")
+	}
+	l, mode, err := attach(p.objs.Steer, ifindex, mode)
+	if err != nil {
+		return 0, err
+	}
+	p.link, p.ifindex, p.mode = l, ifindex, mode
+	return mode, nil
+}
+
+// Attachment returns where and how the program is attached. ok is false when
+// it is not.
+func (p *Program) Attachment() (ifindex int, mode Mode, ok bool) {
+	return p.ifindex, p.mode, p.link != nil
+}
+
+// ErrSlotTaken is wrapped by the error of Register for a slot that has a socket.
+var ErrSlotTaken = errors.New("slot has a socket already")
+
+// Register gives the datagrams for a slot that arrive on a queue to an AF_XDP
+// socket, which must be bound to that queue of the interface that the program
+// is attached to. The kernel removes the entry when the socket is closed.
+func (p *Program) Register(queue, slot, fd int) error {
+	key, err := p.key(queue, slot)
+	if err != nil {
+		return err
+	}
+	switch err := p.objs.Sockets.Update(key, uint32(fd), ebpf.UpdateNoExist); {
+	case errors.Is(err, ebpf.ErrKeyExist):
+		return fmt.Errorf("bpf: queue %d, slot %d: %w: use another slot (port)", queue, slot, ErrSlotTaken)
+	case err != nil:
+		return fmt.Errorf("bpf: cannot register socket for queue %d, slot %d: %w", queue, slot, err)
+	}
+	return nil
+}
+
+// Unregister takes the socket of a slot out. Nothing happens when there is none.
+func (p *Program) Unregister(queue, slot int) error {
+	key, err := p.key(queue, slot)
+	if err != nil {
+		return err
+	}
+	if err := p.objs.Sockets.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("bpf: cannot unregister queue %d, slot %d: %w", queue, slot, err)
+	}
+	return nil
+}
+
+func (p *Program) key(queue, slot int) (uint32, error) {
+	if queue < 0 || queue >= p.queues || slot < 0 || slot >= p.slots {
+		return 0, fmt.Errorf("bpf: no queue %d, slot %d: the program was loaded for %d queues and %d slots", queue, slot, p.queues, p.slots)
+	}
+	return uint32(queue*p.slots + slot), nil
+}
+
+// SetLoss makes the program drop ppm out of a million datagrams that it would
+// steer, picked at random. It is for tests; 0 turns it off.
+func (p *Program) SetLoss(ppm int) error {
+	if ppm < 0 || ppm > LossPPMMax {
+		return fmt.Errorf("bpf: a loss of %d ppm does not exist: give 0 to %d", ppm, LossPPMMax)
+	}
+	threshold := uint32(uint64(ppm) * (1<<32 - 1) / LossPPMMax)
+	return p.objs.LossThreshold.Set(threshold)
+}
+
+// Counters returns the sums over all processors.
+func (p *Program) Counters() (Counters, error) {
+	var c Counters
+	err := sums(p.objs.Counters, &c.Steered, &c.Passed, &c.NoSocket, &c.Lost, &c.Malformed)
+	return c, err
+}
+
+// Close detaches the program and removes it from the kernel.
+func (p *Program) Close() error {
+	var err error
+	if p.link != nil {
+		err = p.link.Close()
+		p.link = nil
+	}
+	return errors.Join(err, p.objs.Close())
+}
+
+// sums reads counters 0, 1, ... of a per-CPU array.
+func sums(m *ebpf.Map, into ...*uint64) error {
+	for i, sum := range into {
+		var perCPU []uint64
+		if err := m.Lookup(uint32(i), &perCPU); err != nil {
+			return fmt.Errorf("bpf: cannot read counters: %w", err)
+		}
+		for _, n := range perCPU {
+			*sum += n
+		}
+	}
+	return nil
+}
+
+func loadError(what string, err error) error {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		return fmt.Errorf("bpf: not allowed to load the %s program: run as root or with CAP_BPF and CAP_NET_ADMIN: %w", what, err)
+	}
+	return fmt.Errorf("bpf: cannot load the %s program: %w", what, err)
+}

@@ -1,0 +1,88 @@
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+)
+
+// Switch joins the veth pairs of a testbed into one Ethernet segment. It is
+// faster than a bridge because frames go from pair to pair below the stack.
+//
+// The other ends of the pairs must not rely on offloads: turn off
+// tcp-segmentation-offload and generic-segmentation-offload in any mode (a
+// frame above the MTU is dropped), and tx-checksumming in driver mode too (an
+// XDP frame carries no promise that its checksum will be filled in). In driver
+// mode they need generic-receive-offload or an XDP program in driver mode of
+// their own, without which a veth takes no XDP frames.
+//
+// Methods are for one goroutine at a time.
+type Switch struct {
+	objs  l2switchObjects
+	mode  Mode
+	links map[int]link.Link // by interface index
+}
+
+// SwitchCounters says what a switch did since it was loaded.
+type SwitchCounters struct {
+	Forwarded uint64 // frames for a known station
+	Flooded   uint64 // frames for everyone, a group, or an unknown station
+	Malformed uint64 // frames without a whole Ethernet header, dropped
+}
+
+// LoadSwitch loads a switch without ports. The mode is that of all of its
+// ports; Auto is Generic, which asks least of the hosts. The caller closes it.
+func LoadSwitch(mode Mode) (*Switch, error) {
+	if mode == Auto {
+		mode = Generic
+	}
+	s := &Switch{mode: mode, links: map[int]link.Link{}}
+	if err := loadL2switchObjects(&s.objs, nil); err != nil {
+		return nil, loadError("switch", err)
+	}
+	return s, nil
+}
+
+// AddPort adds an interface behind which the station mac is. Interfaces are
+// those of the calling thread's network namespace, the same for all ports.
+func (s *Switch) AddPort(ifindex int, mac net.HardwareAddr) error {
+	if len(mac) != 6 || mac[0]&1 != 0 {
+		return fmt.Errorf("bpf: %v is not the address of a station", mac)
+	}
+	if s.links[ifindex] != nil {
+		return fmt.Errorf("bpf: interface %d is a port of the switch already", ifindex)
+	}
+	port := uint32(ifindex)
+	if err := s.objs.Ports.Update(port, port, ebpf.UpdateNoExist); err != nil {
+		return fmt.Errorf("bpf: cannot add port %d: %w", ifindex, err)
+	}
+	if err := s.objs.Stations.Update([6]byte(mac), port, ebpf.UpdateAny); err != nil {
+		return errors.Join(fmt.Errorf("bpf: cannot add station %v: %w", mac, err), s.objs.Ports.Delete(port))
+	}
+	l, _, err := attach(s.objs.L2switch, ifindex, s.mode)
+	if err != nil {
+		return errors.Join(err, s.objs.Stations.Delete([6]byte(mac)), s.objs.Ports.Delete(port))
+	}
+	s.links[ifindex] = l
+	return nil
+}
+
+// Counters returns the sums over all processors.
+func (s *Switch) Counters() (SwitchCounters, error) {
+	var c SwitchCounters
+	err := sums(s.objs.Counters, &c.Forwarded, &c.Flooded, &c.Malformed)
+	return c, err
+}
+
+// Close detaches the switch from all ports and removes it from the kernel.
+func (s *Switch) Close() error {
+	var errs []error
+	for _, l := range s.links {
+		errs = append(errs, l.Close())
+	}
+	s.links = nil
+	return errors.Join(append(errs, s.objs.Close())...)
+}

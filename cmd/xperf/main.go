@@ -1,0 +1,122 @@
+// Command xperf measures what the layers of xwarp cost; see `xperf --help`.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/xwarp/xwarp/bench"
+	"github.com/xwarp/xwarp/internal/testbed"
+	"golang.org/x/sys/unix"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitUnavailable = 3
+	exitInterrupted = 130
+)
+
+func main() {
+	p := &program{out: os.Stdout, errs: os.Stderr, terminal: isTerminal(os.Stderr)}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		<-signals
+		p.clear()
+		p.closePlaces()
+		os.Exit(exitInterrupted)
+	}()
+	code := p.run(os.Args[1:])
+	p.clear()
+	os.Exit(code)
+}
+
+// program is one run of xperf.
+type program struct {
+	out      io.Writer
+	errs     io.Writer
+	terminal bool // errs is one: show progress there
+
+	mu     sync.Mutex
+	shown  bool // progress stands on the present line
+	places []*bench.Place
+}
+
+// run does what args say and returns the exit code.
+func (p *program) run(args []string) int {
+	o, err := parse(args)
+	if err == nil && o.help {
+		err = help(p.out)
+	} else if err == nil {
+		err = p.dispatch(o)
+		p.closePlaces()
+	}
+	if err == nil {
+		return exitOK
+	}
+	p.clear()
+	fmt.Fprintln(p.errs, "xperf:", err)
+	switch {
+	case errors.Is(err, bench.ErrUsage):
+		fmt.Fprintln(p.errs, "`xperf --help` shows how it is used.")
+		return exitUsage
+	case errors.Is(err, testbed.ErrPermission), errors.Is(err, os.ErrPermission), errors.Is(err, errors.ErrUnsupported):
+		return exitUnavailable
+	}
+	return exitFailed
+}
+
+func (p *program) dispatch(o *options) error {
+	switch {
+	case o.command == "serve":
+		return p.serve(o)
+	case o.command == "compare":
+		return p.compare(o)
+	case o.testbed:
+		return p.onTestbed(o)
+	case o.host == "":
+		return p.server(o)
+	}
+	return p.client(o)
+}
+
+// isTerminal reports whether f is a terminal.
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// progress shows what is going on, on a terminal only.
+func (p *program) progress(what string) {
+	if !p.terminal {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintf(p.errs, "\r\033[K%s", what)
+	p.shown = true
+}
+
+// clear takes the progress away.
+func (p *program) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shown {
+		fmt.Fprint(p.errs, "\r\033[K")
+		p.shown = false
+	}
+}
+
+// notice says in one line what the user should know.
+func (p *program) notice(format string, args ...any) {
+	p.clear()
+	fmt.Fprintf(p.errs, "xperf: "+format+"\n", args...)
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/xwarp/xwarp/bench"
+)
+
+// The server end of --testbed is this program executed again.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
+		p := &program{out: os.Stdout, errs: os.Stderr}
+		os.Exit(p.run(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// xperf runs a command line and returns what it wrote and its exit code.
+func xperf(args ...string) (out, errs string, code int) {
+	var o, e bytes.Buffer
+	p := &program{out: &o, errs: &e}
+	code = p.run(args)
+	return o.String(), e.String(), code
+}
+
+func TestRun_help(t *testing.T) {
+	out, errs, code := xperf("--help")
+	if code != exitOK || errs != "" {
+		t.Errorf("code %d, %q", code, errs)
+	}
+	for _, c := range bench.Cases() {
+		if !strings.Contains(out, "  "+c.Name+" ") {
+			t.Errorf("%s is not in the help", c.Name)
+		}
+	}
+	for _, f := range bench.Fabrics() {
+		if !strings.Contains(out, f) {
+			t.Errorf("fabric %s is not in the help", f)
+		}
+	}
+	for _, f := range append([]string{"testbed", "json", "vs", "rounds", "port", "listen", "connect-timeout", "device"}, vsFlags[1:]...) {
+		if !strings.Contains(out, "--"+f) {
+			t.Errorf("flag --%s is not in the help", f)
+		}
+	}
+}
+
+func TestRun_exitCodes(t *testing.T) {
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := ln.Addr().String()
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"nonsense"}, exitUsage, "xperf --help"},
+		{[]string{"raw_lat", "--fabric", "dpdk"}, exitUsage, "the fabrics are"},
+		{[]string{"raw_lat", "--listen", free}, exitFailed, "control port"},
+		{[]string{"raw_lat", "--fabric", "udp", "127.0.0.1:1", "--connect-timeout", "30ms"}, exitFailed, "no xperf server answers at 127.0.0.1:1 within 30ms"},
+	} {
+		_, errs, code := xperf(c.args...)
+		if code != c.code || !strings.Contains(errs, c.want) {
+			t.Errorf("%q: code %d, %q; want %d and %q", c.args, code, errs, c.code, c.want)
+		}
+	}
+	ln.Close()
+}
+
+// Both ends on this machine, with the server in a process of its own: on a
+// testbed as root, else on loopback.
+func TestRun_testbed(t *testing.T) {
+	out, errs, code := xperf("raw_lat", "--testbed", "--fabric", "tcp", "--size", "8", "--iters", "100", "--json", "--vs", "--fabric udp")
+	if code != exitOK {
+		t.Fatalf("code %d: %s", code, errs)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 3 {
+		t.Fatalf("%d lines, want two results and a ratio:\n%s", len(lines), out)
+	}
+	for i, fabric := range []string{"tcp", "udp"} {
+		var r bench.Result
+		if err := json.Unmarshal([]byte(lines[i]), &r); err != nil || r.Fabric != fabric || r.Lat == nil {
+			t.Errorf("%v: %s", err, lines[i])
+		}
+	}
+}
+
+func TestRun_testbedText(t *testing.T) {
+	out, errs, code := xperf("raw_bw", "--testbed", "--fabric", "tcp", "--size", "8,4K", "--iters", "64", "--mtu", "3000")
+	if os.Geteuid() != 0 {
+		// Loopback has another MTU, and says so.
+		if code != exitUsage || !strings.Contains(errs, "MTU") {
+			t.Errorf("code %d: %s", code, errs)
+		}
+		return
+	}
+	if code != exitOK {
+		t.Fatalf("code %d: %s", code, errs)
+	}
+	for _, want := range []string{"# raw_bw: kernel TCP, MTU 3000, veth pair, cores ", "Gbit/s", "\n        4096"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}
+
+func TestRun_compare(t *testing.T) {
+	out, errs, code := xperf("compare", "--testbed", "--rounds", "1")
+	if code != exitOK {
+		t.Fatalf("code %d: %s", code, errs)
+	}
+	want := []string{"Latency", "Bandwidth", "MPI/UDP", "plain TCP", "\n         8 ", "\n   4194304 "}
+	if os.Geteuid() == 0 {
+		want = append(want, "MPI on xdp/", "MPI/AF_XDP")
+	} else if !strings.Contains(errs, "not root") {
+		t.Errorf("nothing said about what is missing: %q", errs)
+	}
+	for _, w := range want {
+		if !strings.Contains(out, w) {
+			t.Errorf("%q is not in\n%s", w, out)
+		}
+	}
+}
+
+// A fabric that was asked for is not quietly replaced by another.
+func TestRun_xdpWithoutRoot(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("runs as an ordinary user only")
+	}
+	_, errs, code := xperf("raw_lat", "--testbed", "--fabric", "xdp")
+	if code != exitUnavailable || !strings.Contains(errs, "needs root") {
+		t.Errorf("code %d: %s", code, errs)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	var errs bytes.Buffer
+	p := &program{errs: &errs}
+	p.progress("unseen")
+	p.terminal = true
+	p.progress("seen")
+	p.clear()
+	p.clear()
+	if got, want := errs.String(), "\r\033[Kseen\r\033[K"; got != want {
+		t.Errorf("wrote %q, want %q", got, want)
+	}
+}
+
+func TestRun_serverFailureIsTold(t *testing.T) {
+	// Loopback is no Ethernet: the client finds out first on one machine, so
+	// let the two disagree instead.
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := ln.Addr().String()
+	ln.Close()
+	type result struct {
+		errs string
+		code int
+	}
+	served := make(chan result)
+	go func() {
+		_, errs, code := xperf("raw_lat", "--fabric", "udp", "--size", "16", "--listen", addr)
+		served <- result{errs, code}
+	}()
+	_, errs, code := xperf("raw_lat", addr, "--fabric", "udp", "--size", "8")
+	want := "size is [16] on the server and [8] on the client"
+	if code != exitFailed || !strings.Contains(errs, want) {
+		t.Errorf("client: code %d, %q", code, errs)
+	}
+	_, errs, code = xperf("raw_lat", addr, "--fabric", "udp", "--size", "16", "--iters", "100")
+	if code != exitOK {
+		t.Errorf("client that agrees: code %d, %q", code, errs)
+	}
+	if r := <-served; r.code != exitOK || !strings.Contains(r.errs, want) {
+		t.Errorf("server: code %d, %q", r.code, r.errs)
+	}
+}

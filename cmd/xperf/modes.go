@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/xwarp/xwarp/bench"
+	"github.com/xwarp/xwarp/internal/testbed"
+)
+
+// abort ends the process when MPI asks for it.
+func abort(code int, why string) {
+	fmt.Fprintln(os.Stderr, "xperf: aborted:", why)
+	os.Exit(code)
+}
+
+// serve serves whatever clients ask for until it is killed.
+func (p *program) serve(o *options) error {
+	return p.listen(o, bench.ServeConfig{Report: func(err error) {
+		if err != nil {
+			p.notice("%v", err)
+		}
+	}})
+}
+
+// server serves one client, with --vs both of its configurations.
+func (p *program) server(o *options) error {
+	var config bench.ServeConfig
+	for _, c := range o.configurations() {
+		config.Expect = append(config.Expect, bench.Expectation{Spec: c.spec, Given: c.given})
+	}
+	config.Sessions = len(config.Expect)
+	failed := false
+	config.Report = func(err error) {
+		if err != nil && !failed {
+			p.notice("%v", err)
+		}
+	}
+	return p.listen(o, config)
+}
+
+func (p *program) listen(o *options, config bench.ServeConfig) error {
+	config.Local = bench.Local{Device: o.device, Cores: o.cores}
+	config.Abort = abort
+	addr := o.listen
+	if addr == "" {
+		addr = fmt.Sprintf(":%d", o.port)
+	}
+	ln, err := net.Listen("tcp4", addr)
+	if err != nil {
+		return fmt.Errorf("control port: %w (another xperf may be running; choose with --port)", err)
+	}
+	defer ln.Close()
+	if _, err := fmt.Fprintf(p.out, "listening %v\n", ln.Addr()); err != nil {
+		return err
+	}
+	return bench.Serve(ln, config)
+}
+
+// client measures against a server on another machine.
+func (p *program) client(o *options) error {
+	var sessions []*bench.Session
+	for i, c := range o.configurations() {
+		s, err := bench.Connect(context.Background(), c.spec, bench.ConnectConfig{
+			Local: bench.Local{Device: c.device, Cores: c.cores},
+			Addr:  o.address(), Index: i, Patience: o.patience, Abort: abort,
+		})
+		if err != nil {
+			return errors.Join(err, closeAll(sessions))
+		}
+		sessions = append(sessions, s)
+	}
+	return errors.Join(p.measure(o, sessions, "server "+o.address()), closeAll(sessions))
+}
+
+// onTestbed measures between two ends on this machine, each configuration on
+// hosts of its own.
+func (p *program) onTestbed(o *options) error {
+	var sessions []*bench.Session
+	for _, c := range o.configurations() {
+		if err := p.withoutRoot(c); err != nil {
+			return errors.Join(err, closeAll(sessions))
+		}
+		place, err := p.openPlace(c)
+		if err != nil {
+			return errors.Join(err, closeAll(sessions))
+		}
+		s, err := p.connect(place, c.spec)
+		if err != nil {
+			return errors.Join(err, closeAll(sessions))
+		}
+		sessions = append(sessions, s)
+	}
+	return errors.Join(p.measure(o, sessions, p.places[0].Name), closeAll(sessions))
+}
+
+// withoutRoot makes the best of it when there can be no testbed: both ends on
+// loopback, over kernel sockets. A fabric that was asked for is not replaced.
+func (p *program) withoutRoot(o *options) error {
+	switch {
+	case bench.Root():
+		return nil
+	case onXDP(o) && o.given["fabric"]:
+		return fmt.Errorf("--fabric %s: AF_XDP between two hosts of this machine: %w", o.spec.Fabric, testbed.ErrPermission)
+	case onXDP(o):
+		o.spec.Fabric = "udp"
+	}
+	p.notice("not root: no network namespaces and no AF_XDP, so both ends run on loopback of this host, %s over %s", o.spec.Test, o.spec.Fabric)
+	return nil
+}
+
+func (p *program) openPlace(o *options) (*bench.Place, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p.progress("setting up " + o.command)
+	place, err := bench.OpenPlace(bench.PlaceConfig{
+		Server: []string{self, "serve"}, Loopback: !bench.Root(), MTU: o.spec.MTU, Cores: o.cores,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.places = append(p.places, place)
+	p.mu.Unlock()
+	return place, nil
+}
+
+// connect opens a test with the server of a place.
+func (p *program) connect(place *bench.Place, spec bench.Spec) (*bench.Session, error) {
+	config := place.Client
+	config.Abort = abort
+	return bench.Connect(place.Context, spec, config)
+}
+
+// closePlaces removes all testbeds.
+func (p *program) closePlaces() {
+	p.mu.Lock()
+	places := p.places
+	p.places = nil
+	p.mu.Unlock()
+	for _, place := range places {
+		if err := place.Close(); err != nil {
+			p.notice("cleaning up: %v", err)
+		}
+	}
+}
+
+func closeAll(sessions []*bench.Session) error {
+	var errs []error
+	for _, s := range sessions {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// measure measures and prints.
+func (p *program) measure(o *options, sessions []*bench.Session, place string) error {
+	if !o.json {
+		if err := bench.WriteHeader(p.out, sessions, place); err != nil {
+			return err
+		}
+	}
+	m := bench.Measurement{Rounds: o.rounds, Quick: len(sessions) > 1, Progress: p.progress}
+	return m.Measure(sessions, func(row bench.Row) error {
+		p.clear()
+		if o.json {
+			return row.WriteJSON(p.out)
+		}
+		return row.WriteText(p.out)
+	})
+}

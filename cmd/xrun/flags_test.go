@@ -1,0 +1,107 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xwarp/xwarp/internal/launch"
+)
+
+func TestParse(t *testing.T) {
+	t.Setenv("PASSED", "on")
+	for _, c := range []struct {
+		args string
+		want launch.Config
+	}{
+		{"prog", launch.Config{Program: "prog", StartTimeout: time.Minute}},
+		{"-n 4 ./a -n 5 --help", launch.Config{Program: "./a", Args: []string{"-n", "5", "--help"}, Ranks: 4, StartTimeout: time.Minute}},
+		{"--n=4 --quiet a", launch.Config{Program: "a", Ranks: 4, StartTimeout: time.Minute}},
+		{"-np 4 a", launch.Config{Program: "a", Ranks: 4, StartTimeout: time.Minute}},
+		{"--testbed 3 --mtu 1500 --fabric xdp:generic -- a -x", launch.Config{Program: "a", Args: []string{"-x"}, Testbed: 3, MTU: 1500, Fabric: "xdp:generic", StartTimeout: time.Minute}},
+		{"--start-timeout 5s --tag-output --bind-to none a", launch.Config{Program: "a", TagOutput: true, Bind: launch.BindNone, StartTimeout: 5 * time.Second}},
+		{"--start-timeout 0 --env A=B --env PASSED a", launch.Config{Program: "a", Env: []string{"A=B", "PASSED=on"}, StartTimeout: -1}},
+		{"--hosts a,b:2 --device eth1 --agent-path /opt/x/xrun --launcher ssh a", launch.Config{
+			Program: "a", Hosts: []launch.Host{{Name: "a"}, {Name: "b", Slots: 2}}, Device: "eth1",
+			Agent: []string{"/opt/x/xrun", launch.AgentArg}, StartTimeout: time.Minute,
+		}},
+		{"--hosts a --launcher-exec rsh~-x --agent-path /my~dir/xrun a", launch.Config{
+			Program: "a", Hosts: []launch.Host{{Name: "a"}}, Launcher: []string{"rsh", "-x"},
+			Agent: []string{"'/my dir/xrun'", launch.AgentArg}, StartTimeout: time.Minute,
+		}},
+	} {
+		args := strings.Fields(c.args)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "~", " ")
+		}
+		got, err := parse(args)
+		got.Notice = nil
+		if len(got.Args) == 0 {
+			got.Args = nil
+		}
+		if len(got.Launcher) == 0 {
+			got.Launcher = nil
+		}
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s:\n%+v, %v; want\n%+v", c.args, got, err, c.want)
+		}
+	}
+}
+
+func TestParse_refuses(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                              "no program",
+		"-n 4":                          "no program",
+		"-n 0 a":                        "above 0",
+		"-n -1 a":                       "above 0",
+		"-n x a":                        "above 0",
+		"-n":                            "needs an argument",
+		"--testbed 0 a":                 "above 0",
+		"--mtu 0 a":                     "above 0",
+		"--nosuch a":                    "-nosuch",
+		"--hosts= a":                    "empty",
+		"--hosts a,,b a":                "names separated by commas",
+		"--fabric= a":                   "empty",
+		"--launcher rsh --hosts h a":    "unknown launcher",
+		"--launcher-exec rsh a":         "for --hosts",
+		"--start-timeout -1s a":         "want a time",
+		"--start-timeout soon a":        "soon",
+		"--env =x a":                    "NAME",
+		"--env NO_SUCH_VARIABLE_I_AM a": "not set",
+		"--tag-output=perhaps a":        "perhaps",
+	} {
+		_, err := parse(strings.Fields(args))
+		var ce *launch.ConfigError
+		if !errors.As(err, &ce) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", args, err, want)
+		}
+	}
+}
+
+// Every flag is in the help, and the help names no other.
+func TestUsage_listsEveryFlag(t *testing.T) {
+	var c launch.Config
+	var o options
+	var known []string
+	flagSet(&c, &o).VisitAll(func(f *flag.Flag) {
+		known = append(known, f.Name)
+		if !strings.Contains(usage, "-"+f.Name+" ") {
+			t.Errorf("the help does not name --%s", f.Name)
+		}
+	})
+	for _, word := range strings.Fields(usage) {
+		name, ok := strings.CutPrefix(strings.TrimRight(word, ".,;"), "--")
+		if name, _, _ = strings.Cut(name, "="); ok && name != "name" && name != "help" && !slices.Contains(known, name) {
+			t.Errorf("the help names --%s", name)
+		}
+	}
+	for _, line := range strings.Split(usage, "\n") {
+		if len(line) > 80 {
+			t.Errorf("a line of %d characters: %s", len(line), line)
+		}
+	}
+}

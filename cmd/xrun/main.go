@@ -1,0 +1,60 @@
+// Xrun starts the ranks of an MPI job; see xrun --help.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/launch"
+)
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == launch.AgentArg {
+		os.Exit(launch.AgentMain(os.Stdin, os.Stdout))
+	}
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func run(args []string, stdout, stderr io.Writer) int {
+	c, err := parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(stdout, usage)
+		return 0
+	}
+	if err == nil {
+		c.Stdin, c.Stdout, c.Stderr = readableStdin(), stdout, stderr
+		signals := make(chan os.Signal, 16)
+		signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2)
+		c.Signals = signals
+		err = launch.Run(c)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "xrun: %v\n", err)
+		var ce *launch.ConfigError
+		if errors.As(err, &ce) {
+			fmt.Fprintln(stderr, "xrun: see xrun --help")
+		}
+	}
+	return launch.ExitCode(err)
+}
+
+// readableStdin returns the standard input, unless it is a terminal that
+// belongs to another job of the shell: reading would stop us.
+func readableStdin() io.Reader {
+	foreground, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
+	if err == nil && foreground != unix.Getpgrp() {
+		return nil
+	}
+	return os.Stdin
+}
+
+// notice marks what xrun itself says.
+type notice struct{ w io.Writer }
+
+func (n notice) Write(p []byte) (int, error) { return fmt.Fprintf(n.w, "xrun: %s", p) }

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/testbed"
+)
+
+// The test binary is xrun when it is told to be, or when xrun starts it again
+// as agent.
+const xrunEnv = "XWARP_TEST_XRUN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(xrunEnv) != "" {
+		main()
+	}
+	if os.Getenv("GORACE") == "" {
+		os.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector's second at every exit adds up
+	}
+	os.Exit(m.Run())
+}
+
+const self = "/proc/self/exe"
+
+// xrun runs xrun and returns its output and exit status.
+func xrun(t *testing.T, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	return finish(t, command(args...))
+}
+
+func command(args ...string) *exec.Cmd {
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), xrunEnv+"=1")
+	return cmd
+}
+
+func finish(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, status int) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	err := cmd.Run()
+	var ee *exec.ExitError
+	if err != nil && !errors.As(err, &ee) {
+		t.Fatal(err)
+	}
+	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
+}
+
+func TestXrun_help(t *testing.T) {
+	for _, arg := range []string{"-h", "--help", "-help"} {
+		out, errOut, status := xrun(t, arg)
+		if out != usage || errOut != "" || status != 0 {
+			t.Errorf("%s: status %d, %q", arg, status, errOut)
+		}
+	}
+}
+
+func TestXrun_saysWhatItUses(t *testing.T) {
+	out, errOut, status := xrun(t, "-n", "2", "echo", "-n", "hi")
+	if status != 0 || strings.ReplaceAll(out, "\n", "") != "hihi" {
+		t.Errorf("status %d, %q", status, out)
+	}
+	if strings.Count(errOut, "\n") != 1 || !strings.HasPrefix(errOut, "xrun: 2 ranks on this host over kernel UDP on lo") {
+		t.Errorf("%q", errOut)
+	}
+	if _, errOut, _ := xrun(t, "--quiet", "true"); errOut != "" {
+		t.Errorf("quiet: %q", errOut)
+	}
+}
+
+func TestXrun_exitStatus(t *testing.T) {
+	for _, c := range []struct {
+		args   []string
+		status int
+		text   string
+	}{
+		{[]string{"sh", "-c", "exit 7"}, 7, "rank 0 (process "},
+		{[]string{"-n", "3", "sh", "-c", "[ $XWARP_RANK != 2 ] || kill -TERM $$; sleep 1000"}, 143, "xrun: rank 2 (process "},
+		{[]string{"no-such-program-anywhere"}, 127, "no such program in PATH"},
+		{[]string{"/etc/passwd"}, 126, "permission denied"},
+		{[]string{}, 125, "no program to run\nxrun: see xrun --help"},
+		{[]string{"--fabric", "carrier-pigeon", "true"}, 125, "unknown fabric"},
+		{[]string{"--hosts", "h", "--launcher-exec", "sh -c cat>/dev/null", "--start-timeout", "100ms", "true"}, 124, "no answer from h after 100ms"},
+		{[]string{"--hosts", "h", "--launcher-exec", "false", "true"}, 125, "host h: lost its agent (exit status 1)"},
+	} {
+		_, errOut, status := xrun(t, c.args...)
+		if status != c.status || !strings.Contains(errOut, c.text) {
+			t.Errorf("%q: status %d, %q; want %d, %q", c.args, status, errOut, c.status, c.text)
+		}
+	}
+}
+
+func TestXrun_stdin(t *testing.T) {
+	cmd := command("-n", "2", "--tag-output", "cat")
+	cmd.Stdin = strings.NewReader("a\nb\n")
+	out, errOut, status := finish(t, cmd)
+	if status != 0 || out != "[0] a\n[0] b\n" {
+		t.Errorf("status %d, %q, %q", status, out, errOut)
+	}
+}
+
+// As in `xrun ... | head -1`: xrun ends like every other program.
+func TestXrun_closedOutput(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	cmd := command("-n", "2", "yes")
+	cmd.Stdout = w
+	if err := cmd.Run(); err == nil {
+		t.Fatal("no error")
+	}
+	if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != syscall.SIGPIPE {
+		t.Errorf("%v, want SIGPIPE", cmd.ProcessState)
+	}
+}
+
+func TestXrun_asAnOrdinaryUser(t *testing.T) {
+	cmd := command("-n", "4", "--testbed", "2", "--tag-output", "sh", "-c", "echo $XWARP_HOST $XWARP_FABRIC $XWARP_DEVICE")
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	cmd.Dir = "/"
+	out, errOut, status := finish(t, cmd)
+	for rank, want := range []string{"0", "0", "1", "1"} {
+		if line := fmt.Sprintf("[%d] %s udp lo\n", rank, want); !strings.Contains(out, line) {
+			t.Errorf("no %q in %q", line, out)
+		}
+	}
+	if status != 0 || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, "not root, so no --testbed") {
+		t.Errorf("status %d, %q", status, errOut)
+	}
+}
+
+// As in a container without privileges.
+func TestXrun_rootWithoutCapabilities(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to give capabilities up")
+	}
+	setpriv, err := exec.LookPath("setpriv")
+	if err != nil {
+		t.Skip("needs setpriv to give capabilities up")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := command("-n", "2", "--testbed", "2", "sh", "-c", "echo $XWARP_FABRIC")
+	cmd.Path, cmd.Args = setpriv, append([]string{setpriv, "--bounding-set=-sys_admin,-net_admin", exe}, cmd.Args[1:]...)
+	out, errOut, status := finish(t, cmd)
+	if status != 0 || out != "udp\nudp\n" || !strings.Contains(errOut, "no --testbed") {
+		t.Errorf("status %d, %q, %q", status, out, errOut)
+	}
+}
+
+// Namespaces stand in for other machines.
+func TestXrun_hosts(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make hosts")
+	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Skip("needs ip to reach them")
+	}
+	tb, err := testbed.New(testbed.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tb.Close()
+	out, errOut, status := xrun(t, "-n", "2", "--tag-output", "--fabric", "udp", "--device", "xw0",
+		"--hosts", tb.Hosts[0].Name+","+tb.Hosts[1].Name, "--launcher-exec", "ip netns exec", "--env", "GREETING=hello",
+		"sh", "-c", "echo $GREETING $XWARP_HOST.$XWARP_LOCAL_RANK $XWARP_DEVICE; cat /proc/net/fib_trie")
+	if status != 0 {
+		t.Fatalf("status %d, %s", status, errOut)
+	}
+	for i, h := range tb.Hosts {
+		if !strings.Contains(out, fmt.Sprintf("[%d] hello %d.0 xw0\n", i, i)) || !strings.Contains(out, h.Addr.String()) {
+			t.Errorf("rank %d is not on %s:\n%s", i, h.Name, out)
+		}
+	}
+}

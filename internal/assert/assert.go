@@ -1,0 +1,30 @@
+// Package assert has the checks of our own invariants that stay on in
+// production: they panic, because going on would corrupt memory or hang
+// somewhere else. They are never for what a user or the network does.
+package assert
+
+// That panics with what unless ok. It is cheap enough for every path: keep the
+// message a constant, and use fmt in the caller's own slow branch where values
+// are worth showing.
+func That(ok bool, what string) {
+	if !ok {
+		panic(what)
+	}
+}
+
+// Guard finds two callers inside something that belongs to one at a time, and
+// calls that come back into it from within. It is not atomic, which would cost
+// more than what it guards: of two goroutines it finds most, and the race
+// detector the others. The zero value is ready.
+type Guard struct{ inside bool }
+
+// Enter panics with what when somebody is inside already.
+func (g *Guard) Enter(what string) {
+	if g.inside {
+		panic(what)
+	}
+	g.inside = true
+}
+
+// Leave ends what Enter began.
+func (g *Guard) Leave() { g.inside = false }

@@ -1,0 +1,80 @@
+package boot
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// The environment of a rank. Scripts and wrappers may read all of it.
+const (
+	EnvRank      = "XWARP_RANK"       // number of the rank
+	EnvSize      = "XWARP_SIZE"       // number of ranks
+	EnvHost      = "XWARP_HOST"       // number of the host
+	EnvLocalRank = "XWARP_LOCAL_RANK" // number among the ranks of the host
+	EnvBootFD    = "XWARP_BOOT_FD"    // descriptor of the socket to the launcher
+	EnvFabric    = "XWARP_FABRIC"     // carrier to use: "xdp", "xdp:generic", "udp", ...
+	EnvDevice    = "XWARP_DEVICE"     // network device to use: "eth1", "lo", ...
+	EnvJob       = "XWARP_JOB"        // name of the job, the same on all its ranks; no secret
+)
+
+// placement is what the environment says.
+type placement struct {
+	rank, size, host, localRank, fd int
+}
+
+// placementFromEnv reads the environment. It returns ErrNoLauncher when there
+// is nothing to read.
+func placementFromEnv(lookup func(string) (string, bool)) (placement, error) {
+	if _, ok := lookup(EnvBootFD); !ok {
+		return placement{}, ErrNoLauncher
+	}
+	var p placement
+	for _, v := range []struct {
+		name string
+		into *int
+	}{{EnvRank, &p.rank}, {EnvSize, &p.size}, {EnvHost, &p.host}, {EnvLocalRank, &p.localRank}, {EnvBootFD, &p.fd}} {
+		s, ok := lookup(v.name)
+		if !ok {
+			return placement{}, envError(v.name, "is not set")
+		}
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 0 || n > 1<<30 {
+			return placement{}, envError(v.name, fmt.Sprintf("is %.32q: want a number", s))
+		}
+		*v.into = n
+	}
+	switch {
+	case p.rank >= p.size:
+		return placement{}, envError(EnvRank, fmt.Sprintf("is %d, but the job has %d ranks", p.rank, p.size))
+	case p.localRank > p.rank:
+		return placement{}, envError(EnvLocalRank, fmt.Sprintf("is %d, more than the rank %d", p.localRank, p.rank))
+	case p.fd <= 2:
+		return placement{}, envError(EnvBootFD, fmt.Sprintf("is %d: want a descriptor above 2", p.fd))
+	}
+	return p, nil
+}
+
+// bootSocket returns the inherited socket and keeps it from our own children.
+func bootSocket(fd int) (*os.File, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return nil, envError(EnvBootFD, fmt.Sprintf("is %d, which is no socket here (was it closed, or inherited through another program?)", fd))
+	}
+	unix.CloseOnExec(fd)
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, fmt.Errorf("boot: descriptor %d: %w", fd, err)
+	}
+	return os.NewFile(uintptr(fd), "launcher"), nil
+}
+
+// An EnvError is an environment that no launcher of ours makes.
+type EnvError struct{ Name, Problem string }
+
+func envError(name, problem string) error { return &EnvError{name, problem} }
+
+func (e *EnvError) Error() string {
+	return "boot: " + e.Name + " " + e.Problem + "; start the program with xrun, or without any " + EnvBootFD + " to run it alone"
+}

@@ -1,0 +1,153 @@
+package conform
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/inet"
+	"github.com/xwarp/xwarp/internal/ksock"
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/testbed"
+)
+
+// needRoot skips the test for ordinary users.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		return
+	}
+	if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
+		t.Fatal("this needs root and XWARP_REQUIRE_XDP=1 is set")
+	}
+	t.Skip("this needs root")
+}
+
+// closing closes c when the test ends.
+func closing(t *testing.T, c interface{ Close() error }) {
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func newArena(t *testing.T) *mem.Arena {
+	t.Helper()
+	a, err := mem.New(mem.Config{Size: 32 << 20, Huge: mem.HugeNever})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(t, a)
+	return a
+}
+
+// TestDatagram_inetPipe runs in memory, with frames received in one buffer and
+// in many.
+func TestDatagram_inetPipe(t *testing.T) {
+	for _, c := range []PipeConfig{
+		{},
+		{MTU: 1500},
+		{MTU: 65535, Frames: 2048, Depth: 1024},
+		{MaxBufs: 1},
+		{MTU: 1500, Frames: 2048, Chunks: []int{101}},
+		{Frames: 2048, Chunks: []int{43, 1021, 4000}},
+	} {
+		t.Run(fmt.Sprintf("MTU=%d,bufs=%d,chunks=%v", c.MTU, c.MaxBufs, c.Chunks), func(t *testing.T) {
+			Datagram(t, func(t *testing.T) (a, b fabric.Datagram, step func()) { return openPipes(t, c) })
+		})
+	}
+}
+
+func openPipes(t *testing.T, c PipeConfig) (a, b fabric.Datagram, step func()) {
+	t.Helper()
+	portA, portB, err := NewPipe(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addrA, addrB := netip.MustParseAddrPort("10.0.0.1:4791"), netip.MustParseAddrPort("10.0.0.2:4791")
+	macA, macB := inet.MAC{2, 0, 0, 0, 0, 1}, inet.MAC{2, 0, 0, 0, 0, 2}
+	net := inet.Fixed{addrA.Addr(): {MAC: macA, MTU: 65535}, addrB.Addr(): {MAC: macB, MTU: 65535}}
+	return newEndpoint(t, inet.Config{Port: portA, Resolver: net, Local: addrA, MAC: macA}),
+		newEndpoint(t, inet.Config{Port: portB, Resolver: net, Local: addrB, MAC: macB}), nil
+}
+
+func newEndpoint(t *testing.T, c inet.Config) *inet.Endpoint {
+	t.Helper()
+	e, err := inet.New(c)
+	if err != nil {
+		t.Fatal(errors.Join(err, c.Port.Close()))
+	}
+	closing(t, e)
+	return e
+}
+
+func openSocket(t *testing.T, c ksock.Config) *ksock.Socket {
+	t.Helper()
+	c.Arena, c.Track = newArena(t), true
+	s, err := ksock.Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(t, s)
+	return s
+}
+
+func TestDatagram_ksockLoopback(t *testing.T) {
+	for _, c := range []ksock.Config{
+		{},
+		{MTU: 9000, GSO: ksock.Off, GRO: ksock.Off},
+		{MTU: 9000, GSO: ksock.On, GRO: ksock.Off},
+		{MTU: 1500, GSO: ksock.On, GRO: ksock.On},
+		{MTU: 1500, RxSlots: 7, SocketBuffer: 64 << 10},
+	} {
+		t.Run(fmt.Sprintf("MTU=%d,gso=%d,gro=%d,slots=%d", c.MTU, c.GSO, c.GRO, c.RxSlots), func(t *testing.T) {
+			Datagram(t, func(t *testing.T) (a, b fabric.Datagram, step func()) {
+				c.Local = netip.MustParseAddrPort("127.0.0.1:0")
+				return openSocket(t, c), openSocket(t, c), runtime.Gosched
+			})
+		})
+	}
+}
+
+// newTestbed makes two hosts on a cable.
+func newTestbed(t *testing.T, mtu int) *testbed.Testbed {
+	t.Helper()
+	needRoot(t)
+	tb, err := testbed.New(testbed.Config{MTU: mtu})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(t, tb)
+	return tb
+}
+
+// on runs fn inside a host.
+func on(t *testing.T, h *testbed.Host, fn func() error) {
+	t.Helper()
+	if err := h.Do(fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDatagram_ksockVeth(t *testing.T) {
+	for _, mtu := range []int{1500, 9000} {
+		t.Run(fmt.Sprintf("MTU=%d", mtu), func(t *testing.T) {
+			tb := newTestbed(t, mtu)
+			Datagram(t, func(t *testing.T) (a, b fabric.Datagram, step func()) {
+				var ends [2]*ksock.Socket
+				for i, h := range tb.Hosts {
+					on(t, h, func() error {
+						ends[i] = openSocket(t, ksock.Config{Local: netip.AddrPortFrom(h.Addr, 4791)})
+						return nil
+					})
+				}
+				return ends[0], ends[1], runtime.Gosched
+			})
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package conform
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/inet"
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/sim"
+)
+
+// neighbours is the resolver of a simulated world.
+type neighbours struct{ world *sim.World }
+
+func (n neighbours) Resolve(dst netip.Addr) (inet.Hop, error) {
+	hop, ok := n.Current(dst)
+	if !ok {
+		return hop, inet.ErrUnknownHost
+	}
+	return hop, nil
+}
+
+func (n neighbours) Current(dst netip.Addr) (inet.Hop, bool) {
+	mac, ok := n.world.MACOf(dst)
+	return inet.Hop{MAC: mac, MTU: 9000}, ok
+}
+
+func (n neighbours) Generation() uint64 { return 0 }
+
+func TestDatagram_inetSim(t *testing.T) {
+	Datagram(t, func(t *testing.T) (a, b fabric.Datagram, step func()) {
+		w := sim.New(sim.Config{Seed: 1, Limit: mono.Duration(mono.Never)})
+		var ends [2]*inet.Endpoint
+		nodes := w.Nodes(2)
+		for i, n := range nodes {
+			port, err := n.Open(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends[i] = newEndpoint(t, inet.Config{
+				Port: port, Resolver: neighbours{w}, Local: netip.AddrPortFrom(n.Addr(), 4791), MAC: n.MAC(),
+			})
+		}
+		return ends[0], ends[1], steps(t, w, nodes[0])
+	})
+}
+
+// steps runs a world next to the test: it stands still but while the function
+// that steps returns is called, which lets it run for 1 us.
+func steps(t *testing.T, w *sim.World, n *sim.Node) func() {
+	turn, done := make(chan struct{}), make(chan error)
+	w.Go(n, "test", func(task *sim.Task) error {
+		for range turn {
+			task.Sleep(mono.Microsecond)
+			done <- nil
+		}
+		return nil
+	})
+	running := false
+	t.Cleanup(func() {
+		close(turn)
+		if !running {
+			return
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return func() {
+		if !running { // not before: until now the test has used the world
+			running = true
+			go func() { done <- w.Run() }()
+		}
+		turn <- struct{}{}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+}

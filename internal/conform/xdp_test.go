@@ -1,0 +1,71 @@
+package conform
+
+import (
+	"net/netip"
+	"runtime"
+	"testing"
+
+	"github.com/xwarp/xwarp/bpf"
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/inet"
+	"github.com/xwarp/xwarp/internal/inet/route"
+	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/xdp"
+	"github.com/xwarp/xwarp/xdp/asavie"
+)
+
+const xdpPort = 4791
+
+// TestDatagram_xdp runs over AF_XDP sockets on a veth pair, with both drivers
+// in both modes.
+func TestDatagram_xdp(t *testing.T) {
+	ours := func(c xdp.Config) (fabric.Port, error) { return xdp.Open(c) }
+	theirs := func(c xdp.Config) (fabric.Port, error) { return asavie.Open(c) }
+	for _, d := range []struct {
+		name string
+		mode bpf.Mode
+		open func(xdp.Config) (fabric.Port, error)
+	}{
+		{"generic", bpf.Generic, ours},
+		{"driver", bpf.Driver, ours},
+		{"asavieGeneric", bpf.Generic, theirs},
+		{"asavieDriver", bpf.Driver, theirs},
+	} {
+		t.Run(d.name, func(t *testing.T) {
+			tb := newTestbed(t, 9000)
+			Datagram(t, func(t *testing.T) (a, b fabric.Datagram, step func()) {
+				var ends [2]*inet.Endpoint
+				for i, h := range tb.Hosts {
+					on(t, h, func() error {
+						ends[i] = openXDP(t, h, d.open, d.mode)
+						return nil
+					})
+				}
+				return ends[0], ends[1], runtime.Gosched
+			})
+		})
+	}
+}
+
+// openXDP opens an endpoint on the device of a host, in whose network
+// namespace it is called.
+func openXDP(t *testing.T, h *testbed.Host, open func(xdp.Config) (fabric.Port, error), mode bpf.Mode) *inet.Endpoint {
+	t.Helper()
+	arena := newArena(t)
+	table, err := route.Open(route.Config{Link: h.Dev})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing(t, table)
+	port, err := open(xdp.Config{
+		Device: h.Dev, Arena: arena, Mode: mode, Steer: bpf.Config{PortBase: xdpPort},
+		RxDepth: 512, TxDepth: 512, Frames: 1536, Track: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := table.Link()
+	return newEndpoint(t, inet.Config{
+		Port: port, Resolver: table, Local: netip.AddrPortFrom(link.Addr, xdpPort), MAC: link.MAC,
+	})
+}

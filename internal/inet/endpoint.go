@@ -1,0 +1,228 @@
+package inet
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mem"
+)
+
+// Headroom is what an Endpoint needs in front of the first buffer of a
+// datagram: the headers, rounded up so that the payload starts at a cache line.
+const Headroom = 64
+
+const (
+	defaultTTL = 64 // RFC 1700
+	minMTU     = 68 // RFC 791
+	rxStage    = 8 * fabric.MaxBufs
+	txStage    = 8 * fabric.MaxBufs
+)
+
+// Config describes an endpoint. Port, Resolver, Local and MAC must be given.
+type Config struct {
+	// Port carries the frames. The endpoint closes it.
+	Port fabric.Port
+	// Resolver finds next hops. The endpoint does not close it: endpoints of
+	// one device share one.
+	Resolver Resolver
+	// Local is the address and port that peers send to. The port must not be
+	// 0: nobody but the caller knows which ones are free.
+	Local netip.AddrPort
+	// MAC is the Ethernet address of the device.
+	MAC MAC
+	// MTU is the largest IP packet in bytes to send; default, and at most,
+	// the port's. All peers must accept it.
+	MTU int
+	// TTL is how many routers a packet may pass; default 64.
+	TTL uint8
+	// TOS is the DSCP and ECN byte of what is sent; default 0, best effort.
+	TOS uint8
+}
+
+// ErrPathMTU is wrapped when a destination cannot be reached with whole
+// packets of the endpoint's size.
+var ErrPathMTU = errors.New("MTU of the path is too small")
+
+// Endpoint is a UDP port in user space: a [fabric.Datagram] over a
+// [fabric.Port].
+//
+// Owner: engine.
+type Endpoint struct {
+	port  fabric.Port
+	pool  *mem.Pool
+	bytes []byte // the arena
+
+	localAddr uint32 // as it lies in a header, read in little-endian order
+	localPort uint16
+	id        uint16 // of the last packet sent
+	caps      fabric.DatagramCaps
+
+	// Frames that the port has delivered and Recv has not handed out yet:
+	// rx[rxNext:rxEnd].
+	rxNext, rxEnd int
+	rx            [rxStage]fabric.Desc
+	tx            [txStage]fabric.Desc // what one call to the port's Send gets
+
+	stats fabric.DatagramStats
+
+	resolver   Resolver
+	generation uint64 // of the resolver when the paths were last read
+	paths      []path
+	byAddr     map[netip.AddrPort]fabric.Path
+	addr       addresses // of every path, but for its destination
+}
+
+// path is a destination.
+type path struct {
+	template
+	maxPayload int // bytes; -1 while there is no next hop
+	to         netip.AddrPort
+}
+
+var _ fabric.Datagram = (*Endpoint)(nil)
+
+// New makes an endpoint. Its errors say which field of c is wrong. The
+// endpoint owns c.Port from now on when err is nil.
+func New(c Config) (*Endpoint, error) {
+	switch {
+	case c.Port == nil:
+		return nil, errors.New("inet: Config.Port is missing")
+	case c.Resolver == nil:
+		return nil, errors.New("inet: Config.Resolver is missing")
+	case !c.Local.Addr().Unmap().Is4() || c.Local.Addr().IsUnspecified() || c.Local.Port() == 0:
+		return nil, fmt.Errorf("inet: local address %s: want an IPv4 address of the device and a port", c.Local)
+	case c.MAC.Group():
+		return nil, fmt.Errorf("inet: %s is no address of a device", c.MAC)
+	}
+	port := c.Port.Caps()
+	mtu := port.MTU
+	if c.MTU != 0 {
+		mtu = c.MTU
+	}
+	if mtu < minMTU || mtu > port.MTU {
+		return nil, fmt.Errorf("inet: MTU %d: want %d to %d, the MTU of the device", mtu, minMTU, port.MTU)
+	}
+	if c.TTL == 0 {
+		c.TTL = defaultTTL
+	}
+	local := netip.AddrPortFrom(c.Local.Addr().Unmap(), c.Local.Port())
+	e := &Endpoint{
+		port:       c.Port,
+		pool:       c.Port.Pool(),
+		bytes:      c.Port.Arena().Bytes(),
+		localAddr:  littleEndian(local.Addr().As4()),
+		localPort:  local.Port(),
+		resolver:   c.Resolver,
+		generation: c.Resolver.Generation(),
+		byAddr:     map[netip.AddrPort]fabric.Path{},
+		addr:       addresses{srcMAC: c.MAC, src: local, ttl: c.TTL, tos: c.TOS},
+	}
+	e.caps = fabric.DatagramCaps{
+		Carrier:    port.Driver,
+		MaxPayload: min(mtu, 65535) - IPv4Len - UDPLen,
+		MaxBufs:    min(port.MaxBufs, fabric.MaxBufs),
+		Headroom:   Headroom,
+		RxDepth:    port.RxDepth,
+	}
+	if port.MaxBufs == 1 { // all of it has to fit one frame
+		e.caps.MaxPayload = min(e.caps.MaxPayload, mem.FrameSize-Headroom)
+	}
+	return e, nil
+}
+
+// Caps says what the endpoint can do.
+func (e *Endpoint) Caps() fabric.DatagramCaps { return e.caps }
+
+// Arena returns the port's arena.
+func (e *Endpoint) Arena() *mem.Arena { return e.port.Arena() }
+
+// Local returns the address and port that peers send to.
+func (e *Endpoint) Local() netip.AddrPort { return e.addr.src }
+
+// FD returns the port's descriptor for poll(2).
+func (e *Endpoint) FD() int { return e.port.FD() }
+
+// Frame takes a frame to build a datagram in, from offset [Headroom] on.
+func (e *Endpoint) Frame() (mem.Addr, bool) { return e.pool.Get() }
+
+// Unframe gives back a frame that was not sent.
+func (e *Endpoint) Unframe(a mem.Addr) { e.pool.Put(a) }
+
+// Stats counts what the endpoint did, with what its port lost.
+func (e *Endpoint) Stats() fabric.DatagramStats {
+	s, port := e.stats, e.port.Stats()
+	s.RxDropped += port.RxDropped
+	s.TxErrors += port.TxInvalid
+	return s
+}
+
+// Close gives back what Recv had not handed out and closes the port. The
+// resolver stays open.
+func (e *Endpoint) Close() error {
+	e.putAll(e.rx[e.rxNext:e.rxEnd])
+	e.rxNext, e.rxEnd = 0, 0
+	return e.port.Close()
+}
+
+// Resolve makes a destination known. The error is the resolver's, or wraps
+// [ErrPathMTU].
+func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
+	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
+	if p, ok := e.byAddr[to]; ok {
+		return p, nil
+	}
+	if !to.Addr().Is4() || to.Port() == 0 {
+		return 0, fmt.Errorf("inet: destination %s: want an IPv4 address and a port", to)
+	}
+	hop, err := e.resolver.Resolve(to.Addr())
+	if err != nil {
+		return 0, fmt.Errorf("inet: %w", err)
+	}
+	if need := e.caps.MaxPayload + IPv4Len + UDPLen; hop.MTU < need {
+		return 0, fmt.Errorf("inet: %s takes packets of %d bytes, %d are wanted: %w; choose a smaller MTU", to.Addr(), hop.MTU, need, ErrPathMTU)
+	}
+	p := fabric.Path(len(e.paths))
+	e.paths = append(e.paths, path{to: to})
+	e.paths[p].set(e.addr, hop)
+	e.byAddr[to] = p
+	return p, nil
+}
+
+// reload reads all next hops again, after the resolver said that some changed.
+func (e *Endpoint) reload(generation uint64) {
+	e.generation = generation
+	for i := range e.paths {
+		p := &e.paths[i]
+		if hop, ok := e.resolver.Current(p.to.Addr()); ok {
+			p.set(e.addr, hop)
+		} else {
+			p.maxPayload = -1
+		}
+	}
+}
+
+func (p *path) set(a addresses, hop Hop) {
+	a.dstMAC, a.dst = hop.MAC, p.to
+	p.template = newTemplate(a)
+	p.maxPayload = hop.MTU - IPv4Len - UDPLen
+}
+
+// Flush rings the port's doorbell and follows changes of next hops.
+func (e *Endpoint) Flush() {
+	if g := e.resolver.Generation(); g != e.generation {
+		e.reload(g)
+	}
+	e.port.Flush()
+}
+
+func (e *Endpoint) putAll(bufs []fabric.Desc) {
+	for i := range bufs {
+		e.pool.Put(bufs[i].Addr)
+	}
+}
+
+func littleEndian(a [4]byte) uint32 {
+	return uint32(a[0]) | uint32(a[1])<<8 | uint32(a[2])<<16 | uint32(a[3])<<24
+}

@@ -1,0 +1,56 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+)
+
+// Why a destination has no next hop. Errors of [Table.Resolve] are an [Error]
+// that wraps one of them.
+var (
+	ErrNoRoute     = errors.New("no route")
+	ErrNoNeighbour = errors.New("no neighbour")
+	ErrLinkDown    = errors.New("link is down")
+	ErrLocal       = errors.New("address of this host")
+)
+
+// Error says why a destination cannot be reached through a device, and what
+// can be done.
+type Error struct {
+	Dst    netip.Addr
+	Link   string     // name of the device
+	Via    netip.Addr // the router or host that was asked for its Ethernet address
+	Reason error      // ErrNoRoute, ErrNoNeighbour, ErrLinkDown or ErrLocal
+	Kernel error      // what the kernel said; may be nil
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s cannot be reached through %s: %v", e.Dst, e.Link, e.Reason)
+	switch e.Reason {
+	case ErrNoRoute:
+		s += fmt.Sprintf("; add one (ip route add %s/32 dev %s) or use the device that has one", e.Dst, e.Link)
+	case ErrNoNeighbour:
+		who := "it"
+		if e.Via != e.Dst {
+			who = "the router " + e.Via.String()
+		}
+		s += fmt.Sprintf(": %s does not answer ARP; is it up, on this network, and is its link up?", who)
+	case ErrLinkDown:
+		s += fmt.Sprintf("; bring it up (ip link set %s up) and check its cable", e.Link)
+	case ErrLocal:
+		s += ": frames to it never leave the device; use shared memory or the kernel's sockets (--fabric udp)"
+	}
+	if e.Kernel != nil {
+		s += fmt.Sprintf(" (%v)", e.Kernel)
+	}
+	return s
+}
+
+// Unwrap returns the reason and what the kernel said.
+func (e *Error) Unwrap() []error {
+	if e.Kernel == nil {
+		return []error{e.Reason}
+	}
+	return []error{e.Reason, e.Kernel}
+}

@@ -1,0 +1,99 @@
+package inet
+
+import (
+	"github.com/xwarp/xwarp/internal/fabric"
+)
+
+// sealedMin is the payload in bytes above which a datagram that has a CRC of
+// its own goes without UDP checksum, which RFC 768 allows in IPv4. Smaller
+// ones carry it all the same: it costs next to nothing, and it is what a
+// capture is judged by.
+const sealedMin = 512
+
+// TxRoom returns how many datagrams of MaxBufs buffers Send takes now.
+func (e *Endpoint) TxRoom() int { return e.port.TxFree() / e.caps.MaxBufs }
+
+// Send writes the headers in front of all datagrams of b and queues them.
+// Datagrams to a destination that cannot be reached now are counted and
+// dropped. The buffers belong to the port afterwards.
+func (e *Endpoint) Send(b *fabric.Batch) {
+	n := 0
+	for i := range b.Pkts {
+		p := &b.Pkts[i]
+		bufs := b.Descs[p.First : p.First+p.Bufs]
+		to := &e.paths[p.To]
+		if int(p.Len) > to.maxPayload {
+			e.refuse(to, bufs)
+			continue
+		}
+		if n+len(bufs) > txStage {
+			e.push(n)
+			n = 0
+		}
+		e.putHeaders(to, p, bufs)
+		n = e.stage(n, bufs)
+		e.stats.TxPackets++
+		e.stats.TxBytes += uint64(p.Len)
+	}
+	e.push(n)
+}
+
+// putHeaders writes the headers of p in front of its first buffer.
+func (e *Endpoint) putHeaders(to *path, p *fabric.Packet, bufs []fabric.Desc) {
+	h := (*[HeaderLen]byte)(e.bytes[bufs[0].Addr-HeaderLen:])
+	e.id++
+	sum := to.put(h, e.id, int(p.Len))
+	if !p.Sealed || p.Len <= sealedMin {
+		e.addPayload(sum, bufs).PutChecksumUDP(h[udpAt+udpChecksum:])
+	}
+}
+
+// stage copies the buffers of a datagram to e.tx[n:], as those of a frame:
+// with the headers, and linked. It returns where the next one goes.
+func (e *Endpoint) stage(n int, bufs []fabric.Desc) int {
+	e.tx[n] = fabric.Desc{Addr: bufs[0].Addr - HeaderLen, Len: bufs[0].Len + HeaderLen}
+	for i := 1; i < len(bufs); i++ {
+		if bufs[i].Len == 0 { // the kernel refuses a frame that has an empty buffer
+			e.pool.Put(bufs[i].Addr)
+			continue
+		}
+		e.tx[n].Flags = fabric.More
+		n++
+		e.tx[n] = fabric.Desc{Addr: bufs[i].Addr, Len: bufs[i].Len}
+	}
+	return n + 1
+}
+
+// push hands the first n staged buffers to the port.
+func (e *Endpoint) push(n int) {
+	if n == 0 {
+		return
+	}
+	if took := e.port.Send(e.tx[:n]); took < n {
+		e.overrun(e.tx[took:n])
+	}
+}
+
+// overrun drops frames that the port did not take because the caller sent
+// more than TxRoom said.
+func (e *Endpoint) overrun(bufs []fabric.Desc) {
+	for i := range bufs {
+		e.stats.TxBytes -= uint64(bufs[i].Len)
+		if bufs[i].Flags&fabric.More == 0 {
+			e.stats.TxErrors++
+			e.stats.TxPackets--
+			e.stats.TxBytes += HeaderLen
+		}
+	}
+	e.putAll(bufs)
+}
+
+// refuse drops a datagram that has no way to go, or is too large for it.
+func (e *Endpoint) refuse(to *path, bufs []fabric.Desc) {
+	if to.maxPayload < 0 {
+		e.stats.TxUnreachable++
+	} else {
+		e.stats.TxErrors++
+	}
+	e.putAll(bufs)
+}

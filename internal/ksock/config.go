@@ -1,0 +1,145 @@
+// Package ksock is the carrier for everybody: datagrams over the kernel's UDP
+// sockets. It needs no privileges and works on every network device, loopback
+// included; what AF_XDP wins is measured against it.
+//
+// System calls are made for whole batches (recvmmsg, sendmmsg), and runs of
+// datagrams of one size to one destination are handed over as one large one
+// that the kernel cuts (UDP_SEGMENT) where that helps.
+package ksock
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/mem"
+)
+
+// Switch turns an optional feature on or off.
+type Switch uint8
+
+// The choices for a Switch.
+const (
+	Auto Switch = iota // what is best as far as we have measured
+	On                 // fail when the kernel does not have it
+	Off
+)
+
+// Config describes a socket. Arena and Local must be given.
+type Config struct {
+	// Arena holds the buffers. The caller keeps it.
+	Arena *mem.Arena
+	// Local is the address and port that peers send to: an IPv4 address of
+	// this host. With port 0 the kernel chooses one.
+	Local netip.AddrPort
+	// MTU is the largest IP packet in bytes to send and to receive; default,
+	// and at most, that of the device that has Local. All peers must accept it.
+	MTU int
+	// Frames is how many frames there are for sending; default 512.
+	Frames int
+	// RxSlots is how many datagrams may be received and not yet released;
+	// default 128, or fewer when they would take more than 4 MiB of the arena.
+	RxSlots int
+	// SocketBuffer is what the kernel is asked to buffer in bytes, each way;
+	// default 8 MiB. It grants less to users without privileges (sysctl
+	// net.core.rmem_max and wmem_max).
+	SocketBuffer int
+	// GSO hands runs of equal datagrams to the kernel as one, which halves
+	// their cost or better. Auto: on where the kernel has it (Linux 4.18).
+	GSO Switch
+	// GRO takes such runs from the kernel as one, where they were sent with
+	// GSO on this machine or merged by the NIC; together they make a datagram
+	// of a batch of 32 ten times cheaper, and leave a lone one as it is
+	// (BenchmarkBatch). Receive buffers are 64 KiB then. Auto: on where the
+	// kernel has it (Linux 5.0).
+	GRO Switch
+	// Track checks every move of a frame, as mem.NewPool does.
+	Track bool
+}
+
+const (
+	ipv4Len     = 20
+	udpLen      = 8
+	minMTU      = 68    // RFC 791
+	maxPacket   = 65535 // the IPv4 total length field
+	maxDatagram = maxPacket - ipv4Len - udpLen
+)
+
+// Errors that Open and Resolve wrap.
+var (
+	// ErrPortInUse says that another socket has the port.
+	ErrPortInUse = errors.New("port is in use")
+	// ErrNotLocal says that no device of this host has the address.
+	ErrNotLocal = errors.New("not an address of this host")
+	// ErrNoRoute says that the kernel does not know how to reach a host.
+	ErrNoRoute = errors.New("no route")
+	// ErrPathMTU says that packets of the socket's size do not reach a host
+	// in one piece.
+	ErrPathMTU = errors.New("MTU of the path is too small")
+)
+
+// withDefaults checks c and fills in what is missing. device is the MTU of the
+// device that has the address.
+func (c Config) withDefaults(device int) (Config, error) {
+	device = min(device, maxPacket)
+	if c.MTU == 0 {
+		c.MTU = device
+	}
+	if c.MTU < minMTU || c.MTU > device {
+		return c, fmt.Errorf("ksock: MTU %d: want %d to %d, the MTU of the device that has %s", c.MTU, minMTU, device, c.Local.Addr())
+	}
+	for _, f := range []struct {
+		name  string
+		value *int
+		def   int
+	}{{"Frames", &c.Frames, 512}, {"RxSlots", &c.RxSlots, 0}, {"SocketBuffer", &c.SocketBuffer, 8 << 20}} {
+		if *f.value == 0 {
+			*f.value = f.def
+		}
+		if *f.value < 0 {
+			return c, fmt.Errorf("ksock: Config.%s is %d: it cannot be negative", f.name, *f.value)
+		}
+	}
+	return c, nil
+}
+
+// deviceMTU returns the MTU of the device that has the address, in the network
+// namespace of the calling thread.
+func deviceMTU(local netip.Addr) (int, error) {
+	devices, err := net.Interfaces()
+	if err != nil {
+		return 0, fmt.Errorf("ksock: %w", err)
+	}
+	for _, d := range devices {
+		if local.IsLoopback() && d.Flags&net.FlagLoopback != 0 {
+			return d.MTU, nil // all of 127.0.0.0/8 is on it
+		}
+		addrs, err := d.Addrs()
+		if err != nil {
+			return 0, fmt.Errorf("ksock: addresses of %s: %w", d.Name, err)
+		}
+		for _, a := range addrs {
+			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(local.AsSlice()) {
+				return d.MTU, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("ksock: %s: %w; ip addr shows those there are", local, ErrNotLocal)
+}
+
+// bindError says what is wrong with an address that cannot be bound.
+func bindError(local netip.AddrPort, err error) error {
+	switch {
+	case errors.Is(err, unix.EADDRINUSE):
+		return fmt.Errorf("ksock: UDP %w: %s belongs to another program (ss -ulpn 'sport = %d' shows it); choose another port: %w",
+			ErrPortInUse, local, local.Port(), err)
+	case errors.Is(err, unix.EADDRNOTAVAIL):
+		return fmt.Errorf("ksock: %s: %w; ip addr shows those there are: %w", local.Addr(), ErrNotLocal, err)
+	case errors.Is(err, unix.EACCES):
+		return fmt.Errorf("ksock: port %d is for privileged programs: choose one from 1024 on: %w", local.Port(), err)
+	}
+	return fmt.Errorf("ksock: bind to %s: %w", local, err)
+}

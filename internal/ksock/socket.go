@@ -1,0 +1,234 @@
+package ksock
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mem"
+)
+
+// Socket is a UDP socket of the kernel as a [fabric.Datagram].
+//
+// Owner: engine.
+type Socket struct {
+	fd    int
+	scout int // a second socket, connected to peers to learn about their paths
+	arena *mem.Arena
+	pool  *mem.Pool // frames to send
+	local netip.AddrPort
+	caps  fabric.DatagramCaps
+	rx    receiver
+	tx    sender
+	stats fabric.DatagramStats
+
+	paths  []unix.RawSockaddrInet4
+	byAddr map[netip.AddrPort]fabric.Path
+}
+
+var _ fabric.Datagram = (*Socket)(nil)
+
+// Open opens a socket in the network namespace of the calling thread, where it
+// stays whoever uses it. The caller closes it.
+func Open(c Config) (*Socket, error) {
+	c.Local = netip.AddrPortFrom(c.Local.Addr().Unmap(), c.Local.Port())
+	if c.Arena == nil {
+		return nil, errors.New("ksock: Config.Arena is missing")
+	}
+	if !c.Local.Addr().Is4() || c.Local.Addr().IsUnspecified() {
+		return nil, fmt.Errorf("ksock: local address %s: want an IPv4 address of this host", c.Local)
+	}
+	device, err := deviceMTU(c.Local.Addr())
+	if err != nil {
+		return nil, err
+	}
+	if c, err = c.withDefaults(device); err != nil {
+		return nil, err
+	}
+	s := &Socket{fd: -1, scout: -1, arena: c.Arena, byAddr: map[netip.AddrPort]fabric.Path{}}
+	if err := s.open(c); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Socket) open(c Config) error {
+	var err error
+	if s.scout, _, err = bound(netip.AddrPortFrom(c.Local.Addr(), 0)); err != nil {
+		return err
+	}
+	if s.fd, s.local, err = bound(c.Local); err != nil {
+		return err
+	}
+	gso, gro, err := s.setOptions(c)
+	if err != nil {
+		return err
+	}
+	if s.pool, err = mem.NewPool(c.Arena, c.Frames, c.Track); err != nil {
+		return fmt.Errorf("ksock: %w", err)
+	}
+	payload := c.MTU - ipv4Len - udpLen
+	if err := s.rx.init(c.Arena, c.RxSlots, payload, gro); err != nil {
+		return err
+	}
+	s.tx.init(c.Arena, s.pool, payload, gso)
+	s.caps = fabric.DatagramCaps{
+		Carrier: "udp", MaxPayload: payload, MaxBufs: fabric.MaxBufs,
+		// The kernel charges a datagram with the memory that it takes, which
+		// is up to twice its size and something for the bookkeeping.
+		RxDepth: max(1, int(getMemInfo(s.fd)[memInfoRcvbuf])/(2*payload+1024)),
+	}
+	return nil
+}
+
+// bound makes a non-blocking UDP socket bound to local, and returns what it is
+// bound to when the port was 0.
+func bound(local netip.AddrPort) (int, netip.AddrPort, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, local, fmt.Errorf("ksock: %w", os.NewSyscallError("socket", err))
+	}
+	if err := unix.Bind(fd, sockaddr(local)); err != nil {
+		unix.Close(fd)
+		return -1, local, bindError(local, err)
+	}
+	name, err := unix.Getsockname(fd)
+	if err != nil {
+		unix.Close(fd)
+		return -1, local, fmt.Errorf("ksock: %w", os.NewSyscallError("getsockname", err))
+	}
+	return fd, netip.AddrPortFrom(local.Addr(), uint16(name.(*unix.SockaddrInet4).Port)), nil
+}
+
+func sockaddr(a netip.AddrPort) *unix.SockaddrInet4 {
+	return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
+}
+
+// setOptions sets up the socket and reports which offloads it has.
+func (s *Socket) setOptions(c Config) (gso, gro bool, err error) {
+	for _, o := range []struct{ privileged, ordinary int }{
+		{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF},
+	} {
+		if unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, o.privileged, c.SocketBuffer) == nil {
+			continue
+		}
+		// The kernel cuts this down to what the user may have.
+		if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, o.ordinary, c.SocketBuffer); err != nil {
+			return false, false, fmt.Errorf("ksock: socket buffer of %d bytes: %w", c.SocketBuffer, err)
+		}
+	}
+	for _, fd := range []int{s.fd, s.scout} {
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO); err != nil {
+			return false, false, fmt.Errorf("ksock: %w", os.NewSyscallError("IP_MTU_DISCOVER", err))
+		}
+	}
+	// A segment size of 0 for the socket leaves the size to each message.
+	if gso, err = s.offload(c.GSO, unix.UDP_SEGMENT, 0, "GSO needs Linux 4.18"); err != nil {
+		return false, false, err
+	}
+	gro, err = s.offload(c.GRO, unix.UDP_GRO, 1, "GRO needs Linux 5.0")
+	return gso, gro, err
+}
+
+// offload sets a UDP option that old kernels do not have, and reports whether
+// this one has it.
+func (s *Socket) offload(w Switch, option, value int, needs string) (bool, error) {
+	if w == Off {
+		return false, nil
+	}
+	err := unix.SetsockoptInt(s.fd, unix.SOL_UDP, option, value)
+	if err != nil && w == On {
+		return false, fmt.Errorf("ksock: %s: %w", needs, err)
+	}
+	return err == nil, nil
+}
+
+// Caps says what the socket can do.
+func (s *Socket) Caps() fabric.DatagramCaps { return s.caps }
+
+// Arena returns the arena that the socket was given.
+func (s *Socket) Arena() *mem.Arena { return s.arena }
+
+// Local returns the address and port that peers send to.
+func (s *Socket) Local() netip.AddrPort { return s.local }
+
+// FD returns the socket for poll(2).
+func (s *Socket) FD() int { return s.fd }
+
+// Frame takes a frame to build a datagram in, from its start on.
+func (s *Socket) Frame() (mem.Addr, bool) { return s.pool.Get() }
+
+// Unframe gives back a frame that was not sent.
+func (s *Socket) Unframe(a mem.Addr) { s.pool.Put(a) }
+
+// Stats counts what the socket did, and what the kernel dropped for want of
+// room, where it counts a run of datagrams that GRO keeps together as one.
+func (s *Socket) Stats() fabric.DatagramStats {
+	st := s.stats
+	st.RxDropped += uint64(getMemInfo(s.fd)[memInfoDrops])
+	return st
+}
+
+// Resolve makes a destination known. Errors wrap [ErrNoRoute], [ErrPathMTU] or
+// what the kernel said.
+func (s *Socket) Resolve(to netip.AddrPort) (fabric.Path, error) {
+	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
+	if p, ok := s.byAddr[to]; ok {
+		return p, nil
+	}
+	if !to.Addr().Is4() || to.Addr().IsUnspecified() || to.Port() == 0 {
+		return 0, fmt.Errorf("ksock: destination %s: want an IPv4 address and a port", to)
+	}
+	mtu, err := s.pathMTU(to)
+	if err != nil {
+		return 0, err
+	}
+	if need := s.caps.MaxPayload + ipv4Len + udpLen; mtu < need {
+		return 0, fmt.Errorf("ksock: %s takes packets of %d bytes, %d are wanted: %w; choose a smaller MTU", to.Addr(), mtu, need, ErrPathMTU)
+	}
+	p := fabric.Path(len(s.paths))
+	s.paths = append(s.paths, unix.RawSockaddrInet4{
+		Family: unix.AF_INET, Port: bits.ReverseBytes16(to.Port()), Addr: to.Addr().As4(),
+	})
+	s.byAddr[to] = p
+	return p, nil
+}
+
+// pathMTU asks the kernel how large an IP packet may be that gets to a host
+// whole.
+func (s *Socket) pathMTU(to netip.AddrPort) (int, error) {
+	if err := unix.Connect(s.scout, sockaddr(to)); err != nil {
+		if errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.EINVAL) {
+			return 0, fmt.Errorf("ksock: %w from %s to %s (ip route get %s): %w", ErrNoRoute, s.local.Addr(), to.Addr(), to.Addr(), err)
+		}
+		return 0, fmt.Errorf("ksock: %s cannot be sent to: %w", to, err)
+	}
+	mtu, err := unix.GetsockoptInt(s.scout, unix.IPPROTO_IP, unix.IP_MTU)
+	if err != nil {
+		return 0, fmt.Errorf("ksock: MTU of the path to %s: %w", to.Addr(), err)
+	}
+	return mtu, nil
+}
+
+// Close closes the socket. Datagrams that were queued and not sent are lost,
+// and buffers that were received are invalid from now on.
+func (s *Socket) Close() error {
+	var errs []error
+	for _, fd := range []*int{&s.fd, &s.scout} {
+		if *fd >= 0 {
+			errs = append(errs, os.NewSyscallError("close", unix.Close(*fd)))
+			*fd = -1
+		}
+	}
+	s.rx.release(s.arena)
+	if s.pool != nil {
+		s.pool.Release(s.arena)
+		s.pool = nil
+	}
+	return errors.Join(errs...)
+}

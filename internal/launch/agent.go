@@ -1,0 +1,228 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/boot"
+)
+
+// killGrace is how long ranks have between SIGTERM and SIGKILL.
+const killGrace = time.Second
+
+// agent runs the ranks of one host.
+type agent struct {
+	out    *outbox
+	start  *startOrder
+	ranks  []*rank
+	exited sync.WaitGroup
+	stdin  chan []byte // for rank 0
+}
+
+// AgentMain is the agent's program: it obeys the controller at the other end
+// of in and out until that is gone or has no more use for it, and returns the
+// exit status. The process does nothing else.
+func AgentMain(in io.Reader, out io.WriteCloser) int {
+	// The ranks are children of this thread, which must not end before the
+	// process does.
+	runtime.LockOSThread()
+	// A controller that is gone must not kill the agent before it has
+	// cleaned up. Not signal.Ignore: ranks would inherit that.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
+	a := &agent{out: newOutbox(out)}
+	a.out.post(report{Op: opReady, Version: wireVersion})
+	orders := make(chan order)
+	go readOrders(in, orders, a.out)
+	for o := range orders {
+		if a.obey(o) {
+			a.out.post(report{Op: opBye})
+			a.out.close()
+			<-a.out.done
+			return 0
+		}
+	}
+	a.signal(unix.SIGKILL)
+	a.cleanUp()
+	return 1
+}
+
+// readOrders closes orders when the controller is gone.
+func readOrders(in io.Reader, orders chan<- order, out *outbox) {
+	defer close(orders)
+	lines := boot.NewLineReader(in)
+	for {
+		line, err := lines.Next()
+		if err != nil {
+			return
+		}
+		o, err := parseOrder(line)
+		if err != nil {
+			out.post(report{Op: opFailed, Why: err.Error()})
+			return
+		}
+		orders <- o
+	}
+}
+
+// obey carries out an order. It reports whether it was the last one.
+func (a *agent) obey(o order) (last bool) {
+	switch o.Op {
+	case opStart:
+		if a.start != nil {
+			a.out.post(report{Op: opFailed, Why: "a second start order"})
+			return false
+		}
+		a.start = o.Start
+		a.startRanks()
+	case opFenced:
+		for _, r := range a.ranks {
+			r.boot.post(boot.Reply{Op: boot.OpFenced, Values: o.Values})
+		}
+	case opSignal:
+		a.signal(unix.Signal(o.Signal))
+	case opStdin:
+		if a.stdin != nil {
+			a.stdin <- o.Data // the controller waits for room: never blocks
+		}
+	case opKill:
+		a.signal(unix.SIGTERM)
+		a.signal(unix.SIGCONT) // a stopped rank would not notice
+		time.AfterFunc(killGrace, func() { a.signal(unix.SIGKILL) })
+	case opFinish:
+		a.cleanUp()
+		return true
+	}
+	return false
+}
+
+func (a *agent) signal(sig unix.Signal) {
+	for _, r := range a.ranks {
+		r.signal(sig)
+	}
+}
+
+// startRanks starts the ranks until one cannot be started.
+func (a *agent) startRanks() {
+	path, err := a.prepare()
+	for _, p := range a.start.Ranks {
+		var r *rank
+		if err == nil {
+			r, err = startRank(a.start, path, p, a.out)
+		}
+		if err != nil {
+			a.out.post(report{
+				Op: opFailed, Rank: p.Rank, Why: reason(err),
+				NotFound: errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist),
+			})
+			return
+		}
+		a.ranks = append(a.ranks, r)
+		a.exited.Add(1)
+		go func() {
+			defer a.exited.Done()
+			r.await(a.out)
+		}()
+		if r.stdin != nil {
+			a.stdin = make(chan []byte, 1)
+			go feed(r.stdin, a.stdin, a.out)
+		}
+	}
+}
+
+// prepare goes to the job's directory, finds the program and, when it was not
+// given, the device.
+func (a *agent) prepare() (path string, err error) {
+	if a.start.Dir != "" {
+		if err := os.Chdir(a.start.Dir); err != nil {
+			return "", err
+		}
+	}
+	if a.start.Device == "" {
+		if a.start.Device, err = defaultDevice(); err != nil {
+			return "", err
+		}
+	}
+	return exec.LookPath(a.start.Program)
+}
+
+// reason returns what is wrong, without the name of the program, which the
+// controller adds.
+func reason(err error) string {
+	var ee *exec.Error
+	if !errors.As(err, &ee) {
+		return err.Error()
+	}
+	var pe *fs.PathError
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return "no such program in PATH (one of this directory is called ./" + ee.Name + ")"
+	case errors.As(err, &pe):
+		return pe.Err.Error()
+	}
+	return ee.Err.Error()
+}
+
+// defaultDevice returns the device that packets to the world leave by.
+func defaultDevice() (string, error) {
+	routes, err := netlink.RouteList(nil, unix.AF_INET)
+	if err != nil {
+		return "", fmt.Errorf("listing routes: %w", err)
+	}
+	for _, r := range routes {
+		if ones, _ := r.Dst.Mask.Size(); ones != 0 {
+			continue
+		}
+		link, err := netlink.LinkByIndex(r.LinkIndex)
+		if err != nil {
+			return "", fmt.Errorf("device of the default route: %w", err)
+		}
+		return link.Attrs().Name, nil
+	}
+	return "", errors.New("no default route to take the network device from: give --device")
+}
+
+// feed writes to rank 0 what the controller sends.
+func feed(w io.WriteCloser, data <-chan []byte, out *outbox) {
+	defer w.Close()
+	for b := range data {
+		if len(b) == 0 {
+			return
+		}
+		if _, err := w.Write(b); err != nil {
+			out.post(report{Op: opStdinShut})
+			return
+		}
+		out.post(report{Op: opStdinRoom})
+	}
+}
+
+// cleanUp kills what the ranks, which are dead or dying, have left, and waits
+// for the last of the output.
+func (a *agent) cleanUp() {
+	if a.start != nil {
+		_ = killMarked(a.start.Job) // the controller cannot do more about it
+	}
+	a.exited.Wait()
+	drained := make(chan struct{})
+	go func() {
+		for _, r := range a.ranks {
+			r.output.Wait()
+		}
+		close(drained)
+	}()
+	select {
+	case <-drained:
+	case <-time.After(killGrace): // somebody else's process holds a pipe open
+	}
+}

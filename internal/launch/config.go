@@ -1,0 +1,115 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// AgentArg is the argument that makes a program run AgentMain.
+const AgentArg = "--agent"
+
+// Bind says how ranks are tied to processors.
+type Bind string
+
+// Ways to bind.
+const (
+	// BindAuto is BindCore in a testbed with a processor for every rank, else
+	// BindNone.
+	BindAuto Bind = ""
+	// BindCore gives each rank one of the allowed processors, in turn.
+	BindCore Bind = "core"
+	// BindNone leaves it to the kernel.
+	BindNone Bind = "none"
+)
+
+// Host is an entry of Config.Hosts.
+type Host struct {
+	Name  string
+	Slots int // ranks that fit; 0 when not said
+}
+
+// DefaultStartTimeout is the default of Config.StartTimeout.
+const DefaultStartTimeout = 60 * time.Second
+
+// MaxRanks is the most ranks that a job may have.
+const MaxRanks = 1 << 16
+
+// Config describes a job. Program is all that must be set.
+type Config struct {
+	// Program is looked up in PATH on every host; Args follow it.
+	Program string
+	Args    []string
+	// Ranks is the number of processes. Default one per host.
+	Ranks int
+	// Testbed is the number of hosts of a testbed to run in. Default 0: none.
+	Testbed int
+	// Hosts are the machines to run on, reached by Launcher. Default this one.
+	Hosts []Host
+	// Fabric is the carrier: "xdp", "xdp:generic", "xdp:driver", "xdp:asavie"
+	// or "udp". Default "xdp" where it can be used, else "udp".
+	Fabric string
+	// Device is the network device on every host. Default: the testbed's, the
+	// loopback device when all ranks are on this host, the device of the
+	// default route on other hosts.
+	Device string
+	// MTU is that of the testbed's devices in bytes. Default 9000.
+	MTU int
+	// TagOutput puts "[rank] " in front of every line of output.
+	TagOutput bool
+	// Bind ties ranks to processors.
+	Bind Bind
+	// StartTimeout is how long hosts have to answer, and ranks to reach their
+	// first fence after the first of them did. Default DefaultStartTimeout;
+	// negative: for ever.
+	StartTimeout time.Duration
+	// Launcher is the command that runs a command on another host: it is
+	// called with the name of the host and the command line of the agent.
+	// Default ssh -x -o BatchMode=yes.
+	Launcher []string
+	// Agent is the command line of the agent. Default this program with
+	// AgentArg.
+	Agent []string
+	// Env are further variables for the ranks, as NAME=VALUE.
+	Env []string
+	// Stdin is read by rank 0. Default: empty.
+	Stdin io.Reader
+	// Stdout and Stderr get the ranks' output. Default: discarded.
+	Stdout, Stderr io.Writer
+	// Notice gets a line about what the job runs on. Default: discarded.
+	Notice io.Writer
+	// Signals are passed on to the ranks. A second SIGINT or SIGTERM kills.
+	Signals <-chan os.Signal
+}
+
+// Exit statuses of xrun that are not a rank's.
+const (
+	ExitTimeout   = 124 // a host or rank did not start in time
+	ExitLauncher  = 125 // xrun could not do its work: bad usage, host lost, no testbed
+	ExitCannotRun = 126 // the program is there, but cannot be run
+	ExitNotFound  = 127 // there is no such program
+)
+
+// ConfigError is a Config that makes no sense.
+type ConfigError struct{ Problem string }
+
+func (e *ConfigError) Error() string { return e.Problem }
+
+func configErrorf(format string, args ...any) error {
+	return &ConfigError{fmt.Sprintf(format, args...)}
+}
+
+// ExitCode returns the exit status that a program should end with after Run
+// returned err.
+func ExitCode(err error) int {
+	var e interface{ exitCode() int }
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &e):
+		return e.exitCode()
+	}
+	return ExitLauncher
+}

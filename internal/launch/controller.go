@@ -1,0 +1,402 @@
+package launch
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/internal/testbed"
+)
+
+// patience is how long the controller waits for agents to end what they were
+// told to end, before it kills them.
+const patience = 10 * time.Second
+
+// Run runs a job to its end. It returns nil when all ranks ended with status 0
+// (and, if they were ranks of MPI, in good order), else why the job failed:
+// the first cause, a *RankError, *AbortError, *StartError, *TimeoutError,
+// *HostError or *ConfigError. ExitCode makes an exit status of it.
+func Run(c Config) (err error) {
+	m, err := thisMachine()
+	if err != nil {
+		return err
+	}
+	p, tb, err := prepare(c, m)
+	if err != nil {
+		return err
+	}
+	if tb != nil {
+		defer func() { err = errors.Join(err, tb.Close()) }()
+	}
+	if c.Notice != nil && p.notice != "" {
+		fmt.Fprintf(c.Notice, "%s\n", p.notice)
+	}
+	j := newJob(c, p)
+	j.run(tb)
+	if !p.remote {
+		j.fail(killMarked(j.name)) // what a killed agent has left
+	}
+	return j.failure
+}
+
+// prepare makes the plan, and the testbed if it has one.
+func prepare(c Config, m machine) (*plan, *testbed.Testbed, error) {
+	p, err := makePlan(c, m)
+	if err != nil || p.testbed == nil {
+		return p, nil, err
+	}
+	tb, err := testbed.New(*p.testbed)
+	if errors.Is(err, testbed.ErrPermission) {
+		m.root = false // in a container, root by name only
+		return prepare(c, m)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	p.notice += fmt.Sprintf(" (%s, MTU %d)", joinedBy(tb.Switch), tb.MTU)
+	return p, tb, nil
+}
+
+func joinedBy(s testbed.Switch) string {
+	if s == testbed.Cable {
+		return "a cable"
+	}
+	return s.String() + " switch"
+}
+
+// thisMachine finds out what plans depend on.
+func thisMachine() (machine, error) {
+	m := machine{root: os.Geteuid() == 0, xdp: probeXDP()}
+	var allowed unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		return m, fmt.Errorf("allowed processors: %w", err)
+	}
+	m.cpus = allowed.Count()
+	var err error
+	m.name, err = os.Hostname()
+	return m, err
+}
+
+// probeXDP says why there can be no AF_XDP sockets.
+func probeXDP() error {
+	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	switch {
+	case err == nil:
+		return unix.Close(fd)
+	case errors.Is(err, unix.EAFNOSUPPORT):
+		return errors.New("the kernel is built without CONFIG_XDP_SOCKETS")
+	case errors.Is(err, unix.EPERM):
+		return errors.New("AF_XDP sockets need CAP_NET_RAW")
+	}
+	return fmt.Errorf("AF_XDP socket: %w", err)
+}
+
+// job is the controller of a job. One goroutine runs it.
+type job struct {
+	config  Config
+	plan    *plan
+	name    string
+	key     uint64
+	links   []*link
+	ledger  *ledger
+	printer *printer
+	events  chan event
+
+	failure   error // the first cause
+	ending    bool  // the ranks were told to end
+	finishing bool  // the agents were told to leave
+	interrupt unix.Signal
+	timer     *time.Timer // start-up, and then the end
+	stdin     *stdinPump
+}
+
+func newJob(c Config, p *plan) *job {
+	j := &job{
+		config: c, plan: p,
+		name: rand.Text(), key: boot.NewKey(),
+		ledger:  newLedger(p.size),
+		printer: newPrinter(c.Stdout, c.Stderr, c.TagOutput),
+		events:  make(chan event),
+		timer:   time.NewTimer(time.Hour),
+		stdin:   newStdinPump(c.Stdin),
+	}
+	j.timer.Stop()
+	for _, a := range p.agents {
+		for _, r := range a.ranks {
+			j.ledger.ranks[r.Rank].host = a.hostName
+		}
+	}
+	return j
+}
+
+// run returns when all agents are gone.
+func (j *job) run(tb *testbed.Testbed) {
+	for _, a := range j.plan.agents {
+		l, err := j.config.startAgent(j.plan, a, tb, j.printer, j.events)
+		if err != nil {
+			j.fail(&HostError{a.hostName, fmt.Errorf("cannot start the agent: %w", err)})
+			break
+		}
+		j.links = append(j.links, l)
+	}
+	j.armStart()
+	for j.step() {
+	}
+	j.stdin.close()
+}
+
+// step handles one event. It reports whether there are more to come.
+func (j *job) step() (more bool) {
+	if j.failure != nil {
+		j.end()
+	}
+	if j.ledger.alive == 0 {
+		j.finish()
+	}
+	if !slices.ContainsFunc(j.links, func(l *link) bool { return !l.gone }) {
+		return false
+	}
+	select {
+	case e := <-j.events:
+		j.handle(e)
+	case data := <-j.stdin.data:
+		j.agentOf(0).out.post(order{Op: opStdin, Data: data})
+	case s := <-j.config.Signals:
+		j.signal(s)
+	case <-j.timer.C:
+		j.timeout()
+	}
+	return true
+}
+
+// fail notes why the job fails, unless it does already.
+func (j *job) fail(err error) {
+	if j.failure == nil && err != nil {
+		j.failure = err
+	}
+}
+
+// end tells the ranks to end, once.
+func (j *job) end() {
+	if j.ending {
+		return
+	}
+	j.ending = true
+	j.broadcast(order{Op: opKill})
+	for _, l := range j.links {
+		if !l.ready { // it cannot have ranks, and may never hear us
+			l.hangUp()
+			_ = l.cmd.Process.Kill()
+		}
+	}
+	j.timer.Reset(patience)
+}
+
+// finish tells the agents to leave, once.
+func (j *job) finish() {
+	if j.finishing {
+		return
+	}
+	j.finishing = true
+	j.broadcast(order{Op: opFinish})
+	j.timer.Reset(patience)
+}
+
+func (j *job) broadcast(o order) {
+	for _, l := range j.links {
+		l.out.post(o)
+	}
+}
+
+// agentOf returns the agent of a rank.
+func (j *job) agentOf(rank int) *link {
+	i := slices.IndexFunc(j.links, func(l *link) bool {
+		return slices.ContainsFunc(l.plan.ranks, func(r rankPlan) bool { return r.Rank == rank })
+	})
+	return j.links[i]
+}
+
+func (j *job) handle(e event) {
+	switch {
+	case e.ended:
+		j.lost(e.from, e.gone)
+	case e.err != nil:
+		j.fail(&HostError{e.from.plan.hostName, e.err})
+	default:
+		j.handleReport(e.from, e.report)
+	}
+}
+
+// lost notes the end of an agent's process, and of its ranks with it.
+func (j *job) lost(l *link, state *os.ProcessState) {
+	l.gone = true
+	if !l.bye {
+		j.fail(&HostError{l.plan.hostName, lostError(state)})
+	}
+	for _, r := range l.plan.ranks {
+		j.ledger.exit(r.Rank)
+	}
+}
+
+func (j *job) handleReport(l *link, r report) {
+	switch r.Op {
+	case opReady:
+		l.ready = true
+		j.start(l)
+	case opStarted:
+		j.ledger.ranks[r.Rank].pid = r.PID
+	case opFailed:
+		j.fail(&StartError{l.plan.hostName, j.config.Program, r.NotFound, r.Why})
+		l.hangUp() // it leaves, with the ranks that it could start
+	case opBoot:
+		j.request(r)
+	case opStdinRoom:
+		j.stdin.more()
+	case opExit:
+		j.exit(r)
+	case opBye:
+		l.bye = true
+		l.hangUp()
+	}
+}
+
+// allReady reports whether every agent was told to start its ranks.
+func (j *job) allReady() bool {
+	return !slices.ContainsFunc(j.links, func(l *link) bool { return !l.ready })
+}
+
+// start orders an agent to start its ranks.
+func (j *job) start(l *link) {
+	dir, err := os.Getwd()
+	j.fail(err)
+	if j.failure != nil {
+		l.hangUp()
+		return
+	}
+	l.out.post(order{Op: opStart, Start: &startOrder{
+		Version: wireVersion, Host: l.plan.host, Size: j.plan.size,
+		JobKey: j.key, Job: j.name, Fabric: j.plan.fabric, Device: j.plan.device,
+		Dir: dir, Program: j.config.Program, Args: j.config.Args, Env: j.config.Env,
+		Ranks: l.plan.ranks,
+	}})
+	if l == j.agentOf(0) {
+		j.stdin.more()
+	}
+	if !j.allReady() {
+		return
+	}
+	j.timer.Stop()
+	if j.ledger.fenced > 0 && !j.ledger.begun {
+		j.armStart()
+	}
+}
+
+// request handles what a rank asks.
+func (j *job) request(r report) {
+	if r.Request == nil {
+		j.fail(&HostError{j.ledger.ranks[r.Rank].host, fmt.Errorf("rank %d: %s", r.Rank, r.Why)})
+		return
+	}
+	if r.Request.Op == boot.OpAbort {
+		j.fail(&AbortError{r.Rank, j.ledger.ranks[r.Rank].host, r.Request.Code, r.Request.Why})
+		return
+	}
+	values, complete, err := j.ledger.request(r.Rank, *r.Request)
+	switch {
+	case err != nil:
+		j.fail(err)
+	case complete:
+		j.timer.Stop()
+		j.broadcast(order{Op: opFenced, Values: values})
+	case r.Request.Op == boot.OpFence && j.ledger.fenced == 1 && !j.ledger.begun:
+		j.armStart()
+	}
+	j.checkDeserter()
+}
+
+func (j *job) exit(r report) {
+	s := &j.ledger.ranks[r.Rank]
+	j.ledger.exit(r.Rank)
+	e := &RankError{
+		Rank: r.Rank, PID: s.pid, Host: s.host,
+		Status: r.Status, Signal: unix.Signal(r.Signal), Core: r.Core, Interrupt: j.interrupt,
+	}
+	if s.joined && !s.finalized {
+		e.Why = "without Finalize"
+	}
+	if e.Status != 0 || e.Signal != 0 || e.Why != "" {
+		j.fail(e)
+	}
+	j.checkDeserter()
+}
+
+// checkDeserter fails the job when ranks wait for one that has ended.
+func (j *job) checkDeserter() {
+	if rank, ok := j.ledger.deserter(); ok {
+		s := j.ledger.ranks[rank]
+		j.fail(&RankError{Rank: rank, PID: s.pid, Host: s.host, Why: "while others wait for it"})
+	}
+}
+
+func (j *job) signal(s os.Signal) {
+	sig, ok := s.(unix.Signal)
+	if !ok {
+		return
+	}
+	ends := sig == unix.SIGINT || sig == unix.SIGTERM
+	if ends && j.interrupt != 0 {
+		j.fail(ErrKilled)
+		for _, l := range j.links {
+			_ = l.cmd.Process.Kill() // and the kernel kills its ranks
+		}
+		return
+	}
+	if ends || sig == unix.SIGHUP {
+		j.interrupt = sig
+		if !j.allReady() { // some would miss it
+			j.fail(&InterruptError{sig})
+			return
+		}
+	}
+	j.broadcast(order{Op: opSignal, Signal: int(sig)})
+}
+
+// armStart starts the time that hosts and ranks have.
+func (j *job) armStart() {
+	switch {
+	case j.ending || j.config.StartTimeout < 0:
+	case j.config.StartTimeout == 0:
+		j.timer.Reset(DefaultStartTimeout)
+	default:
+		j.timer.Reset(j.config.StartTimeout)
+	}
+}
+
+func (j *job) timeout() {
+	if j.ending || j.finishing {
+		for _, l := range j.links {
+			if !l.gone {
+				j.fail(&HostError{l.plan.hostName, fmt.Errorf("its ranks do not end")})
+				_ = l.cmd.Process.Kill()
+			}
+		}
+		return
+	}
+	e := &TimeoutError{After: j.config.StartTimeout}
+	if e.After == 0 {
+		e.After = DefaultStartTimeout
+	}
+	for _, l := range j.links {
+		if !l.ready {
+			e.Hosts = append(e.Hosts, l.plan.hostName)
+		}
+	}
+	e.Missing, e.Arrived = j.ledger.missing(), j.ledger.fenced
+	j.fail(e)
+}

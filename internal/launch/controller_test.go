@@ -1,0 +1,240 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestRun_ranksExchange(t *testing.T) {
+	stand := []string{self, "as-launcher"}
+	for name, c := range map[string]Config{
+		"local":    {Ranks: 5},
+		"one":      {Ranks: 1},
+		"testbed":  {Ranks: 4, Testbed: 2, Fabric: "udp"},
+		"hosts":    {Ranks: 5, Hosts: []Host{{"a", 0}, {"b", 0}, {"c", 0}}, Launcher: stand, Agent: []string{self, AgentArg}, Device: "lo"},
+		"defaults": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.Testbed > 0 {
+				needRoot(t)
+			}
+			n := max(1, c.Ranks)
+			c.Program, c.Args = self, []string{"as-rank", "exchange"}
+			out, err := runJob(t, c)
+			if err != nil || strings.Count(out, "\n") != n || strings.Contains(out, "put") {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			keys := map[string]bool{}
+			for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+				keys[line[strings.LastIndex(line, " "):]] = true
+			}
+			if len(keys) != 1 {
+				t.Errorf("ranks have different keys:\n%s", out)
+			}
+		})
+	}
+}
+
+func TestRun_testbedGivesEachRankANIC(t *testing.T) {
+	needRoot(t)
+	if err := probeXDP(); err != nil {
+		t.Skip(err)
+	}
+	c := Config{Ranks: 4, Testbed: 2, Fabric: "xdp", Program: "sh", TagOutput: true,
+		Args: []string{"-c", `echo $XWARP_HOST.$XWARP_LOCAL_RANK $XWARP_FABRIC; readlink /proc/self/ns/net; grep -o xw0 /proc/net/dev`}}
+	out, err := runJob(t, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spaces := map[string]bool{}
+	for rank, want := range []string{"0.0 xdp", "0.1 xdp", "1.0 xdp", "1.1 xdp"} {
+		tag := fmt.Sprintf("[%d] ", rank)
+		if !strings.Contains(out, tag+want+"\n") || !strings.Contains(out, tag+"xw0\n") {
+			t.Errorf("rank %d: want %q and a NIC in\n%s", rank, want, out)
+		}
+		_, rest, _ := strings.Cut(out, tag+"net:")
+		ns, _, _ := strings.Cut(rest, "\n")
+		spaces[ns] = true
+	}
+	if len(spaces) != 4 {
+		t.Errorf("namespaces %v, want four", spaces)
+	}
+}
+
+func TestRun_rankFails(t *testing.T) {
+	for _, c := range []struct {
+		mode   []string
+		code   int
+		rank   int
+		signal unix.Signal
+		text   string
+	}{
+		{[]string{"die", "1", "3"}, 3, 1, 0, "exited with status 3"},
+		{[]string{"die", "2", "SIGKILL"}, 137, 2, unix.SIGKILL, "killed by signal 9 (SIGKILL)"},
+		{[]string{"die", "0", "SIGHUP"}, 129, 0, unix.SIGHUP, "killed by signal 1 (SIGHUP)"},
+		{[]string{"joinandleave", "1"}, 1, 1, 0, "without Finalize"},
+		{[]string{"joinanddie", "0"}, 5, 0, 0, "exited with status 5"},
+	} {
+		t.Run(strings.Join(c.mode, "_"), func(t *testing.T) {
+			out, err := runJob(t, rankConfig(3, c.mode[0], c.mode[1:]...))
+			var re *RankError
+			if !errors.As(err, &re) || re.Rank != c.rank || re.Signal != c.signal || !strings.Contains(err.Error(), c.text) {
+				t.Fatalf("error %v, want rank %d: %s", err, c.rank, c.text)
+			}
+			if ExitCode(err) != c.code {
+				t.Errorf("exit status %d, want %d", ExitCode(err), c.code)
+			}
+			if c.mode[0] == "die" && out != "last words\n" {
+				t.Errorf("output %q", out)
+			}
+		})
+	}
+}
+
+func TestRun_rankAborts(t *testing.T) {
+	_, err := runJob(t, rankConfig(3, "abort", "2"))
+	var ae *AbortError
+	if !errors.As(err, &ae) || ae.Rank != 2 || ae.Code != 77 || ae.Why != "because" || ExitCode(err) != 77 {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A rank that ends well while the others wait for it would hang the job.
+func TestRun_rankDesertsAFence(t *testing.T) {
+	c := Config{Ranks: 3, Program: "sh", Args: []string{"-c", `[ $XWARP_RANK = 1 ] || exec ` + self + ` as-rank fencealone`}}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Args[1] = strings.ReplaceAll(c.Args[1], self, exe)
+	_, err = runJob(t, c)
+	var re *RankError
+	if !errors.As(err, &re) || re.Rank != 1 || !strings.Contains(err.Error(), "while others wait") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestRun_malformedBootLine(t *testing.T) {
+	_, err := runJob(t, rankConfig(2, "garbage", "1"))
+	var he *HostError
+	if !errors.As(err, &he) || !strings.Contains(err.Error(), "rank 1: malformed line") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestRun_startTimeoutNamesTheMissing(t *testing.T) {
+	c := Config{Ranks: 4, StartTimeout: 300 * time.Millisecond, Program: "sh",
+		Args: []string{"-c", `case $XWARP_RANK in 1|3) sleep 1000;; *) exec "$0" as-rank fencealone;; esac`}}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Args = append(c.Args, exe)
+	_, err = runJob(t, c)
+	var te *TimeoutError
+	if !errors.As(err, &te) || ExitCode(err) != ExitTimeout {
+		t.Fatalf("error %v", err)
+	}
+	// On a busy machine those who come may be late, too.
+	if !slices.Contains(te.Missing, 1) || !slices.Contains(te.Missing, 3) || len(te.Missing)+te.Arrived != 4 {
+		t.Errorf("missing %v, %d arrived", te.Missing, te.Arrived)
+	}
+}
+
+func TestRun_programCannotStart(t *testing.T) {
+	for program, code := range map[string]int{
+		"no-such-program-anywhere": ExitNotFound,
+		"./no-such-program":        ExitNotFound,
+		"/etc/passwd":              ExitCannotRun,
+		"/etc":                     ExitCannotRun,
+	} {
+		_, err := runJob(t, Config{Program: program, Ranks: 2})
+		var se *StartError
+		if !errors.As(err, &se) || ExitCode(err) != code {
+			t.Errorf("%s: %v, status %d; want %d", program, err, ExitCode(err), code)
+		}
+	}
+}
+
+func TestRun_hostFails(t *testing.T) {
+	base := rankConfig(2, "hang", "-1")
+	base.Launcher, base.Agent, base.Device = []string{self, "as-launcher"}, []string{self, AgentArg}, "lo"
+	base.StartTimeout = 500 * time.Millisecond
+	t.Run("broken", func(t *testing.T) {
+		c := base
+		c.Hosts = []Host{{"good", 0}, {"broken", 0}}
+		_, err := runJob(t, c)
+		var he *HostError
+		if !errors.As(err, &he) || he.Host != "broken" || !strings.Contains(err.Error(), "exit status 255") || ExitCode(err) != ExitLauncher {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("silent", func(t *testing.T) {
+		c := base
+		c.Hosts = []Host{{"good", 0}, {"silent", 0}}
+		_, err := runJob(t, c)
+		var te *TimeoutError
+		if !errors.As(err, &te) || !slices.Contains(te.Hosts, "silent") || ExitCode(err) != ExitTimeout {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("no launcher", func(t *testing.T) {
+		c := base
+		c.Hosts, c.Launcher = []Host{{"a", 0}}, []string{"no-such-launcher"}
+		_, err := runJob(t, c)
+		var he *HostError
+		if !errors.As(err, &he) || ExitCode(err) != ExitLauncher {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("not an agent", func(t *testing.T) {
+		c := base
+		c.Hosts, c.Agent = []Host{{"a", 0}}, []string{"/bin/echo", "welcome to host a"}
+		_, err := runJob(t, c)
+		var he *HostError
+		if !errors.As(err, &he) || !strings.Contains(err.Error(), "malformed report") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+func TestRun_remoteRanksGetTheirEnvironment(t *testing.T) {
+	c := rankConfig(2, "env", "MINE")
+	c.Hosts, c.Launcher, c.Agent, c.Device = []Host{{"a", 2}}, []string{self, "as-launcher"}, []string{self, AgentArg}, "lo"
+	c.Env = []string{"MINE=yours"}
+	out, err := runJob(t, c)
+	if err != nil || out != "yours\nyours\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestRun_binds(t *testing.T) {
+	c := rankConfig(3, "cpus")
+	c.Bind = BindCore
+	out, err := runJob(t, c)
+	if err != nil || out != "cpus 1\ncpus 1\ncpus 1\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestRun_killsWhatRanksLeave(t *testing.T) {
+	out, err := runJob(t, rankConfig(2, "leavechild"))
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestRun_rejectsBadConfig(t *testing.T) {
+	_, err := runJob(t, Config{})
+	var ce *ConfigError
+	if !errors.As(err, &ce) || ExitCode(err) != ExitLauncher {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,26 @@
+// Package launch starts the ranks of a job on this host, in the hosts of a
+// testbed or on other machines, and ends them; cmd/xrun is its command line.
+//
+// One process per host, the agent, is between the controller (Run) and the
+// ranks. It is the same program, started with AgentArg as its only argument:
+// as a plain child, inside a namespace, or by a launcher such as ssh. The two
+// speak JSON lines over the agent's standard input and output (wire.go); a rank
+// speaks the protocol of internal/boot with its agent, over a socket that it
+// inherits, and the agent passes it on.
+//
+//	xrun (controller) --stdin/stdout--> agent --socketpair, pipes--> rank
+//	                  --ssh...--------> agent --...----------------> rank
+//
+// Nothing outlives the job, whoever is killed first:
+//   - a rank: the agent reports it and the controller ends the job;
+//   - an agent: the kernel kills its ranks (PR_SET_PDEATHSIG) and the
+//     controller, seeing the end of its output, ends the job;
+//   - the controller: the agents see the end of their input and kill their
+//     ranks, and the janitor of internal/testbed removes the namespaces;
+//   - what the ranks have started themselves, in sessions of their own even, is
+//     found by the name of the job in its environment and killed.
+//
+// Ranks per host: over kernel UDP any number. Over AF_XDP one rank per host and
+// NIC; a testbed gives each rank a NIC of its own by giving it a namespace of
+// its own, so there the ranks of one host can be many.
+package launch

@@ -1,0 +1,276 @@
+package launch
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// controller is a process that runs a job.
+type controller struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	out  *bufio.Reader
+	err  safeBuffer
+	mark string
+}
+
+func startController(t *testing.T, c Config, uid uint32) *controller {
+	t.Helper()
+	ctl := &controller{t: t, mark: setMark(t)}
+	config, err := json.Marshal(jobSpec{c.Program, c.Args, c.Ranks, c.Testbed, c.Hosts, c.Device, c.Launcher, c.Agent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctl.cmd = exec.Command(self, "as-controller", string(config))
+	ctl.cmd.Dir = "/"
+	ctl.cmd.Stderr = &ctl.err
+	ctl.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if uid != 0 {
+		ctl.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: uid}
+	}
+	out, err := ctl.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctl.out = bufio.NewReader(out)
+	in, err := ctl.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ctl.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() }) // ends it, as the end of the test process does
+	return ctl
+}
+
+// expect reads n lines of output.
+func (c *controller) expect(n int, want string) {
+	c.t.Helper()
+	for range n {
+		line, err := c.out.ReadString('\n')
+		if err != nil || line != want+"\n" {
+			c.t.Fatalf("got %q, %v; want %q; %s", line, err, want, c.err.String())
+		}
+	}
+}
+
+func (c *controller) signal(sig unix.Signal) {
+	c.t.Helper()
+	if err := c.cmd.Process.Signal(sig); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// wait waits for the end, and for nothing to be left, and returns the exit
+// status as a shell shows it.
+func (c *controller) wait() int {
+	c.t.Helper()
+	_, _ = io.Copy(io.Discard, c.out)
+	_ = c.cmd.Wait()
+	awaitNone(c.mark)
+	for namespaces(c.cmd.Process.Pid) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	ws := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ws.ExitStatus()
+}
+
+// namespaces counts the namespaces of testbeds that a process has made.
+func namespaces(pid int) int {
+	entries, _ := os.ReadDir("/run/netns")
+	n := 0
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), fmt.Sprintf("xwarp-%d-", pid)) {
+			n++
+		}
+	}
+	return n
+}
+
+// find returns the processes of the job that play a part.
+func (c *controller) find(part string) []int {
+	var pids []int
+	for _, p := range withMark(c.mark) {
+		var pid int
+		if _, err := fmt.Sscan(p, &pid); err == nil && strings.HasPrefix(p, fmt.Sprintf("%d %s %s ", pid, self, part)) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// places are the ways to run that must all clean up.
+func places(t *testing.T, ranks int, mode string, fn func(*testing.T, Config)) {
+	c := rankConfig(ranks, mode, "wait")
+	t.Run("local", func(t *testing.T) { fn(t, c) })
+	t.Run("testbed", func(t *testing.T) {
+		needRoot(t)
+		c := c
+		c.Testbed = 2
+		fn(t, c)
+	})
+	t.Run("hosts", func(t *testing.T) {
+		c := c
+		c.Hosts, c.Launcher = []Host{{"a", 0}, {"b", 0}}, []string{self, "as-launcher"}
+		c.Agent, c.Device = []string{self, AgentArg}, "lo"
+		fn(t, c)
+	})
+}
+
+func TestKill_controller(t *testing.T) {
+	places(t, 3, "leavechild", func(t *testing.T, c Config) {
+		ctl := startController(t, c, 0)
+		ctl.expect(3, "up")
+		if c.Testbed > 0 && namespaces(ctl.cmd.Process.Pid) == 0 {
+			t.Error("no namespaces while the job runs")
+		}
+		ctl.signal(unix.SIGKILL)
+		if status := ctl.wait(); status != 137 {
+			t.Errorf("status %d", status)
+		}
+	})
+}
+
+func TestKill_agent(t *testing.T) {
+	places(t, 3, "leavechild", func(t *testing.T, c Config) {
+		if c.Hosts != nil {
+			// Nobody is left on that machine to kill what the ranks have
+			// started themselves.
+			c.Args = []string{"as-rank", "signals"}
+		}
+		ctl := startController(t, c, 0)
+		ctl.expect(3, "up")
+		agents := ctl.find(AgentArg)
+		if len(agents) == 0 {
+			t.Fatal("no agents")
+		}
+		if err := unix.Kill(agents[0], unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if status := ctl.wait(); status != ExitLauncher || !strings.Contains(ctl.err.String(), "lost its agent (signal: killed)") {
+			t.Errorf("status %d, %s", status, ctl.err.String())
+		}
+	})
+}
+
+func TestKill_rank(t *testing.T) {
+	places(t, 3, "leavechild", func(t *testing.T, c Config) {
+		ctl := startController(t, c, 0)
+		ctl.expect(3, "up")
+		ranks := ctl.find("as-rank leavechild")
+		if len(ranks) != 3 {
+			t.Fatalf("ranks %v", ranks)
+		}
+		victim := ranks[1]
+		if err := unix.Kill(victim, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("(process %d on ", victim)
+		if status := ctl.wait(); status != 137 || !strings.Contains(ctl.err.String(), want) {
+			t.Errorf("status %d, %s; want %s", status, ctl.err.String(), want)
+		}
+	})
+}
+
+func TestSignal_endsTheJob(t *testing.T) {
+	places(t, 3, "leavechild", func(t *testing.T, c Config) {
+		for _, sig := range []unix.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} {
+			ctl := startController(t, c, 0)
+			ctl.expect(3, "up")
+			ctl.signal(sig)
+			if status := ctl.wait(); status != 128+int(sig) || !strings.Contains(ctl.err.String(), "after "+unix.SignalName(sig)) {
+				t.Errorf("%v: status %d, %s", sig, status, ctl.err.String())
+			}
+		}
+	})
+}
+
+func TestSignal_isPassedOn(t *testing.T) {
+	places(t, 2, "signals", func(t *testing.T, c Config) {
+		ctl := startController(t, c, 0)
+		ctl.expect(2, "up")
+		ctl.signal(unix.SIGUSR1)
+		ctl.expect(2, "got user defined signal 1")
+		ctl.signal(unix.SIGINT) // which these ranks handle
+		ctl.expect(2, "got interrupt")
+		ctl.signal(unix.SIGUSR2)
+		ctl.expect(2, "got user defined signal 2")
+		if status := ctl.wait(); status != 0 {
+			t.Errorf("status %d, %s", status, ctl.err.String())
+		}
+	})
+}
+
+func TestSignal_secondOneKills(t *testing.T) {
+	places(t, 2, "signals", func(t *testing.T, c Config) {
+		ctl := startController(t, c, 0)
+		ctl.expect(2, "up")
+		ctl.signal(unix.SIGINT)
+		ctl.expect(2, "got interrupt")
+		ctl.signal(unix.SIGINT)
+		if status := ctl.wait(); status != ExitLauncher || !strings.Contains(ctl.err.String(), ErrKilled.Error()) {
+			t.Errorf("status %d, %s", status, ctl.err.String())
+		}
+	})
+}
+
+func TestSignal_whileStarting(t *testing.T) {
+	c := rankConfig(2, "signals")
+	c.Hosts, c.Launcher = []Host{{"a", 0}, {"silent", 0}}, []string{self, "as-launcher"}
+	c.Agent, c.Device = []string{self, AgentArg}, "lo"
+	ctl := startController(t, c, 0)
+	ctl.expect(1, "up")
+	ctl.signal(unix.SIGINT)
+	if status := ctl.wait(); status != 130 || !strings.Contains(ctl.err.String(), "interrupted by SIGINT while") {
+		t.Errorf("status %d, %s", status, ctl.err.String())
+	}
+}
+
+func TestRun_rankIgnoresSIGTERM(t *testing.T) {
+	c := Config{Ranks: 2, Program: "sh", Args: []string{"-c", `[ $XWARP_RANK = 1 ] && exit 4; trap "" TERM; while :; do sleep 1; done`}}
+	if _, err := runJob(t, c); ExitCode(err) != 4 {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestRun_asAnOrdinaryUser(t *testing.T) {
+	const nobody = 65534
+	uid := uint32(nobody)
+	if os.Geteuid() != 0 {
+		uid = 0 // stay who we are
+	}
+	for _, c := range []Config{
+		{Ranks: 3},
+		{Ranks: 4, Testbed: 2},
+	} {
+		c.Program, c.Args = self, []string{"as-rank", "exchange"}
+		ctl := startController(t, c, uid)
+		lines := 0
+		for ; ; lines++ {
+			if _, err := ctl.out.ReadString('\n'); err != nil {
+				break
+			}
+		}
+		if status := ctl.wait(); status != 0 || lines != c.Ranks {
+			t.Errorf("status %d, %d lines, %s", status, lines, ctl.err.String())
+		}
+		notice := strings.TrimSpace(ctl.err.String())
+		if strings.Contains(notice, "\n") || !strings.Contains(notice, "kernel UDP") || (c.Testbed > 0) != strings.Contains(notice, "not root") {
+			t.Errorf("notice %q", notice)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package launch
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/xwarp/xwarp/internal/boot"
+)
+
+// ledger is what the controller knows about the ranks: who is there, what they
+// have put, and who waits in a fence. It is plain data, without processes.
+type ledger struct {
+	ranks  []rankState
+	staged []boot.Value
+	fenced int  // ranks in the present fence
+	alive  int  // ranks that have not ended
+	begun  bool // a fence was completed
+}
+
+type rankState struct {
+	pid       int
+	host      string
+	joined    bool
+	fenced    bool
+	finalized bool
+	exited    bool
+}
+
+func newLedger(size int) *ledger {
+	return &ledger{ranks: make([]rankState, size), alive: size}
+}
+
+// request notes what a rank asks. When that completes a fence it returns the
+// values to spread. Abort is not for the ledger.
+func (l *ledger) request(rank int, r boot.Request) (values []boot.Value, complete bool, err error) {
+	s := &l.ranks[rank]
+	if r.Op != boot.OpHello && !s.joined || r.Op == boot.OpHello && s.joined || s.fenced {
+		return nil, false, fmt.Errorf("rank %d: %q is out of place", rank, r.Op)
+	}
+	switch r.Op {
+	case boot.OpHello:
+		s.joined = true
+	case boot.OpPut:
+		l.staged = append(l.staged, boot.Value{Rank: rank, Key: r.Key, Value: r.Value})
+	case boot.OpFinalize:
+		s.finalized = true
+	case boot.OpFence:
+		s.fenced = true
+		if l.fenced++; l.fenced == len(l.ranks) {
+			return l.complete(), true, nil
+		}
+	}
+	return nil, false, nil
+}
+
+func (l *ledger) complete() []boot.Value {
+	values := l.staged
+	l.staged, l.fenced, l.begun = nil, 0, true
+	for i := range l.ranks {
+		l.ranks[i].fenced = false
+	}
+	return values
+}
+
+// exit notes the end of a rank.
+func (l *ledger) exit(rank int) {
+	if !l.ranks[rank].exited {
+		l.ranks[rank].exited = true
+		l.alive--
+	}
+}
+
+// deserter returns a rank that has ended while others wait for it in a fence.
+func (l *ledger) deserter() (rank int, ok bool) {
+	if l.fenced == 0 {
+		return 0, false
+	}
+	rank = slices.IndexFunc(l.ranks, func(s rankState) bool { return s.exited })
+	return rank, rank >= 0
+}
+
+// missing returns the ranks that those in the present fence wait for.
+func (l *ledger) missing() []int {
+	var ranks []int
+	for i, s := range l.ranks {
+		if !s.fenced {
+			ranks = append(ranks, i)
+		}
+	}
+	return ranks
+}

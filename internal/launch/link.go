@@ -1,0 +1,105 @@
+package launch
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/internal/testbed"
+)
+
+// link is the controller's end of an agent.
+type link struct {
+	plan  agentPlan
+	cmd   *exec.Cmd
+	out   *outbox
+	ready bool // it has said so
+	bye   bool // it has said so
+	gone  bool // its process has ended
+}
+
+// event is something that an agent did.
+type event struct {
+	from   *link
+	report report
+	err    error            // it makes no sense
+	gone   *os.ProcessState // its process has ended
+	ended  bool
+}
+
+// defaultLauncher asks no questions: there may be nobody to answer.
+var defaultLauncher = [...]string{"ssh", "-x", "-o", "BatchMode=yes"}
+
+// agentCommand returns the command that starts the agent of a.
+func (c *Config) agentCommand(p *plan, a agentPlan) *exec.Cmd {
+	argv := c.Agent
+	if len(argv) == 0 {
+		argv = []string{"/proc/self/exe", AgentArg}
+	}
+	if p.remote {
+		launcher := c.Launcher
+		if len(launcher) == 0 {
+			launcher = defaultLauncher[:]
+		}
+		argv = append(append(append([]string(nil), launcher...), a.hostName), argv...)
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = cleanEnv(os.Environ())
+	cmd.Stderr = c.Stderr
+	// A group of its own: Ctrl-C is for the controller to pass on. No
+	// Pdeathsig: the agent sees the end of its input and cleans up.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd
+}
+
+// startAgent starts the agent of a. What it does comes as events.
+func (c *Config) startAgent(p *plan, a agentPlan, tb *testbed.Testbed, prn *printer, events chan<- event) (*link, error) {
+	cmd := c.agentCommand(p, a)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if tb != nil {
+		err = tb.Hosts[a.netns].Start(cmd)
+	} else {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &link{plan: a, cmd: cmd, out: newOutbox(stdin)}
+	go l.read(stdout, p.size, prn, events)
+	return l, nil
+}
+
+// read prints the output of the ranks and turns all else into events.
+func (l *link) read(stdout io.Reader, size int, prn *printer, events chan<- event) {
+	lines := boot.NewLineReader(stdout)
+	for {
+		line, err := lines.Next()
+		if err != nil {
+			break
+		}
+		r, err := parseReport(line, size)
+		if err == nil && r.Op == opOutput {
+			prn.print(r.Rank, r.Stderr, r.Data)
+			continue
+		}
+		events <- event{from: l, report: r, err: err}
+		if err != nil {
+			break
+		}
+	}
+	l.hangUp()
+	_ = l.cmd.Wait() // the state says it all
+	events <- event{from: l, ended: true, gone: l.cmd.ProcessState}
+}
+
+// hangUp ends the agent's input, which makes it kill its ranks and leave.
+func (l *link) hangUp() { l.out.close() }

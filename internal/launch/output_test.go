@@ -1,0 +1,96 @@
+package launch
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func TestForward_wholeLines(t *testing.T) {
+	long := strings.Repeat("y", maxLine+10)
+	in := "one\ntwo\n\n" + long + "\nlast"
+	for name, r := range map[string]io.Reader{
+		"at once":       strings.NewReader(in),
+		"byte for byte": iotest.OneByteReader(strings.NewReader(in)),
+		"data and end":  iotest.DataErrReader(strings.NewReader(in)),
+	} {
+		var got bytes.Buffer
+		var partial int
+		forward(r, func(b []byte) {
+			if b[len(b)-1] != '\n' {
+				partial++
+			}
+			got.Write(b)
+		})
+		if got.String() != in {
+			t.Errorf("%s: %d bytes came out of %d", name, got.Len(), len(in))
+		}
+		if partial != 2 { // a piece of the long line, and the last one
+			t.Errorf("%s: %d unfinished lines", name, partial)
+		}
+	}
+}
+
+func TestPrinter(t *testing.T) {
+	var out, errOut bytes.Buffer
+	p := newPrinter(&out, &errOut, false)
+	p.print(0, false, []byte("a\nb"))
+	p.print(0, false, []byte("c\n"))
+	p.print(1, false, []byte("unfinished"))
+	p.print(1, true, []byte("error\n"))
+	p.print(2, false, []byte("other\n"))
+	p.print(1, false, []byte("end"))
+	if want := "a\nbc\nunfinished\nother\nend"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+	if want := "error\n"; errOut.String() != want {
+		t.Errorf("%q, want %q", errOut.String(), want)
+	}
+}
+
+func TestPrinter_tags(t *testing.T) {
+	var out bytes.Buffer
+	p := newPrinter(&out, nil, true)
+	p.print(0, false, []byte("a\n\nb"))
+	p.print(0, false, []byte("c\nd"))
+	p.print(12, false, []byte("e\n"))
+	p.print(12, true, []byte("nobody listens\n"))
+	p.print(0, false, nil)
+	if want := "[0] a\n[0] \n[0] bc\n[0] d\n[12] e\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+// Lines of ranks that write at the same time stay whole.
+func TestRun_linesDoNotMix(t *testing.T) {
+	c := rankConfig(4, "lines")
+	c.TagOutput = true
+	out, err := runJob(t, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := make([]int, 4)
+	for _, line := range strings.Split(strings.TrimSuffix(out, "\n"), "\n") {
+		var tag, rank, i int
+		if _, err := fmt.Sscanf(line, "[%d] <%d %d", &tag, &rank, &i); err != nil || tag != rank || i != next[rank] ||
+			!strings.HasSuffix(line, " "+strings.Repeat("x", i)+">") {
+			t.Fatalf("line %q, %v", line, err)
+		}
+		next[rank]++
+	}
+	for rank, n := range next {
+		if n != 500 {
+			t.Errorf("rank %d: %d lines", rank, n)
+		}
+	}
+}
+
+func TestRun_outputWithoutEndOfLine(t *testing.T) {
+	out, err := runJob(t, rankConfig(1, "noeol"))
+	if err != nil || out != "no newline" {
+		t.Errorf("%q, %v", out, err)
+	}
+}

@@ -1,0 +1,148 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+var (
+	root   = machine{root: true, cpus: 4, name: "me"}
+	user   = machine{xdp: errors.New("not allowed"), cpus: 4, name: "me"}
+	oldish = machine{root: true, xdp: errors.New("too old"), cpus: 4, name: "me"}
+)
+
+func hosts(list string) []Host {
+	h, err := ParseHosts(list)
+	if err != nil {
+		panic(err)
+	}
+	return h
+}
+
+// String shows a plan as "host[@namespace]:rank.local/slot..." and the carrier.
+func (p *plan) String() string {
+	var b strings.Builder
+	for _, a := range p.agents {
+		fmt.Fprintf(&b, "%s", a.hostName)
+		if p.testbed != nil {
+			fmt.Fprintf(&b, "@%d", a.netns)
+		}
+		fmt.Fprintf(&b, "#%d[", a.host)
+		for _, r := range a.ranks {
+			fmt.Fprintf(&b, " %d.%d/%d", r.Rank, r.Local, r.Slot)
+		}
+		b.WriteString(" ] ")
+	}
+	fmt.Fprintf(&b, "%s %s", p.fabric, p.device)
+	if p.testbed != nil {
+		fmt.Fprintf(&b, " testbed %d mtu %d", p.testbed.Hosts, p.testbed.MTU)
+	}
+	return b.String()
+}
+
+func TestMakePlan(t *testing.T) {
+	for _, c := range []struct {
+		m      machine
+		c      Config
+		want   string
+		notice string
+	}{
+		{user, Config{Ranks: 3}, "me#0[ 0.0/-1 1.1/-1 2.2/-1 ] udp lo", "3 ranks on this host over kernel UDP"},
+		{root, Config{}, "me#0[ 0.0/-1 ] udp lo", "1 rank"},
+		{root, Config{Fabric: "udp"}, "me#0[ 0.0/-1 ] udp lo", ""},
+		{root, Config{Fabric: "xdp", Device: "eth1"}, "me#0[ 0.0/-1 ] xdp eth1", ""},
+		{root, Config{Ranks: 2, Bind: BindCore}, "me#0[ 0.0/0 1.1/1 ] udp lo", "loopback|lo"},
+		{root, Config{Testbed: 2}, "me@0#0[ 0.0/0 ] me@1#1[ 1.0/1 ] xdp xw0 testbed 2 mtu 0", "2 ranks on 2 testbed hosts over AF_XDP"},
+		{root, Config{Testbed: 2, Ranks: 4, MTU: 1500}, "me@0#0[ 0.0/0 ] me@1#0[ 1.1/1 ] me@2#1[ 2.0/2 ] me@3#1[ 3.1/3 ] xdp xw0 testbed 4 mtu 1500", "each with a NIC of its own"},
+		{root, Config{Testbed: 2, Ranks: 5}, "me@0#0[ 0.0/-1 ] me@1#0[ 1.1/-1 ] me@2#1[ 2.0/-1 ] me@3#1[ 3.1/-1 ] me@4#1[ 4.2/-1 ] xdp xw0 testbed 5 mtu 0", "5 ranks"},
+		{root, Config{Testbed: 2, Ranks: 3, Fabric: "udp", Bind: BindNone}, "me@0#0[ 0.0/-1 ] me@1#1[ 1.0/-1 2.1/-1 ] udp xw0 testbed 2 mtu 0", "over kernel UDP"},
+		{root, Config{Testbed: 3, Ranks: 1, Fabric: "xdp:generic"}, "me@2#2[ 0.0/0 ] xdp:generic xw0 testbed 3 mtu 0", "AF_XDP:generic"},
+		{oldish, Config{Testbed: 2}, "me@0#0[ 0.0/0 ] me@1#1[ 1.0/1 ] udp xw0 testbed 2 mtu 0", "no AF_XDP here: too old"},
+		{user, Config{Testbed: 2, Ranks: 4, MTU: 1500}, "me(0)#0[ 0.0/-1 1.1/-1 ] me(1)#1[ 2.0/-1 3.1/-1 ] udp lo", "not root"},
+		{root, Config{Hosts: hosts("a,b"), Ranks: 3}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 2.1/-1 ] udp ", "AF_XDP needs a --device"},
+		{root, Config{Hosts: hosts("a,b"), Device: "eth1"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] xdp eth1", "2 ranks on 2 hosts over AF_XDP"},
+		{user, Config{Hosts: hosts("a,b"), Device: "eth1"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] udp eth1", "AF_XDP needs root"},
+		{oldish, Config{Hosts: hosts("a,b"), Device: "eth1"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] udp eth1", "too old"},
+		{root, Config{Hosts: hosts("a:2,b:3,c"), Ranks: 4, Device: "eth1", Bind: BindCore}, "a#0[ 0.0/0 1.1/1 ] b#1[ 2.0/0 3.1/1 ] udp eth1", "2 ranks per host"},
+		{root, Config{Hosts: hosts("a,b:3,c"), Ranks: 5}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 2.1/-1 3.2/-1 ] c#2[ 4.0/-1 ] udp ", "3 hosts"},
+		{root, Config{Hosts: hosts("a,b"), Fabric: "udp"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] udp ", "kernel UDP"},
+	} {
+		c.c.Program = "prog"
+		p, err := makePlan(c.c, c.m)
+		if err != nil {
+			t.Errorf("%+v: %v", c.c, err)
+			continue
+		}
+		if p.String() != c.want {
+			t.Errorf("%+v:\ngot  %v\nwant %s", c.c, p, c.want)
+		}
+		found := false
+		for _, part := range strings.Split(c.notice, "|") {
+			found = found || strings.Contains(p.notice, part)
+		}
+		if !found || (c.notice == "") != (p.notice == "") || strings.Contains(p.notice, "\n") {
+			t.Errorf("%+v: notice %q, want %q", c.c, p.notice, c.notice)
+		}
+	}
+}
+
+func TestMakePlan_refuses(t *testing.T) {
+	for want, c := range map[string]struct {
+		m machine
+		c Config
+	}{
+		"70000 ranks":               {root, Config{Ranks: 70000}},
+		"-1 ranks":                  {root, Config{Ranks: -1}},
+		"testbed of 1000":           {root, Config{Testbed: 1000}},
+		"--testbed or --hosts":      {root, Config{Testbed: 2, Hosts: hosts("a")}},
+		"leave out --device":        {root, Config{Testbed: 2, Device: "eth1"}},
+		"--mtu is for":              {root, Config{MTU: 1500}},
+		"an MTU of 7":               {root, Config{MTU: 7, Testbed: 2}},
+		"unknown fabric \"tcp\"":    {root, Config{Fabric: "tcp"}},
+		"cannot bind to \"socket\"": {root, Config{Bind: "socket"}},
+		"it needs root":             {user, Config{Testbed: 2, Fabric: "xdp"}},
+		"it needs root; use":        {user, Config{Device: "eth1", Fabric: "xdp"}},
+		"too old":                   {oldish, Config{Testbed: 2, Fabric: "xdp:driver"}},
+		"here: too old; use":        {oldish, Config{Device: "eth1", Fabric: "xdp"}},
+		"251 ranks over AF_XDP":     {root, Config{Testbed: 2, Ranks: 251}},
+		"2 ranks on one host":       {root, Config{Ranks: 2, Fabric: "xdp", Device: "eth1"}},
+		"3 ranks on one host":       {root, Config{Hosts: hosts("a:3,b"), Ranks: 4, Fabric: "xdp", Device: "eth1"}},
+		"needs a --device, the":     {root, Config{Hosts: hosts("a,b"), Fabric: "xdp"}},
+		"needs a --device (xinfo":   {root, Config{Fabric: "xdp"}},
+		"do not fit":                {root, Config{Hosts: hosts("a:2,b"), Ranks: 4}},
+	} {
+		c.c.Program = "prog"
+		_, err := makePlan(c.c, c.m)
+		var ce *ConfigError
+		if !errors.As(err, &ce) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", c.c, err, want)
+		}
+	}
+}
+
+func TestParseHosts(t *testing.T) {
+	got, err := ParseHosts("a,b.example:12,10.0.0.1")
+	if want := "[{a 0} {b.example 12} {10.0.0.1 0}]"; err != nil || fmt.Sprint(got) != want {
+		t.Errorf("%v, %v; want %s", got, err, want)
+	}
+	for _, list := range []string{"", ",", "a,", "a,,b", "a:", "a:0", "a:x", "a:-1", "a:99999999", ":2", "a,b,a", "a,a:2", "-oProxyCommand=x"} {
+		if h, err := ParseHosts(list); err == nil {
+			t.Errorf("%q: %v", list, h)
+		}
+	}
+}
+
+func FuzzParseHosts(f *testing.F) {
+	f.Add("a,b:2,c")
+	f.Add("a:1:2")
+	f.Fuzz(func(t *testing.T, list string) {
+		hosts, err := ParseHosts(list)
+		for _, h := range hosts {
+			if err == nil && (h.Name == "" || h.Name[0] == '-' || h.Slots < 0 || h.Slots > MaxRanks) {
+				t.Errorf("%q: %+v", list, h)
+			}
+		}
+	})
+}

@@ -1,0 +1,247 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/boot"
+)
+
+// rank is a process of the job, seen by its agent.
+type rank struct {
+	number int
+	cmd    *exec.Cmd
+	socket *os.File       // to the rank
+	boot   *outbox        // lines for the rank
+	asked  chan struct{}  // closed when no more requests come from the rank
+	stdin  *os.File       // rank 0 only
+	output sync.WaitGroup // until both outputs are at their end
+
+	mu     sync.Mutex
+	reaped bool // its number may belong to another process by now
+}
+
+// bootFD is the descriptor that a rank finds its socket at: the first of
+// exec.Cmd.ExtraFiles.
+const bootFD = 3
+
+// environment returns what rank r finds in its environment.
+func (s *startOrder) environment(r rankPlan) []string {
+	env := append(cleanEnv(os.Environ()), s.Env...)
+	for _, v := range []struct {
+		name  string
+		value any
+	}{
+		{boot.EnvRank, r.Rank}, {boot.EnvSize, s.Size}, {boot.EnvHost, s.Host}, {boot.EnvLocalRank, r.Local},
+		{boot.EnvBootFD, bootFD}, {boot.EnvFabric, s.Fabric}, {boot.EnvDevice, s.Device}, {boot.EnvJob, s.Job},
+	} {
+		env = append(env, fmt.Sprintf("%s=%v", v.name, v.value))
+	}
+	return env
+}
+
+// cleanEnv leaves out what belongs to the rank that xrun itself may be.
+func cleanEnv(env []string) []string {
+	var clean []string
+	for _, e := range env {
+		switch name, _, _ := strings.Cut(e, "="); name {
+		case boot.EnvRank, boot.EnvSize, boot.EnvHost, boot.EnvLocalRank, boot.EnvBootFD, boot.EnvFabric, boot.EnvDevice, boot.EnvJob:
+		default:
+			clean = append(clean, e)
+		}
+	}
+	return clean
+}
+
+// startRank starts a rank on the calling thread, which must live as long as
+// the agent: the kernel kills the rank when it ends.
+func startRank(s *startOrder, path string, p rankPlan, out *outbox) (*rank, error) {
+	var opened []io.Closer // the rank's ends, and on failure ours
+	defer func() {
+		for _, c := range opened {
+			c.Close()
+		}
+	}()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("socket pair: %w", err)
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "rank")
+	_ = unix.SetNonblock(pair[0], true) // ours only; it makes a blocked read end with Close
+	ours := os.NewFile(uintptr(pair[0]), "boot")
+	opened = append(opened, theirs)
+
+	r := &rank{number: p.Rank, socket: ours, asked: make(chan struct{}), cmd: &exec.Cmd{
+		Path:       path,
+		Args:       append([]string{s.Program}, s.Args...),
+		Env:        s.environment(p),
+		ExtraFiles: []*os.File{theirs},
+		// A group of its own: Ctrl-C reaches the ranks through xrun only,
+		// and a signal to the group reaches the rank's children.
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	}}
+	pipes, err := r.pipes(p.Rank == 0)
+	opened = append(opened, pipes.theirs...)
+	if err == nil {
+		err = startOn(p.Slot, r.cmd)
+	}
+	if err != nil {
+		opened = append(append(opened, ours), pipes.ours...)
+		return nil, err
+	}
+	out.post(report{Op: opStarted, Rank: p.Rank, PID: r.cmd.Process.Pid})
+	r.boot = newOutbox(ours)
+	r.boot.post(boot.Reply{Op: boot.OpWelcome, Version: boot.WireVersion, JobKey: s.JobKey})
+	go r.relayRequests(out)
+	r.output.Add(2)
+	for i, f := range []io.Reader{pipes.stdout, pipes.stderr} {
+		go func() {
+			defer r.output.Done()
+			forward(f, func(data []byte) {
+				out.postBulk(report{Op: opOutput, Rank: p.Rank, Stderr: i == 1, Data: data})
+			})
+		}()
+	}
+	return r, nil
+}
+
+// rankPipes are the pipes of a rank's standard files.
+type rankPipes struct {
+	stdout, stderr *os.File
+	ours, theirs   []io.Closer
+}
+
+func (r *rank) pipes(stdin bool) (rankPipes, error) {
+	var p rankPipes
+	for _, std := range []struct {
+		ours   **os.File
+		theirs *io.Writer
+	}{{&p.stdout, &r.cmd.Stdout}, {&p.stderr, &r.cmd.Stderr}} {
+		read, write, err := os.Pipe()
+		if err != nil {
+			return p, err
+		}
+		*std.ours, *std.theirs = read, write
+		p.ours, p.theirs = append(p.ours, read), append(p.theirs, write)
+	}
+	if !stdin {
+		return p, nil
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return p, err
+	}
+	r.cmd.Stdin, r.stdin = read, write
+	p.ours, p.theirs = append(p.ours, write), append(p.theirs, read)
+	return p, nil
+}
+
+// startOn starts cmd on one of the processors that this process may use, or
+// on all for slot -1. A process inherits them from the thread that forks it.
+func startOn(slot int, cmd *exec.Cmd) error {
+	if slot < 0 {
+		return cmd.Start()
+	}
+	var allowed, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		return fmt.Errorf("allowed processors: %w", err)
+	}
+	one.Set(nthCPU(&allowed, slot%allowed.Count()))
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		return fmt.Errorf("binding to a processor: %w", err)
+	}
+	return errors.Join(cmd.Start(), unix.SchedSetaffinity(0, &allowed))
+}
+
+func nthCPU(set *unix.CPUSet, n int) int {
+	for cpu := 0; ; cpu++ {
+		if set.IsSet(cpu) {
+			if n == 0 {
+				return cpu
+			}
+			n--
+		}
+	}
+}
+
+// relayRequests passes on what the rank asks of its launcher.
+func (r *rank) relayRequests(out *outbox) {
+	defer close(r.asked)
+	lines := boot.NewLineReader(r.socket)
+	for {
+		line, err := lines.Next()
+		if err != nil && !errors.Is(err, boot.ErrLongLine) {
+			return // the rank is gone, or has closed its end
+		}
+		var request boot.Request
+		if err == nil {
+			request, err = boot.ParseRequest(line)
+		}
+		if err != nil {
+			out.post(report{Op: opBoot, Rank: r.number, Why: err.Error()})
+			return
+		}
+		out.post(report{Op: opBoot, Rank: r.number, Request: &request})
+	}
+}
+
+// await waits for the end of the rank and of its output and reports it.
+func (r *rank) await(out *outbox) {
+	// Output that a child of the rank keeps open is not waited for.
+	const drain = 200 * time.Millisecond
+	// Leave the process a zombie, so that its number stays its own, until
+	// nobody can signal it any more.
+	for unix.Waitid(unix.P_PID, r.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+	r.mu.Lock()
+	r.reaped = true
+	r.mu.Unlock()
+	_ = r.cmd.Wait() // the status is what counts
+	r.hangUp()
+	r.boot.close()
+	drained := make(chan struct{})
+	go func() {
+		r.output.Wait()
+		close(drained)
+	}()
+	select {
+	case <-drained:
+	case <-time.After(drain):
+	}
+	end := report{Op: opExit, Rank: r.number}
+	ws := r.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if ws.Signaled() {
+		end.Signal, end.Core = int(ws.Signal()), ws.CoreDump()
+	} else {
+		end.Status = ws.ExitStatus()
+	}
+	out.post(end)
+}
+
+// hangUp waits until all that the rank asked before its end is reported. A
+// child of the rank may hold the socket open: what is in it is still read, and
+// then there is nothing more to come.
+func (r *rank) hangUp() {
+	if raw, err := r.socket.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RD) })
+	}
+	<-r.asked
+}
+
+// signal sends sig to the rank and its children.
+func (r *rank) signal(sig unix.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.reaped {
+		_ = unix.Kill(-r.cmd.Process.Pid, sig)
+	}
+}

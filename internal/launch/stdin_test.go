@@ -1,0 +1,62 @@
+package launch
+
+import (
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func TestRun_stdinGoesToRankZero(t *testing.T) {
+	const size = 1_000_000
+	c := rankConfig(3, "stdin")
+	c.TagOutput = true
+	c.Stdin = iotest.HalfReader(strings.NewReader(strings.Repeat("z", size)))
+	out, err := runJob(t, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"[0] read 1000000\n", "[1] read 0\n", "[2] read 0\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in %q", want, out)
+		}
+	}
+}
+
+func TestRun_withoutStdin(t *testing.T) {
+	out, err := runJob(t, rankConfig(2, "stdin"))
+	if err != nil || out != "read 0\nread 0\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// A rank that does not read must not keep the job from ending.
+func TestRun_stdinThatNobodyReads(t *testing.T) {
+	c := rankConfig(2, "env", "HOME")
+	c.Stdin = endless{}
+	if _, err := runJob(t, c); err != nil {
+		t.Error(err)
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+func TestStdinPump_readsOnlyWhenAsked(t *testing.T) {
+	p := newStdinPump(strings.NewReader("abc"))
+	defer p.close()
+	select {
+	case b := <-p.data:
+		t.Errorf("%q came unasked", b)
+	default:
+	}
+	p.more()
+	p.more() // at most one is remembered
+	if b := <-p.data; string(b) != "abc" {
+		t.Errorf("%q", b)
+	}
+	p.more()
+	if b := <-p.data; len(b) != 0 {
+		t.Errorf("%q after the end", b)
+	}
+}

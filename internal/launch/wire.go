@@ -1,0 +1,136 @@
+package launch
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/xwarp/xwarp/internal/boot"
+)
+
+// wireVersion is the version of the protocol between controller and agent.
+const wireVersion = 1
+
+type op string
+
+// What a controller orders.
+const (
+	opStart  op = "start"  // start the ranks
+	opFenced op = "fenced" // tell all ranks that the fence is complete
+	opSignal op = "signal" // pass a signal on
+	opStdin  op = "stdin"  // bytes for rank 0; none at the end
+	opKill   op = "kill"   // end the ranks: SIGTERM, and soon SIGKILL
+	opFinish op = "finish" // all ranks of the job are gone: clean up and leave
+)
+
+// order is a line from the controller to an agent.
+type order struct {
+	Op     op           `json:"op"`
+	Start  *startOrder  `json:"start,omitempty"`
+	Values []boot.Value `json:"values,omitempty"` // fenced
+	Signal int          `json:"signal,omitempty"` // signal
+	Data   []byte       `json:"data,omitempty"`   // stdin
+}
+
+// startOrder is all that an agent needs to know.
+type startOrder struct {
+	Version int        `json:"version"`
+	Host    int        `json:"host"`
+	Size    int        `json:"size"`
+	JobKey  uint64     `json:"job_key,string"`
+	Job     string     `json:"job"`
+	Fabric  string     `json:"fabric"`
+	Device  string     `json:"device"`
+	Dir     string     `json:"dir"`
+	Program string     `json:"program"`
+	Args    []string   `json:"args"`
+	Env     []string   `json:"env"`
+	Ranks   []rankPlan `json:"ranks"`
+}
+
+// What an agent reports.
+const (
+	opReady     op = "ready"      // the agent is there
+	opStarted   op = "started"    // a rank is there
+	opFailed    op = "failed"     // the program could not be started
+	opBoot      op = "boot"       // a request of a rank
+	opOutput    op = "output"     // what a rank wrote
+	opStdinRoom op = "stdin room" // rank 0 has taken the bytes
+	opStdinShut op = "stdin shut" // rank 0 takes no more
+	opExit      op = "exit"       // a rank is gone
+	opBye       op = "bye"        // everything is gone; the agent leaves
+)
+
+// report is a line from an agent to the controller.
+type report struct {
+	Op       op            `json:"op"`
+	Version  int           `json:"version,omitempty"`   // ready
+	Rank     int           `json:"rank,omitempty"`      // started, boot, output, exit
+	PID      int           `json:"pid,omitempty"`       // started
+	NotFound bool          `json:"not_found,omitempty"` // failed
+	Why      string        `json:"why,omitempty"`       // failed; boot without a request
+	Request  *boot.Request `json:"request,omitempty"`   // boot
+	Stderr   bool          `json:"stderr,omitempty"`    // output
+	Data     []byte        `json:"data,omitempty"`      // output
+	Status   int           `json:"status,omitempty"`    // exit
+	Signal   int           `json:"signal,omitempty"`    // exit
+	Core     bool          `json:"core,omitempty"`      // exit
+}
+
+func parseOrder(line []byte) (order, error) {
+	var o order
+	if err := json.Unmarshal(line, &o); err != nil {
+		return order{}, fmt.Errorf("malformed order %.64q: %w", line, err)
+	}
+	switch o.Op {
+	case opStart:
+		if o.Start == nil || o.Start.Version != wireVersion {
+			return order{}, fmt.Errorf("xrun on this host and where it was started are of different versions: install the same one")
+		}
+		return o, o.Start.check()
+	case opSignal:
+		if o.Signal < 1 || o.Signal > 64 {
+			return order{}, fmt.Errorf("signal %d", o.Signal)
+		}
+	case opFenced, opStdin, opKill, opFinish:
+	default:
+		return order{}, fmt.Errorf("unknown order %.32q", string(o.Op))
+	}
+	return o, nil
+}
+
+func (s *startOrder) check() error {
+	if s.Program == "" || len(s.Ranks) == 0 || s.Size < 1 || s.Size > MaxRanks || s.Host < 0 {
+		return fmt.Errorf("incomplete start order")
+	}
+	for _, r := range s.Ranks {
+		if r.Rank < 0 || r.Rank >= s.Size || r.Local < 0 || r.Slot < -1 {
+			return fmt.Errorf("start order for rank %d of %d", r.Rank, s.Size)
+		}
+	}
+	return nil
+}
+
+// parseReport reads a line from an agent of a job with size ranks.
+func parseReport(line []byte, size int) (report, error) {
+	var r report
+	if err := json.Unmarshal(line, &r); err != nil {
+		return report{}, fmt.Errorf("malformed report %.64q: %w", line, err)
+	}
+	if r.Rank < 0 || r.Rank >= size {
+		return report{}, fmt.Errorf("report of rank %d of %d", r.Rank, size)
+	}
+	switch r.Op {
+	case opReady:
+		if r.Version != wireVersion {
+			return report{}, fmt.Errorf("xrun there and here are of different versions (%d and %d): install the same one", r.Version, wireVersion)
+		}
+	case opExit:
+		if r.Status < 0 || r.Status > 255 || r.Signal < 0 || r.Signal > 64 {
+			return report{}, fmt.Errorf("exit of rank %d with status %d, signal %d", r.Rank, r.Status, r.Signal)
+		}
+	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opBye:
+	default:
+		return report{}, fmt.Errorf("unknown report %.32q", string(r.Op))
+	}
+	return r, nil
+}

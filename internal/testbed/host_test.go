@@ -1,0 +1,104 @@
+package testbed
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+func TestDo_leavesTheProcessWhereItWas(t *testing.T) {
+	tb := open(t, Config{})
+	before, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Many at once, so that the main thread is among those asked.
+	var wg sync.WaitGroup
+	for i := range 32 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			_ = tb.Hosts[i%2].Do(func() error {
+				if inside, err := os.Readlink("/proc/thread-self/ns/net"); err != nil || inside == before {
+					t.Errorf("inside: %s, %v", inside, err)
+				}
+				return nil
+			})
+		}()
+	}
+	wg.Wait()
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside := 0
+	for _, task := range tasks {
+		ns, err := os.Readlink("/proc/self/task/" + task.Name() + "/ns/net")
+		if err == nil && ns != before {
+			inside++
+		}
+	}
+	after, err := os.Readlink("/proc/self/ns/net")
+	if err != nil || after != before {
+		t.Errorf("the process moved from %s to %s, %v", before, after, err)
+	}
+	if starters := len(tb.Hosts); inside > starters+2 { // a thread may still be on its way out
+		t.Errorf("%d threads stayed in the namespaces", inside)
+	}
+}
+
+func TestDo_returnsTheError(t *testing.T) {
+	tb := open(t, Config{})
+	want := errors.New("mine")
+	if err := tb.Hosts[1].Do(func() error { return want }); err != want {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestDo_passesOnAFatalTest(t *testing.T) {
+	tb := open(t, Config{})
+	returned := make(chan bool, 1)
+	go func() {
+		defer close(returned)
+		_ = tb.Hosts[0].Do(func() error {
+			(&testing.T{}).SkipNow()
+			return nil
+		})
+		returned <- true
+	}()
+	if <-returned {
+		t.Error("Do returned from a function that did not")
+	}
+}
+
+func TestCommand_runsInside(t *testing.T) {
+	tb := open(t, Config{})
+	for _, h := range tb.Hosts {
+		out, err := h.Command("cat", "/proc/net/fib_trie").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), h.Addr.String()) {
+			t.Errorf("%s: %v\n%s", h.Name, err, out)
+		}
+		out, err = h.Command("cat", "/proc/net/dev").Output()
+		if err != nil || !strings.Contains(string(out), h.Dev) {
+			t.Errorf("%s: %v\n%s", h.Name, err, out)
+		}
+	}
+}
+
+func TestClose_killsWhatRunsInside(t *testing.T) {
+	tb := open(t, Config{})
+	cmd := tb.Hosts[1].Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := tb.Close(); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait()
+	if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != syscall.SIGKILL {
+		t.Errorf("sleep ended with %v", cmd.ProcessState)
+	}
+}

@@ -1,0 +1,44 @@
+package testbed
+
+import (
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// segmentation lists the offloads that make a veth send packets above its MTU,
+// by the names that `ethtool -k` knows them by.
+var segmentation = [...]string{
+	"tx-generic-segmentation", "tx-tcp-segmentation", "tx-tcp-ecn-segmentation",
+	"tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation", "tx-udp-segmentation", "tx-gso-list",
+}
+
+// segmentOff makes the kernel cut packets to the MTU before it hands them to
+// dev, in the calling thread's namespace: the redirect program can forward
+// nothing else. The message is ETHTOOL_MSG_FEATURES_SET of the kernel's
+// Documentation/networking/ethtool-netlink.rst.
+func segmentOff(dev string) error {
+	family, err := netlink.GenlFamilyGet(unix.ETHTOOL_GENL_NAME)
+	if err != nil {
+		return fmt.Errorf("the kernel has no ethtool netlink: %w", err)
+	}
+	header := nl.NewRtAttr(unix.ETHTOOL_A_FEATURES_HEADER|unix.NLA_F_NESTED, nil)
+	header.AddRtAttr(unix.ETHTOOL_A_HEADER_DEV_NAME, nl.ZeroTerminated(dev))
+	wanted := nl.NewRtAttr(unix.ETHTOOL_A_FEATURES_WANTED|unix.NLA_F_NESTED, nil)
+	bits := wanted.AddRtAttr(unix.ETHTOOL_A_BITSET_BITS|unix.NLA_F_NESTED, nil)
+	for _, name := range segmentation {
+		// A bit that is named without a value is one to clear.
+		bit := bits.AddRtAttr(unix.ETHTOOL_A_BITSET_BITS_BIT|unix.NLA_F_NESTED, nil)
+		bit.AddRtAttr(unix.ETHTOOL_A_BITSET_BIT_NAME, nl.ZeroTerminated(name))
+	}
+	req := nl.NewNetlinkRequest(int(family.ID), unix.NLM_F_ACK)
+	req.AddData(&nl.Genlmsg{Command: unix.ETHTOOL_MSG_FEATURES_SET, Version: unix.ETHTOOL_GENL_VERSION})
+	req.AddData(header)
+	req.AddData(wanted)
+	if _, err := req.Execute(unix.NETLINK_GENERIC, 0); err != nil {
+		return fmt.Errorf("segmentation offload of %s off: %w", dev, err)
+	}
+	return nil
+}

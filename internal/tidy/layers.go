@@ -1,0 +1,96 @@
+package tidy
+
+// Row is one line of the import table: a package and what it may import
+// besides the standard library.
+type Row struct {
+	// Package is the path below the module. "cmd/*" stands for every package
+	// under cmd that has no row of its own.
+	Package string
+	// May lists the packages of this module that it may import, separated by
+	// spaces. Each must have its row further down in the stack, which is
+	// further up in the table; so the table cannot describe a cycle or a step
+	// upwards. "..." means every row before this one.
+	May string
+	// Modules lists the foreign modules that it may import.
+	Modules string
+	// Pure packages are sans-I/O: bytes and the time in, bytes and events
+	// out. They get no clock, socket, file, lock, goroutine or channel.
+	Pure bool
+	// Leaf packages may be imported by everyone above them without being
+	// named.
+	Leaf bool
+}
+
+// Layers is section 2 of the design as data, from the bottom of the stack to
+// its top. A new package gets its row here, in its layer. An import that the
+// table refuses is a question about the design and not about this file: the
+// two seams (internal/fabric and iwarp.LLP) are what keeps the rest apart.
+var Layers = []Row{
+	// L0: leaves.
+	{Package: "internal/mono", Leaf: true},
+	{Package: "internal/serial", Leaf: true, Pure: true},
+	{Package: "internal/assert", Leaf: true},
+	{Package: "internal/ring", Leaf: true},
+	{Package: "internal/trace", Leaf: true},
+
+	// L1: memory.
+	{Package: "internal/mem", Modules: "golang.org/x/sys"},
+
+	// L2: carriers, and the seam that they end in.
+	{Package: "internal/fabric", May: "internal/mem"},
+	{Package: "internal/fabric/fault", May: "internal/fabric internal/mem"},
+	{Package: "bpf", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "xdp", May: "bpf internal/fabric internal/mem", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "xdp/asavie", May: "bpf xdp internal/fabric internal/mem", Modules: "github.com/asavie/xdp github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "internal/inet", May: "internal/fabric internal/mem", Pure: true},
+	{Package: "internal/inet/route", May: "internal/inet", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "internal/ksock", May: "internal/fabric internal/mem", Modules: "golang.org/x/sys"},
+	{Package: "internal/sim", May: "internal/fabric internal/mem"},
+
+	// L3: protocols. Nothing here knows what carries it.
+	{Package: "iwarp", May: "internal/mem", Pure: true},
+	{Package: "iwarp/ddp", May: "iwarp internal/mem", Pure: true},
+	{Package: "iwarp/rdmap", May: "iwarp iwarp/ddp internal/mem", Pure: true},
+	{Package: "iwarp/dgram", May: "iwarp internal/mem", Pure: true},
+
+	// L4: the engine, and the joint between carriers and protocols.
+	{Package: "internal/progress", Modules: "golang.org/x/sys"},
+	{Package: "internal/llp", May: "iwarp iwarp/ddp iwarp/rdmap iwarp/dgram internal/fabric internal/mem internal/progress"},
+
+	// L5: verbs, and the composition root that knows every carrier.
+	{Package: "verbs", May: "iwarp iwarp/ddp iwarp/rdmap iwarp/dgram internal/fabric internal/llp internal/mem internal/progress"},
+	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/fabric internal/fabric/fault internal/inet internal/inet/route internal/ksock internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "internal/boot", May: "verbs/device", Modules: "golang.org/x/sys"},
+
+	// L6: MPI.
+	{Package: "mpi/internal/match", Pure: true},
+	{Package: "mpi/internal/p2p", May: "mpi/internal/match verbs internal/mem internal/progress"},
+	{Package: "mpi/internal/coll", May: "mpi/internal/p2p internal/mem"},
+	{Package: "mpi", May: "mpi/internal/coll mpi/internal/p2p mpi/internal/match internal/boot verbs verbs/device internal/mem internal/progress"},
+
+	// L7: programs, and what only they and the tests need.
+	{Package: "internal/testbed", May: "bpf", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
+	{Package: "internal/launch", May: "internal/boot internal/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "internal/conform", May: "...", Modules: "golang.org/x/sys"},
+	{Package: "bench", May: "...", Modules: "golang.org/x/sys"},
+	{Package: "examples/cg/mtx"},
+	{Package: "examples/*", May: "mpi examples/cg/mtx"},
+	{Package: "cmd/*", May: "...", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
+	{Package: "internal/tidy"},
+}
+
+// UnsafePackages may hold unsafe code, in files named *_unsafe.go only.
+var UnsafePackages = []string{"internal/mem", "internal/ring", "xdp", "internal/shm", "internal/ksock"}
+
+// ClockPackages may read the clock of the machine, and why.
+var ClockPackages = map[string]string{
+	"examples/cg":      "it tells how long solving took, as any program of a user would",
+	"internal/launch":  "it waits for processes to die",
+	"internal/mono":    "it is the clock",
+	"internal/testbed": "it waits for processes to die and for the kernel to bring up links",
+}
+
+// ExitPackages are libraries that may end the process, and why.
+var ExitPackages = map[string]string{
+	"internal/testbed": "its janitor is the program executed again, which must not run the program's main",
+}

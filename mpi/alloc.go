@@ -1,0 +1,52 @@
+package mpi
+
+import (
+	"github.com/xwarp/xwarp/internal/mem"
+)
+
+// Alloc returns n zeroed elements in memory that messages are sent from and
+// received into without a copy on the way (MPI_Alloc_mem). Give them back with
+// [Free]; the garbage collector does not.
+func Alloc[T Scalar](p *Proc, n int) ([]T, error) {
+	if n < 0 {
+		return nil, fail(ErrArg, "Alloc", "%d elements", n)
+	}
+	var one [1]T
+	b, err := p.alloc(n * len(mem.BytesOf(one[:])))
+	if err != nil {
+		return nil, err
+	}
+	return mem.ScalarsOf[T](b), nil
+}
+
+// Free gives back what [Alloc] returned (MPI_Free_mem).
+func Free[T Scalar](p *Proc, s []T) error { return p.free(mem.BytesOf(s)) }
+
+func (p *Proc) alloc(n int) ([]byte, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	arena := p.ctx.Arena()
+	addr, err := arena.Alloc(n, 64)
+	if err != nil {
+		return nil, &Error{Class: ErrNoMem, Op: "Alloc", Rank: -1, Err: err}
+	}
+	p.allocated[addr] = n
+	b := arena.At(addr, n)
+	clear(b)
+	return b, nil
+}
+
+func (p *Proc) free(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	arena := p.ctx.Arena()
+	addr, ok := arena.Find(b)
+	if n, known := p.allocated[addr]; !ok || !known || n != len(b) {
+		return fail(ErrBase, "Free", "%d bytes that Alloc did not return, that are a part only, or that were freed before", len(b))
+	}
+	delete(p.allocated, addr)
+	arena.Free(addr)
+	return nil
+}

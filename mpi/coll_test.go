@@ -1,0 +1,136 @@
+package mpi_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/sim"
+	"github.com/xwarp/xwarp/mpi"
+)
+
+func TestBarrier_waitsForTheLast(t *testing.T) {
+	w := newSimWorld(sim.Config{}, 6)
+	const late = 3 * mono.Millisecond
+	w.launch(func(task *sim.Task, p *mpi.Proc) error {
+		c := p.World()
+		if c.Rank() == 4 {
+			task.Sleep(late)
+		}
+		if err := c.Barrier(); err != nil {
+			return err
+		}
+		if now := task.Now(); now < mono.Time(late) {
+			return fmt.Errorf("left the barrier at %v, before rank 4 entered", mono.Duration(now))
+		}
+		return nil
+	})
+	if err := w.Run(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBcast_andAllreduce(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 4, 7} {
+		simulate(t, sim.Config{}, n, func(p *mpi.Proc) error {
+			c := p.World()
+			for i, length := range []int{0, 1, 5, 3000, 40_000} {
+				root := i % n
+				v := make([]int64, length)
+				if c.Rank() == root {
+					for k := range v {
+						v[k] = int64(k * (i + 1))
+					}
+				}
+				if err := mpi.Bcast(c, v, root); err != nil {
+					return err
+				}
+				for k := range v {
+					if v[k] != int64(k*(i+1)) {
+						return fmt.Errorf("%d ranks, Bcast of %d: element %d is %d", n, length, k, v[k])
+					}
+				}
+				sum := make([]int64, length)
+				if err := mpi.Allreduce(c, v, sum, mpi.Sum); err != nil {
+					return err
+				}
+				for k := range v {
+					v[k] += int64(c.Rank())
+				}
+				if err := mpi.Allreduce(c, mpi.InPlace[int64](), v, mpi.Max); err != nil {
+					return err
+				}
+				for k := range v {
+					if want := int64(n * k * (i + 1)); sum[k] != want || v[k] != int64(k*(i+1)+n-1) {
+						return fmt.Errorf("%d ranks, Allreduce of %d: element %d: sum %d, max %d", n, length, k, sum[k], v[k])
+					}
+				}
+			}
+			return nil
+		})
+	}
+}
+
+func TestCollectives_doNotMeetMessages(t *testing.T) {
+	simulate(t, sim.Config{}, 3, func(p *mpi.Proc) error {
+		c := p.World()
+		in := []int{-1}
+		r, err := mpi.Irecv(c, in, mpi.AnySource, mpi.AnyTag)
+		if err != nil {
+			return err
+		}
+		v := []int{c.Rank() + 1}
+		if err := mpi.Allreduce(c, nil, v, mpi.Sum); err != nil {
+			return err
+		}
+		if v[0] != 6 {
+			return fmt.Errorf("sum is %d", v[0])
+		}
+		if err := mpi.Send(c, []int{c.Rank()}, (c.Rank()+1)%3, 0); err != nil {
+			return err
+		}
+		st, err := r.Wait()
+		if err := wantStatus(st, err, (c.Rank()+2)%3, 0, 8); err != nil {
+			return err
+		}
+		return nil
+	})
+}
+
+func TestBcast_lengthsDisagree(t *testing.T) {
+	simulate(t, sim.Config{}, 2, func(p *mpi.Proc) error {
+		c := p.World()
+		err := mpi.Bcast(c, make([]byte, 10+c.Rank()), 0)
+		if c.Rank() == 0 {
+			return err
+		}
+		return wantClass(err, mpi.ErrTruncate)
+	})
+}
+
+func TestOps(t *testing.T) {
+	in, inout := []int8{0, 1, -3, 5}, []int8{2, 0, -4, 3}
+	for _, c := range []struct {
+		name string
+		op   mpi.Op[int8]
+		want []int8
+	}{
+		{"Sum", mpi.Sum[int8], []int8{2, 1, -7, 8}},
+		{"Prod", mpi.Prod[int8], []int8{0, 0, 12, 15}},
+		{"Max", mpi.Max[int8], []int8{2, 1, -3, 5}},
+		{"Min", mpi.Min[int8], []int8{0, 0, -4, 3}},
+		{"BAnd", mpi.BAnd[int8], []int8{0, 0, -4, 1}},
+		{"BOr", mpi.BOr[int8], []int8{2, 1, -3, 7}},
+		{"BXor", mpi.BXor[int8], []int8{2, 1, 1, 6}},
+		{"LAnd", mpi.LAnd[int8], []int8{0, 0, 1, 1}},
+		{"LOr", mpi.LOr[int8], []int8{1, 1, 1, 1}},
+		{"LXor", mpi.LXor[int8], []int8{1, 1, 0, 0}},
+	} {
+		got := slices.Clone(inout)
+		c.op(in, got)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package mpi
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
+)
+
+// ErrorClass is an MPI error class. The numbers are those of the MPI standard
+// ABI (MPI 5.0, chapter 20).
+type ErrorClass int
+
+// Error classes.
+const (
+	Success        ErrorClass = 0
+	ErrBuffer      ErrorClass = 1
+	ErrCount       ErrorClass = 2
+	ErrTag         ErrorClass = 4
+	ErrComm        ErrorClass = 5
+	ErrRank        ErrorClass = 6
+	ErrRequest     ErrorClass = 7
+	ErrRoot        ErrorClass = 8
+	ErrOp          ErrorClass = 10
+	ErrArg         ErrorClass = 13
+	ErrUnknown     ErrorClass = 14
+	ErrTruncate    ErrorClass = 15
+	ErrOther       ErrorClass = 16
+	ErrIntern      ErrorClass = 17
+	ErrPending     ErrorClass = 18
+	ErrBase        ErrorClass = 24
+	ErrNoMem       ErrorClass = 39
+	ErrProcAborted ErrorClass = 58 // a rank that takes part is lost
+)
+
+func (c ErrorClass) String() string {
+	switch c {
+	case Success:
+		return "no error"
+	case ErrBuffer:
+		return "invalid buffer"
+	case ErrCount:
+		return "invalid count"
+	case ErrTag:
+		return "invalid tag"
+	case ErrComm:
+		return "invalid communicator"
+	case ErrRank:
+		return "invalid rank"
+	case ErrRequest:
+		return "invalid request"
+	case ErrRoot:
+		return "invalid root"
+	case ErrOp:
+		return "invalid operation"
+	case ErrArg:
+		return "invalid argument"
+	case ErrTruncate:
+		return "message truncated"
+	case ErrOther:
+		return "error"
+	case ErrIntern:
+		return "internal error"
+	case ErrPending:
+		return "pending"
+	case ErrBase:
+		return "invalid address"
+	case ErrNoMem:
+		return "out of memory"
+	case ErrProcAborted:
+		return "rank lost"
+	case ErrUnknown:
+		return "unknown error"
+	}
+	return fmt.Sprintf("error class %d", int(c))
+}
+
+// Error is what every function of this package returns when it fails.
+type Error struct {
+	Class  ErrorClass
+	Op     string // the call: "Send", "Wait", ...
+	Rank   int    // the other rank in question, or -1
+	Detail string // what is wrong, and what to do
+	Err    error  // cause, or nil
+}
+
+func (e *Error) Error() string {
+	s := "mpi: " + e.Op + ": " + e.Class.String()
+	if e.Detail != "" {
+		s += ": " + e.Detail
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ClassOf returns the class of an error (MPI_Error_class): Success for nil,
+// ErrUnknown for an error that is not from this package.
+func ClassOf(err error) ErrorClass {
+	if err == nil {
+		return Success
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Class
+	}
+	return ErrUnknown
+}
+
+// classes translates what the point-to-point layer reports.
+var classes = map[p2p.Code]ErrorClass{
+	p2p.Truncated: ErrTruncate,
+	p2p.PeerLost:  ErrProcAborted,
+	p2p.Ended:     ErrOther,
+	p2p.Deadlock:  ErrOther,
+	p2p.NoMemory:  ErrNoMem,
+}
+
+// wrap makes an error of the point-to-point layer one of ours.
+func wrap(op string, err error) error {
+	var e *p2p.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &e):
+		return &Error{Class: classes[e.Code], Op: op, Rank: e.Peer, Detail: e.Detail, Err: e.Err}
+	}
+	return &Error{Class: ErrIntern, Op: op, Rank: -1, Err: err}
+}
+
+func fail(class ErrorClass, op string, format string, args ...any) error {
+	return &Error{Class: class, Op: op, Rank: -1, Detail: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,21 @@
+// Package p2p moves MPI messages between ranks over one reliable datagram
+// queue pair.
+//
+//	eager       envelope + data in one Send. Up to 240 bytes inline, above
+//	            that from a registered buffer of our own, so that the sender's
+//	            memory is free when the call returns.
+//	rendezvous  RTS ->  the receiver finds the matching receive
+//	            <- CTS  key, address and size of its buffer
+//	            Write, FIN ->  data straight from memory to memory; the FIN is
+//	            ordered after it
+//	self        a copy, or for large messages a reference until the receive
+//	            is posted
+//
+// Everything here happens inside a call of the rank's own thread; there is no
+// other. An [Endpoint] is a progress.Source: it reads its completion queue
+// after the queue pair has done its part of the step.
+//
+// Files: wire.go the bytes, request.go what the user waits for, send.go and
+// recv.go the two halves, rendezvous.go large messages, poll.go what comes
+// back from verbs, failure.go lost peers, drain.go the end.
+package p2p

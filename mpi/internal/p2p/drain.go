@@ -1,0 +1,69 @@
+package p2p
+
+import (
+	"github.com/xwarp/xwarp/internal/mono"
+)
+
+// How long a rank waits for its last acknowledgement from a peer that has said
+// that it needs nothing more: the peer may be gone already. And how long a rank
+// stays to acknowledge what its peers send again.
+const (
+	byeGrace = 100 * mono.Millisecond
+	linger   = 2 * mono.Millisecond
+)
+
+// Drain waits until everything that was sent has arrived. All ranks call it
+// after a barrier, or after the failure of one: a lost peer does not hold it
+// up. Afterwards only Close may be called.
+//
+// Each rank sends a bye to every peer that it has talked to, behind all else,
+// and has drained when the byes are acknowledged. The acknowledgement may be
+// lost for good when the peer has drained and left. It has sent a bye of its
+// own before that, so a rank that has one waits a moment only.
+func (ep *Endpoint) Drain() {
+	ep.closing = true
+	for i := range ep.peers {
+		p := &ep.peers[i]
+		if p.ah == nil || p.err != nil || !p.used {
+			continue
+		}
+		ep.notify(i, kindBye, 0, 0)
+	}
+	for {
+		waiting, until := ep.undrained()
+		if !waiting {
+			break
+		}
+		ep.stepUntil(until)
+	}
+	for end := ep.eng.Clock().Now().Add(linger); ep.eng.Clock().Now() < end; {
+		ep.stepUntil(end)
+	}
+}
+
+// stepUntil makes one step and sleeps until t at the latest.
+func (ep *Endpoint) stepUntil(t mono.Time) {
+	ep.wakeAt = t
+	if ep.eng.Step() == 0 {
+		ep.eng.Park()
+	}
+	ep.wakeAt = mono.Never
+}
+
+// undrained reports whether an acknowledgement is still to be waited for, and
+// when the first wait for one that may never come ends.
+func (ep *Endpoint) undrained() (waiting bool, until mono.Time) {
+	now := ep.eng.Clock().Now()
+	until = mono.Never
+	for _, r := range ep.requests {
+		if !r.detached || r.state == free {
+			continue
+		}
+		p := &ep.peers[r.peer]
+		if end := p.saidBye.Add(byeGrace); now < end {
+			waiting = true
+			until = min(until, end)
+		}
+	}
+	return waiting, until
+}

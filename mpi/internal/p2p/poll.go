@@ -1,0 +1,129 @@
+package p2p
+
+import (
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// A work request id is kind (8 bits), peer (24) and a number (32).
+const (
+	wrPeerShift = 32
+	wrPeerMask  = 1<<24 - 1
+	wrKindShift = 56
+
+	wrNone    = uint64(iota) << wrKindShift // inline: only failures are told
+	wrRecv                                  // number: receive buffer
+	wrBuffer                                // number: send buffer
+	wrRequest                               // number: request
+)
+
+// Poll takes in what verbs has completed, posts what had no room before, and
+// looks at the clock. It implements progress.Source.
+func (ep *Endpoint) Poll(now mono.Time, budget int) int {
+	ep.posts = 0
+	n := ep.cq.Poll(ep.wcs[:min(budget, len(ep.wcs))])
+	for i := range ep.wcs[:n] {
+		wc := &ep.wcs[i]
+		if wc.WRID>>wrKindShift == wrRecv>>wrKindShift {
+			ep.received(wc)
+		} else {
+			ep.sent(wc)
+		}
+	}
+	for ep.pending.head != nil {
+		r := ep.pending.head
+		// Off the queue first: posting may complete r, and a completed
+		// request may go back to the pool, which uses the same link.
+		ep.pending.pop()
+		if !ep.advance(r) {
+			ep.pending.pushFront(r)
+			break
+		}
+		n++
+	}
+	if now >= ep.abortAt {
+		ep.checkAborted(now)
+	}
+	return n
+}
+
+// Deadline implements progress.Source.
+func (ep *Endpoint) Deadline() mono.Time { return min(ep.abortAt, ep.wakeAt) }
+
+// received takes in one Send of a peer and gives its buffer back to verbs.
+func (ep *Endpoint) received(wc *verbs.WC) {
+	slot := int32(uint32(wc.WRID))
+	switch wc.Status {
+	case verbs.Success:
+		ep.arrived(ep.rx.get(slot, int(wc.ByteLen)))
+	case verbs.WRFlushErr:
+		return // the queue pair is being closed
+	default:
+		ep.Stats.Malformed++
+	}
+	if err := ep.postRecv(slot); err != nil {
+		panic("p2p: a receive buffer that has just come back does not fit: " + err.Error())
+	}
+}
+
+// arrived handles what a peer has sent. The bytes are ours until it returns.
+func (ep *Endpoint) arrived(b []byte) {
+	var h header
+	if !h.parse(b, len(ep.peers)) {
+		ep.Stats.Malformed++
+		return
+	}
+	p := &ep.peers[h.source]
+	if p.err != nil {
+		ep.Stats.Stale++
+		return
+	}
+	p.used = true
+	switch h.kind {
+	case kindEager:
+		ep.arrivedEager(&h, b[headerLen:])
+	case kindRTS:
+		ep.arrivedRTS(&h, b)
+	case kindCTS:
+		ep.arrivedCTS(&h, b)
+	case kindFIN:
+		ep.arrivedFIN(&h)
+	case kindLost:
+		ep.arrivedLost(&h)
+	case kindBye:
+		p.saidBye = ep.eng.Now()
+	}
+}
+
+// sent handles the completion of something that was sent.
+func (ep *Endpoint) sent(wc *verbs.WC) {
+	switch wc.WRID >> wrKindShift {
+	case wrBuffer >> wrKindShift:
+		ep.txFree = append(ep.txFree, int32(uint32(wc.WRID))) // never grows: cap is the number of buffers
+	case wrRequest >> wrKindShift:
+		ep.released(wc)
+	}
+	if wc.Status != verbs.Success {
+		ep.losePeer(int(wc.WRID>>wrPeerShift&wrPeerMask), wc.Status)
+	}
+}
+
+// released handles that verbs has let go of memory or of the last word of a
+// request.
+func (ep *Endpoint) released(wc *verbs.WC) {
+	if ep.ended {
+		return // nobody waits for anything any more
+	}
+	r := ep.lookup(uint32(wc.WRID))
+	if r == nil {
+		panic("p2p: a work request completes for a request that has ended")
+	}
+	r.inFlight--
+	switch {
+	case wc.Status != verbs.Success && r.state != lingering:
+		ep.pending.remove(r)
+		r.fail(ep.lossOf(int(r.peer), wc.Status))
+	case r.inFlight == 0 && (r.state == waitAck || r.state == lingering):
+		r.complete()
+	}
+}

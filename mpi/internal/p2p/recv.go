@@ -1,0 +1,98 @@
+package p2p
+
+import (
+	"github.com/xwarp/xwarp/mpi/internal/match"
+)
+
+// collective reports whether a context is the hidden half of a communicator,
+// which collectives use.
+func collective(context uint32) bool { return context&1 != 0 }
+
+// Recv receives a message that fits env into buf.
+func (ep *Endpoint) Recv(env match.Envelope, buf []byte) (Status, error) {
+	return ep.Irecv(env, buf).Wait()
+}
+
+// Irecv starts a receive. Errors come with the result of the request. env may
+// hold match.Any; its source is a rank otherwise.
+func (ep *Endpoint) Irecv(env match.Envelope, buf []byte) *Request {
+	r := ep.request(env.Source, buf)
+	r.entry.Envelope = env
+	if e := ep.unexpected.Match(env); e != nil {
+		ep.accept(r, e.Owner)
+		return r
+	}
+	if err := ep.hopeless(env); err != nil {
+		r.st = Status{Source: env.Source, Tag: env.Tag}
+		r.fail(err)
+		return r
+	}
+	r.state = posted
+	ep.posted.Post(&r.entry)
+	return r
+}
+
+// accept gives a message that was waiting to the receive r.
+func (ep *Endpoint) accept(r *Request, m *message) {
+	env := m.entry.Envelope
+	switch {
+	case m.self != nil:
+		r.deliver(env, m.self.buf)
+		m.self.complete()
+	case m.kind == kindRTS:
+		ep.clear(r, env, m.id, m.size)
+	default:
+		r.deliver(env, m.data)
+	}
+	ep.messages.put(m)
+}
+
+// deliver copies the data of a message to the user and ends the receive. A
+// message that is too long fills the buffer and is an error.
+func (r *Request) deliver(env match.Envelope, data []byte) {
+	n := copy(r.buf, data)
+	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: n}
+	if n < len(data) {
+		r.err = truncated(env.Source, uint64(len(data)), n)
+	}
+	r.complete()
+}
+
+// Iprobe makes progress once and reports whether a message that fits env
+// waits. The message stays where it is.
+func (ep *Endpoint) Iprobe(env match.Envelope) (st Status, found bool, err error) {
+	ep.eng.Step()
+	return ep.find(env)
+}
+
+// Probe waits for a message that fits env. The message stays where it is.
+func (ep *Endpoint) Probe(env match.Envelope) (Status, error) {
+	for {
+		if st, found, err := ep.find(env); found || err != nil {
+			return st, err
+		}
+		ep.progress()
+	}
+}
+
+func (ep *Endpoint) find(env match.Envelope) (Status, bool, error) {
+	if e := ep.unexpected.Find(env); e != nil {
+		return Status{Source: e.Source, Tag: e.Tag, Bytes: int(e.Owner.size)}, true, nil
+	}
+	return Status{}, false, ep.hopeless(env)
+}
+
+// arrivedEager takes in a message whose data came with it.
+func (ep *Endpoint) arrivedEager(h *header, data []byte) {
+	env := h.envelope()
+	if e := ep.posted.Match(env); e != nil {
+		e.Owner.deliver(env, data)
+		return
+	}
+	ep.Stats.Unexpected++
+	m := ep.messages.get(len(data))
+	copy(m.data, data)
+	m.entry.Envelope = env
+	m.kind, m.size = kindEager, uint64(len(data))
+	ep.unexpected.Add(&m.entry)
+}

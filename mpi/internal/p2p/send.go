@@ -1,0 +1,206 @@
+package p2p
+
+import (
+	"errors"
+
+	"github.com/xwarp/xwarp/mpi/internal/match"
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// maxInlineData is the longest message that goes inline with its header.
+const maxInlineData = verbs.MaxInline - headerLen
+
+// burstMax is how many nonblocking sends wait for one another before they go
+// out at the latest.
+const burstMax = 16
+
+// Send sends buf and returns when buf may be changed. env.Source is this rank.
+// The arguments are checked: dest is a rank.
+func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
+	p := &ep.peers[dest]
+	if ep.pending.head == nil && len(buf) <= int(p.eagerMax) && p.ah != nil && p.err == nil && ep.postEager(env, p, dest, buf) {
+		ep.push(1)
+		return nil
+	}
+	if dest == int(ep.rank) && len(buf) > int(p.eagerMax) && ep.posted.Find(env) == nil {
+		return &Error{Code: Deadlock, Peer: dest, Detail: "a blocking send of this size to the own rank waits for a receive that is not posted: post it with Irecv first, or use Sendrecv"}
+	}
+	_, err := ep.Isend(env, dest, buf).Wait()
+	return err
+}
+
+// Isend starts a send. Errors come with the result of the request.
+func (ep *Endpoint) Isend(env match.Envelope, dest int, buf []byte) *Request {
+	p := &ep.peers[dest]
+	r := ep.request(int32(dest), buf)
+	r.entry.Envelope = env
+	r.total = uint64(len(buf))
+	r.st = Status{Source: int32(dest), Tag: env.Tag, Bytes: len(buf)}
+	switch {
+	case p.err != nil:
+		r.fail(p.err)
+	case ep.lost != nil && collective(env.Context):
+		r.fail(ep.lost)
+	case p.ah == nil:
+		ep.sendSelf(r)
+	default:
+		r.state = sendRTS
+		if len(buf) <= int(p.eagerMax) {
+			r.state = sendEager
+		}
+		ep.advanceOrQueue(r)
+		ep.push(burstMax)
+	}
+	return r
+}
+
+// push lets what was posted go out when it is more than n messages. verbs puts
+// the first one after a step on the wire at once and gathers those that follow
+// until the next step. So single messages never wait, a blocking send neither,
+// and nonblocking ones share frames: they go by the dozen, or with the next
+// call that waits.
+func (ep *Endpoint) push(n int) {
+	if ep.posts > n {
+		ep.eng.Step()
+	}
+}
+
+// postEager posts header and data in one Send. false means no room; then
+// nothing happened.
+func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, buf []byte) bool {
+	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
+	if len(buf) <= maxInlineData {
+		h.put(ep.head[:])
+		copy(ep.head[headerLen:], buf)
+		if !ep.postInline(p, int32(dest), headerLen+len(buf)) {
+			return false
+		}
+		ep.Stats.Eager++
+		return true
+	}
+	n := len(ep.txFree)
+	if n == 0 {
+		ep.Stats.Queued++
+		return false
+	}
+	slot := ep.txFree[n-1]
+	b := ep.tx.get(slot, headerLen+len(buf))
+	h.put(b)
+	copy(b[headerLen:], buf)
+	wr := &ep.long
+	wr.WRID = wrBuffer | uint64(dest)<<wrPeerShift | uint64(slot)
+	wr.AH = p.ah
+	wr.SGL[0] = verbs.SGE{Addr: ep.tx.addr(slot), Length: uint32(len(b)), LKey: ep.tx.mr.LKey()}
+	if err := ep.qp.PostSend(wr); err != nil {
+		return ep.refused(err)
+	}
+	ep.txFree = ep.txFree[:n-1]
+	ep.posts++
+	if len(b) > ep.maxSeg {
+		ep.posts = burstMax + 1 // only its first datagram has left: the rest needs a step
+	}
+	p.used = true
+	ep.Stats.Eager++
+	return true
+}
+
+// postInline posts the first n bytes of ep.head. Nobody is told when they have
+// arrived, only when they have not.
+func (ep *Endpoint) postInline(p *peer, rank int32, n int) bool {
+	wr := &ep.inline
+	wr.WRID = wrNone | uint64(rank)<<wrPeerShift
+	wr.Flags = verbs.Inline
+	wr.AH = p.ah
+	wr.InlineData = ep.head[:n]
+	if err := ep.qp.PostSend(wr); err != nil {
+		return ep.refused(err)
+	}
+	ep.posts++
+	p.used = true
+	return true
+}
+
+// postSignaled is postInline for the last word of a request: the completion
+// comes back to r.
+func (ep *Endpoint) postSignaled(p *peer, r *Request, n int) bool {
+	wr := &ep.inline
+	wr.WRID = wrRequest | uint64(r.peer)<<wrPeerShift | uint64(r.wireID())
+	wr.Flags = verbs.Inline | verbs.Signaled
+	wr.AH = p.ah
+	wr.InlineData = ep.head[:n]
+	if err := ep.qp.PostSend(wr); err != nil {
+		return ep.refused(err)
+	}
+	ep.posts++
+	p.used = true
+	r.inFlight++
+	return true
+}
+
+// refused counts a full queue. Any other refusal of a request that we built is
+// a bug of ours.
+func (ep *Endpoint) refused(err error) bool {
+	if !errors.Is(err, verbs.ErrQueueFull) {
+		panic("p2p: verbs refused a work request: " + err.Error())
+	}
+	ep.Stats.Queued++
+	return false
+}
+
+// advanceOrQueue does the next step of r now, or when there is room for it.
+// Requests take their turn, so that messages to one peer stay in order.
+func (ep *Endpoint) advanceOrQueue(r *Request) {
+	if ep.pending.head != nil || !ep.advance(r) {
+		ep.pending.push(r)
+	}
+}
+
+// advance posts what r is about to post. false means no room yet.
+func (ep *Endpoint) advance(r *Request) bool {
+	p := &ep.peers[r.peer]
+	switch r.state {
+	case sendEager:
+		if !ep.postEager(r.entry.Envelope, p, int(r.peer), r.buf) {
+			return false
+		}
+		r.complete()
+	case sendRTS:
+		return ep.postRTS(r, p)
+	case sendCTS:
+		return ep.postCTS(r, p)
+	case sendData:
+		return ep.postData(r, p)
+	case sendNotice:
+		return ep.postNotice(r, p)
+	default:
+		panic("p2p: a request that has nothing to post is queued")
+	}
+	return true
+}
+
+// sendSelf delivers to the own rank.
+func (ep *Endpoint) sendSelf(r *Request) {
+	env := r.entry.Envelope
+	if e := ep.posted.Match(env); e != nil {
+		e.Owner.deliver(env, r.buf)
+		r.complete()
+		return
+	}
+	ep.Stats.Unexpected++
+	eager := len(r.buf) <= int(ep.peers[ep.rank].eagerMax)
+	n := 0
+	if eager {
+		n = len(r.buf)
+	}
+	m := ep.messages.get(n)
+	m.entry.Envelope = env
+	m.kind, m.size = kindEager, r.total
+	ep.unexpected.Add(&m.entry)
+	if eager {
+		copy(m.data, r.buf)
+		r.complete()
+		return
+	}
+	m.self = r
+	r.state = matchSelf
+}

@@ -1,0 +1,115 @@
+package p2p
+
+import (
+	"encoding/binary"
+
+	"github.com/xwarp/xwarp/mpi/internal/match"
+)
+
+// kind is the first byte of everything that is sent.
+type kind uint8
+
+const (
+	kindEager kind = iota + 1 // a message; data follows
+	kindRTS                   // request to send: a large message is waiting
+	kindCTS                   // clear to send: write it there
+	kindFIN                   // it was written
+	kindLost                  // the rank named in tag is lost
+	kindBye                   // no more messages will follow
+	kindEnd
+)
+
+// Version is the version of the bytes below. Ranks compare it before they
+// talk.
+const Version = 1
+
+// Every Send starts with 16 bytes, numbers in network order:
+//
+//	 0       1       2       4               8              12
+//	+-------+-------+-------+---------------+---------------+---------------+
+//	| kind  |   0   |context| source rank   | tag           | id            |
+//	+-------+-------+-------+---------------+---------------+---------------+
+//
+// and goes on with
+//
+//	eager  data up to the end
+//	RTS    length (8); id is the sender's request
+//	CTS    receiver's request (4), remote key (4), address (8), size (8);
+//	       id is the sender's request
+//	FIN    nothing; id is the receiver's request, tag is 0, or 1 when the
+//	       sender could not write
+//	lost   nothing; tag is the rank that is lost
+//	bye    nothing
+const (
+	headerLen = 16
+	rtsLen    = headerLen + 8
+	ctsLen    = headerLen + 24
+
+	finFailed = 1 // tag of a FIN
+)
+
+// header is the common part of all kinds.
+type header struct {
+	kind    kind
+	context uint32
+	source  int32
+	tag     int32
+	id      uint32
+}
+
+func (h *header) put(b []byte) {
+	_ = b[headerLen-1]
+	b[0], b[1] = byte(h.kind), 0
+	binary.BigEndian.PutUint16(b[2:], uint16(h.context))
+	binary.BigEndian.PutUint32(b[4:], uint32(h.source))
+	binary.BigEndian.PutUint32(b[8:], uint32(h.tag))
+	binary.BigEndian.PutUint32(b[12:], h.id)
+}
+
+// minLen is how long a message of each kind is at least.
+var minLen = [kindEnd]int{
+	kindEager: headerLen, kindRTS: rtsLen, kindCTS: ctsLen,
+	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen,
+}
+
+// parse reads and checks a header. size is the number of ranks. false means
+// that b was not sent by our code.
+func (h *header) parse(b []byte, size int) bool {
+	if len(b) < headerLen || b[0] == 0 || kind(b[0]) >= kindEnd || len(b) < minLen[b[0]] {
+		return false
+	}
+	h.kind = kind(b[0])
+	h.context = uint32(binary.BigEndian.Uint16(b[2:]))
+	h.source = int32(binary.BigEndian.Uint32(b[4:]))
+	h.tag = int32(binary.BigEndian.Uint32(b[8:]))
+	h.id = binary.BigEndian.Uint32(b[12:])
+	return h.source >= 0 && int(h.source) < size && h.tag >= 0
+}
+
+func (h *header) envelope() match.Envelope {
+	return match.Envelope{Context: h.context, Source: h.source, Tag: h.tag}
+}
+
+// grant is what a CTS carries beyond the header.
+type grant struct {
+	request uint32 // the receiver's
+	rkey    uint32
+	addr    uint64
+	size    uint64 // bytes of room
+}
+
+func (g *grant) put(b []byte) {
+	_ = b[ctsLen-1]
+	binary.BigEndian.PutUint32(b[headerLen:], g.request)
+	binary.BigEndian.PutUint32(b[headerLen+4:], g.rkey)
+	binary.BigEndian.PutUint64(b[headerLen+8:], g.addr)
+	binary.BigEndian.PutUint64(b[headerLen+16:], g.size)
+}
+
+func (g *grant) get(b []byte) {
+	_ = b[ctsLen-1]
+	g.request = binary.BigEndian.Uint32(b[headerLen:])
+	g.rkey = binary.BigEndian.Uint32(b[headerLen+4:])
+	g.addr = binary.BigEndian.Uint64(b[headerLen+8:])
+	g.size = binary.BigEndian.Uint64(b[headerLen+16:])
+}

@@ -1,0 +1,92 @@
+package mpi
+
+// Op is a reduction (MPI_Op): it sets inout[i] to in[i] op inout[i] for all i.
+// It must be associative and commutative, and must not keep the slices.
+type Op[T Scalar] func(in, inout []T)
+
+// Integer is every integer type.
+type Integer interface {
+	~int8 | ~int16 | ~int32 | ~int64 | ~int | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uint
+}
+
+// Ordered is every type whose values can be compared.
+type Ordered interface {
+	Integer | ~float32 | ~float64
+}
+
+// Sum adds (MPI_SUM).
+func Sum[T Scalar](in, inout []T) {
+	for i, v := range in[:len(inout)] {
+		inout[i] += v
+	}
+}
+
+// Prod multiplies (MPI_PROD).
+func Prod[T Scalar](in, inout []T) {
+	for i, v := range in[:len(inout)] {
+		inout[i] *= v
+	}
+}
+
+// Max takes the larger one (MPI_MAX).
+func Max[T Ordered](in, inout []T) {
+	for i, v := range in[:len(inout)] {
+		inout[i] = max(inout[i], v)
+	}
+}
+
+// Min takes the smaller one (MPI_MIN).
+func Min[T Ordered](in, inout []T) {
+	for i, v := range in[:len(inout)] {
+		inout[i] = min(inout[i], v)
+	}
+}
+
+// BAnd is the bitwise and (MPI_BAND).
+func BAnd[T Integer](in, inout []T) {
+	for i, v := range in[:len(inout)] {
+		inout[i] &= v
+	}
+}
+
+// BOr is the bitwise or (MPI_BOR).
+func BOr[T Integer](in, inout []T) {
+	for i, v := range in[:len(inout)] {
+		inout[i] |= v
+	}
+}
+
+// BXor is the bitwise exclusive or (MPI_BXOR).
+func BXor[T Integer](in, inout []T) {
+	for i, v := range in[:len(inout)] {
+		inout[i] ^= v
+	}
+}
+
+// LAnd is 1 where both are not 0, else 0 (MPI_LAND).
+func LAnd[T Integer](in, inout []T) {
+	for i, v := range in[:len(inout)] {
+		inout[i] = truth[T](v != 0 && inout[i] != 0)
+	}
+}
+
+// LOr is 1 where one of them is not 0, else 0 (MPI_LOR).
+func LOr[T Integer](in, inout []T) {
+	for i, v := range in[:len(inout)] {
+		inout[i] = truth[T](v != 0 || inout[i] != 0)
+	}
+}
+
+// LXor is 1 where exactly one of them is not 0, else 0 (MPI_LXOR).
+func LXor[T Integer](in, inout []T) {
+	for i, v := range in[:len(inout)] {
+		inout[i] = truth[T]((v != 0) != (inout[i] != 0))
+	}
+}
+
+func truth[T Integer](b bool) T {
+	if b {
+		return 1
+	}
+	return 0
+}

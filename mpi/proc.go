@@ -1,0 +1,151 @@
+package mpi
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// Config tunes MPI. Its zero value is ready to use.
+type Config struct {
+	// EagerMax is the largest message in bytes that is sent without asking
+	// the receiver first. -1 means that only empty messages are. Default:
+	// XWARP_EAGER from the environment in Init, else 16 KiB.
+	EagerMax int
+	// Receives and Sends are the numbers of buffers of EagerMax bytes for
+	// messages on their way in and out. Defaults: 256 and 64.
+	Receives, Sends int
+}
+
+// Proc is an MPI process: one rank of a job.
+//
+// A Proc and everything made from it is for one goroutine at a time
+// (MPI_THREAD_SERIALIZED). Messages move while one of its functions is called.
+type Proc struct {
+	job       boot.Job
+	ctx       *verbs.Context
+	ep        *p2p.Endpoint
+	world     *Comm
+	allocated map[mem.Addr]int
+	finalized bool
+}
+
+// Keys under which ranks tell one another about themselves.
+const (
+	keyAddr  = "addr"
+	keyEager = "eager"
+)
+
+// New joins the job through an open verbs context. All ranks of the job call
+// it. The process owns ctx from now on, also when there is an error; Finalize
+// closes it. Programs call [Init].
+func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
+	p := &Proc{job: job, ctx: ctx, allocated: map[mem.Addr]int{}}
+	err := p.open(cfg)
+	if err == nil {
+		err = p.connect()
+	}
+	if err != nil {
+		return nil, errors.Join(&Error{Class: ErrOther, Op: "Init", Rank: -1, Detail: fmt.Sprintf("rank %d of %d", job.Rank(), job.Size()), Err: err}, p.close())
+	}
+	p.world = newComm(p, 0)
+	return p, nil
+}
+
+func (p *Proc) open(cfg Config) (err error) {
+	c := p2p.Config{
+		Rank: p.job.Rank(), Size: p.job.Size(),
+		EagerMax: cfg.EagerMax, Receives: cfg.Receives, Sends: cfg.Sends,
+	}
+	if w, ok := p.job.(boot.Watched); ok && w.Lost() != nil {
+		c.Aborted = func() error { return aborted(w.Lost()) }
+	}
+	p.ep, err = p2p.New(p.ctx, c)
+	return err
+}
+
+var errAborted = errors.New("a rank or the launcher has ended it")
+
+func aborted(lost <-chan struct{}) error {
+	select {
+	case <-lost:
+		return errAborted
+	default:
+		return nil
+	}
+}
+
+// connect exchanges addresses with all ranks. They have posted receives by
+// then, so the first message finds a place.
+func (p *Proc) connect() error {
+	job := p.job
+	err := errors.Join(
+		job.Put(keyAddr, p.ctx.Addr().String()),
+		job.Put(keyEager, fmt.Sprintf("%d %d", p2p.Version, p.ep.EagerMax())),
+		job.Fence(),
+	)
+	if err != nil {
+		return err
+	}
+	addrs := make([]netip.AddrPort, job.Size())
+	eager := make([]int, job.Size())
+	for i := range addrs {
+		addr, ok := job.Get(i, keyAddr)
+		if addrs[i], err = netip.ParseAddrPort(addr); err != nil || !ok {
+			return fmt.Errorf("rank %d has told %q as its address: %w", i, addr, err)
+		}
+		about, _ := job.Get(i, keyEager)
+		version := 0
+		if _, err := fmt.Sscanf(about, "%d %d", &version, &eager[i]); err != nil || version != p2p.Version {
+			return fmt.Errorf("rank %d speaks version %d of the protocol and this rank version %d: start all ranks from the same build", i, version, p2p.Version)
+		}
+	}
+	return p.ep.Connect(addrs, eager)
+}
+
+// World returns the communicator of all ranks (MPI_COMM_WORLD).
+func (p *Proc) World() *Comm { return p.world }
+
+// Engine returns the engine that moves the messages of this rank, for programs
+// that wait for other things too.
+func (p *Proc) Engine() *progress.Engine { return p.ep.Engine() }
+
+// Abort ends the job on all hosts (MPI_Abort). It does not return when there is
+// a launcher; otherwise every later call fails, and the program should end.
+func (p *Proc) Abort(code int) {
+	why := fmt.Sprintf("rank %d called Abort with code %d", p.job.Rank(), code)
+	p.job.Abort(code, why)
+	p.ep.End(&p2p.Error{Code: p2p.Ended, Peer: -1, Detail: why})
+}
+
+// Finalize leaves the job in good order (MPI_Finalize): it waits until all
+// ranks call it and until everything they have sent has arrived. It does not
+// wait for a rank that is lost. Every later call fails.
+func (p *Proc) Finalize() error {
+	if p.finalized {
+		return fail(ErrOther, "Finalize", "it was called before")
+	}
+	p.finalized = true
+	var errs []error
+	if n := p.ep.Active(); n > 0 {
+		errs = append(errs, fail(ErrPending, "Finalize", "%d operations were started and never waited for", n))
+	}
+	p.world.coll.op = "Finalize"
+	errs = append(errs, p.world.barrier())
+	p.ep.Drain()
+	return errors.Join(append(errs, p.close(), p.job.Finalize())...)
+}
+
+func (p *Proc) close() error {
+	if p.ep == nil {
+		return p.ctx.Close()
+	}
+	p.ep.End(&p2p.Error{Code: p2p.Ended, Peer: -1, Detail: "Finalize was called"})
+	return errors.Join(p.ep.Close(), p.ctx.Close())
+}

@@ -1,0 +1,129 @@
+package mpi
+
+import (
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/mpi/internal/match"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
+)
+
+// Send sends buf to the rank dest (MPI_Send). It returns when buf may be
+// changed, which is at once for messages up to the eager limit; a longer one
+// waits for its receive.
+func Send[T Scalar](c *Comm, buf []T, dest, tag int) error {
+	return c.send(mem.BytesOf(buf), dest, tag)
+}
+
+func (c *Comm) send(buf []byte, dest, tag int) error {
+	if !c.sendOK(dest, tag) {
+		return c.checkSend("Send", dest, tag)
+	}
+	if err := c.ep.Send(c.out(tag), dest, buf); err != nil {
+		return wrap("Send", err)
+	}
+	return nil
+}
+
+// Recv receives a message into buf (MPI_Recv). source may be AnySource, tag
+// AnyTag; the status tells which they were. A message that is longer than buf
+// fills it, and the error's class is ErrTruncate.
+func Recv[T Scalar](c *Comm, buf []T, source, tag int) (Status, error) {
+	return c.recv(mem.BytesOf(buf), source, tag)
+}
+
+func (c *Comm) recv(buf []byte, source, tag int) (Status, error) {
+	if !c.recvOK(source, tag) {
+		return nullStatus(), c.checkRecv("Recv", source, tag)
+	}
+	st, err := c.ep.Recv(c.in(source, tag), buf)
+	if err != nil {
+		err = wrap("Recv", err)
+	}
+	return statusOf(st), err
+}
+
+// nullStatus is the status of a message from ProcNull (MPI 4.1, section 3.10).
+func nullStatus() Status { return Status{Source: ProcNull, Tag: AnyTag} }
+
+// Isend starts to send buf (MPI_Isend), which must not be changed until the
+// request is complete. The error is about the arguments; everything else comes
+// with the request.
+func Isend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
+	return c.isend(mem.BytesOf(buf), dest, tag)
+}
+
+func (c *Comm) isend(buf []byte, dest, tag int) (Request, error) {
+	if !c.sendOK(dest, tag) {
+		if err := c.checkSend("Isend", dest, tag); err != nil {
+			return Request{}, err
+		}
+		return requestOf(c.ep.Null(nullEnvelope())), nil
+	}
+	return requestOf(c.ep.Isend(c.out(tag), dest, buf)), nil
+}
+
+// Irecv starts to receive into buf (MPI_Irecv), which must be left alone until
+// the request is complete. See [Recv] and [Isend].
+func Irecv[T Scalar](c *Comm, buf []T, source, tag int) (Request, error) {
+	return c.irecv(mem.BytesOf(buf), source, tag)
+}
+
+func (c *Comm) irecv(buf []byte, source, tag int) (Request, error) {
+	if !c.recvOK(source, tag) {
+		if err := c.checkRecv("Irecv", source, tag); err != nil {
+			return Request{}, err
+		}
+		return requestOf(c.ep.Null(nullEnvelope())), nil
+	}
+	return requestOf(c.ep.Irecv(c.in(source, tag), buf)), nil
+}
+
+func nullEnvelope() p2p.Status { return p2p.Status{Source: ProcNull, Tag: match.Any} }
+
+// Sendrecv sends one buffer and receives another at once (MPI_Sendrecv), so
+// that ranks that exchange messages cannot wait for one another. The buffers
+// must not overlap.
+func Sendrecv[S, R Scalar](c *Comm, send []S, dest, sendTag int, recv []R, source, recvTag int) (Status, error) {
+	if err := c.checkSend("Sendrecv", dest, sendTag); err != nil {
+		return emptyStatus(), err
+	}
+	in, err := c.irecv(mem.BytesOf(recv), source, recvTag)
+	if err != nil {
+		return emptyStatus(), c.checkRecv("Sendrecv", source, recvTag)
+	}
+	out, err := c.isend(mem.BytesOf(send), dest, sendTag)
+	if err == nil {
+		_, err = out.wait("Sendrecv")
+	}
+	st, recvErr := in.wait("Sendrecv")
+	if err == nil {
+		err = recvErr
+	}
+	return st, err
+}
+
+// Probe waits for a message and tells about it without receiving it
+// (MPI_Probe). A receive from the status' source with its tag gets it.
+func (c *Comm) Probe(source, tag int) (Status, error) {
+	if !c.recvOK(source, tag) {
+		return nullStatus(), c.checkRecv("Probe", source, tag)
+	}
+	st, err := c.ep.Probe(c.in(source, tag))
+	if err != nil {
+		return emptyStatus(), wrap("Probe", err)
+	}
+	return statusOf(st), nil
+}
+
+// Iprobe is Probe without waiting (MPI_Iprobe). found tells whether there is a
+// message.
+func (c *Comm) Iprobe(source, tag int) (st Status, found bool, err error) {
+	if !c.recvOK(source, tag) {
+		err := c.checkRecv("Iprobe", source, tag)
+		return nullStatus(), err == nil, err
+	}
+	got, found, err := c.ep.Iprobe(c.in(source, tag))
+	if err != nil || !found {
+		return emptyStatus(), false, wrap("Iprobe", err)
+	}
+	return statusOf(got), true, nil
+}

@@ -1,0 +1,101 @@
+package mpi
+
+import (
+	"errors"
+
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
+)
+
+// Request is an operation under way (MPI_Request). It is a handle: copies name
+// the same operation. Wait, or Test when it reports true, ends the operation
+// and makes the handle null; using a copy of it afterwards is an error of class
+// ErrRequest. The zero value is the null request (MPI_REQUEST_NULL).
+type Request struct {
+	r   *p2p.Request
+	gen uint32
+}
+
+func requestOf(r *p2p.Request) Request { return Request{r, r.Generation()} }
+
+// IsNull reports whether r is the null request.
+func (r *Request) IsNull() bool { return r.r == nil }
+
+// Wait waits until the operation is complete (MPI_Wait). For the null request
+// it returns at once with an empty status.
+func (r *Request) Wait() (Status, error) { return r.wait("Wait") }
+
+func (r *Request) wait(op string) (Status, error) {
+	if r.r == nil {
+		return emptyStatus(), nil
+	}
+	if r.gen != r.r.Generation() {
+		return emptyStatus(), r.stale(op)
+	}
+	st, err := r.r.Wait()
+	r.r = nil
+	if err != nil {
+		err = wrap(op, err)
+	}
+	return statusOf(st), err
+}
+
+// Test makes progress and reports whether the operation is complete (MPI_Test).
+// If so, it has the effect of Wait.
+func (r *Request) Test() (st Status, done bool, err error) {
+	if r.r == nil {
+		return emptyStatus(), true, nil
+	}
+	if r.gen != r.r.Generation() {
+		return emptyStatus(), false, r.stale("Test")
+	}
+	got, done, err := r.r.Test()
+	if !done {
+		return emptyStatus(), false, nil
+	}
+	r.r = nil
+	if err != nil {
+		err = wrap("Test", err)
+	}
+	return statusOf(got), true, err
+}
+
+func (r *Request) stale(op string) error {
+	return fail(ErrRequest, op, "the operation was completed before, through a copy of this request")
+}
+
+// Waitall waits until all operations are complete (MPI_Waitall) and makes the
+// requests null. The error joins those of the operations that failed. Wait for
+// single requests to get their statuses.
+func Waitall(requests []Request) error {
+	var errs []error
+	for i := range requests {
+		if _, err := requests[i].wait("Waitall"); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Waitany waits until one of the operations is complete (MPI_Waitany), makes
+// its request null and returns its index. When all requests are null the index
+// is Undefined.
+func Waitany(requests []Request) (index int, st Status, err error) {
+	for {
+		var live *Request
+		for i := range requests {
+			r := &requests[i]
+			if r.r == nil {
+				continue
+			}
+			if r.gen != r.r.Generation() || r.r.Done() {
+				st, err = r.wait("Waitany")
+				return i, st, err
+			}
+			live = r
+		}
+		if live == nil {
+			return Undefined, emptyStatus(), nil
+		}
+		live.r.Progress()
+	}
+}

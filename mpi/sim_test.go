@@ -1,0 +1,126 @@
+package mpi_test
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/inet"
+	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/internal/sim"
+	"github.com/xwarp/xwarp/iwarp/dgram"
+	"github.com/xwarp/xwarp/mpi"
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// simWorld is a simulated network on which MPI ranks run, each on a node of
+// its own.
+type simWorld struct {
+	*sim.World
+	nodes []*sim.Node
+	hops  inet.Fixed
+	mpi   mpi.Config
+	dgram dgram.Config
+}
+
+const simPort = 18700
+
+func newSimWorld(c sim.Config, n int) *simWorld {
+	w := &simWorld{World: sim.New(c), hops: inet.Fixed{}}
+	w.nodes = w.Nodes(n)
+	for _, node := range w.nodes {
+		w.hops[node.Addr()] = inet.Hop{MAC: node.MAC(), Source: node.Addr(), MTU: max(c.MTU, 9000)}
+	}
+	return w
+}
+
+// open opens a verbs context for a rank.
+func (w *simWorld) open(t *sim.Task, r *sim.Rank) (*verbs.Context, error) {
+	node := t.Node()
+	port, err := node.Open(nil)
+	if err != nil {
+		return nil, err
+	}
+	ep, err := inet.New(inet.Config{
+		Port: port, Resolver: w.hops, MAC: node.MAC(),
+		Local: netip.AddrPortFrom(node.Addr(), simPort),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return verbs.New(verbs.Config{
+		Datagram: ep, Engine: progress.New(t, t), Key: r.Key(),
+		Epoch: uint32(1000 + r.Rank()), Dgram: w.dgram,
+	})
+}
+
+// launch starts the ranks. The body is followed by Finalize, whose error counts.
+func (w *simWorld) launch(body func(*sim.Task, *mpi.Proc) error) {
+	w.Launch(w.nodes, func(t *sim.Task, r *sim.Rank) error {
+		ctx, err := w.open(t, r)
+		if err != nil {
+			return err
+		}
+		p, err := mpi.New(r, ctx, w.mpi)
+		if err != nil {
+			return err
+		}
+		if err := body(t, p); err != nil {
+			return err
+		}
+		t.Doing("Finalize")
+		return p.Finalize()
+	})
+}
+
+// simulate runs body on n ranks and fails the test when it returns an error.
+func simulate(t *testing.T, c sim.Config, n int, body func(*mpi.Proc) error) {
+	t.Helper()
+	w := newSimWorld(c, n)
+	w.launch(func(_ *sim.Task, p *mpi.Proc) error { return body(p) })
+	if err := w.Run(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantClass fails unless err has the class.
+func wantClass(err error, class mpi.ErrorClass) error {
+	if got := mpi.ClassOf(err); got != class {
+		return fmt.Errorf("got error %v of class %d, want class %d (%v)", err, got, class, class)
+	}
+	return nil
+}
+
+func wantStatus(st mpi.Status, err error, source, tag, bytes int) error {
+	if err != nil {
+		return err
+	}
+	if st.Source != source || st.Tag != tag || st.Bytes() != bytes {
+		return fmt.Errorf("status is %+v, want source %d, tag %d, %d bytes", st, source, tag, bytes)
+	}
+	return nil
+}
+
+// pattern fills b with bytes that depend on the seed.
+func pattern(b []byte, seed int) {
+	x := uint32(seed)*2654435761 + 1
+	for i := range b {
+		x = x*1664525 + 1013904223
+		b[i] = byte(x >> 24)
+	}
+}
+
+var errData = errors.New("data are not what was sent")
+
+// checkPattern reports whether b is what pattern made.
+func checkPattern(b []byte, seed int) error {
+	x := uint32(seed)*2654435761 + 1
+	for i := range b {
+		x = x*1664525 + 1013904223
+		if b[i] != byte(x>>24) {
+			return fmt.Errorf("%w: byte %d of %d is %d, want %d", errData, i, len(b), b[i], byte(x>>24))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package mpi
+
+import (
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/mpi/internal/match"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
+)
+
+// Special ranks, tags and counts. The numbers are those of the MPI standard
+// ABI.
+const (
+	AnySource = -1     // in a receive: from any rank
+	AnyTag    = -2     // in a receive: with any tag
+	ProcNull  = -3     // a rank that is not there: communication with it does nothing
+	Undefined = -32766 // no count
+	MaxTag    = 1<<31 - 1
+)
+
+// Scalar is every type of element that can be communicated.
+type Scalar interface{ mem.Scalar }
+
+// Status tells about a message (MPI_Status).
+type Status struct {
+	Source int // rank that sent it
+	Tag    int
+	bytes  int
+}
+
+// Bytes returns the length of the message in bytes. After a receive that was
+// too short it is what was received.
+func (s Status) Bytes() int { return s.bytes }
+
+// Count returns how many elements of type T the message has (MPI_Get_count),
+// or Undefined when it is no whole number.
+func Count[T Scalar](s Status) int {
+	var one [1]T
+	size := len(mem.BytesOf(one[:]))
+	if s.bytes%size != 0 {
+		return Undefined
+	}
+	return s.bytes / size
+}
+
+// emptyStatus is the status of nothing (MPI 4.1, section 3.7.3).
+func emptyStatus() Status { return Status{Source: AnySource, Tag: AnyTag} }
+
+func statusOf(st p2p.Status) Status {
+	s := Status{Source: int(st.Source), Tag: int(st.Tag), bytes: st.Bytes}
+	if st.Tag == match.Any {
+		s.Tag = AnyTag
+	}
+	return s
+}

@@ -1,0 +1,105 @@
+package xdp
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/bpf"
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/mono"
+)
+
+// ZeroCopy says whether the device may read and write the arena itself.
+type ZeroCopy uint8
+
+// The choices for Config.ZeroCopy.
+const (
+	ZeroCopyAuto  ZeroCopy = iota // in driver mode, when the driver can
+	ZeroCopyNever                 // the kernel copies
+	ZeroCopyMust                  // fail when the driver cannot
+)
+
+// Config describes a port to open. Device, Arena and either Program or
+// Steer.PortBase are needed; the rest has defaults.
+type Config struct {
+	Device string     // name of the network device
+	Queue  int        // its queue, from 0
+	Arena  *mem.Arena // all of it becomes the UMEM; must outlive the port
+
+	// Program steers frames into the socket as slot Slot of queue Queue. It
+	// is attached to Device and stays the caller's. When nil, Open loads and
+	// attaches one with Steer and Mode, and Close removes it.
+	Program *bpf.Program
+	Steer   bpf.Config
+	Slot    int
+	Mode    bpf.Mode // default Auto: generic on veth (lower latency there), else driver, else generic
+
+	ZeroCopy ZeroCopy
+	MTU      int           // largest IP packet wanted, bytes; default what the device has
+	RxDepth  int           // chunks kept ready for receiving, a power of two; default 2048
+	TxDepth  int           // buffers that may be on their way out, a power of two; default 1024
+	Frames   int           // chunks in the port's pool; default RxDepth + TxDepth + 1024
+	BusyPoll mono.Duration // drive the device from Recv for up to this long; default off
+	Track    bool          // check every move of a frame (tests)
+}
+
+// depthMax is what the kernel allocates without complaint.
+const depthMax = 1 << 16
+
+// WithDefaults returns c with all defaults filled in, or says what is wrong
+// with it.
+func (c Config) WithDefaults() (Config, error) {
+	if c.RxDepth == 0 {
+		c.RxDepth = 2048
+	}
+	if c.TxDepth == 0 {
+		c.TxDepth = 1024
+	}
+	if c.Frames == 0 {
+		c.Frames = c.RxDepth + c.TxDepth + 1024
+	}
+	if c.Program == nil {
+		c.Steer.Queues = max(c.Steer.Queues, c.Queue+1)
+		c.Steer.Slots = max(c.Steer.Slots, c.Slot+1)
+	}
+	switch {
+	case c.Device == "":
+		return c, errors.New("xdp: Config.Device is empty: name a network device (xinfo lists them)")
+	case c.Arena == nil:
+		return c, errors.New("xdp: Config.Arena is nil: make one with mem.New")
+	case c.Queue < 0 || c.Slot < 0:
+		return c, fmt.Errorf("xdp: Config.Queue is %d and Config.Slot is %d: both count from 0", c.Queue, c.Slot)
+	case !isDepth(c.RxDepth) || !isDepth(c.TxDepth):
+		return c, fmt.Errorf("xdp: Config.RxDepth is %d and Config.TxDepth is %d: give powers of two from %d to %d", c.RxDepth, c.TxDepth, depthMin, depthMax)
+	case c.Frames < c.RxDepth+fillReserve:
+		return c, fmt.Errorf("xdp: Config.Frames is %d: a receive queue of %d needs at least %d", c.Frames, c.RxDepth, c.RxDepth+fillReserve)
+	case c.BusyPoll < 0:
+		return c, fmt.Errorf("xdp: Config.BusyPoll is %v: give a time from 1 us up, or 0", c.BusyPoll)
+	case c.ZeroCopy == ZeroCopyMust && c.Mode == bpf.Generic:
+		return c, errors.New("xdp: zero-copy needs driver mode: change Config.Mode or Config.ZeroCopy")
+	}
+	return c, nil
+}
+
+// depthMin leaves room for one frame of the largest size.
+const depthMin = 32
+
+func isDepth(n int) bool { return n >= depthMin && n <= depthMax && bits.OnesCount(uint(n)) == 1 }
+
+// rxBuffer is how many bytes of a frame fit into one chunk when receiving: the
+// kernel keeps XDP_PACKET_HEADROOM free in front.
+const rxBuffer = mem.FrameSize - unix.XDP_PACKET_HEADROOM
+
+// headerLen is the length of an Ethernet header.
+const headerLen = 14
+
+// MTUSingle is the largest MTU whose frames are received in one buffer.
+const MTUSingle = rxBuffer - headerLen
+
+// bufsFor returns how many buffers a received frame with an IP packet of mtu
+// bytes has.
+func bufsFor(mtu int) int { return min((mtu+headerLen+rxBuffer-1)/rxBuffer, fabric.MaxBufs) }

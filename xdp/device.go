@@ -1,0 +1,96 @@
+package xdp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// device is what the kernel says about a network device.
+type device struct {
+	name     string
+	driver   string // "veth", "ixgbe", ...; "" when it does not say
+	index    int
+	mtu      int
+	queues   int // that can both receive and send
+	up       bool
+	features features
+}
+
+func lookup(name string) (*device, error) {
+	l, err := netlink.LinkByName(name)
+	var missing netlink.LinkNotFoundError
+	switch {
+	case errors.As(err, &missing):
+		return nil, &Error{Device: name, Reason: ErrNoDevice, Remedy: "choose one of: " + strings.Join(deviceNames(), ", ")}
+	case err != nil:
+		return nil, fmt.Errorf("xdp: cannot look up device %s: %w", name, err)
+	}
+	a := l.Attrs()
+	d := &device{
+		name: a.Name, index: a.Index, mtu: a.MTU, up: a.Flags&net.FlagUp != 0,
+		driver: driverOf(a.Name), features: queryFeatures(a.Index), queues: queryChannels(a.Index),
+	}
+	if d.queues == 0 {
+		d.queues = max(min(a.NumRxQueues, a.NumTxQueues), 1)
+	}
+	return d, nil
+}
+
+// who names the driver, for people.
+func (d *device) who() string {
+	if d.driver == "" {
+		return "this device"
+	}
+	return d.driver
+}
+
+func deviceNames() []string {
+	links, err := netlink.LinkList()
+	if err != nil || len(links) == 0 {
+		return []string{"(none)"}
+	}
+	var names []string
+	for _, l := range links {
+		names = append(names, l.Attrs().Name)
+	}
+	return names
+}
+
+func driverOf(name string) string {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(fd)
+	info, err := unix.IoctlGetEthtoolDrvinfo(fd, name)
+	if err != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(info.Driver[:])
+}
+
+// check finds what keeps a port from being opened on the device.
+func (d *device) check(queue, mtu int) error {
+	switch {
+	case !d.up:
+		return &Error{Device: d.name, Reason: ErrDeviceDown, Remedy: fmt.Sprintf("bring it up: ip link set dev %s up", d.name)}
+	case queue >= d.queues:
+		return &Error{Device: d.name, Reason: ErrNoQueue, Detail: fmt.Sprintf("queue %d of %d", queue, d.queues),
+			Remedy: fmt.Sprintf("use a queue from 0 to %d, or add queues: ethtool -L %s combined N", d.queues-1, d.name)}
+	case mtu > d.mtu:
+		return &Error{Device: d.name, Reason: ErrMTU, Detail: fmt.Sprintf("%d wanted, the device has %d", mtu, d.mtu),
+			Remedy: fmt.Sprintf("raise it here and on all peers: ip link set dev %s mtu %d", d.name, mtu)}
+	case mtu != 0 && mtu < mtuMin:
+		return &Error{Device: d.name, Reason: ErrMTU, Detail: fmt.Sprintf("%d wanted", mtu),
+			Remedy: fmt.Sprintf("IPv4 needs at least %d", mtuMin)}
+	}
+	return nil
+}
+
+// mtuMin is the least MTU of IPv4 (RFC 791, section 3.2).
+const mtuMin = 68

@@ -1,0 +1,234 @@
+package xdp
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mem"
+)
+
+// Port is a queue of a network device. It implements fabric.Port. All of its
+// methods belong to one engine.
+type Port struct {
+	steering *Steering
+	sock     *socket
+	rings    *rings
+	arena    *mem.Arena
+	pool     *mem.Pool
+	caps     fabric.PortCaps
+	stats    fabric.PortStats
+
+	queued   int  // buffers sent and not completed: never above the size of the TX ring
+	posted   int  // chunks given to the kernel and not received: never above rxDepth
+	rxDepth  int  // how many should be posted
+	dirty    bool // the kernel has not taken all of the TX ring yet
+	busyPoll bool
+}
+
+// fillBatch is how many chunks must be missing before new ones are posted. The
+// producer index of the FILL ring is read by the processor that sends to us;
+// writing it for each frame would add a cache miss to each message.
+const fillBatch = 16
+
+// fillReserve frames stay in the pool for sending when memory is short:
+// acknowledgements must go out for frames to come back.
+const fillReserve = 64
+
+// Caps returns what the port can do.
+func (p *Port) Caps() fabric.PortCaps { return p.caps }
+
+// Arena returns the memory that frames live in.
+func (p *Port) Arena() *mem.Arena { return p.arena }
+
+// Pool returns the frames of the port. They are invalid after Close.
+func (p *Port) Pool() *mem.Pool { return p.pool }
+
+// Steering returns what gives frames to the port.
+func (p *Port) Steering() *Steering { return p.steering }
+
+// FD returns the socket, which poll(2) finds readable when frames have arrived.
+func (p *Port) FD() int { return p.sock.fd }
+
+// Recv fills dst with the buffers of whole frames and returns how many buffers
+// it wrote; see fabric.Port. The caller gives each back with Pool.Put.
+func (p *Port) Recv(dst []fabric.Desc) int {
+	rx := &p.rings.rx
+	got := rx.take(dst)
+	if got.bufs == 0 {
+		p.recvNothing(got)
+		return 0
+	}
+	rx.publish()
+	p.posted -= got.bufs
+	p.stats.RxFrames += uint64(got.frames)
+	p.stats.RxBytes += got.bytes
+	return got.bufs
+}
+
+func (p *Port) recvNothing(got received) {
+	if p.busyPoll {
+		p.stats.Wakeups++
+		receive(p.sock.fd)
+	}
+	if got.tooLong {
+		p.dropTooLong()
+	}
+}
+
+// dropTooLong gets rid of a frame with more buffers than any kernel makes,
+// which would block the ring for ever. What is left of it arrives as a frame
+// that no protocol takes.
+func (p *Port) dropTooLong() {
+	rx := &p.rings.rx
+	for range fabric.MaxBufs {
+		p.pool.Put(rx.pop().Addr)
+	}
+	rx.publish()
+	p.posted -= fabric.MaxBufs
+	p.stats.RxInvalid++
+}
+
+// TxFree returns how many buffers Send takes now.
+func (p *Port) TxFree() int { return p.rings.tx.size() - p.queued }
+
+// Send queues whole frames and returns how many buffers it took; see
+// fabric.Port. It panics when a buffer is empty or crosses the boundary of a
+// chunk, or when a frame has more than Caps().MaxBufs: the kernel would drop
+// such a frame in silence and never hand its buffers back.
+func (p *Port) Send(src []fabric.Desc) int {
+	n := wholeFrames(src, p.TxFree())
+	frame := 0 // buffers of the present frame
+	for i := range src[:n] {
+		d := &src[i]
+		frame++
+		if offset := uint64(d.Addr) & (mem.FrameSize - 1); d.Len == 0 || offset+uint64(d.Len) > mem.FrameSize || frame > p.caps.MaxBufs {
+			badBuffer(d, frame, p.caps.MaxBufs)
+		}
+		p.stats.TxBytes += uint64(d.Len)
+		if d.Flags&fabric.More == 0 {
+			p.stats.TxFrames++
+			frame = 0
+		}
+	}
+	p.rings.tx.push(src[:n])
+	p.queued += n
+	p.dirty = p.dirty || n > 0
+	return n
+}
+
+func badBuffer(d *fabric.Desc, n, most int) {
+	panic(fmt.Sprintf("xdp: buffer %d of a frame is %d bytes at %#x: a frame has 1 to %d buffers, none of them empty or across a multiple of %d",
+		n, d.Len, d.Addr, most, mem.FrameSize))
+}
+
+// Flush makes the kernel send what is queued, takes back buffers that were
+// sent and posts chunks to receive into; see fabric.Port.
+func (p *Port) Flush() {
+	if p.dirty {
+		p.transmit()
+	}
+	if p.queued > 0 {
+		p.reap()
+	}
+	if p.rxDepth-p.posted >= fillBatch {
+		p.post()
+	}
+}
+
+// transmit publishes the TX ring and rings the doorbell. In copy mode the
+// system call itself sends, a limited number of frames at a time.
+func (p *Port) transmit() {
+	tx := &p.rings.tx
+	tx.publish()
+	waiting := tx.waiting()
+	for waiting > 0 {
+		if p.caps.ZeroCopy && !tx.needWakeup() {
+			waiting = 0 // the driver polls the ring
+			break
+		}
+		p.stats.Wakeups++
+		wake(p.sock.fd)
+		before := waiting
+		waiting = tx.waiting()
+		if p.caps.ZeroCopy || waiting == before {
+			// Zero-copy: the driver was woken and will take them. Copy: the
+			// device's queue, the send buffer or the COMPLETION ring is full,
+			// or the device is down: the next Flush tries again.
+			break
+		}
+	}
+	p.dirty = waiting > 0
+}
+
+// reap takes back what was sent.
+func (p *Port) reap() {
+	cq := &p.rings.completion
+	n := cq.available()
+	if n == 0 {
+		return
+	}
+	for range n {
+		p.pool.Put(cq.pop())
+	}
+	cq.publish()
+	p.queued -= n
+}
+
+// post gives chunks to the kernel to receive into.
+func (p *Port) post() {
+	fill := &p.rings.fill
+	n := min(p.rxDepth-p.posted, p.pool.Free()-fillReserve)
+	if n <= 0 {
+		return
+	}
+	for range n {
+		chunk, _ := p.pool.Get() // Free said that there is one
+		fill.push(chunk)
+	}
+	fill.publish()
+	p.posted += n
+	if p.caps.ZeroCopy && fill.needWakeup() {
+		p.stats.Wakeups++
+		receive(p.sock.fd)
+	}
+}
+
+// Stats returns what happened since the port was opened.
+func (p *Port) Stats() fabric.PortStats {
+	st := p.stats
+	if k, err := statistics(p.sock.fd); err == nil { // it fails only after Close
+		st.RxDropped = k.Rx_dropped + k.Rx_ring_full + k.Rx_fill_ring_empty_descs
+		st.RxInvalid += k.Rx_invalid_descs
+		st.TxInvalid = k.Tx_invalid_descs
+	}
+	return st
+}
+
+// Close takes the socket out of the program's table, closes it and gives its
+// frames back to the arena. A program that Open attached is removed.
+func (p *Port) Close() error {
+	errs := []error{p.steering.Close()}
+	if p.sock != nil && p.sock.fd >= 0 {
+		errs = append(errs, p.sock.close())
+	}
+	if p.pool != nil {
+		p.pool.Release(p.arena)
+		p.pool = nil
+	}
+	return errors.Join(errs...)
+}
+
+// wake makes the kernel look at the TX ring. RawSyscall: it never sleeps, and
+// telling the Go scheduler about it would cost more than some of the calls.
+func wake(fd int) {
+	_, _, _ = unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+}
+
+// receive makes the kernel look at the FILL ring and, with busy polling, at
+// the device.
+func receive(fd int) {
+	_, _, _ = unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+}

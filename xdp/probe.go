@@ -1,0 +1,234 @@
+package xdp
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/bpf"
+	"github.com/xwarp/xwarp/internal/mem"
+)
+
+// Finding is one thing that AF_XDP needs or likes on a device.
+type Finding struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Needed bool   `json:"needed"`           // false: it works without, only slower
+	Detail string `json:"detail,omitempty"` // what was found
+	Remedy string `json:"remedy,omitempty"` // what to do when not OK
+}
+
+// Report says what a device can do.
+type Report struct {
+	Device      string        `json:"device"`
+	Driver      string        `json:"driver"`
+	Kernel      string        `json:"kernel"`
+	Up          bool          `json:"up"`
+	MTU         int           `json:"mtu"`    // bytes
+	Queues      int           `json:"queues"` // that can both receive and send
+	Modes       []string      `json:"modes"`  // "generic", "driver"
+	ZeroCopy    bool          `json:"zero_copy"`
+	MultiBuffer bool          `json:"multi_buffer"` // frames above MTUSingle, in copy mode
+	NeedWakeup  bool          `json:"need_wakeup"`
+	Memlock     uint64        `json:"memlock"`           // limit in bytes; ^0 is none
+	Program     *bpf.Attached `json:"program,omitempty"` // somebody's XDP program
+	Findings    []Finding     `json:"findings"`
+}
+
+// Usable reports whether [Open] can be expected to work.
+func (r Report) Usable() bool {
+	for _, f := range r.Findings {
+		if f.Needed && !f.OK {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *Report) add(f Finding) {
+	if f.OK {
+		f.Remedy = ""
+	}
+	r.Findings = append(r.Findings, f)
+}
+
+// Probe finds out what a device in the network namespace of the calling thread
+// can do. It changes nothing there: it binds a socket to queue 0 for a moment,
+// in copy mode and without a program. The error is that of an unknown device.
+func Probe(name string) (Report, error) {
+	dev, err := lookup(name)
+	if err != nil {
+		return Report{}, err
+	}
+	r := Report{Device: dev.name, Driver: dev.driver, Kernel: kernelRelease(), Up: dev.up, MTU: dev.mtu, Queues: dev.queues}
+	r.kernel()
+	r.add(Finding{Name: "link", OK: dev.up, Needed: true, Detail: map[bool]string{true: "up", false: "down"}[dev.up],
+		Remedy: fmt.Sprintf("ip link set dev %s up", dev.name)})
+	r.permissions()
+	r.memlock()
+	r.program(dev)
+	r.trialSocket(dev)
+	r.modes(dev)
+	r.multiBuffer(dev)
+	r.zeroCopy(dev)
+	r.add(Finding{Name: "queues", OK: true, Detail: strconv.Itoa(dev.queues)})
+	return r, nil
+}
+
+func kernelRelease() string {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil { // it fails for bad addresses only
+		return ""
+	}
+	return unix.ByteSliceToString(u.Release[:])
+}
+
+// versionAtLeast compares a kernel release such as "6.1.0-18-amd64".
+func versionAtLeast(release string, major, minor int) bool {
+	var a, b int
+	if n, _ := fmt.Sscanf(release, "%d.%d", &a, &b); n != 2 {
+		return true // unheard of: let the other findings decide
+	}
+	return a > major || a == major && b >= minor
+}
+
+func (r *Report) kernel() {
+	r.add(Finding{Name: "kernel", OK: versionAtLeast(r.Kernel, 5, 15), Needed: true, Detail: r.Kernel,
+		Remedy: "Linux 5.15 is needed, 6.6 or later is best"})
+}
+
+// Capabilities that opening a port needs (capabilities(7)).
+var capabilities = []struct {
+	name string
+	bit  uint
+}{{"CAP_NET_RAW", unix.CAP_NET_RAW}, {"CAP_NET_ADMIN", unix.CAP_NET_ADMIN}, {"CAP_BPF", unix.CAP_BPF}}
+
+// hasCapability reports whether the thread has a capability. CAP_SYS_ADMIN
+// stands for CAP_BPF, which was split off from it.
+func hasCapability(bit uint) bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return false
+	}
+	if data[bit/32].Effective&(1<<(bit%32)) != 0 {
+		return true
+	}
+	return bit == unix.CAP_BPF && hasCapability(unix.CAP_SYS_ADMIN)
+}
+
+func (r *Report) permissions() {
+	var missing []string
+	for _, c := range capabilities {
+		if !hasCapability(c.bit) {
+			missing = append(missing, c.name)
+		}
+	}
+	f := Finding{Name: "permission", OK: len(missing) == 0, Needed: true, Detail: "all capabilities", Remedy: permissionRemedy}
+	if len(missing) > 0 {
+		f.Detail = "missing " + strings.Join(missing, ", ")
+	}
+	r.add(f)
+}
+
+func (r *Report) memlock() {
+	const arena = 64 << 20 // the default of mem.Config
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
+		limit.Cur = 0
+	}
+	r.Memlock = limit.Cur
+	f := Finding{Name: "memlock", OK: limit.Cur >= arena || hasCapability(unix.CAP_IPC_LOCK), Needed: true,
+		Detail: fmt.Sprintf("%d KiB", limit.Cur/1024),
+		Remedy: fmt.Sprintf("ulimit -l %d, or give the program CAP_IPC_LOCK, or make the arena smaller", arena/1024)}
+	switch {
+	case limit.Cur == unix.RLIM_INFINITY:
+		f.Detail = "unlimited"
+	case hasCapability(unix.CAP_IPC_LOCK):
+		f.Detail += ", not counted (CAP_IPC_LOCK)"
+	}
+	r.add(f)
+}
+
+func (r *Report) program(dev *device) {
+	f := Finding{Name: "xdp program", OK: true, Needed: true, Detail: "none attached"}
+	if a, ok, err := bpf.Query(dev.index); err == nil && ok {
+		r.Program = &a
+		f.OK, f.Detail = false, a.String()
+		f.Remedy = (&bpf.AttachedError{Device: dev.name, Attached: a}).Remedy()
+	}
+	r.add(f)
+}
+
+// trialSocket opens a socket and binds it, which shows most of what can be
+// wrong, and whether the kernel takes frames of several buffers.
+func (r *Report) trialSocket(dev *device) {
+	f := Finding{Name: "socket", Needed: true}
+	err := func() error {
+		arena, err := mem.New(mem.Config{Size: depthMin * mem.FrameSize, Huge: mem.HugeNever})
+		if err != nil {
+			return err
+		}
+		defer arena.Close()
+		s, err := newSocket(dev.name, arena, depths{depthMin, depthMin, depthMin, depthMin})
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		if err := s.bind(dev, 0, unix.XDP_COPY, bindImpatience); err != nil {
+			return err
+		}
+		r.NeedWakeup, r.MultiBuffer = true, s.sg // bind asks for both
+		return nil
+	}()
+	f.OK, f.Detail = err == nil, "bound to queue 0"
+	var known *Error
+	switch {
+	case errors.As(err, &known):
+		f.Detail, f.Remedy = known.Reason.Error(), known.Remedy
+	case err != nil:
+		f.Detail, f.Remedy = err.Error(), "see the kernel's log (dmesg)"
+	}
+	r.add(f)
+}
+
+func (r *Report) modes(dev *device) {
+	r.Modes = []string{bpf.Generic.String()}
+	f := Finding{Name: "driver mode", OK: dev.features.driverMode(), Detail: "supported by " + dev.who()}
+	if f.OK {
+		r.Modes = append(r.Modes, bpf.Driver.String())
+	} else if f.Detail = "not supported by " + dev.who(); !dev.features.known {
+		f.Detail, f.Remedy = "unknown before Linux 6.3", "try --fabric xdp:driver"
+	} else {
+		f.Remedy = "generic mode is used; a network card with XDP in its driver is faster"
+	}
+	r.add(f)
+}
+
+func (r *Report) multiBuffer(dev *device) {
+	f := Finding{Name: "multi-buffer", OK: r.MultiBuffer, Needed: dev.mtu > MTUSingle,
+		Detail: fmt.Sprintf("frames above %d bytes use several buffers", rxBuffer),
+		Remedy: fmt.Sprintf("Linux 6.6 has it; here lower the MTU on all hosts: ip link set dev %s mtu %d", dev.name, MTUSingle)}
+	if r.MultiBuffer && dev.features.known && !dev.features.multiBuffer() {
+		f.Detail += ", in generic mode only"
+	}
+	r.add(f)
+}
+
+func (r *Report) zeroCopy(dev *device) {
+	r.ZeroCopy = dev.features.zeroCopy()
+	f := Finding{Name: "zero-copy", OK: r.ZeroCopy, Detail: "supported by " + dev.who()}
+	switch {
+	case !dev.features.known:
+		f.Detail, f.Remedy = "unknown before Linux 6.3", "it is used where the driver has it"
+	case !r.ZeroCopy:
+		f.Detail, f.Remedy = "not supported by "+dev.who(), "the kernel copies; a network card with AF_XDP zero-copy in its driver is faster"
+	case dev.mtu > MTUSingle && dev.features.zcSegs <= 1:
+		f.OK, f.Detail = false, "only for frames of one buffer"
+		f.Remedy = fmt.Sprintf("lower the MTU on all hosts to use it: ip link set dev %s mtu %d", dev.name, MTUSingle)
+	}
+	r.add(f)
+}

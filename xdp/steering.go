@@ -1,0 +1,115 @@
+package xdp
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/xwarp/xwarp/bpf"
+)
+
+// Steering is a device with an XDP program that gives the frames for one slot
+// of one queue to a socket. It is the part of a port that does not depend on
+// who reads the socket: [Open] and package asavie use the same.
+type Steering struct {
+	device     *device
+	mode       bpf.Mode
+	program    *bpf.Program
+	own        bool // Close removes the program
+	registered bool
+	queue      int
+	slot       int
+}
+
+// NewSteering checks the device and takes the caller's program or attaches
+// one. c has its defaults. The errors are those of [Open]. The caller closes it.
+func NewSteering(c Config) (*Steering, error) {
+	dev, err := lookup(c.Device)
+	if err != nil {
+		return nil, err
+	}
+	if err := dev.check(c.Queue, c.MTU); err != nil {
+		return nil, err
+	}
+	s := &Steering{device: dev, queue: c.Queue, slot: c.Slot}
+	if c.Program != nil {
+		if err := s.adopt(c.Program); err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	s.program, err = bpf.Load(c.Steer)
+	if err != nil {
+		return nil, s.permission(err)
+	}
+	s.mode, err = s.program.Attach(dev.index, preferred(c.Mode, dev.driver))
+	if err != nil {
+		return nil, errors.Join(s.permission(err), s.program.Close())
+	}
+	s.own = true
+	return s, nil
+}
+
+func (s *Steering) adopt(p *bpf.Program) error {
+	ifindex, mode, ok := p.Attachment()
+	if !ok || ifindex != s.device.index {
+		return fmt.Errorf("xdp: Config.Program is not attached to %s: call its Attach first", s.device.name)
+	}
+	s.program, s.mode = p, mode
+	return nil
+}
+
+// preferred returns the mode to try. On veth generic mode has the lower
+// latency: there is no hardware queue to be closer to, and driver mode adds a
+// hop through NAPI.
+func preferred(wish bpf.Mode, driver string) bpf.Mode {
+	if wish == bpf.Auto && driver == "veth" {
+		return bpf.Generic
+	}
+	return wish
+}
+
+func (s *Steering) permission(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return &Error{Device: s.device.name, Reason: ErrPermission, Remedy: permissionRemedy, Cause: err}
+	}
+	return err
+}
+
+// Ifindex returns the index of the device.
+func (s *Steering) Ifindex() int { return s.device.index }
+
+// MTU returns the MTU of the device when it was looked up, in bytes.
+func (s *Steering) MTU() int { return s.device.mtu }
+
+// Mode returns how the program runs on the device.
+func (s *Steering) Mode() bpf.Mode { return s.mode }
+
+// ZeroCopy reports whether the driver could do zero-copy in driver mode, as
+// far as the kernel knows.
+func (s *Steering) ZeroCopy() bool { return s.device.features.zeroCopy() }
+
+// Program returns the steering program, for its counters and loss.
+func (s *Steering) Program() *bpf.Program { return s.program }
+
+// Register starts giving frames to a socket that is bound to the queue.
+func (s *Steering) Register(fd int) error {
+	err := s.program.Register(s.queue, s.slot, fd)
+	s.registered = err == nil
+	return err
+}
+
+// Close stops giving frames to the socket, and removes the program unless it
+// is the caller's. Closing twice is harmless.
+func (s *Steering) Close() error {
+	var errs []error
+	if s.registered {
+		errs = append(errs, s.program.Unregister(s.queue, s.slot))
+		s.registered = false
+	}
+	if s.own {
+		errs = append(errs, s.program.Close())
+		s.own = false
+	}
+	return errors.Join(errs...)
+}
