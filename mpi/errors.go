@@ -33,44 +33,18 @@ const (
 	ErrProcAborted ErrorClass = 58 // a rank that takes part is lost
 )
 
+var classNames = map[ErrorClass]string{
+	Success: "no error", ErrBuffer: "invalid buffer", ErrCount: "invalid count",
+	ErrTag: "invalid tag", ErrComm: "invalid communicator", ErrRank: "invalid rank",
+	ErrRequest: "invalid request", ErrRoot: "invalid root", ErrOp: "invalid operation",
+	ErrArg: "invalid argument", ErrUnknown: "unknown error", ErrTruncate: "message truncated",
+	ErrOther: "error", ErrIntern: "internal error", ErrPending: "operations are pending",
+	ErrBase: "invalid address", ErrNoMem: "out of memory", ErrProcAborted: "rank lost",
+}
+
 func (c ErrorClass) String() string {
-	switch c {
-	case Success:
-		return "no error"
-	case ErrBuffer:
-		return "invalid buffer"
-	case ErrCount:
-		return "invalid count"
-	case ErrTag:
-		return "invalid tag"
-	case ErrComm:
-		return "invalid communicator"
-	case ErrRank:
-		return "invalid rank"
-	case ErrRequest:
-		return "invalid request"
-	case ErrRoot:
-		return "invalid root"
-	case ErrOp:
-		return "invalid operation"
-	case ErrArg:
-		return "invalid argument"
-	case ErrTruncate:
-		return "message truncated"
-	case ErrOther:
-		return "error"
-	case ErrIntern:
-		return "internal error"
-	case ErrPending:
-		return "pending"
-	case ErrBase:
-		return "invalid address"
-	case ErrNoMem:
-		return "out of memory"
-	case ErrProcAborted:
-		return "rank lost"
-	case ErrUnknown:
-		return "unknown error"
+	if name, ok := classNames[c]; ok {
+		return name
 	}
 	return fmt.Sprintf("error class %d", int(c))
 }

@@ -333,3 +333,86 @@ func TestAlloc(t *testing.T) {
 		return wantClass(mpi.Free(p, v), mpi.ErrBase)
 	})
 }
+
+// TestIsend_moreThanTheQueuesHold starts so many operations that every queue of
+// the layers below is full, and receives them in the other order.
+func TestIsend_moreThanTheQueuesHold(t *testing.T) {
+	for _, length := range []int{8, 3000, 20_000} {
+		simulate(t, sim.Config{}, 2, func(p *mpi.Proc) error {
+			c := p.World()
+			const n = 1500
+			requests := make([]mpi.Request, n)
+			bufs := make([][]byte, n)
+			for i := range n {
+				bufs[i] = make([]byte, length)
+				var err error
+				if c.Rank() == 0 {
+					pattern(bufs[i], i)
+					requests[i], err = mpi.Isend(c, bufs[i], 1, i)
+				} else {
+					requests[i], err = mpi.Irecv(c, bufs[i], 0, n-1-i)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			if err := mpi.Waitall(requests); err != nil {
+				return err
+			}
+			for i := range n {
+				if c.Rank() == 1 {
+					if err := checkPattern(bufs[i], n-1-i); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	}
+}
+
+func TestNew_ranksWithDifferentEagerLimits(t *testing.T) {
+	w := newSimWorld(sim.Config{}, 2)
+	limits := []int{-1, 65536}
+	w.Launch(w.nodes, func(task *sim.Task, r *sim.Rank) error {
+		ctx, err := w.open(task, r)
+		if err != nil {
+			return err
+		}
+		p, err := mpi.New(r, ctx, mpi.Config{EagerMax: limits[r.Rank()], Receives: 32})
+		if err != nil {
+			return err
+		}
+		c := p.World()
+		for i, n := range lengths {
+			out, in := make([]byte, n), make([]byte, n)
+			pattern(out, i)
+			st, err := mpi.Sendrecv(c, out, 1-c.Rank(), i, in, 1-c.Rank(), i)
+			if err := wantStatus(st, err, 1-c.Rank(), i, n); err != nil {
+				return err
+			}
+			if err := checkPattern(in, i); err != nil {
+				return err
+			}
+		}
+		return p.Finalize()
+	})
+	if err := w.Run(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNew_impossibleConfig(t *testing.T) {
+	w := newSimWorld(sim.Config{}, 1)
+	w.Launch(w.nodes, func(task *sim.Task, r *sim.Rank) error {
+		ctx, err := w.open(task, r)
+		if err != nil {
+			return err
+		}
+		_, err = mpi.New(r, ctx, mpi.Config{EagerMax: 1 << 30})
+		return wantClass(err, mpi.ErrOther)
+	})
+	if err := w.Run(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -10,10 +10,14 @@ import (
 	"github.com/xwarp/xwarp/mpi"
 )
 
-// seeds returns how many seeds to try: n, or XWARP_SEEDS.
+// seeds returns how many seeds to try: n, fewer with the race detector, or
+// XWARP_SEEDS.
 func seeds(t *testing.T, n int) int {
 	s, set := os.LookupEnv("XWARP_SEEDS")
-	if !set {
+	switch {
+	case !set && slow:
+		return n / 5
+	case !set:
 		return n
 	}
 	n, err := strconv.Atoi(s)

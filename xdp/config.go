@@ -39,12 +39,17 @@ type Config struct {
 	Mode    bpf.Mode // default Auto: generic on veth (lower latency there), else driver, else generic
 
 	ZeroCopy ZeroCopy
-	MTU      int           // largest IP packet wanted, bytes; default what the device has
-	RxDepth  int           // chunks kept ready for receiving, a power of two; default 2048
-	TxDepth  int           // buffers that may be on their way out, a power of two; default 1024
-	Frames   int           // chunks in the port's pool; default RxDepth + TxDepth + 1024
-	BusyPoll mono.Duration // drive the device from Recv for up to this long; default off
-	Track    bool          // check every move of a frame (tests)
+	MTU      int  // largest IP packet wanted, bytes; default what the device has
+	RxDepth  int  // chunks kept ready for receiving, a power of two; default 2048
+	TxDepth  int  // buffers that may be on their way out, a power of two; default 1024
+	Frames   int  // chunks in the port's pool; default RxDepth + TxDepth + 1024
+	Track    bool // check every move of a frame (tests)
+
+	// BusyPoll lets Recv drive the device for up to this long when nothing
+	// has arrived, instead of leaving it to interrupts; default off. It is
+	// for network cards, and takes effect when their napi_defer_hard_irqs
+	// and gro_flush_timeout are set (Documentation/networking/napi.rst).
+	BusyPoll mono.Duration
 }
 
 // depthMax is what the kernel allocates without complaint.

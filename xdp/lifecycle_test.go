@@ -254,6 +254,67 @@ func ping(from, to *testbed.Host) error {
 	})
 }
 
+// What is sent while the device is down waits until it is up again.
+func TestFlush_deviceGoesDown(t *testing.T) {
+	forEachDriver(t, func(t *testing.T, d driver) {
+		a, b := newWire(t, d, config)
+		set := func(change func(netlink.Link) error) {
+			t.Helper()
+			err := a.host.Do(func() error {
+				link, err := netlink.LinkByName(a.host.Dev)
+				if err != nil {
+					return err
+				}
+				return change(link)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		set(netlink.LinkSetDown)
+		rng := newRand()
+		var want [][]byte
+		for range 40 {
+			want = append(want, content(rng, a, b, 100))
+			send(a, build(rng, a, want[len(want)-1])...)
+		}
+		if n := b.Recv(make([]fabric.Desc, fabric.MaxBufs)); n != 0 {
+			t.Fatalf("%d buffers arrived from a device that is down", n)
+		}
+		set(netlink.LinkSetUp)
+		dst := make([]fabric.Desc, fabric.MaxBufs)
+		for len(want) > 0 {
+			a.Flush()
+			for _, d := range dst[:b.Recv(dst)] {
+				if got := b.Arena().At(d.Addr, int(d.Len)); string(got) != string(want[0]) {
+					t.Fatalf("%d frames before the last, another frame arrived", len(want))
+				}
+				want = want[1:]
+				b.Pool().Put(d.Addr)
+			}
+			b.Flush()
+		}
+	})
+}
+
+func TestBusyPoll_framesArrive(t *testing.T) {
+	for _, d := range drivers[:2] {
+		t.Run(d.name, func(t *testing.T) {
+			a, b := newWire(t, d, func(arena *mem.Arena) xdp.Config {
+				c := config(arena)
+				c.BusyPoll = time.Microsecond
+				return c
+			})
+			rng := newRand()
+			want := content(rng, a, b, 5000)
+			send(a, build(rng, a, want)...)
+			if got := recv(b); string(got) != string(want) {
+				t.Error("the frame is not the same")
+			}
+		})
+	}
+}
+
 // One program may serve several ports of a device. It stays when they close.
 func TestOpen_sharedProgram(t *testing.T) {
 	tb := newTestbed(t, 9000)

@@ -217,6 +217,35 @@ func TestPort_noRoomIsACount(t *testing.T) {
 	})
 }
 
+// A receiver that sleeps loses frames, says so, and goes on afterwards.
+func TestRecv_overrun(t *testing.T) {
+	forEachDriver(t, func(t *testing.T, d driver) {
+		a, b := newWire(t, d, config)
+		rng := newRand()
+		const depth, sent = 512, 700
+		for range sent {
+			send(a, build(rng, a, content(rng, a, b, 100))...)
+		}
+		received := 0
+		dst := make([]fabric.Desc, fabric.MaxBufs)
+		for received+int(b.Stats().RxDropped) < sent {
+			for _, d := range dst[:b.Recv(dst)] {
+				b.Pool().Put(d.Addr)
+				received++
+			}
+		}
+		if received < depth || received == sent {
+			t.Errorf("%d of %d frames received with room for %d", received, sent, depth)
+		}
+		b.Flush()
+		want := content(rng, a, b, 100)
+		send(a, build(rng, a, want)...)
+		if got := recv(b); !bytes.Equal(got, want) {
+			t.Error("the frame after the overrun is not the one that was sent")
+		}
+	})
+}
+
 func TestSend_badBufferPanics(t *testing.T) {
 	a, _ := newWire(t, drivers[0], config)
 	chunk, _ := a.Pool().Get()

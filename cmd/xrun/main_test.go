@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	if os.Getenv("GORACE") == "" {
-		os.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector's second at every exit adds up
+		_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector's second at every exit adds up
 	}
 	os.Exit(m.Run())
 }

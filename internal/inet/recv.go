@@ -182,7 +182,7 @@ func (e *Endpoint) addPayload(s Sum, bufs []fabric.Desc) Sum {
 		d := &bufs[i]
 		b := e.bytes[d.Addr:][:d.Len]
 		if odd {
-			s = s.Merge(Sum(0).Add(b))
+			s = s.Merge(Sum(0).Add(b).Swap())
 		} else {
 			s = s.Add(b)
 		}

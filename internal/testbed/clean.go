@@ -96,7 +96,7 @@ func nsIDOf(path string) (nsID, bool) {
 	if err := unix.Stat(path, &st); err != nil {
 		return nsID{}, false
 	}
-	return nsID{uint64(st.Dev), st.Ino}, true
+	return nsID{st.Dev, st.Ino}, true
 }
 
 // killIn kills the processes in the network namespaces until there are none.

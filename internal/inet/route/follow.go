@@ -100,14 +100,28 @@ func (t *Table) hear(k netlink.Neigh, deleted bool) {
 
 // reload asks the kernel for everything.
 func (t *Table) reload() error {
+	if err := t.rehear(); err != nil {
+		return err
+	}
+	return t.reroute()
+}
+
+// rehear forgets all neighbours and asks the kernel for them.
+func (t *Table) rehear() error {
 	list, err := t.askNeighbours()
 	if err != nil {
 		return err
 	}
+	t.mu.Lock()
+	for ip, n := range t.neighbours {
+		n.valid, n.sure = false, false
+		t.neighbours[ip] = n
+	}
+	t.mu.Unlock()
 	for _, n := range list {
 		t.hear(n, false)
 	}
-	return t.reroute()
+	return nil
 }
 
 // reroute asks the kernel for the state of the link and for all routes.
@@ -119,31 +133,46 @@ func (t *Table) reroute() error {
 		return err
 	}
 	t.mu.Lock()
+	flipped := t.link.Up != link.Up
 	t.link = link
 	dsts := make([]netip.Addr, 0, len(t.dests))
 	for dst := range t.dests {
 		dsts = append(dsts, dst)
 	}
 	t.mu.Unlock()
-	for _, dst := range dsts {
-		w, err := t.ask(dst)
-		t.mu.Lock()
-		if d := t.dests[dst]; d != nil { // else its Resolve failed meanwhile
-			d.unroutable = err != nil
-			if err == nil {
-				d.way = w
-			}
-			t.settle(d)
-			if link.Up && err == nil && !t.neighbours[d.via].valid {
-				t.probe(dst)
-			}
+	if flipped {
+		// Behind a link that was down there may be another network: what was
+		// known of its hosts is worth nothing, and the kernel forgets it too.
+		if err := t.rehear(); err != nil {
+			return err
 		}
-		t.mu.Unlock()
+	}
+	for _, dst := range dsts {
+		t.revise(dst)
 	}
 	t.mu.Lock()
 	t.announce()
 	t.mu.Unlock()
 	return nil
+}
+
+// revise asks for the route to a destination again. t.routing is held.
+func (t *Table) revise(dst netip.Addr) {
+	w, err := t.ask(dst)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d := t.dests[dst]
+	if d == nil { // its Resolve has failed meanwhile
+		return
+	}
+	d.unroutable = err != nil
+	if err == nil {
+		d.way = w
+	}
+	t.settle(d)
+	if t.link.Up && err == nil && !t.neighbours[d.via].valid {
+		t.probe(dst)
+	}
 }
 
 // settle works out the next hop of d. t.mu is held.

@@ -42,6 +42,7 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 		n++
 	}
 	if now >= ep.abortAt {
+		n++ // it may end what the caller waits for
 		ep.checkAborted(now)
 	}
 	return n
@@ -69,7 +70,7 @@ func (ep *Endpoint) received(wc *verbs.WC) {
 // arrived handles what a peer has sent. The bytes are ours until it returns.
 func (ep *Endpoint) arrived(b []byte) {
 	var h header
-	if !h.parse(b, len(ep.peers)) {
+	if !h.parse(b, len(ep.peers)) || h.source == ep.rank {
 		ep.Stats.Malformed++
 		return
 	}

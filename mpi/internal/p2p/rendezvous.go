@@ -8,6 +8,9 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
+// maxMessage is the longest message in bytes: what a status can tell.
+const maxMessage = 1<<63 - 1
+
 // postRTS asks the receiver of r for a place to write to.
 func (ep *Endpoint) postRTS(r *Request, p *peer) bool {
 	h := header{kind: kindRTS, context: r.entry.Context, source: ep.rank, tag: r.entry.Tag, id: r.wireID()}
@@ -24,6 +27,10 @@ func (ep *Endpoint) postRTS(r *Request, p *peer) bool {
 // arrivedRTS takes in the announcement of a large message.
 func (ep *Endpoint) arrivedRTS(h *header, b []byte) {
 	env, size := h.envelope(), binary.BigEndian.Uint64(b[headerLen:])
+	if size > maxMessage {
+		ep.Stats.Malformed++
+		return
+	}
 	if e := ep.posted.Match(env); e != nil {
 		ep.clear(e.Owner, env, h.id, size)
 		return

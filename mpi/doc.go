@@ -1,0 +1,51 @@
+// Package mpi is MPI in Go: the names and meanings of MPI 4.1, typed slices
+// instead of datatypes, errors instead of error handlers.
+//
+// A first program, to be started by xrun -n 4:
+//
+//	func main() {
+//		p, err := mpi.Init()
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		c := p.World()
+//		part := []float64{work(c.Rank(), c.Size())}
+//		if err := mpi.Allreduce(c, mpi.InPlace[float64](), part, mpi.Sum); err != nil {
+//			log.Fatal(err)
+//		}
+//		if c.Rank() == 0 {
+//			fmt.Println("the ranks together:", part[0])
+//		}
+//		if err := p.Finalize(); err != nil {
+//			log.Fatal(err)
+//		}
+//	}
+//
+// [Run] runs the ranks as goroutines of one process, for tests.
+//
+// # Messages
+//
+// Operations that communicate are functions ([Send], [Recv], [Bcast], ...),
+// because Go has no generic methods; all others are methods of [Comm]. Buffers
+// are slices of any numeric type and belong to the operation from the call to
+// its end: for Isend and Irecv that is when Wait or Test says so. Counts need
+// not be equal on both sides, but a message that is longer than the receive
+// buffer is an error. Ranks must agree on the types; they are not sent along.
+//
+// Messages move inside calls of this package, as in every fast MPI. A rank
+// that computes for long makes those wait that send to it large messages.
+//
+// # Errors
+//
+// Every error is an [*Error] with the class that MPI gives it; [ClassOf] finds
+// it. Wrong arguments change nothing. When a rank is lost, every operation
+// that needs it fails with class ErrProcAborted and its number: sends to it,
+// receives from it, all receives from any source that are under way at that
+// moment, and all collectives from then on. Other ranks can go on to exchange
+// messages. Finalize does not wait for a lost rank.
+//
+// # Goroutines
+//
+// One goroutine at a time may use a [Proc] and what belongs to it
+// (MPI_THREAD_SERIALIZED).
+package mpi

@@ -1,0 +1,193 @@
+package mpi_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/sim"
+	"github.com/xwarp/xwarp/iwarp/dgram"
+	"github.com/xwarp/xwarp/mpi"
+)
+
+// errCrash makes a rank of crashWorld die: it neither calls Finalize nor
+// anything else any more.
+var errCrash = errors.New("crash")
+
+// crashWorld runs body on n ranks, some of which may return errCrash. All
+// others must come to the end of Finalize, and its error must name the rank.
+func crashWorld(t *testing.T, n, crashing int, body func(*sim.Task, *mpi.Proc) error) {
+	t.Helper()
+	w := newSimWorld(sim.Config{}, n)
+	w.dgram = dgram.Config{PeerLost: 300 * mono.Millisecond}
+	w.Launch(w.nodes, func(task *sim.Task, r *sim.Rank) error {
+		ctx, err := w.open(task, r)
+		if err != nil {
+			return err
+		}
+		p, err := mpi.New(r, ctx, w.mpi)
+		if err != nil {
+			return err
+		}
+		switch err := body(task, p); {
+		case errors.Is(err, errCrash):
+			return nil
+		case err != nil:
+			return err
+		}
+		task.Doing("Finalize")
+		if err := wantLost(p.Finalize(), crashing); err != nil {
+			return fmt.Errorf("Finalize: %w", err)
+		}
+		return nil
+	})
+	if err := w.Run(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantLost fails unless err says that the rank is lost.
+func wantLost(err error, rank int) error {
+	var e *mpi.Error
+	if !errors.As(err, &e) || e.Class != mpi.ErrProcAborted || e.Rank != rank {
+		return fmt.Errorf("got %v, want the loss of rank %d", err, rank)
+	}
+	return nil
+}
+
+func TestLost_everythingWithThePeerFails(t *testing.T) {
+	crashWorld(t, 2, 1, func(_ *sim.Task, p *mpi.Proc) error {
+		c := p.World()
+		if c.Rank() == 1 {
+			return errCrash
+		}
+		var requests []mpi.Request
+		start := func(r mpi.Request, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			requests = append(requests, r)
+		}
+		start(mpi.Irecv(c, make([]byte, 8), 1, 0))
+		start(mpi.Irecv(c, make([]byte, 8), mpi.AnySource, 1))
+		start(mpi.Isend(c, make([]byte, 1<<20), 1, 2)) // waits for the CTS
+		start(mpi.Isend(c, make([]byte, 8), 1, 3))     // has left: complete
+		for i := range requests {
+			_, err := requests[i].Wait()
+			if i == 3 {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			if err := wantLost(err, 1); err != nil {
+				return fmt.Errorf("operation %d: %w", i, err)
+			}
+		}
+		// What follows fails at once.
+		_, recv := mpi.Recv(c, make([]byte, 8), 1, 0)
+		_, probe := c.Probe(1, 0)
+		_, _, iprobe := c.Iprobe(1, 0)
+		for i, err := range []error{
+			mpi.Send(c, make([]byte, 8), 1, 0), recv, probe, iprobe,
+			c.Barrier(), mpi.Bcast(c, make([]byte, 8), 1),
+		} {
+			if err := wantLost(err, 1); err != nil {
+				return fmt.Errorf("call %d: %w", i, err)
+			}
+		}
+		// The rank itself is not lost to itself.
+		if err := mpi.Send(c, []byte{1}, 0, 9); err != nil {
+			return err
+		}
+		_, err := mpi.Recv(c, make([]byte, 1), mpi.AnySource, 9)
+		return err
+	})
+}
+
+func TestLost_thoseWhoOnlyReceiveHearOfIt(t *testing.T) {
+	crashWorld(t, 4, 3, func(_ *sim.Task, p *mpi.Proc) error {
+		c := p.World()
+		switch c.Rank() {
+		case 3:
+			return errCrash
+		case 0: // notices, for it sends
+			return mpi.Send(c, []byte{1}, 3, 0)
+		}
+		_, err := mpi.Recv(c, make([]byte, 1), 3, 0)
+		return wantLost(err, 3)
+	})
+}
+
+func TestLost_othersGoOn(t *testing.T) {
+	crashWorld(t, 3, 2, func(_ *sim.Task, p *mpi.Proc) error {
+		c := p.World()
+		if c.Rank() == 2 {
+			return errCrash
+		}
+		if err := mpi.Send(c, []byte{1}, 2, 0); err != nil {
+			return err
+		}
+		_, err := mpi.Recv(c, make([]byte, 1), 2, 0)
+		if err := wantLost(err, 2); err != nil {
+			return err
+		}
+		buf := make([]byte, 100_000)
+		for i := range 10 {
+			pattern(buf, i)
+			in := make([]byte, len(buf))
+			if _, err := mpi.Sendrecv(c, buf, 1-c.Rank(), i, in, mpi.AnySource, i); err != nil {
+				return err
+			}
+			if err := checkPattern(in, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// TestLost_inTheMiddle lets a rank die at a random moment of an exchange of
+// large messages: the others must get an error or their data, never hang.
+func TestLost_inTheMiddle(t *testing.T) {
+	for moment := range 12 {
+		crashWorld(t, 3, 2, func(task *sim.Task, p *mpi.Proc) error {
+			c := p.World()
+			end := task.Now().Add(mono.Duration(moment) * 150 * mono.Microsecond)
+			for round := 0; ; round++ {
+				if c.Rank() == 2 && task.Now() > end {
+					return errCrash
+				}
+				v := make([]float64, 10_000)
+				for i := range v {
+					v[i] = 1
+				}
+				if err := mpi.Allreduce(c, nil, v, mpi.Sum); err != nil {
+					return wantLost(err, 2)
+				}
+				for i := range v {
+					if v[i] != 3 {
+						return fmt.Errorf("round %d: element %d is %v", round, i, v[i])
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestPartition_shortOnesAreSurvived cuts the network for less than what makes
+// a peer lost.
+func TestPartition_shortOnesAreSurvived(t *testing.T) {
+	w := newSimWorld(sim.Config{}, 3)
+	for i := range 5 {
+		cut := mono.Time(mono.Duration(i+1) * mono.Millisecond)
+		w.At(cut, func() { w.Partition(cut.Add(700*mono.Microsecond), w.nodes[i%3]) })
+	}
+	w.launch(func(_ *sim.Task, p *mpi.Proc) error {
+		return exercise{seed: 5, messages: 2000, maxLen: 200_000, tags: 3, wild: 0.2}.run(p)
+	})
+	if err := w.Run(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,169 @@
+package p2p
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/conform"
+	"github.com/xwarp/xwarp/internal/inet"
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/mpi/internal/match"
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// spin is a parker that never waits.
+type spin struct{}
+
+func (spin) Park(mono.Time, mono.Duration) bool { return false }
+
+// newEnd makes rank 0 of 3 at the end of a cable that nobody listens to.
+func newEnd(t testing.TB) *Endpoint {
+	t.Helper()
+	port, _, err := conform.NewPipe(conform.PipeConfig{})
+	must(t, err)
+	hops := inet.Fixed{}
+	addrs := make([]netip.AddrPort, 3)
+	for i := range addrs {
+		addrs[i] = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), 18700)
+		hops[addrs[i].Addr()] = inet.Hop{MAC: inet.MAC{2, 0, 0, 0, 0, byte(i + 1)}, Source: addrs[0].Addr(), MTU: 9000}
+	}
+	carrier, err := inet.New(inet.Config{Port: port, Resolver: hops, Local: addrs[0], MAC: inet.MAC{2, 0, 0, 0, 0, 1}})
+	must(t, err)
+	ctx, err := verbs.New(verbs.Config{Datagram: carrier, Engine: progress.New(mono.Real{}, spin{}), Key: 1, Epoch: 1})
+	must(t, err)
+	ep, err := New(ctx, Config{Rank: 0, Size: 3, Receives: 8, Sends: 4})
+	must(t, err)
+	must(t, ep.Connect(addrs, []int{ep.EagerMax(), ep.EagerMax(), ep.EagerMax()}))
+	return ep
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sample makes a message of every kind that rank 1 may send.
+func sample(k kind, id uint32, extra uint64) []byte {
+	b := make([]byte, ctsLen)
+	(&header{kind: k, source: 1, tag: 2, id: id}).put(b)
+	if k == kindRTS {
+		binary.BigEndian.PutUint64(b[headerLen:], extra)
+	}
+	return b
+}
+
+// FuzzEndpoint_arrived gives an endpoint what a peer that has gone mad could
+// send: it must neither panic nor write where nothing was granted.
+func FuzzEndpoint_arrived(f *testing.F) {
+	for k := kindEager; k < kindEnd; k++ {
+		f.Add(sample(k, 0, 100_000), sample(kindFIN, 1, 0))
+	}
+	f.Add(sample(kindRTS, 0, 1<<63), sample(kindCTS, 1<<31, 0))
+	ep := newEnd(f)
+	guarded := make([]byte, 64)
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		env := match.Envelope{Source: match.Any, Tag: match.Any}
+		r := ep.Irecv(env, guarded[:32])
+		ep.arrived(first)
+		ep.arrived(second)
+		for i, b := range guarded[32:] {
+			if b != 0 {
+				t.Fatalf("byte %d behind the buffer was written", i)
+			}
+		}
+		if !r.Done() {
+			ep.End(&Error{Code: Ended})
+		}
+		_, _ = ep.take(r)
+		if ep.ended { // a fresh one for the next
+			ep = newEnd(t)
+		}
+	})
+}
+
+func TestEndpoint_malformedMessages(t *testing.T) {
+	ep := newEnd(t)
+	fromSelf := sample(kindEager, 0, 0)
+	binary.BigEndian.PutUint32(fromSelf[4:], 0)
+	for name, b := range map[string][]byte{
+		"empty":         nil,
+		"own rank":      fromSelf,
+		"endless RTS":   sample(kindRTS, 0, 1<<63),
+		"unknown kind":  sample(kindEnd, 0, 0),
+		"cut in pieces": sample(kindRTS, 0, 5)[:headerLen+3],
+	} {
+		before := ep.Stats.Malformed
+		if ep.arrived(b); ep.Stats.Malformed != before+1 {
+			t.Errorf("%s: not counted as malformed", name)
+		}
+	}
+	if ep.unexpected.Len() != 0 {
+		t.Error("something was kept")
+	}
+}
+
+// TestEndpoint_staleAnswers answers requests that are not there: a CTS is
+// refused with a FIN, so that the receiver does not wait for ever.
+func TestEndpoint_staleAnswers(t *testing.T) {
+	ep := newEnd(t)
+	ep.arrived(sample(kindFIN, 7, 0))
+	ep.arrived(sample(kindCTS, 7, 0))
+	if ep.Stats.Stale != 2 {
+		t.Errorf("%d stale answers were counted, want 2", ep.Stats.Stale)
+	}
+	notices := 0
+	for _, r := range ep.requests {
+		if r.state == waitAck && r.detached && r.notice == kindFIN && r.entry.Tag == finFailed {
+			notices++
+		}
+	}
+	if notices != 1 {
+		t.Errorf("%d refusals are on their way, want 1", notices)
+	}
+}
+
+// TestEndpoint_senderGivesUp ends a large receive whose sender has failed.
+func TestEndpoint_senderGivesUp(t *testing.T) {
+	ep := newEnd(t)
+	r := ep.Irecv(match.Envelope{Source: 1, Tag: 2}, make([]byte, 100))
+	ep.arrived(sample(kindRTS, 99, 100))
+	if r.state != waitFIN || r.mr == nil {
+		t.Fatalf("state %d after the RTS", r.state)
+	}
+	b := sample(kindFIN, r.wireID(), 0)
+	binary.BigEndian.PutUint32(b[8:], finFailed)
+	ep.arrived(b)
+	if _, err := r.Wait(); err == nil || err.(*Error).Code != PeerLost {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// TestEndpoint_randomNoise is the fuzz test for those who do not fuzz.
+func TestEndpoint_randomNoise(t *testing.T) {
+	ep := newEnd(t)
+	rnd := rand.New(rand.NewPCG(1, 1))
+	buf := make([]byte, 1000)
+	for range 20_000 {
+		b := make([]byte, rnd.IntN(64))
+		for i := range b {
+			b[i] = byte(rnd.Uint32())
+		}
+		if len(b) > headerLen {
+			b[0] = byte(rnd.IntN(int(kindEnd) + 1))
+			binary.BigEndian.PutUint32(b[4:], uint32(rnd.IntN(4)))
+			b[8] &= 0x7f
+			if kind(b[0]) == kindLost && b[11] != 0 {
+				continue // believed, and then nothing goes on
+			}
+		}
+		if rnd.IntN(50) == 0 {
+			ep.Irecv(match.Envelope{Source: match.Any, Tag: match.Any}, buf)
+		}
+		ep.arrived(b)
+	}
+}
