@@ -17,11 +17,13 @@ demo: build ## two hosts over AF_XDP on this machine: a table of transports, the
 	@./examples/demo.sh
 
 test: ## run all tests; as root also those that need AF_XDP and network namespaces
+	@[ "$$(id -u)" = 0 ] || echo "make test: not root, so what needs AF_XDP or network namespaces is left out: sudo make test"
 	$(GO) test ./...
-	@[ "$$(id -u)" = 0 ] || echo "make test: not root, so what needs AF_XDP or network namespaces was left out: sudo make test"
 
 bench: build ## measure AF_XDP, verbs and MPI over a veth pair, and the Go benchmarks
-	./bin/xperf all $$([ "$$(id -u)" = 0 ] && echo --testbed)
+	@for layer in raw send mpi; do \
+		for what in lat bw rate; do ./bin/xperf $${layer}_$$what --testbed || exit; done; \
+	done
 	$(GO) test -run '^$$' -bench . ./...
 
 lint: ## check the style: gofmt, go vet, golangci-lint

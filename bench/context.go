@@ -2,8 +2,10 @@ package bench
 
 import (
 	"slices"
+	"time"
 
 	"github.com/xwarp/xwarp/internal/fabric/fault"
+	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
 )
@@ -13,7 +15,10 @@ func openContext(e *End) (*verbs.Context, error) {
 	const frames = 64 << 20 // what device.Open takes by default, for everything but the messages
 	spec := device.Spec{
 		Fabric: e.Spec.Fabric, Device: e.Device.Name, Addr: e.Addr, MTU: e.Spec.MTU,
-		Key: e.Pair.Key(), Arena: frames + 2*slices.Max(e.Spec.Sizes),
+		// Both ends have a core of their own and look at the control connection
+		// while they wait.
+		Poller: progress.PollerConfig{Spin: 24 * time.Hour},
+		Key:    e.Pair.Key(), Arena: frames + 2*slices.Max(e.Spec.Sizes),
 	}
 	if e.Spec.Loss > 0 { // without, nothing stands between the carrier and the protocol
 		spec.Faults = fault.Config{Loss: e.Spec.Loss, Seed: spec.Key + uint64(e.Pair.Rank())}

@@ -138,9 +138,13 @@ func (s *sendBench) Run(b Burst, rec *Recorder) error {
 // step lets the engine work. It reports errOver when there is nothing
 // to do and the other end has something to say.
 func (s *sendBench) step(turns *spin) error {
-	if s.ctx.Engine().Step() == 0 && turns.idle() && s.Pair.Over() {
+	if s.ctx.Engine().Step() > 0 {
+		return nil
+	}
+	if turns.idle() && s.Pair.Over() {
 		return errOver
 	}
+	s.ctx.Engine().Park() // never blocks, see openContext
 	return nil
 }
 

@@ -35,7 +35,7 @@ func TestBcast_andAllreduce(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 7} {
 		simulate(t, sim.Config{}, n, func(p *mpi.Proc) error {
 			c := p.World()
-			for i, length := range []int{0, 1, 5, 3000, 40_000} {
+			for i, length := range []int{0, 1, 5, 3000, 150_000} {
 				root := i % n
 				v := make([]int64, length)
 				if c.Rank() == root {

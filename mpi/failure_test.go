@@ -87,10 +87,11 @@ func TestLost_everythingWithThePeerFails(t *testing.T) {
 		}
 		// What follows fails at once.
 		_, recv := mpi.Recv(c, make([]byte, 8), 1, 0)
+		_, recvAny := mpi.Recv(c, make([]byte, 8), mpi.AnySource, 0)
 		_, probe := c.Probe(1, 0)
 		_, _, iprobe := c.Iprobe(1, 0)
 		for i, err := range []error{
-			mpi.Send(c, make([]byte, 8), 1, 0), recv, probe, iprobe,
+			mpi.Send(c, make([]byte, 8), 1, 0), recv, recvAny, probe, iprobe,
 			c.Barrier(), mpi.Bcast(c, make([]byte, 8), 1),
 		} {
 			if err := wantLost(err, 1); err != nil {

@@ -18,9 +18,19 @@ type conn struct {
 // message is an untagged message of several segments that is being placed.
 type message struct {
 	buf  rqe
+	more [MaxSGE - 1][]byte // what buf.more points to: its place in the ring is used again
 	msn  uint32
 	len  uint32 // known with its last segment
 	used bool
+}
+
+// begin makes m the message msn, which goes to the receive e.
+func (m *message) begin(e *rqe, msn uint32) {
+	*m = message{buf: *e, msn: msn, used: true}
+	if e.more != nil {
+		m.more = *e.more
+		m.buf.more = &m.more
+	}
 }
 
 // event is what the delivery of a ULPDU means. The zero value means nothing,

@@ -40,6 +40,9 @@ func (q *CQ) Poll(dst []WC) int {
 		q.head++
 		n++
 	}
+	if q.head == q.tail {
+		q.head, q.tail = 0, 0 // stay in the same cache lines
+	}
 	q.reserved -= n
 	return n
 }

@@ -27,10 +27,11 @@ type QP struct {
 	sq     sendQueue
 	rq     recvQueue
 
-	ready    []*AH // peers with something to send; FIFO
-	in       inbound
-	deadline mono.Time // never later than the earliest deadline of any peer
-	kicked   bool      // a datagram went out since the last step: the rest waits for the next
+	ready     []*AH // peers with something to send; FIFO
+	in        inbound
+	deadline  mono.Time // never later than the earliest deadline of any peer
+	unflushed int       // grows with each step since the carrier was flushed
+	kicked    bool      // a datagram went out since the last step: the rest waits for the next
 
 	undated     *AH // peer that kick sent to since the last step
 	undatedFrom serial.U32
@@ -106,15 +107,36 @@ func (q *QP) Poll(now mono.Time, budget int) int {
 	if now >= q.deadline {
 		q.timers(now)
 	}
+	sent := 0
 	if len(q.ready) > 0 {
-		work += q.pump(now)
+		sent = q.pump(now)
 	}
 	if now >= q.deadline {
-		q.sendAcks(now)
+		sent += q.sendAcks(now)
 	}
-	q.rd.Flush()
+	q.flush(work, sent)
 	q.kicked = false
-	return work
+	return work + sent
+}
+
+// Flushing takes sent frames back and makes room for more to come. Neither is
+// urgent, so it waits for an idle step, which keeps it out of a message's way.
+const (
+	flushEveryBusy = 2  // steps with work
+	flushEveryIdle = 16 // steps without: something may be stuck in the carrier
+)
+
+// flush flushes the carrier when something was sent or it is time.
+func (q *QP) flush(work, sent int) {
+	if work > 0 {
+		q.unflushed += flushEveryIdle / flushEveryBusy
+	} else if q.unflushed++; q.unflushed > flushEveryIdle/flushEveryBusy {
+		q.unflushed = flushEveryIdle
+	}
+	if sent > 0 || q.unflushed >= flushEveryIdle {
+		q.rd.Flush()
+		q.unflushed = 0
+	}
 }
 
 // Deadline is when Poll must be called though nothing has arrived.
@@ -157,12 +179,18 @@ func (q *QP) rearm(mono.Time) {
 	}
 }
 
-// sendAcks sends the acknowledgements that are due and found no data to ride on.
-func (q *QP) sendAcks(now mono.Time) {
+// sendAcks sends the acknowledgements that are due and found no data to ride
+// on, and returns how many.
+func (q *QP) sendAcks(now mono.Time) (sent int) {
 	for _, ah := range q.ctx.ahs {
-		if ah != nil && !ah.conn.dead && ah.peer.Rcv.Deadline() <= now && !q.rd.Ack(ah.peer) {
+		if ah == nil || ah.conn.dead || ah.peer.Rcv.Deadline() > now {
+			continue
+		}
+		if !q.rd.Ack(ah.peer) {
 			break // no room: the next step tries again
 		}
+		sent++
 	}
 	q.rearm(now)
+	return sent
 }

@@ -13,17 +13,20 @@ import (
 	"github.com/xwarp/xwarp/iwarp/rdmap"
 )
 
-// rqe is a posted receive.
+// rqe is a posted receive. Most have one buffer; the others' further buffers
+// lie apart, so that the ring stays small in the cache.
 type rqe struct {
 	wrid  uint64
 	total uint32
 	bufN  uint8
-	bufs  [MaxSGE][]byte
+	buf   []byte
+	more  *[MaxSGE - 1][]byte
 }
 
 // recvQueue is a ring of posted receives.
 type recvQueue struct {
 	ring       []rqe // power of two
+	more       [][MaxSGE - 1][]byte
 	head, tail uint32
 	max        uint32
 }
@@ -34,6 +37,7 @@ func (r *recvQueue) init(n int) {
 		size *= 2
 	}
 	r.ring, r.max = make([]rqe, size), uint32(n)
+	r.more = make([][MaxSGE - 1][]byte, size)
 }
 
 func (r *recvQueue) empty() bool { return r.head == r.tail }
@@ -49,16 +53,21 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	case q.rq.tail-q.rq.head == q.rq.max || !q.recvCQ.reserve():
 		return ErrQueueFull
 	}
-	e := &q.rq.ring[q.rq.tail&uint32(len(q.rq.ring)-1)]
-	e.wrid, e.bufN, e.total = wr.WRID, wr.NumSGE, 0
+	at := q.rq.tail & uint32(len(q.rq.ring)-1)
+	e := &q.rq.ring[at]
+	e.wrid, e.bufN, e.total, e.buf, e.more = wr.WRID, wr.NumSGE, 0, nil, nil
 	for i := range int(wr.NumSGE) {
 		b, err := q.resolve(&wr.SGL[i], LocalWrite)
 		if err != nil {
 			q.recvCQ.release()
 			return err
 		}
-		e.bufs[i] = b
-		e.total += uint32(len(b))
+		if e.total += uint32(len(b)); i == 0 {
+			e.buf = b
+			continue
+		}
+		e.more = &q.rq.more[at]
+		e.more[i-1] = b
 	}
 	q.rq.tail++
 	return nil
@@ -352,7 +361,7 @@ func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, skip, n int) (ev e
 		if !q.mayTake(ah) {
 			return ev, false
 		}
-		*m = message{buf: *q.take(), msn: uint32(h.MSN), used: true}
+		m.begin(q.take(), uint32(h.MSN))
 	}
 	rd.Skip(skip)
 	if m.msn != uint32(h.MSN) {
@@ -380,17 +389,19 @@ func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, skip, n int) (ev e
 // scatter copies n bytes to offset off of the buffers.
 func (e *rqe) scatter(off uint32, rd *llp.Reader, n int) {
 	skip := int(off)
+	b := e.buf
 	for i := 0; n > 0; i++ {
-		b := e.bufs[i]
-		if skip >= len(b) {
+		if skip < len(b) {
+			part := b[skip:min(len(b), skip+n)]
+			rd.Copy(part)
+			n -= len(part)
+			skip = 0
+		} else {
 			skip -= len(b)
-			continue
 		}
-		b = b[skip:]
-		skip = 0
-		b = b[:min(len(b), n)]
-		n -= len(b)
-		rd.Copy(b)
+		if n > 0 {
+			b = e.more[i]
+		}
 	}
 }
 

@@ -73,6 +73,12 @@ func TestClose_twice(t *testing.T) {
 				t.Error(err)
 			}
 		}
+		if fd := a.FD(); fd != -1 {
+			t.Errorf("FD is %d after Close", fd)
+		}
+		if st := a.Stats(); st != (fabric.PortStats{}) {
+			t.Errorf("%+v after nothing was sent", st)
+		}
 	})
 }
 

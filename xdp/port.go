@@ -49,7 +49,8 @@ func (p *Port) Pool() *mem.Pool { return p.pool }
 // Steering returns what gives frames to the port.
 func (p *Port) Steering() *Steering { return p.steering }
 
-// FD returns the socket, which poll(2) finds readable when frames have arrived.
+// FD returns the socket, which poll(2) finds readable when frames have
+// arrived, or -1 after Close.
 func (p *Port) FD() int { return p.sock.fd }
 
 // Recv fills dst with the buffers of whole frames and returns how many buffers
@@ -96,8 +97,9 @@ func (p *Port) TxFree() int { return p.rings.tx.size() - p.queued }
 
 // Send queues whole frames and returns how many buffers it took; see
 // fabric.Port. It panics when a buffer is empty or crosses the boundary of a
-// chunk, or when a frame has more than Caps().MaxBufs: the kernel would drop
-// such a frame in silence and never hand its buffers back.
+// chunk, when a frame has more than Caps().MaxBufs, and when the last frame of
+// src is not whole: the kernel would drop such a frame in silence and never
+// hand its buffers back.
 func (p *Port) Send(src []fabric.Desc) int {
 	n := wholeFrames(src, p.TxFree())
 	frame := 0 // buffers of the present frame
@@ -112,6 +114,9 @@ func (p *Port) Send(src []fabric.Desc) int {
 			p.stats.TxFrames++
 			frame = 0
 		}
+	}
+	if frame > 0 {
+		panic("xdp: the last buffer to send is marked fabric.More: Send takes whole frames")
 	}
 	p.rings.tx.push(src[:n])
 	p.queued += n
@@ -200,7 +205,8 @@ func (p *Port) post() {
 func (p *Port) Stats() fabric.PortStats {
 	st := p.stats
 	if k, err := statistics(p.sock.fd); err == nil { // it fails only after Close
-		st.RxDropped = k.Rx_dropped + k.Rx_ring_full + k.Rx_fill_ring_empty_descs
+		// Rx_fill_ring_empty_descs counts the same frames once more.
+		st.RxDropped = k.Rx_dropped + k.Rx_ring_full
 		st.RxInvalid += k.Rx_invalid_descs
 		st.TxInvalid = k.Tx_invalid_descs
 	}

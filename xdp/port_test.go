@@ -262,6 +262,7 @@ func TestSend_badBufferPanics(t *testing.T) {
 		{"across a boundary", []fabric.Desc{{Addr: chunk + 4000, Len: 97}}},
 		{"longer than a chunk", []fabric.Desc{{Addr: chunk, Len: 4097}}},
 		{"too many", tooMany},
+		{"not whole", tooMany[:3]},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			defer func() {

@@ -25,8 +25,9 @@ type PollerConfig struct {
 	// processes of their own.
 	Goroutines bool
 	// Spin is how long Park returns at once after there was work, so that the
-	// engine polls on; default 50 us. With more ranks than cores each of
-	// these returns first offers the core to the others.
+	// engine polls on; default 1 ms, because to be woken takes 20 us, or
+	// 50 us with more ranks than cores. Then each of these returns first
+	// offers the core to the others.
 	Spin mono.Duration
 	// NoSpin makes Park block at once.
 	NoSpin bool
@@ -86,15 +87,19 @@ func NewPoller(clock mono.Clock, c PollerConfig) (*Poller, error) {
 			c.Cores = min(c.Cores, runtime.GOMAXPROCS(0))
 		}
 	}
+	crowded := c.Ranks > c.Cores
 	if c.Spin == 0 {
-		c.Spin = 50 * mono.Microsecond
+		c.Spin = mono.Millisecond
+		if crowded {
+			c.Spin = 50 * mono.Microsecond
+		}
 	}
 	if c.NoSpin {
 		c.Spin = 0
 	}
 	mind := patient
 	switch {
-	case c.Ranks <= c.Cores:
+	case !crowded:
 	case c.Goroutines:
 		mind = yieldRuntime
 	default:

@@ -102,12 +102,12 @@ func TestNewPoller_manners(t *testing.T) {
 		spin   mono.Duration
 		mind   manners
 	}{
-		{PollerConfig{Cores: 2}, 50 * mono.Microsecond, patient},
+		{PollerConfig{Cores: 2}, mono.Millisecond, patient},
 		{PollerConfig{Cores: 2, Ranks: 2, Spin: 7}, 7, patient},
 		{PollerConfig{Cores: 2, Ranks: 3}, 50 * mono.Microsecond, yieldOS},
 		{PollerConfig{Cores: 2, Ranks: 3, Goroutines: true}, 50 * mono.Microsecond, yieldRuntime},
 		{PollerConfig{Cores: 2, Ranks: 3, NoSpin: true}, 0, yieldOS},
-		{PollerConfig{}, 50 * mono.Microsecond, patient},
+		{PollerConfig{}, mono.Millisecond, patient},
 	} {
 		p := newPoller(t, c.config)
 		if p.spin != c.spin || p.mind != c.mind {

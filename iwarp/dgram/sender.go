@@ -230,7 +230,7 @@ func (s *Sender) rttSample(now mono.Time, lsn serial.U32) {
 // Detect marks as lost what was sent so long before something that has arrived
 // that reordering does not explain it, and sets the timer for the rest.
 func (s *Sender) Detect(now mono.Time) {
-	if s.sackedCount == 0 && s.rackTime == 0 {
+	if s.sackedCount == 0 {
 		return
 	}
 	reorder := s.rtt.reorder(s.cfg)

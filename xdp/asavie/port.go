@@ -78,13 +78,8 @@ func (p *Port) open(c xdp.Config) (err error) {
 	if p.pool, err = mem.NewPool(c.Arena, c.Frames, c.Track); err != nil {
 		return fmt.Errorf("asavie: %w", err)
 	}
-	p.sock, err = newSocket(p.steering.Ifindex(), c.Queue, &asavie.SocketOptions{
-		NumFrames: c.RxDepth + c.TxDepth, FrameSize: mem.FrameSize,
-		FillRingNumDescs: c.RxDepth, RxRingNumDescs: c.RxDepth,
-		CompletionRingNumDescs: c.TxDepth, TxRingNumDescs: c.TxDepth,
-	})
-	if err != nil {
-		return fmt.Errorf("asavie: cannot open queue %d of %s: %w", c.Queue, c.Device, err)
+	if err := p.openSocket(c, mode); err != nil {
+		return err
 	}
 	p.queued = make([]asavie.Desc, 0, c.TxDepth)
 	// The first TxDepth frames are for sending and the others for receiving,
@@ -93,11 +88,34 @@ func (p *Port) open(c xdp.Config) (err error) {
 	all := p.sock.GetDescs(c.TxDepth + c.RxDepth)
 	p.sock.Fill(all[c.TxDepth:])
 	p.spare = all[:c.TxDepth]
-	p.caps = fabric.PortCaps{
-		Driver: "xdp/asavie/" + mode.String() + "/copy", MTU: mtu, MaxBufs: fabric.MaxBufs,
-		TxDepth: c.TxDepth, RxDepth: c.RxDepth,
+	p.caps.MTU, p.caps.MaxBufs, p.caps.TxDepth, p.caps.RxDepth = mtu, fabric.MaxBufs, c.TxDepth, c.RxDepth
+	return p.steering.Register(p.FD())
+}
+
+func (p *Port) openSocket(c xdp.Config, mode bpf.Mode) (err error) {
+	p.sock, err = newSocket(p.steering.Ifindex(), c.Queue, &asavie.SocketOptions{
+		NumFrames: c.RxDepth + c.TxDepth, FrameSize: mem.FrameSize,
+		FillRingNumDescs: c.RxDepth, RxRingNumDescs: c.RxDepth,
+		CompletionRingNumDescs: c.TxDepth, TxRingNumDescs: c.TxDepth,
+	})
+	if err != nil {
+		return fmt.Errorf("asavie: cannot open queue %d of %s: %w", c.Queue, c.Device, err)
 	}
-	return p.steering.Register(p.sock.FD())
+	unix.CloseOnExec(p.FD())
+	// The library cannot ask for zero-copy or against it: the driver decides.
+	opts, err := unix.GetsockoptInt(p.FD(), unix.SOL_XDP, unix.XDP_OPTIONS)
+	if err != nil {
+		return fmt.Errorf("asavie: getsockopt XDP_OPTIONS: %w", err)
+	}
+	p.caps.Driver = "xdp/asavie/" + mode.String() + "/copy"
+	if opts&unix.XDP_OPTIONS_ZEROCOPY == 0 {
+		return nil
+	}
+	if c.ZeroCopy == xdp.ZeroCopyNever {
+		return fmt.Errorf("asavie: %s does zero-copy, which this driver cannot turn off: use the driver of package xdp", c.Device)
+	}
+	p.caps.Driver, p.caps.ZeroCopy = "xdp/asavie/"+mode.String()+"/zerocopy", true
+	return nil
 }
 
 // newSocket opens a socket. The kernel gives up the queue of a closed one only
@@ -130,7 +148,8 @@ func (p *Port) Pool() *mem.Pool { return p.pool }
 // Steering returns what gives frames to the port.
 func (p *Port) Steering() *xdp.Steering { return p.steering }
 
-// FD returns the socket, which poll(2) finds readable when frames have arrived.
+// FD returns the socket, which poll(2) finds readable when frames have
+// arrived, or -1 after Close.
 func (p *Port) FD() int { return p.sock.FD() }
 
 // Recv copies frames into frames of the pool; see fabric.Port.
@@ -254,8 +273,12 @@ func (p *Port) survive() {
 // Stats returns what happened since the port was opened.
 func (p *Port) Stats() fabric.PortStats {
 	st := p.stats
-	if k, err := p.sock.Stats(); err == nil { // it fails only after Close
-		st.RxDropped = k.KernelStats.Rx_dropped + k.KernelStats.Rx_ring_full + k.KernelStats.Rx_fill_ring_empty_descs
+	if p.FD() < 0 { // closed: the library would read rings that are gone
+		return st
+	}
+	if k, err := p.sock.Stats(); err == nil { // it fails on a closed socket only
+		// Rx_fill_ring_empty_descs counts the same frames once more.
+		st.RxDropped = k.KernelStats.Rx_dropped + k.KernelStats.Rx_ring_full
 		st.RxInvalid = k.KernelStats.Rx_invalid_descs
 		st.TxInvalid += k.KernelStats.Tx_invalid_descs
 	}
@@ -265,9 +288,8 @@ func (p *Port) Stats() fabric.PortStats {
 // Close closes the socket and gives the frames back to the arena.
 func (p *Port) Close() error {
 	errs := []error{p.steering.Close()}
-	if p.sock != nil {
-		errs = append(errs, unmapRings(p.sock.FD()), p.sock.Close())
-		p.sock = nil
+	if p.sock != nil && p.FD() >= 0 {
+		errs = append(errs, unmapRings(p.FD()), p.sock.Close())
 	}
 	if p.pool != nil {
 		p.pool.Release(p.arena)

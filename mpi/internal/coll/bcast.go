@@ -7,10 +7,10 @@ const (
 	bcastScatterAllgather
 )
 
-// bcastTable is from measurements on veth at an MTU of 9000; the crossing is
-// flat, so that it need not be exact.
+// bcastTable is from runs of 3 and 4 ranks over UDP on loopback: 4 ranks took
+// 9 and 30 us for 2 KiB, 470 and 640 us for 512 KiB, 2.4 and 2.3 ms for 2 MiB.
 var bcastTable = []rule[bcastAlgorithm]{
-	{upTo: 128 << 10, use: bcastBinomial},
+	{upTo: 1 << 20, use: bcastBinomial},
 	{ranks: 4, use: bcastScatterAllgather},
 	{use: bcastBinomial},
 }

@@ -133,7 +133,7 @@ func TestBcast_everyRootAndLength(t *testing.T) {
 
 func TestBcast_largeTakesEveryPath(t *testing.T) {
 	for _, n := range []int{2, 4, 5} {
-		want := make([]byte, 300<<10)
+		want := make([]byte, 2<<20)
 		rand.NewChaCha8([32]byte{byte(n)}).Read(want)
 		world(t, n, func(tr Transport) error {
 			buf := make([]byte, len(want))
@@ -190,7 +190,7 @@ func TestAllreduce_sums(t *testing.T) {
 // TestAllreduce_sameBitsEverywhere reduces numbers whose sum depends on the
 // order: the ranks must agree all the same.
 func TestAllreduce_sameBitsEverywhere(t *testing.T) {
-	for _, length := range []int{1, 100, 5000, 140000} {
+	for _, length := range []int{1, 100, 5000, 140_000} {
 		for _, n := range []int{2, 3, 5, 8} {
 			results := make([][]float64, n)
 			world(t, n, func(tr Transport) error {

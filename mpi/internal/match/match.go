@@ -38,15 +38,15 @@ func (p Envelope) kind() int {
 	return k
 }
 
-// as returns the pattern of the given kind that fits the concrete envelope m.
-func (m Envelope) as(kind int) Envelope {
+// as returns the pattern of the given kind that fits the concrete envelope p.
+func (p Envelope) as(kind int) Envelope {
 	if kind&anySource != 0 {
-		m.Source = Any
+		p.Source = Any
 	}
 	if kind&anyTag != 0 {
-		m.Tag = Any
+		p.Tag = Any
 	}
-	return m
+	return p
 }
 
 // Entry is a place in a queue. Embed one in the object that waits and set
@@ -59,7 +59,12 @@ type Entry[T any] struct {
 	links [kinds]links[T]
 }
 
-type links[T any] struct{ prev, next *Entry[T] }
+// links chain an entry into a list, which is known so that removing needs no
+// search.
+type links[T any] struct {
+	prev, next *Entry[T]
+	in         *list[T]
+}
 
 // Posted holds the receives that wait. Each is in the one table of its kind;
 // an arriving message looks into every table that has entries, which is one
@@ -104,7 +109,7 @@ func (q *Posted[T]) Match(m Envelope) *Entry[T] {
 }
 
 // Remove takes out a receive that waits.
-func (q *Posted[T]) Remove(e *Entry[T]) { q.tables[e.kind()].remove(e, 0, e.Envelope) }
+func (q *Posted[T]) Remove(e *Entry[T]) { q.tables[e.kind()].remove(e, 0) }
 
 // Len returns how many receives wait.
 func (q *Posted[T]) Len() int {
@@ -153,7 +158,7 @@ func (q *Unexpected[T]) Match(p Envelope) *Entry[T] {
 // Remove takes out a message that waits.
 func (q *Unexpected[T]) Remove(e *Entry[T]) {
 	for k := range kinds {
-		q.tables[k].remove(e, k, e.as(k))
+		q.tables[k].remove(e, k)
 	}
 }
 

@@ -42,9 +42,9 @@ func (t *table[T]) first(link int, p Envelope) *Entry[T] {
 	return nil
 }
 
-func (t *table[T]) remove(e *Entry[T], link int, p Envelope) {
-	l := t.bucket(p)
+func (t *table[T]) remove(e *Entry[T], link int) {
 	at := &e.links[link]
+	l := at.in
 	if at.prev != nil {
 		at.prev.links[link].next = at.next
 	} else {
@@ -60,7 +60,7 @@ func (t *table[T]) remove(e *Entry[T], link int, p Envelope) {
 }
 
 func (l *list[T]) push(e *Entry[T], link int) {
-	e.links[link] = links[T]{prev: l.tail}
+	e.links[link] = links[T]{prev: l.tail, in: l}
 	if l.tail != nil {
 		l.tail.links[link].next = e
 	} else {
@@ -77,13 +77,10 @@ func (t *table[T]) grow(link int) {
 	for i := range old {
 		for e := old[i].head; e != nil; {
 			next := e.links[link].next
-			t.bucket(e.patternIn(link)).push(e, link)
+			// Receives use number 0 only and are filed as they are, messages
+			// use number k for kind k: e.as(link) is right for both.
+			t.bucket(e.as(link)).push(e, link)
 			e = next
 		}
 	}
 }
-
-// patternIn returns the pattern that e is filed under in the table that uses
-// its links of number link: posted receives only use number 0 and are filed
-// under their own envelope, messages use number k for kind k.
-func (e *Entry[T]) patternIn(link int) Envelope { return e.as(link) }

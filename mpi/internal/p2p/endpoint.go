@@ -102,7 +102,6 @@ type peer struct {
 	ah       *verbs.AH
 	eagerMax int32     // smaller one of both ends' limits
 	used     bool      // something was sent to it or received from it
-	bye      bool      // everything we sent to it has arrived
 	saidBye  mono.Time // when its bye came, or Never
 	err      error     // why it is lost, or nil
 }
@@ -143,14 +142,14 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	ep.inline = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline}
 	ep.long = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Signaled, NumSGE: 1}
 	ep.write = verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Signaled, NumSGE: 1}
-	if err := ep.open(ctx); err != nil {
+	if err := ep.create(ctx); err != nil {
 		return nil, errors.Join(err, ep.Close())
 	}
 	ep.eng.Add(ep)
 	return ep, nil
 }
 
-func (ep *Endpoint) open(ctx *verbs.Context) (err error) {
+func (ep *Endpoint) create(ctx *verbs.Context) (err error) {
 	if ep.pd, err = ctx.AllocPD(); err != nil {
 		return err
 	}

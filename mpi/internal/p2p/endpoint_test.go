@@ -24,17 +24,32 @@ func newEnd(t testing.TB) *Endpoint {
 	t.Helper()
 	port, _, err := conform.NewPipe(conform.PipeConfig{})
 	must(t, err)
+	return newRank(t, port, 0)
+}
+
+// newEnds makes the ranks 0 and 1 of 3, joined by a cable in memory.
+func newEnds(t testing.TB) (a, b *Endpoint) {
+	t.Helper()
+	left, right, err := conform.NewPipe(conform.PipeConfig{})
+	must(t, err)
+	return newRank(t, left, 0), newRank(t, right, 1)
+}
+
+func newRank(t testing.TB, port *conform.Pipe, rank int) *Endpoint {
+	t.Helper()
 	hops := inet.Fixed{}
 	addrs := make([]netip.AddrPort, 3)
 	for i := range addrs {
 		addrs[i] = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), 18700)
-		hops[addrs[i].Addr()] = inet.Hop{MAC: inet.MAC{2, 0, 0, 0, 0, byte(i + 1)}, Source: addrs[0].Addr(), MTU: 9000}
 	}
-	carrier, err := inet.New(inet.Config{Port: port, Resolver: hops, Local: addrs[0], MAC: inet.MAC{2, 0, 0, 0, 0, 1}})
+	for i := range addrs {
+		hops[addrs[i].Addr()] = inet.Hop{MAC: inet.MAC{2, 0, 0, 0, 0, byte(i + 1)}, Source: addrs[rank].Addr(), MTU: 9000}
+	}
+	carrier, err := inet.New(inet.Config{Port: port, Resolver: hops, Local: addrs[rank], MAC: inet.MAC{2, 0, 0, 0, 0, byte(rank + 1)}})
 	must(t, err)
-	ctx, err := verbs.New(verbs.Config{Datagram: carrier, Engine: progress.New(mono.Real{}, spin{}), Key: 1, Epoch: 1})
+	ctx, err := verbs.New(verbs.Config{Datagram: carrier, Engine: progress.New(mono.Real{}, spin{}), Key: 1, Epoch: uint32(rank + 1)})
 	must(t, err)
-	ep, err := New(ctx, Config{Rank: 0, Size: 3, Receives: 8, Sends: 4})
+	ep, err := New(ctx, Config{Rank: rank, Size: 3, Receives: 8, Sends: 4})
 	must(t, err)
 	must(t, ep.Connect(addrs, []int{ep.EagerMax(), ep.EagerMax(), ep.EagerMax()}))
 	return ep

@@ -121,8 +121,8 @@ func (ep *Endpoint) hopeless(env match.Envelope) error {
 		return ep.peers[env.Source].err
 	}
 	for i := range ep.peers {
-		if ep.peers[i].err == nil {
-			return nil // it, or the own rank, may still send
+		if ep.peers[i].err == nil && i != int(ep.rank) {
+			return nil // it may still send
 		}
 	}
 	return ep.lost

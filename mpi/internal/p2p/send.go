@@ -18,7 +18,8 @@ const burstMax = 16
 // The arguments are checked: dest is a rank.
 func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 	p := &ep.peers[dest]
-	if ep.pending.head == nil && len(buf) <= int(p.eagerMax) && p.ah != nil && p.err == nil && ep.postEager(env, p, dest, buf) {
+	eager := len(buf) <= int(p.eagerMax) && p.ah != nil && ep.pending.head == nil && ep.open(p, env)
+	if eager && ep.postEager(env, p, dest, buf) {
 		ep.push(1)
 		return nil
 	}
@@ -27,6 +28,11 @@ func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 	}
 	_, err := ep.Isend(env, dest, buf).Wait()
 	return err
+}
+
+// open reports whether messages may go to a peer: nobody who matters is lost.
+func (ep *Endpoint) open(p *peer, env match.Envelope) bool {
+	return p.err == nil && (ep.lost == nil || !collective(env.Context))
 }
 
 // Isend starts a send. Errors come with the result of the request.
