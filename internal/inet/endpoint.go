@@ -66,6 +66,7 @@ type Endpoint struct {
 	tx            [txStage]fabric.Desc // what one call to the port's Send gets
 
 	stats fabric.DatagramStats
+	warm  byte // keeps fetch from being optimised away
 
 	resolver   Resolver
 	generation uint64 // of the resolver when the paths were last read
