@@ -187,8 +187,7 @@ func (r *RD) intact(first []byte, rest []fabric.Desc, h *dgram.Header) bool {
 	if h.Flags&dgram.FlagCRC == 0 {
 		return false
 	}
-	dgram.Unseal(first)
-	crc := dgram.CRC(0, first)
+	crc := dgram.CRC(0, first[dgram.CRCLen:])
 	for _, d := range rest {
 		crc = dgram.CRC(crc, r.arena.At(d.Addr, int(d.Len)))
 	}
@@ -254,7 +253,7 @@ func (r *RD) Fits(n int) bool {
 func (r *RD) ULPDU(n, hdr int) []byte {
 	r.openHdr.Count++
 	b := r.w.reserve(dgram.LengthLen + hdr)
-	b[0], b[1] = byte(n>>8), byte(n)
+	binary.BigEndian.PutUint16(b, uint16(n))
 	return b[dgram.LengthLen:]
 }
 

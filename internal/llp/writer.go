@@ -64,7 +64,7 @@ func (w *writer) reserve(n int) []byte {
 func (w *writer) crc(a *mem.Arena) uint32 {
 	left := w.size
 	n := min(left, len(w.first))
-	c := dgram.CRC(0, w.first[:n])
+	c := dgram.CRC(0, w.first[dgram.CRCLen:n])
 	for i := 1; left > n; i++ {
 		left -= n
 		n = min(left, mem.FrameSize)

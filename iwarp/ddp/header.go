@@ -59,17 +59,15 @@ func (h *Header) Put(b []byte) int {
 	}
 	if h.Tagged {
 		_ = b[TaggedLen-1]
-		b[0], b[1] = ctl|bitTagged, h.ULP
+		binary.BigEndian.PutUint16(b, uint16(ctl|bitTagged)<<8|uint16(h.ULP))
 		binary.BigEndian.PutUint32(b[2:], uint32(h.STag))
 		binary.BigEndian.PutUint64(b[6:], h.TO)
 		return TaggedLen
 	}
 	_ = b[UntaggedLen-1]
-	b[0], b[1] = ctl, h.ULP
-	binary.BigEndian.PutUint32(b[2:], h.ULP2)
-	binary.BigEndian.PutUint32(b[6:], uint32(h.QN))
-	binary.BigEndian.PutUint32(b[10:], uint32(h.MSN))
-	binary.BigEndian.PutUint32(b[14:], h.MO)
+	binary.BigEndian.PutUint16(b, uint16(ctl)<<8|uint16(h.ULP))
+	binary.BigEndian.PutUint64(b[2:], uint64(h.ULP2)<<32|uint64(h.QN)) // whole words: see dgram.Header
+	binary.BigEndian.PutUint64(b[10:], uint64(h.MSN)<<32|uint64(h.MO))
 	return UntaggedLen
 }
 

@@ -39,14 +39,16 @@ const (
 
 // Header is the LLP header. All fields are big-endian on the wire:
 //
-//	 0      1      2             4                                    12
-//	|V|type| flags| ULPDU count | job key                            |
-//	 12                16                20                24
-//	| source epoch    | dest. epoch     | LSN             | ack       |
-//	 28          30           32                36
-//	| window    | SACK words | CRC32C           |
+//	 0             4      5      6      8             16
+//	| CRC32C      |V|type| flags| count | job key    |
+//	 16            20            24            28
+//	| source epoch| dest. epoch | LSN         | ack  |
+//	 32     34            36
+//	| window| SACK words |
 //
-// The CRC covers the whole datagram with the CRC field as zero.
+// The CRC covers everything behind it. That it comes first, and that the
+// fields pair up to aligned words, lets it be computed over a header that was
+// written a moment ago without stalling the processor.
 type Header struct {
 	Type      Type
 	Flags     uint8
@@ -61,39 +63,32 @@ type Header struct {
 	CRC       uint32
 }
 
-// Put writes h to the first HeaderLen bytes of b, with a CRC of zero.
+// Put writes h to the first HeaderLen bytes of b, except for the CRC.
 func (h *Header) Put(b []byte) {
 	_ = b[HeaderLen-1]
-	b[0] = Version<<4 | byte(h.Type)
-	b[1] = h.Flags
-	binary.BigEndian.PutUint16(b[2:], h.Count)
-	binary.BigEndian.PutUint64(b[4:], h.Key)
-	binary.BigEndian.PutUint32(b[12:], h.SrcEpoch)
-	binary.BigEndian.PutUint32(b[16:], h.DstEpoch)
-	binary.BigEndian.PutUint32(b[20:], uint32(h.LSN))
-	binary.BigEndian.PutUint32(b[24:], uint32(h.Ack))
-	binary.BigEndian.PutUint16(b[28:], h.Window)
-	binary.BigEndian.PutUint16(b[30:], h.SackWords)
-	binary.BigEndian.PutUint32(b[32:], 0)
+	binary.BigEndian.PutUint32(b[4:], (Version<<4|uint32(h.Type))<<24|uint32(h.Flags)<<16|uint32(h.Count))
+	binary.BigEndian.PutUint64(b[8:], h.Key)
+	binary.BigEndian.PutUint64(b[16:], uint64(h.SrcEpoch)<<32|uint64(h.DstEpoch))
+	binary.BigEndian.PutUint64(b[24:], uint64(h.LSN)<<32|uint64(h.Ack))
+	binary.BigEndian.PutUint32(b[32:], uint32(h.Window)<<16|uint32(h.SackWords))
 }
 
 // Parse reads a header from the start of b. ok is false when b is too short or
 // what it holds is not a datagram of this version.
 func (h *Header) Parse(b []byte) (ok bool) {
-	if len(b) < HeaderLen || b[0]>>4 != Version {
+	if len(b) < HeaderLen || b[4]>>4 != Version {
 		return false
 	}
-	h.Type = Type(b[0] & 0x0f)
-	h.Flags = b[1]
-	h.Count = binary.BigEndian.Uint16(b[2:])
-	h.Key = binary.BigEndian.Uint64(b[4:])
-	h.SrcEpoch = binary.BigEndian.Uint32(b[12:])
-	h.DstEpoch = binary.BigEndian.Uint32(b[16:])
-	h.LSN = serial.U32(binary.BigEndian.Uint32(b[20:]))
-	h.Ack = serial.U32(binary.BigEndian.Uint32(b[24:]))
-	h.Window = binary.BigEndian.Uint16(b[28:])
-	h.SackWords = binary.BigEndian.Uint16(b[30:])
-	h.CRC = binary.BigEndian.Uint32(b[32:])
+	h.CRC = binary.BigEndian.Uint32(b)
+	w := binary.BigEndian.Uint32(b[4:])
+	h.Type, h.Flags, h.Count = Type(w>>24&0x0f), uint8(w>>16), uint16(w)
+	h.Key = binary.BigEndian.Uint64(b[8:])
+	h.SrcEpoch = binary.BigEndian.Uint32(b[16:])
+	h.DstEpoch = binary.BigEndian.Uint32(b[20:])
+	h.LSN = serial.U32(binary.BigEndian.Uint32(b[24:]))
+	h.Ack = serial.U32(binary.BigEndian.Uint32(b[28:]))
+	h.Window = binary.BigEndian.Uint16(b[32:])
+	h.SackWords = binary.BigEndian.Uint16(b[34:])
 	switch h.Type {
 	case TypeData:
 		return h.SackWords == 0 && h.SrcEpoch != 0
@@ -111,9 +106,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // CRC continues a CRC32C over b. Start with 0.
 func CRC(crc uint32, b []byte) uint32 { return crc32.Update(crc, castagnoli, b) }
 
-// Seal writes the CRC that covers the whole datagram into its header.
-func Seal(header []byte, crc uint32) { binary.BigEndian.PutUint32(header[32:], crc) }
+// CRCLen is the length in bytes of the CRC, which is the first field and does
+// not cover itself.
+const CRCLen = 4
 
-// Unseal clears the CRC field, so that a CRC over the datagram can be compared
-// with what the field held.
-func Unseal(header []byte) { binary.BigEndian.PutUint32(header[32:], 0) }
+// Seal writes the CRC over all that is behind it.
+func Seal(header []byte, crc uint32) { binary.BigEndian.PutUint32(header, crc) }
