@@ -69,19 +69,37 @@ func New(c Config) (*Arena, error) {
 		c.Name = "xwarp"
 	}
 	if c.Huge != HugeNever {
-		a, err := create(c.Name, roundUp(c.Size, hugePage), unix.MFD_HUGETLB)
-		if err == nil || c.Huge == HugeMust {
-			return a, err
+		size := roundUp(c.Size, hugePage)
+		fd, err := memfd(c.Name, unix.MFD_HUGETLB)
+		if err == nil {
+			if a, err := create(fd, size); err == nil || c.Huge == HugeMust {
+				return a, err
+			}
+		}
+		if fd, err := hugeTmpfile(); err == nil {
+			if a, err := create(fd, size); err == nil {
+				a.huge = true
+				return a, nil
+			}
 		}
 	}
-	return create(c.Name, roundUp(c.Size, FrameSize), 0)
+	fd, err := memfd(c.Name, 0)
+	if err != nil {
+		return nil, err
+	}
+	return create(fd, roundUp(c.Size, FrameSize))
 }
 
-func create(name string, size, flags int) (*Arena, error) {
+func memfd(name string, flags int) (int, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|flags)
 	if err != nil {
-		return nil, fmt.Errorf("arena: memfd_create: %w", err)
+		return -1, fmt.Errorf("arena: memfd_create: %w", err)
 	}
+	return fd, nil
+}
+
+// create makes an arena of an empty file, which it owns.
+func create(fd, size int) (*Arena, error) {
 	if err := unix.Ftruncate(fd, int64(size)); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("arena: cannot make it %d bytes large: %w", size, err)
