@@ -1,5 +1,10 @@
 package verbs
 
+import (
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/serial"
+)
+
 // conn is what a queue pair keeps for one peer.
 type conn struct {
 	// Sending: the requests to this peer in the order of posting, linked by
@@ -9,6 +14,12 @@ type conn struct {
 	msnOut          uint32 // of the last untagged message
 	queued          bool   // is in QP.ready
 	dead            bool   // lost, or closed: everything to it fails
+
+	// The last acknowledgement that rode on data, until the next step applies it.
+	acked  bool
+	window uint16
+	ack    serial.U32
+	ackAt  mono.Time
 
 	// Receiving.
 	msgs   []message // messages of several segments, by MSN modulo the window

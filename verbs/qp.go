@@ -27,11 +27,13 @@ type QP struct {
 	sq     sendQueue
 	rq     recvQueue
 
-	ready     []*AH // peers with something to send; FIFO
-	in        inbound
-	deadline  mono.Time // never later than the earliest deadline of any peer
-	unflushed int       // grows with each step since the carrier was flushed
-	kicked    bool      // a datagram went out since the last step: the rest waits for the next
+	acks     []*AH // peers whose acknowledgement is noted, not applied
+	ready    []*AH // peers with something to send; FIFO
+	in       inbound
+	deadline mono.Time // never later than the earliest deadline of any peer
+	kicked   bool      // a datagram went out since the last step: the rest waits for the next
+	moved    bool      // frames came in since the carrier was flushed
+	idle     int       // steps since then
 
 	undated     *AH // peer that kick sent to since the last step
 	undatedFrom serial.U32
@@ -100,43 +102,65 @@ func (q *QP) Destroy() {
 }
 
 // Poll is the engine's call: it takes in what has arrived, fires timers, and
-// sends what may be sent.
+// sends what may be sent. The way of a message that arrives comes first; what
+// it leaves to do is done while waiting for the next.
 func (q *QP) Poll(now mono.Time, budget int) int {
-	q.date(now)
+	if q.undated != nil || len(q.acks) > 0 {
+		q.chores(now)
+	}
 	work := q.receive(now)
-	if now >= q.deadline {
-		q.timers(now)
-	}
 	sent := 0
-	if len(q.ready) > 0 {
-		sent = q.pump(now)
-	}
-	if now >= q.deadline {
-		sent += q.sendAcks(now)
+	if len(q.ready) > 0 || now >= q.deadline {
+		sent = q.transmit(now)
 	}
 	q.flush(work, sent)
 	q.kicked = false
 	return work + sent
 }
 
-// Flushing takes sent frames back and makes room for more to come. Neither is
-// urgent, so it waits for an idle step, which keeps it out of a message's way.
-const (
-	flushEveryBusy = 2  // steps with work
-	flushEveryIdle = 16 // steps without: something may be stuck in the carrier
-)
+// chores does what the last step left: it dates what was sent since, and
+// applies the acknowledgements that rode on data.
+func (q *QP) chores(now mono.Time) {
+	q.date(now)
+	for _, ah := range q.acks {
+		c := &ah.conn
+		c.acked = false
+		if !c.dead {
+			q.onAck(c.ackAt, ah, c.ack, c.window)
+			q.afterAck(now, ah)
+		}
+	}
+	q.acks = q.acks[:0]
+}
 
-// flush flushes the carrier when something was sent or it is time.
+// transmit fires timers, sends what waits, and acknowledges what found no data
+// to ride on. It returns how many datagrams that took.
+func (q *QP) transmit(now mono.Time) (sent int) {
+	if now >= q.deadline {
+		q.timers(now)
+	}
+	sent = q.pump(now)
+	if now >= q.deadline {
+		sent += q.sendAcks(now)
+	}
+	return sent
+}
+
+// flushEvery is after how many idle steps the carrier is flushed though there
+// is no reason: something may be stuck in it.
+const flushEvery = 16
+
+// flush flushes the carrier at once when something was sent. Taking sent
+// frames back and making room for more is not urgent: it waits for an idle
+// step, or the second busy one in a row.
 func (q *QP) flush(work, sent int) {
-	if work > 0 {
-		q.unflushed += flushEveryIdle / flushEveryBusy
-	} else if q.unflushed++; q.unflushed > flushEveryIdle/flushEveryBusy {
-		q.unflushed = flushEveryIdle
-	}
-	if sent > 0 || q.unflushed >= flushEveryIdle {
+	q.idle++
+	if sent > 0 || q.moved || q.idle >= flushEvery {
 		q.rd.Flush()
-		q.unflushed = 0
+		q.idle, q.moved = 0, false
+		return
 	}
+	q.moved = work > 0
 }
 
 // Deadline is when Poll must be called though nothing has arrived.

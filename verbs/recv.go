@@ -168,14 +168,30 @@ func (q *QP) begin(now mono.Time, p *llp.Peer, rd *llp.Reader) {
 	if !q.rd.Heard(&in.h) {
 		return
 	}
-	q.onAck(now, ah, &in.h)
+	if in.h.Type == dgram.TypeData {
+		q.noteAck(now, ah)
+		return
+	}
+	q.onAck(now, ah, in.h.Ack, in.h.Window)
 	for w := range int(in.h.SackWords) {
 		p.Snd.OnSack(now, in.h.Ack.Add(int32(1+64*w)), binary.BigEndian.Uint64(rd.Peek(8)))
 		rd.Skip(8)
 	}
-	p.Snd.Detect(now)
-	q.wake(p.Snd.Deadline())
-	q.makeReady(ah)
+	q.afterAck(now, ah)
+}
+
+// noteAck keeps an acknowledgement that rides on data for the next step: its
+// data is more urgent.
+func (q *QP) noteAck(now mono.Time, ah *AH) {
+	c := &ah.conn
+	if c.acked && q.in.h.Ack.Less(c.ack) {
+		return // an older one that was overtaken
+	}
+	c.ack, c.window, c.ackAt = q.in.h.Ack, q.in.h.Window, now
+	if !c.acked {
+		c.acked = true
+		q.acks = append(q.acks, ah)
+	}
 }
 
 // ulpdus takes in the rest of the datagram. false means that it stalled: the

@@ -7,7 +7,6 @@ import (
 	"github.com/xwarp/xwarp/internal/serial"
 	"github.com/xwarp/xwarp/iwarp"
 	"github.com/xwarp/xwarp/iwarp/ddp"
-	"github.com/xwarp/xwarp/iwarp/dgram"
 	"github.com/xwarp/xwarp/iwarp/rdmap"
 )
 
@@ -74,10 +73,19 @@ func (q *QP) checkSend(wr *SendWR) error {
 		return fmt.Errorf("%w: the request needs an address handle of the queue pair's protection domain", ErrInvalid)
 	case wr.Opcode != OpSend && wr.Opcode != OpRDMAWrite:
 		return fmt.Errorf("%w: opcode %v cannot be posted to an RD queue pair", ErrInvalid, wr.Opcode)
-	case len(q.sq.free) == 0 || !q.sendCQ.reserve():
+	case !q.mayPost():
 		return ErrQueueFull
 	}
 	return nil
+}
+
+// mayPost takes a place for one more request, if there is one once the noted
+// acknowledgements are applied.
+func (q *QP) mayPost() bool {
+	if len(q.sq.free) == 0 && len(q.acks) > 0 {
+		q.chores(q.ctx.cfg.Engine.Now())
+	}
+	return len(q.sq.free) > 0 && q.sendCQ.reserve()
 }
 
 // fill copies a request into its entry and resolves its memory.
@@ -162,6 +170,9 @@ func (q *QP) enqueue(ah *AH, i int32) {
 func (q *QP) kick(ah *AH) {
 	q.kicked = true
 	snd := &ah.peer.Snd
+	if ah.conn.acked && !snd.CanPush() {
+		q.chores(q.ctx.cfg.Engine.Now())
+	}
 	if ah.conn.cur < 0 || !snd.CanPush() || !q.rd.TxRoom() {
 		return
 	}
@@ -325,18 +336,26 @@ func (q *QP) write(w *wqe, off uint32, n int, last bool) {
 	}
 }
 
-// onAck applies a datagram's acknowledgement.
-func (q *QP) onAck(now mono.Time, ah *AH, h *dgram.Header) {
+// onAck applies an acknowledgement that arrived at now.
+func (q *QP) onAck(now mono.Time, ah *AH, ack serial.U32, window uint16) {
 	snd := &ah.peer.Snd
-	from, ok := snd.OnAck(now, h.Ack, h.Window)
+	from, ok := snd.OnAck(now, ack, window)
 	if !ok {
 		return
 	}
-	for lsn := from; lsn != h.Ack; lsn++ {
+	for lsn := from; lsn != ack; lsn++ {
 		if r := snd.Record(lsn); r.Last {
 			q.complete(ah, Success)
 		}
 	}
+}
+
+// afterAck looks what an acknowledgement has shown to be lost, and lets the
+// peer's requests go on.
+func (q *QP) afterAck(now mono.Time, ah *AH) {
+	ah.peer.Snd.Detect(now)
+	q.wake(ah.peer.Snd.Deadline())
+	q.makeReady(ah)
 }
 
 // complete ends the oldest request to a peer.

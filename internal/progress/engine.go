@@ -30,6 +30,13 @@ type Parker interface {
 	Park(until mono.Time, idle mono.Duration) (slept bool)
 }
 
+// Spinner is a Parker that returns at once for a while before it waits. Asking
+// it spares computing the deadline each time.
+type Spinner interface {
+	// Spin reports whether it is too early to wait; slept is as Park's.
+	Spin(idle mono.Duration) (spun, slept bool)
+}
+
 // Budget is how many items one source may handle in one step, so that a busy
 // source cannot starve the others.
 const Budget = 64
@@ -53,13 +60,15 @@ type Engine struct {
 
 	trace    *trace.Ring // nil records nothing
 	commands *ring.MPSC[Command]
-	waker    Waker // the parker, when it is one
+	waker    Waker   // the parker, when it is one
+	spinner  Spinner // likewise
 }
 
 // New returns an engine without sources.
 func New(clock mono.Clock, parker Parker) *Engine {
 	e := &Engine{clock: clock, parker: parker, worked: clock.Now(), commands: ring.NewMPSC[Command](commandRoom)}
 	e.waker, _ = parker.(Waker)
+	e.spinner, _ = parker.(Spinner)
 	return e
 }
 
@@ -116,10 +125,17 @@ func (e *Engine) Step() int {
 //		}
 //	}
 func (e *Engine) Park() {
+	e.waiting = true
+	if e.spinner != nil {
+		spun, slept := e.spinner.Spin(e.now.Sub(e.worked))
+		if spun {
+			e.slept = slept
+			return
+		}
+	}
 	until := mono.Never
 	for _, s := range e.sources {
 		until = min(until, s.Deadline())
 	}
 	e.slept = e.parker.Park(until, e.now.Sub(e.worked))
-	e.waiting = true
 }

@@ -141,24 +141,32 @@ func (p *Poller) Unwatch(fd int) {
 
 // Park implements Parker.
 func (p *Poller) Park(until mono.Time, idle mono.Duration) (slept bool) {
+	if spun, slept := p.Spin(idle); spun {
+		return slept
+	}
+	p.block(until)
+	return true
+}
+
+// Spin implements Spinner.
+func (p *Poller) Spin(idle mono.Duration) (spun, slept bool) {
 	if idle >= p.spin {
-		p.block(until)
-		return true
+		return false, false
 	}
 	switch p.mind {
 	case yieldOS:
 		// Raw: the scheduler of Go need not know about a call that never sleeps.
 		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-		return true
+		return true, true
 	case yieldRuntime:
 		runtime.Gosched()
-		return true
+		return true, true
 	}
 	if p.turns++; p.turns%gosched == 0 && idle >= p.spin/2 {
 		runtime.Gosched()
-		return true
+		return true, true
 	}
-	return false
+	return true, false
 }
 
 // block waits in ppoll until something that is watched has input, Wake is
