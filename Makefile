@@ -3,6 +3,12 @@
 GO ?= go
 GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
+# Processors since about 2015 have AVX2, MOVBE and the like: a tenth of our part
+# of a small message's latency. GOAMD64=v1 builds for all.
+ifneq ($(shell grep -cwm1 avx2 /proc/cpuinfo 2>/dev/null),0)
+export GOAMD64 ?= v3
+endif
+
 .DEFAULT_GOAL := help
 .PHONY: help build demo test bench lint generate clean
 

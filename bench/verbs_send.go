@@ -10,8 +10,15 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// sendDepth is how many receives are posted, and how many sends may be.
-const sendDepth = MaxWindow
+// depth is how many receives are posted, and how many sends may be. A ping-pong
+// has one message under way; longer queues would only push each other out of
+// the cache.
+func (s *sendBench) depth() int {
+	if isPingPong(s.Spec.Test) {
+		return 2 * signalEvery
+	}
+	return MaxWindow
+}
 
 // sendBench moves messages with verbs Send over a reliable datagram queue
 // pair, as ib_send_lat and ib_send_bw do: all receives go into one buffer.
@@ -44,19 +51,20 @@ func openSend(e *End) (Bench, error) {
 }
 
 func (s *sendBench) open() error {
+	depth := s.depth()
 	pd, err := s.ctx.AllocPD()
 	if err != nil {
 		return err
 	}
-	if s.sends, err = s.ctx.CreateCQ(sendDepth); err != nil {
+	if s.sends, err = s.ctx.CreateCQ(depth); err != nil {
 		return err
 	}
-	if s.recvs, err = s.ctx.CreateCQ(sendDepth); err != nil {
+	if s.recvs, err = s.ctx.CreateCQ(depth); err != nil {
 		return err
 	}
 	s.qp, err = pd.CreateQP(verbs.QPInit{
 		Type: verbs.RD, SendCQ: s.sends, RecvCQ: s.recvs,
-		Cap: verbs.QPCap{MaxSendWR: sendDepth, MaxRecvWR: sendDepth},
+		Cap: verbs.QPCap{MaxSendWR: depth, MaxRecvWR: depth},
 	})
 	if err != nil {
 		return err
@@ -77,7 +85,7 @@ func (s *sendBench) open() error {
 	s.wr = verbs.SendWR{Opcode: verbs.OpSend, NumSGE: 1, AH: ah}
 	s.rwr = verbs.RecvWR{NumSGE: 1}
 	s.rwr.SGL[0] = s.mr.SGE(s.half, s.half)
-	return s.post(sendDepth)
+	return s.post(depth - 1) // a ping posts one before it takes one
 }
 
 // meet exchanges addresses and returns the handle of the other end.
@@ -187,8 +195,8 @@ func (s *sendBench) drain() error {
 	return nil
 }
 
-// received takes up to limit messages, posts their receives again, and returns
-// how many there were.
+// received takes up to limit messages and returns how many there were. Their
+// receives are to be posted again.
 func (s *sendBench) received(limit int) (int, error) {
 	n := s.recvs.Poll(s.wc[:min(limit, len(s.wc))])
 	for i := range s.wc[:n] {
@@ -196,7 +204,7 @@ func (s *sendBench) received(limit int) (int, error) {
 			return 0, fmt.Errorf("receive: %v", wc.Status)
 		}
 	}
-	return n, s.post(n)
+	return n, nil
 }
 
 // await waits for one message.
@@ -213,14 +221,19 @@ func (s *sendBench) await() error {
 	}
 }
 
-// turn sends message i of n in a ping-pong, and takes completions in time.
+// turn sends message i of n in a ping-pong, and takes completions in time. The
+// receive of the message that it answers is posted again afterwards: there are
+// others.
 func (s *sendBench) turn(i, n int) error {
 	if s.posted-s.completed >= 2*signalEvery {
 		if err := s.sent(); err != nil {
 			return err
 		}
 	}
-	return s.send(i%signalEvery == 0 || i == n-1)
+	if err := s.send(i%signalEvery == 0 || i == n-1); err != nil {
+		return err
+	}
+	return s.post(1)
 }
 
 // signalEvery is how often a ping-pong asks for a completion.
@@ -296,6 +309,9 @@ func (s *sendBench) swallow(b Burst) error {
 	for left := b.Warmup + b.Iters; left > 0; {
 		n, err := s.received(left)
 		if err != nil {
+			return err
+		}
+		if err := s.post(n); err != nil {
 			return err
 		}
 		if left -= n; n > 0 {
