@@ -44,8 +44,15 @@ type PlaceConfig struct {
 	Loopback bool
 	// MTU of the hosts in bytes. Default 9000.
 	MTU int
+	// Switch joins the hosts.
+	Switch testbed.Switch
 	// Cores are the cores of the server and the client. Default: not pinned.
 	Cores []int
+}
+
+// joined names what lies between the hosts of a testbed.
+var joined = map[testbed.Switch]string{
+	testbed.Cable: "veth pair", testbed.Bridge: "veth pairs on a bridge", testbed.XDP: "veth pairs on an XDP switch",
 }
 
 // OpenPlace makes the place and starts the server there. The caller closes it.
@@ -66,12 +73,12 @@ func OpenPlace(c PlaceConfig) (*Place, error) {
 		}
 		return p, nil
 	}
-	bed, err := testbed.New(testbed.Config{Hosts: 2, MTU: c.MTU})
+	bed, err := testbed.New(testbed.Config{Hosts: 2, MTU: c.MTU, Switch: c.Switch})
 	if err != nil {
 		return nil, err
 	}
 	p.bed = bed
-	p.Name = strings.Replace(p.Name, "loopback of this host", "veth pair", 1)
+	p.Name = strings.Replace(p.Name, "loopback of this host", joined[bed.Switch], 1)
 	a, b := bed.Hosts[0], bed.Hosts[1]
 	p.Client.Device, p.Client.Enter = b.Dev, b.Do
 	cmd := a.Command(c.Server[0], append(args, "--device", a.Dev, "--listen", a.Addr.String()+":0")...)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/verbs"
@@ -55,12 +56,18 @@ func join() (*Proc, error) {
 // open opens the device of a rank.
 func open(job boot.Job, spec device.Spec) (*verbs.Context, error) {
 	spec.Key = job.Key()
+	spec.Dgram.PeerLost = peerLost
 	if strings.HasPrefix(spec.Fabric, "xdp") {
 		_, local := job.Host()
 		spec.Port = device.BasePort + uint16(local)
 	}
 	return device.Open(spec)
 }
+
+// peerLost is how long a rank may be silent while it owes an acknowledgement. A
+// rank that computes without calling MPI is silent, and the launcher notices
+// those that die at once, so this only ends a wait for a host that has vanished.
+const peerLost = 10 * time.Minute
 
 const keyHost = "host"
 

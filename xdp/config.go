@@ -80,14 +80,32 @@ func (c Config) WithDefaults() (Config, error) {
 		return c, fmt.Errorf("xdp: Config.Queue is %d and Config.Slot is %d: both count from 0", c.Queue, c.Slot)
 	case !isDepth(c.RxDepth) || !isDepth(c.TxDepth):
 		return c, fmt.Errorf("xdp: Config.RxDepth is %d and Config.TxDepth is %d: give powers of two from %d to %d", c.RxDepth, c.TxDepth, depthMin, depthMax)
-	case c.Frames < c.RxDepth+fillReserve:
-		return c, fmt.Errorf("xdp: Config.Frames is %d: a receive queue of %d needs at least %d", c.Frames, c.RxDepth, c.RxDepth+fillReserve)
 	case c.BusyPoll < 0:
 		return c, fmt.Errorf("xdp: Config.BusyPoll is %v: give a time from 1 us up, or 0", c.BusyPoll)
 	case c.ZeroCopy == ZeroCopyMust && c.Mode == bpf.Generic:
 		return c, errors.New("xdp: zero-copy needs driver mode: change Config.Mode or Config.ZeroCopy")
 	}
+	b := c.Budget()
+	if err := b.Check(c.Frames); err != nil {
+		return c, fmt.Errorf("xdp: Config.Frames is %d: %w", c.Frames, err)
+	}
+	if err := (mem.Budget{{Name: "frame pool", Frames: c.Frames, Why: "sum of its users", Knob: "Config.Frames"}}).CheckArena(c.Arena); err != nil {
+		return c, fmt.Errorf("xdp: %w", err)
+	}
 	return c, nil
+}
+
+// rxHeld is how many chunks the protocols hold between Recv and Release: one
+// batch.
+const rxHeld = 8 * fabric.MaxBufs
+
+// Budget says who holds how many of the port's chunks at most.
+func (c Config) Budget() mem.Budget {
+	return mem.Budget{
+		{Name: "FILL and RX ring", Frames: c.RxDepth, Why: "chunks ready to be received into, or received", Knob: "Config.RxDepth"},
+		{Name: "received", Frames: rxHeld, Why: "one batch that the protocols read", Knob: "none: it is fixed"},
+		{Name: "reserve to send", Frames: fillReserve, Why: "never given to the FILL ring", Knob: "none: it is fixed"},
+	}
 }
 
 // depthMin leaves room for one frame of the largest size.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/xwarp/xwarp/bench"
+	"github.com/xwarp/xwarp/internal/testbed"
 )
 
 // defaultPort is the TCP port of the control connection, as perftest has it.
@@ -26,6 +27,7 @@ type options struct {
 	given   map[string]bool // flags that were set, and "test"
 
 	testbed  bool
+	joined   testbed.Switch
 	device   string
 	cores    []int
 	json     bool
@@ -88,6 +90,10 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	var sizes, cores string
 	fs.BoolVar(&o.testbed, "testbed", o.testbed, "")
 	fs.IntVar(&o.spec.MTU, "mtu", o.spec.MTU, "")
+	fs.Func("switch", "", func(s string) (err error) {
+		o.joined, err = testbed.ParseSwitch(s)
+		return err
+	})
 	fs.StringVar(&o.spec.Transport, "transport", o.spec.Transport, "")
 	fs.StringVar(&o.spec.Fabric, "fabric", o.spec.Fabric, "")
 	fs.StringVar(&o.device, "device", o.device, "")
@@ -182,7 +188,7 @@ func (o *options) check() error {
 func (o *options) checkCommand() error {
 	allowed := []string{"device", "cores", "port", "listen"}
 	if o.command == "compare" {
-		allowed = []string{"testbed", "mtu", "cores", "json", "rounds"}
+		allowed = []string{"testbed", "switch", "mtu", "cores", "json", "rounds"}
 		if !o.testbed {
 			return usagef("compare needs --testbed: it measures AF_XDP beside kernel sockets on this machine")
 		}

@@ -32,6 +32,9 @@ What to measure (the client decides; a flag that the server has too must agree):
   --window N        messages under way in bw and rate tests (default 64)
   --mtu M           largest IP packet in bytes (default: the device's; 9000
                     with --testbed)
+  --switch S        what joins the hosts of --testbed: cable (default), bridge or
+                    xdp. Only on a bridge does tcpdump see AF_XDP frames: ip
+                    netns exec xwarp-PID-...-sw tcpdump -ni any udp
   --loss P          drop a share P of the frames that are sent, as in 0.01
   --vs "FLAGS"      measure a second configuration in turns with the first and
                     print the ratio A/B of the medians. FLAGS change the first

@@ -119,7 +119,7 @@ func (p *program) openPlace(o *options) (*bench.Place, error) {
 	}
 	p.progress("setting up " + o.command)
 	place, err := bench.OpenPlace(bench.PlaceConfig{
-		Server: []string{self, "serve"}, Loopback: !bench.Root(), MTU: o.spec.MTU, Cores: o.cores,
+		Server: []string{self, "serve"}, Loopback: !bench.Root(), MTU: o.spec.MTU, Switch: o.joined, Cores: o.cores,
 	})
 	if err != nil {
 		return nil, err

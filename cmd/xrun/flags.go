@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xwarp/xwarp/internal/launch"
+	"github.com/xwarp/xwarp/internal/testbed"
 )
 
 const usage = `usage: xrun [-n N] [OPTIONS] PROGRAM [ARGS...]
@@ -31,6 +32,10 @@ How they talk
                        xdp where it can be used, else udp; xrun says which)
   --device DEV         network device, the same on all hosts
   --mtu M              MTU of the testbed's devices in bytes (default 9000)
+  --switch S           what joins the testbed's hosts: cable (two of them),
+                       bridge or xdp (default: cable, else xdp). Only on a bridge
+                       does tcpdump see AF_XDP frames: ip netns exec
+                       xwarp-PID-...-sw tcpdump -ni any udp
 
 What you see
   --tag-output         put "[rank] " in front of every line
@@ -118,6 +123,10 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	fs.Func("np", "", positive(&c.Ranks))
 	fs.Func("testbed", "", positive(&c.Testbed))
 	fs.Func("mtu", "", positive(&c.MTU))
+	fs.Func("switch", "", func(s string) (err error) {
+		c.Switch, err = testbed.ParseSwitch(s)
+		return err
+	})
 	fs.Func("hosts", "", nonEmpty(&o.hosts))
 	fs.Func("bind-to", "", nonEmpty((*string)(&c.Bind)))
 	fs.Func("fabric", "", nonEmpty(&c.Fabric))

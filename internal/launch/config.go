@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/xwarp/xwarp/internal/testbed"
 )
 
 // AgentArg is the argument that makes a program run AgentMain.
@@ -57,6 +59,8 @@ type Config struct {
 	Device string
 	// MTU is that of the testbed's devices in bytes. Default 9000.
 	MTU int
+	// Switch is what joins the hosts of the testbed.
+	Switch testbed.Switch
 	// TagOutput puts "[rank] " in front of every line of output.
 	TagOutput bool
 	// Bind ties ranks to processors.

@@ -172,7 +172,7 @@ func (p *plan) place(c Config, m machine) (int, error) {
 // inTestbed runs the ranks in namespaces. Over AF_XDP a rank needs a NIC of its
 // own, so where a host has several ranks each gets a namespace of its own.
 func (p *plan) inTestbed(c Config, m machine, perHost int) error {
-	p.testbed = &testbed.Config{Hosts: c.Testbed, MTU: c.MTU}
+	p.testbed = &testbed.Config{Hosts: c.Testbed, MTU: c.MTU, Switch: c.Switch}
 	p.device = testbed.Device
 	p.fabric = c.Fabric
 	why := ""

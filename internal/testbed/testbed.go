@@ -54,6 +54,16 @@ func (s Switch) String() string {
 	return "switch " + strconv.Itoa(int(s))
 }
 
+// ParseSwitch returns the switch with this name.
+func ParseSwitch(name string) (Switch, error) {
+	for s := Auto; s <= XDP; s++ {
+		if s.String() == name {
+			return s, nil
+		}
+	}
+	return Auto, &ConfigError{"Switch", strconv.Quote(name), "auto, cable, bridge or xdp"}
+}
+
 // Limits of a Config.
 const (
 	MaxHosts = 250

@@ -1,0 +1,90 @@
+package device_test
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/verbs/device"
+)
+
+// What tcpdump, which we did not write, makes of our packets: UDP over IPv4,
+// every checksum that is there right, and none missing but on sealed datagrams.
+//
+// The kernel shows AF_XDP frames to no packet socket of the hosts, neither sent
+// (they skip the queueing layer) nor received (XDP takes them first). It shows
+// them on the ports of the bridge between the hosts.
+func TestCapture_tcpdumpFindsNothingWrong(t *testing.T) {
+	needRoot(t)
+	tcpdump, err := exec.LookPath("tcpdump")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("tcpdump is missing: apt-get install tcpdump")
+		}
+		t.Skip("needs tcpdump: apt-get install tcpdump")
+	}
+	tb, err := testbed.New(testbed.Config{Switch: testbed.Bridge})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tb.Close()
+	// -l and --immediate-mode: each line when it is seen. The first line that
+	// it writes, to standard error, says that it listens.
+	dump := exec.Command("ip", "netns", "exec", tb.Name+"-sw", tcpdump, "-l", "--immediate-mode", "-nvv", "-i", "any", "-Q", "in", "udp", "port", "18700")
+	out, err := dump.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := dump.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dump.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for ready := bufio.NewScanner(said); ready.Scan(); {
+		if strings.Contains(ready.Text(), "listening on") {
+			break
+		}
+	}
+	var ends [2]*host
+	for i := range ends {
+		if ends[i], err = openHost(tb.Hosts[i], device.Spec{Fabric: "xdp"}); err != nil {
+			t.Fatal(err)
+		}
+		defer ends[i].ctx.Close()
+	}
+	for i := range ends {
+		if err := ends[i].connect(ends[1-i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := make(chan []byte)
+	go func() {
+		b, _ := io.ReadAll(out) // ends with tcpdump
+		text <- b
+	}()
+	testSizes(t, ends[0], ends[1])
+	testExchange(t, ends[0], ends[1], 300, 5)
+	if err := dump.Process.Signal(os.Interrupt); err != nil {
+		t.Error(err)
+	}
+	lines := <-text
+	for _, line := range strings.Split(string(lines), "\n") {
+		if strings.Contains(line, "bad") || strings.Contains(line, "wrong") || strings.Contains(line, "truncated") {
+			t.Errorf("tcpdump complains: %s", line)
+		}
+	}
+	summed, sealed := bytes.Count(lines, []byte("[udp sum ok]")), bytes.Count(lines, []byte("[no cksum]"))
+	if summed == 0 || sealed == 0 {
+		t.Errorf("%d packets with a UDP checksum and %d without: want both", summed, sealed)
+	}
+	if err := dump.Wait(); err != nil {
+		t.Error(err)
+	}
+}
