@@ -336,16 +336,14 @@ func (q *QP) refuse(ah *AH, cause rdmap.Cause) event {
 // names (RFC 5040, section 8.1; RFC 5041, section 7.1) and places it.
 func (q *QP) placeWrite(ah *AH, rd *llp.Reader, h *ddp.Header, n int) event {
 	mr := q.ctx.mrs.lookup(uint32(h.STag))
-	cause := rdmap.Cause{}
-	var dst []byte
+	var cause rdmap.Cause
 	switch {
 	case mr == nil || mr.pd != q.pd:
 		cause = rdmap.InvalidSTag
 	case mr.access&RemoteWrite == 0:
 		cause = rdmap.AccessRights
 	default:
-		var ok bool
-		if dst, ok = mr.slice(h.TO, uint32(n)); ok {
+		if dst, ok := mr.slice(h.TO, uint32(n)); ok {
 			rd.Copy(dst)
 			return event{}
 		}

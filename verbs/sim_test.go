@@ -185,7 +185,7 @@ func (p *player) post(rng *rand.Rand) error {
 		}
 		cut := rng.IntN(n + 1)
 		wr.NumSGE, wr.SGL[0], wr.SGL[1] = 2, mr.SGE(0, cut), mr.SGE(cut, n-cut)
-		defer mr.Dereg()
+		defer func() { _ = mr.Dereg() }() // the request holds the memory itself
 	}
 	if err := p.qp.PostSend(&wr); err != nil {
 		return err

@@ -47,7 +47,7 @@ func main() {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Print(usage)
 		return
-	case !errors.Is(err, errElsewhere):
+	case !errors.Is(err, errTold):
 		fmt.Fprintln(os.Stderr, "cg:", err)
 	}
 	os.Exit(1)
@@ -96,8 +96,17 @@ func start(args []string) error {
 	if err != nil && !errors.As(err, &known) {
 		return err // a rank that goes without Finalize ends the job
 	}
+	if known != nil && known.why != errElsewhere {
+		fmt.Fprintln(os.Stderr, "cg:", known.why) // before Finalize: the first rank that leaves ends the job
+	}
+	if known != nil {
+		err = errTold
+	}
 	return errors.Join(err, p.Finalize())
 }
+
+// errTold is a failure that has been reported.
+var errTold = errors.New("reported before")
 
 // verdict is a failure that all ranks know of, so that they end in good order.
 type verdict struct{ why error }
