@@ -10,14 +10,14 @@ export GOAMD64 ?= v3
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench lint generate clean
+.PHONY: help build demo test bench lint generate profile clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build the commands and examples into bin/
 	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build -buildvcs=false -o bin/ ./cmd/... ./examples/...
+	CGO_ENABLED=0 $(GO) build -buildvcs=false -pgo=cmd/xperf/default.pgo -o bin/ ./cmd/... ./examples/...
 
 demo: build ## two hosts over AF_XDP on this machine: a table of transports, then an MPI program (under 2 minutes)
 	@./examples/demo.sh
@@ -39,6 +39,12 @@ lint: ## check the style: gofmt, go vet, golangci-lint
 
 generate: ## make the generated files anew: BPF objects (needs clang-14), the matrix of examples/cg
 	$(GO) generate ./...
+
+profile: ## measure anew which code a message runs through, for the compiler (cmd/xperf/default.pgo)
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	$(GO) test ./verbs -o "$$dir/verbs.test" -run '^$$' -bench RD_pingPong8 -benchtime 4s -cpuprofile "$$dir/verbs" && \
+	$(GO) test ./mpi -o "$$dir/mpi.test" -run '^$$' -bench 'Pipe_pingPong8|Pipe_rate8' -benchtime 4s -cpuprofile "$$dir/mpi" && \
+	$(GO) tool pprof -proto "$$dir/verbs" "$$dir/mpi" > cmd/xperf/default.pgo
 
 clean: ## remove what was built, and what killed runs left behind on this machine
 	@if [ -x bin/xinfo ]; then ./bin/xinfo --clean; fi
