@@ -26,7 +26,7 @@ func Open(c Config) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Port{steering: steering, arena: c.Arena, rxDepth: c.RxDepth}
+	p := &Port{steering: steering, arena: c.Arena, rxDepth: c.RxDepth, want: c.RxDepth}
 	if err := p.open(c); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}

@@ -23,7 +23,9 @@ type Port struct {
 
 	queued   int  // buffers sent and not completed: never above the size of the TX ring
 	posted   int  // chunks given to the kernel and not received: never above rxDepth
-	rxDepth  int  // how many should be posted
+	rxDepth  int  // how many are posted at most
+	want     int  // how many should be posted: rxDepth, or quietDepth in calm times
+	calm     int  // receives of few buffers in a row
 	dirty    bool // the kernel has not taken all of the TX ring yet
 	busyPoll bool
 }
@@ -32,6 +34,28 @@ type Port struct {
 // producer index of the FILL ring is read by the processor that sends to us;
 // writing it for each frame would add a cache miss to each message.
 const fillBatch = 16
+
+// In calm times only quietDepth chunks circulate, so that they stay in the
+// caches: with 2048 a small message takes 60 ns longer. A burst brings all of
+// them back at once. A receive queue of quietDepth holds what a peer may send
+// before it has heard from us.
+const (
+	quietDepth = 512
+	burstBufs  = 24   // buffers in one receive that make a burst
+	calmAfter  = 1024 // receives of fewer buffers until it is calm again
+)
+
+// adapt notes that n buffers came in at once.
+func (p *Port) adapt(n int) {
+	switch {
+	case n >= burstBufs:
+		p.want, p.calm = p.rxDepth, 0
+	case p.calm < calmAfter:
+		p.calm++
+	default:
+		p.want = min(quietDepth, p.rxDepth)
+	}
+}
 
 // fillReserve frames stay in the pool for sending when memory is short:
 // acknowledgements must go out for frames to come back.
@@ -64,6 +88,7 @@ func (p *Port) Recv(dst []fabric.Desc) int {
 	}
 	rx.publish()
 	p.posted -= got.bufs
+	p.adapt(got.bufs)
 	p.stats.RxFrames += uint64(got.frames)
 	p.stats.RxBytes += got.bytes
 	return got.bufs
@@ -138,7 +163,7 @@ func (p *Port) Flush() {
 	if p.queued > 0 {
 		p.reap()
 	}
-	if p.rxDepth-p.posted >= fillBatch {
+	if p.want-p.posted >= fillBatch {
 		p.post()
 	}
 }
@@ -185,7 +210,7 @@ func (p *Port) reap() {
 // post gives chunks to the kernel to receive into.
 func (p *Port) post() {
 	fill := &p.rings.fill
-	n := min(p.rxDepth-p.posted, p.pool.Free()-fillReserve)
+	n := min(p.want-p.posted, p.pool.Free()-fillReserve)
 	if n <= 0 {
 		return
 	}
