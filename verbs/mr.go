@@ -15,6 +15,8 @@ type MR struct {
 	key    uint32
 	access Access
 	valid  bool
+	arena  mem.Addr // where buf lies in the arena, if it does
+	inside bool
 }
 
 // Addr returns the address of the first byte, as SGE.Addr and
@@ -52,6 +54,7 @@ func (p *PD) RegMR(buf []byte, access Access) (*MR, error) {
 		return nil, err
 	}
 	m.pd, m.buf, m.addr, m.access, m.valid = p, buf, mem.AddressOf(buf), access, true
+	m.arena, m.inside = p.ctx.Arena().Find(buf)
 	return m, nil
 }
 

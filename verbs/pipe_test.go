@@ -27,7 +27,7 @@ const pipeFrames = 2048
 func newPipe(t testing.TB, mtu int) (a, b *pipePort) {
 	t.Helper()
 	end := func() *pipePort {
-		arena := mem.Over(make([]byte, (pipeFrames+1)*mem.FrameSize))
+		arena := mem.Over(make([]byte, (pipeFrames+64)*mem.FrameSize))
 		pool, err := mem.NewPool(arena, pipeFrames, false)
 		if err != nil {
 			t.Fatal(err)

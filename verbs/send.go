@@ -3,6 +3,8 @@ package verbs
 import (
 	"fmt"
 
+	"github.com/xwarp/xwarp/internal/llp"
+	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/serial"
 	"github.com/xwarp/xwarp/iwarp"
@@ -16,18 +18,20 @@ const opTerminate Opcode = 0xff
 // wqe is a posted send request. It owns the payload until it is acknowledged:
 // lost segments are built again from it.
 type wqe struct {
-	wrid  uint64
-	op    Opcode
-	flags SendFlags
-	bufN  uint8
-	next  int32  // the following request to the same peer
-	total uint32 // bytes
-	sent  uint32 // bytes that were cut into segments
-	msn   uint32
-	rkey  uint32
-	raddr uint64
-	bufs  [MaxSGE][]byte
-	data  [MaxInline]byte
+	wrid   uint64
+	op     Opcode
+	flags  SendFlags
+	bufN   uint8
+	inside bool // bufs[0] is all, and lies in the arena at addr
+	addr   mem.Addr
+	next   int32  // the following request to the same peer
+	total  uint32 // bytes
+	sent   uint32 // bytes that were cut into segments
+	msn    uint32
+	rkey   uint32
+	raddr  uint64
+	bufs   [MaxSGE][]byte
+	data   [MaxInline]byte
 }
 
 // sendQueue is a table of requests with a stack of free entries.
@@ -97,7 +101,7 @@ func (q *QP) fill(w *wqe, wr *SendWR) error {
 			return fmt.Errorf("%w: %d bytes inline; at most %d", ErrInvalid, len(wr.InlineData), MaxInline)
 		}
 		w.total = uint32(copy(w.data[:], wr.InlineData))
-		w.bufN = 0
+		w.bufN, w.inside = 0, false
 		return nil
 	}
 	total := uint64(0)
@@ -117,6 +121,11 @@ func (q *QP) fill(w *wqe, wr *SendWR) error {
 		return fmt.Errorf("%w: message of %d bytes; at most %d", ErrInvalid, total, maxMsg)
 	}
 	w.total = uint32(total)
+	w.inside = false
+	if total >= llp.DirectMin && w.bufN == 1 {
+		mr := q.ctx.mrs.lookup(wr.SGL[0].LKey)
+		w.inside, w.addr = mr.inside, mr.arena+mem.Addr(wr.SGL[0].Addr-mr.addr)
+	}
 	return nil
 }
 
@@ -241,7 +250,8 @@ func (q *QP) pumpPeer(now mono.Time, ah *AH) (sent int) {
 // one, and those behind it as long as they fit whole.
 func (q *QP) sendNew(now mono.Time, ah *AH) bool {
 	n, hdr := q.nextSegment(ah)
-	if !q.rd.Begin(ah.peer, ah.peer.Snd.Next(), hdr+n) {
+	w := &q.sq.wqes[ah.conn.cur]
+	if !q.open(ah, ah.peer.Snd.Next(), w, w.sent, n, hdr) {
 		return false
 	}
 	soon := q.cut(now, ah, n)
@@ -262,7 +272,27 @@ func (q *QP) nextSegment(ah *AH) (n, hdr int) {
 	if w.op == OpRDMAWrite {
 		hdr = ddp.TaggedLen
 	}
+	if w.inside {
+		if n := q.rd.Direct(w.addr+mem.Addr(w.sent), int(w.total-w.sent), hdr); n > 0 {
+			return n, hdr
+		}
+	}
 	return min(int(w.total-w.sent), q.rd.MaxULPDU()-hdr), hdr
+}
+
+// open begins a datagram whose first segment has n bytes of w from off on.
+func (q *QP) open(ah *AH, lsn serial.U32, w *wqe, off uint32, n, hdr int) bool {
+	if q.isDirect(w, off, n) {
+		return q.rd.Begin(ah.peer, lsn, hdr) // the payload takes no frame
+	}
+	return q.rd.Begin(ah.peer, lsn, hdr+n)
+}
+
+// isDirect reports whether n bytes of w from off on are sent from where they
+// lie. It must be the same each time they are sent, for it decides how many
+// there are.
+func (q *QP) isDirect(w *wqe, off uint32, n int) bool {
+	return w.inside && n >= llp.DirectMin-mem.FrameSize/4 && q.rd.Direct(w.addr+mem.Addr(off), n, ddp.UntaggedLen) == n
 }
 
 // cut appends the next n bytes of the peer's current request to the open
@@ -292,7 +322,7 @@ func (q *QP) resend(now mono.Time, ah *AH, lsn serial.U32) bool {
 	if w.op == OpRDMAWrite {
 		hdr = ddp.TaggedLen
 	}
-	if !q.rd.Begin(ah.peer, lsn, hdr+int(r.Len)) {
+	if !q.open(ah, lsn, w, r.Off, int(r.Len), hdr) {
 		return false
 	}
 	q.write(w, r.Off, int(r.Len), r.Last)
@@ -319,6 +349,10 @@ func (q *QP) write(w *wqe, off uint32, n int, last bool) {
 	h.Put(q.rd.ULPDU(h.Len()+n, h.Len()))
 	if w.flags&Inline != 0 {
 		q.rd.Payload(w.data[off : off+uint32(n)])
+		return
+	}
+	if q.isDirect(w, off, n) {
+		q.rd.Attach(w.addr+mem.Addr(off), n)
 		return
 	}
 	skip := int(off)

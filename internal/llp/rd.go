@@ -24,6 +24,7 @@ type Config struct {
 // Stats counts what an endpoint dropped, and why.
 type Stats struct {
 	RxDatagrams, TxDatagrams uint64
+	TxDirect                 uint64 // ULPDUs sent from where they lie, without copying
 	TxAcks                   uint64 // datagrams that carry an acknowledgement only
 	TxResent                 uint64 // ULPDUs sent again
 	RxMalformed              uint64 // not an LLP header of our version, or lengths that do not add up
@@ -57,6 +58,7 @@ type RD struct {
 	dg      fabric.Datagram
 	arena   *mem.Arena
 	caps    fabric.DatagramCaps
+	most    int // largest UDP payload in bytes; caps has what whole frames take
 	byAddr  remoteTable
 	rx      *fabric.Batch
 	rxPos   int
@@ -79,11 +81,12 @@ func NewRD(dg fabric.Datagram, c Config) (*RD, error) {
 	if caps.MaxPayload < dgram.HeaderLen+8*dgram.MaxSackWords+128 {
 		return nil, fmt.Errorf("llp: %d bytes per datagram on %s are too few for reliable datagrams: raise the MTU", caps.MaxPayload, caps.Carrier)
 	}
-	caps.MaxPayload = wholeFrames(caps.MaxPayload, caps.Headroom)
+	most := caps.MaxPayload
+	caps.MaxPayload = wholeFrames(most, caps.Headroom)
 	c.Dgram = c.Dgram.WithDefaults(caps.RxDepth)
-	bufs := (caps.MaxPayload+caps.Headroom)/mem.FrameSize + 2
+	bufs := (most+caps.Headroom)/mem.FrameSize + 3
 	return &RD{
-		cfg: c, dg: dg, arena: dg.Arena(), caps: caps,
+		cfg: c, dg: dg, arena: dg.Arena(), caps: caps, most: most,
 		rx: fabric.NewBatch(64, min(bufs, fabric.MaxBufs)+1),
 		tx: fabric.NewBatch(txBatch, min(bufs, fabric.MaxBufs)),
 	}, nil
@@ -91,7 +94,8 @@ func NewRD(dg fabric.Datagram, c Config) (*RD, error) {
 
 // wholeFrames returns how much of a payload of at most n bytes to use, so that
 // the last frame of a datagram is not nearly empty: a further frame costs as
-// much as copying one. MTU 9000 is used up to 8156, which is 4 % faster.
+// much as copying one. At MTU 9000 the payload is 8128 bytes, which is 4 %
+// faster than 8972.
 func wholeFrames(n, headroom int) int {
 	if rest := (headroom + n) % mem.FrameSize; rest < mem.FrameSize/4 && n > mem.FrameSize {
 		return n - rest
@@ -101,6 +105,29 @@ func wholeFrames(n, headroom int) int {
 
 // MaxULPDU returns the most bytes of one ULPDU, DDP header included.
 func (r *RD) MaxULPDU() int { return r.caps.MaxPayload - dgram.HeaderLen - dgram.LengthLen }
+
+// DirectMin is the least number of bytes that Direct is worth: a buffer of its
+// own costs as much as copying a frame.
+const DirectMin = 2 * mem.FrameSize
+
+// Direct returns how many of the n bytes at addr, which lies in the arena, a
+// ULPDU with a header of hdr bytes should take when they are to be sent from
+// where they lie: whole frames of memory, so that few buffers are needed. 0
+// means that copying is better.
+func (r *RD) Direct(addr mem.Addr, n, hdr int) int {
+	if r.caps.MaxBufs < 4 {
+		return 0
+	}
+	room := r.most - dgram.HeaderLen - dgram.LengthLen - hdr
+	room = min(room, (r.caps.MaxBufs-2)*mem.FrameSize)
+	if n > room {
+		n = room - int(addr+mem.Addr(room))%mem.FrameSize
+	}
+	if n < DirectMin-mem.FrameSize/4 {
+		return 0
+	}
+	return n
+}
 
 // Datagram returns the carrier.
 func (r *RD) Datagram() fabric.Datagram { return r.dg }
@@ -255,7 +282,7 @@ func (r *RD) Begin(p *Peer, lsn serial.U32, n int) bool {
 
 // Fits reports whether the open datagram takes one more ULPDU of n bytes.
 func (r *RD) Fits(n int) bool {
-	return len(r.w.cur) >= n+dgram.LengthLen && r.w.size+n+dgram.LengthLen <= r.caps.MaxPayload
+	return len(r.w.cur) >= n+dgram.LengthLen && r.w.size+n+dgram.LengthLen <= r.caps.MaxPayload && r.w.pieces == 0
 }
 
 // ULPDU starts the next ULPDU of the open datagram: n bytes of which the first
@@ -270,6 +297,13 @@ func (r *RD) ULPDU(n, hdr int) []byte {
 
 // Payload appends b to the open ULPDU.
 func (r *RD) Payload(b []byte) { r.w.put(r.arena, b) }
+
+// Attach appends n bytes at addr to the open ULPDU without copying them. They
+// stay as they are until the peer has acknowledged the ULPDU.
+func (r *RD) Attach(addr mem.Addr, n int) {
+	r.w.attach(addr, n)
+	r.Stats.TxDirect++
+}
 
 // Commit closes the open datagram and queues it. soon tells the peer that
 // somebody waits for the acknowledgement.
