@@ -4,73 +4,12 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/conform"
 	"github.com/xwarp/xwarp/internal/inet"
-	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/verbs"
 )
-
-// pipePort is one end of a cable in memory that loses nothing and costs next
-// to nothing: what a benchmark over it shows is our own time.
-type pipePort struct {
-	arena *mem.Arena
-	pool  *mem.Pool
-	peer  *pipePort
-	rx    []fabric.Desc
-	mtu   int
-}
-
-const pipeFrames = 2048
-
-func newPipe(t testing.TB, mtu int) (a, b *pipePort) {
-	t.Helper()
-	end := func() *pipePort {
-		arena := mem.Over(make([]byte, (pipeFrames+64)*mem.FrameSize))
-		pool, err := mem.NewPool(arena, pipeFrames, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &pipePort{arena: arena, pool: pool, rx: make([]fabric.Desc, 0, pipeFrames), mtu: mtu}
-	}
-	a, b = end(), end()
-	a.peer, b.peer = b, a
-	return a, b
-}
-
-func (p *pipePort) Caps() fabric.PortCaps {
-	return fabric.PortCaps{Driver: "pipe", MTU: p.mtu, MaxBufs: fabric.MaxBufs, TxDepth: 1024, RxDepth: 1024}
-}
-func (p *pipePort) Arena() *mem.Arena       { return p.arena }
-func (p *pipePort) Pool() *mem.Pool         { return p.pool }
-func (p *pipePort) FD() int                 { return -1 }
-func (p *pipePort) Stats() fabric.PortStats { return fabric.PortStats{} }
-func (p *pipePort) Close() error            { return nil }
-func (p *pipePort) Flush()                  {}
-func (p *pipePort) TxFree() int             { return 1024 - len(p.peer.rx) }
-
-func (p *pipePort) Recv(dst []fabric.Desc) int {
-	n := copy(dst, p.rx)
-	for n > 0 && dst[n-1].Flags == fabric.More { // only whole frames
-		n--
-	}
-	p.rx = p.rx[:copy(p.rx, p.rx[n:])]
-	return n
-}
-
-func (p *pipePort) Send(src []fabric.Desc) int {
-	for _, d := range src {
-		f, ok := p.peer.pool.Get()
-		if !ok {
-			panic("pipe: receiver has no frame")
-		}
-		copy(p.peer.arena.At(f, int(d.Len)), p.arena.At(d.Addr, int(d.Len)))
-		p.peer.rx = append(p.peer.rx, fabric.Desc{Addr: f, Len: d.Len, Flags: d.Flags})
-		p.pool.Put(d.Addr)
-	}
-	return len(src)
-}
 
 // noPark is for engines that are stepped by hand.
 type noPark struct{}
@@ -90,7 +29,8 @@ type end struct {
 
 func newPair(t testing.TB, mtu, bufSize int) (a, b *end) {
 	t.Helper()
-	pa, pb := newPipe(t, mtu)
+	pa, pb, err := conform.NewPipe(conform.PipeConfig{MTU: mtu, Frames: 2048, Depth: 512})
+	must(t, err)
 	addrs := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:18700"), netip.MustParseAddrPort("10.0.0.2:18700")}
 	macs := []inet.MAC{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}}
 	hops := inet.Fixed{}
@@ -98,7 +38,7 @@ func newPair(t testing.TB, mtu, bufSize int) (a, b *end) {
 		hops[a.Addr()] = inet.Hop{MAC: macs[i], Source: addrs[1-i].Addr(), MTU: mtu}
 	}
 	ends := []*end{{}, {}}
-	for i, port := range []*pipePort{pa, pb} {
+	for i, port := range []*conform.Pipe{pa, pb} {
 		e := ends[i]
 		ep, err := inet.New(inet.Config{Port: port, Resolver: hops, Local: addrs[i], MAC: macs[i]})
 		must(t, err)

@@ -33,8 +33,8 @@ How they talk
   --device DEV         network device, the same on all hosts
   --mtu M              MTU of the testbed's devices in bytes (default 9000)
   --switch S           what joins the testbed's hosts: cable (two of them),
-                       bridge or xdp (default: cable, else xdp). Only on a bridge
-                       does tcpdump see AF_XDP frames: ip netns exec
+                       bridge or xdp (default: cable, else xdp). tcpdump sees
+                       AF_XDP frames on a bridge only: ip netns exec
                        xwarp-PID-...-sw tcpdump -ni any udp
 
 What you see

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xwarp/xwarp/internal/launch"
+	"github.com/xwarp/xwarp/internal/testbed"
 )
 
 func TestParse(t *testing.T) {
@@ -22,7 +23,7 @@ func TestParse(t *testing.T) {
 		{"-n 4 ./a -n 5 --help", launch.Config{Program: "./a", Args: []string{"-n", "5", "--help"}, Ranks: 4, StartTimeout: time.Minute}},
 		{"--n=4 --quiet a", launch.Config{Program: "a", Ranks: 4, StartTimeout: time.Minute}},
 		{"-np 4 a", launch.Config{Program: "a", Ranks: 4, StartTimeout: time.Minute}},
-		{"--testbed 3 --mtu 1500 --fabric xdp:generic -- a -x", launch.Config{Program: "a", Args: []string{"-x"}, Testbed: 3, MTU: 1500, Fabric: "xdp:generic", StartTimeout: time.Minute}},
+		{"--testbed 3 --mtu 1500 --switch bridge --fabric xdp:generic -- a -x", launch.Config{Program: "a", Args: []string{"-x"}, Testbed: 3, MTU: 1500, Switch: testbed.Bridge, Fabric: "xdp:generic", StartTimeout: time.Minute}},
 		{"--start-timeout 5s --tag-output --bind-to none a", launch.Config{Program: "a", TagOutput: true, Bind: launch.BindNone, StartTimeout: 5 * time.Second}},
 		{"--start-timeout 0 --env A=B --env PASSED a", launch.Config{Program: "a", Env: []string{"A=B", "PASSED=on"}, StartTimeout: -1}},
 		{"--hosts a,b:2 --device eth1 --agent-path /opt/x/xrun --launcher ssh a", launch.Config{

@@ -202,3 +202,15 @@ func TestClose_withoutJanitor(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestParseSwitch(t *testing.T) {
+	for s := Auto; s <= XDP; s++ {
+		if got, err := ParseSwitch(s.String()); err != nil || got != s {
+			t.Errorf("%v came back as %v, %v", s, got, err)
+		}
+	}
+	var wrong *ConfigError
+	if _, err := ParseSwitch("hub"); !errors.As(err, &wrong) || wrong.Field != "Switch" {
+		t.Errorf("hub: %v", err)
+	}
+}
