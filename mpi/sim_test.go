@@ -50,7 +50,8 @@ func (w *simWorld) open(t *sim.Task, r *sim.Rank) (*verbs.Context, error) {
 		return nil, err
 	}
 	return verbs.New(verbs.Config{
-		Datagram: ep, Engine: progress.New(t, t), Key: r.Key(),
+		ZeroBased: true,
+		Datagram:  ep, Engine: progress.New(t, t), Key: r.Key(),
 		Epoch: uint32(1000 + r.Rank()), Dgram: w.dgram,
 	})
 }

@@ -29,7 +29,12 @@ type Config struct {
 	Epoch    uint32           // random life number of this endpoint, not 0
 	NoCRC    bool             // both ends must agree; default: CRC32C over every datagram
 	Dgram    dgram.Config     // default: see dgram.Config
-	Closers  []io.Closer      // closed after the carrier, in order: what it stands on
+	// ZeroBased makes the addresses of memory regions count from 0
+	// (IBV_ACCESS_ZERO_BASED), so that what is on the wire does not depend on
+	// where memory lies: the simulator needs that to repeat itself. Default:
+	// virtual addresses.
+	ZeroBased bool
+	Closers   []io.Closer // closed after the carrier, in order: what it stands on
 }
 
 // Context is an open device: one UDP endpoint, one engine

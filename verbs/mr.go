@@ -54,6 +54,9 @@ func (p *PD) RegMR(buf []byte, access Access) (*MR, error) {
 		return nil, err
 	}
 	m.pd, m.buf, m.addr, m.access, m.valid = p, buf, mem.AddressOf(buf), access, true
+	if p.ctx.cfg.ZeroBased {
+		m.addr = 0
+	}
 	m.arena, m.inside = p.ctx.Arena().Find(buf)
 	return m, nil
 }

@@ -51,7 +51,8 @@ func (f *simFabric) open(t *sim.Task, i int, key uint64, d dgram.Config) (*verbs
 		return nil, err
 	}
 	return verbs.New(verbs.Config{
-		Datagram: ep, Engine: progress.New(t, t), Key: key, Epoch: uint32(0xfffffff0 + i), Dgram: d,
+		ZeroBased: true,
+		Datagram:  ep, Engine: progress.New(t, t), Key: key, Epoch: uint32(0xfffffff0 + i), Dgram: d,
 	})
 }
 
@@ -75,9 +76,15 @@ type player struct {
 	got    int
 	acked  int
 	posted int
+
+	out  *verbs.MR // arena memory to send large messages from, in slots of max bytes
+	free []int     // slots of it
 }
 
-const rxSlots = 48
+const (
+	rxSlots = 48
+	txSlots = 6
+)
 
 func (p *player) setup(t *sim.Task) error {
 	var err error
@@ -101,6 +108,16 @@ func (p *player) setup(t *sim.Task) error {
 		}
 		ah.UserData = uint64(i)
 		p.ahs = append(p.ahs, ah)
+	}
+	at, err := p.ctx.Arena().Alloc(txSlots*p.max, 4096)
+	if err != nil {
+		return err
+	}
+	if p.out, err = p.pd.RegMR(p.ctx.Arena().At(at, txSlots*p.max), 0); err != nil {
+		return err
+	}
+	for i := range txSlots {
+		p.free = append(p.free, i)
 	}
 	for i := range rxSlots {
 		mr, err := p.pd.RegMR(make([]byte, p.max), verbs.LocalWrite)
@@ -172,12 +189,18 @@ func (p *player) post(rng *rand.Rand) error {
 	if rng.IntN(4) == 0 {
 		n = rng.IntN(p.max)
 	}
-	msg := make([]byte, n)
+	msg, slot := make([]byte, n), -1
+	if len(p.free) > 0 && n > verbs.MaxInline {
+		slot = p.free[len(p.free)-1]
+		msg = p.out.Bytes()[slot*p.max:][:n]
+	}
 	fillMessage(msg, p.id, to, p.sent[to])
-	wr := verbs.SendWR{WRID: uint64(n), Opcode: verbs.OpSend, Flags: verbs.Signaled, AH: p.ahs[to]}
+	wr := verbs.SendWR{WRID: uint64(slot), Opcode: verbs.OpSend, Flags: verbs.Signaled, AH: p.ahs[to]}
 	if n <= verbs.MaxInline && rng.IntN(2) == 0 {
 		wr.Flags |= verbs.Inline
 		wr.InlineData = msg
+	} else if slot >= 0 {
+		wr.NumSGE, wr.SGL[0] = 1, p.out.SGE(slot*p.max, n)
 	} else {
 		mr, err := p.pd.RegMR(msg, 0)
 		if err != nil {
@@ -190,6 +213,9 @@ func (p *player) post(rng *rand.Rand) error {
 	if err := p.qp.PostSend(&wr); err != nil {
 		return err
 	}
+	if slot >= 0 {
+		p.free = p.free[:len(p.free)-1]
+	}
 	p.sent[to]++
 	p.posted++
 	return nil
@@ -198,8 +224,12 @@ func (p *player) post(rng *rand.Rand) error {
 func (p *player) reap() error {
 	var wcs [16]verbs.WC
 	for _, wc := range wcs[:p.scq.Poll(wcs[:])] {
-		if wc.Status != verbs.Success || wc.WRID != uint64(wc.ByteLen) {
+		if wc.Status != verbs.Success {
 			return fmt.Errorf("send completion %+v", wc)
+		}
+		if slot := int(wc.WRID); slot >= 0 { // used again at once: nobody may read it any more
+			clear(p.out.Bytes()[slot*p.max:][:p.max])
+			p.free = append(p.free, slot)
 		}
 		p.acked++
 	}
