@@ -212,7 +212,12 @@ func (r *Report) multiBuffer(dev *device) {
 	f := Finding{Name: "multi-buffer", OK: r.MultiBuffer, Needed: dev.mtu > MTUSingle,
 		Detail: fmt.Sprintf("frames above %d bytes use several buffers", rxBuffer),
 		Remedy: fmt.Sprintf("Linux 6.6 has it; here lower the MTU on all hosts: ip link set dev %s mtu %d", dev.name, MTUSingle)}
-	if r.MultiBuffer && dev.features.known && !dev.features.multiBuffer() {
+	switch {
+	case !r.NeedWakeup: // the trial socket was not bound
+		f.Needed, f.Detail, f.Remedy = false, "unknown: no socket could be opened", "see socket"
+	case !r.MultiBuffer && dev.mtu <= MTUSingle:
+		f.Detail, f.Remedy = "missing, and not needed at this MTU", "Linux 6.6 has it"
+	case r.MultiBuffer && dev.features.known && !dev.features.multiBuffer():
 		f.Detail += ", in generic mode only"
 	}
 	r.add(f)
