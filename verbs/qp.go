@@ -103,8 +103,9 @@ func (q *QP) Destroy() {
 
 // Poll is the engine's call: it takes in what has arrived, fires timers, and
 // sends what may be sent. The way of a message that arrives comes first; what
-// it leaves to do is done while waiting for the next.
-func (q *QP) Poll(now mono.Time, budget int) int {
+// it leaves to do is done while waiting for the next. One batch of datagrams,
+// as many as progress.Budget, is taken in at a time.
+func (q *QP) Poll(now mono.Time, _ int) int {
 	if q.undated != nil || len(q.acks) > 0 {
 		q.chores(now)
 	}
@@ -189,12 +190,12 @@ func (q *QP) timers(now mono.Time) {
 		}
 		q.makeReady(ah)
 	}
-	q.rearm(now)
+	q.rearm()
 }
 
 // rearm computes the earliest deadline anew. Acknowledgements that are due now
 // stay due: sendAcks comes after them.
-func (q *QP) rearm(mono.Time) {
+func (q *QP) rearm() {
 	q.deadline = mono.Never
 	for _, ah := range q.ctx.ahs {
 		if ah != nil && !ah.conn.dead {
@@ -215,6 +216,6 @@ func (q *QP) sendAcks(now mono.Time) (sent int) {
 		}
 		sent++
 	}
-	q.rearm(now)
+	q.rearm()
 	return sent
 }

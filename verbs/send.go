@@ -34,6 +34,14 @@ type wqe struct {
 	data   [MaxInline]byte
 }
 
+// headerLen returns the length of the DDP header of each of w's segments.
+func (w *wqe) headerLen() int {
+	if w.op == OpRDMAWrite {
+		return ddp.TaggedLen
+	}
+	return ddp.UntaggedLen
+}
+
 // sendQueue is a table of requests with a stack of free entries.
 type sendQueue struct {
 	wqes []wqe
@@ -250,14 +258,15 @@ func (q *QP) pumpPeer(now mono.Time, ah *AH) (sent int) {
 // sendNew builds one datagram of segments that were not sent before: the next
 // one, and those behind it as long as they fit whole.
 func (q *QP) sendNew(now mono.Time, ah *AH) bool {
-	n, hdr := q.nextSegment(ah)
+	n, _ := q.nextSegment(ah)
 	w := &q.sq.wqes[ah.conn.cur]
-	if !q.open(ah, ah.peer.Snd.Next(), w, w.sent, n, hdr) {
+	if !q.open(ah, ah.peer.Snd.Next(), w, w.sent, n) {
 		return false
 	}
 	soon := q.cut(now, ah, n)
 	for ah.conn.cur >= 0 && ah.peer.Snd.CanPush() {
-		if n, hdr = q.nextSegment(ah); !q.rd.Fits(hdr + n) {
+		n, hdr := q.nextSegment(ah)
+		if !q.rd.Fits(hdr + n) {
 			break
 		}
 		soon = q.cut(now, ah, n) || soon
@@ -269,10 +278,7 @@ func (q *QP) sendNew(now mono.Time, ah *AH) bool {
 // nextSegment returns the payload and header length of the peer's next segment.
 func (q *QP) nextSegment(ah *AH) (n, hdr int) {
 	w := &q.sq.wqes[ah.conn.cur]
-	hdr = ddp.UntaggedLen
-	if w.op == OpRDMAWrite {
-		hdr = ddp.TaggedLen
-	}
+	hdr = w.headerLen()
 	if w.inside {
 		if n := q.rd.Direct(w.addr+mem.Addr(w.sent), int(w.total-w.sent), hdr); n > 0 {
 			return n, hdr
@@ -282,18 +288,18 @@ func (q *QP) nextSegment(ah *AH) (n, hdr int) {
 }
 
 // open begins a datagram whose first segment has n bytes of w from off on.
-func (q *QP) open(ah *AH, lsn serial.U32, w *wqe, off uint32, n, hdr int) bool {
+func (q *QP) open(ah *AH, lsn serial.U32, w *wqe, off uint32, n int) bool {
 	if q.isDirect(w, off, n) {
-		return q.rd.Begin(ah.peer, lsn, hdr) // the payload takes no frame
+		n = 0 // the payload takes no frame
 	}
-	return q.rd.Begin(ah.peer, lsn, hdr+n)
+	return q.rd.Begin(ah.peer, lsn, w.headerLen()+n)
 }
 
 // isDirect reports whether n bytes of w from off on are sent from where they
 // lie. It must be the same each time they are sent, for it decides how many
 // there are.
 func (q *QP) isDirect(w *wqe, off uint32, n int) bool {
-	return w.inside && n >= llp.DirectMin-mem.FrameSize/4 && q.rd.Direct(w.addr+mem.Addr(off), n, ddp.UntaggedLen) == n
+	return w.inside && n >= llp.DirectMin && q.rd.Direct(w.addr+mem.Addr(off), n, w.headerLen()) == n
 }
 
 // cut appends the next n bytes of the peer's current request to the open
@@ -319,11 +325,7 @@ func (q *QP) resend(now mono.Time, ah *AH, lsn serial.U32) bool {
 	snd := &ah.peer.Snd
 	r := snd.Record(lsn)
 	w := &q.sq.wqes[r.Token]
-	hdr := ddp.UntaggedLen
-	if w.op == OpRDMAWrite {
-		hdr = ddp.TaggedLen
-	}
-	if !q.open(ah, lsn, w, r.Off, int(r.Len), hdr) {
+	if !q.open(ah, lsn, w, r.Off, int(r.Len)) {
 		return false
 	}
 	q.write(w, r.Off, int(r.Len), r.Last)

@@ -107,8 +107,8 @@ func wholeFrames(n, headroom int) int {
 func (r *RD) MaxULPDU() int { return r.caps.MaxPayload - dgram.HeaderLen - dgram.LengthLen }
 
 // DirectMin is the least number of bytes that Direct is worth: a buffer of its
-// own costs as much as copying a frame.
-const DirectMin = 2 * mem.FrameSize
+// own costs as much as copying a frame, so nearly two must be saved.
+const DirectMin = 2*mem.FrameSize - mem.FrameSize/4
 
 // Direct returns how many of the n bytes at addr, which lies in the arena, a
 // ULPDU with a header of hdr bytes should take when they are to be sent from
@@ -123,7 +123,7 @@ func (r *RD) Direct(addr mem.Addr, n, hdr int) int {
 	if n > room {
 		n = room - int(addr+mem.Addr(room))%mem.FrameSize
 	}
-	if n < DirectMin-mem.FrameSize/4 {
+	if n < DirectMin {
 		return 0
 	}
 	return n

@@ -84,7 +84,7 @@ func (w *writer) reserve(n int) []byte {
 	return b
 }
 
-// crc returns the CRC32C of the whole datagram as it stands.
+// crc returns the CRC32C of the datagram as it stands, over all behind the CRC.
 func (w *writer) crc(a *mem.Arena) uint32 {
 	left := w.size - w.attached()
 	n := min(left, len(w.first))
