@@ -56,10 +56,10 @@ func (s *sendBench) open() error {
 	if err != nil {
 		return err
 	}
-	if s.sends, err = s.ctx.CreateCQ(depth); err != nil {
+	if s.sends, err = s.ctx.CreateCQ(verbs.CQInit{Depth: depth}); err != nil {
 		return err
 	}
-	if s.recvs, err = s.ctx.CreateCQ(depth); err != nil {
+	if s.recvs, err = s.ctx.CreateCQ(verbs.CQInit{Depth: depth}); err != nil {
 		return err
 	}
 	s.qp, err = pd.CreateQP(verbs.QPInit{

@@ -13,8 +13,9 @@ type CQ struct {
 	reserved int
 }
 
-// CreateCQ makes a queue for depth completions (default 1024).
-func (c *Context) CreateCQ(depth int) (*CQ, error) {
+// CreateCQ makes a completion queue.
+func (c *Context) CreateCQ(init CQInit) (*CQ, error) {
+	depth := init.Depth
 	if c.closed {
 		return nil, ErrClosed
 	}

@@ -280,7 +280,7 @@ func TestErrors_sayWhatToDo(t *testing.T) {
 	_, cqErr := pd2.CreateQP(verbs.QPInit{Type: verbs.RD})
 	_, twoErr := a.pd.CreateQP(verbs.QPInit{Type: verbs.RD, SendCQ: a.scq, RecvCQ: a.rcq})
 	_, ahErr := a.pd.CreateAH(netip.MustParseAddrPort("[::1]:5"))
-	_, depthErr := a.ctx.CreateCQ(-1)
+	_, depthErr := a.ctx.CreateCQ(verbs.CQInit{Depth: -1})
 	for _, c := range []struct {
 		name string
 		err  error

@@ -94,8 +94,8 @@ func (p *player) setup(t *sim.Task) error {
 	if p.pd, err = p.ctx.AllocPD(); err != nil {
 		return err
 	}
-	p.scq, _ = p.ctx.CreateCQ(256)
-	p.rcq, _ = p.ctx.CreateCQ(256)
+	p.scq, _ = p.ctx.CreateCQ(verbs.CQInit{Depth: 256})
+	p.rcq, _ = p.ctx.CreateCQ(verbs.CQInit{Depth: 256})
 	p.qp, err = p.pd.CreateQP(verbs.QPInit{Type: verbs.RD, SendCQ: p.scq, RecvCQ: p.rcq, Cap: verbs.QPCap{MaxSendWR: 64, MaxRecvWR: rxSlots}})
 	if err != nil {
 		return err

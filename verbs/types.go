@@ -6,9 +6,14 @@
 // time may call into it.
 package verbs
 
-import "fmt"
+import (
+	"fmt"
 
-// Access is what a memory region may be used for (ibv_reg_mr(3)).
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mono"
+)
+
+// Access is what a memory region or window may be used for (ibv_reg_mr(3)).
 type Access uint32
 
 // Access rights. Local reading is always granted.
@@ -17,12 +22,16 @@ const (
 	RemoteWrite
 	RemoteRead
 	RemoteAtomic
+	MWBind           // memory windows may be bound to the region
+	RemoteInvalidate // a peer's Send with Invalidate may end the registration
 )
 
 // QPType is the transport of a queue pair.
 type QPType uint8
 
-// Transports. RD is reliable datagrams: one queue pair talks to all peers.
+// Transports. RD is reliable datagrams: one queue pair talks to all peers, in
+// order and exactly once to each. UD is unreliable datagrams: a message of one
+// datagram arrives, or it does not.
 const (
 	RD QPType = iota + 1
 	UD
@@ -44,21 +53,37 @@ func (t QPType) String() string {
 // Opcode says what a work request does.
 type Opcode uint8
 
-// Opcodes of send work requests, then of receive completions.
+// Opcodes of send work requests, then of receive completions. Which one may be
+// posted to which type of queue pair is in legality.go.
 const (
-	OpSend Opcode = iota + 1
-	OpRDMAWrite
-	OpRecv
+	OpSend              Opcode = iota + 1
+	OpSendWithInv              // Send that ends the registration InvKey of the target (RFC 5040, section 5.3)
+	OpSendWithImm              // known to libibverbs; iWARP has no such operation
+	OpRDMAWrite                // tagged placement, unnoticed by the target
+	OpRDMAWriteWithImm         // Write, then Immediate Data (RFC 7306, section 6)
+	OpRDMARead                 // RDMA Read into the SGL, which needs LocalWrite
+	OpAtomicCmpAndSwp          // 64 bits; the old value goes to the SGL (RFC 7306, section 5)
+	OpAtomicFetchAndAdd        // likewise
+	OpAtomicSwap               // likewise
+	OpRDMAWriteRecord          // Write whose target logs what arrived, and completes
+	OpLocalInv                 // end the registration InvKey of one's own
+	OpBindMW                   // bind the window Bind.MW
+
+	OpRecv                // a Send was received
+	OpRecvRDMAWithImm     // Immediate Data was received
+	OpRecvRDMAWriteRecord // a Write-Record ended, whole or not: see WC.Record
+	opcodeCount
 )
 
+var opcodeNames = [opcodeCount]string{
+	"Opcode(0)", "SEND", "SEND_WITH_INV", "SEND_WITH_IMM", "RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "RDMA_READ",
+	"ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD", "ATOMIC_SWAP", "RDMA_WRITE_RECORD", "LOCAL_INV", "BIND_MW",
+	"RECV", "RECV_RDMA_WITH_IMM", "RECV_RDMA_WRITE_RECORD",
+}
+
 func (o Opcode) String() string {
-	switch o {
-	case OpSend:
-		return "SEND"
-	case OpRDMAWrite:
-		return "RDMA_WRITE"
-	case OpRecv:
-		return "RECV"
+	if o < opcodeCount {
+		return opcodeNames[o]
 	}
 	return fmt.Sprintf("Opcode(%d)", uint8(o))
 }
@@ -68,8 +93,10 @@ type SendFlags uint8
 
 // Flags of send work requests.
 const (
-	Signaled SendFlags = 1 << iota // make a completion when done; failures always make one
-	Inline                         // copy the data now: the buffers are free when PostSend returns
+	Signaled  SendFlags = 1 << iota // make a completion when done; failures always make one
+	Inline                          // copy the data now: the buffers are free when PostSend returns
+	Solicited                       // wake a target that waits for solicited events only
+	Fence                           // not before all earlier Reads and atomics to this peer are done
 )
 
 // SGE is one scatter/gather element: Length bytes at Addr inside the memory
@@ -95,10 +122,38 @@ type SendWR struct {
 	Flags      SendFlags
 	NumSGE     uint8
 	SGL        [MaxSGE]SGE
-	AH         *AH    // destination (RD, UD)
-	RemoteAddr uint64 // OpRDMAWrite: where to, as the target's MR.Addr counts
-	RKey       uint32 // OpRDMAWrite: the target's MR.RKey
 	InlineData []byte // with Inline: the data, instead of SGL; at most MaxInline bytes
+	AH         *AH    // destination
+	RemoteQPN  uint32 // UD: number of the destination queue pair
+	RKey       uint32 // one-sided operations: the target's MR.RKey or MW.RKey
+	RemoteAddr uint64 // and where in it, as the target's MR.Addr counts
+	InvKey     uint32 // OpSendWithInv: the target's key; OpLocalInv: one's own
+	ImmData    uint64 // OpRDMAWriteWithImm: 8 bytes, as RFC 7306 has them
+	Atomic     Atomic // atomic operations
+	Bind       *Bind  // OpBindMW
+}
+
+// Atomic holds the operands of an atomic operation on 64 bits in the byte
+// order of the target (RFC 7306, section 5.1).
+type Atomic struct {
+	Add     uint64 // OpAtomicFetchAndAdd
+	Swap    uint64 // OpAtomicSwap, OpAtomicCmpAndSwp
+	Compare uint64 // OpAtomicCmpAndSwp
+	// Mask restricts the operation; 0 means all bits. CmpAndSwp and Swap
+	// replace only these bits; FetchAndAdd carries nothing out of a bit
+	// position that is set.
+	Mask uint64
+	// CompareMask restricts what CmpAndSwp compares; 0 means all bits.
+	CompareMask uint64
+}
+
+// Bind says what OpBindMW binds.
+type Bind struct {
+	MW     *MW
+	MR     *MR // registered with MWBind
+	Offset int // bytes from the start of MR
+	Length int
+	Access Access
 }
 
 // RecvWR is a receive work request for one Send of a peer. PostRecv copies it.
@@ -116,16 +171,20 @@ const (
 	Success      Status = iota
 	LocLenErr           // a message was longer than the receive buffer
 	LocProtErr          // an SGE names memory outside of its region, or without the right
+	LocQPOpErr          // the queue pair cannot do this
 	WRFlushErr          // the queue pair was closed or the peer lost before this request was done
 	RemAccessErr        // the peer refused the remote key, range or right
-	RetryExcErr         // the peer did not answer in time: it is considered lost
+	RetryExcErr         // the peer did not answer in time, or restarted: it is considered lost
 	RemInvReqErr        // the peer could not make sense of the request
+	RemOpErr            // the peer failed to do it
+	MWBindErr           // the window could not be bound
 	statusCount
 )
 
 var statusNames = [statusCount]string{
-	"success", "local length error", "local protection error", "work request flushed",
-	"remote access error", "retry limit exceeded (peer lost)", "remote invalid request",
+	"success", "local length error", "local protection error", "local QP operation error", "work request flushed",
+	"remote access error", "retry limit exceeded (peer lost)", "remote invalid request", "remote operation error",
+	"memory window bind error",
 }
 
 func (s Status) String() string {
@@ -135,20 +194,39 @@ func (s Status) String() string {
 	return fmt.Sprintf("Status(%d)", uint8(s))
 }
 
+// WCFlags say which fields of a completion mean something.
+type WCFlags uint8
+
+// Flags of completions.
+const (
+	WCWithImm       WCFlags = 1 << iota // ImmData
+	WCWithInv                           // InvKey was invalidated by the peer
+	WCWithSolicited                     // the sender asked for a solicited event
+)
+
+// Remote is an IPv4 address and UDP port in one word.
+type Remote = fabric.Remote
+
 // WC is a work completion.
 type WC struct {
 	WRID    uint64
 	Status  Status
 	Opcode  Opcode
-	ByteLen uint32 // bytes received (OpRecv)
-	QPNum   uint32
-	Src     *AH // OpRecv: who sent it. For a failed send: whom it was meant for.
+	Flags   WCFlags
+	ByteLen uint32  // bytes received (OpRecv), read, or valid (OpRecvRDMAWriteRecord)
+	QPNum   uint32  // of the queue pair here
+	SrcQP   uint32  // UD receives: of the sender
+	InvKey  uint32  // with WCWithInv
+	ImmData uint64  // with WCWithImm
+	Src     *AH     // RD receives: who sent it. For a failed send: whom it was meant for
+	SrcAddr Remote  // receives: address of the sender; see PD.CreateAHFromWC
+	Record  *Record // OpRecvRDMAWriteRecord: valid until Record.Release
 }
 
 // QPCap are the sizes of a queue pair. Zero values mean the defaults.
 type QPCap struct {
 	MaxSendWR int // default 512
-	MaxRecvWR int // default 512
+	MaxRecvWR int // default 512; unused with an SRQ
 }
 
 // QPInit describes a queue pair to make.
@@ -156,15 +234,52 @@ type QPInit struct {
 	Type   QPType
 	SendCQ *CQ
 	RecvCQ *CQ
+	SRQ    *SRQ // receives come from here; default: the queue pair's own
 	Cap    QPCap
+	// Reset leaves the queue pair in state Reset, for those who want to walk
+	// it up with Modify. Default: it is ready to send; datagrams need no
+	// exchange before.
+	Reset  bool
+	Record RecordConfig // Write-Record at this end
+}
+
+// RecordConfig says how a target logs Write-Records. Zero values mean the
+// defaults.
+type RecordConfig struct {
+	// PerChunk makes a completion of its own for each chunk that is placed
+	// and keeps no record.
+	PerChunk bool
+	// MaxPerSource bounds the records of one source that are not complete
+	// yet; a further one ends the oldest, as it is. Default 8.
+	MaxPerSource int
+	// Deadline is how long after its last chunk an incomplete record of a UD
+	// queue pair ends, as it is. Default 10 ms.
+	Deadline mono.Duration
+}
+
+// CQInit describes a completion queue to make.
+type CQInit struct {
+	Depth    int          // completions; default 1024
+	Channel  *CompChannel // tells of completions after CQ.ReqNotify; default none
+	UserData any
 }
 
 // DeviceAttr says what a context can do (ibv_query_device(3)).
 type DeviceAttr struct {
-	Carrier   string // what carries the frames, for people
-	Addr      string // address:port that peers create address handles for
-	MaxSeg    int    // largest message in bytes that fits one datagram
-	MaxSGE    int
-	MaxInline int
-	MaxMsg    int // largest message in bytes
+	Carrier      string // what carries the frames, for people
+	Addr         string // address:port that peers create address handles for
+	MTU          int    // largest UDP payload in bytes
+	MaxSeg       int    // largest message in bytes that fits one datagram, on RD and UD
+	MaxSGE       int
+	MaxInline    int
+	MaxMsg       int // largest message in bytes on RD
+	MaxQP        int
+	MaxQPWR      int
+	MaxCQE       int
+	MaxMR        int
+	MaxMW        int
+	MaxSRQWR     int
+	MaxQPRdAtom  int // Reads and atomics outstanding per peer
+	MaxMcastGrp  int
+	AtomicAtomic bool // atomics are atomic with sync/atomic on this host too
 }

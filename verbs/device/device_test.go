@@ -50,8 +50,8 @@ func openHost(h *testbed.Host, s device.Spec) (e *host, err error) {
 	if e.pd, err = e.ctx.AllocPD(); err != nil {
 		return nil, err
 	}
-	e.scq, _ = e.ctx.CreateCQ(0)
-	e.rcq, _ = e.ctx.CreateCQ(0)
+	e.scq, _ = e.ctx.CreateCQ(verbs.CQInit{})
+	e.rcq, _ = e.ctx.CreateCQ(verbs.CQInit{})
 	e.qp, err = e.pd.CreateQP(verbs.QPInit{Type: verbs.RD, SendCQ: e.scq, RecvCQ: e.rcq})
 	if err != nil {
 		return nil, err

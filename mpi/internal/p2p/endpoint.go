@@ -154,7 +154,7 @@ func (ep *Endpoint) create(ctx *verbs.Context) (err error) {
 		return err
 	}
 	depth := verbs.QPCap{MaxSendWR: 512, MaxRecvWR: ep.cfg.Receives}
-	if ep.cq, err = ctx.CreateCQ(depth.MaxSendWR + depth.MaxRecvWR); err != nil {
+	if ep.cq, err = ctx.CreateCQ(verbs.CQInit{Depth: depth.MaxSendWR + depth.MaxRecvWR}); err != nil {
 		return err
 	}
 	if ep.qp, err = ep.pd.CreateQP(verbs.QPInit{Type: verbs.RD, SendCQ: ep.cq, RecvCQ: ep.cq, Cap: depth}); err != nil {
