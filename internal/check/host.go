@@ -1,0 +1,344 @@
+package check
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+
+	"github.com/xwarp/xwarp/internal/inet"
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/internal/sim"
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// host is one machine of the workload: a program that posts requests at random
+// and reports what it sees.
+type host struct {
+	w        *world
+	id       int
+	node     *sim.Node
+	task     *sim.Task
+	rng      *rand.Rand
+	restarts []Restart
+	lives    int
+	posted   int // requests
+	idle     bool
+	done     bool
+
+	// of the present life:
+	life   *Life
+	ctx    *verbs.Context
+	pd     *verbs.PD
+	scq    *verbs.CQ
+	rcq    *verbs.CQ
+	qp     *verbs.QP
+	next   mono.Time // of the next action
+	goal   int       // receives to keep posted
+	recvs  int       // posted
+	links  []*link   // by host
+	sends  *slots
+	sinks  *slots
+	inbox  *slots
+	mapped []*exposed
+	used   map[uint64]buffer // by request
+	taken  []mem.Addr        // of the arena
+}
+
+// link is what a host has with another one.
+type link struct {
+	ah     *verbs.AH
+	stream *Stream
+	open   int  // signalled requests without completion
+	dead   bool // no more requests: make a new handle when these have ended
+	bye    *Op  // the last request of all
+	byes   int
+}
+
+// buffer is what a request occupies until it has ended.
+type buffer struct {
+	in   *slots // nil: nothing
+	slot int
+	len  int
+}
+
+// Poll and Deadline make the host a progress.Source, so that its engine wakes
+// it for its next action.
+func (h *host) Poll(mono.Time, int) int { return 0 }
+
+// Deadline implements progress.Source.
+func (h *host) Deadline() mono.Time { return h.next }
+
+// tick reads the clock. What the model is told next happens then.
+func (h *host) tick() mono.Time {
+	h.w.clock = max(h.w.clock, h.task.Now())
+	return h.w.clock
+}
+
+// run plays all lives of the host.
+func (h *host) run(t *sim.Task) error {
+	h.rng = t.Rand()
+	for {
+		if err := h.open(); err != nil {
+			return err
+		}
+		again, err := h.live()
+		if err != nil {
+			return err
+		}
+		crash := again && h.restarts[0].Crash
+		if err := h.close(crash); err != nil || !again {
+			return err
+		}
+		t.Doing("being down")
+		t.Sleep(h.restarts[0].Down)
+		h.restarts = h.restarts[1:]
+	}
+}
+
+// open begins a life.
+func (h *host) open() error {
+	w := h.w
+	h.tick()
+	h.lives++
+	h.life = w.model.Begin(h.id, h.lives)
+	h.used, h.links, h.recvs, h.mapped = map[uint64]buffer{}, make([]*link, w.Hosts), 0, nil
+	h.goal = inboxSlots
+	p, err := h.node.Open(nil)
+	if err != nil {
+		return err
+	}
+	ep, err := inet.New(inet.Config{Port: p, Resolver: w.hops, Local: w.addr(h.id), MAC: h.node.MAC()})
+	if err != nil {
+		return err
+	}
+	h.ctx, err = verbs.New(verbs.Config{
+		Datagram: ep, Engine: progress.New(h.task, h.task), Key: w.Seed ^ 0xfeed,
+		Epoch: h.rng.Uint32() | 1, Dgram: w.Dgram, ZeroBased: true,
+	})
+	if err != nil {
+		return err
+	}
+	h.ctx.Engine().Add(h)
+	w.note("%v begins", h.life)
+	return h.objects()
+}
+
+const (
+	sendSlots  = 24
+	sinkSlots  = 12
+	inboxSlots = 24
+	room       = 64 // bytes of a sink or receive buffer that stay untouched behind the longest message
+)
+
+// objects makes what a life needs.
+func (h *host) objects() (err error) {
+	w := h.w
+	if h.pd, err = h.ctx.AllocPD(); err != nil {
+		return err
+	}
+	if h.scq, err = h.ctx.CreateCQ(verbs.CQInit{Depth: 256}); err != nil {
+		return err
+	}
+	if h.rcq, err = h.ctx.CreateCQ(verbs.CQInit{Depth: 256}); err != nil {
+		return err
+	}
+	h.qp, err = h.pd.CreateQP(verbs.QPInit{
+		Type: verbs.RD, SendCQ: h.scq, RecvCQ: h.rcq,
+		Cap: verbs.QPCap{MaxSendWR: w.SendWR, MaxRecvWR: inboxSlots},
+	})
+	if err != nil {
+		return err
+	}
+	size := w.MaxMsg + room
+	if h.sends, err = newSlots(h.rng, h.pd, h.ctx, sendSlots, size, 0); err != nil {
+		return err
+	}
+	if h.sinks, err = newSlots(h.rng, h.pd, h.ctx, sinkSlots, size, verbs.LocalWrite); err != nil {
+		return err
+	}
+	if h.inbox, err = newSlots(h.rng, h.pd, h.ctx, inboxSlots, size, verbs.LocalWrite); err != nil {
+		return err
+	}
+	return h.expose()
+}
+
+// live plays one life. again says that the host is to restart.
+func (h *host) live() (again bool, err error) {
+	h.next = h.tick()
+	for {
+		now := h.tick()
+		if err := h.reap(); err != nil {
+			return false, err
+		}
+		if h.idle {
+			if err := h.refill(); err != nil {
+				return false, err
+			}
+		}
+		if err := h.w.model.Err(); err != nil {
+			return false, err
+		}
+		if len(h.restarts) > 0 && now >= h.restarts[0].At {
+			return true, nil
+		}
+		if now >= h.next {
+			if err := h.act(now); err != nil {
+				return false, err
+			}
+		}
+		if h.over() {
+			return false, h.final()
+		}
+		if h.ctx.Engine().Step() == 0 && h.scq.Len()+h.rcq.Len() == 0 {
+			h.ctx.Engine().Park()
+		}
+	}
+}
+
+// act does one thing, and says when to do the next.
+func (h *host) act(now mono.Time) error {
+	w := h.w
+	switch {
+	case h.posted < w.Ops:
+		h.task.Doing("posting requests")
+		h.next = now.Add(mono.Duration(h.rng.Int64N(int64(2*w.Gap))) + 1)
+		return h.something()
+	case len(h.restarts) > 0:
+		h.task.Doing("waiting for its restart")
+		h.next = h.restarts[0].At
+	case now < w.healed:
+		h.task.Doing("waiting for the network to heal")
+		h.next = w.healed
+	case !h.idle:
+		h.idle = true
+		if w.idle++; w.idle == w.Hosts {
+			w.wakeAll()
+		}
+		fallthrough
+	default:
+		h.next = mono.Never
+	}
+	h.goal = inboxSlots
+	return h.refill()
+}
+
+// over takes leave of all other hosts when everybody has done what they had to
+// do, and reports whether all of them have done that too.
+func (h *host) over() bool {
+	w := h.w
+	if w.idle < w.Hosts {
+		return false
+	}
+	if !h.done {
+		h.task.Doing("taking leave")
+		all := true
+		for to := range w.hosts {
+			all = all && (to == h.id || h.leave(to))
+		}
+		if !all {
+			return false
+		}
+		h.done = true
+		if w.done++; w.done == w.Hosts {
+			w.wakeAll()
+		}
+	}
+	h.task.Doing("waiting for the others to take leave")
+	return w.done == w.Hosts
+}
+
+// leave sends a last message to a host, again and again until one succeeds: the
+// network is whole, so it must. It reports whether one has.
+func (h *host) leave(to int) bool {
+	l := h.link(to)
+	switch {
+	case l == nil || l.dead:
+		return false // a new handle comes first
+	case l.bye != nil && l.bye.done:
+		return l.bye.ok // else the link is about to be dead
+	case l.bye != nil:
+		return false
+	case l.byes > 100:
+		h.w.model.fail("host %d cannot reach host %d any more, though the network is whole: %d handles failed", h.id, to, l.byes)
+		return false
+	}
+	o := &Op{Code: verbs.OpSend, Len: 8 + h.rng.IntN(100), Signaled: true}
+	if h.send(l, o) {
+		l.bye = o
+	}
+	return false
+}
+
+// link returns what there is with a host, made anew when the last handle is of
+// no use any more. nil: not now.
+func (h *host) link(to int) *link {
+	l := h.links[to]
+	if l != nil && (!l.dead || l.open > 0) {
+		return l
+	}
+	byes := 0
+	if l != nil {
+		h.w.model.Closed(l.stream)
+		h.w.note("host %d gives up its handle of host %d", h.id, to)
+		if err := l.ah.Destroy(); err != nil {
+			h.w.model.fail("host %d destroys a handle of which nothing is outstanding: %v", h.id, err)
+		}
+		byes = l.byes
+		if h.w.idle == h.w.Hosts {
+			byes++
+		}
+	}
+	ah, err := h.pd.CreateAH(h.w.addr(to))
+	if err != nil {
+		h.w.model.fail("host %d: handle of host %d: %v", h.id, to, err)
+		return nil
+	}
+	if ah.Lost() {
+		return nil
+	}
+	h.links[to] = &link{ah: ah, stream: h.w.model.Stream(h.life, to), byes: byes}
+	return h.links[to]
+}
+
+// final looks at everything once more before the host goes.
+func (h *host) final() error {
+	for to, l := range h.links {
+		if l != nil && l.open > 0 {
+			h.w.model.fail("host %d: %d requests to host %d never completed", h.id, l.open, to)
+		}
+	}
+	h.look()
+	return h.w.model.Err()
+}
+
+// close ends a life.
+func (h *host) close(crash bool) error {
+	h.tick()
+	h.look()
+	h.w.note("%v ends, crash %v", h.life, crash)
+	if !crash {
+		h.qp.Destroy()
+		if err := h.reap(); err != nil {
+			return err
+		}
+	}
+	if err := h.ctx.Close(); err != nil {
+		return err
+	}
+	h.look()
+	h.w.model.End(h.life, crash)
+	h.life = nil
+	return h.w.model.Err()
+}
+
+func (h *host) from(wc *verbs.WC) int {
+	a := netip.AddrPort{}
+	if wc.Src != nil {
+		a = wc.Src.Remote()
+	}
+	return h.w.hostOf(a)
+}
+
+func (h *host) String() string { return fmt.Sprint("host ", h.id) }
