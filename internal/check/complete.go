@@ -63,6 +63,12 @@ func (m *Model) judge(o *Op, wc *verbs.WC, data []byte) {
 	if !m.mayFail(o, verdict, wc.Status) {
 		m.fail("%v: failed without a reason: %v", o, wc.Status)
 	}
+	for i, b := range data {
+		if verdict == mustNot && b != canary {
+			m.fail("%v: was refused and changed byte %d of its buffer", o, i)
+			return
+		}
+	}
 }
 
 // silent reports whether o may complete with success though it was refused: a
@@ -121,7 +127,7 @@ func (m *Model) judgeData(o *Op, wc *verbs.WC, data []byte) {
 func (m *Model) finish(o *Op, ok bool) {
 	now := m.now()
 	o.done, o.ok, o.ended = true, ok, now
-	if ok {
+	if ok && o.Stream != nil { // an unreliable one may yet arrive, or never
 		o.placed = min(o.placed, now)
 	}
 	if o.view != nil {

@@ -1,12 +1,9 @@
 package check
 
 import (
-	"fmt"
 	"math/rand/v2"
-	"net/netip"
 
 	"github.com/xwarp/xwarp/internal/inet"
-	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/internal/sim"
@@ -43,7 +40,12 @@ type host struct {
 	inbox  *slots
 	mapped []*exposed
 	used   map[uint64]buffer // by request
-	taken  []mem.Addr        // of the arena
+
+	windows []*window
+	srq     *verbs.SRQ // nil: the queue pair has receives of its own
+	ud      *verbs.QP  // nil: there is none
+	udInbox *slots
+	udRecvs int // posted
 }
 
 // link is what a host has with another one.
@@ -103,7 +105,8 @@ func (h *host) open() error {
 	h.tick()
 	h.lives++
 	h.life = w.model.Begin(h.id, h.lives)
-	h.used, h.links, h.recvs, h.mapped = map[uint64]buffer{}, make([]*link, w.Hosts), 0, nil
+	h.used, h.links, h.recvs, h.udRecvs = map[uint64]buffer{}, make([]*link, w.Hosts), 0, 0
+	h.windows, h.srq, h.ud = nil, nil, nil
 	h.goal = inboxSlots
 	p, err := h.node.Open(nil)
 	if err != nil {
@@ -144,22 +147,36 @@ func (h *host) objects() (err error) {
 	if h.rcq, err = h.ctx.CreateCQ(verbs.CQInit{Depth: 256}); err != nil {
 		return err
 	}
-	h.qp, err = h.pd.CreateQP(verbs.QPInit{
-		Type: verbs.RD, SendCQ: h.scq, RecvCQ: h.rcq,
+	if w.SRQ {
+		if h.srq, err = h.pd.CreateSRQ(verbs.SRQInit{MaxWR: inboxSlots, Limit: 3}); err != nil {
+			return err
+		}
+	}
+	init := verbs.QPInit{
+		Type: verbs.RD, SendCQ: h.scq, RecvCQ: h.rcq, SRQ: h.srq,
 		Cap: verbs.QPCap{MaxSendWR: w.SendWR, MaxRecvWR: inboxSlots},
-	})
-	if err != nil {
+	}
+	if h.qp, err = h.pd.CreateQP(init); err != nil {
 		return err
+	}
+	if w.UD {
+		init.Type, init.SRQ = verbs.UD, nil
+		if h.ud, err = h.pd.CreateQP(init); err != nil {
+			return err
+		}
 	}
 	size := w.MaxMsg + room
-	if h.sends, err = newSlots(h.rng, h.pd, h.ctx, sendSlots, size, 0); err != nil {
-		return err
-	}
-	if h.sinks, err = newSlots(h.rng, h.pd, h.ctx, sinkSlots, size, verbs.LocalWrite); err != nil {
-		return err
-	}
-	if h.inbox, err = newSlots(h.rng, h.pd, h.ctx, inboxSlots, size, verbs.LocalWrite); err != nil {
-		return err
+	for _, x := range []struct {
+		to     **slots
+		count  int
+		access verbs.Access
+	}{
+		{&h.sends, sendSlots, 0}, {&h.sinks, sinkSlots, verbs.LocalWrite},
+		{&h.inbox, inboxSlots, verbs.LocalWrite}, {&h.udInbox, inboxSlots, verbs.LocalWrite},
+	} {
+		if *x.to, err = newSlots(h.rng, h.pd, h.ctx, x.count, size, x.access); err != nil {
+			return err
+		}
 	}
 	return h.expose()
 }
@@ -169,9 +186,7 @@ func (h *host) live() (again bool, err error) {
 	h.next = h.tick()
 	for {
 		now := h.tick()
-		if err := h.reap(); err != nil {
-			return false, err
-		}
+		h.reap()
 		if h.idle {
 			if err := h.refill(); err != nil {
 				return false, err
@@ -265,7 +280,7 @@ func (h *host) leave(to int) bool {
 		return false
 	}
 	o := &Op{Code: verbs.OpSend, Len: 8 + h.rng.IntN(100), Signaled: true}
-	if h.send(l, o) {
+	if h.send(l, o, &verbs.SendWR{AH: l.ah}) {
 		l.bye = o
 	}
 	return false
@@ -281,6 +296,9 @@ func (h *host) link(to int) *link {
 	byes := 0
 	if l != nil {
 		h.w.model.Closed(l.stream)
+		for _, o := range l.stream.ops {
+			h.free(o.ID)
+		}
 		h.w.note("host %d gives up its handle of host %d", h.id, to)
 		if err := l.ah.Destroy(); err != nil {
 			h.w.model.fail("host %d destroys a handle of which nothing is outstanding: %v", h.id, err)
@@ -319,10 +337,7 @@ func (h *host) close(crash bool) error {
 	h.look()
 	h.w.note("%v ends, crash %v", h.life, crash)
 	if !crash {
-		h.qp.Destroy()
-		if err := h.reap(); err != nil {
-			return err
-		}
+		h.destroy()
 	}
 	if err := h.ctx.Close(); err != nil {
 		return err
@@ -333,12 +348,29 @@ func (h *host) close(crash bool) error {
 	return h.w.model.Err()
 }
 
+// destroy ends the queue pairs and polls how all that was outstanding ended.
+func (h *host) destroy() {
+	h.qp.Destroy()
+	if h.ud != nil {
+		h.ud.Destroy()
+	}
+	h.reap()
+	if h.srq != nil { // its receives are not flushed
+		if n, open := h.srq.Len(), h.recvs; n != open {
+			h.w.model.fail("host %d: %d receives are left in the shared queue, of %d that have not completed", h.id, n, open)
+		}
+		h.w.model.Dropped(h.life, h.recvs)
+		if err := h.srq.Destroy(); err != nil {
+			h.w.model.fail("host %d: destroying the shared receive queue: %v", h.id, err)
+		}
+	}
+}
+
+// from returns the host that a receive completion names.
 func (h *host) from(wc *verbs.WC) int {
-	a := netip.AddrPort{}
-	if wc.Src != nil {
-		a = wc.Src.Remote()
+	a := wc.SrcAddr.AddrPort()
+	if wc.Src != nil && wc.Src.Remote() != a {
+		h.w.model.fail("host %d: completion with the handle of %v says that it came from %v", h.id, wc.Src.Remote(), a)
 	}
 	return h.w.hostOf(a)
 }
-
-func (h *host) String() string { return fmt.Sprint("host ", h.id) }

@@ -16,6 +16,7 @@ type liar struct {
 	told  bool // the lie
 	kept  func()
 	from  int
+	life  *Life
 }
 
 // now reports whether this is the occasion to lie.
@@ -45,7 +46,7 @@ func (l *liar) Received(life *Life, wc *verbs.WC, from int, data []byte) {
 	case good && l.now("delivered again after others"):
 		again, bytes := *wc, bytes.Clone(data)
 		again.WRID = 1 << 60
-		l.from = from
+		l.from, l.life = from, life
 		l.kept = func() {
 			l.Receiving(life, again.WRID)
 			l.Model.Received(life, &again, from, bytes)
@@ -58,7 +59,7 @@ func (l *liar) Received(life *Life, wc *verbs.WC, from int, data []byte) {
 		from = life.Host
 	case good && l.now("out of order"):
 		first, bytes := *wc, bytes.Clone(data)
-		l.from = from
+		l.from, l.life = from, life
 		l.kept = func() { l.Model.Received(life, &first, from, bytes) }
 		return
 	case good && l.now("receive completed twice"):
@@ -71,7 +72,7 @@ func (l *liar) Received(life *Life, wc *verbs.WC, from int, data []byte) {
 		bad := *wc
 		bad.Flags |= verbs.WCWithInv
 		wc = &bad
-	case l.kept != nil && from == l.from:
+	case l.kept != nil && from == l.from && life == l.life:
 		l.Model.Received(life, wc, from, data)
 		l.kept()
 		l.kept = nil

@@ -201,6 +201,11 @@ func (m *Model) End(l *Life, crash bool) {
 		}
 	}
 	if crash {
+		for _, o := range l.loose {
+			if !o.done {
+				m.finish(o, false)
+			}
+		}
 		return
 	}
 	if len(l.recvs) > 0 {
@@ -211,6 +216,45 @@ func (m *Model) End(l *Life, crash bool) {
 			m.fail("%v: lost completion", o)
 		}
 	}
+}
+
+// Dropped says that n receives of a shared queue went with it.
+func (m *Model) Dropped(l *Life, n int) {
+	if n != len(l.recvs) {
+		m.fail("%v: %d receives are open, not %d", l, len(l.recvs), n)
+	}
+	clear(l.recvs)
+}
+
+// Happened says that an asynchronous event was taken. host is the one that it
+// is about, or -1.
+func (m *Model) Happened(l *Life, what verbs.EventType, host int) {
+	pair := [2]int{min(l.Host, host), max(l.Host, host)}
+	switch what {
+	case verbs.EventPeerLost, verbs.EventPeerRestarted:
+		if m.rules.Lossless && !m.excuse[pair] {
+			m.fail("%v: event %d about host %d, which is there and has done nothing wrong", l, what, host)
+		}
+		m.pardon(l.Host, host)
+	case verbs.EventQPAccessErr, verbs.EventQPReqErr:
+		if !m.refusable(host, l.Host) {
+			m.fail("%v: event %d about host %d, which has asked for nothing that must be refused", l, what, host)
+		}
+		m.pardon(l.Host, host)
+	case verbs.EventQPFatal:
+		m.fail("%v: the queue pair has failed", l)
+	}
+}
+
+// refusable reports whether a host has posted anything to another one that
+// could be refused.
+func (m *Model) refusable(from, to int) bool {
+	for _, s := range m.streams[[2]int{from, to}] {
+		if m.anyRefusable(s, len(s.ops)) {
+			return true
+		}
+	}
+	return false
 }
 
 // Closed says that nothing of a stream is outstanding any more, as far as its

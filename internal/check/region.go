@@ -121,7 +121,7 @@ func (r *Region) forget(v *view) {
 
 // over is the time after which o cannot change memory any more.
 func (o *Op) over(linger mono.Duration) mono.Time {
-	if o.done && !o.ok && o.placed == mono.Never {
+	if o.done && o.placed == mono.Never {
 		return o.ended.Add(linger) // its last datagrams may still be on the way
 	}
 	return o.placed

@@ -19,6 +19,7 @@ type Witness interface {
 	Receiving(l *Life, id uint64)
 	Received(l *Life, wc *verbs.WC, from int, data []byte)
 	ReceivedUD(l *Life, wc *verbs.WC, from int, qpn uint32, data []byte)
+	Recorded(l *Life, wc *verbs.WC, from int, r *Region, mem []byte)
 	Looked(r *Region, mem []byte)
 }
 
