@@ -298,5 +298,180 @@ func (q *QP) mayTake(ah *AH) bool {
 	if q.ctx.in.lsn == ah.peer.Rcv.Next() {
 		return q.rq.len() > 0
 	}
+<<<<<<< HEAD
 	return q.rq.len() > 1
+=======
+	return q.rq.tail-q.rq.head > 1
+}
+
+// deliver notes that the ULPDU lsn was placed, and does what its delivery and
+// that of those behind it means, in order (RFC 5041, section 5.4).
+func (q *QP) deliver(ah *AH, lsn serial.U32, ev event) {
+	rcv := &ah.peer.Rcv
+	if lsn == rcv.Next() && rcv.InOrder() {
+		rcv.Mark(lsn)
+		q.finish(ah, &ev)
+		return
+	}
+	events := ah.conn.events
+	mask := uint32(len(events) - 1)
+	events[uint32(lsn)&mask] = ev
+	from := rcv.Next()
+	for to := rcv.Mark(lsn); from != to; from++ {
+		e := &events[uint32(from)&mask]
+		q.finish(ah, e)
+		*e = event{}
+	}
+}
+
+// finish does what the delivery of one ULPDU means.
+func (q *QP) finish(ah *AH, ev *event) {
+	switch ev.kind {
+	case eventRecv:
+		q.Stats.Recvs++
+		*q.recvCQ.next() = WC{WRID: ev.wrid, Status: ev.status, Opcode: OpRecv, ByteLen: ev.len, QPNum: q.num, Src: ah}
+	case eventMessage:
+		m := &ah.conn.msgs[ev.msn&uint32(len(ah.conn.msgs)-1)]
+		q.Stats.Recvs++
+		*q.recvCQ.next() = WC{WRID: m.buf.wrid, Opcode: OpRecv, ByteLen: m.len, QPNum: q.num, Src: ah}
+		*m = message{}
+	case eventEnd:
+		q.fail(ah, Status(ev.len))
+	}
+}
+
+// place puts one ULPDU of n bytes where it belongs. ok is false when it is a
+// Send that finds no receive to take: then nothing was consumed.
+func (q *QP) place(ah *AH, rd *llp.Reader, n int) (ev event, ok bool) {
+	b := rd.Peek(dgram.LengthLen + min(n, ddp.UntaggedLen))[dgram.LengthLen:]
+	var h ddp.Header
+	if !h.Parse(b) {
+		rd.Skip(dgram.LengthLen + n)
+		return q.refuse(ah, ddp.BadHeader(b)), true
+	}
+	op, good := rdmap.ParseControl(h.ULP)
+	n -= h.Len()
+	skip := dgram.LengthLen + h.Len()
+	switch {
+	case !good:
+		ev = q.refuse(ah, rdmap.InvalidVersion)
+	case h.Tagged && op == rdmap.Write:
+		rd.Skip(skip)
+		return q.placeWrite(ah, rd, &h, n), true
+	case !h.Tagged && h.QN == iwarp.QNSend && op == rdmap.Send:
+		return q.placeSend(ah, rd, &h, skip, n)
+	case !h.Tagged && h.QN == iwarp.QNTerminate && op == rdmap.Terminate:
+		rd.Skip(skip)
+		return q.placeTerminate(rd, n), true
+	default:
+		ev = q.refuse(ah, rdmap.UnexpectedOpcode)
+	}
+	rd.Skip(skip + n)
+	return ev, true
+}
+
+// refuse answers a ULPDU that asks for what was not granted. It counts as
+// arrived, so that the window moves on, and places nothing.
+func (q *QP) refuse(ah *AH, cause iwarp.Cause) event {
+	q.terminate(ah, cause)
+	return event{}
+}
+
+// placeWrite checks a segment of an RDMA Write against the region that it
+// names (RFC 5040, section 8.1; RFC 5041, section 7.1) and places it.
+func (q *QP) placeWrite(ah *AH, rd *llp.Reader, h *ddp.Header, n int) event {
+	mr := q.ctx.mrs.lookup(uint32(h.STag))
+	var cause iwarp.Cause
+	switch {
+	case mr == nil || mr.pd != q.pd:
+		cause = ddp.InvalidSTag
+	case mr.access&RemoteWrite == 0:
+		cause = rdmap.AccessRights
+	default:
+		if dst, ok := mr.slice(h.TO, uint32(n)); ok {
+			rd.Copy(dst)
+			return event{}
+		}
+		cause = ddp.BaseBounds
+	}
+	rd.Skip(n)
+	return q.refuse(ah, cause)
+}
+
+// placeSend places a segment of a Send. One that is a whole message takes a
+// posted receive and is done; others find theirs by MSN.
+func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, skip, n int) (ev event, ok bool) {
+	if h.Last && h.MO == 0 {
+		if !q.mayTake(ah) {
+			return ev, false
+		}
+		rd.Skip(skip)
+		e := q.take()
+		if n > int(e.total) {
+			rd.Skip(n)
+			q.terminate(ah, ddp.MessageTooLong)
+			return event{kind: eventRecv, status: LocLenErr, wrid: e.wrid, len: uint32(n)}, true
+		}
+		e.scatter(0, rd, n)
+		return event{kind: eventRecv, wrid: e.wrid, len: uint32(n)}, true
+	}
+	m := &ah.conn.msgs[uint32(h.MSN)&uint32(len(ah.conn.msgs)-1)]
+	if !m.used {
+		if !q.mayTake(ah) {
+			return ev, false
+		}
+		m.begin(q.take(), uint32(h.MSN))
+	}
+	rd.Skip(skip)
+	if m.msn != uint32(h.MSN) {
+		rd.Skip(n)
+		return q.refuse(ah, ddp.InvalidMO), true
+	}
+	if uint64(h.MO)+uint64(n) > uint64(m.buf.total) {
+		rd.Skip(n)
+		q.terminate(ah, ddp.MessageTooLong)
+	} else {
+		m.buf.scatter(h.MO, rd, n)
+	}
+	if h.Last {
+		m.len = h.MO + uint32(n)
+		if m.len > m.buf.total {
+			ev = event{kind: eventRecv, status: LocLenErr, wrid: m.buf.wrid, len: m.len}
+			*m = message{}
+			return ev, true
+		}
+		return event{kind: eventMessage, msn: m.msn}, true
+	}
+	return ev, true
+}
+
+// scatter copies n bytes to offset off of the buffers.
+func (e *rqe) scatter(off uint32, rd *llp.Reader, n int) {
+	skip := int(off)
+	b := e.buf
+	for i := 0; n > 0; i++ {
+		if skip < len(b) {
+			part := b[skip:min(len(b), skip+n)]
+			rd.Copy(part)
+			n -= len(part)
+			skip = 0
+		} else {
+			skip -= len(b)
+		}
+		if n > 0 {
+			b = e.more[i]
+		}
+	}
+}
+
+// placeTerminate reads why the peer refused what we asked of it.
+func (q *QP) placeTerminate(rd *llp.Reader, n int) event {
+	status := RemInvReqErr
+	var t rdmap.Term
+	if t.Parse(rd.Peek(min(n, rdmap.TermMinLen))) && t.Cause.Protection() {
+		status = RemAccessErr
+	}
+	rd.Skip(n)
+	return event{kind: eventEnd, len: uint32(status)}
+>>>>>>> h-iwarp
 }
