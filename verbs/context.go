@@ -21,7 +21,6 @@ var (
 	ErrQueueFull = errors.New("verbs: queue is full: poll the completion queue, then try again")
 	ErrClosed    = errors.New("verbs: object is closed")
 	ErrInvalid   = errors.New("verbs: invalid argument")
-	ErrBusy      = errors.New("verbs: object is in use")
 )
 
 // Config describes a context. Datagram and Engine are required.
@@ -46,8 +45,8 @@ type Config struct {
 type Context struct {
 	cfg    Config
 	ep     *llp.Endpoint
-	mrs    mrTable
-	events eventRing
+	keys   keyTable
+	events asyncEvents
 	rd     *QP            // the reliable datagram queue pair, if any
 	uds    []*QP          // unreliable ones, by number minus udBase; nil is free
 	ahs    []*AH          // by llp.Peer.Index
@@ -74,7 +73,7 @@ func New(c Config) (*Context, error) {
 		return nil, err
 	}
 	ctx := &Context{cfg: c, ep: ep, deadline: mono.Never}
-	ctx.mrs.init(c.seed())
+	ctx.keys.init(c.keySeed())
 	c.Engine.Add(ctx)
 	return ctx, nil
 }
@@ -92,8 +91,6 @@ func (c *Context) Addr() netip.AddrPort { return c.cfg.Datagram.Local() }
 // Limits of a context.
 const (
 	maxMsg   = 1 << 31
-	maxQPWR  = 1 << 20
-	maxCQE   = 1 << 20
 	maxUD    = 64 // unreliable queue pairs
 	maxReads = 16 // Reads and atomics outstanding to one peer
 )
@@ -109,11 +106,11 @@ func (c *Context) Attr() DeviceAttr {
 		MaxInline:    MaxInline,
 		MaxMsg:       maxMsg,
 		MaxQP:        1 + maxUD,
-		MaxQPWR:      maxQPWR,
-		MaxCQE:       maxCQE,
-		MaxMR:        mrMax,
-		MaxMW:        mrMax,
-		MaxSRQWR:     maxQPWR,
+		MaxQPWR:      maxQueue,
+		MaxCQE:       maxQueue,
+		MaxMR:        keyMax,
+		MaxMW:        keyMax,
+		MaxSRQWR:     maxQueue,
 		MaxQPRdAtom:  maxReads,
 		MaxMcastGrp:  maxGroups,
 		AtomicAtomic: true,

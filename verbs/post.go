@@ -123,7 +123,7 @@ func (q *QP) PostSend(wr *SendWR) error {
 	if q.closed {
 		return ErrClosed
 	}
-	if err := q.typ.permits(wr); err != nil {
+	if err := q.typ.checkLegal(wr); err != nil {
 		return err
 	}
 	if q.state != StateRTS {
@@ -221,7 +221,8 @@ func (q *QP) gather(w *wqe, wr *SendWR) error {
 	}
 	w.total = uint32(total)
 	if total >= llp.DirectMin && w.bufN == 1 && q.typ == RD {
-		w.addr, w.inside = q.ctx.keys.inArena(&wr.SGL[0])
+		r := q.ctx.keys.lookup(wr.SGL[0].LKey)
+		w.inside, w.addr = r.inside, r.arena+mem.Addr(wr.SGL[0].Addr-r.addr)
 	}
 	return nil
 }
@@ -230,7 +231,7 @@ func (q *QP) gather(w *wqe, wr *SendWR) error {
 // that says nothing about memory here, and that only this peer may use.
 func (q *QP) ask(w *wqe, wr *SendWR, i int32) {
 	q.sq.names++
-	w.name = q.sq.names<<20 | uint32(i) // maxQPWR entries
+	w.name = q.sq.names<<20 | uint32(i) // maxQueue entries
 	if w.name>>20 == 0 {
 		q.sq.names++
 		w.name |= 1 << 20

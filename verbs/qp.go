@@ -71,8 +71,8 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 		return nil, fmt.Errorf("%w: a queue pair needs a send and a receive completion queue", ErrInvalid)
 	case init.Type == RD && c.rd != nil:
 		return nil, fmt.Errorf("%w: this context has its reliable datagram queue pair already: one talks to all peers", ErrInvalid)
-	case init.Cap.MaxSendWR < 0 || init.Cap.MaxSendWR > maxQPWR || init.Cap.MaxRecvWR < 0 || init.Cap.MaxRecvWR > maxQPWR:
-		return nil, fmt.Errorf("%w: queue sizes %+v; at most %d", ErrInvalid, init.Cap, maxQPWR)
+	case init.Cap.MaxSendWR < 0 || init.Cap.MaxSendWR > maxQueue || init.Cap.MaxRecvWR < 0 || init.Cap.MaxRecvWR > maxQueue:
+		return nil, fmt.Errorf("%w: queue sizes %+v; at most %d", ErrInvalid, init.Cap, maxQueue)
 	case init.SRQ != nil && init.SRQ.pd.ctx != c:
 		return nil, fmt.Errorf("%w: the shared receive queue is another context's", ErrInvalid)
 	}

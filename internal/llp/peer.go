@@ -1,8 +1,6 @@
 package llp
 
 import (
-	"encoding/binary"
-
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
@@ -226,12 +224,9 @@ func (e *Endpoint) control(p *Peer, from fabric.Remote, h *dgram.Header) {
 		}
 		return
 	}
-	if e.reader.Len() < helloLen {
-		e.Stats.RxMalformed++
-		return
-	}
-	b := e.reader.Peek(helloLen)
-	limit, size := int(binary.BigEndian.Uint16(b)), int(binary.BigEndian.Uint16(b[2:]))
+	var body dgram.Hello
+	body.Parse(e.reader.Peek(dgram.HelloLen))
+	limit, size := int(body.MaxPayload), int(body.Length)
 	if h.Type == dgram.TypeHelloAck {
 		e.answered(p, h, limit, size)
 		return
@@ -267,12 +262,12 @@ func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size in
 		if p.candidate != h.SrcEpoch {
 			p.candidate, p.offered = h.SrcEpoch, e.number()
 		}
-		e.hello(dgram.TypeHelloAck, p.path, p.offered, h.SrcEpoch, dgram.HeaderLen+helloLen, size)
+		e.hello(dgram.TypeHelloAck, p.path, p.offered, h.SrcEpoch, shortHello, size)
 		return
 	default:
 		p.heardAt, p.unanswered = e.now, 0
 	}
-	e.hello(dgram.TypeHelloAck, p.path, p.local, p.remote, dgram.HeaderLen+helloLen, size)
+	e.hello(dgram.TypeHelloAck, p.path, p.local, p.remote, shortHello, size)
 }
 
 // answered deals with the answer to a Hello of size bytes, which says that the
@@ -296,8 +291,8 @@ func (e *Endpoint) answered(p *Peer, h *dgram.Header, limit, size int) {
 	p.helloAt = e.now.Add(e.Config().KeepAlive)
 }
 
-// helloLen is the length in bytes of the body of a Hello and of its answer.
-const helloLen = 4
+// shortHello is the length in bytes of a Hello without padding, and of an answer.
+const shortHello = dgram.HeaderLen + dgram.HelloLen
 
 // helloSize returns how long the next Hello to p is: as long as a datagram can
 // be, and less when that does not come through. Those that keep an association
@@ -306,7 +301,7 @@ const helloLen = 4
 func (e *Endpoint) helloSize(p *Peer) int {
 	switch {
 	case p.measured && (p.most >= p.goal || p.tries%2 == 0):
-		return dgram.HeaderLen + helloLen
+		return shortHello
 	case p.measured:
 		return int(p.goal)
 	case p.tries < helloTries:
@@ -323,10 +318,9 @@ func (e *Endpoint) hello(t dgram.Type, to fabric.Path, src, dst uint32, size, an
 		return false
 	}
 	e.openHdr = dgram.Header{Type: t, SrcEpoch: src, DstEpoch: dst}
-	b := e.w.reserve(helloLen)
-	binary.BigEndian.PutUint16(b, uint16(e.caps.MaxPayload))
-	binary.BigEndian.PutUint16(b[2:], uint16(answered))
-	e.w.zeros(e.arena, size-dgram.HeaderLen-helloLen)
+	body := dgram.Hello{MaxPayload: uint16(e.caps.MaxPayload), Length: uint16(answered)}
+	body.Put(e.w.reserve(dgram.HelloLen))
+	e.w.zeros(e.arena, size-shortHello)
 	e.finish(to)
 	e.Stats.TxHellos++
 	return true
