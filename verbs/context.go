@@ -31,8 +31,9 @@ type Config struct {
 	Dgram    dgram.Config     // default: see dgram.Config
 	// ZeroBased makes the addresses of memory regions count from 0
 	// (IBV_ACCESS_ZERO_BASED), so that what is on the wire does not depend on
-	// where memory lies: the simulator needs that to repeat itself. Default:
-	// virtual addresses.
+	// where memory lies: the simulator needs that to repeat itself. So it
+	// makes the keys of memory follow from Key and Epoch. Default: virtual
+	// addresses, and keys that nobody can foresee.
 	ZeroBased bool
 	Closers   []io.Closer // closed after the carrier, in order: what it stands on
 }
@@ -42,7 +43,8 @@ type Config struct {
 type Context struct {
 	cfg    Config
 	rd     *llp.RD
-	mrs    mrTable
+	keys   keyTable
+	events asyncEvents
 	qp     *QP // the reliable datagram queue pair, if any
 	closed bool
 	ahs    []*AH // by llp.Peer.Index
@@ -54,7 +56,9 @@ func New(c Config) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Context{cfg: c, rd: rd}, nil
+	ctx := &Context{cfg: c, rd: rd}
+	ctx.keys.init(c.keySeed())
+	return ctx, nil
 }
 
 // Engine returns the engine that everything of this context moves in.

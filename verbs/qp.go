@@ -26,6 +26,7 @@ type QP struct {
 	recvCQ *CQ
 	sq     sendQueue
 	rq     recvQueue
+	srq    *SRQ // instead of rq
 
 	acks     []*AH // peers whose acknowledgement is noted, not applied
 	ready    []*AH // peers with something to send; FIFO
@@ -58,9 +59,11 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 		return nil, fmt.Errorf("%w: queue pairs of type %v are not offered by %s; use RD", ErrInvalid, init.Type, c.Attr().Carrier)
 	case init.SendCQ == nil || init.RecvCQ == nil:
 		return nil, fmt.Errorf("%w: a queue pair needs a send and a receive completion queue", ErrInvalid)
+	case init.SRQ != nil && init.SRQ.pd != p:
+		return nil, fmt.Errorf("%w: the shared receive queue is of another protection domain, or destroyed", ErrInvalid)
 	case c.qp != nil:
 		return nil, fmt.Errorf("%w: this context has its reliable datagram queue pair already: one talks to all peers", ErrInvalid)
-	case init.Cap.MaxSendWR < 0 || init.Cap.MaxSendWR > 1<<20 || init.Cap.MaxRecvWR < 0 || init.Cap.MaxRecvWR > 1<<20:
+	case init.Cap.MaxSendWR < 0 || init.Cap.MaxSendWR > maxQueue || init.Cap.MaxRecvWR < 0 || init.Cap.MaxRecvWR > maxQueue:
 		return nil, fmt.Errorf("%w: queue sizes %+v", ErrInvalid, init.Cap)
 	}
 	q := &QP{
@@ -68,7 +71,11 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 		deadline: mono.Never,
 	}
 	q.sq.init(orDefault(init.Cap.MaxSendWR, 512))
-	q.rq.init(orDefault(init.Cap.MaxRecvWR, 512))
+	if q.srq = init.SRQ; q.srq != nil {
+		q.srq.users++
+	} else {
+		q.rq.init(orDefault(init.Cap.MaxRecvWR, 512))
+	}
 	c.qp = q
 	c.cfg.Engine.Add(q)
 	return q, nil
@@ -97,6 +104,9 @@ func (q *QP) Destroy() {
 	}
 	q.flushRecv()
 	q.closed = true
+	if q.srq != nil {
+		q.srq.users--
+	}
 	q.ctx.cfg.Engine.Remove(q)
 	q.ctx.qp = nil
 }

@@ -13,77 +13,27 @@ import (
 	"github.com/xwarp/xwarp/iwarp/rdmap"
 )
 
-// rqe is a posted receive. Most have one buffer; the others' further buffers
-// lie apart, so that the ring stays small in the cache.
-type rqe struct {
-	wrid  uint64
-	total uint32
-	bufN  uint8
-	buf   []byte
-	more  *[MaxSGE - 1][]byte
-}
-
-// recvQueue is a ring of posted receives.
-type recvQueue struct {
-	ring       []rqe // power of two
-	more       [][MaxSGE - 1][]byte
-	head, tail uint32
-	max        uint32
-}
-
-func (r *recvQueue) init(n int) {
-	size := 1
-	for size < n {
-		size *= 2
-	}
-	r.ring, r.max = make([]rqe, size), uint32(n)
-	r.more = make([][MaxSGE - 1][]byte, size)
-}
-
-func (r *recvQueue) empty() bool { return r.head == r.tail }
-
 // PostRecv posts a buffer for one incoming Send of any peer
 // (ibv_post_recv(3)).
 func (q *QP) PostRecv(wr *RecvWR) error {
 	switch {
 	case q.closed:
 		return ErrClosed
-	case wr.NumSGE > MaxSGE:
-		return fmt.Errorf("%w: %d scatter/gather elements; at most %d", ErrInvalid, wr.NumSGE, MaxSGE)
-	case q.rq.tail-q.rq.head == q.rq.max || !q.recvCQ.reserve():
+	case q.srq != nil:
+		return fmt.Errorf("%w: this queue pair receives from its shared receive queue: post there", ErrInvalid)
+	case !q.recvCQ.reserve():
 		return ErrQueueFull
 	}
-	at := q.rq.tail & uint32(len(q.rq.ring)-1)
-	e := &q.rq.ring[at]
-	e.wrid, e.bufN, e.total, e.buf, e.more = wr.WRID, wr.NumSGE, 0, nil, nil
-	for i := range int(wr.NumSGE) {
-		b, err := q.resolve(&wr.SGL[i], LocalWrite)
-		if err != nil {
-			q.recvCQ.release()
-			return err
-		}
-		if e.total += uint32(len(b)); i == 0 {
-			e.buf = b
-			continue
-		}
-		e.more = &q.rq.more[at]
-		e.more[i-1] = b
+	if err := q.rq.post(q.ctx, q.pd, wr); err != nil {
+		q.recvCQ.release()
+		return err
 	}
-	q.rq.tail++
 	return nil
 }
 
-// take removes the oldest posted receive. The result is valid until the next
-// PostRecv.
-func (q *QP) take() *rqe {
-	e := &q.rq.ring[q.rq.head&uint32(len(q.rq.ring)-1)]
-	q.rq.head++
-	return e
-}
-
 func (q *QP) flushRecv() {
-	for !q.rq.empty() {
-		*q.recvCQ.next() = WC{WRID: q.take().wrid, Status: WRFlushErr, Opcode: OpRecv, QPNum: q.num}
+	for q.rq.len() > 0 {
+		*q.recvCQ.next() = WC{WRID: q.rq.take().wrid, Status: WRFlushErr, Opcode: OpRecv, QPNum: q.num}
 	}
 }
 
@@ -254,9 +204,9 @@ func (q *QP) giveUp(now mono.Time) bool {
 // need it, and nothing would ever be delivered again.
 func (q *QP) mayTake(ah *AH) bool {
 	if q.in.lsn == ah.peer.Rcv.Next() {
-		return !q.rq.empty()
+		return q.recvsLeft() > 0
 	}
-	return q.rq.tail-q.rq.head > 1
+	return q.recvsLeft() > 1
 }
 
 // deliver notes that the ULPDU lsn was placed, and does what its delivery and
@@ -335,19 +285,10 @@ func (q *QP) refuse(ah *AH, cause rdmap.Cause) event {
 // placeWrite checks a segment of an RDMA Write against the region that it
 // names (RFC 5040, section 8.1; RFC 5041, section 7.1) and places it.
 func (q *QP) placeWrite(ah *AH, rd *llp.Reader, h *ddp.Header, n int) event {
-	mr := q.ctx.mrs.lookup(uint32(h.STag))
-	var cause rdmap.Cause
-	switch {
-	case mr == nil || mr.pd != q.pd:
-		cause = rdmap.InvalidSTag
-	case mr.access&RemoteWrite == 0:
-		cause = rdmap.AccessRights
-	default:
-		if dst, ok := mr.slice(h.TO, uint32(n)); ok {
-			rd.Copy(dst)
-			return event{}
-		}
-		cause = rdmap.BaseBounds
+	dst, cause := q.grant(uint32(h.STag), h.TO, uint32(n), RemoteWrite)
+	if dst != nil {
+		rd.Copy(dst)
+		return event{}
 	}
 	rd.Skip(n)
 	return q.refuse(ah, cause)
@@ -361,7 +302,7 @@ func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, skip, n int) (ev e
 			return ev, false
 		}
 		rd.Skip(skip)
-		e := q.take()
+		e, _ := q.takeRecv()
 		if n > int(e.total) {
 			rd.Skip(n)
 			q.terminate(ah, rdmap.MessageTooLong)
@@ -375,7 +316,8 @@ func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, skip, n int) (ev e
 		if !q.mayTake(ah) {
 			return ev, false
 		}
-		m.begin(q.take(), uint32(h.MSN))
+		e, _ := q.takeRecv()
+		m.begin(e, uint32(h.MSN))
 	}
 	rd.Skip(skip)
 	if m.msn != uint32(h.MSN) {
@@ -400,32 +342,12 @@ func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, skip, n int) (ev e
 	return ev, true
 }
 
-// scatter copies n bytes to offset off of the buffers.
-func (e *rqe) scatter(off uint32, rd *llp.Reader, n int) {
-	skip := int(off)
-	b := e.buf
-	for i := 0; n > 0; i++ {
-		if skip < len(b) {
-			part := b[skip:min(len(b), skip+n)]
-			rd.Copy(part)
-			n -= len(part)
-			skip = 0
-		} else {
-			skip -= len(b)
-		}
-		if n > 0 {
-			b = e.more[i]
-		}
-	}
-}
-
 // placeTerminate reads why the peer refused what we asked of it.
 func (q *QP) placeTerminate(rd *llp.Reader, n int) event {
 	status := RemInvReqErr
 	if n >= rdmap.TerminateLen {
-		if cause, _ := rdmap.ParseCause(rd.Peek(rdmap.TerminateLen)); cause.Layer == rdmap.LayerRDMAP && cause.Type == 1 {
-			status = RemAccessErr
-		}
+		cause, _ := rdmap.ParseCause(rd.Peek(rdmap.TerminateLen))
+		status = statusOf(cause)
 	}
 	rd.Skip(n)
 	return event{kind: eventEnd, len: uint32(status)}

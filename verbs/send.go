@@ -118,7 +118,7 @@ func (q *QP) fill(w *wqe, wr *SendWR) error {
 		return fmt.Errorf("%w: %d scatter/gather elements; at most %d", ErrInvalid, wr.NumSGE, MaxSGE)
 	}
 	for i := range int(wr.NumSGE) {
-		b, err := q.resolve(&wr.SGL[i], 0)
+		b, err := q.ctx.resolve(q.pd, &wr.SGL[i], 0)
 		if err != nil {
 			return err
 		}
@@ -131,26 +131,10 @@ func (q *QP) fill(w *wqe, wr *SendWR) error {
 	w.total = uint32(total)
 	w.inside = false
 	if total >= llp.DirectMin && w.bufN == 1 {
-		mr := q.ctx.mrs.lookup(wr.SGL[0].LKey)
+		mr := q.ctx.keys.lookup(wr.SGL[0].LKey)
 		w.inside, w.addr = mr.inside, mr.arena+mem.Addr(wr.SGL[0].Addr-mr.addr)
 	}
 	return nil
-}
-
-// resolve returns the memory that an element names.
-func (q *QP) resolve(s *SGE, need Access) ([]byte, error) {
-	mr := q.ctx.mrs.lookup(s.LKey)
-	if mr == nil || mr.pd != q.pd {
-		return nil, fmt.Errorf("%w: local key %#x names no region of this protection domain", ErrInvalid, s.LKey)
-	}
-	if mr.access&need != need {
-		return nil, fmt.Errorf("%w: the region with local key %#x was registered without LocalWrite", ErrInvalid, s.LKey)
-	}
-	b, ok := mr.slice(s.Addr, s.Length)
-	if !ok {
-		return nil, fmt.Errorf("%w: %d bytes at %#x are not inside of the region [%#x, %#x)", ErrInvalid, s.Length, s.Addr, mr.addr, mr.addr+uint64(len(mr.buf)))
-	}
-	return b, nil
 }
 
 // enqueue appends entry i to the peer's requests and sends what can be sent.
