@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/xwarp/xwarp/iwarp"
+	"github.com/xwarp/xwarp/iwarp/ddp"
 	"github.com/xwarp/xwarp/iwarp/rdmap"
 )
 
@@ -64,29 +66,29 @@ func TestGrant_ranges(t *testing.T) {
 		key   uint32
 		addr  uint64
 		n     uint32
-		cause rdmap.Cause // of a Read
-		write rdmap.Cause // of a Write
+		cause iwarp.Cause // of a Read
+		write iwarp.Cause // of a Write
 	}{
 		{name: "all", key: x.m.RKey(), addr: a, n: 100},
 		{name: "first", key: x.m.RKey(), addr: a, n: 1},
 		{name: "last", key: x.m.RKey(), addr: a + 99, n: 1},
-		{"one before", x.m.RKey(), a - 1, 1, rdmap.BaseBounds, causeTaggedBounds},
-		{"begins before", x.m.RKey(), a - 1, 2, rdmap.BaseBounds, causeTaggedBounds},
-		{"one behind", x.m.RKey(), a + 100, 1, rdmap.BaseBounds, causeTaggedBounds},
-		{"ends behind", x.m.RKey(), a + 99, 2, rdmap.BaseBounds, causeTaggedBounds},
-		{"all and one", x.m.RKey(), a, 101, rdmap.BaseBounds, causeTaggedBounds},
-		{"the longest", x.m.RKey(), a, ^uint32(0), rdmap.BaseBounds, causeTaggedBounds},
-		{"last address", x.m.RKey(), ^uint64(0), 1, rdmap.BaseBounds, causeTaggedBounds},
-		{"wraps", x.m.RKey(), ^uint64(0), 2, causeTOWrap, causeTaggedTOWrap},
-		{"wraps into it", x.m.RKey(), ^uint64(7), ^uint32(0), causeTOWrap, causeTaggedTOWrap},
+		{"one before", x.m.RKey(), a - 1, 1, rdmap.BaseBounds, ddp.BaseBounds},
+		{"begins before", x.m.RKey(), a - 1, 2, rdmap.BaseBounds, ddp.BaseBounds},
+		{"one behind", x.m.RKey(), a + 100, 1, rdmap.BaseBounds, ddp.BaseBounds},
+		{"ends behind", x.m.RKey(), a + 99, 2, rdmap.BaseBounds, ddp.BaseBounds},
+		{"all and one", x.m.RKey(), a, 101, rdmap.BaseBounds, ddp.BaseBounds},
+		{"the longest", x.m.RKey(), a, ^uint32(0), rdmap.BaseBounds, ddp.BaseBounds},
+		{"last address", x.m.RKey(), ^uint64(0), 1, rdmap.BaseBounds, ddp.BaseBounds},
+		{"wraps", x.m.RKey(), ^uint64(0), 2, rdmap.TOWrap, ddp.TOWrap},
+		{"wraps into it", x.m.RKey(), ^uint64(7), ^uint32(0), rdmap.TOWrap, ddp.TOWrap},
 		{name: "window", key: x.w.RKey(), addr: x.window, n: 30},
-		{"before the window", x.w.RKey(), x.window - 1, 1, rdmap.BaseBounds, causeTaggedBounds},
-		{"behind the window", x.w.RKey(), x.window + 30, 1, rdmap.BaseBounds, causeTaggedBounds},
-		{"no key", 0, a, 1, rdmap.InvalidSTag, causeTaggedSTag},
-		{"guessed key", x.m.RKey() + 1, a, 1, rdmap.InvalidSTag, causeTaggedSTag},
+		{"before the window", x.w.RKey(), x.window - 1, 1, rdmap.BaseBounds, ddp.BaseBounds},
+		{"behind the window", x.w.RKey(), x.window + 30, 1, rdmap.BaseBounds, ddp.BaseBounds},
+		{"no key", 0, a, 1, rdmap.InvalidSTag, ddp.InvalidSTag},
+		{"guessed key", x.m.RKey() + 1, a, 1, rdmap.InvalidSTag, ddp.InvalidSTag},
 	} {
-		granted := c.cause == (rdmap.Cause{})
-		for need, want := range map[Access]rdmap.Cause{RemoteRead: c.cause, RemoteWrite: c.write} {
+		granted := c.cause == 0
+		for need, want := range map[Access]iwarp.Cause{RemoteRead: c.cause, RemoteWrite: c.write} {
 			b, cause := x.q.grant(c.key, c.addr, c.n, need)
 			if cause != want || granted != (b != nil) || granted && (len(b) != int(c.n) || cap(b) != len(b)) {
 				t.Errorf("%s: %d bytes, %v; want %v", c.name, len(b), cause, want)
@@ -129,18 +131,18 @@ func TestGrant_association(t *testing.T) {
 		q     *QP
 		key   uint32
 		want  bool
-		cause rdmap.Cause
+		cause iwarp.Cause
 	}{
-		{"region, sibling", sibling, x.m.RKey(), true, rdmap.Cause{}},
-		{"region, stranger", stranger, x.m.RKey(), false, causeNotAssociated},
-		{"window, sibling", sibling, x.w.RKey(), false, causeNotAssociated},
-		{"window, stranger", stranger, x.w.RKey(), false, causeNotAssociated},
+		{"region, sibling", sibling, x.m.RKey(), true, iwarp.Cause(0)},
+		{"region, stranger", stranger, x.m.RKey(), false, rdmap.NotAssociated},
+		{"window, sibling", sibling, x.w.RKey(), false, rdmap.NotAssociated},
+		{"window, stranger", stranger, x.w.RKey(), false, rdmap.NotAssociated},
 	} {
 		b, cause := c.q.grant(c.key, x.window, 5, RemoteRead)
 		if (b != nil) != c.want || cause != c.cause {
 			t.Errorf("%s: %v, %v", c.name, b != nil, cause)
 		}
-		if _, cause := c.q.grant(c.key, x.window, 5, RemoteWrite); !c.want && cause != causeTaggedNotAssociated {
+		if _, cause := c.q.grant(c.key, x.window, 5, RemoteWrite); !c.want && cause != ddp.NotAssociated {
 			t.Errorf("%s: a Write is told %v", c.name, cause)
 		}
 	}
@@ -155,19 +157,19 @@ func TestInvalidate(t *testing.T) {
 		sibling  bool   // another queue pair asks
 		window   bool   // what is to end
 		remote   bool
-		cause    rdmap.Cause
+		cause    iwarp.Cause
 	}{
 		{name: "region, here", unbind: true},
-		{name: "region, peer", unbind: true, remote: true, cause: causeInvalidateRights},
+		{name: "region, peer", unbind: true, remote: true, cause: rdmap.CannotInvalidate},
 		{name: "region, peer that may", access: RemoteInvalidate, unbind: true, remote: true},
-		{name: "region with a window, here", cause: causeInvalidateState},
-		{name: "region with a window, peer that may", access: RemoteInvalidate, remote: true, cause: causeInvalidateState},
-		{name: "region, stranger", access: RemoteInvalidate, unbind: true, stranger: true, remote: true, cause: causeInvalidateRights},
+		{name: "region with a window, here", cause: rdmap.OperationInvalidate},
+		{name: "region with a window, peer that may", access: RemoteInvalidate, remote: true, cause: rdmap.OperationInvalidate},
+		{name: "region, stranger", access: RemoteInvalidate, unbind: true, stranger: true, remote: true, cause: rdmap.CannotInvalidate},
 		{name: "window, here", window: true},
 		{name: "window, peer", window: true, remote: true},
-		{name: "window, sibling", window: true, sibling: true, cause: causeInvalidateRights},
-		{name: "window, stranger", window: true, stranger: true, cause: causeInvalidateRights},
-		{name: "window that is not bound", window: true, unbind: true, cause: causeInvalidateState},
+		{name: "window, sibling", window: true, sibling: true, cause: rdmap.CannotInvalidate},
+		{name: "window, stranger", window: true, stranger: true, cause: rdmap.CannotInvalidate},
+		{name: "window that is not bound", window: true, unbind: true, cause: rdmap.OperationInvalidate},
 	} {
 		x := newMemory(t, c.access|LocalWrite|RemoteRead, RemoteRead)
 		q, key := x.q, x.m.RKey()
@@ -183,7 +185,7 @@ func TestInvalidate(t *testing.T) {
 		if c.stranger {
 			q = newQP(newPD(t, x.pd.ctx))
 		}
-		want := c.cause == (rdmap.Cause{})
+		want := c.cause == 0
 		if cause, ok := q.invalidate(key, c.remote); ok != want || cause != c.cause {
 			t.Errorf("%s: %v, %v; want %v", c.name, ok, cause, c.cause)
 		}
@@ -202,12 +204,13 @@ func TestInvalidate(t *testing.T) {
 
 // Every cause that is sent means something to the requester.
 func TestStatusOf(t *testing.T) {
-	for c, want := range map[rdmap.Cause]Status{
-		rdmap.InvalidSTag: RemAccessErr, rdmap.BaseBounds: RemAccessErr, rdmap.AccessRights: RemAccessErr,
-		causeNotAssociated: RemAccessErr, causeTOWrap: RemAccessErr, causeInvalidateRights: RemAccessErr, causeInvalidateState: RemAccessErr,
-		causeTaggedSTag: RemAccessErr, causeTaggedBounds: RemAccessErr, causeTaggedNotAssociated: RemAccessErr, causeTaggedTOWrap: RemAccessErr,
-		rdmap.UnexpectedOp: RemInvReqErr, rdmap.InvalidVersion: RemInvReqErr, rdmap.InvalidQN: RemInvReqErr, rdmap.InvalidMO: RemInvReqErr, rdmap.MessageTooLong: RemInvReqErr,
-		rdmap.CatastrophicLLP: RemOpErr, {Layer: rdmap.LayerRDMAP}: RemOpErr, {Layer: rdmap.LayerDDP}: RemOpErr,
+	for c, want := range map[iwarp.Cause]Status{
+		rdmap.InvalidSTag: RemAccessErr, rdmap.BaseBounds: RemAccessErr, rdmap.AccessRights: RemAccessErr, rdmap.NotAssociated: RemAccessErr,
+		rdmap.TOWrap: RemAccessErr, rdmap.CannotInvalidate: RemAccessErr, rdmap.OperationInvalidate: RemAccessErr, rdmap.ProtectionUnspecified: RemAccessErr,
+		ddp.InvalidSTag: RemAccessErr, ddp.BaseBounds: RemAccessErr, ddp.NotAssociated: RemAccessErr, ddp.TOWrap: RemAccessErr,
+		rdmap.UnexpectedOpcode: RemInvReqErr, rdmap.InvalidVersion: RemInvReqErr, rdmap.StreamCatastrophic: RemInvReqErr,
+		ddp.InvalidQN: RemInvReqErr, ddp.InvalidMO: RemInvReqErr, ddp.MessageTooLong: RemInvReqErr, ddp.NoBuffer: RemInvReqErr,
+		iwarp.LLPCatastrophic: RemOpErr, rdmap.LocalCatastrophic: RemOpErr, ddp.LocalCatastrophic: RemOpErr,
 	} {
 		if got := statusOf(c); got != want {
 			t.Errorf("%+v: %v, want %v", c, got, want)

@@ -252,7 +252,7 @@ func (q *QP) place(ah *AH, rd *llp.Reader, n int) (ev event, ok bool) {
 	var h ddp.Header
 	if !h.Parse(b) {
 		rd.Skip(dgram.LengthLen + n)
-		return q.refuse(ah, rdmap.InvalidVersion), true
+		return q.refuse(ah, ddp.BadHeader(b)), true
 	}
 	op, good := rdmap.ParseControl(h.ULP)
 	n -= h.Len()
@@ -269,7 +269,7 @@ func (q *QP) place(ah *AH, rd *llp.Reader, n int) (ev event, ok bool) {
 		rd.Skip(skip)
 		return q.placeTerminate(rd, n), true
 	default:
-		ev = q.refuse(ah, rdmap.UnexpectedOp)
+		ev = q.refuse(ah, rdmap.UnexpectedOpcode)
 	}
 	rd.Skip(skip + n)
 	return ev, true
@@ -277,7 +277,7 @@ func (q *QP) place(ah *AH, rd *llp.Reader, n int) (ev event, ok bool) {
 
 // refuse answers a ULPDU that asks for what was not granted. It counts as
 // arrived, so that the window moves on, and places nothing.
-func (q *QP) refuse(ah *AH, cause rdmap.Cause) event {
+func (q *QP) refuse(ah *AH, cause iwarp.Cause) event {
 	q.terminate(ah, cause)
 	return event{}
 }
@@ -305,7 +305,7 @@ func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, skip, n int) (ev e
 		e, _ := q.takeRecv()
 		if n > int(e.total) {
 			rd.Skip(n)
-			q.terminate(ah, rdmap.MessageTooLong)
+			q.terminate(ah, ddp.MessageTooLong)
 			return event{kind: eventRecv, status: LocLenErr, wrid: e.wrid, len: uint32(n)}, true
 		}
 		e.scatter(0, rd, n)
@@ -322,11 +322,11 @@ func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, skip, n int) (ev e
 	rd.Skip(skip)
 	if m.msn != uint32(h.MSN) {
 		rd.Skip(n)
-		return q.refuse(ah, rdmap.InvalidMO), true
+		return q.refuse(ah, ddp.InvalidMO), true
 	}
 	if uint64(h.MO)+uint64(n) > uint64(m.buf.total) {
 		rd.Skip(n)
-		q.terminate(ah, rdmap.MessageTooLong)
+		q.terminate(ah, ddp.MessageTooLong)
 	} else {
 		m.buf.scatter(h.MO, rd, n)
 	}
@@ -345,9 +345,9 @@ func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, skip, n int) (ev e
 // placeTerminate reads why the peer refused what we asked of it.
 func (q *QP) placeTerminate(rd *llp.Reader, n int) event {
 	status := RemInvReqErr
-	if n >= rdmap.TerminateLen {
-		cause, _ := rdmap.ParseCause(rd.Peek(rdmap.TerminateLen))
-		status = statusOf(cause)
+	var t rdmap.Term
+	if t.Parse(rd.Peek(min(n, rdmap.TermMinLen))) {
+		status = statusOf(t.Cause)
 	}
 	rd.Skip(n)
 	return event{kind: eventEnd, len: uint32(status)}
