@@ -47,10 +47,10 @@ type Context struct {
 	ep     *llp.Endpoint
 	keys   keyTable
 	events asyncEvents
-	rd     *QP            // the reliable datagram queue pair, if any
-	uds    []*QP          // unreliable ones, by number minus udBase; nil is free
-	ahs    []*AH          // by llp.Peer.Index
-	loose  []*AH          // made before there was a reliable queue pair
+	rd     *QP   // the reliable datagram queue pair, if any
+	uds    []*QP // unreliable ones, by number minus udBase; nil is free
+	ahs    []*AH // by llp.Peer.Index
+	loose  []*AH // made before there was a reliable queue pair
 	closed bool
 
 	in       inbound

@@ -207,8 +207,8 @@ func (q *QP) terminated(ah *AH, b []byte) event {
 // MSN, or the tagged one with its STag and offset. The oldest, when it does
 // not say.
 func (q *QP) culprit(c *conn, t *rdmap.Term) int32 {
-	h, ok := t.DDP()
-	if !ok {
+	var h ddp.Header
+	if !t.Header(&h) {
 		return none
 	}
 	for i := c.head; i != none; i = q.sq.wqes[i].after {

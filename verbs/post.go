@@ -28,6 +28,7 @@ type wqe struct {
 	bufN   uint8
 	inside bool  // bufs[0] is all, and lies in the arena at addr
 	built  bool  // what is sent lies in data
+	begun  bool  // its first segment was cut
 	done   bool  // complete, once those before it are
 	next   int32 // the following one in its line
 	after  int32 // the user's request that was posted to the same peer after it
@@ -73,6 +74,7 @@ type sendQueue struct {
 	freeAnswers []int32
 	cap         int // entries of the user's
 	names       uint32
+	begun       int // requests that have begun and are not complete
 }
 
 func (s *sendQueue) init(n int) {
@@ -106,6 +108,10 @@ func (s *sendQueue) give(i int32) {
 	w := &s.wqes[i]
 	clear(w.bufs[:w.bufN])
 	w.name = 0
+	if w.begun {
+		w.begun = false
+		s.begun--
+	}
 	if int(i) < s.cap {
 		s.free = append(s.free, i)
 	} else {
@@ -127,7 +133,7 @@ func (q *QP) PostSend(wr *SendWR) error {
 		return err
 	}
 	if q.state != StateRTS {
-		if err := q.state.mayPostSend(); err != nil {
+		if err := q.mayPostSend(); err != nil {
 			return err
 		}
 	}
@@ -137,9 +143,9 @@ func (q *QP) PostSend(wr *SendWR) error {
 	if wr.Opcode >= OpLocalInv {
 		return q.local(wr)
 	}
-	if wr.AH == nil || wr.AH.pd != q.pd {
+	if wr.AH == nil || wr.AH.pd != q.pd || q.typ == RD && wr.AH.peer == nil {
 		q.sendCQ.release()
-		return fmt.Errorf("%w: the request needs an address handle of the queue pair's protection domain", ErrInvalid)
+		return fmt.Errorf("%w: the request needs an address handle of the queue pair's protection domain, and RD one of a host", ErrInvalid)
 	}
 	i := q.sq.free[len(q.sq.free)-1]
 	w := &q.sq.wqes[i]
@@ -169,7 +175,7 @@ func (q *QP) mayPost() bool {
 func (q *QP) fill(w *wqe, wr *SendWR, i int32) error {
 	w.wrid, w.op, w.flags = wr.WRID, wr.Opcode, wr.Flags
 	w.sent, w.key, w.raddr = 0, wr.RKey, wr.RemoteAddr
-	w.done, w.inside, w.built, w.bufN = false, false, false, 0
+	w.done, w.begun, w.inside, w.built, w.bufN = false, false, false, false, 0
 	if wr.Flags&Inline != 0 {
 		if len(wr.InlineData) > MaxInline {
 			return fmt.Errorf("%w: %d bytes inline; at most %d", ErrInvalid, len(wr.InlineData), MaxInline)
@@ -284,7 +290,7 @@ func (q *QP) local(wr *SendWR) error {
 		if _, ok := q.invalidate(wr.InvKey, false); !ok {
 			status = LocProtErr
 		}
-	} else if err := q.ctx.bind(q, wr.Bind); err != nil {
+	} else if err := q.bind(wr.Bind); err != nil {
 		status = MWBindErr
 	}
 	if wr.Flags&Signaled == 0 && status == Success {
@@ -319,9 +325,6 @@ func (q *QP) enqueue(ah *AH, i int32) {
 	case w.op == OpRDMAWriteRecord:
 		c.record++
 		w.msn = c.record
-	}
-	if ah.peer == nil {
-		q.ctx.join(ah)
 	}
 	ah.peer.Wanted = true
 	q.line(ah, &c.requests, i)

@@ -24,11 +24,12 @@ const (
 type QP struct {
 	Stats QPStats
 
+	lifecycle
+
 	ctx    *Context
 	pd     *PD
 	ep     *llp.Endpoint
 	typ    QPType
-	state  QPState
 	num    uint32
 	sendCQ *CQ
 	recvCQ *CQ
@@ -173,8 +174,8 @@ func (q *QP) reset() {
 	}
 }
 
-// drained reports whether no posted request is unfinished.
-func (q *QP) drained() bool { return len(q.sq.free) == q.sq.cap }
+// drained reports whether no request is unfinished that has begun.
+func (q *QP) drained() bool { return q.sq.begun == 0 }
 
 // resume lets what was held back in state SQD go on.
 func (q *QP) resume() {
@@ -191,7 +192,6 @@ func (q *QP) resume() {
 // flushRecv ends the queue pair's own receives. Those of an SRQ stay.
 func (q *QP) flushRecv() {
 	if q.srq != nil {
-		q.ctx.raise(AsyncEvent{Type: EventQPLastWQEReached, QP: q})
 		return
 	}
 	for q.rq.len() > 0 {
@@ -205,6 +205,3 @@ func (q *QP) flushOne(wrid uint64) {
 	*q.recvCQ.next() = WC{WRID: wrid, Status: WRFlushErr, Opcode: OpRecv, QPNum: q.num}
 	q.recvCQ.notify(true)
 }
-
-// receives reports whether the queue pair takes what arrives.
-func (q *QP) receives() bool { return !q.closed && q.state.takesInbound() }

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"github.com/xwarp/xwarp/internal/llp"
 	"github.com/xwarp/xwarp/internal/mono"
@@ -17,9 +18,9 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	case q.closed:
 		return ErrClosed
 	case q.srq != nil:
-		return errHasSRQ
+		return fmt.Errorf("%w: the queue pair receives from a shared receive queue: post there", ErrInvalid)
 	case q.state != StateRTS:
-		if err := q.state.mayPostRecv(); err != nil {
+		if err := q.mayPostRecv(); err != nil {
 			return err
 		}
 	}
@@ -161,10 +162,10 @@ func (c *Context) begin(now mono.Time) bool {
 	in.ah, in.rd, in.lsn, in.left = ah, rd, in.h.LSN, int(in.h.Count)
 	in.urgent = false
 	k := &ah.conn
-	if k.refused || !c.rd.receives() {
+	if k.refused || !c.rd.takesInbound() {
 		in.left = 0
 	}
-	k.credit = dgram.CreditOf(in.h.Credit)
+	k.credit = int32(min(dgram.CreditOf(in.h.Credit), 1<<30))
 	if in.h.Type == dgram.TypeData {
 		c.noteAck(now, ah)
 		return true

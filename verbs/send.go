@@ -54,11 +54,11 @@ func (q *QP) nextLine(ah *AH) *line {
 func (q *QP) held(c *conn) bool {
 	w := &q.sq.wqes[c.requests.cur]
 	switch {
-	case w.sent > 0:
+	case w.begun:
 		return false
-	case w.op == OpSend && w.flags&Fence == 0 && q.state == StateRTS:
+	case w.op == OpSend && w.flags&Fence == 0 && q.mayBegin():
 		return c.sends >= max(c.credit, 1)
-	case q.state == StateSQD, w.flags&Fence != 0 && c.reads > 0:
+	case !q.mayBegin(), w.flags&Fence != 0 && c.reads > 0:
 		return true
 	case w.op == OpSend || w.op == OpSendWithInv || w.op == OpRDMAWriteWithImm:
 		return c.sends >= max(c.credit, 1)
@@ -179,6 +179,10 @@ func (q *QP) cut(now mono.Time, ah *AH, l *line, n int) (soon bool) {
 	w := &q.sq.wqes[i]
 	off := w.sent
 	w.sent += uint32(n)
+	if !w.begun {
+		w.begun = true
+		q.sq.begun++
+	}
 	last := w.sent == w.end
 	ah.peer.Snd.Push(now, uint32(i), off, uint32(n), last)
 	q.write(ah, w, off, n)
@@ -409,9 +413,7 @@ func (q *QP) complete(ah *AH, status Status) {
 		q.sendCQ.release()
 	}
 	q.sq.give(i)
-	if q.state == StateSQD && q.drained() {
-		q.ctx.raise(AsyncEvent{Type: EventSQDrained, QP: q})
-	}
+	q.checkDrained()
 }
 
 func (q *QP) count(op Opcode, status Status) {

@@ -33,7 +33,7 @@ func (u *unreliable) busy(now mono.Time) bool {
 
 // deadline returns when a step must look.
 func (u *unreliable) deadline() mono.Time {
-	if u.line.cur != none && u.q.state != StateSQD {
+	if u.line.cur != none && u.q.mayBegin() {
 		return 0 // waits for the carrier to take more
 	}
 	return u.q.records.deadline
@@ -56,7 +56,7 @@ func (q *QP) enqueueUD(wr *SendWR, i int32) {
 		q.sq.wqes[l.tail].next = i
 	}
 	l.tail = i
-	if !q.ctx.kicked && q.state != StateSQD {
+	if !q.ctx.kicked && q.mayBegin() {
 		q.ctx.kicked = true
 		if q.ep.TxRoom() && q.sendUD() {
 			q.ep.Flush()
@@ -68,7 +68,7 @@ func (q *QP) enqueueUD(wr *SendWR, i int32) {
 // returns how many datagrams were built.
 func (q *QP) pumpUD(now mono.Time) (sent int) {
 	q.records.expire(q, now)
-	if q.state == StateSQD {
+	if !q.mayBegin() {
 		return 0
 	}
 	for sent < pumpQuota && q.ud.line.cur != none && q.ep.TxRoom() && q.sendUD() {
@@ -121,6 +121,10 @@ func (q *QP) nextUD(w *wqe) (n, hdr int) {
 func (q *QP) cutUD(w *wqe, n int) bool {
 	off := w.sent
 	w.sent += uint32(n)
+	if !w.begun {
+		w.begun = true
+		q.sq.begun++
+	}
 	if w.op == OpRDMAWriteRecord {
 		q.writeChunk(w.ah, w, off, n)
 	} else {
@@ -143,9 +147,7 @@ func (q *QP) completeUD(i int32, status Status) {
 	}
 	w.ah = nil
 	q.sq.give(i)
-	if q.state == StateSQD && q.drained() {
-		q.ctx.raise(AsyncEvent{Type: EventSQDrained, QP: q})
-	}
+	q.checkDrained()
 }
 
 // flushUD ends what was not sent.
@@ -175,7 +177,7 @@ func (c *Context) receiveUD(now mono.Time, rd *llp.Reader) {
 			continue
 		}
 		i := dst - udBase
-		if i >= uint32(len(c.uds)) || c.uds[i] == nil || !c.uds[i].receives() {
+		if i >= uint32(len(c.uds)) || c.uds[i] == nil || !c.uds[i].takesInbound() {
 			c.ep.Stats.RxStale++
 			return
 		}
@@ -191,7 +193,7 @@ func (c *Context) multicast(now mono.Time, src *source, n int) {
 	rd.Skip(dgram.LengthLen)
 	start := *rd
 	for _, q := range c.uds {
-		if q != nil && q.receives() && q.attached(c.in.h.DstEpoch) {
+		if q != nil && q.takesInbound() && q.attached(c.in.h.DstEpoch) {
 			*rd = start
 			q.placeUD(now, src, rd, n)
 		}
