@@ -36,7 +36,7 @@ func (m *Model) recordAt(r *Region, rec *verbs.Record, from int) *Op {
 func (m *Model) claims(o *Op, rec *verbs.Record, wc *verbs.WC, mem []byte) bool {
 	sum, end := 0, -1
 	for _, v := range rec.Valid {
-		lo, hi := int(v.Off), int(v.Off)+int(v.Len)
+		lo, hi := int(v.Start), int(v.End)
 		if lo <= end || hi <= lo || hi > o.Len {
 			m.fail("%v: validity map %v is not made of ascending, separate ranges inside of the message", o, rec.Valid)
 			return false

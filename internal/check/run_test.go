@@ -9,9 +9,6 @@ func TestRun(t *testing.T) {
 	for seed := range uint64(300) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			if sc := NewScenario(seed); !sc.Rules().Lossless {
-				t.Skip()
-			}
 			if res, err := Run(seed, Options{}); err != nil {
 				t.Errorf("%v\n%v", &res.Scenario, err)
 			}
