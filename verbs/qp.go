@@ -39,6 +39,8 @@ type QP struct {
 	undated     *AH // peer that kick sent to since the last step
 	undatedFrom serial.U32
 	closed      bool
+
+	lifecycle
 }
 
 // QPStats counts what a queue pair did and refused.
@@ -76,6 +78,9 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 	} else {
 		q.rq.init(orDefault(init.Cap.MaxRecvWR, 512))
 	}
+	if !init.Reset {
+		q.state = StateRTS
+	}
 	c.qp = q
 	c.cfg.Engine.Add(q)
 	return q, nil
@@ -97,12 +102,7 @@ func (q *QP) Destroy() {
 	if q.closed {
 		return
 	}
-	for _, ah := range q.ctx.ahs {
-		if ah != nil {
-			q.fail(ah, WRFlushErr)
-		}
-	}
-	q.flushRecv()
+	q.flushAll()
 	q.closed = true
 	if q.srq != nil {
 		q.srq.users--

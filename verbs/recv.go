@@ -24,9 +24,16 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	case !q.recvCQ.reserve():
 		return ErrQueueFull
 	}
-	if err := q.rq.post(q.ctx, q.pd, wr); err != nil {
+	err := q.mayPostRecv()
+	if err == nil {
+		err = q.rq.post(q.ctx, q.pd, wr)
+	}
+	if err != nil {
 		q.recvCQ.release()
 		return err
+	}
+	if q.state == StateErr {
+		q.flushRecv()
 	}
 	return nil
 }

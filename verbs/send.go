@@ -63,6 +63,9 @@ func (s *sendQueue) init(n int) {
 // The first request after a step of the engine goes out at once; those that
 // follow share frames and go out with the next step.
 func (q *QP) PostSend(wr *SendWR) error {
+	if err := q.mayPostSend(); err != nil {
+		return err
+	}
 	if err := q.checkSend(wr); err != nil {
 		return err
 	}
@@ -155,7 +158,7 @@ func (q *QP) enqueue(ah *AH, i int32) {
 	if c.cur < 0 {
 		c.cur = i
 	}
-	if c.dead {
+	if c.dead || q.state == StateErr {
 		q.fail(ah, WRFlushErr)
 		return
 	}
@@ -174,7 +177,7 @@ func (q *QP) kick(ah *AH) {
 	if ah.conn.acked && !snd.CanPush() {
 		q.chores(q.ctx.cfg.Engine.Now())
 	}
-	if ah.conn.cur < 0 || !snd.CanPush() || !q.rd.TxRoom() {
+	if !q.mayGoOn(&ah.conn) || !snd.CanPush() || !q.rd.TxRoom() {
 		return
 	}
 	q.undated, q.undatedFrom = ah, snd.Next()
@@ -194,7 +197,7 @@ func (q *QP) date(now mono.Time) {
 // makeReady puts a peer in the line of those that may send, if it can.
 func (q *QP) makeReady(ah *AH) {
 	c := &ah.conn
-	if c.queued || c.dead || !(c.cur >= 0 && ah.peer.Snd.CanPush() || ah.peer.Snd.HasLost()) {
+	if c.queued || c.dead || !(q.mayGoOn(c) && ah.peer.Snd.CanPush() || ah.peer.Snd.HasLost()) {
 		return
 	}
 	c.queued = true
@@ -232,7 +235,7 @@ func (q *QP) pumpPeer(now mono.Time, ah *AH) (sent int) {
 			}
 			continue
 		}
-		if ah.conn.cur < 0 || !snd.CanPush() || !q.sendNew(now, ah) {
+		if !q.mayGoOn(&ah.conn) || !snd.CanPush() || !q.sendNew(now, ah) {
 			break
 		}
 	}
@@ -248,7 +251,7 @@ func (q *QP) sendNew(now mono.Time, ah *AH) bool {
 		return false
 	}
 	soon := q.cut(now, ah, n)
-	for ah.conn.cur >= 0 && ah.peer.Snd.CanPush() {
+	for q.mayGoOn(&ah.conn) && ah.peer.Snd.CanPush() {
 		n, hdr := q.nextSegment(ah)
 		if !q.rd.Fits(hdr + n) {
 			break
@@ -398,6 +401,9 @@ func (q *QP) complete(ah *AH, status Status) {
 	}
 	clear(w.bufs[:w.bufN])
 	q.sq.free = append(q.sq.free, i)
+	if q.draining {
+		q.checkDrained()
+	}
 }
 
 // fail ends everything with a peer: the oldest request with the cause, the

@@ -33,25 +33,6 @@ func (ch *CompChannel) Wait() (*CQ, error) { return nil, errSoon }
 // Close ends the channel.
 func (ch *CompChannel) Close() error { return errSoon }
 
-// QPState is the state of a queue pair (ibv_modify_qp(3)).
-type QPState uint8
-
-// States.
-const (
-	StateReset QPState = iota
-	StateInit
-	StateRTR
-	StateRTS
-	StateSQD
-	StateErr
-)
-
-// Modify moves the queue pair to another state.
-func (q *QP) Modify(to QPState) error { return errSoon }
-
-// State returns the state.
-func (q *QP) State() QPState { return StateRTS }
-
 // AttachMcast makes a UD queue pair receive what is sent to an IPv4 group.
 func (q *QP) AttachMcast(group netip.Addr) error { return errSoon }
 
