@@ -41,13 +41,14 @@ type Config struct {
 // Context is an open device: one UDP endpoint, one engine
 // (ibv_open_device(3)).
 type Context struct {
-	cfg    Config
-	rd     *llp.RD
-	keys   keyTable
-	events asyncEvents
-	qp     *QP // the reliable datagram queue pair, if any
-	closed bool
-	ahs    []*AH // by llp.Peer.Index
+	cfg      Config
+	rd       *llp.RD
+	keys     keyTable
+	events   asyncEvents
+	channels []*CompChannel
+	qp       *QP // the reliable datagram queue pair, if any
+	closed   bool
+	ahs      []*AH // by llp.Peer.Index
 }
 
 // New opens a context on a carrier.
@@ -97,7 +98,7 @@ func (c *Context) Close() error {
 	if c.qp != nil {
 		c.qp.Destroy()
 	}
-	err := c.rd.Close()
+	err := errors.Join(c.rd.Close(), c.closeDescriptors())
 	for _, x := range c.cfg.Closers {
 		err = errors.Join(err, x.Close())
 	}

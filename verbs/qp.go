@@ -61,6 +61,8 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 		return nil, fmt.Errorf("%w: queue pairs of type %v are not offered by %s; use RD", ErrInvalid, init.Type, c.Attr().Carrier)
 	case init.SendCQ == nil || init.RecvCQ == nil:
 		return nil, fmt.Errorf("%w: a queue pair needs a send and a receive completion queue", ErrInvalid)
+	case init.SendCQ.ctx != c || init.RecvCQ.ctx != c:
+		return nil, fmt.Errorf("%w: a completion queue is of another context, or destroyed", ErrInvalid)
 	case init.SRQ != nil && init.SRQ.pd != p:
 		return nil, fmt.Errorf("%w: the shared receive queue is of another protection domain, or destroyed", ErrInvalid)
 	case c.qp != nil:
@@ -81,6 +83,8 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 	if !init.Reset {
 		q.state = StateRTS
 	}
+	q.sendCQ.users++
+	q.recvCQ.users++
 	c.qp = q
 	c.cfg.Engine.Add(q)
 	return q, nil
@@ -104,6 +108,8 @@ func (q *QP) Destroy() {
 	}
 	q.flushAll()
 	q.closed = true
+	q.sendCQ.users--
+	q.recvCQ.users--
 	if q.srq != nil {
 		q.srq.users--
 	}
