@@ -153,3 +153,22 @@ func (q *CQ) next() *WC {
 	q.tail++
 	return wc
 }
+
+// mark returns where the completions end, for unwind.
+func (q *CQ) mark() uint32 { return q.tail }
+
+// unwind takes back the completions that were added since mark, unseen by
+// anyone, and their places.
+func (q *CQ) unwind(mark uint32) {
+	q.reserved -= int(q.tail - mark)
+	q.tail = mark
+}
+
+// hold counts q n times more as a user of its queues.
+func (q *QP) hold(n int) {
+	q.sendCQ.users += n
+	q.recvCQ.users += n
+	if q.srq != nil {
+		q.srq.users += n
+	}
+}
