@@ -408,7 +408,6 @@ func (q *QP) complete(ah *AH, status Status) {
 	q.count(w.op, status)
 	if w.flags&Signaled != 0 || status != Success {
 		*q.sendCQ.next() = WC{WRID: w.wrid, Status: status, Opcode: w.op, ByteLen: w.size, QPNum: q.num, Src: ah}
-		q.sendCQ.notify(status != Success)
 	} else {
 		q.sendCQ.release()
 	}
