@@ -21,7 +21,10 @@ type Vector struct {
 	Bytes   Hex               // on the wire
 	Fields  map[string]string // names of RFC or Go fields: numbers in any base, or true and false
 	Segment Hex               // Terminate: the segment that it answers
-	Refused string            // the cause with which the bytes are refused
+	Refused string            // why the bytes are refused: mostly the cause that a Terminate names
+	Body    map[string]string // dgram: fields of what follows the header of a Hello
+	ULPDUs  []Hex             // dgram: what the datagram carries
+	Sack    []Hex             // dgram: its SACK words
 }
 
 // Hex is bytes, in JSON as hexadecimal digits with any white space.
@@ -74,17 +77,32 @@ func Load(t testing.TB, file string) []Vector {
 // test.
 func (v *Vector) Fill(t testing.TB, dst any) {
 	t.Helper()
+	v.fill(t, v.Fields, dst)
+}
+
+// FillBody is Fill for the fields of the body.
+func (v *Vector) FillBody(t testing.TB, dst any) {
+	t.Helper()
+	v.fill(t, v.Body, dst)
+}
+
+func (v *Vector) fill(t testing.TB, fields map[string]string, dst any) {
+	t.Helper()
 	s := reflect.ValueOf(dst).Elem()
 	s.SetZero()
-	for name := range v.Fields {
+	for name, text := range fields {
 		f := s.FieldByName(name)
 		switch {
 		case !f.IsValid():
 			t.Fatalf("%s: %v has no field %s", v.Name, s.Type(), name)
 		case f.Kind() == reflect.Bool:
-			f.SetBool(v.Bool(t, name))
+			b, err := strconv.ParseBool(text)
+			if err != nil {
+				t.Fatalf("%s: %s: %v", v.Name, name, err)
+			}
+			f.SetBool(b)
 		case f.CanUint():
-			n := v.Uint(t, name)
+			n := parse(t, v, name, text)
 			if f.OverflowUint(n) {
 				t.Fatalf("%s: %s = %#x does not fit", v.Name, name, n)
 			}
@@ -103,20 +121,6 @@ func (v *Vector) Uint(t testing.TB, field string) uint64 {
 		return 0
 	}
 	return parse(t, v, field, text)
-}
-
-// Bool returns a field, false when the vector does not name it.
-func (v *Vector) Bool(t testing.TB, field string) bool {
-	t.Helper()
-	text, ok := v.Fields[field]
-	if !ok {
-		return false
-	}
-	b, err := strconv.ParseBool(text)
-	if err != nil {
-		t.Fatalf("%s: %s: %v", v.Name, field, err)
-	}
-	return b
 }
 
 // Cause returns the cause of a refusal; ok is false when there is none.
