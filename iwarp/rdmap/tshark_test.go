@@ -107,7 +107,7 @@ func compareTshark(t *testing.T, name string, got []string, want map[string]uint
 				n = 1
 			}
 		}
-		if strings.HasSuffix(f, "_h") { // a copied header: compared by its CRC
+		if strings.HasSuffix(f, "_h") { // a copied header: compared by its digest
 			b, hexErr := hex.DecodeString(text)
 			n, err = digest(b), hexErr
 		}
