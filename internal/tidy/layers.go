@@ -32,6 +32,7 @@ var Layers = []Row{
 	{Package: "internal/assert", Leaf: true},
 	{Package: "internal/ring", Leaf: true},
 	{Package: "internal/trace", Leaf: true},
+	{Package: "internal/wheel", Leaf: true, Pure: true},
 
 	// L1: memory.
 	{Package: "internal/mem", Modules: "golang.org/x/sys"},

@@ -32,13 +32,13 @@ const (
 	TypeHello    Type = 3 // asks a peer whether it is there, and how large a datagram gets there
 	TypeHelloAck Type = 4 // answers a Hello
 	TypeUD       Type = 5 // carries ULPDUs that nobody acknowledges
+	TypeReset    Type = 6 // tells that the association is not known, or not any more
 )
 
 // Flags of a datagram.
 const (
 	FlagCRC      = 0x80 // the CRC field is filled in
 	FlagAckSoon  = 0x40 // the sender waits for the acknowledgement
-	FlagNotReady = 0x20 // a Send found no posted receive: see Credit
 )
 
 // WindowMax is the largest window: what MaxSackWords words can describe.
@@ -109,6 +109,8 @@ func (h *Header) Parse(b []byte) (ok bool) {
 		return h.Count == 0 && h.SackWords <= MaxSackWords && len(b) == HeaderLen+8*int(h.SackWords)
 	case TypeHello, TypeHelloAck:
 		return h.Count|h.SackWords == 0 && len(b) >= HeaderLen+HelloLen
+	case TypeReset:
+		return h.Count|h.SackWords == 0
 	}
 	return false
 }
