@@ -32,6 +32,7 @@ var Layers = []Row{
 	{Package: "internal/assert", Leaf: true},
 	{Package: "internal/ring", Leaf: true},
 	{Package: "internal/trace", Leaf: true},
+	{Package: "internal/wheel", Leaf: true, Pure: true},
 
 	// L1: memory.
 	{Package: "internal/mem", Modules: "golang.org/x/sys"},
@@ -73,6 +74,7 @@ var Layers = []Row{
 	{Package: "internal/testbed", May: "bpf", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
 	{Package: "internal/launch", May: "internal/boot internal/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/check", May: "verbs iwarp/dgram internal/sim internal/fabric internal/fabric/fault internal/inet internal/mem internal/progress"},
+	{Package: "internal/vectors"},
 	{Package: "internal/conform", May: "...", Modules: "golang.org/x/sys"},
 	{Package: "bench", May: "...", Modules: "golang.org/x/sys"},
 	{Package: "examples/cg/mtx"},
