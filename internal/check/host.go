@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/xwarp/xwarp/internal/inet"
@@ -181,11 +182,18 @@ func (h *host) objects() (err error) {
 	return h.expose()
 }
 
+// stepsMax is how many steps all engines of a run may take: a hundred times as
+// many as any run has needed.
+const stepsMax = 3_000_000
+
 // live plays one life. again says that the host is to restart.
 func (h *host) live() (again bool, err error) {
 	h.next = h.tick()
 	for {
 		now := h.tick()
+		if h.w.steps++; h.w.steps > stepsMax {
+			return false, fmt.Errorf("hang: %d steps of the engines, and no end; this host: %v%s", stepsMax, h.task, h.w.state())
+		}
 		h.reap()
 		if h.idle {
 			if err := h.refill(); err != nil {

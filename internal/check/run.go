@@ -98,6 +98,7 @@ type world struct {
 	log    io.Writer
 	clock  mono.Time // the latest that any host has read
 	healed mono.Time // end of the last partition
+	steps  int       // of all engines
 	ops    uint64    // requests numbered so far
 	idle   int       // hosts in their last life that have posted all they had to
 	done   int       // hosts that have taken leave of all others
