@@ -77,7 +77,12 @@ func (t *Testbed) plugBridge() error {
 	}
 	defer ns.Close()
 	defer nl.Close()
-	snooping := false
+	return t.addBridge(nl, ports)
+}
+
+// addBridge makes a bridge of ports.
+func (t *Testbed) addBridge(nl *netlink.Handle, ports []netlink.Link) error {
+	snooping := false // groups are flooded: membership takes effect at once
 	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0", MTU: t.MTU}, MulticastSnooping: &snooping}
 	if err := nl.LinkAdd(bridge); err != nil {
 		return fmt.Errorf("bridge: %w", err)
