@@ -22,7 +22,7 @@ func (t *Testbed) plugCable() error {
 // the other one as device of h. Both are made where they belong: they never
 // show in the namespace of the process.
 func (t *Testbed) plug(nl *netlink.Handle, name string, h *Host, mac []byte) error {
-	veth := netlink.NewVeth(netlink.LinkAttrs{Name: name, MTU: t.MTU, HardwareAddr: mac})
+	veth := netlink.NewVeth(netlink.LinkAttrs{Name: name, MTU: t.MTU, HardwareAddr: mac, NumRxQueues: t.Queues, NumTxQueues: t.Queues})
 	veth.PeerName = h.Dev
 	veth.PeerNamespace = netlink.NsFd(h.ns)
 	veth.PeerHardwareAddr = h.MAC
