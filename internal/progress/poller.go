@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -65,6 +66,7 @@ type Poller struct {
 	mind  manners
 	event int           // eventfd that Wake writes to
 	fds   []unix.PollFd // the first is event
+	bells []Bell
 	state atomic.Uint32
 	trace *trace.Ring
 }
@@ -129,11 +131,28 @@ func (p *Poller) Watch(fd int) {
 	}
 }
 
+// Bell is a carrier, or anything else with a descriptor that must be asked for
+// before each wait.
+type Bell interface {
+	// FD returns the descriptor, the same each time, or -1 when there is none.
+	FD() int
+}
+
+// WatchBell is Watch for the descriptor of b, which is asked for before each
+// wait. Unwatch forgets the descriptor, and b with it.
+func (p *Poller) WatchBell(b Bell) {
+	if fd := b.FD(); fd >= 0 {
+		p.Watch(fd)
+		p.bells = append(p.bells, b)
+	}
+}
+
 // Unwatch forgets fd.
 func (p *Poller) Unwatch(fd int) {
 	for i := 1; i < len(p.fds); i++ {
 		if p.fds[i].Fd == int32(fd) {
 			p.fds = append(p.fds[:i], p.fds[i+1:]...)
+			p.bells = slices.DeleteFunc(p.bells, func(b Bell) bool { return b.FD() == fd })
 			return
 		}
 	}
@@ -184,6 +203,9 @@ func (p *Poller) block(until mono.Time) {
 	if !p.state.CompareAndSwap(awake, asleep) {
 		p.state.Store(awake) // it was notified
 		return
+	}
+	for _, b := range p.bells {
+		b.FD()
 	}
 	// Whatever the error, Park may return early; in practice it is a signal.
 	p.record(trace.ParkBegin)
