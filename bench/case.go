@@ -58,7 +58,7 @@ var cases = []Case{
 	{"send_bw", Send, Bandwidth, "stream of large Sends",
 		`--transport ud --size 8000 --testbed --loss 1%`},
 	{"send_rate", Send, Rate, "stream of small Sends, to one peer or many",
-		`--testbed --vs "--peers 8"`},
+		`--testbed --switch xdp --vs "--peers 8"`},
 	{"write_lat", Write, PingPong, "half round trip of RDMA Writes: each end polls its last byte",
 		`--size 8 --testbed --vs "send_lat --size 8"`},
 	{"write_bw", Write, Bandwidth, "stream of RDMA Writes",

@@ -19,6 +19,8 @@ type Measurement struct {
 	Quick bool
 	// Progress is told what comes next. Default: nobody is.
 	Progress func(what string)
+
+	done string // how far it is, for Progress
 }
 
 // CheckPair reports whether two configurations can be compared: their results
@@ -55,11 +57,41 @@ func (m Measurement) Measure(sessions []*Session, emit func(Row) error) error {
 		for k, s := range sessions {
 			bursts[k] = s.Spec.burst(s.Case.Kind, sizes[k][i], m.Quick)
 		}
+		m.done = fmt.Sprintf("size %d of %d", i+1, len(sizes[0]))
 		row, err := m.row(sessions, bursts)
 		if err != nil {
 			return err
 		}
 		if err := emit(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Tabulate measures sizes one after the other, each on those sessions in turns
+// that have it. The results of the others stay zero.
+func (m Measurement) Tabulate(sessions []*Session, sizes []int, emit func(size int, r Row) error) error {
+	for i, size := range sizes {
+		var able []*Session
+		var bursts []Burst
+		for _, s := range sessions {
+			if slices.Contains(s.Spec.Sizes, size) {
+				able, bursts = append(able, s), append(bursts, s.Spec.burst(s.Case.Kind, size, m.Quick))
+			}
+		}
+		m.done = fmt.Sprintf("size %d of %d", i+1, len(sizes))
+		measured, err := m.row(able, bursts)
+		if err != nil {
+			return err
+		}
+		row := Row{Results: make([]Result, len(sessions))}
+		for k, s := range sessions {
+			if j := slices.Index(able, s); j >= 0 {
+				row.Results[k] = measured.Results[j]
+			}
+		}
+		if err := emit(size, row); err != nil {
 			return err
 		}
 	}
@@ -117,7 +149,7 @@ func (m Measurement) interleave(sessions []*Session, bursts []Burst) ([][]Point,
 			}
 			s, b := sessions[k], bursts[k]
 			if m.Progress != nil {
-				m.Progress(fmt.Sprintf("%s over %s: %d bytes, %s", s.Spec.Test, s.Carrier, b.Size, goal.text(round)))
+				m.Progress(fmt.Sprintf("%s over %s: %d bytes (%s), %s", s.Spec.Test, s.Carrier, b.Size, m.done, goal.text(round)))
 			}
 			p, err := s.Run(b)
 			if err != nil {

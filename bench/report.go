@@ -102,6 +102,9 @@ func compare(kind Kind, a, b []Point) *Ratio {
 func (r Row) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	for _, result := range r.Results {
+		if result.Rounds == 0 {
+			continue // not measured, see Tabulate
+		}
 		if err := enc.Encode(result); err != nil {
 			return err
 		}

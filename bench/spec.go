@@ -46,8 +46,8 @@ type Spec struct {
 	Peers     int     `json:"peers"`     // endpoints that the client sends to in turns; default 1
 	All       bool    `json:"all"`       // all powers of two up to 8 MiB that can be sent, instead of Sizes
 
-	// Clip leaves out sizes that the transport cannot carry. Complete sets it
-	// when the sizes are not the user's own; else such sizes are errors.
+	// Clip leaves out sizes that cannot be sent. Complete sets it when the
+	// sizes are not the user's own; else such sizes are errors.
 	Clip bool `json:"clip"`
 }
 
@@ -188,17 +188,19 @@ func (s *Spec) Complete(mtu int) error {
 	if !ok {
 		return usagef("there is no test %q", s.Test)
 	}
-	lo, hi, why := c.sizeRange(s)
-	switch {
-	case s.All && len(s.Sizes) == 0:
-		s.Clip = true
-		s.Sizes = slices.DeleteFunc(allSizes(), func(n int) bool { return n < lo || n > hi })
-	case len(s.Sizes) == 0:
+	if len(s.Sizes) == 0 {
 		s.Clip = true
 		s.Sizes = c.defaultSizes(s)
+		if s.All {
+			s.Sizes = allSizes()
+		}
+	}
+	lo, hi, why := c.sizeRange(s)
+	if s.Clip {
+		s.Sizes = slices.DeleteFunc(slices.Clone(s.Sizes), func(n int) bool { return n < lo || n > hi })
 	}
 	if len(s.Sizes) == 0 {
-		return usagef("%s over %s can send %d to %d bytes (%s), and no power of two up to %d is among them: name sizes with --size", s.Test, s.Fabric, lo, hi, why, allMax)
+		return usagef("%s over %s can send %d to %d bytes (%s): name sizes with --size", s.Test, s.Fabric, lo, hi, why)
 	}
 	for _, n := range s.Sizes {
 		if n < lo || n > hi {

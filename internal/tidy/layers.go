@@ -72,6 +72,7 @@ var Layers = []Row{
 	{Package: "internal/testbed", May: "bpf", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
 	{Package: "internal/launch", May: "internal/boot internal/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/conform", May: "...", Modules: "golang.org/x/sys"},
+	{Package: "bench/plot"},
 	{Package: "bench", May: "...", Modules: "golang.org/x/sys"},
 	{Package: "examples/cg/mtx"},
 	{Package: "examples/*", May: "mpi examples/cg/mtx"},
