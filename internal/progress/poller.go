@@ -67,12 +67,13 @@ type Poller struct {
 	fds   []unix.PollFd // the first is event
 	state atomic.Uint32
 	trace *trace.Ring
+	nest  *nest // nil until somebody wants a descriptor
 }
 
 // The states of a poller.
 const (
 	awake    = iota
-	asleep   // in ppoll, or about to be: Wake must write to the eventfd
+	asleep   // in ppoll, or about to be, or somebody waits on FD: Wake must write to the eventfd
 	notified // Wake was called: the next Park returns at once
 )
 
@@ -124,8 +125,14 @@ func usableCores() int {
 // Watch makes input on fd end a Park. The caller keeps fd, and calls Unwatch
 // before closing it. A negative fd is ignored: it is of a carrier that has none.
 func (p *Poller) Watch(fd int) {
-	if fd >= 0 {
-		p.fds = append(p.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	if fd < 0 {
+		return
+	}
+	p.fds = append(p.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	if p.nest != nil {
+		// Whatever ppoll can wait for, epoll can too, except regular files,
+		// which are no input.
+		_ = p.nest.set.add(fd)
 	}
 }
 
@@ -134,6 +141,9 @@ func (p *Poller) Unwatch(fd int) {
 	for i := 1; i < len(p.fds); i++ {
 		if p.fds[i].Fd == int32(fd) {
 			p.fds = append(p.fds[:i], p.fds[i+1:]...)
+			if p.nest != nil {
+				p.nest.set.remove(fd)
+			}
 			return
 		}
 	}
@@ -181,8 +191,8 @@ func (p *Poller) block(until mono.Time) {
 		ts := unix.NsecToTimespec(int64(rest))
 		timeout = &ts
 	}
-	if !p.state.CompareAndSwap(awake, asleep) {
-		p.state.Store(awake) // it was notified
+	if p.state.Swap(asleep) == notified { // else it was awake, or FD left it asleep
+		p.state.Store(awake)
 		return
 	}
 	// Whatever the error, Park may return early; in practice it is a signal.
@@ -205,8 +215,7 @@ func (p *Poller) record(id trace.ID) {
 // with one of them watched no Park would wait again.
 func (p *Poller) look() {
 	if p.fds[0].Revents != 0 {
-		var count [8]byte
-		_, _ = unix.Read(p.event, count[:])
+		clearFD(p.event)
 	}
 	for i := range p.fds {
 		if p.fds[i].Revents&unix.POLLNVAL != 0 {
@@ -218,8 +227,7 @@ func (p *Poller) look() {
 // Wake implements Waker.
 func (p *Poller) Wake() {
 	if p.state.Swap(notified) == asleep {
-		// It can fail only when the counter is full, and then wakes as well.
-		_, _ = unix.Write(p.event, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+		wakeFD(p.event)
 	}
 }
 
@@ -229,7 +237,10 @@ func (p *Poller) Close() error {
 	if len(p.fds) == 0 {
 		return errors.New("progress: poller was closed before")
 	}
-	err := unix.Close(p.event)
-	p.fds = nil
-	return os.NewSyscallError("close", err)
+	err := os.NewSyscallError("close", unix.Close(p.event))
+	if p.nest != nil {
+		err = errors.Join(err, p.nest.close())
+	}
+	p.fds, p.nest = nil, nil
+	return err
 }
