@@ -76,6 +76,7 @@ var Layers = []Row{
 	{Package: "internal/launch", May: "internal/boot internal/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/vectors"},
 	{Package: "internal/conform", May: "...", Modules: "golang.org/x/sys"},
+	{Package: "bench/plot"},
 	{Package: "bench", May: "...", Modules: "golang.org/x/sys"},
 	{Package: "examples/cg/mtx"},
 	{Package: "examples/*", May: "mpi examples/cg/mtx"},
