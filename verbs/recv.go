@@ -9,6 +9,7 @@ import (
 	"github.com/xwarp/xwarp/internal/serial"
 	"github.com/xwarp/xwarp/iwarp/ddp"
 	"github.com/xwarp/xwarp/iwarp/dgram"
+	"github.com/xwarp/xwarp/iwarp/rdmap"
 )
 
 // PostRecv posts a buffer for one incoming Send of any peer
@@ -82,9 +83,10 @@ type inbound struct {
 	head [headMax]byte
 }
 
-// headMax is the most bytes of a ULPDU that are looked at before its payload:
-// the length, and the header of an atomic request.
-const headMax = dgram.LengthLen + ddp.UntaggedLen + 52
+// headMax is the most bytes of a ULPDU that are looked at before its payload
+// (the length, and the header of an atomic request), or instead of it (a
+// Terminate).
+const headMax = max(dgram.LengthLen+ddp.UntaggedLen+rdmap.AtomicReqLen, rdmap.TermMaxLen)
 
 func (in *inbound) stalled() bool { return in.since != 0 }
 

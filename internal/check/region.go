@@ -62,14 +62,14 @@ func (o *Op) verdict(now mono.Time) verdict {
 	case o.Grant == nil:
 	case o.Grant.end <= o.posted:
 		return mustNot
-	case o.Grant.mayEnd <= now || o.Grant.from > o.posted:
-		v = may
+	case min(o.Grant.mayEnd, o.Grant.Region.Life.ended) <= now || o.Grant.from > o.posted:
+		v = may // it ended meanwhile, or will not be known to the next life
 	}
 	if o.Inv != nil && o.Code != verbs.OpBindMW {
 		switch only := len(o.Inv.enders) == 1 && o.Inv.enders[0] == o; {
 		case o.Inv.end <= o.posted && !only:
 			return mustNot
-		case !only || o.Inv.from > o.posted:
+		case !only || o.Inv.from > o.posted || o.Inv.Region.Life.ended <= now:
 			v = may
 		}
 	}
