@@ -120,7 +120,7 @@ func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, op rdmap.Opcode, s
 			return ev, postponed
 		}
 		rd.Skip(skip)
-		ev.kind, ev.wrid, ev.len = eventRecv, e.wrid, uint32(n)
+		ev.kind, ev.wrid, ev.len, ev.name = eventRecv, e.wrid, uint32(n), uint32(h.MSN)
 		if n > int(e.total) {
 			q.tooLong(e.wrid, uint32(n), ah)
 			return ev, q.refuseSegment(ah, ddp.MessageTooLong, h, n)

@@ -184,7 +184,7 @@ func (h *host) objects() (err error) {
 
 // stepsMax is how many steps all engines of a run may take: a hundred times as
 // many as any run has needed.
-const stepsMax = 3_000_000
+const stepsMax = 400_000
 
 // live plays one life. again says that the host is to restart.
 func (h *host) live() (again bool, err error) {
