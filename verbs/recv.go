@@ -213,6 +213,15 @@ func (c *Context) unnote(now mono.Time, ah *AH) {
 	c.rd.onAck(k.ackAt, ah, k.ack, k.window, k.held)
 }
 
+// applyAck applies the acknowledgement of ah that was noted, if one was.
+func (c *Context) applyAck(ah *AH) {
+	if ah.conn.acked {
+		at := ah.conn.ackAt
+		c.unnote(at, ah)
+		c.rd.afterAck(at, ah)
+	}
+}
+
 // ulpdus takes in the rest of the datagram. false means that it stalled: the
 // next step goes on with the same ULPDU.
 func (q *QP) ulpdus(now mono.Time) bool {
