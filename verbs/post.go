@@ -54,6 +54,9 @@ type wqe struct {
 	data [MaxInline]byte
 }
 
+// tagged reports whether w goes out in tagged segments.
+func (w *wqe) tagged() bool { return w.headerLen() != ddp.UntaggedLen }
+
 // headerLen returns the length of the headers of each of w's segments.
 func (w *wqe) headerLen() int {
 	switch w.op {
