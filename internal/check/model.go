@@ -129,7 +129,7 @@ func (m *Model) Posted(o *Op) {
 		}
 		m.pardon(o.Life.Host, o.Stream.To)
 	}
-	if refused || o.Grant == nil {
+	if o.Grant == nil || refused && !o.Partly {
 		return
 	}
 	switch r := o.Grant.Region; {
