@@ -22,6 +22,7 @@ type host struct {
 	restarts []Restart
 	lives    int
 	posted   int // requests
+	idling   int // actions since the last that posted one
 	idle     bool
 	done     bool
 
@@ -226,8 +227,14 @@ func (h *host) act(now mono.Time) error {
 	switch {
 	case h.posted < w.Ops:
 		h.task.Doing("posting requests")
-		h.next = now.Add(mono.Duration(h.rng.Int64N(int64(2*w.Gap))) + 1)
-		return h.something()
+		before := h.posted
+		err := h.something()
+		h.idling = min(h.idling+1, 10)
+		if h.posted > before {
+			h.idling = 0
+		}
+		h.next = now.Add(mono.Duration(h.rng.Int64N(int64(2*w.Gap)<<h.idling)) + 1)
+		return err
 	case len(h.restarts) > 0:
 		h.task.Doing("waiting for its restart")
 		h.next = h.restarts[0].At
