@@ -26,6 +26,8 @@ type host struct {
 	idle     bool
 	done     bool
 
+	up bool // peers may ask for the keys of the present life
+
 	// of the present life:
 	life   *Life
 	ctx    *verbs.Context
@@ -127,7 +129,9 @@ func (h *host) open() error {
 	}
 	h.ctx.Engine().Add(h)
 	w.note("%v begins", h.life)
-	return h.objects()
+	err = h.objects()
+	h.up = true
+	return err
 }
 
 const (
@@ -348,6 +352,7 @@ func (h *host) final() error {
 
 // close ends a life.
 func (h *host) close(crash bool) error {
+	h.up = false
 	h.tick()
 	h.look()
 	h.w.note("%v ends, crash %v", h.life, crash)
@@ -359,7 +364,12 @@ func (h *host) close(crash bool) error {
 	}
 	h.look()
 	h.w.model.End(h.life, crash)
-	h.life = nil
+	for _, e := range h.mapped {
+		e.release()
+	}
+	for _, s := range []*slots{h.sends, h.sinks, h.inbox, h.udInbox} {
+		s.release()
+	}
 	return h.w.model.Err()
 }
 
