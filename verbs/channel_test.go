@@ -90,6 +90,18 @@ func (w *waiter) recv(sleep func(fd int) error) (sleeps int, err error) {
 	}
 }
 
+// linger steps until stop: the other may not have heard all yet.
+func (w *waiter) linger(stop chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+			w.ctx.Engine().Step()
+		}
+	}
+}
+
 func udpWaiters(t *testing.T) (a, b *waiter) {
 	t.Helper()
 	var ws [2]*waiter
@@ -145,25 +157,23 @@ func TestCompChannel_pingPong(t *testing.T) {
 	for name, sleep := range map[string]func(int) error{"poll": sleepPoll, "select": sleepSelect, "epoll": sleepEpoll} {
 		t.Run(name, func(t *testing.T) {
 			a, b := udpWaiters(t)
-			done := make(chan error)
+			done, stop := make(chan error), make(chan struct{})
 			go func() {
-				for range rounds {
-					if _, err := b.recv(sleep); err != nil {
-						done <- err
-						return
-					}
-					if err := b.send(); err != nil {
-						done <- err
-						return
+				var err error
+				for i := 0; err == nil && i < rounds; i++ {
+					if _, err = b.recv(sleep); err == nil {
+						err = b.send()
 					}
 				}
-				done <- nil
+				b.linger(stop)
+				done <- err
 			}()
 			for range rounds {
 				must(t, a.send())
 				_, err := a.recv(sleep)
 				must(t, err)
 			}
+			close(stop)
 			must(t, <-done)
 		})
 	}
@@ -182,20 +192,18 @@ func TestCompChannel_sleepsUntilAMessageComes(t *testing.T) {
 	const nap = 200 * time.Millisecond
 	a, b := udpWaiters(t)
 	exchange := func(pause time.Duration) (sleeps int, used time.Duration) {
-		done := make(chan error)
+		done, stop := make(chan error), make(chan struct{})
 		go func() {
 			time.Sleep(pause)
 			err := a.send()
-			if err == nil {
-				_, err = a.recv(sleepEpoll)
-			}
+			a.linger(stop)
 			done <- err
 		}()
 		before := threadTime(t)
 		sleeps, err := b.recv(sleepEpoll)
 		used = threadTime(t) - before
 		must(t, err)
-		must(t, b.send())
+		close(stop)
 		must(t, <-done)
 		return sleeps, used
 	}
@@ -211,16 +219,15 @@ func TestCompChannel_sleepsUntilAMessageComes(t *testing.T) {
 func TestCompChannel_Wait(t *testing.T) {
 	a, b := udpWaiters(t)
 	must(t, b.rcq.ReqNotify(false))
-	sent := make(chan error)
+	sent, stop := make(chan error), make(chan struct{})
 	go func() {
 		time.Sleep(20 * time.Millisecond)
 		err := a.send()
-		for i := 0; err == nil && i < 1000; i++ {
-			a.ctx.Engine().Step()
-		}
+		a.linger(stop)
 		sent <- err
 	}()
 	q, err := b.ch.Wait()
+	close(stop)
 	must(t, errors.Join(err, <-sent))
 	if q != b.rcq || q.Len() != 1 {
 		t.Errorf("%d completions in %p, want one in %p", q.Len(), q, b.rcq)

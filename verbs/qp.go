@@ -34,7 +34,7 @@ type QP struct {
 	sendCQ *CQ
 	recvCQ *CQ
 	sq     sendQueue
-	rq     *recvQueue // its own, or that of srq
+	rq     recvQueue // unused with srq
 	srq    *SRQ
 
 	inboxes []*inbox // that no peer has
@@ -88,9 +88,8 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 	q.sq.init(orDefault(init.Cap.MaxSendWR, 512))
 	q.ud.line, q.ud.q = line{none, none}, q
 	if init.SRQ != nil {
-		q.srq, q.rq = init.SRQ, &init.SRQ.rq
+		q.srq = init.SRQ
 	} else {
-		q.rq = new(recvQueue)
 		q.rq.init(orDefault(init.Cap.MaxRecvWR, 512))
 	}
 	if !init.Reset {

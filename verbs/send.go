@@ -137,7 +137,7 @@ func (q *QP) sendNew(now mono.Time, ah *AH, l *line) bool {
 // creditCode returns how many Sends each peer may have outstanding: its share
 // of the receives that are posted.
 func (q *QP) creditCode() uint8 {
-	n := q.rq.len()
+	n := q.recvsLeft()
 	if active := q.ep.Active(); active > 1 {
 		n /= active
 	}
