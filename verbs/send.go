@@ -18,15 +18,15 @@ import (
 func (q *QP) kick(ah *AH) {
 	c := q.ctx
 	c.kicked = true
-	snd := &ah.peer.Snd
-	if ah.conn.acked && !snd.CanPush(1) {
-		c.chores(c.cfg.Engine.Now())
-	}
 	l := q.nextLine(ah)
+	if l == nil && ah.conn.acked { // the acknowledgement may make room
+		c.chores(c.cfg.Engine.Now())
+		l = q.nextLine(ah)
+	}
 	if l == nil || !c.ep.TxRoom() {
 		return
 	}
-	c.undated, c.undatedFrom = ah, snd.Next()
+	c.undated, c.undatedFrom = ah, ah.peer.Snd.Next()
 	q.sendNew(c.cfg.Engine.Now(), ah, l)
 	c.ep.Flush()
 }

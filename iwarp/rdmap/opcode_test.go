@@ -28,7 +28,7 @@ func TestControl_roundTrip(t *testing.T) {
 	}
 }
 
-// The table of operations, written a second time: RFC 5040, figures 4 and 5,
+// The table of operations, written a second time: RFC 5040, section 4.3,
 // and RFC 7306, sections 5 and 6.
 var wantOps = []struct {
 	op        Opcode
