@@ -323,3 +323,33 @@ func TestCompChannel_closedWithItsContext(t *testing.T) {
 		t.Errorf("another channel: %v", err)
 	}
 }
+
+// Of the messages of a peer only the solicited one wakes a queue that is armed
+// for these.
+func TestReqNotify_solicitedByAPeer(t *testing.T) {
+	a, b := newPair(t, 9000, 4096)
+	a.qp.Destroy()
+	b.qp.Destroy()
+	ch, err := b.ctx.CreateCompChannel()
+	must(t, err)
+	b.rcq, err = b.ctx.CreateCQ(verbs.CQInit{Channel: ch})
+	must(t, err)
+	for _, e := range []*end{a, b} {
+		e.qp, err = e.pd.CreateQP(verbs.QPInit{Type: verbs.RD, SendCQ: e.scq, RecvCQ: e.rcq})
+		must(t, err)
+		e.ah, err = e.pd.CreateAH(e.ah.Remote())
+		must(t, err)
+	}
+	must(t, b.rcq.ReqNotify(true))
+	for i, flags := range []verbs.SendFlags{0, 0, verbs.Solicited, 0} {
+		b.recv(t, 0, 10)
+		send(t, a, flags, a.mr.SGE(0, 1))
+		wc := wait(a, b, b.rcq)
+		if solicited := wc.Flags == verbs.WCWithSolicited; wc.Status != verbs.Success || solicited != (flags != 0) {
+			t.Errorf("message %d: %+v", i, wc)
+		}
+		if q, got := ch.GetEvent(); got != (flags != 0) || got && q != b.rcq {
+			t.Errorf("message %d: event %v", i, got)
+		}
+	}
+}
