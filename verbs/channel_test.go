@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,11 +103,11 @@ func (w *waiter) linger(stop chan struct{}) {
 	}
 }
 
-func udpWaiters(t *testing.T) (a, b *waiter) {
+func newWaiters(t *testing.T, fabric string) (a, b *waiter) {
 	t.Helper()
 	var ws [2]*waiter
 	for i := range ws {
-		ctx, err := device.Open(device.Spec{Key: 7, Arena: 16 << 20, Poller: progress.PollerConfig{NoSpin: true}})
+		ctx, err := device.Open(device.Spec{Fabric: fabric, Key: 7, Arena: 16 << 20, Poller: progress.PollerConfig{NoSpin: true}})
 		must(t, err)
 		t.Cleanup(func() { must(t, ctx.Close()) })
 		ws[i], err = newWaiter(ctx)
@@ -154,9 +155,12 @@ func ignoreEINTR(err error) error {
 // message is slept through.
 func TestCompChannel_pingPong(t *testing.T) {
 	const rounds = 300
-	for name, sleep := range map[string]func(int) error{"poll": sleepPoll, "select": sleepSelect, "epoll": sleepEpoll} {
+	sleeps := map[string]func(int) error{"poll": sleepPoll, "select": sleepSelect, "epoll": sleepEpoll}
+	for _, name := range []string{"udp/poll", "udp/select", "udp/epoll", "shm/poll", "shm/epoll"} {
 		t.Run(name, func(t *testing.T) {
-			a, b := udpWaiters(t)
+			fabric, call, _ := strings.Cut(name, "/")
+			sleep := sleeps[call]
+			a, b := newWaiters(t, fabric)
 			done, stop := make(chan error), make(chan struct{})
 			go func() {
 				var err error
@@ -190,7 +194,7 @@ func threadTime(t *testing.T) time.Duration {
 // Whoever waits uses no processor until the message comes.
 func TestCompChannel_sleepsUntilAMessageComes(t *testing.T) {
 	const nap = 200 * time.Millisecond
-	a, b := udpWaiters(t)
+	a, b := newWaiters(t, "udp")
 	exchange := func(pause time.Duration) (sleeps int, used time.Duration) {
 		done, stop := make(chan error), make(chan struct{})
 		go func() {
@@ -217,7 +221,7 @@ func TestCompChannel_sleepsUntilAMessageComes(t *testing.T) {
 }
 
 func TestCompChannel_Wait(t *testing.T) {
-	a, b := udpWaiters(t)
+	a, b := newWaiters(t, "udp")
 	must(t, b.rcq.ReqNotify(false))
 	sent, stop := make(chan error), make(chan struct{})
 	go func() {
