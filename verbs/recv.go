@@ -9,6 +9,7 @@ import (
 	"github.com/xwarp/xwarp/internal/serial"
 	"github.com/xwarp/xwarp/iwarp/ddp"
 	"github.com/xwarp/xwarp/iwarp/dgram"
+	"github.com/xwarp/xwarp/iwarp/rdmap"
 )
 
 // PostRecv posts a buffer for one incoming Send of any peer
@@ -220,6 +221,10 @@ func (q *QP) ulpdus(now mono.Time) bool {
 		if !ok {
 			break
 		}
+		if q.placeWhole(rcv, n) {
+			in.lsn++
+			continue
+		}
 		if !rcv.Fresh(in.lsn) {
 			q.ep.Stats.RxDuplicate++
 			in.urgent = true
@@ -247,6 +252,35 @@ func (q *QP) ulpdus(now mono.Time) bool {
 		in.lsn++
 	}
 	in.left = 0
+	return true
+}
+
+// placeWhole is the short way of what most messages are: a Send of one segment
+// that arrives in its turn and fits the receive that waits for it is placed,
+// delivered and complete. false means that the long way has to look at it;
+// then nothing was done.
+func (q *QP) placeWhole(rcv *dgram.Receiver, n int) bool {
+	in := &q.ctx.in
+	if n < ddp.UntaggedLen || in.lsn != rcv.Next() || !rcv.InOrder() {
+		return false
+	}
+	if !rdmap.IsWholeSend(in.rd.Peek(dgram.LengthLen + ddp.UntaggedLen)[dgram.LengthLen:]) {
+		return false
+	}
+	n -= ddp.UntaggedLen
+	if q.srq != nil || q.rq.len() == 0 || n > int(q.rq.first().total) {
+		return false
+	}
+	e := q.rq.take()
+	in.since = 0
+	in.rd.Skip(dgram.LengthLen + ddp.UntaggedLen)
+	e.scatter(0, in.rd, n)
+	rcv.Mark(in.lsn)
+	q.Stats.Recvs++
+	q.Stats.RecvBytes += uint64(n)
+	wc := q.recvCQ.next()
+	wc.WRID, wc.Status, wc.Opcode, wc.Flags, wc.ByteLen, wc.QPNum = e.wrid, Success, OpRecv, 0, uint32(n), q.num
+	wc.SrcQP, wc.InvKey, wc.ImmData, wc.SrcAddr, wc.Src, wc.Record = 0, 0, 0, in.ah.remote, in.ah, nil
 	return true
 }
 
