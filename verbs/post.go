@@ -46,10 +46,16 @@ type wqe struct {
 	size uint32 // bytes that were asked for
 	got  uint32 // bytes that have arrived
 	ah   *AH    // whose answer it is
+	// The answer may come before the acknowledgement of the request. It ends
+	// with both: until then its segment may have to be sent again.
+	answered, acked bool
 
 	bufs [MaxSGE][]byte
 	data [MaxInline]byte
 }
+
+// tagged reports whether w goes out in tagged segments.
+func (w *wqe) tagged() bool { return w.headerLen() != ddp.UntaggedLen }
 
 // headerLen returns the length of the headers of each of w's segments.
 func (w *wqe) headerLen() int {
@@ -243,6 +249,7 @@ func (q *QP) ask(w *wqe, wr *SendWR, i int32) {
 		w.name |= 1 << 20
 	}
 	w.ah, w.got, w.built, w.inside = wr.AH, 0, true, false
+	w.answered, w.acked = false, false
 	if wr.Opcode == OpRDMARead {
 		r := rdmap.ReadReq{SinkSTag: iwarp.STag(w.name), Size: w.size, SrcSTag: iwarp.STag(wr.RKey), SrcTO: wr.RemoteAddr}
 		r.Put(w.data[:])
