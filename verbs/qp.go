@@ -101,6 +101,7 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 		}
 	} else {
 		c.rd = q
+		c.ep.SetReliable(true)
 		c.associate()
 	}
 	q.hold(1)
@@ -147,6 +148,7 @@ func (q *QP) Destroy() {
 		q.ctx.uds[q.num-udBase] = nil
 		return
 	}
+	q.ep.SetReliable(false)
 	q.ctx.rd = nil
 }
 

@@ -34,6 +34,9 @@ type Peer struct {
 	heardAt    mono.Time // when anything was heard
 	silentAt   mono.Time // when the first one went out that was not answered
 	period     uint32    // of the census, in which it was counted last
+
+	stranger     bool // nothing was heard that proves it alive: see strangers
+	older, newer *Peer
 }
 
 // Open reports whether the peer has answered: before, no ULPDU may be sent.
@@ -79,6 +82,7 @@ const (
 // is none: the Hello goes out with the next step.
 func (e *Endpoint) Associate(remote fabric.Remote, path fabric.Path) *Peer {
 	if i, ok := e.byAddr.find(remote); ok {
+		e.strangers.remove(e.peers[i]) // it is the caller's now
 		return e.peers[i]
 	}
 	return e.add(remote, path, e.number())
@@ -143,6 +147,7 @@ func (e *Endpoint) end(p *Peer, why NewsKind) {
 // have dropped what it keeps under it before the next Associate or Next.
 func (e *Endpoint) remove(p *Peer) {
 	p.closed = true
+	e.strangers.remove(p)
 	e.timers.Cancel(p.Index)
 	e.byAddr.remove(p.Remote)
 	e.peers[p.Index] = nil
@@ -161,6 +166,9 @@ func (e *Endpoint) Disassociate(p *Peer) {
 func (e *Endpoint) leave(p *Peer) {
 	if !p.Open() {
 		return
+	}
+	if !e.TxRoom() {
+		e.Flush()
 	}
 	if p.Rcv.Deadline() != mono.Never {
 		e.Ack(e.now, p, 0)
@@ -186,12 +194,18 @@ func (e *Endpoint) adopt(p *Peer, from fabric.Remote, h *dgram.Header) *Peer {
 	case p != nil && p.local == h.DstEpoch && p.remote == 0:
 		e.open(p, h.SrcEpoch) // its answer to our Hello was lost
 		return p
-	case p != nil && p.offered != 0 && p.offered == h.DstEpoch && p.candidate == h.SrcEpoch:
+	case p != nil && p.accepts(h):
 		return e.promote(p)
 	}
 	e.Stats.RxStale++
 	e.refuse(from, h)
 	return nil
+}
+
+// accepts reports whether a datagram accepts the association that p's new life
+// was offered.
+func (p *Peer) accepts(h *dgram.Header) bool {
+	return p.offered != 0 && p.offered == h.DstEpoch && p.candidate == h.SrcEpoch
 }
 
 // promote replaces an association by the one of the peer's new life, which has
@@ -240,6 +254,9 @@ func (e *Endpoint) control(p *Peer, from fabric.Remote, h *dgram.Header) {
 
 // greeted deals with a Hello of size bytes.
 func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size int) {
+	if p != nil && p.accepts(h) {
+		p = e.promote(p)
+	}
 	switch {
 	case h.DstEpoch != 0 && (p == nil || p.local != h.DstEpoch || p.remote != h.SrcEpoch && p.remote != 0):
 		e.Stats.RxStale++
@@ -252,7 +269,7 @@ func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size in
 			return
 		}
 		p = e.add(from, path, e.number())
-		e.open(p, h.SrcEpoch)
+		e.meet(p, h.SrcEpoch)
 	case p.remote == 0:
 		e.open(p, h.SrcEpoch)
 	case p.remote != h.SrcEpoch:
@@ -264,8 +281,8 @@ func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size in
 		}
 		e.hello(dgram.TypeHelloAck, p.path, p.offered, h.SrcEpoch, shortHello, size)
 		return
-	default:
-		p.heardAt, p.unanswered = e.now, 0
+	case h.DstEpoch != 0:
+		e.heard(p)
 	}
 	e.hello(dgram.TypeHelloAck, p.path, p.local, p.remote, shortHello, size)
 }
@@ -280,15 +297,25 @@ func (e *Endpoint) answered(p *Peer, h *dgram.Header, limit, size int) {
 	if p.remote == 0 {
 		e.open(p, h.SrcEpoch)
 	}
-	p.heardAt, p.unanswered = e.now, 0
+	e.heard(p)
 	p.goal = int32(min(limit, e.caps.MaxPayload))
 	if n := min(int(p.goal), size); n > int(p.most) {
 		e.setPayload(p, n)
 	}
-	if size >= basePayload {
-		p.measured = true
-	}
 	p.helloAt = e.now.Add(e.Config().KeepAlive)
+	if size >= basePayload && !p.measured {
+		p.measured = true
+		if p.most < p.goal { // perhaps nobody was there yet when larger ones were tried
+			p.helloAt = e.now
+			e.timers.Sooner(p.Index, e.now)
+		}
+	}
+}
+
+// heard notes that the peer is alive: it knows both numbers.
+func (e *Endpoint) heard(p *Peer) {
+	p.heardAt, p.unanswered = e.now, 0
+	e.strangers.remove(p)
 }
 
 // shortHello is the length in bytes of a Hello without padding, and of an answer.
@@ -296,11 +323,12 @@ const shortHello = dgram.HeaderLen + dgram.HelloLen
 
 // helloSize returns how long the next Hello to p is: as long as a datagram can
 // be, and less when that does not come through. Those that keep an association
-// alive are short, but for every other one while the path was not found to
-// carry what both ends take (RFC 8899, section 5.3).
+// alive are short, unless the path was not found to carry what both ends take:
+// then they try that, and a short one follows when there is no answer (RFC
+// 8899, section 5.3).
 func (e *Endpoint) helloSize(p *Peer) int {
 	switch {
-	case p.measured && (p.most >= p.goal || p.tries%2 == 0):
+	case p.measured && (p.most >= p.goal || p.unanswered > 0):
 		return shortHello
 	case p.measured:
 		return int(p.goal)
