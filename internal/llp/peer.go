@@ -100,6 +100,7 @@ func (e *Endpoint) number() uint32 {
 func (e *Endpoint) add(remote fabric.Remote, path fabric.Path, local uint32) *Peer {
 	p := &Peer{Remote: remote, path: path, local: local, helloAt: e.now, heardAt: e.now}
 	p.Snd.Init(e.shared, serial.U32(local))
+	p.Rcv.Init(e.shared, 0) // nothing to acknowledge before open
 	e.setPayload(p, basePayload)
 	if n := len(e.free); n > 0 {
 		p.Index = e.free[n-1]
@@ -231,10 +232,13 @@ func (e *Endpoint) refuse(from fabric.Remote, h *dgram.Header) {
 // control deals with what is about the association itself.
 func (e *Endpoint) control(p *Peer, from fabric.Remote, h *dgram.Header) {
 	if h.Type == dgram.TypeReset {
-		if p != nil && p.local == h.DstEpoch && p.remote == h.SrcEpoch {
-			e.end(p, PeerRestarted)
-		} else {
+		switch {
+		case p == nil || p.local != h.DstEpoch || p.remote != h.SrcEpoch:
 			e.Stats.RxStale++
+		case p.offered != 0: // it has begun anew, and does not know its former life
+			e.strangers.add(e.promote(p))
+		default:
+			e.end(p, PeerRestarted)
 		}
 		return
 	}
