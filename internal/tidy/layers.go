@@ -40,6 +40,7 @@ var Layers = []Row{
 	// L2: carriers, and the seam that they end in.
 	{Package: "internal/fabric", May: "internal/mem"},
 	{Package: "internal/fabric/fault", May: "internal/fabric internal/mem"},
+	{Package: "internal/fabric/mesh", May: "internal/fabric internal/mem"},
 	{Package: "bpf", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "xdp", May: "bpf internal/fabric internal/mem", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "xdp/asavie", May: "bpf xdp internal/fabric internal/mem", Modules: "github.com/asavie/xdp github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
