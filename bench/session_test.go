@@ -101,7 +101,7 @@ func check(t *testing.T, s *Session) {
 		if x.Msgs <= 0 || x.Size > 0 && x.Gbit <= 0 {
 			t.Errorf("no messages: %+v", x)
 		}
-		if (x.Lat != nil) != (s.Case.Kind == PingPong) {
+		if (x.Lat != nil) != s.Case.Kind.latency() {
 			t.Errorf("latency %+v of %s", x.Lat, x.Test)
 		}
 		if l := x.Lat; l != nil && !(0 < l.Min && l.Min <= l.P50 && l.P50 <= l.P99 && l.P99 <= l.Max) {
