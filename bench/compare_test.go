@@ -38,20 +38,46 @@ func TestComparisons(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	columns := []Contender{{Name: "one"}, {Name: "two"}}
-	row := Row{Results: []Result{{Lat: &Latency{P50: 1.5}, Rounds: 1}, {}}}
+	row := Row{Results: []Result{
+		{Lat: &Latency{P50: 1.5, P99: 9}, Gbit: 3, Iters: 100, Rounds: 2, Lost: 5}, {},
+	}}
 	for _, c := range []struct {
+		kind     Kind
 		markdown bool
 		want     string
 	}{
-		{false, "\nLatency: half round trip in microseconds (median)\n" +
-			"     bytes           one           two\n         8          1.50             -\n"},
-		{true, "\nLatency: half round trip in microseconds (median)\n\n" +
-			"| bytes | one | two |\n|---:|---:|---:|\n| 8 | 1.50 | - |\n"},
+		{PingPong, false, `
+Latency: half round trip in microseconds (median)
+     bytes           one           two
+         8          1.50             -
+
+The same, 99th percentile
+     bytes           one           two
+         8          9.00             -
+`},
+		{PingPong, true, `
+Latency: half round trip in microseconds (median)
+
+| bytes | one | two |
+|---:|---:|---:|
+| 8 | 1.50 | - |
+
+The same, 99th percentile
+
+| bytes | one | two |
+|---:|---:|---:|
+| 8 | 9.00 | - |
+`},
+		{Bandwidth, false, `
+Bandwidth in Gbit/s, windows of 64 messages
+     bytes           one           two
+         8          3.00             -
+    lost %          2.50             -
+`},
 	} {
 		var b bytes.Buffer
-		table := Table{W: &b, Markdown: c.markdown}
-		if err := errors.Join(table.Head(PingPong, columns), table.Row(PingPong, 8, row)); err != nil {
+		table := Table{W: &b, Kind: c.kind, Markdown: c.markdown, Contenders: []Contender{{Name: "one"}, {Name: "two"}}}
+		if err := errors.Join(table.Head(), table.Row(8, row), table.Foot()); err != nil {
 			t.Fatal(err)
 		}
 		if b.String() != c.want {

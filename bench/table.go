@@ -114,7 +114,7 @@ var latencyColumns = []column{
 	{"min", 10, func(r Result) string { return fmt.Sprintf("%.2f", r.Lat.Min) }},
 	{"p50", 10, func(r Result) string { return fmt.Sprintf("%.2f", r.Lat.P50) }},
 	{"p99", 10, func(r Result) string { return fmt.Sprintf("%.2f", r.Lat.P99) }},
-	{"max", 10, func(r Result) string { return fmt.Sprintf("%.2f", r.Lat.Max) }},
+	{"max", 12, func(r Result) string { return fmt.Sprintf("%.2f", r.Lat.Max) }},
 }
 
 var streamColumns = []column{
