@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -65,6 +66,7 @@ type Poller struct {
 	mind  manners
 	event int           // eventfd that Wake writes to
 	fds   []unix.PollFd // the first is event
+	bells []Bell
 	state atomic.Uint32
 	trace *trace.Ring
 	nest  *nest // nil until somebody wants a descriptor
@@ -136,6 +138,22 @@ func (p *Poller) Watch(fd int) {
 	}
 }
 
+// Bell is a carrier, or anything else with a descriptor that must be asked for
+// before each wait.
+type Bell interface {
+	// FD returns the descriptor, the same each time, or -1 when there is none.
+	FD() int
+}
+
+// WatchBell is Watch for the descriptor of b, which is asked for before each
+// wait. Unwatch forgets the descriptor, and b with it.
+func (p *Poller) WatchBell(b Bell) {
+	if fd := b.FD(); fd >= 0 {
+		p.Watch(fd)
+		p.bells = append(p.bells, b)
+	}
+}
+
 // Unwatch forgets fd.
 func (p *Poller) Unwatch(fd int) {
 	for i := 1; i < len(p.fds); i++ {
@@ -144,6 +162,7 @@ func (p *Poller) Unwatch(fd int) {
 			if p.nest != nil {
 				p.nest.set.remove(fd)
 			}
+			p.bells = slices.DeleteFunc(p.bells, func(b Bell) bool { return b.FD() == fd })
 			return
 		}
 	}
@@ -194,6 +213,9 @@ func (p *Poller) block(until mono.Time) {
 	if p.state.Swap(asleep) == notified { // else it was awake, or FD left it asleep
 		p.state.Store(awake)
 		return
+	}
+	for _, b := range p.bells {
+		b.FD()
 	}
 	// Whatever the error, Park may return early; in practice it is a signal.
 	p.record(trace.ParkBegin)
