@@ -158,7 +158,7 @@ func TestRun_plot(t *testing.T) {
 
 // Several endpoints in the server's process: ports, or hosts of a testbed.
 func TestRun_peers(t *testing.T) {
-	fabrics := []string{"udp"}
+	fabrics := []string{"udp", "shm"}
 	if os.Geteuid() == 0 {
 		fabrics = append(fabrics, "xdp")
 	}
