@@ -202,8 +202,8 @@ func (q *QP) fill(w *wqe, wr *SendWR, i int32) error {
 	case w.isRead():
 		q.ask(w, wr, i)
 	}
-	if q.typ == UD && wr.Opcode == OpSend && int(w.total) > q.ctx.Attr().MaxSeg {
-		return fmt.Errorf("%w: message of %d bytes; a UD Send is one datagram of at most %d (use RDMA_WRITE_RECORD, or RD)", ErrInvalid, w.total, q.ctx.Attr().MaxSeg)
+	if q.typ == UD && wr.Opcode == OpSend && int(w.total) > q.ctx.maxSeg() {
+		return fmt.Errorf("%w: message of %d bytes; a UD Send is one datagram of at most %d (use RDMA_WRITE_RECORD, or RD)", ErrInvalid, w.total, q.ctx.maxSeg())
 	}
 	return nil
 }
