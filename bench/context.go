@@ -19,6 +19,7 @@ func openContext(e *End) (*verbs.Context, error) {
 		// while they wait.
 		Poller: progress.PollerConfig{Spin: 24 * time.Hour},
 		Key:    e.Pair.Key(), Arena: frames + 2*slices.Max(e.Spec.Sizes),
+		Capture: e.Capture,
 	}
 	if e.Spec.Loss > 0 { // without, nothing stands between the carrier and the protocol
 		spec.Faults = fault.Config{Loss: e.Spec.Loss, Seed: spec.Key + uint64(e.Pair.Rank())}

@@ -22,6 +22,9 @@ type Local struct {
 	// Enter runs a function on a thread of its own, inside the network
 	// namespace of the end. Default: a new thread in the present namespace.
 	Enter func(fn func() error) error
+	// Capture names a pcapng file to write, with what passes this end.
+	// Default: none.
+	Capture string
 }
 
 // enter runs fn on the thread of an end: locked, pinned, in its namespace.
@@ -53,11 +56,13 @@ type End struct {
 	Device net.Interface
 	Addr   netip.Addr // IPv4 address of Device
 	Clock  mono.Real
+
+	Capture string // pcapng file to write, or ""
 }
 
 // newEnd finds out what device the end uses.
 func newEnd(conn net.Conn, p *Pair, l Local) (*End, error) {
-	e := &End{Server: p.rank == 0, Pair: p}
+	e := &End{Server: p.rank == 0, Pair: p, Capture: l.Capture}
 	if l.Device != "" {
 		dev, err := net.InterfaceByName(l.Device)
 		if err != nil {

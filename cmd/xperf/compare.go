@@ -40,7 +40,7 @@ func (p *program) compareKind(o *options, kind bench.Kind, contenders []bench.Co
 			spec = c.Bandwidth
 		}
 		spec.MTU = o.spec.MTU
-		s, err := p.connect(places[i], spec)
+		s, err := p.connect(places[i], spec, "")
 		if err != nil {
 			return errors.Join(err, closeAll(sessions))
 		}

@@ -29,6 +29,7 @@ type options struct {
 	testbed  bool
 	joined   testbed.Switch
 	device   string
+	capture  string // pcapng file that the client writes, or ""
 	cores    []int
 	json     bool
 	rounds   int
@@ -41,7 +42,7 @@ type options struct {
 
 // vsFlags are what a second configuration may change. Everything else holds
 // for both.
-var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "cores"}
+var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "cores", "capture"}
 
 func usagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", bench.ErrUsage, fmt.Sprintf(format, args...))
@@ -97,6 +98,7 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	fs.StringVar(&o.spec.Transport, "transport", o.spec.Transport, "")
 	fs.StringVar(&o.spec.Fabric, "fabric", o.spec.Fabric, "")
 	fs.StringVar(&o.device, "device", o.device, "")
+	fs.StringVar(&o.capture, "capture", o.capture, "")
 	fs.StringVar(&sizes, "size", "", "")
 	fs.IntVar(&o.spec.Iters, "iters", o.spec.Iters, "")
 	fs.IntVar(&o.spec.Warmup, "warmup", o.spec.Warmup, "")
@@ -181,7 +183,13 @@ func (o *options) check() error {
 	}
 	o.given["test"] = true
 	o.spec.Test = o.command
-	return o.spec.Check()
+	if err := o.spec.Check(); err != nil || o.capture == "" {
+		return err
+	}
+	if o.host == "" && !o.testbed {
+		return usagef("--capture is for the client: give it where HOST is given")
+	}
+	return o.spec.CheckCapture()
 }
 
 // checkCommand judges the flags of serve and compare, which are no tests.
@@ -210,6 +218,7 @@ func (o *options) second(args []string) (*options, error) {
 	b := *o
 	b.given = map[string]bool{}
 	b.spec.Sizes = slices.Clone(o.spec.Sizes)
+	b.capture = "" // each writes a file of its own
 	var vs string
 	places, err := b.flags(args, &vs)
 	if err != nil {
@@ -233,6 +242,9 @@ func (o *options) second(args []string) (*options, error) {
 	maps.Copy(b.given, o.given)
 	if err := b.check(); err != nil {
 		return nil, err
+	}
+	if b.capture != "" && b.capture == o.capture {
+		return nil, usagef("--capture %s: the two configurations cannot write one file", o.capture)
 	}
 	return &b, bench.CheckPair(o.spec, b.spec)
 }

@@ -87,7 +87,11 @@ func (o opening) undo(err error) error {
 
 func (o *opening) datagram(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 	if s.Fabric == "udp" {
-		return openUDP(s, arena)
+		dg, err := openUDP(s, arena)
+		if err != nil {
+			return nil, err
+		}
+		return s.captureDatagram(dg)
 	}
 	return o.openXDP(s, arena)
 }
@@ -115,6 +119,9 @@ func (o *opening) openXDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 	}
 	port, err := open()
 	if err != nil {
+		return nil, err
+	}
+	if port, err = s.capturePort(port); err != nil {
 		return nil, err
 	}
 	table, err := route.Open(route.Config{Link: s.Device})
