@@ -302,7 +302,7 @@ func (q *QP) place(ah *AH, rd *llp.Reader, n int) (ev event, ok bool) {
 	var h ddp.Header
 	if !h.Parse(b) {
 		rd.Skip(dgram.LengthLen + n)
-		return q.refuse(ah, rdmap.InvalidVersion), true
+		return q.refuse(ah, ddp.BadHeader(b)), true
 	}
 	op, good := rdmap.ParseControl(h.ULP)
 	n -= h.Len()
@@ -319,7 +319,7 @@ func (q *QP) place(ah *AH, rd *llp.Reader, n int) (ev event, ok bool) {
 		rd.Skip(skip)
 		return q.placeTerminate(rd, n), true
 	default:
-		ev = q.refuse(ah, rdmap.UnexpectedOp)
+		ev = q.refuse(ah, rdmap.UnexpectedOpcode)
 	}
 	rd.Skip(skip + n)
 	return ev, true
@@ -327,7 +327,7 @@ func (q *QP) place(ah *AH, rd *llp.Reader, n int) (ev event, ok bool) {
 
 // refuse answers a ULPDU that asks for what was not granted. It counts as
 // arrived, so that the window moves on, and places nothing.
-func (q *QP) refuse(ah *AH, cause rdmap.Cause) event {
+func (q *QP) refuse(ah *AH, cause iwarp.Cause) event {
 	q.terminate(ah, cause)
 	return event{}
 }
@@ -336,10 +336,10 @@ func (q *QP) refuse(ah *AH, cause rdmap.Cause) event {
 // names (RFC 5040, section 8.1; RFC 5041, section 7.1) and places it.
 func (q *QP) placeWrite(ah *AH, rd *llp.Reader, h *ddp.Header, n int) event {
 	mr := q.ctx.mrs.lookup(uint32(h.STag))
-	var cause rdmap.Cause
+	var cause iwarp.Cause
 	switch {
 	case mr == nil || mr.pd != q.pd:
-		cause = rdmap.InvalidSTag
+		cause = ddp.InvalidSTag
 	case mr.access&RemoteWrite == 0:
 		cause = rdmap.AccessRights
 	default:
@@ -347,7 +347,7 @@ func (q *QP) placeWrite(ah *AH, rd *llp.Reader, h *ddp.Header, n int) event {
 			rd.Copy(dst)
 			return event{}
 		}
-		cause = rdmap.BaseBounds
+		cause = ddp.BaseBounds
 	}
 	rd.Skip(n)
 	return q.refuse(ah, cause)
@@ -364,7 +364,7 @@ func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, skip, n int) (ev e
 		e := q.take()
 		if n > int(e.total) {
 			rd.Skip(n)
-			q.terminate(ah, rdmap.MessageTooLong)
+			q.terminate(ah, ddp.MessageTooLong)
 			return event{kind: eventRecv, status: LocLenErr, wrid: e.wrid, len: uint32(n)}, true
 		}
 		e.scatter(0, rd, n)
@@ -380,11 +380,11 @@ func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, skip, n int) (ev e
 	rd.Skip(skip)
 	if m.msn != uint32(h.MSN) {
 		rd.Skip(n)
-		return q.refuse(ah, rdmap.InvalidMO), true
+		return q.refuse(ah, ddp.InvalidMO), true
 	}
 	if uint64(h.MO)+uint64(n) > uint64(m.buf.total) {
 		rd.Skip(n)
-		q.terminate(ah, rdmap.MessageTooLong)
+		q.terminate(ah, ddp.MessageTooLong)
 	} else {
 		m.buf.scatter(h.MO, rd, n)
 	}
@@ -422,10 +422,9 @@ func (e *rqe) scatter(off uint32, rd *llp.Reader, n int) {
 // placeTerminate reads why the peer refused what we asked of it.
 func (q *QP) placeTerminate(rd *llp.Reader, n int) event {
 	status := RemInvReqErr
-	if n >= rdmap.TerminateLen {
-		if cause, _ := rdmap.ParseCause(rd.Peek(rdmap.TerminateLen)); cause.Layer == rdmap.LayerRDMAP && cause.Type == 1 {
-			status = RemAccessErr
-		}
+	var t rdmap.Term
+	if t.Parse(rd.Peek(min(n, rdmap.TermMinLen))) && t.Cause.Protection() {
+		status = RemAccessErr
 	}
 	rd.Skip(n)
 	return event{kind: eventEnd, len: uint32(status)}

@@ -434,7 +434,7 @@ func (q *QP) fail(ah *AH, cause Status) {
 }
 
 // terminate tells a peer why it was refused (RFC 5040, section 4.8).
-func (q *QP) terminate(ah *AH, cause rdmap.Cause) {
+func (q *QP) terminate(ah *AH, cause iwarp.Cause) {
 	q.Stats.Refused++
 	if ah.conn.dead || len(q.sq.free) == 0 || !q.sendCQ.reserve() {
 		return // counted; the peer will not hear of it
@@ -443,7 +443,7 @@ func (q *QP) terminate(ah *AH, cause rdmap.Cause) {
 	q.sq.free = q.sq.free[:len(q.sq.free)-1]
 	w := &q.sq.wqes[i]
 	w.wrid, w.op, w.flags, w.bufN, w.sent = 0, opTerminate, Inline, 0, 0
-	w.total = rdmap.TerminateLen
-	cause.Put(w.data[:])
+	t := rdmap.Term{Cause: cause}
+	w.total = uint32(t.Put(w.data[:]))
 	q.enqueue(ah, i)
 }

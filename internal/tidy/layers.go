@@ -51,15 +51,16 @@ var Layers = []Row{
 	// L3: protocols. Nothing here knows what carries it.
 	{Package: "iwarp", May: "internal/mem", Pure: true},
 	{Package: "iwarp/ddp", May: "iwarp internal/mem", Pure: true},
-	{Package: "iwarp/rdmap", May: "iwarp iwarp/ddp internal/mem", Pure: true},
+	{Package: "iwarp/record", Pure: true},
+	{Package: "iwarp/rdmap", May: "iwarp iwarp/ddp iwarp/record internal/mem", Pure: true},
 	{Package: "iwarp/dgram", May: "iwarp internal/mem", Pure: true},
 
 	// L4: the engine, and the joint between carriers and protocols.
 	{Package: "internal/progress", Modules: "golang.org/x/sys"},
-	{Package: "internal/llp", May: "iwarp iwarp/ddp iwarp/rdmap iwarp/dgram internal/fabric internal/mem internal/progress"},
+	{Package: "internal/llp", May: "iwarp iwarp/ddp iwarp/record iwarp/rdmap iwarp/dgram internal/fabric internal/mem internal/progress"},
 
 	// L5: verbs, and the composition root that knows every carrier.
-	{Package: "verbs", May: "iwarp iwarp/ddp iwarp/rdmap iwarp/dgram internal/fabric internal/llp internal/mem internal/progress"},
+	{Package: "verbs", May: "iwarp iwarp/ddp iwarp/record iwarp/rdmap iwarp/dgram internal/fabric internal/llp internal/mem internal/progress"},
 	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/fabric internal/fabric/capture internal/fabric/fault internal/inet internal/inet/route internal/ksock internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/boot", May: "verbs/device", Modules: "golang.org/x/sys"},
 
