@@ -187,10 +187,10 @@ func (q *QP) enqueue(ah *AH, i int32) {
 func (q *QP) kick(ah *AH) {
 	q.kicked = true
 	snd := &ah.peer.Snd
-	if ah.conn.acked && !snd.CanPush() {
+	if ah.conn.acked && !snd.CanPush(0) {
 		q.chores(q.ctx.cfg.Engine.Now())
 	}
-	if ah.conn.cur < 0 || !snd.CanPush() || !q.rd.TxRoom() {
+	if ah.conn.cur < 0 || !snd.CanPush(0) || !q.rd.TxRoom() {
 		return
 	}
 	q.undated, q.undatedFrom = ah, snd.Next()
@@ -210,7 +210,7 @@ func (q *QP) date(now mono.Time) {
 // makeReady puts a peer in the line of those that may send, if it can.
 func (q *QP) makeReady(ah *AH) {
 	c := &ah.conn
-	if c.queued || c.dead || !(c.cur >= 0 && ah.peer.Snd.CanPush() || ah.peer.Snd.HasLost()) {
+	if c.queued || c.dead || !(c.cur >= 0 && ah.peer.Snd.CanPush(0) || ah.peer.Snd.HasLost()) {
 		return
 	}
 	c.queued = true
@@ -248,7 +248,7 @@ func (q *QP) pumpPeer(now mono.Time, ah *AH) (sent int) {
 			}
 			continue
 		}
-		if ah.conn.cur < 0 || !snd.CanPush() || !q.sendNew(now, ah) {
+		if ah.conn.cur < 0 || !snd.CanPush(0) || !q.sendNew(now, ah) {
 			break
 		}
 	}
@@ -264,7 +264,7 @@ func (q *QP) sendNew(now mono.Time, ah *AH) bool {
 		return false
 	}
 	soon := q.cut(now, ah, n)
-	for ah.conn.cur >= 0 && ah.peer.Snd.CanPush() {
+	for ah.conn.cur >= 0 && ah.peer.Snd.CanPush(0) {
 		n, hdr := q.nextSegment(ah)
 		if !q.rd.Fits(hdr + n) {
 			break
@@ -376,7 +376,7 @@ func (q *QP) write(w *wqe, off uint32, n int, last bool) {
 // onAck applies an acknowledgement that arrived at now.
 func (q *QP) onAck(now mono.Time, ah *AH, ack serial.U32, window uint16) {
 	snd := &ah.peer.Snd
-	from, ok := snd.OnAck(now, ack, window)
+	from, ok := snd.OnAck(now, ack, window, 0)
 	if !ok {
 		return
 	}

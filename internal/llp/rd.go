@@ -5,6 +5,7 @@ package llp
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"net/netip"
 
 	"github.com/xwarp/xwarp/internal/fabric"
@@ -55,6 +56,7 @@ type RD struct {
 	Peers []*Peer
 
 	cfg     Config
+	shared  *dgram.Shared
 	dg      fabric.Datagram
 	arena   *mem.Arena
 	caps    fabric.DatagramCaps
@@ -83,10 +85,11 @@ func NewRD(dg fabric.Datagram, c Config) (*RD, error) {
 	}
 	most := caps.MaxPayload
 	caps.MaxPayload = wholeFrames(most, caps.Headroom)
-	c.Dgram = c.Dgram.WithDefaults(caps.RxDepth)
+	shared := dgram.NewShared(c.Dgram, caps.RxDepth)
+	c.Dgram = *shared.Config()
 	bufs := (most+caps.Headroom)/mem.FrameSize + 3
 	return &RD{
-		cfg: c, dg: dg, arena: dg.Arena(), caps: caps, most: most,
+		cfg: c, shared: shared, dg: dg, arena: dg.Arena(), caps: caps, most: most,
 		rx: fabric.NewBatch(64, min(bufs, fabric.MaxBufs)+1),
 		tx: fabric.NewBatch(txBatch, min(bufs, fabric.MaxBufs)),
 	}, nil
@@ -153,8 +156,9 @@ func (r *RD) Connect(to netip.AddrPort) (*Peer, error) {
 		return nil, err
 	}
 	p := &Peer{Index: len(r.Peers), Remote: remote, path: path}
-	p.Snd.Init(&r.cfg.Dgram, serial.U32(r.cfg.Epoch))
-	p.Rcv.Init(&r.cfg.Dgram, 0)
+	p.Snd.Init(r.shared, serial.U32(r.cfg.Epoch))
+	p.Snd.SetSegment(r.most)
+	p.Rcv.Init(r.shared, 0)
 	r.Peers = append(r.Peers, p)
 	r.byAddr.add(remote, p.Index)
 	return p, nil
@@ -252,7 +256,7 @@ func (r *RD) acceptEpoch(p *Peer, h *dgram.Header) bool {
 	}
 	if p.epoch == 0 {
 		p.epoch = h.SrcEpoch
-		p.Rcv.Init(&r.cfg.Dgram, serial.U32(h.SrcEpoch))
+		p.Rcv.Init(r.shared, serial.U32(h.SrcEpoch))
 		return true
 	}
 	if p.epoch != h.SrcEpoch {
@@ -282,7 +286,7 @@ func (r *RD) Begin(p *Peer, lsn serial.U32, n int) bool {
 
 // Fits reports whether the open datagram takes one more ULPDU of n bytes.
 func (r *RD) Fits(n int) bool {
-	return len(r.w.cur) >= n+dgram.LengthLen && r.w.size+n+dgram.LengthLen <= r.caps.MaxPayload && r.w.pieces == 0
+	return r.openHdr.Count < math.MaxUint8 && len(r.w.cur) >= n+dgram.LengthLen && r.w.size+n+dgram.LengthLen <= r.caps.MaxPayload && r.w.pieces == 0
 }
 
 // ULPDU starts the next ULPDU of the open datagram: n bytes of which the first
@@ -321,7 +325,7 @@ func (r *RD) Ack(p *Peer) bool {
 	if !r.TxRoom() || !r.w.open(r.dg, r.arena, r.caps.Headroom, dgram.HeaderLen+8*words) {
 		return false
 	}
-	r.openHdr = dgram.Header{Type: dgram.TypeAck, LSN: p.Snd.Next(), SackWords: uint16(words)}
+	r.openHdr = dgram.Header{Type: dgram.TypeAck, LSN: p.Snd.Next(), SackWords: uint8(words)}
 	for w := range words {
 		binary.BigEndian.PutUint64(r.w.reserve(8), p.Rcv.Sack(w))
 	}

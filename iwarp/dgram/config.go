@@ -4,7 +4,7 @@ import "github.com/xwarp/xwarp/internal/mono"
 
 // Config tunes reliable datagrams. Zero values mean the defaults.
 type Config struct {
-	Window     int           // ULPDUs in flight to one peer, a power of two; default 256, at most 512
+	Window     int           // ULPDUs in flight to one peer, a power of two; default 256, at most WindowMax
 	AckEvery   int           // ULPDUs after which an acknowledgement is sent at once; default Window/4
 	AckDelay   mono.Duration // how long an acknowledgement waits for data to ride on; default 50 us
 	AckSoon    mono.Duration // the same when the sender waits for it; default 4 us
@@ -41,6 +41,3 @@ func (c Config) WithDefaults(depth int) Config {
 	or(&c.PeerLost, 30*mono.Second)
 	return c
 }
-
-// windowMax bounds Config.Window: what MaxSackWords words can describe.
-const windowMax = MaxSackWords * 64
