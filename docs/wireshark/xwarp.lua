@@ -76,6 +76,14 @@ xwarp.prefs.ports = Pref.range("UDP ports", "18700-18955", "Ports of endpoints. 
 xwarp.prefs.check_crc = Pref.bool("Check the CRC32C", true, "Costs up to a millisecond per datagram.")
 
 local function bit(value, mask) return math.floor(value / mask) % 2 == 1 end
+-- add adds fields with their lengths in bytes, one behind the other from o on.
+local function add(tree, tvb, list, o)
+  for _, item in ipairs(list) do
+    tree:add(f[item[1]], tvb(o, item[2]))
+    o = o + item[2]
+  end
+end
+
 local function minus(a, b) return (a - b) % 0x100000000 end
 
 -- What one frame tells about others ------------------------------------------
@@ -146,7 +154,8 @@ local function find_request(pinfo, key, tree)
 end
 
 local show_segment = dofile(folder .. "xwarp_ddp.lua")({
-  f = f, e = e, field = field, note = note, learn_request = learn_request, find_request = find_request,
+  f = f, e = e, field = field, note = note, bit = bit, add = add, learn_request = learn_request,
+  find_request = find_request,
 })
 xwarp.fields = f
 xwarp.experts = e
@@ -312,10 +321,10 @@ show_body[ACK] = function(tvb, pinfo, tree, h)
   end
   if tvb:captured_len() < size then
     tree:add_proto_expert_info(e.cut)
-    return "ack #" .. (h.ack_relative or "?")
+    return "#" .. (h.ack_relative or "?")
   end
   local ranges = show_sack(tvb, tree, h)
-  return string.format("ack #%s%s", h.ack_relative or "?", #ranges > 0 and " and " .. table.concat(ranges, " ") or "")
+  return string.format("#%s%s", h.ack_relative or "?", #ranges > 0 and " and " .. table.concat(ranges, " ") or "")
 end
 
 show_body[HELLO] = function(tvb, pinfo, tree, h)

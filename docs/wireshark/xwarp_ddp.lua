@@ -58,10 +58,10 @@ local cause_names = {
 }
 
 -- shared has field and note, which declare a field and an expert info and keep
--- them in f and e, and learn_request and find_request.
+-- them in f and e, and other functions of xwarp.lua.
 return function(shared)
 
-local f, e, field, note = shared.f, shared.e, shared.field, shared.note
+local f, e, field, note, bit, add = shared.f, shared.e, shared.field, shared.note, shared.bit, shared.add
 
 field("ddp.tagged", "bool", "Tagged", 8, nil, 0x80)
 field("ddp.last", "bool", "Last segment", 8, nil, 0x40)
@@ -110,20 +110,12 @@ note("segment", "Malformed segment", expert.group.MALFORMED, expert.severity.ERR
 note("unknown", "Unknown to this dissector", expert.group.UNDECODED, expert.severity.WARN)
 note("terminate", "Stream is terminated", expert.group.RESPONSE_CODE, expert.severity.WARN)
 
-local function bit(value, mask) return math.floor(value / mask) % 2 == 1 end
+local function hex64(range) return "0x" .. range:bytes():tohex(true) end
 
 -- Each of these shows the payload of one opcode: o is where it starts, n how
 -- long it is, d the segment with its header. They return how much they showed
 -- and, perhaps, words for the info column.
 local show = {}
-
-local function add(tree, tvb, list, o)
-  for _, item in ipairs(list) do
-    tree:add(f[item[1]], tvb(o, item[2]))
-    o = o + item[2]
-  end
-  return o
-end
 
 local read_request = {
   { "read.sink_stag", 4 }, { "read.sink_to", 8 }, { "read.size", 4 }, { "read.src_stag", 4 }, { "read.src_to", 8 },
@@ -138,7 +130,7 @@ show[READ_REQUEST] = function(tvb, o, n, tree, d)
   if d.pinfo then
     shared.learn_request(d.pinfo, string.format("read %x %x %s", d.src, tvb(o, 4):uint(), tvb(o + 4, 8):uint64():tohex()))
   end
-  return 28, string.format("%d bytes of STag=0x%08x TO=0x%s", tvb(o + 12, 4):uint(), tvb(o + 16, 4):uint(), tvb(o + 20, 8):uint64():tohex())
+  return 28, string.format("%d bytes of STag=0x%08x TO=%s", tvb(o + 12, 4):uint(), tvb(o + 16, 4):uint(), hex64(tvb(o + 20, 8)))
 end
 
 show[READ_RESPONSE] = function(tvb, o, n, tree, d)
@@ -154,20 +146,20 @@ show[ATOMIC_REQUEST] = function(tvb, o, n, tree, d)
   add(tree, tvb, atomic_request, o)
   local id = tvb(o + 4, 4):uint()
   if d.pinfo then shared.learn_request(d.pinfo, string.format("atomic %x %x", d.src, id)) end
-  return 52, string.format("%s ID=%d STag=0x%08x TO=0x%s", atomic_names[tvb(o + 3, 1):uint() % 16] or "unknown", id,
-    tvb(o + 8, 4):uint(), tvb(o + 12, 8):uint64():tohex())
+  return 52, string.format("%s ID=%d STag=0x%08x TO=%s", atomic_names[tvb(o + 3, 1):uint() % 16] or "unknown", id,
+    tvb(o + 8, 4):uint(), hex64(tvb(o + 12, 8)))
 end
 
 show[ATOMIC_RESPONSE] = function(tvb, o, n, tree, d)
   add(tree, tvb, { { "atomic.id", 4 }, { "atomic.value", 8 } }, o)
   local id = tvb(o, 4):uint()
   shared.find_request(d.pinfo, string.format("atomic %x %x", d.dst, id), tree)
-  return 12, string.format("ID=%d value 0x%s", id, tvb(o + 4, 8):uint64():tohex())
+  return 12, string.format("ID=%d value %s", id, hex64(tvb(o + 4, 8)))
 end
 
 show[IMMEDIATE] = function(tvb, o, n, tree)
   tree:add(f.imm, tvb(o, 8))
-  return 8, "0x" .. tvb(o, 8):uint64():tohex()
+  return 8, hex64(tvb(o, 8))
 end
 show[IMMEDIATE_SE] = show[IMMEDIATE]
 
@@ -219,7 +211,7 @@ local function show_header(tvb, o, n, tree, d)
   if d.tagged then
     add(tree, tvb, { { "ddp.stag", 4 }, { "ddp.to", 8 } }, o + 2)
     d.stag, d.to = tvb(o + 2, 4):uint(), tvb(o + 6, 8):uint64()
-    return TAGGED_LEN, string.format("STag=0x%08x TO=0x%s", d.stag, d.to:tohex())
+    return TAGGED_LEN, string.format("STag=0x%08x TO=%s", d.stag, hex64(tvb(o + 6, 8)))
   end
   local inv = ops[d.op] and ops[d.op].invalidates
   add(tree, tvb, { { inv and "rdmap.inv_stag" or "rdmap.reserved", 4 }, { "ddp.qn", 4 }, { "ddp.msn", 4 }, { "ddp.mo", 4 } }, o + 2)
