@@ -101,20 +101,21 @@ function xwarp.init()
   }
 end
 
--- frame_links returns what is known of this frame, and whether this is the
--- first look at it.
+local learning -- not from what is corrupt
+
+-- frame_links returns what is known of this frame, and whether to learn from it.
 local function frame_links(pinfo)
   local l = links.frame[pinfo.number]
-  if l then return l, not pinfo.visited end
+  if l then return l, learning and not pinfo.visited end
   l = { time = pinfo.abs_ts, resent = {} }
   links.frame[pinfo.number] = l
-  return l, true
+  return l, learning
 end
 
 -- learn_sent notes that a ULPDU was sent in this frame.
 local function learn_sent(pinfo, epoch, lsn)
-  local l, first = frame_links(pinfo)
-  if not first then return l.resent[lsn] end
+  local l, learn = frame_links(pinfo)
+  if not learn then return l.resent[lsn] end
   local sent = links.sent[epoch] or {}
   links.sent[epoch] = sent
   if sent[lsn] and sent[lsn] ~= pinfo.number then l.resent[lsn] = sent[lsn] end
@@ -124,9 +125,9 @@ end
 
 -- learn_ack notes that this frame acknowledges all that dst sent before ack.
 local function learn_ack(pinfo, dst, ack)
-  local l, first = frame_links(pinfo)
+  local l, learn = frame_links(pinfo)
   local sent = links.sent[dst]
-  if not first or not sent then return l end
+  if not learn or not sent then return l end
   local from = links.acked[dst] or dst
   local advance = minus(ack, from)
   if advance > 0 and advance < 0x80000000 then
@@ -142,13 +143,13 @@ end
 
 -- learn_request and find_request join a response to its request by key.
 local function learn_request(pinfo, key)
-  local _, first = frame_links(pinfo)
-  if first then links.requests[key] = pinfo.number end
+  local _, learn = frame_links(pinfo)
+  if learn then links.requests[key] = pinfo.number end
 end
 
 local function find_request(pinfo, key, tree)
-  local l, first = frame_links(pinfo)
-  if first then l.request = links.requests[key] end
+  local l, learn = frame_links(pinfo)
+  if learn then l.request = links.requests[key] end
   if l.request then tree:add(f.request, l.request):set_generated() end
   return l.request
 end
@@ -354,6 +355,7 @@ function xwarp.dissector(tvb, pinfo, root)
   local tree = root:add(xwarp, tvb())
   pinfo.cols.protocol = "xwarp"
   local status = show_crc(tvb, tree)
+  learning = status ~= 0
   show_llp_header(tvb, tree, h)
   if h.type == DATA or h.type == ACK then show_links(pinfo, tree, h) end
   if h.dst == 0 and h.type ~= HELLO and h.type ~= UD then tree:add_proto_expert_info(e.epoch) end

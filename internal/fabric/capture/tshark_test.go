@@ -99,18 +99,20 @@ func checkGood(t *testing.T, number int, r row) {
 type paper struct {
 	fabric.Datagram
 	arena *mem.Arena
+	local netip.AddrPort
 }
 
 func (p paper) Caps() fabric.DatagramCaps { return fabric.DatagramCaps{Carrier: "paper"} }
 func (p paper) Arena() *mem.Arena         { return p.arena }
-func (p paper) Local() netip.AddrPort     { return netip.MustParseAddrPort("10.0.0.1:18700") }
+func (p paper) Local() netip.AddrPort     { return p.local }
 func (p paper) Send(*fabric.Batch)        {}
 func (p paper) Close() error              { return nil }
 func (p paper) Resolve(netip.AddrPort) (fabric.Path, error) {
 	return 0, nil
 }
 
-// write makes a capture with these datagrams, sent to a port.
+// write makes a capture with these datagrams, sent from a port to the same one
+// of another host.
 func write(t *testing.T, port uint16, payloads [][]byte) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "made.pcapng")
@@ -118,7 +120,7 @@ func write(t *testing.T, port uint16, payloads [][]byte) (file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := paper{arena: mem.Over(make([]byte, 1<<16))}
+	p := paper{nil, mem.Over(make([]byte, 1<<16)), netip.AddrPortFrom(netip.MustParseAddr("10.0.0.1"), port)}
 	d := capture.NewDatagram(p, out, capture.Config{})
 	_, err = d.Resolve(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), port))
 	for _, payload := range payloads {
