@@ -32,8 +32,8 @@ func (l Layer) String() string {
 // stands for "none".
 type Cause uint16
 
-// Causes that the lower layer finds (RFC 5044, section 8; RFC 6581, section
-// 8). On datagrams the same codes are used: "connection" is the association.
+// Causes that the lower layer finds (RFC 5044, section 8; RFC 6581). On
+// datagrams the same codes are used: "connection" is the association.
 const (
 	LLPLost         Cause = 0x2001
 	LLPCRC          Cause = 0x2002

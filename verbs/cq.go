@@ -2,6 +2,9 @@ package verbs
 
 import "fmt"
 
+// maxQueue is the most entries of any queue.
+const maxQueue = 1 << 20
+
 // CQ is a completion queue: a ring of completions. It cannot overflow: every
 // posted work request holds a place in it until its completion was polled, and
 // posting fails with ErrQueueFull when there is none.
@@ -19,8 +22,8 @@ func (c *Context) CreateCQ(init CQInit) (*CQ, error) {
 	if c.closed {
 		return nil, ErrClosed
 	}
-	if depth < 0 || depth > 1<<20 {
-		return nil, fmt.Errorf("%w: completion queue of %d entries; 1 to %d are possible", ErrInvalid, depth, 1<<20)
+	if depth < 0 || depth > maxQueue {
+		return nil, fmt.Errorf("%w: completion queue of %d entries; 1 to %d are possible", ErrInvalid, depth, maxQueue)
 	}
 	if depth == 0 {
 		depth = 1024
@@ -59,6 +62,9 @@ func (q *CQ) reserve() bool {
 	q.reserved++
 	return true
 }
+
+// room returns how many places are free.
+func (q *CQ) room() int { return q.depth - q.reserved }
 
 // release gives a place back unused.
 func (q *CQ) release() { q.reserved-- }

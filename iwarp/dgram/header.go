@@ -32,6 +32,7 @@ const (
 	TypeHello    Type = 3 // asks a peer whether it is there, and how large a datagram gets there
 	TypeHelloAck Type = 4 // answers a Hello
 	TypeUD       Type = 5 // carries ULPDUs that nobody acknowledges
+	TypeReset    Type = 6 // tells that the association is not known, or not any more
 )
 
 // Flags of a datagram.
@@ -109,6 +110,8 @@ func (h *Header) Parse(b []byte) (ok bool) {
 		return h.Count == 0 && h.SackWords <= MaxSackWords && len(b) == HeaderLen+8*int(h.SackWords)
 	case TypeHello, TypeHelloAck:
 		return h.Count|h.SackWords == 0 && len(b) >= HeaderLen+HelloLen
+	case TypeReset:
+		return h.Count|h.SackWords == 0
 	}
 	return false
 }

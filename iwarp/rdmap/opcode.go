@@ -46,7 +46,7 @@ func Control(op Opcode) uint8 { return Version<<6 | uint8(op) }
 func ParseControl(b uint8) (op Opcode, ok bool) { return Opcode(b & maskOpcode), b>>6 == Version }
 
 // Placement says where the payload of a segment goes when it arrives, in
-// whatever order segments arrive (RFC 5041, section 5.3).
+// whatever order segments arrive (RFC 5041, section 5).
 type Placement uint8
 
 // Placements.
@@ -86,7 +86,7 @@ type traits struct {
 	inv       bool // ULP2 of the DDP header is an STag to invalidate
 }
 
-// ops is RFC 5040, figures 4 and 5, and RFC 7306, sections 5.2 and 6.
+// ops is RFC 5040, section 4.3, and RFC 7306, sections 5.2 and 6.
 var ops = [maskOpcode + 1]traits{
 	Write:          {name: "Write", tagged: true, place: PlaceRegion, deliver: DeliverNothing},
 	ReadRequest:    {name: "Read Request", qn: iwarp.QNReadReq, single: true, min: ReadReqLen, max: ReadReqLen, place: PlaceQueue, deliver: DeliverRequest},

@@ -11,7 +11,7 @@ const (
 	ReadReqLen    = 28 // RFC 5040, section 4.4
 	AtomicReqLen  = 52 // RFC 7306, section 5.2.1
 	AtomicRespLen = 12 // RFC 7306, section 5.2.2
-	ImmLen        = 8  // RFC 7306, section 6.3
+	ImmLen        = 8  // RFC 7306, section 6
 )
 
 // ReadReq is the payload of a Read Request: where to read, and where to put
@@ -162,7 +162,7 @@ func (r *AtomicResp) Parse(b []byte) (ok bool) {
 }
 
 // Imm is the payload of Immediate Data: 8 bytes without meaning to RDMAP
-// (RFC 7306, section 6.3).
+// (RFC 7306, section 6).
 type Imm uint64
 
 // Put writes i to the first ImmLen bytes of b.

@@ -78,7 +78,7 @@ func blames(cause iwarp.Cause) bool {
 }
 
 // reqLen returns how long the RDMAP header of the copied segment is: only
-// requests have one (RFC 5040, section 4.8; RFC 7306, section 7).
+// requests have one.
 func (t *Term) reqLen() int {
 	switch op, _ := ParseControl(t.ddp[1]); {
 	case ddp.LenOf(t.ddp[0]) != ddp.UntaggedLen:
