@@ -7,13 +7,14 @@ local VERSION = 2
 local HEADER_LEN = 36
 local HELLO_LEN = HEADER_LEN + 4 -- without its padding
 local MAX_SACK_WORDS = 8
+local WINDOW_MAX = 64 * MAX_SACK_WORDS
 
 local folder = debug.getinfo(1, "S").source:match("^@(.*[/\\])") or ""
 local crc32c = dofile(folder .. "xwarp_crc32c.lua")
 
-local DATA, ACK, HELLO, HELLO_ACK, UD = 1, 2, 3, 4, 5
+local DATA, ACK, HELLO, HELLO_ACK, UD, RESET = 1, 2, 3, 4, 5, 6
 local types = {
-  [DATA] = "Data", [ACK] = "Ack", [HELLO] = "Hello", [HELLO_ACK] = "HelloAck", [UD] = "UD",
+  [DATA] = "Data", [ACK] = "Ack", [HELLO] = "Hello", [HELLO_ACK] = "HelloAck", [UD] = "UD", [RESET] = "Reset",
 }
 
 -- Fields -------------------------------------------------------------------
@@ -44,6 +45,7 @@ field("ack", "uint32", "Acknowledgement")
 field("ack.relative", "uint32", "Acknowledgement, counted from 0")
 field("src_qp", "uint32", "Source QP")
 field("dst_qp", "uint32", "Destination QP")
+field("group", "ipv4", "Multicast group")
 field("window", "uint16", "Window", base.DEC, nil, 0x03ff)
 field("credit.code", "uint16", "Credit code", base.DEC, nil, 0xfc00)
 field("credit", "uint32", "Credit (Sends outstanding)")
@@ -66,6 +68,7 @@ field("request", "framenum", "Request in frame", base.NONE, frametype.REQUEST)
 
 note("malformed", "Malformed", expert.group.MALFORMED, expert.severity.ERROR)
 note("crc", "CRC32C is wrong", expert.group.CHECKSUM, expert.severity.ERROR)
+note("reset", "Association is over", expert.group.RESPONSE_CODE, expert.severity.NOTE)
 note("epoch", "Destination epoch 0: the receiver drops this", expert.group.PROTOCOL, expert.severity.WARN)
 note("cut", "Cut off by the capture", expert.group.UNDECODED, expert.severity.NOTE)
 note("resent", "Sent again", expert.group.SEQUENCE, expert.severity.NOTE)
@@ -205,6 +208,15 @@ local function show_flow(tvb, tree, h)
   if bit(h.flags, 0x20) then tree:add_proto_expert_info(e.not_ready) end
 end
 
+-- header_complaint says what is wrong with the header, whatever follows it.
+local function header_complaint(tvb, h)
+  if not types[h.type] then return "Unknown type" end
+  if h.src == 0 then return "Source epoch 0" end
+  if tvb(32, 2):bitfield(6, 10) > WINDOW_MAX then return "Window above " .. WINDOW_MAX end
+  if h.count > 0 and h.type ~= DATA and h.type ~= UD then return "ULPDUs in a datagram that carries none" end
+  if h.words > (h.type == ACK and MAX_SACK_WORDS or 0) then return "Too many SACK words" end
+end
+
 -- show_llp_header shows the 36 bytes that all datagrams have, and fills in h.
 local function show_llp_header(tvb, tree, h)
   h.flags, h.count, h.words = tvb(5, 1):uint(), tvb(6, 1):uint(), tvb(7, 1):uint()
@@ -214,20 +226,20 @@ local function show_llp_header(tvb, tree, h)
   tree:add(f.type, tvb(4, 1))
   local flags = tree:add(f.flags, tvb(5, 1))
   for _, key in ipairs({ "crc", "ack_soon", "not_ready" }) do flags:add(f["flags." .. key], tvb(5, 1)) end
-  add(tree, tvb, { { "count", 1 }, { "sack_words", 1 }, { "key", 8 }, { "src_epoch", 4 }, { "dst_epoch", 4 } }, 6)
+  add(tree, tvb, { { "count", 1 }, { "sack_words", 1 }, { "key", 8 }, { "src_epoch", 4 } }, 6)
+  tree:add(h.type == UD and h.dst ~= 0 and f.group or f.dst_epoch, tvb(20, 4))
   if h.type == UD then
     add(tree, tvb, { { "src_qp", 4 }, { "dst_qp", 4 } }, 24)
-    return
-  end
-  tree:add(f.lsn, tvb(24, 4))
-  h.relative = minus(h.lsn, h.src)
-  tree:add(f["lsn.relative"], h.relative):set_generated()
-  tree:add(f.ack, tvb(28, 4))
-  if h.dst ~= 0 then
-    h.ack_relative = minus(h.ack, h.dst)
+  elseif h.type == DATA or h.type == ACK then
+    tree:add(f.lsn, tvb(24, 4))
+    h.relative, h.ack_relative = minus(h.lsn, h.src), minus(h.ack, h.dst)
+    tree:add(f["lsn.relative"], h.relative):set_generated()
+    tree:add(f.ack, tvb(28, 4))
     tree:add(f["ack.relative"], h.ack_relative):set_generated()
+    show_flow(tvb, tree, h)
   end
-  show_flow(tvb, tree, h)
+  local wrong = header_complaint(tvb, h)
+  if wrong then tree:add_proto_expert_info(e.malformed, wrong) end
 end
 
 -- show_ulpdus shows the body of Data and UD.
@@ -278,7 +290,7 @@ local function show_sack(tvb, tree, h)
     local o = HEADER_LEN + 8 * w
     tree:add(f.sack, tvb(o, 8))
     for i = 0, 63 do
-      local at = (h.ack_relative or 0) + 1 + 64 * w + i
+      local at = h.ack_relative + 1 + 64 * w + i
       if bit(tvb(o + 7 - math.floor(i / 8), 1):uint(), 2 ^ (i % 8)) then
         first = first or at
       else
@@ -286,7 +298,7 @@ local function show_sack(tvb, tree, h)
       end
     end
   end
-  close((h.ack_relative or 0) + 1 + 64 * h.words)
+  close(h.ack_relative + 1 + 64 * h.words)
   for _, range in ipairs(ranges) do tree:add(f["sack.range"], range):set_generated() end
   if #ranges > 0 then tree:add_proto_expert_info(e.gap) end
   return ranges
@@ -309,23 +321,23 @@ show_body[DATA] = function(tvb, pinfo, tree, h)
   local list = table.concat(words, "; ", 1, math.min(#words, 3))
   if #words > 3 then list = list .. string.format("; ... (%d ULPDUs)", #words) end
   if h.type == UD then return string.format("QP %d > %d %s", h.lsn, h.ack, list) end
-  return string.format("#%d ack #%s%s %s", h.relative, h.ack_relative or "?", bit(h.flags, 0x40) and " soon" or "", list)
+  return string.format("#%d ack #%d%s %s", h.relative, h.ack_relative, bit(h.flags, 0x40) and " soon" or "", list)
 end
 
 show_body[UD] = show_body[DATA]
 
 show_body[ACK] = function(tvb, pinfo, tree, h)
   local size = HEADER_LEN + 8 * h.words
-  if h.count > 0 or h.words > MAX_SACK_WORDS or tvb:reported_len() ~= size then
-    tree:add_proto_expert_info(e.malformed, "Want no ULPDUs, at most 8 SACK words and nothing else")
+  if tvb:reported_len() ~= size then
+    tree:add_proto_expert_info(e.malformed, "Length is not that of the SACK words")
     return "malformed"
   end
   if tvb:captured_len() < size then
     tree:add_proto_expert_info(e.cut)
-    return "#" .. (h.ack_relative or "?")
+    return "#" .. h.ack_relative
   end
   local ranges = show_sack(tvb, tree, h)
-  return string.format("#%s%s", h.ack_relative or "?", #ranges > 0 and " and " .. table.concat(ranges, " ") or "")
+  return string.format("#%d%s", h.ack_relative, #ranges > 0 and " and " .. table.concat(ranges, " ") or "")
 end
 
 show_body[HELLO] = function(tvb, pinfo, tree, h)
@@ -349,6 +361,11 @@ show_body[HELLO_ACK] = function(tvb, pinfo, tree, h)
   return string.format("to %d bytes, takes %d", answers, tvb(HEADER_LEN, 2):uint())
 end
 
+show_body[RESET] = function(tvb, pinfo, tree, h)
+  tree:add_proto_expert_info(e.reset)
+  return string.format("of association 0x%08x", h.dst)
+end
+
 function xwarp.dissector(tvb, pinfo, root)
   if tvb:captured_len() < HEADER_LEN or tvb(4, 1):bitfield(0, 4) ~= VERSION then return 0 end
   local h = { type = tvb(4, 1):bitfield(4, 4) }
@@ -361,7 +378,6 @@ function xwarp.dissector(tvb, pinfo, root)
   if h.dst == 0 and h.type ~= HELLO and h.type ~= UD then tree:add_proto_expert_info(e.epoch) end
   local words
   if not show_body[h.type] then
-    tree:add_proto_expert_info(e.malformed, "Unknown type")
     words = "malformed"
   elseif (h.type == HELLO or h.type == HELLO_ACK) and tvb:captured_len() < HELLO_LEN then
     tree:add_proto_expert_info(e.malformed, "Too short for its body")
@@ -394,6 +410,7 @@ local shape = {
   [ACK] = function(tvb) return tvb:captured_len() == HEADER_LEN + 8 * tvb(7, 1):uint() and tvb(6, 1):uint() == 0 end,
   [HELLO] = function(tvb) return tvb:captured_len() >= HELLO_LEN and tvb(HEADER_LEN + 2, 2):uint() == tvb:captured_len() end,
   [HELLO_ACK] = function(tvb) return tvb:captured_len() == HELLO_LEN end,
+  [RESET] = function(tvb) return tvb:captured_len() == HEADER_LEN end,
 }
 
 -- Kernel sockets of tests have any port. What looks exactly like a datagram of

@@ -229,6 +229,9 @@ local function complaint(d, op, n)
     return "want one segment of " .. op.single .. " bytes"
   end
   if op.header and n < op.header then return "too short for its header" end
+  local last = n - (op.header or 0) - 1 -- byte of payload
+  if d.tagged and last > 0 and d.to + last < d.to then return "reaches past the end of the address space" end
+  if not d.tagged and d.mo + n > 0x100000000 then return "reaches past 4 GiB" end
 end
 
 -- show_segment shows a DDP segment, or the copy of its headers in a Terminate,

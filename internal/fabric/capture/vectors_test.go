@@ -99,23 +99,28 @@ func llpVectors() []vector {
 	return []vector{
 		{
 			"Hello, first",
-			datagram(dgram.Header{Type: dgram.TypeHello, SrcEpoch: epochA, LSN: epochA}, hello(8972, 8972, 8972)),
+			datagram(dgram.Header{Type: dgram.TypeHello, SrcEpoch: epochA}, hello(8972, 8972, 8972)),
 			"Hello of a new association, 8972 bytes, takes 8972",
 			map[string]string{
 				"xwarp.type": "3", "xwarp.version": "2", "xwarp.key": "0x0123456789abcdef", "xwarp.src_epoch": "0xa0000001", "xwarp.dst_epoch": "0x00000000",
-				"xwarp.hello.largest": "8972", "xwarp.hello.length": "8972", "xwarp.lsn.relative": "0", "xwarp.ack.relative": "",
+				"xwarp.hello.largest": "8972", "xwarp.hello.length": "8972", "xwarp.lsn": "", "xwarp.ack": "",
 			},
 		},
 		{
 			"HelloAck",
-			datagram(dgram.Header{Type: dgram.TypeHelloAck, SrcEpoch: epochB, DstEpoch: epochA, LSN: epochB}, hello(1472, 8972, 40)),
+			datagram(dgram.Header{Type: dgram.TypeHelloAck, SrcEpoch: epochB, DstEpoch: epochA}, hello(1472, 8972, 40)),
 			"HelloAck to 8972 bytes, takes 1472",
 			map[string]string{"xwarp.hello.largest": "1472", "xwarp.hello.answers": "8972", "xwarp.request": "1"},
 		},
 		{
 			"Hello, probe",
-			datagram(dgram.Header{Type: dgram.TypeHello, LSN: epochA + 100}, hello(8972, 40, 40)),
+			datagram(dgram.Header{Type: dgram.TypeHello}, hello(8972, 40, 40)),
 			"Hello probe, 40 bytes, takes 8972", nil,
+		},
+		{
+			"Reset",
+			datagram(dgram.Header{Type: dgram.TypeReset}, nil),
+			"Reset of association 0xfffffffe", map[string]string{"_ws.expert.message": "Association is over"},
 		},
 		{
 			"Ack",
