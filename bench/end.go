@@ -25,6 +25,10 @@ type Local struct {
 	// Capture names a pcapng file to write, with what passes this end.
 	// Default: none.
 	Capture string
+	// Hosts run a function inside further network namespaces of the server
+	// end, each with a Device of the same name. Default: none. A test with
+	// several peers over AF_XDP needs a device for each.
+	Hosts []func(fn func() error) error
 }
 
 // enter runs fn on the thread of an end: locked, pinned, in its namespace.
@@ -57,12 +61,14 @@ type End struct {
 	Addr   netip.Addr // IPv4 address of Device
 	Clock  mono.Real
 
-	Capture string // pcapng file to write, or ""
+	Capture string                     // pcapng file to write, or ""
+	hosts   []func(func() error) error // see Local.Hosts
+	notes   []string                   // see Session.Notes
 }
 
 // newEnd finds out what device the end uses.
 func newEnd(conn net.Conn, p *Pair, l Local) (*End, error) {
-	e := &End{Server: p.rank == 0, Pair: p, Capture: l.Capture}
+	e := &End{Server: p.rank == 0, Pair: p, Capture: l.Capture, hosts: l.Hosts}
 	if l.Device != "" {
 		dev, err := net.InterfaceByName(l.Device)
 		if err != nil {

@@ -33,8 +33,9 @@ type Config struct {
 	Dgram    dgram.Config     // default: see dgram.Config
 	// ZeroBased makes the addresses of memory regions count from 0
 	// (IBV_ACCESS_ZERO_BASED), so that what is on the wire does not depend on
-	// where memory lies: the simulator needs that to repeat itself. Default:
-	// virtual addresses.
+	// where memory lies: the simulator needs that to repeat itself. So it
+	// makes the keys of memory follow from Key and Epoch. Default: virtual
+	// addresses, and keys that nobody can foresee.
 	ZeroBased bool
 	Closers   []io.Closer // closed after the carrier, in order: what it stands on
 }
@@ -43,15 +44,16 @@ type Config struct {
 // (ibv_open_device(3)). It is a progress.Source: all its queue pairs move when
 // the engine steps.
 type Context struct {
-	cfg    Config
-	ep     *llp.Endpoint
-	keys   keyTable
-	events asyncEvents
-	rd     *QP   // the reliable datagram queue pair, if any
-	uds    []*QP // unreliable ones, by number minus udBase; nil is free
-	ahs    []*AH // by llp.Peer.Index
-	loose  []*AH // made before there was a reliable queue pair
-	closed bool
+	cfg      Config
+	ep       *llp.Endpoint
+	keys     keyTable
+	events   asyncEvents
+	channels []*CompChannel
+	rd       *QP   // the reliable datagram queue pair, if any
+	uds      []*QP // unreliable ones, by number minus udBase; nil is free
+	ahs      []*AH // by llp.Peer.Index
+	loose    []*AH // made before there was a reliable queue pair
+	closed   bool
 
 	in       inbound
 	acks     []*AH     // peers whose acknowledgement is noted, not applied
@@ -138,7 +140,7 @@ func (c *Context) Close() error {
 	c.closed = true
 	c.in.drop(c.ep)
 	c.cfg.Engine.Remove(c)
-	err := c.ep.Close()
+	err := errors.Join(c.ep.Close(), c.closeDescriptors())
 	for _, x := range c.cfg.Closers {
 		err = errors.Join(err, x.Close())
 	}

@@ -51,7 +51,6 @@ func (q *QP) finish(ah *AH, ev *event, req *request) {
 		*q.recvCQ.next() = WC{
 			WRID: ev.wrid, Opcode: OpRecvRDMAWithImm, Flags: ev.flags, ImmData: ev.imm, QPNum: q.num, Src: ah, SrcAddr: ah.remote,
 		}
-		q.recvCQ.notify(ev.flags&WCWithSolicited != 0)
 	case eventRequest:
 		q.answer(ah, req)
 	case eventAnswered:
@@ -79,7 +78,6 @@ func (q *QP) received(ah *AH, ev *event, wrid uint64, n uint32) {
 		WRID: wrid, Status: ev.status, Opcode: OpRecv, Flags: ev.flags, ByteLen: n, InvKey: ev.inv,
 		QPNum: q.num, Src: ah, SrcAddr: ah.remote,
 	}
-	q.recvCQ.notify(ev.flags&WCWithSolicited != 0 || ev.status != Success)
 }
 
 // refuseWith refuses a message after it was placed.

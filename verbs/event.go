@@ -1,5 +1,11 @@
 package verbs
 
+import (
+	"errors"
+
+	"github.com/xwarp/xwarp/internal/progress"
+)
+
 // EventType is the kind of an AsyncEvent.
 type EventType uint8
 
@@ -45,6 +51,7 @@ type asyncEvents struct {
 	ring       []AsyncEvent
 	head, tail uint32
 	lost       uint64
+	signal     *progress.Signal // nil until somebody wants the descriptor
 }
 
 // raise appends an event. The first one makes the ring: most contexts never
@@ -60,6 +67,9 @@ func (c *Context) raise(e AsyncEvent) {
 	}
 	a.ring[a.tail%eventMax] = e
 	a.tail++
+	if a.signal != nil {
+		a.signal.Set(true)
+	}
 }
 
 // GetAsyncEvent returns the oldest event that was not taken yet. Taking it
@@ -72,7 +82,42 @@ func (c *Context) GetAsyncEvent() (AsyncEvent, bool) {
 	e := a.ring[a.head%eventMax]
 	a.ring[a.head%eventMax] = AsyncEvent{}
 	a.head++
+	if a.signal != nil && a.head == a.tail {
+		a.signal.Set(false)
+	}
 	return e, true
+}
+
+// AsyncFD returns a descriptor for poll(2) and its like, always the same, that
+// is readable while GetAsyncEvent has something. The context keeps it. It does
+// not make the engine step: wait on CompChannel.FD as well.
+func (c *Context) AsyncFD() (int, error) {
+	a := &c.events
+	if c.closed {
+		return -1, ErrClosed
+	}
+	if a.signal == nil {
+		s, err := progress.NewSignal()
+		if err != nil {
+			return -1, err
+		}
+		a.signal = s
+		s.Set(a.head != a.tail)
+	}
+	return a.signal.FD(), nil
+}
+
+// closeDescriptors closes what a program may have waited on.
+func (c *Context) closeDescriptors() error {
+	var err error
+	for len(c.channels) > 0 {
+		err = errors.Join(err, c.channels[0].Close())
+	}
+	if c.events.signal != nil {
+		err = errors.Join(err, c.events.signal.Close())
+		c.events.signal = nil
+	}
+	return err
 }
 
 // LostAsyncEvents returns how many events found no room, because hundreds

@@ -23,7 +23,8 @@ func newContext() *Context {
 
 // newQP returns a queue pair that talks to nobody.
 func newQP(pd *PD) *QP {
-	q := &QP{ctx: pd.ctx, pd: pd, num: 1}
+	cq := func() *CQ { return &CQ{ctx: pd.ctx, ring: make([]WC, 8), depth: 8} }
+	q := &QP{ctx: pd.ctx, pd: pd, typ: RD, num: rdNum, sendCQ: cq(), recvCQ: cq()}
 	q.rq.init(8)
 	return q
 }

@@ -162,7 +162,6 @@ func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, op rdmap.Opcode, s
 // tooLong completes the receive of a message that it is too short for.
 func (q *QP) tooLong(wrid uint64, n uint32, ah *AH) {
 	*q.recvCQ.next() = WC{WRID: wrid, Status: LocLenErr, Opcode: OpRecv, ByteLen: n, QPNum: q.num, Src: ah, SrcAddr: ah.remote}
-	q.recvCQ.notify(true)
 }
 
 // sendFlags returns what a completion tells of a Send of this kind.

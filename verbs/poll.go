@@ -83,8 +83,8 @@ func (c *Context) flush(work, sent int) {
 
 // Deadline is when Poll must be called though nothing has arrived.
 func (c *Context) Deadline() mono.Time {
-	if len(c.ready)|len(c.due) != 0 {
-		return 0 // waits for the carrier to take more
+	if len(c.ready)|len(c.due)|len(c.acks) != 0 || c.undated != nil {
+		return 0 // waits for the carrier to take more, or is left for the next step
 	}
 	at := c.deadline
 	if c.in.stalled() {

@@ -298,7 +298,6 @@ func (q *QP) local(wr *SendWR) error {
 		return nil
 	}
 	*q.sendCQ.next() = WC{WRID: wr.WRID, Status: status, Opcode: wr.Opcode, QPNum: q.num}
-	q.sendCQ.notify(status != Success)
 	return nil
 }
 

@@ -34,7 +34,7 @@ type QP struct {
 	sendCQ *CQ
 	recvCQ *CQ
 	sq     sendQueue
-	rq     *recvQueue // its own, or that of srq
+	rq     recvQueue // unused with srq
 	srq    *SRQ
 
 	inboxes []*inbox // that no peer has
@@ -70,6 +70,8 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 		return nil, fmt.Errorf("%w: queue pairs of type %v are not offered by %s; use RD or UD", ErrInvalid, init.Type, c.Attr().Carrier)
 	case init.SendCQ == nil || init.RecvCQ == nil:
 		return nil, fmt.Errorf("%w: a queue pair needs a send and a receive completion queue", ErrInvalid)
+	case init.SendCQ.ctx != c || init.RecvCQ.ctx != c:
+		return nil, fmt.Errorf("%w: a completion queue is of another context, or destroyed", ErrInvalid)
 	case init.Type == RD && c.rd != nil:
 		return nil, fmt.Errorf("%w: this context has its reliable datagram queue pair already: one talks to all peers", ErrInvalid)
 	case init.Cap.MaxSendWR < 0 || init.Cap.MaxSendWR > maxQueue || init.Cap.MaxRecvWR < 0 || init.Cap.MaxRecvWR > maxQueue:
@@ -86,20 +88,22 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 	q.sq.init(orDefault(init.Cap.MaxSendWR, 512))
 	q.ud.line, q.ud.q = line{none, none}, q
 	if init.SRQ != nil {
-		q.srq, q.rq = init.SRQ, &init.SRQ.rq
-		q.srq.users++
+		q.srq = init.SRQ
 	} else {
-		q.rq = new(recvQueue)
 		q.rq.init(orDefault(init.Cap.MaxRecvWR, 512))
 	}
 	if !init.Reset {
 		q.state = StateRTS
 	}
 	if q.typ == UD {
-		return q, c.addUD(q)
+		if err := c.addUD(q); err != nil {
+			return nil, err
+		}
+	} else {
+		c.rd = q
+		c.associate()
 	}
-	c.rd = q
-	c.associate()
+	q.hold(1)
 	return q, nil
 }
 
@@ -136,9 +140,7 @@ func (q *QP) Destroy() {
 		return
 	}
 	q.flushAll()
-	if q.srq != nil {
-		q.srq.users--
-	}
+	q.hold(-1)
 	q.closed = true
 	if q.typ == UD {
 		_ = q.leaveAll() // the carrier closes with the context anyway
@@ -203,5 +205,4 @@ func (q *QP) flushRecv() {
 func (q *QP) flushOne(wrid uint64) {
 	q.Stats.Flushed++
 	*q.recvCQ.next() = WC{WRID: wrid, Status: WRFlushErr, Opcode: OpRecv, QPNum: q.num}
-	q.recvCQ.notify(true)
 }

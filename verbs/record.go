@@ -270,7 +270,6 @@ func (t *recordTable) finish(q *QP, r *Record) {
 	*q.recvCQ.next() = WC{
 		Opcode: OpRecvRDMAWriteRecord, ByteLen: r.bytes.Bytes(), QPNum: q.num, SrcQP: s.qpn, Src: s.ah, SrcAddr: s.from, Record: r,
 	}
-	q.recvCQ.notify(false)
 }
 
 // flush ends all records, as they are.

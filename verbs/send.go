@@ -18,15 +18,15 @@ import (
 func (q *QP) kick(ah *AH) {
 	c := q.ctx
 	c.kicked = true
-	snd := &ah.peer.Snd
-	if ah.conn.acked && !snd.CanPush(1) {
-		c.chores(c.cfg.Engine.Now())
-	}
 	l := q.nextLine(ah)
+	if l == nil && ah.conn.acked { // the acknowledgement may make room
+		c.chores(c.cfg.Engine.Now())
+		l = q.nextLine(ah)
+	}
 	if l == nil || !c.ep.TxRoom() {
 		return
 	}
-	c.undated, c.undatedFrom = ah, snd.Next()
+	c.undated, c.undatedFrom = ah, ah.peer.Snd.Next()
 	q.sendNew(c.cfg.Engine.Now(), ah, l)
 	c.ep.Flush()
 }
@@ -137,7 +137,7 @@ func (q *QP) sendNew(now mono.Time, ah *AH, l *line) bool {
 // creditCode returns how many Sends each peer may have outstanding: its share
 // of the receives that are posted.
 func (q *QP) creditCode() uint8 {
-	n := q.rq.len()
+	n := q.recvsLeft()
 	if active := q.ep.Active(); active > 1 {
 		n /= active
 	}
@@ -408,7 +408,6 @@ func (q *QP) complete(ah *AH, status Status) {
 	q.count(w.op, status)
 	if w.flags&Signaled != 0 || status != Success {
 		*q.sendCQ.next() = WC{WRID: w.wrid, Status: status, Opcode: w.op, ByteLen: w.size, QPNum: q.num, Src: ah}
-		q.sendCQ.notify(status != Success)
 	} else {
 		q.sendCQ.release()
 	}

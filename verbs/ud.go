@@ -141,7 +141,6 @@ func (q *QP) completeUD(i int32, status Status) {
 	q.count(w.op, status)
 	if w.flags&Signaled != 0 || status != Success {
 		*q.sendCQ.next() = WC{WRID: w.wrid, Status: status, Opcode: w.op, ByteLen: w.size, QPNum: q.num, Src: w.ah}
-		q.sendCQ.notify(status != Success)
 	} else {
 		q.sendCQ.release()
 	}
@@ -239,7 +238,6 @@ func (q *QP) placeSendUD(src *source, rd *llp.Reader, op rdmap.Opcode, n int) {
 	}
 	q.Stats.Recvs++
 	*q.recvCQ.next() = wc
-	q.recvCQ.notify(op == rdmap.SendSE || wc.Status != Success)
 }
 
 // chunkUD places a chunk of a Write-Record.

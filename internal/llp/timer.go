@@ -27,7 +27,8 @@ func (e *Endpoint) Expire(now mono.Time) *Peer {
 }
 
 // Rearm sets the timer of a peer anew, and frees what an idle one does not
-// need. idle tells that the caller has nothing to send to it either.
+// need. idle tells that the caller has nothing to send to it either. An
+// acknowledgement that is due now is the caller's to send.
 func (e *Endpoint) Rearm(p *Peer, idle bool) {
 	if p.closed {
 		return
@@ -36,7 +37,11 @@ func (e *Endpoint) Rearm(p *Peer, idle bool) {
 		p.Snd.Rest()
 		p.Rcv.Rest()
 	}
-	e.timers.Arm(p.Index, min(p.Snd.Deadline(), p.Rcv.Deadline(), p.helloAt))
+	at := min(p.Snd.Deadline(), p.helloAt)
+	if ack := p.Rcv.Deadline(); ack > e.now {
+		at = min(at, ack)
+	}
+	e.timers.Arm(p.Index, max(at, e.now+1))
 }
 
 // greet sends the Hello that is due to p, if one is: to set the association up,

@@ -39,7 +39,6 @@ const (
 const (
 	FlagCRC      = 0x80 // the CRC field is filled in
 	FlagAckSoon  = 0x40 // the sender waits for the acknowledgement
-	FlagNotReady = 0x20 // a Send found no posted receive: see Credit
 )
 
 // WindowMax is the largest window: what MaxSackWords words can describe.
