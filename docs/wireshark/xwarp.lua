@@ -33,7 +33,7 @@ field("type", "uint8", "Type", base.DEC, types, 0x0f)
 field("flags", "uint8", "Flags", base.HEX)
 field("flags.crc", "bool", "CRC filled in", 8, nil, 0x80)
 field("flags.ack_soon", "bool", "Sender waits for the acknowledgement", 8, nil, 0x40)
-field("flags.not_ready", "bool", "Receiver not ready", 8, nil, 0x20)
+field("flags.reserved", "uint8", "Reserved", base.HEX, nil, 0x3f)
 field("count", "uint8", "ULPDUs")
 field("sack_words", "uint8", "SACK words")
 field("key", "uint64", "Job key", base.HEX)
@@ -73,7 +73,6 @@ note("epoch", "Destination epoch 0: the receiver drops this", expert.group.PROTO
 note("cut", "Cut off by the capture", expert.group.UNDECODED, expert.severity.NOTE)
 note("resent", "Sent again", expert.group.SEQUENCE, expert.severity.NOTE)
 note("gap", "Something is missing at the receiver", expert.group.SEQUENCE, expert.severity.NOTE)
-note("not_ready", "Receiver is not ready: no receive is posted", expert.group.SEQUENCE, expert.severity.NOTE)
 
 xwarp.prefs.ports = Pref.range("UDP ports", "18700-18955", "Ports of endpoints. Datagrams on others are found by what they look like.", 65535)
 xwarp.prefs.check_crc = Pref.bool("Check the CRC32C", true, "Costs up to a millisecond per datagram.")
@@ -110,7 +109,7 @@ local learning -- not from what is corrupt
 local function frame_links(pinfo)
   local l = links.frame[pinfo.number]
   if l then return l, learning and not pinfo.visited end
-  l = { time = pinfo.abs_ts, resent = {} }
+  l = { time = pinfo.rel_ts, resent = {} }
   links.frame[pinfo.number] = l
   return l, learning
 end
@@ -205,7 +204,6 @@ local function show_flow(tvb, tree, h)
   local held = high:uint()
   tree:add(f.held, high):append_text(held == 0xffff and " (or more)" or "")
   tree:add(f.held_ns, held * 256):set_generated()
-  if bit(h.flags, 0x20) then tree:add_proto_expert_info(e.not_ready) end
 end
 
 -- header_complaint says what is wrong with the header, whatever follows it.
@@ -225,7 +223,7 @@ local function show_llp_header(tvb, tree, h)
   tree:add(f.version, tvb(4, 1))
   tree:add(f.type, tvb(4, 1))
   local flags = tree:add(f.flags, tvb(5, 1))
-  for _, key in ipairs({ "crc", "ack_soon", "not_ready" }) do flags:add(f["flags." .. key], tvb(5, 1)) end
+  for _, key in ipairs({ "crc", "ack_soon", "reserved" }) do flags:add(f["flags." .. key], tvb(5, 1)) end
   add(tree, tvb, { { "count", 1 }, { "sack_words", 1 }, { "key", 8 }, { "src_epoch", 4 } }, 6)
   tree:add(h.type == UD and h.dst ~= 0 and f.group or f.dst_epoch, tvb(20, 4))
   if h.type == UD then
@@ -308,7 +306,8 @@ local function show_links(pinfo, tree, h)
   local l = learn_ack(pinfo, h.dst, h.ack)
   if l.acks then
     tree:add(f.acks, l.acks):set_generated()
-    tree:add(f.ack_time, pinfo.abs_ts - links.frame[l.acks].time):set_generated()
+    local ns = math.floor((pinfo.rel_ts - links.frame[l.acks].time) * 1e9 + 0.5)
+    tree:add(f.ack_time, NSTime(math.floor(ns / 1e9), ns % 1e9)):set_generated()
   end
   if l.acked_in then tree:add(f.acked_in, l.acked_in):set_generated() end
 end
@@ -418,7 +417,7 @@ local shape = {
 xwarp:register_heuristic("udp", function(tvb, pinfo, root)
   if tvb:captured_len() < HEADER_LEN or tvb:captured_len() < tvb:reported_len() then return false end
   local fits = shape[tvb(4, 1):bitfield(4, 4)]
-  if tvb(4, 1):bitfield(0, 4) ~= VERSION or not fits or tvb(5, 1):bitfield(3, 5) ~= 0 or tvb(16, 4):uint() == 0 or
+  if tvb(4, 1):bitfield(0, 4) ~= VERSION or not fits or tvb(5, 1):bitfield(2, 6) ~= 0 or tvb(16, 4):uint() == 0 or
     not fits(tvb) or crc_status(tvb) == 0 then
     return false
   end

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
 
@@ -22,7 +23,10 @@ type Datagram struct {
 	paths []netip.AddrPort // by fabric.Path
 }
 
-var _ fabric.Datagram = (*Datagram)(nil)
+var (
+	_ fabric.Datagram    = (*Datagram)(nil)
+	_ fabric.Multicaster = (*Datagram)(nil)
+)
 
 // NewDatagram wraps inner, to which nothing was resolved before. It owns inner
 // and out from now on.
@@ -101,6 +105,25 @@ func hardware(a netip.Addr) inet.MAC {
 		return inet.MAC{0x01, 0x00, 0x5e, b[1] & 0x7f, b[2], b[3]}
 	}
 	return inet.MAC{0x02, 0x00, b[0], b[1], b[2], b[3]}
+}
+
+// Join asks the carrier. Its error wraps fabric.ErrNoMulticast when that one
+// has no multicast.
+func (d *Datagram) Join(group netip.Addr) error {
+	m, ok := d.Datagram.(fabric.Multicaster)
+	if !ok {
+		return fmt.Errorf("capture: %s: %w", d.Datagram.Caps().Carrier, fabric.ErrNoMulticast)
+	}
+	return m.Join(group)
+}
+
+// Leave asks the carrier.
+func (d *Datagram) Leave(group netip.Addr) error {
+	m, ok := d.Datagram.(fabric.Multicaster)
+	if !ok {
+		return fmt.Errorf("capture: %s: %w", d.Datagram.Caps().Carrier, fabric.ErrNoMulticast)
+	}
+	return m.Leave(group)
 }
 
 // Close closes the carrier and the file. Its error says, among others, that

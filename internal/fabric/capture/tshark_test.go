@@ -70,6 +70,9 @@ func dissect(t *testing.T, file string, fields ...string) []row {
 				r[fields[i]] = strings.Split(value, "|")
 			}
 		}
+		if s := r.one("_ws.expert.message") + r.one("_ws.lua.error"); strings.Contains(s, "Lua Error") {
+			t.Errorf("packet %d: %s", len(rows)+1, s)
+		}
 		rows = append(rows, r)
 	}
 	return rows
