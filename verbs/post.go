@@ -343,9 +343,11 @@ func (q *QP) line(ah *AH, l *line, i int32) {
 		q.sq.wqes[l.tail].next = i
 	}
 	l.tail = i
-	q.ctx.makeReady(ah)
 	if !q.ctx.kicked {
 		q.kick(ah)
+	}
+	if l.cur != none {
+		q.ctx.makeReady(ah)
 	}
 }
 

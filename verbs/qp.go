@@ -100,7 +100,7 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 			return nil, err
 		}
 	} else {
-		c.rd = q
+		c.rd, c.ep.Listen = q, true
 		c.associate()
 	}
 	q.hold(1)
@@ -147,6 +147,8 @@ func (q *QP) Destroy() {
 		q.ctx.uds[q.num-udBase] = nil
 		return
 	}
+	q.ctx.ep.LeaveAll()
+	q.ctx.in.drop(q.ep)
 	q.ctx.rd = nil
 }
 

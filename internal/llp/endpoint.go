@@ -46,8 +46,9 @@ type Stats struct {
 //
 // Owner: engine.
 type Endpoint struct {
-	Stats Stats
-	News  []News // what became of associations; the caller takes it away
+	Stats  Stats
+	News   []News // what became of associations; the caller takes it away
+	Listen bool   // peers may associate: there is somebody to hear them
 
 	cfg    Config
 	shared *dgram.Shared
@@ -124,13 +125,19 @@ func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Remote, fabric.Path, error
 // Close tells all peers that this endpoint is gone, as well as one datagram to
 // each can, and closes the carrier.
 func (e *Endpoint) Close() error {
+	e.LeaveAll()
+	return e.dg.Close()
+}
+
+// LeaveAll ends all associations, and tells the peers.
+func (e *Endpoint) LeaveAll() {
+	e.Listen = false
 	for _, p := range e.peers {
 		if p != nil {
-			e.leave(p)
+			e.Disassociate(p)
 		}
 	}
 	e.Flush()
-	return e.dg.Close()
 }
 
 // Recv takes in a batch of datagrams and returns how many. Walk them with

@@ -241,6 +241,9 @@ func (e *Endpoint) control(p *Peer, from fabric.Remote, h *dgram.Header) {
 // greeted deals with a Hello of size bytes.
 func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size int) {
 	switch {
+	case p == nil && !e.Listen:
+		e.Stats.RxStale++
+		return
 	case h.DstEpoch != 0 && (p == nil || p.local != h.DstEpoch || p.remote != h.SrcEpoch && p.remote != 0):
 		e.Stats.RxStale++
 		e.refuse(from, h)
