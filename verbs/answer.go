@@ -188,7 +188,7 @@ func (q *QP) answered(ah *AH, name uint32) {
 		return
 	}
 	c := &ah.conn
-	w.name, w.done = 0, true
+	w.name, w.done = 0, w.acked // the acknowledgement may be noted and not applied yet
 	c.reads--
 	q.settle(c, ah)
 	q.ctx.makeReady(ah)

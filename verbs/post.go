@@ -29,6 +29,7 @@ type wqe struct {
 	inside bool  // bufs[0] is all, and lies in the arena at addr
 	built  bool  // what is sent lies in data
 	begun  bool  // its first segment was cut
+	acked  bool  // the peer has all of it: the entry is not sent from any more
 	done   bool  // complete, once those before it are
 	next   int32 // the following one in its line
 	after  int32 // the user's request that was posted to the same peer after it
@@ -175,7 +176,7 @@ func (q *QP) mayPost() bool {
 func (q *QP) fill(w *wqe, wr *SendWR, i int32) error {
 	w.wrid, w.op, w.flags = wr.WRID, wr.Opcode, wr.Flags
 	w.sent, w.key, w.raddr = 0, wr.RKey, wr.RemoteAddr
-	w.done, w.begun, w.inside, w.built, w.bufN = false, false, false, false, 0
+	w.acked, w.done, w.begun, w.inside, w.built, w.bufN = false, false, false, false, false, 0
 	if wr.Flags&Inline != 0 {
 		if len(wr.InlineData) > MaxInline {
 			return fmt.Errorf("%w: %d bytes inline; at most %d", ErrInvalid, len(wr.InlineData), MaxInline)

@@ -367,7 +367,9 @@ func (q *QP) acknowledged(ah *AH, i int32) {
 	case OpSend, OpSendWithInv, OpRDMAWriteWithImm:
 		c.sends--
 	case OpRDMARead, OpAtomicCmpAndSwp, OpAtomicFetchAndAdd, OpAtomicSwap:
-		return // the answer completes it
+		if w.acked = true; w.name != 0 {
+			return // the answer completes it
+		}
 	case opReadResponse, opAtomicResponse:
 		c.answered--
 		q.sq.give(i)

@@ -96,6 +96,7 @@ func (e *Endpoint) number() uint32 {
 func (e *Endpoint) add(remote fabric.Remote, path fabric.Path, local uint32) *Peer {
 	p := &Peer{Remote: remote, path: path, local: local, helloAt: e.now, heardAt: e.now}
 	p.Snd.Init(e.shared, serial.U32(local))
+	p.Rcv.Init(e.shared, 0) // owes nothing until the peer has a number
 	e.setPayload(p, basePayload)
 	if n := len(e.free); n > 0 {
 		p.Index = e.free[n-1]
