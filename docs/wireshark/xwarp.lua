@@ -143,10 +143,11 @@ local function learn_ack(pinfo, dst, ack)
   return l
 end
 
--- learn_request and find_request join a response to its request by key.
-local function learn_request(pinfo, key)
+-- learn_request and find_request join a response to its request by key. The
+-- request is in this frame or, given its number, in another.
+local function learn_request(pinfo, key, number)
   local _, learn = frame_links(pinfo)
-  if learn then links.requests[key] = pinfo.number end
+  if learn then links.requests[key] = number or pinfo.number end
 end
 
 local function find_request(pinfo, key, tree)

@@ -136,8 +136,8 @@ end
 show[READ_RESPONSE] = function(tvb, o, n, tree, d)
   local key = "read %x %x %s"
   local request = shared.find_request(d.pinfo, key:format(d.dst, d.stag, d.to:tohex()), tree)
-  if request and not d.pinfo.visited then -- the segment that follows answers it too
-    links.requests[key:format(d.dst, d.stag, (d.to + n):tohex())] = request
+  if request then -- the segment that follows answers it too
+    shared.learn_request(d.pinfo, key:format(d.dst, d.stag, (d.to + n):tohex()), request)
   end
   return 0
 end

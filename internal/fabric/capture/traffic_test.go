@@ -182,7 +182,6 @@ type ulpdu struct {
 	op      rdmap.Opcode
 	out     bool
 	last    bool
-	resent  bool
 	payload []byte
 }
 
@@ -200,7 +199,7 @@ func ulpdus(t *testing.T, r row) (list []ulpdu) {
 	for i, text := range r["xwarp.rdmap.opcode"] {
 		n, err := strconv.Atoi(text)
 		must(t, err)
-		u := ulpdu{op: rdmap.Opcode(n), out: outbound(r), last: r["xwarp.ddp.last"][i] == "1", resent: r["xwarp.resent"] != nil}
+		u := ulpdu{op: rdmap.Opcode(n), out: outbound(r), last: r["xwarp.ddp.last"][i] == "1"}
 		if !u.op.Single() {
 			if lengths[0] != "0" {
 				u.payload, err = hex.DecodeString(payloads[0])
@@ -299,6 +298,9 @@ func (s *session) checkMessages(t *testing.T, rows []row) {
 	requests := 0
 	for _, r := range rows {
 		requests += len(r["xwarp.request"])
+		if r["xwarp.resent"] != nil {
+			continue // a busy machine may be slower than a timer
+		}
 		for _, u := range ulpdus(t, r) {
 			way := 1
 			if u.out {

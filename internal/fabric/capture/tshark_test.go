@@ -41,13 +41,20 @@ func (r row) one(field string) string { return strings.Join(r[field], "|") }
 // must have: dissect asks for them in any case.
 var always = []string{"frame.protocols", "xwarp.crc.status", "_ws.expert.message", "_ws.expert.severity", "_ws.malformed", "_ws.lua.error", "_ws.col.Info"}
 
-// dissect runs tshark with our dissector over a capture.
+// dissect runs tshark with our dissector over a capture. It does so twice: as
+// tshark reads, and as Wireshark shows, which has seen all packets before.
 func dissect(t *testing.T, file string, fields ...string) []row {
 	t.Helper()
 	fields = append(fields, always...)
+	tshark(t, file, fields)
+	return tshark(t, file, fields, "-2")
+}
+
+func tshark(t *testing.T, file string, fields []string, options ...string) []row {
+	t.Helper()
 	// A configuration of its own: somebody's plugins and preferences are not
 	// what is tested.
-	args := []string{"-n", "-2", "-r", file, "-X", "lua_script:" + dissector, "-T", "fields", "-E", "separator=/t", "-E", "aggregator=|", "-E", "occurrence=a"}
+	args := append(options, "-n", "-r", file, "-X", "lua_script:" + dissector, "-T", "fields", "-E", "separator=/t", "-E", "aggregator=|", "-E", "occurrence=a")
 	for _, f := range fields {
 		args = append(args, "-e", f)
 	}
