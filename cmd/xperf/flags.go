@@ -112,7 +112,7 @@ func onXDP(o *options) bool { return strings.HasPrefix(o.spec.Fabric, "xdp") }
 func (o *options) flags(args []string, vs *string) (places []string, err error) {
 	fs := flag.NewFlagSet("xperf", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	var sizes, cores, netns string
+	var sizes, netns string
 	fs.BoolVar(&o.spec.All, "all", o.spec.All, "")
 	fs.BoolVar(&o.spec.All, "a", o.spec.All, "")
 	fs.StringVar(&o.spec.Op, "op", o.spec.Op, "")
@@ -145,7 +145,10 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	fs.BoolVar(&o.json, "json", o.json, "")
 	fs.StringVar(vs, "vs", "", "")
 	fs.IntVar(&o.rounds, "rounds", o.rounds, "")
-	fs.StringVar(&cores, "cores", "", "")
+	fs.Func("cores", "", func(s string) (err error) {
+		o.cores, err = parseCores(s)
+		return err
+	})
 	fs.IntVar(&o.port, "port", o.port, "")
 	fs.StringVar(&o.listen, "listen", o.listen, "")
 	fs.DurationVar(&o.patience, "connect-timeout", o.patience, "")
@@ -170,11 +173,6 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	}
 	if sizes != "" {
 		if o.spec.Sizes, err = bench.ParseSizes(sizes); err != nil {
-			return nil, err
-		}
-	}
-	if cores != "" {
-		if o.cores, err = parseCores(cores); err != nil {
 			return nil, err
 		}
 	}
