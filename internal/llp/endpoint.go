@@ -209,8 +209,11 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 		}
 	}
 	p.heardAt, p.unanswered = e.now, 0
-	if h.Type == dgram.TypeData && p.period != e.census.period {
-		e.census.count(p, e.now)
+	if h.Type == dgram.TypeData {
+		p.Rcv.Arrived(e.now)
+		if p.period != e.census.period {
+			e.census.count(p, e.now)
+		}
 	}
 	return p, true
 }

@@ -37,8 +37,8 @@ const (
 
 // Flags of a datagram.
 const (
-	FlagCRC      = 0x80 // the CRC field is filled in
-	FlagAckSoon  = 0x40 // the sender waits for the acknowledgement
+	FlagCRC     = 0x80 // the CRC field is filled in
+	FlagAckSoon = 0x40 // the sender waits for the acknowledgement
 )
 
 // WindowMax is the largest window: what MaxSackWords words can describe.
