@@ -117,7 +117,7 @@ func TestDissector_docsSegments(t *testing.T) {
 		if !h.Tagged {
 			names = map[string]string{"QN": ddpFields["QN"], "MSN": ddpFields["MSN"], "MO": ddpFields["MO"]}
 		}
-		if r["xwarp.rdmap.opcode"] != nil && len(r["xwarp.rdmap.opcode"]) == 1 { // no copy of another header
+		if len(r["xwarp.rdmap.opcode"]) == 1 { // no copy of another header
 			checkNumbers(t, v, r, v.Fields, names)
 		}
 	}

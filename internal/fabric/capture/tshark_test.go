@@ -54,7 +54,7 @@ func tshark(t *testing.T, file string, fields []string, options ...string) []row
 	t.Helper()
 	// A configuration of its own: somebody's plugins and preferences are not
 	// what is tested.
-	args := append(options, "-n", "-r", file, "-X", "lua_script:" + dissector, "-T", "fields", "-E", "separator=/t", "-E", "aggregator=|", "-E", "occurrence=a")
+	args := append(options, "-n", "-r", file, "-X", "lua_script:"+dissector, "-T", "fields", "-E", "separator=/t", "-E", "aggregator=|", "-E", "occurrence=a")
 	for _, f := range fields {
 		args = append(args, "-e", f)
 	}
