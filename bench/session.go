@@ -59,6 +59,11 @@ func Connect(ctx context.Context, spec Spec, config ConnectConfig) (*Session, er
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
+	if config.Capture != "" {
+		if err := spec.CheckCapture(); err != nil {
+			return nil, err
+		}
+	}
 	if config.Patience == 0 {
 		config.Patience = 10 * time.Second
 	}

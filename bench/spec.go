@@ -149,6 +149,15 @@ func (s *Spec) checkOp(c Case) error {
 	return nil
 }
 
+// CheckCapture reports why what this test sends cannot be captured, after
+// Check. Its errors wrap ErrUsage.
+func (s *Spec) CheckCapture() error {
+	if s.Transport == "none" && !s.onXDP() {
+		return usagef("%s over %s goes through the kernel and not through us: capture it with tcpdump -w FILE", s.Test, s.Fabric)
+	}
+	return nil
+}
+
 func (s *Spec) checkNumbers() error {
 	if s.Window == 0 {
 		s.Window = 64

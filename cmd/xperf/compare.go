@@ -40,7 +40,7 @@ func (p *program) compareKind(o *options, kind bench.Kind, c bench.Comparison, p
 			spec = contender.Bandwidth
 		}
 		spec.MTU, spec.Loss = o.spec.MTU, o.spec.Loss
-		s, err := p.connect(places[i], spec)
+		s, err := p.connect(places[i], spec, "")
 		if err != nil {
 			return err
 		}

@@ -68,7 +68,7 @@ func (p *program) client(o *options) error {
 	var sessions []*bench.Session
 	for i, c := range o.configurations() {
 		s, err := bench.Connect(context.Background(), c.spec, bench.ConnectConfig{
-			Local: bench.Local{Device: c.device, Cores: c.cores},
+			Local: bench.Local{Device: c.device, Cores: c.cores, Capture: c.capture},
 			Addr:  o.address(), Index: i, Patience: o.patience, Abort: abort,
 		})
 		if err != nil {
@@ -92,7 +92,7 @@ func (p *program) onTestbed(o *options) error {
 		if err != nil {
 			return errors.Join(err, closeAll(sessions))
 		}
-		s, err := p.connect(place, c.spec)
+		s, err := p.connect(place, c.spec, c.capture)
 		if err != nil {
 			return errors.Join(err, closeAll(sessions))
 		}
@@ -139,10 +139,11 @@ func (p *program) openPlace(o *options) (*bench.Place, error) {
 	return place, nil
 }
 
-// connect opens a test with the server of a place.
-func (p *program) connect(place *bench.Place, spec bench.Spec) (*bench.Session, error) {
+// connect opens a test with the server of a place. This end writes the file
+// capture, unless that is "".
+func (p *program) connect(place *bench.Place, spec bench.Spec, capture string) (*bench.Session, error) {
 	config := place.Client
-	config.Abort = abort
+	config.Abort, config.Capture = abort, capture
 	s, err := bench.Connect(place.Context, spec, config)
 	if err != nil {
 		return nil, err

@@ -46,6 +46,7 @@ var Layers = []Row{
 	{Package: "xdp/asavie", May: "bpf xdp internal/fabric internal/mem", Modules: "github.com/asavie/xdp github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/inet", May: "internal/fabric internal/mem", Pure: true},
 	{Package: "internal/inet/route", May: "internal/inet", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "internal/fabric/capture", May: "internal/fabric internal/inet internal/mem"},
 	{Package: "internal/ksock", May: "internal/fabric internal/mem", Modules: "golang.org/x/sys"},
 	{Package: "internal/shm", May: "internal/fabric internal/mem", Modules: "golang.org/x/sys"},
 	{Package: "internal/sim", May: "internal/fabric internal/mem"},
@@ -63,7 +64,7 @@ var Layers = []Row{
 
 	// L5: verbs, and the composition root that knows every carrier.
 	{Package: "verbs", May: "iwarp iwarp/ddp iwarp/record iwarp/rdmap iwarp/dgram internal/fabric internal/llp internal/mem internal/progress"},
-	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/fabric internal/fabric/fault internal/inet internal/inet/route internal/ksock internal/shm internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/fabric internal/fabric/capture internal/fabric/fault internal/inet internal/inet/route internal/ksock internal/shm internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/boot", May: "verbs/device", Modules: "golang.org/x/sys"},
 
 	// L6: MPI.
