@@ -44,6 +44,9 @@ func (p *program) server(o *options) error {
 
 func (p *program) listen(o *options, config bench.ServeConfig) error {
 	config.Local = bench.Local{Device: o.device, Cores: o.cores}
+	for _, name := range o.netns {
+		config.Hosts = append(config.Hosts, func(fn func() error) error { return testbed.DoIn(name, fn) })
+	}
 	config.Abort = abort
 	addr := o.listen
 	if addr == "" {
@@ -118,8 +121,12 @@ func (p *program) openPlace(o *options) (*bench.Place, error) {
 		return nil, err
 	}
 	p.progress("setting up " + o.command)
+	peers := 1 // over kernel sockets they are ports of one host
+	if onXDP(o) {
+		peers = o.spec.Peers
+	}
 	place, err := bench.OpenPlace(bench.PlaceConfig{
-		Server: []string{self, "serve"}, Loopback: !bench.Root(), MTU: o.spec.MTU, Switch: o.joined, Cores: o.cores,
+		Server: []string{self, "serve"}, Loopback: !bench.Root(), MTU: o.spec.MTU, Switch: o.joined, Cores: o.cores, Peers: peers,
 	})
 	if err != nil {
 		return nil, err
@@ -164,13 +171,21 @@ func (p *program) measure(o *options, sessions []*bench.Session, place string) e
 		if err := bench.WriteHeader(p.out, sessions, place); err != nil {
 			return err
 		}
+	} else {
+		for _, s := range sessions {
+			for _, note := range s.Notes {
+				p.notice("%s: %s", s.Spec.Test, note)
+			}
+		}
 	}
-	m := bench.Measurement{Rounds: o.rounds, Quick: len(sessions) > 1, Progress: p.progress}
-	return m.Measure(sessions, func(row bench.Row) error {
+	m := bench.Measurement{Rounds: o.rounds, Duration: o.duration, Quick: len(sessions) > 1 || o.duration > 0, Progress: p.progress}
+	err := m.Measure(sessions, func(row bench.Row) error {
 		p.clear()
+		p.keep(row)
 		if o.json {
 			return row.WriteJSON(p.out)
 		}
-		return row.WriteText(p.out)
+		return row.WriteText(p.out, sessions)
 	})
+	return errors.Join(err, p.draw(o))
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Version of the wire format, in the upper half of byte 0.
-const Version = 1
+const Version = 2
 
 // HeaderLen is the length in bytes of the LLP header in front of the ULPDUs.
 const HeaderLen = 36
@@ -27,8 +27,12 @@ type Type uint8
 
 // Kinds of datagrams.
 const (
-	TypeData Type = 1 // carries ULPDUs and an acknowledgement
-	TypeAck  Type = 2 // carries an acknowledgement and SACK words only
+	TypeData     Type = 1 // carries ULPDUs and an acknowledgement
+	TypeAck      Type = 2 // carries an acknowledgement and SACK words only
+	TypeHello    Type = 3 // asks a peer whether it is there, and how large a datagram gets there
+	TypeHelloAck Type = 4 // answers a Hello
+	TypeUD       Type = 5 // carries ULPDUs that nobody acknowledges
+	TypeReset    Type = 6 // tells that the association is not known, or not any more
 )
 
 // Flags of a datagram.
@@ -37,14 +41,17 @@ const (
 	FlagAckSoon = 0x40 // the sender waits for the acknowledgement
 )
 
+// WindowMax is the largest window: what MaxSackWords words can describe.
+const WindowMax = MaxSackWords * 64
+
 // Header is the LLP header. All fields are big-endian on the wire:
 //
-//	 0             4      5      6      8             16
-//	| CRC32C      |V|type| flags| count | job key    |
+//	 0             4      5      6      7      8             16
+//	| CRC32C      |V|type| flags| count| SACK | job key    |
 //	 16            20            24            28
-//	| source epoch| dest. epoch | LSN         | ack  |
-//	 32     34            36
-//	| window| SACK words |
+//	| source epoch| dest. epoch | LSN         | ack        |
+//	 32                  34     36
+//	| credit 6, window 10| held |
 //
 // The CRC covers everything behind it. That it comes first, and that the
 // fields pair up to aligned words, lets it be computed over a header that was
@@ -52,49 +59,58 @@ const (
 type Header struct {
 	Type      Type
 	Flags     uint8
-	Count     uint16     // number of ULPDUs
+	Count     uint8      // number of ULPDUs
+	SackWords uint8      // 64-bit words behind the header; bit i of word w: Ack+1+64w+i has arrived
 	Key       uint64     // job key: what does not carry it is dropped
-	SrcEpoch  uint32     // life of the sending endpoint, never 0
-	DstEpoch  uint32     // life of the receiver as the sender knows it, 0 = not yet
-	LSN       serial.U32 // sequence number of the first ULPDU
-	Ack       serial.U32 // all ULPDUs before this one have arrived
-	Window    uint16     // ULPDUs from Ack on that the sender of this header takes
-	SackWords uint16     // 64-bit words behind the header; bit i of word w: Ack+1+64w+i has arrived
+	SrcEpoch  uint32     // number of the sender's side of the association, never 0
+	DstEpoch  uint32     // number of the receiver's side; 0 in a first Hello and in UD
+	LSN       serial.U32 // sequence number of the first ULPDU. UD: source queue pair
+	Ack       serial.U32 // all ULPDUs before this one have arrived. UD: destination queue pair
+	Window    uint16     // ULPDUs from Ack on that the sender of this header takes; at most WindowMax
+	Credit    uint8      // Sends that the peer may have outstanding, see CreditOf
+	Held      uint16     // how long the newest ULPDU that this acknowledges was kept, see HeldOf
 	CRC       uint32
 }
 
 // Put writes h to the first HeaderLen bytes of b, except for the CRC.
 func (h *Header) Put(b []byte) {
 	_ = b[HeaderLen-1]
-	binary.BigEndian.PutUint32(b[4:], (Version<<4|uint32(h.Type))<<24|uint32(h.Flags)<<16|uint32(h.Count))
+	binary.BigEndian.PutUint32(b[4:], (Version<<4|uint32(h.Type))<<24|uint32(h.Flags)<<16|uint32(h.Count)<<8|uint32(h.SackWords))
 	binary.BigEndian.PutUint64(b[8:], h.Key)
 	binary.BigEndian.PutUint64(b[16:], uint64(h.SrcEpoch)<<32|uint64(h.DstEpoch))
 	binary.BigEndian.PutUint64(b[24:], uint64(h.LSN)<<32|uint64(h.Ack))
-	binary.BigEndian.PutUint32(b[32:], uint32(h.Window)<<16|uint32(h.SackWords))
+	binary.BigEndian.PutUint32(b[32:], uint32(h.Credit)<<26|uint32(h.Window)<<16|uint32(h.Held))
 }
 
 // Parse reads a header from the start of b. ok is false when b is too short or
-// what it holds is not a datagram of this version.
+// what it holds is not a datagram of this version. b may be the beginning of a
+// longer datagram, but not of one that ends with its header and SACK words.
 func (h *Header) Parse(b []byte) (ok bool) {
 	if len(b) < HeaderLen || b[4]>>4 != Version {
 		return false
 	}
 	h.CRC = binary.BigEndian.Uint32(b)
 	w := binary.BigEndian.Uint32(b[4:])
-	h.Type, h.Flags, h.Count = Type(w>>24&0x0f), uint8(w>>16), uint16(w)
+	h.Type, h.Flags, h.Count, h.SackWords = Type(w>>24&0x0f), uint8(w>>16), uint8(w>>8), uint8(w)
 	h.Key = binary.BigEndian.Uint64(b[8:])
 	h.SrcEpoch = binary.BigEndian.Uint32(b[16:])
 	h.DstEpoch = binary.BigEndian.Uint32(b[20:])
 	h.LSN = serial.U32(binary.BigEndian.Uint32(b[24:]))
 	h.Ack = serial.U32(binary.BigEndian.Uint32(b[28:]))
-	h.Window = binary.BigEndian.Uint16(b[32:])
-	h.SackWords = binary.BigEndian.Uint16(b[34:])
+	w = binary.BigEndian.Uint32(b[32:])
+	h.Credit, h.Window, h.Held = uint8(w>>26), uint16(w>>16&0x3ff), uint16(w)
+	if h.SrcEpoch == 0 || h.Window > WindowMax {
+		return false
+	}
 	switch h.Type {
-	case TypeData:
-		return h.SackWords == 0 && h.SrcEpoch != 0
+	case TypeData, TypeUD:
+		return h.SackWords == 0
 	case TypeAck:
-		return h.Count == 0 && h.SackWords <= MaxSackWords && h.SrcEpoch != 0 &&
-			len(b) == HeaderLen+8*int(h.SackWords)
+		return h.Count == 0 && h.SackWords <= MaxSackWords && len(b) == HeaderLen+8*int(h.SackWords)
+	case TypeHello, TypeHelloAck:
+		return h.Count|h.SackWords == 0 && len(b) >= HeaderLen+HelloLen
+	case TypeReset:
+		return h.Count|h.SackWords == 0
 	}
 	return false
 }

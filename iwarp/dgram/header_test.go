@@ -8,10 +8,10 @@ import (
 func TestHeader_golden(t *testing.T) {
 	h := Header{
 		Type: TypeAck, Flags: FlagAckSoon, Key: 0x0102030405060708, SrcEpoch: 0x11121314, DstEpoch: 0x21222324,
-		LSN: 0x31323334, Ack: 0x41424344, Window: 0x5152, SackWords: 1,
+		LSN: 0x31323334, Ack: 0x41424344, Window: 0x102, Credit: 0x15, Held: 0x5354, SackWords: 1,
 	}
-	want := []byte{0, 0, 0, 0, 0x12, 0x40, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0x21, 0x22, 0x23, 0x24,
-		0x31, 0x32, 0x33, 0x34, 0x41, 0x42, 0x43, 0x44, 0x51, 0x52, 0, 1}
+	want := []byte{0, 0, 0, 0, 0x22, 0x40, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0x21, 0x22, 0x23, 0x24,
+		0x31, 0x32, 0x33, 0x34, 0x41, 0x42, 0x43, 0x44, 0x55, 0x02, 0x53, 0x54}
 	b := make([]byte, HeaderLen+8)
 	h.Put(b)
 	if !bytes.Equal(b[:HeaderLen], want) {
@@ -44,11 +44,17 @@ func TestHeader_bitWalk(t *testing.T) {
 			check(Header{Ack: 1 << i})
 		}
 		if i < 16 {
-			check(Header{Count: 1 << i})
+			check(Header{Held: 1 << i})
+		}
+		if i < 10 {
 			check(Header{Window: 1 << i})
 		}
 		if i < 8 {
+			check(Header{Count: 1 << i})
 			check(Header{Flags: 1 << i})
+		}
+		if i < 6 {
+			check(Header{Credit: 1 << i})
 		}
 	}
 }
@@ -64,7 +70,13 @@ func TestParse_refuses(t *testing.T) {
 		{"too short", Header{Type: TypeData, SrcEpoch: 1}, HeaderLen - 1, nil},
 		{"empty", good, 0, nil},
 		{"another version", Header{Type: TypeData, SrcEpoch: 1}, HeaderLen, func(b []byte) { b[4] ^= 0x10 }},
-		{"unknown type", Header{Type: 3, SrcEpoch: 1}, HeaderLen, nil},
+		{"no type", Header{SrcEpoch: 1}, HeaderLen, nil},
+		{"unknown type", Header{Type: 7, SrcEpoch: 1}, HeaderLen + HelloLen, nil},
+		{"window too large", Header{Type: TypeData, SrcEpoch: 1, Window: WindowMax + 1}, HeaderLen, nil},
+		{"UD with SACK words", Header{Type: TypeUD, SrcEpoch: 1, SackWords: 1}, HeaderLen + 8, nil},
+		{"hello without its body", Header{Type: TypeHello, SrcEpoch: 1}, HeaderLen + HelloLen - 1, nil},
+		{"hello with ULPDUs", Header{Type: TypeHello, SrcEpoch: 1, Count: 1}, HeaderLen + HelloLen, nil},
+		{"answer to a hello with SACK words", Header{Type: TypeHelloAck, SrcEpoch: 1, SackWords: 1}, HeaderLen + 8, nil},
 		{"data with SACK words", Header{Type: TypeData, SrcEpoch: 1, SackWords: 1}, HeaderLen + 8, nil},
 		{"no epoch", Header{Type: TypeData}, HeaderLen, nil},
 		{"ack with ULPDUs", Header{Type: TypeAck, SrcEpoch: 1, Count: 1}, HeaderLen, nil},
@@ -100,7 +112,7 @@ func TestCRC_sealsEverything(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzHeader(f *testing.F) {
 	b := make([]byte, HeaderLen+16)
 	(&Header{Type: TypeAck, SrcEpoch: 1, SackWords: 2}).Put(b)
 	f.Add(b)
@@ -118,4 +130,22 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%+v became %+v", h, again)
 		}
 	})
+}
+
+func TestHello(t *testing.T) {
+	b := make([]byte, HeaderLen+HelloLen)
+	(&Header{Type: TypeHello, SrcEpoch: 1}).Put(b)
+	want := Hello{MaxPayload: 0x2334, Length: 0x0405}
+	want.Put(b[HeaderLen:])
+	if !bytes.Equal(b[HeaderLen:], []byte{0x23, 0x34, 4, 5}) {
+		t.Errorf("body % x", b[HeaderLen:])
+	}
+	var h Header
+	var got Hello
+	if !h.Parse(b) {
+		t.Fatal("not parsed")
+	}
+	if got.Parse(b[HeaderLen:]); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
 }

@@ -9,18 +9,32 @@ import (
 // when to say so. Duplicates and what lies outside of the window end here;
 // letting them through would corrupt memory (DESIGN.md, rule 3).
 type Receiver struct {
-	cfg  *Config
+	sh   *Shared
 	next serial.U32 // all before it have arrived
 	top  serial.U32 // one past the highest that has arrived
-	bits []uint64   // ring: what has arrived from next on
+	bits []uint64   // ring: what has arrived from next on; nil while all is in order
 
-	owed     int       // ULPDUs that arrived since the last acknowledgement
+	owed     int32     // ULPDUs that arrived since the last acknowledgement
+	arrival  mono.Time // of the newest
 	deadline mono.Time // when to acknowledge
 }
 
-// Init makes r ready. first is the LSN of the first ULPDU.
-func (r *Receiver) Init(c *Config, first serial.U32) {
-	*r = Receiver{cfg: c, next: first, top: first, bits: make([]uint64, (c.Window+63)/64), deadline: mono.Never}
+// Init makes r ready. first is the LSN of the first ULPDU. A Receiver may be
+// made ready again for another association.
+func (r *Receiver) Init(sh *Shared, first serial.U32) {
+	if r.bits != nil {
+		clear(r.bits)
+		r.sh.giveBits(r.bits)
+	}
+	*r = Receiver{sh: sh, next: first, top: first, deadline: mono.Never}
+}
+
+// Rest gives back the memory that is only needed while something is missing.
+func (r *Receiver) Rest() {
+	if r.bits != nil && r.InOrder() {
+		r.sh.giveBits(r.bits)
+		r.bits = nil
+	}
 }
 
 // Next returns the LSN of the first ULPDU that has not arrived.
@@ -30,14 +44,17 @@ func (r *Receiver) Next() serial.U32 { return r.next }
 func (r *Receiver) InOrder() bool { return r.top == r.next }
 
 func (r *Receiver) slot(lsn serial.U32) (word *uint64, bit uint64) {
-	i := uint32(lsn) & uint32(r.cfg.Window-1)
+	i := uint32(lsn) & uint32(r.sh.cfg.Window-1)
 	return &r.bits[i/64], 1 << (i % 64)
 }
 
 // Fresh reports whether lsn lies in the window and has not arrived before.
 func (r *Receiver) Fresh(lsn serial.U32) bool {
-	if uint32(lsn-r.next) >= uint32(r.cfg.Window) {
+	if uint32(lsn-r.next) >= uint32(r.sh.cfg.Window) {
 		return false
+	}
+	if !lsn.Less(r.top) {
+		return true
 	}
 	word, bit := r.slot(lsn)
 	return *word&bit == 0
@@ -51,6 +68,9 @@ func (r *Receiver) Mark(lsn serial.U32) serial.U32 {
 		r.next++
 		r.top++
 		return r.next
+	}
+	if r.bits == nil {
+		r.bits = r.sh.takeBits()
 	}
 	word, bit := r.slot(lsn)
 	*word |= bit
@@ -66,17 +86,22 @@ func (r *Receiver) Mark(lsn serial.U32) serial.U32 {
 	return r.next
 }
 
-// AckDue asks for an acknowledgement of what has arrived by now: at once when
-// urgent (a gap, a duplicate, many ULPDUs), soon when the sender waits for it,
-// else late enough to ride on data.
+// Arrived is called once for each datagram, before its ULPDUs are marked: an
+// answer to them may go out before the datagram is done with.
+func (r *Receiver) Arrived(now mono.Time) { r.arrival = now }
+
+// AckDue is called once for each datagram, after its ULPDUs were marked. It
+// asks for an acknowledgement of what has arrived by now: at once when urgent
+// (a gap, a duplicate) or when there are many ULPDUs, soon when the sender
+// waits for it, else late enough to ride on data.
 func (r *Receiver) AckDue(now mono.Time, urgent, soon bool) {
 	switch {
-	case urgent || r.owed >= r.cfg.AckEvery:
+	case urgent || int(r.owed) >= r.sh.cfg.AckEvery:
 		r.deadline = now
 	case soon:
-		r.deadline = min(r.deadline, now.Add(r.cfg.AckSoon))
+		r.deadline = min(r.deadline, now.Add(r.sh.cfg.AckSoon))
 	case r.owed > 0:
-		r.deadline = min(r.deadline, now.Add(r.cfg.AckDelay))
+		r.deadline = min(r.deadline, now.Add(r.sh.cfg.AckDelay))
 	}
 }
 
@@ -91,6 +116,10 @@ func (r *Receiver) Acked(withSack bool) {
 		r.deadline = mono.Never
 	}
 }
+
+// Held returns for how long the newest ULPDU has been kept without an
+// acknowledgement: what a header that is written now says in its field Held.
+func (r *Receiver) Held(now mono.Time) mono.Duration { return now.Sub(r.arrival) }
 
 // SackWords returns how many words Sack has to offer.
 func (r *Receiver) SackWords() int {

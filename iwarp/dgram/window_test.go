@@ -14,23 +14,24 @@ const start = serial.U32(0xfffffff8) // every test crosses the wrap
 // diagram.
 type script struct {
 	*testing.T
-	cfg Config
+	cfg *Config
 	now mono.Time
 	snd Sender
 	rcv Receiver
 }
 
 func newScript(t *testing.T) *script {
-	s := &script{T: t, cfg: Config{Window: 64}.WithDefaults(1000)}
-	s.snd.Init(&s.cfg, start)
-	s.rcv.Init(&s.cfg, start)
+	sh := NewShared(Config{Window: 64}, 1000)
+	s := &script{T: t, cfg: sh.Config()}
+	s.snd.Init(sh, start)
+	s.rcv.Init(sh, start)
 	return s
 }
 
 func (s *script) send(n int) {
 	s.Helper()
 	for range n {
-		if !s.snd.CanPush() {
+		if !s.snd.CanPush(0) {
 			s.Fatalf("the window is full with %d in flight", s.snd.InFlight())
 		}
 		s.snd.Push(s.now, 0, 0, 0, true)
@@ -54,7 +55,7 @@ func (s *script) arrive(is ...int) {
 // ack takes the receiver's acknowledgement to the sender.
 func (s *script) ack() {
 	s.Helper()
-	if _, ok := s.snd.OnAck(s.now, s.rcv.Next(), 64); !ok {
+	if _, ok := s.snd.OnAck(s.now, s.rcv.Next(), 64, 0); !ok {
 		s.Fatal("acknowledgement was not taken")
 	}
 	for w := range s.rcv.SackWords() {
@@ -199,20 +200,20 @@ func TestSender_lostResendIsFoundByTime(t *testing.T) {
 func TestSender_window(t *testing.T) {
 	s := newScript(t)
 	s.send(64)
-	if s.snd.CanPush() {
+	if s.snd.CanPush(0) {
 		t.Error("more in flight than the window")
 	}
 	s.arrive(0)
-	s.snd.OnAck(s.now, s.rcv.Next(), 10) // the peer takes 10 from here on
-	if s.snd.CanPush() {
+	s.snd.OnAck(s.now, s.rcv.Next(), 10, 0) // the peer takes 10 from here on
+	if s.snd.CanPush(0) {
 		t.Error("more in flight than the peer takes")
 	}
 	for i := 1; i < 60; i++ {
 		s.arrive(i)
 	}
-	s.snd.OnAck(s.now, s.rcv.Next(), 10)
+	s.snd.OnAck(s.now, s.rcv.Next(), 10, 0)
 	s.send(6)
-	if s.snd.CanPush() {
+	if s.snd.CanPush(0) {
 		t.Error("more in flight than the peer takes")
 	}
 }
@@ -223,14 +224,14 @@ func TestSender_oldAndForeignAcksChangeNothing(t *testing.T) {
 	s.arrive(0, 1, 2, 3)
 	s.ack()
 	for _, d := range []int32{-1, 3, 11, 1000, 1 << 30, -1 << 31} {
-		if _, ok := s.snd.OnAck(s.now, start.Add(d), 0); ok {
+		if _, ok := s.snd.OnAck(s.now, start.Add(d), 0, 0); ok {
 			t.Errorf("took an acknowledgement of %d", d)
 		}
 	}
 	s.snd.OnSack(s.now, start.Add(10), ^uint64(0)) // beyond what was sent
 	s.snd.OnSack(s.now, start.Add(-64), ^uint64(0))
-	if s.snd.InFlight() != 6 || s.snd.sackedCount != 0 || !s.snd.CanPush() {
-		t.Errorf("%d in flight, %d sacked", s.snd.InFlight(), s.snd.sackedCount)
+	if s.snd.InFlight() != 6 || s.snd.loss.sacked != 0 || !s.snd.CanPush(0) {
+		t.Errorf("%d in flight, %d sacked", s.snd.InFlight(), s.snd.loss.sacked)
 	}
 }
 
@@ -355,11 +356,11 @@ func TestSender_randomAcks(t *testing.T) {
 		for range 400 {
 			switch rng.IntN(6) {
 			case 0, 1:
-				if s.snd.CanPush() {
+				if s.snd.CanPush(0) {
 					s.send(1)
 				}
 			case 2:
-				s.snd.OnAck(s.now, s.snd.una.Add(int32(rng.IntN(12))-3), uint16(rng.IntN(65)))
+				s.snd.OnAck(s.now, s.snd.una.Add(int32(rng.IntN(12))-3), uint16(rng.IntN(65)), 0)
 				s.snd.Detect(s.now)
 			case 3:
 				s.snd.OnSack(s.now, s.snd.una.Add(int32(rng.IntN(70))), rng.Uint64()&rng.Uint64())
@@ -385,10 +386,10 @@ func TestSender_randomAcks(t *testing.T) {
 					t.Fatalf("seed %d: a ULPDU is lost and has arrived", seed)
 				}
 			}
-			if lostN != s.snd.lostCount || sackedN != s.snd.sackedCount {
-				t.Fatalf("seed %d: counted %d lost and %d sacked, there are %d and %d", seed, s.snd.lostCount, s.snd.sackedCount, lostN, sackedN)
+			if lostN != int(s.snd.loss.lost) || sackedN != int(s.snd.loss.sacked) {
+				t.Fatalf("seed %d: counted %d lost and %d sacked, there are %d and %d", seed, s.snd.loss.lost, s.snd.loss.sacked, lostN, sackedN)
 			}
-			if s.snd.InFlight() > 0 && s.snd.Deadline() == mono.Never && s.snd.lostCount == 0 {
+			if s.snd.InFlight() > 0 && s.snd.Deadline() == mono.Never && s.snd.loss.lost == 0 {
 				t.Fatalf("seed %d: %d in flight and no timer", seed, s.snd.InFlight())
 			}
 		}

@@ -55,7 +55,7 @@ func Open(s Spec) (*verbs.Context, error) {
 	if err != nil {
 		return nil, errors.Join(dg.Close(), o.undo(err))
 	}
-	poller.Watch(dg.FD())
+	poller.WatchBell(dg)
 	o = append(o, poller)
 	ctx, err := verbs.New(verbs.Config{
 		Datagram: dg, Engine: progress.New(s.Clock, poller), Key: s.Key, Epoch: s.Epoch,
@@ -86,8 +86,11 @@ func (o opening) undo(err error) error {
 }
 
 func (o *opening) datagram(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
-	if s.Fabric == "udp" {
+	switch s.Fabric {
+	case "udp":
 		return openUDP(s, arena)
+	case "shm":
+		return openShm(s, arena)
 	}
 	return o.openXDP(s, arena)
 }

@@ -1,0 +1,63 @@
+package dgram
+
+import (
+	"math"
+
+	"github.com/xwarp/xwarp/internal/mono"
+)
+
+// CreditUnlimited is the number of credits that means "as many as you like".
+const CreditUnlimited = math.MaxInt
+
+const (
+	creditMax       = 62 // code of the largest number that is a limit
+	creditLimitless = 63
+)
+
+// CreditOf returns how many Sends the code of a header allows: 0 to 15 stand
+// for themselves; from there on a code is a small floating-point number with
+// two bits of mantissa, up to 49152; 63 is CreditUnlimited.
+func CreditOf(code uint8) int {
+	switch {
+	case code < 16:
+		return int(code)
+	case code >= creditLimitless:
+		return CreditUnlimited
+	}
+	return (4 + int(code&3)) << (code>>2 - 2)
+}
+
+// CreditCode returns the code of the largest number that is not above n, so
+// that nobody is promised what is not there. Below 0 counts as 0.
+func CreditCode(n int) uint8 {
+	switch {
+	case n == CreditUnlimited:
+		return creditLimitless
+	case n < 16:
+		return uint8(max(n, 0))
+	}
+	exp := uint8(0)
+	for n >= 8 {
+		n >>= 1
+		exp++
+	}
+	return min(exp<<2+8+uint8(n-4), creditMax)
+}
+
+// HeldUnit is the unit of Header.Held.
+const HeldUnit = 256 * mono.Nanosecond
+
+// HeldUnknown is the Held of somebody who kept a ULPDU for longer than the
+// field can tell, or cannot tell: what is left of the round-trip time says
+// nothing about the network then.
+const HeldUnknown = math.MaxUint16 * HeldUnit
+
+// HeldOf returns d in units of HeldUnit, rounded down, between 0 and the code
+// of HeldUnknown.
+func HeldOf(d mono.Duration) uint16 {
+	return uint16(min(max(d, 0), HeldUnknown) / HeldUnit)
+}
+
+// HeldFor returns for how long the newest ULPDU that h acknowledges was kept
+// by its receiver. HeldUnknown or more: nobody knows.
+func (h *Header) HeldFor() mono.Duration { return mono.Duration(h.Held) * HeldUnit }
