@@ -30,6 +30,7 @@ var Layers = []Row{
 	{Package: "internal/mono", Leaf: true},
 	{Package: "internal/serial", Leaf: true, Pure: true},
 	{Package: "internal/assert", Leaf: true},
+	{Package: "internal/crc32c", Leaf: true, Pure: true, Modules: "golang.org/x/sys"},
 	{Package: "internal/ring", Leaf: true},
 	{Package: "internal/trace", Leaf: true},
 	{Package: "internal/wheel", Leaf: true, Pure: true},
