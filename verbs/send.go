@@ -91,6 +91,9 @@ func (c *Context) pump(now mono.Time) (sent int) {
 			continue
 		}
 		sent += c.rd.pumpPeer(now, ah)
+		if ah.conn.dead {
+			continue // what it was to be sent is not granted any more
+		}
 		c.wakePeer(ah.peer, ah.peer.Snd.Deadline())
 		c.makeReady(ah) // behind those that have not had their turn
 	}

@@ -190,7 +190,7 @@ func (h *host) astray(peer *host, o *Op, wr *verbs.SendWR) bool {
 		h.point(o, wr, e.grant, off)
 		wr.RKey ^= pick[uint32](h.rng, 0x5a, 0x7fff_ff00, 0x8000_0000)
 	case 1:
-		o.Wrong = "it reaches beyond the end"
+		o.Wrong, o.Partly = "it reaches beyond the end", o.writes()
 		h.point(o, wr, e.grant, size-o.Len+1+h.rng.IntN(o.Len))
 	case 2:
 		o.Wrong = "its address wraps"
@@ -215,6 +215,7 @@ func (h *host) refine(peer *host, o *Op, wr *verbs.SendWR) bool {
 	if h.rng.IntN(3) > 0 {
 		return true
 	}
+	o.Partly = false
 	switch {
 	case o.atomic() && h.rng.IntN(2) == 0:
 		o.Wrong = "its address is not a multiple of 8"

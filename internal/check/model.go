@@ -3,6 +3,8 @@ package check
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/verbs"
@@ -127,7 +129,7 @@ func (m *Model) Posted(o *Op) {
 		}
 		m.pardon(o.Life.Host, o.Stream.To)
 	}
-	if refused || o.Grant == nil {
+	if o.Grant == nil || refused && !o.Partly {
 		return
 	}
 	switch r := o.Grant.Region; {
@@ -209,7 +211,7 @@ func (m *Model) End(l *Life, crash bool) {
 		return
 	}
 	if len(l.recvs) > 0 {
-		m.fail("%v: %d receives were posted and never completed, nor flushed", l, len(l.recvs))
+		m.fail("%v: receives were posted and never completed, nor flushed: %#x", l, slices.Sorted(maps.Keys(l.recvs)))
 	}
 	for _, o := range l.loose {
 		if o.Signaled && !o.done {

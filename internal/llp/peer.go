@@ -145,6 +145,10 @@ func (e *Endpoint) end(p *Peer, why NewsKind) {
 
 // remove forgets an association. Its index is used again, so the caller must
 // have dropped what it keeps under it before the next Associate or Next.
+//
+// A new life of the peer that was offered an association gets it now: it may
+// be using it already. Without that, two ends that begin anew at the same time
+// would refuse one another for ever.
 func (e *Endpoint) remove(p *Peer) {
 	p.closed = true
 	e.strangers.remove(p)
@@ -152,6 +156,9 @@ func (e *Endpoint) remove(p *Peer) {
 	e.byAddr.remove(p.Remote)
 	e.peers[p.Index] = nil
 	e.free = append(e.free, p.Index)
+	if p.offered != 0 {
+		e.open(e.add(p.Remote, p.path, p.offered), p.candidate)
+	}
 }
 
 // Disassociate ends an association and tells the peer, as well as one datagram can.
@@ -211,11 +218,9 @@ func (p *Peer) accepts(h *dgram.Header) bool {
 // promote replaces an association by the one of the peer's new life, which has
 // proved with its last datagram that it is no echo of an old one.
 func (e *Endpoint) promote(old *Peer) *Peer {
-	local, remote := old.offered, old.candidate
 	e.end(old, PeerRestarted)
-	p := e.add(old.Remote, old.path, local)
-	e.open(p, remote)
-	return p
+	i, _ := e.byAddr.find(old.Remote)
+	return e.peers[i]
 }
 
 // refuse tells the sender of a datagram that its association is not known here.
