@@ -276,8 +276,7 @@ func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size in
 			e.Stats.RxMalformed++ // no way back: as good as no sender
 			return
 		}
-		p = e.add(from, path, e.number())
-		e.meet(p, h.SrcEpoch)
+		p = e.meet(from, path, h.SrcEpoch)
 	case p.remote == 0:
 		e.open(p, h.SrcEpoch)
 	case p.remote != h.SrcEpoch:
