@@ -29,7 +29,6 @@ type wqe struct {
 	inside bool  // bufs[0] is all, and lies in the arena at addr
 	built  bool  // what is sent lies in data
 	begun  bool  // its first segment was cut
-	acked  bool  // the peer has all of it: the entry is not sent from any more
 	done   bool  // complete, once those before it are
 	next   int32 // the following one in its line
 	after  int32 // the user's request that was posted to the same peer after it
@@ -47,10 +46,16 @@ type wqe struct {
 	size uint32 // bytes that were asked for
 	got  uint32 // bytes that have arrived
 	ah   *AH    // whose answer it is
+	// The answer may come before the acknowledgement of the request. It ends
+	// with both: until then its segment may have to be sent again.
+	answered, acked bool
 
 	bufs [MaxSGE][]byte
 	data [MaxInline]byte
 }
+
+// tagged reports whether w goes out in tagged segments.
+func (w *wqe) tagged() bool { return w.headerLen() != ddp.UntaggedLen }
 
 // headerLen returns the length of the headers of each of w's segments.
 func (w *wqe) headerLen() int {
@@ -176,7 +181,7 @@ func (q *QP) mayPost() bool {
 func (q *QP) fill(w *wqe, wr *SendWR, i int32) error {
 	w.wrid, w.op, w.flags = wr.WRID, wr.Opcode, wr.Flags
 	w.sent, w.key, w.raddr = 0, wr.RKey, wr.RemoteAddr
-	w.acked, w.done, w.begun, w.inside, w.built, w.bufN = false, false, false, false, false, 0
+	w.done, w.begun, w.inside, w.built, w.bufN = false, false, false, false, 0
 	if wr.Flags&Inline != 0 {
 		if len(wr.InlineData) > MaxInline {
 			return fmt.Errorf("%w: %d bytes inline; at most %d", ErrInvalid, len(wr.InlineData), MaxInline)
@@ -197,8 +202,8 @@ func (q *QP) fill(w *wqe, wr *SendWR, i int32) error {
 	case w.isRead():
 		q.ask(w, wr, i)
 	}
-	if q.typ == UD && wr.Opcode == OpSend && int(w.total) > q.ctx.Attr().MaxSeg {
-		return fmt.Errorf("%w: message of %d bytes; a UD Send is one datagram of at most %d (use RDMA_WRITE_RECORD, or RD)", ErrInvalid, w.total, q.ctx.Attr().MaxSeg)
+	if q.typ == UD && wr.Opcode == OpSend && int(w.total) > q.ctx.maxSeg() {
+		return fmt.Errorf("%w: message of %d bytes; a UD Send is one datagram of at most %d (use RDMA_WRITE_RECORD, or RD)", ErrInvalid, w.total, q.ctx.maxSeg())
 	}
 	return nil
 }
@@ -244,6 +249,7 @@ func (q *QP) ask(w *wqe, wr *SendWR, i int32) {
 		w.name |= 1 << 20
 	}
 	w.ah, w.got, w.built, w.inside = wr.AH, 0, true, false
+	w.answered, w.acked = false, false
 	if wr.Opcode == OpRDMARead {
 		r := rdmap.ReadReq{SinkSTag: iwarp.STag(w.name), Size: w.size, SrcSTag: iwarp.STag(wr.RKey), SrcTO: wr.RemoteAddr}
 		r.Put(w.data[:])

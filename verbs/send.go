@@ -367,7 +367,8 @@ func (q *QP) acknowledged(ah *AH, i int32) {
 	case OpSend, OpSendWithInv, OpRDMAWriteWithImm:
 		c.sends--
 	case OpRDMARead, OpAtomicCmpAndSwp, OpAtomicFetchAndAdd, OpAtomicSwap:
-		if w.acked = true; w.name != 0 {
+		w.acked = true
+		if !w.answered {
 			return // the answer completes it
 		}
 	case opReadResponse, opAtomicResponse:

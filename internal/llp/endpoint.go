@@ -38,6 +38,7 @@ type Stats struct {
 	RxStale                  uint64 // of an association that is gone, or was never there
 	RxDuplicate              uint64 // ULPDUs that had arrived before, or lie outside of the window
 	PeersLost                uint64 // associations that ended because the peer was silent, restarted or closed
+	PeersDropped             uint64 // of them, those that gave way because too many had said nothing but Hello
 }
 
 // Endpoint is one UDP endpoint that talks to any number of peers: reliably
@@ -46,9 +47,8 @@ type Stats struct {
 //
 // Owner: engine.
 type Endpoint struct {
-	Stats  Stats
-	News   []News // what became of associations; the caller takes it away
-	Listen bool   // peers may associate: there is somebody to hear them
+	Stats Stats
+	News  []News // what became of associations; the caller takes it away
 
 	cfg    Config
 	shared *dgram.Shared
@@ -62,6 +62,9 @@ type Endpoint struct {
 	byAddr remoteTable
 	timers wheel.Wheel // by Peer.Index
 	census census
+
+	reliable  bool // associations are taken
+	strangers strangers
 
 	rx     *fabric.Batch
 	rxPos  int
@@ -125,19 +128,21 @@ func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Remote, fabric.Path, error
 // Close tells all peers that this endpoint is gone, as well as one datagram to
 // each can, and closes the carrier.
 func (e *Endpoint) Close() error {
-	e.LeaveAll()
+	e.SetReliable(false)
+	e.Flush()
 	return e.dg.Close()
 }
 
-// LeaveAll ends all associations, and tells the peers.
-func (e *Endpoint) LeaveAll() {
-	e.Listen = false
+// SetReliable tells whether there is somebody for what associations carry. At
+// first there is not, and peers who begin one are not heard. When there is
+// nobody any more, all associations end, and their peers are told.
+func (e *Endpoint) SetReliable(on bool) {
+	e.reliable = on
 	for _, p := range e.peers {
-		if p != nil {
+		if p != nil && !on {
 			e.Disassociate(p)
 		}
 	}
-	e.Flush()
 }
 
 // Recv takes in a batch of datagrams and returns how many. Walk them with
@@ -195,6 +200,10 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 	if h.Type == dgram.TypeUD {
 		return nil, true
 	}
+	if !e.reliable {
+		e.Stats.RxStale++
+		return nil, false
+	}
 	var p *Peer
 	if i, ok := e.byAddr.find(pkt.From); ok {
 		p = e.peers[i]
@@ -208,7 +217,7 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 			return nil, false
 		}
 	}
-	p.heardAt, p.unanswered = e.now, 0
+	e.heard(p)
 	if h.Type == dgram.TypeData {
 		p.Rcv.Arrived(e.now)
 		if p.period != e.census.period {

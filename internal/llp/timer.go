@@ -59,8 +59,8 @@ func (e *Endpoint) greet(p *Peer) bool {
 		e.end(p, PeerLost)
 		return false
 	}
-	if quiet := p.heardAt.Add(c.KeepAlive); p.measured && p.unanswered == 0 && e.now < quiet {
-		p.helloAt = quiet // it has spoken since
+	if quiet := p.heardAt.Add(c.KeepAlive); p.measured && p.most >= p.goal && p.unanswered == 0 && e.now < quiet {
+		p.helloAt = quiet // it has spoken since, and the path need not be tried again
 		return true
 	}
 	size := e.helloSize(p)

@@ -16,12 +16,10 @@ type loss struct {
 	probed       bool
 	rackTime     mono.Time // latest sending time of anything that has arrived
 	deadline     mono.Time // of the reorder timer, the probe or the time-out
-	heard        mono.Time // when the peer last acknowledged something, or owed nothing
 }
 
 // begin sets the timer when the first ULPDU goes into flight.
 func (l *loss) begin(now mono.Time, probe mono.Duration) {
-	l.heard = now
 	l.probed, l.backoff = false, 0
 	l.deadline = now.Add(probe)
 }
@@ -29,7 +27,6 @@ func (l *loss) begin(now mono.Time, probe mono.Duration) {
 // progress notes that an acknowledgement moved una, and sets the timer anew.
 func (s *Sender) progress(now mono.Time) {
 	l := &s.loss
-	l.heard = now
 	l.probed, l.backoff = false, 0
 	if s.una == s.nxt {
 		l.deadline = mono.Never
@@ -77,7 +74,6 @@ func (s *Sender) OnSack(now mono.Time, base serial.U32, word uint64) {
 		s.acked(now, r)
 		r.state = r.state&^lost | sacked
 		s.loss.sacked++
-		s.loss.heard = now
 	}
 }
 
@@ -167,25 +163,23 @@ func (s *Sender) timeout() mono.Duration {
 
 // OnTimer does what is due at now: looks for losses, then probes for a lost
 // tail by sending the last ULPDU again, then repeats the oldest with growing
-// intervals. It reports whether the peer has been silent for too long.
-func (s *Sender) OnTimer(now mono.Time) (peerLost bool) {
+// intervals. It never gives up: a peer may be alive and have no receive for
+// long, so whether it is there is found out by asking it (llp, Hello).
+func (s *Sender) OnTimer(now mono.Time) {
 	l := &s.loss
 	if now < l.deadline || s.una == s.nxt {
-		return false
-	}
-	if now.Sub(l.heard) > s.sh.cfg.PeerLost {
-		return true
+		return
 	}
 	l.deadline = now.Add(s.timeout())
 	before := l.lost
 	s.Detect(now)
 	if l.lost > before || s.pipe == 0 {
-		return false // what is lost goes out at once
+		return // what is lost goes out at once
 	}
 	if !l.probed {
 		l.probed = true
 		s.markLost(s.newest())
-		return false
+		return
 	}
 	if s.timeout() < s.sh.cfg.RTOMax {
 		l.backoff++
@@ -195,7 +189,6 @@ func (s *Sender) OnTimer(now mono.Time) (peerLost bool) {
 	}
 	s.shrink(s.una, s.nxt)
 	s.collapse()
-	return false
 }
 
 // newest returns the last ULPDU that is on the wire as far as we know. There
