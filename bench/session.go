@@ -25,6 +25,7 @@ type Session struct {
 	Spec    Spec     // complete
 	Carrier string   // what carries the messages
 	Notes   []string // what the user should know about the test
+	Place   string   // where the ends are, for people; whoever connects says so
 	Case    Case
 
 	pair   *Pair

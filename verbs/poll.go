@@ -115,15 +115,9 @@ func (c *Context) wakePeer(p *llp.Peer, at mono.Time) {
 // timers fires what is due at now.
 func (c *Context) timers(now mono.Time) {
 	for p := c.ep.Expire(now); p != nil; p = c.ep.Expire(now) {
-		ah := c.handle(c.rdPD(), p)
-		p.Snd.OnTimer(now)
-		if p.Rcv.Deadline() <= now {
-			c.ackNow(ah)
-		}
-		c.makeReady(ah)
-		idle := ah.conn.idle()
-		if idle && c.rd != nil {
-			c.rd.rest(ah)
+		idle := true
+		if ah := c.handleOf(p); ah != nil {
+			idle = c.timer(now, ah)
 		}
 		c.ep.Rearm(p, idle)
 	}
@@ -131,30 +125,42 @@ func (c *Context) timers(now mono.Time) {
 	c.deadline = c.ep.Deadline()
 }
 
-// rdPD returns the domain that peers belong to which nobody has made a handle for.
-func (c *Context) rdPD() *PD {
-	if c.rd == nil {
-		return nil
+// timer does what is due at now for one peer, and reports whether it is idle.
+func (c *Context) timer(now mono.Time, ah *AH) (idle bool) {
+	p := ah.peer
+	p.Snd.OnTimer(now)
+	if p.Rcv.Deadline() <= now {
+		c.ackNow(ah)
 	}
-	return c.rd.pd
+	c.makeReady(ah)
+	if idle = ah.conn.idle(); idle {
+		c.rd.rest(ah)
+	}
+	return idle
+}
+
+// handleOf returns the address handle of a peer, or nil while there is none:
+// the peer has said Hello, and nobody has sent anything yet.
+func (c *Context) handleOf(p *llp.Peer) *AH {
+	if int(p.Index) < len(c.ahs) {
+		if ah := c.ahs[p.Index]; ah != nil && ah.peer == p {
+			return ah
+		}
+	}
+	return nil
 }
 
 // news takes notice of what became of associations.
 func (c *Context) news() {
 	for i := 0; i < len(c.ep.News); i++ {
 		n := c.ep.News[i]
-		var ah *AH
-		if int(n.Peer.Index) < len(c.ahs) {
-			ah = c.ahs[n.Peer.Index]
+		ah := c.handleOf(n.Peer)
+		if ah == nil || ah.conn.dead {
+			continue // nobody has used it
 		}
 		if n.Kind == llp.PeerOpened {
-			if ah != nil && ah.peer == n.Peer {
-				c.makeReady(ah)
-			}
+			c.makeReady(ah)
 			continue
-		}
-		if ah == nil || ah.peer != n.Peer || ah.conn.dead {
-			continue // nobody has used it
 		}
 		if !ah.conn.refused {
 			c.raise(AsyncEvent{Type: peerEvents[n.Kind], QP: c.rd, AH: ah})
@@ -162,6 +168,7 @@ func (c *Context) news() {
 		c.rd.fail(ah, RetryExcErr)
 	}
 	c.ep.News = c.ep.News[:0]
+	c.wake(c.ep.Deadline())
 }
 
 var peerEvents = [...]EventType{llp.PeerLost: EventPeerLost, llp.PeerRestarted: EventPeerRestarted}

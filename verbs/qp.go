@@ -100,7 +100,8 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 			return nil, err
 		}
 	} else {
-		c.rd, c.ep.Listen = q, true
+		c.rd = q
+		c.ep.SetReliable(true)
 		c.associate()
 	}
 	q.hold(1)
@@ -147,7 +148,7 @@ func (q *QP) Destroy() {
 		q.ctx.uds[q.num-udBase] = nil
 		return
 	}
-	q.ctx.ep.LeaveAll()
+	q.ep.SetReliable(false)
 	q.ctx.in.drop(q.ep)
 	q.ctx.rd = nil
 }

@@ -120,7 +120,9 @@ func (c *Context) receive(now mono.Time) (work int) {
 		if in.ah == nil {
 			continue
 		}
-		if !c.rd.ulpdus(now) {
+		if in.ah.conn.dead { // its association ended while it waited for a receive
+			in.left, in.since = 0, 0
+		} else if !c.rd.ulpdus(now) {
 			return work
 		}
 		c.owe(now, in.ah)

@@ -83,17 +83,19 @@ const pumpQuota = 32
 // pump sends for the peers in line until the carrier is full, and returns how
 // many datagrams were built.
 func (c *Context) pump(now mono.Time) (sent int) {
-	for n := len(c.ready); n > 0 && c.ep.TxRoom(); n-- {
-		ah := c.ready[0]
-		copy(c.ready, c.ready[1:])
-		c.ready = c.ready[:len(c.ready)-1]
+	done := 0
+	for n := len(c.ready); done < n && c.ep.TxRoom(); done++ {
+		ah := c.ready[done]
 		ah.conn.queued = false
 		if ah.conn.dead {
 			continue
 		}
 		sent += c.rd.pumpPeer(now, ah)
 		c.wakePeer(ah.peer, ah.peer.Snd.Deadline())
-		c.makeReady(ah)
+		c.makeReady(ah) // behind those that have not had their turn
+	}
+	if done > 0 {
+		c.ready = append(c.ready[:0], c.ready[done:]...)
 	}
 	return sent
 }

@@ -30,6 +30,7 @@ var Layers = []Row{
 	{Package: "internal/mono", Leaf: true},
 	{Package: "internal/serial", Leaf: true, Pure: true},
 	{Package: "internal/assert", Leaf: true},
+	{Package: "internal/crc32c", Leaf: true, Pure: true, Modules: "golang.org/x/sys"},
 	{Package: "internal/ring", Leaf: true},
 	{Package: "internal/trace", Leaf: true},
 	{Package: "internal/wheel", Leaf: true, Pure: true},
@@ -40,6 +41,7 @@ var Layers = []Row{
 	// L2: carriers, and the seam that they end in.
 	{Package: "internal/fabric", May: "internal/mem"},
 	{Package: "internal/fabric/fault", May: "internal/fabric internal/mem"},
+	{Package: "internal/fabric/mesh", May: "internal/fabric internal/mem"},
 	{Package: "bpf", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "xdp", May: "bpf internal/fabric internal/mem", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "xdp/asavie", May: "bpf xdp internal/fabric internal/mem", Modules: "github.com/asavie/xdp github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
