@@ -26,10 +26,11 @@ test: ## run all tests; as root also those that need AF_XDP and network namespac
 	@[ "$$(id -u)" = 0 ] || echo "make test: not root, so what needs AF_XDP or network namespaces is left out: sudo make test"
 	$(GO) test ./...
 
-bench: build ## measure AF_XDP, verbs and MPI over a veth pair, and the Go benchmarks
-	@for layer in raw send mpi; do \
-		for what in lat bw rate; do ./bin/xperf $${layer}_$$what --testbed || exit; done; \
-	done
+bench: build ## measure every test of xperf over a veth pair, the table of transports, and the Go benchmarks
+	@for test in $(foreach layer,raw send mpi,$(layer)_lat $(layer)_bw $(layer)_rate) \
+		write_lat write_bw read_lat read_bw atomic_lat write_record_lat write_record_bw; do \
+		./bin/xperf $$test --testbed || exit; done
+	./bin/xperf compare verbs --testbed
 	$(GO) test -run '^$$' -bench . ./...
 
 lint: ## check the style: gofmt, go vet, golangci-lint

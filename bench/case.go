@@ -11,18 +11,26 @@ type Kind uint8
 // The kinds of tests.
 const (
 	PingPong  Kind = iota // half round trips
+	RoundTrip             // whole round trips: operations that bring something back
 	Bandwidth             // a stream of large messages
 	Rate                  // a stream of small messages
 )
 
-// Family is the layer that a test measures.
+// latency reports whether tests of this kind measure times, not rates.
+func (k Kind) latency() bool { return k == PingPong || k == RoundTrip }
+
+// Family is the operation that a test measures.
 type Family uint8
 
 // The families of tests.
 const (
-	Raw  Family = iota // frames over a port, or kernel sockets, without a protocol
-	Send               // verbs Send
-	MPI                // MPI Send and Recv
+	Raw    Family = iota // frames over a port, or kernel sockets, without a protocol
+	Send                 // verbs Send
+	Write                // verbs RDMA Write
+	Read                 // verbs RDMA Read
+	Atomic               // verbs atomic operations
+	Record               // verbs RDMA Write-Record
+	MPI                  // MPI Send and Recv
 )
 
 // Case is one test.
@@ -31,6 +39,7 @@ type Case struct {
 	Family  Family
 	Kind    Kind
 	Summary string // for the help
+	Example string // flags that show what the test is for
 }
 
 // Cases returns all tests.
@@ -38,15 +47,38 @@ func Cases() []Case { return slices.Clone(cases) }
 
 // cases is the registry: a new test gets a line here, its family a Bench.
 var cases = []Case{
-	{"raw_lat", Raw, PingPong, "half round trip of one frame, no protocol"},
-	{"raw_bw", Raw, Bandwidth, "stream of large frames, no protocol"},
-	{"raw_rate", Raw, Rate, "stream of small frames, no protocol"},
-	{"send_lat", Send, PingPong, "half round trip of a verbs Send"},
-	{"send_bw", Send, Bandwidth, "stream of large verbs Sends"},
-	{"send_rate", Send, Rate, "stream of small verbs Sends"},
-	{"mpi_lat", MPI, PingPong, "half round trip of MPI Send and Recv"},
-	{"mpi_bw", MPI, Bandwidth, "windows of large MPI messages, one answer per window"},
-	{"mpi_rate", MPI, Rate, "windows of small MPI messages, one answer per window"},
+	{"raw_lat", Raw, PingPong, "half round trip of one frame, no protocol",
+		`--size 64 --mtu 1500 --testbed --vs "--fabric xdp:asavie"`},
+	{"raw_bw", Raw, Bandwidth, "stream of large frames, no protocol",
+		`--testbed --vs "--fabric xdp:driver"`},
+	{"raw_rate", Raw, Rate, "stream of small frames, no protocol",
+		`--fabric xdp:driver --testbed --json`},
+	{"send_lat", Send, PingPong, "half round trip of a Send",
+		`--size 8 --testbed --vs "raw_lat --size 64"`},
+	{"send_bw", Send, Bandwidth, "stream of large Sends",
+		`--transport ud --size 8000 --testbed --loss 1%`},
+	{"send_rate", Send, Rate, "stream of small Sends, to one peer or many",
+		`--testbed --switch xdp --vs "--peers 8"`},
+	{"write_lat", Write, PingPong, "half round trip of RDMA Writes: each end polls its last byte",
+		`--size 8 --testbed --vs "send_lat --size 8"`},
+	{"write_bw", Write, Bandwidth, "stream of RDMA Writes",
+		`--size 1M --testbed --vs "--loss 1%"`},
+	{"read_lat", Read, RoundTrip, "RDMA Read, whole round trip",
+		`-a --testbed --plot read.svg`},
+	{"read_bw", Read, Bandwidth, "stream of RDMA Reads",
+		`--size 1M --testbed --vs "write_bw --size 1M"`},
+	{"atomic_lat", Atomic, RoundTrip, "atomic operation on 8 bytes, whole round trip",
+		`--op cmp_swap --testbed`},
+	{"write_record_lat", Record, PingPong, "half round trip of RDMA Write-Records",
+		`--size 64K --transport ud --loss 1% --testbed`},
+	{"write_record_bw", Record, Bandwidth, "stream of RDMA Write-Records: whole ones and valid bytes",
+		`--size 64K --transport ud --loss 1% --testbed --vs "--transport rd"`},
+	{"mpi_lat", MPI, PingPong, "half round trip of MPI Send and Recv",
+		`--size 8 --testbed --vs "raw_lat --fabric tcp --size 8"`},
+	{"mpi_bw", MPI, Bandwidth, "windows of large MPI messages, one answer per window",
+		`--size 4K:4M --testbed --vs "--fabric udp"`},
+	{"mpi_rate", MPI, Rate, "windows of small MPI messages, one answer per window",
+		`--testbed --duration 10`},
 }
 
 // Find returns the test with that name.
@@ -72,8 +104,8 @@ type Bench interface {
 	// Carrier says what carries the messages, for people.
 	Carrier() string
 	// Run does this end's part of one burst; the other end runs the same
-	// burst at the same time. The client end writes to rec, which has room
-	// for all samples; the server end gets nil.
+	// burst at the same time. Both write to rec: the client end what it
+	// measured, and the server end what arrived, where that may be less.
 	Run(b Burst, rec *Recorder) error
 	// Progress does what is left to do after Run, as to acknowledge. It is
 	// called until the other end is done as well, and does not wait.
@@ -90,10 +122,10 @@ func open(e *End) (Bench, error) {
 		return nil, usagef("there is no test %q", e.Spec.Test)
 	}
 	switch {
-	case c.Family == Send:
-		return openSend(e)
 	case c.Family == MPI:
 		return openMPI(e)
+	case c.Family != Raw:
+		return openVerbs(e, c)
 	case e.Spec.Fabric == "tcp":
 		return openTCP(e)
 	case e.Spec.Fabric == "udp":
@@ -106,6 +138,8 @@ func open(e *End) (Bench, error) {
 func (c Case) defaultSizes(s *Spec) []int {
 	frame := s.MTU + ethHeader
 	switch {
+	case c.Family == Atomic:
+		return []int{atomicSize}
 	case c.Family == Raw && s.onXDP() && c.Kind == PingPong:
 		return []int{64, frame}
 	case c.Family == Raw && s.onXDP() && c.Kind == Bandwidth:
@@ -116,17 +150,33 @@ func (c Case) defaultSizes(s *Spec) []int {
 		return []int{8, 64, 1024}
 	case c.Family == Raw && s.Fabric == "udp" && c.Kind == Bandwidth:
 		return []int{min(s.MTU, maxMTU) - udpHeaders}
-	case c.Kind == PingPong:
+	case c.Kind.latency():
 		return []int{8, 64, 512, 4 << 10, 32 << 10, 256 << 10}
 	case c.Kind == Bandwidth:
-		return []int{4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20}
+		return []int{1 << 10, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20}
 	}
 	return []int{8}
 }
 
-// sizeRange returns the sizes that the test can send, and why no others.
+// allMax is the largest of all sizes (-a), as perftest has it.
+const allMax = 8 << 20
+
+// allSizes returns the powers of two from 1 to allMax.
+func allSizes() (sizes []int) {
+	for n := 1; n <= allMax; n *= 2 {
+		sizes = append(sizes, n)
+	}
+	return sizes
+}
+
+// sizeRange returns the sizes that the test can send, and why no others. What
+// fits a datagram of UD is known when the device is open: see endpoint.limit.
 func (c Case) sizeRange(s *Spec) (lo, hi int, why string) {
 	switch {
+	case c.Family == Atomic:
+		return atomicSize, atomicSize, "atomic operations are on 64 bits"
+	case c.Family == Write && c.Kind == PingPong:
+		return 1, MaxSize, "the last byte is what each end waits for"
 	case c.Family != Raw:
 		return 0, MaxSize, "the limit of xperf"
 	case s.Fabric == "tcp":

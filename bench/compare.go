@@ -3,72 +3,191 @@ package bench
 import (
 	"fmt"
 	"io"
+	"strings"
 )
 
-// Contender is a column of the comparison: one way to move messages.
+// Comparison is two tables, of latency and of bandwidth: message sizes down,
+// contenders across, all measured in turns in one run.
+type Comparison struct {
+	Name       string // as `xperf compare NAME` has it
+	Summary    string // for the help
+	Sizes      []int
+	Contenders []Contender
+}
+
+// Contender is a column of a comparison: one way to move messages.
 type Contender struct {
 	Name      string
 	Latency   Spec
 	Bandwidth Spec
 }
 
-// compareSizes go from the smallest message to the largest that people send in
-// one piece.
-const compareSizes = "8,64,512,4K,32K,256K,1M,4M"
+// comparisons is the registry, with the sizes from the smallest message to the
+// largest that people send in one piece. A column is its name, the family of
+// its tests, the transport and the fabric.
+var comparisons = []struct {
+	name, summary, sizes string
+	columns              [][4]string
+}{
+	{
+		"mpi", "MPI over AF_XDP beside MPI over UDP and plain TCP", "8,64,512,4K,32K,256K,1M,4M",
+		[][4]string{
+			{"MPI/AF_XDP", "mpi", "", "xdp"}, {"MPI/UDP", "mpi", "", "udp"}, {"plain TCP", "raw", "", "tcp"},
+		},
+	},
+	{
+		"verbs", "UD beside RD, each over AF_XDP and over kernel UDP, and plain UDP", "1:1M",
+		[][4]string{
+			{"UD/AF_XDP", "send", "ud", "xdp"}, {"RD/AF_XDP", "send", "rd", "xdp"},
+			{"UD/UDP", "send", "ud", "udp"}, {"RD/UDP", "send", "rd", "udp"}, {"plain UDP", "raw", "", "udp"},
+		},
+	},
+}
 
-// Contenders returns the columns of the comparison: MPI over AF_XDP when
-// withXDP is set, MPI over kernel UDP, and a plain kernel TCP connection.
-func Contenders(withXDP bool) ([]Contender, error) {
-	sizes, err := ParseSizes(compareSizes)
-	if err != nil {
-		return nil, err
-	}
-	column := func(name, family, fabric string) Contender {
-		lat := Spec{Test: family + "_lat", Fabric: fabric, Sizes: sizes, Warmup: -1}
-		bw := lat
-		bw.Test = family + "_bw"
-		return Contender{name, lat, bw}
-	}
-	all := []Contender{column("MPI/AF_XDP", "mpi", "xdp"), column("MPI/UDP", "mpi", "udp"), column("plain TCP", "raw", "tcp")}
-	if !withXDP {
-		all = all[1:]
+// Comparisons returns all comparisons, with the columns over AF_XDP when
+// withXDP is set.
+func Comparisons(withXDP bool) ([]Comparison, error) {
+	var all []Comparison
+	for _, c := range comparisons {
+		sizes, err := ParseSizes(c.sizes)
+		if err != nil {
+			return nil, err
+		}
+		x := Comparison{Name: c.name, Summary: c.summary, Sizes: sizes}
+		for _, column := range c.columns {
+			lat := Spec{Test: column[1] + "_lat", Transport: column[2], Fabric: column[3], Sizes: sizes, Clip: true, Warmup: -1}
+			bw := lat
+			bw.Test = column[1] + "_bw"
+			if withXDP || !lat.onXDP() {
+				x.Contenders = append(x.Contenders, Contender{column[0], lat, bw})
+			}
+		}
+		all = append(all, x)
 	}
 	return all, nil
 }
 
-// WriteComparison writes the head of the table for tests of one kind.
-func WriteComparison(w io.Writer, kind Kind, contenders []Contender) error {
-	if _, err := fmt.Fprintf(w, "\n%s\n%10s", kind.title(), "bytes"); err != nil {
+// FindComparison returns the comparison with that name.
+func FindComparison(name string, withXDP bool) (Comparison, error) {
+	all, err := Comparisons(withXDP)
+	if err != nil {
+		return Comparison{}, err
+	}
+	var names []string
+	for _, c := range all {
+		if c.Name == name {
+			return c, nil
+		}
+		names = append(names, c.Name)
+	}
+	return Comparison{}, usagef("there is no comparison %q; the comparisons are %s", name, strings.Join(names, ", "))
+}
+
+// Table writes what a comparison has measured with tests of one kind, row by
+// row as it comes: in columns of fixed width, or as Markdown.
+type Table struct {
+	W          io.Writer
+	Kind       Kind
+	Contenders []Contender
+	Markdown   bool
+
+	sizes []int
+	rows  []Row
+}
+
+// Head begins the table.
+func (t *Table) Head() error { return t.head(t.Kind.title()) }
+
+func (t *Table) head(title string) error {
+	if _, err := fmt.Fprintf(t.W, "\n%s\n", title); err != nil {
 		return err
 	}
-	for _, c := range contenders {
-		if _, err := fmt.Fprintf(w, "%14s", c.Name); err != nil {
+	cells := []string{"bytes"}
+	for _, c := range t.Contenders {
+		cells = append(cells, c.Name)
+	}
+	if !t.Markdown {
+		return t.line(cells)
+	}
+	if _, err := fmt.Fprintln(t.W); err != nil {
+		return err
+	}
+	if err := t.line(cells); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(t.W, strings.Repeat("|---:", len(cells))+"|")
+	return err
+}
+
+// Row writes the line of one size. What cannot send messages of that size has
+// no number.
+func (t *Table) Row(size int, r Row) error {
+	t.sizes, t.rows = append(t.sizes, size), append(t.rows, r)
+	return t.numbers(fmt.Sprint(size), r, func(x Result) float64 {
+		return t.Kind.metric(Point{Lat: x.Lat, Gbit: x.Gbit, Msgs: x.Msgs})
+	})
+}
+
+func (t *Table) numbers(label string, r Row, value func(Result) float64) error {
+	cells := []string{label}
+	for _, x := range r.Results {
+		cell := "-"
+		if x.Rounds > 0 {
+			cell = fmt.Sprintf("%.2f", value(x))
+		}
+		cells = append(cells, cell)
+	}
+	return t.line(cells)
+}
+
+// Foot ends the table with what its rows leave out: the tail of latencies, or
+// the share of messages that got lost in streams.
+func (t *Table) Foot() error {
+	if !t.Kind.latency() {
+		return t.numbers("lost %", t.sum(), func(x Result) float64 { return 100 * float64(x.Lost) / float64(x.Iters) })
+	}
+	if err := t.head("The same, 99th percentile"); err != nil {
+		return err
+	}
+	for i, r := range t.rows {
+		err := t.numbers(fmt.Sprint(t.sizes[i]), r, func(x Result) float64 { return x.Lat.P99 })
+		if err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(w)
+	return nil
+}
+
+// sum adds up the messages of each column.
+func (t *Table) sum() Row {
+	sum := Row{Results: make([]Result, len(t.Contenders))}
+	for _, r := range t.rows {
+		for k, x := range r.Results {
+			sum.Results[k].Lost += x.Lost
+			sum.Results[k].Iters += x.Iters * x.Rounds
+			sum.Results[k].Rounds += x.Rounds
+		}
+	}
+	return sum
+}
+
+func (t *Table) line(cells []string) error {
+	line := "| " + strings.Join(cells, " | ") + " |"
+	if !t.Markdown {
+		line = fmt.Sprintf("%10s", cells[0])
+		for _, c := range cells[1:] {
+			line += fmt.Sprintf("%14s", c)
+		}
+	}
+	_, err := fmt.Fprintln(t.W, line)
 	return err
 }
 
 func (k Kind) title() string {
 	return [...]string{
 		PingPong:  "Latency: half round trip in microseconds (median)",
+		RoundTrip: "Latency: whole round trip in microseconds (median)",
 		Bandwidth: "Bandwidth in Gbit/s, windows of 64 messages",
 		Rate:      "Messages per second, windows of 64",
 	}[k]
-}
-
-// WriteColumns writes the row as a line of a comparison.
-func (r Row) WriteColumns(w io.Writer, kind Kind) error {
-	if _, err := fmt.Fprintf(w, "%10d", r.Results[0].Size); err != nil {
-		return err
-	}
-	for _, x := range r.Results {
-		v := kind.metric(Point{Lat: x.Lat, Gbit: x.Gbit, Msgs: x.Msgs})
-		if _, err := fmt.Fprintf(w, "%14.2f", v); err != nil {
-			return err
-		}
-	}
-	_, err := fmt.Fprintln(w)
-	return err
 }

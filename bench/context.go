@@ -10,18 +10,25 @@ import (
 	"github.com/xwarp/xwarp/verbs/device"
 )
 
+// frameArena is what device.Open takes by default, for everything but the
+// messages.
+const frameArena = 64 << 20
+
 // openContext opens the device of an end for verbs and MPI.
-func openContext(e *End) (*verbs.Context, error) {
-	const frames = 64 << 20 // what device.Open takes by default, for everything but the messages
+func openContext(e *End) (*verbs.Context, error) { return device.Open(e.device()) }
+
+// device says what to open.
+func (e *End) device() device.Spec {
 	spec := device.Spec{
 		Fabric: e.Spec.Fabric, Device: e.Device.Name, Addr: e.Addr, MTU: e.Spec.MTU,
 		// Both ends have a core of their own and look at the control connection
 		// while they wait.
 		Poller: progress.PollerConfig{Spin: 24 * time.Hour},
-		Key:    e.Pair.Key(), Arena: frames + 2*slices.Max(e.Spec.Sizes),
+		Key:    e.Pair.Key(), Arena: frameArena + 2*slices.Max(e.Spec.Sizes),
+		Capture: e.Capture,
 	}
 	if e.Spec.Loss > 0 { // without, nothing stands between the carrier and the protocol
 		spec.Faults = fault.Config{Loss: e.Spec.Loss, Seed: spec.Key + uint64(e.Pair.Rank())}
 	}
-	return device.Open(spec)
+	return spec
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // protocolVersion is the version of the control protocol.
-const protocolVersion = 1
+const protocolVersion = 2
 
 // maxLine is the longest control message in bytes.
 const maxLine = 256 << 10
@@ -52,6 +52,7 @@ type message struct {
 	Key     uint64            `json:"key,omitempty,string"` // hello of the server
 	Values  map[string]string `json:"values,omitempty"`     // fence
 	Burst   *Burst            `json:"burst,omitempty"`      // run
+	Tally   *Tally            `json:"tally,omitempty"`      // done, where messages may get lost
 	Code    int               `json:"code,omitempty"`       // abort
 	Why     string            `json:"why,omitempty"`        // abort
 }
@@ -83,7 +84,13 @@ func parseMessage(line []byte) (message, error) {
 		if err := m.Burst.check(); err != nil {
 			return message{}, err
 		}
-	case opFence, opReady, opStop, opDone, opBye, opAbort:
+	case opDone:
+		if m.Tally != nil {
+			if err := m.Tally.check(); err != nil {
+				return message{}, err
+			}
+		}
+	case opFence, opReady, opStop, opBye, opAbort:
 	default:
 		return message{}, fmt.Errorf("unknown message %q", m.Op)
 	}

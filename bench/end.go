@@ -22,6 +22,13 @@ type Local struct {
 	// Enter runs a function on a thread of its own, inside the network
 	// namespace of the end. Default: a new thread in the present namespace.
 	Enter func(fn func() error) error
+	// Capture names a pcapng file to write, with what passes this end.
+	// Default: none.
+	Capture string
+	// Hosts run a function inside further network namespaces of the server
+	// end, each with a Device of the same name. Default: none. A test with
+	// several peers over AF_XDP needs a device for each.
+	Hosts []func(fn func() error) error
 }
 
 // enter runs fn on the thread of an end: locked, pinned, in its namespace.
@@ -53,11 +60,15 @@ type End struct {
 	Device net.Interface
 	Addr   netip.Addr // IPv4 address of Device
 	Clock  mono.Real
+
+	Capture string                     // pcapng file to write, or ""
+	hosts   []func(func() error) error // see Local.Hosts
+	notes   []string                   // see Session.Notes
 }
 
 // newEnd finds out what device the end uses.
 func newEnd(conn net.Conn, p *Pair, l Local) (*End, error) {
-	e := &End{Server: p.rank == 0, Pair: p}
+	e := &End{Server: p.rank == 0, Pair: p, Capture: l.Capture, hosts: l.Hosts}
 	if l.Device != "" {
 		dev, err := net.InterfaceByName(l.Device)
 		if err != nil {

@@ -48,6 +48,8 @@ type PlaceConfig struct {
 	Switch testbed.Switch
 	// Cores are the cores of the server and the client. Default: not pinned.
 	Cores []int
+	// Peers is how many hosts the server's end has. Default 1.
+	Peers int
 }
 
 // joined names what lies between the hosts of a testbed.
@@ -73,13 +75,17 @@ func OpenPlace(c PlaceConfig) (*Place, error) {
 		}
 		return p, nil
 	}
-	bed, err := testbed.New(testbed.Config{Hosts: 2, MTU: c.MTU, Switch: c.Switch})
+	peers := max(c.Peers, 1)
+	bed, err := testbed.New(testbed.Config{Hosts: peers + 1, MTU: c.MTU, Switch: c.Switch})
 	if err != nil {
 		return nil, err
 	}
 	p.bed = bed
 	p.Name = strings.Replace(p.Name, "loopback of this host", joined[bed.Switch], 1)
-	a, b := bed.Hosts[0], bed.Hosts[1]
+	a, b := bed.Hosts[0], bed.Hosts[peers]
+	if peers > 1 {
+		args = append(args, "--netns", joinNames(bed.Hosts[1:peers]))
+	}
 	p.Client.Device, p.Client.Enter = b.Dev, b.Do
 	cmd := a.Command(c.Server[0], append(args, "--device", a.Dev, "--listen", a.Addr.String()+":0")...)
 	if err := p.start(cmd.Cmd, cmd.Start); err != nil {
@@ -107,6 +113,14 @@ func joinInts(list []int) string {
 		text[i] = strconv.Itoa(n)
 	}
 	return strings.Join(text, ",")
+}
+
+func joinNames(hosts []*testbed.Host) string {
+	names := make([]string, len(hosts))
+	for i, h := range hosts {
+		names[i] = h.Name
+	}
+	return strings.Join(names, ",")
 }
 
 // start starts the server and waits until it listens.

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/fabric/capture"
 	"github.com/xwarp/xwarp/internal/inet"
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
@@ -39,9 +41,10 @@ type frameBench struct {
 	rx     [fabric.MaxBufs * 4]fabric.Desc
 	tx     [fabric.MaxBufs]fabric.Desc
 	ends   ends
-	data   frame  // what a burst sends
-	answer frame  // confirmations
-	number uint64 // of the next ping
+	data   frame     // what a burst sends
+	answer frame     // confirmations
+	number uint64    // of the present ping
+	asked  mono.Time // when it was sent
 	sender streamSender
 	rcvr   streamReceiver
 	limit  int // frames that the receiver has room for
@@ -91,10 +94,18 @@ func (f *frameBench) open() (err error) {
 	} else {
 		port, err = xdp.Open(c)
 	}
-	if err == nil {
-		f.port = port
+	if err != nil {
+		return err
 	}
-	return err
+	f.port = port
+	if f.Capture != "" {
+		file, err := os.Create(f.Capture)
+		if err != nil {
+			return fmt.Errorf("capture: %w", err)
+		}
+		f.port = capture.NewPort(port, file, capture.Config{Clock: f.Clock, Name: f.Device.Name})
+	}
+	return nil
 }
 
 // meet exchanges addresses and makes the headers.
@@ -210,7 +221,7 @@ func (f *frameBench) payload(d fabric.Desc) []byte {
 }
 
 func (f *frameBench) ping(b Burst, rec *Recorder) error {
-	before := f.Clock.Now()
+	f.asked = f.Clock.Now()
 	for i := -b.Warmup; i < b.Iters; i++ {
 		f.number++
 		f.send(&f.data, f.number, 0)
@@ -220,9 +231,9 @@ func (f *frameBench) ping(b Burst, rec *Recorder) error {
 		}
 		now := f.Clock.Now()
 		if i >= 0 {
-			rec.Add(now.Sub(before))
+			rec.Add(now.Sub(f.asked))
 		}
-		before = now
+		f.asked = now
 	}
 	return nil
 }
@@ -231,7 +242,6 @@ func (f *frameBench) ping(b Burst, rec *Recorder) error {
 // echo does not come.
 func (f *frameBench) pong(rec *Recorder) error {
 	var turns spin
-	var asked mono.Time
 	for {
 		if f.heard() {
 			return nil
@@ -243,12 +253,8 @@ func (f *frameBench) pong(rec *Recorder) error {
 		if f.Pair.Over() {
 			return errOver
 		}
-		now := f.Clock.Now()
-		if asked == 0 {
-			asked = now
-		}
-		if now.Sub(asked) > tailPatience {
-			asked = now
+		if now := f.Clock.Now(); now.Sub(f.asked) > tailPatience {
+			f.asked = now // what was lost took no time that means anything
 			rec.Lost(1)
 			f.send(&f.data, f.number, 0)
 		}

@@ -3,6 +3,7 @@ package bench
 import (
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 
@@ -37,10 +38,12 @@ type udpBench struct {
 	s      *socket
 	out    batch // of which slot 0 also serves single datagrams
 	in     batch
-	number uint64 // of the next ping
+	number uint64    // of the present ping
+	asked  mono.Time // when it was sent
 	sender streamSender
 	rcvr   streamReceiver
 	limit  int // bytes that the receiver's kernel buffers
+	dice   *rand.Rand
 }
 
 // batch is a vector of datagrams in the arena for sendmmsg and recvmmsg.
@@ -58,7 +61,7 @@ func openUDP(e *End) (Bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &udpBench{End: e, s: s}
+	u := &udpBench{End: e, s: s, dice: rand.New(rand.NewPCG(e.Pair.Key(), uint64(e.Pair.Rank())))}
 	u.out, u.in = newBatch(s, 0, slot), newBatch(s, half, slot)
 	if err := u.connect(); err != nil {
 		s.close()
@@ -127,6 +130,9 @@ func (b *batch) at(i int) (off int, head []byte) {
 	return off, b.s.arena.At(mem.Addr(off), confirmSize)
 }
 
+// drop reports whether a datagram that has arrived is to be lost on purpose.
+func (u *udpBench) drop() bool { return u.Spec.Loss > 0 && u.dice.Float64() < u.Spec.Loss }
+
 func (u *udpBench) Carrier() string { return "kernel UDP" }
 
 func (u *udpBench) Close() error { return u.s.close() }
@@ -149,7 +155,7 @@ func (u *udpBench) Run(b Burst, rec *Recorder) error {
 
 func (u *udpBench) ping(b Burst, rec *Recorder) error {
 	out, head := u.out.at(0)
-	before := u.Clock.Now()
+	u.asked = u.Clock.Now()
 	for i := -b.Warmup; i < b.Iters; i++ {
 		u.number++
 		binary.LittleEndian.PutUint64(head, u.number)
@@ -161,9 +167,9 @@ func (u *udpBench) ping(b Burst, rec *Recorder) error {
 		}
 		now := u.Clock.Now()
 		if i >= 0 {
-			rec.Add(now.Sub(before))
+			rec.Add(now.Sub(u.asked))
 		}
-		before = now
+		u.asked = now
 	}
 	return nil
 }
@@ -174,25 +180,20 @@ func (u *udpBench) pong(size int, rec *Recorder) error {
 	out, _ := u.out.at(0)
 	in, head := u.in.at(0)
 	var turns spin
-	var asked mono.Time
 	for {
 		r := u.s.recv(in, size)
 		switch {
 		case r < 0:
 			return u.s.failure("recv")
-		case r >= streamHeader && binary.LittleEndian.Uint64(head) == u.number:
+		case r >= streamHeader && binary.LittleEndian.Uint64(head) == u.number && !u.drop():
 			return nil
 		case !turns.idle():
 			continue
 		case u.Pair.Over():
 			return errOver
 		}
-		now := u.Clock.Now()
-		if asked == 0 {
-			asked = now
-		}
-		if now.Sub(asked) > tailPatience {
-			asked = now
+		if now := u.Clock.Now(); now.Sub(u.asked) > tailPatience {
+			u.asked = now // what was lost took no time that means anything
 			rec.Lost(1)
 			u.s.send(out, size)
 		}
@@ -205,7 +206,7 @@ func (u *udpBench) echo(b Burst) error {
 	var turns spin
 	for {
 		r := u.s.recv(in, b.Size)
-		if r < 0 || r > 0 && u.s.send(in, r) < 0 {
+		if r < 0 || r > 0 && !u.drop() && u.s.send(in, r) < 0 {
 			return u.s.failure("echo")
 		}
 		if r == 0 && turns.idle() && u.Pair.Spoken() {
@@ -276,7 +277,7 @@ func (u *udpBench) confirmations() (got bool, err error) {
 	if r < 0 {
 		return false, u.s.failure("recv")
 	}
-	if r == confirmSize {
+	if r == confirmSize && !u.drop() {
 		u.sender.confirm(head, u.Clock.Now())
 	}
 	return r > 0, nil
@@ -293,8 +294,9 @@ func (u *udpBench) swallow() error {
 		}
 		confirm := false
 		for i := range n {
-			_, head := u.in.at(i)
-			confirm = u.rcvr.frame(head) || confirm
+			if _, head := u.in.at(i); !u.drop() {
+				confirm = u.rcvr.frame(head) || confirm
+			}
 		}
 		if confirm {
 			u.rcvr.answer(answer)

@@ -30,7 +30,7 @@ type ServeConfig struct {
 // fields whose flags are in Given. The client decides about everything else.
 type Expectation struct {
 	Spec  Spec
-	Given map[string]bool // "test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss"
+	Given map[string]bool // by the names of the flags, and "test"
 }
 
 // check compares with what the client wants.
@@ -49,6 +49,9 @@ func (x Expectation) check(client Spec) error {
 		{"warmup", x.Spec.Warmup, client.Warmup},
 		{"window", x.Spec.Window, client.Window},
 		{"loss", x.Spec.Loss, client.Loss},
+		{"op", x.Spec.Op, client.Op},
+		{"peers", x.Spec.Peers, client.Peers},
+		{"all", x.Spec.All, client.All},
 	} {
 		if x.Given[f.flag] && !reflect.DeepEqual(f.mine, f.want) {
 			wrong = append(wrong, fmt.Sprintf("%s is %v on the server and %v on the client", f.flag, f.mine, f.want))
@@ -179,6 +182,7 @@ func agree(conn net.Conn, p *Pair, config ServeConfig) (*End, error) {
 
 // serveBursts runs bursts until the client says bye.
 func serveBursts(p *Pair, spec Spec, bench Bench) error {
+	var rec Recorder
 	for {
 		m, err := p.receive(opRun, opBye)
 		if err != nil {
@@ -190,18 +194,19 @@ func serveBursts(p *Pair, spec Spec, bench Bench) error {
 		if !slices.Contains(spec.Sizes, m.Burst.Size) { // there are buffers for those only
 			return fmt.Errorf("%s asks for size %d, which was not agreed on", p.conn.RemoteAddr(), m.Burst.Size)
 		}
-		runtime.GC() // see Session.burst
+		rec.Reset(0)
+		runtime.GC() // see Session.exchange
 		if err := p.send(message{Op: opReady}); err != nil {
 			return err
 		}
-		if err := bench.Run(*m.Burst, nil); err != nil {
+		if err := bench.Run(*m.Burst, &rec); err != nil {
 			return err
 		}
 		p.linger(bench)
 		if _, err := p.receive(opStop); err != nil {
 			return err
 		}
-		if err := p.send(message{Op: opDone}); err != nil {
+		if err := p.send(message{Op: opDone, Tally: rec.arrived}); err != nil {
 			return err
 		}
 	}

@@ -22,8 +22,10 @@ const helloPatience = 10 * time.Second
 // Session is the client end of a test that is open on both ends. Its methods
 // are for one goroutine at a time.
 type Session struct {
-	Spec    Spec   // complete
-	Carrier string // what carries the messages
+	Spec    Spec     // complete
+	Carrier string   // what carries the messages
+	Notes   []string // what the user should know about the test
+	Place   string   // where the ends are, for people; whoever connects says so
 	Case    Case
 
 	pair   *Pair
@@ -56,6 +58,11 @@ type ConnectConfig struct {
 func Connect(ctx context.Context, spec Spec, config ConnectConfig) (*Session, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
+	}
+	if config.Capture != "" {
+		if err := spec.CheckCapture(); err != nil {
+			return nil, err
+		}
 	}
 	if config.Patience == 0 {
 		config.Patience = 10 * time.Second
@@ -145,7 +152,9 @@ func (s *Session) open(conn net.Conn, config ConnectConfig) (Bench, error) {
 		return nil, err
 	}
 	s.pair.key = m.Key
-	return open(e)
+	bench, err := open(e)
+	s.Spec, s.Notes = e.Spec, e.notes
+	return bench, err
 }
 
 // serveBursts runs bursts until the session is closed.
@@ -162,25 +171,48 @@ func (s *Session) serveBursts(bench Bench) error {
 }
 
 func (s *Session) burst(bench Bench, b Burst, rec *Recorder) (Point, error) {
+	if s.Spec.countsArrivals() && !s.Case.Kind.latency() && b.Warmup > 0 {
+		// A burst of its own: the server cannot tell what is lost of which.
+		warmup := b
+		warmup.Iters, warmup.Warmup, b.Warmup = b.Warmup, 0, 0
+		if err := s.exchange(bench, warmup, rec); err != nil {
+			return Point{}, err
+		}
+	}
+	if err := s.exchange(bench, b, rec); err != nil {
+		return Point{}, err
+	}
+	return rec.point(s.Case.Kind, b.Size), nil
+}
+
+// exchange runs one burst on both ends.
+func (s *Session) exchange(bench Bench, b Burst, rec *Recorder) error {
 	rec.Reset(b.Iters)
 	runtime.GC() // now rather than later: nothing in the loop makes garbage
 	if err := s.pair.send(message{Op: opRun, Burst: &b}); err != nil {
-		return Point{}, err
+		return err
 	}
 	if _, err := s.pair.receive(opReady); err != nil {
-		return Point{}, err
+		return err
 	}
 	if err := bench.Run(b, rec); err != nil {
-		return Point{}, s.pair.because(err)
+		return s.pair.because(err)
 	}
 	if err := s.pair.send(message{Op: opStop}); err != nil {
-		return Point{}, err
+		return err
 	}
 	s.pair.linger(bench)
-	if _, err := s.pair.receive(opDone); err != nil {
-		return Point{}, err
+	m, err := s.pair.receive(opDone)
+	if err != nil {
+		return err
 	}
-	return rec.point(b.Size), nil
+	if s.Spec.countsArrivals() {
+		if m.Tally == nil {
+			return fmt.Errorf("%s did not say what has arrived", s.pair.conn.RemoteAddr())
+		}
+		rec.Arrived(*m.Tally)
+	}
+	return nil
 }
 
 // end closes a test. After an error the other end learns why before, so that

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -27,12 +26,7 @@ func loopback(*testing.T) site { return site{listen: "127.0.0.1:0"} }
 // hosts has the ends on two hosts of a testbed.
 func hosts(t *testing.T, mtu int) site {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
-			t.Fatal("XWARP_REQUIRE_XDP=1, but a testbed needs root")
-		}
-		t.Skip("a testbed needs root")
-	}
+	needRoot(t)
 	bed, err := testbed.New(testbed.Config{Hosts: 2, MTU: mtu})
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +101,7 @@ func check(t *testing.T, s *Session) {
 		if x.Msgs <= 0 || x.Size > 0 && x.Gbit <= 0 {
 			t.Errorf("no messages: %+v", x)
 		}
-		if (x.Lat != nil) != (s.Case.Kind == PingPong) {
+		if (x.Lat != nil) != s.Case.Kind.latency() {
 			t.Errorf("latency %+v of %s", x.Lat, x.Test)
 		}
 		if l := x.Lat; l != nil && !(0 < l.Min && l.Min <= l.P50 && l.P50 <= l.P99 && l.P99 <= l.Max) {
@@ -123,65 +117,89 @@ func check(t *testing.T, s *Session) {
 	}
 }
 
-func TestCases_loopback(t *testing.T) {
-	for _, c := range Cases() {
-		fabrics := []string{"udp"}
-		if c.Family == Raw {
-			fabrics = append(fabrics, "tcp")
+// specs returns what a case can be asked for over a fabric: brief tests with
+// the sizes of messages that are sent inline, in one frame and in several, as
+// far as the case can send them.
+func specs(c Case, fabric string) map[string]Spec {
+	all := map[string]Spec{}
+	for _, transport := range []string{"", "ud"} {
+		s := brief(c.Name, fabric)
+		s.Transport = transport
+		if s.Check() != nil {
+			continue
 		}
-		for _, fabric := range fabrics {
-			t.Run(c.Name+"/"+fabric, func(t *testing.T) {
-				sizes := []int{8, 1400}
-				if fabric == "tcp" || c.Family != Raw {
-					sizes = append(sizes, 100_000)
-				}
-				check(t, loopback(t).open(t, brief(c.Name, fabric, sizes...)))
-			})
+		switch {
+		case c.Family == Raw && fabric == "tcp":
+			s.Sizes = []int{8, 1400, 100_000}
+		case c.Family == Raw || c.Family == Atomic:
+		case c.Family == Send && transport == "ud":
+			s.Sizes = []int{8, 1400}
+		default:
+			s.Sizes = []int{8, 2000, 50_000}
 		}
+		all[s.Transport] = s
 	}
+	return all
 }
 
-// someSizes returns a message of each kind: inline, one frame, several frames.
-// Raw tests have their own idea of what fits.
-func someSizes(c Case) []int {
-	if c.Family == Raw {
-		return nil
+func TestCases_loopback(t *testing.T) {
+	for _, c := range Cases() {
+		for _, fabric := range Fabrics() {
+			if strings.HasPrefix(fabric, "xdp") {
+				continue
+			}
+			for transport, spec := range specs(c, fabric) {
+				t.Run(c.Name+"/"+fabric+"/"+transport, func(t *testing.T) {
+					check(t, loopback(t).open(t, spec))
+				})
+			}
+		}
 	}
-	return []int{8, 2000, 50_000}
 }
 
 func TestCases_testbed(t *testing.T) {
 	for _, c := range Cases() {
-		for _, fabric := range []string{"xdp", "xdp:generic", "xdp:driver", "xdp:asavie", "udp", "tcp"} {
-			spec := brief(c.Name, fabric, someSizes(c)...)
-			if spec.Check() != nil {
-				continue
+		for _, fabric := range Fabrics() {
+			if fabric == "shm" {
+				continue // reaches no other host
 			}
-			t.Run(c.Name+"/"+fabric, func(t *testing.T) {
-				check(t, hosts(t, 3000).open(t, spec))
+			for transport, spec := range specs(c, fabric) {
+				t.Run(c.Name+"/"+fabric+"/"+transport, func(t *testing.T) {
+					check(t, hosts(t, 3000).open(t, spec))
+				})
+			}
+		}
+	}
+}
+
+// Frames that are lost must not stop a test. Where nobody sends them again
+// they are counted.
+func TestCases_loss(t *testing.T) {
+	for _, c := range Cases() {
+		for transport, spec := range specs(c, "xdp") {
+			t.Run(c.Name+"/"+transport, func(t *testing.T) {
+				spec.Loss = 0.1
+				s := hosts(t, 9000).open(t, spec)
+				check(t, s)
+				if transport == "rd" {
+					return
+				}
+				size := s.Spec.Sizes[len(s.Spec.Sizes)-1]
+				p, err := s.Run(Burst{Size: size, Iters: 1000, Warmup: 16, Window: 16})
+				if err != nil || p.Lost == 0 && whole(p) == 1 {
+					t.Errorf("%d messages lost of 1000 (%v); a tenth should be", p.Lost, err)
+				}
 			})
 		}
 	}
 }
 
-// Frames that are lost must not stop a test.
-func TestCases_loss(t *testing.T) {
-	for _, c := range Cases() {
-		t.Run(c.Name, func(t *testing.T) {
-			spec := brief(c.Name, "xdp", someSizes(c)...)
-			spec.Loss = 0.1
-			spec.Iters = 100
-			s := hosts(t, 9000).open(t, spec)
-			check(t, s)
-			if c.Family != Raw {
-				return
-			}
-			p, err := s.Run(s.Spec.burst(c.Kind, s.Spec.Sizes[0], false))
-			if err != nil || p.Lost == 0 {
-				t.Errorf("%d frames lost of 100 (%v); a tenth should be", p.Lost, err)
-			}
-		})
+// whole returns the share of whole Write-Records, and 1 for other messages.
+func whole(p Point) float64 {
+	if p.Sent == nil || p.Sent.Whole == nil {
+		return 1
 	}
+	return *p.Sent.Whole
 }
 
 func TestMeasure_interleaves(t *testing.T) {
@@ -194,11 +212,11 @@ func TestMeasure_interleaves(t *testing.T) {
 		order = append(order, strings.TrimPrefix(name, "raw_lat over kernel "))
 	}}
 	var out, text bytes.Buffer
-	if err := WriteHeader(&text, []*Session{a, b}, "loopback"); err != nil {
+	if err := WriteHeader(&text, []*Session{a, b}); err != nil {
 		t.Fatal(err)
 	}
 	err := m.Measure([]*Session{a, b}, func(r Row) error {
-		return errors.Join(r.WriteJSON(&out), r.WriteText(&text))
+		return errors.Join(r.WriteJSON(&out), r.WriteText(&text, []*Session{a, b}))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -255,36 +273,39 @@ func TestResult_schema(t *testing.T) {
 // What is allocated must not grow with the number of messages, on either end.
 func TestAllocs_timedLoops(t *testing.T) {
 	for _, c := range Cases() {
-		fabrics := []string{"udp", "tcp", "xdp"}
-		for _, fabric := range fabrics {
-			spec := brief(c.Name, fabric)
-			if spec.Check() != nil {
-				continue
-			}
-			t.Run(c.Name+"/"+fabric, func(t *testing.T) {
-				s := loopback(t)
-				if fabric == "xdp" {
-					s = hosts(t, 9000)
-				}
-				session := s.open(t, spec)
-				size := session.Spec.Sizes[0]
-				allocs := func(iters int) uint64 {
-					var before, after runtime.MemStats
-					runtime.ReadMemStats(&before)
-					if _, err := session.Run(Burst{Size: size, Iters: iters, Warmup: 0, Window: 16}); err != nil {
-						t.Fatal(err)
+		for _, fabric := range []string{"udp", "tcp", "shm", "xdp"} {
+			for transport, spec := range specs(c, fabric) {
+				t.Run(c.Name+"/"+fabric+"/"+transport, func(t *testing.T) {
+					s := loopback(t)
+					if fabric == "xdp" {
+						s = hosts(t, 9000)
 					}
-					runtime.ReadMemStats(&after)
-					return after.Mallocs - before.Mallocs
-				}
-				allocs(4000) // warms up: queues grow to their size
-				few, many := allocs(160), allocs(4000)
-				if many > few+200 {
-					t.Errorf("%d allocations for 160 messages, %d for 4000", few, many)
-				}
-			})
+					session := s.open(t, spec)
+					few, many := allocations(t, session, 160), allocations(t, session, 4000)
+					if many > few+200 {
+						t.Errorf("%d allocations for 160 messages, %d for 4000", few, many)
+					}
+				})
+			}
 		}
 	}
+}
+
+// allocations runs a burst twice, because queues grow to their size in the
+// first, and returns how often memory was allocated in the second.
+func allocations(t *testing.T, s *Session, iters int) uint64 {
+	t.Helper()
+	b := Burst{Size: s.Spec.Sizes[0], Iters: iters, Warmup: 0, Window: 16}
+	if _, err := s.Run(b); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := s.Run(b); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	return after.Mallocs - before.Mallocs
 }
 
 func TestConnect_nobodyThere(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/xwarp/xwarp/verbs/device"
 	"github.com/xwarp/xwarp/xdp"
 )
 
@@ -15,8 +16,10 @@ const (
 	MaxIters  = 10_000_000 // samples are kept, 4 bytes each
 	MaxWindow = 512        // the default depth of a queue pair
 	MaxSize   = 64 << 20   // bytes; both ends keep two buffers of this size
+	MaxPeers  = 128        // endpoints at the server's end
 	minMTU    = 1280
 	maxMTU    = 65535 // the largest IPv4 packet
+	shmMTU    = 9000
 	ethHeader = 14
 	minFrame  = 60 // smallest Ethernet frame without its checksum
 )
@@ -38,15 +41,22 @@ type Spec struct {
 	Sizes     []int   `json:"sizes"`     // bytes; default depends on the test
 	Iters     int     `json:"iters"`     // messages per burst and size; 0: by size
 	Warmup    int     `json:"warmup"`    // messages before the clock starts; -1: a tenth of Iters
-	Window    int     `json:"window"`    // messages under way in bw and rate tests; default 64
+	Window    int     `json:"window"`    // messages under way to each peer in bw and rate tests; default 64
 	Loss      float64 `json:"loss"`      // share of frames that are dropped on purpose, 0 to 0.5
+	Op        string  `json:"op"`        // atomic_lat: see AtomicOps; default "fetch_add"
+	Peers     int     `json:"peers"`     // endpoints that the client sends to in turns; default 1
+	All       bool    `json:"all"`       // all powers of two up to 8 MiB that can be sent, instead of Sizes
+
+	// Clip leaves out sizes that cannot be sent. Complete sets it when the
+	// sizes are not the user's own; else such sizes are errors.
+	Clip bool `json:"clip"`
 }
 
-// Fabrics lists what Spec.Fabric may be.
-var fabrics = []string{"xdp", "xdp:generic", "xdp:driver", "xdp:asavie", "udp", "tcp"}
+// Fabrics returns what Spec.Fabric may be: what carries verbs, and kernel TCP.
+func Fabrics() []string { return append(device.Fabrics(), "tcp") }
 
-// Fabrics returns what Spec.Fabric may be.
-func Fabrics() []string { return slices.Clone(fabrics) }
+// Transports returns what Spec.Transport may be for tests of verbs and MPI.
+func Transports() []string { return []string{"rd", "ud"} }
 
 // Check fills in the defaults that need no device and reports what is wrong
 // with the rest. Its errors wrap ErrUsage.
@@ -58,10 +68,13 @@ func (s *Spec) Check() error {
 	if s.Fabric == "" {
 		s.Fabric = "xdp"
 	}
-	if !slices.Contains(fabrics, s.Fabric) {
-		return usagef("there is no fabric %q; the fabrics are %s", s.Fabric, strings.Join(fabrics, ", "))
+	if all := Fabrics(); !slices.Contains(all, s.Fabric) {
+		return usagef("there is no fabric %q; the fabrics are %s", s.Fabric, strings.Join(all, ", "))
 	}
 	if err := s.checkTransport(c); err != nil {
+		return err
+	}
+	if err := s.checkOp(c); err != nil {
 		return err
 	}
 	if s.MTU != 0 && (s.MTU < minMTU || s.MTU > maxMTU) {
@@ -72,14 +85,7 @@ func (s *Spec) Check() error {
 
 func (s *Spec) checkTransport(c Case) error {
 	if c.Family == Raw {
-		if s.Transport != "" && s.Transport != "none" {
-			return usagef("%s sends without a protocol: leave --transport away", s.Test)
-		}
-		s.Transport = "none"
-		if s.Loss > 0 && !s.onXDP() {
-			return usagef("%s over %s is the kernel's own: nothing there can be lost on purpose", s.Test, s.Fabric)
-		}
-		return nil
+		return s.checkRaw()
 	}
 	if s.Transport == "" {
 		s.Transport = "rd"
@@ -87,11 +93,67 @@ func (s *Spec) checkTransport(c Case) error {
 	if s.Fabric == "tcp" {
 		return usagef("%s does not run over tcp: only the raw tests do", s.Test)
 	}
-	if s.Transport != "rd" {
-		if !slices.Contains([]string{"ud", "rc"}, s.Transport) {
-			return usagef("there is no transport %q; the transports are rd, ud, rc", s.Transport)
-		}
-		return usagef("transport %s does not carry %s yet: use --transport rd", s.Transport, s.Test)
+	if !slices.Contains(Transports(), s.Transport) {
+		return usagef("there is no transport %q; the transports are %s", s.Transport, strings.Join(Transports(), ", "))
+	}
+	if why := notOverUD[c.Family]; s.Transport == "ud" && why != "" {
+		return usagef("%s does not run over ud: %s", s.Test, why)
+	}
+	return nil
+}
+
+func (s *Spec) checkRaw() error {
+	if s.Transport != "" && s.Transport != "none" {
+		return usagef("%s sends without a protocol: leave --transport away", s.Test)
+	}
+	s.Transport = "none"
+	if s.Fabric == "shm" {
+		return usagef("%s measures frames and sockets, and over shm there are neither: use send_lat and its like", s.Test)
+	}
+	if s.Loss > 0 && s.Fabric == "tcp" {
+		return usagef("%s over tcp is the kernel's own: nothing there can be lost on purpose", s.Test)
+	}
+	return nil
+}
+
+// notOverUD says why a family does not run over unreliable datagrams.
+var notOverUD = map[Family]string{
+	Write:  "its target would not notice what was lost; use --transport rd, or write_record_lat and write_record_bw, which are made for that",
+	Read:   "its answer could be lost, and nobody would ask again; use --transport rd",
+	Atomic: "it must happen exactly once, and datagrams may come twice or not at all; use --transport rd",
+	MPI:    "MPI promises that messages arrive, in order; use --transport rd",
+}
+
+// AtomicOps returns what Spec.Op may be.
+func AtomicOps() []string { return []string{"fetch_add", "cmp_swap", "swap"} }
+
+// checkOp checks what only single tests know.
+func (s *Spec) checkOp(c Case) error {
+	switch {
+	case c.Family == Atomic && s.Op == "":
+		s.Op = "fetch_add"
+	case c.Family == Atomic && !slices.Contains(AtomicOps(), s.Op):
+		return usagef("there is no atomic operation %q; the operations are %s", s.Op, strings.Join(AtomicOps(), ", "))
+	case c.Family != Atomic && s.Op != "":
+		return usagef("--op is for atomic_lat; %s has one operation only", s.Test)
+	}
+	if s.Peers == 0 {
+		s.Peers = 1
+	}
+	switch {
+	case s.Peers < 1 || s.Peers > MaxPeers:
+		return usagef("peers %d is outside of 1 to %d", s.Peers, MaxPeers)
+	case s.Peers > 1 && (c.Family != Send || c.Kind != Rate):
+		return usagef("--peers is for send_rate; %s has one peer", s.Test)
+	}
+	return nil
+}
+
+// CheckCapture reports why what this test sends cannot be captured, after
+// Check. Its errors wrap ErrUsage.
+func (s *Spec) CheckCapture() error {
+	if s.Transport == "none" && !s.onXDP() {
+		return usagef("%s over %s goes through the kernel and not through us: capture it with tcpdump -w FILE", s.Test, s.Fabric)
 	}
 	return nil
 }
@@ -112,6 +174,9 @@ func (s *Spec) checkNumbers() error {
 	if !(s.Loss >= 0 && s.Loss <= 0.5) { // written so that NaN is refused
 		return usagef("loss %g is outside of 0 to 0.5", s.Loss)
 	}
+	if s.All && !s.Clip && len(s.Sizes) > 0 {
+		return usagef("all sizes (-a) and single ones (--size) at once: give one of them")
+	}
 	for _, n := range s.Sizes {
 		if n < 0 || n > MaxSize {
 			return usagef("size %d is outside of 0 to %d", n, MaxSize)
@@ -125,6 +190,9 @@ func (s *Spec) checkNumbers() error {
 func (s *Spec) Complete(mtu int) error {
 	if s.MTU == 0 {
 		s.MTU = min(mtu, maxMTU)
+		if s.Fabric == "shm" { // it has no device: as a testbed does
+			s.MTU = min(s.MTU, shmMTU)
+		}
 	}
 	if s.Fabric == "xdp:asavie" {
 		s.MTU = min(s.MTU, xdp.MTUSingle) // its frames are one buffer
@@ -134,9 +202,19 @@ func (s *Spec) Complete(mtu int) error {
 		return usagef("there is no test %q", s.Test)
 	}
 	if len(s.Sizes) == 0 {
+		s.Clip = true
 		s.Sizes = c.defaultSizes(s)
+		if s.All {
+			s.Sizes = allSizes()
+		}
 	}
 	lo, hi, why := c.sizeRange(s)
+	if s.Clip {
+		s.Sizes = slices.DeleteFunc(slices.Clone(s.Sizes), func(n int) bool { return n < lo || n > hi })
+	}
+	if len(s.Sizes) == 0 {
+		return usagef("%s over %s can send %d to %d bytes (%s): name sizes with --size", s.Test, s.Fabric, lo, hi, why)
+	}
 	for _, n := range s.Sizes {
 		if n < lo || n > hi {
 			return usagef("%s over %s cannot send size %d: %d to %d bytes are possible (%s)", s.Test, s.Fabric, n, lo, hi, why)
@@ -147,6 +225,13 @@ func (s *Spec) Complete(mtu int) error {
 
 // onXDP reports whether frames go through an AF_XDP socket.
 func (s *Spec) onXDP() bool { return strings.HasPrefix(s.Fabric, "xdp") }
+
+// countsArrivals reports whether messages may get lost without an error, so
+// that the server end counts what arrives.
+func (s *Spec) countsArrivals() bool {
+	c, _ := Find(s.Test)
+	return s.Transport == "ud" || c.Family == Record
+}
 
 // Burst is one run of the timed loop.
 type Burst struct {
@@ -160,9 +245,9 @@ func (b Burst) check() error {
 	switch {
 	case b.Size < 0 || b.Size > MaxSize:
 		return fmt.Errorf("burst of size %d", b.Size)
-	case b.Iters < 1 || b.Iters > MaxIters+MaxWindow:
+	case b.Iters < 1 || b.Iters > MaxIters+MaxWindow*MaxPeers:
 		return fmt.Errorf("burst of %d iterations", b.Iters)
-	case b.Warmup < 0 || b.Warmup > MaxIters+MaxWindow:
+	case b.Warmup < 0 || b.Warmup > MaxIters+MaxWindow*MaxPeers:
 		return fmt.Errorf("burst with %d iterations of warm-up", b.Warmup)
 	case b.Window < 1 || b.Window > MaxWindow:
 		return fmt.Errorf("burst with a window of %d", b.Window)
@@ -170,7 +255,8 @@ func (b Burst) check() error {
 	return nil
 }
 
-// burst returns the burst for one size. Streams count in whole windows.
+// burst returns the burst for one size. Streams count in whole windows to all
+// peers.
 func (s *Spec) burst(kind Kind, size int, quick bool) Burst {
 	b := Burst{Size: size, Iters: s.Iters, Warmup: s.Warmup, Window: s.Window}
 	if b.Iters == 0 {
@@ -182,16 +268,17 @@ func (s *Spec) burst(kind Kind, size int, quick bool) Burst {
 	if b.Warmup < 0 {
 		b.Warmup = max(b.Iters/10, 1)
 	}
-	if kind != PingPong {
-		b.Iters = (b.Iters + b.Window - 1) / b.Window * b.Window
-		b.Warmup = (b.Warmup + b.Window - 1) / b.Window * b.Window
+	if !kind.latency() {
+		unit := b.Window * max(s.Peers, 1)
+		b.Iters = (b.Iters + unit - 1) / unit * unit
+		b.Warmup = (b.Warmup + unit - 1) / unit * unit
 	}
 	return b
 }
 
 // defaultIters makes a burst take a tenth to half a second on a veth pair.
 func defaultIters(kind Kind, size int) int {
-	if kind == PingPong {
+	if kind.latency() {
 		return min(max(256<<20/max(size, 1), 100), 20_000)
 	}
 	return min(max(1<<30/max(size, 1), 256), 200_000)

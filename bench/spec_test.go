@@ -82,7 +82,17 @@ func TestSpec_errors(t *testing.T) {
 		{"unknown fabric", Spec{Test: "raw_lat", Fabric: "dpdk"}, "the fabrics are xdp"},
 		{"raw with transport", Spec{Test: "raw_lat", Transport: "rd"}, "leave --transport away"},
 		{"unknown transport", Spec{Test: "send_lat", Transport: "xx"}, "the transports are"},
-		{"transport to come", Spec{Test: "send_lat", Transport: "rc"}, "use --transport rd"},
+		{"write over ud", Spec{Test: "write_bw", Transport: "ud"}, "use --transport rd, or write_record_lat"},
+		{"read over ud", Spec{Test: "read_lat", Transport: "ud"}, "nobody would ask again"},
+		{"atomic over ud", Spec{Test: "atomic_lat", Transport: "ud"}, "exactly once"},
+		{"MPI over ud", Spec{Test: "mpi_lat", Transport: "ud"}, "use --transport rd"},
+		{"atomic of another size", Spec{Test: "atomic_lat", Sizes: []int{16}}, "8 to 8 bytes"},
+		{"unknown operation", Spec{Test: "atomic_lat", Op: "xor"}, "the operations are fetch_add, cmp_swap, swap"},
+		{"operation of another test", Spec{Test: "send_lat", Op: "fetch_add"}, "--op is for atomic_lat"},
+		{"peers", Spec{Test: "send_rate", Peers: MaxPeers + 1}, "peers 129"},
+		{"peers of another test", Spec{Test: "send_bw", Peers: 2}, "--peers is for send_rate"},
+		{"write of nothing", Spec{Test: "write_lat", Sizes: []int{0}}, "last byte"},
+		{"all sizes and one", Spec{Test: "send_lat", All: true, Sizes: []int{8}}, "give one of them"},
 		{"verbs over tcp", Spec{Test: "send_lat", Fabric: "tcp"}, "only the raw tests"},
 		{"small MTU", Spec{Test: "raw_lat", MTU: 100}, "1280 to 65535"},
 		{"large MTU", Spec{Test: "raw_lat", MTU: 70000}, "1280 to 65535"},
@@ -90,7 +100,8 @@ func TestSpec_errors(t *testing.T) {
 		{"iters", Spec{Test: "raw_bw", Iters: -1}, "iters"},
 		{"warmup", Spec{Test: "raw_bw", Warmup: -2}, "warmup"},
 		{"loss", Spec{Test: "raw_bw", Loss: 1}, "loss"},
-		{"loss of a baseline", Spec{Test: "raw_bw", Fabric: "tcp", Loss: 0.1}, "lost on purpose"},
+		{"raw over shared memory", Spec{Test: "raw_lat", Fabric: "shm"}, "there are neither"},
+		{"loss of a stream", Spec{Test: "raw_bw", Fabric: "tcp", Loss: 0.1}, "lost on purpose"},
 		{"loss that is no number", Spec{Test: "raw_bw", Loss: math.NaN()}, "loss"},
 		{"size", Spec{Test: "mpi_bw", Sizes: []int{MaxSize + 1}}, "size"},
 		{"frame too large", Spec{Test: "raw_bw", Sizes: []int{9015}}, "60 to 9014"},
@@ -104,6 +115,30 @@ func TestSpec_errors(t *testing.T) {
 	}
 }
 
+func TestSpec_all(t *testing.T) {
+	for _, c := range []struct {
+		spec   Spec
+		n      int
+		lo, hi int
+	}{
+		{Spec{Test: "write_bw", All: true}, 24, 1, 8 << 20},
+		{Spec{Test: "raw_bw", All: true}, 8, 64, 8192},
+		{Spec{Test: "raw_lat", Fabric: "udp", All: true}, 13, 8, 32 << 10},
+		{Spec{Test: "atomic_lat", All: true}, 1, 8, 8},
+	} {
+		if err := errors.Join(c.spec.Check(), c.spec.Complete(9000)); err != nil {
+			t.Fatal(err)
+		}
+		if s := c.spec.Sizes; len(s) != c.n || s[0] != c.lo || s[c.n-1] != c.hi || !c.spec.Clip {
+			t.Errorf("%s: %v", c.spec.Test, s)
+		}
+		// The server gets the complete one.
+		if err := errors.Join(c.spec.Check(), c.spec.Complete(9000)); err != nil || len(c.spec.Sizes) != c.n {
+			t.Errorf("%s again: %v, %v", c.spec.Test, err, c.spec.Sizes)
+		}
+	}
+}
+
 func TestSpec_burst(t *testing.T) {
 	s := Spec{Window: 64, Iters: 100, Warmup: -1}
 	if b := s.burst(Bandwidth, 8, false); b.Iters != 128 || b.Warmup != 64 {
@@ -112,7 +147,11 @@ func TestSpec_burst(t *testing.T) {
 	if b := s.burst(PingPong, 8, false); b.Iters != 100 || b.Warmup != 10 {
 		t.Errorf("a ping-pong does not: got %+v", b)
 	}
-	s = Spec{Window: MaxWindow, Warmup: MaxIters, Iters: MaxIters}
+	s.Peers = 8
+	if b := s.burst(Rate, 8, false); b.Iters != 512 || b.Warmup != 512 {
+		t.Errorf("each peer gets whole windows: got %+v", b)
+	}
+	s = Spec{Window: MaxWindow, Warmup: MaxIters, Iters: MaxIters, Peers: MaxPeers}
 	for _, kind := range []Kind{PingPong, Bandwidth, Rate} {
 		for _, size := range []int{0, 8, MaxSize} {
 			if err := s.burst(kind, size, false).check(); err != nil {

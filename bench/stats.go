@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -13,7 +14,25 @@ type Recorder struct {
 	samples  []uint32 // round trips in nanoseconds
 	elapsed  mono.Duration
 	messages int
-	lost     int // frames that never arrived
+	lost     int    // messages or frames that never arrived
+	asked    int    // pings sent, repeated ones included
+	arrived  *Tally // what the server counted; nil when all that was sent has arrived
+}
+
+// Tally is what the server end counted of messages that may get lost.
+type Tally struct {
+	Messages int           `json:"messages"` // that arrived; of Write-Records, those of which anything did
+	Whole    int           `json:"whole"`    // of those, Write-Records that are complete
+	Bytes    int64         `json:"bytes"`    // that arrived and are valid
+	Elapsed  mono.Duration `json:"elapsed_ns"`
+	Records  bool          `json:"records"` // the messages are Write-Records
+}
+
+func (t Tally) check() error {
+	if t.Messages < 0 || t.Whole < 0 || t.Whole > t.Messages || t.Bytes < 0 || t.Elapsed < 0 {
+		return fmt.Errorf("impossible tally %+v", t)
+	}
+	return nil
 }
 
 // Reset forgets everything and makes room for iters samples.
@@ -36,10 +55,17 @@ func (r *Recorder) Stream(messages int, elapsed mono.Duration) {
 	r.messages, r.elapsed = messages, elapsed
 }
 
-// Lost records that n frames did not arrive.
+// Lost records that n messages did not arrive.
 func (r *Recorder) Lost(n int) { r.lost += n }
 
-// Latency is half round trips in microseconds.
+// Asked records how many pings it took.
+func (r *Recorder) Asked(pings int) { r.asked = pings }
+
+// Arrived records what has arrived of what Stream was told.
+func (r *Recorder) Arrived(t Tally) { r.arrived = &t }
+
+// Latency is half round trips in microseconds; whole ones of operations that
+// bring something back.
 type Latency struct {
 	Min float64 `json:"min"`
 	P50 float64 `json:"p50"`
@@ -50,36 +76,83 @@ type Latency struct {
 // Point is what one burst of one size came to.
 type Point struct {
 	Lat  *Latency // nil for streams
-	Gbit float64  // 10^9 bits of messages per second, one way
-	Msgs float64  // messages per second, one way
+	Gbit float64  // 10^9 bits of messages per second that arrived, one way
+	Msgs float64  // messages per second that arrived, one way
 	Lost int
+	Sent *Sent // for streams that may lose messages
 }
 
-// point sums up the burst. It sorts the samples.
-func (r *Recorder) point(size int) Point {
+// Sent compares what was sent with what has arrived of it.
+type Sent struct {
+	Gbit  float64  `json:"gbit_s"` // as the sender counts, also of what was lost
+	Msgs  float64  `json:"msg_s"`
+	Whole *float64 `json:"whole,omitempty"` // Write-Records: share of them that arrived whole
+	Valid *float64 `json:"valid,omitempty"` // and share of all bytes that are valid
+}
+
+// point sums up the burst of a kind of test. It sorts the samples.
+func (r *Recorder) point(kind Kind, size int) Point {
 	p := Point{Lost: r.lost}
-	seconds := r.elapsed.Seconds()
 	if len(r.samples) > 0 {
-		slices.Sort(r.samples)
-		var sum float64
-		for _, s := range r.samples {
-			sum += float64(s)
-		}
-		half := func(ns uint32) float64 { return float64(ns) / 2000 }
-		p.Lat = &Latency{
-			Min: half(r.samples[0]),
-			P50: half(percentile(r.samples, 50)),
-			P99: half(percentile(r.samples, 99)),
-			Max: half(r.samples[len(r.samples)-1]),
-		}
-		// A ping-pong moves two messages per round trip.
-		seconds, r.messages = sum/1e9, 2*len(r.samples)
+		r.latencies(kind, &p)
 	}
-	if seconds > 0 {
-		p.Msgs = float64(r.messages) / seconds
-		p.Gbit = p.Msgs * float64(size) * 8 / 1e9
+	p.Msgs, p.Gbit = rates(r.messages, int64(r.messages)*int64(size), r.elapsed)
+	if r.arrived == nil {
+		return p
+	}
+	p.Sent = &Sent{Msgs: p.Msgs, Gbit: p.Gbit}
+	sent := r.asked
+	if !kind.latency() {
+		sent = r.messages
+		// The longer of the times that the two ends took: a short stream may
+		// arrive in one piece.
+		p.Msgs, p.Gbit = rates(r.arrived.Messages, r.arrived.Bytes, max(r.elapsed, r.arrived.Elapsed))
+		p.Lost = max(sent-r.arrived.Messages, 0)
+	}
+	if r.arrived.Records && sent > 0 {
+		p.Sent.shares(*r.arrived, sent, size)
 	}
 	return p
+}
+
+// shares fills in what share of Write-Records of size bytes arrived.
+func (s *Sent) shares(t Tally, sent, size int) {
+	whole := float64(t.Whole) / float64(sent)
+	valid := whole
+	if size > 0 {
+		valid = float64(t.Bytes) / float64(sent) / float64(size)
+	}
+	s.Whole, s.Valid = &whole, &valid
+}
+
+// latencies sums up the samples, and makes a stream of them: a ping-pong moves
+// two messages per round trip, what brings something back moves one.
+func (r *Recorder) latencies(kind Kind, p *Point) {
+	slices.Sort(r.samples)
+	for _, s := range r.samples {
+		r.elapsed += mono.Duration(s)
+	}
+	ways := 1
+	if kind == PingPong {
+		ways = 2
+	}
+	r.messages = ways * len(r.samples)
+	us := func(ns uint32) float64 { return float64(ns) / 1000 / float64(ways) }
+	p.Lat = &Latency{
+		Min: us(r.samples[0]),
+		P50: us(percentile(r.samples, 50)),
+		P99: us(percentile(r.samples, 99)),
+		Max: us(r.samples[len(r.samples)-1]),
+	}
+}
+
+// rates returns messages and 10^9 bits per second.
+func rates(messages int, bytes int64, elapsed mono.Duration) (msgs, gbit float64) {
+	seconds := elapsed.Seconds()
+	if seconds <= 0 {
+		return 0, 0
+	}
+	return float64(messages) / seconds, float64(bytes) * 8 / 1e9 / seconds
 }
 
 // percentile returns the smallest sample that at least p percent of all are
@@ -128,5 +201,21 @@ func merge(rounds []Point) Point {
 	}
 	all.Gbit = of(func(p Point) float64 { return p.Gbit })
 	all.Msgs = of(func(p Point) float64 { return p.Msgs })
+	if len(rounds) > 0 && rounds[0].Sent != nil {
+		all.Sent = mergeSent(rounds, of)
+	}
 	return all
+}
+
+func mergeSent(rounds []Point, of func(func(Point) float64) float64) *Sent {
+	s := &Sent{
+		Gbit: of(func(p Point) float64 { return p.Sent.Gbit }),
+		Msgs: of(func(p Point) float64 { return p.Sent.Msgs }),
+	}
+	if rounds[0].Sent.Whole != nil {
+		whole := of(func(p Point) float64 { return *p.Sent.Whole })
+		valid := of(func(p Point) float64 { return *p.Sent.Valid })
+		s.Whole, s.Valid = &whole, &valid
+	}
+	return s
 }

@@ -57,7 +57,7 @@ func TestRecorder_pingPong(t *testing.T) {
 	}
 	r.Add(time.Hour) // no room: not counted
 	r.Lost(3)
-	p := r.point(1000)
+	p := r.point(PingPong, 1000)
 	if want := (Latency{1, 2, 4, 4}); *p.Lat != want {
 		t.Errorf("latency %+v, want %+v", *p.Lat, want)
 	}
@@ -67,12 +67,69 @@ func TestRecorder_pingPong(t *testing.T) {
 	}
 }
 
+func TestRecorder_roundTrip(t *testing.T) {
+	var r Recorder
+	r.Reset(2)
+	r.Add(4 * time.Microsecond)
+	r.Add(6 * time.Microsecond)
+	p := r.point(RoundTrip, 1000)
+	if want := (Latency{4, 4, 6, 6}); *p.Lat != want {
+		t.Errorf("latency %+v, want %+v", *p.Lat, want)
+	}
+	if math.Abs(p.Msgs-200_000) > 1 { // two in 10 us
+		t.Errorf("%v operations/s, want 200000", p.Msgs)
+	}
+}
+
+// Of 100 records of 1000 bytes, 80 arrived in part and 60 whole.
+func TestRecorder_arrived(t *testing.T) {
+	var r Recorder
+	r.Reset(0)
+	r.Stream(100, time.Millisecond)
+	r.Arrived(Tally{Messages: 80, Whole: 60, Bytes: 70_000, Elapsed: 2 * time.Millisecond, Records: true})
+	p := r.point(Bandwidth, 1000)
+	if math.Abs(p.Msgs-40_000) > 1 || math.Abs(p.Gbit-0.28) > 1e-9 || p.Lost != 20 {
+		t.Errorf("arrived: %v messages/s, %v Gbit/s, %d lost; want 40000, 0.28, 20", p.Msgs, p.Gbit, p.Lost)
+	}
+	if s := p.Sent; math.Abs(s.Msgs-100_000) > 1 || math.Abs(s.Gbit-0.8) > 1e-9 || *s.Whole != 0.6 || *s.Valid != 0.7 {
+		t.Errorf("sent: %+v; want 100000 messages/s, 0.8 Gbit/s, 0.6 whole, 0.7 valid", *s)
+	}
+	r.Arrived(Tally{Messages: 80, Bytes: 80_000, Elapsed: time.Microsecond})
+	if p := r.point(Bandwidth, 1000); math.Abs(p.Msgs-80_000) > 1 || p.Sent.Whole != nil {
+		t.Errorf("Sends that arrived in one piece: %+v; want 80000 messages/s, no records", p)
+	}
+}
+
+func TestRecorder_arrivedPings(t *testing.T) {
+	var r Recorder
+	r.Reset(1)
+	r.Add(4 * time.Microsecond)
+	r.Asked(4)
+	r.Lost(3)
+	r.Arrived(Tally{Messages: 2, Whole: 1, Bytes: 150, Records: true})
+	p := r.point(PingPong, 100)
+	if p.Lost != 3 || p.Lat.P50 != 2 || *p.Sent.Whole != 0.25 || *p.Sent.Valid != 0.375 {
+		t.Errorf("got %+v, %+v", p, *p.Sent)
+	}
+}
+
+func TestTally_check(t *testing.T) {
+	for _, bad := range []Tally{{Messages: -1}, {Whole: 1}, {Messages: 1, Whole: -1}, {Bytes: -1}, {Elapsed: -1}} {
+		if bad.check() == nil {
+			t.Errorf("%+v was accepted", bad)
+		}
+	}
+	if err := (Tally{Messages: 2, Whole: 1, Bytes: 3, Elapsed: 4}).check(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRecorder_saturates(t *testing.T) {
 	var r Recorder
 	r.Reset(2)
 	r.Add(-time.Second)
 	r.Add(time.Hour)
-	if p := r.point(0); p.Lat.Min != 0 || p.Lat.Max != float64(math.MaxUint32)/2000 {
+	if p := r.point(PingPong, 0); p.Lat.Min != 0 || p.Lat.Max != float64(math.MaxUint32)/2000 {
 		t.Errorf("latency %+v, want 0 to the largest", *p.Lat)
 	}
 }
@@ -81,12 +138,12 @@ func TestRecorder_stream(t *testing.T) {
 	var r Recorder
 	r.Reset(100)
 	r.Stream(1000, 10*time.Millisecond)
-	p := r.point(1250)
+	p := r.point(Bandwidth, 1250)
 	if p.Lat != nil || math.Abs(p.Msgs-100_000) > 1 || math.Abs(p.Gbit-1) > 1e-9 {
 		t.Errorf("got %+v, want no latency, 100000 messages/s, 1 Gbit/s", p)
 	}
 	r.Reset(1)
-	if p := r.point(8); p.Msgs != 0 || p.Gbit != 0 {
+	if p := r.point(Rate, 8); p.Msgs != 0 || p.Gbit != 0 {
 		t.Errorf("an empty recorder came to %+v", p)
 	}
 }
@@ -103,6 +160,18 @@ func TestMerge(t *testing.T) {
 	}
 	if got.Gbit != 3 || got.Msgs != 30 || got.Lost != 3 {
 		t.Errorf("got %+v, want 3 Gbit/s, 30 messages/s, 3 lost", got)
+	}
+}
+
+func TestMerge_sent(t *testing.T) {
+	share := func(v float64) *float64 { return &v }
+	got := merge([]Point{
+		{Sent: &Sent{Gbit: 1, Msgs: 10, Whole: share(0.5), Valid: share(0.9)}},
+		{Sent: &Sent{Gbit: 3, Msgs: 30, Whole: share(0.7), Valid: share(0.8)}},
+		{Sent: &Sent{Gbit: 2, Msgs: 20, Whole: share(0.6), Valid: share(0.7)}},
+	})
+	if s := got.Sent; s == nil || s.Gbit != 2 || s.Msgs != 20 || *s.Whole != 0.6 || *s.Valid != 0.8 {
+		t.Errorf("got %+v", got.Sent)
 	}
 }
 

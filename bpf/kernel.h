@@ -36,11 +36,6 @@ enum xdp_action {
 	XDP_REDIRECT,
 };
 
-enum {
-	BPF_F_BROADCAST = 1 << 3,
-	BPF_F_EXCLUDE_INGRESS = 1 << 4,
-};
-
 struct xdp_md {
 	__u32 data;
 	__u32 data_end;

@@ -11,7 +11,7 @@
 /* Set by Load and constant from then on: the verifier folds them in. */
 const volatile __u16 port_base; /* first UDP port, host byte order */
 const volatile __u16 slots;     /* number of ports, one per socket and queue */
-const volatile __u32 address;   /* IPv4 destination, network byte order; 0: any */
+const volatile __u32 address;   /* IPv4 destination besides groups, network byte order; 0: any */
 
 /* A datagram is dropped when a random number is below this: 0 drops none. */
 volatile __u32 loss_threshold;
@@ -55,6 +55,12 @@ struct headers {
 	struct udphdr udp;
 } __attribute__((packed));
 
+/* 224.0.0.0/4 */
+static __always_inline int multicast(__be32 addr)
+{
+	return (addr & bpf_htonl(0xf0000000)) == bpf_htonl(0xe0000000);
+}
+
 SEC("xdp.frags")
 int steer(struct xdp_md *ctx)
 {
@@ -73,7 +79,11 @@ int steer(struct xdp_md *ctx)
 
 	__u32 slot = (__u32)bpf_ntohs(h->udp.dest) - port_base; /* below base: huge */
 
-	if (slot >= slots || (address && h->ip.daddr != address))
+	/*
+	 * Multicast to our ports is ours whatever the group: endpoints know which
+	 * groups they have joined, and the device knows those of the host.
+	 */
+	if (slot >= slots || (address && h->ip.daddr != address && !multicast(h->ip.daddr)))
 		return count(PASSED, XDP_PASS);
 
 	__u32 len = bpf_ntohs(h->udp.len);

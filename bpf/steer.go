@@ -18,7 +18,7 @@ type Config struct {
 	PortBase uint16     // UDP port of slot 0; needed
 	Slots    int        // number of consecutive ports; default 1
 	Queues   int        // receive queues of the interface; default 1
-	Addr     netip.Addr // IPv4 destination address; default any
+	Addr     netip.Addr // IPv4 destination address, besides multicast groups; default any
 	LossPPM  int        // see Program.SetLoss; default 0
 }
 

@@ -9,8 +9,10 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// Switch joins the veth pairs of a testbed into one Ethernet segment. It is
-// faster than a bridge because frames go from pair to pair below the stack.
+// Switch is a fast path beside the bridge that joins the veth pairs of a
+// testbed: frames for known stations go from pair to pair below the stack. All
+// others, for everyone, a group or an unknown station, are left to the bridge,
+// whose ports must be those of the switch.
 //
 // The other ends of the pairs must not rely on offloads: turn off
 // tcp-segmentation-offload and generic-segmentation-offload in any mode (a
@@ -29,7 +31,7 @@ type Switch struct {
 // SwitchCounters says what a switch did since it was loaded.
 type SwitchCounters struct {
 	Forwarded uint64 // frames for a known station
-	Flooded   uint64 // frames for everyone, a group, or an unknown station
+	Passed    uint64 // frames for everyone, a group, or an unknown station, left to the bridge
 	Malformed uint64 // frames without a whole Ethernet header, dropped
 }
 
@@ -73,7 +75,7 @@ func (s *Switch) AddPort(ifindex int, mac net.HardwareAddr) error {
 // Counters returns the sums over all processors.
 func (s *Switch) Counters() (SwitchCounters, error) {
 	var c SwitchCounters
-	err := sums(s.objs.Counters, &c.Forwarded, &c.Flooded, &c.Malformed)
+	err := sums(s.objs.Counters, &c.Forwarded, &c.Passed, &c.Malformed)
 	return c, err
 }
 

@@ -15,9 +15,10 @@ type QN uint32
 
 // The untagged queues of RDMAP.
 const (
-	QNSend      QN = 0
-	QNReadReq   QN = 1
-	QNTerminate QN = 2
+	QNSend       QN = 0
+	QNReadReq    QN = 1 // Read Requests and Atomic Requests
+	QNTerminate  QN = 2
+	QNAtomicResp QN = 3 // RFC 7306, section 5.2
 )
 
 // MSN is the number of a message on an untagged queue. The first is 1

@@ -52,7 +52,11 @@ func pipePair(t testing.TB, cfg mpi.Config) [2]*mpi.Proc {
 		if err != nil {
 			t.Fatal(err)
 		}
-		group.Go(func() { procs[i], errs[i] = mpi.New(jobs[i], ctx, cfg) })
+		group.Go(func() {
+			if procs[i], errs[i] = mpi.New(jobs[i], ctx, cfg); errs[i] == nil {
+				errs[i] = procs[i].World().Barrier() // the ranks have met after it
+			}
+		})
 	}
 	group.Wait()
 	for _, err := range errs {

@@ -9,7 +9,9 @@ import (
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/llp"
 	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/internal/serial"
 	"github.com/xwarp/xwarp/iwarp/ddp"
 	"github.com/xwarp/xwarp/iwarp/dgram"
 )
@@ -31,30 +33,51 @@ type Config struct {
 	Dgram    dgram.Config     // default: see dgram.Config
 	// ZeroBased makes the addresses of memory regions count from 0
 	// (IBV_ACCESS_ZERO_BASED), so that what is on the wire does not depend on
-	// where memory lies: the simulator needs that to repeat itself. Default:
-	// virtual addresses.
+	// where memory lies: the simulator needs that to repeat itself. So it
+	// makes the keys of memory follow from Key and Epoch. Default: virtual
+	// addresses, and keys that nobody can foresee.
 	ZeroBased bool
 	Closers   []io.Closer // closed after the carrier, in order: what it stands on
 }
 
 // Context is an open device: one UDP endpoint, one engine
-// (ibv_open_device(3)).
+// (ibv_open_device(3)). It is a progress.Source: all its queue pairs move when
+// the engine steps.
 type Context struct {
-	cfg    Config
-	rd     *llp.RD
-	mrs    mrTable
-	qp     *QP // the reliable datagram queue pair, if any
-	closed bool
-	ahs    []*AH // by llp.Peer.Index
+	cfg      Config
+	ep       *llp.Endpoint
+	keys     keyTable
+	events   asyncEvents
+	channels []*CompChannel
+	rd       *QP   // the reliable datagram queue pair, if any
+	uds      []*QP // unreliable ones, by number minus udBase; nil is free
+	ahs      []*AH // by llp.Peer.Index
+	loose    []*AH // made before there was a reliable queue pair
+	closed   bool
+
+	in       inbound
+	acks     []*AH     // peers whose acknowledgement is noted, not applied
+	due      []*AH     // peers to acknowledge at once
+	ready    []*AH     // peers with something to send; FIFO
+	deadline mono.Time // never later than the earliest timer
+	kicked   bool      // a datagram went out since the last step: the rest waits for the next
+	moved    bool      // frames came in since the carrier was flushed
+	idle     int       // steps since then
+
+	undated     *AH // peer that kick sent to since the last step
+	undatedFrom serial.U32
 }
 
 // New opens a context on a carrier.
 func New(c Config) (*Context, error) {
-	rd, err := llp.NewRD(c.Datagram, llp.Config{Key: c.Key, Epoch: c.Epoch, NoCRC: c.NoCRC, Dgram: c.Dgram})
+	ep, err := llp.New(c.Datagram, llp.Config{Key: c.Key, Epoch: c.Epoch, NoCRC: c.NoCRC, Dgram: c.Dgram}, c.Engine.Clock().Now())
 	if err != nil {
 		return nil, err
 	}
-	return &Context{cfg: c, rd: rd}, nil
+	ctx := &Context{cfg: c, ep: ep, deadline: mono.Never}
+	ctx.keys.init(c.keySeed())
+	c.Engine.Add(ctx)
+	return ctx, nil
 }
 
 // Engine returns the engine that everything of this context moves in.
@@ -67,33 +90,62 @@ func (c *Context) Arena() *mem.Arena { return c.cfg.Datagram.Arena() }
 // Addr returns the address that peers create address handles for.
 func (c *Context) Addr() netip.AddrPort { return c.cfg.Datagram.Local() }
 
-// Attr says what the context can do.
+// Limits of a context.
+const (
+	maxMsg   = 1 << 31
+	maxUD    = 64 // unreliable queue pairs
+	maxReads = 16 // Reads and atomics outstanding to one peer
+)
+
+// Attr says what the context can do (ibv_query_device(3)).
 func (c *Context) Attr() DeviceAttr {
 	return DeviceAttr{
-		Carrier:   c.cfg.Datagram.Caps().Carrier,
-		Addr:      c.Addr().String(),
-		MaxSeg:    c.rd.MaxULPDU() - ddp.UntaggedLen,
-		MaxSGE:    MaxSGE,
-		MaxInline: MaxInline,
-		MaxMsg:    maxMsg,
+		Carrier:      c.cfg.Datagram.Caps().Carrier,
+		Addr:         c.Addr().String(),
+		MTU:          c.ep.MaxPayload(),
+		MaxSeg:       c.maxSeg(),
+		MaxSGE:       MaxSGE,
+		MaxInline:    MaxInline,
+		MaxMsg:       maxMsg,
+		MaxQP:        1 + maxUD,
+		MaxQPWR:      maxQueue,
+		MaxCQE:       maxQueue,
+		MaxMR:        keyMax,
+		MaxMW:        keyMax,
+		MaxSRQWR:     maxQueue,
+		MaxQPRdAtom:  maxReads,
+		MaxMcastGrp:  maxGroups,
+		AtomicAtomic: true,
 	}
+}
+
+// maxSeg is DeviceAttr.MaxSeg.
+func (c *Context) maxSeg() int {
+	return c.ep.MaxPayload() - dgram.HeaderLen - dgram.LengthLen - ddp.UntaggedLen
 }
 
 // Stats returns what the endpoint did and dropped.
 func (c *Context) Stats() (llp.Stats, fabric.DatagramStats) {
-	return c.rd.Stats, c.cfg.Datagram.Stats()
+	return c.ep.Stats, c.cfg.Datagram.Stats()
 }
 
-// Close closes the queue pair and the carrier.
+// Close flushes and ends the queue pairs, tells the peers, and closes the carrier.
 func (c *Context) Close() error {
 	if c.closed {
 		return nil
 	}
-	c.closed = true
-	if c.qp != nil {
-		c.qp.Destroy()
+	if c.rd != nil {
+		c.rd.Destroy()
 	}
-	err := c.rd.Close()
+	for _, q := range c.uds {
+		if q != nil {
+			q.Destroy()
+		}
+	}
+	c.closed = true
+	c.in.drop(c.ep)
+	c.cfg.Engine.Remove(c)
+	err := errors.Join(c.ep.Close(), c.closeDescriptors())
 	for _, x := range c.cfg.Closers {
 		err = errors.Join(err, x.Close())
 	}
@@ -104,7 +156,7 @@ func (c *Context) Close() error {
 // domain work together, those of different ones do not.
 type PD struct{ ctx *Context }
 
-// AllocPD makes a protection domain.
+// AllocPD makes a protection domain (ibv_alloc_pd(3)).
 func (c *Context) AllocPD() (*PD, error) {
 	if c.closed {
 		return nil, ErrClosed
@@ -112,45 +164,108 @@ func (c *Context) AllocPD() (*PD, error) {
 	return &PD{ctx: c}, nil
 }
 
-// AH is an address handle: a peer as seen by a queue pair. There is one per
-// remote address.
+// AH is an address handle: a peer as seen by queue pairs (ibv_create_ah(3)).
+// There is one per address as long as the peer lives; when it is lost, or
+// restarts, the handle is dead and CreateAH makes a new one.
 type AH struct {
 	UserData uint64 // the user's: verbs does not look at it
 
-	pd   *PD
-	peer *llp.Peer
-	conn conn
+	pd     *PD
+	remote fabric.Remote
+	path   fabric.Path
+	peer   *llp.Peer // nil without a reliable queue pair
+	conn   conn
 }
 
 // Remote returns the address of the peer.
-func (a *AH) Remote() netip.AddrPort { return a.peer.Remote.AddrPort() }
+func (a *AH) Remote() netip.AddrPort { return a.remote.AddrPort() }
 
 // Lost reports whether the peer is considered lost.
 func (a *AH) Lost() bool { return a.conn.dead }
 
-// CreateAH returns the handle of the peer at remote. It may ask the kernel for
-// the way there and wait; asking again is cheap and returns the same handle.
+// CreateAH returns the handle of the peer at remote, which may be a multicast
+// group for UD. It may ask the kernel for the way there and wait; asking again
+// is cheap and returns the same handle.
 func (p *PD) CreateAH(remote netip.AddrPort) (*AH, error) {
-	if p.ctx.closed {
+	c := p.ctx
+	if c.closed {
 		return nil, ErrClosed
 	}
-	peer, err := p.ctx.rd.Connect(remote)
+	to, path, err := c.ep.Resolve(remote)
 	if err != nil {
 		return nil, fmt.Errorf("verbs: no way to %v: %w", remote, err)
 	}
-	return p.ctx.handle(p, peer), nil
+	if c.rd != nil && !remote.Addr().IsMulticast() {
+		return c.handle(p, c.ep.Associate(to, path)), nil
+	}
+	for _, ah := range c.loose {
+		if ah.remote == to && ah.pd == p {
+			return ah, nil
+		}
+	}
+	ah := &AH{pd: p, remote: to, path: path}
+	ah.conn.init()
+	c.loose = append(c.loose, ah)
+	return ah, nil
+}
+
+// CreateAHFromWC returns the handle of whoever sent what a receive completion
+// tells of (ibv_create_ah_from_wc(3)).
+func (p *PD) CreateAHFromWC(wc *WC) (*AH, error) {
+	if wc.SrcAddr == 0 {
+		return nil, fmt.Errorf("%w: the completion is not of a receive", ErrInvalid)
+	}
+	return p.CreateAH(wc.SrcAddr.AddrPort())
+}
+
+// Destroy ends the use of a handle (ibv_destroy_ah(3)): what is outstanding is
+// flushed, and the peer hears that the association is over.
+func (a *AH) Destroy() error {
+	c := a.pd.ctx
+	for i, ah := range c.loose {
+		if ah == a {
+			c.loose = append(c.loose[:i], c.loose[i+1:]...)
+		}
+	}
+	if a.peer != nil && !a.conn.dead {
+		c.rd.fail(a, WRFlushErr)
+		c.ep.Flush()
+	}
+	a.conn.dead = true
+	return nil
 }
 
 // handle returns the address handle of a peer, which is made when the peer is
 // first met, be it by us or by its first datagram.
 func (c *Context) handle(pd *PD, peer *llp.Peer) *AH {
-	for len(c.ahs) <= peer.Index {
+	for len(c.ahs) <= int(peer.Index) {
 		c.ahs = append(c.ahs, nil)
 	}
-	if c.ahs[peer.Index] == nil {
-		ah := &AH{pd: pd, peer: peer}
-		ah.conn.init(c.rd.Config().Dgram.Window)
+	ah := c.ahs[peer.Index]
+	if ah == nil {
+		ah = &AH{pd: pd, remote: peer.Remote, path: peer.Path(), peer: peer}
+		ah.conn.init()
 		c.ahs[peer.Index] = ah
+		c.wake(c.ep.Deadline())
 	}
-	return c.ahs[peer.Index]
+	return ah
+}
+
+// associate gives the handles that were made before there was a reliable queue
+// pair their associations.
+func (c *Context) associate() {
+	kept := c.loose[:0]
+	for _, ah := range c.loose {
+		if ah.Remote().Addr().IsMulticast() {
+			kept = append(kept, ah)
+			continue
+		}
+		ah.peer = c.ep.Associate(ah.remote, ah.path)
+		for len(c.ahs) <= int(ah.peer.Index) {
+			c.ahs = append(c.ahs, nil)
+		}
+		c.ahs[ah.peer.Index] = ah
+	}
+	c.loose = kept
+	c.wake(c.ep.Deadline())
 }

@@ -1,22 +1,24 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/xwarp/xwarp/internal/mem"
 )
 
+// ErrBusy says that an object cannot be destroyed, or bound, while something
+// uses it (EBUSY of libibverbs). It is wrapped with what that is.
+var ErrBusy = errors.New("verbs: object is in use")
+
 // MR is a registered memory region (ibv_reg_mr(3)). Its key names it to
 // peers; nothing outside of a region can be reached from the network.
+//
+// An MR is not to be used after Dereg: a later registration may get the same
+// object.
 type MR struct {
-	pd     *PD
-	buf    []byte
-	addr   uint64
-	key    uint32
-	access Access
-	valid  bool
-	arena  mem.Addr // where buf lies in the arena, if it does
-	inside bool
+	region
+	windows int // bound to it
 }
 
 // Addr returns the address of the first byte, as SGE.Addr and
@@ -26,10 +28,11 @@ func (m *MR) Addr() uint64 { return m.addr }
 // Len returns the length of the region in bytes.
 func (m *MR) Len() int { return len(m.buf) }
 
-// LKey returns the key for local use.
+// LKey returns the key for local use; 0 once the region was invalidated
+// (OpLocalInv, Send with Invalidate).
 func (m *MR) LKey() uint32 { return m.key }
 
-// RKey returns the key to give to peers.
+// RKey returns the key to give to peers; 0 once the region was invalidated.
 func (m *MR) RKey() uint32 { return m.key }
 
 // Bytes returns the memory, which stays the caller's.
@@ -43,79 +46,63 @@ func (m *MR) SGE(off, n int) SGE {
 // RegMR registers buf, in the arena or not. The caller keeps buf and must not
 // free it before Dereg. Registering costs a table entry; nothing is pinned.
 func (p *PD) RegMR(buf []byte, access Access) (*MR, error) {
-	if p.ctx.closed {
+	c := p.ctx
+	if c.closed {
 		return nil, ErrClosed
 	}
 	if access&(RemoteWrite|RemoteAtomic) != 0 && access&LocalWrite == 0 {
 		return nil, fmt.Errorf("%w: a region that peers may write needs LocalWrite too (ibv_reg_mr(3))", ErrInvalid)
 	}
-	m, err := p.ctx.mrs.take()
-	if err != nil {
-		return nil, err
-	}
-	m.pd, m.buf, m.addr, m.access, m.valid = p, buf, mem.AddressOf(buf), access, true
-	if p.ctx.cfg.ZeroBased {
+	m := c.keys.takeMR()
+	m.pd, m.mr, m.buf, m.addr, m.access = p, m, buf, mem.AddressOf(buf), access
+	if c.cfg.ZeroBased {
 		m.addr = 0
 	}
-	m.arena, m.inside = p.ctx.Arena().Find(buf)
+	m.arena, m.inside = c.Arena().Find(buf)
+	if !c.keys.add(&m.region) {
+		return nil, fmt.Errorf("verbs: all %d keys are in use: deregister some regions", keyMax)
+	}
 	return m, nil
 }
 
-// Dereg ends the registration: the key is not valid any more.
+// Dereg ends the registration: the key is not valid any more, neither for
+// requests to be posted nor for peers. Requests that were posted before still
+// use the memory. It fails with ErrBusy while memory windows are bound to the
+// region (ibv_alloc_mw(3)).
 func (m *MR) Dereg() error {
-	if !m.valid {
+	switch {
+	case m.pd == nil:
 		return fmt.Errorf("%w: region was deregistered before", ErrInvalid)
+	case m.windows > 0:
+		return fmt.Errorf("%w: %d memory windows are bound to the region: invalidate or deallocate them first", ErrBusy, m.windows)
 	}
-	m.valid, m.buf = false, nil
-	m.pd.ctx.mrs.give(m)
-	return nil
-}
-
-// mrTable finds regions by key: the upper 24 bits are the index, the lower 8
-// change each time an index is used again, so that an old key is noticed.
-type mrTable struct {
-	mrs  []*MR
-	free []uint32 // indices
-}
-
-const mrMax = 1 << 24
-
-func (t *mrTable) take() (*MR, error) {
-	if n := len(t.free); n > 0 {
-		m := t.mrs[t.free[n-1]]
-		t.free = t.free[:n-1]
-		return m, nil
-	}
-	if len(t.mrs) == mrMax-1 {
-		return nil, fmt.Errorf("verbs: all %d memory regions are in use: deregister some", mrMax-1)
-	}
-	m := &MR{key: uint32(len(t.mrs)+1)<<8 | 1} // key 0 is never valid
-	t.mrs = append(t.mrs, m)
-	return m, nil
-}
-
-func (t *mrTable) give(m *MR) {
-	m.key = m.key&^0xff | (m.key+1)&0xff
-	t.free = append(t.free, m.key>>8-1)
-}
-
-// lookup returns the region with this key, or nil.
-func (t *mrTable) lookup(key uint32) *MR {
-	i := key>>8 - 1
-	if i >= uint32(len(t.mrs)) {
-		return nil
-	}
-	if m := t.mrs[i]; m.valid && m.key == key {
-		return m
+	c := m.pd.ctx
+	m.pd, m.buf = nil, nil
+	if m.key != 0 {
+		c.keys.end(&m.region, m)
 	}
 	return nil
 }
 
-// slice returns the n bytes at addr if all of them lie in the region.
-func (m *MR) slice(addr uint64, n uint32) ([]byte, bool) {
-	off := addr - m.addr
-	if off > uint64(len(m.buf)) || uint64(n) > uint64(len(m.buf))-off {
-		return nil, false
+// resolve returns the memory that an element of a work request names. Only
+// regions have local keys; windows are for peers.
+func (c *Context) resolve(pd *PD, s *SGE, need Access) ([]byte, error) {
+	if r := c.keys.lookup(s.LKey); r != nil && r.pd == pd && r.mw == nil && r.access&need == need {
+		if b, ok := r.slice(s.Addr, s.Length); ok {
+			return b, nil
+		}
 	}
-	return m.buf[off : off+uint64(n) : off+uint64(n)], true
+	return nil, c.unresolved(pd, s, need)
+}
+
+// unresolved says why resolve found nothing.
+func (c *Context) unresolved(pd *PD, s *SGE, need Access) error {
+	r := c.keys.lookup(s.LKey)
+	switch {
+	case r == nil || r.pd != pd || r.mw != nil:
+		return fmt.Errorf("%w: local key %#x names no region of this protection domain", ErrInvalid, s.LKey)
+	case r.access&need != need:
+		return fmt.Errorf("%w: the region with local key %#x was registered without LocalWrite", ErrInvalid, s.LKey)
+	}
+	return fmt.Errorf("%w: %d bytes at %#x are not inside of the region [%#x, %#x)", ErrInvalid, s.Length, s.Addr, r.addr, r.addr+uint64(len(r.buf)))
 }

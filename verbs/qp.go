@@ -4,74 +4,124 @@ import (
 	"fmt"
 
 	"github.com/xwarp/xwarp/internal/llp"
-	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/serial"
 )
 
-const maxMsg = 1 << 31
+// Numbers of queue pairs. Two ends need not tell each other theirs when they
+// have one of a kind.
+const (
+	rdNum  = 1
+	udBase = 2
+	// MulticastQPN is the destination of a UD Send to a group: all queue pairs
+	// that are attached to it.
+	MulticastQPN = 0xffffff
+)
 
 // QP is a queue pair. On reliable datagrams one of them talks to all peers: a
 // work request names its peer by an address handle, requests to one peer are
 // done in order, and requests to different peers do not wait for one another.
 //
-// A QP is a progress.Source: it moves when the engine steps.
+// A QP moves when the engine steps.
 type QP struct {
 	Stats QPStats
 
+	lifecycle
+
 	ctx    *Context
 	pd     *PD
-	rd     *llp.RD
+	ep     *llp.Endpoint
+	typ    QPType
 	num    uint32
 	sendCQ *CQ
 	recvCQ *CQ
 	sq     sendQueue
-	rq     recvQueue
+	rq     recvQueue // unused with srq
+	srq    *SRQ
 
-	acks     []*AH // peers whose acknowledgement is noted, not applied
-	ready    []*AH // peers with something to send; FIFO
-	in       inbound
-	deadline mono.Time // never later than the earliest deadline of any peer
-	kicked   bool      // a datagram went out since the last step: the rest waits for the next
-	moved    bool      // frames came in since the carrier was flushed
-	idle     int       // steps since then
-
-	undated     *AH // peer that kick sent to since the last step
-	undatedFrom serial.U32
-	closed      bool
+	inboxes []*inbox // that no peer has
+	starved []*AH    // peers that found no receive
+	ud      unreliable
+	records recordTable
+	closed  bool
 }
 
 // QPStats counts what a queue pair did and refused.
 type QPStats struct {
-	Sends, Writes, Recvs uint64 // messages completed
-	RecvStalls           uint64 // times a message waited because no receive was posted
-	RecvDrops            uint64 // ULPDUs dropped because none was posted for too long
-	Refused              uint64 // ULPDUs that named memory or operations that were not granted
+	Sends, Writes, Reads, Atomics, Records uint64 // requests completed with success
+	Recvs                                  uint64 // messages received
+	RecvBytes                              uint64
+	RemoteReads, RemoteAtomics             uint64 // of peers, answered here
+	RemoteRecords                          uint64 // Write-Records of peers that ended, whole or not
+	RecvStalls                             uint64 // times a message waited because no receive was posted
+	RecvDrops                              uint64 // messages dropped because none was posted
+	RecordDrops                            uint64 // chunks of Write-Records that were late, or had no room
+	Refused                                uint64 // ULPDUs that named memory or operations that were not granted
+	Malformed                              uint64 // ULPDUs that make no sense
+	Flushed                                uint64 // work requests that ended unfinished
 }
 
-// CreateQP makes a queue pair. A context has one, of type RD.
+// CreateQP makes a queue pair (ibv_create_qp(3)). A context has one of type
+// RD, which talks to all peers, and any number of type UD.
 func (p *PD) CreateQP(init QPInit) (*QP, error) {
 	c := p.ctx
 	switch {
 	case c.closed:
 		return nil, ErrClosed
-	case init.Type != RD:
-		return nil, fmt.Errorf("%w: queue pairs of type %v are not offered by %s; use RD", ErrInvalid, init.Type, c.Attr().Carrier)
+	case init.Type != RD && init.Type != UD:
+		return nil, fmt.Errorf("%w: queue pairs of type %v are not offered by %s; use RD or UD", ErrInvalid, init.Type, c.Attr().Carrier)
 	case init.SendCQ == nil || init.RecvCQ == nil:
 		return nil, fmt.Errorf("%w: a queue pair needs a send and a receive completion queue", ErrInvalid)
-	case c.qp != nil:
+	case init.SendCQ.ctx != c || init.RecvCQ.ctx != c:
+		return nil, fmt.Errorf("%w: a completion queue is of another context, or destroyed", ErrInvalid)
+	case init.Type == RD && c.rd != nil:
 		return nil, fmt.Errorf("%w: this context has its reliable datagram queue pair already: one talks to all peers", ErrInvalid)
-	case init.Cap.MaxSendWR < 0 || init.Cap.MaxSendWR > 1<<20 || init.Cap.MaxRecvWR < 0 || init.Cap.MaxRecvWR > 1<<20:
-		return nil, fmt.Errorf("%w: queue sizes %+v", ErrInvalid, init.Cap)
+	case init.Cap.MaxSendWR < 0 || init.Cap.MaxSendWR > maxQueue || init.Cap.MaxRecvWR < 0 || init.Cap.MaxRecvWR > maxQueue:
+		return nil, fmt.Errorf("%w: queue sizes %+v; at most %d", ErrInvalid, init.Cap, maxQueue)
+	case init.SRQ != nil && init.SRQ.pd.ctx != c:
+		return nil, fmt.Errorf("%w: the shared receive queue is another context's", ErrInvalid)
 	}
 	q := &QP{
-		ctx: c, pd: p, rd: c.rd, num: 1, sendCQ: init.SendCQ, recvCQ: init.RecvCQ,
-		deadline: mono.Never,
+		ctx: c, pd: p, ep: c.ep, typ: init.Type, num: rdNum, sendCQ: init.SendCQ, recvCQ: init.RecvCQ,
+	}
+	if err := q.records.init(init.Record); err != nil {
+		return nil, err
 	}
 	q.sq.init(orDefault(init.Cap.MaxSendWR, 512))
-	q.rq.init(orDefault(init.Cap.MaxRecvWR, 512))
-	c.qp = q
-	c.cfg.Engine.Add(q)
+	q.ud.line, q.ud.q = line{none, none}, q
+	if init.SRQ != nil {
+		q.srq = init.SRQ
+	} else {
+		q.rq.init(orDefault(init.Cap.MaxRecvWR, 512))
+	}
+	if !init.Reset {
+		q.state = StateRTS
+	}
+	if q.typ == UD {
+		if err := c.addUD(q); err != nil {
+			return nil, err
+		}
+	} else {
+		c.rd = q
+		c.ep.SetReliable(true)
+		c.associate()
+	}
+	q.hold(1)
 	return q, nil
+}
+
+// addUD gives a UD queue pair its number.
+func (c *Context) addUD(q *QP) error {
+	for i, have := range c.uds {
+		if have == nil {
+			c.uds[i], q.num = q, uint32(udBase+i)
+			return nil
+		}
+	}
+	if len(c.uds) == maxUD {
+		return fmt.Errorf("%w: this context has %d UD queue pairs already", ErrInvalid, maxUD)
+	}
+	q.num = uint32(udBase + len(c.uds))
+	c.uds = append(c.uds, q)
+	return nil
 }
 
 func orDefault(n, d int) int {
@@ -81,141 +131,81 @@ func orDefault(n, d int) int {
 	return n
 }
 
-// Num returns the number of the queue pair.
+// Num returns the number of the queue pair, which UD peers send to.
 func (q *QP) Num() uint32 { return q.num }
 
-// Destroy flushes every outstanding request with WRFlushErr and takes the
-// queue pair out of the engine.
+// Destroy flushes every outstanding request with WRFlushErr and ends the queue
+// pair (ibv_destroy_qp(3)).
 func (q *QP) Destroy() {
 	if q.closed {
 		return
 	}
-	for _, ah := range q.ctx.ahs {
-		if ah != nil {
-			q.fail(ah, WRFlushErr)
-		}
-	}
-	q.flushRecv()
+	q.flushAll()
+	q.hold(-1)
 	q.closed = true
-	q.ctx.cfg.Engine.Remove(q)
-	q.ctx.qp = nil
-}
-
-// Poll is the engine's call: it takes in what has arrived, fires timers, and
-// sends what may be sent. The way of a message that arrives comes first; what
-// it leaves to do is done while waiting for the next. One batch of datagrams,
-// as many as progress.Budget, is taken in at a time.
-func (q *QP) Poll(now mono.Time, _ int) int {
-	if q.undated != nil || len(q.acks) > 0 {
-		q.chores(now)
-	}
-	work := q.receive(now)
-	sent := 0
-	if len(q.ready) > 0 || now >= q.deadline {
-		sent = q.transmit(now)
-	}
-	q.flush(work, sent)
-	q.kicked = false
-	return work + sent
-}
-
-// chores does what the last step left: it dates what was sent since, and
-// applies the acknowledgements that rode on data.
-func (q *QP) chores(now mono.Time) {
-	q.date(now)
-	for _, ah := range q.acks {
-		c := &ah.conn
-		c.acked = false
-		if !c.dead {
-			q.onAck(c.ackAt, ah, c.ack, c.window)
-			q.afterAck(now, ah)
-		}
-	}
-	q.acks = q.acks[:0]
-}
-
-// transmit fires timers, sends what waits, and acknowledges what found no data
-// to ride on. It returns how many datagrams that took.
-func (q *QP) transmit(now mono.Time) (sent int) {
-	if now >= q.deadline {
-		q.timers(now)
-	}
-	sent = q.pump(now)
-	if now >= q.deadline {
-		sent += q.sendAcks(now)
-	}
-	return sent
-}
-
-// flushEvery is after how many idle steps the carrier is flushed though there
-// is no reason: something may be stuck in it.
-const flushEvery = 16
-
-// flush flushes the carrier at once when something was sent. Taking sent
-// frames back and making room for more is not urgent: it waits for an idle
-// step, or the second busy one in a row.
-func (q *QP) flush(work, sent int) {
-	q.idle++
-	if sent > 0 || q.moved || q.idle >= flushEvery {
-		q.rd.Flush()
-		q.idle, q.moved = 0, false
+	if q.typ == UD {
+		_ = q.leaveAll() // the carrier closes with the context anyway
+		q.ctx.uds[q.num-udBase] = nil
 		return
 	}
-	q.moved = work > 0
+	q.ep.SetReliable(false)
+	q.ctx.in.drop(q.ep)
+	q.ctx.rd = nil
 }
 
-// Deadline is when Poll must be called though nothing has arrived.
-func (q *QP) Deadline() mono.Time {
-	if len(q.ready) > 0 {
-		return 0 // waits for the carrier to take more
+// flushAll ends everything outstanding with WRFlushErr: that is what state Err
+// means. All associations are over.
+func (q *QP) flushAll() {
+	if q.typ == UD {
+		q.flushUD()
+	} else {
+		for _, ah := range q.ctx.ahs {
+			if ah != nil {
+				q.fail(ah, WRFlushErr)
+			}
+		}
 	}
-	if q.in.stalled() {
-		return min(q.deadline, q.in.since.Add(recvPatience))
-	}
-	return q.deadline
+	q.records.flush(q)
+	q.flushRecv()
 }
 
-// wake makes sure that Poll looks at a peer again no later than at.
-func (q *QP) wake(at mono.Time) { q.deadline = min(q.deadline, at) }
+// reset forgets everything outstanding without a completion.
+func (q *QP) reset() {
+	sends, recvs := q.sendCQ.mark(), q.recvCQ.mark()
+	q.flushAll()
+	q.sendCQ.unwind(sends)
+	if q.recvCQ != q.sendCQ {
+		q.recvCQ.unwind(recvs)
+	}
+}
 
-// timers fires what is due at now, of all peers.
-func (q *QP) timers(now mono.Time) {
+// drained reports whether no request is unfinished that has begun.
+func (q *QP) drained() bool { return q.sq.begun == 0 }
+
+// resume lets what was held back in state SQD go on.
+func (q *QP) resume() {
+	if q.typ == UD {
+		return // the next step looks
+	}
 	for _, ah := range q.ctx.ahs {
-		if ah == nil || ah.conn.dead {
-			continue
-		}
-		if ah.peer.Lost || ah.peer.Snd.OnTimer(now) {
-			q.fail(ah, RetryExcErr)
-			continue
-		}
-		q.makeReady(ah)
-	}
-	q.rearm()
-}
-
-// rearm computes the earliest deadline anew. Acknowledgements that are due now
-// stay due: sendAcks comes after them.
-func (q *QP) rearm() {
-	q.deadline = mono.Never
-	for _, ah := range q.ctx.ahs {
-		if ah != nil && !ah.conn.dead {
-			q.wake(min(ah.peer.Snd.Deadline(), ah.peer.Rcv.Deadline()))
+		if ah != nil {
+			q.ctx.makeReady(ah)
 		}
 	}
 }
 
-// sendAcks sends the acknowledgements that are due and found no data to ride
-// on, and returns how many.
-func (q *QP) sendAcks(now mono.Time) (sent int) {
-	for _, ah := range q.ctx.ahs {
-		if ah == nil || ah.conn.dead || ah.peer.Rcv.Deadline() > now {
-			continue
-		}
-		if !q.rd.Ack(ah.peer) {
-			break // no room: the next step tries again
-		}
-		sent++
+// flushRecv ends the queue pair's own receives. Those of an SRQ stay.
+func (q *QP) flushRecv() {
+	if q.srq != nil {
+		return
 	}
-	q.rearm()
-	return sent
+	for q.rq.len() > 0 {
+		q.flushOne(q.rq.take().wrid)
+	}
+}
+
+// flushOne completes a receive that will not be filled.
+func (q *QP) flushOne(wrid uint64) {
+	q.Stats.Flushed++
+	*q.recvCQ.next() = WC{WRID: wrid, Status: WRFlushErr, Opcode: OpRecv, QPNum: q.num}
 }

@@ -13,94 +13,57 @@ import (
 	"github.com/xwarp/xwarp/iwarp/rdmap"
 )
 
-// rqe is a posted receive. Most have one buffer; the others' further buffers
-// lie apart, so that the ring stays small in the cache.
-type rqe struct {
-	wrid  uint64
-	total uint32
-	bufN  uint8
-	buf   []byte
-	more  *[MaxSGE - 1][]byte
-}
-
-// recvQueue is a ring of posted receives.
-type recvQueue struct {
-	ring       []rqe // power of two
-	more       [][MaxSGE - 1][]byte
-	head, tail uint32
-	max        uint32
-}
-
-func (r *recvQueue) init(n int) {
-	size := 1
-	for size < n {
-		size *= 2
-	}
-	r.ring, r.max = make([]rqe, size), uint32(n)
-	r.more = make([][MaxSGE - 1][]byte, size)
-}
-
-func (r *recvQueue) empty() bool { return r.head == r.tail }
-
 // PostRecv posts a buffer for one incoming Send of any peer
 // (ibv_post_recv(3)).
 func (q *QP) PostRecv(wr *RecvWR) error {
 	switch {
 	case q.closed:
 		return ErrClosed
-	case wr.NumSGE > MaxSGE:
-		return fmt.Errorf("%w: %d scatter/gather elements; at most %d", ErrInvalid, wr.NumSGE, MaxSGE)
-	case q.rq.tail-q.rq.head == q.rq.max || !q.recvCQ.reserve():
-		return ErrQueueFull
-	}
-	at := q.rq.tail & uint32(len(q.rq.ring)-1)
-	e := &q.rq.ring[at]
-	e.wrid, e.bufN, e.total, e.buf, e.more = wr.WRID, wr.NumSGE, 0, nil, nil
-	for i := range int(wr.NumSGE) {
-		b, err := q.resolve(&wr.SGL[i], LocalWrite)
-		if err != nil {
-			q.recvCQ.release()
+	case q.srq != nil:
+		return fmt.Errorf("%w: the queue pair receives from a shared receive queue: post there", ErrInvalid)
+	case q.state != StateRTS:
+		if err := q.mayPostRecv(); err != nil {
 			return err
 		}
-		if e.total += uint32(len(b)); i == 0 {
-			e.buf = b
-			continue
-		}
-		e.more = &q.rq.more[at]
-		e.more[i-1] = b
 	}
-	q.rq.tail++
+	if !q.recvCQ.reserve() {
+		return ErrQueueFull
+	}
+	low := q.rq.len() < fewReceives
+	if err := q.rq.post(q.ctx, q.pd, wr); err != nil {
+		q.recvCQ.release()
+		return err
+	}
+	if q.state == StateErr {
+		q.flushOne(q.rq.take().wrid)
+		return nil
+	}
+	if low && q.typ == RD && len(q.starved) > 0 {
+		q.feed()
+	}
 	return nil
 }
 
-// take removes the oldest posted receive. The result is valid until the next
-// PostRecv.
-func (q *QP) take() *rqe {
-	e := &q.rq.ring[q.rq.head&uint32(len(q.rq.ring)-1)]
-	q.rq.head++
-	return e
+// fewReceives is with how many posted receives peers may wait for credit.
+const fewReceives = 16
+
+// feed tells the peers that found no receive that there are some now.
+func (q *QP) feed() {
+	for _, ah := range q.starved {
+		ah.conn.starved = false
+		if !ah.conn.dead {
+			ah.peer.Rcv.AckDue(q.ctx.cfg.Engine.Now(), true, false)
+			q.ctx.ackNow(ah)
+		}
+	}
+	q.starved = q.starved[:0]
 }
 
-func (q *QP) flushRecv() {
-	for !q.rq.empty() {
-		*q.recvCQ.next() = WC{WRID: q.take().wrid, Status: WRFlushErr, Opcode: OpRecv, QPNum: q.num}
-	}
-}
-
-// dropInbound flushes the receives that a lost peer had begun to fill, or whose
-// turn to be delivered will not come any more.
-func (q *QP) dropInbound(c *conn) {
-	for i := range c.events {
-		if e := &c.events[i]; e.kind == eventRecv {
-			*q.recvCQ.next() = WC{WRID: e.wrid, Status: WRFlushErr, Opcode: OpRecv, QPNum: q.num}
-		}
-		c.events[i] = event{}
-	}
-	for i := range c.msgs {
-		if m := &c.msgs[i]; m.used {
-			*q.recvCQ.next() = WC{WRID: m.buf.wrid, Status: WRFlushErr, Opcode: OpRecv, QPNum: q.num}
-		}
-		c.msgs[i] = message{}
+// starve notes that a peer found no receive.
+func (q *QP) starve(ah *AH) {
+	if !ah.conn.starved {
+		ah.conn.starved = true
+		q.starved = append(q.starved, ah)
 	}
 }
 
@@ -116,117 +79,191 @@ type inbound struct {
 	left   int // ULPDUs of the datagram
 	urgent bool
 	since  mono.Time // when it stalled, 0 if it did not
+
+	req  request // of the ULPDU that is being placed, when it is a request
+	head [headMax]byte
 }
+
+// headMax is the most bytes of a ULPDU that are looked at before its payload
+// (the length, and the header of an atomic request), or instead of it (a
+// Terminate).
+const headMax = max(dgram.LengthLen+ddp.UntaggedLen+rdmap.AtomicReqLen, rdmap.TermMaxLen)
 
 func (in *inbound) stalled() bool { return in.since != 0 }
 
+// drop gives the batch back unread.
+func (in *inbound) drop(ep *llp.Endpoint) {
+	if in.active {
+		ep.Release()
+	}
+	*in = inbound{}
+}
+
 // recvPatience is how long a Send waits for a receive to be posted before it
 // is dropped, to be sent again, so that a user who never posts one still hears
-// acknowledgements.
-const recvPatience = mono.Millisecond
+// acknowledgements, and other peers do not wait for long.
+const recvPatience = 200 * mono.Microsecond
 
 // receive takes in one batch of datagrams and returns how many.
-func (q *QP) receive(now mono.Time) (work int) {
-	in := &q.in
+func (c *Context) receive(now mono.Time) (work int) {
+	in := &c.in
 	if !in.active {
-		if work = q.rd.Recv(); work == 0 {
+		if work = c.ep.Recv(now); work == 0 {
 			return 0
 		}
 		in.active = true
 	}
 	for {
-		if in.ah == nil {
-			p, rd := q.rd.Next(&in.h)
-			if p == nil {
-				break
-			}
-			q.begin(now, p, rd)
+		if in.ah == nil && !c.begin(now) {
+			break
 		}
-		if !q.ulpdus(now) {
+		if in.ah == nil {
+			continue
+		}
+		if in.ah.conn.dead { // its association ended while it waited for a receive
+			in.left, in.since = 0, 0
+		} else if !c.rd.ulpdus(now) {
 			return work
 		}
-		in.ah.peer.Rcv.AckDue(now, in.urgent || !in.ah.peer.Rcv.InOrder(), in.h.Flags&dgram.FlagAckSoon != 0)
-		q.wake(in.ah.peer.Rcv.Deadline())
+		c.owe(now, in.ah)
 		in.ah = nil
 	}
 	in.active = false
-	q.rd.Release()
+	c.ep.Release()
 	return work
 }
 
-// begin starts on a datagram: applies its acknowledgement and notes where its
-// ULPDUs are.
-func (q *QP) begin(now mono.Time, p *llp.Peer, rd *llp.Reader) {
-	in := &q.in
-	ah := q.ctx.handle(q.pd, p)
+// owe notes that the datagram just read is to be acknowledged.
+func (c *Context) owe(now mono.Time, ah *AH) {
+	if ah.conn.dead {
+		return
+	}
+	rcv := &ah.peer.Rcv
+	rcv.AckDue(now, c.in.urgent || !rcv.InOrder(), c.in.h.Flags&dgram.FlagAckSoon != 0)
+	if at := rcv.Deadline(); at <= now {
+		c.ackNow(ah)
+	} else {
+		c.wakePeer(ah.peer, at)
+	}
+}
+
+// begin starts on the next datagram: applies its acknowledgement and notes
+// where its ULPDUs are. Unreliable ones are done with here. false means that
+// the batch is at its end.
+func (c *Context) begin(now mono.Time) bool {
+	in := &c.in
+	p, rd := c.ep.Next(&in.h)
+	if len(c.ep.News) > 0 {
+		c.news()
+	}
+	if rd == nil {
+		return false
+	}
+	if p == nil {
+		c.receiveUD(now, rd)
+		return true
+	}
+	ah := c.handle(c.rd.pd, p)
 	in.ah, in.rd, in.lsn, in.left = ah, rd, in.h.LSN, int(in.h.Count)
 	in.urgent = false
-	if ah.conn.dead {
+	k := &ah.conn
+	if !c.rd.takesInbound() {
 		in.left = 0
-		return
 	}
-	if !q.rd.Heard(&in.h) {
-		return
-	}
+	k.credit = int32(min(dgram.CreditOf(in.h.Credit), 1<<30))
 	if in.h.Type == dgram.TypeData {
-		q.noteAck(now, ah)
-		return
+		c.noteAck(now, ah)
+		return true
 	}
-	q.onAck(now, ah, in.h.Ack, in.h.Window)
+	if k.acked { // the later one counts
+		c.unnote(now, ah)
+	}
+	c.rd.onAck(now, ah, in.h.Ack, in.h.Window, in.h.HeldFor())
 	for w := range int(in.h.SackWords) {
 		p.Snd.OnSack(now, in.h.Ack.Add(int32(1+64*w)), binary.BigEndian.Uint64(rd.Peek(8)))
 		rd.Skip(8)
 	}
-	q.afterAck(now, ah)
+	c.rd.afterAck(now, ah)
+	return true
 }
 
 // noteAck keeps an acknowledgement that rides on data for the next step: its
 // data is more urgent.
-func (q *QP) noteAck(now mono.Time, ah *AH) {
-	c := &ah.conn
-	if c.acked && q.in.h.Ack.Less(c.ack) {
+func (c *Context) noteAck(now mono.Time, ah *AH) {
+	k, h := &ah.conn, &c.in.h
+	if k.acked && h.Ack.Less(k.ack) {
 		return // an older one that was overtaken
 	}
-	c.ack, c.window, c.ackAt = q.in.h.Ack, q.in.h.Window, now
-	if !c.acked {
-		c.acked = true
-		q.acks = append(q.acks, ah)
+	k.ack, k.window, k.held, k.ackAt = h.Ack, h.Window, h.HeldFor(), now
+	if !k.acked {
+		k.acked = true
+		c.acks = append(c.acks, ah)
+	}
+}
+
+// unnote applies the acknowledgement of ah that was noted before one that
+// cannot wait.
+func (c *Context) unnote(now mono.Time, ah *AH) {
+	k := &ah.conn
+	k.acked = false
+	for i, have := range c.acks {
+		if have == ah {
+			c.acks = append(c.acks[:i], c.acks[i+1:]...)
+			break
+		}
+	}
+	c.rd.onAck(k.ackAt, ah, k.ack, k.window, k.held)
+}
+
+// applyAck applies the acknowledgement of ah that was noted, if one was.
+func (c *Context) applyAck(ah *AH) {
+	if ah.conn.acked {
+		at := ah.conn.ackAt
+		c.unnote(at, ah)
+		c.rd.afterAck(at, ah)
 	}
 }
 
 // ulpdus takes in the rest of the datagram. false means that it stalled: the
 // next step goes on with the same ULPDU.
 func (q *QP) ulpdus(now mono.Time) bool {
-	in := &q.in
+	in := &q.ctx.in
+	if in.ah.conn.refused {
+		q.lastWord(in)
+		return true
+	}
 	rcv := &in.ah.peer.Rcv
 	for ; in.left > 0; in.left-- {
-		if in.rd.Len() < dgram.LengthLen {
-			q.rd.Stats.RxMalformed++
+		n, ok := q.ctx.nextULPDU()
+		if !ok {
 			break
 		}
-		n := int(binary.BigEndian.Uint16(in.rd.Peek(dgram.LengthLen)))
-		if n < ddp.TaggedLen || n > in.rd.Len()-dgram.LengthLen {
-			q.rd.Stats.RxMalformed++
-			break
+		if q.placeWhole(rcv, n) {
+			in.lsn++
+			continue
 		}
 		if !rcv.Fresh(in.lsn) {
-			q.rd.Stats.RxDuplicate++
+			q.ep.Stats.RxDuplicate++
 			in.urgent = true
 			in.rd.Skip(dgram.LengthLen + n)
 			in.lsn++
 			continue
 		}
-		ev, ok := q.place(in.ah, in.rd, n)
-		if !ok {
+		ev, verdict := q.place(in.ah, in.rd, n)
+		if verdict == postponed {
 			if in.lsn == rcv.Next() && !q.giveUp(now) {
 				return false
 			}
 			q.Stats.RecvDrops++
+			q.starve(in.ah)
 			break
 		}
 		in.since = 0
-		q.deliver(in.ah, in.lsn, ev)
-		if in.ah.conn.dead {
+		if verdict == refused {
+			break // not acknowledged, and nothing behind it
+		}
+		q.deliver(in.ah, in.lsn, &ev)
+		if in.ah.conn.dead || in.ah.conn.refused {
 			break
 		}
 		in.lsn++
@@ -235,9 +272,73 @@ func (q *QP) ulpdus(now mono.Time) bool {
 	return true
 }
 
+// placeWhole is the short way of what most messages are: a Send of one segment
+// that arrives in its turn and fits the receive that waits for it is placed,
+// delivered and complete. false means that the long way has to look at it;
+// then nothing was done.
+func (q *QP) placeWhole(rcv *dgram.Receiver, n int) bool {
+	in := &q.ctx.in
+	if n < ddp.UntaggedLen || in.lsn != rcv.Next() || !rcv.InOrder() {
+		return false
+	}
+	if !rdmap.IsWholeSend(in.rd.Peek(dgram.LengthLen + ddp.UntaggedLen)[dgram.LengthLen:]) {
+		return false
+	}
+	n -= ddp.UntaggedLen
+	if q.srq != nil || q.rq.len() == 0 || n > int(q.rq.first().total) {
+		return false
+	}
+	e := q.rq.take()
+	in.since = 0
+	in.rd.Skip(dgram.LengthLen + ddp.UntaggedLen)
+	e.scatter(0, in.rd, n)
+	rcv.Mark(in.lsn)
+	q.Stats.Recvs++
+	q.Stats.RecvBytes += uint64(n)
+	wc := q.recvCQ.next()
+	wc.WRID, wc.Status, wc.Opcode, wc.Flags, wc.ByteLen, wc.QPNum = e.wrid, Success, OpRecv, 0, uint32(n), q.num
+	wc.SrcQP, wc.InvKey, wc.ImmData, wc.SrcAddr, wc.Src, wc.Record = 0, 0, 0, in.ah.remote, in.ah, nil
+	return true
+}
+
+// lastWord looks for a Terminate in a datagram of a peer that was refused. Each
+// side may have refused something of the other; neither takes what comes before
+// the other's Terminate, so that it is never in order.
+func (q *QP) lastWord(in *inbound) {
+	for ; in.left > 0; in.left-- {
+		n, ok := q.ctx.nextULPDU()
+		if !ok {
+			break
+		}
+		var h ddp.Header
+		b := in.rd.Peek(dgram.LengthLen + min(n, ddp.UntaggedLen))[dgram.LengthLen:]
+		if h.Parse(b) && !h.Tagged && h.QN == iwarp.QNTerminate {
+			if ev, v := q.place(in.ah, in.rd, n); v == placed {
+				q.finish(in.ah, &ev, &in.req)
+			}
+			break
+		}
+		in.rd.Skip(dgram.LengthLen + n)
+	}
+	in.left = 0
+}
+
+// nextULPDU returns the length of the ULPDU that comes next in the datagram.
+func (c *Context) nextULPDU() (n int, ok bool) {
+	rd := c.in.rd
+	if rd.Len() >= dgram.LengthLen {
+		n = int(binary.BigEndian.Uint16(rd.Peek(dgram.LengthLen)))
+		if n >= ddp.TaggedLen && n <= rd.Len()-dgram.LengthLen {
+			return n, true
+		}
+	}
+	c.ep.Stats.RxMalformed++
+	return 0, false
+}
+
 // giveUp notes a stall and reports whether it has lasted too long.
 func (q *QP) giveUp(now mono.Time) bool {
-	in := &q.in
+	in := &q.ctx.in
 	if in.since == 0 {
 		in.since = now
 		q.Stats.RecvStalls++
@@ -253,180 +354,8 @@ func (q *QP) giveUp(now mono.Time) bool {
 // arrived out of order must leave the last one: what is missing before it may
 // need it, and nothing would ever be delivered again.
 func (q *QP) mayTake(ah *AH) bool {
-	if q.in.lsn == ah.peer.Rcv.Next() {
-		return !q.rq.empty()
+	if q.ctx.in.lsn == ah.peer.Rcv.Next() {
+		return q.recvsLeft() > 0
 	}
-	return q.rq.tail-q.rq.head > 1
-}
-
-// deliver notes that the ULPDU lsn was placed, and does what its delivery and
-// that of those behind it means, in order (RFC 5041, section 5.4).
-func (q *QP) deliver(ah *AH, lsn serial.U32, ev event) {
-	rcv := &ah.peer.Rcv
-	if lsn == rcv.Next() && rcv.InOrder() {
-		rcv.Mark(lsn)
-		q.finish(ah, &ev)
-		return
-	}
-	events := ah.conn.events
-	mask := uint32(len(events) - 1)
-	events[uint32(lsn)&mask] = ev
-	from := rcv.Next()
-	for to := rcv.Mark(lsn); from != to; from++ {
-		e := &events[uint32(from)&mask]
-		q.finish(ah, e)
-		*e = event{}
-	}
-}
-
-// finish does what the delivery of one ULPDU means.
-func (q *QP) finish(ah *AH, ev *event) {
-	switch ev.kind {
-	case eventRecv:
-		q.Stats.Recvs++
-		*q.recvCQ.next() = WC{WRID: ev.wrid, Status: ev.status, Opcode: OpRecv, ByteLen: ev.len, QPNum: q.num, Src: ah}
-	case eventMessage:
-		m := &ah.conn.msgs[ev.msn&uint32(len(ah.conn.msgs)-1)]
-		q.Stats.Recvs++
-		*q.recvCQ.next() = WC{WRID: m.buf.wrid, Opcode: OpRecv, ByteLen: m.len, QPNum: q.num, Src: ah}
-		*m = message{}
-	case eventEnd:
-		q.fail(ah, Status(ev.len))
-	}
-}
-
-// place puts one ULPDU of n bytes where it belongs. ok is false when it is a
-// Send that finds no receive to take: then nothing was consumed.
-func (q *QP) place(ah *AH, rd *llp.Reader, n int) (ev event, ok bool) {
-	b := rd.Peek(dgram.LengthLen + min(n, ddp.UntaggedLen))[dgram.LengthLen:]
-	var h ddp.Header
-	if !h.Parse(b) {
-		rd.Skip(dgram.LengthLen + n)
-		return q.refuse(ah, rdmap.InvalidVersion), true
-	}
-	op, good := rdmap.ParseControl(h.ULP)
-	n -= h.Len()
-	skip := dgram.LengthLen + h.Len()
-	switch {
-	case !good:
-		ev = q.refuse(ah, rdmap.InvalidVersion)
-	case h.Tagged && op == rdmap.Write:
-		rd.Skip(skip)
-		return q.placeWrite(ah, rd, &h, n), true
-	case !h.Tagged && h.QN == iwarp.QNSend && op == rdmap.Send:
-		return q.placeSend(ah, rd, &h, skip, n)
-	case !h.Tagged && h.QN == iwarp.QNTerminate && op == rdmap.Terminate:
-		rd.Skip(skip)
-		return q.placeTerminate(rd, n), true
-	default:
-		ev = q.refuse(ah, rdmap.UnexpectedOp)
-	}
-	rd.Skip(skip + n)
-	return ev, true
-}
-
-// refuse answers a ULPDU that asks for what was not granted. It counts as
-// arrived, so that the window moves on, and places nothing.
-func (q *QP) refuse(ah *AH, cause rdmap.Cause) event {
-	q.terminate(ah, cause)
-	return event{}
-}
-
-// placeWrite checks a segment of an RDMA Write against the region that it
-// names (RFC 5040, section 8.1; RFC 5041, section 7.1) and places it.
-func (q *QP) placeWrite(ah *AH, rd *llp.Reader, h *ddp.Header, n int) event {
-	mr := q.ctx.mrs.lookup(uint32(h.STag))
-	var cause rdmap.Cause
-	switch {
-	case mr == nil || mr.pd != q.pd:
-		cause = rdmap.InvalidSTag
-	case mr.access&RemoteWrite == 0:
-		cause = rdmap.AccessRights
-	default:
-		if dst, ok := mr.slice(h.TO, uint32(n)); ok {
-			rd.Copy(dst)
-			return event{}
-		}
-		cause = rdmap.BaseBounds
-	}
-	rd.Skip(n)
-	return q.refuse(ah, cause)
-}
-
-// placeSend places a segment of a Send. One that is a whole message takes a
-// posted receive and is done; others find theirs by MSN.
-func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, skip, n int) (ev event, ok bool) {
-	if h.Last && h.MO == 0 {
-		if !q.mayTake(ah) {
-			return ev, false
-		}
-		rd.Skip(skip)
-		e := q.take()
-		if n > int(e.total) {
-			rd.Skip(n)
-			q.terminate(ah, rdmap.MessageTooLong)
-			return event{kind: eventRecv, status: LocLenErr, wrid: e.wrid, len: uint32(n)}, true
-		}
-		e.scatter(0, rd, n)
-		return event{kind: eventRecv, wrid: e.wrid, len: uint32(n)}, true
-	}
-	m := &ah.conn.msgs[uint32(h.MSN)&uint32(len(ah.conn.msgs)-1)]
-	if !m.used {
-		if !q.mayTake(ah) {
-			return ev, false
-		}
-		m.begin(q.take(), uint32(h.MSN))
-	}
-	rd.Skip(skip)
-	if m.msn != uint32(h.MSN) {
-		rd.Skip(n)
-		return q.refuse(ah, rdmap.InvalidMO), true
-	}
-	if uint64(h.MO)+uint64(n) > uint64(m.buf.total) {
-		rd.Skip(n)
-		q.terminate(ah, rdmap.MessageTooLong)
-	} else {
-		m.buf.scatter(h.MO, rd, n)
-	}
-	if h.Last {
-		m.len = h.MO + uint32(n)
-		if m.len > m.buf.total {
-			ev = event{kind: eventRecv, status: LocLenErr, wrid: m.buf.wrid, len: m.len}
-			*m = message{}
-			return ev, true
-		}
-		return event{kind: eventMessage, msn: m.msn}, true
-	}
-	return ev, true
-}
-
-// scatter copies n bytes to offset off of the buffers.
-func (e *rqe) scatter(off uint32, rd *llp.Reader, n int) {
-	skip := int(off)
-	b := e.buf
-	for i := 0; n > 0; i++ {
-		if skip < len(b) {
-			part := b[skip:min(len(b), skip+n)]
-			rd.Copy(part)
-			n -= len(part)
-			skip = 0
-		} else {
-			skip -= len(b)
-		}
-		if n > 0 {
-			b = e.more[i]
-		}
-	}
-}
-
-// placeTerminate reads why the peer refused what we asked of it.
-func (q *QP) placeTerminate(rd *llp.Reader, n int) event {
-	status := RemInvReqErr
-	if n >= rdmap.TerminateLen {
-		if cause, _ := rdmap.ParseCause(rd.Peek(rdmap.TerminateLen)); cause.Layer == rdmap.LayerRDMAP && cause.Type == 1 {
-			status = RemAccessErr
-		}
-	}
-	rd.Skip(n)
-	return event{kind: eventEnd, len: uint32(status)}
+	return q.recvsLeft() > 1
 }

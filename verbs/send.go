@@ -1,220 +1,79 @@
 package verbs
 
 import (
-	"fmt"
-
 	"github.com/xwarp/xwarp/internal/llp"
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/serial"
 	"github.com/xwarp/xwarp/iwarp"
 	"github.com/xwarp/xwarp/iwarp/ddp"
+	"github.com/xwarp/xwarp/iwarp/dgram"
 	"github.com/xwarp/xwarp/iwarp/rdmap"
+	"github.com/xwarp/xwarp/iwarp/record"
 )
-
-// opTerminate is a request of our own: it tells a peer why it was refused.
-const opTerminate Opcode = 0xff
-
-// wqe is a posted send request. It owns the payload until it is acknowledged:
-// lost segments are built again from it.
-type wqe struct {
-	wrid   uint64
-	op     Opcode
-	flags  SendFlags
-	bufN   uint8
-	inside bool // bufs[0] is all, and lies in the arena at addr
-	addr   mem.Addr
-	next   int32  // the following request to the same peer
-	total  uint32 // bytes
-	sent   uint32 // bytes that were cut into segments
-	msn    uint32
-	rkey   uint32
-	raddr  uint64
-	bufs   [MaxSGE][]byte
-	data   [MaxInline]byte
-}
-
-// headerLen returns the length of the DDP header of each of w's segments.
-func (w *wqe) headerLen() int {
-	if w.op == OpRDMAWrite {
-		return ddp.TaggedLen
-	}
-	return ddp.UntaggedLen
-}
-
-// sendQueue is a table of requests with a stack of free entries.
-type sendQueue struct {
-	wqes []wqe
-	free []int32
-}
-
-func (s *sendQueue) init(n int) {
-	s.wqes = make([]wqe, n)
-	s.free = make([]int32, n)
-	for i := range s.free {
-		s.free[i] = int32(n - 1 - i)
-	}
-}
-
-// PostSend posts a send request (ibv_post_send(3)). It returns ErrQueueFull
-// when the send or completion queue has no room, and another error when the
-// request itself is wrong; then nothing was posted.
-//
-// The first request after a step of the engine goes out at once; those that
-// follow share frames and go out with the next step.
-func (q *QP) PostSend(wr *SendWR) error {
-	if err := q.checkSend(wr); err != nil {
-		return err
-	}
-	i := q.sq.free[len(q.sq.free)-1]
-	w := &q.sq.wqes[i]
-	if err := q.fill(w, wr); err != nil {
-		q.sendCQ.release()
-		return err
-	}
-	q.sq.free = q.sq.free[:len(q.sq.free)-1]
-	q.enqueue(wr.AH, i)
-	return nil
-}
-
-func (q *QP) checkSend(wr *SendWR) error {
-	switch {
-	case q.closed:
-		return ErrClosed
-	case wr.AH == nil || wr.AH.pd != q.pd:
-		return fmt.Errorf("%w: the request needs an address handle of the queue pair's protection domain", ErrInvalid)
-	case wr.Opcode != OpSend && wr.Opcode != OpRDMAWrite:
-		return fmt.Errorf("%w: opcode %v cannot be posted to an RD queue pair", ErrInvalid, wr.Opcode)
-	case !q.mayPost():
-		return ErrQueueFull
-	}
-	return nil
-}
-
-// mayPost takes a place for one more request, if there is one once the noted
-// acknowledgements are applied.
-func (q *QP) mayPost() bool {
-	if len(q.sq.free) == 0 && len(q.acks) > 0 {
-		q.chores(q.ctx.cfg.Engine.Now())
-	}
-	return len(q.sq.free) > 0 && q.sendCQ.reserve()
-}
-
-// fill copies a request into its entry and resolves its memory.
-func (q *QP) fill(w *wqe, wr *SendWR) error {
-	w.wrid, w.op, w.flags = wr.WRID, wr.Opcode, wr.Flags
-	w.sent, w.rkey, w.raddr = 0, wr.RKey, wr.RemoteAddr
-	if wr.Flags&Inline != 0 {
-		if len(wr.InlineData) > MaxInline {
-			return fmt.Errorf("%w: %d bytes inline; at most %d", ErrInvalid, len(wr.InlineData), MaxInline)
-		}
-		w.total = uint32(copy(w.data[:], wr.InlineData))
-		w.bufN, w.inside = 0, false
-		return nil
-	}
-	total := uint64(0)
-	w.bufN = wr.NumSGE
-	if wr.NumSGE > MaxSGE {
-		return fmt.Errorf("%w: %d scatter/gather elements; at most %d", ErrInvalid, wr.NumSGE, MaxSGE)
-	}
-	for i := range int(wr.NumSGE) {
-		b, err := q.resolve(&wr.SGL[i], 0)
-		if err != nil {
-			return err
-		}
-		w.bufs[i] = b
-		total += uint64(len(b))
-	}
-	if total > maxMsg {
-		return fmt.Errorf("%w: message of %d bytes; at most %d", ErrInvalid, total, maxMsg)
-	}
-	w.total = uint32(total)
-	w.inside = false
-	if total >= llp.DirectMin && w.bufN == 1 {
-		mr := q.ctx.mrs.lookup(wr.SGL[0].LKey)
-		w.inside, w.addr = mr.inside, mr.arena+mem.Addr(wr.SGL[0].Addr-mr.addr)
-	}
-	return nil
-}
-
-// resolve returns the memory that an element names.
-func (q *QP) resolve(s *SGE, need Access) ([]byte, error) {
-	mr := q.ctx.mrs.lookup(s.LKey)
-	if mr == nil || mr.pd != q.pd {
-		return nil, fmt.Errorf("%w: local key %#x names no region of this protection domain", ErrInvalid, s.LKey)
-	}
-	if mr.access&need != need {
-		return nil, fmt.Errorf("%w: the region with local key %#x was registered without LocalWrite", ErrInvalid, s.LKey)
-	}
-	b, ok := mr.slice(s.Addr, s.Length)
-	if !ok {
-		return nil, fmt.Errorf("%w: %d bytes at %#x are not inside of the region [%#x, %#x)", ErrInvalid, s.Length, s.Addr, mr.addr, mr.addr+uint64(len(mr.buf)))
-	}
-	return b, nil
-}
-
-// enqueue appends entry i to the peer's requests and sends what can be sent.
-func (q *QP) enqueue(ah *AH, i int32) {
-	c := &ah.conn
-	w := &q.sq.wqes[i]
-	w.next = -1
-	if w.op == OpSend {
-		c.msnOut++
-		w.msn = c.msnOut
-	}
-	if c.head < 0 {
-		c.head = i
-	} else {
-		q.sq.wqes[c.tail].next = i
-	}
-	c.tail = i
-	if c.cur < 0 {
-		c.cur = i
-	}
-	if c.dead {
-		q.fail(ah, WRFlushErr)
-		return
-	}
-	q.makeReady(ah)
-	if !q.kicked {
-		q.kick(ah)
-	}
-}
 
 // kick sends to one peer without waiting for the next step. It does not read
 // the clock, which would be a tenth of our own time for a small message: what
 // it sends is dated by the step that follows.
 func (q *QP) kick(ah *AH) {
-	q.kicked = true
-	snd := &ah.peer.Snd
-	if ah.conn.acked && !snd.CanPush(0) {
-		q.chores(q.ctx.cfg.Engine.Now())
+	c := q.ctx
+	c.kicked = true
+	l := q.nextLine(ah)
+	if l == nil && ah.conn.acked { // the acknowledgement may make room
+		c.chores(c.cfg.Engine.Now())
+		l = q.nextLine(ah)
 	}
-	if ah.conn.cur < 0 || !snd.CanPush(0) || !q.rd.TxRoom() {
+	if l == nil || !c.ep.TxRoom() {
 		return
 	}
-	q.undated, q.undatedFrom = ah, snd.Next()
-	q.sendNew(q.ctx.cfg.Engine.Now(), ah)
-	q.rd.Flush()
+	c.undated, c.undatedFrom = ah, ah.peer.Snd.Next()
+	q.sendNew(c.cfg.Engine.Now(), ah, l)
+	c.ep.Flush()
 }
 
-// date gives what kick sent its sending time.
-func (q *QP) date(now mono.Time) {
-	if q.undated != nil {
-		q.undated.peer.Snd.Date(now, q.undatedFrom)
-		q.wake(q.undated.peer.Snd.Deadline())
-		q.undated = nil
+// nextLine returns the line whose first request may be cut into a segment now,
+// or nil. Answers and requests take turns.
+func (q *QP) nextLine(ah *AH) *line {
+	c := &ah.conn
+	if !ah.peer.Open() || !ah.peer.Snd.CanPush(1) {
+		return nil
 	}
+	ready := c.requests.cur != none && !q.held(c)
+	if c.answers.cur != none && !(ready && c.turn) {
+		return &c.answers
+	}
+	if ready {
+		return &c.requests
+	}
+	return nil
+}
+
+// held reports whether the first request in line must wait: for a receive at
+// the peer, for earlier Reads, or because the queue pair is being drained. A
+// Send goes out without credit when none is under way, to ask for some.
+func (q *QP) held(c *conn) bool {
+	w := &q.sq.wqes[c.requests.cur]
+	switch {
+	case w.begun:
+		return false
+	case w.op == OpSend && w.flags&Fence == 0 && q.mayBegin():
+		return c.sends >= max(c.credit, 1)
+	case !q.mayBegin(), w.flags&Fence != 0 && c.reads > 0:
+		return true
+	case w.op == OpSend || w.op == OpSendWithInv || w.op == OpRDMAWriteWithImm:
+		return c.sends >= max(c.credit, 1)
+	}
+	return w.isRead() && c.reads >= maxReads
 }
 
 // makeReady puts a peer in the line of those that may send, if it can.
-func (q *QP) makeReady(ah *AH) {
-	c := &ah.conn
-	if c.queued || c.dead || !(c.cur >= 0 && ah.peer.Snd.CanPush(0) || ah.peer.Snd.HasLost()) {
+func (c *Context) makeReady(ah *AH) {
+	k := &ah.conn
+	if k.queued || k.dead || c.rd.nextLine(ah) == nil && !ah.peer.Snd.HasLost() {
 		return
 	}
-	c.queued = true
-	q.ready = append(q.ready, ah)
+	k.queued = true
+	c.ready = append(c.ready, ah)
 }
 
 // pumpQuota is how many datagrams one peer may send before the next has its
@@ -223,32 +82,34 @@ const pumpQuota = 32
 
 // pump sends for the peers in line until the carrier is full, and returns how
 // many datagrams were built.
-func (q *QP) pump(now mono.Time) (sent int) {
-	for n := len(q.ready); n > 0 && q.rd.TxRoom(); n-- {
-		ah := q.ready[0]
-		copy(q.ready, q.ready[1:])
-		q.ready = q.ready[:len(q.ready)-1]
+func (c *Context) pump(now mono.Time) (sent int) {
+	done := 0
+	for n := len(c.ready); done < n && c.ep.TxRoom(); done++ {
+		ah := c.ready[done]
 		ah.conn.queued = false
 		if ah.conn.dead {
 			continue
 		}
-		sent += q.pumpPeer(now, ah)
-		q.wake(ah.peer.Snd.Deadline())
-		q.makeReady(ah)
+		sent += c.rd.pumpPeer(now, ah)
+		c.wakePeer(ah.peer, ah.peer.Snd.Deadline())
+		c.makeReady(ah) // behind those that have not had their turn
+	}
+	if done > 0 {
+		c.ready = append(c.ready[:0], c.ready[done:]...)
 	}
 	return sent
 }
 
 func (q *QP) pumpPeer(now mono.Time, ah *AH) (sent int) {
 	snd := &ah.peer.Snd
-	for ; sent < pumpQuota && q.rd.TxRoom(); sent++ {
+	for ; sent < pumpQuota && q.ep.TxRoom(); sent++ {
 		if lsn, ok := snd.NextLost(); ok {
 			if !q.resend(now, ah, lsn) {
 				break
 			}
 			continue
 		}
-		if ah.conn.cur < 0 || !snd.CanPush(0) || !q.sendNew(now, ah) {
+		if l := q.nextLine(ah); l == nil || !q.sendNew(now, ah, l) {
 			break
 		}
 	}
@@ -256,106 +117,215 @@ func (q *QP) pumpPeer(now mono.Time, ah *AH) (sent int) {
 }
 
 // sendNew builds one datagram of segments that were not sent before: the next
-// one, and those behind it as long as they fit whole.
-func (q *QP) sendNew(now mono.Time, ah *AH) bool {
-	n, _ := q.nextSegment(ah)
-	w := &q.sq.wqes[ah.conn.cur]
-	if !q.open(ah, ah.peer.Snd.Next(), w, w.sent, n) {
+// one of a line, and those behind it as long as they fit whole.
+func (q *QP) sendNew(now mono.Time, ah *AH, l *line) bool {
+	n, hdr := q.nextSegment(ah, l)
+	w := &q.sq.wqes[l.cur]
+	if !q.begin(ah, ah.peer.Snd.Next(), w, w.sent, n) {
 		return false
 	}
-	soon := q.cut(now, ah, n)
-	for ah.conn.cur >= 0 && ah.peer.Snd.CanPush(0) {
-		n, hdr := q.nextSegment(ah)
-		if !q.rd.Fits(hdr + n) {
+	ah.conn.turn = l == &ah.conn.answers
+	soon := q.cut(now, ah, l, n)
+	for l = q.nextLine(ah); l != nil; l = q.nextLine(ah) {
+		if n, hdr = q.nextSegment(ah, l); !q.ep.Fits(hdr + n) {
 			break
 		}
-		soon = q.cut(now, ah, n) || soon
+		soon = q.cut(now, ah, l, n) || soon
 	}
-	q.rd.Commit(soon)
+	q.ep.Commit(now, ah.peer, q.creditCode(), soon)
 	return true
 }
 
-// nextSegment returns the payload and header length of the peer's next segment.
-func (q *QP) nextSegment(ah *AH) (n, hdr int) {
-	w := &q.sq.wqes[ah.conn.cur]
+// creditCode returns how many Sends each peer may have outstanding: its share
+// of the receives that are posted.
+func (q *QP) creditCode() uint8 {
+	n := q.recvsLeft()
+	if active := q.ep.Active(); active > 1 {
+		n /= active
+	}
+	return dgram.CreditCode(n)
+}
+
+// nextSegment returns the payload and header length of a line's next segment.
+func (q *QP) nextSegment(ah *AH, l *line) (n, hdr int) {
+	w := &q.sq.wqes[l.cur]
 	hdr = w.headerLen()
 	if w.inside {
-		if n := q.rd.Direct(w.addr+mem.Addr(w.sent), int(w.total-w.sent), hdr); n > 0 {
+		if n := q.ep.Direct(ah.peer, w.addr+mem.Addr(w.sent), int(w.total-w.sent), hdr); n > 0 {
 			return n, hdr
 		}
 	}
-	return min(int(w.total-w.sent), q.rd.MaxULPDU()-hdr), hdr
-}
-
-// open begins a datagram whose first segment has n bytes of w from off on.
-func (q *QP) open(ah *AH, lsn serial.U32, w *wqe, off uint32, n int) bool {
-	if q.isDirect(w, off, n) {
-		n = 0 // the payload takes no frame
+	if w.op == OpRDMAWriteWithImm && w.sent == w.total {
+		return rdmap.ImmLen, ddp.UntaggedLen
 	}
-	return q.rd.Begin(ah.peer, lsn, w.headerLen()+n)
+	return min(int(w.total-w.sent), ah.peer.MaxULPDU()-hdr), hdr
 }
 
-// isDirect reports whether n bytes of w from off on are sent from where they
-// lie. It must be the same each time they are sent, for it decides how many
-// there are.
-func (q *QP) isDirect(w *wqe, off uint32, n int) bool {
-	return w.inside && n >= llp.DirectMin && q.rd.Direct(w.addr+mem.Addr(off), n, w.headerLen()) == n
+// begin opens a datagram whose first segment has n bytes of w from off on.
+func (q *QP) begin(ah *AH, lsn serial.U32, w *wqe, off uint32, n int) bool {
+	if w.op == opReadResponse && !q.granted(w) {
+		q.fail(ah, WRFlushErr) // the region ended while the peer was reading it
+		return false
+	}
+	if q.isDirect(ah, w, off, n) {
+		n = 0 // the payload needs no frame
+	}
+	return q.ep.Begin(ah.peer, lsn, w.headerLen()+n)
 }
 
-// cut appends the next n bytes of the peer's current request to the open
-// datagram. It reports whether the sender waits for the acknowledgement: a
-// long message ends here, and nothing else may follow that it could ride on.
-func (q *QP) cut(now mono.Time, ah *AH, n int) (soon bool) {
+// cut takes the next segment, of n bytes, off a line. It reports whether
+// somebody waits for its acknowledgement.
+func (q *QP) cut(now mono.Time, ah *AH, l *line, n int) (soon bool) {
 	c := &ah.conn
-	i := c.cur
+	i := l.cur
 	w := &q.sq.wqes[i]
 	off := w.sent
 	w.sent += uint32(n)
-	last := w.sent == w.total
-	ah.peer.Snd.Push(now, uint32(i), off, uint32(n), last)
-	q.write(w, off, n, last)
-	if last {
-		c.cur = w.next
+	if !w.begun {
+		w.begun = true
+		q.sq.begun++
 	}
-	return last && off > 0 && w.flags&Signaled != 0
+	last := w.sent == w.end
+	ah.peer.Snd.Push(now, uint32(i), off, uint32(n), last)
+	q.write(ah, w, off, n)
+	if !last {
+		return false
+	}
+	l.cur = w.next
+	switch {
+	case w.op <= OpSendWithInv || w.op == OpRDMAWriteWithImm:
+		c.sends++
+	case w.isRead():
+		c.reads++
+	}
+	return off > 0 && w.flags&Signaled != 0
 }
 
-// resend builds a datagram of one segment that was lost.
+// resend builds a datagram that was lost in part or whole: of the segment lsn,
+// and of those behind it that were lost too and fit.
 func (q *QP) resend(now mono.Time, ah *AH, lsn serial.U32) bool {
 	snd := &ah.peer.Snd
 	r := snd.Record(lsn)
 	w := &q.sq.wqes[r.Token]
-	if !q.open(ah, lsn, w, r.Off, int(r.Len)) {
+	if !q.begin(ah, lsn, w, r.Off, int(r.Len)) {
 		return false
 	}
-	q.write(w, r.Off, int(r.Len), r.Last)
-	q.rd.Commit(true)
-	snd.Resent(now, lsn)
-	q.rd.Stats.TxResent++
+	for {
+		q.write(ah, w, r.Off, int(r.Len))
+		snd.Resent(now, lsn)
+		q.ep.Stats.TxResent++
+		next, ok := snd.NextLost()
+		if lsn++; !ok || next != lsn {
+			break
+		}
+		r = snd.Record(lsn)
+		w = &q.sq.wqes[r.Token]
+		if !q.ep.Fits(w.headerLen()+int(r.Len)) || w.op == opReadResponse {
+			break
+		}
+	}
+	q.ep.Commit(now, ah.peer, q.creditCode(), true)
 	return true
 }
 
 // write puts one segment of w into the open datagram.
-func (q *QP) write(w *wqe, off uint32, n int, last bool) {
+func (q *QP) write(ah *AH, w *wqe, off uint32, n int) {
 	var h ddp.Header
-	h.Last = last
+	h.Last = off+uint32(n) == w.total
 	switch w.op {
-	case OpRDMAWrite:
-		h.Tagged, h.ULP = true, rdmap.Control(rdmap.Write)
-		h.STag, h.TO = iwarp.STag(w.rkey), w.raddr+uint64(off)
-	case opTerminate:
-		h.ULP, h.QN, h.MSN = rdmap.Control(rdmap.Terminate), iwarp.QNTerminate, 1
-	default:
-		h.ULP, h.QN = rdmap.Control(rdmap.Send), iwarp.QNSend
+	case OpSend, OpSendWithInv:
+		h.ULP, h.QN = rdmap.Control(sendOpcode(w)), iwarp.QNSend
 		h.MSN, h.MO = iwarp.MSN(w.msn), off
+		if w.op == OpSendWithInv {
+			h.ULP2 = w.key
+		}
+	case OpRDMAWrite, OpRDMAWriteWithImm:
+		if w.op == OpRDMAWriteWithImm && off == w.total {
+			q.writeImm(w)
+			return
+		}
+		h.Tagged, h.ULP = true, rdmap.Control(rdmap.Write)
+		h.STag, h.TO = iwarp.STag(w.key), w.raddr+uint64(off)
+	case opReadResponse:
+		h.Tagged, h.ULP = true, rdmap.Control(rdmap.ReadResponse)
+		h.STag, h.TO = iwarp.STag(w.key), w.raddr+uint64(off)
+	case OpRDMAWriteRecord:
+		q.writeChunk(ah, w, off, n)
+		return
+	default:
+		h.ULP, h.QN, h.MSN = w.control()
 	}
-	h.Put(q.rd.ULPDU(h.Len()+n, h.Len()))
-	if w.flags&Inline != 0 {
-		q.rd.Payload(w.data[off : off+uint32(n)])
+	h.Put(q.ep.ULPDU(h.Len()+n, h.Len()))
+	q.payload(ah, w, off, n)
+}
+
+// sendOpcode returns what RDMAP calls a Send with these flags.
+func sendOpcode(w *wqe) rdmap.Opcode {
+	op := rdmap.Send
+	if w.op == OpSendWithInv {
+		op = rdmap.SendInv
+	}
+	if w.flags&Solicited != 0 {
+		op += rdmap.SendSE - rdmap.Send
+	}
+	return op
+}
+
+// control returns the header fields of messages that RDMAP itself reads.
+func (w *wqe) control() (ulp uint8, qn iwarp.QN, msn iwarp.MSN) {
+	op := rdmap.AtomicRequest
+	switch w.op {
+	case OpRDMARead:
+		op = rdmap.ReadRequest
+	case opAtomicResponse:
+		op = rdmap.AtomicResponse
+	case opTerminate:
+		op = rdmap.Terminate
+	}
+	return rdmap.Control(op), op.QN(), iwarp.MSN(w.msn)
+}
+
+// writeImm puts the Immediate Data behind a Write into the open datagram
+// (RFC 7306, section 6).
+func (q *QP) writeImm(w *wqe) {
+	op := rdmap.Immediate
+	if w.flags&Solicited != 0 {
+		op = rdmap.ImmediateSE
+	}
+	h := ddp.Header{Last: true, ULP: rdmap.Control(op), QN: iwarp.QNSend, MSN: iwarp.MSN(w.msn)}
+	b := q.ep.ULPDU(ddp.UntaggedLen+rdmap.ImmLen, ddp.UntaggedLen+rdmap.ImmLen)
+	h.Put(b)
+	rdmap.Imm(w.imm).Put(b[ddp.UntaggedLen:])
+}
+
+// writeChunk puts a chunk of a Write-Record into the open datagram.
+func (q *QP) writeChunk(ah *AH, w *wqe, off uint32, n int) {
+	h := ddp.Header{
+		Tagged: true, Last: off+uint32(n) == w.total, ULP: rdmap.Control(rdmap.WriteRecord),
+		STag: iwarp.STag(w.key), TO: w.raddr + uint64(off),
+	}
+	k := record.Chunk{ID: w.msn, Length: w.total, Offset: off}
+	b := q.ep.ULPDU(w.headerLen()+n, w.headerLen())
+	h.Put(b)
+	k.Put(b[ddp.TaggedLen:])
+	q.payload(ah, w, off, n)
+}
+
+// isDirect reports whether n bytes of w from off on are sent from where they
+// lie.
+func (q *QP) isDirect(ah *AH, w *wqe, off uint32, n int) bool {
+	return w.inside && n >= llp.DirectMin && off < w.total &&
+		q.ep.Direct(ah.peer, w.addr+mem.Addr(off), n, w.headerLen()) == n
+}
+
+// payload appends n bytes of w from off on to the open ULPDU.
+func (q *QP) payload(ah *AH, w *wqe, off uint32, n int) {
+	if w.built {
+		q.ep.Payload(w.data[off : off+uint32(n)])
 		return
 	}
-	if q.isDirect(w, off, n) {
-		q.rd.Attach(w.addr+mem.Addr(off), n)
+	if q.isDirect(ah, w, off, n) {
+		q.ep.Attach(w.addr+mem.Addr(off), n)
 		return
 	}
 	skip := int(off)
@@ -369,30 +339,69 @@ func (q *QP) write(w *wqe, off uint32, n int, last bool) {
 		skip = 0
 		b = b[:min(len(b), n)]
 		n -= len(b)
-		q.rd.Payload(b)
+		q.ep.Payload(b)
 	}
 }
 
 // onAck applies an acknowledgement that arrived at now.
-func (q *QP) onAck(now mono.Time, ah *AH, ack serial.U32, window uint16) {
+func (q *QP) onAck(now mono.Time, ah *AH, ack serial.U32, window uint16, held mono.Duration) {
 	snd := &ah.peer.Snd
-	from, ok := snd.OnAck(now, ack, window, 0)
+	from, ok := snd.OnAck(now, ack, window, held)
 	if !ok {
 		return
 	}
 	for lsn := from; lsn != ack; lsn++ {
-		if r := snd.Record(lsn); r.Last {
-			q.complete(ah, Success)
+		switch r := snd.Record(lsn); {
+		case !r.Last:
+		case !ah.conn.dead:
+			q.acknowledged(ah, int32(r.Token))
+		case int(r.Token) >= q.sq.cap:
+			q.sq.give(int32(r.Token)) // an answer behind the Terminate that ended all
 		}
+	}
+}
+
+// acknowledged notes that the peer has all of entry i.
+func (q *QP) acknowledged(ah *AH, i int32) {
+	c := &ah.conn
+	w := &q.sq.wqes[i]
+	switch w.op {
+	case OpSend, OpSendWithInv, OpRDMAWriteWithImm:
+		c.sends--
+	case OpRDMARead, OpAtomicCmpAndSwp, OpAtomicFetchAndAdd, OpAtomicSwap:
+		w.acked = true
+		if !w.answered {
+			return // the answer completes it
+		}
+	case opReadResponse, opAtomicResponse:
+		c.answered--
+		q.sq.give(i)
+		return
+	case opTerminate:
+		q.sq.give(i)
+		q.fail(ah, WRFlushErr) // the peer knows why
+		return
+	}
+	w.done = true
+	q.settle(c, ah)
+}
+
+// settle completes the oldest requests that are done, in the order of posting.
+func (q *QP) settle(c *conn, ah *AH) {
+	for c.head != none && q.sq.wqes[c.head].done {
+		q.complete(ah, Success)
 	}
 }
 
 // afterAck looks what an acknowledgement has shown to be lost, and lets the
 // peer's requests go on.
 func (q *QP) afterAck(now mono.Time, ah *AH) {
+	if ah.conn.dead {
+		return
+	}
 	ah.peer.Snd.Detect(now)
-	q.wake(ah.peer.Snd.Deadline())
-	q.makeReady(ah)
+	q.ctx.wakePeer(ah.peer, ah.peer.Snd.Deadline())
+	q.ctx.makeReady(ah)
 }
 
 // complete ends the oldest request to a peer.
@@ -400,50 +409,68 @@ func (q *QP) complete(ah *AH, status Status) {
 	c := &ah.conn
 	i := c.head
 	w := &q.sq.wqes[i]
-	c.head = w.next
-	switch w.op {
-	case OpSend:
-		q.Stats.Sends++
-	case OpRDMAWrite:
-		q.Stats.Writes++
-	}
-	if (w.flags&Signaled != 0 || status != Success) && w.op != opTerminate {
-		*q.sendCQ.next() = WC{WRID: w.wrid, Status: status, Opcode: w.op, ByteLen: w.total, QPNum: q.num, Src: ah}
+	c.head = w.after
+	q.count(w.op, status)
+	if w.flags&Signaled != 0 || status != Success {
+		*q.sendCQ.next() = WC{WRID: w.wrid, Status: status, Opcode: w.op, ByteLen: w.size, QPNum: q.num, Src: ah}
 	} else {
 		q.sendCQ.release()
 	}
-	clear(w.bufs[:w.bufN])
-	q.sq.free = append(q.sq.free, i)
+	q.sq.give(i)
+	q.checkDrained()
+}
+
+func (q *QP) count(op Opcode, status Status) {
+	if status != Success {
+		q.Stats.Flushed++
+		return
+	}
+	switch op {
+	case OpSend, OpSendWithInv:
+		q.Stats.Sends++
+	case OpRDMAWrite, OpRDMAWriteWithImm:
+		q.Stats.Writes++
+	case OpRDMARead:
+		q.Stats.Reads++
+	case OpRDMAWriteRecord:
+		q.Stats.Records++
+	default:
+		q.Stats.Atomics++
+	}
 }
 
 // fail ends everything with a peer: the oldest request with the cause, the
 // others flushed, and receives that were being filled too. Nothing goes to it
 // any more; other peers do not notice.
-func (q *QP) fail(ah *AH, cause Status) {
+func (q *QP) fail(ah *AH, cause Status) { q.failFrom(ah, none, cause) }
+
+// failFrom is fail with the cause for the request culprit, and those before it
+// flushed; none stands for the oldest.
+func (q *QP) failFrom(ah *AH, culprit int32, cause Status) {
 	c := &ah.conn
 	if !c.dead {
 		c.dead = true
-		ah.peer.Lost = true
 		q.dropInbound(c)
+		q.dropAnswers(ah)
+		q.records.lost(q, ah)
+		if ah.peer != nil {
+			q.ep.Disassociate(ah.peer)
+			q.ctx.ahs[ah.peer.Index] = nil
+		}
 	}
-	for c.head >= 0 {
-		q.complete(ah, cause)
-		cause = WRFlushErr
+	for c.head != none {
+		status := WRFlushErr
+		if c.head == culprit || culprit == none {
+			status, culprit = cause, -2
+		}
+		q.complete(ah, status)
 	}
-	c.cur, c.tail = -1, -1
+	c.requests = line{none, none}
 }
 
-// terminate tells a peer why it was refused (RFC 5040, section 4.8).
-func (q *QP) terminate(ah *AH, cause rdmap.Cause) {
-	q.Stats.Refused++
-	if ah.conn.dead || len(q.sq.free) == 0 || !q.sendCQ.reserve() {
-		return // counted; the peer will not hear of it
+// flushPosted ends what was posted to a peer that is gone.
+func (q *QP) flushPosted(ah *AH) {
+	for ah.conn.head != none {
+		q.complete(ah, WRFlushErr)
 	}
-	i := q.sq.free[len(q.sq.free)-1]
-	q.sq.free = q.sq.free[:len(q.sq.free)-1]
-	w := &q.sq.wqes[i]
-	w.wrid, w.op, w.flags, w.bufN, w.sent = 0, opTerminate, Inline, 0, 0
-	w.total = rdmap.TerminateLen
-	cause.Put(w.data[:])
-	q.enqueue(ah, i)
 }

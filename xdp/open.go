@@ -42,8 +42,11 @@ func (p *Port) open(c Config) (err error) {
 		return err
 	}
 	p.rings = p.sock.rings
-	if p.pool, err = mem.NewPool(c.Arena, c.Frames, c.Track); err != nil {
-		return fmt.Errorf("xdp: %w", err)
+	if p.pool = c.Pool; p.pool == nil {
+		p.ownPool = true
+		if p.pool, err = mem.NewPool(c.Arena, c.Frames, c.Track); err != nil {
+			return fmt.Errorf("xdp: %w", err)
+		}
 	}
 	p.post() // before bind: some drivers want something to receive into
 	if err := p.sock.bind(dev, c.Queue, copying(c.ZeroCopy, mode), bindPatience); err != nil {

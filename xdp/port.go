@@ -18,6 +18,7 @@ type Port struct {
 	rings    *rings
 	arena    *mem.Arena
 	pool     *mem.Pool
+	ownPool  bool
 	caps     fabric.PortCaps
 	stats    fabric.PortStats
 
@@ -245,10 +246,10 @@ func (p *Port) Close() error {
 	if p.sock != nil && p.sock.fd >= 0 {
 		errs = append(errs, p.sock.close())
 	}
-	if p.pool != nil {
+	if p.pool != nil && p.ownPool {
 		p.pool.Release(p.arena)
-		p.pool = nil
 	}
+	p.pool = nil
 	return errors.Join(errs...)
 }
 

@@ -7,69 +7,71 @@ import (
 	"github.com/xwarp/xwarp/bench"
 )
 
-// compare prints latency and bandwidth of MPI over AF_XDP beside MPI over
-// kernel UDP and a plain TCP connection, each on hosts of its own, all
-// measured in turns.
+// compare prints latency and bandwidth of several ways to move messages side
+// by side, each on hosts of its own, all measured in turns.
 func (p *program) compare(o *options) error {
-	contenders, err := bench.Contenders(bench.Root())
+	comparison, err := bench.FindComparison(o.table, bench.Root())
 	if err != nil {
 		return err
 	}
 	if !bench.Root() {
 		p.notice("not root: no network namespaces and no AF_XDP, so kernel sockets are measured alone, on loopback of this host")
 	}
-	places := make([]*bench.Place, len(contenders))
-	for i := range contenders {
+	places := make([]*bench.Place, len(comparison.Contenders))
+	for i := range places {
 		if places[i], err = p.openPlace(o); err != nil {
 			return err
 		}
 	}
 	for _, kind := range []bench.Kind{bench.PingPong, bench.Bandwidth} {
-		if err := p.compareKind(o, kind, contenders, places); err != nil {
+		if err := p.compareKind(o, kind, comparison, places); err != nil {
 			return err
 		}
 	}
-	return nil
+	return p.draw(o)
 }
 
-func (p *program) compareKind(o *options, kind bench.Kind, contenders []bench.Contender, places []*bench.Place) error {
+func (p *program) compareKind(o *options, kind bench.Kind, c bench.Comparison, places []*bench.Place) (err error) {
 	var sessions []*bench.Session
-	for i, c := range contenders {
-		spec := c.Latency
+	defer func() { err = errors.Join(err, closeAll(sessions)) }()
+	for i, contender := range c.Contenders {
+		spec := contender.Latency
 		if kind == bench.Bandwidth {
-			spec = c.Bandwidth
+			spec = contender.Bandwidth
 		}
-		spec.MTU = o.spec.MTU
-		s, err := p.connect(places[i], spec)
+		spec.MTU, spec.Loss = o.spec.MTU, o.spec.Loss
+		s, err := p.connect(places[i], spec, "")
 		if err != nil {
-			return errors.Join(err, closeAll(sessions))
+			return err
 		}
 		sessions = append(sessions, s)
 	}
+	table := bench.Table{W: p.out, Kind: kind, Contenders: c.Contenders, Markdown: o.markdown}
 	if !o.json {
 		p.clear()
 		if kind == bench.PingPong {
-			s := sessions[0]
-			if _, err := fmt.Fprintf(p.out, "%s, MTU %d, %s\n", s.Carrier, s.Spec.MTU, places[0].Name); err != nil {
-				return errors.Join(err, closeAll(sessions))
+			if _, err := fmt.Fprintf(p.out, "%s, MTU %d, %s\n", sessions[0].Carrier, sessions[0].Spec.MTU, places[0].Name); err != nil {
+				return err
 			}
 		}
-		if err := bench.WriteComparison(p.out, kind, contenders); err != nil {
-			return errors.Join(err, closeAll(sessions))
+		if err := table.Head(); err != nil {
+			return err
 		}
 	}
-	rounds := 3
-	if o.given["rounds"] {
-		rounds = o.rounds
+	m := bench.Measurement{Rounds: o.rounds, Duration: o.duration, Quick: true, Progress: p.progress}
+	if m.Rounds == 0 {
+		m.Rounds = 3
 	}
-	m := bench.Measurement{Rounds: rounds, Quick: true, Progress: p.progress}
-	err := m.Measure(sessions, func(row bench.Row) error {
+	err = m.Tabulate(sessions, c.Sizes, func(size int, row bench.Row) error {
 		p.clear()
+		p.keep(row)
 		if o.json {
-			row.Ratio = nil // there are columns and no A and B
 			return row.WriteJSON(p.out)
 		}
-		return row.WriteColumns(p.out, kind)
+		return table.Row(size, row)
 	})
-	return errors.Join(err, closeAll(sessions))
+	if err != nil || o.json {
+		return err
+	}
+	return table.Foot()
 }

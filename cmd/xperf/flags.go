@@ -21,27 +21,34 @@ const defaultPort = 18515
 
 // options is what the command line asks for.
 type options struct {
-	command string // a test, "serve" or "compare"
-	host    string // "" on the server
+	command string   // a test, "serve", "compare" or "plot"
+	host    string   // "" on the server
+	table   string   // compare: which one
+	files   []string // plot: results
 	spec    bench.Spec
 	given   map[string]bool // flags that were set, and "test"
 
 	testbed  bool
 	joined   testbed.Switch
 	device   string
+	capture  string // pcapng file that the client writes, or ""
 	cores    []int
 	json     bool
+	markdown bool
+	plot     string // file to draw
 	rounds   int
-	vs       *options // the second configuration, or nil
+	duration time.Duration // per size
+	netns    []string      // further hosts of a server, see --netns
+	vs       *options      // the second configuration, or nil
 	port     int
 	listen   string
 	patience time.Duration
-	help     bool
+	help     bool // on command, or on everything without one
 }
 
 // vsFlags are what a second configuration may change. Everything else holds
 // for both.
-var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "cores"}
+var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "all", "cores", "capture"}
 
 func usagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", bench.ErrUsage, fmt.Sprintf(format, args...))
@@ -53,18 +60,11 @@ func parse(args []string) (*options, error) {
 	o.spec.Warmup = -1
 	var vs string
 	places, err := o.flags(args, &vs)
-	if err != nil || o.help {
+	if err != nil {
 		return o, err
 	}
-	if len(places) == 0 {
-		return nil, usagef("no test given; the tests are %s", strings.Join(bench.Names(), ", "))
-	}
-	if len(places) > 2 {
-		return nil, usagef("%q is too much: there is one TEST and one HOST", places[2:])
-	}
-	o.command = places[0]
-	if len(places) == 2 {
-		o.host = places[1]
+	if err := o.arrange(places); err != nil || o.help {
+		return o, err
 	}
 	if err := o.check(); err != nil {
 		return nil, err
@@ -80,6 +80,31 @@ func parse(args []string) (*options, error) {
 	return o, nil
 }
 
+// arrange sorts what stands between the flags.
+func (o *options) arrange(places []string) error {
+	if len(places) == 0 {
+		if o.help {
+			return nil
+		}
+		return usagef("no test given; the tests are %s", strings.Join(bench.Names(), ", "))
+	}
+	o.command, places = places[0], places[1:]
+	switch {
+	case o.command == "plot":
+		o.files = places
+		return nil
+	case len(places) > 1:
+		return usagef("%q is too much: there is one TEST and one HOST", places[1:])
+	case len(places) == 0:
+		return nil
+	case o.command == "compare":
+		o.table = places[0]
+	default:
+		o.host = places[0]
+	}
+	return nil
+}
+
 func onXDP(o *options) bool { return strings.HasPrefix(o.spec.Fabric, "xdp") }
 
 // flags reads flags and returns what stands between them. Flags may stand
@@ -87,7 +112,18 @@ func onXDP(o *options) bool { return strings.HasPrefix(o.spec.Fabric, "xdp") }
 func (o *options) flags(args []string, vs *string) (places []string, err error) {
 	fs := flag.NewFlagSet("xperf", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	var sizes, cores string
+	var sizes, netns string
+	fs.BoolVar(&o.spec.All, "all", o.spec.All, "")
+	fs.BoolVar(&o.spec.All, "a", o.spec.All, "")
+	fs.StringVar(&o.spec.Op, "op", o.spec.Op, "")
+	fs.IntVar(&o.spec.Peers, "peers", o.spec.Peers, "")
+	fs.BoolVar(&o.markdown, "markdown", o.markdown, "")
+	fs.StringVar(&o.plot, "plot", o.plot, "")
+	fs.Func("duration", "", func(s string) (err error) {
+		o.duration, err = parseSeconds(s)
+		return err
+	})
+	fs.StringVar(&netns, "netns", "", "")
 	fs.BoolVar(&o.testbed, "testbed", o.testbed, "")
 	fs.IntVar(&o.spec.MTU, "mtu", o.spec.MTU, "")
 	fs.Func("switch", "", func(s string) (err error) {
@@ -97,22 +133,29 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	fs.StringVar(&o.spec.Transport, "transport", o.spec.Transport, "")
 	fs.StringVar(&o.spec.Fabric, "fabric", o.spec.Fabric, "")
 	fs.StringVar(&o.device, "device", o.device, "")
+	fs.StringVar(&o.capture, "capture", o.capture, "")
 	fs.StringVar(&sizes, "size", "", "")
 	fs.IntVar(&o.spec.Iters, "iters", o.spec.Iters, "")
 	fs.IntVar(&o.spec.Warmup, "warmup", o.spec.Warmup, "")
 	fs.IntVar(&o.spec.Window, "window", o.spec.Window, "")
-	fs.Float64Var(&o.spec.Loss, "loss", o.spec.Loss, "")
+	fs.Func("loss", "", func(s string) (err error) {
+		o.spec.Loss, err = parseShare(s)
+		return err
+	})
 	fs.BoolVar(&o.json, "json", o.json, "")
 	fs.StringVar(vs, "vs", "", "")
 	fs.IntVar(&o.rounds, "rounds", o.rounds, "")
-	fs.StringVar(&cores, "cores", "", "")
+	fs.Func("cores", "", func(s string) (err error) {
+		o.cores, err = parseCores(s)
+		return err
+	})
 	fs.IntVar(&o.port, "port", o.port, "")
 	fs.StringVar(&o.listen, "listen", o.listen, "")
 	fs.DurationVar(&o.patience, "connect-timeout", o.patience, "")
 	for len(args) > 0 {
 		if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
 			o.help = true
-			return nil, nil
+			return append(places, topic(fs.Args())...), nil
 		} else if err != nil {
 			return nil, usagef("%v", err)
 		}
@@ -121,17 +164,52 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 		}
 	}
 	fs.Visit(func(f *flag.Flag) { o.given[f.Name] = true })
+	if o.given["a"] {
+		delete(o.given, "a")
+		o.given["all"] = true
+	}
+	if netns != "" {
+		o.netns = strings.Split(netns, ",")
+	}
 	if sizes != "" {
 		if o.spec.Sizes, err = bench.ParseSizes(sizes); err != nil {
 			return nil, err
 		}
 	}
-	if cores != "" {
-		if o.cores, err = parseCores(cores); err != nil {
-			return nil, err
-		}
-	}
 	return places, nil
+}
+
+// topic returns what `--help` stands before, if anything.
+func topic(rest []string) []string {
+	if len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
+		return nil
+	}
+	return rest[:1]
+}
+
+// parseShare reads a share: 0.01 or 1%.
+func parseShare(text string) (float64, error) {
+	digits, percent := strings.CutSuffix(text, "%")
+	share, err := strconv.ParseFloat(digits, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no share: write it as in 0.01 or 1%%", text)
+	}
+	if percent {
+		share /= 100
+	}
+	return share, nil
+}
+
+// parseSeconds reads a time: 10, 0.5 or 2m.
+func parseSeconds(text string) (time.Duration, error) {
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
+		text = strconv.FormatFloat(seconds, 'f', -1, 64) + "s"
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 || d > 24*time.Hour {
+		return 0, fmt.Errorf("%q is no time to measure for: write seconds, as in 10, up to a day", text)
+	}
+	return d, nil
 }
 
 func parseCores(list string) ([]int, error) {
@@ -157,14 +235,9 @@ func (o *options) check() error {
 		return usagef("port %d is outside of 0 to 65535", o.port)
 	case o.patience <= 0:
 		return usagef("connect-timeout %v is not positive", o.patience)
-	case o.rounds < 0 || o.rounds > 1000 || o.given["rounds"] && o.rounds == 0:
-		return usagef("rounds %d is outside of 1 to 1000", o.rounds)
-	case o.given["window"] && o.spec.Window == 0:
-		return usagef("window 0 is outside of 1 to %d", bench.MaxWindow)
-	case o.given["iters"] && o.spec.Iters == 0:
-		return usagef("iters 0 is outside of 1 to %d", bench.MaxIters)
-	case o.given["size"] && o.spec.Sizes == nil:
-		return usagef("--size is empty")
+	}
+	if err := o.checkAmounts(); err != nil {
+		return err
 	}
 	allowed, err := bench.AllowedCores()
 	if err != nil {
@@ -176,32 +249,78 @@ func (o *options) check() error {
 	if o.cores == nil {
 		o.cores = bench.PickCores(allowed)
 	}
-	if o.command == "serve" || o.command == "compare" {
+	if _, ok := commandFlags[o.command]; ok {
 		return o.checkCommand()
 	}
-	o.given["test"] = true
-	o.spec.Test = o.command
-	return o.spec.Check()
-}
-
-// checkCommand judges the flags of serve and compare, which are no tests.
-func (o *options) checkCommand() error {
-	allowed := []string{"device", "cores", "port", "listen"}
-	if o.command == "compare" {
-		allowed = []string{"testbed", "switch", "mtu", "cores", "json", "rounds"}
-		if !o.testbed {
-			return usagef("compare needs --testbed: it measures AF_XDP beside kernel sockets on this machine")
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(o.given)) {
-		if !slices.Contains(allowed, name) {
+	for _, name := range []string{"markdown", "netns"} {
+		if o.given[name] {
 			return usagef("%s does not take --%s", o.command, name)
 		}
 	}
-	if o.host != "" {
-		return usagef("%s does not take a HOST", o.command)
+	o.given["test"] = true
+	o.spec.Test = o.command
+	if err := o.spec.Check(); err != nil || o.capture == "" {
+		return err
+	}
+	if o.host == "" && !o.testbed {
+		return usagef("--capture is for the client: give it where HOST is given")
+	}
+	return o.spec.CheckCapture()
+}
+
+// checkAmounts judges how much is to be measured. What the bench itself checks
+// has a default at 0, which nobody may ask for.
+func (o *options) checkAmounts() error {
+	switch {
+	case o.rounds < 0 || o.rounds > 1000 || o.given["rounds"] && o.rounds == 0:
+		return usagef("rounds %d is outside of 1 to 1000", o.rounds)
+	case o.given["rounds"] && o.given["duration"]:
+		return usagef("--duration measures as many rounds as it takes: leave --rounds away")
+	case o.given["window"] && o.spec.Window == 0:
+		return usagef("window 0 is outside of 1 to %d", bench.MaxWindow)
+	case o.given["iters"] && o.spec.Iters == 0:
+		return usagef("iters 0 is outside of 1 to %d", bench.MaxIters)
+	case o.given["peers"] && o.spec.Peers == 0:
+		return usagef("peers 0 is outside of 1 to %d", bench.MaxPeers)
+	case o.given["size"] && o.spec.Sizes == nil:
+		return usagef("--size is empty")
+	case o.given["plot"] && o.plot == "":
+		return usagef("--plot is empty: name a file, as in --plot latency.svg")
 	}
 	return nil
+}
+
+// commandFlags are the commands that are no tests, and the flags that they take.
+var commandFlags = map[string][]string{
+	"serve":   {"device", "netns", "cores", "port", "listen"},
+	"compare": {"testbed", "switch", "mtu", "cores", "json", "markdown", "plot", "rounds", "duration", "loss"},
+	"plot":    {"plot"},
+}
+
+// checkCommand judges the flags of what is no test.
+func (o *options) checkCommand() error {
+	for _, name := range slices.Sorted(maps.Keys(o.given)) {
+		if !slices.Contains(commandFlags[o.command], name) {
+			return usagef("%s does not take --%s", o.command, name)
+		}
+	}
+	switch {
+	case o.host != "":
+		return usagef("%s does not take a HOST", o.command)
+	case o.command == "compare" && !o.testbed:
+		return usagef("compare needs --testbed: it measures AF_XDP beside kernel sockets on this machine")
+	case o.command == "compare" && o.json && o.markdown:
+		return usagef("--json and --markdown at once: give one of them")
+	case o.command == "plot" && len(o.files) == 0:
+		return usagef("plot needs files that hold what xperf --json wrote")
+	case o.command != "compare":
+		return nil
+	}
+	if o.table == "" {
+		o.table = "mpi"
+	}
+	_, err := bench.FindComparison(o.table, bench.Root())
+	return err
 }
 
 // second reads the configuration to compare with: the first one, changed by
@@ -210,6 +329,7 @@ func (o *options) second(args []string) (*options, error) {
 	b := *o
 	b.given = map[string]bool{}
 	b.spec.Sizes = slices.Clone(o.spec.Sizes)
+	b.capture = "" // each writes a file of its own
 	var vs string
 	places, err := b.flags(args, &vs)
 	if err != nil {
@@ -227,12 +347,29 @@ func (o *options) second(args []string) (*options, error) {
 			return nil, usagef("--%s holds for both configurations: give it outside of --vs", name)
 		}
 	}
-	if !b.given["transport"] && b.given["test"] {
-		b.spec.Transport = "" // what suits the other test
+	if b.given["test"] { // what suits the other test
+		if !b.given["transport"] {
+			b.spec.Transport = ""
+		}
+		if !b.given["op"] {
+			b.spec.Op = ""
+		}
+		if !b.given["peers"] {
+			b.spec.Peers = 1
+		}
+	}
+	if b.given["size"] {
+		b.spec.All = false
+	}
+	if b.given["all"] {
+		b.spec.Sizes = nil
 	}
 	maps.Copy(b.given, o.given)
 	if err := b.check(); err != nil {
 		return nil, err
+	}
+	if b.capture != "" && b.capture == o.capture {
+		return nil, usagef("--capture %s: the two configurations cannot write one file", o.capture)
 	}
 	return &b, bench.CheckPair(o.spec, b.spec)
 }

@@ -30,6 +30,55 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestParse_amounts(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want func(*options) bool
+	}{
+		{"write_bw -a", func(o *options) bool { return o.spec.All && o.given["all"] && !o.given["a"] }},
+		{"write_bw --all", func(o *options) bool { return o.spec.All && o.given["all"] }},
+		{"write_bw --loss 1%", func(o *options) bool { return o.spec.Loss == 0.01 }},
+		{"write_bw --loss 0.2", func(o *options) bool { return o.spec.Loss == 0.2 }},
+		{"write_bw --duration 10", func(o *options) bool { return o.duration == 10*time.Second }},
+		{"write_bw --duration .5", func(o *options) bool { return o.duration == time.Second/2 }},
+		{"write_bw --duration 2m", func(o *options) bool { return o.duration == 2*time.Minute }},
+		{"atomic_lat --op swap", func(o *options) bool { return o.spec.Op == "swap" }},
+		{"atomic_lat", func(o *options) bool { return o.spec.Op == "fetch_add" && o.spec.Peers == 1 }},
+		{"send_rate --peers 8 --transport ud", func(o *options) bool { return o.spec.Peers == 8 && o.spec.Transport == "ud" }},
+		{"serve --netns a,b", func(o *options) bool { return slices.Equal(o.netns, []string{"a", "b"}) }},
+		{"plot a.json b.json --plot c.svg", func(o *options) bool { return len(o.files) == 2 && o.plot == "c.svg" }},
+		{"compare --testbed", func(o *options) bool { return o.table == "mpi" }},
+		{"compare verbs --testbed --markdown", func(o *options) bool { return o.table == "verbs" && o.markdown }},
+		{"write_lat --help", func(o *options) bool { return o.help && o.command == "write_lat" }},
+		{"--help write_lat", func(o *options) bool { return o.help && o.command == "write_lat" }},
+		{"--help --testbed", func(o *options) bool { return o.help && o.command == "" }},
+	} {
+		o, err := parse(strings.Fields(c.args))
+		if err != nil || !c.want(o) {
+			t.Errorf("%s: %v, %+v", c.args, err, o)
+		}
+	}
+}
+
+func TestParse_vsOtherTest(t *testing.T) {
+	o, err := parse([]string{"atomic_lat", "--op", "swap", "--testbed", "--vs", "read_lat --size 8"})
+	if err != nil || o.vs.spec.Op != "" {
+		t.Errorf("read_lat has no operations: %v", err)
+	}
+	o, err = parse([]string{"send_rate", "--peers", "4", "--testbed", "--vs", "raw_rate"})
+	if err != nil || o.vs.spec.Peers != 1 {
+		t.Errorf("raw_rate has one peer: %v", err)
+	}
+	o, err = parse([]string{"write_bw", "-a", "--testbed", "--vs", "--size 8"})
+	if err == nil && o.vs.spec.All {
+		t.Errorf("a size and all sizes: %+v", o.vs.spec)
+	}
+	o, err = parse([]string{"write_bw", "--testbed", "--vs", "--loss 1%"})
+	if err != nil || o.vs.spec.Loss != 0.01 || o.spec.Loss != 0 {
+		t.Errorf("loss on one side: %v", err)
+	}
+}
+
 func TestParse_vs(t *testing.T) {
 	o, err := parse([]string{"send_lat", "--size", "8", "--testbed", "--iters", "5", "--transport", "rd", "--vs", "raw_lat --size 64"})
 	if err != nil {
@@ -67,6 +116,27 @@ func TestParse_errors(t *testing.T) {
 		{"raw_lat host --testbed", "leave HOST host away"},
 		{"raw_lat --testbed --device eth1", "leave --device away"},
 		{"raw_lat --loss 2", "loss 2"},
+		{"raw_lat --fabric udp --testbed --capture f", "tcpdump"},
+		{"send_lat --capture f", "--capture is for the client"},
+		{"send_lat --testbed --capture f --vs --capture%f", "cannot write one file"},
+		{"serve --capture f", "serve does not take --capture"},
+		{"raw_lat --loss much", "is no share"},
+		{"raw_lat --duration 0", "is no time"},
+		{"raw_lat --duration 1e9", "is no time"},
+		{"raw_lat --duration 1 --rounds 2", "leave --rounds away"},
+		{"raw_lat --plot=", "--plot is empty"},
+		{"raw_lat --markdown", "raw_lat does not take --markdown"},
+		{"raw_lat --netns a", "raw_lat does not take --netns"},
+		{"send_rate --peers 0", "peers 0"},
+		{"send_lat --peers 2", "--peers is for send_rate"},
+		{"write_bw --transport ud", "does not run over ud"},
+		{"read_lat --op swap", "--op is for atomic_lat"},
+		{"atomic_lat --op nand", "the operations are"},
+		{"write_bw -a --size 8", "give one of them"},
+		{"plot", "plot needs files"},
+		{"plot x --json", "plot does not take --json"},
+		{"compare nonsense --testbed", "the comparisons are mpi, verbs"},
+		{"compare --testbed --json --markdown", "give one of them"},
 		{"compare", "compare needs --testbed"},
 		{"compare --testbed --fabric udp", "compare does not take --fabric"},
 		{"serve --size 8", "serve does not take --size"},

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/xwarp/xwarp/bench"
@@ -13,7 +14,9 @@ const helpHead = `xperf measures latency, bandwidth and message rate between two
   xperf TEST [FLAGS]             server: waits for one client
   xperf TEST HOST [FLAGS]        client: measures against the server on HOST
   xperf TEST --testbed [FLAGS]   both ends on this machine, over a veth pair
-  xperf compare --testbed        MPI over AF_XDP beside MPI over UDP and plain TCP
+  xperf TEST --help              what one test measures, with an example
+  xperf compare [TABLE] --testbed   several ways to move messages side by side
+  xperf plot FILE... [--plot OUT.svg]   draw what --json has written
   xperf serve [FLAGS]            server for whatever clients ask for
 
 Tests:
@@ -21,54 +24,102 @@ Tests:
 
 const helpTail = `
 What to measure (the client decides; a flag that the server has too must agree):
-  --fabric F        xdp (default), xdp:generic, xdp:driver, xdp:asavie, udp;
+  --fabric F        xdp (default)FABRICS;
                     tcp with raw tests. Raw tests over udp and tcp are plain
                     kernel sockets that spin: the baselines.
-  --transport T     rd (default) for send and mpi tests
+  --transport T     rd (default) or ud. Reliable datagrams carry every test;
+                    unreliable ones Sends of one datagram and Write-Records, and
+                    then the server's count of what arrived is shown beside
+                    what was sent
   --size LIST       bytes per message: 8,64,4K,1M, or 8:4M for powers of two.
                     In raw tests over xdp: bytes of the Ethernet frame.
+  -a, --all         all powers of two from 1 to 8M that can be sent
+  --op O            atomic_lat: fetch_add (default), cmp_swap or swap
+  --peers N         send_rate: the server has N endpoints, which the client sends
+                    to in turns (over xdp: with --testbed, which makes N hosts)
   --iters N         messages or round trips per burst (default: by size)
   --warmup N        messages before those (default: a tenth)
-  --window N        messages under way in bw and rate tests (default 64)
+  --window N        messages under way to each peer in bw and rate tests
+                    (default 64)
   --mtu M           largest IP packet in bytes (default: the device's; 9000
                     with --testbed)
   --switch S        what joins the hosts of --testbed: cable (default), bridge or
                     xdp. Only on a bridge does tcpdump see AF_XDP frames: ip
                     netns exec xwarp-PID-...-sw tcpdump -ni any udp
-  --loss P          drop a share P of the frames that are sent, as in 0.01
+  --loss P          drop a share P of the frames that are sent, as in 0.01 or 1%
+  --capture FILE    write what passes the client to FILE (pcapng), for Wireshark
+                    with docs/wireshark/xwarp.lua; frames that --loss drops are
+                    not in it. Figures taken with it are no measure. With --vs
+                    it holds for the first configuration
   --vs "FLAGS"      measure a second configuration in turns with the first and
                     print the ratio A/B of the medians. FLAGS change the first
                     configuration; they may begin with another TEST.
   --rounds N        bursts per size; medians count (default 1, with --vs 9)
+  --duration S      measure each size for S seconds, in as many rounds as it takes
 
 Where:
   --device DEV      network interface (default: the one that leads to the peer)
   --cores A,B       server's and client's core (default: the two highest)
   --port N          TCP port of the control connection (default 18515)
   --listen ADDR     server: address:port to wait at, instead of --port
+  --netns LIST      serve: further network namespaces with a device of the same
+                    name, an endpoint in each (what --testbed --peers uses)
   --connect-timeout D   how long a client waits for a server (default 10s)
 
 Output:
   --json            one JSON object per line: test, transport, fabric, mtu,
-                    size, iters, lat_us{min,p50,p99,max}, gbit_s, msg_s, ...;
+                    size, iters, lat_us{min,p50,p99,max}, gbit_s, msg_s, lost;
+                    where messages may be lost sent{gbit_s,msg_s,whole,valid};
                     with --vs also {metric, a, b, ratio, low, high}
-Latency is half of a round trip. Exit status: 0 measured, 1 failed, 2 used
-wrongly, 3 this machine or user lacks what the test needs, 130 interrupted.
+  --markdown        compare: tables as Markdown
+  --plot FILE.svg   draw the results over the sizes, both axes logarithmic
+Latency is half of a round trip; all of it for reads and atomics, as in
+perftest. Bandwidth and rate are of what the receiver has confirmed. Exit status:
+0 measured, 1 failed, 2 used wrongly, 3 this machine or user lacks what the test
+needs, 130 interrupted.
 
 Examples:
   xperf send_lat --testbed
-  xperf send_lat --size 8 --testbed --vs "raw_lat --size 64"
-  xperf mpi_bw --size 4K:4M --testbed --vs "--fabric udp"
-  xperf raw_rate --fabric xdp:driver --testbed --json
-  xperf raw_lat --fabric tcp 192.0.2.1
+  xperf compare verbs --testbed --markdown --plot verbs.svg
+  xperf write_bw 192.0.2.1 -a --json > write.json
+  xperf plot write.json read.json --plot both.svg
 `
 
-// help writes the manual.
-func help(w io.Writer) error {
-	var tests strings.Builder
-	for _, c := range bench.Cases() {
-		fmt.Fprintf(&tests, "  %-16s  %s\n", c.Name, c.Summary)
+// help writes the manual, or that of one command.
+func help(w io.Writer, command string) error {
+	if c, ok := bench.Find(command); ok {
+		return helpTest(w, c)
 	}
-	_, err := io.WriteString(w, helpHead+tests.String()+helpTail)
+	tables, err := bench.Comparisons(true)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	b.WriteString(helpHead)
+	for _, c := range bench.Cases() {
+		fmt.Fprintf(&b, "  %-17s %s\n", c.Name, c.Summary)
+	}
+	b.WriteString("\nTables of compare:\n")
+	for _, t := range tables {
+		fmt.Fprintf(&b, "  %-17s %s\n", t.Name, t.Summary)
+	}
+	others := slices.DeleteFunc(bench.Fabrics(), func(f string) bool { return f == "xdp" || f == "tcp" })
+	b.WriteString(strings.Replace(helpTail, "FABRICS", ", "+strings.Join(others, ", "), 1))
+	_, err = io.WriteString(w, b.String())
+	return err
+}
+
+// helpTest writes the manual of one test.
+func helpTest(w io.Writer, c bench.Case) error {
+	_, err := fmt.Fprintf(w, `xperf %[1]s: %[2]s
+
+  xperf %[1]s [FLAGS]             server: waits for one client
+  xperf %[1]s HOST [FLAGS]        client: measures against the server on HOST
+  xperf %[1]s --testbed [FLAGS]   both ends on this machine, over a veth pair
+
+Example:
+  xperf %[1]s %[3]s
+
+`+"`xperf --help` lists the flags.\n", c.Name, c.Summary, c.Example)
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/xwarp/xwarp/bench"
+	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/testbed"
 	"golang.org/x/sys/unix"
 )
@@ -45,8 +46,11 @@ type program struct {
 	errs     io.Writer
 	terminal bool // errs is one: show progress there
 
+	results []bench.Result // so far, for --plot
+
 	mu     sync.Mutex
-	shown  bool // progress stands on the present line
+	shown  bool      // progress stands on the present line
+	told   mono.Time // when it was last told to what is no terminal
 	places []*bench.Place
 }
 
@@ -54,7 +58,7 @@ type program struct {
 func (p *program) run(args []string) int {
 	o, err := parse(args)
 	if err == nil && o.help {
-		err = help(p.out)
+		err = help(p.out, o.command)
 	} else if err == nil {
 		err = p.dispatch(o)
 		p.closePlaces()
@@ -80,6 +84,8 @@ func (p *program) dispatch(o *options) error {
 		return p.serve(o)
 	case o.command == "compare":
 		return p.compare(o)
+	case o.command == "plot":
+		return p.plotFiles(o)
 	case o.testbed:
 		return p.onTestbed(o)
 	case o.host == "":
@@ -94,15 +100,27 @@ func isTerminal(f *os.File) bool {
 	return err == nil
 }
 
-// progress shows what is going on, on a terminal only.
+// tellEvery is how often a long run says where it is when nobody watches.
+const tellEvery = 30 * mono.Second
+
+// progress shows what is going on: on a terminal at once, elsewhere now and
+// then, and never in a short run.
 func (p *program) progress(what string) {
-	if !p.terminal {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fmt.Fprintf(p.errs, "\r\033[K%s", what)
-	p.shown = true
+	if p.terminal {
+		fmt.Fprintf(p.errs, "\r\033[K%s", what)
+		p.shown = true
+		return
+	}
+	now := mono.Real{}.Now()
+	if p.told == 0 {
+		p.told = now
+	}
+	if now.Sub(p.told) >= tellEvery {
+		fmt.Fprintln(p.errs, "xperf:", what)
+		p.told = now
+	}
 }
 
 // clear takes the progress away.

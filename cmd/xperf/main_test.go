@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/xwarp/xwarp/bench"
+	"github.com/xwarp/xwarp/internal/mono"
 )
 
 // The server end of --testbed is this program executed again.
@@ -43,9 +45,36 @@ func TestRun_help(t *testing.T) {
 			t.Errorf("fabric %s is not in the help", f)
 		}
 	}
-	for _, f := range append([]string{"testbed", "json", "vs", "rounds", "port", "listen", "connect-timeout", "device"}, vsFlags[1:]...) {
+	for _, f := range append([]string{"testbed", "json", "markdown", "plot", "vs", "rounds", "duration", "port", "listen", "netns", "connect-timeout", "device", "switch"}, vsFlags[1:]...) {
 		if !strings.Contains(out, "--"+f) {
 			t.Errorf("flag --%s is not in the help", f)
+		}
+	}
+}
+
+// Every example in the help is a command line that this program takes.
+func TestRun_helpExamples(t *testing.T) {
+	var lines []string
+	for _, c := range bench.Cases() {
+		out, _, code := xperf(c.Name, "--help")
+		if code != exitOK || !strings.Contains(out, c.Summary) {
+			t.Errorf("%s --help: code %d, %s", c.Name, code, out)
+		}
+		lines = append(lines, c.Name+" "+c.Example)
+	}
+	_, examples, _ := strings.Cut(helpTail, "Examples:\n")
+	for line := range strings.Lines(examples) {
+		line, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "xperf "), ">")
+		lines = append(lines, line)
+	}
+	for _, line := range lines {
+		before, vs, found := strings.Cut(line, ` --vs "`)
+		args := strings.Fields(before)
+		if found {
+			args = append(args, "--vs", strings.TrimSuffix(vs, `"`))
+		}
+		if _, err := parse(args); err != nil {
+			t.Errorf("%s: %v", line, err)
 		}
 	}
 }
@@ -62,6 +91,8 @@ func TestRun_exitCodes(t *testing.T) {
 		want string
 	}{
 		{[]string{"nonsense"}, exitUsage, "xperf --help"},
+		{[]string{"write_bw", "--transport", "ud"}, exitUsage, "write_record_bw"},
+		{[]string{"plot", "no such file"}, exitFailed, "no such file"},
 		{[]string{"raw_lat", "--fabric", "dpdk"}, exitUsage, "the fabrics are"},
 		{[]string{"raw_lat", "--listen", free}, exitFailed, "control port"},
 		{[]string{"raw_lat", "--fabric", "udp", "127.0.0.1:1", "--connect-timeout", "30ms"}, exitFailed, "no xperf server answers at 127.0.0.1:1 within 30ms"},
@@ -89,6 +120,53 @@ func TestRun_testbed(t *testing.T) {
 		var r bench.Result
 		if err := json.Unmarshal([]byte(lines[i]), &r); err != nil || r.Fabric != fabric || r.Lat == nil {
 			t.Errorf("%v: %s", err, lines[i])
+		}
+	}
+}
+
+// From a measurement to a drawing, in one step and in two.
+func TestRun_plot(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	out, errs, code := xperf("send_bw", "--testbed", "--fabric", "udp", "--size", "8,4K", "--iters", "64", "--json", "--plot", at("one.svg"))
+	if code != exitOK {
+		t.Fatalf("code %d: %s", code, errs)
+	}
+	if err := os.WriteFile(at("results"), []byte(out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	drawn, errs, code := xperf("plot", at("results"))
+	if code != exitOK {
+		t.Fatalf("code %d: %s", code, errs)
+	}
+	if _, errs, code := xperf("plot", at("results"), "--plot", at("two.svg")); code != exitOK {
+		t.Fatalf("code %d: %s", code, errs)
+	}
+	for _, name := range []string{"one.svg", "two.svg"} {
+		b, err := os.ReadFile(at(name))
+		if err != nil || string(b) != drawn || !strings.Contains(drawn, "send_bw") {
+			t.Errorf("%s: %v, %s", name, err, b)
+		}
+	}
+	if err := os.WriteFile(at("empty"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := xperf("plot", at("empty")); code != exitFailed || !strings.Contains(errs, "no results") {
+		t.Errorf("code %d: %s", code, errs)
+	}
+}
+
+// Several endpoints in the server's process: ports, or hosts of a testbed.
+func TestRun_peers(t *testing.T) {
+	fabrics := []string{"udp", "shm"}
+	if os.Geteuid() == 0 {
+		fabrics = append(fabrics, "xdp")
+	}
+	for _, fabric := range fabrics {
+		out, errs, code := xperf("send_rate", "--peers", "3", "--testbed", "--fabric", fabric, "--iters", "1000", "--json")
+		var r bench.Result
+		if err := json.Unmarshal([]byte(out), &r); code != exitOK || err != nil || r.Peers != 3 || r.Msgs <= 0 {
+			t.Errorf("%s: code %d, %v: %s%s", fabric, code, err, out, errs)
 		}
 	}
 }
@@ -130,6 +208,22 @@ func TestRun_compare(t *testing.T) {
 	}
 }
 
+// UD beside RD: sizes that are too large for one have no number there.
+func TestRun_compareVerbs(t *testing.T) {
+	out, errs, code := xperf("compare", "verbs", "--testbed", "--rounds", "1", "--markdown")
+	if code != exitOK {
+		t.Fatalf("code %d: %s", code, errs)
+	}
+	for _, w := range []string{"UD/UDP", "RD/UDP", "| plain UDP |", "99th percentile", "\n| 1 | ", "\n| 1048576 | - | ", "| lost % | "} {
+		if os.Geteuid() != 0 && strings.HasPrefix(w, "\n| 1048576") {
+			continue // loopback has a large MTU
+		}
+		if !strings.Contains(out, w) {
+			t.Errorf("%q is not in\n%s", w, out)
+		}
+	}
+}
+
 // A fabric that was asked for is not quietly replaced by another.
 func TestRun_xdpWithoutRoot(t *testing.T) {
 	if os.Geteuid() == 0 {
@@ -145,6 +239,13 @@ func TestProgress(t *testing.T) {
 	var errs bytes.Buffer
 	p := &program{errs: &errs}
 	p.progress("unseen")
+	p.told -= mono.Time(tellEvery)
+	p.progress("a long run")
+	p.progress("unseen")
+	if got, want := errs.String(), "xperf: a long run\n"; got != want {
+		t.Errorf("wrote %q, want %q", got, want)
+	}
+	errs.Reset()
 	p.terminal = true
 	p.progress("seen")
 	p.clear()

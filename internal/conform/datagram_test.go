@@ -28,7 +28,7 @@ func needRoot(t *testing.T) {
 }
 
 // closing closes c when the test ends.
-func closing(t *testing.T, c interface{ Close() error }) {
+func closing(t testing.TB, c interface{ Close() error }) {
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -36,7 +36,7 @@ func closing(t *testing.T, c interface{ Close() error }) {
 	})
 }
 
-func newArena(t *testing.T) *mem.Arena {
+func newArena(t testing.TB) *mem.Arena {
 	t.Helper()
 	a, err := mem.New(mem.Config{Size: 32 << 20, Huge: mem.HugeNever})
 	if err != nil {

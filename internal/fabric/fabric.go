@@ -169,7 +169,9 @@ type Datagram interface {
 	Send(b *Batch)
 	// Flush moves what is queued; see Port.Flush.
 	Flush()
-	// FD is for poll(2); see Port.FD.
+	// FD is for poll(2); see Port.FD. It is the same descriptor each time, but
+	// has to be asked for before each wait: a carrier in shared memory makes
+	// peers ring then, and nobody ring while the engine polls.
 	FD() int
 	Stats() DatagramStats
 	Close() error

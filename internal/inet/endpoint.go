@@ -73,6 +73,7 @@ type Endpoint struct {
 	paths      []path
 	byAddr     map[netip.AddrPort]fabric.Path
 	addr       addresses // of every path, but for its destination
+	groups     []group   // joined
 }
 
 // path is a destination.
@@ -159,15 +160,17 @@ func (e *Endpoint) Stats() fabric.DatagramStats {
 	return s
 }
 
-// Close gives back what Recv had not handed out and closes the port. The
-// resolver stays open.
+// Close leaves all groups, gives back what Recv had not handed out and closes
+// the port. The resolver stays open.
 func (e *Endpoint) Close() error {
+	left := e.leaveAll()
 	e.putAll(e.rx[e.rxNext:e.rxEnd])
 	e.rxNext, e.rxEnd = 0, 0
-	return e.port.Close()
+	return errors.Join(left, e.port.Close())
 }
 
-// Resolve makes a destination known. The error is the resolver's, or wraps
+// Resolve makes a destination known: a host, or a multicast group, whose
+// datagrams go to everybody on the link. The error is the resolver's, or wraps
 // [ErrPathMTU].
 func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
@@ -177,6 +180,9 @@ func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	if !to.Addr().Is4() || to.Port() == 0 {
 		return 0, fmt.Errorf("inet: destination %s: want an IPv4 address and a port", to)
 	}
+	if to.Addr().IsMulticast() {
+		return e.addPath(to, Hop{MAC: GroupMAC(to.Addr()), MTU: e.caps.MaxPayload + IPv4Len + UDPLen}), nil
+	}
 	hop, err := e.resolver.Resolve(to.Addr())
 	if err != nil {
 		return 0, fmt.Errorf("inet: %w", err)
@@ -184,11 +190,15 @@ func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	if need := e.caps.MaxPayload + IPv4Len + UDPLen; hop.MTU < need {
 		return 0, fmt.Errorf("inet: %s takes packets of %d bytes, %d are wanted: %w; choose a smaller MTU", to.Addr(), hop.MTU, need, ErrPathMTU)
 	}
+	return e.addPath(to, hop), nil
+}
+
+func (e *Endpoint) addPath(to netip.AddrPort, hop Hop) fabric.Path {
 	p := fabric.Path(len(e.paths))
 	e.paths = append(e.paths, path{to: to})
 	e.paths[p].set(e.addr, hop)
 	e.byAddr[to] = p
-	return p, nil
+	return p
 }
 
 // reload reads all next hops again, after the resolver said that some changed.
@@ -196,6 +206,9 @@ func (e *Endpoint) reload(generation uint64) {
 	e.generation = generation
 	for i := range e.paths {
 		p := &e.paths[i]
+		if p.to.Addr().IsMulticast() { // the link is all there is on the way
+			continue
+		}
 		if hop, ok := e.resolver.Current(p.to.Addr()); ok {
 			p.set(e.addr, hop)
 		} else {
@@ -206,6 +219,9 @@ func (e *Endpoint) reload(generation uint64) {
 
 func (p *path) set(a addresses, hop Hop) {
 	a.dstMAC, a.dst = hop.MAC, p.to
+	if p.to.Addr().IsMulticast() {
+		a.ttl = groupTTL
+	}
 	p.template = newTemplate(a)
 	p.maxPayload = hop.MTU - IPv4Len - UDPLen
 }

@@ -562,12 +562,16 @@ func FuzzRecv(f *testing.F) {
 	f.Add(datagram([]byte("hello")), uint16(100))
 	f.Add(withOptions(datagram(pattern(50))), uint16(60))
 	f.Add(make([]byte, 64), uint16(1))
+	f.Add(toGroup(inet.GroupMAC(joined), joined)(datagram([]byte("hello"))), uint16(100))
 	f.Fuzz(func(t *testing.T, frame []byte, chunk uint16) {
 		size := 42 + int(chunk)%4000
 		if len(frame) == 0 || len(frame) > size*fabric.MaxBufs {
 			return
 		}
 		p := newPair(t, conform.PipeConfig{Frames: 64, Chunks: []int{size}})
+		if err := p.b.Join(joined); err != nil {
+			t.Fatal(err)
+		}
 		p.portB.Inject(frame)
 		got := p.receive()
 		s := p.b.Stats()

@@ -130,11 +130,6 @@ func (e *Endpoint) check(h []byte, size int) (a arrival, f fault) {
 	if len(h) < HeaderLen || Ethernet(h).Type() != EtherIPv4 {
 		return a, malformed
 	}
-	// Any unicast address will do: the NIC has matched it with its own, and in
-	// promiscuous mode the IP address tells what is for us.
-	if h[ethDst]&1 != 0 {
-		return a, malformed
-	}
 	ip := IPv4(h[EthernetLen:])
 	if !ip.Valid() || ip.TotalLen() > size-EthernetLen {
 		return a, malformed
@@ -142,7 +137,12 @@ func (e *Endpoint) check(h []byte, size int) (a arrival, f fault) {
 	if !ip.ChecksumGood() {
 		return a, badChecksum
 	}
-	if ip.Fragmented() || ip.Protocol() != ProtoUDP || binary.LittleEndian.Uint32(ip[ipDst:]) != e.localAddr {
+	if ip.Fragmented() || ip.Protocol() != ProtoUDP {
+		return a, malformed
+	}
+	// Any unicast Ethernet address will do: the NIC has matched it with its
+	// own, and in promiscuous mode the IP address tells what is for us.
+	if (h[ethDst]&1 != 0 || binary.LittleEndian.Uint32(ip[ipDst:]) != e.localAddr) && !e.member(h) {
 		return a, malformed
 	}
 	headerLen := ip.HeaderLen()

@@ -36,6 +36,8 @@ type receiver struct {
 	// What recvmmsg returned and Recv has not handed out yet.
 	runs      [rxBatch]run
 	next, end int
+
+	malformed uint64 // datagrams that were too large
 }
 
 // run is what one message of recvmmsg holds: datagrams of size bytes, the last
@@ -142,38 +144,41 @@ func (s *Socket) fetch(n int) {
 	if n == 0 {
 		return
 	}
-	// An error is either "nothing there" or one that a datagram sent before
-	// has caused, which is reported once and means nothing to this call.
-	got, _ := recvmmsg(s.fd, r.msgs[r.free:r.free+n])
-	bad, slots := 0, [rxBatch]int32{}
+	got, self := s.poll(r.msgs[r.free : r.free+n])
+	unused, slots := 0, [rxBatch]int32{}
 	for range got {
-		if !r.take(r.free) {
-			slots[bad] = r.slotOf[r.free]
-			bad++
+		if !r.take(r.free, self) {
+			slots[unused] = r.slotOf[r.free]
+			unused++
 		}
 		r.free++
 	}
-	for _, slot := range slots[:bad] { // only now: push writes over what take reads
-		s.stats.RxMalformed++
+	for _, slot := range slots[:unused] { // only now: push writes over what take reads
 		r.push(slot)
 	}
 }
 
-// take notes what message i has received. It returns false for a datagram that
-// was too large for its slot: its sender does not use our MTU.
-func (r *receiver) take(i int) bool {
+// take notes what message i has received. It returns false for what self has
+// sent, and for a datagram that was too large for its slot: its sender does
+// not use our MTU.
+func (r *receiver) take(i int, self fabric.Remote) bool {
 	m := &r.msgs[i]
 	if m.Flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+		r.malformed++
+		return false
+	}
+	name := &r.names[i]
+	from := fabric.Remote(uint64(name.Addr[0])<<40 | uint64(name.Addr[1])<<32 | uint64(name.Addr[2])<<24 |
+		uint64(name.Addr[3])<<16 | uint64(bits.ReverseBytes16(name.Port)))
+	if from == self {
 		return false
 	}
 	slot := r.slotOf[i]
-	name := &r.names[i]
 	at := r.base + mem.Addr(slot)<<r.shift
 	run := &r.runs[r.end]
 	r.end++
 	run.at, run.end, run.size = at, at+mem.Addr(m.len), mem.Addr(m.len)
-	run.from = fabric.Remote(uint64(name.Addr[0])<<40 | uint64(name.Addr[1])<<32 | uint64(name.Addr[2])<<24 |
-		uint64(name.Addr[3])<<16 | uint64(bits.ReverseBytes16(name.Port)))
+	run.from = from
 	r.lent[slot] = 1
 	if c := &r.ctrls[i]; r.gro && m.Controllen > 0 && c.Level == unix.SOL_UDP && c.Type == unix.UDP_GRO {
 		run.size = mem.Addr(binary.NativeEndian.Uint32(c.value[:]))

@@ -19,6 +19,7 @@ import (
 type Socket struct {
 	fd    int
 	scout int // a second socket, connected to peers to learn about their paths
+	ready int // an epoll instance that watches fd and those of groups
 	arena *mem.Arena
 	pool  *mem.Pool // frames to send
 	local netip.AddrPort
@@ -29,6 +30,10 @@ type Socket struct {
 
 	paths  []unix.RawSockaddrInet4
 	byAddr map[netip.AddrPort]fabric.Path
+
+	groups []group // joined
+	turn   int     // whose turn it is to be received from: fd, or groups[turn-1]
+	buffer int     // Config.SocketBuffer
 }
 
 var _ fabric.Datagram = (*Socket)(nil)
@@ -50,7 +55,7 @@ func Open(c Config) (*Socket, error) {
 	if c, err = c.withDefaults(device); err != nil {
 		return nil, err
 	}
-	s := &Socket{fd: -1, scout: -1, arena: c.Arena, byAddr: map[netip.AddrPort]fabric.Path{}}
+	s := &Socket{fd: -1, scout: -1, ready: -1, buffer: c.SocketBuffer, arena: c.Arena, byAddr: map[netip.AddrPort]fabric.Path{}}
 	if err := s.open(c); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -63,6 +68,12 @@ func (s *Socket) open(c Config) error {
 		return err
 	}
 	if s.fd, s.local, err = bound(c.Local); err != nil {
+		return err
+	}
+	if s.ready, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return fmt.Errorf("ksock: %w", os.NewSyscallError("epoll_create1", err))
+	}
+	if err := s.watch(s.fd); err != nil {
 		return err
 	}
 	gso, gro, err := s.setOptions(c)
@@ -111,16 +122,8 @@ func sockaddr(a netip.AddrPort) *unix.SockaddrInet4 {
 
 // setOptions sets up the socket and reports which offloads it has.
 func (s *Socket) setOptions(c Config) (gso, gro bool, err error) {
-	for _, o := range []struct{ privileged, ordinary int }{
-		{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF},
-	} {
-		if unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, o.privileged, c.SocketBuffer) == nil {
-			continue
-		}
-		// The kernel cuts this down to what the user may have.
-		if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, o.ordinary, c.SocketBuffer); err != nil {
-			return false, false, fmt.Errorf("ksock: socket buffer of %d bytes: %w", c.SocketBuffer, err)
-		}
+	if err := s.setBuffers(s.fd); err != nil {
+		return false, false, err
 	}
 	for _, fd := range []int{s.fd, s.scout} {
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO); err != nil {
@@ -133,6 +136,22 @@ func (s *Socket) setOptions(c Config) (gso, gro bool, err error) {
 	}
 	gro, err = s.offload(c.GRO, unix.UDP_GRO, 1, "GRO needs Linux 5.0")
 	return gso, gro, err
+}
+
+// setBuffers sets how much the kernel buffers for a socket.
+func (s *Socket) setBuffers(fd int) error {
+	for _, o := range []struct{ privileged, ordinary int }{
+		{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF},
+	} {
+		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, o.privileged, s.buffer) == nil {
+			continue
+		}
+		// The kernel cuts this down to what the user may have.
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, o.ordinary, s.buffer); err != nil {
+			return fmt.Errorf("ksock: socket buffer of %d bytes: %w", s.buffer, err)
+		}
+	}
+	return nil
 }
 
 // offload sets a UDP option that old kernels do not have, and reports whether
@@ -157,8 +176,9 @@ func (s *Socket) Arena() *mem.Arena { return s.arena }
 // Local returns the address and port that peers send to.
 func (s *Socket) Local() netip.AddrPort { return s.local }
 
-// FD returns the socket for poll(2).
-func (s *Socket) FD() int { return s.fd }
+// FD returns an epoll instance for poll(2) that watches the socket and those of
+// groups that are joined later.
+func (s *Socket) FD() int { return s.ready }
 
 // Frame takes a frame to build a datagram in, from its start on.
 func (s *Socket) Frame() (mem.Addr, bool) { return s.pool.Get() }
@@ -170,11 +190,15 @@ func (s *Socket) Unframe(a mem.Addr) { s.pool.Put(a) }
 // room, where it counts a run of datagrams that GRO keeps together as one.
 func (s *Socket) Stats() fabric.DatagramStats {
 	st := s.stats
+	st.RxMalformed += s.rx.malformed
 	st.RxDropped += uint64(getMemInfo(s.fd)[memInfoDrops])
+	for _, g := range s.groups {
+		st.RxDropped += uint64(getMemInfo(g.fd)[memInfoDrops])
+	}
 	return st
 }
 
-// Resolve makes a destination known. Errors wrap [ErrNoRoute], [ErrPathMTU] or
+// Resolve makes a destination known, a host or a multicast group. Errors wrap [ErrNoRoute], [ErrPathMTU] or
 // what the kernel said.
 func (s *Socket) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
@@ -183,6 +207,11 @@ func (s *Socket) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	}
 	if !to.Addr().Is4() || to.Addr().IsUnspecified() || to.Port() == 0 {
 		return 0, fmt.Errorf("ksock: destination %s: want an IPv4 address and a port", to)
+	}
+	if to.Addr().IsMulticast() {
+		if err := s.toGroups(); err != nil {
+			return 0, err
+		}
 	}
 	mtu, err := s.pathMTU(to)
 	if err != nil {
@@ -219,7 +248,10 @@ func (s *Socket) pathMTU(to netip.AddrPort) (int, error) {
 // and buffers that were received are invalid from now on.
 func (s *Socket) Close() error {
 	var errs []error
-	for _, fd := range []*int{&s.fd, &s.scout} {
+	for len(s.groups) > 0 {
+		errs = append(errs, s.Leave(s.groups[0].addr))
+	}
+	for _, fd := range []*int{&s.fd, &s.scout, &s.ready} {
 		if *fd >= 0 {
 			errs = append(errs, os.NewSyscallError("close", unix.Close(*fd)))
 			*fd = -1

@@ -3,7 +3,7 @@ package llp
 import "github.com/xwarp/xwarp/internal/fabric"
 
 // remoteTable finds a peer by its address: open addressing over powers of two,
-// never more than half full. Peers are added when they are first met and stay.
+// never more than half full.
 type remoteTable struct {
 	keys []fabric.Remote // 0 is empty: no peer has port 0 and address 0
 	vals []int32
@@ -43,4 +43,25 @@ func (t *remoteTable) add(r fabric.Remote, v int) {
 	}
 	t.keys[i], t.vals[i] = r, int32(v)
 	t.n++
+}
+
+// remove takes a peer out and moves those behind it up, so that no search ends
+// at the gap.
+func (t *remoteTable) remove(r fabric.Remote) {
+	if _, ok := t.find(r); !ok {
+		return
+	}
+	mask := len(t.keys) - 1
+	gap := t.slot(r)
+	for t.keys[gap] != r {
+		gap = (gap + 1) & mask
+	}
+	for i := (gap + 1) & mask; t.keys[i] != 0; i = (i + 1) & mask {
+		if (i-t.slot(t.keys[i]))&mask >= (i-gap)&mask {
+			t.keys[gap], t.vals[gap] = t.keys[i], t.vals[i]
+			gap = i
+		}
+	}
+	t.keys[gap] = 0
+	t.n--
 }

@@ -53,6 +53,21 @@ func (w *writer) put(a *mem.Arena, b []byte) {
 	}
 }
 
+// zeros appends n zero bytes; there is room for them.
+func (w *writer) zeros(a *mem.Arena, n int) {
+	w.size += n
+	for {
+		part := min(n, len(w.cur))
+		clear(w.cur[:part])
+		w.cur = w.cur[part:]
+		if n -= part; n == 0 {
+			return
+		}
+		w.at++
+		w.cur = a.At(w.frames[w.at], mem.FrameSize)
+	}
+}
+
 // attach appends n bytes of the arena without copying them, in pieces that do
 // not cross the boundary of a frame. The owner leaves them alone until the
 // carrier has sent them.

@@ -133,9 +133,15 @@ func (e *Engine) Park() {
 			return
 		}
 	}
+	e.slept = e.parker.Park(e.NextDeadline(), e.now.Sub(e.worked))
+}
+
+// NextDeadline returns when the engine must step though nothing arrives: the
+// earliest deadline of its sources, or mono.Never.
+func (e *Engine) NextDeadline() mono.Time {
 	until := mono.Never
 	for _, s := range e.sources {
 		until = min(until, s.Deadline())
 	}
-	e.slept = e.parker.Park(until, e.now.Sub(e.worked))
+	return until
 }

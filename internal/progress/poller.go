@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -65,14 +66,16 @@ type Poller struct {
 	mind  manners
 	event int           // eventfd that Wake writes to
 	fds   []unix.PollFd // the first is event
+	bells []Bell
 	state atomic.Uint32
 	trace *trace.Ring
+	nest  *nest // nil until somebody wants a descriptor
 }
 
 // The states of a poller.
 const (
 	awake    = iota
-	asleep   // in ppoll, or about to be: Wake must write to the eventfd
+	asleep   // in ppoll, or about to be, or somebody waits on FD: Wake must write to the eventfd
 	notified // Wake was called: the next Park returns at once
 )
 
@@ -124,8 +127,30 @@ func usableCores() int {
 // Watch makes input on fd end a Park. The caller keeps fd, and calls Unwatch
 // before closing it. A negative fd is ignored: it is of a carrier that has none.
 func (p *Poller) Watch(fd int) {
-	if fd >= 0 {
-		p.fds = append(p.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	if fd < 0 {
+		return
+	}
+	p.fds = append(p.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	if p.nest != nil {
+		// Whatever ppoll can wait for, epoll can too, except regular files,
+		// which are no input.
+		_ = p.nest.set.add(fd)
+	}
+}
+
+// Bell is a carrier, or anything else with a descriptor that must be asked for
+// before each wait.
+type Bell interface {
+	// FD returns the descriptor, the same each time, or -1 when there is none.
+	FD() int
+}
+
+// WatchBell is Watch for the descriptor of b, which is asked for before each
+// wait. Unwatch forgets the descriptor, and b with it.
+func (p *Poller) WatchBell(b Bell) {
+	if fd := b.FD(); fd >= 0 {
+		p.Watch(fd)
+		p.bells = append(p.bells, b)
 	}
 }
 
@@ -134,6 +159,10 @@ func (p *Poller) Unwatch(fd int) {
 	for i := 1; i < len(p.fds); i++ {
 		if p.fds[i].Fd == int32(fd) {
 			p.fds = append(p.fds[:i], p.fds[i+1:]...)
+			if p.nest != nil {
+				p.nest.set.remove(fd)
+			}
+			p.bells = slices.DeleteFunc(p.bells, func(b Bell) bool { return b.FD() == fd })
 			return
 		}
 	}
@@ -181,10 +210,11 @@ func (p *Poller) block(until mono.Time) {
 		ts := unix.NsecToTimespec(int64(rest))
 		timeout = &ts
 	}
-	if !p.state.CompareAndSwap(awake, asleep) {
-		p.state.Store(awake) // it was notified
+	if p.state.Swap(asleep) == notified { // else it was awake, or FD left it asleep
+		p.state.Store(awake)
 		return
 	}
+	p.ask()
 	// Whatever the error, Park may return early; in practice it is a signal.
 	p.record(trace.ParkBegin)
 	n, _ := unix.Ppoll(p.fds, timeout, nil)
@@ -192,6 +222,13 @@ func (p *Poller) block(until mono.Time) {
 	p.state.Store(awake)
 	if n > 0 {
 		p.look()
+	}
+}
+
+// ask prepares the bells for a wait.
+func (p *Poller) ask() {
+	for _, b := range p.bells {
+		b.FD()
 	}
 }
 
@@ -205,8 +242,7 @@ func (p *Poller) record(id trace.ID) {
 // with one of them watched no Park would wait again.
 func (p *Poller) look() {
 	if p.fds[0].Revents != 0 {
-		var count [8]byte
-		_, _ = unix.Read(p.event, count[:])
+		clearFD(p.event)
 	}
 	for i := range p.fds {
 		if p.fds[i].Revents&unix.POLLNVAL != 0 {
@@ -218,8 +254,7 @@ func (p *Poller) look() {
 // Wake implements Waker.
 func (p *Poller) Wake() {
 	if p.state.Swap(notified) == asleep {
-		// It can fail only when the counter is full, and then wakes as well.
-		_, _ = unix.Write(p.event, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+		wakeFD(p.event)
 	}
 }
 
@@ -229,7 +264,10 @@ func (p *Poller) Close() error {
 	if len(p.fds) == 0 {
 		return errors.New("progress: poller was closed before")
 	}
-	err := unix.Close(p.event)
-	p.fds = nil
-	return os.NewSyscallError("close", err)
+	err := os.NewSyscallError("close", unix.Close(p.event))
+	if p.nest != nil {
+		err = errors.Join(err, p.nest.close())
+	}
+	p.fds, p.nest = nil, nil
+	return err
 }

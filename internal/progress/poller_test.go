@@ -79,6 +79,42 @@ func TestPark_endsOnInput(t *testing.T) {
 	p.Park(mono.Never, 0) // Unwatch took out the right one
 }
 
+// bell counts how often it is asked for, and is readable then.
+type bell struct {
+	t     *testing.T
+	fd    int
+	asked int
+}
+
+func (b *bell) FD() int {
+	b.asked++
+	if b.fd >= 0 {
+		signal(b.t, b.fd)
+	}
+	return b.fd
+}
+
+func TestPark_asksBellsBeforeWaiting(t *testing.T) {
+	p := newPoller(t, PollerConfig{Spin: mono.Microsecond})
+	b, none := &bell{t, eventfd(t), 0}, &bell{t, -1, 0}
+	p.WatchBell(b)
+	p.WatchBell(none)
+	p.Park(mono.Never, 0)
+	if b.asked != 1 || none.asked != 1 {
+		t.Errorf("asked %d and %d times when only WatchBell needs it", b.asked, none.asked)
+	}
+	p.Park(mono.Never, mono.Second) // would hang
+	if b.asked != 2 || none.asked != 1 {
+		t.Errorf("asked %d and %d times after a wait", b.asked, none.asked)
+	}
+	p.Unwatch(b.fd)
+	asked := b.asked
+	p.Park(mono.Real{}.Now().Add(mono.Millisecond), mono.Second)
+	if b.asked != asked {
+		t.Error("asked after Unwatch")
+	}
+}
+
 func TestPark_spins(t *testing.T) {
 	for name, c := range map[string]PollerConfig{
 		"patient":    {},

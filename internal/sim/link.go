@@ -11,6 +11,7 @@ import (
 type LinkConfig struct {
 	BitsPerSecond int64         // default 10e9
 	Delay         mono.Duration // from the last bit sent to the last bit received; default 500 ns
+	MTU           int           // largest IP packet in bytes that passes; larger ones are lost in silence, as behind a router whose ICMP messages a firewall drops; default any
 	Queue         int           // bytes that may wait in the switch, the frame on the wire included; default 256 KiB. Not used on the way up: a TX ring holds frames back instead
 	Faults
 }
@@ -37,6 +38,7 @@ type LinkStats struct {
 	Lost, Dup, Reordered, Corrupted uint64
 	Cut                             uint64 // lost while the link was cut
 	QueueFull                       uint64 // dropped by the switch
+	TooLarge                        uint64 // lost because of LinkConfig.MTU
 	QueueMax                        int    // most bytes that have ever waited
 }
 
@@ -105,6 +107,11 @@ func (l *Link) travel(w *World, p *packet, leave mono.Time) {
 	l.stats.Frames++
 	l.stats.Bytes += uint64(len(p.frame))
 	switch {
+	case l.MTU > 0 && len(p.frame) > l.MTU+ethHeader:
+		l.stats.TooLarge++
+		w.note(traceTooLarge, p.id, l.node.id, nil)
+		w.discard(p)
+		return
 	case leave < l.CutUntil:
 		l.stats.Cut++
 		w.note(traceCut, p.id, l.node.id, nil)

@@ -189,3 +189,17 @@ func TestLink_cutAndHeal(t *testing.T) {
 		})
 	}
 }
+
+// A link of a smaller MTU on the way loses what is too large for it, and says
+// nothing.
+func TestLink_mtu(t *testing.T) {
+	small := func(_, to *Node) { to.Down.MTU = 1500 }
+	_, to, got := burst(t, Config{Seed: 7}, 10, 1500, 0, small)
+	if s := to.Down.Stats(); len(got) != 10 || s.TooLarge != 0 {
+		t.Errorf("1500 bytes: %d of 10 arrive, %d were too large", len(got), s.TooLarge)
+	}
+	from, to, got := burst(t, Config{Seed: 7}, 10, 1501, 0, small)
+	if s := to.Down.Stats(); len(got) != 0 || s.TooLarge != 10 || from.Up.Stats().TooLarge != 0 {
+		t.Errorf("1501 bytes: %d of 10 arrive, %d were too large", len(got), s.TooLarge)
+	}
+}

@@ -22,11 +22,12 @@ const (
 	traceUnknown // no node has this MAC address, or no port wants it
 	traceResume  // a task runs
 	traceEnd     // a task ended
+	traceTooLarge
 )
 
 func (v verb) String() string {
 	return [...]string{"?", "send", "deliver", "lost", "dup", "delayed", "corrupt", "cut", "queue-full",
-		"no-room", "unknown", "resume", "end"}[v]
+		"no-room", "unknown", "resume", "end", "too-large"}[v]
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli) // read-only

@@ -92,6 +92,22 @@ func (h *Host) Do(fn func() error) error {
 	})
 }
 
+// DoIn is Host.Do inside the host with that Name, which may be one of another
+// process.
+func DoIn(name string, fn func() error) error {
+	return onNewThread(func() error {
+		ns, err := netns.GetFromName(name)
+		if err != nil {
+			return fmt.Errorf("testbed: host %s: %w", name, err)
+		}
+		defer ns.Close()
+		if err := netns.Set(ns); err != nil {
+			return fmt.Errorf("testbed: entering %s: %w", name, err)
+		}
+		return fn()
+	})
+}
+
 // Cmd is an exec.Cmd that starts inside a host.
 type Cmd struct {
 	*exec.Cmd

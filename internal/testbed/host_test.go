@@ -50,6 +50,27 @@ func TestDo_leavesTheProcessWhereItWas(t *testing.T) {
 	}
 }
 
+func TestDoIn(t *testing.T) {
+	tb := open(t, Config{})
+	inside := func(do func(func() error) error) (ns string) {
+		err := do(func() (err error) {
+			ns, err = os.Readlink("/proc/thread-self/ns/net")
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return ns
+	}
+	byName := inside(func(fn func() error) error { return DoIn(tb.Hosts[1].Name, fn) })
+	if want := inside(tb.Hosts[1].Do); byName != want {
+		t.Errorf("in %s, want %s", byName, want)
+	}
+	if err := DoIn("xwarp-nobody", func() error { return nil }); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a host that is none: %v", err)
+	}
+}
+
 func TestDo_returnsTheError(t *testing.T) {
 	tb := open(t, Config{})
 	want := errors.New("mine")

@@ -33,7 +33,8 @@ const (
 	// Bridge is the kernel's bridge in a namespace of its own. It adds 1.4 us
 	// to the way of a small AF_XDP frame.
 	Bridge
-	// XDP is our redirect program in a namespace of its own. It adds 0.4 us,
+	// XDP is our redirect program in a namespace of its own, in front of a
+	// bridge that floods what is for a group. It adds 0.4 us,
 	// but it cannot forward packets above the MTU, and without segmentation
 	// offload kernel TCP has less than half the bandwidth of a bridge.
 	XDP
@@ -69,6 +70,8 @@ const (
 	MaxHosts = 250
 	MinMTU   = 576
 	MaxMTU   = 65535
+
+	MaxQueues = 64
 )
 
 // Config describes a testbed. The zero value is two hosts and a cable.
@@ -78,6 +81,9 @@ type Config struct {
 	// MTU is the largest IP packet of every device in bytes, MinMTU to
 	// MaxMTU. Default 9000.
 	MTU int
+	// Queues is how many queues every device has each way, 1 to MaxQueues.
+	// Default 1. See Host.ReceiveOn.
+	Queues int
 	// Name tells testbeds of one process apart; the namespaces are called
 	// xwarp-<pid>-<start>-<Name>-h0 and so on. Up to 16 lower-case letters
 	// and digits. Default a number.
@@ -108,8 +114,8 @@ type Testbed struct {
 	Hosts []*Host
 	// Switch is what joins them: never Auto.
 	Switch Switch
-	// MTU is the MTU of every device.
-	MTU int
+	// MTU is the MTU of every device, Queues the number of its queues each way.
+	MTU, Queues int
 
 	janitor *janitor
 	fabric  closer // the switch, when it needs the process; or nil
@@ -126,6 +132,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MTU == 0 {
 		c.MTU = 9000
 	}
+	if c.Queues == 0 {
+		c.Queues = 1
+	}
 	if c.Switch == Auto && c.Hosts == 2 {
 		c.Switch = Cable
 	}
@@ -134,6 +143,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, &ConfigError{"Hosts", c.Hosts, fmt.Sprintf("1 to %d", MaxHosts)}
 	case c.MTU < MinMTU || c.MTU > MaxMTU:
 		return c, &ConfigError{"MTU", c.MTU, fmt.Sprintf("%d to %d bytes", MinMTU, MaxMTU)}
+	case c.Queues < 1 || c.Queues > MaxQueues:
+		return c, &ConfigError{"Queues", c.Queues, fmt.Sprintf("1 to %d", MaxQueues)}
 	case c.Name != "" && !labelSyntax.MatchString(c.Name):
 		return c, &ConfigError{"Name", strconv.Quote(c.Name), "1 to 16 lower-case letters and digits"}
 	case c.Switch < Auto || c.Switch > XDP:
@@ -176,7 +187,7 @@ func newTestbed(config Config) (*Testbed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("testbed: starting the janitor: %w", err)
 	}
-	t := &Testbed{Name: j.prefix, Switch: config.Switch, MTU: config.MTU, janitor: j}
+	t := &Testbed{Name: j.prefix, Switch: config.Switch, MTU: config.MTU, Queues: config.Queues, janitor: j}
 	if err := t.build(config.Hosts); err != nil {
 		return nil, errors.Join(permission(err), t.Close())
 	}

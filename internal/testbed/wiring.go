@@ -22,7 +22,7 @@ func (t *Testbed) plugCable() error {
 // the other one as device of h. Both are made where they belong: they never
 // show in the namespace of the process.
 func (t *Testbed) plug(nl *netlink.Handle, name string, h *Host, mac []byte) error {
-	veth := netlink.NewVeth(netlink.LinkAttrs{Name: name, MTU: t.MTU, HardwareAddr: mac})
+	veth := netlink.NewVeth(netlink.LinkAttrs{Name: name, MTU: t.MTU, HardwareAddr: mac, NumRxQueues: t.Queues, NumTxQueues: t.Queues})
 	veth.PeerName = h.Dev
 	veth.PeerNamespace = netlink.NsFd(h.ns)
 	veth.PeerHardwareAddr = h.MAC
@@ -77,7 +77,12 @@ func (t *Testbed) plugBridge() error {
 	}
 	defer ns.Close()
 	defer nl.Close()
-	snooping := false
+	return t.addBridge(nl, ports)
+}
+
+// addBridge makes a bridge of ports.
+func (t *Testbed) addBridge(nl *netlink.Handle, ports []netlink.Link) error {
+	snooping := false // groups are flooded: membership takes effect at once
 	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0", MTU: t.MTU}, MulticastSnooping: &snooping}
 	if err := nl.LinkAdd(bridge); err != nil {
 		return fmt.Errorf("bridge: %w", err)

@@ -9,9 +9,9 @@ import (
 	"github.com/xwarp/xwarp/bpf"
 )
 
-// plugXDP joins the hosts by the redirect program, in generic mode: the hosts'
-// frames come from the kernel's stack or from AF_XDP in copy mode, so they are
-// socket buffers anyway. The result lives in this process: the kernel takes
+// plugXDP joins the hosts by the redirect program, and by a bridge for what that
+// leaves to it. The program is in generic mode: the hosts' frames come from the
+// kernel's stack or from AF_XDP in copy mode, so they are socket buffers anyway. The result lives in this process: the kernel takes
 // the program off when the process dies.
 func (t *Testbed) plugXDP() (closer, error) {
 	ns, nl, ports, err := t.plugPorts()
@@ -20,6 +20,9 @@ func (t *Testbed) plugXDP() (closer, error) {
 	}
 	defer ns.Close()
 	defer nl.Close()
+	if err := t.addBridge(nl, ports); err != nil {
+		return nil, err
+	}
 	for _, h := range t.Hosts {
 		if err := h.Do(func() error { return segmentOff(h.Dev) }); err != nil {
 			return nil, fmt.Errorf("%s: %w", h.Name, err)

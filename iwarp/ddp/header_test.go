@@ -82,6 +82,40 @@ func TestParse_refuses(t *testing.T) {
 	}
 }
 
+// RFC 5041, section 4.1: reserved bits are zero when sent and ignored when
+// received.
+func TestParse_ignoresReserved(t *testing.T) {
+	for _, want := range []Header{
+		{Tagged: true, Last: true, ULP: 0x40, STag: 5, TO: 6},
+		{ULP: 0x43, ULP2: 1, QN: 2, MSN: 3, MO: 4},
+	} {
+		b := make([]byte, UntaggedLen)
+		want.Put(b)
+		if b[0]&0x3c != 0 {
+			t.Errorf("sent reserved bits: %#02x", b[0])
+		}
+		b[0] |= 0x3c
+		var h Header
+		if !h.Parse(b) || h != want {
+			t.Errorf("with reserved bits %+v became %+v", want, h)
+		}
+	}
+}
+
+func TestAllocs_header(t *testing.T) {
+	b := make([]byte, UntaggedLen)
+	var back Header
+	if n := testing.AllocsPerRun(100, func() {
+		h := Header{Tagged: back.Last, Last: true, QN: 1, MSN: back.MSN + 1}
+		h.Put(b)
+		if !back.Parse(b) {
+			t.Fatal("did not parse")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations per header", n)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 8 {

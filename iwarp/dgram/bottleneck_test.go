@@ -62,7 +62,6 @@ type flow struct {
 	acked    int64 // ULPDUs acknowledged
 	received int64 // bytes of payload placed
 	resent   int64
-	lost     bool // the sender has given up on the peer
 }
 
 const (
@@ -227,7 +226,7 @@ func (f *flow) send(lsn serial.U32, soon bool) {
 func (f *flow) pump() {
 	now := f.net.now
 	room := serializeTime(txRing*f.wireBytes(), f.rate)
-	for !f.lost {
+	for {
 		if f.wire.Sub(now) >= room {
 			f.alarmSnd(f.wire.Add(-room / 2))
 			break
@@ -282,7 +281,7 @@ func (f *flow) onSndTimer(e *netEvent) {
 		return
 	}
 	f.sndAlarm = mono.Never
-	f.lost = f.lost || f.snd.OnTimer(f.net.now)
+	f.snd.OnTimer(f.net.now)
 	f.pump()
 }
 
@@ -290,6 +289,7 @@ func (f *flow) onData(e *netEvent) {
 	if f.net.away(*e, f.rcvAway) {
 		return
 	}
+	f.rcv.Arrived(f.net.now)
 	fresh := f.rcv.Fresh(e.lsn)
 	if fresh {
 		f.rcv.Mark(e.lsn)

@@ -15,6 +15,7 @@ type Config struct {
 	ReorderMin  mono.Duration // default 20 us
 	DelayTarget mono.Duration // round trip, queues included, that the congestion control aims at on paths that are shorter; default 125 us
 	PeerLost    mono.Duration // silence of a peer that owes an acknowledgement until it counts as lost; default 30 s
+	KeepAlive   mono.Duration // silence of a peer after which it is asked whether it is there; default 5 s, at most PeerLost/4
 }
 
 // WithDefaults fills in the defaults. depth is how many datagrams of one peer
@@ -41,5 +42,6 @@ func (c Config) WithDefaults(depth int) Config {
 	or(&c.ReorderMin, 20*mono.Microsecond)
 	or(&c.DelayTarget, 125*mono.Microsecond)
 	or(&c.PeerLost, 30*mono.Second)
+	or(&c.KeepAlive, min(5*mono.Second, c.PeerLost/4))
 	return c
 }

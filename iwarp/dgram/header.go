@@ -5,8 +5,8 @@ package dgram
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 
+	"github.com/xwarp/xwarp/internal/crc32c"
 	"github.com/xwarp/xwarp/internal/serial"
 )
 
@@ -32,13 +32,13 @@ const (
 	TypeHello    Type = 3 // asks a peer whether it is there, and how large a datagram gets there
 	TypeHelloAck Type = 4 // answers a Hello
 	TypeUD       Type = 5 // carries ULPDUs that nobody acknowledges
+	TypeReset    Type = 6 // tells that the association is not known, or not any more
 )
 
 // Flags of a datagram.
 const (
-	FlagCRC      = 0x80 // the CRC field is filled in
-	FlagAckSoon  = 0x40 // the sender waits for the acknowledgement
-	FlagNotReady = 0x20 // a Send found no posted receive: see Credit
+	FlagCRC     = 0x80 // the CRC field is filled in
+	FlagAckSoon = 0x40 // the sender waits for the acknowledgement
 )
 
 // WindowMax is the largest window: what MaxSackWords words can describe.
@@ -109,16 +109,14 @@ func (h *Header) Parse(b []byte) (ok bool) {
 		return h.Count == 0 && h.SackWords <= MaxSackWords && len(b) == HeaderLen+8*int(h.SackWords)
 	case TypeHello, TypeHelloAck:
 		return h.Count|h.SackWords == 0 && len(b) >= HeaderLen+HelloLen
+	case TypeReset:
+		return h.Count|h.SackWords == 0
 	}
 	return false
 }
 
-// castagnoli selects CRC32C, for which hash/crc32 uses the processor's
-// instruction.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // CRC continues a CRC32C over b. Start with 0.
-func CRC(crc uint32, b []byte) uint32 { return crc32.Update(crc, castagnoli, b) }
+func CRC(crc uint32, b []byte) uint32 { return crc32c.Update(crc, b) }
 
 // CRCLen is the length in bytes of the CRC, which is the first field and does
 // not cover itself.

@@ -71,7 +71,7 @@ func TestParse_refuses(t *testing.T) {
 		{"empty", good, 0, nil},
 		{"another version", Header{Type: TypeData, SrcEpoch: 1}, HeaderLen, func(b []byte) { b[4] ^= 0x10 }},
 		{"no type", Header{SrcEpoch: 1}, HeaderLen, nil},
-		{"unknown type", Header{Type: 6, SrcEpoch: 1}, HeaderLen + HelloLen, nil},
+		{"unknown type", Header{Type: 7, SrcEpoch: 1}, HeaderLen + HelloLen, nil},
 		{"window too large", Header{Type: TypeData, SrcEpoch: 1, Window: WindowMax + 1}, HeaderLen, nil},
 		{"UD with SACK words", Header{Type: TypeUD, SrcEpoch: 1, SackWords: 1}, HeaderLen + 8, nil},
 		{"hello without its body", Header{Type: TypeHello, SrcEpoch: 1}, HeaderLen + HelloLen - 1, nil},

@@ -2,70 +2,195 @@ package rdmap
 
 import (
 	"encoding/binary"
-	"fmt"
+	"math"
+
+	"github.com/xwarp/xwarp/iwarp"
+	"github.com/xwarp/xwarp/iwarp/ddp"
 )
 
-// Layer is where an error was found (RFC 5040, section 4.8).
-type Layer uint8
-
-// Layers.
+// The shortest and the longest payload of a Terminate in bytes: the control
+// word alone, and with copies of the headers of an Atomic Request.
 const (
-	LayerRDMAP Layer = 0
-	LayerDDP   Layer = 1
-	LayerLLP   Layer = 2
+	TermMinLen = 4
+	TermMaxLen = termDDP + ddp.UntaggedLen + AtomicReqLen
 )
 
-// Cause is a Terminate message's reason: layer, error type and error code.
-type Cause struct {
-	Layer Layer
-	Type  uint8
-	Code  uint8
-}
-
-// Causes that the datagram mode answers with (RFC 5040, figure 9; RFC 5041,
-// section 7.2).
-var (
-	InvalidSTag     = Cause{LayerRDMAP, 1, 0x00}
-	BaseBounds      = Cause{LayerRDMAP, 1, 0x01}
-	AccessRights    = Cause{LayerRDMAP, 1, 0x02}
-	UnexpectedOp    = Cause{LayerRDMAP, 2, 0x06}
-	InvalidVersion  = Cause{LayerRDMAP, 2, 0x05}
-	InvalidQN       = Cause{LayerDDP, 2, 0x01}
-	InvalidMO       = Cause{LayerDDP, 2, 0x04}
-	MessageTooLong  = Cause{LayerDDP, 2, 0x05}
-	CatastrophicLLP = Cause{LayerLLP, 0, 0x00}
+// Bits of the control word behind the cause, and what follows it.
+const (
+	bitM    = 0x8000
+	bitD    = 0x4000
+	bitR    = 0x2000
+	termDDP = 6 // offset of the DDP header, behind the 16 bits of its segment's length
 )
 
-// TerminateLen is the length in bytes of the Terminate payload that we send:
-// the control word, without copies of the headers that caused it.
-const TerminateLen = 4
-
-// Put writes c as the payload of a Terminate message.
-func (c Cause) Put(b []byte) {
-	binary.BigEndian.PutUint32(b, uint32(c.Layer)<<28|uint32(c.Type)<<24|uint32(c.Code)<<16)
+// Term is the payload of a Terminate: why the sender ends the stream, and if
+// it was because of a segment, the headers of that one (RFC 5040, section 4.8):
+//
+//	0                   1                   2                   3
+//	0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//	+-------+-------+---------------+-+-+-+-------------------------+
+//	| layer | etype |  error code   |M|D|R|        reserved         |
+//	+-------+-------+---------------+-+-+-+-------------------------+
+//	|  DDP segment length (if D)    | terminated DDP header (if D)  |
+//	+-------------------------------+                               +
+//	|  14 or 18 bytes, then (if R) the terminated RDMAP header:     |
+//	|  28 bytes of a Read Request, 52 of an Atomic Request          |
+type Term struct {
+	Cause iwarp.Cause
+	// HasLen (M) tells whether SegLen is valid, HasDDP (D) and HasRDMAP (R)
+	// which headers are there. SegLen is the length of the terminated segment,
+	// header included, as far as 16 bits go.
+	HasLen, HasDDP, HasRDMAP bool
+	SegLen                   uint16
+	// Swapped: the bit fields of the control word are in the order in which
+	// Linux's siw driver has them (etype before layer; M, D, R = 1, 2, 4).
+	Swapped bool
+	// The copies are bytes and no structs: they may be what made no sense.
+	ddp [ddp.UntaggedLen]byte
+	req [AtomicReqLen]byte
 }
 
-// ParseCause reads the control word of a Terminate message.
-func ParseCause(b []byte) (c Cause, ok bool) {
-	if len(b) < TerminateLen {
-		return c, false
+// Blame sets t to what answers a segment that was refused for cause. seg is
+// the segment as far as it is at hand, from its DDP header on (only headers
+// are copied); segLen is the whole length in bytes. A nil seg copies nothing.
+func (t *Term) Blame(cause iwarp.Cause, seg []byte, segLen int) {
+	*t = Term{Cause: cause}
+	if !blames(cause) || len(seg) == 0 || len(seg) < ddp.LenOf(seg[0]) {
+		return
+	}
+	t.HasLen, t.HasDDP = true, true
+	t.SegLen = uint16(min(segLen, math.MaxUint16))
+	n := copy(t.ddp[:ddp.LenOf(seg[0])], seg)
+	if req := t.reqLen(); cause.Layer() == iwarp.LayerRDMAP && req > 0 && len(seg) >= n+req {
+		t.HasRDMAP = true
+		copy(t.req[:req], seg[n:])
+	}
+}
+
+// blames tells whether cause is about one segment whose header can be read:
+// not a version that we do not know, a local failure, or the lower layer.
+func blames(cause iwarp.Cause) bool {
+	switch cause {
+	case InvalidVersion, ddp.TaggedVersion, ddp.UntaggedVersion:
+		return false
+	}
+	return cause.Type() != 0 && cause.Layer() != iwarp.LayerLLP
+}
+
+// reqLen returns how long the RDMAP header of the copied segment is: only
+// requests have one.
+func (t *Term) reqLen() int {
+	switch op, _ := ParseControl(t.ddp[1]); {
+	case ddp.LenOf(t.ddp[0]) != ddp.UntaggedLen:
+		return 0
+	case op == ReadRequest:
+		return ReadReqLen
+	case op == AtomicRequest:
+		return AtomicReqLen
+	}
+	return 0
+}
+
+// Len returns the length of t on the wire.
+func (t *Term) Len() int {
+	n := TermMinLen
+	if t.HasDDP {
+		n = termDDP + ddp.LenOf(t.ddp[0])
+		if t.HasRDMAP {
+			n += t.reqLen()
+		}
+	}
+	return n
+}
+
+// Put writes t to the start of b, which has room for Len bytes (TermMaxLen is
+// enough for any), and returns how many it wrote.
+func (t *Term) Put(b []byte) int {
+	w := uint32(t.Cause) << 16
+	if t.HasLen {
+		w |= bitM
+	}
+	if t.HasDDP {
+		w |= bitD
+	}
+	if t.HasRDMAP {
+		w |= bitR
+	}
+	if t.Swapped {
+		w = swap(w)
+	}
+	binary.BigEndian.PutUint32(b, w)
+	n := TermMinLen
+	if !t.HasDDP {
+		return n
+	}
+	binary.BigEndian.PutUint16(b[TermMinLen:], t.SegLen)
+	n = termDDP + copy(b[termDDP:], t.ddp[:ddp.LenOf(t.ddp[0])])
+	if t.HasRDMAP {
+		n += copy(b[n:], t.req[:t.reqLen()])
+	}
+	return n
+}
+
+// Parse reads a Terminate. ok is false when not even the control word is
+// there. Copies that are cut off count as not there: whatever comes behind it,
+// the cause is the peer's last word.
+func (t *Term) Parse(b []byte) (ok bool) {
+	if len(b) < TermMinLen {
+		return false
 	}
 	w := binary.BigEndian.Uint32(b)
-	return Cause{Layer(w >> 28), uint8(w>>24) & 0x0f, uint8(w >> 16)}, true
+	*t = Term{Swapped: swapped(w, len(b))}
+	if t.Swapped {
+		w = swap(w)
+	}
+	t.Cause = iwarp.Cause(w >> 16)
+	if w&bitD == 0 || len(b) <= termDDP || len(b) < termDDP+ddp.LenOf(b[termDDP]) {
+		return true
+	}
+	t.HasLen, t.HasDDP = w&bitM != 0, true
+	t.SegLen = binary.BigEndian.Uint16(b[TermMinLen:])
+	b = b[termDDP:]
+	b = b[copy(t.ddp[:ddp.LenOf(b[0])], b):]
+	if req := t.reqLen(); w&bitR != 0 && req > 0 && len(b) >= req {
+		t.HasRDMAP = true
+		copy(t.req[:req], b)
+	}
+	return true
 }
 
-func (c Cause) Error() string {
-	switch c {
-	case InvalidSTag:
-		return "remote key is not valid"
-	case BaseBounds:
-		return "remote range is outside of the region"
-	case AccessRights:
-		return "remote region does not grant this access"
-	case UnexpectedOp:
-		return "operation is not known to the peer"
-	case MessageTooLong:
-		return "message is longer than the receive buffer"
+// swap turns a control word from the RFC's order of bits into siw's or back.
+func swap(w uint32) uint32 {
+	hdr := w&bitM>>7 | w&bitD>>5 | w&bitR>>3 | w<<7&bitM | w<<5&bitD | w<<3&bitR
+	return w>>4&0x0f000000 | w<<4&0xf0000000 | w&0x00ff0000 | hdr
+}
+
+// swapped tells whether w, at the start of n bytes, is a control word in siw's
+// order: it announces headers in that order and none in the RFC's, or it makes
+// sense in that order only. Without headers some are ambiguous (02 02, 20 05
+// and the like); those are read as the RFC has them.
+func swapped(w uint32, n int) bool {
+	if w&(bitM|bitD|bitR) != 0 {
+		return false
 	}
-	return fmt.Sprintf("terminated: layer %d, type %d, code %#x", c.Layer, c.Type, c.Code)
+	return n > TermMinLen && swap(w)&(bitM|bitD|bitR) != 0 ||
+		!iwarp.Cause(w>>16).Known() && iwarp.Cause(swap(w)>>16).Known()
+}
+
+// Header reads the DDP header that t has a copy of. ok is false when it has
+// none, or not one of this version.
+func (t *Term) Header(h *ddp.Header) (ok bool) {
+	return t.HasDDP && h.Parse(t.ddp[:])
+}
+
+// ReadReq reads the Read Request that t has a copy of. ok is false when it has
+// none.
+func (t *Term) ReadReq(r *ReadReq) (ok bool) {
+	return t.HasRDMAP && t.reqLen() == ReadReqLen && r.Parse(t.req[:])
+}
+
+// AtomicReq reads the Atomic Request that t has a copy of. ok is false when it
+// has none.
+func (t *Term) AtomicReq(r *AtomicReq) (ok bool) {
+	return t.HasRDMAP && t.reqLen() == AtomicReqLen && r.Parse(t.req[:])
 }

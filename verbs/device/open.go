@@ -55,7 +55,7 @@ func Open(s Spec) (*verbs.Context, error) {
 	if err != nil {
 		return nil, errors.Join(dg.Close(), o.undo(err))
 	}
-	poller.Watch(dg.FD())
+	poller.WatchBell(dg)
 	o = append(o, poller)
 	ctx, err := verbs.New(verbs.Config{
 		Datagram: dg, Engine: progress.New(s.Clock, poller), Key: s.Key, Epoch: s.Epoch,
@@ -86,10 +86,20 @@ func (o opening) undo(err error) error {
 }
 
 func (o *opening) datagram(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
-	if s.Fabric == "udp" {
-		return openUDP(s, arena)
+	var dg fabric.Datagram
+	var err error
+	switch s.Fabric {
+	case "udp":
+		dg, err = openUDP(s, arena)
+	case "shm":
+		dg, err = openShm(s, arena)
+	default:
+		return o.openXDP(s, arena)
 	}
-	return o.openXDP(s, arena)
+	if err != nil {
+		return nil, err
+	}
+	return s.captureDatagram(dg)
 }
 
 // openXDP opens a UDP endpoint in user space on an AF_XDP socket.
@@ -115,6 +125,9 @@ func (o *opening) openXDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 	}
 	port, err := open()
 	if err != nil {
+		return nil, err
+	}
+	if port, err = s.capturePort(port); err != nil {
 		return nil, err
 	}
 	table, err := route.Open(route.Config{Link: s.Device})

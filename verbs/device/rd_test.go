@@ -20,6 +20,9 @@ var carriers = []struct {
 	spec device.Spec
 }{
 	{"loopback", false, 0, device.Spec{Fabric: "udp"}},
+	{"shm", false, 0, device.Spec{Fabric: "shm"}},
+	{"shm/1500", false, 0, device.Spec{Fabric: "shm", MTU: 1500}},
+	{"shm/65535", false, 0, device.Spec{Fabric: "shm", MTU: 65535}},
 	{"udp", true, 9000, device.Spec{Fabric: "udp"}},
 	{"udp/1500", true, 1500, device.Spec{Fabric: "udp"}},
 	{"generic", true, 9000, device.Spec{Fabric: "xdp:generic"}},
@@ -209,6 +212,45 @@ func testExchange(t *testing.T, a, b *host, count int, seed uint64) {
 		}
 		return got == [2]int{count, count} && acked == got
 	})
+}
+
+// TestRD_sleepers blocks in poll(2) whenever there is nothing to do.
+func TestRD_sleepers(t *testing.T) {
+	const rounds = 300
+	for _, c := range carriers {
+		t.Run(c.name, func(t *testing.T) {
+			c.spec.Poller.NoSpin = true
+			a, b := open(t, c.veth, c.mtu, c.spec)
+			for range 16 {
+				a.recv()
+				b.recv()
+			}
+			msg := make([]byte, 8)
+			done := make(chan struct{})
+			go func() {
+				for range rounds {
+					b.wait()
+					b.send(msg)
+				}
+				for b.qp.Stats.Sends < rounds { // until a has acknowledged all
+					b.ctx.Engine().Step()
+				}
+				close(done)
+			}()
+			for range rounds {
+				a.send(msg)
+				a.wait()
+			}
+			for stop := false; !stop; {
+				a.ctx.Engine().Step()
+				select {
+				case <-done:
+					stop = true
+				default:
+				}
+			}
+		})
+	}
 }
 
 func TestAllocs_everyCarrier(t *testing.T) {

@@ -20,17 +20,17 @@ const BasePort = 18700
 // Spec says what to open. The zero value is kernel UDP on loopback.
 type Spec struct {
 	// Fabric is the carrier: "xdp" (driver or generic mode, whichever suits
-	// the NIC), "xdp:generic", "xdp:driver", "xdp:asavie" or "udp"; default
-	// "udp".
+	// the NIC), "xdp:generic", "xdp:driver", "xdp:asavie", "udp", or "shm" for
+	// peers on this host only; default "udp".
 	Fabric string
-	// Device is the NIC; needed for xdp. Without it udp uses Addr's.
+	// Device is the NIC; needed for xdp. Without it udp and shm use Addr's.
 	Device string
 	Queue  int // of the NIC, from 0
 	// Addr is the IPv4 address to use; default the first one of Device, or
 	// 127.0.0.1 without a device.
 	Addr netip.Addr
 	// Port is the UDP port; default BasePort for xdp, and one that is free
-	// for udp.
+	// for udp and shm.
 	Port uint16
 	// MTU is the largest IP packet in bytes; default that of the device.
 	MTU   int
@@ -46,13 +46,20 @@ type Spec struct {
 	// Faults injects loss, duplication and reordering into what is sent;
 	// default none.
 	Faults fault.Config
+	// Capture names a pcapng file to write, with what goes to the wire and
+	// what comes from it: after Faults, so that what those lose is missing and
+	// what they double is there twice. On AF_XDP the frames are captured as
+	// they are; elsewhere with headers made up. Default none.
+	Capture string
 }
 
 // ErrFabric is wrapped when Spec.Fabric is not known.
 var ErrFabric = errors.New("unknown fabric")
 
 // Fabrics lists what Spec.Fabric may be.
-func Fabrics() []string { return []string{"xdp", "xdp:generic", "xdp:driver", "xdp:asavie", "udp"} }
+func Fabrics() []string {
+	return []string{"xdp", "xdp:generic", "xdp:driver", "xdp:asavie", "udp", "shm"}
+}
 
 func checkFabric(s string) error {
 	for _, f := range Fabrics() {

@@ -1,6 +1,11 @@
 package fault
 
-import "github.com/xwarp/xwarp/internal/fabric"
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/xwarp/xwarp/internal/fabric"
+)
 
 // Datagram is a fabric.Datagram that treats badly what it sends. What it
 // receives comes through unchanged: wrap both ends to hurt both directions.
@@ -14,7 +19,10 @@ type Datagram struct {
 	mill mill
 }
 
-var _ fabric.Datagram = (*Datagram)(nil)
+var (
+	_ fabric.Datagram    = (*Datagram)(nil)
+	_ fabric.Multicaster = (*Datagram)(nil)
+)
 
 // NewDatagram wraps inner, which it owns from now on when err is nil.
 func NewDatagram(inner fabric.Datagram, c Config) (*Datagram, error) {
@@ -63,6 +71,25 @@ func (d *Datagram) push() {
 		d.Datagram.Send(d.mill.out)
 		d.mill.out.Reset()
 	}
+}
+
+// Join asks the carrier. Its error wraps fabric.ErrNoMulticast when that one
+// has no multicast.
+func (d *Datagram) Join(group netip.Addr) error {
+	m, ok := d.Datagram.(fabric.Multicaster)
+	if !ok {
+		return fmt.Errorf("fault: %s: %w", d.Datagram.Caps().Carrier, fabric.ErrNoMulticast)
+	}
+	return m.Join(group)
+}
+
+// Leave asks the carrier.
+func (d *Datagram) Leave(group netip.Addr) error {
+	m, ok := d.Datagram.(fabric.Multicaster)
+	if !ok {
+		return fmt.Errorf("fault: %s: %w", d.Datagram.Caps().Carrier, fabric.ErrNoMulticast)
+	}
+	return m.Leave(group)
 }
 
 // Close drops what is held back and closes the carrier.

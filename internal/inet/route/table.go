@@ -51,8 +51,9 @@ type Table struct {
 	generation atomic.Uint64
 
 	// routing is held while a route is asked for and entered, so that
-	// whoever asks later also enters later.
+	// whoever asks later also enters later; and while a group is joined.
 	routing sync.Mutex
+	groups  map[netip.Addr]int // how often each was joined
 
 	mu         sync.Mutex // guards what follows, and is held for moments only
 	changed    chan struct{}
@@ -90,7 +91,7 @@ func Open(c Config) (*Table, error) {
 	}
 	t := &Table{
 		config: c, prober: -1, followed: make(chan struct{}), changed: make(chan struct{}),
-		neighbours: map[netip.Addr]neighbour{}, dests: map[netip.Addr]*dest{},
+		neighbours: map[netip.Addr]neighbour{}, dests: map[netip.Addr]*dest{}, groups: map[netip.Addr]int{},
 	}
 	if err := t.open(); err != nil {
 		t.release()

@@ -1,0 +1,110 @@
+package bench
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/xwarp/xwarp/bench/plot"
+)
+
+// ReadResults reads what WriteJSON has written. Ratios, which have no size,
+// are left out.
+func ReadResults(r io.Reader) ([]Result, error) {
+	var results []Result
+	for d := json.NewDecoder(r); ; {
+		var x Result
+		err := d.Decode(&x)
+		if errors.Is(err, io.EOF) {
+			return results, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("not the --json output of xperf: %w", err)
+		}
+		if x.Test == "" {
+			continue
+		}
+		if _, ok := Find(x.Test); !ok {
+			return nil, fmt.Errorf("not the --json output of xperf: there is no test %q", x.Test)
+		}
+		results = append(results, x)
+	}
+}
+
+// Charts draws results over their sizes: a chart for each kind of number, with
+// a series for each configuration in the order in which they come.
+func Charts(results []Result) []plot.Chart {
+	names := seriesNames(results)
+	var charts []plot.Chart
+	for _, want := range []struct{ title, unit string }{
+		{"Latency", "microseconds (median)"}, {"Bandwidth", "Gbit/s"}, {"Message rate", "messages/s"},
+	} {
+		chart := plot.Chart{Title: want.title, X: "bytes per message", Y: want.unit}
+		index := map[string]int{}
+		for i, r := range results {
+			c, _ := Find(r.Test)
+			if c.Kind.chart() != want.title {
+				continue
+			}
+			k, ok := index[names[i]]
+			if !ok {
+				k = len(chart.Series)
+				index[names[i]] = k
+				chart.Series = append(chart.Series, plot.Series{Name: names[i]})
+			}
+			y := c.Kind.metric(Point{Lat: r.Lat, Gbit: r.Gbit, Msgs: r.Msgs})
+			chart.Series[k].Points = append(chart.Series[k].Points, plot.Point{X: float64(r.Size), Y: y})
+		}
+		if len(chart.Series) > 0 {
+			charts = append(charts, chart)
+		}
+	}
+	return charts
+}
+
+// chart returns the title of the chart that tests of this kind are in.
+func (k Kind) chart() string {
+	return [...]string{PingPong: "Latency", RoundTrip: "Latency", Bandwidth: "Bandwidth", Rate: "Message rate"}[k]
+}
+
+// seriesNames names the configuration of each result by its test, and by
+// whatever else is not the same in all.
+func seriesNames(results []Result) []string {
+	fields := []func(Result) string{
+		func(r Result) string { return r.Transport },
+		func(r Result) string { return r.Fabric },
+		func(r Result) string { return r.Op },
+		func(r Result) string { return fmt.Sprintf("MTU %d", r.MTU) },
+		func(r Result) string { return peersText(max(r.Peers, 1)) },
+		func(r Result) string { return fmt.Sprintf("%g %% loss", 100*r.Loss) },
+	}
+	parts := make([][]string, len(results))
+	for i, r := range results {
+		parts[i] = []string{r.Test}
+	}
+	for _, field := range fields {
+		differs := false
+		for _, r := range results {
+			differs = differs || field(r) != field(results[0])
+		}
+		for i, r := range results {
+			if text := field(r); differs && text != "" && text != "none" {
+				parts[i] = append(parts[i], text)
+			}
+		}
+	}
+	names := make([]string, len(results))
+	for i := range parts {
+		names[i] = strings.Join(parts[i], " ")
+	}
+	return names
+}
+
+func peersText(n int) string {
+	if n == 1 {
+		return "1 peer"
+	}
+	return fmt.Sprintf("%d peers", n)
+}

@@ -1,0 +1,395 @@
+// Package llp joins the carriers and the protocols: it moves ULPDUs of
+// iwarp/dgram over a fabric.Datagram.
+package llp
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/serial"
+	"github.com/xwarp/xwarp/internal/wheel"
+	"github.com/xwarp/xwarp/iwarp/dgram"
+)
+
+// Config describes an endpoint.
+type Config struct {
+	Key   uint64 // job key: datagrams with another one are dropped
+	Epoch uint32 // life of this endpoint, random, not 0; the numbers of its associations follow from it
+	NoCRC bool   // leave out the CRC32C; both ends must agree. Default: CRC on
+	Dgram dgram.Config
+}
+
+// Stats counts what an endpoint did and dropped, and why.
+type Stats struct {
+	RxDatagrams, TxDatagrams uint64
+	TxDirect                 uint64 // ULPDUs sent from where they lie, without copying
+	TxAcks                   uint64 // datagrams that carry an acknowledgement only
+	TxHellos                 uint64 // datagrams that set up, keep alive or measure the path
+	TxResets                 uint64 // answers to datagrams of associations that are gone
+	TxResent                 uint64 // ULPDUs sent again
+	RxMalformed              uint64 // not an LLP header of our version, or lengths that do not add up
+	RxForeign                uint64 // another job's key
+	RxCorrupt                uint64 // CRC32C does not match, or is missing
+	RxStale                  uint64 // of an association that is gone, or was never there
+	RxDuplicate              uint64 // ULPDUs that had arrived before, or lie outside of the window
+	PeersLost                uint64 // associations that ended because the peer was silent, restarted or closed
+	PeersDropped             uint64 // of them, those that gave way because too many had said nothing but Hello
+}
+
+// Endpoint is one UDP endpoint that talks to any number of peers: reliably
+// over associations, unreliably without any state. It is driven by one
+// verbs.Context; it has no loop of its own.
+//
+// Owner: engine.
+type Endpoint struct {
+	Stats Stats
+	News  []News // what became of associations; the caller takes it away
+
+	cfg    Config
+	shared *dgram.Shared
+	dg     fabric.Datagram
+	arena  *mem.Arena
+	caps   fabric.DatagramCaps
+	random *rand.ChaCha8
+
+	peers  []*Peer // by Peer.Index
+	free   []int32 // indices that nobody has
+	byAddr remoteTable
+	timers wheel.Wheel // by Peer.Index
+	census census
+
+	reliable  bool // associations are taken
+	strangers strangers
+
+	rx     *fabric.Batch
+	rxPos  int
+	reader Reader
+	now    mono.Time // of the batch
+
+	tx      *fabric.Batch
+	w       writer
+	openHdr dgram.Header
+	limit   int // largest payload of the open datagram in bytes
+}
+
+const txBatch = 32
+
+// New returns an endpoint on dg, which it owns from now on. The window is
+// bounded so that a whole one fits the carrier's receive queue.
+func New(dg fabric.Datagram, c Config, now mono.Time) (*Endpoint, error) {
+	if c.Epoch == 0 {
+		return nil, fmt.Errorf("llp: the epoch must not be 0")
+	}
+	caps := dg.Caps()
+	if caps.MaxPayload < basePayload {
+		return nil, fmt.Errorf("llp: %d bytes per datagram on %s are too few; %d are needed: raise the MTU", caps.MaxPayload, caps.Carrier, basePayload)
+	}
+	bufs := min((caps.MaxPayload+caps.Headroom)/mem.FrameSize+3, fabric.MaxBufs)
+	var seed [32]byte
+	binary.LittleEndian.PutUint64(seed[:], c.Key)
+	binary.LittleEndian.PutUint32(seed[8:], c.Epoch)
+	e := &Endpoint{
+		cfg: c, dg: dg, arena: dg.Arena(), caps: caps, now: now,
+		shared: dgram.NewShared(c.Dgram, caps.RxDepth),
+		random: rand.NewChaCha8(seed),
+		rx:     fabric.NewBatch(64, bufs+1),
+		tx:     fabric.NewBatch(txBatch, bufs),
+	}
+	e.timers.Init(now)
+	e.census.init(caps.RxDepth, e.Config().Window)
+	return e, nil
+}
+
+// Datagram returns the carrier.
+func (e *Endpoint) Datagram() fabric.Datagram { return e.dg }
+
+// Config returns the tuning of reliable datagrams, with defaults filled in.
+func (e *Endpoint) Config() *dgram.Config { return e.shared.Config() }
+
+// MaxPayload returns the largest payload of a datagram in bytes, the LLP
+// header included, as far as this host is concerned.
+func (e *Endpoint) MaxPayload() int { return e.caps.MaxPayload }
+
+// Resolve makes the way to an address known. It is a control call: it may ask
+// the kernel and wait.
+func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Remote, fabric.Path, error) {
+	if !to.Addr().Unmap().Is4() || to.Port() == 0 {
+		return 0, 0, fmt.Errorf("llp: %v is not an IPv4 address with a port", to)
+	}
+	path, err := e.dg.Resolve(to)
+	return fabric.RemoteOf(to), path, err
+}
+
+// Close tells all peers that this endpoint is gone, as well as one datagram to
+// each can, and closes the carrier.
+func (e *Endpoint) Close() error {
+	e.SetReliable(false)
+	e.Flush()
+	return e.dg.Close()
+}
+
+// SetReliable tells whether there is somebody for what associations carry. At
+// first there is not, and peers who begin one are not heard. When there is
+// nobody any more, all associations end, and their peers are told.
+func (e *Endpoint) SetReliable(on bool) {
+	e.reliable = on
+	for _, p := range e.peers {
+		if p != nil && !on {
+			e.Disassociate(p)
+		}
+	}
+}
+
+// Recv takes in a batch of datagrams and returns how many. Walk them with
+// Next; call Release after the last.
+func (e *Endpoint) Recv(now mono.Time) int {
+	e.rxPos, e.now = 0, now
+	n := e.dg.Recv(e.rx)
+	e.Stats.RxDatagrams += uint64(n)
+	return n
+}
+
+// Next returns the next good datagram of the batch: its header, whom it is
+// from, and a reader that stands behind the header. Bad ones are counted and
+// passed over; those that are about the association itself are dealt with.
+// The peer is nil for unreliable datagrams, and then From tells the sender.
+// The reader is nil at the end of the batch.
+//
+// The datagram's acknowledgement is for the caller to apply (Peer.Snd).
+func (e *Endpoint) Next(h *dgram.Header) (*Peer, *Reader) {
+	for e.rxPos < len(e.rx.Pkts) {
+		pkt := &e.rx.Pkts[e.rxPos]
+		e.rxPos++
+		if p, ok := e.accept(pkt, h); ok {
+			return p, &e.reader
+		}
+	}
+	return nil, nil
+}
+
+// From returns who sent the datagram that Next returned.
+func (e *Endpoint) From() fabric.Remote { return e.rx.Pkts[e.rxPos-1].From }
+
+// Release gives the batch's frames back.
+func (e *Endpoint) Release() { e.dg.Release(e.rx) }
+
+// accept checks a datagram in the order of docs/PROTOCOL.md, section 3: form,
+// key, CRC, association.
+func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
+	descs := e.rx.Descs[pkt.First : pkt.First+pkt.Bufs]
+	first := e.arena.At(descs[0].Addr, int(descs[0].Len))
+	if !h.Parse(first) {
+		e.Stats.RxMalformed++
+		return nil, false
+	}
+	if h.Key != e.cfg.Key {
+		e.Stats.RxForeign++
+		return nil, false
+	}
+	if !e.cfg.NoCRC && !e.intact(first, descs[1:], h) {
+		e.Stats.RxCorrupt++
+		return nil, false
+	}
+	e.reader.open(e.arena, descs, int(pkt.Len))
+	e.reader.Skip(dgram.HeaderLen)
+	if h.Type == dgram.TypeUD {
+		return nil, true
+	}
+	if !e.reliable {
+		e.Stats.RxStale++
+		return nil, false
+	}
+	var p *Peer
+	if i, ok := e.byAddr.find(pkt.From); ok {
+		p = e.peers[i]
+	}
+	if h.Type > dgram.TypeAck {
+		e.control(p, pkt.From, h)
+		return nil, false
+	}
+	if p == nil || p.remote != h.SrcEpoch || p.local != h.DstEpoch {
+		if p = e.adopt(p, pkt.From, h); p == nil {
+			return nil, false
+		}
+	}
+	e.heard(p)
+	if h.Type == dgram.TypeData {
+		p.Rcv.Arrived(e.now)
+		if p.period != e.census.period {
+			e.census.count(p, e.now)
+		}
+	}
+	return p, true
+}
+
+// intact checks the CRC32C of a datagram that lies in first and rest.
+func (e *Endpoint) intact(first []byte, rest []fabric.Desc, h *dgram.Header) bool {
+	if h.Flags&dgram.FlagCRC == 0 {
+		return false
+	}
+	crc := dgram.CRC(0, first[dgram.CRCLen:])
+	for _, d := range rest {
+		crc = dgram.CRC(crc, e.arena.At(d.Addr, int(d.Len)))
+	}
+	return crc == h.CRC
+}
+
+// TxRoom reports whether a datagram can be built now.
+func (e *Endpoint) TxRoom() bool { return e.dg.TxRoom() > len(e.tx.Pkts) }
+
+// Begin opens a datagram to p whose first ULPDU has number lsn and, with its
+// DDP header, n bytes. false means no room now.
+func (e *Endpoint) Begin(p *Peer, lsn serial.U32, n int) bool {
+	if !e.w.open(e.dg, e.arena, e.caps.Headroom, dgram.HeaderLen+dgram.LengthLen+n) {
+		return false
+	}
+	e.limit = int(p.whole)
+	e.openHdr = dgram.Header{Type: dgram.TypeData, LSN: lsn}
+	return true
+}
+
+// BeginUD opens an unreliable datagram between two queue pairs, or to a
+// multicast group, whose first ULPDU has n bytes with its DDP header. false
+// means no room now.
+func (e *Endpoint) BeginUD(src, dst, group uint32, n int) bool {
+	if !e.w.open(e.dg, e.arena, e.caps.Headroom, dgram.HeaderLen+dgram.LengthLen+n) {
+		return false
+	}
+	e.limit = e.caps.MaxPayload
+	e.openHdr = dgram.Header{Type: dgram.TypeUD, SrcEpoch: e.cfg.Epoch, DstEpoch: group, LSN: serial.U32(src), Ack: serial.U32(dst)}
+	return true
+}
+
+// Fits reports whether the open datagram takes one more ULPDU of n bytes.
+func (e *Endpoint) Fits(n int) bool {
+	return len(e.w.cur) >= n+dgram.LengthLen && e.w.size+n+dgram.LengthLen <= e.limit && e.w.pieces == 0 &&
+		e.openHdr.Count < maxCount
+}
+
+// maxCount is the most ULPDUs of one datagram: what the header can tell.
+const maxCount = 255
+
+// ULPDU starts the next ULPDU of the open datagram: n bytes of which the first
+// hdr are the DDP header, which the caller writes to what is returned. The
+// rest follows by Payload.
+func (e *Endpoint) ULPDU(n, hdr int) []byte {
+	e.openHdr.Count++
+	b := e.w.reserve(dgram.LengthLen + hdr)
+	binary.BigEndian.PutUint16(b, uint16(n))
+	return b[dgram.LengthLen:]
+}
+
+// Payload appends b to the open ULPDU.
+func (e *Endpoint) Payload(b []byte) { e.w.put(e.arena, b) }
+
+// Attach appends n bytes at addr to the open ULPDU without copying them. They
+// stay as they are until the peer has acknowledged the ULPDU.
+func (e *Endpoint) Attach(addr mem.Addr, n int) {
+	e.w.attach(addr, n)
+	e.Stats.TxDirect++
+}
+
+// Commit closes the open datagram to p and queues it. credit is the code of
+// how many Sends p may have outstanding; soon tells p that somebody waits for
+// the acknowledgement.
+func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
+	if p.Snd.AckSoon() || soon {
+		e.openHdr.Flags |= dgram.FlagAckSoon
+	}
+	e.acknowledge(now, p, credit)
+	e.finish(p.path)
+	p.Rcv.Acked(false)
+}
+
+// CommitUD closes the open unreliable datagram and queues it.
+func (e *Endpoint) CommitUD(path fabric.Path) { e.finish(path) }
+
+// Ack queues a datagram that acknowledges what p has sent. false means no room.
+func (e *Endpoint) Ack(now mono.Time, p *Peer, credit uint8) bool {
+	words := min(p.Rcv.SackWords(), dgram.MaxSackWords)
+	if !e.TxRoom() || !e.w.open(e.dg, e.arena, e.caps.Headroom, dgram.HeaderLen+8*words) {
+		return false
+	}
+	e.openHdr = dgram.Header{Type: dgram.TypeAck, LSN: p.Snd.Next(), SackWords: uint8(words)}
+	for w := range words {
+		binary.BigEndian.PutUint64(e.w.reserve(8), p.Rcv.Sack(w))
+	}
+	e.acknowledge(now, p, credit)
+	e.finish(p.path)
+	p.Rcv.Acked(true)
+	e.Stats.TxAcks++
+	return true
+}
+
+// acknowledge fills in what the header says about the other direction.
+func (e *Endpoint) acknowledge(now mono.Time, p *Peer, credit uint8) {
+	h := &e.openHdr
+	h.SrcEpoch, h.DstEpoch = p.local, p.remote
+	h.Ack, h.Window, h.Credit = p.Rcv.Next(), e.census.window, credit
+	h.Held = dgram.HeldOf(p.Rcv.Held(now))
+}
+
+// finish seals the open datagram and queues it.
+func (e *Endpoint) finish(to fabric.Path) {
+	h := &e.openHdr
+	h.Key = e.cfg.Key
+	if !e.cfg.NoCRC {
+		h.Flags |= dgram.FlagCRC
+	}
+	h.Put(e.w.first)
+	if !e.cfg.NoCRC {
+		dgram.Seal(e.w.first, e.w.crc(e.arena))
+	}
+	e.w.emit(e.tx, e.caps.Headroom, to, !e.cfg.NoCRC)
+	e.Stats.TxDatagrams++
+	if len(e.tx.Pkts) == txBatch {
+		e.push()
+	}
+}
+
+func (e *Endpoint) push() {
+	if len(e.tx.Pkts) > 0 {
+		e.dg.Send(e.tx)
+		e.tx.Reset()
+	}
+}
+
+// Flush hands everything queued to the carrier and rings its doorbell.
+func (e *Endpoint) Flush() {
+	e.push()
+	e.dg.Flush()
+}
+
+// Active returns how many peers send data at present, at least 1.
+func (e *Endpoint) Active() int { return e.census.active() }
+
+// MaxULPDU returns the most bytes of one ULPDU to p, DDP header included.
+func (p *Peer) MaxULPDU() int { return int(p.whole) - dgram.HeaderLen - dgram.LengthLen }
+
+// DirectMin is the least number of bytes that Direct is worth: a buffer of its
+// own costs as much as copying a frame, so nearly two must be saved.
+const DirectMin = 2*mem.FrameSize - mem.FrameSize/4
+
+// Direct returns how many of the n bytes at addr, which lies in the arena, a
+// ULPDU to p with a header of hdr bytes should take when they are to be sent
+// from where they lie: whole frames of memory, so that few buffers are needed.
+// 0 means that copying is better.
+func (e *Endpoint) Direct(p *Peer, addr mem.Addr, n, hdr int) int {
+	if e.caps.MaxBufs < 4 {
+		return 0
+	}
+	room := int(p.most) - dgram.HeaderLen - dgram.LengthLen - hdr
+	room = min(room, (e.caps.MaxBufs-2)*mem.FrameSize)
+	if n > room {
+		n = room - int(addr+mem.Addr(room))%mem.FrameSize
+	}
+	if n < DirectMin {
+		return 0
+	}
+	return n
+}

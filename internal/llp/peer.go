@@ -1,0 +1,358 @@
+package llp
+
+import (
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/serial"
+	"github.com/xwarp/xwarp/iwarp/dgram"
+)
+
+// Peer is an association with another endpoint, from its first datagram until
+// one of the two is gone. A peer that restarts is another Peer.
+type Peer struct {
+	// What every datagram needs comes first, in one cache line.
+	local, remote uint32    // the two sides' numbers of the association; remote is 0 until it has answered
+	heardAt       mono.Time // when anything was heard
+	period        uint32    // of the census, in which it was counted last
+	Index         int32     // position among the peers of the endpoint, used again when the association is over
+	path          fabric.Path
+	most, whole   int32 // largest payload to send: in all, and without a nearly empty last frame
+	goal          int32 // largest payload that both ends take
+	unanswered    uint8 // Hellos since anything was heard
+	tries         uint8 // Hellos sent
+	measured      bool  // a Hello of some size has come through
+	closed        bool  // over: nothing is sent or taken any more
+	Wanted        bool  // something was to be sent to it: set by the caller. Before, one that never answers is no loss
+
+	Rcv    dgram.Receiver
+	Snd    dgram.Sender
+	Remote fabric.Remote
+
+	// A new life of the peer that says it is there, and has not proved it:
+	// its number and the one that it was given.
+	candidate, offered uint32
+	helloAt            mono.Time // when the next Hello is due
+	silentAt           mono.Time // when the first one went out that was not answered
+	stranger           bool      // nothing was heard that proves it alive: see strangers
+	older, newer       *Peer
+}
+
+// Open reports whether the peer has answered: before, no ULPDU may be sent.
+func (p *Peer) Open() bool { return p.remote != 0 }
+
+// Closed reports whether the association is over.
+func (p *Peer) Closed() bool { return p.closed }
+
+// Path returns the way to the peer.
+func (p *Peer) Path() fabric.Path { return p.path }
+
+// NewsKind is what became of an association.
+type NewsKind uint8
+
+// Kinds of news.
+const (
+	PeerOpened    NewsKind = iota + 1 // it has answered
+	PeerLost                          // it was silent for too long
+	PeerRestarted                     // it does not know the association any more, or has begun a new one
+)
+
+// News is something that became of an association.
+type News struct {
+	Kind NewsKind
+	Peer *Peer
+}
+
+// Sizes of a datagram's payload in bytes that a path is tried with. Every
+// network that we meet carries the last.
+const (
+	ethernetPayload = 1472
+	basePayload     = 1232 // the least MTU of IPv6 and its UDP header
+)
+
+// Timing of Hellos.
+const (
+	helloFirst = 20 * mono.Millisecond // until a Hello without an answer is sent again
+	helloMost  = mono.Second
+	helloTries = 3 // Hellos of one size; and unanswered ones before a peer may count as lost
+)
+
+// Associate returns the association with an endpoint, which is begun when there
+// is none: the Hello goes out with the next step.
+func (e *Endpoint) Associate(remote fabric.Remote, path fabric.Path) *Peer {
+	if i, ok := e.byAddr.find(remote); ok {
+		e.strangers.remove(e.peers[i]) // it is the caller's now
+		return e.peers[i]
+	}
+	return e.add(remote, path, e.number())
+}
+
+// number makes the number of a new association.
+func (e *Endpoint) number() uint32 {
+	for {
+		if n := uint32(e.random.Uint64()); n != 0 {
+			return n
+		}
+	}
+}
+
+func (e *Endpoint) add(remote fabric.Remote, path fabric.Path, local uint32) *Peer {
+	p := &Peer{Remote: remote, path: path, local: local, helloAt: e.now, heardAt: e.now}
+	p.Snd.Init(e.shared, serial.U32(local))
+	p.Rcv.Init(e.shared, 0) // nothing to acknowledge before open
+	e.setPayload(p, basePayload)
+	if n := len(e.free); n > 0 {
+		p.Index = e.free[n-1]
+		e.free = e.free[:n-1]
+		e.peers[p.Index] = p
+	} else {
+		p.Index = int32(len(e.peers))
+		e.peers = append(e.peers, p)
+		e.timers.Grow(len(e.peers))
+	}
+	e.byAddr.add(remote, int(p.Index))
+	e.timers.Arm(p.Index, e.now)
+	return p
+}
+
+// setPayload sets how much a datagram to p may carry. At MTU 9000 whole is
+// 8128 bytes of 8972: a further frame costs as much as copying one, and with a
+// nearly empty third one bandwidth is 4 % less.
+func (e *Endpoint) setPayload(p *Peer, n int) {
+	p.most, p.whole = int32(n), int32(n)
+	if rest := (e.caps.Headroom + n) % mem.FrameSize; rest < mem.FrameSize/4 && n > mem.FrameSize {
+		p.whole -= int32(rest)
+	}
+	p.Snd.SetSegment(n)
+}
+
+// open notes the peer's number, with which its own ULPDUs begin.
+func (e *Endpoint) open(p *Peer, remote uint32) {
+	p.remote = remote
+	p.Rcv.Init(e.shared, serial.U32(remote))
+	e.News = append(e.News, News{PeerOpened, p})
+}
+
+// end ends an association on this side.
+func (e *Endpoint) end(p *Peer, why NewsKind) {
+	if p.closed {
+		return
+	}
+	e.Stats.PeersLost++
+	e.News = append(e.News, News{why, p})
+	e.remove(p)
+}
+
+// remove forgets an association. Its index is used again, so the caller must
+// have dropped what it keeps under it before the next Associate or Next.
+func (e *Endpoint) remove(p *Peer) {
+	p.closed = true
+	e.strangers.remove(p)
+	e.timers.Cancel(p.Index)
+	e.byAddr.remove(p.Remote)
+	e.peers[p.Index] = nil
+	e.free = append(e.free, p.Index)
+}
+
+// Disassociate ends an association and tells the peer, as well as one datagram can.
+func (e *Endpoint) Disassociate(p *Peer) {
+	if !p.closed {
+		e.leave(p)
+		e.remove(p)
+	}
+}
+
+// leave acknowledges what p has sent, and tells it that the association is over.
+func (e *Endpoint) leave(p *Peer) {
+	if !p.Open() {
+		return
+	}
+	if !e.TxRoom() {
+		e.Flush()
+	}
+	if p.Rcv.Deadline() != mono.Never {
+		e.Ack(e.now, p, 0)
+	}
+	e.reset(p.path, p.local, p.remote)
+}
+
+// reset tells that the association src, dst is not known here, or not any more.
+func (e *Endpoint) reset(to fabric.Path, src, dst uint32) {
+	if !e.TxRoom() || !e.w.open(e.dg, e.arena, e.caps.Headroom, dgram.HeaderLen) {
+		return // the next datagram of the peer asks again
+	}
+	e.openHdr = dgram.Header{Type: dgram.TypeReset, SrcEpoch: src, DstEpoch: dst}
+	e.finish(to)
+	e.Stats.TxResets++
+}
+
+// adopt decides about data or an acknowledgement whose numbers are not those of
+// the association with its sender, if there is one. It returns the association
+// that the datagram belongs to, or nil.
+func (e *Endpoint) adopt(p *Peer, from fabric.Remote, h *dgram.Header) *Peer {
+	switch {
+	case p != nil && p.local == h.DstEpoch && p.remote == 0:
+		e.open(p, h.SrcEpoch) // its answer to our Hello was lost
+		return p
+	case p != nil && p.accepts(h):
+		return e.promote(p)
+	}
+	e.Stats.RxStale++
+	e.refuse(from, h)
+	return nil
+}
+
+// accepts reports whether a datagram accepts the association that p's new life
+// was offered.
+func (p *Peer) accepts(h *dgram.Header) bool {
+	return p.offered != 0 && p.offered == h.DstEpoch && p.candidate == h.SrcEpoch
+}
+
+// promote replaces an association by the one of the peer's new life, which has
+// proved with its last datagram that it is no echo of an old one.
+func (e *Endpoint) promote(old *Peer) *Peer {
+	local, remote := old.offered, old.candidate
+	e.end(old, PeerRestarted)
+	p := e.add(old.Remote, old.path, local)
+	e.open(p, remote)
+	return p
+}
+
+// refuse tells the sender of a datagram that its association is not known here.
+func (e *Endpoint) refuse(from fabric.Remote, h *dgram.Header) {
+	if h.DstEpoch == 0 || h.Type == dgram.TypeReset {
+		return
+	}
+	if path, err := e.dg.Resolve(from.AddrPort()); err == nil {
+		e.reset(path, h.DstEpoch, h.SrcEpoch)
+	}
+}
+
+// control deals with what is about the association itself.
+func (e *Endpoint) control(p *Peer, from fabric.Remote, h *dgram.Header) {
+	if h.Type == dgram.TypeReset {
+		switch {
+		case p == nil || p.local != h.DstEpoch || p.remote != h.SrcEpoch:
+			e.Stats.RxStale++
+		case p.offered != 0: // it has begun anew, and does not know its former life
+			e.strangers.add(e.promote(p))
+		default:
+			e.end(p, PeerRestarted)
+		}
+		return
+	}
+	var body dgram.Hello
+	body.Parse(e.reader.Peek(dgram.HelloLen))
+	limit, size := int(body.MaxPayload), int(body.Length)
+	if h.Type == dgram.TypeHelloAck {
+		e.answered(p, h, limit, size)
+		return
+	}
+	if size != dgram.HeaderLen+e.reader.Len() || limit < basePayload {
+		e.Stats.RxMalformed++
+		return
+	}
+	e.greeted(p, from, h, size)
+}
+
+// greeted deals with a Hello of size bytes.
+func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size int) {
+	if p != nil && p.accepts(h) {
+		p = e.promote(p)
+	}
+	switch {
+	case h.DstEpoch != 0 && (p == nil || p.local != h.DstEpoch || p.remote != h.SrcEpoch && p.remote != 0):
+		e.Stats.RxStale++
+		e.refuse(from, h)
+		return
+	case p == nil:
+		path, err := e.dg.Resolve(from.AddrPort())
+		if err != nil {
+			e.Stats.RxMalformed++ // no way back: as good as no sender
+			return
+		}
+		p = e.add(from, path, e.number())
+		e.meet(p, h.SrcEpoch)
+	case p.remote == 0:
+		e.open(p, h.SrcEpoch)
+	case p.remote != h.SrcEpoch:
+		// Perhaps the peer began anew, perhaps this is an old datagram that
+		// somebody sends again. Offer an association: who proves that it got
+		// the offer is alive.
+		if p.candidate != h.SrcEpoch {
+			p.candidate, p.offered = h.SrcEpoch, e.number()
+		}
+		e.hello(dgram.TypeHelloAck, p.path, p.offered, h.SrcEpoch, shortHello, size)
+		return
+	case h.DstEpoch != 0:
+		e.heard(p)
+	}
+	e.hello(dgram.TypeHelloAck, p.path, p.local, p.remote, shortHello, size)
+}
+
+// answered deals with the answer to a Hello of size bytes, which says that the
+// peer takes datagrams of limit bytes.
+func (e *Endpoint) answered(p *Peer, h *dgram.Header, limit, size int) {
+	if p == nil || p.local != h.DstEpoch || p.remote != h.SrcEpoch && p.remote != 0 {
+		e.Stats.RxStale++
+		return
+	}
+	if p.remote == 0 {
+		e.open(p, h.SrcEpoch)
+	}
+	e.heard(p)
+	p.goal = int32(min(limit, e.caps.MaxPayload))
+	if n := min(int(p.goal), size); n > int(p.most) {
+		e.setPayload(p, n)
+	}
+	p.helloAt = e.now.Add(e.Config().KeepAlive)
+	if size >= basePayload && !p.measured {
+		p.measured = true
+		if p.most < p.goal { // perhaps nobody was there yet when larger ones were tried
+			p.helloAt = e.now
+			e.timers.Sooner(p.Index, e.now)
+		}
+	}
+}
+
+// heard notes that the peer is alive: it knows both numbers.
+func (e *Endpoint) heard(p *Peer) {
+	p.heardAt, p.unanswered = e.now, 0
+	e.strangers.remove(p)
+}
+
+// shortHello is the length in bytes of a Hello without padding, and of an answer.
+const shortHello = dgram.HeaderLen + dgram.HelloLen
+
+// helloSize returns how long the next Hello to p is: as long as a datagram can
+// be, and less when that does not come through. Those that keep an association
+// alive are short, unless the path was not found to carry what both ends take:
+// then they try that, and a short one follows when there is no answer (RFC
+// 8899, section 5.3).
+func (e *Endpoint) helloSize(p *Peer) int {
+	switch {
+	case p.measured && (p.most >= p.goal || p.unanswered > 0):
+		return shortHello
+	case p.measured:
+		return int(p.goal)
+	case p.tries < helloTries:
+		return e.caps.MaxPayload
+	case p.tries < 2*helloTries:
+		return min(ethernetPayload, e.caps.MaxPayload)
+	}
+	return basePayload
+}
+
+// hello queues a Hello or an answer of size bytes to one of answered bytes.
+func (e *Endpoint) hello(t dgram.Type, to fabric.Path, src, dst uint32, size, answered int) bool {
+	if !e.TxRoom() || !e.w.open(e.dg, e.arena, e.caps.Headroom, size) {
+		return false
+	}
+	e.openHdr = dgram.Header{Type: t, SrcEpoch: src, DstEpoch: dst}
+	body := dgram.Hello{MaxPayload: uint16(e.caps.MaxPayload), Length: uint16(answered)}
+	body.Put(e.w.reserve(dgram.HelloLen))
+	e.w.zeros(e.arena, size-shortHello)
+	e.finish(to)
+	e.Stats.TxHellos++
+	return true
+}

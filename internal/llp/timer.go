@@ -1,0 +1,78 @@
+package llp
+
+import (
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/iwarp/dgram"
+)
+
+// Wake makes Expire return p no later than a tick after at.
+func (e *Endpoint) Wake(p *Peer, at mono.Time) { e.timers.Sooner(p.Index, at) }
+
+// Deadline returns when Expire must be called.
+func (e *Endpoint) Deadline() mono.Time { return e.timers.Deadline() }
+
+// Expire returns a peer with something that may be due at now, or nil. The
+// caller looks at Peer.Snd and Peer.Rcv, and then calls Rearm.
+func (e *Endpoint) Expire(now mono.Time) *Peer {
+	e.now = now
+	for {
+		i, ok := e.timers.Expire(now)
+		if !ok {
+			return nil
+		}
+		if p := e.peers[i]; e.greet(p) {
+			return p
+		}
+	}
+}
+
+// Rearm sets the timer of a peer anew, and frees what an idle one does not
+// need. idle tells that the caller has nothing to send to it either. An
+// acknowledgement that is due now is the caller's to send.
+func (e *Endpoint) Rearm(p *Peer, idle bool) {
+	if p.closed {
+		return
+	}
+	if idle && p.Snd.InFlight() == 0 && p.Rcv.InOrder() {
+		p.Snd.Rest()
+		p.Rcv.Rest()
+	}
+	at := min(p.Snd.Deadline(), p.helloAt)
+	if ack := p.Rcv.Deadline(); ack > e.now {
+		at = min(at, ack)
+	}
+	e.timers.Arm(p.Index, max(at, e.now+1))
+}
+
+// greet sends the Hello that is due to p, if one is: to set the association up,
+// to measure the path, or because nothing was heard for long. It reports
+// whether the association goes on.
+//
+// Silence counts from the first Hello that was not answered, so that a host
+// which did not look for long does not take its own absence for the peer's.
+func (e *Endpoint) greet(p *Peer) bool {
+	if e.now < p.helloAt {
+		return true
+	}
+	c := e.Config()
+	if p.unanswered >= helloTries && (p.Open() || p.Wanted) && e.now.Sub(p.silentAt) > c.PeerLost {
+		e.end(p, PeerLost)
+		return false
+	}
+	if quiet := p.heardAt.Add(c.KeepAlive); p.measured && p.most >= p.goal && p.unanswered == 0 && e.now < quiet {
+		p.helloAt = quiet // it has spoken since, and the path need not be tried again
+		return true
+	}
+	size := e.helloSize(p)
+	if !e.hello(dgram.TypeHello, p.path, p.local, p.remote, size, size) {
+		p.helloAt = e.now.Add(100 * mono.Microsecond) // no room
+		return true
+	}
+	if p.unanswered == 0 {
+		p.silentAt = e.now
+	}
+	p.helloAt = e.now.Add(min(helloFirst<<min(p.unanswered, 10), helloMost, c.PeerLost/(2*helloTries)))
+	p.unanswered = min(p.unanswered+1, 250)
+	p.tries = min(p.tries+1, 250)
+	return true
+}

@@ -1,0 +1,44 @@
+package shm
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// word returns the eight bytes of mem at off as an atomic word. off is a
+// multiple of 8, and mem starts at one.
+func word(mem []byte, off uint64) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&mem[off : off+8][0]))
+}
+
+const readWrite = unix.PROT_READ | unix.PROT_WRITE
+
+// mapOver maps bytes of a file in place of the memory over, which is whole
+// pages. With fd -1 it becomes private memory.
+func mapOver(over []byte, fd int, offset int64) error {
+	flags := unix.MAP_FIXED | unix.MAP_SHARED
+	if fd < 0 {
+		flags = unix.MAP_FIXED | unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_NORESERVE
+	}
+	_, err := unix.MmapPtr(fd, offset, unsafe.Pointer(unsafe.SliceData(over)), uintptr(len(over)), readWrite, flags)
+	if err != nil {
+		return fmt.Errorf("shm: cannot map %d bytes of the arena anew: %w", len(over), err)
+	}
+	return nil
+}
+
+// ringBell adds to an eventfd. It never blocks, and fails only when so much
+// was added that it is readable anyway; so the scheduler need not know.
+func ringBell(fd int) {
+	one := uint64(1)
+	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&one)), 8)
+}
+
+// quietBell makes an eventfd unreadable until it is rung again.
+func quietBell(fd int) {
+	var count uint64
+	_, _, _ = unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&count)), 8)
+}

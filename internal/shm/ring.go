@@ -1,0 +1,214 @@
+package shm
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mem"
+)
+
+// A ring is a memfd with what one sender has for one receiver:
+//
+//	0     head: the receiver has released everything before this position
+//	64    asleep: 1 when the receiver wants its doorbell rung
+//	128   dropped: datagrams for which the sender found no room
+//	4096  records
+//
+// Positions count bytes and never wrap; the offset of a position is its low
+// bits. A record begins at a multiple of 64 with a word, its header, and the
+// payload follows. It never wraps around the end: what is left there is
+// skipped.
+//
+// The header is what publishes a record, so that a small datagram is one or two
+// cache lines and nothing else has to travel. That needs every header to be 0
+// before its time: the sender writes the 0 behind a record before it publishes
+// the record, and keeps room for it.
+//
+// Each end keeps its own position to itself. The sender believes head only
+// when it is possible; the receiver believes nothing (inbound.next).
+const (
+	headAt    = 0
+	asleepAt  = 64
+	droppedAt = 128
+	dataAt    = 4096
+
+	granule   = 64
+	headerLen = 8
+
+	present = 1 << 63 // in a header: there is a record; its low 32 bits are the length in bytes
+	skip    = 1 << 62 // the rest up to the end of the ring is empty
+)
+
+// recordLen returns how many bytes a record with a payload of n bytes takes.
+func recordLen(n int) uint64 { return uint64(n+headerLen+granule-1) &^ (granule - 1) }
+
+// ring is the memory of a ring, mapped.
+type ring struct {
+	control               []byte
+	data                  []byte
+	mask                  uint64
+	head, asleep, dropped *atomic.Uint64
+}
+
+func newRing(control, data []byte) ring {
+	return ring{
+		control: control, data: data, mask: uint64(len(data) - 1),
+		head: word(control, headAt), asleep: word(control, asleepAt), dropped: word(control, droppedAt),
+	}
+}
+
+func (r *ring) header(pos uint64) *atomic.Uint64 { return word(r.data, pos&r.mask) }
+
+// outbound is the sender's end of a ring.
+type outbound struct {
+	ring
+	next   uint64 // position of the next record
+	limit  uint64 // position that may not be passed
+	max    int    // largest payload in bytes that the receiver takes
+	bell   int    // the receiver's eventfd
+	line   *lifeline
+	mapped []byte // control and data
+	dirty  bool   // something was put since the doorbell was looked at
+}
+
+// put copies a datagram of n bytes into the ring. false means that there is no
+// room.
+func (o *outbound) put(arena []byte, bufs []fabric.Desc, n int) bool {
+	need, start := recordLen(n), o.next
+	if rest := uint64(len(o.data)) - start&o.mask; rest < need {
+		start += rest
+	}
+	end := start + need
+	if end+granule > o.limit && !o.room(end+granule) {
+		return false
+	}
+	at := start&o.mask + headerLen
+	dst := o.data[at : at+uint64(n)]
+	for i := range bufs {
+		d := &bufs[i]
+		dst = dst[copy(dst, arena[d.Addr:d.Addr+mem.Addr(d.Len)]):]
+	}
+	binary.NativeEndian.PutUint64(o.data[end&o.mask:], 0)
+	o.header(start).Store(present | uint64(n))
+	if start != o.next {
+		o.header(o.next).Store(present | skip)
+	}
+	o.next = end
+	return true
+}
+
+// room reads the head anew, which costs a cache miss, and reports whether
+// there is room up to the position end.
+func (o *outbound) room(end uint64) bool {
+	head := o.head.Load()
+	if o.next-head > uint64(len(o.data)) {
+		o.line.gone.Store(true) // no receiver of ours writes that
+		return false
+	}
+	o.limit = head + uint64(len(o.data))
+	return end <= o.limit
+}
+
+// wake rings the receiver's doorbell if it sleeps.
+func (o *outbound) wake() {
+	o.dirty = false
+	if o.asleep.Load() != 0 && o.asleep.Swap(0) != 0 {
+		ringBell(o.bell)
+	}
+}
+
+// inbound is the receiver's end of a ring.
+type inbound struct {
+	ring
+	base   mem.Addr // of data in the arena
+	next   uint64   // position of the next record
+	freed  uint64   // everything before it was released
+	told   uint64   // what head says
+	most   int      // largest payload in bytes
+	from   fabric.Remote
+	slot   int32
+	broken bool // the sender wrote nonsense: nothing is read any more
+	line   *lifeline
+
+	// lent says, by the granule that a record begins at, how many granules
+	// are lent to the caller, with the bit back set once they were released.
+	// Batches may be released in any order.
+	lent []uint32
+}
+
+const back = 1 << 31
+
+// waiting reports whether there is something to read, if only nonsense.
+func (in *inbound) waiting() bool { return !in.broken && in.header(in.next).Load() != 0 }
+
+// take reads the next record: where its payload is and how long. Every value
+// in it may be nonsense. What the caller then reads may still change under its
+// eyes, as anything may that processes share, but never lies elsewhere.
+func (in *inbound) take() (at mem.Addr, n uint32, ok bool) {
+	if in.broken {
+		return 0, 0, false
+	}
+	h := in.header(in.next).Load()
+	if h == 0 {
+		return 0, 0, false
+	}
+	if h == present|skip {
+		rest := uint64(len(in.data)) - in.next&in.mask
+		if rest == uint64(len(in.data)) || !in.lend(rest) {
+			return 0, 0, in.spoil()
+		}
+		in.giveBack(in.next - rest)
+		h = in.header(in.next).Load()
+	}
+	off, n := in.next&in.mask, uint32(h)
+	if h != present|uint64(n) || uint64(n) > uint64(in.most) ||
+		off+recordLen(int(n)) > uint64(len(in.data)) || !in.lend(recordLen(int(n))) {
+		return 0, 0, in.spoil()
+	}
+	return in.base + mem.Addr(off+headerLen), n, true
+}
+
+// lend notes that the next n bytes are with the caller. It returns false when
+// some of them are already.
+func (in *inbound) lend(n uint64) bool {
+	if in.next+n-in.freed > uint64(len(in.data)) {
+		return false
+	}
+	in.lent[in.next&in.mask/granule] = uint32(n / granule)
+	in.next += n
+	return true
+}
+
+// spoil ends the use of a ring that has nonsense in it. It returns false.
+func (in *inbound) spoil() bool {
+	in.broken = true
+	in.line.close()
+	return false
+}
+
+// giveBack notes that the record at a position or offset was released, and
+// moves on over all that were.
+func (in *inbound) giveBack(pos uint64) {
+	l := &in.lent[pos&in.mask/granule]
+	if *l == 0 || *l&back != 0 {
+		panic("shm: Release of a buffer that Recv did not return, or twice")
+	}
+	*l |= back
+	for in.freed != in.next {
+		l = &in.lent[in.freed&in.mask/granule]
+		if *l&back == 0 {
+			return
+		}
+		in.freed += uint64(*l&^back) * granule
+		*l = 0
+	}
+}
+
+// publish tells the sender what was released.
+func (in *inbound) publish() {
+	if in.told != in.freed {
+		in.told = in.freed
+		in.head.Store(in.freed)
+	}
+}

@@ -1,0 +1,25 @@
+package device
+
+import (
+	"net/netip"
+
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/shm"
+)
+
+// openShm opens an endpoint in shared memory, with a ring for each rank that
+// may be on this host.
+func openShm(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
+	if !s.Addr.IsValid() {
+		addr, err := deviceAddr(s.Device)
+		if err != nil {
+			return nil, err
+		}
+		s.Addr = addr
+	}
+	return shm.Open(shm.Config{
+		Arena: arena, Local: netip.AddrPortFrom(s.Addr, s.Port), MTU: s.MTU,
+		Peers: max(shm.DefaultPeers, s.Poller.Ranks),
+	})
+}

@@ -1,0 +1,125 @@
+package verbs
+
+import (
+	"errors"
+
+	"github.com/xwarp/xwarp/internal/progress"
+)
+
+// EventType is the kind of an AsyncEvent.
+type EventType uint8
+
+// Kinds of asynchronous events (ibv_get_async_event(3)).
+const (
+	EventPeerLost         EventType = iota + 1 // AH: silent for too long
+	EventPeerRestarted                         // AH: its process began anew; make a new handle
+	EventQPAccessErr                           // QP, AH: the peer asked for memory that was not granted
+	EventQPReqErr                              // QP, AH: the peer sent what makes no sense
+	EventQPFatal                               // QP
+	EventSQDrained                             // QP: in state SQD, and what had begun is done
+	EventSRQLimitReached                       // SRQ: see SRQ.Modify
+	EventQPLastWQEReached                      // QP: in state Err, and takes nothing more from its SRQ
+	eventTypeCount
+)
+
+var eventNames = [eventTypeCount]string{
+	"EventType(0)", "peer lost", "peer restarted", "queue pair access error", "queue pair request error",
+	"queue pair fatal error", "send queue drained", "shared receive queue limit reached", "last request of the shared receive queue reached",
+}
+
+func (t EventType) String() string {
+	if t < eventTypeCount {
+		return eventNames[t]
+	}
+	return eventNames[0]
+}
+
+// AsyncEvent is something that happened apart from any work request.
+type AsyncEvent struct {
+	Type EventType
+	QP   *QP
+	AH   *AH
+	SRQ  *SRQ
+}
+
+// eventMax is how many events wait. Whoever takes none for so long has no use
+// for more; they are counted.
+const eventMax = 256
+
+// asyncEvents is a ring of events that nobody has taken yet.
+type asyncEvents struct {
+	ring       []AsyncEvent
+	head, tail uint32
+	lost       uint64
+	signal     *progress.Signal // nil until somebody wants the descriptor
+}
+
+// raise appends an event. The first one makes the ring: most contexts never
+// need it.
+func (c *Context) raise(e AsyncEvent) {
+	a := &c.events
+	if a.ring == nil {
+		a.ring = make([]AsyncEvent, eventMax)
+	}
+	if a.tail-a.head == eventMax {
+		a.lost++
+		return
+	}
+	a.ring[a.tail%eventMax] = e
+	a.tail++
+	if a.signal != nil {
+		a.signal.Set(true)
+	}
+}
+
+// GetAsyncEvent returns the oldest event that was not taken yet. Taking it
+// acknowledges it. Events come up while the engine steps.
+func (c *Context) GetAsyncEvent() (AsyncEvent, bool) {
+	a := &c.events
+	if a.head == a.tail {
+		return AsyncEvent{}, false
+	}
+	e := a.ring[a.head%eventMax]
+	a.ring[a.head%eventMax] = AsyncEvent{}
+	a.head++
+	if a.signal != nil && a.head == a.tail {
+		a.signal.Set(false)
+	}
+	return e, true
+}
+
+// AsyncFD returns a descriptor for poll(2) and its like, always the same, that
+// is readable while GetAsyncEvent has something. The context keeps it. It does
+// not make the engine step: wait on CompChannel.FD as well.
+func (c *Context) AsyncFD() (int, error) {
+	a := &c.events
+	if c.closed {
+		return -1, ErrClosed
+	}
+	if a.signal == nil {
+		s, err := progress.NewSignal()
+		if err != nil {
+			return -1, err
+		}
+		a.signal = s
+		s.Set(a.head != a.tail)
+	}
+	return a.signal.FD(), nil
+}
+
+// closeDescriptors closes what a program may have waited on.
+func (c *Context) closeDescriptors() error {
+	var err error
+	for len(c.channels) > 0 {
+		err = errors.Join(err, c.channels[0].Close())
+	}
+	if c.events.signal != nil {
+		err = errors.Join(err, c.events.signal.Close())
+		c.events.signal = nil
+	}
+	return err
+}
+
+// LostAsyncEvents returns how many events found no room, because hundreds
+// waited to be taken.
+func (c *Context) LostAsyncEvents() uint64 { return c.events.lost }

@@ -1,0 +1,106 @@
+package verbs
+
+import (
+	"fmt"
+
+	"github.com/xwarp/xwarp/internal/llp"
+)
+
+// rqe is a posted receive. Most have one buffer; the others' further buffers
+// lie apart, so that the ring stays small in the cache.
+type rqe struct {
+	wrid  uint64
+	total uint32
+	bufN  uint8
+	buf   []byte
+	more  *[MaxSGE - 1][]byte
+}
+
+// recvQueue is a ring of posted receives: a queue pair's own, or a shared one.
+type recvQueue struct {
+	ring       []rqe // power of two
+	more       [][MaxSGE - 1][]byte
+	head, tail uint32
+	max        uint32
+}
+
+func (r *recvQueue) init(n int) {
+	size := 1
+	for size < n {
+		size *= 2
+	}
+	r.ring, r.max = make([]rqe, size), uint32(n)
+	r.more = make([][MaxSGE - 1][]byte, size)
+}
+
+// len returns how many receives are posted.
+func (r *recvQueue) len() int { return int(r.tail - r.head) }
+
+// post appends a receive whose elements lie in regions of pd.
+func (r *recvQueue) post(c *Context, pd *PD, wr *RecvWR) error {
+	switch {
+	case wr.NumSGE > MaxSGE:
+		return fmt.Errorf("%w: %d scatter/gather elements; at most %d", ErrInvalid, wr.NumSGE, MaxSGE)
+	case r.tail-r.head == r.max:
+		return ErrQueueFull
+	}
+	at := r.tail & uint32(len(r.ring)-1)
+	e := &r.ring[at]
+	e.wrid, e.bufN, e.buf, e.more = wr.WRID, wr.NumSGE, nil, nil
+	total := uint64(0)
+	for i := range int(wr.NumSGE) {
+		b, err := c.resolve(pd, &wr.SGL[i], LocalWrite)
+		if err != nil {
+			return err
+		}
+		if total += uint64(len(b)); i == 0 {
+			e.buf = b
+			continue
+		}
+		e.more = &r.more[at]
+		e.more[i-1] = b
+	}
+	if total > maxMsg {
+		return fmt.Errorf("%w: receive of %d bytes; at most %d", ErrInvalid, total, maxMsg)
+	}
+	e.total = uint32(total)
+	r.tail++
+	return nil
+}
+
+// first returns the oldest receive; there is one.
+func (r *recvQueue) first() *rqe { return &r.ring[r.head&uint32(len(r.ring)-1)] }
+
+// take removes the oldest receive; there is one. The result is valid until the
+// next is posted.
+func (r *recvQueue) take() *rqe {
+	e := r.first()
+	r.head++
+	return e
+}
+
+// clear forgets everything that is posted, and the memory it names.
+func (r *recvQueue) clear() {
+	clear(r.ring)
+	clear(r.more)
+	r.head, r.tail = 0, 0
+}
+
+// scatter copies n bytes to offset off of the buffers.
+func (e *rqe) scatter(off uint32, rd *llp.Reader, n int) {
+	skip := int(off)
+	b := e.buf
+	for i := 0; n > 0; i++ {
+		if skip < len(b) {
+			part := b[skip:min(len(b), skip+n)]
+			rd.Copy(part)
+			n -= len(part)
+			skip = 0
+		} else {
+			skip -= len(b)
+		}
+		if n > 0 {
+			b = e.more[i]
+		}
+	}
+}

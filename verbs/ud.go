@@ -1,0 +1,324 @@
+package verbs
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/llp"
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/iwarp"
+	"github.com/xwarp/xwarp/iwarp/ddp"
+	"github.com/xwarp/xwarp/iwarp/dgram"
+	"github.com/xwarp/xwarp/iwarp/rdmap"
+	"github.com/xwarp/xwarp/iwarp/record"
+)
+
+// unreliable is what a queue pair of type UD has besides the common parts.
+type unreliable struct {
+	line    line // requests that are not sent whole, of all peers
+	message uint32
+	groups  []netip.Addr // multicast groups that it is attached to
+	q       *QP
+}
+
+// maxGroups is how many multicast groups a queue pair may be attached to.
+const maxGroups = 64
+
+// busy reports whether a step has something to do besides receiving.
+func (u *unreliable) busy(now mono.Time) bool {
+	return u.line.cur != none || now >= u.q.records.deadline
+}
+
+// deadline returns when a step must look.
+func (u *unreliable) deadline() mono.Time {
+	if u.line.cur != none && u.q.mayBegin() {
+		return 0 // waits for the carrier to take more
+	}
+	return u.q.records.deadline
+}
+
+// enqueueUD appends request i to those to be sent, and sends what can be sent.
+func (q *QP) enqueueUD(wr *SendWR, i int32) {
+	w := &q.sq.wqes[i]
+	w.ah, w.next, w.name = wr.AH, none, wr.RemoteQPN
+	if q.state == StateErr {
+		q.completeUD(i, WRFlushErr)
+		return
+	}
+	q.ud.message++
+	w.msn = q.ud.message
+	l := &q.ud.line
+	if l.cur == none {
+		l.cur = i
+	} else {
+		q.sq.wqes[l.tail].next = i
+	}
+	l.tail = i
+	if !q.ctx.kicked && q.mayBegin() {
+		q.ctx.kicked = true
+		if q.ep.TxRoom() && q.sendUD() {
+			q.ep.Flush()
+		}
+	}
+}
+
+// pumpUD sends what the carrier takes, ends the records that are due, and
+// returns how many datagrams were built.
+func (q *QP) pumpUD(now mono.Time) (sent int) {
+	q.records.expire(q, now)
+	if !q.mayBegin() {
+		return 0
+	}
+	for sent < pumpQuota && q.ud.line.cur != none && q.ep.TxRoom() && q.sendUD() {
+		sent++
+	}
+	return sent
+}
+
+// sendUD builds one datagram: the next segment, and those behind it that go to
+// the same queue pair and fit whole. A request is complete when its last
+// segment is handed to the carrier.
+func (q *QP) sendUD() bool {
+	l := &q.ud.line
+	w := &q.sq.wqes[l.cur]
+	ah, dst := w.ah, w.name
+	n, hdr := q.nextUD(w)
+	group := uint32(0)
+	if ah.Remote().Addr().IsMulticast() {
+		dst, group = MulticastQPN, uint32(uint64(ah.remote)>>16)
+	}
+	if !q.ep.BeginUD(q.num, dst, group, hdr+n) {
+		return false
+	}
+	for {
+		i := l.cur
+		if q.cutUD(w, n) {
+			l.cur = w.next
+			q.completeUD(i, Success)
+		}
+		if l.cur == none {
+			break
+		}
+		w = &q.sq.wqes[l.cur]
+		if n, hdr = q.nextUD(w); w.ah != ah || w.name != dst && group == 0 || !q.ep.Fits(hdr+n) {
+			break
+		}
+	}
+	q.ep.CommitUD(ah.path)
+	return true
+}
+
+// nextUD returns the payload and header length of w's next segment.
+func (q *QP) nextUD(w *wqe) (n, hdr int) {
+	hdr = w.headerLen()
+	return min(int(w.total-w.sent), q.ep.MaxPayload()-dgram.HeaderLen-dgram.LengthLen-hdr), hdr
+}
+
+// cutUD puts the next n bytes of w into the open datagram and reports whether
+// they were the last.
+func (q *QP) cutUD(w *wqe, n int) bool {
+	off := w.sent
+	w.sent += uint32(n)
+	if !w.begun {
+		w.begun = true
+		q.sq.begun++
+	}
+	if w.op == OpRDMAWriteRecord {
+		q.writeChunk(w.ah, w, off, n)
+	} else {
+		h := ddp.Header{Last: true, ULP: rdmap.Control(sendOpcode(w)), QN: iwarp.QNSend, MSN: iwarp.MSN(w.msn)}
+		h.Put(q.ep.ULPDU(h.Len()+n, h.Len()))
+		q.payload(w.ah, w, 0, n)
+	}
+	return w.sent == w.end
+}
+
+// completeUD ends request i.
+func (q *QP) completeUD(i int32, status Status) {
+	w := &q.sq.wqes[i]
+	q.count(w.op, status)
+	if w.flags&Signaled != 0 || status != Success {
+		*q.sendCQ.next() = WC{WRID: w.wrid, Status: status, Opcode: w.op, ByteLen: w.size, QPNum: q.num, Src: w.ah}
+	} else {
+		q.sendCQ.release()
+	}
+	w.ah = nil
+	q.sq.give(i)
+	q.checkDrained()
+}
+
+// flushUD ends what was not sent.
+func (q *QP) flushUD() {
+	l := &q.ud.line
+	for l.cur != none {
+		i := l.cur
+		l.cur = q.sq.wqes[i].next
+		q.completeUD(i, WRFlushErr)
+	}
+}
+
+// receiveUD takes in an unreliable datagram. Whatever is wrong with it harms
+// nobody: it is counted, and the rest of it dropped.
+func (c *Context) receiveUD(now mono.Time, rd *llp.Reader) {
+	in := &c.in
+	in.rd = rd
+	src := source{from: c.ep.From(), epoch: in.h.SrcEpoch, qpn: uint32(in.h.LSN)}
+	dst := uint32(in.h.Ack)
+	for in.left = int(in.h.Count); in.left > 0; in.left-- {
+		n, ok := c.nextULPDU()
+		if !ok {
+			return
+		}
+		if dst == MulticastQPN {
+			c.multicast(now, &src, n)
+			continue
+		}
+		i := dst - udBase
+		if i >= uint32(len(c.uds)) || c.uds[i] == nil || !c.uds[i].takesInbound() {
+			c.ep.Stats.RxStale++
+			return
+		}
+		rd.Skip(dgram.LengthLen)
+		c.uds[i].placeUD(now, &src, rd, n)
+	}
+}
+
+// multicast hands a ULPDU of n bytes to every queue pair that is attached to
+// its group.
+func (c *Context) multicast(now mono.Time, src *source, n int) {
+	rd := c.in.rd
+	rd.Skip(dgram.LengthLen)
+	start := *rd
+	for _, q := range c.uds {
+		if q != nil && q.takesInbound() && q.attached(c.in.h.DstEpoch) {
+			*rd = start
+			q.placeUD(now, src, rd, n)
+		}
+	}
+	*rd = start
+	rd.Skip(n)
+}
+
+// placeUD places one ULPDU of n bytes, all of which it consumes.
+func (q *QP) placeUD(now mono.Time, src *source, rd *llp.Reader, n int) {
+	end := rd.Len() - n
+	var h ddp.Header
+	if h.Parse(rd.Peek(min(n, ddp.UntaggedLen))) {
+		n -= h.Len()
+		rd.Skip(h.Len())
+		switch op, _, ok := rdmap.Check(&h, n); {
+		case ok && (op == rdmap.Send || op == rdmap.SendSE) && h.MO == 0 && h.Last:
+			q.placeSendUD(src, rd, op, n)
+		case ok && op == rdmap.WriteRecord:
+			q.chunkUD(now, src, rd, &h, n)
+		default:
+			q.Stats.Malformed++
+		}
+	} else {
+		q.Stats.Malformed++
+	}
+	rd.Skip(rd.Len() - end)
+}
+
+// placeSendUD completes a receive with a Send of n bytes.
+func (q *QP) placeSendUD(src *source, rd *llp.Reader, op rdmap.Opcode, n int) {
+	e, ok := q.takeRecv()
+	if !ok {
+		q.Stats.RecvDrops++
+		return
+	}
+	wc := WC{WRID: e.wrid, Opcode: OpRecv, Flags: sendFlags(op), ByteLen: uint32(n), QPNum: q.num, SrcQP: src.qpn, SrcAddr: src.from}
+	if n > int(e.total) {
+		wc.Status = LocLenErr
+	} else {
+		e.scatter(0, rd, n)
+		q.Stats.RecvBytes += uint64(n)
+	}
+	q.Stats.Recvs++
+	*q.recvCQ.next() = wc
+}
+
+// chunkUD places a chunk of a Write-Record.
+func (q *QP) chunkUD(now mono.Time, src *source, rd *llp.Reader, h *ddp.Header, n int) {
+	var k record.Chunk
+	k.Parse(rd.Peek(record.ChunkLen))
+	rd.Skip(record.ChunkLen)
+	n -= record.ChunkLen
+	dst, _ := q.grant(uint32(h.STag), h.TO, uint32(n), RemoteWrite)
+	switch {
+	case dst == nil:
+		q.Stats.Refused++
+	case !k.Fits(h.TO, n, h.Last):
+		q.Stats.Malformed++
+	default:
+		if r := q.records.admit(q, now, src, &k, h, n); r != nil {
+			rd.Copy(dst)
+			q.records.note(q, now, r, &k, n, h.Last)
+		}
+	}
+}
+
+// AttachMcast makes a UD queue pair receive what is sent to an IPv4 multicast
+// group and the port of this endpoint (ibv_attach_mcast(3)).
+func (q *QP) AttachMcast(group netip.Addr) error {
+	carrier, ok := q.ctx.cfg.Datagram.(fabric.Multicaster)
+	group = group.Unmap()
+	switch {
+	case q.typ != UD:
+		return fmt.Errorf("%w: only queue pairs of type UD receive multicast", ErrInvalid)
+	case !group.Is4() || !group.IsMulticast():
+		return fmt.Errorf("%w: %v is not an IPv4 multicast group (224.0.0.0/4)", ErrInvalid, group)
+	case !ok:
+		return fmt.Errorf("%w: %s carries no multicast", ErrInvalid, q.ctx.Attr().Carrier)
+	case slices.Contains(q.ud.groups, group):
+		return nil
+	case len(q.ud.groups) == maxGroups:
+		return fmt.Errorf("%w: the queue pair is attached to %d groups already", ErrInvalid, maxGroups)
+	}
+	if !q.ctx.inGroup(group) {
+		if err := carrier.Join(group); err != nil {
+			return fmt.Errorf("verbs: joining %v: %w", group, err)
+		}
+	}
+	q.ud.groups = append(q.ud.groups, group)
+	return nil
+}
+
+// DetachMcast ends that (ibv_detach_mcast(3)).
+func (q *QP) DetachMcast(group netip.Addr) error {
+	i := slices.Index(q.ud.groups, group.Unmap())
+	if i < 0 {
+		return fmt.Errorf("%w: the queue pair is not attached to %v", ErrInvalid, group)
+	}
+	q.ud.groups = slices.Delete(q.ud.groups, i, i+1)
+	if q.ctx.inGroup(group.Unmap()) {
+		return nil
+	}
+	return q.ctx.cfg.Datagram.(fabric.Multicaster).Leave(group.Unmap())
+}
+
+// inGroup reports whether any queue pair is attached to a group.
+func (c *Context) inGroup(group netip.Addr) bool {
+	return slices.ContainsFunc(c.uds, func(q *QP) bool { return q != nil && slices.Contains(q.ud.groups, group) })
+}
+
+// attached reports whether the queue pair wants what is sent to a group.
+func (q *QP) attached(group uint32) bool {
+	for _, g := range q.ud.groups {
+		b := g.As4()
+		if group == uint32(b[0])<<24|uint32(b[1])<<16|uint32(b[2])<<8|uint32(b[3]) {
+			return true
+		}
+	}
+	return false
+}
+
+// leaveAll detaches from all groups.
+func (q *QP) leaveAll() (err error) {
+	for len(q.ud.groups) > 0 && err == nil {
+		err = q.DetachMcast(q.ud.groups[0])
+	}
+	return err
+}
