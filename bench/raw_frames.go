@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/fabric/capture"
 	"github.com/xwarp/xwarp/internal/inet"
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
@@ -92,10 +94,18 @@ func (f *frameBench) open() (err error) {
 	} else {
 		port, err = xdp.Open(c)
 	}
-	if err == nil {
-		f.port = port
+	if err != nil {
+		return err
 	}
-	return err
+	f.port = port
+	if f.Capture != "" {
+		file, err := os.Create(f.Capture)
+		if err != nil {
+			return fmt.Errorf("capture: %w", err)
+		}
+		f.port = capture.NewPort(port, file, capture.Config{Clock: f.Clock, Name: f.Device.Name})
+	}
+	return nil
 }
 
 // meet exchanges addresses and makes the headers.

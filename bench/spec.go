@@ -19,6 +19,7 @@ const (
 	MaxPeers  = 128        // endpoints at the server's end
 	minMTU    = 1280
 	maxMTU    = 65535 // the largest IPv4 packet
+	shmMTU    = 9000
 	ethHeader = 14
 	minFrame  = 60 // smallest Ethernet frame without its checksum
 )
@@ -148,6 +149,15 @@ func (s *Spec) checkOp(c Case) error {
 	return nil
 }
 
+// CheckCapture reports why what this test sends cannot be captured, after
+// Check. Its errors wrap ErrUsage.
+func (s *Spec) CheckCapture() error {
+	if s.Transport == "none" && !s.onXDP() {
+		return usagef("%s over %s goes through the kernel and not through us: capture it with tcpdump -w FILE", s.Test, s.Fabric)
+	}
+	return nil
+}
+
 func (s *Spec) checkNumbers() error {
 	if s.Window == 0 {
 		s.Window = 64
@@ -180,6 +190,9 @@ func (s *Spec) checkNumbers() error {
 func (s *Spec) Complete(mtu int) error {
 	if s.MTU == 0 {
 		s.MTU = min(mtu, maxMTU)
+		if s.Fabric == "shm" { // it has no device: as a testbed does
+			s.MTU = min(s.MTU, shmMTU)
+		}
 	}
 	if s.Fabric == "xdp:asavie" {
 		s.MTU = min(s.MTU, xdp.MTUSingle) // its frames are one buffer

@@ -188,8 +188,15 @@ func (q *QP) answered(ah *AH, name uint32) {
 		return
 	}
 	c := &ah.conn
-	w.name, w.done = 0, true
+	w.name, w.answered = 0, true
 	c.reads--
+	if !w.acked {
+		q.ctx.applyAck(ah) // that came with the answer
+	}
+	if c.dead {
+		return
+	}
+	w.done = w.acked
 	q.settle(c, ah)
 	q.ctx.makeReady(ah)
 }

@@ -89,7 +89,7 @@ type event struct {
 	len    uint32
 	wrid   uint64
 	imm    uint64
-	name   uint32 // MSN of the message to finish, key to invalidate, or number of the request that is answered
+	name   uint32 // MSN of the message, key to invalidate, or number of the request that is answered
 	inv    uint32
 }
 

@@ -103,7 +103,7 @@ func (c *Context) Attr() DeviceAttr {
 		Carrier:      c.cfg.Datagram.Caps().Carrier,
 		Addr:         c.Addr().String(),
 		MTU:          c.ep.MaxPayload(),
-		MaxSeg:       c.ep.MaxPayload() - dgram.HeaderLen - dgram.LengthLen - ddp.UntaggedLen,
+		MaxSeg:       c.maxSeg(),
 		MaxSGE:       MaxSGE,
 		MaxInline:    MaxInline,
 		MaxMsg:       maxMsg,
@@ -117,6 +117,11 @@ func (c *Context) Attr() DeviceAttr {
 		MaxMcastGrp:  maxGroups,
 		AtomicAtomic: true,
 	}
+}
+
+// maxSeg is DeviceAttr.MaxSeg.
+func (c *Context) maxSeg() int {
+	return c.ep.MaxPayload() - dgram.HeaderLen - dgram.LengthLen - ddp.UntaggedLen
 }
 
 // Stats returns what the endpoint did and dropped.

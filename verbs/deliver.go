@@ -27,8 +27,8 @@ func (q *QP) deliver(ah *AH, lsn serial.U32, ev *event) {
 		e := in.events[uint32(from)&mask]
 		in.events[uint32(from)&mask] = event{}
 		q.finish(ah, &e, &in.requests[uint32(from)&mask])
-		if ah.conn.dead {
-			return
+		if ah.conn.dead || ah.conn.refused {
+			return // what comes behind a refused request is not delivered
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (q *QP) received(ah *AH, ev *event, wrid uint64, n uint32) {
 
 // refuseWith refuses a message after it was placed.
 func (q *QP) refuseWith(ah *AH, cause iwarp.Cause, op rdmap.Opcode, ev *event) {
-	h := ddp.Header{Last: true, ULP: rdmap.Control(op), ULP2: ev.inv}
+	h := ddp.Header{Last: true, ULP: rdmap.Control(op), ULP2: ev.inv, QN: op.QN(), MSN: iwarp.MSN(ev.name)}
 	var b [ddp.UntaggedLen]byte
 	h.Put(b[:])
 	q.refuse(ah, cause, b[:], len(b))

@@ -120,7 +120,7 @@ func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, op rdmap.Opcode, s
 			return ev, postponed
 		}
 		rd.Skip(skip)
-		ev.kind, ev.wrid, ev.len = eventRecv, e.wrid, uint32(n)
+		ev.kind, ev.wrid, ev.len, ev.name = eventRecv, e.wrid, uint32(n), uint32(h.MSN)
 		if n > int(e.total) {
 			q.tooLong(e.wrid, uint32(n), ah)
 			return ev, q.refuseSegment(ah, ddp.MessageTooLong, h, n)
@@ -212,7 +212,7 @@ func (q *QP) culprit(c *conn, t *rdmap.Term) int32 {
 	}
 	for i := c.head; i != none; i = q.sq.wqes[i].after {
 		w := &q.sq.wqes[i]
-		if h.Tagged && w.headerLen() < ddp.UntaggedLen && w.key == uint32(h.STag) && h.TO-w.raddr <= uint64(w.total) {
+		if h.Tagged && w.tagged() && w.key == uint32(h.STag) && h.TO-w.raddr <= uint64(w.total) {
 			return i
 		}
 		if !h.Tagged && w.msn == uint32(h.MSN) && w.isRead() == (h.QN == iwarp.QNReadReq) && w.op != OpRDMAWrite {

@@ -46,10 +46,16 @@ type wqe struct {
 	size uint32 // bytes that were asked for
 	got  uint32 // bytes that have arrived
 	ah   *AH    // whose answer it is
+	// The answer may come before the acknowledgement of the request. It ends
+	// with both: until then its segment may have to be sent again.
+	answered, acked bool
 
 	bufs [MaxSGE][]byte
 	data [MaxInline]byte
 }
+
+// tagged reports whether w goes out in tagged segments.
+func (w *wqe) tagged() bool { return w.headerLen() != ddp.UntaggedLen }
 
 // headerLen returns the length of the headers of each of w's segments.
 func (w *wqe) headerLen() int {
@@ -196,8 +202,8 @@ func (q *QP) fill(w *wqe, wr *SendWR, i int32) error {
 	case w.isRead():
 		q.ask(w, wr, i)
 	}
-	if q.typ == UD && wr.Opcode == OpSend && int(w.total) > q.ctx.Attr().MaxSeg {
-		return fmt.Errorf("%w: message of %d bytes; a UD Send is one datagram of at most %d (use RDMA_WRITE_RECORD, or RD)", ErrInvalid, w.total, q.ctx.Attr().MaxSeg)
+	if q.typ == UD && wr.Opcode == OpSend && int(w.total) > q.ctx.maxSeg() {
+		return fmt.Errorf("%w: message of %d bytes; a UD Send is one datagram of at most %d (use RDMA_WRITE_RECORD, or RD)", ErrInvalid, w.total, q.ctx.maxSeg())
 	}
 	return nil
 }
@@ -243,6 +249,7 @@ func (q *QP) ask(w *wqe, wr *SendWR, i int32) {
 		w.name |= 1 << 20
 	}
 	w.ah, w.got, w.built, w.inside = wr.AH, 0, true, false
+	w.answered, w.acked = false, false
 	if wr.Opcode == OpRDMARead {
 		r := rdmap.ReadReq{SinkSTag: iwarp.STag(w.name), Size: w.size, SrcSTag: iwarp.STag(wr.RKey), SrcTO: wr.RemoteAddr}
 		r.Put(w.data[:])
@@ -343,9 +350,11 @@ func (q *QP) line(ah *AH, l *line, i int32) {
 		q.sq.wqes[l.tail].next = i
 	}
 	l.tail = i
-	q.ctx.makeReady(ah)
 	if !q.ctx.kicked {
 		q.kick(ah)
+	}
+	if l.cur != none {
+		q.ctx.makeReady(ah)
 	}
 }
 

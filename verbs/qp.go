@@ -149,6 +149,7 @@ func (q *QP) Destroy() {
 		return
 	}
 	q.ep.SetReliable(false)
+	q.ctx.in.drop(q.ep)
 	q.ctx.rd = nil
 }
 

@@ -7,8 +7,10 @@ import (
 	"github.com/xwarp/xwarp/internal/llp"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/serial"
+	"github.com/xwarp/xwarp/iwarp"
 	"github.com/xwarp/xwarp/iwarp/ddp"
 	"github.com/xwarp/xwarp/iwarp/dgram"
+	"github.com/xwarp/xwarp/iwarp/rdmap"
 )
 
 // PostRecv posts a buffer for one incoming Send of any peer
@@ -82,9 +84,10 @@ type inbound struct {
 	head [headMax]byte
 }
 
-// headMax is the most bytes of a ULPDU that are looked at before its payload:
-// the length, and the header of an atomic request.
-const headMax = dgram.LengthLen + ddp.UntaggedLen + 52
+// headMax is the most bytes of a ULPDU that are looked at before its payload
+// (the length, and the header of an atomic request), or instead of it (a
+// Terminate).
+const headMax = max(dgram.LengthLen+ddp.UntaggedLen+rdmap.AtomicReqLen, rdmap.TermMaxLen)
 
 func (in *inbound) stalled() bool { return in.since != 0 }
 
@@ -164,7 +167,7 @@ func (c *Context) begin(now mono.Time) bool {
 	in.ah, in.rd, in.lsn, in.left = ah, rd, in.h.LSN, int(in.h.Count)
 	in.urgent = false
 	k := &ah.conn
-	if k.refused || !c.rd.takesInbound() {
+	if !c.rd.takesInbound() {
 		in.left = 0
 	}
 	k.credit = int32(min(dgram.CreditOf(in.h.Credit), 1<<30))
@@ -212,15 +215,32 @@ func (c *Context) unnote(now mono.Time, ah *AH) {
 	c.rd.onAck(k.ackAt, ah, k.ack, k.window, k.held)
 }
 
+// applyAck applies the acknowledgement of ah that was noted, if one was.
+func (c *Context) applyAck(ah *AH) {
+	if ah.conn.acked {
+		at := ah.conn.ackAt
+		c.unnote(at, ah)
+		c.rd.afterAck(at, ah)
+	}
+}
+
 // ulpdus takes in the rest of the datagram. false means that it stalled: the
 // next step goes on with the same ULPDU.
 func (q *QP) ulpdus(now mono.Time) bool {
 	in := &q.ctx.in
+	if in.ah.conn.refused {
+		q.lastWord(in)
+		return true
+	}
 	rcv := &in.ah.peer.Rcv
 	for ; in.left > 0; in.left-- {
 		n, ok := q.ctx.nextULPDU()
 		if !ok {
 			break
+		}
+		if q.placeWhole(rcv, n) {
+			in.lsn++
+			continue
 		}
 		if !rcv.Fresh(in.lsn) {
 			q.ep.Stats.RxDuplicate++
@@ -250,6 +270,57 @@ func (q *QP) ulpdus(now mono.Time) bool {
 	}
 	in.left = 0
 	return true
+}
+
+// placeWhole is the short way of what most messages are: a Send of one segment
+// that arrives in its turn and fits the receive that waits for it is placed,
+// delivered and complete. false means that the long way has to look at it;
+// then nothing was done.
+func (q *QP) placeWhole(rcv *dgram.Receiver, n int) bool {
+	in := &q.ctx.in
+	if n < ddp.UntaggedLen || in.lsn != rcv.Next() || !rcv.InOrder() {
+		return false
+	}
+	if !rdmap.IsWholeSend(in.rd.Peek(dgram.LengthLen + ddp.UntaggedLen)[dgram.LengthLen:]) {
+		return false
+	}
+	n -= ddp.UntaggedLen
+	if q.srq != nil || q.rq.len() == 0 || n > int(q.rq.first().total) {
+		return false
+	}
+	e := q.rq.take()
+	in.since = 0
+	in.rd.Skip(dgram.LengthLen + ddp.UntaggedLen)
+	e.scatter(0, in.rd, n)
+	rcv.Mark(in.lsn)
+	q.Stats.Recvs++
+	q.Stats.RecvBytes += uint64(n)
+	wc := q.recvCQ.next()
+	wc.WRID, wc.Status, wc.Opcode, wc.Flags, wc.ByteLen, wc.QPNum = e.wrid, Success, OpRecv, 0, uint32(n), q.num
+	wc.SrcQP, wc.InvKey, wc.ImmData, wc.SrcAddr, wc.Src, wc.Record = 0, 0, 0, in.ah.remote, in.ah, nil
+	return true
+}
+
+// lastWord looks for a Terminate in a datagram of a peer that was refused. Each
+// side may have refused something of the other; neither takes what comes before
+// the other's Terminate, so that it is never in order.
+func (q *QP) lastWord(in *inbound) {
+	for ; in.left > 0; in.left-- {
+		n, ok := q.ctx.nextULPDU()
+		if !ok {
+			break
+		}
+		var h ddp.Header
+		b := in.rd.Peek(dgram.LengthLen + min(n, ddp.UntaggedLen))[dgram.LengthLen:]
+		if h.Parse(b) && !h.Tagged && h.QN == iwarp.QNTerminate {
+			if ev, v := q.place(in.ah, in.rd, n); v == placed {
+				q.finish(in.ah, &ev, &in.req)
+			}
+			break
+		}
+		in.rd.Skip(dgram.LengthLen + n)
+	}
+	in.left = 0
 }
 
 // nextULPDU returns the length of the ULPDU that comes next in the datagram.

@@ -369,7 +369,10 @@ func (q *QP) acknowledged(ah *AH, i int32) {
 	case OpSend, OpSendWithInv, OpRDMAWriteWithImm:
 		c.sends--
 	case OpRDMARead, OpAtomicCmpAndSwp, OpAtomicFetchAndAdd, OpAtomicSwap:
-		return // the answer completes it
+		w.acked = true
+		if !w.answered {
+			return // the answer completes it
+		}
 	case opReadResponse, opAtomicResponse:
 		c.answered--
 		q.sq.give(i)

@@ -31,6 +31,7 @@ type options struct {
 	testbed  bool
 	joined   testbed.Switch
 	device   string
+	capture  string // pcapng file that the client writes, or ""
 	cores    []int
 	json     bool
 	markdown bool
@@ -47,7 +48,7 @@ type options struct {
 
 // vsFlags are what a second configuration may change. Everything else holds
 // for both.
-var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "all", "cores"}
+var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "all", "cores", "capture"}
 
 func usagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", bench.ErrUsage, fmt.Sprintf(format, args...))
@@ -111,7 +112,7 @@ func onXDP(o *options) bool { return strings.HasPrefix(o.spec.Fabric, "xdp") }
 func (o *options) flags(args []string, vs *string) (places []string, err error) {
 	fs := flag.NewFlagSet("xperf", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	var sizes, cores, netns string
+	var sizes, netns string
 	fs.BoolVar(&o.spec.All, "all", o.spec.All, "")
 	fs.BoolVar(&o.spec.All, "a", o.spec.All, "")
 	fs.StringVar(&o.spec.Op, "op", o.spec.Op, "")
@@ -132,6 +133,7 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	fs.StringVar(&o.spec.Transport, "transport", o.spec.Transport, "")
 	fs.StringVar(&o.spec.Fabric, "fabric", o.spec.Fabric, "")
 	fs.StringVar(&o.device, "device", o.device, "")
+	fs.StringVar(&o.capture, "capture", o.capture, "")
 	fs.StringVar(&sizes, "size", "", "")
 	fs.IntVar(&o.spec.Iters, "iters", o.spec.Iters, "")
 	fs.IntVar(&o.spec.Warmup, "warmup", o.spec.Warmup, "")
@@ -143,7 +145,10 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	fs.BoolVar(&o.json, "json", o.json, "")
 	fs.StringVar(vs, "vs", "", "")
 	fs.IntVar(&o.rounds, "rounds", o.rounds, "")
-	fs.StringVar(&cores, "cores", "", "")
+	fs.Func("cores", "", func(s string) (err error) {
+		o.cores, err = parseCores(s)
+		return err
+	})
 	fs.IntVar(&o.port, "port", o.port, "")
 	fs.StringVar(&o.listen, "listen", o.listen, "")
 	fs.DurationVar(&o.patience, "connect-timeout", o.patience, "")
@@ -168,11 +173,6 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	}
 	if sizes != "" {
 		if o.spec.Sizes, err = bench.ParseSizes(sizes); err != nil {
-			return nil, err
-		}
-	}
-	if cores != "" {
-		if o.cores, err = parseCores(cores); err != nil {
 			return nil, err
 		}
 	}
@@ -259,7 +259,13 @@ func (o *options) check() error {
 	}
 	o.given["test"] = true
 	o.spec.Test = o.command
-	return o.spec.Check()
+	if err := o.spec.Check(); err != nil || o.capture == "" {
+		return err
+	}
+	if o.host == "" && !o.testbed {
+		return usagef("--capture is for the client: give it where HOST is given")
+	}
+	return o.spec.CheckCapture()
 }
 
 // checkAmounts judges how much is to be measured. What the bench itself checks
@@ -323,6 +329,7 @@ func (o *options) second(args []string) (*options, error) {
 	b := *o
 	b.given = map[string]bool{}
 	b.spec.Sizes = slices.Clone(o.spec.Sizes)
+	b.capture = "" // each writes a file of its own
 	var vs string
 	places, err := b.flags(args, &vs)
 	if err != nil {
@@ -360,6 +367,9 @@ func (o *options) second(args []string) (*options, error) {
 	maps.Copy(b.given, o.given)
 	if err := b.check(); err != nil {
 		return nil, err
+	}
+	if b.capture != "" && b.capture == o.capture {
+		return nil, usagef("--capture %s: the two configurations cannot write one file", o.capture)
 	}
 	return &b, bench.CheckPair(o.spec, b.spec)
 }

@@ -219,8 +219,11 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 		}
 	}
 	e.heard(p)
-	if h.Type == dgram.TypeData && (p.period != e.census.period || e.now >= e.census.until) {
-		e.census.count(p, e.now)
+	if h.Type == dgram.TypeData {
+		p.Rcv.Arrived(e.now)
+		if p.period != e.census.period || e.now >= e.census.until {
+			e.census.count(p, e.now)
+		}
 	}
 	return p, true
 }
@@ -296,7 +299,7 @@ func (e *Endpoint) Attach(addr mem.Addr, n int) {
 // how many Sends p may have outstanding; soon tells p that somebody waits for
 // the acknowledgement.
 func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
-	if soon {
+	if p.Snd.AckSoon() || soon {
 		e.openHdr.Flags |= dgram.FlagAckSoon
 	}
 	e.acknowledge(now, p, credit)

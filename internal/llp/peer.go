@@ -11,32 +11,31 @@ import (
 // Peer is an association with another endpoint, from its first datagram until
 // one of the two is gone. A peer that restarts is another Peer.
 type Peer struct {
-	Snd    dgram.Sender
-	Rcv    dgram.Receiver
-	Remote fabric.Remote
-	Index  int32 // position among the peers of the endpoint, used again when the association is over
-
+	// What every datagram needs comes first, in one cache line.
+	local, remote uint32    // the two sides' numbers of the association; remote is 0 until it has answered
+	heardAt       mono.Time // when anything was heard
+	period        uint32    // of the census, in which it was counted last
+	Index         int32     // position among the peers of the endpoint, used again when the association is over
 	path          fabric.Path
-	local, remote uint32 // the two sides' numbers of the association; remote is 0 until it has answered
+	most, whole   int32 // largest payload to send: in all, and without a nearly empty last frame
+	goal          int32 // largest payload that both ends take
+	unanswered    uint8 // Hellos since anything was heard
+	tries         uint8 // Hellos sent
+	measured      bool  // a Hello of some size has come through
+	closed        bool  // over: nothing is sent or taken any more
+	Wanted        bool  // something was to be sent to it: set by the caller. Before, one that never answers is no loss
+
+	Rcv    dgram.Receiver
+	Snd    dgram.Sender
+	Remote fabric.Remote
+
 	// A new life of the peer that says it is there, and has not proved it:
 	// its number and the one that it was given.
 	candidate, offered uint32
-
-	most, whole int32 // largest payload to send: in all, and without a nearly empty last frame
-	goal        int32 // largest payload that both ends take
-	measured    bool  // a Hello of some size has come through
-	closed      bool  // over: nothing is sent or taken any more
-	Wanted      bool  // something was to be sent to it: set by the caller. Before, one that never answers is no loss
-
-	tries      uint8     // Hellos sent
-	unanswered uint8     // of them, since anything was heard
-	helloAt    mono.Time // when the next one is due
-	heardAt    mono.Time // when anything was heard
-	silentAt   mono.Time // when the first one went out that was not answered
-	period     uint32    // of the census, in which it was counted last
-
-	stranger     bool // nothing was heard that proves it alive: see strangers
-	older, newer *Peer
+	helloAt            mono.Time // when the next Hello is due
+	silentAt           mono.Time // when the first one went out that was not answered
+	stranger           bool      // nothing was heard that proves it alive: see strangers
+	older, newer       *Peer
 }
 
 // Open reports whether the peer has answered: before, no ULPDU may be sent.

@@ -86,13 +86,20 @@ func (o opening) undo(err error) error {
 }
 
 func (o *opening) datagram(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
+	var dg fabric.Datagram
+	var err error
 	switch s.Fabric {
 	case "udp":
-		return openUDP(s, arena)
+		dg, err = openUDP(s, arena)
 	case "shm":
-		return openShm(s, arena)
+		dg, err = openShm(s, arena)
+	default:
+		return o.openXDP(s, arena)
 	}
-	return o.openXDP(s, arena)
+	if err != nil {
+		return nil, err
+	}
+	return s.captureDatagram(dg)
 }
 
 // openXDP opens a UDP endpoint in user space on an AF_XDP socket.
@@ -118,6 +125,9 @@ func (o *opening) openXDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 	}
 	port, err := open()
 	if err != nil {
+		return nil, err
+	}
+	if port, err = s.capturePort(port); err != nil {
 		return nil, err
 	}
 	table, err := route.Open(route.Config{Link: s.Device})

@@ -46,6 +46,11 @@ type Spec struct {
 	// Faults injects loss, duplication and reordering into what is sent;
 	// default none.
 	Faults fault.Config
+	// Capture names a pcapng file to write, with what goes to the wire and
+	// what comes from it: after Faults, so that what those lose is missing and
+	// what they double is there twice. On AF_XDP the frames are captured as
+	// they are; elsewhere with headers made up. Default none.
+	Capture string
 }
 
 // ErrFabric is wrapped when Spec.Fabric is not known.
