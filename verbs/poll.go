@@ -23,7 +23,7 @@ func (c *Context) Poll(now mono.Time, _ int) int {
 			sent += q.pumpUD(now)
 		}
 	}
-	c.flush(work, sent)
+	c.flush(work)
 	c.kicked = false
 	return work + sent
 }
@@ -68,12 +68,12 @@ func (c *Context) transmit(now mono.Time) (sent int) {
 // is no reason: something may be stuck in it.
 const flushEvery = 16
 
-// flush flushes the carrier at once when something was sent. Taking sent
+// flush flushes the carrier at once when something is to go out. Taking sent
 // frames back and making room for more is not urgent: it waits for an idle
 // step, or the second busy one in a row.
-func (c *Context) flush(work, sent int) {
+func (c *Context) flush(work int) {
 	c.idle++
-	if sent > 0 || c.moved || c.idle >= flushEvery {
+	if c.ep.Unflushed() || c.moved || c.idle >= flushEvery {
 		c.ep.Flush()
 		c.idle, c.moved = 0, false
 		return

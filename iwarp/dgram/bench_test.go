@@ -31,6 +31,7 @@ func (p *pair) burst(b testing.TB, n int, size uint32) {
 		lsn := p.snd.Push(p.now, 0, 0, size, true)
 		soon := p.snd.AckSoon()
 		p.now += 1000
+		p.rcv.Arrived(p.now)
 		if !p.rcv.Fresh(lsn) {
 			b.Fatal("not fresh")
 		}
