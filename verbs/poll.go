@@ -112,6 +112,11 @@ func (c *Context) wakePeer(p *llp.Peer, at mono.Time) {
 	}
 }
 
+// terminateTries is after how many time-outs a peer that was refused hears that
+// the association is over, and no more why. When each end has refused the
+// other, neither may ever get as far as the other's Terminate.
+const terminateTries = 2
+
 // timers fires what is due at now.
 func (c *Context) timers(now mono.Time) {
 	for p := c.ep.Expire(now); p != nil; p = c.ep.Expire(now) {
@@ -129,6 +134,10 @@ func (c *Context) timers(now mono.Time) {
 func (c *Context) timer(now mono.Time, ah *AH) (idle bool) {
 	p := ah.peer
 	p.Snd.OnTimer(now)
+	if ah.conn.refused && p.Snd.TimeOuts() >= terminateTries {
+		c.rd.fail(ah, WRFlushErr)
+		return true
+	}
 	if p.Rcv.Deadline() <= now {
 		c.ackNow(ah)
 	}

@@ -281,6 +281,10 @@ func (s *Sender) OnTimer(now mono.Time) {
 	s.onTimeout()
 }
 
+// TimeOuts returns how many time-outs there were in a row since anything was
+// acknowledged.
+func (s *Sender) TimeOuts() int { return int(s.loss.backoff) }
+
 // newest returns the last ULPDU that is on the wire as far as we know. There
 // is one when pipe is not 0.
 func (s *Sender) newest() serial.U32 {
