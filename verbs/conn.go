@@ -126,9 +126,19 @@ func (q *QP) inboxOf(c *conn) *inbox {
 func (q *QP) rest(ah *AH) {
 	c := &ah.conn
 	if c.inbox != nil && c.inbox.used == 0 && ah.peer.Rcv.InOrder() {
-		q.inboxes = append(q.inboxes, c.inbox)
-		c.inbox = nil
+		q.giveInbox(c)
 	}
+	q.sq.trim()
+}
+
+// inboxesKept is how many inboxes, of 66 KiB, wait to be used again.
+const inboxesKept = 16
+
+func (q *QP) giveInbox(c *conn) {
+	if len(q.inboxes) < inboxesKept {
+		q.inboxes = append(q.inboxes, c.inbox)
+	}
+	c.inbox = nil
 }
 
 // idle reports whether nothing is outstanding towards the peer.
