@@ -109,17 +109,16 @@ func (s *sendQueue) answer() int32 {
 	return int32(len(s.wqes) - 1)
 }
 
-// spareAnswers is how many entries for answers stay when none is in use.
-const spareAnswers = 256
+// answersKept is how many entries for answers stay when none is in use.
+const answersKept = 1024
 
-// trim gives the memory back that a burst of requests from thousands of peers
-// took.
+// trim gives the memory of answers back after very many were under way at a
+// time. Nobody may hold a pointer to an entry.
 func (s *sendQueue) trim() {
-	if n := len(s.wqes) - s.cap; n <= spareAnswers || len(s.freeAnswers) < n {
-		return
+	if n := len(s.wqes) - s.cap; n > answersKept && len(s.freeAnswers) == n {
+		s.wqes = append(make([]wqe, 0, s.cap), s.wqes[:s.cap]...)
+		s.freeAnswers = nil
 	}
-	s.wqes = append(make([]wqe, 0, s.cap), s.wqes[:s.cap]...)
-	s.freeAnswers = nil
 }
 
 // give puts an entry back, whosever it was.
