@@ -57,7 +57,17 @@ type wqe struct {
 // tagged reports whether w goes out in tagged segments.
 func (w *wqe) tagged() bool { return w.headerLen() != ddp.UntaggedLen }
 
-// headerLen returns the length of the headers of each of w's segments.
+// headerAt returns the length of the headers of the segment that begins at off:
+// Immediate Data goes behind its Write in a segment of another kind.
+func (w *wqe) headerAt(off uint32) int {
+	if w.op == OpRDMAWriteWithImm && off == w.total {
+		return ddp.UntaggedLen
+	}
+	return w.headerLen()
+}
+
+// headerLen returns the length of the headers of each of w's segments but for
+// Immediate Data.
 func (w *wqe) headerLen() int {
 	switch w.op {
 	case OpRDMAWrite, OpRDMAWriteWithImm, opReadResponse:
