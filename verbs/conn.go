@@ -68,6 +68,7 @@ type message struct {
 	more [MaxSGE - 1][]byte // what buf.more points to: its place in the ring is used again
 	msn  uint32
 	len  uint32 // known with its last segment
+	last bool   // that has been placed
 	used bool
 }
 

@@ -142,7 +142,7 @@ func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, op rdmap.Opcode, s
 		in.used++
 	}
 	rd.Skip(skip)
-	if m.msn != uint32(h.MSN) {
+	if m.msn != uint32(h.MSN) || h.Last && m.last { // a message ends once: so does its receive
 		return ev, q.refuseSegment(ah, ddp.MSNRange, h, n)
 	}
 	if uint64(h.MO)+uint64(n) > uint64(m.buf.total) {
@@ -153,7 +153,7 @@ func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, op rdmap.Opcode, s
 	}
 	m.buf.scatter(h.MO, rd, n)
 	if h.Last {
-		m.len = h.MO + uint32(n)
+		m.len, m.last = h.MO+uint32(n), true
 		ev.kind, ev.name = eventMessage, m.msn
 	}
 	return ev, placed
