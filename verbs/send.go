@@ -130,7 +130,7 @@ func (q *QP) sendNew(now mono.Time, ah *AH, l *line) bool {
 	ah.conn.turn = l == &ah.conn.answers
 	soon := q.cut(now, ah, l, n)
 	for l = q.nextLine(ah); l != nil; l = q.nextLine(ah) {
-		if n, hdr = q.nextSegment(ah, l); !q.ep.Fits(hdr + n) {
+		if n, hdr = q.nextSegment(ah, l); !q.ep.Fits(hdr+n) || !q.granted(&q.sq.wqes[l.cur]) {
 			break
 		}
 		soon = q.cut(now, ah, l, n) || soon
@@ -166,7 +166,7 @@ func (q *QP) nextSegment(ah *AH, l *line) (n, hdr int) {
 
 // begin opens a datagram whose first segment has n bytes of w from off on.
 func (q *QP) begin(ah *AH, lsn serial.U32, w *wqe, off uint32, n int) bool {
-	if w.op == opReadResponse && !q.granted(w) {
+	if !q.granted(w) {
 		q.fail(ah, WRFlushErr) // the region ended while the peer was reading it
 		return false
 	}
