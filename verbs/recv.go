@@ -120,9 +120,12 @@ func (c *Context) receive(now mono.Time) (work int) {
 		if in.ah == nil {
 			continue
 		}
-		if in.ah.conn.dead { // its association ended while it waited for a receive
-			in.left, in.since = 0, 0
-		} else if !c.rd.ulpdus(now) {
+		left := in.left
+		all := c.rd.ulpdus(now)
+		if in.left < left {
+			work = max(work, 1) // what had stalled goes on
+		}
+		if !all {
 			return work
 		}
 		c.owe(now, in.ah)
@@ -228,7 +231,11 @@ func (c *Context) applyAck(ah *AH) {
 // next step goes on with the same ULPDU.
 func (q *QP) ulpdus(now mono.Time) bool {
 	in := &q.ctx.in
-	if in.ah.conn.refused {
+	switch k := &in.ah.conn; {
+	case k.dead: // its association ended while it waited for a receive
+		in.left, in.since = 0, 0
+		return true
+	case k.refused:
 		q.lastWord(in)
 		return true
 	}

@@ -60,3 +60,91 @@ func TestRDMARead_revokedInASharedDatagram(t *testing.T) {
 		t.Error("memory was read after its registration had ended")
 	}
 }
+
+// A step that completes something says that it has done something: else the
+// caller parks with the completion in the queue, maybe for ever.
+func TestPoll_losingAPeerIsWork(t *testing.T) {
+	x := newBench(t, 1500, 2, 4096)
+	x.run(100 * mono.Millisecond)
+	send(t, x.a, verbs.Signaled, x.a.mr.SGE(0, 10))
+	x.lose = func([]byte) bool { return true }
+	for range 100000 {
+		before := x.a.scq.Len()
+		work := x.a.ctx.Engine().Step()
+		if x.a.scq.Len() > before {
+			if work == 0 {
+				t.Error("the peer was lost, and the step that found out claims to have done nothing")
+			}
+			return
+		}
+		x.clock.now = max(min(x.a.ctx.Engine().NextDeadline(), x.clock.now+1e9), x.clock.now+1000)
+	}
+	t.Error("the peer was never lost")
+}
+
+// The same for acknowledgements, which are applied in the step that follows.
+func TestPoll_applyingAcksIsWork(t *testing.T) {
+	x := newBench(t, 1500, 2, 4096)
+	x.run(100 * mono.Millisecond)
+	x.a.recv(t, 0, 100)
+	x.b.recv(t, 0, 100)
+	send(t, x.a, verbs.Signaled, x.a.mr.SGE(0, 10))
+	x.b.ctx.Engine().Step()
+	send(t, x.b, 0, x.b.mr.SGE(0, 10))
+	for range 100 {
+		before := x.a.scq.Len()
+		work := x.a.ctx.Engine().Step()
+		if x.a.scq.Len() > before {
+			if work == 0 {
+				t.Error("the step that applied the acknowledgement claims to have done nothing")
+			}
+			return
+		}
+	}
+	t.Error("never acknowledged")
+}
+
+// A record that nobody completes wakes who waits for it.
+func TestPoll_expiryIsWork(t *testing.T) {
+	x := newBench(t, 1500, 2, 1<<16)
+	a, b := x.a, x.b
+	x.run(100 * mono.Millisecond)
+	ud, err := a.pd.CreateQP(verbs.QPInit{Type: verbs.UD, SendCQ: a.scq, RecvCQ: a.rcq})
+	must(t, err)
+	udb, err := b.pd.CreateQP(verbs.QPInit{Type: verbs.UD, SendCQ: b.scq, RecvCQ: b.rcq})
+	must(t, err)
+	wr := verbs.SendWR{Opcode: verbs.OpRDMAWriteRecord, AH: a.ah, RemoteQPN: udb.Num(), RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
+	wr.NumSGE, wr.SGL = sge(a.mr.SGE(0, 2000))
+	n := 0
+	x.lose = func(f []byte) bool { n++; return n > 1 }
+	must(t, ud.PostSend(&wr))
+	a.ctx.Engine().Step()
+	for range 100 {
+		before := b.rcq.Len()
+		work := b.ctx.Engine().Step()
+		if b.rcq.Len() > before {
+			if work == 0 {
+				t.Error("the step that ended the record claims to have done nothing")
+			}
+			return
+		}
+		x.clock.now += 1e6
+	}
+	t.Error("the record never ended")
+}
+
+// What an engine has to say goes out in the step in which it says it, and not
+// when the carrier happens to be flushed: the caller may park.
+func TestPoll_helloGoesOutAtOnce(t *testing.T) {
+	x := newBench(t, 1500, 0, 0)
+	sent := 0
+	x.lose = func([]byte) bool { sent++; return true }
+	x.clock.now = 5e9
+	e := x.open(t, 0, 64)
+	e.ctx.Engine().Step()
+	x.clock.now = max(x.clock.now+2000, e.ctx.Engine().NextDeadline())
+	e.ctx.Engine().Step()
+	if sent == 0 {
+		t.Error("the first Hello is not on the wire after the step in which it was due")
+	}
+}
