@@ -80,7 +80,7 @@ type sendQueue struct {
 	freeAnswers []int32
 	cap         int // entries of the user's
 	names       uint32
-	begun       int // requests that have begun and are not complete
+	begun       int // requests of the user that have begun and are not complete
 }
 
 func (s *sendQueue) init(n int) {
@@ -114,11 +114,10 @@ func (s *sendQueue) give(i int32) {
 	w := &s.wqes[i]
 	clear(w.bufs[:w.bufN])
 	w.name = 0
-	if w.begun {
-		w.begun = false
-		s.begun--
-	}
 	if int(i) < s.cap {
+		if w.begun {
+			s.begun--
+		}
 		s.free = append(s.free, i)
 	} else {
 		s.freeAnswers = append(s.freeAnswers, i)

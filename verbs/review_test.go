@@ -148,3 +148,44 @@ func TestPoll_helloGoesOutAtOnce(t *testing.T) {
 		t.Error("the first Hello is not on the wire after the step in which it was due")
 	}
 }
+
+// In SQD the answers to peers go on: they neither delay nor prevent the event.
+func TestModify_drainsWithAnswersUnderWay(t *testing.T) {
+	x := newBench(t, 1500, 2, 1<<20)
+	a, b := x.a, x.b
+	x.run(100 * mono.Millisecond)
+	wr := verbs.SendWR{Opcode: verbs.OpRDMARead, Flags: verbs.Signaled, AH: a.ah, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
+	wr.NumSGE, wr.SGL = sge(a.mr.SGE(0, 1<<19))
+	must(t, a.qp.PostSend(&wr))
+	a.ctx.Engine().Step()
+	b.ctx.Engine().Step()
+	must(t, b.qp.Modify(verbs.StateSQD))
+	x.run(100 * mono.Millisecond)
+	if a.scq.Len() != 1 {
+		t.Error("the Read did not end")
+	}
+	if !drainEvent(b.ctx) {
+		t.Error("nothing of the user was under way, but no event came")
+	}
+}
+
+// What a peer has acknowledged before it closed is done.
+func TestSend_acknowledgedThenClosed(t *testing.T) {
+	x := newBench(t, 1500, 2, 4096)
+	a, b := x.a, x.b
+	x.run(100 * mono.Millisecond)
+	a.recv(t, 0, 100)
+	b.recv(t, 0, 100)
+	send(t, a, verbs.Signaled, a.mr.SGE(0, 10))
+	b.ctx.Engine().Step()
+	send(t, b, 0, b.mr.SGE(0, 10))
+	must(t, b.ctx.Close())
+	x.b = nil
+	for range 10 {
+		a.ctx.Engine().Step()
+	}
+	var one [1]verbs.WC
+	if a.scq.Poll(one[:]) != 1 || one[0].Status != verbs.Success {
+		t.Errorf("the Send that the peer has received and acknowledged: %+v", one[0])
+	}
+}
