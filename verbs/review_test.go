@@ -189,3 +189,44 @@ func TestSend_acknowledgedThenClosed(t *testing.T) {
 		t.Errorf("the Send that the peer has received and acknowledged: %+v", one[0])
 	}
 }
+
+// Handles of another protection domain do not take the place of those of the
+// queue pair's, whichever was made first.
+func TestCreateAH_ofTwoDomains(t *testing.T) {
+	x := newBench(t, 1500, 2, 4096)
+	a := x.a
+	a.qp.Destroy()
+	other, err := a.ctx.AllocPD()
+	must(t, err)
+	early, err := a.pd.CreateAH(x.addrs[1])
+	must(t, err)
+	_, err = other.CreateAH(x.addrs[1])
+	must(t, err)
+	a.qp, err = a.pd.CreateQP(verbs.QPInit{Type: verbs.RD, SendCQ: a.scq, RecvCQ: a.rcq})
+	must(t, err)
+	x.b.recv(t, 0, 100)
+	a.ah = early
+	send(t, a, verbs.Signaled, a.mr.SGE(0, 10))
+	x.run(100 * mono.Millisecond)
+	if a.scq.Len() != 1 {
+		t.Error("a request to a handle that was made before the queue pair never ended")
+	}
+	ud, err := other.CreateQP(verbs.QPInit{Type: verbs.UD, SendCQ: a.scq, RecvCQ: a.rcq})
+	must(t, err)
+	late, err := other.CreateAH(x.addrs[1])
+	must(t, err)
+	if err := ud.PostSend(&verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline, AH: late, RemoteQPN: 2}); err != nil {
+		t.Errorf("a handle of the UD queue pair's own domain: %v", err)
+	}
+}
+
+// A queue pair is not made on a shared receive queue that is gone.
+func TestCreateQP_onDestroyedSRQ(t *testing.T) {
+	x := newBench(t, 1500, 1, 64)
+	srq, err := x.a.pd.CreateSRQ(verbs.SRQInit{})
+	must(t, err)
+	must(t, srq.Destroy())
+	if _, err := x.a.pd.CreateQP(verbs.QPInit{Type: verbs.UD, SendCQ: x.a.scq, RecvCQ: x.a.rcq, SRQ: srq}); err == nil {
+		t.Error("made")
+	}
+}
