@@ -331,7 +331,10 @@ func (q *QP) enqueue(ah *AH, i int32) {
 		c.record++
 		w.msn = c.record
 	}
-	ah.peer.Wanted = true
+	if !ah.peer.Wanted {
+		q.ep.Want(ah.peer)
+		q.ctx.wake(q.ep.Deadline())
+	}
 	q.line(ah, &c.requests, i)
 }
 

@@ -230,3 +230,22 @@ func TestCreateQP_onDestroyedSRQ(t *testing.T) {
 		t.Error("made")
 	}
 }
+
+// A peer that was silent for long before anybody wanted something of it gets
+// its time from then on.
+func TestSend_toAPeerThatComesLate(t *testing.T) {
+	x := newBench(t, 1500, 1, 4096)
+	a := x.a
+	x.run(60 * mono.Second)
+	send(t, a, verbs.Signaled, a.mr.SGE(0, 10))
+	x.run(5 * mono.Second)
+	if a.scq.Len() != 0 {
+		t.Fatal("lost within 5 s, though 30 s are configured")
+	}
+	x.b = x.open(t, 1, 4096)
+	x.b.recv(t, 0, 100)
+	x.run(3 * mono.Second)
+	if a.scq.Len() != 1 {
+		t.Error("the request to a peer that came late never ended")
+	}
+}
