@@ -104,7 +104,6 @@ const (
 	eventRequest            // answer a Read or an atomic
 	eventAnswered           // the answer to request name is complete
 	eventRecord             // a chunk of a Write-Record: see QP.chunk
-	eventEnd                // the peer ended the association
 )
 
 // inboxOf returns the peer's inbox, which it gets when it needs one.

@@ -15,6 +15,7 @@ const (
 	placed    verdict = iota
 	postponed         // it found no receive, and was not consumed
 	refused           // it asked for what was not granted, or makes no sense
+	ended             // it was a Terminate: the association is over
 )
 
 // place puts one ULPDU of n bytes where it belongs, in whatever order ULPDUs
@@ -61,7 +62,8 @@ func (q *QP) placeControl(ah *AH, rd *llp.Reader, h *ddp.Header, op rdmap.Opcode
 	rd.Copy(b)
 	switch op {
 	case rdmap.Terminate:
-		return q.terminated(ah, b), placed
+		q.terminated(ah, b)
+		return ev, ended
 	case rdmap.AtomicResponse:
 		return q.placeAtomicAnswer(ah, h, b)
 	}
@@ -194,12 +196,13 @@ func (q *QP) placeImm(ah *AH, rd *llp.Reader, op rdmap.Opcode, skip int) (ev eve
 	return event{kind: eventImm, wrid: e.wrid, imm: uint64(imm), flags: WCWithImm | sendFlags(op)}, placed
 }
 
-// terminated reads why the peer refused what we asked of it, and finds which
-// request that was.
-func (q *QP) terminated(ah *AH, b []byte) event {
+// terminated reads why the peer refused what we asked of it, and ends the
+// association. That does not wait for its turn, which may never come: what is
+// before it may be a Send that finds no receive.
+func (q *QP) terminated(ah *AH, b []byte) {
 	var t rdmap.Term
 	t.Parse(b)
-	return event{kind: eventEnd, status: statusOf(t.Cause), name: uint32(q.culprit(&ah.conn, &t))}
+	q.failFrom(ah, q.culprit(&ah.conn, &t), statusOf(t.Cause))
 }
 
 // culprit finds the request that a Terminate tells of: the message with its

@@ -168,9 +168,11 @@ func (c *Context) news() {
 			c.makeReady(ah)
 			continue
 		}
-		if !ah.conn.refused {
-			c.raise(AsyncEvent{Type: peerEvents[n.Kind], QP: c.rd, AH: ah})
+		if ah.conn.refused { // it has heard that
+			c.rd.fail(ah, WRFlushErr)
+			continue
 		}
+		c.raise(AsyncEvent{Type: peerEvents[n.Kind], QP: c.rd, AH: ah})
 		c.rd.fail(ah, RetryExcErr)
 	}
 	c.ep.News = c.ep.News[:0]

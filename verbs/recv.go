@@ -266,7 +266,7 @@ func (q *QP) ulpdus(now mono.Time) bool {
 			break
 		}
 		in.since = 0
-		if verdict == refused {
+		if verdict != placed {
 			break // not acknowledged, and nothing behind it
 		}
 		q.deliver(in.ah, in.lsn, &ev)
@@ -320,9 +320,7 @@ func (q *QP) lastWord(in *inbound) {
 		var h ddp.Header
 		b := in.rd.Peek(dgram.LengthLen + min(n, ddp.UntaggedLen))[dgram.LengthLen:]
 		if h.Parse(b) && !h.Tagged && h.QN == iwarp.QNTerminate {
-			if ev, v := q.place(in.ah, in.rd, n); v == placed {
-				q.finish(in.ah, &ev, &in.req)
-			}
+			q.place(in.ah, in.rd, n)
 			break
 		}
 		in.rd.Skip(dgram.LengthLen + n)

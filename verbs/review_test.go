@@ -249,3 +249,18 @@ func TestSend_toAPeerThatComesLate(t *testing.T) {
 		t.Error("the request to a peer that came late never ended")
 	}
 }
+
+// A refusal is heard though a Send before it finds no receive.
+func TestTerminate_behindASendWithoutReceive(t *testing.T) {
+	x := newBench(t, 1500, 2, 4096)
+	a, b := x.a, x.b
+	x.run(100 * mono.Millisecond)
+	send(t, b, 0, b.mr.SGE(0, 10)) // finds nothing, for ever
+	x.run(10 * mono.Millisecond)
+	write(t, a, a.mr.SGE(0, 10), b.mr.Addr(), b.mr.RKey()+1)
+	x.run(20 * mono.Second)
+	var one [1]verbs.WC
+	if a.scq.Poll(one[:]) != 1 || one[0].Status != verbs.RemAccessErr {
+		t.Errorf("the refused Write: %+v", one[0])
+	}
+}
