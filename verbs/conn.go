@@ -126,9 +126,20 @@ func (q *QP) inboxOf(c *conn) *inbox {
 func (q *QP) rest(ah *AH) {
 	c := &ah.conn
 	if c.inbox != nil && c.inbox.used == 0 && ah.peer.Rcv.InOrder() {
-		q.inboxes = append(q.inboxes, c.inbox)
-		c.inbox = nil
+		q.giveInbox(c)
 	}
+	q.sq.trim()
+}
+
+// spareInboxes is how many inboxes wait for the next peer that needs one.
+const spareInboxes = 8
+
+// giveInbox takes a peer's inbox, which is empty, away from it.
+func (q *QP) giveInbox(c *conn) {
+	if len(q.inboxes) < spareInboxes {
+		q.inboxes = append(q.inboxes, c.inbox)
+	}
+	c.inbox = nil
 }
 
 // idle reports whether nothing is outstanding towards the peer.

@@ -111,6 +111,5 @@ func (q *QP) dropInbound(c *conn) {
 		in.msgs[i] = message{}
 	}
 	in.used = 0
-	q.inboxes = append(q.inboxes, in)
-	c.inbox = nil
+	q.giveInbox(c)
 }

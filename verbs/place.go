@@ -215,10 +215,10 @@ func (q *QP) culprit(c *conn, t *rdmap.Term) int32 {
 	}
 	for i := c.head; i != none; i = q.sq.wqes[i].after {
 		w := &q.sq.wqes[i]
-		if h.Tagged && w.tagged() && w.key == uint32(h.STag) && h.TO-w.raddr <= uint64(w.total) {
+		if h.Tagged && w.tagged() && w.key == uint32(h.STag) && h.TO-w.raddr < max(1, uint64(w.total)) {
 			return i
 		}
-		if !h.Tagged && w.msn == uint32(h.MSN) && w.isRead() == (h.QN == iwarp.QNReadReq) && w.op != OpRDMAWrite {
+		if !h.Tagged && w.msn == uint32(h.MSN) && w.isRead() == (h.QN == iwarp.QNReadReq) && w.op != OpRDMAWrite && w.op != OpRDMAWriteRecord {
 			return i
 		}
 	}

@@ -27,7 +27,7 @@ func (c *Context) Poll(now mono.Time, _ int) int {
 			sent += q.pumpUD(now)
 		}
 	}
-	c.flush(work, sent)
+	c.flush(work)
 	c.kicked = false
 	return applied + work + sent
 }
@@ -74,12 +74,12 @@ func (c *Context) transmit(now mono.Time) (sent int) {
 // is no reason: something may be stuck in it.
 const flushEvery = 16
 
-// flush flushes the carrier at once when something was sent. Taking sent
+// flush flushes the carrier at once when something is to go out. Taking sent
 // frames back and making room for more is not urgent: it waits for an idle
 // step, or the second busy one in a row.
-func (c *Context) flush(work, sent int) {
+func (c *Context) flush(work int) {
 	c.idle++
-	if sent > 0 || c.moved || c.idle >= flushEvery {
+	if c.ep.Unflushed() || c.moved || c.idle >= flushEvery {
 		c.ep.Flush()
 		c.idle, c.moved = 0, false
 		return
@@ -118,6 +118,11 @@ func (c *Context) wakePeer(p *llp.Peer, at mono.Time) {
 	}
 }
 
+// terminateTries is after how many time-outs a peer that was refused hears that
+// the association is over, and no more why. When each end has refused the
+// other, neither may ever get as far as the other's Terminate.
+const terminateTries = 2
+
 // timers fires what is due at now.
 func (c *Context) timers(now mono.Time) {
 	for p := c.ep.Expire(now); p != nil; p = c.ep.Expire(now) {
@@ -135,6 +140,10 @@ func (c *Context) timers(now mono.Time) {
 func (c *Context) timer(now mono.Time, ah *AH) (idle bool) {
 	p := ah.peer
 	p.Snd.OnTimer(now)
+	if ah.conn.refused && p.Snd.TimeOuts() >= terminateTries {
+		c.rd.fail(ah, WRFlushErr)
+		return true
+	}
 	if p.Rcv.Deadline() <= now {
 		c.ackNow(ah)
 	}

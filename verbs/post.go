@@ -109,6 +109,19 @@ func (s *sendQueue) answer() int32 {
 	return int32(len(s.wqes) - 1)
 }
 
+// spareAnswers is how many entries for answers stay when none is in use.
+const spareAnswers = 256
+
+// trim gives the memory back that a burst of requests from thousands of peers
+// took.
+func (s *sendQueue) trim() {
+	if n := len(s.wqes) - s.cap; n <= spareAnswers || len(s.freeAnswers) < n {
+		return
+	}
+	s.wqes = append(make([]wqe, 0, s.cap), s.wqes[:s.cap]...)
+	s.freeAnswers = nil
+}
+
 // give puts an entry back, whosever it was.
 func (s *sendQueue) give(i int32) {
 	w := &s.wqes[i]

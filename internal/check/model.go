@@ -143,6 +143,34 @@ func (m *Model) Posted(o *Op) {
 	}
 }
 
+// Withdrawn says that a request which Posted was told of was not taken after all.
+func (m *Model) Withdrawn(o *Op) {
+	delete(m.ops, o.ID)
+	if s := o.Stream; s != nil {
+		s.ops = s.ops[:o.pos]
+		if o.msg >= 0 {
+			s.msgs = s.msgs[:o.msg]
+		}
+		if s.wrong == o {
+			s.wrong = nil
+		}
+	}
+	o.Life.loose = slices.DeleteFunc(o.Life.loose, func(x *Op) bool { return x == o })
+	if o.Inv != nil {
+		o.Inv.enders = slices.DeleteFunc(o.Inv.enders, func(x *Op) bool { return x == o })
+		if len(o.Inv.enders) == 0 {
+			o.Inv.mayEnd = mono.Never
+		}
+	}
+	if o.view != nil {
+		o.Grant.Region.forget(o.view)
+	}
+	if o.Grant != nil {
+		o.Grant.Region.withdraw(o)
+	}
+	o.Wrong = "it was not posted" // its place among the atomics of a word stays
+}
+
 // pardon notes that what two hosts have under way with one another may fail.
 func (m *Model) pardon(a, b int) { m.excuse[[2]int{min(a, b), max(a, b)}] = true }
 

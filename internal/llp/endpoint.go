@@ -74,7 +74,8 @@ type Endpoint struct {
 	tx      *fabric.Batch
 	w       writer
 	openHdr dgram.Header
-	limit   int // largest payload of the open datagram in bytes
+	limit   int  // largest payload of the open datagram in bytes
+	dirty   bool // something was built since the last Flush
 }
 
 const txBatch = 32
@@ -298,7 +299,7 @@ func (e *Endpoint) Attach(addr mem.Addr, n int) {
 // how many Sends p may have outstanding; soon tells p that somebody waits for
 // the acknowledgement.
 func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
-	if soon {
+	if p.Snd.AckSoon() || soon {
 		e.openHdr.Flags |= dgram.FlagAckSoon
 	}
 	e.acknowledge(now, p, credit)
@@ -347,6 +348,7 @@ func (e *Endpoint) finish(to fabric.Path) {
 	}
 	e.w.emit(e.tx, e.caps.Headroom, to, !e.cfg.NoCRC)
 	e.Stats.TxDatagrams++
+	e.dirty = true
 	if len(e.tx.Pkts) == txBatch {
 		e.push()
 	}
@@ -363,7 +365,12 @@ func (e *Endpoint) push() {
 func (e *Endpoint) Flush() {
 	e.push()
 	e.dg.Flush()
+	e.dirty = false
 }
+
+// Unflushed reports whether a datagram waits for Flush: one that was built for
+// the caller, or of the endpoint's own.
+func (e *Endpoint) Unflushed() bool { return e.dirty }
 
 // Active returns how many peers send data at present, at least 1.
 func (e *Endpoint) Active() int { return e.census.active() }

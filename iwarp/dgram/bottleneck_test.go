@@ -289,6 +289,7 @@ func (f *flow) onData(e *netEvent) {
 	if f.net.away(*e, f.rcvAway) {
 		return
 	}
+	f.rcv.Arrived(f.net.now)
 	fresh := f.rcv.Fresh(e.lsn)
 	if fresh {
 		f.rcv.Mark(e.lsn)

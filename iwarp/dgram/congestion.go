@@ -106,11 +106,11 @@ func (s *Sender) allows(n int32) bool {
 	return (s.pipe+n <= s.cwnd || s.pipe == 0) && s.paceAt == mono.Never
 }
 
-// fill notes that the window is full. When it is more than full, which one
-// ULPDU may make it, there is a pause for the excess.
+// fill notes that the window is full. When one ULPDU alone is more than the
+// window, there is a pause for the excess.
 func (s *Sender) fill(now mono.Time) {
 	s.limited = true
-	if s.pipe > s.cwnd && s.latest > 0 {
+	if s.pipe > s.cwnd && s.cwnd < s.segment && s.latest > 0 {
 		pause := mono.Duration(int64(s.latest) * int64(s.pipe) / int64(s.cwnd))
 		s.paceAt = now.Add(min(pause, cwndPer))
 	}

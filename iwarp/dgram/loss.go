@@ -22,7 +22,7 @@ type loss struct {
 	sackClean    bool       // it was sent once
 	reorderAt    mono.Time  // when something that is missing counts as lost
 	deadline     mono.Time  // of the probe or the time-out
-	heard        mono.Time  // when the peer last acknowledged something, or owed nothing
+	moved        mono.Time  // when una last moved, or something went into flight
 }
 
 const (
@@ -35,10 +35,10 @@ const (
 // begin sets the timer when the first ULPDU goes into flight.
 func (s *Sender) begin(now mono.Time) {
 	l := &s.loss
-	if now.Sub(l.heard) > restartAfter {
+	if now.Sub(l.moved) > restartAfter {
 		s.restart(now)
 	}
-	l.heard = now
+	l.moved = now
 	l.probed, l.backoff = false, 0
 	l.deadline = now.Add(s.rtt.probe(&s.sh.cfg))
 }
@@ -46,7 +46,7 @@ func (s *Sender) begin(now mono.Time) {
 // progress notes that an acknowledgement moved una, and sets the timer anew.
 func (s *Sender) progress(now mono.Time) {
 	l := &s.loss
-	l.heard = now
+	l.moved = now
 	l.probed, l.backoff = false, 0
 	if s.una == s.nxt {
 		l.deadline = mono.Never
@@ -124,7 +124,6 @@ func (s *Sender) OnSack(now mono.Time, base serial.U32, word uint64) {
 		s.arrived(now, r)
 		r.state |= sacked
 		l.sacked++
-		l.heard = now
 		if r.sent > l.sackSent {
 			l.sackSent, l.sackClean = r.sent, r.state&resent == 0
 		}
@@ -251,8 +250,8 @@ func (s *Sender) Deadline() mono.Time { return min(s.loss.deadline, s.loss.reord
 // OnTimer does what is due at now: ends a pause, looks for losses, then probes
 // for a lost tail by sending the last ULPDU again, then gives up all that is
 // in flight with growing intervals. Ask NextLost and CanPush afterwards. It
-// never ends: a peer may be alive and have no receive for long, so whether it
-// is there is found out by asking it (llp, Hello).
+// never gives up on the peer: one may be alive and have no receive for long, so
+// whether it is there is found out by asking it (llp, Hello).
 func (s *Sender) OnTimer(now mono.Time) {
 	l := &s.loss
 	if now >= s.paceAt {
@@ -281,6 +280,10 @@ func (s *Sender) OnTimer(now mono.Time) {
 	}
 	s.onTimeout()
 }
+
+// TimeOuts returns how many time-outs there were in a row since anything was
+// acknowledged.
+func (s *Sender) TimeOuts() int { return int(s.loss.backoff) }
 
 // newest returns the last ULPDU that is on the wire as far as we know. There
 // is one when pipe is not 0.

@@ -35,7 +35,15 @@ func (sh *Shared) takeRing() []Record {
 	return make([]Record, sh.cfg.Window)
 }
 
-func (sh *Shared) giveRing(r []Record) { sh.rings = append(sh.rings, r) }
+func (sh *Shared) giveRing(r []Record) {
+	if len(sh.rings) < spareRings {
+		sh.rings = append(sh.rings, r)
+	}
+}
+
+// spareRings is how many rings of each kind wait for the next peer. Those of
+// more go back to the heap, or a burst of thousands of peers would stay.
+const spareRings = 64
 
 func (sh *Shared) takeBits() []uint64 {
 	if n := len(sh.bits); n > 0 {
@@ -47,4 +55,8 @@ func (sh *Shared) takeBits() []uint64 {
 }
 
 // giveBits takes back a ring of bits, which must all be 0.
-func (sh *Shared) giveBits(b []uint64) { sh.bits = append(sh.bits, b) }
+func (sh *Shared) giveBits(b []uint64) {
+	if len(sh.bits) < spareRings {
+		sh.bits = append(sh.bits, b)
+	}
+}
