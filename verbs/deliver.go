@@ -61,8 +61,6 @@ func (q *QP) finish(ah *AH, ev *event, req *request) {
 		q.answered(ah, ev.name)
 	case eventRecord:
 		q.records.delivered(q, ah, ev)
-	case eventEnd:
-		q.failFrom(ah, int32(ev.name), ev.status)
 	}
 }
 

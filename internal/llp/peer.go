@@ -23,7 +23,7 @@ type Peer struct {
 	tries         uint8 // Hellos sent
 	measured      bool  // a Hello of some size has come through
 	closed        bool  // over: nothing is sent or taken any more
-	Wanted        bool  // something was to be sent to it: set by the caller. Before, one that never answers is no loss
+	Wanted        bool  // something was to be sent to it: see Want. Before, one that never answers is no loss
 
 	Rcv    dgram.Receiver
 	Snd    dgram.Sender
@@ -85,6 +85,17 @@ func (e *Endpoint) Associate(remote fabric.Remote, path fabric.Path) *Peer {
 		return e.peers[i]
 	}
 	return e.add(remote, path, e.number())
+}
+
+// Want notes that something is to be sent to p, and from when on its silence
+// counts, if it has never answered: somebody may be there now, so a Hello is
+// due at once.
+func (e *Endpoint) Want(p *Peer) {
+	p.Wanted = true
+	if !p.Open() && !p.closed {
+		p.unanswered, p.helloAt = 0, e.now
+		e.timers.Sooner(p.Index, e.now)
+	}
 }
 
 // number makes the number of a new association.
