@@ -25,6 +25,7 @@ type incast struct {
 	bytes   []int64 // received in time, by sender
 	lost    int     // peers
 	dropped fabric.DatagramStats
+	resent  uint64
 	warm    sim.LinkStats // of the receiver's link at the time from
 }
 
@@ -43,10 +44,10 @@ func (x *incast) endpoint(t *sim.Task, i, recvs, memory int) (*end, error) {
 	if e.pd, err = e.ctx.AllocPD(); err != nil {
 		return nil, err
 	}
-	e.scq, _ = e.ctx.CreateCQ(verbs.CQInit{Depth: 16})
+	e.scq, _ = e.ctx.CreateCQ(verbs.CQInit{Depth: max(16, recvs)})
 	e.rcq, _ = e.ctx.CreateCQ(verbs.CQInit{Depth: recvs})
 	if e.qp, err = e.pd.CreateQP(verbs.QPInit{
-		Type: verbs.RD, SendCQ: e.scq, RecvCQ: e.rcq, Cap: verbs.QPCap{MaxSendWR: 16, MaxRecvWR: recvs},
+		Type: verbs.RD, SendCQ: e.scq, RecvCQ: e.rcq, Cap: verbs.QPCap{MaxSendWR: max(16, recvs), MaxRecvWR: recvs},
 	}); err != nil {
 		return nil, err
 	}
@@ -65,7 +66,8 @@ func (x *incast) finish(e *end) error {
 			x.lost++
 		}
 	}
-	_, dg := e.ctx.Stats()
+	st, dg := e.ctx.Stats()
+	x.resent += st.TxResent
 	x.dropped.RxDropped += dg.RxDropped
 	return e.ctx.Close()
 }
