@@ -68,6 +68,7 @@ type message struct {
 	more [MaxSGE - 1][]byte // what buf.more points to: its place in the ring is used again
 	msn  uint32
 	len  uint32 // known with its last segment
+	last bool   // that has been placed
 	used bool
 }
 
@@ -103,7 +104,6 @@ const (
 	eventRequest            // answer a Read or an atomic
 	eventAnswered           // the answer to request name is complete
 	eventRecord             // a chunk of a Write-Record: see QP.chunk
-	eventEnd                // the peer ended the association
 )
 
 // inboxOf returns the peer's inbox, which it gets when it needs one.

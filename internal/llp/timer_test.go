@@ -102,7 +102,7 @@ func TestGreet_unwanted(t *testing.T) {
 	if n := a.sent(dgram.TypeHello, r.now.Add(-10*mono.Second)); n < 5 || n > 70 {
 		t.Errorf("%d Hellos in 10 s", n)
 	}
-	pa.Wanted = true
+	a.ep.Want(pa)
 	r.run(2*mono.Second, 5*ms)
 	if !pa.Closed() || a.ep.Stats.PeersLost != 1 {
 		t.Error("a peer that somebody wants was not lost")

@@ -2,7 +2,6 @@ package dgram
 
 import (
 	"testing"
-	"unsafe"
 
 	"github.com/xwarp/xwarp/internal/mono"
 )
@@ -62,14 +61,5 @@ func BenchmarkBulk(b *testing.B) {
 	p.snd.SetSegment(8100)
 	for b.Loop() {
 		p.burst(b, 32, 8000)
-	}
-}
-
-func TestSize_idlePeer(t *testing.T) {
-	if n := unsafe.Sizeof(Sender{}) + unsafe.Sizeof(Receiver{}); n > 320 {
-		t.Errorf("%d bytes for a peer that is idle", n)
-	}
-	if n := unsafe.Sizeof(Record{}); n > 24 {
-		t.Errorf("%d bytes for a ULPDU in flight", n)
 	}
 }

@@ -56,12 +56,13 @@ const (
 	cwndSmall   = 4                    // bad luck does not lead below
 	cwndPer     = 2 * mono.Millisecond // one segment in this time is always allowed
 
+	stepLeast = 4096
 	stepPart  = 16               // the window grows by one segment in as many rounds,
 	stepShare = 128              // and by this part of itself
 	stepCalm  = 2                // by one segment in as many rounds while the path is calm
 	stepsMost = 12               // most steps after a long round
 	calmAfter = mono.Millisecond // without congestion
-	longAfter = 32               // rounds above the target prove a long path
+	longAfter = 16               // rounds above the target prove a long path
 
 	share     = 1024
 	cutMost   = share / 2      // for delay
@@ -216,7 +217,7 @@ func (s *Sender) longPath(shortest mono.Duration, cut bool) {
 	if cut {
 		c.highs = 0
 	}
-	if c.highs == 0 || shortest < c.dip {
+	if c.highs == longAfter/2 || shortest < c.dip { // in the first half it is still being reduced
 		c.dip = shortest
 	}
 	if c.highs++; c.highs == longAfter {
@@ -238,7 +239,7 @@ func (s *Sender) reduce(part, least int64) {
 // grow alike.
 func (s *Sender) grow(now mono.Time, elapsed, shortest mono.Duration) {
 	c := &s.congestion
-	step := (int64(c.segment)/stepPart + int64(c.cwnd)/stepShare) * int64(min(elapsed, stepsMost*shortest)) / int64(shortest)
+	step := (int64(max(c.segment, stepLeast))/stepPart + int64(c.cwnd)/stepShare) * int64(min(elapsed, stepsMost*shortest)) / int64(shortest)
 	factor := int64(0)
 	half := (s.flatTarget() + s.rtt.lowest) / 2
 	if shortest < half && now.Sub(c.highAt) > calmAfter+4*elapsed {
