@@ -135,11 +135,7 @@ func (s *Sender) measure(now, sent mono.Time, clean bool) {
 	c := &s.congestion
 	if clean && s.held < HeldUnknown {
 		d := max(now.Sub(sent)-s.held, 1)
-		first := s.rtt.smoothed == 0
 		s.rtt.sample(d)
-		if first { // perhaps there is a queue already: a long path has to be proved
-			s.rtt.lowest = min(d, s.sh.cfg.DelayTarget)
-		}
 		c.latest = d
 		if c.shortest == 0 || d < c.shortest {
 			c.shortest = d
