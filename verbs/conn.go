@@ -131,12 +131,11 @@ func (q *QP) rest(ah *AH) {
 	q.sq.trim()
 }
 
-// spareInboxes is how many inboxes wait for the next peer that needs one.
-const spareInboxes = 8
+// inboxesKept is how many inboxes, of 66 KiB, wait to be used again.
+const inboxesKept = 16
 
-// giveInbox takes a peer's inbox, which is empty, away from it.
 func (q *QP) giveInbox(c *conn) {
-	if len(q.inboxes) < spareInboxes {
+	if len(q.inboxes) < inboxesKept {
 		q.inboxes = append(q.inboxes, c.inbox)
 	}
 	c.inbox = nil

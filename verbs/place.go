@@ -205,6 +205,12 @@ func (q *QP) terminated(ah *AH, b []byte) {
 	q.failFrom(ah, q.culprit(&ah.conn, &t), statusOf(t.Cause))
 }
 
+// holds reports whether a segment of n bytes at tagged offset to may be one of w's.
+func (w *wqe) holds(to uint64, n int) bool {
+	off := to - w.raddr
+	return off <= uint64(w.total) && uint64(max(n, 0)) <= uint64(w.total)-off
+}
+
 // culprit finds the request that a Terminate tells of: the message with its
 // MSN, or the tagged one with its STag and offset. The oldest, when it does
 // not say.
@@ -215,7 +221,7 @@ func (q *QP) culprit(c *conn, t *rdmap.Term) int32 {
 	}
 	for i := c.head; i != none; i = q.sq.wqes[i].after {
 		w := &q.sq.wqes[i]
-		if h.Tagged && w.tagged() && w.key == uint32(h.STag) && h.TO-w.raddr < max(1, uint64(w.total)) {
+		if h.Tagged && w.tagged() && w.key == uint32(h.STag) && w.holds(h.TO, int(t.SegLen)-w.headerLen()) {
 			return i
 		}
 		if !h.Tagged && w.msn == uint32(h.MSN) && w.isRead() == (h.QN == iwarp.QNReadReq) && w.op != OpRDMAWrite && w.op != OpRDMAWriteRecord {

@@ -57,7 +57,17 @@ type wqe struct {
 // tagged reports whether w goes out in tagged segments.
 func (w *wqe) tagged() bool { return w.headerLen() != ddp.UntaggedLen }
 
-// headerLen returns the length of the headers of each of w's segments.
+// headerAt returns the length of the headers of the segment that begins at off:
+// Immediate Data goes behind its Write in a segment of another kind.
+func (w *wqe) headerAt(off uint32) int {
+	if w.op == OpRDMAWriteWithImm && off == w.total {
+		return ddp.UntaggedLen
+	}
+	return w.headerLen()
+}
+
+// headerLen returns the length of the headers of each of w's segments but for
+// Immediate Data.
 func (w *wqe) headerLen() int {
 	switch w.op {
 	case OpRDMAWrite, OpRDMAWriteWithImm, opReadResponse:
@@ -109,17 +119,16 @@ func (s *sendQueue) answer() int32 {
 	return int32(len(s.wqes) - 1)
 }
 
-// spareAnswers is how many entries for answers stay when none is in use.
-const spareAnswers = 256
+// answersKept is how many entries for answers stay when none is in use.
+const answersKept = 1024
 
-// trim gives the memory back that a burst of requests from thousands of peers
-// took.
+// trim gives the memory of answers back after very many were under way at a
+// time. Nobody may hold a pointer to an entry.
 func (s *sendQueue) trim() {
-	if n := len(s.wqes) - s.cap; n <= spareAnswers || len(s.freeAnswers) < n {
-		return
+	if n := len(s.wqes) - s.cap; n > answersKept && len(s.freeAnswers) == n {
+		s.wqes = append(make([]wqe, 0, s.cap), s.wqes[:s.cap]...)
+		s.freeAnswers = nil
 	}
-	s.wqes = append(make([]wqe, 0, s.cap), s.wqes[:s.cap]...)
-	s.freeAnswers = nil
 }
 
 // give puts an entry back, whosever it was.

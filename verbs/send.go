@@ -159,7 +159,7 @@ func (q *QP) nextSegment(ah *AH, l *line) (n, hdr int) {
 		}
 	}
 	if w.op == OpRDMAWriteWithImm && w.sent == w.total {
-		return rdmap.ImmLen, ddp.UntaggedLen
+		return rdmap.ImmLen, w.headerAt(w.sent)
 	}
 	return min(int(w.total-w.sent), ah.peer.MaxULPDU()-hdr), hdr
 }
@@ -173,7 +173,7 @@ func (q *QP) begin(ah *AH, lsn serial.U32, w *wqe, off uint32, n int) bool {
 	if q.isDirect(ah, w, off, n) {
 		n = 0 // the payload needs no frame
 	}
-	return q.ep.Begin(ah.peer, lsn, w.headerLen()+n)
+	return q.ep.Begin(ah.peer, lsn, w.headerAt(off)+n)
 }
 
 // cut takes the next segment, of n bytes, off a line. It reports whether
@@ -225,7 +225,7 @@ func (q *QP) resend(now mono.Time, ah *AH, lsn serial.U32) bool {
 		}
 		r = snd.Record(lsn)
 		w = &q.sq.wqes[r.Token]
-		if !q.ep.Fits(w.headerLen()+int(r.Len)) || w.op == opReadResponse {
+		if !q.ep.Fits(w.headerAt(r.Off)+int(r.Len)) || w.op == opReadResponse {
 			break
 		}
 	}

@@ -262,7 +262,7 @@ func (m *Model) Happened(l *Life, what verbs.EventType, host int) {
 	pair := [2]int{min(l.Host, host), max(l.Host, host)}
 	switch what {
 	case verbs.EventPeerLost, verbs.EventPeerRestarted:
-		if m.rules.Lossless && !m.excuse[pair] {
+		if m.rules.Lossless && !m.excuse[pair] && !m.refusable(host, l.Host) && !m.refusable(l.Host, host) {
 			m.fail("%v: event %d about host %d, which is there and has done nothing wrong", l, what, host)
 		}
 		m.pardon(l.Host, host)

@@ -16,14 +16,14 @@ import (
 //
 // Acknowledgements go back without waiting.
 type bottleneck struct {
-	rate   int64         // bits per second of the wire behind the queue
-	buffer int64         // bytes that may wait there, the datagram on the wire included
-	jitter mono.Duration // most that a host is late with a datagram
-	loss   float64
-	ackLos float64
-	late   float64       // probability that a datagram takes another path,
-	lateBy mono.Duration // which is that much longer
-	cut    [2]mono.Time  // nothing gets through between these times, either way
+	rate    int64         // bits per second of the wire behind the queue
+	buffer  int64         // bytes that may wait there, the datagram on the wire included
+	jitter  mono.Duration // most that a host is late with a datagram
+	loss    float64
+	ackLoss float64
+	late    float64       // probability that a datagram takes another path,
+	lateBy  mono.Duration // which is that much longer
+	cut     [2]mono.Time  // nothing gets through between these times, either way
 
 	now    mono.Time
 	free   mono.Time // when the wire behind the queue has sent what waits
@@ -47,6 +47,8 @@ type flow struct {
 	stop  mono.Time // sends nothing new from then on
 	burst int       // most ULPDUs that it has to send; 0 = no end
 	noAsk bool      // does not ask for acknowledgements
+
+	dropFrom, dropTo serial.U32 // ULPDUs whose first sending gets lost
 
 	snd      Sender
 	rcv      Receiver
@@ -132,8 +134,12 @@ func (h *eventHeap) pop() netEvent {
 }
 
 func newBottleneck(rate, buffer int64) *bottleneck {
-	return &bottleneck{rate: rate, buffer: buffer, jitter: 5 * mono.Microsecond, rng: rand.New(rand.NewPCG(1, 2))}
+	n := &bottleneck{rate: rate, buffer: buffer, jitter: 5 * mono.Microsecond}
+	n.seed(1)
+	return n
 }
+
+func (n *bottleneck) seed(s uint64) { n.rng = rand.New(rand.NewPCG(s, 2)) }
 
 // add makes a flow that begins to send at start.
 func (n *bottleneck) add(c Config, segment int, start mono.Time) *flow {
@@ -192,6 +198,9 @@ func (n *bottleneck) isCut() bool { return n.now >= n.cut[0] && n.now < n.cut[1]
 
 // enqueue lets a datagram into the queue, or drops it.
 func (n *bottleneck) enqueue(e *netEvent) {
+	if f := e.flow; e.lsn.In(f.dropFrom, uint32(f.dropTo-f.dropFrom)) && f.resent == 0 {
+		return
+	}
 	bytes := e.flow.wireBytes()
 	waiting := int64(0)
 	if n.free > n.now {
@@ -321,7 +330,7 @@ func (f *flow) onRcvTimer(e *netEvent) {
 		a.sack[w] = f.rcv.Sack(w)
 	}
 	f.rcv.Acked(true)
-	if f.net.isCut() || f.net.ackLos > 0 && f.net.rng.Float64() < f.net.ackLos {
+	if f.net.isCut() || f.net.ackLoss > 0 && f.net.rng.Float64() < f.net.ackLoss {
 		return
 	}
 	f.net.post(netEvent{at: now.Add(f.delay + mono.Microsecond), flow: f, kind: eventAck, ack: a})

@@ -35,6 +35,7 @@ type congestion struct {
 	shortest  mono.Duration // round trip, 0 = none known
 	beganCwnd int32         // cwnd at its beginning
 	limited   bool          // the window was full
+	flight    int32         // bytes on the wire when the peer's window was full, 0 = it was not
 	cut       bool          // the window has been reduced enough
 	wasHigh   bool          // the round before was above the target
 
@@ -55,12 +56,13 @@ const (
 	cwndSmall   = 4                    // bad luck does not lead below
 	cwndPer     = 2 * mono.Millisecond // one segment in this time is always allowed
 
+	stepLeast = 4096
 	stepPart  = 16               // the window grows by one segment in as many rounds,
 	stepShare = 128              // and by this part of itself
 	stepCalm  = 2                // by one segment in as many rounds while the path is calm
 	stepsMost = 12               // most steps after a long round
 	calmAfter = mono.Millisecond // without congestion
-	longAfter = 32               // rounds above the target prove a long path
+	longAfter = 16               // rounds above the target prove a long path
 
 	share     = 1024
 	cutMost   = share / 2      // for delay
@@ -123,7 +125,7 @@ func (s *Sender) restart(now mono.Time) {
 	c.cwnd = min(c.cwnd, cwndInitial*c.segment)
 	c.beganCwnd, c.prior = c.cwnd, 0
 	c.began, c.shortest = now, 0
-	c.limited, c.cut, c.wasHigh = false, false, false
+	c.limited, c.flight, c.cut, c.wasHigh = false, 0, false, false
 	c.highs = 0
 }
 
@@ -133,7 +135,11 @@ func (s *Sender) measure(now, sent mono.Time, clean bool) {
 	c := &s.congestion
 	if clean && s.held < HeldUnknown {
 		d := max(now.Sub(sent)-s.held, 1)
+		first := s.rtt.smoothed == 0
 		s.rtt.sample(d)
+		if first { // perhaps there is a queue already: a long path has to be proved
+			s.rtt.lowest = min(d, s.sh.cfg.DelayTarget)
+		}
 		c.latest = d
 		if c.shortest == 0 || d < c.shortest {
 			c.shortest = d
@@ -143,7 +149,7 @@ func (s *Sender) measure(now, sent mono.Time, clean bool) {
 	case sent <= c.began:
 	case !c.limited && !c.wasHigh && c.shortest < s.sh.cfg.DelayTarget:
 		// An idle path: nothing to learn.
-		c.began, c.shortest, c.cut, c.prior = now, 0, false, 0
+		c.began, c.shortest, c.flight, c.cut, c.prior = now, 0, 0, false, 0
 		c.arrivedBytes, c.lostBytes = c.arrivedBytes/2, c.lostBytes/2
 	default:
 		s.endRound(now)
@@ -174,13 +180,17 @@ func (s *Sender) flatTarget() mono.Duration {
 func (s *Sender) endRound(now mono.Time) {
 	c := &s.congestion
 	elapsed := now.Sub(c.began)
-	limited, shortest, cut, wasHigh := c.limited, c.shortest, c.cut, c.wasHigh
-	c.began, c.shortest, c.limited, c.cut, c.wasHigh, c.prior = now, 0, false, false, false, 0
+	limited, flight, shortest, cut, wasHigh := c.limited, c.flight, c.shortest, c.cut, c.wasHigh
+	c.began, c.shortest, c.limited, c.flight, c.cut, c.wasHigh, c.prior = now, 0, false, 0, false, false, 0
 
 	target, base := s.target()
 	high := shortest > target
 	if high {
 		c.wasHigh, c.highAt = true, now
+		if flight > 0 && !limited {
+			// The peer's window is the smaller one, and still makes a queue.
+			c.cwnd, c.beganCwnd, limited = min(c.cwnd, flight), min(c.beganCwnd, flight), true
+		}
 		if limited {
 			s.longPath(shortest, cut)
 		}
@@ -207,7 +217,7 @@ func (s *Sender) longPath(shortest mono.Duration, cut bool) {
 	if cut {
 		c.highs = 0
 	}
-	if c.highs == 0 || shortest < c.dip {
+	if c.highs == longAfter/2 || shortest < c.dip { // in the first half it is still being reduced
 		c.dip = shortest
 	}
 	if c.highs++; c.highs == longAfter {
@@ -229,7 +239,7 @@ func (s *Sender) reduce(part, least int64) {
 // grow alike.
 func (s *Sender) grow(now mono.Time, elapsed, shortest mono.Duration) {
 	c := &s.congestion
-	step := (int64(c.segment)/stepPart + int64(c.cwnd)/stepShare) * int64(min(elapsed, stepsMost*shortest)) / int64(shortest)
+	step := (int64(max(c.segment, stepLeast))/stepPart + int64(c.cwnd)/stepShare) * int64(min(elapsed, stepsMost*shortest)) / int64(shortest)
 	factor := int64(0)
 	half := (s.flatTarget() + s.rtt.lowest) / 2
 	if shortest < half && now.Sub(c.highAt) > calmAfter+4*elapsed {

@@ -28,7 +28,7 @@ type loss struct {
 const (
 	patienceMost = 6
 	patienceKept = 16                   // losses for which patience lasts (RFC 8985, section 6.2, step 4)
-	backoffMost  = 16                   // keeps the shift sane; RTOMax ends it before
+	backoffMost  = 32                   // keeps the shift sane; RTOMax ends it before
 	restartAfter = 5 * mono.Millisecond // without traffic
 )
 
@@ -69,15 +69,13 @@ func (s *Sender) arrived(now mono.Time, r *Record) {
 		s.pipe -= r.bytes()
 	}
 	s.arrivedBytes += r.bytes()
-	if r.state&resent != 0 {
-		// Sooner than any round trip: that was the first sending, and the time
-		// of the second says nothing (RFC 8985, section 6.2, step 2).
-		if d := now.Sub(r.sent) - s.held; d < s.rtt.lowest {
-			if d < s.rtt.lowest/2 && r.state&probe == 0 {
-				s.bePatient(now)
-			}
-			return
+	if r.state&resent != 0 && now.Sub(r.sent)-s.held < s.rtt.lowest/2 {
+		// Much sooner than any round trip: that was the first sending, and the
+		// time of the second says nothing (RFC 8985, section 6.2, step 2).
+		if r.state&probe == 0 {
+			s.bePatient(now)
 		}
+		return
 	}
 	s.loss.rackTime = max(s.loss.rackTime, r.sent)
 }
@@ -235,11 +233,12 @@ func (s *Sender) Resent(now mono.Time, lsn serial.U32) {
 }
 
 // timeout is how long to wait before everything in flight counts as lost. It
-// differs by up to a quarter from peer to peer and from time to time, so that
+// doubles with every second one: a single datagram often finds a queue full
+// that others share well, and must not starve. It differs by up to a quarter from peer to peer and from time to time, so that
 // those whom one full queue has hit do not come back all at once.
 func (s *Sender) timeout() mono.Duration {
 	d := s.rtt.retransmit(&s.sh.cfg)
-	d = min(d<<s.loss.backoff, s.sh.cfg.RTOMax)
+	d = min(d<<(s.loss.backoff/2), s.sh.cfg.RTOMax)
 	jitter := (uint32(s.una) + uint32(s.loss.backoff)) * 0x9e3779b1 >> 20 // Knuth's multiplicative hash
 	return d + d/4*mono.Duration(jitter)/(1<<12)
 }

@@ -113,6 +113,9 @@ func (s *Sender) Push(now mono.Time, token, off, n uint32, last bool) serial.U32
 		s.fill(now)
 	}
 	s.nxt = lsn + 1
+	if uint32(s.nxt-s.una) >= s.peerWindow {
+		s.flight = max(s.flight, s.pipe)
+	}
 	return lsn
 }
 

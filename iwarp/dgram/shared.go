@@ -35,15 +35,15 @@ func (sh *Shared) takeRing() []Record {
 	return make([]Record, sh.cfg.Window)
 }
 
+// kept is how many rings wait to be used again. What more peers than that had
+// in flight at a time is given back to the system.
+const kept = 64
+
 func (sh *Shared) giveRing(r []Record) {
-	if len(sh.rings) < spareRings {
+	if len(sh.rings) < kept {
 		sh.rings = append(sh.rings, r)
 	}
 }
-
-// spareRings is how many rings of each kind wait for the next peer. Those of
-// more go back to the heap, or a burst of thousands of peers would stay.
-const spareRings = 64
 
 func (sh *Shared) takeBits() []uint64 {
 	if n := len(sh.bits); n > 0 {
@@ -56,7 +56,7 @@ func (sh *Shared) takeBits() []uint64 {
 
 // giveBits takes back a ring of bits, which must all be 0.
 func (sh *Shared) giveBits(b []uint64) {
-	if len(sh.bits) < spareRings {
+	if len(sh.bits) < kept {
 		sh.bits = append(sh.bits, b)
 	}
 }
