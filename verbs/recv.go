@@ -49,6 +49,7 @@ const fewReceives = 16
 
 // feed tells the peers that found no receive that there are some now.
 func (q *QP) feed() {
+	q.ctx.in.dry = false
 	for _, ah := range q.starved {
 		ah.conn.starved = false
 		if !ah.conn.dead {
@@ -79,6 +80,7 @@ type inbound struct {
 	left   int // ULPDUs of the datagram
 	urgent bool
 	since  mono.Time // when it stalled, 0 if it did not
+	dry    bool      // it has stalled in vain, and no receive was posted since
 
 	req  request // of the ULPDU that is being placed, when it is a request
 	head [headMax]byte
@@ -173,7 +175,11 @@ func (c *Context) begin(now mono.Time) bool {
 	if !c.rd.takesInbound() {
 		in.left = 0
 	}
-	k.credit = int32(min(dgram.CreditOf(in.h.Credit), 1<<30))
+	credit := int32(min(dgram.CreditOf(in.h.Credit), 1<<30))
+	if k.credit == 0 && credit > 0 {
+		p.Snd.Repeat(now) // there was no receive for it, and now there is
+	}
+	k.credit = credit
 	if in.h.Type == dgram.TypeData {
 		c.noteAck(now, ah)
 		return true
@@ -263,6 +269,7 @@ func (q *QP) ulpdus(now mono.Time) bool {
 			}
 			q.Stats.RecvDrops++
 			q.starve(in.ah)
+			in.urgent = true // its sender hears that there is no credit, to send it again when there is
 			break
 		}
 		in.since = 0
@@ -341,9 +348,13 @@ func (c *Context) nextULPDU() (n int, ok bool) {
 	return 0, false
 }
 
-// giveUp notes a stall and reports whether it has lasted too long.
+// giveUp notes a stall and reports whether it has lasted too long. Once it has,
+// nobody is held up again before a receive is posted.
 func (q *QP) giveUp(now mono.Time) bool {
 	in := &q.ctx.in
+	if in.dry {
+		return true
+	}
 	if in.since == 0 {
 		in.since = now
 		q.Stats.RecvStalls++
@@ -351,7 +362,7 @@ func (q *QP) giveUp(now mono.Time) bool {
 	if now.Sub(in.since) < recvPatience {
 		return false
 	}
-	in.since = 0
+	in.since, in.dry = 0, true
 	return true
 }
 

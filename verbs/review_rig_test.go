@@ -15,15 +15,15 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// handClock is moved by the test.
-type handClock struct{ now mono.Time }
+// stillClock is moved by the test alone.
+type stillClock struct{ now mono.Time }
 
-func (c *handClock) Now() mono.Time { return c.now }
+func (c *stillClock) Now() mono.Time { return c.now }
 
 // bench is a pipe whose wire and clock are in the test's hands: what it does
 // depends on nothing but the test.
 type bench struct {
-	clock handClock
+	clock stillClock
 	a, b  *end
 	lose  func(frame []byte) bool // nil loses nothing
 	carry [2]*inet.Endpoint

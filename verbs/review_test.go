@@ -264,3 +264,61 @@ func TestTerminate_behindASendWithoutReceive(t *testing.T) {
 		t.Errorf("the refused Write: %+v", one[0])
 	}
 }
+
+// Peers that find no receive do not hold up what others send.
+func TestSend_stallsOnceWithoutReceive(t *testing.T) {
+	x := newBench(t, 1500, 2, 4096)
+	a, b := x.a, x.b
+	x.run(100 * mono.Millisecond)
+	send(t, a, 0, a.mr.SGE(0, 10))
+	x.run(10 * mono.Second)
+	if n := b.qp.Stats.RecvStalls; n > 2 {
+		t.Errorf("one Send without a receive stalled everybody %d times", n)
+	}
+}
+
+// Forgetting requests gives back the records that nobody will see.
+func TestModify_resetGivesRecordsBack(t *testing.T) {
+	x := newBench(t, 1500, 2, 1<<16)
+	a, b := x.a, x.b
+	ud, err := a.pd.CreateQP(verbs.QPInit{Type: verbs.UD, SendCQ: a.scq, RecvCQ: a.rcq})
+	must(t, err)
+	udb, err := b.pd.CreateQP(verbs.QPInit{Type: verbs.UD, SendCQ: b.scq, RecvCQ: b.rcq})
+	must(t, err)
+	n := 0
+	x.lose = func(f []byte) bool { n++; return n%2 == 0 } // one chunk of two
+	for i := range 6000 {
+		wr := verbs.SendWR{Opcode: verbs.OpRDMAWriteRecord, AH: a.ah, RemoteQPN: udb.Num(), RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey()}
+		wr.NumSGE, wr.SGL = sge(a.mr.SGE(0, 2000))
+		n = 0
+		must(t, ud.PostSend(&wr))
+		a.ctx.Engine().Step()
+		b.ctx.Engine().Step()
+		drops := udb.Stats.RecordDrops
+		if drops != 0 {
+			t.Fatalf("record %d found no room", i)
+		}
+		for _, s := range []verbs.QPState{verbs.StateReset, verbs.StateInit, verbs.StateRTR, verbs.StateRTS} {
+			must(t, udb.Modify(s))
+		}
+	}
+}
+
+// Who waited long for a receive gets its message through when there is one.
+func TestSend_goesOnWhenAReceiveIsPosted(t *testing.T) {
+	for _, wait := range []mono.Duration{mono.Millisecond, 100 * mono.Millisecond, 10 * mono.Second} {
+		x := newBench(t, 1500, 2, 4096)
+		a, b := x.a, x.b
+		x.run(100 * mono.Millisecond)
+		send(t, a, 0, a.mr.SGE(0, 10))
+		x.run(wait)
+		b.recv(t, 0, 100)
+		began := x.clock.now
+		for b.rcq.Len() == 0 && x.clock.now.Sub(began) < 10*mono.Second {
+			x.run(10 * mono.Microsecond)
+		}
+		if d := x.clock.now.Sub(began); d > mono.Millisecond {
+			t.Errorf("a message that had waited for %v arrived %v after the receive was posted", wait, d)
+		}
+	}
+}

@@ -140,11 +140,11 @@ func (q *QP) sendNew(now mono.Time, ah *AH, l *line) bool {
 }
 
 // creditCode returns how many Sends each peer may have outstanding: its share
-// of the receives that are posted.
+// of the receives that are posted. 0 says that there is none.
 func (q *QP) creditCode() uint8 {
 	n := q.recvsLeft()
-	if active := q.ep.Active(); active > 1 {
-		n /= active
+	if active := q.ep.Active(); active > 1 && n > 0 {
+		n = max(n/active, 1)
 	}
 	return dgram.CreditCode(n)
 }

@@ -284,6 +284,22 @@ func (s *Sender) OnTimer(now mono.Time) {
 // acknowledged.
 func (s *Sender) TimeOuts() int { return int(s.loss.backoff) }
 
+// Repeat has all that is in flight sent again: the peer had no receive for it,
+// and has one now. The network is not to blame, so the window stays as it is.
+func (s *Sender) Repeat(now mono.Time) {
+	if s.una == s.nxt {
+		return
+	}
+	for lsn := s.una; lsn != s.nxt; lsn++ {
+		if r := s.Record(lsn); r.state&(lost|sacked) == 0 {
+			s.markLost(lsn)
+			r.state |= probe
+		}
+	}
+	s.loss.probed, s.loss.backoff = false, 0
+	s.loss.deadline = now.Add(s.timeout())
+}
+
 // newest returns the last ULPDU that is on the wire as far as we know. There
 // is one when pipe is not 0.
 func (s *Sender) newest() serial.U32 {
