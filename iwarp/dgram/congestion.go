@@ -56,7 +56,7 @@ const (
 	cwndSmall   = 4                    // bad luck does not lead below
 	cwndPer     = 2 * mono.Millisecond // one segment in this time is always allowed
 
-	stepLeast = 4096
+	stepLeast = 4096             // bytes: for steps, a segment counts as this at least
 	stepPart  = 16               // the window grows by one segment in as many rounds,
 	stepShare = 128              // and by this part of itself
 	stepCalm  = 2                // by one segment in as many rounds while the path is calm
