@@ -27,8 +27,12 @@ func (q *QP) deliver(ah *AH, lsn serial.U32, ev *event) {
 		e := in.events[uint32(from)&mask]
 		in.events[uint32(from)&mask] = event{}
 		q.finish(ah, &e, &in.requests[uint32(from)&mask])
-		if ah.conn.dead || ah.conn.refused {
-			return // what comes behind a refused request is not delivered
+		switch {
+		case ah.conn.dead:
+			return
+		case ah.conn.refused: // what comes behind is not delivered
+			q.dropInbound(&ah.conn)
+			return
 		}
 	}
 }
@@ -57,8 +61,6 @@ func (q *QP) finish(ah *AH, ev *event, req *request) {
 		q.answered(ah, ev.name)
 	case eventRecord:
 		q.records.delivered(q, ah, ev)
-	case eventEnd:
-		q.failFrom(ah, int32(ev.name), ev.status)
 	}
 }
 
@@ -109,6 +111,5 @@ func (q *QP) dropInbound(c *conn) {
 		in.msgs[i] = message{}
 	}
 	in.used = 0
-	q.inboxes = append(q.inboxes, in)
-	c.inbox = nil
+	q.giveInbox(c)
 }

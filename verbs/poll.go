@@ -9,7 +9,11 @@ import (
 // sends what may be sent. The way of a message that arrives comes first; what
 // it leaves to do is done while waiting for the next. One batch of datagrams,
 // as many as progress.Budget, is taken in at a time.
+//
+// Whatever may have led to a completion counts as work: the caller parks when
+// there was none.
 func (c *Context) Poll(now mono.Time, _ int) int {
+	applied := len(c.acks)
 	if c.undated != nil || len(c.acks) > 0 {
 		c.chores(now)
 	}
@@ -23,9 +27,9 @@ func (c *Context) Poll(now mono.Time, _ int) int {
 			sent += q.pumpUD(now)
 		}
 	}
-	c.flush(work, sent)
+	c.flush(work)
 	c.kicked = false
-	return work + sent
+	return applied + work + sent
 }
 
 // chores does what the last step left: it dates what was sent since, and
@@ -55,12 +59,14 @@ func (c *Context) date(now mono.Time) {
 }
 
 // transmit fires timers, sends what waits, and acknowledges what found no data
-// to ride on. It returns how many datagrams that took.
+// to ride on. It returns how many datagrams that took. Timers count as one:
+// they send Hellos, and end associations.
 func (c *Context) transmit(now mono.Time) (sent int) {
 	if now >= c.deadline {
 		c.timers(now)
+		sent = 1
 	}
-	sent = c.pump(now)
+	sent += c.pump(now)
 	return sent + c.acknowledge(now)
 }
 
@@ -68,12 +74,12 @@ func (c *Context) transmit(now mono.Time) (sent int) {
 // is no reason: something may be stuck in it.
 const flushEvery = 16
 
-// flush flushes the carrier at once when something was sent. Taking sent
+// flush flushes the carrier at once when something is to go out. Taking sent
 // frames back and making room for more is not urgent: it waits for an idle
 // step, or the second busy one in a row.
-func (c *Context) flush(work, sent int) {
+func (c *Context) flush(work int) {
 	c.idle++
-	if sent > 0 || c.moved || c.idle >= flushEvery {
+	if c.ep.Unflushed() || c.moved || c.idle >= flushEvery {
 		c.ep.Flush()
 		c.idle, c.moved = 0, false
 		return
@@ -112,6 +118,11 @@ func (c *Context) wakePeer(p *llp.Peer, at mono.Time) {
 	}
 }
 
+// terminateTries is after how many time-outs a peer that was refused hears that
+// the association is over, and no more why. When each end has refused the
+// other, neither may ever get as far as the other's Terminate.
+const terminateTries = 2
+
 // timers fires what is due at now.
 func (c *Context) timers(now mono.Time) {
 	for p := c.ep.Expire(now); p != nil; p = c.ep.Expire(now) {
@@ -129,6 +140,10 @@ func (c *Context) timers(now mono.Time) {
 func (c *Context) timer(now mono.Time, ah *AH) (idle bool) {
 	p := ah.peer
 	p.Snd.OnTimer(now)
+	if ah.conn.refused && p.Snd.TimeOuts() >= terminateTries {
+		c.rd.fail(ah, WRFlushErr)
+		return true
+	}
 	if p.Rcv.Deadline() <= now {
 		c.ackNow(ah)
 	}
@@ -162,9 +177,11 @@ func (c *Context) news() {
 			c.makeReady(ah)
 			continue
 		}
-		if !ah.conn.refused {
-			c.raise(AsyncEvent{Type: peerEvents[n.Kind], QP: c.rd, AH: ah})
+		if ah.conn.refused { // it has heard that
+			c.rd.fail(ah, WRFlushErr)
+			continue
 		}
+		c.raise(AsyncEvent{Type: peerEvents[n.Kind], QP: c.rd, AH: ah})
 		c.rd.fail(ah, RetryExcErr)
 	}
 	c.ep.News = c.ep.News[:0]

@@ -57,7 +57,17 @@ type wqe struct {
 // tagged reports whether w goes out in tagged segments.
 func (w *wqe) tagged() bool { return w.headerLen() != ddp.UntaggedLen }
 
-// headerLen returns the length of the headers of each of w's segments.
+// headerAt returns the length of the headers of the segment that begins at off:
+// Immediate Data goes behind its Write in a segment of another kind.
+func (w *wqe) headerAt(off uint32) int {
+	if w.op == OpRDMAWriteWithImm && off == w.total {
+		return ddp.UntaggedLen
+	}
+	return w.headerLen()
+}
+
+// headerLen returns the length of the headers of each of w's segments but for
+// Immediate Data.
 func (w *wqe) headerLen() int {
 	switch w.op {
 	case OpRDMAWrite, OpRDMAWriteWithImm, opReadResponse:
@@ -80,7 +90,7 @@ type sendQueue struct {
 	freeAnswers []int32
 	cap         int // entries of the user's
 	names       uint32
-	begun       int // requests that have begun and are not complete
+	begun       int // requests of the user that have begun and are not complete
 }
 
 func (s *sendQueue) init(n int) {
@@ -109,16 +119,27 @@ func (s *sendQueue) answer() int32 {
 	return int32(len(s.wqes) - 1)
 }
 
+// answersKept is how many entries for answers stay when none is in use.
+const answersKept = 1024
+
+// trim gives the memory of answers back after very many were under way at a
+// time. Nobody may hold a pointer to an entry.
+func (s *sendQueue) trim() {
+	if n := len(s.wqes) - s.cap; n > answersKept && len(s.freeAnswers) == n {
+		s.wqes = append(make([]wqe, 0, s.cap), s.wqes[:s.cap]...)
+		s.freeAnswers = nil
+	}
+}
+
 // give puts an entry back, whosever it was.
 func (s *sendQueue) give(i int32) {
 	w := &s.wqes[i]
 	clear(w.bufs[:w.bufN])
 	w.name = 0
-	if w.begun {
-		w.begun = false
-		s.begun--
-	}
 	if int(i) < s.cap {
+		if w.begun {
+			s.begun--
+		}
 		s.free = append(s.free, i)
 	} else {
 		s.freeAnswers = append(s.freeAnswers, i)
@@ -332,7 +353,10 @@ func (q *QP) enqueue(ah *AH, i int32) {
 		c.record++
 		w.msn = c.record
 	}
-	ah.peer.Wanted = true
+	if !ah.peer.Wanted {
+		q.ep.Want(ah.peer)
+		q.ctx.wake(q.ep.Deadline())
+	}
 	q.line(ah, &c.requests, i)
 }
 

@@ -76,8 +76,8 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 		return nil, fmt.Errorf("%w: this context has its reliable datagram queue pair already: one talks to all peers", ErrInvalid)
 	case init.Cap.MaxSendWR < 0 || init.Cap.MaxSendWR > maxQueue || init.Cap.MaxRecvWR < 0 || init.Cap.MaxRecvWR > maxQueue:
 		return nil, fmt.Errorf("%w: queue sizes %+v; at most %d", ErrInvalid, init.Cap, maxQueue)
-	case init.SRQ != nil && init.SRQ.pd.ctx != c:
-		return nil, fmt.Errorf("%w: the shared receive queue is another context's", ErrInvalid)
+	case init.SRQ != nil && (init.SRQ.pd == nil || init.SRQ.pd.ctx != c):
+		return nil, fmt.Errorf("%w: the shared receive queue is of another context, or destroyed", ErrInvalid)
 	}
 	q := &QP{
 		ctx: c, pd: p, ep: c.ep, typ: init.Type, num: rdNum, sendCQ: init.SendCQ, recvCQ: init.RecvCQ,

@@ -224,9 +224,6 @@ func (t *recordTable) note(q *QP, now mono.Time, r *Record, k *record.Chunk, n i
 
 // expire ends the records whose time has come.
 func (t *recordTable) expire(q *QP, now mono.Time) {
-	if now < t.deadline {
-		return
-	}
 	t.deadline = mono.Never
 	for i := range t.buckets {
 		for s := t.buckets[i]; s != nil; s = s.next {

@@ -120,9 +120,12 @@ func (c *Context) receive(now mono.Time) (work int) {
 		if in.ah == nil {
 			continue
 		}
-		if in.ah.conn.dead { // its association ended while it waited for a receive
-			in.left, in.since = 0, 0
-		} else if !c.rd.ulpdus(now) {
+		left := in.left
+		all := c.rd.ulpdus(now)
+		if in.left < left {
+			work = max(work, 1) // what had stalled goes on
+		}
+		if !all {
 			return work
 		}
 		c.owe(now, in.ah)
@@ -228,7 +231,11 @@ func (c *Context) applyAck(ah *AH) {
 // next step goes on with the same ULPDU.
 func (q *QP) ulpdus(now mono.Time) bool {
 	in := &q.ctx.in
-	if in.ah.conn.refused {
+	switch k := &in.ah.conn; {
+	case k.dead: // its association ended while it waited for a receive
+		in.left, in.since = 0, 0
+		return true
+	case k.refused:
 		q.lastWord(in)
 		return true
 	}
@@ -259,7 +266,7 @@ func (q *QP) ulpdus(now mono.Time) bool {
 			break
 		}
 		in.since = 0
-		if verdict == refused {
+		if verdict != placed {
 			break // not acknowledged, and nothing behind it
 		}
 		q.deliver(in.ah, in.lsn, &ev)
@@ -313,9 +320,7 @@ func (q *QP) lastWord(in *inbound) {
 		var h ddp.Header
 		b := in.rd.Peek(dgram.LengthLen + min(n, ddp.UntaggedLen))[dgram.LengthLen:]
 		if h.Parse(b) && !h.Tagged && h.QN == iwarp.QNTerminate {
-			if ev, v := q.place(in.ah, in.rd, n); v == placed {
-				q.finish(in.ah, &ev, &in.req)
-			}
+			q.place(in.ah, in.rd, n)
 			break
 		}
 		in.rd.Skip(dgram.LengthLen + n)

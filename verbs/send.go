@@ -91,6 +91,9 @@ func (c *Context) pump(now mono.Time) (sent int) {
 			continue
 		}
 		sent += c.rd.pumpPeer(now, ah)
+		if ah.conn.dead {
+			continue // what it was to be sent is not granted any more
+		}
 		c.wakePeer(ah.peer, ah.peer.Snd.Deadline())
 		c.makeReady(ah) // behind those that have not had their turn
 	}
@@ -127,7 +130,7 @@ func (q *QP) sendNew(now mono.Time, ah *AH, l *line) bool {
 	ah.conn.turn = l == &ah.conn.answers
 	soon := q.cut(now, ah, l, n)
 	for l = q.nextLine(ah); l != nil; l = q.nextLine(ah) {
-		if n, hdr = q.nextSegment(ah, l); !q.ep.Fits(hdr + n) {
+		if n, hdr = q.nextSegment(ah, l); !q.ep.Fits(hdr+n) || !q.granted(&q.sq.wqes[l.cur]) {
 			break
 		}
 		soon = q.cut(now, ah, l, n) || soon
@@ -156,21 +159,21 @@ func (q *QP) nextSegment(ah *AH, l *line) (n, hdr int) {
 		}
 	}
 	if w.op == OpRDMAWriteWithImm && w.sent == w.total {
-		return rdmap.ImmLen, ddp.UntaggedLen
+		return rdmap.ImmLen, w.headerAt(w.sent)
 	}
 	return min(int(w.total-w.sent), ah.peer.MaxULPDU()-hdr), hdr
 }
 
 // begin opens a datagram whose first segment has n bytes of w from off on.
 func (q *QP) begin(ah *AH, lsn serial.U32, w *wqe, off uint32, n int) bool {
-	if w.op == opReadResponse && !q.granted(w) {
+	if !q.granted(w) {
 		q.fail(ah, WRFlushErr) // the region ended while the peer was reading it
 		return false
 	}
 	if q.isDirect(ah, w, off, n) {
 		n = 0 // the payload needs no frame
 	}
-	return q.ep.Begin(ah.peer, lsn, w.headerLen()+n)
+	return q.ep.Begin(ah.peer, lsn, w.headerAt(off)+n)
 }
 
 // cut takes the next segment, of n bytes, off a line. It reports whether
@@ -183,7 +186,9 @@ func (q *QP) cut(now mono.Time, ah *AH, l *line, n int) (soon bool) {
 	w.sent += uint32(n)
 	if !w.begun {
 		w.begun = true
-		q.sq.begun++
+		if int(i) < q.sq.cap {
+			q.sq.begun++
+		}
 	}
 	last := w.sent == w.end
 	ah.peer.Snd.Push(now, uint32(i), off, uint32(n), last)
@@ -220,7 +225,7 @@ func (q *QP) resend(now mono.Time, ah *AH, lsn serial.U32) bool {
 		}
 		r = snd.Record(lsn)
 		w = &q.sq.wqes[r.Token]
-		if !q.ep.Fits(w.headerLen()+int(r.Len)) || w.op == opReadResponse {
+		if !q.ep.Fits(w.headerAt(r.Off)+int(r.Len)) || w.op == opReadResponse {
 			break
 		}
 	}
@@ -442,7 +447,14 @@ func (q *QP) count(op Opcode, status Status) {
 // fail ends everything with a peer: the oldest request with the cause, the
 // others flushed, and receives that were being filled too. Nothing goes to it
 // any more; other peers do not notice.
-func (q *QP) fail(ah *AH, cause Status) { q.failFrom(ah, none, cause) }
+//
+// What the peer has acknowledged with data is done, though that was only noted.
+func (q *QP) fail(ah *AH, cause Status) {
+	if c := &ah.conn; c.acked {
+		q.ctx.unnote(c.ackAt, ah)
+	}
+	q.failFrom(ah, none, cause)
+}
 
 // failFrom is fail with the cause for the request culprit, and those before it
 // flushed; none stands for the oldest.

@@ -71,7 +71,7 @@ func (h *host) request(l *link) bool {
 		o.Len = max(o.Len, 8) // the first tells who it is
 	}
 	peer := h.w.hosts[l.stream.To]
-	if peer.life == nil && o.Code != verbs.OpSend {
+	if !peer.up && o.Code != verbs.OpSend {
 		return false // its program is not there to tell its keys
 	}
 	wr := verbs.SendWR{AH: l.ah}
@@ -190,12 +190,11 @@ func (h *host) astray(peer *host, o *Op, wr *verbs.SendWR) bool {
 		h.point(o, wr, e.grant, off)
 		wr.RKey ^= pick[uint32](h.rng, 0x5a, 0x7fff_ff00, 0x8000_0000)
 	case 1:
-		o.Wrong = "it reaches beyond the end"
+		o.Wrong, o.Partly = "it reaches beyond the end", o.writes()
 		h.point(o, wr, e.grant, size-o.Len+1+h.rng.IntN(o.Len))
 	case 2:
-		o.Wrong = "its address wraps"
-		h.point(o, wr, e.grant, 0)
-		wr.RemoteAddr = -uint64(1 + h.rng.IntN(o.Len))
+		o.Wrong, o.Partly = "its address wraps", o.writes()
+		h.point(o, wr, e.grant, -1-h.rng.IntN(o.Len))
 	case 3:
 		o.Wrong = "the region grants nothing to peers"
 		h.point(o, wr, peer.mapped[memLocal].grant, off%(regionLen-8))
@@ -215,6 +214,7 @@ func (h *host) refine(peer *host, o *Op, wr *verbs.SendWR) bool {
 	if h.rng.IntN(3) > 0 {
 		return true
 	}
+	o.Partly = false
 	switch {
 	case o.atomic() && h.rng.IntN(2) == 0:
 		o.Wrong = "its address is not a multiple of 8"
@@ -240,7 +240,7 @@ func (h *host) unreliable(to int) bool {
 		h.w.model.fail("host %d: handle of host %d: %v", h.id, to, err)
 		return false
 	}
-	if peer.life == nil {
+	if !peer.up {
 		return false
 	}
 	o := &Op{Code: verbs.OpSend, Len: max(8, min(h.size(), h.ctx.Attr().MaxSeg)), Signaled: true, ToHost: to, ToQP: peer.ud.Num()}

@@ -127,7 +127,7 @@ func (m *Model) judgeData(o *Op, wc *verbs.WC, data []byte) {
 func (m *Model) finish(o *Op, ok bool) {
 	now := m.now()
 	o.done, o.ok, o.ended = true, ok, now
-	if ok && o.Stream != nil { // an unreliable one may yet arrive, or never
+	if ok && o.Stream != nil && o.Wrong == "" { // an unreliable one may yet arrive, or never
 		o.placed = min(o.placed, now)
 	}
 	if o.view != nil {

@@ -22,8 +22,11 @@ type host struct {
 	restarts []Restart
 	lives    int
 	posted   int // requests
+	idling   int // actions since the last that posted one
 	idle     bool
 	done     bool
+
+	up bool // peers may ask for the keys of the present life
 
 	// of the present life:
 	life   *Life
@@ -126,7 +129,9 @@ func (h *host) open() error {
 	}
 	h.ctx.Engine().Add(h)
 	w.note("%v begins", h.life)
-	return h.objects()
+	err = h.objects()
+	h.up = true
+	return err
 }
 
 const (
@@ -226,8 +231,14 @@ func (h *host) act(now mono.Time) error {
 	switch {
 	case h.posted < w.Ops:
 		h.task.Doing("posting requests")
-		h.next = now.Add(mono.Duration(h.rng.Int64N(int64(2*w.Gap))) + 1)
-		return h.something()
+		before := h.posted
+		err := h.something()
+		h.idling = min(h.idling+1, 10)
+		if h.posted > before {
+			h.idling = 0
+		}
+		h.next = now.Add(mono.Duration(h.rng.Int64N(int64(2*w.Gap)<<h.idling)) + 1)
+		return err
 	case len(h.restarts) > 0:
 		h.task.Doing("waiting for its restart")
 		h.next = h.restarts[0].At
@@ -341,6 +352,7 @@ func (h *host) final() error {
 
 // close ends a life.
 func (h *host) close(crash bool) error {
+	h.up = false
 	h.tick()
 	h.look()
 	h.w.note("%v ends, crash %v", h.life, crash)
@@ -352,7 +364,12 @@ func (h *host) close(crash bool) error {
 	}
 	h.look()
 	h.w.model.End(h.life, crash)
-	h.life = nil
+	for _, e := range h.mapped {
+		e.release()
+	}
+	for _, s := range []*slots{h.sends, h.sinks, h.inbox, h.udInbox} {
+		s.release()
+	}
 	return h.w.model.Err()
 }
 

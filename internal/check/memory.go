@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -17,8 +18,17 @@ const (
 
 // chunk is registered memory with canaries around it.
 type chunk struct {
-	mr  *verbs.MR
-	all []byte
+	mr    *verbs.MR
+	all   []byte
+	arena *mem.Arena // that it was taken from, or nil
+	at    mem.Addr
+}
+
+// release gives the memory back, when nobody can reach it any more.
+func (c *chunk) release() {
+	if c.arena != nil {
+		c.arena.Free(c.at)
+	}
 }
 
 func (c *chunk) bytes() []byte { return c.all[canaryLen : len(c.all)-canaryLen] }
@@ -39,11 +49,12 @@ func (c *chunk) intact() bool {
 func newChunk(rng *rand.Rand, pd *verbs.PD, ctx *verbs.Context, n int, access verbs.Access) (*chunk, error) {
 	c := &chunk{}
 	if rng.IntN(2) == 0 {
-		at, err := ctx.Arena().Alloc(n+2*canaryLen, 64)
-		if err != nil {
+		c.arena = ctx.Arena()
+		var err error
+		if c.at, err = c.arena.Alloc(n+2*canaryLen, 64); err != nil {
 			return nil, err
 		}
-		c.all = ctx.Arena().At(at, n+2*canaryLen)
+		c.all = c.arena.At(c.at, n+2*canaryLen)
 	} else {
 		c.all = make([]byte, n+2*canaryLen)
 	}

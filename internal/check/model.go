@@ -3,6 +3,8 @@ package check
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/verbs"
@@ -127,7 +129,7 @@ func (m *Model) Posted(o *Op) {
 		}
 		m.pardon(o.Life.Host, o.Stream.To)
 	}
-	if refused || o.Grant == nil {
+	if o.Grant == nil || refused && !o.Partly {
 		return
 	}
 	switch r := o.Grant.Region; {
@@ -139,6 +141,34 @@ func (m *Model) Posted(o *Op) {
 	case o.Code == verbs.OpRDMARead:
 		r.read(o)
 	}
+}
+
+// Withdrawn says that a request which Posted was told of was not taken after all.
+func (m *Model) Withdrawn(o *Op) {
+	delete(m.ops, o.ID)
+	if s := o.Stream; s != nil {
+		s.ops = s.ops[:o.pos]
+		if o.msg >= 0 {
+			s.msgs = s.msgs[:o.msg]
+		}
+		if s.wrong == o {
+			s.wrong = nil
+		}
+	}
+	o.Life.loose = slices.DeleteFunc(o.Life.loose, func(x *Op) bool { return x == o })
+	if o.Inv != nil {
+		o.Inv.enders = slices.DeleteFunc(o.Inv.enders, func(x *Op) bool { return x == o })
+		if len(o.Inv.enders) == 0 {
+			o.Inv.mayEnd = mono.Never
+		}
+	}
+	if o.view != nil {
+		o.Grant.Region.forget(o.view)
+	}
+	if o.Grant != nil {
+		o.Grant.Region.withdraw(o)
+	}
+	o.Wrong = "it was not posted" // its place among the atomics of a word stays
 }
 
 // pardon notes that what two hosts have under way with one another may fail.
@@ -209,7 +239,7 @@ func (m *Model) End(l *Life, crash bool) {
 		return
 	}
 	if len(l.recvs) > 0 {
-		m.fail("%v: %d receives were posted and never completed, nor flushed", l, len(l.recvs))
+		m.fail("%v: receives were posted and never completed, nor flushed: %#x", l, slices.Sorted(maps.Keys(l.recvs)))
 	}
 	for _, o := range l.loose {
 		if o.Signaled && !o.done {
@@ -232,7 +262,7 @@ func (m *Model) Happened(l *Life, what verbs.EventType, host int) {
 	pair := [2]int{min(l.Host, host), max(l.Host, host)}
 	switch what {
 	case verbs.EventPeerLost, verbs.EventPeerRestarted:
-		if m.rules.Lossless && !m.excuse[pair] {
+		if m.rules.Lossless && !m.excuse[pair] && !m.refusable(host, l.Host) && !m.refusable(l.Host, host) {
 			m.fail("%v: event %d about host %d, which is there and has done nothing wrong", l, what, host)
 		}
 		m.pardon(l.Host, host)

@@ -55,6 +55,7 @@ type Op struct {
 	Inv      *Grant // OpSendWithInv, OpLocalInv; OpBindMW: what is bound
 	Imm      uint64
 	Wrong    string // why it must be refused, whatever else happens; "" when it need not
+	Partly   bool   // with Wrong: what of it lies inside may be written (RFC 5041 judges segments)
 	ToHost   int    // UD
 	ToQP     uint32 // UD
 

@@ -64,7 +64,6 @@ func (h *host) payload(o *Op, wr *verbs.SendWR) (b buffer, ok bool) {
 // post posts o, which occupies b.
 func (h *host) post(qp *verbs.QP, o *Op, wr *verbs.SendWR, b buffer) bool {
 	w := h.w
-	h.tick()
 	if o.ID == 0 {
 		h.number(o)
 	}
@@ -75,9 +74,13 @@ func (h *host) post(qp *verbs.QP, o *Op, wr *verbs.SendWR, b buffer) bool {
 	if o.Fence {
 		wr.Flags |= verbs.Fence
 	}
+	w.note("host %d posts %v", h.id, o)
+	w.see.Posted(o) // before it is true: posting takes time, in which others go on
 	err := qp.PostSend(wr)
 	clear(wr.InlineData) // free as soon as PostSend has returned
 	if err != nil {
+		w.note("host %d: not posted: %v", h.id, err)
+		w.see.Withdrawn(o)
 		if b.in != nil {
 			b.in.give(b.slot)
 		}
@@ -85,8 +88,6 @@ func (h *host) post(qp *verbs.QP, o *Op, wr *verbs.SendWR, b buffer) bool {
 		return false
 	}
 	h.used[o.ID] = b
-	w.note("host %d posts %v", h.id, o)
-	w.see.Posted(o)
 	return true
 }
 

@@ -135,9 +135,15 @@ func (h *host) recorded(wc *verbs.WC) {
 		h.w.model.fail("host %d: completion of a Write-Record without a record: %+v", h.id, *wc)
 		return
 	}
-	e := h.mapped[memRecords]
-	h.w.see.Recorded(h.life, wc, h.from(wc), e.region, e.bytes())
-	wc.Record.Release()
+	for _, e := range h.mapped {
+		if e.grant.Key == wc.Record.RKey {
+			h.w.note("host %d: record of %d bytes at %d of %v: %v", h.id, wc.Record.Len, wc.Record.Addr, e.region, wc.Record.Valid)
+			h.w.see.Recorded(h.life, wc, h.from(wc), e.region, e.bytes())
+			wc.Record.Release()
+			return
+		}
+	}
+	h.w.model.fail("host %d: a Write-Record ended in memory that is not registered: key %#x", h.id, wc.Record.RKey)
 }
 
 // refill posts receives until there are as many as wanted.

@@ -3,7 +3,8 @@ package check
 import "github.com/xwarp/xwarp/verbs"
 
 // Recorded says that a Write-Record has ended at its target: from is the host
-// that the completion names, mem what the region holds now.
+// that the completion names, r the region that the record names, mem what that
+// holds now.
 func (m *Model) Recorded(l *Life, wc *verbs.WC, from int, r *Region, mem []byte) {
 	rec := wc.Record
 	o := m.recordAt(r, rec, from)
@@ -13,6 +14,8 @@ func (m *Model) Recorded(l *Life, wc *verbs.WC, from int, r *Region, mem []byte)
 	case o == nil:
 		m.fail("%v: host %d ended a Write-Record of %d bytes at %d that nobody has posted", l, from, rec.Len, rec.Addr)
 	case !m.claims(o, rec, wc, mem):
+	case rec.Whole && o.Wrong != "":
+		m.fail("%v: recorded whole", o)
 	case o.Stream != nil && rec.Whole:
 		if o.copies++; o.copies > 1 {
 			m.fail("%v: recorded twice", o)
@@ -21,11 +24,12 @@ func (m *Model) Recorded(l *Life, wc *verbs.WC, from int, r *Region, mem []byte)
 	}
 }
 
-// recordAt finds the request behind a record. No two have the same place.
+// recordAt finds the request behind a record. No two that were right have the
+// same place.
 func (m *Model) recordAt(r *Region, rec *verbs.Record, from int) *Op {
 	for _, o := range m.ops {
 		if o.Code == verbs.OpRDMAWriteRecord && o.Grant != nil && o.Grant.Region == r && o.Life.Host == from &&
-			uint64(o.offset()) == rec.Addr && uint32(o.Len) == rec.Len && o.Wrong == "" {
+			uint64(o.offset()) == rec.Addr && uint32(o.Len) == rec.Len && (o.Wrong == "" || o.Partly) {
 			return o
 		}
 	}

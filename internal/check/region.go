@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/verbs"
@@ -96,6 +97,15 @@ func (r *Region) write(o *Op) {
 	r.writes = append(r.writes, o)
 	for _, v := range r.views {
 		v.may = append(v.may, o)
+	}
+}
+
+// withdraw takes back what write noted.
+func (r *Region) withdraw(o *Op) {
+	same := func(x *Op) bool { return x == o }
+	r.writes = slices.DeleteFunc(r.writes, same)
+	for _, v := range r.views {
+		v.may = slices.DeleteFunc(v.may, same)
 	}
 }
 

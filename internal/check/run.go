@@ -15,6 +15,7 @@ import (
 // Witness is told what happens. The [Model] is one; tests put liars in front of it.
 type Witness interface {
 	Posted(o *Op)
+	Withdrawn(o *Op)
 	Completed(l *Life, wc *verbs.WC, data []byte)
 	Receiving(l *Life, id uint64)
 	Received(l *Life, wc *verbs.WC, from int, data []byte)

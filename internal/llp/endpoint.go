@@ -71,10 +71,12 @@ type Endpoint struct {
 	reader Reader
 	now    mono.Time // of the batch
 
-	tx      *fabric.Batch
-	w       writer
-	openHdr dgram.Header
-	limit   int // largest payload of the open datagram in bytes
+	tx       *fabric.Batch
+	w        writer
+	openHdr  dgram.Header
+	limit    int  // largest payload of the open datagram in bytes
+	dirty    bool // something was built since the last Flush
+	openBulk bool // it belongs to a long run of data
 }
 
 const txBatch = 32
@@ -220,7 +222,7 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 	e.heard(p)
 	if h.Type == dgram.TypeData {
 		p.Rcv.Arrived(e.now)
-		if p.period != e.census.period {
+		if p.period != e.census.period || e.now >= e.census.until {
 			e.census.count(p, e.now)
 		}
 	}
@@ -298,12 +300,34 @@ func (e *Endpoint) Attach(addr mem.Addr, n int) {
 // how many Sends p may have outstanding; soon tells p that somebody waits for
 // the acknowledgement.
 func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
-	if soon {
+	if p.Snd.AckSoon() || soon {
 		e.openHdr.Flags |= dgram.FlagAckSoon
 	}
 	e.acknowledge(now, p, credit)
+	e.openBulk = e.inBulk(p)
 	e.finish(p.path)
 	p.Rcv.Acked(false)
+}
+
+// A peer is sent to in bulk once so many ULPDUs are on their way and a datagram
+// of so many bytes follows: from two or three long messages on.
+const (
+	bulkDepth = 16
+	bulkMin   = 2048
+)
+
+// inBulk reports whether the open datagram to p goes as bulk. Once one does all
+// that follow do, until everything has arrived: nothing overtakes anything, for
+// that would be taken for loss.
+func (e *Endpoint) inBulk(p *Peer) bool {
+	under := p.Snd.InFlight()
+	switch {
+	case under <= int(e.openHdr.Count):
+		p.bulk = false
+	case under >= bulkDepth && e.w.size >= bulkMin:
+		p.bulk = true
+	}
+	return p.bulk
 }
 
 // CommitUD closes the open unreliable datagram and queues it.
@@ -346,7 +370,10 @@ func (e *Endpoint) finish(to fabric.Path) {
 		dgram.Seal(e.w.first, e.w.crc(e.arena))
 	}
 	e.w.emit(e.tx, e.caps.Headroom, to, !e.cfg.NoCRC)
+	e.tx.Pkts[len(e.tx.Pkts)-1].Bulk = e.openBulk
+	e.openBulk = false
 	e.Stats.TxDatagrams++
+	e.dirty = true
 	if len(e.tx.Pkts) == txBatch {
 		e.push()
 	}
@@ -363,7 +390,12 @@ func (e *Endpoint) push() {
 func (e *Endpoint) Flush() {
 	e.push()
 	e.dg.Flush()
+	e.dirty = false
 }
+
+// Unflushed reports whether a datagram waits for Flush: one that was built for
+// the caller, or of the endpoint's own.
+func (e *Endpoint) Unflushed() bool { return e.dirty }
 
 // Active returns how many peers send data at present, at least 1.
 func (e *Endpoint) Active() int { return e.census.active() }

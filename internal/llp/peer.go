@@ -22,8 +22,9 @@ type Peer struct {
 	unanswered    uint8 // Hellos since anything was heard
 	tries         uint8 // Hellos sent
 	measured      bool  // a Hello of some size has come through
+	bulk          bool  // what is sent to it goes as bulk
 	closed        bool  // over: nothing is sent or taken any more
-	Wanted        bool  // something was to be sent to it: set by the caller. Before, one that never answers is no loss
+	Wanted        bool  // something was to be sent to it: see Want. Before, one that never answers is no loss
 
 	Rcv    dgram.Receiver
 	Snd    dgram.Sender
@@ -87,6 +88,17 @@ func (e *Endpoint) Associate(remote fabric.Remote, path fabric.Path) *Peer {
 	return e.add(remote, path, e.number())
 }
 
+// Want notes that something is to be sent to p, and from when on its silence
+// counts, if it has never answered: somebody may be there now, so a Hello is
+// due at once.
+func (e *Endpoint) Want(p *Peer) {
+	p.Wanted = true
+	if !p.Open() && !p.closed {
+		p.unanswered, p.helloAt = 0, e.now
+		e.timers.Sooner(p.Index, e.now)
+	}
+}
+
 // number makes the number of a new association.
 func (e *Endpoint) number() uint32 {
 	for {
@@ -145,6 +157,10 @@ func (e *Endpoint) end(p *Peer, why NewsKind) {
 
 // remove forgets an association. Its index is used again, so the caller must
 // have dropped what it keeps under it before the next Associate or Next.
+//
+// A new life of the peer that was offered an association gets it now: it may
+// be using it already. Without that, two ends that begin anew at the same time
+// would refuse one another for ever.
 func (e *Endpoint) remove(p *Peer) {
 	p.closed = true
 	e.strangers.remove(p)
@@ -152,6 +168,9 @@ func (e *Endpoint) remove(p *Peer) {
 	e.byAddr.remove(p.Remote)
 	e.peers[p.Index] = nil
 	e.free = append(e.free, p.Index)
+	if p.offered != 0 {
+		e.open(e.add(p.Remote, p.path, p.offered), p.candidate)
+	}
 }
 
 // Disassociate ends an association and tells the peer, as well as one datagram can.
@@ -211,11 +230,9 @@ func (p *Peer) accepts(h *dgram.Header) bool {
 // promote replaces an association by the one of the peer's new life, which has
 // proved with its last datagram that it is no echo of an old one.
 func (e *Endpoint) promote(old *Peer) *Peer {
-	local, remote := old.offered, old.candidate
 	e.end(old, PeerRestarted)
-	p := e.add(old.Remote, old.path, local)
-	e.open(p, remote)
-	return p
+	i, _ := e.byAddr.find(old.Remote)
+	return e.peers[i]
 }
 
 // refuse tells the sender of a datagram that its association is not known here.
@@ -271,8 +288,7 @@ func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size in
 			e.Stats.RxMalformed++ // no way back: as good as no sender
 			return
 		}
-		p = e.add(from, path, e.number())
-		e.meet(p, h.SrcEpoch)
+		p = e.meet(from, path, h.SrcEpoch)
 	case p.remote == 0:
 		e.open(p, h.SrcEpoch)
 	case p.remote != h.SrcEpoch:

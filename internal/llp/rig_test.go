@@ -50,7 +50,13 @@ type side struct {
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	net, err := mesh.New(mesh.Config{Frames: 4096})
+	return newRigOf(t, 4096)
+}
+
+// newRigOf returns a rig with that many frames.
+func newRigOf(t testing.TB, frames int) *rig {
+	t.Helper()
+	net, err := mesh.New(mesh.Config{Frames: frames})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,6 +97,11 @@ func (r *rig) open(i int, epoch uint32, most int, c dgram.Config) *side {
 	}
 	r.sides = append(r.sides, s)
 	return s
+}
+
+// addrPlus returns an address with another port.
+func addrPlus(a netip.AddrPort, n uint16) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr(), a.Port()+n)
 }
 
 // pair returns two endpoints that do not know each other.

@@ -1,5 +1,7 @@
 package llp
 
+import "github.com/xwarp/xwarp/internal/fabric"
+
 // maxStrangers is how many peers there may be of which nothing but a first
 // Hello was heard: 30 MB of them.
 const maxStrangers = 1 << 16
@@ -43,12 +45,15 @@ func (s *strangers) remove(p *Peer) {
 	s.n--
 }
 
-// meet makes an association with somebody who said Hello.
-func (e *Endpoint) meet(p *Peer, remote uint32) {
+// meet makes an association with somebody who said Hello, and whose number is
+// remote.
+func (e *Endpoint) meet(from fabric.Remote, path fabric.Path, remote uint32) *Peer {
 	if e.strangers.n == maxStrangers {
 		e.Stats.PeersDropped++
 		e.end(e.strangers.oldest, PeerLost)
 	}
+	p := e.add(from, path, e.number())
 	e.strangers.add(p)
 	e.open(p, remote)
+	return p
 }
