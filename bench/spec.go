@@ -45,6 +45,7 @@ type Spec struct {
 	Loss      float64 `json:"loss"`      // share of frames that are dropped on purpose, 0 to 0.5
 	Op        string  `json:"op"`        // atomic_lat: see AtomicOps; default "fetch_add"
 	Peers     int     `json:"peers"`     // endpoints that the client sends to in turns; default 1
+	Bulk      bool    `json:"bulk"`      // large data goes over a second queue of the device; only over our driver for xdp
 	All       bool    `json:"all"`       // all powers of two up to 8 MiB that can be sent, instead of Sizes
 
 	// Clip leaves out sizes that cannot be sent. Complete sets it when the
@@ -76,6 +77,9 @@ func (s *Spec) Check() error {
 	}
 	if err := s.checkOp(c); err != nil {
 		return err
+	}
+	if s.Bulk && (!s.onXDP() || s.Fabric == "xdp:asavie") {
+		return usagef("--bulk-queue is for queues of a device: it needs --fabric xdp, xdp:generic or xdp:driver")
 	}
 	if s.MTU != 0 && (s.MTU < minMTU || s.MTU > maxMTU) {
 		return usagef("MTU %d is outside of %d to %d", s.MTU, minMTU, maxMTU)

@@ -141,7 +141,8 @@ func (p *endpoint) open(depth depths, granted verbs.Access) (err error) {
 	}
 	p.qp, err = p.pd.CreateQP(verbs.QPInit{
 		Type: typ, SendCQ: p.sends, RecvCQ: p.recvs,
-		Cap: verbs.QPCap{MaxSendWR: depth.send, MaxRecvWR: depth.recv},
+		Cap:    verbs.QPCap{MaxSendWR: depth.send, MaxRecvWR: depth.recv},
+		Record: verbs.RecordConfig{Deadline: recordDeadline},
 	})
 	if err != nil {
 		return err

@@ -16,11 +16,6 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// handClock is a clock that the test moves.
-type handClock struct{ now mono.Time }
-
-func (c *handClock) Now() mono.Time { return c.now }
-
 // crowd is a hub and many peers, every one a context of its own, on a mesh.
 type crowd struct {
 	t     testing.TB

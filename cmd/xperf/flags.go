@@ -28,27 +28,28 @@ type options struct {
 	spec    bench.Spec
 	given   map[string]bool // flags that were set, and "test"
 
-	testbed  bool
-	joined   testbed.Switch
-	device   string
-	capture  string // pcapng file that the client writes, or ""
-	cores    []int
-	json     bool
-	markdown bool
-	plot     string // file to draw
-	rounds   int
-	duration time.Duration // per size
-	netns    []string      // further hosts of a server, see --netns
-	vs       *options      // the second configuration, or nil
-	port     int
-	listen   string
-	patience time.Duration
-	help     bool // on command, or on everything without one
+	testbed   bool
+	joined    testbed.Switch
+	device    string
+	capture   string // pcapng file that the client writes, or ""
+	cores     []int
+	bulkCores []int // of the receive work of a second queue
+	json      bool
+	markdown  bool
+	plot      string // file to draw
+	rounds    int
+	duration  time.Duration // per size
+	netns     []string      // further hosts of a server, see --netns
+	vs        *options      // the second configuration, or nil
+	port      int
+	listen    string
+	patience  time.Duration
+	help      bool // on command, or on everything without one
 }
 
 // vsFlags are what a second configuration may change. Everything else holds
 // for both.
-var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "all", "cores", "capture"}
+var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "all", "cores", "bulk-queue", "capture"}
 
 func usagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", bench.ErrUsage, fmt.Sprintf(format, args...))
@@ -145,6 +146,11 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	fs.BoolVar(&o.json, "json", o.json, "")
 	fs.StringVar(vs, "vs", "", "")
 	fs.IntVar(&o.rounds, "rounds", o.rounds, "")
+	fs.Func("bulk-queue", "", func(s string) (err error) {
+		o.spec.Bulk = true
+		o.bulkCores, err = parseCores(s)
+		return err
+	})
 	fs.Func("cores", "", func(s string) (err error) {
 		o.cores, err = parseCores(s)
 		return err
@@ -248,6 +254,12 @@ func (o *options) check() error {
 	}
 	if o.cores == nil {
 		o.cores = bench.PickCores(allowed)
+	}
+	if err := bench.CheckCores(o.bulkCores, allowed); err != nil {
+		return err
+	}
+	if o.bulkCores != nil && !o.testbed {
+		return usagef("--bulk-queue is for --testbed, which makes the queue")
 	}
 	if _, ok := commandFlags[o.command]; ok {
 		return o.checkCommand()

@@ -60,6 +60,9 @@ What to measure (the client decides; a flag that the server has too must agree):
 Where:
   --device DEV      network interface (default: the one that leads to the peer)
   --cores A,B       server's and client's core (default: the two highest)
+  --bulk-queue A,B  with --testbed: large data goes over a second queue, whose
+                    receive work is done by these cores at the server's and the
+                    client's end
   --port N          TCP port of the control connection (default 18515)
   --listen ADDR     server: address:port to wait at, instead of --port
   --netns LIST      serve: further network namespaces with a device of the same

@@ -128,7 +128,7 @@ func (p *program) openPlace(o *options) (*bench.Place, error) {
 		peers = o.spec.Peers
 	}
 	place, err := bench.OpenPlace(bench.PlaceConfig{
-		Server: []string{self, "serve"}, Loopback: !bench.Root() || oneHost, MTU: o.spec.MTU, Switch: o.joined, Cores: o.cores, Peers: peers,
+		Server: []string{self, "serve"}, Loopback: !bench.Root() || oneHost, MTU: o.spec.MTU, Switch: o.joined, Cores: o.cores, Peers: peers, BulkCores: o.bulkCores,
 	})
 	if err != nil {
 		return nil, err

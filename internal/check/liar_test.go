@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/xwarp/xwarp/verbs"
@@ -17,6 +18,7 @@ type liar struct {
 	kept  func()
 	from  int
 	life  *Life
+	last  []byte
 }
 
 // now reports whether this is the occasion to lie.
@@ -68,7 +70,7 @@ func (l *liar) Received(life *Life, wc *verbs.WC, from int, data []byte) {
 		bad := *wc
 		bad.Status = verbs.LocLenErr
 		wc = &bad
-	case good && l.now("solicited flags"):
+	case good && l.now("invalidated nothing"):
 		bad := *wc
 		bad.Flags |= verbs.WCWithInv
 		wc = &bad
@@ -99,14 +101,36 @@ func (l *liar) Completed(life *Life, wc *verbs.WC, data []byte) {
 		bad.WRID++
 	case o.Code == verbs.OpRDMARead && o.Len > 0 && l.now("read changed"):
 		data = flip(data, 0)
+	case o.Code == verbs.OpRDMARead && l.stale(o, data) && l.now("read too early"):
+		data = o.view.base
 	case o.Code == verbs.OpAtomicFetchAndAdd && len(data) > 0 && data[0] != 0 && l.now("atomic returned nothing"):
 		data = make([]byte, 8)
+	case o.Code == verbs.OpAtomicSwap && l.last != nil && !bytes.Equal(l.last, data) && l.now("swap returned the same as another"):
+		data = l.last
 	case o.Code == verbs.OpAtomicFetchAndAdd && l.now("atomic returned too much"):
 		data = bytes.Repeat([]byte{0x15}, 8)
 	case o.Code == verbs.OpAtomicSwap && l.now("swap returned what nobody put there"):
 		data = flip(data, 3)
+	case o.Wrong != "" && (o.Code == verbs.OpRDMARead || o.atomic()) && l.now("refused request succeeds"):
+		bad.Status = verbs.Success
+	}
+	if o.Code == verbs.OpAtomicSwap && l.lie == "swap returned the same as another" {
+		l.last = bytes.Clone(data)
 	}
 	l.Model.Completed(life, &bad, data)
+}
+
+// stale reports whether what a Read would have returned when it was posted is
+// wrong now, because of what the same host had written before.
+func (l *liar) stale(o *Op, data []byte) bool {
+	for i := range data {
+		for _, w := range o.view.may {
+			if w.covers(o.offset()+i) && w.placed <= o.posted && w.posted > o.view.seen && data[i] != o.view.base[i] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (l *liar) Posted(o *Op) {
@@ -135,12 +159,54 @@ func (l *liar) Looked(r *Region, mem []byte) {
 		mem = before
 	case changed && l.now("write shifted by a byte"):
 		mem = append(bytes.Clone(mem[1:]), mem[0])
-	case r.Words && mem[0] != 0 && l.now("add done twice"):
+	case r.Words && mem[0]&1 != 0 && l.now("add done twice"):
 		mem = bytes.Clone(mem)
-		mem[0] += mem[0] & 1
-		mem[0] += mem[0] & 4
+		mem[0]++
+	case r.Words && mem[0]&1 != 0 && r.cells[0].ops[0].op.ok && l.now("add undone"):
+		mem = bytes.Clone(mem)
+		mem[0]--
 	}
 	l.Model.Looked(r, mem)
+}
+
+func (l *liar) ReceivedUD(life *Life, wc *verbs.WC, from int, qpn uint32, data []byte) {
+	good := wc.Status == verbs.Success
+	switch {
+	case good && l.now("datagram changed"):
+		data = flip(data, 9)
+	case good && l.now("datagram cut off"):
+		data = data[:len(data)-1]
+	case good && l.now("datagram of another host"):
+		from = life.Host
+	case good && l.now("datagram to another queue pair"):
+		qpn++
+	case good && l.now("datagram delivered too often"):
+		for range l.rules.Copies {
+			l.Model.ReceivedUD(life, wc, from, qpn, data)
+			l.Receiving(life, wc.WRID)
+		}
+	}
+	l.Model.ReceivedUD(life, wc, from, qpn, data)
+}
+
+func (l *liar) Recorded(life *Life, wc *verbs.WC, from int, r *Region, mem []byte) {
+	bad, rec := *wc, *wc.Record
+	bad.Record = &rec
+	rec.Valid = slices.Clone(rec.Valid)
+	switch {
+	case rec.Whole && l.now("record claims what is not there"):
+		mem = flip(mem, int(rec.Addr))
+	case rec.Whole && l.now("record is longer than the message"):
+		rec.Valid[0].End++
+		bad.ByteLen++
+	case rec.Whole && l.now("record ends twice") && l.recordAt(r, &rec, from).Stream != nil:
+		l.Model.Recorded(life, wc, from, r, mem)
+	case rec.Whole && l.now("record is not whole"):
+		rec.Whole = false
+	case l.now("record of nobody"):
+		rec.Addr++
+	}
+	l.Model.Recorded(life, &bad, from, r, mem)
 }
 
 // Every lie is found out in every run that gives an occasion for it; and there
@@ -148,22 +214,29 @@ func (l *liar) Looked(r *Region, mem []byte) {
 func TestModel_findsOut(t *testing.T) {
 	for _, lie := range []string{
 		"delivery lost", "delivered twice", "delivered again after others", "message changed", "message cut off",
-		"sender mixed up", "out of order", "receive completed twice", "receive failed", "solicited flags",
+		"sender mixed up", "out of order", "receive completed twice", "receive failed", "invalidated nothing",
 		"completion lost", "completed twice", "failed without reason", "refused without reason", "wrong opcode",
 		"unknown request", "completion of what was not signalled",
 		"memory changed", "write lost", "write undone", "write shifted by a byte",
+		"read changed", "read too early", "atomic returned nothing", "atomic returned too much",
+		"swap returned what nobody put there", "swap returned the same as another", "add done twice", "add undone",
+		"refused request succeeds",
+		"datagram changed", "datagram cut off", "datagram of another host", "datagram to another queue pair",
+		"datagram delivered too often",
+		"record claims what is not there", "record is longer than the message", "record ends twice", "record is not whole",
+		"record of nobody",
 	} {
 		t.Run(lie, func(t *testing.T) {
 			t.Parallel()
 			told := 0
-			for seed := uint64(0); told < 3 && seed < 60; seed++ {
+			for seed := uint64(0); told < 3 && seed < 400; seed++ {
 				s := NewScenario(seed)
-				if !s.Rules().Lossless || s.Wrong {
+				if !s.Rules().Lossless || s.Wrong != (lie == "refused request succeeds") || s.Window {
 					continue
 				}
 				var l *liar
 				_, err := Play(s, Options{Through: func(m *Model) Witness {
-					l = &liar{Model: m, lie: lie, after: int(seed % 7)}
+					l = &liar{Model: m, lie: lie, after: int(seed % 3)}
 					return l
 				}})
 				if l.told && err == nil && l.kept == nil {

@@ -30,14 +30,15 @@ type Model struct {
 	err     error
 	ops     map[uint64]*Op
 	streams map[[2]int][]*Stream // by sending and receiving host, in the order begun
-	excuse  map[[2]int]bool      // pairs of hosts (smaller first) between which requests may be flushed
+	reached Coverage
+	excuse  map[[2]int]bool // pairs of hosts (smaller first) between which requests may be flushed
 }
 
 // NewModel returns a model without lives.
 func NewModel(rules Rules, now func() mono.Time) *Model {
 	return &Model{
 		rules: rules, now: now, ops: map[uint64]*Op{},
-		streams: map[[2]int][]*Stream{}, excuse: map[[2]int]bool{},
+		streams: map[[2]int][]*Stream{}, excuse: map[[2]int]bool{}, reached: Coverage{},
 	}
 }
 
@@ -220,6 +221,7 @@ func (m *Model) blame(b []byte) string {
 // and will never know what became of its requests.
 func (m *Model) End(l *Life, crash bool) {
 	l.ended = m.now()
+	m.reached["life ended"]++
 	for pair, streams := range m.streams {
 		for _, s := range streams {
 			if s.From == l && !s.closed {

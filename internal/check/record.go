@@ -7,6 +7,8 @@ import "github.com/xwarp/xwarp/verbs"
 // holds now.
 func (m *Model) Recorded(l *Life, wc *verbs.WC, from int, r *Region, mem []byte) {
 	rec := wc.Record
+	m.reached.when(rec.Whole, "record whole")
+	m.reached.when(!rec.Whole, "record in part")
 	o := m.recordAt(r, rec, from)
 	switch {
 	case wc.Status != verbs.Success && wc.Status != verbs.WRFlushErr:

@@ -42,6 +42,7 @@ type Result struct {
 	Delivered int       // messages
 	Virtual   mono.Time // how long it took, in the simulated world
 	Hash      uint64    // sim.World.TraceHash
+	Coverage  Coverage
 }
 
 // Run plays the scenario of one seed. The error says what went wrong.
@@ -85,6 +86,7 @@ func Play(s Scenario, opt Options) (Result, error) {
 	}
 	res := Result{Scenario: s, Virtual: w.sim.Now(), Hash: w.sim.TraceHash()}
 	res.Requests, res.Failed, res.Delivered = w.model.counts()
+	res.Coverage = w.model.cover()
 	return res, err
 }
 

@@ -71,11 +71,12 @@ type Endpoint struct {
 	reader Reader
 	now    mono.Time // of the batch
 
-	tx      *fabric.Batch
-	w       writer
-	openHdr dgram.Header
-	limit   int  // largest payload of the open datagram in bytes
-	dirty   bool // something was built since the last Flush
+	tx       *fabric.Batch
+	w        writer
+	openHdr  dgram.Header
+	limit    int  // largest payload of the open datagram in bytes
+	dirty    bool // something was built since the last Flush
+	openBulk bool // it belongs to a long run of data
 }
 
 const txBatch = 32
@@ -303,8 +304,30 @@ func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
 		e.openHdr.Flags |= dgram.FlagAckSoon
 	}
 	e.acknowledge(now, p, credit)
+	e.openBulk = e.inBulk(p)
 	e.finish(p.path)
 	p.Rcv.Acked(false)
+}
+
+// A peer is sent to in bulk once so many ULPDUs are on their way and a datagram
+// of so many bytes follows: from two or three long messages on.
+const (
+	bulkDepth = 16
+	bulkMin   = 2048
+)
+
+// inBulk reports whether the open datagram to p goes as bulk. Once one does all
+// that follow do, until everything has arrived: nothing overtakes anything, for
+// that would be taken for loss.
+func (e *Endpoint) inBulk(p *Peer) bool {
+	under := p.Snd.InFlight()
+	switch {
+	case under <= int(e.openHdr.Count):
+		p.bulk = false
+	case under >= bulkDepth && e.w.size >= bulkMin:
+		p.bulk = true
+	}
+	return p.bulk
 }
 
 // CommitUD closes the open unreliable datagram and queues it.
@@ -347,6 +370,8 @@ func (e *Endpoint) finish(to fabric.Path) {
 		dgram.Seal(e.w.first, e.w.crc(e.arena))
 	}
 	e.w.emit(e.tx, e.caps.Headroom, to, !e.cfg.NoCRC)
+	e.tx.Pkts[len(e.tx.Pkts)-1].Bulk = e.openBulk
+	e.openBulk = false
 	e.Stats.TxDatagrams++
 	e.dirty = true
 	if len(e.tx.Pkts) == txBatch {

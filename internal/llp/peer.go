@@ -22,6 +22,7 @@ type Peer struct {
 	unanswered    uint8 // Hellos since anything was heard
 	tries         uint8 // Hellos sent
 	measured      bool  // a Hello of some size has come through
+	bulk          bool  // what is sent to it goes as bulk
 	closed        bool  // over: nothing is sent or taken any more
 	Wanted        bool  // something was to be sent to it: see Want. Before, one that never answers is no loss
 

@@ -1,8 +1,8 @@
 package dgram
 
 import (
+	"reflect"
 	"testing"
-	"unsafe"
 
 	"github.com/xwarp/xwarp/internal/mono"
 )
@@ -50,10 +50,10 @@ func TestAllocs_loss(t *testing.T) {
 
 // An idle peer takes less than 1 KiB in all (llp and verbs take the rest).
 func TestSize_idlePeer(t *testing.T) {
-	if n := unsafe.Sizeof(Sender{}) + unsafe.Sizeof(Receiver{}); n > 320 {
+	if n := reflect.TypeFor[Sender]().Size() + reflect.TypeFor[Receiver]().Size(); n > 320 {
 		t.Errorf("%d bytes for a peer that is idle", n)
 	}
-	if n := unsafe.Sizeof(Record{}); n > 24 {
+	if n := reflect.TypeFor[Record]().Size(); n > 24 {
 		t.Errorf("%d bytes for a ULPDU in flight", n)
 	}
 }

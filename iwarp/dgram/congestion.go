@@ -56,7 +56,7 @@ const (
 	cwndSmall   = 4                    // bad luck does not lead below
 	cwndPer     = 2 * mono.Millisecond // one segment in this time is always allowed
 
-	stepLeast = 4096
+	stepLeast = 4096             // bytes: for steps, a segment counts as this at least
 	stepPart  = 16               // the window grows by one segment in as many rounds,
 	stepShare = 128              // and by this part of itself
 	stepCalm  = 2                // by one segment in as many rounds while the path is calm
@@ -135,11 +135,7 @@ func (s *Sender) measure(now, sent mono.Time, clean bool) {
 	c := &s.congestion
 	if clean && s.held < HeldUnknown {
 		d := max(now.Sub(sent)-s.held, 1)
-		first := s.rtt.smoothed == 0
 		s.rtt.sample(d)
-		if first { // perhaps there is a queue already: a long path has to be proved
-			s.rtt.lowest = min(d, s.sh.cfg.DelayTarget)
-		}
 		c.latest = d
 		if c.shortest == 0 || d < c.shortest {
 			c.shortest = d
