@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/iwarp/ddp"
 	"github.com/xwarp/xwarp/iwarp/rdmap"
 	"github.com/xwarp/xwarp/verbs"
@@ -320,5 +321,49 @@ func TestSend_goesOnWhenAReceiveIsPosted(t *testing.T) {
 		if d := x.clock.now.Sub(began); d > mono.Millisecond {
 			t.Errorf("a message that had waited for %v arrived %v after the receive was posted", wait, d)
 		}
+	}
+}
+
+// A record lives for its deadline after each chunk, however late in that time
+// the chunk came.
+func TestWriteRecord_slowChunks(t *testing.T) {
+	c := newCrowd(t, 1)
+	from, to := c.peers[0], c.hub
+	var uds [2]*verbs.QP
+	var ended *verbs.CQ
+	for i, m := range []*member{from, to} {
+		var err error
+		ended, err = m.ctx.CreateCQ(verbs.CQInit{})
+		must(t, err)
+		uds[i], err = m.pd.CreateQP(verbs.QPInit{Type: verbs.UD, SendCQ: m.scq, RecvCQ: ended, Cap: verbs.QPCap{MaxRecvWR: 1}, Record: verbs.RecordConfig{Deadline: 10 * mono.Millisecond}})
+		must(t, err)
+	}
+	src, err := from.pd.RegMR(make([]byte, 4000), 0)
+	must(t, err)
+	var chunks [][]byte
+	var who [2]fabric.Remote
+	c.net.Wire = func(a, b fabric.Remote, payload []byte) {
+		chunks, who = append(chunks, bytes.Clone(payload)), [2]fabric.Remote{a, b}
+	}
+	wr := verbs.SendWR{Opcode: verbs.OpRDMAWriteRecord, AH: from.ah, RemoteQPN: uds[1].Num(), RemoteAddr: to.mr.Addr(), RKey: to.mr.RKey()}
+	wr.NumSGE, wr.SGL = sge(src.SGE(0, 4000))
+	must(t, uds[0].PostSend(&wr))
+	from.ctx.Engine().Step()
+	if len(chunks) != 3 {
+		t.Fatalf("%d chunks", len(chunks))
+	}
+	for _, chunk := range chunks {
+		if ended.Len() != 0 {
+			t.Fatal("the record ended before its deadline")
+		}
+		c.net.Deliver(who[0], who[1], chunk)
+		for range 19 {
+			to.ctx.Engine().Step()
+			c.clock.now = c.clock.now.Add(500 * mono.Microsecond)
+		}
+	}
+	var one [1]verbs.WC
+	if ended.Poll(one[:]) != 1 || !one[0].Record.Whole {
+		t.Errorf("%+v", one[0])
 	}
 }
