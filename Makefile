@@ -10,7 +10,7 @@ export GOAMD64 ?= v3
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench lint generate profile clean
+.PHONY: help build demo test bench check fuzz lint generate profile clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,16 @@ bench: build ## measure every test of xperf over a veth pair, the table of trans
 		./bin/xperf $$test --testbed || exit; done
 	./bin/xperf compare verbs --testbed
 	$(GO) test -run '^$$' -bench . ./...
+
+check: build ## play SEEDS=10000 seeds of random verbs traffic over a bad network, judged by a model
+	./bin/xcheck --seeds $(or $(SEEDS),10000)
+
+fuzz: ## run every fuzz test for FUZZ_TIME=1m, or those in FUZZ_IN=folder
+	@grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' $(or $(FUZZ_IN),.) | sed 's/func //' | sort | { \
+	failed=0; while IFS=: read -r file name; do \
+		echo "-- $$(dirname "$$file") $$name"; \
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(or $(FUZZ_TIME),1m) "./$$(dirname "$$file")" || failed=1; \
+	done; exit $$failed; }
 
 lint: ## check the style: gofmt, go vet, golangci-lint
 	@gofmt -d . && test -z "$$(gofmt -l .)"

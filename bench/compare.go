@@ -83,20 +83,27 @@ func FindComparison(name string, withXDP bool) (Comparison, error) {
 	return Comparison{}, usagef("there is no comparison %q; the comparisons are %s", name, strings.Join(names, ", "))
 }
 
-// Table writes a comparison, row by row as it is measured: in columns of fixed
-// width, or as Markdown.
+// Table writes what a comparison has measured with tests of one kind, row by
+// row as it comes: in columns of fixed width, or as Markdown.
 type Table struct {
-	W        io.Writer
-	Markdown bool
+	W          io.Writer
+	Kind       Kind
+	Contenders []Contender
+	Markdown   bool
+
+	sizes []int
+	rows  []Row
 }
 
-// Head begins the table of one kind of tests.
-func (t Table) Head(kind Kind, contenders []Contender) error {
-	if _, err := fmt.Fprintf(t.W, "\n%s\n", kind.title()); err != nil {
+// Head begins the table.
+func (t *Table) Head() error { return t.head(t.Kind.title()) }
+
+func (t *Table) head(title string) error {
+	if _, err := fmt.Fprintf(t.W, "\n%s\n", title); err != nil {
 		return err
 	}
 	cells := []string{"bytes"}
-	for _, c := range contenders {
+	for _, c := range t.Contenders {
 		cells = append(cells, c.Name)
 	}
 	if !t.Markdown {
@@ -114,19 +121,57 @@ func (t Table) Head(kind Kind, contenders []Contender) error {
 
 // Row writes the line of one size. What cannot send messages of that size has
 // no number.
-func (t Table) Row(kind Kind, size int, r Row) error {
-	cells := []string{fmt.Sprint(size)}
+func (t *Table) Row(size int, r Row) error {
+	t.sizes, t.rows = append(t.sizes, size), append(t.rows, r)
+	return t.numbers(fmt.Sprint(size), r, func(x Result) float64 {
+		return t.Kind.metric(Point{Lat: x.Lat, Gbit: x.Gbit, Msgs: x.Msgs})
+	})
+}
+
+func (t *Table) numbers(label string, r Row, value func(Result) float64) error {
+	cells := []string{label}
 	for _, x := range r.Results {
 		cell := "-"
 		if x.Rounds > 0 {
-			cell = fmt.Sprintf("%.2f", kind.metric(Point{Lat: x.Lat, Gbit: x.Gbit, Msgs: x.Msgs}))
+			cell = fmt.Sprintf("%.2f", value(x))
 		}
 		cells = append(cells, cell)
 	}
 	return t.line(cells)
 }
 
-func (t Table) line(cells []string) error {
+// Foot ends the table with what its rows leave out: the tail of latencies, or
+// the share of messages that got lost in streams.
+func (t *Table) Foot() error {
+	if !t.Kind.latency() {
+		return t.numbers("lost %", t.sum(), func(x Result) float64 { return 100 * float64(x.Lost) / float64(x.Iters) })
+	}
+	if err := t.head("The same, 99th percentile"); err != nil {
+		return err
+	}
+	for i, r := range t.rows {
+		err := t.numbers(fmt.Sprint(t.sizes[i]), r, func(x Result) float64 { return x.Lat.P99 })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sum adds up the messages of each column.
+func (t *Table) sum() Row {
+	sum := Row{Results: make([]Result, len(t.Contenders))}
+	for _, r := range t.rows {
+		for k, x := range r.Results {
+			sum.Results[k].Lost += x.Lost
+			sum.Results[k].Iters += x.Iters * x.Rounds
+			sum.Results[k].Rounds += x.Rounds
+		}
+	}
+	return sum
+}
+
+func (t *Table) line(cells []string) error {
 	line := "| " + strings.Join(cells, " | ") + " |"
 	if !t.Markdown {
 		line = fmt.Sprintf("%10s", cells[0])

@@ -3,10 +3,7 @@ package bench
 import (
 	"bytes"
 	"errors"
-	"slices"
-	"strings"
 	"testing"
-	"time"
 )
 
 func TestComparisons(t *testing.T) {
@@ -38,80 +35,50 @@ func TestComparisons(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	columns := []Contender{{Name: "one"}, {Name: "two"}}
-	row := Row{Results: []Result{{Lat: &Latency{P50: 1.5}, Rounds: 1}, {}}}
+	row := Row{Results: []Result{
+		{Lat: &Latency{P50: 1.5, P99: 9}, Gbit: 3, Iters: 100, Rounds: 2, Lost: 5}, {},
+	}}
 	for _, c := range []struct {
+		kind     Kind
 		markdown bool
 		want     string
 	}{
-		{false, "\nLatency: half round trip in microseconds (median)\n" +
-			"     bytes           one           two\n         8          1.50             -\n"},
-		{true, "\nLatency: half round trip in microseconds (median)\n\n" +
-			"| bytes | one | two |\n|---:|---:|---:|\n| 8 | 1.50 | - |\n"},
+		{PingPong, false, `
+Latency: half round trip in microseconds (median)
+     bytes           one           two
+         8          1.50             -
+
+The same, 99th percentile
+     bytes           one           two
+         8          9.00             -
+`},
+		{PingPong, true, `
+Latency: half round trip in microseconds (median)
+
+| bytes | one | two |
+|---:|---:|---:|
+| 8 | 1.50 | - |
+
+The same, 99th percentile
+
+| bytes | one | two |
+|---:|---:|---:|
+| 8 | 9.00 | - |
+`},
+		{Bandwidth, false, `
+Bandwidth in Gbit/s, windows of 64 messages
+     bytes           one           two
+         8          3.00             -
+    lost %          2.50             -
+`},
 	} {
 		var b bytes.Buffer
-		table := Table{W: &b, Markdown: c.markdown}
-		if err := errors.Join(table.Head(PingPong, columns), table.Row(PingPong, 8, row)); err != nil {
+		table := Table{W: &b, Kind: c.kind, Markdown: c.markdown, Contenders: []Contender{{Name: "one"}, {Name: "two"}}}
+		if err := errors.Join(table.Head(), table.Row(8, row), table.Foot()); err != nil {
 			t.Fatal(err)
 		}
 		if b.String() != c.want {
 			t.Errorf("got\n%s\nwant\n%s", b.String(), c.want)
 		}
-	}
-}
-
-// Sizes that only some can send: everyone who can is measured.
-func TestMeasurement_tabulate(t *testing.T) {
-	site := loopback(t)
-	spec := brief("raw_lat", "udp", 1, 8, 64)
-	spec.Clip = true
-	a, b := site.open(t, spec), site.open(t, brief("raw_lat", "tcp", 1, 8))
-	var got []string
-	err := Measurement{}.Tabulate([]*Session{a, b}, []int{1, 8, 64}, func(size int, r Row) error {
-		line := ""
-		for _, x := range r.Results {
-			line += map[bool]string{true: "x", false: "-"}[x.Rounds > 0 && x.Size == size]
-		}
-		got = append(got, line)
-		return nil
-	})
-	if want := []string{"-x", "xx", "x-"}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %v, %v; want %v", got, err, want)
-	}
-}
-
-// Lists of sizes that the program chose are cut to what both can send.
-func TestMeasure_commonSizes(t *testing.T) {
-	site := loopback(t)
-	all := brief("raw_lat", "udp")
-	all.All = true
-	a, b := site.open(t, all), site.open(t, brief("raw_lat", "tcp", 1, 8, 64))
-	var sizes []int
-	err := Measurement{Rounds: 1}.Measure([]*Session{a, b}, func(r Row) error {
-		sizes = append(sizes, r.Results[0].Size, r.Results[1].Size)
-		return nil
-	})
-	if want := []int{8, 8, 64, 64}; err != nil || !slices.Equal(sizes, want) {
-		t.Errorf("got %v, %v; want %v", sizes, err, want)
-	}
-	c := site.open(t, brief("raw_lat", "tcp", 1, 2))
-	err = Measurement{Rounds: 1}.Measure([]*Session{a, c}, func(Row) error { return nil })
-	if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "no size in common") {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestMeasurement_duration(t *testing.T) {
-	s := loopback(t).open(t, brief("raw_lat", "tcp", 8))
-	var last string
-	m := Measurement{Duration: 50 * time.Millisecond, Progress: func(what string) { last = what }}
-	err := m.Measure([]*Session{s}, func(r Row) error {
-		if n := r.Results[0].Rounds; n < 2 {
-			t.Errorf("%d rounds of 100 round trips in 50 ms", n)
-		}
-		return nil
-	})
-	if err != nil || !strings.HasSuffix(last, "(size 1 of 1), 0 of 0 s") {
-		t.Errorf("%v; the last that was said is %q", err, last)
 	}
 }

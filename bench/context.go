@@ -25,6 +25,10 @@ func (e *End) device() device.Spec {
 		// while they wait.
 		Poller: progress.PollerConfig{Spin: 24 * time.Hour},
 		Key:    e.Pair.Key(), Arena: frameArena + 2*slices.Max(e.Spec.Sizes),
+		Capture: e.Capture,
+	}
+	if e.Spec.Bulk {
+		spec.BulkQueue = bulkQueue
 	}
 	if e.Spec.Loss > 0 { // without, nothing stands between the carrier and the protocol
 		spec.Faults = fault.Config{Loss: e.Spec.Loss, Seed: spec.Key + uint64(e.Pair.Rank())}

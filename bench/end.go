@@ -22,6 +22,9 @@ type Local struct {
 	// Enter runs a function on a thread of its own, inside the network
 	// namespace of the end. Default: a new thread in the present namespace.
 	Enter func(fn func() error) error
+	// Capture names a pcapng file to write, with what passes this end.
+	// Default: none.
+	Capture string
 	// Hosts run a function inside further network namespaces of the server
 	// end, each with a Device of the same name. Default: none. A test with
 	// several peers over AF_XDP needs a device for each.
@@ -58,13 +61,14 @@ type End struct {
 	Addr   netip.Addr // IPv4 address of Device
 	Clock  mono.Real
 
-	hosts []func(func() error) error // see Local.Hosts
-	notes []string                   // see Session.Notes
+	Capture string                     // pcapng file to write, or ""
+	hosts   []func(func() error) error // see Local.Hosts
+	notes   []string                   // see Session.Notes
 }
 
 // newEnd finds out what device the end uses.
 func newEnd(conn net.Conn, p *Pair, l Local) (*End, error) {
-	e := &End{Server: p.rank == 0, Pair: p, hosts: l.Hosts}
+	e := &End{Server: p.rank == 0, Pair: p, Capture: l.Capture, hosts: l.Hosts}
 	if l.Device != "" {
 		dev, err := net.InterfaceByName(l.Device)
 		if err != nil {

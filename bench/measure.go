@@ -140,7 +140,7 @@ func (m Measurement) row(sessions []*Session, bursts []Burst) (Row, error) {
 // interleave returns the points of each session, by round.
 func (m Measurement) interleave(sessions []*Session, bursts []Burst) ([][]Point, error) {
 	points := make([][]Point, len(sessions))
-	goal := m.goal(len(sessions))
+	goal := m.goal(len(sessions), mono.Real{})
 	for round := 0; goal.more(round); round++ {
 		for turn := range sessions {
 			k := turn
@@ -165,12 +165,12 @@ func (m Measurement) interleave(sessions []*Session, bursts []Burst) ([][]Point,
 type goal struct {
 	rounds   int
 	duration mono.Duration
-	clock    mono.Real
+	clock    mono.Clock
 	began    mono.Time
 }
 
-func (m Measurement) goal(sessions int) goal {
-	g := goal{rounds: m.Rounds, duration: m.Duration * mono.Duration(sessions)}
+func (m Measurement) goal(sessions int, clock mono.Clock) goal {
+	g := goal{rounds: m.Rounds, duration: m.Duration * mono.Duration(sessions), clock: clock, began: clock.Now()}
 	switch {
 	case g.rounds > 0:
 	case sessions > 1:
@@ -178,7 +178,6 @@ func (m Measurement) goal(sessions int) goal {
 	default:
 		g.rounds = 1
 	}
-	g.began = g.clock.Now()
 	return g
 }
 

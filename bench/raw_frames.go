@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/fabric/capture"
 	"github.com/xwarp/xwarp/internal/inet"
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/xdp"
-	"github.com/xwarp/xwarp/xdp/asavie"
 )
 
 // rawPort is the UDP port of raw frames: the XDP program steers it to us.
@@ -33,7 +34,8 @@ const frameBurst = 32
 type frameBench struct {
 	*End
 	port   fabric.Port
-	arena  *mem.Arena // when it is ours to close
+	bulk   fabric.Port // of a second queue, which streams go over; or nil
+	arena  *mem.Arena  // when it is ours to close
 	pool   *mem.Pool
 	bytes  []byte // of the arena
 	rx     [fabric.MaxBufs * 4]fabric.Desc
@@ -82,20 +84,23 @@ func (f *frameBench) open() (err error) {
 	case "xdp:driver":
 		c.Mode = bpf.Driver
 	}
-	if f.arena, err = mem.New(mem.Config{Size: rawArena, Name: "xperf"}); err != nil {
+	if f.arena, err = mem.New(mem.Config{Size: f.arenaSize(), Name: "xperf"}); err != nil {
 		return err
 	}
 	c.Arena = f.arena
-	var port fabric.Port
-	if f.Spec.Fabric == "xdp:asavie" {
-		port, err = asavie.Open(c)
-	} else {
-		port, err = xdp.Open(c)
+	port, err := f.openPorts(c)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		f.port = port
+	f.port = port
+	if f.Capture != "" {
+		file, err := os.Create(f.Capture)
+		if err != nil {
+			return fmt.Errorf("capture: %w", err)
+		}
+		f.port = capture.NewPort(port, file, capture.Config{Clock: f.Clock, Name: f.Device.Name})
 	}
-	return err
+	return nil
 }
 
 // meet exchanges addresses and makes the headers.
@@ -153,6 +158,9 @@ func (f *frameBench) Carrier() string { return f.port.Caps().Driver }
 
 func (f *frameBench) Close() error {
 	var errs []error
+	if f.bulk != nil {
+		errs = append(errs, f.bulk.Close())
+	}
 	if f.port != nil {
 		errs = append(errs, f.port.Close())
 	}
@@ -162,8 +170,8 @@ func (f *frameBench) Close() error {
 	return errors.Join(errs...)
 }
 
-// Progress gives the port its turn.
-func (f *frameBench) Progress() { f.port.Flush() }
+// Progress gives the ports their turn.
+func (f *frameBench) Progress() { f.flush() }
 
 func (f *frameBench) Run(b Burst, rec *Recorder) error {
 	pingPong := isPingPong(f.Spec.Test)
@@ -182,7 +190,11 @@ func (f *frameBench) Run(b Burst, rec *Recorder) error {
 // send queues one frame whose payload begins with two words. It reports
 // whether there was room.
 func (f *frameBench) send(h *frame, word, second uint64) bool {
-	if f.port.TxFree() < h.bufs || f.pool.Free() < h.bufs {
+	return f.sendOn(f.port, h, word, second)
+}
+
+func (f *frameBench) sendOn(port fabric.Port, h *frame, word, second uint64) bool {
+	if port.TxFree() < h.bufs || f.pool.Free() < h.bufs {
 		return false
 	}
 	left := h.size
@@ -197,7 +209,7 @@ func (f *frameBench) send(h *frame, word, second uint64) bool {
 	copy(first, h.head[:])
 	binary.LittleEndian.PutUint64(first[inet.HeaderLen:], word)
 	binary.LittleEndian.PutUint64(first[inet.HeaderLen+8:], second)
-	f.port.Send(f.tx[:h.bufs])
+	port.Send(f.tx[:h.bufs])
 	return true
 }
 
@@ -215,7 +227,7 @@ func (f *frameBench) ping(b Burst, rec *Recorder) error {
 	for i := -b.Warmup; i < b.Iters; i++ {
 		f.number++
 		f.send(&f.data, f.number, 0)
-		f.port.Flush()
+		f.flush()
 		if err := f.pong(rec); err != nil {
 			return err
 		}
@@ -236,7 +248,7 @@ func (f *frameBench) pong(rec *Recorder) error {
 		if f.heard() {
 			return nil
 		}
-		f.port.Flush()
+		f.flush()
 		if !turns.idle() {
 			continue
 		}
@@ -253,7 +265,7 @@ func (f *frameBench) pong(rec *Recorder) error {
 
 // heard takes what has arrived and reports whether the echo was among it.
 func (f *frameBench) heard() (echo bool) {
-	n := f.port.Recv(f.rx[:])
+	n := f.recv()
 	first := true
 	for _, d := range f.rx[:n] {
 		if first {
@@ -272,7 +284,7 @@ func (f *frameBench) heard() (echo bool) {
 func (f *frameBench) echo() error {
 	var turns spin
 	for {
-		n := f.port.Recv(f.rx[:])
+		n := f.recv()
 		first := true
 		for _, d := range f.rx[:n] {
 			if first {
@@ -283,7 +295,7 @@ func (f *frameBench) echo() error {
 			first = d.Flags&fabric.More == 0
 			f.pool.Put(d.Addr)
 		}
-		f.port.Flush()
+		f.flush()
 		if n == 0 && turns.idle() && f.Pair.Spoken() {
 			return nil
 		}
@@ -312,11 +324,11 @@ func (f *frameBench) push(n, window int) error {
 	var turns spin
 	for !s.done() {
 		sent := 0
-		for room := min(s.room(), frameBurst); sent < room && f.send(&f.data, s.word(0), 0); sent++ {
+		for room := min(s.room(), frameBurst); sent < room && f.sendBulk(&f.data, s.word(0), 0); sent++ {
 			s.sent(1)
 		}
 		got := f.confirmations()
-		f.port.Flush()
+		f.flush()
 		if got || sent > 0 || !turns.idle() {
 			continue
 		}
@@ -332,7 +344,7 @@ func (f *frameBench) push(n, window int) error {
 
 // confirmations takes the answers that have arrived.
 func (f *frameBench) confirmations() bool {
-	n := f.port.Recv(f.rx[:])
+	n := f.recv()
 	for _, d := range f.rx[:n] {
 		if p := f.payload(d); p != nil {
 			f.sender.confirm(p, f.Clock.Now())
@@ -346,7 +358,7 @@ func (f *frameBench) confirmations() bool {
 func (f *frameBench) swallow() error {
 	var turns spin
 	for {
-		n := f.port.Recv(f.rx[:])
+		n := f.recv()
 		first, confirm := true, false
 		for _, d := range f.rx[:n] {
 			if first {
@@ -358,7 +370,7 @@ func (f *frameBench) swallow() error {
 		if confirm {
 			f.send(&f.answer, f.rcvr.highest, f.rcvr.received)
 		}
-		f.port.Flush()
+		f.flush()
 		if n == 0 && turns.idle() && f.Pair.Spoken() {
 			return nil
 		}

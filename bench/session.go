@@ -25,6 +25,7 @@ type Session struct {
 	Spec    Spec     // complete
 	Carrier string   // what carries the messages
 	Notes   []string // what the user should know about the test
+	Place   string   // where the ends are, for people; whoever connects says so
 	Case    Case
 
 	pair   *Pair
@@ -57,6 +58,11 @@ type ConnectConfig struct {
 func Connect(ctx context.Context, spec Spec, config ConnectConfig) (*Session, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
+	}
+	if config.Capture != "" {
+		if err := spec.CheckCapture(); err != nil {
+			return nil, err
+		}
 	}
 	if config.Patience == 0 {
 		config.Patience = 10 * time.Second

@@ -19,6 +19,7 @@ const (
 	MaxPeers  = 128        // endpoints at the server's end
 	minMTU    = 1280
 	maxMTU    = 65535 // the largest IPv4 packet
+	shmMTU    = 9000
 	ethHeader = 14
 	minFrame  = 60 // smallest Ethernet frame without its checksum
 )
@@ -44,6 +45,7 @@ type Spec struct {
 	Loss      float64 `json:"loss"`      // share of frames that are dropped on purpose, 0 to 0.5
 	Op        string  `json:"op"`        // atomic_lat: see AtomicOps; default "fetch_add"
 	Peers     int     `json:"peers"`     // endpoints that the client sends to in turns; default 1
+	Bulk      bool    `json:"bulk"`      // large data goes over a second queue of the device; only over our driver for xdp
 	All       bool    `json:"all"`       // all powers of two up to 8 MiB that can be sent, instead of Sizes
 
 	// Clip leaves out sizes that cannot be sent. Complete sets it when the
@@ -75,6 +77,9 @@ func (s *Spec) Check() error {
 	}
 	if err := s.checkOp(c); err != nil {
 		return err
+	}
+	if s.Bulk && (!s.onXDP() || s.Fabric == "xdp:asavie") {
+		return usagef("--bulk-queue is for queues of a device: it needs --fabric xdp, xdp:generic or xdp:driver")
 	}
 	if s.MTU != 0 && (s.MTU < minMTU || s.MTU > maxMTU) {
 		return usagef("MTU %d is outside of %d to %d", s.MTU, minMTU, maxMTU)
@@ -148,6 +153,15 @@ func (s *Spec) checkOp(c Case) error {
 	return nil
 }
 
+// CheckCapture reports why what this test sends cannot be captured, after
+// Check. Its errors wrap ErrUsage.
+func (s *Spec) CheckCapture() error {
+	if s.Transport == "none" && !s.onXDP() {
+		return usagef("%s over %s goes through the kernel and not through us: capture it with tcpdump -w FILE", s.Test, s.Fabric)
+	}
+	return nil
+}
+
 func (s *Spec) checkNumbers() error {
 	if s.Window == 0 {
 		s.Window = 64
@@ -180,6 +194,9 @@ func (s *Spec) checkNumbers() error {
 func (s *Spec) Complete(mtu int) error {
 	if s.MTU == 0 {
 		s.MTU = min(mtu, maxMTU)
+		if s.Fabric == "shm" { // it has no device: as a testbed does
+			s.MTU = min(s.MTU, shmMTU)
+		}
 	}
 	if s.Fabric == "xdp:asavie" {
 		s.MTU = min(s.MTU, xdp.MTUSingle) // its frames are one buffer

@@ -100,6 +100,7 @@ func TestSpec_errors(t *testing.T) {
 		{"iters", Spec{Test: "raw_bw", Iters: -1}, "iters"},
 		{"warmup", Spec{Test: "raw_bw", Warmup: -2}, "warmup"},
 		{"loss", Spec{Test: "raw_bw", Loss: 1}, "loss"},
+		{"raw over shared memory", Spec{Test: "raw_lat", Fabric: "shm"}, "there are neither"},
 		{"loss of a stream", Spec{Test: "raw_bw", Fabric: "tcp", Loss: 0.1}, "lost on purpose"},
 		{"loss that is no number", Spec{Test: "raw_bw", Loss: math.NaN()}, "loss"},
 		{"size", Spec{Test: "mpi_bw", Sizes: []int{MaxSize + 1}}, "size"},

@@ -8,13 +8,13 @@ import (
 
 // WriteHeader writes what a person wants to know before the rows: what each
 // configuration is, what was left out, and the heads of the columns.
-func WriteHeader(w io.Writer, sessions []*Session, place string) error {
+func WriteHeader(w io.Writer, sessions []*Session) error {
 	for i, s := range sessions {
 		name := ""
 		if len(sessions) > 1 {
 			name = string(rune('A'+i)) + ": "
 		}
-		if _, err := fmt.Fprintf(w, "# %s%s, %s\n", name, s.describe(), place); err != nil {
+		if _, err := fmt.Fprintf(w, "# %s%s\n", name, s.describe()); err != nil {
 			return err
 		}
 		for _, note := range s.Notes {
@@ -43,6 +43,9 @@ func (s *Session) describe() string {
 		fmt.Fprintf(&b, ", %g %% loss", s.Spec.Loss*100)
 	}
 	fmt.Fprintf(&b, ", MTU %d", s.Spec.MTU)
+	if s.Place != "" {
+		fmt.Fprintf(&b, ", %s", s.Place)
+	}
 	return b.String()
 }
 
@@ -114,7 +117,7 @@ var latencyColumns = []column{
 	{"min", 10, func(r Result) string { return fmt.Sprintf("%.2f", r.Lat.Min) }},
 	{"p50", 10, func(r Result) string { return fmt.Sprintf("%.2f", r.Lat.P50) }},
 	{"p99", 10, func(r Result) string { return fmt.Sprintf("%.2f", r.Lat.P99) }},
-	{"max", 10, func(r Result) string { return fmt.Sprintf("%.2f", r.Lat.Max) }},
+	{"max", 12, func(r Result) string { return fmt.Sprintf("%.2f", r.Lat.Max) }},
 }
 
 var streamColumns = []column{

@@ -45,12 +45,12 @@ func TestTable_columns(t *testing.T) {
 }
 
 func TestWriteHeader(t *testing.T) {
-	s := &Session{Carrier: "verbs on x", Notes: []string{"a note"}, Spec: Spec{
+	s := &Session{Carrier: "verbs on x", Notes: []string{"a note"}, Place: "here", Spec: Spec{
 		Test: "atomic_lat", Transport: "rd", Op: "swap", Loss: 0.01, Peers: 1, MTU: 9000,
 	}}
 	s.Case, _ = Find(s.Spec.Test)
 	var b bytes.Buffer
-	if err := WriteHeader(&b, []*Session{s}, "here"); err != nil {
+	if err := WriteHeader(&b, []*Session{s}); err != nil {
 		t.Fatal(err)
 	}
 	want := "# atomic_lat: verbs on x, swap, transport rd, 1 % loss, MTU 9000, here\n# a note\n# bytes per message; whole round trip in microseconds\n"

@@ -44,7 +44,7 @@ func needRoot(t *testing.T) {
 
 func TestPeers(t *testing.T) {
 	for _, transport := range Transports() {
-		for _, fabric := range []string{"udp", "xdp"} {
+		for _, fabric := range []string{"udp", "shm", "xdp"} {
 			for _, loss := range []float64{0, 0.05} {
 				t.Run(fmt.Sprintf("%s/%s/%g", transport, fabric, loss), func(t *testing.T) {
 					place := loopback(t)

@@ -71,9 +71,11 @@ func (q *QP) answerRead(ah *AH, r *rdmap.ReadReq) (cause iwarp.Cause, ok bool) {
 	return cause, true
 }
 
-// granted reports whether the region that a Read Response is sent from is still
-// the peer's to read: it may be revoked meanwhile.
-func (q *QP) granted(w *wqe) bool {
+// granted reports whether w may be sent: the region that a Read Response is
+// sent from may have been revoked since it was asked for.
+func (q *QP) granted(w *wqe) bool { return w.op != opReadResponse || q.stillGranted(w) }
+
+func (q *QP) stillGranted(w *wqe) bool {
 	b, _ := q.grant(w.name, w.imm, w.total, RemoteRead)
 	return b != nil
 }

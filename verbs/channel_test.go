@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,11 +91,23 @@ func (w *waiter) recv(sleep func(fd int) error) (sleeps int, err error) {
 	}
 }
 
-func udpWaiters(t *testing.T) (a, b *waiter) {
+// linger steps until stop: the other may not have heard all yet.
+func (w *waiter) linger(stop chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+			w.ctx.Engine().Step()
+		}
+	}
+}
+
+func newWaiters(t *testing.T, fabric string) (a, b *waiter) {
 	t.Helper()
 	var ws [2]*waiter
 	for i := range ws {
-		ctx, err := device.Open(device.Spec{Key: 7, Arena: 16 << 20, Poller: progress.PollerConfig{NoSpin: true}})
+		ctx, err := device.Open(device.Spec{Fabric: fabric, Key: 7, Arena: 16 << 20, Poller: progress.PollerConfig{NoSpin: true}})
 		must(t, err)
 		t.Cleanup(func() { must(t, ctx.Close()) })
 		ws[i], err = newWaiter(ctx)
@@ -142,28 +155,29 @@ func ignoreEINTR(err error) error {
 // message is slept through.
 func TestCompChannel_pingPong(t *testing.T) {
 	const rounds = 300
-	for name, sleep := range map[string]func(int) error{"poll": sleepPoll, "select": sleepSelect, "epoll": sleepEpoll} {
+	sleeps := map[string]func(int) error{"poll": sleepPoll, "select": sleepSelect, "epoll": sleepEpoll}
+	for _, name := range []string{"udp/poll", "udp/select", "udp/epoll", "shm/poll", "shm/epoll"} {
 		t.Run(name, func(t *testing.T) {
-			a, b := udpWaiters(t)
-			done := make(chan error)
+			fabric, call, _ := strings.Cut(name, "/")
+			sleep := sleeps[call]
+			a, b := newWaiters(t, fabric)
+			done, stop := make(chan error), make(chan struct{})
 			go func() {
-				for range rounds {
-					if _, err := b.recv(sleep); err != nil {
-						done <- err
-						return
-					}
-					if err := b.send(); err != nil {
-						done <- err
-						return
+				var err error
+				for i := 0; err == nil && i < rounds; i++ {
+					if _, err = b.recv(sleep); err == nil {
+						err = b.send()
 					}
 				}
-				done <- nil
+				b.linger(stop)
+				done <- err
 			}()
 			for range rounds {
 				must(t, a.send())
 				_, err := a.recv(sleep)
 				must(t, err)
 			}
+			close(stop)
 			must(t, <-done)
 		})
 	}
@@ -180,22 +194,20 @@ func threadTime(t *testing.T) time.Duration {
 // Whoever waits uses no processor until the message comes.
 func TestCompChannel_sleepsUntilAMessageComes(t *testing.T) {
 	const nap = 200 * time.Millisecond
-	a, b := udpWaiters(t)
+	a, b := newWaiters(t, "udp")
 	exchange := func(pause time.Duration) (sleeps int, used time.Duration) {
-		done := make(chan error)
+		done, stop := make(chan error), make(chan struct{})
 		go func() {
 			time.Sleep(pause)
 			err := a.send()
-			if err == nil {
-				_, err = a.recv(sleepEpoll)
-			}
+			a.linger(stop)
 			done <- err
 		}()
 		before := threadTime(t)
 		sleeps, err := b.recv(sleepEpoll)
 		used = threadTime(t) - before
 		must(t, err)
-		must(t, b.send())
+		close(stop)
 		must(t, <-done)
 		return sleeps, used
 	}
@@ -209,18 +221,17 @@ func TestCompChannel_sleepsUntilAMessageComes(t *testing.T) {
 }
 
 func TestCompChannel_Wait(t *testing.T) {
-	a, b := udpWaiters(t)
+	a, b := newWaiters(t, "udp")
 	must(t, b.rcq.ReqNotify(false))
-	sent := make(chan error)
+	sent, stop := make(chan error), make(chan struct{})
 	go func() {
 		time.Sleep(20 * time.Millisecond)
 		err := a.send()
-		for i := 0; err == nil && i < 1000; i++ {
-			a.ctx.Engine().Step()
-		}
+		a.linger(stop)
 		sent <- err
 	}()
 	q, err := b.ch.Wait()
+	close(stop)
 	must(t, errors.Join(err, <-sent))
 	if q != b.rcq || q.Len() != 1 {
 		t.Errorf("%d completions in %p, want one in %p", q.Len(), q, b.rcq)
@@ -314,5 +325,35 @@ func TestCompChannel_closedWithItsContext(t *testing.T) {
 	}
 	if _, err := ctx.CreateCompChannel(); !errors.Is(err, verbs.ErrClosed) {
 		t.Errorf("another channel: %v", err)
+	}
+}
+
+// Of the messages of a peer only the solicited one wakes a queue that is armed
+// for these.
+func TestReqNotify_solicitedByAPeer(t *testing.T) {
+	a, b := newPair(t, 9000, 4096)
+	a.qp.Destroy()
+	b.qp.Destroy()
+	ch, err := b.ctx.CreateCompChannel()
+	must(t, err)
+	b.rcq, err = b.ctx.CreateCQ(verbs.CQInit{Channel: ch})
+	must(t, err)
+	for _, e := range []*end{a, b} {
+		e.qp, err = e.pd.CreateQP(verbs.QPInit{Type: verbs.RD, SendCQ: e.scq, RecvCQ: e.rcq})
+		must(t, err)
+		e.ah, err = e.pd.CreateAH(e.ah.Remote())
+		must(t, err)
+	}
+	must(t, b.rcq.ReqNotify(true))
+	for i, flags := range []verbs.SendFlags{0, 0, verbs.Solicited, 0} {
+		b.recv(t, 0, 10)
+		send(t, a, flags, a.mr.SGE(0, 1))
+		wc := wait(a, b, b.rcq)
+		if solicited := wc.Flags == verbs.WCWithSolicited; wc.Status != verbs.Success || solicited != (flags != 0) {
+			t.Errorf("message %d: %+v", i, wc)
+		}
+		if q, got := ch.GetEvent(); got != (flags != 0) || got && q != b.rcq {
+			t.Errorf("message %d: event %v", i, got)
+		}
 	}
 }

@@ -68,6 +68,7 @@ type message struct {
 	more [MaxSGE - 1][]byte // what buf.more points to: its place in the ring is used again
 	msn  uint32
 	len  uint32 // known with its last segment
+	last bool   // that has been placed
 	used bool
 }
 
@@ -103,7 +104,6 @@ const (
 	eventRequest            // answer a Read or an atomic
 	eventAnswered           // the answer to request name is complete
 	eventRecord             // a chunk of a Write-Record: see QP.chunk
-	eventEnd                // the peer ended the association
 )
 
 // inboxOf returns the peer's inbox, which it gets when it needs one.
@@ -126,9 +126,19 @@ func (q *QP) inboxOf(c *conn) *inbox {
 func (q *QP) rest(ah *AH) {
 	c := &ah.conn
 	if c.inbox != nil && c.inbox.used == 0 && ah.peer.Rcv.InOrder() {
-		q.inboxes = append(q.inboxes, c.inbox)
-		c.inbox = nil
+		q.giveInbox(c)
 	}
+	q.sq.trim()
+}
+
+// inboxesKept is how many inboxes, of 66 KiB, wait to be used again.
+const inboxesKept = 16
+
+func (q *QP) giveInbox(c *conn) {
+	if len(q.inboxes) < inboxesKept {
+		q.inboxes = append(q.inboxes, c.inbox)
+	}
+	c.inbox = nil
 }
 
 // idle reports whether nothing is outstanding towards the peer.

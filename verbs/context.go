@@ -52,7 +52,7 @@ type Context struct {
 	rd       *QP   // the reliable datagram queue pair, if any
 	uds      []*QP // unreliable ones, by number minus udBase; nil is free
 	ahs      []*AH // by llp.Peer.Index
-	loose    []*AH // made before there was a reliable queue pair
+	loose    []*AH // that only UD can use, or made before there was a reliable queue pair
 	closed   bool
 
 	in       inbound
@@ -103,7 +103,7 @@ func (c *Context) Attr() DeviceAttr {
 		Carrier:      c.cfg.Datagram.Caps().Carrier,
 		Addr:         c.Addr().String(),
 		MTU:          c.ep.MaxPayload(),
-		MaxSeg:       c.ep.MaxPayload() - dgram.HeaderLen - dgram.LengthLen - ddp.UntaggedLen,
+		MaxSeg:       c.maxSeg(),
 		MaxSGE:       MaxSGE,
 		MaxInline:    MaxInline,
 		MaxMsg:       maxMsg,
@@ -117,6 +117,11 @@ func (c *Context) Attr() DeviceAttr {
 		MaxMcastGrp:  maxGroups,
 		AtomicAtomic: true,
 	}
+}
+
+// maxSeg is DeviceAttr.MaxSeg.
+func (c *Context) maxSeg() int {
+	return c.ep.MaxPayload() - dgram.HeaderLen - dgram.LengthLen - ddp.UntaggedLen
 }
 
 // Stats returns what the endpoint did and dropped.
@@ -168,7 +173,7 @@ type AH struct {
 	pd     *PD
 	remote fabric.Remote
 	path   fabric.Path
-	peer   *llp.Peer // nil without a reliable queue pair
+	peer   *llp.Peer // nil without a reliable queue pair of its domain
 	conn   conn
 }
 
@@ -190,7 +195,7 @@ func (p *PD) CreateAH(remote netip.AddrPort) (*AH, error) {
 	if err != nil {
 		return nil, fmt.Errorf("verbs: no way to %v: %w", remote, err)
 	}
-	if c.rd != nil && !remote.Addr().IsMulticast() {
+	if c.rd != nil && c.rd.pd == p && !remote.Addr().IsMulticast() {
 		return c.handle(p, c.ep.Associate(to, path)), nil
 	}
 	for _, ah := range c.loose {
@@ -246,12 +251,12 @@ func (c *Context) handle(pd *PD, peer *llp.Peer) *AH {
 	return ah
 }
 
-// associate gives the handles that were made before there was a reliable queue
-// pair their associations.
+// associate gives the handles of its domain that were made before there was a
+// reliable queue pair their associations.
 func (c *Context) associate() {
 	kept := c.loose[:0]
 	for _, ah := range c.loose {
-		if ah.Remote().Addr().IsMulticast() {
+		if ah.pd != c.rd.pd || ah.Remote().Addr().IsMulticast() {
 			kept = append(kept, ah)
 			continue
 		}

@@ -160,6 +160,11 @@ func (q *CQ) mark() uint32 { return q.tail }
 // unwind takes back the completions that were added since mark, unseen by
 // anyone, and their places.
 func (q *CQ) unwind(mark uint32) {
+	for at := mark; at != q.tail; at++ {
+		if r := q.ring[at&uint32(len(q.ring)-1)].Record; r != nil {
+			r.Release()
+		}
+	}
 	q.reserved -= int(q.tail - mark)
 	q.tail = mark
 }

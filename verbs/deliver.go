@@ -61,8 +61,6 @@ func (q *QP) finish(ah *AH, ev *event, req *request) {
 		q.answered(ah, ev.name)
 	case eventRecord:
 		q.records.delivered(q, ah, ev)
-	case eventEnd:
-		q.failFrom(ah, int32(ev.name), ev.status)
 	}
 }
 
@@ -113,6 +111,5 @@ func (q *QP) dropInbound(c *conn) {
 		in.msgs[i] = message{}
 	}
 	in.used = 0
-	q.inboxes = append(q.inboxes, in)
-	c.inbox = nil
+	q.giveInbox(c)
 }

@@ -36,7 +36,7 @@ func (r *region) slice(addr uint64, n uint32) ([]byte, bool) {
 // keyTable finds regions by key. All 32 bits of a key are random, so that
 // knowing some tells nothing of the others, and whoever guesses has hardly a
 // chance: with n keys valid one guess in 2^32/n is right, each is counted, and
-// the first wrong one ends the peer's association.
+// on RD the first wrong one ends the peer's association.
 //
 // Keys that are random are their own hash: the table is open addressing over a
 // power of two, never more than half full. A key that is not valid any more

@@ -112,11 +112,11 @@ func TestKeySeed(t *testing.T) {
 		kt.add(&r)
 		return r.key
 	}
-	if draw(Config{}) == draw(Config{}) {
+	if a, b := draw(Config{}), draw(Config{}); a == b {
 		t.Error("two contexts draw the same keys")
 	}
 	sim := Config{ZeroBased: true, Key: 7, Epoch: 1}
-	if draw(sim) != draw(sim) {
+	if a, b := draw(sim), draw(sim); a != b {
 		t.Error("in the simulator keys do not repeat themselves")
 	}
 	other := sim

@@ -32,7 +32,7 @@ type sglRule uint8
 const (
 	anySGL  sglRule = iota
 	noSGL           // the request moves no data
-	wordSGL         // exactly 8 bytes: the result
+	wordSGL         // one element of 8 bytes: the result
 )
 
 // law is what may be said in a work request with one opcode.
@@ -125,8 +125,8 @@ func (t QPType) checkDetails(wr *SendWR, l *law, flags SendFlags) error {
 		why = "there is no such flag"
 	case l.sgl == noSGL && wr.NumSGE != 0:
 		why = "it moves no data: NumSGE must be 0"
-	case l.sgl == wordSGL && total != 8:
-		why = "its result is 8 bytes: the scatter/gather list must have just these"
+	case l.sgl == wordSGL && (wr.NumSGE != 1 || total != 8):
+		why = "its result is 8 bytes: the scatter/gather list must be one element of these"
 	case l.inv && wr.InvKey == 0:
 		why = "InvKey is missing: the key to end"
 	case l.bind && wr.Bind == nil:

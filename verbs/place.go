@@ -15,6 +15,7 @@ const (
 	placed    verdict = iota
 	postponed         // it found no receive, and was not consumed
 	refused           // it asked for what was not granted, or makes no sense
+	ended             // it was a Terminate: the association is over
 )
 
 // place puts one ULPDU of n bytes where it belongs, in whatever order ULPDUs
@@ -61,7 +62,8 @@ func (q *QP) placeControl(ah *AH, rd *llp.Reader, h *ddp.Header, op rdmap.Opcode
 	rd.Copy(b)
 	switch op {
 	case rdmap.Terminate:
-		return q.terminated(ah, b), placed
+		q.terminated(ah, b)
+		return ev, ended
 	case rdmap.AtomicResponse:
 		return q.placeAtomicAnswer(ah, h, b)
 	}
@@ -142,7 +144,7 @@ func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, op rdmap.Opcode, s
 		in.used++
 	}
 	rd.Skip(skip)
-	if m.msn != uint32(h.MSN) {
+	if m.msn != uint32(h.MSN) || h.Last && m.last { // a message ends once: so does its receive
 		return ev, q.refuseSegment(ah, ddp.MSNRange, h, n)
 	}
 	if uint64(h.MO)+uint64(n) > uint64(m.buf.total) {
@@ -153,7 +155,7 @@ func (q *QP) placeSend(ah *AH, rd *llp.Reader, h *ddp.Header, op rdmap.Opcode, s
 	}
 	m.buf.scatter(h.MO, rd, n)
 	if h.Last {
-		m.len = h.MO + uint32(n)
+		m.len, m.last = h.MO+uint32(n), true
 		ev.kind, ev.name = eventMessage, m.msn
 	}
 	return ev, placed
@@ -194,12 +196,13 @@ func (q *QP) placeImm(ah *AH, rd *llp.Reader, op rdmap.Opcode, skip int) (ev eve
 	return event{kind: eventImm, wrid: e.wrid, imm: uint64(imm), flags: WCWithImm | sendFlags(op)}, placed
 }
 
-// terminated reads why the peer refused what we asked of it, and finds which
-// request that was.
-func (q *QP) terminated(ah *AH, b []byte) event {
+// terminated reads why the peer refused what we asked of it, and ends the
+// association. That does not wait for its turn, which may never come: what is
+// before it may be a Send that finds no receive.
+func (q *QP) terminated(ah *AH, b []byte) {
 	var t rdmap.Term
 	t.Parse(b)
-	return event{kind: eventEnd, status: statusOf(t.Cause), name: uint32(q.culprit(&ah.conn, &t))}
+	q.failFrom(ah, q.culprit(&ah.conn, &t), statusOf(t.Cause))
 }
 
 // holds reports whether a segment of n bytes at tagged offset to may be one of w's.

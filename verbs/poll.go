@@ -9,7 +9,11 @@ import (
 // sends what may be sent. The way of a message that arrives comes first; what
 // it leaves to do is done while waiting for the next. One batch of datagrams,
 // as many as progress.Budget, is taken in at a time.
+//
+// Whatever may have led to a completion counts as work: the caller parks when
+// there was none.
 func (c *Context) Poll(now mono.Time, _ int) int {
+	applied := len(c.acks)
 	if c.undated != nil || len(c.acks) > 0 {
 		c.chores(now)
 	}
@@ -23,9 +27,9 @@ func (c *Context) Poll(now mono.Time, _ int) int {
 			sent += q.pumpUD(now)
 		}
 	}
-	c.flush(work, sent)
+	c.flush(work)
 	c.kicked = false
-	return work + sent
+	return applied + work + sent
 }
 
 // chores does what the last step left: it dates what was sent since, and
@@ -55,12 +59,14 @@ func (c *Context) date(now mono.Time) {
 }
 
 // transmit fires timers, sends what waits, and acknowledges what found no data
-// to ride on. It returns how many datagrams that took.
+// to ride on. It returns how many datagrams that took. Timers count as one:
+// they send Hellos, and end associations.
 func (c *Context) transmit(now mono.Time) (sent int) {
 	if now >= c.deadline {
 		c.timers(now)
+		sent = 1
 	}
-	sent = c.pump(now)
+	sent += c.pump(now)
 	return sent + c.acknowledge(now)
 }
 
@@ -68,12 +74,12 @@ func (c *Context) transmit(now mono.Time) (sent int) {
 // is no reason: something may be stuck in it.
 const flushEvery = 16
 
-// flush flushes the carrier at once when something was sent. Taking sent
+// flush flushes the carrier at once when something is to go out. Taking sent
 // frames back and making room for more is not urgent: it waits for an idle
 // step, or the second busy one in a row.
-func (c *Context) flush(work, sent int) {
+func (c *Context) flush(work int) {
 	c.idle++
-	if sent > 0 || c.moved || c.idle >= flushEvery {
+	if c.ep.Unflushed() || c.moved || c.idle >= flushEvery {
 		c.ep.Flush()
 		c.idle, c.moved = 0, false
 		return
@@ -120,19 +126,9 @@ const terminateTries = 2
 // timers fires what is due at now.
 func (c *Context) timers(now mono.Time) {
 	for p := c.ep.Expire(now); p != nil; p = c.ep.Expire(now) {
-		ah := c.handle(c.rdPD(), p)
-		p.Snd.OnTimer(now)
-		if ah.conn.refused && p.Snd.TimeOuts() >= terminateTries {
-			c.rd.fail(ah, WRFlushErr)
-			continue
-		}
-		if p.Rcv.Deadline() <= now {
-			c.ackNow(ah)
-		}
-		c.makeReady(ah)
-		idle := ah.conn.idle()
-		if idle && c.rd != nil {
-			c.rd.rest(ah)
+		idle := true
+		if ah := c.handleOf(p); ah != nil {
+			idle = c.timer(now, ah)
 		}
 		c.ep.Rearm(p, idle)
 	}
@@ -140,37 +136,56 @@ func (c *Context) timers(now mono.Time) {
 	c.deadline = c.ep.Deadline()
 }
 
-// rdPD returns the domain that peers belong to which nobody has made a handle for.
-func (c *Context) rdPD() *PD {
-	if c.rd == nil {
-		return nil
+// timer does what is due at now for one peer, and reports whether it is idle.
+func (c *Context) timer(now mono.Time, ah *AH) (idle bool) {
+	p := ah.peer
+	p.Snd.OnTimer(now)
+	if ah.conn.refused && p.Snd.TimeOuts() >= terminateTries {
+		c.rd.fail(ah, WRFlushErr)
+		return true
 	}
-	return c.rd.pd
+	if p.Rcv.Deadline() <= now {
+		c.ackNow(ah)
+	}
+	c.makeReady(ah)
+	if idle = ah.conn.idle(); idle {
+		c.rd.rest(ah)
+	}
+	return idle
+}
+
+// handleOf returns the address handle of a peer, or nil while there is none:
+// the peer has said Hello, and nobody has sent anything yet.
+func (c *Context) handleOf(p *llp.Peer) *AH {
+	if int(p.Index) < len(c.ahs) {
+		if ah := c.ahs[p.Index]; ah != nil && ah.peer == p {
+			return ah
+		}
+	}
+	return nil
 }
 
 // news takes notice of what became of associations.
 func (c *Context) news() {
 	for i := 0; i < len(c.ep.News); i++ {
 		n := c.ep.News[i]
-		var ah *AH
-		if int(n.Peer.Index) < len(c.ahs) {
-			ah = c.ahs[n.Peer.Index]
-		}
-		if n.Kind == llp.PeerOpened {
-			if ah != nil && ah.peer == n.Peer {
-				c.makeReady(ah)
-			}
-			continue
-		}
-		if ah == nil || ah.peer != n.Peer || ah.conn.dead {
+		ah := c.handleOf(n.Peer)
+		if ah == nil || ah.conn.dead {
 			continue // nobody has used it
 		}
-		if !ah.conn.refused {
-			c.raise(AsyncEvent{Type: peerEvents[n.Kind], QP: c.rd, AH: ah})
+		if n.Kind == llp.PeerOpened {
+			c.makeReady(ah)
+			continue
 		}
+		if ah.conn.refused { // it has heard that
+			c.rd.fail(ah, WRFlushErr)
+			continue
+		}
+		c.raise(AsyncEvent{Type: peerEvents[n.Kind], QP: c.rd, AH: ah})
 		c.rd.fail(ah, RetryExcErr)
 	}
 	c.ep.News = c.ep.News[:0]
+	c.wake(c.ep.Deadline())
 }
 
 var peerEvents = [...]EventType{llp.PeerLost: EventPeerLost, llp.PeerRestarted: EventPeerRestarted}

@@ -90,7 +90,7 @@ type sendQueue struct {
 	freeAnswers []int32
 	cap         int // entries of the user's
 	names       uint32
-	begun       int // requests that have begun and are not complete
+	begun       int // requests of the user that have begun and are not complete
 }
 
 func (s *sendQueue) init(n int) {
@@ -119,16 +119,27 @@ func (s *sendQueue) answer() int32 {
 	return int32(len(s.wqes) - 1)
 }
 
+// answersKept is how many entries for answers stay when none is in use.
+const answersKept = 1024
+
+// trim gives the memory of answers back after very many were under way at a
+// time. Nobody may hold a pointer to an entry.
+func (s *sendQueue) trim() {
+	if n := len(s.wqes) - s.cap; n > answersKept && len(s.freeAnswers) == n {
+		s.wqes = append(make([]wqe, 0, s.cap), s.wqes[:s.cap]...)
+		s.freeAnswers = nil
+	}
+}
+
 // give puts an entry back, whosever it was.
 func (s *sendQueue) give(i int32) {
 	w := &s.wqes[i]
 	clear(w.bufs[:w.bufN])
 	w.name = 0
-	if w.begun {
-		w.begun = false
-		s.begun--
-	}
 	if int(i) < s.cap {
+		if w.begun {
+			s.begun--
+		}
 		s.free = append(s.free, i)
 	} else {
 		s.freeAnswers = append(s.freeAnswers, i)
@@ -212,8 +223,8 @@ func (q *QP) fill(w *wqe, wr *SendWR, i int32) error {
 	case w.isRead():
 		q.ask(w, wr, i)
 	}
-	if q.typ == UD && wr.Opcode == OpSend && int(w.total) > q.ctx.Attr().MaxSeg {
-		return fmt.Errorf("%w: message of %d bytes; a UD Send is one datagram of at most %d (use RDMA_WRITE_RECORD, or RD)", ErrInvalid, w.total, q.ctx.Attr().MaxSeg)
+	if q.typ == UD && wr.Opcode == OpSend && int(w.total) > q.ctx.maxSeg() {
+		return fmt.Errorf("%w: message of %d bytes; a UD Send is one datagram of at most %d (use RDMA_WRITE_RECORD, or RD)", ErrInvalid, w.total, q.ctx.maxSeg())
 	}
 	return nil
 }
@@ -342,7 +353,10 @@ func (q *QP) enqueue(ah *AH, i int32) {
 		c.record++
 		w.msn = c.record
 	}
-	ah.peer.Wanted = true
+	if !ah.peer.Wanted {
+		q.ep.Want(ah.peer)
+		q.ctx.wake(q.ep.Deadline())
+	}
 	q.line(ah, &c.requests, i)
 }
 
@@ -360,9 +374,11 @@ func (q *QP) line(ah *AH, l *line, i int32) {
 		q.sq.wqes[l.tail].next = i
 	}
 	l.tail = i
-	q.ctx.makeReady(ah)
 	if !q.ctx.kicked {
 		q.kick(ah)
+	}
+	if l.cur != none {
+		q.ctx.makeReady(ah)
 	}
 }
 

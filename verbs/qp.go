@@ -76,8 +76,8 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 		return nil, fmt.Errorf("%w: this context has its reliable datagram queue pair already: one talks to all peers", ErrInvalid)
 	case init.Cap.MaxSendWR < 0 || init.Cap.MaxSendWR > maxQueue || init.Cap.MaxRecvWR < 0 || init.Cap.MaxRecvWR > maxQueue:
 		return nil, fmt.Errorf("%w: queue sizes %+v; at most %d", ErrInvalid, init.Cap, maxQueue)
-	case init.SRQ != nil && init.SRQ.pd.ctx != c:
-		return nil, fmt.Errorf("%w: the shared receive queue is another context's", ErrInvalid)
+	case init.SRQ != nil && (init.SRQ.pd == nil || init.SRQ.pd.ctx != c):
+		return nil, fmt.Errorf("%w: the shared receive queue is of another context, or destroyed", ErrInvalid)
 	}
 	q := &QP{
 		ctx: c, pd: p, ep: c.ep, typ: init.Type, num: rdNum, sendCQ: init.SendCQ, recvCQ: init.RecvCQ,
@@ -101,6 +101,7 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 		}
 	} else {
 		c.rd = q
+		c.ep.SetReliable(true)
 		c.associate()
 	}
 	q.hold(1)
@@ -147,6 +148,8 @@ func (q *QP) Destroy() {
 		q.ctx.uds[q.num-udBase] = nil
 		return
 	}
+	q.ep.SetReliable(false)
+	q.ctx.in.drop(q.ep)
 	q.ctx.rd = nil
 }
 

@@ -31,6 +31,7 @@ type Record struct {
 	next  *Record // of its source, newest first; or of the free ones
 	prev  *Record
 	ends  mono.Time
+	tail  bool // the last chunk has come
 	bytes record.ValidityMap
 }
 
@@ -212,8 +213,9 @@ func (t *recordTable) note(q *QP, now mono.Time, r *Record, k *record.Chunk, n i
 		t.finish(q, r)
 		return
 	}
+	r.tail = r.tail || last
 	wait := t.cfg.Deadline
-	if last || r.ends != 0 && r.ends < now.Add(wait/8) {
+	if r.tail {
 		wait /= 8
 	}
 	if r.ends = now.Add(wait); r.src.ah != nil {
@@ -224,9 +226,6 @@ func (t *recordTable) note(q *QP, now mono.Time, r *Record, k *record.Chunk, n i
 
 // expire ends the records whose time has come.
 func (t *recordTable) expire(q *QP, now mono.Time) {
-	if now < t.deadline {
-		return
-	}
 	t.deadline = mono.Never
 	for i := range t.buckets {
 		for s := t.buckets[i]; s != nil; s = s.next {

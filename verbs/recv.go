@@ -49,6 +49,7 @@ const fewReceives = 16
 
 // feed tells the peers that found no receive that there are some now.
 func (q *QP) feed() {
+	q.ctx.in.dry = false
 	for _, ah := range q.starved {
 		ah.conn.starved = false
 		if !ah.conn.dead {
@@ -79,6 +80,7 @@ type inbound struct {
 	left   int // ULPDUs of the datagram
 	urgent bool
 	since  mono.Time // when it stalled, 0 if it did not
+	dry    bool      // it has stalled in vain, and no receive was posted since
 
 	req  request // of the ULPDU that is being placed, when it is a request
 	head [headMax]byte
@@ -120,7 +122,12 @@ func (c *Context) receive(now mono.Time) (work int) {
 		if in.ah == nil {
 			continue
 		}
-		if !c.rd.ulpdus(now) {
+		left := in.left
+		all := c.rd.ulpdus(now)
+		if in.left < left {
+			work = max(work, 1) // what had stalled goes on
+		}
+		if !all {
 			return work
 		}
 		c.owe(now, in.ah)
@@ -168,7 +175,11 @@ func (c *Context) begin(now mono.Time) bool {
 	if !c.rd.takesInbound() {
 		in.left = 0
 	}
-	k.credit = int32(min(dgram.CreditOf(in.h.Credit), 1<<30))
+	credit := int32(min(dgram.CreditOf(in.h.Credit), 1<<30))
+	if k.credit == 0 && credit > 0 {
+		p.Snd.Repeat(now) // there was no receive for it, and now there is
+	}
+	k.credit = credit
 	if in.h.Type == dgram.TypeData {
 		c.noteAck(now, ah)
 		return true
@@ -226,7 +237,11 @@ func (c *Context) applyAck(ah *AH) {
 // next step goes on with the same ULPDU.
 func (q *QP) ulpdus(now mono.Time) bool {
 	in := &q.ctx.in
-	if in.ah.conn.refused {
+	switch k := &in.ah.conn; {
+	case k.dead: // its association ended while it waited for a receive
+		in.left, in.since = 0, 0
+		return true
+	case k.refused:
 		q.lastWord(in)
 		return true
 	}
@@ -235,6 +250,10 @@ func (q *QP) ulpdus(now mono.Time) bool {
 		n, ok := q.ctx.nextULPDU()
 		if !ok {
 			break
+		}
+		if q.placeWhole(rcv, n) {
+			in.lsn++
+			continue
 		}
 		if !rcv.Fresh(in.lsn) {
 			q.ep.Stats.RxDuplicate++
@@ -250,10 +269,11 @@ func (q *QP) ulpdus(now mono.Time) bool {
 			}
 			q.Stats.RecvDrops++
 			q.starve(in.ah)
+			in.urgent = true // its sender hears that there is no credit, to send it again when there is
 			break
 		}
 		in.since = 0
-		if verdict == refused {
+		if verdict != placed {
 			break // not acknowledged, and nothing behind it
 		}
 		q.deliver(in.ah, in.lsn, &ev)
@@ -263,6 +283,35 @@ func (q *QP) ulpdus(now mono.Time) bool {
 		in.lsn++
 	}
 	in.left = 0
+	return true
+}
+
+// placeWhole is the short way of what most messages are: a Send of one segment
+// that arrives in its turn and fits the receive that waits for it is placed,
+// delivered and complete. false means that the long way has to look at it;
+// then nothing was done.
+func (q *QP) placeWhole(rcv *dgram.Receiver, n int) bool {
+	in := &q.ctx.in
+	if n < ddp.UntaggedLen || in.lsn != rcv.Next() || !rcv.InOrder() {
+		return false
+	}
+	if !rdmap.IsWholeSend(in.rd.Peek(dgram.LengthLen + ddp.UntaggedLen)[dgram.LengthLen:]) {
+		return false
+	}
+	n -= ddp.UntaggedLen
+	if q.srq != nil || q.rq.len() == 0 || n > int(q.rq.first().total) {
+		return false
+	}
+	e := q.rq.take()
+	in.since = 0
+	in.rd.Skip(dgram.LengthLen + ddp.UntaggedLen)
+	e.scatter(0, in.rd, n)
+	rcv.Mark(in.lsn)
+	q.Stats.Recvs++
+	q.Stats.RecvBytes += uint64(n)
+	wc := q.recvCQ.next()
+	wc.WRID, wc.Status, wc.Opcode, wc.Flags, wc.ByteLen, wc.QPNum = e.wrid, Success, OpRecv, 0, uint32(n), q.num
+	wc.SrcQP, wc.InvKey, wc.ImmData, wc.SrcAddr, wc.Src, wc.Record = 0, 0, 0, in.ah.remote, in.ah, nil
 	return true
 }
 
@@ -278,9 +327,7 @@ func (q *QP) lastWord(in *inbound) {
 		var h ddp.Header
 		b := in.rd.Peek(dgram.LengthLen + min(n, ddp.UntaggedLen))[dgram.LengthLen:]
 		if h.Parse(b) && !h.Tagged && h.QN == iwarp.QNTerminate {
-			if ev, v := q.place(in.ah, in.rd, n); v == placed {
-				q.finish(in.ah, &ev, &in.req)
-			}
+			q.place(in.ah, in.rd, n)
 			break
 		}
 		in.rd.Skip(dgram.LengthLen + n)
@@ -301,9 +348,13 @@ func (c *Context) nextULPDU() (n int, ok bool) {
 	return 0, false
 }
 
-// giveUp notes a stall and reports whether it has lasted too long.
+// giveUp notes a stall and reports whether it has lasted too long. Once it has,
+// nobody is held up again before a receive is posted.
 func (q *QP) giveUp(now mono.Time) bool {
 	in := &q.ctx.in
+	if in.dry {
+		return true
+	}
 	if in.since == 0 {
 		in.since = now
 		q.Stats.RecvStalls++
@@ -311,7 +362,7 @@ func (q *QP) giveUp(now mono.Time) bool {
 	if now.Sub(in.since) < recvPatience {
 		return false
 	}
-	in.since = 0
+	in.since, in.dry = 0, true
 	return true
 }
 

@@ -68,10 +68,13 @@ func (r *recvQueue) post(c *Context, pd *PD, wr *RecvWR) error {
 	return nil
 }
 
+// first returns the oldest receive; there is one.
+func (r *recvQueue) first() *rqe { return &r.ring[r.head&uint32(len(r.ring)-1)] }
+
 // take removes the oldest receive; there is one. The result is valid until the
 // next is posted.
 func (r *recvQueue) take() *rqe {
-	e := &r.ring[r.head&uint32(len(r.ring)-1)]
+	e := r.first()
 	r.head++
 	return e
 }

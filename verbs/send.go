@@ -83,10 +83,9 @@ const pumpQuota = 32
 // pump sends for the peers in line until the carrier is full, and returns how
 // many datagrams were built.
 func (c *Context) pump(now mono.Time) (sent int) {
-	for n := len(c.ready); n > 0 && c.ep.TxRoom(); n-- {
-		ah := c.ready[0]
-		copy(c.ready, c.ready[1:])
-		c.ready = c.ready[:len(c.ready)-1]
+	done := 0
+	for n := len(c.ready); done < n && c.ep.TxRoom(); done++ {
+		ah := c.ready[done]
 		ah.conn.queued = false
 		if ah.conn.dead {
 			continue
@@ -96,7 +95,10 @@ func (c *Context) pump(now mono.Time) (sent int) {
 			continue // what it was to be sent is not granted any more
 		}
 		c.wakePeer(ah.peer, ah.peer.Snd.Deadline())
-		c.makeReady(ah)
+		c.makeReady(ah) // behind those that have not had their turn
+	}
+	if done > 0 {
+		c.ready = append(c.ready[:0], c.ready[done:]...)
 	}
 	return sent
 }
@@ -128,7 +130,7 @@ func (q *QP) sendNew(now mono.Time, ah *AH, l *line) bool {
 	ah.conn.turn = l == &ah.conn.answers
 	soon := q.cut(now, ah, l, n)
 	for l = q.nextLine(ah); l != nil; l = q.nextLine(ah) {
-		if n, hdr = q.nextSegment(ah, l); !q.ep.Fits(hdr + n) {
+		if n, hdr = q.nextSegment(ah, l); !q.ep.Fits(hdr+n) || !q.granted(&q.sq.wqes[l.cur]) {
 			break
 		}
 		soon = q.cut(now, ah, l, n) || soon
@@ -138,11 +140,11 @@ func (q *QP) sendNew(now mono.Time, ah *AH, l *line) bool {
 }
 
 // creditCode returns how many Sends each peer may have outstanding: its share
-// of the receives that are posted.
+// of the receives that are posted. 0 says that there is none.
 func (q *QP) creditCode() uint8 {
 	n := q.recvsLeft()
-	if active := q.ep.Active(); active > 1 {
-		n /= active
+	if active := q.ep.Active(); active > 1 && n > 0 {
+		n = max(n/active, 1)
 	}
 	return dgram.CreditCode(n)
 }
@@ -164,7 +166,7 @@ func (q *QP) nextSegment(ah *AH, l *line) (n, hdr int) {
 
 // begin opens a datagram whose first segment has n bytes of w from off on.
 func (q *QP) begin(ah *AH, lsn serial.U32, w *wqe, off uint32, n int) bool {
-	if w.op == opReadResponse && !q.granted(w) {
+	if !q.granted(w) {
 		q.fail(ah, WRFlushErr) // the region ended while the peer was reading it
 		return false
 	}
@@ -184,7 +186,9 @@ func (q *QP) cut(now mono.Time, ah *AH, l *line, n int) (soon bool) {
 	w.sent += uint32(n)
 	if !w.begun {
 		w.begun = true
-		q.sq.begun++
+		if int(i) < q.sq.cap {
+			q.sq.begun++
+		}
 	}
 	last := w.sent == w.end
 	ah.peer.Snd.Push(now, uint32(i), off, uint32(n), last)
@@ -443,7 +447,14 @@ func (q *QP) count(op Opcode, status Status) {
 // fail ends everything with a peer: the oldest request with the cause, the
 // others flushed, and receives that were being filled too. Nothing goes to it
 // any more; other peers do not notice.
-func (q *QP) fail(ah *AH, cause Status) { q.failFrom(ah, none, cause) }
+//
+// What the peer has acknowledged with data is done, though that was only noted.
+func (q *QP) fail(ah *AH, cause Status) {
+	if c := &ah.conn; c.acked {
+		q.ctx.unnote(c.ackAt, ah)
+	}
+	q.failFrom(ah, none, cause)
+}
 
 // failFrom is fail with the cause for the request culprit, and those before it
 // flushed; none stands for the oldest.

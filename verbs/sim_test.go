@@ -52,7 +52,7 @@ func (f *simFabric) open(t *sim.Task, i int, key uint64, d dgram.Config) (*verbs
 	}
 	return verbs.New(verbs.Config{
 		ZeroBased: true,
-		Datagram:  ep, Engine: progress.New(t, t), Key: key, Epoch: uint32(0xfffffff0 + i), Dgram: d,
+		Datagram:  ep, Engine: progress.New(t, t), Key: key, Epoch: uint32(0xffffff00 + i), Dgram: d,
 	})
 }
 

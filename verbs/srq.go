@@ -50,7 +50,14 @@ func (s *SRQ) PostRecv(wr *RecvWR) error {
 	if s.pd == nil || s.pd.ctx.closed {
 		return ErrClosed
 	}
-	return s.rq.post(s.pd.ctx, s.pd, wr)
+	low := s.rq.len() < fewReceives
+	if err := s.rq.post(s.pd.ctx, s.pd, wr); err != nil {
+		return err
+	}
+	if q := s.pd.ctx.rd; low && q != nil && q.srq == s && len(q.starved) > 0 {
+		q.feed()
+	}
+	return nil
 }
 
 // Len returns how many receives are posted and were not taken yet.

@@ -1,9 +1,3 @@
-// Package verbs offers RDMA verbs over datagrams: protection domains, memory
-// regions, completion queues and queue pairs with the names and meanings of
-// libibverbs, so that ibv_post_send(3) and its neighbours are the manual.
-//
-// Everything made from one [Context] belongs to one engine: one goroutine at a
-// time may call into it.
 package verbs
 
 import (

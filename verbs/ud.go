@@ -65,11 +65,14 @@ func (q *QP) enqueueUD(wr *SendWR, i int32) {
 }
 
 // pumpUD sends what the carrier takes, ends the records that are due, and
-// returns how many datagrams were built.
+// returns how many datagrams were built, records counted as one.
 func (q *QP) pumpUD(now mono.Time) (sent int) {
-	q.records.expire(q, now)
+	if now >= q.records.deadline {
+		q.records.expire(q, now)
+		sent = 1
+	}
 	if !q.mayBegin() {
-		return 0
+		return sent
 	}
 	for sent < pumpQuota && q.ud.line.cur != none && q.ep.TxRoom() && q.sendUD() {
 		sent++

@@ -45,10 +45,6 @@ type Config struct {
 	Frames   int  // chunks in the port's pool; default RxDepth + TxDepth + 1024
 	Track    bool // check every move of a frame (tests)
 
-	// Pool is where the port's chunks come from and go to when several ports of
-	// one engine share them; it outlives the port. When nil, Open makes one.
-	Pool *mem.Pool
-
 	// BusyPoll lets Recv drive the device for up to this long when nothing
 	// has arrived, instead of leaving it to interrupts; default off. It is
 	// for network cards, and takes effect when their napi_defer_hard_irqs

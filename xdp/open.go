@@ -27,13 +27,18 @@ func Open(c Config) (*Port, error) {
 		return nil, err
 	}
 	p := &Port{steering: steering, arena: c.Arena, rxDepth: c.RxDepth, want: c.RxDepth}
-	if err := p.open(c); err != nil {
+	if p.pool, err = mem.NewPool(c.Arena, c.Frames, c.Track); err != nil {
+		return nil, errors.Join(fmt.Errorf("xdp: %w", err), steering.Close())
+	}
+	p.ownPool = true
+	if err := p.open(c, c.Queue); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
 
-func (p *Port) open(c Config) (err error) {
+// open opens the sockets of p, which receives on c.Queue and sends on sendOn.
+func (p *Port) open(c Config, sendOn int) (err error) {
 	dev, mode := p.steering.device, p.steering.mode
 	// A completion entry is reserved for each buffer on its way, so that ring
 	// never overflows when it is as large as the TX ring.
@@ -41,18 +46,17 @@ func (p *Port) open(c Config) (err error) {
 	if p.sock, err = newSocket(dev.name, c.Arena, d); err != nil {
 		return err
 	}
-	p.rings = p.sock.rings
-	if p.pool = c.Pool; p.pool == nil {
-		p.ownPool = true
-		if p.pool, err = mem.NewPool(c.Arena, c.Frames, c.Track); err != nil {
-			return fmt.Errorf("xdp: %w", err)
-		}
-	}
+	p.rings, p.out = p.sock.rings, p.sock
 	p.post() // before bind: some drivers want something to receive into
 	if err := p.sock.bind(dev, c.Queue, copying(c.ZeroCopy, mode), bindPatience); err != nil {
 		return err
 	}
-	p.sock.tune(c.TxDepth)
+	if sendOn != c.Queue {
+		if err := p.openSender(c, sendOn); err != nil {
+			return err
+		}
+	}
+	p.out.tune(c.TxDepth)
 	if c.BusyPoll > 0 {
 		if err := p.sock.busyPoll(dev, int(max(c.BusyPoll/mono.Microsecond, 1))); err != nil {
 			return err

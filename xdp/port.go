@@ -15,10 +15,11 @@ import (
 type Port struct {
 	steering *Steering
 	sock     *socket
+	out      *socket // what sends: sock, or one on another queue
 	rings    *rings
 	arena    *mem.Arena
 	pool     *mem.Pool
-	ownPool  bool
+	ownPool  bool // Close releases it
 	caps     fabric.PortCaps
 	stats    fabric.PortStats
 
@@ -181,7 +182,7 @@ func (p *Port) transmit() {
 			break
 		}
 		p.stats.Wakeups++
-		wake(p.sock.fd)
+		wake(p.out.fd)
 		before := waiting
 		waiting = tx.waiting()
 		if p.caps.ZeroCopy || waiting == before {
@@ -236,6 +237,11 @@ func (p *Port) Stats() fabric.PortStats {
 		st.RxInvalid += k.Rx_invalid_descs
 		st.TxInvalid = k.Tx_invalid_descs
 	}
+	if p.out != p.sock {
+		if k, err := statistics(p.out.fd); err == nil {
+			st.TxInvalid += k.Tx_invalid_descs
+		}
+	}
 	return st
 }
 
@@ -244,6 +250,9 @@ func (p *Port) Stats() fabric.PortStats {
 func (p *Port) Close() error {
 	errs := []error{p.steering.Close()}
 	if p.sock != nil && p.sock.fd >= 0 {
+		if p.out != nil && p.out != p.sock {
+			errs = append(errs, p.out.close())
+		}
 		errs = append(errs, p.sock.close())
 	}
 	if p.pool != nil && p.ownPool {

@@ -40,13 +40,13 @@ func (p *program) compareKind(o *options, kind bench.Kind, c bench.Comparison, p
 			spec = contender.Bandwidth
 		}
 		spec.MTU, spec.Loss = o.spec.MTU, o.spec.Loss
-		s, err := p.connect(places[i], spec)
+		s, err := p.connect(places[i], spec, "")
 		if err != nil {
 			return err
 		}
 		sessions = append(sessions, s)
 	}
-	table := bench.Table{W: p.out, Markdown: o.markdown}
+	table := bench.Table{W: p.out, Kind: kind, Contenders: c.Contenders, Markdown: o.markdown}
 	if !o.json {
 		p.clear()
 		if kind == bench.PingPong {
@@ -54,7 +54,7 @@ func (p *program) compareKind(o *options, kind bench.Kind, c bench.Comparison, p
 				return err
 			}
 		}
-		if err := table.Head(kind, c.Contenders); err != nil {
+		if err := table.Head(); err != nil {
 			return err
 		}
 	}
@@ -62,12 +62,16 @@ func (p *program) compareKind(o *options, kind bench.Kind, c bench.Comparison, p
 	if m.Rounds == 0 {
 		m.Rounds = 3
 	}
-	return m.Tabulate(sessions, c.Sizes, func(size int, row bench.Row) error {
+	err = m.Tabulate(sessions, c.Sizes, func(size int, row bench.Row) error {
 		p.clear()
 		p.keep(row)
 		if o.json {
 			return row.WriteJSON(p.out)
 		}
-		return table.Row(kind, size, row)
+		return table.Row(size, row)
 	})
+	if err != nil || o.json {
+		return err
+	}
+	return table.Foot()
 }

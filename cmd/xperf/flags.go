@@ -28,26 +28,28 @@ type options struct {
 	spec    bench.Spec
 	given   map[string]bool // flags that were set, and "test"
 
-	testbed  bool
-	joined   testbed.Switch
-	device   string
-	cores    []int
-	json     bool
-	markdown bool
-	plot     string // file to draw
-	rounds   int
-	duration time.Duration // per size
-	netns    []string      // further hosts of a server, see --netns
-	vs       *options      // the second configuration, or nil
-	port     int
-	listen   string
-	patience time.Duration
-	help     bool // on command, or on everything without one
+	testbed   bool
+	joined    testbed.Switch
+	device    string
+	capture   string // pcapng file that the client writes, or ""
+	cores     []int
+	bulkCores []int // of the receive work of a second queue
+	json      bool
+	markdown  bool
+	plot      string // file to draw
+	rounds    int
+	duration  time.Duration // per size
+	netns     []string      // further hosts of a server, see --netns
+	vs        *options      // the second configuration, or nil
+	port      int
+	listen    string
+	patience  time.Duration
+	help      bool // on command, or on everything without one
 }
 
 // vsFlags are what a second configuration may change. Everything else holds
 // for both.
-var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "all", "cores"}
+var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "all", "cores", "bulk-queue", "capture"}
 
 func usagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", bench.ErrUsage, fmt.Sprintf(format, args...))
@@ -111,7 +113,7 @@ func onXDP(o *options) bool { return strings.HasPrefix(o.spec.Fabric, "xdp") }
 func (o *options) flags(args []string, vs *string) (places []string, err error) {
 	fs := flag.NewFlagSet("xperf", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	var sizes, cores, netns string
+	var sizes, netns string
 	fs.BoolVar(&o.spec.All, "all", o.spec.All, "")
 	fs.BoolVar(&o.spec.All, "a", o.spec.All, "")
 	fs.StringVar(&o.spec.Op, "op", o.spec.Op, "")
@@ -132,6 +134,7 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	fs.StringVar(&o.spec.Transport, "transport", o.spec.Transport, "")
 	fs.StringVar(&o.spec.Fabric, "fabric", o.spec.Fabric, "")
 	fs.StringVar(&o.device, "device", o.device, "")
+	fs.StringVar(&o.capture, "capture", o.capture, "")
 	fs.StringVar(&sizes, "size", "", "")
 	fs.IntVar(&o.spec.Iters, "iters", o.spec.Iters, "")
 	fs.IntVar(&o.spec.Warmup, "warmup", o.spec.Warmup, "")
@@ -143,7 +146,15 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	fs.BoolVar(&o.json, "json", o.json, "")
 	fs.StringVar(vs, "vs", "", "")
 	fs.IntVar(&o.rounds, "rounds", o.rounds, "")
-	fs.StringVar(&cores, "cores", "", "")
+	fs.Func("bulk-queue", "", func(s string) (err error) {
+		o.spec.Bulk = true
+		o.bulkCores, err = parseCores(s)
+		return err
+	})
+	fs.Func("cores", "", func(s string) (err error) {
+		o.cores, err = parseCores(s)
+		return err
+	})
 	fs.IntVar(&o.port, "port", o.port, "")
 	fs.StringVar(&o.listen, "listen", o.listen, "")
 	fs.DurationVar(&o.patience, "connect-timeout", o.patience, "")
@@ -168,11 +179,6 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	}
 	if sizes != "" {
 		if o.spec.Sizes, err = bench.ParseSizes(sizes); err != nil {
-			return nil, err
-		}
-	}
-	if cores != "" {
-		if o.cores, err = parseCores(cores); err != nil {
 			return nil, err
 		}
 	}
@@ -249,6 +255,12 @@ func (o *options) check() error {
 	if o.cores == nil {
 		o.cores = bench.PickCores(allowed)
 	}
+	if err := bench.CheckCores(o.bulkCores, allowed); err != nil {
+		return err
+	}
+	if o.bulkCores != nil && !o.testbed {
+		return usagef("--bulk-queue is for --testbed, which makes the queue")
+	}
 	if _, ok := commandFlags[o.command]; ok {
 		return o.checkCommand()
 	}
@@ -259,7 +271,13 @@ func (o *options) check() error {
 	}
 	o.given["test"] = true
 	o.spec.Test = o.command
-	return o.spec.Check()
+	if err := o.spec.Check(); err != nil || o.capture == "" {
+		return err
+	}
+	if o.host == "" && !o.testbed {
+		return usagef("--capture is for the client: give it where HOST is given")
+	}
+	return o.spec.CheckCapture()
 }
 
 // checkAmounts judges how much is to be measured. What the bench itself checks
@@ -323,6 +341,7 @@ func (o *options) second(args []string) (*options, error) {
 	b := *o
 	b.given = map[string]bool{}
 	b.spec.Sizes = slices.Clone(o.spec.Sizes)
+	b.capture = "" // each writes a file of its own
 	var vs string
 	places, err := b.flags(args, &vs)
 	if err != nil {
@@ -360,6 +379,9 @@ func (o *options) second(args []string) (*options, error) {
 	maps.Copy(b.given, o.given)
 	if err := b.check(); err != nil {
 		return nil, err
+	}
+	if b.capture != "" && b.capture == o.capture {
+		return nil, usagef("--capture %s: the two configurations cannot write one file", o.capture)
 	}
 	return &b, bench.CheckPair(o.spec, b.spec)
 }

@@ -47,6 +47,10 @@ What to measure (the client decides; a flag that the server has too must agree):
                     xdp. Only on a bridge does tcpdump see AF_XDP frames: ip
                     netns exec xwarp-PID-...-sw tcpdump -ni any udp
   --loss P          drop a share P of the frames that are sent, as in 0.01 or 1%
+  --capture FILE    write what passes the client to FILE (pcapng), for Wireshark
+                    with docs/wireshark/xwarp.lua; frames that --loss drops are
+                    not in it. Figures taken with it are no measure. With --vs
+                    it holds for the first configuration
   --vs "FLAGS"      measure a second configuration in turns with the first and
                     print the ratio A/B of the medians. FLAGS change the first
                     configuration; they may begin with another TEST.
@@ -56,6 +60,9 @@ What to measure (the client decides; a flag that the server has too must agree):
 Where:
   --device DEV      network interface (default: the one that leads to the peer)
   --cores A,B       server's and client's core (default: the two highest)
+  --bulk-queue A,B  with --testbed: large data goes over a second queue, whose
+                    receive work is done by these cores at the server's and the
+                    client's end
   --port N          TCP port of the control connection (default 18515)
   --listen ADDR     server: address:port to wait at, instead of --port
   --netns LIST      serve: further network namespaces with a device of the same

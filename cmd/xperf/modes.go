@@ -68,15 +68,16 @@ func (p *program) client(o *options) error {
 	var sessions []*bench.Session
 	for i, c := range o.configurations() {
 		s, err := bench.Connect(context.Background(), c.spec, bench.ConnectConfig{
-			Local: bench.Local{Device: c.device, Cores: c.cores},
+			Local: bench.Local{Device: c.device, Cores: c.cores, Capture: c.capture},
 			Addr:  o.address(), Index: i, Patience: o.patience, Abort: abort,
 		})
 		if err != nil {
 			return errors.Join(err, closeAll(sessions))
 		}
+		s.Place = "server " + o.address()
 		sessions = append(sessions, s)
 	}
-	return errors.Join(p.measure(o, sessions, "server "+o.address()), closeAll(sessions))
+	return errors.Join(p.measure(o, sessions), closeAll(sessions))
 }
 
 // onTestbed measures between two ends on this machine, each configuration on
@@ -91,13 +92,13 @@ func (p *program) onTestbed(o *options) error {
 		if err != nil {
 			return errors.Join(err, closeAll(sessions))
 		}
-		s, err := p.connect(place, c.spec)
+		s, err := p.connect(place, c.spec, c.capture)
 		if err != nil {
 			return errors.Join(err, closeAll(sessions))
 		}
 		sessions = append(sessions, s)
 	}
-	return errors.Join(p.measure(o, sessions, p.places[0].Name), closeAll(sessions))
+	return errors.Join(p.measure(o, sessions), closeAll(sessions))
 }
 
 // withoutRoot makes the best of it when there can be no testbed: both ends on
@@ -121,12 +122,13 @@ func (p *program) openPlace(o *options) (*bench.Place, error) {
 		return nil, err
 	}
 	p.progress("setting up " + o.command)
-	peers := 1 // over kernel sockets they are ports of one host
+	oneHost := o.spec.Fabric == "shm" // shared memory reaches no other
+	peers := 1                        // over kernel sockets they are ports of one host
 	if onXDP(o) {
 		peers = o.spec.Peers
 	}
 	place, err := bench.OpenPlace(bench.PlaceConfig{
-		Server: []string{self, "serve"}, Loopback: !bench.Root(), MTU: o.spec.MTU, Switch: o.joined, Cores: o.cores, Peers: peers,
+		Server: []string{self, "serve"}, Loopback: !bench.Root() || oneHost, MTU: o.spec.MTU, Switch: o.joined, Cores: o.cores, Peers: peers, BulkCores: o.bulkCores,
 	})
 	if err != nil {
 		return nil, err
@@ -137,11 +139,17 @@ func (p *program) openPlace(o *options) (*bench.Place, error) {
 	return place, nil
 }
 
-// connect opens a test with the server of a place.
-func (p *program) connect(place *bench.Place, spec bench.Spec) (*bench.Session, error) {
+// connect opens a test with the server of a place. This end writes the file
+// capture, unless that is "".
+func (p *program) connect(place *bench.Place, spec bench.Spec, capture string) (*bench.Session, error) {
 	config := place.Client
-	config.Abort = abort
-	return bench.Connect(place.Context, spec, config)
+	config.Abort, config.Capture = abort, capture
+	s, err := bench.Connect(place.Context, spec, config)
+	if err != nil {
+		return nil, err
+	}
+	s.Place = place.Name
+	return s, nil
 }
 
 // closePlaces removes all testbeds.
@@ -166,9 +174,9 @@ func closeAll(sessions []*bench.Session) error {
 }
 
 // measure measures and prints.
-func (p *program) measure(o *options, sessions []*bench.Session, place string) error {
+func (p *program) measure(o *options, sessions []*bench.Session) error {
 	if !o.json {
-		if err := bench.WriteHeader(p.out, sessions, place); err != nil {
+		if err := bench.WriteHeader(p.out, sessions); err != nil {
 			return err
 		}
 	} else {

@@ -103,6 +103,7 @@ type Packet struct {
 	To     Path   // destination; only when sending
 	From   Remote // source; only when received
 	Sealed bool   // the payload carries a CRC of its own; only when sending
+	Bulk   bool   // one of many on their way to To, for which bandwidth counts more than latency; only when sending
 }
 
 // Batch is a list of datagrams and of the buffers that they are made of. The

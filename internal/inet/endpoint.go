@@ -24,6 +24,10 @@ const (
 type Config struct {
 	// Port carries the frames. The endpoint closes it.
 	Port fabric.Port
+	// Bulk carries datagrams that are marked fabric.Packet.Bulk; default Port.
+	// It shares the pool of Port, and what Port can do it can too. The endpoint
+	// closes it. Both are to be looked at before waiting: FD is Port's only.
+	Bulk fabric.Port
 	// Resolver finds next hops. The endpoint does not close it: endpoints of
 	// one device share one.
 	Resolver Resolver
@@ -51,6 +55,7 @@ var ErrPathMTU = errors.New("MTU of the path is too small")
 // Owner: engine.
 type Endpoint struct {
 	port  fabric.Port
+	bulk  fabric.Port // or nil
 	pool  *mem.Pool
 	bytes []byte // the arena
 
@@ -59,9 +64,10 @@ type Endpoint struct {
 	id        uint16 // of the last packet sent
 	caps      fabric.DatagramCaps
 
-	// Frames that the port has delivered and Recv has not handed out yet:
+	// Frames that a port has delivered and Recv has not handed out yet:
 	// rx[rxNext:rxEnd].
 	rxNext, rxEnd int
+	bulkFirst     bool // is to be asked before port
 	rx            [rxStage]fabric.Desc
 	tx            [txStage]fabric.Desc // what one call to the port's Send gets
 
@@ -91,6 +97,8 @@ func New(c Config) (*Endpoint, error) {
 	switch {
 	case c.Port == nil:
 		return nil, errors.New("inet: Config.Port is missing")
+	case c.Bulk != nil && c.Bulk.Pool() != c.Port.Pool():
+		return nil, errors.New("inet: Config.Bulk has a pool of its own: open both ports together")
 	case c.Resolver == nil:
 		return nil, errors.New("inet: Config.Resolver is missing")
 	case !c.Local.Addr().Unmap().Is4() || c.Local.Addr().IsUnspecified() || c.Local.Port() == 0:
@@ -112,6 +120,7 @@ func New(c Config) (*Endpoint, error) {
 	local := netip.AddrPortFrom(c.Local.Addr().Unmap(), c.Local.Port())
 	e := &Endpoint{
 		port:       c.Port,
+		bulk:       c.Bulk,
 		pool:       c.Port.Pool(),
 		bytes:      c.Port.Arena().Bytes(),
 		localAddr:  littleEndian(local.Addr().As4()),
@@ -157,15 +166,23 @@ func (e *Endpoint) Stats() fabric.DatagramStats {
 	s, port := e.stats, e.port.Stats()
 	s.RxDropped += port.RxDropped
 	s.TxErrors += port.TxInvalid
+	if e.bulk != nil {
+		port = e.bulk.Stats()
+		s.RxDropped += port.RxDropped
+		s.TxErrors += port.TxInvalid
+	}
 	return s
 }
 
 // Close leaves all groups, gives back what Recv had not handed out and closes
-// the port. The resolver stays open.
+// the ports. The resolver stays open.
 func (e *Endpoint) Close() error {
 	left := e.leaveAll()
 	e.putAll(e.rx[e.rxNext:e.rxEnd])
 	e.rxNext, e.rxEnd = 0, 0
+	if e.bulk != nil {
+		left = errors.Join(left, e.bulk.Close())
+	}
 	return errors.Join(left, e.port.Close())
 }
 
@@ -226,12 +243,15 @@ func (p *path) set(a addresses, hop Hop) {
 	p.maxPayload = hop.MTU - IPv4Len - UDPLen
 }
 
-// Flush rings the port's doorbell and follows changes of next hops.
+// Flush rings the ports' doorbells and follows changes of next hops.
 func (e *Endpoint) Flush() {
 	if g := e.resolver.Generation(); g != e.generation {
 		e.reload(g)
 	}
 	e.port.Flush()
+	if e.bulk != nil {
+		e.bulk.Flush()
+	}
 }
 
 func (e *Endpoint) putAll(bufs []fabric.Desc) {

@@ -13,13 +13,13 @@ import (
 // when the result was not 0.
 func (e *Endpoint) Recv(b *fabric.Batch) int {
 	b.Reset()
-	more := true // the port may have frames that it was not asked for yet
+	more := true // a port may have frames that it was not asked for yet
 	for len(b.Pkts) < cap(b.Pkts) {
 		if e.rxNext == e.rxEnd {
 			if !more {
 				break
 			}
-			e.rxNext, e.rxEnd = 0, e.port.Recv(e.rx[:])
+			e.rxNext, e.rxEnd = 0, e.receive()
 			more = e.rxEnd > rxStage-fabric.MaxBufs
 			if e.rxEnd == 0 {
 				break
@@ -38,6 +38,23 @@ func (e *Endpoint) Recv(b *fabric.Batch) int {
 		e.accept(b, frame, size)
 	}
 	return len(b.Pkts)
+}
+
+// receive takes what a port has, the two in turns.
+func (e *Endpoint) receive() int {
+	if e.bulk == nil {
+		return e.port.Recv(e.rx[:])
+	}
+	first, second := e.port, e.bulk
+	if e.bulkFirst {
+		first, second = second, first
+	}
+	e.bulkFirst = !e.bulkFirst
+	n := first.Recv(e.rx[:])
+	if n == 0 {
+		n = second.Recv(e.rx[:])
+	}
+	return n
 }
 
 // fetch asks for the second cache line of a frame while the first, which holds

@@ -11,13 +11,20 @@ import (
 const sealedMin = 512
 
 // TxRoom returns how many datagrams of MaxBufs buffers Send takes now.
-func (e *Endpoint) TxRoom() int { return e.port.TxFree() / e.caps.MaxBufs }
+func (e *Endpoint) TxRoom() int {
+	free := e.port.TxFree()
+	if e.bulk != nil {
+		free = min(free, e.bulk.TxFree())
+	}
+	return free / e.caps.MaxBufs
+}
 
 // Send writes the headers in front of all datagrams of b and queues them.
 // Datagrams to a destination that cannot be reached now are counted and
 // dropped. The buffers belong to the port afterwards.
 func (e *Endpoint) Send(b *fabric.Batch) {
 	n := 0
+	bulk := false // so are those that are staged
 	for i := range b.Pkts {
 		p := &b.Pkts[i]
 		bufs := b.Descs[p.First : p.First+p.Bufs]
@@ -26,16 +33,16 @@ func (e *Endpoint) Send(b *fabric.Batch) {
 			e.refuse(to, bufs)
 			continue
 		}
-		if n+len(bufs) > txStage {
-			e.push(n)
-			n = 0
+		if n+len(bufs) > txStage || p.Bulk != bulk {
+			e.push(n, bulk)
+			n, bulk = 0, p.Bulk
 		}
 		e.putHeaders(to, p, bufs)
 		n = e.stage(n, bufs)
 		e.stats.TxPackets++
 		e.stats.TxBytes += uint64(p.Len)
 	}
-	e.push(n)
+	e.push(n, bulk)
 }
 
 // putHeaders writes the headers of p in front of its first buffer.
@@ -64,17 +71,21 @@ func (e *Endpoint) stage(n int, bufs []fabric.Desc) int {
 	return n + 1
 }
 
-// push hands the first n staged buffers to the port.
-func (e *Endpoint) push(n int) {
+// push hands the first n staged buffers to a port.
+func (e *Endpoint) push(n int, bulk bool) {
 	if n == 0 {
 		return
 	}
-	if took := e.port.Send(e.tx[:n]); took < n {
+	port := e.port
+	if bulk && e.bulk != nil {
+		port = e.bulk
+	}
+	if took := port.Send(e.tx[:n]); took < n {
 		e.overrun(e.tx[took:n])
 	}
 }
 
-// overrun drops frames that the port did not take because the caller sent
+// overrun drops frames that a port did not take because the caller sent
 // more than TxRoom said.
 func (e *Endpoint) overrun(bufs []fabric.Desc) {
 	for i := range bufs {

@@ -38,6 +38,7 @@ type Stats struct {
 	RxStale                  uint64 // of an association that is gone, or was never there
 	RxDuplicate              uint64 // ULPDUs that had arrived before, or lie outside of the window
 	PeersLost                uint64 // associations that ended because the peer was silent, restarted or closed
+	PeersDropped             uint64 // of them, those that gave way because too many had said nothing but Hello
 }
 
 // Endpoint is one UDP endpoint that talks to any number of peers: reliably
@@ -62,15 +63,20 @@ type Endpoint struct {
 	timers wheel.Wheel // by Peer.Index
 	census census
 
+	reliable  bool // associations are taken
+	strangers strangers
+
 	rx     *fabric.Batch
 	rxPos  int
 	reader Reader
 	now    mono.Time // of the batch
 
-	tx      *fabric.Batch
-	w       writer
-	openHdr dgram.Header
-	limit   int // largest payload of the open datagram in bytes
+	tx       *fabric.Batch
+	w        writer
+	openHdr  dgram.Header
+	limit    int  // largest payload of the open datagram in bytes
+	dirty    bool // something was built since the last Flush
+	openBulk bool // it belongs to a long run of data
 }
 
 const txBatch = 32
@@ -124,13 +130,21 @@ func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Remote, fabric.Path, error
 // Close tells all peers that this endpoint is gone, as well as one datagram to
 // each can, and closes the carrier.
 func (e *Endpoint) Close() error {
-	for _, p := range e.peers {
-		if p != nil {
-			e.leave(p)
-		}
-	}
+	e.SetReliable(false)
 	e.Flush()
 	return e.dg.Close()
+}
+
+// SetReliable tells whether there is somebody for what associations carry. At
+// first there is not, and peers who begin one are not heard. When there is
+// nobody any more, all associations end, and their peers are told.
+func (e *Endpoint) SetReliable(on bool) {
+	e.reliable = on
+	for _, p := range e.peers {
+		if p != nil && !on {
+			e.Disassociate(p)
+		}
+	}
 }
 
 // Recv takes in a batch of datagrams and returns how many. Walk them with
@@ -188,6 +202,10 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 	if h.Type == dgram.TypeUD {
 		return nil, true
 	}
+	if !e.reliable {
+		e.Stats.RxStale++
+		return nil, false
+	}
 	var p *Peer
 	if i, ok := e.byAddr.find(pkt.From); ok {
 		p = e.peers[i]
@@ -201,9 +219,13 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 			return nil, false
 		}
 	}
-	p.heardAt, p.unanswered = e.now, 0
-	if h.Type == dgram.TypeData && p.period != e.census.period {
-		e.census.count(p, e.now)
+	e.heard(p)
+	p.dataAt = e.now
+	if h.Type == dgram.TypeData {
+		p.Rcv.Arrived(e.now)
+		if p.period != e.census.period || e.now >= e.census.until {
+			e.census.count(p, e.now)
+		}
 	}
 	return p, true
 }
@@ -279,12 +301,34 @@ func (e *Endpoint) Attach(addr mem.Addr, n int) {
 // how many Sends p may have outstanding; soon tells p that somebody waits for
 // the acknowledgement.
 func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
-	if soon {
+	if p.Snd.AckSoon() || soon {
 		e.openHdr.Flags |= dgram.FlagAckSoon
 	}
 	e.acknowledge(now, p, credit)
+	e.openBulk = e.inBulk(p)
 	e.finish(p.path)
 	p.Rcv.Acked(false)
+}
+
+// A peer is sent to in bulk once so many ULPDUs are on their way and a datagram
+// of so many bytes follows: from two or three long messages on.
+const (
+	bulkDepth = 16
+	bulkMin   = 2048
+)
+
+// inBulk reports whether the open datagram to p goes as bulk. Once one does all
+// that follow do, until everything has arrived: nothing overtakes anything, for
+// that would be taken for loss.
+func (e *Endpoint) inBulk(p *Peer) bool {
+	under := p.Snd.InFlight()
+	switch {
+	case under <= int(e.openHdr.Count):
+		p.bulk = false
+	case under >= bulkDepth && e.w.size >= bulkMin:
+		p.bulk = true
+	}
+	return p.bulk
 }
 
 // CommitUD closes the open unreliable datagram and queues it.
@@ -327,7 +371,10 @@ func (e *Endpoint) finish(to fabric.Path) {
 		dgram.Seal(e.w.first, e.w.crc(e.arena))
 	}
 	e.w.emit(e.tx, e.caps.Headroom, to, !e.cfg.NoCRC)
+	e.tx.Pkts[len(e.tx.Pkts)-1].Bulk = e.openBulk
+	e.openBulk = false
 	e.Stats.TxDatagrams++
+	e.dirty = true
 	if len(e.tx.Pkts) == txBatch {
 		e.push()
 	}
@@ -344,7 +391,12 @@ func (e *Endpoint) push() {
 func (e *Endpoint) Flush() {
 	e.push()
 	e.dg.Flush()
+	e.dirty = false
 }
+
+// Unflushed reports whether a datagram waits for Flush: one that was built for
+// the caller, or of the endpoint's own.
+func (e *Endpoint) Unflushed() bool { return e.dirty }
 
 // Active returns how many peers send data at present, at least 1.
 func (e *Endpoint) Active() int { return e.census.active() }

@@ -11,29 +11,33 @@ import (
 // Peer is an association with another endpoint, from its first datagram until
 // one of the two is gone. A peer that restarts is another Peer.
 type Peer struct {
-	Snd    dgram.Sender
-	Rcv    dgram.Receiver
-	Remote fabric.Remote
-	Index  int32 // position among the peers of the endpoint, used again when the association is over
-
+	// What every datagram needs comes first, in one cache line.
+	local, remote uint32    // the two sides' numbers of the association; remote is 0 until it has answered
+	heardAt       mono.Time // when anything was heard
+	period        uint32    // of the census, in which it was counted last
+	Index         int32     // position among the peers of the endpoint, used again when the association is over
 	path          fabric.Path
-	local, remote uint32 // the two sides' numbers of the association; remote is 0 until it has answered
+	most, whole   int32 // largest payload to send: in all, and without a nearly empty last frame
+	goal          int32 // largest payload that both ends take
+	unanswered    uint8 // Hellos since anything was heard
+	tries         uint8 // Hellos sent
+	measured      bool  // a Hello of some size has come through
+	bulk          bool  // what is sent to it goes as bulk
+	closed        bool  // over: nothing is sent or taken any more
+	Wanted        bool  // something was to be sent to it: see Want. Before, one that never answers is no loss
+
+	Rcv    dgram.Receiver
+	Snd    dgram.Sender
+	Remote fabric.Remote
+
 	// A new life of the peer that says it is there, and has not proved it:
 	// its number and the one that it was given.
 	candidate, offered uint32
-
-	most, whole int32 // largest payload to send: in all, and without a nearly empty last frame
-	goal        int32 // largest payload that both ends take
-	measured    bool  // a Hello of some size has come through
-	closed      bool  // over: nothing is sent or taken any more
-	Wanted      bool  // something was to be sent to it: set by the caller. Before, one that never answers is no loss
-
-	tries      uint8     // Hellos sent
-	unanswered uint8     // of them, since anything was heard
-	helloAt    mono.Time // when the next one is due
-	heardAt    mono.Time // when anything was heard
-	silentAt   mono.Time // when the first one went out that was not answered
-	period     uint32    // of the census, in which it was counted last
+	dataAt             mono.Time // when data or an acknowledgement was heard
+	helloAt            mono.Time // when the next Hello is due
+	silentAt           mono.Time // when the first one went out that was not answered
+	stranger           bool      // nothing was heard that proves it alive: see strangers
+	older, newer       *Peer
 }
 
 // Open reports whether the peer has answered: before, no ULPDU may be sent.
@@ -79,9 +83,21 @@ const (
 // is none: the Hello goes out with the next step.
 func (e *Endpoint) Associate(remote fabric.Remote, path fabric.Path) *Peer {
 	if i, ok := e.byAddr.find(remote); ok {
+		e.strangers.remove(e.peers[i]) // it is the caller's now
 		return e.peers[i]
 	}
 	return e.add(remote, path, e.number())
+}
+
+// Want notes that something is to be sent to p, and from when on its silence
+// counts, if it has never answered: somebody may be there now, so a Hello is
+// due at once.
+func (e *Endpoint) Want(p *Peer) {
+	p.Wanted = true
+	if !p.Open() && !p.closed {
+		p.unanswered, p.helloAt = 0, e.now
+		e.timers.Sooner(p.Index, e.now)
+	}
 }
 
 // number makes the number of a new association.
@@ -96,6 +112,7 @@ func (e *Endpoint) number() uint32 {
 func (e *Endpoint) add(remote fabric.Remote, path fabric.Path, local uint32) *Peer {
 	p := &Peer{Remote: remote, path: path, local: local, helloAt: e.now, heardAt: e.now}
 	p.Snd.Init(e.shared, serial.U32(local))
+	p.Rcv.Init(e.shared, 0) // nothing to acknowledge before open
 	e.setPayload(p, basePayload)
 	if n := len(e.free); n > 0 {
 		p.Index = e.free[n-1]
@@ -147,6 +164,7 @@ func (e *Endpoint) end(p *Peer, why NewsKind) {
 // would refuse one another for ever.
 func (e *Endpoint) remove(p *Peer) {
 	p.closed = true
+	e.strangers.remove(p)
 	e.timers.Cancel(p.Index)
 	e.byAddr.remove(p.Remote)
 	e.peers[p.Index] = nil
@@ -168,6 +186,9 @@ func (e *Endpoint) Disassociate(p *Peer) {
 func (e *Endpoint) leave(p *Peer) {
 	if !p.Open() {
 		return
+	}
+	if !e.TxRoom() {
+		e.Flush()
 	}
 	if p.Rcv.Deadline() != mono.Never {
 		e.Ack(e.now, p, 0)
@@ -193,12 +214,18 @@ func (e *Endpoint) adopt(p *Peer, from fabric.Remote, h *dgram.Header) *Peer {
 	case p != nil && p.local == h.DstEpoch && p.remote == 0:
 		e.open(p, h.SrcEpoch) // its answer to our Hello was lost
 		return p
-	case p != nil && p.offered != 0 && p.offered == h.DstEpoch && p.candidate == h.SrcEpoch:
+	case p != nil && p.accepts(h):
 		return e.promote(p)
 	}
 	e.Stats.RxStale++
 	e.refuse(from, h)
 	return nil
+}
+
+// accepts reports whether a datagram accepts the association that p's new life
+// was offered.
+func (p *Peer) accepts(h *dgram.Header) bool {
+	return p.offered != 0 && p.offered == h.DstEpoch && p.candidate == h.SrcEpoch
 }
 
 // promote replaces an association by the one of the peer's new life, which has
@@ -222,10 +249,13 @@ func (e *Endpoint) refuse(from fabric.Remote, h *dgram.Header) {
 // control deals with what is about the association itself.
 func (e *Endpoint) control(p *Peer, from fabric.Remote, h *dgram.Header) {
 	if h.Type == dgram.TypeReset {
-		if p != nil && p.local == h.DstEpoch && p.remote == h.SrcEpoch {
-			e.end(p, PeerRestarted)
-		} else {
+		switch {
+		case p == nil || p.local != h.DstEpoch || p.remote != h.SrcEpoch:
 			e.Stats.RxStale++
+		case p.offered != 0: // it has begun anew, and does not know its former life
+			e.strangers.add(e.promote(p))
+		default:
+			e.end(p, PeerRestarted)
 		}
 		return
 	}
@@ -245,6 +275,9 @@ func (e *Endpoint) control(p *Peer, from fabric.Remote, h *dgram.Header) {
 
 // greeted deals with a Hello of size bytes.
 func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size int) {
+	if p != nil && p.accepts(h) {
+		p = e.promote(p)
+	}
 	switch {
 	case h.DstEpoch != 0 && (p == nil || p.local != h.DstEpoch || p.remote != h.SrcEpoch && p.remote != 0):
 		e.Stats.RxStale++
@@ -256,8 +289,7 @@ func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size in
 			e.Stats.RxMalformed++ // no way back: as good as no sender
 			return
 		}
-		p = e.add(from, path, e.number())
-		e.open(p, h.SrcEpoch)
+		p = e.meet(from, path, h.SrcEpoch)
 	case p.remote == 0:
 		e.open(p, h.SrcEpoch)
 	case p.remote != h.SrcEpoch:
@@ -269,8 +301,8 @@ func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size in
 		}
 		e.hello(dgram.TypeHelloAck, p.path, p.offered, h.SrcEpoch, shortHello, size)
 		return
-	default:
-		p.heardAt, p.unanswered = e.now, 0
+	case h.DstEpoch != 0:
+		e.heard(p)
 	}
 	e.hello(dgram.TypeHelloAck, p.path, p.local, p.remote, shortHello, size)
 }
@@ -285,15 +317,25 @@ func (e *Endpoint) answered(p *Peer, h *dgram.Header, limit, size int) {
 	if p.remote == 0 {
 		e.open(p, h.SrcEpoch)
 	}
-	p.heardAt, p.unanswered = e.now, 0
+	e.heard(p)
 	p.goal = int32(min(limit, e.caps.MaxPayload))
 	if n := min(int(p.goal), size); n > int(p.most) {
 		e.setPayload(p, n)
 	}
-	if size >= basePayload {
-		p.measured = true
-	}
 	p.helloAt = e.now.Add(e.Config().KeepAlive)
+	if size >= basePayload && !p.measured {
+		p.measured = true
+		if p.most < p.goal { // perhaps nobody was there yet when larger ones were tried
+			p.helloAt = e.now
+			e.timers.Sooner(p.Index, e.now)
+		}
+	}
+}
+
+// heard notes that the peer is alive: it knows both numbers.
+func (e *Endpoint) heard(p *Peer) {
+	p.heardAt, p.unanswered = e.now, 0
+	e.strangers.remove(p)
 }
 
 // shortHello is the length in bytes of a Hello without padding, and of an answer.
@@ -301,11 +343,12 @@ const shortHello = dgram.HeaderLen + dgram.HelloLen
 
 // helloSize returns how long the next Hello to p is: as long as a datagram can
 // be, and less when that does not come through. Those that keep an association
-// alive are short, but for every other one while the path was not found to
-// carry what both ends take (RFC 8899, section 5.3).
+// alive are short, unless the path was not found to carry what both ends take:
+// then they try that, and a short one follows when there is no answer (RFC
+// 8899, section 5.3).
 func (e *Endpoint) helloSize(p *Peer) int {
 	switch {
-	case p.measured && (p.most >= p.goal || p.tries%2 == 0):
+	case p.measured && (p.most >= p.goal || p.unanswered > 0):
 		return shortHello
 	case p.measured:
 		return int(p.goal)

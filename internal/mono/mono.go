@@ -50,3 +50,7 @@ var origin = time.Now() // read-only after start: the origin of every Time
 
 // Now returns the machine's monotonic time.
 func (Real) Now() Time { return Time(time.Since(origin)) }
+
+// Origin returns the time of day when [Real] showed 0, for what is read beside
+// the clocks of others. It does not follow a clock that is set afterwards.
+func (Real) Origin() time.Time { return origin.Round(0) }

@@ -214,9 +214,7 @@ func (p *Poller) block(until mono.Time) {
 		p.state.Store(awake)
 		return
 	}
-	for _, b := range p.bells {
-		b.FD()
-	}
+	p.ask()
 	// Whatever the error, Park may return early; in practice it is a signal.
 	p.record(trace.ParkBegin)
 	n, _ := unix.Ppoll(p.fds, timeout, nil)
@@ -224,6 +222,13 @@ func (p *Poller) block(until mono.Time) {
 	p.state.Store(awake)
 	if n > 0 {
 		p.look()
+	}
+}
+
+// ask prepares the bells for a wait.
+func (p *Poller) ask() {
+	for _, b := range p.bells {
+		b.FD()
 	}
 }
 

@@ -199,5 +199,6 @@ func (p *Poller) FD(until mono.Time) (int, error) {
 	if p.state.Swap(asleep) == notified || due {
 		wakeFD(p.event)
 	}
+	p.ask()
 	return int(p.nest.set), nil
 }

@@ -84,6 +84,18 @@ func TestPollerFD_input(t *testing.T) {
 	}
 }
 
+func TestPollerFD_asksBells(t *testing.T) {
+	p := newPoller(t, PollerConfig{NoSpin: true})
+	b := &bell{t, eventfd(t), 0}
+	p.WatchBell(b)
+	clearFD(b.fd)
+	for i := range 3 {
+		if !readable(t, fd(t, p, mono.Never)) || b.asked != 2+i {
+			t.Errorf("wait %d: the bell was asked %d times, or its input does not count", i, b.asked)
+		}
+	}
+}
+
 func TestPollerFD_deadline(t *testing.T) {
 	var clock mono.Real
 	p := newPoller(t, PollerConfig{NoSpin: true})

@@ -30,6 +30,7 @@ var Layers = []Row{
 	{Package: "internal/mono", Leaf: true},
 	{Package: "internal/serial", Leaf: true, Pure: true},
 	{Package: "internal/assert", Leaf: true},
+	{Package: "internal/crc32c", Leaf: true, Pure: true, Modules: "golang.org/x/sys"},
 	{Package: "internal/ring", Leaf: true},
 	{Package: "internal/trace", Leaf: true},
 	{Package: "internal/wheel", Leaf: true, Pure: true},
@@ -40,11 +41,13 @@ var Layers = []Row{
 	// L2: carriers, and the seam that they end in.
 	{Package: "internal/fabric", May: "internal/mem"},
 	{Package: "internal/fabric/fault", May: "internal/fabric internal/mem"},
+	{Package: "internal/fabric/mesh", May: "internal/fabric internal/mem"},
 	{Package: "bpf", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "xdp", May: "bpf internal/fabric internal/mem", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "xdp/asavie", May: "bpf xdp internal/fabric internal/mem", Modules: "github.com/asavie/xdp github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/inet", May: "internal/fabric internal/mem", Pure: true},
 	{Package: "internal/inet/route", May: "internal/inet", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "internal/fabric/capture", May: "internal/fabric internal/inet internal/mem"},
 	{Package: "internal/ksock", May: "internal/fabric internal/mem", Modules: "golang.org/x/sys"},
 	{Package: "internal/shm", May: "internal/fabric internal/mem", Modules: "golang.org/x/sys"},
 	{Package: "internal/sim", May: "internal/fabric internal/mem"},
@@ -62,7 +65,7 @@ var Layers = []Row{
 
 	// L5: verbs, and the composition root that knows every carrier.
 	{Package: "verbs", May: "iwarp iwarp/ddp iwarp/record iwarp/rdmap iwarp/dgram internal/fabric internal/llp internal/mem internal/progress"},
-	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/fabric internal/fabric/fault internal/inet internal/inet/route internal/ksock internal/shm internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/fabric internal/fabric/capture internal/fabric/fault internal/inet internal/inet/route internal/ksock internal/shm internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/boot", May: "verbs/device", Modules: "golang.org/x/sys"},
 
 	// L6: MPI.

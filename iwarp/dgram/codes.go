@@ -47,9 +47,8 @@ func CreditCode(n int) uint8 {
 // HeldUnit is the unit of Header.Held.
 const HeldUnit = 256 * mono.Nanosecond
 
-// HeldUnknown is the Held of somebody who kept a ULPDU for longer than the
-// field can tell, or cannot tell: what is left of the round-trip time says
-// nothing about the network then.
+// HeldUnknown is the largest Held: the ULPDU was kept for that long or longer,
+// so that the round-trip time says nothing about the network.
 const HeldUnknown = math.MaxUint16 * HeldUnit
 
 // HeldOf returns d in units of HeldUnit, rounded down, between 0 and the code

@@ -5,8 +5,8 @@ package dgram
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 
+	"github.com/xwarp/xwarp/internal/crc32c"
 	"github.com/xwarp/xwarp/internal/serial"
 )
 
@@ -37,8 +37,8 @@ const (
 
 // Flags of a datagram.
 const (
-	FlagCRC      = 0x80 // the CRC field is filled in
-	FlagAckSoon  = 0x40 // the sender waits for the acknowledgement
+	FlagCRC     = 0x80 // the CRC field is filled in
+	FlagAckSoon = 0x40 // the sender waits for the acknowledgement
 )
 
 // WindowMax is the largest window: what MaxSackWords words can describe.
@@ -115,12 +115,8 @@ func (h *Header) Parse(b []byte) (ok bool) {
 	return false
 }
 
-// castagnoli selects CRC32C, for which hash/crc32 uses the processor's
-// instruction.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // CRC continues a CRC32C over b. Start with 0.
-func CRC(crc uint32, b []byte) uint32 { return crc32.Update(crc, castagnoli, b) }
+func CRC(crc uint32, b []byte) uint32 { return crc32c.Update(crc, b) }
 
 // CRCLen is the length in bytes of the CRC, which is the first field and does
 // not cover itself.

@@ -15,7 +15,6 @@ type Receiver struct {
 	bits []uint64   // ring: what has arrived from next on; nil while all is in order
 
 	owed     int32     // ULPDUs that arrived since the last acknowledgement
-	dated    int32     // how many of them AckDue has given a time
 	arrival  mono.Time // of the newest
 	deadline mono.Time // when to acknowledge
 }
@@ -87,14 +86,15 @@ func (r *Receiver) Mark(lsn serial.U32) serial.U32 {
 	return r.next
 }
 
+// Arrived is called once for each datagram, before its ULPDUs are marked: an
+// answer to them may go out before the datagram is done with.
+func (r *Receiver) Arrived(now mono.Time) { r.arrival = now }
+
 // AckDue is called once for each datagram, after its ULPDUs were marked. It
 // asks for an acknowledgement of what has arrived by now: at once when urgent
 // (a gap, a duplicate) or when there are many ULPDUs, soon when the sender
 // waits for it, else late enough to ride on data.
 func (r *Receiver) AckDue(now mono.Time, urgent, soon bool) {
-	if r.owed != r.dated {
-		r.dated, r.arrival = r.owed, now
-	}
 	switch {
 	case urgent || int(r.owed) >= r.sh.cfg.AckEvery:
 		r.deadline = now
@@ -112,7 +112,7 @@ func (r *Receiver) Deadline() mono.Time { return r.deadline }
 // SACK words does not tell about gaps, so it only counts when there are none.
 func (r *Receiver) Acked(withSack bool) {
 	if withSack || r.InOrder() {
-		r.owed, r.dated = 0, 0
+		r.owed = 0
 		r.deadline = mono.Never
 	}
 }

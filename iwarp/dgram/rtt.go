@@ -4,11 +4,11 @@ import "github.com/xwarp/xwarp/internal/mono"
 
 // rtt estimates the round-trip time after RFC 6298, in nanoseconds.
 type rtt struct {
-	smoothed, variance, lowest mono.Duration // 0 before the first sample
+	smoothed, variance mono.Duration // 0 before the first sample
+	lowest             mono.Duration
 }
 
 func (r *rtt) sample(d mono.Duration) {
-	d = max(d, 1)
 	if r.smoothed == 0 {
 		r.smoothed, r.variance, r.lowest = d, d/2, d
 		return
@@ -38,7 +38,3 @@ func (r *rtt) probe(c *Config) mono.Duration {
 	}
 	return min(max(2*r.smoothed+c.AckDelay, c.ProbeMin), c.RTOMax)
 }
-
-// reorder is how much later than its successors a segment may arrive before it
-// counts as lost (RFC 8985, section 6.2).
-func (r *rtt) reorder(c *Config) mono.Duration { return max(r.smoothed/4, c.ReorderMin) }

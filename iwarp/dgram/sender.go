@@ -24,6 +24,7 @@ const (
 	sacked recordState = 1 << iota // arrived, though something before it did not
 	lost                           // to be sent again
 	resent                         // was sent more than once: no RTT sample
+	probe                          // is lost or was sent again only to get an answer
 )
 
 // recordOverhead is what a ULPDU takes beside its payload: its length field
@@ -45,6 +46,8 @@ type Sender struct {
 	peerWindow uint32 // ULPDUs that the peer takes, from una on; at most the length of a ring
 	pipe       int32  // bytes that are believed to be on the wire
 
+	held mono.Duration // of the acknowledgement that is being taken in
+
 	congestion
 	rtt  rtt
 	loss loss
@@ -58,7 +61,7 @@ func (s *Sender) Init(sh *Shared, first serial.U32) {
 	}
 	*s = Sender{sh: sh, una: first, nxt: first, peerWindow: uint32(min(windowInitial, sh.cfg.Window))}
 	s.congestion.init()
-	s.loss = loss{hint: first, deadline: mono.Never}
+	s.loss = loss{hint: first, reorderAt: mono.Never, deadline: mono.Never}
 }
 
 // windowInitial is what a peer takes before it has said so.
@@ -92,10 +95,6 @@ func (s *Sender) CanPush(n int) bool {
 	return uint32(s.nxt-s.una) < s.peerWindow && s.allows(int32(n)+LengthLen)
 }
 
-// allows reports whether n more bytes may be on the wire. One ULPDU may be
-// whatever its size.
-func (s *Sender) allows(n int32) bool { return s.pipe+n <= s.cwnd || s.pipe == 0 }
-
 // Push takes the next LSN for a ULPDU with n bytes of payload that is sent
 // now. The caller has asked CanPush.
 func (s *Sender) Push(now mono.Time, token, off, n uint32, last bool) serial.U32 {
@@ -105,11 +104,18 @@ func (s *Sender) Push(now mono.Time, token, off, n uint32, last bool) serial.U32
 	lsn := s.nxt
 	r := s.Record(lsn)
 	*r = Record{Token: token, Off: off, Len: n, Last: last, sent: now}
-	s.pipe += r.bytes()
-	if s.una == s.nxt {
-		s.loss.begin(now, s.rtt.probe(&s.sh.cfg))
+	if s.una == lsn {
+		s.begin(now)
 	}
-	s.nxt++
+	s.pipe += r.bytes()
+	s.unasked += r.bytes()
+	if s.pipe+s.segment > s.cwnd {
+		s.fill(now)
+	}
+	s.nxt = lsn + 1
+	if uint32(s.nxt-s.una) >= s.peerWindow {
+		s.flight = max(s.flight, s.pipe)
+	}
 	return lsn
 }
 
@@ -123,7 +129,7 @@ func (s *Sender) Date(now mono.Time, first serial.U32) {
 		s.Record(lsn).sent = now
 	}
 	if first == s.una {
-		s.loss.begin(now, s.rtt.probe(&s.sh.cfg))
+		s.begin(now)
 	}
 }
 
@@ -139,28 +145,40 @@ func (s *Sender) OnAck(now mono.Time, ack serial.U32, window uint16, held mono.D
 		return from, false
 	}
 	s.peerWindow = min(uint32(window), uint32(s.sh.cfg.Window))
+	s.held = held
 	if n == 0 {
 		return from, true
 	}
-	bytes := int32(0)
+	clean := int32(0) // bytes of what was sent once and not yet known to have arrived
+	recs, mask := s.recs, uint32(len(s.recs)-1)
+	var newest *Record
+	last := mono.Time(0) // when the newest of those was sent
 	for lsn := from; lsn != ack; lsn++ {
-		r := s.Record(lsn)
-		bytes += r.bytes()
-		if r.state == 0 {
-			s.loss.rackTime = max(s.loss.rackTime, r.sent)
-			s.pipe -= r.bytes()
+		newest = &recs[uint32(lsn)&mask]
+		if newest.state == 0 {
+			clean += newest.bytes()
+			last = newest.sent
 			continue
 		}
-		s.acked(now, r)
-	}
-	if r := s.Record(ack - 1); r.state&(resent|sacked) == 0 && held < HeldUnknown {
-		s.rtt.sample(now.Sub(r.sent) - held)
+		s.ackedLessCommon(now, newest)
 	}
 	s.una = ack
-	s.grow(bytes)
+	s.pipe -= clean
+	s.arrivedBytes += clean
+	s.loss.rackTime = max(s.loss.rackTime, last)
+	if newest.state&sacked == 0 {
+		s.measure(now, newest.sent, newest.state&resent == 0)
+	}
 	s.progress(now)
 	return from, true
 }
 
-// Deadline returns when OnTimer must be called.
-func (s *Sender) Deadline() mono.Time { return s.loss.deadline }
+// ackedLessCommon takes a ULPDU out of flight that was lost, or is known to
+// have arrived already.
+func (s *Sender) ackedLessCommon(now mono.Time, r *Record) {
+	if r.state&sacked != 0 {
+		s.loss.sacked--
+		return
+	}
+	s.arrived(now, r)
+}

@@ -35,7 +35,15 @@ func (sh *Shared) takeRing() []Record {
 	return make([]Record, sh.cfg.Window)
 }
 
-func (sh *Shared) giveRing(r []Record) { sh.rings = append(sh.rings, r) }
+// kept is how many rings wait to be used again. What more peers than that had
+// in flight at a time is given back to the system.
+const kept = 64
+
+func (sh *Shared) giveRing(r []Record) {
+	if len(sh.rings) < kept {
+		sh.rings = append(sh.rings, r)
+	}
+}
 
 func (sh *Shared) takeBits() []uint64 {
 	if n := len(sh.bits); n > 0 {
@@ -47,4 +55,8 @@ func (sh *Shared) takeBits() []uint64 {
 }
 
 // giveBits takes back a ring of bits, which must all be 0.
-func (sh *Shared) giveBits(b []uint64) { sh.bits = append(sh.bits, b) }
+func (sh *Shared) giveBits(b []uint64) {
+	if len(sh.bits) < kept {
+		sh.bits = append(sh.bits, b)
+	}
+}

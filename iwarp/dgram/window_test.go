@@ -167,11 +167,15 @@ func TestSender_tailIsProbedThenTimedOut(t *testing.T) {
 	s.resends(3) // the probe is the last one
 	s.timer()
 	s.resends(1, 2, 3) // then everything
-	before := s.now
-	s.timer()
-	s.resends(1, 2, 3)
-	if first, second := s.now.Sub(before), s.snd.Deadline().Sub(s.now); second <= first {
-		t.Errorf("intervals do not grow: %v, then %v", first, second)
+	var waits []mono.Duration
+	for range 20 {
+		before := s.now
+		s.timer()
+		s.resends(1, 2, 3)
+		waits = append(waits, s.now.Sub(before))
+	}
+	if waits[0] < s.cfg.RTOMin || waits[0] > 2*s.cfg.RTOMin || waits[3] < 3*waits[0]/2 || waits[19] > 5*s.cfg.RTOMax/4 || waits[19] < s.cfg.RTOMax {
+		t.Errorf("intervals between time-outs: %v", waits)
 	}
 }
 
@@ -339,55 +343,6 @@ func TestReceiver_random(t *testing.T) {
 						t.Fatalf("seed %d: SACK says %v of %d", seed, !want, at)
 					}
 				}
-			}
-		}
-	}
-}
-
-// Whatever acknowledgements come, the counters of the sender agree with its
-// records.
-func TestSender_randomAcks(t *testing.T) {
-	for seed := range uint64(300) {
-		rng := rand.New(rand.NewPCG(seed, 2))
-		s := newScript(t)
-		for range 400 {
-			switch rng.IntN(6) {
-			case 0, 1:
-				if s.snd.CanPush(0) {
-					s.send(1)
-				}
-			case 2:
-				s.snd.OnAck(s.now, s.snd.una.Add(int32(rng.IntN(12))-3), uint16(rng.IntN(65)), 0)
-				s.snd.Detect(s.now)
-			case 3:
-				s.snd.OnSack(s.now, s.snd.una.Add(int32(rng.IntN(70))), rng.Uint64()&rng.Uint64())
-				s.snd.Detect(s.now)
-			case 4:
-				if lsn, ok := s.snd.NextLost(); ok {
-					s.snd.Resent(s.now, lsn)
-				}
-			case 5:
-				s.pass(mono.Duration(rng.IntN(3_000_000)))
-				s.snd.OnTimer(s.now)
-			}
-			lostN, sackedN := 0, 0
-			for lsn := s.snd.una; lsn != s.snd.nxt; lsn++ {
-				st := s.snd.Record(lsn).state
-				if st&lost != 0 {
-					lostN++
-				}
-				if st&sacked != 0 {
-					sackedN++
-				}
-				if st&(lost|sacked) == lost|sacked {
-					t.Fatalf("seed %d: a ULPDU is lost and has arrived", seed)
-				}
-			}
-			if lostN != int(s.snd.loss.lost) || sackedN != int(s.snd.loss.sacked) {
-				t.Fatalf("seed %d: counted %d lost and %d sacked, there are %d and %d", seed, s.snd.loss.lost, s.snd.loss.sacked, lostN, sackedN)
-			}
-			if s.snd.InFlight() > 0 && s.snd.Deadline() == mono.Never && s.snd.loss.lost == 0 {
-				t.Fatalf("seed %d: %d in flight and no timer", seed, s.snd.InFlight())
 			}
 		}
 	}

@@ -3,6 +3,7 @@
 package rdmap
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/xwarp/xwarp/iwarp"
@@ -168,4 +169,14 @@ func Check(h *ddp.Header, n int) (op Opcode, cause iwarp.Cause, ok bool) {
 		return op, ddp.MessageTooLong, false
 	}
 	return op, OperationUnspecified, n >= t.min
+}
+
+// IsWholeSend reports whether a segment is a Send that is one segment, without
+// a solicited event or an STag to invalidate: what most messages are. b is the
+// segment from its DDP header on, ddp.UntaggedLen bytes at least. Check would
+// accept the segment.
+func IsWholeSend(b []byte) bool {
+	_ = b[ddp.UntaggedLen-1]
+	const control = (0x40|ddp.Version)<<8 | Version<<6 | uint16(Send) // L = 1, T = 0
+	return binary.BigEndian.Uint16(b) == control && binary.BigEndian.Uint32(b[6:]) == uint32(iwarp.QNSend) && binary.BigEndian.Uint32(b[14:]) == 0
 }

@@ -274,3 +274,33 @@ func parses(op Opcode, p []byte) bool {
 	}
 	return true
 }
+
+func TestIsWholeSend(t *testing.T) {
+	whole := ddp.Header{Last: true, ULP: Control(Send), ULP2: 7, MSN: 9}
+	for _, c := range []struct {
+		name string
+		edit func(h *ddp.Header)
+		want bool
+	}{
+		{"whole", func(*ddp.Header) {}, true},
+		{"not the last", func(h *ddp.Header) { h.Last = false }, false},
+		{"not the first", func(h *ddp.Header) { h.MO = 1 }, false},
+		{"another queue", func(h *ddp.Header) { h.QN = 1 }, false},
+		{"another version", func(h *ddp.Header) { h.ULP = uint8(Send) }, false},
+		{"tagged", func(h *ddp.Header) { h.Tagged = true }, false},
+		{"solicited", func(h *ddp.Header) { h.ULP = Control(SendSE) }, false},
+		{"with invalidate", func(h *ddp.Header) { h.ULP = Control(SendInv) }, false},
+		{"write", func(h *ddp.Header) { h.ULP = Control(Write) }, false},
+	} {
+		h := whole
+		c.edit(&h)
+		var b [ddp.UntaggedLen]byte
+		h.Put(b[:])
+		if got := IsWholeSend(b[:]); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+		if _, _, ok := Check(&h, 0); c.want && !ok {
+			t.Errorf("%s: Check refuses it", c.name)
+		}
+	}
+}

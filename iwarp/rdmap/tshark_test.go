@@ -39,6 +39,9 @@ var tsharkFields = []string{
 func TestVectors_tshark(t *testing.T) {
 	tshark, err := exec.LookPath("tshark")
 	if err != nil {
+		if os.Getenv("XWARP_REQUIRE_TSHARK") == "1" {
+			t.Fatal("XWARP_REQUIRE_TSHARK=1, but: ", err)
+		}
 		t.Skip("no tshark:", err)
 	}
 	names, segs := foreignEyes(t)

@@ -26,6 +26,12 @@ type Spec struct {
 	// Device is the NIC; needed for xdp. Without it udp and shm use Addr's.
 	Device string
 	Queue  int // of the NIC, from 0
+	// BulkQueue is a second queue of the NIC, for what is sent to peers that
+	// have much on its way to them; default 0: none. It is of use where its
+	// receive work is done by another core, and where what was sent on it
+	// arrives on it, which on a veth takes one queue more (xdp.OpenPair). Not
+	// with "xdp:asavie".
+	BulkQueue int
 	// Addr is the IPv4 address to use; default the first one of Device, or
 	// 127.0.0.1 without a device.
 	Addr netip.Addr
@@ -46,6 +52,11 @@ type Spec struct {
 	// Faults injects loss, duplication and reordering into what is sent;
 	// default none.
 	Faults fault.Config
+	// Capture names a pcapng file to write, with what goes to the wire and
+	// what comes from it: after Faults, so that what those lose is missing and
+	// what they double is there twice. On AF_XDP the frames are captured as
+	// they are; elsewhere with headers made up. Default none.
+	Capture string
 }
 
 // ErrFabric is wrapped when Spec.Fabric is not known.

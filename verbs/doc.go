@@ -1,0 +1,74 @@
+// Package verbs offers RDMA verbs over datagrams: protection domains, memory
+// regions, completion queues and queue pairs with the names and meanings of
+// libibverbs, so that ibv_post_send(3) and its neighbours are the manual.
+//
+// Everything made from one [Context] belongs to one engine: one goroutine at a
+// time may call into it.
+//
+// # Where is what
+//
+//	ibv_open_device             device.Open, or New on a carrier of one's own
+//	ibv_close_device            Context.Close
+//	ibv_query_device            Context.Attr
+//	ibv_alloc_pd                Context.AllocPD
+//	ibv_reg_mr                  PD.RegMR
+//	ibv_dereg_mr                MR.Dereg
+//	ibv_alloc_mw                PD.AllocMW, of type 2
+//	ibv_dealloc_mw              MW.Dealloc
+//	ibv_create_cq               Context.CreateCQ
+//	ibv_destroy_cq              CQ.Destroy
+//	ibv_poll_cq                 CQ.Poll
+//	ibv_create_comp_channel     Context.CreateCompChannel
+//	ibv_destroy_comp_channel    CompChannel.Close
+//	channel->fd                 CompChannel.FD
+//	ibv_req_notify_cq           CQ.ReqNotify
+//	ibv_get_cq_event            CompChannel.GetEvent, or CompChannel.Wait
+//	ibv_ack_cq_events           taking the event acknowledges it
+//	ibv_create_srq              PD.CreateSRQ
+//	ibv_modify_srq              SRQ.Modify
+//	ibv_query_srq               SRQ.Len
+//	ibv_post_srq_recv           SRQ.PostRecv
+//	ibv_destroy_srq             SRQ.Destroy
+//	ibv_create_qp               PD.CreateQP
+//	ibv_modify_qp               QP.Modify
+//	ibv_query_qp                QP.State
+//	ibv_destroy_qp              QP.Destroy
+//	ibv_post_send               QP.PostSend
+//	ibv_post_recv               QP.PostRecv
+//	ibv_create_ah               PD.CreateAH
+//	ibv_create_ah_from_wc       PD.CreateAHFromWC
+//	ibv_destroy_ah              AH.Destroy
+//	ibv_attach_mcast            QP.AttachMcast
+//	ibv_detach_mcast            QP.DetachMcast
+//	ibv_get_async_event         Context.GetAsyncEvent, which acknowledges too
+//	context->async_fd           Context.AsyncFD
+//	IBV_WR_RDMA_READ            OpRDMARead, and so on
+//	IBV_SEND_SIGNALED           Signaled, and so on
+//	IBV_ACCESS_LOCAL_WRITE      LocalWrite, and so on
+//	IBV_WC_REM_ACCESS_ERR       RemAccessErr, and so on
+//	IBV_QPS_RTS                 StateRTS, and so on
+//	IBV_EVENT_SQ_DRAINED        EventSQDrained, and so on
+//	EINVAL, ENOMEM, EBUSY       ErrInvalid, ErrQueueFull, ErrBusy
+//
+// # What differs
+//
+// There is no thread behind the scenes, nor a NIC: everything moves when the
+// engine steps, which CompChannel and Engine.Park do too. A program that polls
+// steps and polls in turns:
+//
+//	for cq.Poll(wcs) == 0 {
+//		ctx.Engine().Step()
+//	}
+//
+// Queue pairs of type RD need no connection: one of them talks to every peer,
+// and work requests name the peer by an address handle, as on UD. A new queue
+// pair is in state RTS. An RD peer that is lost flushes its own requests only;
+// the queue pair goes on with the others.
+//
+// Completion queues cannot overflow: posting fails instead. Work requests are
+// copied when they are posted, and hold a fixed number of elements. Inline data
+// are named by InlineData and need no key. Receive buffers of UD begin with the
+// message, not with 40 bytes of header; there is no Q_Key, as the job's key is
+// in every datagram. Immediate data are 64 bits (RFC 7306) and come with an RDMA
+// Write only. Write-Record is what UD has in place of an RDMA Write.
+package verbs
