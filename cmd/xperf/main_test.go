@@ -171,6 +171,20 @@ func TestRun_peers(t *testing.T) {
 	}
 }
 
+// Large data over a queue of its own, raw and under verbs.
+func TestRun_bulkQueue(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a second queue needs root")
+	}
+	for _, test := range []string{"raw_bw", "raw_lat", "send_bw", "mpi_bw"} {
+		out, errs, code := xperf(test, "--testbed", "--bulk-queue", "0", "--size", "9000", "--iters", "500", "--json")
+		var r bench.Result
+		if err := json.Unmarshal([]byte(out), &r); code != exitOK || err != nil || r.Msgs <= 0 {
+			t.Errorf("%s: code %d, %v: %s%s", test, code, err, out, errs)
+		}
+	}
+}
+
 func TestRun_testbedText(t *testing.T) {
 	out, errs, code := xperf("raw_bw", "--testbed", "--fabric", "tcp", "--size", "8,4K", "--iters", "64", "--mtu", "3000")
 	if os.Geteuid() != 0 {
