@@ -306,7 +306,7 @@ func (o *options) checkAmounts() error {
 // commandFlags are the commands that are no tests, and the flags that they take.
 var commandFlags = map[string][]string{
 	"serve":   {"device", "netns", "cores", "port", "listen"},
-	"compare": {"testbed", "switch", "mtu", "cores", "json", "markdown", "plot", "rounds", "duration", "loss"},
+	"compare": {"testbed", "switch", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "loss"},
 	"plot":    {"plot"},
 }
 

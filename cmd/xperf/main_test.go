@@ -205,7 +205,7 @@ func TestRun_testbedText(t *testing.T) {
 }
 
 func TestRun_compare(t *testing.T) {
-	out, errs, code := xperf("compare", "--testbed", "--rounds", "1")
+	out, errs, code := xperf("compare", "--testbed", "--rounds", "1", "--size", "8,4M")
 	if code != exitOK {
 		t.Fatalf("code %d: %s", code, errs)
 	}
@@ -224,7 +224,7 @@ func TestRun_compare(t *testing.T) {
 
 // UD beside RD: sizes that are too large for one have no number there.
 func TestRun_compareVerbs(t *testing.T) {
-	out, errs, code := xperf("compare", "verbs", "--testbed", "--rounds", "1", "--markdown")
+	out, errs, code := xperf("compare", "verbs", "--testbed", "--rounds", "1", "--markdown", "--size", "1,8,1M")
 	if code != exitOK {
 		t.Fatalf("code %d: %s", code, errs)
 	}
@@ -235,6 +235,14 @@ func TestRun_compareVerbs(t *testing.T) {
 		if !strings.Contains(out, w) {
 			t.Errorf("%q is not in\n%s", w, out)
 		}
+	}
+}
+
+// What cannot send any of the sizes gets no column.
+func TestRun_compareLarge(t *testing.T) {
+	out, errs, code := xperf("compare", "verbs", "--testbed", "--rounds", "1", "--size", "1M")
+	if code != exitOK || !strings.Contains(out, "RD/UDP") || strings.Contains(out, "UD/UDP") || strings.Contains(out, "plain UDP") {
+		t.Errorf("code %d: %s%s", code, out, errs)
 	}
 }
 
