@@ -37,7 +37,7 @@ func corrupt(c *counted) uint64   { return c.RxCorrupt }
 func duplicate(c *counted) uint64 { return c.RxDuplicate }
 func denied(c *counted) uint64    { return c.Refused }
 func senseless(c *counted) uint64 { return c.Malformed }
-func whatever(*counted) uint64         { return 1 }
+func whatever(*counted) uint64    { return 1 }
 
 // Whatever a rogue sends, the fort's memory holds what its friend has put
 // there, the friend notices nothing, and the attempt is counted.

@@ -3,6 +3,7 @@ package check
 import (
 	"math"
 
+	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -75,10 +76,29 @@ func (h *host) request(l *link) bool {
 		return false // its program is not there to tell its keys
 	}
 	wr := verbs.SendWR{AH: l.ah}
+	if h.rng.IntN(4) == 0 && h.overwrite(l, o, &wr) {
+		return h.send(l, o, &wr)
+	}
 	if h.w.Wrong && h.rng.IntN(12) == 0 && h.astray(peer, o, &wr) {
 		return h.send(l, o, &wr)
 	}
 	return h.aim(peer, o, &wr) && h.send(l, o, &wr)
+}
+
+// overwrite turns o into a fenced Write of what the last request reads, if it
+// is a Read: without the fence, the Read could return what is written.
+func (h *host) overwrite(l *link, o *Op, wr *verbs.SendWR) bool {
+	ops := l.stream.ops
+	if len(ops) == 0 {
+		return false
+	}
+	last := ops[len(ops)-1]
+	if last.Code != verbs.OpRDMARead || last.Wrong != "" || last.Grant.Access&verbs.RemoteWrite == 0 || last.Grant.mayEnd < mono.Never {
+		return false
+	}
+	o.Code, o.Len, o.Fence = verbs.OpRDMAWrite, last.Len, true
+	h.point(o, wr, last.Grant, last.Off)
+	return true
 }
 
 // aim chooses what a request is to reach.

@@ -463,6 +463,10 @@ func TestNew_errors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stranger, _, err := conform.NewPipe(conform.PipeConfig{MTU: 1500})
+	if err != nil {
+		t.Fatal(err)
+	}
 	good := inet.Config{Port: port, Resolver: inet.Fixed{}, Local: addrA, MAC: macA}
 	for _, c := range []struct {
 		name   string
@@ -470,6 +474,7 @@ func TestNew_errors(t *testing.T) {
 		text   string
 	}{
 		{"no port", func(c *inet.Config) { c.Port = nil }, "Port is missing"},
+		{"a second port with frames of its own", func(c *inet.Config) { c.Bulk = stranger }, "pool of its own"},
 		{"no resolver", func(c *inet.Config) { c.Resolver = nil }, "Resolver is missing"},
 		{"no address", func(c *inet.Config) { c.Local = netip.AddrPort{} }, "want an IPv4 address"},
 		{"any address", func(c *inet.Config) { c.Local = netip.MustParseAddrPort("0.0.0.0:1") }, "want an IPv4 address"},

@@ -33,6 +33,7 @@ type Peer struct {
 	// A new life of the peer that says it is there, and has not proved it:
 	// its number and the one that it was given.
 	candidate, offered uint32
+	dataAt             mono.Time // when data or an acknowledgement was heard
 	helloAt            mono.Time // when the next Hello is due
 	silentAt           mono.Time // when the first one went out that was not answered
 	stranger           bool      // nothing was heard that proves it alive: see strangers

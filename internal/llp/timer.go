@@ -20,7 +20,7 @@ func (e *Endpoint) Expire(now mono.Time) *Peer {
 		if !ok {
 			return nil
 		}
-		if p := e.peers[i]; e.greet(p) {
+		if p := e.peers[i]; e.greet(p) && !e.swallowed(p) {
 			return p
 		}
 	}
@@ -42,6 +42,23 @@ func (e *Endpoint) Rearm(p *Peer, idle bool) {
 		at = min(at, ack)
 	}
 	e.timers.Arm(p.Index, max(at, e.now+1))
+}
+
+// swallowTries is how many time-outs in a row are needed before the path may be
+// suspected.
+const swallowTries = 8
+
+// swallowed ends an association whose peer answers short Hellos and nothing
+// else: the path does not carry any more what it did when it was measured. What
+// was cut cannot be cut again, for each segment has its number; a new
+// association measures the path anew.
+func (e *Endpoint) swallowed(p *Peer) bool {
+	if p.Snd.TimeOuts() < swallowTries || p.most <= basePayload || p.unanswered > 0 ||
+		p.heardAt <= p.dataAt || e.now.Sub(p.heardAt) < 2*e.Config().RTOMax {
+		return false
+	}
+	e.end(p, PeerLost)
+	return true
 }
 
 // greet sends the Hello that is due to p, if one is: to set the association up,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/fabric/fault"
@@ -30,6 +31,8 @@ var carriers = []struct {
 	{"generic/32000", true, 32000, device.Spec{Fabric: "xdp:generic"}},
 	{"driver", true, 9000, device.Spec{Fabric: "xdp:driver"}},
 	{"driver/1500", true, 1500, device.Spec{Fabric: "xdp:driver"}},
+	{"generic/bulk", true, 9000, device.Spec{Fabric: "xdp:generic", BulkQueue: 1}},
+	{"driver/bulk", true, 1500, device.Spec{Fabric: "xdp:driver", BulkQueue: 1}},
 	{"asavie", true, 1500, device.Spec{Fabric: "xdp:asavie"}},
 }
 
@@ -40,10 +43,15 @@ func open(t testing.TB, veth bool, mtu int, s device.Spec) (a, b *host) {
 	if veth {
 		needRoot(t)
 		var err error
-		if tb, err = testbed.New(testbed.Config{MTU: mtu}); err != nil {
+		if tb, err = testbed.New(testbed.Config{MTU: mtu, Queues: 3}); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { tb.Close() })
+		for _, h := range tb.Hosts {
+			if err := h.ReceiveOn(1, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	var ends [2]*host
 	for i := range ends {
@@ -313,5 +321,26 @@ func TestOpen_badUse(t *testing.T) {
 	}
 	if want := fmt.Sprint(first.Addr().Port()); !bytes.Contains([]byte(err.Error()), []byte(want)) {
 		t.Errorf("%v: does not name port %s", err, want)
+	}
+}
+
+// A second queue is for the driver that can share its frames, and is not captured.
+func TestOpen_bulkQueueRefused(t *testing.T) {
+	needRoot(t)
+	tb, err := testbed.New(testbed.Config{MTU: 1500, Queues: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tb.Close()
+	for _, s := range []device.Spec{
+		{Fabric: "xdp:asavie", BulkQueue: 1},
+		{Fabric: "xdp", BulkQueue: 1, Capture: filepath.Join(t.TempDir(), "x")},
+		{Fabric: "xdp", BulkQueue: 3},
+		{Fabric: "xdp", BulkQueue: -1},
+	} {
+		if e, err := openHost(tb.Hosts[0], s); err == nil {
+			t.Errorf("%+v was opened", s)
+			e.ctx.Close()
+		}
 	}
 }

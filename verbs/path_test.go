@@ -1,0 +1,41 @@
+package verbs_test
+
+import (
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// TestPath_shrinks: a path that does not carry any more what it did ends the
+// association, for what was cut cannot be cut again; a new one goes on with
+// what the path carries now. A peer that has no receive for as long is another
+// matter.
+func TestPath_shrinks(t *testing.T) {
+	x := newBench(t, 9000, 2, 1<<16)
+	wr := verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Signaled, AH: x.a.ah, RKey: x.b.mr.RKey(), RemoteAddr: x.b.mr.Addr()}
+	wr.NumSGE, wr.SGL = sge(x.a.mr.SGE(0, 30000))
+	x.run(mono.Millisecond)
+	x.lose = func(frame []byte) bool { return len(frame) > 1514 }
+	must(t, x.a.qp.PostSend(&wr))
+	x.run(20 * mono.Second)
+	var wcs [4]verbs.WC
+	if n := x.a.scq.Poll(wcs[:]); n != 1 || wcs[0].Status != verbs.RetryExcErr || !x.a.ah.Lost() {
+		t.Fatalf("%d completions, %+v", n, wcs[0])
+	}
+	again, err := x.a.pd.CreateAH(x.b.ctx.Addr())
+	must(t, err)
+	wr.AH = again
+	must(t, x.a.qp.PostSend(&wr))
+	x.run(mono.Second)
+	if n := x.a.scq.Poll(wcs[:]); n != 1 || wcs[0].Status != verbs.Success {
+		t.Fatalf("on the smaller path: %d completions, %+v", n, wcs[0])
+	}
+	send := verbs.SendWR{Opcode: verbs.OpSend, AH: again}
+	send.NumSGE, send.SGL = sge(x.a.mr.SGE(0, 1300))
+	must(t, x.a.qp.PostSend(&send))
+	x.run(3 * mono.Second * 60)
+	if again.Lost() {
+		t.Error("a peer without a receive counts as lost")
+	}
+}
