@@ -37,7 +37,7 @@ func (q *QP) answer(ah *AH, r *request) {
 	case !ok:
 		cause = rdmap.StreamCatastrophic
 	case r.op == rdmap.ReadRequest:
-		cause, ok = q.answerRead(ah, &r.read)
+		cause, ok = q.answerRead(ah, r.msn, &r.read)
 	default:
 		cause, ok = q.answerAtomic(ah, &r.atomic)
 	}
@@ -50,7 +50,7 @@ func (q *QP) answer(ah *AH, r *request) {
 
 // answerRead queues a Read Response, which is sent from the region that it
 // reads.
-func (q *QP) answerRead(ah *AH, r *rdmap.ReadReq) (cause iwarp.Cause, ok bool) {
+func (q *QP) answerRead(ah *AH, msn uint32, r *rdmap.ReadReq) (cause iwarp.Cause, ok bool) {
 	src, cause := q.grant(uint32(r.SrcSTag), r.SrcTO, r.Size, RemoteRead)
 	if src == nil {
 		return cause, false
@@ -59,7 +59,7 @@ func (q *QP) answerRead(ah *AH, r *rdmap.ReadReq) (cause iwarp.Cause, ok bool) {
 	i := q.sq.answer()
 	w := &q.sq.wqes[i]
 	*w = wqe{
-		op: opReadResponse, total: r.Size, end: r.Size, key: uint32(r.SinkSTag), raddr: r.SinkTO,
+		op: opReadResponse, msn: msn, total: r.Size, end: r.Size, key: uint32(r.SinkSTag), raddr: r.SinkTO,
 		name: uint32(r.SrcSTag), imm: r.SrcTO, bufN: 1,
 	}
 	w.bufs[0] = src
@@ -78,6 +78,23 @@ func (q *QP) granted(w *wqe) bool { return w.op != opReadResponse || q.stillGran
 func (q *QP) stillGranted(w *wqe) bool {
 	b, _ := q.grant(w.name, w.imm, w.total, RemoteRead)
 	return b != nil
+}
+
+// writeRevoked puts a Terminate into the open datagram in place of a segment of
+// a Read Response that may not be sent any more. A peer that has the segment,
+// and whose acknowledgement was lost, takes it for a duplicate and is content:
+// a region may be revoked as soon as the peer says that it has read it.
+func (q *QP) writeRevoked(w *wqe) {
+	h := ddp.Header{Last: true, ULP: rdmap.Control(rdmap.ReadRequest), QN: iwarp.QNReadReq, MSN: iwarp.MSN(w.msn)}
+	var seg [ddp.UntaggedLen]byte
+	h.Put(seg[:])
+	var t rdmap.Term
+	t.Blame(rdmap.InvalidSTag, seg[:], len(seg)+rdmap.ReadReqLen)
+	var body [rdmap.TermMaxLen]byte
+	n := t.Put(body[:])
+	h = ddp.Header{Last: true, ULP: rdmap.Control(rdmap.Terminate), QN: iwarp.QNTerminate, MSN: 1}
+	h.Put(q.ep.ULPDU(ddp.UntaggedLen+n, ddp.UntaggedLen))
+	q.ep.Payload(body[:n])
 }
 
 // answerAtomic does an atomic operation and queues its answer: once, as every

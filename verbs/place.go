@@ -202,7 +202,25 @@ func (q *QP) placeImm(ah *AH, rd *llp.Reader, op rdmap.Opcode, skip int) (ev eve
 func (q *QP) terminated(ah *AH, b []byte) {
 	var t rdmap.Term
 	t.Parse(b)
-	q.failFrom(ah, q.culprit(&ah.conn, &t), statusOf(t.Cause))
+	culprit := q.culprit(&ah.conn, &t)
+	q.doneBefore(ah, culprit)
+	q.failFrom(ah, culprit, statusOf(t.Cause))
+}
+
+// doneBefore applies the acknowledgement that came with a Terminate as far as
+// the request that it tells of: those before it are done.
+func (q *QP) doneBefore(ah *AH, culprit int32) {
+	c := &ah.conn
+	if !c.acked || culprit == none {
+		return
+	}
+	snd := &ah.peer.Snd
+	for lsn := snd.Next().Add(-int32(snd.InFlight())); lsn.Less(c.ack); lsn++ {
+		if int32(snd.Record(lsn).Token) == culprit {
+			c.ack = lsn
+		}
+	}
+	q.ctx.unnote(c.ackAt, ah)
 }
 
 // holds reports whether a segment of n bytes at tagged offset to may be one of w's.

@@ -166,11 +166,10 @@ func (q *QP) nextSegment(ah *AH, l *line) (n, hdr int) {
 
 // begin opens a datagram whose first segment has n bytes of w from off on.
 func (q *QP) begin(ah *AH, lsn serial.U32, w *wqe, off uint32, n int) bool {
-	if !q.granted(w) {
-		q.fail(ah, WRFlushErr) // the region ended while the peer was reading it
-		return false
-	}
-	if q.isDirect(ah, w, off, n) {
+	switch {
+	case !q.granted(w):
+		n = rdmap.TermMaxLen // see writeRevoked
+	case q.isDirect(ah, w, off, n):
 		n = 0 // the payload needs no frame
 	}
 	return q.ep.Begin(ah.peer, lsn, w.headerAt(off)+n)
@@ -252,6 +251,10 @@ func (q *QP) write(ah *AH, w *wqe, off uint32, n int) {
 		h.Tagged, h.ULP = true, rdmap.Control(rdmap.Write)
 		h.STag, h.TO = iwarp.STag(w.key), w.raddr+uint64(off)
 	case opReadResponse:
+		if !q.granted(w) {
+			q.writeRevoked(w)
+			return
+		}
 		h.Tagged, h.ULP = true, rdmap.Control(rdmap.ReadResponse)
 		h.STag, h.TO = iwarp.STag(w.key), w.raddr+uint64(off)
 	case OpRDMAWriteRecord:

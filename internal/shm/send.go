@@ -21,6 +21,7 @@ const txRoom = 64
 func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
 	if n, ok := e.byAddr[to]; ok {
+		e.connect(e.paths[n]) // it may have begun to listen, or begun anew
 		return n, nil
 	}
 	if !to.Addr().Is4() || to.Addr().IsUnspecified() || to.Port() == 0 {
@@ -30,16 +31,7 @@ func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 		return 0, fmt.Errorf("shm: destination %s: %w: shared memory reaches no other", to, ErrNotLocal)
 	}
 	p := &path{to: to, asked: -1}
-	if !e.reach(p) && p.asked >= 0 {
-		fds := []unix.PollFd{{Fd: int32(p.asked), Events: unix.POLLIN}}
-		for {
-			_, err := unix.Poll(fds, patience)
-			if !errors.Is(err, unix.EINTR) {
-				break
-			}
-		}
-		e.reach(p)
-	}
+	e.connect(p)
 	if errors.Is(p.problem, ErrPeers) || errors.Is(p.problem, ErrMTU) {
 		return 0, p.problem
 	}
@@ -48,6 +40,21 @@ func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	e.byAddr[to] = n
 	e.dirty = append(e.dirty, nil)[:len(e.dirty)] // room for all
 	return n, nil
+}
+
+// connect is reach that waits for the answer, once.
+func (e *Endpoint) connect(p *path) {
+	if e.reach(p) || p.asked < 0 || p.waited {
+		return
+	}
+	p.waited = true
+	fds := []unix.PollFd{{Fd: int32(p.asked), Events: unix.POLLIN}}
+	for {
+		if _, err := unix.Poll(fds, patience); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	e.reach(p)
 }
 
 // TxRoom returns how many datagrams of MaxBufs buffers Send takes now.

@@ -15,6 +15,7 @@ type path struct {
 	to      netip.AddrPort
 	out     *outbound // nil while there is none
 	asked   int       // socket on which the answer will come; -1 when we have not asked
+	waited  bool      // for it, in vain
 	problem error     // of the last answer
 }
 
@@ -56,7 +57,7 @@ func (e *Endpoint) ask(p *path) error {
 		unix.Close(pair[0])
 		return fmt.Errorf("shm: %s does not listen: %w", p.to, err)
 	}
-	p.asked = pair[0]
+	p.asked, p.waited = pair[0], false
 	return nil
 }
 
