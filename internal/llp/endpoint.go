@@ -220,7 +220,7 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 		}
 	}
 	e.heard(p)
-	p.dataAt = e.now
+	p.mute = 0
 	if h.Type == dgram.TypeData {
 		p.Rcv.Arrived(e.now)
 		if p.period != e.census.period || e.now >= e.census.until {
