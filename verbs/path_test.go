@@ -18,7 +18,7 @@ func TestPath_shrinks(t *testing.T) {
 	x.run(mono.Millisecond)
 	x.lose = func(frame []byte) bool { return len(frame) > 1514 }
 	must(t, x.a.qp.PostSend(&wr))
-	x.run(20 * mono.Second)
+	x.run(60 * mono.Second)
 	var wcs [4]verbs.WC
 	if n := x.a.scq.Poll(wcs[:]); n != 1 || wcs[0].Status != verbs.RetryExcErr || !x.a.ah.Lost() {
 		t.Fatalf("%d completions, %+v", n, wcs[0])

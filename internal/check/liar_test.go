@@ -125,7 +125,7 @@ func (l *liar) Completed(life *Life, wc *verbs.WC, data []byte) {
 func (l *liar) stale(o *Op, data []byte) bool {
 	for i := range data {
 		for _, w := range o.view.may {
-			if w.covers(o.offset()+i) && w.placed <= o.posted && w.posted > o.view.seen && data[i] != o.view.base[i] {
+			if w.covers(o.offset()+i) && w.placed <= o.posted && w.posted > o.view.since[i] && data[i] != o.view.base[i] {
 				return true
 			}
 		}
@@ -144,7 +144,7 @@ func (l *liar) Looked(r *Region, mem []byte) {
 	changed := false // by what has surely happened
 	for i, b := range mem {
 		for _, w := range r.writes {
-			changed = changed || b != r.base[i] && w.covers(i) && w.placed <= l.Model.now()
+			changed = changed || b != r.base[i] && w.covers(i) && w.placed <= l.Model.now() && w.posted >= r.looks[r.since[i]]
 		}
 	}
 	quiet := !r.Words && len(r.writes) == 0
@@ -199,7 +199,7 @@ func (l *liar) Recorded(life *Life, wc *verbs.WC, from int, r *Region, mem []byt
 	case rec.Whole && l.now("record is longer than the message"):
 		rec.Valid[0].End++
 		bad.ByteLen++
-	case rec.Whole && l.now("record ends twice") && l.recordAt(r, &rec, from).Stream != nil:
+	case rec.Whole && l.recordAt(r, &rec, from).Stream != nil && l.now("record ends twice"):
 		l.Model.Recorded(life, wc, from, r, mem)
 	case rec.Whole && l.now("record is not whole"):
 		rec.Whole = false

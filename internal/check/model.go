@@ -58,7 +58,9 @@ func (m *Model) Begin(host, n int) *Life {
 
 // Region makes memory of a life known, which holds mem now.
 func (m *Model) Region(l *Life, name string, mem []byte) *Region {
-	r := &Region{Life: l, Name: name, base: append([]byte(nil), mem...), seen: m.now()}
+	r := &Region{
+		Life: l, Name: name, base: append([]byte(nil), mem...), since: make([]uint32, len(mem)), looks: []mono.Time{m.now()},
+	}
 	return r
 }
 

@@ -15,11 +15,12 @@ type Region struct {
 	Name  string
 	Words bool // holds words for atomics, and nothing else
 
-	base   []byte    // what it held when it was last seen
-	seen   mono.Time // when that was
-	writes []*Op     // that may have changed it since, in posting order
-	views  []*view   // Reads under way
-	cells  []cell    // with Words
+	base   []byte      // what it held when it was last looked at
+	since  []uint32    // for each byte: in looks, since when it was that, as far as is known
+	looks  []mono.Time // when it was looked at
+	writes []*Op       // that may have changed it since, in posting order
+	views  []*view     // Reads under way
+	cells  []cell      // with Words
 }
 
 func (r *Region) String() string { return fmt.Sprintf("region %q of %v", r.Name, r.Life) }
@@ -80,10 +81,10 @@ func (o *Op) verdict(now mono.Time) verdict {
 // view is what a Read may return: what the region held when it was posted, and
 // what was written until it was done.
 type view struct {
-	op   *Op
-	base []byte
-	seen mono.Time
-	may  []*Op
+	op    *Op
+	base  []byte
+	since []mono.Time // for each byte of base
+	may   []*Op
 }
 
 // offset returns where in the region the bytes of o begin.
@@ -112,9 +113,9 @@ func (r *Region) withdraw(o *Op) {
 // read notes that o reads the region from now on.
 func (r *Region) read(o *Op) {
 	at := o.offset()
-	o.view = &view{
-		op: o, base: bytes.Clone(r.base[at : at+o.Len]), seen: r.seen,
-		may: append([]*Op(nil), r.writes...),
+	o.view = &view{op: o, base: bytes.Clone(r.base[at : at+o.Len]), may: append([]*Op(nil), r.writes...)}
+	for _, look := range r.since[at : at+o.Len] {
+		o.view.since = append(o.view.since, r.looks[look])
 	}
 	r.views = append(r.views, o.view)
 }
@@ -137,10 +138,11 @@ func (o *Op) over(linger mono.Duration) mono.Time {
 	return o.placed
 }
 
-// explain reports whether the byte value may be at offset i of the region, given
-// the writes that may have happened. visible tells which of them surely had,
-// before the moment of looking; hidden which surely had not.
-func explain(value, base byte, seen mono.Time, i int, may []*Op, linger mono.Duration, visible, hidden func(*Op) bool) bool {
+// explain reports whether the byte value may be at offset i of the region, where
+// base was since the time given and until writes came that may have happened.
+// visible tells which of them surely had, before the moment of looking; hidden
+// which surely had not.
+func explain(value, base byte, since mono.Time, i int, may []*Op, linger mono.Duration, visible, hidden func(*Op) bool) bool {
 	newest := mono.Time(-1) // posting time of the newest write that must be visible
 	for _, w := range may {
 		if w.covers(i) && visible(w) {
@@ -155,7 +157,7 @@ func explain(value, base byte, seen mono.Time, i int, may []*Op, linger mono.Dur
 			return true
 		}
 	}
-	return newest < seen && value == base
+	return newest < since && value == base
 }
 
 // look compares what the region holds now with what it may hold, and makes it
@@ -172,23 +174,36 @@ func (r *Region) look(mem []byte, now mono.Time, linger mono.Duration) int {
 			return lo
 		}
 		if lo = hi; lo < len(mem) {
-			if !explain(mem[lo], r.base[lo], r.seen, lo, r.writes, linger, visible, hidden) {
+			if !explain(mem[lo], r.base[lo], r.looks[r.since[lo]], lo, r.writes, linger, visible, hidden) {
 				return lo
 			}
 			lo++
 		}
 	}
-	copy(r.base, mem)
-	r.seen = now
+	r.settle(mem, now, linger)
+	return -1
+}
+
+// settle makes mem the base of what comes, and forgets the writes that are over.
+// A byte that is what it was is so since then, unless one of these put it there.
+func (r *Region) settle(mem []byte, now mono.Time, linger mono.Duration) {
+	look := uint32(len(r.looks))
+	r.looks = append(r.looks, now)
 	open := r.writes[:0]
 	for _, w := range r.writes {
-		if w.over(linger) > now {
+		over := w.over(linger) <= now
+		for i := max(0, w.offset()); i < min(w.offset()+w.Len, len(mem)); i++ {
+			if mem[i] != r.base[i] || over && mem[i] == byteOf(w.ID, i-w.offset()) {
+				r.since[i] = look
+			}
+		}
+		if !over {
 			open = append(open, w)
 		}
 	}
 	clear(r.writes[len(open):])
 	r.writes = open
-	return -1
+	copy(r.base, mem)
 }
 
 // quiet returns the end of the bytes from lo on that nothing may have written.
@@ -222,7 +237,7 @@ func (v *view) returned(data []byte, linger mono.Duration) int {
 	}
 	hidden := func(w *Op) bool { return w.Stream == o.Stream && w.pos >= fence }
 	for i := range data {
-		if !explain(data[i], v.base[i], v.seen, o.offset()+i, v.may, linger, visible, hidden) {
+		if !explain(data[i], v.base[i], v.since[i], o.offset()+i, v.may, linger, visible, hidden) {
 			return i
 		}
 	}

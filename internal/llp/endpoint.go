@@ -220,7 +220,7 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 		}
 	}
 	e.heard(p)
-	p.dataAt = e.now
+	p.mute = 0
 	if h.Type == dgram.TypeData {
 		p.Rcv.Arrived(e.now)
 		if p.period != e.census.period || e.now >= e.census.until {
@@ -370,7 +370,10 @@ func (e *Endpoint) finish(to fabric.Path) {
 	if !e.cfg.NoCRC {
 		dgram.Seal(e.w.first, e.w.crc(e.arena))
 	}
-	e.w.emit(e.tx, e.caps.Headroom, to, !e.cfg.NoCRC)
+	// Our CRC does not cover the addresses. An association would not know a
+	// changed one; who receives an unreliable datagram is told of it, so that
+	// has the carrier's checksum too.
+	e.w.emit(e.tx, e.caps.Headroom, to, !e.cfg.NoCRC && h.Type != dgram.TypeUD)
 	e.tx.Pkts[len(e.tx.Pkts)-1].Bulk = e.openBulk
 	e.openBulk = false
 	e.Stats.TxDatagrams++

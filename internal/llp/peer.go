@@ -20,6 +20,7 @@ type Peer struct {
 	most, whole   int32 // largest payload to send: in all, and without a nearly empty last frame
 	goal          int32 // largest payload that both ends take
 	unanswered    uint8 // Hellos since anything was heard
+	mute          uint8 // short Hellos that were answered since data or an acknowledgement was heard
 	tries         uint8 // Hellos sent
 	measured      bool  // a Hello of some size has come through
 	bulk          bool  // what is sent to it goes as bulk
@@ -33,7 +34,6 @@ type Peer struct {
 	// A new life of the peer that says it is there, and has not proved it:
 	// its number and the one that it was given.
 	candidate, offered uint32
-	dataAt             mono.Time // when data or an acknowledgement was heard
 	helloAt            mono.Time // when the next Hello is due
 	silentAt           mono.Time // when the first one went out that was not answered
 	stranger           bool      // nothing was heard that proves it alive: see strangers
@@ -318,6 +318,9 @@ func (e *Endpoint) answered(p *Peer, h *dgram.Header, limit, size int) {
 		e.open(p, h.SrcEpoch)
 	}
 	e.heard(p)
+	if size < int(p.most) {
+		p.mute = min(p.mute+1, 250)
+	}
 	p.goal = int32(min(limit, e.caps.MaxPayload))
 	if n := min(int(p.goal), size); n > int(p.most) {
 		e.setPayload(p, n)

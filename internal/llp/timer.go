@@ -44,17 +44,20 @@ func (e *Endpoint) Rearm(p *Peer, idle bool) {
 	e.timers.Arm(p.Index, max(at, e.now+1))
 }
 
-// swallowTries is how many time-outs in a row are needed before the path may be
-// suspected.
-const swallowTries = 8
+// How many time-outs in a row, and short Hellos that were answered meanwhile,
+// are needed before the path may be suspected. Of datagrams that two thirds of
+// the time get lost, one way or the other, hardly as many do in a row.
+const (
+	swallowTries  = 8
+	swallowHellos = 4
+)
 
 // swallowed ends an association whose peer answers short Hellos and nothing
 // else: the path does not carry any more what it did when it was measured. What
 // was cut cannot be cut again, for each segment has its number; a new
 // association measures the path anew.
 func (e *Endpoint) swallowed(p *Peer) bool {
-	if p.Snd.TimeOuts() < swallowTries || p.most <= basePayload || p.unanswered > 0 ||
-		p.heardAt <= p.dataAt || e.now.Sub(p.heardAt) < 2*e.Config().RTOMax {
+	if p.Snd.TimeOuts() < swallowTries || p.mute < swallowHellos || p.most <= basePayload {
 		return false
 	}
 	e.end(p, PeerLost)
