@@ -67,6 +67,15 @@ func Comparisons(withXDP bool) ([]Comparison, error) {
 	return all, nil
 }
 
+// Only makes c compare these sizes.
+func (c *Comparison) Only(sizes []int) {
+	c.Sizes = sizes
+	for i := range c.Contenders {
+		x := &c.Contenders[i]
+		x.Latency.Sizes, x.Bandwidth.Sizes = sizes, sizes
+	}
+}
+
 // FindComparison returns the comparison with that name.
 func FindComparison(name string, withXDP bool) (Comparison, error) {
 	all, err := Comparisons(withXDP)

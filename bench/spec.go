@@ -27,6 +27,9 @@ const (
 // ErrUsage is wrapped by every error that says the test was asked for wrongly.
 var ErrUsage = errors.New("bad usage")
 
+// ErrNoSize is wrapped too when none of the sizes can be sent.
+var ErrNoSize = fmt.Errorf("%w: no size can be sent", ErrUsage)
+
 func usagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrUsage, fmt.Sprintf(format, args...))
 }
@@ -217,7 +220,7 @@ func (s *Spec) Complete(mtu int) error {
 		s.Sizes = slices.DeleteFunc(slices.Clone(s.Sizes), func(n int) bool { return n < lo || n > hi })
 	}
 	if len(s.Sizes) == 0 {
-		return usagef("%s over %s can send %d to %d bytes (%s): name sizes with --size", s.Test, s.Fabric, lo, hi, why)
+		return fmt.Errorf("%w: %s over %s can send %d to %d bytes (%s): name some with --size", ErrNoSize, s.Test, s.Fabric, lo, hi, why)
 	}
 	for _, n := range s.Sizes {
 		if n < lo || n > hi {

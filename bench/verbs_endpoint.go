@@ -219,7 +219,7 @@ func (p *endpoint) limit() error {
 	p.Spec.Sizes = slices.DeleteFunc(slices.Clone(p.Spec.Sizes), tooLarge)
 	p.notes = append(p.notes, "larger sizes are left out: "+why)
 	if len(p.Spec.Sizes) == 0 {
-		return usagef("%s: %s: name sizes with --size", p.Spec.Test, why)
+		return fmt.Errorf("%w: %s: %s: name some with --size", ErrNoSize, p.Spec.Test, why)
 	}
 	return nil
 }

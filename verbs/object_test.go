@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/llp"
 	"github.com/xwarp/xwarp/internal/mem"
 )
 
@@ -24,7 +25,7 @@ func newContext() *Context {
 // newQP returns a queue pair that talks to nobody.
 func newQP(pd *PD) *QP {
 	cq := func() *CQ { return &CQ{ctx: pd.ctx, ring: make([]WC, 8), depth: 8} }
-	q := &QP{ctx: pd.ctx, pd: pd, typ: RD, num: rdNum, sendCQ: cq(), recvCQ: cq()}
+	q := &QP{ctx: pd.ctx, pd: pd, ep: &llp.Endpoint{}, typ: RD, num: rdNum, sendCQ: cq(), recvCQ: cq()}
 	q.rq.init(8)
 	return q
 }

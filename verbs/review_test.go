@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/iwarp/ddp"
 	"github.com/xwarp/xwarp/iwarp/rdmap"
 	"github.com/xwarp/xwarp/verbs"
@@ -365,5 +365,34 @@ func TestWriteRecord_slowChunks(t *testing.T) {
 	var one [1]verbs.WC
 	if ended.Poll(one[:]) != 1 || !one[0].Record.Whole {
 		t.Errorf("%+v", one[0])
+	}
+}
+
+// Who sends to a queue pair in state Err hears that nobody is there.
+func TestSend_toAQueuePairInErr(t *testing.T) {
+	x := newBench(t, 1500, 2, 4096)
+	a, b := x.a, x.b
+	x.run(100 * mono.Millisecond)
+	must(t, b.qp.Modify(verbs.StateErr))
+	x.run(100 * mono.Millisecond)
+	var err error
+	a.ah, err = a.pd.CreateAH(x.addrs[1])
+	must(t, err)
+	send(t, a, 0, a.mr.SGE(0, 10))
+	x.run(100 * mono.Second)
+	var one [1]verbs.WC
+	if a.scq.Poll(one[:]) != 1 || one[0].Status != verbs.RetryExcErr {
+		t.Errorf("the Send ended with %+v", one[0])
+	}
+	for _, s := range []verbs.QPState{verbs.StateReset, verbs.StateInit, verbs.StateRTR} {
+		must(t, b.qp.Modify(s))
+	}
+	b.recv(t, 0, 100)
+	a.ah, err = a.pd.CreateAH(x.addrs[1])
+	must(t, err)
+	send(t, a, 0, a.mr.SGE(0, 10))
+	x.run(2 * mono.Second)
+	if b.rcq.Len() == 0 {
+		t.Error("the queue pair takes nothing though it was made ready again")
 	}
 }

@@ -96,6 +96,9 @@ func (q *QP) setState(to QPState) {
 	case to == StateSQD:
 		q.checkDrained()
 	}
+	if q.typ == RD {
+		q.ep.SetReliable(to != StateErr) // else peers would wait for what is never taken
+	}
 }
 
 // checkDrained raises EventSQDrained, once, when nothing that had begun is left.

@@ -14,6 +14,9 @@ func (p *program) compare(o *options) error {
 	if err != nil {
 		return err
 	}
+	if o.given["size"] {
+		comparison.Only(o.spec.Sizes)
+	}
 	if !bench.Root() {
 		p.notice("not root: no network namespaces and no AF_XDP, so kernel sockets are measured alone, on loopback of this host")
 	}
@@ -34,6 +37,7 @@ func (p *program) compare(o *options) error {
 func (p *program) compareKind(o *options, kind bench.Kind, c bench.Comparison, places []*bench.Place) (err error) {
 	var sessions []*bench.Session
 	defer func() { err = errors.Join(err, closeAll(sessions)) }()
+	table := bench.Table{W: p.out, Kind: kind, Markdown: o.markdown}
 	for i, contender := range c.Contenders {
 		spec := contender.Latency
 		if kind == bench.Bandwidth {
@@ -41,12 +45,17 @@ func (p *program) compareKind(o *options, kind bench.Kind, c bench.Comparison, p
 		}
 		spec.MTU, spec.Loss = o.spec.MTU, o.spec.Loss
 		s, err := p.connect(places[i], spec, "")
+		if errors.Is(err, bench.ErrNoSize) {
+			continue // no column
+		}
 		if err != nil {
 			return err
 		}
-		sessions = append(sessions, s)
+		sessions, table.Contenders = append(sessions, s), append(table.Contenders, contender)
 	}
-	table := bench.Table{W: p.out, Kind: kind, Contenders: c.Contenders, Markdown: o.markdown}
+	if len(sessions) == 0 {
+		return fmt.Errorf("%w: not by any column of %s", bench.ErrNoSize, c.Name)
+	}
 	if !o.json {
 		p.clear()
 		if kind == bench.PingPong {

@@ -146,15 +146,8 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	fs.BoolVar(&o.json, "json", o.json, "")
 	fs.StringVar(vs, "vs", "", "")
 	fs.IntVar(&o.rounds, "rounds", o.rounds, "")
-	fs.Func("bulk-queue", "", func(s string) (err error) {
-		o.spec.Bulk = true
-		o.bulkCores, err = parseCores(s)
-		return err
-	})
-	fs.Func("cores", "", func(s string) (err error) {
-		o.cores, err = parseCores(s)
-		return err
-	})
+	coresVar(fs, "cores", &o.cores)
+	coresVar(fs, "bulk-queue", &o.bulkCores)
 	fs.IntVar(&o.port, "port", o.port, "")
 	fs.StringVar(&o.listen, "listen", o.listen, "")
 	fs.DurationVar(&o.patience, "connect-timeout", o.patience, "")
@@ -183,6 +176,14 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 		}
 	}
 	return places, nil
+}
+
+// coresVar defines a flag that is a list of cores.
+func coresVar(fs *flag.FlagSet, name string, to *[]int) {
+	fs.Func(name, "", func(s string) (err error) {
+		*to, err = parseCores(s)
+		return err
+	})
 }
 
 // topic returns what `--help` stands before, if anything.
@@ -258,7 +259,7 @@ func (o *options) check() error {
 	if err := bench.CheckCores(o.bulkCores, allowed); err != nil {
 		return err
 	}
-	if o.bulkCores != nil && !o.testbed {
+	if o.spec.Bulk = o.bulkCores != nil; o.spec.Bulk && !o.testbed {
 		return usagef("--bulk-queue is for --testbed, which makes the queue")
 	}
 	if _, ok := commandFlags[o.command]; ok {
@@ -305,7 +306,7 @@ func (o *options) checkAmounts() error {
 // commandFlags are the commands that are no tests, and the flags that they take.
 var commandFlags = map[string][]string{
 	"serve":   {"device", "netns", "cores", "port", "listen"},
-	"compare": {"testbed", "switch", "mtu", "cores", "json", "markdown", "plot", "rounds", "duration", "loss"},
+	"compare": {"testbed", "switch", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "loss"},
 	"plot":    {"plot"},
 }
 

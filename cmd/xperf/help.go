@@ -84,6 +84,7 @@ needs, 130 interrupted.
 Examples:
   xperf send_lat --testbed
   xperf compare verbs --testbed --markdown --plot verbs.svg
+  xperf compare --testbed --size 8,1M --rounds 9
   xperf write_bw 192.0.2.1 -a --json > write.json
   xperf plot write.json read.json --plot both.svg
 `

@@ -171,6 +171,20 @@ func TestRun_peers(t *testing.T) {
 	}
 }
 
+// Large data over a queue of its own, raw and under verbs.
+func TestRun_bulkQueue(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a second queue needs root")
+	}
+	for _, test := range []string{"raw_bw", "raw_lat", "send_bw", "mpi_bw"} {
+		out, errs, code := xperf(test, "--testbed", "--bulk-queue", "0", "--size", "9000", "--iters", "500", "--json")
+		var r bench.Result
+		if err := json.Unmarshal([]byte(out), &r); code != exitOK || err != nil || r.Msgs <= 0 {
+			t.Errorf("%s: code %d, %v: %s%s", test, code, err, out, errs)
+		}
+	}
+}
+
 func TestRun_testbedText(t *testing.T) {
 	out, errs, code := xperf("raw_bw", "--testbed", "--fabric", "tcp", "--size", "8,4K", "--iters", "64", "--mtu", "3000")
 	if os.Geteuid() != 0 {
@@ -191,7 +205,7 @@ func TestRun_testbedText(t *testing.T) {
 }
 
 func TestRun_compare(t *testing.T) {
-	out, errs, code := xperf("compare", "--testbed", "--rounds", "1")
+	out, errs, code := xperf("compare", "--testbed", "--rounds", "1", "--size", "8,4M")
 	if code != exitOK {
 		t.Fatalf("code %d: %s", code, errs)
 	}
@@ -210,7 +224,7 @@ func TestRun_compare(t *testing.T) {
 
 // UD beside RD: sizes that are too large for one have no number there.
 func TestRun_compareVerbs(t *testing.T) {
-	out, errs, code := xperf("compare", "verbs", "--testbed", "--rounds", "1", "--markdown")
+	out, errs, code := xperf("compare", "verbs", "--testbed", "--rounds", "1", "--markdown", "--size", "1,8,1M")
 	if code != exitOK {
 		t.Fatalf("code %d: %s", code, errs)
 	}
@@ -221,6 +235,14 @@ func TestRun_compareVerbs(t *testing.T) {
 		if !strings.Contains(out, w) {
 			t.Errorf("%q is not in\n%s", w, out)
 		}
+	}
+}
+
+// What cannot send any of the sizes gets no column.
+func TestRun_compareLarge(t *testing.T) {
+	out, errs, code := xperf("compare", "verbs", "--testbed", "--rounds", "1", "--size", "1M")
+	if code != exitOK || !strings.Contains(out, "RD/UDP") || strings.Contains(out, "UD/UDP") || strings.Contains(out, "plain UDP") {
+		t.Errorf("code %d: %s%s", code, out, errs)
 	}
 }
 

@@ -89,7 +89,7 @@ func (m *Model) mayFail(o *Op, v verdict, status verbs.Status) bool {
 	case verbs.RemAccessErr, verbs.RemInvReqErr, verbs.RemOpErr:
 		return v != must || m.anyRefusable(s, o.pos)
 	case verbs.RetryExcErr, verbs.WRFlushErr:
-		return !m.rules.Lossless || m.excuse[pair] || v != must || m.anyRefusable(s, o.pos) || m.refusable(s.To, o.Life.Host)
+		return !m.rules.Lossless || m.excuse[pair] || m.refusable(o.Life.Host, s.To) || m.refusable(s.To, o.Life.Host)
 	}
 	return false
 }

@@ -29,8 +29,8 @@ type stub struct {
 	local netip.AddrPort
 	from  fabric.Remote
 
-	hello uint32 // source epoch of the last HelloAck that was sent
-	name  uint32 // sink STag of the last Read Request that was sent, or number of an atomic
+	hello uint32   // source epoch of the last HelloAck that was sent
+	names []uint32 // sink STags of the Read Requests that were sent, and numbers of atomics
 }
 
 func (s *stub) Caps() fabric.DatagramCaps {
@@ -94,10 +94,11 @@ func (s *stub) read(b []byte) {
 		u := b[dgram.LengthLen : dgram.LengthLen+n]
 		b = b[dgram.LengthLen+n:]
 		if d := (ddp.Header{}); d.Parse(u) && !d.Tagged && d.QN == iwarp.QNReadReq {
-			s.name = binary.BigEndian.Uint32(u[ddp.UntaggedLen:]) // of a Read
+			name := u[ddp.UntaggedLen:] // of a Read
 			if rdmap.Opcode(d.ULP&0xf) == rdmap.AtomicRequest {
-				s.name = binary.BigEndian.Uint32(u[ddp.UntaggedLen+4:])
+				name = name[4:]
 			}
+			s.names = append(s.names, binary.BigEndian.Uint32(name))
 		}
 	}
 }
@@ -262,7 +263,11 @@ func (x *target) good(how byte, raw []byte) []byte {
 // ulpdu makes a segment from eight bytes of choices and a payload.
 func (x *target) ulpdu(c, payload []byte) []byte {
 	payload = payload[:min(len(payload), int(c[7]))]
-	stag := []uint32{x.open.mr.RKey(), x.open.mr.RKey(), x.name, x.secret.mr.RKey(), uint32(c[2]) << 8, x.sink.mr.RKey()}[int(c[1])%6]
+	var name uint32
+	if len(x.names) > 0 {
+		name = x.names[int(c[2])%len(x.names)]
+	}
+	stag := []uint32{x.open.mr.RKey(), x.open.mr.RKey(), name, x.secret.mr.RKey(), uint32(c[2]) << 8, x.sink.mr.RKey()}[int(c[1])%6]
 	to := uint64(int64(int8(c[3]))) * uint64(c[4])
 	last, msn, mo := c[5]&1 != 0, uint32(c[5]>>1&7), uint32(c[6])
 	op := rdmap.Opcode(c[0] & 0xf)
