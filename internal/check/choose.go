@@ -2,6 +2,7 @@ package check
 
 import (
 	"math"
+	"net/netip"
 
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/verbs"
@@ -68,6 +69,7 @@ func (h *host) request(l *link) bool {
 	if o.Code == verbs.OpRDMAWriteRecord && !h.w.Record {
 		o.Code = verbs.OpRDMAWrite
 	}
+	o.Solicit = o.consumes() && h.rng.IntN(3) == 0
 	if o.consumes() && len(l.stream.msgs) == 0 {
 		o.Len = max(o.Len, 8) // the first tells who it is
 	}
@@ -96,7 +98,7 @@ func (h *host) overwrite(l *link, o *Op, wr *verbs.SendWR) bool {
 	if last.Code != verbs.OpRDMARead || last.Wrong != "" || last.Grant.Access&verbs.RemoteWrite == 0 || last.Grant.mayEnd < mono.Never {
 		return false
 	}
-	o.Code, o.Len, o.Fence = verbs.OpRDMAWrite, last.Len, true
+	o.Code, o.Len, o.Fence, o.Solicit = verbs.OpRDMAWrite, last.Len, true, false
 	h.point(o, wr, last.Grant, last.Off)
 	return true
 }
@@ -188,7 +190,7 @@ func (h *host) aimAtomic(peer *host, o *Op, wr *verbs.SendWR) bool {
 // astray makes a request that asks for what is not granted.
 func (h *host) astray(peer *host, o *Op, wr *verbs.SendWR) bool {
 	if o.Code == verbs.OpSend {
-		o.Code = verbs.OpRDMAWrite
+		o.Code, o.Solicit = verbs.OpRDMAWrite, false
 	}
 	o.Len, o.Signaled = max(o.Len, 1), true
 	if o.Code == verbs.OpSendWithInv {
@@ -252,20 +254,25 @@ func (h *host) refine(peer *host, o *Op, wr *verbs.SendWR) bool {
 	return true
 }
 
-// unreliable posts one request to the unreliable queue pair of a peer.
+// unreliable posts one request to the unreliable queue pair of a peer, or of all.
 func (h *host) unreliable(to int) bool {
 	peer := h.w.hosts[to]
-	ah, err := h.pd.CreateAH(h.w.addr(to))
-	if err != nil {
-		h.w.model.fail("host %d: handle of host %d: %v", h.id, to, err)
-		return false
-	}
 	if !peer.up {
 		return false
 	}
 	o := &Op{Code: verbs.OpSend, Len: max(8, min(h.size(), h.ctx.Attr().MaxSeg)), Signaled: true, ToHost: to, ToQP: peer.ud.Num()}
+	addr := h.w.addr(to)
+	if h.rng.IntN(5) == 0 {
+		o.ToHost, o.ToQP = -1, verbs.MulticastQPN
+		addr = netip.AddrPortFrom(group, port)
+	}
+	ah, err := h.pd.CreateAH(addr)
+	if err != nil {
+		h.w.model.fail("host %d: handle of %v: %v", h.id, addr, err)
+		return false
+	}
 	wr := verbs.SendWR{AH: ah, RemoteQPN: o.ToQP}
-	if h.w.Record && h.rng.IntN(2) == 0 {
+	if o.ToHost >= 0 && h.w.Record && h.rng.IntN(2) == 0 {
 		o.Code, o.Len = verbs.OpRDMAWriteRecord, max(1, h.size())
 		if !h.aimRecord(peer, o, &wr) {
 			return false

@@ -32,7 +32,7 @@ func (c Coverage) Missing() (names []string) {
 	names = append(names,
 		verbs.OpBindMW.String()+succeeded, verbs.OpLocalInv.String()+succeeded,
 		"UD "+verbs.OpSend.String()+succeeded, "UD "+verbs.OpRDMAWriteRecord.String()+succeeded,
-		"unsignalled", "fenced", "datagram lost", "datagram doubled", "key ended meanwhile",
+		"unsignalled", "fenced", "datagram lost", "datagram doubled", "datagram to a group", "completion event", "key ended meanwhile",
 		"association replaced", "life ended", "record whole", "record in part",
 	)
 	return slices.DeleteFunc(names, func(name string) bool { return c[name] > 0 })
@@ -63,8 +63,11 @@ func (m *Model) cover() Coverage {
 		c[name]++
 		c.when(!o.Signaled, "unsignalled")
 		c.when(o.Fence, "fenced")
-		c.when(o.ToQP != 0 && o.Code == verbs.OpSend && o.copies == 0, "datagram lost")
-		c.when(o.ToQP != 0 && o.copies > 1, "datagram doubled")
+		c.when(o.ToQP != 0 && o.Code == verbs.OpSend && len(o.copies) == 0, "datagram lost")
+		c.when(len(o.copies) > 1, "datagram to a group")
+		for _, n := range o.copies {
+			c.when(n > 1, "datagram doubled")
+		}
 		c.when(!o.ok && o.verdict(m.now()) == may, "key ended meanwhile")
 	}
 	for _, streams := range m.streams {

@@ -30,13 +30,16 @@ func (m *Model) ReceivedUD(l *Life, wc *verbs.WC, from int, qpn uint32, data []b
 		m.fail("%v: receive %#x failed: %v; all of them are large enough", l, wc.WRID, wc.Status)
 	case o == nil || o.Stream != nil || o.Code != verbs.OpSend || o.Wrong != "":
 		m.fail("%v: host %d delivered %d bytes that nobody sent here as an unreliable datagram", l, from, len(data))
-	case o.Life.Host != from || o.ToHost != l.Host || o.ToQP != qpn:
+	case o.Life.Host != from || o.ToHost >= 0 && (o.ToHost != l.Host || o.ToQP != qpn):
 		m.fail("%v: delivered to queue pair %d as from host %d: %v to host %d, queue pair %d", l, qpn, from, o, o.ToHost, o.ToQP)
 	case len(data) != o.Len || differs(data, o.ID) >= 0:
 		m.fail("%v: delivered %d bytes, changed: %v", l, len(data), o)
 	default:
-		if o.copies++; o.copies > m.rules.Copies {
-			m.fail("%v: delivered %d times; the network doubles at most to %d: %v", l, o.copies, m.rules.Copies, o)
+		if o.copies == nil {
+			o.copies = map[*Life]int{}
+		}
+		if o.copies[l]++; o.copies[l] > m.rules.Copies {
+			m.fail("%v: delivered %d times; the network doubles at most to %d: %v", l, o.copies[l], m.rules.Copies, o)
 		}
 	}
 }

@@ -87,6 +87,8 @@ func (m *Model) flags(l *Life, o *Op, wc *verbs.WC) {
 		m.fail("%v: delivered %v with flags %b", l, o, wc.Flags)
 	case inv && wc.InvKey != o.Inv.Key:
 		m.fail("%v: delivered %v with key %#x invalidated, not %#x", l, o, wc.InvKey, o.Inv.Key)
+	case wc.Flags&verbs.WCWithSolicited != 0 != o.Solicit:
+		m.fail("%v: delivered %v with flags %b, solicited: %v", l, o, wc.Flags, o.Solicit)
 	case imm != (o.Code == verbs.OpRDMAWriteWithImm):
 		m.fail("%v: delivered %v with flags %b", l, o, wc.Flags)
 	}

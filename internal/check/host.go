@@ -45,6 +45,9 @@ type host struct {
 	mapped []*exposed
 	used   map[uint64]buffer // by request
 
+	channel *verbs.CompChannel // nil: nothing is announced
+	armed   notice
+	heard   notice // what the completions that were just polled would announce
 	windows []*window
 	srq     *verbs.SRQ // nil: the queue pair has receives of its own
 	ud      *verbs.QP  // nil: there is none
@@ -110,7 +113,7 @@ func (h *host) open() error {
 	h.lives++
 	h.life = w.model.Begin(h.id, h.lives)
 	h.used, h.links, h.recvs, h.udRecvs = map[uint64]buffer{}, make([]*link, w.Hosts), 0, 0
-	h.windows, h.srq, h.ud = nil, nil, nil
+	h.windows, h.srq, h.ud, h.channel, h.armed = nil, nil, nil, nil, notArmed
 	h.goal = inboxSlots
 	p, err := h.node.Open(nil)
 	if err != nil {
@@ -122,7 +125,7 @@ func (h *host) open() error {
 	}
 	h.ctx, err = verbs.New(verbs.Config{
 		Datagram: ep, Engine: progress.New(h.task, h.task), Key: w.Seed ^ 0xfeed,
-		Epoch: h.rng.Uint32() | 1, Dgram: w.Dgram, ZeroBased: true,
+		Epoch: h.rng.Uint32() | 1, Dgram: w.Dgram, ZeroBased: true, NoCRC: w.NoCRC,
 	})
 	if err != nil {
 		return err
@@ -150,7 +153,12 @@ func (h *host) objects() (err error) {
 	if h.scq, err = h.ctx.CreateCQ(verbs.CQInit{Depth: 256}); err != nil {
 		return err
 	}
-	if h.rcq, err = h.ctx.CreateCQ(verbs.CQInit{Depth: 256}); err != nil {
+	if w.Notify {
+		if h.channel, err = h.ctx.CreateCompChannel(); err != nil {
+			return err
+		}
+	}
+	if h.rcq, err = h.ctx.CreateCQ(verbs.CQInit{Depth: 256, Channel: h.channel}); err != nil {
 		return err
 	}
 	if w.SRQ {
@@ -160,7 +168,8 @@ func (h *host) objects() (err error) {
 	}
 	init := verbs.QPInit{
 		Type: verbs.RD, SendCQ: h.scq, RecvCQ: h.rcq, SRQ: h.srq,
-		Cap: verbs.QPCap{MaxSendWR: w.SendWR, MaxRecvWR: inboxSlots},
+		Cap:    verbs.QPCap{MaxSendWR: w.SendWR, MaxRecvWR: inboxSlots},
+		Record: verbs.RecordConfig{PerChunk: w.Chunks},
 	}
 	if h.qp, err = h.pd.CreateQP(init); err != nil {
 		return err
@@ -168,6 +177,9 @@ func (h *host) objects() (err error) {
 	if w.UD {
 		init.Type, init.SRQ = verbs.UD, nil
 		if h.ud, err = h.pd.CreateQP(init); err != nil {
+			return err
+		}
+		if err = h.ud.AttachMcast(group); err != nil {
 			return err
 		}
 	}
@@ -356,7 +368,9 @@ func (h *host) close(crash bool) error {
 	h.tick()
 	h.look()
 	h.w.note("%v ends, crash %v", h.life, crash)
-	if !crash {
+	if crash {
+		h.poll(h.rcq, h.received) // its program may die before it sees them, but they are there
+	} else {
 		h.destroy()
 	}
 	if err := h.ctx.Close(); err != nil {

@@ -20,6 +20,8 @@ type Rules struct {
 	Lossless bool
 	// Copies is how often a network that doubles may deliver a datagram.
 	Copies int
+	// Chunks says that targets complete each chunk of a Write-Record by itself.
+	Chunks bool
 }
 
 // Model knows what was posted and judges what was seen. Its methods are told

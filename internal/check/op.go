@@ -48,6 +48,7 @@ type Op struct {
 	Len      int     // bytes of payload
 	Signaled bool
 	Fence    bool
+	Solicit  bool
 	Grant    *Grant // one-sided operations: the key that was used
 	Off      int    // and where in the region
 	Cell     int    // atomics: number of the word in the region
@@ -56,18 +57,19 @@ type Op struct {
 	Imm      uint64
 	Wrong    string // why it must be refused, whatever else happens; "" when it need not
 	Partly   bool   // with Wrong: what of it lies inside may be written (RFC 5041 judges segments)
-	ToHost   int    // UD
+	ToHost   int    // UD; -1: all that are in the group
 	ToQP     uint32 // UD
 
 	pos    int // in Stream.ops
 	msg    int // in Stream.msgs, or -1
 	posted mono.Time
-	ended  mono.Time // when its end was known; Never until then
-	done   bool      // it has had its completion, or needs none any more
-	ok     bool      // done, and with success
-	placed mono.Time // from when on its effect is known to be in memory; Never until then
-	copies int       // UD: how often it arrived
-	view   *view     // Reads: what may be returned
+	ended  mono.Time     // when its end was known; Never until then
+	done   bool          // it has had its completion, or needs none any more
+	ok     bool          // done, and with success
+	placed mono.Time     // from when on its effect is known to be in memory; Never until then
+	copies map[*Life]int // UD: how often it arrived where
+	chunks []verbs.Range // of a Write-Record on a reliable queue pair: what completions have claimed
+	view   *view         // Reads: what may be returned
 }
 
 func (o *Op) String() string {

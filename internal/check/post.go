@@ -74,6 +74,9 @@ func (h *host) post(qp *verbs.QP, o *Op, wr *verbs.SendWR, b buffer) bool {
 	if o.Fence {
 		wr.Flags |= verbs.Fence
 	}
+	if o.Solicit {
+		wr.Flags |= verbs.Solicited
+	}
 	w.note("host %d posts %v", h.id, o)
 	w.see.Posted(o) // before it is true: posting takes time, in which others go on
 	err := qp.PostSend(wr)

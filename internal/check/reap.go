@@ -10,7 +10,11 @@ import (
 func (h *host) reap() {
 	h.tick()
 	h.poll(h.scq, h.completed)
+	h.heard = 0
 	h.poll(h.rcq, h.received)
+	if h.channel != nil {
+		h.announced()
+	}
 	for e, ok := h.ctx.GetAsyncEvent(); ok; e, ok = h.ctx.GetAsyncEvent() {
 		h.event(e)
 	}
@@ -18,6 +22,40 @@ func (h *host) reap() {
 		if l != nil && !l.dead && l.ah.Lost() {
 			h.w.note("host %d finds host %d lost", h.id, to)
 			l.dead, l.bye = true, nil
+		}
+	}
+}
+
+// notice says for which completions a queue is armed.
+type notice uint8
+
+const (
+	notArmed       notice = 0
+	armedAll       notice = 1
+	armedSolicited notice = 2
+)
+
+// announced checks that completions make an event when the queue is armed, and
+// none when it is not, and arms it again now and then. All have been polled.
+func (h *host) announced() {
+	q, got := h.channel.GetEvent() // which may step the engine
+	m := h.w.model
+	m.reached.when(got, "completion event")
+	switch {
+	case got && (q != h.rcq || h.armed == notArmed):
+		m.fail("host %d: an event of a queue that is not armed", h.id)
+	case got && h.heard&h.armed == 0 && h.rcq.Len() == 0:
+		m.fail("host %d: an event without a completion that it was armed for", h.id)
+	case !got && h.heard&h.armed != 0:
+		m.fail("host %d: a completion made no event, though the queue was armed for it", h.id)
+	}
+	if got {
+		h.armed = notArmed
+	}
+	if h.armed == notArmed && h.rng.IntN(3) == 0 && h.rcq.Len() == 0 {
+		h.armed = pick(h.rng, armedAll, armedSolicited)
+		if err := h.rcq.ReqNotify(h.armed == armedSolicited); err != nil {
+			m.fail("host %d: arming a completion queue: %v", h.id, err)
 		}
 	}
 }
@@ -93,6 +131,10 @@ const udMark = 1 << 15
 
 // received takes in what a receive completion brought.
 func (h *host) received(wc *verbs.WC) {
+	h.heard |= armedAll
+	if wc.Flags&verbs.WCWithSolicited != 0 || wc.Status != verbs.Success {
+		h.heard |= armedSolicited
+	}
 	if wc.Opcode == verbs.OpRecvRDMAWriteRecord {
 		h.recorded(wc)
 		return

@@ -18,10 +18,27 @@ func (m *Model) Recorded(l *Life, wc *verbs.WC, from int, r *Region, mem []byte)
 	case !m.claims(o, rec, wc, mem):
 	case rec.Whole && o.Wrong != "":
 		m.fail("%v: recorded whole", o)
-	case o.Stream != nil && rec.Whole:
-		if o.copies++; o.copies > 1 {
-			m.fail("%v: recorded twice", o)
+	case o.Stream != nil:
+		m.once(o, rec.Valid)
+	}
+}
+
+// once checks that no byte of a reliable Write-Record is claimed twice: not by
+// two chunks, nor by two records.
+func (m *Model) once(o *Op, valid []verbs.Range) {
+	sum := 0
+	for _, v := range valid {
+		for _, c := range o.chunks {
+			if v.Start < c.End && c.Start < v.End {
+				m.fail("%v: bytes %d to %d were recorded twice", o, max(v.Start, c.Start), min(v.End, c.End))
+			}
 		}
+		o.chunks = append(o.chunks, v)
+	}
+	for _, c := range o.chunks {
+		sum += int(c.End - c.Start)
+	}
+	if sum == o.Len {
 		o.placed = min(o.placed, m.now())
 	}
 }
@@ -56,7 +73,7 @@ func (m *Model) claims(o *Op, rec *verbs.Record, wc *verbs.WC, mem []byte) bool 
 		sum, end = sum+hi-lo, hi
 	}
 	whole := sum == o.Len
-	if rec.Whole != whole || int(wc.ByteLen) != sum {
+	if rec.Whole != whole && !m.rules.Chunks || int(wc.ByteLen) != sum || m.rules.Chunks && len(rec.Valid) != 1 {
 		m.fail("%v: record says whole: %v, %d bytes, but has %v", o, rec.Whole, wc.ByteLen, rec.Valid)
 		return false
 	}

@@ -109,6 +109,9 @@ type world struct {
 
 const port = 18700
 
+// group is what the unreliable queue pairs of all hosts are attached to.
+var group = netip.AddrFrom4([4]byte{239, 1, 2, 3}) // read-only
+
 func (w *world) addr(i int) netip.AddrPort { return netip.AddrPortFrom(w.hosts[i].node.Addr(), port) }
 
 // hostOf returns the host that has an address, or -1.
@@ -158,7 +161,9 @@ func (m *Model) counts() (requests, failed, delivered int) {
 		if !o.ok {
 			failed++
 		}
-		delivered += o.copies
+		for _, n := range o.copies {
+			delivered += n
+		}
 	}
 	for _, streams := range m.streams {
 		for _, s := range streams {

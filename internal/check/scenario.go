@@ -28,6 +28,9 @@ type Scenario struct {
 	UD     bool          // an unreliable queue pair beside the reliable one
 	Record bool          // Write-Records
 	Window bool          // memory windows, and what ends them
+	Chunks bool          // with Record: a completion for each chunk of a Write-Record
+	Notify bool          // receive completions are announced on a channel
+	NoCRC  bool          // the LLP's checksum is left out
 	SendWR int           // size of send queues
 
 	Partitions []Partition
@@ -85,6 +88,9 @@ func NewScenario(seed uint64) Scenario {
 			})
 		}
 	}
+	s.Chunks = s.Record && oneIn(3)
+	s.Notify = oneIn(3)
+	s.NoCRC = s.Sim.Up.Corrupt == 0 && oneIn(3)
 	return s
 }
 
@@ -135,7 +141,7 @@ func (s *Scenario) Rules() Rules {
 	}
 	return Rules{
 		Linger:   2*(wire+s.Sim.Up.Delay+s.Sim.Up.ReorderBy+s.Pause) + 5*mono.Millisecond,
-		Lossless: lossless, Copies: copies,
+		Lossless: lossless, Copies: copies, Chunks: s.Chunks,
 	}
 }
 
@@ -150,7 +156,7 @@ func (s *Scenario) String() string {
 		name string
 	}{
 		{s.Sim.Down.Loss > 0, "both ways"}, {s.Starve, "starving"}, {s.Wrong, "wrong requests"}, {s.SRQ, "SRQ"}, {s.UD, "UD"},
-		{s.Record, "records"}, {s.Window, "windows"}, {s.Pause > 0, "pauses"}, {s.Dgram.PeerLost > 0, "peers get lost"},
+		{s.Record, "records"}, {s.Chunks, "by chunk"}, {s.Notify, "events"}, {s.NoCRC, "no CRC"}, {s.Window, "windows"}, {s.Pause > 0, "pauses"}, {s.Dgram.PeerLost > 0, "peers get lost"},
 	} {
 		if x.on {
 			b.WriteString(", " + x.name)
