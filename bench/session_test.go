@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net"
 	"runtime"
 	"strings"
@@ -291,21 +292,21 @@ func TestAllocs_timedLoops(t *testing.T) {
 	}
 }
 
-// allocations runs a burst twice, because queues grow to their size in the
-// first, and returns how often memory was allocated in the second.
+// allocations returns how often memory is allocated in a burst: the least of
+// some, because queues and tables grow to their size in the first ones.
 func allocations(t *testing.T, s *Session, iters int) uint64 {
 	t.Helper()
-	b := Burst{Size: s.Spec.Sizes[0], Iters: iters, Warmup: 0, Window: 16}
-	if _, err := s.Run(b); err != nil {
-		t.Fatal(err)
+	least := uint64(math.MaxUint64)
+	for range 4 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := s.Run(Burst{Size: s.Spec.Sizes[0], Iters: iters, Warmup: 0, Window: 16}); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		least = min(least, after.Mallocs-before.Mallocs)
 	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	if _, err := s.Run(b); err != nil {
-		t.Fatal(err)
-	}
-	runtime.ReadMemStats(&after)
-	return after.Mallocs - before.Mallocs
+	return least
 }
 
 func TestConnect_nobodyThere(t *testing.T) {

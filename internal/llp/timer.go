@@ -5,8 +5,13 @@ import (
 	"github.com/xwarp/xwarp/iwarp/dgram"
 )
 
-// Wake makes Expire return p no later than a tick after at.
-func (e *Endpoint) Wake(p *Peer, at mono.Time) { e.timers.Sooner(p.Index, at) }
+// Wake makes Expire return p no later than a tick after at, unless its
+// association is over.
+func (e *Endpoint) Wake(p *Peer, at mono.Time) {
+	if !p.closed {
+		e.timers.Sooner(p.Index, at)
+	}
+}
 
 // Deadline returns when Expire must be called.
 func (e *Endpoint) Deadline() mono.Time { return e.timers.Deadline() }

@@ -81,7 +81,7 @@ func (c *congestion) init() {
 func (c *congestion) SetSegment(bytes int) {
 	n := int64(max(bytes, 1))
 	scale := func(v int32) int32 { return int32(int64(v) * n / int64(c.segment)) }
-	c.cwnd, c.beganCwnd, c.prior = scale(c.cwnd), scale(c.beganCwnd), scale(c.prior)
+	c.cwnd, c.beganCwnd, c.prior = max(scale(c.cwnd), 1), scale(c.beganCwnd), scale(c.prior)
 	c.segment = int32(n)
 }
 
