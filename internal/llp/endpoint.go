@@ -361,6 +361,9 @@ func (e *Endpoint) acknowledge(now mono.Time, p *Peer, credit uint8) {
 
 // finish seals the open datagram and queues it.
 func (e *Endpoint) finish(to fabric.Path) {
+	if e.w.size > e.caps.MaxPayload {
+		panic(fmt.Sprintf("llp: a datagram of %d bytes was built, which is more than %s takes (%d)", e.w.size, e.caps.Carrier, e.caps.MaxPayload))
+	}
 	h := &e.openHdr
 	h.Key = e.cfg.Key
 	if !e.cfg.NoCRC {
