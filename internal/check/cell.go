@@ -36,14 +36,6 @@ const digitsMax = 32
 // digit is what operation number i adds to a counter.
 func digit(i int) uint64 { return 1 << (2 * i) }
 
-// value is what o adds to its counter, or puts into its register.
-func (c *cell) value(i int) uint64 {
-	if c.counter {
-		return digit(i)
-	}
-	return c.ops[i].op.ID
-}
-
 // before reports whether a surely happened before b: it had ended when b was
 // posted, or it went ahead of it to the same peer.
 func before(a, b *Op) bool {

@@ -212,6 +212,9 @@ func (l *liar) Recorded(life *Life, wc *verbs.WC, from int, r *Region, mem []byt
 // Every lie is found out in every run that gives an occasion for it; and there
 // are such runs.
 func TestModel_findsOut(t *testing.T) {
+	if slow {
+		t.Skip("takes minutes with the race detector")
+	}
 	for _, lie := range []string{
 		"delivery lost", "delivered twice", "delivered again after others", "message changed", "message cut off",
 		"sender mixed up", "out of order", "receive completed twice", "receive failed", "invalidated nothing",

@@ -9,6 +9,12 @@ import (
 // reap polls the completion queues and tells the model.
 func (h *host) reap() {
 	h.tick()
+	for to, l := range h.links { // before polling: how their requests ended is in the queue by now
+		if l != nil && !l.dead && l.ah.Lost() {
+			h.w.note("host %d finds host %d lost", h.id, to)
+			l.dead, l.bye = true, nil
+		}
+	}
 	h.poll(h.scq, h.completed)
 	h.heard = 0
 	h.poll(h.rcq, h.received)
@@ -17,12 +23,6 @@ func (h *host) reap() {
 	}
 	for e, ok := h.ctx.GetAsyncEvent(); ok; e, ok = h.ctx.GetAsyncEvent() {
 		h.event(e)
-	}
-	for to, l := range h.links {
-		if l != nil && !l.dead && l.ah.Lost() {
-			h.w.note("host %d finds host %d lost", h.id, to)
-			l.dead, l.bye = true, nil
-		}
 	}
 }
 

@@ -11,6 +11,9 @@ import (
 // cmd/xcheck is for thousands, and tells more.
 func TestRun_seeds(t *testing.T) {
 	seeds := uint64(300)
+	if slow {
+		seeds = 20
+	}
 	if n, err := strconv.ParseUint(os.Getenv("XWARP_SEEDS"), 10, 64); err == nil {
 		seeds = n
 	}
@@ -26,7 +29,7 @@ func TestRun_seeds(t *testing.T) {
 
 // A seed does the same each time, byte for byte.
 func TestRun_repeats(t *testing.T) {
-	for seed := range uint64(25) {
+	for seed := range uint64(10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			a, errA := Run(seed, Options{})
@@ -41,6 +44,9 @@ func TestRun_repeats(t *testing.T) {
 // The workload reaches what it is meant to reach: every operation succeeds
 // somewhere and fails somewhere, and so on. A seed that does nothing finds nothing.
 func TestRun_reaches(t *testing.T) {
+	if slow {
+		t.Skip("takes minutes with the race detector")
+	}
 	got := Coverage{}
 	for seed := range uint64(150) {
 		res, err := Run(seed, Options{})
