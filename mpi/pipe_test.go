@@ -52,16 +52,17 @@ func pipePair(t testing.TB, cfg mpi.Config) [2]*mpi.Proc {
 		if err != nil {
 			t.Fatal(err)
 		}
-		group.Go(func() {
-			if procs[i], errs[i] = mpi.New(jobs[i], ctx, cfg); errs[i] == nil {
-				errs[i] = procs[i].World().Barrier() // the ranks have met after it
-			}
-		})
+		group.Go(func() { procs[i], errs[i] = mpi.New(jobs[i], ctx, cfg) })
 	}
 	group.Wait()
 	for _, err := range errs {
 		if err != nil {
 			t.Fatal(err)
+		}
+	}
+	for range 50 { // the ranks meet
+		for _, p := range procs {
+			p.Engine().Step()
 		}
 	}
 	return procs
