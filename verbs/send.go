@@ -122,7 +122,7 @@ func (q *QP) pumpPeer(now mono.Time, ah *AH) (sent int) {
 // sendNew builds one datagram of segments that were not sent before: the next
 // one of a line, and those behind it as long as they fit whole.
 func (q *QP) sendNew(now mono.Time, ah *AH, l *line) bool {
-	n, hdr := q.nextSegment(ah, l)
+	n, _ := q.nextSegment(ah, l)
 	w := &q.sq.wqes[l.cur]
 	if !q.begin(ah, ah.peer.Snd.Next(), w, w.sent, n) {
 		return false
@@ -130,7 +130,8 @@ func (q *QP) sendNew(now mono.Time, ah *AH, l *line) bool {
 	ah.conn.turn = l == &ah.conn.answers
 	soon := q.cut(now, ah, l, n)
 	for l = q.nextLine(ah); l != nil; l = q.nextLine(ah) {
-		if n, hdr = q.nextSegment(ah, l); !q.ep.Fits(hdr+n) || !q.granted(&q.sq.wqes[l.cur]) {
+		n, hdr := q.nextSegment(ah, l)
+		if !q.ep.Fits(hdr+n) || !q.granted(&q.sq.wqes[l.cur]) {
 			break
 		}
 		soon = q.cut(now, ah, l, n) || soon

@@ -14,7 +14,6 @@ const testSegment = 8000
 // losses the test decides.
 type path struct {
 	*script
-	sent []mono.Time // of what is in flight, oldest first
 }
 
 func newPath(t *testing.T) *path {
