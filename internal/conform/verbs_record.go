@@ -149,6 +149,11 @@ func recordsOverlap(r *rig) {
 	}
 }
 
+// untouched reports whether memory is as clear left it.
+func untouched(b []byte) bool {
+	return !slices.ContainsFunc(b, func(x byte) bool { return x != 0 })
+}
+
 // recordLossy logs what arrives of messages of which parts are lost: what is
 // said to be valid is there, and nothing else has changed.
 func recordLossy(r *rig) {
@@ -161,7 +166,9 @@ func recordLossy(r *rig) {
 		clear(dst.b)
 		a.do(at(a.wr(verbs.OpRDMAWriteRecord, b, src.SGE(0, size)), dst, 0))
 		end := r.net.Clock.Now().Add(60 * mono.Millisecond)
-		r.until(func() bool { return b.rcq.Len() > 0 || r.net.Clock.Now() > end })
+		// What has changed memory belongs to a record that will end, however
+		// late this process comes to look.
+		r.until(func() bool { return b.rcq.Len() > 0 || r.net.Clock.Now() > end && untouched(dst.b) })
 		want := make([]byte, size)
 		if b.rcq.Len() > 0 { // else all of it was lost
 			rec := b.record(a, src, dst, want)
