@@ -20,6 +20,8 @@ type Rules struct {
 	Lossless bool
 	// Copies is how often a network that doubles may deliver a datagram.
 	Copies int
+	// Corrupt says that the network changes bits.
+	Corrupt bool
 	// Chunks says that targets complete each chunk of a Write-Record by itself.
 	Chunks bool
 }

@@ -141,7 +141,7 @@ func (s *Scenario) Rules() Rules {
 	}
 	return Rules{
 		Linger:   2*(wire+s.Sim.Up.Delay+s.Sim.Up.ReorderBy+s.Pause) + 5*mono.Millisecond,
-		Lossless: lossless, Copies: copies, Chunks: s.Chunks,
+		Lossless: lossless, Copies: copies, Chunks: s.Chunks, Corrupt: s.Sim.Up.Corrupt > 0,
 	}
 }
 
