@@ -103,7 +103,7 @@ const (
 	eventImm                // complete a receive with immediate data
 	eventRequest            // answer a Read or an atomic
 	eventAnswered           // the answer to request name is complete
-	eventRecord             // a chunk of a Write-Record: see QP.chunk
+	eventRecord             // a chunk of a Write-Record: see recordTable.delivered
 )
 
 // inboxOf returns the peer's inbox, which it gets when it needs one.

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -70,7 +71,11 @@ type Context struct {
 
 // New opens a context on a carrier.
 func New(c Config) (*Context, error) {
-	ep, err := llp.New(c.Datagram, llp.Config{Key: c.Key, Epoch: c.Epoch, NoCRC: c.NoCRC, Dgram: c.Dgram}, c.Engine.Clock().Now())
+	lc := llp.Config{Key: c.Key, Epoch: c.Epoch, NoCRC: c.NoCRC, Dgram: c.Dgram}
+	if !c.ZeroBased {
+		_, _ = rand.Read(lc.Seed[:]) // never fails; not the seed of the keys, for these lc are on the wire
+	}
+	ep, err := llp.New(c.Datagram, lc, c.Engine.Clock().Now())
 	if err != nil {
 		return nil, err
 	}

@@ -19,8 +19,12 @@ import (
 // Config describes an endpoint.
 type Config struct {
 	Key   uint64 // job key: datagrams with another one are dropped
-	Epoch uint32 // life of this endpoint, random, not 0; the numbers of its associations follow from it
-	NoCRC bool   // leave out the CRC32C; both ends must agree. Default: CRC on
+	Epoch uint32 // life of this endpoint, random, not 0
+	// Seed is what the numbers of associations follow from: 32 random bytes, or
+	// who has the job key and has seen the epoch could guess them. Default: Key
+	// and Epoch, so that a simulation repeats itself.
+	Seed  [32]byte
+	NoCRC bool // leave out the CRC32C; both ends must agree. Default: CRC on
 	Dgram dgram.Config
 }
 
@@ -75,8 +79,8 @@ type Endpoint struct {
 	w        writer
 	openHdr  dgram.Header
 	limit    int  // largest payload of the open datagram in bytes
-	dirty    bool // something was built since the last Flush
 	openBulk bool // it belongs to a long run of data
+	dirty    bool // something was built since the last Flush
 }
 
 const txBatch = 32
@@ -92,13 +96,14 @@ func New(dg fabric.Datagram, c Config, now mono.Time) (*Endpoint, error) {
 		return nil, fmt.Errorf("llp: %d bytes per datagram on %s are too few; %d are needed: raise the MTU", caps.MaxPayload, caps.Carrier, basePayload)
 	}
 	bufs := min((caps.MaxPayload+caps.Headroom)/mem.FrameSize+3, fabric.MaxBufs)
-	var seed [32]byte
-	binary.LittleEndian.PutUint64(seed[:], c.Key)
-	binary.LittleEndian.PutUint32(seed[8:], c.Epoch)
+	if c.Seed == ([32]byte{}) {
+		binary.LittleEndian.PutUint64(c.Seed[:], c.Key)
+		binary.LittleEndian.PutUint32(c.Seed[8:], c.Epoch)
+	}
 	e := &Endpoint{
 		cfg: c, dg: dg, arena: dg.Arena(), caps: caps, now: now,
 		shared: dgram.NewShared(c.Dgram, caps.RxDepth),
-		random: rand.NewChaCha8(seed),
+		random: rand.NewChaCha8(c.Seed),
 		rx:     fabric.NewBatch(64, bufs+1),
 		tx:     fabric.NewBatch(txBatch, bufs),
 	}
