@@ -36,7 +36,7 @@ bench: build ## measure every test of xperf over a veth pair, the table of trans
 check: build ## play SEEDS=10000 seeds of random verbs traffic over a bad network, judged by a model
 	./bin/xcheck --seeds $(or $(SEEDS),10000)
 
-fuzz: ## run every fuzz test for FUZZ_TIME=1m, or those in FUZZ_IN=folder
+fuzz: ## run every fuzz test for FUZZ_TIME=1m (or 50000x inputs), or those in FUZZ_IN=folder
 	@grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' $(or $(FUZZ_IN),.) | sed 's/func //' | sort | { \
 	failed=0; while IFS=: read -r file name; do \
 		echo "-- $$(dirname "$$file") $$name"; \

@@ -24,9 +24,11 @@ var (
 	ErrInvalid   = errors.New("verbs: invalid argument")
 )
 
-// Config describes a context. Datagram and Engine are required.
+// Config describes a context. Engine is required, and a carrier of at least
+// one kind.
 type Config struct {
-	Datagram fabric.Datagram  // the carrier; the context owns and closes it
+	Datagram fabric.Datagram  // carries RD and UD; default: there are none. The context owns and closes it
+	Streams  fabric.Streams   // carries RC; default: there is none. The context owns and closes it
 	Engine   *progress.Engine // what moves it
 	Key      uint64           // job key; peers with another one are not heard
 	Epoch    uint32           // random life number of this endpoint, not 0
@@ -55,6 +57,7 @@ type Context struct {
 	ahs      []*AH // by llp.Peer.Index
 	loose    []*AH // that only UD can use, or made before there was a reliable queue pair
 	closed   bool
+	streams  streams
 
 	in       inbound
 	acks     []*AH     // peers whose acknowledgement is noted, not applied

@@ -49,6 +49,8 @@ var Layers = []Row{
 	{Package: "internal/inet/route", May: "internal/inet", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/fabric/capture", May: "internal/fabric internal/inet internal/mem"},
 	{Package: "internal/ksock", May: "internal/fabric internal/mem", Modules: "golang.org/x/sys"},
+	{Package: "internal/ktcp", May: "internal/fabric internal/mem", Modules: "golang.org/x/sys"},
+	{Package: "internal/netstack", May: "internal/fabric internal/inet internal/mem", Modules: "gvisor.dev/gvisor golang.org/x/sys"},
 	{Package: "internal/shm", May: "internal/fabric internal/mem", Modules: "golang.org/x/sys"},
 	{Package: "internal/sim", May: "internal/fabric internal/mem"},
 
@@ -57,6 +59,7 @@ var Layers = []Row{
 	{Package: "iwarp/ddp", May: "iwarp internal/mem", Pure: true},
 	{Package: "iwarp/record", Pure: true},
 	{Package: "iwarp/rdmap", May: "iwarp iwarp/ddp iwarp/record internal/mem", Pure: true},
+	{Package: "iwarp/mpa", May: "iwarp iwarp/ddp", Pure: true},
 	{Package: "iwarp/dgram", May: "iwarp internal/mem", Pure: true},
 
 	// L4: the engine, and the joint between carriers and protocols.
@@ -64,8 +67,8 @@ var Layers = []Row{
 	{Package: "internal/llp", May: "iwarp iwarp/ddp iwarp/record iwarp/rdmap iwarp/dgram internal/fabric internal/mem internal/progress"},
 
 	// L5: verbs, and the composition root that knows every carrier.
-	{Package: "verbs", May: "iwarp iwarp/ddp iwarp/record iwarp/rdmap iwarp/dgram internal/fabric internal/llp internal/mem internal/progress"},
-	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/fabric internal/fabric/capture internal/fabric/fault internal/inet internal/inet/route internal/ksock internal/shm internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "verbs", May: "iwarp iwarp/ddp iwarp/record iwarp/rdmap iwarp/dgram iwarp/mpa internal/fabric internal/llp internal/mem internal/progress"},
+	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/fabric internal/fabric/capture internal/fabric/fault internal/inet internal/inet/route internal/ksock internal/ktcp internal/netstack internal/shm internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/boot", May: "verbs/device", Modules: "golang.org/x/sys"},
 
 	// L6: MPI.

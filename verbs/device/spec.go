@@ -20,9 +20,13 @@ const BasePort = 18700
 // Spec says what to open. The zero value is kernel UDP on loopback.
 type Spec struct {
 	// Fabric is the carrier: "xdp" (driver or generic mode, whichever suits
-	// the NIC), "xdp:generic", "xdp:driver", "xdp:asavie", "udp", or "shm" for
-	// peers on this host only; default "udp".
+	// the NIC), "xdp:generic", "xdp:driver", "xdp:asavie", "udp", "shm" for
+	// peers on this host only, or "tcp", the kernel's, which carries queue pairs
+	// of type RC only; default "udp".
 	Fabric string
+	// RC offers queue pairs of type RC beside the others: over TCP in user
+	// space on the same queue of the NIC with xdp, over the kernel's with udp.
+	RC bool
 	// Device is the NIC; needed for xdp. Without it udp and shm use Addr's.
 	Device string
 	Queue  int // of the NIC, from 0
