@@ -79,6 +79,7 @@ var Layers = []Row{
 
 	// L7: programs, and what only they and the tests need.
 	{Package: "internal/getopt", Pure: true},
+	{Package: "internal/rping", May: "verbs internal/progress"},
 	{Package: "internal/testbed", May: "bpf", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
 	{Package: "internal/launch", May: "internal/boot internal/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/check", May: "verbs iwarp/dgram internal/sim internal/fabric internal/fabric/fault internal/inet internal/mem internal/progress"},
