@@ -74,9 +74,7 @@ func (r *streamRig) exchange(x, y *conn, n int64, cuts ...int) {
 
 func streamsRefused(r *streamRig) {
 	x, y := r.connect()
-	d := r.b.listen(0)
-	nobody := d.Local()
-	d.shut()
+	nobody := netip.AddrPortFrom(r.b.addr, r.b.freePort(r.b.addr))
 	for range 3 {
 		s, err := r.a.tryDial(nobody)
 		if err == nil {
@@ -118,11 +116,7 @@ func streamsBadAddresses(r *streamRig) {
 			s.Close(true)
 		}
 	}
-	err := r.net.On(0, func() error {
-		_, err := r.a.Listen(netip.AddrPortFrom(netip.MustParseAddr("203.0.113.77"), 0), 1)
-		return err
-	})
-	if err == nil {
+	if _, err := r.a.tryListen(netip.MustParseAddrPort("203.0.113.77:0")); err == nil {
 		r.t.Error("Listen at an address of somebody else succeeds")
 	}
 	x, y := r.connect()
@@ -130,12 +124,10 @@ func streamsBadAddresses(r *streamRig) {
 }
 
 func streamsLocalAddress(r *streamRig) {
-	free := r.a.listen(0)
-	port := free.Local().Port()
-	free.shut()
+	port, other := r.a.freePort(r.a.addr), r.a.freePort(netip.Addr{})
 	d := r.b.listen(0)
 	for _, from := range []netip.AddrPort{
-		netip.AddrPortFrom(r.a.addr, 0), netip.AddrPortFrom(r.a.addr, port), netip.AddrPortFrom(netip.Addr{}, port+1),
+		netip.AddrPortFrom(r.a.addr, 0), netip.AddrPortFrom(r.a.addr, port), netip.AddrPortFrom(netip.Addr{}, other),
 	} {
 		x := r.a.dial(d.Local(), from)
 		before := len(d.in)
@@ -157,7 +149,7 @@ func streamsPorts(r *streamRig) {
 	if other := r.b.listen(0); other.Local() == d.Local() {
 		r.t.Errorf("two listeners at %v", d.Local())
 	}
-	l, err := r.b.tryListen(d.Local().Port())
+	l, err := r.b.tryListen(d.Local())
 	if !errors.Is(err, unix.EADDRINUSE) {
 		r.t.Errorf("second listener at %v: %v, error %v; want EADDRINUSE", d.Local(), l, err)
 	}
@@ -179,16 +171,7 @@ func streamsEverywhere(r *streamRig) {
 		if at.Is4() && r.b.addr.Is6() || at.Is6() && !r.b.Caps().IPv6 {
 			continue
 		}
-		var l fabric.Listener
-		if err := r.net.On(1, func() (err error) {
-			l, err = r.b.Listen(netip.AddrPortFrom(at, 0), 5)
-			return err
-		}); err != nil {
-			r.t.Fatal(err)
-		}
-		r.b.grow(l.ID())
-		d := &door{Listener: l, end: r.b}
-		r.b.doors[l.ID()] = d
+		d := r.b.listenAt(netip.AddrPortFrom(at, 0))
 		x := r.a.dial(netip.AddrPortFrom(r.b.addr, d.Local().Port()), netip.AddrPort{})
 		r.until(func() bool { return x.State() != fabric.StreamConnecting && len(d.in) > 0 })
 		y := d.in[0]

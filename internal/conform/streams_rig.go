@@ -194,9 +194,11 @@ func (e *streamEnd) grow(id fabric.StreamID) {
 	}
 }
 
-// listen opens a door at a port.
-func (e *streamEnd) listen(port uint16) *door {
-	l, err := e.tryListen(port)
+// listen opens a door at a port of this end's address.
+func (e *streamEnd) listen(port uint16) *door { return e.listenAt(netip.AddrPortFrom(e.addr, port)) }
+
+func (e *streamEnd) listenAt(at netip.AddrPort) *door {
+	l, err := e.tryListen(at)
 	if err != nil {
 		e.rig.t.Fatal(err)
 	}
@@ -209,12 +211,19 @@ func (e *streamEnd) listen(port uint16) *door {
 	return d
 }
 
-func (e *streamEnd) tryListen(port uint16) (l fabric.Listener, err error) {
+func (e *streamEnd) tryListen(at netip.AddrPort) (l fabric.Listener, err error) {
 	err = e.rig.net.On(e.host, func() (err error) {
-		l, err = e.Listen(netip.AddrPortFrom(e.addr, port), 512)
+		l, err = e.Listen(at, 512)
 		return err
 	})
 	return l, err
+}
+
+// freePort returns a port that nobody has at an address.
+func (e *streamEnd) freePort(at netip.Addr) uint16 {
+	d := e.listenAt(netip.AddrPortFrom(at, 0))
+	defer d.shut()
+	return d.Local().Port()
 }
 
 func (d *door) open() (work int) {

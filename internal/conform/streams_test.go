@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"runtime"
+	"os"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/fabric"
@@ -36,7 +36,7 @@ func TestStreams_ktcpVeth(t *testing.T) {
 				t.Run(family, func(t *testing.T) {
 					Streams(t, func(*testing.T) StreamNet {
 						return StreamNet{
-							Step: func(int) { runtime.Gosched() },
+							Step: yield,
 							On:   func(i int, fn func() error) error { return tb.Hosts[i].Do(fn) },
 							Open: func(i int) (fabric.Streams, []io.Closer, error) {
 								s, err := ktcp.Open(ktcp.Config{Local: addrs[i]})
@@ -56,6 +56,9 @@ func addrsOf(t *testing.T, tb *testbed.Testbed, family string) (addrs [2]netip.A
 	for i, h := range tb.Hosts[:2] {
 		if addrs[i] = h.Addr; family == "IPv6" {
 			addrs[i] = netip.MustParseAddr(fmt.Sprint("fd00:77::", i+1))
+			on(t, h, func() error {
+				return os.WriteFile("/proc/sys/net/ipv6/conf/"+h.Dev+"/disable_ipv6", []byte("0"), 0)
+			})
 			// No duplicate address detection: that takes a second or two.
 			if out, err := h.Command("ip", "addr", "add", addrs[i].String()+"/64", "dev", h.Dev, "nodad").CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
