@@ -58,6 +58,7 @@ type Context struct {
 	loose    []*AH // that only UD can use, or made before there was a reliable queue pair
 	closed   bool
 	streams  streams
+	cm       cmState
 
 	in       inbound
 	acks     []*AH     // peers whose acknowledgement is noted, not applied
@@ -84,6 +85,7 @@ func New(c Config) (*Context, error) {
 	}
 	ctx := &Context{cfg: c, ep: ep, deadline: mono.Never}
 	ctx.keys.init(c.keySeed())
+	ctx.cm.init()
 	c.Engine.Add(ctx)
 	return ctx, nil
 }
@@ -142,6 +144,7 @@ func (c *Context) Close() error {
 	if c.closed {
 		return nil
 	}
+	cmErr := c.closeCM()
 	if c.rd != nil {
 		c.rd.Destroy()
 	}
@@ -153,7 +156,7 @@ func (c *Context) Close() error {
 	c.closed = true
 	c.in.drop(c.ep)
 	c.cfg.Engine.Remove(c)
-	err := errors.Join(c.ep.Close(), c.closeDescriptors())
+	err := errors.Join(cmErr, c.ep.Close(), c.closeDescriptors())
 	for _, x := range c.cfg.Closers {
 		err = errors.Join(err, x.Close())
 	}
