@@ -91,8 +91,8 @@ func New(c Config) (*Context, error) {
 		ctx.ep = ep
 	}
 	ctx.streams.init()
-	ctx.cm.deadline = mono.Never
 	ctx.keys.init(c.keySeed())
+	ctx.cm.init()
 	c.Engine.Add(ctx)
 	return ctx, nil
 }
@@ -103,7 +103,7 @@ func (c *Context) Engine() *progress.Engine { return c.cfg.Engine }
 // Arena returns the arena of the carrier. Memory from it can be sent without
 // being registered page by page.
 func (c *Context) Arena() *mem.Arena {
-	if c.ep == nil {
+	if c.cfg.Datagram == nil {
 		return c.cfg.Streams.Arena()
 	}
 	return c.cfg.Datagram.Arena()
@@ -180,6 +180,7 @@ func (c *Context) Close() error {
 	if c.closed {
 		return nil
 	}
+	cmErr := c.closeCM()
 	if c.rd != nil {
 		c.rd.Destroy()
 	}
@@ -191,7 +192,7 @@ func (c *Context) Close() error {
 	c.closeStreams()
 	c.closed = true
 	c.cfg.Engine.Remove(c)
-	err := c.closeDescriptors()
+	err := errors.Join(cmErr, c.closeDescriptors())
 	if c.ep != nil {
 		c.in.drop(c.ep)
 		err = errors.Join(c.ep.Close(), err)
