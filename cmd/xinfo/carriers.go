@@ -59,13 +59,17 @@ func xdpDetail(r xdp.Report, ip4 bool) string {
 
 // queryDevice opens a device for a moment to ask what queue pairs, memory and
 // completion queues it can have; these limits are the same for all carriers.
-// It takes one that changes nothing on the device: a kernel socket. ok is false
-// when the device has no address that one could be bound to.
+// It takes kernel sockets, which change nothing on the device. ok is false when
+// the device has no address that one could be bound to.
 func queryDevice(name string, n nic) (attr verbs.DeviceAttr, ok bool, err error) {
-	if !slices.ContainsFunc(n.addrs, func(p netip.Prefix) bool { return p.Addr().Is4() }) {
+	spec := device.Spec{Fabric: "udp", RC: true, Device: name}
+	switch {
+	case len(n.addrs) == 0:
 		return attr, false, nil
+	case !slices.ContainsFunc(n.addrs, func(p netip.Prefix) bool { return p.Addr().Is4() }):
+		spec = device.Spec{Fabric: "tcp", Addr: n.addrs[0].Addr()}
 	}
-	ctx, err := device.Open(device.Spec{Fabric: "udp", Device: name})
+	ctx, err := device.Open(spec)
 	if err != nil {
 		return attr, false, err
 	}

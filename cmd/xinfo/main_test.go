@@ -42,9 +42,11 @@ func fakeNIC(name string) (nic, error) {
 // fakeQuery gives every attribute a number of its own, from 1001.
 func fakeQuery(string, nic) (a verbs.DeviceAttr, ok bool, err error) {
 	v := reflect.ValueOf(&a).Elem()
-	for i := range v.NumField() {
-		if f := v.Field(i); f.CanInt() {
-			f.SetInt(int64(1001 + i))
+	n := int64(1000)
+	for _, f := range v.Fields() {
+		if f.CanInt() {
+			n++
+			f.SetInt(n)
 		}
 	}
 	a.AtomicAtomic = true
@@ -79,10 +81,10 @@ func TestRun(t *testing.T) {
 		{"good", exitOK, []string{"good (driver ixgbe, MTU 9000)", "ok  kernel  6.18", "good: AF_XDP can be used"}},
 		{"--check good", exitOK, []string{"good: AF_XDP can be used"}},
 		{"-d good", exitOK, []string{"hca_id:\tgood\n", "state:\t\t\tPORT_ACTIVE (4)", "GID[  1]:\t\tfd00::1/64", "fabric xdp:\t\tRC RD UD (generic, driver mode, zero-copy, multi-buffer)"}},
-		{"-d six", exitOK, []string{"PORT_DOWN (1)", "fabric udp:\t\tno (needs an IPv4 address)"}},
-		{"-d dumb", exitOK, []string{"fabric shm:\t\tno (needs an IPv4 address)"}},
+		{"-d six", exitOK, []string{"PORT_DOWN (1)", "fabric tcp:\t\tRC\n", "fabric udp:\t\tno (needs an IPv4 address)"}},
+		{"-d dumb", exitOK, []string{"fabric tcp:\t\tno (needs an address)"}},
 		{"-d bad", exitOK, []string{"fabric xdp:\t\tno (permission: missing CAP_BPF)"}},
-		{"-vdgood", exitOK, []string{"max_qp:\t\t\t\t1008", "atomic_cap:\t\t\tATOMIC_GLOB (2)"}},
+		{"-vdgood", exitOK, []string{"max_qp:\t\t\t\t1006", "atomic_cap:\t\t\tATOMIC_GLOB (2)"}},
 		{"--ib-dev=good --ib-port=1 --verbose", exitOK, []string{"hca_id:\tgood", "max_sge"}},
 		{"", exitOK, []string{"hca_id:\tgood", "hca_id:\tbad", "-> run as root"}},
 		{"-l", exitOK, []string{"2 HCAs found:\n\tgood\n\tbad\n\n"}},
@@ -140,20 +142,20 @@ func TestWriteBlock(t *testing.T) {
 	hw_ver:				0x1
 	driver:				ixgbe
 	phys_port_cnt:			1
-	max_msg_sz:			0x3ef
-	max_ud_msg_sz:			1004
-	max_datagram:			1003
-	max_qp:				1008
-	max_qp_wr:			1009
-	max_sge:			1005
-	max_inline_data:		1006
-	max_cqe:			1010
-	max_mr:				1011
-	max_qp_rd_atom:			1014
+	max_msg_sz:			0x3ed
+	max_ud_msg_sz:			1002
+	max_datagram:			1001
+	max_qp:				1006
+	max_qp_wr:			1007
+	max_sge:			1003
+	max_inline_data:		1004
+	max_cqe:			1008
+	max_mr:				1009
+	max_qp_rd_atom:			1012
 	atomic_cap:			ATOMIC_GLOB (2)
-	max_mw:				1012
-	max_mcast_grp:			1015
-	max_srq_wr:			1013
+	max_mw:				1010
+	max_mcast_grp:			1013
+	max_srq_wr:			1011
 		port:	1
 			state:			PORT_ACTIVE (4)
 			max_mtu:		9710
@@ -163,6 +165,7 @@ func TestWriteBlock(t *testing.T) {
 			GID[  1]:		fd00::1/64
 			fabric xdp:		RC RD UD (generic, driver mode, zero-copy, multi-buffer)
 			fabric udp:		RD UD
+			fabric tcp:		RC
 			fabric shm:		RD UD
 
 `
@@ -238,7 +241,7 @@ func TestRun_json(t *testing.T) {
 			t.Fatalf("%s: %v", line, err)
 		}
 		usable[r.Device] = r.Usable
-		if r.Attr.MaxQP != 1008 || len(r.Ports) != 1 || r.Ports[0].State != "PORT_ACTIVE" {
+		if r.Attr.MaxQP != 1006 || len(r.Ports) != 1 || r.Ports[0].State != "PORT_ACTIVE" {
 			t.Errorf("%s: %+v", line, r)
 		}
 	}
@@ -275,7 +278,7 @@ func TestRun_testbed(t *testing.T) {
 	}
 	for _, want := range []string{
 		"node_guid:\t\t\t" + guid(tb.Hosts[0].MAC), "active_mtu:\t\t9000", "max_mtu:\t\t65535", "PORT_ACTIVE",
-		"GID[  0]:\t\t" + tb.Hosts[0].Addr.String() + "/24", "fabric udp:\t\tRD UD", "max_qp_rd_atom",
+		"GID[  0]:\t\t" + tb.Hosts[0].Addr.String() + "/24", "fabric tcp:\t\tRC", "max_qp_rd_atom",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q", want)

@@ -28,7 +28,7 @@ As in rping:
   -s            server
   -c            client
   -a ADDR       client: the server's name or address, IPv4 or IPv6
-                server: address to listen at (default all; ::0 for IPv6)
+                server: address to listen at (default all)
   -I ADDR       client: address to connect from
   -p PORT       TCP port (default 7174)
   -S SIZE       client: bytes of a ping, 26 to 65535 (default 64)
@@ -174,7 +174,7 @@ func (o *options) judge(given map[string]bool) error {
 		return usagef("-C %d is negative", o.ping.Count)
 	case o.port < 0 || o.port > 65535 || o.port == 0 && o.client:
 		return usagef("-p %d is no port", o.port)
-	case !slices.Contains(device.Fabrics(), o.fabric) && o.fabric != "tcp":
+	case !slices.Contains(device.Fabrics(), o.fabric):
 		return usagef("--fabric %q: it is tcp, xdp, xdp:generic or xdp:driver", o.fabric)
 	case o.fabric == "shm", o.fabric == "xdp:asavie":
 		return usagef("--fabric %s carries no connections: take tcp or xdp", o.fabric)

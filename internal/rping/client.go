@@ -12,13 +12,9 @@ import (
 // How long things may take.
 const (
 	resolveTimeout = 2 * mono.Second // rping's
-	// disconnectTimeout is how long the peer may take to agree to an end.
-	disconnectTimeout = mono.Second
-	// nudgeAfter is when a client sends an empty Write behind its first
-	// message. Linux' siw driver, as a server, does not see a first message
-	// that arrives while it completes the connection until more arrives; an
-	// empty Write touches nothing and is answered by nothing.
-	nudgeAfter = 100 * mono.Millisecond
+	// endTimeout is how long the peer may take to agree to an end, and a ping
+	// to be done when there is to be no other.
+	endTimeout = mono.Second
 )
 
 // Client is the end that asks.
@@ -28,7 +24,7 @@ type Client struct {
 	s        *session
 	source   *verbs.MR // the text
 	result   Result
-	nudge    bool // the first message may need one
+	hurried  bool // Stop was called, and the alarm set
 }
 
 // NewClient makes a client of the server at to. from is where to connect from;
@@ -38,7 +34,7 @@ func NewClient(ctx *verbs.Context, to, from netip.AddrPort, c Config) (*Client, 
 	if err != nil {
 		return nil, err
 	}
-	return &Client{end: e, to: to, from: from, result: Result{Peer: to}, nudge: true}, nil
+	return &Client{end: e, to: to, from: from, result: Result{Peer: to}}, nil
 }
 
 // Run connects, pings and disconnects, once. What was done is in the result
@@ -91,7 +87,11 @@ func (c *Client) pings() error {
 	}
 	c.cfg.Logf("connected to %v from %v", c.s.id.PeerAddr(), c.s.id.LocalAddr())
 	for n := 0; c.cfg.Count == 0 || n < c.cfg.Count; n++ {
-		if err := c.ping(n); isOver(err) {
+		err := c.ping(n)
+		if bool(c.stopped) && err == nil && n+1 != c.cfg.Count {
+			err = ErrInterrupted
+		}
+		if isOver(err) {
 			return err
 		} else if err != nil {
 			return errors.Join(err, c.disconnect())
@@ -139,9 +139,6 @@ func (c *Client) advertise(mr *verbs.MR) error {
 
 // goAhead waits for a message of the server.
 func (c *Client) goAhead() error {
-	if c.nudge {
-		c.alarm.set(c.after(nudgeAfter))
-	}
 	for {
 		wcs, err := c.s.poll()
 		if received, bad := c.judge(wcs); received || bad != nil {
@@ -153,15 +150,12 @@ func (c *Client) goAhead() error {
 		if ev, ok := c.cm.GetEvent(); ok {
 			return refusal(ev)
 		}
-		if c.stopped {
-			return ErrInterrupted
+		if bool(c.stopped) && !c.hurried {
+			c.hurried = true
+			c.alarm.set(c.after(endTimeout))
 		}
-		if c.alarm.rang {
-			c.alarm.set(mono.Never)
-			c.cfg.Logf("no answer yet: an empty RDMA Write, in case the server has overlooked the first message")
-			if err := c.s.id.QP.PostSend(&verbs.SendWR{Opcode: verbs.OpRDMAWrite}); err != nil {
-				return err
-			}
+		if c.hurried && c.alarm.rang {
+			return ErrInterrupted
 		}
 		c.turn()
 	}
@@ -176,8 +170,7 @@ func (c *Client) judge(wcs []verbs.WC) (received bool, err error) {
 		if wcs[i].ByteLen != InfoLen {
 			return true, fmt.Errorf("%w: it sent %d bytes, not %d", ErrProtocol, wcs[i].ByteLen, InfoLen)
 		}
-		received, c.nudge = true, false
-		c.alarm.set(mono.Never)
+		received = true
 		if err := c.s.postRecv(); err != nil {
 			return true, err
 		}
@@ -201,13 +194,13 @@ func (c *Client) disconnect() error {
 	if err := c.s.id.Disconnect(); err != nil {
 		return err
 	}
-	c.alarm.set(c.after(disconnectTimeout))
+	c.alarm.set(c.after(endTimeout))
 	for !c.alarm.rang {
 		if ev, ok := c.cm.GetEvent(); ok && ev.Type == verbs.CMDisconnected {
 			return nil
 		}
 		c.turn()
 	}
-	c.cfg.Logf("%v has not agreed to disconnect within %v", c.to, disconnectTimeout)
+	c.cfg.Logf("%v has not agreed to disconnect within %v", c.to, endTimeout)
 	return nil
 }

@@ -142,7 +142,7 @@ func (s *Server) halt() error {
 			v.end(nil)
 		}
 	}
-	s.alarm.set(s.after(disconnectTimeout))
+	s.alarm.set(s.after(endTimeout))
 	for len(s.serving) > 0 && !s.alarm.rang {
 		s.events()
 		err = errors.Join(err, s.reap())
@@ -207,6 +207,9 @@ func (v *serving) complete(wc *verbs.WC) error {
 
 // received takes a message of the client.
 func (v *serving) received(wc *verbs.WC) error {
+	if wc.ByteLen == 0 && v.result.Pings == 0 && v.state == wantSource {
+		return nil // peer-to-peer mode may begin with a Send of nothing (RFC 6581, section 9)
+	}
 	var at Info
 	if wc.ByteLen != InfoLen || !at.Parse(v.s.recv.Bytes()) {
 		return fmt.Errorf("%w: it sent %d bytes, not %d", ErrProtocol, wc.ByteLen, InfoLen)

@@ -33,7 +33,8 @@ type session struct {
 const remote = verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite
 
 // newSession makes what a connection needs before it begins, with a sink of
-// size bytes. The first receive is posted.
+// size bytes. Both receives are posted: a Send of nothing may come before the
+// first message. They share a buffer, for no end sends two messages in a row.
 func (e *end) newSession(id *verbs.CMID, size int) (*session, error) {
 	s := &session{end: e, id: id}
 	if err := s.open(size); err != nil {
@@ -65,7 +66,7 @@ func (s *session) open(size int) (err error) {
 	if s.sink, err = s.pd.RegMR(make([]byte, size), remote); err != nil {
 		return err
 	}
-	return s.postRecv()
+	return errors.Join(s.postRecv(), s.postRecv())
 }
 
 // close gives everything back. A connection that is left is aborted.
