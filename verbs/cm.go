@@ -27,9 +27,8 @@ type ConnParam struct {
 	CRC      bool
 	Markers  bool
 	RTR      mpa.RTR
-	// Timeout is how long TCP may take to connect, then the peer's start-up
-	// frame, then the first message of peer-to-peer mode; default
-	// mpa.ReplyTimeout.
+	// Timeout is how long TCP may take to connect, and then the peer's start-up
+	// frame; default mpa.ReplyTimeout.
 	Timeout mono.Duration
 }
 
@@ -50,7 +49,6 @@ type CMID struct {
 	listener *CMID      // whom the peer wanted to connect to, until the user has decided
 	listens  *listening // in state Listening
 	stranger bool       // the user has never heard of it
-	failure  error      // of our own making: what to tell instead of what the queue pair says
 }
 
 // CreateID makes an identifier (rdma_create_id(3)).
@@ -261,7 +259,6 @@ func (id *CMID) Disconnect() error {
 	if id.state == IDDisconnecting || id.state == IDGone {
 		return nil
 	}
-	id.disarm()
 	id.setState(IDDisconnecting)
 	id.conn.detach(false)
 	return nil
