@@ -8,11 +8,13 @@ import (
 	"math"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/verbs/device"
 )
 
 // site is where the two ends of a test of this package run.
@@ -123,10 +125,10 @@ func check(t *testing.T, s *Session) {
 // far as the case can send them.
 func specs(c Case, fabric string) map[string]Spec {
 	all := map[string]Spec{}
-	for _, transport := range []string{"", "ud"} {
+	for _, transport := range append(Transports(), "") {
 		s := brief(c.Name, fabric)
 		s.Transport = transport
-		if s.Check() != nil {
+		if s.Check() != nil || s.rc() && !slices.Contains(device.Fabrics(), "tcp") {
 			continue
 		}
 		switch {
@@ -178,6 +180,9 @@ func TestCases_testbed(t *testing.T) {
 func TestCases_loss(t *testing.T) {
 	for _, c := range Cases() {
 		for transport, spec := range specs(c, "xdp") {
+			if spec.rc() {
+				continue // TCP's own affair
+			}
 			t.Run(c.Name+"/"+transport, func(t *testing.T) {
 				spec.Loss = 0.1
 				s := hosts(t, 9000).open(t, spec)
