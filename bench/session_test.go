@@ -128,7 +128,7 @@ func specs(c Case, fabric string) map[string]Spec {
 	for _, transport := range append(Transports(), "") {
 		s := brief(c.Name, fabric)
 		s.Transport = transport
-		if s.Check() != nil || s.rc() && !slices.Contains(device.Fabrics(), "tcp") {
+		if !offered(s) {
 			continue
 		}
 		switch {
@@ -143,6 +143,11 @@ func specs(c Case, fabric string) map[string]Spec {
 		all[s.Transport] = s
 	}
 	return all
+}
+
+// offered reports whether a test can be run.
+func offered(s Spec) bool {
+	return s.Check() == nil && (s.Transport != "rc" && s.Fabric != "tcp" || s.Transport == "none" || slices.Contains(device.Fabrics(), "tcp"))
 }
 
 func TestCases_loopback(t *testing.T) {
