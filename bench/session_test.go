@@ -8,13 +8,11 @@ import (
 	"math"
 	"net"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/xwarp/xwarp/internal/testbed"
-	"github.com/xwarp/xwarp/verbs/device"
 )
 
 // site is where the two ends of a test of this package run.
@@ -128,7 +126,7 @@ func specs(c Case, fabric string) map[string]Spec {
 	for _, transport := range append(Transports(), "") {
 		s := brief(c.Name, fabric)
 		s.Transport = transport
-		if !offered(s) {
+		if s.Check() != nil {
 			continue
 		}
 		switch {
@@ -143,11 +141,6 @@ func specs(c Case, fabric string) map[string]Spec {
 		all[s.Transport] = s
 	}
 	return all
-}
-
-// offered reports whether a test can be run.
-func offered(s Spec) bool {
-	return s.Check() == nil && (s.Transport != "rc" && s.Fabric != "tcp" || s.Transport == "none" || slices.Contains(device.Fabrics(), "tcp"))
 }
 
 func TestCases_loopback(t *testing.T) {

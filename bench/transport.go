@@ -7,14 +7,8 @@ import (
 	"github.com/xwarp/xwarp/verbs/device"
 )
 
-// Fabrics returns what Spec.Fabric may be: what carries verbs, and kernel TCP.
-func Fabrics() []string {
-	all := device.Fabrics()
-	if !slices.Contains(all, "tcp") {
-		all = append(all, "tcp")
-	}
-	return all
-}
+// Fabrics returns what Spec.Fabric may be: what carries verbs.
+func Fabrics() []string { return device.Fabrics() }
 
 // Transports returns what Spec.Transport may be for tests of verbs.
 func Transports() []string { return []string{"rd", "ud", "rc"} }

@@ -247,7 +247,13 @@ func (p *endpoint) limit() error {
 	return nil
 }
 
-func (p *endpoint) Carrier() string { return "verbs on " + p.ctx.Attr().Carrier }
+func (p *endpoint) Carrier() string {
+	a := p.ctx.Attr()
+	if p.Spec.rc() {
+		return "verbs on " + a.StreamCarrier
+	}
+	return "verbs on " + a.Carrier
+}
 
 // Progress acknowledges what came last.
 func (p *endpoint) Progress() { p.ctx.Engine().Step() }

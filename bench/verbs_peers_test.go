@@ -48,7 +48,7 @@ func TestPeers(t *testing.T) {
 			for _, loss := range []float64{0, 0.05} {
 				spec := brief("send_rate", fabric, 8, 1000)
 				spec.Transport, spec.Peers, spec.Loss, spec.Window = transport, 3, loss, 9
-				if !offered(spec) {
+				if spec.Check() != nil {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%s/%g", transport, fabric, loss), func(t *testing.T) {
