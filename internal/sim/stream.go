@@ -225,7 +225,7 @@ func (st *Stream) Send(bufs [][]byte) int {
 	taken := 0
 	for _, b := range bufs {
 		n := min(len(b), st.streams.config.SendBuffer-st.out.held())
-		st.out.buf = append(st.out.buf, b[:n]...)
+		st.out.buf.push(b[:n]...)
 		st.out.taken += int64(n)
 		taken += n
 		if n < len(b) {

@@ -13,9 +13,9 @@ import (
 //	acked <= arrived
 type flow struct {
 	from, to *Stream
-	buf      []byte // from offset read on
-	taken    int64  // by Send
-	launched int64  // are on the wire
+	buf      queue[byte] // from offset read on
+	taken    int64       // by Send
+	launched int64       // are on the wire
 	arrived  int64
 	acked    int64 // the sender knows that they have arrived
 	read     int64 // by Recv
@@ -27,9 +27,9 @@ type flow struct {
 	hole    bool // what is taken vanishes
 	over    bool // the end has arrived
 
-	ends   []int64 // of the segments that have arrived, when Recv must see them
-	flying []segment
-	acks   []ack
+	ends   queue[int64] // of the segments that have arrived, when Recv must see them
+	flying queue[segment]
+	acks   queue[ack]
 	faults []StreamFault // to come
 	last   mono.Time     // when the last segment arrives
 	heard  mono.Time     // when there was an answer last
@@ -128,7 +128,7 @@ func (f *flow) strike() {
 
 // vanish forgets what the sender sends into nowhere.
 func (f *flow) vanish() {
-	f.buf = f.buf[:f.launched-f.read]
+	f.buf.keep(int(f.launched - f.read))
 	if f.taken > f.launched {
 		f.taken = f.launched
 		f.writable()
@@ -158,16 +158,24 @@ func (f *flow) fly(s segment) {
 	}
 	s.at = max(streams.wire.Add(up.Delay+f.to.streams.node.Down.Delay), f.last.Add(gap))
 	f.last = s.at
-	f.flying = append(f.flying, s)
+	f.flying.push(s)
 	w.push(s.at, (*arrival)(f))
 }
 
 // end returns the offset behind what is on the wire.
 func (f *flow) end() int64 {
-	if n := len(f.flying); n > 0 {
-		return f.flying[n-1].end
+	if s := f.lastFlying(); s != nil {
+		return s.end
 	}
 	return f.arrived
+}
+
+// lastFlying returns what was put on the wire last and has not arrived.
+func (f *flow) lastFlying() *segment {
+	if all := f.flying.all(); len(all) > 0 {
+		return &all[len(all)-1]
+	}
+	return nil
 }
 
 // arrival is the event that a segment is there.
@@ -181,9 +189,9 @@ func (a *arrival) fire(w *World) {
 		}
 		return
 	}
-	for len(f.flying) > 0 && f.flying[0].at <= w.now {
-		s := f.flying[0]
-		f.flying = f.flying[1:]
+	for len(f.flying.all()) > 0 && f.flying.all()[0].at <= w.now {
+		s := f.flying.all()[0]
+		f.flying.drop(1)
 		if f.arrive(w, &s); f.from.pair.silent > w.now {
 			return // those behind it have their own events
 		}
@@ -195,7 +203,7 @@ func (f *flow) arrive(w *World, s *segment) {
 	node, number := f.to.streams.node.id, f.from.pair.number
 	switch s.kind {
 	case segmentData:
-		b := f.buf[f.arrived-f.read : s.end-f.read]
+		b := f.buf.all()[f.arrived-f.read : s.end-f.read]
 		w.note(traceSegment, number, node, b)
 		if !f.to.alive() {
 			f.refuse()
@@ -203,7 +211,7 @@ func (f *flow) arrive(w *World, s *segment) {
 		}
 		f.arrived = s.end
 		if f.from.streams.config.Segment != nil {
-			f.ends = append(f.ends, s.end)
+			f.ends.push(s.end)
 		}
 		f.answer()
 		f.to.tell()
@@ -255,7 +263,7 @@ func (f *flow) refuse() {
 
 // reset ends the flow with a RST behind what is on the wire.
 func (f *flow) reset() {
-	if f.stopped && len(f.flying) > 0 && f.flying[len(f.flying)-1].kind == segmentRST {
+	if s := f.lastFlying(); s != nil && s.kind == segmentRST {
 		return
 	}
 	f.stopped, f.hole, f.faults = true, true, nil
@@ -270,7 +278,7 @@ func (f *flow) answer() {
 	w := f.world()
 	f.offered = max(f.offered, f.read+int64(f.to.streams.config.RecvBuffer))
 	at := w.present().Add(f.to.streams.node.Up.Delay + f.from.streams.node.Down.Delay)
-	f.acks = append(f.acks, ack{at: at, arrived: f.arrived, edge: f.offered})
+	f.acks.push(ack{at: at, arrived: f.arrived, edge: f.offered})
 	w.push(at, (*answered)(f))
 }
 
@@ -285,9 +293,9 @@ func (e *answered) fire(w *World) {
 		}
 		return
 	}
-	for len(f.acks) > 0 && f.acks[0].at <= w.now {
-		a := f.acks[0]
-		f.acks = f.acks[1:]
+	for len(f.acks.all()) > 0 && f.acks.all()[0].at <= w.now {
+		a := f.acks.all()[0]
+		f.acks.drop(1)
 		f.acked, f.edge = max(f.acked, a.arrived), max(f.edge, a.edge)
 		f.heard = w.now
 	}
@@ -308,14 +316,15 @@ func (f *flow) writable() {
 // recv takes bytes out of the flow.
 func (f *flow) recv(dst []byte) int {
 	end := f.arrived
-	if len(f.ends) > 0 {
-		end = f.ends[0]
+	ends := f.ends.all()
+	if len(ends) > 0 {
+		end = ends[0]
 	}
-	n := copy(dst, f.buf[:end-f.read])
-	f.buf = f.buf[n:]
+	n := copy(dst, f.buf.all()[:end-f.read])
+	f.buf.drop(n)
 	f.read += int64(n)
-	if len(f.ends) > 0 && f.read == f.ends[0] {
-		f.ends = f.ends[1:]
+	if len(ends) > 0 && f.read == ends[0] {
+		f.ends.drop(1)
 	}
 	// A window that opens by a little is not worth an answer (RFC 9293,
 	// section 3.8.6.2.2).

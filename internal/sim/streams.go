@@ -223,7 +223,7 @@ func (s *Streams) Dial(to, from netip.AddrPort) (fabric.Stream, error) {
 	switch {
 	case s.closed:
 		return nil, fmt.Errorf("sim: node %d: Dial: the carrier is closed: %w", n.id, syscall.EBADF)
-	case !to.IsValid() || to.Port() == 0:
+	case !to.IsValid() || to.Port() == 0 || to.Addr().IsUnspecified() || to.Addr().IsMulticast():
 		return nil, fmt.Errorf("sim: node %d: Dial to %v: %w", n.id, to, syscall.EINVAL)
 	case !n.has(a):
 		return nil, fmt.Errorf("sim: node %d: Dial from %v: %w", n.id, from, syscall.EADDRNOTAVAIL)
