@@ -26,7 +26,7 @@ type session struct {
 	recv *verbs.MR // the Info or go-ahead that comes in
 	send *verbs.MR // the one that goes out
 	sink *verbs.MR // what a client is written to, and a server reads into
-	wcs  [4]verbs.WC
+	wcs  [cqDepth]verbs.WC // room for all there can be
 }
 
 // remote is what peers may do with the memory that they are told of.
