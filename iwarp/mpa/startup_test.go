@@ -223,7 +223,7 @@ func TestInitiator_rejected(t *testing.T) {
 		}
 		var r *RejectedError
 		n, _, err := i.Reply(frame(t, keyReply, tt.control, tt.private))
-		if n != 0 || !errors.As(err, &r) || string(r.Private) != tt.want {
+		if n != 0 || !errors.As(err, &r) || string(r.Private) != tt.want || !strings.Contains(err.Error(), "rejects") {
 			t.Errorf("%s %s: %v", tt.control, tt.private, err)
 		}
 	}
