@@ -106,7 +106,11 @@ func (p *program) onTestbed(o *options) error {
 	begun, served := make(chan *rping.Server, 1), make(chan error, 1)
 	go func() {
 		served <- enter[0](func() error {
-			return p.server(&server, func(s *rping.Server) { begun <- s })
+			return p.server(&server, func(s *rping.Server) {
+				at := s.Addr()
+				client.addr, client.port = at.Addr().String(), int(at.Port())
+				begun <- s
+			})
 		})
 	}()
 	var s *rping.Server
@@ -114,7 +118,6 @@ func (p *program) onTestbed(o *options) error {
 	case err := <-served:
 		return err
 	case s = <-begun:
-		client.addr, client.port = s.Addr().Addr().String(), int(s.Addr().Port())
 	}
 	err := enter[1](func() error { return p.client(&client) })
 	// A signal stops the client only; but a server that nobody has connected to
