@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/iwarp/mpa"
 )
 
 // inState returns an identifier in a state, and its stream, if it has one that
@@ -183,6 +184,20 @@ func TestReady_inEveryState(t *testing.T) {
 			}
 		})
 	}
+}
+
+// News of a stream may come after its end, when another one has its number.
+func TestReady_staleNews(t *testing.T) {
+	r := newCMRig(t)
+	id, s := r.requesting(ConnParam{})
+	s.feed(r.reply(s, mpa.Config{}, ""))
+	ok(t, id.Destroy())
+	id2, s2 := r.connecting(ConnParam{})
+	if s.id != s2.id {
+		t.Fatalf("stream %d has taken the place of %d: is the test right?", s2.id, s.id)
+	}
+	r.noEvent()
+	r.expect(id2, IDConnecting)
 }
 
 func TestIDState_String(t *testing.T) {
