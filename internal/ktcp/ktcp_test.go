@@ -350,10 +350,18 @@ func TestPoll_costsNothingWithoutStreams(t *testing.T) {
 	l := listen(t, s, "127.0.0.1:0")
 	x, y := pair(t, s, l)
 	x.Close(true)
+	for y.State() == fabric.StreamOpen { // so that there is news of it
+		y.drained = false
+		y.Recv(make([]byte, 1))
+	}
 	y.Close(true)
+	l.starve()
 	l.Close()
 	s.FD()
 	if ids := s.Poll(clock.Now(), nil); len(ids) != 0 || !s.ask {
 		t.Errorf("%v are named, or epoll was asked", ids)
+	}
+	if d := s.Deadline(); d != mono.Never {
+		t.Errorf("deadline %d when nothing is to be done", d)
 	}
 }

@@ -109,6 +109,7 @@ func (s *Streams) Stats() fabric.StreamStats { return s.stats }
 func (s *Streams) Poll(now mono.Time, ready []fabric.StreamID) []fabric.StreamID {
 	s.now = now
 	if s.used == 0 {
+		s.news, s.retry = s.news[:0], mono.Never
 		return ready
 	}
 	if len(s.news) > 0 {
