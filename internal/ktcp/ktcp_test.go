@@ -365,3 +365,31 @@ func TestPoll_costsNothingWithoutStreams(t *testing.T) {
 		t.Errorf("deadline %d when nothing is to be done", d)
 	}
 }
+
+func TestAllocs_pingPong(t *testing.T) {
+	for _, streams := range []int{1, fewStreams + 1} {
+		s := open(t, Config{})
+		l := listen(t, s, "127.0.0.1:0")
+		var x, y *Stream
+		for range streams {
+			x, y = pair(t, s, l)
+		}
+		data, buf := make([]byte, 3000), make([]byte, 4096)
+		bufs := [][]byte{data[:24], data[24:100], data[100:]}
+		ready := make([]fabric.StreamID, 0, 16)
+		n := testing.AllocsPerRun(100, func() {
+			x.Send(bufs)
+			for got := 0; got < len(data); {
+				ready = s.Poll(clock.Now(), ready[:0])
+				n, _ := y.Recv(buf)
+				got += n
+			}
+			x.MSS()
+			s.FD()
+			s.Flush()
+		})
+		if n != 0 {
+			t.Errorf("%v allocations per message beside %d streams", n, streams)
+		}
+	}
+}
