@@ -220,3 +220,20 @@ func TestIDState_graph(t *testing.T) {
 		}
 	}
 }
+
+// A transition that the table does not have is a bug of ours, and says so.
+func TestSetState_illegal(t *testing.T) {
+	for from := range idStateCount {
+		for to := range idStateCount {
+			func() {
+				defer func() {
+					legal := idNext[from].has(to) || to == IDDestroyed && from != IDDestroyed
+					if msg := recover(); (msg == nil) != legal {
+						t.Errorf("%v to %v: %v", from, to, msg)
+					}
+				}()
+				(&CMID{state: from}).setState(to)
+			}()
+		}
+	}
+}
