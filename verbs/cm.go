@@ -170,7 +170,7 @@ func (id *CMID) Listen(backlog int) error {
 			at = netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
 		}
 	}
-	l, err := id.ch.ctx.cfg.Streams.Listen(at, backlog)
+	l, err := id.ch.ctx.cfg.Streams.Listen(at, max(backlog, waitingRoom))
 	if err != nil {
 		return fmt.Errorf("verbs: cannot listen at %v: %w", at, err)
 	}
@@ -192,7 +192,7 @@ func (id *CMID) Connect(p ConnParam) error {
 	if err != nil {
 		return err
 	}
-	st := &startup{qp: q, timeout: p.timeout()}
+	st := &startup{qp: q, timeout: p.timeout(), crc: p.CRC}
 	if st.out, err = st.initiator.Start(config, p.PrivateData); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}

@@ -42,7 +42,8 @@ func TestListen_backlog(t *testing.T) {
 			t.Errorf("%d decided: %d requests, want %d", i+1, len(ids), want)
 		}
 	}
-	if d := r.ctx.Engine().NextDeadline(); d != mono.Never {
+	r.sleep(mpa.ReplyTimeout)
+	if d := r.ctx.cm.deadline; d != mono.Never {
 		t.Errorf("the engine must step at %v", d)
 	}
 }

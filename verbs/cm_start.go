@@ -6,7 +6,10 @@ import (
 
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/iwarp"
+	"github.com/xwarp/xwarp/iwarp/ddp"
 	"github.com/xwarp/xwarp/iwarp/mpa"
+	"github.com/xwarp/xwarp/iwarp/rdmap"
 )
 
 // frameRoom is for the longest start-up frame, and one byte that tells that
@@ -23,6 +26,7 @@ type startup struct {
 	agreed    mpa.Agreed
 	qp        *QP
 	timeout   mono.Duration
+	crc       bool // we asked for CRCs
 }
 
 // ready implements streamUser.
@@ -220,7 +224,27 @@ func (id *CMID) refused(err error) {
 		id.failWith(CMRejected, err, ConnParam{PrivateData: r.Private})
 		return
 	}
+	if bad := (*mpa.ProtocolError)(nil); errors.As(err, &bad) && bad.Terminate {
+		id.terminate(bad.Cause)
+	}
 	id.fail(CMConnectError, err)
+}
+
+// terminate tells a responder, for whom the connection is up already, why it
+// ends. The queue pair takes no part. Should there be no room, the end of the
+// stream has to do.
+func (id *CMID) terminate(cause iwarp.Cause) {
+	var t rdmap.Term
+	t.Blame(cause, nil, 0)
+	var body [rdmap.TermMaxLen]byte
+	n := t.Put(body[:])
+	h := ddp.Header{Last: true, ULP: rdmap.Control(rdmap.Terminate), QN: iwarp.QNTerminate, MSN: 1}
+	st, b := id.start, &id.ch.ctx.streams.out
+	b.init()
+	b.reset()
+	b.fpdu(&mpa.Tx{CRC: st.crc}, &h, [][]byte{body[:n]}, n)
+	st.out = b.appendFrom(nil, 0, b.total)
+	st.push()
 }
 
 func (id *CMID) failWith(event CMEventType, err error, p ConnParam) {

@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/iwarp/mpa"
 )
@@ -115,7 +114,7 @@ func TestStartup_dribbled(t *testing.T) {
 		e := r.event(nil, CMConnectRequest)
 		s.room = 0
 		ok(t, e.ID.Accept(ConnParam{QP: r.newQP(), PrivateData: []byte("world")}))
-		for len(s.sent) < 24+5 {
+		for range 24 + len("world") {
 			r.noEvent()
 			s.grant(1)
 		}
@@ -204,7 +203,7 @@ func TestConnect_malformed(t *testing.T) {
 		p    ConnParam
 		bad  func(reply []byte) []byte
 	}{
-		{"garbage", ConnParam{}, func(b []byte) []byte { return []byte(strings.Repeat("HTTP/1.1 400 Bad Request\r\n", 3)) }},
+		{"garbage", ConnParam{}, func([]byte) []byte { return []byte(strings.Repeat("HTTP/1.1 400 Bad Request\r\n", 3)) }},
 		{"request for reply", ConnParam{}, func(b []byte) []byte { b[7]++; b[8]++; return b }},
 		{"revision 1 to 2", ConnParam{}, func(b []byte) []byte { b[17] = 1; return b }},
 		{"revision 3", ConnParam{}, func(b []byte) []byte { b[17] = 3; return b }},
@@ -217,16 +216,34 @@ func TestConnect_malformed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newCMRig(t)
 			id, s := r.requesting(c.p)
-			s.feed(c.bad(r.reply(s, mpa.Config{}, "")))
+			reply := c.bad(r.reply(s, mpa.Config{}, ""))
+			s.sent = nil
+			s.feed(reply)
 			e := r.event(id, CMConnectError)
 			var bad *mpa.ProtocolError
 			if !errors.As(e.Err, &bad) {
-				t.Errorf("%v", e.Err)
+				t.Fatalf("%v", e.Err)
+			}
+			if want := terminateOf(bad); !slices.Equal(s.sent, want) {
+				t.Errorf("sent %x, want %x", s.sent, want)
 			}
 			if !s.closed {
 				t.Error("the stream is left")
 			}
 		})
+	}
+}
+
+// terminateOf is the Terminate that an initiator sends behind a Reply that it
+// cannot live with, nil if none: an FPDU of 22 bytes with the control word of
+// RFC 5040, section 4.8, without CRC.
+func terminateOf(bad *mpa.ProtocolError) []byte {
+	if !bad.Terminate {
+		return nil
+	}
+	return []byte{
+		0, 22, 0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0,
+		byte(bad.Cause >> 8), byte(bad.Cause), 0, 0, 0, 0, 0, 0,
 	}
 }
 
@@ -456,177 +473,5 @@ func TestAttach_queuePairIsTaken(t *testing.T) {
 		s.feed(reply)
 		r.event(id, CMConnectError)
 		r.expect(id2, IDEstablished)
-	})
-}
-
-// The peer ends the connection, in order or not, or we do.
-func TestDisconnect(t *testing.T) {
-	for _, initiator := range []bool{true, false} {
-		t.Run(fmt.Sprint("initiator ", initiator), func(t *testing.T) {
-			r := newCMRig(t)
-			id, s := r.established(initiator)
-			q := id.conn
-			s.end()
-			if e := r.event(id, CMDisconnected); e.Err != nil {
-				t.Errorf("%v", e.Err)
-			}
-			r.expect(id, IDGone)
-			ok(t, id.Disconnect())
-			r.noEvent()
-			if q.State() != StateErr {
-				t.Errorf("queue pair in state %v", q.State())
-			}
-
-			id, s = r.established(initiator)
-			s.fail(syscall.ECONNRESET)
-			if e := r.event(id, CMDisconnected); !errors.Is(e.Err, syscall.ECONNRESET) {
-				t.Errorf("%v", e.Err)
-			}
-
-			id, s = r.established(initiator)
-			ok(t, id.Disconnect())
-			ok(t, id.Disconnect())
-			r.step()
-			if !s.finished && !s.closed {
-				t.Error("our end of the stream is open")
-			}
-			if !s.closed {
-				s.end()
-			}
-			if e := r.event(id, CMDisconnected); e.Err != nil {
-				t.Errorf("%v", e.Err)
-			}
-			r.noEvent()
-			r.expect(id, IDGone)
-		})
-	}
-}
-
-// Both ends disconnect at the same time.
-func TestDisconnect_crossing(t *testing.T) {
-	r := newCMRig(t)
-	id, s := r.established(true)
-	s.end()
-	ok(t, id.Disconnect())
-	if e := r.event(id, CMDisconnected); e.Err != nil {
-		t.Errorf("%v", e.Err)
-	}
-	r.noEvent()
-}
-
-// In peer-to-peer mode the responder waits for the first message; the peer
-// leaves instead.
-func TestStarting_peerLeaves(t *testing.T) {
-	r := newCMRig(t)
-	id, s := r.startingRTR()
-	r.noEvent()
-	r.expect(id, IDStarting)
-	s.end()
-	if e := r.event(id, CMConnectError); !errors.Is(e.Err, syscall.ECONNRESET) {
-		t.Errorf("%v", e.Err)
-	}
-}
-
-// Destroy of a connection aborts it; the queue pair stays, and is over.
-func TestDestroy_established(t *testing.T) {
-	r := newCMRig(t)
-	id, s := r.established(true)
-	q := id.QP
-	ok(t, id.Destroy())
-	r.noEvent()
-	if !s.closed || !s.aborted || q.State() != StateErr {
-		t.Errorf("closed %v, aborted %v, queue pair in state %v", s.closed, s.aborted, q.State())
-	}
-}
-
-// Destroying the queue pair ends the connection.
-func TestDestroy_queuePair(t *testing.T) {
-	r := newCMRig(t)
-	id, s := r.established(true)
-	id.QP.Destroy()
-	r.step()
-	if !s.closed {
-		s.end()
-	}
-	r.event(id, CMDisconnected)
-	r.expect(id, IDGone)
-}
-
-// Arbitrary bytes of a stranger hurt nobody.
-func FuzzAccept(f *testing.F) {
-	var peer mpa.Initiator
-	for _, c := range []mpa.Config{{}, {Revision: 1}, {RTR: mpa.RTRRead, IRD: 4, ORD: 4, CRC: true, Markers: true}} {
-		b, err := peer.Start(c, []byte("hello"))
-		ok(f, err)
-		f.Add(b, uint8(3), true)
-		f.Add(append(b, "behind"...), uint8(30), false)
-	}
-	f.Fuzz(func(t *testing.T, b []byte, cut uint8, accept bool) {
-		r := newCMRig(t)
-		l, carrier := r.listener(0)
-		s := carrier.connect()
-		n := min(int(cut), len(b))
-		s.feed(b[:n])
-		r.step()
-		e, got := r.ch.take()
-		if !s.closed {
-			s.feed(b[n:])
-			r.step()
-		}
-		if !got {
-			e, got = r.ch.take()
-		}
-		if got && e.ID.State() == IDAsked {
-			if accept {
-				ok(t, e.ID.Accept(ConnParam{QP: r.newQP(), RTR: mpa.RTRWrite}))
-			} else {
-				ok(t, e.ID.Reject(nil))
-			}
-			r.step()
-			if !s.closed && s.state == fabric.StreamOpen {
-				s.feed(b) // as FPDUs
-			}
-		}
-		r.sleep(mpa.RequestTimeout)
-		r.sleep(mpa.ReplyTimeout)
-		r.expect(l, IDListening)
-		for _, id := range r.ctx.cm.ids {
-			if id.deadline != mono.Never {
-				t.Errorf("an identifier in state %v waits on", id.State())
-			}
-		}
-	})
-}
-
-// Arbitrary bytes of a responder hurt nobody either.
-func FuzzConnect(f *testing.F) {
-	var peer mpa.Responder
-	var initiator mpa.Initiator
-	request, err := initiator.Start(mpa.Config{IRD: maxReads, ORD: maxReads}, nil)
-	ok(f, err)
-	_, _, err = peer.Request(request)
-	ok(f, err)
-	for _, c := range []mpa.Config{{}, {IRD: 4, ORD: 4, CRC: true, Markers: true}} {
-		b, _, err := peer.Accept(c, []byte("hello"))
-		ok(f, err)
-		f.Add(b, uint8(3), false)
-		f.Add(append(b, "behind"...), uint8(30), true)
-	}
-	f.Fuzz(func(t *testing.T, b []byte, cut uint8, end bool) {
-		r := newCMRig(t)
-		id, s := r.requesting(ConnParam{})
-		n := min(int(cut), len(b))
-		s.feed(b[:n])
-		r.step()
-		if !s.closed {
-			s.feed(b[n:])
-			if end {
-				s.end()
-			}
-		}
-		r.sleep(mpa.ReplyTimeout)
-		if k := r.ch.kinds(); k == "" {
-			t.Errorf("nothing was heard of a connection in state %v", id.State())
-		}
 	})
 }
