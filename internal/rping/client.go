@@ -24,7 +24,8 @@ type Client struct {
 	s        *session
 	source   *verbs.MR // the text
 	result   Result
-	hurried  bool // Stop was called, and the alarm set
+	gone     error // why the connection is over, once it is
+	hurried  bool  // Stop was called, and the alarm set
 }
 
 // NewClient makes a client of the server at to. from is where to connect from;
@@ -140,15 +141,18 @@ func (c *Client) advertise(mr *verbs.MR) error {
 // goAhead waits for a message of the server.
 func (c *Client) goAhead() error {
 	for {
-		wcs, err := c.s.poll()
-		if received, bad := c.judge(wcs); received || bad != nil {
-			return bad
-		}
-		if err != nil {
-			return c.whyLost(err)
-		}
 		if ev, ok := c.cm.GetEvent(); ok {
-			return refusal(ev)
+			c.gone = refusal(ev)
+		}
+		wcs, err := c.s.poll() // after GetEvent, which lets the engine step
+		received, bad := c.judge(wcs)
+		switch {
+		case received || bad != nil:
+			return bad
+		case c.gone != nil:
+			return c.gone
+		case err != nil && !isOver(err): // else an event follows that says why
+			return err
 		}
 		if bool(c.stopped) && !c.hurried {
 			c.hurried = true
@@ -176,17 +180,6 @@ func (c *Client) judge(wcs []verbs.WC) (received bool, err error) {
 		}
 	}
 	return received, nil
-}
-
-// whyLost prefers what the event of the end says to a completion that was
-// flushed because of it.
-func (c *Client) whyLost(err error) error {
-	if isOver(err) {
-		if ev, ok := c.cm.GetEvent(); ok {
-			return refusal(ev)
-		}
-	}
-	return err
 }
 
 // disconnect ends the connection in order, unless the peer takes too long.

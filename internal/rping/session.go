@@ -23,10 +23,10 @@ type session struct {
 	pd   *verbs.PD
 	cq   *verbs.CQ
 
-	recv *verbs.MR // the Info or go-ahead that comes in
-	send *verbs.MR // the one that goes out
-	sink *verbs.MR // what a client is written to, and a server reads into
-	wcs  [4]verbs.WC
+	recv *verbs.MR         // the Info or go-ahead that comes in
+	send *verbs.MR         // the one that goes out
+	sink *verbs.MR         // what a client is written to, and a server reads into
+	wcs  [cqDepth]verbs.WC // room for all there can be
 }
 
 // remote is what peers may do with the memory that they are told of.
