@@ -52,7 +52,7 @@ func (c *Client) Run() (Result, error) {
 	if c.s, err = c.newSession(id, c.cfg.Size); err != nil {
 		return c.result, errors.Join(err, c.close())
 	}
-	if c.source, err = c.s.pd.RegMR(make([]byte, c.cfg.Size), remote); err == nil {
+	if c.source, err = c.cfg.Register(c.s.pd, make([]byte, c.cfg.Size), remote); err == nil {
 		err = c.pings()
 		err = errors.Join(err, c.source.Dereg())
 	}
@@ -80,7 +80,8 @@ func (c *Client) resolve(id *verbs.CMID) error {
 
 // pings connects, makes all pings, and disconnects.
 func (c *Client) pings() error {
-	if err := c.s.id.Connect(c.cfg.Param); err != nil {
+	param := wanted(c.cfg.Param, verbs.ConnParam{ResponderResources: 1, InitiatorDepth: 1})
+	if err := c.s.id.Connect(param); err != nil {
 		return fmt.Errorf("%w: %w", ErrConnect, err)
 	}
 	if err := c.event(verbs.CMEstablished); err != nil {

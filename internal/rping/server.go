@@ -68,7 +68,7 @@ func (s *Server) events() {
 			return
 		}
 		if ev.Type == verbs.CMConnectRequest {
-			s.connect(ev.ID)
+			s.connect(ev.ID, ev.Param)
 			continue
 		}
 		i := slices.IndexFunc(s.serving, func(v *serving) bool { return v.s.id == ev.ID })
@@ -88,7 +88,7 @@ func (s *Server) events() {
 }
 
 // connect answers a client that wants to connect.
-func (s *Server) connect(id *verbs.CMID) {
+func (s *Server) connect(id *verbs.CMID, wants verbs.ConnParam) {
 	if s.listener == nil { // it came while the one client was being accepted
 		_ = id.Reject(nil) // whether it hears that or not, it is not served
 		_ = id.Destroy()
@@ -103,7 +103,7 @@ func (s *Server) connect(id *verbs.CMID) {
 	}
 	v := &serving{s: session, cfg: &s.cfg, result: result}
 	s.serving = append(s.serving, v)
-	if err := id.Accept(s.cfg.Param); err != nil {
+	if err := id.Accept(wanted(s.cfg.Param, wants)); err != nil {
 		v.end(fmt.Errorf("%w: %w", ErrConnect, err))
 	}
 	if !s.cfg.Persistent {
