@@ -56,8 +56,8 @@ type Spec struct {
 	Clip bool `json:"clip"`
 }
 
-// Fabrics returns what Spec.Fabric may be: what carries verbs, and kernel TCP.
-func Fabrics() []string { return append(device.Fabrics(), "tcp") }
+// Fabrics returns what Spec.Fabric may be: what carries verbs.
+func Fabrics() []string { return device.Fabrics() }
 
 // Transports returns what Spec.Transport may be for tests of verbs and MPI.
 func Transports() []string { return []string{"rd", "ud"} }

@@ -92,7 +92,7 @@ var Layers = []Row{
 }
 
 // UnsafePackages may hold unsafe code, in files named *_unsafe.go only.
-var UnsafePackages = []string{"internal/mem", "internal/ring", "xdp", "internal/shm", "internal/ksock"}
+var UnsafePackages = []string{"internal/mem", "internal/ring", "xdp", "internal/shm", "internal/ksock", "internal/ktcp"}
 
 // ClockPackages may read the clock of the machine, and why.
 var ClockPackages = map[string]string{
