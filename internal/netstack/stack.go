@@ -47,7 +47,7 @@ type Stack struct {
 	idNext    fabric.StreamID
 	leaving   []tcpip.Endpoint // closed streams that may have something to deliver
 	now       mono.Time        // of the last Poll
-	told      mono.Time        // the last Deadline
+	told      mono.Time        // when the engine will come back by itself
 
 	stats       fabric.StreamStats
 	malformed   uint64 // frames that were no TCP for us
@@ -152,7 +152,7 @@ func (s *Stack) Stats() fabric.StreamStats { return s.stats }
 // Datagram's: nobody rings while the engine polls.
 func (s *Stack) FD() int {
 	s.mail.sleep()
-	if s.clock.deadline() < s.told {
+	if s.clock.deadline() < s.told { // a goroutine has set a timer since
 		s.mail.wake()
 	}
 	return s.mail.set
@@ -183,6 +183,7 @@ func (s *Stack) Poll(now mono.Time, ready []fabric.StreamID) []fabric.StreamID {
 	if len(s.leaving) > 0 {
 		s.seeOff()
 	}
+	s.told = s.clock.deadline()
 	if !s.mail.news.Load() {
 		return ready
 	}
