@@ -78,10 +78,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Local = c.Local.Unmap()
 	caps := c.Port.Caps()
-	most := min(caps.MTU, 1<<16-1)
-	if caps.MaxBufs == 1 {
-		most = min(most, frameBytes-inet.EthernetLen)
-	}
+	most := min(caps.MTU, 1<<16-1, caps.MaxBufs*frameBytes-inet.EthernetLen)
 	if c.MTU == 0 {
 		c.MTU = most
 	}
