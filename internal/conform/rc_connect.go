@@ -1,0 +1,3 @@
+package conform
+
+var rcConnectCases, rcEndCases, rcRefusalCases, rcDepthCases []verbsCase
