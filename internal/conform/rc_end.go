@@ -1,0 +1,3 @@
+package conform
+
+var rcEndCases, rcRefusalCases, rcDepthCases []verbsCase
