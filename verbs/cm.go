@@ -27,9 +27,8 @@ type ConnParam struct {
 	CRC      bool
 	Markers  bool
 	RTR      mpa.RTR
-	// Timeout is how long TCP may take to connect, then the peer's start-up
-	// frame, then the first message of peer-to-peer mode; default
-	// mpa.ReplyTimeout.
+	// Timeout is how long TCP may take to connect, and then the peer's start-up
+	// frame; default mpa.ReplyTimeout.
 	Timeout mono.Duration
 }
 
@@ -50,7 +49,6 @@ type CMID struct {
 	listener *CMID      // whom the peer wanted to connect to, until the user has decided
 	listens  *listening // in state Listening
 	stranger bool       // the user has never heard of it
-	failure  error      // of our own making: what to tell instead of what the queue pair says
 }
 
 // CreateID makes an identifier (rdma_create_id(3)).
@@ -172,7 +170,7 @@ func (id *CMID) Listen(backlog int) error {
 			at = netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
 		}
 	}
-	l, err := id.ch.ctx.cfg.Streams.Listen(at, backlog)
+	l, err := id.ch.ctx.cfg.Streams.Listen(at, max(backlog, waitingRoom))
 	if err != nil {
 		return fmt.Errorf("verbs: cannot listen at %v: %w", at, err)
 	}
@@ -194,7 +192,7 @@ func (id *CMID) Connect(p ConnParam) error {
 	if err != nil {
 		return err
 	}
-	st := &startup{qp: q, timeout: p.timeout()}
+	st := &startup{qp: q, timeout: p.timeout(), crc: p.CRC}
 	if st.out, err = st.initiator.Start(config, p.PrivateData); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -261,7 +259,6 @@ func (id *CMID) Disconnect() error {
 	if id.state == IDDisconnecting || id.state == IDGone {
 		return nil
 	}
-	id.disarm()
 	id.setState(IDDisconnecting)
 	id.conn.detach(false)
 	return nil

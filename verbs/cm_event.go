@@ -61,29 +61,17 @@ type CMError struct {
 }
 
 func (e *CMError) Error() string {
-	return fmt.Sprintf("verbs: connection with %v: %v%s", e.Peer, e.Err, cmHint(e.Err))
+	return fmt.Sprintf("verbs: connection with %v: %v", e.Peer, e.Err)
 }
 
 // Unwrap returns Err.
 func (e *CMError) Unwrap() error { return e.Err }
-
-// cmHint says what to do about errors that most often have one cause.
-func cmHint(err error) string {
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return ": is a server listening there?"
-	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return ": is there a route to it?"
-	}
-	return ""
-}
 
 // Why a start-up failed, beside what the carrier and package mpa say.
 var (
 	errNoAnswer = fmt.Errorf("it has not answered in time: %w", syscall.ETIMEDOUT)
 	errHungUp   = fmt.Errorf("it hung up during start-up: %w", syscall.ECONNRESET)
 	errEarly    = errors.New("it sent data before start-up was over")
-	errNoRTR    = fmt.Errorf("its first message of peer-to-peer mode has not come in time: %w", syscall.ETIMEDOUT)
 )
 
 // cmEventsOf says which event tells of an error of TCP, as Linux's rdma_cm does
@@ -94,6 +82,7 @@ var cmEventsOf = []struct {
 }{
 	{syscall.ECONNREFUSED, CMRejected},
 	{syscall.ECONNRESET, CMRejected},
+	{syscall.EPIPE, CMRejected}, // it was reset before
 	{syscall.ETIMEDOUT, CMUnreachable},
 	{syscall.EHOSTUNREACH, CMUnreachable},
 	{syscall.ENETUNREACH, CMUnreachable},

@@ -12,6 +12,10 @@ const (
 	// listener has at a time. Each costs a stream, and is cut after
 	// mpa.RequestTimeout.
 	strangers = 64
+	// waitingRoom is how many connections a carrier is to keep at least for
+	// one listener. Those that it has to turn away try again after a second,
+	// and two, and four.
+	waitingRoom = 1024
 )
 
 // listening is what a listener has.

@@ -6,7 +6,10 @@ import (
 
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/iwarp"
+	"github.com/xwarp/xwarp/iwarp/ddp"
 	"github.com/xwarp/xwarp/iwarp/mpa"
+	"github.com/xwarp/xwarp/iwarp/rdmap"
 )
 
 // frameRoom is for the longest start-up frame, and one byte that tells that
@@ -23,6 +26,7 @@ type startup struct {
 	agreed    mpa.Agreed
 	qp        *QP
 	timeout   mono.Duration
+	crc       bool // we asked for CRCs
 }
 
 // ready implements streamUser.
@@ -33,13 +37,13 @@ func (id *CMID) ready(now mono.Time) (work int) {
 	case IDConnecting:
 		return id.connecting(now)
 	case IDRequesting:
-		return id.requesting(now)
+		return id.requesting()
 	case IDAccepting:
 		return id.accepting(now)
 	case IDAsked:
 		return id.asked()
 	case IDReplying, IDRejecting:
-		return id.replying(now)
+		return id.replying()
 	}
 	return 0 // the carrier names some for nothing
 }
@@ -56,12 +60,12 @@ func (id *CMID) connecting(now mono.Time) int {
 		id.local, id.peer = s.Local(), s.Remote()
 		id.setState(IDRequesting)
 		id.arm(now.Add(id.start.timeout))
-		return 1 + id.requesting(now)
+		return 1 + id.requesting()
 	}
 }
 
 // requesting sends what is left of the Request, and looks for the Reply.
-func (id *CMID) requesting(now mono.Time) (work int) {
+func (id *CMID) requesting() (work int) {
 	st := id.start
 	work = st.push()
 	got, over := st.pull(&id.ch.ctx.cm.frame)
@@ -74,7 +78,7 @@ func (id *CMID) requesting(now mono.Time) (work int) {
 		id.refused(err)
 	case n > 0:
 		st.agreed = agreed
-		id.attach(now, true, st.in[n:])
+		id.attach(true, st.in[n:])
 	case over != nil:
 		id.fail(eventOf(over), over)
 	}
@@ -125,7 +129,7 @@ func (id *CMID) asked() int {
 
 // replying sends what is left of the Reply. Then the connection is the queue
 // pair's, or over.
-func (id *CMID) replying(now mono.Time) int {
+func (id *CMID) replying() int {
 	st := id.start
 	work := st.push()
 	switch {
@@ -134,7 +138,7 @@ func (id *CMID) replying(now mono.Time) int {
 	case st.stream.State() == fabric.StreamFailed, len(st.out) == 0 && id.state == IDRejecting:
 		id.leave()
 	case len(st.out) == 0:
-		id.attach(now, false, nil)
+		id.attach(false, nil)
 	default:
 		return work
 	}
@@ -146,19 +150,19 @@ func (id *CMID) refuse(now mono.Time, reply []byte) {
 	id.start.out = reply
 	id.arm(now.Add(mpa.ReplyTimeout))
 	id.setState(IDRejecting)
-	id.replying(now)
+	id.replying()
 }
 
 // attach gives the connection to the queue pair, which calls established and
 // ended.
-func (id *CMID) attach(now mono.Time, initiator bool, rest []byte) {
+func (id *CMID) attach(initiator bool, rest []byte) {
 	st := id.start
 	if err := st.qp.mayConnect(id.ch.ctx); err != nil { // the user did something else with it meanwhile
 		id.fail(CMConnectError, err)
 		return
 	}
+	id.disarm()
 	id.conn = st.qp
-	id.arm(now.Add(st.timeout))
 	id.setState(IDStarting)
 	st.qp.attach(id, st.stream, &st.agreed, initiator, rest)
 }
@@ -168,7 +172,6 @@ func (id *CMID) established() {
 	if id.state != IDStarting {
 		return // the user has disconnected
 	}
-	id.disarm()
 	id.setState(IDEstablished)
 	id.raise(CMEstablished, nil, paramOf(&id.start.agreed, false))
 	id.start = nil
@@ -182,9 +185,6 @@ func (id *CMID) ended(err error) {
 	if was == IDDestroyed {
 		return
 	}
-	if id.failure != nil {
-		err = id.failure
-	}
 	event := CMDisconnected
 	if was == IDStarting {
 		event = CMConnectError
@@ -192,7 +192,6 @@ func (id *CMID) ended(err error) {
 			err = errHungUp
 		}
 	}
-	id.disarm()
 	id.start = nil
 	id.setState(IDGone)
 	id.raise(event, id.wrap(err), ConnParam{})
@@ -211,9 +210,6 @@ func (id *CMID) expire(now mono.Time) {
 		id.fail(CMConnectError, errNoAnswer)
 	case IDRejecting:
 		id.leave()
-	case IDStarting:
-		id.failure = errNoRTR
-		id.conn.detach(true)
 	}
 }
 
@@ -228,7 +224,27 @@ func (id *CMID) refused(err error) {
 		id.failWith(CMRejected, err, ConnParam{PrivateData: r.Private})
 		return
 	}
+	if bad := (*mpa.ProtocolError)(nil); errors.As(err, &bad) && bad.Terminate {
+		id.terminate(bad.Cause)
+	}
 	id.fail(CMConnectError, err)
+}
+
+// terminate tells a responder, for whom the connection is up already, why it
+// ends. The queue pair takes no part. Should there be no room, the end of the
+// stream has to do.
+func (id *CMID) terminate(cause iwarp.Cause) {
+	var t rdmap.Term
+	t.Blame(cause, nil, 0)
+	var body [rdmap.TermMaxLen]byte
+	n := t.Put(body[:])
+	h := ddp.Header{Last: true, ULP: rdmap.Control(rdmap.Terminate), QN: iwarp.QNTerminate, MSN: 1}
+	st, b := id.start, &id.ch.ctx.streams.out
+	b.init()
+	b.reset()
+	b.fpdu(&mpa.Tx{CRC: st.crc}, &h, [][]byte{body[:n]}, n)
+	st.out = b.appendFrom(nil, 0, b.total)
+	st.push()
 }
 
 func (id *CMID) failWith(event CMEventType, err error, p ConnParam) {

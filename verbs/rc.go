@@ -39,6 +39,7 @@ type rc struct {
 	rest    []byte // of an FPDU that the stream has taken in part
 	mulpdu  int
 	full    bool               // the stream takes no more for now
+	probe   bool               // it has taken nothing: one FPDU is enough to see whether it does
 	imm     [rdmap.ImmLen]byte // Immediate Data that are being cut
 	waits   bool               // nothing may be sent before the peer has spoken
 	told    bool               // id.established was called
@@ -54,6 +55,7 @@ type rc struct {
 	eof    bool      // the peer has ended its half
 	looked uint32    // streams.step in which ready was called last
 	heard  bool      // anything at all
+	kind   mpa.RTR   // of the peer's first message
 	rtr    bool      // the next Read Response answers the first message of peer-to-peer mode
 	got    [4]uint32 // MSN of the last message on each untagged queue that has begun
 	in     inboundSend
@@ -128,15 +130,15 @@ func (q *QP) attach(id *CMID, s fabric.Stream, a *mpa.Agreed, initiator bool, re
 	if c.streams.in == nil {
 		c.streams.in = make([]byte, inLen)
 	}
-	r.id, r.stream, r.phase, r.why = id, s, rcOpen, nil
+	r.id, r.stream, r.phase, r.why, r.kind = id, s, rcOpen, nil, a.RTR
 	r.tx = mpa.Tx{CRC: a.CRC, Markers: a.SendMarkers}
-	r.rx = mpa.Rx{CRC: a.CRC, Markers: a.RecvMarkers}
+	r.rx = mpa.Rx{CRC: a.CRC, Markers: a.RecvMarkers, Empty: !initiator && a.RTR != 0}
 	r.ird, r.ord = uint32(min(a.IRD, maxReads)), int32(min(a.ORD, maxReads))
 	r.sent, r.got = [4]uint32{}, [4]uint32{}
 	r.full, r.heard, r.rtr, r.told = false, false, false, false
 	r.waits, r.nudge = !initiator, initiator && a.RTR == 0
 	r.cur = cursor{req: r.head, ans: r.ansTail}
-	r.asked = r.head
+	r.asked, r.answers = r.head, nil
 	c.use(s.ID(), r)
 	q.setState(StateRTS)
 	now := c.cfg.Engine.Now()
@@ -168,25 +170,42 @@ func (r *rc) tell() {
 // speakFirst sends what the initiator sends first in peer-to-peer mode (RFC
 // 6581, section 9): a message that means nothing.
 func (r *rc) speakFirst(kind mpa.RTR) {
-	h := ddp.Header{Tagged: true, Last: true, ULP: rdmap.Control(rdmap.Write), STag: 1}
-	var body [rdmap.ReadReqLen]byte
-	n := 0
 	switch {
+	case kind&mpa.RTRWrite != 0:
+		r.say(&emptyWrite, nil)
 	case kind&mpa.RTRRead != 0:
-		r.sent[1]++
+		r.sent[iwarp.QNReadReq]++
 		r.rtr = true
-		h = ddp.Header{Last: true, ULP: rdmap.Control(rdmap.ReadRequest), QN: iwarp.QNReadReq, MSN: iwarp.MSN(r.sent[1])}
+		h := ddp.Header{Last: true, ULP: rdmap.Control(rdmap.ReadRequest), QN: iwarp.QNReadReq, MSN: iwarp.MSN(r.sent[iwarp.QNReadReq])}
 		req := rdmap.ReadReq{SinkSTag: 1, SrcSTag: 1}
+		var body [rdmap.ReadReqLen]byte
 		req.Put(body[:])
-		n = len(body)
-	case kind&mpa.RTRWrite == 0:
-		r.sent[0]++
-		h = ddp.Header{Last: true, ULP: rdmap.Control(rdmap.Send), QN: iwarp.QNSend, MSN: iwarp.MSN(r.sent[0])}
+		r.say(&h, body[:])
+	default:
+		r.say(nil, nil)
 	}
-	r.say(&h, body[:n])
 }
 
-// say appends an FPDU of our own to what goes out next. No FPDU of a message
+// emptyWrite means nothing: an RDMA Write of no bytes is granted with any STag.
+// Linux's siw sends this one.
+var emptyWrite = ddp.Header{Tagged: true, Last: true, ULP: rdmap.Control(rdmap.Write), STag: 1}
+
+// spokenFirst reports whether u is a first message of peer-to-peer mode that is
+// no message of the verbs: an FPDU without a ULPDU, or, as some read RFC 6581,
+// an empty Send, which then takes no receive.
+func (r *rc) spokenFirst(u []byte) bool {
+	if r.told || !r.waits {
+		return false
+	}
+	if len(u) == ddp.UntaggedLen && r.kind&mpa.RTRSend != 0 && rdmap.IsWholeSend(u) {
+		r.got[iwarp.QNSend]++
+		return true
+	}
+	return len(u) == 0
+}
+
+// say appends an FPDU of our own to what goes out next; without a header it is
+// an empty one. No FPDU of a message
 // may be under way that it must not come into.
 func (r *rc) say(h *ddp.Header, body []byte) {
 	b := &r.q.ctx.streams.out
@@ -226,13 +245,13 @@ func (r *rc) expire(now mono.Time) {
 		r.enqueue()
 	case r.phase == rcOpen && r.nudge && !r.heard && !r.cur.mid && len(r.rest) == 0:
 		r.nudge = false
-		r.say(&ddp.Header{Tagged: true, Last: true, ULP: rdmap.Control(rdmap.Write), STag: 1}, nil)
+		r.say(&emptyWrite, nil)
 	}
 }
 
 // hear notes that the peer has sent its first FPDU.
 func (r *rc) hear() {
-	r.heard, r.nudge = true, false
+	r.heard, r.nudge, r.rx.Empty = true, false, false
 	if r.waits {
 		told := r.told
 		r.waits = false
@@ -258,8 +277,9 @@ func (r *rc) disconnect(why error) {
 	if r.phase != rcOpen {
 		return
 	}
-	r.pump(0)
-	r.close(why)
+	if r.pump(r.q.ctx.cfg.Engine.Now()); r.phase == rcOpen {
+		r.close(why)
+	}
 }
 
 // close says our last: what is in rest, then FIN. The peer's end is waited for.

@@ -118,10 +118,11 @@ func (r *rc) take(b []byte) (used int) {
 			break
 		}
 		used += n
+		empty := r.spokenFirst(u)
 		if !r.heard || r.waits {
 			r.hear()
 		}
-		if !r.place(u) {
+		if !empty && !r.place(u) {
 			return len(b)
 		}
 	}
@@ -139,9 +140,6 @@ func (r *rc) place(u []byte) bool {
 	}
 	var h ddp.Header
 	if !h.Parse(u) {
-		if len(u) == 0 && r.got == [4]uint32{} {
-			return true // the empty FPDU that may come first in peer-to-peer mode
-		}
 		return r.refuse(ddp.BadHeader(u), u, len(u))
 	}
 	b := u[h.Len():]

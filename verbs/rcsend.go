@@ -134,18 +134,18 @@ func (r *rc) pump(now mono.Time) (sent int) {
 			b.mark(&cur, &tx)
 		}
 		revoked := false
-		for r.phase == rcOpen && !revoked && b.room(r.mulpdu, tx.Markers) && r.choose(&cur) {
+		for r.phase == rcOpen && !revoked && !(r.probe && b.total > 0) && b.room(r.mulpdu, tx.Markers) && r.choose(&cur) {
 			if revoked = !r.cut(b, &cur, &tx); !revoked {
 				b.mark(&cur, &tx)
 			}
 		}
 		sent += len(b.marks)
-		if b.total > 0 && !r.taken(b, r.stream.Send(b.bufs), owed) {
-			r.full = true
-			r.settle()
+		n := r.stream.Send(b.bufs)
+		r.full = !r.taken(b, n, owed)
+		r.probe = r.full && n == 0
+		if r.settle(); r.full {
 			return sent
 		}
-		r.settle()
 		switch {
 		case revoked:
 			r.refuseRevoked()

@@ -49,7 +49,7 @@ type options struct {
 
 // vsFlags are what a second configuration may change. Everything else holds
 // for both.
-var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "all", "cores", "bulk-queue", "capture"}
+var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "crc", "markers", "all", "cores", "bulk-queue", "capture"}
 
 func usagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", bench.ErrUsage, fmt.Sprintf(format, args...))
@@ -118,6 +118,8 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	fs.BoolVar(&o.spec.All, "a", o.spec.All, "")
 	fs.StringVar(&o.spec.Op, "op", o.spec.Op, "")
 	fs.IntVar(&o.spec.Peers, "peers", o.spec.Peers, "")
+	fs.BoolVar(&o.spec.CRC, "crc", o.spec.CRC, "")
+	fs.BoolVar(&o.spec.Markers, "markers", o.spec.Markers, "")
 	fs.BoolVar(&o.markdown, "markdown", o.markdown, "")
 	fs.StringVar(&o.plot, "plot", o.plot, "")
 	fs.Func("duration", "", func(s string) (err error) {
@@ -370,6 +372,10 @@ func (o *options) second(args []string) (*options, error) {
 		if !b.given["peers"] {
 			b.spec.Peers = 1
 		}
+	}
+	if (b.given["test"] || b.given["transport"]) && b.spec.Transport != "rc" { // what only connections have
+		b.spec.CRC = b.spec.CRC && b.given["crc"]
+		b.spec.Markers = b.spec.Markers && b.given["markers"]
 	}
 	if b.given["size"] {
 		b.spec.All = false

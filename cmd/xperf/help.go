@@ -25,18 +25,22 @@ Tests:
 const helpTail = `
 What to measure (the client decides; a flag that the server has too must agree):
   --fabric F        xdp (default)FABRICS;
-                    tcp with raw tests. Raw tests over udp and tcp are plain
-                    kernel sockets that spin: the baselines.
-  --transport T     rd (default) or ud. Reliable datagrams carry every test;
+                    tcp with --transport rc and with raw tests. Raw tests over
+                    udp and tcp are plain kernel sockets that spin: the baselines.
+  --transport T     rd (default), ud, or rc. Reliable datagrams carry every test;
                     unreliable ones Sends of one datagram and Write-Records, and
                     then the server's count of what arrived is shown beside
-                    what was sent
+                    what was sent. Connections are iWARP over TCP: the kernel's
+                    with --fabric tcp, one in user space with xdp
+  --crc, --markers  rc: both ends ask for a CRC32C in each FPDU, for markers
+                    (default: neither, as Linux's siw has it)
   --size LIST       bytes per message: 8,64,4K,1M, or 8:4M for powers of two.
                     In raw tests over xdp: bytes of the Ethernet frame.
   -a, --all         all powers of two from 1 to 8M that can be sent
   --op O            atomic_lat: fetch_add (default), cmp_swap or swap
   --peers N         send_rate: the server has N endpoints, which the client sends
-                    to in turns (over xdp: with --testbed, which makes N hosts)
+                    to in turns (over xdp: with --testbed, which makes N hosts);
+                    over rc N connections of one endpoint
   --iters N         messages or round trips per burst (default: by size)
   --warmup N        messages before those (default: a tenth)
   --window N        messages under way to each peer in bw and rate tests
@@ -83,6 +87,7 @@ needs, 130 interrupted.
 
 Examples:
   xperf send_lat --testbed
+  xperf send_lat --testbed --transport rd --vs "--transport rc --fabric tcp"
   xperf compare verbs --testbed --markdown --plot verbs.svg
   xperf compare --testbed --size 8,1M --rounds 9
   xperf write_bw 192.0.2.1 -a --json > write.json

@@ -28,7 +28,19 @@ type Config struct {
 	// bytes, each way, within net.core.rmem_max and wmem_max. Default: it
 	// grows with what the stream needs (tcp(7), tcp_rmem and tcp_wmem).
 	RcvBuf, SndBuf int
+	// MTU is the largest IP packet in bytes that streams are cut into, both
+	// ways; default, and at most, what the path takes.
+	MTU int
 }
+
+const (
+	ipv4Len = 20
+	ipv6Len = 40
+	tcpLen  = 20 // without options
+
+	minMTU = 576   // RFC 1122, section 3.3.3
+	maxMSS = 32767 // of TCP_MAXSEG; a larger MTU, of loopback, is not limited
+)
 
 func (c Config) check() error {
 	for _, f := range []struct {
@@ -38,6 +50,9 @@ func (c Config) check() error {
 		if f.value < 0 {
 			return fmt.Errorf("ktcp: Config.%s is %d: it cannot be negative", f.name, f.value)
 		}
+	}
+	if c.MTU != 0 && (c.MTU < minMTU || c.MTU > 65536) {
+		return fmt.Errorf("ktcp: MTU %d: want %d to 65536, or 0 for what the path takes", c.MTU, minMTU)
 	}
 	if c.Local.IsUnspecified() {
 		return fmt.Errorf("ktcp: Config.Local is %s: want an address that peers can reach, or none", c.Local)

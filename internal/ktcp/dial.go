@@ -103,6 +103,17 @@ func (s *Streams) socket(addr netip.Addr) (int, error) {
 		unix.Close(fd)
 		return -1, err
 	}
+	headers := ipv4Len + tcpLen
+	if addr.Is6() {
+		headers = ipv6Len + tcpLen
+	}
+	if mss := s.config.MTU - headers; s.config.MTU != 0 && mss <= maxMSS {
+		// A listener hands it on to what it accepts.
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG, mss); err != nil {
+			unix.Close(fd)
+			return -1, fmt.Errorf("ktcp: MTU %d: %w", s.config.MTU, os.NewSyscallError("TCP_MAXSEG", err))
+		}
+	}
 	return fd, nil
 }
 

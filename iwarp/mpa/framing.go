@@ -86,7 +86,8 @@ func (t *Tx) Trailer(b []byte, parts ...[]byte) int {
 type Rx struct {
 	CRC     bool
 	Markers bool
-	left    int // bytes until the next marker
+	Empty   bool // an FPDU without a ULPDU may come: first, in peer-to-peer mode
+	left    int  // bytes until the next marker
 }
 
 // Next looks at b, the bytes of the stream that were not consumed yet, and
@@ -120,7 +121,7 @@ func (r *Rx) check(fpdu []byte, size int) (cause iwarp.Cause, ok bool) {
 	switch {
 	case r.CRC && crc32c.Update(0, fpdu[:body]) != binary.LittleEndian.Uint32(fpdu[body:]):
 		return iwarp.LLPCRC, false
-	case size < ddp.TaggedLen:
+	case size < ddp.TaggedLen && (size > 0 || !r.Empty):
 		// Not even a DDP header. RFC 5044 has no code for it; it does not
 		// happen to a peer that is in its right mind.
 		return iwarp.LLPCatastrophic, false

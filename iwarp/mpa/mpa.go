@@ -21,7 +21,7 @@ type RTR uint8
 
 // Kinds of RTR.
 const (
-	RTRSend  RTR = 1 << iota // zero-length Send
+	RTRSend  RTR = 1 << iota // an FPDU without a ULPDU
 	RTRWrite                 // zero-length RDMA Write
 	RTRRead                  // zero-length RDMA Read
 
