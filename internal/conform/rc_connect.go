@@ -43,13 +43,23 @@ func blob(n, seed int) []byte {
 	return b
 }
 
+// mostPrivate returns how many bytes of private data a start-up frame has room
+// for.
+func (r *rig) mostPrivate() int {
+	if r.config.Connect.Revision == 1 {
+		return 256
+	}
+	return 252
+}
+
 func privateData(r *rig) {
 	a, b := r.hosts[0], r.hosts[1]
-	for n := range 253 {
-		if n > 8 && n < 248 && n%40 != 0 {
+	most := r.mostPrivate()
+	for n := range most + 1 {
+		if n > 8 && n < most-4 && n%40 != 0 {
 			continue
 		}
-		there, back := blob(n, 1), blob(252-n, 2)
+		there, back := blob(n, 1), blob(most-n, 2)
 		id := a.dial(b.addr)
 		a.connect(id, r.with(func(p *verbs.ConnParam) { p.PrivateData = there }))
 		req := b.heard(verbs.CMConnectRequest)
@@ -57,8 +67,8 @@ func privateData(r *rig) {
 			r.t.Fatalf("%d bytes arrive as %x", n, req.Param.PrivateData)
 		}
 		r.must(req.ID.CreateQP(b.pd, b.init()))
-		if err := req.ID.Accept(r.with(func(p *verbs.ConnParam) { p.PrivateData = make([]byte, 253) })); !errors.Is(err, verbs.ErrInvalid) {
-			r.t.Fatalf("253 bytes: %v", err)
+		if err := req.ID.Accept(r.with(func(p *verbs.ConnParam) { p.PrivateData = make([]byte, most+1) })); !errors.Is(err, verbs.ErrInvalid) {
+			r.t.Fatalf("%d bytes: %v", most+1, err)
 		}
 		r.must(req.ID.Accept(r.with(func(p *verbs.ConnParam) { p.PrivateData = back })))
 		a.rc.ids[1], a.rc.qps[1], b.rc.ids[0], b.rc.qps[0] = id, id.QP, req.ID, req.ID.QP
@@ -70,8 +80,8 @@ func privateData(r *rig) {
 	}
 	id := a.dial(b.addr)
 	r.must(id.CreateQP(a.pd, a.init()))
-	if err := id.Connect(verbs.ConnParam{PrivateData: make([]byte, 253)}); !errors.Is(err, verbs.ErrInvalid) {
-		r.t.Errorf("253 bytes: %v", err)
+	if err := id.Connect(r.with(func(p *verbs.ConnParam) { p.PrivateData = make([]byte, most+1) })); !errors.Is(err, verbs.ErrInvalid) {
+		r.t.Errorf("%d bytes: %v", most+1, err)
 	}
 	r.must(id.Destroy())
 	id.QP.Destroy()
@@ -83,12 +93,12 @@ func rejected(r *rig) {
 	a, b := r.hosts[0], r.hosts[1]
 	qp, err := a.pd.CreateQP(a.init())
 	r.must(err)
-	for _, n := range []int{0, 1, 100, 252} {
+	for _, n := range []int{0, 1, 100, r.mostPrivate()} {
 		id := a.dial(b.addr)
 		a.connectWith(id, qp, r.config.Connect)
 		req := b.heard(verbs.CMConnectRequest)
-		if err := req.ID.Reject(make([]byte, 253)); !errors.Is(err, verbs.ErrInvalid) {
-			r.t.Fatalf("rejecting with 253 bytes: %v", err)
+		if err := req.ID.Reject(make([]byte, r.mostPrivate()+1)); !errors.Is(err, verbs.ErrInvalid) {
+			r.t.Fatalf("rejecting with %d bytes: %v", r.mostPrivate()+1, err)
 		}
 		r.must(req.ID.Reject(blob(n, 3)))
 		e := a.heard(verbs.CMRejected)
@@ -291,7 +301,6 @@ func peerToPeer(r *rig) {
 	}
 	for _, rtr := range []mpa.RTR{mpa.RTRSend, mpa.RTRWrite, mpa.RTRRead, mpa.RTRSend | mpa.RTRWrite | mpa.RTRRead} {
 		for _, takes := range []mpa.RTR{0, rtr} {
-			r.t.Logf("%v of %v", rtr, takes)
 			pa := r.with(func(p *verbs.ConnParam) { p.RTR = rtr })
 			atA, atB := r.joinWith(a, b, pa, r.with(func(p *verbs.ConnParam) { p.RTR = takes }))
 			if got := atA.Param.RTR; got == 0 || got&^rtr != 0 || got != atB.Param.RTR {
