@@ -54,7 +54,7 @@ func (c *scripted) Poll(_ mono.Time, ready []fabric.StreamID) []fabric.StreamID 
 }
 
 func (c *scripted) stream(local, remote netip.AddrPort) *scriptedStream {
-	s := &scriptedStream{carrier: c, local: local, remote: remote, room: 1 << 20}
+	s := &scriptedStream{carrier: c, local: local, remote: remote, room: 1 << 20, mss: 1448}
 	s.id = c.number(s)
 	c.opened++
 	return s
@@ -122,6 +122,7 @@ type scriptedStream struct {
 	ended         bool   // behind in
 	sent          []byte
 	room          int // bytes that Send takes before it is full
+	mss           int
 	finished      bool
 	closed        bool
 	aborted       bool
@@ -132,7 +133,7 @@ func (s *scriptedStream) State() fabric.StreamState { return s.state }
 func (s *scriptedStream) Err() error                { return s.err }
 func (s *scriptedStream) Local() netip.AddrPort     { return s.local }
 func (s *scriptedStream) Remote() netip.AddrPort    { return s.remote }
-func (s *scriptedStream) MSS() int                  { return 1448 }
+func (s *scriptedStream) MSS() int                  { return s.mss }
 func (s *scriptedStream) CloseWrite()               { s.finished = true }
 
 func (s *scriptedStream) Recv(dst []byte) (int, bool) {
