@@ -84,6 +84,7 @@ var Layers = []Row{
 	{Package: "internal/launch", May: "internal/boot internal/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/check", May: "verbs iwarp/dgram internal/sim internal/fabric internal/fabric/fault internal/inet internal/mem internal/progress"},
 	{Package: "internal/vectors"},
+	{Package: "internal/crowd", May: "verbs internal/fabric internal/fabric/mesh internal/inet internal/ktcp internal/sim internal/mem internal/progress"},
 	{Package: "internal/conform", May: "...", Modules: "golang.org/x/sys"},
 	{Package: "bench/plot"},
 	{Package: "bench", May: "...", Modules: "golang.org/x/sys"},
