@@ -367,7 +367,7 @@ func (r *rc) flush() {
 		r.q.flushOne(r.in.buf.wrid)
 		r.in = inboundSend{}
 	}
-	if r.phase == rcOpen { // the state was changed by the user: nobody waits for what is flushed
+	if r.phase == rcOpen || r.stream != nil && r.q.state == StateReset { // by the user: nobody waits for what is flushed
 		r.phase = rcClosing
 		r.over(true)
 	}
