@@ -77,8 +77,21 @@ func TestRC_segmentedEvenly(t *testing.T) {
 	}
 }
 
+// TestRC_sentInParts has streams that take few bytes at a time, of all small
+// numbers, and windows as small.
+func TestRC_sentInParts(t *testing.T) {
+	manyWorlds(t)
+	for _, c := range connects {
+		for n := 1; n < 100; n += 1 + n/8 {
+			for _, s := range []sim.StreamConfig{{SendBuffer: n}, {RecvBuffer: n}, {SendBuffer: n, RecvBuffer: 3}} {
+				newExchange(t, fmt.Sprintf("%s, %d bytes taken at a time", c.name, n), c.p, [2]sim.StreamConfig{s, s}).run(true)
+			}
+		}
+	}
+}
+
 // TestRC_streamFailsAnywhere lets the stream fail at each byte of the exchange,
-// in each manner: no byte is wrong, no completion is lost or comes twice, and
+// in each manner, and every third time while it is choked: no byte is wrong, no completion is lost or comes twice, and
 // both ends come to an end.
 func TestRC_streamFailsAnywhere(t *testing.T) {
 	manyWorlds(t)
@@ -91,6 +104,9 @@ func TestRC_streamFailsAnywhere(t *testing.T) {
 				for at := int64(0); at < total[back]; at += stride() {
 					var s [2]sim.StreamConfig
 					s[back].Faults = []sim.StreamFault{{Offset: at, Kind: kind}}
+					if at%3 == 0 {
+						s[0].SendBuffer, s[1].SendBuffer = 61, 67
+					}
 					newExchange(t, fmt.Sprintf("%v at byte %d of %d", kind, at, total[back]), p, s).run(false)
 				}
 			})
