@@ -110,12 +110,17 @@ type Table struct {
 func (t *Table) Head() error { return t.head(t.Kind.title()) }
 
 func (t *Table) head(title string) error {
-	if _, err := fmt.Fprintf(t.W, "\n%s\n", title); err != nil {
-		return err
-	}
 	cells := []string{"bytes"}
 	for _, c := range t.Contenders {
 		cells = append(cells, c.Name)
+	}
+	return t.columns(title, cells)
+}
+
+// columns begins a table with these heads.
+func (t *Table) columns(title string, cells []string) error {
+	if _, err := fmt.Fprintf(t.W, "\n%s\n", title); err != nil {
+		return err
 	}
 	if !t.Markdown {
 		return t.line(cells)

@@ -19,6 +19,7 @@ import (
 type scripted struct {
 	fabric.Streams
 	ipv6    bool
+	addr    netip.Addr
 	arena   *mem.Arena
 	users   []any // *scriptedStream and *scriptedListener by number; nil: free
 	news    []fabric.StreamID
@@ -31,7 +32,7 @@ func (c *scripted) Caps() fabric.StreamCaps {
 	return fabric.StreamCaps{Carrier: "script", IPv6: c.ipv6}
 }
 func (c *scripted) Arena() *mem.Arena         { return c.arena }
-func (c *scripted) Addr() netip.Addr          { return netip.MustParseAddr("10.0.0.1") }
+func (c *scripted) Addr() netip.Addr          { return c.addr }
 func (c *scripted) Flush()                    {}
 func (c *scripted) Deadline() mono.Time       { return mono.Never }
 func (c *scripted) FD() int                   { return -1 }
@@ -54,7 +55,7 @@ func (c *scripted) Poll(_ mono.Time, ready []fabric.StreamID) []fabric.StreamID 
 }
 
 func (c *scripted) stream(local, remote netip.AddrPort) *scriptedStream {
-	s := &scriptedStream{carrier: c, local: local, remote: remote, room: 1 << 20}
+	s := &scriptedStream{carrier: c, local: local, remote: remote, room: 1 << 20, mss: 1448}
 	s.id = c.number(s)
 	c.opened++
 	return s
@@ -122,6 +123,7 @@ type scriptedStream struct {
 	ended         bool   // behind in
 	sent          []byte
 	room          int // bytes that Send takes before it is full
+	mss           int
 	finished      bool
 	closed        bool
 	aborted       bool
@@ -132,7 +134,7 @@ func (s *scriptedStream) State() fabric.StreamState { return s.state }
 func (s *scriptedStream) Err() error                { return s.err }
 func (s *scriptedStream) Local() netip.AddrPort     { return s.local }
 func (s *scriptedStream) Remote() netip.AddrPort    { return s.remote }
-func (s *scriptedStream) MSS() int                  { return 1448 }
+func (s *scriptedStream) MSS() int                  { return s.mss }
 func (s *scriptedStream) CloseWrite()               { s.finished = true }
 
 func (s *scriptedStream) Recv(dst []byte) (int, bool) {
@@ -223,7 +225,7 @@ type cmRig struct {
 
 func newCMRig(t testing.TB) *cmRig {
 	t.Helper()
-	r := &cmRig{TB: t, clock: &testClock{now: 1}, carrier: &scripted{arena: mem.Over(make([]byte, 1<<16))}}
+	r := &cmRig{TB: t, clock: &testClock{now: 1}, carrier: &scripted{addr: netip.MustParseAddr("10.0.0.1"), arena: mem.Over(make([]byte, 1<<16))}}
 	var err error
 	r.ctx, err = New(Config{Streams: r.carrier, Engine: progress.New(r.clock, parkless{}), ZeroBased: true, Epoch: 1})
 	ok(t, err)

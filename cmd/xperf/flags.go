@@ -21,7 +21,7 @@ const defaultPort = 18515
 
 // options is what the command line asks for.
 type options struct {
-	command string   // a test, "serve", "compare" or "plot"
+	command string   // a test, "serve", "compare", "memory" or "plot"
 	host    string   // "" on the server
 	table   string   // compare: which one
 	files   []string // plot: results
@@ -309,6 +309,7 @@ func (o *options) checkAmounts() error {
 var commandFlags = map[string][]string{
 	"serve":   {"device", "netns", "cores", "port", "listen"},
 	"compare": {"testbed", "switch", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "loss"},
+	"memory":  {"peers", "json", "markdown", "plot"},
 	"plot":    {"plot"},
 }
 
@@ -324,7 +325,7 @@ func (o *options) checkCommand() error {
 		return usagef("%s does not take a HOST", o.command)
 	case o.command == "compare" && !o.testbed:
 		return usagef("compare needs --testbed: it measures AF_XDP beside kernel sockets on this machine")
-	case o.command == "compare" && o.json && o.markdown:
+	case o.json && o.markdown:
 		return usagef("--json and --markdown at once: give one of them")
 	case o.command == "plot" && len(o.files) == 0:
 		return usagef("plot needs files that hold what xperf --json wrote")

@@ -96,8 +96,8 @@ func TestVerbsRC_sim(t *testing.T) {
 	}
 }
 
-// kernelTCP is a network of hosts with kernel TCP.
-func kernelTCP(arenas [3]*mem.Arena, addr func(i int) netip.Addr, on func(i int, fn func() error) error) Net {
+// tcpNet is a network of hosts with kernel TCP.
+func tcpNet(arenas [3]*mem.Arena, addr func(i int) netip.Addr, on func(i int, fn func() error) error) Net {
 	return Net{Step: yield, On: on, Streams: func(i int) (fabric.Streams, netip.Addr, []io.Closer, error) {
 		s, err := ktcp.Open(ktcp.Config{Local: addr(i), Arena: arenas[i]})
 		return s, netip.Addr{}, nil, err
@@ -111,7 +111,7 @@ func TestVerbsRC_ktcpLoopback(t *testing.T) {
 		for _, c := range connects[:4] {
 			t.Run(addr+","+c.name, func(t *testing.T) {
 				onlyRC(t, func(*testing.T, int) Net {
-					return kernelTCP(arenas, func(int) netip.Addr { return netip.MustParseAddr(addr) }, nil)
+					return tcpNet(arenas, func(int) netip.Addr { return netip.MustParseAddr(addr) }, nil)
 				}, c.p)
 			})
 		}
@@ -128,7 +128,7 @@ func TestVerbsRC_ktcpVeth(t *testing.T) {
 				addrs := addrsOf(t, tb.Testbed, family)
 				t.Run(family, func(t *testing.T) {
 					onlyRC(t, func(*testing.T, int) Net {
-						return kernelTCP(arenas, func(i int) netip.Addr { return addrs[i] }, tb.on)
+						return tcpNet(arenas, func(i int) netip.Addr { return addrs[i] }, tb.on)
 					}, verbs.ConnParam{CRC: family == "IPv6"})
 				})
 			}

@@ -26,8 +26,8 @@ func (c Carrier) String() string { return [...]string{"memory", "kernel TCP", "s
 type Config struct {
 	Carrier Carrier // Memory: reliable datagrams; else connections
 	Peers   int
-	Sends   int // connections: send queue of each of the hub's queue pairs; default 16
-	Recvs   int // receives that it posts (connections: on each, unless Shared); default 512
+	Sends   int  // connections: send queue of each of the hub's queue pairs; default 16
+	Recvs   int  // receives that it posts (connections: on each, unless Shared); default 512
 	Shared  bool // connections: all take their receives from one queue, of Recvs
 }
 
