@@ -44,8 +44,9 @@ func Count[T Scalar](s Status) int {
 // emptyStatus is the status of nothing (MPI 4.1, section 3.7.3).
 func emptyStatus() Status { return Status{Source: AnySource, Tag: AnyTag} }
 
-func statusOf(st p2p.Status) Status {
-	s := Status{Source: int(st.Source), Tag: int(st.Tag), bytes: st.Bytes}
+// status translates what the point-to-point layer tells.
+func (c *Comm) status(st p2p.Status) Status {
+	s := Status{Source: c.from(st.Source), Tag: int(st.Tag), bytes: st.Bytes}
 	if st.Tag == match.Any {
 		s.Tag = AnyTag
 	}

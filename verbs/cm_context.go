@@ -29,10 +29,7 @@ func (c *Context) now() mono.Time { return c.cfg.Engine.Clock().Now() }
 // peers answer long before theirs.
 func (c *Context) expireCM(now mono.Time) (work int) {
 	m := &c.cm
-	for i := len(m.timed) - 1; i >= 0; i-- {
-		if i >= len(m.timed) {
-			continue // those behind were destroyed with the last one
-		}
+	for i := len(m.timed) - 1; i >= 0; i-- { // whoever takes the place of one that goes comes from behind
 		if id := m.timed[i]; id.deadline <= now {
 			id.disarm()
 			id.expire(now)

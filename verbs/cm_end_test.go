@@ -99,3 +99,19 @@ func TestDestroy_queuePair(t *testing.T) {
 	r.event(id, CMDisconnected)
 	r.expect(id, IDGone)
 }
+
+// The user has disconnected when the first message of peer-to-peer mode comes:
+// it hears of the end only.
+func TestDisconnect_whileStarting(t *testing.T) {
+	r := newCMRig(t)
+	id, s := r.startingRTR()
+	ok(t, id.Disconnect())
+	r.expect(id, IDDisconnecting)
+	id.established()
+	r.expect(id, IDDisconnecting)
+	s.end()
+	if e := r.event(id, CMDisconnected); e.Err != nil {
+		t.Errorf("%v", e.Err)
+	}
+	r.noEvent()
+}

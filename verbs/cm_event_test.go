@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"errors"
+	"syscall"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/mem"
@@ -100,5 +101,15 @@ func TestCMEventType_String(t *testing.T) {
 	}
 	if s := cmEventCount.String(); s != "CMEventType(11)" {
 		t.Error(s)
+	}
+}
+
+func TestCMError(t *testing.T) {
+	var err error = &CMError{Peer: somePeer, Err: errNoAnswer}
+	if s := err.Error(); s != "verbs: connection with 10.0.0.2:7: it has not answered in time: connection timed out" {
+		t.Error(s)
+	}
+	if !errors.Is(err, syscall.ETIMEDOUT) {
+		t.Error("the reason is lost")
 	}
 }

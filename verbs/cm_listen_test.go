@@ -106,11 +106,16 @@ func TestListen_destroyWithRequests(t *testing.T) {
 	}
 }
 
+// A listener that was not bound listens at all addresses, of the family that
+// the carrier prefers, and says where.
 func TestListen_where(t *testing.T) {
-	r := newCMRig(t)
-	id := r.newID()
-	ok(t, id.Listen(0))
-	if want := netip.MustParseAddrPort("0.0.0.0:50000"); id.LocalAddr() != want {
-		t.Errorf("listens at %v, want %v", id.LocalAddr(), want)
+	for addr, want := range map[string]string{"10.0.0.1": "0.0.0.0:50000", "fd00::1": "[::]:50000"} {
+		r := newCMRig(t)
+		r.carrier.ipv6, r.carrier.addr = true, netip.MustParseAddr(addr)
+		id := r.newID()
+		ok(t, id.Listen(0))
+		if id.LocalAddr().String() != want {
+			t.Errorf("listens at %v, want %v", id.LocalAddr(), want)
+		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 type scripted struct {
 	fabric.Streams
 	ipv6    bool
+	addr    netip.Addr
 	arena   *mem.Arena
 	users   []any // *scriptedStream and *scriptedListener by number; nil: free
 	news    []fabric.StreamID
@@ -31,7 +32,7 @@ func (c *scripted) Caps() fabric.StreamCaps {
 	return fabric.StreamCaps{Carrier: "script", IPv6: c.ipv6}
 }
 func (c *scripted) Arena() *mem.Arena         { return c.arena }
-func (c *scripted) Addr() netip.Addr          { return netip.MustParseAddr("10.0.0.1") }
+func (c *scripted) Addr() netip.Addr          { return c.addr }
 func (c *scripted) Flush()                    {}
 func (c *scripted) Deadline() mono.Time       { return mono.Never }
 func (c *scripted) FD() int                   { return -1 }
@@ -223,7 +224,7 @@ type cmRig struct {
 
 func newCMRig(t testing.TB) *cmRig {
 	t.Helper()
-	r := &cmRig{TB: t, clock: &testClock{now: 1}, carrier: &scripted{arena: mem.Over(make([]byte, 1<<16))}}
+	r := &cmRig{TB: t, clock: &testClock{now: 1}, carrier: &scripted{addr: netip.MustParseAddr("10.0.0.1"), arena: mem.Over(make([]byte, 1<<16))}}
 	var err error
 	r.ctx, err = New(Config{Streams: r.carrier, Engine: progress.New(r.clock, parkless{}), ZeroBased: true, Epoch: 1})
 	ok(t, err)

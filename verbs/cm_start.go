@@ -68,6 +68,9 @@ func (id *CMID) connecting(now mono.Time) int {
 func (id *CMID) requesting() (work int) {
 	st := id.start
 	work = st.push()
+	if len(st.out) > 0 && st.stream.State() != fabric.StreamFailed {
+		return work // an answer to half a question would lose the other half
+	}
 	got, over := st.pull(&id.ch.ctx.cm.frame)
 	if got == 0 && over == nil {
 		return work
@@ -334,9 +337,7 @@ func (st *startup) pull(room *[frameRoom]byte) (got int, over error) {
 		}
 	}
 	if st.stream.State() == fabric.StreamFailed {
-		if over = st.stream.Err(); over == nil {
-			over = errHungUp
-		}
+		over = st.stream.Err()
 	}
 	return got, over
 }

@@ -122,6 +122,44 @@ func TestStartup_dribbled(t *testing.T) {
 	})
 }
 
+// What arrives right behind the Reply is the queue pair's: a server may speak at
+// once, in the Reply's own segment, and the segment may end anywhere.
+func TestConnect_dataBehindTheReply(t *testing.T) {
+	send := []byte{0, 22, 0x41, 0x43, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 'd', 'a', 't', 'a', 0, 0, 0, 0}
+	for cut := range len(send) + 1 {
+		r := newCMRig(t)
+		id, s := r.requesting(ConnParam{})
+		buf := newMR(t, r.pd, 8, LocalWrite)
+		ok(t, id.QP.PostRecv(&RecvWR{WRID: 5, NumSGE: 1, SGL: [MaxSGE]SGE{buf.SGE(0, 8)}}))
+		s.feed(append(r.reply(s, mpa.Config{}, ""), send[:cut]...))
+		r.event(id, CMEstablished)
+		s.feed(send[cut:])
+		r.step()
+		var wc [1]WC
+		if n := r.cq.Poll(wc[:]); n != 1 || wc[0].WRID != 5 || wc[0].Status != Success || string(buf.Bytes()[:4]) != "data" {
+			t.Fatalf("cut at %d: %d completions, %+v", cut, n, wc[0])
+		}
+	}
+}
+
+// A Reply that comes before the Request is out changes nothing.
+func TestConnect_earlyReply(t *testing.T) {
+	r := newCMRig(t)
+	id, s := r.connecting(ConnParam{})
+	s.room = 10
+	s.open()
+	r.step()
+	want := r.request(mpa.Config{IRD: maxReads, ORD: maxReads}, "")
+	s2 := &scriptedStream{sent: want}
+	s.feed(r.reply(s2, mpa.Config{}, ""))
+	r.noEvent()
+	s.grant(1000)
+	r.event(id, CMEstablished)
+	if !slices.Equal(s.sent, want) {
+		t.Errorf("sent %x, want %x", s.sent, want)
+	}
+}
+
 // The peer is cut off at each byte of its frame, in each way.
 func TestStartup_cutAtEachByte(t *testing.T) {
 	cuts := map[string]func(r *cmRig, s *scriptedStream){

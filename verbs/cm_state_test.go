@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/iwarp/mpa"
 )
 
 // inState returns an identifier in a state, and its stream, if it has one that
@@ -185,6 +186,20 @@ func TestReady_inEveryState(t *testing.T) {
 	}
 }
 
+// News of a stream may come after its end, when another one has its number.
+func TestReady_staleNews(t *testing.T) {
+	r := newCMRig(t)
+	id, s := r.requesting(ConnParam{})
+	s.feed(r.reply(s, mpa.Config{}, ""))
+	ok(t, id.Destroy())
+	id2, s2 := r.connecting(ConnParam{})
+	if s.id != s2.id {
+		t.Fatalf("stream %d has taken the place of %d: is the test right?", s2.id, s.id)
+	}
+	r.noEvent()
+	r.expect(id2, IDConnecting)
+}
+
 func TestIDState_String(t *testing.T) {
 	seen := map[string]bool{}
 	for s := range idStateCount {
@@ -217,6 +232,23 @@ func TestIDState_graph(t *testing.T) {
 		end := s == IDListening || s == IDGone || s == IDDestroyed
 		if end != (idNext[s] == 0) {
 			t.Errorf("%v is followed by %v", s, idNext[s])
+		}
+	}
+}
+
+// A transition that the table does not have is a bug of ours, and says so.
+func TestSetState_illegal(t *testing.T) {
+	for from := range idStateCount {
+		for to := range idStateCount {
+			func() {
+				defer func() {
+					legal := idNext[from].has(to) || to == IDDestroyed && from != IDDestroyed
+					if msg := recover(); (msg == nil) != legal {
+						t.Errorf("%v to %v: %v", from, to, msg)
+					}
+				}()
+				(&CMID{state: from}).setState(to)
+			}()
 		}
 	}
 }

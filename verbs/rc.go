@@ -172,7 +172,7 @@ func (r *rc) tell() {
 func (r *rc) speakFirst(kind mpa.RTR) {
 	switch {
 	case kind&mpa.RTRWrite != 0:
-		r.say(&emptyWrite, nil)
+		r.sayNothing()
 	case kind&mpa.RTRRead != 0:
 		r.sent[iwarp.QNReadReq]++
 		r.rtr = true
@@ -186,9 +186,11 @@ func (r *rc) speakFirst(kind mpa.RTR) {
 	}
 }
 
-// emptyWrite means nothing: an RDMA Write of no bytes is granted with any STag.
-// Linux's siw sends this one.
-var emptyWrite = ddp.Header{Tagged: true, Last: true, ULP: rdmap.Control(rdmap.Write), STag: 1}
+// sayNothing sends a message that means nothing: an RDMA Write of no bytes is
+// granted with any STag. Linux's siw sends this one.
+func (r *rc) sayNothing() {
+	r.say(&ddp.Header{Tagged: true, Last: true, ULP: rdmap.Control(rdmap.Write), STag: 1}, nil)
+}
 
 // spokenFirst reports whether u is a first message of peer-to-peer mode that is
 // no message of the verbs: an FPDU without a ULPDU, or, as some read RFC 6581,
@@ -245,7 +247,7 @@ func (r *rc) expire(now mono.Time) {
 		r.enqueue()
 	case r.phase == rcOpen && r.nudge && !r.heard && !r.cur.mid && len(r.rest) == 0:
 		r.nudge = false
-		r.say(&emptyWrite, nil)
+		r.sayNothing()
 	}
 }
 

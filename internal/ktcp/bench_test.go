@@ -83,16 +83,16 @@ func pin(cpu int) {
 	}
 }
 
-// await receives at least size bytes as an engine does.
-func await(c fabric.Stream, s fabric.Streams, buf []byte, size int) {
+// await receives at least size bytes as an engine does, which looks after all
+// streams that are named.
+func await(s *Streams, buf []byte, size int) {
 	var names [16]fabric.StreamID
+	var on fabric.Streams = s // through the seam
 	for got := 0; got < size; {
-		for _, id := range s.Poll(0, names[:0]) {
-			for id == c.ID() {
-				n, _ := c.Recv(buf)
-				if got += n; n == 0 {
-					break
-				}
+		for _, id := range on.Poll(0, names[:0]) {
+			var c fabric.Stream = s.table[id].stream
+			for n := 1; n > 0; got += n {
+				n, _ = c.Recv(buf)
 			}
 		}
 	}
@@ -130,7 +130,7 @@ func Benchmark_pingPong8(b *testing.B) {
 						case v.streams == 0:
 							awaitPlain(c.fd, buf, 8)
 						default:
-							await(c, s, buf, 8)
+							await(s, buf, 8)
 						}
 					}
 				}
@@ -149,6 +149,37 @@ func Benchmark_pingPong8(b *testing.B) {
 	})
 }
 
+// Benchmark_seam8 is the same with one thread at both ends, so that nobody
+// spins: the processor time of half a round trip.
+func Benchmark_seam8(b *testing.B) {
+	networks(b, func(b *testing.B, at [2]place) {
+		msg, buf := [][]byte{make([]byte, 8)}, make([]byte, 64)
+		for _, v := range []struct {
+			name    string
+			streams int
+		}{{"plain", 0}, {"stream", 1}, {"of 2", 2}, {"of 3", 3}, {"of 4", 4}, {"of 8", 8}} {
+			b.Run(v.name, func(b *testing.B) {
+				x, y := ends(b, at, Config{}, max(1, v.streams))
+				pin(0)
+				b.ResetTimer()
+				before := threadTime()
+				for range 2 * b.N {
+					if v.streams == 0 {
+						x.on.gather(msg)
+						x.on.sendmsg(x.fd, 1)
+						awaitPlain(y.fd, buf, 8)
+					} else {
+						x.Send(msg)
+						await(y.on, buf, 8)
+					}
+					x, y = y, x
+				}
+				b.ReportMetric(float64(threadTime()-before)/float64(2*b.N), "cpu-ns")
+			})
+		}
+	})
+}
+
 // flow sends 1 MiB after the other; send is told how often, and the other end
 // receives it all into memory of recvSize bytes.
 func flow(b *testing.B, at [2]place, c Config, recvSize int, plain bool, total int, send func(x *Stream)) {
@@ -161,7 +192,7 @@ func flow(b *testing.B, at [2]place, c Config, recvSize int, plain bool, total i
 		if plain {
 			awaitPlain(y.fd, buf, total*b.N)
 		} else {
-			await(y, y.on, buf, total*b.N)
+			await(y.on, buf, total*b.N)
 		}
 	}()
 	pin(0)

@@ -24,7 +24,8 @@ type Client struct {
 	s        *session
 	source   *verbs.MR // the text
 	result   Result
-	hurried  bool // Stop was called, and the alarm set
+	gone     error // why the connection is over, once it is
+	hurried  bool  // Stop was called, and the alarm set
 }
 
 // NewClient makes a client of the server at to. from is where to connect from;
@@ -51,7 +52,7 @@ func (c *Client) Run() (Result, error) {
 	if c.s, err = c.newSession(id, c.cfg.Size); err != nil {
 		return c.result, errors.Join(err, c.close())
 	}
-	if c.source, err = c.s.pd.RegMR(make([]byte, c.cfg.Size), remote); err == nil {
+	if c.source, err = c.cfg.Register(c.s.pd, make([]byte, c.cfg.Size), remote); err == nil {
 		err = c.pings()
 		err = errors.Join(err, c.source.Dereg())
 	}
@@ -79,7 +80,8 @@ func (c *Client) resolve(id *verbs.CMID) error {
 
 // pings connects, makes all pings, and disconnects.
 func (c *Client) pings() error {
-	if err := c.s.id.Connect(c.cfg.Param); err != nil {
+	param := wanted(c.cfg.Param, verbs.ConnParam{ResponderResources: 1, InitiatorDepth: 1})
+	if err := c.s.id.Connect(param); err != nil {
 		return fmt.Errorf("%w: %w", ErrConnect, err)
 	}
 	if err := c.event(verbs.CMEstablished); err != nil {
@@ -140,15 +142,18 @@ func (c *Client) advertise(mr *verbs.MR) error {
 // goAhead waits for a message of the server.
 func (c *Client) goAhead() error {
 	for {
-		wcs, err := c.s.poll()
-		if received, bad := c.judge(wcs); received || bad != nil {
-			return bad
-		}
-		if err != nil {
-			return c.whyLost(err)
-		}
 		if ev, ok := c.cm.GetEvent(); ok {
-			return refusal(ev)
+			c.gone = refusal(ev)
+		}
+		wcs, err := c.s.poll() // after GetEvent, which lets the engine step
+		received, bad := c.judge(wcs)
+		switch {
+		case received || bad != nil:
+			return bad
+		case c.gone != nil:
+			return c.gone
+		case err != nil && !isOver(err): // else an event follows that says why
+			return err
 		}
 		if bool(c.stopped) && !c.hurried {
 			c.hurried = true
@@ -176,17 +181,6 @@ func (c *Client) judge(wcs []verbs.WC) (received bool, err error) {
 		}
 	}
 	return received, nil
-}
-
-// whyLost prefers what the event of the end says to a completion that was
-// flushed because of it.
-func (c *Client) whyLost(err error) error {
-	if isOver(err) {
-		if ev, ok := c.cm.GetEvent(); ok {
-			return refusal(ev)
-		}
-	}
-	return err
 }
 
 // disconnect ends the connection in order, unless the peer takes too long.

@@ -61,9 +61,14 @@ type Config struct {
 	// Persistent makes a server serve any number of clients, also at once;
 	// default, one.
 	Persistent bool
-	// Param says how to connect. Outstanding Reads are 1 each way, as rping
-	// has it, unless it says otherwise.
+	// Param says how to connect. Unless it says otherwise, a client wants 1
+	// outstanding Read each way, and a server agrees to what its client wants,
+	// as rping does.
 	Param verbs.ConnParam
+	// Register registers memory; default, PD.RegMR. A client does so four
+	// times: for what it receives, for what it sends, for the text that comes
+	// back, and for the text. A server has one text only.
+	Register func(*verbs.PD, []byte, verbs.Access) (*verbs.MR, error)
 	// Ping is told of each ping that is done; default, nobody is.
 	Ping func(Ping)
 	// Ended is told of each connection that a server has served, and why it
@@ -73,15 +78,23 @@ type Config struct {
 	Logf func(format string, args ...any)
 }
 
+// wanted fills in how many Reads may be outstanding.
+func wanted(p, unlessSaid verbs.ConnParam) verbs.ConnParam {
+	if p.ResponderResources == 0 {
+		p.ResponderResources = unlessSaid.ResponderResources
+	}
+	if p.InitiatorDepth == 0 {
+		p.InitiatorDepth = unlessSaid.InitiatorDepth
+	}
+	return p
+}
+
 func (c Config) withDefaults() Config {
 	if c.Size == 0 {
 		c.Size = DefaultSize
 	}
-	if c.Param.ResponderResources == 0 {
-		c.Param.ResponderResources = 1
-	}
-	if c.Param.InitiatorDepth == 0 {
-		c.Param.InitiatorDepth = 1
+	if c.Register == nil {
+		c.Register = (*verbs.PD).RegMR
 	}
 	if c.Ping == nil {
 		c.Ping = func(Ping) {}

@@ -68,7 +68,7 @@ func (s *Server) events() {
 			return
 		}
 		if ev.Type == verbs.CMConnectRequest {
-			s.connect(ev.ID)
+			s.connect(ev.ID, ev.Param)
 			continue
 		}
 		i := slices.IndexFunc(s.serving, func(v *serving) bool { return v.s.id == ev.ID })
@@ -88,7 +88,7 @@ func (s *Server) events() {
 }
 
 // connect answers a client that wants to connect.
-func (s *Server) connect(id *verbs.CMID) {
+func (s *Server) connect(id *verbs.CMID, wants verbs.ConnParam) {
 	if s.listener == nil { // it came while the one client was being accepted
 		_ = id.Reject(nil) // whether it hears that or not, it is not served
 		_ = id.Destroy()
@@ -103,7 +103,7 @@ func (s *Server) connect(id *verbs.CMID) {
 	}
 	v := &serving{s: session, cfg: &s.cfg, result: result}
 	s.serving = append(s.serving, v)
-	if err := id.Accept(s.cfg.Param); err != nil {
+	if err := id.Accept(wanted(s.cfg.Param, wants)); err != nil {
 		v.end(fmt.Errorf("%w: %w", ErrConnect, err))
 	}
 	if !s.cfg.Persistent {
@@ -138,6 +138,7 @@ func (s *Server) halt() error {
 		s.listener = nil
 	}
 	for _, v := range s.serving {
+		v.leaving = true
 		if v.s.id.Disconnect() != nil {
 			v.end(nil)
 		}
@@ -156,13 +157,14 @@ func (s *Server) halt() error {
 
 // serving is a client that is served.
 type serving struct {
-	s      *session
-	cfg    *Config
-	state  state
-	got    int // bytes of the ping that was read
-	result Result
-	ended  bool
-	err    error
+	s       *session
+	cfg     *Config
+	state   state
+	got     int // bytes of the ping that was read
+	result  Result
+	leaving bool // it is us who end
+	ended   bool
+	err     error
 }
 
 // state is what a server waits for.
@@ -175,20 +177,26 @@ const (
 	writing                 // the Write
 )
 
-// progress goes on with what has completed.
+// progress goes on with what has completed, until nothing is left: what is
+// posted here may be complete at once.
 func (v *serving) progress() {
-	if v.ended || v.err != nil {
-		return
-	}
-	wcs, err := v.s.poll()
-	for i := range wcs {
-		if bad := v.complete(&wcs[i]); bad != nil {
-			err = bad
-			break
+	for !v.ended && v.err == nil {
+		wcs, err := v.s.poll()
+		if len(wcs) == 0 && err == nil {
+			return
 		}
-	}
-	if err != nil && !isOver(err) { // an end of the connection has an event of its own
-		v.fail(err)
+		for i := range wcs {
+			if bad := v.complete(&wcs[i]); bad != nil {
+				err = bad
+				break
+			}
+		}
+		if isOver(err) {
+			return // the end of the connection has an event of its own
+		}
+		if err != nil {
+			v.fail(err)
+		}
 	}
 }
 
@@ -262,7 +270,7 @@ func (v *serving) disconnected(why error) {
 		why = v.err
 	case why != nil:
 		why = lost(why)
-	case v.state != wantSource:
+	case v.state != wantSource && !v.leaving:
 		why = lost(nil)
 	}
 	v.end(why)

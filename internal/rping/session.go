@@ -23,10 +23,10 @@ type session struct {
 	pd   *verbs.PD
 	cq   *verbs.CQ
 
-	recv *verbs.MR // the Info or go-ahead that comes in
-	send *verbs.MR // the one that goes out
-	sink *verbs.MR // what a client is written to, and a server reads into
-	wcs  [4]verbs.WC
+	recv *verbs.MR         // the Info or go-ahead that comes in
+	send *verbs.MR         // the one that goes out
+	sink *verbs.MR         // what a client is written to, and a server reads into
+	wcs  [cqDepth]verbs.WC // room for all there can be
 }
 
 // remote is what peers may do with the memory that they are told of.
@@ -57,13 +57,14 @@ func (s *session) open(size int) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.recv, err = s.pd.RegMR(make([]byte, InfoLen), verbs.LocalWrite); err != nil {
+	register := s.end.cfg.Register
+	if s.recv, err = register(s.pd, make([]byte, InfoLen), verbs.LocalWrite); err != nil {
 		return err
 	}
-	if s.send, err = s.pd.RegMR(make([]byte, InfoLen), 0); err != nil {
+	if s.send, err = register(s.pd, make([]byte, InfoLen), 0); err != nil {
 		return err
 	}
-	if s.sink, err = s.pd.RegMR(make([]byte, size), remote); err != nil {
+	if s.sink, err = register(s.pd, make([]byte, size), remote); err != nil {
 		return err
 	}
 	return errors.Join(s.postRecv(), s.postRecv())
