@@ -131,13 +131,14 @@ func (r *rc) stillGranted(a *answer) bool {
 }
 
 // refuseRevoked refuses the Read whose region was revoked before its answer was
-// sent.
+// sent: what the peer has asked for is put together again.
 func (r *rc) refuseRevoked() {
 	a := &r.answers[r.cur.ans&uint32(len(r.answers)-1)]
 	h := ddp.Header{Last: true, ULP: rdmap.Control(rdmap.ReadRequest), QN: iwarp.QNReadReq, MSN: iwarp.MSN(a.msn)}
-	var u [ddp.UntaggedLen]byte
-	h.Put(u[:])
-	r.refuse(rdmap.InvalidSTag, u[:], len(u)+rdmap.ReadReqLen)
+	req := rdmap.ReadReq{SinkSTag: a.sink, SinkTO: a.to, Size: a.size, SrcSTag: iwarp.STag(a.key), SrcTO: a.addr}
+	var u [ddp.UntaggedLen + rdmap.ReadReqLen]byte
+	req.Put(u[h.Put(u[:]):])
+	r.refuse(rdmap.InvalidSTag, u[:], len(u))
 }
 
 // refuse answers what was not granted, or makes no sense: u is the ULPDU, n its

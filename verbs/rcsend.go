@@ -149,7 +149,7 @@ func (r *rc) pump(now mono.Time) (sent int) {
 		switch {
 		case revoked:
 			r.refuseRevoked()
-			return sent
+			return sent + 1
 		case b.total == 0:
 			return sent
 		}

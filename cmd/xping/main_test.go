@@ -210,11 +210,15 @@ func (s *signalled) Write(b []byte) (int, error) {
 // had a number of pings to make is not.
 func TestRun_interrupted(t *testing.T) {
 	s := serve(t, "-P", "-v")
-	for args, want := range map[string]int{"": exitOK, "-C 1000000000": exitInterrupted} {
+	client := "-c -v -a 127.0.0.1 -p " + s.port
+	for args, want := range map[string]int{
+		client: exitOK, client + " -C 1000000000": exitInterrupted,
+		"--testbed -v": exitOK, "--testbed -v -C 1000000000": exitInterrupted,
+	} {
 		out := &signalled{}
 		p := &program{out: out, errs: io.Discard}
 		out.p = p
-		if code := p.run(strings.Fields("-c -v -a 127.0.0.1 -p " + s.port + " " + args)); code != want {
+		if code := p.run(strings.Fields(args)); code != want {
 			t.Errorf("%q: exit code %d, want %d", args, code, want)
 		}
 		if !strings.Contains(out.String(), "rtt min/avg/max/mdev") {
