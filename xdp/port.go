@@ -203,7 +203,7 @@ func (p *Port) reap() {
 		return
 	}
 	for range n {
-		p.pool.Put(cq.pop())
+		p.pool.PutSent(cq.pop())
 	}
 	cq.publish()
 	p.queued -= n

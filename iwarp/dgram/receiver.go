@@ -98,9 +98,10 @@ func (r *Receiver) AckDue(now mono.Time, urgent, soon bool) {
 	switch {
 	case urgent || int(r.owed) >= r.sh.cfg.AckEvery:
 		r.deadline = now
+	case r.owed == 0: // something has acknowledged them already
 	case soon:
 		r.deadline = min(r.deadline, now.Add(r.sh.cfg.AckSoon))
-	case r.owed > 0:
+	default:
 		r.deadline = min(r.deadline, now.Add(r.sh.cfg.AckDelay))
 	}
 }
