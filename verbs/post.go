@@ -353,6 +353,9 @@ func (q *QP) enqueue(ah *AH, i int32) {
 		c.record++
 		w.msn = c.record
 	}
+	if q.express(ah, i) {
+		return
+	}
 	if !ah.peer.Wanted {
 		q.ep.Want(ah.peer)
 		q.ctx.wake(q.ep.Deadline())

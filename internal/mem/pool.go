@@ -16,7 +16,7 @@ const (
 // not allocate and take no lock: one engine owns a pool.
 type Pool struct {
 	base, end Addr
-	free      []Addr // stack
+	free      []Addr         // stack
 	warm      [warmMost]Addr // stack of frames that were sent last
 	warmN     int
 	state     []FrameState
