@@ -145,8 +145,8 @@ func (c *Context) owes(now mono.Time, ah *AH) {
 	if c.in.h.Flags&dgram.FlagAckSoon != 0 {
 		k.soon = true
 	}
-	if urgent := c.in.urgent || !ah.peer.Rcv.InOrder(); urgent || !k.acked {
-		c.owe(now, ah, urgent)
+	if c.in.urgent || !k.acked || ah.peer.Rcv.Presses() {
+		c.owe(now, ah, c.in.urgent)
 	}
 }
 
