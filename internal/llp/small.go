@@ -4,7 +4,6 @@ import (
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/serial"
 	"github.com/xwarp/xwarp/iwarp/dgram"
 )
 
@@ -28,11 +27,11 @@ func (e *Endpoint) Small(n int) []byte {
 	return e.arena.At(e.small.Addr, front+n)[front:]
 }
 
-// SendSmall sends what Small began to p at once, as the ULPDU lsn, which is not
-// yet pushed. credit is as for Commit.
-func (e *Endpoint) SendSmall(now mono.Time, p *Peer, lsn serial.U32, credit uint8) {
+// SendSmall sends what Small began to p at once, as the ULPDU that the next Push
+// is for. credit is as for Commit.
+func (e *Endpoint) SendSmall(now mono.Time, p *Peer, credit uint8) {
 	h := dgram.Header{
-		Type: dgram.TypeData, Key: e.cfg.Key, SrcEpoch: p.local, DstEpoch: p.remote, LSN: lsn,
+		Type: dgram.TypeData, Key: e.cfg.Key, SrcEpoch: p.local, DstEpoch: p.remote, LSN: p.Snd.Next(),
 		Ack: p.Rcv.Next(), Window: e.census.window, Credit: credit, Held: dgram.HeldOf(p.Rcv.Held(now)),
 	}
 	if p.Snd.AckSoon() {
