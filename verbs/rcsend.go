@@ -12,7 +12,7 @@ import (
 
 // firstWQEs is how many entries a send queue of RC begins with: thousands of
 // connections are mostly idle ones.
-const firstWQEs = 8
+const firstWQEs = 2
 
 // at returns the request with a sequence number.
 func (r *rc) at(seq uint32) *wqe { return &r.wqes[seq&uint32(len(r.wqes)-1)] }

@@ -42,6 +42,7 @@ var Layers = []Row{
 	{Package: "internal/fabric", May: "internal/mem"},
 	{Package: "internal/fabric/fault", May: "internal/fabric internal/mem"},
 	{Package: "internal/fabric/mesh", May: "internal/fabric internal/mem"},
+	{Package: "internal/fabric/split", May: "internal/fabric internal/mem"},
 	{Package: "bpf", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "xdp", May: "bpf internal/fabric internal/mem", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "xdp/asavie", May: "bpf xdp internal/fabric internal/mem", Modules: "github.com/asavie/xdp github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
@@ -68,7 +69,7 @@ var Layers = []Row{
 
 	// L5: verbs, and the composition root that knows every carrier.
 	{Package: "verbs", May: "iwarp iwarp/ddp iwarp/record iwarp/rdmap iwarp/dgram iwarp/mpa internal/fabric internal/llp internal/mem internal/progress"},
-	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/fabric internal/fabric/capture internal/fabric/fault internal/inet internal/inet/route internal/ksock internal/ktcp internal/netstack internal/shm internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/fabric internal/fabric/capture internal/fabric/fault internal/fabric/split internal/inet internal/inet/route internal/ksock internal/ktcp internal/netstack internal/shm internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/boot", May: "verbs/device", Modules: "golang.org/x/sys"},
 
 	// L6: MPI.
