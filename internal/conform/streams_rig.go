@@ -321,9 +321,7 @@ func (c *conn) pump() (work int) {
 		if n < 0 || n > want {
 			c.end.rig.t.Fatalf("Send takes %d bytes of %d", n, want)
 		}
-		for i := range c.scratch { // they are ours again
-			c.scratch[i] = 0xdd
-		}
+		clear(c.scratch) // they are ours again
 		c.sent += int64(n)
 		if c.short = n < want; c.short {
 			break
@@ -368,8 +366,11 @@ func (c *conn) fill() (total int) {
 		if total+n > cap(c.scratch) {
 			break
 		}
-		for i := range n {
-			c.scratch = append(c.scratch, c.end.rig.stuff[(int64(c.txAt)+c.sent+int64(total+i))%stuffLen])
+		for n := n; n > 0; {
+			stuff := c.end.rig.stuff[(int64(c.txAt)+c.sent+int64(len(c.scratch)))%stuffLen:]
+			part := min(n, len(stuff))
+			c.scratch = append(c.scratch, stuff[:part]...)
+			n -= part
 		}
 		c.bufs = append(c.bufs, c.scratch[total:total+n])
 		total += n

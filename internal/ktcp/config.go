@@ -4,9 +4,8 @@
 //
 // Everything is done by the thread that calls, in system calls that never
 // block. The kernel names what is new through one epoll instance,
-// edge-triggered; while only a few streams are open they are all named at each
-// Poll instead, because to find nothing in a socket costs no more than to ask
-// epoll, and to find something saves the question.
+// edge-triggered; while there are no more than two streams they are both named
+// at each Poll instead, which saves the question.
 package ktcp
 
 import (

@@ -350,10 +350,46 @@ func TestPoll_costsNothingWithoutStreams(t *testing.T) {
 	l := listen(t, s, "127.0.0.1:0")
 	x, y := pair(t, s, l)
 	x.Close(true)
+	for y.State() == fabric.StreamOpen { // so that there is news of it
+		y.drained = false
+		y.Recv(make([]byte, 1))
+	}
 	y.Close(true)
+	l.starve()
 	l.Close()
 	s.FD()
 	if ids := s.Poll(clock.Now(), nil); len(ids) != 0 || !s.ask {
 		t.Errorf("%v are named, or epoll was asked", ids)
+	}
+	if d := s.Deadline(); d != mono.Never {
+		t.Errorf("deadline %d when nothing is to be done", d)
+	}
+}
+
+func TestAllocs_pingPong(t *testing.T) {
+	for _, streams := range []int{1, fewStreams + 1} {
+		s := open(t, Config{})
+		l := listen(t, s, "127.0.0.1:0")
+		var x, y *Stream
+		for range streams {
+			x, y = pair(t, s, l)
+		}
+		data, buf := make([]byte, 3000), make([]byte, 4096)
+		bufs := [][]byte{data[:24], data[24:100], data[100:]}
+		ready := make([]fabric.StreamID, 0, 16)
+		n := testing.AllocsPerRun(100, func() {
+			x.Send(bufs)
+			for got := 0; got < len(data); {
+				ready = s.Poll(clock.Now(), ready[:0])
+				n, _ := y.Recv(buf)
+				got += n
+			}
+			x.MSS()
+			s.FD()
+			s.Flush()
+		})
+		if n != 0 {
+			t.Errorf("%v allocations per message beside %d streams", n, streams)
+		}
 	}
 }

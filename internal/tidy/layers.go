@@ -79,10 +79,13 @@ var Layers = []Row{
 	{Package: "mpi", May: "mpi/internal/coll mpi/internal/p2p mpi/internal/match internal/boot verbs verbs/device internal/mem internal/progress"},
 
 	// L7: programs, and what only they and the tests need.
+	{Package: "internal/getopt", Pure: true},
+	{Package: "internal/rping", May: "verbs internal/progress"},
 	{Package: "internal/testbed", May: "bpf", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
 	{Package: "internal/launch", May: "internal/boot internal/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/check", May: "verbs iwarp/dgram internal/sim internal/fabric internal/fabric/fault internal/inet internal/mem internal/progress"},
 	{Package: "internal/vectors"},
+	{Package: "internal/crowd", May: "verbs internal/fabric internal/fabric/mesh internal/inet internal/ktcp internal/sim internal/mem internal/progress"},
 	{Package: "internal/conform", May: "...", Modules: "golang.org/x/sys"},
 	{Package: "bench/plot"},
 	{Package: "bench", May: "...", Modules: "golang.org/x/sys"},

@@ -1,0 +1,137 @@
+package conform
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/ktcp"
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/sim"
+	"github.com/xwarp/xwarp/iwarp/mpa"
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// onlyRC runs the suite over streams.
+func onlyRC(t *testing.T, net func(t *testing.T, hosts int) Net, p verbs.ConnParam) {
+	Verbs(t, VerbsConfig{Net: net, Types: []verbs.QPType{verbs.RC}, Connect: p})
+}
+
+// simStreams is a network of streams in virtual time. A case is a task in it,
+// on the first node.
+func simStreams(t *testing.T, hosts int, c sim.StreamConfig) Net {
+	w := sim.New(sim.Config{Seed: 1, Limit: mono.Duration(mono.Never), ArenaSize: 8 << 20})
+	nodes := w.Nodes(hosts)
+	var task *sim.Task
+	return Net{
+		Clock: w, Virtual: true,
+		Streams: func(i int) (fabric.Streams, netip.Addr, []io.Closer, error) {
+			return nodes[i].Streams(c), netip.Addr{}, nil, nil
+		},
+		Run: func(run func()) {
+			w.Go(nodes[0], t.Name(), func(k *sim.Task) error {
+				task = k
+				run()
+				return nil
+			})
+			if err := w.Run(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Step: func(idle int) { task.Sleep(mono.Microsecond * mono.Duration(min(1+idle/32, 50))) },
+	}
+}
+
+// connects are ways to connect that all of the suite is run with.
+var connects = []struct {
+	name string
+	p    verbs.ConnParam
+}{
+	{"plain", verbs.ConnParam{}},
+	{"CRC", verbs.ConnParam{CRC: true}},
+	{"markers", verbs.ConnParam{Markers: true}},
+	{"both", verbs.ConnParam{CRC: true, Markers: true}},
+	{"revision1", verbs.ConnParam{Revision: 1, CRC: true}},
+	{"RTRWrite", verbs.ConnParam{RTR: mpa.RTRWrite}},
+	{"RTRSend", verbs.ConnParam{RTR: mpa.RTRSend, CRC: true}},
+}
+
+// TestVerbsRC_sim runs in virtual time, over streams that are gentle and such
+// that are cut anywhere.
+func TestVerbsRC_sim(t *testing.T) {
+	for _, c := range connects {
+		t.Run(c.name, func(t *testing.T) {
+			onlyRC(t, func(t *testing.T, hosts int) Net { return simStreams(t, hosts, sim.StreamConfig{}) }, c.p)
+		})
+	}
+	for _, s := range []struct {
+		name string
+		c    func() sim.StreamConfig
+	}{
+		{"jumbo", func() sim.StreamConfig { return sim.StreamConfig{MSS: 8948} }},
+		{"tiny", func() sim.StreamConfig { return sim.StreamConfig{MSS: 88} }},
+		{"random", func() sim.StreamConfig {
+			r := rand.New(rand.NewPCG(1, 1))
+			return sim.StreamConfig{Segment: func(_ int, _ int64, n int) int { return 1 + r.IntN(3000) }}
+		}},
+		{"bytes", func() sim.StreamConfig {
+			return sim.StreamConfig{Segment: func(_ int, off int64, _ int) int {
+				if off < 3000 {
+					return 1
+				}
+				return 1000
+			}}
+		}},
+		{"window", func() sim.StreamConfig { return sim.StreamConfig{SendBuffer: 3001, RecvBuffer: 2003} }},
+	} {
+		for _, c := range []verbs.ConnParam{{}, {CRC: true, Markers: true}} {
+			t.Run(fmt.Sprintf("%s,both=%v", s.name, c.CRC), func(t *testing.T) {
+				onlyRC(t, func(t *testing.T, hosts int) Net { return simStreams(t, hosts, s.c()) }, c)
+			})
+		}
+	}
+}
+
+// tcpNet is a network of hosts with kernel TCP.
+func tcpNet(arenas [3]*mem.Arena, addr func(i int) netip.Addr, on func(i int, fn func() error) error) Net {
+	return Net{Step: yield, On: on, Streams: func(i int) (fabric.Streams, netip.Addr, []io.Closer, error) {
+		s, err := ktcp.Open(ktcp.Config{Local: addr(i), Arena: arenas[i]})
+		return s, netip.Addr{}, nil, err
+	}}
+}
+
+// TestVerbsRC_ktcpLoopback runs over kernel TCP on loopback.
+func TestVerbsRC_ktcpLoopback(t *testing.T) {
+	arenas := newArenas(t)
+	for _, addr := range []string{"127.0.0.1", "::1"} {
+		for _, c := range connects[:4] {
+			t.Run(addr+","+c.name, func(t *testing.T) {
+				onlyRC(t, func(*testing.T, int) Net {
+					return tcpNet(arenas, func(int) netip.Addr { return netip.MustParseAddr(addr) }, nil)
+				}, c.p)
+			})
+		}
+	}
+}
+
+// TestVerbsRC_ktcpVeth runs over kernel TCP between network namespaces.
+func TestVerbsRC_ktcpVeth(t *testing.T) {
+	arenas := newArenas(t)
+	for _, mtu := range []int{1500, 9000} {
+		t.Run(fmt.Sprint("MTU=", mtu), func(t *testing.T) {
+			tb := bed(t, mtu)
+			for _, family := range []string{"IPv4", "IPv6"} {
+				addrs := addrsOf(t, tb.Testbed, family)
+				t.Run(family, func(t *testing.T) {
+					onlyRC(t, func(*testing.T, int) Net {
+						return tcpNet(arenas, func(i int) netip.Addr { return addrs[i] }, tb.on)
+					}, verbs.ConnParam{CRC: family == "IPv6"})
+				})
+			}
+		})
+	}
+}
