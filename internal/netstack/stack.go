@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"runtime"
 
+	"gvisor.dev/gvisor/pkg/sync"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
@@ -188,10 +189,11 @@ func (s *Stack) Poll(now mono.Time, ready []fabric.StreamID) []fabric.StreamID {
 	if s.yields > 0 {
 		// gVisor's goroutine for these segments was put first in the queue of
 		// this processor: it runs here and now, and not when another thread has
-		// been woken for it. Once in a while somebody else is let in before it,
-		// and an engine that spins must not keep it waiting then.
+		// been woken for it. (Gosched would wake one.) Once in a while somebody
+		// else is let in before it, and an engine that spins must not keep it
+		// waiting then.
 		s.yields--
-		runtime.Gosched()
+		sync.Goyield()
 	}
 	s.clock.fire(now)
 	if len(s.leaving) > 0 {
@@ -204,7 +206,10 @@ func (s *Stack) Poll(now mono.Time, ready []fabric.StreamID) []fabric.StreamID {
 	ready, answers := s.mail.takeNews(ready)
 	for _, f := range answers {
 		for _, p := range s.hosts.answered(f) {
-			if !s.forward(p) {
+			if f.err != nil {
+				s.unreachable++
+				p.DecRef()
+			} else if !s.forward(p) {
 				p.DecRef() // no room now: TCP sends it again
 			}
 		}
@@ -215,7 +220,7 @@ func (s *Stack) Poll(now mono.Time, ready []fabric.StreamID) []fabric.StreamID {
 // Flush implements fabric.Streams.
 func (s *Stack) Flush() {
 	s.hosts.follow()
-	if s.outNext < len(s.out) || s.mail.packets.Load() || s.held.packet != nil && s.now >= s.held.until {
+	if s.staged > 0 || s.outNext < len(s.out) || s.mail.packets.Load() || s.held.packet != nil && s.now >= s.held.until {
 		s.drain()
 	}
 	s.port.Flush()
