@@ -34,6 +34,7 @@ type Proc struct {
 	world     *Comm
 	rank      int
 	contexts  contextSet // that no communicator has
+	buffer    sendBuffer
 	allocated map[mem.Addr]int
 	finalized bool
 }
@@ -138,6 +139,9 @@ func (p *Proc) Finalize() error {
 	}
 	p.finalized = true
 	var errs []error
+	if p.buffer.attached {
+		errs = append(errs, p.BufferFlush())
+	}
 	if n := p.ep.Active(); n > 0 {
 		errs = append(errs, fail(ErrPending, "Finalize", "%d operations were started and never waited for", n))
 	}

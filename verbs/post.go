@@ -177,6 +177,7 @@ func (q *QP) PostSend(wr *SendWR) error {
 		q.sendCQ.release()
 		return fmt.Errorf("%w: the request needs an address handle of the queue pair's protection domain, and RD one of a host", ErrInvalid)
 	}
+	sent := q.typ == RD && q.express(wr)
 	i := q.sq.free[len(q.sq.free)-1]
 	w := &q.sq.wqes[i]
 	if err := q.fill(w, wr, i); err != nil {
@@ -188,7 +189,7 @@ func (q *QP) PostSend(wr *SendWR) error {
 		q.enqueueUD(wr, i)
 		return nil
 	}
-	q.enqueue(wr.AH, i)
+	q.enqueue(wr.AH, i, sent)
 	return nil
 }
 
@@ -332,8 +333,9 @@ func (q *QP) local(wr *SendWR) error {
 	return nil
 }
 
-// enqueue appends the user's request i to the peer's and sends what can be sent.
-func (q *QP) enqueue(ah *AH, i int32) {
+// enqueue appends the user's request i to the peer's and sends what can be
+// sent; sent means that express has sent it.
+func (q *QP) enqueue(ah *AH, i int32, sent bool) {
 	c := &ah.conn
 	w := &q.sq.wqes[i]
 	w.after = none
@@ -355,6 +357,10 @@ func (q *QP) enqueue(ah *AH, i int32) {
 	case w.op == OpRDMAWriteRecord:
 		c.record++
 		w.msn = c.record
+	}
+	if sent {
+		q.expressed(ah, i)
+		return
 	}
 	if !ah.peer.Wanted {
 		q.ep.Want(ah.peer)

@@ -135,7 +135,7 @@ func (q *QP) attach(id *CMID, s fabric.Stream, a *mpa.Agreed, initiator bool, re
 	r.rx = mpa.Rx{CRC: a.CRC, Markers: a.RecvMarkers, Empty: !initiator && a.RTR != 0}
 	r.ird, r.ord = uint32(min(a.IRD, maxReads)), int32(min(a.ORD, maxReads))
 	r.sent, r.got = [4]uint32{}, [4]uint32{}
-	r.full, r.heard, r.rtr, r.told = false, false, false, false
+	r.full, r.probe, r.heard, r.rtr, r.told = false, false, false, false, false
 	r.waits, r.nudge = !initiator, initiator && a.RTR == 0
 	r.cur = cursor{req: r.head, ans: r.ansTail}
 	r.asked, r.answers = r.head, nil
@@ -367,7 +367,7 @@ func (r *rc) flush() {
 		r.q.flushOne(r.in.buf.wrid)
 		r.in = inboundSend{}
 	}
-	if r.phase == rcOpen { // the state was changed by the user: nobody waits for what is flushed
+	if r.phase == rcOpen || r.stream != nil && r.q.state == StateReset { // by the user: nobody waits for what is flushed
 		r.phase = rcClosing
 		r.over(true)
 	}

@@ -3,6 +3,7 @@ package verbs
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -35,9 +36,8 @@ type refusal struct {
 //     that have a better name. DDP 0/00 is sent for want of one.
 //   - RDMAP 1/ff: likewise.
 //   - LLP 0/01, the connection is lost: there is no way to say so.
-//   - LLP 0/04 and 0/06, start-up: see TestCM_terminates; RDMA traffic has not
-//     begun. LLP 0/07 at an initiator likewise; at a responder it is
-//     TestRC_noFirstMessage.
+//   - LLP 0/04 and 0/06, start-up: see TestConnect_terminates. LLP 0/07 at an
+//     initiator likewise; at a responder it is TestRC_noFirstMessage.
 var refusals = []refusal{
 	// Tagged segments (RFC 5041, section 7.1).
 	{what: "Write, unknown STag", bad: func(p *rcPeer) []byte { return p.write(p.rw.RKey()+1<<8, 0, 64) },
@@ -457,5 +457,39 @@ func TestRC_refusesDeafPeer(t *testing.T) {
 			t.Error("the stream was not given back")
 		}
 		p.over(&iwarp.TerminateError{Cause: ddp.NoBuffer})
+	}
+}
+
+// An initiator that cannot live with the Reply says so, framed as the Reply asks
+// for: with it the responder is in full operation.
+func TestConnect_terminates(t *testing.T) {
+	for what, row := range map[string]struct {
+		p     ConnParam
+		reply mpa.Config // what the responder says
+		bad   func(reply []byte) []byte
+		cause iwarp.Cause
+	}{
+		"not a Reply":              {bad: func([]byte) []byte { return filler(20) }, cause: iwarp.LLPStartup},
+		"too many Reads":           {p: ConnParam{ResponderResources: 2}, bad: func(b []byte) []byte { return not(b, 23, 3) }, cause: iwarp.LLPResources},
+		"no first message suits":   {p: ConnParam{RTR: mpa.RTRWrite}, bad: func(b []byte) []byte { return not(b, 22, 0x40) }, cause: iwarp.LLPNoRTR},
+		"CRC, asked for by us":     {p: ConnParam{ResponderResources: 2, CRC: true}, bad: func(b []byte) []byte { return not(b, 23, 3) }, cause: iwarp.LLPResources},
+		"CRC, asked for by it":     {p: ConnParam{ResponderResources: 2}, reply: mpa.Config{CRC: true}, bad: func(b []byte) []byte { return not(b, 23, 3) }, cause: iwarp.LLPResources},
+		"markers, asked for by it": {p: ConnParam{ResponderResources: 2}, reply: mpa.Config{Markers: true}, bad: func(b []byte) []byte { return not(b, 23, 3) }, cause: iwarp.LLPResources},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newCMRig(t)
+			id, s := r.requesting(row.p)
+			seen := len(s.sent)
+			s.feed(row.bad(r.reply(s, row.reply, "")))
+			e := r.event(id, CMConnectError)
+			rx := mpa.Rx{CRC: row.reply.CRC || row.p.CRC, Markers: row.reply.Markers}
+			u, n, _, _, good := rx.Next(s.sent[seen:])
+			if !good || n != len(s.sent)-seen || !bytes.Equal(u, wantTerminate(row.cause, "", nil)) {
+				t.Errorf("said %x", s.sent[seen:])
+			}
+			if !errors.Is(e.Err, row.cause) || !s.closed || s.aborted {
+				t.Errorf("%v; closed %v, aborted %v", e.Err, s.closed, s.aborted)
+			}
+		})
 	}
 }

@@ -118,12 +118,11 @@ func (r *rc) take(b []byte) (used int) {
 			break
 		}
 		used += n
-		empty := r.spokenFirst(u)
-		if !r.heard || r.waits {
-			r.hear()
-		}
-		if !empty && !r.place(u) {
+		if !r.spokenFirst(u) && !r.place(u) {
 			return len(b)
+		}
+		if !r.heard || r.waits { // one that ends the connection does not establish it before
+			r.hear()
 		}
 	}
 	return used

@@ -319,6 +319,9 @@ func (r *rc) complete(status Status) {
 		q.sendCQ.release()
 	}
 	clear(w.bufs[:w.bufN])
+	if r.asked == r.head { // else it would name a request that has taken the place of this one
+		r.asked++
+	}
 	r.head++
 	q.checkDrained()
 }

@@ -244,3 +244,22 @@ func TestRun_testbed(t *testing.T) {
 		}
 	}
 }
+
+// The same with TCP in user space on AF_XDP.
+func TestRun_testbedXDP(t *testing.T) {
+	required := os.Getenv("XWARP_REQUIRE_XDP") == "1"
+	if os.Geteuid() != 0 && !required {
+		t.Skip("AF_XDP and a testbed need root")
+	}
+	for _, args := range []string{"-C 20 -V", "-C 5 -V -S 65535 --crc"} {
+		var out, errs strings.Builder
+		p := &program{out: &out, errs: &errs}
+		code := p.run(append(strings.Fields(args), "--testbed", "--fabric", "xdp"))
+		if code == exitUnavailable && !required {
+			t.Skipf("no AF_XDP here: %s", errs.String())
+		}
+		if code != exitOK || !strings.Contains(out.String(), "data validated") {
+			t.Errorf("%s: exit code %d: %s%s", args, code, out.String(), errs.String())
+		}
+	}
+}

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net/netip"
 	"os"
 	"testing"
 
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/inet"
 	"github.com/xwarp/xwarp/internal/inet/route"
 	"github.com/xwarp/xwarp/internal/ktcp"
 	"github.com/xwarp/xwarp/internal/mem"
@@ -107,4 +110,34 @@ func TestStreams_netstackAndKernel(t *testing.T) {
 	ours := userTCP(bpf.Generic, openOurs)
 	t.Run("dials", func(t *testing.T) { streamsOn(t, 1500, ours, kernelTCP) })
 	t.Run("accepts", func(t *testing.T) { streamsOn(t, 1500, kernelTCP, ours) })
+}
+
+// TestStreams_netstackPipe runs in memory, with frames received in many buffers
+// and some of them lost. Nobody can wait for a pipe in poll(2).
+func TestStreams_netstackPipe(t *testing.T) {
+	Streams(t, func(t *testing.T) StreamNet {
+		rng := rand.New(rand.NewPCG(1, 1))
+		a, b, err := NewPipe(PipeConfig{
+			MTU: 1500, Frames: 4096, Depth: 1024, Chunks: []int{54, 700, 400},
+			Wire: func(frame []byte) []byte {
+				if rng.IntN(200) == 0 {
+					return nil
+				}
+				return frame
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs := [2]netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}
+		macs := [2]inet.MAC{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}}
+		ways := inet.Fixed{}
+		for i := range addrs {
+			ways[addrs[i]] = inet.Hop{MAC: macs[i], Source: addrs[i], MTU: 1500}
+		}
+		return StreamNet{Step: yield, Allocates: true, Virtual: true, Open: func(i int) (fabric.Streams, []io.Closer, error) {
+			s, err := netstack.Open(netstack.Config{Port: [2]*Pipe{a, b}[i], Resolver: ways, Local: addrs[i], MAC: macs[i]})
+			return s, nil, err
+		}}
+	})
 }

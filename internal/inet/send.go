@@ -4,12 +4,6 @@ import (
 	"github.com/xwarp/xwarp/internal/fabric"
 )
 
-// sealedMin is the payload in bytes above which a datagram that has a CRC of
-// its own goes without UDP checksum, which RFC 768 allows in IPv4. Smaller
-// ones carry it all the same: it costs next to nothing, and it is what a
-// capture is judged by.
-const sealedMin = 512
-
 // TxRoom returns how many datagrams of MaxBufs buffers Send takes now.
 func (e *Endpoint) TxRoom() int {
 	free := e.port.TxFree()
@@ -50,7 +44,7 @@ func (e *Endpoint) putHeaders(to *path, p *fabric.Packet, bufs []fabric.Desc) {
 	h := (*[HeaderLen]byte)(e.bytes[bufs[0].Addr-HeaderLen:])
 	e.id++
 	sum := to.put(h, e.id, int(p.Len))
-	if !p.Sealed || p.Len <= sealedMin {
+	if !p.Sealed { // else it has a CRC of its own, and RFC 768 allows to leave this out
 		e.addPayload(sum, bufs).PutChecksumUDP(h[udpAt+udpChecksum:])
 	}
 }

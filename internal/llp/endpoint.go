@@ -78,9 +78,10 @@ type Endpoint struct {
 	tx       *fabric.Batch
 	w        writer
 	openHdr  dgram.Header
-	limit    int  // largest payload of the open datagram in bytes
-	openBulk bool // it belongs to a long run of data
-	dirty    bool // something was built since the last Flush
+	small    fabric.Desc // the open datagram of Small
+	limit    int         // largest payload of the open datagram in bytes
+	openBulk bool        // it belongs to a long run of data
+	dirty    bool        // something was built since the last Flush
 }
 
 const txBatch = 32

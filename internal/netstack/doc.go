@@ -8,6 +8,15 @@
 // send and streams that have something new. Nothing of ours starts a goroutine
 // but for asking the kernel about a host that calls us and that we do not know.
 //
+// The goroutines run on the engine's thread when it yields to them, unless it
+// is locked to a goroutine (runtime.LockOSThread): then each message waits for
+// other threads to be woken, which takes several times as long.
+//
+// Checksums of TCP are computed and checked here, whatever the device can do. A
+// peer on the other end of a veth that uses the kernel's TCP must compute them
+// as well (ethtool -K dev tx off): a veth passes on what it was to compute
+// itself as it is.
+//
 // Addresses are IPv4's: next hops come from the kernel by package
 // internal/inet/route, which follows IPv4 only.
 package netstack

@@ -25,7 +25,7 @@ type mail struct {
 	rung    atomic.Bool // somebody has, since then
 
 	bell int // eventfd
-	set  int // epoll of bell and the port's descriptor; bell when it has none
+	set  int // epoll of bell and the port's descriptor; -1 when it has none
 
 	mu    sync.Mutex
 	shut  bool                  // nothing is taken any more
@@ -50,11 +50,10 @@ func (m *mail) open(portFD int) (err error) {
 	if m.bell, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
 		return fmt.Errorf("netstack: eventfd: %w (too many open files? see ulimit -n)", err)
 	}
-	if m.set = m.bell; portFD < 0 {
+	if m.set = -1; portFD < 0 {
 		return nil
 	}
 	if m.set, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		m.set = m.bell
 		return errors.Join(fmt.Errorf("netstack: epoll_create: %w (too many open files? see ulimit -n)", err), m.close())
 	}
 	for _, fd := range []int{m.bell, portFD} {
@@ -67,7 +66,7 @@ func (m *mail) open(portFD int) (err error) {
 
 func (m *mail) close() error {
 	var err error
-	if m.set != m.bell {
+	if m.set >= 0 {
 		err = os.NewSyscallError("close", unix.Close(m.set))
 	}
 	return errors.Join(err, os.NewSyscallError("close", unix.Close(m.bell)))

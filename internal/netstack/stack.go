@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"runtime"
 
+	"gvisor.dev/gvisor/pkg/sync"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
@@ -41,12 +42,14 @@ type Stack struct {
 	staged  int                  // buffers in tx
 	out     []*stack.PacketBuffer
 	outNext int // out[outNext:] waits for room
+	held    heldAck
 
 	greetings greetings
 	ids       []fabric.StreamID // free ones
 	idNext    fabric.StreamID
 	leaving   []tcpip.Endpoint // closed streams that may have something to deliver
 	now       mono.Time        // of the last Poll
+	yields    int              // times to let gVisor's goroutines in
 	told      mono.Time        // when the engine will come back by itself
 
 	stats       fabric.StreamStats
@@ -164,20 +167,33 @@ func (s *Stack) Deadline() mono.Time {
 	if s.outNext < len(s.out) { // the port was full
 		s.told = min(s.told, s.now.Add(retry))
 	}
+	if s.held.packet != nil {
+		s.told = min(s.told, s.held.until)
+	}
 	return s.told
 }
 
 // retry is when a port that was full is tried again though nothing arrives.
 const retry = 100 * mono.Microsecond
 
+// yieldsMax is how many Polls behind the last frame let other goroutines in.
+const yieldsMax = 4
+
 // Poll implements fabric.Streams.
 func (s *Stack) Poll(now mono.Time, ready []fabric.StreamID) []fabric.StreamID {
 	s.mail.awake()
 	s.now = now
 	if s.receive() > 0 {
-		// What is new was put first in the queue of this processor: it runs
-		// here and now, and not when another thread has been woken for it.
-		runtime.Gosched()
+		s.yields = yieldsMax
+	}
+	if s.yields > 0 {
+		// gVisor's goroutine for these segments was put first in the queue of
+		// this processor: it runs here and now, and not when another thread has
+		// been woken for it. (Gosched would wake one.) Once in a while somebody
+		// else is let in before it, and an engine that spins must not keep it
+		// waiting then.
+		s.yields--
+		sync.Goyield()
 	}
 	s.clock.fire(now)
 	if len(s.leaving) > 0 {
@@ -190,7 +206,10 @@ func (s *Stack) Poll(now mono.Time, ready []fabric.StreamID) []fabric.StreamID {
 	ready, answers := s.mail.takeNews(ready)
 	for _, f := range answers {
 		for _, p := range s.hosts.answered(f) {
-			if !s.forward(p) {
+			if f.err != nil {
+				s.unreachable++
+				p.DecRef()
+			} else if !s.forward(p) {
 				p.DecRef() // no room now: TCP sends it again
 			}
 		}
@@ -201,7 +220,7 @@ func (s *Stack) Poll(now mono.Time, ready []fabric.StreamID) []fabric.StreamID {
 // Flush implements fabric.Streams.
 func (s *Stack) Flush() {
 	s.hosts.follow()
-	if s.staged > 0 || s.outNext < len(s.out) || s.mail.packets.Load() {
+	if s.staged > 0 || s.outNext < len(s.out) || s.mail.packets.Load() || s.held.packet != nil && s.now >= s.held.until {
 		s.drain()
 	}
 	s.port.Flush()
@@ -347,6 +366,7 @@ func (s *Stack) drop() {
 	s.mail.mu.Lock()
 	s.mail.shut = true
 	s.mail.mu.Unlock()
+	s.held.drop()
 	for _, p := range s.out[s.outNext:] {
 		p.DecRef()
 	}

@@ -17,6 +17,9 @@ const frameBytes = mem.FrameSize
 // drain makes frames of the packets that wait to be sent, as many as the port
 // takes. The rest stays for the next Flush.
 func (s *Stack) drain() {
+	if p := s.held.due(s.now); p != nil && !s.forward(p) {
+		p.DecRef() // no room: what comes next tells the same
+	}
 	for {
 		if s.outNext == len(s.out) {
 			if !s.mail.packets.Load() {
@@ -27,7 +30,7 @@ func (s *Stack) drain() {
 			continue
 		}
 		p := s.out[s.outNext]
-		if !s.forward(p) {
+		if !s.held.hold(p, s.now) && !s.forward(p) {
 			break
 		}
 		s.out[s.outNext] = nil

@@ -105,8 +105,8 @@ func newPair(t testing.TB, mtu int, change func(*Config)) *pair {
 	t.Helper()
 	p := &pair{t: t}
 	for i := range p.ports {
-		arena := mem.Over(make([]byte, 8193*mem.FrameSize))
-		pool, err := mem.NewPool(arena, 8192, true)
+		arena := mem.Over(make([]byte, 4097*mem.FrameSize))
+		pool, err := mem.NewPool(arena, 4096, true)
 		if err != nil {
 			t.Fatal(err)
 		}
