@@ -317,9 +317,6 @@ func (s *side) act() (work int) {
 		case !l.open || l.over:
 		case s.late, l.through() && l.peer.through() && (s.i == 0 || l.n == 1):
 			s.must(l.id.Disconnect())
-			if l.id.State() == verbs.IDDisconnecting && s.late {
-				l.s.x.world.At(s.task.Now().Add(mono.Millisecond), s.task.Wake)
-			}
 		case s.x.rough && r.IntN(600) == 0:
 			l.rage(r)
 			work++
