@@ -17,6 +17,7 @@ type incast struct {
 	f       *simFabric
 	op      verbs.Opcode
 	n       int
+	cold    bool // nobody has heard of anybody before the start
 	from    mono.Time // of what is measured
 	until   mono.Time
 	key     uint32 // of the receiver's memory
@@ -115,14 +116,16 @@ func (x *incast) send(t *sim.Task, i int) error {
 	if err != nil {
 		return err
 	}
-	for !x.ready {
+	for !x.ready || x.cold && t.Now() < incastStart {
 		t.Sleep(mono.Microsecond)
 	}
 	if e.ah, err = e.pd.CreateAH(x.f.addr(0)); err != nil {
 		return err
 	}
-	if err := x.acquaint(t, e); err != nil {
-		return err
+	if !x.cold {
+		if err := x.acquaint(t, e); err != nil {
+			return err
+		}
 	}
 	flight := 0
 	var wcs [incastFlight]verbs.WC
@@ -186,11 +189,11 @@ func jain(share []int64) float64 {
 
 // runIncast returns the receiver's link, the fraction of its speed that arrived
 // as payload, and the fairness.
-func runIncast(t *testing.T, c sim.Config, op verbs.Opcode, n int, length mono.Duration) (x *incast, goodput float64, hash uint64) {
+func runIncast(t *testing.T, c sim.Config, op verbs.Opcode, n int, length mono.Duration, cold bool) (x *incast, goodput float64, hash uint64) {
 	t.Helper()
 	c.ArenaSize = 8 << 20
 	x = &incast{
-		f: newSimFabric(c, n+1), op: op, n: n, bytes: make([]int64, n),
+		f: newSimFabric(c, n+1), op: op, n: n, cold: cold, bytes: make([]int64, n),
 		from: mono.Time(length / 4), until: mono.Time(length),
 	}
 	x.f.world.Go(x.f.nodes[0], "receiver", x.receive)
@@ -230,7 +233,7 @@ func TestIncast_fair(t *testing.T) {
 			t.Parallel()
 			for seed := range max(1, 16/uint64(c.n)) {
 				config := sim.Config{Seed: seed, MTU: c.mtu, Down: sim.LinkConfig{Queue: c.queue}}
-				x, goodput, _ := runIncast(t, config, c.op, c.n, c.length)
+				x, goodput, _ := runIncast(t, config, c.op, c.n, c.length, false)
 				link := x.f.nodes[0].Down.Stats()
 				full, passed := link.QueueFull-x.warm.QueueFull, link.Frames-x.warm.Frames
 				lost := float64(full) / float64(full+passed)
@@ -249,7 +252,7 @@ func TestIncast_fair(t *testing.T) {
 // TestIncast_repeats: the same seed gives the same run.
 func TestIncast_repeats(t *testing.T) {
 	hash := func(seed uint64) uint64 {
-		_, _, h := runIncast(t, sim.Config{Seed: seed, MTU: 1500}, verbs.OpSend, 8, 10*mono.Millisecond)
+		_, _, h := runIncast(t, sim.Config{Seed: seed, MTU: 1500}, verbs.OpSend, 8, 10*mono.Millisecond, false)
 		return h
 	}
 	if a, b := hash(1), hash(1); a != b {
@@ -257,5 +260,34 @@ func TestIncast_repeats(t *testing.T) {
 	}
 	if hash(1) == hash(2) {
 		t.Error("two seeds give one run")
+	}
+}
+
+func TestIncast_cold(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		op     verbs.Opcode
+		n, mtu int
+		length mono.Duration
+		queue  int // bytes
+	}{
+		{"64 writes", verbs.OpRDMAWrite, 64, 9000, 200 * mono.Millisecond, 1 << 20},
+		{"64 writes, queue 256", verbs.OpRDMAWrite, 64, 9000, 200 * mono.Millisecond, 1 << 18},
+		{"64 sends", verbs.OpSend, 64, 9000, 200 * mono.Millisecond, 1 << 20},
+		{"64 writes, MTU 1500", verbs.OpRDMAWrite, 64, 1500, 160 * mono.Millisecond, 256 << 10},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(6) {
+				config := sim.Config{Seed: seed, MTU: c.mtu, Down: sim.LinkConfig{Queue: c.queue}}
+				x, goodput, _ := runIncast(t, config, c.op, c.n, c.length, true)
+				link := x.f.nodes[0].Down.Stats()
+				full, passed := link.QueueFull-x.warm.QueueFull, link.Frames-x.warm.Frames
+				lost := float64(full) / float64(full+passed)
+				fair := jain(x.bytes)
+				t.Logf("seed %d: goodput %.3f, Jain %.4f, queue %d KiB, lost in it %.4f (%d before), at the receiver %d %v",
+					seed, goodput, fair, link.QueueMax>>10, lost, x.warm.QueueFull, x.dropped.RxDropped, x.bytes)
+			}
+		})
 	}
 }
