@@ -17,7 +17,7 @@ type incast struct {
 	f       *simFabric
 	op      verbs.Opcode
 	n       int
-	cold    bool // nobody has heard of anybody before the start
+	cold    bool      // nobody has heard of anybody before the start
 	from    mono.Time // of what is measured
 	until   mono.Time
 	key     uint32 // of the receiver's memory
