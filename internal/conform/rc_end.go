@@ -52,7 +52,7 @@ func (r *rig) clear(a, b, c *host) {
 	r.exchange(a, c)
 	r.exchange(c, b)
 	r.join(a, b)
-	r.everything(b, a)
+	r.everything(a, b)
 }
 
 func disconnectIdle(r *rig) {
