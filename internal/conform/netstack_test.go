@@ -33,8 +33,15 @@ func kernelTCP(h *testbed.Host) (fabric.Streams, []io.Closer, error) {
 	if out, err := h.Command("ethtool", "-K", h.Dev, "tx", "off").CombinedOutput(); err != nil {
 		return nil, nil, fmt.Errorf("ethtool: %w: %s", err, out)
 	}
-	s, err := ktcp.Open(ktcp.Config{Local: h.Addr})
-	return s, nil, err
+	arena, err := mem.New(mem.Config{Size: 32 << 20, Huge: mem.HugeNever})
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := ktcp.Open(ktcp.Config{Local: h.Addr, Arena: arena})
+	if err != nil {
+		return nil, nil, errors.Join(err, arena.Close())
+	}
+	return s, []io.Closer{arena}, nil
 }
 
 // userTCP returns what opens netstack over AF_XDP.
