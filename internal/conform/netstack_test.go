@@ -15,8 +15,10 @@ import (
 	"github.com/xwarp/xwarp/internal/inet/route"
 	"github.com/xwarp/xwarp/internal/ktcp"
 	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/netstack"
 	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/xdp"
 	"github.com/xwarp/xwarp/xdp/asavie"
 )
@@ -31,8 +33,15 @@ func kernelTCP(h *testbed.Host) (fabric.Streams, []io.Closer, error) {
 	if out, err := h.Command("ethtool", "-K", h.Dev, "tx", "off").CombinedOutput(); err != nil {
 		return nil, nil, fmt.Errorf("ethtool: %w: %s", err, out)
 	}
-	s, err := ktcp.Open(ktcp.Config{Local: h.Addr})
-	return s, nil, err
+	arena, err := mem.New(mem.Config{Size: 32 << 20, Huge: mem.HugeNever})
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := ktcp.Open(ktcp.Config{Local: h.Addr, Arena: arena})
+	if err != nil {
+		return nil, nil, errors.Join(err, arena.Close())
+	}
+	return s, []io.Closer{arena}, nil
 }
 
 // userTCP returns what opens netstack over AF_XDP.
@@ -56,6 +65,7 @@ func userTCP(mode bpf.Mode, open func(xdp.Config) (fabric.Port, error)) opener {
 			s, err = netstack.Open(netstack.Config{
 				Port: port, Resolver: table, Local: link.Addr, MAC: link.MAC,
 				PortBase: bpf.DefaultTCPBase, Ports: bpf.DefaultTCPPorts,
+				Linger: 20 * mono.Millisecond, // the other end of a case may not answer any more
 			})
 		}
 		if err != nil {
@@ -140,4 +150,34 @@ func TestStreams_netstackPipe(t *testing.T) {
 			return s, nil, err
 		}}
 	})
+}
+
+// TestVerbsRC_netstack runs RC over TCP in user space on AF_XDP, and with the
+// kernel's TCP at one end.
+func TestVerbsRC_netstack(t *testing.T) {
+	generic, driver := userTCP(bpf.Generic, openOurs), userTCP(bpf.Driver, openOurs)
+	for _, c := range []struct {
+		name  string
+		mtu   int
+		hosts [3]opener
+		p     verbs.ConnParam
+	}{
+		{"generic", 1500, [3]opener{generic, generic, generic}, verbs.ConnParam{}},
+		{"driver", 9000, [3]opener{driver, driver, driver}, verbs.ConnParam{CRC: true}},
+		{"kernel calls", 1500, [3]opener{kernelTCP, generic, kernelTCP}, verbs.ConnParam{}},
+		{"kernel answers", 1500, [3]opener{generic, kernelTCP, generic}, verbs.ConnParam{CRC: true, Markers: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tb := bed(t, c.mtu)
+			onlyRC(t, func(*testing.T, int) Net {
+				return Net{Step: yield, On: tb.on, Streams: func(i int) (s fabric.Streams, at netip.Addr, under []io.Closer, err error) {
+					err = tb.on(i, func() (err error) {
+						s, under, err = c.hosts[i](tb.Hosts[i])
+						return err
+					})
+					return s, at, under, err
+				}}
+			}, c.p)
+		})
+	}
 }
