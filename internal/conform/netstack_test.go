@@ -18,7 +18,6 @@ import (
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/netstack"
 	"github.com/xwarp/xwarp/internal/testbed"
-	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/xdp"
 	"github.com/xwarp/xwarp/xdp/asavie"
 )
@@ -150,34 +149,4 @@ func TestStreams_netstackPipe(t *testing.T) {
 			return s, nil, err
 		}}
 	})
-}
-
-// TestVerbsRC_netstack runs RC over TCP in user space on AF_XDP, and with the
-// kernel's TCP at one end.
-func TestVerbsRC_netstack(t *testing.T) {
-	generic, driver := userTCP(bpf.Generic, openOurs), userTCP(bpf.Driver, openOurs)
-	for _, c := range []struct {
-		name  string
-		mtu   int
-		hosts [3]opener
-		p     verbs.ConnParam
-	}{
-		{"generic", 1500, [3]opener{generic, generic, generic}, verbs.ConnParam{}},
-		{"driver", 9000, [3]opener{driver, driver, driver}, verbs.ConnParam{CRC: true}},
-		{"kernel calls", 1500, [3]opener{kernelTCP, generic, kernelTCP}, verbs.ConnParam{}},
-		{"kernel answers", 1500, [3]opener{generic, kernelTCP, generic}, verbs.ConnParam{CRC: true, Markers: true}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			tb := bed(t, c.mtu)
-			onlyRC(t, func(*testing.T, int) Net {
-				return Net{Step: yield, On: tb.on, Streams: func(i int) (s fabric.Streams, at netip.Addr, under []io.Closer, err error) {
-					err = tb.on(i, func() (err error) {
-						s, under, err = c.hosts[i](tb.Hosts[i])
-						return err
-					})
-					return s, at, under, err
-				}}
-			}, c.p)
-		})
-	}
 }
