@@ -77,6 +77,7 @@ func seriesNames(results []Result) []string {
 		func(r Result) string { return r.Fabric },
 		func(r Result) string { return r.Op },
 		func(r Result) string { return fmt.Sprintf("MTU %d", r.MTU) },
+		func(r Result) string { return connOptions(r.CRC, r.Markers) },
 		func(r Result) string { return peersText(max(r.Peers, 1)) },
 		func(r Result) string { return fmt.Sprintf("%g %% loss", 100*r.Loss) },
 	}
@@ -100,6 +101,19 @@ func seriesNames(results []Result) []string {
 		names[i] = strings.Join(parts[i], " ")
 	}
 	return names
+}
+
+// connOptions names what was asked for of connections.
+func connOptions(crc, markers bool) string {
+	switch {
+	case crc && markers:
+		return "CRC and markers"
+	case crc:
+		return "CRC"
+	case markers:
+		return "markers"
+	}
+	return ""
 }
 
 func peersText(n int) string {

@@ -36,10 +36,12 @@ var comparisons = []struct {
 		},
 	},
 	{
-		"verbs", "UD beside RD, each over AF_XDP and over kernel UDP, and plain UDP", "1:1M",
+		"verbs", "UD, RD and RC, each over AF_XDP and over kernel sockets, and those plain", "1:1M",
 		[][4]string{
 			{"UD/AF_XDP", "send", "ud", "xdp"}, {"RD/AF_XDP", "send", "rd", "xdp"},
-			{"UD/UDP", "send", "ud", "udp"}, {"RD/UDP", "send", "rd", "udp"}, {"plain UDP", "raw", "", "udp"},
+			{"RC/AF_XDP", "send", "rc", "xdp"},
+			{"UD/UDP", "send", "ud", "udp"}, {"RD/UDP", "send", "rd", "udp"}, {"RC/TCP", "send", "rc", "tcp"},
+			{"plain UDP", "raw", "", "udp"}, {"plain TCP", "raw", "", "tcp"},
 		},
 	},
 }
@@ -108,12 +110,17 @@ type Table struct {
 func (t *Table) Head() error { return t.head(t.Kind.title()) }
 
 func (t *Table) head(title string) error {
-	if _, err := fmt.Fprintf(t.W, "\n%s\n", title); err != nil {
-		return err
-	}
 	cells := []string{"bytes"}
 	for _, c := range t.Contenders {
 		cells = append(cells, c.Name)
+	}
+	return t.columns(title, cells)
+}
+
+// columns begins a table with these heads.
+func (t *Table) columns(title string, cells []string) error {
+	if _, err := fmt.Fprintf(t.W, "\n%s\n", title); err != nil {
+		return err
 	}
 	if !t.Markdown {
 		return t.line(cells)

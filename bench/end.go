@@ -126,7 +126,7 @@ func (e *End) checkMTU() error {
 	switch s := &e.Spec; {
 	case s.MTU > have:
 		return usagef("MTU %d is more than device %s has (%d): set it with `ip link set %s mtu %d`, or ask for less", s.MTU, e.Device.Name, have, e.Device.Name, s.MTU)
-	case s.MTU != have && s.Transport == "none" && !s.onXDP():
+	case s.MTU != have && s.inKernel():
 		return usagef("kernel sockets use the MTU of device %s, which is %d and not %d: leave --mtu away, or set it with `ip link set %s mtu %d`", e.Device.Name, have, s.MTU, e.Device.Name, s.MTU)
 	}
 	return nil

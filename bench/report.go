@@ -23,10 +23,12 @@ type Result struct {
 	Rounds    int      `json:"rounds"`
 
 	// What only some tests have.
-	Op    string  `json:"op,omitempty"`    // atomic operation
-	Peers int     `json:"peers,omitempty"` // when there are several
-	Loss  float64 `json:"loss,omitempty"`  // share of frames dropped on purpose
-	Sent  *Sent   `json:"sent,omitempty"`  // where messages may be lost: gbit_s and msg_s are what arrived
+	Op      string  `json:"op,omitempty"`      // atomic operation
+	Peers   int     `json:"peers,omitempty"`   // when there are several
+	CRC     bool    `json:"crc,omitempty"`     // rc: a CRC32C in each FPDU
+	Markers bool    `json:"markers,omitempty"` // rc: both ends asked for them
+	Loss    float64 `json:"loss,omitempty"`    // share of frames dropped on purpose
+	Sent    *Sent   `json:"sent,omitempty"`    // where messages may be lost: gbit_s and msg_s are what arrived
 }
 
 // Ratio compares two results that were measured in turns.
@@ -60,7 +62,7 @@ func (s *Session) result(b Burst, rounds []Point) Result {
 		Test: s.Spec.Test, Transport: s.Spec.Transport, Fabric: s.Spec.Fabric, MTU: s.Spec.MTU,
 		Size: b.Size, Iters: b.Iters, Lat: p.Lat, Gbit: p.Gbit, Msgs: p.Msgs,
 		Carrier: s.Carrier, Lost: p.Lost, Rounds: len(rounds),
-		Op: s.Spec.Op, Peers: peers, Loss: s.Spec.Loss, Sent: p.Sent,
+		Op: s.Spec.Op, Peers: peers, CRC: s.Spec.CRC, Markers: s.Spec.Markers, Loss: s.Spec.Loss, Sent: p.Sent,
 	}
 }
 

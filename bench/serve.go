@@ -52,6 +52,8 @@ func (x Expectation) check(client Spec) error {
 		{"op", x.Spec.Op, client.Op},
 		{"peers", x.Spec.Peers, client.Peers},
 		{"all", x.Spec.All, client.All},
+		{"crc", x.Spec.CRC, client.CRC},
+		{"markers", x.Spec.Markers, client.Markers},
 	} {
 		if x.Given[f.flag] && !reflect.DeepEqual(f.mine, f.want) {
 			wrong = append(wrong, fmt.Sprintf("%s is %v on the server and %v on the client", f.flag, f.mine, f.want))

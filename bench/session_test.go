@@ -123,7 +123,7 @@ func check(t *testing.T, s *Session) {
 // far as the case can send them.
 func specs(c Case, fabric string) map[string]Spec {
 	all := map[string]Spec{}
-	for _, transport := range []string{"", "ud"} {
+	for _, transport := range append(Transports(), "") {
 		s := brief(c.Name, fabric)
 		s.Transport = transport
 		if s.Check() != nil {
@@ -178,6 +178,9 @@ func TestCases_testbed(t *testing.T) {
 func TestCases_loss(t *testing.T) {
 	for _, c := range Cases() {
 		for transport, spec := range specs(c, "xdp") {
+			if spec.rc() {
+				continue // TCP's own affair
+			}
 			t.Run(c.Name+"/"+transport, func(t *testing.T) {
 				spec.Loss = 0.1
 				s := hosts(t, 9000).open(t, spec)
@@ -276,6 +279,9 @@ func TestAllocs_timedLoops(t *testing.T) {
 	for _, c := range Cases() {
 		for _, fabric := range []string{"udp", "tcp", "shm", "xdp"} {
 			for transport, spec := range specs(c, fabric) {
+				if spec.rc() && spec.onXDP() {
+					continue // gVisor's TCP allocates for each segment
+				}
 				t.Run(c.Name+"/"+fabric+"/"+transport, func(t *testing.T) {
 					s := loopback(t)
 					if fabric == "xdp" {

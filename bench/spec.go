@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/xwarp/xwarp/verbs/device"
 	"github.com/xwarp/xwarp/xdp"
 )
 
@@ -38,7 +37,7 @@ func usagef(format string, args ...any) error {
 // the fields that Complete fills in.
 type Spec struct {
 	Test      string  `json:"test"`
-	Transport string  `json:"transport"` // "rd", "ud", "rc"; "none" for raw tests; default "rd"
+	Transport string  `json:"transport"` // see Transports; "none" for raw tests; default "rd", over tcp "rc"
 	Fabric    string  `json:"fabric"`    // see Fabrics; default "xdp"
 	MTU       int     `json:"mtu"`       // largest IP packet in bytes; 0: as the device has it
 	Sizes     []int   `json:"sizes"`     // bytes; default depends on the test
@@ -47,20 +46,16 @@ type Spec struct {
 	Window    int     `json:"window"`    // messages under way to each peer in bw and rate tests; default 64
 	Loss      float64 `json:"loss"`      // share of frames that are dropped on purpose, 0 to 0.5
 	Op        string  `json:"op"`        // atomic_lat: see AtomicOps; default "fetch_add"
-	Peers     int     `json:"peers"`     // endpoints that the client sends to in turns; default 1
+	Peers     int     `json:"peers"`     // endpoints (rc: connections) that the client sends to in turns; default 1
 	Bulk      bool    `json:"bulk"`      // large data goes over a second queue of the device; only over our driver for xdp
+	CRC       bool    `json:"crc"`       // rc: a CRC32C in each FPDU
+	Markers   bool    `json:"markers"`   // rc: both ends ask for markers
 	All       bool    `json:"all"`       // all powers of two up to 8 MiB that can be sent, instead of Sizes
 
 	// Clip leaves out sizes that cannot be sent. Complete sets it when the
 	// sizes are not the user's own; else such sizes are errors.
 	Clip bool `json:"clip"`
 }
-
-// Fabrics returns what Spec.Fabric may be: what carries verbs, and kernel TCP.
-func Fabrics() []string { return append(device.Fabrics(), "tcp") }
-
-// Transports returns what Spec.Transport may be for tests of verbs and MPI.
-func Transports() []string { return []string{"rd", "ud"} }
 
 // Check fills in the defaults that need no device and reports what is wrong
 // with the rest. Its errors wrap ErrUsage.
@@ -90,47 +85,6 @@ func (s *Spec) Check() error {
 	return s.checkNumbers()
 }
 
-func (s *Spec) checkTransport(c Case) error {
-	if c.Family == Raw {
-		return s.checkRaw()
-	}
-	if s.Transport == "" {
-		s.Transport = "rd"
-	}
-	if s.Fabric == "tcp" {
-		return usagef("%s does not run over tcp: only the raw tests do", s.Test)
-	}
-	if !slices.Contains(Transports(), s.Transport) {
-		return usagef("there is no transport %q; the transports are %s", s.Transport, strings.Join(Transports(), ", "))
-	}
-	if why := notOverUD[c.Family]; s.Transport == "ud" && why != "" {
-		return usagef("%s does not run over ud: %s", s.Test, why)
-	}
-	return nil
-}
-
-func (s *Spec) checkRaw() error {
-	if s.Transport != "" && s.Transport != "none" {
-		return usagef("%s sends without a protocol: leave --transport away", s.Test)
-	}
-	s.Transport = "none"
-	if s.Fabric == "shm" {
-		return usagef("%s measures frames and sockets, and over shm there are neither: use send_lat and its like", s.Test)
-	}
-	if s.Loss > 0 && s.Fabric == "tcp" {
-		return usagef("%s over tcp is the kernel's own: nothing there can be lost on purpose", s.Test)
-	}
-	return nil
-}
-
-// notOverUD says why a family does not run over unreliable datagrams.
-var notOverUD = map[Family]string{
-	Write:  "its target would not notice what was lost; use --transport rd, or write_record_lat and write_record_bw, which are made for that",
-	Read:   "its answer could be lost, and nobody would ask again; use --transport rd",
-	Atomic: "it must happen exactly once, and datagrams may come twice or not at all; use --transport rd",
-	MPI:    "MPI promises that messages arrive, in order; use --transport rd",
-}
-
 // AtomicOps returns what Spec.Op may be.
 func AtomicOps() []string { return []string{"fetch_add", "cmp_swap", "swap"} }
 
@@ -152,15 +106,6 @@ func (s *Spec) checkOp(c Case) error {
 		return usagef("peers %d is outside of 1 to %d", s.Peers, MaxPeers)
 	case s.Peers > 1 && (c.Family != Send || c.Kind != Rate):
 		return usagef("--peers is for send_rate; %s has one peer", s.Test)
-	}
-	return nil
-}
-
-// CheckCapture reports why what this test sends cannot be captured, after
-// Check. Its errors wrap ErrUsage.
-func (s *Spec) CheckCapture() error {
-	if s.Transport == "none" && !s.onXDP() {
-		return usagef("%s over %s goes through the kernel and not through us: capture it with tcpdump -w FILE", s.Test, s.Fabric)
 	}
 	return nil
 }
@@ -229,9 +174,6 @@ func (s *Spec) Complete(mtu int) error {
 	}
 	return nil
 }
-
-// onXDP reports whether frames go through an AF_XDP socket.
-func (s *Spec) onXDP() bool { return strings.HasPrefix(s.Fabric, "xdp") }
 
 // countsArrivals reports whether messages may get lost without an error, so
 // that the server end counts what arrives.

@@ -59,6 +59,9 @@ func TestSpec_defaults(t *testing.T) {
 	if s.Transport != "rd" || s.Fabric != "xdp" || s.MTU != 1500 || s.Window != 64 || len(s.Sizes) == 0 {
 		t.Errorf("got %+v", s)
 	}
+	if s := (Spec{Test: "send_lat", Fabric: "tcp"}); s.Check() != nil || s.Transport != "rc" {
+		t.Errorf("what tcp carries is rc: got %+v", s)
+	}
 	for _, c := range Cases() {
 		for _, fabric := range Fabrics() {
 			s := Spec{Test: c.Name, Fabric: fabric}
@@ -93,7 +96,14 @@ func TestSpec_errors(t *testing.T) {
 		{"peers of another test", Spec{Test: "send_bw", Peers: 2}, "--peers is for send_rate"},
 		{"write of nothing", Spec{Test: "write_lat", Sizes: []int{0}}, "last byte"},
 		{"all sizes and one", Spec{Test: "send_lat", All: true, Sizes: []int{8}}, "give one of them"},
-		{"verbs over tcp", Spec{Test: "send_lat", Fabric: "tcp"}, "only the raw tests"},
+		{"datagrams over tcp", Spec{Test: "send_lat", Transport: "rd", Fabric: "tcp"}, "use --transport rc"},
+		{"MPI over rc", Spec{Test: "mpi_lat", Fabric: "tcp"}, "use --transport rd"},
+		{"record over rc", Spec{Test: "write_record_lat", Transport: "rc"}, "use write_lat"},
+		{"rc over shared memory", Spec{Test: "send_lat", Transport: "rc", Fabric: "shm"}, "use --fabric tcp"},
+		{"rc with loss", Spec{Test: "send_lat", Transport: "rc", Loss: 0.1}, "--loss is for datagrams"},
+		{"rc on a second queue", Spec{Test: "send_bw", Transport: "rc", Bulk: true}, "--bulk-queue is for datagrams"},
+		{"CRC of datagrams", Spec{Test: "send_lat", CRC: true}, "for --transport rc"},
+		{"markers of a socket", Spec{Test: "raw_lat", Fabric: "tcp", Markers: true}, "leave --crc and --markers away"},
 		{"small MTU", Spec{Test: "raw_lat", MTU: 100}, "1280 to 65535"},
 		{"large MTU", Spec{Test: "raw_lat", MTU: 70000}, "1280 to 65535"},
 		{"window", Spec{Test: "raw_bw", Window: MaxWindow + 1}, "window"},

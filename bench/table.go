@@ -36,6 +36,9 @@ func (s *Session) describe() string {
 	if s.Spec.Transport != "none" {
 		fmt.Fprintf(&b, ", transport %s", s.Spec.Transport)
 	}
+	if text := connOptions(s.Spec.CRC, s.Spec.Markers); text != "" {
+		fmt.Fprintf(&b, " with %s", text)
+	}
 	if s.Spec.Peers > 1 {
 		fmt.Fprintf(&b, ", %d peers", s.Spec.Peers)
 	}

@@ -12,17 +12,19 @@ import (
 )
 
 // endpoint is what all tests of verbs have in common: a context with one queue
-// pair, one memory region whose first half is sent from and whose second half
-// is written to, and the way to the other end.
+// pair (over rc one for each peer), one memory region whose first half is sent
+// from and whose second half is written to, and the way to the other end.
 type endpoint struct {
 	*End
 	ctx   *verbs.Context
 	pd    *verbs.PD
 	qp    *verbs.QP
+	qps   []*verbs.QP // all of them: over rc as many as there are peers
 	sends *verbs.CQ
 	recvs *verbs.CQ
 	mr    *verbs.MR
-	half  int // bytes
+	cm    *connector // over rc
+	half  int        // bytes
 	peer  card
 	wr    verbs.SendWR
 	wc    [32]verbs.WC
@@ -43,7 +45,7 @@ type card struct {
 
 // openVerbs opens a test of verbs.
 func openVerbs(e *End, c Case) (Bench, error) {
-	if e.Spec.Peers > 1 {
+	if e.Spec.Peers > 1 && !e.Spec.rc() {
 		return openPeers(e)
 	}
 	p, err := openEndpoint(e, c)
@@ -52,13 +54,16 @@ func openVerbs(e *End, c Case) (Bench, error) {
 	}
 	b, err := p.test(c)
 	if err != nil {
-		return nil, errors.Join(err, p.ctx.Close())
+		return nil, errors.Join(err, p.Close())
 	}
 	return b, nil
 }
 
 // test returns the test that runs over p.
 func (p *endpoint) test(c Case) (Bench, error) {
+	if p.Spec.rc() {
+		return p.connectedTest(c)
+	}
 	if err := p.meet(); err != nil {
 		return nil, err
 	}
@@ -96,7 +101,11 @@ func openEndpoint(e *End, c Case) (*endpoint, error) {
 // newEndpoint makes an endpoint on a context, which it takes over.
 func newEndpoint(e *End, c Case, ctx *verbs.Context) (*endpoint, error) {
 	p := &endpoint{End: e, ctx: ctx}
-	if err := p.open(e.depths(c), access[c.Family]); err != nil {
+	granted := access[c.Family]
+	if e.Spec.rc() {
+		granted = connectedAccess[c.Family]
+	}
+	if err := p.open(e.depths(c), granted); err != nil {
 		return nil, errors.Join(err, ctx.Close())
 	}
 	return p, nil
@@ -119,6 +128,8 @@ func (e *End) depths(c Case) depths {
 	switch {
 	case c.Kind.latency():
 		return depths{2 * signalEvery, 2 * signalEvery}
+	case e.Spec.rc():
+		return depths{max(e.Spec.Window, 2*signalEvery), e.Spec.Window}
 	case e.Spec.countsArrivals():
 		return depths{MaxWindow * e.Spec.Peers, max(datagramReceives/e.Spec.Peers, peerReceives)}
 	}
@@ -129,24 +140,28 @@ func (p *endpoint) open(depth depths, granted verbs.Access) (err error) {
 	if p.pd, err = p.ctx.AllocPD(); err != nil {
 		return err
 	}
-	if p.sends, err = p.ctx.CreateCQ(verbs.CQInit{Depth: depth.send}); err != nil {
+	pairs := 1
+	if p.Spec.rc() {
+		pairs = p.Spec.Peers
+	}
+	if p.sends, err = p.ctx.CreateCQ(verbs.CQInit{Depth: pairs * depth.send}); err != nil {
 		return err
 	}
-	if p.recvs, err = p.ctx.CreateCQ(verbs.CQInit{Depth: depth.recv}); err != nil {
+	if p.recvs, err = p.ctx.CreateCQ(verbs.CQInit{Depth: pairs * depth.recv}); err != nil {
 		return err
 	}
-	typ := verbs.RD
-	if p.Spec.Transport == "ud" {
-		typ = verbs.UD
+	for range pairs {
+		qp, err := p.pd.CreateQP(verbs.QPInit{
+			Type: qpTypes[p.Spec.Transport], SendCQ: p.sends, RecvCQ: p.recvs,
+			Cap:    verbs.QPCap{MaxSendWR: depth.send, MaxRecvWR: depth.recv},
+			Record: verbs.RecordConfig{Deadline: recordDeadline},
+		})
+		if err != nil {
+			return err
+		}
+		p.qps = append(p.qps, qp)
 	}
-	p.qp, err = p.pd.CreateQP(verbs.QPInit{
-		Type: typ, SendCQ: p.sends, RecvCQ: p.recvs,
-		Cap:    verbs.QPCap{MaxSendWR: depth.send, MaxRecvWR: depth.recv},
-		Record: verbs.RecordConfig{Deadline: recordDeadline},
-	})
-	if err != nil {
-		return err
-	}
+	p.qp = p.qps[0]
 	p.half = (max(slices.Max(p.Spec.Sizes), atomicSize) + mem.FrameSize - 1) &^ (mem.FrameSize - 1)
 	arena := p.ctx.Arena()
 	addr, err := arena.Alloc(2*p.half, mem.FrameSize)
@@ -157,16 +172,24 @@ func (p *endpoint) open(depth depths, granted verbs.Access) (err error) {
 	return err
 }
 
-// meet exchanges cards with the other end.
-func (p *endpoint) meet() error {
+// qpTypes are the types of queue pairs by Spec.Transport.
+var qpTypes = map[string]verbs.QPType{"rd": verbs.RD, "ud": verbs.UD, "rc": verbs.RC}
+
+// introduce exchanges cards with the other end.
+func (p *endpoint) introduce() (err error) {
 	if err := p.show(0); err != nil {
 		return err
 	}
 	if err := p.Pair.Fence(); err != nil {
 		return err
 	}
-	var err error
-	if p.peer, err = p.card(0); err != nil {
+	p.peer, err = p.card(0)
+	return err
+}
+
+// meet finds the way to the other end.
+func (p *endpoint) meet() error {
+	if err := p.introduce(); err != nil {
 		return err
 	}
 	ah, err := p.pd.CreateAH(p.peer.Addr)
@@ -224,9 +247,15 @@ func (p *endpoint) limit() error {
 	return nil
 }
 
-func (p *endpoint) Carrier() string { return "verbs on " + p.ctx.Attr().Carrier }
+func (p *endpoint) Carrier() string {
+	a := p.ctx.Attr()
+	if p.Spec.rc() {
+		return "verbs on " + a.StreamCarrier
+	}
+	return "verbs on " + a.Carrier
+}
 
 // Progress acknowledges what came last.
 func (p *endpoint) Progress() { p.ctx.Engine().Step() }
 
-func (p *endpoint) Close() error { return p.ctx.Close() }
+func (p *endpoint) Close() error { return errors.Join(p.cm.close(), p.ctx.Close()) }

@@ -6,39 +6,108 @@ import (
 )
 
 // Comm is a communicator: a group of ranks and a context of its own, in which
-// messages do not meet those of other communicators.
+// messages do not meet those of other communicators. An intercommunicator has
+// two groups: ranks of one send to ranks of the other.
 type Comm struct {
 	p       *Proc
 	ep      *p2p.Endpoint
 	context uint32 // of messages; that of collectives is one higher
 	rank    int
-	size    int
+	size    int     // of the group that ranks of messages are of: the remote one of an intercommunicator
+	world   []int32 // number in World of the ranks of that group; nil: they are the same
+	index   map[int32]int32
+	local   *Group // of an intercommunicator; else nil
 	coll    collective
+	within  *Comm // intercommunicator: the ranks of the local group among themselves
+	name    string
+	freed   bool
+	attrs   attributes
+	handler Errhandler
+	topo    any // *cart, *graph, *distGraph, or nil
 }
 
-func newComm(p *Proc, context uint32) *Comm {
-	c := &Comm{p: p, ep: p.ep, context: context, rank: p.job.Rank(), size: p.job.Size()}
+// newWorld makes the communicator of all ranks.
+func newWorld(p *Proc) *Comm {
+	c := &Comm{p: p, ep: p.ep, rank: p.job.Rank(), size: p.job.Size(), name: "MPI_COMM_WORLD"}
 	c.coll.c = c
 	return c
 }
 
-// Rank returns the number of this rank in the communicator (MPI_Comm_rank).
+// newComm makes a communicator of a group that this rank is in.
+func (p *Proc) newComm(context uint32, g *Group) *Comm {
+	c := &Comm{p: p, ep: p.ep, context: context, rank: g.rankOf(int32(p.job.Rank())), size: g.Size()}
+	c.address(g)
+	c.coll.c = c
+	return c
+}
+
+// address makes g the group that ranks of messages are of.
+func (c *Comm) address(g *Group) {
+	c.size = g.Size()
+	for r, w := range g.world {
+		if int32(r) == w {
+			continue
+		}
+		c.world = g.world
+		c.index = make(map[int32]int32, len(g.world))
+		for r, w := range g.world {
+			c.index[w] = int32(r)
+		}
+		return
+	}
+}
+
+// Rank returns the number of this rank in the communicator, in the local group
+// of an intercommunicator (MPI_Comm_rank).
 func (c *Comm) Rank() int { return c.rank }
 
-// Size returns the number of ranks (MPI_Comm_size).
-func (c *Comm) Size() int { return c.size }
+// Size returns the number of ranks, in the local group of an intercommunicator
+// (MPI_Comm_size).
+func (c *Comm) Size() int {
+	if c.local != nil {
+		return c.local.Size()
+	}
+	return c.size
+}
 
 // Proc returns the process that the communicator belongs to.
 func (c *Comm) Proc() *Proc { return c.p }
 
+// at returns the number in World of a rank that messages go to or come from.
+func (c *Comm) at(rank int) int {
+	if c.world == nil {
+		return rank
+	}
+	return int(c.world[rank])
+}
+
+// from is the other way round. Ranks that are none stay what they are.
+func (c *Comm) from(world int32) int {
+	if c.world == nil || world < 0 {
+		return int(world)
+	}
+	return int(c.index[world])
+}
+
 // sendOK reports whether dest and tag name somebody to send to. It is false
 // for ProcNull too.
 func (c *Comm) sendOK(dest, tag int) bool {
-	return uint(dest) < uint(c.size) && uint(tag) <= MaxTag
+	return uint(dest) < uint(c.size) && uint(tag) <= MaxTag && !c.freed
+}
+
+// live reports that the communicator was freed.
+func (c *Comm) live(op string) error {
+	if c == nil || c.freed {
+		return fail(ErrComm, op, "the communicator was freed, or is none")
+	}
+	return nil
 }
 
 // checkSend says what is wrong with the arguments of a send; nil for ProcNull.
 func (c *Comm) checkSend(op string, dest, tag int) error {
+	if err := c.live(op); err != nil {
+		return err
+	}
 	if dest != ProcNull && (dest < 0 || dest >= c.size) {
 		return fail(ErrRank, op, "destination %d is no rank of this communicator, which has ranks 0 to %d", dest, c.size-1)
 	}
@@ -54,6 +123,9 @@ func checkTag(op string, tag int) error {
 
 // checkRecv says what is wrong with the arguments of a receive.
 func (c *Comm) checkRecv(op string, source, tag int) error {
+	if err := c.live(op); err != nil {
+		return err
+	}
 	if source != AnySource && source != ProcNull && (source < 0 || source >= c.size) {
 		return fail(ErrRank, op, "source %d is no rank of this communicator, which has ranks 0 to %d; from any rank is AnySource", source, c.size-1)
 	}
@@ -66,18 +138,21 @@ func (c *Comm) checkRecv(op string, source, tag int) error {
 // recvOK reports whether source and tag name somebody to receive from. It is
 // false for ProcNull too.
 func (c *Comm) recvOK(source, tag int) bool {
-	return (uint(source) < uint(c.size) || source == AnySource) && (uint(tag) <= MaxTag || tag == AnyTag)
+	return (uint(source) < uint(c.size) || source == AnySource) && (uint(tag) <= MaxTag || tag == AnyTag) && !c.freed
 }
 
 // out is the envelope of a message from this rank.
 func (c *Comm) out(tag int) match.Envelope {
-	return match.Envelope{Context: c.context, Source: int32(c.rank), Tag: int32(tag)}
+	return match.Envelope{Context: c.context, Source: int32(c.p.rank), Tag: int32(tag)}
 }
 
 // in is the envelope of a receive.
 func (c *Comm) in(source, tag int) match.Envelope {
 	if tag == AnyTag {
 		tag = match.Any
+	}
+	if source >= 0 {
+		source = c.at(source)
 	}
 	return match.Envelope{Context: c.context, Source: int32(source), Tag: int32(tag)}
 }

@@ -21,7 +21,10 @@ const (
 	ErrRank        ErrorClass = 6
 	ErrRequest     ErrorClass = 7
 	ErrRoot        ErrorClass = 8
+	ErrGroup       ErrorClass = 9
 	ErrOp          ErrorClass = 10
+	ErrTopology    ErrorClass = 11
+	ErrDims        ErrorClass = 12
 	ErrArg         ErrorClass = 13
 	ErrUnknown     ErrorClass = 14
 	ErrTruncate    ErrorClass = 15
@@ -29,6 +32,7 @@ const (
 	ErrIntern      ErrorClass = 17
 	ErrPending     ErrorClass = 18
 	ErrBase        ErrorClass = 24
+	ErrKeyval      ErrorClass = 37
 	ErrNoMem       ErrorClass = 39
 	ErrProcAborted ErrorClass = 58 // a rank that takes part is lost
 )
@@ -36,7 +40,8 @@ const (
 var classNames = map[ErrorClass]string{
 	Success: "no error", ErrBuffer: "invalid buffer", ErrCount: "invalid count",
 	ErrTag: "invalid tag", ErrComm: "invalid communicator", ErrRank: "invalid rank",
-	ErrRequest: "invalid request", ErrRoot: "invalid root", ErrOp: "invalid operation",
+	ErrRequest: "invalid request", ErrRoot: "invalid root", ErrGroup: "invalid group", ErrOp: "invalid operation",
+	ErrTopology: "invalid topology", ErrDims: "invalid dimensions", ErrKeyval: "invalid attribute key",
 	ErrArg: "invalid argument", ErrUnknown: "unknown error", ErrTruncate: "message truncated",
 	ErrOther: "error", ErrIntern: "internal error", ErrPending: "operations are pending",
 	ErrBase: "invalid address", ErrNoMem: "out of memory", ErrProcAborted: "rank lost",
@@ -94,7 +99,17 @@ var classes = map[p2p.Code]ErrorClass{
 	p2p.NoMemory:  ErrNoMem,
 }
 
-// wrap makes an error of the point-to-point layer one of ours.
+// wrap is wrap with the other rank as this communicator numbers it.
+func (c *Comm) wrap(op string, err error) error {
+	err = wrap(op, err)
+	if e, ok := err.(*Error); ok {
+		e.Rank = c.from(int32(e.Rank))
+	}
+	return err
+}
+
+// wrap makes an error of the point-to-point layer one of ours. The rank is of
+// World.
 func wrap(op string, err error) error {
 	var e *p2p.Error
 	switch {

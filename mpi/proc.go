@@ -32,6 +32,9 @@ type Proc struct {
 	ctx       *verbs.Context
 	ep        *p2p.Endpoint
 	world     *Comm
+	rank      int
+	contexts  contextSet // that no communicator has
+	buffer    sendBuffer
 	allocated map[mem.Addr]int
 	finalized bool
 }
@@ -46,7 +49,7 @@ const (
 // it. The process owns ctx from now on, also when there is an error; Finalize
 // closes it. Programs call [Init].
 func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
-	p := &Proc{job: job, ctx: ctx, allocated: map[mem.Addr]int{}}
+	p := &Proc{job: job, ctx: ctx, rank: job.Rank(), contexts: newContextSet(), allocated: map[mem.Addr]int{}}
 	err := p.open(cfg)
 	if err == nil {
 		err = p.connect()
@@ -54,7 +57,7 @@ func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	if err != nil {
 		return nil, errors.Join(&Error{Class: ErrOther, Op: "Init", Rank: -1, Detail: fmt.Sprintf("rank %d of %d", job.Rank(), job.Size()), Err: err}, p.close())
 	}
-	p.world = newComm(p, 0)
+	p.world = newWorld(p)
 	return p, nil
 }
 
@@ -119,7 +122,10 @@ func (p *Proc) Engine() *progress.Engine { return p.ep.Engine() }
 // Abort ends the job on all hosts (MPI_Abort). It does not return when there is
 // a launcher; otherwise every later call fails, and the program should end.
 func (p *Proc) Abort(code int) {
-	why := fmt.Sprintf("rank %d called Abort with code %d", p.job.Rank(), code)
+	p.abort(code, fmt.Sprintf("rank %d called Abort with code %d", p.rank, code))
+}
+
+func (p *Proc) abort(code int, why string) {
 	p.job.Abort(code, why)
 	p.ep.End(&p2p.Error{Code: p2p.Ended, Peer: -1, Detail: why})
 }
@@ -133,6 +139,9 @@ func (p *Proc) Finalize() error {
 	}
 	p.finalized = true
 	var errs []error
+	if p.buffer.attached {
+		errs = append(errs, p.BufferFlush())
+	}
 	if n := p.ep.Active(); n > 0 {
 		errs = append(errs, fail(ErrPending, "Finalize", "%d operations were started and never waited for", n))
 	}

@@ -15,10 +15,10 @@ func Send[T Scalar](c *Comm, buf []T, dest, tag int) error {
 
 func (c *Comm) send(buf []byte, dest, tag int) error {
 	if !c.sendOK(dest, tag) {
-		return c.checkSend("Send", dest, tag)
+		return c.report(c.checkSend("Send", dest, tag))
 	}
-	if err := c.ep.Send(c.out(tag), dest, buf); err != nil {
-		return wrap("Send", err)
+	if err := c.ep.Send(c.out(tag), c.at(dest), buf); err != nil {
+		return c.report(c.wrap("Send", err))
 	}
 	return nil
 }
@@ -32,13 +32,13 @@ func Recv[T Scalar](c *Comm, buf []T, source, tag int) (Status, error) {
 
 func (c *Comm) recv(buf []byte, source, tag int) (Status, error) {
 	if !c.recvOK(source, tag) {
-		return nullStatus(), c.checkRecv("Recv", source, tag)
+		return nullStatus(), c.report(c.checkRecv("Recv", source, tag))
 	}
 	st, err := c.ep.Recv(c.in(source, tag), buf)
 	if err != nil {
-		err = wrap("Recv", err)
+		err = c.report(c.wrap("Recv", err))
 	}
-	return statusOf(st), err
+	return c.status(st), err
 }
 
 // nullStatus is the status of a message from ProcNull (MPI 4.1, section 3.10).
@@ -54,11 +54,11 @@ func Isend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
 func (c *Comm) isend(buf []byte, dest, tag int) (Request, error) {
 	if !c.sendOK(dest, tag) {
 		if err := c.checkSend("Isend", dest, tag); err != nil {
-			return Request{}, err
+			return Request{}, c.report(err)
 		}
-		return requestOf(c.ep.Null(nullEnvelope())), nil
+		return c.request(c.ep.Null(nullEnvelope())), nil
 	}
-	return requestOf(c.ep.Isend(c.out(tag), dest, buf)), nil
+	return c.request(c.ep.Isend(c.out(tag), c.at(dest), buf)), nil
 }
 
 // Irecv starts to receive into buf (MPI_Irecv), which must be left alone until
@@ -70,11 +70,11 @@ func Irecv[T Scalar](c *Comm, buf []T, source, tag int) (Request, error) {
 func (c *Comm) irecv(buf []byte, source, tag int) (Request, error) {
 	if !c.recvOK(source, tag) {
 		if err := c.checkRecv("Irecv", source, tag); err != nil {
-			return Request{}, err
+			return Request{}, c.report(err)
 		}
-		return requestOf(c.ep.Null(nullEnvelope())), nil
+		return c.request(c.ep.Null(nullEnvelope())), nil
 	}
-	return requestOf(c.ep.Irecv(c.in(source, tag), buf)), nil
+	return c.request(c.ep.Irecv(c.in(source, tag), buf)), nil
 }
 
 func nullEnvelope() p2p.Status { return p2p.Status{Source: ProcNull, Tag: match.Any} }
@@ -84,11 +84,14 @@ func nullEnvelope() p2p.Status { return p2p.Status{Source: ProcNull, Tag: match.
 // must not overlap.
 func Sendrecv[S, R Scalar](c *Comm, send []S, dest, sendTag int, recv []R, source, recvTag int) (Status, error) {
 	if err := c.checkSend("Sendrecv", dest, sendTag); err != nil {
-		return emptyStatus(), err
+		return emptyStatus(), c.report(err)
+	}
+	if err := c.checkRecv("Sendrecv", source, recvTag); err != nil {
+		return emptyStatus(), c.report(err)
 	}
 	in, err := c.irecv(mem.BytesOf(recv), source, recvTag)
 	if err != nil {
-		return emptyStatus(), c.checkRecv("Sendrecv", source, recvTag)
+		return emptyStatus(), err
 	}
 	out, err := c.isend(mem.BytesOf(send), dest, sendTag)
 	if err == nil {
@@ -105,13 +108,13 @@ func Sendrecv[S, R Scalar](c *Comm, send []S, dest, sendTag int, recv []R, sourc
 // (MPI_Probe). A receive from the status' source with its tag gets it.
 func (c *Comm) Probe(source, tag int) (Status, error) {
 	if !c.recvOK(source, tag) {
-		return nullStatus(), c.checkRecv("Probe", source, tag)
+		return nullStatus(), c.report(c.checkRecv("Probe", source, tag))
 	}
 	st, err := c.ep.Probe(c.in(source, tag))
 	if err != nil {
-		return emptyStatus(), wrap("Probe", err)
+		return emptyStatus(), c.report(c.wrap("Probe", err))
 	}
-	return statusOf(st), nil
+	return c.status(st), nil
 }
 
 // Iprobe is Probe without waiting (MPI_Iprobe). found tells whether there is a
@@ -119,11 +122,11 @@ func (c *Comm) Probe(source, tag int) (Status, error) {
 func (c *Comm) Iprobe(source, tag int) (st Status, found bool, err error) {
 	if !c.recvOK(source, tag) {
 		err := c.checkRecv("Iprobe", source, tag)
-		return nullStatus(), err == nil, err
+		return nullStatus(), err == nil, c.report(err)
 	}
 	got, found, err := c.ep.Iprobe(c.in(source, tag))
 	if err != nil || !found {
-		return emptyStatus(), false, wrap("Iprobe", err)
+		return emptyStatus(), false, c.report(c.wrap("Iprobe", err))
 	}
-	return statusOf(got), true, nil
+	return c.status(got), true, nil
 }

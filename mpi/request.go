@@ -12,10 +12,11 @@ import (
 // ErrRequest. The zero value is the null request (MPI_REQUEST_NULL).
 type Request struct {
 	r   *p2p.Request
+	c   *Comm
 	gen uint32
 }
 
-func requestOf(r *p2p.Request) Request { return Request{r, r.Generation()} }
+func (c *Comm) request(r *p2p.Request) Request { return Request{r, c, r.Generation()} }
 
 // IsNull reports whether r is the null request.
 func (r *Request) IsNull() bool { return r.r == nil }
@@ -34,9 +35,9 @@ func (r *Request) wait(op string) (Status, error) {
 	st, err := r.r.Wait()
 	r.r = nil
 	if err != nil {
-		err = wrap(op, err)
+		err = r.c.report(r.c.wrap(op, err))
 	}
-	return statusOf(st), err
+	return r.c.status(st), err
 }
 
 // Test makes progress and reports whether the operation is complete (MPI_Test).
@@ -54,9 +55,9 @@ func (r *Request) Test() (st Status, done bool, err error) {
 	}
 	r.r = nil
 	if err != nil {
-		err = wrap("Test", err)
+		err = r.c.report(r.c.wrap("Test", err))
 	}
-	return statusOf(got), true, err
+	return r.c.status(got), true, err
 }
 
 func (r *Request) stale(op string) error {

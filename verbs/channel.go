@@ -151,4 +151,5 @@ func (c *Context) signalChannels() {
 			ch.fd.Set(ch.ready())
 		}
 	}
+	c.signalCM()
 }

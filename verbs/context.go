@@ -43,12 +43,12 @@ type Config struct {
 	Closers   []io.Closer // closed after the carrier, in order: what it stands on
 }
 
-// Context is an open device: one UDP endpoint, one engine
-// (ibv_open_device(3)). It is a progress.Source: all its queue pairs move when
-// the engine steps.
+// Context is an open device: one UDP endpoint, or a carrier of streams, or
+// both; and one engine (ibv_open_device(3)). It is a progress.Source: all its
+// queue pairs move when the engine steps.
 type Context struct {
 	cfg      Config
-	ep       *llp.Endpoint
+	ep       *llp.Endpoint // nil without a carrier of datagrams
 	keys     keyTable
 	events   asyncEvents
 	channels []*CompChannel
@@ -58,6 +58,7 @@ type Context struct {
 	loose    []*AH // that only UD can use, or made before there was a reliable queue pair
 	closed   bool
 	streams  streams
+	cm       cmState
 
 	in       inbound
 	acks     []*AH     // peers whose acknowledgement is noted, not applied
@@ -74,16 +75,24 @@ type Context struct {
 
 // New opens a context on a carrier.
 func New(c Config) (*Context, error) {
-	lc := llp.Config{Key: c.Key, Epoch: c.Epoch, NoCRC: c.NoCRC, Dgram: c.Dgram}
-	if !c.ZeroBased {
-		_, _ = rand.Read(lc.Seed[:]) // never fails; not the seed of the keys, for these lc are on the wire
+	if c.Datagram == nil && c.Streams == nil {
+		return nil, fmt.Errorf("%w: a context needs a carrier of datagrams or of streams", ErrInvalid)
 	}
-	ep, err := llp.New(c.Datagram, lc, c.Engine.Clock().Now())
-	if err != nil {
-		return nil, err
+	ctx := &Context{cfg: c, deadline: mono.Never}
+	if c.Datagram != nil {
+		lc := llp.Config{Key: c.Key, Epoch: c.Epoch, NoCRC: c.NoCRC, Dgram: c.Dgram}
+		if !c.ZeroBased {
+			_, _ = rand.Read(lc.Seed[:]) // never fails; not the seed of the keys, for these lc are on the wire
+		}
+		ep, err := llp.New(c.Datagram, lc, c.Engine.Clock().Now())
+		if err != nil {
+			return nil, err
+		}
+		ctx.ep = ep
 	}
-	ctx := &Context{cfg: c, ep: ep, deadline: mono.Never}
+	ctx.streams.init()
 	ctx.keys.init(c.keySeed())
+	ctx.cm.init()
 	c.Engine.Add(ctx)
 	return ctx, nil
 }
@@ -93,38 +102,56 @@ func (c *Context) Engine() *progress.Engine { return c.cfg.Engine }
 
 // Arena returns the arena of the carrier. Memory from it can be sent without
 // being registered page by page.
-func (c *Context) Arena() *mem.Arena { return c.cfg.Datagram.Arena() }
+func (c *Context) Arena() *mem.Arena {
+	if c.cfg.Datagram == nil {
+		return c.cfg.Streams.Arena()
+	}
+	return c.cfg.Datagram.Arena()
+}
 
-// Addr returns the address that peers create address handles for.
-func (c *Context) Addr() netip.AddrPort { return c.cfg.Datagram.Local() }
+// Addr returns the address that peers create address handles for. Without a
+// carrier of datagrams it is the one that peers connect to, with port 0.
+func (c *Context) Addr() netip.AddrPort {
+	if c.ep == nil {
+		return netip.AddrPortFrom(c.cfg.Streams.Addr(), 0)
+	}
+	return c.cfg.Datagram.Local()
+}
 
 // Limits of a context.
 const (
 	maxMsg   = 1 << 31
 	maxUD    = 64 // unreliable queue pairs
+	maxRC    = 1 << 16
 	maxReads = 16 // Reads and atomics outstanding to one peer
 )
 
 // Attr says what the context can do (ibv_query_device(3)).
 func (c *Context) Attr() DeviceAttr {
-	return DeviceAttr{
-		Carrier:      c.cfg.Datagram.Caps().Carrier,
+	a := DeviceAttr{
 		Addr:         c.Addr().String(),
-		MTU:          c.ep.MaxPayload(),
-		MaxSeg:       c.maxSeg(),
 		MaxSGE:       MaxSGE,
 		MaxInline:    MaxInline,
 		MaxMsg:       maxMsg,
-		MaxQP:        1 + maxUD,
 		MaxQPWR:      maxQueue,
 		MaxCQE:       maxQueue,
 		MaxMR:        keyMax,
 		MaxMW:        keyMax,
 		MaxSRQWR:     maxQueue,
 		MaxQPRdAtom:  maxReads,
-		MaxMcastGrp:  maxGroups,
 		AtomicAtomic: true,
 	}
+	if c.ep != nil {
+		a.Carrier, a.MTU, a.MaxSeg = c.cfg.Datagram.Caps().Carrier, c.ep.MaxPayload(), c.maxSeg()
+		a.MaxQP, a.MaxMcastGrp = 1+maxUD, maxGroups
+	}
+	if s := c.cfg.Streams; s != nil {
+		a.MaxQP += maxRC
+		if a.StreamCarrier = s.Caps().Carrier; a.Carrier == "" {
+			a.Carrier = a.StreamCarrier
+		}
+	}
+	return a
 }
 
 // maxSeg is DeviceAttr.MaxSeg.
@@ -132,9 +159,20 @@ func (c *Context) maxSeg() int {
 	return c.ep.MaxPayload() - dgram.HeaderLen - dgram.LengthLen - ddp.UntaggedLen
 }
 
-// Stats returns what the endpoint did and dropped.
+// Stats returns what the endpoint of datagrams did and dropped.
 func (c *Context) Stats() (llp.Stats, fabric.DatagramStats) {
+	if c.ep == nil {
+		return llp.Stats{}, fabric.DatagramStats{}
+	}
 	return c.ep.Stats, c.cfg.Datagram.Stats()
+}
+
+// StreamStats returns what the carrier of streams did.
+func (c *Context) StreamStats() fabric.StreamStats {
+	if c.cfg.Streams == nil {
+		return fabric.StreamStats{}
+	}
+	return c.cfg.Streams.Stats()
 }
 
 // Close flushes and ends the queue pairs, tells the peers, and closes the carrier.
@@ -142,6 +180,7 @@ func (c *Context) Close() error {
 	if c.closed {
 		return nil
 	}
+	cmErr := c.closeCM()
 	if c.rd != nil {
 		c.rd.Destroy()
 	}
@@ -150,10 +189,17 @@ func (c *Context) Close() error {
 			q.Destroy()
 		}
 	}
+	c.closeStreams()
 	c.closed = true
-	c.in.drop(c.ep)
 	c.cfg.Engine.Remove(c)
-	err := errors.Join(c.ep.Close(), c.closeDescriptors())
+	err := errors.Join(cmErr, c.closeDescriptors())
+	if c.ep != nil {
+		c.in.drop(c.ep)
+		err = errors.Join(c.ep.Close(), err)
+	}
+	if c.cfg.Streams != nil {
+		err = errors.Join(c.cfg.Streams.Close(), err)
+	}
 	for _, x := range c.cfg.Closers {
 		err = errors.Join(err, x.Close())
 	}
@@ -196,8 +242,11 @@ func (a *AH) Lost() bool { return a.conn.dead }
 // is cheap and returns the same handle.
 func (p *PD) CreateAH(remote netip.AddrPort) (*AH, error) {
 	c := p.ctx
-	if c.closed {
+	switch {
+	case c.closed:
 		return nil, ErrClosed
+	case c.ep == nil:
+		return nil, fmt.Errorf("%w: %s carries no datagrams: connect queue pairs of type RC through a CMID", ErrInvalid, c.Attr().Carrier)
 	}
 	to, path, err := c.ep.Resolve(remote)
 	if err != nil {

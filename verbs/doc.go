@@ -1,6 +1,7 @@
-// Package verbs offers RDMA verbs over datagrams: protection domains, memory
-// regions, completion queues and queue pairs with the names and meanings of
-// libibverbs, so that ibv_post_send(3) and its neighbours are the manual.
+// Package verbs offers RDMA verbs over datagrams and over TCP: protection
+// domains, memory regions, completion queues and queue pairs with the names and
+// meanings of libibverbs, and connections with those of librdmacm, so that
+// ibv_post_send(3), rdma_cm(7) and their neighbours are the manual.
 //
 // Everything made from one [Context] belongs to one engine: one goroutine at a
 // time may call into it.
@@ -50,6 +51,31 @@
 //	IBV_EVENT_SQ_DRAINED        EventSQDrained, and so on
 //	EINVAL, ENOMEM, EBUSY       ErrInvalid, ErrQueueFull, ErrBusy
 //
+// Connections, of queue pairs of type RC:
+//
+//	rdma_create_event_channel     Context.CreateCMChannel
+//	rdma_destroy_event_channel    CMChannel.Close
+//	channel->fd                   CMChannel.FD
+//	rdma_get_cm_event             CMChannel.Wait, or CMChannel.GetEvent, which does not block
+//	rdma_ack_cm_event             taking the event acknowledges it
+//	rdma_event_str                CMEventType.String
+//	rdma_create_id                CMChannel.CreateID
+//	rdma_destroy_id               CMID.Destroy
+//	rdma_bind_addr                CMID.BindAddr
+//	rdma_resolve_addr             CMID.ResolveAddr
+//	rdma_resolve_route            CMID.ResolveRoute
+//	rdma_create_qp                CMID.CreateQP
+//	rdma_destroy_qp               QP.Destroy
+//	rdma_listen                   CMID.Listen
+//	rdma_connect                  CMID.Connect
+//	rdma_accept                   CMID.Accept
+//	rdma_reject                   CMID.Reject
+//	rdma_disconnect               CMID.Disconnect
+//	rdma_get_local_addr           CMID.LocalAddr
+//	rdma_get_peer_addr            CMID.PeerAddr
+//	struct rdma_conn_param        ConnParam
+//	RDMA_CM_EVENT_ESTABLISHED     CMEstablished, and so on
+//
 // # What differs
 //
 // There is no thread behind the scenes, nor a NIC: everything moves when the
@@ -64,6 +90,15 @@
 // and work requests name the peer by an address handle, as on UD. A new queue
 // pair is in state RTS. An RD peer that is lost flushes its own requests only;
 // the queue pair goes on with the others.
+//
+// Queue pairs of type RC have one connection each, which a CMID makes: iWARP
+// over TCP, as any RNIC and Linux's siw speak it. They are in state INIT until
+// they are connected, so receives can be posted before, and RTS then. In
+// ConnParam 0 means the default, and -1 none. CMAddrResolved and
+// CMRouteResolved come at once, as TCP finds its way while it connects; still
+// they are there, so that programs keep their shape. The Param of a
+// CMConnectRequest can be given to Accept: then each end may have as many Reads
+// outstanding as the initiator has asked for.
 //
 // Completion queues cannot overflow: posting fails instead. Work requests are
 // copied when they are posted, and hold a fixed number of elements. Inline data

@@ -13,6 +13,18 @@ import (
 // Whatever may have led to a completion counts as work: the caller parks when
 // there was none.
 func (c *Context) Poll(now mono.Time, _ int) int {
+	work := 0
+	if c.ep != nil {
+		work = c.pollDatagrams(now)
+	}
+	if c.cfg.Streams != nil {
+		work += c.pollStreams(now)
+	}
+	return work
+}
+
+// pollDatagrams is Poll for RD and UD.
+func (c *Context) pollDatagrams(now mono.Time) int {
 	applied := len(c.acks)
 	if c.undated != nil || c.in.read || applied > 0 {
 		c.chores(now)
@@ -99,7 +111,7 @@ func (c *Context) Deadline() mono.Time {
 	if len(c.ready)|len(c.due)|len(c.acks) != 0 || c.undated != nil || c.in.read {
 		return 0 // waits for the carrier to take more, or is left for the next step
 	}
-	at := c.deadline
+	at := min(c.deadline, c.streamDeadline())
 	if c.in.stalled() {
 		at = min(at, c.in.since.Add(recvPatience))
 	}

@@ -164,6 +164,9 @@ func (q *QP) PostSend(wr *SendWR) error {
 			return err
 		}
 	}
+	if q.typ == RC {
+		return q.rc.post(wr)
+	}
 	if !q.mayPost() {
 		return ErrQueueFull
 	}

@@ -11,6 +11,7 @@ import (
 const (
 	rdNum  = 1
 	udBase = 2
+	rcBase = udBase + maxUD
 	// MulticastQPN is the destination of a UD Send to a group: all queue pairs
 	// that are attached to it.
 	MulticastQPN = 0xffffff
@@ -40,6 +41,7 @@ type QP struct {
 	inboxes []*inbox // that no peer has
 	starved []*AH    // peers that found no receive
 	ud      unreliable
+	rc      *rc // RC only
 	records recordTable
 	closed  bool
 }
@@ -60,14 +62,15 @@ type QPStats struct {
 }
 
 // CreateQP makes a queue pair (ibv_create_qp(3)). A context has one of type
-// RD, which talks to all peers, and any number of type UD.
+// RD, which talks to all peers, and any number of types UD and RC. One of type
+// RC begins in state Init, and gets to RTS when a CMID connects it.
 func (p *PD) CreateQP(init QPInit) (*QP, error) {
 	c := p.ctx
 	switch {
 	case c.closed:
 		return nil, ErrClosed
-	case init.Type != RD && init.Type != UD:
-		return nil, fmt.Errorf("%w: queue pairs of type %v are not offered by %s; use RD or UD", ErrInvalid, init.Type, c.Attr().Carrier)
+	case init.Type < RD || init.Type > RC || init.Type == RC && c.cfg.Streams == nil || init.Type != RC && c.ep == nil:
+		return nil, fmt.Errorf("%w: queue pairs of type %v are not offered by %s; RD and UD need a carrier of datagrams, RC one of streams", ErrInvalid, init.Type, c.Attr().Carrier)
 	case init.SendCQ == nil || init.RecvCQ == nil:
 		return nil, fmt.Errorf("%w: a queue pair needs a send and a receive completion queue", ErrInvalid)
 	case init.SendCQ.ctx != c || init.RecvCQ.ctx != c:
@@ -85,7 +88,12 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 	if err := q.records.init(init.Record); err != nil {
 		return nil, err
 	}
-	q.sq.init(orDefault(init.Cap.MaxSendWR, 512))
+	if init.Type == RC {
+		q.rc = &rc{}
+		q.rc.init(q, orDefault(init.Cap.MaxSendWR, 512))
+	} else {
+		q.sq.init(orDefault(init.Cap.MaxSendWR, 512))
+	}
 	q.ud.line, q.ud.q = line{none, none}, q
 	if init.SRQ != nil {
 		q.srq = init.SRQ
@@ -95,17 +103,28 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 	if !init.Reset {
 		q.state = StateRTS
 	}
-	if q.typ == UD {
-		if err := c.addUD(q); err != nil {
-			return nil, err
-		}
-	} else {
-		c.rd = q
-		c.ep.SetReliable(true)
-		c.associate()
+	if err := c.add(q); err != nil {
+		return nil, err
 	}
 	q.hold(1)
 	return q, nil
+}
+
+// add makes a queue pair known.
+func (c *Context) add(q *QP) error {
+	switch q.typ {
+	case UD:
+		return c.addUD(q)
+	case RC:
+		if q.state == StateRTS { // which it gets to by being connected
+			q.state = StateInit
+		}
+		return c.addRC(q)
+	}
+	c.rd = q
+	c.ep.SetReliable(true)
+	c.associate()
+	return nil
 }
 
 // addUD gives a UD queue pair its number.
@@ -140,12 +159,20 @@ func (q *QP) Destroy() {
 	if q.closed {
 		return
 	}
+	if q.typ == RC {
+		q.rc.disconnect(nil)
+		q.rc.over(len(q.rc.rest) > 0)
+	}
 	q.flushAll()
 	q.hold(-1)
 	q.closed = true
-	if q.typ == UD {
+	switch q.typ {
+	case UD:
 		_ = q.leaveAll() // the carrier closes with the context anyway
 		q.ctx.uds[q.num-udBase] = nil
+		return
+	case RC:
+		q.ctx.streams.rcs[q.num-rcBase] = nil
 		return
 	}
 	q.ep.SetReliable(false)
@@ -156,9 +183,12 @@ func (q *QP) Destroy() {
 // flushAll ends everything outstanding with WRFlushErr: that is what state Err
 // means. All associations are over.
 func (q *QP) flushAll() {
-	if q.typ == UD {
+	switch q.typ {
+	case UD:
 		q.flushUD()
-	} else {
+	case RC:
+		q.rc.flush()
+	default:
 		for _, ah := range q.ctx.ahs {
 			if ah != nil {
 				q.fail(ah, WRFlushErr)
@@ -180,12 +210,21 @@ func (q *QP) reset() {
 }
 
 // drained reports whether no request is unfinished that has begun.
-func (q *QP) drained() bool { return q.sq.begun == 0 }
+func (q *QP) drained() bool {
+	if q.typ == RC {
+		return q.rc.drained()
+	}
+	return q.sq.begun == 0
+}
 
 // resume lets what was held back in state SQD go on.
 func (q *QP) resume() {
-	if q.typ == UD {
+	switch q.typ {
+	case UD:
 		return // the next step looks
+	case RC:
+		q.rc.enqueue()
+		return
 	}
 	for _, ah := range q.ctx.ahs {
 		if ah != nil {

@@ -290,7 +290,7 @@ func TestErrors_sayWhatToDo(t *testing.T) {
 		{"outside of the region", post(func(w *verbs.SendWR) { w.SGL[0].Length = 65 }), "not inside"},
 		{"receive into read-only memory", recv(readOnly.SGE(0, 8)), "LocalWrite"},
 		{"remote write without local", regErr, "LocalWrite"},
-		{"RC", rcErr, "use RD or UD"},
+		{"RC", rcErr, "RC one of streams"},
 		{"no completion queue", cqErr, "completion queue"},
 		{"second queue pair", twoErr, "one talks to all peers"},
 		{"IPv6", ahErr, "IPv4"},

@@ -18,19 +18,34 @@ type rqe struct {
 
 // recvQueue is a ring of posted receives: a queue pair's own, or a shared one.
 type recvQueue struct {
-	ring       []rqe // power of two
-	more       [][MaxSGE - 1][]byte
+	ring       []rqe                // power of two; it grows as far as max
+	more       [][MaxSGE - 1][]byte // made when a receive has several buffers
 	head, tail uint32
 	max        uint32
 }
 
-func (r *recvQueue) init(n int) {
-	size := 1
-	for size < n {
-		size *= 2
+// firstRQEs is how many entries a queue begins with: thousands of connections
+// are mostly idle ones.
+const firstRQEs = 8
+
+func (r *recvQueue) init(n int) { r.max = uint32(n) }
+
+// grow doubles the ring.
+func (r *recvQueue) grow() {
+	old, more := r.ring, r.more
+	r.ring = make([]rqe, max(2*len(old), firstRQEs))
+	if more != nil {
+		r.more = make([][MaxSGE - 1][]byte, len(r.ring))
 	}
-	r.ring, r.max = make([]rqe, size), uint32(n)
-	r.more = make([][MaxSGE - 1][]byte, size)
+	for i := r.head; i != r.tail; i++ {
+		e := &r.ring[i&uint32(len(r.ring)-1)]
+		*e = old[i&uint32(len(old)-1)]
+		if e.more != nil {
+			to := &r.more[i&uint32(len(r.ring)-1)]
+			*to = *e.more
+			e.more = to
+		}
+	}
 }
 
 // len returns how many receives are posted.
@@ -43,6 +58,8 @@ func (r *recvQueue) post(c *Context, pd *PD, wr *RecvWR) error {
 		return fmt.Errorf("%w: %d scatter/gather elements; at most %d", ErrInvalid, wr.NumSGE, MaxSGE)
 	case r.tail-r.head == r.max:
 		return ErrQueueFull
+	case r.len() == len(r.ring):
+		r.grow()
 	}
 	at := r.tail & uint32(len(r.ring)-1)
 	e := &r.ring[at]
@@ -56,6 +73,9 @@ func (r *recvQueue) post(c *Context, pd *PD, wr *RecvWR) error {
 		if total += uint64(len(b)); i == 0 {
 			e.buf = b
 			continue
+		}
+		if r.more == nil {
+			r.more = make([][MaxSGE - 1][]byte, len(r.ring))
 		}
 		e.more = &r.more[at]
 		e.more[i-1] = b

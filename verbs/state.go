@@ -74,6 +74,9 @@ func (q *QP) Modify(to QPState) error {
 	if to >= stateCount || transitions[from]>>to&1 == 0 {
 		return &StateError{From: from, To: to}
 	}
+	if q.typ == RC && (to == StateRTR || to == StateRTS) && q.rc.phase != rcOpen {
+		return fmt.Errorf("%w: a queue pair of type RC gets to state %v by being connected: see CMID", ErrInvalid, to)
+	}
 	q.setState(to)
 	return nil
 }

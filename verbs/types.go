@@ -25,7 +25,8 @@ type QPType uint8
 
 // Transports. RD is reliable datagrams: one queue pair talks to all peers, in
 // order and exactly once to each. UD is unreliable datagrams: a message of one
-// datagram arrives, or it does not.
+// datagram arrives, or it does not. RC is one TCP connection, as the standard
+// has it.
 const (
 	RD QPType = iota + 1
 	UD
@@ -260,20 +261,21 @@ type CQInit struct {
 
 // DeviceAttr says what a context can do (ibv_query_device(3)).
 type DeviceAttr struct {
-	Carrier      string // what carries the frames, for people
-	Addr         string // address:port that peers create address handles for
-	MTU          int    // largest UDP payload in bytes
-	MaxSeg       int    // largest message in bytes that fits one datagram, on RD and UD
-	MaxSGE       int
-	MaxInline    int
-	MaxMsg       int // largest message in bytes on RD
-	MaxQP        int
-	MaxQPWR      int
-	MaxCQE       int
-	MaxMR        int
-	MaxMW        int
-	MaxSRQWR     int
-	MaxQPRdAtom  int // Reads and atomics outstanding per peer
-	MaxMcastGrp  int
-	AtomicAtomic bool // atomics are atomic with sync/atomic on this host too
+	Carrier       string // what carries the frames, for people
+	StreamCarrier string // what carries the streams of RC; empty: nothing does
+	Addr          string // address:port that peers create address handles for
+	MTU           int    // largest UDP payload in bytes; 0 without datagrams
+	MaxSeg        int    // largest message in bytes that fits one datagram, on RD and UD
+	MaxSGE        int
+	MaxInline     int
+	MaxMsg        int // largest message in bytes on RD and RC
+	MaxQP         int
+	MaxQPWR       int
+	MaxCQE        int
+	MaxMR         int
+	MaxMW         int
+	MaxSRQWR      int
+	MaxQPRdAtom   int // Reads and atomics outstanding per peer, in each direction
+	MaxMcastGrp   int
+	AtomicAtomic  bool // atomics are atomic with sync/atomic on this host too
 }

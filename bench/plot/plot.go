@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Chart is one diagram. X is in bytes.
+// Chart is one diagram. X counts bytes, or what else comes in powers of two.
 type Chart struct {
 	Title  string
 	X, Y   string // what the axes show

@@ -5,7 +5,6 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -19,79 +18,20 @@ import (
 // Exit codes.
 const (
 	exitOK     = 0
-	exitFailed = 1 // AF_XDP cannot be used, or cleaning failed
+	exitFailed = 1 // AF_XDP cannot be used, there is no such device or port, or cleaning failed
 	exitUsage  = 2
 )
 
-const usage = `usage: xinfo [--json] [DEV...]
-       xinfo [--json] --check DEV
-       xinfo --clean
-
-Tells what network devices can do for AF_XDP, and what to do about each thing
-that is missing. Looking changes nothing.
-
-  xinfo              all devices but loopback: a table, then what is missing
-  xinfo DEV...       everything about these
-  xinfo --check DEV  the same, and exit status 1 when AF_XDP cannot be used there
-  xinfo --clean      remove the namespaces of test beds whose owner is dead, and
-                     end the processes in them. Nothing else can be left: XDP
-                     programs, AF_XDP sockets and shared memory go with their
-                     processes.
-  --json             one JSON object per device and line
-
-Columns
-  QUEUES        pairs of receive and send queues; an AF_XDP socket owns one
-  MODES         where the XDP program can run: driver, or generic (any device)
-  ZERO-COPY     the card reads and writes our memory itself
-  MULTI-BUFFER  frames larger than a page can be used
-  AF_XDP        whether everything that is needed is there
-
-Exit status: 0, 1 as said above, 2 used wrongly.
-
-Examples
-  xinfo --check eth1 && sudo xrun -n 2 --hosts a,b --device eth1 ./app
-  xinfo --json | jq 'select(.usable) | .device'
-`
-
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, xdp.Probe)) }
-
-// options is what the command line says.
-type options struct {
-	check string
-	clean bool
-	json  bool
-	devs  []string
-}
-
-func parse(args []string) (options, error) {
-	var o options
-	fs := flag.NewFlagSet("xinfo", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	fs.StringVar(&o.check, "check", "", "")
-	fs.BoolVar(&o.clean, "clean", false, "")
-	fs.BoolVar(&o.json, "json", false, "")
-	if err := fs.Parse(args); err != nil {
-		return o, err
-	}
-	o.devs = fs.Args()
-	checking := false
-	fs.Visit(func(f *flag.Flag) { checking = checking || f.Name == "check" })
-	switch {
-	case checking && o.check == "":
-		return o, errors.New("--check needs the name of a device; xinfo lists them")
-	case checking && (o.clean || len(o.devs) > 0):
-		return o, errors.New("--check is about one device and nothing else")
-	case o.clean && (o.json || len(o.devs) > 0):
-		return o, errors.New("--clean goes alone")
-	}
-	return o, nil
+func main() {
+	m := machine{devices: devices, probe: xdp.Probe, nic: lookupNIC, query: queryDevice}
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, m))
 }
 
 // run does what args say and returns the exit code.
-func run(args []string, out, errs io.Writer, probe func(string) (xdp.Report, error)) int {
+func run(args []string, out, errs io.Writer, m machine) int {
 	o, err := parse(args)
 	switch {
-	case errors.Is(err, flag.ErrHelp):
+	case o.help:
 		fmt.Fprint(out, usage)
 		return exitOK
 	case err != nil:
@@ -103,9 +43,13 @@ func run(args []string, out, errs io.Writer, probe func(string) (xdp.Report, err
 	case o.clean:
 		err = clean(out)
 	case o.check != "":
-		code, err = check(o, out, probe)
+		code, err = m.check(o, out)
+	case o.list:
+		err = m.listNames(out)
+	case o.table:
+		err = m.table(out)
 	default:
-		err = list(o, out, probe)
+		err = m.show(o, out)
 	}
 	if err != nil {
 		fmt.Fprintln(errs, "xinfo:", err)
@@ -126,45 +70,125 @@ func clean(out io.Writer) error {
 	return err
 }
 
-func check(o options, out io.Writer, probe func(string) (xdp.Report, error)) (int, error) {
-	r, err := probe(o.check)
-	if err != nil {
-		return exitFailed, err
+// check is for scripts: its exit code says whether AF_XDP can be used.
+func (m machine) check(o options, out io.Writer) (int, error) {
+	r, err := m.probe(o.check)
+	switch {
+	case err != nil:
+	case o.json:
+		err = m.writeJSON(out, o.check)
+	default:
+		err = writeReport(out, r)
 	}
-	if err := show(o, out, r); err != nil {
+	if err != nil || !r.Usable() {
 		return exitFailed, err
-	}
-	if !r.Usable() {
-		return exitFailed, nil
 	}
 	return exitOK, nil
 }
 
-func list(o options, out io.Writer, probe func(string) (xdp.Report, error)) error {
-	names := o.devs
-	if len(names) == 0 {
-		var err error
-		if names, err = devices(); err != nil {
-			return err
+// errNoDevice is said where there is nothing to tell about.
+var errNoDevice = errors.New("no network device besides loopback has an IP address; `xinfo --table` lists all there are, and `xinfo -d lo` tells about loopback")
+
+// listNames prints the names of what can be used.
+func (m machine) listNames(out io.Writer) error {
+	names, err := m.usable()
+	if err != nil {
+		return err
+	}
+	plural := "s"
+	if len(names) == 1 {
+		plural = ""
+	}
+	fmt.Fprintf(out, "%d HCA%s found:\n", len(names), plural)
+	for _, name := range names {
+		fmt.Fprintf(out, "\t%s\n", name)
+	}
+	_, err = fmt.Fprintln(out)
+	return err
+}
+
+// usable returns the names of the devices that something can be sent on.
+func (m machine) usable() ([]string, error) {
+	all, err := m.devices()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, name := range all {
+		n, err := m.nic(name)
+		if err != nil {
+			return nil, err
 		}
+		if len(n.addrs) > 0 {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// table prints what AF_XDP can do on every device.
+func (m machine) table(out io.Writer) error {
+	names, err := m.devices()
+	if err != nil {
+		return err
 	}
 	var reports []xdp.Report
 	for _, name := range names {
-		r, err := probe(name)
+		r, err := m.probe(name)
 		if err != nil {
 			return err
 		}
 		reports = append(reports, r)
 	}
-	if len(o.devs) == 0 && !o.json {
-		return writeTable(out, reports)
-	}
-	for _, r := range reports {
-		if err := show(o, out, r); err != nil {
-			return err
+	return writeTable(out, reports)
+}
+
+// show tells about one device, some, or all that can be used.
+func (m machine) show(o options, out io.Writer) error {
+	names, err := o.devs, error(nil)
+	switch {
+	case o.dev != "":
+		names = []string{o.dev}
+	case len(names) > 0:
+	case o.json:
+		names, err = m.devices()
+	default:
+		if names, err = m.usable(); err == nil && len(names) == 0 {
+			err = errNoDevice
 		}
 	}
-	return nil
+	if err != nil {
+		return err
+	}
+	var reports []xdp.Report
+	for _, name := range names {
+		if o.json {
+			if err := m.writeJSON(out, name); err != nil {
+				return err
+			}
+			continue
+		}
+		h, err := m.hca(name, o.verbose)
+		if err != nil {
+			return err
+		}
+		if o.port > len(h.Ports) {
+			return fmt.Errorf("%s has one port, number 1: there is no port %d", name, o.port)
+		}
+		if err := writeBlock(out, h); err != nil {
+			return err
+		}
+		if len(o.devs) > 0 {
+			if err := writeReport(out, h.Report); err != nil {
+				return err
+			}
+		}
+		reports = append(reports, h.Report)
+	}
+	if o.dev != "" || len(o.devs) > 0 {
+		return nil
+	}
+	return writeMissing(out, reports)
 }
 
 // devices returns the names of all network devices but loopback.
@@ -182,16 +206,13 @@ func devices() ([]string, error) {
 	return names, nil
 }
 
-// show tells everything about one device.
-func show(o options, out io.Writer, r xdp.Report) error {
-	if !o.json {
-		return writeReport(out, r)
+// writeJSON tells everything about one device in one line.
+func (m machine) writeJSON(out io.Writer, name string) error {
+	h, err := m.hca(name, true)
+	if err != nil {
+		return err
 	}
-	line := struct {
-		xdp.Report
-		Usable bool `json:"usable"`
-	}{r, r.Usable()}
-	return json.NewEncoder(out).Encode(line)
+	return json.NewEncoder(out).Encode(h)
 }
 
 func yesNo(b bool) string {

@@ -30,15 +30,27 @@ func writeTable(out io.Writer, reports []xdp.Report) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	if len(missing(reports, true))+len(missing(reports, false)) > 0 {
+		fmt.Fprintln(out)
+	}
+	return writeMissing(out, reports)
+}
+
+// writeMissing tells what devices miss for AF_XDP, what is needed first.
+func writeMissing(out io.Writer, reports []xdp.Report) error {
+	var sections []string
 	for _, needed := range []bool{true, false} {
-		for i, m := range missing(reports, needed) {
-			if i == 0 {
-				fmt.Fprintf(out, "\n%s\n", map[bool]string{true: "Missing:", false: "Would be better:"}[needed])
-			}
-			fmt.Fprintf(out, "  %s: %s: %s\n    -> %s\n", strings.Join(m.devices, ", "), m.Name, orDash(m.Detail), orDash(m.Remedy))
+		section := map[bool]string{true: "Missing:\n", false: "Would be better:\n"}[needed]
+		found := missing(reports, needed)
+		for _, m := range found {
+			section += fmt.Sprintf("  %s: %s: %s\n    -> %s\n", strings.Join(m.devices, ", "), m.Name, orDash(m.Detail), orDash(m.Remedy))
+		}
+		if len(found) > 0 {
+			sections = append(sections, section)
 		}
 	}
-	return nil
+	_, err := io.WriteString(out, strings.Join(sections, "\n"))
+	return err
 }
 
 // miss is a finding that some devices have in common.

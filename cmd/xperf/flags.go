@@ -21,7 +21,7 @@ const defaultPort = 18515
 
 // options is what the command line asks for.
 type options struct {
-	command string   // a test, "serve", "compare" or "plot"
+	command string   // a test, "serve", "compare", "memory" or "plot"
 	host    string   // "" on the server
 	table   string   // compare: which one
 	files   []string // plot: results
@@ -49,7 +49,7 @@ type options struct {
 
 // vsFlags are what a second configuration may change. Everything else holds
 // for both.
-var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "all", "cores", "bulk-queue", "capture"}
+var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "crc", "markers", "all", "cores", "bulk-queue", "capture"}
 
 func usagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", bench.ErrUsage, fmt.Sprintf(format, args...))
@@ -118,6 +118,8 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	fs.BoolVar(&o.spec.All, "a", o.spec.All, "")
 	fs.StringVar(&o.spec.Op, "op", o.spec.Op, "")
 	fs.IntVar(&o.spec.Peers, "peers", o.spec.Peers, "")
+	fs.BoolVar(&o.spec.CRC, "crc", o.spec.CRC, "")
+	fs.BoolVar(&o.spec.Markers, "markers", o.spec.Markers, "")
 	fs.BoolVar(&o.markdown, "markdown", o.markdown, "")
 	fs.StringVar(&o.plot, "plot", o.plot, "")
 	fs.Func("duration", "", func(s string) (err error) {
@@ -307,6 +309,7 @@ func (o *options) checkAmounts() error {
 var commandFlags = map[string][]string{
 	"serve":   {"device", "netns", "cores", "port", "listen"},
 	"compare": {"testbed", "switch", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "loss"},
+	"memory":  {"peers", "json", "markdown", "plot"},
 	"plot":    {"plot"},
 }
 
@@ -322,7 +325,7 @@ func (o *options) checkCommand() error {
 		return usagef("%s does not take a HOST", o.command)
 	case o.command == "compare" && !o.testbed:
 		return usagef("compare needs --testbed: it measures AF_XDP beside kernel sockets on this machine")
-	case o.command == "compare" && o.json && o.markdown:
+	case o.json && o.markdown:
 		return usagef("--json and --markdown at once: give one of them")
 	case o.command == "plot" && len(o.files) == 0:
 		return usagef("plot needs files that hold what xperf --json wrote")
@@ -370,6 +373,10 @@ func (o *options) second(args []string) (*options, error) {
 		if !b.given["peers"] {
 			b.spec.Peers = 1
 		}
+	}
+	if (b.given["test"] || b.given["transport"]) && b.spec.Transport != "rc" { // what only connections have
+		b.spec.CRC = b.spec.CRC && b.given["crc"]
+		b.spec.Markers = b.spec.Markers && b.given["markers"]
 	}
 	if b.given["size"] {
 		b.spec.All = false

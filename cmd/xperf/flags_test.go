@@ -45,7 +45,10 @@ func TestParse_amounts(t *testing.T) {
 		{"atomic_lat --op swap", func(o *options) bool { return o.spec.Op == "swap" }},
 		{"atomic_lat", func(o *options) bool { return o.spec.Op == "fetch_add" && o.spec.Peers == 1 }},
 		{"send_rate --peers 8 --transport ud", func(o *options) bool { return o.spec.Peers == 8 && o.spec.Transport == "ud" }},
+		{"send_rate --peers 8 --fabric tcp", func(o *options) bool { return o.spec.Peers == 8 && o.spec.Transport == "rc" }},
+		{"send_lat --transport rc --crc --markers", func(o *options) bool { return o.spec.CRC && o.spec.Markers && o.spec.Fabric == "xdp" }},
 		{"serve --netns a,b", func(o *options) bool { return slices.Equal(o.netns, []string{"a", "b"}) }},
+		{"memory --peers 5000 --json", func(o *options) bool { return o.command == "memory" && o.spec.Peers == 5000 && o.json }},
 		{"plot a.json b.json --plot c.svg", func(o *options) bool { return len(o.files) == 2 && o.plot == "c.svg" }},
 		{"compare --testbed", func(o *options) bool { return o.table == "mpi" }},
 		{"compare verbs --testbed --markdown", func(o *options) bool { return o.table == "verbs" && o.markdown }},
@@ -68,6 +71,18 @@ func TestParse_vsOtherTest(t *testing.T) {
 	o, err = parse([]string{"send_rate", "--peers", "4", "--testbed", "--vs", "raw_rate"})
 	if err != nil || o.vs.spec.Peers != 1 {
 		t.Errorf("raw_rate has one peer: %v", err)
+	}
+	o, err = parse([]string{"send_lat", "--transport", "rd", "--testbed", "--vs", "--transport rc --fabric tcp --crc"})
+	if err != nil || o.vs.spec.Transport != "rc" || o.vs.spec.Fabric != "tcp" || !o.vs.spec.CRC || o.spec.CRC {
+		t.Errorf("rd beside rc: %v", err)
+	}
+	o, err = parse([]string{"send_lat", "--fabric", "tcp", "--crc", "--testbed", "--vs", "raw_lat --size 8"})
+	if err != nil || o.vs.spec.CRC || o.vs.spec.Transport != "none" || o.vs.spec.Fabric != "tcp" {
+		t.Errorf("a plain socket has no CRC: %v", err)
+	}
+	o, err = parse([]string{"raw_lat", "--fabric", "tcp", "--testbed", "--vs", "send_lat --transport rc"})
+	if err != nil || o.vs.spec.Transport != "rc" || o.vs.spec.Fabric != "tcp" {
+		t.Errorf("rc beside a plain socket: %v", err)
 	}
 	o, err = parse([]string{"write_bw", "-a", "--testbed", "--vs", "--size 8"})
 	if err == nil && o.vs.spec.All {
@@ -139,6 +154,10 @@ func TestParse_errors(t *testing.T) {
 		{"atomic_lat --op nand", "the operations are"},
 		{"write_bw -a --size 8", "give one of them"},
 		{"plot", "plot needs files"},
+		{"memory --size 8", "memory does not take --size"},
+		{"memory host", "memory does not take a HOST"},
+		{"memory --json --markdown", "give one of them"},
+		{"memory --peers 0", "peers 0"},
 		{"plot x --json", "plot does not take --json"},
 		{"compare nonsense --testbed", "the comparisons are mpi, verbs"},
 		{"compare --testbed --json --markdown", "give one of them"},

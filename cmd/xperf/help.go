@@ -16,6 +16,7 @@ const helpHead = `xperf measures latency, bandwidth and message rate between two
   xperf TEST --testbed [FLAGS]   both ends on this machine, over a veth pair
   xperf TEST --help              what one test measures, with an example
   xperf compare [TABLE] --testbed   several ways to move messages side by side
+  xperf memory                   what one end keeps for 2 to 10000 peers
   xperf plot FILE... [--plot OUT.svg]   draw what --json has written
   xperf serve [FLAGS]            server for whatever clients ask for
 
@@ -25,18 +26,22 @@ Tests:
 const helpTail = `
 What to measure (the client decides; a flag that the server has too must agree):
   --fabric F        xdp (default)FABRICS;
-                    tcp with raw tests. Raw tests over udp and tcp are plain
-                    kernel sockets that spin: the baselines.
-  --transport T     rd (default) or ud. Reliable datagrams carry every test;
+                    tcp with --transport rc and with raw tests. Raw tests over
+                    udp and tcp are plain kernel sockets that spin: the baselines.
+  --transport T     rd (default), ud, or rc. Reliable datagrams carry every test;
                     unreliable ones Sends of one datagram and Write-Records, and
                     then the server's count of what arrived is shown beside
-                    what was sent
+                    what was sent. Connections are iWARP over TCP: the kernel's
+                    with --fabric tcp, one in user space with xdp
+  --crc, --markers  rc: both ends ask for a CRC32C in each FPDU, for markers
+                    (default: neither, as Linux's siw has it)
   --size LIST       bytes per message: 8,64,4K,1M, or 8:4M for powers of two.
                     In raw tests over xdp: bytes of the Ethernet frame.
   -a, --all         all powers of two from 1 to 8M that can be sent
   --op O            atomic_lat: fetch_add (default), cmp_swap or swap
   --peers N         send_rate: the server has N endpoints, which the client sends
-                    to in turns (over xdp: with --testbed, which makes N hosts)
+                    to in turns (over xdp: with --testbed, which makes N hosts);
+                    over rc N connections of one endpoint. memory: the most
   --iters N         messages or round trips per burst (default: by size)
   --warmup N        messages before those (default: a tenth)
   --window N        messages under way to each peer in bw and rate tests
@@ -74,7 +79,9 @@ Output:
                     size, iters, lat_us{min,p50,p99,max}, gbit_s, msg_s, lost;
                     where messages may be lost sent{gbit_s,msg_s,whole,valid};
                     with --vs also {metric, a, b, ratio, low, high}
-  --markdown        compare: tables as Markdown
+                    memory: transport, receives, carrier, peers, user_bytes,
+                    kernel_bytes, buffer_bytes, total_bytes, per_peer_bytes
+  --markdown        compare, memory: tables as Markdown
   --plot FILE.svg   draw the results over the sizes, both axes logarithmic
 Latency is half of a round trip; all of it for reads and atomics, as in
 perftest. Bandwidth and rate are of what the receiver has confirmed. Exit status:
@@ -83,8 +90,10 @@ needs, 130 interrupted.
 
 Examples:
   xperf send_lat --testbed
+  xperf send_lat --testbed --transport rd --vs "--transport rc --fabric tcp"
   xperf compare verbs --testbed --markdown --plot verbs.svg
   xperf compare --testbed --size 8,1M --rounds 9
+  xperf memory --peers 1000 --markdown
   xperf write_bw 192.0.2.1 -a --json > write.json
   xperf plot write.json read.json --plot both.svg
 `

@@ -84,6 +84,8 @@ func (p *program) dispatch(o *options) error {
 		return p.serve(o)
 	case o.command == "compare":
 		return p.compare(o)
+	case o.command == "memory":
+		return p.memory(o)
 	case o.command == "plot":
 		return p.plotFiles(o)
 	case o.testbed:

@@ -109,6 +109,8 @@ func (p *program) withoutRoot(o *options) error {
 		return nil
 	case onXDP(o) && o.given["fabric"]:
 		return fmt.Errorf("--fabric %s: AF_XDP between two hosts of this machine: %w", o.spec.Fabric, testbed.ErrPermission)
+	case onXDP(o) && o.spec.Transport == "rc":
+		o.spec.Fabric = "tcp"
 	case onXDP(o):
 		o.spec.Fabric = "udp"
 	}
@@ -123,8 +125,8 @@ func (p *program) openPlace(o *options) (*bench.Place, error) {
 	}
 	p.progress("setting up " + o.command)
 	oneHost := o.spec.Fabric == "shm" // shared memory reaches no other
-	peers := 1                        // over kernel sockets they are ports of one host
-	if onXDP(o) {
+	peers := 1                        // over kernel sockets they are ports of one host, over rc connections
+	if onXDP(o) && o.spec.Transport != "rc" {
 		peers = o.spec.Peers
 	}
 	place, err := bench.OpenPlace(bench.PlaceConfig{

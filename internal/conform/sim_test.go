@@ -1,6 +1,9 @@
 package conform
 
 import (
+	"fmt"
+	"io"
+	"math/rand/v2"
 	"net/netip"
 	"testing"
 
@@ -81,6 +84,34 @@ func stepping(t *testing.T, w *sim.World, n *sim.Node, nap *mono.Duration) func(
 		turn <- struct{}{}
 		if err := <-done; err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestStreams_sim runs in virtual time, over streams that are gentle and such
+// that are cut anywhere.
+func TestStreams_sim(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for name, c := range map[string]sim.StreamConfig{
+		"plain":  {},
+		"random": {Segment: func(_ int, _ int64, n int) int { return 1 + r.IntN(n) }},
+		"window": {SendBuffer: 5000, RecvBuffer: 3000},
+	} {
+		for _, v6 := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ",v6=", v6), func(t *testing.T) {
+				Streams(t, func(t *testing.T) StreamNet {
+					w := sim.New(sim.Config{Seed: 1, Limit: mono.Duration(mono.Never), ArenaSize: 1 << 20})
+					nodes := w.Nodes(2)
+					net := StreamNet{
+						Clock: w, Virtual: true, Step: passing(t, w, nodes[0]),
+						Open: func(i int) (fabric.Streams, []io.Closer, error) { return nodes[i].Streams(c), nil, nil },
+					}
+					if v6 {
+						net.Addr = func(i int) netip.Addr { return nodes[i].Addr6() }
+					}
+					return net
+				})
+			})
 		}
 	}
 }

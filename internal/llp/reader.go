@@ -78,3 +78,6 @@ func (r *Reader) Copy(dst []byte) {
 		}
 	}
 }
+
+// Over points the reader at bytes that lie in one piece.
+func (r *Reader) Over(b []byte) { r.cur, r.rest, r.left = b, nil, len(b) }

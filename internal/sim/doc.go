@@ -8,6 +8,10 @@
 //	tasks -> Port -> TX ring =uplink=> [by MAC] =downlink=> RX ring -> Port -> tasks
 //	                 never drops               drops when its queue is full
 //
+// [Streams] are the TCP of a node, without the frames: bytes in order, with the
+// delays of the links, and with whatever can happen to a stream at whatever
+// byte (see [StreamConfig]).
+//
 // The rules of time:
 //
 //   - The world handles events in the order of their virtual time; events at

@@ -50,3 +50,30 @@ func (f *fifo[T]) drop(n int) {
 	}
 	f.n -= n
 }
+
+// queue is a queue that grows as needed and keeps its memory.
+type queue[T any] struct {
+	slots []T
+	head  int
+}
+
+// all returns what is in the queue, from the head on.
+func (q *queue[T]) all() []T { return q.slots[q.head:] }
+
+func (q *queue[T]) push(v ...T) {
+	if len(q.slots)+len(v) > cap(q.slots) {
+		q.slots = q.slots[:copy(q.slots, q.all())]
+		q.head = 0
+	}
+	q.slots = append(q.slots, v...)
+}
+
+// drop forgets n elements at the head.
+func (q *queue[T]) drop(n int) {
+	if q.head += n; q.head == len(q.slots) {
+		q.slots, q.head = q.slots[:0], 0
+	}
+}
+
+// keep forgets all but n elements at the head.
+func (q *queue[T]) keep(n int) { q.slots = q.slots[:q.head+n] }

@@ -11,11 +11,16 @@ import (
 type Node struct {
 	Up, Down Link // to the switch and from it
 
-	world  *World
-	id     int
-	arena  *mem.Arena
-	ports  []*Port
-	tasks  []*Task
+	world *World
+	id    int
+	arena *mem.Arena
+	ports []*Port
+	tasks []*Task
+
+	streams   []*Streams
+	tcp       map[uint16]bool // ports in use
+	ephemeral int             // the port that was chosen last
+
 	island bool // which side of a partition
 
 	sending bool // a frame is on the way from a TX ring to the wire
@@ -102,10 +107,15 @@ func (n *Node) Wake() {
 	}
 }
 
-// input reports whether a port that t reads has something for it.
+// input reports whether a port or streams that t reads have something for it.
 func (n *Node) input(t *Task) bool {
 	for _, p := range n.ports {
 		if p.ready() && p.readBy(t) {
+			return true
+		}
+	}
+	for _, s := range n.streams {
+		if len(s.news) > 0 && s.readBy(t) {
 			return true
 		}
 	}

@@ -23,11 +23,17 @@ const (
 	traceResume  // a task runs
 	traceEnd     // a task ended
 	traceTooLarge
+	traceConnect // a connection of streams is accepted
+	traceSegment // bytes of a stream arrived
+	traceFIN
+	traceReset
+	traceFault // something befalls a stream
 )
 
 func (v verb) String() string {
 	return [...]string{"?", "send", "deliver", "lost", "dup", "delayed", "corrupt", "cut", "queue-full",
-		"no-room", "unknown", "resume", "end", "too-large"}[v]
+		"no-room", "unknown", "resume", "end", "too-large",
+		"connect", "segment", "fin", "reset", "fault"}[v]
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli) // read-only

@@ -87,6 +87,7 @@ type World struct {
 	running *Task // the task whose code runs now, or nil
 	failed  error
 	packets uint64    // packets numbered so far
+	conns   uint64    // connections of streams, likewise
 	idle    []*packet // packets to use again
 	poison  []byte    // what memory that is nobody's holds
 }

@@ -23,7 +23,8 @@ type Vector struct {
 	Segment Hex               // Terminate: the segment that it answers
 	Refused string            // why the bytes are refused: mostly the cause that a Terminate names
 	Body    map[string]string // dgram: fields of what follows the header of a Hello
-	ULPDUs  []Hex             // dgram: what the datagram carries
+	ULPDUs  []Hex             // dgram, mpa: what the datagram, or the stream of FPDUs, carries
+	Private Hex               // mpa: private data of a start-up frame
 	Sack    []Hex             // dgram: its SACK words
 }
 

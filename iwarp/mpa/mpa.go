@@ -4,6 +4,8 @@
 package mpa
 
 import (
+	"strings"
+
 	"github.com/xwarp/xwarp/internal/mono"
 )
 
@@ -19,10 +21,25 @@ type RTR uint8
 
 // Kinds of RTR.
 const (
-	RTRSend  RTR = 1 << iota // zero-length Send
+	RTRSend  RTR = 1 << iota // an FPDU without a ULPDU
 	RTRWrite                 // zero-length RDMA Write
 	RTRRead                  // zero-length RDMA Read
+
+	rtrAll = RTRSend | RTRWrite | RTRRead
 )
+
+func (r RTR) String() string {
+	var names []string
+	for i, name := range [...]string{"Send", "Write", "Read"} {
+		if r&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	if names == nil {
+		return "nothing"
+	}
+	return strings.Join(names, " or ")
+}
 
 // Config is what one end wants of a connection. Zero values mean the defaults.
 type Config struct {
@@ -40,6 +57,7 @@ type Config struct {
 	// RTR is, for an initiator, the kinds of first message that it can send;
 	// not empty asks for peer-to-peer mode. For a responder: those it takes;
 	// default all. An initiator's default is none: no peer-to-peer mode.
+	// Revision 2 only. The Read takes an ORD of 1 at least, and gets it.
 	RTR RTR
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/vectors"
@@ -41,8 +40,8 @@ func TestSiw_captures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, stream := range tcpStreams(t, b) {
-			for _, seg := range ulpdus(stream) {
+		for _, c := range vectors.TCPConnections(t, b) {
+			for _, seg := range append(ulpdus(c.Initiator), ulpdus(c.Responder)...) {
 				op := checkForeign(t, filepath.Base(file), seg, "")
 				count[op]++
 			}
@@ -93,51 +92,6 @@ func checkForeign(t *testing.T, name string, seg []byte, kind string) Opcode {
 		t.Errorf("%s: %v: % x went out as % x", name, op, seg, out[:n])
 	}
 	return op
-}
-
-// tcpStreams returns what each side of each TCP connection of a pcap file
-// sent, as far as there is no gap.
-func tcpStreams(t *testing.T, pcap []byte) [][]byte {
-	t.Helper()
-	if len(pcap) < 24 || binary.LittleEndian.Uint32(pcap) != 0xa1b2c3d4 || binary.LittleEndian.Uint32(pcap[20:]) != 1 {
-		t.Fatal("not a pcap file of Ethernet frames")
-	}
-	type part struct {
-		off  uint32
-		data []byte
-	}
-	var order []string
-	first, parts := map[string]uint32{}, map[string][]part{}
-	for b := pcap[24:]; len(b) >= 16; {
-		n := int(binary.LittleEndian.Uint32(b[8:]))
-		frame := b[16 : 16+n]
-		b = b[16+n:]
-		if n < 54 || binary.BigEndian.Uint16(frame[12:]) != 0x0800 || frame[23] != 6 {
-			continue
-		}
-		ip := frame[14 : 14+binary.BigEndian.Uint16(frame[16:])]
-		tcp := ip[int(ip[0]&15)*4:]
-		key := string(ip[12:20]) + string(tcp[:4])
-		seq := binary.BigEndian.Uint32(tcp[4:])
-		if tcp[13]&2 != 0 { // SYN
-			order = append(order, key)
-			first[key], parts[key] = seq+1, nil
-			continue
-		}
-		parts[key] = append(parts[key], part{seq - first[key], tcp[int(tcp[12]>>4)*4:]})
-	}
-	var out [][]byte
-	for _, key := range order {
-		slices.SortStableFunc(parts[key], func(a, b part) int { return int(int32(a.off - b.off)) })
-		var s []byte
-		for _, p := range parts[key] {
-			if have := uint32(len(s)); p.off <= have && have < p.off+uint32(len(p.data)) {
-				s = append(s, p.data[have-p.off:]...)
-			}
-		}
-		out = append(out, s)
-	}
-	return out
 }
 
 // ulpdus returns the DDP segments in one direction of an MPA connection without

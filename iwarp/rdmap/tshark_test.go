@@ -231,39 +231,13 @@ func bit(b bool) uint64 {
 // mpaCapture returns a pcap file of a TCP connection in MPA (RFC 5044) without
 // CRC and markers, in which one side sends the segments, one FPDU in each.
 func mpaCapture(segs [][]byte) []byte {
-	le := binary.LittleEndian
-	out := le.AppendUint32(nil, 0xa1b2c3d4)
-	out = le.AppendUint32(out, 2|4<<16) // version
-	out = append(out, make([]byte, 8)...)
-	out = le.AppendUint32(out, 1<<16)
-	out = le.AppendUint32(out, 1) // Ethernet
-	seq := [2]uint32{1000, 5000}
-	packet := func(from int, payload []byte) {
-		be := binary.BigEndian
-		f := []byte{2, 0, 0, 0, 0, byte(2 - from), 2, 0, 0, 0, 0, byte(1 + from), 8, 0}
-		f = append(f, 0x45, 0)
-		f = be.AppendUint16(f, uint16(40+len(payload)))
-		f = append(f, 0, 0, 0x40, 0, 64, 6, 0, 0)
-		f = append(f, 10, 0, 0, byte(1+from), 10, 0, 0, byte(2-from))
-		ports := [2]uint16{40000, 7471}
-		f = be.AppendUint16(f, ports[from])
-		f = be.AppendUint16(f, ports[1-from])
-		f = be.AppendUint32(f, seq[from])
-		f = be.AppendUint32(f, seq[1-from])
-		f = append(f, 0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0)
-		f = append(f, payload...)
-		seq[from] += uint32(len(payload))
-		out = append(out, make([]byte, 8)...) // time
-		out = le.AppendUint32(out, uint32(len(f)))
-		out = le.AppendUint32(out, uint32(len(f)))
-		out = append(out, f...)
-	}
-	packet(0, append([]byte("MPA ID Req Frame"), 0, 1, 0, 0))
-	packet(1, append([]byte("MPA ID Rep Frame"), 0, 1, 0, 0))
+	var c vectors.Capture
+	c.Segment(40000, 0, append([]byte("MPA ID Req Frame"), 0, 1, 0, 0))
+	c.Segment(40000, 1, append([]byte("MPA ID Rep Frame"), 0, 1, 0, 0))
 	for _, seg := range segs {
 		fpdu := binary.BigEndian.AppendUint16(nil, uint16(len(seg)))
 		fpdu = append(fpdu, seg...)
-		packet(0, append(fpdu, make([]byte, (4-len(fpdu)&3)&3+4)...))
+		c.Segment(40000, 0, append(fpdu, make([]byte, (4-len(fpdu)&3)&3+4)...))
 	}
-	return out
+	return c.Bytes()
 }

@@ -34,38 +34,94 @@ func Open(s Spec) (*verbs.Context, error) {
 		return nil, err
 	}
 	o := opening{closers: []io.Closer{arena}, bulkFD: -1}
-	dg, err := o.datagram(&s, arena)
+	under, err := o.carriers(&s, arena)
 	if err != nil {
 		return nil, o.undo(err)
 	}
-	if s.Faults != (fault.Config{}) {
-		faulty, err := fault.NewDatagram(dg, s.Faults)
-		if err != nil {
-			return nil, errors.Join(dg.Close(), o.undo(err))
-		}
-		dg = faulty
-	}
 	poller, err := progress.NewPoller(s.Clock, s.Poller)
 	if err != nil {
-		return nil, errors.Join(dg.Close(), o.undo(err))
+		return nil, errors.Join(under.Close(), o.undo(err))
 	}
-	poller.WatchBell(dg)
+	under.watch(poller)
 	poller.Watch(o.bulkFD)
 	o.closers = append(o.closers, poller)
 	ctx, err := verbs.New(verbs.Config{
-		Datagram: dg, Engine: progress.New(s.Clock, poller), Key: s.Key, Epoch: s.Epoch,
+		Datagram: under.datagram, Streams: under.streams, Engine: progress.New(s.Clock, poller), Key: s.Key, Epoch: s.Epoch,
 		NoCRC: s.NoCRC, Dgram: s.Dgram, Closers: o.reversed(),
 	})
 	if err != nil {
-		return nil, errors.Join(dg.Close(), o.undo(err))
+		return nil, errors.Join(under.Close(), o.undo(err))
 	}
 	return ctx, nil
+}
+
+// carriers are what a context stands on: datagrams, streams or both.
+type carriers struct {
+	datagram fabric.Datagram // or nil
+	streams  fabric.Streams  // or nil
+}
+
+// Close closes the carriers, as long as no context has taken them over.
+func (c carriers) Close() error {
+	var errs [2]error
+	if c.datagram != nil {
+		errs[0] = c.datagram.Close()
+	}
+	if c.streams != nil {
+		errs[1] = c.streams.Close()
+	}
+	return errors.Join(errs[:]...)
+}
+
+// watch makes input of the carriers end a Park.
+func (c carriers) watch(p *progress.Poller) {
+	if c.datagram != nil {
+		p.WatchBell(c.datagram)
+	}
+	if c.streams != nil {
+		p.WatchBell(c.streams)
+	}
+}
+
+// carriers opens what s asks for. After an error nothing of it is open but what
+// undo closes.
+func (o *opening) carriers(s *Spec, arena *mem.Arena) (c carriers, err error) {
+	if err := s.checkStreams(); err != nil {
+		return c, err
+	}
+	if s.Fabric != "tcp" {
+		c.datagram, err = o.faulty(s, arena)
+		c.streams = o.streams
+		if err != nil {
+			return c, errors.Join(err, c.Close())
+		}
+	}
+	if s.onKernelTCP() {
+		if c.streams, err = openTCP(s, arena); err != nil {
+			return c, errors.Join(err, c.Close())
+		}
+	}
+	return c, nil
+}
+
+// faulty opens a carrier of datagrams, with the faults that are asked for.
+func (o *opening) faulty(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
+	dg, err := o.datagram(s, arena)
+	if err != nil || s.Faults == (fault.Config{}) {
+		return dg, err
+	}
+	f, err := fault.NewDatagram(dg, s.Faults)
+	if err != nil {
+		return nil, errors.Join(err, dg.Close())
+	}
+	return f, nil
 }
 
 // opening is what was opened so far, in order.
 type opening struct {
 	closers []io.Closer
-	bulkFD  int // the descriptor of a second port, or -1
+	bulkFD  int            // the descriptor of a second port, or -1
+	streams fabric.Streams // on the same port as the datagrams, or nil
 }
 
 func (o *opening) reversed() []io.Closer {

@@ -296,6 +296,12 @@ func TestOpen_badUse(t *testing.T) {
 		{"unknown fabric", false, device.Spec{Fabric: "ib"}, `unknown fabric "ib": use one of xdp,`},
 		{"no device", false, device.Spec{Fabric: "xdp"}, "needs the name of a network device"},
 		{"unknown device for udp", false, device.Spec{Fabric: "udp", Device: "nosuch0"}, `"nosuch0"`},
+		{"unknown device for tcp", false, device.Spec{Fabric: "tcp", Device: "nosuch0"}, `"nosuch0"`},
+		{"capture of tcp", false, device.Spec{Fabric: "tcp", Capture: "x.pcapng"}, "tcpdump -i any -w x.pcapng tcp"},
+		{"capture of udp and tcp", false, device.Spec{Fabric: "udp", RC: true, Device: "lo", Capture: "x.pcapng"}, "tcpdump -i lo"},
+		{"faults of tcp", false, device.Spec{Fabric: "tcp", Faults: fault.Config{Loss: 0.1}}, "lost on purpose"},
+		{"MTU of tcp", false, device.Spec{Fabric: "tcp", MTU: 100}, "576"},
+		{"RC over shm", false, device.Spec{Fabric: "shm", RC: true}, "use tcp, udp or xdp"},
 		{"unknown device for xdp", true, device.Spec{Fabric: "xdp", Device: "nosuch0"}, "nosuch0"},
 	} {
 		if c.root {

@@ -27,7 +27,7 @@ type Spec struct {
 	// RC offers queue pairs of type RC beside the others: over TCP in user
 	// space on the same queue of the NIC with xdp, over the kernel's with udp.
 	RC bool
-	// Device is the NIC; needed for xdp. Without it udp and shm use Addr's.
+	// Device is the NIC; needed for xdp. Without it the others use Addr's.
 	Device string
 	Queue  int // of the NIC, from 0
 	// BulkQueue is a second queue of the NIC, for what is sent to peers that
@@ -37,11 +37,17 @@ type Spec struct {
 	// with "xdp:asavie".
 	BulkQueue int
 	// Addr is the IPv4 address to use; default the first one of Device, or
-	// 127.0.0.1 without a device.
+	// 127.0.0.1 without a device. With tcp it may be IPv6 as well.
 	Addr netip.Addr
 	// Port is the UDP port; default BasePort for xdp, and one that is free
-	// for udp and shm.
+	// for udp and shm. For RC each listener has a TCP port of its own.
 	Port uint16
+	// TCPBase and TCPPorts are the range of TCP ports that RC over xdp takes
+	// from the kernel, for listeners and for what it opens; default from 61000,
+	// the first that Linux gives to nobody, to the last. No program on this
+	// host can use them on Device then.
+	TCPBase  uint16
+	TCPPorts int
 	// MTU is the largest IP packet in bytes; default that of the device.
 	MTU   int
 	Key   uint64 // job key
@@ -53,13 +59,14 @@ type Spec struct {
 	Dgram  dgram.Config
 	Poller progress.PollerConfig
 	Clock  mono.Clock // default mono.Real
-	// Faults injects loss, duplication and reordering into what is sent;
-	// default none.
+	// Faults injects loss, duplication and reordering into the datagrams that
+	// are sent; default none. Not with tcp.
 	Faults fault.Config
 	// Capture names a pcapng file to write, with what goes to the wire and
 	// what comes from it: after Faults, so that what those lose is missing and
 	// what they double is there twice. On AF_XDP the frames are captured as
-	// they are; elsewhere with headers made up. Default none.
+	// they are; elsewhere with headers made up. Not with RC over the kernel's
+	// TCP, which tcpdump captures. Default none.
 	Capture string
 }
 
@@ -68,7 +75,7 @@ var ErrFabric = errors.New("unknown fabric")
 
 // Fabrics lists what Spec.Fabric may be.
 func Fabrics() []string {
-	return []string{"xdp", "xdp:generic", "xdp:driver", "xdp:asavie", "udp", "shm"}
+	return []string{"xdp", "xdp:generic", "xdp:driver", "xdp:asavie", "udp", "shm", "tcp"}
 }
 
 func checkFabric(s string) error {

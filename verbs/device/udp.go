@@ -27,20 +27,35 @@ func deviceAddr(name string) (netip.Addr, error) {
 	if name == "" {
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 	}
-	dev, err := net.InterfaceByName(name)
+	addrs, err := deviceAddrs(name)
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("device: no network device %q here (xinfo lists them): %w", name, err)
-	}
-	addrs, err := dev.Addrs()
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("device: addresses of %s: %w", name, err)
+		return netip.Addr{}, err
 	}
 	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
-			return p.Addr(), nil
+		if a.Is4() {
+			return a, nil
 		}
 	}
 	return netip.Addr{}, noAddress(name)
+}
+
+// deviceAddrs returns all addresses of a device.
+func deviceAddrs(name string) ([]netip.Addr, error) {
+	dev, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("device: no network device %q here (xinfo lists them): %w", name, err)
+	}
+	nets, err := dev.Addrs()
+	if err != nil {
+		return nil, fmt.Errorf("device: addresses of %s: %w", name, err)
+	}
+	var addrs []netip.Addr
+	for _, n := range nets {
+		if p, err := netip.ParsePrefix(n.String()); err == nil {
+			addrs = append(addrs, p.Addr())
+		}
+	}
+	return addrs, nil
 }
 
 func noAddress(dev string) error {

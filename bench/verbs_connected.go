@@ -1,0 +1,285 @@
+package bench
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// connectedAccess is what the region of a test over connections must grant: in
+// streams of Sends the server writes to the client, and the client reads what
+// it has written.
+var connectedAccess = map[Family]verbs.Access{
+	Send:   verbs.LocalWrite | verbs.RemoteWrite,
+	Write:  verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead,
+	Read:   verbs.LocalWrite | verbs.RemoteRead,
+	Atomic: verbs.LocalWrite | verbs.RemoteAtomic,
+}
+
+// connectedTest returns the test that runs over connections. Receives are
+// posted before there is a connection that could miss them.
+func (p *endpoint) connectedTest(c Case) (b Bench, err error) {
+	if p.cm, err = openConnector(p); err != nil {
+		return nil, err
+	}
+	if err := p.introduce(); err != nil {
+		return nil, err
+	}
+	switch {
+	case c.Family == Send && c.Kind.latency():
+		b, err = newSendTest(p)
+	case c.Family == Send:
+		b, err = newCreditTest(p)
+	case c.Family == Write:
+		b = &confirmedWrites{writeTest{endpoint: p}}
+	case c.Family == Read:
+		b = &readTest{endpoint: p}
+	default:
+		b, err = newAtomicTest(p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.Spec.onXDP() {
+		b = floating{b}
+	}
+	return b, p.cm.connect()
+}
+
+// confirmedWrites is writeTest over a connection, where a Write is complete when
+// TCP has taken it: a stream ends with a Read, which arrives behind all Writes
+// and whose answer says that they are in place (RFC 5040, section 5.5).
+type confirmedWrites struct{ writeTest }
+
+func (t *confirmedWrites) Run(b Burst, rec *Recorder) error {
+	if t.Server || isPingPong(t.Spec.Test) {
+		return t.writeTest.Run(b, rec)
+	}
+	if err := t.confirmed(b, b.Warmup); err != nil {
+		return err
+	}
+	start := t.Clock.Now()
+	if err := t.confirmed(b, b.Iters); err != nil {
+		return err
+	}
+	rec.Stream(b.Iters, t.Clock.Now().Sub(start))
+	return nil
+}
+
+// confirmed writes n messages and waits until the other end has them.
+func (t *confirmedWrites) confirmed(b Burst, n int) error {
+	t.source(verbs.OpRDMAWrite, b.Size)
+	t.remote(t.peer.Target)
+	if err := t.push(n, b.Window); err != nil {
+		return err
+	}
+	t.wr.Opcode, t.wr.Flags, t.wr.InlineData = verbs.OpRDMARead, 0, nil
+	t.wr.NumSGE, t.wr.SGL[0] = 1, t.mr.SGE(t.half, 1)
+	if err := t.post(true); err != nil {
+		return err
+	}
+	return t.drain()
+}
+
+// creditTest is send_bw and send_rate over connections, to each in turns. A Send
+// is complete when TCP has taken it, and one that finds no receive ends the
+// connection. So the receiver counts the messages that it has taken, and posted
+// receives for, in a word of the sender's memory, by RDMA Write: at most a
+// window of messages is not counted. ib_send_bw has the same for iWARP.
+type creditTest struct {
+	*endpoint
+	links []link
+	rwr   verbs.RecvWR
+}
+
+// link is one connection. Counts are of messages since it was made.
+type link struct {
+	qp     *verbs.QP
+	goal   uint64 // in all
+	posted uint64
+	sent   uint64 // are complete here
+	done   uint64 // are counted by the other end too
+	credit []byte // the word
+	taken  uint64 // the server has taken
+	told   uint64 // the client knows of
+	pause  uint64 // after which the client waits for the count: the end of warm-up
+}
+
+const (
+	creditSize  = 8  // bytes
+	creditEvery = 32 // Writes of credits: one of them asks for a completion
+)
+
+func newCreditTest(p *endpoint) (*creditTest, error) {
+	t := &creditTest{endpoint: p, rwr: verbs.RecvWR{NumSGE: 1}}
+	t.rwr.SGL[0] = p.mr.SGE(p.half, p.half)
+	for i, qp := range p.qps {
+		at := i * creditSize // where the server sends from; the client is written to
+		if !p.Server {
+			at += p.half
+		}
+		t.links = append(t.links, link{qp: qp, credit: p.mr.Bytes()[at : at+creditSize]})
+		if !p.Server {
+			continue
+		}
+		t.rwr.WRID = uint64(i)
+		for range p.Spec.Window {
+			if err := qp.PostRecv(&t.rwr); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return t, nil
+}
+
+func (t *creditTest) Run(b Burst, rec *Recorder) error {
+	if b.Window > t.Spec.Window {
+		return fmt.Errorf("burst with a window of %d, and receives are posted for %d", b.Window, t.Spec.Window)
+	}
+	if t.Server {
+		return t.swallow(b)
+	}
+	t.source(verbs.OpSend, b.Size)
+	if err := t.push(b.Warmup, uint64(b.Window)); err != nil {
+		return err
+	}
+	start := t.Clock.Now()
+	if err := t.push(b.Iters, uint64(b.Window)); err != nil {
+		return err
+	}
+	rec.Stream(b.Iters, t.Clock.Now().Sub(start))
+	return nil
+}
+
+// push posts n messages, as many to each connection, and waits until the other
+// end has counted them.
+func (t *creditTest) push(n int, window uint64) error {
+	for i := range t.links {
+		t.links[i].goal += uint64(n / len(t.links))
+	}
+	var turns spin
+	for busy := true; busy; {
+		for posted := true; posted; {
+			var err error
+			if posted, err = t.round(window); err != nil {
+				return err
+			}
+		}
+		if err := t.step(&turns); err != nil {
+			return err
+		}
+		var err error
+		if busy, err = t.news(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round posts one message to each connection that has room in its window and
+// lacks messages.
+func (t *creditTest) round(window uint64) (posted bool, err error) {
+	every := max(window/4, 1)
+	for i := range t.links {
+		l := &t.links[i]
+		if l.posted == l.goal || l.posted-l.done == window {
+			continue
+		}
+		l.posted++
+		posted = true
+		t.wr.WRID = l.posted<<peerBits | uint64(i)
+		t.wr.Flags &^= verbs.Signaled
+		if l.posted%every == 0 || l.posted == l.goal {
+			t.wr.Flags |= verbs.Signaled
+		}
+		if err := l.qp.PostSend(&t.wr); err != nil {
+			return posted, err
+		}
+	}
+	return posted, nil
+}
+
+// news takes completions and counts, and reports whether anything is missing.
+func (t *creditTest) news() (busy bool, err error) {
+	n := t.sends.Poll(t.wc[:])
+	for i := range t.wc[:n] {
+		wc := &t.wc[i]
+		if wc.Status != verbs.Success {
+			return false, fmt.Errorf("%v: %v", t.wr.Opcode, wc.Status)
+		}
+		t.links[wc.WRID&(1<<peerBits-1)].sent = wc.WRID >> peerBits
+	}
+	for i := range t.links {
+		l := &t.links[i]
+		l.done = min(l.sent, binary.NativeEndian.Uint64(l.credit))
+		busy = busy || l.done != l.goal
+	}
+	return busy, nil
+}
+
+// swallow takes what comes.
+func (t *creditTest) swallow(b Burst) error {
+	for i := range t.links {
+		l := &t.links[i]
+		l.pause = l.goal + uint64(b.Warmup/len(t.links))
+		l.goal = l.pause + uint64(b.Iters/len(t.links))
+	}
+	every := uint64(max(b.Window/4, 1))
+	var turns spin
+	for left := b.Warmup + b.Iters; left > 0; {
+		n, err := t.take(every)
+		if err != nil {
+			return err
+		}
+		if left -= n; n > 0 {
+			continue
+		}
+		if err := t.step(&turns); err != nil {
+			return err
+		}
+		if err := t.reap(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take takes messages, posts their receives again and tells the client.
+func (t *creditTest) take(every uint64) (int, error) {
+	n := t.recvs.Poll(t.wc[:])
+	for i := range t.wc[:n] {
+		wc := &t.wc[i]
+		if wc.Status != verbs.Success {
+			return 0, fmt.Errorf("receive: %v", wc.Status)
+		}
+		l := &t.links[wc.WRID]
+		t.rwr.WRID = wc.WRID
+		if err := l.qp.PostRecv(&t.rwr); err != nil {
+			return 0, err
+		}
+		l.taken++
+		if l.taken-l.told < every && l.taken != l.pause && l.taken != l.goal {
+			continue
+		}
+		if err := t.tell(l, int(wc.WRID)); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}
+
+// tell writes the count of the i-th connection to the client.
+func (t *creditTest) tell(l *link, i int) error {
+	l.told = l.taken
+	binary.NativeEndian.PutUint64(l.credit, l.taken)
+	l.posted++
+	t.wr = verbs.SendWR{
+		WRID: l.posted, Opcode: verbs.OpRDMAWrite, Flags: verbs.Inline, InlineData: l.credit,
+		RKey: t.peer.RKey, RemoteAddr: t.peer.Target + uint64(i*creditSize),
+	}
+	if l.posted%creditEvery == 0 {
+		t.wr.Flags |= verbs.Signaled
+	}
+	return l.qp.PostSend(&t.wr)
+}

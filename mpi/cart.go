@@ -1,0 +1,340 @@
+package mpi
+
+import (
+	"cmp"
+	"slices"
+)
+
+// cart is a Cartesian topology (MPI 4.1, section 8.5): ranks are numbered with
+// the last coordinate running fastest.
+type cart struct {
+	dims    []int
+	periods []bool
+	coords  []int // of this rank
+}
+
+// DimsCreate chooses how many of n ranks to put along each dimension whose entry
+// is 0, as equal as can be, the larger ones first (MPI_Dims_create).
+func DimsCreate(n int, dims []int) error {
+	const op = "DimsCreate"
+	rest, free := n, 0
+	for _, d := range dims {
+		switch {
+		case d < 0:
+			return fail(ErrDims, op, "%d along a dimension", d)
+		case d == 0:
+			free++
+		case rest%d != 0:
+			return fail(ErrDims, op, "%d ranks are no multiple of the dimensions that are given", n)
+		default:
+			rest /= d
+		}
+	}
+	if n < 1 || free == 0 && rest != 1 {
+		return fail(ErrDims, op, "the dimensions do not hold %d ranks", n)
+	}
+	best := make([]int, free)
+	balance(rest, best, nil)
+	for i := range dims {
+		if dims[i] == 0 {
+			dims[i], best = best[0], best[1:]
+		}
+	}
+	return nil
+}
+
+// balance finds factors of n, as many as best has and not rising, that differ
+// the least from the largest to the smallest. Those found so far are in head.
+func balance(n int, best, head []int) {
+	if len(head) == len(best)-1 {
+		all := append(slices.Clone(head), n)
+		if len(head) > 0 && n > head[len(head)-1] {
+			return
+		}
+		if len(best) > 0 && (best[0] == 0 || all[0]-n < best[0]-best[len(best)-1]) {
+			copy(best, all)
+		}
+		return
+	}
+	if len(best) == 0 {
+		return
+	}
+	for f := n; f >= 1; f-- {
+		if n%f == 0 && (len(head) == 0 || f <= head[len(head)-1]) {
+			balance(n/f, best, append(head, f))
+		}
+	}
+}
+
+// CartCreate makes a communicator with a Cartesian topology (MPI_Cart_create):
+// a grid of dims, round where periods says so. All ranks call it; those that
+// the grid has no place for get nil. With reorder, neighbours in the grid are put
+// on the same host as far as possible.
+func (c *Comm) CartCreate(dims []int, periods []bool, reorder bool) (*Comm, error) {
+	const op = "Comm.CartCreate"
+	n := 1
+	for _, d := range dims {
+		if d < 1 || n > c.Size() {
+			return nil, c.reportf(ErrDims, op, "a grid of %v is not possible with %d ranks", dims, c.Size())
+		}
+		n *= d
+	}
+	switch {
+	case c.Inter():
+		return nil, c.reportf(ErrComm, op, "it is not for intercommunicators")
+	case len(periods) != len(dims):
+		return nil, c.reportf(ErrArg, op, "%d dimensions, and periods of %d", len(dims), len(periods))
+	case n > c.Size():
+		return nil, c.reportf(ErrDims, op, "a grid of %v has %d places, and the communicator %d ranks", dims, n, c.Size())
+	}
+	place := c.rank // in the grid
+	if reorder {
+		hosts, err := c.hosts(op)
+		if err != nil {
+			return nil, c.report(err)
+		}
+		if places := tile(dims, hosts[:n]); c.rank < n {
+			place = places[c.rank]
+		}
+	}
+	color := 0
+	if place >= n {
+		color = Undefined
+	}
+	grid, err := c.split(op, color, place)
+	if err != nil || grid == nil {
+		return nil, err
+	}
+	grid.topo = &cart{slices.Clone(dims), slices.Clone(periods), coordsOf(dims, grid.rank)}
+	return grid, nil
+}
+
+// hosts returns the host of each rank.
+func (c *Comm) hosts(op string) ([]int, error) {
+	host, _ := c.p.job.Host()
+	all, err := c.gatherInts(op, int64(host))
+	hosts := make([]int, len(all))
+	for i, h := range all {
+		hosts[i] = int(h)
+	}
+	return hosts, err
+}
+
+// tile returns the place in a grid for each rank. When every host has the same
+// number of ranks, and the grid can be cut into boxes of that many places, each
+// host gets a box. Else ranks of one host
+// follow one another.
+func tile(dims, hosts []int) []int {
+	order := make([]int, len(hosts)) // ranks, those of one host together
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(hosts[a], hosts[b]) })
+	box := boxFor(dims, perHost(hosts))
+	places := make([]int, len(hosts))
+	for i, r := range order {
+		places[r] = i
+		if box != nil {
+			places[r] = inBox(dims, box, i)
+		}
+	}
+	return places
+}
+
+// perHost returns how many ranks each host has, or 0 if they differ.
+func perHost(hosts []int) int {
+	count := map[int]int{}
+	for _, h := range hosts {
+		count[h]++
+	}
+	n := 0
+	for _, k := range count {
+		if n != 0 && k != n {
+			return 0
+		}
+		n = k
+	}
+	return n
+}
+
+// boxFor returns the box of n places that divides the grid and cuts the fewest
+// neighbours apart, or nil.
+func boxFor(dims []int, n int) (best []int) {
+	least, places := -1, placesOf(dims)
+	var try func(head []int, left int)
+	try = func(head []int, left int) {
+		if i := len(head); i < len(dims) {
+			for d := 1; d <= min(dims[i], left); d++ {
+				if dims[i]%d == 0 && left%d == 0 {
+					try(append(head[:i:i], d), left/d)
+				}
+			}
+			return
+		}
+		if left != 1 {
+			return
+		}
+		apart := 0
+		for i, d := range head {
+			apart += (dims[i]/d - 1) * places / dims[i]
+		}
+		if least < 0 || apart < least {
+			best, least = slices.Clone(head), apart
+		}
+	}
+	if n > 0 {
+		try(nil, n)
+	}
+	return best
+}
+
+// inBox returns the place of the i-th rank when boxes are filled one after the
+// other.
+func inBox(dims, box []int, i int) int {
+	n := 1
+	boxes := make([]int, len(dims))
+	for k := range dims {
+		n *= box[k]
+		boxes[k] = dims[k] / box[k]
+	}
+	at, within := coordsOf(boxes, i/n), coordsOf(box, i%n)
+	for k := range at {
+		at[k] = at[k]*box[k] + within[k]
+	}
+	return placeOf(dims, at)
+}
+
+func placesOf(dims []int) int {
+	n := 1
+	for _, d := range dims {
+		n *= d
+	}
+	return n
+}
+
+func coordsOf(dims []int, place int) []int {
+	coords := make([]int, len(dims))
+	for i := len(dims) - 1; i >= 0; i-- {
+		coords[i] = place % dims[i]
+		place /= dims[i]
+	}
+	return coords
+}
+
+func placeOf(dims, coords []int) (place int) {
+	for i, d := range dims {
+		place = place*d + coords[i]
+	}
+	return place
+}
+
+// grid returns the Cartesian topology of c.
+func (c *Comm) grid(op string) (*cart, error) {
+	if t, ok := c.topo.(*cart); ok {
+		return t, c.live(op)
+	}
+	return nil, fail(ErrTopology, op, "the communicator has no Cartesian topology: make one with CartCreate")
+}
+
+// Cart returns the grid, where it is round, and the coordinates of this rank
+// (MPI_Cart_get).
+func (c *Comm) Cart() (dims []int, periods []bool, coords []int, err error) {
+	t, err := c.grid("Comm.Cart")
+	if err != nil {
+		return nil, nil, nil, c.report(err)
+	}
+	return slices.Clone(t.dims), slices.Clone(t.periods), slices.Clone(t.coords), nil
+}
+
+// CartRank returns the rank at coordinates (MPI_Cart_rank). They may lie outside
+// of the grid where it is round.
+func (c *Comm) CartRank(coords ...int) (int, error) {
+	const op = "Comm.CartRank"
+	t, err := c.grid(op)
+	if err != nil {
+		return ProcNull, c.report(err)
+	}
+	if len(coords) != len(t.dims) {
+		return ProcNull, c.reportf(ErrArg, op, "%d coordinates in a grid of %d dimensions", len(coords), len(t.dims))
+	}
+	rank, ok := t.rank(coords)
+	if !ok {
+		return ProcNull, c.reportf(ErrRank, op, "%v lies outside of the grid of %v", coords, t.dims)
+	}
+	return rank, nil
+}
+
+func (t *cart) rank(coords []int) (rank int, ok bool) {
+	at := slices.Clone(coords)
+	for i, d := range t.dims {
+		if t.periods[i] {
+			at[i] = (at[i]%d + d) % d
+		}
+		if at[i] < 0 || at[i] >= d {
+			return ProcNull, false
+		}
+	}
+	return placeOf(t.dims, at), true
+}
+
+// CartCoords returns the coordinates of a rank (MPI_Cart_coords).
+func (c *Comm) CartCoords(rank int) ([]int, error) {
+	const op = "Comm.CartCoords"
+	t, err := c.grid(op)
+	if err == nil && (rank < 0 || rank >= c.size) {
+		err = fail(ErrRank, op, "%d is no rank of this communicator", rank)
+	}
+	if err != nil {
+		return nil, c.report(err)
+	}
+	return coordsOf(t.dims, rank), nil
+}
+
+// CartShift returns from whom this rank receives and to whom it sends when all
+// shift something by disp along a dimension (MPI_Cart_shift). Over an edge there
+// is ProcNull.
+func (c *Comm) CartShift(dim, disp int) (source, dest int, err error) {
+	const op = "Comm.CartShift"
+	t, err := c.grid(op)
+	if err == nil && (dim < 0 || dim >= len(t.dims)) {
+		err = fail(ErrArg, op, "there is no dimension %d", dim)
+	}
+	if err != nil {
+		return ProcNull, ProcNull, c.report(err)
+	}
+	at := slices.Clone(t.coords)
+	at[dim] = t.coords[dim] - disp
+	source, _ = t.rank(at)
+	at[dim] = t.coords[dim] + disp
+	dest, _ = t.rank(at)
+	return source, dest, nil
+}
+
+// CartSub cuts the grid into grids of the dimensions that remain
+// (MPI_Cart_sub).
+func (c *Comm) CartSub(remain ...bool) (*Comm, error) {
+	const op = "Comm.CartSub"
+	t, err := c.grid(op)
+	if err == nil && len(remain) != len(t.dims) {
+		err = fail(ErrArg, op, "%d dimensions are named of %d", len(remain), len(t.dims))
+	}
+	if err != nil {
+		return nil, c.report(err)
+	}
+	sub := &cart{}
+	color, key := 0, 0
+	for i, d := range t.dims {
+		if remain[i] {
+			key = key*d + t.coords[i]
+			sub.dims, sub.periods, sub.coords = append(sub.dims, d), append(sub.periods, t.periods[i]), append(sub.coords, t.coords[i])
+		} else {
+			color = color*d + t.coords[i]
+		}
+	}
+	n, err := c.split(op, color, key)
+	if err != nil {
+		return nil, err
+	}
+	n.topo = sub
+	return n, nil
+}

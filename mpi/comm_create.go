@@ -1,0 +1,222 @@
+package mpi
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Group returns the ranks of the communicator, of the local group of an
+// intercommunicator (MPI_Comm_group).
+func (c *Comm) Group() *Group {
+	if c.local != nil {
+		return c.local
+	}
+	return c.RemoteGroup()
+}
+
+// RemoteGroup returns the ranks that messages go to (MPI_Comm_remote_group); of
+// an intracommunicator its own.
+func (c *Comm) RemoteGroup() *Group {
+	world := slices.Clone(c.world)
+	if world == nil {
+		world = make([]int32, c.size)
+		for i := range world {
+			world[i] = int32(i)
+		}
+	}
+	return &Group{world}
+}
+
+// Compare compares two communicators (MPI_Comm_compare).
+func (c *Comm) Compare(other *Comm) Comparison {
+	if c == other {
+		return Ident
+	}
+	if c.Inter() != other.Inter() {
+		return Unequal
+	}
+	r := c.Group().Compare(other.Group())
+	if c.Inter() {
+		r = max(r, c.RemoteGroup().Compare(other.RemoteGroup()))
+	}
+	if r == Ident {
+		r = Congruent
+	}
+	return r
+}
+
+// Dup makes a communicator of the same ranks with a context of its own
+// (MPI_Comm_dup). All ranks call it. Attributes are copied as their keys say,
+// and the error handler and the topology with them.
+func (c *Comm) Dup() (*Comm, error) {
+	if err := c.live("Comm.Dup"); err != nil {
+		return nil, c.report(err)
+	}
+	if c.Inter() {
+		return c.dupInter()
+	}
+	got, err := c.agree("Comm.Dup", 1, nil)
+	if err != nil {
+		return nil, c.report(err)
+	}
+	d := c.p.newComm(2*got[0], c.Group())
+	d.handler, d.topo = c.handler, c.topo
+	return d, c.report(c.copyAttrs(d))
+}
+
+// Create makes a communicator of a part of the ranks (MPI_Comm_create). All
+// ranks of c call it, those of one group with this group; groups must not
+// overlap. Those that are in no group give GroupEmpty, and get nil.
+func (c *Comm) Create(g *Group) (*Comm, error) {
+	if err := c.checkPart("Comm.Create", g); err != nil {
+		return nil, c.report(err)
+	}
+	got, err := c.agree("Comm.Create", 1, nil)
+	if err != nil {
+		return nil, c.report(err)
+	}
+	if g.rankOf(int32(c.p.rank)) == Undefined {
+		c.p.contexts.give(got[0])
+		return nil, nil
+	}
+	n := c.p.newComm(2*got[0], g)
+	n.handler = c.handler
+	return n, nil
+}
+
+// checkPart says what is wrong with a group that is to be a part of c.
+func (c *Comm) checkPart(op string, g *Group) error {
+	switch {
+	case c.live(op) != nil:
+		return c.live(op)
+	case c.Inter():
+		return fail(ErrComm, op, "it is not for intercommunicators: Merge first")
+	case g == nil || g.Difference(c.Group()).Size() > 0:
+		return fail(ErrGroup, op, "the group has ranks that are not of this communicator")
+	}
+	return nil
+}
+
+// CreateGroup is Create that only the ranks of the group call
+// (MPI_Comm_create_group). tag tells apart what is made at the same time by
+// different goroutines or in different orders.
+func (c *Comm) CreateGroup(g *Group, tag int) (*Comm, error) {
+	const op = "Comm.CreateGroup"
+	err := c.checkPart(op, g)
+	if err == nil {
+		err = checkTag(op, tag)
+	}
+	switch {
+	case err != nil:
+		return nil, c.report(err)
+	case g.rankOf(int32(c.p.rank)) == Undefined:
+		return nil, c.report(fail(ErrGroup, op, "this rank is not in the group: only its ranks call it"))
+	}
+	part := c.p.newComm(c.context, g)
+	part.coll.tag = 1 + int32(tag%MaxTag)
+	got, err := part.agree(op, 1, nil)
+	if err != nil {
+		return nil, c.report(err)
+	}
+	n := c.p.newComm(2*got[0], g)
+	n.handler = c.handler
+	return n, nil
+}
+
+// Split makes a communicator of the ranks with the same color, ordered by key,
+// then by rank (MPI_Comm_split). Color Undefined gets nil.
+func (c *Comm) Split(color, key int) (*Comm, error) { return c.split("Comm.Split", color, key) }
+
+func (c *Comm) split(op string, color, key int) (*Comm, error) {
+	switch {
+	case c.live(op) != nil:
+		return nil, c.report(c.live(op))
+	case c.Inter():
+		return nil, c.report(fail(ErrComm, op, "it is not for intercommunicators: Merge first"))
+	case color < 0 && color != Undefined:
+		return nil, c.report(fail(ErrArg, op, "color %d; colors are 0 and up, or Undefined", color))
+	}
+	all, err := c.gatherInts(op, int64(color), int64(key))
+	if err != nil {
+		return nil, c.report(err)
+	}
+	var members []int
+	for r := range c.size {
+		if all[2*r] == int64(color) {
+			members = append(members, r)
+		}
+	}
+	slices.SortStableFunc(members, func(a, b int) int { return cmp.Compare(all[2*a+1], all[2*b+1]) })
+	got, err := c.agree(op, 1, nil)
+	if err != nil {
+		return nil, c.report(err)
+	}
+	if color == Undefined {
+		c.p.contexts.give(got[0])
+		return nil, nil
+	}
+	g, err := c.Group().Incl(members...)
+	if err != nil {
+		return nil, c.report(err)
+	}
+	n := c.p.newComm(2*got[0], g)
+	n.handler = c.handler
+	return n, nil
+}
+
+// SplitType is what ranks have in common in SplitType.
+type SplitType int
+
+// Kinds of SplitType.
+const (
+	TypeShared SplitType = iota // memory: ranks of one host (MPI_COMM_TYPE_SHARED)
+)
+
+// SplitType makes a communicator of the ranks that have something in common,
+// ordered by key (MPI_Comm_split_type). Kind Undefined gets nil.
+func (c *Comm) SplitType(kind SplitType, key int) (*Comm, error) {
+	switch kind {
+	case TypeShared:
+		host, _ := c.p.job.Host()
+		return c.split("Comm.SplitType", host, key)
+	case Undefined:
+		return c.split("Comm.SplitType", Undefined, key)
+	}
+	return nil, c.report(fail(ErrArg, "Comm.SplitType", "there is no kind %d; there is TypeShared", kind))
+}
+
+// Free ends the use of a communicator (MPI_Comm_free). All its ranks call it,
+// when nothing is under way on it any more.
+func (c *Comm) Free() error {
+	err := c.live("Comm.Free")
+	switch {
+	case err != nil:
+		return err
+	case c == c.p.world:
+		return c.report(fail(ErrComm, "Comm.Free", "World is there until Finalize"))
+	}
+	err = c.deleteAttrs()
+	c.coll.op = "Comm.Free"
+	sync := c
+	if c.within != nil {
+		sync = c.within
+		sync.coll.op = c.coll.op
+	}
+	// Nobody uses the context again before everybody is done with it.
+	if err2 := sync.barrier(); err == nil {
+		err = err2
+	}
+	c.freed = true
+	c.p.contexts.give(c.context / 2)
+	if c.within != nil {
+		c.within.freed = true
+		c.p.contexts.give(c.within.context / 2)
+	}
+	return err
+}
+
+// SetName names the communicator, for messages to people (MPI_Comm_set_name).
+func (c *Comm) SetName(name string) { c.name = name }
+
+// Name returns the name (MPI_Comm_get_name).
+func (c *Comm) Name() string { return c.name }

@@ -1,0 +1,205 @@
+package mpi
+
+import (
+	"cmp"
+	"slices"
+)
+
+// graph is a topology of neighbours (MPI 4.1, sections 8.5.3 and 8.5.4): whom
+// this rank hears and whom it speaks to.
+type graph struct {
+	sources, dests []int
+	sourceW, destW []int // weights; nil: all are the same
+	index, edges   []int // GraphCreate: the whole graph, as it was given
+	distributed    bool
+}
+
+// Topology is the kind of topology that a communicator has.
+type Topology int
+
+// Kinds of topologies; Undefined is none.
+const (
+	TopoCart Topology = iota + 1
+	TopoGraph
+	TopoDistGraph
+)
+
+// Topology returns the kind of topology of the communicator, or Undefined
+// (MPI_Topo_test).
+func (c *Comm) Topology() Topology {
+	switch t := c.topo.(type) {
+	case *cart:
+		return TopoCart
+	case *graph:
+		if t.distributed {
+			return TopoDistGraph
+		}
+		return TopoGraph
+	}
+	return Undefined
+}
+
+// GraphCreate makes a communicator with a graph that every rank knows
+// (MPI_Graph_create): the neighbours of rank i are edges[index[i-1]:index[i]].
+// Ranks beyond the graph get nil. With reorder, neighbours are put on the same
+// host as far as possible.
+func (c *Comm) GraphCreate(index, edges []int, reorder bool) (*Comm, error) {
+	const op = "Comm.GraphCreate"
+	n := len(index)
+	switch {
+	case c.Inter():
+		return nil, c.reportf(ErrComm, op, "it is not for intercommunicators")
+	case n > c.Size():
+		return nil, c.reportf(ErrTopology, op, "the graph has %d nodes, and the communicator %d ranks", n, c.Size())
+	case !slices.IsSorted(index) || n > 0 && (index[0] < 0 || index[n-1] != len(edges)):
+		return nil, c.reportf(ErrTopology, op, "index must rise to the number of edges, which is %d", len(edges))
+	case slices.ContainsFunc(edges, func(e int) bool { return e < 0 || e >= n }):
+		return nil, c.reportf(ErrTopology, op, "an edge leads to no node of the graph")
+	}
+	t := &graph{index: slices.Clone(index), edges: slices.Clone(edges)}
+	node := c.rank
+	if reorder {
+		hosts, err := c.hosts(op)
+		if err != nil {
+			return nil, c.report(err)
+		}
+		if nodes := settleNodes(n, t.neighbors, hosts[:n]); c.rank < n {
+			node = nodes[c.rank]
+		}
+	}
+	color := 0
+	if node >= n {
+		color = Undefined
+	}
+	g, err := c.split(op, color, node)
+	if err != nil || g == nil {
+		return nil, err
+	}
+	t.dests = t.neighbors(g.rank)
+	t.sources = t.dests
+	g.topo = t
+	return g, nil
+}
+
+// neighbors returns the neighbours of a node of a graph that is known as a whole.
+func (t *graph) neighbors(node int) []int {
+	from := 0
+	if node > 0 {
+		from = t.index[node-1]
+	}
+	return t.edges[from:t.index[node]]
+}
+
+// settleNodes returns the node for each rank: nodes in the order in which they
+// are reached from one another, ranks in the order of hosts.
+func settleNodes(n int, neighbors func(node int) []int, hosts []int) []int {
+	seen := make([]bool, n)
+	var walk []int
+	for start := range n {
+		if seen[start] {
+			continue
+		}
+		seen[start] = true
+		walk = append(walk, start)
+		for i := len(walk) - 1; i < len(walk); i++ {
+			for _, next := range neighbors(walk[i]) {
+				if !seen[next] {
+					seen[next] = true
+					walk = append(walk, next)
+				}
+			}
+		}
+	}
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(hosts[a], hosts[b]) })
+	nodes := make([]int, n)
+	for i, r := range order {
+		nodes[r] = walk[i]
+	}
+	return nodes
+}
+
+// Graph returns the whole graph of GraphCreate (MPI_Graph_get).
+func (c *Comm) Graph() (index, edges []int, err error) {
+	t, ok := c.topo.(*graph)
+	if !ok || t.distributed {
+		return nil, nil, c.reportf(ErrTopology, "Comm.Graph", "the communicator has no graph: make one with GraphCreate")
+	}
+	return slices.Clone(t.index), slices.Clone(t.edges), nil
+}
+
+// GraphNeighbors returns the neighbours of a rank (MPI_Graph_neighbors).
+func (c *Comm) GraphNeighbors(rank int) ([]int, error) {
+	const op = "Comm.GraphNeighbors"
+	t, ok := c.topo.(*graph)
+	switch {
+	case !ok || t.distributed:
+		return nil, c.reportf(ErrTopology, op, "the communicator has no graph: make one with GraphCreate")
+	case rank < 0 || rank >= c.size:
+		return nil, c.reportf(ErrRank, op, "%d is no rank of this communicator", rank)
+	}
+	return slices.Clone(t.neighbors(rank)), nil
+}
+
+// Edges are neighbours of a rank, and how much is exchanged with each. Weights
+// nil says that nothing is known (MPI_UNWEIGHTED).
+type Edges struct {
+	Ranks   []int
+	Weights []int
+}
+
+func (c *Comm) checkEdges(op string, e Edges) error {
+	for _, r := range e.Ranks {
+		if r < 0 || r >= c.size {
+			return fail(ErrRank, op, "neighbour %d is no rank of this communicator", r)
+		}
+	}
+	if e.Weights != nil && len(e.Weights) != len(e.Ranks) {
+		return fail(ErrArg, op, "%d neighbours and %d weights", len(e.Ranks), len(e.Weights))
+	}
+	if slices.ContainsFunc(e.Weights, func(w int) bool { return w < 0 }) {
+		return fail(ErrArg, op, "a weight is below 0")
+	}
+	return nil
+}
+
+// DistGraphCreateAdjacent makes a communicator with a graph of which every rank
+// knows its own edges (MPI_Dist_graph_create_adjacent). With reorder ranks keep
+// their numbers all the same: moving them takes the whole graph.
+func (c *Comm) DistGraphCreateAdjacent(sources, dests Edges, reorder bool) (*Comm, error) {
+	const op = "Comm.DistGraphCreateAdjacent"
+	err := c.live(op)
+	if err == nil && c.Inter() {
+		err = fail(ErrComm, op, "it is not for intercommunicators")
+	}
+	for _, e := range []Edges{sources, dests} {
+		if err == nil {
+			err = c.checkEdges(op, e)
+		}
+	}
+	if err != nil {
+		return nil, c.report(err)
+	}
+	n, err := c.split(op, 0, c.rank)
+	if err != nil {
+		return nil, err
+	}
+	n.topo = &graph{
+		sources: slices.Clone(sources.Ranks), dests: slices.Clone(dests.Ranks),
+		sourceW: slices.Clone(sources.Weights), destW: slices.Clone(dests.Weights), distributed: true,
+	}
+	return n, nil
+}
+
+// DistGraphNeighbors returns whom this rank hears and whom it speaks to
+// (MPI_Dist_graph_neighbors).
+func (c *Comm) DistGraphNeighbors() (sources, dests Edges, err error) {
+	t, ok := c.topo.(*graph)
+	if !ok || !t.distributed {
+		return Edges{}, Edges{}, c.reportf(ErrTopology, "Comm.DistGraphNeighbors", "the communicator has no distributed graph: make one with DistGraphCreateAdjacent")
+	}
+	return Edges{slices.Clone(t.sources), slices.Clone(t.sourceW)}, Edges{slices.Clone(t.dests), slices.Clone(t.destW)}, nil
+}

@@ -1,0 +1,99 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/xwarp/xwarp/bpf"
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/fabric/fault"
+	"github.com/xwarp/xwarp/internal/fabric/split"
+	"github.com/xwarp/xwarp/internal/inet/route"
+	"github.com/xwarp/xwarp/internal/ktcp"
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/netstack"
+)
+
+// ErrNoStreams is wrapped when Spec.RC is set for a fabric that has no TCP.
+var ErrNoStreams = errors.New("queue pairs of type RC need TCP")
+
+// onKernelTCP reports whether RC goes over TCP of the kernel.
+func (s *Spec) onKernelTCP() bool { return s.Fabric == "tcp" || s.Fabric == "udp" && s.RC }
+
+// checkStreams refuses what does not go together with streams.
+func (s *Spec) checkStreams() error {
+	if s.RC && s.Fabric == "shm" {
+		return fmt.Errorf("device: %w, and fabric %q has none: use tcp, udp or xdp", ErrNoStreams, s.Fabric)
+	}
+	if s.Fabric == "tcp" && s.Faults != (fault.Config{}) {
+		return errors.New("device: fabric \"tcp\" is the kernel's: nothing there can be lost on purpose; leave Faults away")
+	}
+	if s.RC && s.BulkQueue != 0 {
+		return errors.New("device: TCP in user space has one queue: leave BulkQueue or RC away")
+	}
+	if s.onKernelTCP() && s.Capture != "" {
+		dev := s.Device
+		if dev == "" {
+			dev = "any"
+		}
+		return fmt.Errorf("device: RC over fabric %q goes through the kernel and not through us: capture it with tcpdump -i %s -w %s tcp", s.Fabric, dev, s.Capture)
+	}
+	return nil
+}
+
+// tcpDefaults fills in the range of TCP ports.
+func (s *Spec) tcpDefaults() {
+	if s.TCPBase == 0 {
+		s.TCPBase = bpf.DefaultTCPBase
+	}
+	if s.TCPPorts == 0 {
+		s.TCPPorts = 1<<16 - int(s.TCPBase)
+	}
+}
+
+// openNetstack opens TCP in user space on one side of a port, and returns the
+// other side. After an error the port is closed.
+func (o *opening) openNetstack(s *Spec, port fabric.Port, table *route.Table) (fabric.Port, error) {
+	tcp, rest := split.New(port)
+	stack, err := netstack.Open(netstack.Config{
+		Port: tcp, Resolver: table, Local: s.Addr, MAC: table.Link().MAC, MTU: s.MTU,
+		PortBase: s.TCPBase, Ports: s.TCPPorts, Clock: s.Clock,
+	})
+	if err != nil {
+		return nil, errors.Join(err, tcp.Close(), rest.Close())
+	}
+	o.streams = stack
+	return rest, nil
+}
+
+// openTCP opens the kernel's TCP.
+func openTCP(s *Spec, arena *mem.Arena) (fabric.Streams, error) {
+	if !s.Addr.IsValid() {
+		addr, err := anyAddr(s.Device)
+		if err != nil {
+			return nil, err
+		}
+		s.Addr = addr
+	}
+	t, err := ktcp.Open(ktcp.Config{Arena: arena, Local: s.Addr, MTU: s.MTU})
+	if err != nil {
+		return nil, err // not t: an interface with a nil in it is not nil
+	}
+	return t, nil
+}
+
+// anyAddr is deviceAddr, with an IPv6 address where there is none of IPv4.
+func anyAddr(name string) (netip.Addr, error) {
+	addr, err := deviceAddr(name)
+	if err == nil {
+		return addr, nil
+	}
+	addrs, _ := deviceAddrs(name) // whose error is the same
+	for _, a := range addrs {
+		if a.IsGlobalUnicast() {
+			return a, nil
+		}
+	}
+	return addr, err
+}

@@ -1,0 +1,353 @@
+package verbs
+
+import (
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/iwarp"
+	"github.com/xwarp/xwarp/iwarp/ddp"
+	"github.com/xwarp/xwarp/iwarp/rdmap"
+)
+
+// inboundSend is a Send that arrives in several segments.
+type inboundSend struct {
+	message
+	ulp uint8 // its control byte
+}
+
+// recvRounds is how many times a connection receives before the next one has
+// its turn.
+const recvRounds = 4
+
+// ready takes in what has arrived, and lets what the stream had no room for go
+// on.
+func (r *rc) ready(now mono.Time) (work int) {
+	if r.stream == nil {
+		return 0
+	}
+	r.looked = r.q.ctx.streams.step
+	work = r.receive()
+	if r.full {
+		r.full = false
+		r.enqueue()
+	}
+	return work
+}
+
+// receive takes in bytes and the FPDUs that they are, and returns how many
+// times it did.
+func (r *rc) receive() (work int) {
+	s := &r.q.ctx.streams
+	have := len(r.part)
+	for work < recvRounds {
+		n, eof := r.stream.Recv(s.in[have:])
+		if n == 0 && !r.unread {
+			if eof || r.stream.State() == fabric.StreamFailed {
+				r.ended(eof, have)
+				work++
+			}
+			break
+		}
+		if work == 0 {
+			copy(s.in, r.part)
+		}
+		have += n
+		r.unread = false
+		work++
+		used := r.take(s.in[:have])
+		if r.stream == nil {
+			return work
+		}
+		have = copy(s.in, s.in[used:have])
+		r.lookAgain()
+		if n < inLen/2 { // most likely that was all
+			break
+		}
+	}
+	if work > 0 && r.stream != nil {
+		r.keepPart(s.in[:have])
+	}
+	return work
+}
+
+// keepPart keeps the beginning of an FPDU until the rest has come.
+func (r *rc) keepPart(b []byte) {
+	s := &r.q.ctx.streams
+	switch {
+	case len(b) > 0 && r.part == nil:
+		r.part = append(s.buffer(), b...)
+	case len(b) > 0:
+		r.part = append(r.part[:0], b...)
+	case r.part != nil:
+		s.keep(r.part)
+		r.part = nil
+	}
+}
+
+// ended is called when the peer has ended its half of the stream, in the middle
+// of an FPDU if bytes are left, or when the stream has failed.
+func (r *rc) ended(eof bool, left int) {
+	switch {
+	case !eof && r.phase == rcClosing:
+		r.over(true)
+	case !eof:
+		r.lost(r.stream.Err())
+	case r.phase == rcOpen && (left > 0 || r.in.used || r.halfAnswered()):
+		r.lost(iwarp.LLPLost)
+	default:
+		r.eof = true
+		r.disconnect(nil)
+		if len(r.rest) == 0 {
+			r.over(false)
+		}
+	}
+}
+
+// take takes in the FPDUs that are whole, and returns how many bytes of b they
+// were.
+func (r *rc) take(b []byte) (used int) {
+	if r.phase != rcOpen { // nobody listens any more
+		return len(b)
+	}
+	for used < len(b) {
+		u, n, _, cause, ok := r.rx.Next(b[used:])
+		if !ok {
+			r.refuse(cause, nil, 0)
+			return len(b)
+		}
+		if n == 0 {
+			break
+		}
+		used += n
+		if !r.spokenFirst(u) && !r.place(u) {
+			return len(b)
+		}
+		if !r.heard || r.waits { // one that ends the connection does not establish it before
+			r.hear()
+		}
+	}
+	return used
+}
+
+// place does what one ULPDU says. false: the connection ends.
+func (r *rc) place(u []byte) bool {
+	q := r.q
+	if !q.takesInbound() {
+		return true
+	}
+	if len(u) >= ddp.UntaggedLen && rdmap.IsWholeSend(u) && !r.in.used {
+		return r.placeWhole(u)
+	}
+	var h ddp.Header
+	if !h.Parse(u) {
+		return r.refuse(ddp.BadHeader(u), u, len(u))
+	}
+	b := u[h.Len():]
+	op, cause, ok := rdmap.Check(&h, len(b))
+	if !ok {
+		return r.refuse(cause, u, len(u))
+	}
+	switch op {
+	case rdmap.Send, rdmap.SendSE, rdmap.SendInv, rdmap.SendSEInv:
+		return r.placeSend(&h, op, u, b)
+	case rdmap.Write:
+		dst, cause := q.grant(uint32(h.STag), h.TO, uint32(len(b)), RemoteWrite)
+		if dst == nil {
+			return r.refuse(cause, u, len(u))
+		}
+		copy(dst, b)
+		return true
+	case rdmap.ReadResponse:
+		return r.placeAnswer(&h, u, b)
+	case rdmap.ReadRequest, rdmap.AtomicRequest:
+		return r.placeRequest(&h, op, u, b)
+	case rdmap.AtomicResponse:
+		return r.placeOld(&h, u, b)
+	case rdmap.Immediate, rdmap.ImmediateSE:
+		return r.placeImm(&h, op, u, b)
+	case rdmap.Terminate:
+		r.terminated(b)
+		return false
+	}
+	return r.refuse(rdmap.UnexpectedOpcode, u, len(u)) // Write-Record is of datagrams
+}
+
+// placeWhole is the short way of what most messages are: a Send of one segment.
+func (r *rc) placeWhole(u []byte) bool {
+	q := r.q
+	var h ddp.Header
+	h.Parse(u)
+	if uint32(h.MSN) != r.got[iwarp.QNSend]+1 {
+		return r.refuse(ddp.MSNRange, u, len(u))
+	}
+	e, ok := q.takeRecv()
+	if !ok {
+		return r.refuse(ddp.NoBuffer, u, len(u))
+	}
+	b := u[ddp.UntaggedLen:]
+	if len(b) > int(e.total) {
+		return r.tooLong(e.wrid, uint32(len(b)), u)
+	}
+	r.got[iwarp.QNSend]++
+	r.rd.Over(b)
+	e.scatter(0, &r.rd, len(b))
+	q.Stats.Recvs++
+	q.Stats.RecvBytes += uint64(len(b))
+	*q.recvCQ.next() = WC{WRID: e.wrid, Opcode: OpRecv, ByteLen: uint32(len(b)), QPNum: q.num}
+	return true
+}
+
+// tooLong completes the receive of a message that it is too short for, and
+// refuses the segment.
+func (r *rc) tooLong(wrid uint64, n uint32, u []byte) bool {
+	*r.q.recvCQ.next() = WC{WRID: wrid, Status: LocLenErr, Opcode: OpRecv, ByteLen: n, QPNum: r.q.num}
+	return r.refuse(ddp.MessageTooLong, u, len(u))
+}
+
+// placeSend places a segment of a Send, and completes its receive when it is
+// the last one (RFC 5041, section 5.3).
+func (r *rc) placeSend(h *ddp.Header, op rdmap.Opcode, u, b []byte) bool {
+	m := &r.in
+	switch {
+	case m.used && uint32(h.MSN) != m.msn, !m.used && uint32(h.MSN) != r.got[iwarp.QNSend]+1:
+		return r.refuse(ddp.MSNRange, u, len(u))
+	case m.used && h.MO != m.len, !m.used && h.MO != 0:
+		return r.refuse(ddp.InvalidMO, u, len(u))
+	case m.used && h.ULP != m.ulp:
+		return r.refuse(rdmap.UnexpectedOpcode, u, len(u))
+	}
+	if !m.used {
+		e, ok := r.q.takeRecv()
+		if !ok {
+			return r.refuse(ddp.NoBuffer, u, len(u))
+		}
+		m.begin(e, uint32(h.MSN))
+		m.ulp = h.ULP
+		r.got[iwarp.QNSend]++
+	}
+	if uint64(m.len)+uint64(len(b)) > uint64(m.buf.total) {
+		m.used = false
+		return r.tooLong(m.buf.wrid, m.len+uint32(len(b)), u)
+	}
+	r.rd.Over(b)
+	m.buf.scatter(m.len, &r.rd, len(b))
+	m.len += uint32(len(b))
+	if !h.Last {
+		return true
+	}
+	wrid, n := m.buf.wrid, m.len
+	*m = inboundSend{}
+	return r.received(wrid, n, op, h.ULP2, u)
+}
+
+// received completes the receive of a Send, after it has ended the
+// registration that the Send names.
+func (r *rc) received(wrid uint64, n uint32, op rdmap.Opcode, key uint32, u []byte) bool {
+	q := r.q
+	wc := WC{WRID: wrid, Opcode: OpRecv, Flags: sendFlags(op), ByteLen: n, QPNum: q.num}
+	if op.Invalidates() {
+		wc.InvKey = key
+		if cause, ok := q.invalidate(key, true); !ok {
+			q.flushOne(wrid)
+			return r.refuse(cause, u, len(u))
+		}
+	}
+	q.Stats.Recvs++
+	q.Stats.RecvBytes += uint64(n)
+	*q.recvCQ.next() = wc
+	return true
+}
+
+// placeImm takes a receive for immediate data, which go to its completion (RFC
+// 7306, section 6).
+func (r *rc) placeImm(h *ddp.Header, op rdmap.Opcode, u, b []byte) bool {
+	q := r.q
+	if r.in.used || uint32(h.MSN) != r.got[iwarp.QNSend]+1 {
+		return r.refuse(ddp.MSNRange, u, len(u))
+	}
+	e, ok := q.takeRecv()
+	if !ok {
+		return r.refuse(ddp.NoBuffer, u, len(u))
+	}
+	r.got[iwarp.QNSend]++
+	var imm rdmap.Imm
+	imm.Parse(b)
+	q.Stats.Recvs++
+	*q.recvCQ.next() = WC{WRID: e.wrid, Opcode: OpRecvRDMAWithImm, Flags: WCWithImm | sendFlags(op), ImmData: uint64(imm), QPNum: q.num}
+	return true
+}
+
+// oldest returns the oldest Read or atomic that is not answered, or nil.
+func (r *rc) oldest() *wqe {
+	if int32(r.head-r.asked) > 0 { // those before are complete, and their places used again
+		r.asked = r.head
+	}
+	for ; r.asked != r.cur.req; r.asked++ {
+		if w := r.at(r.asked); w.isRead() {
+			return w
+		}
+	}
+	return nil
+}
+
+// halfAnswered reports whether a Read Response is under way.
+func (r *rc) halfAnswered() bool {
+	w := r.oldest()
+	return w != nil && w.got > 0
+}
+
+// placeAnswer places a segment of a Read Response, which must be the next one.
+//
+// Linux's siw answers a Read of no bytes with those of another request, now and
+// then: they are dropped.
+func (r *rc) placeAnswer(h *ddp.Header, u, b []byte) bool {
+	if r.rtr && len(b) == 0 && h.Last {
+		r.rtr = false
+		return true
+	}
+	w := r.oldest()
+	switch {
+	case w == nil || w.op != OpRDMARead || uint32(h.STag) != w.name:
+		return r.refuse(ddp.InvalidSTag, u, len(u))
+	case w.size == 0:
+		if h.Last {
+			r.answered(w)
+		}
+		return true
+	case h.TO != w.raddr+uint64(w.got) || uint64(len(b)) > uint64(w.size-w.got) || h.Last != (len(b) == int(w.size-w.got)):
+		return r.refuse(ddp.BaseBounds, u, len(u))
+	}
+	r.rd.Over(b)
+	w.scatter(int(w.got), &r.rd, len(b))
+	if w.got += uint32(len(b)); h.Last {
+		r.answered(w)
+	}
+	return true
+}
+
+// placeOld places the old value that an atomic has found.
+func (r *rc) placeOld(h *ddp.Header, u, b []byte) bool {
+	var a rdmap.AtomicResp
+	a.Parse(b)
+	w := r.oldest()
+	switch {
+	case uint32(h.MSN) != r.got[3]+1:
+		return r.refuse(ddp.MSNRange, u, len(u))
+	case w == nil || w.op == OpRDMARead || a.ID != w.name:
+		return r.refuse(rdmap.UnexpectedOpcode, u, len(u))
+	}
+	r.got[3]++
+	order.PutUint64(w.bufs[0], a.Value)
+	r.answered(w)
+	return true
+}
+
+// answered completes a Read or an atomic, once those before it are.
+func (r *rc) answered(w *wqe) {
+	w.answered = true
+	r.asked++
+	r.cur.reads--
+	r.settle()
+	if r.cur.req != r.tail {
+		r.enqueue()
+	}
+}
