@@ -115,10 +115,18 @@ func (a *agent) signal(sig unix.Signal) {
 // startRanks starts the ranks until one cannot be started.
 func (a *agent) startRanks() {
 	path, err := a.prepare()
+	var bindings [][]int
+	if err == nil {
+		bindings, err = a.start.bindings()
+	}
 	for _, p := range a.start.Ranks {
 		var r *rank
+		var cpus []int
+		if p.Slot >= 0 && len(bindings) > 0 {
+			cpus = bindings[p.Slot%len(bindings)]
+		}
 		if err == nil {
-			r, err = startRank(a.start, path, p, a.out)
+			r, err = startRank(a.start, path, p, cpus, a.out)
 		}
 		if err != nil {
 			a.out.post(report{

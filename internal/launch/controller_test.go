@@ -216,11 +216,42 @@ func TestRun_remoteRanksGetTheirEnvironment(t *testing.T) {
 }
 
 func TestRun_binds(t *testing.T) {
-	c := rankConfig(3, "cpus")
-	c.Bind = BindCore
-	out, err := runJob(t, c)
-	if err != nil || out != "cpus 1\ncpus 1\ncpus 1\n" {
-		t.Errorf("%q, %v", out, err)
+	for _, bind := range []Bind{BindCore, BindNUMA} {
+		want, err := (&startOrder{Bind: bind}).bindings()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := rankConfig(3, "cpus")
+		c.Bind, c.OrderOutput = bind, true
+		out, err := runJob(t, c)
+		text := ""
+		for rank := range 3 {
+			text += fmt.Sprintln("cpus", want[rank%len(want)])
+		}
+		if err != nil || out != text {
+			t.Errorf("%s: %q, %v; want %q", bind, out, err, text)
+		}
+	}
+}
+
+func TestRun_startsInADirectory(t *testing.T) {
+	dir := t.TempDir()
+	out, err := runJob(t, Config{Program: "pwd", Dir: dir, Ranks: 2})
+	if err != nil || out != dir+"\n"+dir+"\n" {
+		t.Errorf("%q, %v; want %s", out, err, dir)
+	}
+	if _, err = runJob(t, Config{Program: "pwd", Dir: dir + "/none"}); err == nil || !strings.Contains(err.Error(), "/none") {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+}
+
+func TestRun_timeout(t *testing.T) {
+	c := rankConfig(2, "sleep")
+	c.Timeout = 100 * time.Millisecond
+	_, err := runJob(t, c)
+	var le *LimitError
+	if !errors.As(err, &le) || ExitCode(err) != ExitTimeout || !strings.Contains(err.Error(), "100ms") {
+		t.Errorf("error %v, status %d", err, ExitCode(err))
 	}
 }
 

@@ -98,7 +98,13 @@ func rankMain(mode string, args []string) int {
 	case "cpus":
 		var set unix.CPUSet
 		_ = unix.SchedGetaffinity(0, &set)
-		fmt.Println("cpus", set.Count())
+		var cpus []int
+		for cpu := range maxCPUs {
+			if set.IsSet(cpu) {
+				cpus = append(cpus, cpu)
+			}
+		}
+		fmt.Println("cpus", cpus)
 	}
 	return 0
 }

@@ -63,8 +63,9 @@ func cleanEnv(env []string) []string {
 }
 
 // startRank starts a rank on the calling thread, which must live as long as
-// the agent: the kernel kills the rank when it ends.
-func startRank(s *startOrder, path string, p rankPlan, out *outbox) (*rank, error) {
+// the agent: the kernel kills the rank when it ends. The rank may use cpus, or
+// all if there are none.
+func startRank(s *startOrder, path string, p rankPlan, cpus []int, out *outbox) (*rank, error) {
 	var opened []io.Closer // the rank's ends, and on failure ours
 	defer func() {
 		for _, c := range opened {
@@ -92,7 +93,7 @@ func startRank(s *startOrder, path string, p rankPlan, out *outbox) (*rank, erro
 	pipes, err := r.pipes(p.Rank == 0)
 	opened = append(opened, pipes.theirs...)
 	if err == nil {
-		err = startOn(p.Slot, r.cmd)
+		err = startOn(cpus, r.cmd)
 	}
 	if err != nil {
 		opened = append(append(opened, ours), pipes.ours...)
@@ -145,32 +146,23 @@ func (r *rank) pipes(stdin bool) (rankPipes, error) {
 	return p, nil
 }
 
-// startOn starts cmd on one of the processors that this process may use, or
-// on all for slot -1. A process inherits them from the thread that forks it.
-func startOn(slot int, cmd *exec.Cmd) error {
-	if slot < 0 {
+// startOn starts cmd on some of the processors that this process may use, or on
+// all if there are none. A process inherits them from the thread that forks it.
+func startOn(cpus []int, cmd *exec.Cmd) error {
+	if len(cpus) == 0 {
 		return cmd.Start()
 	}
-	var allowed, one unix.CPUSet
+	var allowed, some unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
 		return fmt.Errorf("allowed processors: %w", err)
 	}
-	one.Set(nthCPU(&allowed, slot%allowed.Count()))
-	if err := unix.SchedSetaffinity(0, &one); err != nil {
-		return fmt.Errorf("binding to a processor: %w", err)
+	for _, cpu := range cpus {
+		some.Set(cpu)
+	}
+	if err := unix.SchedSetaffinity(0, &some); err != nil {
+		return fmt.Errorf("binding to processors %v: %w", cpus, err)
 	}
 	return errors.Join(cmd.Start(), unix.SchedSetaffinity(0, &allowed))
-}
-
-func nthCPU(set *unix.CPUSet, n int) int {
-	for cpu := 0; ; cpu++ {
-		if set.IsSet(cpu) {
-			if n == 0 {
-				return cpu
-			}
-			n--
-		}
-	}
 }
 
 // relayRequests passes on what the rank asks of its launcher.

@@ -8,7 +8,7 @@ import (
 )
 
 // wireVersion is the version of the protocol between controller and agent.
-const wireVersion = 1
+const wireVersion = 2
 
 type op string
 
@@ -44,6 +44,8 @@ type startOrder struct {
 	Program string     `json:"program"`
 	Args    []string   `json:"args"`
 	Env     []string   `json:"env"`
+	Bind    Bind       `json:"bind,omitempty"`
+	Map     MapBy      `json:"map,omitempty"`
 	Ranks   []rankPlan `json:"ranks"`
 }
 
