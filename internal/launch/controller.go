@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/internal/boot/pmi"
 	"github.com/xwarp/xwarp/internal/testbed"
 )
 
@@ -290,7 +291,7 @@ func (j *job) start(l *link) {
 		Version: wireVersion, Host: l.plan.host, Size: j.plan.size,
 		JobKey: j.key, Job: j.name, Fabric: j.plan.fabric, Device: j.plan.device,
 		Dir: dir, Program: j.config.Program, Args: j.config.Args, Env: j.config.Env,
-		Bind: j.plan.bind, Map: j.config.Map,
+		Bind: j.plan.bind, Map: j.config.Map, Mapping: pmi.FormatMapping(j.plan.hosts()),
 		Ranks: l.plan.ranks,
 	}})
 	if l == j.agentOf(0) {

@@ -21,24 +21,46 @@ func TestRun_ranksExchange(t *testing.T) {
 		"hosts":    {Ranks: 5, Hosts: []Host{{"a", 0}, {"b", 0}, {"c", 0}}, Launcher: stand, Agent: []string{self, AgentArg}, Device: "lo"},
 		"defaults": {},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if c.Testbed > 0 {
-				needRoot(t)
-			}
-			n := max(1, c.Ranks)
-			c.Program, c.Args = self, []string{"as-rank", "exchange"}
-			out, err := runJob(t, c)
-			if err != nil || strings.Count(out, "\n") != n || strings.Contains(out, "put") {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			keys := map[string]bool{}
-			for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
-				keys[line[strings.LastIndex(line, " "):]] = true
-			}
-			if len(keys) != 1 {
-				t.Errorf("ranks have different keys:\n%s", out)
-			}
-		})
+		for _, mode := range []string{"exchange", "pmiexchange"} {
+			t.Run(name+" "+mode, func(t *testing.T) { testExchange(t, c, mode) })
+		}
+	}
+}
+
+func testExchange(t *testing.T, c Config, mode string) {
+	if c.Testbed > 0 {
+		needRoot(t)
+	}
+	n := max(1, c.Ranks)
+	c.Program, c.Args = self, []string{"as-rank", mode}
+	out, err := runJob(t, c)
+	if err != nil || strings.Count(out, "\n") != n || strings.Contains(out, "put") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	keys := map[string]bool{}
+	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+		keys[line[strings.LastIndex(line, " "):]] = true
+	}
+	if len(keys) != 1 {
+		t.Errorf("ranks have different keys:\n%s", out)
+	}
+}
+
+// Ranks that speak PMI-1 fail as all others do.
+func TestRun_pmiRankFails(t *testing.T) {
+	for mode, c := range map[string]struct {
+		code int
+		text string
+	}{
+		"pmiabort":   {77, "rank 1 on "},
+		"pmidie":     {137, "SIGKILL"},
+		"pmileave":   {1, "without Finalize"},
+		"pmigarbage": {ExitLauncher, "rank 1: PMI: unknown command \"dance\""},
+	} {
+		out, err := runJob(t, rankConfig(3, mode, "1"))
+		if ExitCode(err) != c.code || !strings.Contains(fmt.Sprint(err), c.text) {
+			t.Errorf("%s: %v, status %d; want %q, %d\n%s", mode, err, ExitCode(err), c.text, c.code, out)
+		}
 	}
 }
 

@@ -101,3 +101,14 @@ func (p *plan) hostsInOrder(rooms []int, order MapBy) []int {
 	}
 	return hosts
 }
+
+// hosts returns the host of each rank.
+func (p *plan) hosts() []int {
+	hosts := make([]int, p.size)
+	for _, a := range p.agents {
+		for _, r := range a.ranks {
+			hosts[r.Rank] = a.host
+		}
+	}
+	return hosts
+}

@@ -16,11 +16,11 @@ import (
 // the process is, or else where the launcher listens and which of those who
 // connect the process is.
 const (
-	EnvFD   = "PMI_FD"   // descriptor of the socket to the launcher
-	EnvRank = "PMI_RANK" // number of the rank
-	EnvSize = "PMI_SIZE" // number of ranks
-	EnvPort = "PMI_PORT" // HOST:PORT of the launcher
-	EnvID   = "PMI_ID"   // what to say to it
+	EnvFD   = boot.EnvPMIFD // descriptor of the socket to the launcher
+	EnvRank = "PMI_RANK"    // number of the rank
+	EnvSize = "PMI_SIZE"    // number of ranks
+	EnvPort = "PMI_PORT"    // HOST:PORT of the launcher
+	EnvID   = "PMI_ID"      // what to say to it
 )
 
 // place is who a process is and how it reaches its launcher.

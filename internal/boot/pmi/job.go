@@ -260,13 +260,19 @@ func (j *job) pieceKey(rank, piece int) string {
 	return fmt.Sprintf("xwarp-%d-%d-%d", j.fences, rank, piece)
 }
 
-// abortPatience is how long Abort waits for the launcher to end this process.
-const abortPatience = 10 * time.Second
+// abortPatience is how long Abort waits for the launcher to end this process,
+// and abortNotice how long the launcher has to read why: hydra drops what it has
+// not read yet.
+const (
+	abortPatience = 10 * time.Second
+	abortNotice   = 50 * time.Millisecond
+)
 
 // Abort ends the job. A launcher that does not care is not waited for for
 // ever: the caller then ends at least this process.
 func (j *job) Abort(code int, why string) {
 	fmt.Fprintf(j.stderr, "rank %d aborts the job with code %d: %s\n", j.rank, code, why)
+	time.Sleep(abortNotice)
 	if j.send(question("abort", "exitcode", strconv.Itoa(code))) != nil {
 		return
 	}

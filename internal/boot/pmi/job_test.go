@@ -33,9 +33,9 @@ func newLauncher(t *testing.T, mapped bool, of ...int) *launcher {
 	l := &launcher{t: t, of: of, aborted: make(chan boot.Request, 1)}
 	for range of {
 		if mapped {
-			l.hosts = append(l.hosts, NewServer("test", len(of), of))
+			l.hosts = append(l.hosts, NewServer("test", len(of), FormatMapping(of)))
 		} else {
-			l.hosts = append(l.hosts, NewServer("test", len(of), nil))
+			l.hosts = append(l.hosts, NewServer("test", len(of), ""))
 		}
 	}
 	return l

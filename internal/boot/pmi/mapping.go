@@ -3,6 +3,7 @@ package pmi
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -50,8 +51,9 @@ func parseMapping(s string, size int) ([]int, error) {
 	}
 }
 
-// formatMapping is the inverse of parseMapping.
-func formatMapping(hosts []int) string {
+// FormatMapping returns the mapping that says which host each rank is on, as
+// NewServer takes it.
+func FormatMapping(hosts []int) string {
 	var blocks []block
 	for i := 0; i < len(hosts); {
 		n := 1
@@ -67,8 +69,18 @@ func formatMapping(hosts []int) string {
 		i += n
 	}
 	s := "(vector"
-	for _, b := range blocks {
+	for _, b := range blocks[:period(blocks)] {
 		s += fmt.Sprintf(",(%d,%d,%d)", b.first, b.hosts, b.perHost)
 	}
 	return s + ")"
+}
+
+// period returns how many blocks there are before they repeat.
+func period(blocks []block) int {
+	for n := 1; n < len(blocks); n++ {
+		if slices.Equal(blocks[n:], blocks[:len(blocks)-n]) {
+			return n
+		}
+	}
+	return len(blocks)
 }

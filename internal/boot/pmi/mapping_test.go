@@ -31,6 +31,21 @@ func TestParseMapping_refuses(t *testing.T) {
 	}
 }
 
+func TestFormatMapping(t *testing.T) {
+	for want, hosts := range map[string][]int{
+		"(vector,(0,1,4))":         {0, 0, 0, 0},
+		"(vector,(0,3,2))":         {0, 0, 1, 1, 2, 2},
+		"(vector,(0,2,1))":         {0, 1, 0, 1, 0, 1},
+		"(vector,(0,2,2),(2,1,3))": {0, 0, 1, 1, 2, 2, 2},
+		"(vector,(0,2,1),(0,1,1))": {0, 1, 0},
+		"(vector,(2,1,1),(0,1,2))": {2, 0, 0, 2},
+	} {
+		if got := FormatMapping(hosts); got != want {
+			t.Errorf("%v: %s, want %s", hosts, got, want)
+		}
+	}
+}
+
 func FuzzMapping(f *testing.F) {
 	f.Add("(vector,(0,2,3),(2,1,8))", 20)
 	f.Add("(vector,(4,1,2),(0,2,1))", 3)
@@ -42,8 +57,8 @@ func FuzzMapping(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := parseMapping(formatMapping(hosts), size); err != nil || !slices.Equal(again, hosts) {
-			t.Errorf("%q: %v became %s", s, hosts, formatMapping(hosts))
+		if again, err := parseMapping(FormatMapping(hosts), size); err != nil || !slices.Equal(again, hosts) {
+			t.Errorf("%q: %v became %s", s, hosts, FormatMapping(hosts))
 		}
 	})
 }

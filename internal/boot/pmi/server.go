@@ -9,11 +9,12 @@ import (
 	"github.com/xwarp/xwarp/internal/boot"
 )
 
-// What a Server offers: room in bytes, the end of a C string included.
+// What a Server offers: room in bytes, the end of a C string included. It is
+// what hydra does, because MPICH's processes read lines into small buffers.
 const (
 	maxName  = 256
 	maxKey   = 64
-	maxValue = 4096
+	maxValue = 1024
 )
 
 // Server answers the processes of a host that speak PMI-1. It turns what they
@@ -28,11 +29,11 @@ type Server struct {
 }
 
 // NewServer returns a server for a host of a job with a name and a number of
-// ranks. hosts holds the number of the host of each rank, or is nil.
-func NewServer(job string, size int, hosts []int) *Server {
+// ranks. The mapping is that of FormatMapping, or "".
+func NewServer(job string, size int, mapping string) *Server {
 	s := &Server{name: "xwarp-" + job, size: size, values: map[string]string{}}
-	if hosts != nil {
-		s.values[mappingKey] = formatMapping(hosts)
+	if mapping != "" && len(mapping) < maxValue { // else they compare the names of their hosts
+		s.values[mappingKey] = mapping
 	}
 	return s
 }
