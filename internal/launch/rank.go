@@ -93,9 +93,11 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, server *pmi.S
 		Args:       append([]string{s.Program}, s.Args...),
 		Env:        s.environment(p),
 		ExtraFiles: []*os.File{theirs},
-		// A group of its own: Ctrl-C reaches the ranks through xrun only,
-		// and a signal to the group reaches the rank's children.
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+		// A session of its own, and so a group: Ctrl-C reaches the ranks
+		// through xrun only, and a signal to the group reaches the rank's
+		// children. Linux shares processors out by session (autogroup): the
+		// agent is not left waiting by ranks that spin.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}}
 	pipes, err := r.pipes(p.Rank == 0)
 	opened = append(opened, pipes.theirs...)
