@@ -73,6 +73,7 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 		return err
 	})
 	fs.Func("hosts", "", nonEmpty(&o.hosts))
+	fs.Func("host", "", nonEmpty(&o.hosts))
 	fs.Func("hostfile", "", nonEmpty(&o.hostfile))
 	fs.Func("f", "", nonEmpty(&o.hostfile))
 	fs.Func("map-by", "", nonEmpty((*string)(&c.Map)))

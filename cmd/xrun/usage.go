@@ -12,6 +12,7 @@ Where
                        cable or switch) and remove them afterwards; needs root,
                        and without it the ranks run on loopback instead
   --hosts A,B:2,...    run on these machines; :2 is the number of ranks that fit
+                       (also --host A,B:2)
   --hostfile, -f FILE  the same from a file with a host per line, as A, A:2 or
                        A slots=2; # starts a comment, - is the standard input
   --map-by WHAT        which places ranks take first: slot (fill a host, then

@@ -307,6 +307,39 @@ func TestJoin_byPort(t *testing.T) {
 	}
 }
 
+func TestJoin_byPortRefuses(t *testing.T) {
+	for answers, want := range map[string]string{
+		"":                               "EOF",
+		"nonsense\n":                     "cmd=",
+		"cmd=initack rc=-1\n":            "refuses initack",
+		"cmd=initack\ncmd=put_result\n":  "has to set size",
+		"cmd=initack\ncmd=set size=x\n":  "size is \"x\"",
+		"cmd=initack\ncmd=set rank=-1\n": "rank is \"-1\"",
+		"cmd=initack\ncmd=set size=2\ncmd=set rank=2\ncmd=set debug=0\n": "rank 2 of 2",
+		"cmd=initack\ncmd=set debug=0\ncmd=set a=b\ncmd=set c=d\n":       "rank -1 of 0",
+	} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			socket, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			defer socket.Close()
+			_, _ = boot.NewLineReader(socket).Next()
+			_, _ = socket.Write([]byte(answers))
+		}()
+		t.Setenv(EnvPort, listener.Addr().String())
+		t.Setenv(EnvID, "0")
+		if _, err := Join(&bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", answers, err, want)
+		}
+		listener.Close()
+	}
+}
+
 func TestJoin_badEnvironment(t *testing.T) {
 	if _, err := Join(nil); !errors.Is(err, boot.ErrNoLauncher) {
 		t.Errorf("without any: %v", err)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/xwarp/xwarp/internal/boot"
 )
@@ -127,7 +128,7 @@ func (c *Session) init(m Message) (string, *boot.Request, error) {
 // and those of others after the next fence.
 func (c *Session) put(m Message) (string, *boot.Request, error) {
 	key, value := m.Get("key"), m.Get("value")
-	if key == "" || len(key) >= maxKey || len(value) >= maxValue || m.Get("kvsname") != c.server.name {
+	if key == "" || !utf8.ValidString(key) || len(key) >= maxKey || len(value) >= maxValue || m.Get("kvsname") != c.server.name {
 		return "cmd=put_result rc=-1 msg=invalid\n", nil, nil
 	}
 	v := boot.Value{Key: key, Value: []byte(value)}

@@ -24,6 +24,7 @@ func TestSession(t *testing.T) {
 		{"cmd=get kvsname=xwarp-j key=a", "cmd=get_result rc=-1 msg=not_found value=unknown\n", ""},
 		{"cmd=put kvsname=xwarp-j key=a value=1", "cmd=put_result rc=0 msg=success\n", boot.OpPut},
 		{"cmd=put kvsname=other key=a value=2", "cmd=put_result rc=-1 msg=invalid\n", ""},
+		{"cmd=put kvsname=xwarp-j key=\xff value=2", "cmd=put_result rc=-1 msg=invalid\n", ""},
 		{"cmd=put kvsname=xwarp-j value=2", "cmd=put_result rc=-1 msg=invalid\n", ""},
 		{"cmd=put kvsname=xwarp-j key=a value=" + strings.Repeat("x", 1024), "cmd=put_result rc=-1 msg=invalid\n", ""},
 		{"cmd=get kvsname=xwarp-j key=a", "cmd=get_result rc=0 msg=success value=1\n", ""},
