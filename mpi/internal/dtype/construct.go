@@ -20,7 +20,7 @@ func Vector(count, length, stride int, old *Type) (*Type, error) {
 	}
 	step, huge := times(old.extent(), stride)
 	s := old.repeat(length, old.extent()).repeat(count, step)
-	s.huge = s.huge || huge
+	s.huge = s.huge || huge && count > 1
 	return derived(s, made)
 }
 
