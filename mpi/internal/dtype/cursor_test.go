@@ -164,3 +164,51 @@ func TestCursor_zeroValue(t *testing.T) {
 		t.Error("nothing is not contiguous")
 	}
 }
+
+// TestAllocs_cursor makes and runs cursors over a type that has every form of
+// node.
+func TestAllocs_cursor(t *testing.T) {
+	vector, err := Vector(5, 1, 3, Double)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scatter, err := IndexedBlock(1, []int{0, 3, 4, 9}, vector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	typ, err := Struct([]int{2, 3, 1}, []int{0, 5000, 3000}, []*Type{scatter, vector, Int})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, hi, err := typ.Span(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem, packed := make([]byte, hi), make([]byte, 3*typ.Size())
+	var pieces [64]Piece
+	n := testing.AllocsPerRun(100, func() {
+		c, err := typ.Cursor(mem, 0, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for c.Rest() > 0 {
+			c.Pack(packed[c.Pos():min(c.Pos()+100, len(packed))])
+		}
+		c.Seek(17)
+		c.Unpack(packed[17:])
+		c.Seek(3)
+		for c.Rest() > 0 {
+			c.Pieces(pieces[:], 500)
+		}
+		c.Seek(100)
+		c.Next(8)
+		c.Contiguous()
+		typ.Contiguous(3)
+		typ.Signature(3)
+		typ.GetElements(100)
+		typ.GetCount(100)
+	})
+	if n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}

@@ -8,21 +8,20 @@ type Class int
 
 // Classes of errors.
 const (
-	InvalidBuffer       Class = iota // MPI_ERR_BUFFER
-	InvalidCount                     // MPI_ERR_COUNT
-	InvalidType                      // MPI_ERR_TYPE
-	InvalidOp                        // MPI_ERR_OP
-	InvalidArgument                  // MPI_ERR_ARG
-	InvalidDims                      // MPI_ERR_DIMS
-	Truncated                        // MPI_ERR_TRUNCATE
-	ConversionFailed                 // MPI_ERR_CONVERSION
-	UnsupportedEncoding              // MPI_ERR_UNSUPPORTED_DATAREP
+	InvalidBuffer    Class = iota // MPI_ERR_BUFFER
+	InvalidCount                  // MPI_ERR_COUNT
+	InvalidType                   // MPI_ERR_TYPE
+	InvalidOp                     // MPI_ERR_OP
+	InvalidArgument               // MPI_ERR_ARG
+	InvalidDims                   // MPI_ERR_DIMS
+	Truncated                     // MPI_ERR_TRUNCATE
+	ConversionFailed              // MPI_ERR_CONVERSION
 )
 
 var classNames = [...]string{
 	InvalidBuffer: "invalid buffer", InvalidCount: "invalid count", InvalidType: "invalid datatype",
 	InvalidOp: "invalid operation", InvalidArgument: "invalid argument", InvalidDims: "invalid dimensions",
-	Truncated: "truncated", ConversionFailed: "conversion failed", UnsupportedEncoding: "unsupported data representation",
+	Truncated: "truncated", ConversionFailed: "conversion failed",
 }
 
 func (c Class) String() string { return classNames[c] }

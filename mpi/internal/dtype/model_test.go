@@ -306,7 +306,7 @@ func (g *generator) darray(old *Type, m model) (*Type, model) {
 // with their models.
 func TestModel_randomTypes(t *testing.T) {
 	rounds := 4000
-	if testing.Short() {
+	if testing.Short() || slow {
 		rounds = 500
 	}
 	for seed := range rounds {

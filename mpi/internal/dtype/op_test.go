@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/xwarp/xwarp/internal/mem"
 )
 
 // TestOn_legality is the table of MPI 4.1, section 6.9.2, in its words.
@@ -368,5 +370,38 @@ func oraclePair(r rule, k Kind, in, inout []byte) {
 	case bytes.Equal(best[:first], in[:first]):
 		copy(inout[:first], in)
 		copy(inout[at:at+kinds[info.second].size], in[at:])
+	}
+}
+
+func TestAllocs_reduction(t *testing.T) {
+	in, inout := mem.BytesOf(make([]uint64, 64)), mem.BytesOf(make([]uint64, 64))
+	for _, typ := range Predefined() {
+		for _, op := range PredefinedOps() {
+			if _, err := op.On(typ); err != nil {
+				continue
+			}
+			n := testing.AllocsPerRun(10, func() {
+				r, _ := op.On(typ)
+				r.Apply(in, inout, 8)
+			})
+			if n != 0 {
+				t.Errorf("%v on %v: %v allocations, want none", op, typ, n)
+			}
+		}
+	}
+}
+
+func TestAllocs_external32(t *testing.T) {
+	buf, ext := make([]byte, 16*100), make([]byte, 12*100)
+	n := testing.AllocsPerRun(10, func() {
+		if _, err := DoubleInt.PackExternal32(ext, buf, 0, 100); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := DoubleInt.UnpackExternal32(buf, 0, 100, ext); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations, want none", n)
 	}
 }

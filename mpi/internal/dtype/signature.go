@@ -18,11 +18,14 @@ type signature struct {
 	size   int          // packed bytes
 	elems  int
 	hash   hash
+	// external is the size in external32.
+	external int
 }
 
 func run(k Kind, count int) *signature {
 	h := hash{sum: uint64(k) + 1, shift: hashBase}
-	return &signature{kind: k, count: count, size: count * kinds[k].size, elems: count, hash: h.repeat(count)}
+	info := &kinds[k]
+	return &signature{kind: k, count: count, size: count * info.size, elems: count, hash: h.repeat(count), external: count * info.external}
 }
 
 func (s *signature) isRun() bool { return s.child == nil && s.parts == nil }
@@ -40,7 +43,7 @@ func (s *signature) repeat(count int) *signature {
 	if s.child != nil {
 		child, count = s.child, s.count*count
 	}
-	return &signature{count: count, child: child, size: child.size * count, elems: child.elems * count, hash: child.hash.repeat(count)}
+	return &signature{count: count, child: child, size: count * child.size, elems: count * child.elems, hash: child.hash.repeat(count), external: count * child.external}
 }
 
 func concatenate(parts []*signature) *signature {
@@ -68,6 +71,7 @@ func concatenate(parts []*signature) *signature {
 		s.firsts = append(s.firsts, s.elems)
 		s.size += p.size
 		s.elems += p.elems
+		s.external += p.external
 		s.hash = s.hash.then(p.hash)
 	}
 	return s
