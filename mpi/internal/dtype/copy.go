@@ -1,32 +1,118 @@
 package dtype
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/xwarp/xwarp/internal/mem"
+)
+
+// copyNode copies all bytes of a node, which lies at base in buf, to or from
+// packed, which is as long.
+func copyNode(nd *node, buf, packed []byte, base int, act action) {
+	switch nd.form {
+	case formBlock:
+		copyBlock(buf[base:base+nd.size], packed, act)
+	case formLoop:
+		copyLoop(nd.child, nd.count, nd.step, buf, packed, base, act)
+	case formScatter:
+		copyScatter(nd, buf, packed, base, act)
+	case formBlocks:
+		for i, at := range nd.at {
+			start, end := nd.starts[i], nd.starts[i+1]
+			copyBlock(buf[base+at:base+at+end-start], packed[start:end], act)
+		}
+	case formList:
+		for i, kid := range nd.kids {
+			start := nd.starts[i]
+			copyNode(kid, buf, packed[start:start+kid.size], base+nd.at[i], act)
+		}
+	}
+}
+
+// copyLoop copies count times nd, each step behind the one before.
+func copyLoop(nd *node, count, step int, buf, packed []byte, base int, act action) {
+	switch {
+	case nd.form != formBlock:
+		for range count {
+			copyNode(nd, buf, packed[:nd.size], base, act)
+			packed = packed[nd.size:]
+			base += step
+		}
+	case act == pack:
+		gather(packed, buf, base, nd.size, step)
+	default:
+		spread(buf, packed, base, nd.size, step)
+	}
+}
+
+func copyScatter(nd *node, buf, packed []byte, base int, act action) {
+	size := nd.child.size
+	switch {
+	case nd.child.form != formBlock:
+		for _, at := range nd.at {
+			copyNode(nd.child, buf, packed[:size], base+at, act)
+			packed = packed[size:]
+		}
+	case size == 8 && act == pack: // single elements are what scatters usually have
+		for _, at := range nd.at {
+			binary.LittleEndian.PutUint64(packed, binary.LittleEndian.Uint64(buf[base+at:]))
+			packed = packed[8:]
+		}
+	case size == 8:
+		for _, at := range nd.at {
+			binary.LittleEndian.PutUint64(buf[base+at:], binary.LittleEndian.Uint64(packed))
+			packed = packed[8:]
+		}
+	default:
+		for _, at := range nd.at {
+			copyBlock(buf[base+at:base+at+size], packed[:size], act)
+			packed = packed[size:]
+		}
+	}
+}
+
+// copyBlock copies between two slices of the same length. Those of an element
+// are moved right here: a call of copy costs more.
+func copyBlock(buf, packed []byte, act action) {
+	if act == unpack {
+		buf, packed = packed, buf
+	}
+	switch len(buf) {
+	case 1:
+		packed[0] = buf[0]
+	case 2:
+		binary.LittleEndian.PutUint16(packed, binary.LittleEndian.Uint16(buf))
+	case 4:
+		binary.LittleEndian.PutUint32(packed, binary.LittleEndian.Uint32(buf))
+	case 8:
+		binary.LittleEndian.PutUint64(packed, binary.LittleEndian.Uint64(buf))
+	default:
+		copy(packed, buf)
+	}
+}
 
 // gather fills dst with blocks of size bytes from src, the first at index at,
 // each step behind the one before. dst is a whole number of blocks long. The
-// sizes of the usual elements have loops of their own: a call of copy costs
-// more than moving them.
+// sizes of the usual elements have loops of their own.
 func gather(dst, src []byte, at, size, step int) {
 	switch size {
 	case 1:
-		for i := range dst {
-			dst[i] = src[at]
-			at += step
-		}
+		gatherScalars(dst, src, at, step)
+		return
 	case 2:
-		for ; len(dst) >= 2; dst = dst[2:] {
-			binary.LittleEndian.PutUint16(dst, binary.LittleEndian.Uint16(src[at:]))
-			at += step
+		if fit(dst, src, at, size, step) {
+			gatherScalars(mem.ScalarsOf[uint16](dst), scalars[uint16](src[at%2:]), at/2, step/2)
+			return
 		}
 	case 4:
-		for ; len(dst) >= 4; dst = dst[4:] {
-			binary.LittleEndian.PutUint32(dst, binary.LittleEndian.Uint32(src[at:]))
-			at += step
+		if fit(dst, src, at, size, step) {
+			gatherScalars(mem.ScalarsOf[uint32](dst), scalars[uint32](src[at%4:]), at/4, step/4)
+			return
 		}
 	case 8:
-		for ; len(dst) >= 8; dst = dst[8:] {
-			binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(src[at:]))
-			at += step
+		if fit(dst, src, at, size, step) {
+			gatherScalars(mem.ScalarsOf[uint64](dst), scalars[uint64](src[at%8:]), at/8, step/8)
+			return
 		}
 	case 16:
 		for ; len(dst) >= 16; dst = dst[16:] {
@@ -35,11 +121,11 @@ func gather(dst, src []byte, at, size, step int) {
 			binary.LittleEndian.PutUint64(dst[8:], binary.LittleEndian.Uint64(from[8:]))
 			at += step
 		}
-	default:
-		for ; len(dst) >= size; dst = dst[size:] {
-			copyBlock(dst[:size], src[at:at+size])
-			at += step
-		}
+		return
+	}
+	for ; len(dst) >= size; dst = dst[size:] {
+		copyBlock(src[at:at+size], dst[:size], pack)
+		at += step
 	}
 }
 
@@ -47,24 +133,22 @@ func gather(dst, src []byte, at, size, step int) {
 func spread(dst, src []byte, at, size, step int) {
 	switch size {
 	case 1:
-		for _, b := range src {
-			dst[at] = b
-			at += step
-		}
+		spreadScalars(dst, src, at, step)
+		return
 	case 2:
-		for ; len(src) >= 2; src = src[2:] {
-			binary.LittleEndian.PutUint16(dst[at:], binary.LittleEndian.Uint16(src))
-			at += step
+		if fit(src, dst, at, size, step) {
+			spreadScalars(scalars[uint16](dst[at%2:]), mem.ScalarsOf[uint16](src), at/2, step/2)
+			return
 		}
 	case 4:
-		for ; len(src) >= 4; src = src[4:] {
-			binary.LittleEndian.PutUint32(dst[at:], binary.LittleEndian.Uint32(src))
-			at += step
+		if fit(src, dst, at, size, step) {
+			spreadScalars(scalars[uint32](dst[at%4:]), mem.ScalarsOf[uint32](src), at/4, step/4)
+			return
 		}
 	case 8:
-		for ; len(src) >= 8; src = src[8:] {
-			binary.LittleEndian.PutUint64(dst[at:], binary.LittleEndian.Uint64(src))
-			at += step
+		if fit(src, dst, at, size, step) {
+			spreadScalars(scalars[uint64](dst[at%8:]), mem.ScalarsOf[uint64](src), at/8, step/8)
+			return
 		}
 	case 16:
 		for ; len(src) >= 16; src = src[16:] {
@@ -73,26 +157,30 @@ func spread(dst, src []byte, at, size, step int) {
 			binary.LittleEndian.PutUint64(to[8:], binary.LittleEndian.Uint64(src[8:]))
 			at += step
 		}
-	default:
-		for ; len(src) >= size; src = src[size:] {
-			copyBlock(dst[at:at+size], src[:size])
-			at += step
-		}
+		return
+	}
+	for ; len(src) >= size; src = src[size:] {
+		copyBlock(dst[at:at+size], src[:size], unpack)
+		at += step
 	}
 }
 
-// copyBlock copies src to dst, which is as long.
-func copyBlock(dst, src []byte) {
-	switch len(src) {
-	case 1:
-		dst[0] = src[0]
-	case 2:
-		binary.LittleEndian.PutUint16(dst, binary.LittleEndian.Uint16(src))
-	case 4:
-		binary.LittleEndian.PutUint32(dst, binary.LittleEndian.Uint32(src))
-	case 8:
-		binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(src))
-	default:
-		copy(dst, src)
+// fit reports whether blocks of size bytes, a power of 2, are aligned on both
+// sides, so that they can be moved as scalars.
+func fit(packed, buf []byte, at, size, step int) bool {
+	return len(packed) > 0 && (mem.AddressOf(packed)|mem.AddressOf(buf[at:])|uint64(step))&uint64(size-1) == 0
+}
+
+func gatherScalars[T mem.Scalar](dst, src []T, at, step int) {
+	for i := range dst {
+		dst[i] = src[at]
+		at += step
+	}
+}
+
+func spreadScalars[T mem.Scalar](dst, src []T, at, step int) {
+	for _, v := range src {
+		dst[at] = v
+		at += step
 	}
 }

@@ -14,6 +14,7 @@ type Cursor struct {
 	size  int   // packed bytes of all
 	pos   int   // packed bytes behind the cursor
 	mem   []byte
+	dense bool // all in one piece
 }
 
 // Cursor returns a cursor at the start of count elements of t, for a buffer
@@ -41,6 +42,7 @@ func (t *Type) cursor(mem []byte, origin, count int) Cursor {
 	if nd := c.nd; nd.form == formLoop && (count == 1 || c.step == nd.count*nd.step) { // one loop instead of two
 		c.nd, c.count, c.step = nd.child, count*nd.count, nd.step
 	}
+	c.dense = c.nd.form == formBlock && (c.count == 1 || c.step == c.nd.size)
 	return c
 }
 
@@ -64,6 +66,11 @@ func (c *Cursor) Seek(pos int) {
 // Pack copies the next bytes into dst, moves behind them, and returns how many
 // there were: len(dst) or what was left. dst must not overlap the buffer.
 func (c *Cursor) Pack(dst []byte) int {
+	if c.dense {
+		n := copy(dst, c.mem[c.base+c.pos:c.base+c.size])
+		c.pos += n
+		return n
+	}
 	w := walk{act: pack, mem: c.mem, packed: dst}
 	return c.walk(&w, len(dst))
 }
@@ -72,6 +79,11 @@ func (c *Cursor) Pack(dst []byte) int {
 // returns how many there were: len(src) or what was left. src must not overlap
 // the buffer.
 func (c *Cursor) Unpack(src []byte) int {
+	if c.dense {
+		n := copy(c.mem[c.base+c.pos:c.base+c.size], src)
+		c.pos += n
+		return n
+	}
 	w := walk{act: unpack, mem: c.mem, packed: src}
 	return c.walk(&w, len(src))
 }
@@ -103,6 +115,9 @@ func (c *Cursor) Pieces(dst []Piece, limit int) int {
 // Contiguous returns the bytes before the cursor if they lie side by side, so
 // that they need no packing.
 func (c *Cursor) Contiguous() ([]byte, bool) {
+	if c.dense {
+		return c.mem[c.base+c.pos : c.base+c.size], true
+	}
 	rest := *c
 	at, n := rest.Next(c.size)
 	return c.mem[at : at+n], rest.pos == c.size

@@ -13,12 +13,11 @@ type node struct {
 	count int   // loop: repetitions
 	step  int   // loop: bytes from one repetition to the next, may be negative
 	child *node // loop, scatter: what is repeated
-	// at says where the parts lie; at[0] is 0. (scatter, list)
-	at []int
-	// kids are the parts of a list, and starts are their positions in the
-	// packed bytes.
-	kids   []*node
+	at    []int // scatter, blocks, list: where the parts lie; at[0] is 0
+	// starts are the positions of the parts of blocks and lists in the packed
+	// bytes, with the size behind the last.
 	starts []int
+	kids   []*node // list: the parts
 }
 
 type form uint8
@@ -27,6 +26,7 @@ const (
 	formBlock   form = iota // size bytes side by side
 	formLoop                // child at 0, step, 2*step, ...
 	formScatter             // child at any displacements
+	formBlocks              // blocks of different sizes at any displacements
 	formList                // different kids at any displacements
 )
 
@@ -64,26 +64,29 @@ func sequence(parts []placed) placed {
 		return first
 	}
 	at := make([]int, len(parts))
-	size, alike, regular := 0, true, true
+	starts := make([]int, len(parts)+1)
+	alike, regular, blocks := true, true, true
 	for i, p := range parts {
 		at[i] = p.off - first.off
-		size += p.nd.size
+		starts[i+1] = starts[i] + p.nd.size
+		blocks = blocks && p.nd.form == formBlock
 		alike = alike && same(p.nd, first.nd)
 		regular = regular && at[i] == i*at[1]
 	}
+	size := starts[len(parts)]
 	switch {
 	case alike && regular:
 		return placed{first.off, loop(first.nd, len(parts), at[1])}
 	case alike:
 		return placed{first.off, &node{form: formScatter, size: size, child: first.nd, at: at}}
+	case blocks:
+		return placed{first.off, &node{form: formBlocks, size: size, at: at, starts: starts}}
 	}
-	nd := &node{form: formList, size: size, at: at, kids: make([]*node, len(parts)), starts: make([]int, len(parts))}
-	start := 0
+	kids := make([]*node, len(parts))
 	for i, p := range parts {
-		nd.kids[i], nd.starts[i] = p.nd, start
-		start += p.nd.size
+		kids[i] = p.nd
 	}
-	return placed{first.off, nd}
+	return placed{first.off, &node{form: formList, size: size, at: at, starts: starts, kids: kids}}
 }
 
 // inlined is how many parts a scatter or list may have to be dissolved in the
@@ -109,8 +112,11 @@ func inline(parts []placed) []placed {
 }
 
 func (nd *node) part(i int) *node {
-	if nd.form == formScatter {
+	switch nd.form {
+	case formScatter:
 		return nd.child
+	case formBlocks:
+		return block(nd.starts[i+1] - nd.starts[i])
 	}
 	return nd.kids[i]
 }

@@ -12,8 +12,8 @@ const (
 )
 
 // walk goes over the bytes of a program, from some position on and as far as
-// there is room. Only at its start does it look for that position; from there
-// on it runs the loops as they are.
+// there is room. It looks for that position once; whatever lies in between the
+// first and the last byte as a whole is left to copyNode.
 type walk struct {
 	act    action
 	mem    []byte
@@ -26,6 +26,10 @@ type walk struct {
 
 // node goes over one node at base, without its first skip bytes.
 func (w *walk) node(nd *node, base, skip int) {
+	if skip == 0 && nd.size <= w.room && w.act != list {
+		copyNode(nd, w.mem, w.take(nd.size), base, w.act)
+		return
+	}
 	switch nd.form {
 	case formBlock:
 		w.block(base+skip, nd.size-skip)
@@ -38,73 +42,49 @@ func (w *walk) node(nd *node, base, skip int) {
 			w.node(nd.child, base+nd.at[i], skip)
 			skip = 0
 		}
+	case formBlocks:
+		i := nd.find(skip)
+		skip -= nd.starts[i]
+		for ; i < len(nd.at) && w.room > 0; i++ {
+			w.block(base+nd.at[i]+skip, nd.starts[i+1]-nd.starts[i]-skip)
+			skip = 0
+		}
 	case formList:
-		w.list(nd, base, skip)
+		i := nd.find(skip)
+		skip -= nd.starts[i]
+		for ; i < len(nd.at) && w.room > 0; i++ {
+			w.node(nd.kids[i], base+nd.at[i], skip)
+			skip = 0
+		}
 	}
 }
 
-func (w *walk) list(nd *node, base, skip int) {
-	i := 0
-	if skip > 0 {
-		i = sort.SearchInts(nd.starts, skip+1) - 1
-		skip -= nd.starts[i]
+// find returns the part that packed byte pos belongs to.
+func (nd *node) find(pos int) int {
+	if pos == 0 {
+		return 0
 	}
-	for ; i < len(nd.kids) && w.room > 0; i++ {
-		if kid := nd.kids[i]; kid.form == formBlock {
-			w.block(base+nd.at[i]+skip, kid.size-skip)
-		} else {
-			w.node(kid, base+nd.at[i], skip)
-		}
-		skip = 0
-	}
+	return sort.SearchInts(nd.starts, pos+1) - 1
 }
 
 // loop goes over count times nd, each step behind the one before.
 func (w *walk) loop(nd *node, count, step, base, skip int) {
-	if nd.form == formBlock {
-		w.blocks(nd.size, count, step, base, skip)
+	if nd.form == formBlock && step == nd.size {
+		w.block(base+skip, count*nd.size-skip)
 		return
 	}
 	i := skip / nd.size
-	skip -= i * nd.size
-	for ; i < count && w.room > 0; i++ {
+	if skip -= i * nd.size; skip > 0 {
 		w.node(nd, base+i*step, skip)
-		skip = 0
+		i++
 	}
-}
-
-// blocks goes over count blocks of size bytes.
-func (w *walk) blocks(size, count, step, base, skip int) {
-	if step == size {
-		w.block(base+skip, count*size-skip)
-		return
+	if w.act != list {
+		whole := min(count-i, w.room/nd.size)
+		copyLoop(nd, whole, step, w.mem, w.take(whole*nd.size), base+i*step, w.act)
+		i += whole
 	}
-	i := 0
-	if skip > 0 {
-		i = skip / size
-		if skip -= i * size; skip > 0 {
-			w.block(base+i*step+skip, size-skip)
-			i++
-		}
-	}
-	if w.act == list {
-		for ; i < count && w.room > 0; i++ {
-			w.block(base+i*step, size)
-		}
-		return
-	}
-	whole := min(count-i, w.room/size)
-	n := whole * size
-	if w.act == pack {
-		gather(w.packed[:n], w.mem, base+i*step, size, step)
-	} else {
-		spread(w.mem, w.packed[:n], base+i*step, size, step)
-	}
-	w.packed = w.packed[n:]
-	w.room -= n
-	w.done += n
-	if i += whole; i < count && w.room > 0 {
-		w.block(base+i*step, size)
+	for ; i < count && w.room > 0; i++ {
+		w.node(nd, base+i*step, 0)
 	}
 }
 
@@ -113,19 +93,26 @@ func (w *walk) block(at, n int) {
 	n = min(n, w.room)
 	switch w.act {
 	case pack:
-		copyBlock(w.packed[:n], w.mem[at:at+n])
-		w.packed = w.packed[n:]
+		copy(w.take(n), w.mem[at:])
 	case unpack:
-		copyBlock(w.mem[at:at+n], w.packed[:n])
-		w.packed = w.packed[n:]
+		copy(w.mem[at:], w.take(n))
 	case list:
 		if !w.note(at, n) {
 			w.room = 0
 			return
 		}
+		w.room -= n
+		w.done += n
 	}
+}
+
+// take returns the next n packed bytes.
+func (w *walk) take(n int) []byte {
+	b := w.packed[:n]
+	w.packed = w.packed[n:]
 	w.room -= n
 	w.done += n
+	return b
 }
 
 // note adds a piece to the list, or to the last piece if it lies behind it. It
