@@ -11,16 +11,17 @@ import (
 func copyNode(nd *node, buf, packed []byte, base int, act action) {
 	switch nd.form {
 	case formBlock:
-		copyBlock(buf[base:base+nd.size], packed, act)
+		if act == pack {
+			copyBlock(packed, buf[base:base+nd.size])
+		} else {
+			copyBlock(buf[base:base+nd.size], packed)
+		}
 	case formLoop:
 		copyLoop(nd.child, nd.count, nd.step, buf, packed, base, act)
 	case formScatter:
 		copyScatter(nd, buf, packed, base, act)
 	case formBlocks:
-		for i, at := range nd.at {
-			start, end := nd.starts[i], nd.starts[i+1]
-			copyBlock(buf[base+at:base+at+end-start], packed[start:end], act)
-		}
+		copyBlocks(nd, 1, 0, buf, packed, base, act)
 	case formList:
 		for i, kid := range nd.kids {
 			start := nd.starts[i]
@@ -32,6 +33,8 @@ func copyNode(nd *node, buf, packed []byte, base int, act action) {
 // copyLoop copies count times nd, each step behind the one before.
 func copyLoop(nd *node, count, step int, buf, packed []byte, base int, act action) {
 	switch {
+	case nd.form == formBlocks:
+		copyBlocks(nd, count, step, buf, packed, base, act)
 	case nd.form != formBlock:
 		for range count {
 			copyNode(nd, buf, packed[:nd.size], base, act)
@@ -42,6 +45,25 @@ func copyLoop(nd *node, count, step int, buf, packed []byte, base int, act actio
 		gather(packed, buf, base, nd.size, step)
 	default:
 		spread(buf, packed, base, nd.size, step)
+	}
+}
+
+// copyBlocks copies count times the blocks of nd.
+func copyBlocks(nd *node, count, step int, buf, packed []byte, base int, act action) {
+	starts := nd.starts[1:]
+	for range count {
+		start := 0
+		for i, at := range nd.at {
+			size := starts[i] - start
+			if at += base; act == pack {
+				copyBlock(packed[:size], buf[at:at+size])
+			} else {
+				copyBlock(buf[at:at+size], packed[:size])
+			}
+			packed = packed[size:]
+			start += size
+		}
+		base += step
 	}
 }
 
@@ -63,31 +85,47 @@ func copyScatter(nd *node, buf, packed []byte, base int, act action) {
 			binary.LittleEndian.PutUint64(buf[base+at:], binary.LittleEndian.Uint64(packed))
 			packed = packed[8:]
 		}
+	case act == pack:
+		for _, at := range nd.at {
+			copyBlock(packed[:size], buf[base+at:base+at+size])
+			packed = packed[size:]
+		}
 	default:
 		for _, at := range nd.at {
-			copyBlock(buf[base+at:base+at+size], packed[:size], act)
+			copyBlock(buf[base+at:base+at+size], packed[:size])
 			packed = packed[size:]
 		}
 	}
 }
 
-// copyBlock copies between two slices of the same length. Those of an element
-// are moved right here: a call of copy costs more.
-func copyBlock(buf, packed []byte, act action) {
-	if act == unpack {
-		buf, packed = packed, buf
-	}
-	switch len(buf) {
-	case 1:
-		packed[0] = buf[0]
-	case 2:
-		binary.LittleEndian.PutUint16(packed, binary.LittleEndian.Uint16(buf))
-	case 4:
-		binary.LittleEndian.PutUint32(packed, binary.LittleEndian.Uint32(buf))
-	case 8:
-		binary.LittleEndian.PutUint64(packed, binary.LittleEndian.Uint64(buf))
-	default:
-		copy(packed, buf)
+// copyBlock copies src to dst, which is as long. Short blocks are moved right
+// here, as two or four words that overlap in the middle: a call of copy costs
+// more than that.
+func copyBlock(dst, src []byte) {
+	le := binary.LittleEndian
+	switch n := len(src); {
+	case n > 32 || len(dst) != n:
+		copy(dst, src)
+	case n > 16:
+		a, b, c, d := le.Uint64(src), le.Uint64(src[8:]), le.Uint64(src[n-16:]), le.Uint64(src[n-8:])
+		le.PutUint64(dst, a)
+		le.PutUint64(dst[8:], b)
+		le.PutUint64(dst[n-16:], c)
+		le.PutUint64(dst[n-8:], d)
+	case n >= 8:
+		a, b := le.Uint64(src), le.Uint64(src[n-8:])
+		le.PutUint64(dst, a)
+		le.PutUint64(dst[n-8:], b)
+	case n >= 4:
+		a, b := le.Uint32(src), le.Uint32(src[n-4:])
+		le.PutUint32(dst, a)
+		le.PutUint32(dst[n-4:], b)
+	case n >= 2:
+		a, b := le.Uint16(src), le.Uint16(src[n-2:])
+		le.PutUint16(dst, a)
+		le.PutUint16(dst[n-2:], b)
+	case n == 1:
+		dst[0] = src[0]
 	}
 }
 
@@ -124,7 +162,7 @@ func gather(dst, src []byte, at, size, step int) {
 		return
 	}
 	for ; len(dst) >= size; dst = dst[size:] {
-		copyBlock(src[at:at+size], dst[:size], pack)
+		copyBlock(dst[:size], src[at:at+size])
 		at += step
 	}
 }
@@ -160,7 +198,7 @@ func spread(dst, src []byte, at, size, step int) {
 		return
 	}
 	for ; len(src) >= size; src = src[size:] {
-		copyBlock(dst[at:at+size], src[:size], unpack)
+		copyBlock(dst[at:at+size], src[:size])
 		at += step
 	}
 }
