@@ -123,7 +123,7 @@ func (s shape) cyclic(b, size, r, n int) shape {
 	if r < full%n {
 		mine++
 	}
-	parts := []shape{s.repeat(b, extent).repeat(mine, n*b*extent).move(min(r*b, size) * extent)}
+	parts := []shape{s.repeat(b, extent).repeat(mine, n*b*extent).move(r * b * extent)}
 	if rest > 0 && full%n == r { // the last block, which is shorter
 		parts = append(parts, s.repeat(rest, extent).move(full*b*extent))
 	}
@@ -138,7 +138,7 @@ func blockSize(d Distribution, darg, gsize, psize int) int {
 	case darg != DefaultBlock:
 		return min(darg, gsize)
 	case d == DistributeBlock:
-		return (gsize + psize - 1) / psize
+		return (gsize-1)/psize + 1
 	}
 	return 1
 }

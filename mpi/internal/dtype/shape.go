@@ -86,6 +86,9 @@ func (s *shape) widen(lo, hi int) {
 
 // move is the same, off bytes further on.
 func (s shape) move(off int) shape {
+	if s.isEmpty() {
+		return s
+	}
 	s.widen(off, off)
 	s.prog.off = s.plus(s.prog.off, off)
 	return s
