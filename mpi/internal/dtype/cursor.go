@@ -123,6 +123,29 @@ func (c *Cursor) Contiguous() ([]byte, bool) {
 	return c.mem[at : at+n], rest.pos == c.size
 }
 
+// Copy copies bytes from one cursor to another until one of them is at its end,
+// as a message from a rank to itself does, and returns how many. Their buffers
+// must not overlap.
+func Copy(dst, src *Cursor) int {
+	n := min(dst.Rest(), src.Rest())
+	switch {
+	case src.dense:
+		dst.Unpack(src.mem[src.base+src.pos:][:n])
+		src.pos += n
+	case dst.dense:
+		src.Pack(dst.mem[dst.base+dst.pos:][:n])
+		dst.pos += n
+	default:
+		var buf [2048]byte
+		for left := n; left > 0; {
+			part := src.Pack(buf[:min(left, len(buf))])
+			dst.Unpack(buf[:part])
+			left -= part
+		}
+	}
+	return n
+}
+
 // walk goes on from the cursor's position over at most room bytes, and returns
 // how far it came.
 func (c *Cursor) walk(w *walk, room int) int {

@@ -3,6 +3,7 @@ package dtype
 import (
 	"bytes"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -154,6 +155,53 @@ func TestCursor_refusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
+// TestCopy_randomTypes copies between types of different shape, by way of
+// packing all at once.
+func TestCopy_randomTypes(t *testing.T) {
+	for seed := range 500 {
+		g := &generator{rand.New(rand.NewPCG(uint64(seed), 9)), t}
+		cursor := func() (Cursor, []byte, func() Cursor) {
+			typ, _ := g.nested(g.IntN(4))
+			count := g.IntN(200)
+			lo, hi, err := typ.Span(count)
+			if err != nil {
+				t.Fatal(err)
+			}
+			buf := make([]byte, hi-lo)
+			for i := range buf {
+				buf[i] = byte(g.Uint32())
+			}
+			again := func() Cursor {
+				c, err := typ.Cursor(buf, -lo, count)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}
+			return again(), buf, again
+		}
+		src, _, srcAgain := cursor()
+		dst, got, dstAgain := cursor()
+		src.Seek(src.Len() / 3)
+		want := bytes.Clone(got)
+		n := min(src.Rest(), dst.Len())
+		packed := make([]byte, n)
+		from := srcAgain()
+		from.Seek(src.Pos())
+		from.Pack(packed)
+		if moved := Copy(&dst, &src); moved != n || dst.Pos() != n || src.Pos() != from.Pos() {
+			t.Fatalf("seed %d: copied %d bytes, want %d", seed, moved, n)
+		}
+		have := bytes.Clone(got)
+		copy(got, want)
+		to := dstAgain()
+		to.Unpack(packed)
+		if !bytes.Equal(have, got) {
+			t.Fatalf("seed %d: the copy is something else", seed)
+		}
+	}
+}
+
 func TestCursor_zeroValue(t *testing.T) {
 	var c Cursor
 	var b [4]byte
@@ -200,6 +248,10 @@ func TestAllocs_cursor(t *testing.T) {
 		for c.Rest() > 0 {
 			c.Pieces(pieces[:], 500)
 		}
+		from, to := c, c
+		from.Seek(0)
+		to.Seek(0)
+		Copy(&to, &from)
 		c.Seek(100)
 		c.Next(8)
 		c.Contiguous()
