@@ -213,3 +213,18 @@ func BenchmarkReduce(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkConstruct makes an indexed type of irregular blocks.
+func BenchmarkConstruct(b *testing.B) {
+	const blocks = 10_000
+	lens, displs := make([]int, blocks), make([]int, blocks)
+	for i := range displs {
+		lens[i], displs[i] = 1+i%3, 4*i+i%2
+	}
+	for b.Loop() {
+		if _, err := Indexed(lens, displs, Double); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/blocks, "ns/block")
+}

@@ -80,6 +80,9 @@ func TestConstruct_compact(t *testing.T) {
 		million[i] = 3 * i
 	}
 	vector := must(Vector(1_000_000, 1, 3, Double))
+	odd := slices.Clone(million[:1000])
+	odd[5]++
+	ragged := must(Struct([]int{1, 1}, []int{0, 8}, []*Type{Int, Double}))
 	nested := must(Struct([]int{1, 1}, []int{0, 8}, []*Type{Int, Double}))
 	for range 20 {
 		nested = must(Struct([]int{1}, []int{4}, []*Type{nested}))
@@ -94,6 +97,9 @@ func TestConstruct_compact(t *testing.T) {
 		{"a vector", vector, 2, 0},
 		{"a regular index", must(IndexedBlock(1, million, Double)), 2, 0},
 		{"a regular index of pairs", must(IndexedBlock(1, million, pair)), 2, 0},
+		{"a regular index of structures", must(IndexedBlock(1, million, ragged)), 2, 2},
+		{"an index of structures", must(IndexedBlock(1, odd, ragged)), 2, 1002},
+		{"an index of blocks that touch", must(IndexedBlock(1, []int{0, 1, 2, 5, 6, 9}, Int)), 1, 3},
 		{"a vector of vectors that go on", must(Hvector(10, 1, 24_000_000, vector)), 2, 0},
 		{"a vector of columns", must(Hvector(10, 1, 8, vector)), 3, 0},
 		{"structures of one", nested, 1, 2},

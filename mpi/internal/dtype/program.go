@@ -1,5 +1,7 @@
 package dtype
 
+import "slices"
+
 // A program says where the packed bytes of a type lie in memory, as nested
 // loops. It is a tree of immutable nodes, which types share: a constructor adds
 // a node or two on top of what the old type has.
@@ -53,59 +55,90 @@ func loop(nd *node, count, step int) *node {
 	return &node{form: formLoop, size: count * nd.size, count: count, step: step, child: nd}
 }
 
-// sequence puts parts one behind the other in the packed bytes. It keeps parts.
+// sequence puts parts one behind the other in the packed bytes. It changes
+// parts.
 func sequence(parts []placed) placed {
-	parts = merge(inline(parts))
+	parts = slices.DeleteFunc(parts, func(p placed) bool { return p.nd == nil })
 	if len(parts) == 0 {
 		return placed{}
 	}
-	first := parts[0]
-	if len(parts) == 1 {
-		return first
+	if alike(parts) && (regular(parts) || parts[0].nd.form != formBlock) {
+		return repetition(parts)
 	}
-	at := make([]int, len(parts))
-	starts := make([]int, len(parts)+1)
-	alike, regular, blocks := true, true, true
+	if parts = merge(inline(parts)); len(parts) == 1 || alike(parts) {
+		return repetition(parts)
+	}
+	nd := &node{form: formBlocks, at: make([]int, len(parts)), starts: make([]int, len(parts)+1)}
 	for i, p := range parts {
-		at[i] = p.off - first.off
-		starts[i+1] = starts[i] + p.nd.size
-		blocks = blocks && p.nd.form == formBlock
-		alike = alike && same(p.nd, first.nd)
-		regular = regular && at[i] == i*at[1]
+		nd.at[i] = p.off - parts[0].off
+		nd.starts[i+1] = nd.starts[i] + p.nd.size
+		if p.nd.form != formBlock {
+			nd.form = formList
+		}
 	}
-	size := starts[len(parts)]
-	switch {
-	case alike && regular:
-		return placed{first.off, loop(first.nd, len(parts), at[1])}
-	case alike:
-		return placed{first.off, &node{form: formScatter, size: size, child: first.nd, at: at}}
-	case blocks:
-		return placed{first.off, &node{form: formBlocks, size: size, at: at, starts: starts}}
+	nd.size = nd.starts[len(parts)]
+	if nd.form == formList {
+		for _, p := range parts {
+			nd.kids = append(nd.kids, p.nd)
+		}
 	}
-	kids := make([]*node, len(parts))
-	for i, p := range parts {
-		kids[i] = p.nd
-	}
-	return placed{first.off, &node{form: formList, size: size, at: at, starts: starts, kids: kids}}
+	return placed{parts[0].off, nd}
 }
 
-// inlined is how many parts a scatter or list may have to be dissolved in the
-// list around it. It keeps structures of structures flat, without the same
-// large list again and again in memory.
+// alike reports whether all parts are of the same node.
+func alike(parts []placed) bool {
+	for _, p := range parts {
+		if !same(p.nd, parts[0].nd) {
+			return false
+		}
+	}
+	return true
+}
+
+// regular reports whether all parts are equally far apart.
+func regular(parts []placed) bool {
+	for i := 2; i < len(parts); i++ {
+		if parts[i].off-parts[i-1].off != parts[1].off-parts[0].off {
+			return false
+		}
+	}
+	return true
+}
+
+// repetition is parts of the same node.
+func repetition(parts []placed) placed {
+	first := parts[0]
+	switch {
+	case len(parts) == 1:
+		return first
+	case regular(parts):
+		return placed{first.off, loop(first.nd, len(parts), parts[1].off-first.off)}
+	}
+	nd := &node{form: formScatter, size: len(parts) * first.nd.size, child: first.nd, at: make([]int, len(parts))}
+	for i, p := range parts {
+		nd.at[i] = p.off - first.off
+	}
+	return placed{first.off, nd}
+}
+
+// inlined is how many parts a sequence and a part of it may have so that the
+// part is dissolved. It keeps structures of structures flat, without the same
+// long list again and again in memory.
 const inlined = 16
 
-// inline leaves out what is nothing and dissolves small lists.
+// inline dissolves short lists in a short list.
 func inline(parts []placed) []placed {
+	if len(parts) > inlined {
+		return parts
+	}
 	out := make([]placed, 0, len(parts))
 	for _, p := range parts {
-		switch {
-		case p.nd == nil:
-		case len(p.nd.at) == 0 || len(p.nd.at) > inlined:
+		if len(p.nd.at) == 0 || len(p.nd.at) > inlined {
 			out = append(out, p)
-		default:
-			for i, at := range p.nd.at {
-				out = append(out, placed{p.off + at, p.nd.part(i)})
-			}
+			continue
+		}
+		for i, at := range p.nd.at {
+			out = append(out, placed{p.off + at, p.nd.part(i)})
 		}
 	}
 	return out

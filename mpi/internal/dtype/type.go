@@ -21,9 +21,13 @@ func derived(s shape, made Contents) (*Type, error) {
 // Kind returns which predefined type t is, or [Derived].
 func (t *Type) Kind() Kind { return t.kind }
 
-// Commit makes t ready for communication (MPI_Type_commit). To commit a
-// committed type does nothing.
-func (t *Type) Commit() { t.committed = true }
+// Commit makes t ready for communication (MPI_Type_commit). There is nothing to
+// be done for that but to note it; to commit a committed type does nothing.
+func (t *Type) Commit() {
+	if !t.committed {
+		t.committed = true
+	}
+}
 
 // Committed reports whether t may be used in communication.
 func (t *Type) Committed() bool { return t.committed }
