@@ -228,3 +228,38 @@ func BenchmarkConstruct(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/blocks, "ns/block")
 }
+
+// BenchmarkFrames packs a vector of blocks of 8 bytes into frames, and lists
+// one of blocks of 64 bytes for a gathering send.
+func BenchmarkFrames(b *testing.B) {
+	const frame = 1408
+	cursor := func(b *testing.B, length int) Cursor {
+		t, err := Vector(32768/8/length, length, 4*length, Double)
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, hi, _ := t.Span(1)
+		c, err := t.Cursor(make([]byte, hi), 0, 1)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(int64(c.Len()))
+		return c
+	}
+	b.Run("pack", func(b *testing.B) {
+		c, dst := cursor(b, 1), make([]byte, frame)
+		for b.Loop() {
+			for c.Seek(0); c.Rest() > 0; {
+				c.Pack(dst)
+			}
+		}
+	})
+	b.Run("pieces", func(b *testing.B) {
+		c, dst := cursor(b, 8), make([]Piece, 32)
+		for b.Loop() {
+			for c.Seek(0); c.Rest() > 0; {
+				c.Pieces(dst, frame)
+			}
+		}
+	})
+}

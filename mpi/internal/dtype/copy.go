@@ -55,10 +55,17 @@ func copyBlocks(nd *node, count, step int, buf, packed []byte, base int, act act
 		start := 0
 		for i, at := range nd.at {
 			size := starts[i] - start
-			if at += base; act == pack {
-				copyBlock(packed[:size], buf[at:at+size])
-			} else {
-				copyBlock(buf[at:at+size], packed[:size])
+			dst, src := packed[:size], buf[base+at:base+at+size]
+			if act == unpack {
+				dst, src = src, dst
+			}
+			switch size {
+			case 4: // elements of structures, above all
+				binary.LittleEndian.PutUint32(dst, binary.LittleEndian.Uint32(src))
+			case 8:
+				binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(src))
+			default:
+				copyBlock(dst, src)
 			}
 			packed = packed[size:]
 			start += size
@@ -98,13 +105,16 @@ func copyScatter(nd *node, buf, packed []byte, base int, act action) {
 	}
 }
 
+// shortBlock is the size from which on copy is faster than copyBlock.
+const shortBlock = 32
+
 // copyBlock copies src to dst, which is as long. Short blocks are moved right
 // here, as two or four words that overlap in the middle: a call of copy costs
 // more than that.
 func copyBlock(dst, src []byte) {
 	le := binary.LittleEndian
 	switch n := len(src); {
-	case n > 32 || len(dst) != n:
+	case n > shortBlock || len(dst) != n:
 		copy(dst, src)
 	case n > 16:
 		a, b, c, d := le.Uint64(src), le.Uint64(src[8:]), le.Uint64(src[n-16:]), le.Uint64(src[n-8:])
@@ -162,7 +172,11 @@ func gather(dst, src []byte, at, size, step int) {
 		return
 	}
 	for ; len(dst) >= size; dst = dst[size:] {
-		copyBlock(dst[:size], src[at:at+size])
+		if size > shortBlock {
+			copy(dst[:size], src[at:])
+		} else {
+			copyBlock(dst[:size], src[at:at+size])
+		}
 		at += step
 	}
 }
@@ -198,7 +212,11 @@ func spread(dst, src []byte, at, size, step int) {
 		return
 	}
 	for ; len(src) >= size; src = src[size:] {
-		copyBlock(dst[at:at+size], src[:size])
+		if size > shortBlock {
+			copy(dst[at:], src[:size])
+		} else {
+			copyBlock(dst[at:at+size], src[:size])
+		}
 		at += step
 	}
 }
