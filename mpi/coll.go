@@ -6,147 +6,238 @@ import (
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/match"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
 )
 
-// Barrier waits until all ranks of the communicator have called it
-// (MPI_Barrier).
-func (c *Comm) Barrier() error {
-	if err := c.collectively("Barrier"); err != nil {
-		return c.report(err)
-	}
-	return c.report(c.barrier())
-}
+// Root is what the root of a collective on an intercommunicator gives as root
+// (MPI_ROOT). The others of its group give ProcNull, and those of the other
+// group its rank.
+const Root = -4
 
-// collectively begins a collective, unless the communicator cannot have any.
-func (c *Comm) collectively(op string) error {
-	if err := c.live(op); err != nil {
-		return err
-	}
-	if c.Inter() {
-		return fail(ErrComm, op, "it is not for intercommunicators: Merge first")
-	}
-	c.coll.op = op
-	return nil
-}
-
-func (c *Comm) barrier() error { return coll.Barrier(&c.coll) }
-
-// Bcast copies buf of the rank root into buf of all others (MPI_Bcast). All
-// ranks call it with the same length and root.
-func Bcast[T Scalar](c *Comm, buf []T, root int) error {
-	if err := c.collectively("Bcast"); err != nil {
-		return c.report(err)
-	}
-	if root < 0 || root >= c.size {
-		return c.report(fail(ErrRoot, "Bcast", "root %d is no rank of this communicator, which has ranks 0 to %d", root, c.size-1))
-	}
-	return c.report(coll.Bcast(&c.coll, mem.BytesOf(buf), root))
-}
-
-// InPlace is what to give as the send buffer of an Allreduce that reduces recv
-// itself (MPI_IN_PLACE). nil says the same.
+// InPlace is what to give as the send buffer of a collective that finds in the
+// receive buffer what it would find there (MPI_IN_PLACE). nil says the same.
 func InPlace[T Scalar]() []T { return nil }
 
-// Allreduce reduces the vectors send of all ranks element by element and gives
-// the result to all of them in recv (MPI_Allreduce). All ranks call it with the
-// same length and operation, and all get the same bits.
-func Allreduce[T Scalar](c *Comm, send, recv []T, op Op[T]) error {
-	if err := c.collectively("Allreduce"); err != nil {
-		return c.report(err)
-	}
-	if op == nil {
-		return c.reportf(ErrOp, "Allreduce", "the operation is nil; there is Sum, Max and so on, or write your own")
-	}
-	if send != nil {
-		if len(send) != len(recv) {
-			return c.reportf(ErrCount, "Allreduce", "%d elements to send and room for %d: want the same", len(send), len(recv))
-		}
-		copy(recv, send)
-	}
-	return c.report(coll.Allreduce(&c.coll, recv, op))
-}
-
-// collective is a communicator's hidden half: messages of collectives use a
-// context of their own. It implements coll.Transport.
+// collective is a communicator's hidden half: what its collectives share.
 type collective struct {
-	c       *Comm
-	op      string // the call that is under way
-	tag     int32  // tells apart collectives of parts of the ranks in the same context: see CreateGroup
-	scratch []uint64
+	c     *Comm
+	op    string // the call that is under way, where it is not a call of the user's own
+	seq   int32  // of the latest collective
+	kept  int32  // of the latest persistent one
+	part  int32  // not 0: the tag of all collectives of a part of the ranks: see CreateGroup
+	call  call   // the blocking one
+	known bool   // hosts and inter are
+	hosts *coll.Hosts
+	inter coll.Inter
 }
 
-// Messages of collectives have no tags of their own. They are told apart by
-// their order: all ranks call the collectives of a communicator in the same one.
+// Messages of collectives use a context of their own, and have a number of the
+// collective as their tag, which is the same on all ranks, for all call the
+// collectives of a communicator in the same order. So several can be under way
+// at a time. Persistent ones keep the number that they got when they were made:
+// they may be started in any order.
+const (
+	tagNumber = 1<<29 - 1 // the numbers; they begin again when there are no more
+	tagKept   = 1 << 29   // persistent
+	tagPart   = 1 << 30   // collectives of parts of the ranks, or messages of leaders
+)
 
-func (t *collective) Rank() int { return t.c.rank }
-func (t *collective) Size() int { return t.c.size }
+// number returns the tag of the next collective.
+func (t *collective) number() int32 {
+	if t.part != 0 {
+		return t.part
+	}
+	t.seq = (t.seq + 1) & tagNumber
+	return t.seq
+}
 
-// envelope is that of a message from a rank, envelopeOut of one from this rank.
+// keep returns the tag of a persistent collective.
+func (t *collective) keep() int32 {
+	t.kept = (t.kept + 1) & tagNumber
+	return tagKept | t.kept
+}
+
+// learn finds out what collectives have to know about the ranks.
+func (t *collective) learn() {
+	c := t.c
+	t.known = true
+	if c.Inter() {
+		t.inter = coll.NewInter(c.rank, c.local.Size(), c.size)
+		return
+	}
+	hosts := make([]int, c.size)
+	for r := range hosts {
+		hosts[r] = c.p.hosts[c.at(r)]
+	}
+	t.hosts = coll.NewHosts(hosts)
+}
+
+// envelope is that of a message from a leader of the other group of an
+// intercommunicator, envelopeOut of one to it.
 func (t *collective) envelope(source int) match.Envelope {
-	return match.Envelope{Context: t.c.context + 1, Source: int32(t.c.at(source)), Tag: t.tag}
+	return match.Envelope{Context: t.c.context + 1, Source: int32(t.c.at(source)), Tag: tagPart}
 }
 
 func (t *collective) envelopeOut() match.Envelope {
-	return match.Envelope{Context: t.c.context + 1, Source: int32(t.c.p.rank), Tag: t.tag}
+	return match.Envelope{Context: t.c.context + 1, Source: int32(t.c.p.rank), Tag: tagPart}
 }
 
 // allreduce reduces the words of all ranks.
-func (t *collective) allreduce(v []uint64, op Op[uint64]) error { return coll.Allreduce(t, v, op) }
+func (t *collective) allreduce(v []uint64, op Op[uint64]) error {
+	k := t.c.now(t.op)
+	reduction(k, op, nil)
+	coll.Allreduce(&k.s, k.team(), mem.BytesOf(v))
+	return k.finish()
+}
 
 // sum adds the numbers of all ranks.
-func (t *collective) sum(v []int64) error { return coll.Allreduce(t, v, Sum[int64]) }
+func (t *collective) sum(v []int64) error {
+	k := t.c.now(t.op)
+	reduction(k, Sum[int64], nil)
+	coll.Allreduce(&k.s, k.team(), mem.BytesOf(v))
+	return k.finish()
+}
 
 // bcast copies the bytes of root.
-func (t *collective) bcast(b []byte, root int) error { return coll.Bcast(t, b, root) }
+func (t *collective) bcast(b []byte, root int) error {
+	k := t.c.now(t.op)
+	coll.Bcast(&k.s, k.team(), b, root)
+	return k.finish()
+}
 
-func (t *collective) Send(b []byte, to int) error {
-	if err := t.c.ep.Send(t.envelopeOut(), t.c.at(to), b); err != nil {
-		return t.c.wrap(t.op, err)
+// barrier waits for all ranks.
+func (c *Comm) barrier() error {
+	k := c.now(c.coll.op)
+	coll.Barrier(&k.s, k.team())
+	return k.finish()
+}
+
+// call is a collective: its schedule, and the transport that the schedule uses.
+// Every collective has a function that plans it, which checks the arguments and
+// writes the schedule; then the call is run at once, or started, or kept.
+type call struct {
+	c    *Comm
+	s    coll.Schedule
+	op   string
+	err  error  // what is wrong with the arguments, or with the result
+	gen  uint32 // tells the uses of a pooled call apart
+	busy bool   // it was started and the user has not taken the result
+	done bool
+	kept bool  // persistent: the user's, not the pool's
+	next *call // in the pool
+}
+
+// now begins a blocking collective.
+func (c *Comm) now(op string) *call {
+	if err := c.live(op); err != nil {
+		return &call{c: c, op: op, err: err}
 	}
-	return nil
+	k := &c.coll.call
+	k.c, k.op, k.err = c, op, nil
+	return k
 }
 
-func (t *collective) Recv(b []byte, from int) error {
-	st, err := t.c.ep.Recv(t.envelope(from), b)
-	return t.check(st.Bytes, len(b), from, err)
-}
+// run runs what was planned and reports the error.
+func (k *call) run() error { return k.c.report(k.finish()) }
 
-func (t *collective) Sendrecv(out []byte, to int, in []byte, from int) error {
-	r := t.c.ep.Irecv(t.envelope(from), in)
-	_, err := t.c.ep.Isend(t.envelopeOut(), t.c.at(to), out).Wait()
-	st, recvErr := r.Wait()
-	if err == nil {
-		err = recvErr
+// finish runs what was planned.
+func (k *call) finish() error {
+	if k.err == nil {
+		k.s.Tag = k.c.coll.number()
+		k.err = k.s.Run(k)
 	}
-	return t.check(st.Bytes, len(in), from, err)
+	k.s.Reset()
+	return k.err
 }
 
-// check makes an error of a message that has not the length that all ranks
-// should agree on.
-func (t *collective) check(got, want, from int, err error) error {
-	if err == nil && got == want {
+// ok reports whether the arguments are right so far.
+func (k *call) ok() bool { return k.err == nil }
+
+// refuse says what is wrong with an argument.
+func (k *call) refuse(class ErrorClass, format string, args ...any) *call {
+	if k.err == nil {
+		k.err = fail(class, k.op, format, args...)
+	}
+	return k
+}
+
+// team is all ranks.
+func (k *call) team() coll.Team {
+	t := &k.c.coll
+	if !t.known {
+		t.learn()
+	}
+	return coll.Team{Me: k.c.rank, Size: k.c.size, Hosts: t.hosts}
+}
+
+// inter is the two groups of an intercommunicator.
+func (k *call) inter() coll.Inter {
+	t := &k.c.coll
+	if !t.known {
+		t.learn()
+	}
+	return t.inter
+}
+
+// intra refuses intercommunicators where MPI has no such collective.
+func (k *call) intra() bool {
+	if k.ok() && k.c.Inter() {
+		k.refuse(ErrComm, "it is not for intercommunicators: Merge first")
+	}
+	return k.ok()
+}
+
+// root checks a root.
+func (k *call) root(root int) bool {
+	switch {
+	case !k.ok(), k.c.Inter() && (root == Root || root == ProcNull):
+	case root < 0 || root >= k.c.size:
+		k.refuse(ErrRoot, "root %d is no rank of this communicator, which has ranks 0 to %d", root, k.c.size-1)
+	}
+	return k.ok()
+}
+
+// at returns the rank of World that a rank of the schedule is: of an
+// intercommunicator, the remote group follows the local one.
+func (k *call) at(peer int32) (comm *Comm, world int32) {
+	c := k.c
+	if c.local != nil {
+		if n := int32(len(c.local.world)); peer >= n {
+			peer -= n
+		} else {
+			c = c.within
+		}
+	}
+	return c, int32(c.at(int(peer)))
+}
+
+func (k *call) Isend(b []byte, to, tag int32) coll.Handle {
+	env := match.Envelope{Context: k.c.context + 1, Source: int32(k.c.p.rank), Tag: tag}
+	_, dest := k.at(to)
+	if k.c.ep.TrySend(env, int(dest), b) {
 		return nil
 	}
-	if err == nil {
-		err = &Error{Class: ErrTruncate, Op: t.op, Rank: from, Detail: fmt.Sprintf(
-			"rank %d sent %d bytes where %d were expected: the ranks call it with different lengths", from, got, want)}
-		return err
-	}
-	return t.c.wrap(t.op, err)
+	return k.c.ep.Isend(env, int(dest), b)
 }
 
-// scratchKept is how much scratch memory in bytes is kept from one collective
-// to the next.
-const scratchKept = 8 << 20
-
-func (t *collective) Scratch(n int) []byte {
-	words := (n + 7) / 8
-	if words <= len(t.scratch) {
-		return mem.BytesOf(t.scratch)[:n]
-	}
-	scratch := make([]uint64, words)
-	if n <= scratchKept {
-		t.scratch = scratch
-	}
-	return mem.BytesOf(scratch)[:n]
+func (k *call) Irecv(b []byte, from, tag int32) coll.Handle {
+	_, source := k.at(from)
+	return k.c.ep.Irecv(match.Envelope{Context: k.c.context + 1, Source: source, Tag: tag}, b)
 }
+
+func (k *call) Take(h coll.Handle, want int, peer int32) error {
+	st, err := h.(*p2p.Request).Wait()
+	if err == nil && st.Bytes == want {
+		return nil
+	}
+	c, world := k.at(peer)
+	if err != nil {
+		return c.wrap(k.op, err)
+	}
+	rank := c.from(world)
+	return &Error{Class: ErrTruncate, Op: k.op, Rank: rank, Detail: fmt.Sprintf(
+		"rank %d sent %d bytes where %d were expected: the ranks call it with different lengths", rank, st.Bytes, want)}
+}
+
+func (k *call) Progress() { k.c.ep.Progress() }
+func (k *call) Flush()    { k.c.ep.Flush() }

@@ -1,0 +1,91 @@
+package coll
+
+// Handle is a message under way.
+type Handle interface {
+	// Done reports whether Transport.Take may be called.
+	Done() bool
+}
+
+// Transport moves the messages of a communicator's collectives. They match by
+// tag and, among messages of one tag, in order between two ranks.
+type Transport interface {
+	// Isend begins to send b. It returns nil when b may be changed already.
+	Isend(b []byte, to, tag int32) Handle
+	// Irecv begins to receive into b.
+	Irecv(b []byte, from, tag int32) Handle
+	// Take ends a message that is done. A length that is not want is an
+	// error: the ranks disagree about what they are doing.
+	Take(h Handle, want int, peer int32) error
+	// Progress moves messages, and sleeps when there are none to move.
+	Progress()
+	// Flush lets go what waits to share a frame with other messages.
+	Flush()
+}
+
+// pending is a message of the present round.
+type pending struct {
+	h    Handle
+	want int
+	peer int32
+}
+
+// Run runs the schedule to its end. It allocates nothing once it has run a
+// schedule of the same kind.
+func (s *Schedule) Run(t Transport) error {
+	for !s.Advance(t) {
+		t.Progress()
+	}
+	t.Flush()
+	return s.err
+}
+
+// Advance goes on as far as it can without waiting, and reports whether that is
+// the end. After an error it waits for the messages of the round only.
+func (s *Schedule) Advance(t Transport) (done bool) {
+	for ; s.at < len(s.steps); s.at++ {
+		st := &s.steps[s.at]
+		switch st.what {
+		case send:
+			if h := t.Isend(st.a, st.peer, s.Tag); h != nil {
+				s.pending = append(s.pending, pending{h, len(st.a), st.peer})
+			}
+		case recv:
+			s.pending = append(s.pending, pending{t.Irecv(st.a, st.peer, s.Tag), len(st.a), st.peer})
+		case reduce:
+			s.op.Reduce(st.a, st.b)
+		case move:
+			copy(st.b, st.a)
+		case fence:
+			if !s.settle(t) {
+				return false
+			}
+			if s.err != nil {
+				s.at = len(s.steps)
+				return true
+			}
+		}
+	}
+	return s.settle(t)
+}
+
+// settle takes the messages of the round that are done, and reports whether all
+// of them are.
+func (s *Schedule) settle(t Transport) bool {
+	for ; s.settled < len(s.pending); s.settled++ {
+		p := &s.pending[s.settled]
+		if !p.h.Done() {
+			return false
+		}
+		if err := t.Take(p.h, p.want, p.peer); err != nil && s.err == nil {
+			s.err = err
+		}
+	}
+	s.pending, s.settled = s.pending[:0], 0
+	return true
+}
+
+// Position returns how far the schedule has come. It rises.
+func (s *Schedule) Position() int { return s.at }
+
+// Err returns the first error, after the end.
+func (s *Schedule) Err() error { return s.err }
