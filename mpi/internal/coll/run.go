@@ -47,25 +47,43 @@ func (s *Schedule) Advance(t Transport) (done bool) {
 		switch st.what {
 		case send:
 			if h := t.Isend(st.a, st.peer, s.Tag); h != nil {
-				s.pending = append(s.pending, pending{h, len(st.a), st.peer})
+				s.begin(h, st.a, st.peer)
 			}
+			continue
 		case recv:
-			s.pending = append(s.pending, pending{t.Irecv(st.a, st.peer, s.Tag), len(st.a), st.peer})
+			s.begin(t.Irecv(st.a, st.peer, s.Tag), st.a, st.peer)
+			continue
 		case reduce:
 			s.op.Reduce(st.a, st.b)
+			continue
 		case move:
 			copy(st.b, st.a)
+			continue
+		case swap:
+			if !s.begun {
+				s.begun = true
+				s.begin(t.Irecv(st.b, st.other, s.Tag), st.b, st.other)
+				if h := t.Isend(st.a, st.peer, s.Tag); h != nil {
+					s.begin(h, st.a, st.peer)
+				}
+			}
 		case fence:
-			if !s.settle(t) {
-				return false
-			}
-			if s.err != nil {
-				s.at = len(s.steps)
-				return true
-			}
+		}
+		if !s.settle(t) {
+			return false
+		}
+		s.begun = false
+		if s.err != nil {
+			s.at = len(s.steps)
+			return true
 		}
 	}
 	return s.settle(t)
+}
+
+// begin adds a message to the round.
+func (s *Schedule) begin(h Handle, b []byte, peer int32) {
+	s.pending = append(s.pending, pending{h, len(b), peer})
 }
 
 // settle takes the messages of the round that are done, and reports whether all

@@ -17,15 +17,17 @@ const (
 	fence  what = iota // wait for all messages begun before: the end of a round
 	send               // begin to send a to peer
 	recv               // begin to receive a from peer; another length is an error
+	swap               // a round of its own: send a to peer, receive b from other
 	reduce             // b = a op b
 	move               // copy a to b
 )
 
 // step is one thing that a rank does.
 type step struct {
-	what what
-	peer int32 // in the communicator
-	a, b []byte
+	what  what
+	peer  int32 // in the communicator, as other is
+	other int32
+	a, b  []byte
 }
 
 // Schedule is what one rank does in a collective: messages that are begun one
@@ -45,6 +47,7 @@ type Schedule struct {
 
 	steps   []step
 	at      int       // step that is next
+	begun   bool      // it is a swap that was begun
 	pending []pending // messages of the present round
 	settled int       // of these, how many are done
 	err     error
@@ -75,7 +78,7 @@ func (s *Schedule) Reset() {
 // Rewind goes back to the beginning, to do the same again.
 func (s *Schedule) Rewind() {
 	clear(s.pending)
-	s.at, s.pending, s.settled, s.err = 0, s.pending[:0], 0, nil
+	s.at, s.begun, s.pending, s.settled, s.err = 0, false, s.pending[:0], 0, nil
 }
 
 // Reduction says what the algorithms that follow reduce with: an operation, the
@@ -98,9 +101,7 @@ func (s *Schedule) fence() { s.steps = append(s.steps, step{}) }
 
 // swap is a round: it receives one message and sends another.
 func (s *Schedule) swap(t Team, to int, out []byte, from int, in []byte) {
-	s.recv(t, from, in)
-	s.send(t, to, out)
-	s.fence()
+	s.steps = append(s.steps, step{what: swap, peer: t.rank(to), other: t.rank(from), a: out, b: in})
 }
 
 // Copy copies src to dst, unless they are the same.
