@@ -125,16 +125,80 @@ type call struct {
 	done bool
 	kept bool  // persistent: the user's, not the pool's
 	next *call // in the pool
+	plan plan  // of a blocking one, when the next one may be the same
 }
 
 // now begins a blocking collective.
 func (c *Comm) now(op string) *call {
+	k := c.again(op)
+	if k.plan.kind != planNone {
+		k.clear()
+	}
+	return k
+}
+
+// again begins a blocking collective whose plan calls same: what was planned
+// last is still there.
+func (c *Comm) again(op string) *call {
 	if err := c.live(op); err != nil {
 		return &call{c: c, op: op, err: err}
 	}
 	k := &c.coll.call
 	k.c, k.op, k.err = c, op, nil
 	return k
+}
+
+// plan is what a schedule was written from. Programs call the same collectives
+// with the same buffers over and over, and for short vectors writing the
+// schedule is a good part of what our own code costs.
+type plan struct {
+	kind     planKind
+	commutes bool
+	root     int
+	elem     int
+	in, out  *byte
+	nin      int
+	nout     int
+}
+
+type planKind uint8
+
+const (
+	planNone planKind = iota
+	planOfBarrier
+	planOfBcast
+	planOfAllreduce
+)
+
+// planLongest is up to how many bytes a schedule is left for the next call: as
+// long as it is there it keeps the program's buffers alive.
+const planLongest = 64 << 10
+
+// same reports whether the schedule was written for the same as p. Else it is
+// empty afterwards.
+func (k *call) same(p plan) bool {
+	if k.plan == p {
+		k.s.Rewind()
+		return true
+	}
+	k.clear()
+	if p.nin <= planLongest && p.nout <= planLongest {
+		k.plan = p
+	}
+	return false
+}
+
+func (k *call) clear() {
+	k.s.Reset()
+	k.plan = plan{}
+}
+
+// first returns the address of b, to tell buffers apart.
+func first(b []byte) *byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return &b[0]
 }
 
 // run runs what was planned and reports the error.
@@ -146,7 +210,9 @@ func (k *call) finish() error {
 		k.s.Tag = k.c.coll.number()
 		k.err = k.s.Run(k)
 	}
-	k.s.Reset()
+	if k.plan.kind == planNone || k.err != nil {
+		k.clear()
+	}
 	return k.err
 }
 

@@ -7,7 +7,7 @@ import (
 
 // Barrier waits until all ranks of the communicator have called it, or all of
 // the remote group of an intercommunicator (MPI_Barrier).
-func (c *Comm) Barrier() error { return planBarrier(c.now("Barrier")).run() }
+func (c *Comm) Barrier() error { return planBarrier(c.again("Barrier")).run() }
 
 // Ibarrier is Barrier that does not wait (MPI_Ibarrier): its request is complete
 // when all have called it.
@@ -18,7 +18,7 @@ func (c *Comm) BarrierInit() (*Persistent, error) { return planBarrier(c.often("
 
 func planBarrier(k *call) *call {
 	switch {
-	case !k.ok():
+	case !k.ok() || k.same(plan{kind: planOfBarrier}):
 	case k.c.Inter():
 		k.inter().Barrier(&k.s)
 	default:
@@ -31,7 +31,7 @@ func planBarrier(k *call) *call {
 // ranks call it with the same length and root. On an intercommunicator those of
 // the other group than the root's get it; see [Root].
 func Bcast[T Scalar](c *Comm, buf []T, root int) error {
-	return planBcast(c.now("Bcast"), buf, root).run()
+	return planBcast(c.again("Bcast"), buf, root).run()
 }
 
 // Ibcast is Bcast that does not wait (MPI_Ibcast).
@@ -47,7 +47,7 @@ func BcastInit[T Scalar](c *Comm, buf []T, root int) (*Persistent, error) {
 func planBcast[T Scalar](k *call, buf []T, root int) *call {
 	b := mem.BytesOf(buf)
 	switch {
-	case !k.root(root):
+	case !k.root(root) || k.same(plan{kind: planOfBcast, root: root, in: first(b), nin: len(b)}):
 	case !k.c.Inter():
 		coll.Bcast(&k.s, k.team(), b, root)
 	case root == Root:

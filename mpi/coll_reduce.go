@@ -57,7 +57,7 @@ func sameLength[T Scalar](k *call, send, recv []T) bool {
 // same length, operation and options, and all get the same bits. On an
 // intercommunicator each group gets the reduction of the other one.
 func Allreduce[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) error {
-	return planAllreduce(c.now("Allreduce"), send, recv, op, options).run()
+	return planAllreduce(c.again("Allreduce"), send, recv, op, options).run()
 }
 
 // Iallreduce is Allreduce that does not wait (MPI_Iallreduce).
@@ -71,10 +71,14 @@ func AllreduceInit[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOpt
 }
 
 func planAllreduce[T Scalar](k *call, send, recv []T, op Op[T], options []OpOption) *call {
-	if !k.ok() || !reduction(k, op, options) || send != nil && !sameLength(k, send, recv) {
+	in, out := mem.BytesOf(send), mem.BytesOf(recv)
+	again := k.ok() && k.same(plan{
+		kind: planOfAllreduce, commutes: len(options) == 0, elem: sizeOf[T](),
+		in: first(in), nin: len(in), out: first(out), nout: len(out),
+	})
+	if !reduction(k, op, options) || send != nil && !sameLength(k, send, recv) || again {
 		return k
 	}
-	in, out := mem.BytesOf(send), mem.BytesOf(recv)
 	if k.c.Inter() {
 		k.inter().Allreduce(&k.s, in, out)
 		return k

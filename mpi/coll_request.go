@@ -50,7 +50,7 @@ func (c *Comm) later(op string) *call {
 func (k *call) start() (Request, error) {
 	if k.err != nil {
 		err := k.err
-		k.s.Reset()
+		k.clear()
 		return Request{}, k.c.report(err)
 	}
 	if !k.kept {
@@ -114,7 +114,7 @@ func (r *Request) takeCall() (Status, error) {
 	k.gen++
 	k.busy = false
 	if !k.kept {
-		k.s.Reset()
+		k.clear()
 		k.next, a.idle = a.idle, k
 	}
 	return emptyStatus(), k.c.report(err)
