@@ -29,6 +29,7 @@ type collective struct {
 	known bool   // hosts and inter are
 	hosts *coll.Hosts
 	inter coll.Inter
+	near  *neighbors
 }
 
 // Messages of collectives use a context of their own, and have a number of the

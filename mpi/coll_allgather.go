@@ -62,11 +62,7 @@ func planAllgatherv[T Scalar](k *call, send, recv []T, counts, displs []int) *ca
 	mine, list := mem.BytesOf(send), blocks(k, recv, counts, displs)
 	if k.c.Inter() {
 		if k.ok() {
-			out := k.s.Blocks(k.c.size)
-			for i := range out {
-				out[i] = mine
-			}
-			k.inter().Exchange(&k.s, out, list)
+			k.inter().Exchange(&k.s, k.everywhere(mine, k.c.size), list)
 		}
 		return k
 	}

@@ -126,9 +126,12 @@ func planAlltoallw[T Scalar](k *call, send, recv [][]T) *call {
 }
 
 // parts returns a list that has a part for each rank as bytes.
-func parts[T Scalar](k *call, list [][]T) [][]byte {
-	if len(list) != k.c.size {
-		k.refuse(ErrArg, "%d parts for %d ranks", len(list), k.c.size)
+func parts[T Scalar](k *call, list [][]T) [][]byte { return partsOf(k, k.c.size, list) }
+
+// partsOf is parts for p ranks.
+func partsOf[T Scalar](k *call, p int, list [][]T) [][]byte {
+	if len(list) != p {
+		k.refuse(ErrArg, "%d parts for %d ranks", len(list), p)
 		return nil
 	}
 	b := k.s.Blocks(len(list))

@@ -112,7 +112,11 @@ func planGatherv[T Scalar](k *call, send, recv []T, counts, displs []int, root i
 // blocks returns the parts of v that counts and displs name, one for each rank;
 // nil when they are wrong.
 func blocks[T Scalar](k *call, v []T, counts, displs []int) [][]byte {
-	p := k.c.size
+	return blocksOf(k, k.c.size, v, counts, displs)
+}
+
+// blocksOf is blocks for p ranks.
+func blocksOf[T Scalar](k *call, p int, v []T, counts, displs []int) [][]byte {
 	if len(counts) != p || displs != nil && len(displs) != p {
 		k.refuse(ErrArg, "%d counts and %d displacements for %d ranks", len(counts), len(displs), p)
 		return nil

@@ -502,7 +502,7 @@ func TestNeighbors_twiceTheSame(t *testing.T) {
 	err := world(2,
 		func(s *Schedule, t Team) {
 			other := 1 - t.Me
-			peers := []int{other, other, NoNeighbor}
+			peers := []int{other, other, -1}
 			Neighbors(s, t, peers, s.Even(out[t.Me], 3), peers, s.Even(in[t.Me], 3), []int{1, 0, 2})
 		},
 		func(r int) error { clear(in[r]); return nil },
