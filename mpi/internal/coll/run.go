@@ -32,16 +32,18 @@ type pending struct {
 // Run runs the schedule to its end. It allocates nothing once it has run a
 // schedule of the same kind.
 func (s *Schedule) Run(t Transport) error {
-	for !s.Advance(t) {
-		t.Progress()
-	}
+	s.advance(t, true)
 	t.Flush()
 	return s.err
 }
 
 // Advance goes on as far as it can without waiting, and reports whether that is
-// the end. After an error it waits for the messages of the round only.
-func (s *Schedule) Advance(t Transport) (done bool) {
+// the end.
+func (s *Schedule) Advance(t Transport) (done bool) { return s.advance(t, false) }
+
+// advance goes on to the end, or to where it would have to wait and may not.
+// After an error it ends with the round.
+func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 	for ; s.at < len(s.steps); s.at++ {
 		st := &s.steps[s.at]
 		switch st.what {
@@ -69,7 +71,7 @@ func (s *Schedule) Advance(t Transport) (done bool) {
 			}
 		case fence:
 		}
-		if !s.settle(t) {
+		if !s.settle(t, wait) {
 			return false
 		}
 		s.begun = false
@@ -78,7 +80,7 @@ func (s *Schedule) Advance(t Transport) (done bool) {
 			return true
 		}
 	}
-	return s.settle(t)
+	return s.settle(t, wait)
 }
 
 // begin adds a message to the round.
@@ -87,12 +89,15 @@ func (s *Schedule) begin(h Handle, b []byte, peer int32) {
 }
 
 // settle takes the messages of the round that are done, and reports whether all
-// of them are.
-func (s *Schedule) settle(t Transport) bool {
+// of them are. It may wait for them.
+func (s *Schedule) settle(t Transport, wait bool) bool {
 	for ; s.settled < len(s.pending); s.settled++ {
 		p := &s.pending[s.settled]
-		if !p.h.Done() {
-			return false
+		for !p.h.Done() {
+			if !wait {
+				return false
+			}
+			t.Progress()
 		}
 		if err := t.Take(p.h, p.want, p.peer); err != nil && s.err == nil {
 			s.err = err
