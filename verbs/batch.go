@@ -136,8 +136,9 @@ func (b *batch) marked(tx *mpa.Tx, h *ddp.Header, payload [][]byte, n int) {
 	for _, p := range payload {
 		w = append(w, p...)
 	}
-	var trailer [3 + mpa.CRCLen]byte
-	w = append(w, trailer[:tx.Trailer(trailer[:], w)]...)
+	end := len(w)
+	w = append(w, make([]byte, mpa.TrailerMax)...)
+	w = w[:end+tx.Trailer(w[end:], w[:end])]
 	b.whole = w
 	at := len(b.slab)
 	out := tx.Mark(b.slab, w)

@@ -26,12 +26,13 @@ type wqe struct {
 	op     Opcode
 	flags  SendFlags
 	bufN   uint8
-	inside bool  // bufs[0] is all, and lies in the arena at addr
-	built  bool  // what is sent lies in data
-	begun  bool  // its first segment was cut
-	done   bool  // complete, once those before it are
-	next   int32 // the following one in its line
-	after  int32 // the user's request that was posted to the same peer after it
+	inside bool   // bufs[0] is all, and lies in the arena at addr
+	built  bool   // what is sent lies in data
+	status Status // RC: what a request of our own has come to
+	begun  bool   // its first segment was cut
+	done   bool   // complete, once those before it are
+	next   int32  // the following one in its line
+	after  int32  // the user's request that was posted to the same peer after it
 	total  uint32
 	end    uint32 // total and what is sent behind it: bytes to cut into segments
 	sent   uint32 // of them, cut
@@ -315,22 +316,28 @@ func allIfZero(mask uint64) uint64 {
 
 // local does a request that concerns nobody else, at once.
 func (q *QP) local(wr *SendWR) error {
-	status := Success
-	if q.state == StateErr {
-		status = WRFlushErr
-	} else if wr.Opcode == OpLocalInv {
-		if _, ok := q.invalidate(wr.InvKey, false); !ok {
-			status = LocProtErr
-		}
-	} else if err := q.bind(wr.Bind); err != nil {
-		status = MWBindErr
-	}
+	status := q.do(wr)
 	if wr.Flags&Signaled == 0 && status == Success {
 		q.sendCQ.release()
 		return nil
 	}
 	*q.sendCQ.next() = WC{WRID: wr.WRID, Status: status, Opcode: wr.Opcode, QPNum: q.num}
 	return nil
+}
+
+// do does what a local request says.
+func (q *QP) do(wr *SendWR) Status {
+	switch {
+	case q.state == StateErr:
+		return WRFlushErr
+	case wr.Opcode == OpLocalInv:
+		if _, ok := q.invalidate(wr.InvKey, false); !ok {
+			return LocProtErr
+		}
+	case q.bind(wr.Bind) != nil:
+		return MWBindErr
+	}
+	return Success
 }
 
 // enqueue appends the user's request i to the peer's and sends what can be

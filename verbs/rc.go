@@ -93,7 +93,8 @@ const (
 	// life sends an empty RDMA Write: Linux's siw may leave what comes right
 	// behind its Reply unread until more comes.
 	nudgeAfter = 100 * mono.Millisecond
-	// closeAfter is how long the peer's FIN is waited for.
+	// closeAfter is how long the peer's FIN is waited for, and that the stream
+	// takes our last. Then the stream is on its own.
 	closeAfter = 5 * mono.Second
 )
 
@@ -239,7 +240,7 @@ func (r *rc) expire(now mono.Time) {
 	r.timer = mono.Never
 	switch {
 	case r.phase == rcClosing: // the peer does not end its half
-		r.over(true)
+		r.over(len(r.rest) > 0) // what the stream has taken may still be on its way
 	case r.phase == rcOpen && r.waits && !r.told: // in peer-to-peer mode the first message must come
 		r.refuse(iwarp.LLPNoRTR, nil, 0)
 	case r.phase == rcOpen && r.waits:

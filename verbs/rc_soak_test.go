@@ -206,15 +206,15 @@ func (e *soakEnd) request() {
 	}
 	msg := soakMsg{from: from, n: n}
 	room := len(e.peer.coming) < soakMsgs
-	wr.Opcode = []Opcode{OpSend, OpSend, OpSendWithInv, OpRDMAWrite, OpRDMAWriteWithImm, OpRDMARead, OpRDMARead, OpAtomicFetchAndAdd}[e.rng.IntN(8)]
+	wr.Opcode = []Opcode{OpSend, OpSend, OpSendWithInv, OpRDMAWrite, OpRDMAWriteWithImm, OpRDMARead, OpRDMARead, OpAtomicFetchAndAdd, OpLocalInv}[e.rng.IntN(9)]
 	reads := wr.Opcode >= OpRDMARead && wr.Opcode <= OpAtomicSwap
-	if wr.Opcode != OpRDMAWrite && !reads && !room || reads && e.q.rc.ord == 0 {
+	if wr.Opcode != OpRDMAWrite && wr.Opcode != OpLocalInv && !reads && !room || reads && e.q.rc.ord == 0 {
 		return
 	}
 	if reads && len(e.sends) >= soakMsgs { // their sinks are in use
 		return
 	}
-	if !reads && n <= MaxInline && e.chance(2) {
+	if wr.Opcode < OpRDMARead && n <= MaxInline && e.chance(2) {
 		wr.Flags |= Inline
 		wr.NumSGE, wr.InlineData = 0, e.src[from:from+n]
 	}
@@ -238,6 +238,10 @@ func (e *soakEnd) request() {
 			wr.NumSGE = 2
 			wr.SGL = [MaxSGE]SGE{e.msink.SGE(w.to, cut), e.msink.SGE(w.to+cut, n-cut)}
 		}
+	case OpLocalInv:
+		m, err := e.pd.RegMR(make([]byte, 8), LocalWrite)
+		ok(e, err)
+		wr.NumSGE, wr.InvKey = 0, m.LKey()
 	case OpAtomicFetchAndAdd:
 		wr.RemoteAddr, wr.NumSGE = soakMem-soakCount, 1
 		wr.SGL[0] = e.msink.SGE(w.to, 8)

@@ -193,7 +193,7 @@ func (r *rc) culprit(t *rdmap.Term) (seq uint32, ok bool) {
 		case h.QN == iwarp.QNReadReq:
 			ok = w.isRead() && w.isAsked(t, &h)
 		case h.QN == iwarp.QNSend:
-			ok = !w.isRead() && w.op != OpRDMAWrite && w.msn == uint32(h.MSN)
+			ok = !w.isRead() && w.op != OpRDMAWrite && !w.isLocal() && w.msn == uint32(h.MSN)
 		}
 		if ok {
 			return seq, true

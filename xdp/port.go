@@ -30,10 +30,6 @@ type Port struct {
 	calm     int  // receives of few buffers in a row
 	dirty    bool // the kernel has not taken all of the TX ring yet
 	busyPoll bool
-
-	bytes  []byte   // of the arena
-	offset mem.Addr // of the last frame in its first chunk
-	warm   byte     // keeps fetch from being optimised away
 }
 
 // fillBatch is how many chunks must be missing before new ones are posted. The
@@ -87,12 +83,6 @@ func (p *Port) FD() int { return p.sock.fd }
 // it wrote; see fabric.Port. The caller gives each back with Pool.Put.
 func (p *Port) Recv(dst []fabric.Desc) int {
 	rx := &p.rings.rx
-	rx.refresh()
-	if rx.theirs == rx.ours {
-		p.recvNothing(received{})
-		return 0
-	}
-	p.fetch()
 	got := rx.take(dst)
 	if got.bufs == 0 {
 		p.recvNothing(got)
@@ -100,21 +90,10 @@ func (p *Port) Recv(dst []fabric.Desc) int {
 	}
 	rx.publish()
 	p.posted -= got.bufs
-	p.offset = min(dst[0].Addr&(mem.FrameSize-1), mem.FrameSize-128)
 	p.adapt(got.bufs)
 	p.stats.RxFrames += uint64(got.frames)
 	p.stats.RxBytes += got.bytes
 	return got.bufs
-}
-
-// fetch asks for the first two cache lines of the frame that is next in the ring
-// before the ring has told its address, which takes as long: another processor
-// has written all of it. It lies where the oldest chunk lies that the kernel was
-// given, unless it was dropped, which does no harm.
-func (p *Port) fetch() {
-	fill := &p.rings.fill
-	at := fill.addrs[(fill.ours-uint32(p.posted))&fill.mask] + p.offset
-	p.warm += p.bytes[at] + p.bytes[at+64]
 }
 
 func (p *Port) recvNothing(got received) {
@@ -149,6 +128,9 @@ func (p *Port) TxFree() int { return p.rings.tx.size() - p.queued }
 // src is not whole: the kernel would drop such a frame in silence and never
 // hand its buffers back.
 func (p *Port) Send(src []fabric.Desc) int {
+	if len(src) == 1 && p.sendOne(&src[0]) {
+		return 1
+	}
 	n := wholeFrames(src, p.TxFree())
 	frame := 0 // buffers of the present frame
 	for i := range src[:n] {
@@ -170,6 +152,23 @@ func (p *Port) Send(src []fabric.Desc) int {
 	p.queued += n
 	p.dirty = p.dirty || n > 0
 	return n
+}
+
+// sendOne is Send for what most calls bring: one frame of one buffer. false
+// means that Send has to look; then nothing was done.
+func (p *Port) sendOne(d *fabric.Desc) bool {
+	if p.TxFree() == 0 || d.Flags != 0 || d.Len == 0 || uint64(d.Addr)&(mem.FrameSize-1)+uint64(d.Len) > mem.FrameSize {
+		return false
+	}
+	tx := &p.rings.tx
+	at := &tx.descs[tx.ours&tx.mask]
+	at.Addr, at.Len, at.Flags = d.Addr, d.Len, 0
+	tx.ours++
+	p.queued++
+	p.dirty = true
+	p.stats.TxFrames++
+	p.stats.TxBytes += uint64(d.Len)
+	return true
 }
 
 func badBuffer(d *fabric.Desc, n, most int) {

@@ -115,7 +115,7 @@ func TestRxRing_take(t *testing.T) {
 				*kernel++
 			}
 			dst := make([]fabric.Desc, test.room)
-			got := takeNew(&r, dst)
+			got := r.take(dst)
 			if got.bufs != test.bufs || got.frames != test.frames || got.bytes != test.bytes || got.tooLong {
 				t.Errorf("%s, start %d: %+v, want %d buffers, %d frames, %d bytes", test.name, start, got, test.bufs, test.frames, test.bytes)
 			}
@@ -135,13 +135,13 @@ func TestRxRing_frameCompletedLater(t *testing.T) {
 	want := bufs(-3840, -3840, 9)
 	dst := make([]fabric.Desc, fabric.MaxBufs)
 	for i, d := range want {
-		if got := takeNew(&r, dst); got.bufs != 0 {
+		if got := r.take(dst); got.bufs != 0 {
 			t.Fatalf("took %d buffers of a frame of which %d arrived", got.bufs, i)
 		}
 		r.descs[*kernel&3] = d
 		*kernel++
 	}
-	if got := takeNew(&r, dst); got.bufs != 3 || !slices.Equal(dst[:3], want) {
+	if got := r.take(dst); got.bufs != 3 || !slices.Equal(dst[:3], want) {
 		t.Fatalf("took %v, want %v", dst[:got.bufs], want)
 	}
 }
@@ -152,7 +152,7 @@ func TestRxRing_unknownFlagsAreCleared(t *testing.T) {
 	r.descs[0] = fabric.Desc{Len: 60, Flags: 0xf0}
 	*kernel++
 	dst := make([]fabric.Desc, fabric.MaxBufs)
-	if got := takeNew(&r, dst); got.bufs != 1 || dst[0].Flags != 0 {
+	if got := r.take(dst); got.bufs != 1 || dst[0].Flags != 0 {
 		t.Fatalf("%+v, flags %#x", got, dst[0].Flags)
 	}
 }
@@ -167,11 +167,11 @@ func TestRxRing_frameOfTooManyBuffers(t *testing.T) {
 	}
 	dst := make([]fabric.Desc, size)
 	*kernel = fabric.MaxBufs - 1
-	if got := takeNew(&r, dst); got.tooLong || got.bufs != 0 {
+	if got := r.take(dst); got.tooLong || got.bufs != 0 {
 		t.Fatalf("%+v for a frame that may still end in time", got)
 	}
 	*kernel = fabric.MaxBufs
-	if got := takeNew(&r, dst); !got.tooLong {
+	if got := r.take(dst); !got.tooLong {
 		t.Fatalf("%+v for %d buffers without an end", got, fabric.MaxBufs)
 	}
 	if d := r.pop(); d.Addr != 0 {
@@ -222,10 +222,4 @@ func TestWholeFrames(t *testing.T) {
 			t.Errorf("%s: %d, want %d", test.name, got, test.want)
 		}
 	}
-}
-
-// takeNew takes what has arrived by now.
-func takeNew(r *rxRing, dst []fabric.Desc) received {
-	r.refresh()
-	return r.take(dst)
 }

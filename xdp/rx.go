@@ -15,11 +15,11 @@ type received struct {
 	tooLong      bool // the next frame has more than fabric.MaxBufs buffers
 }
 
-// take copies the buffers of whole frames that refresh has shown into dst, as
-// many as fit. A frame
+// take copies the buffers of whole frames into dst, as many as fit. A frame
 // whose last buffer has not arrived, or does not fit, stays in the ring. The
 // entries are the kernel's again after publish.
 func (r *rxRing) take(dst []fabric.Desc) received {
+	r.refresh()
 	n := min(int(r.theirs-r.ours), len(dst))
 	var got received
 	var bytes uint64

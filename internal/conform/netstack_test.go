@@ -15,6 +15,7 @@ import (
 	"github.com/xwarp/xwarp/internal/inet/route"
 	"github.com/xwarp/xwarp/internal/ktcp"
 	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/netstack"
 	"github.com/xwarp/xwarp/internal/testbed"
 	"github.com/xwarp/xwarp/xdp"
@@ -31,8 +32,15 @@ func kernelTCP(h *testbed.Host) (fabric.Streams, []io.Closer, error) {
 	if out, err := h.Command("ethtool", "-K", h.Dev, "tx", "off").CombinedOutput(); err != nil {
 		return nil, nil, fmt.Errorf("ethtool: %w: %s", err, out)
 	}
-	s, err := ktcp.Open(ktcp.Config{Local: h.Addr})
-	return s, nil, err
+	arena, err := mem.New(mem.Config{Size: 32 << 20, Huge: mem.HugeNever})
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := ktcp.Open(ktcp.Config{Local: h.Addr, Arena: arena})
+	if err != nil {
+		return nil, nil, errors.Join(err, arena.Close())
+	}
+	return s, []io.Closer{arena}, nil
 }
 
 // userTCP returns what opens netstack over AF_XDP.
@@ -56,6 +64,7 @@ func userTCP(mode bpf.Mode, open func(xdp.Config) (fabric.Port, error)) opener {
 			s, err = netstack.Open(netstack.Config{
 				Port: port, Resolver: table, Local: link.Addr, MAC: link.MAC,
 				PortBase: bpf.DefaultTCPBase, Ports: bpf.DefaultTCPPorts,
+				Linger: 20 * mono.Millisecond, // the other end of a case may not answer any more
 			})
 		}
 		if err != nil {

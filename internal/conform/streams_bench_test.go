@@ -55,7 +55,6 @@ type runner struct {
 	stream fabric.Stream
 	ready  []fabric.StreamID
 	buf    []byte
-	rest   [][]byte
 	stop   atomic.Bool
 }
 

@@ -17,6 +17,9 @@ func (e *Endpoint) TxRoom() int {
 // Datagrams to a destination that cannot be reached now are counted and
 // dropped. The buffers belong to the port afterwards.
 func (e *Endpoint) Send(b *fabric.Batch) {
+	if len(b.Pkts) == 1 && len(b.Descs) == 1 && !b.Pkts[0].Bulk && e.sendOne(&b.Pkts[0], &b.Descs[0]) {
+		return
+	}
 	n := 0
 	bulk := false // so are those that are staged
 	for i := range b.Pkts {
@@ -37,6 +40,23 @@ func (e *Endpoint) Send(b *fabric.Batch) {
 		e.stats.TxBytes += uint64(p.Len)
 	}
 	e.push(n, bulk)
+}
+
+// sendOne is Send for what a small message is: one datagram in one buffer. false
+// means that Send has to look; then nothing was done.
+func (e *Endpoint) sendOne(p *fabric.Packet, d *fabric.Desc) bool {
+	to := &e.paths[p.To]
+	if int(p.Len) > to.maxPayload || !p.Sealed || e.port.TxFree() == 0 {
+		return false
+	}
+	e.id++
+	to.put((*[HeaderLen]byte)(e.bytes[d.Addr-HeaderLen:]), e.id, int(p.Len))
+	e.stats.TxPackets++
+	e.stats.TxBytes += uint64(p.Len)
+	t := &e.tx[0]
+	t.Addr, t.Len, t.Flags = d.Addr-HeaderLen, d.Len+HeaderLen, 0
+	e.port.Send(e.tx[:1])
+	return true
 }
 
 // putHeaders writes the headers of p in front of its first buffer.

@@ -203,8 +203,7 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 		e.Stats.RxCorrupt++
 		return nil, false
 	}
-	e.reader.open(e.arena, descs, int(pkt.Len))
-	e.reader.Skip(dgram.HeaderLen)
+	e.reader.open(e.arena, first[dgram.HeaderLen:], descs[1:], int(pkt.Len)-dgram.HeaderLen)
 	if h.Type == dgram.TypeUD {
 		return nil, true
 	}
