@@ -82,7 +82,7 @@ func TestRC_segmentedEvenly(t *testing.T) {
 func TestRC_sentInParts(t *testing.T) {
 	manyWorlds(t)
 	for _, c := range connects {
-		for n := 1; n < 100; n += 1 + n/8 {
+		for n := 1; n < 100; n += 1 + n/8 + int(stride()/2) {
 			for _, s := range []sim.StreamConfig{{SendBuffer: n}, {RecvBuffer: n}, {SendBuffer: n, RecvBuffer: 3}} {
 				newExchange(t, fmt.Sprintf("%s, %d bytes taken at a time", c.name, n), c.p, [2]sim.StreamConfig{s, s}).run(true)
 			}

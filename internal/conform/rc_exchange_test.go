@@ -296,15 +296,31 @@ func pattern(b []byte, seed int) {
 }
 
 func (k *talker) field(n int, access verbs.Access) *field {
-	const fence = 16
-	f := &field{all: bytes.Repeat([]byte{canary}, fence+n+fence)}
-	f.b = f.all[fence : fence+n : fence+n]
-	clear(f.b)
-	var err error
-	f.MR, err = k.pd.RegMR(f.b, access)
+	f, err := newField(k.pd, n, access)
 	k.must(err)
 	k.all = append(k.all, f)
 	return f
+}
+
+// verge is how many canaries are at each end of a field.
+const verge = 16
+
+func newField(pd *verbs.PD, n int, access verbs.Access) (f *field, err error) {
+	f = &field{all: bytes.Repeat([]byte{canary}, verge+n+verge)}
+	f.b = f.all[verge : verge+n : verge+n]
+	clear(f.b)
+	f.MR, err = pd.RegMR(f.b, access)
+	return f, err
+}
+
+// intact reports whether the canaries are.
+func (f *field) intact() bool {
+	for i, b := range f.all {
+		if (i < verge || i >= len(f.all)-verge) && b != canary {
+			return false
+		}
+	}
+	return true
 }
 
 // receives posts what the peer's operations complete, in their order.
@@ -502,10 +518,8 @@ func (k *talker) checkMemory() {
 		k.fail("%d of %d receives are complete", k.got, recvs)
 	}
 	for _, f := range k.all {
-		for i, b := range f.all {
-			if inside := i >= 16 && i < len(f.all)-16; !inside && b != canary {
-				k.fail("memory around a region of %d bytes has changed", len(f.b))
-			}
+		if !f.intact() {
+			k.fail("memory around a region of %d bytes has changed", len(f.b))
 		}
 	}
 }

@@ -68,13 +68,7 @@ type line struct {
 	over   bool
 	bye    bool // the peer has made all its requests, and they are here
 
-	src, recv, dst, sink, word *region2
-}
-
-// region2 is memory with canaries around it.
-type region2 struct {
-	*verbs.MR
-	all, b []byte
+	src, recv, dst, sink, word *field
 }
 
 type lineOp struct {
@@ -351,28 +345,115 @@ func (l *line) init() {
 	var err error
 	l.qp, err = s.pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: s.cq, RecvCQ: s.cq, Cap: verbs.QPCap{MaxSendWR: 64, MaxRecvWR: 16}})
 	s.must(err)
-	l.src = s.region(lineWindow*lineMsg, 0)
-	l.sink = s.region(lineWindow*lineMem, verbs.LocalWrite)
-	l.recv = s.region(lineRecvs*lineMsg, verbs.LocalWrite)
-	l.dst = s.region(lineMem, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead)
-	l.word = s.region(8, verbs.LocalWrite|verbs.RemoteAtomic)
+	l.src = s.field(lineWindow*lineMsg, 0)
+	l.sink = s.field(lineWindow*lineMem, verbs.LocalWrite)
+	l.recv = s.field(lineRecvs*lineMsg, verbs.LocalWrite)
+	l.dst = s.field(lineMem, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead)
+	l.word = s.field(8, verbs.LocalWrite|verbs.RemoteAtomic)
 	for range lineRecvs {
 		l.expect()
 	}
 }
 
-func (s *side) region(n int, access verbs.Access) *region2 {
-	g := &region2{all: make([]byte, n+32)}
-	for i := range g.all {
-		g.all[i] = canary
-	}
-	g.b = g.all[16 : 16+n : 16+n]
-	clear(g.b)
-	var err error
-	g.MR, err = s.pd.RegMR(g.b, access)
+func (s *side) field(n int, access verbs.Access) *field {
+	f, err := newField(s.pd, n, access)
 	s.must(err)
-	return g
+	return f
 }
+
+// expect posts a receive.
+func (l *line) expect() {
+	wr := verbs.RecvWR{WRID: 1<<32 | uint64(l.posted), NumSGE: 2}
+	slot := l.posted % lineRecvs * lineMsg
+	cut := l.posted * 37 % lineMsg
+	wr.SGL[0], wr.SGL[1] = l.recv.SGE(slot, cut), l.recv.SGE(slot+cut, lineMsg-cut)
+	l.s.must(l.qp.PostRecv(&wr))
+	l.posted++
+}
+
+// post posts a random request, and returns 0 when it cannot now.
+func (l *line) post(r *rand.Rand) int {
+	i := len(l.ops)
+	last := i == l.quota-1
+	if i == l.quota || i-l.done >= lineWindow || last && l.done < i {
+		return 0
+	}
+	op := lineOp{op: []verbs.Opcode{
+		verbs.OpSend, verbs.OpSend, verbs.OpRDMAWrite, verbs.OpRDMAWrite, verbs.OpRDMAWriteWithImm, verbs.OpRDMARead, verbs.OpRDMARead, verbs.OpAtomicFetchAndAdd,
+	}[r.IntN(8)]}
+	if last {
+		op.op = verbs.OpSend
+	}
+	if delivers(op.op) && len(l.sends) == l.peer.posted {
+		return 0
+	}
+	op.n = r.IntN(1 + []int{1, 64, 64, 500, lineMem}[r.IntN(5)])
+	if op.op == verbs.OpSend && r.IntN(5) == 0 {
+		op.n = r.IntN(lineMsg + 1)
+	}
+	op.signaled = i >= l.quota-2 || i%7 == 6 || r.IntN(2) == 0
+	if op.op == verbs.OpRDMAWrite || op.op == verbs.OpRDMAWriteWithImm || op.op == verbs.OpRDMARead {
+		op.off = r.IntN(lineMem - op.n + 1)
+	}
+	op.adds = l.adds
+	wr := l.request(i, op, r)
+	l.s.must(l.qp.PostSend(&wr))
+	l.ops = append(l.ops, op)
+	if delivers(op.op) {
+		l.sends = append(l.sends, i)
+	}
+	if op.op == verbs.OpRDMAWrite || op.op == verbs.OpRDMAWriteWithImm {
+		l.writes = append(l.writes, i)
+	}
+	return 1
+}
+
+// request makes the request that is number i.
+func (l *line) request(i int, op lineOp, r *rand.Rand) verbs.SendWR {
+	wr := verbs.SendWR{WRID: uint64(i), Opcode: op.op, NumSGE: 2}
+	if op.signaled {
+		wr.Flags |= verbs.Signaled
+	}
+	if r.IntN(10) == 0 {
+		wr.Flags |= verbs.Fence
+	}
+	wr.RKey, wr.RemoteAddr = l.peer.dst.RKey(), l.peer.dst.Addr()+uint64(op.off)
+	cut := r.IntN(op.n + 1)
+	slot := i % lineWindow
+	switch op.op {
+	case verbs.OpRDMARead:
+		clear(l.sink.b[slot*lineMem:][:lineMem])
+		wr.SGL[0], wr.SGL[1] = l.sink.SGE(slot*lineMem, cut), l.sink.SGE(slot*lineMem+cut, op.n-cut)
+		if r.IntN(2) == 0 {
+			wr.NumSGE, wr.SGL[0] = 1, l.sink.SGE(slot*lineMem, op.n)
+		}
+		return wr
+	case verbs.OpAtomicFetchAndAdd:
+		wr.NumSGE, wr.SGL[0] = 1, l.sink.SGE(slot*lineMem, 8)
+		wr.RKey, wr.RemoteAddr = l.peer.word.RKey(), l.peer.word.Addr()
+		wr.Atomic.Add = 3
+		l.adds++
+		return wr
+	case verbs.OpRDMAWriteWithImm:
+		wr.ImmData = uint64(i) << 40
+	case verbs.OpSend:
+		wr.RKey, wr.RemoteAddr = 0, 0
+	}
+	b := l.src.b[slot*lineMsg:][:op.n]
+	for k := range b {
+		b[k] = value(i, op.off+k)
+	}
+	wr.SGL[0], wr.SGL[1] = l.src.SGE(slot*lineMsg, cut), l.src.SGE(slot*lineMsg+cut, op.n-cut)
+	if op.n <= verbs.MaxInline && r.IntN(3) == 0 {
+		wr.Flags |= verbs.Inline
+		wr.NumSGE, wr.InlineData = 0, b
+	}
+	return wr
+}
+
+// value is what request i puts at an offset: never 0, which is what memory holds
+// before.
+func value(i, at int) byte { return byte(i*53+at*7) | 1 }
 
 // TestRC_random runs brawls.
 func TestRC_random(t *testing.T) {
