@@ -8,8 +8,8 @@ import (
 )
 
 // quick is the short way of accept for what nearly every frame is: a datagram to
-// us in one buffer, without IP options, fragments or UDP checksum. It looks at
-// the headers eight bytes at a time. false means that accept has to look; then
+// us in one buffer, without IP options or fragments. It looks at the headers eight
+// bytes at a time. false means that accept has to look; then
 // nothing was done.
 func (e *Endpoint) quick(b *fabric.Batch, d *fabric.Desc) bool {
 	h := e.bytes[d.Addr:][:d.Len]
@@ -29,10 +29,13 @@ func (e *Endpoint) quick(b *fabric.Batch, d *fabric.Desc) bool {
 		return false
 	}
 	ipLen, udpLen := int(bits.ReverseBytes16(uint16(front>>32))), int(bits.ReverseBytes16(uint16(udp>>32)))
-	if udp>>48 != 0 || udpLen < UDPLen || ipLen != IPv4Len+udpLen || EthernetLen+ipLen > len(h) {
+	if udpLen < UDPLen || ipLen != IPv4Len+udpLen || EthernetLen+ipLen > len(h) {
 		return false
 	}
 	if bits.ReverseBytes16(uint16(udp>>16)) != e.localPort || !headerSum((*[IPv4Len]byte)(h[ipAt:])).Good() {
+		return false
+	}
+	if udp>>48 != 0 && !IPv4(h[ipAt:]).pseudo(udpLen).Merge(Sum(udp)).Add(h[HeaderLen:udpAt+udpLen]).Good() {
 		return false
 	}
 	in := arrival{start: HeaderLen, payload: udpLen - UDPLen}

@@ -19,7 +19,7 @@ func TestQuick_takesWhatCheckTakes(t *testing.T) {
 	PutUDP(plain[udpAt:], 4791, 18700, size-EthernetLen-IPv4Len)
 	e := &Endpoint{bytes: make([]byte, mem.FrameSize), localAddr: littleEndian([4]byte{10, 0, 0, 2}), localPort: 18700}
 	rng := rand.New(rand.NewPCG(1, 2))
-	taken := 0
+	taken, summed := 0, 0
 	for n := range 200_000 {
 		frame := append([]byte(nil), plain...)
 		for range n % 4 {
@@ -33,7 +33,13 @@ func TestQuick_takesWhatCheckTakes(t *testing.T) {
 			binary.BigEndian.PutUint16(frame[ipAt+ipChecksum:], 0)
 			Sum(0).Add(frame[ipAt : ipAt+IPv4Len]).PutChecksum(frame[ipAt+ipChecksum:])
 		}
-		if rng.IntN(8) == 0 {
+		if k := int(binary.BigEndian.Uint16(frame[udpAt+udpLength:])); rng.IntN(2) == 0 && k >= UDPLen && udpAt+k <= size {
+			sum := IPv4(frame[ipAt:]).pseudo(k)
+			binary.BigEndian.PutUint16(frame[udpAt+udpChecksum:], 0)
+			sum.Add(frame[udpAt : udpAt+k]).PutChecksumUDP(frame[udpAt+udpChecksum:])
+			summed++
+		}
+		if n > 0 && rng.IntN(8) == 0 {
 			frame = frame[:rng.IntN(size)]
 		}
 		copy(e.bytes[at:], frame)
@@ -48,11 +54,14 @@ func TestQuick_takesWhatCheckTakes(t *testing.T) {
 		taken++
 		want, fault := e.check(frame, len(frame))
 		p, d := b.Pkts[0], b.Descs[0]
-		if fault != intact || want.sum != 0 || p.From != want.from || int(p.Len) != want.payload || d != (fabric.Desc{Addr: at + mem.Addr(want.start), Len: uint32(want.payload)}) {
+		if want.sum != 0 && !want.sum.Add(frame[want.start:want.start+want.payload]).Good() {
+			fault = badChecksum
+		}
+		if fault != intact || p.From != want.from || int(p.Len) != want.payload || d != (fabric.Desc{Addr: at + mem.Addr(want.start), Len: uint32(want.payload)}) {
 			t.Fatalf("%+v in %+v; check says %+v, fault %d: %x", p, d, want, fault, frame)
 		}
 	}
 	if taken < 1000 {
-		t.Errorf("only %d of the frames were taken", taken)
+		t.Errorf("only %d of the frames were taken, %d had a UDP checksum", taken, summed)
 	}
 }

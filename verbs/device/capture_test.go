@@ -71,9 +71,9 @@ func TestCapture_tcpdumpFindsNothingWrong(t *testing.T) {
 		b, _ := io.ReadAll(out) // ends with tcpdump
 		text <- b
 	}()
+	sendUnreliable(t, ends[0])
 	testSizes(t, ends[0], ends[1])
 	testExchange(t, ends[0], ends[1], 300, 5)
-	sendUnreliable(t, ends[0])
 	if err := dump.Process.Signal(os.Interrupt); err != nil {
 		t.Error(err)
 	}
