@@ -1,6 +1,7 @@
 package mpi_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -133,4 +134,40 @@ func TestOps(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 	}
+}
+
+// TestCollectives_againAndAgain calls with the same buffers what is not the same:
+// the schedule of the call before must not be taken for it.
+func TestCollectives_againAndAgain(t *testing.T) {
+	simulate(t, sim.Config{}, 3, func(p *mpi.Proc) error {
+		c := p.World()
+		v, in := make([]uint64, 4), make([]uint64, 4)
+		for round := range 3 {
+			for root := range 3 {
+				v[0] = uint64(10*round + c.Rank())
+				if err := mpi.Bcast(c, v, root); err != nil || v[0] != uint64(10*round+root) {
+					return fmt.Errorf("Bcast from %d: %d, %w", root, v[0], err)
+				}
+			}
+			for i, want := range []uint64{3, 2, 0} {
+				v[0] = uint64(c.Rank())
+				op := []mpi.Op[uint64]{mpi.Sum[uint64], mpi.Max[uint64], mpi.Prod[uint64]}[i]
+				if err := mpi.Allreduce(c, nil, v, op); err != nil || v[0] != want {
+					return fmt.Errorf("Allreduce %d: %d, want %d, %w", i, v[0], want, err)
+				}
+			}
+			copy(in, maps(c.Rank(), 4))
+			err := mpi.Allreduce(c, in, v, mpi.Sum)
+			err2 := mpi.Allreduce(c, in, v, affine, mpi.NonCommutative)
+			if err := errors.Join(err, err2, expect("in order", v, composed(4, 0, 3)), c.Barrier()); err != nil {
+				return err
+			}
+			short := mpi.Allreduce(c, in[:2], v[:2], mpi.BXor)
+			other := mpi.Allreduce(c, nil, v[:1], mpi.Min)
+			if err := errors.Join(short, other, mpi.Scan(c, nil, v[:1], mpi.Max), c.Barrier()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -113,7 +113,7 @@ func (c *Comm) CreateGroup(g *Group, tag int) (*Comm, error) {
 		return nil, c.report(fail(ErrGroup, op, "this rank is not in the group: only its ranks call it"))
 	}
 	part := c.p.newComm(c.context, g)
-	part.coll.tag = 1 + int32(tag%MaxTag)
+	part.coll.part = tagPart | int32(tag)
 	got, err := part.agree(op, 1, nil)
 	if err != nil {
 		return nil, c.report(err)

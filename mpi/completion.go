@@ -7,9 +7,11 @@ import "errors"
 // Sends are not cancelled.
 func (r *Request) Cancel() error {
 	switch {
-	case r.r == nil:
+	case r.IsNull():
 		return fail(ErrRequest, "Cancel", "the request is null")
-	case r.gen != r.r.Generation():
+	case r.k != nil:
+		return fail(ErrRequest, "Cancel", "collectives cannot be taken back")
+	case !r.live():
 		return r.stale("Cancel")
 	}
 	r.c.ep.Cancel(r.r)
@@ -17,10 +19,26 @@ func (r *Request) Cancel() error {
 }
 
 // live reports whether the request names an operation that was not ended.
-func (r *Request) live() bool { return r.r != nil && r.gen == r.r.Generation() }
+func (r *Request) live() bool {
+	switch {
+	case r.k != nil:
+		return r.gen == r.k.gen
+	case r.r != nil:
+		return r.gen == r.r.Generation()
+	}
+	return false
+}
 
 // done reports whether Wait would return at once.
-func (r *Request) done() bool { return !r.live() || r.r.Done() }
+func (r *Request) done() bool {
+	switch {
+	case !r.live():
+		return true
+	case r.k != nil:
+		return r.k.done
+	}
+	return r.r.Done()
+}
 
 // Peek makes progress and reports whether the operation is complete, without
 // ending it (MPI_Request_get_status).
@@ -75,7 +93,7 @@ func Testany(requests []Request) (index int, st Status, done bool, err error) {
 	null := true
 	for i := range requests {
 		r := &requests[i]
-		if r.r == nil {
+		if r.IsNull() {
 			continue
 		}
 		null = false
@@ -101,7 +119,7 @@ func Testsome(requests []Request, some []Some) (_ []Some, active bool) {
 	step(requests)
 	for i := range requests {
 		r := &requests[i]
-		if r.r == nil {
+		if r.IsNull() {
 			continue
 		}
 		active = true
@@ -123,7 +141,7 @@ func Waitsome(requests []Request, some []Some) (_ []Some, active bool) {
 		}
 		for i := range requests {
 			if r := &requests[i]; r.live() && !r.done() {
-				r.r.Progress()
+				r.c.ep.Progress()
 				break
 			}
 		}

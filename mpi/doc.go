@@ -35,6 +35,15 @@
 // Messages move inside calls of this package, as in every fast MPI. A rank
 // that computes for long makes those wait that send to it large messages.
 //
+// # Collectives
+//
+// All ranks of a communicator call the same collectives in the same order. Each
+// comes in three forms: [Bcast] returns when it is done here; [Ibcast] returns a
+// [Request] at once, and several may be under way at a time; [BcastInit] prepares
+// it to be started many times. A send buffer nil says that it is in place.
+// Operations of reductions commute unless the call says [NonCommutative].
+// Nonblocking collectives go on in every call of the rank that waits for anything.
+//
 // # Errors
 //
 // Every error is an [*Error] with the class that MPI gives it; [ClassOf] finds

@@ -200,23 +200,29 @@ func TestPersistent_ring(t *testing.T) {
 			both := []*mpi.Persistent{recv, send}
 			for i := range 20 {
 				out[n-1] = 100*c.Rank() + i
-				if err := mpi.Startall(both); err != nil {
+				runs, err := mpi.Startall(both)
+				if err != nil {
 					return err
 				}
 				if i == 3 {
-					if err := recv.Start(); mpi.ClassOf(err) != mpi.ErrRequest {
+					if err := second(recv.Start()); mpi.ClassOf(err) != mpi.ErrRequest {
 						return fmt.Errorf("started twice: %w", err)
 					}
+					if err := recv.Free(); mpi.ClassOf(err) != mpi.ErrRequest {
+						return fmt.Errorf("freed under way: %w", err)
+					}
 				}
-				if err := mpi.WaitallPersistent(both); err != nil {
+				if err := mpi.Waitall(runs); err != nil {
 					return err
 				}
 				if in[n-1] != 100*left+i {
 					return fmt.Errorf("round %d: got %d", i, in[n-1])
 				}
 			}
-			send.Free()
-			if err := send.Start(); mpi.ClassOf(err) != mpi.ErrRequest {
+			if err := send.Free(); err != nil {
+				return err
+			}
+			if err := second(send.Start()); mpi.ClassOf(err) != mpi.ErrRequest {
 				return fmt.Errorf("freed: %w", err)
 			}
 		}

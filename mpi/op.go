@@ -1,8 +1,49 @@
 package mpi
 
+import "github.com/xwarp/xwarp/internal/mem"
+
 // Op is a reduction (MPI_Op): it sets inout[i] to in[i] op inout[i] for all i.
-// It must be associative and commutative, and must not keep the slices.
+// It must be associative, and commutative where the call does not say
+// [NonCommutative]. It must not keep the slices, and not call this package.
 type Op[T Scalar] func(in, inout []T)
+
+// OpOption says more about the operation of a reduction.
+type OpOption uint8
+
+// NonCommutative says that the order of operands matters: the result is that of
+// rank 0 op rank 1 op ... (commute = false of MPI_Op_create).
+const NonCommutative OpOption = 1
+
+// reducer lets the algorithms of collectives reduce bytes.
+type reducer[T Scalar] Op[T]
+
+// Reduce implements coll.Op.
+func (r reducer[T]) Reduce(in, inout []byte) { r(mem.ScalarsOf[T](in), mem.ScalarsOf[T](inout)) }
+
+// reduction says what the collective reduces with.
+func reduction[T Scalar](k *call, op Op[T], options []OpOption) bool {
+	if op == nil && k.ok() {
+		k.refuse(ErrOp, "the operation is nil; there is Sum, Max and so on, or write your own")
+	}
+	commutes := true
+	for _, o := range options {
+		if o == NonCommutative {
+			commutes = false
+		} else if k.ok() {
+			k.refuse(ErrOp, "there is no option %d; there is NonCommutative", o)
+		}
+	}
+	if k.ok() {
+		k.s.Reduction(reducer[T](op), sizeOf[T](), commutes)
+	}
+	return k.ok()
+}
+
+// sizeOf returns the size of T in bytes.
+func sizeOf[T Scalar]() int {
+	var one [1]T
+	return len(mem.BytesOf(one[:]))
+}
 
 // Integer is every integer type.
 type Integer interface {

@@ -1,53 +1,80 @@
 package mpi
 
-import (
-	"errors"
+import "github.com/xwarp/xwarp/internal/mem"
 
-	"github.com/xwarp/xwarp/internal/mem"
-)
-
-// Persistent is an operation that is started again and again (MPI 4.1, section
-// 3.9). Start begins it, and Wait or Test of its Request ends that run; the
-// buffer is the operation's between the two.
+// Persistent is an operation that was prepared once and can be started many
+// times (MPI 4.1, sections 3.9 and 6.13): what can be found out beforehand is not
+// found out again. It uses the buffers that it was made with, which belong to it
+// from Start until its request is complete.
+//
+// All ranks make the persistent collectives of a communicator in the same order,
+// and may start them in any.
 type Persistent struct {
-	Request
-	start func() (Request, error)
+	k    *call // a collective
+	make func() (Request, error)
+	last Request // of make
 }
 
-// Start begins the operation (MPI_Start). The run before must have ended.
-func (p *Persistent) Start() error {
-	if p.start == nil {
-		return fail(ErrRequest, "Start", "the operation was freed, or never made")
-	}
-	if !p.IsNull() && p.gen == p.r.Generation() {
-		return fail(ErrRequest, "Start", "the operation is under way: Wait for it first")
-	}
-	r, err := p.start()
-	p.Request = r
-	return err
+// often begins a persistent collective.
+func (c *Comm) often(op string) *call {
+	k := &call{c: c, op: op, kept: true}
+	k.err = c.live(op)
+	return k
 }
 
-// Free ends the use of the operation (MPI_Request_free), which is not under way.
-func (p *Persistent) Free() { p.start = nil }
-
-// Startall starts several operations (MPI_Startall).
-func Startall(ps []*Persistent) error {
-	var errs []error
-	for _, p := range ps {
-		errs = append(errs, p.Start())
+// keep makes what was planned the user's.
+func (k *call) keep() (*Persistent, error) {
+	if k.err != nil {
+		return nil, k.c.report(k.err)
 	}
-	return errors.Join(errs...)
+	k.s.Tag = k.c.coll.keep()
+	return &Persistent{k: k}, nil
 }
 
-// WaitallPersistent waits until the runs of all operations have ended.
-func WaitallPersistent(ps []*Persistent) error {
-	var errs []error
-	for _, p := range ps {
-		if _, err := p.wait("Waitall"); err != nil {
-			errs = append(errs, err)
+// Start starts the operation (MPI_Start). The request that it returns is as that
+// of a nonblocking one; the operation can be started again when it has ended.
+func (o *Persistent) Start() (Request, error) {
+	switch k := o.k; {
+	case k == nil && o.make == nil:
+		return Request{}, fail(ErrRequest, "Start", "the persistent operation was freed, or never made")
+	case k == nil && o.last.live():
+		return Request{}, fail(ErrRequest, "Start", "the operation is under way: wait for it first")
+	case k == nil:
+		r, err := o.make()
+		o.last = r
+		return r, err
+	case k.c.live("Start") != nil:
+		return Request{}, k.c.report(k.c.live("Start"))
+	case k.busy:
+		return Request{}, k.c.reportf(ErrRequest, "Start", "the operation is under way: wait for it first")
+	}
+	return o.k.start()
+}
+
+// Startall starts several operations (MPI_Startall). The requests are in their
+// order.
+func Startall(ops []*Persistent) ([]Request, error) {
+	requests := make([]Request, len(ops))
+	for i, o := range ops {
+		var err error
+		if requests[i], err = o.Start(); err != nil {
+			return requests, err
 		}
 	}
-	return errors.Join(errs...)
+	return requests, nil
+}
+
+// Free ends the use of the operation (MPI_Request_free), which must not be under
+// way.
+func (o *Persistent) Free() error {
+	switch {
+	case o.k != nil && o.k.busy:
+		return o.k.c.reportf(ErrRequest, "Persistent.Free", "the operation is under way: wait for it first")
+	case o.last.live():
+		return fail(ErrRequest, "Persistent.Free", "the operation is under way: wait for it first")
+	}
+	o.k, o.make = nil, nil
+	return nil
 }
 
 // SendInit makes a Send to be started (MPI_Send_init).
@@ -76,7 +103,7 @@ func (c *Comm) sendInit(op string, dest, tag int, start func() (Request, error))
 	if err := c.checkSend(op, dest, tag); err != nil {
 		return nil, c.report(err)
 	}
-	return &Persistent{start: start}, nil
+	return &Persistent{make: start}, nil
 }
 
 // RecvInit makes a Recv to be started (MPI_Recv_init).
@@ -85,5 +112,5 @@ func RecvInit[T Scalar](c *Comm, buf []T, source, tag int) (*Persistent, error) 
 		return nil, c.report(err)
 	}
 	b := mem.BytesOf(buf)
-	return &Persistent{start: func() (Request, error) { return c.irecv(b, source, tag) }}, nil
+	return &Persistent{make: func() (Request, error) { return c.irecv(b, source, tag) }}, nil
 }

@@ -29,6 +29,12 @@ func (yield) Park(mono.Time, mono.Duration) bool {
 // both may be used by one goroutine, and nothing but our own code takes time.
 func pipePair(t testing.TB, cfg mpi.Config) [2]*mpi.Proc {
 	t.Helper()
+	return parkedPair(t, cfg, [2]progress.Parker{yield{}, yield{}})
+}
+
+// parkedPair is pipePair with parkers of the caller's.
+func parkedPair(t testing.TB, cfg mpi.Config, parkers [2]progress.Parker) [2]*mpi.Proc {
+	t.Helper()
 	a, b, err := conform.NewPipe(conform.PipeConfig{Frames: 4096, Chunks: []int{4096}})
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +54,7 @@ func pipePair(t testing.TB, cfg mpi.Config) [2]*mpi.Proc {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, err := verbs.New(verbs.Config{Datagram: ep, Engine: progress.New(mono.Real{}, yield{}), Key: 1, Epoch: uint32(i + 1)})
+		ctx, err := verbs.New(verbs.Config{Datagram: ep, Engine: progress.New(mono.Real{}, parkers[i]), Key: 1, Epoch: uint32(i + 1)})
 		if err != nil {
 			t.Fatal(err)
 		}

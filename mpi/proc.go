@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 
 	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/internal/mem"
@@ -35,6 +36,8 @@ type Proc struct {
 	rank      int
 	contexts  contextSet // that no communicator has
 	buffer    sendBuffer
+	hosts     []int // that ranks of World run on
+	calls     calls // nonblocking collectives
 	allocated map[mem.Addr]int
 	finalized bool
 }
@@ -43,6 +46,7 @@ type Proc struct {
 const (
 	keyAddr  = "addr"
 	keyEager = "eager"
+	keyPlace = "place"
 )
 
 // New joins the job through an open verbs context. All ranks of the job call
@@ -70,6 +74,7 @@ func (p *Proc) open(cfg Config) (err error) {
 		c.Aborted = func() error { return aborted(w.Lost()) }
 	}
 	p.ep, err = p2p.New(p.ctx, c)
+	p.calls.ep = p.ep
 	return err
 }
 
@@ -88,7 +93,9 @@ func aborted(lost <-chan struct{}) error {
 // then, so the first message finds a place.
 func (p *Proc) connect() error {
 	job := p.job
+	host, _ := job.Host()
 	err := errors.Join(
+		job.Put(keyPlace, strconv.Itoa(host)),
 		job.Put(keyAddr, p.ctx.Addr().String()),
 		job.Put(keyEager, fmt.Sprintf("%d %d", p2p.Version, p.ep.EagerMax())),
 		job.Fence(),
@@ -98,10 +105,15 @@ func (p *Proc) connect() error {
 	}
 	addrs := make([]netip.AddrPort, job.Size())
 	eager := make([]int, job.Size())
+	p.hosts = make([]int, job.Size())
 	for i := range addrs {
 		addr, ok := job.Get(i, keyAddr)
 		if addrs[i], err = netip.ParseAddrPort(addr); err != nil || !ok {
 			return fmt.Errorf("rank %d has told %q as its address: %w", i, addr, err)
+		}
+		host, _ := job.Get(i, keyPlace)
+		if p.hosts[i], err = strconv.Atoi(host); err != nil {
+			return fmt.Errorf("rank %d has told %q as its host: %w", i, host, err)
 		}
 		about, _ := job.Get(i, keyEager)
 		version := 0
@@ -142,7 +154,7 @@ func (p *Proc) Finalize() error {
 	if p.buffer.attached {
 		errs = append(errs, p.BufferFlush())
 	}
-	if n := p.ep.Active(); n > 0 {
+	if n := p.ep.Active() + p.calls.untaken; n > 0 {
 		errs = append(errs, fail(ErrPending, "Finalize", "%d operations were started and never waited for", n))
 	}
 	p.world.coll.op = "Finalize"

@@ -11,15 +11,16 @@ import (
 // and makes the handle null; using a copy of it afterwards is an error of class
 // ErrRequest. The zero value is the null request (MPI_REQUEST_NULL).
 type Request struct {
-	r   *p2p.Request
+	r   *p2p.Request // a message
+	k   *call        // a collective
 	c   *Comm
 	gen uint32
 }
 
-func (c *Comm) request(r *p2p.Request) Request { return Request{r, c, r.Generation()} }
+func (c *Comm) request(r *p2p.Request) Request { return Request{r: r, c: c, gen: r.Generation()} }
 
 // IsNull reports whether r is the null request.
-func (r *Request) IsNull() bool { return r.r == nil }
+func (r *Request) IsNull() bool { return r.r == nil && r.k == nil }
 
 // Wait waits until the operation is complete (MPI_Wait). For the null request
 // it returns at once with an empty status.
@@ -27,7 +28,7 @@ func (r *Request) Wait() (Status, error) { return r.wait("Wait") }
 
 func (r *Request) wait(op string) (Status, error) {
 	if r.r == nil {
-		return emptyStatus(), nil
+		return r.waitCall(op)
 	}
 	if r.gen != r.r.Generation() {
 		return emptyStatus(), r.stale(op)
@@ -44,7 +45,7 @@ func (r *Request) wait(op string) (Status, error) {
 // If so, it has the effect of Wait.
 func (r *Request) Test() (st Status, done bool, err error) {
 	if r.r == nil {
-		return emptyStatus(), true, nil
+		return r.testCall()
 	}
 	if r.gen != r.r.Generation() {
 		return emptyStatus(), false, r.stale("Test")
@@ -85,10 +86,10 @@ func Waitany(requests []Request) (index int, st Status, err error) {
 		var live *Request
 		for i := range requests {
 			r := &requests[i]
-			if r.r == nil {
+			if r.IsNull() {
 				continue
 			}
-			if r.gen != r.r.Generation() || r.r.Done() {
+			if r.done() {
 				st, err = r.wait("Waitany")
 				return i, st, err
 			}
@@ -97,6 +98,6 @@ func Waitany(requests []Request) (index int, st Status, err error) {
 		if live == nil {
 			return Undefined, emptyStatus(), nil
 		}
-		live.r.Progress()
+		live.c.ep.Progress()
 	}
 }

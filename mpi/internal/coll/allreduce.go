@@ -1,7 +1,5 @@
 package coll
 
-import "github.com/xwarp/xwarp/internal/mem"
-
 type allreduceAlgorithm uint8
 
 const (
@@ -20,26 +18,32 @@ var allreduceTable = []rule[allreduceAlgorithm]{
 	{use: allreduceRing},
 }
 
-// Allreduce replaces v on all ranks by the reduction of all of them. All have
-// the same length. op(in, inout) sets inout[i] to in[i] op inout[i] and is
-// associative and commutative.
+// Allreduce replaces v on all members by the reduction of all of them. All have
+// the same length.
 //
-// All ranks get the same bits: every element is reduced in one order only, or
-// in orders that commutativity makes equal.
-func Allreduce[T mem.Scalar](t Transport, v []T, op func(in, inout []T)) error {
-	if t.Size() == 1 || len(v) == 0 {
-		return nil
+// All get the same bits: every element is reduced in one order only, or in
+// orders that commutativity makes equal.
+func Allreduce(s *Schedule, t Team, v []byte) {
+	if t.Size == 1 || len(v) == 0 {
+		return
 	}
-	algorithm := choose(allreduceTable, len(v)*sizeOf[T](), t.Size())
-	if len(v) < t.Size() {
+	if t.Hosts != nil && s.commutes && len(v) <= 1<<20 {
+		AllreduceHosts(s, t, v)
+		return
+	}
+	algorithm := choose(allreduceTable, len(v), t.Size)
+	switch {
+	case s.count(v) < t.Size:
 		algorithm = allreduceDoubling // the others need an element per rank
+	case algorithm == allreduceRing && !s.commutes:
+		algorithm = allreduceRabenseifner // keeps the order
 	}
 	switch algorithm {
 	case allreduceRabenseifner:
-		return AllreduceRabenseifner(t, v, op)
+		AllreduceRabenseifner(s, t, v)
 	case allreduceRing:
-		return AllreduceRing(t, v, op)
+		AllreduceRing(s, t, v)
 	default:
-		return AllreduceDoubling(t, v, op)
+		AllreduceDoubling(s, t, v)
 	}
 }

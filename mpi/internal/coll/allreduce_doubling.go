@@ -1,7 +1,5 @@
 package coll
 
-import "github.com/xwarp/xwarp/internal/mem"
-
 // AllreduceDoubling is recursive doubling: in round k each rank exchanges its
 // whole vector with the rank whose number differs in bit k, and reduces.
 //
@@ -9,23 +7,13 @@ import "github.com/xwarp/xwarp/internal/mem"
 // so that it is right for operations that do not commute too.
 // Cost: ceil(log2 p) (a + n b + n g), and two messages more when p is no power
 // of two.
-func AllreduceDoubling[T mem.Scalar](t Transport, v []T, op func(in, inout []T)) error {
-	other := scratchFor[T](t, len(v))
-	me, size, err := fold(t, v, other, op)
-	if err != nil {
-		return err
-	}
+func AllreduceDoubling(s *Schedule, t Team, v []byte) {
+	other := s.Temp(len(v))
+	me, size := s.fold(t, v, other)
 	for d := 1; d < size && me >= 0; d *= 2 {
-		peer := rankOf(t, me^d)
-		if err := t.Sendrecv(mem.BytesOf(v), peer, mem.BytesOf(other), peer); err != nil {
-			return err
-		}
-		if me&d != 0 { // the peer's ranks come first
-			op(other, v)
-		} else {
-			op(v, other)
-			copy(v, other)
-		}
+		peer := unfolded(t, me^d)
+		s.swap(t, peer, v, peer, other)
+		s.combine(v, other, me&d != 0)
 	}
-	return unfold(t, v)
+	s.unfold(t, v)
 }

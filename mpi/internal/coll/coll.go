@@ -1,32 +1,22 @@
 // Package coll holds the algorithms of collective operations, one to a file,
 // and the tables that choose among them.
 //
-// An algorithm is plain blocking code over a [Transport]: what one rank does,
-// from its point of view. Costs are given in the usual terms: a is the latency
-// of a message, b the time of a byte, g the time to reduce a byte, n the bytes
-// of a vector and p the number of ranks (Thakur, Rabenseifner, Gropp:
-// Optimization of Collective Communication Operations in MPICH, 2005).
+// An algorithm is a function that writes down what one rank does, as a
+// [Schedule]: messages, reductions and copies, in rounds. It does nothing yet.
+// The same schedule is then run to its end ([Schedule.Run]), or advanced
+// whenever messages have moved ([Schedule.Advance]), or run again and again.
+//
+// Costs are given in the usual terms: a is the latency of a message, b the time
+// of a byte, g the time to reduce a byte, n the bytes of a vector and p the
+// number of ranks (Thakur, Rabenseifner, Gropp: Optimization of Collective
+// Communication Operations in MPICH, 2005).
+//
+// Files: schedule.go what an algorithm writes, run.go how it is run, team.go
+// who takes part, hosts.go which of them share a host. For every collective
+// there is a file that chooses, and one for each algorithm.
 package coll
 
 import "math/bits"
-
-// Transport is what an algorithm needs of point-to-point messages. They match
-// in order between two ranks, and only with messages of the same communicator's
-// collectives.
-type Transport interface {
-	Rank() int
-	Size() int
-	// Send sends b. It may wait for the receive.
-	Send(b []byte, to int) error
-	// Recv fills all of b. Another length is an error: the ranks disagree
-	// about what they are doing.
-	Recv(b []byte, from int) error
-	// Sendrecv does both at once.
-	Sendrecv(out []byte, to int, in []byte, from int) error
-	// Scratch returns n bytes for 8-byte scalars that stay the transport's.
-	// They are valid until the next call.
-	Scratch(n int) []byte
-}
 
 // rule is a row of a selection table: the algorithm for vectors up to a size,
 // on a number of ranks from ranks on. The first row that fits is taken; the

@@ -1,244 +1,557 @@
 package coll
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
-
-	"github.com/xwarp/xwarp/internal/mem"
 )
 
-// wire is a Transport in memory: a channel for each pair of ranks.
-type wire struct {
-	rank  int
-	pipes [][]chan []byte // [from][to]
-	words []uint64
-}
-
-var errLength = errors.New("message has another length than the receive")
-
-func (w *wire) Rank() int { return w.rank }
-func (w *wire) Size() int { return len(w.pipes) }
-
-func (w *wire) Send(b []byte, to int) error {
-	w.pipes[w.rank][to] <- slices.Clone(b)
-	return nil
-}
-
-func (w *wire) Recv(b []byte, from int) error {
-	if got := <-w.pipes[from][w.rank]; copy(b, got) != len(b) || len(got) != len(b) {
-		return errLength
-	}
-	return nil
-}
-
-func (w *wire) Sendrecv(out []byte, to int, in []byte, from int) error {
-	return errors.Join(w.Send(out, to), w.Recv(in, from))
-}
-
-func (w *wire) Scratch(n int) []byte {
-	if len(w.words) < (n+7)/8 {
-		w.words = make([]uint64, (n+7)/8)
-	}
-	return mem.BytesOf(w.words)[:n]
-}
-
-// world runs body on n ranks and reports what they return.
-func world(t *testing.T, n int, body func(Transport) error) {
-	t.Helper()
-	pipes := make([][]chan []byte, n)
-	for from := range pipes {
-		pipes[from] = make([]chan []byte, n)
-		for to := range pipes[from] {
-			pipes[from][to] = make(chan []byte, 64)
-		}
-	}
-	var group sync.WaitGroup
-	errs := make([]error, n)
-	for rank := range n {
-		group.Go(func() { errs[rank] = body(&wire{rank: rank, pipes: pipes}) })
-	}
-	group.Wait()
-	for rank, err := range errs {
-		if err != nil {
-			t.Errorf("%d ranks: rank %d: %v", n, rank, err)
-		}
-	}
-	for from := range pipes {
-		for to, pipe := range pipes[from] {
-			if len(pipe) > 0 {
-				t.Errorf("%d ranks: %d messages from %d to %d are left", n, len(pipe), from, to)
-			}
-		}
-	}
-}
-
-// sizes are numbers of ranks: powers of two, those around them, and primes.
-var sizes = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17}
+func nothing(int) error { return nil }
 
 func TestBarrier_waitsForAll(t *testing.T) {
-	for _, n := range sizes {
-		var lock sync.Mutex
-		entered := 0
-		world(t, n, func(tr Transport) error {
-			lock.Lock()
-			entered++
-			lock.Unlock()
-			if err := Barrier(tr); err != nil {
-				return err
+	algorithms := variants[func(*Schedule, Team)]{"choice": Barrier, "dissemination": BarrierDissemination}
+	for i, place := range placements {
+		algorithms[fmt.Sprint("hosts", i)] = func(s *Schedule, t Team) {
+			if t = hosted(t, place); t.Hosts != nil {
+				BarrierHosts(s, t)
+			} else {
+				Barrier(s, t)
 			}
-			lock.Lock()
-			defer lock.Unlock()
-			if entered != n {
-				return fmt.Errorf("left the barrier when %d of %d had entered", entered, n)
-			}
-			return nil
-		})
+		}
 	}
+	algorithms.each(t, func(t *testing.T, barrier func(*Schedule, Team)) {
+		for _, n := range sizes {
+			if err := world(n, barrier, nothing, nothing); err != nil {
+				t.Fatalf("%d ranks: %v", n, err)
+			}
+			for late := range n {
+				if err := lateBarrier(n, late, barrier); err != nil {
+					t.Fatalf("%d ranks, %d comes late: %v", n, late, err)
+				}
+			}
+		}
+	})
 }
 
-func TestBcast_everyRootAndLength(t *testing.T) {
-	algorithms := map[string]func(Transport, []byte, int) error{
-		"choice": Bcast, "binomial": BcastBinomial, "scatter": BcastScatterAllgather,
+// lateBarrier lets all ranks but one go as far as they can: none may come
+// through.
+func lateBarrier(n, late int, barrier func(*Schedule, Team)) error {
+	network := newNet(uint64(n + late))
+	for range 50 {
+		network.deliver()
 	}
-	for name, bcast := range algorithms {
+	schedules := make([]*Schedule, n)
+	for r := range schedules {
+		schedules[r] = &Schedule{}
+		barrier(schedules[r], Team{Me: r, Size: n})
+	}
+	for range 50 {
+		for r, s := range schedules {
+			if r != late && s.Advance(card{network, int32(r)}) {
+				return fmt.Errorf("rank %d left the barrier", r)
+			}
+		}
+		network.deliver()
+	}
+	return network.run(schedules)
+}
+
+type bcaster func(*Schedule, Team, []byte, int)
+
+func TestBcast_everyRootAndLength(t *testing.T) {
+	algorithms := variants[bcaster]{
+		"choice": Bcast, "binomial": BcastBinomial, "scatter": BcastScatterAllgather, "chain": BcastChain,
+	}
+	for i, place := range placements {
+		algorithms[fmt.Sprint("hosts", i)] = func(s *Schedule, t Team, buf []byte, root int) {
+			if t = hosted(t, place); t.Hosts != nil {
+				BcastHosts(s, t, buf, root)
+			}
+			Bcast(s, t, buf, root) // chooses it
+		}
+	}
+	algorithms.each(t, func(t *testing.T, bcast bcaster) {
 		for _, n := range sizes {
 			for root := range n {
 				for _, length := range []int{0, 1, 2, n - 1, n, 4*n + 3} {
-					want := make([]byte, length)
-					for i := range want {
-						want[i] = byte(i*7 + root + 1)
-					}
-					world(t, n, func(tr Transport) error {
-						buf := make([]byte, length)
-						if tr.Rank() == root {
-							copy(buf, want)
-						}
-						if err := bcast(tr, buf, root); err != nil {
-							return fmt.Errorf("%s of %d bytes from %d: %w", name, length, root, err)
-						}
-						if !slices.Equal(buf, want) {
-							return fmt.Errorf("%s of %d bytes from %d: wrong data", name, length, root)
-						}
-						return nil
-					})
+					testBcast(t, bcast, n, root, length)
 				}
 			}
 		}
-	}
+		testBcast(t, bcast, 3, 1, 5*chainSegment+7)
+		testBcast(t, bcast, 4, 2, 2<<20)
+	})
 }
 
-func TestBcast_largeTakesEveryPath(t *testing.T) {
-	for _, n := range []int{2, 4, 5} {
-		want := make([]byte, 2<<20)
-		rand.NewChaCha8([32]byte{byte(n)}).Read(want)
-		world(t, n, func(tr Transport) error {
-			buf := make([]byte, len(want))
-			if tr.Rank() == 1 {
-				copy(buf, want)
-			}
-			if err := Bcast(tr, buf, 1); err != nil {
-				return err
-			}
-			if !slices.Equal(buf, want) {
-				return errors.New("wrong data")
-			}
+func testBcast(t *testing.T, bcast bcaster, n, root, length int) {
+	t.Helper()
+	want := filled(length, root)
+	bufs := make([][]byte, n)
+	for r := range bufs {
+		bufs[r] = make([]byte, length)
+	}
+	err := world(n,
+		func(s *Schedule, t Team) { bcast(s, t, bufs[t.Me], root) },
+		func(r int) error {
+			clear(bufs[r])
+			copy(bufs[root], want)
 			return nil
-		})
+		},
+		func(r int) error { return same(bufs[r], want) })
+	if err != nil {
+		t.Fatalf("%d bytes from %d of %d ranks: %v", length, root, n, err)
 	}
 }
 
-func sum[T mem.Scalar](in, inout []T) {
-	for i := range inout {
-		inout[i] = in[i] + inout[i]
-	}
-}
+type reducer func(s *Schedule, t Team, in, out []byte, root int)
 
-type reducer[T mem.Scalar] func(Transport, []T, func(in, inout []T)) error
-
-func TestAllreduce_sums(t *testing.T) {
-	algorithms := map[string]reducer[int32]{
-		"choice": Allreduce[int32], "doubling": AllreduceDoubling[int32],
-		"rabenseifner": AllreduceRabenseifner[int32], "ring": AllreduceRing[int32],
+func TestReduce_everyRootAndOrder(t *testing.T) {
+	algorithms := variants[reducer]{"choice": Reduce, "binomial": ReduceBinomial, "rabenseifner": ReduceRabenseifner}
+	for i, place := range placements {
+		algorithms[fmt.Sprint("hosts", i)] = func(s *Schedule, t Team, in, out []byte, root int) {
+			Reduce(s, hosted(t, place), in, out, root)
+		}
 	}
-	for name, allreduce := range algorithms {
+	algorithms.each(t, func(t *testing.T, reduce reducer) {
 		for _, n := range sizes {
-			for _, length := range []int{0, 1, 3, n, n + 1, 5*n - 1, 1000} {
-				world(t, n, func(tr Transport) error {
-					v := make([]int32, length)
-					for i := range v {
-						v[i] = int32(i + 1000*tr.Rank())
+			for root := range n {
+				for _, count := range []int{1, n, 3*n + 1} {
+					for _, red := range reductions {
+						testReduce(t, reduce, red, n, root, count)
 					}
-					if err := allreduce(tr, v, sum[int32]); err != nil {
-						return fmt.Errorf("%s: %w", name, err)
-					}
-					for i := range v {
-						if want := int32(n*i + 1000*n*(n-1)/2); v[i] != want {
-							return fmt.Errorf("%s of %d: element %d is %d, want %d", name, length, i, v[i], want)
-						}
-					}
-					return nil
-				})
-			}
-		}
-	}
-}
-
-// TestAllreduce_sameBitsEverywhere reduces numbers whose sum depends on the
-// order: the ranks must agree all the same.
-func TestAllreduce_sameBitsEverywhere(t *testing.T) {
-	for _, length := range []int{1, 100, 5000, 140_000} {
-		for _, n := range []int{2, 3, 5, 8} {
-			results := make([][]float64, n)
-			world(t, n, func(tr Transport) error {
-				rnd := rand.New(rand.NewPCG(1, uint64(tr.Rank())))
-				v := make([]float64, length)
-				for i := range v {
-					v[i] = rnd.NormFloat64() * 1e10
-				}
-				results[tr.Rank()] = v
-				return Allreduce(tr, v, sum[float64])
-			})
-			for rank := range results {
-				if !slices.Equal(results[rank], results[0]) {
-					t.Errorf("%d elements on %d ranks: rank %d has another result than rank 0", length, n, rank)
 				}
 			}
 		}
-	}
+		for _, red := range reductions {
+			testReduce(t, reduce, red, 1, 0, 0)
+			testReduce(t, reduce, red, 5, 3, 20_000)
+		}
+	})
 }
 
-// TestAllreduceDoubling_keepsOrder reduces by an operation that does not
-// commute: 2x2 matrices of determinant 1, as four elements.
-func TestAllreduceDoubling_keepsOrder(t *testing.T) {
-	multiply := func(in, inout []int64) {
-		a, b := [4]int64(in), [4]int64(inout)
-		copy(inout, []int64{a[0]*b[0] + a[1]*b[2], a[0]*b[1] + a[1]*b[3], a[2]*b[0] + a[3]*b[2], a[2]*b[1] + a[3]*b[3]})
+func testReduce(t *testing.T, reduce reducer, red reduction, n, root, count int) {
+	t.Helper()
+	length := count * red.elem
+	want := red.fold(length, 0, n)
+	in, out := make([][]byte, n), make([]byte, 0)
+	for r := range in {
+		in[r] = words(length)
 	}
-	matrix := func(rank int) []int64 {
-		k := int64(rank + 1)
-		return []int64{1 + k*k, k, k, 1}
+	if out = words(length); root%2 == 0 {
+		out = in[root] // in place
 	}
-	for _, n := range sizes {
-		want := matrix(0)
-		for rank := 1; rank < n; rank++ {
-			right := matrix(rank)
-			multiply(want, right)
-			want = right
-		}
-		world(t, n, func(tr Transport) error {
-			v := matrix(tr.Rank())
-			if err := AllreduceDoubling(tr, v, multiply); err != nil {
-				return err
+	err := world(n,
+		func(s *Schedule, t Team) {
+			s.Reduction(red.op, red.elem, red.commutes)
+			result := out
+			if t.Me != root {
+				result = nil
 			}
-			if !slices.Equal(v, want) {
-				return fmt.Errorf("got %v, want %v", v, want)
+			reduce(s, t, in[t.Me], result, root)
+		},
+		func(r int) error {
+			clear(out)
+			for r := range in {
+				fill(in[r], r)
 			}
 			return nil
+		},
+		func(r int) error {
+			if r != root {
+				return same(in[r], filled(length, r)) // it is not changed
+			}
+			return same(out, want)
 		})
+	if err != nil {
+		t.Fatalf("%d elements of %T to %d of %d ranks: %v", count, red.op, root, n, err)
+	}
+}
+
+type allreducer func(*Schedule, Team, []byte)
+
+func TestAllreduce_everyOrder(t *testing.T) {
+	algorithms := variants[allreducer]{
+		"choice": Allreduce, "doubling": AllreduceDoubling,
+		"rabenseifner": AllreduceRabenseifner,
+		"ring": func(s *Schedule, t Team, v []byte) {
+			if s.commutes {
+				AllreduceRing(s, t, v)
+			} else {
+				Allreduce(s, t, v)
+			}
+		},
+	}
+	for i, place := range placements {
+		algorithms[fmt.Sprint("hosts", i)] = func(s *Schedule, t Team, v []byte) { Allreduce(s, hosted(t, place), v) }
+	}
+	algorithms.each(t, func(t *testing.T, allreduce allreducer) {
+		for _, n := range sizes {
+			for _, count := range []int{0, 1, 3, n, n + 1, 5*n - 1, 1000} {
+				for _, red := range reductions {
+					testAllreduce(t, allreduce, red, n, count)
+				}
+			}
+		}
+		for _, red := range reductions {
+			testAllreduce(t, allreduce, red, 3, 20_000)
+			testAllreduce(t, allreduce, red, 5, 140_000)
+		}
+	})
+}
+
+func testAllreduce(t *testing.T, allreduce allreducer, red reduction, n, count int) {
+	t.Helper()
+	length := count * red.elem
+	want := red.fold(length, 0, n)
+	v := make([][]byte, n)
+	for r := range v {
+		v[r] = words(length)
+	}
+	err := world(n,
+		func(s *Schedule, t Team) {
+			s.Reduction(red.op, red.elem, red.commutes)
+			allreduce(s, t, v[t.Me])
+		},
+		func(r int) error { fill(v[r], r); return nil },
+		func(r int) error { return same(v[r], want) })
+	if err != nil {
+		t.Fatalf("%d elements of %T on %d ranks: %v", count, red.op, n, err)
+	}
+}
+
+// TestGather also tests Scatter, which is the same the other way round.
+func TestGather_everyRootAndLength(t *testing.T) {
+	type pair struct {
+		gather  func(s *Schedule, t Team, mine, all []byte, root int)
+		scatter func(s *Schedule, t Team, all, mine []byte, root int)
+	}
+	even := func(s *Schedule, all []byte, t Team) [][]byte {
+		if all == nil {
+			return nil
+		}
+		return s.Even(all, t.Size)
+	}
+	variants[pair]{
+		"choice":   {Gather, Scatter},
+		"binomial": {GatherBinomial, ScatterBinomial},
+		"linear": {
+			func(s *Schedule, t Team, mine, all []byte, root int) { GatherLinear(s, t, mine, even(s, all, t), root) },
+			func(s *Schedule, t Team, all, mine []byte, root int) {
+				ScatterLinear(s, t, even(s, all, t), mine, root)
+			},
+		},
+	}.each(t, func(t *testing.T, algorithm pair) {
+		for _, n := range sizes {
+			for root := range n {
+				for _, each := range []int{1, 3, 1000} {
+					testGather(t, algorithm.gather, algorithm.scatter, n, root, each, root%2 == 0)
+				}
+			}
+		}
+		testGather(t, algorithm.gather, algorithm.scatter, 6, 1, 5000, false)
+	})
+}
+
+func testGather(t *testing.T, gather, scatter func(s *Schedule, t Team, a, b []byte, root int), n, root, each int, inPlace bool) {
+	t.Helper()
+	want := filled(n*each, root)
+	all, mine := make([]byte, n*each), make([][]byte, n)
+	for r := range mine {
+		mine[r] = make([]byte, each)
+	}
+	if inPlace {
+		mine[root] = all[root*each : (root+1)*each]
+	}
+	at := func(r int) []byte {
+		if r == root {
+			return all
+		}
+		return nil
+	}
+	err := world(n,
+		func(s *Schedule, t Team) { gather(s, t, mine[t.Me], at(t.Me), root) },
+		func(r int) error {
+			if r == 0 {
+				clear(all)
+				for r := range mine {
+					copy(mine[r], want[r*each:])
+				}
+			}
+			return nil
+		},
+		func(int) error { return same(all, want) })
+	if err != nil {
+		t.Fatalf("Gather of %d bytes to %d of %d ranks: %v", each, root, n, err)
+	}
+	err = world(n,
+		func(s *Schedule, t Team) { scatter(s, t, at(t.Me), mine[t.Me], root) },
+		func(r int) error {
+			clear(mine[r])
+			copy(all, want)
+			return nil
+		},
+		func(r int) error { return same(mine[r], want[r*each:(r+1)*each]) })
+	if err != nil {
+		t.Fatalf("Scatter of %d bytes from %d of %d ranks: %v", each, root, n, err)
+	}
+}
+
+type allgatherer func(s *Schedule, t Team, mine []byte, blocks [][]byte)
+
+func TestAllgather_everyLength(t *testing.T) {
+	whole := func(blocks [][]byte) []byte { return blocks[0][:len(blocks)*len(blocks[0])] }
+	algorithms := variants[allgatherer]{
+		"choice": Allgatherv, "bruck": AllgatherBruck, "ring": AllgatherRing,
+		"even": func(s *Schedule, t Team, mine []byte, blocks [][]byte) {
+			Allgather(s, t, mine, whole(blocks))
+		},
+		"doubling": func(s *Schedule, t Team, mine []byte, blocks [][]byte) {
+			if t.Size == powerBelow(t.Size) {
+				AllgatherDoubling(s, t, mine, whole(blocks))
+			} else {
+				Allgather(s, t, mine, whole(blocks))
+			}
+		},
+	}
+	for name, allgather := range algorithms {
+		even := name == "even" || name == "doubling"
+		t.Run(name, func(t *testing.T) {
+			for _, n := range sizes {
+				for _, each := range []int{0, 1, 3, 50, 10_000} {
+					for _, inPlace := range []bool{true, false} {
+						if err := testAllgather(allgather, n, each, even, inPlace); err != nil {
+							t.Fatalf("%d bytes on %d ranks, in place %v: %v", each, n, inPlace, err)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+func testAllgather(allgather allgatherer, n, each int, even, inPlace bool) error {
+	lengths := make([]int, n)
+	total := 0
+	for r := range lengths {
+		if lengths[r] = each; !even {
+			lengths[r] = each * (r % 4)
+		}
+		total += lengths[r]
+	}
+	want := filled(total, n)
+	all, mine, wants := make([][]byte, n), make([][]byte, n), cut(want, lengths)
+	for r := range all {
+		all[r] = make([]byte, total)
+		if mine[r] = slices.Clone(wants[r]); inPlace {
+			mine[r] = cut(all[r], lengths)[r]
+		}
+	}
+	return world(n,
+		func(s *Schedule, t Team) { allgather(s, t, mine[t.Me], cut(all[t.Me], lengths)) },
+		func(r int) error {
+			clear(all[r])
+			copy(mine[r], wants[r])
+			return nil
+		},
+		func(r int) error { return same(all[r], want) })
+}
+
+// cut cuts b into blocks.
+func cut(b []byte, lengths []int) [][]byte {
+	blocks := make([][]byte, len(lengths))
+	for i, n := range lengths {
+		blocks[i], b = b[:n], b[n:]
+	}
+	return blocks
+}
+
+func TestAlltoall_everyLength(t *testing.T) {
+	type algorithm func(s *Schedule, t Team, out, in []byte)
+	blocks := func(f func(*Schedule, Team, [][]byte, [][]byte)) algorithm {
+		return func(s *Schedule, t Team, out, in []byte) { f(s, t, s.Even(out, t.Size), s.Even(in, t.Size)) }
+	}
+	variants[algorithm]{
+		"choice": Alltoall, "v": blocks(Alltoallv),
+		"bruck": AlltoallBruck, "pairwise": blocks(AlltoallPairwise), "spread": blocks(AlltoallSpread),
+	}.each(t, func(t *testing.T, alltoall algorithm) {
+		for _, n := range append(sizes, 35) {
+			for _, each := range []int{0, 1, 3, 100, 40_000} {
+				if each*n > 150_000 {
+					continue
+				}
+				out, in, want := make([][]byte, n), make([][]byte, n), make([][]byte, n)
+				for r := range n {
+					out[r], in[r] = filled(n*each, r), make([]byte, n*each)
+				}
+				for r := range n {
+					for k := range n {
+						want[r] = append(want[r], out[k][r*each:(r+1)*each]...)
+					}
+				}
+				err := world(n,
+					func(s *Schedule, t Team) { alltoall(s, t, out[t.Me], in[t.Me]) },
+					func(r int) error { clear(in[r]); return nil },
+					func(r int) error { return same(in[r], want[r]) })
+				if err != nil {
+					t.Fatalf("%d bytes on %d ranks: %v", each, n, err)
+				}
+			}
+		}
+	})
+}
+
+func TestReduceScatter_everyOrder(t *testing.T) {
+	type algorithm func(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte)
+	pairwise := func(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte) {
+		ReduceScatterPairwise(s, t, blocks, out)
+	}
+	variants[algorithm]{
+		"choice": ReduceScatter, "pairwise": pairwise,
+		"halving": func(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte) {
+			if s.commutes {
+				ReduceScatterHalving(s, t, in, blocks, out)
+			} else {
+				pairwise(s, t, in, blocks, out)
+			}
+		},
+	}.each(t, func(t *testing.T, reduceScatter algorithm) {
+		for _, n := range sizes {
+			for _, each := range []int{0, 1, 5, 1000} {
+				for _, red := range reductions {
+					lengths, total := make([]int, n), 0
+					for r := range lengths {
+						lengths[r] = each * ((r + 1) % 3) * red.elem
+						total += lengths[r]
+					}
+					want := cut(red.fold(total, 0, n), lengths)
+					in, out := make([][]byte, n), make([][]byte, n)
+					for r := range in {
+						in[r] = words(total)
+						if out[r] = words(lengths[r]); r%2 == 0 {
+							out[r] = in[r][:lengths[r]] // in place
+						}
+					}
+					err := world(n,
+						func(s *Schedule, t Team) {
+							s.Reduction(red.op, red.elem, red.commutes)
+							reduceScatter(s, t, in[t.Me], cut(in[t.Me], lengths), out[t.Me])
+						},
+						func(r int) error { fill(in[r], r); return nil },
+						func(r int) error { return same(out[r], want[r]) })
+					if err != nil {
+						t.Fatalf("%d of %T on %d ranks: %v", each, red.op, n, err)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestScan_everyOrder(t *testing.T) {
+	type algorithm func(s *Schedule, t Team, v []byte, exclusive bool)
+	variants[algorithm]{"choice": Scan, "doubling": ScanDoubling, "chain": ScanChain}.each(t, func(t *testing.T, scan algorithm) {
+		for _, n := range sizes {
+			for _, count := range []int{0, 1, 7, 40_000} {
+				if count > 1000 && n > 4 {
+					continue
+				}
+				for _, red := range reductions {
+					for _, exclusive := range []bool{false, true} {
+						if err := testScan(scan, red, n, count, exclusive); err != nil {
+							t.Fatalf("%d of %T on %d ranks, exclusive %v: %v", count, red.op, n, exclusive, err)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+func testScan(scan func(*Schedule, Team, []byte, bool), red reduction, n, count int, exclusive bool) error {
+	length := count * red.elem
+	v := make([][]byte, n)
+	for r := range v {
+		v[r] = words(length)
+	}
+	return world(n,
+		func(s *Schedule, t Team) {
+			s.Reduction(red.op, red.elem, red.commutes)
+			scan(s, t, v[t.Me], exclusive)
+		},
+		func(r int) error { fill(v[r], r); return nil },
+		func(r int) error {
+			switch {
+			case !exclusive:
+				return same(v[r], red.fold(length, 0, r+1))
+			case r == 0:
+				return same(v[r], filled(length, 0))
+			}
+			return same(v[r], red.fold(length, 0, r))
+		})
+}
+
+func TestNeighbors_twiceTheSame(t *testing.T) {
+	// A ring of two: both neighbours are the other rank. What goes up comes
+	// from below.
+	const each = 5
+	out, in := make([][]byte, 2), make([][]byte, 2)
+	for r := range out {
+		out[r], in[r] = filled(3*each, r), make([]byte, 3*each)
+	}
+	err := world(2,
+		func(s *Schedule, t Team) {
+			other := 1 - t.Me
+			peers := []int{other, other, -1}
+			Neighbors(s, t, peers, s.Even(out[t.Me], 3), peers, s.Even(in[t.Me], 3), []int{1, 0, 2})
+		},
+		func(r int) error { clear(in[r]); return nil },
+		func(r int) error {
+			from := out[1-r]
+			return same(in[r], slices.Concat(from[each:2*each], from[:each], make([]byte, each)))
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSchedule_errorEndsTheRound(t *testing.T) {
+	var a, b Schedule
+	team := Team{Me: 0, Size: 2}
+	a.send(team, 1, []byte{1, 2, 3})
+	a.fence()
+	in, later := make([]byte, 2), make([]byte, 1)
+	team.Me = 1
+	b.recv(team, 0, in)
+	b.fence()
+	b.Copy(later, []byte{9})
+	b.fence()
+	err := newNet(1).run([]*Schedule{&a, &b})
+	if err == nil || b.Err() == nil || !bytes.Equal(later, []byte{0}) {
+		t.Errorf("error %v, %v; it went on: %v", err, b.Err(), later)
+	}
+}
+
+func TestAllocs_Schedule(t *testing.T) {
+	var s Schedule
+	v, network := words(64), newNet(1)
+	var transport Transport = card{network, 0}
+	run := func() {
+		s.Reset()
+		s.Reduction(xor{}, 4, true)
+		s.Copy(s.Temp(64), v)
+		for range 5 {
+			s.combine(v, s.Temp(64), true)
+			s.fence()
+		}
+		s.Even(v, 4)
+		if !s.Advance(transport) {
+			t.Fatal("it waits")
+		}
+	}
+	run()
+	if n := testing.AllocsPerRun(100, run); n > 0 {
+		t.Errorf("%v allocations to write and run a schedule", n)
 	}
 }
 
@@ -251,5 +564,11 @@ func TestChoose_firstRowThatFits(t *testing.T) {
 		if got := choose(table, c.bytes, c.ranks); got != c.want {
 			t.Errorf("choose(%d bytes, %d ranks) = %s, want %s", c.bytes, c.ranks, got, c.want)
 		}
+	}
+}
+
+func TestNewHosts_nothingToGain(t *testing.T) {
+	if NewHosts([]int{4, 4, 4}) != nil || NewHosts([]int{1, 2, 3}) != nil || NewHosts([]int{1, 2, 1}) == nil {
+		t.Error("hosts count when there are several, and one has several ranks")
 	}
 }

@@ -1,60 +1,52 @@
 package coll
 
-import "github.com/xwarp/xwarp/internal/mem"
-
 // fold makes the number of ranks a power of two: of the first 2r ranks, where
 // r is what is too many, the even ones give their vector to their neighbour and
 // sit out until unfold. It returns this rank's number among those that go on,
-// or -1, and the number of those.
+// or -1, and the number of those. The order of ranks is kept.
 //
 // Cost: a + n b + n g, and a + n b in unfold.
-func fold[T mem.Scalar](t Transport, v, scratch []T, op func(in, inout []T)) (virtual, size int, err error) {
-	me := t.Rank()
-	size = powerBelow(t.Size())
-	rest := t.Size() - size
+func (s *Schedule) fold(t Team, v, scratch []byte) (virtual, size int) {
+	size = powerBelow(t.Size)
+	rest := t.Size - size
 	switch {
-	case me >= 2*rest:
-		return me - rest, size, nil
-	case me%2 == 0:
-		return -1, size, t.Send(mem.BytesOf(v), me+1)
+	case t.Me >= 2*rest:
+		return t.Me - rest, size
+	case t.Me%2 == 0:
+		s.send(t, t.Me+1, v)
+		s.fence()
+		return -1, size
 	default:
-		if err = t.Recv(mem.BytesOf(scratch[:len(v)]), me-1); err != nil {
-			return -1, size, err
-		}
-		op(scratch[:len(v)], v)
-		return me / 2, size, nil
+		s.recv(t, t.Me-1, scratch[:len(v)])
+		s.fence()
+		s.combine(v, scratch[:len(v)], true)
+		return t.Me / 2, size
 	}
 }
 
 // unfold gives the result to the ranks that sat out.
-func unfold[T mem.Scalar](t Transport, v []T) error {
-	me := t.Rank()
-	rest := t.Size() - powerBelow(t.Size())
+func (s *Schedule) unfold(t Team, v []byte) {
+	rest := t.Size - powerBelow(t.Size)
 	switch {
-	case me >= 2*rest:
-		return nil
-	case me%2 == 0:
-		return t.Recv(mem.BytesOf(v), me+1)
+	case t.Me >= 2*rest:
+	case t.Me%2 == 0:
+		s.recv(t, t.Me+1, v)
+		s.fence()
 	default:
-		return t.Send(mem.BytesOf(v), me-1)
+		s.send(t, t.Me-1, v)
+		s.fence()
 	}
 }
 
-// rankOf returns the rank that has the given number after fold.
-func rankOf(t Transport, virtual int) int {
-	if rest := t.Size() - powerBelow(t.Size()); virtual >= rest {
+// unfolded returns the rank that has the given number after fold.
+func unfolded(t Team, virtual int) int {
+	if rest := t.Size - powerBelow(t.Size); virtual >= rest {
 		return virtual + rest
 	}
 	return 2*virtual + 1
 }
 
-// scratchFor returns n scalars of the transport's scratch memory.
-func scratchFor[T mem.Scalar](t Transport, n int) []T {
-	return mem.ScalarsOf[T](t.Scratch(n * sizeOf[T]()))
-}
-
-// sizeOf returns the size of T in bytes.
-func sizeOf[T mem.Scalar]() int {
-	var one [1]T
-	return len(mem.BytesOf(one[:]))
+// firstFolded returns the first rank that is folded into the given number.
+func firstFolded(t Team, virtual int) int {
+	return min(2*virtual, virtual+t.Size-powerBelow(t.Size))
 }

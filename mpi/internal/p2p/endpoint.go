@@ -95,6 +95,9 @@ type Endpoint struct {
 	abortAt mono.Time // when to ask Config.Aborted next
 	wakeAt  mono.Time // when Drain wants to look again
 	ended   bool
+
+	follower Follower
+	polling  bool // inside Poll: the step that is under way lets things go out
 }
 
 // peer is what an endpoint knows of another rank.

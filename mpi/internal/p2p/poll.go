@@ -45,8 +45,24 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 		n++ // it may end what the caller waits for
 		ep.checkAborted(now)
 	}
+	if ep.follower != nil {
+		ep.polling = true
+		n += ep.follower.Advance()
+		ep.polling = false
+	}
 	return n
 }
+
+// Follower is what is made of many messages and goes on when some of them have
+// moved.
+type Follower interface {
+	// Advance starts what can be started now, and returns how much that was.
+	// It is called inside a step, and must not wait.
+	Advance() int
+}
+
+// Follow calls f in every step from now on; nil ends that.
+func (ep *Endpoint) Follow(f Follower) { ep.follower = f }
 
 // Deadline implements progress.Source.
 func (ep *Endpoint) Deadline() mono.Time { return min(ep.abortAt, ep.wakeAt) }

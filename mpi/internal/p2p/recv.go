@@ -18,9 +18,13 @@ func (ep *Endpoint) Recv(env match.Envelope, buf []byte) (Status, error) {
 func (ep *Endpoint) Irecv(env match.Envelope, buf []byte) *Request {
 	r := ep.request(env.Source, buf)
 	r.entry.Envelope = env
-	if e := ep.unexpected.Match(env); e != nil {
-		ep.accept(r, e.Owner)
-		return r
+	// What has come already is received in spite of a loss, but not by a
+	// collective: ranks that have failed are not where it believes them.
+	if ep.lost == nil || !collective(env.Context) {
+		if e := ep.unexpected.Match(env); e != nil {
+			ep.accept(r, e.Owner)
+			return r
+		}
 	}
 	if err := ep.hopeless(env); err != nil {
 		r.st = Status{Source: env.Source, Tag: env.Tag}

@@ -171,6 +171,10 @@ func (r *Request) Wait() (Status, error) {
 // nothing.
 func (r *Request) Progress() { r.ep.progress() }
 
+// Progress makes one step, and sleeps until there is more to do when there was
+// nothing.
+func (ep *Endpoint) Progress() { ep.progress() }
+
 func (ep *Endpoint) progress() {
 	if ep.eng.Step() == 0 {
 		ep.eng.Park()

@@ -30,6 +30,22 @@ func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 	return err
 }
 
+// TrySend sends buf if that takes no request: it goes eagerly, and there is
+// room for it. If it reports true, buf may be changed. Messages may wait for one
+// another, as those of Isend.
+func (ep *Endpoint) TrySend(env match.Envelope, dest int, buf []byte) bool {
+	p := &ep.peers[dest]
+	eager := len(buf) <= int(p.eagerMax) && p.ah != nil && ep.pending.head == nil && ep.open(p, env)
+	if !eager || !ep.postEager(env, p, dest, buf) {
+		return false
+	}
+	ep.push(burstMax)
+	return true
+}
+
+// Flush lets messages go out that wait for others.
+func (ep *Endpoint) Flush() { ep.push(1) }
+
 // open reports whether messages may go to a peer: nobody who matters is lost.
 func (ep *Endpoint) open(p *peer, env match.Envelope) bool {
 	return p.err == nil && (ep.lost == nil || !collective(env.Context))
@@ -70,7 +86,7 @@ func (ep *Endpoint) isend(env match.Envelope, dest int, buf []byte, sync bool) *
 // and nonblocking ones share frames: they go by the dozen, or with the next
 // call that waits.
 func (ep *Endpoint) push(n int) {
-	if ep.posts > n {
+	if ep.posts > n && !ep.polling {
 		ep.eng.Step()
 	}
 }

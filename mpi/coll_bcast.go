@@ -1,0 +1,59 @@
+package mpi
+
+import (
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/mpi/internal/coll"
+)
+
+// Barrier waits until all ranks of the communicator have called it, or all of
+// the remote group of an intercommunicator (MPI_Barrier).
+func (c *Comm) Barrier() error { return planBarrier(c.again("Barrier")).run() }
+
+// Ibarrier is Barrier that does not wait (MPI_Ibarrier): its request is complete
+// when all have called it.
+func (c *Comm) Ibarrier() (Request, error) { return planBarrier(c.later("Ibarrier")).start() }
+
+// BarrierInit prepares Barrier to be started many times (MPI_Barrier_init).
+func (c *Comm) BarrierInit() (*Persistent, error) { return planBarrier(c.often("BarrierInit")).keep() }
+
+func planBarrier(k *call) *call {
+	switch {
+	case !k.ok() || k.same(plan{kind: planOfBarrier}):
+	case k.c.Inter():
+		k.inter().Barrier(&k.s)
+	default:
+		coll.Barrier(&k.s, k.team())
+	}
+	return k
+}
+
+// Bcast copies buf of the rank root into buf of all others (MPI_Bcast). All
+// ranks call it with the same length and root. On an intercommunicator those of
+// the other group than the root's get it; see [Root].
+func Bcast[T Scalar](c *Comm, buf []T, root int) error {
+	return planBcast(c.again("Bcast"), buf, root).run()
+}
+
+// Ibcast is Bcast that does not wait (MPI_Ibcast).
+func Ibcast[T Scalar](c *Comm, buf []T, root int) (Request, error) {
+	return planBcast(c.later("Ibcast"), buf, root).start()
+}
+
+// BcastInit prepares Bcast to be started many times (MPI_Bcast_init).
+func BcastInit[T Scalar](c *Comm, buf []T, root int) (*Persistent, error) {
+	return planBcast(c.often("BcastInit"), buf, root).keep()
+}
+
+func planBcast[T Scalar](k *call, buf []T, root int) *call {
+	b := mem.BytesOf(buf)
+	switch {
+	case !k.root(root) || k.same(plan{kind: planOfBcast, root: root, in: first(b), nin: len(b)}):
+	case !k.c.Inter():
+		coll.Bcast(&k.s, k.team(), b, root)
+	case root == Root:
+		k.inter().SendBcast(&k.s, b)
+	case root != ProcNull:
+		k.inter().RecvBcast(&k.s, b, root)
+	}
+	return k
+}

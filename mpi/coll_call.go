@@ -1,0 +1,152 @@
+package mpi
+
+import (
+	"fmt"
+
+	"github.com/xwarp/xwarp/mpi/internal/coll"
+	"github.com/xwarp/xwarp/mpi/internal/match"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
+)
+
+// call is a collective: its schedule, and the transport that the schedule uses.
+// Every collective has a function that plans it, which checks the arguments and
+// writes the schedule; then the call is run at once, or started, or kept.
+type call struct {
+	c    *Comm
+	s    coll.Schedule
+	op   string
+	err  error  // what is wrong with the arguments, or with the result
+	gen  uint32 // tells the uses of a pooled call apart
+	busy bool   // it was started and the user has not taken the result
+	done bool
+	kept bool  // persistent: the user's, not the pool's
+	next *call // in the pool
+	plan plan  // of a blocking one, when the next one may be the same
+}
+
+// now begins a blocking collective.
+func (c *Comm) now(op string) *call {
+	k := c.again(op)
+	if k.plan.kind != planNone {
+		k.clear()
+	}
+	return k
+}
+
+// again begins a blocking collective whose plan calls same: what was planned
+// last is still there.
+func (c *Comm) again(op string) *call {
+	if err := c.live(op); err != nil {
+		return &call{c: c, op: op, err: err}
+	}
+	k := &c.coll.call
+	k.c, k.op, k.err = c, op, nil
+	return k
+}
+
+// run runs what was planned and reports the error.
+func (k *call) run() error { return k.c.report(k.finish()) }
+
+// finish runs what was planned.
+func (k *call) finish() error {
+	if k.err == nil {
+		k.s.Tag = k.c.coll.number()
+		k.err = k.s.Run(k)
+	}
+	if k.plan.kind == planNone || k.err != nil {
+		k.clear()
+	}
+	return k.err
+}
+
+// ok reports whether the arguments are right so far.
+func (k *call) ok() bool { return k.err == nil }
+
+// refuse says what is wrong with an argument.
+func (k *call) refuse(class ErrorClass, format string, args ...any) *call {
+	if k.err == nil {
+		k.err = fail(class, k.op, format, args...)
+	}
+	return k
+}
+
+// team is all ranks.
+func (k *call) team() coll.Team {
+	t := &k.c.coll
+	if !t.known {
+		t.learn()
+	}
+	return coll.Team{Me: k.c.rank, Size: k.c.size, Hosts: t.hosts}
+}
+
+// inter is the two groups of an intercommunicator.
+func (k *call) inter() coll.Inter {
+	t := &k.c.coll
+	if !t.known {
+		t.learn()
+	}
+	return t.inter
+}
+
+// intra refuses intercommunicators where MPI has no such collective.
+func (k *call) intra() bool {
+	if k.ok() && k.c.Inter() {
+		k.refuse(ErrComm, "it is not for intercommunicators: Merge first")
+	}
+	return k.ok()
+}
+
+// root checks a root.
+func (k *call) root(root int) bool {
+	switch {
+	case !k.ok(), k.c.Inter() && (root == Root || root == ProcNull):
+	case root < 0 || root >= k.c.size:
+		k.refuse(ErrRoot, "root %d is no rank of this communicator, which has ranks 0 to %d", root, k.c.size-1)
+	}
+	return k.ok()
+}
+
+// at returns the rank of World that a rank of the schedule is: of an
+// intercommunicator, the remote group follows the local one.
+func (k *call) at(peer int32) (comm *Comm, world int32) {
+	c := k.c
+	if c.local != nil {
+		if n := int32(len(c.local.world)); peer >= n {
+			peer -= n
+		} else {
+			c = c.within
+		}
+	}
+	return c, int32(c.at(int(peer)))
+}
+
+func (k *call) Isend(b []byte, to, tag int32) coll.Handle {
+	env := match.Envelope{Context: k.c.context + 1, Source: int32(k.c.p.rank), Tag: tag}
+	_, dest := k.at(to)
+	if k.c.ep.TrySend(env, int(dest), b) {
+		return nil
+	}
+	return k.c.ep.Isend(env, int(dest), b)
+}
+
+func (k *call) Irecv(b []byte, from, tag int32) coll.Handle {
+	_, source := k.at(from)
+	return k.c.ep.Irecv(match.Envelope{Context: k.c.context + 1, Source: source, Tag: tag}, b)
+}
+
+func (k *call) Take(h coll.Handle, want int, peer int32) error {
+	st, err := h.(*p2p.Request).Wait()
+	if err == nil && st.Bytes == want {
+		return nil
+	}
+	c, world := k.at(peer)
+	if err != nil {
+		return c.wrap(k.op, err)
+	}
+	rank := c.from(world)
+	return &Error{Class: ErrTruncate, Op: k.op, Rank: rank, Detail: fmt.Sprintf(
+		"rank %d sent %d bytes where %d were expected: the ranks call it with different lengths", rank, st.Bytes, want)}
+}
+
+func (k *call) Progress() { k.c.ep.Progress() }
+func (k *call) Flush()    { k.c.ep.Flush() }

@@ -1,0 +1,54 @@
+package mpi
+
+// plan is what a schedule was written from. Programs call the same collectives
+// with the same buffers over and over, and for short vectors writing the
+// schedule is a good part of what our own code costs.
+type plan struct {
+	kind     planKind
+	commutes bool
+	root     int
+	elem     int
+	in, out  *byte
+	nin      int
+	nout     int
+}
+
+type planKind uint8
+
+const (
+	planNone planKind = iota
+	planOfBarrier
+	planOfBcast
+	planOfAllreduce
+)
+
+// planLongest is up to how many bytes a schedule is left for the next call: as
+// long as it is there it keeps the program's buffers alive.
+const planLongest = 64 << 10
+
+// same reports whether the schedule was written for the same as p. Else it is
+// empty afterwards.
+func (k *call) same(p plan) bool {
+	if k.plan == p {
+		k.s.Rewind()
+		return true
+	}
+	k.clear()
+	if p.nin <= planLongest && p.nout <= planLongest {
+		k.plan = p
+	}
+	return false
+}
+
+func (k *call) clear() {
+	k.s.Reset()
+	k.plan = plan{}
+}
+
+// first returns the address of b, to tell buffers apart.
+func first(b []byte) *byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return &b[0]
+}

@@ -1,0 +1,121 @@
+package mpi
+
+import "github.com/xwarp/xwarp/mpi/internal/p2p"
+
+// calls are the nonblocking collectives of a process. They go on in every step
+// of the engine: calls implements p2p.Follower.
+type calls struct {
+	ep      *p2p.Endpoint
+	active  []*call // in the order in which they were started
+	idle    *call   // pool
+	untaken int     // started, and the user has not taken the result
+}
+
+// Advance lets all of them go on, and forgets those that have come to their end.
+func (a *calls) Advance() (n int) {
+	left := a.active[:0]
+	for _, k := range a.active {
+		at := k.s.Position()
+		if k.done = k.s.Advance(k); !k.done {
+			left = append(left, k)
+		}
+		if k.done || k.s.Position() != at {
+			n++
+		}
+	}
+	clear(a.active[len(left):])
+	if a.active = left; len(left) == 0 {
+		a.ep.Follow(nil)
+	}
+	return n
+}
+
+// later begins a nonblocking collective.
+func (c *Comm) later(op string) *call {
+	if err := c.live(op); err != nil {
+		return &call{c: c, op: op, err: err}
+	}
+	a := &c.p.calls
+	k := a.idle
+	if k == nil {
+		k = &call{}
+	} else {
+		a.idle, k.next = k.next, nil
+	}
+	k.c, k.op, k.err = c, op, nil
+	return k
+}
+
+// start starts what was planned.
+func (k *call) start() (Request, error) {
+	if k.err != nil {
+		err := k.err
+		k.clear()
+		return Request{}, k.c.report(err)
+	}
+	if !k.kept {
+		k.s.Tag = k.c.coll.number()
+	}
+	a := &k.c.p.calls
+	a.untaken++
+	k.busy = true
+	k.s.Rewind()
+	if k.done = k.s.Advance(k); !k.done {
+		a.active = append(a.active, k)
+		a.ep.Follow(a)
+	}
+	k.Flush()
+	return Request{k: k, c: k.c, gen: k.gen}, nil
+}
+
+// waitCall is Wait for a collective, or for the null request.
+func (r *Request) waitCall(op string) (Status, error) {
+	k := r.k
+	if k == nil {
+		return emptyStatus(), nil
+	}
+	if r.gen != k.gen {
+		return emptyStatus(), r.stale(op)
+	}
+	for !k.done {
+		k.Progress()
+	}
+	return r.takeCall()
+}
+
+// testCall is Test for a collective, or for the null request.
+func (r *Request) testCall() (st Status, done bool, err error) {
+	k := r.k
+	if k == nil {
+		return emptyStatus(), true, nil
+	}
+	if r.gen != k.gen {
+		return emptyStatus(), false, r.stale("Test")
+	}
+	if !k.done {
+		k.c.ep.Engine().Step()
+		if !k.done {
+			k.Flush() // the program may not come back for long
+			return emptyStatus(), false, nil
+		}
+	}
+	st, err = r.takeCall()
+	return st, true, err
+}
+
+// takeCall takes the result and makes the request null.
+func (r *Request) takeCall() (Status, error) {
+	k := r.k
+	r.k = nil
+	k.Flush()
+	err := k.s.Err()
+	a := &k.c.p.calls
+	a.untaken--
+	k.gen++
+	k.busy = false
+	if !k.kept {
+		k.clear()
+		k.next, a.idle = a.idle, k
+	}
+	return emptyStatus(), k.c.report(err)
+}

@@ -1,0 +1,49 @@
+package coll
+
+type alltoallAlgorithm uint8
+
+const (
+	alltoallBruck alltoallAlgorithm = iota
+	alltoallSpread
+	alltoallPairwise
+)
+
+// alltoallTable is by the bytes of a block. Bruck's copies and sends each block
+// log2 p / 2 times to save messages; pairwise keeps many ranks from sending to
+// one at the same time.
+var alltoallTable = []rule[alltoallAlgorithm]{
+	{upTo: 256, ranks: 8, use: alltoallBruck},
+	{upTo: 32 << 10, use: alltoallSpread},
+	{use: alltoallPairwise},
+}
+
+// Alltoall gives member j the j-th of the equal blocks of out, which becomes
+// block t.Me of its in. They must not overlap.
+func Alltoall(s *Schedule, t Team, out, in []byte) {
+	if len(out) == 0 {
+		return
+	}
+	switch choose(alltoallTable, len(out)/t.Size, t.Size) {
+	case alltoallBruck:
+		AlltoallBruck(s, t, out, in)
+	case alltoallPairwise:
+		AlltoallPairwise(s, t, s.Even(out, t.Size), s.Even(in, t.Size))
+	default:
+		AlltoallSpread(s, t, s.Even(out, t.Size), s.Even(in, t.Size))
+	}
+}
+
+// Alltoallv is Alltoall with blocks of any length: member j must expect as much
+// from this one as out[j] has.
+func Alltoallv(s *Schedule, t Team, out, in [][]byte) {
+	longest := 0
+	for i := range out {
+		longest = max(longest, len(out[i]), len(in[i]))
+	}
+	// Ranks may choose differently: on the wire both are the same.
+	if longest > 32<<10 {
+		AlltoallPairwise(s, t, out, in)
+	} else {
+		AlltoallSpread(s, t, out, in)
+	}
+}

@@ -1,0 +1,31 @@
+package coll
+
+type gatherAlgorithm uint8
+
+const (
+	gatherBinomial gatherAlgorithm = iota
+	gatherLinear
+)
+
+// gatherTable is by the bytes of a block. Up the tree a block is copied log2 p
+// times, so longer ones go straight to the root; it is worth it where the root
+// spends more time on messages than on bytes.
+var gatherTable = []rule[gatherAlgorithm]{
+	{upTo: 2 << 10, ranks: 5, use: gatherBinomial},
+	{use: gatherLinear},
+}
+
+// Gather puts the blocks mine of all members, which are equally long, one after
+// the other into all of member root; all is nil elsewhere. mine may be in its
+// place there already.
+func Gather(s *Schedule, t Team, mine, all []byte, root int) {
+	switch {
+	case len(mine) == 0:
+	case choose(gatherTable, len(mine), t.Size) == gatherBinomial:
+		GatherBinomial(s, t, mine, all, root)
+	case t.Me == root:
+		GatherLinear(s, t, mine, s.Even(all, t.Size), root)
+	default:
+		GatherLinear(s, t, mine, nil, root)
+	}
+}

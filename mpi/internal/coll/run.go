@@ -1,0 +1,114 @@
+package coll
+
+// Handle is a message under way.
+type Handle interface {
+	// Done reports whether Transport.Take may be called.
+	Done() bool
+}
+
+// Transport moves the messages of a communicator's collectives. They match by
+// tag and, among messages of one tag, in order between two ranks.
+type Transport interface {
+	// Isend begins to send b. It returns nil when b may be changed already.
+	Isend(b []byte, to, tag int32) Handle
+	// Irecv begins to receive into b.
+	Irecv(b []byte, from, tag int32) Handle
+	// Take ends a message that is done. A length that is not want is an
+	// error: the ranks disagree about what they are doing.
+	Take(h Handle, want int, peer int32) error
+	// Progress moves messages, and sleeps when there are none to move.
+	Progress()
+	// Flush lets go what waits to share a frame with other messages.
+	Flush()
+}
+
+// pending is a message of the present round.
+type pending struct {
+	h    Handle
+	want int
+	peer int32
+}
+
+// Run runs the schedule to its end. It allocates nothing once it has run a
+// schedule of the same kind.
+func (s *Schedule) Run(t Transport) error {
+	s.advance(t, true)
+	t.Flush()
+	return s.err
+}
+
+// Advance goes on as far as it can without waiting, and reports whether that is
+// the end.
+func (s *Schedule) Advance(t Transport) (done bool) { return s.advance(t, false) }
+
+// advance goes on to the end, or to where it would have to wait and may not.
+// After an error it ends with the round.
+func (s *Schedule) advance(t Transport, wait bool) (done bool) {
+	for ; s.at < len(s.steps); s.at++ {
+		st := &s.steps[s.at]
+		switch st.what {
+		case send:
+			if h := t.Isend(st.a, st.peer, s.Tag); h != nil {
+				s.begin(h, st.a, st.peer)
+			}
+			continue
+		case recv:
+			s.begin(t.Irecv(st.a, st.peer, s.Tag), st.a, st.peer)
+			continue
+		case reduce:
+			s.op.Reduce(st.a, st.b)
+			continue
+		case move:
+			copy(st.b, st.a)
+			continue
+		case swap:
+			if !s.begun {
+				s.begun = true
+				s.begin(t.Irecv(st.b, st.other, s.Tag), st.b, st.other)
+				if h := t.Isend(st.a, st.peer, s.Tag); h != nil {
+					s.begin(h, st.a, st.peer)
+				}
+			}
+		case fence:
+		}
+		if !s.settle(t, wait) {
+			return false
+		}
+		s.begun = false
+		if s.err != nil {
+			s.at = len(s.steps)
+			return true
+		}
+	}
+	return s.settle(t, wait)
+}
+
+// begin adds a message to the round.
+func (s *Schedule) begin(h Handle, b []byte, peer int32) {
+	s.pending = append(s.pending, pending{h, len(b), peer})
+}
+
+// settle takes the messages of the round that are done, and reports whether all
+// of them are. It may wait for them.
+func (s *Schedule) settle(t Transport, wait bool) bool {
+	for ; s.settled < len(s.pending); s.settled++ {
+		p := &s.pending[s.settled]
+		for !p.h.Done() {
+			if !wait {
+				return false
+			}
+			t.Progress()
+		}
+		if err := t.Take(p.h, p.want, p.peer); err != nil && s.err == nil {
+			s.err = err
+		}
+	}
+	s.pending, s.settled = s.pending[:0], 0
+	return true
+}
+
+// Position returns how far the schedule has come. It rises.
+func (s *Schedule) Position() int { return s.at }
+
+// Err returns the first error, after the end.
+func (s *Schedule) Err() error { return s.err }

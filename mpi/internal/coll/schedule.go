@@ -1,0 +1,175 @@
+package coll
+
+import (
+	"github.com/xwarp/xwarp/internal/mem"
+)
+
+// Op is a reduction of bytes that are elements of some type: it sets inout to
+// in op inout. It is associative.
+type Op interface {
+	Reduce(in, inout []byte)
+}
+
+// what is the kind of a step.
+type what uint8
+
+const (
+	fence  what = iota // wait for all messages begun before: the end of a round
+	send               // begin to send a to peer
+	recv               // begin to receive a from peer; another length is an error
+	swap               // a round of its own: send a to peer, receive b from other
+	reduce             // b = a op b
+	move               // copy a to b
+)
+
+// step is one thing that a rank does.
+type step struct {
+	what  what
+	peer  int32 // in the communicator, as other is
+	other int32
+	a, b  []byte
+}
+
+// Schedule is what one rank does in a collective: messages that are begun one
+// after the other, fences that wait for them, and work on its own memory. The
+// buffers are not copied: they belong to the schedule until it has come to its
+// end.
+//
+// Messages between two ranks match in the order in which each of them has
+// written them down.
+//
+// The zero value is an empty schedule. Reset makes it empty again and keeps its
+// memory for the next one.
+type Schedule struct {
+	// Tag tells the messages of this schedule from those of others that are
+	// under way in the communicator at the same time.
+	Tag int32
+
+	steps   []step
+	at      int       // step that is next
+	begun   bool      // it is a swap that was begun
+	pending []pending // messages of the present round
+	settled int       // of these, how many are done
+	err     error
+
+	op       Op
+	elem     int // bytes of an element
+	commutes bool
+
+	scratch []uint64
+	taken   int // words of scratch
+	need    int // words that this schedule has asked for in all
+	members []int32
+	lists   [][]byte
+}
+
+// Reset makes the schedule empty.
+func (s *Schedule) Reset() {
+	clear(s.steps) // whatever they name may be garbage now
+	clear(s.lists)
+	if s.need > len(s.scratch) && s.need <= scratchKept {
+		s.scratch = make([]uint64, s.need) // next time one piece does
+	}
+	s.steps, s.lists, s.members = s.steps[:0], s.lists[:0], s.members[:0]
+	s.op, s.taken, s.need = nil, 0, 0
+	s.Rewind()
+}
+
+// Rewind goes back to the beginning, to do the same again.
+func (s *Schedule) Rewind() {
+	clear(s.pending)
+	s.at, s.begun, s.pending, s.settled, s.err = 0, false, s.pending[:0], 0, nil
+}
+
+// Reduction says what the algorithms that follow reduce with: an operation, the
+// bytes of an element, and whether the order of operands is of no matter.
+func (s *Schedule) Reduction(op Op, elem int, commutes bool) {
+	s.op, s.elem, s.commutes = op, elem, commutes
+}
+
+func (s *Schedule) send(t Team, to int, b []byte) {
+	s.steps = append(s.steps, step{what: send, peer: t.rank(to), a: b})
+}
+
+func (s *Schedule) recv(t Team, from int, b []byte) {
+	s.steps = append(s.steps, step{what: recv, peer: t.rank(from), a: b})
+}
+
+// fence ends a round. What was received is there afterwards, and what was sent
+// may be changed.
+func (s *Schedule) fence() { s.steps = append(s.steps, step{}) }
+
+// swap is a round: it receives one message and sends another.
+func (s *Schedule) swap(t Team, to int, out []byte, from int, in []byte) {
+	s.steps = append(s.steps, step{what: swap, peer: t.rank(to), other: t.rank(from), a: out, b: in})
+}
+
+// Copy copies src to dst, unless they are the same.
+func (s *Schedule) Copy(dst, src []byte) {
+	if len(src) > 0 && &dst[0] != &src[0] {
+		s.steps = append(s.steps, step{what: move, a: src, b: dst})
+	}
+}
+
+// combine sets v to other op v when other comes first in the order of ranks,
+// else to v op other. other may be changed.
+func (s *Schedule) combine(v, other []byte, otherFirst bool) {
+	switch {
+	case len(other) == 0:
+	case otherFirst || s.commutes:
+		s.steps = append(s.steps, step{what: reduce, a: other, b: v})
+	default:
+		s.steps = append(s.steps, step{what: reduce, a: v, b: other})
+		s.Copy(v, other)
+	}
+}
+
+// count returns how many elements v has.
+func (s *Schedule) count(v []byte) int { return len(v) / s.elem }
+
+// cut returns the parts from..to-1 of v, which is cut into p parts between
+// elements.
+func (s *Schedule) cut(v []byte, p, from, to int) []byte {
+	n := s.count(v)
+	return v[split(n, p, from)*s.elem : split(n, p, to)*s.elem]
+}
+
+// scratchKept is how many words of scratch memory are kept from one schedule to
+// the next: 8 MiB.
+const scratchKept = 1 << 20
+
+// Temp returns n bytes of memory, aligned for every type, that are the
+// schedule's.
+func (s *Schedule) Temp(n int) []byte {
+	words := (n + 7) / 8
+	s.need += words
+	if s.taken+words > len(s.scratch) {
+		return mem.BytesOf(make([]uint64, words))[:n]
+	}
+	b := mem.BytesOf(s.scratch[s.taken : s.taken+words])[:n]
+	s.taken += words
+	return b
+}
+
+// ranks returns room for n ranks that is the schedule's.
+func (s *Schedule) ranks(n int) []int32 {
+	at := len(s.members)
+	s.members = append(s.members, make([]int32, n)...)
+	return s.members[at : at+n : at+n]
+}
+
+// Blocks returns room for a list of n blocks that is the schedule's.
+func (s *Schedule) Blocks(n int) [][]byte {
+	at := len(s.lists)
+	s.lists = append(s.lists, make([][]byte, n)...)
+	return s.lists[at : at+n : at+n]
+}
+
+// Even returns the n equal blocks that b consists of.
+func (s *Schedule) Even(b []byte, n int) [][]byte {
+	list, each := s.Blocks(n), len(b)/n
+	for i := range list {
+		list[i] = b[i*each : (i+1)*each]
+	}
+	return list
+}

@@ -1,0 +1,214 @@
+package mpi
+
+import (
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/mpi/internal/coll"
+)
+
+// Neighbourhood collectives (MPI 4.1, section 8.6) exchange vectors with the
+// neighbours that the topology of the communicator names. Those of a grid are, for
+// each dimension, the one with the lower coordinate and the one with the higher;
+// over an edge there is nobody, and the part of the receive buffer stays as it is.
+
+// neighbors are those that a rank hears and speaks to.
+type neighbors struct {
+	sources, dests []int
+	receives       []int // order in which to begin receives; nil: as they come
+}
+
+// neighbors returns the neighbours of this rank, or refuses a communicator without
+// topology.
+func (k *call) neighbors() *neighbors {
+	if !k.ok() {
+		return nil
+	}
+	near := k.c.coll.near
+	if near != nil {
+		return near
+	}
+	switch t := k.c.topo.(type) {
+	case *cart:
+		near = t.neighbors()
+	case *graph:
+		near = &neighbors{sources: t.sources, dests: t.dests}
+	default:
+		k.refuse(ErrTopology, "the communicator has no topology: make one with CartCreate, GraphCreate or DistGraphCreateAdjacent")
+	}
+	k.c.coll.near = near
+	return near
+}
+
+// neighbors of a place in a grid. Where a dimension has one or two places and is
+// round, both neighbours are the same rank, and what goes down must come in from
+// above: so the receive from above is the first.
+func (t *cart) neighbors() *neighbors {
+	n := &neighbors{}
+	for i := range t.dims {
+		for _, step := range []int{-1, 1} {
+			t.coords[i] += step
+			r, _ := t.rank(t.coords)
+			t.coords[i] -= step
+			n.sources = append(n.sources, r)
+		}
+		n.receives = append(n.receives, 2*i+1, 2*i)
+	}
+	n.dests = n.sources
+	return n
+}
+
+// neighbor plans an exchange with the neighbours.
+func (k *call) neighbor(near *neighbors, out, in [][]byte) *call {
+	if k.ok() {
+		coll.Neighbors(&k.s, k.team(), near.dests, out, near.sources, in, near.receives)
+	}
+	return k
+}
+
+// even cuts a vector into equal parts for n neighbours.
+func even[T Scalar](k *call, v []T, n int) [][]byte {
+	switch {
+	case !k.ok() || n == 0:
+		return nil
+	case len(v)%n != 0:
+		k.refuse(ErrCount, "%d elements are not the same number for each of %d neighbours", len(v), n)
+		return nil
+	}
+	return k.s.Even(mem.BytesOf(v), n)
+}
+
+// everywhere gives the same to n neighbours.
+func (k *call) everywhere(b []byte, n int) [][]byte {
+	list := k.s.Blocks(n)
+	for i := range list {
+		list[i] = b
+	}
+	return list
+}
+
+// NeighborAllgather sends send to all neighbours and puts what comes from the i-th
+// one, which is as long, into the i-th part of recv (MPI_Neighbor_allgather).
+func NeighborAllgather[T Scalar](c *Comm, send, recv []T) error {
+	return planNeighborAllgather(c.now("NeighborAllgather"), send, recv).run()
+}
+
+// IneighborAllgather is NeighborAllgather that does not wait (MPI_Ineighbor_allgather).
+func IneighborAllgather[T Scalar](c *Comm, send, recv []T) (Request, error) {
+	return planNeighborAllgather(c.later("IneighborAllgather"), send, recv).start()
+}
+
+// NeighborAllgatherInit prepares NeighborAllgather to be started many times
+// (MPI_Neighbor_allgather_init).
+func NeighborAllgatherInit[T Scalar](c *Comm, send, recv []T) (*Persistent, error) {
+	return planNeighborAllgather(c.often("NeighborAllgatherInit"), send, recv).keep()
+}
+
+func planNeighborAllgather[T Scalar](k *call, send, recv []T) *call {
+	near := k.neighbors()
+	if near == nil {
+		return k
+	}
+	return k.neighbor(near, k.everywhere(mem.BytesOf(send), len(near.dests)), even(k, recv, len(near.sources)))
+}
+
+// NeighborAllgatherv is NeighborAllgather of vectors of different lengths
+// (MPI_Neighbor_allgatherv): counts[i] elements of the i-th neighbour go to recv from
+// displs[i] on. displs nil: one vector comes after the other.
+func NeighborAllgatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int) error {
+	return planNeighborAllgatherv(c.now("NeighborAllgatherv"), send, recv, counts, displs).run()
+}
+
+// IneighborAllgatherv is NeighborAllgatherv that does not wait (MPI_Ineighbor_allgatherv).
+func IneighborAllgatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int) (Request, error) {
+	return planNeighborAllgatherv(c.later("IneighborAllgatherv"), send, recv, counts, displs).start()
+}
+
+// NeighborAllgathervInit prepares NeighborAllgatherv to be started many times
+// (MPI_Neighbor_allgatherv_init).
+func NeighborAllgathervInit[T Scalar](c *Comm, send, recv []T, counts, displs []int) (*Persistent, error) {
+	return planNeighborAllgatherv(c.often("NeighborAllgathervInit"), send, recv, counts, displs).keep()
+}
+
+func planNeighborAllgatherv[T Scalar](k *call, send, recv []T, counts, displs []int) *call {
+	near := k.neighbors()
+	if near == nil {
+		return k
+	}
+	in := blocksOf(k, len(near.sources), recv, counts, displs)
+	return k.neighbor(near, k.everywhere(mem.BytesOf(send), len(near.dests)), in)
+}
+
+// NeighborAlltoall sends the i-th of the equal parts of send to the i-th neighbour
+// and puts what comes from it into the i-th part of recv (MPI_Neighbor_alltoall).
+func NeighborAlltoall[T Scalar](c *Comm, send, recv []T) error {
+	return planNeighborAlltoall(c.now("NeighborAlltoall"), send, recv).run()
+}
+
+// IneighborAlltoall is NeighborAlltoall that does not wait (MPI_Ineighbor_alltoall).
+func IneighborAlltoall[T Scalar](c *Comm, send, recv []T) (Request, error) {
+	return planNeighborAlltoall(c.later("IneighborAlltoall"), send, recv).start()
+}
+
+// NeighborAlltoallInit prepares NeighborAlltoall to be started many times
+// (MPI_Neighbor_alltoall_init).
+func NeighborAlltoallInit[T Scalar](c *Comm, send, recv []T) (*Persistent, error) {
+	return planNeighborAlltoall(c.often("NeighborAlltoallInit"), send, recv).keep()
+}
+
+func planNeighborAlltoall[T Scalar](k *call, send, recv []T) *call {
+	near := k.neighbors()
+	if near == nil {
+		return k
+	}
+	return k.neighbor(near, even(k, send, len(near.dests)), even(k, recv, len(near.sources)))
+}
+
+// NeighborAlltoallv is NeighborAlltoall with parts of different lengths
+// (MPI_Neighbor_alltoallv), which are named as those of [Alltoallv].
+func NeighborAlltoallv[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) error {
+	return planNeighborAlltoallv(c.now("NeighborAlltoallv"), send, sendCounts, sendDispls, recv, recvCounts, recvDispls).run()
+}
+
+// IneighborAlltoallv is NeighborAlltoallv that does not wait (MPI_Ineighbor_alltoallv).
+func IneighborAlltoallv[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (Request, error) {
+	return planNeighborAlltoallv(c.later("IneighborAlltoallv"), send, sendCounts, sendDispls, recv, recvCounts, recvDispls).start()
+}
+
+// NeighborAlltoallvInit prepares NeighborAlltoallv to be started many times
+// (MPI_Neighbor_alltoallv_init).
+func NeighborAlltoallvInit[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (*Persistent, error) {
+	return planNeighborAlltoallv(c.often("NeighborAlltoallvInit"), send, sendCounts, sendDispls, recv, recvCounts, recvDispls).keep()
+}
+
+func planNeighborAlltoallv[T Scalar](k *call, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) *call {
+	near := k.neighbors()
+	if near == nil {
+		return k
+	}
+	out := blocksOf(k, len(near.dests), send, sendCounts, sendDispls)
+	return k.neighbor(near, out, blocksOf(k, len(near.sources), recv, recvCounts, recvDispls))
+}
+
+// NeighborAlltoallw is NeighborAlltoall with parts anywhere in memory
+// (MPI_Neighbor_alltoallw).
+func NeighborAlltoallw[T Scalar](c *Comm, send, recv [][]T) error {
+	return planNeighborAlltoallw(c.now("NeighborAlltoallw"), send, recv).run()
+}
+
+// IneighborAlltoallw is NeighborAlltoallw that does not wait (MPI_Ineighbor_alltoallw).
+func IneighborAlltoallw[T Scalar](c *Comm, send, recv [][]T) (Request, error) {
+	return planNeighborAlltoallw(c.later("IneighborAlltoallw"), send, recv).start()
+}
+
+// NeighborAlltoallwInit prepares NeighborAlltoallw to be started many times
+// (MPI_Neighbor_alltoallw_init).
+func NeighborAlltoallwInit[T Scalar](c *Comm, send, recv [][]T) (*Persistent, error) {
+	return planNeighborAlltoallw(c.often("NeighborAlltoallwInit"), send, recv).keep()
+}
+
+func planNeighborAlltoallw[T Scalar](k *call, send, recv [][]T) *call {
+	near := k.neighbors()
+	if near == nil {
+		return k
+	}
+	return k.neighbor(near, partsOf(k, len(near.dests), send), partsOf(k, len(near.sources), recv))
+}
