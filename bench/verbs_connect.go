@@ -55,9 +55,23 @@ func (k *connector) create() (*verbs.CMID, error) {
 // connect connects all queue pairs, once their receives are posted. The client
 // says in its private data which one of the server's is meant.
 func (k *connector) connect() error {
-	if k.Server {
-		return k.accept()
+	if !k.Server {
+		return errors.Join(k.dialAll(), k.Pair.Fence())
 	}
+	if err := k.accept(); err != nil {
+		return err
+	}
+	var turns spin
+	for !k.Pair.Spoken() { // the client may not have heard yet that it is connected
+		if err := k.step(&turns); err != nil {
+			return err
+		}
+	}
+	return k.Pair.Fence()
+}
+
+// dialAll connects the client's queue pairs.
+func (k *connector) dialAll() error {
 	text, err := k.Pair.peerValue(listenerKey)
 	if err != nil {
 		return err

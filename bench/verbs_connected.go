@@ -41,6 +41,9 @@ func (p *endpoint) connectedTest(c Case) (b Bench, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.Spec.onXDP() {
+		b = floating{b}
+	}
 	return b, p.cm.connect()
 }
 

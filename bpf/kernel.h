@@ -47,6 +47,7 @@ struct xdp_md {
 
 /* linux/if_ether.h, linux/ip.h, linux/udp.h, linux/in.h */
 #define ETH_P_IP 0x0800
+#define IPPROTO_TCP 6
 #define IPPROTO_UDP 17
 #define IP_MF_OR_OFFSET 0x3fff
 

@@ -11,18 +11,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Config says which datagrams a [Program] steers: those for UDP/IPv4 port
+// Config says which packets a [Program] steers: those for UDP/IPv4 port
 // PortBase+slot go to the socket registered for that slot and the queue that
-// they arrived on.
+// they arrived on, and so do those for the TCP ports of the slot, if it has any.
 type Config struct {
 	PortBase uint16     // UDP port of slot 0; needed
 	Slots    int        // number of consecutive ports; default 1
 	Queues   int        // receive queues of the interface; default 1
 	Addr     netip.Addr // IPv4 destination address, besides multicast groups; default any
 	LossPPM  int        // see Program.SetLoss; default 0
+
+	// TCPPorts is how many TCP/IPv4 ports each slot has: those of slot s begin
+	// at TCPBase + s*TCPPorts. Listeners and ephemeral ports of a TCP in user
+	// space must be among them, and programs that use the kernel's TCP must stay
+	// away from them. Default 0: all TCP is the kernel's.
+	TCPPorts int
+	TCPBase  uint16 // default DefaultTCPBase
 }
 
-// LossPPMMax is the loss at which every steered datagram is dropped.
+// DefaultTCPBase is the first port above those that Linux gives to outgoing
+// connections by default (net.ipv4.ip_local_port_range). DefaultTCPPorts is
+// what is left from there on.
+const (
+	DefaultTCPBase  = 61000
+	DefaultTCPPorts = 1<<16 - DefaultTCPBase
+)
+
+// LossPPMMax is the loss at which every steered packet is dropped.
 const LossPPMMax = 1_000_000
 
 func (c Config) withDefaults() (Config, error) {
@@ -32,7 +47,12 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Queues == 0 {
 		c.Queues = 1
 	}
+	if c.TCPBase == 0 {
+		c.TCPBase = DefaultTCPBase
+	}
 	switch {
+	case c.TCPPorts < 0 || int(c.TCPBase)+c.TCPPorts*c.Slots > 1<<16:
+		return c, fmt.Errorf("bpf: %d TCP ports from %d on for each of %d slots go past 65535: lower Config.TCPBase or Config.TCPPorts", c.TCPPorts, c.TCPBase, c.Slots)
 	case c.PortBase == 0:
 		return c, errors.New("bpf: Config.PortBase is 0: give the UDP port of the first endpoint")
 	case c.Slots < 0 || int(c.PortBase)+c.Slots > 1<<16:
@@ -104,6 +124,8 @@ func (p *Program) load(c Config) error {
 	err = errors.Join(
 		spec.Variables[steerVarPortBase].Set(c.PortBase),
 		spec.Variables[steerVarSlots].Set(uint16(c.Slots)),
+		spec.Variables[steerVarTcpBase].Set(c.TCPBase),
+		spec.Variables[steerVarTcpPorts].Set(uint16(c.TCPPorts)),
 		spec.Variables[steerVarAddress].Set(addr))
 	if err != nil {
 		return err
@@ -178,7 +200,7 @@ func (p *Program) key(queue, slot int) (uint32, error) {
 	return uint32(queue*p.slots + slot), nil
 }
 
-// SetLoss makes the program drop ppm out of a million datagrams that it would
+// SetLoss makes the program drop ppm out of a million packets that it would
 // steer, picked at random. It is for tests; 0 turns it off.
 func (p *Program) SetLoss(ppm int) error {
 	if ppm < 0 || ppm > LossPPMMax {

@@ -23,6 +23,8 @@ const (
 	steerVarLossThreshold = "loss_threshold"
 	steerVarPortBase      = "port_base"
 	steerVarSlots         = "slots"
+	steerVarTcpBase       = "tcp_base"
+	steerVarTcpPorts      = "tcp_ports"
 )
 
 // loadSteer returns the embedded CollectionSpec for steer.
@@ -86,6 +88,8 @@ type steerVariableSpecs struct {
 	LossThreshold *ebpf.VariableSpec `ebpf:"loss_threshold"`
 	PortBase      *ebpf.VariableSpec `ebpf:"port_base"`
 	Slots         *ebpf.VariableSpec `ebpf:"slots"`
+	TcpBase       *ebpf.VariableSpec `ebpf:"tcp_base"`
+	TcpPorts      *ebpf.VariableSpec `ebpf:"tcp_ports"`
 }
 
 // steerObjects contains all objects after they have been loaded into the kernel.
@@ -127,6 +131,8 @@ type steerVariables struct {
 	LossThreshold *ebpf.Variable `ebpf:"loss_threshold"`
 	PortBase      *ebpf.Variable `ebpf:"port_base"`
 	Slots         *ebpf.Variable `ebpf:"slots"`
+	TcpBase       *ebpf.Variable `ebpf:"tcp_base"`
+	TcpPorts      *ebpf.Variable `ebpf:"tcp_ports"`
 }
 
 // steerPrograms contains all programs after they have been loaded into the kernel.

@@ -148,6 +148,53 @@ func TestSteer_verdicts(t *testing.T) {
 	}
 }
 
+func TestSteer_tcp(t *testing.T) {
+	p := load(t, Config{PortBase: testPort, Slots: 3, Addr: netip.MustParseAddr("10.0.0.2"), TCPBase: 61000, TCPPorts: 100})
+	for _, slot := range []int{0, 2} {
+		if err := p.Register(0, slot, newXSK(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	segment := func(port uint16, edit ...func([]byte)) []byte {
+		return datagram(port, append([]func([]byte){set(23, unix.IPPROTO_TCP), set(38, 0, 0)}, edit...)...)
+	}
+	for _, test := range []struct {
+		name  string
+		frame []byte
+		want  Counters
+	}{
+		{"first port", segment(61000), Counters{Steered: 1}},
+		{"last port of the slot", segment(61099), Counters{Steered: 1}},
+		{"slot without socket", segment(61100), Counters{NoSocket: 1}},
+		{"last slot", segment(61299), Counters{Steered: 1}},
+		{"port before", segment(60999), Counters{Passed: 1}},
+		{"port after", segment(61300), Counters{Passed: 1}},
+		{"ssh", segment(22), Counters{Passed: 1}},
+		{"port of a datagram", segment(testPort), Counters{Passed: 1}},
+		{"datagram to a TCP port", datagram(61000), Counters{Passed: 1}},
+		{"datagram", datagram(testPort), Counters{Steered: 1}},
+		{"another address", segment(61000, set(33, 3)), Counters{Passed: 1}},
+		{"a group", segment(61000, set(30, 239, 1, 2, 3)), Counters{Passed: 1}},
+		{"first fragment", segment(61000, set(20, 0x20, 0)), Counters{Passed: 1}},
+		{"last fragment", segment(61000, set(20, 0, 1)), Counters{Passed: 1}},
+		{"IP options", segment(61000, set(14, 0x46)), Counters{Passed: 1}},
+		{"another protocol", segment(61000, set(23, unix.IPPROTO_SCTP)), Counters{Passed: 1}},
+	} {
+		before := counters(t, p)
+		verdict, err := p.objs.Steer.Run(&ebpf.RunOptions{Data: test.frame})
+		if err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		want := uint32(xdpPass)
+		if test.want.Steered == 1 {
+			want = xdpRedirect
+		}
+		if got := minus(counters(t, p), before); verdict != want || got != test.want {
+			t.Errorf("%s: verdict %d, want %d; counted %+v, want %+v", test.name, verdict, want, got, test.want)
+		}
+	}
+}
+
 func counters(t testing.TB, p *Program) Counters {
 	t.Helper()
 	c, err := p.Counters()
@@ -228,6 +275,8 @@ func TestLoad_badConfig(t *testing.T) {
 		"-1 ports":            {PortBase: 1, Slots: -1},
 		"Queues is -1":        {PortBase: 1, Queues: -1},
 		"only IPv4":           {PortBase: 1, Addr: netip.MustParseAddr("::1")},
+		"3000 TCP ports":      {PortBase: 1, Slots: 2, TCPPorts: 3000},
+		"-1 TCP ports":        {PortBase: 1, TCPPorts: -1},
 		"loss of 1000001 ppm": {PortBase: 1, LossPPM: 1_000_001},
 	} {
 		if strings.HasPrefix(name, "loss") && os.Geteuid() != 0 {

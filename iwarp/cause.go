@@ -60,8 +60,9 @@ func (c Cause) Code() uint8 { return uint8(c) }
 
 // Protection tells whether the peer refused access to its memory, whichever
 // layer found out: RDMAP's Remote Protection Error or DDP's Tagged Buffer
-// Error. Verbs call it a remote access error.
-func (c Cause) Protection() bool { return c>>8 == 0x01 || c>>8 == 0x11 }
+// Error, of which a version that it does not know is none. Verbs call it a
+// remote access error.
+func (c Cause) Protection() bool { return c>>8 == 0x01 || c>>8 == 0x11 && c != 0x1104 }
 
 // Known tells whether c is in the registry of RFC 6580.
 func (c Cause) Known() bool { return c.text() != "" }

@@ -48,8 +48,8 @@ func TestCause_Error(t *testing.T) {
 
 func TestCause_Protection(t *testing.T) {
 	for c, want := range map[Cause]bool{
-		0x0100: true, 0x0102: true, 0x0109: true, 0x1100: true, 0x1101: true,
-		0x0000: false, 0x0206: false, 0x1000: false, 0x1205: false, LLPLost: false,
+		0x0100: true, 0x0102: true, 0x0109: true, 0x1100: true, 0x1101: true, 0x1103: true,
+		0x0000: false, 0x0206: false, 0x1000: false, 0x1104: false, 0x1205: false, LLPLost: false,
 	} {
 		if c.Protection() != want {
 			t.Errorf("%v: Protection() = %v", c, !want)

@@ -122,7 +122,7 @@ func (c *Comm) hosts(op string) ([]int, error) {
 
 // tile returns the place in a grid for each rank. When every host has the same
 // number of ranks, and the grid can be cut into boxes of that many places, each
-// host gets a box, of the form with the least surface. Else ranks of one host
+// host gets a box. Else ranks of one host
 // follow one another.
 func tile(dims, hosts []int) []int {
 	order := make([]int, len(hosts)) // ranks, those of one host together
@@ -157,10 +157,10 @@ func perHost(hosts []int) int {
 	return n
 }
 
-// boxFor returns the box of n places that divides the grid and has the least
-// surface, or nil.
+// boxFor returns the box of n places that divides the grid and cuts the fewest
+// neighbours apart, or nil.
 func boxFor(dims []int, n int) (best []int) {
-	least := -1
+	least, places := -1, placesOf(dims)
 	var try func(head []int, left int)
 	try = func(head []int, left int) {
 		if i := len(head); i < len(dims) {
@@ -174,14 +174,12 @@ func boxFor(dims []int, n int) (best []int) {
 		if left != 1 {
 			return
 		}
-		surface := 0
+		apart := 0
 		for i, d := range head {
-			if d < dims[i] { // a box as long as the grid has no neighbours there
-				surface += n / d
-			}
+			apart += (dims[i]/d - 1) * places / dims[i]
 		}
-		if least < 0 || surface < least {
-			best, least = slices.Clone(head), surface
+		if least < 0 || apart < least {
+			best, least = slices.Clone(head), apart
 		}
 	}
 	if n > 0 {
@@ -204,6 +202,14 @@ func inBox(dims, box []int, i int) int {
 		at[k] = at[k]*box[k] + within[k]
 	}
 	return placeOf(dims, at)
+}
+
+func placesOf(dims []int) int {
+	n := 1
+	for _, d := range dims {
+		n *= d
+	}
+	return n
 }
 
 func coordsOf(dims []int, place int) []int {

@@ -102,7 +102,8 @@ var classes = map[p2p.Code]ErrorClass{
 // wrap is wrap with the other rank as this communicator numbers it.
 func (c *Comm) wrap(op string, err error) error {
 	err = wrap(op, err)
-	if e, ok := err.(*Error); ok {
+	var e *Error
+	if errors.As(err, &e) {
 		e.Rank = c.from(int32(e.Rank))
 	}
 	return err

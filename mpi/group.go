@@ -96,15 +96,17 @@ func (g *Group) filter(in map[int32]bool, want bool) *Group {
 }
 
 // Incl returns the group of these ranks of g, in this order (MPI_Group_incl).
-func (g *Group) Incl(ranks ...int) (*Group, error) {
+func (g *Group) Incl(ranks ...int) (*Group, error) { return g.incl("Group.Incl", ranks) }
+
+func (g *Group) incl(op string, ranks []int) (*Group, error) {
 	world := make([]int32, 0, len(ranks))
 	in := make(map[int]bool, len(ranks))
 	for _, r := range ranks {
 		switch {
 		case r < 0 || r >= len(g.world):
-			return nil, g.noRank("Group.Incl", r)
+			return nil, g.noRank(op, r)
 		case in[r]:
-			return nil, fail(ErrRank, "Group.Incl", "rank %d is named twice", r)
+			return nil, fail(ErrRank, op, "rank %d is named twice", r)
 		}
 		in[r] = true
 		world = append(world, g.world[r])
@@ -114,9 +116,8 @@ func (g *Group) Incl(ranks ...int) (*Group, error) {
 
 // Excl returns g without these ranks (MPI_Group_excl).
 func (g *Group) Excl(ranks ...int) (*Group, error) {
-	out, err := g.Incl(ranks...)
+	out, err := g.incl("Group.Excl", ranks)
 	if err != nil {
-		err.(*Error).Op = "Group.Excl"
 		return nil, err
 	}
 	return g.Difference(out), nil

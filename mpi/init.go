@@ -3,12 +3,15 @@ package mpi
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/internal/boot/pmi"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
 )
@@ -19,9 +22,12 @@ const (
 	EnvArena = "XWARP_ARENA" // size in bytes of the arena that Alloc takes from, such as 256m
 )
 
-// Init joins the job that xrun started this process for (MPI_Init). A process
-// that nobody launched becomes a job of one rank. Which network is used, and
-// how, is for the launcher and the environment to say.
+// Init joins the job that this process was started for (MPI_Init), by xrun or
+// by a launcher that speaks PMI-1, such as MPICH's mpiexec or Slurm's srun
+// --mpi=pmi2. A process that nobody launched becomes a job of one rank. Which
+// network is used, and how, is for the environment to say, which xrun sets:
+// XWARP_FABRIC, by default kernel UDP, and XWARP_DEVICE, by default the loopback
+// device when all ranks are on one host and else that of the default route.
 func Init() (*Proc, error) {
 	p, err := join()
 	var e *Error
@@ -36,21 +42,35 @@ func join() (*Proc, error) {
 	if err != nil {
 		return nil, err
 	}
-	job, err := boot.Join()
-	if errors.Is(err, boot.ErrNoLauncher) {
-		job, err = boot.Solo(), nil
-	}
+	job, err := findJob()
 	if err != nil {
 		return nil, err
 	}
 	if spec.Poller.Ranks, err = ranksHere(job); err != nil {
 		return nil, err
 	}
+	if spec.Poller.Ranks < job.Size() && spec.Device == "" {
+		if spec.Addr, err = outwardAddr(); err != nil {
+			return nil, err
+		}
+	}
 	ctx, err := open(job, spec)
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: %w", job.Rank(), err)
 	}
 	return New(job, ctx, cfg)
+}
+
+// findJob asks for a launcher, ours first.
+func findJob() (boot.Job, error) {
+	job, err := boot.Join()
+	if errors.Is(err, boot.ErrNoLauncher) {
+		job, err = pmi.Join(os.Stderr)
+	}
+	if errors.Is(err, boot.ErrNoLauncher) {
+		job, err = boot.Solo(), nil
+	}
+	return job, err
 }
 
 // open opens the device of a rank.
@@ -84,6 +104,19 @@ func ranksHere(job boot.Job) (int, error) {
 		}
 	}
 	return n, nil
+}
+
+// outwardAddr returns the address that other hosts reach this one by, for
+// launchers that name no device: that of the default route.
+func outwardAddr() (netip.Addr, error) {
+	// Nothing is sent: the kernel only chooses a route. The address is for
+	// documentation (RFC 5737), so no host has a route of its own to it.
+	c, err := net.Dial("udp4", "192.0.2.1:9")
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("the job has ranks on several hosts, and this one has no default route (%w): set %s to the network device that joins them", err, boot.EnvDevice)
+	}
+	defer c.Close()
+	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr(), nil
 }
 
 // fromEnv reads the environment.

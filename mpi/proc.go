@@ -35,8 +35,9 @@ type Proc struct {
 	world     *Comm
 	rank      int
 	contexts  contextSet // that no communicator has
-	hosts     []int      // that ranks of World run on
-	calls     calls      // nonblocking collectives
+	buffer    sendBuffer
+	hosts     []int // that ranks of World run on
+	calls     calls // nonblocking collectives
 	allocated map[mem.Addr]int
 	finalized bool
 }
@@ -150,6 +151,9 @@ func (p *Proc) Finalize() error {
 	}
 	p.finalized = true
 	var errs []error
+	if p.buffer.attached {
+		errs = append(errs, p.BufferFlush())
+	}
 	if n := p.ep.Active() + p.calls.untaken; n > 0 {
 		errs = append(errs, fail(ErrPending, "Finalize", "%d operations were started and never waited for", n))
 	}

@@ -61,14 +61,6 @@ func (r *Request) Test() (st Status, done bool, err error) {
 	return r.c.status(got), true, err
 }
 
-// done reports whether Wait returns at once.
-func (r *Request) done() bool {
-	if r.k != nil {
-		return r.gen != r.k.gen || r.k.done
-	}
-	return r.gen != r.r.Generation() || r.r.Done()
-}
-
 func (r *Request) stale(op string) error {
 	return fail(ErrRequest, op, "the operation was completed before, through a copy of this request")
 }

@@ -24,7 +24,13 @@ type Status struct {
 	Source int // rank that sent it
 	Tag    int
 	bytes  int
+
+	cancelled bool
 }
+
+// Cancelled reports whether the receive was taken back (MPI_Test_cancelled):
+// then there was no message.
+func (s Status) Cancelled() bool { return s.cancelled }
 
 // Bytes returns the length of the message in bytes. After a receive that was
 // too short it is what was received.
@@ -46,7 +52,7 @@ func emptyStatus() Status { return Status{Source: AnySource, Tag: AnyTag} }
 
 // status translates what the point-to-point layer tells.
 func (c *Comm) status(st p2p.Status) Status {
-	s := Status{Source: c.from(st.Source), Tag: int(st.Tag), bytes: st.Bytes}
+	s := Status{Source: c.from(st.Source), Tag: int(st.Tag), bytes: st.Bytes, cancelled: st.Cancelled}
 	if st.Tag == match.Any {
 		s.Tag = AnyTag
 	}

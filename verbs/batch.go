@@ -12,10 +12,10 @@ const (
 	batchBytes = 1 << 20 // about; a quarter of it costs a fifth of the bandwidth of kernel TCP
 	batchBufs  = 1000    // IOV_MAX of Linux is 1024
 	batchMarks = 512
-	slabLen    = 192 << 10
+	slabLen    = 512 << 10
 	// copyMax is up to which length payload is copied behind its header; longer
 	// ones go out from where they lie.
-	copyMax = 512
+	copyMax = 1536
 	// framing is the most that an FPDU has beside its payload, without markers.
 	framing = mpa.LengthLen + ddp.UntaggedLen + 3 + mpa.CRCLen
 )
@@ -136,8 +136,9 @@ func (b *batch) marked(tx *mpa.Tx, h *ddp.Header, payload [][]byte, n int) {
 	for _, p := range payload {
 		w = append(w, p...)
 	}
-	var trailer [3 + mpa.CRCLen]byte
-	w = append(w, trailer[:tx.Trailer(trailer[:], w)]...)
+	end := len(w)
+	w = append(w, make([]byte, mpa.TrailerMax)...)
+	w = w[:end+tx.Trailer(w[end:], w[:end])]
 	b.whole = w
 	at := len(b.slab)
 	out := tx.Mark(b.slab, w)

@@ -55,7 +55,7 @@ func (c *scripted) Poll(_ mono.Time, ready []fabric.StreamID) []fabric.StreamID 
 }
 
 func (c *scripted) stream(local, remote netip.AddrPort) *scriptedStream {
-	s := &scriptedStream{carrier: c, local: local, remote: remote, room: 1 << 20}
+	s := &scriptedStream{carrier: c, local: local, remote: remote, room: 1 << 20, mss: 1448}
 	s.id = c.number(s)
 	c.opened++
 	return s
@@ -123,6 +123,7 @@ type scriptedStream struct {
 	ended         bool   // behind in
 	sent          []byte
 	room          int // bytes that Send takes before it is full
+	mss           int
 	finished      bool
 	closed        bool
 	aborted       bool
@@ -133,7 +134,7 @@ func (s *scriptedStream) State() fabric.StreamState { return s.state }
 func (s *scriptedStream) Err() error                { return s.err }
 func (s *scriptedStream) Local() netip.AddrPort     { return s.local }
 func (s *scriptedStream) Remote() netip.AddrPort    { return s.remote }
-func (s *scriptedStream) MSS() int                  { return 1448 }
+func (s *scriptedStream) MSS() int                  { return s.mss }
 func (s *scriptedStream) CloseWrite()               { s.finished = true }
 
 func (s *scriptedStream) Recv(dst []byte) (int, bool) {

@@ -26,7 +26,6 @@ type startup struct {
 	agreed    mpa.Agreed
 	qp        *QP
 	timeout   mono.Duration
-	crc       bool // we asked for CRCs
 }
 
 // ready implements streamUser.
@@ -78,6 +77,7 @@ func (id *CMID) requesting() (work int) {
 	n, agreed, err := st.initiator.Reply(st.in)
 	switch {
 	case err != nil:
+		st.agreed = agreed
 		id.refused(err)
 	case n > 0:
 		st.agreed = agreed
@@ -245,7 +245,7 @@ func (id *CMID) terminate(cause iwarp.Cause) {
 	st, b := id.start, &id.ch.ctx.streams.out
 	b.init()
 	b.reset()
-	b.fpdu(&mpa.Tx{CRC: st.crc}, &h, [][]byte{body[:n]}, n)
+	b.fpdu(&mpa.Tx{CRC: st.agreed.CRC, Markers: st.agreed.SendMarkers}, &h, [][]byte{body[:n]}, n)
 	st.out = b.appendFrom(nil, 0, b.total)
 	st.push()
 }

@@ -32,6 +32,7 @@ type conn struct {
 
 	// The last acknowledgement that rode on data, until the next step applies it.
 	acked  bool
+	soon   bool // and its sender waits for that of the data
 	window uint16
 	held   mono.Duration
 	ack    serial.U32

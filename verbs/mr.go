@@ -58,7 +58,9 @@ func (p *PD) RegMR(buf []byte, access Access) (*MR, error) {
 	if c.cfg.ZeroBased {
 		m.addr = 0
 	}
-	m.arena, m.inside = c.Arena().Find(buf)
+	if a := c.Arena(); a != nil { // the kernel's TCP needs none
+		m.arena, m.inside = a.Find(buf)
+	}
 	if !c.keys.add(&m.region) {
 		return nil, fmt.Errorf("verbs: all %d keys are in use: deregister some regions", keyMax)
 	}

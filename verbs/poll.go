@@ -26,7 +26,7 @@ func (c *Context) Poll(now mono.Time, _ int) int {
 // pollDatagrams is Poll for RD and UD.
 func (c *Context) pollDatagrams(now mono.Time) int {
 	applied := len(c.acks)
-	if c.undated != nil || len(c.acks) > 0 {
+	if c.undated != nil || c.in.read || applied > 0 {
 		c.chores(now)
 	}
 	work := c.receive(now)
@@ -44,16 +44,23 @@ func (c *Context) pollDatagrams(now mono.Time) int {
 	return applied + work + sent
 }
 
-// chores does what the last step left: it dates what was sent since, and
-// applies the acknowledgements that rode on data.
+// chores does what the last step left: it dates what was sent since, gives the
+// frames of what was received back, applies the acknowledgements that rode on
+// data, and sees to it that this data is acknowledged, unless an answer has done
+// that meanwhile.
 func (c *Context) chores(now mono.Time) {
 	c.date(now)
+	if c.in.read {
+		c.in.read = false
+		c.ep.Release()
+	}
 	for _, ah := range c.acks {
 		k := &ah.conn
 		k.acked = false
 		if !k.dead {
 			c.rd.onAck(k.ackAt, ah, k.ack, k.window, k.held)
 			c.rd.afterAck(now, ah)
+			c.owe(k.ackAt, ah, false)
 		}
 	}
 	c.acks = c.acks[:0]
@@ -101,7 +108,7 @@ func (c *Context) flush(work int) {
 
 // Deadline is when Poll must be called though nothing has arrived.
 func (c *Context) Deadline() mono.Time {
-	if len(c.ready)|len(c.due)|len(c.acks) != 0 || c.undated != nil {
+	if len(c.ready)|len(c.due)|len(c.acks) != 0 || c.undated != nil || c.in.read {
 		return 0 // waits for the carrier to take more, or is left for the next step
 	}
 	at := min(c.deadline, c.streamDeadline())

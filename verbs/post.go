@@ -26,12 +26,13 @@ type wqe struct {
 	op     Opcode
 	flags  SendFlags
 	bufN   uint8
-	inside bool  // bufs[0] is all, and lies in the arena at addr
-	built  bool  // what is sent lies in data
-	begun  bool  // its first segment was cut
-	done   bool  // complete, once those before it are
-	next   int32 // the following one in its line
-	after  int32 // the user's request that was posted to the same peer after it
+	inside bool   // bufs[0] is all, and lies in the arena at addr
+	built  bool   // what is sent lies in data
+	status Status // RC: what a request of our own has come to
+	begun  bool   // its first segment was cut
+	done   bool   // complete, once those before it are
+	next   int32  // the following one in its line
+	after  int32  // the user's request that was posted to the same peer after it
 	total  uint32
 	end    uint32 // total and what is sent behind it: bytes to cut into segments
 	sent   uint32 // of them, cut
@@ -177,6 +178,7 @@ func (q *QP) PostSend(wr *SendWR) error {
 		q.sendCQ.release()
 		return fmt.Errorf("%w: the request needs an address handle of the queue pair's protection domain, and RD one of a host", ErrInvalid)
 	}
+	sent := q.typ == RD && q.express(wr)
 	i := q.sq.free[len(q.sq.free)-1]
 	w := &q.sq.wqes[i]
 	if err := q.fill(w, wr, i); err != nil {
@@ -188,7 +190,7 @@ func (q *QP) PostSend(wr *SendWR) error {
 		q.enqueueUD(wr, i)
 		return nil
 	}
-	q.enqueue(wr.AH, i)
+	q.enqueue(wr.AH, i, sent)
 	return nil
 }
 
@@ -314,16 +316,7 @@ func allIfZero(mask uint64) uint64 {
 
 // local does a request that concerns nobody else, at once.
 func (q *QP) local(wr *SendWR) error {
-	status := Success
-	if q.state == StateErr {
-		status = WRFlushErr
-	} else if wr.Opcode == OpLocalInv {
-		if _, ok := q.invalidate(wr.InvKey, false); !ok {
-			status = LocProtErr
-		}
-	} else if err := q.bind(wr.Bind); err != nil {
-		status = MWBindErr
-	}
+	status := q.do(wr)
 	if wr.Flags&Signaled == 0 && status == Success {
 		q.sendCQ.release()
 		return nil
@@ -332,8 +325,24 @@ func (q *QP) local(wr *SendWR) error {
 	return nil
 }
 
-// enqueue appends the user's request i to the peer's and sends what can be sent.
-func (q *QP) enqueue(ah *AH, i int32) {
+// do does what a local request says.
+func (q *QP) do(wr *SendWR) Status {
+	switch {
+	case q.state == StateErr:
+		return WRFlushErr
+	case wr.Opcode == OpLocalInv:
+		if _, ok := q.invalidate(wr.InvKey, false); !ok {
+			return LocProtErr
+		}
+	case q.bind(wr.Bind) != nil:
+		return MWBindErr
+	}
+	return Success
+}
+
+// enqueue appends the user's request i to the peer's and sends what can be
+// sent; sent means that express has sent it.
+func (q *QP) enqueue(ah *AH, i int32, sent bool) {
 	c := &ah.conn
 	w := &q.sq.wqes[i]
 	w.after = none
@@ -355,6 +364,10 @@ func (q *QP) enqueue(ah *AH, i int32) {
 	case w.op == OpRDMAWriteRecord:
 		c.record++
 		w.msn = c.record
+	}
+	if sent {
+		q.expressed(ah, i)
+		return
 	}
 	if !ah.peer.Wanted {
 		q.ep.Want(ah.peer)

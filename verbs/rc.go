@@ -93,7 +93,8 @@ const (
 	// life sends an empty RDMA Write: Linux's siw may leave what comes right
 	// behind its Reply unread until more comes.
 	nudgeAfter = 100 * mono.Millisecond
-	// closeAfter is how long the peer's FIN is waited for.
+	// closeAfter is how long the peer's FIN is waited for, and that the stream
+	// takes our last. Then the stream is on its own.
 	closeAfter = 5 * mono.Second
 )
 
@@ -135,7 +136,7 @@ func (q *QP) attach(id *CMID, s fabric.Stream, a *mpa.Agreed, initiator bool, re
 	r.rx = mpa.Rx{CRC: a.CRC, Markers: a.RecvMarkers, Empty: !initiator && a.RTR != 0}
 	r.ird, r.ord = uint32(min(a.IRD, maxReads)), int32(min(a.ORD, maxReads))
 	r.sent, r.got = [4]uint32{}, [4]uint32{}
-	r.full, r.heard, r.rtr, r.told = false, false, false, false
+	r.full, r.probe, r.heard, r.rtr, r.told = false, false, false, false, false
 	r.waits, r.nudge = !initiator, initiator && a.RTR == 0
 	r.cur = cursor{req: r.head, ans: r.ansTail}
 	r.asked, r.answers = r.head, nil
@@ -239,7 +240,7 @@ func (r *rc) expire(now mono.Time) {
 	r.timer = mono.Never
 	switch {
 	case r.phase == rcClosing: // the peer does not end its half
-		r.over(true)
+		r.over(len(r.rest) > 0) // what the stream has taken may still be on its way
 	case r.phase == rcOpen && r.waits && !r.told: // in peer-to-peer mode the first message must come
 		r.refuse(iwarp.LLPNoRTR, nil, 0)
 	case r.phase == rcOpen && r.waits:
@@ -367,7 +368,7 @@ func (r *rc) flush() {
 		r.q.flushOne(r.in.buf.wrid)
 		r.in = inboundSend{}
 	}
-	if r.phase == rcOpen { // the state was changed by the user: nobody waits for what is flushed
+	if r.phase == rcOpen || r.stream != nil && r.q.state == StateReset { // by the user: nobody waits for what is flushed
 		r.phase = rcClosing
 		r.over(true)
 	}

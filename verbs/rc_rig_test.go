@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/ktcp"
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
@@ -25,12 +26,16 @@ type rcEnd struct {
 
 const rcMem = 1 << 20
 
-func newRCEnd(t testing.TB) *rcEnd {
+func newRCEnd(t testing.TB, wrap ...func(fabric.Streams) fabric.Streams) *rcEnd {
 	t.Helper()
 	arena, err := mem.New(mem.Config{Size: 16 << 20})
 	must(t, err)
-	s, err := ktcp.Open(ktcp.Config{Arena: arena})
+	var s fabric.Streams
+	s, err = ktcp.Open(ktcp.Config{Arena: arena})
 	must(t, err)
+	for _, w := range wrap {
+		s = w(s)
+	}
 	poller, err := progress.NewPoller(mono.Real{}, progress.PollerConfig{})
 	must(t, err)
 	e := &rcEnd{}
@@ -63,9 +68,9 @@ func must(t testing.TB, err error) {
 }
 
 // rcPair connects two ends.
-func rcPair(t testing.TB, p ConnParam) (a, b *rcEnd) {
+func rcPair(t testing.TB, p ConnParam, wrap ...func(fabric.Streams) fabric.Streams) (a, b *rcEnd) {
 	t.Helper()
-	a, b = newRCEnd(t), newRCEnd(t)
+	a, b = newRCEnd(t, wrap...), newRCEnd(t, wrap...)
 	lis, err := b.ch.CreateID()
 	must(t, err)
 	must(t, lis.BindAddr(netip.MustParseAddrPort("127.0.0.1:0")))

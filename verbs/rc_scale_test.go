@@ -51,4 +51,4 @@ func TestRCScale_simulator(t *testing.T) {
 
 // idleConnection is the most bytes of the heap that an idle connection may
 // take: its queue pair, its identifier, and the first of its send queue.
-const idleConnection = 8 << 10
+const idleConnection = 4 << 10

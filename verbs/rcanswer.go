@@ -131,13 +131,14 @@ func (r *rc) stillGranted(a *answer) bool {
 }
 
 // refuseRevoked refuses the Read whose region was revoked before its answer was
-// sent.
+// sent: what the peer has asked for is put together again.
 func (r *rc) refuseRevoked() {
 	a := &r.answers[r.cur.ans&uint32(len(r.answers)-1)]
 	h := ddp.Header{Last: true, ULP: rdmap.Control(rdmap.ReadRequest), QN: iwarp.QNReadReq, MSN: iwarp.MSN(a.msn)}
-	var u [ddp.UntaggedLen]byte
-	h.Put(u[:])
-	r.refuse(rdmap.InvalidSTag, u[:], len(u)+rdmap.ReadReqLen)
+	req := rdmap.ReadReq{SinkSTag: a.sink, SinkTO: a.to, Size: a.size, SrcSTag: iwarp.STag(a.key), SrcTO: a.addr}
+	var u [ddp.UntaggedLen + rdmap.ReadReqLen]byte
+	req.Put(u[h.Put(u[:]):])
+	r.refuse(rdmap.InvalidSTag, u[:], len(u))
 }
 
 // refuse answers what was not granted, or makes no sense: u is the ULPDU, n its
@@ -186,17 +187,34 @@ func (r *rc) culprit(t *rdmap.Term) (seq uint32, ok bool) {
 	}
 	for seq = r.head; seq != r.tail; seq++ {
 		w := r.at(seq)
-		switch {
+		switch op, _ := rdmap.ParseControl(h.ULP); {
 		case h.Tagged:
-			ok = w.tagged() && w.key == uint32(h.STag) && w.holds(h.TO, int(t.SegLen)-w.headerLen())
+			ok = op == rdmap.Write && w.tagged() && w.key == uint32(h.STag) && w.holds(h.TO, int(t.SegLen)-w.headerLen())
 		case h.QN == iwarp.QNReadReq:
-			ok = w.isRead() && w.msn == uint32(h.MSN)
-		default:
-			ok = !w.isRead() && w.op != OpRDMAWrite && w.msn == uint32(h.MSN)
+			ok = w.isRead() && w.isAsked(t, &h)
+		case h.QN == iwarp.QNSend:
+			ok = !w.isRead() && w.op != OpRDMAWrite && !w.isLocal() && w.msn == uint32(h.MSN)
 		}
 		if ok {
 			return seq, true
 		}
 	}
 	return 0, false
+}
+
+// isAsked reports whether a Terminate tells of w, a Read or an atomic. A copy of
+// the request tells that better than the MSN: where Linux's siw sends one, it
+// has the size of the Read in place of the MSN, and 0 in place of the size.
+func (w *wqe) isAsked(t *rdmap.Term, h *ddp.Header) bool {
+	var asked, said rdmap.ReadReq
+	var atomic rdmap.AtomicReq
+	switch {
+	case t.ReadReq(&said):
+		asked.Parse(w.data[:])
+		asked.Size = said.Size
+		return w.op == OpRDMARead && asked == said
+	case t.AtomicReq(&atomic):
+		return w.op != OpRDMARead && w.name == atomic.ID
+	}
+	return w.msn == uint32(h.MSN)
 }

@@ -118,12 +118,11 @@ func (r *rc) take(b []byte) (used int) {
 			break
 		}
 		used += n
-		empty := r.spokenFirst(u)
-		if !r.heard || r.waits {
-			r.hear()
-		}
-		if !empty && !r.place(u) {
+		if !r.spokenFirst(u) && !r.place(u) {
 			return len(b)
+		}
+		if !r.heard || r.waits { // one that ends the connection does not establish it before
+			r.hear()
 		}
 	}
 	return used
@@ -279,6 +278,9 @@ func (r *rc) placeImm(h *ddp.Header, op rdmap.Opcode, u, b []byte) bool {
 
 // oldest returns the oldest Read or atomic that is not answered, or nil.
 func (r *rc) oldest() *wqe {
+	if int32(r.head-r.asked) > 0 { // those before are complete, and their places used again
+		r.asked = r.head
+	}
 	for ; r.asked != r.cur.req; r.asked++ {
 		if w := r.at(r.asked); w.isRead() {
 			return w

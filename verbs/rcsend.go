@@ -12,7 +12,7 @@ import (
 
 // firstWQEs is how many entries a send queue of RC begins with: thousands of
 // connections are mostly idle ones.
-const firstWQEs = 8
+const firstWQEs = 2
 
 // at returns the request with a sequence number.
 func (r *rc) at(seq uint32) *wqe { return &r.wqes[seq&uint32(len(r.wqes)-1)] }
@@ -32,13 +32,14 @@ func (r *rc) post(wr *SendWR) error {
 	if r.tail-r.head == r.limit || !q.sendCQ.reserve() {
 		return ErrQueueFull
 	}
-	if wr.Opcode >= OpLocalInv {
-		return q.local(wr)
-	}
 	if int(r.tail-r.head) == len(r.wqes) {
 		r.grow()
 	}
 	w := r.at(r.tail)
+	if wr.Opcode >= OpLocalInv {
+		r.postLocal(w, wr)
+		return nil
+	}
 	if err := r.fill(w, wr); err != nil {
 		q.sendCQ.release()
 		return err
@@ -63,6 +64,7 @@ func (r *rc) fill(w *wqe, wr *SendWR) error {
 	if err := r.q.fill(w, wr, int32(r.tail&(1<<20-1))); err != nil {
 		return err
 	}
+	w.status = Success
 	switch {
 	case w.isRead():
 		if r.ord == 0 {
@@ -102,7 +104,7 @@ func (r *rc) choose(c *cursor) bool {
 	if r.waits {
 		return false
 	}
-	ready := c.req != r.tail && !r.held(c)
+	ready := c.req != r.tail && !r.held(c) && !r.at(c.req).isLocal()
 	c.answering = c.ans != r.ansTail && !(ready && c.turn)
 	return ready || c.answering
 }
@@ -126,6 +128,7 @@ func (r *rc) pump(now mono.Time) (sent int) {
 	b := &r.q.ctx.streams.out
 	r.mulpdu = mpa.MULPDU(r.stream.MSS(), r.tx.Markers)
 	for range pumpRounds {
+		sent += r.pass()
 		b.reset()
 		cur, tx := r.cur, r.tx
 		b.refer(r.rest)
@@ -149,7 +152,7 @@ func (r *rc) pump(now mono.Time) (sent int) {
 		switch {
 		case revoked:
 			r.refuseRevoked()
-			return sent
+			return sent + 1
 		case b.total == 0:
 			return sent
 		}
@@ -301,10 +304,11 @@ func (w *wqe) pieces(to *[MaxSGE][]byte, off uint32, n int) (k int) {
 // has taken, and Reads and atomics that were answered.
 func (r *rc) settle() {
 	for r.head != r.cur.req {
-		if w := r.at(r.head); w.isRead() && !w.answered {
+		w := r.at(r.head)
+		if w.isRead() && !w.answered {
 			break
 		}
-		r.complete(Success)
+		r.complete(w.status)
 	}
 }
 
@@ -319,6 +323,9 @@ func (r *rc) complete(status Status) {
 		q.sendCQ.release()
 	}
 	clear(w.bufs[:w.bufN])
+	if r.asked == r.head { // else it would name a request that has taken the place of this one
+		r.asked++
+	}
 	r.head++
 	q.checkDrained()
 }

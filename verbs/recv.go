@@ -73,6 +73,7 @@ func (q *QP) starve(ah *AH) {
 // queue, which holds back the peers without losing anything.
 type inbound struct {
 	active bool // there is a batch
+	read   bool // all of it was read: the next step gives it back
 	ah     *AH  // whose datagram is being read, nil between datagrams
 	rd     *llp.Reader
 	h      dgram.Header
@@ -95,7 +96,7 @@ func (in *inbound) stalled() bool { return in.since != 0 }
 
 // drop gives the batch back unread.
 func (in *inbound) drop(ep *llp.Endpoint) {
-	if in.active {
+	if in.active || in.read {
 		ep.Release()
 	}
 	*in = inbound{}
@@ -130,21 +131,34 @@ func (c *Context) receive(now mono.Time) (work int) {
 		if !all {
 			return work
 		}
-		c.owe(now, in.ah)
+		c.owes(now, in.ah)
 		in.ah = nil
 	}
-	in.active = false
-	c.ep.Release()
+	in.active, in.read = false, true
 	return work
 }
 
-// owe notes that the datagram just read is to be acknowledged.
-func (c *Context) owe(now mono.Time, ah *AH) {
-	if ah.conn.dead {
+// owes notes that the datagram just read is to be acknowledged. Unless that is
+// urgent it is left for the next step: an answer may do it first.
+func (c *Context) owes(now mono.Time, ah *AH) {
+	k := &ah.conn
+	if c.in.h.Flags&dgram.FlagAckSoon != 0 {
+		k.soon = true
+	}
+	if c.in.urgent || !k.acked || ah.peer.Rcv.Presses() {
+		c.owe(now, ah, c.in.urgent)
+	}
+}
+
+// owe sets the time of the next acknowledgement.
+func (c *Context) owe(now mono.Time, ah *AH, urgent bool) {
+	k := &ah.conn
+	if k.dead {
 		return
 	}
 	rcv := &ah.peer.Rcv
-	rcv.AckDue(now, c.in.urgent || !rcv.InOrder(), c.in.h.Flags&dgram.FlagAckSoon != 0)
+	rcv.AckDue(now, urgent, k.soon)
+	k.soon = false
 	if at := rcv.Deadline(); at <= now {
 		c.ackNow(ah)
 	} else {
@@ -222,6 +236,7 @@ func (c *Context) unnote(now mono.Time, ah *AH) {
 		}
 	}
 	c.rd.onAck(k.ackAt, ah, k.ack, k.window, k.held)
+	c.owe(k.ackAt, ah, false)
 }
 
 // applyAck applies the acknowledgement of ah that was noted, if one was.

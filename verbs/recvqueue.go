@@ -108,6 +108,10 @@ func (r *recvQueue) clear() {
 
 // scatter copies n bytes to offset off of the buffers.
 func (e *rqe) scatter(off uint32, rd *llp.Reader, n int) {
+	if off == 0 && n <= len(e.buf) {
+		rd.Copy(e.buf[:n])
+		return
+	}
 	skip := int(off)
 	b := e.buf
 	for i := 0; n > 0; i++ {

@@ -443,6 +443,7 @@ func (q *QP) count(op Opcode, status Status) {
 		q.Stats.Reads++
 	case OpRDMAWriteRecord:
 		q.Stats.Records++
+	case OpLocalInv, OpBindMW:
 	default:
 		q.Stats.Atomics++
 	}

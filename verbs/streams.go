@@ -67,6 +67,7 @@ func (c *Context) pollStreams(now mono.Time) (work int) {
 			work += r.ready(now)
 		}
 	}
+	clear(again)
 	s.other = again
 	if now >= c.cm.deadline {
 		work += c.expireCM(now)
@@ -80,6 +81,7 @@ func (c *Context) pollStreams(now mono.Time) (work int) {
 		r.queued = false
 		work += r.pump(now)
 	}
+	clear(sending)
 	s.other = sending
 	c.cfg.Streams.Flush()
 	s.kicked = false

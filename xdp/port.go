@@ -128,6 +128,9 @@ func (p *Port) TxFree() int { return p.rings.tx.size() - p.queued }
 // src is not whole: the kernel would drop such a frame in silence and never
 // hand its buffers back.
 func (p *Port) Send(src []fabric.Desc) int {
+	if len(src) == 1 && p.sendOne(&src[0]) {
+		return 1
+	}
 	n := wholeFrames(src, p.TxFree())
 	frame := 0 // buffers of the present frame
 	for i := range src[:n] {
@@ -149,6 +152,23 @@ func (p *Port) Send(src []fabric.Desc) int {
 	p.queued += n
 	p.dirty = p.dirty || n > 0
 	return n
+}
+
+// sendOne is Send for what most calls bring: one frame of one buffer. false
+// means that Send has to look; then nothing was done.
+func (p *Port) sendOne(d *fabric.Desc) bool {
+	if p.TxFree() == 0 || d.Flags != 0 || d.Len == 0 || uint64(d.Addr)&(mem.FrameSize-1)+uint64(d.Len) > mem.FrameSize {
+		return false
+	}
+	tx := &p.rings.tx
+	at := &tx.descs[tx.ours&tx.mask]
+	at.Addr, at.Len, at.Flags = d.Addr, d.Len, 0
+	tx.ours++
+	p.queued++
+	p.dirty = true
+	p.stats.TxFrames++
+	p.stats.TxBytes += uint64(d.Len)
+	return true
 }
 
 func badBuffer(d *fabric.Desc, n, most int) {
@@ -203,7 +223,7 @@ func (p *Port) reap() {
 		return
 	}
 	for range n {
-		p.pool.Put(cq.pop())
+		p.pool.PutSent(cq.pop())
 	}
 	cq.publish()
 	p.queued -= n

@@ -41,7 +41,7 @@ As in rping:
 
 Ours:
   --fabric F    what carries the connection: tcp, the kernel's (default); xdp,
-                xdp:generic or xdp:driver, TCP in user space on AF_XDP
+                xdp:generic or xdp:driver, TCP in user space on AF_XDP (IPv4)
   --device DEV  network device, needed for xdp
   --testbed     both ends on this machine, over a veth pair that exists only as
                 long as that; without root on loopback
@@ -193,7 +193,11 @@ func (o *options) judge(given map[string]bool) error {
 
 // spec says what device to open.
 func (o *options) spec() device.Spec {
-	return device.Spec{Fabric: o.fabric, RC: o.fabric != "tcp", Device: o.device}
+	s := device.Spec{Fabric: o.fabric, RC: o.fabric != "tcp", Device: o.device}
+	if o.server && o.port != 0 { // all that a server needs; the others stay the kernel's
+		s.TCPBase, s.TCPPorts = uint16(o.port), 1
+	}
+	return s
 }
 
 // anyAddr is where a server listens by default: all IPv4 addresses, as rping.

@@ -95,7 +95,12 @@ func (p *program) dispatch(o *options) error {
 	case o.testbed:
 		return p.onTestbed(o)
 	case o.server:
-		return p.server(o, nil)
+		return p.server(o, func(s *rping.Server) {
+			if !o.json {
+				p.print("listening %v\n", s.Addr())
+			}
+			p.begin(s)
+		})
 	}
 	return p.client(o)
 }

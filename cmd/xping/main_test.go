@@ -210,11 +210,15 @@ func (s *signalled) Write(b []byte) (int, error) {
 // had a number of pings to make is not.
 func TestRun_interrupted(t *testing.T) {
 	s := serve(t, "-P", "-v")
-	for args, want := range map[string]int{"": exitOK, "-C 1000000000": exitInterrupted} {
+	client := "-c -v -a 127.0.0.1 -p " + s.port
+	for args, want := range map[string]int{
+		client: exitOK, client + " -C 1000000000": exitInterrupted,
+		"--testbed -v": exitOK, "--testbed -v -C 1000000000": exitInterrupted,
+	} {
 		out := &signalled{}
 		p := &program{out: out, errs: io.Discard}
 		out.p = p
-		if code := p.run(strings.Fields("-c -v -a 127.0.0.1 -p " + s.port + " " + args)); code != want {
+		if code := p.run(strings.Fields(args)); code != want {
 			t.Errorf("%q: exit code %d, want %d", args, code, want)
 		}
 		if !strings.Contains(out.String(), "rtt min/avg/max/mdev") {
@@ -237,6 +241,25 @@ func TestRun_testbed(t *testing.T) {
 		}
 		if notice := strings.Contains(errs.String(), "not root"); notice != (os.Geteuid() != 0) {
 			t.Errorf("%s: %s", args, errs.String())
+		}
+	}
+}
+
+// The same with TCP in user space on AF_XDP.
+func TestRun_testbedXDP(t *testing.T) {
+	required := os.Getenv("XWARP_REQUIRE_XDP") == "1"
+	if os.Geteuid() != 0 && !required {
+		t.Skip("AF_XDP and a testbed need root")
+	}
+	for _, args := range []string{"-C 20 -V", "-C 5 -V -S 65535 --crc"} {
+		var out, errs strings.Builder
+		p := &program{out: &out, errs: &errs}
+		code := p.run(append(strings.Fields(args), "--testbed", "--fabric", "xdp"))
+		if code == exitUnavailable && !required {
+			t.Skipf("no AF_XDP here: %s", errs.String())
+		}
+		if code != exitOK || !strings.Contains(out.String(), "data validated") {
+			t.Errorf("%s: exit code %d: %s%s", args, code, out.String(), errs.String())
 		}
 	}
 }

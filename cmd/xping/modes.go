@@ -12,8 +12,8 @@ import (
 	"github.com/xwarp/xwarp/verbs/device"
 )
 
-// server serves, and says on listening where, if that is not nil.
-func (p *program) server(o *options, listening chan<- netip.AddrPort) error {
+// server serves. begun is told when clients may come.
+func (p *program) server(o *options, begun func(*rping.Server)) error {
 	at := netip.AddrPortFrom(anyAddr, uint16(o.port))
 	if o.addr != "" {
 		addr, err := resolve(o.addr)
@@ -30,12 +30,7 @@ func (p *program) server(o *options, listening chan<- netip.AddrPort) error {
 	if err != nil {
 		return errors.Join(err, ctx.Close())
 	}
-	p.begin(s)
-	if listening != nil {
-		listening <- s.Addr()
-	} else if !o.json {
-		p.print("listening %v\n", s.Addr())
-	}
+	begun(s)
 	return errors.Join(s.Run(), ctx.Close())
 }
 
@@ -108,19 +103,26 @@ func (p *program) onTestbed(o *options) error {
 	} else {
 		p.notice("not root: no network namespaces, so both ends run on loopback of this host")
 	}
-	listening, served := make(chan netip.AddrPort, 1), make(chan error, 1)
+	begun, served := make(chan *rping.Server, 1), make(chan error, 1)
 	go func() {
-		served <- enter[0](func() error { return p.server(&server, listening) })
+		served <- enter[0](func() error {
+			return p.server(&server, func(s *rping.Server) {
+				at := s.Addr()
+				client.addr, client.port = at.Addr().String(), int(at.Port())
+				begun <- s
+			})
+		})
 	}()
+	var s *rping.Server
 	select {
 	case err := <-served:
 		return err
-	case at := <-listening:
-		client.addr, client.port = at.Addr().String(), int(at.Port())
+	case s = <-begun:
 	}
 	err := enter[1](func() error { return p.client(&client) })
-	p.stop() // a server that nobody has connected to would wait for ever
-	return errors.Join(err, otherThanStopped(<-served))
+	// A signal stops the client only; but a server that nobody has connected to
+	// would wait for ever.
+	return errors.Join(err, s.Stop(), otherThanStopped(<-served))
 }
 
 // otherThanStopped returns err unless it only says that the server was stopped

@@ -14,72 +14,16 @@ import (
 	"github.com/xwarp/xwarp/internal/testbed"
 )
 
-const usage = `usage: xrun [-n N] [OPTIONS] PROGRAM [ARGS...]
-
-Starts N processes of PROGRAM, the ranks of an MPI job, and waits for them.
-
-Where
-  -n, -np N            number of ranks (default: one per host)
-  --testbed H          make H hosts on this machine (network namespaces on a
-                       cable or switch) and remove them afterwards; needs root,
-                       and without it the ranks run on loopback instead
-  --hosts A,B:2,...    run on these machines; :2 is the number of ranks that fit
-  --bind-to core|none  tie each rank to one processor (default: core in a
-                       testbed with a processor for every rank)
-
-How they talk
-  --fabric F           xdp, xdp:generic, xdp:driver, xdp:asavie or udp (default:
-                       xdp where it can be used, else udp; xrun says which)
-  --device DEV         network device, the same on all hosts
-  --mtu M              MTU of the testbed's devices in bytes (default 9000)
-  --switch S           what joins the testbed's hosts: cable (two of them),
-                       bridge or xdp (default: cable, else xdp). tcpdump sees
-                       AF_XDP frames on a bridge only: ip netns exec
-                       xwarp-PID-...-sw tcpdump -ni any udp
-
-What you see
-  --tag-output         put "[rank] " in front of every line
-  --quiet              do not say what the job runs on
-
-Starting
-  --start-timeout D    time for hosts to answer and for ranks to reach the start
-                       of the job (default 60s; 0: for ever)
-  --env NAME[=VALUE]   set a variable for the ranks (repeatable); without VALUE
-                       that of xrun, which other hosts do not see otherwise
-  --launcher ssh       how to reach --hosts (the only one by name)
-  --launcher-exec CMD  reach a host by running CMD HOST AGENT ARGS... instead
-  --agent-path PATH    where xrun is on the hosts (default: where it is here)
-
-Options may be written with one dash or two, and as --name value or
---name=value. Options after PROGRAM belong to it. Rank 0 reads the standard
-input. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on to all ranks;
-a second SIGINT or SIGTERM kills them. Over AF_XDP there is one rank per host
-and NIC; a testbed gives every rank a NIC.
-
-Exit status
-  0        all ranks ended with status 0
-  1-123    that of the first rank that failed, or the code it aborted with;
-           1 also for a rank that left without Finalize
-  124      a host or rank did not start in time
-  125      xrun could not do its work: bad usage, host lost, no testbed
-  126      PROGRAM cannot be run
-  127      there is no PROGRAM
-  128+S    the first rank that failed was killed by signal S
-
-Examples
-  xrun -n 4 ./app                        4 ranks on this machine, kernel UDP
-  sudo xrun -n 4 --testbed 2 ./app       on two hosts made for it, AF_XDP
-  sudo xrun -n 2 --testbed 2 --fabric udp --mtu 1500 ./app
-  xrun --hosts a,b,c --device eth1 ./app three machines, one rank each
-  xrun -n 8 --hosts a:4,b:4 --fabric udp --tag-output ./app -v input.mtx
-`
-
 // options are the flags that are not simply a field of the Config.
 type options struct {
-	hosts, launcher, launcherExec, agentPath string
-	quiet                                    bool
-	startTimeout                             time.Duration
+	hosts, hostfile                   string
+	launcher, launcherExec, agentPath string
+	quiet                             bool
+	startTimeout                      time.Duration
 }
+
+// elsewhere reports whether the ranks run on other machines.
+func (o *options) elsewhere() bool { return o.hosts+o.hostfile != "" }
 
 // parse reads the command line. It returns flag.ErrHelp, or a
 // *launch.ConfigError.
@@ -87,7 +31,7 @@ func parse(args []string) (launch.Config, error) {
 	var c launch.Config
 	var o options
 	fs := flagSet(&c, &o)
-	err := fs.Parse(args)
+	err := fs.Parse(joinPairs(fs, args))
 	if err == nil {
 		err = check(fs, o)
 	}
@@ -104,11 +48,11 @@ func parse(args []string) (launch.Config, error) {
 	if !o.quiet {
 		c.Notice = notice{os.Stderr}
 	}
-	if o.hosts == "" {
+	if !o.elsewhere() {
 		return c, nil
 	}
 	c.Launcher = strings.Fields(o.launcherExec)
-	if c.Hosts, err = launch.ParseHosts(o.hosts); err != nil {
+	if c.Hosts, err = o.hostList(os.Stdin); err != nil {
 		return c, err
 	}
 	c.Agent, err = remoteAgent(o.agentPath)
@@ -121,6 +65,7 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	fs.Usage = func() {}
 	fs.Func("n", "", positive(&c.Ranks))
 	fs.Func("np", "", positive(&c.Ranks))
+	fs.Func("ppn", "", positive(&c.PerHost))
 	fs.Func("testbed", "", positive(&c.Testbed))
 	fs.Func("mtu", "", positive(&c.MTU))
 	fs.Func("switch", "", func(s string) (err error) {
@@ -128,14 +73,25 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 		return err
 	})
 	fs.Func("hosts", "", nonEmpty(&o.hosts))
+	fs.Func("host", "", nonEmpty(&o.hosts))
+	fs.Func("hostfile", "", nonEmpty(&o.hostfile))
+	fs.Func("f", "", nonEmpty(&o.hostfile))
+	fs.Func("map-by", "", nonEmpty((*string)(&c.Map)))
+	fs.Func("wdir", "", nonEmpty(&c.Dir))
+	fs.Func("timeout", "", seconds(&c.Timeout))
 	fs.Func("bind-to", "", nonEmpty((*string)(&c.Bind)))
 	fs.Func("fabric", "", nonEmpty(&c.Fabric))
 	fs.Func("device", "", nonEmpty(&c.Device))
 	fs.Func("launcher", "", nonEmpty(&o.launcher))
 	fs.Func("launcher-exec", "", nonEmpty(&o.launcherExec))
 	fs.Func("agent-path", "", nonEmpty(&o.agentPath))
-	fs.Func("env", "", func(s string) error { return addEnv(c, s) })
+	fs.Func("x", "", func(s string) error { return addEnv(c, s) })
+	for _, name := range pairFlags {
+		fs.Func(name, "", func(s string) error { return addPair(c, s) })
+	}
 	fs.BoolVar(&c.TagOutput, "tag-output", false, "")
+	fs.BoolVar(&c.TagOutput, "l", false, "")
+	fs.BoolVar(&c.OrderOutput, "ordered-output", false, "")
 	fs.BoolVar(&o.quiet, "quiet", false, "")
 	fs.DurationVar(&o.startTimeout, "start-timeout", launch.DefaultStartTimeout, "")
 	return fs
@@ -148,6 +104,21 @@ func positive(into *int) func(string) error {
 			return errors.New("want a number above 0")
 		}
 		*into = n
+		return nil
+	}
+}
+
+// seconds reads a time, or a number of seconds.
+func seconds(into *time.Duration) func(string) error {
+	return func(s string) error {
+		d, err := time.ParseDuration(s)
+		if n, atoiErr := strconv.ParseUint(s, 10, 31); atoiErr == nil {
+			d, err = time.Duration(n)*time.Second, nil
+		}
+		if err != nil || d < 0 {
+			return errors.New("want a time such as 30s or 5m, or a number of seconds")
+		}
+		*into = d
 		return nil
 	}
 }
@@ -169,27 +140,13 @@ func check(fs *flag.FlagSet, o options) error {
 		return errors.New("no program to run")
 	case o.launcher != "" && o.launcher != "ssh":
 		return fmt.Errorf("unknown launcher %q: want ssh, or give a command with --launcher-exec", o.launcher)
-	case o.hosts == "" && o.launcher+o.launcherExec+o.agentPath != "":
+	case o.hosts != "" && o.hostfile != "":
+		return errors.New("the hosts are either in --hosts or in --hostfile")
+	case !o.elsewhere() && o.launcher+o.launcherExec+o.agentPath != "":
 		return errors.New("--launcher, --launcher-exec and --agent-path are for --hosts")
 	case o.startTimeout < 0:
 		return fmt.Errorf("--start-timeout %v: want a time, or 0 for ever", o.startTimeout)
 	}
-	return nil
-}
-
-func addEnv(c *launch.Config, s string) error {
-	name, _, ok := strings.Cut(s, "=")
-	if name == "" {
-		return fmt.Errorf("want NAME=VALUE or NAME")
-	}
-	if !ok {
-		value, set := os.LookupEnv(name)
-		if !set {
-			return fmt.Errorf("%s is not set here", name)
-		}
-		s = name + "=" + value
-	}
-	c.Env = append(c.Env, s)
 	return nil
 }
 

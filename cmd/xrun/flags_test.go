@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"flag"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,6 +17,10 @@ import (
 
 func TestParse(t *testing.T) {
 	t.Setenv("PASSED", "on")
+	hostfile := filepath.Join(t.TempDir(), "hosts")
+	if err := os.WriteFile(hostfile, []byte("a slots=2 # the first\nb\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args string
 		want launch.Config
@@ -25,7 +31,13 @@ func TestParse(t *testing.T) {
 		{"-np 4 a", launch.Config{Program: "a", Ranks: 4, StartTimeout: time.Minute}},
 		{"--testbed 3 --mtu 1500 --switch bridge --fabric xdp:generic -- a -x", launch.Config{Program: "a", Args: []string{"-x"}, Testbed: 3, MTU: 1500, Switch: testbed.Bridge, Fabric: "xdp:generic", StartTimeout: time.Minute}},
 		{"--start-timeout 5s --tag-output --bind-to none a", launch.Config{Program: "a", TagOutput: true, Bind: launch.BindNone, StartTimeout: 5 * time.Second}},
-		{"--start-timeout 0 --env A=B --env PASSED a", launch.Config{Program: "a", Env: []string{"A=B", "PASSED=on"}, StartTimeout: -1}},
+		{"--start-timeout 0 -x A=B -x PASSED a", launch.Config{Program: "a", Env: []string{"A=B", "PASSED=on"}, StartTimeout: -1}},
+		{"-genv A -1 --env B=C=D -genv=E=F -l -env G  a -env H I", launch.Config{Program: "a", Args: []string{"-env", "H", "I"}, Env: []string{"A=-1", "B=C=D", "E=F", "G="}, TagOutput: true, StartTimeout: time.Minute}},
+		{"-ppn 2 --map-by numa --bind-to core --wdir /x --timeout 90 --ordered-output a", launch.Config{Program: "a", PerHost: 2, Map: launch.MapNUMA, Bind: launch.BindCore, Dir: "/x", Timeout: 90 * time.Second, OrderOutput: true, StartTimeout: time.Minute}},
+		{"--timeout 1h --hostfile HOSTFILE --agent-path /x a", launch.Config{
+			Program: "a", Timeout: time.Hour, Hosts: []launch.Host{{Name: "a", Slots: 2}, {Name: "b"}},
+			Agent: []string{"/x", launch.AgentArg}, StartTimeout: time.Minute,
+		}},
 		{"--hosts a,b:2 --device eth1 --agent-path /opt/x/xrun --launcher ssh a", launch.Config{
 			Program: "a", Hosts: []launch.Host{{Name: "a"}, {Name: "b", Slots: 2}}, Device: "eth1",
 			Agent: []string{"/opt/x/xrun", launch.AgentArg}, StartTimeout: time.Minute,
@@ -35,9 +47,9 @@ func TestParse(t *testing.T) {
 			Agent: []string{"'/my dir/xrun'", launch.AgentArg}, StartTimeout: time.Minute,
 		}},
 	} {
-		args := strings.Fields(c.args)
+		args := strings.Split(c.args, " ")
 		for i := range args {
-			args[i] = strings.ReplaceAll(args[i], "~", " ")
+			args[i] = strings.ReplaceAll(strings.ReplaceAll(args[i], "~", " "), "HOSTFILE", hostfile)
 		}
 		got, err := parse(args)
 		got.Notice = nil
@@ -55,25 +67,34 @@ func TestParse(t *testing.T) {
 
 func TestParse_refuses(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                              "no program",
-		"-n 4":                          "no program",
-		"-n 0 a":                        "above 0",
-		"-n -1 a":                       "above 0",
-		"-n x a":                        "above 0",
-		"-n":                            "needs an argument",
-		"--testbed 0 a":                 "above 0",
-		"--mtu 0 a":                     "above 0",
-		"--nosuch a":                    "-nosuch",
-		"--hosts= a":                    "empty",
-		"--hosts a,,b a":                "names separated by commas",
-		"--fabric= a":                   "empty",
-		"--launcher rsh --hosts h a":    "unknown launcher",
-		"--launcher-exec rsh a":         "for --hosts",
-		"--start-timeout -1s a":         "want a time",
-		"--start-timeout soon a":        "soon",
-		"--env =x a":                    "NAME",
-		"--env NO_SUCH_VARIABLE_I_AM a": "not set",
-		"--tag-output=perhaps a":        "perhaps",
+		"":                           "no program",
+		"-n 4":                       "no program",
+		"-n 0 a":                     "above 0",
+		"-n -1 a":                    "above 0",
+		"-n x a":                     "above 0",
+		"-n":                         "needs an argument",
+		"--testbed 0 a":              "above 0",
+		"--mtu 0 a":                  "above 0",
+		"--nosuch a":                 "-nosuch",
+		"--hosts= a":                 "empty",
+		"--hosts a,,b a":             "names separated by commas",
+		"--fabric= a":                "empty",
+		"--launcher rsh --hosts h a": "unknown launcher",
+		"--launcher-exec rsh a":      "for --hosts",
+		"--start-timeout -1s a":      "want a time",
+		"--start-timeout soon a":     "soon",
+		"-x =x a":                    "NAME",
+		"-x NO_SUCH_VARIABLE_I_AM a": "not set",
+		"-genv A":                    "want NAME VALUE",
+		"-env A 1":                   "no program",
+		"-genv":                      "needs an argument",
+		"--timeout soon a":           "want a time",
+		"--timeout -1s a":            "want a time",
+		"-ppn 0 a":                   "above 0",
+		"--hosts a -f b c":           "either in",
+		"-f /no/such/file a":         "no such file",
+		"--hostfile /dev/null a":     "no host in it",
+		"--tag-output=perhaps a":     "perhaps",
 	} {
 		_, err := parse(strings.Fields(args))
 		var ce *launch.ConfigError

@@ -83,6 +83,7 @@ func TestXrun_exitStatus(t *testing.T) {
 	}{
 		{[]string{"sh", "-c", "exit 7"}, 7, "rank 0 (process "},
 		{[]string{"-n", "3", "sh", "-c", "[ $XWARP_RANK != 2 ] || kill -TERM $$; sleep 1000"}, 143, "xrun: rank 2 (process "},
+		{[]string{"--timeout", "100ms", "-n", "2", "sleep", "1000"}, 124, "has not ended after 100ms"},
 		{[]string{"no-such-program-anywhere"}, 127, "no such program in PATH"},
 		{[]string{"/etc/passwd"}, 126, "permission denied"},
 		{[]string{}, 125, "no program to run\nxrun: see xrun --help"},
@@ -102,6 +103,13 @@ func TestXrun_stdin(t *testing.T) {
 	cmd.Stdin = strings.NewReader("a\nb\n")
 	out, errOut, status := finish(t, cmd)
 	if status != 0 || out != "[0] a\n[0] b\n" {
+		t.Errorf("status %d, %q, %q", status, out, errOut)
+	}
+}
+
+func TestXrun_orderedOutput(t *testing.T) {
+	out, errOut, status := xrun(t, "-n", "3", "-l", "--ordered-output", "--wdir", "/", "sh", "-c", "sleep 0.$((2-XWARP_RANK)); pwd; echo $XWARP_RANK")
+	if status != 0 || out != "[0] /\n[0] 0\n[1] /\n[1] 1\n[2] /\n[2] 2\n" {
 		t.Errorf("status %d, %q, %q", status, out, errOut)
 	}
 }
@@ -176,7 +184,7 @@ func TestXrun_hosts(t *testing.T) {
 	}
 	defer tb.Close()
 	out, errOut, status := xrun(t, "-n", "2", "--tag-output", "--fabric", "udp", "--device", "xw0",
-		"--hosts", tb.Hosts[0].Name+","+tb.Hosts[1].Name, "--launcher-exec", "ip netns exec", "--env", "GREETING=hello",
+		"--hosts", tb.Hosts[0].Name+","+tb.Hosts[1].Name, "--launcher-exec", "ip netns exec", "-genv", "GREETING", "hello",
 		"sh", "-c", "echo $GREETING $XWARP_HOST.$XWARP_LOCAL_RANK $XWARP_DEVICE; cat /proc/net/fib_trie")
 	if status != 0 {
 		t.Fatalf("status %d, %s", status, errOut)

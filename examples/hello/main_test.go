@@ -2,11 +2,39 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/xwarp/xwarp/mpi"
 )
+
+// The test binary is also the program.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "hello" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// Ranks also start under MPICH's launcher, more of them than there are cores.
+func TestHello_underHydra(t *testing.T) {
+	mpiexec, err := exec.LookPath("mpiexec.hydra")
+	if err != nil {
+		t.Skip("MPICH's launcher is not installed (Debian: mpich)")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, last := range map[string]string{"4": "rank 3 of 4: greetings from rank 2", "16": "rank 15 of 16: greetings from rank 14"} {
+		out, err := exec.Command(mpiexec, "-n", n, exe, "hello").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), last) {
+			t.Errorf("%s ranks: %v\n%s", n, err, out)
+		}
+	}
+}
 
 func TestGreet(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {

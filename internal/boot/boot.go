@@ -8,7 +8,7 @@ import (
 )
 
 // ErrNoLauncher says that the process was not started by a launcher.
-var ErrNoLauncher = errors.New("not started by xrun")
+var ErrNoLauncher = errors.New("not started by a launcher")
 
 // Job is a process' membership in a job. Its methods may be called by any
 // goroutine.

@@ -15,6 +15,7 @@ const (
 	EnvHost      = "XWARP_HOST"       // number of the host
 	EnvLocalRank = "XWARP_LOCAL_RANK" // number among the ranks of the host
 	EnvBootFD    = "XWARP_BOOT_FD"    // descriptor of the socket to the launcher
+	EnvPMIFD     = "PMI_FD"           // the same, for programs that speak PMI-1 (internal/boot/pmi)
 	EnvFabric    = "XWARP_FABRIC"     // carrier to use: "xdp", "xdp:generic", "udp", ...
 	EnvDevice    = "XWARP_DEVICE"     // network device to use: "eth1", "lo", ...
 	EnvJob       = "XWARP_JOB"        // name of the job, the same on all its ranks; no secret

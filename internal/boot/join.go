@@ -34,8 +34,10 @@ func Join() (Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Unsetenv(EnvBootFD); err != nil {
-		return nil, fmt.Errorf("boot: %w", err)
+	for _, name := range []string{EnvBootFD, EnvPMIFD} {
+		if err := os.Unsetenv(name); err != nil {
+			return nil, fmt.Errorf("boot: %w", err)
+		}
 	}
 	return join(p, file)
 }
@@ -47,6 +49,9 @@ func join(p placement, socket *os.File) (Job, error) {
 		socket: socket,
 		fenced: make(chan []Value, 1),
 		lost:   make(chan struct{}),
+	}
+	if err := j.send(Request{Op: OpHello, Version: WireVersion}); err != nil {
+		return nil, err
 	}
 	lines := NewLineReader(socket)
 	line, err := lines.Next()
@@ -62,7 +67,7 @@ func join(p placement, socket *os.File) (Job, error) {
 	}
 	j.key = welcome.JobKey
 	go j.read(lines)
-	return j, j.send(Request{Op: OpHello, Version: WireVersion})
+	return j, nil
 }
 
 // joined is the job of a process that xrun started.

@@ -11,13 +11,13 @@ import (
 )
 
 // A rank and its launcher talk in JSON, one object per line, over a socket
-// that the rank inherits. The launcher says welcome, the rank says hello, puts
-// values and fences, and the launcher answers each fence with everything that
-// was put since the one before.
+// that the rank inherits. The rank says hello, the launcher says welcome, the
+// rank puts values and fences, and the launcher answers each fence with
+// everything that was put since the one before.
 
 // WireVersion is the version of the protocol. A rank and a launcher of
 // different versions refuse each other.
-const WireVersion = 1
+const WireVersion = 2
 
 // MaxLine is the longest line of the protocol in bytes.
 const MaxLine = 64 << 20

@@ -53,7 +53,7 @@ func TestParse_refusesNonsense(t *testing.T) {
 		"", "x", "{}", `{"op":"dance"}`, `{"op":"fence"} {}`, `{"op":"fence"`, `[]`, `null`,
 		`{"op":"put"}`, `{"op":"put","key":"a","value":"not base64!"}`, `{"op":"put","key":7}`,
 		`{"op":"hello"}`, `{"op":"hello","version":999}`, `{"op":"abort","code":"x"}`,
-		`{"op":"welcome","version":2}`, `{"op":"welcome","version":1,"job_key":7}`,
+		`{"op":"welcome","version":1}`, `{"op":"welcome","version":2,"job_key":7}`,
 		`{"op":"fenced","values":[{"rank":-1,"key":"a"}]}`, `{"op":"fenced","values":[{"rank":1}]}`,
 	} {
 		if r, err := ParseRequest([]byte(line)); err == nil {
@@ -90,7 +90,7 @@ func TestLineReader(t *testing.T) {
 func FuzzParseRequest(f *testing.F) {
 	f.Add([]byte(`{"op":"put","key":"addr","value":"AAEC"}`))
 	f.Add([]byte(`{"op":"abort","code":7,"why":"x"}`))
-	f.Add([]byte(`{"op":"hello","version":1}`))
+	f.Add([]byte(`{"op":"hello","version":2}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		r, err := ParseRequest(line)
 		if err != nil {
@@ -107,7 +107,7 @@ func FuzzParseRequest(f *testing.F) {
 }
 
 func FuzzParseReply(f *testing.F) {
-	f.Add([]byte(`{"op":"welcome","version":1,"job_key":"7"}`))
+	f.Add([]byte(`{"op":"welcome","version":2,"job_key":"7"}`))
 	f.Add([]byte(`{"op":"fenced","values":[{"rank":0,"key":"a","value":"AA=="}]}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		r, err := ParseReply(line)

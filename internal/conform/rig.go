@@ -22,9 +22,10 @@ type rig struct {
 	typ    verbs.QPType
 	net    Net
 	hosts  []*host
-	idle   int    // turns in a row in which nothing happened
-	wrid   uint64 // of the last request
-	opened uint32 // contexts, in all
+	idle   int              // turns in a row in which nothing happened
+	wrid   uint64           // of the last request
+	dest   map[uint64]*host // RC: to whom a request is, by its number
+	opened uint32           // contexts, in all
 	memory []*region
 }
 
@@ -38,32 +39,43 @@ type host struct {
 	pd    *verbs.PD
 	scq   *verbs.CQ
 	rcq   *verbs.CQ
-	qp    *verbs.QP
+	qp    *verbs.QP   // none on RC
 	srq   *verbs.SRQ  // of cases that have one
 	ahs   []*verbs.AH // of the others, by number
 	still bool        // its engine does not step
+	fd    func() int  // of the carrier
+	rc    rcHost      // on RC
 }
 
 func newRig(t *testing.T, c *VerbsConfig, v *verbsCase, typ verbs.QPType) *rig {
 	n := max(v.hosts, 2)
-	r := &rig{t: t, config: c, what: v, typ: typ, net: c.Net(t, n)}
+	r := &rig{t: t, config: c, what: v, typ: typ, net: c.Net(t, n), dest: map[uint64]*host{}}
 	if r.net.Clock == nil {
 		r.net.Clock = mono.Real{}
 	}
 	t.Cleanup(r.close)
 	for i := range n {
-		h := &host{r: r, i: i, ahs: make([]*verbs.AH, n)}
+		h := &host{r: r, i: i, ahs: make([]*verbs.AH, n), rc: newRCHost(n)}
 		r.hosts = append(r.hosts, h)
 		h.open()
 	}
-	for _, h := range r.hosts {
+	return r
+}
+
+// meetAll makes all hosts known to each other.
+func (r *rig) meetAll() {
+	r.t.Helper()
+	for i, h := range r.hosts {
 		for _, peer := range r.hosts {
-			if peer != h {
+			switch {
+			case peer == h:
+			case r.typ != verbs.RC:
 				h.meet(peer)
+			case i < peer.i && !r.what.apart:
+				r.join(h, peer)
 			}
 		}
 	}
-	return r
 }
 
 // must ends the test on an error.
@@ -78,26 +90,9 @@ func (r *rig) must(err error) {
 func (h *host) open() {
 	r := h.r
 	r.t.Helper()
-	d, under, err := r.net.Open(h.i)
-	r.must(err)
-	h.addr = d.Local()
-	if f := r.config.Faults; f != (fault.Config{}) {
-		f.Seed += uint64(h.i)
-		d, err = fault.NewDatagram(d, f)
-		r.must(err)
-	}
-	h.wire = &gag{Datagram: d}
-	var parker progress.Parker = noPark{}
-	if !r.net.Virtual {
-		p, err := progress.NewPoller(r.net.Clock, progress.PollerConfig{NoSpin: true})
-		r.must(err)
-		p.WatchBell(d)
-		parker, under = p, append([]io.Closer{p}, under...)
-	}
 	r.opened++
 	c := verbs.Config{
-		Datagram: h.wire, Engine: progress.New(r.net.Clock, parker), Key: 0x5eed, Epoch: r.opened * 0x10001,
-		Dgram: r.config.Dgram, ZeroBased: r.net.Virtual, Closers: under,
+		Key: 0x5eed, Epoch: r.opened * 0x10001, Dgram: r.config.Dgram, ZeroBased: r.net.Virtual,
 	}
 	if r.what.alien && h.i == max(r.what.hosts, 2)-1 {
 		c.Key++
@@ -105,6 +100,12 @@ func (h *host) open() {
 	if r.what.impatient {
 		c.Dgram.PeerLost = mono.Second
 	}
+	if r.typ == verbs.RC {
+		h.openStreams(&c)
+	} else {
+		h.openDatagrams(&c)
+	}
+	var err error
 	h.ctx, err = verbs.New(c)
 	r.must(err)
 	h.pd, err = h.ctx.AllocPD()
@@ -113,12 +114,104 @@ func (h *host) open() {
 	r.must(err)
 	h.rcq, err = h.ctx.CreateCQ(verbs.CQInit{})
 	r.must(err)
-	init := verbs.QPInit{Type: r.typ, SendCQ: h.scq, RecvCQ: h.rcq}
-	if r.what.qp != nil {
-		r.what.qp(h, &init)
+	if r.typ == verbs.RC {
+		h.listenRC()
+		return
 	}
-	h.qp, err = h.pd.CreateQP(init)
+	h.qp, err = h.pd.CreateQP(h.init())
 	r.must(err)
+}
+
+// openDatagrams opens the carrier of RD and UD.
+func (h *host) openDatagrams(c *verbs.Config) {
+	r := h.r
+	r.t.Helper()
+	d, under, err := r.net.Open(h.i)
+	r.must(err)
+	h.addr, h.fd = d.Local(), d.FD
+	if f := r.config.Faults; f != (fault.Config{}) {
+		f.Seed += uint64(h.i)
+		d, err = fault.NewDatagram(d, f)
+		r.must(err)
+	}
+	h.wire = &gag{Datagram: d}
+	c.Datagram = h.wire
+	h.engine(c, d, under)
+}
+
+// engine gives a context what moves it. under is closed after it.
+func (h *host) engine(c *verbs.Config, b progress.Bell, under []io.Closer) {
+	r := h.r
+	var parker progress.Parker = noPark{}
+	if !r.net.Virtual {
+		p, err := progress.NewPoller(r.net.Clock, progress.PollerConfig{NoSpin: true})
+		r.must(err)
+		p.WatchBell(b)
+		parker, under = p, append([]io.Closer{p}, under...)
+	}
+	c.Engine, c.Closers = progress.New(r.net.Clock, parker), under
+}
+
+// init says how the queue pairs of a host are made.
+func (h *host) init() verbs.QPInit {
+	init := verbs.QPInit{Type: h.r.typ, SendCQ: h.scq, RecvCQ: h.rcq}
+	if h.r.what.qp != nil {
+		h.r.what.qp(h, &init)
+	}
+	return init
+}
+
+// renew gives a host new queue pairs, on the queues that it has now.
+func (h *host) renew() {
+	r := h.r
+	r.t.Helper()
+	if r.typ == verbs.RC {
+		for _, peer := range r.hosts {
+			if peer != h {
+				r.part(h, peer)
+				r.join(h, peer)
+			}
+		}
+		return
+	}
+	h.qp.Destroy()
+	var err error
+	h.qp, err = h.pd.CreateQP(h.init())
+	r.must(err)
+	for _, peer := range r.hosts {
+		if peer != h {
+			h.meet(peer)
+		}
+	}
+}
+
+// to returns the queue pair that talks to a peer.
+func (h *host) to(peer *host) *verbs.QP {
+	if h.r.typ == verbs.RC {
+		return h.rc.qps[peer.i]
+	}
+	return h.qp
+}
+
+// qps returns all queue pairs of a host.
+func (h *host) qps() []*verbs.QP {
+	if h.r.typ != verbs.RC {
+		return []*verbs.QP{h.qp}
+	}
+	var all []*verbs.QP
+	for _, q := range h.rc.qps {
+		if q != nil {
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// destroy ends all queue pairs of a host.
+func (h *host) destroy() {
+	for _, q := range h.qps() {
+		q.Destroy()
+	}
 }
 
 // meet makes a handle of a peer, anew when there was one.
@@ -244,7 +337,7 @@ func (h *host) regionOf(pd *verbs.PD, n int, access verbs.Access) *region {
 	r.t.Helper()
 	size := fenceLen + n + fenceLen
 	g := &region{h: h}
-	if len(r.memory)%2 == 0 {
+	if len(r.memory)%2 == 0 && h.ctx.Arena() != nil {
 		if at, err := h.ctx.Arena().Alloc(size, 64); err == nil {
 			g.arena, g.addr = h.ctx.Arena(), at
 			g.all = g.arena.At(at, size)
@@ -281,6 +374,24 @@ func (g *region) is(off int, b []byte) {
 	g.equals(want)
 }
 
+// becomes waits until the region holds want, which a Write brings: on RC that is
+// complete when it was sent.
+func (g *region) becomes(want []byte) {
+	g.h.r.t.Helper()
+	if r := g.h.r; r.typ == verbs.RC {
+		r.until(func() bool { return bytes.Equal(g.b, want) })
+	}
+	g.equals(want)
+}
+
+// gets is becomes for b at offset off, and zeros elsewhere.
+func (g *region) gets(off int, b []byte) {
+	g.h.r.t.Helper()
+	want := make([]byte, len(g.b))
+	copy(want[off:], b)
+	g.becomes(want)
+}
+
 // equals checks the whole region.
 func (g *region) equals(want []byte) {
 	g.h.r.t.Helper()
@@ -296,7 +407,10 @@ func (h *host) wr(op verbs.Opcode, to *host, sgl ...verbs.SGE) verbs.SendWR {
 	h.r.wrid++
 	wr := verbs.SendWR{WRID: h.r.wrid, Opcode: op, Flags: verbs.Signaled, NumSGE: uint8(len(sgl))}
 	copy(wr.SGL[:], sgl)
-	if to != nil {
+	switch {
+	case h.r.typ == verbs.RC:
+		h.r.dest[wr.WRID] = to
+	case to != nil:
 		wr.AH = h.ahs[to.i]
 		if h.r.typ == verbs.UD {
 			wr.RemoteQPN = to.qp.Num()
@@ -304,6 +418,20 @@ func (h *host) wr(op verbs.Opcode, to *host, sgl ...verbs.SGE) verbs.SendWR {
 	}
 	return wr
 }
+
+// by returns the queue pair that a request goes to.
+func (h *host) by(wr *verbs.SendWR) *verbs.QP {
+	if h.r.typ != verbs.RC {
+		return h.qp
+	}
+	if peer := h.r.dest[wr.WRID]; peer != nil {
+		return h.rc.qps[peer.i]
+	}
+	return h.anyRC()
+}
+
+// try posts a request that may not be possible.
+func (h *host) try(wr *verbs.SendWR) error { return h.by(wr).PostSend(wr) }
 
 // at aims a request at offset off of a peer's region.
 func at(wr verbs.SendWR, g *region, off int) verbs.SendWR {
@@ -313,18 +441,19 @@ func at(wr verbs.SendWR, g *region, off int) verbs.SendWR {
 
 func (h *host) post(wr verbs.SendWR) {
 	h.r.t.Helper()
-	if err := h.qp.PostSend(&wr); err != nil {
+	if err := h.try(&wr); err != nil {
 		h.r.t.Fatalf("host %d: posting %v: %v", h.i, wr.Opcode, err)
 	}
 }
 
-// recv posts a receive and returns its number.
-func (h *host) recv(sgl ...verbs.SGE) uint64 {
+// recv posts a receive for what a peer sends, or on datagrams anybody, and
+// returns its number.
+func (h *host) recv(from *host, sgl ...verbs.SGE) uint64 {
 	h.r.t.Helper()
 	h.r.wrid++
 	wr := verbs.RecvWR{WRID: h.r.wrid, NumSGE: uint8(len(sgl))}
 	copy(wr.SGL[:], sgl)
-	h.r.must(h.qp.PostRecv(&wr))
+	h.r.must(h.to(from).PostRecv(&wr))
 	return wr.WRID
 }
 
@@ -339,7 +468,7 @@ func (r *rig) next(q *verbs.CQ) verbs.WC {
 func (h *host) sent(wr *verbs.SendWR, status verbs.Status) {
 	h.r.t.Helper()
 	wc := h.r.next(h.scq)
-	if wc.WRID != wr.WRID || wc.Status != status || wc.Opcode != wr.Opcode || wc.QPNum != h.qp.Num() {
+	if wc.WRID != wr.WRID || wc.Status != status || wc.Opcode != wr.Opcode || wc.QPNum != h.by(wr).Num() {
 		h.r.t.Fatalf("host %d: completion %+v, want %v of %v, number %d", h.i, wc, status, wr.Opcode, wr.WRID)
 	}
 }
@@ -361,8 +490,12 @@ func (h *host) received(id uint64, op verbs.Opcode, from *host) verbs.WC {
 	r.t.Helper()
 	wc := r.next(h.rcq)
 	switch {
-	case wc.WRID != id && id != anyRecv || wc.Status != verbs.Success || wc.Opcode != op || wc.QPNum != h.qp.Num():
+	case wc.WRID != id && id != anyRecv || wc.Status != verbs.Success || wc.Opcode != op || wc.QPNum != h.to(from).Num():
 		r.t.Fatalf("host %d: completion %+v, want %v of receive %d", h.i, wc, op, id)
+	case r.typ == verbs.RC: // the queue pair tells
+		if wc.Src != nil || wc.SrcQP != 0 {
+			r.t.Fatalf("host %d: completion %+v names a source", h.i, wc)
+		}
 	case wc.SrcAddr != fabric.RemoteOf(from.addr):
 		r.t.Fatalf("host %d: it is from %v, want %v", h.i, wc.SrcAddr.AddrPort(), from.addr)
 	case r.typ == verbs.UD && wc.SrcQP != from.qp.Num():
@@ -379,7 +512,7 @@ func (r *rig) exchange(a, b *host) {
 	for _, pair := range [][2]*host{{a, b}, {b, a}} {
 		from, to := pair[0], pair[1]
 		src, dst := from.region(1000, 0).fill(int(r.wrid)), to.region(1000, verbs.LocalWrite)
-		id := to.recv(dst.SGE(0, 1000))
+		id := to.recv(from, dst.SGE(0, 1000))
 		wr := from.wr(verbs.OpSend, to, src.SGE(0, 1000))
 		from.post(wr)
 		to.received(id, verbs.OpRecv, from)

@@ -25,6 +25,9 @@ type StreamNet struct {
 	// Virtual says that time passes in Step only, as in the simulator: nobody
 	// waits in poll(2).
 	Virtual bool
+	// Allocates says that the carrier stands on somebody else's code, which
+	// allocates memory for what it moves.
+	Allocates bool
 	// On runs fn on host i, where it dials and listens; default just calls it.
 	On func(i int, fn func() error) error
 }

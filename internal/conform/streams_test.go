@@ -50,10 +50,10 @@ func TestStreams_ktcpVeth(t *testing.T) {
 	}
 }
 
-// addrsOf returns the addresses of two hosts, and gives them such of IPv6.
-func addrsOf(t *testing.T, tb *testbed.Testbed, family string) (addrs [2]netip.Addr) {
+// addrsOf returns the addresses of the hosts, and gives them such of IPv6.
+func addrsOf(t *testing.T, tb *testbed.Testbed, family string) (addrs [3]netip.Addr) {
 	t.Helper()
-	for i, h := range tb.Hosts[:2] {
+	for i, h := range tb.Hosts {
 		if addrs[i] = h.Addr; family == "IPv6" {
 			addrs[i] = netip.MustParseAddr(fmt.Sprint("fd00:77::", i+1))
 			on(t, h, func() error {

@@ -8,9 +8,9 @@ import (
 
 // atomicCases are about the operations of RFC 7306, section 5.
 var atomicCases = []verbsCase{
-	{name: "atomics", on: onRD, run: atomics},
-	{name: "atomicsContended", on: onRD, hosts: 3, run: atomicsContended},
-	{name: "compareAndSwapContended", on: onRD, hosts: 3, run: swapsContended},
+	{name: "atomics", on: onRel, run: atomics},
+	{name: "atomicsContended", on: onRel, hosts: 3, run: atomicsContended},
+	{name: "compareAndSwapContended", on: onRel, hosts: 3, run: swapsContended},
 }
 
 // putWord and word are 8 bytes as the hosts have them.
@@ -55,8 +55,8 @@ func atomics(r *rig) {
 		putWord(want[:], c.before)
 		old.is(8, want[:])
 	}
-	if b.qp.Stats.RemoteAtomics != 13 || a.qp.Stats.Atomics != 13 {
-		r.t.Errorf("%d atomics are counted here, %d there; 13 were made", a.qp.Stats.Atomics, b.qp.Stats.RemoteAtomics)
+	if b.to(a).Stats.RemoteAtomics != 13 || a.to(b).Stats.Atomics != 13 {
+		r.t.Errorf("%d atomics are counted here, %d there; 13 were made", a.to(b).Stats.Atomics, b.to(a).Stats.RemoteAtomics)
 	}
 }
 

@@ -6,30 +6,38 @@ import (
 
 // memoryCases are about windows and about keys that end.
 var memoryCases = []verbsCase{
-	{name: "window", on: onRD, hosts: 3, run: window},
-	{name: "windowRefused", on: onRD, hosts: 3, run: windowRefused},
+	{name: "window", on: onRel, hosts: 3, run: window},
+	{name: "windowRefused", on: onRel, hosts: 3, run: windowRefused},
 	{name: "windowRecord", on: onUD, run: windowRecord},
-	{name: "windowBindErrors", on: onBoth, run: windowBindErrors},
-	{name: "sendWithInv", on: onRD, run: sendWithInv},
+	{name: "windowBindErrors", on: onAll, run: windowBindErrors},
+	{name: "sendWithInv", on: onRel, run: sendWithInv},
 	{name: "sendWithInvRefused", on: onRD, hosts: 3, run: sendWithInvRefused},
-	{name: "localInv", on: onBoth, run: localInv},
-	{name: "deregAfterRead", on: onRD, run: deregAfterRead},
-	{name: "deregWhileRead", on: onRD, hosts: 3, run: deregWhileRead},
+	{name: "localInv", on: onAll, run: localInv},
+	{name: "deregAfterRead", on: onRel, run: deregAfterRead},
+	{name: "deregWhileRead", on: onRel, hosts: 3, run: deregWhileRead},
 }
 
-// bind binds a window to n bytes at off of a region and returns it.
-func (h *host) bind(g *region, off, n int, access verbs.Access) *verbs.MW {
+// bind binds a window for a peer to n bytes at off of a region and returns it.
+func (h *host) bind(peer *host, g *region, off, n int, access verbs.Access) *verbs.MW {
 	r := h.r
 	r.t.Helper()
 	mw, err := h.pd.AllocMW()
 	r.must(err)
-	wr := h.wr(verbs.OpBindMW, nil)
-	wr.Bind = &verbs.Bind{MW: mw, MR: g.MR, Offset: off, Length: n, Access: access}
-	h.do(wr)
+	h.do(h.binding(peer, verbs.Bind{MW: mw, MR: g.MR, Offset: off, Length: n, Access: access}))
 	if mw.RKey() == 0 || mw.RKey() == g.RKey() {
 		r.t.Fatalf("the window's key is %#x, the region's %#x", mw.RKey(), g.RKey())
 	}
 	return mw
+}
+
+// binding returns a request that binds a window for a peer: on RC it belongs to
+// the queue pair.
+func (h *host) binding(peer *host, b verbs.Bind) verbs.SendWR {
+	wr := h.wr(verbs.OpBindMW, nil)
+	if wr.Bind = &b; h.r.typ == verbs.RC {
+		h.r.dest[wr.WRID] = peer
+	}
+	return wr
 }
 
 // inv returns a LocalInv of a key.
@@ -50,8 +58,8 @@ func through(wr verbs.SendWR, mw *verbs.MW, g *region, off int) verbs.SendWR {
 func window(r *rig) {
 	a, b, c := r.hosts[0], r.hosts[1], r.hosts[2]
 	g := b.region(300, verbs.LocalWrite|verbs.MWBind)
-	forA := b.bind(g, 0, 100, verbs.RemoteWrite|verbs.RemoteRead)
-	forC := b.bind(g, 100, 104, verbs.RemoteAtomic|verbs.RemoteRead)
+	forA := b.bind(a, g, 0, 100, verbs.RemoteWrite|verbs.RemoteRead)
+	forC := b.bind(c, g, 100, 104, verbs.RemoteAtomic|verbs.RemoteRead)
 	if forA.RKey() == forC.RKey() {
 		r.t.Fatal("two windows have one key")
 	}
@@ -70,15 +78,13 @@ func window(r *rig) {
 	// A window can be bound again, elsewhere, under another key.
 	key := forA.RKey()
 	b.do(b.inv(key))
-	wr := b.wr(verbs.OpBindMW, nil)
-	wr.Bind = &verbs.Bind{MW: forA, MR: g.MR, Offset: 204, Length: 96, Access: verbs.RemoteWrite}
-	b.do(wr)
+	b.do(b.binding(a, verbs.Bind{MW: forA, MR: g.MR, Offset: 204, Length: 96, Access: verbs.RemoteWrite}))
 	if forA.RKey() == key || forA.RKey() == 0 {
 		r.t.Fatalf("the key was %#x, it is %#x", key, forA.RKey())
 	}
 	a.do(through(a.wr(verbs.OpRDMAWrite, b, src.SGE(0, 96)), forA, g, 204))
 	copy(want[204:], src.b[:96])
-	g.equals(want)
+	g.becomes(want)
 	r.must(forA.Dealloc())
 	r.must(forC.Dealloc())
 	r.must(g.Dereg())
@@ -103,7 +109,7 @@ func windowRefused(r *rig) {
 		{"invalidated", verbs.OpRDMAWrite, 100, func(mw *verbs.MW) { b.do(b.inv(mw.RKey())) }},
 		{"deallocated", verbs.OpRDMAWrite, 100, func(mw *verbs.MW) { r.must(mw.Dealloc()) }},
 	} {
-		mw := b.bind(g, 100, 100, verbs.RemoteWrite)
+		mw := b.bind(a, g, 100, 100, verbs.RemoteWrite)
 		sge := src.SGE(0, 8)
 		if bad.op != verbs.OpRDMAWrite {
 			sge = sink.SGE(0, 8)
@@ -113,7 +119,7 @@ func windowRefused(r *rig) {
 			bad.end(mw)
 		}
 		a.post(wr)
-		a.sent(&wr, verbs.RemAccessErr)
+		a.denied(&wr, b, verbs.RemAccessErr)
 		b.hears(a, verbs.EventQPAccessErr)
 		g.equals(kept)
 		r.exchange(b, c)
@@ -125,7 +131,7 @@ func windowRefused(r *rig) {
 func windowRecord(r *rig) {
 	a, b := r.hosts[0], r.hosts[1]
 	g := b.region(300, verbs.LocalWrite|verbs.MWBind)
-	mw := b.bind(g, 100, 100, verbs.RemoteWrite)
+	mw := b.bind(a, g, 100, 100, verbs.RemoteWrite)
 	src := a.region(100, 0).fill(1)
 	a.do(through(a.wr(verbs.OpRDMAWriteRecord, b, src.SGE(0, 100)), mw, g, 100))
 	if rec := r.next(b.rcq).Record; !rec.Whole || rec.RKey != mw.RKey() {
@@ -160,8 +166,8 @@ func windowBindErrors(r *rig) {
 		{MW: free, MR: g.MR, Offset: -1, Length: 8, Access: verbs.RemoteRead},
 		{MW: free, MR: readOnly.MR, Length: 8, Access: verbs.RemoteWrite},
 	} {
-		wr := b.wr(verbs.OpBindMW, nil)
-		wr.Bind, wr.Flags = &bind, 0 // a failure makes a completion all the same
+		wr := b.binding(a, bind)
+		wr.Flags = 0 // a failure makes a completion all the same
 		b.post(wr)
 		if wc := r.next(b.scq); wc.WRID != wr.WRID || wc.Status != verbs.MWBindErr {
 			r.t.Errorf("bind %d: completion %+v", i, wc)
@@ -170,7 +176,7 @@ func windowBindErrors(r *rig) {
 	if free.RKey() != 0 {
 		r.t.Errorf("the window has key %#x", free.RKey())
 	}
-	b.bind(g, 0, 8, verbs.RemoteRead)
+	b.bind(a, g, 0, 8, verbs.RemoteRead)
 	r.exchange(a, b)
 }
 
@@ -180,12 +186,17 @@ func sendWithInv(r *rig) {
 	src, dst := a.region(100, 0).fill(1), b.region(100, verbs.LocalWrite)
 	g := b.region(100, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteInvalidate)
 	host := b.region(100, verbs.LocalWrite|verbs.MWBind)
-	mw := b.bind(host, 0, 100, verbs.RemoteWrite)
-	for i, key := range []uint32{g.RKey(), mw.RKey()} {
+	var mw *verbs.MW
+	for i := range 2 {
+		key := g.RKey()
+		if i == 1 {
+			mw = b.bind(a, host, 0, 100, verbs.RemoteWrite)
+			key = mw.RKey()
+		}
 		write := a.wr(verbs.OpRDMAWrite, b, src.SGE(0, 100))
 		write.RKey, write.RemoteAddr = key, []*region{g, host}[i].Addr()
 		a.do(write)
-		id := b.recv(dst.SGE(0, 100))
+		id := b.recv(a, dst.SGE(0, 100))
 		wr := a.wr(verbs.OpSendWithInv, b, src.SGE(0, 50))
 		wr.InvKey = key
 		want := verbs.WCWithInv
@@ -199,7 +210,7 @@ func sendWithInv(r *rig) {
 		}
 		dst.is(0, src.b[:50])
 		a.post(write)
-		a.sent(&write, verbs.RemAccessErr)
+		a.denied(&write, b, verbs.RemAccessErr)
 		b.hears(a, verbs.EventQPAccessErr)
 		r.again(a, b)
 	}
@@ -219,7 +230,7 @@ func sendWithInvRefused(r *rig) {
 	r.must(err)
 	other := b.regionOf(alone, 8, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteInvalidate)
 	for _, key := range []uint32{g.RKey(), other.RKey(), g.RKey() ^ 0x5500} {
-		id := b.recv(dst.SGE(0, 8))
+		id := b.recv(a, dst.SGE(0, 8))
 		wr := a.wr(verbs.OpSendWithInv, b, src.SGE(0, 8))
 		wr.InvKey = key
 		a.post(wr)
@@ -244,7 +255,7 @@ func localInv(r *rig) {
 	a, b := r.hosts[0], r.hosts[1]
 	g := a.region(100, verbs.LocalWrite|verbs.RemoteWrite)
 	key, sge := g.RKey(), g.SGE(0, 8)
-	id := b.recv(b.region(8, verbs.LocalWrite).SGE(0, 8))
+	id := b.recv(a, b.region(8, verbs.LocalWrite).SGE(0, 8))
 	a.do(a.wr(verbs.OpSend, b, sge))
 	b.received(id, verbs.OpRecv, a)
 	wr := a.inv(key)
@@ -257,7 +268,7 @@ func localInv(r *rig) {
 		r.t.Errorf("invalidated twice: %+v", wc)
 	}
 	send := a.wr(verbs.OpSend, b, sge)
-	if err := a.qp.PostSend(&send); err == nil {
+	if err := a.try(&send); err == nil {
 		r.t.Error("sent from an invalidated region")
 	}
 	r.must(g.Dereg())

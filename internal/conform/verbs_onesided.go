@@ -6,14 +6,14 @@ import (
 
 // oneSidedCases are about Write, Write with Immediate and Read.
 var oneSidedCases = []verbsCase{
-	{name: "write", on: onRD, run: writeSizes},
-	{name: "writeThenSend", on: onRD, run: writeThenSend},
-	{name: "writeWithImm", on: onRD, run: writeWithImm},
-	{name: "read", on: onRD, run: readSizes},
-	{name: "readsAtOnce", on: onRD, run: readsAtOnce},
-	{name: "readBothWays", on: onRD, run: readBothWays},
-	{name: "readSeesWrite", on: onRD, run: readSeesWrite},
-	{name: "fence", on: onRD, run: fence},
+	{name: "write", on: onRel, run: writeSizes},
+	{name: "writeThenSend", on: onRel, run: writeThenSend},
+	{name: "writeWithImm", on: onRel, run: writeWithImm},
+	{name: "read", on: onRel, run: readSizes},
+	{name: "readsAtOnce", on: onRel, run: readsAtOnce},
+	{name: "readBothWays", on: onRel, run: readBothWays},
+	{name: "readSeesWrite", on: onRel, run: readSeesWrite},
+	{name: "fence", on: onRel, run: fence},
 }
 
 func writeSizes(r *rig) {
@@ -31,9 +31,9 @@ func writeSizes(r *rig) {
 			wr.NumSGE, wr.InlineData = 0, src.b[:n]
 		}
 		a.do(wr)
-		dst.is(off, src.b[:n])
+		dst.gets(off, src.b[:n])
 	}
-	if got := a.qp.Stats.Writes; got != uint64(len(sizes)) {
+	if got := a.to(b).Stats.Writes; got != uint64(len(sizes)) {
 		r.t.Errorf("%d Writes are counted, %d were made", got, len(sizes))
 	}
 }
@@ -46,7 +46,7 @@ func writeThenSend(r *rig) {
 	src, dst, word := a.region(size, 0), b.region(size, verbs.LocalWrite|verbs.RemoteWrite), b.region(8, verbs.LocalWrite)
 	for i := range 10 {
 		src.fill(i)
-		id := b.recv(word.SGE(0, 8))
+		id := b.recv(a, word.SGE(0, 8))
 		write := at(a.wr(verbs.OpRDMAWrite, b, src.SGE(0, size)), dst, 0)
 		send := a.wr(verbs.OpSend, b, src.SGE(0, 8))
 		a.post(write)
@@ -60,13 +60,13 @@ func writeThenSend(r *rig) {
 
 func writeWithImm(r *rig) {
 	a, b := r.hosts[0], r.hosts[1]
-	seg := a.ctx.Attr().MaxSeg
+	seg := r.seg()
 	most := 3*seg + 5
 	src, dst, idle := a.region(most, 0), b.region(most, verbs.LocalWrite|verbs.RemoteWrite), b.region(64, verbs.LocalWrite)
 	for i, n := range []int{0, 1, 8, 1000, seg, most} {
 		src.fill(i)
 		clear(dst.b)
-		id := b.recv(idle.SGE(0, 64))
+		id := b.recv(a, idle.SGE(0, 64))
 		wr := at(a.wr(verbs.OpRDMAWriteWithImm, b, src.SGE(0, n)), dst, 0)
 		wr.ImmData = 0x0123456789abcdef * uint64(i)
 		want := verbs.WCWithImm
@@ -106,8 +106,8 @@ func readSizes(r *rig) {
 		sink.equals(want)
 		src.equals(keep)
 	}
-	if b.qp.Stats.RemoteReads != uint64(len(sizes)) || a.qp.Stats.Reads != uint64(len(sizes)) {
-		r.t.Errorf("%d Reads are counted here, %d there; %d were made", a.qp.Stats.Reads, b.qp.Stats.RemoteReads, len(sizes))
+	if b.to(a).Stats.RemoteReads != uint64(len(sizes)) || a.to(b).Stats.Reads != uint64(len(sizes)) {
+		r.t.Errorf("%d Reads are counted here, %d there; %d were made", a.to(b).Stats.Reads, b.to(a).Stats.RemoteReads, len(sizes))
 	}
 }
 
@@ -180,7 +180,7 @@ func fence(r *rig) {
 	back, copied := b.region(size+8, verbs.LocalWrite), b.region(size+8, verbs.LocalWrite|verbs.RemoteWrite)
 	for i := range 10 {
 		src.fill(i)
-		id := b.recv(back.SGE(0, size+8))
+		id := b.recv(a, back.SGE(0, size+8))
 		read := at(a.wr(verbs.OpRDMARead, b, through.SGE(0, size)), src, 0)
 		add := at(a.wr(verbs.OpAtomicFetchAndAdd, b, through.SGE(size, 8)), word, 0)
 		add.Atomic.Add = 1
@@ -198,6 +198,6 @@ func fence(r *rig) {
 		want := append(append([]byte(nil), src.b...), make([]byte, 8)...)
 		putWord(want[size:], uint64(i))
 		back.equals(want)
-		copied.equals(want)
+		copied.becomes(want)
 	}
 }

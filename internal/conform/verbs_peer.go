@@ -146,7 +146,7 @@ func peerRestartsUD(r *rig) {
 	b.meet(c)
 	// The carrier may need a moment to notice.
 	dst := b.region(100, verbs.LocalWrite)
-	id := b.recv(dst.SGE(0, 100))
+	id := b.recv(a, dst.SGE(0, 100))
 	for b.rcq.Len() == 0 {
 		a.do(a.wr(verbs.OpSend, b, src.SGE(0, 100)))
 		r.rest(mono.Millisecond)

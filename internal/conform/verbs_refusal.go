@@ -9,18 +9,18 @@ import (
 
 // refusalCases ask for what was not granted.
 var refusalCases = []verbsCase{
-	{name: "refusedWrite", on: onRD, hosts: 3, run: func(r *rig) { refused(r, verbs.OpRDMAWrite, verbs.RemoteWrite) }},
-	{name: "refusedWriteWithImm", on: onRD, hosts: 3, run: func(r *rig) { refused(r, verbs.OpRDMAWriteWithImm, verbs.RemoteWrite) }},
+	{name: "refusedWrite", on: onRel, hosts: 3, run: func(r *rig) { refused(r, verbs.OpRDMAWrite, verbs.RemoteWrite) }},
+	{name: "refusedWriteWithImm", on: onRel, hosts: 3, run: func(r *rig) { refused(r, verbs.OpRDMAWriteWithImm, verbs.RemoteWrite) }},
 	{name: "refusedWriteRecord", on: onRD, hosts: 3, run: func(r *rig) { refused(r, verbs.OpRDMAWriteRecord, verbs.RemoteWrite) }},
-	{name: "refusedRead", on: onRD, hosts: 3, run: func(r *rig) { refused(r, verbs.OpRDMARead, verbs.RemoteRead) }},
-	{name: "refusedFetchAndAdd", on: onRD, hosts: 3, run: func(r *rig) { refused(r, verbs.OpAtomicFetchAndAdd, verbs.RemoteAtomic) }},
-	{name: "refusedSwap", on: onRD, hosts: 3, run: func(r *rig) { refused(r, verbs.OpAtomicSwap, verbs.RemoteAtomic) }},
-	{name: "refusedCompareAndSwap", on: onRD, hosts: 3, run: func(r *rig) { refused(r, verbs.OpAtomicCmpAndSwp, verbs.RemoteAtomic) }},
+	{name: "refusedRead", on: onRel, hosts: 3, run: func(r *rig) { refused(r, verbs.OpRDMARead, verbs.RemoteRead) }},
+	{name: "refusedFetchAndAdd", on: onRel, hosts: 3, run: func(r *rig) { refused(r, verbs.OpAtomicFetchAndAdd, verbs.RemoteAtomic) }},
+	{name: "refusedSwap", on: onRel, hosts: 3, run: func(r *rig) { refused(r, verbs.OpAtomicSwap, verbs.RemoteAtomic) }},
+	{name: "refusedCompareAndSwap", on: onRel, hosts: 3, run: func(r *rig) { refused(r, verbs.OpAtomicCmpAndSwp, verbs.RemoteAtomic) }},
 	{name: "refusedLargeWrite", on: onRD, hosts: 3, run: refusedLarge},
-	{name: "crookedAtomic", on: onRD, hosts: 3, run: crookedAtomic},
+	{name: "crookedAtomic", on: onRel, hosts: 3, run: crookedAtomic},
 	{name: "longerThanReceive", on: onRD, hosts: 3, run: longerThanReceive},
-	{name: "refusedLocally", on: onBoth, run: refusedLocally},
-	{name: "legality", on: onBoth, run: legality},
+	{name: "refusedLocally", on: onAll, run: refusedLocally},
+	{name: "legality", on: onAll, run: legality},
 }
 
 // target is memory that somebody names without having it.
@@ -74,19 +74,16 @@ func refused(r *rig, op verbs.Opcode, need verbs.Access) {
 	keptB := append([]byte(nil), g.b...)
 	witness := b.region(64, verbs.LocalWrite|verbs.RemoteWrite)
 	for _, bad := range b.ungranted(g, n, need) {
-		before := b.qp.Stats.Refused
+		before := b.to(a).Stats.Refused
 		wr := a.wr(op, b, local.SGE(0, n))
 		wr.RKey, wr.RemoteAddr = bad.key, bad.addr
 		wr.Atomic = verbs.Atomic{Add: 1, Swap: 77}
 		a.post(wr)
-		wc := r.next(a.scq)
-		if wc.Status != verbs.RemAccessErr || wc.WRID != wr.WRID || wc.Opcode != op {
-			r.t.Fatalf("%v of %s: completion %+v, want %v", op, bad.name, wc, verbs.RemAccessErr)
-		}
-		if b.qp.Stats.Refused == before {
+		a.denied(&wr, b, verbs.RemAccessErr)
+		b.hears(a, verbs.EventQPAccessErr)
+		if b.to(a).Stats.Refused == before {
 			r.t.Errorf("%v of %s: it is not counted", op, bad.name)
 		}
-		b.hears(a, verbs.EventQPAccessErr)
 		g.equals(keptB)
 		local.equals(kept)
 		c.do(at(c.wr(verbs.OpRDMAWrite, b, c.region(8, 0).fill(3).SGE(0, 8)), witness, 8)) // c is not disturbed
@@ -107,15 +104,41 @@ func (h *host) hears(peer *host, types ...verbs.EventType) verbs.AsyncEvent {
 		e, ok = h.ctx.GetAsyncEvent()
 		return ok
 	})
-	if !slices.Contains(types, e.Type) || peer != nil && (e.AH == nil || e.AH.Remote() != peer.addr) {
+	if !slices.Contains(types, e.Type) || peer != nil && !h.about(&e, peer) {
 		r.t.Fatalf("host %d: event %+v, want %v", h.i, e, types)
 	}
 	return e
 }
 
+// about reports whether an event is about a peer.
+func (h *host) about(e *verbs.AsyncEvent, peer *host) bool {
+	if h.r.typ == verbs.RC {
+		return e.QP == h.to(peer)
+	}
+	return e.AH != nil && e.AH.Remote() == peer.addr
+}
+
+// denied waits for the completion of a request to a peer that refuses it. On RC
+// what moves no data to here is complete as soon as it is sent.
+func (h *host) denied(wr *verbs.SendWR, peer *host, statuses ...verbs.Status) {
+	r := h.r
+	r.t.Helper()
+	if r.typ == verbs.RC && wr.Opcode != verbs.OpRDMARead && (wr.Opcode < verbs.OpAtomicCmpAndSwp || wr.Opcode > verbs.OpAtomicSwap) {
+		statuses = append(statuses, verbs.Success)
+	}
+	wc := r.next(h.scq)
+	if wc.WRID != wr.WRID || !slices.Contains(statuses, wc.Status) || wc.Opcode != wr.Opcode || wc.QPNum != h.to(peer).Num() {
+		r.t.Fatalf("host %d: completion %+v of %v, want %v", h.i, wc, wr.Opcode, statuses)
+	}
+}
+
 // again makes new handles after an association has ended, and uses them.
 func (r *rig) again(a, b *host) {
 	r.t.Helper()
+	if r.typ == verbs.RC {
+		r.reconnect(a, b)
+		return
+	}
 	if !a.ahs[b.i].Lost() {
 		r.t.Fatal("the handle is said to be alive")
 	}
@@ -124,7 +147,7 @@ func (r *rig) again(a, b *host) {
 		r.t.Fatal("the new handle is dead")
 	}
 	src, dst := a.region(1000, 0).fill(1), b.region(1000, verbs.LocalWrite)
-	id := b.recv(dst.SGE(0, 1000))
+	id := b.recv(a, dst.SGE(0, 1000))
 	a.do(a.wr(verbs.OpSend, b, src.SGE(0, 1000)))
 	wc := b.received(id, verbs.OpRecv, a)
 	dst.equals(src.b)
@@ -169,9 +192,7 @@ func crookedAtomic(r *rig) {
 		wr := at(a.wr(verbs.OpAtomicFetchAndAdd, b, old.SGE(0, 8)), dst, off)
 		wr.Atomic.Add = 1
 		a.post(wr)
-		if wc := r.next(a.scq); wc.WRID != wr.WRID || wc.Status != verbs.RemInvReqErr && wc.Status != verbs.RemOpErr {
-			r.t.Fatalf("completion %+v", wc)
-		}
+		a.denied(&wr, b, verbs.RemInvReqErr, verbs.RemOpErr)
 		dst.is(0, nil)
 		old.is(0, nil)
 		r.exchange(b, c)
@@ -185,7 +206,7 @@ func longerThanReceive(r *rig) {
 	seg := a.ctx.Attr().MaxSeg
 	for _, n := range []int{101, seg + 1, 3 * seg} {
 		src, dst := a.region(n, 0).fill(1), b.region(n, verbs.LocalWrite)
-		id := b.recv(dst.SGE(0, 100))
+		id := b.recv(a, dst.SGE(0, 100))
 		wr := a.wr(verbs.OpSend, b, src.SGE(0, n))
 		a.post(wr)
 		if wc := r.next(b.rcq); wc.Status != verbs.LocLenErr || wc.WRID != id {
@@ -223,26 +244,28 @@ func refusedLocally(r *rig) {
 	}
 	for _, c := range bad {
 		wr := a.wr(verbs.OpSend, b, c.sge)
-		if err := a.qp.PostSend(&wr); !errors.Is(err, verbs.ErrInvalid) {
+		if err := a.try(&wr); !errors.Is(err, verbs.ErrInvalid) {
 			r.t.Errorf("Send from %s: %v", c.name, err)
 		}
 		rr := verbs.RecvWR{NumSGE: 1, SGL: [verbs.MaxSGE]verbs.SGE{c.sge}}
-		if err := a.qp.PostRecv(&rr); !errors.Is(err, verbs.ErrInvalid) {
+		if err := a.to(b).PostRecv(&rr); !errors.Is(err, verbs.ErrInvalid) {
 			r.t.Errorf("receive into %s: %v", c.name, err)
 		}
 	}
 	rr := verbs.RecvWR{NumSGE: 1, SGL: [verbs.MaxSGE]verbs.SGE{src.SGE(0, 8)}}
-	if err := a.qp.PostRecv(&rr); !errors.Is(err, verbs.ErrInvalid) {
+	if err := a.to(b).PostRecv(&rr); !errors.Is(err, verbs.ErrInvalid) {
 		r.t.Errorf("receive without LocalWrite: %v", err)
 	}
-	wr := a.wr(verbs.OpSend, nil, src.SGE(0, 8))
-	if err := a.qp.PostSend(&wr); !errors.Is(err, verbs.ErrInvalid) {
-		r.t.Errorf("Send to nobody: %v", err)
+	if r.typ != verbs.RC {
+		wr := a.wr(verbs.OpSend, nil, src.SGE(0, 8))
+		if err := a.try(&wr); !errors.Is(err, verbs.ErrInvalid) {
+			r.t.Errorf("Send to nobody: %v", err)
+		}
 	}
-	if r.typ == verbs.RD {
-		wr = a.wr(verbs.OpRDMARead, b, src.SGE(0, 8))
+	if r.typ != verbs.UD {
+		wr := a.wr(verbs.OpRDMARead, b, src.SGE(0, 8))
 		wr.RKey = 1
-		if err := a.qp.PostSend(&wr); !errors.Is(err, verbs.ErrInvalid) {
+		if err := a.try(&wr); !errors.Is(err, verbs.ErrInvalid) {
 			r.t.Errorf("Read without LocalWrite: %v", err)
 		}
 	}
@@ -253,9 +276,9 @@ func refusedLocally(r *rig) {
 func legality(r *rig) {
 	a, b := r.hosts[0], r.hosts[1]
 	may := map[verbs.Opcode]transports{
-		verbs.OpSend: onBoth, verbs.OpSendWithInv: onRD, verbs.OpRDMAWrite: onRD, verbs.OpRDMAWriteWithImm: onRD,
-		verbs.OpRDMARead: onRD, verbs.OpAtomicCmpAndSwp: onRD, verbs.OpAtomicFetchAndAdd: onRD, verbs.OpAtomicSwap: onRD,
-		verbs.OpRDMAWriteRecord: onBoth, verbs.OpLocalInv: onBoth, verbs.OpBindMW: onBoth,
+		verbs.OpSend: onAll, verbs.OpSendWithInv: onRel, verbs.OpRDMAWrite: onRel, verbs.OpRDMAWriteWithImm: onRel,
+		verbs.OpRDMARead: onRel, verbs.OpAtomicCmpAndSwp: onRel, verbs.OpAtomicFetchAndAdd: onRel, verbs.OpAtomicSwap: onRel,
+		verbs.OpRDMAWriteRecord: onBoth, verbs.OpLocalInv: onAll, verbs.OpBindMW: onAll,
 	}
 	local := a.region(8, verbs.LocalWrite|verbs.MWBind)
 	dst := b.region(8, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead|verbs.RemoteAtomic)
@@ -267,7 +290,7 @@ func legality(r *rig) {
 		case verbs.OpSend, verbs.OpSendWithInv, verbs.OpRDMAWriteWithImm:
 			wr.InvKey = b.region(8, verbs.LocalWrite|verbs.RemoteInvalidate).RKey()
 			if may[op]>>r.typ&1 != 0 {
-				b.recv(b.region(8, verbs.LocalWrite).SGE(0, 8))
+				b.recv(a, b.region(8, verbs.LocalWrite).SGE(0, 8))
 			}
 		case verbs.OpLocalInv:
 			wr.NumSGE, wr.InvKey = 0, a.region(8, 0).RKey()
@@ -275,7 +298,7 @@ func legality(r *rig) {
 			wr.NumSGE, wr.Bind = 0, &verbs.Bind{MW: mw, MR: local.MR, Length: 8, Access: verbs.RemoteRead}
 		}
 		if may[op]>>r.typ&1 == 0 {
-			if err := a.qp.PostSend(&wr); !errors.Is(err, verbs.ErrInvalid) {
+			if err := a.try(&wr); !errors.Is(err, verbs.ErrInvalid) {
 				r.t.Errorf("%v: %v", op, err)
 			}
 			continue

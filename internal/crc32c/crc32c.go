@@ -16,5 +16,8 @@ func Update(crc uint32, b []byte) uint32 {
 		crc = ^fold(^crc, b[:n])
 		b = b[n:]
 	}
+	if len(b) < foldMin && hasCRC {
+		return ^short(^crc, b)
+	}
 	return crc32.Update(crc, castagnoli, b)
 }

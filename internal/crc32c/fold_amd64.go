@@ -8,6 +8,8 @@ const (
 	foldMin = 512
 )
 
+var hasCRC = cpu.X86.HasSSE42 // read-only
+
 var canFold = cpu.X86.HasAVX512F && cpu.X86.HasAVX512VPCLMULQDQ && cpu.X86.HasSSE42 // read-only
 
 // foldable returns how many of the first n bytes of a buffer to give to fold.
@@ -17,6 +19,15 @@ func foldable(n int) int {
 	}
 	return n &^ (block - 1)
 }
+
+// short does for the state of a CRC32C what fold does, for buffers of any length
+// up to some hundred bytes: those of small messages, for which hash/crc32 looks
+// at too much before it begins. It reads whole words at multiples of 8, as who
+// wrote them a moment ago has written them: where a load meets several stores
+// that are under way, the processor waits.
+//
+//go:noescape
+func short(state uint32, b []byte) uint32
 
 // fold returns the state of a CRC32C, which is its complement, after b has been
 // added. len(b) is a multiple of block, and at least 4 of them.

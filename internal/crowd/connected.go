@@ -197,7 +197,6 @@ type callers struct {
 	begun   int
 	done    int // have their answer
 	channel *verbs.CMChannel
-	qps     []*verbs.QP
 }
 
 func (c *callers) open(config verbs.Config) (err error) {

@@ -122,6 +122,17 @@ func NewBatch(pkts, bufs int) *Batch {
 // Reset empties the batch.
 func (b *Batch) Reset() { b.Pkts, b.Descs = b.Pkts[:0], b.Descs[:0] }
 
+// Add appends a datagram of one buffer, for which there is room. It sets the
+// fields of p that follow from that.
+func (b *Batch) Add(p Packet, d Desc) {
+	n, m := len(b.Pkts), len(b.Descs)
+	b.Pkts, b.Descs = b.Pkts[:n+1], b.Descs[:m+1]
+	b.Descs[m] = d
+	at := &b.Pkts[n]
+	at.First, at.Bufs, at.Len = int32(m), 1, int32(d.Len)
+	at.To, at.From, at.Sealed, at.Bulk = p.To, p.From, p.Sealed, p.Bulk
+}
+
 // DatagramCaps says what a datagram carrier can do.
 type DatagramCaps struct {
 	Carrier    string // for people: "xdp/generic/copy", "udp"

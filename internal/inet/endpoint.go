@@ -156,7 +156,7 @@ func (e *Endpoint) Local() netip.AddrPort { return e.addr.src }
 func (e *Endpoint) FD() int { return e.port.FD() }
 
 // Frame takes a frame to build a datagram in, from offset [Headroom] on.
-func (e *Endpoint) Frame() (mem.Addr, bool) { return e.pool.Get() }
+func (e *Endpoint) Frame() (mem.Addr, bool) { return e.pool.GetToSend() }
 
 // Unframe gives back a frame that was not sent.
 func (e *Endpoint) Unframe(a mem.Addr) { e.pool.Put(a) }

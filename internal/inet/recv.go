@@ -26,6 +26,10 @@ func (e *Endpoint) Recv(b *fabric.Batch) int {
 			}
 			e.fetch(&e.rx[0])
 		}
+		if len(b.Descs) < cap(b.Descs) && e.quick(b, &e.rx[e.rxNext]) {
+			e.rxNext++
+			continue
+		}
 		n, size := e.nextFrame()
 		if len(b.Descs)+n > cap(b.Descs) {
 			if len(b.Descs) == 0 {

@@ -4,12 +4,6 @@ import (
 	"github.com/xwarp/xwarp/internal/fabric"
 )
 
-// sealedMin is the payload in bytes above which a datagram that has a CRC of
-// its own goes without UDP checksum, which RFC 768 allows in IPv4. Smaller
-// ones carry it all the same: it costs next to nothing, and it is what a
-// capture is judged by.
-const sealedMin = 512
-
 // TxRoom returns how many datagrams of MaxBufs buffers Send takes now.
 func (e *Endpoint) TxRoom() int {
 	free := e.port.TxFree()
@@ -23,6 +17,9 @@ func (e *Endpoint) TxRoom() int {
 // Datagrams to a destination that cannot be reached now are counted and
 // dropped. The buffers belong to the port afterwards.
 func (e *Endpoint) Send(b *fabric.Batch) {
+	if len(b.Pkts) == 1 && len(b.Descs) == 1 && !b.Pkts[0].Bulk && e.sendOne(&b.Pkts[0], &b.Descs[0]) {
+		return
+	}
 	n := 0
 	bulk := false // so are those that are staged
 	for i := range b.Pkts {
@@ -45,12 +42,29 @@ func (e *Endpoint) Send(b *fabric.Batch) {
 	e.push(n, bulk)
 }
 
+// sendOne is Send for what a small message is: one datagram in one buffer. false
+// means that Send has to look; then nothing was done.
+func (e *Endpoint) sendOne(p *fabric.Packet, d *fabric.Desc) bool {
+	to := &e.paths[p.To]
+	if int(p.Len) > to.maxPayload || !p.Sealed || e.port.TxFree() == 0 {
+		return false
+	}
+	e.id++
+	to.put((*[HeaderLen]byte)(e.bytes[d.Addr-HeaderLen:]), e.id, int(p.Len))
+	e.stats.TxPackets++
+	e.stats.TxBytes += uint64(p.Len)
+	t := &e.tx[0]
+	t.Addr, t.Len, t.Flags = d.Addr-HeaderLen, d.Len+HeaderLen, 0
+	e.port.Send(e.tx[:1])
+	return true
+}
+
 // putHeaders writes the headers of p in front of its first buffer.
 func (e *Endpoint) putHeaders(to *path, p *fabric.Packet, bufs []fabric.Desc) {
 	h := (*[HeaderLen]byte)(e.bytes[bufs[0].Addr-HeaderLen:])
 	e.id++
 	sum := to.put(h, e.id, int(p.Len))
-	if !p.Sealed || p.Len <= sealedMin {
+	if !p.Sealed { // else it has a CRC of its own, and RFC 768 allows to leave this out
 		e.addPayload(sum, bufs).PutChecksumUDP(h[udpAt+udpChecksum:])
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/internal/boot/pmi"
 )
 
 // killGrace is how long ranks have between SIGTERM and SIGKILL.
@@ -25,6 +26,7 @@ const killGrace = time.Second
 type agent struct {
 	out    *outbox
 	start  *startOrder
+	pmi    *pmi.Server // for ranks that speak PMI-1
 	ranks  []*rank
 	exited sync.WaitGroup
 	stdin  chan []byte // for rank 0
@@ -84,10 +86,12 @@ func (a *agent) obey(o order) (last bool) {
 			return false
 		}
 		a.start = o.Start
+		a.pmi = pmi.NewServer(o.Start.Job, o.Start.Size, o.Start.Mapping)
 		a.startRanks()
 	case opFenced:
+		a.pmi.Add(o.Values)
 		for _, r := range a.ranks {
-			r.boot.post(boot.Reply{Op: boot.OpFenced, Values: o.Values})
+			r.fenced(o.Values)
 		}
 	case opSignal:
 		a.signal(unix.Signal(o.Signal))
@@ -115,10 +119,18 @@ func (a *agent) signal(sig unix.Signal) {
 // startRanks starts the ranks until one cannot be started.
 func (a *agent) startRanks() {
 	path, err := a.prepare()
+	var bindings [][]int
+	if err == nil {
+		bindings, err = a.start.bindings()
+	}
 	for _, p := range a.start.Ranks {
 		var r *rank
+		var cpus []int
+		if p.Slot >= 0 && len(bindings) > 0 {
+			cpus = bindings[p.Slot%len(bindings)]
+		}
 		if err == nil {
-			r, err = startRank(a.start, path, p, a.out)
+			r, err = startRank(a.start, path, p, cpus, a.pmi, a.out)
 		}
 		if err != nil {
 			a.out.post(report{

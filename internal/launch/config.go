@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/xwarp/xwarp/internal/testbed"
@@ -21,10 +22,29 @@ const (
 	// BindAuto is BindCore in a testbed with a processor for every rank, else
 	// BindNone.
 	BindAuto Bind = ""
-	// BindCore gives each rank one of the allowed processors, in turn.
+	// BindCore gives each rank one of the allowed cores, in turn.
 	BindCore Bind = "core"
+	// BindNUMA gives each rank the allowed processors of a NUMA node.
+	BindNUMA Bind = "numa"
 	// BindNone leaves it to the kernel.
 	BindNone Bind = "none"
+)
+
+// MapBy says in which order ranks take places.
+type MapBy string
+
+// Orders of places.
+const (
+	// MapSlot fills a host before the next one, and there a NUMA node before
+	// the next one. It is the default.
+	MapSlot MapBy = "slot"
+	// MapNode deals the ranks to the hosts in turn.
+	MapNode MapBy = "node"
+	// MapCore is MapSlot, and BindCore where Bind says nothing.
+	MapCore MapBy = "core"
+	// MapNUMA fills hosts, and deals the ranks of each to its NUMA nodes in
+	// turn; BindNUMA where Bind says nothing.
+	MapNUMA MapBy = "numa"
 )
 
 // Host is an entry of Config.Hosts.
@@ -44,8 +64,14 @@ type Config struct {
 	// Program is looked up in PATH on every host; Args follow it.
 	Program string
 	Args    []string
-	// Ranks is the number of processes. Default one per host.
+	// Ranks is the number of processes. Default: as many as fit, one per host
+	// where that is not said.
 	Ranks int
+	// PerHost is the number of ranks that fit on a host, whatever Hosts says.
+	// Default 0: what Hosts says, else as many as Ranks makes it.
+	PerHost int
+	// Dir is the directory that the ranks start in. Default the present one.
+	Dir string
 	// Testbed is the number of hosts of a testbed to run in. Default 0: none.
 	Testbed int
 	// Hosts are the machines to run on, reached by Launcher. Default this one.
@@ -63,8 +89,15 @@ type Config struct {
 	Switch testbed.Switch
 	// TagOutput puts "[rank] " in front of every line of output.
 	TagOutput bool
+	// OrderOutput holds the standard output of a rank back, in memory, until
+	// the ranks before it have ended. Error output is not held back.
+	OrderOutput bool
 	// Bind ties ranks to processors.
 	Bind Bind
+	// Map says which places the ranks take first. Default MapSlot.
+	Map MapBy
+	// Timeout is how long the job may take. Default 0: for ever.
+	Timeout time.Duration
 	// StartTimeout is how long hosts have to answer, and ranks to reach their
 	// first fence after the first of them did. Default DefaultStartTimeout;
 	// negative: for ever.
@@ -90,7 +123,7 @@ type Config struct {
 
 // Exit statuses of xrun that are not a rank's.
 const (
-	ExitTimeout   = 124 // a host or rank did not start in time
+	ExitTimeout   = 124 // a host or rank did not start in time, or the job not end
 	ExitLauncher  = 125 // xrun could not do its work: bad usage, host lost, no testbed
 	ExitCannotRun = 126 // the program is there, but cannot be run
 	ExitNotFound  = 127 // there is no such program
@@ -103,6 +136,15 @@ func (e *ConfigError) Error() string { return e.Problem }
 
 func configErrorf(format string, args ...any) error {
 	return &ConfigError{fmt.Sprintf(format, args...)}
+}
+
+// dir returns the directory that the ranks start in. Other hosts have to have
+// it, too.
+func (c *Config) dir() (string, error) {
+	if c.Dir == "" {
+		return os.Getwd()
+	}
+	return filepath.Abs(c.Dir)
 }
 
 // ExitCode returns the exit status that a program should end with after Run

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/internal/boot/pmi"
 	"github.com/xwarp/xwarp/internal/testbed"
 )
 
@@ -113,6 +114,7 @@ type job struct {
 	finishing bool  // the agents were told to leave
 	interrupt unix.Signal
 	timer     *time.Timer // start-up, and then the end
+	limit     <-chan time.Time
 	stdin     *stdinPump
 }
 
@@ -121,12 +123,15 @@ func newJob(c Config, p *plan) *job {
 		config: c, plan: p,
 		name: rand.Text(), key: boot.NewKey(),
 		ledger:  newLedger(p.size),
-		printer: newPrinter(c.Stdout, c.Stderr, c.TagOutput),
+		printer: newPrinter(c.Stdout, c.Stderr, c.TagOutput, c.OrderOutput),
 		events:  make(chan event),
 		timer:   time.NewTimer(time.Hour),
 		stdin:   newStdinPump(c.Stdin),
 	}
 	j.timer.Stop()
+	if c.Timeout > 0 {
+		j.limit = time.After(c.Timeout)
+	}
 	for _, a := range p.agents {
 		for _, r := range a.ranks {
 			j.ledger.ranks[r.Rank].host = a.hostName
@@ -149,6 +154,7 @@ func (j *job) run(tb *testbed.Testbed) {
 	for j.step() {
 	}
 	j.stdin.close()
+	j.printer.flush()
 }
 
 // step handles one event. It reports whether there are more to come.
@@ -171,6 +177,8 @@ func (j *job) step() (more bool) {
 		j.signal(s)
 	case <-j.timer.C:
 		j.timeout()
+	case <-j.limit:
+		j.fail(&LimitError{j.config.Timeout})
 	}
 	return true
 }
@@ -273,7 +281,7 @@ func (j *job) allReady() bool {
 
 // start orders an agent to start its ranks.
 func (j *job) start(l *link) {
-	dir, err := os.Getwd()
+	dir, err := j.config.dir()
 	j.fail(err)
 	if j.failure != nil {
 		l.hangUp()
@@ -283,6 +291,7 @@ func (j *job) start(l *link) {
 		Version: wireVersion, Host: l.plan.host, Size: j.plan.size,
 		JobKey: j.key, Job: j.name, Fabric: j.plan.fabric, Device: j.plan.device,
 		Dir: dir, Program: j.config.Program, Args: j.config.Args, Env: j.config.Env,
+		Bind: j.plan.bind, Map: j.config.Map, Mapping: pmi.FormatMapping(j.plan.hosts()),
 		Ranks: l.plan.ranks,
 	}})
 	if l == j.agentOf(0) {

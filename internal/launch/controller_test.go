@@ -21,24 +21,46 @@ func TestRun_ranksExchange(t *testing.T) {
 		"hosts":    {Ranks: 5, Hosts: []Host{{"a", 0}, {"b", 0}, {"c", 0}}, Launcher: stand, Agent: []string{self, AgentArg}, Device: "lo"},
 		"defaults": {},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if c.Testbed > 0 {
-				needRoot(t)
-			}
-			n := max(1, c.Ranks)
-			c.Program, c.Args = self, []string{"as-rank", "exchange"}
-			out, err := runJob(t, c)
-			if err != nil || strings.Count(out, "\n") != n || strings.Contains(out, "put") {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			keys := map[string]bool{}
-			for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
-				keys[line[strings.LastIndex(line, " "):]] = true
-			}
-			if len(keys) != 1 {
-				t.Errorf("ranks have different keys:\n%s", out)
-			}
-		})
+		for _, mode := range []string{"exchange", "pmiexchange"} {
+			t.Run(name+" "+mode, func(t *testing.T) { testExchange(t, c, mode) })
+		}
+	}
+}
+
+func testExchange(t *testing.T, c Config, mode string) {
+	if c.Testbed > 0 {
+		needRoot(t)
+	}
+	n := max(1, c.Ranks)
+	c.Program, c.Args = self, []string{"as-rank", mode}
+	out, err := runJob(t, c)
+	if err != nil || strings.Count(out, "\n") != n || strings.Contains(out, "put") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	keys := map[string]bool{}
+	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+		keys[line[strings.LastIndex(line, " "):]] = true
+	}
+	if len(keys) != 1 {
+		t.Errorf("ranks have different keys:\n%s", out)
+	}
+}
+
+// Ranks that speak PMI-1 fail as all others do.
+func TestRun_pmiRankFails(t *testing.T) {
+	for mode, c := range map[string]struct {
+		code int
+		text string
+	}{
+		"pmiabort":   {77, "rank 1 on "},
+		"pmidie":     {137, "SIGKILL"},
+		"pmileave":   {1, "without Finalize"},
+		"pmigarbage": {ExitLauncher, "rank 1: PMI: unknown command \"dance\""},
+	} {
+		out, err := runJob(t, rankConfig(3, mode, "1"))
+		if ExitCode(err) != c.code || !strings.Contains(fmt.Sprint(err), c.text) {
+			t.Errorf("%s: %v, status %d; want %q, %d\n%s", mode, err, ExitCode(err), c.text, c.code, out)
+		}
 	}
 }
 
@@ -216,11 +238,42 @@ func TestRun_remoteRanksGetTheirEnvironment(t *testing.T) {
 }
 
 func TestRun_binds(t *testing.T) {
-	c := rankConfig(3, "cpus")
-	c.Bind = BindCore
-	out, err := runJob(t, c)
-	if err != nil || out != "cpus 1\ncpus 1\ncpus 1\n" {
-		t.Errorf("%q, %v", out, err)
+	for _, bind := range []Bind{BindCore, BindNUMA} {
+		want, err := (&startOrder{Bind: bind}).bindings()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := rankConfig(3, "cpus")
+		c.Bind, c.OrderOutput = bind, true
+		out, err := runJob(t, c)
+		text := ""
+		for rank := range 3 {
+			text += fmt.Sprintln("cpus", want[rank%len(want)])
+		}
+		if err != nil || out != text {
+			t.Errorf("%s: %q, %v; want %q", bind, out, err, text)
+		}
+	}
+}
+
+func TestRun_startsInADirectory(t *testing.T) {
+	dir := t.TempDir()
+	out, err := runJob(t, Config{Program: "pwd", Dir: dir, Ranks: 2})
+	if err != nil || out != dir+"\n"+dir+"\n" {
+		t.Errorf("%q, %v; want %s", out, err, dir)
+	}
+	if _, err = runJob(t, Config{Program: "pwd", Dir: dir + "/none"}); err == nil || !strings.Contains(err.Error(), "/none") {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+}
+
+func TestRun_timeout(t *testing.T) {
+	c := rankConfig(2, "sleep")
+	c.Timeout = 100 * time.Millisecond
+	_, err := runJob(t, c)
+	var le *LimitError
+	if !errors.As(err, &le) || ExitCode(err) != ExitTimeout || !strings.Contains(err.Error(), "100ms") {
+		t.Errorf("error %v, status %d", err, ExitCode(err))
 	}
 }
 

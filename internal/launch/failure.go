@@ -114,6 +114,15 @@ func (e *TimeoutError) Error() string {
 
 func (e *TimeoutError) exitCode() int { return ExitTimeout }
 
+// LimitError says that the job took longer than it may.
+type LimitError struct{ After time.Duration }
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the job has not ended after %v, which is all that --timeout gives it", e.After)
+}
+
+func (e *LimitError) exitCode() int { return ExitTimeout }
+
 // HostError says that a host could not do its part.
 type HostError struct {
 	Host string

@@ -91,6 +91,9 @@ func (l *link) read(stdout io.Reader, size int, prn *printer, events chan<- even
 			prn.print(r.Rank, r.Stderr, r.Data)
 			continue
 		}
+		if err == nil && r.Op == opExit {
+			prn.ended(r.Rank)
+		}
 		events <- event{from: l, report: r, err: err}
 		if err != nil {
 			break

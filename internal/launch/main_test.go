@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/internal/boot/pmi"
 )
 
 // The test binary plays all parts: agent, rank, launcher and controller.
@@ -54,7 +55,11 @@ func rankMain(mode string, args []string) int {
 	}
 	switch mode {
 	case "exchange":
-		return exchangeMain()
+		return exchangeMain(boot.Join())
+	case "pmiexchange":
+		return exchangeMain(pmi.Join(os.Stderr))
+	case "pmiabort", "pmidie", "pmileave", "pmigarbage":
+		return pmiMain(mode, number == victim)
 	case "env":
 		fmt.Println(os.Getenv(args[0]))
 	case "lines":
@@ -98,13 +103,39 @@ func rankMain(mode string, args []string) int {
 	case "cpus":
 		var set unix.CPUSet
 		_ = unix.SchedGetaffinity(0, &set)
-		fmt.Println("cpus", set.Count())
+		var cpus []int
+		for cpu := range maxCPUs {
+			if set.IsSet(cpu) {
+				cpus = append(cpus, cpu)
+			}
+		}
+		fmt.Println("cpus", cpus)
 	}
 	return 0
 }
 
-func exchangeMain() int {
-	j, err := boot.Join()
+// pmiMain is a rank that speaks PMI-1, and the victim how it fails.
+func pmiMain(mode string, victim bool) int {
+	j, err := pmi.Join(os.Stderr)
+	switch {
+	case err != nil:
+		fmt.Println(err)
+		return 1
+	case !victim:
+		_ = j.Fence()
+		return 1 // nobody completes it
+	case mode == "pmiabort":
+		j.Abort(77, "because")
+	case mode == "pmidie":
+		_ = unix.Kill(os.Getpid(), unix.SIGKILL)
+	case mode == "pmigarbage":
+		_, _ = unix.Write(bootFD, []byte("cmd=dance\n"))
+		select {}
+	}
+	return 0
+}
+
+func exchangeMain(j boot.Job, err error) int {
 	if err != nil {
 		fmt.Println(err)
 		return 1

@@ -57,16 +57,23 @@ func (o *outbox) run(w io.WriteCloser) {
 }
 
 // post queues a message.
-func (o *outbox) post(v any) { o.put(v, false) }
+func (o *outbox) post(v any) { o.put(marshal(v), false) }
 
 // postBulk queues a message when there is room.
-func (o *outbox) postBulk(v any) { o.put(v, true) }
+func (o *outbox) postBulk(v any) { o.put(marshal(v), true) }
 
-func (o *outbox) put(v any, bulk bool) {
+// postText queues whole lines.
+func (o *outbox) postText(lines string) { o.put([]byte(lines), false) }
+
+func marshal(v any) []byte {
 	line, err := boot.AppendLine(nil, v)
 	if err != nil {
 		panic("launch: " + err.Error()) // our own types always marshal
 	}
+	return line
+}
+
+func (o *outbox) put(line []byte, bulk bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for bulk && len(o.lines) >= outboxBulk && !o.closed && !o.failed {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -43,6 +45,11 @@ type printer struct {
 	mu      sync.Mutex
 	tag     bool
 	streams [2]stream // output and error output
+
+	order bool // output by rank, or as it comes
+	turn  int  // the rank whose output is not held back
+	gone  map[int]bool
+	held  map[int][]byte
 }
 
 type stream struct {
@@ -51,8 +58,11 @@ type stream struct {
 	buf  []byte
 }
 
-func newPrinter(stdout, stderr io.Writer, tag bool) *printer {
-	return &printer{tag: tag, streams: [2]stream{{w: stdout, rank: -1}, {w: stderr, rank: -1}}}
+func newPrinter(stdout, stderr io.Writer, tag, order bool) *printer {
+	return &printer{
+		tag: tag, streams: [2]stream{{w: stdout, rank: -1}, {w: stderr, rank: -1}},
+		order: order, gone: map[int]bool{}, held: map[int][]byte{},
+	}
 }
 
 // print writes what a rank has written: lines, the last one perhaps
@@ -60,6 +70,38 @@ func newPrinter(stdout, stderr io.Writer, tag bool) *printer {
 func (p *printer) print(rank int, stderr bool, data []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.order && !stderr && rank > p.turn {
+		p.held[rank] = append(p.held[rank], data...)
+		return
+	}
+	p.write(rank, stderr, data)
+}
+
+// ended notes that all of a rank's output is there, which may be what the
+// output of others waits for.
+func (p *printer) ended(rank int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone[rank] = true
+	for p.gone[p.turn] {
+		delete(p.gone, p.turn)
+		p.turn++
+		p.write(p.turn, false, p.held[p.turn])
+		delete(p.held, p.turn)
+	}
+}
+
+// flush writes what is held back: nothing more comes that it could wait for.
+func (p *printer) flush() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, rank := range slices.Sorted(maps.Keys(p.held)) {
+		p.write(rank, false, p.held[rank])
+	}
+	clear(p.held)
+}
+
+func (p *printer) write(rank int, stderr bool, data []byte) {
 	s := &p.streams[0]
 	if stderr {
 		s = &p.streams[1]

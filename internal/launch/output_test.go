@@ -36,7 +36,7 @@ func TestForward_wholeLines(t *testing.T) {
 
 func TestPrinter(t *testing.T) {
 	var out, errOut bytes.Buffer
-	p := newPrinter(&out, &errOut, false)
+	p := newPrinter(&out, &errOut, false, false)
 	p.print(0, false, []byte("a\nb"))
 	p.print(0, false, []byte("c\n"))
 	p.print(1, false, []byte("unfinished"))
@@ -51,9 +51,39 @@ func TestPrinter(t *testing.T) {
 	}
 }
 
+func TestPrinter_inOrder(t *testing.T) {
+	var out, errOut bytes.Buffer
+	p := newPrinter(&out, &errOut, true, true)
+	expect := func(want string) {
+		t.Helper()
+		if out.String() != want {
+			t.Errorf("%q, want %q", out.String(), want)
+		}
+	}
+	p.print(2, false, []byte("c"))
+	p.print(1, false, []byte("b\n"))
+	p.print(1, true, []byte("at once\n"))
+	p.print(0, false, []byte("a\n"))
+	expect("[0] a\n")
+	p.ended(1)
+	p.print(2, false, []byte("cc\n"))
+	p.print(0, false, []byte("aa\n"))
+	expect("[0] a\n[0] aa\n")
+	p.ended(0)
+	expect("[0] a\n[0] aa\n[1] b\n[2] ccc\n")
+	p.print(0, false, []byte("a child of it\n"))
+	p.print(4, false, []byte("of a lost host\n"))
+	p.print(3, false, []byte("too\n"))
+	p.flush()
+	expect("[0] a\n[0] aa\n[1] b\n[2] ccc\n[0] a child of it\n[3] too\n[4] of a lost host\n")
+	if errOut.String() != "[1] at once\n" {
+		t.Errorf("%q", errOut.String())
+	}
+}
+
 func TestPrinter_tags(t *testing.T) {
 	var out bytes.Buffer
-	p := newPrinter(&out, nil, true)
+	p := newPrinter(&out, nil, true, false)
 	p.print(0, false, []byte("a\n\nb"))
 	p.print(0, false, []byte("c\nd"))
 	p.print(12, false, []byte("e\n"))

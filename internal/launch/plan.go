@@ -3,7 +3,6 @@ package launch
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/xwarp/xwarp/internal/testbed"
@@ -17,6 +16,7 @@ type plan struct {
 	device  string          // "" lets the agent find out
 	testbed *testbed.Config // nil without one
 	remote  bool            // agents are started by the launcher
+	bind    Bind            // BindCore, BindNUMA or BindNone
 	notice  string          // what the job runs on and why, for people; or ""
 }
 
@@ -32,7 +32,7 @@ type agentPlan struct {
 type rankPlan struct {
 	Rank  int `json:"rank"`
 	Local int `json:"local"` // number among the ranks of its host
-	Slot  int `json:"slot"`  // which of the allowed processors, modulo their number; -1 for all
+	Slot  int `json:"slot"`  // which of the places that the agent finds, modulo their number; -1 for none
 }
 
 // machine is what a plan depends on besides the Config.
@@ -52,39 +52,12 @@ var fabrics = []string{fabricXDP, "xdp:generic", "xdp:driver", "xdp:asavie", fab
 
 func isXDP(fabric string) bool { return strings.HasPrefix(fabric, fabricXDP) }
 
-// ParseHosts reads a list as in "a,b:2,c": names with the number of ranks that
-// fit.
-func ParseHosts(list string) ([]Host, error) {
-	var hosts []Host
-	for _, entry := range strings.Split(list, ",") {
-		h := Host{Name: entry}
-		if name, slots, ok := strings.Cut(entry, ":"); ok {
-			n, err := strconv.Atoi(slots)
-			if err != nil || n < 1 || n > MaxRanks {
-				return nil, configErrorf("host list %q: %q is no number of ranks", list, slots)
-			}
-			h = Host{name, n}
-		}
-		if h.Name == "" || strings.HasPrefix(h.Name, "-") {
-			return nil, configErrorf("host list %q: want names separated by commas, as in a,b:2", list)
-		}
-		if slices.ContainsFunc(hosts, func(o Host) bool { return o.Name == h.Name }) {
-			return nil, configErrorf("host list %q: %s is there twice; write %s:2 for two ranks on it", list, h.Name, h.Name)
-		}
-		hosts = append(hosts, h)
-	}
-	return hosts, nil
-}
-
 // makePlan decides where the ranks go and over what they talk.
 func makePlan(c Config, m machine) (*plan, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	p := &plan{size: c.Ranks, device: c.Device}
-	if p.size == 0 {
-		p.size = max(1, c.Testbed, len(c.Hosts))
-	}
+	p := &plan{device: c.Device}
 	perHost, err := p.place(c, m)
 	if err != nil {
 		return nil, err
@@ -103,7 +76,7 @@ func makePlan(c Config, m machine) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.bind(c.Bind, m)
+	p.bindRanks(c, m)
 	return p, nil
 }
 
@@ -125,48 +98,8 @@ func (c *Config) check() error {
 		return configErrorf("an MTU of %d: want %d to %d bytes", c.MTU, testbed.MinMTU, testbed.MaxMTU)
 	case c.Fabric != "" && !slices.Contains(fabrics, c.Fabric):
 		return configErrorf("unknown fabric %q: want one of %s", c.Fabric, strings.Join(fabrics, ", "))
-	case c.Bind != BindAuto && c.Bind != BindCore && c.Bind != BindNone:
-		return configErrorf("cannot bind to %q: want core or none", string(c.Bind))
 	}
-	return nil
-}
-
-// place spreads the ranks over the hosts, neighbours together, and returns the
-// most ranks that a host got.
-func (p *plan) place(c Config, m machine) (int, error) {
-	hosts := c.Hosts
-	if len(hosts) == 0 {
-		hosts = make([]Host, max(1, c.Testbed))
-	}
-	slotted, room := false, 0
-	for _, h := range hosts {
-		slotted = slotted || h.Slots > 0
-		room += max(1, h.Slots)
-	}
-	if slotted && p.size > room {
-		return 0, configErrorf("%d ranks do not fit on hosts with room for %d", p.size, room)
-	}
-	next, most := 0, 0
-	for i, h := range hosts {
-		end := (i + 1) * p.size / len(hosts)
-		if slotted {
-			end = min(next+max(1, h.Slots), p.size)
-		}
-		if next == end {
-			continue
-		}
-		a := agentPlan{host: i, hostName: h.Name, netns: i}
-		if a.hostName == "" {
-			a.hostName = m.name
-		}
-		for local := 0; next < end; local++ {
-			a.ranks = append(a.ranks, rankPlan{Rank: next, Local: local, Slot: -1})
-			next++
-		}
-		most = max(most, len(a.ranks))
-		p.agents = append(p.agents, a)
-	}
-	return most, nil
+	return c.checkPlaces()
 }
 
 // inTestbed runs the ranks in namespaces. Over AF_XDP a rank needs a NIC of its
@@ -275,9 +208,20 @@ func (p *plan) here(c Config, m machine) error {
 
 func (p *plan) ranks() string { return count(p.size, "rank", "ranks") }
 
-// bind gives the ranks of one machine processors in turn.
-func (p *plan) bind(b Bind, m machine) {
-	if b == BindNone || b == BindAuto && (p.testbed == nil || p.size > m.cpus) {
+// bindRanks gives the ranks of one machine places in turn.
+func (p *plan) bindRanks(c Config, m machine) {
+	p.bind = c.Bind
+	if p.bind == BindAuto {
+		switch {
+		case c.Map == MapNUMA:
+			p.bind = BindNUMA
+		case c.Map == MapCore, p.testbed != nil && p.size <= m.cpus:
+			p.bind = BindCore
+		default:
+			p.bind = BindNone
+		}
+	}
+	if p.bind == BindNone {
 		return
 	}
 	for _, a := range p.agents {

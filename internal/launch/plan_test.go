@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 var (
@@ -67,6 +68,13 @@ func TestMakePlan(t *testing.T) {
 		{oldish, Config{Hosts: hosts("a,b"), Device: "eth1"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] udp eth1", "too old"},
 		{root, Config{Hosts: hosts("a:2,b:3,c"), Ranks: 4, Device: "eth1", Bind: BindCore}, "a#0[ 0.0/0 1.1/1 ] b#1[ 2.0/0 3.1/1 ] udp eth1", "2 ranks per host"},
 		{root, Config{Hosts: hosts("a,b:3,c"), Ranks: 5}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 2.1/-1 3.2/-1 ] c#2[ 4.0/-1 ] udp ", "3 hosts"},
+		{root, Config{Hosts: hosts("a:2,b:3,c")}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 4.2/-1 ] c#2[ 5.0/-1 ] udp ", "6 ranks on 3 hosts"},
+		{root, Config{Hosts: hosts("a:2,b:3,c"), Map: MapNode, Bind: BindNUMA}, "a#0[ 0.0/0 3.1/1 ] b#1[ 1.0/0 4.1/1 5.2/2 ] c#2[ 2.0/0 ] udp ", "3 hosts"},
+		{root, Config{Hosts: hosts("a,b"), Map: MapNode, Ranks: 5}, "a#0[ 0.0/-1 2.1/-1 4.2/-1 ] b#1[ 1.0/-1 3.1/-1 ] udp ", "5 ranks"},
+		{root, Config{Hosts: hosts("a:9,b"), PerHost: 2}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 ] udp ", "4 ranks"},
+		{root, Config{Hosts: hosts("a,b"), PerHost: 2, Ranks: 3, Map: MapCore}, "a#0[ 0.0/0 1.1/1 ] b#1[ 2.0/0 ] udp ", "3 ranks"},
+		{root, Config{Testbed: 2, PerHost: 2, Fabric: "udp", Map: MapNode}, "me@0#0[ 0.0/0 2.1/2 ] me@1#1[ 1.0/1 3.1/3 ] udp xw0 testbed 2 mtu 0", "4 ranks"},
+		{root, Config{PerHost: 3, Map: MapNUMA}, "me#0[ 0.0/0 1.1/1 2.2/2 ] udp lo", "3 ranks"},
 		{root, Config{Hosts: hosts("a,b"), Fabric: "udp"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] udp ", "kernel UDP"},
 	} {
 		c.c.Program = "prog"
@@ -112,6 +120,11 @@ func TestMakePlan_refuses(t *testing.T) {
 		"needs a --device, the":     {root, Config{Hosts: hosts("a,b"), Fabric: "xdp"}},
 		"needs a --device (xinfo":   {root, Config{Fabric: "xdp"}},
 		"do not fit":                {root, Config{Hosts: hosts("a:2,b"), Ranks: 4}},
+		"5 ranks do not fit on 2":   {root, Config{Hosts: hosts("a:9,b:9"), Ranks: 5, PerHost: 2}},
+		"131072 ranks: want up to":  {root, Config{Hosts: hosts("a:65536,b:65536")}},
+		"-1 ranks per host":         {root, Config{PerHost: -1}},
+		"cannot map by \"socket\"":  {root, Config{Map: "socket"}},
+		"a timeout of -1s":          {root, Config{Timeout: -time.Second}},
 	} {
 		c.c.Program = "prog"
 		_, err := makePlan(c.c, c.m)

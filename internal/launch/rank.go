@@ -8,21 +8,26 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/internal/boot/pmi"
 )
 
 // rank is a process of the job, seen by its agent.
 type rank struct {
-	number int
-	cmd    *exec.Cmd
-	socket *os.File       // to the rank
-	boot   *outbox        // lines for the rank
-	asked  chan struct{}  // closed when no more requests come from the rank
+	number    int
+	cmd       *exec.Cmd
+	socket    *os.File      // to the rank
+	boot      *outbox       // lines for the rank
+	asked     chan struct{} // closed when no more requests come from the rank
+	session   *pmi.Session  // of a rank that speaks PMI-1; for relayRequests only
+	speaksPMI atomic.Bool
+
 	stdin  *os.File       // rank 0 only
 	output sync.WaitGroup // until both outputs are at their end
 
@@ -42,7 +47,8 @@ func (s *startOrder) environment(r rankPlan) []string {
 		value any
 	}{
 		{boot.EnvRank, r.Rank}, {boot.EnvSize, s.Size}, {boot.EnvHost, s.Host}, {boot.EnvLocalRank, r.Local},
-		{boot.EnvBootFD, bootFD}, {boot.EnvFabric, s.Fabric}, {boot.EnvDevice, s.Device}, {boot.EnvJob, s.Job},
+		{boot.EnvBootFD, bootFD}, {boot.EnvPMIFD, bootFD}, {pmi.EnvRank, r.Rank}, {pmi.EnvSize, s.Size},
+		{boot.EnvFabric, s.Fabric}, {boot.EnvDevice, s.Device}, {boot.EnvJob, s.Job},
 	} {
 		env = append(env, fmt.Sprintf("%s=%v", v.name, v.value))
 	}
@@ -54,7 +60,8 @@ func cleanEnv(env []string) []string {
 	var clean []string
 	for _, e := range env {
 		switch name, _, _ := strings.Cut(e, "="); name {
-		case boot.EnvRank, boot.EnvSize, boot.EnvHost, boot.EnvLocalRank, boot.EnvBootFD, boot.EnvFabric, boot.EnvDevice, boot.EnvJob:
+		case boot.EnvRank, boot.EnvSize, boot.EnvHost, boot.EnvLocalRank, boot.EnvBootFD, boot.EnvFabric, boot.EnvDevice, boot.EnvJob,
+			boot.EnvPMIFD, pmi.EnvRank, pmi.EnvSize, pmi.EnvPort, pmi.EnvID:
 		default:
 			clean = append(clean, e)
 		}
@@ -63,8 +70,9 @@ func cleanEnv(env []string) []string {
 }
 
 // startRank starts a rank on the calling thread, which must live as long as
-// the agent: the kernel kills the rank when it ends.
-func startRank(s *startOrder, path string, p rankPlan, out *outbox) (*rank, error) {
+// the agent: the kernel kills the rank when it ends. The rank may use cpus, or
+// all if there are none.
+func startRank(s *startOrder, path string, p rankPlan, cpus []int, server *pmi.Server, out *outbox) (*rank, error) {
 	var opened []io.Closer // the rank's ends, and on failure ours
 	defer func() {
 		for _, c := range opened {
@@ -85,14 +93,16 @@ func startRank(s *startOrder, path string, p rankPlan, out *outbox) (*rank, erro
 		Args:       append([]string{s.Program}, s.Args...),
 		Env:        s.environment(p),
 		ExtraFiles: []*os.File{theirs},
-		// A group of its own: Ctrl-C reaches the ranks through xrun only,
-		// and a signal to the group reaches the rank's children.
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+		// A session of its own, and so a group: Ctrl-C reaches the ranks
+		// through xrun only, and a signal to the group reaches the rank's
+		// children. Linux shares processors out by session (autogroup): the
+		// agent is not left waiting by ranks that spin.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}}
 	pipes, err := r.pipes(p.Rank == 0)
 	opened = append(opened, pipes.theirs...)
 	if err == nil {
-		err = startOn(p.Slot, r.cmd)
+		err = startOn(cpus, r.cmd)
 	}
 	if err != nil {
 		opened = append(append(opened, ours), pipes.ours...)
@@ -100,8 +110,7 @@ func startRank(s *startOrder, path string, p rankPlan, out *outbox) (*rank, erro
 	}
 	out.post(report{Op: opStarted, Rank: p.Rank, PID: r.cmd.Process.Pid})
 	r.boot = newOutbox(ours)
-	r.boot.post(boot.Reply{Op: boot.OpWelcome, Version: boot.WireVersion, JobKey: s.JobKey})
-	go r.relayRequests(out)
+	go r.relayRequests(boot.Reply{Op: boot.OpWelcome, Version: boot.WireVersion, JobKey: s.JobKey}, server, out)
 	r.output.Add(2)
 	for i, f := range []io.Reader{pipes.stdout, pipes.stderr} {
 		go func() {
@@ -145,53 +154,23 @@ func (r *rank) pipes(stdin bool) (rankPipes, error) {
 	return p, nil
 }
 
-// startOn starts cmd on one of the processors that this process may use, or
-// on all for slot -1. A process inherits them from the thread that forks it.
-func startOn(slot int, cmd *exec.Cmd) error {
-	if slot < 0 {
+// startOn starts cmd on some of the processors that this process may use, or on
+// all if there are none. A process inherits them from the thread that forks it.
+func startOn(cpus []int, cmd *exec.Cmd) error {
+	if len(cpus) == 0 {
 		return cmd.Start()
 	}
-	var allowed, one unix.CPUSet
+	var allowed, some unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
 		return fmt.Errorf("allowed processors: %w", err)
 	}
-	one.Set(nthCPU(&allowed, slot%allowed.Count()))
-	if err := unix.SchedSetaffinity(0, &one); err != nil {
-		return fmt.Errorf("binding to a processor: %w", err)
+	for _, cpu := range cpus {
+		some.Set(cpu)
+	}
+	if err := unix.SchedSetaffinity(0, &some); err != nil {
+		return fmt.Errorf("binding to processors %v: %w", cpus, err)
 	}
 	return errors.Join(cmd.Start(), unix.SchedSetaffinity(0, &allowed))
-}
-
-func nthCPU(set *unix.CPUSet, n int) int {
-	for cpu := 0; ; cpu++ {
-		if set.IsSet(cpu) {
-			if n == 0 {
-				return cpu
-			}
-			n--
-		}
-	}
-}
-
-// relayRequests passes on what the rank asks of its launcher.
-func (r *rank) relayRequests(out *outbox) {
-	defer close(r.asked)
-	lines := boot.NewLineReader(r.socket)
-	for {
-		line, err := lines.Next()
-		if err != nil && !errors.Is(err, boot.ErrLongLine) {
-			return // the rank is gone, or has closed its end
-		}
-		var request boot.Request
-		if err == nil {
-			request, err = boot.ParseRequest(line)
-		}
-		if err != nil {
-			out.post(report{Op: opBoot, Rank: r.number, Why: err.Error()})
-			return
-		}
-		out.post(report{Op: opBoot, Rank: r.number, Request: &request})
-	}
 }
 
 // await waits for the end of the rank and of its output and reports it.

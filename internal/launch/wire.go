@@ -8,7 +8,7 @@ import (
 )
 
 // wireVersion is the version of the protocol between controller and agent.
-const wireVersion = 1
+const wireVersion = 2
 
 type op string
 
@@ -44,6 +44,9 @@ type startOrder struct {
 	Program string     `json:"program"`
 	Args    []string   `json:"args"`
 	Env     []string   `json:"env"`
+	Mapping string     `json:"mapping"` // which ranks share a host, as PMI-1 has it
+	Bind    Bind       `json:"bind,omitempty"`
+	Map     MapBy      `json:"map,omitempty"`
 	Ranks   []rankPlan `json:"ranks"`
 }
 

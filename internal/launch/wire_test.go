@@ -58,9 +58,9 @@ func TestParseReport_roundTrip(t *testing.T) {
 func TestParse_refusesNonsense(t *testing.T) {
 	for _, line := range []string{
 		"", "x", "{}", "null", "[]", `{"op":7}`, `{"op":"sing"}`, `{"op":"kill"`, `{"op":"kill"}x`,
-		`{"op":"start"}`, `{"op":"start","start":{"version":1}}`, `{"op":"start","start":{"version":2,"job_key":"1","size":1,"program":"p","ranks":[{}]}}`,
-		`{"op":"start","start":{"version":1,"job_key":"1","size":1,"program":"p","ranks":[{"rank":1}]}}`,
-		`{"op":"start","start":{"version":1,"job_key":"1","size":1,"program":"p","ranks":[{"rank":0,"slot":-2}]}}`,
+		`{"op":"start"}`, `{"op":"start","start":{"version":2}}`, `{"op":"start","start":{"version":1,"job_key":"1","size":1,"program":"p","ranks":[{}]}}`,
+		`{"op":"start","start":{"version":2,"job_key":"1","size":1,"program":"p","ranks":[{"rank":1}]}}`,
+		`{"op":"start","start":{"version":2,"job_key":"1","size":1,"program":"p","ranks":[{"rank":0,"slot":-2}]}}`,
 		`{"op":"signal"}`, `{"op":"signal","signal":-9}`, `{"op":"signal","signal":99}`,
 		`{"op":"ready"}`, `{"op":"exit","rank":9}`, `{"op":"exit","rank":-1}`, `{"op":"exit","status":256}`, `{"op":"exit","signal":65}`,
 		`{"op":"output","data":"!"}`,

@@ -78,9 +78,10 @@ type Endpoint struct {
 	tx       *fabric.Batch
 	w        writer
 	openHdr  dgram.Header
-	limit    int  // largest payload of the open datagram in bytes
-	openBulk bool // it belongs to a long run of data
-	dirty    bool // something was built since the last Flush
+	small    fabric.Desc // the open datagram of Small
+	limit    int         // largest payload of the open datagram in bytes
+	openBulk bool        // it belongs to a long run of data
+	dirty    bool        // something was built since the last Flush
 }
 
 const txBatch = 32
@@ -202,8 +203,7 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 		e.Stats.RxCorrupt++
 		return nil, false
 	}
-	e.reader.open(e.arena, descs, int(pkt.Len))
-	e.reader.Skip(dgram.HeaderLen)
+	e.reader.open(e.arena, first[dgram.HeaderLen:], descs[1:], int(pkt.Len)-dgram.HeaderLen)
 	if h.Type == dgram.TypeUD {
 		return nil, true
 	}

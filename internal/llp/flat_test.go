@@ -106,7 +106,7 @@ func TestReader_flat(t *testing.T) {
 			want = append(want, arena.At(at, n)...)
 		}
 		var r Reader
-		r.open(arena, descs, len(want))
+		r.open(arena, nil, descs, len(want))
 		for {
 			if r.Len() != len(want) {
 				t.Fatalf("seed %d: %d bytes left, want %d", seed, r.Len(), len(want))

@@ -338,7 +338,9 @@ func (e *Endpoint) answered(p *Peer, h *dgram.Header, limit, size int) {
 // heard notes that the peer is alive: it knows both numbers.
 func (e *Endpoint) heard(p *Peer) {
 	p.heardAt, p.unanswered = e.now, 0
-	e.strangers.remove(p)
+	if p.stranger {
+		e.strangers.remove(p)
+	}
 }
 
 // shortHello is the length in bytes of a Hello without padding, and of an answer.

@@ -15,14 +15,21 @@ type Reader struct {
 	scratch [64]byte
 }
 
-// open points the reader at a datagram's buffers.
-func (r *Reader) open(a *mem.Arena, descs []fabric.Desc, n int) {
+// open points the reader at n bytes: those in cur and those in the buffers rest.
+func (r *Reader) open(a *mem.Arena, cur []byte, rest []fabric.Desc, n int) {
 	r.arena, r.left = a, n
-	r.cur, r.rest = nil, descs
+	r.cur, r.rest = cur, rest
 	r.advance()
 }
 
+// advance makes cur hold the next byte, if there is one.
 func (r *Reader) advance() {
+	if len(r.cur) == 0 && len(r.rest) > 0 {
+		r.nextBuffer()
+	}
+}
+
+func (r *Reader) nextBuffer() {
 	for len(r.cur) == 0 && len(r.rest) > 0 {
 		r.cur = r.arena.At(r.rest[0].Addr, int(r.rest[0].Len))
 		r.rest = r.rest[1:]

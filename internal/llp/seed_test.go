@@ -17,7 +17,7 @@ func TestNumber_seed(t *testing.T) {
 		}
 		return e.number()
 	}
-	if first([32]byte{}) != first([32]byte{}) {
+	if a, b := first([32]byte{}), first([32]byte{}); a != b {
 		t.Error("a simulation would not repeat itself")
 	}
 	if a, b := first([32]byte{1}), first([32]byte{2}); a == b || a == first([32]byte{}) {

@@ -16,7 +16,9 @@ const (
 // not allocate and take no lock: one engine owns a pool.
 type Pool struct {
 	base, end Addr
-	free      []Addr // stack
+	free      []Addr         // stack
+	warm      [warmMost]Addr // stack of frames that were sent last
+	warmN     int
 	state     []FrameState
 }
 
@@ -45,7 +47,7 @@ func (p *Pool) Release(a *Arena) { a.Free(p.base) }
 func (p *Pool) Get() (addr Addr, ok bool) {
 	n := len(p.free)
 	if n == 0 {
-		return 0, false
+		return p.getWarm()
 	}
 	addr = p.free[n-1]
 	p.free = p.free[:n-1]
@@ -69,11 +71,50 @@ func (p *Pool) Put(addr Addr) {
 	p.free = append(p.free, addr) // never grows: cap is the number of frames
 }
 
+// warmMost is how many frames are kept apart for sending.
+const warmMost = 32
+
+// GetToSend is Get for a frame that this side will write and send: one that
+// was sent before, if there is one, for its cache lines are in no other
+// processor's cache. Those that were received into are.
+func (p *Pool) GetToSend() (addr Addr, ok bool) {
+	if p.warmN == 0 {
+		return p.Get()
+	}
+	return p.getWarm()
+}
+
+func (p *Pool) getWarm() (addr Addr, ok bool) {
+	if p.warmN == 0 {
+		return 0, false
+	}
+	p.warmN--
+	addr = p.warm[p.warmN]
+	if p.state != nil {
+		p.move(addr, FrameFree, FrameOut)
+	}
+	return addr, true
+}
+
+// PutSent is Put for a frame that was sent.
+func (p *Pool) PutSent(addr Addr) {
+	if p.warmN == warmMost || !p.Owns(addr) {
+		p.Put(addr)
+		return
+	}
+	addr = FrameBase(addr)
+	if p.state != nil {
+		p.move(addr, FrameOut, FrameFree)
+	}
+	p.warm[p.warmN] = addr
+	p.warmN++
+}
+
 // Owns reports whether addr lies in a frame of this pool.
 func (p *Pool) Owns(addr Addr) bool { return addr >= p.base && addr < p.end }
 
 // Free returns how many frames are in the pool.
-func (p *Pool) Free() int { return len(p.free) }
+func (p *Pool) Free() int { return len(p.free) + p.warmN }
 
 // Cap returns how many frames the pool has in all.
 func (p *Pool) Cap() int { return int((p.end - p.base) / FrameSize) }

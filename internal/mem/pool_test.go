@@ -101,3 +101,37 @@ func BenchmarkPool(b *testing.B) {
 		p.Put(a)
 	}
 }
+
+// Frames that were sent are kept for sending, up to warmMost of them, the last
+// one first; who receives gets them when there is nothing else.
+func TestPool_sentFramesAreSentAgain(t *testing.T) {
+	for _, track := range []bool{false, true} {
+		p := newPool(t, warmMost+3, track)
+		var all []Addr
+		for range warmMost + 2 {
+			addr, _ := p.GetToSend() // none was sent yet
+			all = append(all, addr)
+		}
+		for _, addr := range all {
+			p.PutSent(addr + 100) // anywhere in the frame
+		}
+		p.PutSent(p.end) // somebody else's
+		if p.Free() != warmMost+3 {
+			t.Errorf("%d frames are free, want %d", p.Free(), warmMost+3)
+		}
+		if addr, ok := p.GetToSend(); !ok || addr != all[warmMost-1] {
+			t.Errorf("GetToSend = %#x, want the last one that was kept, %#x", addr, all[warmMost-1])
+		}
+		seen := map[Addr]bool{}
+		for range warmMost + 2 {
+			addr, ok := p.Get()
+			if !ok || seen[addr] || addr != FrameBase(addr) {
+				t.Fatalf("Get = %#x, %v", addr, ok)
+			}
+			seen[addr] = true
+		}
+		if _, ok := p.GetToSend(); ok || p.Free() != 0 {
+			t.Errorf("a frame too many; %d free", p.Free())
+		}
+	}
+}

@@ -346,7 +346,7 @@ func TestServer_stop(t *testing.T) {
 // the ping, for both, and of nothing else.
 func TestRun_faults(t *testing.T) {
 	for _, kind := range []sim.StreamFaultKind{sim.StreamReset, sim.StreamFIN, sim.StreamSilence} {
-		for off := int64(0); off < 320; off += 3 {
+		for off := int64(0); off < 320; off += 5 {
 			r := newRig(t, 2)
 			r.faults = []sim.StreamFault{{Offset: off, Kind: kind, Heal: mono.Second}}
 			judge := func(err error) error {

@@ -2,7 +2,6 @@ package rping
 
 import (
 	"errors"
-	"net/netip"
 
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -17,11 +16,10 @@ const (
 // session is one connection: a queue pair with its own protection domain, so
 // that a server's clients cannot reach one another's memory.
 type session struct {
-	end  *end
-	id   *verbs.CMID
-	peer netip.AddrPort
-	pd   *verbs.PD
-	cq   *verbs.CQ
+	end *end
+	id  *verbs.CMID
+	pd  *verbs.PD
+	cq  *verbs.CQ
 
 	recv *verbs.MR         // the Info or go-ahead that comes in
 	send *verbs.MR         // the one that goes out

@@ -52,7 +52,7 @@ func (st *Stream) accept() {
 
 // tell makes the next Poll name the stream.
 func (st *Stream) tell() {
-	if st.hasID {
+	if st.hasID && !st.closed {
 		st.streams.tell(st.id)
 	}
 }

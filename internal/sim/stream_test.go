@@ -528,3 +528,22 @@ func TestStreams_throughput(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A fault may strike when the end that would hear of it has closed, and its
+// number is somebody else's.
+func TestStreams_faultAfterClose(t *testing.T) {
+	for _, kind := range []StreamFaultKind{StreamReset, StreamResetSender, StreamResetReceiver, StreamFIN, StreamSilence} {
+		_, a, b, sa, sb, pass := joined(t, StreamConfig{Faults: []StreamFault{{Offset: 1, Kind: kind}}})
+		sa.Send([][]byte{{1}})
+		a.Flush()
+		sb.Close(false)
+		l, err := b.Listen(netip.AddrPort{}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(mono.Millisecond)
+		if got := b.Poll(0, nil); l.ID() != sb.ID() || len(got) != 0 {
+			t.Errorf("%v: %v is named", kind, got)
+		}
+	}
+}

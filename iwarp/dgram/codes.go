@@ -2,6 +2,7 @@ package dgram
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/xwarp/xwarp/internal/mono"
 )
@@ -36,12 +37,8 @@ func CreditCode(n int) uint8 {
 	case n < 16:
 		return uint8(max(n, 0))
 	}
-	exp := uint8(0)
-	for n >= 8 {
-		n >>= 1
-		exp++
-	}
-	return min(exp<<2+8+uint8(n-4), creditMax)
+	exp := bits.Len(uint(n)) - 3 // n>>exp is 4 to 7
+	return uint8(min(exp<<2+8+n>>exp-4, creditMax))
 }
 
 // HeldUnit is the unit of Header.Held.

@@ -135,7 +135,13 @@ func (s *Sender) measure(now, sent mono.Time, clean bool) {
 	c := &s.congestion
 	if clean && s.held < HeldUnknown {
 		d := max(now.Sub(sent)-s.held, 1)
+		first := s.rtt.smoothed == 0
 		s.rtt.sample(d)
+		if first && int(s.peerWindow) < s.sh.cfg.Window {
+			// The peer divides its room among many senders: that was no empty
+			// path. What it was is not taken for the length of the path.
+			s.rtt.lowest = min(d, s.sh.cfg.DelayTarget)
+		}
 		c.latest = d
 		if c.shortest == 0 || d < c.shortest {
 			c.shortest = d

@@ -82,6 +82,27 @@ func (h *Header) Put(b []byte) {
 	binary.BigEndian.PutUint32(b[32:], uint32(h.Credit)<<26|uint32(h.Window)<<16|uint32(h.Held))
 }
 
+// PutSmall writes h, and the CRC when sealed is set, to the first bytes of b: a
+// datagram of one ULPDU, which is there already but for its length. It writes
+// whole words, so that no load of the CRC, nor of a checksum over b, meets two
+// stores that are under way.
+func (h *Header) PutSmall(b []byte, sealed bool) {
+	const ulpdu = HeaderLen + LengthLen
+	first := (Version<<4|uint32(h.Type))<<24 | uint32(h.Flags)<<16 | 1<<8
+	_ = b[ulpdu+1]
+	binary.BigEndian.PutUint32(b[4:], first)
+	binary.BigEndian.PutUint64(b[8:], h.Key)
+	binary.BigEndian.PutUint64(b[16:], uint64(h.SrcEpoch)<<32|uint64(h.DstEpoch))
+	binary.BigEndian.PutUint64(b[24:], uint64(h.LSN)<<32|uint64(h.Ack))
+	last := uint64(h.Credit)<<26 | uint64(h.Window)<<16 | uint64(h.Held)
+	binary.BigEndian.PutUint64(b[32:], last<<32|uint64(len(b)-ulpdu)<<16|uint64(binary.BigEndian.Uint16(b[ulpdu:])))
+	crc := uint32(0)
+	if sealed {
+		crc = CRC(0, b[CRCLen:])
+	}
+	binary.BigEndian.PutUint64(b, uint64(crc)<<32|uint64(first))
+}
+
 // Parse reads a header from the start of b. ok is false when b is too short or
 // what it holds is not a datagram of this version. b may be the beginning of a
 // longer datagram, but not of one that ends with its header and SACK words.

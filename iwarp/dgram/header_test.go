@@ -2,6 +2,7 @@ package dgram
 
 import (
 	"bytes"
+	"encoding/binary"
 	"testing"
 )
 
@@ -147,5 +148,30 @@ func TestHello(t *testing.T) {
 	}
 	if got.Parse(b[HeaderLen:]); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// PutSmall writes what Put, the length and Seal write.
+func TestHeader_PutSmall(t *testing.T) {
+	h := Header{
+		Type: TypeData, Flags: FlagCRC | FlagAckSoon, Count: 1, Key: 0x0102030405060708, SrcEpoch: 0xa1a2a3a4, DstEpoch: 0xb1b2b3b4,
+		LSN: 0xc1c2c3c4, Ack: 0xd1d2d3d4, Window: 511, Credit: 63, Held: 0xe1e2,
+	}
+	for n := 14; n < 1000; n += 7 {
+		for _, sealed := range []bool{true, false} {
+			want := make([]byte, HeaderLen+LengthLen+n)
+			for i := range n {
+				want[HeaderLen+LengthLen+i] = byte(i * n)
+			}
+			got := bytes.Clone(want)
+			h.Put(want)
+			binary.BigEndian.PutUint16(want[HeaderLen:], uint16(n))
+			if sealed {
+				Seal(want, CRC(0, want[CRCLen:]))
+			}
+			if h.PutSmall(got, sealed); !bytes.Equal(got, want) {
+				t.Fatalf("%d bytes, sealed %v:\n%x, want\n%x", n, sealed, got, want)
+			}
+		}
 	}
 }

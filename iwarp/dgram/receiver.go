@@ -90,17 +90,22 @@ func (r *Receiver) Mark(lsn serial.U32) serial.U32 {
 // answer to them may go out before the datagram is done with.
 func (r *Receiver) Arrived(now mono.Time) { r.arrival = now }
 
+// Presses reports whether the acknowledgement cannot wait, so that AckDue is to
+// be called at once: there is a gap, or there are many ULPDUs.
+func (r *Receiver) Presses() bool { return int(r.owed) >= r.sh.cfg.AckEvery || !r.InOrder() }
+
 // AckDue is called once for each datagram, after its ULPDUs were marked. It
 // asks for an acknowledgement of what has arrived by now: at once when urgent
 // (a gap, a duplicate) or when there are many ULPDUs, soon when the sender
 // waits for it, else late enough to ride on data.
 func (r *Receiver) AckDue(now mono.Time, urgent, soon bool) {
 	switch {
-	case urgent || int(r.owed) >= r.sh.cfg.AckEvery:
+	case urgent || r.Presses():
 		r.deadline = now
+	case r.owed == 0: // something has acknowledged them already
 	case soon:
 		r.deadline = min(r.deadline, now.Add(r.sh.cfg.AckSoon))
-	case r.owed > 0:
+	default:
 		r.deadline = min(r.deadline, now.Add(r.sh.cfg.AckDelay))
 	}
 }

@@ -53,13 +53,15 @@ func checkDepths(c Config) error {
 
 // Reply looks at what has arrived since, all of it. n is the length of the
 // Reply; what is behind it are FPDUs. 0 without an error: more has to come.
-// An error is a *RejectedError or a *ProtocolError. b is not kept.
+// An error is a *RejectedError or a *ProtocolError; a then says whether what is
+// sent behind it, a Terminate, has CRCs and markers. b is not kept.
 func (i *Initiator) Reply(b []byte) (n int, a Agreed, err error) {
 	var f Frame
 	n, err = f.Parse(b, true)
 	if perr := (*ProtocolError)(nil); errors.As(err, &perr) {
 		perr.Terminate = true // as siw: the peer may be in full operation
 	}
+	a = Agreed{CRC: f.CRC || i.c.CRC, SendMarkers: f.Markers}
 	if n == 0 || err != nil {
 		return 0, a, err
 	}
@@ -81,7 +83,7 @@ func (i *Initiator) Reply(b []byte) (n int, a Agreed, err error) {
 		err = i.enhanced(&f, &a)
 	}
 	if err != nil {
-		return 0, Agreed{}, err
+		return 0, a, err
 	}
 	return n, a, nil
 }

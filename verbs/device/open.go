@@ -90,8 +90,10 @@ func (o *opening) carriers(s *Spec, arena *mem.Arena) (c carriers, err error) {
 		return c, err
 	}
 	if s.Fabric != "tcp" {
-		if c.datagram, err = o.faulty(s, arena); err != nil {
-			return c, err
+		c.datagram, err = o.faulty(s, arena)
+		c.streams = o.streams
+		if err != nil {
+			return c, errors.Join(err, c.Close())
 		}
 	}
 	if s.onKernelTCP() {
@@ -118,7 +120,8 @@ func (o *opening) faulty(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 // opening is what was opened so far, in order.
 type opening struct {
 	closers []io.Closer
-	bulkFD  int // the descriptor of a second port, or -1
+	bulkFD  int            // the descriptor of a second port, or -1
+	streams fabric.Streams // on the same port as the datagrams, or nil
 }
 
 func (o *opening) reversed() []io.Closer {

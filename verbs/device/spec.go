@@ -42,6 +42,12 @@ type Spec struct {
 	// Port is the UDP port; default BasePort for xdp, and one that is free
 	// for udp and shm. For RC each listener has a TCP port of its own.
 	Port uint16
+	// TCPBase and TCPPorts are the range of TCP ports that RC over xdp takes
+	// from the kernel, for listeners and for what it opens; default from 61000,
+	// the first that Linux gives to nobody, to the last. No program on this
+	// host can use them on Device then.
+	TCPBase  uint16
+	TCPPorts int
 	// MTU is the largest IP packet in bytes; default that of the device.
 	MTU   int
 	Key   uint64 // job key

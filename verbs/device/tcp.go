@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/fabric/fault"
+	"github.com/xwarp/xwarp/internal/fabric/split"
+	"github.com/xwarp/xwarp/internal/inet/route"
 	"github.com/xwarp/xwarp/internal/ktcp"
 	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/netstack"
 )
 
 // ErrNoStreams is wrapped when Spec.RC is set for a fabric that has no TCP.
@@ -25,6 +29,9 @@ func (s *Spec) checkStreams() error {
 	if s.Fabric == "tcp" && s.Faults != (fault.Config{}) {
 		return errors.New("device: fabric \"tcp\" is the kernel's: nothing there can be lost on purpose; leave Faults away")
 	}
+	if s.RC && s.BulkQueue != 0 {
+		return errors.New("device: TCP in user space has one queue: leave BulkQueue or RC away")
+	}
 	if s.onKernelTCP() && s.Capture != "" {
 		dev := s.Device
 		if dev == "" {
@@ -33,6 +40,31 @@ func (s *Spec) checkStreams() error {
 		return fmt.Errorf("device: RC over fabric %q goes through the kernel and not through us: capture it with tcpdump -i %s -w %s tcp", s.Fabric, dev, s.Capture)
 	}
 	return nil
+}
+
+// tcpDefaults fills in the range of TCP ports.
+func (s *Spec) tcpDefaults() {
+	if s.TCPBase == 0 {
+		s.TCPBase = bpf.DefaultTCPBase
+	}
+	if s.TCPPorts == 0 {
+		s.TCPPorts = 1<<16 - int(s.TCPBase)
+	}
+}
+
+// openNetstack opens TCP in user space on one side of a port, and returns the
+// other side. After an error the port is closed.
+func (o *opening) openNetstack(s *Spec, port fabric.Port, table *route.Table) (fabric.Port, error) {
+	tcp, rest := split.New(port)
+	stack, err := netstack.Open(netstack.Config{
+		Port: tcp, Resolver: table, Local: s.Addr, MAC: table.Link().MAC, MTU: s.MTU,
+		PortBase: s.TCPBase, Ports: s.TCPPorts, Clock: s.Clock,
+	})
+	if err != nil {
+		return nil, errors.Join(err, tcp.Close(), rest.Close())
+	}
+	o.streams = stack
+	return rest, nil
 }
 
 // openTCP opens the kernel's TCP.

@@ -14,7 +14,8 @@ import (
 	"github.com/xwarp/xwarp/xdp/asavie"
 )
 
-// openXDP opens a UDP endpoint in user space on an AF_XDP socket.
+// openXDP opens a UDP endpoint in user space on an AF_XDP socket, and TCP
+// beside it if RC is asked for, as o.streams.
 func (o *opening) openXDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 	if s.Device == "" {
 		return nil, fmt.Errorf("device: fabric %q needs the name of a network device (xinfo lists them)", s.Fabric)
@@ -22,17 +23,9 @@ func (o *opening) openXDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 	if s.Port == 0 {
 		s.Port = BasePort
 	}
-	c := xdp.Config{
-		Device: s.Device, Queue: s.Queue, Arena: arena, MTU: s.MTU,
-		Steer: bpf.Config{PortBase: s.Port, Addr: s.Addr},
-	}
-	ports, err := s.openPorts(c)
-	if err != nil {
-		return nil, err
-	}
 	table, err := route.Open(route.Config{Link: s.Device})
 	if err != nil {
-		return nil, errors.Join(err, ports.Close())
+		return nil, err
 	}
 	o.closers = append(o.closers, table)
 	link := table.Link()
@@ -40,7 +33,24 @@ func (o *opening) openXDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 		s.Addr = link.Addr
 	}
 	if !s.Addr.IsValid() {
-		return nil, errors.Join(noAddress(s.Device), ports.Close())
+		return nil, noAddress(s.Device)
+	}
+	c := xdp.Config{
+		Device: s.Device, Queue: s.Queue, Arena: arena, MTU: s.MTU,
+		Steer: bpf.Config{PortBase: s.Port, Addr: s.Addr},
+	}
+	if s.RC {
+		s.tcpDefaults()
+		c.Steer.TCPBase, c.Steer.TCPPorts = s.TCPBase, s.TCPPorts
+	}
+	ports, err := s.openPorts(c)
+	if err != nil {
+		return nil, err
+	}
+	if s.RC {
+		if ports.port, err = o.openNetstack(s, ports.port, table); err != nil {
+			return nil, err
+		}
 	}
 	ep, err := inet.New(inet.Config{
 		Port: ports.port, Bulk: ports.bulk, Resolver: table,

@@ -30,6 +30,8 @@ type Status struct {
 	Source int32
 	Tag    int32
 	Bytes  int
+	// Cancelled says that there was no message: the receive was taken back.
+	Cancelled bool
 }
 
 // Request is an operation under way. Requests are pooled: whoever started one

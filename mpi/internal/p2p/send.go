@@ -53,6 +53,10 @@ func (ep *Endpoint) open(p *peer, env match.Envelope) bool {
 
 // Isend starts a send. Errors come with the result of the request.
 func (ep *Endpoint) Isend(env match.Envelope, dest int, buf []byte) *Request {
+	return ep.isend(env, dest, buf, false)
+}
+
+func (ep *Endpoint) isend(env match.Envelope, dest int, buf []byte, sync bool) *Request {
 	p := &ep.peers[dest]
 	r := ep.request(int32(dest), buf)
 	r.entry.Envelope = env
@@ -64,10 +68,10 @@ func (ep *Endpoint) Isend(env match.Envelope, dest int, buf []byte) *Request {
 	case ep.lost != nil && collective(env.Context):
 		r.fail(ep.lost)
 	case p.ah == nil:
-		ep.sendSelf(r)
+		ep.sendSelf(r, sync)
 	default:
 		r.state = sendRTS
-		if len(buf) <= int(p.eagerMax) {
+		if len(buf) <= int(p.eagerMax) && !sync {
 			r.state = sendEager
 		}
 		ep.advanceOrQueue(r)
@@ -201,7 +205,7 @@ func (ep *Endpoint) advance(r *Request) bool {
 }
 
 // sendSelf delivers to the own rank.
-func (ep *Endpoint) sendSelf(r *Request) {
+func (ep *Endpoint) sendSelf(r *Request, sync bool) {
 	env := r.entry.Envelope
 	if e := ep.posted.Match(env); e != nil {
 		e.Owner.deliver(env, r.buf)
@@ -209,7 +213,7 @@ func (ep *Endpoint) sendSelf(r *Request) {
 		return
 	}
 	ep.Stats.Unexpected++
-	eager := len(r.buf) <= int(ep.peers[ep.rank].eagerMax)
+	eager := len(r.buf) <= int(ep.peers[ep.rank].eagerMax) && !sync
 	n := 0
 	if eager {
 		n = len(r.buf)

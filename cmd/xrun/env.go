@@ -1,0 +1,71 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/xwarp/xwarp/internal/launch"
+)
+
+// pairFlags take a name and a value, as two arguments or as NAME=VALUE.
+var pairFlags = []string{"env", "genv"}
+
+// joinPairs makes NAME=VALUE of the two arguments after the flags that take
+// them: package flag knows only flags with one. It leaves the program and its
+// arguments alone.
+func joinPairs(fs *flag.FlagSet, args []string) []string {
+	var out []string
+	for i := 0; i < len(args); i++ {
+		name, _, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(args[i], "-"), "-"), "=")
+		if args[i] == "--" || name == args[i] || name == "" {
+			return append(out, args[i:]...)
+		}
+		out = append(out, args[i])
+		f := fs.Lookup(name)
+		if f == nil || hasValue || isBool(f) || i+1 == len(args) {
+			continue
+		}
+		i++
+		value := args[i]
+		if slices.Contains(pairFlags, name) && !strings.Contains(value, "=") && i+1 < len(args) {
+			i++
+			value += "=" + args[i]
+		}
+		out = append(out, value)
+	}
+	return out
+}
+
+func isBool(f *flag.Flag) bool {
+	b, ok := f.Value.(interface{ IsBoolFlag() bool })
+	return ok && b.IsBoolFlag()
+}
+
+// addPair sets a variable of the ranks.
+func addPair(c *launch.Config, s string) error {
+	if name, _, ok := strings.Cut(s, "="); !ok || name == "" {
+		return fmt.Errorf("want NAME VALUE or NAME=VALUE")
+	}
+	c.Env = append(c.Env, s)
+	return nil
+}
+
+// addEnv sets a variable of the ranks to what it is here if nothing else is
+// said.
+func addEnv(c *launch.Config, s string) error {
+	name, _, ok := strings.Cut(s, "=")
+	if name == "" {
+		return fmt.Errorf("want NAME=VALUE or NAME")
+	}
+	if !ok {
+		value, set := os.LookupEnv(name)
+		if !set {
+			return fmt.Errorf("%s is not set here", name)
+		}
+		s = name + "=" + value
+	}
+	return addPair(c, s)
+}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/xwarp/xwarp/internal/launch"
+)
+
+// hostList reads the hosts from where they are.
+func (o *options) hostList(stdin io.Reader) ([]launch.Host, error) {
+	if o.hosts != "" {
+		return launch.ParseHosts(o.hosts)
+	}
+	var text []byte
+	var err error
+	if o.hostfile == "-" {
+		text, err = io.ReadAll(stdin)
+	} else {
+		text, err = os.ReadFile(o.hostfile)
+	}
+	if err != nil {
+		return nil, &launch.ConfigError{Problem: "host file: " + err.Error()}
+	}
+	return launch.ParseHostfile(string(text))
+}

@@ -1,0 +1,79 @@
+package main
+
+const usage = `usage: xrun [-n N] [OPTIONS] PROGRAM [ARGS...]
+
+Starts N processes of PROGRAM, the ranks of an MPI job, and waits for them.
+
+Where
+  -n, -np N            number of ranks (default: as many as fit, one per host
+                       where that is not said)
+  -ppn N               ranks that fit on each host
+  --testbed H          make H hosts on this machine (network namespaces on a
+                       cable or switch) and remove them afterwards; needs root,
+                       and without it the ranks run on loopback instead
+  --hosts A,B:2,...    run on these machines; :2 is the number of ranks that fit
+                       (also --host A,B:2)
+  --hostfile, -f FILE  the same from a file with a host per line, as A, A:2 or
+                       A slots=2; # starts a comment, - is the standard input
+  --map-by WHAT        which places ranks take first: slot (fill a host, then
+                       the next; the default), node (to the hosts in turn), core
+                       (as slot, and bind to it), numa (fill hosts, and there to
+                       the NUMA nodes in turn, and bind to it)
+  --bind-to WHAT       tie each rank to a core, to the processors of a numa node
+                       or to none (default: core in a testbed with a processor
+                       for every rank, else what --map-by says, else none)
+  --wdir DIR           directory to start in, on every host (default: this one)
+
+How they talk
+  --fabric F           xdp, xdp:generic, xdp:driver, xdp:asavie or udp (default:
+                       xdp where it can be used, else udp; xrun says which)
+  --device DEV         network device, the same on all hosts
+  --mtu M              MTU of the testbed's devices in bytes (default 9000)
+  --switch S           what joins the testbed's hosts: cable (two of them),
+                       bridge or xdp (default: cable, else xdp). tcpdump sees
+                       AF_XDP frames on a bridge only: ip netns exec
+                       xwarp-PID-...-sw tcpdump -ni any udp
+
+What you see
+  --tag-output, -l     put "[rank] " in front of every line
+  --ordered-output     hold back the standard output of a rank until those
+                       before it have ended (default: line by line as it comes)
+  --quiet              do not say what the job runs on
+
+Starting
+  --start-timeout D    time for hosts to answer and for ranks to reach the start
+                       of the job (default 60s; 0: for ever)
+  --timeout D          end the job if it takes longer: 30s, 5m, or a number of
+                       seconds (default 0: for ever)
+  -x NAME[=VALUE]      set a variable for the ranks (repeatable); without VALUE
+                       to that of xrun, which other hosts do not see otherwise
+  -env NAME VALUE      the same, as mpiexec has it; also -genv NAME VALUE, and
+                       NAME=VALUE for either
+  --launcher ssh       how to reach --hosts (the only one by name)
+  --launcher-exec CMD  reach a host by running CMD HOST AGENT ARGS... instead
+  --agent-path PATH    where xrun is on the hosts (default: where it is here)
+
+Options may be written with one dash or two, and as --name value or
+--name=value. Options after PROGRAM belong to it. Rank 0 reads the standard
+input. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on to all ranks;
+a second SIGINT or SIGTERM kills them. Over AF_XDP there is one rank per host
+and NIC; a testbed gives every rank a NIC.
+
+Exit status
+  0        all ranks ended with status 0
+  1-123    that of the first rank that failed, or the code it aborted with;
+           1 also for a rank that left without Finalize
+  124      a host or rank did not start in time, or --timeout was over
+  125      xrun could not do its work: bad usage, host lost, no testbed
+  126      PROGRAM cannot be run
+  127      there is no PROGRAM
+  128+S    the first rank that failed was killed by signal S
+
+Examples
+  xrun -n 4 ./app                        4 ranks on this machine, kernel UDP
+  sudo xrun -n 4 --testbed 2 ./app       on two hosts made for it, AF_XDP
+  sudo xrun -n 2 --testbed 2 --fabric udp --mtu 1500 ./app
+  xrun --hosts a,b,c --device eth1 ./app three machines, one rank each
+  xrun -n 8 --hosts a:4,b:4 --fabric udp --tag-output ./app -v input.mtx
+  xrun --hostfile cluster -ppn 4 --map-by numa -x DEBUG=1 --timeout 1h ./app
+`

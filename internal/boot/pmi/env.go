@@ -1,0 +1,137 @@
+package pmi
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/boot"
+)
+
+// The environment of a process that a PMI-1 launcher started: a socket and who
+// the process is, or else where the launcher listens and which of those who
+// connect the process is.
+const (
+	EnvFD   = boot.EnvPMIFD // descriptor of the socket to the launcher
+	EnvRank = "PMI_RANK"    // number of the rank
+	EnvSize = "PMI_SIZE"    // number of ranks
+	EnvPort = "PMI_PORT"    // HOST:PORT of the launcher
+	EnvID   = "PMI_ID"      // what to say to it
+)
+
+// place is who a process is and how it reaches its launcher.
+type place struct {
+	rank, size int
+	socket     io.ReadWriteCloser
+	lines      *boot.LineReader
+}
+
+// placeFromEnv finds the launcher, or returns boot.ErrNoLauncher. Children of
+// the process will not find it.
+func placeFromEnv() (place, error) {
+	_, inherited := os.LookupEnv(EnvFD)
+	_, listens := os.LookupEnv(EnvPort)
+	defer func() {
+		_ = os.Unsetenv(EnvFD)
+		_ = os.Unsetenv(EnvPort)
+	}()
+	switch {
+	case inherited:
+		return inherit()
+	case listens:
+		return dial()
+	}
+	return place{}, boot.ErrNoLauncher
+}
+
+func inherit() (p place, err error) {
+	fd, err := envNumber(EnvFD, 0)
+	if err != nil {
+		return p, err
+	}
+	if p.rank, err = envNumber(EnvRank, 0); err != nil {
+		return p, err
+	}
+	if p.size, err = envNumber(EnvSize, 1); err != nil {
+		return p, err
+	}
+	unix.CloseOnExec(fd)
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return p, fmt.Errorf("pmi: %s is %d, which is no descriptor here: was the program started through another one that closes it? (%w)", EnvFD, fd, err)
+	}
+	p.socket = os.NewFile(uintptr(fd), "launcher")
+	p.lines = boot.NewLineReader(p.socket)
+	return p, p.check()
+}
+
+func dial() (p place, err error) {
+	id, err := envNumber(EnvID, 0)
+	if err != nil {
+		return p, err
+	}
+	if p.socket, err = net.Dial("tcp", os.Getenv(EnvPort)); err != nil {
+		return p, fmt.Errorf("pmi: the launcher at %s: %w", EnvPort, err)
+	}
+	p.lines = boot.NewLineReader(p.socket)
+	if err := p.introduce(id); err != nil {
+		p.socket.Close()
+		return p, fmt.Errorf("pmi: launcher at %s: %w", EnvPort, err)
+	}
+	return p, p.check()
+}
+
+// introduce says who has connected and learns rank and size.
+func (p *place) introduce(id int) error {
+	hello, err := Append(nil, question("initack", "pmiid", strconv.Itoa(id)))
+	if err != nil {
+		return err
+	}
+	if _, err := p.socket.Write(hello); err != nil {
+		return err
+	}
+	rank, size := -1, 0
+	for _, key := range []string{"", "size", "rank", "debug"} {
+		line, err := p.lines.Next()
+		if err != nil {
+			return err
+		}
+		m, err := Parse(line)
+		switch {
+		case err != nil:
+		case key == "":
+			err = checkAnswer(m, "initack", "initack")
+		case m.Cmd != "set":
+			err = fmt.Errorf("%q, where it has to set %s", m.Cmd, key)
+		case m.Get("rank") != "":
+			rank, err = m.number("rank", 0)
+		case m.Get("size") != "":
+			size, err = m.number("size", 1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	p.rank, p.size = rank, size
+	return nil
+}
+
+func (p *place) check() error {
+	if p.rank < 0 || p.rank >= p.size {
+		p.socket.Close()
+		return fmt.Errorf("pmi: the launcher says that this is rank %d of %d", p.rank, p.size)
+	}
+	return nil
+}
+
+func envNumber(name string, low int) (int, error) {
+	s := os.Getenv(name)
+	n, err := strconv.Atoi(s)
+	if err != nil || n < low || n > 1<<30 {
+		return 0, fmt.Errorf("pmi: %s is %.32q: want a number of at least %d; start the program with mpiexec, or without any %s to run it alone", name, s, low, EnvFD)
+	}
+	return n, nil
+}

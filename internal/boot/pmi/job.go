@@ -1,0 +1,288 @@
+package pmi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/xwarp/xwarp/internal/boot"
+)
+
+// job is the membership in a job of a launcher that speaks PMI-1.
+type job struct {
+	*conn
+	rank, size  int
+	host, local int
+	key         uint64
+	kvs         string
+	valueMax    int
+	stderr      io.Writer
+
+	fence  sync.Mutex
+	fences int // so far
+
+	mu     sync.Mutex // guards what follows
+	staged []boot.Value
+	values []map[string]string // by rank
+}
+
+// Join returns the job that a launcher which speaks PMI-1 started this process
+// for, a boot.Watched, or boot.ErrNoLauncher. PMI carries no reason for an
+// abort: Abort writes it to stderr.
+func Join(stderr io.Writer) (boot.Job, error) {
+	p, err := placeFromEnv()
+	if err != nil {
+		return nil, err
+	}
+	j, err := join(p, stderr)
+	if err != nil {
+		p.socket.Close()
+		return nil, err
+	}
+	return j, nil
+}
+
+func join(p place, stderr io.Writer) (*job, error) {
+	j := &job{conn: newConn(p.socket, p.lines), rank: p.rank, size: p.size, stderr: stderr, values: make([]map[string]string, p.size)}
+	for i := range j.values {
+		j.values[i] = map[string]string{}
+	}
+	if err := j.init(); err != nil {
+		return nil, err
+	}
+	return j, j.meet()
+}
+
+// valueMin is the least that a value of the launcher's table has to hold.
+const valueMin = 64
+
+func (j *job) init() error {
+	m, err := j.ask("response_to_init", question("init", "pmi_version", "1", "pmi_subversion", "1"))
+	if errors.Is(err, errRefused) {
+		return fmt.Errorf("%w: it speaks version %s.%s of PMI and we 1.1", err, m.Get("pmi_version"), m.Get("pmi_subversion"))
+	}
+	if err != nil {
+		return err
+	}
+	if m, err = j.ask("maxes", question("get_maxes")); err != nil {
+		return err
+	}
+	if j.valueMax, err = m.number("vallen_max", valueMin); err != nil {
+		return fmt.Errorf("pmi: %w", err)
+	}
+	j.valueMax-- // launchers count the end of a C string
+	m, err = j.ask("my_kvsname", question("get_my_kvsname"))
+	if j.kvs = m.Get("kvsname"); err == nil && j.kvs == "" {
+		err = errors.New("pmi: the launcher gives no name of a table")
+	}
+	return err
+}
+
+// Keys under which ranks tell one another about themselves.
+const (
+	keyHost = "pmi host"
+	keyJob  = "pmi job"
+)
+
+// meet agrees on the key of the job and finds out who shares a host.
+func (j *job) meet() error {
+	name, err := hostIdentity()
+	if err != nil {
+		return err
+	}
+	err = j.Put(keyHost, name)
+	if j.rank == 0 && err == nil {
+		err = j.Put(keyJob, strconv.FormatUint(boot.NewKey(), 16))
+	}
+	if err == nil {
+		err = j.Fence()
+	}
+	if err != nil {
+		return err
+	}
+	key, _ := j.Get(0, keyJob)
+	if j.key, err = strconv.ParseUint(key, 16, 64); err != nil {
+		return fmt.Errorf("pmi: key of the job: %w; start all ranks from the same build", err)
+	}
+	hosts, err := j.mapping()
+	if err != nil {
+		return err
+	}
+	if hosts == nil {
+		hosts = j.hostsByName()
+	}
+	j.host = hosts[j.rank]
+	for _, h := range hosts[:j.rank] {
+		if h == j.host {
+			j.local++
+		}
+	}
+	return nil
+}
+
+// hostIdentity returns a name that two processes have in common only if they
+// share a host: machines may have the same name, and containers on a machine
+// the same kernel.
+func hostIdentity() (string, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("pmi: %w", err)
+	}
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // without it, the name is all there is
+	return name + " " + strings.TrimSpace(string(boot)), nil
+}
+
+// mapping asks the launcher which ranks share a host. It returns nil when the
+// launcher does not know.
+func (j *job) mapping() ([]int, error) {
+	m, err := j.ask("get_result", question("get", "kvsname", j.kvs, "key", mappingKey))
+	if errors.Is(err, errRefused) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := parseMapping(m.Get("value"), j.size)
+	if err != nil {
+		return nil, nil //nolint:nilerr // names serve as well
+	}
+	return hosts, nil
+}
+
+// hostsByName numbers the hosts in the order of their first ranks.
+func (j *job) hostsByName() []int {
+	numbers := map[string]int{}
+	hosts := make([]int, j.size)
+	for rank := range hosts {
+		name, _ := j.Get(rank, keyHost)
+		n, ok := numbers[name]
+		if !ok {
+			n = len(numbers)
+			numbers[name] = n
+		}
+		hosts[rank] = n
+	}
+	return hosts
+}
+
+func (j *job) Rank() int                   { return j.rank }
+func (j *job) Size() int                   { return j.size }
+func (j *job) Host() (host, localRank int) { return j.host, j.local }
+func (j *job) Key() uint64                 { return j.key }
+
+func (j *job) Put(key, value string) error {
+	if key == "" {
+		return errors.New("pmi: a value needs a key")
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.staged = append(j.staged, boot.Value{Rank: j.rank, Key: key, Value: []byte(value)})
+	return nil
+}
+
+func (j *job) Get(rank int, key string) (string, bool) {
+	if rank < 0 || rank >= j.size {
+		return "", false
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	value, ok := j.values[rank][key]
+	return value, ok
+}
+
+func (j *job) Fence() error {
+	j.fence.Lock()
+	defer j.fence.Unlock()
+	j.fences++
+	j.mu.Lock()
+	mine := encodeValues(j.staged)
+	j.staged = nil
+	j.mu.Unlock()
+	for i, piece := range pieces(mine, j.valueMax) {
+		if _, err := j.ask("put_result", question("put", "kvsname", j.kvs, "key", j.pieceKey(j.rank, i), "value", piece)); err != nil {
+			return err
+		}
+	}
+	if _, err := j.ask("barrier_out", question("barrier_in")); err != nil {
+		return err
+	}
+	for rank := range j.size {
+		if err := j.fetch(rank, mine); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch gets what a rank has put before the present fence.
+func (j *job) fetch(rank int, mine string) error {
+	text := mine
+	if rank != j.rank {
+		var err error
+		if text, err = j.getText(rank); err != nil {
+			return err
+		}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := decodeValues(text, j.values[rank]); err != nil {
+		return fmt.Errorf("pmi: values of rank %d: %w", rank, err)
+	}
+	return nil
+}
+
+func (j *job) getText(rank int) (string, error) {
+	var text strings.Builder
+	for i := 0; ; i++ {
+		m, err := j.ask("get_result", question("get", "kvsname", j.kvs, "key", j.pieceKey(rank, i)))
+		if err != nil {
+			return "", fmt.Errorf("values of rank %d: %w", rank, err)
+		}
+		piece := m.Get("value")
+		if piece == "" {
+			return "", fmt.Errorf("pmi: values of rank %d: an empty piece", rank)
+		}
+		text.WriteString(piece[1:])
+		if piece[0] != pieceMore {
+			return text.String(), nil
+		}
+	}
+}
+
+// pieceKey is where a rank puts a piece of its values before the present
+// fence. It is new each time: launchers refuse to put a key twice.
+func (j *job) pieceKey(rank, piece int) string {
+	return fmt.Sprintf("xwarp-%d-%d-%d", j.fences, rank, piece)
+}
+
+// abortPatience is how long Abort waits for the launcher to end this process,
+// and abortNotice how long the launcher has to read why: hydra drops what it has
+// not read yet.
+const (
+	abortPatience = 10 * time.Second
+	abortNotice   = 50 * time.Millisecond
+)
+
+// Abort ends the job. A launcher that does not care is not waited for for
+// ever: the caller then ends at least this process.
+func (j *job) Abort(code int, why string) {
+	fmt.Fprintf(j.stderr, "rank %d aborts the job with code %d: %s\n", j.rank, code, why)
+	time.Sleep(abortNotice)
+	if j.send(question("abort", "exitcode", strconv.Itoa(code))) != nil {
+		return
+	}
+	select {
+	case <-j.lost: // usually this process is killed first
+	case <-time.After(abortPatience):
+	}
+}
+
+func (j *job) Finalize() error {
+	_, err := j.ask("finalize_ack", question("finalize"))
+	return err
+}

@@ -1,0 +1,152 @@
+package conform
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"testing"
+
+	"github.com/xwarp/xwarp/bpf"
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/inet"
+	"github.com/xwarp/xwarp/internal/inet/route"
+	"github.com/xwarp/xwarp/internal/ktcp"
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/netstack"
+	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/xdp"
+	"github.com/xwarp/xwarp/xdp/asavie"
+)
+
+// opener opens a carrier of streams on a host, in whose network namespace it
+// is called.
+type opener func(h *testbed.Host) (fabric.Streams, []io.Closer, error)
+
+// kernelTCP opens the kernel's TCP, which must not leave its checksums to a
+// veth: that computes none, and AF_XDP gets to see the frames as they are.
+func kernelTCP(h *testbed.Host) (fabric.Streams, []io.Closer, error) {
+	if out, err := h.Command("ethtool", "-K", h.Dev, "tx", "off").CombinedOutput(); err != nil {
+		return nil, nil, fmt.Errorf("ethtool: %w: %s", err, out)
+	}
+	arena, err := mem.New(mem.Config{Size: 32 << 20, Huge: mem.HugeNever})
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := ktcp.Open(ktcp.Config{Local: h.Addr, Arena: arena})
+	if err != nil {
+		return nil, nil, errors.Join(err, arena.Close())
+	}
+	return s, []io.Closer{arena}, nil
+}
+
+// userTCP returns what opens netstack over AF_XDP.
+func userTCP(mode bpf.Mode, open func(xdp.Config) (fabric.Port, error)) opener {
+	return func(h *testbed.Host) (s fabric.Streams, under []io.Closer, err error) {
+		arena, err := mem.New(mem.Config{Size: 32 << 20, Huge: mem.HugeNever})
+		if err != nil {
+			return nil, nil, err
+		}
+		table, err := route.Open(route.Config{Link: h.Dev})
+		if err != nil {
+			return nil, nil, errors.Join(err, arena.Close())
+		}
+		under = []io.Closer{table, arena}
+		link := table.Link()
+		port, err := open(xdp.Config{
+			Device: h.Dev, Arena: arena, Mode: mode, Track: true,
+			Steer: bpf.Config{PortBase: xdpPort, Addr: link.Addr, TCPPorts: bpf.DefaultTCPPorts},
+		})
+		if err == nil {
+			s, err = netstack.Open(netstack.Config{
+				Port: port, Resolver: table, Local: link.Addr, MAC: link.MAC,
+				PortBase: bpf.DefaultTCPBase, Ports: bpf.DefaultTCPPorts,
+				Linger: 20 * mono.Millisecond, // the other end of a case may not answer any more
+			})
+		}
+		if err != nil {
+			return nil, nil, errors.Join(err, table.Close(), arena.Close())
+		}
+		return s, under, nil
+	}
+}
+
+// streamsOn holds two carriers on a veth pair to the contract.
+func streamsOn(t *testing.T, mtu int, a, b opener) {
+	tb := newTestbed(t, mtu)
+	Streams(t, func(t *testing.T) StreamNet {
+		return StreamNet{
+			Step: yield, Allocates: true,
+			On: func(i int, fn func() error) error { return tb.Hosts[i].Do(fn) },
+			Open: func(i int) (s fabric.Streams, under []io.Closer, err error) {
+				err = tb.Hosts[i].Do(func() (err error) {
+					s, under, err = [2]opener{a, b}[i](tb.Hosts[i])
+					return err
+				})
+				if errors.Is(err, xdp.ErrUnsupported) && os.Getenv("XWARP_REQUIRE_XDP") != "1" {
+					t.Skip(err)
+				}
+				return s, under, err
+			},
+		}
+	})
+}
+
+func openOurs(c xdp.Config) (fabric.Port, error)   { return xdp.Open(c) }
+func openAsavie(c xdp.Config) (fabric.Port, error) { return asavie.Open(c) }
+
+// TestStreams_netstack runs over TCP in user space on AF_XDP.
+func TestStreams_netstack(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		mtu  int
+		open opener
+	}{
+		{"generic", 1500, userTCP(bpf.Generic, openOurs)},
+		{"driver", 9000, userTCP(bpf.Driver, openOurs)},
+		{"asavie", 1500, userTCP(bpf.Generic, openAsavie)},
+	} {
+		t.Run(c.name, func(t *testing.T) { streamsOn(t, c.mtu, c.open, c.open) })
+	}
+}
+
+// TestStreams_netstackAndKernel runs with TCP in user space at one end, and
+// the kernel's at the other.
+func TestStreams_netstackAndKernel(t *testing.T) {
+	ours := userTCP(bpf.Generic, openOurs)
+	t.Run("dials", func(t *testing.T) { streamsOn(t, 1500, ours, kernelTCP) })
+	t.Run("accepts", func(t *testing.T) { streamsOn(t, 1500, kernelTCP, ours) })
+}
+
+// TestStreams_netstackPipe runs in memory, with frames received in many buffers
+// and some of them lost. Nobody can wait for a pipe in poll(2).
+func TestStreams_netstackPipe(t *testing.T) {
+	Streams(t, func(t *testing.T) StreamNet {
+		rng := rand.New(rand.NewPCG(1, 1))
+		a, b, err := NewPipe(PipeConfig{
+			MTU: 1500, Frames: 4096, Depth: 1024, Chunks: []int{54, 700, 400},
+			Wire: func(frame []byte) []byte {
+				if rng.IntN(200) == 0 {
+					return nil
+				}
+				return frame
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs := [2]netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}
+		macs := [2]inet.MAC{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}}
+		ways := inet.Fixed{}
+		for i := range addrs {
+			ways[addrs[i]] = inet.Hop{MAC: macs[i], Source: addrs[i], MTU: 1500}
+		}
+		return StreamNet{Step: yield, Allocates: true, Virtual: true, Open: func(i int) (fabric.Streams, []io.Closer, error) {
+			s, err := netstack.Open(netstack.Config{Port: [2]*Pipe{a, b}[i], Resolver: ways, Local: addrs[i], MAC: macs[i]})
+			return s, nil, err
+		}}
+	})
+}

@@ -1,0 +1,73 @@
+package launch
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/fstest"
+)
+
+func TestParseCPUList(t *testing.T) {
+	for s, want := range map[string][]int{"": nil, "0": {0}, "0-3,8": {0, 1, 2, 3, 8}, "5,7-7": {5, 7}} {
+		if got, err := parseCPUList(s); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %v, %v; want %v", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"x", "-1", "3-1", "1,", ",", "0-99999999", "1-2-3", "0x3"} {
+		if got, err := parseCPUList(s); err == nil {
+			t.Errorf("%q: %v", s, got)
+		}
+	}
+}
+
+func FuzzParseCPUList(f *testing.F) {
+	f.Add("0-3,8")
+	f.Fuzz(func(t *testing.T, s string) {
+		list, err := parseCPUList(s)
+		for _, cpu := range list {
+			if err == nil && (cpu < 0 || cpu >= maxCPUs) {
+				t.Errorf("%q: %v", s, list)
+			}
+		}
+	})
+}
+
+// Two nodes of two cores of two threads, numbered as usual and as on others.
+func machineFS(siblings func(cpu int) string, nodes ...string) fstest.MapFS {
+	sys := fstest.MapFS{"node/has_cpu": {Data: []byte("0-1\n")}}
+	for cpu := range 8 {
+		sys[fmt.Sprintf("cpu/cpu%d/topology/thread_siblings_list", cpu)] = &fstest.MapFile{Data: []byte(siblings(cpu) + "\n")}
+	}
+	for i, list := range nodes {
+		sys[fmt.Sprintf("node/node%d/cpulist", i)] = &fstest.MapFile{Data: []byte(list + "\n")}
+	}
+	return sys
+}
+
+func TestBindings(t *testing.T) {
+	apart := machineFS(func(cpu int) string { return fmt.Sprintf("%d,%d", cpu%4, cpu%4+4) }, "0-1,4-5", "2-3,6-7")
+	beside := machineFS(func(cpu int) string { return fmt.Sprintf("%d-%d", cpu&^1, cpu|1) }, "0-3", "4-7")
+	all := []int{0, 1, 2, 3, 4, 5, 6, 7}
+	for _, c := range []struct {
+		sys     fstest.MapFS
+		allowed []int
+		bind    Bind
+		order   MapBy
+		want    string
+	}{
+		{apart, all, BindCore, MapSlot, "[[0 4] [1 5] [2 6] [3 7]]"},
+		{apart, all, BindCore, MapNUMA, "[[0 4] [2 6] [1 5] [3 7]]"},
+		{apart, all, BindNUMA, MapCore, "[[0 1 4 5] [0 1 4 5] [2 3 6 7] [2 3 6 7]]"},
+		{apart, all, BindNUMA, MapNUMA, "[[0 1 4 5] [2 3 6 7] [0 1 4 5] [2 3 6 7]]"},
+		{apart, []int{1, 3, 6}, BindCore, MapNode, "[[1] [3] [6]]"},
+		{apart, []int{1, 2, 6}, BindCore, "", "[[1] [2 6]]"},
+		{beside, all, BindCore, MapSlot, "[[0 1] [2 3] [4 5] [6 7]]"},
+		{beside, all, BindNUMA, MapNUMA, "[[0 1 2 3] [4 5 6 7] [0 1 2 3] [4 5 6 7]]"},
+		{fstest.MapFS{}, []int{2, 5}, BindCore, MapNUMA, "[[2] [5]]"},
+		{fstest.MapFS{}, []int{2, 5}, BindNUMA, MapSlot, "[[2 5] [2 5]]"},
+	} {
+		if got := fmt.Sprint(bindings(cores(c.sys, c.allowed), c.bind, c.order)); got != c.want {
+			t.Errorf("%v %s by %s: %s, want %s", c.allowed, c.bind, c.order, got, c.want)
+		}
+	}
+}

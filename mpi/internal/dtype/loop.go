@@ -1,0 +1,131 @@
+package dtype
+
+// The loops of the reductions. Go's compiler does not unroll loops, and the
+// bounds and the counter cost more than the arithmetic; so they take eight
+// elements at a time, as arrays, whose bounds are checked once.
+const unroll = 8
+
+func sum[T numberType](in, inout []T) {
+	for ; len(in) >= unroll; in, inout = in[unroll:], inout[unroll:] {
+		a, b := (*[unroll]T)(in), (*[unroll]T)(inout)
+		b[0], b[1], b[2], b[3] = b[0]+a[0], b[1]+a[1], b[2]+a[2], b[3]+a[3]
+		b[4], b[5], b[6], b[7] = b[4]+a[4], b[5]+a[5], b[6]+a[6], b[7]+a[7]
+	}
+	for i, v := range in {
+		inout[i] += v
+	}
+}
+
+func prod[T numberType](in, inout []T) {
+	for ; len(in) >= unroll; in, inout = in[unroll:], inout[unroll:] {
+		a, b := (*[unroll]T)(in), (*[unroll]T)(inout)
+		b[0], b[1], b[2], b[3] = b[0]*a[0], b[1]*a[1], b[2]*a[2], b[3]*a[3]
+		b[4], b[5], b[6], b[7] = b[4]*a[4], b[5]*a[5], b[6]*a[6], b[7]*a[7]
+	}
+	for i, v := range in {
+		inout[i] *= v
+	}
+}
+
+func maximum[T orderedType](in, inout []T) {
+	for ; len(in) >= unroll; in, inout = in[unroll:], inout[unroll:] {
+		a, b := (*[unroll]T)(in), (*[unroll]T)(inout)
+		b[0], b[1], b[2], b[3] = max(b[0], a[0]), max(b[1], a[1]), max(b[2], a[2]), max(b[3], a[3])
+		b[4], b[5], b[6], b[7] = max(b[4], a[4]), max(b[5], a[5]), max(b[6], a[6]), max(b[7], a[7])
+	}
+	for i, v := range in {
+		inout[i] = max(inout[i], v)
+	}
+}
+
+func minimum[T orderedType](in, inout []T) {
+	for ; len(in) >= unroll; in, inout = in[unroll:], inout[unroll:] {
+		a, b := (*[unroll]T)(in), (*[unroll]T)(inout)
+		b[0], b[1], b[2], b[3] = min(b[0], a[0]), min(b[1], a[1]), min(b[2], a[2]), min(b[3], a[3])
+		b[4], b[5], b[6], b[7] = min(b[4], a[4]), min(b[5], a[5]), min(b[6], a[6]), min(b[7], a[7])
+	}
+	for i, v := range in {
+		inout[i] = min(inout[i], v)
+	}
+}
+
+func band[T integerType](in, inout []T) {
+	for ; len(in) >= unroll; in, inout = in[unroll:], inout[unroll:] {
+		a, b := (*[unroll]T)(in), (*[unroll]T)(inout)
+		b[0], b[1], b[2], b[3] = b[0]&a[0], b[1]&a[1], b[2]&a[2], b[3]&a[3]
+		b[4], b[5], b[6], b[7] = b[4]&a[4], b[5]&a[5], b[6]&a[6], b[7]&a[7]
+	}
+	for i, v := range in {
+		inout[i] &= v
+	}
+}
+
+func bor[T integerType](in, inout []T) {
+	for ; len(in) >= unroll; in, inout = in[unroll:], inout[unroll:] {
+		a, b := (*[unroll]T)(in), (*[unroll]T)(inout)
+		b[0], b[1], b[2], b[3] = b[0]|a[0], b[1]|a[1], b[2]|a[2], b[3]|a[3]
+		b[4], b[5], b[6], b[7] = b[4]|a[4], b[5]|a[5], b[6]|a[6], b[7]|a[7]
+	}
+	for i, v := range in {
+		inout[i] |= v
+	}
+}
+
+func bxor[T integerType](in, inout []T) {
+	for ; len(in) >= unroll; in, inout = in[unroll:], inout[unroll:] {
+		a, b := (*[unroll]T)(in), (*[unroll]T)(inout)
+		b[0], b[1], b[2], b[3] = b[0]^a[0], b[1]^a[1], b[2]^a[2], b[3]^a[3]
+		b[4], b[5], b[6], b[7] = b[4]^a[4], b[5]^a[5], b[6]^a[6], b[7]^a[7]
+	}
+	for i, v := range in {
+		inout[i] ^= v
+	}
+}
+
+// The kernels of sums of 8 and 16 bits add a word of them at a time: the carry
+// out of each lane is kept away from the next one by adding the highest bits
+// apart (Warren, Hacker's Delight, section 2-18).
+
+func sumBytes(in, inout []uint64)  { sumLanes(in, inout, 0x8080808080808080) }
+func sumHalves(in, inout []uint64) { sumLanes(in, inout, 0x8000800080008000) }
+
+func sumLanes(in, inout []uint64, high uint64) {
+	for ; len(in) >= unroll; in, inout = in[unroll:], inout[unroll:] {
+		a, b := (*[unroll]uint64)(in), (*[unroll]uint64)(inout)
+		b[0], b[1], b[2], b[3] = lanes(a[0], b[0], high), lanes(a[1], b[1], high), lanes(a[2], b[2], high), lanes(a[3], b[3], high)
+		b[4], b[5], b[6], b[7] = lanes(a[4], b[4], high), lanes(a[5], b[5], high), lanes(a[6], b[6], high), lanes(a[7], b[7], high)
+	}
+	for i, v := range in {
+		inout[i] = lanes(v, inout[i], high)
+	}
+}
+
+func lanes(a, b, high uint64) uint64 { return (a&^high + b&^high) ^ (a^b)&high }
+
+func land[T integerType](in, inout []T) {
+	inout = inout[:len(in)]
+	for i, v := range in {
+		inout[i] = truth[T](v != 0 && inout[i] != 0)
+	}
+}
+
+func lor[T integerType](in, inout []T) {
+	inout = inout[:len(in)]
+	for i, v := range in {
+		inout[i] = truth[T](v|inout[i] != 0)
+	}
+}
+
+func lxor[T integerType](in, inout []T) {
+	inout = inout[:len(in)]
+	for i, v := range in {
+		inout[i] = truth[T]((v != 0) != (inout[i] != 0))
+	}
+}
+
+func truth[T integerType](b bool) T {
+	if b {
+		return 1
+	}
+	return 0
+}

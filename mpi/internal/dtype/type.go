@@ -1,0 +1,116 @@
+package dtype
+
+// Type is a datatype (MPI_Datatype). It is made by a constructor and does not
+// change any more, but for [Type.Commit]: any number of goroutines may use it,
+// and nobody needs to free it. Freeing a handle of MPI means to forget it.
+type Type struct {
+	shape
+	kind      Kind // Derived, or which of the predefined ones it is
+	made      Contents
+	committed bool
+}
+
+// derived makes a type of what a constructor computed.
+func derived(s shape, made Contents) (*Type, error) {
+	if s.huge {
+		return nil, fail(InvalidArgument, made.Combiner.String(), "its size or its bounds do not fit into 61 bits: use smaller counts and displacements")
+	}
+	return &Type{shape: s, kind: Derived, made: made}, nil
+}
+
+// Kind returns which predefined type t is, or [Derived].
+func (t *Type) Kind() Kind { return t.kind }
+
+// Commit makes t ready for communication (MPI_Type_commit). There is nothing to
+// be done for that but to note it; to commit a committed type does nothing.
+func (t *Type) Commit() {
+	if !t.committed {
+		t.committed = true
+	}
+}
+
+// Committed reports whether t may be used in communication.
+func (t *Type) Committed() bool { return t.committed }
+
+// Size returns how many bytes of data t has (MPI_Type_size).
+func (t *Type) Size() int { return t.size }
+
+// Extent returns the lower bound in bytes and the extent, which is how far
+// apart two elements of an array of t are (MPI_Type_get_extent).
+func (t *Type) Extent() (lb, extent int) { return t.lb(), t.extent() }
+
+// TrueExtent returns the smallest displacement of a byte of t and how many
+// bytes it is from there to behind the largest (MPI_Type_get_true_extent).
+func (t *Type) TrueExtent() (lb, extent int) { return t.trueLB, t.trueUB - t.trueLB }
+
+// Span returns the range [lo, hi) of displacements from the buffer's address
+// that count elements of t touch. It is empty when there is no data.
+func (t *Type) Span(count int) (lo, hi int, err error) {
+	if count < 0 {
+		return 0, 0, fail(InvalidCount, "Span", "the count is %d", count)
+	}
+	all := t.bounds(count, t.extent())
+	if all.huge {
+		return 0, 0, fail(InvalidCount, "Span", "%d elements of %d bytes are more than memory can hold", count, t.extent())
+	}
+	return all.trueLB, all.trueUB, nil
+}
+
+// Contiguous reports whether count elements of t are one piece of memory, and
+// at which displacement it starts: they can be sent without a copy.
+func (t *Type) Contiguous(count int) (at int, ok bool) {
+	if t.size == 0 || count == 0 {
+		return 0, true
+	}
+	return t.prog.off, t.prog.nd.form == formBlock && (count == 1 || t.extent() == t.size)
+}
+
+// Signature tells type signatures apart: what was sent must have the signature
+// of what is received (MPI 4.1, section 3.3.1). Two that differ are signatures
+// of different sequences of elements; two that are equal are those of the same,
+// but for one case in 2^60.
+type Signature struct {
+	Elements int
+	Hash     uint64
+}
+
+// Signature returns the signature of count elements of t. That of MPI_BYTE and
+// MPI_PACKED goes with every other, which the caller has to know.
+func (t *Type) Signature(count int) Signature {
+	if t.sig == nil {
+		return Signature{}
+	}
+	return Signature{Elements: t.sig.elems * count, Hash: t.sig.hash.repeat(count).sum}
+}
+
+// GetCount returns how many elements of type t bytes of packed data are
+// (MPI_Get_count), and whether that is a whole number.
+func (t *Type) GetCount(bytes int) (n int, whole bool) {
+	if t.size == 0 {
+		return 0, bytes == 0
+	}
+	return bytes / t.size, bytes%t.size == 0
+}
+
+// GetElements returns how many predefined elements bytes of packed data are
+// when they were received with type t (MPI_Get_elements), and whether that is
+// a whole number. Pairs count as two.
+func (t *Type) GetElements(bytes int) (n int, whole bool) {
+	if t.size == 0 {
+		return 0, bytes == 0
+	}
+	n, whole = t.sig.elements(bytes % t.size)
+	return bytes/t.size*t.sig.elems + n, whole
+}
+
+// Uniform returns the predefined type that all elements of t are of, as the
+// target of an accumulate must be (MPI 4.1, section 12.3.4), or Derived when
+// there is no such type.
+func (t *Type) Uniform() Kind { return t.of }
+
+func (t *Type) String() string {
+	if t.kind != Derived {
+		return kinds[t.kind].name
+	}
+	return t.made.Combiner.String()
+}

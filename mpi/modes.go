@@ -1,0 +1,154 @@
+package mpi
+
+import (
+	"errors"
+
+	"github.com/xwarp/xwarp/internal/mem"
+)
+
+// Ssend is Send that returns only when the receive has been found (MPI_Ssend).
+func Ssend[T Scalar](c *Comm, buf []T, dest, tag int) error {
+	r, err := c.issend("Ssend", mem.BytesOf(buf), dest, tag)
+	if err == nil {
+		_, err = r.wait("Ssend")
+	}
+	return err
+}
+
+// Issend is Isend whose request completes only when the receive has been found
+// (MPI_Issend).
+func Issend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
+	return c.issend("Issend", mem.BytesOf(buf), dest, tag)
+}
+
+func (c *Comm) issend(op string, buf []byte, dest, tag int) (Request, error) {
+	if !c.sendOK(dest, tag) {
+		if err := c.checkSend(op, dest, tag); err != nil {
+			return Request{}, c.report(err)
+		}
+		return c.request(c.ep.Null(nullEnvelope())), nil
+	}
+	return c.request(c.ep.Issend(c.out(tag), c.at(dest), buf)), nil
+}
+
+// Rsend is Send for when the receive is posted already (MPI_Rsend). Nothing is
+// gained by that here, and nothing is lost when it is not so.
+func Rsend[T Scalar](c *Comm, buf []T, dest, tag int) error { return Send(c, buf, dest, tag) }
+
+// Irsend is Isend for when the receive is posted already (MPI_Irsend).
+func Irsend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
+	return Isend(c, buf, dest, tag)
+}
+
+// SendrecvReplace sends a buffer and receives another message into it
+// (MPI_Sendrecv_replace).
+func SendrecvReplace[T Scalar](c *Comm, buf []T, dest, sendTag, source, recvTag int) (Status, error) {
+	out := append([]T(nil), buf...)
+	return Sendrecv(c, out, dest, sendTag, buf, source, recvTag)
+}
+
+// sendBuffer is what Bsend copies messages into (MPI 4.1, section 3.6).
+type sendBuffer struct {
+	room     int // bytes that the program has allowed
+	used     int
+	sends    []buffered
+	attached bool
+}
+
+// buffered is a message that was copied and is on its way.
+type buffered struct {
+	r    Request
+	size int
+}
+
+// BsendOverhead is how many bytes of the attached buffer each message takes
+// beside its own (MPI_BSEND_OVERHEAD).
+const BsendOverhead = 64
+
+// BufferAttach lets Bsend keep messages of so many bytes, BsendOverhead for each
+// included (MPI_Buffer_attach).
+func (p *Proc) BufferAttach(bytes int) error {
+	switch {
+	case p.buffer.attached:
+		return fail(ErrBuffer, "BufferAttach", "there is a buffer already: detach it first")
+	case bytes < 0:
+		return fail(ErrArg, "BufferAttach", "%d bytes", bytes)
+	}
+	p.buffer = sendBuffer{room: bytes, attached: true}
+	return nil
+}
+
+// BufferDetach waits until all buffered messages are on their way and takes the
+// buffer away (MPI_Buffer_detach). It returns its size in bytes.
+func (p *Proc) BufferDetach() (int, error) {
+	b := &p.buffer
+	if !b.attached {
+		return 0, fail(ErrBuffer, "BufferDetach", "no buffer is attached")
+	}
+	err := p.BufferFlush()
+	size := b.room
+	p.buffer = sendBuffer{}
+	return size, err
+}
+
+// BufferFlush waits until all buffered messages are on their way
+// (MPI_Buffer_flush).
+func (p *Proc) BufferFlush() error {
+	var errs []error
+	for i := range p.buffer.sends {
+		if _, err := p.buffer.sends[i].r.wait("BufferFlush"); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	p.buffer.sends, p.buffer.used = p.buffer.sends[:0], 0
+	return errors.Join(errs...)
+}
+
+// collect forgets the messages that are on their way.
+func (b *sendBuffer) collect() {
+	kept := b.sends[:0]
+	for _, s := range b.sends {
+		if _, done, _ := s.r.Test(); done { // errors show in later calls to the same rank
+			b.used -= s.size
+			continue
+		}
+		kept = append(kept, s)
+	}
+	b.sends = kept
+}
+
+// Bsend is Send that never waits for the receiver: it copies buf into the
+// attached buffer (MPI_Bsend). When that has no room the error's class is
+// ErrBuffer.
+func Bsend[T Scalar](c *Comm, buf []T, dest, tag int) error {
+	return c.bsend("Bsend", mem.BytesOf(buf), dest, tag)
+}
+
+// Ibsend is Bsend with a request, which is complete (MPI_Ibsend).
+func Ibsend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
+	if err := c.bsend("Ibsend", mem.BytesOf(buf), dest, tag); err != nil {
+		return Request{}, err
+	}
+	return c.request(c.ep.Null(nullEnvelope())), nil
+}
+
+func (c *Comm) bsend(op string, buf []byte, dest, tag int) error {
+	if !c.sendOK(dest, tag) {
+		return c.report(c.checkSend(op, dest, tag))
+	}
+	b := &c.p.buffer
+	size := len(buf) + BsendOverhead
+	if b.used+size > b.room {
+		b.collect()
+	}
+	if b.used+size > b.room {
+		return c.reportf(ErrBuffer, op, "a message of %d bytes does not fit the attached buffer, in which %d of %d are taken", len(buf), b.used, b.room)
+	}
+	r, err := c.isend(append([]byte(nil), buf...), dest, tag)
+	if err != nil {
+		return err
+	}
+	b.used += size
+	b.sends = append(b.sends, buffered{r, size})
+	return nil
+}

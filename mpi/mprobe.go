@@ -1,0 +1,71 @@
+package mpi
+
+import (
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
+)
+
+// Message is a message that Mprobe has found, and that nobody else can receive
+// (MPI_Message). Receive it once, with Mrecv or Imrecv.
+type Message struct {
+	c    *Comm
+	m    p2p.Matched
+	null bool // from ProcNull
+}
+
+// Mprobe waits for a message and takes it (MPI_Mprobe).
+func (c *Comm) Mprobe(source, tag int) (*Message, Status, error) {
+	if !c.recvOK(source, tag) {
+		if err := c.checkRecv("Mprobe", source, tag); err != nil {
+			return nil, emptyStatus(), c.report(err)
+		}
+		return &Message{c: c, null: true}, nullStatus(), nil
+	}
+	m, st, err := c.ep.Mprobe(c.in(source, tag))
+	if err != nil {
+		return nil, emptyStatus(), c.report(c.wrap("Mprobe", err))
+	}
+	return &Message{c: c, m: m}, c.status(st), nil
+}
+
+// Improbe is Mprobe without waiting (MPI_Improbe). found tells whether there was
+// a message.
+func (c *Comm) Improbe(source, tag int) (msg *Message, st Status, found bool, err error) {
+	if !c.recvOK(source, tag) {
+		if err := c.checkRecv("Improbe", source, tag); err != nil {
+			return nil, emptyStatus(), false, c.report(err)
+		}
+		return &Message{c: c, null: true}, nullStatus(), true, nil
+	}
+	m, got, found, err := c.ep.Improbe(c.in(source, tag))
+	if err != nil || !found {
+		return nil, emptyStatus(), false, c.report(c.wrap("Improbe", err))
+	}
+	return &Message{c: c, m: m}, c.status(got), true, nil
+}
+
+// Mrecv receives a message that Mprobe has found (MPI_Mrecv).
+func Mrecv[T Scalar](m *Message, buf []T) (Status, error) {
+	r, err := m.imrecv("Mrecv", mem.BytesOf(buf))
+	if err != nil {
+		return emptyStatus(), err
+	}
+	return r.wait("Mrecv")
+}
+
+// Imrecv starts to receive a message that Mprobe has found (MPI_Imrecv).
+func Imrecv[T Scalar](m *Message, buf []T) (Request, error) {
+	return m.imrecv("Imrecv", mem.BytesOf(buf))
+}
+
+func (m *Message) imrecv(op string, buf []byte) (Request, error) {
+	c := m.c
+	if c == nil {
+		return Request{}, fail(ErrRequest, op, "the message was received before")
+	}
+	m.c = nil
+	if m.null {
+		return c.request(c.ep.Null(nullEnvelope())), nil
+	}
+	return c.request(c.ep.Accept(m.m, buf)), nil
+}
