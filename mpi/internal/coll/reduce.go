@@ -7,9 +7,11 @@ const (
 	reduceRabenseifner
 )
 
-// reduceTable follows allreduceTable: Rabenseifner's saves the same bytes.
+// reduceTable is from runs of 4 ranks over UDP on loopback: up the tree they took
+// 95 us, by Rabenseifner's 110 for 64 KiB, 227 and 260 us for 256 KiB, 1.16 and
+// 0.83 ms for 1 MiB.
 var reduceTable = []rule[reduceAlgorithm]{
-	{upTo: 32 << 10, use: reduceBinomial},
+	{upTo: 512 << 10, use: reduceBinomial},
 	{ranks: 4, use: reduceRabenseifner},
 	{use: reduceBinomial},
 }

@@ -7,9 +7,12 @@ const (
 	reduceScatterPairwise
 )
 
-// reduceScatterTable is by the bytes of the whole vector. It follows MPICH's.
+// reduceScatterTable is by the bytes of the whole vector. 4 ranks over UDP on
+// loopback took 27 us by halving and 33 pairwise for 16 KiB, 87 and 43 us for
+// 64 KiB, 2.4 and 0.55 ms for 1 MiB. With more ranks pairwise has more messages.
 var reduceScatterTable = []rule[reduceScatterAlgorithm]{
-	{upTo: 512 << 10, use: reduceScatterHalving},
+	{upTo: 32 << 10, use: reduceScatterHalving},
+	{upTo: 256 << 10, ranks: 16, use: reduceScatterHalving},
 	{use: reduceScatterPairwise},
 }
 
