@@ -42,7 +42,7 @@ func (p *endpoint) connectedTest(c Case) (b Bench, err error) {
 		return nil, err
 	}
 	if p.Spec.onXDP() {
-		b = floating{b}
+		b = floating{b, p.alone}
 	}
 	return b, p.cm.connect()
 }

@@ -43,7 +43,7 @@ func (p *program) server(o *options) error {
 }
 
 func (p *program) listen(o *options, config bench.ServeConfig) error {
-	config.Local = bench.Local{Device: o.device, Cores: o.cores}
+	config.Local = bench.Local{Device: o.device, Cores: o.cores, Alone: true}
 	for _, name := range o.netns {
 		config.Hosts = append(config.Hosts, func(fn func() error) error { return testbed.DoIn(name, fn) })
 	}
@@ -68,7 +68,7 @@ func (p *program) client(o *options) error {
 	var sessions []*bench.Session
 	for i, c := range o.configurations() {
 		s, err := bench.Connect(context.Background(), c.spec, bench.ConnectConfig{
-			Local: bench.Local{Device: c.device, Cores: c.cores, Capture: c.capture},
+			Local: bench.Local{Device: c.device, Cores: c.cores, Capture: c.capture, Alone: true},
 			Addr:  o.address(), Index: i, Patience: o.patience, Abort: abort,
 		})
 		if err != nil {
