@@ -38,6 +38,7 @@ func allKernels() (t [rules][machines]kernel) {
 	ordered[float64](&t, mFloat64)
 	arithmetics[complex64](&t, mComplex64)
 	arithmetics[complex128](&t, mComplex128)
+	t[ruleProd][mComplex128] = lift(prodComplex)
 	extended(&t)
 	pairs[float32, int32](&t, mPairFloat32, 4)
 	pairs[float64, int32](&t, mPairFloat64, 8)

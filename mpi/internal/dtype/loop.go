@@ -27,6 +27,18 @@ func prod[T numberType](in, inout []T) {
 	}
 }
 
+// prodComplex is prod for complex128. The conversions keep the compiler from
+// fusing a multiplication with a sum where the processor can: ranks that were
+// built for different processors get the same bits.
+func prodComplex(in, inout []complex128) {
+	for i, a := range in {
+		b := inout[i]
+		inout[i] = complex(
+			float64(real(a)*real(b))-float64(imag(a)*imag(b)),
+			float64(real(a)*imag(b))+float64(imag(a)*real(b)))
+	}
+}
+
 func maximum[T orderedType](in, inout []T) {
 	for ; len(in) >= unroll; in, inout = in[unroll:], inout[unroll:] {
 		a, b := (*[unroll]T)(in), (*[unroll]T)(inout)
