@@ -300,7 +300,7 @@ func oracleComplex(r rule, get func([]byte) float64, put func([]byte, float64), 
 		put(inout[part:], ai+bi)
 		return
 	}
-	rr, ii, ri, ir := ar*br, ai*bi, ar*bi, ai*br
+	rr, ii, ri, ir := float64(ar*br), float64(ai*bi), float64(ar*bi), float64(ai*br) // else they may be fused with the sums
 	put(inout, rr-ii)
 	put(inout[part:], ri+ir)
 }
