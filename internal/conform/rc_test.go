@@ -188,6 +188,9 @@ func TestVerbsRC_netstack(t *testing.T) {
 		{"mixed", 1500, []opener{ours, kernelTCP}, verbs.ConnParam{CRC: true}},
 		{"mixedOtherWay", 9000, []opener{kernelTCP, ours}, verbs.ConnParam{}},
 	} {
+		if slow && c.name != "mixed" {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			tb := bed(t, c.mtu)
 			onlyRC(t, carriersOn(t, tb, c.open...), c.p)
