@@ -119,11 +119,12 @@ func TestStreams_netstack(t *testing.T) {
 // TestStreams_netstackAndKernel runs with TCP in user space at one end, and
 // the kernel's at the other.
 func TestStreams_netstackAndKernel(t *testing.T) {
+	if slow {
+		t.Skip("the race detector sees the same code in TestStreams_netstack")
+	}
 	ours := userTCP(bpf.Generic, openOurs)
 	t.Run("dials", func(t *testing.T) { streamsOn(t, 1500, ours, kernelTCP) })
-	if !slow {
-		t.Run("accepts", func(t *testing.T) { streamsOn(t, 1500, kernelTCP, ours) })
-	}
+	t.Run("accepts", func(t *testing.T) { streamsOn(t, 1500, kernelTCP, ours) })
 }
 
 // TestStreams_netstackPipe runs in memory, with frames received in many buffers

@@ -176,6 +176,9 @@ func carriersOn(t *testing.T, tb *hosts, open ...opener) func(*testing.T, int) N
 // TestVerbsRC_netstack runs over TCP in user space on AF_XDP, at all ends or
 // with the kernel's at the others.
 func TestVerbsRC_netstack(t *testing.T) {
+	if slow {
+		t.Skip("the race detector sees the same code in TestStreams_netstack and TestVerbsRC_sim")
+	}
 	ours := userTCP(bpf.Generic, openOurs)
 	for _, c := range []struct {
 		name string
@@ -188,9 +191,6 @@ func TestVerbsRC_netstack(t *testing.T) {
 		{"mixed", 1500, []opener{ours, kernelTCP}, verbs.ConnParam{CRC: true}},
 		{"mixedOtherWay", 9000, []opener{kernelTCP, ours}, verbs.ConnParam{}},
 	} {
-		if slow && c.name != "mixed" {
-			continue
-		}
 		t.Run(c.name, func(t *testing.T) {
 			tb := bed(t, c.mtu)
 			onlyRC(t, carriersOn(t, tb, c.open...), c.p)
