@@ -130,6 +130,9 @@ func TestStreams_netstackAndKernel(t *testing.T) {
 // TestStreams_netstackPipe runs in memory, with frames received in many buffers
 // and some of them lost. Nobody can wait for a pipe in poll(2).
 func TestStreams_netstackPipe(t *testing.T) {
+	if slow {
+		t.Skip("takes many minutes with the race detector, which sees the same code in TestStreams_netstack")
+	}
 	Streams(t, func(t *testing.T) StreamNet {
 		rng := rand.New(rand.NewPCG(1, 1))
 		a, b, err := NewPipe(PipeConfig{
