@@ -15,8 +15,8 @@ type Comm struct {
 	rank    int
 	size    int     // of the group that ranks of messages are of: the remote one of an intercommunicator
 	world   []int32 // number in World of the ranks of that group; nil: they are the same
-	index   map[int32]int32
-	local   *Group // of an intercommunicator; else nil
+	index   []int32 // the other way round, by number in World
+	local   *Group  // of an intercommunicator; else nil
 	coll    collective
 	within  *Comm // intercommunicator: the ranks of the local group among themselves
 	name    string
@@ -49,7 +49,7 @@ func (c *Comm) address(g *Group) {
 			continue
 		}
 		c.world = g.world
-		c.index = make(map[int32]int32, len(g.world))
+		c.index = make([]int32, c.p.job.Size())
 		for r, w := range g.world {
 			c.index[w] = int32(r)
 		}

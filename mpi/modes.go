@@ -126,7 +126,11 @@ func Bsend[T Scalar](c *Comm, buf []T, dest, tag int) error {
 
 // Ibsend is Bsend with a request, which is complete (MPI_Ibsend).
 func Ibsend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
-	if err := c.bsend("Ibsend", mem.BytesOf(buf), dest, tag); err != nil {
+	return c.ibsend("Ibsend", mem.BytesOf(buf), dest, tag)
+}
+
+func (c *Comm) ibsend(op string, buf []byte, dest, tag int) (Request, error) {
+	if err := c.bsend(op, buf, dest, tag); err != nil {
 		return Request{}, err
 	}
 	return c.request(c.ep.Null(nullEnvelope())), nil

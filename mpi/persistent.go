@@ -10,10 +10,25 @@ import "github.com/xwarp/xwarp/internal/mem"
 // All ranks make the persistent collectives of a communicator in the same order,
 // and may start them in any.
 type Persistent struct {
-	k    *call // a collective
-	make func() (Request, error)
-	last Request // of make
+	k *call // a collective; else a message:
+
+	c    *Comm
+	mode persistentMode
+	buf  []byte
+	peer int
+	tag  int
+	last Request
 }
+
+// persistentMode is what Start does for a message.
+type persistentMode uint8
+
+const (
+	startSend persistentMode = iota
+	startSsend
+	startBsend
+	startRecv
+)
 
 // often begins a persistent collective.
 func (c *Comm) often(op string) *call {
@@ -35,12 +50,12 @@ func (k *call) keep() (*Persistent, error) {
 // of a nonblocking one; the operation can be started again when it has ended.
 func (o *Persistent) Start() (Request, error) {
 	switch k := o.k; {
-	case k == nil && o.make == nil:
+	case k == nil && o.c == nil:
 		return Request{}, fail(ErrRequest, "Start", "the persistent operation was freed, or never made")
 	case k == nil && o.last.live():
 		return Request{}, fail(ErrRequest, "Start", "the operation is under way: wait for it first")
 	case k == nil:
-		r, err := o.make()
+		r, err := o.startMessage()
 		o.last = r
 		return r, err
 	case k.c.live("Start") != nil:
@@ -49,6 +64,18 @@ func (o *Persistent) Start() (Request, error) {
 		return Request{}, k.c.reportf(ErrRequest, "Start", "the operation is under way: wait for it first")
 	}
 	return o.k.start()
+}
+
+func (o *Persistent) startMessage() (Request, error) {
+	switch o.mode {
+	case startSsend:
+		return o.c.issend("Start", o.buf, o.peer, o.tag)
+	case startBsend:
+		return o.c.ibsend("Start", o.buf, o.peer, o.tag)
+	case startRecv:
+		return o.c.irecv(o.buf, o.peer, o.tag)
+	}
+	return o.c.isend(o.buf, o.peer, o.tag)
 }
 
 // Startall starts several operations (MPI_Startall). The requests are in their
@@ -73,37 +100,35 @@ func (o *Persistent) Free() error {
 	case o.last.live():
 		return fail(ErrRequest, "Persistent.Free", "the operation is under way: wait for it first")
 	}
-	o.k, o.make = nil, nil
+	*o = Persistent{}
 	return nil
 }
 
 // SendInit makes a Send to be started (MPI_Send_init).
 func SendInit[T Scalar](c *Comm, buf []T, dest, tag int) (*Persistent, error) {
-	b := mem.BytesOf(buf)
-	return c.sendInit("SendInit", dest, tag, func() (Request, error) { return c.isend(b, dest, tag) })
+	return c.sendInit("SendInit", startSend, mem.BytesOf(buf), dest, tag)
 }
 
 // SsendInit makes an Ssend to be started (MPI_Ssend_init).
 func SsendInit[T Scalar](c *Comm, buf []T, dest, tag int) (*Persistent, error) {
-	b := mem.BytesOf(buf)
-	return c.sendInit("SsendInit", dest, tag, func() (Request, error) { return c.issend("Start", b, dest, tag) })
+	return c.sendInit("SsendInit", startSsend, mem.BytesOf(buf), dest, tag)
 }
 
 // RsendInit makes an Rsend to be started (MPI_Rsend_init).
 func RsendInit[T Scalar](c *Comm, buf []T, dest, tag int) (*Persistent, error) {
-	return SendInit(c, buf, dest, tag)
+	return c.sendInit("RsendInit", startSend, mem.BytesOf(buf), dest, tag)
 }
 
 // BsendInit makes a Bsend to be started (MPI_Bsend_init).
 func BsendInit[T Scalar](c *Comm, buf []T, dest, tag int) (*Persistent, error) {
-	return c.sendInit("BsendInit", dest, tag, func() (Request, error) { return Ibsend(c, buf, dest, tag) })
+	return c.sendInit("BsendInit", startBsend, mem.BytesOf(buf), dest, tag)
 }
 
-func (c *Comm) sendInit(op string, dest, tag int, start func() (Request, error)) (*Persistent, error) {
+func (c *Comm) sendInit(op string, mode persistentMode, buf []byte, dest, tag int) (*Persistent, error) {
 	if err := c.checkSend(op, dest, tag); err != nil {
 		return nil, c.report(err)
 	}
-	return &Persistent{make: start}, nil
+	return &Persistent{c: c, mode: mode, buf: buf, peer: dest, tag: tag}, nil
 }
 
 // RecvInit makes a Recv to be started (MPI_Recv_init).
@@ -111,6 +136,5 @@ func RecvInit[T Scalar](c *Comm, buf []T, source, tag int) (*Persistent, error) 
 	if err := c.checkRecv("RecvInit", source, tag); err != nil {
 		return nil, c.report(err)
 	}
-	b := mem.BytesOf(buf)
-	return &Persistent{make: func() (Request, error) { return c.irecv(b, source, tag) }}, nil
+	return &Persistent{c: c, mode: startRecv, buf: mem.BytesOf(buf), peer: source, tag: tag}, nil
 }

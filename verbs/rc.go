@@ -39,7 +39,7 @@ type rc struct {
 	rest    []byte // of an FPDU that the stream has taken in part
 	mulpdu  int
 	full    bool               // the stream takes no more for now
-	probe   bool               // it has taken nothing: one FPDU is enough to see whether it does
+	probe   bool               // it was full: one FPDU is enough to see whether it still is
 	imm     [rdmap.ImmLen]byte // Immediate Data that are being cut
 	waits   bool               // nothing may be sent before the peer has spoken
 	told    bool               // id.established was called

@@ -278,9 +278,6 @@ func (r *rc) placeImm(h *ddp.Header, op rdmap.Opcode, u, b []byte) bool {
 
 // oldest returns the oldest Read or atomic that is not answered, or nil.
 func (r *rc) oldest() *wqe {
-	if int32(r.head-r.asked) > 0 { // those before are complete, and their places used again
-		r.asked = r.head
-	}
 	for ; r.asked != r.cur.req; r.asked++ {
 		if w := r.at(r.asked); w.isRead() {
 			return w

@@ -145,7 +145,7 @@ func (r *rc) pump(now mono.Time) (sent int) {
 		sent += len(b.marks)
 		n := r.stream.Send(b.bufs)
 		r.full = !r.taken(b, n, owed)
-		r.probe = r.full && n == 0
+		r.probe = r.full // what makes it look again may be something to receive
 		if r.settle(); r.full {
 			return sent
 		}

@@ -201,7 +201,7 @@ func (l *liar) Recorded(life *Life, wc *verbs.WC, from int, r *Region, mem []byt
 		bad.ByteLen++
 	case rec.Whole && l.recordAt(r, &rec, from).Stream != nil && l.now("record ends twice"):
 		l.Model.Recorded(life, wc, from, r, mem)
-	case rec.Whole && !l.rules.Chunks && l.now("record is not whole"): // a chunk says nothing of the message
+	case rec.Whole && l.now("record is not whole"):
 		rec.Whole = false
 	case l.now("record of nobody"):
 		rec.Addr++

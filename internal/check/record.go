@@ -73,7 +73,7 @@ func (m *Model) claims(o *Op, rec *verbs.Record, wc *verbs.WC, mem []byte) bool 
 		sum, end = sum+hi-lo, hi
 	}
 	whole := sum == o.Len
-	if rec.Whole != whole && !m.rules.Chunks || int(wc.ByteLen) != sum || m.rules.Chunks && len(rec.Valid) != 1 {
+	if rec.Whole != whole || int(wc.ByteLen) != sum || m.rules.Chunks && len(rec.Valid) != 1 {
 		m.fail("%v: record says whole: %v, %d bytes, but has %v", o, rec.Whole, wc.ByteLen, rec.Valid)
 		return false
 	}
