@@ -1,6 +1,8 @@
 package coll
 
 import (
+	"slices"
+
 	"github.com/xwarp/xwarp/internal/mem"
 )
 
@@ -154,15 +156,19 @@ func (s *Schedule) Temp(n int) []byte {
 // ranks returns room for n ranks that is the schedule's.
 func (s *Schedule) ranks(n int) []int32 {
 	at := len(s.members)
-	s.members = append(s.members, make([]int32, n)...)
-	return s.members[at : at+n : at+n]
+	s.members = slices.Grow(s.members, n)[:at+n]
+	fresh := s.members[at : at+n : at+n]
+	clear(fresh)
+	return fresh
 }
 
 // Blocks returns room for a list of n blocks that is the schedule's.
 func (s *Schedule) Blocks(n int) [][]byte {
 	at := len(s.lists)
-	s.lists = append(s.lists, make([][]byte, n)...)
-	return s.lists[at : at+n : at+n]
+	s.lists = slices.Grow(s.lists, n)[:at+n]
+	fresh := s.lists[at : at+n : at+n]
+	clear(fresh)
+	return fresh
 }
 
 // Even returns the n equal blocks that b consists of.
