@@ -75,6 +75,7 @@ var Layers = []Row{
 
 	// L6: MPI.
 	{Package: "mpi/internal/match", Pure: true},
+	{Package: "mpi/internal/agree", Pure: true},
 	{Package: "mpi/internal/dtype", May: "internal/mem", Pure: true},
 	{Package: "mpi/internal/p2p", May: "mpi/internal/match verbs internal/mem internal/progress"},
 	{Package: "mpi/internal/coll", May: "mpi/internal/p2p internal/mem"},
