@@ -23,6 +23,9 @@ type Config struct {
 	// Aborted is asked several times a second. When it returns an error,
 	// everything under way fails with it. Default: never.
 	Aborted func() error
+	// Deaths is asked as often. It returns the ranks that have died while the
+	// others go on, without the first known ones. Default: nobody is told.
+	Deaths func(known int) []int
 }
 
 // eagerMost is the most that Config.EagerMax can be.
@@ -95,7 +98,12 @@ type Endpoint struct {
 	maxSeg   int          // bytes that fit one datagram
 	maxWrite int
 
-	lost    error     // the first loss of a peer: collectives cannot work any more
+	groups   []*group // by context/2
+	losses   []int32  // ranks that are lost, in the order in which we have learned of it
+	deaths   int      // how many the launcher has told of
+	impaired bool     // a rank is lost, a communicator revoked, or over
+	over     error    // why nothing works any more
+
 	closing bool      // nobody's loss matters any more
 	abortAt mono.Time // when to ask Config.Aborted next
 	wakeAt  mono.Time // when Drain wants to look again
@@ -146,7 +154,7 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 		maxWrite: min(attr.MaxMsg, 1<<30),
 		abortAt:  mono.Never, wakeAt: mono.Never,
 	}
-	if cfg.Aborted != nil {
+	if cfg.Aborted != nil || cfg.Deaths != nil {
 		ep.abortAt = ep.eng.Clock().Now().Add(abortInterval)
 	}
 	ep.inline = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline}

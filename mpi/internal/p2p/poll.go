@@ -43,7 +43,7 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 	}
 	if now >= ep.abortAt {
 		n++ // it may end what the caller waits for
-		ep.checkAborted(now)
+		ep.askLauncher(now)
 	}
 	if ep.follower != nil {
 		ep.polling = true
@@ -107,6 +107,10 @@ func (ep *Endpoint) arrived(b []byte) {
 		return
 	}
 	p.used = true
+	if ep.impaired && (h.kind == kindEager || h.kind == kindRTS) && ep.unwanted(h.envelope()) {
+		ep.Stats.Stale++
+		return
+	}
 	switch h.kind {
 	case kindEager:
 		ep.arrivedEager(&h, b[headerLen:])
@@ -117,7 +121,9 @@ func (ep *Endpoint) arrived(b []byte) {
 	case kindFIN:
 		ep.arrivedFIN(&h)
 	case kindLost:
-		ep.arrivedLost(&h)
+		ep.arrivedLost(&h, b[headerLen:])
+	case kindRevoke, kindAgree:
+		ep.arrivedAbout(&h, b[headerLen:])
 	case kindData:
 		ep.arrivedData(&h, b[headerLen:])
 	case kindBye:
