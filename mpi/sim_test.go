@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/inet"
+	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/internal/sim"
 	"github.com/xwarp/xwarp/iwarp/dgram"
@@ -37,6 +38,10 @@ func newSimWorld(c sim.Config, n int) *simWorld {
 
 // open opens a verbs context for a rank.
 func (w *simWorld) open(t *sim.Task, r *sim.Rank) (*verbs.Context, error) {
+	return w.openWith(t, r, t, t)
+}
+
+func (w *simWorld) openWith(t *sim.Task, r *sim.Rank, clock mono.Clock, parker progress.Parker) (*verbs.Context, error) {
 	node := t.Node()
 	port, err := node.Open(nil)
 	if err != nil {
@@ -51,7 +56,7 @@ func (w *simWorld) open(t *sim.Task, r *sim.Rank) (*verbs.Context, error) {
 	}
 	return verbs.New(verbs.Config{
 		ZeroBased: true,
-		Datagram:  ep, Engine: progress.New(t, t), Key: r.Key(),
+		Datagram:  ep, Engine: progress.New(clock, parker), Key: r.Key(),
 		Epoch: uint32(1000 + r.Rank()), Dgram: w.dgram,
 	})
 }

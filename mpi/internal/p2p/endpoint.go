@@ -72,6 +72,7 @@ type Endpoint struct {
 	rank  int32
 	addr  netip.AddrPort
 	eng   *progress.Engine
+	ctx   *verbs.Context
 	pd    *verbs.PD
 	qp    *verbs.QP
 	cq    *verbs.CQ
@@ -148,7 +149,7 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	attr := ctx.Attr()
 	ep := &Endpoint{
 		cfg: cfg, rank: int32(cfg.Rank), addr: ctx.Addr(),
-		eng: ctx.Engine(), arena: ctx.Arena(),
+		eng: ctx.Engine(), ctx: ctx, arena: ctx.Arena(),
 		peers:    make([]peer, cfg.Size),
 		maxSeg:   attr.MaxSeg,
 		maxWrite: min(attr.MaxMsg, 1<<30),

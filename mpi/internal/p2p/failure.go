@@ -40,6 +40,28 @@ func lost(rank int, why string) *Error {
 // losePeer handles the failure of something that was sent.
 func (ep *Endpoint) losePeer(rank int, why verbs.Status) { ep.failPeer(rank, ep.lossOf(rank, why)) }
 
+// happened handles what verbs has noticed apart from anything that was sent: a rank
+// that only waits for a message hears of the loss of its source, too.
+func (ep *Endpoint) happened(e *verbs.AsyncEvent) {
+	if (e.Type == verbs.EventPeerLost || e.Type == verbs.EventPeerRestarted) && e.AH.UserData != 0 {
+		ep.gone(int(e.AH.UserData-1), e.Type.String())
+	}
+}
+
+// gone handles that a rank is not there any more. One that has said bye has left
+// as it should: it is no loss, but it answers nobody either.
+func (ep *Endpoint) gone(rank int, why string) {
+	if ep.peers[rank].saidBye == mono.Never {
+		ep.failPeer(rank, lost(rank, why))
+		return
+	}
+	for _, g := range ep.groups {
+		if g != nil && g.has(int32(rank)) {
+			g.deliberate(int32(rank))
+		}
+	}
+}
+
 // arrivedLost handles a peer's word that others are lost.
 func (ep *Endpoint) arrivedLost(h *header, ranks []byte) {
 	for ; len(ranks) >= 4; ranks = ranks[4:] {
@@ -76,13 +98,12 @@ func (ep *Endpoint) failPeer(rank int, err error) {
 		return ep.overtaken(r)
 	})
 	ep.purge()
-	if ep.closing {
-		return
+	if !ep.closing {
+		ep.spreadLosses()
 	}
-	ep.spreadLosses()
 	for context, g := range ep.groups {
 		if g != nil && g.has(int32(rank)) {
-			if g.revoked {
+			if g.revoked && !ep.closing {
 				ep.spreadRevocation(uint32(2*context), g)
 			}
 			g.deliberate(int32(rank))
@@ -222,7 +243,9 @@ func (ep *Endpoint) askLauncher(now mono.Time) {
 	if ep.cfg.Deaths != nil {
 		for _, rank := range ep.cfg.Deaths(ep.deaths) {
 			ep.deaths++
-			ep.failPeer(rank, lost(rank, "the launcher says so"))
+			if rank != int(ep.rank) {
+				ep.gone(rank, "the launcher says so")
+			}
 		}
 	}
 	if ep.cfg.Aborted == nil {

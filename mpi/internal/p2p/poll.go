@@ -30,6 +30,10 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 			ep.sent(wc)
 		}
 	}
+	for e, ok := ep.ctx.GetAsyncEvent(); ok; e, ok = ep.ctx.GetAsyncEvent() {
+		n++
+		ep.happened(&e)
+	}
 	for ep.pending.head != nil {
 		r := ep.pending.head
 		// Off the queue first: posting may complete r, and a completed
