@@ -92,7 +92,8 @@ var Layers = []Row{
 	{Package: "bench/plot"},
 	{Package: "bench", May: "...", Modules: "golang.org/x/sys"},
 	{Package: "examples/cg/mtx"},
-	{Package: "examples/*", May: "mpi examples/cg/mtx"},
+	{Package: "examples/internal/job", May: "mpi"},
+	{Package: "examples/*", May: "mpi examples/cg/mtx examples/internal/job"},
 	{Package: "cmd/*", May: "...", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
 	{Package: "internal/tidy"},
 }
