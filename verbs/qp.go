@@ -164,8 +164,9 @@ func (q *QP) Destroy() {
 		return
 	}
 	if q.typ == RC {
+		unread := q.rc.aside != nil // which an orderly end would leave the peer to find out
 		q.rc.disconnect(nil)
-		q.rc.over(len(q.rc.rest) > 0)
+		q.rc.over(unread || len(q.rc.rest) > 0)
 	}
 	q.flushAll()
 	q.hold(-1)

@@ -311,15 +311,19 @@ func waitThenEnd(r *rig) {
 // others at the shared queue go on.
 func waitEndsHere(r *rig) {
 	a, b, c := r.hosts[0], r.hosts[1], r.hosts[2]
-	for name, end := range map[string]func(){
-		"disconnect": func() { r.must(b.rc.ids[a.i].Disconnect()) },
-		"destroy":    func() { b.to(a).Destroy() },
-		"error":      func() { r.must(b.to(a).Modify(verbs.StateErr)) },
-		"reset":      func() { r.must(b.to(a).Modify(verbs.StateReset)) },
+	for _, x := range []struct {
+		name string
+		size int
+		end  func()
+	}{
+		{"disconnect", 300_000, func() { r.must(b.rc.ids[a.i].Disconnect()) }},
+		{"destroy", 1000, func() { b.to(a).Destroy() }},
+		{"error", 300_000, func() { r.must(b.to(a).Modify(verbs.StateErr)) }},
+		{"reset", 300_000, func() { r.must(b.to(a).Modify(verbs.StateReset)) }},
 	} {
-		big := a.region(300_000, 0)
+		big := a.region(x.size, 0)
 		for range 20 {
-			wr := a.wr(verbs.OpSend, b, big.SGE(0, len(big.b)))
+			wr := a.wr(verbs.OpSend, b, big.SGE(0, x.size))
 			wr.Flags = 0
 			a.post(wr)
 		}
@@ -327,7 +331,7 @@ func waitEndsHere(r *rig) {
 		wr := c.wr(verbs.OpSend, b, src.SGE(0, 100))
 		c.post(wr)
 		b.nothing()
-		end()
+		x.end()
 		b.nothing()
 		b.recvShared(5, dst.SGE(0, 100))
 		b.received(5, verbs.OpRecv, c)
@@ -337,7 +341,7 @@ func waitEndsHere(r *rig) {
 		var wcs [32]verbs.WC
 		for _, wc := range wcs[:a.scq.Poll(wcs[:])] {
 			if wc.Status == verbs.Success {
-				r.t.Errorf("%s: completion %+v of an unsignaled request", name, wc)
+				r.t.Errorf("%s: completion %+v of an unsignaled request", x.name, wc)
 			}
 		}
 		r.join(a, b)
