@@ -50,8 +50,9 @@ func planAlltoall(k *call, send, recv Data) *call {
 // Alltoallv is Alltoall with parts of different lengths (MPI_Alltoallv): rank j
 // gets sendCounts[j] elements of send from sendDispls[j] on, and what rank i
 // gives, recvCounts[i] elements, goes to recv from recvDispls[i] on. Displacements
-// nil: one part comes after the other. In place, which is nil as send, the parts
-// of recv are exchanged, and what is said about send does not count.
+// nil: one part comes after the other. In place, which is nil as send and as
+// sendCounts, the parts of recv are exchanged. (A rank with nothing to send may
+// well have nil as send, but it has counts.)
 func Alltoallv[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) error {
 	return planAlltoallv(c.now("Alltoallv"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).run()
 }
@@ -71,7 +72,7 @@ func planAlltoallv(k *call, send Data, sendCounts, sendDispls []int, recv Data, 
 		return k
 	}
 	in := k.blocks(recv, recvCounts, recvDispls)
-	if send.none() && !k.c.Inter() {
+	if send.none() && sendCounts == nil && !k.c.Inter() {
 		return k.exchange(nil, in)
 	}
 	return k.exchange(k.blocks(send, sendCounts, sendDispls), in)
