@@ -132,15 +132,11 @@ func (e *Endpoint) openRings(c *Config, payload, sock int) error {
 	}
 	e.base, e.shift, e.slots = base, bits.TrailingZeros(uint(c.Ring)), make([]*inbound, c.Peers)
 	e.in = make([]*inbound, 0, c.Peers)
-	e.porter = &porter{
-		sock: sock, file: os.NewFile(uintptr(sock), "shm"), arena: c.Arena,
-		base: base, size: c.Ring, span: size, max: payload, bell: e.bell,
-	}
+	e.porter = &porter{arena: c.Arena, base: base, size: c.Ring, span: size, max: payload, bell: e.bell}
 	for slot := c.Peers - 1; slot >= 0; slot-- {
 		e.porter.free = append(e.porter.free, int32(slot))
 	}
-	e.porter.busy.Add(1)
-	go e.porter.serve()
+	e.porter.open(sock, e.porter.letter)
 	return nil
 }
 

@@ -60,13 +60,90 @@ func newRing(control, data []byte) ring {
 
 func (r *ring) header(pos uint64) *atomic.Uint64 { return word(r.data, pos&r.mask) }
 
-// outbound is the sender's end of a ring.
-type outbound struct {
+// What there is in a ring at a position.
+type found uint8
+
+const (
+	nothing found = iota
+	record
+	nonsense // what no sender of ours writes
+)
+
+// read decodes what is at pos: a record with a payload of n bytes, behind
+// bytes that were skipped.
+func (r *ring) read(pos uint64, most int) (skipped uint64, n int, what found) {
+	h := r.header(pos).Load()
+	if h == 0 {
+		return 0, 0, nothing
+	}
+	if h == present|skip {
+		skipped = uint64(len(r.data)) - pos&r.mask
+		if skipped == uint64(len(r.data)) {
+			return 0, 0, nonsense
+		}
+		pos += skipped
+		h = r.header(pos).Load()
+	}
+	size := uint64(uint32(h))
+	if h != present|size || size > uint64(most) || pos&r.mask+recordLen(int(size)) > uint64(len(r.data)) {
+		return 0, 0, nonsense
+	}
+	return skipped, int(size), record
+}
+
+// writer is the sender's end of a ring.
+type writer struct {
 	ring
-	next   uint64 // position of the next record
-	limit  uint64 // position that may not be passed
-	max    int    // largest payload in bytes that the receiver takes
-	bell   int    // the receiver's eventfd
+	next  uint64 // position of the next record
+	start uint64 // where the record begins that is being written
+	limit uint64 // position that may not be passed
+	lied  bool   // the receiver has released what was never there
+}
+
+// reserve returns the place for a payload of n bytes, which commit publishes.
+// false means that there is no room.
+func (w *writer) reserve(n int) (dst []byte, ok bool) {
+	need, start := recordLen(n), w.next
+	if rest := uint64(len(w.data)) - start&w.mask; rest < need {
+		start += rest
+	}
+	end := start + need
+	if end+granule > w.limit && !w.room(end+granule) {
+		return nil, false
+	}
+	w.start = start
+	at := start&w.mask + headerLen
+	return w.data[at : at+uint64(n)], true
+}
+
+// commit publishes the payload, of which n bytes were written.
+func (w *writer) commit(n int) {
+	end := w.start + recordLen(n)
+	binary.NativeEndian.PutUint64(w.data[end&w.mask:], 0)
+	w.header(w.start).Store(present | uint64(n))
+	if w.start != w.next {
+		w.header(w.next).Store(present | skip)
+	}
+	w.next = end
+}
+
+// room reads the head anew, which costs a cache miss, and reports whether
+// there is room up to the position end.
+func (w *writer) room(end uint64) bool {
+	head := w.head.Load()
+	if w.next-head > uint64(len(w.data)) {
+		w.lied = true // no receiver of ours writes that
+		return false
+	}
+	w.limit = head + uint64(len(w.data))
+	return end <= w.limit
+}
+
+// outbound is the sender's end of a ring for datagrams.
+type outbound struct {
+	writer
+	max    int // largest payload in bytes that the receiver takes
+	bell   int // the receiver's eventfd
 	line   *lifeline
 	mapped []byte // control and data
 	dirty  bool   // something was put since the doorbell was looked at
@@ -75,39 +152,19 @@ type outbound struct {
 // put copies a datagram of n bytes into the ring. false means that there is no
 // room.
 func (o *outbound) put(arena []byte, bufs []fabric.Desc, n int) bool {
-	need, start := recordLen(n), o.next
-	if rest := uint64(len(o.data)) - start&o.mask; rest < need {
-		start += rest
-	}
-	end := start + need
-	if end+granule > o.limit && !o.room(end+granule) {
+	dst, ok := o.reserve(n)
+	if !ok {
+		if o.lied {
+			o.line.gone.Store(true)
+		}
 		return false
 	}
-	at := start&o.mask + headerLen
-	dst := o.data[at : at+uint64(n)]
 	for i := range bufs {
 		d := &bufs[i]
 		dst = dst[copy(dst, arena[d.Addr:d.Addr+mem.Addr(d.Len)]):]
 	}
-	binary.NativeEndian.PutUint64(o.data[end&o.mask:], 0)
-	o.header(start).Store(present | uint64(n))
-	if start != o.next {
-		o.header(o.next).Store(present | skip)
-	}
-	o.next = end
+	o.commit(n)
 	return true
-}
-
-// room reads the head anew, which costs a cache miss, and reports whether
-// there is room up to the position end.
-func (o *outbound) room(end uint64) bool {
-	head := o.head.Load()
-	if o.next-head > uint64(len(o.data)) {
-		o.line.gone.Store(true) // no receiver of ours writes that
-		return false
-	}
-	o.limit = head + uint64(len(o.data))
-	return end <= o.limit
 }
 
 // wake rings the receiver's doorbell if it sleeps.
@@ -149,24 +206,24 @@ func (in *inbound) take() (at mem.Addr, n uint32, ok bool) {
 	if in.broken {
 		return 0, 0, false
 	}
-	h := in.header(in.next).Load()
-	if h == 0 {
+	skipped, size, what := in.read(in.next, in.most)
+	switch what {
+	case nothing:
 		return 0, 0, false
-	}
-	if h == present|skip {
-		rest := uint64(len(in.data)) - in.next&in.mask
-		if rest == uint64(len(in.data)) || !in.lend(rest) {
-			return 0, 0, in.spoil()
-		}
-		in.giveBack(in.next - rest)
-		h = in.header(in.next).Load()
-	}
-	off, n := in.next&in.mask, uint32(h)
-	if h != present|uint64(n) || uint64(n) > uint64(in.most) ||
-		off+recordLen(int(n)) > uint64(len(in.data)) || !in.lend(recordLen(int(n))) {
+	case nonsense:
 		return 0, 0, in.spoil()
 	}
-	return in.base + mem.Addr(off+headerLen), n, true
+	if skipped > 0 {
+		if !in.lend(skipped) {
+			return 0, 0, in.spoil()
+		}
+		in.giveBack(in.next - skipped)
+	}
+	off := in.next & in.mask
+	if !in.lend(recordLen(size)) {
+		return 0, 0, in.spoil()
+	}
+	return in.base + mem.Addr(off+headerLen), uint32(size), true
 }
 
 // lend notes that the next n bytes are with the caller. It returns false when
