@@ -13,6 +13,7 @@ import (
 //	0     head: the receiver has released everything before this position
 //	64    asleep: 1 when the receiver wants its doorbell rung
 //	128   dropped: datagrams for which the sender found no room
+//	192   hungry: 1 when the sender of a lane waits for room
 //	4096  records
 //
 // Positions count bytes and never wrap; the offset of a position is its low
@@ -31,6 +32,7 @@ const (
 	headAt    = 0
 	asleepAt  = 64
 	droppedAt = 128
+	hungryAt  = 192
 	dataAt    = 4096
 
 	granule   = 64
@@ -57,6 +59,8 @@ func newRing(control, data []byte) ring {
 		head: word(control, headAt), asleep: word(control, asleepAt), dropped: word(control, droppedAt),
 	}
 }
+
+func (r *ring) hungry() *atomic.Uint64 { return word(r.control, hungryAt) }
 
 func (r *ring) header(pos uint64) *atomic.Uint64 { return word(r.data, pos&r.mask) }
 
