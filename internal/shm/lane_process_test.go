@@ -2,11 +2,15 @@ package shm
 
 import (
 	"bufio"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/xwarp/xwarp/internal/mem"
 )
 
 // neighbourEnv has what a neighbour does, and the name of the lanes that it
@@ -28,6 +32,18 @@ func neighbour(role string) {
 	fail(err)
 	fmt.Println(l.Name())
 	switch what {
+	case "serve": // memory to pull from
+		memory := make([]byte, 4<<20)
+		for i := range memory {
+			memory[i] = byte(i % 251)
+		}
+		for !n.Put(binary.NativeEndian.AppendUint64(nil, mem.AddressOf(memory)), nil) {
+			l.Next()
+		}
+		for l.Lost() == nil {
+			l.Next()
+		}
+		runtime.KeepAlive(memory)
 	case "echo":
 		for !n.Put(nil, nil) { // opens the way back
 			l.Next()
@@ -93,5 +109,24 @@ func BenchmarkLane_pingPong8(b *testing.B) {
 			}
 		}
 		l.Release()
+	}
+}
+
+// BenchmarkLane_pull copies from another process.
+func BenchmarkLane_pull(b *testing.B) {
+	for _, size := range []int{4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			l, n, _ := startNeighbour(b, "serve")
+			_, m := next(l)
+			at := binary.NativeEndian.Uint64(m)
+			l.Release()
+			dst := make([]byte, size)
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				if err := n.Pull(dst, at); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

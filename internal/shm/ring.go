@@ -101,6 +101,7 @@ type writer struct {
 	next  uint64 // position of the next record
 	start uint64 // where the record begins that is being written
 	limit uint64 // position that may not be passed
+	clean uint64 // there and at next the header is 0
 	lied  bool   // the receiver has released what was never there
 }
 
@@ -123,12 +124,25 @@ func (w *writer) reserve(n int) (dst []byte, ok bool) {
 // commit publishes the payload, of which n bytes were written.
 func (w *writer) commit(n int) {
 	end := w.start + recordLen(n)
-	binary.NativeEndian.PutUint64(w.data[end&w.mask:], 0)
+	if end > w.clean {
+		w.wipe(end)
+	}
 	w.header(w.start).Store(present | uint64(n))
 	if w.start != w.next {
 		w.header(w.next).Store(present | skip)
 	}
 	w.next = end
+	if ahead := end + granule; ahead > w.clean && ahead+granule <= w.limit {
+		w.wipe(ahead)
+	}
+}
+
+// wipe makes the header at pos 0. That takes the cache line from the receiver,
+// who had it a lap ago; so a small record finds it done, when the record before
+// was published, and nobody waits for that.
+func (w *writer) wipe(pos uint64) {
+	binary.NativeEndian.PutUint64(w.data[pos&w.mask:], 0)
+	w.clean = pos
 }
 
 // room reads the head anew, which costs a cache miss, and reports whether
