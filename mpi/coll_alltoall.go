@@ -46,8 +46,9 @@ func planAlltoall[T Scalar](k *call, send, recv []T) *call {
 // Alltoallv is Alltoall with parts of different lengths (MPI_Alltoallv): rank j
 // gets sendCounts[j] elements of send from sendDispls[j] on, and what rank i
 // gives, recvCounts[i] elements, goes to recv from recvDispls[i] on. Displacements
-// nil: one part comes after the other. In place, which is nil as send, the parts
-// of recv are exchanged, and what is said about send does not count.
+// nil: one part comes after the other. In place, which is nil as send and as
+// sendCounts, the parts of recv are exchanged. (A rank with nothing to send may
+// well have nil as send, but it has counts.)
 func Alltoallv[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) error {
 	return planAlltoallv(c.now("Alltoallv"), send, sendCounts, sendDispls, recv, recvCounts, recvDispls).run()
 }
@@ -67,7 +68,7 @@ func planAlltoallv[T Scalar](k *call, send []T, sendCounts, sendDispls []int, re
 		return k
 	}
 	in := blocks(k, recv, recvCounts, recvDispls)
-	if send == nil && !k.c.Inter() {
+	if send == nil && sendCounts == nil && !k.c.Inter() {
 		return k.exchange(k.aside(in), in)
 	}
 	return k.exchange(blocks(k, send, sendCounts, sendDispls), in)
