@@ -76,9 +76,9 @@ var Layers = []Row{
 	// L6: MPI.
 	{Package: "mpi/internal/match", Pure: true},
 	{Package: "mpi/internal/dtype", May: "internal/mem", Pure: true},
-	{Package: "mpi/internal/p2p", May: "mpi/internal/match verbs internal/mem internal/progress"},
+	{Package: "mpi/internal/p2p", May: "mpi/internal/match mpi/internal/dtype verbs internal/mem internal/progress"},
 	{Package: "mpi/internal/coll", May: "mpi/internal/p2p internal/mem"},
-	{Package: "mpi", May: "mpi/internal/coll mpi/internal/p2p mpi/internal/match internal/boot internal/boot/pmi verbs verbs/device internal/mem internal/progress"},
+	{Package: "mpi", May: "mpi/internal/coll mpi/internal/p2p mpi/internal/match mpi/internal/dtype internal/boot internal/boot/pmi verbs verbs/device internal/mem internal/progress"},
 
 	// L7: programs, and what only they and the tests need.
 	{Package: "internal/getopt", Pure: true},

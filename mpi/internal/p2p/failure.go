@@ -82,7 +82,7 @@ func (ep *Endpoint) failRequests(err error, affected func(*Request) bool) {
 // spread tells all other ranks that rank is lost.
 func (ep *Endpoint) spread(rank int) {
 	for i := range ep.peers {
-		if p := &ep.peers[i]; p.ah != nil && p.err == nil {
+		if p := &ep.peers[i]; !p.self && p.err == nil {
 			ep.notify(i, kindLost, int32(rank), 0)
 		}
 	}

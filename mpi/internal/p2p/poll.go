@@ -36,7 +36,7 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 		// request may go back to the pool, which uses the same link.
 		ep.pending.pop()
 		if !ep.advance(r) {
-			ep.pending.pushFront(r)
+			ep.putBack(r)
 			break
 		}
 		n++
@@ -51,6 +51,17 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 		ep.polling = false
 	}
 	return n
+}
+
+// putBack returns a request that found no room to the queue: to its turn, or to
+// the end if it is in the middle of its data, so that a long message does not
+// hold up short ones. Only first words of messages have to stay in order.
+func (ep *Endpoint) putBack(r *Request) {
+	if r.state == sendData {
+		ep.pending.push(r)
+	} else {
+		ep.pending.pushFront(r)
+	}
 }
 
 // Follower is what is made of many messages and goes on when some of them have
@@ -107,6 +118,8 @@ func (ep *Endpoint) arrived(b []byte) {
 		ep.arrivedFIN(&h)
 	case kindLost:
 		ep.arrivedLost(&h)
+	case kindData:
+		ep.arrivedData(&h, b[headerLen:])
 	case kindBye:
 		p.saidBye = ep.eng.Now()
 	}

@@ -41,7 +41,7 @@ type Request struct {
 	entry match.Entry[Request] // receives: place in the posted queue; sends: context and tag
 	ep    *Endpoint
 	next  *Request // in the pool or in Endpoint.pending
-	buf   []byte   // the user's memory, or what is left of it to be written
+	data  data     // the user's memory, or what is left of it to be sent
 	mr    *verbs.MR
 	err   error
 	st    Status
@@ -55,7 +55,7 @@ type Request struct {
 	notice   kind   // of a word of our own
 	remote   uint32 // request of the peer
 	total    uint64 // bytes of the whole message
-	written  uint64 // bytes for which a Write was posted
+	written  uint64 // bytes that were posted (sends) or have come (receives in a stream)
 	grant    grant  // where to write to (sends); what to answer to (receives)
 }
 
@@ -84,7 +84,7 @@ func (ep *Endpoint) request(peer int32, buf []byte) *Request {
 		ep.idle = r.next
 		r.next = nil
 	}
-	r.peer, r.buf = peer, buf
+	r.peer, r.data.buf = peer, buf
 	ep.active++
 	return r
 }
@@ -113,7 +113,7 @@ func (r *Request) complete() {
 		_ = r.mr.Dereg()
 		r.mr = nil
 	}
-	r.buf = nil
+	r.data.clear()
 	r.state = done
 	if r.detached {
 		r.ep.release(r)
