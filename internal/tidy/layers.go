@@ -76,6 +76,7 @@ var Layers = []Row{
 
 	// L6: MPI.
 	{Package: "mpi/internal/match", Pure: true},
+	{Package: "mpi/internal/agree", Pure: true},
 	{Package: "mpi/internal/dtype", May: "internal/mem", Pure: true},
 	{Package: "mpi/internal/reliable", May: "internal/arq internal/mem verbs"},
 	{Package: "mpi/internal/p2p", May: "mpi/internal/match mpi/internal/dtype mpi/internal/reliable verbs internal/mem internal/progress"},
