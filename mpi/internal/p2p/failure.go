@@ -133,11 +133,11 @@ func (ep *Endpoint) failRequests(why func(*Request) error) {
 		if err == nil {
 			continue
 		}
-		switch r.state {
-		case posted:
+		switch {
+		case r.state == posted:
 			ep.posted.Remove(&r.entry)
-		default:
-			ep.pending.remove(r)
+		case r.state.waitsForRoom():
+			ep.peers[r.peer].pending.remove(r)
 		}
 		r.fail(err)
 	}
