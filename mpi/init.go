@@ -22,6 +22,7 @@ const (
 	EnvEager     = "XWARP_EAGER"     // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
 	EnvTransport = "XWARP_TRANSPORT" // Config.Transport: rd, rc, ud or hybrid
 	EnvArena     = "XWARP_ARENA"     // size in bytes of the arena that Alloc takes from, such as 256m
+	EnvPeerLost  = "XWARP_PEER_LOST" // how long a rank may be silent until it counts as lost, such as 30s; default 1h
 )
 
 // Init joins the job that this process was started for (MPI_Init), by xrun or
@@ -78,7 +79,6 @@ func findJob() (boot.Job, error) {
 // open opens the device of a rank.
 func open(job boot.Job, spec device.Spec) (*verbs.Context, error) {
 	spec.Key = job.Key()
-	spec.Dgram.PeerLost = peerLost
 	if strings.HasPrefix(spec.Fabric, "xdp") {
 		_, local := job.Host()
 		spec.Port = device.BasePort + uint16(local)
@@ -86,10 +86,15 @@ func open(job boot.Job, spec device.Spec) (*verbs.Context, error) {
 	return device.Open(spec)
 }
 
-// peerLost is how long a rank may be silent while it owes an acknowledgement. A
-// rank that computes without calling MPI is silent, and the launcher notices
-// those that die at once, so this only ends a wait for a host that has vanished.
-const peerLost = 10 * time.Minute
+// peerLost is the default of EnvPeerLost. A rank that computes without calling MPI
+// is silent, too, and so is one whose network is down for a while. The launcher
+// notices at once that a rank has died, and soon that a host has vanished, so this
+// only ends the wait where there is no launcher of ours, or where the network of
+// the ranks is down for good and that of the launcher is not.
+const peerLost = time.Hour
+
+// minPeerLost is less than a process may have to wait for a processor.
+const minPeerLost = time.Second
 
 const keyHost = "host"
 
@@ -125,6 +130,13 @@ func outwardAddr() (netip.Addr, error) {
 func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, err error) {
 	spec.Fabric, _ = lookup(boot.EnvFabric)
 	spec.Device, _ = lookup(boot.EnvDevice)
+	spec.Dgram.PeerLost = peerLost
+	if s, ok := lookup(EnvPeerLost); ok {
+		spec.Dgram.PeerLost, err = time.ParseDuration(s)
+		if err != nil || spec.Dgram.PeerLost < minPeerLost {
+			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want a time of at least %v, such as 30s or 5m", EnvPeerLost, s, minPeerLost)
+		}
+	}
 	if s, ok := lookup(EnvEager); ok {
 		if cfg.EagerMax, err = parseSize(EnvEager, s); err != nil {
 			return cfg, spec, err

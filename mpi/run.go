@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/verbs/device"
 )
 
 // RankError is what [Run] returns: the first rank that failed, and why.
@@ -33,6 +34,45 @@ const localArena = 16 << 20
 // the calls of the others fail too, and Run returns a [RankError] that names
 // the first one.
 func Run(n int, body func(p *Proc) error) error {
+	var (
+		lock  sync.Mutex
+		first *RankError
+	)
+	err := runLocal(n, body, func(job boot.Job, err error) {
+		if err == nil {
+			return
+		}
+		lock.Lock()
+		defer lock.Unlock()
+		if first == nil {
+			first = &RankError{Rank: job.Rank(), Err: err}
+		}
+		job.Abort(1, err.Error())
+	})
+	if first != nil {
+		return first
+	}
+	return err
+}
+
+// RunEach is Run for ranks that die alone, for programs that survive this: when a
+// rank fails or panics, the others are told that it is lost, and go on. It returns
+// what became of each, by rank.
+func RunEach(n int, body func(p *Proc) error) []error {
+	ends := make([]error, max(n, 1))
+	err := runLocal(n, body, func(job boot.Job, err error) {
+		ends[job.Rank()] = err
+		boot.Leave(job)
+	})
+	if err != nil {
+		return []error{err}
+	}
+	return ends
+}
+
+// runLocal runs ranks as goroutines. ended is called by each with what became of
+// it.
+func runLocal(n int, body func(p *Proc) error, ended func(job boot.Job, err error)) error {
 	if n < 1 {
 		return fail(ErrArg, "Run", "%d ranks", n)
 	}
@@ -45,43 +85,28 @@ func Run(n int, body func(p *Proc) error) error {
 		spec.Arena = localArena
 	}
 	spec.Poller.Ranks, spec.Poller.Goroutines = n, true
-	var (
-		group sync.WaitGroup
-		lock  sync.Mutex
-		first *RankError
-	)
-	for rank, job := range boot.Local(n) {
+	var group sync.WaitGroup
+	for _, job := range boot.Local(n) {
 		group.Go(func() {
-			rankErr := errors.New("it ended by runtime.Goexit")
-			defer func() {
-				if rankErr == nil {
-					return
-				}
-				lock.Lock()
-				if first == nil {
-					first = &RankError{Rank: rank, Err: rankErr}
-				}
-				lock.Unlock()
-				job.Abort(1, rankErr.Error())
-			}()
-			ctx, err := open(job, spec)
-			if err != nil {
-				rankErr = err
-				return
-			}
-			p, err := New(job, ctx, cfg)
-			if err != nil {
-				rankErr = err
-				return
-			}
-			rankErr = p.run(body)
+			err := errors.New("it ended by runtime.Goexit")
+			defer func() { ended(job, err) }()
+			err = runRank(job, spec, cfg, body)
 		})
 	}
 	group.Wait()
-	if first != nil {
-		return first
-	}
 	return nil
+}
+
+func runRank(job boot.Job, spec device.Spec, cfg Config, body func(p *Proc) error) error {
+	ctx, err := open(job, spec)
+	if err != nil {
+		return err
+	}
+	p, err := New(job, ctx, cfg)
+	if err != nil {
+		return err
+	}
+	return p.run(body)
 }
 
 // run calls body and cleans up after it.
