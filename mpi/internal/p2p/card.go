@@ -12,20 +12,27 @@ import (
 // A card tells the other ranks how to reach one: words of the form key=value,
 // with a space between them. Words that a rank does not know it passes over.
 const (
-	cardVersion = "v"     // of the bytes on the wire
-	cardEager   = "eager" // limit in bytes
-	cardAddr    = "addr"  // of the datagrams
+	cardVersion   = "v"     // of the bytes on the wire
+	cardEager     = "eager" // limit in bytes
+	cardAddr      = "addr"  // of the datagrams
+	cardTransport = "t"
 )
 
 // card is what is read from one.
 type card struct {
 	version, eager int
 	addr           netip.AddrPort
+	transport      Transport
+	rc             netip.AddrPort // not valid: none
 }
 
 // Card returns what the other ranks must know to connect to this one.
 func (ep *Endpoint) Card() string {
-	return fmt.Sprintf("%s=%d %s=%d %s=%s", cardVersion, Version, cardEager, ep.cfg.EagerMax, cardAddr, ep.addr)
+	s := fmt.Sprintf("%s=%d %s=%d %s=%s %s=%v", cardVersion, Version, cardEager, ep.cfg.EagerMax, cardAddr, ep.addr, cardTransport, ep.cfg.Transport)
+	if ep.conn != nil {
+		s += fmt.Sprintf(" %s=%s", cardRC, ep.conn.door.LocalAddr())
+	}
+	return s
 }
 
 func parseCard(s string) (c card, err error) {
@@ -38,6 +45,10 @@ func parseCard(s string) (c card, err error) {
 			c.eager, err = strconv.Atoi(value)
 		case cardAddr:
 			c.addr, err = netip.ParseAddrPort(value)
+		case cardTransport:
+			c.transport, err = ParseTransport(value)
+		case cardRC:
+			c.rc, err = netip.ParseAddrPort(value)
 		}
 		if err != nil {
 			return c, fmt.Errorf("%s: %w", key, err)
@@ -72,6 +83,16 @@ func (ep *Endpoint) meet(i int, c *card) error {
 	p.eagerMax = int32(min(ep.cfg.EagerMax, c.eager))
 	p.saidBye = mono.Never
 	if p.self = i == int(ep.rank); p.self {
+		return nil
+	}
+	if c.transport != ep.cfg.Transport {
+		return fmt.Errorf("it uses transport %v, and this rank %v: start all ranks with the same one", c.transport, ep.cfg.Transport)
+	}
+	if ep.conn != nil {
+		ep.conn.doors[i] = c.rc
+		p.watched = ep.cfg.Transport == Hybrid
+	}
+	if ep.qp == nil {
 		return nil
 	}
 	ah, err := ep.pd.CreateAH(c.addr)

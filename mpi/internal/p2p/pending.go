@@ -13,6 +13,9 @@ func (ep *Endpoint) advanceOrQueue(r *Request) {
 	}
 	p.pending.push(r)
 	ep.goOn(p)
+	if p.qp == nil && ep.conn != nil {
+		ep.conn.reach(p, r.peer)
+	}
 }
 
 // goOn sees to it that the requests that wait for a peer have their turn when

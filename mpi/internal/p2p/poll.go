@@ -30,6 +30,9 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 			ep.sent(wc)
 		}
 	}
+	if ep.conn != nil && ep.cq.Len() == 0 { // what has arrived comes before the end of a connection
+		n += ep.conn.poll(now)
+	}
 	if ep.stuck.head != nil {
 		n += ep.advanceStuck()
 	}
@@ -57,7 +60,12 @@ type Follower interface {
 func (ep *Endpoint) Follow(f Follower) { ep.follower = f }
 
 // Deadline implements progress.Source.
-func (ep *Endpoint) Deadline() mono.Time { return min(ep.abortAt, ep.wakeAt) }
+func (ep *Endpoint) Deadline() mono.Time {
+	if ep.conn != nil {
+		return min(ep.abortAt, ep.wakeAt, ep.conn.deadline)
+	}
+	return min(ep.abortAt, ep.wakeAt)
+}
 
 // received takes in one Send of a peer and gives its buffer back to verbs.
 func (ep *Endpoint) received(wc *verbs.WC) {
@@ -65,8 +73,10 @@ func (ep *Endpoint) received(wc *verbs.WC) {
 	switch wc.Status {
 	case verbs.Success:
 		ep.arrived(ep.rx.get(slot, int(wc.ByteLen)))
-	case verbs.WRFlushErr:
-		return // the queue pair is being closed
+	case verbs.WRFlushErr: // a connection has ended in the middle of a message, or the queue pair is being closed
+		if ep.conn == nil {
+			return
+		}
 	default:
 		ep.Stats.Malformed++
 	}
@@ -103,6 +113,7 @@ func (ep *Endpoint) arrived(b []byte) {
 		ep.arrivedData(&h, b[headerLen:])
 	case kindBye:
 		p.saidBye = ep.eng.Now()
+	case kindSwitch: // both ways complete to one queue: there is nothing to do
 	}
 }
 
@@ -137,6 +148,10 @@ func (ep *Endpoint) released(wc *verbs.WC) {
 		}
 		r.fail(ep.lossOf(int(r.peer), wc.Status))
 	case r.inFlight == 0 && (r.state == waitAck || r.state == lingering):
-		r.complete()
+		marked := r.notice == kindSwitch && r.state == waitAck
+		p := &ep.peers[r.peer]
+		if r.complete(); marked {
+			ep.switched(p)
+		}
 	}
 }
