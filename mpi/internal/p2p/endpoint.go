@@ -276,12 +276,14 @@ func (ep *Endpoint) Close() error {
 	var errs []error
 	if ep.conn != nil {
 		errs = append(errs, ep.conn.close())
+		ep.conn = nil
 	}
 	if ep.qp != nil {
 		ep.qp.Destroy()
 	}
 	if ep.srq != nil {
 		errs = append(errs, ep.srq.Destroy())
+		ep.srq = nil
 	}
 	for _, b := range []*buffers{&ep.rx, &ep.tx} {
 		if b.mr != nil {
