@@ -92,6 +92,7 @@ const (
 	Inline                          // copy the data now: the buffers are free when PostSend returns
 	Solicited                       // wake a target that waits for solicited events only
 	Fence                           // not before all earlier Reads and atomics to this peer are done
+	Numbered                        // OpRDMAWriteRecord on UD: SendWR.RecordID is the number of the record
 )
 
 // SGE is one scatter/gather element: Length bytes at Addr inside the memory
@@ -124,6 +125,7 @@ type SendWR struct {
 	RemoteAddr uint64 // and where in it, as the target's MR.Addr counts
 	InvKey     uint32 // OpSendWithInv: the target's key; OpLocalInv: one's own
 	ImmData    uint64 // OpRDMAWriteWithImm: 8 bytes, as RFC 7306 has them
+	RecordID   uint32 // with Numbered, see RecordConfig
 	Atomic     Atomic // atomic operations
 	Bind       *Bind  // OpBindMW
 }
@@ -248,6 +250,11 @@ type QPInit struct {
 
 // RecordConfig says how a target logs Write-Records. Zero values mean the
 // defaults.
+//
+// Records are told apart by their numbers, which the sending queue pair counts
+// up. A sender that writes again what may have been lost numbers its records
+// itself ([Numbered]): one that has ended at the target is not placed a second
+// time, nor one that is 512 or more behind the highest that has.
 type RecordConfig struct {
 	// PerChunk makes a completion of its own for each chunk that is placed
 	// and keeps no record.
