@@ -143,7 +143,7 @@ func TestRC_connectsOnFirstUse(t *testing.T) {
 // with the steps of both in all kinds of order: there is one connection.
 func TestRC_connectionsCross(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 40 {
+	for range 12 {
 		w := newCrew(t, 2, Config{Transport: RC, Receives: 8, Sends: 4})
 		var all []*Request
 		in := [2][]byte{make([]byte, 5), make([]byte, 5)}
