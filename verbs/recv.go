@@ -39,7 +39,11 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 		q.flushOne(q.rq.take().wrid)
 		return nil
 	}
-	if low && q.typ == RD && len(q.starved) > 0 {
+	switch {
+	case !low:
+	case q.typ == RC:
+		q.rc.fed()
+	case q.typ == RD && len(q.starved) > 0:
 		q.feed()
 	}
 	return nil

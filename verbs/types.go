@@ -242,6 +242,14 @@ type QPInit struct {
 	// exchange before.
 	Reset  bool
 	Record RecordConfig // Write-Record at this end
+	// RecvWait is for type RC: a message that finds no posted receive waits for
+	// one, and so does everything behind it on its connection, Writes and answers
+	// to Reads too. The stream is not read meanwhile, so that TCP holds the peer
+	// back. That is what libibverbs calls an endless rnr_retry, and an extension
+	// here: iWARP itself knows no answer but to terminate the connection (RFC
+	// 5040, section 7.1), which is the default. Queue pairs that wait at one SRQ
+	// are served in turn.
+	RecvWait bool
 }
 
 // RecordConfig says how a target logs Write-Records. Zero values mean the

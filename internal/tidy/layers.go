@@ -76,10 +76,11 @@ var Layers = []Row{
 
 	// L6: MPI.
 	{Package: "mpi/internal/match", Pure: true},
+	{Package: "mpi/internal/agree", Pure: true},
 	{Package: "mpi/internal/dtype", May: "internal/mem", Pure: true},
 	{Package: "mpi/internal/reliable", May: "internal/arq internal/mem internal/progress verbs"},
 	{Package: "mpi/internal/p2p", May: "mpi/internal/match mpi/internal/dtype mpi/internal/reliable verbs internal/mem internal/progress"},
-	{Package: "mpi/internal/coll", May: "mpi/internal/p2p internal/mem"},
+	{Package: "mpi/internal/coll", May: "mpi/internal/p2p mpi/internal/dtype internal/mem"},
 	{Package: "mpi", May: "mpi/internal/coll mpi/internal/p2p mpi/internal/match mpi/internal/dtype internal/boot internal/boot/pmi verbs verbs/device internal/mem internal/progress"},
 
 	// L7: programs, and what only they and the tests need.
@@ -94,7 +95,8 @@ var Layers = []Row{
 	{Package: "bench/plot"},
 	{Package: "bench", May: "...", Modules: "golang.org/x/sys"},
 	{Package: "examples/cg/mtx"},
-	{Package: "examples/*", May: "mpi examples/cg/mtx"},
+	{Package: "examples/internal/job", May: "mpi"},
+	{Package: "examples/*", May: "mpi examples/cg/mtx examples/internal/job"},
 	{Package: "cmd/*", May: "...", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
 	{Package: "internal/tidy"},
 }
