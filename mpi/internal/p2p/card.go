@@ -15,17 +15,26 @@ const (
 	cardVersion = "v"     // of the bytes on the wire
 	cardEager   = "eager" // limit in bytes
 	cardAddr    = "addr"  // of the datagrams
+	cardUD      = "ud"    // version of the protocol over unreliable ones, queue pair and bytes of a segment
 )
 
 // card is what is read from one.
 type card struct {
 	version, eager int
 	addr           netip.AddrPort
+	ud             struct {
+		version, segment int
+		num              uint32
+	}
 }
 
 // Card returns what the other ranks must know to connect to this one.
 func (ep *Endpoint) Card() string {
-	return fmt.Sprintf("%s=%d %s=%d %s=%s", cardVersion, Version, cardEager, ep.cfg.EagerMax, cardAddr, ep.addr)
+	s := fmt.Sprintf("%s=%d %s=%d %s=%s", cardVersion, Version, cardEager, ep.cfg.EagerMax, cardAddr, ep.addr)
+	if ep.rel != nil {
+		s += ep.cardUD()
+	}
+	return s
 }
 
 func parseCard(s string) (c card, err error) {
@@ -38,6 +47,8 @@ func parseCard(s string) (c card, err error) {
 			c.eager, err = strconv.Atoi(value)
 		case cardAddr:
 			c.addr, err = netip.ParseAddrPort(value)
+		case cardUD:
+			_, err = fmt.Sscanf(value, "%d/%d/%d", &c.ud.version, &c.ud.num, &c.ud.segment)
 		}
 		if err != nil {
 			return c, fmt.Errorf("%s: %w", key, err)
@@ -80,5 +91,8 @@ func (ep *Endpoint) meet(i int, c *card) error {
 	}
 	ah.UserData = uint64(i) + 1
 	p.qp, p.ah = ep.qp, ah
+	if ep.rel != nil {
+		return ep.meetUD(p, c)
+	}
 	return nil
 }

@@ -21,14 +21,11 @@ const (
 // looks at the clock. It implements progress.Source.
 func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 	ep.posts = 0
-	n := ep.cq.Poll(ep.wcs[:min(budget, len(ep.wcs))])
-	for i := range ep.wcs[:n] {
-		wc := &ep.wcs[i]
-		if wc.WRID>>wrKindShift == wrRecv>>wrKindShift {
-			ep.received(wc)
-		} else {
-			ep.sent(wc)
-		}
+	var n int
+	if ep.rel != nil {
+		n = ep.pollUD(now)
+	} else {
+		n = ep.pollQueue(budget)
 	}
 	if ep.stuck.head != nil {
 		n += ep.advanceStuck()
@@ -45,6 +42,20 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 	return n
 }
 
+// pollQueue takes in what verbs has completed.
+func (ep *Endpoint) pollQueue(budget int) int {
+	n := ep.cq.Poll(ep.wcs[:min(budget, len(ep.wcs))])
+	for i := range ep.wcs[:n] {
+		wc := &ep.wcs[i]
+		if wc.WRID>>wrKindShift == wrRecv>>wrKindShift {
+			ep.received(wc)
+		} else {
+			ep.sent(wc)
+		}
+	}
+	return n
+}
+
 // Follower is what is made of many messages and goes on when some of them have
 // moved.
 type Follower interface {
@@ -57,7 +68,13 @@ type Follower interface {
 func (ep *Endpoint) Follow(f Follower) { ep.follower = f }
 
 // Deadline implements progress.Source.
-func (ep *Endpoint) Deadline() mono.Time { return min(ep.abortAt, ep.wakeAt) }
+func (ep *Endpoint) Deadline() mono.Time {
+	at := min(ep.abortAt, ep.wakeAt)
+	if ep.rel != nil {
+		at = min(at, ep.rel.Deadline())
+	}
+	return at
+}
 
 // received takes in one Send of a peer and gives its buffer back to verbs.
 func (ep *Endpoint) received(wc *verbs.WC) {

@@ -138,6 +138,9 @@ func (e *Endpoint) carve(pd *verbs.PD, r *region, n int, what string, access ver
 	return err
 }
 
+// QP returns the queue pair.
+func (e *Endpoint) QP() *verbs.QP { return e.qp }
+
 // Num returns the number of the queue pair, which peers must know.
 func (e *Endpoint) Num() uint32 { return e.qp.Num() }
 
