@@ -12,7 +12,6 @@ import (
 	"github.com/xwarp/xwarp/internal/sim"
 	"github.com/xwarp/xwarp/iwarp/dgram"
 	"github.com/xwarp/xwarp/mpi"
-	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -32,7 +31,7 @@ func newSimWorld(c sim.Config, n int) *simWorld {
 	w := &simWorld{World: sim.New(c), hops: inet.Fixed{}}
 	if name := os.Getenv(mpi.EnvTransport); name != "" { // every test here is to pass over each
 		var err error
-		if w.mpi.Transport, err = p2p.ParseTransport(name); err != nil {
+		if w.mpi.Transport, err = mpi.ParseTransport(name); err != nil {
 			panic(err)
 		}
 	}
