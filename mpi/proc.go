@@ -43,6 +43,9 @@ const (
 	Hybrid = p2p.Hybrid
 )
 
+// ParseTransport returns the transport with a name: rd, rc, ud or hybrid.
+func ParseTransport(s string) (Transport, error) { return p2p.ParseTransport(s) }
+
 // Proc is an MPI process: one rank of a job.
 //
 // A Proc and everything made from it is for one goroutine at a time

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/inet"
@@ -29,6 +30,12 @@ const simPort = 18700
 
 func newSimWorld(c sim.Config, n int) *simWorld {
 	w := &simWorld{World: sim.New(c), hops: inet.Fixed{}}
+	if name := os.Getenv(mpi.EnvTransport); name != "" { // every test here is to pass over each
+		var err error
+		if w.mpi.Transport, err = mpi.ParseTransport(name); err != nil {
+			panic(err)
+		}
+	}
 	w.nodes = w.Nodes(n)
 	for _, node := range w.nodes {
 		w.hops[node.Addr()] = inet.Hop{MAC: node.MAC(), Source: node.Addr(), MTU: max(c.MTU, 9000)}

@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -16,6 +17,7 @@ const (
 	cardEager     = "eager" // limit in bytes
 	cardAddr      = "addr"  // of the datagrams
 	cardTransport = "t"
+	cardUD        = "ud" // version of the protocol over unreliable ones, queue pair and bytes of a segment
 )
 
 // card is what is read from one.
@@ -24,6 +26,10 @@ type card struct {
 	addr           netip.AddrPort
 	transport      Transport
 	rc             netip.AddrPort // not valid: none
+	ud             struct {
+		version, segment int
+		num              uint32
+	}
 }
 
 // Card returns what the other ranks must know to connect to this one.
@@ -31,6 +37,9 @@ func (ep *Endpoint) Card() string {
 	s := fmt.Sprintf("%s=%d %s=%d %s=%s %s=%v", cardVersion, Version, cardEager, ep.cfg.EagerMax, cardAddr, ep.addr, cardTransport, ep.cfg.Transport)
 	if ep.conn != nil {
 		s += fmt.Sprintf(" %s=%s", cardRC, ep.conn.door.LocalAddr())
+	}
+	if ep.rel != nil {
+		s += ep.cardUD()
 	}
 	return s
 }
@@ -49,6 +58,8 @@ func parseCard(s string) (c card, err error) {
 			c.transport, err = ParseTransport(value)
 		case cardRC:
 			c.rc, err = netip.ParseAddrPort(value)
+		case cardUD:
+			_, err = fmt.Sscanf(value, "%d/%d/%d", &c.ud.version, &c.ud.num, &c.ud.segment)
 		}
 		if err != nil {
 			return c, fmt.Errorf("%s: %w", key, err)
@@ -89,6 +100,9 @@ func (ep *Endpoint) meet(i int, c *card) error {
 		return fmt.Errorf("it uses transport %v, and this rank %v: start all ranks with the same one", c.transport, ep.cfg.Transport)
 	}
 	if ep.conn != nil {
+		if !c.rc.IsValid() {
+			return errors.New("it has not told where it listens")
+		}
 		ep.conn.doors[i] = c.rc
 		p.watched = ep.cfg.Transport == Hybrid
 	}
@@ -101,5 +115,8 @@ func (ep *Endpoint) meet(i int, c *card) error {
 	}
 	ah.UserData = uint64(i) + 1
 	p.qp, p.ah = ep.qp, ah
+	if ep.rel != nil {
+		return ep.meetUD(p, c)
+	}
 	return nil
 }

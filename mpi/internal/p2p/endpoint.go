@@ -10,6 +10,7 @@ import (
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/mpi/internal/match"
+	"github.com/xwarp/xwarp/mpi/internal/reliable"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -87,8 +88,9 @@ type Endpoint struct {
 	pd    *verbs.PD
 	qp    *verbs.QP
 	cq    *verbs.CQ
-	srq   *verbs.SRQ // of all queue pairs, with connections
-	conn  *connector // nil without
+	srq   *verbs.SRQ         // of all queue pairs, with connections
+	conn  *connector         // nil without
+	rel   *reliable.Endpoint // what makes qp reliable, over UD
 	arena *mem.Arena
 	peers []peer
 
@@ -101,16 +103,17 @@ type Endpoint struct {
 	stuck      peerQueue  // with requests for which there was no room
 	posts      int        // work requests posted since the last step of the engine
 
-	rx, tx   buffers
-	txFree   []int32
-	wcs      [progress.Budget]verbs.WC
-	inline   verbs.SendWR // reused: header in head
-	long     verbs.SendWR // reused: from a registered buffer
-	write    verbs.SendWR // reused: a Write of rendezvous
-	head     [verbs.MaxInline]byte
-	receive  verbs.RecvWR // reused
-	maxSeg   int          // bytes that fit one datagram
-	maxWrite int
+	rx, tx    buffers
+	txFree    []int32
+	wcs       [progress.Budget]verbs.WC
+	inline    verbs.SendWR // reused: header in head
+	long      verbs.SendWR // reused: from a registered buffer
+	write     verbs.SendWR // reused: a Write of rendezvous
+	head      [verbs.MaxInline]byte
+	receive   verbs.RecvWR // reused
+	maxSeg    int          // bytes that fit one datagram
+	inlineMax int          // longest message that goes inline with its header
+	maxWrite  int
 
 	lost    error     // the first loss of a peer: collectives cannot work any more
 	closing bool      // nobody's loss matters any more
@@ -124,14 +127,15 @@ type Endpoint struct {
 
 // peer is what an endpoint knows of another rank.
 type peer struct {
-	qp       *verbs.QP // that leads to it; nil for the own rank, and while there is no way
-	ah       *verbs.AH // on a queue pair of datagrams
-	self     bool      // the own rank
-	eagerMax int32     // smaller one of both ends' limits
-	watched  bool      // Hybrid counts what is sent to it
-	used     bool      // something was sent to it or received from it
-	saidBye  mono.Time // when its bye came, or Never
-	err      error     // why it is lost, or nil
+	qp       *verbs.QP      // that leads to it; nil for the own rank, and while there is no way
+	ah       *verbs.AH      // on a queue pair of datagrams
+	rel      *reliable.Peer // over UD
+	self     bool           // the own rank
+	eagerMax int32          // smaller one of both ends' limits
+	watched  bool           // Hybrid counts what is sent to it
+	used     bool           // something was sent to it or received from it
+	saidBye  mono.Time      // when its bye came, or Never
+	err      error          // why it is lost, or nil
 
 	// Requests that wait for room, or for a way there: each peer has a line of its
 	// own, so that one that is slow, or not connected yet, holds up nobody else.
@@ -168,8 +172,8 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	ep := &Endpoint{
 		cfg: cfg, rank: int32(cfg.Rank), addr: ctx.Addr(),
 		eng: ctx.Engine(), arena: ctx.Arena(),
-		peers:    make([]peer, cfg.Size),
-		maxSeg:   attr.MaxSeg,
+		peers:  make([]peer, cfg.Size),
+		maxSeg: attr.MaxSeg, inlineMax: verbs.MaxInline - headerLen,
 		maxWrite: min(attr.MaxMsg, 1<<30),
 		abortAt:  mono.Never, wakeAt: mono.Never,
 	}
@@ -190,18 +194,17 @@ func (ep *Endpoint) create(ctx *verbs.Context) (err error) {
 	if ep.pd, err = ctx.AllocPD(); err != nil {
 		return err
 	}
+	if ep.cfg.Transport == UD {
+		return ep.createUD(ctx)
+	}
 	if err = ep.createQueues(ctx); err != nil {
 		return err
 	}
-	size := max(headerLen+ep.cfg.EagerMax, verbs.MaxInline)
-	if err = ep.carve(&ep.rx, ep.cfg.Receives, size, "receive", verbs.LocalWrite); err != nil {
+	if err = ep.carve(&ep.rx, ep.cfg.Receives, ep.bufferSize(), "receive", verbs.LocalWrite); err != nil {
 		return err
 	}
-	if err = ep.carve(&ep.tx, ep.cfg.Sends, size, "send", 0); err != nil {
+	if err = ep.carveSends(); err != nil {
 		return err
-	}
-	for i := range int32(ep.cfg.Sends) {
-		ep.txFree = append(ep.txFree, i)
 	}
 	ep.receive.NumSGE = 1
 	ep.receive.SGL[0] = verbs.SGE{Length: uint32(ep.rx.stride), LKey: ep.rx.mr.LKey()}
@@ -238,6 +241,20 @@ func (ep *Endpoint) createQueues(ctx *verbs.Context) (err error) {
 	}
 	ep.qp, err = ep.pd.CreateQP(verbs.QPInit{Type: verbs.RD, SendCQ: ep.cq, RecvCQ: ep.cq, SRQ: ep.srq, Cap: depth})
 	return err
+}
+
+// bufferSize returns the length of eager buffers in bytes.
+func (ep *Endpoint) bufferSize() int { return max(headerLen+ep.cfg.EagerMax, verbs.MaxInline) }
+
+// carveSends makes the send buffers.
+func (ep *Endpoint) carveSends() error {
+	if err := ep.carve(&ep.tx, ep.cfg.Sends, ep.bufferSize(), "send", 0); err != nil {
+		return err
+	}
+	for i := range int32(ep.cfg.Sends) {
+		ep.txFree = append(ep.txFree, i)
+	}
+	return nil
 }
 
 func (ep *Endpoint) carve(b *buffers, n, size int, what string, access verbs.Access) (err error) {
@@ -278,7 +295,10 @@ func (ep *Endpoint) Close() error {
 		errs = append(errs, ep.conn.close())
 		ep.conn = nil
 	}
-	if ep.qp != nil {
+	switch {
+	case ep.rel != nil:
+		errs = append(errs, ep.rel.Close())
+	case ep.qp != nil:
 		ep.qp.Destroy()
 	}
 	if ep.srq != nil {

@@ -35,7 +35,7 @@ func (ep *Endpoint) advanceStuck() (n int) {
 		moved := ep.advancePeer(p)
 		n += moved
 		ep.goOn(p)
-		if p == last || moved == 0 && p.qp == ep.qp { // which has no room for others either
+		if p == last || moved == 0 && p.qp == ep.qp && ep.rel == nil { // which has no room for others either
 			break
 		}
 	}

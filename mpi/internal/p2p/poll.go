@@ -21,14 +21,11 @@ const (
 // looks at the clock. It implements progress.Source.
 func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 	ep.posts = 0
-	n := ep.cq.Poll(ep.wcs[:min(budget, len(ep.wcs))])
-	for i := range ep.wcs[:n] {
-		wc := &ep.wcs[i]
-		if wc.WRID>>wrKindShift == wrRecv>>wrKindShift {
-			ep.received(wc)
-		} else {
-			ep.sent(wc)
-		}
+	var n int
+	if ep.rel != nil {
+		n = ep.pollUD(now)
+	} else {
+		n = ep.pollQueue(budget)
 	}
 	if ep.conn != nil && ep.cq.Len() == 0 { // what has arrived comes before the end of a connection
 		n += ep.conn.poll(now)
@@ -48,6 +45,20 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 	return n
 }
 
+// pollQueue takes in what verbs has completed.
+func (ep *Endpoint) pollQueue(budget int) int {
+	n := ep.cq.Poll(ep.wcs[:min(budget, len(ep.wcs))])
+	for i := range ep.wcs[:n] {
+		wc := &ep.wcs[i]
+		if wc.WRID>>wrKindShift == wrRecv>>wrKindShift {
+			ep.received(wc)
+		} else {
+			ep.sent(wc)
+		}
+	}
+	return n
+}
+
 // Follower is what is made of many messages and goes on when some of them have
 // moved.
 type Follower interface {
@@ -61,10 +72,14 @@ func (ep *Endpoint) Follow(f Follower) { ep.follower = f }
 
 // Deadline implements progress.Source.
 func (ep *Endpoint) Deadline() mono.Time {
-	if ep.conn != nil {
-		return min(ep.abortAt, ep.wakeAt, ep.conn.deadline)
+	at := min(ep.abortAt, ep.wakeAt)
+	if ep.rel != nil {
+		at = min(at, ep.rel.Deadline())
 	}
-	return min(ep.abortAt, ep.wakeAt)
+	if ep.conn != nil {
+		at = min(at, ep.conn.deadline)
+	}
+	return at
 }
 
 // received takes in one Send of a peer and gives its buffer back to verbs.

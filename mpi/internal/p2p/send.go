@@ -8,9 +8,6 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// maxInlineData is the longest message that goes inline with its header.
-const maxInlineData = verbs.MaxInline - headerLen
-
 // burstMax is how many nonblocking sends wait for one another before they go
 // out at the latest.
 const burstMax = 16
@@ -106,7 +103,7 @@ func (ep *Endpoint) push(n int) {
 func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bool {
 	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
 	n := d.len()
-	if n <= maxInlineData {
+	if n <= ep.inlineMax {
 		h.put(ep.head[:])
 		d.peek(ep.head[headerLen : headerLen+n])
 		if !ep.postInline(p, int32(dest), headerLen+n) {
@@ -151,7 +148,13 @@ func (ep *Endpoint) postBuffer(h *header, p *peer, rank int32, d *data, n int) b
 // is sent passes here. false means no room.
 func (ep *Endpoint) post(p *peer, wr *verbs.SendWR) bool {
 	wr.AH = p.ah
-	if err := p.qp.PostSend(wr); err != nil {
+	var err error
+	if p.rel != nil {
+		err = ep.rel.PostSend(p.rel, wr)
+	} else {
+		err = p.qp.PostSend(wr)
+	}
+	if err != nil {
 		return ep.refused(err)
 	}
 	ep.posts++
