@@ -37,8 +37,11 @@ func (c *Comm) Ssend(d Data, dest, tag int) error {
 // Bsend is [Bsend] of data (MPI_Bsend). What it takes in the attached buffer are
 // packed bytes.
 func (c *Comm) Bsend(d Data, dest, tag int) error {
-	_, err := c.ibsendData("Bsend", &d, dest, tag)
-	return err
+	b, err := d.bytes("Bsend")
+	if err != nil {
+		return c.report(err)
+	}
+	return c.bsend("Bsend", b, dest, tag)
 }
 
 // Rsend is [Rsend] of data (MPI_Rsend).
@@ -167,12 +170,9 @@ func (c *Comm) issendData(op string, d *Data, dest, tag int) (Request, error) {
 }
 
 func (c *Comm) ibsendData(op string, d *Data, dest, tag int) (Request, error) {
-	b, ok := d.flat()
-	if !ok {
-		var err error
-		if b, err = d.packed(op); err != nil {
-			return Request{}, c.report(err)
-		}
+	b, err := d.bytes(op)
+	if err != nil {
+		return Request{}, c.report(err)
 	}
 	return c.ibsend(op, b, dest, tag)
 }
@@ -202,6 +202,14 @@ func (m *Message) imrecvData(op string, d *Data) (Request, error) {
 	c := m.c
 	m.c = nil
 	return c.request(c.ep.AcceptTyped(m.m, cur)), nil
+}
+
+// bytes returns the bytes of d: a copy where they do not lie side by side.
+func (d *Data) bytes(op string) ([]byte, error) {
+	if b, ok := d.flat(); ok {
+		return b, nil
+	}
+	return d.packed(op)
 }
 
 // packed returns a copy of the bytes of d.
