@@ -61,6 +61,7 @@ type Proc struct {
 	hosts     []int // that ranks of World run on
 	calls     calls // nonblocking collectives
 	allocated map[mem.Addr]int
+	types     map[Datatype]*typeNotes
 	finalized bool
 }
 
@@ -74,7 +75,7 @@ const (
 // it. The process owns ctx from now on, also when there is an error; Finalize
 // closes it. Programs call [Init].
 func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
-	p := &Proc{job: job, ctx: ctx, rank: job.Rank(), contexts: newContextSet(), allocated: map[mem.Addr]int{}}
+	p := &Proc{job: job, ctx: ctx, rank: job.Rank(), contexts: newContextSet(), allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{}}
 	err := p.open(cfg)
 	if err == nil {
 		err = p.connect()
