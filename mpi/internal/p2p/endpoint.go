@@ -81,8 +81,8 @@ type Endpoint struct {
 	requests   []*Request // by slot
 	idle       *Request   // pool
 	active     int        // requests whose result the user has not taken
-	pending    requestQueue
-	posts      int // work requests posted since the last step of the engine
+	stuck      peerQueue  // with requests for which there was no room
+	posts      int        // work requests posted since the last step of the engine
 
 	rx, tx   buffers
 	txFree   []int32
@@ -114,6 +114,12 @@ type peer struct {
 	used     bool      // something was sent to it or received from it
 	saidBye  mono.Time // when its bye came, or Never
 	err      error     // why it is lost, or nil
+
+	// Requests that wait for room, or for a way there: each peer has a line of its
+	// own, so that one that is slow, or not connected yet, holds up nobody else.
+	pending requestQueue
+	next    *peer // in Endpoint.stuck
+	stuck   bool  // is in there
 }
 
 // buffers is an array of equal registered buffers in the arena.

@@ -30,16 +30,8 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 			ep.sent(wc)
 		}
 	}
-	for ep.pending.head != nil {
-		r := ep.pending.head
-		// Off the queue first: posting may complete r, and a completed
-		// request may go back to the pool, which uses the same link.
-		ep.pending.pop()
-		if !ep.advance(r) {
-			ep.putBack(r)
-			break
-		}
-		n++
+	if ep.stuck.head != nil {
+		n += ep.advanceStuck()
 	}
 	if now >= ep.abortAt {
 		n++ // it may end what the caller waits for
@@ -51,17 +43,6 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 		ep.polling = false
 	}
 	return n
-}
-
-// putBack returns a request that found no room to the queue: to its turn, or to
-// the end if it is in the middle of its data, so that a long message does not
-// hold up short ones. Only first words of messages have to stay in order.
-func (ep *Endpoint) putBack(r *Request) {
-	if r.state == sendData {
-		ep.pending.push(r)
-	} else {
-		ep.pending.pushFront(r)
-	}
 }
 
 // Follower is what is made of many messages and goes on when some of them have
@@ -151,7 +132,9 @@ func (ep *Endpoint) released(wc *verbs.WC) {
 	r.inFlight--
 	switch {
 	case wc.Status != verbs.Success && r.state != lingering:
-		ep.pending.remove(r)
+		if r.state.waitsForRoom() {
+			ep.peers[r.peer].pending.remove(r)
+		}
 		r.fail(ep.lossOf(int(r.peer), wc.Status))
 	case r.inFlight == 0 && (r.state == waitAck || r.state == lingering):
 		r.complete()

@@ -20,7 +20,7 @@ const burstMax = 16
 func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 	p := &ep.peers[dest]
 	d := data{buf: buf}
-	eager := len(buf) <= int(p.eagerMax) && !p.self && ep.pending.head == nil && ep.open(p, env)
+	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.open(p, env)
 	if eager && ep.postEager(env, p, dest, &d) {
 		ep.push(1)
 		return nil
@@ -38,7 +38,7 @@ func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 func (ep *Endpoint) TrySend(env match.Envelope, dest int, buf []byte) bool {
 	p := &ep.peers[dest]
 	d := data{buf: buf}
-	eager := len(buf) <= int(p.eagerMax) && !p.self && ep.pending.head == nil && ep.open(p, env)
+	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.open(p, env)
 	if !eager || !ep.postEager(env, p, dest, &d) {
 		return false
 	}
@@ -191,14 +191,6 @@ func (ep *Endpoint) refused(err error) bool {
 	}
 	ep.Stats.Queued++
 	return false
-}
-
-// advanceOrQueue does the next step of r now, or when there is room for it.
-// Requests take their turn, so that messages to one peer stay in order.
-func (ep *Endpoint) advanceOrQueue(r *Request) {
-	if ep.pending.head != nil || !ep.advance(r) {
-		ep.pending.push(r)
-	}
 }
 
 // advance posts what r is about to post. false means no room yet.
