@@ -24,6 +24,10 @@ type Config struct {
 	// Receives and Sends are the numbers of buffers of EagerMax bytes for
 	// messages on their way in and out. Defaults: 256 and 64.
 	Receives, Sends int
+	// NoShared sends messages to ranks on the same host through the network
+	// too. Default: XWARP_SHARED=0 in the environment of Init says so, else
+	// they go through shared memory.
+	NoShared bool
 }
 
 // Transport is what carries messages between hosts.
@@ -84,6 +88,8 @@ func (p *Proc) open(cfg Config) (err error) {
 		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport,
 		EagerMax: cfg.EagerMax, Receives: cfg.Receives, Sends: cfg.Sends,
 	}
+	c.Shared = !cfg.NoShared
+	c.Host, _ = p.job.Host()
 	if w, ok := p.job.(boot.Watched); ok && w.Lost() != nil {
 		c.Aborted = func() error { return aborted(w.Lost()) }
 	}

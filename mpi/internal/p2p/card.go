@@ -15,17 +15,20 @@ const (
 	cardVersion = "v"     // of the bytes on the wire
 	cardEager   = "eager" // limit in bytes
 	cardAddr    = "addr"  // of the datagrams
+	cardLane    = "lane"  // number of the host, colon, and the name of its shared memory
 )
 
 // card is what is read from one.
 type card struct {
 	version, eager int
 	addr           netip.AddrPort
+	host           int
+	lane           string // or empty
 }
 
 // Card returns what the other ranks must know to connect to this one.
 func (ep *Endpoint) Card() string {
-	return fmt.Sprintf("%s=%d %s=%d %s=%s", cardVersion, Version, cardEager, ep.cfg.EagerMax, cardAddr, ep.addr)
+	return fmt.Sprintf("%s=%d %s=%d %s=%s", cardVersion, Version, cardEager, ep.cfg.EagerMax, cardAddr, ep.addr) + ep.site()
 }
 
 func parseCard(s string) (c card, err error) {
@@ -38,6 +41,8 @@ func parseCard(s string) (c card, err error) {
 			c.eager, err = strconv.Atoi(value)
 		case cardAddr:
 			c.addr, err = netip.ParseAddrPort(value)
+		case cardLane:
+			c.host, c.lane, err = parseSite(value)
 		}
 		if err != nil {
 			return c, fmt.Errorf("%s: %w", key, err)
@@ -80,5 +85,5 @@ func (ep *Endpoint) meet(i int, c *card) error {
 	}
 	ah.UserData = uint64(i) + 1
 	p.qp, p.ah = ep.qp, ah
-	return nil
+	return ep.meetLane(i, p, c)
 }
