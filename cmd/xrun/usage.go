@@ -22,7 +22,7 @@ Where
   --bind-to WHAT       tie each rank to a core, to the processors of a numa node
                        or to none (default: core in a testbed with a processor
                        for every rank, else what --map-by says, else none)
-  --user NAME          user that the ranks run as, when xrun is run by root: they
+  --user NAME          user that the ranks run as, if xrun is run by root: they
                        need no privileges with --queues shared or kernel UDP
   --wdir DIR           directory to start in, on every host (default: this one)
 
