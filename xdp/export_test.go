@@ -2,30 +2,18 @@ package xdp
 
 // Insight into a shared queue, for tests.
 
-// SetInside makes the port of a seat call fn twice in the middle of each step
-// that it makes under the lock: before its record is written, and after.
-func (p *Port) SetInside(fn func()) { p.member.inside = fn }
+// Points is how often the port of a seat calls the function of SetInside in
+// each step that it makes under the lock.
+const Points = 6
 
-// Serve makes a step at once, without waiting for a slab. It reports whether
-// the lock was free.
-func (p *Port) Serve() bool {
-	before := p.member.fill.ours
-	steps := 0
-	inside := p.member.inside
-	p.member.inside = func() {
-		steps++
-		if inside != nil {
-			inside()
-		}
-	}
-	p.serve()
-	p.member.inside = inside
-	return steps > 0 || p.member.fill.ours != before
-}
+// SetInside makes the port of a seat call fn at each point of a step where it
+// makes a difference to die.
+func (p *Port) SetInside(fn func()) { p.member.ledger.inside = fn }
 
 // Accounted returns how many of the frames to receive into are in the FILL
-// ring, in an RX ring or held, when nothing moves.
-func (q *Queue) Accounted() (fill, received, held int) {
+// ring, in an RX ring or held by each seat, when
+// nothing moves.
+func (q *Queue) Accounted() (fill, received int, held []int) {
 	for !q.member.enter() {
 	}
 	defer q.member.ledger.release()
@@ -33,7 +21,7 @@ func (q *Queue) Accounted() (fill, received, held int) {
 	q.member.fill.refresh()
 	fill = int(q.member.fill.ours - q.member.fill.theirs)
 	for seat, s := range q.sockets {
-		held += len(q.member.ledger.heldBy(seat))
+		held = append(held, len(q.member.ledger.heldBy(seat)))
 		if s == nil {
 			continue
 		}
