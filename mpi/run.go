@@ -39,16 +39,13 @@ func Run(n int, body func(p *Proc) error) error {
 		first *RankError
 	)
 	err := runLocal(n, body, func(job boot.Job, err error) {
-		if err == nil {
-			return
-		}
 		lock.Lock()
-		defer lock.Unlock()
 		if first == nil {
 			first = &RankError{Rank: job.Rank(), Err: err}
 		}
+		lock.Unlock()
 		job.Abort(1, err.Error())
-	})
+	}, nil)
 	if first != nil {
 		return first
 	}
@@ -61,18 +58,17 @@ func Run(n int, body func(p *Proc) error) error {
 func RunEach(n int, body func(p *Proc) error) []error {
 	ends := make([]error, max(n, 1))
 	err := runLocal(n, body, func(job boot.Job, err error) {
-		ends[job.Rank()] = err
-		boot.Leave(job)
-	})
+		ends[job.Rank()] = errors.Join(ends[job.Rank()], err)
+	}, boot.Leave)
 	if err != nil {
 		return []error{err}
 	}
 	return ends
 }
 
-// runLocal runs ranks as goroutines. ended is called by each with what became of
-// it.
-func runLocal(n int, body func(p *Proc) error, ended func(job boot.Job, err error)) error {
+// runLocal runs ranks as goroutines. A rank that fails calls failed, and each
+// calls left, if it is not nil, when it has ended.
+func runLocal(n int, body func(p *Proc) error, failed func(boot.Job, error), left func(boot.Job)) error {
 	if n < 1 {
 		return fail(ErrArg, "Run", "%d ranks", n)
 	}
@@ -88,29 +84,34 @@ func runLocal(n int, body func(p *Proc) error, ended func(job boot.Job, err erro
 	var group sync.WaitGroup
 	for _, job := range boot.Local(n) {
 		group.Go(func() {
-			err := errors.New("it ended by runtime.Goexit")
-			defer func() { ended(job, err) }()
-			err = runRank(job, spec, cfg, body)
+			runRank(job, spec, cfg, body, func(err error) { failed(job, err) })
+			if left != nil {
+				left(job)
+			}
 		})
 	}
 	group.Wait()
 	return nil
 }
 
-func runRank(job boot.Job, spec device.Spec, cfg Config, body func(p *Proc) error) error {
-	ctx, err := open(job, spec)
+func runRank(job boot.Job, spec device.Spec, cfg Config, body func(p *Proc) error, failed func(error)) {
+	ctx, err := open(job, spec, cfg.Transport)
 	if err != nil {
-		return err
+		failed(err)
+		return
 	}
 	p, err := New(job, ctx, cfg)
 	if err != nil {
-		return err
+		failed(err)
+		return
 	}
-	return p.run(body)
+	p.run(body, failed)
 }
 
-// run calls body and cleans up after it.
-func (p *Proc) run(body func(p *Proc) error) (err error) {
+// run calls body and cleans up after it. It tells of a failure before the
+// neighbours notice that the rank is gone, whose failures follow from it.
+func (p *Proc) run(body func(p *Proc) error, failed func(error)) {
+	err := errors.New("it ended by runtime.Goexit")
 	ended := false
 	defer func() {
 		if !ended {
@@ -118,8 +119,13 @@ func (p *Proc) run(body func(p *Proc) error) (err error) {
 				err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 			}
 		}
+		if err != nil {
+			failed(err)
+		}
 		if !p.finalized {
-			err = errors.Join(err, p.close())
+			if err := p.close(); err != nil {
+				failed(err)
+			}
 		}
 	}()
 	err = body(p)
@@ -127,5 +133,4 @@ func (p *Proc) run(body func(p *Proc) error) (err error) {
 	if err == nil && !p.finalized {
 		err = p.Finalize()
 	}
-	return err
 }

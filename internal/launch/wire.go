@@ -42,6 +42,8 @@ type startOrder struct {
 	Job     string     `json:"job"`
 	Fabric  string     `json:"fabric"`
 	Device  string     `json:"device"`
+	Shared  bool       `json:"shared,omitempty"` // the ranks share a queue of the device
+	User    string     `json:"user,omitempty"`   // that the ranks run as
 	Dir     string     `json:"dir"`
 	Program string     `json:"program"`
 	Args    []string   `json:"args"`

@@ -48,6 +48,9 @@ func (ep *Endpoint) happened(e *verbs.AsyncEvent) {
 	}
 }
 
+// loseLink handles that a peer cannot be connected with.
+func (ep *Endpoint) loseLink(rank int, why error) { ep.failPeer(rank, lost(rank, why.Error())) }
+
 // gone handles that a rank is not there any more. One that has said bye has left
 // as it should: it is no loss, but it answers nobody either.
 func (ep *Endpoint) gone(rank int, why string) {
@@ -85,6 +88,9 @@ func (ep *Endpoint) failPeer(rank int, err error) {
 		return
 	}
 	p.err, ep.impaired = err, true
+	if ep.conn != nil {
+		ep.conn.hangUp(p)
+	}
 	ep.losses = append(ep.losses, int32(rank))
 	for _, g := range ep.groups {
 		if g != nil && g.has(int32(rank)) {
@@ -117,7 +123,7 @@ func (ep *Endpoint) failPeer(rank int, err error) {
 // other one waiting.
 func (ep *Endpoint) overtaken(r *Request) error {
 	switch r.state {
-	case sendData, sendCTS, sendNotice, waitFIN, waitAck:
+	case sendData, sendCTS, sendNotice, waitFIN, waitAck, pulling:
 		return nil
 	}
 	return ep.broken(r.entry.Envelope)
@@ -138,6 +144,8 @@ func (ep *Endpoint) failRequests(why func(*Request) error) {
 			ep.posted.Remove(&r.entry)
 		case r.state.waitsForRoom():
 			ep.peers[r.peer].pending.remove(r)
+		case r.state == pulling:
+			ep.pulls.remove(r)
 		}
 		r.fail(err)
 	}
@@ -265,6 +273,11 @@ func (ep *Endpoint) End(err *Error) {
 	ep.unexpected = match.Unexpected[message]{}
 	ep.failRequests(func(*Request) error { return err })
 	ep.ended, ep.abortAt = true, mono.Never
+	for i := range ep.peers {
+		if ep.conn != nil {
+			ep.conn.hangUp(&ep.peers[i])
+		}
+	}
 	for _, r := range ep.requests {
 		if r.state == lingering { // the program ends: do not wait for verbs
 			r.inFlight = 0

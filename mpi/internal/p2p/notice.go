@@ -6,7 +6,18 @@ import "github.com/xwarp/xwarp/mpi/internal/match"
 
 // notify sends a word of the header only. Nobody waits for it but Drain.
 func (ep *Endpoint) notify(rank int, k kind, tag int32, id uint32) {
-	ep.tell(rank, header{kind: k, tag: tag, id: id}, nil)
+	ep.advanceOrQueue(ep.notice(int32(rank), k, tag, id))
+}
+
+// notice makes the request of a word of our own.
+func (ep *Endpoint) notice(rank int32, k kind, tag int32, id uint32) *Request {
+	r := ep.request(rank, nil)
+	r.detached = true
+	ep.active--
+	r.entry.Envelope = match.Envelope{Tag: tag}
+	r.notice, r.remote = k, id
+	r.state = sendNotice
+	return r
 }
 
 // tell sends a word with a body, in pieces that go inline: the tag of each says how
@@ -15,19 +26,16 @@ func (ep *Endpoint) tell(rank int, h header, body []byte) {
 	if ep.peers[rank].err != nil {
 		return
 	}
-	r := ep.request(int32(rank), body)
-	r.detached = true
-	ep.active--
-	r.entry.Envelope = match.Envelope{Context: h.context, Tag: h.tag}
-	r.notice, r.remote = h.kind, h.id
-	r.state = sendNotice
+	r := ep.notice(int32(rank), h.kind, h.tag, h.id)
+	r.entry.Context = h.context
+	r.data.buf = body
 	ep.advanceOrQueue(r)
 }
 
 func (ep *Endpoint) postNotice(r *Request, p *peer) bool {
 	h := header{kind: r.notice, context: r.entry.Context, source: ep.rank, tag: r.entry.Tag, id: r.remote}
 	for {
-		n := copy(ep.head[headerLen:], r.data.buf)
+		n := copy(ep.head[headerLen:headerLen+ep.inlineMax&^7], r.data.buf)
 		left := len(r.data.buf) - n
 		if n > 0 {
 			h.tag = int32(left)
@@ -44,6 +52,11 @@ func (ep *Endpoint) postNotice(r *Request, p *peer) bool {
 	if !ep.postSignaled(p, r, headerLen+len(r.data.buf)) {
 		return false
 	}
-	r.state = waitAck
+	if r.notice == kindSwitch {
+		p.qp = nil // until all before it was acknowledged
+	}
+	if r.state = waitAck; r.inFlight == 0 {
+		r.complete() // a neighbour has it
+	}
 	return true
 }

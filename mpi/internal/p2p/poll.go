@@ -21,14 +21,17 @@ const (
 // looks at the clock. It implements progress.Source.
 func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 	ep.posts = 0
-	n := ep.cq.Poll(ep.wcs[:min(budget, len(ep.wcs))])
-	for i := range ep.wcs[:n] {
-		wc := &ep.wcs[i]
-		if wc.WRID>>wrKindShift == wrRecv>>wrKindShift {
-			ep.received(wc)
-		} else {
-			ep.sent(wc)
-		}
+	var n int
+	if ep.rel != nil {
+		n = ep.pollUD(now)
+	} else {
+		n = ep.pollQueue(budget)
+	}
+	if ep.conn != nil && ep.cq.Len() == 0 { // what has arrived comes before the end of a connection
+		n += ep.conn.poll(now)
+	}
+	if ep.lanes != nil {
+		n += ep.pollLanes(budget)
 	}
 	for e, ok := ep.ctx.GetAsyncEvent(); ok; e, ok = ep.ctx.GetAsyncEvent() {
 		n++
@@ -41,10 +44,30 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 		n++ // it may end what the caller waits for
 		ep.askLauncher(now)
 	}
-	if ep.follower != nil {
-		ep.polling = true
-		n += ep.follower.Advance()
-		ep.polling = false
+	return n + ep.follow()
+}
+
+// follow lets the follower go on.
+func (ep *Endpoint) follow() int {
+	if ep.follower == nil {
+		return 0
+	}
+	ep.polling = true
+	n := ep.follower.Advance()
+	ep.polling = false
+	return n
+}
+
+// pollQueue takes in what verbs has completed.
+func (ep *Endpoint) pollQueue(budget int) int {
+	n := ep.cq.Poll(ep.wcs[:min(budget, len(ep.wcs))])
+	for i := range ep.wcs[:n] {
+		wc := &ep.wcs[i]
+		if wc.WRID>>wrKindShift == wrRecv>>wrKindShift {
+			ep.received(wc)
+		} else {
+			ep.sent(wc)
+		}
 	}
 	return n
 }
@@ -61,7 +84,16 @@ type Follower interface {
 func (ep *Endpoint) Follow(f Follower) { ep.follower = f }
 
 // Deadline implements progress.Source.
-func (ep *Endpoint) Deadline() mono.Time { return min(ep.abortAt, ep.wakeAt) }
+func (ep *Endpoint) Deadline() mono.Time {
+	at := min(ep.abortAt, ep.wakeAt)
+	if ep.rel != nil {
+		at = min(at, ep.rel.Deadline())
+	}
+	if ep.conn != nil {
+		at = min(at, ep.conn.deadline)
+	}
+	return at
+}
 
 // received takes in one Send of a peer and gives its buffer back to verbs.
 func (ep *Endpoint) received(wc *verbs.WC) {
@@ -69,8 +101,10 @@ func (ep *Endpoint) received(wc *verbs.WC) {
 	switch wc.Status {
 	case verbs.Success:
 		ep.arrived(ep.rx.get(slot, int(wc.ByteLen)))
-	case verbs.WRFlushErr:
-		return // the queue pair is being closed
+	case verbs.WRFlushErr: // a connection has ended in the middle of a message, or the queue pair is being closed
+		if ep.conn == nil {
+			return
+		}
 	default:
 		ep.Stats.Malformed++
 	}
@@ -86,6 +120,11 @@ func (ep *Endpoint) arrived(b []byte) {
 		ep.Stats.Malformed++
 		return
 	}
+	ep.handle(&h, b)
+}
+
+// handle is arrived behind the header.
+func (ep *Endpoint) handle(h *header, b []byte) {
 	p := &ep.peers[h.source]
 	if p.err != nil {
 		ep.Stats.Stale++
@@ -98,21 +137,22 @@ func (ep *Endpoint) arrived(b []byte) {
 	}
 	switch h.kind {
 	case kindEager:
-		ep.arrivedEager(&h, b[headerLen:])
+		ep.arrivedEager(h, b[headerLen:])
 	case kindRTS:
-		ep.arrivedRTS(&h, b)
+		ep.arrivedRTS(h, b)
 	case kindCTS:
-		ep.arrivedCTS(&h, b)
+		ep.arrivedCTS(h, b)
 	case kindFIN:
-		ep.arrivedFIN(&h)
+		ep.arrivedFIN(h)
 	case kindLost:
-		ep.arrivedLost(&h, b[headerLen:])
+		ep.arrivedLost(h, b[headerLen:])
 	case kindRevoke, kindAgree:
-		ep.arrivedAbout(&h, b[headerLen:])
+		ep.arrivedAbout(h, b[headerLen:])
 	case kindData:
-		ep.arrivedData(&h, b[headerLen:])
+		ep.arrivedData(h, b[headerLen:])
 	case kindBye:
 		p.saidBye = ep.eng.Now()
+	case kindSwitch: // both ways complete to one queue: there is nothing to do
 	}
 }
 
@@ -147,6 +187,10 @@ func (ep *Endpoint) released(wc *verbs.WC) {
 		}
 		r.fail(ep.lossOf(int(r.peer), wc.Status))
 	case r.inFlight == 0 && (r.state == waitAck || r.state == lingering):
-		r.complete()
+		marked := r.notice == kindSwitch && r.state == waitAck
+		p := &ep.peers[r.peer]
+		if r.complete(); marked {
+			ep.switched(p)
+		}
 	}
 }

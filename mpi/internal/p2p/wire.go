@@ -17,6 +17,7 @@ const (
 	kindLost                   // ranks are lost
 	kindBye                    // no more messages will follow
 	kindData                   // a piece of a large message, in a stream
+	kindSwitch                 // the last datagram: what follows comes over the connection
 	kindRevoke                 // the communicator is revoked
 	kindAgree                  // of an agreement of the communicator
 	kindEnd
@@ -36,16 +37,20 @@ const Version = 3
 // and goes on with
 //
 //	eager  data up to the end
-//	RTS    length (8); id is the sender's request
+//	RTS    length (8); id is the sender's request; through a lane, where the
+//	       message lies: address (8), 0 if it cannot be read there, and that of
+//	       its guard (8)
 //	CTS    receiver's request (4), remote key (4), address (8), size (8);
 //	       id is the sender's request, context its; tag is 0, or 1 to ask for a stream,
 //	       and then key and address are 0
 //	FIN    nothing; id is the receiver's request, tag is 0, or 1 when the
-//	       sender could not write
+//	       sender could not write. Or the receiver has copied what an RTS
+//	       offered, and id is the sender's request
 //	lost   all ranks that are lost (4 each); tag is how many bytes are
 //	       still to come in further messages
 //	bye    nothing
 //	data   the next bytes of the message; id is the receiver's request
+//	switch nothing
 //	revoke nothing
 //	agree  a piece of: kind (1), number (4), bits (package agree); tag is how
 //	       many bytes are still to come
@@ -65,6 +70,7 @@ type header struct {
 	source  int32
 	tag     int32
 	id      uint32
+	near    bool // it came through a lane; not on the wire
 }
 
 func (h *header) put(b []byte) {
@@ -79,7 +85,7 @@ func (h *header) put(b []byte) {
 // minLen is how long a message of each kind is at least.
 var minLen = [kindEnd]int{
 	kindEager: headerLen, kindRTS: rtsLen, kindCTS: ctsLen,
-	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen,
+	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen, kindSwitch: headerLen,
 	kindRevoke: headerLen, kindAgree: headerLen,
 }
 
