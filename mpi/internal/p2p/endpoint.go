@@ -155,6 +155,7 @@ type peer struct {
 	used     bool           // something was sent to it or received from it
 	saidBye  mono.Time      // when its bye came, or Never
 	err      error          // why it is lost, or nil
+	disowned bool           // it was told so
 
 	// Requests that wait for room, or for a way there: each peer has a line of its
 	// own, so that one that is slow, or not connected yet, holds up nobody else.

@@ -81,6 +81,18 @@ func (ep *Endpoint) arrivedLost(h *header, ranks []byte) {
 	}
 }
 
+// disown tells a rank that speaks, and that this one was told is lost, that it is
+// to end: others go on without it, and have agreed upon that.
+func (ep *Endpoint) disown(p *peer, rank int32) {
+	if p.disowned || p.qp == nil && p.lane == nil || ep.over != nil || ep.closing {
+		return
+	}
+	p.disowned = true
+	r := ep.notice(rank, kindLost, 0, 0)
+	r.data.buf = ep.lossList()
+	ep.advanceOrQueue(r)
+}
+
 // failPeer fails everything that needs the peer, and tells the neighbours.
 func (ep *Endpoint) failPeer(rank int, err error) {
 	p := &ep.peers[rank]

@@ -128,6 +128,7 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 	p := &ep.peers[h.source]
 	if p.err != nil {
 		ep.Stats.Stale++
+		ep.disown(p, h.source)
 		return
 	}
 	p.used = true
