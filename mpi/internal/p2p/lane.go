@@ -206,7 +206,4 @@ func (ep *Endpoint) lostNear(way *shm.Lane) {
 		return
 	}
 	ep.failPeer(rank, &Error{Code: PeerLost, Peer: rank, Detail: fmt.Sprintf("rank %d is lost", rank), Err: way.Err()})
-	if !ep.closing {
-		ep.spread(rank)
-	}
 }
