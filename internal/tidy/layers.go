@@ -91,6 +91,7 @@ var Layers = []Row{
 	{Package: "internal/conform", May: "...", Modules: "golang.org/x/sys"},
 	{Package: "bench/plot"},
 	{Package: "bench", May: "...", Modules: "golang.org/x/sys"},
+	{Package: "bench/osu", May: "..."},
 	{Package: "examples/cg/mtx"},
 	{Package: "examples/*", May: "mpi examples/cg/mtx"},
 	{Package: "cmd/*", May: "...", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
