@@ -12,14 +12,16 @@ import (
 
 	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/internal/boot/pmi"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
 )
 
 // Environment of a rank, besides what the launcher sets.
 const (
-	EnvEager = "XWARP_EAGER" // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
-	EnvArena = "XWARP_ARENA" // size in bytes of the arena that Alloc takes from, such as 256m
+	EnvEager     = "XWARP_EAGER"     // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
+	EnvTransport = "XWARP_TRANSPORT" // Config.Transport: rd, rc, ud or hybrid
+	EnvArena     = "XWARP_ARENA"     // size in bytes of the arena that Alloc takes from, such as 256m
 )
 
 // Init joins the job that this process was started for (MPI_Init), by xrun or
@@ -129,6 +131,11 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		}
 		if cfg.EagerMax == 0 {
 			cfg.EagerMax = -1
+		}
+	}
+	if s, ok := lookup(EnvTransport); ok {
+		if cfg.Transport, err = p2p.ParseTransport(s); err != nil {
+			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvTransport, err)
 		}
 	}
 	if s, ok := lookup(EnvArena); ok {

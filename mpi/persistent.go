@@ -42,6 +42,7 @@ func (k *call) keep() (*Persistent, error) {
 	if k.err != nil {
 		return nil, k.c.report(k.err)
 	}
+	k.seal()
 	k.s.Tag = k.c.coll.keep()
 	return &Persistent{k: k}, nil
 }

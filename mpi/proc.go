@@ -3,7 +3,6 @@ package mpi
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"strconv"
 
 	"github.com/xwarp/xwarp/internal/boot"
@@ -15,6 +14,9 @@ import (
 
 // Config tunes MPI. Its zero value is ready to use.
 type Config struct {
+	// Transport carries messages between hosts. Default: XWARP_TRANSPORT from
+	// the environment in Init, else RD.
+	Transport Transport
 	// EagerMax is the largest message in bytes that is sent without asking
 	// the receiver first. -1 means that only empty messages are. Default:
 	// XWARP_EAGER from the environment in Init, else 16 KiB.
@@ -23,6 +25,19 @@ type Config struct {
 	// messages on their way in and out. Defaults: 256 and 64.
 	Receives, Sends int
 }
+
+// Transport is what carries messages between hosts.
+type Transport = p2p.Transport
+
+// The transports: reliable datagrams, a TCP connection to each peer, unreliable
+// datagrams with reliability of MPI's own, and datagrams with connections to
+// those peers that much is sent to.
+const (
+	RD     = p2p.RD
+	RC     = p2p.RC
+	UD     = p2p.UD
+	Hybrid = p2p.Hybrid
+)
 
 // Proc is an MPI process: one rank of a job.
 //
@@ -44,8 +59,7 @@ type Proc struct {
 
 // Keys under which ranks tell one another about themselves.
 const (
-	keyAddr  = "addr"
-	keyEager = "eager"
+	keyCard  = "card"
 	keyPlace = "place"
 )
 
@@ -67,7 +81,7 @@ func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 
 func (p *Proc) open(cfg Config) (err error) {
 	c := p2p.Config{
-		Rank: p.job.Rank(), Size: p.job.Size(),
+		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport,
 		EagerMax: cfg.EagerMax, Receives: cfg.Receives, Sends: cfg.Sends,
 	}
 	if w, ok := p.job.(boot.Watched); ok && w.Lost() != nil {
@@ -96,32 +110,22 @@ func (p *Proc) connect() error {
 	host, _ := job.Host()
 	err := errors.Join(
 		job.Put(keyPlace, strconv.Itoa(host)),
-		job.Put(keyAddr, p.ctx.Addr().String()),
-		job.Put(keyEager, fmt.Sprintf("%d %d", p2p.Version, p.ep.EagerMax())),
+		job.Put(keyCard, p.ep.Card()),
 		job.Fence(),
 	)
 	if err != nil {
 		return err
 	}
-	addrs := make([]netip.AddrPort, job.Size())
-	eager := make([]int, job.Size())
+	cards := make([]string, job.Size())
 	p.hosts = make([]int, job.Size())
-	for i := range addrs {
-		addr, ok := job.Get(i, keyAddr)
-		if addrs[i], err = netip.ParseAddrPort(addr); err != nil || !ok {
-			return fmt.Errorf("rank %d has told %q as its address: %w", i, addr, err)
-		}
+	for i := range cards {
+		cards[i], _ = job.Get(i, keyCard)
 		host, _ := job.Get(i, keyPlace)
 		if p.hosts[i], err = strconv.Atoi(host); err != nil {
 			return fmt.Errorf("rank %d has told %q as its host: %w", i, host, err)
 		}
-		about, _ := job.Get(i, keyEager)
-		version := 0
-		if _, err := fmt.Sscanf(about, "%d %d", &version, &eager[i]); err != nil || version != p2p.Version {
-			return fmt.Errorf("rank %d speaks version %d of the protocol and this rank version %d: start all ranks from the same build", i, version, p2p.Version)
-		}
 	}
-	return p.ep.Connect(addrs, eager)
+	return p.ep.Connect(cards)
 }
 
 // World returns the communicator of all ranks (MPI_COMM_WORLD).

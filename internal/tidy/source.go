@@ -73,7 +73,7 @@ func Load(root fs.FS) (*Tree, error) {
 			}
 			return nil
 		}
-		if !d.Type().IsRegular() {
+		if !d.Type().IsRegular() || d.Name() == ".git" { // in a worktree of git it is a file
 			return nil
 		}
 		data, err := fs.ReadFile(root, p)

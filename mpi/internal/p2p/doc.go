@@ -7,7 +7,10 @@
 //	rendezvous  RTS ->  the receiver finds the matching receive
 //	            <- CTS  key, address and size of its buffer
 //	            Write, FIN ->  data straight from memory to memory; the FIN is
-//	            ordered after it
+//	            ordered after it. What a datatype picks out is packed into
+//	            buffers of our own and written from there
+//	stream      rendezvous with a receiver that has to unpack: its CTS asks for
+//	            a series of messages instead of Writes
 //	self        a copy, or for large messages a reference until the receive
 //	            is posted
 //
@@ -16,6 +19,7 @@
 // after the queue pair has done its part of the step.
 //
 // Files: wire.go the bytes, request.go what the user waits for, send.go and
-// recv.go the two halves, rendezvous.go large messages, poll.go what comes
+// recv.go the two halves, pending.go what waits for room, rendezvous.go large
+// messages, poll.go what comes
 // back from verbs, failure.go lost peers, drain.go the end.
 package p2p

@@ -24,7 +24,7 @@ func (ep *Endpoint) Drain() {
 	ep.closing = true
 	for i := range ep.peers {
 		p := &ep.peers[i]
-		if p.ah == nil || p.err != nil || !p.used {
+		if p.self || p.err != nil || !p.used {
 			continue
 		}
 		ep.notify(i, kindBye, 0, 0)

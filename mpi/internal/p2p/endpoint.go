@@ -16,6 +16,7 @@ import (
 // rest mean the defaults.
 type Config struct {
 	Rank, Size int
+	Transport  Transport
 	EagerMax   int // largest message in bytes that is sent without asking; default 16 KiB, -1 means 0
 	Receives   int // receive buffers of EagerMax bytes; default 256
 	Sends      int // send buffers of EagerMax bytes; default 64
@@ -23,6 +24,9 @@ type Config struct {
 	// everything under way fails with it. Default: never.
 	Aborted func() error
 }
+
+// eagerMost is the most that Config.EagerMax can be.
+const eagerMost = 1 << 20
 
 func (c *Config) fill() error {
 	switch {
@@ -40,7 +44,7 @@ func (c *Config) fill() error {
 	if c.Size < 1 || c.Size > 1<<24 || c.Rank < 0 || c.Rank >= c.Size {
 		return fmt.Errorf("p2p: rank %d of %d is not possible (at most %d ranks)", c.Rank, c.Size, 1<<24)
 	}
-	if c.EagerMax > 1<<20 || c.Receives < 1 || c.Sends < 1 {
+	if c.EagerMax > eagerMost || c.Receives < 1 || c.Sends < 1 {
 		return fmt.Errorf("p2p: eager limit %d, %d receive and %d send buffers: want at most 1 MiB, and at least one of each", c.EagerMax, c.Receives, c.Sends)
 	}
 	return nil
@@ -63,6 +67,7 @@ type Endpoint struct {
 
 	cfg   Config
 	rank  int32
+	addr  netip.AddrPort
 	eng   *progress.Engine
 	pd    *verbs.PD
 	qp    *verbs.QP
@@ -76,8 +81,8 @@ type Endpoint struct {
 	requests   []*Request // by slot
 	idle       *Request   // pool
 	active     int        // requests whose result the user has not taken
-	pending    requestQueue
-	posts      int // work requests posted since the last step of the engine
+	stuck      peerQueue  // with requests for which there was no room
+	posts      int        // work requests posted since the last step of the engine
 
 	rx, tx   buffers
 	txFree   []int32
@@ -102,11 +107,19 @@ type Endpoint struct {
 
 // peer is what an endpoint knows of another rank.
 type peer struct {
-	ah       *verbs.AH
+	qp       *verbs.QP // that leads to it; nil for the own rank
+	ah       *verbs.AH // on a queue pair of datagrams
+	self     bool      // the own rank
 	eagerMax int32     // smaller one of both ends' limits
 	used     bool      // something was sent to it or received from it
 	saidBye  mono.Time // when its bye came, or Never
 	err      error     // why it is lost, or nil
+
+	// Requests that wait for room, or for a way there: each peer has a line of its
+	// own, so that one that is slow, or not connected yet, holds up nobody else.
+	pending requestQueue
+	next    *peer // in Endpoint.stuck
+	stuck   bool  // is in there
 }
 
 // buffers is an array of equal registered buffers in the arena.
@@ -132,7 +145,7 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	}
 	attr := ctx.Attr()
 	ep := &Endpoint{
-		cfg: cfg, rank: int32(cfg.Rank),
+		cfg: cfg, rank: int32(cfg.Rank), addr: ctx.Addr(),
 		eng: ctx.Engine(), arena: ctx.Arena(),
 		peers:    make([]peer, cfg.Size),
 		maxSeg:   attr.MaxSeg,
@@ -202,25 +215,6 @@ func (ep *Endpoint) postRecv(slot int32) error {
 
 // EagerMax returns the largest message in bytes that this end sends eagerly.
 func (ep *Endpoint) EagerMax() int { return ep.cfg.EagerMax }
-
-// Connect makes the peers known: their addresses and eager limits, by rank.
-func (ep *Endpoint) Connect(addrs []netip.AddrPort, eagerMax []int) error {
-	for i := range ep.peers {
-		p := &ep.peers[i]
-		p.eagerMax = int32(min(ep.cfg.EagerMax, eagerMax[i]))
-		p.saidBye = mono.Never
-		if i == int(ep.rank) {
-			continue
-		}
-		ah, err := ep.pd.CreateAH(addrs[i])
-		if err != nil {
-			return fmt.Errorf("no way to rank %d: %w", i, err)
-		}
-		ah.UserData = uint64(i) + 1
-		p.ah = ah
-	}
-	return nil
-}
 
 // Engine returns the engine that moves everything.
 func (ep *Endpoint) Engine() *progress.Engine { return ep.eng }

@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"testing"
@@ -51,7 +52,11 @@ func newRank(t testing.TB, port *conform.Pipe, rank int) *Endpoint {
 	must(t, err)
 	ep, err := New(ctx, Config{Rank: rank, Size: 3, Receives: 8, Sends: 4})
 	must(t, err)
-	must(t, ep.Connect(addrs, []int{ep.EagerMax(), ep.EagerMax(), ep.EagerMax()}))
+	cards := make([]string, len(addrs))
+	for i := range cards {
+		cards[i] = fmt.Sprintf("v=%d eager=%d addr=%s later=?", Version, ep.EagerMax(), addrs[i])
+	}
+	must(t, ep.Connect(cards))
 	return ep
 }
 

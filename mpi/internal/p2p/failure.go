@@ -69,11 +69,11 @@ func (ep *Endpoint) failRequests(err error, affected func(*Request) bool) {
 		if r.state == free || r.state == done || r.state == lingering || !affected(r) {
 			continue
 		}
-		switch r.state {
-		case posted:
+		switch {
+		case r.state == posted:
 			ep.posted.Remove(&r.entry)
-		default:
-			ep.pending.remove(r)
+		case r.state.waitsForRoom():
+			ep.peers[r.peer].pending.remove(r)
 		}
 		r.fail(err)
 	}
@@ -82,7 +82,7 @@ func (ep *Endpoint) failRequests(err error, affected func(*Request) bool) {
 // spread tells all other ranks that rank is lost.
 func (ep *Endpoint) spread(rank int) {
 	for i := range ep.peers {
-		if p := &ep.peers[i]; p.ah != nil && p.err == nil {
+		if p := &ep.peers[i]; !p.self && p.err == nil {
 			ep.notify(i, kindLost, int32(rank), 0)
 		}
 	}

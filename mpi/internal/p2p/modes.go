@@ -1,11 +1,19 @@
 package p2p
 
-import "github.com/xwarp/xwarp/mpi/internal/match"
+import (
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
+	"github.com/xwarp/xwarp/mpi/internal/match"
+)
 
 // Issend starts a send that completes when its receive has been found (MPI 4.1,
 // section 3.4): whatever its length, the receiver is asked first.
 func (ep *Endpoint) Issend(env match.Envelope, dest int, buf []byte) *Request {
-	return ep.isend(env, dest, buf, true)
+	return ep.isend(env, dest, data{buf: buf}, true)
+}
+
+// IssendTyped is Issend of the bytes before a cursor.
+func (ep *Endpoint) IssendTyped(env match.Envelope, dest int, cur dtype.Cursor) *Request {
+	return ep.isend(env, dest, dataOf(cur), true)
 }
 
 // Cancel takes back a receive that no message has met yet. The request is done
@@ -51,7 +59,17 @@ func (ep *Endpoint) seize(env match.Envelope) (Matched, Status, bool, error) {
 
 // Accept receives a message that was taken, once.
 func (ep *Endpoint) Accept(m Matched, buf []byte) *Request {
-	r := ep.request(m.m.entry.Source, buf)
+	return ep.acceptMatched(m, ep.request(m.m.entry.Source, buf))
+}
+
+// AcceptTyped is Accept into the bytes before a cursor.
+func (ep *Endpoint) AcceptTyped(m Matched, cur dtype.Cursor) *Request {
+	r := ep.request(m.m.entry.Source, nil)
+	r.data = dataOf(cur)
+	return ep.acceptMatched(m, r)
+}
+
+func (ep *Endpoint) acceptMatched(m Matched, r *Request) *Request {
 	r.entry.Envelope = m.m.entry.Envelope
 	ep.accept(r, m.m)
 	return r

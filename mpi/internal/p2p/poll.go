@@ -30,16 +30,8 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 			ep.sent(wc)
 		}
 	}
-	for ep.pending.head != nil {
-		r := ep.pending.head
-		// Off the queue first: posting may complete r, and a completed
-		// request may go back to the pool, which uses the same link.
-		ep.pending.pop()
-		if !ep.advance(r) {
-			ep.pending.pushFront(r)
-			break
-		}
-		n++
+	if ep.stuck.head != nil {
+		n += ep.advanceStuck()
 	}
 	if now >= ep.abortAt {
 		n++ // it may end what the caller waits for
@@ -107,6 +99,8 @@ func (ep *Endpoint) arrived(b []byte) {
 		ep.arrivedFIN(&h)
 	case kindLost:
 		ep.arrivedLost(&h)
+	case kindData:
+		ep.arrivedData(&h, b[headerLen:])
 	case kindBye:
 		p.saidBye = ep.eng.Now()
 	}
@@ -138,7 +132,9 @@ func (ep *Endpoint) released(wc *verbs.WC) {
 	r.inFlight--
 	switch {
 	case wc.Status != verbs.Success && r.state != lingering:
-		ep.pending.remove(r)
+		if r.state.waitsForRoom() {
+			ep.peers[r.peer].pending.remove(r)
+		}
 		r.fail(ep.lossOf(int(r.peer), wc.Status))
 	case r.inFlight == 0 && (r.state == waitAck || r.state == lingering):
 		r.complete()

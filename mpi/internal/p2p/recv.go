@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 )
 
@@ -16,7 +17,17 @@ func (ep *Endpoint) Recv(env match.Envelope, buf []byte) (Status, error) {
 // Irecv starts a receive. Errors come with the result of the request. env may
 // hold match.Any; its source is a rank otherwise.
 func (ep *Endpoint) Irecv(env match.Envelope, buf []byte) *Request {
-	r := ep.request(env.Source, buf)
+	return ep.irecv(env, ep.request(env.Source, buf))
+}
+
+// IrecvTyped is Irecv into the bytes before a cursor.
+func (ep *Endpoint) IrecvTyped(env match.Envelope, cur dtype.Cursor) *Request {
+	r := ep.request(env.Source, nil)
+	r.data = dataOf(cur)
+	return ep.irecv(env, r)
+}
+
+func (ep *Endpoint) irecv(env match.Envelope, r *Request) *Request {
 	r.entry.Envelope = env
 	// What has come already is received in spite of a loss, but not by a
 	// collective: ranks that have failed are not where it believes them.
@@ -41,8 +52,7 @@ func (ep *Endpoint) accept(r *Request, m *message) {
 	env := m.entry.Envelope
 	switch {
 	case m.self != nil:
-		r.deliver(env, m.self.buf)
-		m.self.complete()
+		r.deliverSelf(env, m.self)
 	case m.kind == kindRTS:
 		ep.clear(r, env, m.id, m.size)
 	default:
@@ -54,12 +64,23 @@ func (ep *Endpoint) accept(r *Request, m *message) {
 // deliver copies the data of a message to the user and ends the receive. A
 // message that is too long fills the buffer and is an error.
 func (r *Request) deliver(env match.Envelope, data []byte) {
-	n := copy(r.buf, data)
+	n := r.data.fill(data)
 	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: n}
 	if n < len(data) {
 		r.err = truncated(env.Source, uint64(len(data)), n)
 	}
 	r.complete()
+}
+
+// deliverSelf is deliver for a send to the own rank, which is complete then too.
+func (r *Request) deliverSelf(env match.Envelope, from *Request) {
+	n := r.data.copyFrom(&from.data)
+	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: n}
+	if uint64(n) < from.total {
+		r.err = truncated(env.Source, from.total, n)
+	}
+	r.complete()
+	from.complete()
 }
 
 // Iprobe makes progress once and reports whether a message that fits env

@@ -46,7 +46,7 @@ func (ep *Endpoint) arrivedRTS(h *header, b []byte) {
 // is not asked for, so that nothing can be overrun.
 func (ep *Endpoint) clear(r *Request, env match.Envelope, id uint32, size uint64) {
 	p := &ep.peers[env.Source]
-	room := min(uint64(len(r.buf)), size)
+	room := min(uint64(r.data.len()), size)
 	r.peer = env.Source
 	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: int(room)}
 	r.total = size
@@ -55,11 +55,11 @@ func (ep *Endpoint) clear(r *Request, env match.Envelope, id uint32, size uint64
 		return
 	}
 	if size > room {
-		r.err = truncated(env.Source, size, len(r.buf))
+		r.err = truncated(env.Source, size, int(room))
 	}
-	r.grant = grant{request: r.wireID(), size: room}
-	if room > 0 {
-		mr, err := ep.pd.RegMR(r.buf[:room], verbs.LocalWrite|verbs.RemoteWrite)
+	r.grant = grant{request: r.wireID(), size: room, stream: r.data.typed}
+	if room > 0 && !r.grant.stream {
+		mr, err := ep.pd.RegMR(r.data.buf[:room], verbs.LocalWrite|verbs.RemoteWrite)
 		if err != nil {
 			// The sender is told that there is no room, so that it ends too.
 			r.err = &Error{Code: NoMemory, Peer: int(env.Source), Detail: "cannot register the receive buffer", Err: err}
@@ -76,6 +76,9 @@ func (ep *Endpoint) clear(r *Request, env match.Envelope, id uint32, size uint64
 
 func (ep *Endpoint) postCTS(r *Request, p *peer) bool {
 	h := header{kind: kindCTS, source: ep.rank, id: r.remote}
+	if r.grant.stream {
+		h.tag = ctsStream
+	}
 	h.put(ep.head[:])
 	r.grant.put(ep.head[:])
 	if !ep.postInline(p, r.peer, ctsLen) {
@@ -85,7 +88,7 @@ func (ep *Endpoint) postCTS(r *Request, p *peer) bool {
 	return true
 }
 
-// arrivedCTS starts to write the data.
+// arrivedCTS starts to send the data.
 func (ep *Endpoint) arrivedCTS(h *header, b []byte) {
 	r := ep.lookup(h.id)
 	if r == nil || r.state != waitCTS || r.peer != h.source {
@@ -96,13 +99,14 @@ func (ep *Endpoint) arrivedCTS(h *header, b []byte) {
 		return
 	}
 	r.grant.get(b)
-	r.buf = r.buf[:min(uint64(len(r.buf)), r.grant.size)]
-	if len(r.buf) > 0 {
-		mr, err := ep.pd.RegMR(r.buf, 0)
+	r.grant.stream = h.tag == ctsStream
+	r.grant.size = min(r.grant.size, r.total)
+	if !r.grant.stream && !ep.packs(r) {
+		mr, err := ep.pd.RegMR(r.data.buf[:r.grant.size], 0)
 		if err != nil {
 			// Nothing is written; the FIN tells the receiver so.
 			r.err = &Error{Code: NoMemory, Peer: int(h.source), Detail: "cannot register the send buffer", Err: err}
-			r.buf = nil
+			r.grant.size = 0
 		} else {
 			r.mr = mr
 		}
@@ -111,24 +115,35 @@ func (ep *Endpoint) arrivedCTS(h *header, b []byte) {
 	ep.advanceOrQueue(r)
 }
 
-// postData posts the Writes and then the FIN, as far as there is room. The
-// memory is the sender's again when all Writes have come back; the FIN is a
-// copy, so that nobody waits for its acknowledgement.
+// packs reports whether the Writes of r go from buffers of ours: a datatype is
+// packed there, and what fits into one buffer is copied, which takes less time
+// than the acknowledgement that the user's memory would have to wait for.
+func (ep *Endpoint) packs(r *Request) bool {
+	return r.data.typed || r.grant.size <= uint64(ep.tx.stride)
+}
+
+// postData posts the data and then the FIN, as far as there is room. There are
+// three ways: Writes from where the data lies, Writes from buffers of ours, and a
+// stream of messages for receivers that have to unpack. The memory is the sender's
+// again when all Writes from it have come back; the FIN is a copy, so that nobody
+// waits for its acknowledgement.
 func (ep *Endpoint) postData(r *Request, p *peer) bool {
-	for len(r.buf) > 0 {
-		n := min(len(r.buf), ep.maxWrite)
-		wr := &ep.write
-		wr.WRID = wrRequest | uint64(r.peer)<<wrPeerShift | uint64(r.wireID())
-		wr.AH = p.ah
-		wr.RemoteAddr, wr.RKey = r.grant.addr+r.written, r.grant.rkey
-		wr.SGL[0] = verbs.SGE{Addr: r.mr.Addr() + r.written, Length: uint32(n), LKey: r.mr.LKey()}
-		if err := ep.qp.PostSend(wr); err != nil {
-			return ep.refused(err)
+	for r.written < r.grant.size {
+		var n int
+		left := int(r.grant.size - r.written)
+		switch {
+		case r.grant.stream:
+			n = ep.postPiece(r, p, left)
+		case ep.packs(r):
+			n = ep.writePacked(r, p, left)
+		default:
+			n = ep.writeDirect(r, p, left)
 		}
-		ep.posts++
-		r.inFlight++
+		if n == 0 {
+			return false
+		}
 		r.written += uint64(n)
-		r.buf = r.buf[n:]
+		r.data.skip(n)
 	}
 	h := header{kind: kindFIN, source: ep.rank, id: r.grant.request}
 	if r.err != nil {
@@ -139,19 +154,76 @@ func (ep *Endpoint) postData(r *Request, p *peer) bool {
 		return false
 	}
 	if r.state = waitAck; r.inFlight == 0 {
-		r.complete() // nothing was to be written
+		r.complete() // nothing was written from the user's memory
 	}
 	return true
 }
 
-// arrivedFIN ends a large receive: the Writes before it are placed.
+// writeDirect posts a Write from the user's memory. Like the other two it returns
+// how many of the next bytes are on their way, 0 when there is no room.
+func (ep *Endpoint) writeDirect(r *Request, p *peer, left int) int {
+	n := min(left, ep.maxWrite)
+	wr := &ep.write
+	wr.WRID = wrRequest | uint64(r.peer)<<wrPeerShift | uint64(r.wireID())
+	wr.RemoteAddr, wr.RKey = r.grant.addr+r.written, r.grant.rkey
+	wr.SGL[0] = verbs.SGE{Addr: r.mr.Addr() + r.written, Length: uint32(n), LKey: r.mr.LKey()}
+	if !ep.post(p, wr) {
+		return 0
+	}
+	r.inFlight++
+	return n
+}
+
+// writePacked copies into a buffer of ours and posts a Write from there.
+func (ep *Endpoint) writePacked(r *Request, p *peer, left int) int {
+	free := len(ep.txFree)
+	if free == 0 {
+		ep.Stats.Queued++
+		return 0
+	}
+	n := min(left, ep.tx.stride)
+	slot := ep.txFree[free-1]
+	r.data.peek(ep.tx.get(slot, n))
+	wr := &ep.write
+	wr.WRID = wrBuffer | uint64(r.peer)<<wrPeerShift | uint64(slot)
+	wr.RemoteAddr, wr.RKey = r.grant.addr+r.written, r.grant.rkey
+	wr.SGL[0] = verbs.SGE{Addr: ep.tx.addr(slot), Length: uint32(n), LKey: ep.tx.mr.LKey()}
+	if !ep.post(p, wr) {
+		return 0
+	}
+	ep.txFree = ep.txFree[:free-1]
+	return n
+}
+
+// postPiece posts the next message of a stream, as long as the eager buffers of
+// the receiver are.
+func (ep *Endpoint) postPiece(r *Request, p *peer, left int) int {
+	h := header{kind: kindData, source: ep.rank, id: r.grant.request}
+	n := min(left, max(int(p.eagerMax), maxInlineData))
+	if !ep.postBuffer(&h, p, r.peer, &r.data, n) {
+		return 0
+	}
+	return n
+}
+
+// arrivedData takes in the next bytes of a stream.
+func (ep *Endpoint) arrivedData(h *header, b []byte) {
+	r := ep.lookup(h.id)
+	if r == nil || r.state != waitFIN || r.peer != h.source || !r.grant.stream || uint64(len(b)) > r.grant.size-r.written {
+		ep.Stats.Stale++
+		return
+	}
+	r.written += uint64(r.data.fill(b))
+}
+
+// arrivedFIN ends a large receive: all data before it is placed.
 func (ep *Endpoint) arrivedFIN(h *header) {
 	r := ep.lookup(h.id)
 	if r == nil || r.state != waitFIN || r.peer != h.source {
 		ep.Stats.Stale++
 		return
 	}
-	if h.tag == finFailed {
+	if h.tag == finFailed || r.grant.stream && r.written < r.grant.size {
 		r.fail(&Error{Code: PeerLost, Peer: int(h.source), Detail: fmt.Sprintf("rank %d gave up sending the message, because of an error there", h.source)})
 		return
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // state is what a request waits for. The states from sendEager to sendNotice wait
-// in Endpoint.pending for room in the queue pair; the others wait for a peer.
+// in peer.pending for room in the queue pair; the others wait for a peer.
 type state uint8
 
 const (
@@ -25,6 +25,9 @@ const (
 	done             // for the user to take the result
 )
 
+// waitsForRoom reports whether a request in this state is in peer.pending.
+func (s state) waitsForRoom() bool { return s >= sendEager && s <= sendNotice }
+
 // Status is what MPI_Status tells.
 type Status struct {
 	Source int32
@@ -40,8 +43,8 @@ type Status struct {
 type Request struct {
 	entry match.Entry[Request] // receives: place in the posted queue; sends: context and tag
 	ep    *Endpoint
-	next  *Request // in the pool or in Endpoint.pending
-	buf   []byte   // the user's memory, or what is left of it to be written
+	next  *Request // in the pool or in peer.pending
+	data  data     // the user's memory, or what is left of it to be sent
 	mr    *verbs.MR
 	err   error
 	st    Status
@@ -55,7 +58,7 @@ type Request struct {
 	notice   kind   // of a word of our own
 	remote   uint32 // request of the peer
 	total    uint64 // bytes of the whole message
-	written  uint64 // bytes for which a Write was posted
+	written  uint64 // bytes that were posted (sends) or have come (receives in a stream)
 	grant    grant  // where to write to (sends); what to answer to (receives)
 }
 
@@ -84,7 +87,7 @@ func (ep *Endpoint) request(peer int32, buf []byte) *Request {
 		ep.idle = r.next
 		r.next = nil
 	}
-	r.peer, r.buf = peer, buf
+	r.peer, r.data.buf = peer, buf
 	ep.active++
 	return r
 }
@@ -113,7 +116,7 @@ func (r *Request) complete() {
 		_ = r.mr.Dereg()
 		r.mr = nil
 	}
-	r.buf = nil
+	r.data.clear()
 	r.state = done
 	if r.detached {
 		r.ep.release(r)

@@ -3,6 +3,7 @@ package p2p
 import (
 	"errors"
 
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -18,8 +19,9 @@ const burstMax = 16
 // The arguments are checked: dest is a rank.
 func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 	p := &ep.peers[dest]
-	eager := len(buf) <= int(p.eagerMax) && p.ah != nil && ep.pending.head == nil && ep.open(p, env)
-	if eager && ep.postEager(env, p, dest, buf) {
+	d := data{buf: buf}
+	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.open(p, env)
+	if eager && ep.postEager(env, p, dest, &d) {
 		ep.push(1)
 		return nil
 	}
@@ -35,8 +37,9 @@ func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 // another, as those of Isend.
 func (ep *Endpoint) TrySend(env match.Envelope, dest int, buf []byte) bool {
 	p := &ep.peers[dest]
-	eager := len(buf) <= int(p.eagerMax) && p.ah != nil && ep.pending.head == nil && ep.open(p, env)
-	if !eager || !ep.postEager(env, p, dest, buf) {
+	d := data{buf: buf}
+	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.open(p, env)
+	if !eager || !ep.postEager(env, p, dest, &d) {
 		return false
 	}
 	ep.push(burstMax)
@@ -53,25 +56,32 @@ func (ep *Endpoint) open(p *peer, env match.Envelope) bool {
 
 // Isend starts a send. Errors come with the result of the request.
 func (ep *Endpoint) Isend(env match.Envelope, dest int, buf []byte) *Request {
-	return ep.isend(env, dest, buf, false)
+	return ep.isend(env, dest, data{buf: buf}, false)
 }
 
-func (ep *Endpoint) isend(env match.Envelope, dest int, buf []byte, sync bool) *Request {
+// IsendTyped is Isend of the bytes before a cursor.
+func (ep *Endpoint) IsendTyped(env match.Envelope, dest int, cur dtype.Cursor) *Request {
+	return ep.isend(env, dest, dataOf(cur), false)
+}
+
+func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Request {
 	p := &ep.peers[dest]
-	r := ep.request(int32(dest), buf)
+	n := d.len()
+	r := ep.request(int32(dest), nil)
+	r.data = d
 	r.entry.Envelope = env
-	r.total = uint64(len(buf))
-	r.st = Status{Source: int32(dest), Tag: env.Tag, Bytes: len(buf)}
+	r.total = uint64(n)
+	r.st = Status{Source: int32(dest), Tag: env.Tag, Bytes: n}
 	switch {
 	case p.err != nil:
 		r.fail(p.err)
 	case ep.lost != nil && collective(env.Context):
 		r.fail(ep.lost)
-	case p.ah == nil:
+	case p.self:
 		ep.sendSelf(r, sync)
 	default:
 		r.state = sendRTS
-		if len(buf) <= int(p.eagerMax) && !sync {
+		if n <= int(p.eagerMax) && !sync {
 			r.state = sendEager
 		}
 		ep.advanceOrQueue(r)
@@ -93,40 +103,59 @@ func (ep *Endpoint) push(n int) {
 
 // postEager posts header and data in one Send. false means no room; then
 // nothing happened.
-func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, buf []byte) bool {
+func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bool {
 	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
-	if len(buf) <= maxInlineData {
+	n := d.len()
+	if n <= maxInlineData {
 		h.put(ep.head[:])
-		copy(ep.head[headerLen:], buf)
-		if !ep.postInline(p, int32(dest), headerLen+len(buf)) {
+		d.peek(ep.head[headerLen : headerLen+n])
+		if !ep.postInline(p, int32(dest), headerLen+n) {
 			return false
 		}
 		ep.Stats.Eager++
 		return true
 	}
-	n := len(ep.txFree)
-	if n == 0 {
+	if !ep.postBuffer(&h, p, int32(dest), d, n) {
+		return false
+	}
+	ep.Stats.Eager++
+	return true
+}
+
+// postBuffer posts a header and the next n bytes of d in one Send from a buffer
+// of ours. false means no room; then nothing happened.
+func (ep *Endpoint) postBuffer(h *header, p *peer, rank int32, d *data, n int) bool {
+	free := len(ep.txFree)
+	if free == 0 {
 		ep.Stats.Queued++
 		return false
 	}
-	slot := ep.txFree[n-1]
-	b := ep.tx.get(slot, headerLen+len(buf))
+	slot := ep.txFree[free-1]
+	b := ep.tx.get(slot, headerLen+n)
 	h.put(b)
-	copy(b[headerLen:], buf)
+	d.peek(b[headerLen:])
 	wr := &ep.long
-	wr.WRID = wrBuffer | uint64(dest)<<wrPeerShift | uint64(slot)
-	wr.AH = p.ah
+	wr.WRID = wrBuffer | uint64(rank)<<wrPeerShift | uint64(slot)
 	wr.SGL[0] = verbs.SGE{Addr: ep.tx.addr(slot), Length: uint32(len(b)), LKey: ep.tx.mr.LKey()}
-	if err := ep.qp.PostSend(wr); err != nil {
-		return ep.refused(err)
+	if !ep.post(p, wr) {
+		return false
 	}
-	ep.txFree = ep.txFree[:n-1]
-	ep.posts++
+	ep.txFree = ep.txFree[:free-1]
 	if len(b) > ep.maxSeg {
 		ep.posts = burstMax + 1 // only its first datagram has left: the rest needs a step
 	}
+	return true
+}
+
+// post hands a work request to the queue pair that leads to p. Everything that
+// is sent passes here. false means no room.
+func (ep *Endpoint) post(p *peer, wr *verbs.SendWR) bool {
+	wr.AH = p.ah
+	if err := p.qp.PostSend(wr); err != nil {
+		return ep.refused(err)
+	}
+	ep.posts++
 	p.used = true
-	ep.Stats.Eager++
 	return true
 }
 
@@ -136,14 +165,8 @@ func (ep *Endpoint) postInline(p *peer, rank int32, n int) bool {
 	wr := &ep.inline
 	wr.WRID = wrNone | uint64(rank)<<wrPeerShift
 	wr.Flags = verbs.Inline
-	wr.AH = p.ah
 	wr.InlineData = ep.head[:n]
-	if err := ep.qp.PostSend(wr); err != nil {
-		return ep.refused(err)
-	}
-	ep.posts++
-	p.used = true
-	return true
+	return ep.post(p, wr)
 }
 
 // postSignaled is postInline for the last word of a request: the completion
@@ -152,13 +175,10 @@ func (ep *Endpoint) postSignaled(p *peer, r *Request, n int) bool {
 	wr := &ep.inline
 	wr.WRID = wrRequest | uint64(r.peer)<<wrPeerShift | uint64(r.wireID())
 	wr.Flags = verbs.Inline | verbs.Signaled
-	wr.AH = p.ah
 	wr.InlineData = ep.head[:n]
-	if err := ep.qp.PostSend(wr); err != nil {
-		return ep.refused(err)
+	if !ep.post(p, wr) {
+		return false
 	}
-	ep.posts++
-	p.used = true
 	r.inFlight++
 	return true
 }
@@ -173,20 +193,12 @@ func (ep *Endpoint) refused(err error) bool {
 	return false
 }
 
-// advanceOrQueue does the next step of r now, or when there is room for it.
-// Requests take their turn, so that messages to one peer stay in order.
-func (ep *Endpoint) advanceOrQueue(r *Request) {
-	if ep.pending.head != nil || !ep.advance(r) {
-		ep.pending.push(r)
-	}
-}
-
 // advance posts what r is about to post. false means no room yet.
 func (ep *Endpoint) advance(r *Request) bool {
 	p := &ep.peers[r.peer]
 	switch r.state {
 	case sendEager:
-		if !ep.postEager(r.entry.Envelope, p, int(r.peer), r.buf) {
+		if !ep.postEager(r.entry.Envelope, p, int(r.peer), &r.data) {
 			return false
 		}
 		r.complete()
@@ -208,22 +220,21 @@ func (ep *Endpoint) advance(r *Request) bool {
 func (ep *Endpoint) sendSelf(r *Request, sync bool) {
 	env := r.entry.Envelope
 	if e := ep.posted.Match(env); e != nil {
-		e.Owner.deliver(env, r.buf)
-		r.complete()
+		e.Owner.deliverSelf(env, r)
 		return
 	}
 	ep.Stats.Unexpected++
-	eager := len(r.buf) <= int(ep.peers[ep.rank].eagerMax) && !sync
+	eager := r.total <= uint64(ep.peers[ep.rank].eagerMax) && !sync
 	n := 0
 	if eager {
-		n = len(r.buf)
+		n = int(r.total)
 	}
 	m := ep.messages.get(n)
 	m.entry.Envelope = env
 	m.kind, m.size = kindEager, r.total
 	ep.unexpected.Add(&m.entry)
 	if eager {
-		copy(m.data, r.buf)
+		r.data.peek(m.data)
 		r.complete()
 		return
 	}

@@ -16,12 +16,13 @@ const (
 	kindFIN                   // it was written
 	kindLost                  // the rank named in tag is lost
 	kindBye                   // no more messages will follow
+	kindData                  // a piece of a large message, in a stream
 	kindEnd
 )
 
 // Version is the version of the bytes below. Ranks compare it before they
 // talk.
-const Version = 1
+const Version = 2
 
 // Every Send starts with 16 bytes, numbers in network order:
 //
@@ -35,17 +36,20 @@ const Version = 1
 //	eager  data up to the end
 //	RTS    length (8); id is the sender's request
 //	CTS    receiver's request (4), remote key (4), address (8), size (8);
-//	       id is the sender's request
+//	       id is the sender's request; tag is 0, or 1 to ask for a stream,
+//	       and then key and address are 0
 //	FIN    nothing; id is the receiver's request, tag is 0, or 1 when the
 //	       sender could not write
 //	lost   nothing; tag is the rank that is lost
 //	bye    nothing
+//	data   the next bytes of the message; id is the receiver's request
 const (
 	headerLen = 16
 	rtsLen    = headerLen + 8
 	ctsLen    = headerLen + 24
 
 	finFailed = 1 // tag of a FIN
+	ctsStream = 1 // tag of a CTS
 )
 
 // header is the common part of all kinds.
@@ -69,7 +73,7 @@ func (h *header) put(b []byte) {
 // minLen is how long a message of each kind is at least.
 var minLen = [kindEnd]int{
 	kindEager: headerLen, kindRTS: rtsLen, kindCTS: ctsLen,
-	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen,
+	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen,
 }
 
 // parse reads and checks a header. size is the number of ranks. false means
@@ -96,6 +100,7 @@ type grant struct {
 	rkey    uint32
 	addr    uint64
 	size    uint64 // bytes of room
+	stream  bool   // data messages instead of Writes; told by the tag of the header
 }
 
 func (g *grant) put(b []byte) {

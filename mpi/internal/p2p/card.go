@@ -1,0 +1,84 @@
+package p2p
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/xwarp/xwarp/internal/mono"
+)
+
+// A card tells the other ranks how to reach one: words of the form key=value,
+// with a space between them. Words that a rank does not know it passes over.
+const (
+	cardVersion = "v"     // of the bytes on the wire
+	cardEager   = "eager" // limit in bytes
+	cardAddr    = "addr"  // of the datagrams
+)
+
+// card is what is read from one.
+type card struct {
+	version, eager int
+	addr           netip.AddrPort
+}
+
+// Card returns what the other ranks must know to connect to this one.
+func (ep *Endpoint) Card() string {
+	return fmt.Sprintf("%s=%d %s=%d %s=%s", cardVersion, Version, cardEager, ep.cfg.EagerMax, cardAddr, ep.addr)
+}
+
+func parseCard(s string) (c card, err error) {
+	for word := range strings.FieldsSeq(s) {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case cardVersion:
+			c.version, err = strconv.Atoi(value)
+		case cardEager:
+			c.eager, err = strconv.Atoi(value)
+		case cardAddr:
+			c.addr, err = netip.ParseAddrPort(value)
+		}
+		if err != nil {
+			return c, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	if c.eager < 0 || c.eager > eagerMost {
+		return c, fmt.Errorf("an eager limit of %d", c.eager)
+	}
+	return c, nil
+}
+
+// Connect makes the peers known by their cards, in the order of ranks.
+func (ep *Endpoint) Connect(cards []string) error {
+	for i := range ep.peers {
+		c, err := parseCard(cards[i])
+		if err != nil {
+			return fmt.Errorf("rank %d has told %q about itself: %w", i, cards[i], err)
+		}
+		if c.version != Version {
+			return fmt.Errorf("rank %d speaks version %d of the protocol and this rank version %d: start all ranks from the same build", i, c.version, Version)
+		}
+		if err := ep.meet(i, &c); err != nil {
+			return fmt.Errorf("no way to rank %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// meet makes rank i a peer.
+func (ep *Endpoint) meet(i int, c *card) error {
+	p := &ep.peers[i]
+	p.eagerMax = int32(min(ep.cfg.EagerMax, c.eager))
+	p.saidBye = mono.Never
+	if p.self = i == int(ep.rank); p.self {
+		return nil
+	}
+	ah, err := ep.pd.CreateAH(c.addr)
+	if err != nil {
+		return err
+	}
+	ah.UserData = uint64(i) + 1
+	p.qp, p.ah = ep.qp, ah
+	return nil
+}
