@@ -25,9 +25,9 @@ func Ours(program []string, w Where, fabric string, largest int) (*Job, error) {
 	complaints := &tail{}
 	config := launch.Config{
 		Program: program[0], Args: program[1:], Ranks: w.Ranks, Testbed: w.Hosts, MTU: w.MTU,
-		Fabric: fabric, Bind: launch.BindNone,
-		Env:   []string{envCores + "=" + joinInts(w.Cores), fmt.Sprintf("%s=%d", mpi.EnvArena, arenaRoom+2*largest*w.Ranks)},
-		Stdin: orders, Stdout: say, Stderr: complaints,
+		Fabric: fabric,
+		Env:    []string{fmt.Sprintf("%s=%d", mpi.EnvArena, arenaRoom+2*largest*w.Ranks)},
+		Stdin:  orders, Stdout: say, Stderr: complaints,
 	}
 	ended := make(chan error, 1)
 	go func() {

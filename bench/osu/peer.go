@@ -17,6 +17,9 @@ import (
 //go:embed peer/peer.c
 var peerSource []byte
 
+// envCores pins rank i of a peer to the (i mod n)th of n processors: "2,3".
+const envCores = "XPERF_CORES"
+
 // Peer is another MPI library, as Debian packages it.
 type Peer struct {
 	Name, Version string

@@ -99,12 +99,12 @@ func (c Choice) add(tables []Table, w Where, name string) []Table {
 	return append(tables, t)
 }
 
-// on returns where n ranks run. They are pinned to the highest cores, one to
-// each, while there are enough.
+// on returns where n ranks run. They are pinned to the first cores, one to each
+// as xrun does it, while there are enough.
 func on(hosts, n, mtu int, cores []int) Where {
 	w := Where{Hosts: hosts, Ranks: n, MTU: mtu, Crowded: n > len(cores)}
 	if !w.Crowded {
-		w.Cores = cores[len(cores)-n:]
+		w.Cores = cores[:n]
 	}
 	return w
 }

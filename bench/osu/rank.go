@@ -6,19 +6,14 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/xwarp/xwarp/bench"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/mpi"
 )
-
-// envCores pins rank i to the (i mod n)th of n processors: "2,3".
-const envCores = "XPERF_CORES"
 
 // tag is the tag of all messages; the answers to windows have the next one.
 const tag = 1
@@ -44,16 +39,13 @@ type rank struct {
 // Rank is the program of a rank of ours: it joins the job that it was started
 // for, and follows the orders that rank 0 reads from orders until their end.
 func Rank(orders io.Reader, answers io.Writer) error {
-	runtime.LockOSThread() // to be pinned
+	runtime.LockOSThread()
 	proc, err := mpi.Init()
 	if err != nil {
 		return err
 	}
 	world := proc.World()
 	r := &rank{proc: proc, world: world, me: world.Rank(), size: world.Size(), orders: bufio.NewReader(orders), answers: answers}
-	if err := r.pin(os.Getenv(envCores)); err != nil {
-		return err
-	}
 	if r.me == 0 {
 		if _, err := io.WriteString(answers, ready); err != nil {
 			return err
@@ -71,19 +63,6 @@ func Rank(orders io.Reader, answers io.Writer) error {
 			return fmt.Errorf("rank %d: %w", r.me, err)
 		}
 	}
-}
-
-// pin ties the thread to the rank's processor of a list.
-func (r *rank) pin(list string) error {
-	if list == "" {
-		return nil
-	}
-	cores := strings.Split(list, ",")
-	core, err := strconv.Atoi(cores[r.me%len(cores)])
-	if err != nil {
-		return fmt.Errorf("%s is %q: want processors, as in 2,3", envCores, list)
-	}
-	return bench.PinThread(core)
 }
 
 // orderMax is the room for a line.
