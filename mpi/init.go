@@ -49,10 +49,14 @@ func join() (*Proc, error) {
 	if err != nil {
 		return nil, err
 	}
-	if spec.Poller.Ranks, err = ranksHere(job); err != nil {
+	here, err := ranksHere(job)
+	if err != nil {
 		return nil, err
 	}
-	if spec.Poller.Ranks < job.Size() && spec.Device == "" {
+	if spec.Poller.Ranks == 0 { // the launcher did not say how crowded the machine is
+		spec.Poller.Ranks = here
+	}
+	if here < job.Size() && spec.Device == "" {
 		if spec.Addr, err = outwardAddr(); err != nil {
 			return nil, err
 		}
@@ -155,9 +159,30 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		cfg.NoShared = s == "0"
 	}
 	if s, ok := lookup(EnvArena); ok {
-		spec.Arena, err = parseSize(EnvArena, s)
+		if spec.Arena, err = parseSize(EnvArena, s); err != nil {
+			return cfg, spec, err
+		}
 	}
+	err = fromLauncher(lookup, &cfg, &spec)
 	return cfg, spec, err
+}
+
+// fromLauncher reads what the launcher knows about the machine.
+func fromLauncher(lookup func(string) (string, bool), cfg *Config, spec *device.Spec) error {
+	if s, ok := lookup(boot.EnvBulkQueue); ok && cfg.Transport == p2p.RD { // the others keep to one queue
+		n, err := strconv.ParseUint(s, 10, 8)
+		if err != nil {
+			return fail(ErrArg, "Init", "%s is %.32q: want the number of a queue, or 0", boot.EnvBulkQueue, s)
+		}
+		spec.BulkQueue = int(n)
+	}
+	if s, ok := lookup(boot.EnvMachine); ok {
+		c := &spec.Poller
+		if n, err := fmt.Sscanf(s, "%d/%d", &c.Ranks, &c.Cores); n != 2 || c.Ranks < 1 || c.Cores < 1 {
+			return fail(ErrArg, "Init", "%s is %.32q: want ranks and processors, such as 8/4 (%v)", boot.EnvMachine, s, err)
+		}
+	}
+	return nil
 }
 
 // parseSize reads a number of bytes from a variable.
