@@ -24,6 +24,7 @@ type channel struct {
 	nodes  []*node
 	faults faults
 	sent   int
+	ended  mono.Time // when the last request completed
 }
 
 // faults are what a channel does to datagrams.
@@ -105,14 +106,14 @@ func newChannel(t testing.TB, n int, seed uint64, slots int, c arq.Config) *chan
 	ch := &channel{t: t, rng: rand.New(rand.NewPCG(seed, 7))}
 	for id := range n {
 		x := &node{id: id, ch: ch, received: make([]int, n), most: 64}
-		x.stride = 256
+		x.stride, x.part, x.chunk = 256, testPart, testChunk
 		x.protocol.init(&Config{MaxMessage: testMost, MaxSendWR: 64, ARQ: c}, slots)
 		x.rx = make([]byte, slots*x.stride)
 		for i := range int32(slots) {
 			x.spares = append(x.spares, i)
 		}
 		for range n {
-			x.peers = append(x.peers, &Peer{qpn: uint32(len(x.peers)), part: testPart, chunk: testChunk})
+			x.peers = append(x.peers, &Peer{qpn: uint32(len(x.peers))})
 			x.ended = append(x.ended, map[serial.U32]bool{})
 			x.script = append(x.script, &script{})
 		}
@@ -267,6 +268,7 @@ func (x *node) completed(wc *verbs.WC) {
 	}
 	clear(s.ops[i].source) // it is the user's again
 	x.posted--
+	x.ch.ended = x.ch.now
 }
 
 // step moves the time to what comes next. false means that nothing will.

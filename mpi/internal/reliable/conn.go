@@ -13,9 +13,7 @@ type Peer struct {
 	ah     *verbs.AH
 	qpn    uint32
 	remote verbs.Remote
-	part   uint32 // bytes of a message that one datagram to it carries
-	chunk  uint32 // bytes of a Write
-	conn   *conn  // nil until it is used
+	conn   *conn // nil until it is used
 }
 
 // Lost reports whether the peer was silent for too long. Nothing is sent to it
@@ -62,7 +60,7 @@ func (p *protocol) connOf(peer *Peer) *conn {
 	if peer.conn == nil {
 		c := &conn{peer: peer, head: none, cur: none, tail: none, part: none, dated: true, quietFrom: mono.Never}
 		c.snd.Init(p.shared, firstPSN)
-		c.snd.SetSegment(int(peer.chunk) + chunkOverhead)
+		c.snd.SetSegment(int(p.chunk) + chunkOverhead)
 		c.rcv.Init(p.shared, firstPSN)
 		peer.conn = c
 	}
