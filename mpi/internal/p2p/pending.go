@@ -13,6 +13,9 @@ func (ep *Endpoint) advanceOrQueue(r *Request) {
 	}
 	p.pending.push(r)
 	ep.goOn(p)
+	if p.qp == nil && ep.conn != nil {
+		ep.conn.reach(p, r.peer)
+	}
 }
 
 // goOn sees to it that the requests that wait for a peer have their turn when
@@ -32,7 +35,7 @@ func (ep *Endpoint) advanceStuck() (n int) {
 		moved := ep.advancePeer(p)
 		n += moved
 		ep.goOn(p)
-		if p == last || moved == 0 && p.qp == ep.qp { // which has no room for others either
+		if p == last || moved == 0 && p.qp == ep.qp && ep.rel == nil { // which has no room for others either
 			break
 		}
 	}

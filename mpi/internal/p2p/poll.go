@@ -27,6 +27,9 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 	} else {
 		n = ep.pollQueue(budget)
 	}
+	if ep.conn != nil && ep.cq.Len() == 0 { // what has arrived comes before the end of a connection
+		n += ep.conn.poll(now)
+	}
 	if ep.stuck.head != nil {
 		n += ep.advanceStuck()
 	}
@@ -73,6 +76,9 @@ func (ep *Endpoint) Deadline() mono.Time {
 	if ep.rel != nil {
 		at = min(at, ep.rel.Deadline())
 	}
+	if ep.conn != nil {
+		at = min(at, ep.conn.deadline)
+	}
 	return at
 }
 
@@ -82,8 +88,10 @@ func (ep *Endpoint) received(wc *verbs.WC) {
 	switch wc.Status {
 	case verbs.Success:
 		ep.arrived(ep.rx.get(slot, int(wc.ByteLen)))
-	case verbs.WRFlushErr:
-		return // the queue pair is being closed
+	case verbs.WRFlushErr: // a connection has ended in the middle of a message, or the queue pair is being closed
+		if ep.conn == nil {
+			return
+		}
 	default:
 		ep.Stats.Malformed++
 	}
@@ -120,6 +128,7 @@ func (ep *Endpoint) arrived(b []byte) {
 		ep.arrivedData(&h, b[headerLen:])
 	case kindBye:
 		p.saidBye = ep.eng.Now()
+	case kindSwitch: // both ways complete to one queue: there is nothing to do
 	}
 }
 
@@ -154,6 +163,10 @@ func (ep *Endpoint) released(wc *verbs.WC) {
 		}
 		r.fail(ep.lossOf(int(r.peer), wc.Status))
 	case r.inFlight == 0 && (r.state == waitAck || r.state == lingering):
-		r.complete()
+		marked := r.notice == kindSwitch && r.state == waitAck
+		p := &ep.peers[r.peer]
+		if r.complete(); marked {
+			ep.switched(p)
+		}
 	}
 }

@@ -141,7 +141,7 @@ func (ep *Endpoint) release(r *Request) {
 		ep.active--
 	}
 	r.gen++
-	r.state, r.detached, r.err, r.total, r.written = free, false, nil, 0, 0
+	r.state, r.detached, r.err, r.total, r.written, r.notice = free, false, nil, 0, 0, 0
 	r.st = Status{}
 	r.next, ep.idle = ep.idle, r
 }

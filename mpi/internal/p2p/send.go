@@ -158,7 +158,9 @@ func (ep *Endpoint) post(p *peer, wr *verbs.SendWR) bool {
 		return ep.refused(err)
 	}
 	ep.posts++
-	p.used = true
+	if p.used = true; p.watched {
+		ep.count(p, wr)
+	}
 	return true
 }
 
