@@ -22,6 +22,7 @@ const (
 	EnvEager     = "XWARP_EAGER"     // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
 	EnvTransport = "XWARP_TRANSPORT" // Config.Transport: rd, rc, ud or hybrid
 	EnvFaults    = "XWARP_FAULTS"    // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
+	EnvShared    = "XWARP_SHARED"    // 0 sends messages inside a host through the network too; see Config.NoShared
 	EnvArena     = "XWARP_ARENA"     // size in bytes of the arena that Alloc takes from, such as 256m
 )
 
@@ -154,6 +155,12 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		if spec.Faults, err = device.ParseFaults(s); err != nil {
 			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvFaults, err)
 		}
+	}
+	if s, ok := lookup(EnvShared); ok {
+		if s != "0" && s != "1" {
+			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", EnvShared, s)
+		}
+		cfg.NoShared = s == "0"
 	}
 	if s, ok := lookup(EnvArena); ok {
 		spec.Arena, err = parseSize(EnvArena, s)
