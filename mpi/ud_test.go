@@ -120,3 +120,42 @@ func TestUD_lostPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestAllocs_UD(t *testing.T) {
+	procs := pipePair(t, mpi.Config{Transport: mpi.UD, Receives: 24, Sends: 8})
+	for _, n := range []int{0, 8, 240, 241, 4096, 16384} {
+		buf := make([]byte, n)
+		if n := testing.AllocsPerRun(200, func() { pingPong(procs, buf) }); n != 0 {
+			t.Errorf("%d bytes: %v allocations per round trip, want none", len(buf), n)
+		}
+	}
+	for _, n := range []int{8, 4096, 20_000, 1 << 20} {
+		bufs := exchangeBuffers(n)
+		if got := testing.AllocsPerRun(50, func() { exchange(procs, bufs) }); got != 0 {
+			t.Errorf("%d bytes: %v allocations per exchange, want none", n, got)
+		}
+	}
+}
+
+func BenchmarkPipe_pingPong8UD(b *testing.B) {
+	procs := pipePair(b, mpi.Config{Transport: mpi.UD, Receives: 24, Sends: 8})
+	buf := make([]byte, 8)
+	b.ReportAllocs()
+	for b.Loop() {
+		pingPong(procs, buf)
+	}
+}
+
+func BenchmarkPipe_exchangeUD(b *testing.B) {
+	for _, n := range []int{4 << 10, 16 << 10, 64 << 10, 1 << 20} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			procs := pipePair(b, mpi.Config{Transport: mpi.UD, Receives: 24, Sends: 8})
+			bufs := exchangeBuffers(n)
+			b.SetBytes(int64(2 * n))
+			b.ReportAllocs()
+			for b.Loop() {
+				exchange(procs, bufs)
+			}
+		})
+	}
+}
