@@ -21,6 +21,7 @@ import (
 const (
 	EnvEager     = "XWARP_EAGER"     // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
 	EnvTransport = "XWARP_TRANSPORT" // Config.Transport: rd, rc, ud or hybrid
+	EnvFaults    = "XWARP_FAULTS"    // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
 	EnvShared    = "XWARP_SHARED"    // 0 sends messages inside a host through the network too; see Config.NoShared
 	EnvArena     = "XWARP_ARENA"     // size in bytes of the arena that Alloc takes from, such as 256m
 )
@@ -88,6 +89,9 @@ func open(job boot.Job, spec device.Spec, t Transport) (*verbs.Context, error) {
 		spec.Fabric = "tcp" // nobody needs the datagrams
 	}
 	spec.Dgram.PeerLost = peerLost
+	if f := &spec.Faults; f.Loss+f.Dup+f.Reorder+f.Corrupt > 0 {
+		f.Seed = job.Key() + uint64(job.Rank())
+	}
 	if strings.HasPrefix(spec.Fabric, "xdp") {
 		_, local := job.Host()
 		spec.Port = device.BasePort + uint16(local)
@@ -150,6 +154,11 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 	if s, ok := lookup(EnvTransport); ok {
 		if cfg.Transport, err = p2p.ParseTransport(s); err != nil {
 			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvTransport, err)
+		}
+	}
+	if s, ok := lookup(EnvFaults); ok {
+		if spec.Faults, err = device.ParseFaults(s); err != nil {
+			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvFaults, err)
 		}
 	}
 	if s, ok := lookup(EnvShared); ok {
