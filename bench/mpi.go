@@ -27,12 +27,16 @@ type mpiBench struct {
 }
 
 func openMPI(e *End) (Bench, error) {
+	transport, err := mpi.ParseTransport(e.Spec.Transport)
+	if err != nil {
+		return nil, err
+	}
 	ctx, err := openContext(e)
 	if err != nil {
 		return nil, err
 	}
 	m := &mpiBench{End: e, ctx: ctx, carrier: "MPI on " + ctx.Attr().Carrier, peer: 1 - e.Pair.Rank()}
-	if m.proc, err = mpi.New(e.Pair, ctx, mpi.Config{}); err != nil {
+	if m.proc, err = mpi.New(e.Pair, ctx, mpi.Config{Transport: transport}); err != nil {
 		return nil, err
 	}
 	m.world = m.proc.World()

@@ -56,7 +56,7 @@ func join() (*Proc, error) {
 			return nil, err
 		}
 	}
-	ctx, err := open(job, spec)
+	ctx, err := open(job, spec, cfg.Transport)
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: %w", job.Rank(), err)
 	}
@@ -76,12 +76,20 @@ func findJob() (boot.Job, error) {
 }
 
 // open opens the device of a rank.
-func open(job boot.Job, spec device.Spec) (*verbs.Context, error) {
+func open(job boot.Job, spec device.Spec, t Transport) (*verbs.Context, error) {
 	spec.Key = job.Key()
+	spec.RC = t == RC || t == Hybrid
+	if t == RC && (spec.Fabric == "" || spec.Fabric == "udp") {
+		spec.Fabric = "tcp" // nobody needs the datagrams
+	}
 	spec.Dgram.PeerLost = peerLost
 	if strings.HasPrefix(spec.Fabric, "xdp") {
 		_, local := job.Host()
 		spec.Port = device.BasePort + uint16(local)
+		if spec.RC { // each rank of a host has its share
+			spec.TCPPorts = device.TCPPorts / max(spec.Poller.Ranks, local+1)
+			spec.TCPBase = device.TCPBase + uint16(local*spec.TCPPorts)
+		}
 	}
 	return device.Open(spec)
 }

@@ -24,6 +24,10 @@ type Config struct {
 	// Receives and Sends are the numbers of buffers of EagerMax bytes for
 	// messages on their way in and out. Defaults: 256 and 64.
 	Receives, Sends int
+	// PromoteMessages and PromoteBytes say after how much that was sent to a
+	// peer Hybrid connects with it, whichever comes first, and Connections with
+	// how many peers at most. Defaults: 1000, 4 MiB and 64.
+	PromoteMessages, PromoteBytes, Connections int
 }
 
 // Transport is what carries messages between hosts.
@@ -38,6 +42,9 @@ const (
 	UD     = p2p.UD
 	Hybrid = p2p.Hybrid
 )
+
+// ParseTransport returns the transport with a name: rd, rc, ud or hybrid.
+func ParseTransport(s string) (Transport, error) { return p2p.ParseTransport(s) }
 
 // Proc is an MPI process: one rank of a job.
 //
@@ -82,7 +89,8 @@ func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 
 func (p *Proc) open(cfg Config) (err error) {
 	c := p2p.Config{
-		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport,
+		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport, Key: p.job.Key(),
+		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
 		EagerMax: cfg.EagerMax, Receives: cfg.Receives, Sends: cfg.Sends,
 	}
 	if w, ok := p.job.(boot.Watched); ok && w.Lost() != nil {

@@ -52,6 +52,12 @@ func Run(n int, body func(p *Proc) error) error {
 	)
 	for rank, job := range boot.Local(n) {
 		group.Go(func() {
+			var p *Proc
+			defer func() {
+				if p != nil && !p.finalized { // the first to fail is noted: the others notice the end of this one
+					_ = p.close()
+				}
+			}()
 			rankErr := errors.New("it ended by runtime.Goexit")
 			defer func() {
 				if rankErr == nil {
@@ -64,14 +70,13 @@ func Run(n int, body func(p *Proc) error) error {
 				lock.Unlock()
 				job.Abort(1, rankErr.Error())
 			}()
-			ctx, err := open(job, spec)
+			ctx, err := open(job, spec, cfg.Transport)
 			if err != nil {
 				rankErr = err
 				return
 			}
-			p, err := New(job, ctx, cfg)
-			if err != nil {
-				rankErr = err
+			if p, err = New(job, ctx, cfg); err != nil {
+				p, rankErr = nil, err
 				return
 			}
 			rankErr = p.run(body)
@@ -84,7 +89,7 @@ func Run(n int, body func(p *Proc) error) error {
 	return nil
 }
 
-// run calls body and cleans up after it.
+// run calls body and finalizes. After an error the caller closes p.
 func (p *Proc) run(body func(p *Proc) error) (err error) {
 	ended := false
 	defer func() {
@@ -92,9 +97,6 @@ func (p *Proc) run(body func(p *Proc) error) (err error) {
 			if v := recover(); v != nil {
 				err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 			}
-		}
-		if !p.finalized {
-			err = errors.Join(err, p.close())
 		}
 	}()
 	err = body(p)

@@ -27,6 +27,10 @@ Where
 How they talk
   --fabric F           xdp, xdp:generic, xdp:driver, xdp:asavie or udp (default:
                        xdp where it can be used, else udp; xrun says which)
+  --transport T        what carries messages between hosts: rd (reliable
+                       datagrams, the default), rc (a connection to each peer),
+                       ud (unreliable datagrams and reliability of MPI's own) or
+                       hybrid (rd, and connections to peers that much goes to)
   --device DEV         network device, the same on all hosts
   --mtu M              MTU of the testbed's devices in bytes (default 9000)
   --switch S           what joins the testbed's hosts: cable (two of them),

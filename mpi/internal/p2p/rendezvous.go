@@ -199,7 +199,7 @@ func (ep *Endpoint) writePacked(r *Request, p *peer, left int) int {
 // the receiver are.
 func (ep *Endpoint) postPiece(r *Request, p *peer, left int) int {
 	h := header{kind: kindData, source: ep.rank, id: r.grant.request}
-	n := min(left, max(int(p.eagerMax), maxInlineData))
+	n := min(left, max(int(p.eagerMax), ep.inlineMax))
 	if !ep.postBuffer(&h, p, r.peer, &r.data, n) {
 		return 0
 	}

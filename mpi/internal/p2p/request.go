@@ -6,7 +6,7 @@ import (
 )
 
 // state is what a request waits for. The states from sendEager to sendNotice wait
-// in Endpoint.pending for room in the queue pair; the others wait for a peer.
+// in peer.pending for room in the queue pair; the others wait for a peer.
 type state uint8
 
 const (
@@ -25,6 +25,9 @@ const (
 	done             // for the user to take the result
 )
 
+// waitsForRoom reports whether a request in this state is in peer.pending.
+func (s state) waitsForRoom() bool { return s >= sendEager && s <= sendNotice }
+
 // Status is what MPI_Status tells.
 type Status struct {
 	Source int32
@@ -40,7 +43,7 @@ type Status struct {
 type Request struct {
 	entry match.Entry[Request] // receives: place in the posted queue; sends: context and tag
 	ep    *Endpoint
-	next  *Request // in the pool or in Endpoint.pending
+	next  *Request // in the pool or in peer.pending
 	data  data     // the user's memory, or what is left of it to be sent
 	mr    *verbs.MR
 	err   error
@@ -138,7 +141,7 @@ func (ep *Endpoint) release(r *Request) {
 		ep.active--
 	}
 	r.gen++
-	r.state, r.detached, r.err, r.total, r.written = free, false, nil, 0, 0
+	r.state, r.detached, r.err, r.total, r.written, r.notice = free, false, nil, 0, 0, 0
 	r.st = Status{}
 	r.next, ep.idle = ep.idle, r
 }

@@ -8,9 +8,6 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// maxInlineData is the longest message that goes inline with its header.
-const maxInlineData = verbs.MaxInline - headerLen
-
 // burstMax is how many nonblocking sends wait for one another before they go
 // out at the latest.
 const burstMax = 16
@@ -20,7 +17,7 @@ const burstMax = 16
 func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 	p := &ep.peers[dest]
 	d := data{buf: buf}
-	eager := len(buf) <= int(p.eagerMax) && !p.self && ep.pending.head == nil && ep.open(p, env)
+	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.open(p, env)
 	if eager && ep.postEager(env, p, dest, &d) {
 		ep.push(1)
 		return nil
@@ -38,7 +35,7 @@ func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 func (ep *Endpoint) TrySend(env match.Envelope, dest int, buf []byte) bool {
 	p := &ep.peers[dest]
 	d := data{buf: buf}
-	eager := len(buf) <= int(p.eagerMax) && !p.self && ep.pending.head == nil && ep.open(p, env)
+	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.open(p, env)
 	if !eager || !ep.postEager(env, p, dest, &d) {
 		return false
 	}
@@ -106,7 +103,7 @@ func (ep *Endpoint) push(n int) {
 func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bool {
 	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
 	n := d.len()
-	if n <= maxInlineData {
+	if n <= ep.inlineMax {
 		h.put(ep.head[:])
 		d.peek(ep.head[headerLen : headerLen+n])
 		if !ep.postInline(p, int32(dest), headerLen+n) {
@@ -151,11 +148,19 @@ func (ep *Endpoint) postBuffer(h *header, p *peer, rank int32, d *data, n int) b
 // is sent passes here. false means no room.
 func (ep *Endpoint) post(p *peer, wr *verbs.SendWR) bool {
 	wr.AH = p.ah
-	if err := p.qp.PostSend(wr); err != nil {
+	var err error
+	if p.rel != nil {
+		err = ep.rel.PostSend(p.rel, wr)
+	} else {
+		err = p.qp.PostSend(wr)
+	}
+	if err != nil {
 		return ep.refused(err)
 	}
 	ep.posts++
-	p.used = true
+	if p.used = true; p.watched {
+		ep.count(p, wr)
+	}
 	return true
 }
 
@@ -191,14 +196,6 @@ func (ep *Endpoint) refused(err error) bool {
 	}
 	ep.Stats.Queued++
 	return false
-}
-
-// advanceOrQueue does the next step of r now, or when there is room for it.
-// Requests take their turn, so that messages to one peer stay in order.
-func (ep *Endpoint) advanceOrQueue(r *Request) {
-	if ep.pending.head != nil || !ep.advance(r) {
-		ep.pending.push(r)
-	}
 }
 
 // advance posts what r is about to post. false means no room yet.

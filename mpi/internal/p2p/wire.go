@@ -10,13 +10,14 @@ import (
 type kind uint8
 
 const (
-	kindEager kind = iota + 1 // a message; data follows
-	kindRTS                   // request to send: a large message is waiting
-	kindCTS                   // clear to send: write it there
-	kindFIN                   // it was written
-	kindLost                  // the rank named in tag is lost
-	kindBye                   // no more messages will follow
-	kindData                  // a piece of a large message, in a stream
+	kindEager  kind = iota + 1 // a message; data follows
+	kindRTS                    // request to send: a large message is waiting
+	kindCTS                    // clear to send: write it there
+	kindFIN                    // it was written
+	kindLost                   // the rank named in tag is lost
+	kindBye                    // no more messages will follow
+	kindData                   // a piece of a large message, in a stream
+	kindSwitch                 // the last datagram: what follows comes over the connection
 	kindEnd
 )
 
@@ -43,6 +44,7 @@ const Version = 2
 //	lost   nothing; tag is the rank that is lost
 //	bye    nothing
 //	data   the next bytes of the message; id is the receiver's request
+//	switch nothing
 const (
 	headerLen = 16
 	rtsLen    = headerLen + 8
@@ -73,7 +75,7 @@ func (h *header) put(b []byte) {
 // minLen is how long a message of each kind is at least.
 var minLen = [kindEnd]int{
 	kindEager: headerLen, kindRTS: rtsLen, kindCTS: ctsLen,
-	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen,
+	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen, kindSwitch: headerLen,
 }
 
 // parse reads and checks a header. size is the number of ranks. false means

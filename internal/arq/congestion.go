@@ -1,4 +1,4 @@
-package dgram
+package arq
 
 import (
 	"math"
@@ -102,13 +102,13 @@ func (s *Sender) AckSoon() bool {
 	return true
 }
 
-// allows reports whether n more bytes may be on the wire. One ULPDU may,
+// allows reports whether n more bytes may be on the wire. One unit may,
 // whatever its size.
 func (s *Sender) allows(n int32) bool {
 	return (s.pipe+n <= s.cwnd || s.pipe == 0) && s.paceAt == mono.Never
 }
 
-// fill notes that the window is full. When one ULPDU alone is more than the
+// fill notes that the window is full. When one unit alone is more than the
 // window, there is a pause for the excess.
 func (s *Sender) fill(now mono.Time) {
 	s.limited = true

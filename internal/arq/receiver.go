@@ -1,11 +1,11 @@
-package dgram
+package arq
 
 import (
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/serial"
 )
 
-// Receiver is the receiving half of a peer: which ULPDUs have arrived, and
+// Receiver is the receiving half of a peer: which units have arrived, and
 // when to say so. Duplicates and what lies outside of the window end here;
 // letting them through would corrupt memory (DESIGN.md, rule 3).
 type Receiver struct {
@@ -14,12 +14,12 @@ type Receiver struct {
 	top  serial.U32 // one past the highest that has arrived
 	bits []uint64   // ring: what has arrived from next on; nil while all is in order
 
-	owed     int32     // ULPDUs that arrived since the last acknowledgement
+	owed     int32     // units that arrived since the last acknowledgement
 	arrival  mono.Time // of the newest
 	deadline mono.Time // when to acknowledge
 }
 
-// Init makes r ready. first is the LSN of the first ULPDU. A Receiver may be
+// Init makes r ready. first is the LSN of the first unit. A Receiver may be
 // made ready again for another association.
 func (r *Receiver) Init(sh *Shared, first serial.U32) {
 	if r.bits != nil {
@@ -37,7 +37,7 @@ func (r *Receiver) Rest() {
 	}
 }
 
-// Next returns the LSN of the first ULPDU that has not arrived.
+// Next returns the LSN of the first unit that has not arrived.
 func (r *Receiver) Next() serial.U32 { return r.next }
 
 // InOrder reports whether nothing has arrived beyond a gap.
@@ -60,7 +60,7 @@ func (r *Receiver) Fresh(lsn serial.U32) bool {
 	return *word&bit == 0
 }
 
-// Mark notes that a fresh ULPDU was placed and returns the new Next: all
+// Mark notes that a fresh unit was placed and returns the new Next: all
 // before it may be delivered.
 func (r *Receiver) Mark(lsn serial.U32) serial.U32 {
 	r.owed++
@@ -86,17 +86,17 @@ func (r *Receiver) Mark(lsn serial.U32) serial.U32 {
 	return r.next
 }
 
-// Arrived is called once for each datagram, before its ULPDUs are marked: an
+// Arrived is called once for each datagram, before its units are marked: an
 // answer to them may go out before the datagram is done with.
 func (r *Receiver) Arrived(now mono.Time) { r.arrival = now }
 
 // Presses reports whether the acknowledgement cannot wait, so that AckDue is to
-// be called at once: there is a gap, or there are many ULPDUs.
+// be called at once: there is a gap, or there are many units.
 func (r *Receiver) Presses() bool { return int(r.owed) >= r.sh.cfg.AckEvery || !r.InOrder() }
 
-// AckDue is called once for each datagram, after its ULPDUs were marked. It
+// AckDue is called once for each datagram, after its units were marked. It
 // asks for an acknowledgement of what has arrived by now: at once when urgent
-// (a gap, a duplicate) or when there are many ULPDUs, soon when the sender
+// (a gap, a duplicate) or when there are many units, soon when the sender
 // waits for it, else late enough to ride on data.
 func (r *Receiver) AckDue(now mono.Time, urgent, soon bool) {
 	switch {
@@ -122,7 +122,7 @@ func (r *Receiver) Acked(withSack bool) {
 	}
 }
 
-// Held returns for how long the newest ULPDU has been kept without an
+// Held returns for how long the newest unit has been kept without an
 // acknowledgement: what a header that is written now says in its field Held.
 func (r *Receiver) Held(now mono.Time) mono.Duration { return now.Sub(r.arrival) }
 

@@ -1,4 +1,4 @@
-package dgram
+package arq
 
 import (
 	"math/bits"
@@ -10,7 +10,7 @@ import (
 // loss finds what must be sent again, as RACK-TLP does (RFC 8985): by time and
 // not by counting, so that reordering costs nothing.
 type loss struct {
-	sacked, lost int32      // ULPDUs in these states
+	sacked, lost int32      // units in these states
 	hint         serial.U32 // nothing before it is lost
 	backoff      uint8      // time-outs in a row
 	probed       bool       // a tail-loss probe is under way
@@ -32,7 +32,7 @@ const (
 	restartAfter = 5 * mono.Millisecond // without traffic
 )
 
-// begin sets the timer when the first ULPDU goes into flight.
+// begin sets the timer when the first unit goes into flight.
 func (s *Sender) begin(now mono.Time) {
 	l := &s.loss
 	if now.Sub(l.moved) > restartAfter {
@@ -55,7 +55,7 @@ func (s *Sender) progress(now mono.Time) {
 	l.deadline = now.Add(s.rtt.probe(&s.sh.cfg))
 }
 
-// arrived takes a ULPDU off the wire that has now arrived.
+// arrived takes a unit off the wire that has now arrived.
 func (s *Sender) arrived(now mono.Time, r *Record) {
 	if r.state&lost != 0 {
 		r.state &^= lost
@@ -112,7 +112,7 @@ func (s *Sender) OnSack(now mono.Time, base serial.U32, word uint64) {
 	l := &s.loss
 	for ; word != 0; word &= word - 1 {
 		lsn := base.Add(int32(bits.TrailingZeros64(word)))
-		if !lsn.In(s.una, uint32(s.nxt-s.una)) {
+		if !s.Holds(lsn) {
 			continue // none of ours: the peer is confused or hostile
 		}
 		r := s.Record(lsn)
@@ -201,7 +201,7 @@ func (s *Sender) HasLost() bool {
 	return ok
 }
 
-// NextLost returns the oldest ULPDU that must be sent again. ok is false when
+// NextLost returns the oldest unit that must be sent again. ok is false when
 // there is none, or it may not be sent now.
 func (s *Sender) NextLost() (lsn serial.U32, ok bool) {
 	if s.loss.lost == 0 {
@@ -213,10 +213,10 @@ func (s *Sender) NextLost() (lsn serial.U32, ok bool) {
 			return lsn, s.allows(r.bytes())
 		}
 	}
-	panic("dgram: lost ULPDUs are counted that are not there")
+	panic("arq: lost units are counted that are not there")
 }
 
-// Resent notes that the ULPDU which NextLost named was sent again.
+// Resent notes that the unit which NextLost named was sent again.
 func (s *Sender) Resent(now mono.Time, lsn serial.U32) {
 	r := s.Record(lsn)
 	r.state = r.state&^lost | resent
@@ -247,7 +247,7 @@ func (s *Sender) timeout() mono.Duration {
 func (s *Sender) Deadline() mono.Time { return min(s.loss.deadline, s.loss.reorderAt, s.paceAt) }
 
 // OnTimer does what is due at now: ends a pause, looks for losses, then probes
-// for a lost tail by sending the last ULPDU again, then gives up all that is
+// for a lost tail by sending the last unit again, then gives up all that is
 // in flight with growing intervals. Ask NextLost and CanPush afterwards. It
 // never gives up on the peer: one may be alive and have no receive for long, so
 // whether it is there is found out by asking it (llp, Hello).
@@ -300,7 +300,7 @@ func (s *Sender) Repeat(now mono.Time) {
 	s.loss.deadline = now.Add(s.timeout())
 }
 
-// newest returns the last ULPDU that is on the wire as far as we know. There
+// newest returns the last unit that is on the wire as far as we know. There
 // is one when pipe is not 0.
 func (s *Sender) newest() serial.U32 {
 	lsn := s.nxt - 1

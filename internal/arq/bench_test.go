@@ -1,4 +1,4 @@
-package dgram
+package arq
 
 import (
 	"testing"
@@ -21,7 +21,7 @@ func newPair(c Config) *pair {
 	return p
 }
 
-// burst sends n ULPDUs, delivers them and acknowledges the last.
+// burst sends n units, delivers them and acknowledges the last.
 func (p *pair) burst(b testing.TB, n int, size uint32) {
 	for range n {
 		if !p.snd.CanPush(int(size)) {
@@ -40,7 +40,7 @@ func (p *pair) burst(b testing.TB, n int, size uint32) {
 	held := HeldOf(p.rcv.Held(p.now))
 	p.rcv.Acked(false)
 	p.now += 1000
-	p.snd.OnAck(p.now, p.rcv.Next(), 256, (&Header{Held: held}).HeldFor())
+	p.snd.OnAck(p.now, p.rcv.Next(), 256, HeldFor(held))
 	p.snd.Detect(p.now)
 	if p.snd.Deadline() < p.now {
 		b.Fatal("a timer is due")

@@ -1,4 +1,4 @@
-package dgram
+package arq
 
 import "github.com/xwarp/xwarp/internal/mono"
 

@@ -1,4 +1,4 @@
-package dgram
+package arq
 
 import "fmt"
 
@@ -10,7 +10,7 @@ import "fmt"
 type Shared struct {
 	cfg   Config
 	rings [][]Record // free; each as long as the window
-	bits  [][]uint64 // free and all 0; one bit for each ULPDU of the window
+	bits  [][]uint64 // free and all 0; one bit for each unit of the window
 }
 
 // NewShared returns what the peers of an endpoint share. depth is how many
@@ -18,7 +18,7 @@ type Shared struct {
 func NewShared(c Config, depth int) *Shared {
 	c = c.WithDefaults(depth)
 	if c.Window > WindowMax || c.Window&(c.Window-1) != 0 || c.Window <= 0 {
-		panic(fmt.Sprintf("dgram: window %d is not a power of two up to %d", c.Window, WindowMax))
+		panic(fmt.Sprintf("arq: window %d is not a power of two up to %d", c.Window, WindowMax))
 	}
 	return &Shared{cfg: c}
 }

@@ -1,4 +1,4 @@
-package dgram
+package arq
 
 import (
 	"fmt"
@@ -256,7 +256,7 @@ func (f *flow) finish(t *testing.T) mono.Time {
 	t.Helper()
 	for f.acked < int64(f.burst) {
 		if len(f.net.events) == 0 {
-			t.Fatalf("%d of %d ULPDUs are acknowledged, and nothing goes on", f.acked, f.burst)
+			t.Fatalf("%d of %d units are acknowledged, and nothing goes on", f.acked, f.burst)
 		}
 		f.net.step()
 	}
@@ -382,7 +382,7 @@ func TestIncast_wraps(t *testing.T) {
 	f := n.add(Config{}, 8972, 0)
 	first := serial.U32(0xffffff00)
 	f.snd.Init(f.sndSh, first)
-	f.snd.SetSegment(8972 - HeaderLen)
+	f.snd.SetSegment(8972 - 36)
 	f.rcv.Init(f.rcvSh, first)
 	f.burst = 2000
 	f.finish(t)

@@ -1,4 +1,4 @@
-package dgram
+package arq
 
 import (
 	"testing"
@@ -48,7 +48,7 @@ func warm(t *testing.T, n int) *path {
 
 // fill sends until the window is full.
 func (p *path) fill() (n int) {
-	for p.snd.CanPush(testSegment - LengthLen) {
+	for p.snd.CanPush(testSegment - lengthLen) {
 		p.snd.Push(p.now, 0, 0, testSegment-recordOverhead, true)
 		n++
 		if n > WindowMax {
@@ -396,7 +396,7 @@ func TestSender_heldIsNoRoundTrip(t *testing.T) {
 	}
 	send(20*mono.Millisecond, HeldUnknown)
 	if got := p.snd.RTT(); got != 20*mono.Microsecond {
-		t.Errorf("round trip %v after a ULPDU was held for nobody knows how long", got)
+		t.Errorf("round trip %v after a unit was held for nobody knows how long", got)
 	}
 	send(20*mono.Microsecond, 50*mono.Microsecond) // a lie
 	if got := p.snd.rtt.lowest; got != 1 {
@@ -494,13 +494,13 @@ func TestShared_idlePeersHoldNothing(t *testing.T) {
 	}
 	for i := range uint32(63) {
 		if !p.rcv.Fresh(7 + serial.U32(i)) {
-			t.Fatalf("ULPDU %d of a new association is not fresh", i)
+			t.Fatalf("unit %d of a new association is not fresh", i)
 		}
 	}
 	p.rcv.Mark(8)
 	for i := range uint32(60) {
 		if got := p.rcv.Fresh(9 + serial.U32(i)); !got {
-			t.Fatalf("ULPDU %d of a new association is not fresh", i+2)
+			t.Fatalf("unit %d of a new association is not fresh", i+2)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package dgram
+package arq
 
 import (
 	"reflect"
@@ -14,7 +14,7 @@ func TestAllocs_window(t *testing.T) {
 		p.snd.Rest()
 		p.rcv.Rest()
 	}); n != 0 {
-		t.Errorf("%v allocations for 30 ULPDUs and their acknowledgement", n)
+		t.Errorf("%v allocations for 30 units and their acknowledgement", n)
 	}
 }
 
@@ -54,6 +54,6 @@ func TestSize_idlePeer(t *testing.T) {
 		t.Errorf("%d bytes for a peer that is idle", n)
 	}
 	if n := reflect.TypeFor[Record]().Size(); n > 24 {
-		t.Errorf("%d bytes for a ULPDU in flight", n)
+		t.Errorf("%d bytes for a unit in flight", n)
 	}
 }

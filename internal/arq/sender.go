@@ -1,18 +1,18 @@
-package dgram
+package arq
 
 import (
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/serial"
 )
 
-// Record is what the sender remembers of a ULPDU in flight: not its bytes, but
+// Record is what the sender remembers of a unit in flight: not its bytes, but
 // where they came from. The owner of the token builds it again from the source
 // buffer when it is lost (DESIGN.md, rule 4).
 type Record struct {
 	Token uint32 // whose bytes: the caller's
 	Off   uint32 // offset of the payload in the message
 	Len   uint32 // bytes of payload
-	Last  bool   // last ULPDU of its message
+	Last  bool   // last unit of its message
 
 	state recordState
 	sent  mono.Time // when it was last sent
@@ -27,23 +27,26 @@ const (
 	probe                          // is lost or was sent again only to get an answer
 )
 
-// recordOverhead is what a ULPDU takes beside its payload: its length field
-// and the longer DDP header.
-const recordOverhead = LengthLen + 18
+// recordOverhead is what a unit takes beside its payload, in bytes: its length
+// field and the longer DDP header.
+const (
+	lengthLen      = 2
+	recordOverhead = lengthLen + 18
+)
 
-// bytes returns how much of the congestion window the ULPDU takes.
+// bytes returns how much of the congestion window the unit takes.
 func (r *Record) bytes() int32 { return int32(r.Len) + recordOverhead }
 
-// Sender is the sending half of a peer: the window of ULPDUs in flight, what
+// Sender is the sending half of a peer: the window of units in flight, what
 // of it is lost (loss.go), how fast to go (congestion.go), and when to try
 // again.
 type Sender struct {
 	sh   *Shared
 	recs []Record   // ring, indexed by LSN; nil while nothing is in flight
-	una  serial.U32 // oldest ULPDU in flight
+	una  serial.U32 // oldest unit in flight
 	nxt  serial.U32 // next to be sent
 
-	peerWindow uint32 // ULPDUs that the peer takes, from una on; at most the length of a ring
+	peerWindow uint32 // units that the peer takes, from una on; at most the length of a ring
 	pipe       int32  // bytes that are believed to be on the wire
 
 	held mono.Duration // of the acknowledgement that is being taken in
@@ -53,7 +56,7 @@ type Sender struct {
 	loss loss
 }
 
-// Init makes s ready. first is the LSN of the first ULPDU. A Sender may be
+// Init makes s ready. first is the LSN of the first unit. A Sender may be
 // made ready again for another association; what was in flight is forgotten.
 func (s *Sender) Init(sh *Shared, first serial.U32) {
 	if s.recs != nil {
@@ -76,8 +79,11 @@ func (s *Sender) Rest() {
 	}
 }
 
-// InFlight returns how many ULPDUs are not acknowledged.
+// InFlight returns how many units are not acknowledged.
 func (s *Sender) InFlight() int { return int(s.nxt - s.una) }
+
+// Holds reports whether lsn is in flight.
+func (s *Sender) Holds(lsn serial.U32) bool { return lsn.In(s.una, uint32(s.nxt-s.una)) }
 
 // Next returns the LSN that the next Push will use.
 func (s *Sender) Next() serial.U32 { return s.nxt }
@@ -85,17 +91,17 @@ func (s *Sender) Next() serial.U32 { return s.nxt }
 // RTT returns the smoothed round-trip time, 0 while it is not known.
 func (s *Sender) RTT() mono.Duration { return s.rtt.smoothed }
 
-// Record returns the record of a ULPDU in flight, or of one that the last
+// Record returns the record of a unit in flight, or of one that the last
 // OnAck took out of flight, until the next Push, Rest or Init.
 func (s *Sender) Record(lsn serial.U32) *Record { return &s.recs[uint32(lsn)&uint32(len(s.recs)-1)] }
 
-// CanPush reports whether a new ULPDU of n bytes, DDP header included, may be
+// CanPush reports whether a new unit of n bytes, header included, may be
 // sent now.
 func (s *Sender) CanPush(n int) bool {
-	return uint32(s.nxt-s.una) < s.peerWindow && s.allows(int32(n)+LengthLen)
+	return uint32(s.nxt-s.una) < s.peerWindow && s.allows(int32(n)+lengthLen)
 }
 
-// Push takes the next LSN for a ULPDU with n bytes of payload that is sent
+// Push takes the next LSN for a unit with n bytes of payload that is sent
 // now. The caller has asked CanPush.
 func (s *Sender) Push(now mono.Time, token, off, n uint32, last bool) serial.U32 {
 	if s.recs == nil {
@@ -119,10 +125,10 @@ func (s *Sender) Push(now mono.Time, token, off, n uint32, last bool) serial.U32
 	return lsn
 }
 
-// Date gives the ULPDUs from first on their sending time, after they were
+// Date gives the units from first on their sending time, after they were
 // pushed with one that was too early.
 func (s *Sender) Date(now mono.Time, first serial.U32) {
-	if !first.In(s.una, uint32(s.nxt-s.una)) {
+	if !s.Holds(first) {
 		return
 	}
 	for lsn := first; lsn != s.nxt; lsn++ {
@@ -134,7 +140,7 @@ func (s *Sender) Date(now mono.Time, first serial.U32) {
 }
 
 // OnAck takes in an acknowledgement: everything before ack has arrived, the
-// peer takes window ULPDUs from there on, and has kept the newest that it
+// peer takes window units from there on, and has kept the newest that it
 // acknowledges for held. It returns the range [from, ack) that is no longer in
 // flight. ok is false when ack is none of ours, which is old news or nonsense;
 // then nothing changed.
@@ -173,7 +179,7 @@ func (s *Sender) OnAck(now mono.Time, ack serial.U32, window uint16, held mono.D
 	return from, true
 }
 
-// ackedLessCommon takes a ULPDU out of flight that was lost, or is known to
+// ackedLessCommon takes a unit out of flight that was lost, or is known to
 // have arrived already.
 func (s *Sender) ackedLessCommon(now mono.Time, r *Record) {
 	if r.state&sacked != 0 {

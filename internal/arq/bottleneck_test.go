@@ -1,4 +1,4 @@
-package dgram
+package arq
 
 import (
 	"math/rand/v2"
@@ -42,13 +42,13 @@ type flow struct {
 	net   *bottleneck
 	rate  int64         // bits per second of its own wire
 	delay mono.Duration // one way, without queueing and sending
-	size  uint32        // payload bytes of a ULPDU
+	size  uint32        // payload bytes of a unit
 	start mono.Time
 	stop  mono.Time // sends nothing new from then on
-	burst int       // most ULPDUs that it has to send; 0 = no end
+	burst int       // most units that it has to send; 0 = no end
 	noAsk bool      // does not ask for acknowledgements
 
-	dropFrom, dropTo serial.U32 // ULPDUs whose first sending gets lost
+	dropFrom, dropTo serial.U32 // units whose first sending gets lost
 
 	snd      Sender
 	rcv      Receiver
@@ -61,14 +61,14 @@ type flow struct {
 	sndAway  mono.Time // the host of the sender has lost its core until then
 	rcvAway  mono.Time
 	pushed   int
-	acked    int64 // ULPDUs acknowledged
+	acked    int64 // units acknowledged
 	received int64 // bytes of payload placed
 	resent   int64
 }
 
 const (
-	wireOverheadTest = 42 + HeaderLen + 24 // Ethernet, IP and UDP headers, FCS, gap, preamble; ours
-	txRing           = 32                  // datagrams that wait for the own wire
+	wireOverheadTest = 42 + 36 + 24 // headers of Ethernet, IP and UDP; of RD; FCS, gap and preamble
+	txRing           = 32           // datagrams that wait for the own wire
 )
 
 type netEvent struct {
@@ -144,12 +144,12 @@ func (n *bottleneck) seed(s uint64) { n.rng = rand.New(rand.NewPCG(s, 2)) }
 // add makes a flow that begins to send at start.
 func (n *bottleneck) add(c Config, segment int, start mono.Time) *flow {
 	f := &flow{
-		net: n, start: start, rate: n.rate, delay: 5 * mono.Microsecond, size: uint32(segment - HeaderLen - recordOverhead), stop: mono.Never,
+		net: n, start: start, rate: n.rate, delay: 5 * mono.Microsecond, size: uint32(segment - 36 - recordOverhead), stop: mono.Never,
 		sndSh: NewShared(c, 1000), rcvSh: NewShared(c, 1000), sndAlarm: mono.Never, rcvAlarm: mono.Never,
 	}
 	first := serial.U32(n.rng.Uint32())
 	f.snd.Init(f.sndSh, first)
-	f.snd.SetSegment(segment - HeaderLen)
+	f.snd.SetSegment(segment - 36)
 	f.rcv.Init(f.rcvSh, first)
 	n.flows = append(n.flows, f)
 	f.alarmSnd(start)
@@ -191,7 +191,7 @@ func (n *bottleneck) step() {
 
 func serializeTime(bytes, rate int64) mono.Duration { return mono.Duration(bytes * 8e9 / rate) }
 
-// wireBytes is what a ULPDU of the flow takes on a wire.
+// wireBytes is what a unit of the flow takes on a wire.
 func (f *flow) wireBytes() int64 { return int64(f.size) + recordOverhead + wireOverheadTest }
 
 func (n *bottleneck) isCut() bool { return n.now >= n.cut[0] && n.now < n.cut[1] }
@@ -246,7 +246,7 @@ func (f *flow) pump() {
 			f.send(lsn, true)
 			continue
 		}
-		if now >= f.stop || f.burst > 0 && f.pushed == f.burst || !f.snd.CanPush(int(f.size)+recordOverhead-LengthLen) {
+		if now >= f.stop || f.burst > 0 && f.pushed == f.burst || !f.snd.CanPush(int(f.size)+recordOverhead-lengthLen) {
 			break
 		}
 		f.pushed++
@@ -341,8 +341,7 @@ func (f *flow) onAck(e *netEvent) {
 		return
 	}
 	now, a := f.net.now, e.ack
-	h := Header{Held: a.held}
-	if from, ok := f.snd.OnAck(now, a.next, uint16(f.rcvSh.Config().Window), h.HeldFor()); ok {
+	if from, ok := f.snd.OnAck(now, a.next, uint16(f.rcvSh.Config().Window), HeldFor(a.held)); ok {
 		f.acked += int64(a.next - from)
 		for w := range a.words {
 			f.snd.OnSack(now, a.next.Add(int32(1+64*w)), a.sack[w])

@@ -1,4 +1,4 @@
-package dgram
+package arq
 
 import (
 	"math/rand/v2"
@@ -40,13 +40,13 @@ func (s *script) send(n int) {
 
 func (s *script) pass(d mono.Duration) { s.now = s.now.Add(d) }
 
-// arrive gives the receiver the i-th ULPDUs.
+// arrive gives the receiver the i-th units.
 func (s *script) arrive(is ...int) {
 	s.Helper()
 	for _, i := range is {
 		lsn := start.Add(int32(i))
 		if !s.rcv.Fresh(lsn) {
-			s.Fatalf("ULPDU %d is not fresh", i)
+			s.Fatalf("unit %d is not fresh", i)
 		}
 		s.rcv.Mark(lsn)
 	}
@@ -262,7 +262,7 @@ func TestReceiver_ackTiming(t *testing.T) {
 	s.arrive(0)
 	s.rcv.AckDue(s.now, false, false)
 	if got := s.rcv.Deadline().Sub(s.now); got != s.cfg.AckDelay {
-		t.Errorf("one ULPDU: acknowledged after %v", got)
+		t.Errorf("one unit: acknowledged after %v", got)
 	}
 	s.rcv.AckDue(s.now, false, true)
 	if got := s.rcv.Deadline().Sub(s.now); got != s.cfg.AckSoon {
@@ -277,7 +277,7 @@ func TestReceiver_ackTiming(t *testing.T) {
 		s.rcv.AckDue(s.now, false, false)
 	}
 	if s.rcv.Deadline() != s.now {
-		t.Error("many ULPDUs are not acknowledged at once")
+		t.Error("many units are not acknowledged at once")
 	}
 	s.rcv.Acked(false)
 	s.arrive(40)
@@ -292,13 +292,13 @@ func TestReceiver_windowAndDuplicates(t *testing.T) {
 	s := newScript(t)
 	for _, d := range []int32{-1, 64, 65, 1 << 30, -1 << 31} {
 		if s.rcv.Fresh(start.Add(d)) {
-			t.Errorf("ULPDU %d is outside of the window and fresh", d)
+			t.Errorf("unit %d is outside of the window and fresh", d)
 		}
 	}
 	s.arrive(5, 63)
 	for _, i := range []int32{5, 63} {
 		if s.rcv.Fresh(start.Add(i)) {
-			t.Errorf("ULPDU %d is fresh twice", i)
+			t.Errorf("unit %d is fresh twice", i)
 		}
 	}
 	if s.rcv.Sack(0) != 1<<4|1<<62 || s.rcv.SackWords() != 1 {
@@ -310,7 +310,7 @@ func TestReceiver_windowAndDuplicates(t *testing.T) {
 	}
 }
 
-// Against a map: whatever order ULPDUs come in, Fresh, Next and Sack agree
+// Against a map: whatever order units come in, Fresh, Next and Sack agree
 // with what has arrived.
 func TestReceiver_random(t *testing.T) {
 	for seed := range uint64(200) {

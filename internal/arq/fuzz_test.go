@@ -1,4 +1,4 @@
-package dgram
+package arq
 
 import (
 	"math/rand/v2"
@@ -86,7 +86,7 @@ func (a *abuse) check() {
 		case 0:
 			pipe += r.bytes()
 		default:
-			a.Fatal("a ULPDU is lost and has arrived")
+			a.Fatal("a unit is lost and has arrived")
 		}
 	}
 	if lostN != snd.loss.lost || sackedN != snd.loss.sacked || pipe != snd.pipe {

@@ -1,4 +1,4 @@
-package dgram
+package arq
 
 import (
 	"bytes"
@@ -32,7 +32,7 @@ func TestGoodput(t *testing.T) {
 	var table bytes.Buffer
 	fmt.Fprintln(&table, "Goodput of one sender on 10 Gbit/s in parts of 1000 of what fits on the wire,")
 	fmt.Fprintln(&table, "round trip 13 us without load, against random loss and window in datagrams.")
-	fmt.Fprintln(&table, "Made by: go test ./iwarp/dgram -run TestGoodput -update")
+	fmt.Fprintln(&table, "Made by: go test ./internal/arq -run TestGoodput -update")
 	for _, segment := range []int{1472, 8972} {
 		fmt.Fprintf(&table, "\ndatagrams of %d bytes\n loss %%", segment)
 		for _, w := range windows {
