@@ -28,6 +28,10 @@ type Config struct {
 	// peer Hybrid connects with it, whichever comes first, and Connections with
 	// how many peers at most. Defaults: 1000, 4 MiB and 64.
 	PromoteMessages, PromoteBytes, Connections int
+	// NoShared sends messages to ranks on the same host through the network
+	// too. Default: XWARP_SHARED=0 in the environment of Init says so, else
+	// they go through shared memory.
+	NoShared bool
 }
 
 // Transport is what carries messages between hosts.
@@ -93,6 +97,8 @@ func (p *Proc) open(cfg Config) (err error) {
 		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
 		EagerMax: cfg.EagerMax, Receives: cfg.Receives, Sends: cfg.Sends,
 	}
+	c.Shared = !cfg.NoShared
+	c.Host, _ = p.job.Host()
 	if w, ok := p.job.(boot.Watched); ok && w.Lost() != nil {
 		c.Aborted = func() error { return aborted(w.Lost()) }
 	}

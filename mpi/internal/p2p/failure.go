@@ -71,7 +71,7 @@ func (ep *Endpoint) failPeer(rank int, err error) {
 // an end by itself, and ending one side would leave the other one waiting.
 func (r *Request) underWay() bool {
 	switch r.state {
-	case sendData, sendCTS, sendNotice, waitFIN, waitAck, matchSelf:
+	case sendData, sendCTS, sendNotice, waitFIN, waitAck, matchSelf, pulling:
 		return true
 	}
 	return false
@@ -88,6 +88,8 @@ func (ep *Endpoint) failRequests(err error, affected func(*Request) bool) {
 			ep.posted.Remove(&r.entry)
 		case r.state.waitsForRoom():
 			ep.peers[r.peer].pending.remove(r)
+		case r.state == pulling:
+			ep.pulls.remove(r)
 		}
 		r.fail(err)
 	}
@@ -124,9 +126,11 @@ func (ep *Endpoint) postNotice(r *Request, p *peer) bool {
 	if !ep.postSignaled(p, r, headerLen) {
 		return false
 	}
-	r.state = waitAck
 	if r.notice == kindSwitch {
 		p.qp = nil // until all before it was acknowledged
+	}
+	if r.state = waitAck; r.inFlight == 0 {
+		r.complete() // a neighbour has it
 	}
 	return true
 }
