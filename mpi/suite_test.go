@@ -58,6 +58,7 @@ func suite(p *mpi.Proc) error {
 		{"exercise", exercise{seed: 5, messages: 1500, maxLen: 300_000, tags: 4, wild: 0.3}.run},
 		{"collectives", suiteCollectives},
 		{"communicators", suiteCommunicators},
+		{"data", suiteData},
 	} {
 		if err := part.run(p); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
@@ -152,8 +153,8 @@ func TestSuite(t *testing.T) {
 			if err := launch.Run(c); err != nil {
 				t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
 			}
-			if n := strings.Count(stdout.String(), "suite:"); n != 3 {
-				t.Errorf("%d parts of the suite have ended, want 3:\n%s%s", n, stdout.String(), stderr.String())
+			if n := strings.Count(stdout.String(), "suite:"); n != 4 {
+				t.Errorf("%d parts of the suite have ended, want 4:\n%s%s", n, stdout.String(), stderr.String())
 			}
 		})
 	}
