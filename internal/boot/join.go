@@ -20,6 +20,15 @@ type Watched interface {
 	Lost() <-chan struct{}
 }
 
+// Witness is a Job whose ranks may die while the others go on.
+type Witness interface {
+	Job
+	// Deaths returns the ranks that have ended, in whatever way, in the order
+	// in which this became known here, without the first known ones. A launcher
+	// that ends the job when a rank dies tells of none.
+	Deaths(known int) []int
+}
+
 // Join returns the job that this process was started for. It returns
 // ErrNoLauncher for a process that nobody launched, which may then be a job of
 // its own (Solo), an *EnvError for an environment that makes no sense, and an

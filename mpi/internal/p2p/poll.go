@@ -30,12 +30,16 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 	if ep.conn != nil && ep.cq.Len() == 0 { // what has arrived comes before the end of a connection
 		n += ep.conn.poll(now)
 	}
+	for e, ok := ep.ctx.GetAsyncEvent(); ok; e, ok = ep.ctx.GetAsyncEvent() {
+		n++
+		ep.happened(&e)
+	}
 	if ep.stuck.head != nil {
 		n += ep.advanceStuck()
 	}
 	if now >= ep.abortAt {
 		n++ // it may end what the caller waits for
-		ep.checkAborted(now)
+		ep.askLauncher(now)
 	}
 	if ep.follower != nil {
 		ep.polling = true
@@ -113,6 +117,10 @@ func (ep *Endpoint) arrived(b []byte) {
 		return
 	}
 	p.used = true
+	if ep.impaired && (h.kind == kindEager || h.kind == kindRTS) && ep.unwanted(h.envelope()) {
+		ep.Stats.Stale++
+		return
+	}
 	switch h.kind {
 	case kindEager:
 		ep.arrivedEager(&h, b[headerLen:])
@@ -123,7 +131,9 @@ func (ep *Endpoint) arrived(b []byte) {
 	case kindFIN:
 		ep.arrivedFIN(&h)
 	case kindLost:
-		ep.arrivedLost(&h)
+		ep.arrivedLost(&h, b[headerLen:])
+	case kindRevoke, kindAgree:
+		ep.arrivedAbout(&h, b[headerLen:])
 	case kindData:
 		ep.arrivedData(&h, b[headerLen:])
 	case kindBye:

@@ -48,7 +48,7 @@ func (ep *Endpoint) Flush() { ep.push(1) }
 
 // open reports whether messages may go to a peer: nobody who matters is lost.
 func (ep *Endpoint) open(p *peer, env match.Envelope) bool {
-	return p.err == nil && (ep.lost == nil || !collective(env.Context))
+	return !ep.impaired || p.err == nil && ep.broken(env) == nil
 }
 
 // Isend starts a send. Errors come with the result of the request.
@@ -70,10 +70,12 @@ func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Requ
 	r.total = uint64(n)
 	r.st = Status{Source: int32(dest), Tag: env.Tag, Bytes: n}
 	switch {
-	case p.err != nil:
-		r.fail(p.err)
-	case ep.lost != nil && collective(env.Context):
-		r.fail(ep.lost)
+	case ep.impaired && !ep.open(p, env):
+		if p.err == nil {
+			r.fail(ep.broken(env))
+		} else {
+			r.fail(p.err)
+		}
 	case p.self:
 		ep.sendSelf(r, sync)
 	default:
