@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/mpi"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -36,7 +37,11 @@ func openMPI(e *End) (Bench, error) {
 		return nil, err
 	}
 	m := &mpiBench{End: e, ctx: ctx, carrier: "MPI on " + ctx.Attr().Carrier, peer: 1 - e.Pair.Rank()}
-	if m.proc, err = mpi.New(e.Pair, ctx, mpi.Config{Transport: transport}); err != nil {
+	job := boot.Job(e.Pair)
+	if e.Spec.Fabric == "shm" {
+		job, m.carrier = near{e.Pair}, "MPI in shared memory"
+	}
+	if m.proc, err = mpi.New(job, ctx, mpi.Config{Transport: transport}); err != nil {
 		return nil, err
 	}
 	m.world = m.proc.World()
@@ -50,6 +55,12 @@ func openMPI(e *End) (Bench, error) {
 	}
 	return m, nil
 }
+
+// near is a pair whose ends say that they are on one host: there MPI has a way of
+// its own, past the carrier.
+type near struct{ *Pair }
+
+func (n near) Host() (host, localRank int) { return 0, n.Rank() }
 
 func (m *mpiBench) Carrier() string { return m.carrier }
 

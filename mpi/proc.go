@@ -28,6 +28,10 @@ type Config struct {
 	// peer Hybrid connects with it, whichever comes first, and Connections with
 	// how many peers at most. Defaults: 1000, 4 MiB and 64.
 	PromoteMessages, PromoteBytes, Connections int
+	// NoShared sends messages to ranks on the same host through the network
+	// too. Default: XWARP_SHARED=0 in the environment of Init says so, else
+	// they go through shared memory.
+	NoShared bool
 }
 
 // Transport is what carries messages between hosts.
@@ -61,6 +65,7 @@ type Proc struct {
 	hosts     []int // that ranks of World run on
 	calls     calls // nonblocking collectives
 	allocated map[mem.Addr]int
+	types     map[Datatype]*typeNotes
 	finalized bool
 }
 
@@ -74,7 +79,7 @@ const (
 // it. The process owns ctx from now on, also when there is an error; Finalize
 // closes it. Programs call [Init].
 func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
-	p := &Proc{job: job, ctx: ctx, rank: job.Rank(), contexts: newContextSet(), allocated: map[mem.Addr]int{}}
+	p := &Proc{job: job, ctx: ctx, rank: job.Rank(), contexts: newContextSet(), allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{}}
 	err := p.open(cfg)
 	if err == nil {
 		err = p.connect()
@@ -92,6 +97,8 @@ func (p *Proc) open(cfg Config) (err error) {
 		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
 		EagerMax: cfg.EagerMax, Receives: cfg.Receives, Sends: cfg.Sends,
 	}
+	c.Shared = !cfg.NoShared
+	c.Host, _ = p.job.Host()
 	if w, ok := p.job.(boot.Watched); ok && w.Lost() != nil {
 		c.Aborted = func() error { return aborted(w.Lost()) }
 	}

@@ -31,6 +31,7 @@ var overTransports = []struct {
 // runWith runs body on n ranks over the kernel's sockets on loopback.
 func runWith(t *testing.T, n int, c mpi.Config, body func(*mpi.Proc) error) {
 	t.Helper()
+	c.NoShared = true
 	spec := device.Spec{Fabric: "udp", RC: true, Arena: 16 << 20}
 	if c.Transport == mpi.RC {
 		spec.Fabric = "tcp"

@@ -135,7 +135,7 @@ func (l *Lanes) newIn(c *laneCall, from *letter) (*laneIn, int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known := slices.ContainsFunc(l.guests, func(in *laneIn) bool { return in.rank == c.rank })
-	if l.closed || known || len(l.guests) == l.cfg.Peers {
+	if l.closed || known || len(l.guests) == lanePeers {
 		return nil, -1, ErrPeers
 	}
 	if err := unix.SetNonblock(from.fds[0], true); err != nil {
@@ -180,6 +180,10 @@ func (l *Lanes) meetAll() {
 			continue
 		}
 		n.in, in.lane = in, n
+		l.board.cover(in.slot)
+		for len(l.slots) <= in.slot {
+			l.slots = append(l.slots, nil)
+		}
 		l.slots[in.slot] = in
 		l.heat(in)
 	}
@@ -285,7 +289,8 @@ func (n *Lane) accept(from *letter) (*laneOut, error) {
 		writer: writer{ring: newRing(mapped[:dataAt:dataAt], mapped[dataAt:]), limit: uint64(a.ring)},
 		mapped: mapped, slot: a.slot, bell: from.fds[2], pulls: a.pulls,
 	}
-	o.board.over(page, boardWords)
+	o.board.page = page
+	o.board.cover(a.slot)
 	from.fds = nil
 	return o, nil
 }

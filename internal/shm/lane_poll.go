@@ -30,7 +30,7 @@ const (
 type board struct {
 	fd    int // of its owner
 	page  []byte
-	words []*atomic.Uint64
+	words []*atomic.Uint64 // up to the last slot that somebody has
 }
 
 const (
@@ -39,7 +39,7 @@ const (
 )
 
 // open makes a board.
-func (b *board) open(words int) (err error) {
+func (b *board) open() (err error) {
 	if b.fd, err = newMemfd(boardLen); err != nil {
 		return err
 	}
@@ -47,15 +47,14 @@ func (b *board) open(words int) (err error) {
 	if err != nil {
 		return fmt.Errorf("shm: %w", os.NewSyscallError("mmap", err))
 	}
-	b.over(page, words)
+	b.page = page
 	return nil
 }
 
-// over makes b the board on a page.
-func (b *board) over(page []byte, words int) {
-	b.page = page
-	for i := range words {
-		b.words = append(b.words, word(page, uint64(i*8)))
+// cover makes room for a slot.
+func (b *board) cover(slot int) {
+	for len(b.words) <= slot>>6 {
+		b.words = append(b.words, word(b.page, uint64(len(b.words)*8)))
 	}
 }
 

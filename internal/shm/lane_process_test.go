@@ -26,7 +26,7 @@ func neighbour(role string) {
 		}
 	}
 	what, name, _ := strings.Cut(role, " ")
-	l, err := OpenLanes(LanesConfig{Rank: 1, Peers: 1})
+	l, err := OpenLanes(LanesConfig{Rank: 1})
 	fail(err)
 	n, err := l.Add(0, name)
 	fail(err)
@@ -61,7 +61,7 @@ func neighbour(role string) {
 // startNeighbour starts rank 1, which ends when l does.
 func startNeighbour(t testing.TB, what string) (l *Lanes, n *Lane, child *exec.Cmd) {
 	t.Helper()
-	l, err := OpenLanes(LanesConfig{Rank: 0, Peers: 1})
+	l, err := OpenLanes(LanesConfig{Rank: 0})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func BenchmarkLane_pull(b *testing.B) {
 			dst := make([]byte, size)
 			b.SetBytes(int64(size))
 			for b.Loop() {
-				if err := n.Pull(dst, at); err != nil {
+				if _, err := n.Pull(dst, at, at); err != nil {
 					b.Fatal(err)
 				}
 			}

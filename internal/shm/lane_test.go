@@ -13,7 +13,7 @@ func newLanes(t testing.TB, n int, c LanesConfig) []*Lanes {
 	t.Helper()
 	ends := make([]*Lanes, n)
 	for i := range ends {
-		c.Rank, c.Peers = i, n-1
+		c.Rank = i
 		l, err := OpenLanes(c)
 		if err != nil {
 			t.Fatal(err)

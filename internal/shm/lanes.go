@@ -12,12 +12,10 @@ import (
 )
 
 // LanesConfig describes the lanes of a process. The zero value of everything
-// but Rank and Peers means the defaults.
+// but Rank means the default.
 type LanesConfig struct {
 	// Rank is the number by which neighbours know this end.
 	Rank int
-	// Peers is the largest number of neighbours, up to 4096.
-	Peers int
 	// Ring is how many bytes a lane holds in one direction, a power of two;
 	// default 64 KiB. Memory is taken when it is used, 4 KiB more come with
 	// each direction.
@@ -47,6 +45,7 @@ type Lanes struct {
 	door
 	cfg   LanesConfig
 	name  string
+	site  string
 	nonce [nonceLen]byte // of the name; where it lies is in the call, for pull to be tried
 	bell  int            // eventfd
 	board board
@@ -80,15 +79,14 @@ func OpenLanes(c LanesConfig) (*Lanes, error) {
 	if c.Ring == 0 {
 		c.Ring = laneRing
 	}
-	if c.Rank < 0 || c.Peers < 0 || c.Peers > lanePeers {
-		return nil, fmt.Errorf("shm: rank %d with %d neighbours: want at most %d", c.Rank, c.Peers, lanePeers)
+	if c.Rank < 0 {
+		return nil, fmt.Errorf("shm: LanesConfig.Rank is %d", c.Rank)
 	}
 	if c.Ring < ringMin || c.Ring > ringMax || c.Ring&(c.Ring-1) != 0 {
 		return nil, fmt.Errorf("shm: LanesConfig.Ring is %d: want a power of two from %d to %d", c.Ring, ringMin, ringMax)
 	}
 	l := &Lanes{cfg: c, bell: -1, most: laneMost(c.Ring), byRank: map[int]*Lane{}}
 	_, _ = rand.Read(l.nonce[:]) // never fails
-	l.name = hex.EncodeToString(l.nonce[:])
 	if err := l.openAll(); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -99,10 +97,13 @@ func (l *Lanes) openAll() (err error) {
 	if l.bell, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
 		return fmt.Errorf("shm: eventfd: %w (too many open files? see ulimit -n)", err)
 	}
-	if err = l.board.open((l.cfg.Peers + 63) / 64); err != nil {
+	if err = l.board.open(); err != nil {
 		return err
 	}
-	l.slots = make([]*laneIn, l.cfg.Peers)
+	if l.site, err = site(); err != nil {
+		return err
+	}
+	l.name = hex.EncodeToString(l.nonce[:]) + l.site
 	l.hot = make([]*laneIn, 0, hotMax)
 	sock, err := rendezvous(laneName(l.name))
 	if err != nil {
@@ -118,9 +119,24 @@ func (l *Lanes) openAll() (err error) {
 // in the end.
 func laneMost(ring int) int { return ring/8*3 - 2*granule - headerLen }
 
-// Name returns the name by which neighbours find this end, 32 characters
-// long. Whoever knows it and is the same user can send.
+// Name returns the name by which neighbours find this end, a word of at most 64
+// characters. Whoever knows it and is the same user can send.
 func (l *Lanes) Name() string { return l.name }
+
+// Near reports whether a name is that of an end that can be reached from here.
+func (l *Lanes) Near(name string) bool {
+	return len(name) > nonceLen*2 && name[nonceLen*2:] == l.site
+}
+
+// site returns what ends have in common that reach one another, of those on one
+// host: the network namespace and the user.
+func site() (string, error) {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/thread-self/ns/net", &st); err != nil {
+		return "", fmt.Errorf("shm: the network namespace of this process: %w", err)
+	}
+	return fmt.Sprintf("-%x-%x", st.Ino, os.Getuid()), nil
+}
 
 // MaxMessage returns the length in bytes of the longest message.
 func (l *Lanes) MaxMessage() int { return l.most }
@@ -128,10 +144,10 @@ func (l *Lanes) MaxMessage() int { return l.most }
 // Add makes a neighbour known by its rank and the name of its end. Nothing
 // happens until somebody sends. There is one lane for each rank.
 func (l *Lanes) Add(rank int, name string) (*Lane, error) {
-	if raw, err := hex.DecodeString(name); err != nil || len(raw) != nonceLen {
-		return nil, fmt.Errorf("shm: rank %d has told %.40q as the name of its lanes: is it another version?", rank, name)
+	if !l.Near(name) {
+		return nil, fmt.Errorf("shm: rank %d has told %.64q as the name of its lanes, which is not near %s", rank, name, l.name)
 	}
-	if l.byRank[rank] != nil || len(l.lanes) == l.cfg.Peers || rank == l.cfg.Rank {
+	if l.byRank[rank] != nil || len(l.lanes) == lanePeers || rank == l.cfg.Rank {
 		return nil, fmt.Errorf("shm: rank %d is one neighbour too many: there are %d already", rank, len(l.lanes))
 	}
 	n := &Lane{lanes: l, rank: rank, name: name}

@@ -17,7 +17,8 @@ const (
 	cardEager     = "eager" // limit in bytes
 	cardAddr      = "addr"  // of the datagrams
 	cardTransport = "t"
-	cardUD        = "ud" // version of the protocol over unreliable ones, queue pair and bytes of a segment
+	cardUD        = "ud"   // version of the protocol over unreliable ones, queue pair and bytes of a segment
+	cardLane      = "lane" // number of the host, colon, and the name of its shared memory
 )
 
 // card is what is read from one.
@@ -30,6 +31,8 @@ type card struct {
 		version, segment int
 		num              uint32
 	}
+	host int
+	lane string // or empty
 }
 
 // Card returns what the other ranks must know to connect to this one.
@@ -41,7 +44,7 @@ func (ep *Endpoint) Card() string {
 	if ep.rel != nil {
 		s += ep.cardUD()
 	}
-	return s
+	return s + ep.site()
 }
 
 func parseCard(s string) (c card, err error) {
@@ -60,6 +63,8 @@ func parseCard(s string) (c card, err error) {
 			c.rc, err = netip.ParseAddrPort(value)
 		case cardUD:
 			_, err = fmt.Sscanf(value, "%d/%d/%d", &c.ud.version, &c.ud.num, &c.ud.segment)
+		case cardLane:
+			c.host, c.lane, err = parseSite(value)
 		}
 		if err != nil {
 			return c, fmt.Errorf("%s: %w", key, err)
@@ -116,7 +121,9 @@ func (ep *Endpoint) meet(i int, c *card) error {
 	ah.UserData = uint64(i) + 1
 	p.qp, p.ah = ep.qp, ah
 	if ep.rel != nil {
-		return ep.meetUD(p, c)
+		if err := ep.meetUD(p, c); err != nil {
+			return err
+		}
 	}
-	return nil
+	return ep.meetLane(i, p, c)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/internal/shm"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/mpi/internal/reliable"
 	"github.com/xwarp/xwarp/verbs"
@@ -19,9 +20,11 @@ import (
 type Config struct {
 	Rank, Size int
 	Transport  Transport
-	EagerMax   int // largest message in bytes that is sent without asking; default 16 KiB, -1 means 0
-	Receives   int // receive buffers of EagerMax bytes; default 256
-	Sends      int // send buffers of EagerMax bytes; default 64
+	Shared     bool // reach ranks on the same host through shared memory
+	Host       int  // number of the host
+	EagerMax   int  // largest message in bytes that is sent without asking; default 16 KiB, -1 means 0
+	Receives   int  // receive buffers of EagerMax bytes; default 256
+	Sends      int  // send buffers of EagerMax bytes; default 64
 	// Key is the job key, which RC and Hybrid check when peers connect.
 	Key uint64
 	// PromoteMessages and PromoteBytes are how much Hybrid sends to a peer in
@@ -130,6 +133,11 @@ type Endpoint struct {
 	wakeAt  mono.Time // when Drain wants to look again
 	ended   bool
 
+	lanes *shm.Lanes   // or nil
+	pulls requestQueue // receives that copy from a neighbour
+	spins int          // see spin
+	hits  int          // see spin
+
 	follower Follower
 	polling  bool // inside Poll: the step that is under way lets things go out
 }
@@ -140,6 +148,8 @@ type peer struct {
 	ah       *verbs.AH      // on a queue pair of datagrams
 	rel      *reliable.Peer // over UD
 	self     bool           // the own rank
+	lane     *shm.Lane      // where to send to it; nil: through the network
+	near     *shm.Lane      // where it may send from; nil: it is on another host
 	eagerMax int32          // smaller one of both ends' limits
 	watched  bool           // Hybrid counts what is sent to it
 	used     bool           // something was sent to it or received from it
@@ -196,6 +206,9 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 		return nil, errors.Join(err, ep.Close())
 	}
 	ep.eng.Add(ep)
+	if err := ep.openLanes(); err != nil {
+		return nil, errors.Join(err, ep.Close())
+	}
 	return ep, nil
 }
 
@@ -299,7 +312,7 @@ func (ep *Endpoint) Active() int { return ep.active }
 // first to make sure that everything sent has arrived.
 func (ep *Endpoint) Close() error {
 	ep.eng.Remove(ep)
-	var errs []error
+	errs := []error{ep.closeLanes()}
 	if ep.conn != nil {
 		errs = append(errs, ep.conn.close())
 		ep.conn = nil

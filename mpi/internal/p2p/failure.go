@@ -125,7 +125,7 @@ func (ep *Endpoint) failPeer(rank int, err error) {
 // other one waiting.
 func (ep *Endpoint) overtaken(r *Request) error {
 	switch r.state {
-	case sendData, sendCTS, sendNotice, waitFIN, waitAck:
+	case sendData, sendCTS, sendNotice, waitFIN, waitAck, pulling:
 		return nil
 	}
 	return ep.broken(r.entry.Envelope)
@@ -146,6 +146,8 @@ func (ep *Endpoint) failRequests(why func(*Request) error) {
 			ep.posted.Remove(&r.entry)
 		case r.state.waitsForRoom():
 			ep.peers[r.peer].pending.remove(r)
+		case r.state == pulling:
+			ep.pulls.remove(r)
 		}
 		r.fail(err)
 	}

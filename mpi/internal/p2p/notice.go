@@ -49,9 +49,11 @@ func (ep *Endpoint) postNotice(r *Request, p *peer) bool {
 	if !ep.postSignaled(p, r, headerLen+len(r.data.buf)) {
 		return false
 	}
-	r.state = waitAck
 	if r.notice == kindSwitch {
 		p.qp = nil // until all before it was acknowledged
+	}
+	if r.state = waitAck; r.inFlight == 0 {
+		r.complete() // a neighbour has it
 	}
 	return true
 }

@@ -2,7 +2,10 @@ package p2p
 
 // ready reports whether messages may go to a peer at once: there is a way, and
 // none waits that has to go before.
-func (p *peer) ready() bool { return p.qp != nil && p.pending.head == nil }
+func (p *peer) ready() bool { return p.reachable() && p.pending.head == nil }
+
+// reachable reports whether there is a way to a peer now.
+func (p *peer) reachable() bool { return p.lane != nil || p.qp != nil }
 
 // advanceOrQueue does the next step of r now, or when there is room for it.
 // Requests to one peer take their turn, so that messages stay in order.
@@ -13,15 +16,20 @@ func (ep *Endpoint) advanceOrQueue(r *Request) {
 	}
 	p.pending.push(r)
 	ep.goOn(p)
-	if p.qp == nil && ep.conn != nil {
-		ep.conn.reach(p, r.peer)
+	ep.reach(p, r.peer)
+}
+
+// reach begins to connect with a peer if there is no other way.
+func (ep *Endpoint) reach(p *peer, rank int32) {
+	if !p.reachable() && ep.conn != nil {
+		ep.conn.reach(p, rank)
 	}
 }
 
 // goOn sees to it that the requests that wait for a peer have their turn when
 // there is a way to it.
 func (ep *Endpoint) goOn(p *peer) {
-	if p.qp != nil && p.pending.head != nil && !p.stuck {
+	if p.reachable() && p.pending.head != nil && !p.stuck {
 		ep.stuck.push(p)
 	}
 }
@@ -35,7 +43,7 @@ func (ep *Endpoint) advanceStuck() (n int) {
 		moved := ep.advancePeer(p)
 		n += moved
 		ep.goOn(p)
-		if p == last || moved == 0 && p.qp == ep.qp && ep.rel == nil { // which has no room for others either
+		if p == last || moved == 0 && p.lane == nil && p.qp == ep.qp && ep.rel == nil { // which has no room for others either
 			break
 		}
 	}
@@ -44,13 +52,14 @@ func (ep *Endpoint) advanceStuck() (n int) {
 
 // advancePeer posts what waits for a peer, as far as there is room.
 func (ep *Endpoint) advancePeer(p *peer) (n int) {
-	for p.qp != nil && p.pending.head != nil {
+	for p.reachable() && p.pending.head != nil {
 		r := p.pending.head
 		// Off the queue first: posting may complete r, and a completed
 		// request may go back to the pool, which uses the same link.
 		p.pending.pop()
 		if !ep.advance(r) {
 			p.putBack(r)
+			ep.reach(p, r.peer)
 			break
 		}
 		n++

@@ -34,6 +34,9 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 		n++
 		ep.happened(&e)
 	}
+	if ep.lanes != nil {
+		n += ep.pollLanes(budget)
+	}
 	if ep.stuck.head != nil {
 		n += ep.advanceStuck()
 	}
@@ -41,11 +44,17 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 		n++ // it may end what the caller waits for
 		ep.askLauncher(now)
 	}
-	if ep.follower != nil {
-		ep.polling = true
-		n += ep.follower.Advance()
-		ep.polling = false
+	return n + ep.follow()
+}
+
+// follow lets the follower go on.
+func (ep *Endpoint) follow() int {
+	if ep.follower == nil {
+		return 0
 	}
+	ep.polling = true
+	n := ep.follower.Advance()
+	ep.polling = false
 	return n
 }
 
@@ -111,6 +120,11 @@ func (ep *Endpoint) arrived(b []byte) {
 		ep.Stats.Malformed++
 		return
 	}
+	ep.handle(&h, b)
+}
+
+// handle is arrived behind the header.
+func (ep *Endpoint) handle(h *header, b []byte) {
 	p := &ep.peers[h.source]
 	if p.err != nil {
 		ep.Stats.Stale++
@@ -123,19 +137,19 @@ func (ep *Endpoint) arrived(b []byte) {
 	}
 	switch h.kind {
 	case kindEager:
-		ep.arrivedEager(&h, b[headerLen:])
+		ep.arrivedEager(h, b[headerLen:])
 	case kindRTS:
-		ep.arrivedRTS(&h, b)
+		ep.arrivedRTS(h, b)
 	case kindCTS:
-		ep.arrivedCTS(&h, b)
+		ep.arrivedCTS(h, b)
 	case kindFIN:
-		ep.arrivedFIN(&h)
+		ep.arrivedFIN(h)
 	case kindLost:
-		ep.arrivedLost(&h, b[headerLen:])
+		ep.arrivedLost(h, b[headerLen:])
 	case kindRevoke, kindAgree:
-		ep.arrivedAbout(&h, b[headerLen:])
+		ep.arrivedAbout(h, b[headerLen:])
 	case kindData:
-		ep.arrivedData(&h, b[headerLen:])
+		ep.arrivedData(h, b[headerLen:])
 	case kindBye:
 		p.saidBye = ep.eng.Now()
 	case kindSwitch: // both ways complete to one queue: there is nothing to do

@@ -21,6 +21,7 @@ const (
 	waitCTS          // for the receiver
 	waitFIN          // receive: for the data
 	waitAck          // for the acknowledgement of what was posted
+	pulling          // receive: for its turn to copy from a neighbour
 	lingering        // failed, but verbs still holds the memory
 	done             // for the user to take the result
 )
@@ -55,11 +56,14 @@ type Request struct {
 	inFlight int  // signaled work requests of it that verbs holds
 	id       uint32
 	gen      uint32
-	notice   kind   // of a word of our own
-	remote   uint32 // request of the peer
-	total    uint64 // bytes of the whole message
-	written  uint64 // bytes that were posted (sends) or have come (receives in a stream)
-	grant    grant  // where to write to (sends); what to answer to (receives)
+	notice   kind     // of a word of our own
+	remote   uint32   // request of the peer
+	total    uint64   // bytes of the whole message
+	written  uint64   // bytes that were posted (sends) or have come (receives in a stream)
+	grant    grant    // where to write to (sends); what to answer to (receives)
+	offer    offer    // receives: where a neighbour has the data
+	offered  bool     // sends: a neighbour may copy the data
+	guard    []uint64 // see putOffer
 }
 
 // Generation tells the uses of a pooled request apart.
@@ -118,6 +122,9 @@ func (r *Request) complete() {
 		// more, because the context was closed.
 		_ = r.mr.Dereg()
 		r.mr = nil
+	}
+	if r.offered {
+		r.withdraw()
 	}
 	r.data.clear()
 	r.state = done
@@ -202,6 +209,9 @@ func (r *Request) Progress() { r.ep.progress() }
 func (ep *Endpoint) Progress() { ep.progress() }
 
 func (ep *Endpoint) progress() {
+	if ep.lanes != nil && ep.spin() {
+		return
+	}
 	if ep.eng.Step() == 0 {
 		ep.eng.Park()
 	}

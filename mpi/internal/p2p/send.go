@@ -16,8 +16,11 @@ const burstMax = 16
 // The arguments are checked: dest is a rank.
 func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 	p := &ep.peers[dest]
-	d := data{buf: buf}
 	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.open(p, env)
+	if eager && p.lane != nil && ep.putEager(env, p, buf) {
+		return nil
+	}
+	d := data{buf: buf}
 	if eager && ep.postEager(env, p, dest, &d) {
 		ep.push(1)
 		return nil
@@ -34,8 +37,11 @@ func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 // another, as those of Isend.
 func (ep *Endpoint) TrySend(env match.Envelope, dest int, buf []byte) bool {
 	p := &ep.peers[dest]
-	d := data{buf: buf}
 	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.open(p, env)
+	if eager && p.lane != nil && ep.putEager(env, p, buf) {
+		return true
+	}
+	d := data{buf: buf}
 	if !eager || !ep.postEager(env, p, dest, &d) {
 		return false
 	}
@@ -105,7 +111,7 @@ func (ep *Endpoint) push(n int) {
 func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bool {
 	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
 	n := d.len()
-	if n <= ep.inlineMax {
+	if n <= ep.inlineMax && p.lane == nil {
 		h.put(ep.head[:])
 		d.peek(ep.head[headerLen : headerLen+n])
 		if !ep.postInline(p, int32(dest), headerLen+n) {
@@ -124,6 +130,9 @@ func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bo
 // postBuffer posts a header and the next n bytes of d in one Send from a buffer
 // of ours. false means no room; then nothing happened.
 func (ep *Endpoint) postBuffer(h *header, p *peer, rank int32, d *data, n int) bool {
+	if p.lane != nil {
+		return ep.put(p, h, d, n)
+	}
 	free := len(ep.txFree)
 	if free == 0 {
 		ep.Stats.Queued++
@@ -147,7 +156,7 @@ func (ep *Endpoint) postBuffer(h *header, p *peer, rank int32, d *data, n int) b
 }
 
 // post hands a work request to the queue pair that leads to p. Everything that
-// is sent passes here. false means no room.
+// is sent through the network passes here. false means no room.
 func (ep *Endpoint) post(p *peer, wr *verbs.SendWR) bool {
 	wr.AH = p.ah
 	var err error
@@ -169,6 +178,9 @@ func (ep *Endpoint) post(p *peer, wr *verbs.SendWR) bool {
 // postInline posts the first n bytes of ep.head. Nobody is told when they have
 // arrived, only when they have not.
 func (ep *Endpoint) postInline(p *peer, rank int32, n int) bool {
+	if p.lane != nil {
+		return ep.putHead(p, n)
+	}
 	wr := &ep.inline
 	wr.WRID = wrNone | uint64(rank)<<wrPeerShift
 	wr.Flags = verbs.Inline
@@ -179,6 +191,9 @@ func (ep *Endpoint) postInline(p *peer, rank int32, n int) bool {
 // postSignaled is postInline for the last word of a request: the completion
 // comes back to r.
 func (ep *Endpoint) postSignaled(p *peer, r *Request, n int) bool {
+	if p.lane != nil {
+		return ep.putHead(p, n) // it is there, and r has nothing in flight
+	}
 	wr := &ep.inline
 	wr.WRID = wrRequest | uint64(r.peer)<<wrPeerShift | uint64(r.wireID())
 	wr.Flags = verbs.Inline | verbs.Signaled

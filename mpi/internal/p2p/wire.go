@@ -37,12 +37,15 @@ const Version = 3
 // and goes on with
 //
 //	eager  data up to the end
-//	RTS    length (8); id is the sender's request
+//	RTS    length (8); id is the sender's request; through a lane, where the
+//	       message lies: address (8), 0 if it cannot be read there, and that of
+//	       its guard (8)
 //	CTS    receiver's request (4), remote key (4), address (8), size (8);
 //	       id is the sender's request, context its; tag is 0, or 1 to ask for a stream,
 //	       and then key and address are 0
 //	FIN    nothing; id is the receiver's request, tag is 0, or 1 when the
-//	       sender could not write
+//	       sender could not write. Or the receiver has copied what an RTS
+//	       offered, and id is the sender's request
 //	lost   all ranks that are lost (4 each); tag is how many bytes are
 //	       still to come in further messages
 //	bye    nothing
@@ -67,6 +70,7 @@ type header struct {
 	source  int32
 	tag     int32
 	id      uint32
+	near    bool // it came through a lane; not on the wire
 }
 
 func (h *header) put(b []byte) {
