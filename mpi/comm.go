@@ -21,7 +21,7 @@ type Comm struct {
 	within  *Comm // intercommunicator: the ranks of the local group among themselves
 	name    string
 	freed   bool
-	attrs   attributes
+	attrs   attributes[*Comm]
 	handler Errhandler
 	topo    any // *cart, *graph, *distGraph, or nil
 }

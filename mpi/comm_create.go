@@ -61,7 +61,8 @@ func (c *Comm) Dup() (*Comm, error) {
 	}
 	d := c.p.newComm(2*got[0], c.Group())
 	d.handler, d.topo = c.handler, c.topo
-	return d, c.report(c.copyAttrs(d))
+	d.attrs = c.attrs.copyOf(c)
+	return d, nil
 }
 
 // Create makes a communicator of a part of the ranks (MPI_Comm_create). All
@@ -195,7 +196,7 @@ func (c *Comm) Free() error {
 	case c == c.p.world:
 		return c.report(fail(ErrComm, "Comm.Free", "World is there until Finalize"))
 	}
-	err = c.deleteAttrs()
+	err = c.attrs.removeAll("Comm.Free", c)
 	c.coll.op = "Comm.Free"
 	sync := c
 	if c.within != nil {

@@ -21,6 +21,7 @@ import (
 const (
 	EnvEager     = "XWARP_EAGER"     // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
 	EnvTransport = "XWARP_TRANSPORT" // Config.Transport: rd, rc, ud or hybrid
+	EnvShared    = "XWARP_SHARED"    // 0 sends messages inside a host through the network too; see Config.NoShared
 	EnvArena     = "XWARP_ARENA"     // size in bytes of the arena that Alloc takes from, such as 256m
 )
 
@@ -56,7 +57,7 @@ func join() (*Proc, error) {
 			return nil, err
 		}
 	}
-	ctx, err := open(job, spec)
+	ctx, err := open(job, spec, cfg.Transport)
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: %w", job.Rank(), err)
 	}
@@ -76,12 +77,20 @@ func findJob() (boot.Job, error) {
 }
 
 // open opens the device of a rank.
-func open(job boot.Job, spec device.Spec) (*verbs.Context, error) {
+func open(job boot.Job, spec device.Spec, t Transport) (*verbs.Context, error) {
 	spec.Key = job.Key()
+	spec.RC = t == RC || t == Hybrid
+	if t == RC && (spec.Fabric == "" || spec.Fabric == "udp") {
+		spec.Fabric = "tcp" // nobody needs the datagrams
+	}
 	spec.Dgram.PeerLost = peerLost
 	if strings.HasPrefix(spec.Fabric, "xdp") {
 		_, local := job.Host()
 		spec.Port = device.BasePort + uint16(local)
+		if spec.RC { // each rank of a host has its share
+			spec.TCPPorts = device.TCPPorts / max(spec.Poller.Ranks, local+1)
+			spec.TCPBase = device.TCPBase + uint16(local*spec.TCPPorts)
+		}
 	}
 	return device.Open(spec)
 }
@@ -138,6 +147,12 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		if cfg.Transport, err = p2p.ParseTransport(s); err != nil {
 			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvTransport, err)
 		}
+	}
+	if s, ok := lookup(EnvShared); ok {
+		if s != "0" && s != "1" {
+			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", EnvShared, s)
+		}
+		cfg.NoShared = s == "0"
 	}
 	if s, ok := lookup(EnvArena); ok {
 		spec.Arena, err = parseSize(EnvArena, s)

@@ -133,7 +133,8 @@ func (c *Comm) dupInter() (*Comm, error) {
 	}
 	d := c.within.inter(got, c.RemoteGroup())
 	d.handler = c.handler
-	return d, c.report(c.copyAttrs(d))
+	d.attrs = c.attrs.copyOf(c)
+	return d, nil
 }
 
 // Merge makes an intracommunicator of both groups of an intercommunicator

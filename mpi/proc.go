@@ -24,6 +24,14 @@ type Config struct {
 	// Receives and Sends are the numbers of buffers of EagerMax bytes for
 	// messages on their way in and out. Defaults: 256 and 64.
 	Receives, Sends int
+	// PromoteMessages and PromoteBytes say after how much that was sent to a
+	// peer Hybrid connects with it, whichever comes first, and Connections with
+	// how many peers at most. Defaults: 1000, 4 MiB and 64.
+	PromoteMessages, PromoteBytes, Connections int
+	// NoShared sends messages to ranks on the same host through the network
+	// too. Default: XWARP_SHARED=0 in the environment of Init says so, else
+	// they go through shared memory.
+	NoShared bool
 }
 
 // Transport is what carries messages between hosts.
@@ -38,6 +46,9 @@ const (
 	UD     = p2p.UD
 	Hybrid = p2p.Hybrid
 )
+
+// ParseTransport returns the transport with a name: rd, rc, ud or hybrid.
+func ParseTransport(s string) (Transport, error) { return p2p.ParseTransport(s) }
 
 // Proc is an MPI process: one rank of a job.
 //
@@ -54,6 +65,7 @@ type Proc struct {
 	hosts     []int // that ranks of World run on
 	calls     calls // nonblocking collectives
 	allocated map[mem.Addr]int
+	types     map[Datatype]*typeNotes
 	finalized bool
 }
 
@@ -67,7 +79,7 @@ const (
 // it. The process owns ctx from now on, also when there is an error; Finalize
 // closes it. Programs call [Init].
 func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
-	p := &Proc{job: job, ctx: ctx, rank: job.Rank(), contexts: newContextSet(), allocated: map[mem.Addr]int{}}
+	p := &Proc{job: job, ctx: ctx, rank: job.Rank(), contexts: newContextSet(), allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{}}
 	err := p.open(cfg)
 	if err == nil {
 		err = p.connect()
@@ -81,9 +93,12 @@ func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 
 func (p *Proc) open(cfg Config) (err error) {
 	c := p2p.Config{
-		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport,
+		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport, Key: p.job.Key(),
+		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
 		EagerMax: cfg.EagerMax, Receives: cfg.Receives, Sends: cfg.Sends,
 	}
+	c.Shared = !cfg.NoShared
+	c.Host, _ = p.job.Host()
 	if w, ok := p.job.(boot.Watched); ok && w.Lost() != nil {
 		c.Aborted = func() error { return aborted(w.Lost()) }
 	}

@@ -84,6 +84,7 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	fs.Func("queues", "", nonEmpty((*string)(&c.Queues)))
 	fs.Func("user", "", nonEmpty(&c.User))
 	fs.Func("device", "", nonEmpty(&c.Device))
+	fs.Func("transport", "", func(s string) error { return setTransport(c, s) })
 	fs.Func("launcher", "", nonEmpty(&o.launcher))
 	fs.Func("launcher-exec", "", nonEmpty(&o.launcherExec))
 	fs.Func("agent-path", "", nonEmpty(&o.agentPath))

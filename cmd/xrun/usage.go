@@ -29,6 +29,10 @@ Where
 How they talk
   --fabric F           xdp, xdp:generic, xdp:driver, xdp:asavie or udp (default:
                        xdp where it can be used, else udp; xrun says which)
+  --transport T        what carries messages between hosts: rd (reliable
+                       datagrams, the default), rc (a connection to each peer),
+                       ud (unreliable datagrams and reliability of MPI's own) or
+                       hybrid (rd, and connections to peers that much goes to)
   --queues Q           how the ranks of a host share its NIC over AF_XDP: shared
                        (one queue for all of them; the default), or per-rank (a
                        testbed gives each rank a NIC; the default there)

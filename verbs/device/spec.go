@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/fabric/fault"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
@@ -17,6 +18,13 @@ import (
 
 // BasePort is the UDP port of the first endpoint of a host.
 const BasePort = 18700
+
+// TCPBase is the first TCP port that RC over xdp takes from the kernel unless
+// Spec says otherwise, and TCPPorts how many there are.
+const (
+	TCPBase  = bpf.DefaultTCPBase
+	TCPPorts = bpf.DefaultTCPPorts
+)
 
 // Spec says what to open. The zero value is kernel UDP on loopback.
 type Spec struct {
