@@ -49,9 +49,7 @@ func (ep *Endpoint) happened(e *verbs.AsyncEvent) {
 }
 
 // loseLink handles that a peer cannot be connected with.
-func (ep *Endpoint) loseLink(rank int, why error) {
-	ep.failPeer(rank, &Error{Code: PeerLost, Peer: rank, Detail: fmt.Sprintf("rank %d is lost", rank), Err: why})
-}
+func (ep *Endpoint) loseLink(rank int, why error) { ep.failPeer(rank, lost(rank, why.Error())) }
 
 // gone handles that a rank is not there any more. One that has said bye has left
 // as it should: it is no loss, but it answers nobody either.

@@ -197,4 +197,4 @@ func (ep *Endpoint) arrivedNear(rank int32, b []byte) {
 }
 
 // lostNear handles the end of a neighbour.
-func (ep *Endpoint) lostNear(way *shm.Lane) { ep.gone(way.Rank(), way.Err().Error()) }
+func (ep *Endpoint) lostNear(way *shm.Lane) { ep.gone(way.Rank(), fmt.Sprint(way.Err())) }
