@@ -88,9 +88,7 @@ func (ep *Endpoint) disown(p *peer, rank int32) {
 		return
 	}
 	p.disowned = true
-	r := ep.notice(rank, kindLost, 0, 0)
-	r.data.buf = ep.lossList()
-	ep.advanceOrQueue(r)
+	ep.advanceOrQueue(ep.notice(rank, header{kind: kindLost}, ep.lossList()))
 }
 
 // failPeer fails everything that needs the peer, and tells the neighbours.

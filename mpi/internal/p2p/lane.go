@@ -196,8 +196,5 @@ func (ep *Endpoint) arrivedNear(rank int32, b []byte) {
 	ep.handle(&h, b)
 }
 
-// lostNear handles the end of a neighbour. One that has said bye has ended in
-// good order.
-func (ep *Endpoint) lostNear(way *shm.Lane) {
-	ep.gone(way.Rank(), fmt.Sprint(way.Err()))
-}
+// lostNear handles the end of a neighbour.
+func (ep *Endpoint) lostNear(way *shm.Lane) { ep.gone(way.Rank(), fmt.Sprint(way.Err())) }

@@ -6,18 +6,7 @@ import "github.com/xwarp/xwarp/mpi/internal/match"
 
 // notify sends a word of the header only. Nobody waits for it but Drain.
 func (ep *Endpoint) notify(rank int, k kind, tag int32, id uint32) {
-	ep.advanceOrQueue(ep.notice(int32(rank), k, tag, id))
-}
-
-// notice makes the request of a word of our own.
-func (ep *Endpoint) notice(rank int32, k kind, tag int32, id uint32) *Request {
-	r := ep.request(rank, nil)
-	r.detached = true
-	ep.active--
-	r.entry.Envelope = match.Envelope{Tag: tag}
-	r.notice, r.remote = k, id
-	r.state = sendNotice
-	return r
+	ep.tell(rank, header{kind: k, tag: tag, id: id}, nil)
 }
 
 // tell sends a word with a body, in pieces that go inline: the tag of each says how
@@ -26,10 +15,18 @@ func (ep *Endpoint) tell(rank int, h header, body []byte) {
 	if ep.peers[rank].err != nil {
 		return
 	}
-	r := ep.notice(int32(rank), h.kind, h.tag, h.id)
-	r.entry.Context = h.context
-	r.data.buf = body
-	ep.advanceOrQueue(r)
+	ep.advanceOrQueue(ep.notice(int32(rank), h, body))
+}
+
+// notice makes the request of a word.
+func (ep *Endpoint) notice(rank int32, h header, body []byte) *Request {
+	r := ep.request(rank, body)
+	r.detached = true
+	ep.active--
+	r.entry.Envelope = match.Envelope{Context: h.context, Tag: h.tag}
+	r.notice, r.remote = h.kind, h.id
+	r.state = sendNotice
+	return r
 }
 
 func (ep *Endpoint) postNotice(r *Request, p *peer) bool {
