@@ -222,6 +222,10 @@ func (ep *Endpoint) advance(r *Request) bool {
 	p := &ep.peers[r.peer]
 	switch r.state {
 	case sendEager:
+		if p.eagerMax < 0 { // the peer has asked for that meanwhile
+			r.state = sendRTS
+			return ep.postRTS(r, p)
+		}
 		if !ep.postEager(r.entry.Envelope, p, int(r.peer), &r.data) {
 			return false
 		}
