@@ -32,6 +32,8 @@ func abuse(t *testing.T, b []byte) {
 		case 0, 1:
 			n := next() % (MaxInline + 1)
 			x.post(peer, &verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Signaled | verbs.Inline, InlineData: make([]byte, n)})
+			for x.kick(ch.now, peer, &pk) {
+			}
 		case 2:
 			x.placed(ch.now, peer, serial.U32(next()*next()))
 		case 3:
@@ -63,7 +65,7 @@ func abuse(t *testing.T, b []byte) {
 			x.arrived(ch.now, peer, slot, n)
 		}
 		x.giveBack()
-		for x.next(ch.now, &pk, next()%2 == 0) {
+		for x.next(ch.now, &pk) {
 			if pk.chunk {
 				t.Fatal("a chunk, and no Write was posted")
 			}
@@ -94,7 +96,7 @@ func abuse(t *testing.T, b []byte) {
 		}
 		ch.now = max(ch.now, x.deadline())
 		x.timers(ch.now)
-		for x.next(ch.now, &pk, true) {
+		for x.next(ch.now, &pk) {
 		}
 		for x.done.len() > 0 {
 			var wcs [1]verbs.WC
