@@ -31,13 +31,13 @@ func abuse(t *testing.T, b []byte) {
 		switch next() % 8 {
 		case 0, 1:
 			n := next() % (MaxInline + 1)
-			x.post(peer, &verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Signaled | verbs.Inline, InlineData: make([]byte, n)})
+			x.post(ch.now, peer, &verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Signaled | verbs.Inline, InlineData: make([]byte, n)})
 			for x.kick(ch.now, peer, &pk) {
 			}
 		case 2:
 			x.placed(ch.now, peer, serial.U32(next()*next()))
 		case 3:
-			ch.now = max(ch.now, min(x.deadline(), ch.now.Add(mono.Second)))
+			ch.now = max(ch.now, min(x.due(), ch.now.Add(mono.Second)))
 			x.timers(ch.now)
 		default:
 			if len(x.spares) == 0 {
@@ -90,11 +90,11 @@ func abuse(t *testing.T, b []byte) {
 		x.giveBack()
 	}
 	// The peer is silent from now on: everything ends.
-	for tries := 0; x.deadline() != mono.Never; tries++ {
+	for tries := 0; x.due() != mono.Never; tries++ {
 		if tries > 100_000 {
 			t.Fatal("the peer is silent, and it does not come to an end")
 		}
-		ch.now = max(ch.now, x.deadline())
+		ch.now = max(ch.now, x.due())
 		x.timers(ch.now)
 		for x.next(ch.now, &pk) {
 		}

@@ -218,7 +218,7 @@ func (x *node) use() {
 	}
 	for tries := 0; x.posted < x.most && tries < 8; tries++ {
 		to := x.ch.rng.IntN(len(x.script))
-		if s := x.script[to]; s.next < len(s.ops) && !x.post(x.peers[to], x.wrOf(to, s)) {
+		if s := x.script[to]; s.next < len(s.ops) && !x.post(x.ch.now, x.peers[to], x.wrOf(to, s)) {
 			return
 		} else if s.next < len(s.ops) {
 			s.next++
@@ -279,7 +279,7 @@ func (ch *channel) step() bool {
 		at = ch.flying[0].at
 	}
 	for _, x := range ch.nodes {
-		if at = min(at, x.deadline()); x.more() {
+		if at = min(at, x.due()); x.more() {
 			at = 0
 		}
 	}

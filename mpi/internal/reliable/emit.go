@@ -22,7 +22,7 @@ func (e *Endpoint) PostSend(to *Peer, wr *verbs.SendWR) error {
 	if err := e.check(wr); err != nil {
 		return err
 	}
-	if !e.post(to, wr) {
+	if !e.post(e.eng.Now(), to, wr) {
 		return verbs.ErrQueueFull
 	}
 	if e.stuck {

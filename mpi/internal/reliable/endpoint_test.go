@@ -321,3 +321,23 @@ func TestAllocs_Endpoint(t *testing.T) {
 		t.Errorf("%d packets were sent again, and nothing was lost", a.Resent)
 	}
 }
+
+// Who only waits for a peer hears of its loss too, and a peer that is there is
+// asked now and then and not lost.
+func TestEndpoint_keepAlive(t *testing.T) {
+	r := newRig(t, 1472)
+	a, b := r.ends[0], r.ends[1]
+	must(t, a.PostSend(a.peer, a.inline(0, nil)))
+	for r.now < mono.Time(4*mono.Second) {
+		r.step(mono.Millisecond)
+	}
+	if a.Lost() != nil || b.Lost() != nil || a.Asks+b.Asks == 0 || a.Asks+b.Asks > 40 {
+		t.Fatalf("after 4 s, %d and %d times asked whether the peer is there", a.Asks, b.Asks)
+	}
+	r.loses = func() bool { return true }
+	start := r.now
+	r.until("the loss", func() bool { return b.peer.Lost() })
+	if took := r.now.Sub(start); took < mono.Second || took > 3*mono.Second || b.Lost() != b.peer || b.Lost() != nil {
+		t.Errorf("lost after %v", took)
+	}
+}

@@ -82,7 +82,7 @@ func BenchmarkProtocol_small(b *testing.B) {
 	var pk packet
 	var wcs [4]verbs.WC
 	move := func(from, to *node) {
-		from.post(from.peers[to.id], wr)
+		from.post(ch.now, from.peers[to.id], wr)
 		ch.now += 2000
 		from.date(ch.now)
 		for from.kick(ch.now, from.peers[to.id], &pk) {

@@ -36,6 +36,9 @@ type protocol struct {
 	first, last *conn // the line of those that may have something to send
 	active      []*conn
 	wakeAt      mono.Time // no timer is due before
+	used        []*conn
+	keepAt      mono.Time // nobody is to be asked before whether he is there
+	lost        []*Peer   // that the user has not been told of
 	undated     []*conn
 
 	rx     []byte // receive buffers
@@ -52,7 +55,7 @@ func (p *protocol) init(cfg *Config, slots int) {
 	p.done.init(cfg.MaxSendWR + 2*slots)
 	p.census.init(slots, p.shared.Config().Window)
 	p.most = cfg.MaxMessage
-	p.wakeAt = mono.Never
+	p.wakeAt, p.keepAt = mono.Never, mono.Never
 	p.spare = slots
 }
 
@@ -77,12 +80,12 @@ type packet struct {
 
 // post appends a work request to the line of its peer. false means that the
 // table is full. Ask kick what to send.
-func (p *protocol) post(peer *Peer, wr *verbs.SendWR) bool {
+func (p *protocol) post(now mono.Time, peer *Peer, wr *verbs.SendWR) bool {
 	i, ok := p.requests.add(wr)
 	if !ok {
 		return false
 	}
-	c := p.connOf(peer)
+	c := p.connOf(now, peer)
 	if c.tail != none {
 		p.requests.all[c.tail].next = i
 	} else {
@@ -280,8 +283,8 @@ func (p *protocol) acknowledge(now mono.Time, c *conn, pk *packet) {
 	c.rcv.Acked(true)
 }
 
-// deadline returns when step must be called.
-func (p *protocol) deadline() mono.Time {
+// due returns when something is to be done, the keep-alive apart, which never ends.
+func (p *protocol) due() mono.Time {
 	if p.first != nil || len(p.undated) > 0 {
 		return 0
 	}

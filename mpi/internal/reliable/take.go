@@ -30,6 +30,9 @@ func (e *Endpoint) Poll(now mono.Time, dst []verbs.WC) (n int, worked bool) {
 		e.timers(now)
 		got++
 	}
+	if now >= e.keepAt {
+		e.keepAlive(now)
+	}
 	for _, slot := range e.free {
 		e.postRecv(slot)
 	}
@@ -75,6 +78,14 @@ func (e *Endpoint) take(now mono.Time, wc *verbs.WC) {
 	}
 	// Sends are unsignaled: one that completes was flushed, because the queue
 	// pair is being closed.
+}
+
+// Lost returns a peer that was lost since it was asked last, or nil.
+func (e *Endpoint) Lost() (p *Peer) {
+	if n := len(e.lost); n > 0 {
+		p, e.lost = e.lost[n-1], e.lost[:n-1]
+	}
+	return p
 }
 
 // Message returns the bytes that a completion of a message tells of. They are
