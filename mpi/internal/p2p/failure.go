@@ -91,6 +91,9 @@ func (ep *Endpoint) failPeer(rank int, err error) {
 	if ep.conn != nil {
 		ep.conn.hangUp(p)
 	}
+	if p.rel != nil {
+		ep.rel.Abandon(p.rel)
+	}
 	ep.losses = append(ep.losses, int32(rank))
 	for _, g := range ep.groups {
 		if g != nil && g.has(int32(rank)) {

@@ -237,6 +237,23 @@ func TestEndpoint_lostPeer(t *testing.T) {
 	}
 }
 
+// The user knows that the peer is gone: it need not be silent for long first.
+func TestEndpoint_abandon(t *testing.T) {
+	r := newRig(t, 1472)
+	a := r.ends[0]
+	r.loses = func() bool { return true }
+	must(t, a.PostSend(a.peer, a.inline(0, nil)))
+	must(t, a.PostSend(a.peer, a.long(1, verbs.OpSend, 0, 20_000)))
+	r.step(mono.Microsecond)
+	a.Abandon(a.peer)
+	a.Abandon(a.peer)
+	must(t, a.PostSend(a.peer, a.inline(2, nil)))
+	r.until("the end", func() bool { return len(a.wcs) == 3 })
+	if r.now > mono.Time(mono.Second) || !a.peer.Lost() || a.Lost() != nil || len(a.requests.free) != 32 {
+		t.Errorf("at %v, %d requests are free", r.now, len(a.requests.free))
+	}
+}
+
 func TestEndpoint_refuses(t *testing.T) {
 	r := newRig(t, 1472)
 	a := r.ends[0]

@@ -88,6 +88,15 @@ func (e *Endpoint) Lost() (p *Peer) {
 	return p
 }
 
+// Abandon gives a peer up that the user knows to be gone: what is under way with it
+// ends as if it had been silent for too long, and Lost does not name it.
+func (e *Endpoint) Abandon(p *Peer) {
+	if c := e.connOf(e.eng.Now(), p); !c.dead {
+		e.fail(c)
+		e.lost = e.lost[:len(e.lost)-1]
+	}
+}
+
 // Message returns the bytes that a completion of a message tells of. They are
 // the caller's until Release.
 func (e *Endpoint) Message(wc *verbs.WC) []byte { return e.message(wc) }
