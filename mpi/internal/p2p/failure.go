@@ -133,7 +133,7 @@ func (ep *Endpoint) leave(p *peer) {
 	}
 	switch {
 	case p.rel != nil:
-		ep.rel.Forget(p.rel)
+		ep.rel.Abandon(p.rel)
 	case p.ah != nil:
 		_ = p.ah.Destroy() // cannot fail: the context is open
 	}
