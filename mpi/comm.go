@@ -25,6 +25,7 @@ type Comm struct {
 	freed   bool
 	attrs   attributes[*Comm]
 	handler Errhandler
+	hints   *Info
 	topo    any // *cart, *graph, *distGraph, or nil
 }
 

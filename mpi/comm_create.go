@@ -166,27 +166,6 @@ func (c *Comm) split(op string, color, key int) (*Comm, error) {
 	return n, nil
 }
 
-// SplitType is what ranks have in common in SplitType.
-type SplitType int
-
-// Kinds of SplitType.
-const (
-	TypeShared SplitType = iota // memory: ranks of one host (MPI_COMM_TYPE_SHARED)
-)
-
-// SplitType makes a communicator of the ranks that have something in common,
-// ordered by key (MPI_Comm_split_type). Kind Undefined gets nil.
-func (c *Comm) SplitType(kind SplitType, key int) (*Comm, error) {
-	switch kind {
-	case TypeShared:
-		host, _ := c.p.job.Host()
-		return c.split("Comm.SplitType", host, key)
-	case Undefined:
-		return c.split("Comm.SplitType", Undefined, key)
-	}
-	return nil, c.report(fail(ErrArg, "Comm.SplitType", "there is no kind %d; there is TypeShared", kind))
-}
-
 // Free ends the use of a communicator (MPI_Comm_free). All its ranks call it,
 // when nothing is under way on it any more.
 func (c *Comm) Free() error {

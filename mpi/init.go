@@ -21,6 +21,7 @@ import (
 const (
 	EnvEager     = "XWARP_EAGER"     // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
 	EnvTransport = "XWARP_TRANSPORT" // Config.Transport: rd, rc, ud or hybrid
+	EnvFaults    = "XWARP_FAULTS"    // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
 	EnvShared    = "XWARP_SHARED"    // 0 sends messages inside a host through the network too; see Config.NoShared
 	EnvArena     = "XWARP_ARENA"     // size in bytes of the arena that Alloc takes from, such as 256m
 )
@@ -49,10 +50,14 @@ func join() (*Proc, error) {
 	if err != nil {
 		return nil, err
 	}
-	if spec.Poller.Ranks, err = ranksHere(job); err != nil {
+	here, err := ranksHere(job)
+	if err != nil {
 		return nil, err
 	}
-	if spec.Poller.Ranks < job.Size() && spec.Device == "" {
+	if spec.Poller.Ranks == 0 { // the launcher did not say how crowded the machine is
+		spec.Poller.Ranks = here
+	}
+	if here < job.Size() && spec.Device == "" {
 		if spec.Addr, err = outwardAddr(); err != nil {
 			return nil, err
 		}
@@ -84,6 +89,9 @@ func open(job boot.Job, spec device.Spec, t Transport) (*verbs.Context, error) {
 		spec.Fabric = "tcp" // nobody needs the datagrams
 	}
 	spec.Dgram.PeerLost = peerLost
+	if f := &spec.Faults; f.Loss+f.Dup+f.Reorder+f.Corrupt > 0 {
+		f.Seed = job.Key() + uint64(job.Rank())
+	}
 	if strings.HasPrefix(spec.Fabric, "xdp") {
 		_, local := job.Host()
 		spec.Port = device.BasePort + uint16(local)
@@ -148,6 +156,11 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvTransport, err)
 		}
 	}
+	if s, ok := lookup(EnvFaults); ok {
+		if spec.Faults, err = device.ParseFaults(s); err != nil {
+			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvFaults, err)
+		}
+	}
 	if s, ok := lookup(EnvShared); ok {
 		if s != "0" && s != "1" {
 			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", EnvShared, s)
@@ -155,9 +168,30 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		cfg.NoShared = s == "0"
 	}
 	if s, ok := lookup(EnvArena); ok {
-		spec.Arena, err = parseSize(EnvArena, s)
+		if spec.Arena, err = parseSize(EnvArena, s); err != nil {
+			return cfg, spec, err
+		}
 	}
+	err = fromLauncher(lookup, &cfg, &spec)
 	return cfg, spec, err
+}
+
+// fromLauncher reads what the launcher knows about the machine.
+func fromLauncher(lookup func(string) (string, bool), cfg *Config, spec *device.Spec) error {
+	if s, ok := lookup(boot.EnvBulkQueue); ok && cfg.Transport == p2p.RD { // the others keep to one queue
+		n, err := strconv.ParseUint(s, 10, 8)
+		if err != nil {
+			return fail(ErrArg, "Init", "%s is %.32q: want the number of a queue, or 0", boot.EnvBulkQueue, s)
+		}
+		spec.BulkQueue = int(n)
+	}
+	if s, ok := lookup(boot.EnvMachine); ok {
+		c := &spec.Poller
+		if n, err := fmt.Sscanf(s, "%d/%d", &c.Ranks, &c.Cores); n != 2 || c.Ranks < 1 || c.Cores < 1 {
+			return fail(ErrArg, "Init", "%s is %.32q: want ranks and processors, such as 8/4 (%v)", boot.EnvMachine, s, err)
+		}
+	}
+	return nil
 }
 
 // parseSize reads a number of bytes from a variable.

@@ -57,7 +57,13 @@ func prepare(c Config, m machine) (*plan, *testbed.Testbed, error) {
 		m.root = false // in a container, root by name only
 		return prepare(c, m)
 	}
+	if err == nil && p.testbed.Queues == bulkQueues {
+		err = p.receiveElsewhere(tb, c.Map)
+	}
 	if err != nil {
+		if tb != nil {
+			err = errors.Join(err, tb.Close())
+		}
 		return nil, nil, err
 	}
 	p.notice += fmt.Sprintf(" (%s, MTU %d)", joinedBy(tb.Switch), tb.MTU)
@@ -292,7 +298,7 @@ func (j *job) start(l *link) {
 		JobKey: j.key, Job: j.name, Fabric: j.plan.fabric, Device: j.plan.device, Shared: j.plan.shared, User: j.config.User,
 		Dir: dir, Program: j.config.Program, Args: j.config.Args, Env: j.config.Env,
 		Bind: j.plan.bind, Map: j.config.Map, Mapping: pmi.FormatMapping(j.plan.hosts()),
-		Ranks: l.plan.ranks,
+		Ranks: l.plan.ranks, Neighbors: j.plan.neighbors(l.plan), Bulk: j.plan.bulk(),
 	}})
 	if l == j.agentOf(0) {
 		j.stdin.more()

@@ -50,6 +50,9 @@ type startOrder struct {
 	Bind    Bind       `json:"bind,omitempty"`
 	Map     MapBy      `json:"map,omitempty"`
 	Ranks   []rankPlan `json:"ranks"`
+
+	Neighbors int `json:"neighbors"`      // ranks on the machine
+	Bulk      int `json:"bulk,omitempty"` // queue for large data; -1: not ours to say
 }
 
 // What an agent reports.

@@ -95,6 +95,7 @@ var Layers = []Row{
 	{Package: "internal/conform", May: "...", Modules: "golang.org/x/sys"},
 	{Package: "bench/plot"},
 	{Package: "bench", May: "...", Modules: "golang.org/x/sys"},
+	{Package: "bench/osu", May: "..."},
 	{Package: "examples/cg/mtx"},
 	{Package: "examples/internal/job", May: "mpi"},
 	{Package: "examples/*", May: "mpi examples/cg/mtx examples/internal/job"},

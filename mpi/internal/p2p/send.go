@@ -9,8 +9,10 @@ import (
 )
 
 // burstMax is how many nonblocking sends wait for one another before they go
-// out at the latest.
-const burstMax = 16
+// out at the latest. A frame costs the sender as much as ten short messages: in
+// windows of 64 messages of 8 bytes bursts of 16 made 1.7 million messages a
+// second, of 32 2.0, of 64 2.6, and long messages lost nothing by it.
+const burstMax = 64
 
 // Send sends buf and returns when buf may be changed. env.Source is this rank.
 // The arguments are checked: dest is a rank.

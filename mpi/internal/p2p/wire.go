@@ -17,9 +17,9 @@ const (
 	kindLost                   // ranks are lost
 	kindBye                    // no more messages will follow
 	kindData                   // a piece of a large message, in a stream
+	kindSwitch                 // the last datagram: what follows comes over the connection
 	kindRevoke                 // the communicator is revoked
 	kindAgree                  // of an agreement of the communicator
-	kindSwitch                 // the last datagram: what follows comes over the connection
 	kindEnd
 )
 
@@ -50,10 +50,10 @@ const Version = 3
 //	       still to come in further messages
 //	bye    nothing
 //	data   the next bytes of the message; id is the receiver's request
+//	switch nothing
 //	revoke nothing
 //	agree  a piece of: kind (1), number (4), bits (package agree); tag is how
 //	       many bytes are still to come
-//	switch nothing
 const (
 	headerLen = 16
 	rtsLen    = headerLen + 8
@@ -85,8 +85,8 @@ func (h *header) put(b []byte) {
 // minLen is how long a message of each kind is at least.
 var minLen = [kindEnd]int{
 	kindEager: headerLen, kindRTS: rtsLen, kindCTS: ctsLen,
-	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen,
-	kindRevoke: headerLen, kindAgree: headerLen, kindSwitch: headerLen,
+	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen, kindSwitch: headerLen,
+	kindRevoke: headerLen, kindAgree: headerLen,
 }
 
 // parse reads and checks a header. size is the number of ranks. false means
