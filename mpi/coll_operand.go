@@ -151,16 +151,17 @@ func (k *call) length(d Data) int {
 }
 
 // slots returns the memory of d if it can be used as slots. What is between pairs
-// belongs to nobody; what is between other elements may not be changed.
+// belongs to nobody; what is between other elements may not be changed. Functions of
+// structures need them aligned.
 func (k *call) slots(d *Data, change bool) ([]byte, bool) {
-	if d.t != k.lay || change && d.t.Kind() == dtype.Derived || d.origin < 0 || d.count < 0 {
+	if d.t != k.lay || change && d.t.Kind() == dtype.Derived || d.count < 0 || uint(d.origin) > uint(len(d.mem)) {
 		return nil, false
 	}
-	if d.count > (len(d.mem)-d.origin)/k.fold.slot {
+	b := d.mem[d.origin:]
+	if d.count > len(b)/k.fold.slot || mem.AddressOf(b)%8 != 0 && d.t.Kind() == dtype.Derived {
 		return nil, false
 	}
-	end := d.origin + d.count*k.fold.slot
-	return d.mem[d.origin:end:end], true
+	return b[: d.count*k.fold.slot : d.count*k.fold.slot], true
 }
 
 // spread returns a cursor over slots.

@@ -68,6 +68,25 @@ func TestTypes_contents(t *testing.T) {
 	}
 }
 
+func TestTypeValueIndex(t *testing.T) {
+	for _, pair := range []mpi.Datatype{mpi.TypeFloatInt, mpi.TypeDoubleInt, mpi.TypeLongInt, mpi.TypeShortInt, mpi.TypeTwoInt,
+		mpi.TypeLongDoubleInt, mpi.TypeTwoReal, mpi.TypeTwoDoublePrecision, mpi.TypeTwoInteger} {
+		found := false
+		for _, value := range []mpi.Datatype{mpi.TypeFloat, mpi.TypeDouble, mpi.TypeLong, mpi.TypeShort, mpi.TypeInt, mpi.TypeLongDouble,
+			mpi.TypeReal, mpi.TypeDoublePrecision, mpi.TypeInteger} {
+			for _, index := range []mpi.Datatype{mpi.TypeInt, value} {
+				found = found || mpi.TypeValueIndex(value, index) == pair && value.Size()+index.Size() == pair.Size()
+			}
+		}
+		if !found {
+			t.Errorf("%v is no pair", pair)
+		}
+	}
+	if !mpi.TypeValueIndex(mpi.TypeInt, mpi.TypeDouble).IsNull() {
+		t.Error("an int and a double are a pair")
+	}
+}
+
 func equalInts(a, b []int) bool { return len(a) == len(b) && (len(a) == 0 || reflect.DeepEqual(a, b)) }
 
 func TestTypes_wrong(t *testing.T) {
