@@ -25,6 +25,10 @@ func TestMain(m *testing.M) {
 			os.Exit(launch.AgentMain(os.Stdin, os.Stdout))
 		case asRank:
 			os.Exit(suiteMain())
+		case asSurvivor:
+			os.Exit(survivorMain())
+		case asController:
+			os.Exit(controllerMain())
 		}
 	}
 	if os.Getenv("GORACE") == "" {
@@ -134,6 +138,10 @@ var suiteRuns = []struct {
 	{"xdp, MTU 1500", launch.Config{Ranks: 2, Testbed: 2, Fabric: "xdp", MTU: 1500}},
 	{"xdp, 5 ranks on 3 hosts", launch.Config{Ranks: 5, Testbed: 3, Fabric: "xdp"}},
 	{"xdp, 8 ranks on 2 hosts", launch.Config{Ranks: 8, Testbed: 2, Fabric: "xdp"}},
+	{"ud", launch.Config{Ranks: 4, Fabric: "udp", Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=ud"}}},
+	{"ud with faults", launch.Config{Ranks: 4, Fabric: "udp", Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=ud", "XWARP_FAULTS=loss=0.03,dup=0.03,reorder=0.05,corrupt=0.01"}}},
+	{"ud on xdp", launch.Config{Ranks: 5, Testbed: 3, Fabric: "xdp", Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=ud"}}},
+	{"ud on xdp, MTU 1500, with faults", launch.Config{Ranks: 2, Testbed: 2, Fabric: "xdp", MTU: 1500, Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=ud", "XWARP_FAULTS=loss=0.03,dup=0.03,reorder=0.05,corrupt=0.01"}}},
 }
 
 func TestSuite(t *testing.T) {
