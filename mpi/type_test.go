@@ -208,6 +208,38 @@ func TestTypeOf_messages(t *testing.T) {
 	})
 }
 
+func TestPlain_Alloc(t *testing.T) {
+	onRanks(t, []int{1}, func(p *mpi.Proc) error {
+		plain, err := mpi.TypeOf[cell]()
+		if err != nil {
+			return err
+		}
+		cells, err := plain.Alloc(p, 100)
+		if err != nil {
+			return err
+		}
+		for i := range cells {
+			if cells[i] != (cell{}) {
+				return fmt.Errorf("cell %d is not zero", i)
+			}
+			cells[i].n = int8(i)
+		}
+		_, negative := plain.Alloc(p, -1)
+		_, huge := plain.Alloc(p, 1<<60)
+		_, unmade := mpi.Plain[cell]{}.Alloc(p, 1)
+		nothing, err := mpi.TypeOf[struct{}]()
+		if err != nil {
+			return err
+		}
+		empty, err := nothing.Alloc(p, 3)
+		if err != nil || len(empty) != 3 {
+			return fmt.Errorf("%d elements of nothing: %v", len(empty), err)
+		}
+		return errors.Join(plain.Free(p, cells), nothing.Free(p, empty), wantClass(plain.Free(p, make([]cell, 1)), mpi.ErrBase),
+			wantClass(negative, mpi.ErrArg), wantClass(huge, mpi.ErrArg), wantClass(unmade, mpi.ErrType))
+	})
+}
+
 func TestTypes_namesAndAttributes(t *testing.T) {
 	onRanks(t, []int{2}, func(p *mpi.Proc) error {
 		var gone []any
