@@ -150,15 +150,14 @@ func (k *call) length(d Data) int {
 	return d.count * k.fold.slot
 }
 
-// slots returns the memory of d if it can be used as slots. What is between pairs
-// belongs to nobody; what is between other elements may not be changed. Functions of
-// structures need them aligned.
-func (k *call) slots(d *Data, change bool) ([]byte, bool) {
-	if d.t != k.lay || change && d.t.Kind() == dtype.Derived || d.count < 0 || uint(d.origin) > uint(len(d.mem)) {
+// slots returns the memory of d if it can be used as slots: what is between pairs
+// belongs to nobody, but what is between other elements is the program's.
+func (k *call) slots(d *Data) ([]byte, bool) {
+	if d.t != k.lay || d.t.Kind() == dtype.Derived || d.count < 0 || uint(d.origin) > uint(len(d.mem)) {
 		return nil, false
 	}
 	b := d.mem[d.origin:]
-	if d.count > len(b)/k.fold.slot || mem.AddressOf(b)%8 != 0 && d.t.Kind() == dtype.Derived {
+	if d.count > len(b)/k.fold.slot {
 		return nil, false
 	}
 	return b[: d.count*k.fold.slot : d.count*k.fold.slot], true
@@ -183,7 +182,7 @@ func (k *call) operand(d Data) []byte {
 	if k.lay == nil {
 		return k.read(d)
 	}
-	b, ok := k.slots(&d, false)
+	b, ok := k.slots(&d)
 	if !ok && k.ok() {
 		if cur, good := k.cursor(&d); good {
 			b = k.s.Temp(k.length(d))
@@ -198,7 +197,7 @@ func (k *call) result(d Data) []byte {
 	if k.lay == nil {
 		return k.write(d)
 	}
-	b, ok := k.slots(&d, true)
+	b, ok := k.slots(&d)
 	if !ok && k.ok() {
 		if cur, good := k.cursor(&d); good {
 			b = k.s.Temp(k.length(d))
@@ -214,7 +213,7 @@ func (k *call) fill(b []byte, d Data) {
 		k.load(b, d)
 		return
 	}
-	if src, ok := k.slots(&d, false); ok {
+	if src, ok := k.slots(&d); ok {
 		k.s.Copy(b, src)
 	} else if cur, good := k.cursor(&d); good && k.ok() {
 		k.s.Convey(k.spread(b), cur)
