@@ -28,6 +28,10 @@ type mpiBench struct {
 }
 
 func openMPI(e *End) (Bench, error) {
+	transport, err := mpi.ParseTransport(e.Spec.Transport)
+	if err != nil {
+		return nil, err
+	}
 	ctx, err := openContext(e)
 	if err != nil {
 		return nil, err
@@ -37,7 +41,7 @@ func openMPI(e *End) (Bench, error) {
 	if e.Spec.Fabric == "shm" {
 		job, m.carrier = near{e.Pair}, "MPI in shared memory"
 	}
-	if m.proc, err = mpi.New(job, ctx, mpi.Config{}); err != nil {
+	if m.proc, err = mpi.New(job, ctx, mpi.Config{Transport: transport}); err != nil {
 		return nil, err
 	}
 	m.world = m.proc.World()

@@ -64,6 +64,9 @@ func (s *Spec) Check() error {
 	if !ok {
 		return usagef("there is no test %q; the tests are %s", s.Test, strings.Join(Names(), ", "))
 	}
+	if c.Family == Coll {
+		return usagef("%s has no two ends: all its ranks start together, with --testbed", s.Test)
+	}
 	if s.Fabric == "" {
 		s.Fabric = "xdp"
 	}
@@ -179,7 +182,7 @@ func (s *Spec) Complete(mtu int) error {
 // that the server end counts what arrives.
 func (s *Spec) countsArrivals() bool {
 	c, _ := Find(s.Test)
-	return s.Transport == "ud" || c.Family == Record
+	return s.Transport == "ud" && c.Family != MPI || c.Family == Record
 }
 
 // Burst is one run of the timed loop.

@@ -61,7 +61,8 @@ func (c *Comm) Dup() (*Comm, error) {
 	}
 	d := c.p.newComm(2*got[0], c.Group())
 	d.handler, d.topo = c.handler, c.topo
-	return d, c.report(c.copyAttrs(d))
+	d.attrs = c.attrs.copyOf(c)
+	return d, nil
 }
 
 // Create makes a communicator of a part of the ranks (MPI_Comm_create). All
@@ -112,8 +113,9 @@ func (c *Comm) CreateGroup(g *Group, tag int) (*Comm, error) {
 	case g.rankOf(int32(c.p.rank)) == Undefined:
 		return nil, c.report(fail(ErrGroup, op, "this rank is not in the group: only its ranks call it"))
 	}
-	part := c.p.newComm(c.context, g)
+	part := c.p.view(c.context, g)
 	part.coll.part = tagPart | int32(tag)
+	defer c.ep.RegisterPart(c.context, part.coll.part, g.world)()
 	got, err := part.agree(op, 1, nil)
 	if err != nil {
 		return nil, c.report(err)
@@ -164,27 +166,6 @@ func (c *Comm) split(op string, color, key int) (*Comm, error) {
 	return n, nil
 }
 
-// SplitType is what ranks have in common in SplitType.
-type SplitType int
-
-// Kinds of SplitType.
-const (
-	TypeShared SplitType = iota // memory: ranks of one host (MPI_COMM_TYPE_SHARED)
-)
-
-// SplitType makes a communicator of the ranks that have something in common,
-// ordered by key (MPI_Comm_split_type). Kind Undefined gets nil.
-func (c *Comm) SplitType(kind SplitType, key int) (*Comm, error) {
-	switch kind {
-	case TypeShared:
-		host, _ := c.p.job.Host()
-		return c.split("Comm.SplitType", host, key)
-	case Undefined:
-		return c.split("Comm.SplitType", Undefined, key)
-	}
-	return nil, c.report(fail(ErrArg, "Comm.SplitType", "there is no kind %d; there is TypeShared", kind))
-}
-
 // Free ends the use of a communicator (MPI_Comm_free). All its ranks call it,
 // when nothing is under way on it any more.
 func (c *Comm) Free() error {
@@ -195,22 +176,25 @@ func (c *Comm) Free() error {
 	case c == c.p.world:
 		return c.report(fail(ErrComm, "Comm.Free", "World is there until Finalize"))
 	}
-	err = c.deleteAttrs()
+	err = c.attrs.removeAll("Comm.Free", c)
 	c.coll.op = "Comm.Free"
 	sync := c
 	if c.within != nil {
 		sync = c.within
 		sync.coll.op = c.coll.op
 	}
-	// Nobody uses the context again before everybody is done with it.
-	if err2 := sync.barrier(); err == nil {
-		err = err2
-	}
-	c.freed = true
-	c.p.contexts.give(c.context / 2)
+	// Nobody uses the context again before everybody is done with it: never,
+	// if that cannot be found out.
+	left := sync.barrier()
+	c.release(left == nil)
 	if c.within != nil {
-		c.within.freed = true
-		c.p.contexts.give(c.within.context / 2)
+		c.within.release(left == nil)
+	}
+	if ClassOf(left) == ErrProcFailed || ClassOf(left) == ErrRevoked {
+		left = nil // freeing is what is left to do with such a communicator
+	}
+	if err == nil {
+		err = left
 	}
 	return err
 }

@@ -24,6 +24,10 @@ type Config struct {
 	// Receives and Sends are the numbers of buffers of EagerMax bytes for
 	// messages on their way in and out. Defaults: 256 and 64.
 	Receives, Sends int
+	// PromoteMessages and PromoteBytes say after how much that was sent to a
+	// peer Hybrid connects with it, whichever comes first, and Connections with
+	// how many peers at most. Defaults: 1000, 4 MiB and 64.
+	PromoteMessages, PromoteBytes, Connections int
 	// NoShared sends messages to ranks on the same host through the network
 	// too. Default: XWARP_SHARED=0 in the environment of Init says so, else
 	// they go through shared memory.
@@ -43,6 +47,9 @@ const (
 	Hybrid = p2p.Hybrid
 )
 
+// ParseTransport returns the transport with a name: rd, rc, ud or hybrid.
+func ParseTransport(s string) (Transport, error) { return p2p.ParseTransport(s) }
+
 // Proc is an MPI process: one rank of a job.
 //
 // A Proc and everything made from it is for one goroutine at a time
@@ -58,6 +65,7 @@ type Proc struct {
 	hosts     []int // that ranks of World run on
 	calls     calls // nonblocking collectives
 	allocated map[mem.Addr]int
+	types     map[Datatype]*typeNotes
 	finalized bool
 }
 
@@ -71,7 +79,7 @@ const (
 // it. The process owns ctx from now on, also when there is an error; Finalize
 // closes it. Programs call [Init].
 func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
-	p := &Proc{job: job, ctx: ctx, rank: job.Rank(), contexts: newContextSet(), allocated: map[mem.Addr]int{}}
+	p := &Proc{job: job, ctx: ctx, rank: job.Rank(), contexts: newContextSet(), allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{}}
 	err := p.open(cfg)
 	if err == nil {
 		err = p.connect()
@@ -85,13 +93,17 @@ func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 
 func (p *Proc) open(cfg Config) (err error) {
 	c := p2p.Config{
-		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport,
+		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport, Key: p.job.Key(),
+		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
 		EagerMax: cfg.EagerMax, Receives: cfg.Receives, Sends: cfg.Sends,
 	}
 	c.Shared = !cfg.NoShared
 	c.Host, _ = p.job.Host()
 	if w, ok := p.job.(boot.Watched); ok && w.Lost() != nil {
 		c.Aborted = func() error { return aborted(w.Lost()) }
+	}
+	if w, ok := p.job.(boot.Witness); ok {
+		c.Deaths = w.Deaths
 	}
 	p.ep, err = p2p.New(p.ctx, c)
 	p.calls.ep = p.ep
@@ -154,7 +166,7 @@ func (p *Proc) abort(code int, why string) {
 
 // Finalize leaves the job in good order (MPI_Finalize): it waits until all
 // ranks call it and until everything they have sent has arrived. It does not
-// wait for a rank that is lost. Every later call fails.
+// wait for a rank that is lost, which is no error. Every later call fails.
 func (p *Proc) Finalize() error {
 	if p.finalized {
 		return fail(ErrOther, "Finalize", "it was called before")
@@ -168,7 +180,13 @@ func (p *Proc) Finalize() error {
 		errs = append(errs, fail(ErrPending, "Finalize", "%d operations were started and never waited for", n))
 	}
 	p.world.coll.op = "Finalize"
-	errs = append(errs, p.world.barrier())
+	err := p.world.barrier()
+	if class := ClassOf(err); class == ErrProcFailed || class == ErrRevoked {
+		// Those that are left wait for one another in another way: while one
+		// of them is in an agreement, it may need the others.
+		_, err = p.world.decide("Finalize", ballot{kind: ballotFinalize})
+	}
+	errs = append(errs, err)
 	p.ep.Drain()
 	return errors.Join(append(errs, p.close(), p.job.Finalize())...)
 }

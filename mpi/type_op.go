@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
 )
 
@@ -47,24 +48,21 @@ func NewOperation(fn UserFunction, commutes bool) (Operation, error) {
 	return Operation{op}, wrapType("NewOperation", err)
 }
 
-// Operation makes an operation on vectors of T of a function that sets inout[i] to
-// in[i] op inout[i]. See [NewOperation].
+// Operation makes an operation on vectors of T, and of nothing else, of a function
+// that sets inout[i] to in[i] op inout[i]. See [NewOperation].
 func (p Plain[T]) Operation(fn func(in, inout []T), commutes bool) (Operation, error) {
+	const op = "Plain.Operation"
 	if p.t == nil || fn == nil {
-		return Operation{}, fail(ErrOp, "Plain.Operation", "there is no function, or TypeOf has not made the type")
+		return Operation{}, fail(ErrOp, op, "there is no function, or TypeOf has not made the type")
+	}
+	if lb, _ := p.t.TrueExtent(); lb != 0 {
+		return Operation{}, fail(ErrOp, op, "the first field of the structure is blank: put it elsewhere")
 	}
 	_, extent := p.t.Extent()
-	lb, _ := p.t.TrueExtent()
-	room := func(b []byte, n int) []T {
-		_, end := p.t.TrueExtent()
-		whole := n * extent
-		if lb == 0 && len(b) >= whole {
-			return mem.PlainOf[T](b[:whole])
-		}
-		_ = end
-		return nil
-	}
-	return NewOperation(func(in, inout []byte, n int, _ Datatype) { fn(room(in, n), room(inout, n)) }, commutes)
+	made, err := dtype.NewOpFor(p.t, func(in, inout []byte, n int, _ *dtype.Type) {
+		fn(mem.PlainOf[T](in[:n*extent]), mem.PlainOf[T](inout[:n*extent]))
+	}, commutes)
+	return Operation{made}, wrapType(op, err)
 }
 
 // IsNull reports whether there is no operation.
@@ -79,4 +77,19 @@ func (o Operation) String() string {
 		return "MPI_OP_NULL"
 	}
 	return o.op.String()
+}
+
+// ReduceLocal sets inout to in op inout, element by element (MPI_Reduce_local). They
+// must not overlap.
+func ReduceLocal(in, inout Data, op Operation) error {
+	k := &call{op: "ReduceLocal"}
+	r := with(op)
+	if k.reduces(&r, inout, in) && k.sameLength(in, inout) {
+		coll.Combine(&k.s, k.operand(in), k.inout(inout, inout))
+	}
+	if k.ok() {
+		k.seal()
+		k.s.Advance(nil) // there are no messages
+	}
+	return k.err
 }

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mono"
@@ -203,6 +204,9 @@ const (
 
 // Remote is an IPv4 address and UDP port in one word.
 type Remote = fabric.Remote
+
+// RemoteOf returns an IPv4 address and port as completions tell them.
+func RemoteOf(a netip.AddrPort) Remote { return fabric.RemoteOf(a) }
 
 // WC is a work completion.
 type WC struct {

@@ -23,6 +23,8 @@ type ledger struct {
 	words []uint32 // of the lock and the step
 	boxes []box    // by seat
 	held  [][]uint64
+
+	inside func() // tests: called all along a step
 }
 
 // Words of the step's line.
@@ -99,9 +101,17 @@ func (g *ledger) mend(dead int, fill *fillRing, completion *completionRing) {
 // begin records the step: from here on it will be finished, by us or by the
 // one who finds us dead.
 func (g *ledger) begin(fill *fillRing, completion *completionRing) {
+	g.pause()
 	atomic.StoreUint32(&g.words[stepFill], fill.ours)
 	atomic.StoreUint32(&g.words[stepCompletion], completion.ours)
 	atomic.StoreUint32(&g.words[stepBegun], 1)
+	g.pause()
+}
+
+func (g *ledger) pause() {
+	if g.inside != nil {
+		g.inside()
+	}
 }
 
 // finish makes the recorded step visible: to the owners of the boxes in
@@ -117,16 +127,20 @@ func (g *ledger) finish(held []uint64, fill *fillRing, completion *completionRin
 	for _, i := range touched {
 		g.boxes[i].post()
 	}
+	g.pause()
 	end := g.words[stepFill]
 	if held != nil {
 		for at := *fill.shared; at != end; at++ {
 			g.unmark(held, fill.addrs[at&fill.mask])
 		}
 	}
+	g.pause()
 	fill.ours = end
 	fill.publish()
+	g.pause()
 	completion.ours = g.words[stepCompletion]
 	completion.publish()
+	g.pause()
 	atomic.StoreUint32(&g.words[stepBegun], 0)
 }
 

@@ -23,7 +23,6 @@ type member struct {
 	staged  []uint32 // by seat: how many are put into its box in this step
 	touched []int32  // seats with any
 	waits   int      // times in a row that the lock was somebody's
-	inside  func()   // tests: called in the middle of a step
 }
 
 // Handing round is paid per batch: slab is how many received frames gather in a
@@ -76,13 +75,7 @@ func (m *member) step(frames []mem.Addr, held []uint64, pool *mem.Pool) (sent in
 		m.fill.push(f)
 	}
 	sent = m.sort(pool)
-	if m.inside != nil {
-		m.inside()
-	}
 	m.ledger.begin(m.fill, m.completion)
-	if m.inside != nil {
-		m.inside()
-	}
 	m.ledger.finish(held, m.fill, m.completion, m.touched)
 	for _, seat := range m.touched {
 		m.staged[seat] = 0

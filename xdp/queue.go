@@ -264,11 +264,15 @@ func (s Seat) At(fd int) Seat {
 
 // Vacate gives back to the others what the process of a seat had, which has
 // ended: frames in its RX ring and frames that it held, and the lock if it had
-// that. Nothing more arrives at the seat. Vacating twice is harmless.
+// that. Nothing more arrives at the seat. Vacating twice is harmless. It fails
+// with ErrSeatTaken, and does nothing, while some process has the seat.
 func (q *Queue) Vacate(seat int) error {
 	s := q.sockets[seat]
 	if s == nil {
 		return nil
+	}
+	if !q.member.roll.absent(seat) {
+		return fmt.Errorf("xdp: seat %d: %w", seat, ErrSeatTaken)
 	}
 	q.sockets[seat] = nil
 	err := q.steering.program.Unregister(q.config.Queue, seat)

@@ -81,7 +81,10 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	fs.Func("timeout", "", seconds(&c.Timeout))
 	fs.Func("bind-to", "", nonEmpty((*string)(&c.Bind)))
 	fs.Func("fabric", "", nonEmpty(&c.Fabric))
+	fs.Func("queues", "", nonEmpty((*string)(&c.Queues)))
+	fs.Func("user", "", nonEmpty(&c.User))
 	fs.Func("device", "", nonEmpty(&c.Device))
+	fs.Func("transport", "", func(s string) error { return setTransport(c, s) })
 	fs.Func("launcher", "", nonEmpty(&o.launcher))
 	fs.Func("launcher-exec", "", nonEmpty(&o.launcherExec))
 	fs.Func("agent-path", "", nonEmpty(&o.agentPath))
@@ -93,6 +96,7 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	fs.BoolVar(&c.TagOutput, "l", false, "")
 	fs.BoolVar(&c.OrderOutput, "ordered-output", false, "")
 	fs.BoolVar(&o.quiet, "quiet", false, "")
+	fs.BoolVar(&c.KeepGoing, "disable-auto-cleanup", false, "")
 	fs.DurationVar(&o.startTimeout, "start-timeout", launch.DefaultStartTimeout, "")
 	return fs
 }

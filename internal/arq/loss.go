@@ -112,7 +112,7 @@ func (s *Sender) OnSack(now mono.Time, base serial.U32, word uint64) {
 	l := &s.loss
 	for ; word != 0; word &= word - 1 {
 		lsn := base.Add(int32(bits.TrailingZeros64(word)))
-		if !lsn.In(s.una, uint32(s.nxt-s.una)) {
+		if !s.Holds(lsn) {
 			continue // none of ours: the peer is confused or hostile
 		}
 		r := s.Record(lsn)

@@ -82,6 +82,9 @@ func (s *Sender) Rest() {
 // InFlight returns how many units are not acknowledged.
 func (s *Sender) InFlight() int { return int(s.nxt - s.una) }
 
+// Holds reports whether lsn is in flight.
+func (s *Sender) Holds(lsn serial.U32) bool { return lsn.In(s.una, uint32(s.nxt-s.una)) }
+
 // Next returns the LSN that the next Push will use.
 func (s *Sender) Next() serial.U32 { return s.nxt }
 
@@ -125,7 +128,7 @@ func (s *Sender) Push(now mono.Time, token, off, n uint32, last bool) serial.U32
 // Date gives the units from first on their sending time, after they were
 // pushed with one that was too early.
 func (s *Sender) Date(now mono.Time, first serial.U32) {
-	if !first.In(s.una, uint32(s.nxt-s.una)) {
+	if !s.Holds(first) {
 		return
 	}
 	for lsn := first; lsn != s.nxt; lsn++ {

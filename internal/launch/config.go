@@ -83,6 +83,11 @@ type Config struct {
 	// loopback device when all ranks are on this host, the device of the
 	// default route on other hosts.
 	Device string
+	// Queues says how ranks of one host share its NIC over AF_XDP.
+	Queues Queues
+	// User is the name or number of the user that the ranks run as. Only root
+	// can choose. Default the one who runs the agent.
+	User string
 	// MTU is that of the testbed's devices in bytes. Default 9000.
 	MTU int
 	// Switch is what joins the hosts of the testbed.
@@ -96,6 +101,10 @@ type Config struct {
 	Bind Bind
 	// Map says which places the ranks take first. Default MapSlot.
 	Map MapBy
+	// KeepGoing lets the other ranks go on when one dies, or its host: they are
+	// told. Run returns why when all have ended. A rank that dies before the
+	// start of the job is complete ends it all the same.
+	KeepGoing bool
 	// Timeout is how long the job may take. Default 0: for ever.
 	Timeout time.Duration
 	// StartTimeout is how long hosts have to answer, and ranks to reach their
@@ -104,7 +113,7 @@ type Config struct {
 	StartTimeout time.Duration
 	// Launcher is the command that runs a command on another host: it is
 	// called with the name of the host and the command line of the agent.
-	// Default ssh -x -o BatchMode=yes.
+	// Default ssh -x -o BatchMode=yes -o ServerAliveInterval=60.
 	Launcher []string
 	// Agent is the command line of the agent. Default this program with
 	// AgentArg.

@@ -8,7 +8,7 @@ import (
 )
 
 // wireVersion is the version of the protocol between controller and agent.
-const wireVersion = 2
+const wireVersion = 3
 
 type op string
 
@@ -16,6 +16,7 @@ type op string
 const (
 	opStart  op = "start"  // start the ranks
 	opFenced op = "fenced" // tell all ranks that the fence is complete
+	opEnded  op = "ended"  // tell all ranks that some have ended
 	opSignal op = "signal" // pass a signal on
 	opStdin  op = "stdin"  // bytes for rank 0; none at the end
 	opKill   op = "kill"   // end the ranks: SIGTERM, and soon SIGKILL
@@ -27,6 +28,7 @@ type order struct {
 	Op     op           `json:"op"`
 	Start  *startOrder  `json:"start,omitempty"`
 	Values []boot.Value `json:"values,omitempty"` // fenced
+	Ranks  []int        `json:"ranks,omitempty"`  // ended
 	Signal int          `json:"signal,omitempty"` // signal
 	Data   []byte       `json:"data,omitempty"`   // stdin
 }
@@ -40,6 +42,8 @@ type startOrder struct {
 	Job     string     `json:"job"`
 	Fabric  string     `json:"fabric"`
 	Device  string     `json:"device"`
+	Shared  bool       `json:"shared,omitempty"` // the ranks share a queue of the device
+	User    string     `json:"user,omitempty"`   // that the ranks run as
 	Dir     string     `json:"dir"`
 	Program string     `json:"program"`
 	Args    []string   `json:"args"`
@@ -48,6 +52,9 @@ type startOrder struct {
 	Bind    Bind       `json:"bind,omitempty"`
 	Map     MapBy      `json:"map,omitempty"`
 	Ranks   []rankPlan `json:"ranks"`
+
+	Neighbors int `json:"neighbors"`      // ranks on the machine
+	Bulk      int `json:"bulk,omitempty"` // queue for large data; -1: not ours to say
 }
 
 // What an agent reports.
@@ -94,7 +101,7 @@ func parseOrder(line []byte) (order, error) {
 		if o.Signal < 1 || o.Signal > 64 {
 			return order{}, fmt.Errorf("signal %d", o.Signal)
 		}
-	case opFenced, opStdin, opKill, opFinish:
+	case opFenced, opEnded, opStdin, opKill, opFinish:
 	default:
 		return order{}, fmt.Errorf("unknown order %.32q", string(o.Op))
 	}

@@ -329,12 +329,12 @@ func TestLane_nonsense(t *testing.T) {
 		header uint64
 		fill   int // messages before, to get near the end of the ring
 	}{
-		"too long":      {header: present | 1<<20},
-		"over the end":  {header: present | 3000, fill: ringMin/granule - 5},
-		"unknown bits":  {header: present | 1<<40 | 8},
-		"not present":   {header: 8},
-		"skips all":     {header: present | skip, fill: ringMin/granule - 1},
-		"skip, length":  {header: present | skip | 8},
+		"too long":     {header: present | 1<<20},
+		"over the end": {header: present | 3000, fill: ringMin/granule - 5},
+		"unknown bits": {header: present | 1<<40 | 8},
+		"not present":  {header: 8},
+		"skips all":    {header: present | skip, fill: ringMin/granule - 1},
+		"skip, length": {header: present | skip | 8},
 	} {
 		ends := newLanes(t, 3, LanesConfig{Ring: ringMin})
 		put(t, ends[2], ends[0], []byte{1}, nil)

@@ -43,6 +43,7 @@ var Layers = []Row{
 	{Package: "internal/fabric", May: "internal/mem"},
 	{Package: "internal/fabric/fault", May: "internal/fabric internal/mem"},
 	{Package: "internal/fabric/mesh", May: "internal/fabric internal/mem"},
+	{Package: "internal/fabric/near", May: "internal/fabric internal/mem", Modules: "golang.org/x/sys"},
 	{Package: "internal/fabric/split", May: "internal/fabric internal/mem"},
 	{Package: "bpf", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "xdp", May: "bpf internal/fabric internal/mem", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
@@ -70,7 +71,7 @@ var Layers = []Row{
 
 	// L5: verbs, and the composition root that knows every carrier.
 	{Package: "verbs", May: "internal/arq iwarp iwarp/ddp iwarp/record iwarp/rdmap iwarp/dgram iwarp/mpa internal/fabric internal/llp internal/mem internal/progress"},
-	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/fabric internal/fabric/capture internal/fabric/fault internal/fabric/split internal/inet internal/inet/route internal/ksock internal/ktcp internal/netstack internal/shm internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/fabric internal/fabric/capture internal/fabric/fault internal/fabric/near internal/fabric/split internal/inet internal/inet/route internal/ksock internal/ktcp internal/netstack internal/shm internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/boot", May: "verbs/device", Modules: "golang.org/x/sys"},
 	{Package: "internal/boot/pmi", May: "internal/boot", Modules: "golang.org/x/sys"},
 
@@ -78,8 +79,8 @@ var Layers = []Row{
 	{Package: "mpi/internal/match", Pure: true},
 	{Package: "mpi/internal/agree", Pure: true},
 	{Package: "mpi/internal/dtype", May: "internal/mem", Pure: true},
-	{Package: "mpi/internal/reliable", May: "internal/arq internal/mem verbs"},
-	{Package: "mpi/internal/p2p", May: "mpi/internal/match mpi/internal/dtype mpi/internal/reliable verbs internal/mem internal/shm internal/progress"},
+	{Package: "mpi/internal/reliable", May: "internal/arq internal/mem internal/progress verbs"},
+	{Package: "mpi/internal/p2p", May: "mpi/internal/agree mpi/internal/match mpi/internal/dtype mpi/internal/reliable verbs internal/mem internal/shm internal/progress"},
 	{Package: "mpi/internal/coll", May: "mpi/internal/p2p mpi/internal/dtype internal/mem"},
 	{Package: "mpi", May: "mpi/internal/coll mpi/internal/p2p mpi/internal/match mpi/internal/dtype internal/boot internal/boot/pmi verbs verbs/device internal/mem internal/progress"},
 
@@ -87,13 +88,14 @@ var Layers = []Row{
 	{Package: "internal/getopt", Pure: true},
 	{Package: "internal/rping", May: "verbs internal/progress"},
 	{Package: "internal/testbed", May: "bpf", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
-	{Package: "internal/launch", May: "internal/boot internal/boot/pmi internal/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "internal/launch", May: "bpf xdp verbs/device internal/boot internal/boot/pmi internal/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/check", May: "verbs iwarp/dgram internal/sim internal/fabric internal/fabric/fault internal/inet internal/mem internal/progress"},
 	{Package: "internal/vectors"},
 	{Package: "internal/crowd", May: "verbs internal/fabric internal/fabric/mesh internal/inet internal/ktcp internal/sim internal/mem internal/progress"},
 	{Package: "internal/conform", May: "...", Modules: "golang.org/x/sys"},
 	{Package: "bench/plot"},
 	{Package: "bench", May: "...", Modules: "golang.org/x/sys"},
+	{Package: "bench/osu", May: "..."},
 	{Package: "examples/cg/mtx"},
 	{Package: "examples/internal/job", May: "mpi"},
 	{Package: "examples/*", May: "mpi examples/cg/mtx examples/internal/job"},

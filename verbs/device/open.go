@@ -29,7 +29,12 @@ func Open(s Spec) (*verbs.Context, error) {
 	for s.Epoch == 0 {
 		s.Epoch = rand.Uint32()
 	}
-	arena, err := mem.New(mem.Config{Size: s.Arena})
+	if s.Seat != "" {
+		if err := s.takeSeat(); err != nil {
+			return nil, err
+		}
+	}
+	arena, err := s.openArena()
 	if err != nil {
 		return nil, err
 	}

@@ -141,6 +141,9 @@ func (s *Schedule) combine(v, other []byte, otherFirst bool) {
 	}
 }
 
+// Combine sets inout to in op inout.
+func Combine(s *Schedule, in, inout []byte) { s.combine(inout, in, true) }
+
 // count returns how many elements v has.
 func (s *Schedule) count(v []byte) int { return len(v) / s.elem }
 

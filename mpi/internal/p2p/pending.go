@@ -16,6 +16,14 @@ func (ep *Endpoint) advanceOrQueue(r *Request) {
 	}
 	p.pending.push(r)
 	ep.goOn(p)
+	ep.reach(p, r.peer)
+}
+
+// reach begins to connect with a peer if there is no other way.
+func (ep *Endpoint) reach(p *peer, rank int32) {
+	if !p.reachable() && ep.conn != nil {
+		ep.conn.reach(p, rank)
+	}
 }
 
 // goOn sees to it that the requests that wait for a peer have their turn when
@@ -33,7 +41,7 @@ func (ep *Endpoint) advanceStuck() (n int) {
 	last := ep.stuck.tail
 	for p := ep.stuck.head; p != nil; p = ep.stuck.head {
 		ep.stuck.pop()
-		shares := p.lane == nil && p.qp == ep.qp
+		shares := p.lane == nil && p.qp == ep.qp && ep.rel == nil
 		if !full || !shares {
 			moved := ep.advancePeer(p)
 			n += moved
@@ -56,6 +64,7 @@ func (ep *Endpoint) advancePeer(p *peer) (n int) {
 		p.pending.pop()
 		if !ep.advance(r) {
 			p.putBack(r)
+			ep.reach(p, r.peer)
 			break
 		}
 		n++

@@ -21,14 +21,18 @@ const (
 // looks at the clock. It implements progress.Source.
 func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 	ep.posts = 0
-	n := ep.cq.Poll(ep.wcs[:min(budget, len(ep.wcs))])
-	for i := range ep.wcs[:n] {
-		wc := &ep.wcs[i]
-		if wc.WRID>>wrKindShift == wrRecv>>wrKindShift {
-			ep.received(wc)
-		} else {
-			ep.sent(wc)
-		}
+	var n int
+	if ep.rel != nil {
+		n = ep.pollUD(now)
+	} else {
+		n = ep.pollQueue(budget)
+	}
+	if ep.conn != nil && ep.cq.Len() == 0 { // what has arrived comes before the end of a connection
+		n += ep.conn.poll(now)
+	}
+	for e, ok := ep.ctx.GetAsyncEvent(); ok; e, ok = ep.ctx.GetAsyncEvent() {
+		n++
+		ep.happened(&e)
 	}
 	if ep.lanes != nil {
 		n += ep.pollLanes(budget)
@@ -38,7 +42,7 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 	}
 	if now >= ep.abortAt {
 		n++ // it may end what the caller waits for
-		ep.checkAborted(now)
+		ep.askLauncher(now)
 	}
 	return n + ep.follow()
 }
@@ -54,6 +58,20 @@ func (ep *Endpoint) follow() int {
 	return n
 }
 
+// pollQueue takes in what verbs has completed.
+func (ep *Endpoint) pollQueue(budget int) int {
+	n := ep.cq.Poll(ep.wcs[:min(budget, len(ep.wcs))])
+	for i := range ep.wcs[:n] {
+		wc := &ep.wcs[i]
+		if wc.WRID>>wrKindShift == wrRecv>>wrKindShift {
+			ep.received(wc)
+		} else {
+			ep.sent(wc)
+		}
+	}
+	return n
+}
+
 // Follower is what is made of many messages and goes on when some of them have
 // moved.
 type Follower interface {
@@ -66,7 +84,16 @@ type Follower interface {
 func (ep *Endpoint) Follow(f Follower) { ep.follower = f }
 
 // Deadline implements progress.Source.
-func (ep *Endpoint) Deadline() mono.Time { return min(ep.abortAt, ep.wakeAt) }
+func (ep *Endpoint) Deadline() mono.Time {
+	at := min(ep.abortAt, ep.wakeAt)
+	if ep.rel != nil {
+		at = min(at, ep.rel.Deadline())
+	}
+	if ep.conn != nil {
+		at = min(at, ep.conn.deadline)
+	}
+	return at
+}
 
 // received takes in one Send of a peer and gives its buffer back to verbs.
 func (ep *Endpoint) received(wc *verbs.WC) {
@@ -74,8 +101,10 @@ func (ep *Endpoint) received(wc *verbs.WC) {
 	switch wc.Status {
 	case verbs.Success:
 		ep.arrived(ep.rx.get(slot, int(wc.ByteLen)))
-	case verbs.WRFlushErr:
-		return // the queue pair is being closed
+	case verbs.WRFlushErr: // a connection has ended in the middle of a message, or the queue pair is being closed
+		if ep.conn == nil {
+			return
+		}
 	default:
 		ep.Stats.Malformed++
 	}
@@ -102,6 +131,10 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 		return
 	}
 	p.used = true
+	if ep.impaired && (h.kind == kindEager || h.kind == kindRTS) && ep.unwanted(h.envelope()) {
+		ep.Stats.Stale++
+		return
+	}
 	switch h.kind {
 	case kindEager:
 		ep.arrivedEager(h, b[headerLen:])
@@ -112,11 +145,14 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 	case kindFIN:
 		ep.arrivedFIN(h)
 	case kindLost:
-		ep.arrivedLost(h)
+		ep.arrivedLost(h, b[headerLen:])
+	case kindRevoke, kindAgree:
+		ep.arrivedAbout(h, b[headerLen:])
 	case kindData:
 		ep.arrivedData(h, b[headerLen:])
 	case kindBye:
 		p.saidBye = ep.eng.Now()
+	case kindSwitch: // both ways complete to one queue: there is nothing to do
 	}
 }
 
@@ -151,6 +187,10 @@ func (ep *Endpoint) released(wc *verbs.WC) {
 		}
 		r.fail(ep.lossOf(int(r.peer), wc.Status))
 	case r.inFlight == 0 && (r.state == waitAck || r.state == lingering):
-		r.complete()
+		marked := r.notice == kindSwitch && r.state == waitAck
+		p := &ep.peers[r.peer]
+		if r.complete(); marked {
+			ep.switched(p)
+		}
 	}
 }
