@@ -129,6 +129,10 @@ func (o *laneOut) hunger() bool {
 // the neighbour may well be reached in another way.
 func (n *Lane) Err() error { return n.err }
 
+// Open reports whether the neighbour is joined with this process in one direction
+// at least, and not lost: when it is, Lanes.Lost will tell.
+func (n *Lane) Open() bool { return n.loss != reported && (n.in != nil || n.out != nil) }
+
 // Pulls reports whether the neighbour can read the memory of this process. It
 // is known when the first message was put.
 func (n *Lane) Pulls() bool { return n.out != nil && n.out.pulls }

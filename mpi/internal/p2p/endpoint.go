@@ -21,6 +21,7 @@ type Config struct {
 	Rank, Size int
 	Transport  Transport
 	Shared     bool // reach ranks on the same host through shared memory
+	NoPull     bool // but do without process_vm_readv, as if it were forbidden
 	Host       int  // number of the host
 	EagerMax   int  // largest message in bytes that is sent without asking; default 16 KiB, -1 means 0
 	Receives   int  // receive buffers of EagerMax bytes; default 256

@@ -38,7 +38,7 @@ func (ep *Endpoint) openLanes() error {
 	if !ep.cfg.Shared || ep.cfg.Size == 1 {
 		return nil
 	}
-	l, err := shm.OpenLanes(shm.LanesConfig{Rank: ep.cfg.Rank})
+	l, err := shm.OpenLanes(shm.LanesConfig{Rank: ep.cfg.Rank, NoPull: ep.cfg.NoPull})
 	if err != nil {
 		return err
 	}
@@ -197,4 +197,4 @@ func (ep *Endpoint) arrivedNear(rank int32, b []byte) {
 }
 
 // lostNear handles the end of a neighbour.
-func (ep *Endpoint) lostNear(way *shm.Lane) { ep.gone(way.Rank(), fmt.Sprint(way.Err())) }
+func (ep *Endpoint) lostNear(way *shm.Lane) { ep.left(way.Rank(), way.Err().Error()) }
