@@ -134,10 +134,11 @@ type Endpoint struct {
 	wakeAt  mono.Time // when Drain wants to look again
 	ended   bool
 
-	lanes *shm.Lanes   // or nil
-	pulls requestQueue // receives that copy from a neighbour
-	spins int          // see spin
-	hits  int          // see spin
+	lanes    *shm.Lanes   // or nil
+	pulls    requestQueue // receives that copy from a neighbour
+	spins    int          // see spin
+	hits     int          // see spin
+	patience int          // the most that spins are
 
 	follower Follower
 	polling  bool // inside Poll: the step that is under way lets things go out

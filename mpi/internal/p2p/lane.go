@@ -26,10 +26,12 @@ import (
 // or through the network; the two directions decide for themselves.
 
 // Spins are looks at the lanes before a step of the engine, which looks at the
-// network too: that may be a system call, a hundred times as long.
+// network too: that may be a system call, a hundred times as long. A step comes
+// before a rank gives its core away, too: 8 ranks on 4 cores take 66 us for a
+// barrier when they spin for long and 32 when they do not.
 const (
 	spinsMost  = 200 // after something came
-	spinsLeast = 4   // when nothing came for long
+	spinsLeast = 4   // when nothing came for long, or cores are scarce
 	hitsMost   = 32  // messages in a row before the network has its turn
 )
 
@@ -45,7 +47,10 @@ func (ep *Endpoint) openLanes() error {
 	if !ep.eng.WatchBell(l) {
 		return l.Close() // nothing wakes this engine: it is of a simulation
 	}
-	ep.lanes = l
+	ep.lanes, ep.patience = l, spinsMost
+	if ep.eng.Crowded() {
+		ep.patience = spinsLeast
+	}
 	return nil
 }
 
@@ -174,7 +179,7 @@ func (ep *Endpoint) spin() bool {
 		}
 		if n > 0 {
 			ep.eng.Moved()
-			ep.spins = spinsMost
+			ep.spins = ep.patience
 			ep.hits++
 			ep.follow()
 			return true
