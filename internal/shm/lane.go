@@ -82,7 +82,7 @@ func (n *Lane) Put(head, data []byte) bool {
 // ok is false, it is as with Put. Memory that was reserved may be forgotten.
 func (n *Lane) Reserve(size int) (dst []byte, ok bool) {
 	o := n.out
-	if o == nil {
+	if o == nil || n.err != nil {
 		n.call()
 		return nil, false
 	}
