@@ -22,7 +22,7 @@ const (
 	EnvEager     = "XWARP_EAGER"     // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
 	EnvTransport = "XWARP_TRANSPORT" // Config.Transport: rd, rc, ud or hybrid
 	EnvShared    = "XWARP_SHARED"    // 0 sends messages inside a host through the network too; see Config.NoShared
-	EnvArena     = "XWARP_ARENA"     // size in bytes of the arena that Alloc takes from, such as 256m
+	EnvArena     = boot.EnvArena     // size in bytes of the arena that Alloc takes from, such as 256m
 )
 
 // Init joins the job that this process was started for (MPI_Init), by xrun or

@@ -31,7 +31,7 @@ type QueueConfig struct {
 	RxDepth int // of each seat: chunks that may wait for it, a power of two; default 2048
 	TxDepth int // of each seat: buffers that may be on their way out, a power of two; default 1024
 	Frames  int // chunks to receive into, for all seats together; default what Budget says
-	Part    int // bytes of the arena for each seat, for frames to send and applications; default 64 MiB
+	Part    int // bytes of the arena for each seat, for frames to send and applications; default 64 MiB, or 32 MiB with more than four seats
 }
 
 // sharedDepthMax is the largest FILL or COMPLETION ring of a shared queue.
@@ -48,7 +48,7 @@ func (c QueueConfig) WithDefaults() (QueueConfig, error) {
 	for _, d := range []struct {
 		field *int
 		value int
-	}{{&c.RxDepth, 2048}, {&c.TxDepth, 1024}, {&c.Part, 64 << 20}} {
+	}{{&c.RxDepth, 2048}, {&c.TxDepth, 1024}, {&c.Part, defaultPart(c.Seats)}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
@@ -75,6 +75,16 @@ func (c QueueConfig) WithDefaults() (QueueConfig, error) {
 		return c, fmt.Errorf("xdp: QueueConfig.Part is %d: %w", c.Part, err)
 	}
 	return c, nil
+}
+
+// defaultPart is less where there are many: all of the arena is cleared and
+// pinned when the queue is opened, which is most of the time that a job of many
+// ranks takes to start.
+func defaultPart(seats int) int {
+	if seats > 4 {
+		return 32 << 20
+	}
+	return 64 << 20
 }
 
 // Budget says who holds how many of the shared chunks at most. While they are

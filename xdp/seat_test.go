@@ -102,6 +102,11 @@ func TestQueueConfig(t *testing.T) {
 	if err != nil || c.Frames != 4*(2048+rxHeld+slab)+fillLeast || c.Steer.Slots != 4 || c.Part != 64<<20 {
 		t.Errorf("%+v, %v", c, err)
 	}
+	many := base
+	many.Seats = 5
+	if c, err := many.WithDefaults(); err != nil || c.Part != 32<<20 {
+		t.Errorf("%+v, %v", c, err)
+	}
 	if names := c.Budget().String(); !strings.Contains(names, "RX ring of seat 3") {
 		t.Errorf("the budget does not name every seat:\n%s", names)
 	}
