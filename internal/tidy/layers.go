@@ -80,7 +80,7 @@ var Layers = []Row{
 	{Package: "mpi/internal/agree", Pure: true},
 	{Package: "mpi/internal/dtype", May: "internal/mem", Pure: true},
 	{Package: "mpi/internal/reliable", May: "internal/arq internal/mem internal/progress verbs"},
-	{Package: "mpi/internal/p2p", May: "mpi/internal/match mpi/internal/dtype mpi/internal/reliable verbs internal/mem internal/shm internal/progress"},
+	{Package: "mpi/internal/p2p", May: "mpi/internal/agree mpi/internal/match mpi/internal/dtype mpi/internal/reliable verbs internal/mem internal/shm internal/progress"},
 	{Package: "mpi/internal/coll", May: "mpi/internal/p2p mpi/internal/dtype internal/mem"},
 	{Package: "mpi", May: "mpi/internal/coll mpi/internal/p2p mpi/internal/match mpi/internal/dtype internal/boot internal/boot/pmi verbs verbs/device internal/mem internal/progress"},
 
@@ -95,6 +95,7 @@ var Layers = []Row{
 	{Package: "internal/conform", May: "...", Modules: "golang.org/x/sys"},
 	{Package: "bench/plot"},
 	{Package: "bench", May: "...", Modules: "golang.org/x/sys"},
+	{Package: "bench/osu", May: "..."},
 	{Package: "examples/cg/mtx"},
 	{Package: "examples/internal/job", May: "mpi"},
 	{Package: "examples/*", May: "mpi examples/cg/mtx examples/internal/job"},

@@ -69,8 +69,11 @@ type Request struct {
 // Generation tells the uses of a pooled request apart.
 func (r *Request) Generation() uint32 { return r.gen }
 
-// Done reports whether the result is there.
-func (r *Request) Done() bool { return r.state == done }
+// Done reports whether Wait would return at once: the result is there, or a loss
+// makes waiting doubtful.
+func (r *Request) Done() bool {
+	return r.state == done || r.ep.impaired && r.ep.interruption(r) != nil
+}
 
 // Request ids go over the wire and into work request ids. The upper bits tell
 // the uses of one slot apart, so that an answer to an earlier one is noticed.
@@ -169,12 +172,32 @@ func (ep *Endpoint) Null(st Status) *Request {
 	return r
 }
 
-// Wait makes progress until r is done and takes its result.
+// Wait makes progress until r is done and takes its result. A receive from any
+// source that may wait in vain is given up.
 func (r *Request) Wait() (Status, error) {
-	for r.state != done {
-		r.ep.progress()
+	st, active, err := r.Await()
+	if !active {
+		return st, err
 	}
-	return r.ep.take(r)
+	r.ep.Cancel(r)
+	st, _ = r.ep.take(r)
+	return st, given(err)
+}
+
+// Await makes progress until r is done and takes its result, or reports that r is
+// active still, and may wait in vain.
+func (r *Request) Await() (st Status, active bool, err error) {
+	ep := r.ep
+	for r.state != done {
+		if ep.impaired {
+			if err := ep.interruption(r); err != nil {
+				return Status{}, true, err
+			}
+		}
+		ep.progress()
+	}
+	st, err = ep.take(r)
+	return st, false, err
 }
 
 // Progress makes one step, and sleeps until there is more to do when there was
@@ -194,14 +217,18 @@ func (ep *Endpoint) progress() {
 	}
 }
 
-// Test makes progress once and takes the result of r if it is there.
+// Test makes progress once and takes the result of r if it is there. An error of a
+// request that is not finished says that it may wait in vain.
 func (r *Request) Test() (st Status, finished bool, err error) {
 	ep := r.ep
 	if r.state != done {
 		ep.eng.Step()
 	}
 	if r.state != done {
-		return Status{}, false, nil
+		if ep.impaired {
+			err = ep.interruption(r)
+		}
+		return Status{}, false, err
 	}
 	st, err = ep.take(r)
 	return st, true, err
