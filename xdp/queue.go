@@ -28,11 +28,16 @@ type QueueConfig struct {
 	ZeroCopy ZeroCopy
 	MTU      int
 
-	RxDepth int // of each seat: chunks that may wait for it, a power of two; default 2048
+	RxDepth int // of each seat: chunks that may wait for it, a power of two; default 512
 	TxDepth int // of each seat: buffers that may be on their way out, a power of two; default 1024
 	Frames  int // chunks to receive into, for all seats together; default what Budget says
 	Part    int // bytes of the arena for each seat, for frames to send and applications; default 64 MiB, or 32 MiB with more than four seats
 }
+
+// rxDepthShared is less than a port has that is alone: all chunks circulate, or
+// else one seat could take what another needs, and those that fit into the caches
+// are faster. It holds what a few peers may send before they have heard from us.
+const rxDepthShared = 512
 
 // sharedDepthMax is the largest FILL or COMPLETION ring of a shared queue.
 const sharedDepthMax = 1 << 22
@@ -48,7 +53,7 @@ func (c QueueConfig) WithDefaults() (QueueConfig, error) {
 	for _, d := range []struct {
 		field *int
 		value int
-	}{{&c.RxDepth, 2048}, {&c.TxDepth, 1024}, {&c.Part, defaultPart(c.Seats)}} {
+	}{{&c.RxDepth, rxDepthShared}, {&c.TxDepth, 1024}, {&c.Part, defaultPart(c.Seats)}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
