@@ -112,7 +112,7 @@ func (ep *Endpoint) meet(i int, c *card) error {
 		p.watched = ep.cfg.Transport == Hybrid
 	}
 	if ep.qp == nil {
-		return nil
+		return ep.meetLane(i, p, c)
 	}
 	ah, err := ep.pd.CreateAH(c.addr)
 	if err != nil {
