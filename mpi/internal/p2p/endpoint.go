@@ -21,6 +21,7 @@ type Config struct {
 	Rank, Size int
 	Transport  Transport
 	Shared     bool // reach ranks on the same host through shared memory
+	NoPull     bool // but do without process_vm_readv, as if it were forbidden
 	Host       int  // number of the host
 	EagerMax   int  // largest message in bytes that is sent without asking; default 16 KiB, -1 means 0
 	Receives   int  // receive buffers of EagerMax bytes; default 256
@@ -141,10 +142,11 @@ type Endpoint struct {
 	wakeAt  mono.Time // when Drain wants to look again
 	ended   bool
 
-	lanes *shm.Lanes   // or nil
-	pulls requestQueue // receives that copy from a neighbour
-	spins int          // see spin
-	hits  int          // see spin
+	lanes    *shm.Lanes   // or nil
+	pulls    requestQueue // receives that copy from a neighbour
+	spins    int          // see spin
+	hits     int          // see spin
+	patience int          // the most that spins are
 
 	follower Follower
 	polling  bool // inside Poll: the step that is under way lets things go out
