@@ -1,5 +1,7 @@
 package mpi
 
+import "slices"
+
 // Keyval is a key of attributes (MPI_Comm_create_keyval). Values are whatever
 // the program wants to find again at a communicator.
 type Keyval struct {
@@ -41,22 +43,25 @@ func (c *Comm) SetAttr(k *Keyval, value any) error {
 	if err != nil {
 		return c.report(err)
 	}
-	i := c.attrs.find(k)
-	if i < 0 {
-		c.attrs = append(c.attrs, attribute{k, value})
-		return nil
-	}
-	if k.Delete != nil {
-		if err := k.Delete(c, c.attrs[i].value); err != nil {
+	if old, ok := c.Attr(k); ok && k.Delete != nil {
+		if err := k.Delete(c, old); err != nil {
 			return c.report(wrapOther("Comm.SetAttr", err))
 		}
 	}
-	c.attrs[i].value = value
+	c.ep.Enter()
+	if i := c.attrs.find(k); i >= 0 {
+		c.attrs[i].value = value
+	} else {
+		c.attrs = append(c.attrs, attribute{k, value})
+	}
+	c.ep.Leave()
 	return nil
 }
 
 // Attr returns an attribute (MPI_Comm_get_attr).
 func (c *Comm) Attr(k *Keyval) (value any, ok bool) {
+	c.ep.Enter()
+	defer c.ep.Leave()
 	if i := c.attrs.find(k); i >= 0 {
 		return c.attrs[i].value, true
 	}
@@ -65,28 +70,41 @@ func (c *Comm) Attr(k *Keyval) (value any, ok bool) {
 
 // DeleteAttr removes an attribute (MPI_Comm_delete_attr).
 func (c *Comm) DeleteAttr(k *Keyval) error {
-	i := c.attrs.find(k)
-	if i < 0 {
+	value, ok := c.Attr(k)
+	if !ok {
 		return c.report(fail(ErrKeyval, "Comm.DeleteAttr", "the communicator has no such attribute"))
 	}
-	return c.report(c.deleteAttr(i))
+	return c.report(c.deleteAttr(attribute{k, value}))
 }
 
-func (c *Comm) deleteAttr(i int) error {
-	a := c.attrs[i]
+// deleteAttr deletes an attribute. What the program wants to be called then is
+// called outside of the endpoint, for it may call this package.
+func (c *Comm) deleteAttr(a attribute) error {
 	if a.key.Delete != nil {
 		if err := a.key.Delete(c, a.value); err != nil {
 			return wrapOther("Comm.DeleteAttr", err)
 		}
 	}
-	c.attrs = append(c.attrs[:i], c.attrs[i+1:]...)
+	c.ep.Enter()
+	if i := c.attrs.find(a.key); i >= 0 {
+		c.attrs = slices.Delete(c.attrs, i, i+1)
+	}
+	c.ep.Leave()
 	return nil
+}
+
+// allAttrs returns the attributes of now.
+func (c *Comm) allAttrs() attributes {
+	c.ep.Enter()
+	all := slices.Clone(c.attrs)
+	c.ep.Leave()
+	return all
 }
 
 // deleteAttrs removes all attributes, the latest first (MPI 4.1, section 7.7.2).
 func (c *Comm) deleteAttrs() error {
-	for i := len(c.attrs) - 1; i >= 0; i-- {
-		if err := c.deleteAttr(i); err != nil {
+	for _, a := range slices.Backward(c.allAttrs()) {
+		if err := c.deleteAttr(a); err != nil {
 			return err
 		}
 	}
@@ -95,7 +113,7 @@ func (c *Comm) deleteAttrs() error {
 
 // copyAttrs gives a duplicate what the keys say.
 func (c *Comm) copyAttrs(d *Comm) error {
-	for _, a := range c.attrs {
+	for _, a := range c.allAttrs() {
 		if a.key.Copy == nil {
 			continue
 		}

@@ -51,7 +51,9 @@ func (k *call) run() error { return k.c.report(k.finish()) }
 func (k *call) finish() error {
 	if k.err == nil {
 		k.s.Tag = k.c.coll.number()
+		k.c.ep.Enter()
 		k.err = k.s.Run(k)
+		k.c.ep.Leave()
 	}
 	if k.plan.kind == planNone || k.err != nil {
 		k.clear()
@@ -123,19 +125,19 @@ func (k *call) at(peer int32) (comm *Comm, world int32) {
 func (k *call) Isend(b []byte, to, tag int32) coll.Handle {
 	env := match.Envelope{Context: k.c.context + 1, Source: int32(k.c.p.rank), Tag: tag}
 	_, dest := k.at(to)
-	if k.c.ep.TrySend(env, int(dest), b) {
-		return nil
+	if in := k.c.ep.Inside(); !in.TrySend(env, int(dest), b) {
+		return handle{in.Isend(env, int(dest), b)}
 	}
-	return k.c.ep.Isend(env, int(dest), b)
+	return nil
 }
 
 func (k *call) Irecv(b []byte, from, tag int32) coll.Handle {
 	_, source := k.at(from)
-	return k.c.ep.Irecv(match.Envelope{Context: k.c.context + 1, Source: source, Tag: tag}, b)
+	return handle{k.c.ep.Inside().Irecv(match.Envelope{Context: k.c.context + 1, Source: source, Tag: tag}, b)}
 }
 
 func (k *call) Take(h coll.Handle, want int, peer int32) error {
-	st, err := h.(*p2p.Request).Wait()
+	st, err := k.c.ep.Inside().Wait(h.(handle).Request)
 	if err == nil && st.Bytes == want {
 		return nil
 	}
@@ -148,5 +150,11 @@ func (k *call) Take(h coll.Handle, want int, peer int32) error {
 		"rank %d sent %d bytes where %d were expected: the ranks call it with different lengths", rank, st.Bytes, want)}
 }
 
-func (k *call) Progress() { k.c.ep.Progress() }
-func (k *call) Flush()    { k.c.ep.Flush() }
+func (k *call) Wait(h coll.Handle) { k.c.ep.Inside().Await(h.(handle).Request) }
+func (k *call) Flush()             { k.c.ep.Inside().Flush() }
+
+// handle is a request as it looks to those inside.
+type handle struct{ *p2p.Request }
+
+// Done implements coll.Handle.
+func (h handle) Done() bool { return h.Request.Ready() }

@@ -1,6 +1,8 @@
 package mpi
 
 import (
+	"sync/atomic"
+
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 )
@@ -22,7 +24,7 @@ type Comm struct {
 	name    string
 	freed   bool
 	attrs   attributes
-	handler Errhandler
+	handler atomic.Pointer[Errhandler]
 	topo    any // *cart, *graph, *distGraph, or nil
 }
 

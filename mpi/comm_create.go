@@ -60,7 +60,8 @@ func (c *Comm) Dup() (*Comm, error) {
 		return nil, c.report(err)
 	}
 	d := c.p.newComm(2*got[0], c.Group())
-	d.handler, d.topo = c.handler, c.topo
+	d.topo = c.topo
+	d.SetErrhandler(c.Errhandler())
 	return d, c.report(c.copyAttrs(d))
 }
 
@@ -76,11 +77,11 @@ func (c *Comm) Create(g *Group) (*Comm, error) {
 		return nil, c.report(err)
 	}
 	if g.rankOf(int32(c.p.rank)) == Undefined {
-		c.p.contexts.give(got[0])
+		c.p.giveContexts(got[0])
 		return nil, nil
 	}
 	n := c.p.newComm(2*got[0], g)
-	n.handler = c.handler
+	n.SetErrhandler(c.Errhandler())
 	return n, nil
 }
 
@@ -119,7 +120,7 @@ func (c *Comm) CreateGroup(g *Group, tag int) (*Comm, error) {
 		return nil, c.report(err)
 	}
 	n := c.p.newComm(2*got[0], g)
-	n.handler = c.handler
+	n.SetErrhandler(c.Errhandler())
 	return n, nil
 }
 
@@ -152,7 +153,7 @@ func (c *Comm) split(op string, color, key int) (*Comm, error) {
 		return nil, c.report(err)
 	}
 	if color == Undefined {
-		c.p.contexts.give(got[0])
+		c.p.giveContexts(got[0])
 		return nil, nil
 	}
 	g, err := c.Group().Incl(members...)
@@ -160,7 +161,7 @@ func (c *Comm) split(op string, color, key int) (*Comm, error) {
 		return nil, c.report(err)
 	}
 	n := c.p.newComm(2*got[0], g)
-	n.handler = c.handler
+	n.SetErrhandler(c.Errhandler())
 	return n, nil
 }
 
@@ -207,16 +208,24 @@ func (c *Comm) Free() error {
 		err = err2
 	}
 	c.freed = true
-	c.p.contexts.give(c.context / 2)
+	c.p.giveContexts(c.context / 2)
 	if c.within != nil {
 		c.within.freed = true
-		c.p.contexts.give(c.within.context / 2)
+		c.p.giveContexts(c.within.context / 2)
 	}
 	return err
 }
 
 // SetName names the communicator, for messages to people (MPI_Comm_set_name).
-func (c *Comm) SetName(name string) { c.name = name }
+func (c *Comm) SetName(name string) {
+	c.ep.Enter()
+	c.name = name
+	c.ep.Leave()
+}
 
 // Name returns the name (MPI_Comm_get_name).
-func (c *Comm) Name() string { return c.name }
+func (c *Comm) Name() string {
+	c.ep.Enter()
+	defer c.ep.Leave()
+	return c.name
+}

@@ -22,6 +22,7 @@ const (
 	EnvEager     = "XWARP_EAGER"     // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
 	EnvTransport = "XWARP_TRANSPORT" // Config.Transport: rd, rc, ud or hybrid
 	EnvArena     = "XWARP_ARENA"     // size in bytes of the arena that Alloc takes from, such as 256m
+	EnvThreads   = "XWARP_THREADS"   // Config.Threads: single, funneled, serialized or multiple
 )
 
 // Init joins the job that this process was started for (MPI_Init), by xrun or
@@ -30,8 +31,12 @@ const (
 // network is used, and how, is for the environment to say, which xrun sets:
 // XWARP_FABRIC, by default kernel UDP, and XWARP_DEVICE, by default the loopback
 // device when all ranks are on one host and else that of the default route.
-func Init() (*Proc, error) {
-	p, err := join()
+func Init() (*Proc, error) { return InitWith(Config{}) }
+
+// InitWith is Init with a configuration. What it leaves out is what the
+// environment says, or the default.
+func InitWith(cfg Config) (*Proc, error) {
+	p, err := join(cfg)
 	var e *Error
 	if err == nil || errors.As(err, &e) {
 		return p, err
@@ -39,8 +44,8 @@ func Init() (*Proc, error) {
 	return nil, &Error{Class: ErrOther, Op: "Init", Rank: -1, Err: err}
 }
 
-func join() (*Proc, error) {
-	cfg, spec, err := fromEnv(os.LookupEnv)
+func join(cfg Config) (*Proc, error) {
+	defaults, spec, err := fromEnv(os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +65,7 @@ func join() (*Proc, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: %w", job.Rank(), err)
 	}
-	return New(job, ctx, cfg)
+	return New(job, ctx, cfg.or(defaults))
 }
 
 // findJob asks for a launcher, ours first.
@@ -136,6 +141,11 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 	if s, ok := lookup(EnvTransport); ok {
 		if cfg.Transport, err = p2p.ParseTransport(s); err != nil {
 			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvTransport, err)
+		}
+	}
+	if s, ok := lookup(EnvThreads); ok {
+		if cfg.Threads, err = parseThreadLevel(s); err != nil {
+			return cfg, spec, err
 		}
 	}
 	if s, ok := lookup(EnvArena); ok {

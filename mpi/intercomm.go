@@ -50,7 +50,7 @@ func (c *Comm) inter(contexts []uint32, remote *Group) *Comm {
 	n.world, n.index = nil, nil
 	n.address(remote)
 	n.within = c.p.newComm(2*contexts[1], c.Group())
-	n.handler = c.handler
+	n.SetErrhandler(c.Errhandler())
 	return n
 }
 
@@ -132,7 +132,7 @@ func (c *Comm) dupInter() (*Comm, error) {
 		return nil, c.report(err)
 	}
 	d := c.within.inter(got, c.RemoteGroup())
-	d.handler = c.handler
+	d.SetErrhandler(c.Errhandler())
 	return d, c.report(c.copyAttrs(d))
 }
 
@@ -172,7 +172,7 @@ func (c *Comm) Merge(high bool) (*Comm, error) {
 		first, second = second, first
 	}
 	n := c.p.newComm(2*got[0], first.Union(second))
-	n.handler = c.handler
+	n.SetErrhandler(c.Errhandler())
 	return n, nil
 }
 

@@ -1,9 +1,12 @@
 package mpi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/internal/mem"
@@ -24,6 +27,19 @@ type Config struct {
 	// Receives and Sends are the numbers of buffers of EagerMax bytes for
 	// messages on their way in and out. Defaults: 256 and 64.
 	Receives, Sends int
+	// Threads says which goroutines use the Proc. Default: XWARP_THREADS from
+	// the environment, else one at a time. See InitThread.
+	Threads ThreadLevel
+}
+
+// or returns the configuration with defaults for what is not set.
+func (c Config) or(defaults Config) Config {
+	c.Transport = cmp.Or(c.Transport, defaults.Transport)
+	c.EagerMax = cmp.Or(c.EagerMax, defaults.EagerMax)
+	c.Receives = cmp.Or(c.Receives, defaults.Receives)
+	c.Sends = cmp.Or(c.Sends, defaults.Sends)
+	c.Threads = cmp.Or(c.Threads, defaults.Threads)
+	return c
 }
 
 // Transport is what carries messages between hosts.
@@ -41,8 +57,9 @@ const (
 
 // Proc is an MPI process: one rank of a job.
 //
-// A Proc and everything made from it is for one goroutine at a time
-// (MPI_THREAD_SERIALIZED). Messages move while one of its functions is called.
+// A Proc and everything made from it is for one goroutine at a time, unless more
+// was asked for: see [InitThread]. Messages move while one of its functions is
+// called.
 type Proc struct {
 	job       boot.Job
 	ctx       *verbs.Context
@@ -52,6 +69,7 @@ type Proc struct {
 	contexts  contextSet // that no communicator has
 	buffer    sendBuffer
 	hosts     []int // that ranks of World run on
+	thread    int   // of the operating system, that called Init
 	calls     calls // nonblocking collectives
 	allocated map[mem.Addr]int
 	finalized bool
@@ -67,7 +85,7 @@ const (
 // it. The process owns ctx from now on, also when there is an error; Finalize
 // closes it. Programs call [Init].
 func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
-	p := &Proc{job: job, ctx: ctx, rank: job.Rank(), contexts: newContextSet(), allocated: map[mem.Addr]int{}}
+	p := &Proc{job: job, ctx: ctx, rank: job.Rank(), thread: unix.Gettid(), contexts: newContextSet(), allocated: map[mem.Addr]int{}}
 	err := p.open(cfg)
 	if err == nil {
 		err = p.connect()
@@ -83,6 +101,7 @@ func (p *Proc) open(cfg Config) (err error) {
 	c := p2p.Config{
 		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport,
 		EagerMax: cfg.EagerMax, Receives: cfg.Receives, Sends: cfg.Sends,
+		Shared: cfg.Threads == ThreadMultiple,
 	}
 	if w, ok := p.job.(boot.Watched); ok && w.Lost() != nil {
 		c.Aborted = func() error { return aborted(w.Lost()) }
@@ -132,7 +151,7 @@ func (p *Proc) connect() error {
 func (p *Proc) World() *Comm { return p.world }
 
 // Engine returns the engine that moves the messages of this rank, for programs
-// that wait for other things too.
+// that wait for other things too. It is not for use under ThreadMultiple.
 func (p *Proc) Engine() *progress.Engine { return p.ep.Engine() }
 
 // Abort ends the job on all hosts (MPI_Abort). It does not return when there is

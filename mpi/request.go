@@ -82,22 +82,36 @@ func Waitall(requests []Request) error {
 // its request null and returns its index. When all requests are null the index
 // is Undefined.
 func Waitany(requests []Request) (index int, st Status, err error) {
-	for {
-		var live *Request
-		for i := range requests {
-			r := &requests[i]
-			if r.IsNull() {
-				continue
-			}
-			if r.done() {
-				st, err = r.wait("Waitany")
-				return i, st, err
-			}
-			live = r
-		}
-		if live == nil {
-			return Undefined, emptyStatus(), nil
-		}
-		live.c.ep.Progress()
+	ep := endpoint(requests)
+	if ep == nil {
+		return Undefined, emptyStatus(), nil
 	}
+	ep.Enter()
+	for index = finished(requests); index < 0; index = finished(requests) {
+		ep.Inside().Progress()
+	}
+	ep.Leave()
+	st, err = requests[index].wait("Waitany")
+	return index, st, err
+}
+
+// endpoint returns that of the requests, or nil when all of them are null.
+func endpoint(requests []Request) *p2p.Endpoint {
+	for i := range requests {
+		if r := &requests[i]; !r.IsNull() {
+			return r.c.ep
+		}
+	}
+	return nil
+}
+
+// finished returns the first request that Wait would return from at once, or -1.
+// It is called inside.
+func finished(requests []Request) int {
+	for i := range requests {
+		if r := &requests[i]; !r.IsNull() && r.done() {
+			return i
+		}
+	}
+	return -1
 }

@@ -32,14 +32,19 @@ const localArena = 16 << 20
 // Run finalizes the ranks that have not done it. When a rank fails or panics,
 // the calls of the others fail too, and Run returns a [RankError] that names
 // the first one.
-func Run(n int, body func(p *Proc) error) error {
+func Run(n int, body func(p *Proc) error) error { return RunWith(n, Config{}, body) }
+
+// RunWith is Run with a configuration. What it leaves out is what the environment
+// says, or the default.
+func RunWith(n int, cfg Config, body func(p *Proc) error) error {
 	if n < 1 {
 		return fail(ErrArg, "Run", "%d ranks", n)
 	}
-	cfg, spec, err := fromEnv(os.LookupEnv)
+	defaults, spec, err := fromEnv(os.LookupEnv)
 	if err != nil {
 		return err
 	}
+	cfg = cfg.or(defaults)
 	spec.Fabric, spec.Device = "udp", ""
 	if spec.Arena == 0 {
 		spec.Arena = localArena
@@ -93,7 +98,9 @@ func (p *Proc) run(body func(p *Proc) error) (err error) {
 				err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 			}
 		}
-		if !p.finalized {
+		// After a panic inside the endpoint nobody can come in any more.
+		if !p.finalized && p.ep.TryEnter() {
+			p.ep.Leave()
 			err = errors.Join(err, p.close())
 		}
 	}()

@@ -20,6 +20,9 @@ type Config struct {
 	EagerMax   int // largest message in bytes that is sent without asking; default 16 KiB, -1 means 0
 	Receives   int // receive buffers of EagerMax bytes; default 256
 	Sends      int // send buffers of EagerMax bytes; default 64
+	// Shared asks for an endpoint that several goroutines use at the same time.
+	// Endpoint.Shared tells whether it is one: in the simulator it is not.
+	Shared bool
 	// Aborted is asked several times a second. When it returns an error,
 	// everything under way fails with it. Default: never.
 	Aborted func() error
@@ -101,6 +104,7 @@ type Endpoint struct {
 	wakeAt  mono.Time // when Drain wants to look again
 	ended   bool
 
+	gate     *gate // nil: one goroutine at a time
 	follower Follower
 	polling  bool // inside Poll: the step that is under way lets things go out
 }
@@ -154,6 +158,9 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	ep.write = verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Signaled, NumSGE: 1}
 	if err := ep.create(ctx); err != nil {
 		return nil, errors.Join(err, ep.Close())
+	}
+	if cfg.Shared {
+		ep.gate = newGate(ep)
 	}
 	ep.eng.Add(ep)
 	return ep, nil
@@ -213,12 +220,11 @@ func (ep *Endpoint) EagerMax() int { return ep.cfg.EagerMax }
 // Engine returns the engine that moves everything.
 func (ep *Endpoint) Engine() *progress.Engine { return ep.eng }
 
-// Active returns how many requests the user has not taken the result of.
-func (ep *Endpoint) Active() int { return ep.active }
-
 // Close takes the endpoint off the engine and frees its buffers. Call Drain
 // first to make sure that everything sent has arrived.
 func (ep *Endpoint) Close() error {
+	ep.Enter()
+	defer ep.Leave()
 	ep.eng.Remove(ep)
 	var errs []error
 	if ep.qp != nil {

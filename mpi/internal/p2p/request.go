@@ -38,13 +38,14 @@ type Status struct {
 // takes its result with Wait or Test, after which the object belongs to the
 // pool and has another Generation.
 type Request struct {
-	entry match.Entry[Request] // receives: place in the posted queue; sends: context and tag
-	ep    *Endpoint
-	next  *Request // in the pool or in Endpoint.pending
-	data  data     // the user's memory, or what is left of it to be sent
-	mr    *verbs.MR
-	err   error
-	st    Status
+	entry   match.Entry[Request] // receives: place in the posted queue; sends: context and tag
+	ep      *Endpoint
+	next    *Request // in the pool or in Endpoint.pending
+	sleeper *sleeper // a goroutine that waits for it while another one leads
+	data    data     // the user's memory, or what is left of it to be sent
+	mr      *verbs.MR
+	err     error
+	st      Status
 
 	peer     int32 // match.Any for a receive from anybody
 	state    state
@@ -61,9 +62,6 @@ type Request struct {
 
 // Generation tells the uses of a pooled request apart.
 func (r *Request) Generation() uint32 { return r.gen }
-
-// Done reports whether the result is there.
-func (r *Request) Done() bool { return r.state == done }
 
 // Request ids go over the wire and into work request ids. The upper bits tell
 // the uses of one slot apart, so that an answer to an earlier one is noticed.
@@ -115,6 +113,9 @@ func (r *Request) complete() {
 	}
 	r.data.clear()
 	r.state = done
+	if r.sleeper != nil {
+		r.sleeper.wake()
+	}
 	if r.detached {
 		r.ep.release(r)
 	}
@@ -151,45 +152,10 @@ func (ep *Endpoint) take(r *Request) (Status, error) {
 	return st, err
 }
 
-// Null returns a request that is done.
-func (ep *Endpoint) Null(st Status) *Request {
-	r := ep.request(ep.rank, nil)
-	r.st = st
-	r.complete()
-	return r
-}
-
-// Wait makes progress until r is done and takes its result.
-func (r *Request) Wait() (Status, error) {
+// wait is Wait for those inside.
+func (r *Request) wait() (Status, error) {
 	for r.state != done {
-		r.ep.progress()
+		r.ep.progress(r)
 	}
 	return r.ep.take(r)
-}
-
-// Progress makes one step, and sleeps until there is more to do when there was
-// nothing.
-func (r *Request) Progress() { r.ep.progress() }
-
-// Progress makes one step, and sleeps until there is more to do when there was
-// nothing.
-func (ep *Endpoint) Progress() { ep.progress() }
-
-func (ep *Endpoint) progress() {
-	if ep.eng.Step() == 0 {
-		ep.eng.Park()
-	}
-}
-
-// Test makes progress once and takes the result of r if it is there.
-func (r *Request) Test() (st Status, finished bool, err error) {
-	ep := r.ep
-	if r.state != done {
-		ep.eng.Step()
-	}
-	if r.state != done {
-		return Status{}, false, nil
-	}
-	st, err = ep.take(r)
-	return st, true, err
 }

@@ -3,7 +3,6 @@ package p2p
 import (
 	"errors"
 
-	"github.com/xwarp/xwarp/mpi/internal/dtype"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -15,9 +14,8 @@ const maxInlineData = verbs.MaxInline - headerLen
 // out at the latest.
 const burstMax = 16
 
-// Send sends buf and returns when buf may be changed. env.Source is this rank.
-// The arguments are checked: dest is a rank.
-func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
+// send is Send for those inside.
+func (ep *Endpoint) send(env match.Envelope, dest int, buf []byte) error {
 	p := &ep.peers[dest]
 	d := data{buf: buf}
 	eager := len(buf) <= int(p.eagerMax) && !p.self && ep.pending.head == nil && ep.open(p, env)
@@ -28,14 +26,12 @@ func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 	if dest == int(ep.rank) && len(buf) > int(p.eagerMax) && ep.posted.Find(env) == nil {
 		return &Error{Code: Deadlock, Peer: dest, Detail: "a blocking send of this size to the own rank waits for a receive that is not posted: post it with Irecv first, or use Sendrecv"}
 	}
-	_, err := ep.Isend(env, dest, buf).Wait()
+	_, err := ep.isend(env, dest, d, false).wait()
 	return err
 }
 
-// TrySend sends buf if that takes no request: it goes eagerly, and there is
-// room for it. If it reports true, buf may be changed. Messages may wait for one
-// another, as those of Isend.
-func (ep *Endpoint) TrySend(env match.Envelope, dest int, buf []byte) bool {
+// trySend is Inside.TrySend.
+func (ep *Endpoint) trySend(env match.Envelope, dest int, buf []byte) bool {
 	p := &ep.peers[dest]
 	d := data{buf: buf}
 	eager := len(buf) <= int(p.eagerMax) && !p.self && ep.pending.head == nil && ep.open(p, env)
@@ -46,22 +42,9 @@ func (ep *Endpoint) TrySend(env match.Envelope, dest int, buf []byte) bool {
 	return true
 }
 
-// Flush lets messages go out that wait for others.
-func (ep *Endpoint) Flush() { ep.push(1) }
-
 // open reports whether messages may go to a peer: nobody who matters is lost.
 func (ep *Endpoint) open(p *peer, env match.Envelope) bool {
 	return p.err == nil && (ep.lost == nil || !collective(env.Context))
-}
-
-// Isend starts a send. Errors come with the result of the request.
-func (ep *Endpoint) Isend(env match.Envelope, dest int, buf []byte) *Request {
-	return ep.isend(env, dest, data{buf: buf}, false)
-}
-
-// IsendTyped is Isend of the bytes before a cursor.
-func (ep *Endpoint) IsendTyped(env match.Envelope, dest int, cur dtype.Cursor) *Request {
-	return ep.isend(env, dest, dataOf(cur), false)
 }
 
 func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Request {
