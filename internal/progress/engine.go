@@ -113,6 +113,10 @@ func (e *Engine) Share(l sync.Locker) (shared, patient bool) {
 	return true, s.Share(l)
 }
 
+// Touch says that something was done besides steps, so that a wait that is under
+// way is as if it had just begun.
+func (e *Engine) Touch() { e.waiting = false }
+
 // Wake ends the present Park, or the next one when there is none. Any goroutine
 // may call it.
 func (e *Engine) Wake() {

@@ -126,6 +126,14 @@ func (g *gate) patience(n int) int {
 }
 
 func (g *gate) leave() {
+	g.ep.eng.Touch() // the leader, if it is about to sleep, stays awake for a while
+	g.wakeMany()
+	g.exit()
+}
+
+// exit lets others in, after somebody among those who wait has been found who
+// leads.
+func (g *gate) exit() {
 	switch {
 	case !g.led:
 		if g.last != nil && g.heir == nil {
@@ -134,9 +142,6 @@ func (g *gate) leave() {
 		}
 	case g.parked && g.news():
 		g.ep.eng.Wake()
-	}
-	if g.many > 0 {
-		g.wakeMany()
 	}
 	g.mu.Unlock()
 }
@@ -159,6 +164,7 @@ func (ep *Endpoint) progress(r *Request) {
 			ep.eng.Park()
 		}
 	case n > 0 || r != nil && r.state == done:
+		g.wakeMany()
 		g.makeWay()
 	case g.led:
 		g.sleep(r)
@@ -170,14 +176,14 @@ func (ep *Endpoint) progress(r *Request) {
 	}
 }
 
-// makeWay lets others in who wait for that.
+// makeWay lets others in who ask for it. While somebody leads who has work to
+// do, nobody else need be woken for that.
 func (g *gate) makeWay() {
-	if g.many > 0 {
-		g.wakeMany()
-	}
 	if g.asking.Load() == 0 {
 		return
 	}
+	lead := !g.led
+	g.led = true
 	g.mu.Unlock()
 	for i := range gateSpins {
 		if g.asking.Load() == 0 {
@@ -188,6 +194,9 @@ func (g *gate) makeWay() {
 		}
 	}
 	g.enter()
+	if lead {
+		g.led = false
+	}
 }
 
 // Unlock and Lock are for the engine: it calls them around what a Park waits
@@ -221,7 +230,7 @@ func (g *gate) sleep(r *Request) {
 	if s.next, s.prev, g.last = g.last, nil, s; s.next != nil {
 		s.next.prev = s
 	}
-	g.leave()
+	g.exit()
 	g.nap(s)
 	g.enter()
 	if s.prev != nil {
@@ -271,6 +280,9 @@ func (s *sleeper) wake() {
 
 // wakeMany wakes those that wait for anything.
 func (g *gate) wakeMany() {
+	if g.many == 0 {
+		return
+	}
 	for s := g.last; s != nil; s = s.next {
 		if s.target == nil {
 			s.wake()
