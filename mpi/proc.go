@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/internal/mem"
@@ -85,7 +84,7 @@ const (
 // it. The process owns ctx from now on, also when there is an error; Finalize
 // closes it. Programs call [Init].
 func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
-	p := &Proc{job: job, ctx: ctx, rank: job.Rank(), thread: unix.Gettid(), contexts: newContextSet(), allocated: map[mem.Addr]int{}}
+	p := &Proc{job: job, ctx: ctx, rank: job.Rank(), thread: syscall.Gettid(), contexts: newContextSet(), allocated: map[mem.Addr]int{}}
 	err := p.open(cfg)
 	if err == nil {
 		err = p.connect()

@@ -3,8 +3,7 @@ package mpi
 import (
 	"fmt"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // ThreadLevel says which goroutines of a rank call this package (MPI 4.1, section
@@ -67,4 +66,4 @@ func (p *Proc) QueryThread() ThreadLevel {
 // IsThreadMain reports whether the caller runs on the thread that called Init
 // (MPI_Is_thread_main). Goroutines change their threads unless they call
 // runtime.LockOSThread, so it means something for those only, and in C.
-func (p *Proc) IsThreadMain() bool { return unix.Gettid() == p.thread }
+func (p *Proc) IsThreadMain() bool { return syscall.Gettid() == p.thread }
