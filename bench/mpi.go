@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/mpi"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -27,12 +28,20 @@ type mpiBench struct {
 }
 
 func openMPI(e *End) (Bench, error) {
+	transport, err := mpi.ParseTransport(e.Spec.Transport)
+	if err != nil {
+		return nil, err
+	}
 	ctx, err := openContext(e)
 	if err != nil {
 		return nil, err
 	}
 	m := &mpiBench{End: e, ctx: ctx, carrier: "MPI on " + ctx.Attr().Carrier, peer: 1 - e.Pair.Rank()}
-	if m.proc, err = mpi.New(e.Pair, ctx, mpi.Config{}); err != nil {
+	job := boot.Job(e.Pair)
+	if e.Spec.Fabric == "shm" {
+		job, m.carrier = near{e.Pair}, "MPI in shared memory"
+	}
+	if m.proc, err = mpi.New(job, ctx, mpi.Config{Transport: transport}); err != nil {
 		return nil, err
 	}
 	m.world = m.proc.World()
@@ -46,6 +55,12 @@ func openMPI(e *End) (Bench, error) {
 	}
 	return m, nil
 }
+
+// near is a pair whose ends say that they are on one host: there MPI has a way of
+// its own, past the carrier.
+type near struct{ *Pair }
+
+func (n near) Host() (host, localRank int) { return 0, n.Rank() }
 
 func (m *mpiBench) Carrier() string { return m.carrier }
 

@@ -88,7 +88,6 @@ func TestSpec_errors(t *testing.T) {
 		{"write over ud", Spec{Test: "write_bw", Transport: "ud"}, "use --transport rd, or write_record_lat"},
 		{"read over ud", Spec{Test: "read_lat", Transport: "ud"}, "nobody would ask again"},
 		{"atomic over ud", Spec{Test: "atomic_lat", Transport: "ud"}, "exactly once"},
-		{"MPI over ud", Spec{Test: "mpi_lat", Transport: "ud"}, "use --transport rd"},
 		{"atomic of another size", Spec{Test: "atomic_lat", Sizes: []int{16}}, "8 to 8 bytes"},
 		{"unknown operation", Spec{Test: "atomic_lat", Op: "xor"}, "the operations are fetch_add, cmp_swap, swap"},
 		{"operation of another test", Spec{Test: "send_lat", Op: "fetch_add"}, "--op is for atomic_lat"},

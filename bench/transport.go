@@ -87,7 +87,6 @@ var notOverUD = map[Family]string{
 	Write:  "its target would not notice what was lost; use --transport rd, or write_record_lat and write_record_bw, which are made for that",
 	Read:   "its answer could be lost, and nobody would ask again; use --transport rd",
 	Atomic: "it must happen exactly once, and datagrams may come twice or not at all; use --transport rd",
-	MPI:    "MPI promises that messages arrive, in order; use --transport rd",
 }
 
 // notOverRC says why a family does not run over connections.

@@ -1,7 +1,6 @@
 package mpi
 
 import (
-	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 )
@@ -82,18 +81,12 @@ func (t *collective) envelopeOut() match.Envelope {
 
 // allreduce reduces the words of all ranks.
 func (t *collective) allreduce(v []uint64, op Op[uint64]) error {
-	k := t.c.now(t.op)
-	reduction(k, op, nil)
-	coll.Allreduce(&k.s, k.team(), mem.BytesOf(v))
-	return k.finish()
+	return planAllreduce(t.c.again(t.op), Data{}, Slice(v), by(op, nil)).finish()
 }
 
 // sum adds the numbers of all ranks.
 func (t *collective) sum(v []int64) error {
-	k := t.c.now(t.op)
-	reduction(k, Sum[int64], nil)
-	coll.Allreduce(&k.s, k.team(), mem.BytesOf(v))
-	return k.finish()
+	return planAllreduce(t.c.again(t.op), Data{}, Slice(v), by(Sum[int64], nil)).finish()
 }
 
 // bcast copies the bytes of root.

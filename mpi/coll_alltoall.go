@@ -1,7 +1,6 @@
 package mpi
 
 import (
-	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 )
 
@@ -9,82 +8,86 @@ import (
 // this rank becomes the i-th part of recv (MPI_Alltoall). In place the parts of
 // recv are exchanged.
 func Alltoall[T Scalar](c *Comm, send, recv []T) error {
-	return planAlltoall(c.now("Alltoall"), send, recv).run()
+	return planAlltoall(c.now("Alltoall"), Slice(send), Slice(recv)).run()
 }
 
 // Ialltoall is Alltoall that does not wait (MPI_Ialltoall).
 func Ialltoall[T Scalar](c *Comm, send, recv []T) (Request, error) {
-	return planAlltoall(c.later("Ialltoall"), send, recv).start()
+	return planAlltoall(c.later("Ialltoall"), Slice(send), Slice(recv)).start()
 }
 
 // AlltoallInit prepares Alltoall to be started many times (MPI_Alltoall_init).
 func AlltoallInit[T Scalar](c *Comm, send, recv []T) (*Persistent, error) {
-	return planAlltoall(c.often("AlltoallInit"), send, recv).keep()
+	return planAlltoall(c.often("AlltoallInit"), Slice(send), Slice(recv)).keep()
 }
 
-func planAlltoall[T Scalar](k *call, send, recv []T) *call {
-	if !k.ok() || !k.whole(len(recv), k.c.size) {
+func planAlltoall(k *call, send, recv Data) *call {
+	if !k.ok() || !k.whole(recv.count, k.c.size) {
 		return k
 	}
-	out, in := mem.BytesOf(send), mem.BytesOf(recv)
+	in := k.write(recv)
 	switch {
 	case k.c.Inter():
-		if k.whole(len(send), k.c.size) {
-			k.inter().Exchange(&k.s, k.s.Even(out, k.c.size), k.s.Even(in, k.c.size))
+		if k.whole(send.count, k.c.size) {
+			if out := k.read(send); k.ok() {
+				k.inter().Exchange(&k.s, k.s.Even(out, k.c.size), k.s.Even(in, k.c.size))
+			}
 		}
-		return k
-	case send == nil:
-		out = k.s.Temp(len(in))
-		k.s.Copy(out, in)
-	case len(send) != len(recv):
-		return k.refuse(ErrCount, "%d elements to send and room for %d: want the same", len(send), len(recv))
+	case send.none():
+		if out := k.aside(recv); k.ok() {
+			coll.Alltoall(&k.s, k.team(), out, in)
+		}
+	case send.size() != recv.size():
+		k.refuse(ErrCount, "%d bytes to send and room for %d: want the same", send.size(), recv.size())
+	case k.whole(send.count, k.c.size):
+		if out := k.read(send); k.ok() {
+			coll.Alltoall(&k.s, k.team(), out, in)
+		}
 	}
-	coll.Alltoall(&k.s, k.team(), out, in)
 	return k
 }
 
 // Alltoallv is Alltoall with parts of different lengths (MPI_Alltoallv): rank j
 // gets sendCounts[j] elements of send from sendDispls[j] on, and what rank i
 // gives, recvCounts[i] elements, goes to recv from recvDispls[i] on. Displacements
-// nil: one part comes after the other. In place, which is nil as send, the parts
-// of recv are exchanged, and what is said about send does not count.
+// nil: one part comes after the other. In place, which is nil as send and as
+// sendCounts, the parts of recv are exchanged. (A rank with nothing to send may
+// well have nil as send, but it has counts.)
 func Alltoallv[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) error {
-	return planAlltoallv(c.now("Alltoallv"), send, sendCounts, sendDispls, recv, recvCounts, recvDispls).run()
+	return planAlltoallv(c.now("Alltoallv"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).run()
 }
 
 // Ialltoallv is Alltoallv that does not wait (MPI_Ialltoallv).
 func Ialltoallv[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (Request, error) {
-	return planAlltoallv(c.later("Ialltoallv"), send, sendCounts, sendDispls, recv, recvCounts, recvDispls).start()
+	return planAlltoallv(c.later("Ialltoallv"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).start()
 }
 
 // AlltoallvInit prepares Alltoallv to be started many times (MPI_Alltoallv_init).
 func AlltoallvInit[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (*Persistent, error) {
-	return planAlltoallv(c.often("AlltoallvInit"), send, sendCounts, sendDispls, recv, recvCounts, recvDispls).keep()
+	return planAlltoallv(c.often("AlltoallvInit"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).keep()
 }
 
-func planAlltoallv[T Scalar](k *call, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) *call {
+func planAlltoallv(k *call, send Data, sendCounts, sendDispls []int, recv Data, recvCounts, recvDispls []int) *call {
 	if !k.ok() {
 		return k
 	}
-	in := blocks(k, recv, recvCounts, recvDispls)
-	if send == nil && !k.c.Inter() {
-		return k.exchange(k.aside(in), in)
+	in := k.blocks(recv, recvCounts, recvDispls)
+	if send.none() && sendCounts == nil && !k.c.Inter() {
+		return k.exchange(nil, in)
 	}
-	return k.exchange(blocks(k, send, sendCounts, sendDispls), in)
+	return k.exchange(k.blocks(send, sendCounts, sendDispls), in)
 }
 
-// aside copies blocks to where they are not overwritten.
-func (k *call) aside(in [][]byte) [][]byte {
-	out := k.s.Blocks(len(in))
-	for i, b := range in {
-		out[i] = k.s.Temp(len(b))
-		k.s.Copy(out[i], b)
+// exchange gives rank j parts[j] and gets room[i] from rank i. Without parts, those
+// of room are exchanged.
+func (k *call) exchange(parts, room []Data) *call {
+	var out [][]byte
+	if parts == nil { // in place
+		out = k.each(room, (*call).aside)
+	} else {
+		out = k.each(parts, (*call).read)
 	}
-	return out
-}
-
-// exchange gives rank j out[j] and gets in[i] from rank i.
-func (k *call) exchange(out, in [][]byte) *call {
+	in := k.each(room, (*call).write)
 	switch {
 	case !k.ok():
 	case k.c.Inter():
@@ -101,42 +104,41 @@ func (k *call) exchange(out, in [][]byte) *call {
 // send[j], and what rank i gives goes to recv[i]. In place, which is nil as send,
 // the parts of recv are exchanged.
 func Alltoallw[T Scalar](c *Comm, send, recv [][]T) error {
-	return planAlltoallw(c.now("Alltoallw"), send, recv).run()
+	k := c.now("Alltoallw")
+	return planAlltoallw(k, slicesOf(k, send), slicesOf(k, recv)).run()
 }
 
 // Ialltoallw is Alltoallw that does not wait (MPI_Ialltoallw).
 func Ialltoallw[T Scalar](c *Comm, send, recv [][]T) (Request, error) {
-	return planAlltoallw(c.later("Ialltoallw"), send, recv).start()
+	k := c.later("Ialltoallw")
+	return planAlltoallw(k, slicesOf(k, send), slicesOf(k, recv)).start()
 }
 
 // AlltoallwInit prepares Alltoallw to be started many times (MPI_Alltoallw_init).
 func AlltoallwInit[T Scalar](c *Comm, send, recv [][]T) (*Persistent, error) {
-	return planAlltoallw(c.often("AlltoallwInit"), send, recv).keep()
+	k := c.often("AlltoallwInit")
+	return planAlltoallw(k, slicesOf(k, send), slicesOf(k, recv)).keep()
 }
 
-func planAlltoallw[T Scalar](k *call, send, recv [][]T) *call {
-	if !k.ok() {
-		return k
+func planAlltoallw(k *call, send, recv []Data) *call {
+	switch {
+	case !k.ok():
+	case len(recv) != k.c.size || len(send) != k.c.size && (send != nil || k.c.Inter()):
+		k.refuse(ErrArg, "%d parts to send and room for %d, for %d ranks", len(send), len(recv), k.c.size)
+	default:
+		k.exchange(send, recv)
 	}
-	in := parts(k, recv)
-	if send == nil && !k.c.Inter() {
-		return k.exchange(k.aside(in), in)
-	}
-	return k.exchange(parts(k, send), in)
+	return k
 }
 
-// parts returns a list that has a part for each rank as bytes.
-func parts[T Scalar](k *call, list [][]T) [][]byte { return partsOf(k, k.c.size, list) }
-
-// partsOf is parts for p ranks.
-func partsOf[T Scalar](k *call, p int, list [][]T) [][]byte {
-	if len(list) != p {
-		k.refuse(ErrArg, "%d parts for %d ranks", len(list), p)
+// slicesOf is a list of slices as data; nil stays nil.
+func slicesOf[T Scalar](k *call, list [][]T) []Data {
+	if list == nil {
 		return nil
 	}
-	b := k.s.Blocks(len(list))
+	parts := k.room(len(list))
 	for i, v := range list {
-		b[i] = mem.BytesOf(v)
+		parts[i] = Slice(v)
 	}
-	return b
+	return parts
 }

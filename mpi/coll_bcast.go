@@ -1,7 +1,6 @@
 package mpi
 
 import (
-	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 )
 
@@ -31,28 +30,46 @@ func planBarrier(k *call) *call {
 // ranks call it with the same length and root. On an intercommunicator those of
 // the other group than the root's get it; see [Root].
 func Bcast[T Scalar](c *Comm, buf []T, root int) error {
-	return planBcast(c.again("Bcast"), buf, root).run()
+	return planBcast(c.again("Bcast"), Slice(buf), root).run()
 }
 
 // Ibcast is Bcast that does not wait (MPI_Ibcast).
 func Ibcast[T Scalar](c *Comm, buf []T, root int) (Request, error) {
-	return planBcast(c.later("Ibcast"), buf, root).start()
+	return planBcast(c.later("Ibcast"), Slice(buf), root).start()
 }
 
 // BcastInit prepares Bcast to be started many times (MPI_Bcast_init).
 func BcastInit[T Scalar](c *Comm, buf []T, root int) (*Persistent, error) {
-	return planBcast(c.often("BcastInit"), buf, root).keep()
+	return planBcast(c.often("BcastInit"), Slice(buf), root).keep()
 }
 
-func planBcast[T Scalar](k *call, buf []T, root int) *call {
-	b := mem.BytesOf(buf)
+func planBcast(k *call, buf Data, root int) *call {
+	if !k.root(root) {
+		return k
+	}
+	b, flat := buf.flat()
+	if flat && k.same(plan{kind: planOfBcast, root: root, in: first(b), nin: len(b)}) {
+		return k
+	}
+	sends := k.c.rank == root
 	switch {
-	case !k.root(root) || k.same(plan{kind: planOfBcast, root: root, in: first(b), nin: len(b)}):
+	case root == ProcNull:
+		return k
+	case flat:
+	case root == Root || !k.c.Inter() && sends:
+		k.clear()
+		b = k.read(buf)
+	default:
+		k.clear()
+		b = k.write(buf)
+	}
+	switch {
+	case !k.ok():
 	case !k.c.Inter():
 		coll.Bcast(&k.s, k.team(), b, root)
 	case root == Root:
 		k.inter().SendBcast(&k.s, b)
-	case root != ProcNull:
+	default:
 		k.inter().RecvBcast(&k.s, b, root)
 	}
 	return k

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/xwarp/xwarp/mpi/internal/coll"
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 )
@@ -22,6 +23,10 @@ type call struct {
 	kept bool  // persistent: the user's, not the pool's
 	next *call // in the pool
 	plan plan  // of a blocking one, when the next one may be the same
+	data []Data
+	late []late
+	lay  *dtype.Type // how elements lie that are reduced; nil: as packed bytes
+	fold fold
 }
 
 // now begins a blocking collective.
@@ -50,6 +55,7 @@ func (k *call) run() error { return k.c.report(k.finish()) }
 // finish runs what was planned.
 func (k *call) finish() error {
 	if k.err == nil {
+		k.seal()
 		k.s.Tag = k.c.coll.number()
 		k.c.ep.Enter()
 		k.err = k.s.Run(k)

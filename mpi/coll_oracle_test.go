@@ -255,7 +255,7 @@ func (o oracle[T]) alltoall() error {
 		inv := make([]T, len(wantv))
 		if inPlace {
 			in, inv, ins = out, outv, outs
-			out, outv, outs = nil, nil, nil
+			out, outv, outs, outCounts = nil, nil, nil, nil
 		}
 		err := errors.Join(o.form.call(
 			func() error { return mpi.Alltoall(c, out, in) },

@@ -1,5 +1,7 @@
 package mpi
 
+import "github.com/xwarp/xwarp/mpi/internal/dtype"
+
 // plan is what a schedule was written from. Programs call the same collectives
 // with the same buffers over and over, and for short vectors writing the
 // schedule is a good part of what our own code costs.
@@ -7,7 +9,8 @@ type plan struct {
 	kind     planKind
 	commutes bool
 	root     int
-	elem     int
+	user     bool
+	t        *dtype.Type
 	in, out  *byte
 	nin      int
 	nout     int
@@ -42,6 +45,7 @@ func (k *call) same(p plan) bool {
 
 func (k *call) clear() {
 	k.s.Reset()
+	k.forget()
 	k.plan = plan{}
 }
 

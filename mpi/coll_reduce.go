@@ -1,7 +1,6 @@
 package mpi
 
 import (
-	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 )
 
@@ -10,46 +9,58 @@ import (
 // place the root's own vector is in recv. All ranks call it with the same length,
 // operation and options.
 func Reduce[T Scalar](c *Comm, send, recv []T, op Op[T], root int, options ...OpOption) error {
-	return planReduce(c.now("Reduce"), send, recv, op, root, options).run()
+	return planReduce(c.now("Reduce"), Slice(send), Slice(recv), root, by(op, options)).run()
 }
 
 // Ireduce is Reduce that does not wait (MPI_Ireduce).
 func Ireduce[T Scalar](c *Comm, send, recv []T, op Op[T], root int, options ...OpOption) (Request, error) {
-	return planReduce(c.later("Ireduce"), send, recv, op, root, options).start()
+	return planReduce(c.later("Ireduce"), Slice(send), Slice(recv), root, by(op, options)).start()
 }
 
 // ReduceInit prepares Reduce to be started many times (MPI_Reduce_init).
 func ReduceInit[T Scalar](c *Comm, send, recv []T, op Op[T], root int, options ...OpOption) (*Persistent, error) {
-	return planReduce(c.often("ReduceInit"), send, recv, op, root, options).keep()
+	return planReduce(c.often("ReduceInit"), Slice(send), Slice(recv), root, by(op, options)).keep()
 }
 
-func planReduce[T Scalar](k *call, send, recv []T, op Op[T], root int, options []OpOption) *call {
-	if !k.root(root) || !reduction(k, op, options) {
+func planReduce(k *call, send, recv Data, root int, r reduction) *call {
+	if !k.root(root) {
 		return k
 	}
-	in, out := mem.BytesOf(send), mem.BytesOf(recv)
-	switch c := k.c; {
-	case root == ProcNull:
+	inter := k.c.Inter()
+	switch { // what does not count here
 	case root == Root:
-		k.inter().RecvReduce(&k.s, out)
-	case c.Inter():
-		k.inter().SendReduce(&k.s, in, root)
-	case c.rank != root:
-		coll.Reduce(&k.s, k.team(), in, nil, root)
-	case send == nil:
-		coll.Reduce(&k.s, k.team(), out, out, root)
-	case sameLength(k, send, recv):
-		coll.Reduce(&k.s, k.team(), in, out, root)
+		send = Data{}
+	case root == ProcNull:
+		return k
+	case inter || k.c.rank != root:
+		recv = Data{}
+	}
+	if !k.reduces(&r, recv, send) {
+		return k
+	}
+	switch {
+	case root == Root:
+		if out := k.result(recv); k.ok() {
+			k.inter().RecvReduce(&k.s, out)
+		}
+	case inter:
+		if in := k.operand(send); k.ok() {
+			k.inter().SendReduce(&k.s, in, root)
+		}
+	case k.c.rank != root:
+		if in := k.operand(send); k.ok() {
+			coll.Reduce(&k.s, k.team(), in, nil, root)
+		}
+	case send.none():
+		if v := k.inout(recv, recv); k.ok() {
+			coll.Reduce(&k.s, k.team(), v, v, root)
+		}
+	case k.sameLength(send, recv):
+		if in, out := k.operand(send), k.result(recv); k.ok() {
+			coll.Reduce(&k.s, k.team(), in, out, root)
+		}
 	}
 	return k
-}
-
-// sameLength refuses a result of another length than what is reduced.
-func sameLength[T Scalar](k *call, send, recv []T) bool {
-	if len(send) != len(recv) {
-		k.refuse(ErrCount, "%d elements to send and room for %d: want the same", len(send), len(recv))
-	}
-	return k.ok()
 }
 
 // Allreduce reduces the vectors send of all ranks element by element and gives
@@ -57,33 +68,56 @@ func sameLength[T Scalar](k *call, send, recv []T) bool {
 // same length, operation and options, and all get the same bits. On an
 // intercommunicator each group gets the reduction of the other one.
 func Allreduce[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) error {
-	return planAllreduce(c.again("Allreduce"), send, recv, op, options).run()
+	return planAllreduce(c.again("Allreduce"), Slice(send), Slice(recv), by(op, options)).run()
 }
 
 // Iallreduce is Allreduce that does not wait (MPI_Iallreduce).
 func Iallreduce[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) (Request, error) {
-	return planAllreduce(c.later("Iallreduce"), send, recv, op, options).start()
+	return planAllreduce(c.later("Iallreduce"), Slice(send), Slice(recv), by(op, options)).start()
 }
 
 // AllreduceInit prepares Allreduce to be started many times (MPI_Allreduce_init).
 func AllreduceInit[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) (*Persistent, error) {
-	return planAllreduce(c.often("AllreduceInit"), send, recv, op, options).keep()
+	return planAllreduce(c.often("AllreduceInit"), Slice(send), Slice(recv), by(op, options)).keep()
 }
 
-func planAllreduce[T Scalar](k *call, send, recv []T, op Op[T], options []OpOption) *call {
-	in, out := mem.BytesOf(send), mem.BytesOf(recv)
-	again := k.ok() && k.same(plan{
-		kind: planOfAllreduce, commutes: len(options) == 0, elem: sizeOf[T](),
-		in: first(in), nin: len(in), out: first(out), nout: len(out),
-	})
-	if !reduction(k, op, options) || send != nil && !sameLength(k, send, recv) || again {
+func planAllreduce(k *call, send, recv Data, r reduction) *call {
+	if !k.ok() {
+		return k
+	}
+	in, flat := send.flat()
+	out, room := recv.flat()
+	again := false
+	if flat && room {
+		again = k.same(plan{
+			kind: planOfAllreduce, commutes: r.commutes, user: r.user(), t: recv.t,
+			in: first(in), nin: len(in), out: first(out), nout: len(out),
+		})
+	} else {
+		k.clear()
+	}
+	if !k.reduces(&r, recv, send) || !send.none() && !k.sameLength(send, recv) || again {
 		return k
 	}
 	if k.c.Inter() {
-		k.inter().Allreduce(&k.s, in, out)
+		if in, out := k.operand(send), k.result(recv); k.ok() {
+			k.inter().Allreduce(&k.s, in, out)
+		}
 		return k
 	}
-	k.s.Copy(out, in)
-	coll.Allreduce(&k.s, k.team(), out)
+	if v := k.inout(recv, send); k.ok() {
+		coll.Allreduce(&k.s, k.team(), v)
+	}
 	return k
+}
+
+// inout returns room for elements that become recv at the end, and that are those
+// of send before, or of recv in place.
+func (k *call) inout(recv, send Data) []byte {
+	if send.none() {
+		send = recv
+	}
+	v := k.result(recv)
+	k.fill(v, send)
+	return v
 }

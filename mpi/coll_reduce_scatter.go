@@ -1,7 +1,6 @@
 package mpi
 
 import (
-	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 )
 
@@ -12,51 +11,57 @@ import (
 // intercommunicator each group gets the reduction of the other one, and counts
 // are those of the own group.
 func ReduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op[T], options ...OpOption) error {
-	return planReduceScatter(c.now("ReduceScatter"), send, recv, counts, op, options).run()
+	return planReduceScatter(c.now("ReduceScatter"), Slice(send), Slice(recv), counts, by(op, options)).run()
 }
 
 // IreduceScatter is ReduceScatter that does not wait (MPI_IreduceScatter).
 func IreduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op[T], options ...OpOption) (Request, error) {
-	return planReduceScatter(c.later("IreduceScatter"), send, recv, counts, op, options).start()
+	return planReduceScatter(c.later("IreduceScatter"), Slice(send), Slice(recv), counts, by(op, options)).start()
 }
 
 // ReduceScatterInit prepares ReduceScatter to be started many times (MPI_Reduce_scatter_init).
 func ReduceScatterInit[T Scalar](c *Comm, send, recv []T, counts []int, op Op[T], options ...OpOption) (*Persistent, error) {
-	return planReduceScatter(c.often("ReduceScatterInit"), send, recv, counts, op, options).keep()
+	return planReduceScatter(c.often("ReduceScatterInit"), Slice(send), Slice(recv), counts, by(op, options)).keep()
 }
 
-func planReduceScatter[T Scalar](k *call, send, recv []T, counts []int, op Op[T], options []OpOption) *call {
-	p := 0
-	if k.ok() {
-		p = k.c.Size()
-	}
-	if !reduction(k, op, options) {
+func planReduceScatter(k *call, send, recv Data, counts []int, r reduction) *call {
+	if !k.reduces(&r, recv, send) {
 		return k
 	}
+	if send.none() {
+		send = recv
+	}
+	p := k.c.Size()
 	if len(counts) != p {
 		return k.refuse(ErrArg, "%d counts for %d ranks", len(counts), p)
 	}
-	if send == nil {
-		send = recv
+	in := k.operand(send)
+	if !k.ok() {
+		return k
 	}
-	list, at := k.s.Blocks(p), 0
+	list, at, each := k.s.Blocks(p), 0, len(in)/max(send.count, 1)
 	for i, n := range counts {
-		if n < 0 || n > len(send)-at {
-			return k.refuse(ErrCount, "%d elements of rank %d from %d on do not lie in a vector of %d", n, i, at, len(send))
+		if n < 0 || n > send.count-at {
+			return k.refuse(ErrCount, "%d elements of rank %d from %d on do not lie in a vector of %d", n, i, at, send.count)
 		}
-		list[i] = mem.BytesOf(send[at : at+n])
+		list[i] = in[at*each : (at+n)*each]
 		at += n
 	}
-	if mine := counts[k.c.rank]; len(recv) < mine || at != len(send) {
-		return k.refuse(ErrCount, "%d elements of %d are given away, and there is room for %d of %d", at, len(send), len(recv), mine)
+	if mine := counts[k.c.rank]; recv.count < mine || at != send.count {
+		return k.refuse(ErrCount, "%d elements of %d are given away, and there is room for %d of %d", at, send.count, recv.count, mine)
 	}
-	return k.reduceScatter(mem.BytesOf(send), list, mem.BytesOf(recv[:counts[k.c.rank]]))
+	return k.reduceScatter(in, list, recv.part(0, counts[k.c.rank]))
 }
 
-func (k *call) reduceScatter(in []byte, list [][]byte, out []byte) *call {
-	if k.c.Inter() {
+func (k *call) reduceScatter(in []byte, list [][]byte, recv Data) *call {
+	out := k.result(recv)
+	switch mine := list[k.c.rank]; {
+	case !k.ok():
+	case len(out) != len(mine):
+		k.refuse(ErrCount, "room for %d bytes: this rank gets %d", len(out), len(mine))
+	case k.c.Inter():
 		k.inter().ReduceScatter(&k.s, in, list, out)
-	} else {
+	default:
 		coll.ReduceScatter(&k.s, k.team(), in, list, out)
 	}
 	return k
@@ -65,33 +70,37 @@ func (k *call) reduceScatter(in []byte, list [][]byte, out []byte) *call {
 // ReduceScatterBlock is ReduceScatter with the same number of elements for each
 // rank (MPI_Reduce_scatter_block).
 func ReduceScatterBlock[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) error {
-	return planReduceScatterBlock(c.now("ReduceScatterBlock"), send, recv, op, options).run()
+	return planReduceScatterBlock(c.now("ReduceScatterBlock"), Slice(send), Slice(recv), by(op, options)).run()
 }
 
 // IreduceScatterBlock is ReduceScatterBlock that does not wait (MPI_IreduceScatterBlock).
 func IreduceScatterBlock[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) (Request, error) {
-	return planReduceScatterBlock(c.later("IreduceScatterBlock"), send, recv, op, options).start()
+	return planReduceScatterBlock(c.later("IreduceScatterBlock"), Slice(send), Slice(recv), by(op, options)).start()
 }
 
 // ReduceScatterBlockInit prepares ReduceScatterBlock to be started many times (MPI_Reduce_scatter_block_init).
 func ReduceScatterBlockInit[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) (*Persistent, error) {
-	return planReduceScatterBlock(c.often("ReduceScatterBlockInit"), send, recv, op, options).keep()
+	return planReduceScatterBlock(c.often("ReduceScatterBlockInit"), Slice(send), Slice(recv), by(op, options)).keep()
 }
 
-func planReduceScatterBlock[T Scalar](k *call, send, recv []T, op Op[T], options []OpOption) *call {
-	if !reduction(k, op, options) {
+func planReduceScatterBlock(k *call, send, recv Data, r reduction) *call {
+	if !k.reduces(&r, recv, send) {
 		return k
 	}
-	if send == nil {
+	if send.none() {
 		send = recv
 	}
 	p := k.c.Size()
-	if !k.whole(len(send), p) {
+	if !k.whole(send.count, p) {
 		return k
 	}
-	if len(recv) < len(send)/p {
-		return k.refuse(ErrCount, "room for %d elements: this rank gets %d", len(recv), len(send)/p)
+	each := send.count / p
+	if recv.count < each {
+		return k.refuse(ErrCount, "room for %d elements: this rank gets %d", recv.count, each)
 	}
-	in := mem.BytesOf(send)
-	return k.reduceScatter(in, k.s.Even(in, p), mem.BytesOf(recv[:len(send)/p]))
+	in := k.operand(send)
+	if !k.ok() {
+		return k
+	}
+	return k.reduceScatter(in, k.s.Even(in, p), recv.part(0, each))
 }

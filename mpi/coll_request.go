@@ -56,6 +56,7 @@ func (k *call) start() (Request, error) {
 		return Request{}, k.c.report(err)
 	}
 	if !k.kept {
+		k.seal()
 		k.s.Tag = k.c.coll.number()
 	}
 	a := &k.c.p.calls

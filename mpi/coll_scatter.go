@@ -1,7 +1,6 @@
 package mpi
 
 import (
-	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 )
 
@@ -9,77 +8,103 @@ import (
 // root (MPI_Scatter). Others may give nil as send. In place, which is nil as recv
 // at the root, the root's part stays where it is.
 func Scatter[T Scalar](c *Comm, send, recv []T, root int) error {
-	return planScatter(c.now("Scatter"), send, recv, root).run()
+	return planScatter(c.now("Scatter"), Slice(send), Slice(recv), root).run()
 }
 
 // Iscatter is Scatter that does not wait (MPI_Iscatter).
 func Iscatter[T Scalar](c *Comm, send, recv []T, root int) (Request, error) {
-	return planScatter(c.later("Iscatter"), send, recv, root).start()
+	return planScatter(c.later("Iscatter"), Slice(send), Slice(recv), root).start()
 }
 
 // ScatterInit prepares Scatter to be started many times (MPI_Scatter_init).
 func ScatterInit[T Scalar](c *Comm, send, recv []T, root int) (*Persistent, error) {
-	return planScatter(c.often("ScatterInit"), send, recv, root).keep()
+	return planScatter(c.often("ScatterInit"), Slice(send), Slice(recv), root).keep()
 }
 
-func planScatter[T Scalar](k *call, send, recv []T, root int) *call {
+func planScatter(k *call, send, recv Data, root int) *call {
 	if !k.root(root) {
 		return k
 	}
 	switch c := k.c; {
 	case root == ProcNull:
 	case root == Root:
-		if k.whole(len(send), c.size) {
-			k.inter().Exchange(&k.s, k.s.Even(mem.BytesOf(send), c.size), nil)
+		if k.whole(send.count, c.size) {
+			if b := k.read(send); k.ok() {
+				k.inter().Exchange(&k.s, k.s.Even(b, c.size), nil)
+			}
 		}
 	case c.Inter():
-		k.inter().Recv(&k.s, mem.BytesOf(recv), root)
-	default:
-		if mine, ok := ownPart(k, recv, send, c.rank == root); ok {
-			coll.Scatter(&k.s, k.team(), mem.BytesOf(send), mem.BytesOf(mine), root)
+		if b := k.write(recv); k.ok() {
+			k.inter().Recv(&k.s, b, root)
+		}
+	case c.rank != root:
+		if b := k.write(recv); k.ok() {
+			coll.Scatter(&k.s, k.team(), nil, b, root)
+		}
+	case k.whole(send.count, c.size):
+		if all := k.read(send); k.ok() {
+			if mine := k.scattered(recv, k.own(all)); k.ok() {
+				coll.Scatter(&k.s, k.team(), all, mine, root)
+			}
 		}
 	}
 	return k
+}
+
+// scattered returns where the root of a scatter gets its own part: in place it
+// stays where it is.
+func (k *call) scattered(recv Data, part []byte) []byte {
+	switch {
+	case recv.none():
+		return part
+	case recv.size() != len(part):
+		k.refuse(ErrCount, "room for %d bytes: this rank gets %d", recv.size(), len(part))
+		return nil
+	}
+	return k.write(recv)
 }
 
 // Scatterv is Scatter of parts of different lengths (MPI_Scatterv). counts and
 // displs count at the root only: rank i gets counts[i] elements of send from
 // displs[i] on. displs nil: one part comes after the other.
 func Scatterv[T Scalar](c *Comm, send []T, counts, displs []int, recv []T, root int) error {
-	return planScatterv(c.now("Scatterv"), send, counts, displs, recv, root).run()
+	return planScatterv(c.now("Scatterv"), Slice(send), counts, displs, Slice(recv), root).run()
 }
 
 // Iscatterv is Scatterv that does not wait (MPI_Iscatterv).
 func Iscatterv[T Scalar](c *Comm, send []T, counts, displs []int, recv []T, root int) (Request, error) {
-	return planScatterv(c.later("Iscatterv"), send, counts, displs, recv, root).start()
+	return planScatterv(c.later("Iscatterv"), Slice(send), counts, displs, Slice(recv), root).start()
 }
 
 // ScattervInit prepares Scatterv to be started many times (MPI_Scatterv_init).
 func ScattervInit[T Scalar](c *Comm, send []T, counts, displs []int, recv []T, root int) (*Persistent, error) {
-	return planScatterv(c.often("ScattervInit"), send, counts, displs, recv, root).keep()
+	return planScatterv(c.often("ScattervInit"), Slice(send), counts, displs, Slice(recv), root).keep()
 }
 
-func planScatterv[T Scalar](k *call, send []T, counts, displs []int, recv []T, root int) *call {
+func planScatterv(k *call, send Data, counts, displs []int, recv Data, root int) *call {
 	if !k.root(root) {
 		return k
 	}
-	c, mine := k.c, mem.BytesOf(recv)
-	if c.Inter() {
-		switch {
-		case root == Root:
-			k.inter().Exchange(&k.s, blocks(k, send, counts, displs), nil)
-		case root != ProcNull:
-			k.inter().Recv(&k.s, mine, root)
+	switch c := k.c; {
+	case root == ProcNull:
+	case root == Root:
+		if out := k.each(k.blocks(send, counts, displs), (*call).read); k.ok() {
+			k.inter().Exchange(&k.s, out, nil)
 		}
-		return k
-	}
-	var list [][]byte
-	if c.rank == root {
-		list = blocks(k, send, counts, displs)
-		mine = ownBlock(k, recv, mine, list)
-	}
-	if k.ok() {
-		coll.ScatterLinear(&k.s, k.team(), list, mine, root)
+	case c.Inter():
+		if b := k.write(recv); k.ok() {
+			k.inter().Recv(&k.s, b, root)
+		}
+	case c.rank != root:
+		if b := k.write(recv); k.ok() {
+			coll.ScatterLinear(&k.s, k.team(), nil, b, root)
+		}
+	default:
+		if out := k.each(k.blocks(send, counts, displs), (*call).read); k.ok() {
+			if mine := k.scattered(recv, out[c.rank]); k.ok() {
+				coll.ScatterLinear(&k.s, k.team(), out, mine, root)
+			}
+		}
 	}
 	return k
 }

@@ -23,7 +23,7 @@ type Comm struct {
 	within  *Comm // intercommunicator: the ranks of the local group among themselves
 	name    string
 	freed   bool
-	attrs   attributes
+	attrs   attributes[*Comm]
 	handler atomic.Pointer[Errhandler]
 	topo    any // *cart, *graph, *distGraph, or nil
 }

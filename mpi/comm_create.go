@@ -62,7 +62,8 @@ func (c *Comm) Dup() (*Comm, error) {
 	d := c.p.newComm(2*got[0], c.Group())
 	d.topo = c.topo
 	d.SetErrhandler(c.Errhandler())
-	return d, c.report(c.copyAttrs(d))
+	c.attrs.copyTo(&d.attrs, c)
+	return d, nil
 }
 
 // Create makes a communicator of a part of the ranks (MPI_Comm_create). All
@@ -196,7 +197,7 @@ func (c *Comm) Free() error {
 	case c == c.p.world:
 		return c.report(fail(ErrComm, "Comm.Free", "World is there until Finalize"))
 	}
-	err = c.deleteAttrs()
+	err = c.attrs.removeAll("Comm.Free", c)
 	c.coll.op = "Comm.Free"
 	sync := c
 	if c.within != nil {

@@ -108,7 +108,7 @@ func (c *Comm) agree(op string, n int, between func(set *contextSet) error) ([]u
 	}
 	for try := 0; ; try++ {
 		free := p.freeContexts()
-		if !p.ep.Shared() {
+		if !p.ep.Threads() {
 			free[0] |= alone
 		}
 		if err := common(&free); err != nil {

@@ -16,6 +16,7 @@ const (
 	Success        ErrorClass = 0
 	ErrBuffer      ErrorClass = 1
 	ErrCount       ErrorClass = 2
+	ErrType        ErrorClass = 3
 	ErrTag         ErrorClass = 4
 	ErrComm        ErrorClass = 5
 	ErrRank        ErrorClass = 6
@@ -32,13 +33,20 @@ const (
 	ErrIntern      ErrorClass = 17
 	ErrPending     ErrorClass = 18
 	ErrBase        ErrorClass = 24
-	ErrKeyval      ErrorClass = 37
+	ErrConversion  ErrorClass = 25
+	ErrInfoKey     ErrorClass = 31
+	ErrInfoNoKey   ErrorClass = 32
+	ErrInfoValue   ErrorClass = 33
+	ErrInfo        ErrorClass = 34
+	ErrKeyval      ErrorClass = 36
 	ErrNoMem       ErrorClass = 39
 	ErrProcAborted ErrorClass = 58 // a rank that takes part is lost
 )
 
 var classNames = map[ErrorClass]string{
 	Success: "no error", ErrBuffer: "invalid buffer", ErrCount: "invalid count",
+	ErrType: "invalid datatype", ErrConversion: "value cannot be converted",
+	ErrInfoKey: "invalid info key", ErrInfoNoKey: "no such info key", ErrInfoValue: "invalid info value", ErrInfo: "invalid info",
 	ErrTag: "invalid tag", ErrComm: "invalid communicator", ErrRank: "invalid rank",
 	ErrRequest: "invalid request", ErrRoot: "invalid root", ErrGroup: "invalid group", ErrOp: "invalid operation",
 	ErrTopology: "invalid topology", ErrDims: "invalid dimensions", ErrKeyval: "invalid attribute key",

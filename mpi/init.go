@@ -21,6 +21,7 @@ import (
 const (
 	EnvEager     = "XWARP_EAGER"     // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
 	EnvTransport = "XWARP_TRANSPORT" // Config.Transport: rd, rc, ud or hybrid
+	EnvShared    = "XWARP_SHARED"    // 0 sends messages inside a host through the network too; see Config.NoShared
 	EnvArena     = "XWARP_ARENA"     // size in bytes of the arena that Alloc takes from, such as 256m
 	EnvThreads   = "XWARP_THREADS"   // Config.Threads: single, funneled, serialized or multiple
 )
@@ -61,7 +62,7 @@ func join(cfg Config) (*Proc, error) {
 			return nil, err
 		}
 	}
-	ctx, err := open(job, spec)
+	ctx, err := open(job, spec, cfg.Transport)
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: %w", job.Rank(), err)
 	}
@@ -81,12 +82,20 @@ func findJob() (boot.Job, error) {
 }
 
 // open opens the device of a rank.
-func open(job boot.Job, spec device.Spec) (*verbs.Context, error) {
+func open(job boot.Job, spec device.Spec, t Transport) (*verbs.Context, error) {
 	spec.Key = job.Key()
+	spec.RC = t == RC || t == Hybrid
+	if t == RC && (spec.Fabric == "" || spec.Fabric == "udp") {
+		spec.Fabric = "tcp" // nobody needs the datagrams
+	}
 	spec.Dgram.PeerLost = peerLost
 	if strings.HasPrefix(spec.Fabric, "xdp") {
 		_, local := job.Host()
 		spec.Port = device.BasePort + uint16(local)
+		if spec.RC { // each rank of a host has its share
+			spec.TCPPorts = device.TCPPorts / max(spec.Poller.Ranks, local+1)
+			spec.TCPBase = device.TCPBase + uint16(local*spec.TCPPorts)
+		}
 	}
 	return device.Open(spec)
 }
@@ -130,6 +139,7 @@ func outwardAddr() (netip.Addr, error) {
 func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, err error) {
 	spec.Fabric, _ = lookup(boot.EnvFabric)
 	spec.Device, _ = lookup(boot.EnvDevice)
+	spec.Seat, _ = lookup(boot.EnvSeat)
 	if s, ok := lookup(EnvEager); ok {
 		if cfg.EagerMax, err = parseSize(EnvEager, s); err != nil {
 			return cfg, spec, err
@@ -148,23 +158,23 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 			return cfg, spec, err
 		}
 	}
+	if s, ok := lookup(EnvShared); ok {
+		if s != "0" && s != "1" {
+			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", EnvShared, s)
+		}
+		cfg.NoShared = s == "0"
+	}
 	if s, ok := lookup(EnvArena); ok {
 		spec.Arena, err = parseSize(EnvArena, s)
 	}
 	return cfg, spec, err
 }
 
-// parseSize reads a number of bytes with an optional unit of 1024 (k), its
-// square (m) or its cube (g).
+// parseSize reads a number of bytes from a variable.
 func parseSize(name, s string) (int, error) {
-	shift := 0
-	digits := s
-	if i := strings.IndexAny(s, "kKmMgG"); i >= 0 && i == len(s)-1 {
-		digits, shift = s[:i], map[byte]int{'k': 10, 'm': 20, 'g': 30}[s[i]|0x20]
+	n, err := boot.ParseSize(s)
+	if err != nil {
+		return 0, fail(ErrArg, "Init", "%s is %v", name, err)
 	}
-	n, err := strconv.ParseUint(digits, 10, 31)
-	if err != nil || n<<shift > 1<<40 {
-		return 0, fail(ErrArg, "Init", "%s is %.32q: want a number of bytes, such as 4096, 16k or 256m", name, s)
-	}
-	return int(n << shift), nil
+	return n, nil
 }

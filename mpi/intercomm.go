@@ -133,7 +133,8 @@ func (c *Comm) dupInter() (*Comm, error) {
 	}
 	d := c.within.inter(got, c.RemoteGroup())
 	d.SetErrhandler(c.Errhandler())
-	return d, c.report(c.copyAttrs(d))
+	c.attrs.copyTo(&d.attrs, c)
+	return d, nil
 }
 
 // Merge makes an intracommunicator of both groups of an intercommunicator

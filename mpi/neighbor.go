@@ -1,7 +1,6 @@
 package mpi
 
 import (
-	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 )
 
@@ -56,24 +55,42 @@ func (t *cart) neighbors() *neighbors {
 	return n
 }
 
-// neighbor plans an exchange with the neighbours.
-func (k *call) neighbor(near *neighbors, out, in [][]byte) *call {
-	if k.ok() {
+// neighbor plans an exchange with the neighbours: parts go to them, and what comes
+// is put into room.
+func (k *call) neighbor(near *neighbors, parts, room []Data) *call {
+	return k.hear(near, k.each(parts, (*call).read), room)
+}
+
+// hear is neighbor for what is bytes already. It changes room.
+func (k *call) hear(near *neighbors, out [][]byte, room []Data) *call {
+	if !k.ok() {
+		return k
+	}
+	for i, r := range near.sources {
+		if r < 0 { // over the edge: nothing comes, and nothing is changed
+			room[i] = Data{}
+		}
+	}
+	if in := k.each(room, (*call).write); k.ok() {
 		coll.Neighbors(&k.s, k.team(), near.dests, out, near.sources, in, near.receives)
 	}
 	return k
 }
 
 // even cuts a vector into equal parts for n neighbours.
-func even[T Scalar](k *call, v []T, n int) [][]byte {
+func (k *call) even(d Data, n int) []Data {
 	switch {
 	case !k.ok() || n == 0:
 		return nil
-	case len(v)%n != 0:
-		k.refuse(ErrCount, "%d elements are not the same number for each of %d neighbours", len(v), n)
+	case d.count%n != 0:
+		k.refuse(ErrCount, "%d elements are not the same number for each of %d neighbours", d.count, n)
 		return nil
 	}
-	return k.s.Even(mem.BytesOf(v), n)
+	list := k.room(n)
+	for i := range list {
+		list[i] = d.part(i*(d.count/n), d.count/n)
+	}
+	return list
 }
 
 // everywhere gives the same to n neighbours.
@@ -88,127 +105,137 @@ func (k *call) everywhere(b []byte, n int) [][]byte {
 // NeighborAllgather sends send to all neighbours and puts what comes from the i-th
 // one, which is as long, into the i-th part of recv (MPI_Neighbor_allgather).
 func NeighborAllgather[T Scalar](c *Comm, send, recv []T) error {
-	return planNeighborAllgather(c.now("NeighborAllgather"), send, recv).run()
+	return planNeighborAllgather(c.now("NeighborAllgather"), Slice(send), Slice(recv)).run()
 }
 
 // IneighborAllgather is NeighborAllgather that does not wait (MPI_Ineighbor_allgather).
 func IneighborAllgather[T Scalar](c *Comm, send, recv []T) (Request, error) {
-	return planNeighborAllgather(c.later("IneighborAllgather"), send, recv).start()
+	return planNeighborAllgather(c.later("IneighborAllgather"), Slice(send), Slice(recv)).start()
 }
 
 // NeighborAllgatherInit prepares NeighborAllgather to be started many times
 // (MPI_Neighbor_allgather_init).
 func NeighborAllgatherInit[T Scalar](c *Comm, send, recv []T) (*Persistent, error) {
-	return planNeighborAllgather(c.often("NeighborAllgatherInit"), send, recv).keep()
+	return planNeighborAllgather(c.often("NeighborAllgatherInit"), Slice(send), Slice(recv)).keep()
 }
 
-func planNeighborAllgather[T Scalar](k *call, send, recv []T) *call {
+func planNeighborAllgather(k *call, send, recv Data) *call {
 	near := k.neighbors()
 	if near == nil {
 		return k
 	}
-	return k.neighbor(near, k.everywhere(mem.BytesOf(send), len(near.dests)), even(k, recv, len(near.sources)))
+	room := k.even(recv, len(near.sources))
+	return k.hear(near, k.everywhere(k.read(send), len(near.dests)), room)
 }
 
 // NeighborAllgatherv is NeighborAllgather of vectors of different lengths
 // (MPI_Neighbor_allgatherv): counts[i] elements of the i-th neighbour go to recv from
 // displs[i] on. displs nil: one vector comes after the other.
 func NeighborAllgatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int) error {
-	return planNeighborAllgatherv(c.now("NeighborAllgatherv"), send, recv, counts, displs).run()
+	return planNeighborAllgatherv(c.now("NeighborAllgatherv"), Slice(send), Slice(recv), counts, displs).run()
 }
 
 // IneighborAllgatherv is NeighborAllgatherv that does not wait (MPI_Ineighbor_allgatherv).
 func IneighborAllgatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int) (Request, error) {
-	return planNeighborAllgatherv(c.later("IneighborAllgatherv"), send, recv, counts, displs).start()
+	return planNeighborAllgatherv(c.later("IneighborAllgatherv"), Slice(send), Slice(recv), counts, displs).start()
 }
 
 // NeighborAllgathervInit prepares NeighborAllgatherv to be started many times
 // (MPI_Neighbor_allgatherv_init).
 func NeighborAllgathervInit[T Scalar](c *Comm, send, recv []T, counts, displs []int) (*Persistent, error) {
-	return planNeighborAllgatherv(c.often("NeighborAllgathervInit"), send, recv, counts, displs).keep()
+	return planNeighborAllgatherv(c.often("NeighborAllgathervInit"), Slice(send), Slice(recv), counts, displs).keep()
 }
 
-func planNeighborAllgatherv[T Scalar](k *call, send, recv []T, counts, displs []int) *call {
+func planNeighborAllgatherv(k *call, send, recv Data, counts, displs []int) *call {
 	near := k.neighbors()
 	if near == nil {
 		return k
 	}
-	in := blocksOf(k, len(near.sources), recv, counts, displs)
-	return k.neighbor(near, k.everywhere(mem.BytesOf(send), len(near.dests)), in)
+	room := k.blocksOf(len(near.sources), recv, counts, displs)
+	return k.hear(near, k.everywhere(k.read(send), len(near.dests)), room)
 }
 
 // NeighborAlltoall sends the i-th of the equal parts of send to the i-th neighbour
 // and puts what comes from it into the i-th part of recv (MPI_Neighbor_alltoall).
 func NeighborAlltoall[T Scalar](c *Comm, send, recv []T) error {
-	return planNeighborAlltoall(c.now("NeighborAlltoall"), send, recv).run()
+	return planNeighborAlltoall(c.now("NeighborAlltoall"), Slice(send), Slice(recv)).run()
 }
 
 // IneighborAlltoall is NeighborAlltoall that does not wait (MPI_Ineighbor_alltoall).
 func IneighborAlltoall[T Scalar](c *Comm, send, recv []T) (Request, error) {
-	return planNeighborAlltoall(c.later("IneighborAlltoall"), send, recv).start()
+	return planNeighborAlltoall(c.later("IneighborAlltoall"), Slice(send), Slice(recv)).start()
 }
 
 // NeighborAlltoallInit prepares NeighborAlltoall to be started many times
 // (MPI_Neighbor_alltoall_init).
 func NeighborAlltoallInit[T Scalar](c *Comm, send, recv []T) (*Persistent, error) {
-	return planNeighborAlltoall(c.often("NeighborAlltoallInit"), send, recv).keep()
+	return planNeighborAlltoall(c.often("NeighborAlltoallInit"), Slice(send), Slice(recv)).keep()
 }
 
-func planNeighborAlltoall[T Scalar](k *call, send, recv []T) *call {
+func planNeighborAlltoall(k *call, send, recv Data) *call {
 	near := k.neighbors()
 	if near == nil {
 		return k
 	}
-	return k.neighbor(near, even(k, send, len(near.dests)), even(k, recv, len(near.sources)))
+	return k.neighbor(near, k.even(send, len(near.dests)), k.even(recv, len(near.sources)))
 }
 
 // NeighborAlltoallv is NeighborAlltoall with parts of different lengths
 // (MPI_Neighbor_alltoallv), which are named as those of [Alltoallv].
 func NeighborAlltoallv[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) error {
-	return planNeighborAlltoallv(c.now("NeighborAlltoallv"), send, sendCounts, sendDispls, recv, recvCounts, recvDispls).run()
+	return planNeighborAlltoallv(c.now("NeighborAlltoallv"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).run()
 }
 
 // IneighborAlltoallv is NeighborAlltoallv that does not wait (MPI_Ineighbor_alltoallv).
 func IneighborAlltoallv[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (Request, error) {
-	return planNeighborAlltoallv(c.later("IneighborAlltoallv"), send, sendCounts, sendDispls, recv, recvCounts, recvDispls).start()
+	return planNeighborAlltoallv(c.later("IneighborAlltoallv"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).start()
 }
 
 // NeighborAlltoallvInit prepares NeighborAlltoallv to be started many times
 // (MPI_Neighbor_alltoallv_init).
 func NeighborAlltoallvInit[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (*Persistent, error) {
-	return planNeighborAlltoallv(c.often("NeighborAlltoallvInit"), send, sendCounts, sendDispls, recv, recvCounts, recvDispls).keep()
+	return planNeighborAlltoallv(c.often("NeighborAlltoallvInit"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).keep()
 }
 
-func planNeighborAlltoallv[T Scalar](k *call, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) *call {
+func planNeighborAlltoallv(k *call, send Data, sendCounts, sendDispls []int, recv Data, recvCounts, recvDispls []int) *call {
 	near := k.neighbors()
 	if near == nil {
 		return k
 	}
-	out := blocksOf(k, len(near.dests), send, sendCounts, sendDispls)
-	return k.neighbor(near, out, blocksOf(k, len(near.sources), recv, recvCounts, recvDispls))
+	out := k.blocksOf(len(near.dests), send, sendCounts, sendDispls)
+	return k.neighbor(near, out, k.blocksOf(len(near.sources), recv, recvCounts, recvDispls))
 }
 
 // NeighborAlltoallw is NeighborAlltoall with parts anywhere in memory
 // (MPI_Neighbor_alltoallw).
 func NeighborAlltoallw[T Scalar](c *Comm, send, recv [][]T) error {
-	return planNeighborAlltoallw(c.now("NeighborAlltoallw"), send, recv).run()
+	k := c.now("NeighborAlltoallw")
+	return planNeighborAlltoallw(k, slicesOf(k, send), slicesOf(k, recv)).run()
 }
 
 // IneighborAlltoallw is NeighborAlltoallw that does not wait (MPI_Ineighbor_alltoallw).
 func IneighborAlltoallw[T Scalar](c *Comm, send, recv [][]T) (Request, error) {
-	return planNeighborAlltoallw(c.later("IneighborAlltoallw"), send, recv).start()
+	k := c.later("IneighborAlltoallw")
+	return planNeighborAlltoallw(k, slicesOf(k, send), slicesOf(k, recv)).start()
 }
 
 // NeighborAlltoallwInit prepares NeighborAlltoallw to be started many times
 // (MPI_Neighbor_alltoallw_init).
 func NeighborAlltoallwInit[T Scalar](c *Comm, send, recv [][]T) (*Persistent, error) {
-	return planNeighborAlltoallw(c.often("NeighborAlltoallwInit"), send, recv).keep()
+	k := c.often("NeighborAlltoallwInit")
+	return planNeighborAlltoallw(k, slicesOf(k, send), slicesOf(k, recv)).keep()
 }
 
-func planNeighborAlltoallw[T Scalar](k *call, send, recv [][]T) *call {
+func planNeighborAlltoallw(k *call, send, recv []Data) *call {
 	near := k.neighbors()
-	if near == nil {
-		return k
+	switch {
+	case near == nil:
+	case len(send) != len(near.dests) || len(recv) != len(near.sources):
+		k.refuse(ErrArg, "%d parts to send and room for %d: this rank speaks to %d neighbours and hears %d", len(send), len(recv), len(near.dests), len(near.sources))
+	default:
+		room := k.room(len(recv))
+		copy(room, recv)
+		k.neighbor(near, send, room)
 	}
-	return k.neighbor(near, partsOf(k, len(near.dests), send), partsOf(k, len(near.sources), recv))
+	return k
 }

@@ -14,31 +14,6 @@ type OpOption uint8
 // rank 0 op rank 1 op ... (commute = false of MPI_Op_create).
 const NonCommutative OpOption = 1
 
-// reducer lets the algorithms of collectives reduce bytes.
-type reducer[T Scalar] Op[T]
-
-// Reduce implements coll.Op.
-func (r reducer[T]) Reduce(in, inout []byte) { r(mem.ScalarsOf[T](in), mem.ScalarsOf[T](inout)) }
-
-// reduction says what the collective reduces with.
-func reduction[T Scalar](k *call, op Op[T], options []OpOption) bool {
-	if op == nil && k.ok() {
-		k.refuse(ErrOp, "the operation is nil; there is Sum, Max and so on, or write your own")
-	}
-	commutes := true
-	for _, o := range options {
-		if o == NonCommutative {
-			commutes = false
-		} else if k.ok() {
-			k.refuse(ErrOp, "there is no option %d; there is NonCommutative", o)
-		}
-	}
-	if k.ok() {
-		k.s.Reduction(reducer[T](op), sizeOf[T](), commutes)
-	}
-	return k.ok()
-}
-
 // sizeOf returns the size of T in bytes.
 func sizeOf[T Scalar]() int {
 	var one [1]T

@@ -1,7 +1,5 @@
 package mpi
 
-import "github.com/xwarp/xwarp/internal/mem"
-
 // Persistent is an operation that was prepared once and can be started many
 // times (MPI 4.1, sections 3.9 and 6.13): what can be found out beforehand is not
 // found out again. It uses the buffers that it was made with, which belong to it
@@ -14,7 +12,7 @@ type Persistent struct {
 
 	c    *Comm
 	mode persistentMode
-	buf  []byte
+	data Data
 	peer int
 	tag  int
 	last Request
@@ -42,6 +40,7 @@ func (k *call) keep() (*Persistent, error) {
 	if k.err != nil {
 		return nil, k.c.report(k.err)
 	}
+	k.seal()
 	k.s.Tag = k.c.coll.keep()
 	return &Persistent{k: k}, nil
 }
@@ -69,13 +68,13 @@ func (o *Persistent) Start() (Request, error) {
 func (o *Persistent) startMessage() (Request, error) {
 	switch o.mode {
 	case startSsend:
-		return o.c.issend("Start", o.buf, o.peer, o.tag)
+		return o.c.issendData("Start", &o.data, o.peer, o.tag)
 	case startBsend:
-		return o.c.ibsend("Start", o.buf, o.peer, o.tag)
+		return o.c.ibsendData("Start", &o.data, o.peer, o.tag)
 	case startRecv:
-		return o.c.irecv(o.buf, o.peer, o.tag)
+		return o.c.irecvData("Start", &o.data, o.peer, o.tag)
 	}
-	return o.c.isend(o.buf, o.peer, o.tag)
+	return o.c.isendData("Start", &o.data, o.peer, o.tag)
 }
 
 // Startall starts several operations (MPI_Startall). The requests are in their
@@ -106,35 +105,47 @@ func (o *Persistent) Free() error {
 
 // SendInit makes a Send to be started (MPI_Send_init).
 func SendInit[T Scalar](c *Comm, buf []T, dest, tag int) (*Persistent, error) {
-	return c.sendInit("SendInit", startSend, mem.BytesOf(buf), dest, tag)
+	return c.sendInit("SendInit", startSend, Slice(buf), dest, tag)
 }
 
 // SsendInit makes an Ssend to be started (MPI_Ssend_init).
 func SsendInit[T Scalar](c *Comm, buf []T, dest, tag int) (*Persistent, error) {
-	return c.sendInit("SsendInit", startSsend, mem.BytesOf(buf), dest, tag)
+	return c.sendInit("SsendInit", startSsend, Slice(buf), dest, tag)
 }
 
 // RsendInit makes an Rsend to be started (MPI_Rsend_init).
 func RsendInit[T Scalar](c *Comm, buf []T, dest, tag int) (*Persistent, error) {
-	return c.sendInit("RsendInit", startSend, mem.BytesOf(buf), dest, tag)
+	return c.sendInit("RsendInit", startSend, Slice(buf), dest, tag)
 }
 
 // BsendInit makes a Bsend to be started (MPI_Bsend_init).
 func BsendInit[T Scalar](c *Comm, buf []T, dest, tag int) (*Persistent, error) {
-	return c.sendInit("BsendInit", startBsend, mem.BytesOf(buf), dest, tag)
+	return c.sendInit("BsendInit", startBsend, Slice(buf), dest, tag)
 }
 
-func (c *Comm) sendInit(op string, mode persistentMode, buf []byte, dest, tag int) (*Persistent, error) {
-	if err := c.checkSend(op, dest, tag); err != nil {
+func (c *Comm) sendInit(op string, mode persistentMode, d Data, dest, tag int) (*Persistent, error) {
+	err := c.checkSend(op, dest, tag)
+	if err == nil {
+		_, err = d.cursor(op)
+	}
+	if err != nil {
 		return nil, c.report(err)
 	}
-	return &Persistent{c: c, mode: mode, buf: buf, peer: dest, tag: tag}, nil
+	return &Persistent{c: c, mode: mode, data: d, peer: dest, tag: tag}, nil
 }
 
 // RecvInit makes a Recv to be started (MPI_Recv_init).
 func RecvInit[T Scalar](c *Comm, buf []T, source, tag int) (*Persistent, error) {
-	if err := c.checkRecv("RecvInit", source, tag); err != nil {
+	return c.recvInit(Slice(buf), source, tag)
+}
+
+func (c *Comm) recvInit(d Data, source, tag int) (*Persistent, error) {
+	err := c.checkRecv("RecvInit", source, tag)
+	if err == nil {
+		_, err = d.cursor("RecvInit")
+	}
+	if err != nil {
 		return nil, c.report(err)
 	}
-	return &Persistent{c: c, mode: startRecv, buf: mem.BytesOf(buf), peer: source, tag: tag}, nil
+	return &Persistent{c: c, mode: startRecv, data: d, peer: source, tag: tag}, nil
 }

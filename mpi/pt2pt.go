@@ -83,21 +83,29 @@ func nullEnvelope() p2p.Status { return p2p.Status{Source: ProcNull, Tag: match.
 // that ranks that exchange messages cannot wait for one another. The buffers
 // must not overlap.
 func Sendrecv[S, R Scalar](c *Comm, send []S, dest, sendTag int, recv []R, source, recvTag int) (Status, error) {
-	if err := c.checkSend("Sendrecv", dest, sendTag); err != nil {
+	out, in := Slice(send), Slice(recv)
+	return c.sendrecv("Sendrecv", &out, dest, sendTag, &in, source, recvTag)
+}
+
+func (c *Comm) sendrecv(op string, send *Data, dest, sendTag int, recv *Data, source, recvTag int) (Status, error) {
+	if err := c.checkSend(op, dest, sendTag); err != nil {
 		return emptyStatus(), c.report(err)
 	}
-	if err := c.checkRecv("Sendrecv", source, recvTag); err != nil {
+	if err := c.checkRecv(op, source, recvTag); err != nil {
 		return emptyStatus(), c.report(err)
 	}
-	in, err := c.irecv(mem.BytesOf(recv), source, recvTag)
+	if _, err := send.cursor(op); err != nil { // before the receive is posted
+		return emptyStatus(), c.report(err)
+	}
+	in, err := c.irecvData(op, recv, source, recvTag)
 	if err != nil {
 		return emptyStatus(), err
 	}
-	out, err := c.isend(mem.BytesOf(send), dest, sendTag)
+	out, err := c.isendData(op, send, dest, sendTag)
 	if err == nil {
-		_, err = out.wait("Sendrecv")
+		_, err = out.wait(op)
 	}
-	st, recvErr := in.wait("Sendrecv")
+	st, recvErr := in.wait(op)
 	if err == nil {
 		err = recvErr
 	}

@@ -56,30 +56,26 @@ func RunWith(n int, cfg Config, body func(p *Proc) error) error {
 		first *RankError
 	)
 	for rank, job := range boot.Local(n) {
+		failed := func(err error) {
+			lock.Lock()
+			if first == nil {
+				first = &RankError{Rank: rank, Err: err}
+			}
+			lock.Unlock()
+			job.Abort(1, err.Error())
+		}
 		group.Go(func() {
-			rankErr := errors.New("it ended by runtime.Goexit")
-			defer func() {
-				if rankErr == nil {
-					return
-				}
-				lock.Lock()
-				if first == nil {
-					first = &RankError{Rank: rank, Err: rankErr}
-				}
-				lock.Unlock()
-				job.Abort(1, rankErr.Error())
-			}()
-			ctx, err := open(job, spec)
+			ctx, err := open(job, spec, cfg.Transport)
 			if err != nil {
-				rankErr = err
+				failed(err)
 				return
 			}
 			p, err := New(job, ctx, cfg)
 			if err != nil {
-				rankErr = err
+				failed(err)
 				return
 			}
-			rankErr = p.run(body)
+			p.run(body, failed)
 		})
 	}
 	group.Wait()
@@ -89,8 +85,10 @@ func RunWith(n int, cfg Config, body func(p *Proc) error) error {
 	return nil
 }
 
-// run calls body and cleans up after it.
-func (p *Proc) run(body func(p *Proc) error) (err error) {
+// run calls body and cleans up after it. It tells of a failure before the
+// neighbours notice that the rank is gone, whose failures follow from it.
+func (p *Proc) run(body func(p *Proc) error, failed func(error)) {
+	err := errors.New("it ended by runtime.Goexit")
 	ended := false
 	defer func() {
 		if !ended {
@@ -98,10 +96,15 @@ func (p *Proc) run(body func(p *Proc) error) (err error) {
 				err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 			}
 		}
+		if err != nil {
+			failed(err)
+		}
 		// After a panic inside the endpoint nobody can come in any more.
 		if !p.finalized && p.ep.TryEnter() {
 			p.ep.Leave()
-			err = errors.Join(err, p.close())
+			if err := p.close(); err != nil {
+				failed(err)
+			}
 		}
 	}()
 	err = body(p)
@@ -109,5 +112,4 @@ func (p *Proc) run(body func(p *Proc) error) (err error) {
 	if err == nil && !p.finalized {
 		err = p.Finalize()
 	}
-	return err
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/inet"
@@ -22,12 +23,19 @@ type simWorld struct {
 	hops  inet.Fixed
 	mpi   mpi.Config
 	dgram dgram.Config
+	tcp   sim.StreamConfig // with a transport that connects
 }
 
 const simPort = 18700
 
 func newSimWorld(c sim.Config, n int) *simWorld {
 	w := &simWorld{World: sim.New(c), hops: inet.Fixed{}}
+	if name := os.Getenv(mpi.EnvTransport); name != "" { // every test here is to pass over each
+		var err error
+		if w.mpi.Transport, err = mpi.ParseTransport(name); err != nil {
+			panic(err)
+		}
+	}
 	w.nodes = w.Nodes(n)
 	for _, node := range w.nodes {
 		w.hops[node.Addr()] = inet.Hop{MAC: node.MAC(), Source: node.Addr(), MTU: max(c.MTU, 9000)}
@@ -38,22 +46,27 @@ func newSimWorld(c sim.Config, n int) *simWorld {
 // open opens a verbs context for a rank.
 func (w *simWorld) open(t *sim.Task, r *sim.Rank) (*verbs.Context, error) {
 	node := t.Node()
+	c := verbs.Config{
+		ZeroBased: true, Engine: progress.New(t, t), Key: r.Key(), Epoch: uint32(1000 + r.Rank()), Dgram: w.dgram,
+	}
+	if w.mpi.Transport == mpi.RC || w.mpi.Transport == mpi.Hybrid {
+		c.Streams = node.Streams(w.tcp)
+	}
+	if w.mpi.Transport == mpi.RC {
+		return verbs.New(c)
+	}
 	port, err := node.Open(nil)
 	if err != nil {
 		return nil, err
 	}
-	ep, err := inet.New(inet.Config{
+	c.Datagram, err = inet.New(inet.Config{
 		Port: port, Resolver: w.hops, MAC: node.MAC(),
 		Local: netip.AddrPortFrom(node.Addr(), simPort),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return verbs.New(verbs.Config{
-		ZeroBased: true,
-		Datagram:  ep, Engine: progress.New(t, t), Key: r.Key(),
-		Epoch: uint32(1000 + r.Rank()), Dgram: w.dgram,
-	})
+	return verbs.New(c)
 }
 
 // launch starts the ranks. The body is followed by Finalize, whose error counts.

@@ -47,6 +47,29 @@ func Count[T Scalar](s Status) int {
 	return s.bytes / size
 }
 
+// Count returns how many elements of a datatype the message has (MPI_Get_count), or
+// Undefined when it is no whole number.
+func (s Status) Count(t Datatype) int {
+	if t.t != nil {
+		if n, whole := t.t.GetCount(s.bytes); whole {
+			return n
+		}
+	}
+	return Undefined
+}
+
+// Elements returns how many elements of predefined datatypes a message has that was
+// received with datatype t (MPI_Get_elements), or Undefined when it is no whole
+// number.
+func (s Status) Elements(t Datatype) int {
+	if t.t != nil {
+		if n, whole := t.t.GetElements(s.bytes); whole {
+			return n
+		}
+	}
+	return Undefined
+}
+
 // emptyStatus is the status of nothing (MPI 4.1, section 3.7.3).
 func emptyStatus() Status { return Status{Source: AnySource, Tag: AnyTag} }
 

@@ -57,7 +57,7 @@ func InitThread(required ThreadLevel) (*Proc, error) {
 // (MPI_Query_thread): ThreadMultiple if that was asked for, else
 // ThreadSerialized, since less costs the same.
 func (p *Proc) QueryThread() ThreadLevel {
-	if p.ep.Shared() {
+	if p.ep.Threads() {
 		return ThreadMultiple
 	}
 	return ThreadSerialized

@@ -157,6 +157,15 @@ func (ch *CMChannel) GetEvent() (CMEvent, bool) {
 	return ch.take()
 }
 
+// Poll returns the oldest event that was not taken yet. As CQ.Poll it makes no
+// progress by itself, so that a source of the engine may call it in its turn.
+func (ch *CMChannel) Poll() (CMEvent, bool) {
+	if ch.ctx == nil {
+		return CMEvent{}, false
+	}
+	return ch.take()
+}
+
 // Wait steps and parks until there is an event (a blocking
 // rdma_get_cm_event(3)). After Close it returns an event of no type.
 func (ch *CMChannel) Wait() CMEvent {

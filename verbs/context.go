@@ -118,6 +118,9 @@ func (c *Context) Addr() netip.AddrPort {
 	return c.cfg.Datagram.Local()
 }
 
+// Dgram returns how reliable datagrams were configured.
+func (c *Context) Dgram() dgram.Config { return c.cfg.Dgram }
+
 // Limits of a context.
 const (
 	maxMsg   = 1 << 31

@@ -39,7 +39,7 @@ const (
 type law struct {
 	on    types     // which queue pairs take it
 	why   string    // why the others do not
-	flags SendFlags // that have a meaning; Fence has none on UD, where nothing can be waited for
+	flags SendFlags // that have a meaning; Fence has none on UD, where nothing can be waited for, and Numbered only there
 	sgl   sglRule
 	rkey  bool // needs RKey, unless it moves no data
 	inv   bool // needs InvKey
@@ -67,7 +67,7 @@ var laws = [opcodeCount]law{
 	OpAtomicCmpAndSwp:   {on: onRD | onRC, why: whyOneSided, flags: Signaled | Fence, rkey: true, sgl: wordSGL},
 	OpAtomicFetchAndAdd: {on: onRD | onRC, why: whyOneSided, flags: Signaled | Fence, rkey: true, sgl: wordSGL},
 	OpAtomicSwap:        {on: onRD | onRC, why: whyOneSided, flags: Signaled | Fence, rkey: true, sgl: wordSGL},
-	OpRDMAWriteRecord:   {on: onRD | onUD, why: whyRecord, flags: Signaled | Inline | Fence, rkey: true},
+	OpRDMAWriteRecord:   {on: onRD | onUD, why: whyRecord, flags: Signaled | Inline | Fence | Numbered, rkey: true},
 	OpLocalInv:          {on: onRD | onUD | onRC, flags: Signaled | Fence, inv: true, sgl: noSGL},
 	OpBindMW:            {on: onRD | onUD | onRC, flags: Signaled | Fence, bind: true, sgl: noSGL},
 
@@ -101,6 +101,8 @@ func (t QPType) checkLegal(wr *SendWR) error {
 	flags := l.flags
 	if t == UD {
 		flags &^= Fence
+	} else {
+		flags &^= Numbered
 	}
 	if wr.Flags&^flags != 0 || l.sgl != anySGL || l.inv || l.bind || l.rkey && wr.RKey == 0 || wr.NumSGE > MaxSGE {
 		return t.checkDetails(wr, l, flags)
@@ -121,6 +123,8 @@ func (t QPType) checkDetails(wr *SendWR, l *law, flags SendFlags) error {
 		why = "Solicited is for SEND and RDMA_WRITE_WITH_IMM, which make a completion at the target"
 	case bad&Fence != 0:
 		why = "Fence waits for Reads and atomics, of which UD has none"
+	case bad&Numbered != 0:
+		why = "Numbered is for RDMA_WRITE_RECORD on UD: elsewhere nothing is written twice"
 	case bad != 0:
 		why = "there is no such flag"
 	case l.sgl == noSGL && wr.NumSGE != 0:

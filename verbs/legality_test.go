@@ -8,7 +8,7 @@ import (
 
 // expected is the table of ibv_post_send(3), written out: opcodes down, types
 // across, and the flags that each takes (s Signaled, i Inline, o Solicited,
-// f Fence). A dash means that the opcode cannot be posted. Where it differs
+// f Fence, n Numbered). A dash means that the opcode cannot be posted. Where it differs
 // from the manual: SEND_WITH_IMM (iWARP has none), atomic SWAP and Write-Record
 // (the manual has none), LOCAL_INV and BIND_MW on UD (a window can be reached
 // by Write-Record).
@@ -22,12 +22,12 @@ RDMA_READ             RD:sf    UD:-    RC:sf
 ATOMIC_CMP_AND_SWP    RD:sf    UD:-    RC:sf
 ATOMIC_FETCH_AND_ADD  RD:sf    UD:-    RC:sf
 ATOMIC_SWAP           RD:sf    UD:-    RC:sf
-RDMA_WRITE_RECORD     RD:sif   UD:si   RC:-
+RDMA_WRITE_RECORD     RD:sif   UD:sin  RC:-
 LOCAL_INV             RD:sf    UD:s    RC:sf
 BIND_MW               RD:sf    UD:s    RC:sf
 `
 
-var flagLetters = map[rune]SendFlags{'s': Signaled, 'i': Inline, 'o': Solicited, 'f': Fence}
+var flagLetters = map[rune]SendFlags{'s': Signaled, 'i': Inline, 'o': Solicited, 'f': Fence, 'n': Numbered}
 
 // parseExpected returns the flags that each opcode takes on each type; opcodes
 // that cannot be posted are not in it.

@@ -207,3 +207,29 @@ func TestWriteRecord(t *testing.T) {
 		}
 	}
 }
+
+// A record that is written again under its number is not placed again.
+func TestWriteRecord_numbered(t *testing.T) {
+	a, b := udPair(t, 1500, verbs.RecordConfig{})
+	write := func(id uint32, value byte) {
+		t.Helper()
+		a.mr.Bytes()[0] = value
+		wc := post(t, a, b, verbs.SendWR{Opcode: verbs.OpRDMAWriteRecord, Flags: verbs.Numbered, RecordID: id, RemoteQPN: b.qp.Num(), RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr()}, a.mr.SGE(0, 1))
+		if wc.Status != verbs.Success {
+			t.Fatalf("%+v", wc)
+		}
+	}
+	for i, id := range []uint32{7, 0, 8} {
+		write(id, byte(10+i))
+		got := wait(a, b, b.rcq)
+		if got.Record == nil || got.Record.ID != id || b.mr.Bytes()[0] != byte(10+i) {
+			t.Fatalf("record %d: %+v, byte %d", id, got.Record, b.mr.Bytes()[0])
+		}
+		got.Record.Release()
+	}
+	write(7, 99)
+	write(9, 13)
+	if got := wait(a, b, b.rcq); got.Record == nil || got.Record.ID != 9 || b.qp.Stats.RecordDrops != 1 {
+		t.Fatalf("%+v, %d dropped", got.Record, b.qp.Stats.RecordDrops)
+	}
+}

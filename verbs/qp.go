@@ -44,6 +44,7 @@ type QP struct {
 	rc      *rc // RC only
 	records recordTable
 	closed  bool
+	patient bool // QPInit.RecvWait
 }
 
 // QPStats counts what a queue pair did and refused.
@@ -79,11 +80,14 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 		return nil, fmt.Errorf("%w: this context has its reliable datagram queue pair already: one talks to all peers", ErrInvalid)
 	case init.Cap.MaxSendWR < 0 || init.Cap.MaxSendWR > maxQueue || init.Cap.MaxRecvWR < 0 || init.Cap.MaxRecvWR > maxQueue:
 		return nil, fmt.Errorf("%w: queue sizes %+v; at most %d", ErrInvalid, init.Cap, maxQueue)
+	case init.RecvWait && init.Type != RC:
+		return nil, fmt.Errorf("%w: RecvWait is for type RC: on %v a message without a receive waits, or is lost, anyway", ErrInvalid, init.Type)
 	case init.SRQ != nil && (init.SRQ.pd == nil || init.SRQ.pd.ctx != c):
 		return nil, fmt.Errorf("%w: the shared receive queue is of another context, or destroyed", ErrInvalid)
 	}
 	q := &QP{
 		ctx: c, pd: p, ep: c.ep, typ: init.Type, num: rdNum, sendCQ: init.SendCQ, recvCQ: init.RecvCQ,
+		patient: init.RecvWait,
 	}
 	if err := q.records.init(init.Record); err != nil {
 		return nil, err
@@ -160,8 +164,9 @@ func (q *QP) Destroy() {
 		return
 	}
 	if q.typ == RC {
+		unread := q.rc.aside != nil // which an orderly end would leave the peer to find out
 		q.rc.disconnect(nil)
-		q.rc.over(len(q.rc.rest) > 0)
+		q.rc.over(unread || len(q.rc.rest) > 0)
 	}
 	q.flushAll()
 	q.hold(-1)

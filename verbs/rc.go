@@ -60,6 +60,7 @@ type rc struct {
 	got    [4]uint32 // MSN of the last message on each untagged queue that has begun
 	in     inboundSend
 	rd     llp.Reader
+	aside  []byte // a ULPDU that waits for a receive; nil: none does
 }
 
 // rcPhase is how far a connection is.
@@ -292,6 +293,7 @@ func (r *rc) close(why error) {
 	if r.stream == nil {
 		return
 	}
+	r.giveUpWaiting()
 	r.arm(r.q.ctx.cfg.Engine.Now().Add(closeAfter))
 	if len(r.rest) == 0 {
 		r.closeWrite()
@@ -347,6 +349,7 @@ func (r *rc) over(abort bool) {
 		return
 	}
 	s, id, c := r.stream, r.id, r.q.ctx
+	r.giveUpWaiting()
 	r.stream, r.id, r.phase = nil, nil, rcIdle
 	c.use(s.ID(), nil)
 	s.Close(abort)

@@ -37,9 +37,16 @@ func (r *rc) ready(now mono.Time) (work int) {
 // times it did.
 func (r *rc) receive() (work int) {
 	s := &r.q.ctx.streams
+	if r.aside != nil {
+		return r.watch()
+	}
 	have := len(r.part)
+	most := r.appetite()
 	for work < recvRounds {
-		n, eof := r.stream.Recv(s.in[have:])
+		n, eof := 0, false
+		if have < most {
+			n, eof = r.stream.Recv(s.in[have:most])
+		}
 		if n == 0 && !r.unread {
 			if eof || r.stream.State() == fabric.StreamFailed {
 				r.ended(eof, have)
@@ -58,6 +65,10 @@ func (r *rc) receive() (work int) {
 			return work
 		}
 		have = copy(s.in, s.in[used:have])
+		if r.aside != nil {
+			r.unread = have > 0
+			break
+		}
 		r.lookAgain()
 		if n < inLen/2 { // most likely that was all
 			break
@@ -124,6 +135,9 @@ func (r *rc) take(b []byte) (used int) {
 		if !r.heard || r.waits { // one that ends the connection does not establish it before
 			r.hear()
 		}
+		if r.aside != nil {
+			break
+		}
 	}
 	return used
 }
@@ -179,9 +193,9 @@ func (r *rc) placeWhole(u []byte) bool {
 	if uint32(h.MSN) != r.got[iwarp.QNSend]+1 {
 		return r.refuse(ddp.MSNRange, u, len(u))
 	}
-	e, ok := q.takeRecv()
+	e, ok := r.takeRecv()
 	if !ok {
-		return r.refuse(ddp.NoBuffer, u, len(u))
+		return r.noRecv(u)
 	}
 	b := u[ddp.UntaggedLen:]
 	if len(b) > int(e.total) {
@@ -216,9 +230,9 @@ func (r *rc) placeSend(h *ddp.Header, op rdmap.Opcode, u, b []byte) bool {
 		return r.refuse(rdmap.UnexpectedOpcode, u, len(u))
 	}
 	if !m.used {
-		e, ok := r.q.takeRecv()
+		e, ok := r.takeRecv()
 		if !ok {
-			return r.refuse(ddp.NoBuffer, u, len(u))
+			return r.noRecv(u)
 		}
 		m.begin(e, uint32(h.MSN))
 		m.ulp = h.ULP
@@ -264,9 +278,9 @@ func (r *rc) placeImm(h *ddp.Header, op rdmap.Opcode, u, b []byte) bool {
 	if r.in.used || uint32(h.MSN) != r.got[iwarp.QNSend]+1 {
 		return r.refuse(ddp.MSNRange, u, len(u))
 	}
-	e, ok := q.takeRecv()
+	e, ok := r.takeRecv()
 	if !ok {
-		return r.refuse(ddp.NoBuffer, u, len(u))
+		return r.noRecv(u)
 	}
 	r.got[iwarp.QNSend]++
 	var imm rdmap.Imm

@@ -17,6 +17,7 @@ type Range = record.Range
 // Record is what a target knows of one Write-Record when it ended. It is valid
 // until Release; a queue pair has a bounded number of them.
 type Record struct {
+	ID      uint32    // its number, see RecordConfig
 	RKey    uint32    // region or window that was written to
 	Addr    uint64    // where the message begins in it
 	Len     uint32    // bytes of the message
@@ -26,7 +27,6 @@ type Record struct {
 	Expired bool      // ended by its deadline, or to make room for newer ones
 
 	table *recordTable
-	id    uint32
 	src   *recordSource
 	next  *Record // of its source, newest first; or of the free ones
 	prev  *Record
@@ -59,10 +59,15 @@ type recordSource struct {
 	source
 	live  *Record // newest first
 	count int
-	top   uint32 // highest number of a record that has ended
-	ended uint64 // bit i: number top-i has ended
+	any   bool   // one has ended
+	top   uint32 // highest number of those
+	ended [recordHistory / 64]uint64
 	next  *recordSource
 }
+
+// recordHistory is for how many numbers up to the highest a target knows which
+// records have ended: bit i%recordHistory of recordSource.ended is for number i.
+const recordHistory = 512
 
 const (
 	recordBuckets = 64
@@ -130,17 +135,24 @@ func (t *recordTable) forget() bool {
 // must have.
 func (s *recordSource) over(id uint32) bool {
 	back := int32(s.top - id)
-	return s.top != 0 && back >= 0 && (back >= 64 || s.ended>>back&1 != 0)
+	return s.any && back >= 0 && (back >= recordHistory || s.ended[id%recordHistory/64]>>(id%64)&1 != 0)
 }
 
 // end notes that record id has ended.
 func (s *recordSource) end(id uint32) {
-	if ahead := int32(id - s.top); ahead > 0 || s.top == 0 {
-		s.ended = s.ended<<min(uint(ahead), 64) | 1
-		s.top = id
-		return
+	switch ahead := int32(id - s.top); {
+	case !s.any || ahead >= recordHistory:
+		clear(s.ended[:])
+		s.any, s.top = true, id
+	case ahead > 0:
+		for s.top != id {
+			s.top++
+			s.ended[s.top%recordHistory/64] &^= 1 << (s.top % 64)
+		}
+	case ahead <= -recordHistory:
+		return // that is over anyway
 	}
-	s.ended |= 1 << (s.top - id)
+	s.ended[id%recordHistory/64] |= 1 << (id % 64)
 }
 
 // admit returns the record that a chunk of n bytes belongs to, or nil when it
@@ -152,7 +164,7 @@ func (t *recordTable) admit(q *QP, now mono.Time, from *source, k *record.Chunk,
 		return nil
 	}
 	r := s.live
-	for r != nil && r.id != k.ID {
+	for r != nil && r.ID != k.ID {
 		r = r.next
 	}
 	if r == nil {
@@ -192,8 +204,8 @@ func (t *recordTable) begin(q *QP, now mono.Time, s *recordSource, k *record.Chu
 		t.made++
 	}
 	*r = Record{
-		RKey: uint32(h.STag), Addr: h.TO - uint64(k.Offset), Len: k.Length, Began: now,
-		table: t, id: k.ID, src: s, next: s.live,
+		ID: k.ID, RKey: uint32(h.STag), Addr: h.TO - uint64(k.Offset), Len: k.Length, Began: now,
+		table: t, src: s, next: s.live,
 	}
 	r.bytes.Init(k.Length)
 	if s.live != nil {
@@ -256,7 +268,7 @@ func (t *recordTable) unlink(r *Record) {
 	r.next, r.prev, r.src = nil, nil, nil
 	s.count--
 	t.live--
-	s.end(r.id)
+	s.end(r.ID)
 }
 
 // finish ends a record as it is, and completes.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/llp"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/serial"
@@ -38,7 +39,11 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 		q.flushOne(q.rq.take().wrid)
 		return nil
 	}
-	if low && q.typ == RD && len(q.starved) > 0 {
+	switch {
+	case !low:
+	case q.typ == RC:
+		q.rc.fed()
+	case q.typ == RD && len(q.starved) > 0:
 		q.feed()
 	}
 	return nil
@@ -305,7 +310,7 @@ func (q *QP) ulpdus(now mono.Time) bool {
 // that arrives in its turn and fits the receive that waits for it is placed,
 // delivered and complete. false means that the long way has to look at it;
 // then nothing was done.
-func (q *QP) placeWhole(rcv *dgram.Receiver, n int) bool {
+func (q *QP) placeWhole(rcv *arq.Receiver, n int) bool {
 	in := &q.ctx.in
 	if n < ddp.UntaggedLen || in.lsn != rcv.Next() || !rcv.InOrder() {
 		return false

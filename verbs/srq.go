@@ -17,6 +17,7 @@ type SRQ struct {
 	rq    recvQueue
 	limit int // 0: the event is not armed
 	users int // queue pairs
+	line  recvLine
 }
 
 // CreateSRQ makes a shared receive queue.

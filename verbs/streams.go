@@ -19,10 +19,11 @@ type streams struct {
 	users    []streamUser // by fabric.StreamID; nil: nobody
 	rcs      []*QP        // queue pairs of type RC, by number minus rcBase; nil is free
 	named    []fabric.StreamID
-	again    []*rc // that have read something: there may be more
-	sending  []*rc // that have something to send; FIFO
-	timed    []*rc // that wait for a time
-	other    []*rc // the list that again or sending is swapped with
+	again    []*rc  // that have read something: there may be more
+	sending  []*rc  // that have something to send; FIFO
+	timed    []*rc  // that wait for a time
+	lines    []*SRQ // at which queue pairs wait for receives
+	other    []*rc  // the list that again or sending is swapped with
 	deadline mono.Time
 	step     uint32
 	kicked   bool // something was sent since the last step: the rest waits for the next
@@ -55,6 +56,9 @@ func (c *Context) pollStreams(now mono.Time) (work int) {
 	s.again, s.other = s.other[:0], nil
 	for _, r := range again {
 		r.again = false
+	}
+	if len(s.lines) > 0 {
+		work += s.serveLines()
 	}
 	s.named = c.cfg.Streams.Poll(now, s.named[:0])
 	for _, id := range s.named {
@@ -94,7 +98,7 @@ func (c *Context) streamDeadline() mono.Time {
 		return mono.Never
 	}
 	s := &c.streams
-	if len(s.again)+len(s.sending) > 0 {
+	if len(s.again)+len(s.sending) > 0 || s.canServe() {
 		return 0
 	}
 	return min(s.deadline, c.cm.deadline, c.cfg.Streams.Deadline())

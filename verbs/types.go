@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mono"
@@ -92,6 +93,7 @@ const (
 	Inline                          // copy the data now: the buffers are free when PostSend returns
 	Solicited                       // wake a target that waits for solicited events only
 	Fence                           // not before all earlier Reads and atomics to this peer are done
+	Numbered                        // OpRDMAWriteRecord on UD: SendWR.RecordID is the number of the record
 )
 
 // SGE is one scatter/gather element: Length bytes at Addr inside the memory
@@ -124,6 +126,7 @@ type SendWR struct {
 	RemoteAddr uint64 // and where in it, as the target's MR.Addr counts
 	InvKey     uint32 // OpSendWithInv: the target's key; OpLocalInv: one's own
 	ImmData    uint64 // OpRDMAWriteWithImm: 8 bytes, as RFC 7306 has them
+	RecordID   uint32 // with Numbered, see RecordConfig
 	Atomic     Atomic // atomic operations
 	Bind       *Bind  // OpBindMW
 }
@@ -202,6 +205,9 @@ const (
 // Remote is an IPv4 address and UDP port in one word.
 type Remote = fabric.Remote
 
+// RemoteOf returns an IPv4 address and port as completions tell them.
+func RemoteOf(a netip.AddrPort) Remote { return fabric.RemoteOf(a) }
+
 // WC is a work completion.
 type WC struct {
 	WRID    uint64
@@ -236,10 +242,23 @@ type QPInit struct {
 	// exchange before.
 	Reset  bool
 	Record RecordConfig // Write-Record at this end
+	// RecvWait is for type RC: a message that finds no posted receive waits for
+	// one, and so does everything behind it on its connection, Writes and answers
+	// to Reads too. The stream is not read meanwhile, so that TCP holds the peer
+	// back. That is what libibverbs calls an endless rnr_retry, and an extension
+	// here: iWARP itself knows no answer but to terminate the connection (RFC
+	// 5040, section 7.1), which is the default. Queue pairs that wait at one SRQ
+	// are served in turn.
+	RecvWait bool
 }
 
 // RecordConfig says how a target logs Write-Records. Zero values mean the
 // defaults.
+//
+// Records are told apart by their numbers, which the sending queue pair counts
+// up. A sender that writes again what may have been lost numbers its records
+// itself ([Numbered]): one that has ended at the target is not placed a second
+// time, nor one that is 512 or more behind the highest that has.
 type RecordConfig struct {
 	// PerChunk makes a completion of its own for each chunk that is placed
 	// and keeps no record.

@@ -47,8 +47,12 @@ func (q *QP) enqueueUD(wr *SendWR, i int32) {
 		q.completeUD(i, WRFlushErr)
 		return
 	}
-	q.ud.message++
-	w.msn = q.ud.message
+	if wr.Flags&Numbered != 0 {
+		w.msn = wr.RecordID
+	} else {
+		q.ud.message++
+		w.msn = q.ud.message
+	}
 	l := &q.ud.line
 	if l.cur == none {
 		l.cur = i

@@ -16,6 +16,7 @@ var (
 	ErrQueueBusy   = errors.New("another AF_XDP socket holds the queue")
 	ErrMemlock     = errors.New("the limit of locked memory is too low")
 	ErrUnsupported = errors.New("not supported")
+	ErrSeatTaken   = errors.New("another port has the seat")
 )
 
 // Error says why a device cannot be used, and what to do.

@@ -26,7 +26,7 @@ func Open(c Config) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Port{steering: steering, arena: c.Arena, rxDepth: c.RxDepth, want: c.RxDepth}
+	p := &Port{steering: steering, arena: c.Arena, span: mem.Addr(c.Arena.Len()), rxDepth: c.RxDepth, want: c.RxDepth}
 	if p.pool, err = mem.NewPool(c.Arena, c.Frames, c.Track); err != nil {
 		return nil, errors.Join(fmt.Errorf("xdp: %w", err), steering.Close())
 	}

@@ -43,7 +43,7 @@ func (p *Port) beside(c Config, queue int) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Port{steering: steering, arena: c.Arena, pool: p.pool, rxDepth: c.RxDepth, want: c.RxDepth}
+	b := &Port{steering: steering, arena: c.Arena, span: p.span, pool: p.pool, rxDepth: c.RxDepth, want: c.RxDepth}
 	sendOn := sendQueue(queue, steering.device.driver, steering.mode)
 	if err = steering.device.check(sendOn, c.MTU); err == nil {
 		err = b.open(c, sendOn)

@@ -22,6 +22,9 @@ type Port struct {
 	ownPool  bool // Close releases it
 	caps     fabric.PortCaps
 	stats    fabric.PortStats
+	member   *member  // nil: the queue is ours alone
+	from     mem.Addr // buffers to send lie in the span bytes from here on
+	span     mem.Addr
 
 	queued   int  // buffers sent and not completed: never above the size of the TX ring
 	posted   int  // chunks given to the kernel and not received: never above rxDepth
@@ -72,7 +75,8 @@ func (p *Port) Arena() *mem.Arena { return p.arena }
 // Pool returns the frames of the port. They are invalid after Close.
 func (p *Port) Pool() *mem.Pool { return p.pool }
 
-// Steering returns what gives frames to the port.
+// Steering returns what gives frames to the port; nil on a seat, where it is
+// that of its queue.
 func (p *Port) Steering() *Steering { return p.steering }
 
 // FD returns the socket, which poll(2) finds readable when frames have
@@ -87,6 +91,9 @@ func (p *Port) Recv(dst []fabric.Desc) int {
 	if got.bufs == 0 {
 		p.recvNothing(got)
 		return 0
+	}
+	if p.member != nil {
+		p.member.hold(dst[:got.bufs])
 	}
 	rx.publish()
 	p.posted -= got.bufs
@@ -112,7 +119,11 @@ func (p *Port) recvNothing(got received) {
 func (p *Port) dropTooLong() {
 	rx := &p.rings.rx
 	for range fabric.MaxBufs {
-		p.pool.Put(rx.pop().Addr)
+		d := rx.pop()
+		if p.member != nil {
+			p.member.hold([]fabric.Desc{d})
+		}
+		p.pool.Put(d.Addr)
 	}
 	rx.publish()
 	p.posted -= fabric.MaxBufs
@@ -136,7 +147,7 @@ func (p *Port) Send(src []fabric.Desc) int {
 	for i := range src[:n] {
 		d := &src[i]
 		frame++
-		if offset := uint64(d.Addr) & (mem.FrameSize - 1); d.Len == 0 || offset+uint64(d.Len) > mem.FrameSize || frame > p.caps.MaxBufs {
+		if offset := uint64(d.Addr) & (mem.FrameSize - 1); d.Len == 0 || offset+uint64(d.Len) > mem.FrameSize || frame > p.caps.MaxBufs || d.Addr-p.from >= p.span {
 			badBuffer(d, frame, p.caps.MaxBufs)
 		}
 		p.stats.TxBytes += uint64(d.Len)
@@ -157,7 +168,7 @@ func (p *Port) Send(src []fabric.Desc) int {
 // sendOne is Send for what most calls bring: one frame of one buffer. false
 // means that Send has to look; then nothing was done.
 func (p *Port) sendOne(d *fabric.Desc) bool {
-	if p.TxFree() == 0 || d.Flags != 0 || d.Len == 0 || uint64(d.Addr)&(mem.FrameSize-1)+uint64(d.Len) > mem.FrameSize {
+	if p.TxFree() == 0 || d.Flags != 0 || d.Len == 0 || uint64(d.Addr)&(mem.FrameSize-1)+uint64(d.Len) > mem.FrameSize || d.Addr-p.from >= p.span {
 		return false
 	}
 	tx := &p.rings.tx
@@ -172,7 +183,7 @@ func (p *Port) sendOne(d *fabric.Desc) bool {
 }
 
 func badBuffer(d *fabric.Desc, n, most int) {
-	panic(fmt.Sprintf("xdp: buffer %d of a frame is %d bytes at %#x: a frame has 1 to %d buffers, none of them empty or across a multiple of %d",
+	panic(fmt.Sprintf("xdp: buffer %d of a frame is %d bytes at %#x: a frame has 1 to %d buffers, all in our part of the arena, none empty or across a multiple of %d",
 		n, d.Len, d.Addr, most, mem.FrameSize))
 }
 
@@ -181,6 +192,10 @@ func badBuffer(d *fabric.Desc, n, most int) {
 func (p *Port) Flush() {
 	if p.dirty {
 		p.transmit()
+	}
+	if p.member != nil {
+		p.flushSeat()
+		return
 	}
 	if p.queued > 0 {
 		p.reap()
@@ -268,7 +283,14 @@ func (p *Port) Stats() fabric.PortStats {
 // Close takes the socket out of the program's table, closes it and gives its
 // frames back to the arena. A program that Open attached is removed.
 func (p *Port) Close() error {
-	errs := []error{p.steering.Close()}
+	var errs []error
+	if p.steering != nil {
+		errs = append(errs, p.steering.Close())
+	}
+	if p.member != nil {
+		p.member.leave(p)
+		p.member = nil
+	}
 	if p.sock != nil && p.sock.fd >= 0 {
 		if p.out != nil && p.out != p.sock {
 			errs = append(errs, p.out.close())

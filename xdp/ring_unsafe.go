@@ -32,14 +32,18 @@ type depths struct{ fill, completion, rx, tx int }
 
 // mapRings maps the rings of a socket whose sizes were set. It works as well
 // on a socket that another process made and passed on.
-func mapRings(fd int, d depths) (*rings, error) {
+func mapRings(fd int, d depths) (*rings, error) { return mapSeat(fd, fd, d) }
+
+// mapSeat maps the rings of a seat: its own two of fd, and those that all seats
+// share of the socket that they were made for.
+func mapSeat(shared, fd int, d depths) (*rings, error) {
 	off, err := mmapOffsets(fd)
 	if err != nil {
 		return nil, fmt.Errorf("getsockopt XDP_MMAP_OFFSETS: %w", err)
 	}
 	r := &rings{}
-	r.fill.addrs = mapRing[mem.Addr](r, &err, fd, unix.XDP_UMEM_PGOFF_FILL_RING, off.Fr, d.fill, &r.fill.indices, producer)
-	r.completion.addrs = mapRing[mem.Addr](r, &err, fd, unix.XDP_UMEM_PGOFF_COMPLETION_RING, off.Cr, d.completion, &r.completion.indices, consumer)
+	r.fill.addrs = mapRing[mem.Addr](r, &err, shared, unix.XDP_UMEM_PGOFF_FILL_RING, off.Fr, d.fill, &r.fill.indices, producer)
+	r.completion.addrs = mapRing[mem.Addr](r, &err, shared, unix.XDP_UMEM_PGOFF_COMPLETION_RING, off.Cr, d.completion, &r.completion.indices, consumer)
 	r.rx.descs = mapRing[fabric.Desc](r, &err, fd, unix.XDP_PGOFF_RX_RING, off.Rx, d.rx, &r.rx.indices, consumer)
 	r.tx.descs = mapRing[fabric.Desc](r, &err, fd, unix.XDP_PGOFF_TX_RING, off.Tx, d.tx, &r.tx.indices, producer)
 	if err != nil {
@@ -47,6 +51,18 @@ func mapRings(fd int, d depths) (*rings, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// mapRx maps the RX ring of a socket, which keeps the mapping.
+func mapRx(s *socket, depth int) (*rxRing, error) {
+	off, err := mmapOffsets(s.fd)
+	if err != nil {
+		return nil, fmt.Errorf("getsockopt XDP_MMAP_OFFSETS: %w", err)
+	}
+	s.rings = &rings{}
+	rx := &s.rings.rx
+	rx.descs = mapRing[fabric.Desc](s.rings, &err, s.fd, unix.XDP_PGOFF_RX_RING, off.Rx, depth, &rx.indices, consumer)
+	return rx, err
 }
 
 func (r *rings) unmap() {

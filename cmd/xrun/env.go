@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/xwarp/xwarp/internal/launch"
+	"github.com/xwarp/xwarp/mpi"
 )
 
 // pairFlags take a name and a value, as two arguments or as NAME=VALUE.
@@ -42,6 +43,15 @@ func joinPairs(fs *flag.FlagSet, args []string) []string {
 func isBool(f *flag.Flag) bool {
 	b, ok := f.Value.(interface{ IsBoolFlag() bool })
 	return ok && b.IsBoolFlag()
+}
+
+// setTransport says what carries MPI between hosts.
+func setTransport(c *launch.Config, s string) error {
+	t, err := mpi.ParseTransport(s)
+	if err != nil {
+		return err
+	}
+	return addPair(c, mpi.EnvTransport+"="+t.String())
 }
 
 // addPair sets a variable of the ranks.

@@ -22,11 +22,20 @@ Where
   --bind-to WHAT       tie each rank to a core, to the processors of a numa node
                        or to none (default: core in a testbed with a processor
                        for every rank, else what --map-by says, else none)
+  --user NAME          user that the ranks run as, if xrun is run by root: they
+                       need no privileges with --queues shared or kernel UDP
   --wdir DIR           directory to start in, on every host (default: this one)
 
 How they talk
   --fabric F           xdp, xdp:generic, xdp:driver, xdp:asavie or udp (default:
                        xdp where it can be used, else udp; xrun says which)
+  --transport T        what carries messages between hosts: rd (reliable
+                       datagrams, the default), rc (a connection to each peer),
+                       ud (unreliable datagrams and reliability of MPI's own) or
+                       hybrid (rd, and connections to peers that much goes to)
+  --queues Q           how the ranks of a host share its NIC over AF_XDP: shared
+                       (one queue for all of them; the default), or per-rank (a
+                       testbed gives each rank a NIC; the default there)
   --device DEV         network device, the same on all hosts
   --mtu M              MTU of the testbed's devices in bytes (default 9000)
   --switch S           what joins the testbed's hosts: cable (two of them),
@@ -56,8 +65,7 @@ Starting
 Options may be written with one dash or two, and as --name value or
 --name=value. Options after PROGRAM belong to it. Rank 0 reads the standard
 input. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on to all ranks;
-a second SIGINT or SIGTERM kills them. Over AF_XDP there is one rank per host
-and NIC; a testbed gives every rank a NIC.
+a second SIGINT or SIGTERM kills them.
 
 Exit status
   0        all ranks ended with status 0
@@ -74,6 +82,8 @@ Examples
   sudo xrun -n 4 --testbed 2 ./app       on two hosts made for it, AF_XDP
   sudo xrun -n 2 --testbed 2 --fabric udp --mtu 1500 ./app
   xrun --hosts a,b,c --device eth1 ./app three machines, one rank each
+  xrun --hosts a:8,b:8 --device eth1 --user alice ./app
+                                         two machines, eight ranks on each NIC
   xrun -n 8 --hosts a:4,b:4 --fabric udp --tag-output ./app -v input.mtx
   xrun --hostfile cluster -ppn 4 --map-by numa -x DEBUG=1 --timeout 1h ./app
 `

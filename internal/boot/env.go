@@ -18,6 +18,8 @@ const (
 	EnvPMIFD     = "PMI_FD"           // the same, for programs that speak PMI-1 (internal/boot/pmi)
 	EnvFabric    = "XWARP_FABRIC"     // carrier to use: "xdp", "xdp:generic", "udp", ...
 	EnvDevice    = "XWARP_DEVICE"     // network device to use: "eth1", "lo", ...
+	EnvSeat      = "XWARP_SEAT"       // place at a queue that the ranks of the host share, for device.Spec.Seat
+	EnvArena     = "XWARP_ARENA"      // bytes of the arena that a rank has for itself, such as 256m
 	EnvJob       = "XWARP_JOB"        // name of the job, the same on all its ranks; no secret
 )
 

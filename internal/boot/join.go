@@ -34,7 +34,7 @@ func Join() (Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{EnvBootFD, EnvPMIFD} {
+	for _, name := range []string{EnvBootFD, EnvPMIFD, EnvSeat} {
 		if err := os.Unsetenv(name); err != nil {
 			return nil, fmt.Errorf("boot: %w", err)
 		}

@@ -96,7 +96,7 @@ func Verbs(t *testing.T, c VerbsConfig) {
 		t.Run(typ.String(), func(t *testing.T) {
 			for _, group := range [][]verbsCase{
 				sendCases, oneSidedCases, atomicCases, recordCases, memoryCases, refusalCases, queueCases, peerCases,
-				rcConnectCases, rcEndCases, rcRefusalCases, rcDepthCases,
+				rcConnectCases, rcEndCases, rcRefusalCases, rcDepthCases, rcWaitCases,
 			} {
 				for i := range group {
 					v := &group[i]

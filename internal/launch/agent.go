@@ -27,6 +27,7 @@ type agent struct {
 	out    *outbox
 	start  *startOrder
 	pmi    *pmi.Server // for ranks that speak PMI-1
+	queue  *queue      // that the ranks share, or nil
 	ranks  []*rank
 	exited sync.WaitGroup
 	stdin  chan []byte // for rank 0
@@ -123,6 +124,9 @@ func (a *agent) startRanks() {
 	if err == nil {
 		bindings, err = a.start.bindings()
 	}
+	if err == nil {
+		a.queue, err = a.start.openQueue()
+	}
 	for _, p := range a.start.Ranks {
 		var r *rank
 		var cpus []int
@@ -130,7 +134,7 @@ func (a *agent) startRanks() {
 			cpus = bindings[p.Slot%len(bindings)]
 		}
 		if err == nil {
-			r, err = startRank(a.start, path, p, cpus, a.pmi, a.out)
+			r, err = startRank(a.start, path, p, cpus, a.queue, a.pmi, a.out)
 		}
 		if err != nil {
 			a.out.post(report{
@@ -226,6 +230,9 @@ func (a *agent) cleanUp() {
 		_ = killMarked(a.start.Job) // the controller cannot do more about it
 	}
 	a.exited.Wait()
+	if a.queue != nil {
+		a.queue.close()
+	}
 	drained := make(chan struct{})
 	go func() {
 		for _, r := range a.ranks {

@@ -83,6 +83,11 @@ type Config struct {
 	// loopback device when all ranks are on this host, the device of the
 	// default route on other hosts.
 	Device string
+	// Queues says how ranks of one host share its NIC over AF_XDP.
+	Queues Queues
+	// User is the name or number of the user that the ranks run as. Only root
+	// can choose. Default the one who runs the agent.
+	User string
 	// MTU is that of the testbed's devices in bytes. Default 9000.
 	MTU int
 	// Switch is what joins the hosts of the testbed.

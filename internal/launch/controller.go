@@ -289,7 +289,7 @@ func (j *job) start(l *link) {
 	}
 	l.out.post(order{Op: opStart, Start: &startOrder{
 		Version: wireVersion, Host: l.plan.host, Size: j.plan.size,
-		JobKey: j.key, Job: j.name, Fabric: j.plan.fabric, Device: j.plan.device,
+		JobKey: j.key, Job: j.name, Fabric: j.plan.fabric, Device: j.plan.device, Shared: j.plan.shared, User: j.config.User,
 		Dir: dir, Program: j.config.Program, Args: j.config.Args, Env: j.config.Env,
 		Bind: j.plan.bind, Map: j.config.Map, Mapping: pmi.FormatMapping(j.plan.hosts()),
 		Ranks: l.plan.ranks,

@@ -18,7 +18,8 @@ func TestRun_ranksExchange(t *testing.T) {
 		"local":    {Ranks: 5},
 		"one":      {Ranks: 1},
 		"testbed":  {Ranks: 4, Testbed: 2, Fabric: "udp"},
-		"hosts":    {Ranks: 5, Hosts: []Host{{"a", 0}, {"b", 0}, {"c", 0}}, Launcher: stand, Agent: []string{self, AgentArg}, Device: "lo"},
+		"shared":   {Ranks: 5, Testbed: 2, Fabric: "xdp", Queues: QueuesShared},
+		"hosts":    {Ranks: 5, Hosts: []Host{{"a", 0}, {"b", 0}, {"c", 0}}, Launcher: stand, Agent: []string{self, AgentArg}, Device: "lo", Fabric: "udp"},
 		"defaults": {},
 	} {
 		for _, mode := range []string{"exchange", "pmiexchange"} {
@@ -187,7 +188,8 @@ func TestRun_programCannotStart(t *testing.T) {
 
 func TestRun_hostFails(t *testing.T) {
 	base := rankConfig(2, "hang", "-1")
-	base.Launcher, base.Agent, base.Device = []string{self, "as-launcher"}, []string{self, AgentArg}, "lo"
+	base.Launcher, base.Agent = []string{self, "as-launcher"}, []string{self, AgentArg}
+	base.Device, base.Fabric = "lo", "udp"
 	base.StartTimeout = 500 * time.Millisecond
 	t.Run("broken", func(t *testing.T) {
 		c := base
@@ -229,7 +231,8 @@ func TestRun_hostFails(t *testing.T) {
 
 func TestRun_remoteRanksGetTheirEnvironment(t *testing.T) {
 	c := rankConfig(2, "env", "MINE")
-	c.Hosts, c.Launcher, c.Agent, c.Device = []Host{{"a", 2}}, []string{self, "as-launcher"}, []string{self, AgentArg}, "lo"
+	c.Hosts, c.Launcher, c.Agent = []Host{{"a", 2}}, []string{self, "as-launcher"}, []string{self, AgentArg}
+	c.Device, c.Fabric = "lo", "udp"
 	c.Env = []string{"MINE=yours"}
 	out, err := runJob(t, c)
 	if err != nil || out != "yours\nyours\n" {

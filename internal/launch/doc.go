@@ -21,7 +21,8 @@
 //   - what the ranks have started themselves, in sessions of their own even, is
 //     found by the name of the job in its environment and killed.
 //
-// Ranks per host: over kernel UDP any number. Over AF_XDP one rank per host and
-// NIC; a testbed gives each rank a NIC of its own by giving it a namespace of
-// its own, so there the ranks of one host can be many.
+// Ranks per host: any number. Over AF_XDP those of one host share a queue of its
+// NIC (share.go): the agent opens it and passes descriptors on, so the ranks need
+// no privileges. A testbed can also give each rank a NIC, by giving it a
+// namespace of its own.
 package launch

@@ -27,7 +27,7 @@ type controller struct {
 func startController(t *testing.T, c Config, uid uint32) *controller {
 	t.Helper()
 	ctl := &controller{t: t, mark: setMark(t)}
-	config, err := json.Marshal(jobSpec{c.Program, c.Args, c.Ranks, c.Testbed, c.Hosts, c.Device, c.Launcher, c.Agent})
+	config, err := json.Marshal(jobSpec{c.Program, c.Args, c.Ranks, c.Testbed, c.Hosts, c.Device, c.Fabric, c.Queues, c.Launcher, c.Agent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,10 +123,16 @@ func places(t *testing.T, ranks int, mode string, fn func(*testing.T, Config)) {
 		c.Testbed = 2
 		fn(t, c)
 	})
+	t.Run("shared", func(t *testing.T) {
+		needRoot(t)
+		c := c
+		c.Testbed, c.Queues = 2, QueuesShared
+		fn(t, c)
+	})
 	t.Run("hosts", func(t *testing.T) {
 		c := c
 		c.Hosts, c.Launcher = []Host{{"a", 0}, {"b", 0}}, []string{self, "as-launcher"}
-		c.Agent, c.Device = []string{self, AgentArg}, "lo"
+		c.Agent, c.Device, c.Fabric = []string{self, AgentArg}, "lo", "udp"
 		fn(t, c)
 	})
 }

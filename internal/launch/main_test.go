@@ -235,7 +235,8 @@ type jobSpec struct {
 	Args            []string
 	Ranks, Testbed  int
 	Hosts           []Host
-	Device          string
+	Device, Fabric  string
+	Queues          Queues
 	Launcher, Agent []string
 }
 
@@ -247,7 +248,7 @@ func controllerMain(config string) int {
 	}
 	c := Config{
 		Program: s.Program, Args: s.Args, Ranks: s.Ranks, Testbed: s.Testbed,
-		Hosts: s.Hosts, Device: s.Device, Launcher: s.Launcher, Agent: s.Agent,
+		Hosts: s.Hosts, Device: s.Device, Fabric: s.Fabric, Queues: s.Queues, Launcher: s.Launcher, Agent: s.Agent,
 	}
 	c.Stdout, c.Stderr, c.Notice = os.Stdout, os.Stderr, os.Stderr
 	signals := make(chan os.Signal, 16)

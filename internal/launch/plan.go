@@ -14,6 +14,7 @@ type plan struct {
 	size    int
 	fabric  string
 	device  string          // "" lets the agent find out
+	shared  bool            // the ranks of a host share a queue of it
 	testbed *testbed.Config // nil without one
 	remote  bool            // agents are started by the launcher
 	bind    Bind            // BindCore, BindNUMA or BindNone
@@ -96,14 +97,16 @@ func (c *Config) check() error {
 		return configErrorf("--mtu is for the devices of a --testbed; that of a real device is set with ip link set")
 	case c.MTU != 0 && (c.MTU < testbed.MinMTU || c.MTU > testbed.MaxMTU):
 		return configErrorf("an MTU of %d: want %d to %d bytes", c.MTU, testbed.MinMTU, testbed.MaxMTU)
+	case c.Queues != QueuesAuto && c.Queues != QueuesShared && c.Queues != QueuesPerRank:
+		return configErrorf("queues %q: want shared or per-rank", string(c.Queues))
 	case c.Fabric != "" && !slices.Contains(fabrics, c.Fabric):
 		return configErrorf("unknown fabric %q: want one of %s", c.Fabric, strings.Join(fabrics, ", "))
 	}
 	return c.checkPlaces()
 }
 
-// inTestbed runs the ranks in namespaces. Over AF_XDP a rank needs a NIC of its
-// own, so where a host has several ranks each gets a namespace of its own.
+// inTestbed runs the ranks in namespaces. Over AF_XDP, where a host has several
+// ranks that do not share a queue, each gets a namespace of its own.
 func (p *plan) inTestbed(c Config, m machine, perHost int) error {
 	p.testbed = &testbed.Config{Hosts: c.Testbed, MTU: c.MTU, Switch: c.Switch}
 	p.device = testbed.Device
@@ -117,7 +120,14 @@ func (p *plan) inTestbed(c Config, m machine, perHost int) error {
 	} else if isXDP(p.fabric) && m.xdp != nil {
 		return noXDP(m.xdp)
 	}
-	if isXDP(p.fabric) && perHost > 1 {
+	switch {
+	case !isXDP(p.fabric) || perHost == 1:
+	case c.Queues == QueuesShared:
+		if err := p.share(); err != nil {
+			return err
+		}
+		why = sharedQueue
+	default:
 		if p.size > testbed.MaxHosts {
 			return configErrorf("%d ranks over AF_XDP need as many namespaces, and a testbed has up to %d: use --fabric udp or fewer ranks", p.size, testbed.MaxHosts)
 		}
@@ -161,8 +171,6 @@ func (p *plan) onHosts(c Config, m machine, perHost int) error {
 	p.fabric = c.Fabric
 	why := ""
 	switch {
-	case isXDP(p.fabric) && perHost > 1:
-		return tooManyPerNIC(perHost)
 	case isXDP(p.fabric) && c.Device == "":
 		return configErrorf("AF_XDP needs a --device, the same on all hosts; xinfo lists them")
 	case p.fabric != "":
@@ -170,12 +178,16 @@ func (p *plan) onHosts(c Config, m machine, perHost int) error {
 		p.fabric, why = fabricUDP, " (AF_XDP needs a --device)"
 	case !m.root:
 		p.fabric, why = fabricUDP, " (AF_XDP needs root)"
-	case perHost > 1:
-		p.fabric, why = fabricUDP, fmt.Sprintf(" (%d ranks per host: AF_XDP carries one per NIC)", perHost)
 	case m.xdp != nil:
 		p.fabric, why = fabricUDP, fmt.Sprintf(" (no AF_XDP here: %v)", m.xdp)
 	default:
 		p.fabric = fabricXDP
+	}
+	if isXDP(p.fabric) && perHost > 1 {
+		if err := p.shareReal(c, perHost); err != nil {
+			return err
+		}
+		why = sharedQueue
 	}
 	p.notice = fmt.Sprintf("%s on %s over %s%s", p.ranks(), count(len(p.agents), "host", "hosts"), fabricName(p.fabric), why)
 	return nil
@@ -185,14 +197,15 @@ func (p *plan) here(c Config, m machine) error {
 	p.fabric = c.Fabric
 	if isXDP(p.fabric) {
 		switch {
-		case p.size > 1:
-			return tooManyPerNIC(p.size)
 		case c.Device == "":
 			return configErrorf("AF_XDP needs a --device (xinfo lists them), or --testbed")
 		case !m.root:
 			return noXDP(fmt.Errorf("it needs root"))
 		case m.xdp != nil:
 			return noXDP(m.xdp)
+		}
+		if p.size > 1 {
+			return p.shareReal(c, p.size)
 		}
 		return nil
 	}
@@ -245,6 +258,22 @@ func noXDP(why error) error {
 	return configErrorf("AF_XDP cannot be used here: %v; use --fabric udp, or see xinfo", why)
 }
 
-func tooManyPerNIC(n int) error {
-	return configErrorf("%d ranks on one host, and AF_XDP carries one rank per host and NIC: use more --hosts, --testbed (which gives each rank a NIC) or --fabric udp", n)
+// sharedQueue tells people how many ranks of a host are on one NIC.
+const sharedQueue = ", those of a host on one queue"
+
+// share puts the ranks of a host on one queue.
+func (p *plan) share() error {
+	if p.fabric == "xdp:asavie" {
+		return configErrorf("fabric %s has one rank per NIC: use xdp, or --queues per-rank in a --testbed", p.fabric)
+	}
+	p.shared = true
+	return nil
+}
+
+// shareReal is share for NICs that are there: perHost ranks are on each.
+func (p *plan) shareReal(c Config, perHost int) error {
+	if c.Queues == QueuesPerRank {
+		return configErrorf("%d ranks on one host, and a queue per rank: use more --hosts, --testbed (which gives each rank a NIC) or --queues shared", perHost)
+	}
+	return p.share()
 }

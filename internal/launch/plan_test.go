@@ -37,6 +37,9 @@ func (p *plan) String() string {
 		b.WriteString(" ] ")
 	}
 	fmt.Fprintf(&b, "%s %s", p.fabric, p.device)
+	if p.shared {
+		b.WriteString(" shared")
+	}
 	if p.testbed != nil {
 		fmt.Fprintf(&b, " testbed %d mtu %d", p.testbed.Hosts, p.testbed.MTU)
 	}
@@ -66,7 +69,13 @@ func TestMakePlan(t *testing.T) {
 		{root, Config{Hosts: hosts("a,b"), Device: "eth1"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] xdp eth1", "2 ranks on 2 hosts over AF_XDP"},
 		{user, Config{Hosts: hosts("a,b"), Device: "eth1"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] udp eth1", "AF_XDP needs root"},
 		{oldish, Config{Hosts: hosts("a,b"), Device: "eth1"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] udp eth1", "too old"},
-		{root, Config{Hosts: hosts("a:2,b:3,c"), Ranks: 4, Device: "eth1", Bind: BindCore}, "a#0[ 0.0/0 1.1/1 ] b#1[ 2.0/0 3.1/1 ] udp eth1", "2 ranks per host"},
+		{root, Config{Hosts: hosts("a:2,b:3,c"), Ranks: 4, Device: "eth1", Bind: BindCore}, "a#0[ 0.0/0 1.1/1 ] b#1[ 2.0/0 3.1/1 ] xdp eth1 shared", "those of a host on one queue"},
+		{user, Config{Hosts: hosts("a:2,b:2"), Device: "eth1"}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 ] udp eth1", "AF_XDP needs root"},
+		{root, Config{Ranks: 2, Fabric: "xdp:driver", Device: "eth1"}, "me#0[ 0.0/-1 1.1/-1 ] xdp:driver eth1 shared", ""},
+		{root, Config{Testbed: 2, Ranks: 5, Queues: QueuesShared}, "me@0#0[ 0.0/-1 1.1/-1 ] me@1#1[ 2.0/-1 3.1/-1 4.2/-1 ] xdp xw0 shared testbed 2 mtu 0", "those of a host on one queue"},
+		{root, Config{Testbed: 2, Queues: QueuesShared}, "me@0#0[ 0.0/0 ] me@1#1[ 1.0/1 ] xdp xw0 testbed 2 mtu 0", "2 ranks"},
+		{root, Config{Testbed: 2, Ranks: 4, Queues: QueuesShared, Fabric: "udp"}, "me@0#0[ 0.0/0 1.1/1 ] me@1#1[ 2.0/2 3.1/3 ] udp xw0 testbed 2 mtu 0", "kernel UDP"},
+		{root, Config{Testbed: 2, Ranks: 4, Queues: QueuesPerRank}, "me@0#0[ 0.0/0 ] me@1#0[ 1.1/1 ] me@2#1[ 2.0/2 ] me@3#1[ 3.1/3 ] xdp xw0 testbed 4 mtu 0", "each with a NIC of its own"},
 		{root, Config{Hosts: hosts("a,b:3,c"), Ranks: 5}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 2.1/-1 3.2/-1 ] c#2[ 4.0/-1 ] udp ", "3 hosts"},
 		{root, Config{Hosts: hosts("a:2,b:3,c")}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 4.2/-1 ] c#2[ 5.0/-1 ] udp ", "6 ranks on 3 hosts"},
 		{root, Config{Hosts: hosts("a:2,b:3,c"), Map: MapNode, Bind: BindNUMA}, "a#0[ 0.0/0 3.1/1 ] b#1[ 1.0/0 4.1/1 5.2/2 ] c#2[ 2.0/0 ] udp ", "3 hosts"},
@@ -115,8 +124,10 @@ func TestMakePlan_refuses(t *testing.T) {
 		"too old":                   {oldish, Config{Testbed: 2, Fabric: "xdp:driver"}},
 		"here: too old; use":        {oldish, Config{Device: "eth1", Fabric: "xdp"}},
 		"251 ranks over AF_XDP":     {root, Config{Testbed: 2, Ranks: 251}},
-		"2 ranks on one host":       {root, Config{Ranks: 2, Fabric: "xdp", Device: "eth1"}},
-		"3 ranks on one host":       {root, Config{Hosts: hosts("a:3,b"), Ranks: 4, Fabric: "xdp", Device: "eth1"}},
+		"2 ranks on one host":       {root, Config{Ranks: 2, Fabric: "xdp", Device: "eth1", Queues: QueuesPerRank}},
+		"3 ranks on one host":       {root, Config{Hosts: hosts("a:3,b"), Ranks: 4, Fabric: "xdp", Device: "eth1", Queues: QueuesPerRank}},
+		"xdp:asavie has one rank":   {root, Config{Testbed: 2, Ranks: 4, Fabric: "xdp:asavie", Queues: QueuesShared}},
+		"queues \"many\": want":     {root, Config{Queues: "many"}},
 		"needs a --device, the":     {root, Config{Hosts: hosts("a,b"), Fabric: "xdp"}},
 		"needs a --device (xinfo":   {root, Config{Fabric: "xdp"}},
 		"do not fit":                {root, Config{Hosts: hosts("a:2,b"), Ranks: 4}},

@@ -28,6 +28,8 @@ type rank struct {
 	session   *pmi.Session  // of a rank that speaks PMI-1; for relayRequests only
 	speaksPMI atomic.Bool
 
+	queue  *queue         // that it shares with others, or nil
+	seat   int            // its place there
 	stdin  *os.File       // rank 0 only
 	output sync.WaitGroup // until both outputs are at their end
 
@@ -60,7 +62,7 @@ func cleanEnv(env []string) []string {
 	var clean []string
 	for _, e := range env {
 		switch name, _, _ := strings.Cut(e, "="); name {
-		case boot.EnvRank, boot.EnvSize, boot.EnvHost, boot.EnvLocalRank, boot.EnvBootFD, boot.EnvFabric, boot.EnvDevice, boot.EnvJob,
+		case boot.EnvRank, boot.EnvSize, boot.EnvHost, boot.EnvLocalRank, boot.EnvBootFD, boot.EnvFabric, boot.EnvDevice, boot.EnvSeat, boot.EnvJob,
 			boot.EnvPMIFD, pmi.EnvRank, pmi.EnvSize, pmi.EnvPort, pmi.EnvID:
 		default:
 			clean = append(clean, e)
@@ -72,7 +74,7 @@ func cleanEnv(env []string) []string {
 // startRank starts a rank on the calling thread, which must live as long as
 // the agent: the kernel kills the rank when it ends. The rank may use cpus, or
 // all if there are none.
-func startRank(s *startOrder, path string, p rankPlan, cpus []int, server *pmi.Server, out *outbox) (*rank, error) {
+func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, server *pmi.Server, out *outbox) (*rank, error) {
 	var opened []io.Closer // the rank's ends, and on failure ours
 	defer func() {
 		for _, c := range opened {
@@ -88,7 +90,7 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, server *pmi.S
 	ours := os.NewFile(uintptr(pair[0]), "boot")
 	opened = append(opened, theirs)
 
-	r := &rank{number: p.Rank, socket: ours, asked: make(chan struct{}), cmd: &exec.Cmd{
+	r := &rank{number: p.Rank, queue: q, seat: p.Local, socket: ours, asked: make(chan struct{}), cmd: &exec.Cmd{
 		Path:       path,
 		Args:       append([]string{s.Program}, s.Args...),
 		Env:        s.environment(p),
@@ -101,6 +103,18 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, server *pmi.S
 	}}
 	pipes, err := r.pipes(p.Rank == 0)
 	opened = append(opened, pipes.theirs...)
+	if err == nil && s.User != "" {
+		r.cmd.SysProcAttr.Credential, err = credentials(s.User)
+	}
+	if err == nil && q != nil {
+		var files []*os.File
+		var env string
+		files, env, err = q.pass(p.Local, bootFD+1)
+		r.cmd.ExtraFiles, r.cmd.Env = append(r.cmd.ExtraFiles, files...), append(r.cmd.Env, env)
+		for _, f := range files {
+			opened = append(opened, f)
+		}
+	}
 	if err == nil {
 		err = startOn(cpus, r.cmd)
 	}
@@ -185,6 +199,11 @@ func (r *rank) await(out *outbox) {
 	r.reaped = true
 	r.mu.Unlock()
 	_ = r.cmd.Wait() // the status is what counts
+	if r.queue != nil {
+		if err := r.queue.vacate(r.seat); err != nil {
+			out.post(report{Op: opBoot, Rank: r.number, Why: "its seat: " + err.Error()})
+		}
+	}
 	r.hangUp()
 	r.boot.close()
 	drained := make(chan struct{})

@@ -8,7 +8,7 @@ import (
 )
 
 // wireVersion is the version of the protocol between controller and agent.
-const wireVersion = 2
+const wireVersion = 3
 
 type op string
 
@@ -40,6 +40,8 @@ type startOrder struct {
 	Job     string     `json:"job"`
 	Fabric  string     `json:"fabric"`
 	Device  string     `json:"device"`
+	Shared  bool       `json:"shared,omitempty"` // the ranks share a queue of the device
+	User    string     `json:"user,omitempty"`   // that the ranks run as
 	Dir     string     `json:"dir"`
 	Program string     `json:"program"`
 	Args    []string   `json:"args"`

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 
+	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
@@ -55,7 +56,7 @@ type Endpoint struct {
 	News  []News // what became of associations; the caller takes it away
 
 	cfg    Config
-	shared *dgram.Shared
+	shared *arq.Shared
 	dg     fabric.Datagram
 	arena  *mem.Arena
 	caps   fabric.DatagramCaps
@@ -103,7 +104,7 @@ func New(dg fabric.Datagram, c Config, now mono.Time) (*Endpoint, error) {
 	}
 	e := &Endpoint{
 		cfg: c, dg: dg, arena: dg.Arena(), caps: caps, now: now,
-		shared: dgram.NewShared(c.Dgram, caps.RxDepth),
+		shared: arq.NewShared(c.Dgram, caps.RxDepth),
 		random: rand.NewChaCha8(c.Seed),
 		rx:     fabric.NewBatch(64, bufs+1),
 		tx:     fabric.NewBatch(txBatch, bufs),
@@ -361,7 +362,7 @@ func (e *Endpoint) acknowledge(now mono.Time, p *Peer, credit uint8) {
 	h := &e.openHdr
 	h.SrcEpoch, h.DstEpoch = p.local, p.remote
 	h.Ack, h.Window, h.Credit = p.Rcv.Next(), e.census.window, credit
-	h.Held = dgram.HeldOf(p.Rcv.Held(now))
+	h.Held = arq.HeldOf(p.Rcv.Held(now))
 }
 
 // finish seals the open datagram and queues it.

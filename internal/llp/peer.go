@@ -1,6 +1,7 @@
 package llp
 
 import (
+	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
@@ -27,8 +28,8 @@ type Peer struct {
 	closed        bool  // over: nothing is sent or taken any more
 	Wanted        bool  // something was to be sent to it: see Want. Before, one that never answers is no loss
 
-	Rcv    dgram.Receiver
-	Snd    dgram.Sender
+	Rcv    arq.Receiver
+	Snd    arq.Sender
 	Remote fabric.Remote
 
 	// A new life of the peer that says it is there, and has not proved it:

@@ -1,6 +1,7 @@
 package llp
 
 import (
+	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
@@ -32,7 +33,7 @@ func (e *Endpoint) Small(n int) []byte {
 func (e *Endpoint) SendSmall(now mono.Time, p *Peer, credit uint8) {
 	h := dgram.Header{
 		Type: dgram.TypeData, Key: e.cfg.Key, SrcEpoch: p.local, DstEpoch: p.remote, LSN: p.Snd.Next(),
-		Ack: p.Rcv.Next(), Window: e.census.window, Credit: credit, Held: dgram.HeldOf(p.Rcv.Held(now)),
+		Ack: p.Rcv.Next(), Window: e.census.window, Credit: credit, Held: arq.HeldOf(p.Rcv.Held(now)),
 	}
 	if p.Snd.AckSoon() {
 		h.Flags = dgram.FlagAckSoon

@@ -124,7 +124,41 @@ func Map(fd, size int) (*Arena, error) {
 	if size <= 0 || int64(size) > st.Size { // touching what is behind the end would be fatal
 		return nil, fmt.Errorf("arena: cannot map %d bytes of a file of %d", size, st.Size)
 	}
-	b, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	return mapFile(fd, size, unix.MAP_POPULATE)
+}
+
+// Part is a range of an arena, in bytes. Both are multiples of FrameSize.
+type Part struct {
+	Start Addr
+	Len   int
+}
+
+// MapPart maps an arena that another process made, of which part is ours: Alloc
+// takes from it alone. The rest can be used all the same, but its pages are
+// looked up when they are touched first, as are those of the parts that
+// prefault does not list. The arena owns fd from now on when err is nil.
+func MapPart(fd, size int, part Part, prefault ...Part) (*Arena, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, fmt.Errorf("arena: descriptor %d: %w", fd, err)
+	}
+	if size <= 0 || int64(size) > st.Size || part.Len < 0 || uint64(part.Start) > uint64(size) || part.Len > size-int(part.Start) {
+		return nil, fmt.Errorf("arena: cannot map %d bytes, %d of them from %d on ours, of a file of %d", size, part.Len, part.Start, st.Size)
+	}
+	a, err := mapFile(fd, size, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range prefault {
+		// It only saves time later (Linux 5.14).
+		_ = unix.Madvise(a.b[p.Start:][:p.Len], unix.MADV_POPULATE_WRITE)
+	}
+	a.heap.resetTo(part.Start, Addr(part.Len))
+	return a, nil
+}
+
+func mapFile(fd, size, flags int) (*Arena, error) {
+	b, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|flags)
 	if err != nil {
 		return nil, fmt.Errorf("arena: cannot map %d bytes: %w (fewer huge pages free than asked for, or too little memory)", size, err)
 	}

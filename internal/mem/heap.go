@@ -13,8 +13,11 @@ type heap struct {
 
 type span struct{ start, size Addr }
 
-func (h *heap) reset(size Addr) {
-	h.ranges = []span{{0, size}}[:min(size, 1)] // none of an empty arena
+func (h *heap) reset(size Addr) { h.resetTo(0, size) }
+
+// resetTo makes size bytes from start on all that there is.
+func (h *heap) resetTo(start, size Addr) {
+	h.ranges = []span{{start, size}}[:min(size, 1)] // none of an empty arena
 	h.used = map[Addr]Addr{}
 	h.free = size
 }

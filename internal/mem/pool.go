@@ -14,12 +14,19 @@ const (
 
 // Pool is a stack of frames that lie side by side in an arena. Get and Put do
 // not allocate and take no lock: one engine owns a pool.
+//
+// A pool may stand in for a range of frames that several pools share, see
+// Borrow: those never come out of Get.
 type Pool struct {
 	base, end Addr
 	free      []Addr         // stack
 	warm      [warmMost]Addr // stack of frames that were sent last
 	warmN     int
 	state     []FrameState
+
+	shared    Addr // first frame of the shared range
+	sharedLen Addr // its bytes; 0: none
+	returned  []Addr
 }
 
 // NewPool takes count frames from the arena. With track set every move of a
@@ -62,6 +69,9 @@ func (p *Pool) Get() (addr Addr, ok bool) {
 // somebody else.
 func (p *Pool) Put(addr Addr) {
 	if addr < p.base || addr >= p.end {
+		if addr-p.shared < p.sharedLen {
+			p.returned = append(p.returned, FrameBase(addr)) // never grows
+		}
 		return
 	}
 	addr = FrameBase(addr)
@@ -70,6 +80,20 @@ func (p *Pool) Put(addr Addr) {
 	}
 	p.free = append(p.free, addr) // never grows: cap is the number of frames
 }
+
+// Borrow makes Put of a frame of the count ones from base on keep it for
+// TakeReturned. They belong to several pools, whose owners hand them round
+// among themselves: whoever was given one puts it into its own pool.
+func (p *Pool) Borrow(base Addr, count int) {
+	p.shared, p.sharedLen = base, Addr(count)*FrameSize
+	p.returned = make([]Addr, 0, count)
+}
+
+// Returned returns the borrowed frames that were put since TakeReturned.
+func (p *Pool) Returned() []Addr { return p.returned }
+
+// TakeReturned makes Returned empty: its frames are somebody else's now.
+func (p *Pool) TakeReturned() { p.returned = p.returned[:0] }
 
 // warmMost is how many frames are kept apart for sending.
 const warmMost = 32
@@ -116,8 +140,9 @@ func (p *Pool) Owns(addr Addr) bool { return addr >= p.base && addr < p.end }
 // Free returns how many frames are in the pool.
 func (p *Pool) Free() int { return len(p.free) + p.warmN }
 
-// Cap returns how many frames the pool has in all.
-func (p *Pool) Cap() int { return int((p.end - p.base) / FrameSize) }
+// Cap returns how many frames the pool has in all, those that it borrows
+// included: more never wait anywhere.
+func (p *Pool) Cap() int { return int((p.end - p.base + p.sharedLen) / FrameSize) }
 
 func (p *Pool) move(addr Addr, from, to FrameState) {
 	i := (addr - p.base) / FrameSize

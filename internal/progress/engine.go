@@ -96,6 +96,33 @@ func (e *Engine) Remove(s Source) {
 	}
 }
 
+// Moved tells that the caller has done work of its own between steps, so that
+// the wait that follows is a new one.
+func (e *Engine) Moved() { e.waiting = false }
+
+// watcher is a parker that descriptors can end the wait of.
+type watcher interface {
+	WatchBell(Bell)
+	Unwatch(fd int)
+}
+
+// WatchBell makes a bell end a Park; see Poller.WatchBell. It returns false when
+// the parker has no use for one: in a simulation.
+func (e *Engine) WatchBell(b Bell) bool {
+	w, ok := e.parker.(watcher)
+	if ok {
+		w.WatchBell(b)
+	}
+	return ok
+}
+
+// Unwatch forgets the descriptor of a bell, which is closed only then.
+func (e *Engine) Unwatch(fd int) {
+	if w, ok := e.parker.(watcher); ok {
+		w.Unwatch(fd)
+	}
+}
+
 // Now returns the time of the present or last step.
 func (e *Engine) Now() mono.Time { return e.now }
 
@@ -112,10 +139,6 @@ func (e *Engine) Share(l sync.Locker) (shared, patient bool) {
 	}
 	return true, s.Share(l)
 }
-
-// Touch says that something was done besides steps, so that a wait that is under
-// way is as if it had just begun.
-func (e *Engine) Touch() { e.waiting = false }
 
 // Wake ends the present Park, or the next one when there is none. Any goroutine
 // may call it.

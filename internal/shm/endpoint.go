@@ -95,7 +95,7 @@ func (e *Endpoint) open(c *Config) error {
 // bind takes the endpoint's name, and chooses one if need be.
 func (e *Endpoint) bind() (int, error) {
 	if e.local.Port() != 0 {
-		sock, err := rendezvous(e.local)
+		sock, err := rendezvous(name(e.local))
 		if errors.Is(err, unix.EADDRINUSE) {
 			err = fmt.Errorf("shm: %w: %s belongs to another endpoint (grep xwarp-shm /proc/net/unix shows it); choose another port: %w", ErrPortInUse, e.local, err)
 		}
@@ -105,7 +105,7 @@ func (e *Endpoint) bind() (int, error) {
 		// From the range that is for this (RFC 6335, section 6), and even, as
 		// the kernel's choices for sockets that others send to.
 		to := netip.AddrPortFrom(e.local.Addr(), uint16(49152+2*rand.IntN(8192)))
-		sock, err := rendezvous(to)
+		sock, err := rendezvous(name(to))
 		if !errors.Is(err, unix.EADDRINUSE) {
 			e.local = to
 			return sock, err
@@ -132,15 +132,11 @@ func (e *Endpoint) openRings(c *Config, payload, sock int) error {
 	}
 	e.base, e.shift, e.slots = base, bits.TrailingZeros(uint(c.Ring)), make([]*inbound, c.Peers)
 	e.in = make([]*inbound, 0, c.Peers)
-	e.porter = &porter{
-		sock: sock, file: os.NewFile(uintptr(sock), "shm"), arena: c.Arena,
-		base: base, size: c.Ring, span: size, max: payload, bell: e.bell,
-	}
+	e.porter = &porter{arena: c.Arena, base: base, size: c.Ring, span: size, max: payload, bell: e.bell}
 	for slot := c.Peers - 1; slot >= 0; slot-- {
 		e.porter.free = append(e.porter.free, int32(slot))
 	}
-	e.porter.busy.Add(1)
-	go e.porter.serve()
+	e.porter.open(sock, e.porter.letter)
 	return nil
 }
 

@@ -85,6 +85,7 @@ type letter struct {
 	body []byte
 	fds  []int
 	uid  uint32 // of the user who sent it, as the kernel says
+	pid  int    // likewise of the process, as its number is here; 0 if it has none
 }
 
 // errOpened says that a letter came from another user, or was cut.
@@ -111,7 +112,7 @@ func receive(fd int) (letter, error) {
 			l.fds = append(l.fds, fds...)
 		case unix.SCM_CREDENTIALS:
 			if c, err := unix.ParseUnixCredentials(m); err == nil {
-				l.uid = c.Uid
+				l.uid, l.pid = c.Uid, int(c.Pid)
 			}
 		}
 	}
@@ -131,13 +132,13 @@ func (l *letter) discard() {
 }
 
 // rendezvous makes a socket with the abstract name of an endpoint.
-func rendezvous(local netip.AddrPort) (int, error) {
+func rendezvous(at *unix.SockaddrUnix) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, fmt.Errorf("shm: %w", os.NewSyscallError("socket", err))
 	}
 	if err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err == nil {
-		err = unix.Bind(fd, name(local))
+		err = unix.Bind(fd, at)
 	}
 	if err != nil {
 		unix.Close(fd)

@@ -11,8 +11,12 @@ import (
 	"github.com/xwarp/xwarp/internal/mem"
 )
 
-// TestMain lets the test binary be the process that TestCrash kills.
+// TestMain lets the test binary be the process that TestCrash kills, and the
+// neighbour of TestLane_processes.
 func TestMain(m *testing.M) {
+	if role := os.Getenv(neighbourEnv); role != "" {
+		neighbour(role)
+	}
 	if to := os.Getenv(victimEnv); to != "" {
 		victim(to)
 	}

@@ -2,11 +2,9 @@ package shm
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 	"os"
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -14,69 +12,31 @@ import (
 	"github.com/xwarp/xwarp/internal/mem"
 )
 
-// lifeline is a socket whose other end a peer holds open while it lives. A
-// goroutine waits for its end.
-type lifeline struct {
-	file *os.File
-	gone atomic.Bool // the peer has closed it, or died
-}
-
-// watch waits until the line ends, and calls ended.
-func (l *lifeline) watch(ended func()) {
-	_, _ = l.file.Read(make([]byte, 1)) // nobody ever writes to it
-	l.gone.Store(true)
-	ended()
-}
-
-// close ends the line, which the peer notices. It may be called again.
-func (l *lifeline) close() { _ = l.file.Close() }
-
-// porter lets senders in. It works in a goroutine of its own, because a rank
-// that computes does not step its engine, and its peers shall not wait.
+// porter lets senders in, in the goroutine of its door.
 type porter struct {
-	sock    int
-	file    *os.File // owns sock
-	arena   *mem.Arena
-	base    mem.Addr // of the first ring
-	size    int      // of a ring
-	span    int      // of all rings
-	max     int      // largest payload in bytes
-	bell    int
-	changed atomic.Uint32 // counts what happened to guests
-	busy    sync.WaitGroup
+	door
+	arena *mem.Arena
+	base  mem.Addr // of the first ring
+	size  int      // of a ring
+	span  int      // of all rings
+	max   int      // largest payload in bytes
+	bell  int
 
 	mu      sync.Mutex
 	guests  []*inbound // in the order in which they came
 	free    []int32    // ring slots
 	dropped uint64     // by guests that have left
-	refused uint64     // letters that made no sense, or of other users
 	closed  bool
 }
 
-// serve admits senders until the socket is closed.
-func (p *porter) serve() {
-	defer p.busy.Done()
-	raw, err := p.file.SyscallConn()
-	for err == nil {
-		var l letter
-		var bad error
-		err = raw.Read(func(fd uintptr) bool {
-			l, bad = receive(int(fd))
-			return !errors.Is(bad, unix.EAGAIN)
-		})
-		if err != nil {
-			return
-		}
-		from, ok := parseCall(l.body)
-		if bad == nil && ok && len(l.fds) == 1 {
-			p.admit(from, l.fds[0])
-			continue
-		}
-		l.discard()
-		p.mu.Lock()
-		p.refused++
-		p.mu.Unlock()
+// letter is a door's admit.
+func (p *porter) letter(l *letter) bool {
+	from, ok := parseCall(l.body)
+	if !ok || len(l.fds) != 1 {
+		return false
 	}
+	p.admit(from, l.fds[0])
+	return true
 }
 
 // admit gives a sender a ring, and the answer over line, which it owns.
@@ -90,7 +50,7 @@ func (p *porter) admit(from netip.AddrPort, line int) {
 	in, fd, err := p.newRing(from)
 	if err != nil {
 		a.put(body[:])
-		_ = unix.Sendmsg(line, body[:], nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		reply(line, body[:])
 		unix.Close(line)
 		return
 	}
@@ -109,8 +69,7 @@ func (p *porter) admit(from netip.AddrPort, line int) {
 	p.mu.Unlock()
 	p.changed.Add(1)
 	// Only now: what a sender that has its answer puts must be found at once.
-	// When the answer cannot be sent the sender is dead, which watch notices.
-	_ = unix.Sendmsg(line, body[:], unix.UnixRights(fd, p.bell), nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	reply(line, body[:], fd, p.bell)
 	unix.Close(fd)
 	go in.line.watch(func() {
 		p.changed.Add(1)
@@ -153,25 +112,6 @@ func (p *porter) newRing(from netip.AddrPort) (*inbound, int, error) {
 	return in, fd, nil
 }
 
-// newMemfd makes a memfd whose size nobody can change any more: touching what
-// somebody has cut off would be fatal.
-func newMemfd(size int) (int, error) {
-	fd, err := unix.MemfdCreate("xwarp-shm", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return -1, fmt.Errorf("shm: %w", os.NewSyscallError("memfd_create", err))
-	}
-	if err = unix.Ftruncate(fd, int64(size)); err == nil {
-		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
-	}
-	if err != nil {
-		unix.Close(fd)
-		return -1, fmt.Errorf("shm: ring of %d bytes: %w", size, err)
-	}
-	return fd, nil
-}
-
-const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
-
 // guestList writes those who are connected into list, after it took out those
 // who have left and of whom nothing is left to read or to release. leaving
 // means that there are some of whom there is.
@@ -211,7 +151,7 @@ func (p *porter) counts() (dropped, refused uint64) {
 	for _, in := range p.guests {
 		dropped += in.dropped.Load()
 	}
-	return dropped, p.refused
+	return dropped, p.refused.Load()
 }
 
 // close sends everybody away and waits until nobody works here any more.
@@ -222,8 +162,7 @@ func (p *porter) close() error {
 		in.line.close()
 	}
 	p.mu.Unlock()
-	err := p.file.Close()
-	p.busy.Wait()
+	err := p.door.close()
 	for _, in := range p.guests {
 		err = errors.Join(err, unix.Munmap(in.control))
 	}

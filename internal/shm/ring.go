@@ -13,6 +13,7 @@ import (
 //	0     head: the receiver has released everything before this position
 //	64    asleep: 1 when the receiver wants its doorbell rung
 //	128   dropped: datagrams for which the sender found no room
+//	192   hungry: 1 when the sender of a lane waits for room
 //	4096  records
 //
 // Positions count bytes and never wrap; the offset of a position is its low
@@ -31,6 +32,7 @@ const (
 	headAt    = 0
 	asleepAt  = 64
 	droppedAt = 128
+	hungryAt  = 192
 	dataAt    = 4096
 
 	granule   = 64
@@ -58,15 +60,108 @@ func newRing(control, data []byte) ring {
 	}
 }
 
+func (r *ring) hungry() *atomic.Uint64 { return word(r.control, hungryAt) }
+
 func (r *ring) header(pos uint64) *atomic.Uint64 { return word(r.data, pos&r.mask) }
 
-// outbound is the sender's end of a ring.
-type outbound struct {
+// What there is in a ring at a position.
+type found uint8
+
+const (
+	nothing found = iota
+	record
+	nonsense // what no sender of ours writes
+)
+
+// read decodes what is at pos: a record with a payload of n bytes, behind
+// bytes that were skipped.
+func (r *ring) read(pos uint64, most int) (skipped uint64, n int, what found) {
+	h := r.header(pos).Load()
+	if h == 0 {
+		return 0, 0, nothing
+	}
+	if h == present|skip {
+		skipped = uint64(len(r.data)) - pos&r.mask
+		if skipped == uint64(len(r.data)) {
+			return 0, 0, nonsense
+		}
+		pos += skipped
+		h = r.header(pos).Load()
+	}
+	size := uint64(uint32(h))
+	if h != present|size || size > uint64(most) || pos&r.mask+recordLen(int(size)) > uint64(len(r.data)) {
+		return 0, 0, nonsense
+	}
+	return skipped, int(size), record
+}
+
+// writer is the sender's end of a ring.
+type writer struct {
 	ring
-	next   uint64 // position of the next record
-	limit  uint64 // position that may not be passed
-	max    int    // largest payload in bytes that the receiver takes
-	bell   int    // the receiver's eventfd
+	next  uint64 // position of the next record
+	start uint64 // where the record begins that is being written
+	limit uint64 // position that may not be passed
+	clean uint64 // there and at next the header is 0
+	lied  bool   // the receiver has released what was never there
+}
+
+// reserve returns the place for a payload of n bytes, which commit publishes.
+// false means that there is no room.
+func (w *writer) reserve(n int) (dst []byte, ok bool) {
+	need, start := recordLen(n), w.next
+	if rest := uint64(len(w.data)) - start&w.mask; rest < need {
+		start += rest
+	}
+	end := start + need
+	if end+granule > w.limit && !w.room(end+granule) {
+		return nil, false
+	}
+	w.start = start
+	at := start&w.mask + headerLen
+	return w.data[at : at+uint64(n)], true
+}
+
+// commit publishes the payload, of which n bytes were written.
+func (w *writer) commit(n int) {
+	end := w.start + recordLen(n)
+	if end > w.clean {
+		w.wipe(end)
+	}
+	w.header(w.start).Store(present | uint64(n))
+	if w.start != w.next {
+		w.header(w.next).Store(present | skip)
+	}
+	w.next = end
+	if ahead := end + granule; ahead > w.clean && ahead+granule <= w.limit {
+		w.wipe(ahead)
+	}
+}
+
+// wipe makes the header at pos 0. That takes the cache line from the receiver,
+// who had it a lap ago; so a small record finds it done, when the record before
+// was published, and nobody waits for that.
+func (w *writer) wipe(pos uint64) {
+	binary.NativeEndian.PutUint64(w.data[pos&w.mask:], 0)
+	w.clean = pos
+}
+
+// room reads the head anew, which costs a cache miss, and reports whether
+// there is room up to the position end.
+func (w *writer) room(end uint64) bool {
+	head := w.head.Load()
+	if w.next-head > uint64(len(w.data)) {
+		w.lied = true // no receiver of ours writes that
+		return false
+	}
+	w.limit = head + uint64(len(w.data))
+	return end <= w.limit
+}
+
+// outbound is the sender's end of a ring for datagrams.
+type outbound struct {
+	writer
+	max    int // largest payload in bytes that the receiver takes
+	bell   int // the receiver's eventfd
 	line   *lifeline
 	mapped []byte // control and data
 	dirty  bool   // something was put since the doorbell was looked at
@@ -75,39 +170,19 @@ type outbound struct {
 // put copies a datagram of n bytes into the ring. false means that there is no
 // room.
 func (o *outbound) put(arena []byte, bufs []fabric.Desc, n int) bool {
-	need, start := recordLen(n), o.next
-	if rest := uint64(len(o.data)) - start&o.mask; rest < need {
-		start += rest
-	}
-	end := start + need
-	if end+granule > o.limit && !o.room(end+granule) {
+	dst, ok := o.reserve(n)
+	if !ok {
+		if o.lied {
+			o.line.gone.Store(true)
+		}
 		return false
 	}
-	at := start&o.mask + headerLen
-	dst := o.data[at : at+uint64(n)]
 	for i := range bufs {
 		d := &bufs[i]
 		dst = dst[copy(dst, arena[d.Addr:d.Addr+mem.Addr(d.Len)]):]
 	}
-	binary.NativeEndian.PutUint64(o.data[end&o.mask:], 0)
-	o.header(start).Store(present | uint64(n))
-	if start != o.next {
-		o.header(o.next).Store(present | skip)
-	}
-	o.next = end
+	o.commit(n)
 	return true
-}
-
-// room reads the head anew, which costs a cache miss, and reports whether
-// there is room up to the position end.
-func (o *outbound) room(end uint64) bool {
-	head := o.head.Load()
-	if o.next-head > uint64(len(o.data)) {
-		o.line.gone.Store(true) // no receiver of ours writes that
-		return false
-	}
-	o.limit = head + uint64(len(o.data))
-	return end <= o.limit
 }
 
 // wake rings the receiver's doorbell if it sleeps.
@@ -149,24 +224,24 @@ func (in *inbound) take() (at mem.Addr, n uint32, ok bool) {
 	if in.broken {
 		return 0, 0, false
 	}
-	h := in.header(in.next).Load()
-	if h == 0 {
+	skipped, size, what := in.read(in.next, in.most)
+	switch what {
+	case nothing:
 		return 0, 0, false
-	}
-	if h == present|skip {
-		rest := uint64(len(in.data)) - in.next&in.mask
-		if rest == uint64(len(in.data)) || !in.lend(rest) {
-			return 0, 0, in.spoil()
-		}
-		in.giveBack(in.next - rest)
-		h = in.header(in.next).Load()
-	}
-	off, n := in.next&in.mask, uint32(h)
-	if h != present|uint64(n) || uint64(n) > uint64(in.most) ||
-		off+recordLen(int(n)) > uint64(len(in.data)) || !in.lend(recordLen(int(n))) {
+	case nonsense:
 		return 0, 0, in.spoil()
 	}
-	return in.base + mem.Addr(off+headerLen), n, true
+	if skipped > 0 {
+		if !in.lend(skipped) {
+			return 0, 0, in.spoil()
+		}
+		in.giveBack(in.next - skipped)
+	}
+	off := in.next & in.mask
+	if !in.lend(recordLen(size)) {
+		return 0, 0, in.spoil()
+	}
+	return in.base + mem.Addr(off+headerLen), uint32(size), true
 }
 
 // lend notes that the next n bytes are with the caller. It returns false when

@@ -25,7 +25,7 @@ func newPair(t testing.TB, size, most int) (*outbound, *inbound, *mem.Arena) {
 	clear(data)
 	shared := newRing(make([]byte, dataAt), data)
 	in := &inbound{ring: shared, base: fence, most: most, lent: make([]uint32, size/granule), line: &lifeline{}}
-	return &outbound{ring: shared, limit: uint64(size), max: most, line: &lifeline{}}, in, arena
+	return &outbound{writer: writer{ring: shared, limit: uint64(size)}, max: most, line: &lifeline{}}, in, arena
 }
 
 // TestRing_wrapsAndComesBackOutOfOrder moves datagrams of all sizes through a

@@ -43,21 +43,13 @@ func (e *Endpoint) reach(p *path) bool {
 // ask sends a letter to the peer. An error says that nobody is there, or that
 // it is too busy to get letters now.
 func (e *Endpoint) ask(p *path) error {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	var call [callLen]byte
+	putCall(call[:], e.local)
+	asked, err := e.porter.knock(name(p.to), call[:])
 	if err != nil {
-		return fmt.Errorf("shm: %w (too many open files? see ulimit -n)", os.NewSyscallError("socketpair", err))
-	}
-	defer unix.Close(pair[1])
-	if err = unix.SetsockoptInt(pair[0], unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err == nil {
-		var call [callLen]byte
-		putCall(call[:], e.local)
-		err = unix.Sendmsg(e.porter.sock, call[:], unix.UnixRights(pair[1]), name(p.to), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
-	}
-	if err != nil {
-		unix.Close(pair[0])
 		return fmt.Errorf("shm: %s does not listen: %w", p.to, err)
 	}
-	p.asked, p.waited = pair[0], false
+	p.asked, p.waited = asked, false
 	return nil
 }
 
@@ -97,22 +89,15 @@ func (e *Endpoint) accept(p *path, l *letter, line int) (*outbound, error) {
 	if len(l.fds) != 2 {
 		return nil, fmt.Errorf("shm: answer of %s has %d descriptors", p.to, len(l.fds))
 	}
-	fd, size := l.fds[0], dataAt+a.ring
-	var st unix.Stat_t
-	err := unix.Fstat(fd, &st)
-	have, sealed := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
-	if err != nil || st.Size != int64(size) || sealed != nil || have&seals != seals {
-		return nil, fmt.Errorf("shm: ring of %s: %d bytes, seals %#x: that is no ring of ours", p.to, st.Size, have)
-	}
-	b, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	b, err := mapMemfd(l.fds[0], dataAt+a.ring)
 	if err != nil {
-		return nil, fmt.Errorf("shm: ring of %s: %w", p.to, os.NewSyscallError("mmap", err))
+		return nil, fmt.Errorf("ring of %s: %w", p.to, err)
 	}
-	unix.Close(fd)
+	unix.Close(l.fds[0])
 	bell := l.fds[1]
 	l.fds = nil
 	return &outbound{
-		ring: newRing(b[:dataAt:dataAt], b[dataAt:]), mapped: b, limit: uint64(a.ring), max: a.max,
+		writer: writer{ring: newRing(b[:dataAt:dataAt], b[dataAt:]), limit: uint64(a.ring)}, mapped: b, max: a.max,
 		bell: bell, line: &lifeline{file: os.NewFile(uintptr(line), "shm")},
 	}, nil
 }

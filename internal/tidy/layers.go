@@ -35,13 +35,15 @@ var Layers = []Row{
 	{Package: "internal/trace", Leaf: true},
 	{Package: "internal/wheel", Leaf: true, Pure: true},
 
-	// L1: memory.
+	// L1: memory, and what makes a lossy path reliable.
 	{Package: "internal/mem", Modules: "golang.org/x/sys"},
+	{Package: "internal/arq", Pure: true},
 
 	// L2: carriers, and the seam that they end in.
 	{Package: "internal/fabric", May: "internal/mem"},
 	{Package: "internal/fabric/fault", May: "internal/fabric internal/mem"},
 	{Package: "internal/fabric/mesh", May: "internal/fabric internal/mem"},
+	{Package: "internal/fabric/near", May: "internal/fabric internal/mem"},
 	{Package: "internal/fabric/split", May: "internal/fabric internal/mem"},
 	{Package: "bpf", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "xdp", May: "bpf internal/fabric internal/mem", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
@@ -57,34 +59,36 @@ var Layers = []Row{
 
 	// L3: protocols. Nothing here knows what carries it.
 	{Package: "iwarp", May: "internal/mem", Pure: true},
-	{Package: "iwarp/ddp", May: "iwarp internal/mem", Pure: true},
+	{Package: "iwarp/ddp", May: "iwarp internal/arq internal/mem", Pure: true},
 	{Package: "iwarp/record", Pure: true},
 	{Package: "iwarp/rdmap", May: "iwarp iwarp/ddp iwarp/record internal/mem", Pure: true},
 	{Package: "iwarp/mpa", May: "iwarp iwarp/ddp", Pure: true},
-	{Package: "iwarp/dgram", May: "iwarp internal/mem", Pure: true},
+	{Package: "iwarp/dgram", May: "iwarp internal/arq internal/mem", Pure: true},
 
 	// L4: the engine, and the joint between carriers and protocols.
 	{Package: "internal/progress", Modules: "golang.org/x/sys"},
-	{Package: "internal/llp", May: "iwarp iwarp/ddp iwarp/record iwarp/rdmap iwarp/dgram internal/fabric internal/mem internal/progress"},
+	{Package: "internal/llp", May: "internal/arq iwarp iwarp/ddp iwarp/record iwarp/rdmap iwarp/dgram internal/fabric internal/mem internal/progress"},
 
 	// L5: verbs, and the composition root that knows every carrier.
-	{Package: "verbs", May: "iwarp iwarp/ddp iwarp/record iwarp/rdmap iwarp/dgram iwarp/mpa internal/fabric internal/llp internal/mem internal/progress"},
-	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/fabric internal/fabric/capture internal/fabric/fault internal/fabric/split internal/inet internal/inet/route internal/ksock internal/ktcp internal/netstack internal/shm internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "verbs", May: "internal/arq iwarp iwarp/ddp iwarp/record iwarp/rdmap iwarp/dgram iwarp/mpa internal/fabric internal/llp internal/mem internal/progress"},
+	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/fabric internal/fabric/capture internal/fabric/fault internal/fabric/near internal/fabric/split internal/inet internal/inet/route internal/ksock internal/ktcp internal/netstack internal/shm internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/boot", May: "verbs/device", Modules: "golang.org/x/sys"},
 	{Package: "internal/boot/pmi", May: "internal/boot", Modules: "golang.org/x/sys"},
 
 	// L6: MPI.
 	{Package: "mpi/internal/match", Pure: true},
+	{Package: "mpi/internal/agree", Pure: true},
 	{Package: "mpi/internal/dtype", May: "internal/mem", Pure: true},
-	{Package: "mpi/internal/p2p", May: "mpi/internal/match mpi/internal/dtype verbs internal/mem internal/progress"},
-	{Package: "mpi/internal/coll", May: "mpi/internal/p2p internal/mem"},
+	{Package: "mpi/internal/reliable", May: "internal/arq internal/mem internal/progress verbs"},
+	{Package: "mpi/internal/p2p", May: "mpi/internal/match mpi/internal/dtype mpi/internal/reliable verbs internal/mem internal/shm internal/progress"},
+	{Package: "mpi/internal/coll", May: "mpi/internal/p2p mpi/internal/dtype internal/mem"},
 	{Package: "mpi", May: "mpi/internal/coll mpi/internal/p2p mpi/internal/match mpi/internal/dtype internal/boot internal/boot/pmi verbs verbs/device internal/mem internal/progress"},
 
 	// L7: programs, and what only they and the tests need.
 	{Package: "internal/getopt", Pure: true},
 	{Package: "internal/rping", May: "verbs internal/progress"},
 	{Package: "internal/testbed", May: "bpf", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
-	{Package: "internal/launch", May: "internal/boot internal/boot/pmi internal/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "internal/launch", May: "bpf xdp verbs/device internal/boot internal/boot/pmi internal/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/check", May: "verbs iwarp/dgram internal/sim internal/fabric internal/fabric/fault internal/inet internal/mem internal/progress"},
 	{Package: "internal/vectors"},
 	{Package: "internal/crowd", May: "verbs internal/fabric internal/fabric/mesh internal/inet internal/ktcp internal/sim internal/mem internal/progress"},
@@ -92,7 +96,8 @@ var Layers = []Row{
 	{Package: "bench/plot"},
 	{Package: "bench", May: "...", Modules: "golang.org/x/sys"},
 	{Package: "examples/cg/mtx"},
-	{Package: "examples/*", May: "mpi examples/cg/mtx"},
+	{Package: "examples/internal/job", May: "mpi"},
+	{Package: "examples/*", May: "mpi examples/cg/mtx examples/internal/job"},
 	{Package: "cmd/*", May: "...", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
 	{Package: "internal/tidy"},
 }

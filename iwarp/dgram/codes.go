@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/mono"
 )
 
@@ -41,19 +42,6 @@ func CreditCode(n int) uint8 {
 	return uint8(min(exp<<2+8+n>>exp-4, creditMax))
 }
 
-// HeldUnit is the unit of Header.Held.
-const HeldUnit = 256 * mono.Nanosecond
-
-// HeldUnknown is the largest Held: the ULPDU was kept for that long or longer,
-// so that the round-trip time says nothing about the network.
-const HeldUnknown = math.MaxUint16 * HeldUnit
-
-// HeldOf returns d in units of HeldUnit, rounded down, between 0 and the code
-// of HeldUnknown.
-func HeldOf(d mono.Duration) uint16 {
-	return uint16(min(max(d, 0), HeldUnknown) / HeldUnit)
-}
-
 // HeldFor returns for how long the newest ULPDU that h acknowledges was kept
-// by its receiver. HeldUnknown or more: nobody knows.
-func (h *Header) HeldFor() mono.Duration { return mono.Duration(h.Held) * HeldUnit }
+// by its receiver. arq.HeldUnknown or more: nobody knows.
+func (h *Header) HeldFor() mono.Duration { return arq.HeldFor(h.Held) }

@@ -3,8 +3,6 @@ package dgram
 import (
 	"math"
 	"testing"
-
-	"github.com/xwarp/xwarp/internal/mono"
 )
 
 func TestCredit_table(t *testing.T) {
@@ -38,34 +36,6 @@ func TestCredit_roundsDown(t *testing.T) {
 	for n, want := range map[int]uint8{-1: 0, math.MinInt: 0, math.MaxInt32: creditMax, math.MaxInt - 1: creditMax, CreditUnlimited: creditLimitless} {
 		if got := CreditCode(n); got != want {
 			t.Errorf("the code of %d is %d, want %d", n, got, want)
-		}
-	}
-}
-
-func TestHeld(t *testing.T) {
-	for _, c := range []struct {
-		d    mono.Duration
-		code uint16
-	}{
-		{0, 0},
-		{255, 0},
-		{256, 1},
-		{-1, 0},
-		{mono.Millisecond, 3906},
-		{HeldUnknown - 1, math.MaxUint16 - 1},
-		{HeldUnknown, math.MaxUint16},
-		{mono.Second, math.MaxUint16},
-		{math.MaxInt64, math.MaxUint16},
-		{math.MinInt64, 0},
-	} {
-		if got := HeldOf(c.d); got != c.code {
-			t.Errorf("%v has code %d, want %d", c.d, got, c.code)
-		}
-	}
-	for code := range uint16(math.MaxUint16) {
-		h := Header{Held: code}
-		if got := HeldOf(h.HeldFor()); got != code {
-			t.Fatalf("%d became %v, which is %d", code, h.HeldFor(), got)
 		}
 	}
 }

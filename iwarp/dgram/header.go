@@ -1,11 +1,12 @@
 // Package dgram carries DDP over unreliable datagrams: the LLP header of ours,
-// and the window that makes datagrams reliable (RD). It knows sequence numbers
-// and times; it never sees a socket, a clock or a payload.
+// whose fields make datagrams reliable (RD) by means of internal/arq. It never
+// sees a socket, a clock or a payload.
 package dgram
 
 import (
 	"encoding/binary"
 
+	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/crc32c"
 	"github.com/xwarp/xwarp/internal/serial"
 )
@@ -20,7 +21,7 @@ const HeaderLen = 36
 const LengthLen = 2
 
 // MaxSackWords is the most selective-acknowledgement words in one datagram.
-const MaxSackWords = 8
+const MaxSackWords = arq.MaxSackWords
 
 // Type is the kind of a datagram.
 type Type uint8
@@ -40,9 +41,6 @@ const (
 	FlagCRC     = 0x80 // the CRC field is filled in
 	FlagAckSoon = 0x40 // the sender waits for the acknowledgement
 )
-
-// WindowMax is the largest window: what MaxSackWords words can describe.
-const WindowMax = MaxSackWords * 64
 
 // Header is the LLP header. All fields are big-endian on the wire:
 //
@@ -68,7 +66,7 @@ type Header struct {
 	Ack       serial.U32 // all ULPDUs before this one have arrived. UD: destination queue pair
 	Window    uint16     // ULPDUs from Ack on that the sender of this header takes; at most WindowMax
 	Credit    uint8      // Sends that the peer may have outstanding, see CreditOf
-	Held      uint16     // how long the newest ULPDU that this acknowledges was kept, see HeldOf
+	Held      uint16     // how long the newest ULPDU that this acknowledges was kept, see arq.HeldOf
 	CRC       uint32
 }
 

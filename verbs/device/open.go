@@ -29,7 +29,12 @@ func Open(s Spec) (*verbs.Context, error) {
 	for s.Epoch == 0 {
 		s.Epoch = rand.Uint32()
 	}
-	arena, err := mem.New(mem.Config{Size: s.Arena})
+	if s.Seat != "" {
+		if err := s.takeSeat(); err != nil {
+			return nil, err
+		}
+	}
+	arena, err := s.openArena()
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +49,9 @@ func Open(s Spec) (*verbs.Context, error) {
 	}
 	under.watch(poller)
 	poller.Watch(o.bulkFD)
+	if o.near != nil {
+		poller.WatchBell(o.near)
+	}
 	o.closers = append(o.closers, poller)
 	ctx, err := verbs.New(verbs.Config{
 		Datagram: under.datagram, Streams: under.streams, Engine: progress.New(s.Clock, poller), Key: s.Key, Epoch: s.Epoch,
@@ -120,8 +128,9 @@ func (o *opening) faulty(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 // opening is what was opened so far, in order.
 type opening struct {
 	closers []io.Closer
-	bulkFD  int            // the descriptor of a second port, or -1
-	streams fabric.Streams // on the same port as the datagrams, or nil
+	bulkFD  int             // the descriptor of a second port, or -1
+	streams fabric.Streams  // on the same port as the datagrams, or nil
+	near    fabric.Datagram // to this host, where the NIC does not reach it, or nil
 }
 
 func (o *opening) reversed() []io.Closer {

@@ -8,14 +8,23 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/fabric/fault"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/iwarp/dgram"
+	"github.com/xwarp/xwarp/xdp"
 )
 
 // BasePort is the UDP port of the first endpoint of a host.
 const BasePort = 18700
+
+// TCPBase is the first TCP port that RC over xdp takes from the kernel unless
+// Spec says otherwise, and TCPPorts how many there are.
+const (
+	TCPBase  = bpf.DefaultTCPBase
+	TCPPorts = bpf.DefaultTCPPorts
+)
 
 // Spec says what to open. The zero value is kernel UDP on loopback.
 type Spec struct {
@@ -36,6 +45,12 @@ type Spec struct {
 	// arrives on it, which on a veth takes one queue more (xdp.OpenPair). Not
 	// with "xdp:asavie".
 	BulkQueue int
+	// Seat is the place at a queue of the NIC that other processes of this host
+	// use as well, in the text of xdp.Seat: what the privileged process passed on
+	// that has opened the queue. Default none. With it, Fabric is "xdp" in one of
+	// its forms, and Device, Queue, Port, TCPBase, TCPPorts and Arena are what the
+	// seat says; the others of this host are reached through shared memory.
+	Seat string
 	// Addr is the IPv4 address to use; default the first one of Device, or
 	// 127.0.0.1 without a device. With tcp it may be IPv6 as well.
 	Addr netip.Addr
@@ -68,6 +83,8 @@ type Spec struct {
 	// they are; elsewhere with headers made up. Not with RC over the kernel's
 	// TCP, which tcpdump captures. Default none.
 	Capture string
+
+	seat *xdp.Seat // what Seat says
 }
 
 // ErrFabric is wrapped when Spec.Fabric is not known.

@@ -62,6 +62,9 @@ func (o *opening) openXDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 	if ports.bulk != nil {
 		o.bulkFD = ports.bulk.FD()
 	}
+	if s.seat != nil && s.seat.Seats > 1 {
+		return o.withNear(s, ep)
+	}
 	return ep, nil
 }
 
@@ -79,6 +82,9 @@ func (p ports) Close() error {
 
 // openPorts opens one port, or two with Spec.BulkQueue.
 func (s *Spec) openPorts(c xdp.Config) (ports, error) {
+	if s.seat != nil {
+		return s.openSeat(c.Arena)
+	}
 	if s.BulkQueue != 0 {
 		return s.openPair(c)
 	}

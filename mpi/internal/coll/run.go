@@ -1,5 +1,7 @@
 package coll
 
+import "github.com/xwarp/xwarp/mpi/internal/dtype"
+
 // Handle is a message under way.
 type Handle interface {
 	// Done reports whether Transport.Take may be called.
@@ -61,6 +63,10 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 			continue
 		case move:
 			copy(st.b, st.a)
+			continue
+		case convey:
+			src, dst := s.cursors[st.peer], s.cursors[st.other]
+			dtype.Copy(&dst, &src)
 			continue
 		case swap:
 			if !s.begun {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
 )
 
 // Op is a reduction of bytes that are elements of some type: it sets inout to
@@ -22,6 +23,7 @@ const (
 	swap               // a round of its own: send a to peer, receive b from other
 	reduce             // b = a op b
 	move               // copy a to b
+	convey             // copy cursor peer to cursor other
 )
 
 // step is one thing that a rank does.
@@ -63,16 +65,18 @@ type Schedule struct {
 	need    int // words that this schedule has asked for in all
 	members []int32
 	lists   [][]byte
+	cursors []dtype.Cursor
 }
 
 // Reset makes the schedule empty.
 func (s *Schedule) Reset() {
 	clear(s.steps) // whatever they name may be garbage now
 	clear(s.lists)
+	clear(s.cursors)
 	if s.need > len(s.scratch) && s.need <= scratchKept {
 		s.scratch = make([]uint64, s.need) // next time one piece does
 	}
-	s.steps, s.lists, s.members = s.steps[:0], s.lists[:0], s.members[:0]
+	s.steps, s.lists, s.members, s.cursors = s.steps[:0], s.lists[:0], s.members[:0], s.cursors[:0]
 	s.op, s.taken, s.need = nil, 0, 0
 	s.Rewind()
 }
@@ -113,6 +117,17 @@ func (s *Schedule) Copy(dst, src []byte) {
 	}
 }
 
+// Convey copies src to dst, which do not overlap and are of the same length. It
+// is for memory that does not lie side by side: algorithms want bytes that do.
+func (s *Schedule) Convey(dst, src dtype.Cursor) {
+	if src.Len() == 0 {
+		return
+	}
+	n := int32(len(s.cursors))
+	s.cursors = append(s.cursors, src, dst)
+	s.steps = append(s.steps, step{what: convey, peer: n, other: n + 1})
+}
+
 // combine sets v to other op v when other comes first in the order of ranks,
 // else to v op other. other may be changed.
 func (s *Schedule) combine(v, other []byte, otherFirst bool) {
@@ -125,6 +140,9 @@ func (s *Schedule) combine(v, other []byte, otherFirst bool) {
 		s.Copy(v, other)
 	}
 }
+
+// Combine sets inout to in op inout.
+func Combine(s *Schedule, in, inout []byte) { s.combine(inout, in, true) }
 
 // count returns how many elements v has.
 func (s *Schedule) count(v []byte) int { return len(v) / s.elem }

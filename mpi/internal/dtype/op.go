@@ -7,6 +7,7 @@ import "github.com/xwarp/xwarp/internal/mem"
 type Op struct {
 	rule        rule
 	user        UserFunc
+	only        *Type // what user is for; nil: everything
 	commutative bool
 }
 
@@ -23,6 +24,15 @@ func NewOp(fn UserFunc, commutative bool) (*Op, error) {
 		return nil, fail(InvalidOp, "Op_create", "there is no function (nil)")
 	}
 	return &Op{rule: ruleUser, user: fn, commutative: commutative}, nil
+}
+
+// NewOpFor is NewOp of a function that is for elements of one type only.
+func NewOpFor(only *Type, fn UserFunc, commutative bool) (*Op, error) {
+	op, err := NewOp(fn, commutative)
+	if err == nil {
+		op.only = only
+	}
+	return op, err
 }
 
 type rule uint8
@@ -124,6 +134,9 @@ type Reduction struct {
 func (o *Op) On(t *Type) (Reduction, error) {
 	if o == nil || t == nil {
 		return Reduction{}, fail(InvalidOp, "Reduce", "the operation or the type is nil")
+	}
+	if o.rule == ruleUser && o.only != nil && o.only != t {
+		return Reduction{}, fail(InvalidOp, "Reduce", "the operation is for elements of one type (%v), which this is not (%v)", o.only, t)
 	}
 	if o.rule == ruleUser {
 		return Reduction{op: o, typ: t}, nil

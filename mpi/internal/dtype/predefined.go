@@ -1,5 +1,7 @@
 package dtype
 
+import "slices"
+
 // Kind names a predefined type.
 type Kind uint8
 
@@ -257,17 +259,18 @@ var (
 	TwoInteger           = named(kTwoInteger)           // MPI_2INTEGER
 )
 
-// Predefined returns all predefined types.
-func Predefined() []*Type {
-	return []*Type{
-		Byte, Packed, Char, SignedChar, UnsignedChar, WChar, Short, UnsignedShort, Int, Unsigned, Long, UnsignedLong,
-		LongLong, UnsignedLongLong, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64, Float, Double, LongDouble,
-		CBool, CFloatComplex, CDoubleComplex, CLongDoubleComplex, Aint, Offset, Count, CXXBool, CXXFloatComplex,
-		CXXDoubleComplex, CXXLongDoubleComplex, Character, Logical, Integer, Integer1, Integer2, Integer4, Integer8,
-		Real, Real4, Real8, DoublePrecision, Complex, Complex8, Complex16, DoubleComplex,
-		FloatInt, DoubleInt, LongInt, ShortInt, TwoInt, LongDoubleInt, TwoReal, TwoDoublePrecision, TwoInteger,
-	}
+// predefinedTypes has them by kind.
+var predefinedTypes = [Derived]*Type{
+	Byte, Packed, Char, SignedChar, UnsignedChar, WChar, Short, UnsignedShort, Int, Unsigned, Long, UnsignedLong,
+	LongLong, UnsignedLongLong, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64, Float, Double, LongDouble,
+	CBool, CFloatComplex, CDoubleComplex, CLongDoubleComplex, Aint, Offset, Count, CXXBool, CXXFloatComplex,
+	CXXDoubleComplex, CXXLongDoubleComplex, Character, Logical, Integer, Integer1, Integer2, Integer4, Integer8,
+	Real, Real4, Real8, DoublePrecision, Complex, Complex8, Complex16, DoubleComplex,
+	FloatInt, DoubleInt, LongInt, ShortInt, TwoInt, LongDoubleInt, TwoReal, TwoDoublePrecision, TwoInteger,
 }
+
+// Predefined returns all predefined types, in the order of their kinds.
+func Predefined() []*Type { return slices.Clone(predefinedTypes[:]) }
 
 // named makes the predefined type of a kind.
 func named(k Kind) *Type {
@@ -289,4 +292,12 @@ func element(k Kind) shape {
 func secondAt(k Kind) int {
 	first, second := kinds[kinds[k].first], kinds[kinds[k].second]
 	return (first.size + second.align - 1) / second.align * second.align
+}
+
+// Type returns the predefined type of a kind, nil for [Derived].
+func (k Kind) Type() *Type {
+	if k >= Derived {
+		return nil
+	}
+	return predefinedTypes[k]
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // This file is what package mpi calls: each of these goes inside, does its work
-// and leaves. Any goroutine may call them where the endpoint is Shared.
+// and leaves. Any goroutine may call them where the endpoint is for several Threads.
 
 // Send sends buf and returns when buf may be changed. env.Source is this rank.
 // The arguments are checked: dest is a rank.

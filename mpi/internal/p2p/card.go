@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -12,20 +13,38 @@ import (
 // A card tells the other ranks how to reach one: words of the form key=value,
 // with a space between them. Words that a rank does not know it passes over.
 const (
-	cardVersion = "v"     // of the bytes on the wire
-	cardEager   = "eager" // limit in bytes
-	cardAddr    = "addr"  // of the datagrams
+	cardVersion   = "v"     // of the bytes on the wire
+	cardEager     = "eager" // limit in bytes
+	cardAddr      = "addr"  // of the datagrams
+	cardTransport = "t"
+	cardUD        = "ud"   // version of the protocol over unreliable ones, queue pair and bytes of a segment
+	cardLane      = "lane" // number of the host, colon, and the name of its shared memory
 )
 
 // card is what is read from one.
 type card struct {
 	version, eager int
 	addr           netip.AddrPort
+	transport      Transport
+	rc             netip.AddrPort // not valid: none
+	ud             struct {
+		version, segment int
+		num              uint32
+	}
+	host int
+	lane string // or empty
 }
 
 // Card returns what the other ranks must know to connect to this one.
 func (ep *Endpoint) Card() string {
-	return fmt.Sprintf("%s=%d %s=%d %s=%s", cardVersion, Version, cardEager, ep.cfg.EagerMax, cardAddr, ep.addr)
+	s := fmt.Sprintf("%s=%d %s=%d %s=%s %s=%v", cardVersion, Version, cardEager, ep.cfg.EagerMax, cardAddr, ep.addr, cardTransport, ep.cfg.Transport)
+	if ep.conn != nil {
+		s += fmt.Sprintf(" %s=%s", cardRC, ep.conn.door.LocalAddr())
+	}
+	if ep.rel != nil {
+		s += ep.cardUD()
+	}
+	return s + ep.site()
 }
 
 func parseCard(s string) (c card, err error) {
@@ -38,6 +57,14 @@ func parseCard(s string) (c card, err error) {
 			c.eager, err = strconv.Atoi(value)
 		case cardAddr:
 			c.addr, err = netip.ParseAddrPort(value)
+		case cardTransport:
+			c.transport, err = ParseTransport(value)
+		case cardRC:
+			c.rc, err = netip.ParseAddrPort(value)
+		case cardUD:
+			_, err = fmt.Sscanf(value, "%d/%d/%d", &c.ud.version, &c.ud.num, &c.ud.segment)
+		case cardLane:
+			c.host, c.lane, err = parseSite(value)
 		}
 		if err != nil {
 			return c, fmt.Errorf("%s: %w", key, err)
@@ -74,11 +101,29 @@ func (ep *Endpoint) meet(i int, c *card) error {
 	if p.self = i == int(ep.rank); p.self {
 		return nil
 	}
+	if c.transport != ep.cfg.Transport {
+		return fmt.Errorf("it uses transport %v, and this rank %v: start all ranks with the same one", c.transport, ep.cfg.Transport)
+	}
+	if ep.conn != nil {
+		if !c.rc.IsValid() {
+			return errors.New("it has not told where it listens")
+		}
+		ep.conn.doors[i] = c.rc
+		p.watched = ep.cfg.Transport == Hybrid
+	}
+	if ep.qp == nil {
+		return nil
+	}
 	ah, err := ep.pd.CreateAH(c.addr)
 	if err != nil {
 		return err
 	}
 	ah.UserData = uint64(i) + 1
 	p.qp, p.ah = ep.qp, ah
-	return nil
+	if ep.rel != nil {
+		if err := ep.meetUD(p, c); err != nil {
+			return err
+		}
+	}
+	return ep.meetLane(i, p, c)
 }

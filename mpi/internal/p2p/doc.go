@@ -19,6 +19,7 @@
 // after the queue pair has done its part of the step.
 //
 // Files: wire.go the bytes, request.go what the user waits for, send.go and
-// recv.go the two halves, rendezvous.go large messages, poll.go what comes
+// recv.go the two halves, pending.go what waits for room, rendezvous.go large
+// messages, poll.go what comes
 // back from verbs, failure.go lost peers, drain.go the end.
 package p2p

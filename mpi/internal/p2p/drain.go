@@ -24,6 +24,9 @@ func (ep *Endpoint) Drain() {
 	ep.Enter()
 	defer ep.Leave()
 	ep.closing = true
+	for ep.conn != nil && ep.conn.unsettled() {
+		ep.stepUntil(mono.Never)
+	}
 	for i := range ep.peers {
 		p := &ep.peers[i]
 		if p.self || p.err != nil || !p.used {
@@ -33,6 +36,10 @@ func (ep *Endpoint) Drain() {
 	}
 	for {
 		waiting, until := ep.undrained()
+		if ep.conn != nil && !waiting {
+			ep.conn.disconnect()
+			waiting = ep.conn.links > 0
+		}
 		if !waiting {
 			break
 		}
@@ -62,7 +69,10 @@ func (ep *Endpoint) undrained() (waiting bool, until mono.Time) {
 			continue
 		}
 		p := &ep.peers[r.peer]
-		if end := p.saidBye.Add(byeGrace); now < end {
+		switch end := p.saidBye.Add(byeGrace); {
+		case p.link != nil && p.link.state != over: // it waits for our bye
+			waiting = true
+		case now < end:
 			waiting = true
 			until = min(until, end)
 		}

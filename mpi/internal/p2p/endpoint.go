@@ -3,12 +3,15 @@ package p2p
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/internal/shm"
 	"github.com/xwarp/xwarp/mpi/internal/match"
+	"github.com/xwarp/xwarp/mpi/internal/reliable"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -17,12 +20,22 @@ import (
 type Config struct {
 	Rank, Size int
 	Transport  Transport
-	EagerMax   int // largest message in bytes that is sent without asking; default 16 KiB, -1 means 0
-	Receives   int // receive buffers of EagerMax bytes; default 256
-	Sends      int // send buffers of EagerMax bytes; default 64
-	// Shared asks for an endpoint that several goroutines use at the same time.
-	// Endpoint.Shared tells whether it is one: in the simulator it is not.
-	Shared bool
+	Shared     bool // reach ranks on the same host through shared memory
+	Host       int  // number of the host
+	EagerMax   int  // largest message in bytes that is sent without asking; default 16 KiB, -1 means 0
+	Receives   int  // receive buffers of EagerMax bytes; default 256
+	Sends      int  // send buffers of EagerMax bytes; default 64
+	// Threads asks for an endpoint that several goroutines use at the same time.
+	// Endpoint.Threads tells whether it is one: in the simulator it is not.
+	Threads bool
+	// Key is the job key, which RC and Hybrid check when peers connect.
+	Key uint64
+	// PromoteMessages and PromoteBytes are how much Hybrid sends to a peer in
+	// datagrams before it connects, messages of our own included: whichever comes
+	// first. Defaults: 1000 and 4 MiB.
+	PromoteMessages, PromoteBytes int
+	// Connections is to how many peers Hybrid connects at most; default 64.
+	Connections int
 	// Aborted is asked several times a second. When it returns an error,
 	// everything under way fails with it. Default: never.
 	Aborted func() error
@@ -47,6 +60,9 @@ func (c *Config) fill() error {
 	if c.Size < 1 || c.Size > 1<<24 || c.Rank < 0 || c.Rank >= c.Size {
 		return fmt.Errorf("p2p: rank %d of %d is not possible (at most %d ranks)", c.Rank, c.Size, 1<<24)
 	}
+	if err := c.fillHybrid(); err != nil {
+		return err
+	}
 	if c.EagerMax > eagerMost || c.Receives < 1 || c.Sends < 1 {
 		return fmt.Errorf("p2p: eager limit %d, %d receive and %d send buffers: want at most 1 MiB, and at least one of each", c.EagerMax, c.Receives, c.Sends)
 	}
@@ -60,6 +76,9 @@ type Stats struct {
 	Queued            uint64 // times that the queue pair had no room
 	Malformed         uint64 // messages that our code did not send
 	Stale             uint64 // answers to requests that had failed, and messages of lost peers
+	Connections       uint64 // that came about
+	Promoted          uint64 // peers that Hybrid has gone over to a connection with
+	Strangers         uint64 // connections that somebody wanted who is not of this job
 }
 
 // Endpoint is the point-to-point half of a rank.
@@ -75,6 +94,9 @@ type Endpoint struct {
 	pd    *verbs.PD
 	qp    *verbs.QP
 	cq    *verbs.CQ
+	srq   *verbs.SRQ         // of all queue pairs, with connections
+	conn  *connector         // nil without
+	rel   *reliable.Endpoint // what makes qp reliable, over UD
 	arena *mem.Arena
 	peers []peer
 
@@ -84,19 +106,20 @@ type Endpoint struct {
 	requests   []*Request // by slot
 	idle       *Request   // pool
 	active     int        // requests whose result the user has not taken
-	pending    requestQueue
-	posts      int // work requests posted since the last step of the engine
+	stuck      peerQueue  // with requests for which there was no room
+	posts      int        // work requests posted since the last step of the engine
 
-	rx, tx   buffers
-	txFree   []int32
-	wcs      [progress.Budget]verbs.WC
-	inline   verbs.SendWR // reused: header in head
-	long     verbs.SendWR // reused: from a registered buffer
-	write    verbs.SendWR // reused: a Write of rendezvous
-	head     [verbs.MaxInline]byte
-	receive  verbs.RecvWR // reused
-	maxSeg   int          // bytes that fit one datagram
-	maxWrite int
+	rx, tx    buffers
+	txFree    []int32
+	wcs       [progress.Budget]verbs.WC
+	inline    verbs.SendWR // reused: header in head
+	long      verbs.SendWR // reused: from a registered buffer
+	write     verbs.SendWR // reused: a Write of rendezvous
+	head      [verbs.MaxInline]byte
+	receive   verbs.RecvWR // reused
+	maxSeg    int          // bytes that fit one datagram
+	inlineMax int          // longest message that goes inline with its header
+	maxWrite  int
 
 	lost    error     // the first loss of a peer: collectives cannot work any more
 	closing bool      // nobody's loss matters any more
@@ -104,20 +127,38 @@ type Endpoint struct {
 	wakeAt  mono.Time // when Drain wants to look again
 	ended   bool
 
-	gate     *gate // nil: one goroutine at a time
+	gate  *gate        // nil: one goroutine at a time
+	lanes *shm.Lanes   // or nil
+	pulls requestQueue // receives that copy from a neighbour
+	spins int          // see spin
+	hits  int          // see spin
+
 	follower Follower
 	polling  bool // inside Poll: the step that is under way lets things go out
 }
 
 // peer is what an endpoint knows of another rank.
 type peer struct {
-	qp       *verbs.QP // that leads to it; nil for the own rank
-	ah       *verbs.AH // on a queue pair of datagrams
-	self     bool      // the own rank
-	eagerMax int32     // smaller one of both ends' limits
-	used     bool      // something was sent to it or received from it
-	saidBye  mono.Time // when its bye came, or Never
-	err      error     // why it is lost, or nil
+	qp       *verbs.QP      // that leads to it; nil for the own rank, and while there is no way
+	ah       *verbs.AH      // on a queue pair of datagrams
+	rel      *reliable.Peer // over UD
+	self     bool           // the own rank
+	lane     *shm.Lane      // where to send to it; nil: through the network
+	near     *shm.Lane      // where it may send from; nil: it is on another host
+	eagerMax int32          // smaller one of both ends' limits
+	watched  bool           // Hybrid counts what is sent to it
+	used     bool           // something was sent to it or received from it
+	saidBye  mono.Time      // when its bye came, or Never
+	err      error          // why it is lost, or nil
+
+	// Requests that wait for room, or for a way there: each peer has a line of its
+	// own, so that one that is slow, or not connected yet, holds up nobody else.
+	pending requestQueue
+	next    *peer // in Endpoint.stuck
+	stuck   bool  // is in there
+
+	link            *link // nil until there is, or shall be, a connection
+	messages, bytes int   // sent in datagrams while it is watched
 }
 
 // buffers is an array of equal registered buffers in the arena.
@@ -145,8 +186,8 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	ep := &Endpoint{
 		cfg: cfg, rank: int32(cfg.Rank), addr: ctx.Addr(),
 		eng: ctx.Engine(), arena: ctx.Arena(),
-		peers:    make([]peer, cfg.Size),
-		maxSeg:   attr.MaxSeg,
+		peers:  make([]peer, cfg.Size),
+		maxSeg: attr.MaxSeg, inlineMax: verbs.MaxInline - headerLen,
 		maxWrite: min(attr.MaxMsg, 1<<30),
 		abortAt:  mono.Never, wakeAt: mono.Never,
 	}
@@ -159,10 +200,13 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	if err := ep.create(ctx); err != nil {
 		return nil, errors.Join(err, ep.Close())
 	}
-	if cfg.Shared {
+	if cfg.Threads {
 		ep.gate = newGate(ep)
 	}
 	ep.eng.Add(ep)
+	if err := ep.openLanes(); err != nil {
+		return nil, errors.Join(err, ep.Close())
+	}
 	return ep, nil
 }
 
@@ -170,22 +214,17 @@ func (ep *Endpoint) create(ctx *verbs.Context) (err error) {
 	if ep.pd, err = ctx.AllocPD(); err != nil {
 		return err
 	}
-	depth := verbs.QPCap{MaxSendWR: 512, MaxRecvWR: ep.cfg.Receives}
-	if ep.cq, err = ctx.CreateCQ(verbs.CQInit{Depth: depth.MaxSendWR + depth.MaxRecvWR}); err != nil {
+	if ep.cfg.Transport == UD {
+		return ep.createUD(ctx)
+	}
+	if err = ep.createQueues(ctx); err != nil {
 		return err
 	}
-	if ep.qp, err = ep.pd.CreateQP(verbs.QPInit{Type: verbs.RD, SendCQ: ep.cq, RecvCQ: ep.cq, Cap: depth}); err != nil {
+	if err = ep.carve(&ep.rx, ep.cfg.Receives, ep.bufferSize(), "receive", verbs.LocalWrite); err != nil {
 		return err
 	}
-	size := max(headerLen+ep.cfg.EagerMax, verbs.MaxInline)
-	if err = ep.carve(&ep.rx, ep.cfg.Receives, size, "receive", verbs.LocalWrite); err != nil {
+	if err = ep.carveSends(); err != nil {
 		return err
-	}
-	if err = ep.carve(&ep.tx, ep.cfg.Sends, size, "send", 0); err != nil {
-		return err
-	}
-	for i := range int32(ep.cfg.Sends) {
-		ep.txFree = append(ep.txFree, i)
 	}
 	ep.receive.NumSGE = 1
 	ep.receive.SGL[0] = verbs.SGE{Length: uint32(ep.rx.stride), LKey: ep.rx.mr.LKey()}
@@ -193,6 +232,47 @@ func (ep *Endpoint) create(ctx *verbs.Context) (err error) {
 		if err = ep.postRecv(i); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// createQueues makes the queues, and the queue pair of datagrams.
+func (ep *Endpoint) createQueues(ctx *verbs.Context) (err error) {
+	depth := verbs.QPCap{MaxSendWR: 512, MaxRecvWR: ep.cfg.Receives}
+	completions := depth.MaxSendWR + depth.MaxRecvWR
+	t := ep.cfg.Transport
+	if t.connects() {
+		completions += linkSends * min(len(ep.peers)-1, sharedLinks)
+	}
+	if ep.cq, err = ctx.CreateCQ(verbs.CQInit{Depth: completions}); err != nil {
+		return err
+	}
+	if t.connects() {
+		if ep.srq, err = ep.pd.CreateSRQ(verbs.SRQInit{MaxWR: ep.cfg.Receives}); err != nil {
+			return err
+		}
+		if ep.conn, err = openConnector(ep, ctx); err != nil {
+			return fmt.Errorf("transport %v: %w", t, err)
+		}
+	}
+	if t == RC {
+		ep.maxSeg = math.MaxInt // a stream takes a message as a whole
+		return nil
+	}
+	ep.qp, err = ep.pd.CreateQP(verbs.QPInit{Type: verbs.RD, SendCQ: ep.cq, RecvCQ: ep.cq, SRQ: ep.srq, Cap: depth})
+	return err
+}
+
+// bufferSize returns the length of eager buffers in bytes.
+func (ep *Endpoint) bufferSize() int { return max(headerLen+ep.cfg.EagerMax, verbs.MaxInline) }
+
+// carveSends makes the send buffers.
+func (ep *Endpoint) carveSends() error {
+	if err := ep.carve(&ep.tx, ep.cfg.Sends, ep.bufferSize(), "send", 0); err != nil {
+		return err
+	}
+	for i := range int32(ep.cfg.Sends) {
+		ep.txFree = append(ep.txFree, i)
 	}
 	return nil
 }
@@ -211,6 +291,9 @@ func (ep *Endpoint) postRecv(slot int32) error {
 	wr := &ep.receive
 	wr.WRID = wrRecv | uint64(slot)
 	wr.SGL[0].Addr = ep.rx.addr(slot)
+	if ep.srq != nil {
+		return ep.srq.PostRecv(wr)
+	}
 	return ep.qp.PostRecv(wr)
 }
 
@@ -226,9 +309,20 @@ func (ep *Endpoint) Close() error {
 	ep.Enter()
 	defer ep.Leave()
 	ep.eng.Remove(ep)
-	var errs []error
-	if ep.qp != nil {
+	errs := []error{ep.closeLanes()}
+	if ep.conn != nil {
+		errs = append(errs, ep.conn.close())
+		ep.conn = nil
+	}
+	switch {
+	case ep.rel != nil:
+		errs = append(errs, ep.rel.Close())
+	case ep.qp != nil:
 		ep.qp.Destroy()
+	}
+	if ep.srq != nil {
+		errs = append(errs, ep.srq.Destroy())
+		ep.srq = nil
 	}
 	for _, b := range []*buffers{&ep.rx, &ep.tx} {
 		if b.mr != nil {

@@ -33,6 +33,17 @@ func (ep *Endpoint) losePeer(rank int, why verbs.Status) {
 	}
 }
 
+// loseLink handles that a peer cannot be connected with.
+func (ep *Endpoint) loseLink(rank int, why error) {
+	if ep.peers[rank].err != nil {
+		return
+	}
+	ep.failPeer(rank, &Error{Code: PeerLost, Peer: rank, Detail: fmt.Sprintf("rank %d is lost", rank), Err: why})
+	if !ep.closing {
+		ep.spread(rank)
+	}
+}
+
 // arrivedLost handles a peer's word that a third rank is lost.
 func (ep *Endpoint) arrivedLost(h *header) {
 	rank := int(h.tag)
@@ -48,6 +59,9 @@ func (ep *Endpoint) failPeer(rank int, err error) {
 	if ep.lost == nil {
 		ep.lost = err
 	}
+	if ep.conn != nil {
+		ep.conn.hangUp(&ep.peers[rank])
+	}
 	ep.failRequests(err, func(r *Request) bool {
 		return int(r.peer) == rank || r.peer == match.Any || collective(r.entry.Context) && !r.underWay()
 	})
@@ -57,7 +71,7 @@ func (ep *Endpoint) failPeer(rank int, err error) {
 // an end by itself, and ending one side would leave the other one waiting.
 func (r *Request) underWay() bool {
 	switch r.state {
-	case sendData, sendCTS, sendNotice, waitFIN, waitAck, matchSelf:
+	case sendData, sendCTS, sendNotice, waitFIN, waitAck, matchSelf, pulling:
 		return true
 	}
 	return false
@@ -69,11 +83,13 @@ func (ep *Endpoint) failRequests(err error, affected func(*Request) bool) {
 		if r.state == free || r.state == done || r.state == lingering || !affected(r) {
 			continue
 		}
-		switch r.state {
-		case posted:
+		switch {
+		case r.state == posted:
 			ep.posted.Remove(&r.entry)
-		default:
-			ep.pending.remove(r)
+		case r.state.waitsForRoom():
+			ep.peers[r.peer].pending.remove(r)
+		case r.state == pulling:
+			ep.pulls.remove(r)
 		}
 		r.fail(err)
 	}
@@ -90,13 +106,18 @@ func (ep *Endpoint) spread(rank int) {
 
 // notify sends a word of our own. Nobody waits for it but Drain.
 func (ep *Endpoint) notify(rank int, k kind, tag int32, id uint32) {
-	r := ep.request(int32(rank), nil)
+	ep.advanceOrQueue(ep.notice(int32(rank), k, tag, id))
+}
+
+// notice makes the request of a word of our own.
+func (ep *Endpoint) notice(rank int32, k kind, tag int32, id uint32) *Request {
+	r := ep.request(rank, nil)
 	r.detached = true
 	ep.active--
 	r.entry.Envelope = match.Envelope{Tag: tag}
 	r.notice, r.remote = k, id
 	r.state = sendNotice
-	ep.advanceOrQueue(r)
+	return r
 }
 
 func (ep *Endpoint) postNotice(r *Request, p *peer) bool {
@@ -105,7 +126,12 @@ func (ep *Endpoint) postNotice(r *Request, p *peer) bool {
 	if !ep.postSignaled(p, r, headerLen) {
 		return false
 	}
-	r.state = waitAck
+	if r.notice == kindSwitch {
+		p.qp = nil // until all before it was acknowledged
+	}
+	if r.state = waitAck; r.inFlight == 0 {
+		r.complete() // a neighbour has it
+	}
 	return true
 }
 
@@ -147,6 +173,11 @@ func (ep *Endpoint) end(err *Error) {
 	ep.unexpected = match.Unexpected[message]{}
 	ep.failRequests(err, func(r *Request) bool { return true })
 	ep.ended, ep.abortAt = true, mono.Never
+	for i := range ep.peers {
+		if ep.conn != nil {
+			ep.conn.hangUp(&ep.peers[i])
+		}
+	}
 	for _, r := range ep.requests {
 		if r.state == lingering { // the program ends: do not wait for verbs
 			r.inFlight = 0

@@ -98,9 +98,9 @@ func (ep *Endpoint) Leave() {
 // TryEnter is Enter that does not wait, and reports whether it went inside.
 func (ep *Endpoint) TryEnter() bool { return ep.gate == nil || ep.gate.mu.TryLock() }
 
-// Shared reports whether several goroutines may use the endpoint at the same
+// Threads reports whether several goroutines may use the endpoint at the same
 // time.
-func (ep *Endpoint) Shared() bool { return ep.gate != nil }
+func (ep *Endpoint) Threads() bool { return ep.gate != nil }
 
 func (g *gate) enter() {
 	if g.mu.TryLock() {
@@ -126,7 +126,7 @@ func (g *gate) patience(n int) int {
 }
 
 func (g *gate) leave() {
-	g.ep.eng.Touch() // the leader, if it is about to sleep, stays awake for a while
+	g.ep.eng.Moved() // the leader, if it is about to sleep, stays awake for a while
 	g.wakeMany()
 	g.exit()
 }
@@ -150,19 +150,32 @@ func (g *gate) exit() {
 // for may be there, or there is something to do that it does not know of.
 func (g *gate) news() bool {
 	ep := g.ep
-	return g.target == nil || g.target.state == done || ep.posts > 0 || ep.pending.head != nil || ep.eng.NextDeadline() < g.until
+	return g.target == nil || g.target.state == done || ep.posts > 0 || ep.stuck.head != nil || ep.pulls.head != nil || ep.eng.NextDeadline() < g.until
 }
 
 // progress makes one step, and waits until there may be more to do when there
 // was nothing. r is what the caller waits for; nil: anything.
 func (ep *Endpoint) progress(r *Request) {
-	n := ep.eng.Step()
-	g := ep.gate
+	if ep.gate != nil {
+		ep.gate.progress(r)
+		return
+	}
+	if ep.lanes != nil && ep.spin() {
+		return
+	}
+	if ep.eng.Step() == 0 {
+		ep.eng.Park()
+	}
+}
+
+func (g *gate) progress(r *Request) {
+	ep, n := g.ep, 0
+	if ep.lanes != nil && !g.led && ep.spin() {
+		n = 1
+	} else {
+		n = ep.eng.Step()
+	}
 	switch {
-	case g == nil:
-		if n == 0 {
-			ep.eng.Park()
-		}
 	case n > 0 || r != nil && r.state == done:
 		g.wakeMany()
 		g.makeWay()

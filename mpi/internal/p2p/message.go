@@ -13,6 +13,7 @@ type message struct {
 	kind  kind     // eager or RTS
 	id    uint32   // RTS: the sender's request
 	size  uint64   // bytes of the whole message
+	offer offer    // RTS: where it lies, if a neighbour has it
 	data  []byte   // eager: what was sent, in memory of the pool
 	self  *Request // large message to the own rank: the send
 }

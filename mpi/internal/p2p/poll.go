@@ -21,6 +21,41 @@ const (
 // looks at the clock. It implements progress.Source.
 func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 	ep.posts = 0
+	var n int
+	if ep.rel != nil {
+		n = ep.pollUD(now)
+	} else {
+		n = ep.pollQueue(budget)
+	}
+	if ep.conn != nil && ep.cq.Len() == 0 { // what has arrived comes before the end of a connection
+		n += ep.conn.poll(now)
+	}
+	if ep.lanes != nil {
+		n += ep.pollLanes(budget)
+	}
+	if ep.stuck.head != nil {
+		n += ep.advanceStuck()
+	}
+	if now >= ep.abortAt {
+		n++ // it may end what the caller waits for
+		ep.checkAborted(now)
+	}
+	return n + ep.follow()
+}
+
+// follow lets the follower go on.
+func (ep *Endpoint) follow() int {
+	if ep.follower == nil {
+		return 0
+	}
+	ep.polling = true
+	n := ep.follower.Advance()
+	ep.polling = false
+	return n
+}
+
+// pollQueue takes in what verbs has completed.
+func (ep *Endpoint) pollQueue(budget int) int {
 	n := ep.cq.Poll(ep.wcs[:min(budget, len(ep.wcs))])
 	for i := range ep.wcs[:n] {
 		wc := &ep.wcs[i]
@@ -30,38 +65,7 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 			ep.sent(wc)
 		}
 	}
-	for ep.pending.head != nil {
-		r := ep.pending.head
-		// Off the queue first: posting may complete r, and a completed
-		// request may go back to the pool, which uses the same link.
-		ep.pending.pop()
-		if !ep.advance(r) {
-			ep.putBack(r)
-			break
-		}
-		n++
-	}
-	if now >= ep.abortAt {
-		n++ // it may end what the caller waits for
-		ep.checkAborted(now)
-	}
-	if ep.follower != nil {
-		ep.polling = true
-		n += ep.follower.Advance()
-		ep.polling = false
-	}
 	return n
-}
-
-// putBack returns a request that found no room to the queue: to its turn, or to
-// the end if it is in the middle of its data, so that a long message does not
-// hold up short ones. Only first words of messages have to stay in order.
-func (ep *Endpoint) putBack(r *Request) {
-	if r.state == sendData {
-		ep.pending.push(r)
-	} else {
-		ep.pending.pushFront(r)
-	}
 }
 
 // Follower is what is made of many messages and goes on when some of them have
@@ -73,7 +77,16 @@ type Follower interface {
 }
 
 // Deadline implements progress.Source.
-func (ep *Endpoint) Deadline() mono.Time { return min(ep.abortAt, ep.wakeAt) }
+func (ep *Endpoint) Deadline() mono.Time {
+	at := min(ep.abortAt, ep.wakeAt)
+	if ep.rel != nil {
+		at = min(at, ep.rel.Deadline())
+	}
+	if ep.conn != nil {
+		at = min(at, ep.conn.deadline)
+	}
+	return at
+}
 
 // received takes in one Send of a peer and gives its buffer back to verbs.
 func (ep *Endpoint) received(wc *verbs.WC) {
@@ -81,8 +94,10 @@ func (ep *Endpoint) received(wc *verbs.WC) {
 	switch wc.Status {
 	case verbs.Success:
 		ep.arrived(ep.rx.get(slot, int(wc.ByteLen)))
-	case verbs.WRFlushErr:
-		return // the queue pair is being closed
+	case verbs.WRFlushErr: // a connection has ended in the middle of a message, or the queue pair is being closed
+		if ep.conn == nil {
+			return
+		}
 	default:
 		ep.Stats.Malformed++
 	}
@@ -98,6 +113,11 @@ func (ep *Endpoint) arrived(b []byte) {
 		ep.Stats.Malformed++
 		return
 	}
+	ep.handle(&h, b)
+}
+
+// handle is arrived behind the header.
+func (ep *Endpoint) handle(h *header, b []byte) {
 	p := &ep.peers[h.source]
 	if p.err != nil {
 		ep.Stats.Stale++
@@ -106,19 +126,20 @@ func (ep *Endpoint) arrived(b []byte) {
 	p.used = true
 	switch h.kind {
 	case kindEager:
-		ep.arrivedEager(&h, b[headerLen:])
+		ep.arrivedEager(h, b[headerLen:])
 	case kindRTS:
-		ep.arrivedRTS(&h, b)
+		ep.arrivedRTS(h, b)
 	case kindCTS:
-		ep.arrivedCTS(&h, b)
+		ep.arrivedCTS(h, b)
 	case kindFIN:
-		ep.arrivedFIN(&h)
+		ep.arrivedFIN(h)
 	case kindLost:
-		ep.arrivedLost(&h)
+		ep.arrivedLost(h)
 	case kindData:
-		ep.arrivedData(&h, b[headerLen:])
+		ep.arrivedData(h, b[headerLen:])
 	case kindBye:
 		p.saidBye = ep.eng.Now()
+	case kindSwitch: // both ways complete to one queue: there is nothing to do
 	}
 }
 
@@ -148,9 +169,15 @@ func (ep *Endpoint) released(wc *verbs.WC) {
 	r.inFlight--
 	switch {
 	case wc.Status != verbs.Success && r.state != lingering:
-		ep.pending.remove(r)
+		if r.state.waitsForRoom() {
+			ep.peers[r.peer].pending.remove(r)
+		}
 		r.fail(ep.lossOf(int(r.peer), wc.Status))
 	case r.inFlight == 0 && (r.state == waitAck || r.state == lingering):
-		r.complete()
+		marked := r.notice == kindSwitch && r.state == waitAck
+		p := &ep.peers[r.peer]
+		if r.complete(); marked {
+			ep.switched(p)
+		}
 	}
 }

@@ -1,6 +1,10 @@
 package p2p
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/xwarp/xwarp/mpi/internal/match"
+)
 
 func TestRequestQueue(t *testing.T) {
 	var q requestQueue
@@ -37,4 +41,41 @@ func TestRequestQueue(t *testing.T) {
 	want()
 	q.pushFront(rs[2])
 	want(2)
+}
+
+// TestPending_peersDoNotWaitForEachOther holds up what goes to one rank and
+// sends to another one.
+func TestPending_peersDoNotWaitForEachOther(t *testing.T) {
+	ep := newEnd(t)
+	env := match.Envelope{Source: 0, Tag: 3}
+	away := ep.peers[1].qp
+	ep.peers[1].qp = nil // no way there yet
+	var held []*Request
+	for range 3 {
+		held = append(held, ep.Isend(env, 1, []byte("held")))
+	}
+	if r := ep.Isend(env, 2, []byte("free")); !r.Done() {
+		t.Error("a message to another rank is held up")
+	}
+	if ep.trySend(env, 1, nil) {
+		t.Error("a message overtakes those that wait")
+	}
+	for ep.eng.Step() > 0 {
+	}
+	for _, r := range held {
+		if r.Done() {
+			t.Error("a message went out without a way")
+		}
+	}
+	ep.peers[1].qp = away
+	ep.goOn(&ep.peers[1])
+	ep.eng.Step()
+	for i, r := range held {
+		if !r.Done() {
+			t.Errorf("message %d still waits", i)
+		}
+	}
+	if ep.stuck.head != nil {
+		t.Error("a peer is stuck for which nothing waits")
+	}
 }

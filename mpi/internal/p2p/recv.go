@@ -35,7 +35,7 @@ func (ep *Endpoint) accept(r *Request, m *message) {
 	case m.self != nil:
 		r.deliverSelf(env, m.self)
 	case m.kind == kindRTS:
-		ep.clear(r, env, m.id, m.size)
+		ep.clear(r, env, m.id, m.size, m.offer)
 	default:
 		r.deliver(env, m.data)
 	}

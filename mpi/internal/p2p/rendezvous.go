@@ -16,7 +16,11 @@ func (ep *Endpoint) postRTS(r *Request, p *peer) bool {
 	h := header{kind: kindRTS, context: r.entry.Context, source: ep.rank, tag: r.entry.Tag, id: r.wireID()}
 	h.put(ep.head[:])
 	binary.BigEndian.PutUint64(ep.head[headerLen:], r.total)
-	if !ep.postInline(p, r.peer, rtsLen) {
+	n := rtsLen
+	if p.lane != nil {
+		n = ep.putOffer(r, p)
+	}
+	if !ep.postInline(p, r.peer, n) {
 		return false
 	}
 	ep.Stats.Rendezvous++
@@ -32,19 +36,19 @@ func (ep *Endpoint) arrivedRTS(h *header, b []byte) {
 		return
 	}
 	if e := ep.posted.Match(env); e != nil {
-		ep.clear(e.Owner, env, h.id, size)
+		ep.clear(e.Owner, env, h.id, size, parseOffer(h, b))
 		return
 	}
 	ep.Stats.Unexpected++
 	m := ep.messages.get(0)
 	m.entry.Envelope = env
-	m.kind, m.id, m.size = kindRTS, h.id, size
+	m.kind, m.id, m.size, m.offer = kindRTS, h.id, size, parseOffer(h, b)
 	ep.unexpected.Add(&m.entry)
 }
 
 // clear answers the RTS that r has met. What does not fit into the buffer of r
 // is not asked for, so that nothing can be overrun.
-func (ep *Endpoint) clear(r *Request, env match.Envelope, id uint32, size uint64) {
+func (ep *Endpoint) clear(r *Request, env match.Envelope, id uint32, size uint64, o offer) {
 	p := &ep.peers[env.Source]
 	room := min(uint64(r.data.len()), size)
 	r.peer = env.Source
@@ -57,7 +61,12 @@ func (ep *Endpoint) clear(r *Request, env match.Envelope, id uint32, size uint64
 	if size > room {
 		r.err = truncated(env.Source, size, int(room))
 	}
-	r.grant = grant{request: r.wireID(), size: room, stream: r.data.typed}
+	r.remote, r.offer = id, o
+	r.grant = grant{request: r.wireID(), size: room, stream: r.data.typed || o.near}
+	if o.addr != 0 && !r.data.typed {
+		ep.startPull(r)
+		return
+	}
 	if room > 0 && !r.grant.stream {
 		mr, err := ep.pd.RegMR(r.data.buf[:room], verbs.LocalWrite|verbs.RemoteWrite)
 		if err != nil {
@@ -69,7 +78,6 @@ func (ep *Endpoint) clear(r *Request, env match.Envelope, id uint32, size uint64
 			r.grant.addr, r.grant.rkey = mr.Addr(), mr.RKey()
 		}
 	}
-	r.remote = id
 	r.state = sendCTS
 	ep.advanceOrQueue(r)
 }
@@ -99,7 +107,7 @@ func (ep *Endpoint) arrivedCTS(h *header, b []byte) {
 		return
 	}
 	r.grant.get(b)
-	r.grant.stream = h.tag == ctsStream
+	r.grant.stream = h.tag == ctsStream || ep.peers[r.peer].lane != nil
 	r.grant.size = min(r.grant.size, r.total)
 	if !r.grant.stream && !ep.packs(r) {
 		mr, err := ep.pd.RegMR(r.data.buf[:r.grant.size], 0)
@@ -199,7 +207,7 @@ func (ep *Endpoint) writePacked(r *Request, p *peer, left int) int {
 // the receiver are.
 func (ep *Endpoint) postPiece(r *Request, p *peer, left int) int {
 	h := header{kind: kindData, source: ep.rank, id: r.grant.request}
-	n := min(left, max(int(p.eagerMax), maxInlineData))
+	n := min(left, max(int(p.eagerMax), ep.inlineMax))
 	if !ep.postBuffer(&h, p, r.peer, &r.data, n) {
 		return 0
 	}
@@ -219,13 +227,21 @@ func (ep *Endpoint) arrivedData(h *header, b []byte) {
 // arrivedFIN ends a large receive: all data before it is placed.
 func (ep *Endpoint) arrivedFIN(h *header) {
 	r := ep.lookup(h.id)
+	if r != nil && r.state == waitCTS && r.offered && r.peer == h.source {
+		r.complete() // the receiver has it
+		return
+	}
 	if r == nil || r.state != waitFIN || r.peer != h.source {
 		ep.Stats.Stale++
 		return
 	}
 	if h.tag == finFailed || r.grant.stream && r.written < r.grant.size {
-		r.fail(&Error{Code: PeerLost, Peer: int(h.source), Detail: fmt.Sprintf("rank %d gave up sending the message, because of an error there", h.source)})
+		r.fail(gaveUp(h.source))
 		return
 	}
 	r.complete()
+}
+
+func gaveUp(rank int32) error {
+	return &Error{Code: PeerLost, Peer: int(rank), Detail: fmt.Sprintf("rank %d gave up sending the message, because of an error there", rank)}
 }

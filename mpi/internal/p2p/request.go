@@ -6,7 +6,7 @@ import (
 )
 
 // state is what a request waits for. The states from sendEager to sendNotice wait
-// in Endpoint.pending for room in the queue pair; the others wait for a peer.
+// in peer.pending for room in the queue pair; the others wait for a peer.
 type state uint8
 
 const (
@@ -21,9 +21,13 @@ const (
 	waitCTS          // for the receiver
 	waitFIN          // receive: for the data
 	waitAck          // for the acknowledgement of what was posted
+	pulling          // receive: for its turn to copy from a neighbour
 	lingering        // failed, but verbs still holds the memory
 	done             // for the user to take the result
 )
+
+// waitsForRoom reports whether a request in this state is in peer.pending.
+func (s state) waitsForRoom() bool { return s >= sendEager && s <= sendNotice }
 
 // Status is what MPI_Status tells.
 type Status struct {
@@ -40,7 +44,7 @@ type Status struct {
 type Request struct {
 	entry   match.Entry[Request] // receives: place in the posted queue; sends: context and tag
 	ep      *Endpoint
-	next    *Request // in the pool or in Endpoint.pending
+	next    *Request // in the pool or in peer.pending
 	sleeper *sleeper // a goroutine that waits for it while another one leads
 	data    data     // the user's memory, or what is left of it to be sent
 	mr      *verbs.MR
@@ -53,11 +57,14 @@ type Request struct {
 	inFlight int  // signaled work requests of it that verbs holds
 	id       uint32
 	gen      uint32
-	notice   kind   // of a word of our own
-	remote   uint32 // request of the peer
-	total    uint64 // bytes of the whole message
-	written  uint64 // bytes that were posted (sends) or have come (receives in a stream)
-	grant    grant  // where to write to (sends); what to answer to (receives)
+	notice   kind     // of a word of our own
+	remote   uint32   // request of the peer
+	total    uint64   // bytes of the whole message
+	written  uint64   // bytes that were posted (sends) or have come (receives in a stream)
+	grant    grant    // where to write to (sends); what to answer to (receives)
+	offer    offer    // receives: where a neighbour has the data
+	offered  bool     // sends: a neighbour may copy the data
+	guard    []uint64 // see putOffer
 }
 
 // Generation tells the uses of a pooled request apart.
@@ -111,6 +118,9 @@ func (r *Request) complete() {
 		_ = r.mr.Dereg()
 		r.mr = nil
 	}
+	if r.offered {
+		r.withdraw()
+	}
 	r.data.clear()
 	r.state = done
 	if r.sleeper != nil {
@@ -139,7 +149,7 @@ func (ep *Endpoint) release(r *Request) {
 		ep.active--
 	}
 	r.gen++
-	r.state, r.detached, r.err, r.total, r.written = free, false, nil, 0, 0
+	r.state, r.detached, r.err, r.total, r.written, r.notice = free, false, nil, 0, 0, 0
 	r.st = Status{}
 	r.next, ep.idle = ep.idle, r
 }

@@ -7,9 +7,6 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// maxInlineData is the longest message that goes inline with its header.
-const maxInlineData = verbs.MaxInline - headerLen
-
 // burstMax is how many nonblocking sends wait for one another before they go
 // out at the latest.
 const burstMax = 16
@@ -17,8 +14,11 @@ const burstMax = 16
 // send is Send for those inside.
 func (ep *Endpoint) send(env match.Envelope, dest int, buf []byte) error {
 	p := &ep.peers[dest]
+	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.open(p, env)
+	if eager && p.lane != nil && ep.putEager(env, p, buf) {
+		return nil
+	}
 	d := data{buf: buf}
-	eager := len(buf) <= int(p.eagerMax) && !p.self && ep.pending.head == nil && ep.open(p, env)
 	if eager && ep.postEager(env, p, dest, &d) {
 		ep.push(1)
 		return nil
@@ -33,8 +33,11 @@ func (ep *Endpoint) send(env match.Envelope, dest int, buf []byte) error {
 // trySend is Inside.TrySend.
 func (ep *Endpoint) trySend(env match.Envelope, dest int, buf []byte) bool {
 	p := &ep.peers[dest]
+	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.open(p, env)
+	if eager && p.lane != nil && ep.putEager(env, p, buf) {
+		return true
+	}
 	d := data{buf: buf}
-	eager := len(buf) <= int(p.eagerMax) && !p.self && ep.pending.head == nil && ep.open(p, env)
 	if !eager || !ep.postEager(env, p, dest, &d) {
 		return false
 	}
@@ -89,7 +92,7 @@ func (ep *Endpoint) push(n int) {
 func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bool {
 	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
 	n := d.len()
-	if n <= maxInlineData {
+	if n <= ep.inlineMax && p.lane == nil {
 		h.put(ep.head[:])
 		d.peek(ep.head[headerLen : headerLen+n])
 		if !ep.postInline(p, int32(dest), headerLen+n) {
@@ -108,6 +111,9 @@ func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bo
 // postBuffer posts a header and the next n bytes of d in one Send from a buffer
 // of ours. false means no room; then nothing happened.
 func (ep *Endpoint) postBuffer(h *header, p *peer, rank int32, d *data, n int) bool {
+	if p.lane != nil {
+		return ep.put(p, h, d, n)
+	}
 	free := len(ep.txFree)
 	if free == 0 {
 		ep.Stats.Queued++
@@ -131,20 +137,31 @@ func (ep *Endpoint) postBuffer(h *header, p *peer, rank int32, d *data, n int) b
 }
 
 // post hands a work request to the queue pair that leads to p. Everything that
-// is sent passes here. false means no room.
+// is sent through the network passes here. false means no room.
 func (ep *Endpoint) post(p *peer, wr *verbs.SendWR) bool {
 	wr.AH = p.ah
-	if err := p.qp.PostSend(wr); err != nil {
+	var err error
+	if p.rel != nil {
+		err = ep.rel.PostSend(p.rel, wr)
+	} else {
+		err = p.qp.PostSend(wr)
+	}
+	if err != nil {
 		return ep.refused(err)
 	}
 	ep.posts++
-	p.used = true
+	if p.used = true; p.watched {
+		ep.count(p, wr)
+	}
 	return true
 }
 
 // postInline posts the first n bytes of ep.head. Nobody is told when they have
 // arrived, only when they have not.
 func (ep *Endpoint) postInline(p *peer, rank int32, n int) bool {
+	if p.lane != nil {
+		return ep.putHead(p, n)
+	}
 	wr := &ep.inline
 	wr.WRID = wrNone | uint64(rank)<<wrPeerShift
 	wr.Flags = verbs.Inline
@@ -155,6 +172,9 @@ func (ep *Endpoint) postInline(p *peer, rank int32, n int) bool {
 // postSignaled is postInline for the last word of a request: the completion
 // comes back to r.
 func (ep *Endpoint) postSignaled(p *peer, r *Request, n int) bool {
+	if p.lane != nil {
+		return ep.putHead(p, n) // it is there, and r has nothing in flight
+	}
 	wr := &ep.inline
 	wr.WRID = wrRequest | uint64(r.peer)<<wrPeerShift | uint64(r.wireID())
 	wr.Flags = verbs.Inline | verbs.Signaled
@@ -174,14 +194,6 @@ func (ep *Endpoint) refused(err error) bool {
 	}
 	ep.Stats.Queued++
 	return false
-}
-
-// advanceOrQueue does the next step of r now, or when there is room for it.
-// Requests take their turn, so that messages to one peer stay in order.
-func (ep *Endpoint) advanceOrQueue(r *Request) {
-	if ep.pending.head != nil || !ep.advance(r) {
-		ep.pending.push(r)
-	}
 }
 
 // advance posts what r is about to post. false means no room yet.

@@ -10,13 +10,14 @@ import (
 type kind uint8
 
 const (
-	kindEager kind = iota + 1 // a message; data follows
-	kindRTS                   // request to send: a large message is waiting
-	kindCTS                   // clear to send: write it there
-	kindFIN                   // it was written
-	kindLost                  // the rank named in tag is lost
-	kindBye                   // no more messages will follow
-	kindData                  // a piece of a large message, in a stream
+	kindEager  kind = iota + 1 // a message; data follows
+	kindRTS                    // request to send: a large message is waiting
+	kindCTS                    // clear to send: write it there
+	kindFIN                    // it was written
+	kindLost                   // the rank named in tag is lost
+	kindBye                    // no more messages will follow
+	kindData                   // a piece of a large message, in a stream
+	kindSwitch                 // the last datagram: what follows comes over the connection
 	kindEnd
 )
 
@@ -34,15 +35,19 @@ const Version = 2
 // and goes on with
 //
 //	eager  data up to the end
-//	RTS    length (8); id is the sender's request
+//	RTS    length (8); id is the sender's request; through a lane, where the
+//	       message lies: address (8), 0 if it cannot be read there, and that of
+//	       its guard (8)
 //	CTS    receiver's request (4), remote key (4), address (8), size (8);
 //	       id is the sender's request; tag is 0, or 1 to ask for a stream,
 //	       and then key and address are 0
 //	FIN    nothing; id is the receiver's request, tag is 0, or 1 when the
-//	       sender could not write
+//	       sender could not write. Or the receiver has copied what an RTS
+//	       offered, and id is the sender's request
 //	lost   nothing; tag is the rank that is lost
 //	bye    nothing
 //	data   the next bytes of the message; id is the receiver's request
+//	switch nothing
 const (
 	headerLen = 16
 	rtsLen    = headerLen + 8
@@ -59,6 +64,7 @@ type header struct {
 	source  int32
 	tag     int32
 	id      uint32
+	near    bool // it came through a lane; not on the wire
 }
 
 func (h *header) put(b []byte) {
@@ -73,7 +79,7 @@ func (h *header) put(b []byte) {
 // minLen is how long a message of each kind is at least.
 var minLen = [kindEnd]int{
 	kindEager: headerLen, kindRTS: rtsLen, kindCTS: ctsLen,
-	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen,
+	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen, kindSwitch: headerLen,
 }
 
 // parse reads and checks a header. size is the number of ranks. false means

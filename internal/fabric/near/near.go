@@ -1,0 +1,185 @@
+// Package near lets an endpoint reach peers on its own host past its NIC: a
+// frame to an address of the sender's own host never comes back from there. Two
+// carriers become one, the one for that host and the other for all else.
+package near
+
+import (
+	"errors"
+	"net/netip"
+
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mem"
+)
+
+// Carrier is a [fabric.Datagram] made of two on one arena. It has the address
+// and the frames of the far one.
+//
+// Owner: engine. Batches are received one at a time: each is released before
+// the next is asked for.
+type Carrier struct {
+	far, near fabric.Datagram
+	caps      fabric.DatagramCaps
+	nearFirst bool // is to be asked first by the next Recv
+	fromNear  bool // is whose batch Recv filled last
+
+	// What is sent, sorted, when some of it is for near.
+	toFar, toNear *fabric.Batch
+}
+
+var (
+	_ fabric.Datagram    = (*Carrier)(nil)
+	_ fabric.Multicaster = (*Carrier)(nil)
+)
+
+// nearBit marks the paths of the near carrier. Those of the far one have the
+// numbers that it gave them.
+const nearBit = 1 << 30
+
+// New joins two carriers, which it owns from now on. near takes datagrams of
+// the size of far's, and has the same address and port. batch is how many
+// datagrams Send is given at most.
+func New(far, near fabric.Datagram, batch int) *Carrier {
+	f, n := far.Caps(), near.Caps()
+	c := &Carrier{far: far, near: near, caps: f}
+	c.caps.Carrier += " and " + n.Carrier
+	c.caps.MaxPayload = min(f.MaxPayload, n.MaxPayload)
+	c.caps.MaxBufs = min(f.MaxBufs, n.MaxBufs)
+	c.caps.RxDepth = min(f.RxDepth, n.RxDepth)
+	c.toFar, c.toNear = fabric.NewBatch(batch, c.caps.MaxBufs), fabric.NewBatch(batch, c.caps.MaxBufs)
+	return c
+}
+
+// Caps says what both can do.
+func (c *Carrier) Caps() fabric.DatagramCaps { return c.caps }
+
+// Arena returns the arena of both.
+func (c *Carrier) Arena() *mem.Arena { return c.far.Arena() }
+
+// Local returns the address and port of both.
+func (c *Carrier) Local() netip.AddrPort { return c.far.Local() }
+
+// Resolve makes a destination known.
+func (c *Carrier) Resolve(to netip.AddrPort) (fabric.Path, error) {
+	if to.Addr().Unmap() != c.Local().Addr() {
+		return c.far.Resolve(to)
+	}
+	p, err := c.near.Resolve(to)
+	return p | nearBit, err
+}
+
+// Recv fills b from one of the two, in turn.
+func (c *Carrier) Recv(b *fabric.Batch) int {
+	first, second := c.far, c.near
+	if c.nearFirst {
+		first, second = second, first
+	}
+	c.fromNear = c.nearFirst
+	c.nearFirst = !c.nearFirst
+	n := first.Recv(b)
+	if n == 0 {
+		c.fromNear = !c.fromNear
+		n = second.Recv(b)
+	}
+	return n
+}
+
+// Release gives back all buffers of the batch that Recv filled last.
+func (c *Carrier) Release(b *fabric.Batch) {
+	if c.fromNear {
+		c.near.Release(b)
+		return
+	}
+	c.far.Release(b)
+}
+
+// Frame returns a frame to build a datagram in, wherever it goes.
+func (c *Carrier) Frame() (mem.Addr, bool) { return c.far.Frame() }
+
+// Unframe gives back a frame that was not sent.
+func (c *Carrier) Unframe(a mem.Addr) { c.far.Unframe(a) }
+
+// TxRoom returns how many datagrams Send takes now.
+func (c *Carrier) TxRoom() int { return min(c.far.TxRoom(), c.near.TxRoom()) }
+
+// Send queues all datagrams of b, each with the carrier that reaches it.
+func (c *Carrier) Send(b *fabric.Batch) {
+	for i := range b.Pkts {
+		if b.Pkts[i].To&nearBit != 0 {
+			c.sendSorted(b)
+			return
+		}
+	}
+	c.far.Send(b)
+}
+
+func (c *Carrier) sendSorted(b *fabric.Batch) {
+	c.toFar.Reset()
+	c.toNear.Reset()
+	for _, p := range b.Pkts {
+		bufs := b.Descs[p.First:][:p.Bufs]
+		to := c.toFar
+		if p.To&nearBit != 0 {
+			to = c.toNear
+			p.To &^= nearBit
+		}
+		p.First = int32(len(to.Descs))
+		to.Pkts, to.Descs = append(to.Pkts, p), append(to.Descs, bufs...)
+	}
+	c.near.Send(c.toNear)
+	for _, d := range c.toNear.Descs {
+		c.far.Unframe(d.Addr) // near copies, and knows its own frames only
+	}
+	if len(c.toFar.Pkts) > 0 {
+		c.far.Send(c.toFar)
+	}
+}
+
+// Flush moves what is queued.
+func (c *Carrier) Flush() {
+	c.near.Flush()
+	c.far.Flush()
+}
+
+// FD returns the descriptor of the far carrier. That of the near one has to be
+// waited for, too: see Near.
+func (c *Carrier) FD() int { return c.far.FD() }
+
+// Near returns the near carrier, for its descriptor.
+func (c *Carrier) Near() fabric.Datagram { return c.near }
+
+// Stats returns the sums of both.
+func (c *Carrier) Stats() fabric.DatagramStats {
+	s, n := c.far.Stats(), c.near.Stats()
+	s.RxPackets += n.RxPackets
+	s.RxBytes += n.RxBytes
+	s.TxPackets += n.TxPackets
+	s.TxBytes += n.TxBytes
+	s.RxMalformed += n.RxMalformed
+	s.RxChecksum += n.RxChecksum
+	s.RxDropped += n.RxDropped
+	s.TxUnreachable += n.TxUnreachable
+	s.TxErrors += n.TxErrors
+	return s
+}
+
+// Join joins a multicast group on the far carrier: what is sent to a group goes
+// to other hosts.
+func (c *Carrier) Join(group netip.Addr) error {
+	m, ok := c.far.(fabric.Multicaster)
+	if !ok {
+		return fabric.ErrNoMulticast
+	}
+	return m.Join(group)
+}
+
+// Leave undoes Join.
+func (c *Carrier) Leave(group netip.Addr) error {
+	m, ok := c.far.(fabric.Multicaster)
+	if !ok {
+		return fabric.ErrNoMulticast
+	}
+	return m.Leave(group)
+}
+
+// Close closes both.
+func (c *Carrier) Close() error { return errors.Join(c.near.Close(), c.far.Close()) }

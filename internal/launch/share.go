@@ -1,0 +1,157 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/bpf"
+	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/verbs/device"
+	"github.com/xwarp/xwarp/xdp"
+)
+
+// Queues says how the ranks of a host that talk over AF_XDP share its NIC.
+type Queues string
+
+// Ways to share.
+const (
+	// QueuesAuto is QueuesPerRank in a testbed, else QueuesShared.
+	QueuesAuto Queues = ""
+	// QueuesShared puts all ranks of a host on one queue of its NIC, which the
+	// agent opens for them: they need no privileges.
+	QueuesShared Queues = "shared"
+	// QueuesPerRank gives each rank a queue of its own, for which a testbed
+	// gives each a NIC. A host that has only one NIC can have one rank then.
+	QueuesPerRank Queues = "per-rank"
+)
+
+// queue is what the agent has for the ranks of its host to share.
+type queue struct {
+	mu  sync.Mutex
+	xdp *xdp.Queue
+}
+
+// openQueue opens the queue that the ranks share, or returns nil when each has
+// its own. The calling thread is in the network namespace of the device.
+func (s *startOrder) openQueue() (*queue, error) {
+	if !s.Shared {
+		return nil, nil
+	}
+	addr, err := addressOf(s.Device)
+	if err != nil {
+		return nil, err
+	}
+	c := xdp.QueueConfig{
+		Device: s.Device, Seats: len(s.Ranks),
+		Steer: bpf.Config{
+			PortBase: device.BasePort, Addr: addr,
+			TCPBase: bpf.DefaultTCPBase, TCPPorts: bpf.DefaultTCPPorts / len(s.Ranks),
+		},
+	}
+	switch s.Fabric {
+	case "xdp:generic":
+		c.Mode = bpf.Generic
+	case "xdp:driver":
+		c.Mode = bpf.Driver
+	}
+	if c.Part, err = arenaSize(s.lookup); err != nil {
+		return nil, err
+	}
+	q, err := xdp.OpenQueue(c)
+	if err != nil {
+		return nil, err
+	}
+	return &queue{xdp: q}, nil
+}
+
+// lookup returns a variable of the ranks' environment.
+func (s *startOrder) lookup(name string) (string, bool) {
+	for i := len(s.Env) - 1; i >= 0; i-- {
+		if n, value, _ := strings.Cut(s.Env[i], "="); n == name {
+			return value, true
+		}
+	}
+	return os.LookupEnv(name)
+}
+
+// arenaSize returns what each rank has of the arena in bytes; 0 when it is not
+// said.
+func arenaSize(lookup func(string) (string, bool)) (int, error) {
+	text, ok := lookup(boot.EnvArena)
+	if !ok {
+		return 0, nil
+	}
+	n, err := boot.ParseSize(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", boot.EnvArena, err)
+	}
+	return n, nil
+}
+
+// addressOf returns the first IPv4 address of a device, which endpoints on it
+// use.
+func addressOf(dev string) (netip.Addr, error) {
+	link, err := net.InterfaceByName(dev)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("no network device %q (xinfo lists them): %w", dev, err)
+	}
+	addrs, err := link.Addrs()
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("addresses of %s: %w", dev, err)
+	}
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
+			return p.Addr(), nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("%s has no IPv4 address: give it one (ip addr add 10.0.0.1/24 dev %s)", dev, dev)
+}
+
+// pass returns what a rank needs to take a seat: files to inherit from number
+// fd on, which the caller closes, and a variable of its environment that tells
+// about them.
+func (q *queue) pass(seat, fd int) (files []*os.File, env string, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := q.xdp.Seat(seat)
+	for _, from := range s.FDs() {
+		own, err := unix.FcntlInt(uintptr(from), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			for _, f := range files {
+				f.Close()
+			}
+			return nil, "", fmt.Errorf("descriptors of seat %d: %w", seat, err)
+		}
+		files = append(files, os.NewFile(uintptr(own), "seat"))
+	}
+	return files, boot.EnvSeat + "=" + s.At(fd).Text(), nil
+}
+
+// vacate gives back to the others what a rank had that has ended. A child of it
+// may have the seat still, and then keeps it.
+func (q *queue) vacate(seat int) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.xdp == nil {
+		return nil
+	}
+	if err := q.xdp.Vacate(seat); !errors.Is(err, xdp.ErrSeatTaken) {
+		return err
+	}
+	return nil
+}
+
+// close closes the queue once all ranks are gone.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_ = q.xdp.Close() // the end of the process does what is left
+	q.xdp = nil
+}

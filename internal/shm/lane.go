@@ -1,0 +1,145 @@
+package shm
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// Lane is the way to one neighbour and back.
+//
+// Owner: engine.
+type Lane struct {
+	lanes *Lanes
+	rank  int
+	name  string
+	out   *laneOut  // nil until the neighbour has answered
+	in    *laneIn   // nil until it sends
+	line  *lifeline // on which the answer comes, and which ends when the neighbour does
+	asked asked
+	err   error // why there is no way out
+	loss  loss
+
+	answer *letter // that has come; under Lanes.mu
+}
+
+// asked is how far a lane is on its way out.
+type asked uint8
+
+const (
+	silent asked = iota // it was not asked for
+	busy                // it was, but the neighbour has too many letters to read
+	called              // a goroutine waits for the answer
+)
+
+// loss is what the caller knows about the end of a neighbour.
+type loss uint8
+
+const (
+	here    loss = iota
+	leaving      // it is gone: once everything of it is read, that is reported
+	reported
+)
+
+// ErrGone says that a neighbour has died or closed its lanes.
+var ErrGone = errors.New("the neighbour is gone")
+
+// laneOut is the sender's end of a ring.
+type laneOut struct {
+	writer
+	mapped  []byte
+	board   board
+	slot    int
+	bell    int  // the receiver's eventfd
+	pulls   bool // the receiver can read the memory of this process
+	starved bool // the last message found no room
+}
+
+// unmap gives back what a lane out has had.
+func (o *laneOut) unmap() error {
+	unix.Close(o.bell)
+	return errors.Join(o.board.close(), unix.Munmap(o.mapped))
+}
+
+// Rank returns the number of the neighbour.
+func (n *Lane) Rank() int { return n.rank }
+
+// Put copies a message, head and data, to the neighbour. false means that there
+// is no room now, or that the neighbour has not answered yet, or that there is
+// no way to it (Err): offer it again later. Messages arrive in order.
+func (n *Lane) Put(head, data []byte) bool {
+	dst, ok := n.Reserve(len(head) + len(data))
+	if !ok {
+		return false
+	}
+	copy(dst[copy(dst, head):], data)
+	n.Commit(len(head) + len(data))
+	return true
+}
+
+// Reserve returns the place in the neighbour's memory for a message of n bytes,
+// at most Lanes.MaxMessage, to be written there and published with Commit. When
+// ok is false, it is as with Put. Memory that was reserved may be forgotten.
+func (n *Lane) Reserve(size int) (dst []byte, ok bool) {
+	o := n.out
+	if o == nil {
+		n.call()
+		return nil, false
+	}
+	if dst, ok = o.reserve(size); !ok {
+		o.starved = true
+		if o.lied {
+			n.lose(errLied)
+		}
+	}
+	return dst, ok
+}
+
+// Commit publishes the first n bytes of what Reserve has returned.
+func (n *Lane) Commit(size int) {
+	o := n.out
+	o.starved = false
+	o.commit(size)
+	if o.asleep.Load() != awake {
+		o.signal()
+	}
+}
+
+// signal tells a receiver that does not look at this ring to do so.
+func (o *laneOut) signal() {
+	want := o.asleep.Swap(awake)
+	if want == awake {
+		return
+	}
+	o.board.set(o.slot)
+	if want == wantBell {
+		ringBell(o.bell)
+	}
+}
+
+// hunger asks the receiver to ring when it makes room. It returns true when
+// there is some already.
+func (o *laneOut) hunger() bool {
+	o.hungry().Store(1)
+	return o.head.Load()+uint64(len(o.data)) != o.limit
+}
+
+// Err returns why nothing can be sent to the neighbour, for ever, or nil.
+// ErrGone is among the reasons; others have to do with this process, and
+// the neighbour may well be reached in another way.
+func (n *Lane) Err() error { return n.err }
+
+// Pulls reports whether the neighbour can read the memory of this process. It
+// is known when the first message was put.
+func (n *Lane) Pulls() bool { return n.out != nil && n.out.pulls }
+
+// lose notes that the neighbour is gone.
+func (n *Lane) lose(why error) {
+	if n.err == nil {
+		n.err = why
+	}
+	if n.loss == here {
+		n.loss = leaving
+		n.lanes.leaving++
+	}
+}

@@ -1,0 +1,212 @@
+package p2p
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/shm"
+	"github.com/xwarp/xwarp/mpi/internal/match"
+)
+
+// Ranks of one host reach one another through shared memory. A message that is
+// eager is one copy in and one out of a ring. Of a long one the receiver learns
+// where it lies, and copies it from there, the sender's memory into its own; so
+// there is neither CTS nor Write:
+//
+//	RTS ->  length, address, guard
+//	        the receiver finds the matching receive and pulls
+//	<- FIN  the sender may have its memory back
+//
+// Where that is forbidden, and for what a datatype scatters, the receiver asks
+// for a stream (data.go).
+//
+// A rank decides with its first message to a neighbour whether it goes by a lane
+// or through the network; the two directions decide for themselves.
+
+// Spins are looks at the lanes before a step of the engine, which looks at the
+// network too: that may be a system call, a hundred times as long.
+const (
+	spinsMost  = 200 // after something came
+	spinsLeast = 4   // when nothing came for long
+	hitsMost   = 32  // messages in a row before the network has its turn
+)
+
+// openLanes opens this rank's end of all lanes, where there can be any.
+func (ep *Endpoint) openLanes() error {
+	if !ep.cfg.Shared || ep.cfg.Size == 1 {
+		return nil
+	}
+	l, err := shm.OpenLanes(shm.LanesConfig{Rank: ep.cfg.Rank})
+	if err != nil {
+		return err
+	}
+	if !ep.eng.WatchBell(l) {
+		return l.Close() // nothing wakes this engine: it is of a simulation
+	}
+	ep.lanes = l
+	return nil
+}
+
+func (ep *Endpoint) closeLanes() error {
+	if ep.lanes == nil {
+		return nil
+	}
+	ep.eng.Unwatch(ep.lanes.FD())
+	err := ep.lanes.Close()
+	ep.lanes = nil
+	return err
+}
+
+// site returns what the card says of the lanes.
+func (ep *Endpoint) site() string {
+	if ep.lanes == nil {
+		return ""
+	}
+	return fmt.Sprintf(" %s=%d:%s", cardLane, ep.cfg.Host, ep.lanes.Name())
+}
+
+// meetLane gives a peer a lane, if it is near.
+func (ep *Endpoint) meetLane(i int, p *peer, c *card) error {
+	if ep.lanes == nil || c.host != ep.cfg.Host || !ep.lanes.Near(c.lane) {
+		return nil
+	}
+	way, err := ep.lanes.Add(i, c.lane)
+	if err != nil {
+		return err
+	}
+	p.near, p.lane = way, way
+	p.eagerMax = min(p.eagerMax, int32(ep.lanes.MaxMessage()-headerLen))
+	return nil
+}
+
+// parseSite reads what site wrote.
+func parseSite(s string) (host int, name string, err error) {
+	number, name, _ := strings.Cut(s, ":")
+	host, err = strconv.Atoi(number)
+	return host, name, err
+}
+
+// putEager sends a message. false means no room.
+func (ep *Endpoint) putEager(env match.Envelope, p *peer, buf []byte) bool {
+	b, ok := p.lane.Reserve(headerLen + len(buf))
+	if !ok {
+		return ep.noRoom(p)
+	}
+	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
+	h.put(b)
+	copy(b[headerLen:], buf)
+	p.lane.Commit(headerLen + len(buf))
+	p.used = true
+	ep.Stats.Eager++
+	return true
+}
+
+// put sends a header and the next n bytes of d. false means no room.
+func (ep *Endpoint) put(p *peer, h *header, d *data, n int) bool {
+	b, ok := p.lane.Reserve(headerLen + n)
+	if !ok {
+		return ep.noRoom(p)
+	}
+	h.put(b)
+	if n > 0 {
+		d.peek(b[headerLen:])
+	}
+	p.lane.Commit(headerLen + n)
+	p.used = true
+	return true
+}
+
+// putHead sends the first n bytes of ep.head.
+func (ep *Endpoint) putHead(p *peer, n int) bool {
+	if !p.lane.Put(ep.head[:n], nil) {
+		return ep.noRoom(p)
+	}
+	p.used = true
+	return true
+}
+
+// noRoom looks why a lane takes nothing. When there is no way to the peer through
+// shared memory, for want of descriptors for example, it becomes one that is
+// reached through the network: nothing was sent to it before.
+func (ep *Endpoint) noRoom(p *peer) bool {
+	ep.Stats.Queued++
+	if err := p.lane.Err(); err != nil && !errors.Is(err, shm.ErrGone) {
+		p.lane = nil
+	}
+	return false
+}
+
+// pollLanes takes in what neighbours have put, up to budget messages, and goes
+// on with what is pulled.
+func (ep *Endpoint) pollLanes(budget int) int {
+	n := 0
+	for n < budget {
+		from, b := ep.lanes.Next()
+		if b == nil {
+			break
+		}
+		ep.arrivedNear(int32(from.Rank()), b)
+		ep.lanes.Release()
+		n++
+	}
+	if ep.pulls.head != nil {
+		n += ep.pull()
+	}
+	for way := ep.lanes.Lost(); way != nil; way = ep.lanes.Lost() {
+		ep.lostNear(way)
+		n++
+	}
+	return n
+}
+
+// spin looks at the lanes for a while, and reports whether something came.
+func (ep *Endpoint) spin() bool {
+	if ep.posts > 0 || ep.hits >= hitsMost {
+		ep.hits = 0
+		return false
+	}
+	for range ep.spins {
+		n := ep.pollLanes(1)
+		if ep.stuck.head != nil {
+			n += ep.advanceStuck()
+		}
+		if n > 0 {
+			ep.eng.Moved()
+			ep.spins = spinsMost
+			ep.hits++
+			ep.follow()
+			return true
+		}
+	}
+	ep.spins = max(ep.spins/2, spinsLeast)
+	return false
+}
+
+// arrivedNear handles what a neighbour has put. Its bytes may change at any
+// time, so that each is read once.
+func (ep *Endpoint) arrivedNear(rank int32, b []byte) {
+	var h header
+	if !h.parse(b, len(ep.peers)) || h.source != rank {
+		ep.Stats.Malformed++
+		return
+	}
+	h.near = true
+	ep.handle(&h, b)
+}
+
+// lostNear handles the end of a neighbour. One that has said bye has ended in
+// good order.
+func (ep *Endpoint) lostNear(way *shm.Lane) {
+	rank := way.Rank()
+	p := &ep.peers[rank]
+	if p.err != nil || p.saidBye != mono.Never {
+		return
+	}
+	ep.failPeer(rank, &Error{Code: PeerLost, Peer: rank, Detail: fmt.Sprintf("rank %d is lost", rank), Err: way.Err()})
+	if !ep.closing {
+		ep.spread(rank)
+	}
+}

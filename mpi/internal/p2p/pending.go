@@ -1,0 +1,94 @@
+package p2p
+
+// ready reports whether messages may go to a peer at once: there is a way, and
+// none waits that has to go before.
+func (p *peer) ready() bool { return p.reachable() && p.pending.head == nil }
+
+// reachable reports whether there is a way to a peer now.
+func (p *peer) reachable() bool { return p.lane != nil || p.qp != nil }
+
+// advanceOrQueue does the next step of r now, or when there is room for it.
+// Requests to one peer take their turn, so that messages stay in order.
+func (ep *Endpoint) advanceOrQueue(r *Request) {
+	p := &ep.peers[r.peer]
+	if p.ready() && ep.advance(r) {
+		return
+	}
+	p.pending.push(r)
+	ep.goOn(p)
+	if !p.reachable() && ep.conn != nil {
+		ep.conn.reach(p, r.peer)
+	}
+}
+
+// goOn sees to it that the requests that wait for a peer have their turn when
+// there is a way to it.
+func (ep *Endpoint) goOn(p *peer) {
+	if p.reachable() && p.pending.head != nil && !p.stuck {
+		ep.stuck.push(p)
+	}
+}
+
+// advanceStuck gives each peer for which requests wait one turn, and returns how
+// many of them have moved.
+func (ep *Endpoint) advanceStuck() (n int) {
+	last := ep.stuck.tail
+	for p := ep.stuck.head; p != nil; p = ep.stuck.head {
+		ep.stuck.pop()
+		moved := ep.advancePeer(p)
+		n += moved
+		ep.goOn(p)
+		if p == last || moved == 0 && p.lane == nil && p.qp == ep.qp && ep.rel == nil { // which has no room for others either
+			break
+		}
+	}
+	return n
+}
+
+// advancePeer posts what waits for a peer, as far as there is room.
+func (ep *Endpoint) advancePeer(p *peer) (n int) {
+	for p.reachable() && p.pending.head != nil {
+		r := p.pending.head
+		// Off the queue first: posting may complete r, and a completed
+		// request may go back to the pool, which uses the same link.
+		p.pending.pop()
+		if !ep.advance(r) {
+			p.putBack(r)
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// putBack returns a request that found no room to the queue: to its turn, or to
+// the end if it is in the middle of its data, so that a long message does not
+// hold up short ones. Only first words of messages have to stay in order.
+func (p *peer) putBack(r *Request) {
+	if r.state == sendData {
+		p.pending.push(r)
+	} else {
+		p.pending.pushFront(r)
+	}
+}
+
+// peerQueue is a first-in-first-out list of peers, chained through peer.next.
+type peerQueue struct{ head, tail *peer }
+
+func (q *peerQueue) push(p *peer) {
+	p.next, p.stuck = nil, true
+	if q.tail != nil {
+		q.tail.next = p
+	} else {
+		q.head = p
+	}
+	q.tail = p
+}
+
+func (q *peerQueue) pop() {
+	p := q.head
+	if q.head = p.next; q.head == nil {
+		q.tail = nil
+	}
+	p.next, p.stuck = nil, false
+}

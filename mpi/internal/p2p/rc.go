@@ -1,0 +1,406 @@
+package p2p
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// Connections: what RC and Hybrid have beside, or instead of, datagrams. Every
+// rank listens. A connection is made when there is something to send, and serves
+// both directions. When two ranks connect to each other at the same time, the
+// connection of the lower rank counts: the higher one refuses its own.
+
+// connector makes the connections of an endpoint.
+type connector struct {
+	ep       *Endpoint
+	channel  *verbs.CMChannel
+	door     *verbs.CMID      // listens
+	doors    []netip.AddrPort // of all ranks
+	links    int              // that are there, or coming about
+	timed    []*link          // that wait for a time
+	deadline mono.Time        // the earliest of them, or Never
+	refused  []*verbs.CMID    // whose refusal is still on its way
+}
+
+// link is a connection with a peer.
+type link struct {
+	rank  int32
+	state linkState
+	id    *verbs.CMID
+	qp    *verbs.QP
+	tries int
+	until mono.Time // when to do something about it, in states resting and awaited
+}
+
+// linkState is how far a link is.
+type linkState uint8
+
+const (
+	dialing   linkState = iota // we connect
+	answering                  // the peer connects, and we have accepted
+	awaited                    // the peer connects, as it has told us
+	resting                    // it has failed, and is tried again soon
+	up
+	over // there will be none
+)
+
+// Numbers of connections.
+const (
+	linkSends    = 128 // send queue of each
+	sharedLinks  = 64  // how many of them may be full before others notice
+	doorBacklog  = 1024
+	connectTries = 6 // of which the last is a good second after the first
+	firstRest    = 20 * mono.Millisecond
+	// crossedWait is how long a connection is waited for that the peer has told
+	// of. It is under way at that moment.
+	crossedWait = 30 * mono.Second
+	// connectPatience is how long a peer may take to accept: it does so in its
+	// next call of MPI, and may compute until then.
+	connectPatience = 10 * 60 * mono.Second
+)
+
+// cardRC tells where a rank listens.
+const cardRC = "rc"
+
+func (t Transport) connects() bool { return t == RC || t == Hybrid }
+
+// openConnector begins to listen.
+func openConnector(ep *Endpoint, ctx *verbs.Context) (c *connector, err error) {
+	c = &connector{ep: ep, doors: make([]netip.AddrPort, len(ep.peers)), deadline: mono.Never}
+	if c.channel, err = ctx.CreateCMChannel(); err != nil {
+		return nil, err
+	}
+	if c.door, err = c.channel.CreateID(); err != nil {
+		return nil, err
+	}
+	if err = c.door.BindAddr(netip.AddrPortFrom(ep.addr.Addr(), 0)); err != nil {
+		return nil, err
+	}
+	return c, c.door.Listen(doorBacklog)
+}
+
+// init says how the queue pair of a connection is made. Its receives are those of
+// all peers, and a peer that finds none waits.
+func (c *connector) init() verbs.QPInit {
+	ep := c.ep
+	return verbs.QPInit{
+		Type: verbs.RC, SendCQ: ep.cq, RecvCQ: ep.cq, SRQ: ep.srq, RecvWait: true,
+		Cap: verbs.QPCap{MaxSendWR: linkSends},
+	}
+}
+
+// reach begins to connect with a peer unless that was done before.
+func (c *connector) reach(p *peer, rank int32) {
+	if p.link == nil && p.err == nil {
+		p.link = &link{rank: rank}
+		c.links++
+		c.dial(p.link)
+	}
+}
+
+// dial connects.
+func (c *connector) dial(l *link) {
+	l.state = dialing
+	id, err := c.channel.CreateID()
+	if err == nil {
+		id.UserData, l.id = l, id
+		err = c.connect(l)
+	}
+	if err != nil { // open files, or memory
+		c.fail(l, welcome, err)
+	}
+}
+
+func (c *connector) connect(l *link) error {
+	id := l.id
+	if err := id.ResolveAddr(c.doors[l.rank], 0); err != nil {
+		return err
+	}
+	if err := id.ResolveRoute(0); err != nil {
+		return err
+	}
+	if err := id.CreateQP(c.ep.pd, c.init()); err != nil {
+		return err
+	}
+	l.qp = id.QP
+	return id.Connect(verbs.ConnParam{PrivateData: c.greet(l.rank, welcome), Timeout: connectPatience})
+}
+
+func (c *connector) greet(to int32, v verdict) []byte {
+	g := greeting{verdict: v, key: c.ep.cfg.Key, from: c.ep.rank, to: to}
+	return g.put()
+}
+
+// poll takes in what has happened to connections, and returns how much that was.
+func (c *connector) poll(now mono.Time) (n int) {
+	for e, ok := c.channel.Poll(); ok; e, ok = c.channel.Poll() {
+		c.event(&e)
+		n++
+	}
+	if now >= c.deadline {
+		n += c.expire(now)
+	}
+	return n
+}
+
+// event handles one event.
+func (c *connector) event(e *verbs.CMEvent) {
+	if e.Type == verbs.CMConnectRequest {
+		c.asked(e)
+		return
+	}
+	l, ok := e.ID.UserData.(*link)
+	if !ok || l.id != e.ID {
+		return // it was given up
+	}
+	switch e.Type {
+	case verbs.CMEstablished:
+		if l.state == dialing && !c.knows(e.Param.PrivateData, l.rank) {
+			c.fail(l, stranger, nil)
+			return
+		}
+		c.established(l)
+	case verbs.CMRejected:
+		var g greeting
+		if !g.parse(e.Param.PrivateData) {
+			g.verdict = welcome // by the network, or a process that has ended
+		}
+		c.fail(l, g.verdict, e.Err)
+	case verbs.CMAddrError, verbs.CMRouteError, verbs.CMConnectError, verbs.CMUnreachable:
+		c.fail(l, welcome, e.Err)
+	case verbs.CMDisconnected:
+		c.ended(l)
+	}
+}
+
+// knows reports whether private data is what a rank of this job has sent to this
+// one.
+func (c *connector) knows(private []byte, rank int32) bool {
+	var g greeting
+	return g.parse(private) && g.key == c.ep.cfg.Key && g.to == c.ep.rank && g.from == rank
+}
+
+// asked decides about a connection that a peer wants.
+func (c *connector) asked(e *verbs.CMEvent) {
+	var g greeting
+	p, v := c.judge(&g, e.Param.PrivateData)
+	if v == welcome {
+		if err := c.accept(p, g.from, e.ID); err == nil {
+			return
+		}
+		v = full
+	}
+	if v == stranger {
+		c.ep.Stats.Strangers++
+	}
+	c.refuse(e.ID, c.greet(g.from, v))
+}
+
+// judge reads who asks for a connection, and says what is to become of it.
+func (c *connector) judge(g *greeting, private []byte) (*peer, verdict) {
+	ep := c.ep
+	if !g.parse(private) || g.key != ep.cfg.Key || g.to != ep.rank || g.from < 0 || int(g.from) >= len(ep.peers) || g.from == ep.rank {
+		return nil, stranger
+	}
+	p := &ep.peers[g.from]
+	switch l := p.link; {
+	case p.err != nil:
+		return p, lostHere
+	case l == nil:
+		if ep.cfg.Transport == Hybrid && c.links >= ep.cfg.Connections {
+			return p, full
+		}
+	case l.state == dialing && g.from > ep.rank:
+		return p, crossed
+	case l.state == up, l.state == over:
+		return p, lostHere
+	}
+	return p, welcome
+}
+
+// accept takes the connection that a peer has asked for, instead of any of our
+// own that is on its way.
+func (c *connector) accept(p *peer, rank int32, id *verbs.CMID) error {
+	qp, err := c.ep.pd.CreateQP(c.init())
+	if err != nil {
+		return err
+	}
+	if err := id.Accept(verbs.ConnParam{QP: qp, PrivateData: c.greet(rank, welcome), Timeout: connectPatience}); err != nil {
+		qp.Destroy()
+		return err
+	}
+	if p.link == nil {
+		p.link = &link{rank: rank}
+		c.links++
+	}
+	l := p.link
+	c.drop(l)
+	id.UserData, l.id, l.qp, l.state = l, id, qp, answering
+	return nil
+}
+
+// refuse says no.
+func (c *connector) refuse(id *verbs.CMID, why []byte) {
+	c.refused = slices.DeleteFunc(append(c.refused, id), func(x *verbs.CMID) bool {
+		if x == id {
+			if err := x.Reject(why); err != nil { // it has gone away
+				return x.Destroy() == nil
+			}
+		}
+		return x.State() == verbs.IDGone && x.Destroy() == nil
+	})
+}
+
+// established begins to use a connection.
+func (c *connector) established(l *link) {
+	ep, p := c.ep, &c.ep.peers[l.rank]
+	l.state = up
+	p.used = true
+	ep.Stats.Connections++
+	if ep.closing { // the others have their bye
+		ep.notify(int(l.rank), kindBye, 0, 0)
+	}
+	if ep.cfg.Transport == Hybrid {
+		ep.beginSwitch(p)
+		return
+	}
+	p.qp = l.qp
+	ep.goOn(p)
+}
+
+// fail handles that a connection has not come about: the peer's answer, or
+// welcome and the error of the network.
+func (c *connector) fail(l *link, v verdict, err error) {
+	c.drop(l)
+	l.tries++
+	now := c.ep.eng.Clock().Now()
+	switch {
+	case v == crossed && l.tries < connectTries:
+		c.rest(l, awaited, now.Add(crossedWait))
+	case v == welcome && l.tries < connectTries:
+		// It may have been cut off by the peer because this rank was long in
+		// computing, or the peer is about to listen to many at a time.
+		c.rest(l, resting, now.Add(firstRest<<(l.tries-1)))
+	default:
+		c.giveUp(l, fmt.Errorf("no connection to %v: %w", c.doors[l.rank], errors.Join(v.err(), err)))
+	}
+}
+
+// err returns why a peer has refused, or nil if it has not.
+func (v verdict) err() error {
+	if v == welcome {
+		return nil
+	}
+	return fmt.Errorf("the peer says: %v", v)
+}
+
+// rest waits for a time.
+func (c *connector) rest(l *link, s linkState, until mono.Time) {
+	l.state, l.until = s, until
+	c.timed = append(c.timed, l)
+	c.deadline = min(c.deadline, until)
+}
+
+// expire connects those again whose time has come.
+func (c *connector) expire(now mono.Time) (n int) {
+	timed := c.timed
+	c.timed, c.deadline = nil, mono.Never
+	for _, l := range timed {
+		switch {
+		case l.state != resting && l.state != awaited:
+		case l.until > now:
+			c.rest(l, l.state, l.until)
+		default:
+			n++
+			c.dial(l)
+		}
+	}
+	return n
+}
+
+// giveUp handles that there will be no connection.
+func (c *connector) giveUp(l *link, why error) {
+	l.state = over
+	c.links--
+	if c.ep.cfg.Transport == Hybrid {
+		return // datagrams go on
+	}
+	c.ep.loseLink(int(l.rank), why)
+}
+
+// ended handles the end of a connection. When all ranks leave, a peer that has
+// said bye may go.
+func (c *connector) ended(l *link) {
+	c.drop(l)
+	l.state = over
+	c.links--
+	if ep := c.ep; !ep.closing || ep.peers[l.rank].saidBye == mono.Never {
+		ep.losePeer(int(l.rank), verbs.RetryExcErr)
+	}
+}
+
+// drop forgets the connection of a link, in whatever state it is.
+func (c *connector) drop(l *link) {
+	if p := &c.ep.peers[l.rank]; p.qp == l.qp {
+		p.qp = nil
+	}
+	if l.id != nil {
+		_ = l.id.Destroy() // it fails for one that was destroyed before
+	}
+	if l.qp != nil {
+		l.qp.Destroy()
+	}
+	l.id, l.qp = nil, nil
+}
+
+// hangUp ends the connection with a peer that is lost.
+func (c *connector) hangUp(p *peer) {
+	if l := p.link; l != nil && l.state != over {
+		l.state = over
+		c.links--
+		c.drop(l)
+	}
+}
+
+// unsettled reports whether a connection is still coming about.
+func (c *connector) unsettled() bool {
+	for i := range c.ep.peers {
+		if l := c.ep.peers[i].link; l != nil && l.state < up {
+			return true
+		}
+	}
+	return false
+}
+
+// disconnect ends the connections in order with those peers that need nothing
+// more: what was sent still arrives. TCP does not tell what has arrived; but who
+// has a bye has all that the peer has sent, and both wait for one.
+func (c *connector) disconnect() {
+	for i := range c.ep.peers {
+		if p := &c.ep.peers[i]; p.link != nil && p.link.state == up && p.saidBye != mono.Never {
+			_ = p.link.id.Disconnect() // it cannot fail in this state, and says so once
+		}
+	}
+}
+
+// close ends everything abruptly that is left.
+func (c *connector) close() error {
+	for i := range c.ep.peers {
+		c.hangUp(&c.ep.peers[i])
+	}
+	ids := c.refused
+	if c.door != nil {
+		ids = append(ids, c.door)
+	}
+	var errs []error
+	for _, id := range ids {
+		errs = append(errs, id.Destroy())
+	}
+	c.refused, c.door = nil, nil
+	return errors.Join(append(errs, c.channel.Close())...)
+}

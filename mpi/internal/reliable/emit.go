@@ -1,0 +1,129 @@
+package reliable
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// PostSend posts a Send or an RDMA Write to a peer, inline or with one
+// scatter/gather element, signaled or not. The peer is told by to; AH is not
+// looked at. It returns verbs.ErrQueueFull when there is no room: Poll, then try
+// again. A request completes when it is acknowledged, in the order of posting
+// to one peer; when the peer was silent for too long, with RetryExcErr, and
+// those behind it with WRFlushErr. The memory of the request is the endpoint's
+// until then.
+//
+// The first request after a step of the engine goes out at once; those that
+// follow share frames and go out with the next step.
+func (e *Endpoint) PostSend(to *Peer, wr *verbs.SendWR) error {
+	if err := e.check(wr); err != nil {
+		return err
+	}
+	if !e.post(to, wr) {
+		return verbs.ErrQueueFull
+	}
+	if !e.stuck {
+		e.pump(false)
+	}
+	return nil
+}
+
+// check refuses what cannot be sent.
+func (e *Endpoint) check(wr *verbs.SendWR) error {
+	n := 0
+	switch {
+	case wr.Opcode != verbs.OpSend && wr.Opcode != verbs.OpRDMAWrite:
+		return fmt.Errorf("%w: %v over unreliable datagrams; there are SEND and RDMA_WRITE", verbs.ErrInvalid, wr.Opcode)
+	case wr.Flags&verbs.Inline != 0:
+		if n = len(wr.InlineData); n > MaxInline {
+			return fmt.Errorf("%w: %d bytes inline; at most %d", verbs.ErrInvalid, n, MaxInline)
+		}
+	case wr.NumSGE != 1:
+		return fmt.Errorf("%w: %d scatter/gather elements; there must be 1", verbs.ErrInvalid, wr.NumSGE)
+	default:
+		n = int(wr.SGL[0].Length)
+	}
+	if wr.Opcode == verbs.OpSend && n > e.most {
+		return fmt.Errorf("%w: message of %d bytes; at most %d", verbs.ErrInvalid, n, e.most)
+	}
+	return nil
+}
+
+// pump hands packets to the queue pair as long as it takes them, and returns how
+// many.
+func (e *Endpoint) pump(exact bool) (sent int) {
+	now := e.eng.Now()
+	for e.next(now, &e.pk, exact) {
+		if !e.emit(&e.pk) {
+			e.stuck = true
+			break
+		}
+		sent++
+	}
+	return sent
+}
+
+// retry sends the packet that found no room.
+func (e *Endpoint) retry() {
+	c := e.pk.peer.conn
+	if e.pk.req != nil && (c.dead || !c.snd.Holds(e.pk.psn)) {
+		e.stuck = false // it has arrived in spite of it, and its memory may be another's
+		return
+	}
+	e.stuck = !e.emit(&e.pk)
+}
+
+// emit posts one packet. false means no room.
+func (e *Endpoint) emit(pk *packet) bool {
+	var wr *verbs.SendWR
+	r := pk.req
+	switch {
+	case pk.chunk:
+		wr = e.chunkOf(pk)
+	case r == nil:
+		wr = &e.send
+		wr.InlineData = pk.hdr[:pk.len]
+	case r.flags&verbs.Inline != 0:
+		wr = &e.send
+		copy(e.small[:], pk.hdr[:HeaderLen])
+		n := copy(e.small[HeaderLen:], r.inline[pk.off:pk.off+pk.n])
+		wr.InlineData = e.small[:HeaderLen+n]
+	default:
+		wr = &e.long
+		at := e.head * HeaderLen
+		copy(e.heads.bytes[at:], pk.hdr[:HeaderLen])
+		wr.SGL[0] = verbs.SGE{Addr: e.heads.mr.Addr() + uint64(at), Length: HeaderLen, LKey: e.heads.mr.LKey()}
+		wr.SGL[1] = verbs.SGE{Addr: r.sge.Addr + uint64(pk.off), Length: pk.n, LKey: r.sge.LKey}
+	}
+	wr.AH, wr.RemoteQPN = pk.peer.ah, pk.peer.qpn
+	if err := e.qp.PostSend(wr); err != nil {
+		if !errors.Is(err, verbs.ErrQueueFull) {
+			panic("reliable: verbs refused a packet: " + err.Error())
+		}
+		return false
+	}
+	if wr == &e.long {
+		// The queue pair holds fewer packets than there are headers, and lets
+		// go of the oldest first: the next one is free.
+		if e.head++; e.head > sendDepth {
+			e.head = 0
+		}
+	}
+	return true
+}
+
+// chunkOf makes the Write-Record of a chunk.
+func (e *Endpoint) chunkOf(pk *packet) *verbs.SendWR {
+	wr, r := &e.write, pk.req
+	wr.RecordID, wr.RKey, wr.RemoteAddr = uint32(pk.psn), r.rkey, r.raddr+uint64(pk.off)
+	if r.flags&verbs.Inline != 0 {
+		wr.Flags, wr.NumSGE = verbs.Numbered|verbs.Inline, 0
+		wr.InlineData = r.inline[pk.off : pk.off+pk.n]
+	} else {
+		wr.Flags, wr.NumSGE = verbs.Numbered, 1
+		wr.SGL[0] = verbs.SGE{Addr: r.sge.Addr + uint64(pk.off), Length: pk.n, LKey: r.sge.LKey}
+	}
+	return wr
+}

@@ -1,0 +1,194 @@
+package reliable
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/xwarp/xwarp/internal/arq"
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// Config describes an endpoint. MaxMessage is needed; zero values of the rest
+// mean the defaults.
+type Config struct {
+	MaxMessage int        // longest message in bytes that is sent or received
+	MaxSendWR  int        // work requests under way; default 512
+	Buffer     int        // bytes of receive buffers; default 4 MiB
+	ARQ        arq.Config // windows and times; default as for reliable datagrams
+}
+
+// Bounds of what follows from Config.Buffer.
+const (
+	slotsLeast = 64
+	slotsMost  = 1024
+)
+
+func (c *Config) fill() error {
+	if c.MaxSendWR == 0 {
+		c.MaxSendWR = 512
+	}
+	if c.Buffer == 0 {
+		c.Buffer = 4 << 20
+	}
+	if c.MaxMessage < 1 || c.MaxMessage > 1<<30 || c.MaxSendWR < 1 || c.MaxSendWR > 1<<16 || c.Buffer < 0 {
+		return fmt.Errorf("reliable: messages of %d bytes, %d work requests, receive buffers of %d bytes: want up to 1 GiB, and up to 65536", c.MaxMessage, c.MaxSendWR, c.Buffer)
+	}
+	return nil
+}
+
+// Endpoint is a UD queue pair that loses nothing. Its memory is in the arena of
+// the context.
+//
+// Owner: engine.
+type Endpoint struct {
+	protocol
+
+	arena *mem.Arena
+	eng   *progress.Engine
+	qp    *verbs.QP
+	cq    *verbs.CQ
+	rx    region // receive buffers
+	heads region // headers in front of what lies in the user's memory
+	head  int    // next of them
+	part  uint32 // most bytes of a message in one datagram
+	chunk uint32 // and of a Write
+
+	peers table
+	stuck bool   // pk could not be sent yet
+	pk    packet // reused
+	small [verbs.MaxInline]byte
+	send  verbs.SendWR // reused: a packet from small
+	long  verbs.SendWR // reused: a packet with the user's memory
+	write verbs.SendWR // reused: a chunk
+	recv  verbs.RecvWR // reused
+	wcs   [progress.Budget]verbs.WC
+}
+
+// region is registered memory in the arena.
+type region struct {
+	mr    *verbs.MR
+	at    mem.Addr
+	bytes []byte
+}
+
+// sendDepth is how many packets may wait in the queue pair for the carrier.
+const sendDepth = 512
+
+// New makes an endpoint with receives posted. Its queue pair completes to a
+// queue of its own.
+func New(ctx *verbs.Context, pd *verbs.PD, cfg Config) (*Endpoint, error) {
+	if err := cfg.fill(); err != nil {
+		return nil, err
+	}
+	seg := ctx.Attr().MaxSeg
+	if seg < 2*ackLen {
+		return nil, fmt.Errorf("reliable: datagrams of %d bytes are too short", seg)
+	}
+	e := &Endpoint{arena: ctx.Arena(), eng: ctx.Engine(), part: uint32(min(seg-HeaderLen, cfg.MaxMessage)), chunk: uint32(seg - recordLen)}
+	e.protocol.stride = (HeaderLen + max(int(e.part), ackLen) + 63) &^ 63
+	slots := min(max(cfg.Buffer/e.stride, slotsLeast), slotsMost)
+	e.protocol.init(&cfg, slots)
+	e.send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline}
+	e.long = verbs.SendWR{Opcode: verbs.OpSend, NumSGE: 2}
+	e.write = verbs.SendWR{Opcode: verbs.OpRDMAWriteRecord}
+	if err := e.create(ctx, pd, slots); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// recordLen is how much longer the headers of a chunk are than those of a Send.
+const recordLen = 8
+
+func (e *Endpoint) create(ctx *verbs.Context, pd *verbs.PD, slots int) (err error) {
+	// Records that are placed need room beside the receives, and none waits
+	// for longer than a step.
+	if e.cq, err = ctx.CreateCQ(verbs.CQInit{Depth: sendDepth + 2*slots + arq.WindowMax}); err != nil {
+		return err
+	}
+	e.qp, err = pd.CreateQP(verbs.QPInit{Type: verbs.UD, SendCQ: e.cq, RecvCQ: e.cq, Cap: verbs.QPCap{MaxSendWR: sendDepth, MaxRecvWR: slots}})
+	if err != nil {
+		return err
+	}
+	if err = e.carve(pd, &e.rx, slots*e.stride, "receive buffers", verbs.LocalWrite); err != nil {
+		return err
+	}
+	if err = e.carve(pd, &e.heads, (sendDepth+1)*HeaderLen, "headers", 0); err != nil {
+		return err
+	}
+	e.protocol.rx = e.rx.bytes
+	e.recv.NumSGE = 1
+	e.recv.SGL[0] = verbs.SGE{Length: uint32(e.stride), LKey: e.rx.mr.LKey()}
+	for i := range int32(slots) {
+		e.postRecv(i)
+	}
+	e.spare = slots
+	return nil
+}
+
+func (e *Endpoint) carve(pd *verbs.PD, r *region, n int, what string, access verbs.Access) (err error) {
+	if r.at, err = e.arena.Alloc(n, mem.FrameSize); err != nil {
+		return fmt.Errorf("%d bytes of %s: %w", n, what, err)
+	}
+	r.bytes = e.arena.At(r.at, n)
+	r.mr, err = pd.RegMR(r.bytes, access)
+	return err
+}
+
+// QP returns the queue pair.
+func (e *Endpoint) QP() *verbs.QP { return e.qp }
+
+// Num returns the number of the queue pair, which peers must know.
+func (e *Endpoint) Num() uint32 { return e.qp.Num() }
+
+// Segment returns the most bytes of a message that a datagram carries, which
+// peers must know.
+func (e *Endpoint) Segment() int { return int(e.part) }
+
+// Peer makes known the endpoint that ah leads to: the number of its queue pair
+// and its Segment.
+func (e *Endpoint) Peer(ah *verbs.AH, qpn uint32, segment int) (*Peer, error) {
+	if segment < 1 {
+		return nil, fmt.Errorf("reliable: a segment of %d bytes", segment)
+	}
+	p := &Peer{ah: ah, qpn: qpn, remote: verbs.RemoteOf(ah.Remote()), part: e.part, chunk: e.chunk}
+	if uint32(segment) < e.part {
+		// Its datagrams are shorter, or its messages are. Either way these fit.
+		p.part = uint32(segment)
+		p.chunk = min(e.chunk, p.part+HeaderLen-recordLen)
+	}
+	e.peers.add(p)
+	return p, nil
+}
+
+// Deadline returns when Poll must be called though nothing arrives.
+func (e *Endpoint) Deadline() mono.Time {
+	if e.stuck || len(e.free) > 0 {
+		return 0
+	}
+	return e.protocol.deadline()
+}
+
+// Close ends the queue pair. Nothing that is under way completes.
+func (e *Endpoint) Close() error {
+	var errs []error
+	if e.qp != nil {
+		e.qp.Destroy()
+	}
+	if e.cq != nil {
+		errs = append(errs, e.cq.Destroy())
+	}
+	for _, r := range []*region{&e.rx, &e.heads} {
+		if r.mr != nil {
+			errs = append(errs, r.mr.Dereg())
+		}
+		if r.bytes != nil {
+			e.arena.Free(r.at)
+		}
+		*r = region{}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,101 @@
+package reliable
+
+import (
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/serial"
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// Poll takes in what has arrived, fires timers, sends what may be sent, and
+// moves completions to dst: those of requests, and those of messages, whose
+// Opcode is OpRecv. It returns how many. worked is false when there was nothing
+// at all to do.
+//
+// A message is read with Message and given back with Release.
+func (e *Endpoint) Poll(now mono.Time, dst []verbs.WC) (n int, worked bool) {
+	if len(e.undated) > 0 {
+		e.date(now)
+	}
+	if e.stuck {
+		e.retry()
+	}
+	got := 0
+	if e.done.len() == 0 { // so that it cannot overflow
+		got = e.cq.Poll(e.wcs[:])
+		for i := range e.wcs[:got] {
+			e.take(now, &e.wcs[i])
+		}
+	}
+	if now >= e.wakeAt {
+		e.timers(now)
+		got++
+	}
+	for _, slot := range e.free {
+		e.postRecv(slot)
+	}
+	e.free = e.free[:0]
+	if e.first != nil && !e.stuck {
+		got += e.pump(true)
+	}
+	n = e.done.read(dst)
+	return n, n+got > 0
+}
+
+// take handles one completion of the queue pair.
+func (e *Endpoint) take(now mono.Time, wc *verbs.WC) {
+	switch {
+	case wc.Opcode == verbs.OpRecvRDMAWriteRecord:
+		r := wc.Record
+		p := e.peers.find(wc.SrcAddr, wc.SrcQP)
+		switch {
+		case p == nil:
+			e.Foreign++
+		case !r.Whole:
+			e.Malformed++ // chunks of ours are records of their own
+		default:
+			e.placed(now, p, serial.U32(r.ID))
+		}
+		r.Release()
+	case wc.Opcode == verbs.OpRecv:
+		slot := int32(wc.WRID)
+		e.spare--
+		p := e.peers.find(wc.SrcAddr, wc.SrcQP)
+		switch {
+		case wc.Status == verbs.WRFlushErr:
+			return // the queue pair is being closed
+		case wc.Status != verbs.Success:
+			e.Malformed++
+			e.free = append(e.free, slot)
+		case p == nil:
+			e.Foreign++
+			e.free = append(e.free, slot)
+		default:
+			e.arrived(now, p, slot, int(wc.ByteLen))
+		}
+	}
+	// Sends are unsignaled: one that completes was flushed, because the queue
+	// pair is being closed.
+}
+
+// Message returns the bytes that a completion of a message tells of. They are
+// the caller's until Release.
+func (e *Endpoint) Message(wc *verbs.WC) []byte { return e.message(wc) }
+
+// Release gives the memory of a message back.
+func (e *Endpoint) Release(wc *verbs.WC) {
+	if wc.WRID >= partBase {
+		e.parts.give(int32(wc.WRID - partBase))
+		return
+	}
+	e.postRecv(int32(wc.WRID))
+}
+
+func (e *Endpoint) postRecv(slot int32) {
+	wr := &e.recv
+	wr.WRID = uint64(slot)
+	wr.SGL[0].Addr = e.rx.mr.Addr() + uint64(int(slot)*e.stride)
+	if err := e.qp.PostRecv(wr); err != nil {
+		panic("reliable: a receive buffer that was there before does not fit: " + err.Error())
+	}
+	e.spare++
+}

@@ -1,0 +1,201 @@
+package mpi_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/sim"
+	"github.com/xwarp/xwarp/iwarp/dgram"
+	"github.com/xwarp/xwarp/mpi"
+	"github.com/xwarp/xwarp/verbs/device"
+)
+
+// overTransports are the ways that connect, and when Hybrid does.
+var overTransports = []struct {
+	name string
+	mpi  mpi.Config
+}{
+	{"rc", mpi.Config{Transport: mpi.RC}},
+	{"rcFewBuffers", mpi.Config{Transport: mpi.RC, Receives: 4, Sends: 2, EagerMax: 2000}},
+	{"hybridSoon", mpi.Config{Transport: mpi.Hybrid, PromoteMessages: 1}},
+	{"hybrid", mpi.Config{Transport: mpi.Hybrid, PromoteMessages: 100}},
+	{"hybridBytes", mpi.Config{Transport: mpi.Hybrid, PromoteBytes: 1 << 20, Receives: 4, Sends: 2}},
+	{"hybridOne", mpi.Config{Transport: mpi.Hybrid, PromoteMessages: 50, Connections: 1}},
+}
+
+// runWith runs body on n ranks over the kernel's sockets on loopback.
+func runWith(t *testing.T, n int, c mpi.Config, body func(*mpi.Proc) error) {
+	t.Helper()
+	spec := device.Spec{Fabric: "udp", RC: true, Arena: 16 << 20}
+	if c.Transport == mpi.RC {
+		spec.Fabric = "tcp"
+	}
+	spec.Poller.Ranks, spec.Poller.Goroutines = n, true
+	jobs := boot.Local(n)
+	errs := make([]error, n)
+	var group sync.WaitGroup
+	for rank, job := range jobs {
+		group.Go(func() {
+			s := spec
+			s.Key = job.Key()
+			ctx, err := device.Open(s)
+			if err == nil {
+				var p *mpi.Proc
+				if p, err = mpi.New(job, ctx, c); err == nil {
+					if err = body(p); err == nil {
+						err = p.Finalize()
+					}
+				}
+			}
+			if errs[rank] = err; err != nil {
+				job.Abort(1, err.Error())
+			}
+		})
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRandom_messagesOverConnections is the random traffic over kernel TCP, and
+// over datagrams that become TCP in the middle of it.
+func TestRandom_messagesOverConnections(t *testing.T) {
+	for _, c := range overTransports {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range seeds(t, 5) {
+				runWith(t, 2+seed%3, c.mpi, func(p *mpi.Proc) error {
+					return exercise{seed: uint64(seed), messages: 4000, maxLen: 1 << 20, tags: 1 + seed%4, wild: float64(seed%5) / 8}.run(p)
+				})
+			}
+		})
+	}
+}
+
+// TestRandom_messagesOverSimulatedConnections is the same in virtual time:
+// streams are cut into segments anywhere, and datagrams are lost, doubled,
+// reordered and spoilt.
+func TestRandom_messagesOverSimulatedConnections(t *testing.T) {
+	bad := sim.Faults{Loss: 0.05, Dup: 0.05, Reorder: 0.05, Corrupt: 0.005}
+	for _, c := range overTransports {
+		for seed := range seeds(t, 5) {
+			t.Run(fmt.Sprint(c.name, seed), func(t *testing.T) {
+				t.Parallel()
+				n := 2 + seed%4
+				w := newSimWorld(sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: bad}}, n)
+				w.mpi = c.mpi
+				rng := rand.New(rand.NewPCG(uint64(seed), 9))
+				if seed%2 == 1 {
+					w.tcp.Segment = func(_ int, _ int64, _ int) int { return 1 + rng.IntN(3000) }
+				}
+				if seed%3 == 2 {
+					w.tcp.SendBuffer, w.tcp.RecvBuffer = 3001, 2003
+				}
+				w.launch(func(_ *sim.Task, p *mpi.Proc) error {
+					return exercise{seed: uint64(seed), messages: 2500, maxLen: 300_000, tags: 1 + seed%4, wild: float64(seed%5) / 8}.run(p)
+				})
+				if err := w.Run(); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+	}
+}
+
+// TestRC_sameSeedSameTrace runs one seed twice, byte for byte.
+func TestRC_sameSeedSameTrace(t *testing.T) {
+	for _, c := range overTransports {
+		var hashes [2]uint64
+		for i := range hashes {
+			w := newSimWorld(sim.Config{Seed: 3, Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.05}}}, 3)
+			w.mpi = c.mpi
+			w.launch(func(_ *sim.Task, p *mpi.Proc) error {
+				return exercise{seed: 3, messages: 300, maxLen: 200_000, tags: 3, wild: 0.3}.run(p)
+			})
+			if err := w.Run(); err != nil {
+				t.Fatal(err)
+			}
+			hashes[i] = w.TraceHash()
+		}
+		if hashes[0] != hashes[1] {
+			t.Errorf("%s: two runs of one seed differ: %x, %x", c.name, hashes[0], hashes[1])
+		}
+	}
+}
+
+// TestRC_lostRank lets one rank of three die, before and after it has
+// connections: what goes to it fails with its loss, and the others go on.
+func TestRC_lostRank(t *testing.T) {
+	for _, c := range overTransports {
+		for _, talked := range []bool{false, true} {
+			t.Run(fmt.Sprint(c.name, talked), func(t *testing.T) {
+				w := newSimWorld(sim.Config{}, 3)
+				w.mpi, w.dgram = c.mpi, dgram.Config{PeerLost: 300 * mono.Millisecond}
+				w.Launch(w.nodes, func(task *sim.Task, r *sim.Rank) error {
+					ctx, err := w.open(task, r)
+					if err != nil {
+						return err
+					}
+					p, err := mpi.New(r, ctx, w.mpi)
+					if err != nil {
+						return err
+					}
+					if err := besidesTheDead(p, talked); err != nil || p.World().Rank() == 2 {
+						return errors.Join(err, ctx.Close()) // as the kernel does for a process that dies
+					}
+					if err := wantLost(p.Finalize(), 2); err != nil {
+						return fmt.Errorf("Finalize: %w", err)
+					}
+					return nil
+				})
+				if err := w.Run(); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+	}
+}
+
+// besidesTheDead is a rank of three, of which rank 2 dies.
+func besidesTheDead(p *mpi.Proc, talked bool) error {
+	c := p.World()
+	buf, in := make([]byte, 100_000), make([]byte, 100_000)
+	if talked {
+		for range 60 {
+			if err := c.Barrier(); err != nil {
+				return err
+			}
+		}
+	}
+	if c.Rank() == 2 {
+		return nil
+	}
+	var err error
+	for range 100_000 { // what the network has taken has succeeded
+		if err = mpi.Send(c, buf, 2, 0); err != nil {
+			break
+		}
+	}
+	if err := wantLost(err, 2); err != nil {
+		return fmt.Errorf("Send: %w", err)
+	}
+	_, err = mpi.Recv(c, in, 2, 0)
+	if err := wantLost(err, 2); err != nil {
+		return fmt.Errorf("Recv: %w", err)
+	}
+	for i := range 10 {
+		pattern(buf, i)
+		if _, err := mpi.Sendrecv(c, buf, 1-c.Rank(), i, in, 1-c.Rank(), i); err != nil {
+			return fmt.Errorf("the others: %w", err)
+		}
+		if err := checkPattern(in, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}

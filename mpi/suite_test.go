@@ -1,0 +1,156 @@
+package mpi_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/launch"
+	"github.com/xwarp/xwarp/mpi"
+)
+
+// The suite is run by real processes, over each carrier and each transport: what
+// the other tests have one process do, and the simulator.
+
+// asRank is the argument that makes the test binary a rank of the suite.
+const asRank = "as-rank"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case launch.AgentArg:
+			os.Exit(launch.AgentMain(os.Stdin, os.Stdout))
+		case asRank:
+			os.Exit(suiteMain())
+		}
+	}
+	if os.Getenv("GORACE") == "" {
+		_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector's second at every exit adds up
+	}
+	os.Exit(m.Run())
+}
+
+// suiteMain is a rank of the suite.
+func suiteMain() int {
+	p, err := mpi.Init()
+	if err == nil {
+		err = suite(p)
+	}
+	if err == nil {
+		err = p.Finalize()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// suite is what all ranks do.
+func suite(p *mpi.Proc) error {
+	for _, part := range []struct {
+		name string
+		run  func(*mpi.Proc) error
+	}{
+		{"exercise", exercise{seed: 5, messages: 1500, maxLen: 300_000, tags: 4, wild: 0.3}.run},
+		{"collectives", suiteCollectives},
+		{"communicators", suiteCommunicators},
+	} {
+		if err := part.run(p); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+		if err := p.World().Barrier(); err != nil {
+			return fmt.Errorf("the barrier after %s: %w", part.name, err)
+		}
+		if p.World().Rank() == 0 {
+			fmt.Println("suite:", part.name)
+		}
+	}
+	return nil
+}
+
+func suiteCollectives(p *mpi.Proc) error {
+	c := p.World()
+	for _, f := range []form{blocking, nonblocking, persistent} {
+		for _, n := range []int{0, 1, 9} {
+			if err := (oracle[int32]{c, n, f}).all(); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.Join((oracle[float64]{c, 5000, blocking}).all(), inOrder(c, 40))
+}
+
+// suiteCommunicators reduces on halves, on halves in reverse order, and across
+// them, one after the other and both at a time.
+func suiteCommunicators(p *mpi.Proc) error {
+	world := p.World()
+	half, err := world.Split(world.Rank()%2, -world.Rank())
+	if err != nil {
+		return err
+	}
+	dup, err := world.Dup()
+	if err != nil {
+		return err
+	}
+	mine, all := []int64{int64(world.Rank())}, []int64{int64(world.Rank())}
+	first, err := mpi.Iallreduce(half, nil, mine, mpi.Sum)
+	if err != nil {
+		return err
+	}
+	second, err := mpi.Iallreduce(dup, nil, all, mpi.Sum)
+	if err != nil {
+		return err
+	}
+	if err := mpi.Waitall([]mpi.Request{second, first}); err != nil {
+		return err
+	}
+	var want [2]int64
+	for r := range world.Size() {
+		want[r%2] += int64(r)
+	}
+	if mine[0] != want[world.Rank()%2] || all[0] != want[0]+want[1] {
+		return fmt.Errorf("rank %d: sums are %d and %d, want %d and %d", world.Rank(), mine[0], all[0], want[world.Rank()%2], want[0]+want[1])
+	}
+	if last := half.Size() - 1; half.Rank() != last-world.Rank()/2 {
+		return fmt.Errorf("rank %d is rank %d of its half, want %d", world.Rank(), half.Rank(), last-world.Rank()/2)
+	}
+	return errors.Join(half.Free(), dup.Free())
+}
+
+// suiteRuns are the jobs.
+var suiteRuns = []struct {
+	name   string
+	config launch.Config
+}{
+	{"1 rank", launch.Config{Ranks: 1, Fabric: "udp"}},
+	{"udp", launch.Config{Ranks: 4, Fabric: "udp"}},
+	{"udp, 16 ranks", launch.Config{Ranks: 16, Fabric: "udp"}},
+	{"xdp", launch.Config{Ranks: 2, Testbed: 2, Fabric: "xdp"}},
+	{"xdp, MTU 1500", launch.Config{Ranks: 2, Testbed: 2, Fabric: "xdp", MTU: 1500}},
+	{"xdp, 5 ranks on 3 hosts", launch.Config{Ranks: 5, Testbed: 3, Fabric: "xdp"}},
+	{"xdp, 8 ranks on 2 hosts", launch.Config{Ranks: 8, Testbed: 2, Fabric: "xdp"}},
+}
+
+func TestSuite(t *testing.T) {
+	for _, run := range suiteRuns {
+		t.Run(run.name, func(t *testing.T) {
+			if run.config.Testbed > 0 && os.Geteuid() != 0 && os.Getenv("XWARP_REQUIRE_XDP") != "1" {
+				t.Skip("needs root for network namespaces and AF_XDP")
+			}
+			var stdout, stderr bytes.Buffer
+			c := run.config
+			c.Program, c.Args = "/proc/self/exe", []string{asRank}
+			c.Stdout, c.Stderr = &stdout, &stderr
+			if err := launch.Run(c); err != nil {
+				t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
+			}
+			if n := strings.Count(stdout.String(), "suite:"); n != 3 {
+				t.Errorf("%d parts of the suite have ended, want 3:\n%s%s", n, stdout.String(), stderr.String())
+			}
+		})
+	}
+}

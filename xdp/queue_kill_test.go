@@ -1,0 +1,394 @@
+package xdp_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/bpf"
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/xdp"
+)
+
+// Tests with a process on each seat, which are killed.
+
+// chat sends frames that are echoed and checks what comes back, a window at a
+// time.
+type chat struct {
+	port  fabric.Port
+	from  *testbed.Host
+	to    *testbed.Host
+	seat  int
+	rng   *rand.Rand
+	frame []byte
+	back  int // echoes
+	away  int // frames whose echo has not come
+}
+
+const (
+	chatWindow = 24
+	chatMark   = udpHeaderLen // a number is at this offset
+)
+
+func newChat(p fabric.Port, from, to *testbed.Host, seat int) *chat {
+	c := &chat{port: p, from: from, to: to, seat: seat, rng: newRand(), frame: make([]byte, 9014)}
+	for i := range c.frame {
+		c.frame[i] = byte(c.rng.Uint32())
+	}
+	return c
+}
+
+// round sends what the window allows and takes what has come.
+func (c *chat) round() error {
+	for c.away < chatWindow && c.port.TxFree() >= fabric.MaxBufs && c.port.Pool().Free() >= fabric.MaxBufs {
+		size := chatMark + 8 + c.rng.IntN(9014-chatMark-8+1)
+		if c.rng.IntN(2) == 0 {
+			size = chatMark + 8
+		}
+		putHeaders(c.frame, c.from, c.to, uint16(portBase+c.seat), size)
+		binary.BigEndian.PutUint64(c.frame[chatMark:], uint64(c.seat))
+		c.port.Send(cut(c.port, c.frame[:size]))
+		c.away++
+	}
+	var bufs [4 * fabric.MaxBufs]fabric.Desc
+	got := bufs[:c.port.Recv(bufs[:])]
+	for len(got) > 0 {
+		frame, n := gather(c.port.Arena(), got)
+		if binary.BigEndian.Uint64(frame[chatMark:]) != uint64(c.seat) || !bytes.Equal(frame[chatMark+8:], c.frame[chatMark+8:len(frame)]) {
+			return fmt.Errorf("seat %d: a frame of %d bytes is not what was sent", c.seat, len(frame))
+		}
+		for _, d := range got[:n] {
+			c.port.Pool().Put(d.Addr)
+		}
+		got = got[n:]
+		c.away--
+		c.back++
+	}
+	c.port.Flush()
+	return nil
+}
+
+// cut puts a frame into frames of the pool.
+func cut(p fabric.Port, frame []byte) (bufs []fabric.Desc) {
+	for len(frame) > 0 {
+		chunk, ok := p.Pool().Get()
+		if !ok {
+			panic("the pool is empty")
+		}
+		n := copy(p.Arena().At(chunk, mem.FrameSize), frame)
+		bufs = append(bufs, fabric.Desc{Addr: chunk, Len: uint32(n), Flags: fabric.More})
+		frame = frame[n:]
+	}
+	bufs[len(bufs)-1].Flags = 0
+	return bufs
+}
+
+// echo sends back to a what arrives at the ports of b, until stop is closed.
+func echo(ends []end, to *testbed.Host, stop <-chan struct{}, done chan<- struct{}) {
+	defer close(done)
+	var bufs [8 * fabric.MaxBufs]fabric.Desc
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		for seat, e := range ends {
+			got := bufs[:e.Recv(bufs[:])]
+			for len(got) > 0 {
+				frame, n := gather(e.Arena(), got)
+				for _, d := range got[:n] {
+					e.Pool().Put(d.Addr)
+				}
+				got = got[n:]
+				if e.TxFree() < fabric.MaxBufs || e.Pool().Free() < fabric.MaxBufs {
+					panic("echo has no room: more comes than a window from each")
+				}
+				putHeaders(frame, e.host, to, uint16(portBase+seat), len(frame))
+				e.Send(cut(e.Port, frame))
+			}
+			e.Flush()
+		}
+	}
+}
+
+// seatEnv makes a run of the test binary the process of a seat. It holds the
+// seat, the addresses of both hosts, and at which call of the hook inside a
+// step it stops.
+const seatEnv = "XWARP_TEST_SEAT"
+
+func TestHelper_seat(t *testing.T) {
+	text, ok := os.LookupEnv(seatEnv)
+	if !ok {
+		t.Skip("run by tests of shared queues")
+	}
+	s, err := xdp.ParseSeat(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stopAt int
+	from, to := &testbed.Host{}, &testbed.Host{}
+	if _, err := fmt.Sscan(os.Getenv("STOP_AT"), &stopAt); err != nil {
+		t.Fatal(err)
+	}
+	for h, name := range map[*testbed.Host]string{from: "FROM", to: "TO"} {
+		var addr string
+		if _, err := fmt.Sscanf(os.Getenv(name), "%s %x", &addr, (*[]byte)(&h.MAC)); err != nil {
+			t.Fatal(name, err)
+		}
+		if err := h.Addr.UnmarshalText([]byte(addr)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := seatMain(s, from, to, stopAt); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// seatMain talks until it is killed or its input ends.
+func seatMain(s xdp.Seat, from, to *testbed.Host, stopAt int) error {
+	arena, err := s.MapArena()
+	if err != nil {
+		return err
+	}
+	defer arena.Close()
+	port, err := xdp.OpenSeat(s, arena, true)
+	if err != nil {
+		return err
+	}
+	defer port.Close()
+	calls := 0
+	port.SetInside(func() {
+		if calls++; calls == stopAt {
+			fmt.Println("inside")
+			for {
+				time.Sleep(time.Hour)
+			}
+		}
+	})
+	over := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		close(over)
+	}()
+	c := newChat(port, from, to, s.Number)
+	for told := false; ; {
+		if err := c.round(); err != nil {
+			return err
+		}
+		if !told && c.back >= 4*chatWindow {
+			fmt.Println("talks")
+			told = true
+		}
+		select {
+		case <-over:
+			return nil
+		default:
+		}
+	}
+}
+
+// nobody is the user that overflown numbers become (/proc/sys/kernel/overflowuid).
+const nobody = 65534
+
+// process is one that has a seat.
+type process struct {
+	cmd  *exec.Cmd
+	out  *bufio.Reader
+	quit io.Closer
+}
+
+// startSeat starts a process on a seat of the first host, as a user without
+// privileges.
+func startSeat(t *testing.T, s *seated, seat, stopAt int) *process {
+	t.Helper()
+	const firstExtra = 3
+	q := s.queues[0]
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestHelper_seat$")
+	mine := q.Seat(seat)
+	for _, fd := range mine.FDs() {
+		own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := os.NewFile(uintptr(own), "seat")
+		defer f.Close()
+		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+	}
+	text := func(h *testbed.Host) string { return fmt.Sprintf("%v %x", h.Addr, []byte(h.MAC)) }
+	cmd.Env = append(os.Environ(), seatEnv+"="+mine.At(firstExtra).Text(), fmt.Sprintf("STOP_AT=%d", stopAt),
+		"FROM="+text(s.tb.Hosts[0]), "TO="+text(s.tb.Hosts[1]))
+	cmd.Dir = "/"
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL,
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.tb.Hosts[0].Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	return &process{cmd, bufio.NewReader(out), in}
+}
+
+// expect waits for a line.
+func (p *process) expect(t *testing.T, want string) {
+	t.Helper()
+	for {
+		line, err := p.out.ReadString('\n')
+		if err != nil {
+			t.Fatalf("the process ended before it said %q: %v", want, err)
+		}
+		if line == want+"\n" {
+			return
+		}
+	}
+}
+
+func (p *process) kill(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait() // killed
+}
+
+// killRig is two hosts: an echo on the second, and seat 0 of the first in this
+// process.
+type killRig struct {
+	*seated
+	mine *chat
+	stop chan struct{}
+	done chan struct{}
+}
+
+func newKillRig(t *testing.T, mode bpf.Mode, seats int) *killRig {
+	t.Helper()
+	r := &killRig{seated: &seated{tb: newTestbed(t, 9000)}, stop: make(chan struct{}), done: make(chan struct{})}
+	for i, h := range r.tb.Hosts {
+		r.queues[i] = openQueue(t, h, queueConfig(seats, mode))
+	}
+	for n := range seats {
+		r.ends[1] = append(r.ends[1], end{sit(t, r.queues[1], n), r.tb.Hosts[1]})
+	}
+	r.mine = newChat(sit(t, r.queues[0], 0), r.tb.Hosts[0], r.tb.Hosts[1], 0)
+	go echo(r.ends[1], r.tb.Hosts[0], r.stop, r.done)
+	return r
+}
+
+// talk goes on until n more echoes have come.
+func (r *killRig) talk(t *testing.T, n int) {
+	t.Helper()
+	for end := r.mine.back + n; r.mine.back < end; {
+		if err := r.mine.round(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// settle ends all talk and checks that every frame to receive into is somewhere.
+func (r *killRig) settle(t *testing.T) {
+	t.Helper()
+	close(r.stop)
+	<-r.done
+	fill, received, held := r.queues[0].Accounted()
+	sum := fill + received
+	for seat, n := range held {
+		if sum += n; seat > 0 && n > 0 {
+			t.Errorf("seat %d holds %d frames and has nobody", seat, n)
+		}
+	}
+	if all := r.queues[0].Frames(); sum != all {
+		t.Errorf("%d frames in the FILL ring, %d in RX rings, %v held: that is %d, want %d", fill, received, held, sum, all)
+	}
+	wantNoDrops(t, end{r.mine.port, r.tb.Hosts[0]})
+}
+
+// A process that is killed in the middle of traffic harms nobody, wherever it
+// was: the others go on, and its frames come back.
+func TestQueue_killedInTheMiddle(t *testing.T) {
+	forEachMode(t, func(t *testing.T, mode bpf.Mode) {
+		const seats = 6
+		r := newKillRig(t, mode, seats)
+		rng := newRand()
+		for seat := 1; seat < seats; seat++ {
+			p := startSeat(t, r.seated, seat, 0)
+			p.expect(t, "talks")
+			r.talk(t, 100+rng.IntN(400))
+			p.kill(t)
+			r.talk(t, 100)
+			if err := r.queues[0].Vacate(seat); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.talk(t, 3000)
+		r.settle(t)
+	})
+}
+
+// The same for one that is killed while it holds the lock, at every point of
+// the step that it makes. The lock is needed for others to go on, so they take
+// it.
+func TestQueue_killedInsideTheLock(t *testing.T) {
+	forEachMode(t, func(t *testing.T, mode bpf.Mode) {
+		const seats = 1 + 2*xdp.Points
+		r := newKillRig(t, mode, seats)
+		for seat := 1; seat < seats; seat++ {
+			p := startSeat(t, r.seated, seat, 5*xdp.Points+1+seat/2)
+			p.expect(t, "inside")
+			for range 100 { // as far as it goes
+				if err := r.mine.round(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := r.queues[0].Vacate(seat); err == nil {
+				t.Fatal("a seat was vacated whose process is alive")
+			}
+			p.kill(t)
+			if seat%2 == 0 { // who comes first: the other seats, or who made the queue
+				r.talk(t, 1000)
+			}
+			if err := r.queues[0].Vacate(seat); err != nil {
+				t.Fatal(err)
+			}
+			r.talk(t, 300)
+		}
+		r.settle(t)
+	})
+}
+
+// A process that ends in good order gives everything back, too.
+func TestQueue_leaves(t *testing.T) {
+	r := newKillRig(t, bpf.Generic, 3)
+	p := startSeat(t, r.seated, 2, 0)
+	p.expect(t, "talks")
+	if err := p.quit.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.queues[0].Vacate(2); err != nil {
+		t.Fatal(err)
+	}
+	r.talk(t, 1000)
+	r.settle(t)
+}

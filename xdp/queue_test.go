@@ -1,0 +1,163 @@
+package xdp_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/bpf"
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/xdp"
+)
+
+// queueConfig is what tests open shared queues with.
+func queueConfig(seats int, mode bpf.Mode) xdp.QueueConfig {
+	return xdp.QueueConfig{
+		Device: testbed.Device, Seats: seats, Steer: bpf.Config{PortBase: portBase}, Mode: mode,
+		RxDepth: 512, TxDepth: 256, Part: 4 << 20,
+	}
+}
+
+// openQueue opens a queue on a host and closes it when the test ends.
+func openQueue(t testing.TB, h *testbed.Host, c xdp.QueueConfig) *xdp.Queue {
+	t.Helper()
+	var q *xdp.Queue
+	err := h.Do(func() (err error) {
+		q, err = xdp.OpenQueue(c)
+		return err
+	})
+	if errors.Is(err, xdp.ErrUnsupported) {
+		skipOrFail(t, err.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return q
+}
+
+// take returns a seat with descriptors of its own, as a process that inherits
+// them has.
+func take(t testing.TB, q *xdp.Queue, number int) xdp.Seat {
+	t.Helper()
+	s := q.Seat(number)
+	for _, fd := range []*int{&s.ArenaFD, &s.RollFD, &s.RingsFD, &s.SocketFD} {
+		own, err := unix.FcntlInt(uintptr(*fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*fd = own
+	}
+	return s
+}
+
+// sit opens a port on a seat and closes it when the test ends.
+func sit(t testing.TB, q *xdp.Queue, number int) *xdp.Port {
+	t.Helper()
+	s := take(t, q, number)
+	arena, err := s.MapArena()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { arena.Close() })
+	p, err := xdp.OpenSeat(s, arena, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+var modes = []bpf.Mode{bpf.Generic, bpf.Driver}
+
+func forEachMode(t *testing.T, fn func(*testing.T, bpf.Mode)) {
+	for _, m := range modes {
+		t.Run(m.String(), func(t *testing.T) { fn(t, m) })
+	}
+}
+
+// seated are the ports of two hosts with a shared queue each.
+type seated struct {
+	tb     *testbed.Testbed
+	queues [2]*xdp.Queue
+	ends   [2][]end // by host and seat
+}
+
+func newSeated(t testing.TB, mode bpf.Mode, seats int) *seated {
+	t.Helper()
+	s := &seated{tb: newTestbed(t, 9000)}
+	for i, h := range s.tb.Hosts[:2] {
+		s.queues[i] = openQueue(t, h, queueConfig(seats, mode))
+		for n := range seats {
+			s.ends[i] = append(s.ends[i], end{sit(t, s.queues[i], n), h})
+		}
+	}
+	return s
+}
+
+// Every seat talks to every seat of the other host, with frames of all sizes,
+// and each frame arrives where it is for.
+func TestQueue_everySeatToEverySeat(t *testing.T) {
+	forEachMode(t, func(t *testing.T, mode bpf.Mode) {
+		const seats = 3
+		s := newSeated(t, mode, seats)
+		rng := newRand()
+		for round := range 600 {
+			from, to := s.ends[round%2][rng.IntN(seats)], rng.IntN(seats)
+			there := s.ends[1-round%2]
+			want := content(rng, from, there[to], udpHeaderLen+rng.IntN(9014-udpHeaderLen+1))
+			putHeaders(want, from.host, there[to].host, uint16(portBase+to), len(want))
+			bufs := build(rng, from, want)
+			send(from, bufs...)
+			if got := recv(there[to]); !bytes.Equal(got, want) {
+				t.Fatalf("round %d: %d bytes in buffers %v: got %d bytes, not the same", round, len(want), bufs, len(got))
+			}
+		}
+		for _, ends := range s.ends {
+			wantNoDrops(t, ends...)
+			for n, e := range ends {
+				if st := e.Stats(); st.RxFrames == 0 || st.TxFrames == 0 {
+					t.Errorf("seat %d of %s: %+v", n, e.host.Name, st)
+				}
+				var none [fabric.MaxBufs]fabric.Desc
+				if got := e.Recv(none[:]); got != 0 {
+					t.Errorf("%d buffers more at seat %d of %s", got, n, e.host.Name)
+				}
+			}
+		}
+	})
+}
+
+// What a seat may send is its own memory: other addresses are a broken
+// invariant, and would be handed to their owner.
+func TestQueue_onlyOwnMemoryIsSent(t *testing.T) {
+	s := newSeated(t, bpf.Generic, 2)
+	p := s.ends[0][0].Port
+	theirs, _ := s.ends[0][1].Pool().Get()
+	for _, bufs := range [][]fabric.Desc{
+		{{Addr: theirs, Len: 60}},
+		{{Addr: theirs, Len: 60, Flags: fabric.More}, {Addr: theirs, Len: 60}},
+		{{Addr: mem.FrameSize, Len: 60}},
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%v was sent", bufs)
+				}
+			}()
+			p.Send(bufs)
+		}()
+	}
+}

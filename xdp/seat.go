@@ -1,0 +1,123 @@
+package xdp
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mem"
+)
+
+// Seat is the place of one process at a [Queue] that many share: all that
+// [OpenSeat] needs besides privileges, of which it needs none. The process that
+// made the queue passes it on as text, and the descriptors by inheritance.
+type Seat struct {
+	Number int `json:"seat"`  // which one, from 0
+	Seats  int `json:"seats"` // how many the queue has
+
+	// Port is the UDP port whose datagrams arrive here, TCPBase the first of
+	// TCPPorts TCP ports.
+	Port     uint16 `json:"port"`
+	TCPBase  uint16 `json:"tcp_base"`
+	TCPPorts int    `json:"tcp_ports"`
+
+	Device     string          `json:"device"`
+	Caps       fabric.PortCaps `json:"caps"`
+	RxDepth    int             `json:"rx"`   // entries of the seat's RX ring
+	TxDepth    int             `json:"tx"`   // entries of its TX ring
+	Fill       int             `json:"fill"` // entries of the FILL ring that all share
+	Completion int             `json:"completion"`
+	Frames     int             `json:"frames"` // frames to receive into that all share
+	Part       int             `json:"part"`   // bytes of the arena that are a seat's own
+
+	// Descriptors: of the arena, of the roll of those present, of the socket
+	// that the shared rings are mapped from, and of the seat's own socket.
+	ArenaFD  int `json:"arena_fd"`
+	RollFD   int `json:"roll_fd"`
+	RingsFD  int `json:"rings_fd"`
+	SocketFD int `json:"socket_fd"`
+}
+
+// seatsMax keeps numbers of seats, and what is multiplied with them, small.
+const seatsMax = 1024
+
+// Text returns the seat in the form that ParseSeat reads.
+func (s Seat) Text() string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // numbers and strings
+	}
+	return string(b)
+}
+
+// ParseSeat reads what Seat.Text wrote.
+func ParseSeat(text string) (Seat, error) {
+	var s Seat
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return s, fmt.Errorf("xdp: the description of a seat: %w", err)
+	}
+	return s, s.check()
+}
+
+func (s *Seat) check() error {
+	switch {
+	case s.Seats < 1 || s.Seats > seatsMax || s.Number < 0 || s.Number >= s.Seats:
+		return s.wrong("number", s.Number)
+	case !isDepth(s.RxDepth):
+		return s.wrong("RX ring", s.RxDepth)
+	case !isDepth(s.TxDepth):
+		return s.wrong("TX ring", s.TxDepth)
+	case s.Frames < 1 || s.Frames > s.Fill:
+		return s.wrong("frames", s.Frames)
+	case !isPower(s.Fill) || s.Fill > sharedDepthMax:
+		return s.wrong("FILL ring", s.Fill)
+	case !isPower(s.Completion) || s.Completion > sharedDepthMax:
+		return s.wrong("COMPLETION ring", s.Completion)
+	case s.Part < mem.FrameSize || s.Part%mem.FrameSize != 0 || s.Part > 1<<40:
+		return s.wrong("part of the arena", s.Part)
+	case s.Caps.TxDepth != s.TxDepth || s.Caps.MaxBufs < 1 || s.Caps.MaxBufs > fabric.MaxBufs || s.Caps.MTU < mtuMin:
+		return s.wrong("MTU", s.Caps.MTU)
+	case s.ArenaFD < 0 || s.RollFD < 0 || s.RingsFD < 0 || s.SocketFD < 0:
+		return s.wrong("descriptors", s.SocketFD)
+	}
+	return nil
+}
+
+func (s *Seat) wrong(what string, n int) error {
+	return fmt.Errorf("xdp: the description of seat %d of %d makes no sense (%s: %d): the processes must be of the same version", s.Number, s.Seats, what, n)
+}
+
+// layout says where everything is in the arena of the seat's queue.
+func (s *Seat) layout() layout {
+	return layout{seats: s.Seats, txDepth: s.TxDepth, frames: s.Frames, part: s.Part}
+}
+
+// layout divides the arena of a shared queue: the ledger, the frames that all
+// receive into, and for each seat a part of its own. Parts have one size, so
+// that an address tells whose it is.
+type layout struct{ seats, txDepth, frames, part int }
+
+// Sizes in the ledger. What different processors write is on cache lines, and
+// pairs of lines, of its own.
+const (
+	lineLen = 128
+	lockAt  = 0
+	stepAt  = lineLen
+	boxesAt = 2 * lineLen
+)
+
+func (l layout) boxLen() int      { return lineLen + roundUp(l.txDepth*8, lineLen) }
+func (l layout) heldAt() int      { return boxesAt + l.seats*l.boxLen() }
+func (l layout) heldLen() int     { return roundUp((l.frames+63)/64*8, lineLen) }
+func (l layout) framesAt() int    { return roundUp(l.heldAt()+l.seats*l.heldLen(), mem.FrameSize) }
+func (l layout) partsAt() int     { return roundUp(l.framesAt()+l.frames*mem.FrameSize, hugePage) }
+func (l layout) size() int        { return l.partsAt() + l.seats*l.part }
+func roundUp(n, to int) int       { return (n + to - 1) / to * to }
+func (l layout) common() mem.Part { return mem.Part{Len: l.partsAt()} }
+
+func (l layout) partOf(seat int) mem.Part {
+	return mem.Part{Start: mem.Addr(l.partsAt() + seat*l.part), Len: l.part}
+}
+
+// hugePage is what parts are aligned to: none shares a huge page with another.
+const hugePage = 2 << 20
