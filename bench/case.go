@@ -10,14 +10,15 @@ type Kind uint8
 
 // The kinds of tests.
 const (
-	PingPong  Kind = iota // half round trips
-	RoundTrip             // whole round trips: operations that bring something back
-	Bandwidth             // a stream of large messages
-	Rate                  // a stream of small messages
+	PingPong   Kind = iota // half round trips
+	RoundTrip              // whole round trips: operations that bring something back
+	Bandwidth              // a stream of large messages
+	Rate                   // a stream of small messages
+	Collective             // calls of all ranks
 )
 
 // latency reports whether tests of this kind measure times, not rates.
-func (k Kind) latency() bool { return k == PingPong || k == RoundTrip }
+func (k Kind) latency() bool { return k == PingPong || k == RoundTrip || k == Collective }
 
 // Family is the operation that a test measures.
 type Family uint8
@@ -31,6 +32,7 @@ const (
 	Atomic               // verbs atomic operations
 	Record               // verbs RDMA Write-Record
 	MPI                  // MPI Send and Recv
+	Coll                 // collectives of MPI
 )
 
 // Case is one test.
@@ -79,7 +81,16 @@ var cases = []Case{
 		`--size 4K:4M --testbed --vs "--fabric udp"`},
 	{"mpi_rate", MPI, Rate, "windows of small MPI messages, one answer per window",
 		`--testbed --duration 10`},
+	{CollPrefix + "allreduce", Coll, Collective, "MPI Allreduce of floats, on -n ranks of two hosts",
+		`--testbed -n 2,4,8 --size 8:1M`},
+	{CollPrefix + "bcast", Coll, Collective, "MPI Bcast from rank 0", `--testbed -n 4`},
+	{CollPrefix + "alltoall", Coll, Collective, "MPI Alltoall, bytes per block", `--testbed -n 4`},
+	{CollPrefix + "allgather", Coll, Collective, "MPI Allgather, bytes per block", `--testbed -n 4`},
+	{CollPrefix + "barrier", Coll, Collective, "MPI Barrier", `--testbed -n 2,4,8`},
 }
+
+// CollPrefix is what the names of tests of collectives begin with.
+const CollPrefix = "mpi_"
 
 // Find returns the test with that name.
 func Find(name string) (Case, bool) {

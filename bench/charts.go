@@ -39,7 +39,7 @@ func Charts(results []Result) []plot.Chart {
 	names := seriesNames(results)
 	var charts []plot.Chart
 	for _, want := range []struct{ title, unit string }{
-		{"Latency", "microseconds (median)"}, {"Bandwidth", "Gbit/s"}, {"Message rate", "messages/s"},
+		{"Latency", "microseconds (median)"}, {"Bandwidth", "Gbit/s"}, {"Message rate", "messages/s"}, {"Collectives", "microseconds (mean)"},
 	} {
 		chart := plot.Chart{Title: want.title, X: "bytes per message", Y: want.unit}
 		index := map[string]int{}
@@ -66,16 +66,19 @@ func Charts(results []Result) []plot.Chart {
 
 // chart returns the title of the chart that tests of this kind are in.
 func (k Kind) chart() string {
-	return [...]string{PingPong: "Latency", RoundTrip: "Latency", Bandwidth: "Bandwidth", Rate: "Message rate"}[k]
+	return [...]string{PingPong: "Latency", RoundTrip: "Latency", Bandwidth: "Bandwidth", Rate: "Message rate", Collective: "Collectives"}[k]
 }
 
 // seriesNames names the configuration of each result by its test, and by
 // whatever else is not the same in all.
 func seriesNames(results []Result) []string {
 	fields := []func(Result) string{
+		func(r Result) string { return r.Library },
 		func(r Result) string { return r.Transport },
 		func(r Result) string { return r.Fabric },
 		func(r Result) string { return r.Op },
+		func(r Result) string { return fmt.Sprintf("%d ranks", r.Ranks) },
+		func(r Result) string { return fmt.Sprintf("%d hosts", r.Hosts) },
 		func(r Result) string { return fmt.Sprintf("MTU %d", r.MTU) },
 		func(r Result) string { return connOptions(r.CRC, r.Markers) },
 		func(r Result) string { return peersText(max(r.Peers, 1)) },

@@ -201,9 +201,10 @@ func (t *Table) line(cells []string) error {
 
 func (k Kind) title() string {
 	return [...]string{
-		PingPong:  "Latency: half round trip in microseconds (median)",
-		RoundTrip: "Latency: whole round trip in microseconds (median)",
-		Bandwidth: "Bandwidth in Gbit/s, windows of 64 messages",
-		Rate:      "Messages per second, windows of 64",
+		PingPong:   "Latency: half round trip in microseconds (median)",
+		RoundTrip:  "Latency: whole round trip in microseconds (median)",
+		Bandwidth:  "Bandwidth in Gbit/s, windows of 64 messages",
+		Rate:       "Messages per second, windows of 64",
+		Collective: "Microseconds per call (mean)",
 	}[k]
 }

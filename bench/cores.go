@@ -47,8 +47,8 @@ func CheckCores(cores, allowed []int) error {
 	return nil
 }
 
-// pinThread pins the calling thread, which the goroutine must have locked.
-func pinThread(core int) error {
+// PinThread pins the calling thread, which the goroutine must have locked.
+func PinThread(core int) error {
 	var set unix.CPUSet
 	set.Set(core)
 	if err := unix.SchedSetaffinity(0, &set); err != nil {

@@ -38,7 +38,7 @@ type Local struct {
 func (l Local) enter(rank int, fn func() error) error {
 	pinned := func() error {
 		if rank < len(l.Cores) {
-			if err := pinThread(l.Cores[rank]); err != nil {
+			if err := PinThread(l.Cores[rank]); err != nil {
 				return err
 			}
 		}

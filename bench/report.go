@@ -28,6 +28,9 @@ type Result struct {
 	CRC     bool    `json:"crc,omitempty"`     // rc: a CRC32C in each FPDU
 	Markers bool    `json:"markers,omitempty"` // rc: both ends asked for them
 	Loss    float64 `json:"loss,omitempty"`    // share of frames dropped on purpose
+	Library string  `json:"library,omitempty"` // where libraries are compared: "xwarp", "MPICH", ...
+	Ranks   int     `json:"ranks,omitempty"`   // likewise
+	Hosts   int     `json:"hosts,omitempty"`   // that they are on
 	Sent    *Sent   `json:"sent,omitempty"`    // where messages may be lost: gbit_s and msg_s are what arrived
 }
 
@@ -66,9 +69,22 @@ func (s *Session) result(b Burst, rounds []Point) Result {
 	}
 }
 
+// Take makes r what the points of all rounds come to.
+func (r *Result) Take(rounds []Point) {
+	p := merge(rounds)
+	r.Lat, r.Gbit, r.Msgs, r.Lost, r.Rounds = p.Lat, p.Gbit, p.Msgs, p.Lost, len(rounds)
+}
+
+// Value returns the number that tests of kind k are judged by.
+func (r *Result) Value(k Kind) float64 {
+	return k.metric(Point{Lat: r.Lat, Gbit: r.Gbit, Msgs: r.Msgs})
+}
+
 // metric returns the number that tests of a kind are judged by.
 func (k Kind) metric(p Point) float64 {
 	switch {
+	case k == Collective && p.Lat != nil:
+		return p.Lat.Avg
 	case k.latency() && p.Lat != nil:
 		return p.Lat.P50
 	case k == Bandwidth:
@@ -78,7 +94,7 @@ func (k Kind) metric(p Point) float64 {
 }
 
 func (k Kind) metricName() string {
-	return [...]string{PingPong: "lat_us.p50", RoundTrip: "lat_us.p50", Bandwidth: "gbit_s", Rate: "msg_s"}[k]
+	return [...]string{PingPong: "lat_us.p50", RoundTrip: "lat_us.p50", Bandwidth: "gbit_s", Rate: "msg_s", Collective: "lat_us.avg"}[k]
 }
 
 // compare returns the ratio of two configurations that were measured in turns.

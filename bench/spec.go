@@ -64,6 +64,9 @@ func (s *Spec) Check() error {
 	if !ok {
 		return usagef("there is no test %q; the tests are %s", s.Test, strings.Join(Names(), ", "))
 	}
+	if c.Family == Coll {
+		return usagef("%s has no two ends: all its ranks start together, with --testbed", s.Test)
+	}
 	if s.Fabric == "" {
 		s.Fabric = "xdp"
 	}

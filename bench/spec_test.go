@@ -75,6 +75,13 @@ func TestSpec_defaults(t *testing.T) {
 	}
 }
 
+func TestSpec_collective(t *testing.T) {
+	s := Spec{Test: CollPrefix + "bcast"}
+	if err := s.Check(); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "no two ends") {
+		t.Errorf("a collective is no test of two ends: %v", err)
+	}
+}
+
 func TestSpec_errors(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -71,6 +71,7 @@ type Latency struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
 	Max float64 `json:"max"`
+	Avg float64 `json:"avg,omitempty"` // where it is known
 }
 
 // Point is what one burst of one size came to.
@@ -198,6 +199,7 @@ func merge(rounds []Point) Point {
 	if all.Lat != nil {
 		all.Lat.P50 = of(func(p Point) float64 { return p.Lat.P50 })
 		all.Lat.P99 = of(func(p Point) float64 { return p.Lat.P99 })
+		all.Lat.Avg = of(func(p Point) float64 { return p.Lat.Avg })
 	}
 	all.Gbit = of(func(p Point) float64 { return p.Gbit })
 	all.Msgs = of(func(p Point) float64 { return p.Msgs })

@@ -58,7 +58,7 @@ func TestRecorder_pingPong(t *testing.T) {
 	r.Add(time.Hour) // no room: not counted
 	r.Lost(3)
 	p := r.point(PingPong, 1000)
-	if want := (Latency{1, 2, 4, 4}); *p.Lat != want {
+	if want := (Latency{Min: 1, P50: 2, P99: 4, Max: 4}); *p.Lat != want {
 		t.Errorf("latency %+v, want %+v", *p.Lat, want)
 	}
 	// Eight messages of 1000 bytes in 20 us.
@@ -73,7 +73,7 @@ func TestRecorder_roundTrip(t *testing.T) {
 	r.Add(4 * time.Microsecond)
 	r.Add(6 * time.Microsecond)
 	p := r.point(RoundTrip, 1000)
-	if want := (Latency{4, 4, 6, 6}); *p.Lat != want {
+	if want := (Latency{Min: 4, P50: 4, P99: 6, Max: 6}); *p.Lat != want {
 		t.Errorf("latency %+v, want %+v", *p.Lat, want)
 	}
 	if math.Abs(p.Msgs-200_000) > 1 { // two in 10 us
@@ -150,12 +150,12 @@ func TestRecorder_stream(t *testing.T) {
 
 func TestMerge(t *testing.T) {
 	rounds := []Point{
-		{Lat: &Latency{1, 5, 9, 10}, Gbit: 1, Msgs: 10, Lost: 1},
-		{Lat: &Latency{2, 3, 4, 99}, Gbit: 5, Msgs: 50},
-		{Lat: &Latency{3, 4, 5, 6}, Gbit: 3, Msgs: 30, Lost: 2},
+		{Lat: &Latency{Min: 1, P50: 5, P99: 9, Max: 10}, Gbit: 1, Msgs: 10, Lost: 1},
+		{Lat: &Latency{Min: 2, P50: 3, P99: 4, Max: 99}, Gbit: 5, Msgs: 50},
+		{Lat: &Latency{Min: 3, P50: 4, P99: 5, Max: 6}, Gbit: 3, Msgs: 30, Lost: 2},
 	}
 	got := merge(rounds)
-	if want := (Latency{1, 4, 5, 99}); *got.Lat != want {
+	if want := (Latency{Min: 1, P50: 4, P99: 5, Max: 99}); *got.Lat != want {
 		t.Errorf("latency %+v, want %+v", *got.Lat, want)
 	}
 	if got.Gbit != 3 || got.Msgs != 30 || got.Lost != 3 {

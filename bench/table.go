@@ -56,7 +56,7 @@ func writeColumns(w io.Writer, sessions []*Session) error {
 	s := sessions[0]
 	if len(sessions) == 2 {
 		_, err := fmt.Fprintf(w, "# %s, medians of rounds in turns; low and high are single rounds\n%12s%12s%12s%12s%9s%9s%9s\n",
-			s.Case.Kind.unit(), "bytes A", "bytes B", "A", "B", "A/B", "low", "high")
+			s.Case.Kind.Unit(), "bytes A", "bytes B", "A", "B", "A/B", "low", "high")
 		return err
 	}
 	what := "bytes per message"
@@ -64,7 +64,7 @@ func writeColumns(w io.Writer, sessions []*Session) error {
 		what = "bytes per Ethernet frame"
 	}
 	if s.Case.Kind.latency() {
-		what += "; " + s.Case.Kind.unit()
+		what += "; " + s.Case.Kind.Unit()
 	}
 	if _, err := fmt.Fprintf(w, "# %s\n", what); err != nil {
 		return err
@@ -78,10 +78,11 @@ func writeColumns(w io.Writer, sessions []*Session) error {
 	return err
 }
 
-func (k Kind) unit() string {
+// Unit says what the numbers of tests of this kind are.
+func (k Kind) Unit() string {
 	return [...]string{
 		PingPong: "half round trip in microseconds", RoundTrip: "whole round trip in microseconds",
-		Bandwidth: "Gbit/s", Rate: "messages/s",
+		Bandwidth: "Gbit/s", Rate: "messages/s", Collective: "microseconds per call",
 	}[k]
 }
 

@@ -8,7 +8,7 @@ import (
 
 func TestTable_columns(t *testing.T) {
 	share := 0.5
-	lat := Result{Size: 8, Iters: 100, Lat: &Latency{1, 2, 3, 4}, Lost: 7}
+	lat := Result{Size: 8, Iters: 100, Lat: &Latency{Min: 1, P50: 2, P99: 3, Max: 4}, Lost: 7}
 	stream := Result{Size: 8, Iters: 100, Gbit: 1, Msgs: 2, Lost: 7, Sent: &Sent{Gbit: 3, Msgs: 4, Whole: &share, Valid: &share}}
 	for _, c := range []struct {
 		spec Spec

@@ -3,6 +3,7 @@ package mpi
 import (
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/match"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
 )
 
 // Root is what the root of a collective on an intercommunicator gives as root
@@ -34,9 +35,9 @@ type collective struct {
 // at a time. Persistent ones keep the number that they got when they were made:
 // they may be started in any order.
 const (
-	tagNumber = 1<<29 - 1 // the numbers; they begin again when there are no more
-	tagKept   = 1 << 29   // persistent
-	tagPart   = 1 << 30   // collectives of parts of the ranks, or messages of leaders
+	tagNumber = 1<<29 - 1   // the numbers; they begin again when there are no more
+	tagKept   = 1 << 29     // persistent
+	tagPart   = p2p.PartTag // collectives of parts of the ranks, or messages of leaders
 )
 
 // number returns the tag of the next collective.

@@ -128,7 +128,7 @@ func TestLost_collectivesInTheMiddle(t *testing.T) {
 		func(c *mpi.Comm, _, _ []float64) (mpi.Request, error) { return c.Ibarrier() },
 	}
 	for moment := range 12 {
-		crashWorld(t, 4, 2, func(task *sim.Task, p *mpi.Proc) error {
+		crashWorld(t, 4, func(task *sim.Task, p *mpi.Proc) error {
 			c := p.World()
 			end := task.Now().Add(mono.Duration(moment) * 200 * mono.Microsecond)
 			for {

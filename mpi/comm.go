@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/xwarp/xwarp/mpi/internal/match"
@@ -25,6 +26,7 @@ type Comm struct {
 	freed   bool
 	attrs   attributes[*Comm]
 	handler atomic.Pointer[Errhandler]
+	hints   *Info
 	topo    any // *cart, *graph, *distGraph, or nil
 }
 
@@ -32,11 +34,20 @@ type Comm struct {
 func newWorld(p *Proc) *Comm {
 	c := &Comm{p: p, ep: p.ep, rank: p.job.Rank(), size: p.job.Size(), name: "MPI_COMM_WORLD"}
 	c.coll.c = c
+	c.register()
 	return c
 }
 
 // newComm makes a communicator of a group that this rank is in.
 func (p *Proc) newComm(context uint32, g *Group) *Comm {
+	c := p.view(context, g)
+	c.register()
+	return c
+}
+
+// view makes what looks like a communicator of a group, with a context that
+// another one has.
+func (p *Proc) view(context uint32, g *Group) *Comm {
 	c := &Comm{p: p, ep: p.ep, context: context, rank: g.rankOf(int32(p.job.Rank())), size: g.Size()}
 	c.address(g)
 	c.coll.c = c
@@ -51,7 +62,7 @@ func (c *Comm) address(g *Group) {
 			continue
 		}
 		c.world = g.world
-		c.index = make([]int32, c.p.job.Size())
+		c.index = slices.Repeat([]int32{-1}, c.p.job.Size())
 		for r, w := range g.world {
 			c.index[w] = int32(r)
 		}

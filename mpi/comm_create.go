@@ -114,8 +114,9 @@ func (c *Comm) CreateGroup(g *Group, tag int) (*Comm, error) {
 	case g.rankOf(int32(c.p.rank)) == Undefined:
 		return nil, c.report(fail(ErrGroup, op, "this rank is not in the group: only its ranks call it"))
 	}
-	part := c.p.newComm(c.context, g)
+	part := c.p.view(c.context, g)
 	part.coll.part = tagPart | int32(tag)
+	defer c.ep.RegisterPart(c.context, part.coll.part, g.world)()
 	got, err := part.agree(op, 1, nil)
 	if err != nil {
 		return nil, c.report(err)
@@ -166,27 +167,6 @@ func (c *Comm) split(op string, color, key int) (*Comm, error) {
 	return n, nil
 }
 
-// SplitType is what ranks have in common in SplitType.
-type SplitType int
-
-// Kinds of SplitType.
-const (
-	TypeShared SplitType = iota // memory: ranks of one host (MPI_COMM_TYPE_SHARED)
-)
-
-// SplitType makes a communicator of the ranks that have something in common,
-// ordered by key (MPI_Comm_split_type). Kind Undefined gets nil.
-func (c *Comm) SplitType(kind SplitType, key int) (*Comm, error) {
-	switch kind {
-	case TypeShared:
-		host, _ := c.p.job.Host()
-		return c.split("Comm.SplitType", host, key)
-	case Undefined:
-		return c.split("Comm.SplitType", Undefined, key)
-	}
-	return nil, c.report(fail(ErrArg, "Comm.SplitType", "there is no kind %d; there is TypeShared", kind))
-}
-
 // Free ends the use of a communicator (MPI_Comm_free). All its ranks call it,
 // when nothing is under way on it any more.
 func (c *Comm) Free() error {
@@ -204,15 +184,18 @@ func (c *Comm) Free() error {
 		sync = c.within
 		sync.coll.op = c.coll.op
 	}
-	// Nobody uses the context again before everybody is done with it.
-	if err2 := sync.barrier(); err == nil {
-		err = err2
-	}
-	c.freed = true
-	c.p.giveContexts(c.context / 2)
+	// Nobody uses the context again before everybody is done with it: never,
+	// if that cannot be found out.
+	left := sync.barrier()
+	c.release(left == nil)
 	if c.within != nil {
-		c.within.freed = true
-		c.p.giveContexts(c.within.context / 2)
+		c.within.release(left == nil)
+	}
+	if ClassOf(left) == ErrProcFailed || ClassOf(left) == ErrRevoked {
+		left = nil // freeing is what is left to do with such a communicator
+	}
+	if err == nil {
+		err = left
 	}
 	return err
 }

@@ -1,5 +1,5 @@
-// Package mpi is MPI in Go: the names and meanings of MPI 4.1, typed slices
-// instead of datatypes, errors instead of error handlers.
+// Package mpi is MPI in Go: the names and meanings of MPI 4.1, typed slices where
+// slices do, datatypes where they do not, errors instead of error handlers.
 //
 // A first program, to be started by xrun -n 4:
 //
@@ -25,8 +25,8 @@
 //
 // # Messages
 //
-// Operations that communicate are functions ([Send], [Recv], [Bcast], ...),
-// because Go has no generic methods; all others are methods of [Comm]. Buffers
+// Operations that communicate are functions of slices ([Send], [Recv], [Bcast],
+// ...), because Go has no generic methods; all others are methods of [Comm]. Buffers
 // are slices of any numeric type and belong to the operation from the call to
 // its end: for Isend and Irecv that is when Wait or Test says so. Counts need
 // not be equal on both sides, but a message that is longer than the receive
@@ -35,12 +35,36 @@
 // Messages move inside calls of this package, as in every fast MPI. A rank
 // that computes for long makes those wait that send to it large messages.
 //
+// # Data
+//
+// Each function of slices has a method of [Comm] beside it that takes [Data]:
+// elements of a [Datatype], wherever they lie in memory. Structures are one use,
+// pieces of arrays the other. This sends the third column of a matrix of float64,
+// which has so many rows and columns, and then a slice of structures:
+//
+//	column, err := mpi.TypeVector(rows, 1, columns, mpi.TypeDouble)
+//	...
+//	err = column.Commit()
+//	...
+//	err = c.Send(mpi.Typed(matrix[2:], 1, column), dest, tag)
+//
+//	type particle struct { Position, Velocity [3]float64; Kind int32 }
+//	particles, err := mpi.TypeOf[particle]()
+//	...
+//	err = c.Send(particles.Slice(leaving), dest, tag)
+//
+// Datatypes are made once and kept. No message needs reflection, and none is packed
+// as a whole on its way: the pieces go right into the buffers that frames leave from.
+// Reductions of data take an [Operation]: [OpSum] and so on, which see the elements
+// that datatypes are made of, or functions of structures ([Plain.Operation]).
+//
 // # Collectives
 //
 // All ranks of a communicator call the same collectives in the same order. Each
 // comes in three forms: [Bcast] returns when it is done here; [Ibcast] returns a
 // [Request] at once, and several may be under way at a time; [BcastInit] prepares
-// it to be started many times. A send buffer nil says that it is in place.
+// it to be started many times. A send buffer nil, or the zero [Data], says that it is
+// in place.
 // Operations of reductions commute unless the call says [NonCommutative].
 // Nonblocking collectives go on in every call of the rank that waits for anything.
 //

@@ -40,7 +40,12 @@ const (
 	ErrInfo        ErrorClass = 34
 	ErrKeyval      ErrorClass = 36
 	ErrNoMem       ErrorClass = 39
-	ErrProcAborted ErrorClass = 58 // a rank that takes part is lost
+	ErrProcAborted ErrorClass = 58
+
+	// Fault tolerance. It is not in the standard yet, so the numbers are ours.
+	ErrProcFailed        ErrorClass = 101 // a rank that takes part is lost (MPIX_ERR_PROC_FAILED)
+	ErrProcFailedPending ErrorClass = 102 // a receive from any source may wait for a lost rank; it goes on (MPIX_ERR_PROC_FAILED_PENDING)
+	ErrRevoked           ErrorClass = 103 // a rank has revoked the communicator (MPIX_ERR_REVOKED)
 )
 
 var classNames = map[ErrorClass]string{
@@ -52,7 +57,8 @@ var classNames = map[ErrorClass]string{
 	ErrTopology: "invalid topology", ErrDims: "invalid dimensions", ErrKeyval: "invalid attribute key",
 	ErrArg: "invalid argument", ErrUnknown: "unknown error", ErrTruncate: "message truncated",
 	ErrOther: "error", ErrIntern: "internal error", ErrPending: "operations are pending",
-	ErrBase: "invalid address", ErrNoMem: "out of memory", ErrProcAborted: "rank lost",
+	ErrBase: "invalid address", ErrNoMem: "out of memory", ErrProcAborted: "rank aborted",
+	ErrProcFailed: "rank lost", ErrProcFailedPending: "rank lost that may have been the source", ErrRevoked: "communicator revoked",
 }
 
 func (c ErrorClass) String() string {
@@ -101,7 +107,9 @@ func ClassOf(err error) ErrorClass {
 // classes translates what the point-to-point layer reports.
 var classes = map[p2p.Code]ErrorClass{
 	p2p.Truncated: ErrTruncate,
-	p2p.PeerLost:  ErrProcAborted,
+	p2p.PeerLost:  ErrProcFailed,
+	p2p.MayBeLost: ErrProcFailedPending,
+	p2p.Revoked:   ErrRevoked,
 	p2p.Ended:     ErrOther,
 	p2p.Deadlock:  ErrOther,
 	p2p.NoMemory:  ErrNoMem,

@@ -21,9 +21,11 @@ import (
 const (
 	EnvEager     = "XWARP_EAGER"     // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
 	EnvTransport = "XWARP_TRANSPORT" // Config.Transport: rd, rc, ud or hybrid
+	EnvFaults    = "XWARP_FAULTS"    // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
 	EnvShared    = "XWARP_SHARED"    // 0 sends messages inside a host through the network too; see Config.NoShared
 	EnvArena     = "XWARP_ARENA"     // size in bytes of the arena that Alloc takes from, such as 256m
 	EnvThreads   = "XWARP_THREADS"   // Config.Threads: single, funneled, serialized or multiple
+	EnvPeerLost  = "XWARP_PEER_LOST" // how long a rank may be silent until it counts as lost, such as 30s; default 1h
 )
 
 // Init joins the job that this process was started for (MPI_Init), by xrun or
@@ -54,10 +56,14 @@ func join(cfg Config) (*Proc, error) {
 	if err != nil {
 		return nil, err
 	}
-	if spec.Poller.Ranks, err = ranksHere(job); err != nil {
+	here, err := ranksHere(job)
+	if err != nil {
 		return nil, err
 	}
-	if spec.Poller.Ranks < job.Size() && spec.Device == "" {
+	if spec.Poller.Ranks == 0 { // the launcher did not say how crowded the machine is
+		spec.Poller.Ranks = here
+	}
+	if here < job.Size() && spec.Device == "" {
 		if spec.Addr, err = outwardAddr(); err != nil {
 			return nil, err
 		}
@@ -88,7 +94,9 @@ func open(job boot.Job, spec device.Spec, t Transport) (*verbs.Context, error) {
 	if t == RC && (spec.Fabric == "" || spec.Fabric == "udp") {
 		spec.Fabric = "tcp" // nobody needs the datagrams
 	}
-	spec.Dgram.PeerLost = peerLost
+	if f := &spec.Faults; f.Loss+f.Dup+f.Reorder+f.Corrupt > 0 {
+		f.Seed = job.Key() + uint64(job.Rank())
+	}
 	if strings.HasPrefix(spec.Fabric, "xdp") {
 		_, local := job.Host()
 		spec.Port = device.BasePort + uint16(local)
@@ -100,10 +108,15 @@ func open(job boot.Job, spec device.Spec, t Transport) (*verbs.Context, error) {
 	return device.Open(spec)
 }
 
-// peerLost is how long a rank may be silent while it owes an acknowledgement. A
-// rank that computes without calling MPI is silent, and the launcher notices
-// those that die at once, so this only ends a wait for a host that has vanished.
-const peerLost = 10 * time.Minute
+// peerLost is the default of EnvPeerLost. A rank that computes without calling MPI
+// is silent, too, and so is one whose network is down for a while. The launcher
+// notices at once that a rank has died, and soon that a host has vanished, so this
+// only ends the wait where there is no launcher of ours, or where the network of
+// the ranks is down for good and that of the launcher is not.
+const peerLost = time.Hour
+
+// minPeerLost is less than a process may have to wait for a processor.
+const minPeerLost = time.Second
 
 const keyHost = "host"
 
@@ -139,6 +152,13 @@ func outwardAddr() (netip.Addr, error) {
 func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, err error) {
 	spec.Fabric, _ = lookup(boot.EnvFabric)
 	spec.Device, _ = lookup(boot.EnvDevice)
+	spec.Dgram.PeerLost = peerLost
+	if s, ok := lookup(EnvPeerLost); ok {
+		spec.Dgram.PeerLost, err = time.ParseDuration(s)
+		if err != nil || spec.Dgram.PeerLost < minPeerLost {
+			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want a time of at least %v, such as 30s or 5m", EnvPeerLost, s, minPeerLost)
+		}
+	}
 	spec.Seat, _ = lookup(boot.EnvSeat)
 	if s, ok := lookup(EnvEager); ok {
 		if cfg.EagerMax, err = parseSize(EnvEager, s); err != nil {
@@ -158,6 +178,11 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 			return cfg, spec, err
 		}
 	}
+	if s, ok := lookup(EnvFaults); ok {
+		if spec.Faults, err = device.ParseFaults(s); err != nil {
+			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvFaults, err)
+		}
+	}
 	if s, ok := lookup(EnvShared); ok {
 		if s != "0" && s != "1" {
 			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", EnvShared, s)
@@ -165,9 +190,30 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		cfg.NoShared = s == "0"
 	}
 	if s, ok := lookup(EnvArena); ok {
-		spec.Arena, err = parseSize(EnvArena, s)
+		if spec.Arena, err = parseSize(EnvArena, s); err != nil {
+			return cfg, spec, err
+		}
 	}
+	err = fromLauncher(lookup, &cfg, &spec)
 	return cfg, spec, err
+}
+
+// fromLauncher reads what the launcher knows about the machine.
+func fromLauncher(lookup func(string) (string, bool), cfg *Config, spec *device.Spec) error {
+	if s, ok := lookup(boot.EnvBulkQueue); ok && cfg.Transport == p2p.RD { // the others keep to one queue
+		n, err := strconv.ParseUint(s, 10, 8)
+		if err != nil {
+			return fail(ErrArg, "Init", "%s is %.32q: want the number of a queue, or 0", boot.EnvBulkQueue, s)
+		}
+		spec.BulkQueue = int(n)
+	}
+	if s, ok := lookup(boot.EnvMachine); ok {
+		c := &spec.Poller
+		if n, err := fmt.Sscanf(s, "%d/%d", &c.Ranks, &c.Cores); n != 2 || c.Ranks < 1 || c.Cores < 1 {
+			return fail(ErrArg, "Init", "%s is %.32q: want ranks and processors, such as 8/4 (%v)", boot.EnvMachine, s, err)
+		}
+	}
+	return nil
 }
 
 // parseSize reads a number of bytes from a variable.

@@ -45,10 +45,11 @@ func (c *Comm) CreateInter(leader int, peer *Comm, remote, tag int) (*Comm, erro
 
 // inter makes an intercommunicator of the ranks of c and a remote group.
 func (c *Comm) inter(contexts []uint32, remote *Group) *Comm {
-	n := c.p.newComm(2*contexts[0], c.Group())
+	n := c.p.view(2*contexts[0], c.Group())
 	n.local = c.Group()
 	n.world, n.index = nil, nil
 	n.address(remote)
+	n.register()
 	n.within = c.p.newComm(2*contexts[1], c.Group())
 	n.SetErrhandler(c.Errhandler())
 	return n

@@ -1,6 +1,9 @@
 package mpi
 
-import "github.com/xwarp/xwarp/internal/mem"
+import (
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
+)
 
 // Op is a reduction (MPI_Op): it sets inout[i] to in[i] op inout[i] for all i.
 // It must be associative, and commutative where the call does not say
@@ -31,53 +34,25 @@ type Ordered interface {
 }
 
 // Sum adds (MPI_SUM).
-func Sum[T Scalar](in, inout []T) {
-	for i, v := range in[:len(inout)] {
-		inout[i] += v
-	}
-}
+func Sum[T Scalar](in, inout []T) { dtype.SumOf(in, inout) }
 
 // Prod multiplies (MPI_PROD).
-func Prod[T Scalar](in, inout []T) {
-	for i, v := range in[:len(inout)] {
-		inout[i] *= v
-	}
-}
+func Prod[T Scalar](in, inout []T) { dtype.ProdOf(in, inout) }
 
 // Max takes the larger one (MPI_MAX).
-func Max[T Ordered](in, inout []T) {
-	for i, v := range in[:len(inout)] {
-		inout[i] = max(inout[i], v)
-	}
-}
+func Max[T Ordered](in, inout []T) { dtype.MaxOf(in, inout) }
 
 // Min takes the smaller one (MPI_MIN).
-func Min[T Ordered](in, inout []T) {
-	for i, v := range in[:len(inout)] {
-		inout[i] = min(inout[i], v)
-	}
-}
+func Min[T Ordered](in, inout []T) { dtype.MinOf(in, inout) }
 
 // BAnd is the bitwise and (MPI_BAND).
-func BAnd[T Integer](in, inout []T) {
-	for i, v := range in[:len(inout)] {
-		inout[i] &= v
-	}
-}
+func BAnd[T Integer](in, inout []T) { dtype.BandOf(in, inout) }
 
 // BOr is the bitwise or (MPI_BOR).
-func BOr[T Integer](in, inout []T) {
-	for i, v := range in[:len(inout)] {
-		inout[i] |= v
-	}
-}
+func BOr[T Integer](in, inout []T) { dtype.BorOf(in, inout) }
 
 // BXor is the bitwise exclusive or (MPI_BXOR).
-func BXor[T Integer](in, inout []T) {
-	for i, v := range in[:len(inout)] {
-		inout[i] ^= v
-	}
-}
+func BXor[T Integer](in, inout []T) { dtype.BxorOf(in, inout) }
 
 // LAnd is 1 where both are not 0, else 0 (MPI_LAND).
 func LAnd[T Integer](in, inout []T) {

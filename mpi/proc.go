@@ -127,6 +127,9 @@ func (p *Proc) open(cfg Config) (err error) {
 	if w, ok := p.job.(boot.Watched); ok && w.Lost() != nil {
 		c.Aborted = func() error { return aborted(w.Lost()) }
 	}
+	if w, ok := p.job.(boot.Witness); ok {
+		c.Deaths = w.Deaths
+	}
 	p.ep, err = p2p.New(p.ctx, c)
 	p.calls.ep = p.ep
 	return err
@@ -188,7 +191,7 @@ func (p *Proc) abort(code int, why string) {
 
 // Finalize leaves the job in good order (MPI_Finalize): it waits until all
 // ranks call it and until everything they have sent has arrived. It does not
-// wait for a rank that is lost. Every later call fails.
+// wait for a rank that is lost, which is no error. Every later call fails.
 func (p *Proc) Finalize() error {
 	if p.finalized {
 		return fail(ErrOther, "Finalize", "it was called before")
@@ -202,7 +205,13 @@ func (p *Proc) Finalize() error {
 		errs = append(errs, fail(ErrPending, "Finalize", "%d operations were started and never waited for", n))
 	}
 	p.world.coll.op = "Finalize"
-	errs = append(errs, p.world.barrier())
+	err := p.world.barrier()
+	if class := ClassOf(err); class == ErrProcFailed || class == ErrRevoked {
+		// Those that are left wait for one another in another way: while one
+		// of them is in an agreement, it may need the others.
+		_, err = p.world.decide("Finalize", ballot{kind: ballotFinalize})
+	}
+	errs = append(errs, err)
 	p.ep.Drain()
 	return errors.Join(append(errs, p.close(), p.job.Finalize())...)
 }

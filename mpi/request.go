@@ -23,7 +23,8 @@ func (c *Comm) request(r *p2p.Request) Request { return Request{r: r, c: c, gen:
 func (r *Request) IsNull() bool { return r.r == nil && r.k == nil }
 
 // Wait waits until the operation is complete (MPI_Wait). For the null request
-// it returns at once with an empty status.
+// it returns at once with an empty status. After an error of class
+// ErrProcFailedPending the operation is still under way: see [Comm.AckFailed].
 func (r *Request) Wait() (Status, error) { return r.wait("Wait") }
 
 func (r *Request) wait(op string) (Status, error) {
@@ -33,16 +34,20 @@ func (r *Request) wait(op string) (Status, error) {
 	if r.gen != r.r.Generation() {
 		return emptyStatus(), r.stale(op)
 	}
-	st, err := r.r.Wait()
-	r.r = nil
+	st, active, err := r.r.Await()
 	if err != nil {
 		err = r.c.report(r.c.wrap(op, err))
 	}
+	if active {
+		return emptyStatus(), err
+	}
+	r.r = nil
 	return r.c.status(st), err
 }
 
 // Test makes progress and reports whether the operation is complete (MPI_Test).
-// If so, it has the effect of Wait.
+// If so, it has the effect of Wait. The error of an operation that is not complete
+// has the class ErrProcFailedPending.
 func (r *Request) Test() (st Status, done bool, err error) {
 	if r.r == nil {
 		return r.testCall()
@@ -52,7 +57,10 @@ func (r *Request) Test() (st Status, done bool, err error) {
 	}
 	got, done, err := r.r.Test()
 	if !done {
-		return emptyStatus(), false, nil
+		if err != nil {
+			err = r.c.report(r.c.wrap("Test", err))
+		}
+		return emptyStatus(), false, err
 	}
 	r.r = nil
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/inet"
+	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/internal/sim"
 	"github.com/xwarp/xwarp/iwarp/dgram"
@@ -45,9 +46,13 @@ func newSimWorld(c sim.Config, n int) *simWorld {
 
 // open opens a verbs context for a rank.
 func (w *simWorld) open(t *sim.Task, r *sim.Rank) (*verbs.Context, error) {
+	return w.openWith(t, r, t, t)
+}
+
+func (w *simWorld) openWith(t *sim.Task, r *sim.Rank, clock mono.Clock, parker progress.Parker) (*verbs.Context, error) {
 	node := t.Node()
 	c := verbs.Config{
-		ZeroBased: true, Engine: progress.New(t, t), Key: r.Key(), Epoch: uint32(1000 + r.Rank()), Dgram: w.dgram,
+		ZeroBased: true, Engine: progress.New(clock, parker), Key: r.Key(), Epoch: uint32(1000 + r.Rank()), Dgram: w.dgram,
 	}
 	if w.mpi.Transport == mpi.RC || w.mpi.Transport == mpi.Hybrid {
 		c.Streams = node.Streams(w.tcp)

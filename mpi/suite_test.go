@@ -25,6 +25,10 @@ func TestMain(m *testing.M) {
 			os.Exit(launch.AgentMain(os.Stdin, os.Stdout))
 		case asRank:
 			os.Exit(suiteMain())
+		case asSurvivor:
+			os.Exit(survivorMain())
+		case asController:
+			os.Exit(controllerMain())
 		}
 	}
 	if os.Getenv("GORACE") == "" {
@@ -58,6 +62,7 @@ func suite(p *mpi.Proc) error {
 		{"exercise", exercise{seed: 5, messages: 1500, maxLen: 300_000, tags: 4, wild: 0.3}.run},
 		{"collectives", suiteCollectives},
 		{"communicators", suiteCommunicators},
+		{"data", suiteData},
 	} {
 		if err := part.run(p); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
@@ -133,6 +138,10 @@ var suiteRuns = []struct {
 	{"xdp, MTU 1500", launch.Config{Ranks: 2, Testbed: 2, Fabric: "xdp", MTU: 1500}},
 	{"xdp, 5 ranks on 3 hosts", launch.Config{Ranks: 5, Testbed: 3, Fabric: "xdp"}},
 	{"xdp, 8 ranks on 2 hosts", launch.Config{Ranks: 8, Testbed: 2, Fabric: "xdp"}},
+	{"ud", launch.Config{Ranks: 4, Fabric: "udp", Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=ud"}}},
+	{"ud with faults", launch.Config{Ranks: 4, Fabric: "udp", Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=ud", "XWARP_FAULTS=loss=0.03,dup=0.03,reorder=0.05,corrupt=0.01"}}},
+	{"ud on xdp", launch.Config{Ranks: 5, Testbed: 3, Fabric: "xdp", Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=ud"}}},
+	{"ud on xdp, MTU 1500, with faults", launch.Config{Ranks: 2, Testbed: 2, Fabric: "xdp", MTU: 1500, Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=ud", "XWARP_FAULTS=loss=0.03,dup=0.03,reorder=0.05,corrupt=0.01"}}},
 }
 
 func TestSuite(t *testing.T) {
@@ -148,8 +157,8 @@ func TestSuite(t *testing.T) {
 			if err := launch.Run(c); err != nil {
 				t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
 			}
-			if n := strings.Count(stdout.String(), "suite:"); n != 3 {
-				t.Errorf("%d parts of the suite have ended, want 3:\n%s%s", n, stdout.String(), stderr.String())
+			if n := strings.Count(stdout.String(), "suite:"); n != 4 {
+				t.Errorf("%d parts of the suite have ended, want 4:\n%s%s", n, stdout.String(), stderr.String())
 			}
 		})
 	}

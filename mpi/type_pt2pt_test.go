@@ -108,34 +108,62 @@ func (x exchangeTyped) run(c *mpi.Comm, tag int) error {
 	return sameBytes("received", got, want)
 }
 
-// TestTyped_allModes sends random datatypes in all modes, short and long, and
-// receives them as others with the same signature: whole, with room left, and
-// truncated.
-func TestTyped_allModes(t *testing.T) {
-	body := func(p *mpi.Proc) error {
-		c := p.World()
-		if err := p.BufferAttach(64 << 20); err != nil {
-			return err
-		}
-		rng := rand.New(rand.NewPCG(1, 7)) // the same on both ranks
-		for i := range len(sendModes()) * len(recvModes()) * 2 {
-			x := exchangeTyped{send: i % len(sendModes()), recv: i / 2 % len(recvModes())}
-			x.a, x.b = twins(rng)
-			x.sent = rng.IntN(4) * (1 + rng.IntN(40))
-			if i%5 == 0 {
-				x.sent = 3000
-			}
-			x.room = max(0, x.sent+rng.IntN(4)-1)
-			x.src = noise(rng, x.a.span(x.sent))
-			if err := x.run(c, i); err != nil {
-				return fmt.Errorf("message %d, send mode %d, receive mode %d, %d elements of %d bytes: %w", i, x.send, x.recv, x.sent, x.a.size(), err)
-			}
-		}
-		_, err := p.BufferDetach()
+// typedMessages sends random datatypes from the first to the second rank of c in all
+// modes, short and long, and receives them as others with the same signature: whole,
+// with room left, and truncated.
+func typedMessages(c *mpi.Comm) error {
+	p := c.Proc()
+	if err := p.BufferAttach(64 << 20); err != nil {
 		return err
 	}
+	rng := rand.New(rand.NewPCG(1, 7)) // the same on both ranks
+	for i := range len(sendModes()) * len(recvModes()) * 2 {
+		x := exchangeTyped{send: i % len(sendModes()), recv: i / 2 % len(recvModes())}
+		x.a, x.b = twins(rng)
+		x.sent = rng.IntN(4) * (1 + rng.IntN(40))
+		if i%5 == 0 {
+			x.sent = 3000
+		}
+		x.room = max(0, x.sent+rng.IntN(4)-1)
+		x.src = noise(rng, x.a.span(x.sent))
+		if err := x.run(c, i); err != nil {
+			return fmt.Errorf("message %d, send mode %d, receive mode %d, %d elements of %d bytes: %w", i, x.send, x.recv, x.sent, x.a.size(), err)
+		}
+	}
+	_, err := p.BufferDetach()
+	return err
+}
+
+func TestTyped_allModes(t *testing.T) {
+	body := func(p *mpi.Proc) error { return typedMessages(p.World()) }
 	onRanks(t, []int{2}, body)
 	simulate(t, sim.Config{}, 2, body)
+}
+
+// suiteData sends data between pairs of ranks, and uses the collectives over data.
+func suiteData(p *mpi.Proc) error {
+	world := p.World()
+	pair, err := world.Split(world.Rank()/2, world.Rank())
+	if err != nil {
+		return err
+	}
+	if pair.Size() == 2 {
+		if err := typedMessages(pair); err != nil {
+			return err
+		}
+	}
+	own := rand.New(rand.NewPCG(3, uint64(world.Rank())))
+	kinds := basics()
+	for _, f := range []form{blocking, nonblocking, persistent} {
+		for _, n := range []int{1, 5} {
+			mixed := &typedOracle{world, n, f, []basic{kinds[2], kinds[0], kinds[3], kinds[1]}, own}
+			ints := &typedOracle{world, n, f, []basic{{mpi.TypeInt32, 4}, {mpi.TypeInt32, 4}, {mpi.TypeInt32, 4}}, own}
+			if err := errors.Join(mixed.all(), ints.reductions()); err != nil {
+				return err
+			}
+		}
+	}
+	return pair.Free()
 }
 
 func TestSendrecvReplace_ofAColumn(t *testing.T) {

@@ -25,26 +25,29 @@ type options struct {
 	host    string   // "" on the server
 	table   string   // compare: which one
 	files   []string // plot: results
+	tests   []string // compare peers: default all
+	ranks   []int    // of collectives
 	spec    bench.Spec
 	given   map[string]bool // flags that were set, and "test"
 
-	testbed   bool
-	joined    testbed.Switch
-	device    string
-	capture   string // pcapng file that the client writes, or ""
-	cores     []int
-	bulkCores []int // of the receive work of a second queue
-	json      bool
-	markdown  bool
-	plot      string // file to draw
-	rounds    int
-	duration  time.Duration // per size
-	netns     []string      // further hosts of a server, see --netns
-	vs        *options      // the second configuration, or nil
-	port      int
-	listen    string
-	patience  time.Duration
-	help      bool // on command, or on everything without one
+	testbed    bool
+	joined     testbed.Switch
+	device     string
+	capture    string // pcapng file that the client writes, or ""
+	cores      []int
+	bulkCores  []int // of the receive work of a second queue
+	json       bool
+	markdown   bool
+	plot       string // file to draw
+	rounds     int
+	duration   time.Duration // per size
+	netns      []string      // further hosts of a server, see --netns
+	vs         *options      // the second configuration, or nil
+	port       int
+	listen     string
+	patience   time.Duration
+	collective bool // the test is one
+	help       bool // on command, or on everything without one
 }
 
 // vsFlags are what a second configuration may change. Everything else holds
@@ -127,6 +130,7 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 		return err
 	})
 	fs.StringVar(&netns, "netns", "", "")
+	o.mpiFlags(fs)
 	fs.BoolVar(&o.testbed, "testbed", o.testbed, "")
 	fs.IntVar(&o.spec.MTU, "mtu", o.spec.MTU, "")
 	fs.Func("switch", "", func(s string) (err error) {
@@ -267,7 +271,10 @@ func (o *options) check() error {
 	if _, ok := commandFlags[o.command]; ok {
 		return o.checkCommand()
 	}
-	for _, name := range []string{"markdown", "netns"} {
+	if c, ok := bench.Find(o.command); ok && c.Family == bench.Coll {
+		return o.checkCollective()
+	}
+	for _, name := range []string{"markdown", "netns", "n", "tests"} {
 		if o.given[name] {
 			return usagef("%s does not take --%s", o.command, name)
 		}
@@ -289,7 +296,7 @@ func (o *options) checkAmounts() error {
 	switch {
 	case o.rounds < 0 || o.rounds > 1000 || o.given["rounds"] && o.rounds == 0:
 		return usagef("rounds %d is outside of 1 to 1000", o.rounds)
-	case o.given["rounds"] && o.given["duration"]:
+	case o.given["rounds"] && o.given["duration"] && !o.startsAll():
 		return usagef("--duration measures as many rounds as it takes: leave --rounds away")
 	case o.given["window"] && o.spec.Window == 0:
 		return usagef("window 0 is outside of 1 to %d", bench.MaxWindow)
@@ -307,10 +314,11 @@ func (o *options) checkAmounts() error {
 
 // commandFlags are the commands that are no tests, and the flags that they take.
 var commandFlags = map[string][]string{
-	"serve":   {"device", "netns", "cores", "port", "listen"},
-	"compare": {"testbed", "switch", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "loss"},
-	"memory":  {"peers", "json", "markdown", "plot"},
-	"plot":    {"plot"},
+	rankCommand: {},
+	"serve":     {"device", "netns", "cores", "port", "listen"},
+	"compare":   {"testbed", "switch", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "loss", "n", "tests"},
+	"memory":    {"peers", "json", "markdown", "plot"},
+	"plot":      {"plot"},
 }
 
 // checkCommand judges the flags of what is no test.
@@ -335,8 +343,45 @@ func (o *options) checkCommand() error {
 	if o.table == "" {
 		o.table = "mpi"
 	}
+	if o.table == peersTable {
+		return o.only("compare "+peersTable, "testbed", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "n", "tests")
+	}
+	for _, name := range []string{"n", "tests"} {
+		if o.given[name] {
+			return usagef("compare %s does not take --%s: it is for compare %s", o.table, name, peersTable)
+		}
+	}
 	_, err := bench.FindComparison(o.table, bench.Root())
 	return err
+}
+
+// checkCollective judges the flags of a test that starts all ranks itself.
+func (o *options) checkCollective() error {
+	o.collective = true
+	switch {
+	case o.host != "":
+		return usagef("%s starts all ranks itself: leave HOST %s away", o.command, o.host)
+	case !o.testbed:
+		return usagef("%s needs --testbed, which makes the hosts of the ranks", o.command)
+	}
+	return o.only(o.command, "testbed", "fabric", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "n")
+}
+
+// startsAll reports whether the command starts all ranks itself. Its bursts
+// have a length of time, and there are as many as one likes.
+func (o *options) startsAll() bool {
+	c, _ := bench.Find(o.command)
+	return o.table == peersTable || c.Family == bench.Coll
+}
+
+// only refuses all flags but these.
+func (o *options) only(command string, names ...string) error {
+	for _, name := range slices.Sorted(maps.Keys(o.given)) {
+		if !slices.Contains(names, name) {
+			return usagef("%s does not take --%s", command, name)
+		}
+	}
+	return nil
 }
 
 // second reads the configuration to compare with: the first one, changed by
@@ -357,6 +402,9 @@ func (o *options) second(args []string) (*options, error) {
 	if len(places) == 1 {
 		b.command = places[0]
 		b.given["test"] = true
+	}
+	if b.startsAll() {
+		return nil, usagef("%s has no two ends, so there is nothing to take turns with", b.command)
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.given)) {
 		if !slices.Contains(vsFlags, name) {

@@ -52,6 +52,12 @@ func TestParse_amounts(t *testing.T) {
 		{"plot a.json b.json --plot c.svg", func(o *options) bool { return len(o.files) == 2 && o.plot == "c.svg" }},
 		{"compare --testbed", func(o *options) bool { return o.table == "mpi" }},
 		{"compare verbs --testbed --markdown", func(o *options) bool { return o.table == "verbs" && o.markdown }},
+		{"compare peers --testbed -n 2,4 --tests mpi_lat,mpi_bcast --mtu 9000", func(o *options) bool {
+			return slices.Equal(o.ranks, []int{2, 4}) && slices.Equal(o.tests, []string{"mpi_lat", "mpi_bcast"})
+		}},
+		{"mpi_allreduce --testbed -n 8 --size 8:64 --fabric udp", func(o *options) bool {
+			return o.collective && slices.Equal(o.ranks, []int{8}) && len(o.spec.Sizes) == 4 && o.spec.Fabric == "udp"
+		}},
 		{"write_lat --help", func(o *options) bool { return o.help && o.command == "write_lat" }},
 		{"--help write_lat", func(o *options) bool { return o.help && o.command == "write_lat" }},
 		{"--help --testbed", func(o *options) bool { return o.help && o.command == "" }},
@@ -141,6 +147,15 @@ func TestParse_errors(t *testing.T) {
 		{"send_lat --testbed --capture f --vs --capture%f", "cannot write one file"},
 		{"serve --capture f", "serve does not take --capture"},
 		{"raw_lat --loss much", "is no share"},
+		{"raw_lat --testbed -n 2", "does not take --n"},
+		{"mpi_bcast", "needs --testbed"},
+		{"mpi_bcast host --testbed", "leave HOST host away"},
+		{"mpi_bcast --testbed --iters 3", "does not take --iters"},
+		{"mpi_bcast --testbed -n 3", "write even ones"},
+		{"mpi_lat --testbed --vs mpi_bcast", "has no two ends"},
+		{"compare peers --testbed --tests raw_lat", "is no test of MPI"},
+		{"compare peers --testbed --loss 0.1", "does not take --loss"},
+		{"compare verbs --testbed -n 2", "it is for compare peers"},
 		{"raw_lat --duration 0", "is no time"},
 		{"raw_lat --duration 1e9", "is no time"},
 		{"raw_lat --duration 1 --rounds 2", "leave --rounds away"},

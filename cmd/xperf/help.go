@@ -42,6 +42,9 @@ What to measure (the client decides; a flag that the server has too must agree):
   --peers N         send_rate: the server has N endpoints, which the client sends
                     to in turns (over xdp: with --testbed, which makes N hosts);
                     over rc N connections of one endpoint. memory: the most
+  -n LIST           mpi_allreduce and the like, compare peers: ranks of the
+                    collectives, half of them on each of two hosts (default 2,4,8)
+  --tests LIST      compare peers: tests of MPI (default: all)
   --iters N         messages or round trips per burst (default: by size)
   --warmup N        messages before those (default: a tenth)
   --window N        messages under way to each peer in bw and rate tests
@@ -60,7 +63,8 @@ What to measure (the client decides; a flag that the server has too must agree):
                     print the ratio A/B of the medians. FLAGS change the first
                     configuration; they may begin with another TEST.
   --rounds N        bursts per size; medians count (default 1, with --vs 9)
-  --duration S      measure each size for S seconds, in as many rounds as it takes
+  --duration S      measure each size for S seconds, in as many rounds as it takes;
+                    compare peers and collectives: how long a burst takes (0.04)
 
 Where:
   --device DEV      network interface (default: the one that leads to the peer)
@@ -93,6 +97,7 @@ Examples:
   xperf send_lat --testbed --transport rd --vs "--transport rc --fabric tcp"
   xperf compare verbs --testbed --markdown --plot verbs.svg
   xperf compare --testbed --size 8,1M --rounds 9
+  xperf compare peers --testbed --tests mpi_lat,mpi_bw --mtu 9000
   xperf memory --peers 1000 --markdown
   xperf write_bw 192.0.2.1 -a --json > write.json
   xperf plot write.json read.json --plot both.svg
@@ -116,6 +121,7 @@ func help(w io.Writer, command string) error {
 	for _, t := range tables {
 		fmt.Fprintf(&b, "  %-17s %s\n", t.Name, t.Summary)
 	}
+	fmt.Fprintf(&b, "  %-17s %s\n", peersTable, peersSummary)
 	others := slices.DeleteFunc(bench.Fabrics(), func(f string) bool { return f == "xdp" || f == "tcp" })
 	b.WriteString(strings.Replace(helpTail, "FABRICS", ", "+strings.Join(others, ", "), 1))
 	_, err = io.WriteString(w, b.String())

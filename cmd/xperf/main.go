@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/xwarp/xwarp/bench"
+	"github.com/xwarp/xwarp/bench/osu"
+	"github.com/xwarp/xwarp/internal/launch"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/testbed"
 	"golang.org/x/sys/unix"
@@ -26,6 +28,9 @@ const (
 )
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == launch.AgentArg {
+		os.Exit(launch.AgentMain(os.Stdin, os.Stdout))
+	}
 	p := &program{out: os.Stdout, errs: os.Stderr, terminal: isTerminal(os.Stderr)}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -82,6 +87,12 @@ func (p *program) dispatch(o *options) error {
 	switch {
 	case o.command == "serve":
 		return p.serve(o)
+	case o.command == rankCommand:
+		return osu.Rank(os.Stdin, p.out)
+	case o.command == "compare" && o.table == peersTable:
+		return p.comparePeers(o)
+	case o.collective:
+		return p.collective(o)
 	case o.command == "compare":
 		return p.compare(o)
 	case o.command == "memory":

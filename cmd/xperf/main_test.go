@@ -10,14 +10,14 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/bench"
+	"github.com/xwarp/xwarp/bench/osu"
+	"github.com/xwarp/xwarp/internal/launch"
 	"github.com/xwarp/xwarp/internal/mono"
 )
 
-// The server end of --testbed is this program executed again.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "serve" {
-		p := &program{out: os.Stdout, errs: os.Stderr}
-		os.Exit(p.run(os.Args[1:]))
+	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == rankCommand || os.Args[1] == launch.AgentArg) {
+		main() // what --testbed and collectives start is this program executed again
 	}
 	os.Exit(m.Run())
 }
@@ -120,6 +120,66 @@ func TestRun_testbed(t *testing.T) {
 		var r bench.Result
 		if err := json.Unmarshal([]byte(lines[i]), &r); err != nil || r.Fabric != fabric || r.Lat == nil {
 			t.Errorf("%v: %s", err, lines[i])
+		}
+	}
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	switch {
+	case os.Geteuid() == 0:
+	case os.Getenv("XWARP_REQUIRE_XDP") == "1":
+		t.Fatal("testbeds need root and XWARP_REQUIRE_XDP=1 is set")
+	default:
+		t.Skip("testbeds need root")
+	}
+}
+
+// A collective starts agents and ranks, which are this program too.
+func TestRun_collective(t *testing.T) {
+	needRoot(t)
+	out, errs, code := xperf("mpi_allreduce", "--testbed", "--fabric", "udp", "-n", "2,4", "--size", "8", "--rounds", "1", "--duration", "0.002", "--json")
+	if code != exitOK {
+		t.Fatalf("code %d: %s", code, errs)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	for i, ranks := range []int{2, 4} {
+		var r bench.Result
+		if err := json.Unmarshal([]byte(lines[i]), &r); err != nil || r.Ranks != ranks || r.Hosts != 2 || r.Size != 8 || r.Lat == nil || r.Lat.Avg <= 0 {
+			t.Errorf("%v: %s", err, lines[i])
+		}
+	}
+	if len(lines) != 2 {
+		t.Errorf("%d lines: %s", len(lines), out)
+	}
+}
+
+// Raw frames and whichever of the other libraries are installed, and nothing
+// is left behind.
+func TestRun_comparePeers(t *testing.T) {
+	needRoot(t)
+	out, errs, code := xperf("compare", "peers", "--testbed", "--tests", "mpi_lat,mpi_rate", "--mtu", "1500", "--size", "8", "--rounds", "1", "--duration", "0.002", "--json")
+	if code != exitOK {
+		t.Fatalf("code %d: %s", code, errs)
+	}
+	got := map[string]int{}
+	for line := range strings.Lines(out) {
+		var r bench.Result
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		got[r.Library]++
+	}
+	if got["raw"] != 2 || got["xwarp"] != 4 {
+		t.Errorf("results by library %v: want 2 of raw and 4 of xwarp", got)
+	}
+	for _, peer := range osu.Peers() {
+		want := 4 // on two hosts and on one
+		if peer.Missing() != "" {
+			want = 0
+		}
+		if got[peer.Name] != want {
+			t.Errorf("%d results of %s, want %d", got[peer.Name], peer.Name, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 )
 
@@ -18,6 +19,15 @@ type Watched interface {
 	// process should end soon; where it runs under xrun on the same host
 	// the kernel kills it anyway.
 	Lost() <-chan struct{}
+}
+
+// Witness is a Job whose ranks may die while the others go on.
+type Witness interface {
+	Job
+	// Deaths returns the ranks that have ended, in whatever way, in the order
+	// in which this became known here, without the first known ones. A launcher
+	// that ends the job when a rank dies tells of none.
+	Deaths(known int) []int
 }
 
 // Join returns the job that this process was started for. It returns
@@ -81,6 +91,26 @@ type joined struct {
 	fenced chan []Value
 	lost   chan struct{}
 	cause  error // why lost; valid once lost is closed
+	deaths deaths
+}
+
+// deaths lists ranks that have ended while others go on.
+type deaths struct {
+	mu    sync.Mutex
+	ranks []int
+}
+
+func (d *deaths) learn(ranks ...int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ranks = append(d.ranks, ranks...)
+}
+
+// Deaths returns the ranks that have ended, without the first known ones.
+func (d *deaths) Deaths(known int) []int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ranks[known:len(d.ranks):len(d.ranks)]
 }
 
 func (j *joined) Rank() int                   { return j.p.rank }
@@ -88,6 +118,7 @@ func (j *joined) Size() int                   { return j.p.size }
 func (j *joined) Host() (host, localRank int) { return j.p.host, j.p.localRank }
 func (j *joined) Key() uint64                 { return j.key }
 func (j *joined) Lost() <-chan struct{}       { return j.lost }
+func (j *joined) Deaths(known int) []int      { return j.deaths.Deaths(known) }
 
 // read takes what the launcher says until it is gone.
 func (j *joined) read(lines *LineReader) {
@@ -102,6 +133,10 @@ func (j *joined) read(lines *LineReader) {
 		if err != nil {
 			j.cause = fmt.Errorf("boot: launcher: %w", err)
 			return
+		}
+		if reply.Op == OpEnded {
+			j.deaths.learn(slices.DeleteFunc(reply.Ranks, func(rank int) bool { return rank >= j.Size() })...)
+			continue
 		}
 		if reply.Op != OpFenced {
 			j.cause = fmt.Errorf("boot: launcher: unexpected %q", reply.Op)

@@ -78,6 +78,10 @@ func makePlan(c Config, m machine) (*plan, error) {
 		return nil, err
 	}
 	p.bindRanks(c, m)
+	if p.testbed != nil && p.wantBulk(c, m) {
+		p.testbed.Queues = bulkQueues
+		p.notice += ", large data on a second queue"
+	}
 	return p, nil
 }
 

@@ -54,6 +54,12 @@ func (s *startOrder) environment(r rankPlan) []string {
 	} {
 		env = append(env, fmt.Sprintf("%s=%v", v.name, v.value))
 	}
+	if s.Bulk >= 0 { // not what was asked for, but what there is
+		env = append(env, fmt.Sprintf("%s=%d", boot.EnvBulkQueue, s.Bulk))
+	}
+	if cpus, err := allowedCPUs(); err == nil { // else the rank takes its host for the machine
+		env = append(env, fmt.Sprintf("%s=%d/%d", boot.EnvMachine, s.Neighbors, len(cpus)))
+	}
 	return env
 }
 

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // core is a core of this machine, with the processors (hardware threads) of it
@@ -146,15 +144,9 @@ func (s *startOrder) bindings() ([][]int, error) {
 	if s.Bind != BindCore && s.Bind != BindNUMA {
 		return nil, nil
 	}
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return nil, fmt.Errorf("allowed processors: %w", err)
-	}
-	var allowed []int
-	for cpu := range maxCPUs {
-		if set.IsSet(cpu) {
-			allowed = append(allowed, cpu)
-		}
+	allowed, err := allowedCPUs()
+	if err != nil {
+		return nil, err
 	}
 	return bindings(cores(os.DirFS("/sys/devices/system"), allowed), s.Bind, s.Map), nil
 }

@@ -57,15 +57,15 @@ func allKernels() (t [rules][machines]kernel) {
 // integerType, orderedType and numberType are the types that have the bitwise
 // and logical operations, an order, and sums.
 type integerType interface {
-	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
+	~int8 | ~int16 | ~int32 | ~int64 | ~int | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uint
 }
 
 type orderedType interface {
-	integerType | float32 | float64
+	integerType | ~float32 | ~float64
 }
 
 type numberType interface {
-	orderedType | complex64 | complex128
+	orderedType | ~complex64 | ~complex128
 }
 
 func integer[T integerType](t *[rules][machines]kernel, m machine) {

@@ -162,5 +162,16 @@ func (q *Unexpected[T]) Remove(e *Entry[T]) {
 	}
 }
 
+// All returns the messages that wait, in no order.
+func (q *Unexpected[T]) All() []*Entry[T] {
+	var all []*Entry[T]
+	for i := range q.tables[0].buckets {
+		for e := q.tables[0].buckets[i].head; e != nil; e = e.links[0].next {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
 // Len returns how many messages wait.
 func (q *Unexpected[T]) Len() int { return q.tables[0].count }

@@ -1,6 +1,8 @@
 package p2p
 
 import (
+	"slices"
+
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 )
@@ -180,18 +182,32 @@ func (ep *Endpoint) Active() int {
 	return n
 }
 
-// Done reports whether the result is there.
+// Done reports whether Wait would return at once: the result is there, or a loss
+// makes waiting doubtful.
 func (r *Request) Done() bool {
 	r.ep.Enter()
-	there := r.state == done
+	there := r.Ready()
 	r.ep.Leave()
 	return there
 }
 
 // Ready is Done for those inside.
-func (r *Request) Ready() bool { return r.state == done }
+func (r *Request) Ready() bool {
+	return r.state == done || r.ep.impaired && r.ep.interruption(r) != nil
+}
 
-// Wait makes progress until r is done and takes its result.
+// Await makes progress until r is done and takes its result, or reports that r is
+// active still, and may wait in vain.
+func (r *Request) Await() (st Status, active bool, err error) {
+	ep := r.ep
+	ep.Enter()
+	st, active, err = r.await()
+	ep.Leave()
+	return st, active, err
+}
+
+// Wait makes progress until r is done and takes its result. A receive from any
+// source that may wait in vain is given up.
 func (r *Request) Wait() (Status, error) {
 	ep := r.ep
 	ep.Enter()
@@ -200,7 +216,8 @@ func (r *Request) Wait() (Status, error) {
 	return st, err
 }
 
-// Test makes progress once and takes the result of r if it is there.
+// Test makes progress once and takes the result of r if it is there. An error of a
+// request that is not finished says that it may wait in vain.
 func (r *Request) Test() (st Status, finished bool, err error) {
 	ep := r.ep
 	ep.Enter()
@@ -209,9 +226,84 @@ func (r *Request) Test() (st Status, finished bool, err error) {
 	}
 	if finished = r.state == done; finished {
 		st, err = ep.take(r)
+	} else if ep.impaired {
+		err = ep.interruption(r)
 	}
 	ep.Leave()
 	return st, finished, err
+}
+
+// Register makes a communicator known: its context, which is even, all ranks of
+// World in it, in any order, and how many bytes its ranks agree on. The context of
+// World is 0.
+func (ep *Endpoint) Register(context uint32, members []int32, agreed int) {
+	ep.Enter()
+	ep.register(context, members, agreed)
+	ep.Leave()
+}
+
+// Unregister forgets a communicator, if all its members are done with it. Else
+// some may still ask what was agreed upon, so the context must not be used again.
+func (ep *Endpoint) Unregister(context uint32, all bool) {
+	ep.Enter()
+	ep.unregister(context, all)
+	ep.Leave()
+}
+
+// RegisterPart tells that members of a communicator do collectives with a tag of
+// their own, and returns how to end that.
+func (ep *Endpoint) RegisterPart(context uint32, tag int32, members []int32) (end func()) {
+	ep.Enter()
+	defer ep.Leave()
+	inner := ep.registerPart(context, tag, members)
+	return func() {
+		ep.Enter()
+		inner()
+		ep.Leave()
+	}
+}
+
+// Failed returns the members of a communicator that are lost, in the order in
+// which this rank has learned of it, and how many of these are acknowledged.
+func (ep *Endpoint) Failed(context uint32) (lost []int32, acked int) {
+	ep.Enter()
+	defer ep.Leave()
+	g := ep.at(context)
+	return slices.Clone(g.lost), g.acked
+}
+
+// Members returns all members of a communicator in the order of World. The list is
+// the endpoint's.
+func (ep *Endpoint) Members(context uint32) []int32 {
+	ep.Enter()
+	defer ep.Leave()
+	return ep.at(context).members
+}
+
+// Acknowledge lets receives from any source go on in spite of the first n losses.
+func (ep *Endpoint) Acknowledge(context uint32, n int) {
+	ep.Enter()
+	ep.acknowledge(context, n)
+	ep.Leave()
+}
+
+// IsRevoked reports whether a communicator was revoked, as far as this rank knows.
+func (ep *Endpoint) IsRevoked(context uint32) bool {
+	ep.Enter()
+	defer ep.Leave()
+	return ep.at(context).revoked
+}
+
+// Revoke ends the use of a communicator on all ranks: everything but agreements
+// fails. Each rank that learns of it tells its neighbours, before it does anything
+// else, so all learn of it when one does that lives.
+func (ep *Endpoint) Revoke(context uint32) {
+	ep.Enter()
+	if g := ep.at(context); !g.revoked && ep.over == nil {
+		ep.revoke(context, g)
+		ep.push(0)
+	}
+	ep.Leave()
 }
 
 // Inside is an endpoint for those who are inside already: between Enter and
@@ -241,9 +333,9 @@ func (in *Inside) Irecv(env match.Envelope, buf []byte) *Request {
 	return in.ep().irecv(env, in.ep().request(env.Source, buf))
 }
 
-// Await makes progress until r is done. Others come inside meanwhile.
+// Await makes progress until r is Ready. Others come inside meanwhile.
 func (in *Inside) Await(r *Request) {
-	for r.state != done {
+	for !r.Ready() {
 		in.ep().progress(r)
 	}
 }

@@ -39,6 +39,9 @@ type Config struct {
 	// Aborted is asked several times a second. When it returns an error,
 	// everything under way fails with it. Default: never.
 	Aborted func() error
+	// Deaths is asked as often. It returns the ranks that have died while the
+	// others go on, without the first known ones. Default: nobody is told.
+	Deaths func(known int) []int
 }
 
 // eagerMost is the most that Config.EagerMax can be.
@@ -91,6 +94,7 @@ type Endpoint struct {
 	rank  int32
 	addr  netip.AddrPort
 	eng   *progress.Engine
+	ctx   *verbs.Context
 	pd    *verbs.PD
 	qp    *verbs.QP
 	cq    *verbs.CQ
@@ -121,7 +125,12 @@ type Endpoint struct {
 	inlineMax int          // longest message that goes inline with its header
 	maxWrite  int
 
-	lost    error     // the first loss of a peer: collectives cannot work any more
+	groups   []*group // by context/2
+	losses   []int32  // ranks that are lost, in the order in which we have learned of it
+	deaths   int      // how many the launcher has told of
+	impaired bool     // a rank is lost, a communicator revoked, or over
+	over     error    // why nothing works any more
+
 	closing bool      // nobody's loss matters any more
 	abortAt mono.Time // when to ask Config.Aborted next
 	wakeAt  mono.Time // when Drain wants to look again
@@ -185,13 +194,13 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	attr := ctx.Attr()
 	ep := &Endpoint{
 		cfg: cfg, rank: int32(cfg.Rank), addr: ctx.Addr(),
-		eng: ctx.Engine(), arena: ctx.Arena(),
+		eng: ctx.Engine(), ctx: ctx, arena: ctx.Arena(),
 		peers:  make([]peer, cfg.Size),
 		maxSeg: attr.MaxSeg, inlineMax: verbs.MaxInline - headerLen,
 		maxWrite: min(attr.MaxMsg, 1<<30),
 		abortAt:  mono.Never, wakeAt: mono.Never,
 	}
-	if cfg.Aborted != nil {
+	if cfg.Aborted != nil || cfg.Deaths != nil {
 		ep.abortAt = ep.eng.Clock().Now().Add(abortInterval)
 	}
 	ep.inline = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline}

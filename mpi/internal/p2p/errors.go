@@ -13,6 +13,8 @@ const (
 	Ended                     // the job is being ended, or has been
 	Deadlock                  // the call can never finish
 	NoMemory                  // registration or buffers ran out
+	MayBeLost                 // a receive from any source waits, perhaps for a rank that is gone; it goes on
+	Revoked                   // the communicator is revoked
 )
 
 // Error is the error of a request.

@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/xwarp/xwarp/internal/mono"
@@ -8,79 +9,134 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// What happens when a rank is lost: every operation under way with it fails,
-// and so does every later one. Receives from any source that are posted at that
-// moment fail too, for they may have waited for it; later ones do not. All
-// collectives fail from then on, because some rank would wait for ever. The
-// rank that notices tells the others, so that those who only receive know it.
+// What happens when a rank is lost (as ULFM has it: Bland, Bouteiller, Herault,
+// Bosilca, Dongarra: Post-failure recovery of MPI communication capability,
+// IJHPCA 2013):
+//
+//   - every operation under way with it fails, and so does every later one;
+//   - the collectives of communicators that it is in fail, now and later, because
+//     some rank would wait for ever;
+//   - a receive from any source on such a communicator may have waited for it:
+//     whoever waits for the receive is told so. It stays posted, and goes on when
+//     the loss was acknowledged.
+//
+// All else goes on. Ranks learn of losses from verbs, from the launcher
+// (Config.Deaths) and from one another: who learns of one tells its neighbours,
+// so that those who only receive know it, too. A loss is for ever: a rank that
+// hears that it is taken for lost itself ends.
 
 // lossOf returns the error of everything that peer takes part in.
 func (ep *Endpoint) lossOf(rank int, why verbs.Status) error {
 	if err := ep.peers[rank].err; err != nil {
 		return err
 	}
-	return &Error{Code: PeerLost, Peer: rank, Detail: fmt.Sprintf("rank %d is lost: %v", rank, why)}
+	return lost(rank, why.String())
+}
+
+func lost(rank int, why string) *Error {
+	return &Error{Code: PeerLost, Peer: rank, Detail: fmt.Sprintf("rank %d is lost: %s", rank, why)}
 }
 
 // losePeer handles the failure of something that was sent.
-func (ep *Endpoint) losePeer(rank int, why verbs.Status) {
-	if ep.peers[rank].err != nil {
-		return
-	}
-	ep.failPeer(rank, ep.lossOf(rank, why))
-	if !ep.closing {
-		ep.spread(rank)
+func (ep *Endpoint) losePeer(rank int, why verbs.Status) { ep.failPeer(rank, ep.lossOf(rank, why)) }
+
+// happened handles what verbs has noticed apart from anything that was sent: a rank
+// that only waits for a message hears of the loss of its source, too.
+func (ep *Endpoint) happened(e *verbs.AsyncEvent) {
+	if (e.Type == verbs.EventPeerLost || e.Type == verbs.EventPeerRestarted) && e.AH.UserData != 0 {
+		ep.gone(int(e.AH.UserData-1), e.Type.String())
 	}
 }
 
 // loseLink handles that a peer cannot be connected with.
-func (ep *Endpoint) loseLink(rank int, why error) {
-	if ep.peers[rank].err != nil {
+func (ep *Endpoint) loseLink(rank int, why error) { ep.failPeer(rank, lost(rank, why.Error())) }
+
+// gone handles that a rank is not there any more. One that has said bye has left
+// as it should: it is no loss, but it answers nobody either.
+func (ep *Endpoint) gone(rank int, why string) {
+	if ep.peers[rank].saidBye == mono.Never {
+		ep.failPeer(rank, lost(rank, why))
 		return
 	}
-	ep.failPeer(rank, &Error{Code: PeerLost, Peer: rank, Detail: fmt.Sprintf("rank %d is lost", rank), Err: why})
-	if !ep.closing {
-		ep.spread(rank)
+	for _, g := range ep.groups {
+		if g != nil && g.has(int32(rank)) {
+			g.deliberate(int32(rank))
+		}
 	}
 }
 
-// arrivedLost handles a peer's word that a third rank is lost.
-func (ep *Endpoint) arrivedLost(h *header) {
-	rank := int(h.tag)
-	if rank >= len(ep.peers) || rank == int(ep.rank) || ep.peers[rank].err != nil {
-		return
+// arrivedLost handles a peer's word that others are lost.
+func (ep *Endpoint) arrivedLost(h *header, ranks []byte) {
+	for ; len(ranks) >= 4; ranks = ranks[4:] {
+		rank := binary.BigEndian.Uint32(ranks)
+		switch {
+		case rank >= uint32(len(ep.peers)):
+			ep.Stats.Malformed++
+		case rank == uint32(ep.rank):
+			ep.End(lost(int(rank), fmt.Sprintf("so rank %d takes this one, and the ranks that are left go on without it", h.source)))
+			return
+		default:
+			ep.failPeer(int(rank), lost(int(rank), fmt.Sprintf("rank %d says so", h.source)))
+		}
 	}
-	ep.failPeer(rank, &Error{Code: PeerLost, Peer: rank, Detail: fmt.Sprintf("rank %d is lost: rank %d says so", rank, h.source)})
 }
 
-// failPeer fails everything that needs the peer.
+// failPeer fails everything that needs the peer, and tells the neighbours.
 func (ep *Endpoint) failPeer(rank int, err error) {
-	ep.peers[rank].err = err
-	if ep.lost == nil {
-		ep.lost = err
+	p := &ep.peers[rank]
+	if p.err != nil || p.self {
+		return
 	}
+	p.err, ep.impaired = err, true
 	if ep.conn != nil {
-		ep.conn.hangUp(&ep.peers[rank])
+		ep.conn.hangUp(p)
 	}
-	ep.failRequests(err, func(r *Request) bool {
-		return int(r.peer) == rank || r.peer == match.Any || collective(r.entry.Context) && !r.underWay()
+	ep.losses = append(ep.losses, int32(rank))
+	for _, g := range ep.groups {
+		if g != nil && g.has(int32(rank)) {
+			g.lost = append(g.lost, int32(rank))
+		}
+	}
+	ep.failRequests(func(r *Request) error {
+		if int(r.peer) == rank {
+			return err
+		}
+		return ep.overtaken(r)
 	})
-}
-
-// underWay reports whether both ends work on r. Between live ranks it comes to
-// an end by itself, and ending one side would leave the other one waiting.
-func (r *Request) underWay() bool {
-	switch r.state {
-	case sendData, sendCTS, sendNotice, waitFIN, waitAck, matchSelf, pulling:
-		return true
+	ep.purge()
+	if !ep.closing {
+		ep.spreadLosses()
 	}
-	return false
+	for context, g := range ep.groups {
+		if g != nil && g.has(int32(rank)) {
+			if g.revoked && !ep.closing {
+				ep.spreadRevocation(uint32(2*context), g)
+			}
+			g.deliberate(int32(rank))
+		}
+	}
 }
 
-// failRequests fails the requests under way that are affected.
-func (ep *Endpoint) failRequests(err error, affected func(*Request) bool) {
+// overtaken returns why a request of two live ranks has become pointless: its
+// communicator is revoked, or its collective cannot come to its end. What both
+// ends work on comes to an end by itself, and ending one side would leave the
+// other one waiting.
+func (ep *Endpoint) overtaken(r *Request) error {
+	switch r.state {
+	case sendData, sendCTS, sendNotice, waitFIN, waitAck, pulling:
+		return nil
+	}
+	return ep.broken(r.entry.Envelope)
+}
+
+// failRequests fails the requests under way for which why has an error.
+func (ep *Endpoint) failRequests(why func(*Request) error) {
 	for _, r := range ep.requests {
-		if r.state == free || r.state == done || r.state == lingering || !affected(r) {
+		if r.state == free || r.state == done || r.state == lingering {
+			continue
+		}
+		err := why(r)
+		if err == nil {
 			continue
 		}
 		switch {
@@ -95,70 +151,114 @@ func (ep *Endpoint) failRequests(err error, affected func(*Request) bool) {
 	}
 }
 
-// spread tells all other ranks that rank is lost.
-func (ep *Endpoint) spread(rank int) {
-	for i := range ep.peers {
-		if p := &ep.peers[i]; !p.self && p.err == nil {
-			ep.notify(i, kindLost, int32(rank), 0)
+// purge throws away the messages that nobody can receive any more.
+func (ep *Endpoint) purge() {
+	for _, e := range ep.unexpected.All() {
+		if ep.unwanted(e.Envelope) {
+			ep.unexpected.Remove(e)
+			ep.messages.put(e.Owner)
 		}
 	}
 }
 
-// notify sends a word of our own. Nobody waits for it but Drain.
-func (ep *Endpoint) notify(rank int, k kind, tag int32, id uint32) {
-	ep.advanceOrQueue(ep.notice(int32(rank), k, tag, id))
+// spreadLosses tells the neighbours of all losses. It is done at every loss, for
+// who has died may have been between us and somebody else.
+func (ep *Endpoint) spreadLosses() {
+	ep.neighbours(nil, func(to int) { ep.tell(to, header{kind: kindLost}, ep.lossList()) })
 }
 
-// notice makes the request of a word of our own.
-func (ep *Endpoint) notice(rank int32, k kind, tag int32, id uint32) *Request {
-	r := ep.request(rank, nil)
-	r.detached = true
-	ep.active--
-	r.entry.Envelope = match.Envelope{Tag: tag}
-	r.notice, r.remote = k, id
-	r.state = sendNotice
-	return r
+// lossList returns all losses as the body of a word.
+func (ep *Endpoint) lossList() []byte {
+	list := make([]byte, 0, 4*len(ep.losses))
+	for _, rank := range ep.losses {
+		list = binary.BigEndian.AppendUint32(list, uint32(rank))
+	}
+	return list
 }
 
-func (ep *Endpoint) postNotice(r *Request, p *peer) bool {
-	h := header{kind: r.notice, source: ep.rank, tag: r.entry.Tag, id: r.remote}
-	h.put(ep.head[:])
-	if !ep.postSignaled(p, r, headerLen) {
-		return false
+// neighbours calls f for those of members (nil: all ranks) that this rank tells
+// news to: the next live ones at distances 1, 2, 4, ... in both directions
+// (Angskun, Bosilca, Dongarra: Binomial graph, ISPA 2007). Live ranks always are a
+// ring at least, so news reach all of them.
+func (ep *Endpoint) neighbours(members []int32, f func(rank int)) {
+	n, me := len(members), 0
+	if members == nil {
+		n, me = len(ep.peers), int(ep.rank)
+	} else {
+		for members[me] != ep.rank {
+			me++
+		}
 	}
-	if r.notice == kindSwitch {
-		p.qp = nil // until all before it was acknowledged
+	told := map[int]bool{}
+	for _, direction := range [2]int{1, -1} {
+		for distance := 1; distance < n; distance *= 2 {
+			for d := distance; d < n; d++ {
+				rank := (me + direction*d + n) % n
+				if members != nil {
+					rank = int(members[rank])
+				}
+				if ep.peers[rank].err != nil {
+					continue
+				}
+				if !told[rank] {
+					told[rank] = true
+					f(rank)
+				}
+				break
+			}
+		}
 	}
-	if r.state = waitAck; r.inFlight == 0 {
-		r.complete() // a neighbour has it
-	}
-	return true
 }
 
 // hopeless returns why a receive cannot be served any more, or nil.
 func (ep *Endpoint) hopeless(env match.Envelope) error {
-	if ep.lost == nil {
+	switch {
+	case !ep.impaired:
 		return nil
-	}
-	if collective(env.Context) {
-		return ep.lost
-	}
-	if env.Source != match.Any {
+	case env.Source != match.Any && ep.peers[env.Source].err != nil:
 		return ep.peers[env.Source].err
 	}
-	for i := range ep.peers {
-		if ep.peers[i].err == nil && i != int(ep.rank) {
-			return nil // it may still send
-		}
-	}
-	return ep.lost
+	return ep.broken(env)
 }
 
-// abortInterval is how often Config.Aborted is asked.
+// unprobed returns why a message that has not come cannot come any more, or is not
+// to be waited for.
+func (ep *Endpoint) unprobed(env match.Envelope) error {
+	if !ep.impaired {
+		return nil
+	}
+	if err := ep.hopeless(env); err != nil {
+		return err
+	}
+	return given(ep.doubt(env))
+}
+
+// given makes the error of a receive that may still be served that of one that was
+// given up.
+func given(doubt error) error {
+	if e, ok := doubt.(*Error); ok {
+		return &Error{Code: PeerLost, Peer: e.Peer, Detail: e.Detail, Err: e.Err}
+	}
+	return nil
+}
+
+// abortInterval is how often Config.Aborted and Config.Deaths are asked.
 const abortInterval = 100 * mono.Millisecond
 
-func (ep *Endpoint) checkAborted(now mono.Time) {
+// askLauncher asks what the launcher knows about the job.
+func (ep *Endpoint) askLauncher(now mono.Time) {
 	ep.abortAt = now.Add(abortInterval)
+	if ep.cfg.Deaths != nil {
+		for _, rank := range ep.cfg.Deaths(ep.deaths) {
+			ep.deaths++
+			if rank != int(ep.rank) {
+				ep.gone(rank, "the launcher says so")
+			}
+		}
+	}
+	if ep.cfg.Aborted == nil {
+		return
+	}
 	if why := ep.cfg.Aborted(); why != nil {
 		ep.end(&Error{Code: Ended, Peer: -1, Detail: "the job is being ended", Err: why})
 	}
@@ -169,9 +269,9 @@ func (ep *Endpoint) end(err *Error) {
 	for i := range ep.peers {
 		ep.peers[i].err = err
 	}
-	ep.lost = err
+	ep.over, ep.impaired = err, true
 	ep.unexpected = match.Unexpected[message]{}
-	ep.failRequests(err, func(r *Request) bool { return true })
+	ep.failRequests(func(*Request) error { return err })
 	ep.ended, ep.abortAt = true, mono.Never
 	for i := range ep.peers {
 		if ep.conn != nil {

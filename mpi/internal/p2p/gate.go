@@ -150,7 +150,7 @@ func (g *gate) exit() {
 // for may be there, or there is something to do that it does not know of.
 func (g *gate) news() bool {
 	ep := g.ep
-	return g.target == nil || g.target.state == done || ep.posts > 0 || ep.stuck.head != nil || ep.pulls.head != nil || ep.eng.NextDeadline() < g.until
+	return g.target == nil || ep.impaired || g.target.state == done || ep.posts > 0 || ep.stuck.head != nil || ep.pulls.head != nil || ep.eng.NextDeadline() < g.until
 }
 
 // progress makes one step, and waits until there may be more to do when there
@@ -291,13 +291,14 @@ func (s *sleeper) wake() {
 	}
 }
 
-// wakeMany wakes those that wait for anything.
+// wakeMany wakes those that wait for anything, and when ranks are lost all, for
+// what they wait for may never come.
 func (g *gate) wakeMany() {
-	if g.many == 0 {
+	if g.many == 0 && !g.ep.impaired {
 		return
 	}
 	for s := g.last; s != nil; s = s.next {
-		if s.target == nil {
+		if s.target == nil || g.ep.impaired {
 			s.wake()
 		}
 	}

@@ -55,7 +55,7 @@ func (ep *Endpoint) count(p *peer, wr *verbs.SendWR) {
 // beginSwitch lets the mark go out, before all that waits for room.
 func (ep *Endpoint) beginSwitch(p *peer) {
 	p.watched = false
-	r := ep.notice(p.link.rank, kindSwitch, 0, 0)
+	r := ep.notice(p.link.rank, header{kind: kindSwitch}, nil)
 	if !ep.advance(r) {
 		p.pending.pushFront(r)
 		ep.goOn(p)

@@ -22,7 +22,7 @@ type Matched struct{ m *message }
 func (ep *Endpoint) seize(env match.Envelope) (Matched, Status, bool, error) {
 	e := ep.unexpected.Match(env)
 	if e == nil {
-		return Matched{}, Status{}, false, ep.hopeless(env)
+		return Matched{}, Status{}, false, ep.unprobed(env)
 	}
 	return Matched{e.Owner}, Status{Source: e.Source, Tag: e.Tag, Bytes: int(e.Owner.size)}, true, nil
 }

@@ -30,6 +30,10 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 	if ep.conn != nil && ep.cq.Len() == 0 { // what has arrived comes before the end of a connection
 		n += ep.conn.poll(now)
 	}
+	for e, ok := ep.ctx.GetAsyncEvent(); ok; e, ok = ep.ctx.GetAsyncEvent() {
+		n++
+		ep.happened(&e)
+	}
 	if ep.lanes != nil {
 		n += ep.pollLanes(budget)
 	}
@@ -38,7 +42,7 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 	}
 	if now >= ep.abortAt {
 		n++ // it may end what the caller waits for
-		ep.checkAborted(now)
+		ep.askLauncher(now)
 	}
 	return n + ep.follow()
 }
@@ -124,6 +128,10 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 		return
 	}
 	p.used = true
+	if ep.impaired && (h.kind == kindEager || h.kind == kindRTS) && ep.unwanted(h.envelope()) {
+		ep.Stats.Stale++
+		return
+	}
 	switch h.kind {
 	case kindEager:
 		ep.arrivedEager(h, b[headerLen:])
@@ -134,7 +142,9 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 	case kindFIN:
 		ep.arrivedFIN(h)
 	case kindLost:
-		ep.arrivedLost(h)
+		ep.arrivedLost(h, b[headerLen:])
+	case kindRevoke, kindAgree:
+		ep.arrivedAbout(h, b[headerLen:])
 	case kindData:
 		ep.arrivedData(h, b[headerLen:])
 	case kindBye:

@@ -10,13 +10,11 @@ func collective(context uint32) bool { return context&1 != 0 }
 
 func (ep *Endpoint) irecv(env match.Envelope, r *Request) *Request {
 	r.entry.Envelope = env
-	// What has come already is received in spite of a loss, but not by a
-	// collective: ranks that have failed are not where it believes them.
-	if ep.lost == nil || !collective(env.Context) {
-		if e := ep.unexpected.Match(env); e != nil {
-			ep.accept(r, e.Owner)
-			return r
-		}
+	// What has come already is received in spite of a loss. Where nothing may
+	// be received any more there is nothing: see unwanted.
+	if e := ep.unexpected.Match(env); e != nil {
+		ep.accept(r, e.Owner)
+		return r
 	}
 	if err := ep.hopeless(env); err != nil {
 		r.st = Status{Source: env.Source, Tag: env.Tag}
@@ -68,7 +66,7 @@ func (ep *Endpoint) find(env match.Envelope) (Status, bool, error) {
 	if e := ep.unexpected.Find(env); e != nil {
 		return Status{Source: e.Source, Tag: e.Tag, Bytes: int(e.Owner.size)}, true, nil
 	}
-	return Status{}, false, ep.hopeless(env)
+	return Status{}, false, ep.unprobed(env)
 }
 
 // arrivedEager takes in a message whose data came with it.

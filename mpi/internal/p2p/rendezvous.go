@@ -83,7 +83,7 @@ func (ep *Endpoint) clear(r *Request, env match.Envelope, id uint32, size uint64
 }
 
 func (ep *Endpoint) postCTS(r *Request, p *peer) bool {
-	h := header{kind: kindCTS, source: ep.rank, id: r.remote}
+	h := header{kind: kindCTS, context: r.entry.Context, source: ep.rank, id: r.remote}
 	if r.grant.stream {
 		h.tag = ctsStream
 	}
@@ -103,6 +103,7 @@ func (ep *Endpoint) arrivedCTS(h *header, b []byte) {
 		ep.Stats.Stale++
 		var g grant
 		g.get(b)
+		ep.explain(h)
 		ep.notify(int(h.source), kindFIN, finFailed, g.request) // or it waits for ever
 		return
 	}
@@ -236,10 +237,27 @@ func (ep *Endpoint) arrivedFIN(h *header) {
 		return
 	}
 	if h.tag == finFailed || r.grant.stream && r.written < r.grant.size {
-		r.fail(gaveUp(h.source))
+		err := ep.broken(r.entry.Envelope)
+		if err == nil {
+			err = gaveUp(h.source)
+		}
+		r.fail(err)
 		return
 	}
 	r.complete()
+}
+
+// explain tells the source of h, which waits for a message that was given up, what
+// it may not know yet of its communicator.
+func (ep *Endpoint) explain(h *header) {
+	g := ep.groupOf(h.envelope())
+	switch {
+	case g == nil:
+	case g.revoked:
+		ep.tell(int(h.source), header{kind: kindRevoke, context: h.context &^ 1}, nil)
+	case len(g.lost) > 0:
+		ep.tell(int(h.source), header{kind: kindLost}, ep.lossList())
+	}
 }
 
 func gaveUp(rank int32) error {

@@ -164,8 +164,26 @@ func (ep *Endpoint) take(r *Request) (Status, error) {
 
 // wait is Wait for those inside.
 func (r *Request) wait() (Status, error) {
-	for r.state != done {
-		r.ep.progress(r)
+	st, active, err := r.await()
+	if !active {
+		return st, err
 	}
-	return r.ep.take(r)
+	r.ep.cancel(r)
+	st, _ = r.ep.take(r)
+	return st, given(err)
+}
+
+// await is Await for those inside.
+func (r *Request) await() (st Status, active bool, err error) {
+	ep := r.ep
+	for r.state != done {
+		if ep.impaired {
+			if err := ep.interruption(r); err != nil {
+				return Status{}, true, err
+			}
+		}
+		ep.progress(r)
+	}
+	st, err = ep.take(r)
+	return st, false, err
 }

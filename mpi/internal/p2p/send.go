@@ -8,8 +8,10 @@ import (
 )
 
 // burstMax is how many nonblocking sends wait for one another before they go
-// out at the latest.
-const burstMax = 16
+// out at the latest. A frame costs the sender as much as ten short messages: in
+// windows of 64 messages of 8 bytes bursts of 16 made 1.7 million messages a
+// second, of 32 2.0, of 64 2.6, and long messages lost nothing by it.
+const burstMax = 64
 
 // send is Send for those inside.
 func (ep *Endpoint) send(env match.Envelope, dest int, buf []byte) error {
@@ -47,7 +49,7 @@ func (ep *Endpoint) trySend(env match.Envelope, dest int, buf []byte) bool {
 
 // open reports whether messages may go to a peer: nobody who matters is lost.
 func (ep *Endpoint) open(p *peer, env match.Envelope) bool {
-	return p.err == nil && (ep.lost == nil || !collective(env.Context))
+	return !ep.impaired || p.err == nil && ep.broken(env) == nil
 }
 
 func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Request {
@@ -59,10 +61,12 @@ func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Requ
 	r.total = uint64(n)
 	r.st = Status{Source: int32(dest), Tag: env.Tag, Bytes: n}
 	switch {
-	case p.err != nil:
-		r.fail(p.err)
-	case ep.lost != nil && collective(env.Context):
-		r.fail(ep.lost)
+	case ep.impaired && !ep.open(p, env):
+		if p.err == nil {
+			r.fail(ep.broken(env))
+		} else {
+			r.fail(p.err)
+		}
 	case p.self:
 		ep.sendSelf(r, sync)
 	default:

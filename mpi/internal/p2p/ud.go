@@ -24,7 +24,7 @@ func (ep *Endpoint) createUD(ctx *verbs.Context) (err error) {
 	}
 	ep.qp = ep.rel.QP()
 	ep.inlineMax = reliable.MaxInline - headerLen
-	ep.maxSeg = ep.rel.Segment()
+	ep.maxSeg -= reliable.HeaderLen
 	return ep.carveSends()
 }
 

@@ -14,16 +14,18 @@ const (
 	kindRTS                    // request to send: a large message is waiting
 	kindCTS                    // clear to send: write it there
 	kindFIN                    // it was written
-	kindLost                   // the rank named in tag is lost
+	kindLost                   // ranks are lost
 	kindBye                    // no more messages will follow
 	kindData                   // a piece of a large message, in a stream
 	kindSwitch                 // the last datagram: what follows comes over the connection
+	kindRevoke                 // the communicator is revoked
+	kindAgree                  // of an agreement of the communicator
 	kindEnd
 )
 
 // Version is the version of the bytes below. Ranks compare it before they
 // talk.
-const Version = 2
+const Version = 3
 
 // Every Send starts with 16 bytes, numbers in network order:
 //
@@ -39,15 +41,19 @@ const Version = 2
 //	       message lies: address (8), 0 if it cannot be read there, and that of
 //	       its guard (8)
 //	CTS    receiver's request (4), remote key (4), address (8), size (8);
-//	       id is the sender's request; tag is 0, or 1 to ask for a stream,
+//	       id is the sender's request, context its; tag is 0, or 1 to ask for a stream,
 //	       and then key and address are 0
 //	FIN    nothing; id is the receiver's request, tag is 0, or 1 when the
 //	       sender could not write. Or the receiver has copied what an RTS
 //	       offered, and id is the sender's request
-//	lost   nothing; tag is the rank that is lost
+//	lost   all ranks that are lost (4 each); tag is how many bytes are
+//	       still to come in further messages
 //	bye    nothing
 //	data   the next bytes of the message; id is the receiver's request
 //	switch nothing
+//	revoke nothing
+//	agree  a piece of: kind (1), number (4), bits (package agree); tag is how
+//	       many bytes are still to come
 const (
 	headerLen = 16
 	rtsLen    = headerLen + 8
@@ -80,6 +86,7 @@ func (h *header) put(b []byte) {
 var minLen = [kindEnd]int{
 	kindEager: headerLen, kindRTS: rtsLen, kindCTS: ctsLen,
 	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen, kindSwitch: headerLen,
+	kindRevoke: headerLen, kindAgree: headerLen,
 }
 
 // parse reads and checks a header. size is the number of ranks. false means

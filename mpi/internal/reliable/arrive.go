@@ -41,7 +41,7 @@ func (p *protocol) arrived(now mono.Time, peer *Peer, slot int32, n int) {
 func (p *protocol) acked(now mono.Time, c *conn, h *header, words []byte) {
 	c.quietFrom = mono.Never
 	snd := &c.snd
-	from, ok := snd.OnAck(now, h.ack, h.window, arq.HeldFor(h.held))
+	from, ok := snd.OnAck(now, h.ack, max(h.window, 1), arq.HeldFor(h.held))
 	if !ok {
 		return
 	}
@@ -159,6 +159,10 @@ func (p *protocol) release(c *conn, from, next serial.U32) {
 			w.slot = none
 			p.deliver(c, p.slot(slot, 1)[0], slot, int(w.len))
 		}
+	}
+	if c.rcv.InOrder() {
+		p.rings = append(p.rings, c.held)
+		c.held = nil
 	}
 }
 

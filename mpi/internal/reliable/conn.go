@@ -13,9 +13,7 @@ type Peer struct {
 	ah     *verbs.AH
 	qpn    uint32
 	remote verbs.Remote
-	part   uint32 // bytes of a message that one datagram to it carries
-	chunk  uint32 // bytes of a Write
-	conn   *conn  // nil until it is used
+	conn   *conn // nil until it is used
 }
 
 // Lost reports whether the peer was silent for too long. Nothing is sent to it
@@ -62,7 +60,7 @@ func (p *protocol) connOf(peer *Peer) *conn {
 	if peer.conn == nil {
 		c := &conn{peer: peer, head: none, cur: none, tail: none, part: none, dated: true, quietFrom: mono.Never}
 		c.snd.Init(p.shared, firstPSN)
-		c.snd.SetSegment(int(peer.chunk) + chunkOverhead)
+		c.snd.SetSegment(int(p.chunk) + chunkOverhead)
 		c.rcv.Init(p.shared, firstPSN)
 		peer.conn = c
 	}
@@ -75,11 +73,6 @@ const chunkOverhead = 64
 
 // deadline returns when a timer of c is due.
 func (c *conn) deadline() mono.Time { return min(c.snd.Deadline(), c.rcv.Deadline()) }
-
-// idle reports whether there is nothing that c waits for.
-func (c *conn) idle() bool {
-	return c.snd.InFlight() == 0 && c.cur == none && c.deadline() == mono.Never && c.rcv.InOrder()
-}
 
 // list puts c in the line of those that may have something to send.
 func (p *protocol) list(c *conn) {
@@ -126,9 +119,10 @@ func (p *protocol) timers(now mono.Time) {
 		if c.deadline() <= now {
 			p.timer(now, c)
 		}
-		if c.dead || c.idle() {
+		if c.deadline() == mono.Never {
 			c.active = false
-			p.rest(c)
+			c.snd.Rest()
+			c.rcv.Rest()
 			continue
 		}
 		kept = append(kept, c)
@@ -159,16 +153,6 @@ func (p *protocol) timer(now mono.Time, c *conn) {
 
 // lostTries is how many time-outs in a row a peer is lost after at the earliest.
 const lostTries = 3
-
-// rest gives back the memory that is only needed while something is under way.
-func (p *protocol) rest(c *conn) {
-	c.snd.Rest()
-	c.rcv.Rest()
-	if c.held != nil && c.rcv.InOrder() {
-		p.rings = append(p.rings, c.held)
-		c.held = nil
-	}
-}
 
 // fail ends everything that is under way with a peer, which is lost.
 func (p *protocol) fail(c *conn) {

@@ -53,8 +53,6 @@ type Endpoint struct {
 	rx    region // receive buffers
 	heads region // headers in front of what lies in the user's memory
 	head  int    // next of them
-	part  uint32 // most bytes of a message in one datagram
-	chunk uint32 // and of a Write
 
 	peers table
 	stuck bool   // pk could not be sent yet
@@ -87,8 +85,9 @@ func New(ctx *verbs.Context, pd *verbs.PD, cfg Config) (*Endpoint, error) {
 	if seg < 2*ackLen {
 		return nil, fmt.Errorf("reliable: datagrams of %d bytes are too short", seg)
 	}
-	e := &Endpoint{arena: ctx.Arena(), eng: ctx.Engine(), part: uint32(min(seg-HeaderLen, cfg.MaxMessage)), chunk: uint32(seg - recordLen)}
-	e.protocol.stride = (HeaderLen + max(int(e.part), ackLen) + 63) &^ 63
+	e := &Endpoint{arena: ctx.Arena(), eng: ctx.Engine()}
+	e.part, e.chunk = uint32(min(seg-HeaderLen, cfg.MaxMessage)), uint32(seg-recordLen)
+	e.stride = (HeaderLen + max(int(e.part), ackLen) + 63) &^ 63
 	slots := min(max(cfg.Buffer/e.stride, slotsLeast), slotsMost)
 	e.protocol.init(&cfg, slots)
 	e.send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline}
@@ -144,22 +143,17 @@ func (e *Endpoint) QP() *verbs.QP { return e.qp }
 // Num returns the number of the queue pair, which peers must know.
 func (e *Endpoint) Num() uint32 { return e.qp.Num() }
 
-// Segment returns the most bytes of a message that a datagram carries, which
-// peers must know.
-func (e *Endpoint) Segment() int { return int(e.part) }
+// Segment returns how many bytes of a Write a datagram carries, which peers must
+// know: it is the same for all.
+func (e *Endpoint) Segment() int { return int(e.chunk) }
 
-// Peer makes known the endpoint that ah leads to: the number of its queue pair
-// and its Segment.
+// Peer makes known the endpoint that ah leads to, once: the number of its queue
+// pair and its Segment.
 func (e *Endpoint) Peer(ah *verbs.AH, qpn uint32, segment int) (*Peer, error) {
-	if segment < 1 {
-		return nil, fmt.Errorf("reliable: a segment of %d bytes", segment)
+	if segment != e.Segment() {
+		return nil, fmt.Errorf("reliable: datagrams there carry %d bytes and here %d: over unreliable datagrams, which find out nothing about the path, all ends need the same MTU", segment, e.Segment())
 	}
-	p := &Peer{ah: ah, qpn: qpn, remote: verbs.RemoteOf(ah.Remote()), part: e.part, chunk: e.chunk}
-	if uint32(segment) < e.part {
-		// Its datagrams are shorter, or its messages are. Either way these fit.
-		p.part = uint32(segment)
-		p.chunk = min(e.chunk, p.part+HeaderLen-recordLen)
-	}
+	p := &Peer{ah: ah, qpn: qpn, remote: verbs.RemoteOf(ah.Remote())}
 	e.peers.add(p)
 	return p, nil
 }

@@ -29,7 +29,9 @@ type protocol struct {
 	requests requests
 	done     completions
 	census   census
-	most     int // length of a message
+	most     int    // length of a message
+	part     uint32 // most bytes of a message in one datagram
+	chunk    uint32 // and of a Write
 
 	first, last *conn // the line of those that may have something to send
 	active      []*conn
@@ -162,10 +164,10 @@ func (p *protocol) pick(now mono.Time, c *conn, pk *packet) bool {
 	due := c.rcv.Deadline() <= now
 	if i := c.cur; i != none {
 		r := &p.requests.all[i]
-		most := c.peer.part
+		most := p.part
 		chunk := r.op == verbs.OpRDMAWrite
 		if chunk {
-			most = c.peer.chunk
+			most = p.chunk
 		}
 		n := min(r.total-r.cut, most)
 		if (!chunk || !due) && snd.CanPush(int(n)+HeaderLen) {

@@ -1,0 +1,299 @@
+/*
+ * The tests of package osu for MPI libraries other than ours, with calls of the
+ * MPI standard only. rank.go is the same in Go; methods are those of the OSU
+ * micro-benchmarks: warm-up, blocking ping-pongs, windows of non-blocking calls
+ * with a short answer, a barrier between collectives.
+ *
+ * Rank 0 says "ready", reads orders, a line each, from its standard input:
+ *
+ *	TEST SIZE ITERS WARMUP WINDOW
+ *
+ * and answers each with "times MIN P50 P99 MAX AVG" in microseconds, or with
+ * "stream MESSAGES SECONDS". Between orders the other ranks sleep, so that they
+ * do not take processors from whoever is measured meanwhile.
+ *
+ * XPERF_CORES=2,3 pins rank i to the (i mod n)th of n processors.
+ */
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { TAG = 1, WINDOW_MAX = 4096, MESSAGE_MAX = 64 << 20 };
+
+static int me, ranks;
+static char *out, *in;
+static size_t room; /* of out and of in */
+static double *samples;
+static int room_samples;
+static MPI_Request requests[WINDOW_MAX];
+
+struct order {
+	char test[16];
+	int size, iters, warmup, window;
+};
+
+static void fail(const char *why)
+{
+	fprintf(stderr, "%s\n", why);
+	MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void pin(void)
+{
+	int core, n = 0, cores[1024];
+	char *end, *list = getenv("XPERF_CORES");
+	cpu_set_t set;
+
+	while (list && *list && n < 1024) {
+		core = strtol(list, &end, 10);
+		if (end == list)
+			fail("XPERF_CORES is no list of processors");
+		cores[n++] = core;
+		list = *end ? end + 1 : end;
+	}
+	if (n == 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cores[me % n], &set);
+	if (sched_setaffinity(0, sizeof set, &set))
+		fail("sched_setaffinity failed");
+}
+
+/* prepare makes room for n bytes each way, and for the samples. */
+static void prepare(size_t n, int iters)
+{
+	if (n > room) {
+		free(out);
+		free(in);
+		out = in = NULL;
+		if (posix_memalign((void **)&out, 4096, n) || posix_memalign((void **)&in, 4096, n))
+			fail("out of memory");
+		memset(out, 1, n);
+		memset(in, 1, n);
+		room = n;
+	}
+	if (iters > room_samples) {
+		free(samples);
+		samples = malloc(iters * sizeof *samples);
+		if (!samples)
+			fail("out of memory");
+		room_samples = iters;
+	}
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Percentile by the nearest rank. */
+static double percentile(int n, int p)
+{
+	int rank = (n * (long long)p + 99) / 100;
+
+	return samples[rank > 1 ? rank - 1 : 0];
+}
+
+struct times {
+	double min, p50, p99, max, avg;
+};
+
+/* sum_up makes microseconds of the samples, which are seconds over ways. */
+static struct times sum_up(int n, int ways)
+{
+	struct times t = {0};
+	double unit = 1e6 / ways;
+	int i;
+
+	for (i = 0; i < n; i++)
+		t.avg += samples[i] * unit / n;
+	qsort(samples, n, sizeof *samples, ascending);
+	t.min = samples[0] * unit;
+	t.p50 = percentile(n, 50) * unit;
+	t.p99 = percentile(n, 99) * unit;
+	t.max = samples[n - 1] * unit;
+	return t;
+}
+
+static void answer_times(struct times t)
+{
+	printf("times %.9g %.9g %.9g %.9g %.9g\n", t.min, t.p50, t.p99, t.max, t.avg);
+	fflush(stdout);
+}
+
+static void latency(const struct order *o)
+{
+	double before, now;
+	int i;
+
+	if (me > 1)
+		return;
+	before = MPI_Wtime();
+	for (i = -o->warmup; i < o->iters; i++) {
+		if (me == 0) {
+			MPI_Send(out, o->size, MPI_CHAR, 1, TAG, MPI_COMM_WORLD);
+			MPI_Recv(in, o->size, MPI_CHAR, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			now = MPI_Wtime();
+			if (i >= 0)
+				samples[i] = now - before;
+			before = now;
+		} else {
+			MPI_Recv(in, o->size, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			MPI_Send(out, o->size, MPI_CHAR, 0, TAG, MPI_COMM_WORLD);
+		}
+	}
+	if (me == 0)
+		answer_times(sum_up(o->iters, 2));
+}
+
+static void windows(const struct order *o, int messages)
+{
+	int i, w;
+
+	for (w = 0; w < messages / o->window; w++) {
+		for (i = 0; i < o->window; i++) {
+			if (me == 0)
+				MPI_Isend(out, o->size, MPI_CHAR, 1, TAG, MPI_COMM_WORLD, &requests[i]);
+			else
+				MPI_Irecv(in, o->size, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, &requests[i]);
+		}
+		MPI_Waitall(o->window, requests, MPI_STATUSES_IGNORE);
+		if (me == 0)
+			MPI_Recv(in, 4, MPI_CHAR, 1, TAG + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		else
+			MPI_Send(out, 4, MPI_CHAR, 0, TAG + 1, MPI_COMM_WORLD);
+	}
+}
+
+static void stream(const struct order *o)
+{
+	double start;
+
+	if (me > 1)
+		return;
+	windows(o, o->warmup);
+	start = MPI_Wtime();
+	windows(o, o->iters);
+	if (me == 0) {
+		printf("stream %d %.9g\n", o->iters, MPI_Wtime() - start);
+		fflush(stdout);
+	}
+}
+
+static void allreduce(int n) { MPI_Allreduce(out, in, n / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
+static void bcast(int n) { MPI_Bcast(out, n, MPI_CHAR, 0, MPI_COMM_WORLD); }
+static void alltoall(int n) { MPI_Alltoall(out, n, MPI_CHAR, in, n, MPI_CHAR, MPI_COMM_WORLD); }
+static void allgather(int n) { MPI_Allgather(out, n, MPI_CHAR, in, n, MPI_CHAR, MPI_COMM_WORLD); }
+static void barrier(int n) { (void)n; MPI_Barrier(MPI_COMM_WORLD); }
+
+/*
+ * collective times the calls of every rank, and answers with the mean over the
+ * ranks, and with the extremes of all of them.
+ */
+static void collective(const struct order *o, void (*call)(int))
+{
+	struct times mine, all;
+	double start;
+	int i;
+
+	for (i = -o->warmup; i < o->iters; i++) {
+		start = MPI_Wtime();
+		call(o->size);
+		if (i >= 0)
+			samples[i] = MPI_Wtime() - start;
+		if (call != barrier)
+			MPI_Barrier(MPI_COMM_WORLD);
+	}
+	mine = sum_up(o->iters, 1);
+	MPI_Reduce(&mine.min, &all.min, 1, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
+	MPI_Reduce(&mine.p50, &all.p50, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+	MPI_Reduce(&mine.p99, &all.p99, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+	MPI_Reduce(&mine.max, &all.max, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+	MPI_Reduce(&mine.avg, &all.avg, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+	if (me == 0) {
+		all.p50 /= ranks;
+		all.p99 /= ranks;
+		all.avg /= ranks;
+		answer_times(all);
+	}
+}
+
+static const struct {
+	const char *name;
+	void (*call)(int);
+} collectives[] = {
+	{"allreduce", allreduce}, {"bcast", bcast}, {"alltoall", alltoall},
+	{"allgather", allgather}, {"barrier", barrier},
+};
+
+static void execute(const struct order *o)
+{
+	size_t i;
+
+	prepare((size_t)(o->size > 4 ? o->size : 4) * ranks, o->iters);
+	if (strcmp(o->test, "lat") == 0) {
+		latency(o);
+		return;
+	}
+	if (strcmp(o->test, "stream") == 0) {
+		stream(o);
+		return;
+	}
+	for (i = 0; i < sizeof collectives / sizeof *collectives; i++) {
+		if (strcmp(o->test, collectives[i].name) == 0) {
+			collective(o, collectives[i].call);
+			return;
+		}
+	}
+	fail("unknown test");
+}
+
+/* next gives all ranks the next order. It returns 0 at the end. */
+static int next(struct order *o)
+{
+	const struct timespec nap = {0, 500 * 1000};
+	char line[256];
+	MPI_Request r;
+	int done = 0;
+
+	memset(o, 0, sizeof *o);
+	if (me == 0 && fgets(line, sizeof line, stdin)) {
+		if (sscanf(line, "%15s %d %d %d %d", o->test, &o->size, &o->iters, &o->warmup, &o->window) != 5 ||
+		    o->size < 0 || o->size > MESSAGE_MAX || o->iters < 1 || o->warmup < 0 ||
+		    o->window < 1 || o->window > WINDOW_MAX)
+			fail("bad order");
+	}
+	MPI_Ibcast(o, sizeof *o, MPI_BYTE, 0, MPI_COMM_WORLD, &r);
+	for (;;) {
+		MPI_Test(&r, &done, MPI_STATUS_IGNORE);
+		if (done)
+			return o->iters > 0;
+		nanosleep(&nap, NULL);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct order o;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &me);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	pin();
+	if (me == 0) {
+		puts("ready");
+		fflush(stdout);
+	}
+	while (next(&o)) {
+		MPI_Barrier(MPI_COMM_WORLD); /* all are awake */
+		execute(&o);
+	}
+	MPI_Finalize();
+	return 0;
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/xwarp/xwarp/bench"
+	"github.com/xwarp/xwarp/bench/osu"
+	"github.com/xwarp/xwarp/internal/testbed"
+)
+
+// peersTable is the table of compare that has other MPI libraries in it.
+const peersTable = "peers"
+
+// peersSummary is for the help.
+const peersSummary = "MPI over AF_XDP beside raw frames, MPICH and Open MPI over TCP"
+
+// rankCommand makes xperf a rank of a job; no user gives it.
+const rankCommand = "rank"
+
+// mpiFlags defines the flags of what starts all ranks itself.
+func (o *options) mpiFlags(fs *flag.FlagSet) {
+	fs.Func("n", "", func(s string) (err error) {
+		o.ranks, err = parseRanks(s)
+		return err
+	})
+	fs.Func("tests", "", func(s string) (err error) {
+		o.tests, err = parseTests(s)
+		return err
+	})
+}
+
+// parseRanks reads numbers of ranks: "2,4,8".
+func parseRanks(list string) (ranks []int, err error) {
+	for part := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 2 || n%2 != 0 || n > 250 {
+			return nil, fmt.Errorf("%q is no list of numbers of ranks: half of them go to each of two hosts, so write even ones up to 250, as in 2,4,8", list)
+		}
+		ranks = append(ranks, n)
+	}
+	return ranks, nil
+}
+
+// parseTests reads names of tests of MPI.
+func parseTests(list string) (tests []string, err error) {
+	for name := range strings.SplitSeq(list, ",") {
+		if c, ok := bench.Find(name); !ok || c.Family != bench.MPI && c.Family != bench.Coll {
+			return nil, fmt.Errorf("%q is no test of MPI: mpi_lat, mpi_bw, mpi_allreduce and the like are", name)
+		}
+		tests = append(tests, name)
+	}
+	return tests, nil
+}
+
+// comparePeers prints what xwarp, raw frames and other libraries came to, all
+// measured in turns, and which targets that meets.
+func (p *program) comparePeers(o *options) error {
+	if !bench.Root() {
+		return testbed.ErrPermission
+	}
+	m, err := p.measurement(o)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	m.Server = []string{self, "serve"}
+	for _, peer := range osu.Peers() {
+		if missing := peer.Missing(); missing != "" {
+			p.notice("%s", missing)
+			continue
+		}
+		m.Peers = append(m.Peers, peer)
+	}
+	var verdict osu.Verdict
+	if err := p.tables(o, m, o.choice(), verdict.Row); err != nil || o.json {
+		return err
+	}
+	return verdict.Write(p.out)
+}
+
+// collective measures one collective of ours.
+func (p *program) collective(o *options) error {
+	if !bench.Root() {
+		return testbed.ErrPermission
+	}
+	m, err := p.measurement(o)
+	if err != nil {
+		return err
+	}
+	choice := o.choice()
+	choice.Tests = []string{o.command}
+	return p.tables(o, m, choice, func(osu.Table, int, []bench.Result) {})
+}
+
+// choice is what the flags narrow down.
+func (o *options) choice() osu.Choice {
+	c := osu.Choice{Tests: o.tests, Ranks: o.ranks, Sizes: o.spec.Sizes}
+	if o.spec.MTU != 0 {
+		c.MTUs = []int{o.spec.MTU}
+	}
+	return c
+}
+
+// measurement is how it is measured.
+func (p *program) measurement(o *options) (osu.Measurement, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return osu.Measurement{}, err
+	}
+	cores := o.cores
+	if !o.given["cores"] {
+		if cores, err = bench.AllowedCores(); err != nil {
+			return osu.Measurement{}, err
+		}
+	}
+	return osu.Measurement{
+		Program: []string{self, rankCommand}, Fabric: o.spec.Fabric, Cores: cores,
+		Rounds: o.rounds, Burst: o.duration, Progress: p.progress, Abort: abort,
+	}, nil
+}
+
+// tables measures tables, and prints and keeps them.
+func (p *program) tables(o *options, m osu.Measurement, c osu.Choice, also func(osu.Table, int, []bench.Result)) error {
+	if m.Fabric == "" {
+		m.Fabric = "xdp"
+	}
+	report := osu.Report{W: p.out, Markdown: o.markdown}
+	err := m.Measure(c.Plan(m.Cores), func(t osu.Table, size int, results []bench.Result) error {
+		p.clear()
+		row := bench.Row{Results: results}
+		p.keep(row)
+		also(t, size, results)
+		if o.json {
+			return row.WriteJSON(p.out)
+		}
+		return report.Row(t, size, results)
+	})
+	return errors.Join(err, p.draw(o))
+}

@@ -1,0 +1,154 @@
+package mpi
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// SplitType is what ranks have in common in SplitType.
+type SplitType int
+
+// Kinds of SplitType.
+const (
+	// TypeShared is memory: ranks of one host (MPI_COMM_TYPE_SHARED).
+	TypeShared SplitType = iota
+	// TypeHWGuided is the piece of hardware that the key mpi_hw_resource_type
+	// names (MPI_COMM_TYPE_HW_GUIDED): "mpi_shared_memory" or "host", and
+	// "numanode". Ranks that are bound to no single one get nil.
+	TypeHWGuided
+	// TypeHWUnguided is the next smaller piece of hardware (MPI_COMM_TYPE_HW_UNGUIDED):
+	// the host if there are several, else the NUMA node. Ranks get nil when no piece
+	// has fewer ranks than the communicator.
+	TypeHWUnguided
+)
+
+// hwResource is the key that guides TypeHWGuided.
+const hwResource = "mpi_hw_resource_type"
+
+// SplitType makes a communicator of the ranks that have something in common,
+// ordered by key (MPI_Comm_split_type). Kind Undefined gets nil.
+func (c *Comm) SplitType(kind SplitType, key int) (*Comm, error) {
+	return c.SplitTypeWithInfo(kind, key, nil)
+}
+
+// SplitTypeWithInfo is SplitType with an info that guides it, and that the ranks of
+// a group must agree on.
+func (c *Comm) SplitTypeWithInfo(kind SplitType, key int, info *Info) (*Comm, error) {
+	const op = "Comm.SplitType"
+	if err := c.live(op); err != nil {
+		return nil, c.report(err)
+	}
+	host, _ := c.p.job.Host()
+	switch kind {
+	case TypeShared:
+		return c.split(op, host, key)
+	case Undefined:
+		return c.split(op, Undefined, key)
+	case TypeHWUnguided:
+		return c.splitSmaller(op, key, host)
+	case TypeHWGuided:
+		return c.split(op, guided(info, host), key)
+	}
+	return nil, c.report(fail(ErrArg, op, "there is no kind %d; there is TypeShared, TypeHWGuided and TypeHWUnguided", kind))
+}
+
+// guided returns the color of the piece of hardware that info names.
+func guided(info *Info, host int) int {
+	resource, _ := info.Get(hwResource)
+	switch resource {
+	case "mpi_shared_memory", "host":
+		return host
+	case "numanode":
+		return numaColor(host)
+	}
+	return Undefined
+}
+
+// splitSmaller splits by hosts, or by NUMA nodes if that makes nothing smaller.
+func (c *Comm) splitSmaller(op string, key, host int) (*Comm, error) {
+	for _, color := range []int{host, numaColor(host)} {
+		n, err := c.split(op, color, key)
+		if err != nil {
+			return nil, err
+		}
+		// All must see the same: some have nil, or there are several.
+		smaller := []int64{0}
+		if n == nil || n.Size() < c.Size() {
+			smaller[0] = 1
+		}
+		c.coll.op = op
+		if err := c.coll.sum(smaller); err != nil {
+			return nil, c.report(err)
+		}
+		if smaller[0] > 0 {
+			return n, nil
+		}
+		if err := n.Free(); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// nodesMax is how many NUMA nodes a host has at most.
+const nodesMax = 1 << 10
+
+// numaColor tells the NUMA nodes of all hosts apart. It is Undefined for a process
+// that may run on several of them.
+func numaColor(host int) int {
+	if node, ok := numaNode("/"); ok {
+		return host*nodesMax + node
+	}
+	return Undefined
+}
+
+// numaNode returns the NUMA node that this process is bound to, as the kernel tells
+// under root: in proc where it may run, in sys which processors a node has.
+func numaNode(root string) (node int, ok bool) {
+	status, err := os.ReadFile(filepath.Join(root, "proc/self/status"))
+	if err != nil {
+		return 0, false
+	}
+	_, rest, _ := strings.Cut(string(status), "Cpus_allowed_list:")
+	allowed, _, _ := strings.Cut(rest, "\n")
+	mine := cpuList(allowed)
+	dirs, err := filepath.Glob(filepath.Join(root, "sys/devices/system/node/node*"))
+	if err != nil || len(mine) == 0 {
+		return 0, false
+	}
+	for _, dir := range dirs {
+		cpus, err := os.ReadFile(filepath.Join(dir, "cpulist"))
+		if err != nil {
+			continue
+		}
+		has := cpuList(string(cpus))
+		outside := slices.ContainsFunc(mine, func(c int) bool { return !slices.Contains(has, c) })
+		n, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), "node"))
+		if err == nil && !outside && n < nodesMax {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// cpuList reads a list like 0-3,8.
+func cpuList(s string) (cpus []int) {
+	for _, part := range strings.Split(strings.TrimSpace(s), ",") {
+		low, high, isRange := strings.Cut(part, "-")
+		first, err := strconv.Atoi(low)
+		last := first
+		if isRange && err == nil {
+			last, err = strconv.Atoi(high)
+		}
+		if err != nil || first < 0 || last > 1<<16 {
+			return nil
+		}
+		for c := first; c <= last; c++ {
+			cpus = append(cpus, c)
+		}
+	}
+	return cpus
+}

@@ -1,0 +1,213 @@
+package p2p
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/xwarp/xwarp/mpi/internal/agree"
+	"github.com/xwarp/xwarp/mpi/internal/match"
+)
+
+// group is what an endpoint knows of a communicator: who is in it, and whether it
+// still works. It is found by its context, which messages of the user's have, and
+// with one more those of collectives.
+type group struct {
+	members []int32 // ranks of World, in their order; nil: not registered yet
+	parts   []part
+	lost    []int32 // members that are lost, in the order in which this rank has learned of it
+	acked   int     // how many of these the user knows of
+	revoked bool
+	left    bool // the user is done with it, and others may not be
+	machine *agree.Machine
+	heard   map[int32][]byte // pieces of messages of the machine, by source
+	early   []early          // what came before Register
+}
+
+// PartTag is in the tags of collectives of a part of the members.
+const PartTag = 1 << 30
+
+// part is some members that do a collective among themselves, told from others by
+// its tag.
+type part struct {
+	tag     int32
+	members []int32
+}
+
+// early is a message about a communicator that others have made already.
+type early struct {
+	h    header
+	body []byte
+}
+
+func (g *group) has(rank int32) bool {
+	_, found := slices.BinarySearch(g.members, rank)
+	return found
+}
+
+// groupOf returns the group that messages with an envelope belong to, or nil.
+func (ep *Endpoint) groupOf(env match.Envelope) *group {
+	if i := int(env.Context / 2); i < len(ep.groups) {
+		return ep.groups[i]
+	}
+	return nil
+}
+
+// at returns the group of a context, made now if there is none.
+func (ep *Endpoint) at(context uint32) *group {
+	for int(context/2) >= len(ep.groups) {
+		ep.groups = append(ep.groups, nil)
+	}
+	g := &ep.groups[context/2]
+	if *g == nil {
+		*g = &group{}
+	}
+	return *g
+}
+
+// register is Register for those inside.
+func (ep *Endpoint) register(context uint32, members []int32, agreed int) {
+	g := ep.at(context)
+	g.members = slices.Clone(members)
+	slices.Sort(g.members)
+	for _, rank := range ep.losses {
+		if g.has(rank) {
+			g.lost = append(g.lost, rank)
+		}
+	}
+	ep.newMachine(context, g, agreed)
+	waiting := g.early
+	g.early = nil
+	for i := range waiting {
+		if e := &waiting[i]; ep.peers[e.h.source].err == nil {
+			ep.arrivedAbout(&e.h, e.body)
+		}
+	}
+}
+
+// unregister is Unregister for those inside.
+func (ep *Endpoint) unregister(context uint32, all bool) {
+	if all {
+		ep.groups[context/2] = nil
+		return
+	}
+	ep.at(context).left = true
+	ep.impaired = true
+	ep.purge()
+}
+
+// registerPart is RegisterPart for those inside.
+func (ep *Endpoint) registerPart(context uint32, tag int32, members []int32) (end func()) {
+	g := ep.at(context)
+	g.parts = append(g.parts, part{tag, members})
+	return func() {
+		g.parts = slices.DeleteFunc(g.parts, func(p part) bool { return p.tag == tag })
+	}
+}
+
+// broken returns why messages with an envelope cannot go on any more, whoever is
+// at the other end, or nil.
+func (ep *Endpoint) broken(env match.Envelope) error {
+	g := ep.groupOf(env)
+	switch {
+	case ep.over != nil:
+		return ep.over
+	case g == nil:
+		return nil
+	case g.revoked:
+		return &Error{Code: Revoked, Peer: -1, Detail: "a rank has revoked the communicator: Shrink makes one of those that are left"}
+	}
+	if collective(env.Context) {
+		for _, rank := range g.lost {
+			if g.needs(rank, env.Tag) {
+				return ep.peers[rank].err
+			}
+		}
+	}
+	return nil
+}
+
+// needs reports whether collectives with a tag need a member.
+func (g *group) needs(rank, tag int32) bool {
+	p := g.part(tag)
+	return p == nil || slices.Contains(p.members, rank)
+}
+
+// part returns those who do collectives with a tag, or nil for all members.
+func (g *group) part(tag int32) *part {
+	for i := range g.parts {
+		if g.parts[i].tag == tag {
+			return &g.parts[i]
+		}
+	}
+	return nil
+}
+
+// unwanted reports whether nobody here receives a message any more: as broken
+// says, or because the user is done with the communicator, or because the source
+// is not in it: there it was made, with a context that is free here, and here that
+// has failed.
+func (ep *Endpoint) unwanted(env match.Envelope) bool {
+	g := ep.groupOf(env)
+	switch {
+	case g == nil || g.members == nil:
+		return false
+	case g.left || !g.has(env.Source):
+		return true
+	case !g.revoked && env.Tag&PartTag != 0 && g.part(env.Tag) == nil:
+		return false // perhaps the part is not registered yet
+	}
+	return ep.broken(env) != nil
+}
+
+// interruption returns why waiting for r may be in vain: it is a receive from any
+// source, and a loss that the user does not know of was perhaps that of the source.
+func (ep *Endpoint) interruption(r *Request) error {
+	if r.state != posted {
+		return nil
+	}
+	return ep.doubt(r.entry.Envelope)
+}
+
+// doubt is interruption for an envelope.
+func (ep *Endpoint) doubt(env match.Envelope) error {
+	g := ep.groupOf(env)
+	if env.Source != match.Any || g == nil || g.acked >= len(g.lost) {
+		return nil
+	}
+	rank := g.lost[g.acked]
+	return &Error{Code: MayBeLost, Peer: int(rank), Detail: fmt.Sprintf(
+		"rank %d, from which the message may have been to come, is lost: receiving from any goes on after AckFailed", rank), Err: ep.peers[rank].err}
+}
+
+// acknowledge is Acknowledge for those inside.
+func (ep *Endpoint) acknowledge(context uint32, n int) {
+	g := ep.at(context)
+	g.acked = max(g.acked, min(n, len(g.lost)))
+}
+
+func (ep *Endpoint) revoke(context uint32, g *group) {
+	g.revoked, ep.impaired = true, true
+	ep.failRequests(ep.overtaken)
+	ep.purge()
+	ep.spreadRevocation(context, g)
+}
+
+func (ep *Endpoint) spreadRevocation(context uint32, g *group) {
+	ep.neighbours(g.members, func(to int) { ep.tell(to, header{kind: kindRevoke, context: context}, nil) })
+}
+
+// arrivedAbout handles a peer's word about a communicator: that it is revoked, or a
+// piece of a message of its agreement.
+func (ep *Endpoint) arrivedAbout(h *header, body []byte) {
+	switch g := ep.at(h.context); {
+	case g.members == nil:
+		g.early = append(g.early, early{*h, slices.Clone(body)})
+	case !g.has(h.source):
+		ep.Stats.Stale++
+	case h.kind == kindRevoke && !g.revoked:
+		ep.revoke(h.context&^1, g)
+	case h.kind == kindRevoke:
+	default:
+		ep.arrivedAgree(g, h, body)
+	}
+}

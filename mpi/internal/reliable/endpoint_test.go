@@ -1,0 +1,323 @@
+package reliable
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/arq"
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/fabric/mesh"
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// rig is two endpoints on queue pairs of verbs, over a mesh that loses what the
+// test says, with a clock that the test moves.
+type rig struct {
+	t     testing.TB
+	now   mono.Time
+	net   *mesh.Net
+	ends  [2]*rigEnd
+	loses func() bool
+}
+
+type rigEnd struct {
+	*Endpoint
+	ctx  *verbs.Context
+	pd   *verbs.PD
+	peer *Peer
+	mr   *verbs.MR
+	got  [][]byte
+	wcs  []verbs.WC
+}
+
+// Now implements mono.Clock.
+func (r *rig) Now() mono.Time { return r.now }
+
+// Park implements progress.Parker.
+func (r *rig) Park(mono.Time, mono.Duration) bool { return false }
+
+func newRig(t testing.TB, payload int) *rig {
+	t.Helper()
+	r := &rig{t: t, now: 1, loses: func() bool { return false }}
+	var err error
+	r.net, err = mesh.New(mesh.Config{MaxPayload: payload, Arena: 16 << 20})
+	must(t, err)
+	r.net.Wire = func(from, to fabric.Remote, b []byte) {
+		if !r.loses() {
+			r.net.Deliver(from, to, b)
+		}
+	}
+	addrs := [2]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:18700"), netip.MustParseAddrPort("10.0.0.2:18700")}
+	for i := range r.ends {
+		e := &rigEnd{}
+		e.ctx, err = verbs.New(verbs.Config{Datagram: r.net.Open(addrs[i], 0), Engine: progress.New(r, r), Key: 7, Epoch: uint32(i + 1)})
+		must(t, err)
+		e.pd, err = e.ctx.AllocPD()
+		must(t, err)
+		e.Endpoint, err = New(e.ctx, e.pd, Config{MaxMessage: 20000, MaxSendWR: 32, ARQ: arq.Config{PeerLost: mono.Second}})
+		must(t, err)
+		e.mr, err = e.pd.RegMR(make([]byte, 1<<20), verbs.LocalWrite|verbs.RemoteWrite)
+		must(t, err)
+		r.ends[i] = e
+	}
+	for i, e := range r.ends {
+		other := r.ends[1-i]
+		ah, err := e.pd.CreateAH(addrs[1-i])
+		must(t, err)
+		e.peer, err = e.Peer(ah, other.Num(), other.Segment())
+		must(t, err)
+	}
+	return r
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// step moves everything and lets d pass.
+func (r *rig) step(d mono.Duration) {
+	for _, e := range r.ends {
+		e.ctx.Engine().Step()
+		var wcs [16]verbs.WC
+		n, _ := e.Poll(r.now, wcs[:])
+		for i := range wcs[:n] {
+			wc := &wcs[i]
+			if wc.Opcode != verbs.OpRecv {
+				e.wcs = append(e.wcs, *wc)
+				continue
+			}
+			e.got = append(e.got, bytes.Clone(e.Message(wc)))
+			e.Release(wc)
+		}
+	}
+	r.now = r.now.Add(d)
+}
+
+// until steps until done says so.
+func (r *rig) until(what string, done func() bool) {
+	r.t.Helper()
+	for range 200_000 {
+		if done() {
+			return
+		}
+		r.step(20 * mono.Microsecond)
+	}
+	r.t.Fatalf("%s: it does not happen", what)
+}
+
+func (e *rigEnd) inline(id uint64, b []byte) *verbs.SendWR {
+	return &verbs.SendWR{WRID: id, Opcode: verbs.OpSend, Flags: verbs.Inline | verbs.Signaled, InlineData: b}
+}
+
+func (e *rigEnd) long(id uint64, op verbs.Opcode, at, n int) *verbs.SendWR {
+	wr := &verbs.SendWR{WRID: id, Opcode: op, Flags: verbs.Signaled, NumSGE: 1}
+	wr.SGL[0] = e.mr.SGE(at, n)
+	return wr
+}
+
+// Messages and Writes of all sizes, one after the other, over a carrier that
+// loses: what arrives is what was sent.
+func TestEndpoint_everySize(t *testing.T) {
+	for _, payload := range []int{1472, 8972} {
+		for _, loss := range []float64{0, 0.15} {
+			r := newRig(t, payload)
+			rng := rand.New(rand.NewPCG(1, uint64(payload)))
+			r.loses = func() bool { return rng.Float64() < loss }
+			a, b := r.ends[0], r.ends[1]
+			for i := range a.mr.Bytes() {
+				a.mr.Bytes()[i] = byte(rng.Uint32())
+			}
+			sizes := []int{0, 1, MaxInline, int(a.part) - 1, int(a.part), int(a.part) + 1, 20000, 100_000}
+			for k, n := range sizes {
+				id := uint64(k)
+				at := rng.IntN(1 << 19)
+				write := a.long(id, verbs.OpRDMAWrite, at, n)
+				write.RKey, write.RemoteAddr = b.mr.RKey(), b.mr.Addr()+77
+				must(t, a.PostSend(a.peer, write))
+				n = min(n, 20000)
+				must(t, a.PostSend(a.peer, a.long(id, verbs.OpSend, at, n)))
+				r.until("a message", func() bool { return len(b.got) == 1 && len(a.wcs) == 2 })
+				if got := b.got[0]; !bytes.Equal(got, a.mr.Bytes()[at:at+n]) {
+					t.Fatalf("a message of %d bytes came as one of %d", n, len(got))
+				}
+				if n := sizes[k]; !bytes.Equal(b.mr.Bytes()[77:77+n], a.mr.Bytes()[at:at+n]) {
+					t.Fatalf("a Write of %d bytes went wrong", n)
+				}
+				for i, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpSend} {
+					if wc := a.wcs[i]; wc.WRID != id || wc.Status != verbs.Success || wc.Opcode != op {
+						t.Fatalf("%+v", wc)
+					}
+				}
+				a.wcs, b.got = a.wcs[:0], b.got[:0]
+			}
+			if loss > 0 && a.Resent == 0 {
+				t.Error("nothing was sent again, and a part of it was lost")
+			}
+		}
+	}
+}
+
+// A Write that is sent again must not be placed again: by then the target's
+// user may have put something else there.
+func TestEndpoint_writesOnce(t *testing.T) {
+	r := newRig(t, 1472)
+	a, b := r.ends[0], r.ends[1]
+	wr := a.long(1, verbs.OpRDMAWrite, 0, 100)
+	wr.RKey, wr.RemoteAddr = b.mr.RKey(), b.mr.Addr()
+	a.mr.Bytes()[0] = 1
+	lost := 0
+	must(t, a.PostSend(a.peer, wr))
+	r.loses = func() bool { lost++; return lost <= 3 } // what comes back
+	r.until("the Write", func() bool { return b.mr.Bytes()[0] == 1 })
+	b.mr.Bytes()[0] = 9
+	r.until("the acknowledgement", func() bool { return len(a.wcs) == 1 })
+	if b.mr.Bytes()[0] != 9 || a.Resent == 0 {
+		t.Errorf("byte 0 is %d, %d chunks were sent again", b.mr.Bytes()[0], a.Resent)
+	}
+}
+
+func TestEndpoint_fullQueue(t *testing.T) {
+	r := newRig(t, 1472)
+	r.loses = func() bool { return true }
+	a, b := r.ends[0], r.ends[1]
+	posted := 0
+	for ; posted < 100; posted++ {
+		err := a.PostSend(a.peer, a.inline(uint64(posted), []byte{byte(posted)}))
+		if errors.Is(err, verbs.ErrQueueFull) {
+			break
+		}
+		must(t, err)
+	}
+	if posted != 32 {
+		t.Errorf("%d requests were taken, want 32", posted)
+	}
+	r.loses = func() bool { return false }
+	r.until("all messages", func() bool { return len(b.got) == posted && len(a.wcs) == posted })
+	for i, got := range b.got {
+		if len(got) != 1 || int(got[0]) != i {
+			t.Fatalf("message %d is % x", i, got)
+		}
+	}
+}
+
+// A silent peer is lost: the first request says so, the others are flushed, and
+// so are those that are posted later.
+func TestEndpoint_lostPeer(t *testing.T) {
+	r := newRig(t, 1472)
+	a, b := r.ends[0], r.ends[1]
+	must(t, a.PostSend(a.peer, a.inline(0, nil)))
+	r.until("the first", func() bool { return len(a.wcs) == 1 })
+	r.loses = func() bool { return true }
+	for i := range 3 {
+		must(t, a.PostSend(a.peer, a.inline(uint64(i+1), nil)))
+	}
+	r.until("the loss", func() bool { return len(a.wcs) == 4 })
+	if r.now < mono.Time(mono.Second) || !a.peer.Lost() || b.peer.Lost() {
+		t.Errorf("at %v, lost: %v, %v", r.now, a.peer.Lost(), b.peer.Lost())
+	}
+	must(t, a.PostSend(a.peer, a.inline(4, nil)))
+	r.loses = func() bool { return false }
+	must(t, b.PostSend(b.peer, b.inline(0, []byte("too late"))))
+	r.until("the last", func() bool { return len(a.wcs) == 5 && a.Foreign > 0 })
+	for i, want := range []verbs.Status{verbs.Success, verbs.RetryExcErr, verbs.WRFlushErr, verbs.WRFlushErr, verbs.WRFlushErr} {
+		if wc := a.wcs[i]; wc.Status != want || wc.WRID != uint64(i) {
+			t.Errorf("completion %d: %+v", i, wc)
+		}
+	}
+	if len(a.got) != 0 {
+		t.Error("a lost peer is still heard")
+	}
+}
+
+func TestEndpoint_refuses(t *testing.T) {
+	r := newRig(t, 1472)
+	a := r.ends[0]
+	two := a.long(0, verbs.OpSend, 0, 10)
+	two.NumSGE = 2
+	for name, wr := range map[string]*verbs.SendWR{
+		"an RDMA Read":     a.long(0, verbs.OpRDMARead, 0, 10),
+		"two elements":     two,
+		"too long":         a.long(0, verbs.OpSend, 0, 20001),
+		"too long, inline": a.inline(0, make([]byte, MaxInline+1)),
+	} {
+		if err := a.PostSend(a.peer, wr); !errors.Is(err, verbs.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, c := range []Config{{}, {MaxMessage: -1}, {MaxMessage: 1, MaxSendWR: -1}, {MaxMessage: 1, Buffer: -1}} {
+		if _, err := New(a.ctx, a.pd, c); err == nil {
+			t.Errorf("%+v was taken", c)
+		}
+	}
+	if _, err := a.Peer(a.peer.ah, 2, a.Segment()-1); err == nil {
+		t.Error("a peer with another MTU was taken")
+	}
+}
+
+// Packets of strangers change nothing.
+func TestEndpoint_strangers(t *testing.T) {
+	r := newRig(t, 1472)
+	a, b := r.ends[0], r.ends[1]
+	b.peers = table{}
+	must(t, a.PostSend(a.peer, a.inline(1, []byte("who?"))))
+	for range 100 {
+		r.step(10 * mono.Microsecond)
+	}
+	if len(b.got) != 0 || b.Foreign == 0 || b.spare != len(b.protocol.rx)/b.stride {
+		t.Errorf("%d messages, %d packets of strangers, %d receive buffers", len(b.got), b.Foreign, b.spare)
+	}
+	wr := a.long(2, verbs.OpRDMAWrite, 0, 10)
+	wr.RKey, wr.RemoteAddr = b.mr.RKey(), b.mr.Addr()
+	foreign := b.Foreign
+	must(t, a.PostSend(a.peer, wr))
+	for range 100 {
+		r.step(10 * mono.Microsecond)
+	}
+	if b.Foreign <= foreign {
+		t.Error("a chunk of a stranger was not noticed")
+	}
+}
+
+func TestAllocs_Endpoint(t *testing.T) {
+	r := newRig(t, 1472)
+	a, b := r.ends[0], r.ends[1]
+	small := a.inline(1, make([]byte, 100))
+	large := a.long(2, verbs.OpSend, 0, 5000)
+	write := a.long(3, verbs.OpRDMAWrite, 0, 5000)
+	write.RKey, write.RemoteAddr = b.mr.RKey(), b.mr.Addr()
+	var wcs [16]verbs.WC
+	round := func() {
+		must(t, a.PostSend(a.peer, small))
+		must(t, a.PostSend(a.peer, write))
+		must(t, a.PostSend(a.peer, large))
+		for left := 5; left > 0; {
+			for _, e := range r.ends {
+				e.ctx.Engine().Step()
+				n, _ := e.Poll(r.now, wcs[:])
+				for i := range wcs[:n] {
+					if left--; wcs[i].Opcode == verbs.OpRecv {
+						e.Release(&wcs[i])
+					}
+				}
+			}
+			r.now = r.now.Add(5 * mono.Microsecond)
+		}
+	}
+	for range 20 {
+		round()
+	}
+	if n := testing.AllocsPerRun(200, round); n != 0 {
+		t.Errorf("%v allocations for two messages and a Write", n)
+	}
+	if a.Resent != 0 {
+		t.Errorf("%d packets were sent again, and nothing was lost", a.Resent)
+	}
+}
