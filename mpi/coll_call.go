@@ -50,7 +50,24 @@ func (c *Comm) again(op string) *call {
 }
 
 // run runs what was planned and reports the error.
-func (k *call) run() error { return k.c.report(k.finish()) }
+func (k *call) run() error {
+	t := k.watched()
+	err := k.c.report(k.finish())
+	t.end(err)
+	return err
+}
+
+// watched begins the call for whoever watches the process.
+func (k *call) watched() *Call {
+	if k.c == nil || k.c.p.watch == nil {
+		return nil
+	}
+	name := k.op
+	if k.kept {
+		name = "Start"
+	}
+	return k.c.p.watch.begin(name, k.c, Undefined, Undefined, k.s.Sends())
+}
 
 // finish runs what was planned.
 func (k *call) finish() error {

@@ -50,6 +50,13 @@ func (c *Comm) later(op string) *call {
 
 // start starts what was planned.
 func (k *call) start() (Request, error) {
+	t := k.watched()
+	r, err := k.launch()
+	t.end(err)
+	return r, err
+}
+
+func (k *call) launch() (Request, error) {
 	if k.err != nil {
 		err := k.err
 		k.clear()

@@ -27,7 +27,8 @@ type Comm struct {
 	attrs   attributes[*Comm]
 	handler atomic.Pointer[Errhandler]
 	hints   *Info
-	topo    any // *cart, *graph, *distGraph, or nil
+	stats   CommStats // of watch
+	topo    any       // *cart, *graph, *distGraph, or nil
 }
 
 // newWorld makes the communicator of all ranks.

@@ -170,6 +170,16 @@ func (c *Comm) split(op string, color, key int) (*Comm, error) {
 // Free ends the use of a communicator (MPI_Comm_free). All its ranks call it,
 // when nothing is under way on it any more.
 func (c *Comm) Free() error {
+	if c == nil {
+		return c.live("Comm.Free")
+	}
+	t := c.p.watch.begin("Comm.Free", c, Undefined, Undefined, 0)
+	err := c.free()
+	t.end(err)
+	return err
+}
+
+func (c *Comm) free() error {
 	err := c.live("Comm.Free")
 	switch {
 	case err != nil:

@@ -59,6 +59,7 @@ func (r *Request) Peek() bool {
 // WaitallStatus is Waitall that tells about each message: statuses has room for
 // all.
 func WaitallStatus(requests []Request, statuses []Status) error {
+	t := watcher(requests).begin("Waitall", nil, Undefined, Undefined, 0)
 	var errs []error
 	for i := range requests {
 		st, err := requests[i].wait("Waitall")
@@ -67,7 +68,9 @@ func WaitallStatus(requests []Request, statuses []Status) error {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	t.end(err)
+	return err
 }
 
 // Testall makes progress and reports whether all operations are complete
@@ -153,11 +156,14 @@ func Waitsome(requests []Request, some []Some) (_ []Some, active bool) {
 	if ep == nil {
 		return some, false
 	}
+	t := watcher(requests).begin("Waitsome", nil, Undefined, Undefined, 0)
 	ep.Enter()
 	ep.Inside().Step()
 	for finished(requests) < 0 {
 		ep.Inside().Progress()
 	}
 	ep.Leave()
-	return takeSome(requests, some), true
+	some = takeSome(requests, some)
+	t.end(nil)
+	return some, true
 }

@@ -97,6 +97,13 @@ const alone = 1
 // back and try another one, each communicator a different one. Nothing is held
 // while a rank waits, so that communicators may be made in different orders.
 func (c *Comm) agree(op string, n int, between func(set *contextSet) error) ([]uint32, error) {
+	t := c.p.watch.begin(op, c, Undefined, Undefined, 0)
+	got, err := c.agreed(op, n, between)
+	t.end(err)
+	return got, err
+}
+
+func (c *Comm) agreed(op string, n int, between func(set *contextSet) error) ([]uint32, error) {
 	p := c.p
 	common := func(set *contextSet) error {
 		c.coll.op = op

@@ -24,6 +24,7 @@ const (
 	EnvFaults    = "XWARP_FAULTS"    // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
 	EnvShared    = "XWARP_SHARED"    // 0 sends messages inside a host through the network too; see Config.NoShared
 	EnvArena     = "XWARP_ARENA"     // size in bytes of the arena that Alloc takes from, such as 256m
+	EnvStats     = "XWARP_STATS"     // 1 counts the calls of the program; see Config.Stats
 	EnvThreads   = "XWARP_THREADS"   // Config.Threads: single, funneled, serialized or multiple
 	EnvPeerLost  = "XWARP_PEER_LOST" // how long a rank may be silent until it counts as lost, such as 30s; default 1h
 )
@@ -71,6 +72,9 @@ func join(cfg Config) (*Proc, error) {
 	ctx, err := open(job, spec, cfg.Transport)
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: %w", job.Rank(), err)
+	}
+	if cfg.record, err = boot.Record(); err != nil {
+		return nil, errors.Join(err, ctx.Close())
 	}
 	return New(job, ctx, cfg.or(defaults))
 }
@@ -172,6 +176,12 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		if cfg.Transport, err = p2p.ParseTransport(s); err != nil {
 			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvTransport, err)
 		}
+	}
+	if s, ok := lookup(EnvStats); ok {
+		if s != "0" && s != "1" {
+			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", EnvStats, s)
+		}
+		cfg.Stats = s == "1"
 	}
 	if s, ok := lookup(EnvThreads); ok {
 		if cfg.Threads, err = parseThreadLevel(s); err != nil {

@@ -8,17 +8,24 @@ import (
 
 // Ssend is Send that returns only when the receive has been found (MPI_Ssend).
 func Ssend[T Scalar](c *Comm, buf []T, dest, tag int) error {
-	r, err := c.issend("Ssend", mem.BytesOf(buf), dest, tag)
+	b := mem.BytesOf(buf)
+	t := c.p.watch.begin("Ssend", c, dest, tag, len(b))
+	r, err := c.issend("Ssend", b, dest, tag)
 	if err == nil {
 		_, err = r.wait("Ssend")
 	}
+	t.end(err)
 	return err
 }
 
 // Issend is Isend whose request completes only when the receive has been found
 // (MPI_Issend).
 func Issend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
-	return c.issend("Issend", mem.BytesOf(buf), dest, tag)
+	b := mem.BytesOf(buf)
+	t := c.p.watch.begin("Issend", c, dest, tag, len(b))
+	r, err := c.issend("Issend", b, dest, tag)
+	t.end(err)
+	return r, err
 }
 
 func (c *Comm) issend(op string, buf []byte, dest, tag int) (Request, error) {
@@ -28,6 +35,7 @@ func (c *Comm) issend(op string, buf []byte, dest, tag int) (Request, error) {
 		}
 		return c.request(c.ep.Null(nullEnvelope())), nil
 	}
+	c.p.watch.sent(c, dest, tag, len(buf))
 	return c.request(c.ep.Issend(c.out(tag), c.at(dest), buf)), nil
 }
 
@@ -149,12 +157,20 @@ func (p *Proc) reserve(op string, size int) (full error) {
 // attached buffer (MPI_Bsend). When that has no room the error's class is
 // ErrBuffer.
 func Bsend[T Scalar](c *Comm, buf []T, dest, tag int) error {
-	return c.bsend("Bsend", mem.BytesOf(buf), dest, tag)
+	b := mem.BytesOf(buf)
+	t := c.p.watch.begin("Bsend", c, dest, tag, len(b))
+	err := c.bsend("Bsend", b, dest, tag)
+	t.end(err)
+	return err
 }
 
 // Ibsend is Bsend with a request, which is complete (MPI_Ibsend).
 func Ibsend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
-	return c.ibsend("Ibsend", mem.BytesOf(buf), dest, tag)
+	b := mem.BytesOf(buf)
+	t := c.p.watch.begin("Ibsend", c, dest, tag, len(b))
+	r, err := c.ibsend("Ibsend", b, dest, tag)
+	t.end(err)
+	return r, err
 }
 
 func (c *Comm) ibsend(op string, buf []byte, dest, tag int) (Request, error) {
@@ -178,6 +194,7 @@ func (c *Comm) bsend(op string, buf []byte, dest, tag int) error {
 	if full != nil {
 		return c.report(full)
 	}
+	c.p.watch.sent(c, dest, tag, len(buf))
 	r := c.request(c.ep.Isend(c.out(tag), c.at(dest), append([]byte(nil), buf...)))
 	p.ep.Enter()
 	p.buffer.sends = append(p.buffer.sends, buffered{r, size})

@@ -9,7 +9,9 @@ import (
 
 	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/internal/trace"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -37,6 +39,14 @@ type Config struct {
 	// Threads says which goroutines use the Proc. Default: XWARP_THREADS from
 	// the environment, else one at a time. See InitThread.
 	Threads ThreadLevel
+	// Hooks are called around the calls of the program. Default: none.
+	Hooks *Hooks
+	// Stats counts the calls of the program: see Comm.Stats and Proc.Stats, and
+	// xrun --stats. It costs some 100 ns per call. Default: hooks and xrun turn it
+	// on, and XWARP_STATS=1 in the environment.
+	Stats bool
+
+	record []byte // where xrun reads what the rank leaves behind; or nil
 }
 
 // or returns the configuration with defaults for what is not set.
@@ -49,6 +59,8 @@ func (c Config) or(defaults Config) Config {
 	c.PromoteBytes = cmp.Or(c.PromoteBytes, defaults.PromoteBytes)
 	c.Connections = cmp.Or(c.Connections, defaults.Connections)
 	c.NoShared = c.NoShared || defaults.NoShared
+	c.Stats = c.Stats || defaults.Stats
+	c.Hooks = cmp.Or(c.Hooks, defaults.Hooks)
 	c.Threads = cmp.Or(c.Threads, defaults.Threads)
 	return c
 }
@@ -88,6 +100,7 @@ type Proc struct {
 	allocated map[mem.Addr]int
 	types     map[Datatype]*typeNotes
 	finalized bool
+	watch     *watch // or nil
 }
 
 // Keys under which ranks tell one another about themselves.
@@ -111,8 +124,28 @@ func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	if err != nil {
 		return nil, errors.Join(&Error{Class: ErrOther, Op: "Init", Rank: -1, Detail: fmt.Sprintf("rank %d of %d", job.Rank(), job.Size()), Err: err}, p.close())
 	}
+	if err := p.observe(cfg); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
 	p.world = newWorld(p)
 	return p, nil
+}
+
+// observe makes what the configuration asks for see the calls of the process.
+func (p *Proc) observe(cfg Config) error {
+	if !cfg.Stats && cfg.Hooks == nil && cfg.record == nil {
+		return nil
+	}
+	var record *trace.Record
+	if cfg.record != nil {
+		var err error
+		if record, err = trace.NewRecord(cfg.record, p.rank, mono.Real{}.Origin().UnixNano()); err != nil {
+			return &Error{Class: ErrOther, Op: "Init", Rank: -1, Detail: "what xrun wants to be recorded", Err: err}
+		}
+	}
+	p.watch = newWatch(p, record)
+	p.watch.hooks = cfg.Hooks
+	return nil
 }
 
 func (p *Proc) open(cfg Config) (err error) {
@@ -120,7 +153,7 @@ func (p *Proc) open(cfg Config) (err error) {
 		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport, Key: p.job.Key(),
 		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
 		EagerMax: cfg.EagerMax, Receives: cfg.Receives, Sends: cfg.Sends,
-		Threads: cfg.Threads == ThreadMultiple,
+		Threads: cfg.Threads == ThreadMultiple, Numbers: len(cfg.record) > trace.RecordSize(0),
 	}
 	c.Shared = !cfg.NoShared
 	c.Host, _ = p.job.Host()
@@ -197,6 +230,7 @@ func (p *Proc) Finalize() error {
 		return fail(ErrOther, "Finalize", "it was called before")
 	}
 	p.finalized = true
+	t := p.watch.begin("Finalize", p.world, Undefined, Undefined, 0)
 	var errs []error
 	if p.buffer.attached {
 		errs = append(errs, p.BufferFlush())
@@ -213,6 +247,8 @@ func (p *Proc) Finalize() error {
 	}
 	errs = append(errs, err)
 	p.ep.Drain()
+	t.end(errors.Join(errs...))
+	p.watch.total()
 	return errors.Join(append(errs, p.close(), p.job.Finalize())...)
 }
 

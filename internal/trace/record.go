@@ -96,15 +96,15 @@ func (r *Record) Count(op int, bytes, ns uint64) {
 type Totals struct {
 	SentMessages, SentBytes         uint64 // by calls of the program; collectives not included
 	ReceivedMessages, ReceivedBytes uint64
-	Eager, Rendezvous, Near         uint64 // messages sent, those of collectives included: whole, in two steps, and of both through shared memory
+	Eager, Rendezvous, Near         uint64 // messages sent, those of collectives included: whole, after the receiver was asked, and of the whole ones those through shared memory
 	Unexpected, Queued              uint64 // messages that came before their receive; sends that waited for room
-	WaitNanoseconds                 uint64 // in calls that wait, collectives included
+	CallNanoseconds                 uint64 // in calls
 }
 
 func (t *Totals) words() []*uint64 {
 	return []*uint64{
 		&t.SentMessages, &t.SentBytes, &t.ReceivedMessages, &t.ReceivedBytes,
-		&t.Eager, &t.Rendezvous, &t.Near, &t.Unexpected, &t.Queued, &t.WaitNanoseconds,
+		&t.Eager, &t.Rendezvous, &t.Near, &t.Unexpected, &t.Queued, &t.CallNanoseconds,
 	}
 }
 

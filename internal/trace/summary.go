@@ -88,7 +88,7 @@ func (s Summary) WriteJSON(w io.Writer) error {
 // WriteTable writes the summary as two tables: ranks, and calls. The error is w's.
 func (s Summary) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "rank\tsent\tbytes\treceived\tbytes\teager\trendezvous\tnear\tunexpected\twaited\t")
+	fmt.Fprintln(t, "rank\tsent\tbytes\treceived\tbytes\teager\trendezvous\tnear\tunexpected\tin calls\t")
 	var sum Totals
 	for _, r := range s.Ranks {
 		row(t, fmt.Sprint(r.Rank), r.Totals)
@@ -97,8 +97,10 @@ func (s Summary) WriteTable(w io.Writer) error {
 		}
 	}
 	row(t, "all", sum)
-	fmt.Fprintln(t, "\t\t\t\t\t\t\t\t\t\t")
-	fmt.Fprintln(t, "call\tcalls\tbytes\ttime\teach\t")
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(t, "\ncall\tcalls\tbytes\ttime\teach\t")
 	for _, c := range s.Calls {
 		each := time.Duration(0)
 		if c.Calls > 0 {
@@ -106,15 +108,20 @@ func (s Summary) WriteTable(w io.Writer) error {
 		}
 		fmt.Fprintf(t, "%s\t%d\t%d\t%v\t%v\t\n", c.Name, c.Calls, c.Bytes, short(c.Nanoseconds), each)
 	}
-	for _, rank := range s.Missing {
-		fmt.Fprintf(t, "rank %d has left no counters\t\n", rank)
+	if err := t.Flush(); err != nil {
+		return err
 	}
-	return t.Flush()
+	for _, rank := range s.Missing {
+		if _, err := fmt.Fprintf(w, "rank %d has left no counters\n", rank); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func row(t io.Writer, name string, n Totals) {
 	fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%v\t\n", name, n.SentMessages, n.SentBytes,
-		n.ReceivedMessages, n.ReceivedBytes, n.Eager, n.Rendezvous, n.Near, n.Unexpected, short(n.WaitNanoseconds))
+		n.ReceivedMessages, n.ReceivedBytes, n.Eager, n.Rendezvous, n.Near, n.Unexpected, short(n.CallNanoseconds))
 }
 
 // short is a time with three digits or so.

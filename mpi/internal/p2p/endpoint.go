@@ -25,6 +25,8 @@ type Config struct {
 	EagerMax   int  // largest message in bytes that is sent without asking; default 16 KiB, -1 means 0
 	Receives   int  // receive buffers of EagerMax bytes; default 256
 	Sends      int  // send buffers of EagerMax bytes; default 64
+	// Numbers counts messages that are received: see Status.Number.
+	Numbers bool
 	// Threads asks for an endpoint that several goroutines use at the same time.
 	// Endpoint.Threads tells whether it is one: in the simulator it is not.
 	Threads bool
@@ -75,6 +77,7 @@ func (c *Config) fill() error {
 // Stats counts what an endpoint did.
 type Stats struct {
 	Eager, Rendezvous uint64 // messages sent
+	Near              uint64 // of the eager ones, those through shared memory
 	Unexpected        uint64 // messages that came before their receive
 	Queued            uint64 // times that the queue pair had no room
 	Malformed         uint64 // messages that our code did not send
@@ -136,11 +139,12 @@ type Endpoint struct {
 	wakeAt  mono.Time // when Drain wants to look again
 	ended   bool
 
-	gate  *gate        // nil: one goroutine at a time
-	lanes *shm.Lanes   // or nil
-	pulls requestQueue // receives that copy from a neighbour
-	spins int          // see spin
-	hits  int          // see spin
+	numbers map[match.Envelope]uint64 // of messages received; or nil
+	gate    *gate                     // nil: one goroutine at a time
+	lanes   *shm.Lanes                // or nil
+	pulls   requestQueue              // receives that copy from a neighbour
+	spins   int                       // see spin
+	hits    int                       // see spin
 
 	follower Follower
 	polling  bool // inside Poll: the step that is under way lets things go out
@@ -208,6 +212,9 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	ep.write = verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Signaled, NumSGE: 1}
 	if err := ep.create(ctx); err != nil {
 		return nil, errors.Join(err, ep.Close())
+	}
+	if cfg.Numbers {
+		ep.numbers = map[match.Envelope]uint64{}
 	}
 	if cfg.Threads {
 		ep.gate = newGate(ep)

@@ -34,6 +34,12 @@ type Status struct {
 	Source int32
 	Tag    int32
 	Bytes  int
+	// Number tells a message that was received from others from the same rank with
+	// the same context and tag: they are counted from 1. It is 0 unless
+	// Config.Numbers says so.
+	Number uint64
+	// Got says that it is of a message that was received, and not of a send.
+	Got bool
 	// Cancelled says that there was no message: the receive was taken back.
 	Cancelled bool
 }

@@ -109,6 +109,9 @@ func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bo
 		return false
 	}
 	ep.Stats.Eager++
+	if p.lane != nil {
+		ep.Stats.Near++
+	}
 	return true
 }
 
