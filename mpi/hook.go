@@ -164,15 +164,15 @@ func (w *watch) close(k *Call, err error) {
 
 // sent notes a message of the program.
 func (w *watch) sent(c *Comm, dest, tag, bytes int) {
-	if w != nil && dest >= 0 {
+	if dest >= 0 {
 		w.message(trace.MessageSent, c, int32(c.at(dest)), int32(tag), bytes, 0)
 	}
 }
 
 // got notes that a message of the program has come.
 func (w *watch) got(c *Comm, st p2p.Status) {
-	if w != nil && st.Got {
-		w.message(trace.MessageGot, c, st.Source, st.Tag, st.Bytes, st.Number)
+	if st.Mark.Got() {
+		w.message(trace.MessageGot, c, st.Source, st.Tag, st.Bytes, st.Mark.Number())
 	}
 }
 

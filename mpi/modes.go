@@ -35,7 +35,9 @@ func (c *Comm) issend(op string, buf []byte, dest, tag int) (Request, error) {
 		}
 		return c.request(c.ep.Null(nullEnvelope())), nil
 	}
-	c.p.watch.sent(c, dest, tag, len(buf))
+	if w := c.p.watch; w != nil {
+		w.sent(c, dest, tag, len(buf))
+	}
 	return c.request(c.ep.Issend(c.out(tag), c.at(dest), buf)), nil
 }
 
@@ -194,7 +196,9 @@ func (c *Comm) bsend(op string, buf []byte, dest, tag int) error {
 	if full != nil {
 		return c.report(full)
 	}
-	c.p.watch.sent(c, dest, tag, len(buf))
+	if w := c.p.watch; w != nil {
+		w.sent(c, dest, tag, len(buf))
+	}
 	r := c.request(c.ep.Isend(c.out(tag), c.at(dest), append([]byte(nil), buf...)))
 	p.ep.Enter()
 	p.buffer.sends = append(p.buffer.sends, buffered{r, size})

@@ -18,7 +18,9 @@ func (c *Comm) send(buf []byte, dest, tag int) error {
 		return c.report(c.checkSend("Send", dest, tag))
 	}
 	t := c.p.watch.begin("Send", c, dest, tag, len(buf))
-	c.p.watch.sent(c, dest, tag, len(buf))
+	if w := c.p.watch; w != nil {
+		w.sent(c, dest, tag, len(buf))
+	}
 	err := c.ep.Send(c.out(tag), c.at(dest), buf)
 	if err != nil {
 		err = c.report(c.wrap("Send", err))
@@ -43,7 +45,9 @@ func (c *Comm) recv(buf []byte, source, tag int) (Status, error) {
 	if err != nil {
 		err = c.report(c.wrap("Recv", err))
 	}
-	c.p.watch.got(c, st)
+	if w := c.p.watch; w != nil {
+		w.got(c, st)
+	}
 	t.end(err)
 	return c.status(st), err
 }
@@ -69,7 +73,9 @@ func (c *Comm) isend(buf []byte, dest, tag int) (Request, error) {
 		}
 		return c.request(c.ep.Null(nullEnvelope())), nil
 	}
-	c.p.watch.sent(c, dest, tag, len(buf))
+	if w := c.p.watch; w != nil {
+		w.sent(c, dest, tag, len(buf))
+	}
 	return c.request(c.ep.Isend(c.out(tag), c.at(dest), buf)), nil
 }
 

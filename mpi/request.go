@@ -65,7 +65,9 @@ func (r *Request) wait(op string) (Status, error) {
 		return emptyStatus(), err
 	}
 	r.r = nil
-	r.c.p.watch.got(r.c, st)
+	if w := r.c.p.watch; w != nil {
+		w.got(r.c, st)
+	}
 	return r.c.status(st), err
 }
 

@@ -169,7 +169,9 @@ func (c *Comm) isendData(op string, d *Data, dest, tag int) (Request, error) {
 	if err != nil || !c.sendOK(dest, tag) {
 		return c.startNothing(err, c.checkSend(op, dest, tag))
 	}
-	c.p.watch.sent(c, dest, tag, cur.Rest())
+	if w := c.p.watch; w != nil {
+		w.sent(c, dest, tag, cur.Rest())
+	}
 	return c.request(c.ep.IsendTyped(c.out(tag), c.at(dest), cur)), nil
 }
 
@@ -192,7 +194,9 @@ func (c *Comm) issendData(op string, d *Data, dest, tag int) (Request, error) {
 	if err != nil || !c.sendOK(dest, tag) {
 		return c.startNothing(err, c.checkSend(op, dest, tag))
 	}
-	c.p.watch.sent(c, dest, tag, cur.Rest())
+	if w := c.p.watch; w != nil {
+		w.sent(c, dest, tag, cur.Rest())
+	}
 	return c.request(c.ep.IssendTyped(c.out(tag), c.at(dest), cur)), nil
 }
 

@@ -25,7 +25,7 @@ type Config struct {
 	EagerMax   int  // largest message in bytes that is sent without asking; default 16 KiB, -1 means 0
 	Receives   int  // receive buffers of EagerMax bytes; default 256
 	Sends      int  // send buffers of EagerMax bytes; default 64
-	// Numbers counts messages that are received: see Status.Number.
+	// Numbers counts messages that are received: see Mark.Number.
 	Numbers bool
 	// Threads asks for an endpoint that several goroutines use at the same time.
 	// Endpoint.Threads tells whether it is one: in the simulator it is not.

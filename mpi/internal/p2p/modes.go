@@ -10,7 +10,7 @@ func (ep *Endpoint) cancel(r *Request) bool {
 		return false
 	}
 	ep.posted.Remove(&r.entry)
-	r.st = Status{Source: match.Any, Tag: match.Any, Cancelled: true}
+	r.st = Status{Source: match.Any, Tag: match.Any, Mark: Cancelled}
 	r.complete()
 	return true
 }

@@ -8,11 +8,11 @@ const numbersKept = 1 << 16
 
 // number counts a message that has met its receive. Messages with one envelope
 // meet theirs in the order in which they were sent.
-func (ep *Endpoint) number(env match.Envelope) uint64 {
+func (ep *Endpoint) number(env match.Envelope) Mark {
 	if ep.numbers == nil || collective(env.Context) {
 		return 0
 	}
-	return Count(ep.numbers, env)
+	return Mark(Count(ep.numbers, env))
 }
 
 // Count returns how many messages with an envelope there were, this one included,

@@ -44,7 +44,7 @@ func (ep *Endpoint) accept(r *Request, m *message) {
 // message that is too long fills the buffer and is an error.
 func (r *Request) deliver(env match.Envelope, data []byte) {
 	n := r.data.fill(data)
-	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: n, Number: r.ep.number(env), Got: true}
+	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: n, Mark: got | r.ep.number(env)}
 	if n < len(data) {
 		r.err = truncated(env.Source, uint64(len(data)), n)
 	}
@@ -54,7 +54,7 @@ func (r *Request) deliver(env match.Envelope, data []byte) {
 // deliverSelf is deliver for a send to the own rank, which is complete then too.
 func (r *Request) deliverSelf(env match.Envelope, from *Request) {
 	n := r.data.copyFrom(&from.data)
-	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: n, Number: r.ep.number(env), Got: true}
+	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: n, Mark: got | r.ep.number(env)}
 	if uint64(n) < from.total {
 		r.err = truncated(env.Source, from.total, n)
 	}
