@@ -21,6 +21,8 @@ const (
 // lost for good when the peer has drained and left. It has sent a bye of its
 // own before that, so a rank that has one waits a moment only.
 func (ep *Endpoint) Drain() {
+	ep.Enter()
+	defer ep.Leave()
 	ep.closing = true
 	for ep.conn != nil && ep.conn.unsettled() {
 		ep.stepUntil(mono.Never)
