@@ -24,6 +24,7 @@ const (
 	EnvFaults    = "XWARP_FAULTS"    // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
 	EnvShared    = "XWARP_SHARED"    // 0 sends messages inside a host through the network too; see Config.NoShared
 	EnvArena     = "XWARP_ARENA"     // size in bytes of the arena that Alloc takes from, such as 256m
+	EnvPeerLost  = "XWARP_PEER_LOST" // how long a rank may be silent until it counts as lost, such as 30s; default 1h
 )
 
 // Init joins the job that this process was started for (MPI_Init), by xrun or
@@ -88,7 +89,6 @@ func open(job boot.Job, spec device.Spec, t Transport) (*verbs.Context, error) {
 	if t == RC && (spec.Fabric == "" || spec.Fabric == "udp") {
 		spec.Fabric = "tcp" // nobody needs the datagrams
 	}
-	spec.Dgram.PeerLost = peerLost
 	if f := &spec.Faults; f.Loss+f.Dup+f.Reorder+f.Corrupt > 0 {
 		f.Seed = job.Key() + uint64(job.Rank())
 	}
@@ -103,10 +103,15 @@ func open(job boot.Job, spec device.Spec, t Transport) (*verbs.Context, error) {
 	return device.Open(spec)
 }
 
-// peerLost is how long a rank may be silent while it owes an acknowledgement. A
-// rank that computes without calling MPI is silent, and the launcher notices
-// those that die at once, so this only ends a wait for a host that has vanished.
-const peerLost = 10 * time.Minute
+// peerLost is the default of EnvPeerLost. A rank that computes without calling MPI
+// is silent, too, and so is one whose network is down for a while. The launcher
+// notices at once that a rank has died, and soon that a host has vanished, so this
+// only ends the wait where there is no launcher of ours, or where the network of
+// the ranks is down for good and that of the launcher is not.
+const peerLost = time.Hour
+
+// minPeerLost is less than a process may have to wait for a processor.
+const minPeerLost = time.Second
 
 const keyHost = "host"
 
@@ -142,6 +147,13 @@ func outwardAddr() (netip.Addr, error) {
 func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, err error) {
 	spec.Fabric, _ = lookup(boot.EnvFabric)
 	spec.Device, _ = lookup(boot.EnvDevice)
+	spec.Dgram.PeerLost = peerLost
+	if s, ok := lookup(EnvPeerLost); ok {
+		spec.Dgram.PeerLost, err = time.ParseDuration(s)
+		if err != nil || spec.Dgram.PeerLost < minPeerLost {
+			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want a time of at least %v, such as 30s or 5m", EnvPeerLost, s, minPeerLost)
+		}
+	}
 	spec.Seat, _ = lookup(boot.EnvSeat)
 	if s, ok := lookup(EnvEager); ok {
 		if cfg.EagerMax, err = parseSize(EnvEager, s); err != nil {

@@ -379,7 +379,7 @@ func TestNew_ranksWithDifferentEagerLimits(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		p, err := mpi.New(r, ctx, mpi.Config{EagerMax: limits[r.Rank()], Receives: 32})
+		p, err := mpi.New(r, ctx, mpi.Config{Transport: w.mpi.Transport, EagerMax: limits[r.Rank()], Receives: 32})
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/verbs/device"
 )
 
 // RankError is what [Run] returns: the first rank that failed, and why.
@@ -33,6 +34,41 @@ const localArena = 16 << 20
 // the calls of the others fail too, and Run returns a [RankError] that names
 // the first one.
 func Run(n int, body func(p *Proc) error) error {
+	var (
+		lock  sync.Mutex
+		first *RankError
+	)
+	err := runLocal(n, body, func(job boot.Job, err error) {
+		lock.Lock()
+		if first == nil {
+			first = &RankError{Rank: job.Rank(), Err: err}
+		}
+		lock.Unlock()
+		job.Abort(1, err.Error())
+	}, nil)
+	if first != nil {
+		return first
+	}
+	return err
+}
+
+// RunEach is Run for ranks that die alone, for programs that survive this: when a
+// rank fails or panics, the others are told that it is lost, and go on. It returns
+// what became of each, by rank.
+func RunEach(n int, body func(p *Proc) error) []error {
+	ends := make([]error, max(n, 1))
+	err := runLocal(n, body, func(job boot.Job, err error) {
+		ends[job.Rank()] = errors.Join(ends[job.Rank()], err)
+	}, boot.Leave)
+	if err != nil {
+		return []error{err}
+	}
+	return ends
+}
+
+// runLocal runs ranks as goroutines. A rank that fails calls failed, and each
+// calls left, if it is not nil, when it has ended.
+func runLocal(n int, body func(p *Proc) error, failed func(boot.Job, error), left func(boot.Job)) error {
 	if n < 1 {
 		return fail(ErrArg, "Run", "%d ranks", n)
 	}
@@ -45,39 +81,31 @@ func Run(n int, body func(p *Proc) error) error {
 		spec.Arena = localArena
 	}
 	spec.Poller.Ranks, spec.Poller.Goroutines = n, true
-	var (
-		group sync.WaitGroup
-		lock  sync.Mutex
-		first *RankError
-	)
-	for rank, job := range boot.Local(n) {
-		failed := func(err error) {
-			lock.Lock()
-			if first == nil {
-				first = &RankError{Rank: rank, Err: err}
-			}
-			lock.Unlock()
-			job.Abort(1, err.Error())
-		}
+	var group sync.WaitGroup
+	for _, job := range boot.Local(n) {
 		group.Go(func() {
-			ctx, err := open(job, spec, cfg.Transport)
-			if err != nil {
-				failed(err)
-				return
+			runRank(job, spec, cfg, body, func(err error) { failed(job, err) })
+			if left != nil {
+				left(job)
 			}
-			p, err := New(job, ctx, cfg)
-			if err != nil {
-				failed(err)
-				return
-			}
-			p.run(body, failed)
 		})
 	}
 	group.Wait()
-	if first != nil {
-		return first
-	}
 	return nil
+}
+
+func runRank(job boot.Job, spec device.Spec, cfg Config, body func(p *Proc) error, failed func(error)) {
+	ctx, err := open(job, spec, cfg.Transport)
+	if err != nil {
+		failed(err)
+		return
+	}
+	p, err := New(job, ctx, cfg)
+	if err != nil {
+		failed(err)
+		return
+	}
+	p.run(body, failed)
 }
 
 // run calls body and cleans up after it. It tells of a failure before the

@@ -25,6 +25,10 @@ func TestMain(m *testing.M) {
 			os.Exit(launch.AgentMain(os.Stdin, os.Stdout))
 		case asRank:
 			os.Exit(suiteMain())
+		case asSurvivor:
+			os.Exit(survivorMain())
+		case asController:
+			os.Exit(controllerMain())
 		}
 	}
 	if os.Getenv("GORACE") == "" {

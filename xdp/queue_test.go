@@ -68,7 +68,8 @@ func sit(t testing.TB, q *xdp.Queue, number int) *xdp.Port {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { arena.Close() })
-	p, err := xdp.OpenSeat(s, arena, true)
+	_, testing := t.(*testing.T)
+	p, err := xdp.OpenSeat(s, arena, testing)
 	if err != nil {
 		t.Fatal(err)
 	}

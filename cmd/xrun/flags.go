@@ -96,6 +96,7 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	fs.BoolVar(&c.TagOutput, "l", false, "")
 	fs.BoolVar(&c.OrderOutput, "ordered-output", false, "")
 	fs.BoolVar(&o.quiet, "quiet", false, "")
+	fs.BoolVar(&c.KeepGoing, "disable-auto-cleanup", false, "")
 	fs.DurationVar(&o.startTimeout, "start-timeout", launch.DefaultStartTimeout, "")
 	return fs
 }

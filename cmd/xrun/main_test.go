@@ -18,6 +18,13 @@ import (
 const xrunEnv = "XWARP_TEST_XRUN"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == asRank {
+		if err := rankMain(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if os.Getenv(xrunEnv) != "" {
 		main()
 	}

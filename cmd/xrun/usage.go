@@ -52,6 +52,10 @@ What you see
 Starting
   --start-timeout D    time for hosts to answer and for ranks to reach the start
                        of the job (default 60s; 0: for ever)
+  --disable-auto-cleanup (as hydra has it)
+                       when a rank or a host dies, tell the others and let them
+                       go on (fault tolerance: Comm.Shrink and its like); the
+                       exit status is the same
   --timeout D          end the job if it takes longer: 30s, 5m, or a number of
                        seconds (default 0: for ever)
   -x NAME[=VALUE]      set a variable for the ranks (repeatable); without VALUE

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 )
 
@@ -90,6 +91,26 @@ type joined struct {
 	fenced chan []Value
 	lost   chan struct{}
 	cause  error // why lost; valid once lost is closed
+	deaths deaths
+}
+
+// deaths lists ranks that have ended while others go on.
+type deaths struct {
+	mu    sync.Mutex
+	ranks []int
+}
+
+func (d *deaths) learn(ranks ...int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ranks = append(d.ranks, ranks...)
+}
+
+// Deaths returns the ranks that have ended, without the first known ones.
+func (d *deaths) Deaths(known int) []int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ranks[known:len(d.ranks):len(d.ranks)]
 }
 
 func (j *joined) Rank() int                   { return j.p.rank }
@@ -97,6 +118,7 @@ func (j *joined) Size() int                   { return j.p.size }
 func (j *joined) Host() (host, localRank int) { return j.p.host, j.p.localRank }
 func (j *joined) Key() uint64                 { return j.key }
 func (j *joined) Lost() <-chan struct{}       { return j.lost }
+func (j *joined) Deaths(known int) []int      { return j.deaths.Deaths(known) }
 
 // read takes what the launcher says until it is gone.
 func (j *joined) read(lines *LineReader) {
@@ -111,6 +133,10 @@ func (j *joined) read(lines *LineReader) {
 		if err != nil {
 			j.cause = fmt.Errorf("boot: launcher: %w", err)
 			return
+		}
+		if reply.Op == OpEnded {
+			j.deaths.learn(slices.DeleteFunc(reply.Ranks, func(rank int) bool { return rank >= j.Size() })...)
+			continue
 		}
 		if reply.Op != OpFenced {
 			j.cause = fmt.Errorf("boot: launcher: unexpected %q", reply.Op)

@@ -52,6 +52,8 @@ type world struct {
 	key     uint64
 	aborted chan struct{} // closed by Abort
 
+	deaths
+
 	lock    sync.Mutex // guards what follows
 	cause   *AbortError
 	staged  []Value
@@ -103,6 +105,13 @@ func (l *local) Fence() error {
 		defer l.lock.Unlock()
 		return l.failure()
 	}
+}
+
+// Leave tells the others of a job of Local that a rank has ended while they go on.
+func Leave(job Job) {
+	l := job.(*local)
+	l.deaths.learn(l.rank)
+	_ = l.Finalize() // which nobody is to wait for in a fence
 }
 
 // failure says why no fence can complete any more.

@@ -13,11 +13,12 @@ import (
 // A rank and its launcher talk in JSON, one object per line, over a socket
 // that the rank inherits. The rank says hello, the launcher says welcome, the
 // rank puts values and fences, and the launcher answers each fence with
-// everything that was put since the one before.
+// everything that was put since the one before. A launcher that lets ranks die
+// alone tells the others.
 
 // WireVersion is the version of the protocol. A rank and a launcher of
 // different versions refuse each other.
-const WireVersion = 2
+const WireVersion = 3
 
 // MaxLine is the longest line of the protocol in bytes.
 const MaxLine = 64 << 20
@@ -38,6 +39,7 @@ const (
 const (
 	OpWelcome Op = "welcome"
 	OpFenced  Op = "fenced"
+	OpEnded   Op = "ended"
 )
 
 // Request is a line from a rank.
@@ -63,6 +65,7 @@ type Reply struct {
 	Version int     `json:"version,omitempty"`        // welcome
 	JobKey  uint64  `json:"job_key,string,omitempty"` // welcome
 	Values  []Value `json:"values,omitempty"`         // fenced
+	Ranks   []int   `json:"ranks,omitempty"`          // ended
 }
 
 // ParseRequest reads a line from a rank.
@@ -105,6 +108,12 @@ func ParseReply(line []byte) (Reply, error) {
 			}
 			if err := checkKey(v.Key); err != nil {
 				return Reply{}, err
+			}
+		}
+	case OpEnded:
+		for _, rank := range r.Ranks {
+			if rank < 0 {
+				return Reply{}, fmt.Errorf("end of rank %d", rank)
 			}
 		}
 	default:

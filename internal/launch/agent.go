@@ -94,6 +94,10 @@ func (a *agent) obey(o order) (last bool) {
 		for _, r := range a.ranks {
 			r.fenced(o.Values)
 		}
+	case opEnded:
+		for _, r := range a.ranks {
+			r.ended(o.Ranks)
+		}
 	case opSignal:
 		a.signal(unix.Signal(o.Signal))
 	case opStdin:

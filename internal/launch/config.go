@@ -101,6 +101,10 @@ type Config struct {
 	Bind Bind
 	// Map says which places the ranks take first. Default MapSlot.
 	Map MapBy
+	// KeepGoing lets the other ranks go on when one dies, or its host: they are
+	// told. Run returns why when all have ended. A rank that dies before the
+	// start of the job is complete ends it all the same.
+	KeepGoing bool
 	// Timeout is how long the job may take. Default 0: for ever.
 	Timeout time.Duration
 	// StartTimeout is how long hosts have to answer, and ranks to reach their
@@ -109,7 +113,7 @@ type Config struct {
 	StartTimeout time.Duration
 	// Launcher is the command that runs a command on another host: it is
 	// called with the name of the host and the command line of the agent.
-	// Default ssh -x -o BatchMode=yes.
+	// Default ssh -x -o BatchMode=yes -o ServerAliveInterval=60.
 	Launcher []string
 	// Agent is the command line of the agent. Default this program with
 	// AgentArg.

@@ -43,6 +43,9 @@ func Run(c Config) (err error) {
 	if !p.remote {
 		j.fail(killMarked(j.name)) // what a killed agent has left
 	}
+	if j.failure == nil {
+		return j.borne
+	}
 	return j.failure
 }
 
@@ -116,6 +119,7 @@ type job struct {
 	events  chan event
 
 	failure   error // the first cause
+	borne     error // the first cause that the others go on in spite of
 	ending    bool  // the ranks were told to end
 	finishing bool  // the agents were told to leave
 	interrupt unix.Signal
@@ -196,6 +200,21 @@ func (j *job) fail(err error) {
 	}
 }
 
+// bear notes that ranks have ended, and why if that is a failure. The others are
+// told, and go on if they may.
+func (j *job) bear(err error, ranks ...int) {
+	switch {
+	case !j.config.KeepGoing || !j.ledger.begun:
+		j.fail(err)
+		return
+	case j.borne == nil:
+		j.borne = err
+	}
+	if len(ranks) > 0 && !j.ending {
+		j.broadcast(order{Op: opEnded, Ranks: ranks})
+	}
+}
+
 // end tells the ranks to end, once.
 func (j *job) end() {
 	if j.ending {
@@ -250,12 +269,16 @@ func (j *job) handle(e event) {
 // lost notes the end of an agent's process, and of its ranks with it.
 func (j *job) lost(l *link, state *os.ProcessState) {
 	l.gone = true
-	if !l.bye {
-		j.fail(&HostError{l.plan.hostName, lostError(state)})
-	}
+	var ranks []int
 	for _, r := range l.plan.ranks {
-		j.ledger.exit(r.Rank)
+		if j.ledger.exit(r.Rank) {
+			ranks = append(ranks, r.Rank)
+		}
 	}
+	if !l.bye {
+		j.bear(&HostError{l.plan.hostName, lostError(state)}, ranks...)
+	}
+	j.checkDeserter()
 }
 
 func (j *job) handleReport(l *link, r report) {
@@ -345,9 +368,11 @@ func (j *job) exit(r report) {
 	if s.joined && !s.finalized {
 		e.Why = "without Finalize"
 	}
+	var err error
 	if e.Status != 0 || e.Signal != 0 || e.Why != "" {
-		j.fail(e)
+		err = e
 	}
+	j.bear(err, r.Rank)
 	j.checkDeserter()
 }
 

@@ -59,6 +59,13 @@ func (r *rank) understand(line []byte, welcome boot.Reply, server *pmi.Server) (
 	return &request, nil
 }
 
+// ended tells the rank that others have ended. PMI-1 has no word for it.
+func (r *rank) ended(ranks []int) {
+	if !r.speaksPMI.Load() {
+		r.boot.post(boot.Reply{Op: boot.OpEnded, Ranks: ranks})
+	}
+}
+
 // fenced tells the rank that the fence it waits in is complete.
 func (r *rank) fenced(values []boot.Value) {
 	if r.speaksPMI.Load() {

@@ -62,12 +62,14 @@ func (l *ledger) complete() []boot.Value {
 	return values
 }
 
-// exit notes the end of a rank.
-func (l *ledger) exit(rank int) {
-	if !l.ranks[rank].exited {
-		l.ranks[rank].exited = true
-		l.alive--
+// exit notes the end of a rank. It reports whether that is news.
+func (l *ledger) exit(rank int) bool {
+	if l.ranks[rank].exited {
+		return false
 	}
+	l.ranks[rank].exited = true
+	l.alive--
+	return true
 }
 
 // deserter returns a rank that has ended while others wait for it in a fence.

@@ -29,8 +29,9 @@ type event struct {
 	ended  bool
 }
 
-// defaultLauncher asks no questions: there may be nobody to answer.
-var defaultLauncher = [...]string{"ssh", "-x", "-o", "BatchMode=yes"}
+// defaultLauncher asks no questions: there may be nobody to answer. It notices
+// after three minutes that a host has vanished.
+var defaultLauncher = [...]string{"ssh", "-x", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=60"}
 
 // agentCommand returns the command that starts the agent of a.
 func (c *Config) agentCommand(p *plan, a agentPlan) *exec.Cmd {

@@ -16,6 +16,7 @@ type op string
 const (
 	opStart  op = "start"  // start the ranks
 	opFenced op = "fenced" // tell all ranks that the fence is complete
+	opEnded  op = "ended"  // tell all ranks that some have ended
 	opSignal op = "signal" // pass a signal on
 	opStdin  op = "stdin"  // bytes for rank 0; none at the end
 	opKill   op = "kill"   // end the ranks: SIGTERM, and soon SIGKILL
@@ -27,6 +28,7 @@ type order struct {
 	Op     op           `json:"op"`
 	Start  *startOrder  `json:"start,omitempty"`
 	Values []boot.Value `json:"values,omitempty"` // fenced
+	Ranks  []int        `json:"ranks,omitempty"`  // ended
 	Signal int          `json:"signal,omitempty"` // signal
 	Data   []byte       `json:"data,omitempty"`   // stdin
 }
@@ -99,7 +101,7 @@ func parseOrder(line []byte) (order, error) {
 		if o.Signal < 1 || o.Signal > 64 {
 			return order{}, fmt.Errorf("signal %d", o.Signal)
 		}
-	case opFenced, opStdin, opKill, opFinish:
+	case opFenced, opEnded, opStdin, opKill, opFinish:
 	default:
 		return order{}, fmt.Errorf("unknown order %.32q", string(o.Op))
 	}

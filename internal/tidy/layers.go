@@ -43,7 +43,7 @@ var Layers = []Row{
 	{Package: "internal/fabric", May: "internal/mem"},
 	{Package: "internal/fabric/fault", May: "internal/fabric internal/mem"},
 	{Package: "internal/fabric/mesh", May: "internal/fabric internal/mem"},
-	{Package: "internal/fabric/near", May: "internal/fabric internal/mem"},
+	{Package: "internal/fabric/near", May: "internal/fabric internal/mem", Modules: "golang.org/x/sys"},
 	{Package: "internal/fabric/split", May: "internal/fabric internal/mem"},
 	{Package: "bpf", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "xdp", May: "bpf internal/fabric internal/mem", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},

@@ -49,9 +49,6 @@ func Open(s Spec) (*verbs.Context, error) {
 	}
 	under.watch(poller)
 	poller.Watch(o.bulkFD)
-	if o.near != nil {
-		poller.WatchBell(o.near)
-	}
 	o.closers = append(o.closers, poller)
 	ctx, err := verbs.New(verbs.Config{
 		Datagram: under.datagram, Streams: under.streams, Engine: progress.New(s.Clock, poller), Key: s.Key, Epoch: s.Epoch,
@@ -128,9 +125,8 @@ func (o *opening) faulty(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 // opening is what was opened so far, in order.
 type opening struct {
 	closers []io.Closer
-	bulkFD  int             // the descriptor of a second port, or -1
-	streams fabric.Streams  // on the same port as the datagrams, or nil
-	near    fabric.Datagram // to this host, where the NIC does not reach it, or nil
+	bulkFD  int            // the descriptor of a second port, or -1
+	streams fabric.Streams // on the same port as the datagrams, or nil
 }
 
 func (o *opening) reversed() []io.Closer {

@@ -58,7 +58,7 @@ const batchMost = 64
 
 // withNear puts beside a carrier on a seat one in shared memory, for the other
 // seats of this host: the NIC does not send to itself.
-func (o *opening) withNear(s *Spec, far fabric.Datagram) (fabric.Datagram, error) {
+func (s *Spec) withNear(far fabric.Datagram) (fabric.Datagram, error) {
 	caps := far.Caps()
 	local, err := shm.Open(shm.Config{
 		Arena: far.Arena(), Local: far.Local(), MTU: caps.MaxPayload + ipUDPLen,
@@ -67,8 +67,11 @@ func (o *opening) withNear(s *Spec, far fabric.Datagram) (fabric.Datagram, error
 	if err != nil {
 		return nil, errors.Join(err, far.Close())
 	}
-	o.near = local
-	return near.New(far, local, batchMost), nil
+	joined, err := near.New(far, local, batchMost)
+	if err != nil {
+		return nil, err
+	}
+	return joined, nil
 }
 
 // ipUDPLen is the length of the headers of IPv4 and UDP.

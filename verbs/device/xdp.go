@@ -63,7 +63,7 @@ func (o *opening) openXDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 		o.bulkFD = ports.bulk.FD()
 	}
 	if s.seat != nil && s.seat.Seats > 1 {
-		return o.withNear(s, ep)
+		return s.withNear(ep)
 	}
 	return ep, nil
 }

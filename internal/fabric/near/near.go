@@ -5,7 +5,11 @@ package near
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mem"
@@ -18,6 +22,7 @@ import (
 // the next is asked for.
 type Carrier struct {
 	far, near fabric.Datagram
+	poll      int // epoll descriptor, of both
 	caps      fabric.DatagramCaps
 	nearFirst bool // is to be asked first by the next Recv
 	fromNear  bool // is whose batch Recv filled last
@@ -37,16 +42,34 @@ const nearBit = 1 << 30
 
 // New joins two carriers, which it owns from now on. near takes datagrams of
 // the size of far's, and has the same address and port. batch is how many
-// datagrams Send is given at most.
-func New(far, near fabric.Datagram, batch int) *Carrier {
+// datagrams Send is given at most. After an error they are closed.
+func New(far, near fabric.Datagram, batch int) (*Carrier, error) {
 	f, n := far.Caps(), near.Caps()
 	c := &Carrier{far: far, near: near, caps: f}
+	if err := c.watch(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	c.caps.Carrier += " and " + n.Carrier
 	c.caps.MaxPayload = min(f.MaxPayload, n.MaxPayload)
 	c.caps.MaxBufs = min(f.MaxBufs, n.MaxBufs)
 	c.caps.RxDepth = min(f.RxDepth, n.RxDepth)
 	c.toFar, c.toNear = fabric.NewBatch(batch, c.caps.MaxBufs), fabric.NewBatch(batch, c.caps.MaxBufs)
-	return c
+	return c, nil
+}
+
+// watch makes the descriptor that is readable when that of either carrier is.
+func (c *Carrier) watch() (err error) {
+	if c.poll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return fmt.Errorf("near: %w", os.NewSyscallError("epoll_create1", err))
+	}
+	for _, d := range []fabric.Datagram{c.far, c.near} {
+		fd := d.FD()
+		err := unix.EpollCtl(c.poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
+		if err != nil {
+			return fmt.Errorf("near: %w", os.NewSyscallError("epoll_ctl", err))
+		}
+	}
+	return nil
 }
 
 // Caps says what both can do.
@@ -140,12 +163,12 @@ func (c *Carrier) Flush() {
 	c.far.Flush()
 }
 
-// FD returns the descriptor of the far carrier. That of the near one has to be
-// waited for, too: see Near.
-func (c *Carrier) FD() int { return c.far.FD() }
-
-// Near returns the near carrier, for its descriptor.
-func (c *Carrier) Near() fabric.Datagram { return c.near }
+// FD returns a descriptor that is readable when one of theirs is.
+func (c *Carrier) FD() int {
+	c.far.FD()
+	c.near.FD()
+	return c.poll
+}
 
 // Stats returns the sums of both.
 func (c *Carrier) Stats() fabric.DatagramStats {
@@ -182,4 +205,11 @@ func (c *Carrier) Leave(group netip.Addr) error {
 }
 
 // Close closes both.
-func (c *Carrier) Close() error { return errors.Join(c.near.Close(), c.far.Close()) }
+func (c *Carrier) Close() error {
+	var err error
+	if c.poll >= 0 {
+		err = os.NewSyscallError("close", unix.Close(c.poll))
+		c.poll = -1
+	}
+	return errors.Join(err, c.near.Close(), c.far.Close())
+}

@@ -48,6 +48,9 @@ func (ep *Endpoint) happened(e *verbs.AsyncEvent) {
 	}
 }
 
+// loseLink handles that a peer cannot be connected with.
+func (ep *Endpoint) loseLink(rank int, why error) { ep.failPeer(rank, lost(rank, why.Error())) }
+
 // gone handles that a rank is not there any more. One that has said bye has left
 // as it should: it is no loss, but it answers nobody either.
 func (ep *Endpoint) gone(rank int, why string) {
@@ -76,11 +79,6 @@ func (ep *Endpoint) arrivedLost(h *header, ranks []byte) {
 			ep.failPeer(int(rank), lost(int(rank), fmt.Sprintf("rank %d says so", h.source)))
 		}
 	}
-}
-
-// loseLink handles that a peer cannot be connected with.
-func (ep *Endpoint) loseLink(rank int, why error) {
-	ep.failPeer(rank, &Error{Code: PeerLost, Peer: rank, Detail: fmt.Sprintf("rank %d is lost", rank), Err: why})
 }
 
 // failPeer fails everything that needs the peer, and tells the neighbours.

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/shm"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 )
@@ -197,13 +196,5 @@ func (ep *Endpoint) arrivedNear(rank int32, b []byte) {
 	ep.handle(&h, b)
 }
 
-// lostNear handles the end of a neighbour. One that has said bye has ended in
-// good order.
-func (ep *Endpoint) lostNear(way *shm.Lane) {
-	rank := way.Rank()
-	p := &ep.peers[rank]
-	if p.err != nil || p.saidBye != mono.Never {
-		return
-	}
-	ep.failPeer(rank, &Error{Code: PeerLost, Peer: rank, Detail: fmt.Sprintf("rank %d is lost", rank), Err: way.Err()})
-}
+// lostNear handles the end of a neighbour.
+func (ep *Endpoint) lostNear(way *shm.Lane) { ep.gone(way.Rank(), fmt.Sprint(way.Err())) }

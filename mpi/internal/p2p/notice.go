@@ -32,7 +32,7 @@ func (ep *Endpoint) notice(rank int32, h header, body []byte) *Request {
 func (ep *Endpoint) postNotice(r *Request, p *peer) bool {
 	h := header{kind: r.notice, context: r.entry.Context, source: ep.rank, tag: r.entry.Tag, id: r.remote}
 	for {
-		n := copy(ep.head[headerLen:], r.data.buf)
+		n := copy(ep.head[headerLen:headerLen+ep.inlineMax&^7], r.data.buf)
 		left := len(r.data.buf) - n
 		if n > 0 {
 			h.tag = int32(left)

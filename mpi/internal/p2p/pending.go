@@ -16,8 +16,13 @@ func (ep *Endpoint) advanceOrQueue(r *Request) {
 	}
 	p.pending.push(r)
 	ep.goOn(p)
+	ep.reach(p, r.peer)
+}
+
+// reach begins to connect with a peer if there is no other way.
+func (ep *Endpoint) reach(p *peer, rank int32) {
 	if !p.reachable() && ep.conn != nil {
-		ep.conn.reach(p, r.peer)
+		ep.conn.reach(p, rank)
 	}
 }
 
@@ -54,6 +59,7 @@ func (ep *Endpoint) advancePeer(p *peer) (n int) {
 		p.pending.pop()
 		if !ep.advance(r) {
 			p.putBack(r)
+			ep.reach(p, r.peer)
 			break
 		}
 		n++

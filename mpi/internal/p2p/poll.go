@@ -30,12 +30,12 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 	if ep.conn != nil && ep.cq.Len() == 0 { // what has arrived comes before the end of a connection
 		n += ep.conn.poll(now)
 	}
-	if ep.lanes != nil {
-		n += ep.pollLanes(budget)
-	}
 	for e, ok := ep.ctx.GetAsyncEvent(); ok; e, ok = ep.ctx.GetAsyncEvent() {
 		n++
 		ep.happened(&e)
+	}
+	if ep.lanes != nil {
+		n += ep.pollLanes(budget)
 	}
 	if ep.stuck.head != nil {
 		n += ep.advanceStuck()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"syscall"
 
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/verbs"
@@ -21,6 +22,7 @@ type connector struct {
 	channel  *verbs.CMChannel
 	door     *verbs.CMID      // listens
 	doors    []netip.AddrPort // of all ranks
+	patience mono.Duration    // with a peer that does not answer
 	links    int              // that are there, or coming about
 	timed    []*link          // that wait for a time
 	deadline mono.Time        // the earliest of them, or Never
@@ -59,8 +61,8 @@ const (
 	// crossedWait is how long a connection is waited for that the peer has told
 	// of. It is under way at that moment.
 	crossedWait = 30 * mono.Second
-	// connectPatience is how long a peer may take to accept: it does so in its
-	// next call of MPI, and may compute until then.
+	// connectPatience is how long a peer may take to accept, which it does in its
+	// next call of MPI, unless the context says how long peers may be silent.
 	connectPatience = 10 * 60 * mono.Second
 )
 
@@ -72,6 +74,9 @@ func (t Transport) connects() bool { return t == RC || t == Hybrid }
 // openConnector begins to listen.
 func openConnector(ep *Endpoint, ctx *verbs.Context) (c *connector, err error) {
 	c = &connector{ep: ep, doors: make([]netip.AddrPort, len(ep.peers)), deadline: mono.Never}
+	if c.patience = ctx.Dgram().PeerLost; c.patience == 0 {
+		c.patience = connectPatience
+	}
 	if c.channel, err = ctx.CreateCMChannel(); err != nil {
 		return nil, err
 	}
@@ -128,7 +133,7 @@ func (c *connector) connect(l *link) error {
 		return err
 	}
 	l.qp = id.QP
-	return id.Connect(verbs.ConnParam{PrivateData: c.greet(l.rank, welcome), Timeout: connectPatience})
+	return id.Connect(verbs.ConnParam{PrivateData: c.greet(l.rank, welcome), Timeout: c.patience})
 }
 
 func (c *connector) greet(to int32, v verdict) []byte {
@@ -230,7 +235,7 @@ func (c *connector) accept(p *peer, rank int32, id *verbs.CMID) error {
 	if err != nil {
 		return err
 	}
-	if err := id.Accept(verbs.ConnParam{QP: qp, PrivateData: c.greet(rank, welcome), Timeout: connectPatience}); err != nil {
+	if err := id.Accept(verbs.ConnParam{QP: qp, PrivateData: c.greet(rank, welcome), Timeout: c.patience}); err != nil {
 		qp.Destroy()
 		return err
 	}
@@ -282,7 +287,7 @@ func (c *connector) fail(l *link, v verdict, err error) {
 	switch {
 	case v == crossed && l.tries < connectTries:
 		c.rest(l, awaited, now.Add(crossedWait))
-	case v == welcome && l.tries < connectTries:
+	case v == welcome && l.tries < connectTries && !errors.Is(err, syscall.ETIMEDOUT):
 		// It may have been cut off by the peer because this rank was long in
 		// computing, or the peer is about to listen to many at a time.
 		c.rest(l, resting, now.Add(firstRest<<(l.tries-1)))

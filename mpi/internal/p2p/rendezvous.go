@@ -247,10 +247,6 @@ func (ep *Endpoint) arrivedFIN(h *header) {
 	r.complete()
 }
 
-func gaveUp(rank int32) error {
-	return &Error{Code: PeerLost, Peer: int(rank), Detail: fmt.Sprintf("rank %d gave up sending the message, because of an error there", rank)}
-}
-
 // explain tells the source of h, which waits for a message that was given up, what
 // it may not know yet of its communicator.
 func (ep *Endpoint) explain(h *header) {
@@ -262,4 +258,8 @@ func (ep *Endpoint) explain(h *header) {
 	case len(g.lost) > 0:
 		ep.tell(int(h.source), header{kind: kindLost}, ep.lossList())
 	}
+}
+
+func gaveUp(rank int32) error {
+	return &Error{Code: PeerLost, Peer: int(rank), Detail: fmt.Sprintf("rank %d gave up sending the message, because of an error there", rank)}
 }

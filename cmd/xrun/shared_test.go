@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xwarp/xwarp/mpi"
+)
+
+// asRank makes the test binary a rank of an MPI job.
+const asRank = "as-mpi-rank"
+
+// rankMain exchanges messages of some sizes with every other rank and says what
+// its privileges are.
+func rankMain() error {
+	p, err := mpi.Init()
+	if err != nil {
+		return err
+	}
+	w := p.World()
+	for _, size := range []int{1, 5000, 300_000} {
+		out, in := make([]byte, size), make([]byte, size)
+		for step := 1; step < w.Size(); step++ {
+			to, from := (w.Rank()+step)%w.Size(), (w.Rank()-step+w.Size())%w.Size()
+			fillWith(out, w.Rank()+to)
+			if _, err := mpi.Sendrecv(w, out, to, 1, in, from, 1); err != nil {
+				return err
+			}
+			fillWith(out, from+w.Rank())
+			if !bytes.Equal(in, out) {
+				return fmt.Errorf("%d bytes from rank %d are not what it sent", size, from)
+			}
+		}
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return err
+	}
+	caps, _, _ := strings.Cut(string(status[bytes.Index(status, []byte("CapEff:")):]), "\n")
+	fmt.Println(os.Geteuid(), strings.Join(strings.Fields(caps), " "))
+	return p.Finalize()
+}
+
+func fillWith(b []byte, seed int) {
+	for i := range b {
+		b[i] = byte(i*7 + i>>8 + seed)
+	}
+}
+
+// Ranks that share a queue need no privileges at all, and reach each other
+// across hosts and on their own, with and without memory that they share.
+func TestXrun_sharedQueueWithoutPrivileges(t *testing.T) {
+	if os.Geteuid() != 0 {
+		if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
+			t.Fatal("XWARP_REQUIRE_XDP is set and this is not root")
+		}
+		t.Skip("needs root for a testbed and for another user's processes")
+	}
+	for _, fabric := range []string{"xdp:generic", "xdp:driver"} {
+		for _, shared := range []string{"0", "1"} {
+			out, errOut, status := xrun(t, "-n", "5", "--testbed", "2", "--fabric", fabric, "--queues", "shared", "--user", "nobody",
+				"-x", "XWARP_SHARED="+shared, "--wdir", "/", self, asRank)
+			want := slices.Repeat([]string{"65534 CapEff: 0000000000000000"}, 5)
+			if got := strings.Split(strings.TrimSpace(out), "\n"); status != 0 || !slices.Equal(got, want) {
+				t.Errorf("%s, shared memory %s: status %d, %q, %s", fabric, shared, status, out, errOut)
+			}
+			if !strings.Contains(errOut, "those of a host on one queue") {
+				t.Errorf("it does not say what it uses: %s", errOut)
+			}
+		}
+	}
+}
+
+func TestXrun_noSuchUser(t *testing.T) {
+	_, errOut, status := xrun(t, "--user", "nobody-of-that-name", "true")
+	if status != 126 || !strings.Contains(errOut, `no user "nobody-of-that-name" on this host`) {
+		t.Errorf("status %d, %s", status, errOut)
+	}
+}

@@ -1,0 +1,87 @@
+package xdp_test
+
+import (
+	"testing"
+
+	"github.com/xwarp/xwarp/bpf"
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mem"
+)
+
+// turn sends a frame from one end to the other and waits for it, all in one
+// thread. bufs is scratch.
+func turn(from, to *end, frame []byte, bufs []fabric.Desc) {
+	n := 0
+	for at := 0; at < len(frame); n++ {
+		chunk, _ := from.Pool().GetToSend()
+		size := copy(from.Arena().At(chunk, mem.FrameSize), frame[at:])
+		at += size
+		bufs[n] = fabric.Desc{Addr: chunk, Len: uint32(size), Flags: fabric.More}
+	}
+	bufs[n-1].Flags = 0
+	for from.TxFree() < n {
+		from.Flush()
+	}
+	from.Send(bufs[:n])
+	from.Flush()
+	for n = to.Recv(bufs); n == 0; n = to.Recv(bufs) {
+		to.Flush()
+	}
+	for _, d := range bufs[:n] {
+		to.Pool().Put(d.Addr)
+	}
+	to.Flush()
+}
+
+func TestAllocs_seat(t *testing.T) {
+	forEachMode(t, func(t *testing.T, mode bpf.Mode) {
+		s := newSeated(t, mode, 2)
+		a, b := &s.ends[0][1], &s.ends[1][0]
+		frame := content(newRand(), *a, *b, 9014)
+		bufs := make([]fabric.Desc, fabric.MaxBufs)
+		if n := testing.AllocsPerRun(1000, func() { turn(a, b, frame, bufs) }); n != 0 {
+			t.Errorf("%v allocations per frame", n)
+		}
+	})
+}
+
+// BenchmarkSeat is the work of both ends for one frame: on a queue of its own,
+// and on seats of shared queues that take turns, so that each finds what it
+// shares as another has left it.
+func BenchmarkSeat(b *testing.B) {
+	var bufs [fabric.MaxBufs]fabric.Desc
+	for _, size := range []int{64, 9014} {
+		name := map[int]string{64: "/64", 9014: "/9014"}[size]
+		b.Run("own"+name, func(b *testing.B) {
+			x, y := newWire(b, drivers[0], benchConfig)
+			frame := content(newRand(), x, y, size)
+			b.ResetTimer()
+			for range b.N {
+				turn(&x, &y, frame, bufs[:])
+			}
+		})
+		for _, seats := range []int{1, 2, 8} {
+			b.Run(map[int]string{1: "seat1", 2: "seats2", 8: "seats8"}[seats]+name, func(b *testing.B) {
+				s := &seated{tb: newTestbed(b, 9000)}
+				for i, h := range s.tb.Hosts[:2] {
+					c := queueConfig(seats, bpf.Generic)
+					c.RxDepth, c.TxDepth, c.Part = 2048, 1024, 16<<20
+					s.queues[i] = openQueue(b, h, c)
+					for n := range seats {
+						s.ends[i] = append(s.ends[i], end{sit(b, s.queues[i], n), h})
+					}
+				}
+				frames := make([][]byte, seats)
+				for n := range frames {
+					frames[n] = content(newRand(), s.ends[0][n], s.ends[1][n], size)
+					putHeaders(frames[n], s.tb.Hosts[0], s.tb.Hosts[1], uint16(portBase+n), size)
+				}
+				b.ResetTimer()
+				for i := range b.N {
+					n := i % seats
+					turn(&s.ends[0][n], &s.ends[1][n], frames[n], bufs[:])
+				}
+			})
+		}
+	}
+}
