@@ -240,7 +240,7 @@ func TestRC_lostPeer(t *testing.T) {
 	ep := w.eps[0]
 	for _, rank := range []int{1, 2} {
 		var err error
-		for range 50 { // what the stream takes is complete
+		for range 3 * burstMax { // what the stream takes is complete, and what waits for others
 			s := ep.Isend(word(0, rank), rank, make([]byte, 100))
 			w.until(s.Done, 0)
 			if _, err = s.Wait(); err != nil {
