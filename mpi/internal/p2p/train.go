@@ -32,18 +32,18 @@ type train struct {
 const (
 	coachLen = 8   // bytes in front of each message
 	coachMax = 512 // longest message in bytes that rides
-	trainMin = 256 // shorter buffers are not worth it
 )
 
-// board puts a short message on the train to p. false means that there is none,
+// board puts a short message on the train to p, behind something else that goes
+// there since the last step. false means that there is none,
 // or no room; then nothing happened.
 func (ep *Endpoint) board(env match.Envelope, p *peer, rank int32, d *data, n int) bool {
 	t := &ep.train
 	room := min(ep.maxSeg, headerLen+int(p.eagerMax)) // of one datagram, and of the peer's buffers
-	switch {
-	case t.to != nil && (t.to != p || t.n+coachLen+n > room) && !ep.depart():
+	if full := t.n+coachLen+n > room; t.to != nil && (t.to != p || full) && !ep.depart() {
 		return false
-	case t.to == nil && (ep.latest != p || ep.posts == 0 || room < trainMin || !ep.couple(p, rank)):
+	}
+	if t.to == nil && (ep.latest != p || headerLen+coachLen+n > room || !ep.couple(p, rank)) {
 		return false
 	}
 	b := ep.tx.get(t.slot, t.n+coachLen+n)[t.n:]

@@ -90,6 +90,28 @@ func TestTrain_order(t *testing.T) {
 	w.drain()
 }
 
+// What fits an eager buffer alone may not fit it as a train.
+func TestTrain_smallBuffers(t *testing.T) {
+	w := newCrew(t, 2, Config{EagerMax: 64})
+	env := match.Envelope{Source: 0, Tag: 1}
+	for _, n := range []int{8, 64, 8, 60, 56, 1} {
+		buf, out := make([]byte, n), bytes.Repeat([]byte{7}, n)
+		s := []*Request{w.eps[0].Isend(env, 1, out), w.eps[0].Isend(env, 1, out), w.eps[0].Isend(env, 1, out)}
+		for range s {
+			r := w.eps[1].Irecv(env, buf)
+			w.until(r.Done, 0, 1)
+			if st, err := r.Wait(); err != nil || st.Bytes != n || !bytes.Equal(buf, out) {
+				t.Fatalf("%d bytes: %+v, %v", n, st, err)
+			}
+		}
+		for _, r := range s {
+			w.until(r.Done, 0, 1)
+			_, _ = r.Wait()
+		}
+	}
+	w.drain()
+}
+
 // A train to a peer that is lost meanwhile gives its buffer back.
 func TestTrain_lostPeer(t *testing.T) {
 	ep := newEnd(t)

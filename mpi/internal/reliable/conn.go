@@ -181,6 +181,14 @@ func (p *protocol) fail(c *conn) {
 	c.rcv.Init(p.shared, firstPSN)
 }
 
+// Forget ends everything under way with a peer of which the caller knows that it is
+// lost. The completions come as if it had been silent for too long.
+func (e *Endpoint) Forget(to *Peer) {
+	if c := e.connOf(to); !c.dead {
+		e.fail(c)
+	}
+}
+
 // complete ends the oldest request of c.
 func (p *protocol) complete(c *conn, status verbs.Status) {
 	i := c.head
