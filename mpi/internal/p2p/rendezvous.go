@@ -39,11 +39,10 @@ func (ep *Endpoint) arrivedRTS(h *header, b []byte) {
 		ep.clear(e.Owner, env, h.id, size, parseOffer(h, b))
 		return
 	}
-	ep.Stats.Unexpected++
 	m := ep.messages.get(0)
 	m.entry.Envelope = env
 	m.kind, m.id, m.size, m.offer = kindRTS, h.id, size, parseOffer(h, b)
-	ep.unexpected.Add(&m.entry)
+	ep.keep(m, h.source)
 }
 
 // clear answers the RTS that r has met. What does not fit into the buffer of r
@@ -52,7 +51,7 @@ func (ep *Endpoint) clear(r *Request, env match.Envelope, id uint32, size uint64
 	p := &ep.peers[env.Source]
 	room := min(uint64(r.data.len()), size)
 	r.peer = env.Source
-	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: int(room)}
+	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: int(room), Mark: got | ep.number(env)}
 	r.total = size
 	if p.err != nil {
 		r.fail(p.err)
@@ -208,7 +207,7 @@ func (ep *Endpoint) writePacked(r *Request, p *peer, left int) int {
 // the receiver are.
 func (ep *Endpoint) postPiece(r *Request, p *peer, left int) int {
 	h := header{kind: kindData, source: ep.rank, id: r.grant.request}
-	n := min(left, max(int(p.eagerMax), ep.inlineMax))
+	n := min(left, max(int(p.eagerTop), ep.inlineMax))
 	if !ep.postBuffer(&h, p, r.peer, &r.data, n) {
 		return 0
 	}
