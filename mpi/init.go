@@ -55,6 +55,7 @@ func join(cfg Config) (*Proc, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg = cfg.or(defaults)
 	job, err := findJob()
 	if err != nil {
 		return nil, err
