@@ -35,7 +35,7 @@ type Matched struct{ m *message }
 
 // Improbe makes progress once and takes the oldest message that fits env.
 func (ep *Endpoint) Improbe(env match.Envelope) (m Matched, st Status, found bool, err error) {
-	ep.eng.Step()
+	ep.step()
 	return ep.seize(env)
 }
 

@@ -84,7 +84,7 @@ func (r *Request) deliverSelf(env match.Envelope, from *Request) {
 // Iprobe makes progress once and reports whether a message that fits env
 // waits. The message stays where it is.
 func (ep *Endpoint) Iprobe(env match.Envelope) (st Status, found bool, err error) {
-	ep.eng.Step()
+	ep.step()
 	return ep.find(env)
 }
 

@@ -222,7 +222,7 @@ func (ep *Endpoint) progress() {
 func (r *Request) Test() (st Status, finished bool, err error) {
 	ep := r.ep
 	if r.state != done {
-		ep.eng.Step()
+		ep.step()
 	}
 	if r.state != done {
 		if ep.impaired {
