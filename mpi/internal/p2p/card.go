@@ -86,7 +86,9 @@ func (ep *Endpoint) Connect(cards []string) error {
 		if c.version != Version {
 			return fmt.Errorf("rank %d speaks version %d of the protocol and this rank version %d: start all ranks from the same build", i, c.version, Version)
 		}
-		if err := ep.meet(i, &c); err != nil {
+		err = ep.meet(i, &c)
+		ep.peers[i].eagerTop = ep.peers[i].eagerMax
+		if err != nil {
 			return fmt.Errorf("no way to rank %d: %w", i, err)
 		}
 	}
