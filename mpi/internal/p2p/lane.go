@@ -106,6 +106,7 @@ func (ep *Endpoint) putEager(env match.Envelope, p *peer, buf []byte) bool {
 	p.lane.Commit(headerLen + len(buf))
 	p.used = true
 	ep.Stats.Eager++
+	ep.Stats.Near++
 	return true
 }
 
@@ -198,9 +199,9 @@ func (ep *Endpoint) look() bool {
 	return true
 }
 
-// step makes progress for a caller that does not wait but asks again and again,
+// glance makes progress for a caller that does not wait but asks again and again,
 // with a look at the network every now and then.
-func (ep *Endpoint) step() {
+func (ep *Endpoint) glance() {
 	if ep.lanes != nil && ep.posts == 0 && ep.hits < hitsMost {
 		ep.hits++
 		if ep.look() || ep.hits%stepEvery != 0 {
@@ -208,7 +209,7 @@ func (ep *Endpoint) step() {
 		}
 	}
 	ep.hits = 0
-	ep.eng.Step()
+	ep.step()
 }
 
 // arrivedNear handles what a neighbour has put. Its bytes may change at any
