@@ -94,8 +94,10 @@ func (c *Comm) sendrecv(op string, send *Data, dest, sendTag int, recv *Data, so
 	if err := c.checkRecv(op, source, recvTag); err != nil {
 		return emptyStatus(), c.report(err)
 	}
-	if _, err := send.cursor(op); err != nil { // before the receive is posted
-		return emptyStatus(), c.report(err)
+	if _, flat := send.flat(); !flat { // what is wrong with it is found out before the receive is posted
+		if _, err := send.cursor(op); err != nil {
+			return emptyStatus(), c.report(err)
+		}
 	}
 	in, err := c.irecvData(op, recv, source, recvTag)
 	if err != nil {

@@ -68,6 +68,7 @@ func (ep *Endpoint) undrained() (waiting bool, until mono.Time) {
 		}
 		p := &ep.peers[r.peer]
 		switch end := p.saidBye.Add(byeGrace); {
+		case p.err != nil && p.link == nil: // it is lost, and acknowledges nothing
 		case p.link != nil && p.link.state != over: // it waits for our bye
 			waiting = true
 		case now < end:

@@ -128,6 +128,7 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 	p := &ep.peers[h.source]
 	if p.err != nil {
 		ep.Stats.Stale++
+		ep.disown(p, h.source)
 		return
 	}
 	p.used = true
@@ -150,6 +151,8 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 		ep.arrivedAbout(h, b[headerLen:])
 	case kindData:
 		ep.arrivedData(h, b[headerLen:])
+	case kindPace:
+		ep.arrivedPace(h, p)
 	case kindBye:
 		p.saidBye = ep.eng.Now()
 	case kindSwitch: // both ways complete to one queue: there is nothing to do

@@ -27,7 +27,7 @@ func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 		ep.push(1)
 		return nil
 	}
-	if dest == int(ep.rank) && len(buf) > int(p.eagerMax) && ep.posted.Find(env) == nil {
+	if dest == int(ep.rank) && (len(buf) > int(p.eagerMax) || ep.full()) && ep.posted.Find(env) == nil {
 		return &Error{Code: Deadlock, Peer: dest, Detail: "a blocking send of this size to the own rank waits for a receive that is not posted: post it with Irecv first, or use Sendrecv"}
 	}
 	_, err := ep.Isend(env, dest, buf).Wait()
@@ -222,6 +222,10 @@ func (ep *Endpoint) advance(r *Request) bool {
 	p := &ep.peers[r.peer]
 	switch r.state {
 	case sendEager:
+		if p.eagerMax < 0 { // the peer has asked for that meanwhile
+			r.state = sendRTS
+			return ep.postRTS(r, p)
+		}
 		if !ep.postEager(r.entry.Envelope, p, int(r.peer), &r.data) {
 			return false
 		}
@@ -247,8 +251,7 @@ func (ep *Endpoint) sendSelf(r *Request, sync bool) {
 		e.Owner.deliverSelf(env, r)
 		return
 	}
-	ep.Stats.Unexpected++
-	eager := r.total <= uint64(ep.peers[ep.rank].eagerMax) && !sync
+	eager := r.total <= uint64(ep.peers[ep.rank].eagerMax) && !sync && !ep.full()
 	n := 0
 	if eager {
 		n = int(r.total)
@@ -256,12 +259,12 @@ func (ep *Endpoint) sendSelf(r *Request, sync bool) {
 	m := ep.messages.get(n)
 	m.entry.Envelope = env
 	m.kind, m.size = kindEager, r.total
-	ep.unexpected.Add(&m.entry)
 	if eager {
 		r.data.peek(m.data)
 		r.complete()
-		return
+	} else {
+		m.self = r
+		r.state = matchSelf
 	}
-	m.self = r
-	r.state = matchSelf
+	ep.keep(m, ep.rank)
 }
