@@ -146,6 +146,7 @@ func networks(t *testing.T, fn func(t *testing.T, c launch.Config)) {
 		{"local", launch.Config{Fabric: "udp"}},
 		{"udp", launch.Config{Fabric: "udp", Testbed: 2}},
 		{"xdp", launch.Config{Fabric: "xdp", Testbed: 2}},
+		{"shared queue", launch.Config{Fabric: "xdp", Testbed: 2, Queues: launch.QueuesShared}},
 	} {
 		t.Run(n.name, func(t *testing.T) {
 			if n.c.Testbed > 0 && os.Geteuid() != 0 {
@@ -163,7 +164,7 @@ func networks(t *testing.T, fn func(t *testing.T, c launch.Config)) {
 func launchJob(t *testing.T, c launch.Config, on launch.Config) (stdout, stderr string, err error) {
 	t.Helper()
 	mark := "XWARP_TEST_MARK=" + rand.Text()
-	c.Fabric, c.Testbed = on.Fabric, on.Testbed
+	c.Fabric, c.Testbed, c.Queues = on.Fabric, on.Testbed, on.Queues
 	c.Env = append(append(c.Env, mark), on.Env...)
 	var out, errOut lockedBuffer
 	c.Stdout, c.Stderr = &out, &errOut
