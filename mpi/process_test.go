@@ -286,6 +286,7 @@ func controllerMain() int {
 	c := survivors(0, "", 0, 0)
 	c.Env, c.Fabric = env, os.Args[3]
 	c.Testbed, _ = strconv.Atoi(os.Args[4])
+	c.Queues = launch.Queues(os.Args[5])
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	go func() { // nothing is left of a test that dies
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -304,7 +305,7 @@ func TestProcess_xrunIsKilled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.Command("/proc/self/exe", asController, string(env), on.Fabric, strconv.Itoa(on.Testbed))
+			cmd := exec.Command("/proc/self/exe", asController, string(env), on.Fabric, strconv.Itoa(on.Testbed), string(on.Queues))
 			var errOut lockedBuffer
 			cmd.Stderr = &errOut
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
