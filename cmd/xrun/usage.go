@@ -48,6 +48,16 @@ What you see
   --tag-output, -l     put "[rank] " in front of every line
   --ordered-output     hold back the standard output of a rank until those
                        before it have ended (default: line by line as it comes)
+  --stats              at the end, print what the ranks have sent, received and
+                       called, and how long that took, to the error output;
+                       ranks that were killed count up to then
+  --json FILE          write the same, rank by rank, as JSON (-: standard
+                       output)
+  --trace FILE         write a time line of all calls and messages, which
+                       ui.perfetto.dev and chrome://tracing open (-: standard
+                       output)
+  --trace-events N     calls and messages of each rank that the time line keeps,
+                       the last ones, 48 bytes of memory each (default 65536)
   --quiet              do not say what the job runs on
 
 Starting

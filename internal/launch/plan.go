@@ -97,6 +97,8 @@ func (c *Config) check() error {
 		return configErrorf("the ranks run either in a testbed or on hosts: leave out --testbed or --hosts")
 	case c.Testbed > 0 && c.Device != "":
 		return configErrorf("a testbed has devices of its own: leave out --device")
+	case c.RecordEvents < 0 || c.RecordEvents > MaxRecordEvents || c.RecordEvents&(c.RecordEvents-1) != 0:
+		return configErrorf("%d events for each rank: want a power of two up to %d", c.RecordEvents, MaxRecordEvents)
 	case c.MTU != 0 && c.Testbed == 0:
 		return configErrorf("--mtu is for the devices of a --testbed; that of a real device is set with ip link set")
 	case c.MTU != 0 && (c.MTU < testbed.MinMTU || c.MTU > testbed.MaxMTU):

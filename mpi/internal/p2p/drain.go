@@ -21,6 +21,8 @@ const (
 // lost for good when the peer has drained and left. It has sent a bye of its
 // own before that, so a rank that has one waits a moment only.
 func (ep *Endpoint) Drain() {
+	ep.Enter()
+	defer ep.Leave()
 	ep.closing = true
 	for ep.conn != nil && ep.conn.unsettled() {
 		ep.stepUntil(mono.Never)
@@ -51,7 +53,7 @@ func (ep *Endpoint) Drain() {
 // stepUntil makes one step and sleeps until t at the latest.
 func (ep *Endpoint) stepUntil(t mono.Time) {
 	ep.wakeAt = t
-	if ep.eng.Step() == 0 {
+	if ep.step() == 0 {
 		ep.eng.Park()
 	}
 	ep.wakeAt = mono.Never

@@ -290,12 +290,12 @@ func (ep *Endpoint) askLauncher(now mono.Time) {
 		return
 	}
 	if why := ep.cfg.Aborted(); why != nil {
-		ep.End(&Error{Code: Ended, Peer: -1, Detail: "the job is being ended", Err: why})
+		ep.end(&Error{Code: Ended, Peer: -1, Detail: "the job is being ended", Err: why})
 	}
 }
 
-// End fails everything under way and everything that follows.
-func (ep *Endpoint) End(err *Error) {
+// end is End for those inside.
+func (ep *Endpoint) end(err *Error) {
 	for i := range ep.peers {
 		ep.peers[i].err = err
 	}

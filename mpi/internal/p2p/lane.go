@@ -105,6 +105,7 @@ func (ep *Endpoint) putEager(env match.Envelope, p *peer, buf []byte) bool {
 	p.lane.Commit(headerLen + len(buf))
 	p.used = true
 	ep.Stats.Eager++
+	ep.Stats.Near++
 	return true
 }
 

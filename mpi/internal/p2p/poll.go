@@ -44,7 +44,11 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 		n++ // it may end what the caller waits for
 		ep.askLauncher(now)
 	}
-	return n + ep.follow()
+	n += ep.follow()
+	if ep.train.to != nil { // it had no room, or somebody else made the step
+		ep.depart()
+	}
+	return n
 }
 
 // follow lets the follower go on.
@@ -79,9 +83,6 @@ type Follower interface {
 	// It is called inside a step, and must not wait.
 	Advance() int
 }
-
-// Follow calls f in every step from now on; nil ends that.
-func (ep *Endpoint) Follow(f Follower) { ep.follower = f }
 
 // Deadline implements progress.Source.
 func (ep *Endpoint) Deadline() mono.Time {
@@ -139,6 +140,8 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 	switch h.kind {
 	case kindEager:
 		ep.arrivedEager(h, b[headerLen:])
+	case kindTrain:
+		ep.arrivedTrain(h, b[headerLen:])
 	case kindRTS:
 		ep.arrivedRTS(h, b)
 	case kindCTS:
