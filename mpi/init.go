@@ -53,6 +53,7 @@ func join(cfg Config) (*Proc, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg = cfg.or(defaults)
 	job, err := findJob()
 	if err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func join(cfg Config) (*Proc, error) {
 	if cfg.record, err = boot.Record(); err != nil {
 		return nil, errors.Join(err, ctx.Close())
 	}
-	return New(job, ctx, cfg.or(defaults))
+	return New(job, ctx, cfg)
 }
 
 // findJob asks for a launcher, ours first.
