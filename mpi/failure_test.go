@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/sim"
@@ -192,6 +193,44 @@ func TestLost_inTheMiddle(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPartition_aMinute cuts one rank off in the middle of traffic: for less than
+// what makes a rank lost, and nobody notices; and for more, and all get an error of
+// the right class, on both sides of the cut.
+func TestPartition_aMinute(t *testing.T) {
+	for _, lasts := range []mono.Duration{time.Second, time.Minute, 59 * time.Minute} {
+		w := newSimWorld(sim.Config{Limit: 3 * time.Hour}, 3)
+		if w.mpi.Transport == mpi.RC && lasts > time.Second {
+			continue // the simulator's TCP gives up sooner
+		}
+		w.dgram = dgram.Config{PeerLost: time.Hour} // the default of Init
+		w.At(mono.Time(mono.Millisecond), func() { w.Partition(mono.Time(mono.Millisecond).Add(lasts), w.nodes[1]) })
+		w.launch(func(_ *sim.Task, p *mpi.Proc) error {
+			return exercise{seed: 6, messages: 2000, maxLen: 200_000, tags: 3, wild: 0.2}.run(p)
+		})
+		if err := w.Run(); err != nil {
+			t.Errorf("%v: %v", lasts, err)
+		}
+	}
+	w := newSimWorld(sim.Config{Limit: 3 * time.Hour}, 3)
+	if w.mpi.Transport == mpi.RC || w.mpi.Transport == mpi.UD {
+		return // it is TCP that gives up, or the launcher
+	}
+	w.dgram = dgram.Config{PeerLost: 30 * time.Second}
+	w.At(mono.Time(mono.Millisecond), func() { w.Partition(mono.Time(time.Minute), w.nodes[1]) })
+	w.launch(func(_ *sim.Task, p *mpi.Proc) error {
+		for {
+			if err := sums(p.World(), 3); mpi.ClassOf(err) == mpi.ErrRevoked {
+				return nil
+			} else if err != nil {
+				return errors.Join(wantClass(err, mpi.ErrProcFailed), p.World().Revoke())
+			}
+		}
+	})
+	if err := w.Run(); err != nil {
+		t.Error(err)
 	}
 }
 

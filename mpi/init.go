@@ -19,14 +19,16 @@ import (
 
 // Environment of a rank, besides what the launcher sets.
 const (
-	EnvEager     = "XWARP_EAGER"     // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
-	EnvTransport = "XWARP_TRANSPORT" // Config.Transport: rd, rc, ud or hybrid
-	EnvFaults    = "XWARP_FAULTS"    // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
-	EnvShared    = "XWARP_SHARED"    // 0 sends messages inside a host through the network too; see Config.NoShared
-	EnvArena     = "XWARP_ARENA"     // size in bytes of the arena that Alloc takes from, such as 256m
-	EnvStats     = "XWARP_STATS"     // 1 counts the calls of the program; see Config.Stats
-	EnvThreads   = "XWARP_THREADS"   // Config.Threads: single, funneled, serialized or multiple
-	EnvPeerLost  = "XWARP_PEER_LOST" // how long a rank may be silent until it counts as lost, such as 30s; default 1h
+	EnvEager      = "XWARP_EAGER"      // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
+	EnvTransport  = "XWARP_TRANSPORT"  // Config.Transport: rd, rc, ud or hybrid
+	EnvPromote    = "XWARP_PROMOTE"    // Config.PromoteMessages: after how many messages hybrid connects with a peer
+	EnvFaults     = "XWARP_FAULTS"     // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
+	EnvShared     = "XWARP_SHARED"     // 0 sends messages inside a host through the network too; see Config.NoShared
+	EnvArena      = boot.EnvArena      // size in bytes of the arena that Alloc takes from, such as 256m
+	EnvUnexpected = "XWARP_UNEXPECTED" // Config.UnexpectedMax in bytes, such as 16m
+	EnvPeerLost   = "XWARP_PEER_LOST"  // how long a rank may be silent until it counts as lost, such as 30s; default 1h
+	EnvStats      = "XWARP_STATS"      // 1 counts the calls of the program; see Config.Stats
+	EnvThreads    = "XWARP_THREADS"    // Config.Threads: single, funneled, serialized or multiple
 )
 
 // Init joins the job that this process was started for (MPI_Init), by xrun or
@@ -173,9 +175,19 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 			cfg.EagerMax = -1
 		}
 	}
+	if s, ok := lookup(EnvUnexpected); ok {
+		if cfg.UnexpectedMax, err = parseSize(EnvUnexpected, s); err != nil {
+			return cfg, spec, err
+		}
+	}
 	if s, ok := lookup(EnvTransport); ok {
 		if cfg.Transport, err = p2p.ParseTransport(s); err != nil {
 			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvTransport, err)
+		}
+	}
+	if s, ok := lookup(EnvPromote); ok {
+		if cfg.PromoteMessages, err = strconv.Atoi(s); err != nil || cfg.PromoteMessages < 1 {
+			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want a number of messages", EnvPromote, s)
 		}
 	}
 	if s, ok := lookup(EnvStats); ok {

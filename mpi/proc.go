@@ -28,6 +28,10 @@ type Config struct {
 	// Receives and Sends are the numbers of buffers of EagerMax bytes for
 	// messages on their way in and out. Defaults: 256 and 64.
 	Receives, Sends int
+	// UnexpectedMax is how many bytes of short messages may wait here for
+	// their receives before their senders have to wait. Default:
+	// XWARP_UNEXPECTED from the environment in Init, else 64 MiB.
+	UnexpectedMax int
 	// PromoteMessages and PromoteBytes say after how much that was sent to a
 	// peer Hybrid connects with it, whichever comes first, and Connections with
 	// how many peers at most. Defaults: 1000, 4 MiB and 64.
@@ -153,6 +157,7 @@ func (p *Proc) open(cfg Config) (err error) {
 		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport, Key: p.job.Key(),
 		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
 		EagerMax: cfg.EagerMax, Receives: cfg.Receives, Sends: cfg.Sends,
+		UnexpectedMax: cfg.UnexpectedMax,
 		Threads: cfg.Threads == ThreadMultiple, Numbers: len(cfg.record) > trace.RecordSize(0),
 	}
 	c.Shared = !cfg.NoShared

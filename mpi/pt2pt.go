@@ -116,8 +116,10 @@ func (c *Comm) sendrecv(op string, send *Data, dest, sendTag int, recv *Data, so
 	if err := c.checkRecv(op, source, recvTag); err != nil {
 		return emptyStatus(), c.report(err)
 	}
-	if _, err := send.cursor(op); err != nil { // before the receive is posted
-		return emptyStatus(), c.report(err)
+	if _, flat := send.flat(); !flat { // what is wrong with it is found out before the receive is posted
+		if _, err := send.cursor(op); err != nil {
+			return emptyStatus(), c.report(err)
+		}
 	}
 	t := c.p.watch.begin(op, c, dest, sendTag, send.size())
 	st, err := c.exchange(op, send, dest, sendTag, recv, source, recvTag)

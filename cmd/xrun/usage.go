@@ -33,9 +33,10 @@ How they talk
                        datagrams, the default), rc (a connection to each peer),
                        ud (unreliable datagrams and reliability of MPI's own) or
                        hybrid (rd, and connections to peers that much goes to)
-  --queues Q           how the ranks of a host share its NIC over AF_XDP: shared
-                       (one queue for all of them; the default), or per-rank (a
-                       testbed gives each rank a NIC; the default there)
+  --queues Q           how the ranks of a host use its NIC over AF_XDP: shared
+                       (one queue for all; the default) or per-rank (each is
+                       given a NIC, in a --testbed only; the default there,
+                       unless another --user is set)
   --device DEV         network device, the same on all hosts
   --mtu M              MTU of the testbed's devices in bytes (default 9000)
   --switch S           what joins the testbed's hosts: cable (two of them),

@@ -100,6 +100,14 @@ func (e *Engine) Remove(s Source) {
 // the wait that follows is a new one.
 func (e *Engine) Moved() { e.waiting = false }
 
+// Crowded reports whether there are more ranks than cores: then whoever waits
+// gives its core away at once, and does not look for long whether that will be
+// necessary.
+func (e *Engine) Crowded() bool {
+	p, ok := e.parker.(interface{ Crowded() bool })
+	return ok && p.Crowded()
+}
+
 // watcher is a parker that descriptors can end the wait of.
 type watcher interface {
 	WatchBell(Bell)

@@ -128,6 +128,9 @@ func usableCores() int {
 	return set.Count()
 }
 
+// Crowded reports whether ranks must share cores.
+func (p *Poller) Crowded() bool { return p.mind != patient }
+
 // Watch makes input on fd end a Park. The caller keeps fd, and calls Unwatch
 // before closing it. A negative fd is ignored: it is of a carrier that has none.
 func (p *Poller) Watch(fd int) {

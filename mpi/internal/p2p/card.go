@@ -86,7 +86,9 @@ func (ep *Endpoint) Connect(cards []string) error {
 		if c.version != Version {
 			return fmt.Errorf("rank %d speaks version %d of the protocol and this rank version %d: start all ranks from the same build", i, c.version, Version)
 		}
-		if err := ep.meet(i, &c); err != nil {
+		err = ep.meet(i, &c)
+		ep.peers[i].eagerTop = ep.peers[i].eagerMax
+		if err != nil {
 			return fmt.Errorf("no way to rank %d: %w", i, err)
 		}
 	}
@@ -111,9 +113,16 @@ func (ep *Endpoint) meet(i int, c *card) error {
 		ep.conn.doors[i] = c.rc
 		p.watched = ep.cfg.Transport == Hybrid
 	}
-	if ep.qp == nil {
-		return nil
+	if ep.qp != nil {
+		if err := ep.meetDatagrams(i, p, c); err != nil {
+			return err
+		}
 	}
+	return ep.meetLane(i, p, c)
+}
+
+// meetDatagrams makes a peer one that datagrams reach.
+func (ep *Endpoint) meetDatagrams(i int, p *peer, c *card) error {
 	ah, err := ep.pd.CreateAH(c.addr)
 	if err != nil {
 		return err
@@ -121,9 +130,7 @@ func (ep *Endpoint) meet(i int, c *card) error {
 	ah.UserData = uint64(i) + 1
 	p.qp, p.ah = ep.qp, ah
 	if ep.rel != nil {
-		if err := ep.meetUD(p, c); err != nil {
-			return err
-		}
+		return ep.meetUD(p, c)
 	}
-	return ep.meetLane(i, p, c)
+	return nil
 }

@@ -53,7 +53,7 @@ func (ep *Endpoint) Drain() {
 // stepUntil makes one step and sleeps until t at the latest.
 func (ep *Endpoint) stepUntil(t mono.Time) {
 	ep.wakeAt = t
-	if ep.eng.Step() == 0 {
+	if ep.step() == 0 {
 		ep.eng.Park()
 	}
 	ep.wakeAt = mono.Never
@@ -70,6 +70,7 @@ func (ep *Endpoint) undrained() (waiting bool, until mono.Time) {
 		}
 		p := &ep.peers[r.peer]
 		switch end := p.saidBye.Add(byeGrace); {
+		case p.err != nil && p.link == nil: // it is lost, and acknowledges nothing
 		case p.link != nil && p.link.state != over: // it waits for our bye
 			waiting = true
 		case now < end:

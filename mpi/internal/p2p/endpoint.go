@@ -21,10 +21,14 @@ type Config struct {
 	Rank, Size int
 	Transport  Transport
 	Shared     bool // reach ranks on the same host through shared memory
+	NoPull     bool // but do without process_vm_readv, as if it were forbidden
 	Host       int  // number of the host
 	EagerMax   int  // largest message in bytes that is sent without asking; default 16 KiB, -1 means 0
 	Receives   int  // receive buffers of EagerMax bytes; default 256
 	Sends      int  // send buffers of EagerMax bytes; default 64
+	// UnexpectedMax is how many bytes of eager messages may wait for their
+	// receives before their senders have to wait; default 64 MiB.
+	UnexpectedMax int
 	// Numbers counts messages that are received: see Mark.Number.
 	Numbers bool
 	// Threads asks for an endpoint that several goroutines use at the same time.
@@ -61,6 +65,9 @@ func (c *Config) fill() error {
 	}
 	if c.Sends == 0 {
 		c.Sends = 64
+	}
+	if c.UnexpectedMax == 0 {
+		c.UnexpectedMax = 64 << 20
 	}
 	if c.Size < 1 || c.Size > 1<<24 || c.Rank < 0 || c.Rank >= c.Size {
 		return fmt.Errorf("p2p: rank %d of %d is not possible (at most %d ranks)", c.Rank, c.Size, 1<<24)
@@ -110,12 +117,16 @@ type Endpoint struct {
 	posted     match.Posted[Request]
 	unexpected match.Unexpected[message]
 	messages   messagePool
+	kept       int        // bytes of eager messages among unexpected
+	holding    int        // peers that were told to hold back
 	requests   []*Request // by slot
 	idle       *Request   // pool
 	active     int        // requests whose result the user has not taken
 	stuck      peerQueue  // with requests for which there was no room
 	posts      int        // work requests posted since the last step of the engine
 
+	train     train
+	latest    *peer // that something was posted to
 	rx, tx    buffers
 	txFree    []int32
 	wcs       [progress.Budget]verbs.WC
@@ -139,12 +150,13 @@ type Endpoint struct {
 	wakeAt  mono.Time // when Drain wants to look again
 	ended   bool
 
-	numbers map[match.Envelope]uint64 // of messages received; or nil
-	gate    *gate                     // nil: one goroutine at a time
-	lanes   *shm.Lanes                // or nil
-	pulls   requestQueue              // receives that copy from a neighbour
-	spins   int                       // see spin
-	hits    int                       // see spin
+	numbers  map[match.Envelope]uint64 // of messages received; or nil
+	gate     *gate                     // nil: one goroutine at a time
+	lanes    *shm.Lanes                // or nil
+	pulls    requestQueue              // receives that copy from a neighbour
+	spins    int                       // see spin
+	hits     int                       // see spin
+	patience int                       // the most that spins are
 
 	follower Follower
 	polling  bool // inside Poll: the step that is under way lets things go out
@@ -158,11 +170,14 @@ type peer struct {
 	self     bool           // the own rank
 	lane     *shm.Lane      // where to send to it; nil: through the network
 	near     *shm.Lane      // where it may send from; nil: it is on another host
-	eagerMax int32          // smaller one of both ends' limits
+	eagerMax int32          // longest message to it that goes at once; -1 while it wants none
+	eagerTop int32          // smaller one of both ends' limits
+	held     bool           // it was told to hold back: see unexpected.go
 	watched  bool           // Hybrid counts what is sent to it
 	used     bool           // something was sent to it or received from it
 	saidBye  mono.Time      // when its bye came, or Never
 	err      error          // why it is lost, or nil
+	disowned bool           // it was told so
 
 	// Requests that wait for room, or for a way there: each peer has a line of its
 	// own, so that one that is slow, or not connected yet, holds up nobody else.

@@ -54,6 +54,14 @@ func (ep *Endpoint) loseLink(rank int, why error) { ep.failPeer(rank, lost(rank,
 // gone handles that a rank is not there any more. One that has said bye has left
 // as it should: it is no loss, but it answers nobody either.
 func (ep *Endpoint) gone(rank int, why string) {
+	if p := &ep.peers[rank]; p.near != nil && p.near.Open() {
+		return // the lane will tell, when all that it holds is read
+	}
+	ep.left(rank, why)
+}
+
+// left is gone behind the last message of the rank.
+func (ep *Endpoint) left(rank int, why string) {
 	if ep.peers[rank].saidBye == mono.Never {
 		ep.failPeer(rank, lost(rank, why))
 		return
@@ -81,6 +89,16 @@ func (ep *Endpoint) arrivedLost(h *header, ranks []byte) {
 	}
 }
 
+// disown tells a rank that speaks, and that this one was told is lost, that it is
+// to end: others go on without it, and have agreed upon that.
+func (ep *Endpoint) disown(p *peer, rank int32) {
+	if p.disowned || p.qp == nil && p.lane == nil || ep.over != nil || ep.closing {
+		return
+	}
+	p.disowned = true
+	ep.advanceOrQueue(ep.notice(rank, header{kind: kindLost}, ep.lossList()))
+}
+
 // failPeer fails everything that needs the peer, and tells the neighbours.
 func (ep *Endpoint) failPeer(rank int, err error) {
 	p := &ep.peers[rank]
@@ -88,9 +106,7 @@ func (ep *Endpoint) failPeer(rank int, err error) {
 		return
 	}
 	p.err, ep.impaired = err, true
-	if ep.conn != nil {
-		ep.conn.hangUp(p)
-	}
+	ep.leave(p)
 	ep.losses = append(ep.losses, int32(rank))
 	for _, g := range ep.groups {
 		if g != nil && g.has(int32(rank)) {
@@ -114,6 +130,20 @@ func (ep *Endpoint) failPeer(rank int, err error) {
 			}
 			g.deliberate(int32(rank))
 		}
+	}
+}
+
+// leave makes verbs let go of all that is under way to a peer: nobody will ever
+// acknowledge it, and who waits for his memory need not wait for a time-out.
+func (ep *Endpoint) leave(p *peer) {
+	if ep.conn != nil {
+		ep.conn.hangUp(p)
+	}
+	switch {
+	case p.rel != nil:
+		ep.rel.Abandon(p.rel)
+	case p.ah != nil:
+		_ = p.ah.Destroy() // cannot fail: the context is open
 	}
 }
 
@@ -156,7 +186,7 @@ func (ep *Endpoint) purge() {
 	for _, e := range ep.unexpected.All() {
 		if ep.unwanted(e.Envelope) {
 			ep.unexpected.Remove(e)
-			ep.messages.put(e.Owner)
+			ep.forget(e.Owner)
 		}
 	}
 }

@@ -44,7 +44,11 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 		n++ // it may end what the caller waits for
 		ep.askLauncher(now)
 	}
-	return n + ep.follow()
+	n += ep.follow()
+	if ep.train.to != nil { // it had no room, or somebody else made the step
+		ep.depart()
+	}
+	return n
 }
 
 // follow lets the follower go on.
@@ -125,6 +129,7 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 	p := &ep.peers[h.source]
 	if p.err != nil {
 		ep.Stats.Stale++
+		ep.disown(p, h.source)
 		return
 	}
 	p.used = true
@@ -135,6 +140,8 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 	switch h.kind {
 	case kindEager:
 		ep.arrivedEager(h, b[headerLen:])
+	case kindTrain:
+		ep.arrivedTrain(h, b[headerLen:])
 	case kindRTS:
 		ep.arrivedRTS(h, b)
 	case kindCTS:
@@ -147,6 +154,8 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 		ep.arrivedAbout(h, b[headerLen:])
 	case kindData:
 		ep.arrivedData(h, b[headerLen:])
+	case kindPace:
+		ep.arrivedPace(h, p)
 	case kindBye:
 		p.saidBye = ep.eng.Now()
 	case kindSwitch: // both ways complete to one queue: there is nothing to do

@@ -37,7 +37,7 @@ func (ep *Endpoint) accept(r *Request, m *message) {
 	default:
 		r.deliver(env, m.data)
 	}
-	ep.messages.put(m)
+	ep.forget(m)
 }
 
 // deliver copies the data of a message to the user and ends the receive. A
@@ -76,10 +76,9 @@ func (ep *Endpoint) arrivedEager(h *header, data []byte) {
 		e.Owner.deliver(env, data)
 		return
 	}
-	ep.Stats.Unexpected++
 	m := ep.messages.get(len(data))
 	copy(m.data, data)
 	m.entry.Envelope = env
 	m.kind, m.size = kindEager, uint64(len(data))
-	ep.unexpected.Add(&m.entry)
+	ep.keep(m, h.source)
 }

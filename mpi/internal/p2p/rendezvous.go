@@ -39,11 +39,10 @@ func (ep *Endpoint) arrivedRTS(h *header, b []byte) {
 		ep.clear(e.Owner, env, h.id, size, parseOffer(h, b))
 		return
 	}
-	ep.Stats.Unexpected++
 	m := ep.messages.get(0)
 	m.entry.Envelope = env
 	m.kind, m.id, m.size, m.offer = kindRTS, h.id, size, parseOffer(h, b)
-	ep.unexpected.Add(&m.entry)
+	ep.keep(m, h.source)
 }
 
 // clear answers the RTS that r has met. What does not fit into the buffer of r
@@ -208,7 +207,7 @@ func (ep *Endpoint) writePacked(r *Request, p *peer, left int) int {
 // the receiver are.
 func (ep *Endpoint) postPiece(r *Request, p *peer, left int) int {
 	h := header{kind: kindData, source: ep.rank, id: r.grant.request}
-	n := min(left, max(int(p.eagerMax), ep.inlineMax))
+	n := min(left, max(int(p.eagerTop), ep.inlineMax))
 	if !ep.postBuffer(&h, p, r.peer, &r.data, n) {
 		return 0
 	}

@@ -25,7 +25,7 @@ func (ep *Endpoint) send(env match.Envelope, dest int, buf []byte) error {
 		ep.push(1)
 		return nil
 	}
-	if dest == int(ep.rank) && len(buf) > int(p.eagerMax) && ep.posted.Find(env) == nil {
+	if dest == int(ep.rank) && (len(buf) > int(p.eagerMax) || ep.full()) && ep.posted.Find(env) == nil {
 		return &Error{Code: Deadlock, Peer: dest, Detail: "a blocking send of this size to the own rank waits for a receive that is not posted: post it with Irecv first, or use Sendrecv"}
 	}
 	_, err := ep.isend(env, dest, d, false).wait()
@@ -87,7 +87,7 @@ func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Requ
 // call that waits.
 func (ep *Endpoint) push(n int) {
 	if ep.posts > n && !ep.polling {
-		ep.eng.Step()
+		ep.step()
 	}
 }
 
@@ -96,6 +96,10 @@ func (ep *Endpoint) push(n int) {
 func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bool {
 	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
 	n := d.len()
+	if n <= coachMax && p.lane == nil && ep.posts > 0 && ep.board(env, p, int32(dest), d, n) {
+		ep.Stats.Eager++
+		return true
+	}
 	if n <= ep.inlineMax && p.lane == nil {
 		h.put(ep.head[:])
 		d.peek(ep.head[headerLen : headerLen+n])
@@ -146,6 +150,9 @@ func (ep *Endpoint) postBuffer(h *header, p *peer, rank int32, d *data, n int) b
 // post hands a work request to the queue pair that leads to p. Everything that
 // is sent through the network passes here. false means no room.
 func (ep *Endpoint) post(p *peer, wr *verbs.SendWR) bool {
+	if p == ep.train.to && !ep.depart() { // it is before this one
+		return false
+	}
 	wr.AH = p.ah
 	var err error
 	if p.rel != nil {
@@ -157,6 +164,7 @@ func (ep *Endpoint) post(p *peer, wr *verbs.SendWR) bool {
 		return ep.refused(err)
 	}
 	ep.posts++
+	ep.latest = p
 	if p.used = true; p.watched {
 		ep.count(p, wr)
 	}
@@ -208,6 +216,10 @@ func (ep *Endpoint) advance(r *Request) bool {
 	p := &ep.peers[r.peer]
 	switch r.state {
 	case sendEager:
+		if p.eagerMax < 0 { // the peer has asked for that meanwhile
+			r.state = sendRTS
+			return ep.postRTS(r, p)
+		}
 		if !ep.postEager(r.entry.Envelope, p, int(r.peer), &r.data) {
 			return false
 		}
@@ -233,8 +245,7 @@ func (ep *Endpoint) sendSelf(r *Request, sync bool) {
 		e.Owner.deliverSelf(env, r)
 		return
 	}
-	ep.Stats.Unexpected++
-	eager := r.total <= uint64(ep.peers[ep.rank].eagerMax) && !sync
+	eager := r.total <= uint64(ep.peers[ep.rank].eagerMax) && !sync && !ep.full()
 	n := 0
 	if eager {
 		n = int(r.total)
@@ -242,12 +253,12 @@ func (ep *Endpoint) sendSelf(r *Request, sync bool) {
 	m := ep.messages.get(n)
 	m.entry.Envelope = env
 	m.kind, m.size = kindEager, r.total
-	ep.unexpected.Add(&m.entry)
 	if eager {
 		r.data.peek(m.data)
 		r.complete()
-		return
+	} else {
+		m.self = r
+		r.state = matchSelf
 	}
-	m.self = r
-	r.state = matchSelf
+	ep.keep(m, ep.rank)
 }
