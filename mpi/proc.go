@@ -59,6 +59,7 @@ func (c Config) or(defaults Config) Config {
 	c.EagerMax = cmp.Or(c.EagerMax, defaults.EagerMax)
 	c.Receives = cmp.Or(c.Receives, defaults.Receives)
 	c.Sends = cmp.Or(c.Sends, defaults.Sends)
+	c.UnexpectedMax = cmp.Or(c.UnexpectedMax, defaults.UnexpectedMax)
 	c.PromoteMessages = cmp.Or(c.PromoteMessages, defaults.PromoteMessages)
 	c.PromoteBytes = cmp.Or(c.PromoteBytes, defaults.PromoteBytes)
 	c.Connections = cmp.Or(c.Connections, defaults.Connections)
@@ -158,7 +159,7 @@ func (p *Proc) open(cfg Config) (err error) {
 		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
 		EagerMax: cfg.EagerMax, Receives: cfg.Receives, Sends: cfg.Sends,
 		UnexpectedMax: cfg.UnexpectedMax,
-		Threads: cfg.Threads == ThreadMultiple, Numbers: len(cfg.record) > trace.RecordSize(0),
+		Threads:       cfg.Threads == ThreadMultiple, Numbers: len(cfg.record) > trace.RecordSize(0),
 	}
 	c.Shared = !cfg.NoShared
 	c.Host, _ = p.job.Host()
