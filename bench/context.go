@@ -26,7 +26,7 @@ func (e *End) device() device.Spec {
 		Poller: progress.PollerConfig{Spin: 24 * time.Hour},
 		Key:    e.Pair.Key(), Arena: frameArena + 2*slices.Max(e.Spec.Sizes),
 		Capture: e.Capture,
-		RC:      e.Spec.rc() && e.Spec.Fabric != "tcp",
+		RC:      e.Spec.connects() && e.Spec.Fabric != "tcp",
 	}
 	if e.Spec.Bulk {
 		spec.BulkQueue = bulkQueue

@@ -53,6 +53,9 @@ func openMPI(e *End) (Bench, error) {
 	if err != nil {
 		return nil, errors.Join(err, ctx.Close())
 	}
+	if e.Spec.connects() && e.Spec.onXDP() {
+		return floating{m, e.alone}, nil
+	}
 	return m, nil
 }
 

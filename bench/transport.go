@@ -10,8 +10,9 @@ import (
 // Fabrics returns what Spec.Fabric may be: what carries verbs.
 func Fabrics() []string { return device.Fabrics() }
 
-// Transports returns what Spec.Transport may be for tests of verbs.
-func Transports() []string { return []string{"rd", "ud", "rc"} }
+// Transports returns what Spec.Transport may be for tests of verbs, and last what
+// only MPI has.
+func Transports() []string { return []string{"rd", "ud", "rc", "hybrid"} }
 
 // onXDP reports whether frames go through an AF_XDP socket.
 func (s *Spec) onXDP() bool { return strings.HasPrefix(s.Fabric, "xdp") }
@@ -19,15 +20,22 @@ func (s *Spec) onXDP() bool { return strings.HasPrefix(s.Fabric, "xdp") }
 // rc reports whether the test runs over connections.
 func (s *Spec) rc() bool { return s.Transport == "rc" }
 
+// connects reports whether the test needs streams.
+func (s *Spec) connects() bool { return s.rc() || s.Transport == "hybrid" }
+
 // inKernel reports whether the kernel makes the packets that the test is about:
 // a plain socket, or a connection of kernel TCP.
 func (s *Spec) inKernel() bool {
-	return !s.onXDP() && (s.Transport == "none" || s.rc())
+	return !s.onXDP() && (s.Transport == "none" || s.connects())
 }
 
 // checkTransport checks what the protocol has to do with.
 func (s *Spec) checkTransport(c Case) error {
 	switch {
+	case (s.CRC || s.Markers) && c.Family == MPI:
+		return usagef("--crc and --markers are for tests of verbs: MPI connects without")
+	case s.Transport == "hybrid" && c.Family != MPI:
+		return usagef("hybrid is a transport of MPI: use rd or rc for %s", s.Test)
 	case (s.CRC || s.Markers) && c.Family != Raw && s.Transport != "rc" && s.Fabric != "tcp":
 		return usagef("--crc and --markers are for --transport rc; datagrams always have a CRC and never markers")
 	case c.Family == Raw:
@@ -39,7 +47,7 @@ func (s *Spec) checkTransport(c Case) error {
 	case !slices.Contains(Transports(), s.Transport):
 		return usagef("there is no transport %q; the transports are %s", s.Transport, strings.Join(Transports(), ", "))
 	}
-	if s.rc() {
+	if s.rc() || s.connects() && s.Fabric != "tcp" {
 		return s.checkRC(c)
 	}
 	if s.Fabric == "tcp" {
@@ -73,7 +81,7 @@ func (s *Spec) checkRC(c Case) error {
 	}
 	switch {
 	case s.Fabric == "shm":
-		return usagef("rc needs TCP, and over shm there is none: use --fabric tcp")
+		return usagef("%s needs TCP, and over shm there is none: use --fabric tcp for rc, and udp for hybrid", s.Transport)
 	case s.Loss > 0:
 		return usagef("--loss is for datagrams: what TCP loses it sends again by itself, out of our sight")
 	case s.Bulk:
@@ -92,7 +100,6 @@ var notOverUD = map[Family]string{
 // notOverRC says why a family does not run over connections.
 var notOverRC = map[Family]string{
 	Record: "a Write-Record tells which parts of a message have arrived, and of a stream all do; use write_lat and write_bw",
-	MPI:    "MPI runs over reliable datagrams; use --transport rd",
 }
 
 // CheckCapture reports why what this test sends cannot be captured, after

@@ -27,11 +27,15 @@ func (p *Proc) alloc(n int) ([]byte, error) {
 		return nil, nil
 	}
 	arena := p.ctx.Arena()
+	p.ep.Enter()
 	addr, err := arena.Alloc(n, 64)
+	if err == nil {
+		p.allocated[addr] = n
+	}
+	p.ep.Leave()
 	if err != nil {
 		return nil, &Error{Class: ErrNoMem, Op: "Alloc", Rank: -1, Err: err}
 	}
-	p.allocated[addr] = n
 	b := arena.At(addr, n)
 	clear(b)
 	return b, nil
@@ -42,6 +46,8 @@ func (p *Proc) free(b []byte) error {
 		return nil
 	}
 	arena := p.ctx.Arena()
+	p.ep.Enter()
+	defer p.ep.Leave()
 	addr, ok := arena.Find(b)
 	if n, known := p.allocated[addr]; !ok || !known || n != len(b) {
 		return fail(ErrBase, "Free", "%d bytes that Alloc did not return, that are a part only, or that were freed before", len(b))

@@ -1,5 +1,10 @@
 package mpi
 
+import (
+	"slices"
+	"sync"
+)
+
 // Keyval is a key of attributes of communicators (MPI_Comm_create_keyval).
 type Keyval = KeyvalOf[*Comm]
 
@@ -18,21 +23,28 @@ type KeyvalOf[O any] struct {
 // (MPI_COMM_DUP_FN).
 func CopyAttr(_ *Comm, value any) (any, bool) { return value, true }
 
-// attributes are few: a list in the order in which they were set.
-type attributes[O any] []attribute[O]
+// attributes are few: a list in the order in which they were set. Any goroutine
+// may use it; what the program wants to be called is called without the lock, for
+// it may use the attributes too.
+type attributes[O any] struct {
+	mu   sync.Mutex
+	list []attribute[O]
+}
 
 type attribute[O any] struct {
 	key   *KeyvalOf[O]
 	value any
 }
 
-func (a attributes[O]) find(k *KeyvalOf[O]) int {
-	for i := range a {
-		if a[i].key == k {
-			return i
-		}
-	}
-	return -1
+// all returns the attributes of now.
+func (a *attributes[O]) all() []attribute[O] {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.list)
+}
+
+func (a *attributes[O]) find(k *KeyvalOf[O]) int {
+	return slices.IndexFunc(a.list, func(at attribute[O]) bool { return at.key == k })
 }
 
 // set sets an attribute of o.
@@ -40,68 +52,70 @@ func (a *attributes[O]) set(op string, o O, k *KeyvalOf[O], value any) error {
 	if k == nil {
 		return fail(ErrKeyval, op, "the key is nil")
 	}
-	i := a.find(k)
-	if i < 0 {
-		*a = append(*a, attribute[O]{k, value})
-		return nil
-	}
-	if k.Delete != nil {
-		if err := k.Delete(o, (*a)[i].value); err != nil {
+	if old, ok := a.get(k); ok && k.Delete != nil {
+		if err := k.Delete(o, old); err != nil {
 			return wrapOther(op, err)
 		}
 	}
-	(*a)[i].value = value
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i := a.find(k); i >= 0 {
+		a.list[i].value = value
+	} else {
+		a.list = append(a.list, attribute[O]{k, value})
+	}
 	return nil
 }
 
 // get returns an attribute.
-func (a attributes[O]) get(k *KeyvalOf[O]) (value any, ok bool) {
+func (a *attributes[O]) get(k *KeyvalOf[O]) (value any, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if i := a.find(k); i >= 0 {
-		return a[i].value, true
+		return a.list[i].value, true
 	}
 	return nil, false
 }
 
 // remove removes an attribute of o.
 func (a *attributes[O]) remove(op string, o O, k *KeyvalOf[O]) error {
-	i := a.find(k)
-	if i < 0 {
+	value, ok := a.get(k)
+	if !ok {
 		return fail(ErrKeyval, op, "there is no such attribute")
 	}
-	return a.removeAt(op, o, i)
-}
-
-func (a *attributes[O]) removeAt(op string, o O, i int) error {
-	if gone := (*a)[i]; gone.key.Delete != nil {
-		if err := gone.key.Delete(o, gone.value); err != nil {
+	if k.Delete != nil {
+		if err := k.Delete(o, value); err != nil {
 			return wrapOther(op, err)
 		}
 	}
-	*a = append((*a)[:i], (*a)[i+1:]...)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i := a.find(k); i >= 0 {
+		a.list = slices.Delete(a.list, i, i+1)
+	}
 	return nil
 }
 
 // removeAll removes all attributes, the latest first (MPI 4.1, section 7.7.2).
 func (a *attributes[O]) removeAll(op string, o O) error {
-	for i := len(*a) - 1; i >= 0; i-- {
-		if err := a.removeAt(op, o, i); err != nil {
+	for _, at := range slices.Backward(a.all()) {
+		if err := a.remove(op, o, at.key); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// copyOf returns what a duplicate of o gets.
-func (a attributes[O]) copyOf(o O) (copies attributes[O]) {
-	for _, at := range a {
+// copyTo gives a duplicate of o, which nobody else knows yet, what it gets.
+func (a *attributes[O]) copyTo(to *attributes[O], o O) {
+	for _, at := range a.all() {
 		if at.key.Copy == nil {
 			continue
 		}
 		if value, ok := at.key.Copy(o, at.value); ok {
-			copies = append(copies, attribute[O]{at.key, value})
+			to.list = append(to.list, attribute[O]{at.key, value})
 		}
 	}
-	return copies
 }
 
 // SetAttr sets an attribute (MPI_Comm_set_attr).

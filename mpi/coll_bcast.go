@@ -51,17 +51,15 @@ func planBcast(k *call, buf Data, root int) *call {
 	if flat && k.same(plan{kind: planOfBcast, root: root, in: first(b), nin: len(b)}) {
 		return k
 	}
-	sends := k.c.rank == root
-	switch {
-	case root == ProcNull:
-		return k
-	case flat:
-	case root == Root || !k.c.Inter() && sends:
+	if !flat {
 		k.clear()
-		b = k.read(buf)
-	default:
-		k.clear()
-		b = k.write(buf)
+		switch {
+		case root == ProcNull:
+		case root == Root || !k.c.Inter() && root == k.c.rank:
+			b = k.read(buf)
+		default:
+			b = k.write(buf)
+		}
 	}
 	switch {
 	case !k.ok():
@@ -69,7 +67,7 @@ func planBcast(k *call, buf Data, root int) *call {
 		coll.Bcast(&k.s, k.team(), b, root)
 	case root == Root:
 		k.inter().SendBcast(&k.s, b)
-	default:
+	case root != ProcNull:
 		k.inter().RecvBcast(&k.s, b, root)
 	}
 	return k

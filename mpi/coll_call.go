@@ -50,14 +50,33 @@ func (c *Comm) again(op string) *call {
 }
 
 // run runs what was planned and reports the error.
-func (k *call) run() error { return k.c.report(k.finish()) }
+func (k *call) run() error {
+	t := k.watched()
+	err := k.c.report(k.finish())
+	t.end(err)
+	return err
+}
+
+// watched begins the call for whoever watches the process.
+func (k *call) watched() *Call {
+	if k.c == nil || k.c.p.watch == nil {
+		return nil
+	}
+	name := k.op
+	if k.kept {
+		name = "Start"
+	}
+	return k.c.p.watch.begin(name, k.c, Undefined, Undefined, k.s.Sends())
+}
 
 // finish runs what was planned.
 func (k *call) finish() error {
 	if k.err == nil {
 		k.seal()
 		k.s.Tag = k.c.coll.number()
+		k.c.ep.Enter()
 		k.err = k.s.Run(k)
+		k.c.ep.Leave()
 	}
 	if k.plan.kind == planNone || k.err != nil {
 		k.clear()
@@ -129,19 +148,19 @@ func (k *call) at(peer int32) (comm *Comm, world int32) {
 func (k *call) Isend(b []byte, to, tag int32) coll.Handle {
 	env := match.Envelope{Context: k.c.context + 1, Source: int32(k.c.p.rank), Tag: tag}
 	_, dest := k.at(to)
-	if k.c.ep.TrySend(env, int(dest), b) {
-		return nil
+	if in := k.c.ep.Inside(); !in.TrySend(env, int(dest), b) {
+		return handle{in.Isend(env, int(dest), b)}
 	}
-	return k.c.ep.Isend(env, int(dest), b)
+	return nil
 }
 
 func (k *call) Irecv(b []byte, from, tag int32) coll.Handle {
 	_, source := k.at(from)
-	return k.c.ep.Irecv(match.Envelope{Context: k.c.context + 1, Source: source, Tag: tag}, b)
+	return handle{k.c.ep.Inside().Irecv(match.Envelope{Context: k.c.context + 1, Source: source, Tag: tag}, b)}
 }
 
 func (k *call) Take(h coll.Handle, want int, peer int32) error {
-	st, err := h.(*p2p.Request).Wait()
+	st, err := k.c.ep.Inside().Wait(h.(handle).Request)
 	if err == nil && st.Bytes == want {
 		return nil
 	}
@@ -154,5 +173,11 @@ func (k *call) Take(h coll.Handle, want int, peer int32) error {
 		"rank %d sent %d bytes where %d were expected: the ranks call it with different lengths", rank, st.Bytes, want)}
 }
 
-func (k *call) Progress() { k.c.ep.Progress() }
-func (k *call) Flush()    { k.c.ep.Flush() }
+func (k *call) Wait(h coll.Handle) { k.c.ep.Inside().Await(h.(handle).Request) }
+func (k *call) Flush()             { k.c.ep.Inside().Flush() }
+
+// handle is a request as it looks to those inside.
+type handle struct{ *p2p.Request }
+
+// Done implements coll.Handle.
+func (h handle) Done() bool { return h.Request.Ready() }

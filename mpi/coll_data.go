@@ -52,18 +52,15 @@ func (k *call) load(b []byte, d Data) {
 	}
 }
 
-// update returns the bytes of d, which the schedule changes.
-func (k *call) update(d Data) []byte {
-	b := k.write(d)
-	k.load(b, d)
-	return b
-}
-
 // aside returns a copy of the bytes of d.
 func (k *call) aside(d Data) []byte {
-	b := k.s.Temp(max(d.size(), 0))
-	k.load(b, d)
-	return b
+	src, ok := d.flat()
+	if ok {
+		b := k.s.Temp(len(src))
+		k.s.Copy(b, src)
+		return b
+	}
+	return k.read(d) // which packs
 }
 
 // cursor is Data.cursor that refuses the call.

@@ -65,61 +65,62 @@ func (f *fold) Reduce(in, inout []byte) {
 
 // reduces says what the algorithms reduce with. d has the elements, other, if it
 // is not the zero Data, has such too.
+func (k *call) reduces(r *reduction, d, other Data) bool {
+	k.lay = nil
+	switch {
+	case !k.ok():
+	case r.wrong != "":
+		k.refuse(ErrOp, "%s", r.wrong)
+	case r.op != nil:
+		k.s.Reduction(r.op, r.elem, r.commutes)
+	case d.t == nil && other.t == nil:
+		k.refuse(ErrType, "there is no datatype to reduce elements of")
+	case d.t == nil:
+		k.reducesData(r.typed.op, other.t, nil)
+	default:
+		k.reducesData(r.typed.op, d.t, other.t)
+	}
+	return k.ok()
+}
+
+// reducesData is reduces for elements of datatype t, and of other if it is not nil.
 //
 // Predefined operations see packed bytes: the elements of a predefined datatype,
 // whatever was made of it. Pairs and what user-defined operations are for have
 // gaps, which must be where these expect them: such elements lie in slots as in the
 // memory of a program, and lay is their datatype there.
-func (k *call) reduces(r *reduction, d, other Data) bool {
-	k.lay = nil
+func (k *call) reducesData(op *dtype.Op, t, other *dtype.Type) {
+	whole := t
+	if op.Predefined() {
+		t = t.Uniform().Type()
+	}
 	switch {
-	case !k.ok():
-		return false
-	case r.wrong != "":
-		k.refuse(ErrOp, "%s", r.wrong)
-		return false
-	case r.op != nil:
-		k.s.Reduction(r.op, r.elem, r.commutes)
-		return true
+	case t == nil:
+		k.refuse(ErrOp, "%v is for elements of one predefined datatype: for others write an operation of your own", op)
+	case op.Predefined() && other != nil && other.Uniform() != t.Kind():
+		k.refuse(ErrType, "elements of %v and of %v", whole, other)
+	case op.Predefined() && whole != t && !gapless(t):
+		k.refuse(ErrOp, "%v is for %v, not for what was made of it", op, t)
+	case !whole.Committed() || other != nil && !other.Committed():
+		k.refuse(ErrType, "a datatype was not committed: call Commit first")
+	default:
+		k.arrange(op, t, other)
 	}
-	if d.t == nil {
-		d, other = other, d
-	}
-	if d.t == nil {
-		k.refuse(ErrType, "there is no datatype to reduce elements of")
-		return false
-	}
-	t := d.t
-	if r.typed.op.Predefined() {
-		if t = t.Uniform().Type(); t == nil {
-			k.refuse(ErrOp, "%v is for elements of one predefined datatype: for others write an operation of your own", r.typed.op)
-			return false
-		}
-		if other.t != nil && other.t.Uniform() != t.Kind() {
-			k.refuse(ErrType, "elements of %v and of %v", d.t, other.t)
-			return false
-		}
-	}
-	if r.typed.op.Predefined() && t.Kind() != d.t.Kind() && !gapless(t) {
-		k.refuse(ErrOp, "%v is for %v, not for what was made of it", r.typed.op, t)
-		return false
-	}
-	return k.arrange(r.typed.op, t, other)
 }
 
 // arrange decides how elements of t lie where they are reduced.
-func (k *call) arrange(op *dtype.Op, t *dtype.Type, other Data) bool {
+func (k *call) arrange(op *dtype.Op, t, other *dtype.Type) {
 	on, err := op.On(t)
 	if err != nil {
 		k.err = wrapType(k.op, err)
-		return false
+		return
 	}
 	_, extent := t.Extent()
 	lb, length := t.TrueExtent()
 	k.fold = fold{r: on, slot: max(extent, 1)}
 	switch {
 	case gapless(t) || t.Size() == 0: // packed
-	case other.t != nil && other.t != t:
+	case other != nil && other != t:
 		k.refuse(ErrType, "elements of two datatypes: user-defined operations and pairs are for one")
 	case lb >= 0 && lb+length <= extent:
 		k.lay, k.fold.lb = t, lb
@@ -133,7 +134,6 @@ func (k *call) arrange(op *dtype.Op, t *dtype.Type, other Data) bool {
 	if k.ok() {
 		k.s.Reduction(&k.fold, k.fold.slot, op.Commutative())
 	}
-	return k.ok()
 }
 
 // gapless reports whether elements of t lie side by side as packed bytes do.
@@ -150,17 +150,17 @@ func (k *call) length(d Data) int {
 	return d.count * k.fold.slot
 }
 
-// slots returns the memory of d if it can be used as slots. What is between pairs
-// belongs to nobody; what is between other elements may not be changed.
-func (k *call) slots(d *Data, change bool) ([]byte, bool) {
-	if d.t != k.lay || change && d.t.Kind() == dtype.Derived || d.origin < 0 || d.count < 0 {
+// slots returns the memory of d if it can be used as slots: what is between pairs
+// belongs to nobody, but what is between other elements is the program's.
+func (k *call) slots(d *Data) ([]byte, bool) {
+	if d.t != k.lay || d.t.Kind() == dtype.Derived || d.count < 0 || uint(d.origin) > uint(len(d.mem)) {
 		return nil, false
 	}
-	if d.count > (len(d.mem)-d.origin)/k.fold.slot {
+	b := d.mem[d.origin:]
+	if d.count > len(b)/k.fold.slot {
 		return nil, false
 	}
-	end := d.origin + d.count*k.fold.slot
-	return d.mem[d.origin:end:end], true
+	return b[: d.count*k.fold.slot : d.count*k.fold.slot], true
 }
 
 // spread returns a cursor over slots.
@@ -182,10 +182,12 @@ func (k *call) operand(d Data) []byte {
 	if k.lay == nil {
 		return k.read(d)
 	}
-	b, ok := k.slots(&d, false)
+	b, ok := k.slots(&d)
 	if !ok && k.ok() {
-		b = k.s.Temp(max(k.length(d), 0))
-		k.fill(b, d)
+		if cur, good := k.cursor(&d); good {
+			b = k.s.Temp(k.length(d))
+			k.s.Convey(k.spread(b), cur)
+		}
 	}
 	return b
 }
@@ -195,7 +197,7 @@ func (k *call) result(d Data) []byte {
 	if k.lay == nil {
 		return k.write(d)
 	}
-	b, ok := k.slots(&d, true)
+	b, ok := k.slots(&d)
 	if !ok && k.ok() {
 		if cur, good := k.cursor(&d); good {
 			b = k.s.Temp(k.length(d))
@@ -211,7 +213,7 @@ func (k *call) fill(b []byte, d Data) {
 		k.load(b, d)
 		return
 	}
-	if src, ok := k.slots(&d, false); ok {
+	if src, ok := k.slots(&d); ok {
 		k.s.Copy(b, src)
 	} else if cur, good := k.cursor(&d); good && k.ok() {
 		k.s.Convey(k.spread(b), cur)

@@ -25,7 +25,7 @@ func (a *calls) Advance() (n int) {
 	}
 	clear(a.active[len(left):])
 	if a.active = left; len(left) == 0 {
-		a.ep.Follow(nil)
+		a.ep.Inside().Follow(nil)
 	}
 	return n
 }
@@ -36,18 +36,27 @@ func (c *Comm) later(op string) *call {
 		return &call{c: c, op: op, err: err}
 	}
 	a := &c.p.calls
+	a.ep.Enter()
 	k := a.idle
 	if k == nil {
 		k = &call{}
 	} else {
 		a.idle, k.next = k.next, nil
 	}
+	a.ep.Leave()
 	k.c, k.op, k.err = c, op, nil
 	return k
 }
 
 // start starts what was planned.
 func (k *call) start() (Request, error) {
+	t := k.watched()
+	r, err := k.launch()
+	t.end(err)
+	return r, err
+}
+
+func (k *call) launch() (Request, error) {
 	if k.err != nil {
 		err := k.err
 		k.clear()
@@ -58,14 +67,16 @@ func (k *call) start() (Request, error) {
 		k.s.Tag = k.c.coll.number()
 	}
 	a := &k.c.p.calls
+	a.ep.Enter()
 	a.untaken++
 	k.busy = true
 	k.s.Rewind()
 	if k.done = k.s.Advance(k); !k.done {
 		a.active = append(a.active, k)
-		a.ep.Follow(a)
+		a.ep.Inside().Follow(a)
 	}
 	k.Flush()
+	a.ep.Leave()
 	return Request{k: k, c: k.c, gen: k.gen}, nil
 }
 
@@ -78,10 +89,14 @@ func (r *Request) waitCall(op string) (Status, error) {
 	if r.gen != k.gen {
 		return emptyStatus(), r.stale(op)
 	}
+	ep := k.c.ep
+	ep.Enter()
 	for !k.done {
-		k.Progress()
+		ep.Inside().Progress()
 	}
-	return r.takeCall()
+	err := r.takeCall()
+	ep.Leave()
+	return emptyStatus(), r.c.report(err)
 }
 
 // testCall is Test for a collective, or for the null request.
@@ -93,19 +108,22 @@ func (r *Request) testCall() (st Status, done bool, err error) {
 	if r.gen != k.gen {
 		return emptyStatus(), false, r.stale("Test")
 	}
+	ep := k.c.ep
+	ep.Enter()
 	if !k.done {
-		k.c.ep.Engine().Step()
-		if !k.done {
-			k.Flush() // the program may not come back for long
-			return emptyStatus(), false, nil
-		}
+		ep.Inside().Step()
 	}
-	st, err = r.takeCall()
-	return st, true, err
+	if done = k.done; done {
+		err = r.takeCall()
+	} else {
+		k.Flush() // the program may not come back for long
+	}
+	ep.Leave()
+	return emptyStatus(), done, r.c.report(err)
 }
 
-// takeCall takes the result and makes the request null.
-func (r *Request) takeCall() (Status, error) {
+// takeCall takes the result and makes the request null. It is called inside.
+func (r *Request) takeCall() error {
 	k := r.k
 	r.k = nil
 	k.Flush()
@@ -118,5 +136,5 @@ func (r *Request) takeCall() (Status, error) {
 		k.clear()
 		k.next, a.idle = a.idle, k
 	}
-	return emptyStatus(), k.c.report(err)
+	return err
 }

@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
@@ -24,9 +25,10 @@ type Comm struct {
 	name    string
 	freed   bool
 	attrs   attributes[*Comm]
-	handler Errhandler
+	handler atomic.Pointer[Errhandler]
 	hints   *Info
-	topo    any // *cart, *graph, *distGraph, or nil
+	stats   CommStats // of watch
+	topo    any       // *cart, *graph, *distGraph, or nil
 }
 
 // newWorld makes the communicator of all ranks.

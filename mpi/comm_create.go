@@ -60,8 +60,9 @@ func (c *Comm) Dup() (*Comm, error) {
 		return nil, c.report(err)
 	}
 	d := c.p.newComm(2*got[0], c.Group())
-	d.handler, d.topo = c.handler, c.topo
-	d.attrs = c.attrs.copyOf(c)
+	d.topo = c.topo
+	d.SetErrhandler(c.Errhandler())
+	c.attrs.copyTo(&d.attrs, c)
 	return d, nil
 }
 
@@ -77,11 +78,11 @@ func (c *Comm) Create(g *Group) (*Comm, error) {
 		return nil, c.report(err)
 	}
 	if g.rankOf(int32(c.p.rank)) == Undefined {
-		c.p.contexts.give(got[0])
+		c.p.giveContexts(got[0])
 		return nil, nil
 	}
 	n := c.p.newComm(2*got[0], g)
-	n.handler = c.handler
+	n.SetErrhandler(c.Errhandler())
 	return n, nil
 }
 
@@ -121,7 +122,7 @@ func (c *Comm) CreateGroup(g *Group, tag int) (*Comm, error) {
 		return nil, c.report(err)
 	}
 	n := c.p.newComm(2*got[0], g)
-	n.handler = c.handler
+	n.SetErrhandler(c.Errhandler())
 	return n, nil
 }
 
@@ -154,7 +155,7 @@ func (c *Comm) split(op string, color, key int) (*Comm, error) {
 		return nil, c.report(err)
 	}
 	if color == Undefined {
-		c.p.contexts.give(got[0])
+		c.p.giveContexts(got[0])
 		return nil, nil
 	}
 	g, err := c.Group().Incl(members...)
@@ -162,13 +163,23 @@ func (c *Comm) split(op string, color, key int) (*Comm, error) {
 		return nil, c.report(err)
 	}
 	n := c.p.newComm(2*got[0], g)
-	n.handler = c.handler
+	n.SetErrhandler(c.Errhandler())
 	return n, nil
 }
 
 // Free ends the use of a communicator (MPI_Comm_free). All its ranks call it,
 // when nothing is under way on it any more.
 func (c *Comm) Free() error {
+	if c == nil {
+		return c.live("Comm.Free")
+	}
+	t := c.p.watch.begin("Comm.Free", c, Undefined, Undefined, 0)
+	err := c.free()
+	t.end(err)
+	return err
+}
+
+func (c *Comm) free() error {
 	err := c.live("Comm.Free")
 	switch {
 	case err != nil:
@@ -200,7 +211,15 @@ func (c *Comm) Free() error {
 }
 
 // SetName names the communicator, for messages to people (MPI_Comm_set_name).
-func (c *Comm) SetName(name string) { c.name = name }
+func (c *Comm) SetName(name string) {
+	c.ep.Enter()
+	c.name = name
+	c.ep.Leave()
+}
 
 // Name returns the name (MPI_Comm_get_name).
-func (c *Comm) Name() string { return c.name }
+func (c *Comm) Name() string {
+	c.ep.Enter()
+	defer c.ep.Leave()
+	return c.name
+}

@@ -29,7 +29,7 @@ func (r *Request) live() bool {
 	return false
 }
 
-// done reports whether Wait would return at once.
+// done reports whether Wait would return at once. It is called inside.
 func (r *Request) done() bool {
 	switch {
 	case !r.live():
@@ -37,21 +37,29 @@ func (r *Request) done() bool {
 	case r.k != nil:
 		return r.k.done
 	}
-	return r.r.Done()
+	return r.r.Ready()
 }
 
 // Peek makes progress and reports whether the operation is complete, without
 // ending it (MPI_Request_get_status).
 func (r *Request) Peek() bool {
-	if !r.done() {
-		r.c.ep.Engine().Step()
+	if r.IsNull() {
+		return true
 	}
-	return r.done()
+	ep := r.c.ep
+	ep.Enter()
+	if !r.done() {
+		ep.Inside().Step()
+	}
+	done := r.done()
+	ep.Leave()
+	return done
 }
 
 // WaitallStatus is Waitall that tells about each message: statuses has room for
 // all.
 func WaitallStatus(requests []Request, statuses []Status) error {
+	t := watcher(requests).begin("Waitall", nil, Undefined, Undefined, 0)
 	var errs []error
 	for i := range requests {
 		st, err := requests[i].wait("Waitall")
@@ -60,49 +68,48 @@ func WaitallStatus(requests []Request, statuses []Status) error {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(errs...)
-}
-
-// step makes progress for requests.
-func step(requests []Request) {
-	for i := range requests {
-		if r := &requests[i]; r.live() {
-			r.c.ep.Engine().Step()
-			return
-		}
-	}
+	err := errors.Join(errs...)
+	t.end(err)
+	return err
 }
 
 // Testall makes progress and reports whether all operations are complete
 // (MPI_Testall). If so, it has the effect of Waitall; else it changes nothing.
 func Testall(requests []Request) (done bool, err error) {
-	step(requests)
-	for i := range requests {
-		if !requests[i].done() {
-			return false, nil
-		}
+	ep := endpoint(requests)
+	if ep == nil {
+		return true, nil
 	}
-	return true, Waitall(requests)
+	done = true
+	ep.Enter()
+	ep.Inside().Step()
+	for i := range requests {
+		done = done && requests[i].done()
+	}
+	ep.Leave()
+	if done {
+		err = Waitall(requests)
+	}
+	return done, err
 }
 
 // Testany makes progress and ends one operation that is complete, if there is
 // one (MPI_Testany). When all requests are null, it reports true and the index
 // Undefined.
 func Testany(requests []Request) (index int, st Status, done bool, err error) {
-	step(requests)
-	null := true
-	for i := range requests {
-		r := &requests[i]
-		if r.IsNull() {
-			continue
-		}
-		null = false
-		if r.done() {
-			st, err = r.wait("Testany")
-			return i, st, true, err
-		}
+	ep := endpoint(requests)
+	if ep == nil {
+		return Undefined, emptyStatus(), true, nil
 	}
-	return Undefined, emptyStatus(), null, nil
+	ep.Enter()
+	ep.Inside().Step()
+	index = finished(requests)
+	ep.Leave()
+	if index < 0 {
+		return Undefined, emptyStatus(), false, nil
+	}
+	st, err = requests[index].wait("Testany")
+	return index, st, true, err
 }
 
 // Some is one of the operations that Waitsome and Testsome have ended.
@@ -116,34 +123,47 @@ type Some struct {
 // (MPI_Testsome). It appends to some what became of them. When all requests are
 // null, active is false.
 func Testsome(requests []Request, some []Some) (_ []Some, active bool) {
-	step(requests)
+	ep := endpoint(requests)
+	if ep == nil {
+		return some, false
+	}
+	ep.Step()
+	return takeSome(requests, some), true
+}
+
+// takeSome ends all operations that are complete.
+func takeSome(requests []Request, some []Some) []Some {
 	for i := range requests {
 		r := &requests[i]
 		if r.IsNull() {
 			continue
 		}
-		active = true
-		if r.done() {
+		r.c.ep.Enter()
+		done := r.done()
+		r.c.ep.Leave()
+		if done {
 			st, err := r.wait("Testsome")
 			some = append(some, Some{i, st, err})
 		}
 	}
-	return some, active
+	return some
 }
 
 // Waitsome waits until at least one operation is complete and ends all that are
 // (MPI_Waitsome). See Testsome.
 func Waitsome(requests []Request, some []Some) (_ []Some, active bool) {
-	had := len(some)
-	for {
-		if some, active = Testsome(requests, some); len(some) > had || !active {
-			return some, active
-		}
-		for i := range requests {
-			if r := &requests[i]; r.live() && !r.done() {
-				r.c.ep.Progress()
-				break
-			}
-		}
+	ep := endpoint(requests)
+	if ep == nil {
+		return some, false
 	}
+	t := watcher(requests).begin("Waitsome", nil, Undefined, Undefined, 0)
+	ep.Enter()
+	ep.Inside().Step()
+	for finished(requests) < 0 {
+		ep.Inside().Progress()
+	}
+	ep.Leave()
+	some = takeSome(requests, some)
+	t.end(nil)
+	return some, true
 }

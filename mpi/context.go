@@ -5,8 +5,7 @@ import (
 )
 
 // Every communicator has two contexts, 2i and 2i+1, with the same i on all its
-// ranks: they agree on the lowest one that is free on all of them. World has
-// i = 0.
+// ranks: they agree on one that is free on all of them. World has i = 0.
 
 // contextWords is how many words of 64 contexts there are. 2048 communicators
 // are more than programs have at a time, and 256 bytes to agree on one.
@@ -23,41 +22,130 @@ func newContextSet() (s contextSet) {
 	return s
 }
 
-// lowest returns the first n contexts of the set; fewer when it has no more.
-func (s contextSet) lowest(n int) (free []uint32) {
+// choose returns n contexts of the set; fewer when it has no more. They are the
+// lowest behind the first skip ones, around the end of the set.
+func (s contextSet) choose(n, skip int) (free []uint32) {
 	for w := range s {
-		for ; s[w] != 0 && len(free) < n; s[w] &= s[w] - 1 {
+		for ; s[w] != 0; s[w] &= s[w] - 1 {
 			free = append(free, uint32(64*w+bits.TrailingZeros64(s[w])))
 		}
 	}
-	return free
+	if len(free) == 0 {
+		return nil
+	}
+	skip %= len(free)
+	free = append(free[skip:], free[:skip]...)
+	return free[:min(n, len(free))]
+}
+
+// has reports whether all of these contexts are in the set.
+func (s *contextSet) has(all []uint32) bool {
+	for _, i := range all {
+		if s[i/64]&(1<<(i%64)) == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *contextSet) take(i uint32) { s[i/64] &^= 1 << (i % 64) }
 func (s *contextSet) give(i uint32) { s[i/64] |= 1 << (i % 64) }
 
-// agree returns n contexts that are free on all ranks of c, and takes them. All
-// of these call it. between, when not nil, is called with what is free on all of
-// them, for ranks that are not of c; it returns what is free on those too.
-func (c *Comm) agree(op string, n int, between func(free *contextSet) error) ([]uint32, error) {
-	free := c.p.contexts
-	c.coll.op = op
-	if err := c.coll.allreduce(free[:], BAnd); err != nil {
-		return nil, err
+// takeContexts takes all of these contexts, or none when one is taken.
+func (p *Proc) takeContexts(all []uint32) bool {
+	p.ep.Enter()
+	ok := p.contexts.has(all)
+	for _, i := range all {
+		if ok {
+			p.contexts.take(i)
+		}
 	}
-	if between != nil {
-		if err := between(&free); err != nil {
+	p.ep.Leave()
+	return ok
+}
+
+// giveContexts gives contexts back.
+func (p *Proc) giveContexts(all ...uint32) {
+	p.ep.Enter()
+	for _, i := range all {
+		p.contexts.give(i)
+	}
+	p.ep.Leave()
+}
+
+// freeContexts returns what is free now.
+func (p *Proc) freeContexts() contextSet {
+	p.ep.Enter()
+	free := p.contexts
+	p.ep.Leave()
+	return free
+}
+
+// alone is the bit of World in a set that ranks agree on: of this rank one
+// goroutine at a time makes communicators. It is the same in what they agree on
+// when that holds for all of them.
+const alone = 1
+
+// agree returns n contexts that are free on all ranks of c, and takes them. All
+// of these call it. between, when not nil, is called with a set that all of them
+// have in common, for ranks that are not of c; it leaves in the set what those
+// have in common with it.
+//
+// Other goroutines may take a context between the time when it was free on all
+// ranks and the time when this one comes to take it. So the ranks tell one another
+// whether they have got it, unless no rank has such goroutines, and else give it
+// back and try another one, each communicator a different one. Nothing is held
+// while a rank waits, so that communicators may be made in different orders.
+func (c *Comm) agree(op string, n int, between func(set *contextSet) error) ([]uint32, error) {
+	t := c.p.watch.begin(op, c, Undefined, Undefined, 0)
+	got, err := c.agreed(op, n, between)
+	t.end(err)
+	return got, err
+}
+
+func (c *Comm) agreed(op string, n int, between func(set *contextSet) error) ([]uint32, error) {
+	p := c.p
+	common := func(set *contextSet) error {
+		c.coll.op = op
+		err := c.coll.allreduce(set[:], BAnd)
+		if err == nil && between != nil {
+			err = between(set)
+		}
+		return err
+	}
+	for try := 0; ; try++ {
+		free := p.freeContexts()
+		if !p.ep.Threads() {
+			free[0] |= alone
+		}
+		if err := common(&free); err != nil {
+			return nil, err
+		}
+		certain := free[0]&alone != 0
+		free[0] &^= alone
+		got := free.choose(n, try*int(c.context/2+1))
+		if len(got) < n {
+			return nil, fail(ErrOther, op, "there are %d communicators already: free some", 64*contextWords)
+		}
+		mine := p.takeContexts(got)
+		if certain {
+			return got, nil
+		}
+		var all contextSet
+		if mine {
+			all[0] = alone
+		}
+		err := common(&all)
+		if err == nil && all[0] != 0 {
+			return got, nil
+		}
+		if mine {
+			p.giveContexts(got...)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
-	got := free.lowest(n)
-	if len(got) < n {
-		return nil, fail(ErrOther, op, "there are %d communicators already: free some", 64*contextWords)
-	}
-	for _, i := range got {
-		c.p.contexts.take(i)
-	}
-	return got, nil
 }
 
 // gatherInts gives all ranks of c the numbers of all of them, in the order of

@@ -80,5 +80,6 @@
 // # Goroutines
 //
 // One goroutine at a time may use a [Proc] and what belongs to it
-// (MPI_THREAD_SERIALIZED).
+// (MPI_THREAD_SERIALIZED), or any number of them after [InitThread]. Messages move
+// in the goroutines that call, then too: there is none of our own.
 package mpi

@@ -14,15 +14,28 @@ func ErrorsAreFatal(c *Comm, err error) {
 
 // SetErrhandler sets the error handler (MPI_Comm_set_errhandler). Communicators
 // that are made from c get it too.
-func (c *Comm) SetErrhandler(h Errhandler) { c.handler = h }
+func (c *Comm) SetErrhandler(h Errhandler) {
+	if h == nil {
+		c.handler.Store(nil)
+		return
+	}
+	c.handler.Store(&h)
+}
 
 // Errhandler returns the error handler (MPI_Comm_get_errhandler).
-func (c *Comm) Errhandler() Errhandler { return c.handler }
+func (c *Comm) Errhandler() Errhandler {
+	if h := c.handler.Load(); h != nil {
+		return *h
+	}
+	return nil
+}
 
 // report shows an error to the handler and returns it.
 func (c *Comm) report(err error) error {
-	if err != nil && c != nil && c.handler != nil {
-		c.handler(c, err)
+	if err != nil && c != nil {
+		if h := c.Errhandler(); h != nil {
+			h(c, err)
+		}
 	}
 	return err
 }

@@ -21,11 +21,14 @@ import (
 const (
 	EnvEager      = "XWARP_EAGER"      // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
 	EnvTransport  = "XWARP_TRANSPORT"  // Config.Transport: rd, rc, ud or hybrid
+	EnvPromote    = "XWARP_PROMOTE"    // Config.PromoteMessages: after how many messages hybrid connects with a peer
 	EnvFaults     = "XWARP_FAULTS"     // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
 	EnvShared     = "XWARP_SHARED"     // 0 sends messages inside a host through the network too; see Config.NoShared
-	EnvArena      = "XWARP_ARENA"      // size in bytes of the arena that Alloc takes from, such as 256m
+	EnvArena      = boot.EnvArena      // size in bytes of the arena that Alloc takes from, such as 256m
 	EnvUnexpected = "XWARP_UNEXPECTED" // Config.UnexpectedMax in bytes, such as 16m
 	EnvPeerLost   = "XWARP_PEER_LOST"  // how long a rank may be silent until it counts as lost, such as 30s; default 1h
+	EnvStats      = "XWARP_STATS"      // 1 counts the calls of the program; see Config.Stats
+	EnvThreads    = "XWARP_THREADS"    // Config.Threads: single, funneled, serialized or multiple
 )
 
 // Init joins the job that this process was started for (MPI_Init), by xrun or
@@ -34,8 +37,12 @@ const (
 // network is used, and how, is for the environment to say, which xrun sets:
 // XWARP_FABRIC, by default kernel UDP, and XWARP_DEVICE, by default the loopback
 // device when all ranks are on one host and else that of the default route.
-func Init() (*Proc, error) {
-	p, err := join()
+func Init() (*Proc, error) { return InitWith(Config{}) }
+
+// InitWith is Init with a configuration. What it leaves out is what the
+// environment says, or the default.
+func InitWith(cfg Config) (*Proc, error) {
+	p, err := join(cfg)
 	var e *Error
 	if err == nil || errors.As(err, &e) {
 		return p, err
@@ -43,8 +50,8 @@ func Init() (*Proc, error) {
 	return nil, &Error{Class: ErrOther, Op: "Init", Rank: -1, Err: err}
 }
 
-func join() (*Proc, error) {
-	cfg, spec, err := fromEnv(os.LookupEnv)
+func join(cfg Config) (*Proc, error) {
+	defaults, spec, err := fromEnv(os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +75,10 @@ func join() (*Proc, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: %w", job.Rank(), err)
 	}
-	return New(job, ctx, cfg)
+	if cfg.record, err = boot.Record(); err != nil {
+		return nil, errors.Join(err, ctx.Close())
+	}
+	return New(job, ctx, cfg.or(defaults))
 }
 
 // findJob asks for a launcher, ours first.
@@ -179,6 +189,22 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 	if s, ok := lookup(EnvTransport); ok {
 		if cfg.Transport, err = p2p.ParseTransport(s); err != nil {
 			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvTransport, err)
+		}
+	}
+	if s, ok := lookup(EnvPromote); ok {
+		if cfg.PromoteMessages, err = strconv.Atoi(s); err != nil || cfg.PromoteMessages < 1 {
+			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want a number of messages", EnvPromote, s)
+		}
+	}
+	if s, ok := lookup(EnvStats); ok {
+		if s != "0" && s != "1" {
+			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", EnvStats, s)
+		}
+		cfg.Stats = s == "1"
+	}
+	if s, ok := lookup(EnvThreads); ok {
+		if cfg.Threads, err = parseThreadLevel(s); err != nil {
+			return cfg, spec, err
 		}
 	}
 	if s, ok := lookup(EnvFaults); ok {

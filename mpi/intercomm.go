@@ -51,7 +51,7 @@ func (c *Comm) inter(contexts []uint32, remote *Group) *Comm {
 	n.address(remote)
 	n.register()
 	n.within = c.p.newComm(2*contexts[1], c.Group())
-	n.handler = c.handler
+	n.SetErrhandler(c.Errhandler())
 	return n
 }
 
@@ -133,8 +133,8 @@ func (c *Comm) dupInter() (*Comm, error) {
 		return nil, c.report(err)
 	}
 	d := c.within.inter(got, c.RemoteGroup())
-	d.handler = c.handler
-	d.attrs = c.attrs.copyOf(c)
+	d.SetErrhandler(c.Errhandler())
+	c.attrs.copyTo(&d.attrs, c)
 	return d, nil
 }
 
@@ -174,7 +174,7 @@ func (c *Comm) Merge(high bool) (*Comm, error) {
 		first, second = second, first
 	}
 	n := c.p.newComm(2*got[0], first.Union(second))
-	n.handler = c.handler
+	n.SetErrhandler(c.Errhandler())
 	return n, nil
 }
 

@@ -8,17 +8,24 @@ import (
 
 // Ssend is Send that returns only when the receive has been found (MPI_Ssend).
 func Ssend[T Scalar](c *Comm, buf []T, dest, tag int) error {
-	r, err := c.issend("Ssend", mem.BytesOf(buf), dest, tag)
+	b := mem.BytesOf(buf)
+	t := c.p.watch.begin("Ssend", c, dest, tag, len(b))
+	r, err := c.issend("Ssend", b, dest, tag)
 	if err == nil {
 		_, err = r.wait("Ssend")
 	}
+	t.end(err)
 	return err
 }
 
 // Issend is Isend whose request completes only when the receive has been found
 // (MPI_Issend).
 func Issend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
-	return c.issend("Issend", mem.BytesOf(buf), dest, tag)
+	b := mem.BytesOf(buf)
+	t := c.p.watch.begin("Issend", c, dest, tag, len(b))
+	r, err := c.issend("Issend", b, dest, tag)
+	t.end(err)
+	return r, err
 }
 
 func (c *Comm) issend(op string, buf []byte, dest, tag int) (Request, error) {
@@ -27,6 +34,9 @@ func (c *Comm) issend(op string, buf []byte, dest, tag int) (Request, error) {
 			return Request{}, c.report(err)
 		}
 		return c.request(c.ep.Null(nullEnvelope())), nil
+	}
+	if w := c.p.watch; w != nil {
+		w.sent(c, dest, tag, len(buf))
 	}
 	return c.request(c.ep.Issend(c.out(tag), c.at(dest), buf)), nil
 }
@@ -68,6 +78,8 @@ const BsendOverhead = 64
 // BufferAttach lets Bsend keep messages of so many bytes, BsendOverhead for each
 // included (MPI_Buffer_attach).
 func (p *Proc) BufferAttach(bytes int) error {
+	p.ep.Enter()
+	defer p.ep.Leave()
 	switch {
 	case p.buffer.attached:
 		return fail(ErrBuffer, "BufferAttach", "there is a buffer already: detach it first")
@@ -81,12 +93,13 @@ func (p *Proc) BufferAttach(bytes int) error {
 // BufferDetach waits until all buffered messages are on their way and takes the
 // buffer away (MPI_Buffer_detach). It returns its size in bytes.
 func (p *Proc) BufferDetach() (int, error) {
-	b := &p.buffer
-	if !b.attached {
+	err := p.BufferFlush()
+	p.ep.Enter()
+	defer p.ep.Leave()
+	if !p.buffer.attached {
 		return 0, fail(ErrBuffer, "BufferDetach", "no buffer is attached")
 	}
-	err := p.BufferFlush()
-	size := b.room
+	size := p.buffer.room
 	p.buffer = sendBuffer{}
 	return size, err
 }
@@ -94,39 +107,72 @@ func (p *Proc) BufferDetach() (int, error) {
 // BufferFlush waits until all buffered messages are on their way
 // (MPI_Buffer_flush).
 func (p *Proc) BufferFlush() error {
+	b := &p.buffer
+	p.ep.Enter()
+	sends := b.sends
+	b.sends = nil
+	p.ep.Leave()
 	var errs []error
-	for i := range p.buffer.sends {
-		if _, err := p.buffer.sends[i].r.wait("BufferFlush"); err != nil {
+	for _, s := range sends { // others may send meanwhile
+		if _, err := s.r.wait("BufferFlush"); err != nil {
 			errs = append(errs, err)
 		}
+		p.ep.Enter()
+		b.used -= s.size
+		p.ep.Leave()
 	}
-	p.buffer.sends, p.buffer.used = p.buffer.sends[:0], 0
 	return errors.Join(errs...)
 }
 
 // collect forgets the messages that are on their way.
-func (b *sendBuffer) collect() {
+func (p *Proc) collect() {
+	p.ep.Step()
+	b := &p.buffer
+	p.ep.Enter()
 	kept := b.sends[:0]
 	for _, s := range b.sends {
-		if _, done, _ := s.r.Test(); done { // errors show in later calls to the same rank
+		if s.r.done() {
+			_, _ = p.ep.Inside().Wait(s.r.r) // errors show in later calls to the same rank
 			b.used -= s.size
 			continue
 		}
 		kept = append(kept, s)
 	}
 	b.sends = kept
+	p.ep.Leave()
+}
+
+// reserve takes so many bytes of the buffer. When it has no room for them, full
+// says why.
+func (p *Proc) reserve(op string, size int) (full error) {
+	b := &p.buffer
+	p.ep.Enter()
+	defer p.ep.Leave()
+	if b.used+size > b.room {
+		return fail(ErrBuffer, op, "a message of %d bytes does not fit the attached buffer, in which %d of %d are taken", size-BsendOverhead, b.used, b.room)
+	}
+	b.used += size
+	return nil
 }
 
 // Bsend is Send that never waits for the receiver: it copies buf into the
 // attached buffer (MPI_Bsend). When that has no room the error's class is
 // ErrBuffer.
 func Bsend[T Scalar](c *Comm, buf []T, dest, tag int) error {
-	return c.bsend("Bsend", mem.BytesOf(buf), dest, tag)
+	b := mem.BytesOf(buf)
+	t := c.p.watch.begin("Bsend", c, dest, tag, len(b))
+	err := c.bsend("Bsend", b, dest, tag)
+	t.end(err)
+	return err
 }
 
 // Ibsend is Bsend with a request, which is complete (MPI_Ibsend).
 func Ibsend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
-	return c.ibsend("Ibsend", mem.BytesOf(buf), dest, tag)
+	b := mem.BytesOf(buf)
+	t := c.p.watch.begin("Ibsend", c, dest, tag, len(b))
+	r, err := c.ibsend("Ibsend", b, dest, tag)
+	t.end(err)
+	return r, err
 }
 
 func (c *Comm) ibsend(op string, buf []byte, dest, tag int) (Request, error) {
@@ -140,19 +186,22 @@ func (c *Comm) bsend(op string, buf []byte, dest, tag int) error {
 	if !c.sendOK(dest, tag) {
 		return c.report(c.checkSend(op, dest, tag))
 	}
-	b := &c.p.buffer
+	p := c.p
 	size := len(buf) + BsendOverhead
-	if b.used+size > b.room {
-		b.collect()
+	full := p.reserve(op, size)
+	if full != nil {
+		p.collect()
+		full = p.reserve(op, size)
 	}
-	if b.used+size > b.room {
-		return c.reportf(ErrBuffer, op, "a message of %d bytes does not fit the attached buffer, in which %d of %d are taken", len(buf), b.used, b.room)
+	if full != nil {
+		return c.report(full)
 	}
-	r, err := c.isend(append([]byte(nil), buf...), dest, tag)
-	if err != nil {
-		return err
+	if w := c.p.watch; w != nil {
+		w.sent(c, dest, tag, len(buf))
 	}
-	b.used += size
-	b.sends = append(b.sends, buffered{r, size})
+	r := c.request(c.ep.Isend(c.out(tag), c.at(dest), append([]byte(nil), buf...)))
+	p.ep.Enter()
+	p.buffer.sends = append(p.buffer.sends, buffered{r, size})
+	p.ep.Leave()
 	return nil
 }

@@ -21,7 +21,9 @@ func (c *Comm) Mprobe(source, tag int) (*Message, Status, error) {
 		}
 		return &Message{c: c, null: true}, nullStatus(), nil
 	}
+	t := c.p.watch.begin("Mprobe", c, source, tag, 0)
 	m, st, err := c.ep.Mprobe(c.in(source, tag))
+	t.end(err)
 	if err != nil {
 		return nil, emptyStatus(), c.report(c.wrap("Mprobe", err))
 	}
@@ -46,11 +48,23 @@ func (c *Comm) Improbe(source, tag int) (msg *Message, st Status, found bool, er
 
 // Mrecv receives a message that Mprobe has found (MPI_Mrecv).
 func Mrecv[T Scalar](m *Message, buf []T) (Status, error) {
-	r, err := m.imrecv("Mrecv", mem.BytesOf(buf))
-	if err != nil {
-		return emptyStatus(), err
+	b := mem.BytesOf(buf)
+	t := m.watch().begin("Mrecv", m.c, Undefined, Undefined, len(b))
+	st := emptyStatus()
+	r, err := m.imrecv("Mrecv", b)
+	if err == nil {
+		st, err = r.wait("Mrecv")
 	}
-	return r.wait("Mrecv")
+	t.end(err)
+	return st, err
+}
+
+// watch returns what watches the process of a message, or nil.
+func (m *Message) watch() *watch {
+	if m.c == nil {
+		return nil
+	}
+	return m.c.p.watch
 }
 
 // Imrecv starts to receive a message that Mprobe has found (MPI_Imrecv).

@@ -1,13 +1,17 @@
 package mpi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
+	"syscall"
 
 	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/internal/trace"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -36,6 +40,33 @@ type Config struct {
 	// too. Default: XWARP_SHARED=0 in the environment of Init says so, else
 	// they go through shared memory.
 	NoShared bool
+	// Threads says which goroutines use the Proc. Default: XWARP_THREADS from
+	// the environment, else one at a time. See InitThread.
+	Threads ThreadLevel
+	// Hooks are called around the calls of the program. Default: none.
+	Hooks *Hooks
+	// Stats counts the calls of the program: see Comm.Stats and Proc.Stats, and
+	// xrun --stats. It costs some 100 ns per call. Default: hooks and xrun turn it
+	// on, and XWARP_STATS=1 in the environment.
+	Stats bool
+
+	record []byte // where xrun reads what the rank leaves behind; or nil
+}
+
+// or returns the configuration with defaults for what is not set.
+func (c Config) or(defaults Config) Config {
+	c.Transport = cmp.Or(c.Transport, defaults.Transport)
+	c.EagerMax = cmp.Or(c.EagerMax, defaults.EagerMax)
+	c.Receives = cmp.Or(c.Receives, defaults.Receives)
+	c.Sends = cmp.Or(c.Sends, defaults.Sends)
+	c.PromoteMessages = cmp.Or(c.PromoteMessages, defaults.PromoteMessages)
+	c.PromoteBytes = cmp.Or(c.PromoteBytes, defaults.PromoteBytes)
+	c.Connections = cmp.Or(c.Connections, defaults.Connections)
+	c.NoShared = c.NoShared || defaults.NoShared
+	c.Stats = c.Stats || defaults.Stats
+	c.Hooks = cmp.Or(c.Hooks, defaults.Hooks)
+	c.Threads = cmp.Or(c.Threads, defaults.Threads)
+	return c
 }
 
 // Transport is what carries messages between hosts.
@@ -56,8 +87,9 @@ func ParseTransport(s string) (Transport, error) { return p2p.ParseTransport(s) 
 
 // Proc is an MPI process: one rank of a job.
 //
-// A Proc and everything made from it is for one goroutine at a time
-// (MPI_THREAD_SERIALIZED). Messages move while one of its functions is called.
+// A Proc and everything made from it is for one goroutine at a time, unless more
+// was asked for: see [InitThread]. Messages move while one of its functions is
+// called.
 type Proc struct {
 	job       boot.Job
 	ctx       *verbs.Context
@@ -67,10 +99,12 @@ type Proc struct {
 	contexts  contextSet // that no communicator has
 	buffer    sendBuffer
 	hosts     []int // that ranks of World run on
+	thread    int   // of the operating system, that called Init
 	calls     calls // nonblocking collectives
 	allocated map[mem.Addr]int
 	types     map[Datatype]*typeNotes
 	finalized bool
+	watch     *watch // or nil
 }
 
 // Keys under which ranks tell one another about themselves.
@@ -83,7 +117,10 @@ const (
 // it. The process owns ctx from now on, also when there is an error; Finalize
 // closes it. Programs call [Init].
 func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
-	p := &Proc{job: job, ctx: ctx, rank: job.Rank(), contexts: newContextSet(), allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{}}
+	p := &Proc{
+		job: job, ctx: ctx, rank: job.Rank(), thread: syscall.Gettid(), contexts: newContextSet(),
+		allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{},
+	}
 	err := p.open(cfg)
 	if err == nil {
 		err = p.connect()
@@ -91,8 +128,28 @@ func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	if err != nil {
 		return nil, errors.Join(&Error{Class: ErrOther, Op: "Init", Rank: -1, Detail: fmt.Sprintf("rank %d of %d", job.Rank(), job.Size()), Err: err}, p.close())
 	}
+	if err := p.observe(cfg); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
 	p.world = newWorld(p)
 	return p, nil
+}
+
+// observe makes what the configuration asks for see the calls of the process.
+func (p *Proc) observe(cfg Config) error {
+	if !cfg.Stats && cfg.Hooks == nil && cfg.record == nil {
+		return nil
+	}
+	var record *trace.Record
+	if cfg.record != nil {
+		var err error
+		if record, err = trace.NewRecord(cfg.record, p.rank, mono.Real{}.Origin().UnixNano()); err != nil {
+			return &Error{Class: ErrOther, Op: "Init", Rank: -1, Detail: "what xrun wants to be recorded", Err: err}
+		}
+	}
+	p.watch = newWatch(p, record)
+	p.watch.hooks = cfg.Hooks
+	return nil
 }
 
 func (p *Proc) open(cfg Config) (err error) {
@@ -101,6 +158,7 @@ func (p *Proc) open(cfg Config) (err error) {
 		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
 		EagerMax: cfg.EagerMax, Receives: cfg.Receives, Sends: cfg.Sends,
 		UnexpectedMax: cfg.UnexpectedMax,
+		Threads: cfg.Threads == ThreadMultiple, Numbers: len(cfg.record) > trace.RecordSize(0),
 	}
 	c.Shared = !cfg.NoShared
 	c.Host, _ = p.job.Host()
@@ -155,7 +213,7 @@ func (p *Proc) connect() error {
 func (p *Proc) World() *Comm { return p.world }
 
 // Engine returns the engine that moves the messages of this rank, for programs
-// that wait for other things too.
+// that wait for other things too. It is not for use under ThreadMultiple.
 func (p *Proc) Engine() *progress.Engine { return p.ep.Engine() }
 
 // Abort ends the job on all hosts (MPI_Abort). It does not return when there is
@@ -177,6 +235,7 @@ func (p *Proc) Finalize() error {
 		return fail(ErrOther, "Finalize", "it was called before")
 	}
 	p.finalized = true
+	t := p.watch.begin("Finalize", p.world, Undefined, Undefined, 0)
 	var errs []error
 	if p.buffer.attached {
 		errs = append(errs, p.BufferFlush())
@@ -193,6 +252,8 @@ func (p *Proc) Finalize() error {
 	}
 	errs = append(errs, err)
 	p.ep.Drain()
+	t.end(errors.Join(errs...))
+	p.watch.total()
 	return errors.Join(append(errs, p.close(), p.job.Finalize())...)
 }
 

@@ -164,7 +164,7 @@ func launchJob(t *testing.T, c launch.Config, on launch.Config) (stdout, stderr 
 	t.Helper()
 	mark := "XWARP_TEST_MARK=" + rand.Text()
 	c.Fabric, c.Testbed = on.Fabric, on.Testbed
-	c.Env = append(c.Env, mark)
+	c.Env = append(append(c.Env, mark), on.Env...)
 	var out, errOut lockedBuffer
 	c.Stdout, c.Stderr = &out, &errOut
 	err = launch.Run(c)

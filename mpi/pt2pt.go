@@ -17,10 +17,16 @@ func (c *Comm) send(buf []byte, dest, tag int) error {
 	if !c.sendOK(dest, tag) {
 		return c.report(c.checkSend("Send", dest, tag))
 	}
-	if err := c.ep.Send(c.out(tag), c.at(dest), buf); err != nil {
-		return c.report(c.wrap("Send", err))
+	t := c.p.watch.begin("Send", c, dest, tag, len(buf))
+	if w := c.p.watch; w != nil {
+		w.sent(c, dest, tag, len(buf))
 	}
-	return nil
+	err := c.ep.Send(c.out(tag), c.at(dest), buf)
+	if err != nil {
+		err = c.report(c.wrap("Send", err))
+	}
+	t.end(err)
+	return err
 }
 
 // Recv receives a message into buf (MPI_Recv). source may be AnySource, tag
@@ -34,10 +40,15 @@ func (c *Comm) recv(buf []byte, source, tag int) (Status, error) {
 	if !c.recvOK(source, tag) {
 		return nullStatus(), c.report(c.checkRecv("Recv", source, tag))
 	}
+	t := c.p.watch.begin("Recv", c, source, tag, len(buf))
 	st, err := c.ep.Recv(c.in(source, tag), buf)
 	if err != nil {
 		err = c.report(c.wrap("Recv", err))
 	}
+	if w := c.p.watch; w != nil {
+		w.got(c, st)
+	}
+	t.end(err)
 	return c.status(st), err
 }
 
@@ -48,7 +59,11 @@ func nullStatus() Status { return Status{Source: ProcNull, Tag: AnyTag} }
 // request is complete. The error is about the arguments; everything else comes
 // with the request.
 func Isend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
-	return c.isend(mem.BytesOf(buf), dest, tag)
+	b := mem.BytesOf(buf)
+	t := c.p.watch.begin("Isend", c, dest, tag, len(b))
+	r, err := c.isend(b, dest, tag)
+	t.end(err)
+	return r, err
 }
 
 func (c *Comm) isend(buf []byte, dest, tag int) (Request, error) {
@@ -58,13 +73,20 @@ func (c *Comm) isend(buf []byte, dest, tag int) (Request, error) {
 		}
 		return c.request(c.ep.Null(nullEnvelope())), nil
 	}
+	if w := c.p.watch; w != nil {
+		w.sent(c, dest, tag, len(buf))
+	}
 	return c.request(c.ep.Isend(c.out(tag), c.at(dest), buf)), nil
 }
 
 // Irecv starts to receive into buf (MPI_Irecv), which must be left alone until
 // the request is complete. See [Recv] and [Isend].
 func Irecv[T Scalar](c *Comm, buf []T, source, tag int) (Request, error) {
-	return c.irecv(mem.BytesOf(buf), source, tag)
+	b := mem.BytesOf(buf)
+	t := c.p.watch.begin("Irecv", c, source, tag, len(b))
+	r, err := c.irecv(b, source, tag)
+	t.end(err)
+	return r, err
 }
 
 func (c *Comm) irecv(buf []byte, source, tag int) (Request, error) {
@@ -94,9 +116,19 @@ func (c *Comm) sendrecv(op string, send *Data, dest, sendTag int, recv *Data, so
 	if err := c.checkRecv(op, source, recvTag); err != nil {
 		return emptyStatus(), c.report(err)
 	}
-	if _, err := send.cursor(op); err != nil { // before the receive is posted
-		return emptyStatus(), c.report(err)
+	if _, flat := send.flat(); !flat { // what is wrong with it is found out before the receive is posted
+		if _, err := send.cursor(op); err != nil {
+			return emptyStatus(), c.report(err)
+		}
 	}
+	t := c.p.watch.begin(op, c, dest, sendTag, send.size())
+	st, err := c.exchange(op, send, dest, sendTag, recv, source, recvTag)
+	t.end(err)
+	return st, err
+}
+
+// exchange is sendrecv whose arguments are right.
+func (c *Comm) exchange(op string, send *Data, dest, sendTag int, recv *Data, source, recvTag int) (Status, error) {
 	in, err := c.irecvData(op, recv, source, recvTag)
 	if err != nil {
 		return emptyStatus(), err
@@ -118,7 +150,9 @@ func (c *Comm) Probe(source, tag int) (Status, error) {
 	if !c.recvOK(source, tag) {
 		return nullStatus(), c.report(c.checkRecv("Probe", source, tag))
 	}
+	t := c.p.watch.begin("Probe", c, source, tag, 0)
 	st, err := c.ep.Probe(c.in(source, tag))
+	t.end(err)
 	if err != nil {
 		return emptyStatus(), c.report(c.wrap("Probe", err))
 	}

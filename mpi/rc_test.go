@@ -197,3 +197,57 @@ func besidesTheDead(p *mpi.Proc, talked bool) error {
 	}
 	return nil
 }
+
+// connectedPair makes two ranks over kernel TCP that have met, both for one
+// goroutine.
+func connectedPair(t testing.TB, c mpi.Config) [2]*mpi.Proc {
+	t.Helper()
+	c.NoShared = true
+	spec := device.Spec{Fabric: "udp", RC: true, Arena: 16 << 20}
+	if c.Transport == mpi.RC {
+		spec.Fabric = "tcp"
+	}
+	var procs [2]*mpi.Proc
+	var errs [2]error
+	var group sync.WaitGroup
+	for i, job := range boot.Local(2) {
+		group.Go(func() {
+			s := spec
+			s.Key, s.Poller.NoSpin = job.Key(), false
+			ctx, err := device.Open(s)
+			if err == nil {
+				procs[i], err = mpi.New(job, ctx, c)
+			}
+			errs[i] = err
+		})
+	}
+	group.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	bufs := exchangeBuffers(100)
+	for range 50 { // they connect
+		exchange(procs, bufs)
+	}
+	return procs
+}
+
+// TestAllocs_connections counts what messages allocate over kernel TCP, and after
+// a promotion.
+func TestAllocs_connections(t *testing.T) {
+	for _, c := range []mpi.Config{
+		{Transport: mpi.RC, Receives: 24, Sends: 8},
+		{Transport: mpi.Hybrid, PromoteMessages: 10, Receives: 24, Sends: 8},
+	} {
+		procs := connectedPair(t, c)
+		for _, n := range []int{0, 8, 240, 241, 16384, 20_000, 1 << 20} {
+			bufs := exchangeBuffers(n)
+			for range 20 { // what is kept to be used again grows
+				exchange(procs, bufs)
+			}
+			if got := testing.AllocsPerRun(50, func() { exchange(procs, bufs) }); got != 0 {
+				t.Errorf("%v, %d bytes: %v allocations per exchange, want none", c.Transport, n, got)
+			}
+		}
+	}
+}

@@ -25,7 +25,30 @@ func (r *Request) IsNull() bool { return r.r == nil && r.k == nil }
 // Wait waits until the operation is complete (MPI_Wait). For the null request
 // it returns at once with an empty status. After an error of class
 // ErrProcFailedPending the operation is still under way: see [Comm.AckFailed].
-func (r *Request) Wait() (Status, error) { return r.wait("Wait") }
+func (r *Request) Wait() (Status, error) {
+	t := r.watch().begin("Wait", r.c, Undefined, Undefined, 0)
+	st, err := r.wait("Wait")
+	t.end(err)
+	return st, err
+}
+
+// watch returns what watches the process of a request, or nil.
+func (r *Request) watch() *watch {
+	if r.c == nil {
+		return nil
+	}
+	return r.c.p.watch
+}
+
+// watcher returns what watches the process of requests, or nil.
+func watcher(requests []Request) *watch {
+	for i := range requests {
+		if w := requests[i].watch(); w != nil {
+			return w
+		}
+	}
+	return nil
+}
 
 func (r *Request) wait(op string) (Status, error) {
 	if r.r == nil {
@@ -42,6 +65,9 @@ func (r *Request) wait(op string) (Status, error) {
 		return emptyStatus(), err
 	}
 	r.r = nil
+	if w := r.c.p.watch; w != nil {
+		w.got(r.c, st)
+	}
 	return r.c.status(st), err
 }
 
@@ -66,6 +92,11 @@ func (r *Request) Test() (st Status, done bool, err error) {
 	if err != nil {
 		err = r.c.report(r.c.wrap("Test", err))
 	}
+	if w := r.c.p.watch; w != nil { // those that find nothing are not worth a call
+		t := w.begin("Test", r.c, Undefined, Undefined, 0)
+		w.got(r.c, got)
+		t.end(err)
+	}
 	return r.c.status(got), true, err
 }
 
@@ -77,35 +108,54 @@ func (r *Request) stale(op string) error {
 // requests null. The error joins those of the operations that failed. Wait for
 // single requests to get their statuses.
 func Waitall(requests []Request) error {
+	t := watcher(requests).begin("Waitall", nil, Undefined, Undefined, 0)
 	var errs []error
 	for i := range requests {
 		if _, err := requests[i].wait("Waitall"); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	t.end(err)
+	return err
 }
 
 // Waitany waits until one of the operations is complete (MPI_Waitany), makes
 // its request null and returns its index. When all requests are null the index
 // is Undefined.
 func Waitany(requests []Request) (index int, st Status, err error) {
-	for {
-		var live *Request
-		for i := range requests {
-			r := &requests[i]
-			if r.IsNull() {
-				continue
-			}
-			if r.done() {
-				st, err = r.wait("Waitany")
-				return i, st, err
-			}
-			live = r
-		}
-		if live == nil {
-			return Undefined, emptyStatus(), nil
-		}
-		live.c.ep.Progress()
+	ep := endpoint(requests)
+	if ep == nil {
+		return Undefined, emptyStatus(), nil
 	}
+	t := watcher(requests).begin("Waitany", nil, Undefined, Undefined, 0)
+	ep.Enter()
+	for index = finished(requests); index < 0; index = finished(requests) {
+		ep.Inside().Progress()
+	}
+	ep.Leave()
+	st, err = requests[index].wait("Waitany")
+	t.end(err)
+	return index, st, err
+}
+
+// endpoint returns that of the requests, or nil when all of them are null.
+func endpoint(requests []Request) *p2p.Endpoint {
+	for i := range requests {
+		if r := &requests[i]; !r.IsNull() {
+			return r.c.ep
+		}
+	}
+	return nil
+}
+
+// finished returns the first request that Wait would return from at once, or -1.
+// It is called inside.
+func finished(requests []Request) int {
+	for i := range requests {
+		if r := &requests[i]; !r.IsNull() && r.done() {
+			return i
+		}
+	}
+	return -1
 }

@@ -33,12 +33,16 @@ const localArena = 16 << 20
 // Run finalizes the ranks that have not done it. When a rank fails or panics,
 // the calls of the others fail too, and Run returns a [RankError] that names
 // the first one.
-func Run(n int, body func(p *Proc) error) error {
+func Run(n int, body func(p *Proc) error) error { return RunWith(n, Config{}, body) }
+
+// RunWith is Run with a configuration. What it leaves out is what the environment
+// says, or the default.
+func RunWith(n int, cfg Config, body func(p *Proc) error) error {
 	var (
 		lock  sync.Mutex
 		first *RankError
 	)
-	err := runLocal(n, body, func(job boot.Job, err error) {
+	err := runLocal(n, cfg, body, func(job boot.Job, err error) {
 		lock.Lock()
 		if first == nil {
 			first = &RankError{Rank: job.Rank(), Err: err}
@@ -57,7 +61,7 @@ func Run(n int, body func(p *Proc) error) error {
 // what became of each, by rank.
 func RunEach(n int, body func(p *Proc) error) []error {
 	ends := make([]error, max(n, 1))
-	err := runLocal(n, body, func(job boot.Job, err error) {
+	err := runLocal(n, Config{}, body, func(job boot.Job, err error) {
 		ends[job.Rank()] = errors.Join(ends[job.Rank()], err)
 	}, boot.Leave)
 	if err != nil {
@@ -68,14 +72,15 @@ func RunEach(n int, body func(p *Proc) error) []error {
 
 // runLocal runs ranks as goroutines. A rank that fails calls failed, and each
 // calls left, if it is not nil, when it has ended.
-func runLocal(n int, body func(p *Proc) error, failed func(boot.Job, error), left func(boot.Job)) error {
+func runLocal(n int, cfg Config, body func(p *Proc) error, failed func(boot.Job, error), left func(boot.Job)) error {
 	if n < 1 {
 		return fail(ErrArg, "Run", "%d ranks", n)
 	}
-	cfg, spec, err := fromEnv(os.LookupEnv)
+	defaults, spec, err := fromEnv(os.LookupEnv)
 	if err != nil {
 		return err
 	}
+	cfg = cfg.or(defaults)
 	spec.Fabric, spec.Device = "udp", ""
 	if spec.Arena == 0 {
 		spec.Arena = localArena
@@ -122,7 +127,9 @@ func (p *Proc) run(body func(p *Proc) error, failed func(error)) {
 		if err != nil {
 			failed(err)
 		}
-		if !p.finalized {
+		// After a panic inside the endpoint nobody can come in any more.
+		if !p.finalized && p.ep.TryEnter() {
+			p.ep.Leave()
 			if err := p.close(); err != nil {
 				failed(err)
 			}

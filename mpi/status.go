@@ -75,7 +75,7 @@ func emptyStatus() Status { return Status{Source: AnySource, Tag: AnyTag} }
 
 // status translates what the point-to-point layer tells.
 func (c *Comm) status(st p2p.Status) Status {
-	s := Status{Source: c.from(st.Source), Tag: int(st.Tag), bytes: st.Bytes, cancelled: st.Cancelled}
+	s := Status{Source: c.from(st.Source), Tag: int(st.Tag), bytes: st.Bytes, cancelled: st.Mark == p2p.Cancelled}
 	if st.Tag == match.Any {
 		s.Tag = AnyTag
 	}

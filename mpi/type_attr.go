@@ -1,10 +1,11 @@
 package mpi
 
+import "sync/atomic"
+
 // typeNotes is what a process adds to a datatype. They are kept apart from it, for
 // datatypes belong to nobody.
 type typeNotes struct {
-	name  string
-	named bool
+	name  atomic.Pointer[string] // nil: none was given
 	attrs attributes[Datatype]
 }
 
@@ -20,6 +21,8 @@ func (p *Proc) notes(op string, t Datatype) (*typeNotes, error) {
 	if t.IsNull() {
 		return nil, fail(ErrType, op, "there is no datatype")
 	}
+	p.ep.Enter()
+	defer p.ep.Leave()
 	n := p.types[t]
 	if n == nil {
 		n = &typeNotes{}
@@ -28,11 +31,18 @@ func (p *Proc) notes(op string, t Datatype) (*typeNotes, error) {
 	return n, nil
 }
 
+// noted returns what there is about t, or nil.
+func (p *Proc) noted(t Datatype) *typeNotes {
+	p.ep.Enter()
+	defer p.ep.Leave()
+	return p.types[t]
+}
+
 // TypeSetName names a datatype, for messages to people (MPI_Type_set_name).
 func (p *Proc) TypeSetName(t Datatype, name string) error {
 	n, err := p.notes("TypeSetName", t)
 	if err == nil {
-		n.name, n.named = name, true
+		n.name.Store(&name)
 	}
 	return err
 }
@@ -40,10 +50,12 @@ func (p *Proc) TypeSetName(t Datatype, name string) error {
 // TypeName returns the name of a datatype (MPI_Type_get_name): MPI's own of a
 // predefined one that was given no other.
 func (p *Proc) TypeName(t Datatype) string {
-	n := p.types[t]
+	if n := p.noted(t); n != nil {
+		if name := n.name.Load(); name != nil {
+			return *name
+		}
+	}
 	switch {
-	case n != nil && n.named:
-		return n.name
 	case t.Predefined() || t.IsNull():
 		return t.String()
 	}
@@ -61,7 +73,7 @@ func (p *Proc) TypeSetAttr(t Datatype, k *TypeKeyval, value any) error {
 
 // TypeAttr returns an attribute of a datatype (MPI_Type_get_attr).
 func (p *Proc) TypeAttr(t Datatype, k *TypeKeyval) (value any, ok bool) {
-	if n := p.types[t]; n != nil {
+	if n := p.noted(t); n != nil {
 		return n.attrs.get(k)
 	}
 	return nil, false
@@ -79,8 +91,11 @@ func (p *Proc) TypeDeleteAttr(t Datatype, k *TypeKeyval) error {
 // TypeDup is [TypeDup] that copies the attributes as their keys say.
 func (p *Proc) TypeDup(old Datatype) (Datatype, error) {
 	t, err := TypeDup(old)
-	if n := p.types[old]; err == nil && n != nil && len(n.attrs) > 0 {
-		p.types[t] = &typeNotes{attrs: n.attrs.copyOf(old)}
+	if n := p.noted(old); err == nil && n != nil {
+		var copies *typeNotes
+		if copies, err = p.notes("TypeDup", t); err == nil {
+			n.attrs.copyTo(&copies.attrs, old)
+		}
 	}
 	return t, err
 }
@@ -95,11 +110,13 @@ func (p *Proc) TypeFree(t Datatype) error {
 	case t.Predefined():
 		return fail(ErrType, "TypeFree", "%v is predefined", t)
 	}
-	if n := p.types[t]; n != nil {
+	if n := p.noted(t); n != nil {
 		if err := n.attrs.removeAll("TypeFree", t); err != nil {
 			return err
 		}
+		p.ep.Enter()
 		delete(p.types, t)
+		p.ep.Leave()
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package mpi
 
 import (
+	"math/bits"
+
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
 )
@@ -64,6 +66,17 @@ func (d *Data) size() int {
 // communicated as they are. False says that they do not, or that something is
 // wrong with them: cursor tells.
 func (d *Data) flat() ([]byte, bool) {
+	if d.t != nil && d.origin == 0 {
+		size := d.t.Dense()
+		if hi, n := bits.Mul64(uint64(d.count), uint64(size)); size > 0 && hi == 0 && n <= uint64(len(d.mem)) {
+			return d.mem[:n:n], true
+		}
+	}
+	return d.flatAnywhere()
+}
+
+// flatAnywhere is flat for what does not begin where the memory does.
+func (d *Data) flatAnywhere() ([]byte, bool) {
 	if d.t == nil {
 		return nil, d.count == 0
 	}

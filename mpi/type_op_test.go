@@ -247,6 +247,10 @@ func TestOperation_wrong(t *testing.T) {
 	mixed := must(mpi.TypeStruct([]int{1, 1}, []int{0, 8}, []mpi.Datatype{mpi.TypeDouble, mpi.TypeInt}))
 	ofPairs := must(mpi.TypeContiguous(2, mpi.TypeDoubleInt))
 	_, noFunction := mpi.NewOperation(nil, true)
+	raw, err := mpi.TypeContiguous(2, mpi.TypeInt)
+	if err != nil {
+		t.Fatal(err)
+	}
 	plain, err := mpi.TypeOf[mapping]()
 	if err != nil {
 		t.Fatal(err)
@@ -289,6 +293,11 @@ func TestOperation_wrong(t *testing.T) {
 			{mpi.ErrCount, c.Allreduce(mpi.Slice([]float64{1}), v, mpi.OpSum)},
 			{mpi.ErrCount, mpi.ReduceLocal(mpi.Slice([]float64{1}), v, mpi.OpSum)},
 			{mpi.ErrBuffer, c.Allreduce(mpi.Data{}, mpi.Bytes(b, 60, 1, plain.Type()), mine)},
+			{mpi.ErrBuffer, c.Allreduce(mpi.Bytes(b, 0, 1<<40, plain.Type()), mpi.Bytes(b, 0, 1<<40, plain.Type()), mine)},
+			{mpi.ErrBuffer, c.Allgather(mpi.Data{}, mpi.Bytes(b, 0, 1<<40, mixed))},
+			{mpi.ErrBuffer, c.Alltoall(mpi.Data{}, mpi.Bytes(b, 0, 1<<40, mixed))},
+			{mpi.ErrType, c.Allreduce(mpi.Data{}, mpi.Bytes(b, 0, 1, raw), mpi.OpSum)},
+			{mpi.ErrType, c.Bcast(mpi.Bytes(b, 0, 1, raw), 0)},
 			{mpi.ErrBuffer, mpi.ReduceLocal(v, mpi.Bytes(b, 60, 2, mpi.TypeDouble), mpi.OpSum)},
 		} {
 			if err := wantClass(want.err, want.class); err != nil {

@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 
 	"github.com/xwarp/xwarp/internal/mem"
@@ -49,6 +50,27 @@ func (p Plain[T]) Typed(s []T, count int, t Datatype) Data {
 	}
 	return Bytes(mem.PlainBytes(s), 0, count, t)
 }
+
+// Alloc is [Alloc] of elements of T. Give them back with Plain.Free.
+func (p Plain[T]) Alloc(proc *Proc, n int) ([]T, error) {
+	size := int(reflect.TypeFor[T]().Size())
+	switch {
+	case p.t == nil:
+		return nil, fail(ErrType, "Plain.Alloc", "TypeOf has not made the type")
+	case n < 0 || size > 0 && n > math.MaxInt/size:
+		return nil, fail(ErrArg, "Plain.Alloc", "%d elements", n)
+	case size == 0:
+		return make([]T, n), nil
+	}
+	b, err := proc.alloc(n * size)
+	if err != nil {
+		return nil, err
+	}
+	return mem.PlainOf[T](b), nil
+}
+
+// Free gives back what Plain.Alloc returned.
+func (p Plain[T]) Free(proc *Proc, s []T) error { return proc.free(mem.PlainBytes(s)) }
 
 // scalars are the datatypes of the kinds of Go that are one number.
 var scalars = map[reflect.Kind]*dtype.Type{

@@ -18,19 +18,23 @@ func (c *Comm) Send(d Data, dest, tag int) error {
 		}
 		return c.send(b, dest, tag)
 	}
+	t := c.p.watch.begin("Send", c, dest, tag, d.size())
 	r, err := c.isendData("Send", &d, dest, tag)
 	if err == nil {
 		_, err = r.wait("Send")
 	}
+	t.end(err)
 	return err
 }
 
 // Ssend is [Ssend] of data (MPI_Ssend).
 func (c *Comm) Ssend(d Data, dest, tag int) error {
+	t := c.p.watch.begin("Ssend", c, dest, tag, d.size())
 	r, err := c.issendData("Ssend", &d, dest, tag)
 	if err == nil {
 		_, err = r.wait("Ssend")
 	}
+	t.end(err)
 	return err
 }
 
@@ -41,7 +45,10 @@ func (c *Comm) Bsend(d Data, dest, tag int) error {
 	if err != nil {
 		return c.report(err)
 	}
-	return c.bsend("Bsend", b, dest, tag)
+	t := c.p.watch.begin("Bsend", c, dest, tag, len(b))
+	err = c.bsend("Bsend", b, dest, tag)
+	t.end(err)
+	return err
 }
 
 // Rsend is [Rsend] of data (MPI_Rsend).
@@ -52,26 +59,38 @@ func (c *Comm) Recv(d Data, source, tag int) (Status, error) {
 	if b, ok := d.flat(); ok {
 		return c.recv(b, source, tag)
 	}
+	t := c.p.watch.begin("Recv", c, source, tag, d.size())
+	st := emptyStatus()
 	r, err := c.irecvData("Recv", &d, source, tag)
-	if err != nil {
-		return emptyStatus(), err
+	if err == nil {
+		st, err = r.wait("Recv")
 	}
-	return r.wait("Recv")
+	t.end(err)
+	return st, err
 }
 
 // Isend is [Isend] of data (MPI_Isend).
 func (c *Comm) Isend(d Data, dest, tag int) (Request, error) {
-	return c.isendData("Isend", &d, dest, tag)
+	t := c.p.watch.begin("Isend", c, dest, tag, d.size())
+	r, err := c.isendData("Isend", &d, dest, tag)
+	t.end(err)
+	return r, err
 }
 
 // Issend is [Issend] of data (MPI_Issend).
 func (c *Comm) Issend(d Data, dest, tag int) (Request, error) {
-	return c.issendData("Issend", &d, dest, tag)
+	t := c.p.watch.begin("Issend", c, dest, tag, d.size())
+	r, err := c.issendData("Issend", &d, dest, tag)
+	t.end(err)
+	return r, err
 }
 
 // Ibsend is [Ibsend] of data (MPI_Ibsend).
 func (c *Comm) Ibsend(d Data, dest, tag int) (Request, error) {
-	return c.ibsendData("Ibsend", &d, dest, tag)
+	t := c.p.watch.begin("Ibsend", c, dest, tag, d.size())
+	r, err := c.ibsendData("Ibsend", &d, dest, tag)
+	t.end(err)
+	return r, err
 }
 
 // Irsend is [Irsend] of data (MPI_Irsend).
@@ -79,7 +98,10 @@ func (c *Comm) Irsend(d Data, dest, tag int) (Request, error) { return c.Isend(d
 
 // Irecv is [Irecv] of data (MPI_Irecv).
 func (c *Comm) Irecv(d Data, source, tag int) (Request, error) {
-	return c.irecvData("Irecv", &d, source, tag)
+	t := c.p.watch.begin("Irecv", c, source, tag, d.size())
+	r, err := c.irecvData("Irecv", &d, source, tag)
+	t.end(err)
+	return r, err
 }
 
 // Sendrecv is [Sendrecv] of data (MPI_Sendrecv).
@@ -125,11 +147,14 @@ func (c *Comm) RecvInit(d Data, source, tag int) (*Persistent, error) {
 
 // Recv receives the message (MPI_Mrecv). See [Mrecv].
 func (m *Message) Recv(d Data) (Status, error) {
+	t := m.watch().begin("Mrecv", m.c, Undefined, Undefined, d.size())
+	st := emptyStatus()
 	r, err := m.imrecvData("Mrecv", &d)
-	if err != nil {
-		return emptyStatus(), err
+	if err == nil {
+		st, err = r.wait("Mrecv")
 	}
-	return r.wait("Mrecv")
+	t.end(err)
+	return st, err
 }
 
 // Irecv starts to receive the message (MPI_Imrecv). See [Imrecv].
@@ -143,6 +168,9 @@ func (c *Comm) isendData(op string, d *Data, dest, tag int) (Request, error) {
 	cur, err := d.cursor(op)
 	if err != nil || !c.sendOK(dest, tag) {
 		return c.startNothing(err, c.checkSend(op, dest, tag))
+	}
+	if w := c.p.watch; w != nil {
+		w.sent(c, dest, tag, cur.Rest())
 	}
 	return c.request(c.ep.IsendTyped(c.out(tag), c.at(dest), cur)), nil
 }
@@ -165,6 +193,9 @@ func (c *Comm) issendData(op string, d *Data, dest, tag int) (Request, error) {
 	cur, err := d.cursor(op)
 	if err != nil || !c.sendOK(dest, tag) {
 		return c.startNothing(err, c.checkSend(op, dest, tag))
+	}
+	if w := c.p.watch; w != nil {
+		w.sent(c, dest, tag, cur.Rest())
 	}
 	return c.request(c.ep.IssendTyped(c.out(tag), c.at(dest), cur)), nil
 }

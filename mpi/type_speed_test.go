@@ -57,6 +57,73 @@ func TestAllocs_data(t *testing.T) {
 	}
 }
 
+// exchangeData is exchange for data, which may be of any length.
+func exchangeData(procs [2]*mpi.Proc, in, out [2]mpi.Data) {
+	var requests [2][2]mpi.Request
+	var err error
+	for i := range procs {
+		if requests[i][0], err = procs[i].World().Irecv(in[i], mpi.AnySource, 5); err != nil {
+			panic(err)
+		}
+	}
+	for i := range procs {
+		if requests[i][1], err = procs[i].World().Isend(out[i], 1-i, 5); err != nil {
+			panic(err)
+		}
+	}
+	for left := 4; left > 0; {
+		for i := range requests {
+			procs[i].Engine().Step() // the other one may wait for our acknowledgement
+			for k := range requests[i] {
+				r := &requests[i][k]
+				if r.IsNull() {
+					continue
+				}
+				_, done, err := r.Test()
+				if err != nil {
+					panic(err)
+				}
+				if done {
+					left--
+				}
+			}
+		}
+	}
+}
+
+// exchangedShapes has what two ranks send and receive in the shape of name.
+func exchangedShapes(name string, n int) (in, out [2]mpi.Data) {
+	for i := range in {
+		in[i], out[i] = shapes(n)[name], shapes(n)[name]
+	}
+	return in, out
+}
+
+func TestAllocs_longData(t *testing.T) {
+	procs := pipePair(t, mpi.Config{Receives: 24, Sends: 8})
+	for name := range shapes(1) {
+		in, out := exchangedShapes(name, 20_000)
+		if got := testing.AllocsPerRun(20, func() { exchangeData(procs, in, out) }); got != 0 {
+			t.Errorf("%s: %v allocations per exchange, want none", name, got)
+		}
+	}
+}
+
+// BenchmarkData_long compares long messages of data with those of slices.
+func BenchmarkData_long(b *testing.B) {
+	const n = 1 << 17
+	procs := pipePair(b, mpi.Config{Receives: 24, Sends: 8})
+	for name := range shapes(1) {
+		b.Run(name, func(b *testing.B) {
+			in, out := exchangedShapes(name, n)
+			b.SetBytes(2 * 8 * n)
+			for b.Loop() {
+				exchangeData(procs, in, out)
+			}
+		})
+	}
+}
+
 // dataCollectives are what is measured of the collectives over data.
 func dataCollectives() map[string]func(c *mpi.Comm) error {
 	column := must(mpi.TypeVector(16, 1, 4, mpi.TypeDouble))

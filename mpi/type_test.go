@@ -68,6 +68,25 @@ func TestTypes_contents(t *testing.T) {
 	}
 }
 
+func TestTypeValueIndex(t *testing.T) {
+	for _, pair := range []mpi.Datatype{mpi.TypeFloatInt, mpi.TypeDoubleInt, mpi.TypeLongInt, mpi.TypeShortInt, mpi.TypeTwoInt,
+		mpi.TypeLongDoubleInt, mpi.TypeTwoReal, mpi.TypeTwoDoublePrecision, mpi.TypeTwoInteger} {
+		found := false
+		for _, value := range []mpi.Datatype{mpi.TypeFloat, mpi.TypeDouble, mpi.TypeLong, mpi.TypeShort, mpi.TypeInt, mpi.TypeLongDouble,
+			mpi.TypeReal, mpi.TypeDoublePrecision, mpi.TypeInteger} {
+			for _, index := range []mpi.Datatype{mpi.TypeInt, value} {
+				found = found || mpi.TypeValueIndex(value, index) == pair && value.Size()+index.Size() == pair.Size()
+			}
+		}
+		if !found {
+			t.Errorf("%v is no pair", pair)
+		}
+	}
+	if !mpi.TypeValueIndex(mpi.TypeInt, mpi.TypeDouble).IsNull() {
+		t.Error("an int and a double are a pair")
+	}
+}
+
 func equalInts(a, b []int) bool { return len(a) == len(b) && (len(a) == 0 || reflect.DeepEqual(a, b)) }
 
 func TestTypes_wrong(t *testing.T) {
@@ -186,6 +205,38 @@ func TestTypeOf_messages(t *testing.T) {
 			err = errors.New("nothing became something")
 		}
 		return errors.Join(err, err2, err3)
+	})
+}
+
+func TestPlain_Alloc(t *testing.T) {
+	onRanks(t, []int{1}, func(p *mpi.Proc) error {
+		plain, err := mpi.TypeOf[cell]()
+		if err != nil {
+			return err
+		}
+		cells, err := plain.Alloc(p, 100)
+		if err != nil {
+			return err
+		}
+		for i := range cells {
+			if cells[i] != (cell{}) {
+				return fmt.Errorf("cell %d is not zero", i)
+			}
+			cells[i].n = int8(i)
+		}
+		_, negative := plain.Alloc(p, -1)
+		_, huge := plain.Alloc(p, 1<<60)
+		_, unmade := mpi.Plain[cell]{}.Alloc(p, 1)
+		nothing, err := mpi.TypeOf[struct{}]()
+		if err != nil {
+			return err
+		}
+		empty, err := nothing.Alloc(p, 3)
+		if err != nil || len(empty) != 3 {
+			return fmt.Errorf("%d elements of nothing: %v", len(empty), err)
+		}
+		return errors.Join(plain.Free(p, cells), nothing.Free(p, empty), wantClass(plain.Free(p, make([]cell, 1)), mpi.ErrBase),
+			wantClass(negative, mpi.ErrArg), wantClass(huge, mpi.ErrArg), wantClass(unmade, mpi.ErrType))
 	})
 }
 

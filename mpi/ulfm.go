@@ -39,7 +39,7 @@ func (c *Comm) release(all bool) {
 	c.freed = true
 	c.ep.Unregister(c.context, all)
 	if all {
-		c.p.contexts.give(c.context / 2)
+		c.p.giveContexts(c.context / 2)
 	}
 }
 
@@ -121,7 +121,7 @@ func (c *Comm) Agree(flag uint64) (uint64, error) {
 // then what they do next fails, and they shrink the new communicator.
 func (c *Comm) Shrink() (*Comm, error) {
 	const op = "Comm.Shrink"
-	d, err := c.decide(op, ballot{kind: ballotShrink, free: c.p.contexts})
+	d, err := c.decide(op, ballot{kind: ballotShrink, free: c.p.freeContexts()})
 	if err != nil {
 		return nil, c.report(err)
 	}
@@ -129,23 +129,20 @@ func (c *Comm) Shrink() (*Comm, error) {
 	if c.Inter() {
 		need = 2
 	}
-	got := d.free.lowest(need)
-	if len(got) < need {
+	got := d.free.choose(need, 0)
+	if len(got) < need || !c.p.takeContexts(got) {
 		return nil, c.reportf(ErrOther, op, "there are too many communicators: free some")
-	}
-	for _, i := range got {
-		c.p.contexts.take(i)
 	}
 	alive := &Group{d.alive}
 	var n *Comm
 	if c.Inter() {
 		side := c.p.view(c.context, c.local.Intersection(alive))
-		side.handler = c.handler
+		side.SetErrhandler(c.Errhandler())
 		n = side.inter(got, c.RemoteGroup().Intersection(alive))
 	} else {
 		n = c.p.newComm(2*got[0], c.Group().Intersection(alive))
 	}
-	n.handler = c.handler
+	n.SetErrhandler(c.Errhandler())
 	return n, nil
 }
 
@@ -188,14 +185,17 @@ func (c *Comm) decide(op string, b ballot) (*ballot, error) {
 		i := slices.Index(members, w)
 		bits[ballotHead+i/8] |= 1 << (i % 8)
 	}
-	c.ep.BeginAgree(c.context, bits)
+	c.ep.Enter()
+	defer c.ep.Leave()
+	in := c.ep.Inside()
+	in.BeginAgree(c.context, bits)
 	for {
-		alive, bits, done, err := c.ep.Agreed(c.context)
+		alive, bits, done, err := in.Agreed(c.context)
 		switch {
 		case err != nil:
 			return nil, c.wrap(op, err)
 		case !done:
-			c.ep.Progress()
+			in.Progress()
 			continue
 		case binary.BigEndian.Uint64(bits)&b.kind == 0:
 			return nil, fail(ErrOther, op, "the ranks of the communicator call different functions: all have to call this one")

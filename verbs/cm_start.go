@@ -135,10 +135,17 @@ func (id *CMID) asked() int {
 func (id *CMID) replying() int {
 	st := id.start
 	work := st.push()
+	var over error
 	switch {
-	case st.stream.State() == fabric.StreamFailed && id.state == IDReplying:
-		id.fail(CMConnectError, st.stream.Err())
-	case st.stream.State() == fabric.StreamFailed, len(st.out) == 0 && id.state == IDRejecting:
+	case len(st.out) > 0: // a peer that has gone may show in that nothing comes any more
+		_, over = st.pull(&id.ch.ctx.cm.frame)
+	case st.stream.State() == fabric.StreamFailed:
+		over = st.stream.Err()
+	}
+	switch {
+	case over != nil && id.state == IDReplying:
+		id.fail(CMConnectError, over)
+	case over != nil, len(st.out) == 0 && id.state == IDRejecting:
 		id.leave()
 	case len(st.out) == 0:
 		id.attach(false, nil)

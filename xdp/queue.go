@@ -28,11 +28,16 @@ type QueueConfig struct {
 	ZeroCopy ZeroCopy
 	MTU      int
 
-	RxDepth int // of each seat: chunks that may wait for it, a power of two; default 2048
+	RxDepth int // of each seat: chunks that may wait for it, a power of two; default 512
 	TxDepth int // of each seat: buffers that may be on their way out, a power of two; default 1024
 	Frames  int // chunks to receive into, for all seats together; default what Budget says
-	Part    int // bytes of the arena for each seat, for frames to send and applications; default 64 MiB
+	Part    int // bytes of the arena for each seat, for frames to send and applications; default 64 MiB, or 32 MiB with more than four seats
 }
+
+// rxDepthShared is less than a port has that is alone: all chunks circulate, or
+// else one seat could take what another needs, and those that fit into the caches
+// are faster. It holds what a few peers may send before they have heard from us.
+const rxDepthShared = 512
 
 // sharedDepthMax is the largest FILL or COMPLETION ring of a shared queue.
 const sharedDepthMax = 1 << 22
@@ -48,7 +53,7 @@ func (c QueueConfig) WithDefaults() (QueueConfig, error) {
 	for _, d := range []struct {
 		field *int
 		value int
-	}{{&c.RxDepth, 2048}, {&c.TxDepth, 1024}, {&c.Part, 64 << 20}} {
+	}{{&c.RxDepth, rxDepthShared}, {&c.TxDepth, 1024}, {&c.Part, defaultPart(c.Seats)}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
@@ -75,6 +80,16 @@ func (c QueueConfig) WithDefaults() (QueueConfig, error) {
 		return c, fmt.Errorf("xdp: QueueConfig.Part is %d: %w", c.Part, err)
 	}
 	return c, nil
+}
+
+// defaultPart is less where there are many: all of the arena is cleared and
+// pinned when the queue is opened, which is most of the time that a job of many
+// ranks takes to start.
+func defaultPart(seats int) int {
+	if seats > 4 {
+		return 32 << 20
+	}
+	return 64 << 20
 }
 
 // Budget says who holds how many of the shared chunks at most. While they are

@@ -99,7 +99,12 @@ func TestLayout(t *testing.T) {
 func TestQueueConfig(t *testing.T) {
 	base := QueueConfig{Device: "eth1", Seats: 4, Steer: bpf.Config{PortBase: 7000}}
 	c, err := base.WithDefaults()
-	if err != nil || c.Frames != 4*(2048+rxHeld+slab)+fillLeast || c.Steer.Slots != 4 || c.Part != 64<<20 {
+	if err != nil || c.Frames != 4*(512+rxHeld+slab)+fillLeast || c.Steer.Slots != 4 || c.Part != 64<<20 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	many := base
+	many.Seats = 5
+	if c, err := many.WithDefaults(); err != nil || c.Part != 32<<20 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if names := c.Budget().String(); !strings.Contains(names, "RX ring of seat 3") {
@@ -110,7 +115,7 @@ func TestQueueConfig(t *testing.T) {
 		"QueueConfig.Seats is 1025":       func(c *QueueConfig) { c.Seats = 1025 },
 		"QueueConfig.RxDepth is 100":      func(c *QueueConfig) { c.RxDepth = 100 },
 		"QueueConfig.Part is -1":          func(c *QueueConfig) { c.Part = -1 },
-		"RX ring of seat 3 needs 2048":    func(c *QueueConfig) { c.Frames = 3 * (2048 + rxHeld + slab) },
+		"RX ring of seat 3 needs 512":     func(c *QueueConfig) { c.Frames = 3 * (512 + rxHeld + slab) },
 		"QueueConfig.Part is 2097152: bu": func(c *QueueConfig) { c.Part = 1 },
 	} {
 		c := base

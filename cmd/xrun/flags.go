@@ -19,6 +19,7 @@ type options struct {
 	hosts, hostfile                   string
 	launcher, launcherExec, agentPath string
 	quiet                             bool
+	record                            recording
 	startTimeout                      time.Duration
 }
 
@@ -27,7 +28,7 @@ func (o *options) elsewhere() bool { return o.hosts+o.hostfile != "" }
 
 // parse reads the command line. It returns flag.ErrHelp, or a
 // *launch.ConfigError.
-func parse(args []string) (launch.Config, error) {
+func parse(args []string) (launch.Config, *recording, error) {
 	var c launch.Config
 	var o options
 	fs := flagSet(&c, &o)
@@ -36,10 +37,10 @@ func parse(args []string) (launch.Config, error) {
 		err = check(fs, o)
 	}
 	if errors.Is(err, flag.ErrHelp) {
-		return c, err
+		return c, nil, err
 	}
 	if err != nil {
-		return c, &launch.ConfigError{Problem: err.Error()}
+		return c, nil, &launch.ConfigError{Problem: err.Error()}
 	}
 	c.Program, c.Args = fs.Arg(0), fs.Args()[1:]
 	if c.StartTimeout = o.startTimeout; o.startTimeout == 0 {
@@ -49,14 +50,14 @@ func parse(args []string) (launch.Config, error) {
 		c.Notice = notice{os.Stderr}
 	}
 	if !o.elsewhere() {
-		return c, nil
+		return c, &o.record, nil
 	}
 	c.Launcher = strings.Fields(o.launcherExec)
 	if c.Hosts, err = o.hostList(os.Stdin); err != nil {
-		return c, err
+		return c, nil, err
 	}
 	c.Agent, err = remoteAgent(o.agentPath)
-	return c, err
+	return c, &o.record, err
 }
 
 func flagSet(c *launch.Config, o *options) *flag.FlagSet {
@@ -95,6 +96,11 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	fs.BoolVar(&c.TagOutput, "tag-output", false, "")
 	fs.BoolVar(&c.TagOutput, "l", false, "")
 	fs.BoolVar(&c.OrderOutput, "ordered-output", false, "")
+	fs.BoolVar(&o.record.stats, "stats", false, "")
+	fs.Func("json", "", nonEmpty(&o.record.json))
+	fs.Func("trace", "", nonEmpty(&o.record.trace))
+	o.record.events = traceEvents
+	fs.Func("trace-events", "", positive(&o.record.events))
 	fs.BoolVar(&o.quiet, "quiet", false, "")
 	fs.BoolVar(&c.KeepGoing, "disable-auto-cleanup", false, "")
 	fs.DurationVar(&o.startTimeout, "start-timeout", launch.DefaultStartTimeout, "")
@@ -148,6 +154,8 @@ func check(fs *flag.FlagSet, o options) error {
 		return errors.New("the hosts are either in --hosts or in --hostfile")
 	case !o.elsewhere() && o.launcher+o.launcherExec+o.agentPath != "":
 		return errors.New("--launcher, --launcher-exec and --agent-path are for --hosts")
+	case o.record.events > launch.MaxRecordEvents:
+		return fmt.Errorf("--trace-events %d: want up to %d", o.record.events, launch.MaxRecordEvents)
 	case o.startTimeout < 0:
 		return fmt.Errorf("--start-timeout %v: want a time, or 0 for ever", o.startTimeout)
 	}

@@ -52,7 +52,7 @@ func TestParse(t *testing.T) {
 		for i := range args {
 			args[i] = strings.ReplaceAll(strings.ReplaceAll(args[i], "~", " "), "HOSTFILE", hostfile)
 		}
-		got, err := parse(args)
+		got, _, err := parse(args)
 		got.Notice = nil
 		if len(got.Args) == 0 {
 			got.Args = nil
@@ -98,7 +98,7 @@ func TestParse_refuses(t *testing.T) {
 		"--hostfile /dev/null a":     "no host in it",
 		"--tag-output=perhaps a":     "perhaps",
 	} {
-		_, err := parse(strings.Fields(args))
+		_, _, err := parse(strings.Fields(args))
 		var ce *launch.ConfigError
 		if !errors.As(err, &ce) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", args, err, want)

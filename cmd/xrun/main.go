@@ -22,17 +22,22 @@ func main() {
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	c, err := parse(args)
+	c, record, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stdout, usage)
 		return 0
+	}
+	if err == nil {
+		err = record.prepare(&c, stdout, stderr)
 	}
 	if err == nil {
 		c.Stdin, c.Stdout, c.Stderr = readableStdin(), stdout, stderr
 		signals := make(chan os.Signal, 16)
 		signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2)
 		c.Signals = signals
-		err = launch.Run(c)
+		if err = launch.Run(c); record.err != nil {
+			err = errors.Join(err, record.err)
+		}
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "xrun: %v\n", err)

@@ -18,8 +18,17 @@ import (
 const xrunEnv = "XWARP_TEST_XRUN"
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == asRank {
-		if err := rankMain(); err != nil {
+	if len(os.Args) > 1 {
+		if rank := map[string]func() error{asRank: rankMain, asPairs: pairsMain}[os.Args[1]]; rank != nil {
+			if err := rank(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
+		}
+	}
+	if what := os.Getenv(ringEnv); what != "" {
+		if err := ringMain(what); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -33,9 +33,10 @@ How they talk
                        datagrams, the default), rc (a connection to each peer),
                        ud (unreliable datagrams and reliability of MPI's own) or
                        hybrid (rd, and connections to peers that much goes to)
-  --queues Q           how the ranks of a host share its NIC over AF_XDP: shared
-                       (one queue for all of them; the default), or per-rank (a
-                       testbed gives each rank a NIC; the default there)
+  --queues Q           how the ranks of a host use its NIC over AF_XDP: shared
+                       (one queue for all; the default) or per-rank (each is
+                       given a NIC, in a --testbed only; the default there,
+                       unless another --user is set)
   --device DEV         network device, the same on all hosts
   --mtu M              MTU of the testbed's devices in bytes (default 9000)
   --switch S           what joins the testbed's hosts: cable (two of them),
@@ -47,6 +48,16 @@ What you see
   --tag-output, -l     put "[rank] " in front of every line
   --ordered-output     hold back the standard output of a rank until those
                        before it have ended (default: line by line as it comes)
+  --stats              at the end, print what the ranks have sent, received and
+                       called, and how long that took, to the error output;
+                       ranks that were killed count up to then
+  --json FILE          write the same, rank by rank, as JSON (-: standard
+                       output)
+  --trace FILE         write a time line of all calls and messages, which
+                       ui.perfetto.dev and chrome://tracing open (-: standard
+                       output)
+  --trace-events N     calls and messages of each rank that the time line keeps,
+                       the last ones, 48 bytes of memory each (default 65536)
   --quiet              do not say what the job runs on
 
 Starting

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"math"
 
 	"github.com/xwarp/xwarp/examples/internal/job"
@@ -10,15 +11,14 @@ import (
 // block is the part of the plate that a rank has: rows x cols points, with a
 // frame of one point around them for those of the neighbours.
 type block struct {
-	comm         *mpi.Comm // a grid of ranks
-	dims         []int     // of the grid
-	points       int       // along an edge of the plate
-	top, left    int       // of the first point, in the plate
-	rows, cols   int
-	up, down     int // neighbours, or mpi.ProcNull
-	west, east   int
-	u, next      []float64
-	sent, gotten [2][]float64 // columns
+	comm       *mpi.Comm // a grid of ranks
+	dims       []int     // of the grid
+	points     int       // along an edge of the plate
+	top, left  int       // of the first point, in the plate
+	rows, cols int
+	u, next    []float64
+	column     mpi.Datatype // of the points, without the frame
+	inside     mpi.Datatype // all of these
 }
 
 func newBlock(comm *mpi.Comm, points int) (*block, error) {
@@ -34,18 +34,15 @@ func newBlock(comm *mpi.Comm, points int) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.up, b.down, err = b.comm.CartShift(0, 1); err != nil {
-		return nil, err
-	}
-	if b.west, b.east, err = b.comm.CartShift(1, 1); err != nil {
-		return nil, err
-	}
 	b.u = make([]float64, (b.rows+2)*(b.cols+2))
 	b.next = make([]float64, len(b.u))
-	for i := range b.sent {
-		b.sent[i], b.gotten[i] = make([]float64, b.rows), make([]float64, b.rows)
+	if b.column, err = mpi.TypeVector(b.rows, 1, b.cols+2, mpi.TypeDouble); err != nil {
+		return nil, err
 	}
-	return b, nil
+	if b.inside, err = mpi.TypeVector(b.rows, b.cols, b.cols+2, mpi.TypeDouble); err != nil {
+		return nil, err
+	}
+	return b, errors.Join(b.column.Commit(), b.inside.Commit())
 }
 
 // place returns where the block of a rank is.
@@ -65,34 +62,16 @@ func (b *block) row(i int) []float64 {
 	return b.u[at : at+b.cols]
 }
 
-// exchange fills the frame with the edges of the neighbours' blocks.
+// side returns the points of column j, from -1 to cols, without the frame.
+func (b *block) side(j int) mpi.Data { return mpi.Typed(b.u[b.cols+2+j+1:], 1, b.column) }
+
+// exchange fills the frame with the edges of the neighbours' blocks, which are
+// those above and below, to the west and to the east. At an edge of the plate
+// there is nobody, and the frame stays as it is.
 func (b *block) exchange() error {
-	const northward, southward, westward, eastward = 0, 1, 2, 3
-	if _, err := mpi.Sendrecv(b.comm, b.row(0), b.up, northward, b.row(b.rows), b.down, northward); err != nil {
-		return err
-	}
-	if _, err := mpi.Sendrecv(b.comm, b.row(b.rows-1), b.down, southward, b.row(-1), b.up, southward); err != nil {
-		return err
-	}
-	stride := b.cols + 2
-	for i := range b.rows {
-		b.sent[0][i], b.sent[1][i] = b.u[(i+1)*stride+1], b.u[(i+1)*stride+b.cols]
-	}
-	if _, err := mpi.Sendrecv(b.comm, b.sent[0], b.west, westward, b.gotten[1], b.east, westward); err != nil {
-		return err
-	}
-	if _, err := mpi.Sendrecv(b.comm, b.sent[1], b.east, eastward, b.gotten[0], b.west, eastward); err != nil {
-		return err
-	}
-	for i := range b.rows {
-		if b.west != mpi.ProcNull {
-			b.u[(i+1)*stride] = b.gotten[0][i]
-		}
-		if b.east != mpi.ProcNull {
-			b.u[(i+1)*stride+b.cols+1] = b.gotten[1][i]
-		}
-	}
-	return nil
+	edges := []mpi.Data{mpi.Slice(b.row(0)), mpi.Slice(b.row(b.rows - 1)), b.side(0), b.side(b.cols - 1)}
+	frame := []mpi.Data{mpi.Slice(b.row(-1)), mpi.Slice(b.row(b.rows)), b.side(-1), b.side(b.cols)}
+	return b.comm.NeighborAlltoallw(edges, frame)
 }
 
 // ratio is alpha dt / h^2: above 0.25 the method is not stable.
@@ -156,12 +135,9 @@ func (b *block) error(steps int) float64 {
 
 // gather returns the whole plate on rank 0 of the grid, nil on the others.
 func (b *block) gather() ([]float64, error) {
-	mine := make([]float64, 0, b.rows*b.cols)
-	for i := range b.rows {
-		mine = append(mine, b.row(i)...)
-	}
+	mine := mpi.Typed(b.u[b.cols+3:], 1, b.inside)
 	if b.comm.Rank() != 0 {
-		return nil, mpi.Gatherv(b.comm, mine, nil, nil, nil, 0)
+		return nil, b.comm.Gatherv(mine, mpi.Data{}, nil, nil, 0)
 	}
 	counts := make([]int, b.comm.Size())
 	for r := range counts {
@@ -172,7 +148,7 @@ func (b *block) gather() ([]float64, error) {
 		counts[r] = rows * cols
 	}
 	all := make([]float64, b.points*b.points)
-	if err := mpi.Gatherv(b.comm, mine, all, counts, nil, 0); err != nil {
+	if err := b.comm.Gatherv(mine, mpi.Slice(all), counts, nil, 0); err != nil {
 		return nil, err
 	}
 	plate := make([]float64, len(all))

@@ -19,6 +19,7 @@ const (
 	EnvFabric    = "XWARP_FABRIC"     // carrier to use: "xdp", "xdp:generic", "udp", ...
 	EnvDevice    = "XWARP_DEVICE"     // network device to use: "eth1", "lo", ...
 	EnvSeat      = "XWARP_SEAT"       // place at a queue that the ranks of the host share, for device.Spec.Seat
+	EnvRecordFD  = "XWARP_RECORD_FD"  // descriptor of memory for what the rank leaves behind (internal/trace)
 	EnvArena     = "XWARP_ARENA"      // bytes of the arena that a rank has for itself, such as 256m
 	EnvBulkQueue = "XWARP_BULK_QUEUE" // queue of the device for large data, for device.Spec.BulkQueue; 0: there is none
 	EnvMachine   = "XWARP_MACHINE"    // ranks of the job on this machine, a slash, and the processors that they have: "8/4"

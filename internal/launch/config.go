@@ -56,6 +56,9 @@ type Host struct {
 // DefaultStartTimeout is the default of Config.StartTimeout.
 const DefaultStartTimeout = 60 * time.Second
 
+// MaxRecordEvents is the most that Config.RecordEvents may be.
+const MaxRecordEvents = 1 << 20
+
 // MaxRanks is the most ranks that a job may have.
 const MaxRanks = 1 << 16
 
@@ -126,6 +129,13 @@ type Config struct {
 	Stdout, Stderr io.Writer
 	// Notice gets a line about what the job runs on. Default: discarded.
 	Notice io.Writer
+	// Report is called after the end of the job with what its ranks have left
+	// behind. Default: nil, and they leave nothing.
+	Report func(Records)
+	// RecordEvents is how many events, calls and messages, a rank keeps for
+	// Report: a power of two, or 0 for none, and up to MaxRecordEvents. Each takes
+	// 48 bytes of memory of its host.
+	RecordEvents int
 	// Signals are passed on to the ranks. A second SIGINT or SIGTERM kills.
 	Signals <-chan os.Signal
 }

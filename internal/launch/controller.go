@@ -40,6 +40,9 @@ func Run(c Config) (err error) {
 	}
 	j := newJob(c, p)
 	j.run(tb)
+	if c.Report != nil {
+		c.Report(j.records())
+	}
 	if !p.remote {
 		j.fail(killMarked(j.name)) // what a killed agent has left
 	}
@@ -126,6 +129,7 @@ type job struct {
 	timer     *time.Timer // start-up, and then the end
 	limit     <-chan time.Time
 	stdin     *stdinPump
+	left      map[int][]byte // records by rank
 }
 
 func newJob(c Config, p *plan) *job {
@@ -133,6 +137,7 @@ func newJob(c Config, p *plan) *job {
 		config: c, plan: p,
 		name: rand.Text(), key: boot.NewKey(),
 		ledger:  newLedger(p.size),
+		left:    map[int][]byte{},
 		printer: newPrinter(c.Stdout, c.Stderr, c.TagOutput, c.OrderOutput),
 		events:  make(chan event),
 		timer:   time.NewTimer(time.Hour),
@@ -295,6 +300,8 @@ func (j *job) handleReport(l *link, r report) {
 		j.request(r)
 	case opStdinRoom:
 		j.stdin.more()
+	case opRecord:
+		j.left[r.Rank] = r.Data
 	case opExit:
 		j.exit(r)
 	case opBye:
@@ -318,7 +325,7 @@ func (j *job) start(l *link) {
 	}
 	l.out.post(order{Op: opStart, Start: &startOrder{
 		Version: wireVersion, Host: l.plan.host, Size: j.plan.size,
-		JobKey: j.key, Job: j.name, Fabric: j.plan.fabric, Device: j.plan.device, Shared: j.plan.shared, User: j.config.User,
+		JobKey: j.key, Job: j.name, Fabric: j.plan.fabric, Device: j.plan.device, Shared: j.plan.shared, Record: j.config.Report != nil, RecordEvents: j.config.RecordEvents, User: j.config.User,
 		Dir: dir, Program: j.config.Program, Args: j.config.Args, Env: j.config.Env,
 		Bind: j.plan.bind, Map: j.config.Map, Mapping: pmi.FormatMapping(j.plan.hosts()),
 		Ranks: l.plan.ranks, Neighbors: j.plan.neighbors(l.plan), Bulk: j.plan.bulk(),

@@ -97,6 +97,8 @@ func (c *Config) check() error {
 		return configErrorf("the ranks run either in a testbed or on hosts: leave out --testbed or --hosts")
 	case c.Testbed > 0 && c.Device != "":
 		return configErrorf("a testbed has devices of its own: leave out --device")
+	case c.RecordEvents < 0 || c.RecordEvents > MaxRecordEvents || c.RecordEvents&(c.RecordEvents-1) != 0:
+		return configErrorf("%d events for each rank: want a power of two up to %d", c.RecordEvents, MaxRecordEvents)
 	case c.MTU != 0 && c.Testbed == 0:
 		return configErrorf("--mtu is for the devices of a --testbed; that of a real device is set with ip link set")
 	case c.MTU != 0 && (c.MTU < testbed.MinMTU || c.MTU > testbed.MaxMTU):
@@ -111,7 +113,7 @@ func (c *Config) check() error {
 
 // inTestbed runs the ranks in namespaces. Over AF_XDP, where a host has several
 // ranks that do not share a queue, each gets a namespace of its own.
-func (p *plan) inTestbed(c Config, m machine, perHost int) error {
+func (p *plan) inTestbed(c Config, m machine, perHost int) (err error) {
 	p.testbed = &testbed.Config{Hosts: c.Testbed, MTU: c.MTU, Switch: c.Switch}
 	p.device = testbed.Device
 	p.fabric = c.Fabric
@@ -125,13 +127,12 @@ func (p *plan) inTestbed(c Config, m machine, perHost int) error {
 		return noXDP(m.xdp)
 	}
 	switch {
-	case !isXDP(p.fabric) || perHost == 1:
-	case c.Queues == QueuesShared:
-		if err := p.share(); err != nil {
+	case !isXDP(p.fabric):
+	case c.wantShared(perHost):
+		if why, err = p.share(perHost); err != nil {
 			return err
 		}
-		why = sharedQueue
-	default:
+	case perHost > 1:
 		if p.size > testbed.MaxHosts {
 			return configErrorf("%d ranks over AF_XDP need as many namespaces, and a testbed has up to %d: use --fabric udp or fewer ranks", p.size, testbed.MaxHosts)
 		}
@@ -171,7 +172,7 @@ func (p *plan) withoutTestbed(c Config, m machine) error {
 	return nil
 }
 
-func (p *plan) onHosts(c Config, m machine, perHost int) error {
+func (p *plan) onHosts(c Config, m machine, perHost int) (err error) {
 	p.fabric = c.Fabric
 	why := ""
 	switch {
@@ -187,11 +188,10 @@ func (p *plan) onHosts(c Config, m machine, perHost int) error {
 	default:
 		p.fabric = fabricXDP
 	}
-	if isXDP(p.fabric) && perHost > 1 {
-		if err := p.shareReal(c, perHost); err != nil {
+	if isXDP(p.fabric) {
+		if why, err = p.shareReal(c, perHost); err != nil {
 			return err
 		}
-		why = sharedQueue
 	}
 	p.notice = fmt.Sprintf("%s on %s over %s%s", p.ranks(), count(len(p.agents), "host", "hosts"), fabricName(p.fabric), why)
 	return nil
@@ -208,10 +208,8 @@ func (p *plan) here(c Config, m machine) error {
 		case m.xdp != nil:
 			return noXDP(m.xdp)
 		}
-		if p.size > 1 {
-			return p.shareReal(c, p.size)
-		}
-		return nil
+		_, err := p.shareReal(c, p.size)
+		return err
 	}
 	p.fabric = fabricUDP
 	if p.device == "" {
@@ -262,22 +260,34 @@ func noXDP(why error) error {
 	return configErrorf("AF_XDP cannot be used here: %v; use --fabric udp, or see xinfo", why)
 }
 
-// sharedQueue tells people how many ranks of a host are on one NIC.
-const sharedQueue = ", those of a host on one queue"
-
-// share puts the ranks of a host on one queue.
-func (p *plan) share() error {
-	if p.fabric == "xdp:asavie" {
-		return configErrorf("fabric %s has one rank per NIC: use xdp, or --queues per-rank in a --testbed", p.fabric)
+// wantShared reports whether the ranks of a host shall share a queue, where at
+// most perHost are on one: they need no privileges then.
+func (c *Config) wantShared(perHost int) bool {
+	if c.Queues != QueuesAuto {
+		return c.Queues == QueuesShared
 	}
-	p.shared = true
-	return nil
+	return c.User != "" || c.Testbed == 0 && perHost > 1
 }
 
-// shareReal is share for NICs that are there: perHost ranks are on each.
-func (p *plan) shareReal(c Config, perHost int) error {
-	if c.Queues == QueuesPerRank {
-		return configErrorf("%d ranks on one host, and a queue per rank: use more --hosts, --testbed (which gives each rank a NIC) or --queues shared", perHost)
+// share puts the ranks of a host on one queue, and tells so if they are many.
+func (p *plan) share(perHost int) (why string, err error) {
+	if p.fabric == "xdp:asavie" {
+		return "", configErrorf("with fabric %s no queue can be shared: use xdp, or --queues per-rank in a --testbed", p.fabric)
 	}
-	return p.share()
+	p.shared = true
+	if perHost > 1 {
+		why = ", those of a host on one queue"
+	}
+	return why, nil
+}
+
+// shareReal shares the NICs that are there if need be.
+func (p *plan) shareReal(c Config, perHost int) (why string, err error) {
+	switch {
+	case c.wantShared(perHost):
+		return p.share(perHost)
+	case perHost > 1:
+		return "", configErrorf("%d ranks on one host, and a queue per rank: use more --hosts, --testbed (which gives each rank a NIC) or --queues shared", perHost)
+	}
+	return "", nil
 }

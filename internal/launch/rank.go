@@ -31,6 +31,7 @@ type rank struct {
 	queue  *queue         // that it shares with others, or nil
 	seat   int            // its place there
 	stdin  *os.File       // rank 0 only
+	record *os.File       // memory of what it leaves behind, or nil
 	output sync.WaitGroup // until both outputs are at their end
 
 	mu     sync.Mutex
@@ -68,7 +69,7 @@ func cleanEnv(env []string) []string {
 	var clean []string
 	for _, e := range env {
 		switch name, _, _ := strings.Cut(e, "="); name {
-		case boot.EnvRank, boot.EnvSize, boot.EnvHost, boot.EnvLocalRank, boot.EnvBootFD, boot.EnvFabric, boot.EnvDevice, boot.EnvSeat, boot.EnvJob,
+		case boot.EnvRank, boot.EnvSize, boot.EnvHost, boot.EnvLocalRank, boot.EnvBootFD, boot.EnvFabric, boot.EnvDevice, boot.EnvSeat, boot.EnvJob, boot.EnvRecordFD,
 			boot.EnvPMIFD, pmi.EnvRank, pmi.EnvSize, pmi.EnvPort, pmi.EnvID:
 		default:
 			clean = append(clean, e)
@@ -122,10 +123,16 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 		}
 	}
 	if err == nil {
+		err = r.giveRecord(s)
+	}
+	if err == nil {
 		err = startOn(cpus, r.cmd)
 	}
 	if err != nil {
 		opened = append(append(opened, ours), pipes.ours...)
+		if r.record != nil {
+			opened = append(opened, r.record)
+		}
 		return nil, err
 	}
 	out.post(report{Op: opStarted, Rank: p.Rank, PID: r.cmd.Process.Pid})
@@ -221,6 +228,7 @@ func (r *rank) await(out *outbox) {
 	case <-drained:
 	case <-time.After(drain):
 	}
+	r.sendRecord(out)
 	end := report{Op: opExit, Rank: r.number}
 	ws := r.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if ws.Signaled() {

@@ -22,7 +22,8 @@ type Queues string
 
 // Ways to share.
 const (
-	// QueuesAuto is QueuesPerRank in a testbed, else QueuesShared.
+	// QueuesAuto is QueuesShared where there is one NIC for several ranks, or
+	// Config.User is set; in a testbed it is QueuesPerRank.
 	QueuesAuto Queues = ""
 	// QueuesShared puts all ranks of a host on one queue of its NIC, which the
 	// agent opens for them: they need no privileges.

@@ -35,23 +35,26 @@ type order struct {
 
 // startOrder is all that an agent needs to know.
 type startOrder struct {
-	Version int        `json:"version"`
-	Host    int        `json:"host"`
-	Size    int        `json:"size"`
-	JobKey  uint64     `json:"job_key,string"`
-	Job     string     `json:"job"`
-	Fabric  string     `json:"fabric"`
-	Device  string     `json:"device"`
-	Shared  bool       `json:"shared,omitempty"` // the ranks share a queue of the device
-	User    string     `json:"user,omitempty"`   // that the ranks run as
-	Dir     string     `json:"dir"`
-	Program string     `json:"program"`
-	Args    []string   `json:"args"`
-	Env     []string   `json:"env"`
-	Mapping string     `json:"mapping"` // which ranks share a host, as PMI-1 has it
-	Bind    Bind       `json:"bind,omitempty"`
-	Map     MapBy      `json:"map,omitempty"`
-	Ranks   []rankPlan `json:"ranks"`
+	Version int      `json:"version"`
+	Host    int      `json:"host"`
+	Size    int      `json:"size"`
+	JobKey  uint64   `json:"job_key,string"`
+	Job     string   `json:"job"`
+	Fabric  string   `json:"fabric"`
+	Device  string   `json:"device"`
+	Shared  bool     `json:"shared,omitempty"` // the ranks share a queue of the device
+	Record  bool     `json:"record,omitempty"` // the ranks leave records behind
+	User    string   `json:"user,omitempty"`   // that the ranks run as
+	Dir     string   `json:"dir"`
+	Program string   `json:"program"`
+	Args    []string `json:"args"`
+	Env     []string `json:"env"`
+	Mapping string   `json:"mapping"` // which ranks share a host, as PMI-1 has it
+	Bind    Bind     `json:"bind,omitempty"`
+	Map     MapBy    `json:"map,omitempty"`
+	// RecordEvents is how many events a record holds.
+	RecordEvents int        `json:"record_events,omitempty"`
+	Ranks        []rankPlan `json:"ranks"`
 
 	Neighbors int `json:"neighbors"`      // ranks on the machine
 	Bulk      int `json:"bulk,omitempty"` // queue for large data; -1: not ours to say
@@ -67,6 +70,7 @@ const (
 	opStdinRoom op = "stdin room" // rank 0 has taken the bytes
 	opStdinShut op = "stdin shut" // rank 0 takes no more
 	opExit      op = "exit"       // a rank is gone
+	opRecord    op = "record"     // what a rank that is gone has left behind
 	opBye       op = "bye"        // everything is gone; the agent leaves
 )
 
@@ -80,7 +84,7 @@ type report struct {
 	Why      string        `json:"why,omitempty"`       // failed; boot without a request
 	Request  *boot.Request `json:"request,omitempty"`   // boot
 	Stderr   bool          `json:"stderr,omitempty"`    // output
-	Data     []byte        `json:"data,omitempty"`      // output
+	Data     []byte        `json:"data,omitempty"`      // output, record
 	Status   int           `json:"status,omitempty"`    // exit
 	Signal   int           `json:"signal,omitempty"`    // exit
 	Core     bool          `json:"core,omitempty"`      // exit
@@ -109,7 +113,7 @@ func parseOrder(line []byte) (order, error) {
 }
 
 func (s *startOrder) check() error {
-	if s.Program == "" || len(s.Ranks) == 0 || s.Size < 1 || s.Size > MaxRanks || s.Host < 0 {
+	if s.Program == "" || len(s.Ranks) == 0 || s.Size < 1 || s.Size > MaxRanks || s.Host < 0 || s.RecordEvents < 0 || s.RecordEvents > MaxRecordEvents {
 		return fmt.Errorf("incomplete start order")
 	}
 	for _, r := range s.Ranks {
@@ -138,7 +142,7 @@ func parseReport(line []byte, size int) (report, error) {
 		if r.Status < 0 || r.Status > 255 || r.Signal < 0 || r.Signal > 64 {
 			return report{}, fmt.Errorf("exit of rank %d with status %d, signal %d", r.Rank, r.Status, r.Signal)
 		}
-	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opBye:
+	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opRecord, opBye:
 	default:
 		return report{}, fmt.Errorf("unknown report %.32q", string(r.Op))
 	}

@@ -148,3 +148,49 @@ func TestFrameBase(t *testing.T) {
 		}
 	}
 }
+
+func TestMapPart(t *testing.T) {
+	whole, err := New(Config{Size: 64 * FrameSize, Huge: HugeNever})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	dup := func() int {
+		fd, err := unix.FcntlInt(uintptr(whole.FD()), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fd
+	}
+	part := Part{Start: 16 * FrameSize, Len: 8 * FrameSize}
+	a, err := MapPart(dup(), whole.Len(), part, part, Part{Len: FrameSize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if a.Room() != part.Len || a.Len() != whole.Len() {
+		t.Errorf("%d bytes of %d are ours, want %d of %d", a.Room(), a.Len(), part.Len, whole.Len())
+	}
+	at, err := a.Alloc(part.Len, FrameSize)
+	if err != nil || at != part.Start {
+		t.Fatalf("Alloc = %#x, %v; want %#x", at, err, part.Start)
+	}
+	a.At(at, 1)[0], a.At(0, 1)[0] = 7, 8
+	if whole.At(at, 1)[0] != 7 || whole.At(0, 1)[0] != 8 {
+		t.Error("it is another memory")
+	}
+	if _, err := a.Alloc(1, 0); !errors.Is(err, ErrNoMemory) {
+		t.Errorf("more than the part: %v", err)
+	}
+	for _, bad := range []Part{{Start: 64 * FrameSize, Len: FrameSize}, {Start: 60 * FrameSize, Len: 5 * FrameSize}, {Len: -1}, {Start: 1 << 60}} {
+		if a, err := MapPart(whole.FD(), whole.Len(), bad); err == nil {
+			t.Errorf("%+v was mapped: %v", bad, a)
+		}
+	}
+	if _, err := MapPart(whole.FD(), whole.Len()+FrameSize, part); err == nil {
+		t.Error("more than the file was mapped")
+	}
+	if _, err := MapPart(-1, FrameSize, Part{}); err == nil {
+		t.Error("nothing was mapped")
+	}
+}

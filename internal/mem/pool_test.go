@@ -135,3 +135,41 @@ func TestPool_sentFramesAreSentAgain(t *testing.T) {
 		}
 	}
 }
+
+// Frames that a pool borrows come back to whoever lent them, and out of Get
+// never.
+func TestPool_borrowedFramesAreKeptApart(t *testing.T) {
+	a := Over(make([]byte, 16*FrameSize))
+	common, _ := a.Alloc(4*FrameSize, FrameSize)
+	p, err := NewPool(a, 3, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Borrow(common, 4)
+	if p.Cap() != 7 || p.Free() != 3 {
+		t.Errorf("%d of %d frames are free, want 3 of 7", p.Free(), p.Cap())
+	}
+	p.Put(common + 3*FrameSize + 300)
+	p.PutSent(common)
+	p.Put(1 << 50) // somebody else's
+	p.Put(common - 1)
+	if got := p.Returned(); len(got) != 2 || got[0] != common+3*FrameSize || got[1] != common {
+		t.Errorf("%#x came back", got)
+	}
+	p.TakeReturned()
+	for range 3 {
+		if f, ok := p.Get(); !ok || !p.Owns(f) {
+			t.Errorf("Get = %#x, %v", f, ok)
+		}
+	}
+	if f, ok := p.Get(); ok || len(p.Returned()) != 0 {
+		t.Errorf("Get = %#x, %v of an empty pool", f, ok)
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		p.Put(common)
+		p.Put(common + FrameSize)
+		p.TakeReturned()
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -36,9 +36,7 @@ func (e *Engine) Post(c Command) error {
 	if !e.commands.Push(c) {
 		return ErrBusy
 	}
-	if e.waker != nil {
-		e.waker.Wake()
-	}
+	e.Wake()
 	return nil
 }
 

@@ -4,6 +4,8 @@
 package progress
 
 import (
+	"sync"
+
 	"github.com/xwarp/xwarp/internal/assert"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/ring"
@@ -37,6 +39,14 @@ type Spinner interface {
 	Spin(idle mono.Duration) (spun, slept bool)
 }
 
+// Sharer is a Parker that can let others in while it waits.
+type Sharer interface {
+	// Share makes every wait call l.Unlock before and l.Lock after it, whenever
+	// the calling thread may stand still. patient says that there is a core for
+	// each rank, so that to spin for a moment takes nothing from anybody.
+	Share(l sync.Locker) (patient bool)
+}
+
 // Budget is how many items one source may handle in one step, so that a busy
 // source cannot starve the others.
 const Budget = 64
@@ -46,7 +56,8 @@ const Budget = 64
 const clockEvery = 4
 
 // Engine polls its sources. One caller at a time may be inside; a second one
-// is a broken program and panics.
+// is a broken program and panics. Callers that a lock keeps apart share it so
+// that the lock is free while one of them waits in Park: see Share.
 type Engine struct {
 	clock   mono.Clock
 	parker  Parker
@@ -89,6 +100,14 @@ func (e *Engine) Remove(s Source) {
 // the wait that follows is a new one.
 func (e *Engine) Moved() { e.waiting = false }
 
+// Crowded reports whether there are more ranks than cores: then whoever waits
+// gives its core away at once, and does not look for long whether that will be
+// necessary.
+func (e *Engine) Crowded() bool {
+	p, ok := e.parker.(interface{ Crowded() bool })
+	return ok && p.Crowded()
+}
+
 // watcher is a parker that descriptors can end the wait of.
 type watcher interface {
 	WatchBell(Bell)
@@ -117,6 +136,25 @@ func (e *Engine) Now() mono.Time { return e.now }
 
 // Clock returns the clock that the engine runs on.
 func (e *Engine) Clock() mono.Clock { return e.clock }
+
+// Share prepares the engine for several goroutines that l keeps apart: Park gives
+// l away while it waits, and the others may step meanwhile. shared is false when
+// the parker cannot do that; patient is as [Sharer] says.
+func (e *Engine) Share(l sync.Locker) (shared, patient bool) {
+	s, ok := e.parker.(Sharer)
+	if !ok || e.waker == nil {
+		return false, false
+	}
+	return true, s.Share(l)
+}
+
+// Wake ends the present Park, or the next one when there is none. Any goroutine
+// may call it.
+func (e *Engine) Wake() {
+	if e.waker != nil {
+		e.waker.Wake()
+	}
+}
 
 // SetTrace makes the engine record its work in r from now on; nil ends that.
 func (e *Engine) SetTrace(r *trace.Ring) { e.trace = r }
@@ -153,6 +191,7 @@ func (e *Engine) Step() int {
 //	}
 func (e *Engine) Park() {
 	e.waiting = true
+	e.slept = true // for those who step meanwhile, where the engine is shared
 	if e.spinner != nil {
 		spun, slept := e.spinner.Spin(e.now.Sub(e.worked))
 		if spun {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -70,6 +71,9 @@ type Poller struct {
 	state atomic.Uint32
 	trace *trace.Ring
 	nest  *nest // nil until somebody wants a descriptor
+
+	others sync.Locker   // what to let go of while it waits; nil: nothing
+	copied []unix.PollFd // of fds, which others may change during ppoll
 }
 
 // The states of a poller.
@@ -124,6 +128,9 @@ func usableCores() int {
 	return set.Count()
 }
 
+// Crowded reports whether ranks must share cores.
+func (p *Poller) Crowded() bool { return p.mind != patient }
+
 // Watch makes input on fd end a Park. The caller keeps fd, and calls Unwatch
 // before closing it. A negative fd is ignored: it is of a carrier that has none.
 func (p *Poller) Watch(fd int) {
@@ -131,6 +138,9 @@ func (p *Poller) Watch(fd int) {
 		return
 	}
 	p.fds = append(p.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	if p.others != nil {
+		p.Wake() // a Park of another goroutine does not wait for fd yet
+	}
 	if p.nest != nil {
 		// Whatever ppoll can wait for, epoll can too, except regular files,
 		// which are no input.
@@ -182,6 +192,9 @@ func (p *Poller) Spin(idle mono.Duration) (spun, slept bool) {
 	if idle >= p.spin {
 		return false, false
 	}
+	if p.others != nil {
+		return true, p.spinShared()
+	}
 	switch p.mind {
 	case yieldOS:
 		// Raw: the scheduler of Go need not know about a call that never sleeps.
@@ -196,6 +209,36 @@ func (p *Poller) Spin(idle mono.Duration) (spun, slept bool) {
 		return true, true
 	}
 	return true, false
+}
+
+// goschedShared is gosched for a poller whose program has several goroutines at
+// work, which want to run at once.
+const goschedShared = 16
+
+// Share implements Sharer. Watch and Unwatch may be called during a Park of
+// another goroutine from now on.
+func (p *Poller) Share(l sync.Locker) (spins bool) {
+	p.others = l
+	if p.mind == patient && runtime.GOMAXPROCS(0) == 1 {
+		p.mind = yieldRuntime
+	}
+	return p.mind == patient
+}
+
+// spinShared lets the others in, and run.
+func (p *Poller) spinShared() (slept bool) {
+	p.turns++
+	if p.mind == patient && p.turns%goschedShared != 0 {
+		return false
+	}
+	p.others.Unlock()
+	if p.mind == yieldOS && p.turns%goschedShared != 0 {
+		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	} else {
+		runtime.Gosched()
+	}
+	p.others.Lock()
+	return true
 }
 
 // block waits in ppoll until something that is watched has input, Wake is
@@ -217,11 +260,20 @@ func (p *Poller) block(until mono.Time) {
 	p.ask()
 	// Whatever the error, Park may return early; in practice it is a signal.
 	p.record(trace.ParkBegin)
-	n, _ := unix.Ppoll(p.fds, timeout, nil)
+	fds := p.fds
+	if p.others != nil {
+		p.copied = append(p.copied[:0], p.fds...)
+		fds = p.copied
+		p.others.Unlock()
+	}
+	n, _ := unix.Ppoll(fds, timeout, nil)
+	if p.others != nil {
+		p.others.Lock()
+	}
 	p.record(trace.ParkEnd)
 	p.state.Store(awake)
 	if n > 0 {
-		p.look()
+		p.look(fds)
 	}
 }
 
@@ -240,15 +292,20 @@ func (p *Poller) record(id trace.ID) {
 
 // look empties the eventfd and finds descriptors that somebody has closed:
 // with one of them watched no Park would wait again.
-func (p *Poller) look() {
-	if p.fds[0].Revents != 0 {
+func (p *Poller) look(fds []unix.PollFd) {
+	if fds[0].Revents != 0 {
 		clearFD(p.event)
 	}
-	for i := range p.fds {
-		if p.fds[i].Revents&unix.POLLNVAL != 0 {
-			panic(fmt.Sprintf("progress: descriptor %d was closed without Unwatch", p.fds[i].Fd))
+	for i := range fds {
+		if fds[i].Revents&unix.POLLNVAL != 0 && p.watches(fds[i].Fd) {
+			panic(fmt.Sprintf("progress: descriptor %d was closed without Unwatch", fds[i].Fd))
 		}
 	}
+}
+
+// watches reports whether fd is watched still.
+func (p *Poller) watches(fd int32) bool {
+	return slices.ContainsFunc(p.fds, func(f unix.PollFd) bool { return f.Fd == fd })
 }
 
 // Wake implements Waker.

@@ -146,7 +146,7 @@ func TestNewPoller_manners(t *testing.T) {
 		{PollerConfig{}, mono.Millisecond, patient},
 	} {
 		p := newPoller(t, c.config)
-		if p.spin != c.spin || p.mind != c.mind {
+		if p.spin != c.spin || p.mind != c.mind || p.Crowded() != (c.mind != patient) || New(mono.Real{}, p).Crowded() != p.Crowded() {
 			t.Errorf("%+v: spins %v, manners %d", c.config, p.spin, p.mind)
 		}
 	}

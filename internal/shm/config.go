@@ -1,16 +1,19 @@
-// Package shm carries datagrams between endpoints of one host through memory
-// that both map: no system call per message while the receiver polls, and one
-// copy, from the sender's buffers into the receiver's arena.
+// Package shm joins processes of one host through memory that both map. An
+// [Endpoint] carries datagrams, as an alternative to a network; [Lanes] carry
+// messages for MPI, reliably, with nothing above them (lanes.go).
+//
+// Datagrams take no system call each while the receiver polls, and one copy, from
+// the sender's buffers into the receiver's arena.
 //
 // Each sender has a ring of its own at each receiver (ring.go), a memfd that
 // nobody else maps. So a neighbour that dies in the middle of a datagram, or
 // writes nonsense, spoils its own ring and nothing else: what is read from a
 // ring is checked, positions are kept outside of it, and a ring is never used
-// again. Senders find receivers by a socket with an abstract name (meet.go).
+// again. Senders find receivers by a socket with an abstract name (door.go).
 // Nothing of this has a name in a file system, so nothing is left behind
 // however a process ends.
 //
-// Like UDP it loses datagrams: when a ring is full, or nobody listens.
+// Like UDP an Endpoint loses datagrams: when a ring is full, or nobody listens.
 package shm
 
 import (

@@ -82,7 +82,7 @@ func (n *Lane) Put(head, data []byte) bool {
 // ok is false, it is as with Put. Memory that was reserved may be forgotten.
 func (n *Lane) Reserve(size int) (dst []byte, ok bool) {
 	o := n.out
-	if o == nil {
+	if o == nil || n.err != nil {
 		n.call()
 		return nil, false
 	}
@@ -128,6 +128,10 @@ func (o *laneOut) hunger() bool {
 // ErrGone is among the reasons; others have to do with this process, and
 // the neighbour may well be reached in another way.
 func (n *Lane) Err() error { return n.err }
+
+// Open reports whether the neighbour is joined with this process in one direction
+// at least, and not lost: when it is, Lanes.Lost will tell.
+func (n *Lane) Open() bool { return n.loss != reported && (n.in != nil || n.out != nil) }
 
 // Pulls reports whether the neighbour can read the memory of this process. It
 // is known when the first message was put.

@@ -272,6 +272,8 @@ func (n *Lane) accept(from *letter) (*laneOut, error) {
 		return nil, fmt.Errorf("shm: the answer of rank %d makes no sense: is it another version?", n.rank)
 	case a.status != statusOK:
 		return nil, fmt.Errorf("shm: rank %d: %w", n.rank, ErrPeers)
+	case a.ring < n.lanes.cfg.Ring:
+		return nil, fmt.Errorf("shm: the ring for rank %d has %d bytes, ours have %d: start all ranks from the same build", n.rank, a.ring, n.lanes.cfg.Ring)
 	case len(from.fds) != 3:
 		return nil, fmt.Errorf("shm: answer of rank %d has %d descriptors", n.rank, len(from.fds))
 	}

@@ -99,7 +99,8 @@ func (in *laneIn) unmap() error {
 // waiting reports whether there is something to read, if only nonsense.
 func (in *laneIn) waiting() bool { return !in.broken && in.header(in.next).Load() != 0 }
 
-// take returns the oldest message, or nil. What it holds may be nonsense, and
+// take returns the oldest message of a ring that has something, or nil when that
+// is nonsense. What it holds may be nonsense, and
 // change while it is read.
 func (in *laneIn) take() []byte {
 	skipped, n, what := in.read(in.next, in.most)
@@ -153,16 +154,17 @@ func (l *Lanes) Next() (from *Lane, message []byte) {
 			}
 		}
 		in := l.hot[l.turn]
+		if in.header(in.next).Load() == 0 {
+			l.left = 0
+			continue
+		}
 		if b := in.take(); b != nil {
 			l.left--
 			l.reading = in
 			return in.lane, b
 		}
-		if in.broken {
-			l.spoil(in)
-			break
-		}
-		l.left = 0
+		l.spoil(in)
+		break
 	}
 	if l.tick++; l.tick%scanRate == 0 {
 		l.scan()

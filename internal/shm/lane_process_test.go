@@ -3,6 +3,7 @@ package shm
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -44,6 +45,17 @@ func neighbour(role string) {
 			l.Next()
 		}
 		runtime.KeepAlive(memory)
+	case "flood": // until it is killed, with messages in whose middle it may be
+		data := make([]byte, l.MaxMessage())
+		for i := uint64(0); ; l.Next() {
+			for n.Put(data[:floodLen(i, l.MaxMessage())], nil) {
+				i++
+				binary.NativeEndian.PutUint64(data, i)
+				for k := 8; k < len(data); k += 509 {
+					data[k] = byte(i)
+				}
+			}
+		}
 	case "echo":
 		for !n.Put(nil, nil) { // opens the way back
 			l.Next()
@@ -89,6 +101,51 @@ func startNeighbour(t testing.TB, what string) (l *Lanes, n *Lane, child *exec.C
 		t.Fatal(err)
 	}
 	return l, n, v
+}
+
+// floodLen is the length of message i of a flood.
+func floodLen(i uint64, most int) int { return 8 + int(i*i*7919)%(most-8+1) }
+
+// TestLane_killed kills a neighbour while it puts messages. What it has put is
+// whole and in order, its loss is told behind that, and nothing of it is left.
+func TestLane_killed(t *testing.T) {
+	files := 0
+	for round := range uint64(5) {
+		l, n, child := startNeighbour(t, "flood")
+		count := uint64(0)
+		for gone := false; !gone; gone = l.Lost() != nil {
+			from, b := l.Next()
+			if b == nil {
+				continue
+			}
+			if from != n || len(b) != floodLen(count, l.MaxMessage()) || binary.NativeEndian.Uint64(b) != count {
+				t.Fatalf("round %d: message %d has %d bytes and number %d", round, count, len(b), binary.NativeEndian.Uint64(b))
+			}
+			for k := 8; k < len(b); k += 509 {
+				if b[k] != byte(count) {
+					t.Fatalf("round %d: message %d differs at %d", round, count, k)
+				}
+			}
+			l.Release()
+			if count++; count == 100+37*round {
+				if err := child.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if !errors.Is(n.Err(), ErrGone) || n.Put(nil, nil) {
+			t.Errorf("round %d: the error is %v, and messages are taken", round, n.Err())
+		}
+		_ = child.Wait() // it was killed, and says so
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		if now := openFiles(t); round == 0 {
+			files = now
+		} else if now != files {
+			t.Errorf("round %d: %d files are open, there were %d", round, now, files)
+		}
+	}
 }
 
 // BenchmarkLane_pingPong8 is a message of 24 bytes there and back between two

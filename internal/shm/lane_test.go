@@ -1,10 +1,16 @@
 package shm
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"runtime"
+	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/mem"
 )
 
 // newLanes makes the ends of n neighbours that know one another; rank i is
@@ -142,12 +148,374 @@ func TestLane_gone(t *testing.T) {
 	}
 }
 
+// TestLane_pull copies from the memory of a process, here the own one, and tells
+// when there is nothing to copy.
 func TestLane_pull(t *testing.T) {
-	ends := newLanes(t, 2, LanesConfig{})
-	put(t, ends[0], ends[1], nil, nil)
-	if !ends[0].byRank[1].Pulls() {
-		t.Skip("process_vm_readv is not allowed here")
+	for _, c := range []LanesConfig{{}, {NoPull: true}} {
+		ends := newLanes(t, 2, c)
+		put(t, ends[0], ends[1], nil, nil)
+		next(ends[1])
+		ends[1].Release()
+		from := ends[1].byRank[0]
+		src, guard := []byte("some bytes that nobody has sent"), binary.NativeEndian.AppendUint64(nil, 42)
+		dst := make([]byte, len(src))
+		word, err := from.Pull(dst, mem.AddressOf(src), mem.AddressOf(guard))
+		if may := ends[0].byRank[1].Pulls(); may != (err == nil) {
+			t.Errorf("%+v: the sender is told %v, and then %v", c, may, err)
+		}
+		if c.NoPull {
+			if err == nil {
+				t.Error("pulled though that is switched off")
+			}
+			continue
+		}
+		if err != nil {
+			t.Skip("process_vm_readv is not allowed here")
+		}
+		if word != 42 || !bytes.Equal(dst, src) {
+			t.Errorf("pulled %q and guard %d", dst, word)
+		}
+		if word, err := from.Pull(nil, 0, mem.AddressOf(guard)); word != 42 || err != nil {
+			t.Errorf("of nothing the guard is %d: %v", word, err)
+		}
+		for name, at := range map[string][2]uint64{"data": {8, mem.AddressOf(guard)}, "guard": {mem.AddressOf(src), 8}} {
+			if _, err := from.Pull(dst, at[0], at[1]); !errors.Is(err, unix.EFAULT) {
+				t.Errorf("pulling from nowhere (%s): %v", name, err)
+			}
+		}
+		runtime.KeepAlive(src)
+		runtime.KeepAlive(guard)
 	}
-	next(ends[1])
-	ends[1].Release()
+}
+
+// sleepUntil waits as a poller does until l has a message.
+func sleepUntil(t testing.TB, l *Lanes) (int, []byte) {
+	t.Helper()
+	for {
+		if from, b := l.Next(); b != nil {
+			return from.Rank(), b
+		}
+		fds := []unix.PollFd{{Fd: int32(l.FD()), Events: unix.POLLIN}}
+		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// sleepyPut puts a message, and sleeps while there is no room or no answer.
+func sleepyPut(t testing.TB, l *Lanes, to int, data []byte) {
+	t.Helper()
+	for {
+		if _, b := l.Next(); b != nil {
+			t.Errorf("%d bytes came", len(b))
+			l.Release()
+		}
+		if l.byRank[to].Put(data, nil) {
+			return
+		}
+		if err := l.byRank[to].Err(); err != nil {
+			t.Error(err)
+			return
+		}
+		fds := []unix.PollFd{{Fd: int32(l.FD()), Events: unix.POLLIN}}
+		_, _ = unix.Poll(fds, -1) // a signal may end it
+	}
+}
+
+// TestLanes_sleep hands a token around among neighbours who all sleep when there
+// is nothing to do, more of them than can be hot: a bell or a bit that is
+// forgotten hangs it.
+func TestLanes_sleep(t *testing.T) {
+	const n, hops, stop = hotMax + 4, 3000, 1 << 31
+	ends := newLanes(t, n, LanesConfig{})
+	var group sync.WaitGroup
+	for rank, l := range ends {
+		group.Go(func() {
+			for token := uint32(0); token != stop; {
+				if rank != 0 || token > 0 {
+					_, b := sleepUntil(t, l)
+					token = binary.NativeEndian.Uint32(b)
+					l.Release()
+				}
+				switch {
+				case token == stop:
+				case token == hops:
+					token = stop
+					for to := range n {
+						if to != rank {
+							sleepyPut(t, l, to, binary.NativeEndian.AppendUint32(nil, stop))
+						}
+					}
+				default:
+					to := (rank + 1 + int(token)%(n-1)) % n
+					token++
+					sleepyPut(t, l, to, binary.NativeEndian.AppendUint32(nil, token))
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// TestLanes_sleepsForRoom fills a lane; its sender sleeps, and the reader wakes it.
+func TestLanes_sleepsForRoom(t *testing.T) {
+	ends := newLanes(t, 2, LanesConfig{Ring: ringMin})
+	const messages = 2000
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range messages {
+			sleepyPut(t, ends[0], 1, bytes.Repeat([]byte{byte(i)}, 1+i%ends[0].MaxMessage()))
+		}
+	}()
+	for i := range messages {
+		if _, b := sleepUntil(t, ends[1]); b[0] != byte(i) || len(b) != 1+i%ends[0].MaxMessage() {
+			t.Fatalf("message %d begins with %d and has %d bytes", i, b[0], len(b))
+		}
+		ends[1].Release()
+	}
+	<-done
+}
+
+// TestLanes_fair lets one neighbour fill its lane: another one is heard.
+func TestLanes_fair(t *testing.T) {
+	ends := newLanes(t, 3, LanesConfig{})
+	for _, from := range ends[1:] {
+		put(t, from, ends[0], nil, nil)
+		next(ends[0])
+		ends[0].Release()
+	}
+	for ends[1].byRank[0].Put(nil, nil) {
+	}
+	put(t, ends[2], ends[0], []byte{1}, nil)
+	for i := 0; ; i++ {
+		from, _ := next(ends[0])
+		ends[0].Release()
+		if from == 2 {
+			break
+		}
+		if i > rowMax {
+			t.Fatalf("%d messages of one neighbour while another one waits", i)
+		}
+	}
+}
+
+// TestLanes_boardIsNotTrusted lets a neighbour wipe the board: messages come late
+// but they come.
+func TestLanes_boardIsNotTrusted(t *testing.T) {
+	const n = hotMax + 3
+	ends := newLanes(t, n, LanesConfig{})
+	for round := range byte(3) {
+		for _, from := range ends[1:] {
+			put(t, from, ends[0], []byte{round}, nil)
+			for _, w := range ends[0].board.words {
+				w.Store(0)
+			}
+			from.byRank[0].out.board.set(60) // of nobody
+		}
+		for range n - 1 {
+			if _, b := next(ends[0]); b[0] != round {
+				t.Fatalf("round %d: got %d", round, b[0])
+			}
+			ends[0].Release()
+		}
+	}
+}
+
+// TestLane_nonsense writes what no sender of ours writes. It ends that lane, the
+// sender notices, and other neighbours do not.
+func TestLane_nonsense(t *testing.T) {
+	for name, c := range map[string]struct {
+		header uint64
+		fill   int // messages before, to get near the end of the ring
+	}{
+		"too long":     {header: present | 1<<20},
+		"over the end": {header: present | 3000, fill: ringMin/granule - 5},
+		"unknown bits": {header: present | 1<<40 | 8},
+		"not present":  {header: 8},
+		"skips all":    {header: present | skip, fill: ringMin/granule - 1},
+		"skip, length": {header: present | skip | 8},
+	} {
+		ends := newLanes(t, 3, LanesConfig{Ring: ringMin})
+		put(t, ends[2], ends[0], []byte{1}, nil)
+		put(t, ends[1], ends[0], nil, nil)
+		for range 2 {
+			next(ends[0])
+			ends[0].Release()
+		}
+		out := ends[1].byRank[0]
+		for range c.fill {
+			put(t, ends[1], ends[0], nil, nil)
+			next(ends[0])
+			ends[0].Release()
+		}
+		out.out.header(out.out.next).Store(c.header)
+		for ends[0].Lost() == nil {
+			if from, b := ends[0].Next(); b != nil {
+				t.Fatalf("%s: got %d bytes from rank %d", name, len(b), from.Rank())
+			}
+		}
+		if err := ends[0].byRank[1].Err(); !errors.Is(err, errNonsense) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for n := ends[1].Lost(); n != out; n = ends[1].Lost() {
+			ends[1].Next()
+			runtime.Gosched()
+		}
+		put(t, ends[2], ends[0], []byte{2}, nil)
+		if from, b := next(ends[0]); from != 2 || b[0] != 2 {
+			t.Errorf("%s: rank %d says %v", name, from, b)
+		}
+		ends[0].Release()
+	}
+}
+
+// TestLane_liar is a receiver that has released what it never had.
+func TestLane_liar(t *testing.T) {
+	ends := newLanes(t, 2, LanesConfig{Ring: ringMin})
+	put(t, ends[0], ends[1], nil, nil)
+	out := ends[0].byRank[1]
+	out.out.head.Store(1 << 40)
+	for out.Put(nil, nil) {
+	}
+	if ends[0].Lost() != out || !errors.Is(out.Err(), errLied) {
+		t.Errorf("the liar is believed: %v", out.Err())
+	}
+}
+
+func TestLanes_Add_errors(t *testing.T) {
+	ends := newLanes(t, 2, LanesConfig{})
+	far := ends[1].Name() + "0"
+	if _, err := ends[0].Add(1, ends[1].Name()); err == nil {
+		t.Error("a rank was added twice")
+	}
+	if _, err := ends[0].Add(0, ends[1].Name()); err == nil {
+		t.Error("a lane to the own rank")
+	}
+	if _, err := ends[0].Add(5, far); err == nil || ends[0].Near(far) || ends[0].Near("") {
+		t.Error("a lane to where none leads")
+	}
+	for _, c := range []LanesConfig{{Ring: 1000}, {Ring: 3 << 14}, {Ring: 1 << 40}, {Rank: -1}} {
+		if _, err := OpenLanes(c); err == nil {
+			t.Errorf("%+v was accepted", c)
+		}
+	}
+}
+
+// TestLane_letters sends letters that make no sense, and one for a rank that has
+// a lane already.
+func TestLane_letters(t *testing.T) {
+	ends := newLanes(t, 3, LanesConfig{})
+	put(t, ends[1], ends[0], nil, nil)
+	var good [laneCallLen]byte
+	(&laneCall{rank: 1}).put(good[:])
+	for _, c := range []struct {
+		call []byte
+		fds  []int
+	}{
+		{nil, nil}, {[]byte("who is there?"), nil}, {good[:], nil}, {good[:laneCallLen-1], []int{ends[2].bell}},
+		{good[:], []int{ends[2].bell}},
+	} {
+		asked, err := ends[2].knock(laneName(ends[0].Name()), c.call, c.fds...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fds := []unix.PollFd{{Fd: int32(asked), Events: unix.POLLIN}}
+		if _, err := unix.Poll(fds, -1); err != nil {
+			t.Fatal(err)
+		}
+		l, err := receive(asked)
+		var a laneAnswer
+		if err == nil && len(l.body) > 0 && (!a.parse(l.body) || a.status == statusOK || len(l.fds) > 0) {
+			t.Errorf("the answer to %q is %+v with %d descriptors", c.call, a, len(l.fds))
+		}
+		unix.Close(asked)
+	}
+	put(t, ends[2], ends[0], nil, nil) // the door is open
+}
+
+func FuzzLane_answer(f *testing.F) {
+	var good [laneAnswerLen]byte
+	(&laneAnswer{ring: ringMin, slot: 3, pulls: true}).put(good[:])
+	f.Add(good[:])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var a laneAnswer
+		if a.parse(b) && (a.ring < ringMin || a.ring > ringMax || a.ring&(a.ring-1) != 0 || a.slot < 0 || a.slot >= lanePeers) {
+			t.Errorf("accepted %+v", a)
+		}
+	})
+}
+
+func FuzzLane_call(f *testing.F) {
+	var good [laneCallLen]byte
+	(&laneCall{rank: 3, at: 1 << 40}).put(good[:])
+	f.Add(good[:])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var c laneCall
+		if !c.parse(b) {
+			return
+		}
+		var again [laneCallLen]byte
+		if c.put(again[:]); c.rank < 0 || !bytes.Equal(again[:], b) {
+			t.Errorf("%+v was read from %x", c, b)
+		}
+	})
+}
+
+// FuzzLane_receive writes whatever there is into a ring: what is handed out lies
+// inside of it and is no longer than a message may be.
+func FuzzLane_receive(f *testing.F) {
+	f.Add([]byte{24, 0, 0, 0, 0, 0, 0, 0x80}, uint16(0))
+	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0xc0}, uint16(ringMin-granule))
+	f.Fuzz(func(t *testing.T, b []byte, at uint16) {
+		memory := make([]uint64, (dataAt+ringMin)/8)
+		mapped := mem.BytesOf(memory)
+		in := &laneIn{ring: newRing(mapped[:dataAt:dataAt], mapped[dataAt:]), most: laneMost(ringMin)}
+		in.next = uint64(at) % ringMin &^ (granule - 1)
+		in.told = in.next
+		for i := range min(len(b), ringMin) {
+			in.data[(in.next+uint64(i))&in.mask] = b[i]
+		}
+		for range ringMin {
+			m := in.take()
+			if m == nil {
+				break
+			}
+			if len(m) > in.most || in.next&(granule-1) != 0 {
+				t.Fatalf("%d bytes at %d", len(m), in.next)
+			}
+			in.release()
+		}
+	})
+}
+
+func TestAllocs_lane(t *testing.T) {
+	ends := newLanes(t, 2, LanesConfig{})
+	head, data, dst := make([]byte, 16), make([]byte, 5000), make([]byte, 5000)
+	for k, from := range ends {
+		put(t, from, ends[1-k], nil, nil)
+		next(ends[1-k])
+		ends[1-k].Release()
+	}
+	guard := make([]byte, 8)
+	pulls := ends[0].byRank[1].Pulls()
+	if n := testing.AllocsPerRun(1000, func() {
+		for k, from := range ends {
+			if !from.byRank[1-k].Put(head, data) {
+				panic("no room")
+			}
+			ends[1-k].FD()
+			if _, b := ends[1-k].Next(); len(b) != 5016 {
+				panic("wrong message")
+			}
+			ends[1-k].Release()
+		}
+		if pulls {
+			if _, err := ends[1].byRank[0].Pull(dst, mem.AddressOf(data), mem.AddressOf(guard)); err != nil {
+				panic(err)
+			}
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations per message", n)
+	}
 }

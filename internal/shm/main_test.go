@@ -12,7 +12,7 @@ import (
 )
 
 // TestMain lets the test binary be the process that TestCrash kills, and the
-// neighbour of TestLane_processes.
+// neighbour of the tests of lanes.
 func TestMain(m *testing.M) {
 	if role := os.Getenv(neighbourEnv); role != "" {
 		neighbour(role)

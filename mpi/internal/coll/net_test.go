@@ -81,8 +81,13 @@ func (c card) Take(h Handle, want int, peer int32) error {
 	return h.(*message).err
 }
 
-func (c card) Progress() { c.deliver() }
-func (c card) Flush()    {}
+func (c card) Flush() {}
+
+func (c card) Wait(h Handle) {
+	for !h.Done() {
+		c.deliver()
+	}
+}
 
 // deliver lets some of the messages arrive.
 func (n *net) deliver() {

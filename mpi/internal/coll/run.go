@@ -18,8 +18,9 @@ type Transport interface {
 	// Take ends a message that is done. A length that is not want is an
 	// error: the ranks disagree about what they are doing.
 	Take(h Handle, want int, peer int32) error
-	// Progress moves messages, and sleeps when there are none to move.
-	Progress()
+	// Wait moves messages until h is done, and sleeps when there are none to
+	// move.
+	Wait(h Handle)
 	// Flush lets go what waits to share a frame with other messages.
 	Flush()
 }
@@ -99,11 +100,11 @@ func (s *Schedule) begin(h Handle, b []byte, peer int32) {
 func (s *Schedule) settle(t Transport, wait bool) bool {
 	for ; s.settled < len(s.pending); s.settled++ {
 		p := &s.pending[s.settled]
-		for !p.h.Done() {
+		if !p.h.Done() {
 			if !wait {
 				return false
 			}
-			t.Progress()
+			t.Wait(p.h)
 		}
 		if err := t.Take(p.h, p.want, p.peer); err != nil && s.err == nil {
 			s.err = err

@@ -93,6 +93,16 @@ func (s *Schedule) Reduction(op Op, elem int, commutes bool) {
 	s.op, s.elem, s.commutes = op, elem, commutes
 }
 
+// Sends returns how many bytes the messages have that this rank sends.
+func (s *Schedule) Sends() (bytes int) {
+	for i := range s.steps {
+		if st := &s.steps[i]; st.what == send || st.what == swap {
+			bytes += len(st.a)
+		}
+	}
+	return bytes
+}
+
 func (s *Schedule) send(t Team, to int, b []byte) {
 	s.steps = append(s.steps, step{what: send, peer: t.rank(to), a: b})
 }

@@ -171,13 +171,25 @@ func gather(dst, src []byte, at, size, step int) {
 		}
 		return
 	}
-	for ; len(dst) >= size; dst = dst[size:] {
-		if size > shortBlock {
+	switch le := binary.LittleEndian; {
+	case size > shortBlock:
+		for ; len(dst) >= size; dst = dst[size:] {
 			copy(dst[:size], src[at:])
-		} else {
-			copyBlock(dst[:size], src[at:at+size])
+			at += step
 		}
-		at += step
+	case size >= 8 && size < 16: // two words, which overlap: structures with a gap, above all
+		for ; len(dst) >= size; dst = dst[size:] {
+			to, from := dst[:size], src[at:at+size]
+			head, tail := le.Uint64(from), le.Uint64(from[size-8:])
+			le.PutUint64(to, head)
+			le.PutUint64(to[size-8:], tail)
+			at += step
+		}
+	default:
+		for ; len(dst) >= size; dst = dst[size:] {
+			copyBlock(dst[:size], src[at:at+size])
+			at += step
+		}
 	}
 }
 
@@ -211,13 +223,25 @@ func spread(dst, src []byte, at, size, step int) {
 		}
 		return
 	}
-	for ; len(src) >= size; src = src[size:] {
-		if size > shortBlock {
+	switch le := binary.LittleEndian; {
+	case size > shortBlock:
+		for ; len(src) >= size; src = src[size:] {
 			copy(dst[at:], src[:size])
-		} else {
-			copyBlock(dst[at:at+size], src[:size])
+			at += step
 		}
-		at += step
+	case size >= 8 && size < 16:
+		for ; len(src) >= size; src = src[size:] {
+			to, from := dst[at:at+size], src[:size]
+			head, tail := le.Uint64(from), le.Uint64(from[size-8:])
+			le.PutUint64(to, head)
+			le.PutUint64(to[size-8:], tail)
+			at += step
+		}
+	default:
+		for ; len(src) >= size; src = src[size:] {
+			copyBlock(dst[at:at+size], src[:size])
+			at += step
+		}
 	}
 }
 

@@ -279,6 +279,7 @@ func named(k Kind) *Type {
 		t.shape = join([]shape{element(kinds[k].first), element(kinds[k].second).move(secondAt(k))})
 		t.of = k
 	}
+	t.dense = t.denseSize()
 	return t
 }
 

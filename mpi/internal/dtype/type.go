@@ -8,6 +8,7 @@ type Type struct {
 	kind      Kind // Derived, or which of the predefined ones it is
 	made      Contents
 	committed bool
+	dense     int // the size if vectors of it are one piece of memory from 0 on, else 0
 }
 
 // derived makes a type of what a constructor computed.
@@ -15,7 +16,9 @@ func derived(s shape, made Contents) (*Type, error) {
 	if s.huge {
 		return nil, fail(InvalidArgument, made.Combiner.String(), "its size or its bounds do not fit into 61 bits: use smaller counts and displacements")
 	}
-	return &Type{shape: s, kind: Derived, made: made}, nil
+	t := &Type{shape: s, kind: Derived, made: made}
+	t.dense = t.denseSize()
+	return t, nil
 }
 
 // Kind returns which predefined type t is, or [Derived].
@@ -63,6 +66,23 @@ func (t *Type) Contiguous(count int) (at int, ok bool) {
 		return 0, true
 	}
 	return t.prog.off, t.prog.nd.form == formBlock && (count == 1 || t.extent() == t.size)
+}
+
+// Dense returns the size of t when any number of its elements are one piece of
+// memory that starts at displacement 0, and t is committed; else 0. It is
+// Contiguous for those in a hurry.
+func (t *Type) Dense() int {
+	if !t.committed {
+		return 0
+	}
+	return t.dense
+}
+
+func (t *Type) denseSize() int {
+	if at, ok := t.Contiguous(2); ok && at == 0 {
+		return t.size
+	}
+	return 0
 }
 
 // Signature tells type signatures apart: what was sent must have the signature

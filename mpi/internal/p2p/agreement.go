@@ -58,7 +58,8 @@ func (ep *Endpoint) arrivedAgree(g *group, h *header, piece []byte) {
 // BeginAgree begins the next agreement of a communicator, whose ranks all do that
 // and which has none under way. bits are as many bytes as Register was told; what
 // is decided is their AND.
-func (ep *Endpoint) BeginAgree(context uint32, bits []byte) {
+func (in *Inside) BeginAgree(context uint32, bits []byte) {
+	ep := in.ep()
 	ep.at(context).machine.Begin(bits)
 	ep.push(0)
 }
@@ -66,7 +67,8 @@ func (ep *Endpoint) BeginAgree(context uint32, bits []byte) {
 // Agreed returns the members of a communicator that were alive, and the bits that
 // were agreed upon, or done false. An error says that there will be no decision.
 // The bits are valid until the next agreement begins.
-func (ep *Endpoint) Agreed(context uint32) (alive []int32, bits []byte, done bool, err error) {
+func (in *Inside) Agreed(context uint32) (alive []int32, bits []byte, done bool, err error) {
+	ep := in.ep()
 	g := ep.at(context)
 	d := g.machine.Decision()
 	if d == nil {

@@ -113,9 +113,16 @@ func (ep *Endpoint) meet(i int, c *card) error {
 		ep.conn.doors[i] = c.rc
 		p.watched = ep.cfg.Transport == Hybrid
 	}
-	if ep.qp == nil {
-		return nil
+	if ep.qp != nil {
+		if err := ep.meetDatagrams(i, p, c); err != nil {
+			return err
+		}
 	}
+	return ep.meetLane(i, p, c)
+}
+
+// meetDatagrams makes a peer one that datagrams reach.
+func (ep *Endpoint) meetDatagrams(i int, p *peer, c *card) error {
 	ah, err := ep.pd.CreateAH(c.addr)
 	if err != nil {
 		return err
@@ -123,9 +130,7 @@ func (ep *Endpoint) meet(i int, c *card) error {
 	ah.UserData = uint64(i) + 1
 	p.qp, p.ah = ep.qp, ah
 	if ep.rel != nil {
-		if err := ep.meetUD(p, c); err != nil {
-			return err
-		}
+		return ep.meetUD(p, c)
 	}
-	return ep.meetLane(i, p, c)
+	return nil
 }

@@ -11,6 +11,9 @@
 //	            buffers of our own and written from there
 //	stream      rendezvous with a receiver that has to unpack: its CTS asks for
 //	            a series of messages instead of Writes
+//	lane        to ranks on the same host the same messages go through shared
+//	            memory; of a long one the RTS says where it lies, and the
+//	            receiver copies it from there (lane.go)
 //	self        a copy, or for large messages a reference until the receive
 //	            is posted
 //

@@ -21,6 +21,8 @@ const (
 // lost for good when the peer has drained and left. It has sent a bye of its
 // own before that, so a rank that has one waits a moment only.
 func (ep *Endpoint) Drain() {
+	ep.Enter()
+	defer ep.Leave()
 	ep.closing = true
 	for ep.conn != nil && ep.conn.unsettled() {
 		ep.stepUntil(mono.Never)
@@ -68,6 +70,7 @@ func (ep *Endpoint) undrained() (waiting bool, until mono.Time) {
 		}
 		p := &ep.peers[r.peer]
 		switch end := p.saidBye.Add(byeGrace); {
+		case p.err != nil && p.link == nil: // it is lost, and acknowledges nothing
 		case p.link != nil && p.link.state != over: // it waits for our bye
 			waiting = true
 		case now < end:

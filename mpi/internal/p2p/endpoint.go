@@ -21,6 +21,7 @@ type Config struct {
 	Rank, Size int
 	Transport  Transport
 	Shared     bool // reach ranks on the same host through shared memory
+	NoPull     bool // but do without process_vm_readv, as if it were forbidden
 	Host       int  // number of the host
 	EagerMax   int  // largest message in bytes that is sent without asking; default 16 KiB, -1 means 0
 	Receives   int  // receive buffers of EagerMax bytes; default 256
@@ -28,6 +29,11 @@ type Config struct {
 	// UnexpectedMax is how many bytes of eager messages may wait for their
 	// receives before their senders have to wait; default 64 MiB.
 	UnexpectedMax int
+	// Numbers counts messages that are received: see Mark.Number.
+	Numbers bool
+	// Threads asks for an endpoint that several goroutines use at the same time.
+	// Endpoint.Threads tells whether it is one: in the simulator it is not.
+	Threads bool
 	// Key is the job key, which RC and Hybrid check when peers connect.
 	Key uint64
 	// PromoteMessages and PromoteBytes are how much Hybrid sends to a peer in
@@ -78,6 +84,7 @@ func (c *Config) fill() error {
 // Stats counts what an endpoint did.
 type Stats struct {
 	Eager, Rendezvous uint64 // messages sent
+	Near              uint64 // of the eager ones, those through shared memory
 	Unexpected        uint64 // messages that came before their receive
 	Queued            uint64 // times that the queue pair had no room
 	Malformed         uint64 // messages that our code did not send
@@ -143,10 +150,13 @@ type Endpoint struct {
 	wakeAt  mono.Time // when Drain wants to look again
 	ended   bool
 
-	lanes *shm.Lanes   // or nil
-	pulls requestQueue // receives that copy from a neighbour
-	spins int          // see spin
-	hits  int          // see spin
+	numbers  map[match.Envelope]uint64 // of messages received; or nil
+	gate     *gate                     // nil: one goroutine at a time
+	lanes    *shm.Lanes                // or nil
+	pulls    requestQueue              // receives that copy from a neighbour
+	spins    int                       // see spin
+	hits     int                       // see spin
+	patience int                       // the most that spins are
 
 	follower Follower
 	polling  bool // inside Poll: the step that is under way lets things go out
@@ -217,6 +227,12 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	ep.write = verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Signaled, NumSGE: 1}
 	if err := ep.create(ctx); err != nil {
 		return nil, errors.Join(err, ep.Close())
+	}
+	if cfg.Numbers {
+		ep.numbers = map[match.Envelope]uint64{}
+	}
+	if cfg.Threads {
+		ep.gate = newGate(ep)
 	}
 	ep.eng.Add(ep)
 	if err := ep.openLanes(); err != nil {
@@ -318,12 +334,11 @@ func (ep *Endpoint) EagerMax() int { return ep.cfg.EagerMax }
 // Engine returns the engine that moves everything.
 func (ep *Endpoint) Engine() *progress.Engine { return ep.eng }
 
-// Active returns how many requests the user has not taken the result of.
-func (ep *Endpoint) Active() int { return ep.active }
-
 // Close takes the endpoint off the engine and frees its buffers. Call Drain
 // first to make sure that everything sent has arrived.
 func (ep *Endpoint) Close() error {
+	ep.Enter()
+	defer ep.Leave()
 	ep.eng.Remove(ep)
 	errs := []error{ep.closeLanes()}
 	if ep.conn != nil {

@@ -54,6 +54,14 @@ func (ep *Endpoint) loseLink(rank int, why error) { ep.failPeer(rank, lost(rank,
 // gone handles that a rank is not there any more. One that has said bye has left
 // as it should: it is no loss, but it answers nobody either.
 func (ep *Endpoint) gone(rank int, why string) {
+	if p := &ep.peers[rank]; p.near != nil && p.near.Open() {
+		return // the lane will tell, when all that it holds is read
+	}
+	ep.left(rank, why)
+}
+
+// left is gone behind the last message of the rank.
+func (ep *Endpoint) left(rank int, why string) {
 	if ep.peers[rank].saidBye == mono.Never {
 		ep.failPeer(rank, lost(rank, why))
 		return
@@ -133,7 +141,7 @@ func (ep *Endpoint) leave(p *peer) {
 	}
 	switch {
 	case p.rel != nil:
-		ep.rel.Forget(p.rel)
+		ep.rel.Abandon(p.rel)
 	case p.ah != nil:
 		_ = p.ah.Destroy() // cannot fail: the context is open
 	}
@@ -282,12 +290,12 @@ func (ep *Endpoint) askLauncher(now mono.Time) {
 		return
 	}
 	if why := ep.cfg.Aborted(); why != nil {
-		ep.End(&Error{Code: Ended, Peer: -1, Detail: "the job is being ended", Err: why})
+		ep.end(&Error{Code: Ended, Peer: -1, Detail: "the job is being ended", Err: why})
 	}
 }
 
-// End fails everything under way and everything that follows.
-func (ep *Endpoint) End(err *Error) {
+// end is End for those inside.
+func (ep *Endpoint) end(err *Error) {
 	for i := range ep.peers {
 		ep.peers[i].err = err
 	}

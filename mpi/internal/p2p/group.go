@@ -64,10 +64,8 @@ func (ep *Endpoint) at(context uint32) *group {
 	return *g
 }
 
-// Register makes a communicator known: its context, which is even, all ranks of
-// World in it, in any order, and how many bytes its ranks agree on. The context of
-// World is 0.
-func (ep *Endpoint) Register(context uint32, members []int32, agreed int) {
+// register is Register for those inside.
+func (ep *Endpoint) register(context uint32, members []int32, agreed int) {
 	g := ep.at(context)
 	g.members = slices.Clone(members)
 	slices.Sort(g.members)
@@ -86,9 +84,8 @@ func (ep *Endpoint) Register(context uint32, members []int32, agreed int) {
 	}
 }
 
-// Unregister forgets a communicator, if all its members are done with it. Else
-// some may still ask what was agreed upon, so the context must not be used again.
-func (ep *Endpoint) Unregister(context uint32, all bool) {
+// unregister is Unregister for those inside.
+func (ep *Endpoint) unregister(context uint32, all bool) {
 	if all {
 		ep.groups[context/2] = nil
 		return
@@ -98,9 +95,8 @@ func (ep *Endpoint) Unregister(context uint32, all bool) {
 	ep.purge()
 }
 
-// RegisterPart tells that members of a communicator do collectives with a tag of
-// their own, and returns how to end that.
-func (ep *Endpoint) RegisterPart(context uint32, tag int32, members []int32) (end func()) {
+// registerPart is RegisterPart for those inside.
+func (ep *Endpoint) registerPart(context uint32, tag int32, members []int32) (end func()) {
 	g := ep.at(context)
 	g.parts = append(g.parts, part{tag, members})
 	return func() {
@@ -183,35 +179,10 @@ func (ep *Endpoint) doubt(env match.Envelope) error {
 		"rank %d, from which the message may have been to come, is lost: receiving from any goes on after AckFailed", rank), Err: ep.peers[rank].err}
 }
 
-// Failed returns the members of a communicator that are lost, in the order in
-// which this rank has learned of it, and how many of these are acknowledged. The
-// list is the endpoint's.
-func (ep *Endpoint) Failed(context uint32) (lost []int32, acked int) {
-	g := ep.at(context)
-	return g.lost, g.acked
-}
-
-// Members returns all members of a communicator in the order of World. The list is
-// the endpoint's.
-func (ep *Endpoint) Members(context uint32) []int32 { return ep.at(context).members }
-
-// Acknowledge lets receives from any source go on in spite of the first n losses.
-func (ep *Endpoint) Acknowledge(context uint32, n int) {
+// acknowledge is Acknowledge for those inside.
+func (ep *Endpoint) acknowledge(context uint32, n int) {
 	g := ep.at(context)
 	g.acked = max(g.acked, min(n, len(g.lost)))
-}
-
-// IsRevoked reports whether a communicator was revoked, as far as this rank knows.
-func (ep *Endpoint) IsRevoked(context uint32) bool { return ep.at(context).revoked }
-
-// Revoke ends the use of a communicator on all ranks: everything but agreements
-// fails. Each rank that learns of it tells its neighbours, before it does anything
-// else, so all learn of it when one does that lives.
-func (ep *Endpoint) Revoke(context uint32) {
-	if g := ep.at(context); !g.revoked && ep.over == nil {
-		ep.revoke(context, g)
-		ep.push(0)
-	}
 }
 
 func (ep *Endpoint) revoke(context uint32, g *group) {

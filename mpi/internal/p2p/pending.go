@@ -37,13 +37,18 @@ func (ep *Endpoint) goOn(p *peer) {
 // advanceStuck gives each peer for which requests wait one turn, and returns how
 // many of them have moved.
 func (ep *Endpoint) advanceStuck() (n int) {
+	full := false // the queue pair that peers share
 	last := ep.stuck.tail
 	for p := ep.stuck.head; p != nil; p = ep.stuck.head {
 		ep.stuck.pop()
-		moved := ep.advancePeer(p)
-		n += moved
+		shares := p.lane == nil && p.qp == ep.qp && ep.rel == nil
+		if !full || !shares {
+			moved := ep.advancePeer(p)
+			n += moved
+			full = full || shares && moved == 0
+		}
 		ep.goOn(p)
-		if p == last || moved == 0 && p.lane == nil && p.qp == ep.qp && ep.rel == nil { // which has no room for others either
+		if p == last || full && ep.lanes == nil {
 			break
 		}
 	}

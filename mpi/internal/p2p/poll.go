@@ -84,9 +84,6 @@ type Follower interface {
 	Advance() int
 }
 
-// Follow calls f in every step from now on; nil ends that.
-func (ep *Endpoint) Follow(f Follower) { ep.follower = f }
-
 // Deadline implements progress.Source.
 func (ep *Endpoint) Deadline() mono.Time {
 	at := min(ep.abortAt, ep.wakeAt)

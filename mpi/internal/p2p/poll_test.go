@@ -14,7 +14,7 @@ type volley struct {
 
 func (v *volley) Advance() (n int) {
 	for ; v.left > 0; v.left-- {
-		if !v.ep.TrySend(match.Envelope{Context: 1, Tag: int32(v.left)}, 1, []byte{byte(v.left)}) {
+		if !v.ep.trySend(match.Envelope{Context: 1, Tag: int32(v.left)}, 1, []byte{byte(v.left)}) {
 			return n // no room before the next step
 		}
 		n++
@@ -33,7 +33,7 @@ func TestFollow_sendsInsideAStep(t *testing.T) {
 		receives[i] = b.Irecv(match.Envelope{Context: 1, Source: 0, Tag: int32(i + 1)}, in[i][:])
 	}
 	v := &volley{a, messages}
-	a.Follow(v)
+	a.Inside().Follow(v)
 	for i := range receives {
 		for !receives[i].Done() {
 			a.Engine().Step()
@@ -45,7 +45,7 @@ func TestFollow_sendsInsideAStep(t *testing.T) {
 			t.Errorf("message %d has the data of %d", i+1, in[i][0])
 		}
 	}
-	a.Follow(nil)
+	a.Inside().Follow(nil)
 	v.left = 1
 	a.Engine().Step()
 	if v.left != 1 {
@@ -58,14 +58,14 @@ func TestFollow_sendsInsideAStep(t *testing.T) {
 func TestTrySend_notWhatTakesARequest(t *testing.T) {
 	ep := newEnd(t)
 	env := match.Envelope{Context: 1}
-	if ep.TrySend(env, 1, make([]byte, ep.EagerMax()+1)) || ep.TrySend(env, 0, nil) {
+	if ep.trySend(env, 1, make([]byte, ep.EagerMax()+1)) || ep.trySend(env, 0, nil) {
 		t.Error("a long message, or one to itself, was sent at once")
 	}
 	ep.failPeer(2, &Error{Code: PeerLost, Peer: 2})
-	if ep.TrySend(env, 1, nil) || ep.TrySend(match.Envelope{}, 2, nil) {
+	if ep.trySend(env, 1, nil) || ep.trySend(match.Envelope{}, 2, nil) {
 		t.Error("a message of a collective was sent after a loss, or one to the lost rank")
 	}
-	if !ep.TrySend(match.Envelope{}, 1, nil) {
+	if !ep.trySend(match.Envelope{}, 1, nil) {
 		t.Error("a message to another rank was not sent")
 	}
 }

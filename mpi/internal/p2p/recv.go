@@ -1,31 +1,12 @@
 package p2p
 
 import (
-	"github.com/xwarp/xwarp/mpi/internal/dtype"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 )
 
 // collective reports whether a context is the hidden half of a communicator,
 // which collectives use.
 func collective(context uint32) bool { return context&1 != 0 }
-
-// Recv receives a message that fits env into buf.
-func (ep *Endpoint) Recv(env match.Envelope, buf []byte) (Status, error) {
-	return ep.Irecv(env, buf).Wait()
-}
-
-// Irecv starts a receive. Errors come with the result of the request. env may
-// hold match.Any; its source is a rank otherwise.
-func (ep *Endpoint) Irecv(env match.Envelope, buf []byte) *Request {
-	return ep.irecv(env, ep.request(env.Source, buf))
-}
-
-// IrecvTyped is Irecv into the bytes before a cursor.
-func (ep *Endpoint) IrecvTyped(env match.Envelope, cur dtype.Cursor) *Request {
-	r := ep.request(env.Source, nil)
-	r.data = dataOf(cur)
-	return ep.irecv(env, r)
-}
 
 func (ep *Endpoint) irecv(env match.Envelope, r *Request) *Request {
 	r.entry.Envelope = env
@@ -63,7 +44,7 @@ func (ep *Endpoint) accept(r *Request, m *message) {
 // message that is too long fills the buffer and is an error.
 func (r *Request) deliver(env match.Envelope, data []byte) {
 	n := r.data.fill(data)
-	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: n}
+	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: n, Mark: got | r.ep.number(env)}
 	if n < len(data) {
 		r.err = truncated(env.Source, uint64(len(data)), n)
 	}
@@ -73,29 +54,12 @@ func (r *Request) deliver(env match.Envelope, data []byte) {
 // deliverSelf is deliver for a send to the own rank, which is complete then too.
 func (r *Request) deliverSelf(env match.Envelope, from *Request) {
 	n := r.data.copyFrom(&from.data)
-	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: n}
+	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: n, Mark: got | r.ep.number(env)}
 	if uint64(n) < from.total {
 		r.err = truncated(env.Source, from.total, n)
 	}
 	r.complete()
 	from.complete()
-}
-
-// Iprobe makes progress once and reports whether a message that fits env
-// waits. The message stays where it is.
-func (ep *Endpoint) Iprobe(env match.Envelope) (st Status, found bool, err error) {
-	ep.step()
-	return ep.find(env)
-}
-
-// Probe waits for a message that fits env. The message stays where it is.
-func (ep *Endpoint) Probe(env match.Envelope) (Status, error) {
-	for {
-		if st, found, err := ep.find(env); found || err != nil {
-			return st, err
-		}
-		ep.progress()
-	}
 }
 
 func (ep *Endpoint) find(env match.Envelope) (Status, bool, error) {

@@ -51,7 +51,7 @@ func (ep *Endpoint) clear(r *Request, env match.Envelope, id uint32, size uint64
 	p := &ep.peers[env.Source]
 	room := min(uint64(r.data.len()), size)
 	r.peer = env.Source
-	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: int(room)}
+	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: int(room), Mark: got | ep.number(env)}
 	r.total = size
 	if p.err != nil {
 		r.fail(p.err)

@@ -3,7 +3,6 @@ package p2p
 import (
 	"errors"
 
-	"github.com/xwarp/xwarp/mpi/internal/dtype"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -14,9 +13,8 @@ import (
 // second, of 32 2.0, of 64 2.6, and long messages lost nothing by it.
 const burstMax = 64
 
-// Send sends buf and returns when buf may be changed. env.Source is this rank.
-// The arguments are checked: dest is a rank.
-func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
+// send is Send for those inside.
+func (ep *Endpoint) send(env match.Envelope, dest int, buf []byte) error {
 	p := &ep.peers[dest]
 	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.open(p, env)
 	if eager && p.lane != nil && ep.putEager(env, p, buf) {
@@ -30,14 +28,12 @@ func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 	if dest == int(ep.rank) && (len(buf) > int(p.eagerMax) || ep.full()) && ep.posted.Find(env) == nil {
 		return &Error{Code: Deadlock, Peer: dest, Detail: "a blocking send of this size to the own rank waits for a receive that is not posted: post it with Irecv first, or use Sendrecv"}
 	}
-	_, err := ep.Isend(env, dest, buf).Wait()
+	_, err := ep.isend(env, dest, d, false).wait()
 	return err
 }
 
-// TrySend sends buf if that takes no request: it goes eagerly, and there is
-// room for it. If it reports true, buf may be changed. Messages may wait for one
-// another, as those of Isend.
-func (ep *Endpoint) TrySend(env match.Envelope, dest int, buf []byte) bool {
+// trySend is Inside.TrySend.
+func (ep *Endpoint) trySend(env match.Envelope, dest int, buf []byte) bool {
 	p := &ep.peers[dest]
 	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.open(p, env)
 	if eager && p.lane != nil && ep.putEager(env, p, buf) {
@@ -51,22 +47,9 @@ func (ep *Endpoint) TrySend(env match.Envelope, dest int, buf []byte) bool {
 	return true
 }
 
-// Flush lets messages go out that wait for others.
-func (ep *Endpoint) Flush() { ep.push(1) }
-
 // open reports whether messages may go to a peer: nobody who matters is lost.
 func (ep *Endpoint) open(p *peer, env match.Envelope) bool {
 	return !ep.impaired || p.err == nil && ep.broken(env) == nil
-}
-
-// Isend starts a send. Errors come with the result of the request.
-func (ep *Endpoint) Isend(env match.Envelope, dest int, buf []byte) *Request {
-	return ep.isend(env, dest, data{buf: buf}, false)
-}
-
-// IsendTyped is Isend of the bytes before a cursor.
-func (ep *Endpoint) IsendTyped(env match.Envelope, dest int, cur dtype.Cursor) *Request {
-	return ep.isend(env, dest, dataOf(cur), false)
 }
 
 func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Request {
@@ -130,6 +113,9 @@ func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bo
 		return false
 	}
 	ep.Stats.Eager++
+	if p.lane != nil {
+		ep.Stats.Near++
+	}
 	return true
 }
 

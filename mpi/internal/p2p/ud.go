@@ -38,7 +38,9 @@ func (ep *Endpoint) meetUD(p *peer, c *card) (err error) {
 	if c.ud.version != reliable.Version {
 		return fmt.Errorf("it speaks version %d of the protocol over unreliable datagrams and this rank version %d: start all ranks from the same build and with the same transport", c.ud.version, reliable.Version)
 	}
-	p.rel, err = ep.rel.Peer(p.ah, c.ud.num, c.ud.segment)
+	if p.rel, err = ep.rel.Peer(p.ah, c.ud.num, c.ud.segment); err == nil {
+		p.rel.UserData = p.ah.UserData
+	}
 	return err
 }
 
@@ -53,6 +55,10 @@ func (ep *Endpoint) pollUD(now mono.Time) int {
 		}
 		ep.arrived(ep.rel.Message(wc))
 		ep.rel.Release(wc)
+	}
+	for p := ep.rel.Lost(); p != nil; p = ep.rel.Lost() {
+		ep.gone(int(p.UserData-1), verbs.EventPeerLost.String())
+		worked = true
 	}
 	if n == 0 && worked {
 		n = 1

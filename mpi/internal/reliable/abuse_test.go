@@ -31,11 +31,13 @@ func abuse(t *testing.T, b []byte) {
 		switch next() % 8 {
 		case 0, 1:
 			n := next() % (MaxInline + 1)
-			x.post(peer, &verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Signaled | verbs.Inline, InlineData: make([]byte, n)})
+			x.post(ch.now, peer, &verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Signaled | verbs.Inline, InlineData: make([]byte, n)})
+			for x.kick(ch.now, peer, &pk) {
+			}
 		case 2:
 			x.placed(ch.now, peer, serial.U32(next()*next()))
 		case 3:
-			ch.now = max(ch.now, min(x.deadline(), ch.now.Add(mono.Second)))
+			ch.now = max(ch.now, min(x.due(), ch.now.Add(mono.Second)))
 			x.timers(ch.now)
 		default:
 			if len(x.spares) == 0 {
@@ -63,7 +65,7 @@ func abuse(t *testing.T, b []byte) {
 			x.arrived(ch.now, peer, slot, n)
 		}
 		x.giveBack()
-		for x.next(ch.now, &pk, next()%2 == 0) {
+		for x.next(ch.now, &pk) {
 			if pk.chunk {
 				t.Fatal("a chunk, and no Write was posted")
 			}
@@ -88,13 +90,13 @@ func abuse(t *testing.T, b []byte) {
 		x.giveBack()
 	}
 	// The peer is silent from now on: everything ends.
-	for tries := 0; x.deadline() != mono.Never; tries++ {
+	for tries := 0; x.due() != mono.Never; tries++ {
 		if tries > 100_000 {
 			t.Fatal("the peer is silent, and it does not come to an end")
 		}
-		ch.now = max(ch.now, x.deadline())
+		ch.now = max(ch.now, x.due())
 		x.timers(ch.now)
-		for x.next(ch.now, &pk, true) {
+		for x.next(ch.now, &pk) {
 		}
 		for x.done.len() > 0 {
 			var wcs [1]verbs.WC

@@ -19,7 +19,7 @@ func (p *protocol) arrived(now mono.Time, peer *Peer, slot int32, n int) {
 		p.free = append(p.free, slot)
 		return
 	}
-	c := p.connOf(peer)
+	c := p.connOf(now, peer)
 	if c.dead {
 		p.Foreign++
 		p.free = append(p.free, slot)
@@ -39,7 +39,7 @@ func (p *protocol) arrived(now mono.Time, peer *Peer, slot int32, n int) {
 
 // acked takes in what a header says about what was sent.
 func (p *protocol) acked(now mono.Time, c *conn, h *header, words []byte) {
-	c.quietFrom = mono.Never
+	c.heardAt, c.unheard = now, 0
 	snd := &c.snd
 	from, ok := snd.OnAck(now, h.ack, max(h.window, 1), arq.HeldFor(h.held))
 	if !ok {
@@ -94,12 +94,12 @@ func (p *protocol) data(now mono.Time, c *conn, h *header, slot int32, n int) {
 
 // placed takes in that chunk psn was placed.
 func (p *protocol) placed(now mono.Time, peer *Peer, psn serial.U32) {
-	c := p.connOf(peer)
+	c := p.connOf(now, peer)
 	if c.dead {
 		p.Foreign++
 		return
 	}
-	c.quietFrom = mono.Never
+	c.heardAt, c.unheard = now, 0
 	rcv := &c.rcv
 	rcv.Arrived(now)
 	if !rcv.Fresh(psn) {

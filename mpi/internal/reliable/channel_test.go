@@ -20,6 +20,7 @@ type channel struct {
 	t      testing.TB
 	rng    *rand.Rand
 	now    mono.Time
+	before mono.Time // now of the step before: what the engine's clock says between steps
 	flying flight
 	nodes  []*node
 	faults faults
@@ -45,6 +46,7 @@ type node struct {
 	memory []byte  // that the others write to
 	ended  []map[serial.U32]bool
 	spares []int32
+	pk     packet
 	busy   mono.Time // until when its wire delivers what waits
 
 	script   []*script // to each node
@@ -122,25 +124,21 @@ func newChannel(t testing.TB, n int, seed uint64, slots int, c arq.Config) *chan
 	return ch
 }
 
-// transmit puts what a node wants to send on its way.
-func (x *node) transmit() {
-	ch := x.ch
-	var pk packet
-	for x.next(ch.now, &pk, true) {
-		d := &datagram{from: x.id, to: int(pk.peer.qpn), chunk: pk.chunk, psn: pk.psn}
-		if !pk.chunk {
-			d.bytes = append(d.bytes, pk.hdr[:pk.len]...)
-		}
-		if r := pk.req; r != nil {
-			d.addr = r.raddr + uint64(pk.off)
-			from := r.inline[:]
-			if r.flags&verbs.Inline == 0 {
-				from = x.sourceOf(r)
-			}
-			d.bytes = append(d.bytes, from[pk.off:pk.off+pk.n]...)
-		}
-		ch.fly(d)
+// transmit puts a packet of a node on its way.
+func (x *node) transmit(pk *packet) {
+	d := &datagram{from: x.id, to: int(pk.peer.qpn), chunk: pk.chunk, psn: pk.psn}
+	if !pk.chunk {
+		d.bytes = append(d.bytes, pk.hdr[:pk.len]...)
 	}
+	if r := pk.req; r != nil {
+		d.addr = r.raddr + uint64(pk.off)
+		from := r.inline[:]
+		if r.flags&verbs.Inline == 0 {
+			from = x.sourceOf(r)
+		}
+		d.bytes = append(d.bytes, from[pk.off:pk.off+pk.n]...)
+	}
+	x.ch.fly(d)
 }
 
 // sourceOf finds the memory that a request names: LKey is the target, Addr the
@@ -220,11 +218,14 @@ func (x *node) use() {
 	}
 	for tries := 0; x.posted < x.most && tries < 8; tries++ {
 		to := x.ch.rng.IntN(len(x.script))
-		if s := x.script[to]; s.next < len(s.ops) && !x.post(x.peers[to], x.wrOf(to, s)) {
+		if s := x.script[to]; s.next < len(s.ops) && !x.post(x.ch.now, x.peers[to], x.wrOf(to, s)) {
 			return
 		} else if s.next < len(s.ops) {
 			s.next++
 			x.posted++
+			for x.kick(x.ch.before, x.peers[to], &x.pk) {
+				x.transmit(&x.pk)
+			}
 		}
 	}
 }
@@ -278,7 +279,7 @@ func (ch *channel) step() bool {
 		at = ch.flying[0].at
 	}
 	for _, x := range ch.nodes {
-		if at = min(at, x.deadline()); x.more() {
+		if at = min(at, x.due()); x.more() {
 			at = 0
 		}
 	}
@@ -286,6 +287,9 @@ func (ch *channel) step() bool {
 		return false
 	}
 	ch.now = max(ch.now, at)
+	for _, x := range ch.nodes {
+		x.date(ch.now)
+	}
 	for len(ch.flying) > 0 && ch.flying[0].at <= ch.now {
 		ch.land(heap.Pop(&ch.flying).(*datagram))
 	}
@@ -295,8 +299,11 @@ func (ch *channel) step() bool {
 			x.giveBack()
 		}
 		x.use()
-		x.transmit()
+		for x.next(ch.now, &x.pk) {
+			x.transmit(&x.pk)
+		}
 	}
+	ch.before = ch.now
 	return true
 }
 

@@ -10,6 +10,8 @@ import (
 // Peer is an endpoint at the other end of the network. Until something is sent
 // to it or comes from it, it is an address and no more.
 type Peer struct {
+	UserData uint64 // the user's: nothing here looks at it
+
 	ah     *verbs.AH
 	qpn    uint32
 	remote verbs.Remote
@@ -45,7 +47,9 @@ type conn struct {
 	active    bool  // it has a timer
 	quota     int
 	dead      bool
-	quietFrom mono.Time // when a time-out passed and nothing has been heard since; else Never
+	heardAt   mono.Time // when anything came from it
+	unheard   uint8     // time-outs and Asks since then that it should have answered
+	quietFrom mono.Time // when the first of those was
 }
 
 // waiting is a packet that waits for its turn: the receive buffer that it lies
@@ -56,9 +60,11 @@ type waiting struct{ slot, len int32 }
 // that a PSN that nobody has set is noticed.
 const firstPSN = 1
 
-func (p *protocol) connOf(peer *Peer) *conn {
+func (p *protocol) connOf(now mono.Time, peer *Peer) *conn {
 	if peer.conn == nil {
-		c := &conn{peer: peer, head: none, cur: none, tail: none, part: none, dated: true, quietFrom: mono.Never}
+		c := &conn{peer: peer, head: none, cur: none, tail: none, part: none, dated: true, heardAt: now}
+		p.used = append(p.used, c)
+		p.keepAt = min(p.keepAt, now.Add(p.shared.Config().KeepAlive))
 		c.snd.Init(p.shared, firstPSN)
 		c.snd.SetSegment(int(p.chunk) + chunkOverhead)
 		c.rcv.Init(p.shared, firstPSN)
@@ -135,28 +141,60 @@ func (p *protocol) timers(now mono.Time) {
 // timer does what is due for one peer.
 func (p *protocol) timer(now mono.Time, c *conn) {
 	if c.snd.Deadline() <= now {
-		c.snd.OnTimer(now)
-		// Silence counts from the first time-out, not from the last thing
-		// heard: a host that did not look for long does not take its own
-		// absence for the peer's.
-		switch {
-		case c.snd.TimeOuts() == 0:
-		case c.quietFrom == mono.Never:
-			c.quietFrom = now
-		case now.Sub(c.quietFrom) > p.shared.Config().PeerLost && c.snd.TimeOuts() >= lostTries:
-			p.fail(c)
+		if c.snd.OnTimer(now); c.snd.TimeOuts() > 0 && p.silent(now, c) {
 			return
 		}
 	}
 	p.list(c)
 }
 
-// lostTries is how many time-outs in a row a peer is lost after at the earliest.
+// lostTries is how many answers must be missing for a peer to be lost.
 const lostTries = 3
+
+// silent notes that a peer owes one more answer, and reports whether it is lost
+// for that. Silence counts from the first of them, not from the last thing heard:
+// a host that did not look for long does not take its own absence for the peer's.
+func (p *protocol) silent(now mono.Time, c *conn) bool {
+	if c.unheard == 0 {
+		c.quietFrom = now
+	}
+	if c.unheard < lostTries {
+		c.unheard++
+	} else if now.Sub(c.quietFrom) > p.shared.Config().PeerLost {
+		p.fail(c)
+		return true
+	}
+	return false
+}
+
+// keepAlive asks the peers that were silent for long whether they are there, so
+// that one who only waits for them hears of their loss too.
+func (p *protocol) keepAlive(now mono.Time) {
+	period := p.shared.Config().KeepAlive
+	p.keepAt = mono.Never
+	for _, c := range p.used {
+		if c.dead {
+			continue
+		}
+		at := c.heardAt.Add(period)
+		if at <= now {
+			at = now.Add(period)
+			if c.snd.InFlight() == 0 { // else time-outs ask
+				if p.silent(now, c) {
+					continue
+				}
+				c.ask = true
+				p.list(c)
+			}
+		}
+		p.keepAt = min(p.keepAt, at)
+	}
+}
 
 // fail ends everything that is under way with a peer, which is lost.
 func (p *protocol) fail(c *conn) {
 	c.dead = true
+	p.lost = append(p.lost, c.peer)
 	status := verbs.RetryExcErr
 	for c.head != none {
 		p.complete(c, status)
@@ -179,14 +217,6 @@ func (p *protocol) fail(c *conn) {
 	}
 	c.snd.Init(p.shared, firstPSN) // its timers end
 	c.rcv.Init(p.shared, firstPSN)
-}
-
-// Forget ends everything under way with a peer of which the caller knows that it is
-// lost. The completions come as if it had been silent for too long.
-func (e *Endpoint) Forget(to *Peer) {
-	if c := e.connOf(to); !c.dead {
-		e.fail(c)
-	}
 }
 
 // complete ends the oldest request of c.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -21,11 +22,14 @@ func (e *Endpoint) PostSend(to *Peer, wr *verbs.SendWR) error {
 	if err := e.check(wr); err != nil {
 		return err
 	}
-	if !e.post(to, wr) {
+	if !e.post(e.eng.Now(), to, wr) {
 		return verbs.ErrQueueFull
 	}
-	if !e.stuck {
-		e.pump(false)
+	if e.stuck {
+		e.list(to.conn)
+	}
+	for !e.stuck && e.kick(e.eng.Now(), to, &e.pk) {
+		e.stuck = !e.emit(&e.pk)
 	}
 	return nil
 }
@@ -53,13 +57,9 @@ func (e *Endpoint) check(wr *verbs.SendWR) error {
 
 // pump hands packets to the queue pair as long as it takes them, and returns how
 // many.
-func (e *Endpoint) pump(exact bool) (sent int) {
-	now := e.eng.Now()
-	for e.next(now, &e.pk, exact) {
-		if !e.emit(&e.pk) {
-			e.stuck = true
-			break
-		}
+func (e *Endpoint) pump(now mono.Time) (sent int) {
+	for !e.stuck && e.next(now, &e.pk) {
+		e.stuck = !e.emit(&e.pk)
 		sent++
 	}
 	return sent

@@ -163,7 +163,7 @@ func (e *Endpoint) Deadline() mono.Time {
 	if e.stuck || len(e.free) > 0 {
 		return 0
 	}
-	return e.protocol.deadline()
+	return min(e.due(), e.keepAt)
 }
 
 // Close ends the queue pair. Nothing that is under way completes.

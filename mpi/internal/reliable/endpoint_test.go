@@ -237,6 +237,23 @@ func TestEndpoint_lostPeer(t *testing.T) {
 	}
 }
 
+// The user knows that the peer is gone: it need not be silent for long first.
+func TestEndpoint_abandon(t *testing.T) {
+	r := newRig(t, 1472)
+	a := r.ends[0]
+	r.loses = func() bool { return true }
+	must(t, a.PostSend(a.peer, a.inline(0, nil)))
+	must(t, a.PostSend(a.peer, a.long(1, verbs.OpSend, 0, 20_000)))
+	r.step(mono.Microsecond)
+	a.Abandon(a.peer)
+	a.Abandon(a.peer)
+	must(t, a.PostSend(a.peer, a.inline(2, nil)))
+	r.until("the end", func() bool { return len(a.wcs) == 3 })
+	if r.now > mono.Time(mono.Second) || !a.peer.Lost() || a.Lost() != nil || len(a.requests.free) != 32 {
+		t.Errorf("at %v, %d requests are free", r.now, len(a.requests.free))
+	}
+}
+
 func TestEndpoint_refuses(t *testing.T) {
 	r := newRig(t, 1472)
 	a := r.ends[0]
@@ -319,5 +336,25 @@ func TestAllocs_Endpoint(t *testing.T) {
 	}
 	if a.Resent != 0 {
 		t.Errorf("%d packets were sent again, and nothing was lost", a.Resent)
+	}
+}
+
+// Who only waits for a peer hears of its loss too, and a peer that is there is
+// asked now and then and not lost.
+func TestEndpoint_keepAlive(t *testing.T) {
+	r := newRig(t, 1472)
+	a, b := r.ends[0], r.ends[1]
+	must(t, a.PostSend(a.peer, a.inline(0, nil)))
+	for r.now < mono.Time(4*mono.Second) {
+		r.step(mono.Millisecond)
+	}
+	if a.Lost() != nil || b.Lost() != nil || a.Asks+b.Asks == 0 || a.Asks+b.Asks > 40 {
+		t.Fatalf("after 4 s, %d and %d times asked whether the peer is there", a.Asks, b.Asks)
+	}
+	r.loses = func() bool { return true }
+	start := r.now
+	r.until("the loss", func() bool { return b.peer.Lost() })
+	if took := r.now.Sub(start); took < mono.Second || took > 3*mono.Second || b.Lost() != b.peer || b.Lost() != nil {
+		t.Errorf("lost after %v", took)
 	}
 }

@@ -82,7 +82,10 @@ func BenchmarkProtocol_small(b *testing.B) {
 	var pk packet
 	var wcs [4]verbs.WC
 	move := func(from, to *node) {
-		for from.next(ch.now, &pk, true) {
+		from.post(ch.now, from.peers[to.id], wr)
+		ch.now += 2000
+		from.date(ch.now)
+		for from.kick(ch.now, from.peers[to.id], &pk) {
 			slot := to.spares[len(to.spares)-1]
 			to.spares, to.spare = to.spares[:len(to.spares)-1], to.spare-1
 			m := to.slot(slot, pk.len+int(pk.n))
@@ -98,11 +101,7 @@ func BenchmarkProtocol_small(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		x.post(x.peers[1], wr)
-		ch.now += 2000
 		move(x, y)
-		y.post(y.peers[0], wr)
-		ch.now += 2000
 		move(y, x)
 	}
 }

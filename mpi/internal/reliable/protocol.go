@@ -36,6 +36,9 @@ type protocol struct {
 	first, last *conn // the line of those that may have something to send
 	active      []*conn
 	wakeAt      mono.Time // no timer is due before
+	used        []*conn
+	keepAt      mono.Time // nobody is to be asked before whether he is there
+	lost        []*Peer   // that the user has not been told of
 	undated     []*conn
 
 	rx     []byte // receive buffers
@@ -52,7 +55,7 @@ func (p *protocol) init(cfg *Config, slots int) {
 	p.done.init(cfg.MaxSendWR + 2*slots)
 	p.census.init(slots, p.shared.Config().Window)
 	p.most = cfg.MaxMessage
-	p.wakeAt = mono.Never
+	p.wakeAt, p.keepAt = mono.Never, mono.Never
 	p.spare = slots
 }
 
@@ -76,14 +79,13 @@ type packet struct {
 }
 
 // post appends a work request to the line of its peer. false means that the
-// table is full. What is sent before the next step is dated by that one: reading
-// the clock would take a tenth of our own time for a small message.
-func (p *protocol) post(peer *Peer, wr *verbs.SendWR) bool {
+// table is full. Ask kick what to send.
+func (p *protocol) post(now mono.Time, peer *Peer, wr *verbs.SendWR) bool {
 	i, ok := p.requests.add(wr)
 	if !ok {
 		return false
 	}
-	c := p.connOf(peer)
+	c := p.connOf(now, peer)
 	if c.tail != none {
 		p.requests.all[c.tail].next = i
 	} else {
@@ -93,16 +95,37 @@ func (p *protocol) post(peer *Peer, wr *verbs.SendWR) bool {
 	if c.cur == none {
 		c.cur = i
 	}
-	switch {
-	case c.dead:
+	if c.dead {
 		c.cur = none
 		p.complete(c, verbs.WRFlushErr)
-	case c.snd.CanPush(1):
-		p.list(c)
-	default:
-		p.wake(c)
 	}
 	return true
+}
+
+// kick says what to send of what was posted to a peer, before the next step. It
+// is dated by that one, for now is the time of the last one: reading the clock
+// would take a tenth of our own time for a small message. So nothing is sent
+// again here, and nobody is overtaken.
+func (p *protocol) kick(now mono.Time, peer *Peer, pk *packet) bool {
+	c := peer.conn
+	if c.dead {
+		return false
+	}
+	if alone := p.first == nil || p.first == c && p.last == c; alone && c.cur != none && !c.snd.HasLost() {
+		if c.dated {
+			c.dated, c.from = false, c.snd.Next()
+			p.undated = append(p.undated, c)
+		}
+		if p.cutNext(now, c, pk, true) {
+			return true
+		}
+	}
+	if c.ask || c.cur != none && c.snd.CanPush(1) || c.snd.HasLost() {
+		p.list(c)
+	} else {
+		p.wake(c)
+	}
+	return false
 }
 
 // date gives what was sent since the last step its time.
@@ -120,20 +143,13 @@ func (p *protocol) date(now mono.Time) {
 // quotaMost is how many packets one peer may send before the next one has its turn.
 const quotaMost = 32
 
-// next says what to send next. exact means that now is the time of the clock and
-// not that of the last step.
-func (p *protocol) next(now mono.Time, pk *packet, exact bool) bool {
+// next says what to send next. now is the time of the clock.
+func (p *protocol) next(now mono.Time, pk *packet) bool {
 	for p.first != nil {
 		c := p.first
-		if c.quota > 0 && !c.dead {
-			if !exact && c.dated {
-				c.dated, c.from = false, c.snd.Next()
-				p.undated = append(p.undated, c)
-			}
-			if p.pick(now, c, pk) {
-				c.quota--
-				return true
-			}
+		if c.quota > 0 && !c.dead && p.pick(now, c, pk) {
+			c.quota--
+			return true
 		}
 		p.unlist()
 		if c.dead {
@@ -150,31 +166,21 @@ func (p *protocol) next(now mono.Time, pk *packet, exact bool) bool {
 // pick says what to send next to one peer: what was lost, then what is new,
 // then what only carries an acknowledgement or asks for one.
 func (p *protocol) pick(now mono.Time, c *conn, pk *packet) bool {
-	pk.peer, pk.req, pk.len, pk.n = c.peer, nil, 0, 0
 	snd := &c.snd
 	if psn, ok := snd.NextLost(); ok {
 		rec := snd.Record(psn)
-		r := &p.requests.all[rec.Token]
-		pk.req, pk.psn, pk.off, pk.n = r, psn, rec.Off, rec.Len
+		pk.peer, pk.req = c.peer, &p.requests.all[rec.Token]
+		pk.psn, pk.off, pk.n = psn, rec.Off, rec.Len
 		snd.Resent(now, psn)
 		p.Resent++
 		p.dress(now, c, pk, true)
 		return true
 	}
 	due := c.rcv.Deadline() <= now
-	if i := c.cur; i != none {
-		r := &p.requests.all[i]
-		most := p.part
-		chunk := r.op == verbs.OpRDMAWrite
-		if chunk {
-			most = p.chunk
-		}
-		n := min(r.total-r.cut, most)
-		if (!chunk || !due) && snd.CanPush(int(n)+HeaderLen) {
-			p.cut(now, c, pk, i, n)
-			return true
-		}
+	if p.cutNext(now, c, pk, !due) {
+		return true
 	}
+	pk.peer, pk.req, pk.n = c.peer, nil, 0
 	switch {
 	case c.ask:
 		c.ask = false
@@ -189,10 +195,33 @@ func (p *protocol) pick(now mono.Time, c *conn, pk *packet) bool {
 	return true
 }
 
-// cut takes the next n bytes off request i, the first in line.
+// cutNext cuts the first request in line, if the windows allow that. Chunks may
+// have to let an acknowledgement go first, which they do not carry.
+func (p *protocol) cutNext(now mono.Time, c *conn, pk *packet, chunks bool) bool {
+	i := c.cur
+	if i == none {
+		return false
+	}
+	r := &p.requests.all[i]
+	n := r.total - r.cut
+	if r.op == verbs.OpRDMAWrite {
+		if n = min(n, p.chunk); !chunks {
+			return false
+		}
+	} else {
+		n = min(n, p.part)
+	}
+	if !c.snd.CanPush(int(n) + HeaderLen) {
+		return false
+	}
+	p.cut(now, c, pk, i, n)
+	return true
+}
+
+// cut takes the next n bytes off request i.
 func (p *protocol) cut(now mono.Time, c *conn, pk *packet, i int32, n uint32) {
 	r := &p.requests.all[i]
-	pk.req, pk.off, pk.n = r, r.cut, n
+	pk.peer, pk.req, pk.off, pk.n = c.peer, r, r.cut, n
 	r.cut += n
 	last := r.cut == r.total
 	pk.psn = c.snd.Push(now, uint32(i), pk.off, n, last)
@@ -254,8 +283,8 @@ func (p *protocol) acknowledge(now mono.Time, c *conn, pk *packet) {
 	c.rcv.Acked(true)
 }
 
-// deadline returns when step must be called.
-func (p *protocol) deadline() mono.Time {
+// due returns when something is to be done, the keep-alive apart, which never ends.
+func (p *protocol) due() mono.Time {
 	if p.first != nil || len(p.undated) > 0 {
 		return 0
 	}

@@ -55,7 +55,7 @@ func TestProtocol_windows(t *testing.T) {
 					if id == x.id {
 						continue
 					}
-					c := x.connOf(p)
+					c := x.connOf(ch.now, p)
 					c.snd.Init(x.shared, 0xffffff80)
 					c.rcv.Init(x.shared, 0xffffff80)
 				}

@@ -30,12 +30,15 @@ func (e *Endpoint) Poll(now mono.Time, dst []verbs.WC) (n int, worked bool) {
 		e.timers(now)
 		got++
 	}
+	if now >= e.keepAt {
+		e.keepAlive(now)
+	}
 	for _, slot := range e.free {
 		e.postRecv(slot)
 	}
 	e.free = e.free[:0]
-	if e.first != nil && !e.stuck {
-		got += e.pump(true)
+	if e.first != nil {
+		got += e.pump(now)
 	}
 	n = e.done.read(dst)
 	return n, n+got > 0
@@ -75,6 +78,23 @@ func (e *Endpoint) take(now mono.Time, wc *verbs.WC) {
 	}
 	// Sends are unsignaled: one that completes was flushed, because the queue
 	// pair is being closed.
+}
+
+// Lost returns a peer that was lost since it was asked last, or nil.
+func (e *Endpoint) Lost() (p *Peer) {
+	if n := len(e.lost); n > 0 {
+		p, e.lost = e.lost[n-1], e.lost[:n-1]
+	}
+	return p
+}
+
+// Abandon gives a peer up that the user knows to be gone: what is under way with it
+// ends as if it had been silent for too long, and Lost does not name it.
+func (e *Endpoint) Abandon(p *Peer) {
+	if c := e.connOf(e.eng.Now(), p); !c.dead {
+		e.fail(c)
+		e.lost = e.lost[:len(e.lost)-1]
+	}
 }
 
 // Message returns the bytes that a completion of a message tells of. They are

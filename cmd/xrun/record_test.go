@@ -1,0 +1,183 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/trace"
+	"github.com/xwarp/xwarp/mpi"
+)
+
+// The test binary is a rank, too: what it does is in this variable.
+const ringEnv = "XWARP_TEST_RING"
+
+// ringMain is the program of a rank: rounds of a ring, with messages that are
+// eager and others that are not. In "dies" rank 1 kills itself in the middle.
+func ringMain(what string) error {
+	p, err := mpi.Init()
+	if err != nil {
+		return err
+	}
+	c := p.World()
+	for i := range rounds {
+		if what == "dies" && i == rounds/2 && c.Rank() == 1 {
+			return unix.Kill(unix.Getpid(), unix.SIGKILL)
+		}
+		out, in := make([]byte, 1+i*10_000), make([]byte, 1+i*10_000)
+		next, last := (c.Rank()+1)%c.Size(), (c.Rank()+c.Size()-1)%c.Size()
+		if _, err := mpi.Sendrecv(c, out, next, i%3, in, last, i%3); err != nil {
+			select {} // xrun ends the job: it is not this rank that is to blame
+		}
+	}
+	if err := mpi.Allreduce(c, nil, []int64{1}, mpi.Sum); err != nil {
+		return err
+	}
+	return p.Finalize()
+}
+
+const rounds = 12
+
+// traceEvent is one of a trace file.
+type traceEvent struct {
+	Name, Ph string
+	Pid      int
+	Ts, Dur  float64
+	ID       int
+	Args     map[string]any
+}
+
+func readTrace(t *testing.T, name string) []traceEvent {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ TraceEvents []traceEvent }
+	if err := json.Unmarshal(b, &file); err != nil {
+		t.Fatalf("%v in %.200s", err, b)
+	}
+	return file.TraceEvents
+}
+
+// recorded runs ranks and returns the trace, the summary and what xrun printed.
+func recorded(t *testing.T, what string, args ...string) (events []traceEvent, sum trace.Summary, errOut string, status int) {
+	t.Helper()
+	dir := t.TempDir()
+	timeline, counters := filepath.Join(dir, "trace.json"), filepath.Join(dir, "stats.json")
+	args = append(args, "-n", "4", "--stats", "--json", counters, "--trace", timeline, "-x", ringEnv+"="+what, self)
+	_, errOut, status = xrun(t, args...)
+	b, err := os.ReadFile(counters)
+	if err == nil {
+		err = json.Unmarshal(b, &sum)
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, errOut)
+	}
+	return readTrace(t, timeline), sum, errOut, status
+}
+
+func TestXrun_trace(t *testing.T) {
+	for name, args := range map[string][]string{
+		"here":    nil,
+		"testbed": {"--testbed", "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "testbed" && os.Geteuid() != 0 {
+				t.Skip("needs root to make hosts")
+			}
+			events, sum, errOut, status := recorded(t, "ends", args...)
+			if status != 0 {
+				t.Fatalf("status %d, %s", status, errOut)
+			}
+			calls := map[int]int{}
+			ends := map[int]map[string]traceEvent{} // of arrows, by id and phase
+			for _, e := range events {
+				switch e.Ph {
+				case "X":
+					calls[e.Pid]++
+					if e.Dur < 0 || e.Args["unfinished"] != nil {
+						t.Errorf("%+v", e)
+					}
+				case "s", "f":
+					if ends[e.ID] == nil {
+						ends[e.ID] = map[string]traceEvent{}
+					}
+					ends[e.ID][e.Ph] = e
+				}
+			}
+			for rank := range 4 {
+				if calls[rank] != rounds+2 { // Allreduce and Finalize
+					t.Errorf("rank %d: %d calls", rank, calls[rank])
+				}
+			}
+			if len(ends) != 4*rounds {
+				t.Errorf("%d arrows, want %d", len(ends), 4*rounds)
+			}
+			for id, e := range ends {
+				s, f := e["s"], e["f"]
+				// All on one machine, and so on one clock.
+				if f.Pid != (s.Pid+1)%4 || s.Ts > f.Ts || s.Args["bytes"] != f.Args["bytes"] {
+					t.Errorf("arrow %d from %+v to %+v", id, s, f)
+				}
+			}
+			if len(sum.Ranks) != 4 || sum.Ranks[2].SentMessages != rounds || sum.Ranks[2].ReceivedMessages != rounds || len(sum.Missing) != 0 {
+				t.Errorf("%+v", sum)
+			}
+			if !strings.Contains(errOut, "Sendrecv") || !strings.Contains(errOut, fmt.Sprintf("all    %d", 4*rounds)) {
+				t.Errorf("table\n%s", errOut)
+			}
+		})
+	}
+}
+
+// What a rank has done until it is killed is there, and the calls of the others
+// that were under way.
+func TestXrun_traceOfTheDead(t *testing.T) {
+	events, sum, errOut, status := recorded(t, "dies")
+	if status != 128+9 || !strings.Contains(errOut, "rank 1") {
+		t.Errorf("status %d, %s", status, errOut)
+	}
+	unfinished, dead := 0, 0
+	for _, e := range events {
+		if e.Args["unfinished"] != nil {
+			unfinished++
+		}
+		if e.Ph == "X" && e.Pid == 1 {
+			dead++
+		}
+	}
+	if unfinished == 0 || dead != rounds/2 || len(sum.Ranks) != 4 || sum.Ranks[1].SentMessages != rounds/2 {
+		t.Errorf("%d calls unfinished, %d of rank 1, %+v", unfinished, dead, sum.Ranks)
+	}
+}
+
+func TestXrun_traceFlags(t *testing.T) {
+	for _, args := range [][]string{
+		{"--trace", "/nowhere/there.json", "true"},
+		{"--trace-events", "0", "true"},
+		{"--trace-events", "2000000", "true"},
+	} {
+		if _, errOut, status := xrun(t, args...); status != 125 || errOut == "" {
+			t.Errorf("%v: status %d, %q", args, status, errOut)
+		}
+	}
+	// Programs that are none of MPI leave nothing.
+	_, errOut, status := xrun(t, "--quiet", "--stats", "-n", "2", "true")
+	if status != 0 || !strings.Contains(errOut, "rank 1 has left no counters") {
+		t.Errorf("status %d, %q", status, errOut)
+	}
+}
+
+func TestRoundUp(t *testing.T) {
+	for n, want := range map[int]int{1: 1, 2: 2, 3: 4, 65536: 65536, 65537: 131072} {
+		if got := roundUp(n); got != want {
+			t.Errorf("%d: %d, want %d", n, got, want)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package trace
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// Summary is what the ranks of a job have counted, for people and programs.
+type Summary struct {
+	Ranks   []RankSummary `json:"ranks"`
+	Calls   []CallSummary `json:"calls"`             // of all ranks together, those that took longest first
+	Missing []int         `json:"missing,omitempty"` // ranks that have left nothing: no programs of MPI, or lost with their host
+}
+
+// RankSummary is the counters of one rank.
+type RankSummary struct {
+	Rank int    `json:"rank"`
+	Host string `json:"host,omitempty"`
+	Totals
+	Calls []CallSummary `json:"calls"`
+}
+
+// CallSummary is the counters of an operation.
+type CallSummary struct {
+	Name        string `json:"name"`
+	Calls       uint64 `json:"calls"`
+	Bytes       uint64 `json:"bytes"`
+	Nanoseconds uint64 `json:"ns"`
+}
+
+// Summarize sums up the reports of a job with size ranks.
+func Summarize(reports []*Report, size int) Summary {
+	var s Summary
+	all, there := map[string]*CallSummary{}, map[int]bool{}
+	for _, r := range reports {
+		there[r.Rank] = true
+		rank := RankSummary{Rank: r.Rank, Host: r.Host, Totals: r.Totals}
+		for _, op := range r.Ops {
+			c := CallSummary{op.Name, op.Calls, op.Bytes, op.Time}
+			rank.Calls = append(rank.Calls, c)
+			sum := all[op.Name]
+			if sum == nil {
+				sum = &CallSummary{Name: op.Name}
+				all[op.Name] = sum
+			}
+			sum.Calls += c.Calls
+			sum.Bytes += c.Bytes
+			sum.Nanoseconds += c.Nanoseconds
+		}
+		slices.SortFunc(rank.Calls, longest)
+		s.Ranks = append(s.Ranks, rank)
+	}
+	for _, c := range all {
+		s.Calls = append(s.Calls, *c)
+	}
+	slices.SortFunc(s.Calls, longest)
+	for rank := range size {
+		if !there[rank] {
+			s.Missing = append(s.Missing, rank)
+		}
+	}
+	return s
+}
+
+func longest(a, b CallSummary) int {
+	switch {
+	case a.Nanoseconds != b.Nanoseconds && a.Nanoseconds > b.Nanoseconds:
+		return -1
+	case a.Nanoseconds != b.Nanoseconds:
+		return 1
+	case a.Name < b.Name:
+		return -1
+	}
+	return 1
+}
+
+// WriteJSON writes the summary as one JSON object. The error is w's.
+func (s Summary) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(s)
+}
+
+// WriteTable writes the summary as two tables: ranks, and calls. The error is w's.
+func (s Summary) WriteTable(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "rank\tsent\tbytes\treceived\tbytes\teager\trendezvous\tnear\tunexpected\tin calls\t")
+	var sum Totals
+	for _, r := range s.Ranks {
+		row(t, fmt.Sprint(r.Rank), r.Totals)
+		for i, w := range sum.words() {
+			*w += *r.Totals.words()[i]
+		}
+	}
+	row(t, "all", sum)
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(t, "\ncall\tcalls\tbytes\ttime\teach\t")
+	for _, c := range s.Calls {
+		each := time.Duration(0)
+		if c.Calls > 0 {
+			each = time.Duration(c.Nanoseconds / c.Calls)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%v\t%v\t\n", c.Name, c.Calls, c.Bytes, short(c.Nanoseconds), each)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, rank := range s.Missing {
+		if _, err := fmt.Fprintf(w, "rank %d has left no counters\n", rank); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func row(t io.Writer, name string, n Totals) {
+	fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%v\t\n", name, n.SentMessages, n.SentBytes,
+		n.ReceivedMessages, n.ReceivedBytes, n.Eager, n.Rendezvous, n.Near, n.Unexpected, short(n.CallNanoseconds))
+}
+
+// short is a time with three digits or so.
+func short(ns uint64) time.Duration {
+	d := time.Duration(ns)
+	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
+		if d >= 10*unit {
+			return d.Round(unit / 100)
+		}
+	}
+	return d
+}

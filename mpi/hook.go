@@ -1,0 +1,218 @@
+package mpi
+
+import (
+	"sync"
+	"time"
+
+	"github.com/xwarp/xwarp/internal/trace"
+	"github.com/xwarp/xwarp/mpi/internal/match"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
+)
+
+// Hooks are called around the calls of a program (what PMPI is for in C). They may
+// call this package; those calls have no hooks. Under ThreadMultiple they must be
+// ready for several goroutines at once. Nil functions do nothing.
+type Hooks struct {
+	// Begin is called before the operation. What it leaves in Call.Data is there
+	// at the end.
+	Begin func(*Call)
+	// End is called after it. The Call belongs to the caller again afterwards.
+	End func(*Call)
+}
+
+// Call is one call of an operation. Blocking, nonblocking and persistent forms have
+// names of their own, as in MPI: Isend, and then Wait. An operation over slices and
+// the same one over Data have one name. Calls that only look something up, such as
+// Comm.Rank, are none.
+type Call struct {
+	Name  string        // "Send", "Iallreduce", "Comm.Split", ...
+	Comm  *Comm         // nil for calls that take several requests
+	Peer  int           // rank that is sent to or received from, or root; Undefined: no such
+	Tag   int           // Undefined: no such
+	Bytes int           // of the message; of a collective, what this rank sends
+	Begin time.Duration // since the process has joined the job
+	End   time.Duration // at the end
+	Err   error         // at the end
+	Data  any           // for the hooks
+
+	w      *watch
+	op     int
+	number uint64 // in the record
+	next   *Call  // in the pool
+}
+
+// watch sees the calls of a process: for hooks, for counters, and for the record
+// that xrun reads. Without any of these a process has none, and its calls pass with
+// one look at a nil pointer.
+type watch struct {
+	p     *Proc
+	began int64 // of the engine's clock, in ns
+
+	mu      sync.Mutex
+	hooks   *Hooks
+	all     CommStats
+	record  *trace.Record // or nil
+	totals  trace.Totals  // for the record
+	numbers map[match.Envelope]uint64
+	seen    int // calls
+	idle    *Call
+}
+
+// totalsEvery is after how many calls the record gets the counters of the layer
+// below, so that they are not far off when the rank is killed.
+const totalsEvery = 256
+
+// SetHooks makes all calls from now on call hooks; nil ends that. Call it before
+// other goroutines use the process. Config.Hooks sees World being made, too.
+func (p *Proc) SetHooks(h *Hooks) {
+	if p.watch == nil {
+		p.watch = newWatch(p, nil)
+	}
+	p.watch.mu.Lock()
+	p.watch.hooks = h
+	p.watch.mu.Unlock()
+}
+
+func newWatch(p *Proc, record *trace.Record) *watch {
+	w := &watch{p: p, record: record, numbers: map[match.Envelope]uint64{}}
+	w.began = w.now()
+	return w
+}
+
+func (w *watch) now() int64 { return int64(w.p.ep.Engine().Clock().Now()) }
+
+// begin begins a call. Without a watch there is none to begin.
+func (w *watch) begin(name string, c *Comm, peer, tag, bytes int) *Call {
+	if w == nil {
+		return nil
+	}
+	return w.open(name, c, peer, tag, bytes)
+}
+
+func (w *watch) open(name string, c *Comm, peer, tag, bytes int) *Call {
+	now := w.now()
+	w.mu.Lock()
+	k := w.idle
+	if k == nil {
+		k = &Call{}
+	} else {
+		w.idle = k.next
+	}
+	*k = Call{Name: name, Comm: c, Peer: peer, Tag: tag, Bytes: bytes, Begin: time.Duration(now - w.began), w: w}
+	if w.record != nil {
+		k.op = w.record.Op(name)
+		k.number = w.record.Add(k.event(now))
+	}
+	hooks := w.hooks
+	w.mu.Unlock()
+	if hooks != nil && hooks.Begin != nil {
+		hooks.Begin(k)
+	}
+	return k
+}
+
+// event is the call as the record has it.
+func (k *Call) event(now int64) trace.CallEvent {
+	e := trace.CallEvent{Kind: trace.CallBegun, Op: uint8(k.op), Begin: now, Peer: -1, Tag: int32(k.Tag), Bytes: uint64(k.Bytes)}
+	if c := k.Comm; c != nil {
+		e.Context = c.context
+		if k.Peer >= 0 && k.Peer < c.size {
+			e.Peer = int32(c.at(k.Peer))
+		}
+	}
+	return e
+}
+
+// end ends the call. A nil one was not begun.
+func (k *Call) end(err error) {
+	if k != nil {
+		k.w.close(k, err)
+	}
+}
+
+func (w *watch) close(k *Call, err error) {
+	now := w.now()
+	k.End, k.Err = time.Duration(now-w.began), err
+	w.mu.Lock()
+	took := uint64(k.End - k.Begin)
+	w.all.count(k.Name, k.Bytes, took)
+	if c := k.Comm; c != nil {
+		c.stats.count(k.Name, k.Bytes, took)
+	}
+	due := false
+	if w.record != nil {
+		w.record.Count(k.op, uint64(k.Bytes), took)
+		w.record.End(k.number, now, err != nil)
+		w.totals.CallNanoseconds += took
+		w.record.SetTotals(w.totals)
+		w.seen++
+		due = err != nil || w.seen%totalsEvery == 0
+	}
+	hooks := w.hooks
+	w.mu.Unlock()
+	if due {
+		w.total()
+	}
+	if hooks != nil && hooks.End != nil {
+		hooks.End(k)
+	}
+	w.mu.Lock()
+	k.Comm, k.Err, k.Data = nil, nil, nil
+	k.next, w.idle = w.idle, k
+	w.mu.Unlock()
+}
+
+// sent notes a message of the program.
+func (w *watch) sent(c *Comm, dest, tag, bytes int) {
+	if dest >= 0 {
+		w.message(trace.MessageSent, c, int32(c.at(dest)), int32(tag), bytes, 0)
+	}
+}
+
+// got notes that a message of the program has come.
+func (w *watch) got(c *Comm, st p2p.Status) {
+	if st.Mark.Got() {
+		w.message(trace.MessageGot, c, st.Source, st.Tag, st.Bytes, st.Mark.Number())
+	}
+}
+
+func (w *watch) message(kind trace.EventKind, c *Comm, peer, tag int32, bytes int, number uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range []*CommStats{&w.all, &c.stats} {
+		if kind == trace.MessageSent {
+			s.SentMessages++
+			s.SentBytes += uint64(bytes)
+		} else {
+			s.ReceivedMessages++
+			s.ReceivedBytes += uint64(bytes)
+		}
+	}
+	if w.record == nil {
+		return
+	}
+	t := &w.totals
+	t.SentMessages, t.SentBytes = w.all.SentMessages, w.all.SentBytes
+	t.ReceivedMessages, t.ReceivedBytes = w.all.ReceivedMessages, w.all.ReceivedBytes
+	if kind == trace.MessageSent {
+		number = p2p.Count(w.numbers, match.Envelope{Context: c.context, Source: peer, Tag: tag})
+	}
+	w.record.Add(trace.CallEvent{
+		Kind: kind, Begin: w.now(), Context: c.context, Peer: peer, Tag: tag, Bytes: uint64(bytes), Number: number,
+	})
+}
+
+// total gives the record the totals of now.
+func (w *watch) total() {
+	if w == nil || w.record == nil {
+		return
+	}
+	w.p.ep.Enter()
+	s := w.p.ep.Stats
+	w.p.ep.Leave()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := &w.totals
+	t.Eager, t.Rendezvous, t.Near, t.Unexpected, t.Queued = s.Eager, s.Rendezvous, s.Near, s.Unexpected, s.Queued
+	w.record.SetTotals(*t)
+}

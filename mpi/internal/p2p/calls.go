@@ -1,0 +1,357 @@
+package p2p
+
+import (
+	"slices"
+
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
+	"github.com/xwarp/xwarp/mpi/internal/match"
+)
+
+// This file is what package mpi calls: each of these goes inside, does its work
+// and leaves. Any goroutine may call them where the endpoint is for several Threads.
+
+// Send sends buf and returns when buf may be changed. env.Source is this rank.
+// The arguments are checked: dest is a rank.
+func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
+	ep.Enter()
+	err := ep.send(env, dest, buf)
+	ep.Leave()
+	return err
+}
+
+// Isend starts a send. Errors come with the result of the request.
+func (ep *Endpoint) Isend(env match.Envelope, dest int, buf []byte) *Request {
+	ep.Enter()
+	r := ep.isend(env, dest, data{buf: buf}, false)
+	ep.Leave()
+	return r
+}
+
+// IsendTyped is Isend of the bytes before a cursor.
+func (ep *Endpoint) IsendTyped(env match.Envelope, dest int, cur dtype.Cursor) *Request {
+	ep.Enter()
+	r := ep.isend(env, dest, dataOf(cur), false)
+	ep.Leave()
+	return r
+}
+
+// Issend starts a send that completes when its receive has been found (MPI 4.1,
+// section 3.4): whatever its length, the receiver is asked first.
+func (ep *Endpoint) Issend(env match.Envelope, dest int, buf []byte) *Request {
+	ep.Enter()
+	r := ep.isend(env, dest, data{buf: buf}, true)
+	ep.Leave()
+	return r
+}
+
+// IssendTyped is Issend of the bytes before a cursor.
+func (ep *Endpoint) IssendTyped(env match.Envelope, dest int, cur dtype.Cursor) *Request {
+	ep.Enter()
+	r := ep.isend(env, dest, dataOf(cur), true)
+	ep.Leave()
+	return r
+}
+
+// Recv receives a message that fits env into buf.
+func (ep *Endpoint) Recv(env match.Envelope, buf []byte) (Status, error) {
+	ep.Enter()
+	st, err := ep.irecv(env, ep.request(env.Source, buf)).wait()
+	ep.Leave()
+	return st, err
+}
+
+// Irecv starts a receive. Errors come with the result of the request. env may
+// hold match.Any; its source is a rank otherwise.
+func (ep *Endpoint) Irecv(env match.Envelope, buf []byte) *Request {
+	ep.Enter()
+	r := ep.irecv(env, ep.request(env.Source, buf))
+	ep.Leave()
+	return r
+}
+
+// IrecvTyped is Irecv into the bytes before a cursor.
+func (ep *Endpoint) IrecvTyped(env match.Envelope, cur dtype.Cursor) *Request {
+	ep.Enter()
+	r := ep.request(env.Source, nil)
+	r.data = dataOf(cur)
+	r = ep.irecv(env, r)
+	ep.Leave()
+	return r
+}
+
+// Iprobe makes progress once and reports whether a message that fits env
+// waits. The message stays where it is.
+func (ep *Endpoint) Iprobe(env match.Envelope) (st Status, found bool, err error) {
+	ep.Enter()
+	ep.step()
+	st, found, err = ep.find(env)
+	ep.Leave()
+	return st, found, err
+}
+
+// Probe waits for a message that fits env. The message stays where it is.
+func (ep *Endpoint) Probe(env match.Envelope) (st Status, err error) {
+	ep.Enter()
+	for found := false; ; ep.progress(nil) {
+		if st, found, err = ep.find(env); found || err != nil {
+			break
+		}
+	}
+	ep.Leave()
+	return st, err
+}
+
+// Improbe makes progress once and takes the oldest message that fits env.
+func (ep *Endpoint) Improbe(env match.Envelope) (m Matched, st Status, found bool, err error) {
+	ep.Enter()
+	ep.step()
+	m, st, found, err = ep.seize(env)
+	ep.Leave()
+	return m, st, found, err
+}
+
+// Mprobe waits for a message that fits env and takes it.
+func (ep *Endpoint) Mprobe(env match.Envelope) (m Matched, st Status, err error) {
+	ep.Enter()
+	for found := false; ; ep.progress(nil) {
+		if m, st, found, err = ep.seize(env); found || err != nil {
+			break
+		}
+	}
+	ep.Leave()
+	return m, st, err
+}
+
+// Accept receives a message that was taken, once.
+func (ep *Endpoint) Accept(m Matched, buf []byte) *Request {
+	ep.Enter()
+	r := ep.acceptMatched(m, ep.request(m.m.entry.Source, buf))
+	ep.Leave()
+	return r
+}
+
+// AcceptTyped is Accept into the bytes before a cursor.
+func (ep *Endpoint) AcceptTyped(m Matched, cur dtype.Cursor) *Request {
+	ep.Enter()
+	r := ep.request(m.m.entry.Source, nil)
+	r.data = dataOf(cur)
+	r = ep.acceptMatched(m, r)
+	ep.Leave()
+	return r
+}
+
+// Null returns a request that is done.
+func (ep *Endpoint) Null(st Status) *Request {
+	ep.Enter()
+	r := ep.request(ep.rank, nil)
+	r.st = st
+	r.complete()
+	ep.Leave()
+	return r
+}
+
+// Cancel takes back a receive that no message has met yet. The request is done
+// then, and its status says so. Sends are never cancelled (MPI 4.1, section
+// 3.8.4, has come to that too).
+func (ep *Endpoint) Cancel(r *Request) bool {
+	ep.Enter()
+	ok := ep.cancel(r)
+	ep.Leave()
+	return ok
+}
+
+// Step makes progress once, and does not wait.
+func (ep *Endpoint) Step() {
+	ep.Enter()
+	ep.step()
+	ep.Leave()
+}
+
+// End fails everything under way and everything that follows.
+func (ep *Endpoint) End(err *Error) {
+	ep.Enter()
+	ep.end(err)
+	ep.Leave()
+}
+
+// Active returns how many requests the user has not taken the result of.
+func (ep *Endpoint) Active() int {
+	ep.Enter()
+	n := ep.active
+	ep.Leave()
+	return n
+}
+
+// Done reports whether Wait would return at once: the result is there, or a loss
+// makes waiting doubtful.
+func (r *Request) Done() bool {
+	r.ep.Enter()
+	there := r.Ready()
+	r.ep.Leave()
+	return there
+}
+
+// Ready is Done for those inside.
+func (r *Request) Ready() bool {
+	return r.state == done || r.ep.impaired && r.ep.interruption(r) != nil
+}
+
+// Await makes progress until r is done and takes its result, or reports that r is
+// active still, and may wait in vain.
+func (r *Request) Await() (st Status, active bool, err error) {
+	ep := r.ep
+	ep.Enter()
+	st, active, err = r.await()
+	ep.Leave()
+	return st, active, err
+}
+
+// Wait makes progress until r is done and takes its result. A receive from any
+// source that may wait in vain is given up.
+func (r *Request) Wait() (Status, error) {
+	ep := r.ep
+	ep.Enter()
+	st, err := r.wait()
+	ep.Leave()
+	return st, err
+}
+
+// Test makes progress once and takes the result of r if it is there. An error of a
+// request that is not finished says that it may wait in vain.
+func (r *Request) Test() (st Status, finished bool, err error) {
+	ep := r.ep
+	ep.Enter()
+	if r.state != done {
+		ep.step()
+	}
+	if finished = r.state == done; finished {
+		st, err = ep.take(r)
+	} else if ep.impaired {
+		err = ep.interruption(r)
+	}
+	ep.Leave()
+	return st, finished, err
+}
+
+// Register makes a communicator known: its context, which is even, all ranks of
+// World in it, in any order, and how many bytes its ranks agree on. The context of
+// World is 0.
+func (ep *Endpoint) Register(context uint32, members []int32, agreed int) {
+	ep.Enter()
+	ep.register(context, members, agreed)
+	ep.Leave()
+}
+
+// Unregister forgets a communicator, if all its members are done with it. Else
+// some may still ask what was agreed upon, so the context must not be used again.
+func (ep *Endpoint) Unregister(context uint32, all bool) {
+	ep.Enter()
+	ep.unregister(context, all)
+	ep.Leave()
+}
+
+// RegisterPart tells that members of a communicator do collectives with a tag of
+// their own, and returns how to end that.
+func (ep *Endpoint) RegisterPart(context uint32, tag int32, members []int32) (end func()) {
+	ep.Enter()
+	defer ep.Leave()
+	inner := ep.registerPart(context, tag, members)
+	return func() {
+		ep.Enter()
+		inner()
+		ep.Leave()
+	}
+}
+
+// Failed returns the members of a communicator that are lost, in the order in
+// which this rank has learned of it, and how many of these are acknowledged.
+func (ep *Endpoint) Failed(context uint32) (lost []int32, acked int) {
+	ep.Enter()
+	defer ep.Leave()
+	g := ep.at(context)
+	return slices.Clone(g.lost), g.acked
+}
+
+// Members returns all members of a communicator in the order of World. The list is
+// the endpoint's.
+func (ep *Endpoint) Members(context uint32) []int32 {
+	ep.Enter()
+	defer ep.Leave()
+	return ep.at(context).members
+}
+
+// Acknowledge lets receives from any source go on in spite of the first n losses.
+func (ep *Endpoint) Acknowledge(context uint32, n int) {
+	ep.Enter()
+	ep.acknowledge(context, n)
+	ep.Leave()
+}
+
+// IsRevoked reports whether a communicator was revoked, as far as this rank knows.
+func (ep *Endpoint) IsRevoked(context uint32) bool {
+	ep.Enter()
+	defer ep.Leave()
+	return ep.at(context).revoked
+}
+
+// Revoke ends the use of a communicator on all ranks: everything but agreements
+// fails. Each rank that learns of it tells its neighbours, before it does anything
+// else, so all learn of it when one does that lives.
+func (ep *Endpoint) Revoke(context uint32) {
+	ep.Enter()
+	if g := ep.at(context); !g.revoked && ep.over == nil {
+		ep.revoke(context, g)
+		ep.push(0)
+	}
+	ep.Leave()
+}
+
+// Inside is an endpoint for those who are inside already: between Enter and
+// Leave, or called by the endpoint. It is what collectives are made with, of
+// which every message and every step forward happens inside.
+type Inside Endpoint
+
+// Inside returns the endpoint for use between Enter and Leave.
+func (ep *Endpoint) Inside() *Inside { return (*Inside)(ep) }
+
+func (in *Inside) ep() *Endpoint { return (*Endpoint)(in) }
+
+// TrySend sends buf if that takes no request: it goes eagerly, and there is
+// room for it. If it reports true, buf may be changed. Messages may wait for one
+// another, as those of Isend.
+func (in *Inside) TrySend(env match.Envelope, dest int, buf []byte) bool {
+	return in.ep().trySend(env, dest, buf)
+}
+
+// Isend is Endpoint.Isend.
+func (in *Inside) Isend(env match.Envelope, dest int, buf []byte) *Request {
+	return in.ep().isend(env, dest, data{buf: buf}, false)
+}
+
+// Irecv is Endpoint.Irecv.
+func (in *Inside) Irecv(env match.Envelope, buf []byte) *Request {
+	return in.ep().irecv(env, in.ep().request(env.Source, buf))
+}
+
+// Await makes progress until r is Ready. Others come inside meanwhile.
+func (in *Inside) Await(r *Request) {
+	for !r.Ready() {
+		in.ep().progress(r)
+	}
+}
+
+// Wait is Request.Wait. Others come inside meanwhile.
+func (in *Inside) Wait(r *Request) (Status, error) { return r.wait() }
+
+// Progress makes one step, and sleeps until there is more to do when there was
+// nothing. Others come inside meanwhile.
+func (in *Inside) Progress() { in.ep().progress(nil) }
+
+// Step is Endpoint.Step.
+func (in *Inside) Step() { in.ep().step() }
+
+// Flush lets messages go out that wait for others.
+func (in *Inside) Flush() { in.ep().push(1) }
+
+// Follow calls f in every step from now on; nil ends that.
+func (in *Inside) Follow(f Follower) { in.follower = f }

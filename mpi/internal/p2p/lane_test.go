@@ -1,0 +1,300 @@
+package p2p
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/shm"
+	"github.com/xwarp/xwarp/mpi/internal/match"
+)
+
+// near is what makes a crew one of neighbours.
+var near = Config{Shared: true}
+
+func forbid(_ int, c *Config) { c.NoPull = true }
+
+// TestLane_allWays sends what fits a lane and what does not, to receives that
+// are there and that come later, pulled and in a stream, scattered and plain.
+func TestLane_allWays(t *testing.T) {
+	for _, pull := range []bool{true, false} {
+		var change []func(int, *Config)
+		if !pull {
+			change = append(change, forbid)
+		}
+		w := newCrew(t, 2, near, change...)
+		a, b := w.eps[0], w.eps[1]
+		env := match.Envelope{Source: 0, Tag: 3}
+		for _, n := range []int{0, 1, 10, 1000, 3000, 10_000, 700_000} {
+			for way := range 8 {
+				typedFrom, typedTo, late := way&1 != 0, way&2 != 0, way&4 != 0
+				_, src := comb(t, n, 1)
+				want := packed(src)
+				back, dst := comb(t, n, 128)
+				untouched := bytes.Clone(back)
+				plain := make([]byte, len(want))
+				var send, recv *Request
+				post := func() {
+					if recv = nil; typedTo {
+						recv = b.IrecvTyped(env, dst)
+					} else {
+						recv = b.Irecv(env, plain)
+					}
+				}
+				if !late {
+					post()
+				}
+				if typedFrom {
+					send = a.IsendTyped(env, 1, src)
+				} else {
+					send = a.Isend(env, 1, bytes.Clone(want))
+				}
+				if late {
+					w.until(func() bool { return b.unexpected.Len() > 0 })
+					post()
+				}
+				w.until(func() bool { return send.Done() && recv.Done() })
+				_, err := a.take(send)
+				must(t, err)
+				st, err := b.take(recv)
+				must(t, err)
+				got := plain
+				if typedTo {
+					got = packed(dst)
+				}
+				if st.Bytes != len(want) || !bytes.Equal(got, want) {
+					t.Errorf("pull %v, way %d, %d elements: %d bytes, wrong ones or not all", pull, way, n, st.Bytes)
+				}
+				for i := range back {
+					if i%8 >= 4 && back[i] != untouched[i] {
+						t.Fatalf("way %d, %d elements: byte %d is not of the datatype and was written", way, n, i)
+					}
+				}
+			}
+		}
+		if posted := b.qp.Stats.Recvs; posted != 0 {
+			t.Errorf("%d messages came through the network", posted)
+		}
+		w.drain()
+	}
+}
+
+// TestLane_order mixes messages of all lengths: they are received in the order in
+// which they were sent.
+func TestLane_order(t *testing.T) {
+	w := newCrew(t, 2, near)
+	const count = 600
+	length := func(i int) int { return 8 + i*i*7919%60_000 }
+	var sends, recvs []*Request
+	buffers := make([][]byte, count)
+	for i := range count {
+		buf := make([]byte, length(i))
+		binary.BigEndian.PutUint64(buf, uint64(i))
+		sends = append(sends, w.eps[0].Isend(word(0, 1), 1, buf))
+	}
+	for i := range count {
+		buffers[i] = make([]byte, 60_008)
+		recvs = append(recvs, w.eps[1].Irecv(word(0, 1), buffers[i]))
+	}
+	for i := range count {
+		w.until(func() bool { return sends[i].Done() && recvs[i].Done() })
+		_, err := w.eps[0].take(sends[i])
+		must(t, err)
+		st, err := w.eps[1].take(recvs[i])
+		must(t, err)
+		if got := binary.BigEndian.Uint64(buffers[i]); got != uint64(i) || st.Bytes != length(i) {
+			t.Fatalf("receive %d got message %d, %d bytes", i, got, st.Bytes)
+		}
+	}
+	w.drain()
+}
+
+// TestLane_truncated pulls no more than there is room for.
+func TestLane_truncated(t *testing.T) {
+	for _, room := range []int{0, 100, 50_000} {
+		w := newCrew(t, 2, near)
+		src := bytes.Repeat([]byte{7}, 100_000)
+		guarded := make([]byte, room+10)
+		recv := w.eps[1].Irecv(word(0, 1), guarded[:room])
+		send := w.eps[0].Isend(word(0, 1), 1, src)
+		w.until(func() bool { return send.Done() && recv.Done() })
+		_, err := w.eps[0].take(send)
+		must(t, err)
+		st, err := w.eps[1].take(recv)
+		var e *Error
+		if !errors.As(err, &e) || e.Code != Truncated || st.Bytes != room {
+			t.Errorf("room %d: %d bytes, %v", room, st.Bytes, err)
+		}
+		if !bytes.Equal(guarded, append(bytes.Repeat([]byte{7}, room), make([]byte, 10)...)) {
+			t.Errorf("room %d: wrong bytes", room)
+		}
+		w.drain()
+	}
+}
+
+// TestLane_senderGivesUp ends a send between the RTS and the copy. The receiver
+// must not take what is in the memory then for the message.
+func TestLane_senderGivesUp(t *testing.T) {
+	w := newCrew(t, 2, near)
+	w.talk(0, 1, 1)
+	send := w.eps[0].Isend(word(0, 1), 1, make([]byte, 100_000))
+	w.until(func() bool { return w.eps[1].unexpected.Len() > 0 })
+	recv := w.eps[1].Irecv(word(0, 1), make([]byte, 100_000))
+	if recv.state != pulling {
+		t.Skip("process_vm_readv is not allowed here")
+	}
+	send.fail(gaveUp(0))
+	w.until(recv.Done)
+	var e *Error
+	if _, err := w.eps[1].take(recv); !errors.As(err, &e) || e.Code != PeerLost {
+		t.Errorf("the receive ends with %v", err)
+	}
+}
+
+// TestLane_unreadable offers memory that cannot be read from outside: the
+// receiver asks for a stream instead.
+func TestLane_unreadable(t *testing.T) {
+	w := newCrew(t, 2, near)
+	w.talk(0, 1, 1)
+	src := bytes.Repeat([]byte{9}, 100_000)
+	dst := make([]byte, len(src))
+	send := w.eps[0].Isend(word(0, 1), 1, src)
+	w.until(func() bool { return w.eps[1].unexpected.Len() > 0 })
+	recv := w.eps[1].Irecv(word(0, 1), dst)
+	if recv.state != pulling {
+		t.Skip("process_vm_readv is not allowed here")
+	}
+	recv.offer.addr = 8
+	w.until(func() bool { return send.Done() && recv.Done() })
+	_, err := w.eps[0].take(send)
+	must(t, err)
+	_, err = w.eps[1].take(recv)
+	must(t, err)
+	if !bytes.Equal(src, dst) {
+		t.Error("wrong bytes")
+	}
+	w.drain()
+}
+
+// TestLane_lostNeighbour ends a rank. What it sent before is received; those who
+// wait for more are told.
+func TestLane_lostNeighbour(t *testing.T) {
+	w := newCrew(t, 3, near)
+	for to := range 2 {
+		w.talk(2, to, 10)
+	}
+	send := w.eps[2].Isend(word(2, 1), 1, []byte("the last"))
+	w.until(send.Done)
+	must(t, w.eps[2].Close())
+	must(t, w.ctxs[2].Close())
+	for rank, want := range map[int]int{0: 0, 1: 1} {
+		ep, got := w.eps[rank], 0
+		var err error
+		for ; err == nil; got++ {
+			r := ep.Irecv(word(2, rank), make([]byte, 100))
+			w.until(r.Done, rank)
+			_, err = ep.take(r)
+		}
+		var e *Error
+		if !errors.As(err, &e) || e.Code != PeerLost || e.Peer != 2 || got-1 != want {
+			t.Errorf("rank %d received %d messages, want %d, and then %v", rank, got-1, want, err)
+		}
+	}
+	w.talk(0, 1, 100)
+}
+
+// TestLane_nonsense puts messages into a lane that no rank sends. They are
+// counted, and in particular nobody speaks for somebody else.
+func TestLane_nonsense(t *testing.T) {
+	w := newCrew(t, 3, near)
+	w.talk(0, 1, 1)
+	other := make([]byte, headerLen)
+	(&header{kind: kindEager, source: 2}).put(other)
+	lane, before := w.eps[0].peers[1].lane, w.eps[1].Stats.Malformed
+	for _, b := range [][]byte{nil, {1, 2, 3}, other, bytes.Repeat([]byte{255}, 100)} {
+		if !lane.Put(b, nil) {
+			t.Fatal("no room")
+		}
+	}
+	w.talk(0, 1, 1)
+	if got := w.eps[1].Stats.Malformed - before; got != 4 || w.eps[1].unexpected.Len() != 0 {
+		t.Errorf("%d messages were counted as malformed", got)
+	}
+	w.drain()
+}
+
+// TestLane_noWay reaches a neighbour that has no ring for this rank through the
+// network.
+func TestLane_noWay(t *testing.T) {
+	w := newCrew(t, 2, near)
+	squatter, err := shm.OpenLanes(shm.LanesConfig{Rank: 0})
+	must(t, err)
+	defer squatter.Close()
+	way, err := squatter.Add(1, w.eps[1].lanes.Name())
+	must(t, err)
+	w.until(func() bool { squatter.Next(); return way.Put([]byte("I am rank 0"), nil) })
+	for _, n := range []int{10, 100_000} {
+		send := w.eps[0].Isend(word(0, 1), 1, make([]byte, n))
+		recv := w.eps[1].Irecv(word(0, 1), make([]byte, n))
+		w.until(func() bool { return send.Done() && recv.Done() })
+		_, err = w.eps[0].take(send)
+		must(t, err)
+		_, err = w.eps[1].take(recv)
+		must(t, err)
+	}
+	if w.eps[0].peers[1].lane != nil || w.eps[1].peers[0].lane == nil {
+		t.Error("the wrong way was taken")
+	}
+	w.talk(1, 0, 10) // a lane that way, and its answers through the network
+	big := w.eps[1].Isend(word(1, 0), 0, make([]byte, 100_000))
+	recv := w.eps[0].Irecv(word(1, 0), make([]byte, 100_000))
+	w.until(func() bool { return big.Done() && recv.Done() })
+	_, err = w.eps[1].take(big)
+	must(t, err)
+	_, err = w.eps[0].take(recv)
+	must(t, err)
+	w.drain()
+}
+
+// TestLane_fullHoldsUpNobody fills the lane to one that does not look, and talks
+// with another one.
+func TestLane_fullHoldsUpNobody(t *testing.T) {
+	w := newCrew(t, 3, near)
+	w.talk(0, 1, 10)
+	w.talk(0, 2, 10)
+	var sends []*Request
+	for range 100 {
+		sends = append(sends, w.eps[0].Isend(word(0, 1), 1, make([]byte, 10_000)))
+	}
+	for i := range 50 {
+		s := w.eps[0].Isend(word(0, 2), 2, fmt.Append(nil, i))
+		r := w.eps[2].Irecv(word(0, 2), make([]byte, 10))
+		w.until(func() bool { return s.Done() && r.Done() }, 0, 2)
+		_, err := w.eps[0].take(s)
+		must(t, err)
+		_, err = w.eps[2].take(r)
+		must(t, err)
+	}
+	for _, s := range sends {
+		r := w.eps[1].Irecv(word(0, 1), make([]byte, 10_000))
+		w.until(func() bool { return s.Done() && r.Done() })
+		_, err := w.eps[0].take(s)
+		must(t, err)
+		_, err = w.eps[1].take(r)
+		must(t, err)
+	}
+	w.drain()
+}
+
+func TestParseSite(t *testing.T) {
+	for s, ok := range map[string]bool{"3:name": true, "0:": true, "": false, ":name": false, "x:name": false, "name": false} {
+		if _, _, err := parseSite(s); (err == nil) != ok {
+			t.Errorf("%q: %v", s, err)
+		}
+	}
+	if host, name, _ := parseSite("12:a:b"); host != 12 || name != "a:b" {
+		t.Errorf("%d, %q", host, name)
+	}
+}

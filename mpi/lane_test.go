@@ -1,0 +1,110 @@
+package mpi_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/mpi"
+)
+
+// nearPair is pipePair for two ranks that know that they are on one host: their
+// engines can be woken, so that they use shared memory.
+func nearPair(t testing.TB, cfg mpi.Config) [2]*mpi.Proc {
+	t.Helper()
+	var parkers [2]progress.Parker
+	for i := range parkers {
+		p, err := progress.NewPoller(mono.Real{}, progress.PollerConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		parkers[i] = p
+	}
+	procs := parkedPair(t, cfg, parkers)
+	exchange(procs, exchangeBuffers(1)) // the lanes are made
+	return procs
+}
+
+func TestAllocs_lane(t *testing.T) {
+	procs := nearPair(t, mpi.Config{Receives: 24, Sends: 8})
+	for _, n := range []int{0, 8, 240, 4096, 16384} {
+		buf := make([]byte, n)
+		if n := testing.AllocsPerRun(200, func() { pingPong(procs, buf) }); n != 0 {
+			t.Errorf("%d bytes: %v allocations per round trip, want none", len(buf), n)
+		}
+	}
+	for _, n := range []int{8, 4096, 20_000, 3 << 20} {
+		bufs := exchangeBuffers(n)
+		if got := testing.AllocsPerRun(50, func() { exchange(procs, bufs) }); got != 0 {
+			t.Errorf("%d bytes: %v allocations per exchange, want none", n, got)
+		}
+	}
+}
+
+// TestLane_everyRankWithEveryOther has more neighbours than a rank looks at in
+// each step, and messages of all lengths.
+func TestLane_everyRankWithEveryOther(t *testing.T) {
+	for _, shared := range []string{"1", "0"} {
+		t.Setenv(mpi.EnvShared, shared)
+		err := mpi.Run(13, func(p *mpi.Proc) error {
+			w := p.World()
+			for _, n := range []int{1, 300, 20_000} {
+				var requests []mpi.Request
+				in := make([][]byte, w.Size())
+				for peer := range w.Size() {
+					in[peer] = make([]byte, n)
+					r, err := mpi.Irecv(w, in[peer], peer, n)
+					if err != nil {
+						return err
+					}
+					s, err := mpi.Isend(w, bytes.Repeat([]byte{byte(w.Rank() + n)}, n), peer, n)
+					if err != nil {
+						return err
+					}
+					requests = append(requests, r, s)
+				}
+				if err := mpi.Waitall(requests); err != nil {
+					return err
+				}
+				for peer, got := range in {
+					if !bytes.Equal(got, bytes.Repeat([]byte{byte(peer + n)}, n)) {
+						return fmt.Errorf("%d bytes from %d are not what it sent", n, peer)
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s=%s: %v", mpi.EnvShared, shared, err)
+		}
+	}
+}
+
+func TestRun_sharedIsOneOrZero(t *testing.T) {
+	t.Setenv(mpi.EnvShared, "perhaps")
+	if err := mpi.Run(1, func(*mpi.Proc) error { return nil }); err == nil {
+		t.Errorf("%s=perhaps is accepted", mpi.EnvShared)
+	}
+}
+
+// BenchmarkLane_pingPong is a round trip between two ranks in one thread: what
+// our own code takes, without the way from one core to another. For that see the
+// benchmark of the same name in internal/shm.
+func BenchmarkLane_pingPong(b *testing.B) {
+	for _, n := range []int{8, 1024, 16384} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			procs := nearPair(b, mpi.Config{Receives: 24, Sends: 8})
+			buf := make([]byte, n)
+			for b.Loop() {
+				pingPong(procs, buf)
+			}
+		})
+	}
+}
