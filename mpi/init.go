@@ -72,6 +72,7 @@ func join(cfg Config) (*Proc, error) {
 			return nil, err
 		}
 	}
+	cfg = cfg.or(defaults)
 	ctx, err := open(job, spec, cfg.Transport)
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: %w", job.Rank(), err)

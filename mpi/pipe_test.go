@@ -184,7 +184,7 @@ func BenchmarkPipe_pingPong8(b *testing.B) {
 
 func BenchmarkPipe_rate8(b *testing.B) {
 	const window = 64
-	procs := pipePair(b, mpi.Config{EagerMax: 256, Receives: 2 * window, Sends: 8}) // receives for all: the sender does not step to ask for more
+	procs := pipePair(b, mpi.Config{EagerMax: 256, Receives: 2 * window}) // receives for all, and buffers: the sender does not step to ask for more
 	var requests [2][window]mpi.Request
 	buf := make([]byte, 8)
 	pingPong(procs, buf) // the sender hears how many receives there are

@@ -146,6 +146,7 @@ var suiteRuns = []struct {
 	{"hybrid on xdp", launch.Config{Ranks: 3, Testbed: 3, Fabric: "xdp", Env: []string{"XWARP_TRANSPORT=hybrid", "XWARP_PROMOTE=40"}}},
 	{"ud", launch.Config{Ranks: 4, Fabric: "udp", Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=ud"}}},
 	{"ud with faults", launch.Config{Ranks: 4, Fabric: "udp", Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=ud", "XWARP_FAULTS=loss=0.03,dup=0.03,reorder=0.05,corrupt=0.01"}}},
+	{"ud between hosts, shared memory inside", launch.Config{Ranks: 6, Testbed: 2, Fabric: "xdp", Env: []string{"XWARP_TRANSPORT=ud"}}},
 	{"ud on xdp", launch.Config{Ranks: 5, Testbed: 3, Fabric: "xdp", Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=ud"}}},
 	{"ud on xdp, MTU 1500, with faults", launch.Config{Ranks: 2, Testbed: 2, Fabric: "xdp", MTU: 1500, Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=ud", "XWARP_FAULTS=loss=0.03,dup=0.03,reorder=0.05,corrupt=0.01"}}},
 }

@@ -29,6 +29,9 @@ func Ours(program []string, w Where, fabric string, largest int) (*Job, error) {
 		Env:    []string{fmt.Sprintf("%s=%d", mpi.EnvArena, arenaRoom+2*largest*w.Ranks)},
 		Stdin:  orders, Stdout: say, Stderr: complaints,
 	}
+	if w.Ranks > w.Hosts { // as on a host with one NIC
+		config.Queues = launch.QueuesShared
+	}
 	ended := make(chan error, 1)
 	go func() {
 		err := launch.Run(config)

@@ -83,7 +83,7 @@ func (ep *Endpoint) IrecvTyped(env match.Envelope, cur dtype.Cursor) *Request {
 // waits. The message stays where it is.
 func (ep *Endpoint) Iprobe(env match.Envelope) (st Status, found bool, err error) {
 	ep.Enter()
-	ep.eng.Step()
+	ep.step()
 	st, found, err = ep.find(env)
 	ep.Leave()
 	return st, found, err
@@ -104,7 +104,7 @@ func (ep *Endpoint) Probe(env match.Envelope) (st Status, err error) {
 // Improbe makes progress once and takes the oldest message that fits env.
 func (ep *Endpoint) Improbe(env match.Envelope) (m Matched, st Status, found bool, err error) {
 	ep.Enter()
-	ep.eng.Step()
+	ep.step()
 	m, st, found, err = ep.seize(env)
 	ep.Leave()
 	return m, st, found, err
@@ -163,7 +163,7 @@ func (ep *Endpoint) Cancel(r *Request) bool {
 // Step makes progress once, and does not wait.
 func (ep *Endpoint) Step() {
 	ep.Enter()
-	ep.eng.Step()
+	ep.step()
 	ep.Leave()
 }
 
@@ -222,7 +222,7 @@ func (r *Request) Test() (st Status, finished bool, err error) {
 	ep := r.ep
 	ep.Enter()
 	if r.state != done {
-		ep.eng.Step()
+		ep.step()
 	}
 	if finished = r.state == done; finished {
 		st, err = ep.take(r)
@@ -348,7 +348,7 @@ func (in *Inside) Wait(r *Request) (Status, error) { return r.wait() }
 func (in *Inside) Progress() { in.ep().progress(nil) }
 
 // Step is Endpoint.Step.
-func (in *Inside) Step() { in.eng.Step() }
+func (in *Inside) Step() { in.ep().step() }
 
 // Flush lets messages go out that wait for others.
 func (in *Inside) Flush() { in.ep().push(1) }

@@ -53,7 +53,7 @@ func (ep *Endpoint) Drain() {
 // stepUntil makes one step and sleeps until t at the latest.
 func (ep *Endpoint) stepUntil(t mono.Time) {
 	ep.wakeAt = t
-	if ep.eng.Step() == 0 {
+	if ep.step() == 0 {
 		ep.eng.Park()
 	}
 	ep.wakeAt = mono.Never

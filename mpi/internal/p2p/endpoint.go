@@ -125,6 +125,8 @@ type Endpoint struct {
 	stuck      peerQueue  // with requests for which there was no room
 	posts      int        // work requests posted since the last step of the engine
 
+	train     train
+	latest    *peer // that something was posted to
 	rx, tx    buffers
 	txFree    []int32
 	wcs       [progress.Budget]verbs.WC

@@ -163,7 +163,7 @@ func (ep *Endpoint) progress(r *Request) {
 	if ep.lanes != nil && ep.spin() {
 		return
 	}
-	if ep.eng.Step() == 0 {
+	if ep.step() == 0 {
 		ep.eng.Park()
 	}
 }
@@ -173,7 +173,7 @@ func (g *gate) progress(r *Request) {
 	if ep.lanes != nil && !g.led && ep.spin() {
 		n = 1
 	} else {
-		n = ep.eng.Step()
+		n = ep.step()
 	}
 	switch {
 	case n > 0 || r != nil && r.state == done:

@@ -44,7 +44,11 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 		n++ // it may end what the caller waits for
 		ep.askLauncher(now)
 	}
-	return n + ep.follow()
+	n += ep.follow()
+	if ep.train.to != nil { // it had no room, or somebody else made the step
+		ep.depart()
+	}
+	return n
 }
 
 // follow lets the follower go on.
@@ -136,6 +140,8 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 	switch h.kind {
 	case kindEager:
 		ep.arrivedEager(h, b[headerLen:])
+	case kindTrain:
+		ep.arrivedTrain(h, b[headerLen:])
 	case kindRTS:
 		ep.arrivedRTS(h, b)
 	case kindCTS:

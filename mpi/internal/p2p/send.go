@@ -87,7 +87,7 @@ func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Requ
 // call that waits.
 func (ep *Endpoint) push(n int) {
 	if ep.posts > n && !ep.polling {
-		ep.eng.Step()
+		ep.step()
 	}
 }
 
@@ -96,6 +96,10 @@ func (ep *Endpoint) push(n int) {
 func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bool {
 	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
 	n := d.len()
+	if n <= coachMax && p.lane == nil && ep.posts > 0 && ep.board(env, p, int32(dest), d, n) {
+		ep.Stats.Eager++
+		return true
+	}
 	if n <= ep.inlineMax && p.lane == nil {
 		h.put(ep.head[:])
 		d.peek(ep.head[headerLen : headerLen+n])
@@ -146,6 +150,9 @@ func (ep *Endpoint) postBuffer(h *header, p *peer, rank int32, d *data, n int) b
 // post hands a work request to the queue pair that leads to p. Everything that
 // is sent through the network passes here. false means no room.
 func (ep *Endpoint) post(p *peer, wr *verbs.SendWR) bool {
+	if p == ep.train.to && !ep.depart() { // it is before this one
+		return false
+	}
 	wr.AH = p.ah
 	var err error
 	if p.rel != nil {
@@ -157,6 +164,7 @@ func (ep *Endpoint) post(p *peer, wr *verbs.SendWR) bool {
 		return ep.refused(err)
 	}
 	ep.posts++
+	ep.latest = p
 	if p.used = true; p.watched {
 		ep.count(p, wr)
 	}

@@ -21,12 +21,13 @@ const (
 	kindRevoke                 // the communicator is revoked
 	kindAgree                  // of an agreement of the communicator
 	kindPace                   // send no more without asking, or do again
+	kindTrain                  // several short messages
 	kindEnd
 )
 
 // Version is the version of the bytes below. Ranks compare it before they
 // talk.
-const Version = 3
+const Version = 4
 
 // Every Send starts with 16 bytes, numbers in network order:
 //
@@ -57,6 +58,7 @@ const Version = 3
 //	       end that
 //	agree  a piece of: kind (1), number (4), bits (package agree); tag is how
 //	       many bytes are still to come
+//	train  messages, each of them with length (2), context (2), tag (4) in front
 const (
 	headerLen = 16
 	rtsLen    = headerLen + 8
@@ -89,7 +91,7 @@ func (h *header) put(b []byte) {
 var minLen = [kindEnd]int{
 	kindEager: headerLen, kindRTS: rtsLen, kindCTS: ctsLen,
 	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen, kindSwitch: headerLen,
-	kindRevoke: headerLen, kindAgree: headerLen, kindPace: headerLen,
+	kindRevoke: headerLen, kindAgree: headerLen, kindPace: headerLen, kindTrain: headerLen,
 }
 
 // parse reads and checks a header. size is the number of ranks. false means
