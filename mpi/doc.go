@@ -72,10 +72,15 @@
 //
 // Every error is an [*Error] with the class that MPI gives it; [ClassOf] finds
 // it. Wrong arguments change nothing. When a rank is lost, every operation
-// that needs it fails with class ErrProcAborted and its number: sends to it,
-// receives from it, all receives from any source that are under way at that
-// moment, and all collectives from then on. Other ranks can go on to exchange
-// messages. Finalize does not wait for a lost rank.
+// that needs it fails with class ErrProcFailed and its number: sends to it,
+// receives from it, and the collectives of communicators that it is in. Receives
+// from any source of such a communicator wait for [Comm.AckFailed]. All else goes
+// on. Finalize does not wait for a lost rank.
+//
+// By default xrun ends a job when a rank dies. Programs that want to survive run
+// with xrun --disable-auto-cleanup, and have [Comm.Revoke], [Comm.Agree] and
+// [Comm.Shrink] to come together again: ULFM, see examples/ulfm. [RunEach] is for
+// their tests.
 //
 // # Goroutines
 //

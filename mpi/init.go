@@ -56,6 +56,7 @@ func join(cfg Config) (*Proc, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg = cfg.or(defaults)
 	job, err := findJob()
 	if err != nil {
 		return nil, err
@@ -72,6 +73,7 @@ func join(cfg Config) (*Proc, error) {
 			return nil, err
 		}
 	}
+	cfg = cfg.or(defaults)
 	ctx, err := open(job, spec, cfg.Transport)
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: %w", job.Rank(), err)
@@ -79,7 +81,7 @@ func join(cfg Config) (*Proc, error) {
 	if cfg.record, err = boot.Record(); err != nil {
 		return nil, errors.Join(err, ctx.Close())
 	}
-	return New(job, ctx, cfg.or(defaults))
+	return New(job, ctx, cfg)
 }
 
 // findJob asks for a launcher, ours first.

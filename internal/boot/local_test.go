@@ -107,3 +107,20 @@ func TestLocal_leavingEndsFences(t *testing.T) {
 		}
 	}
 }
+
+// TestLeave tells the others, once each time that they ask for more.
+func TestLeave(t *testing.T) {
+	jobs := Local(3)
+	Leave(jobs[1])
+	w := jobs[0].(Witness)
+	if got := w.Deaths(0); len(got) != 1 || got[0] != 1 {
+		t.Errorf("deaths are %v", got)
+	}
+	Leave(jobs[2])
+	if got := w.Deaths(1); len(got) != 1 || got[0] != 2 || len(w.Deaths(2)) != 0 {
+		t.Errorf("deaths after the first are %v", got)
+	}
+	if err := jobs[0].Fence(); err == nil {
+		t.Error("a fence without two ranks was complete")
+	}
+}

@@ -35,6 +35,7 @@ func TestParseReply_roundTrip(t *testing.T) {
 	for _, want := range []Reply{
 		{Op: OpWelcome, Version: WireVersion, JobKey: 1<<64 - 1},
 		{Op: OpFenced},
+		{Op: OpEnded, Ranks: []int{7, 0}},
 		{Op: OpFenced, Values: []Value{{Rank: 3, Key: "a", Value: []byte("b")}, {Key: "empty", Value: []byte{}}}},
 	} {
 		line, err := AppendLine(nil, want)
@@ -55,6 +56,7 @@ func TestParse_refusesNonsense(t *testing.T) {
 		`{"op":"hello"}`, `{"op":"hello","version":999}`, `{"op":"abort","code":"x"}`,
 		`{"op":"welcome","version":1}`, `{"op":"welcome","version":2,"job_key":7}`,
 		`{"op":"fenced","values":[{"rank":-1,"key":"a"}]}`, `{"op":"fenced","values":[{"rank":1}]}`,
+		`{"op":"ended","ranks":[3,-1]}`,
 	} {
 		if r, err := ParseRequest([]byte(line)); err == nil {
 			t.Errorf("request %q: %+v", line, r)

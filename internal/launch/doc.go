@@ -13,7 +13,8 @@
 //	                  --ssh...--------> agent --...----------------> rank
 //
 // Nothing outlives the job, whoever is killed first:
-//   - a rank: the agent reports it and the controller ends the job;
+//   - a rank: the agent reports it and the controller ends the job, or, if the
+//     others are to go on (Config.KeepGoing), lets them know;
 //   - an agent: the kernel kills its ranks (PR_SET_PDEATHSIG) and the
 //     controller, seeing the end of its output, ends the job;
 //   - the controller: the agents see the end of their input and kill their

@@ -72,6 +72,8 @@ func rankMain(mode string, args []string) int {
 		return dieMain(number, victim, args[1])
 	case "joinandleave", "joinanddie", "abort", "fencealone", "garbage", "hang":
 		return joinedMain(mode, number, victim)
+	case "outlive":
+		return outliveMain(number, victim)
 	case "signals":
 		return signalsMain()
 	case "stdin":
@@ -201,6 +203,27 @@ func joinedMain(mode string, number, victim int) int {
 		_ = j.Fence()
 	}
 	select {}
+}
+
+// outliveMain is a rank that goes on when the victim dies.
+func outliveMain(number, victim int) int {
+	j, err := boot.Join()
+	if err != nil || j.Fence() != nil {
+		return 1
+	}
+	if number == victim {
+		_ = unix.Kill(os.Getpid(), unix.SIGKILL)
+		select {}
+	}
+	w := j.(boot.Witness)
+	for len(w.Deaths(0)) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Println("told of", w.Deaths(0)[0], w.Deaths(1)) // others may have ended since
+	if j.Finalize() != nil {
+		return 1
+	}
+	return 0
 }
 
 func signalsMain() int {

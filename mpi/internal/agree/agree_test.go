@@ -169,7 +169,7 @@ func TestMachine_ranksDieAtEveryPoint(t *testing.T) {
 
 // TestMachine_manyRanksDie is the same with more ranks, most of which die.
 func TestMachine_manyRanksDie(t *testing.T) {
-	for seed := range uint64(3000) {
+	for seed := range uint64(1000) {
 		rnd := rand.New(rand.NewPCG(seed, 99))
 		n := 5 + rnd.IntN(9)
 		town := newTown(seed, n, 1+rnd.IntN(5))

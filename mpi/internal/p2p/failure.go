@@ -43,7 +43,7 @@ func (ep *Endpoint) losePeer(rank int, why verbs.Status) { ep.failPeer(rank, ep.
 // happened handles what verbs has noticed apart from anything that was sent: a rank
 // that only waits for a message hears of the loss of its source, too.
 func (ep *Endpoint) happened(e *verbs.AsyncEvent) {
-	if (e.Type == verbs.EventPeerLost || e.Type == verbs.EventPeerRestarted) && e.AH.UserData != 0 {
+	if (e.Type == verbs.EventPeerLost || e.Type == verbs.EventPeerRestarted) && e.AH != nil && e.AH.UserData != 0 {
 		ep.gone(int(e.AH.UserData-1), e.Type.String())
 	}
 }
