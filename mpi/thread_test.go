@@ -513,3 +513,26 @@ func TestMultiple_lostRank(t *testing.T) {
 		t.Errorf("%v, want that rank 1 is gone", err)
 	}
 }
+
+// The gate costs no memory.
+func TestAllocs_Multiple(t *testing.T) {
+	if slow {
+		t.Skip("the race detector allocates")
+	}
+	multiple(t, 1, func(p *mpi.Proc) error {
+		c, buf := p.World(), []byte{1}
+		exchange := func() {
+			if err := mpi.Send(c, buf, 0, 5); err != nil {
+				panic(err)
+			}
+			if _, err := mpi.Recv(c, buf, 0, 5); err != nil {
+				panic(err)
+			}
+		}
+		exchange()
+		if n := testing.AllocsPerRun(1000, exchange); n >= 1 {
+			return fmt.Errorf("%v allocations per message", n)
+		}
+		return nil
+	})
+}
