@@ -36,7 +36,8 @@ const (
 // --mpi=pmi2. A process that nobody launched becomes a job of one rank. Which
 // network is used, and how, is for the environment to say, which xrun sets:
 // XWARP_FABRIC, by default kernel UDP, and XWARP_DEVICE, by default the loopback
-// device when all ranks are on one host and else that of the default route.
+// device when all ranks are on one host and else that of the default route. Ranks
+// on one host talk through shared memory, unless XWARP_SHARED is 0.
 func Init() (*Proc, error) { return InitWith(Config{}) }
 
 // InitWith is Init with a configuration. What it leaves out is what the
@@ -55,6 +56,7 @@ func join(cfg Config) (*Proc, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg = cfg.or(defaults)
 	job, err := findJob()
 	if err != nil {
 		return nil, err

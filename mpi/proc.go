@@ -59,6 +59,7 @@ func (c Config) or(defaults Config) Config {
 	c.EagerMax = cmp.Or(c.EagerMax, defaults.EagerMax)
 	c.Receives = cmp.Or(c.Receives, defaults.Receives)
 	c.Sends = cmp.Or(c.Sends, defaults.Sends)
+	c.UnexpectedMax = cmp.Or(c.UnexpectedMax, defaults.UnexpectedMax)
 	c.PromoteMessages = cmp.Or(c.PromoteMessages, defaults.PromoteMessages)
 	c.PromoteBytes = cmp.Or(c.PromoteBytes, defaults.PromoteBytes)
 	c.Connections = cmp.Or(c.Connections, defaults.Connections)

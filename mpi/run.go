@@ -26,9 +26,10 @@ func (e *RankError) Unwrap() error { return e.Err }
 // may be many.
 const localArena = 16 << 20
 
-// Run runs n ranks inside this process, each as a goroutine that calls body,
-// over kernel UDP on loopback. It is for tests and for first contact: no
-// launcher, no privileges.
+// Run runs n ranks inside this process, each as a goroutine that calls body. They
+// talk as ranks of one host do, through shared memory, or with XWARP_SHARED=0 in
+// the environment over kernel UDP on loopback. It is for tests and for first
+// contact: no launcher, no privileges.
 //
 // Run finalizes the ranks that have not done it. When a rank fails or panics,
 // the calls of the others fail too, and Run returns a [RankError] that names

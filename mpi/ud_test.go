@@ -159,3 +159,30 @@ func BenchmarkPipe_exchangeUD(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkPipe_rate8UD sends windows of small messages one way, as
+// BenchmarkPipe_rate8 does over RD.
+func BenchmarkPipe_rate8UD(b *testing.B) {
+	const window = 64
+	procs := pipePair(b, mpi.Config{Transport: mpi.UD, EagerMax: 256, Receives: 24, Sends: 8})
+	var requests [2][window]mpi.Request
+	buf := make([]byte, 8)
+	for b.Loop() {
+		for i := range window {
+			requests[1][i], _ = mpi.Irecv(procs[1].World(), buf, 0, 5)
+		}
+		for i := range window {
+			requests[0][i], _ = mpi.Isend(procs[0].World(), buf, 1, 5)
+		}
+		for done := false; !done; { // the last one comes last
+			procs[0].Engine().Step()
+			_, done, _ = requests[1][window-1].Test()
+		}
+		for i := range procs {
+			if err := mpi.Waitall(requests[i][:]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*window), "ns/msg")
+}

@@ -319,10 +319,19 @@ func (q *QP) placeWhole(rcv *arq.Receiver, n int) bool {
 		return false
 	}
 	n -= ddp.UntaggedLen
-	if q.srq != nil || q.rq.len() == 0 || n > int(q.rq.first().total) {
+	rq := &q.rq
+	if q.srq != nil {
+		rq = &q.srq.rq
+	}
+	if rq.len() == 0 || n > int(rq.first().total) {
 		return false
 	}
-	e := q.rq.take()
+	var e *rqe
+	if q.srq == nil {
+		e = rq.take()
+	} else if e, _ = q.takeRecv(); e == nil {
+		return false
+	}
 	in.since = 0
 	in.rd.Skip(dgram.LengthLen + ddp.UntaggedLen)
 	e.scatter(0, in.rd, n)

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +23,9 @@ const ringEnv = "XWARP_TEST_RING"
 // ringMain is the program of a rank: rounds of a ring, with messages that are
 // eager and others that are not. In "dies" rank 1 kills itself in the middle.
 func ringMain(what string) error {
+	if what == "threads" {
+		return threadsMain()
+	}
 	p, err := mpi.Init()
 	if err != nil {
 		return err
@@ -42,6 +48,54 @@ func ringMain(what string) error {
 }
 
 const rounds = 12
+
+// threadsMain is a rank whose goroutines do all that at once: even ones exchange,
+// odd ones receive before they send, and each is in collectives of a communicator of its own.
+func threadsMain() error {
+	p, err := mpi.InitThread(mpi.ThreadMultiple)
+	if err != nil {
+		return err
+	}
+	w := p.World()
+	const threads = 4
+	errs := make([]error, threads)
+	var group sync.WaitGroup
+	for g := range threads {
+		c, err := w.Dup()
+		if err != nil {
+			return err
+		}
+		group.Go(func() { errs[g] = threadMain(c, g) })
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	fmt.Println(p.QueryThread())
+	return p.Finalize()
+}
+
+func threadMain(c *mpi.Comm, g int) error {
+	next, last := (c.Rank()+1)%c.Size(), (c.Rank()+c.Size()-1)%c.Size()
+	for i := range 50 {
+		size := 1 + (i%5)*20_000
+		out, in := bytes.Repeat([]byte{byte(c.Rank() + i)}, size), make([]byte, size)
+		var err error
+		if g%2 == 0 || c.Rank() == 0 {
+			_, err = mpi.Sendrecv(c, out, next, i, in, last, i)
+		} else if _, err = mpi.Recv(c, in, last, i); err == nil {
+			err = mpi.Send(c, out, next, i)
+		}
+		if err != nil || in[size-1] != byte(last+i) {
+			return fmt.Errorf("goroutine %d, message %d: %d, %v", g, i, in[size-1], err)
+		}
+		sum := []int64{int64(c.Rank())}
+		if err := mpi.Allreduce(c, nil, sum, mpi.Sum); err != nil || sum[0] != 6 {
+			return fmt.Errorf("sum %d, %v", sum[0], err)
+		}
+	}
+	return nil
+}
 
 // traceEvent is one of a trace file.
 type traceEvent struct {
@@ -154,6 +208,28 @@ func TestXrun_traceOfTheDead(t *testing.T) {
 	}
 	if unfinished == 0 || dead != rounds/2 || len(sum.Ranks) != 4 || sum.Ranks[1].SentMessages != rounds/2 {
 		t.Errorf("%d calls unfinished, %d of rank 1, %+v", unfinished, dead, sum.Ranks)
+	}
+}
+
+// Many goroutines in each of many processes, over every way there is.
+func TestXrun_threads(t *testing.T) {
+	for name, args := range map[string][]string{
+		"lanes":   nil,
+		"network": {"-x", mpi.EnvShared + "=0"},
+		"rc":      {"-x", mpi.EnvShared + "=0", "--transport", "rc"},
+		"ud":      {"-x", mpi.EnvShared + "=0", "--transport", "ud"},
+		"hybrid":  {"-x", mpi.EnvShared + "=0", "--transport", "hybrid"},
+		"testbed": {"--testbed", "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "testbed" && os.Geteuid() != 0 {
+				t.Skip("needs root to make hosts")
+			}
+			out, errOut, status := xrun(t, append(args, "-n", "4", "-x", ringEnv+"=threads", self)...)
+			if status != 0 || out != strings.Repeat("multiple\n", 4) {
+				t.Errorf("status %d, %q, %s", status, out, errOut)
+			}
+		})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -35,8 +36,9 @@ const (
 
 // queue is what the agent has for the ranks of its host to share.
 type queue struct {
-	mu  sync.Mutex
-	xdp *xdp.Queue
+	living atomic.Int32 // ranks
+	mu     sync.Mutex
+	xdp    *xdp.Queue
 }
 
 // openQueue opens the queue that the ranks share, or returns nil when each has
@@ -132,15 +134,17 @@ func (q *queue) pass(seat, fd int) (files []*os.File, env string, err error) {
 		}
 		files = append(files, os.NewFile(uintptr(own), "seat"))
 	}
+	q.living.Add(1)
 	return files, boot.EnvSeat + "=" + s.At(fd).Text(), nil
 }
 
-// vacate gives back to the others what a rank had that has ended. A child of it
-// may have the seat still, and then keeps it.
+// vacate gives back to the others what a rank had that has ended, if there are
+// any. A child of it may have the seat still, and then keeps it.
 func (q *queue) vacate(seat int) error {
+	q.living.Add(-1)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.xdp == nil {
+	if q.living.Load() == 0 || q.xdp == nil { // ranks end together, and this takes its time
 		return nil
 	}
 	if err := q.xdp.Vacate(seat); !errors.Is(err, xdp.ErrSeatTaken) {

@@ -174,6 +174,9 @@ func (l *Lanes) FD() int {
 	return l.bell
 }
 
+// Sleeping reports whether neighbours were told to ring the bell.
+func (l *Lanes) Sleeping() bool { return l.sleeping }
+
 // pressing reports whether the engine must not sleep. Who waits for room asks
 // to be rung for it.
 func (l *Lanes) pressing() bool {

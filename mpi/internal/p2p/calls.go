@@ -83,7 +83,7 @@ func (ep *Endpoint) IrecvTyped(env match.Envelope, cur dtype.Cursor) *Request {
 // waits. The message stays where it is.
 func (ep *Endpoint) Iprobe(env match.Envelope) (st Status, found bool, err error) {
 	ep.Enter()
-	ep.step()
+	ep.glance()
 	st, found, err = ep.find(env)
 	ep.Leave()
 	return st, found, err
@@ -104,7 +104,7 @@ func (ep *Endpoint) Probe(env match.Envelope) (st Status, err error) {
 // Improbe makes progress once and takes the oldest message that fits env.
 func (ep *Endpoint) Improbe(env match.Envelope) (m Matched, st Status, found bool, err error) {
 	ep.Enter()
-	ep.step()
+	ep.glance()
 	m, st, found, err = ep.seize(env)
 	ep.Leave()
 	return m, st, found, err
@@ -222,7 +222,7 @@ func (r *Request) Test() (st Status, finished bool, err error) {
 	ep := r.ep
 	ep.Enter()
 	if r.state != done {
-		ep.step()
+		ep.glance()
 	}
 	if finished = r.state == done; finished {
 		st, err = ep.take(r)

@@ -140,8 +140,11 @@ func (g *gate) exit() {
 			g.heir = g.last // the latest may be awake still
 			g.heir.wake()
 		}
-	case g.parked && g.news():
+	case !g.parked:
+	case g.news():
 		g.ep.eng.Wake()
+	case g.ep.lanes != nil && !g.ep.lanes.Sleeping():
+		g.ep.lanes.FD() // somebody has looked meanwhile: neighbours ring no bell any more
 	}
 	g.mu.Unlock()
 }

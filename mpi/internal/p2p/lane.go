@@ -33,6 +33,7 @@ const (
 	spinsMost  = 200 // after something came
 	spinsLeast = 4   // when nothing came for long, or cores are scarce
 	hitsMost   = 32  // messages in a row before the network has its turn
+	stepEvery  = 4   // questions whether something is done before it has
 )
 
 // openLanes opens this rank's end of all lanes, where there can be any.
@@ -167,27 +168,48 @@ func (ep *Endpoint) pollLanes(budget int) int {
 	return n
 }
 
-// spin looks at the lanes for a while, and reports whether something came.
+// spin looks at the lanes for a while, and reports whether something moved.
 func (ep *Endpoint) spin() bool {
 	if ep.posts > 0 || ep.hits >= hitsMost {
 		ep.hits = 0
 		return false
 	}
 	for range ep.spins {
-		n := ep.pollLanes(1)
-		if ep.stuck.head != nil {
-			n += ep.advanceStuck()
-		}
-		if n > 0 {
-			ep.eng.Moved()
+		if ep.look() {
 			ep.spins = ep.patience
 			ep.hits++
-			ep.follow()
 			return true
 		}
 	}
 	ep.spins = max(ep.spins/2, spinsLeast)
 	return false
+}
+
+// look looks at the lanes once, and reports whether something moved.
+func (ep *Endpoint) look() bool {
+	n := ep.pollLanes(1)
+	if ep.stuck.head != nil {
+		n += ep.advanceStuck()
+	}
+	if n == 0 {
+		return false
+	}
+	ep.eng.Moved()
+	ep.follow()
+	return true
+}
+
+// glance makes progress for a caller that does not wait but asks again and again,
+// with a look at the network every now and then.
+func (ep *Endpoint) glance() {
+	if ep.lanes != nil && ep.posts == 0 && ep.hits < hitsMost {
+		ep.hits++
+		if ep.look() || ep.hits%stepEvery != 0 {
+			return
+		}
+	}
+	ep.hits = 0
+	ep.step()
 }
 
 // arrivedNear handles what a neighbour has put. Its bytes may change at any

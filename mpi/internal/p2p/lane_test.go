@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/shm"
@@ -297,4 +298,43 @@ func TestParseSite(t *testing.T) {
 	if host, name, _ := parseSite("12:a:b"); host != 12 || name != "a:b" {
 		t.Errorf("%d, %q", host, name)
 	}
+}
+
+// TestLane_askedWhileAnotherSleeps lets one goroutine of a rank sleep until a
+// message comes, while another one asks now and then whether something else is
+// there, which takes the wish for the bell back: the first one is woken all the
+// same.
+func TestLane_askedWhileAnotherSleeps(t *testing.T) {
+	c := near
+	c.Threads = true
+	w := newCrew(t, 2, c)
+	w.talk(0, 1, 10)
+	ep := w.eps[1]
+	never := ep.Irecv(match.Envelope{Source: 0, Tag: 99}, make([]byte, 1))
+	for range 100 {
+		done := make(chan error)
+		go func() {
+			_, err := ep.Recv(word(0, 1), make([]byte, 10))
+			done <- err
+		}()
+		asleep := func() bool {
+			ep.Enter()
+			defer ep.Leave()
+			return ep.gate.parked && ep.lanes.Sleeping()
+		}
+		for !asleep() {
+			runtime.Gosched()
+		}
+		for range stepEvery {
+			if _, finished, err := never.Test(); finished || err != nil {
+				t.Fatal(finished, err)
+			}
+		}
+		must(t, w.eps[0].Send(word(0, 1), 1, make([]byte, 10)))
+		must(t, <-done)
+	}
+	if !ep.Cancel(never) {
+		t.Error("it is not cancelled")
+	}
+	_, _ = never.Wait()
 }
