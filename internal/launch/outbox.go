@@ -10,14 +10,16 @@ import (
 // outbox writes lines in order, in a goroutine of its own, so that a reader
 // who is slow or stuck never stops the loops of agent and controller. What
 // they post is limited by the number of ranks; bulk, the ranks' output, waits
-// for room. It owns its writer.
+// for room. It owns its writer, which stays open until the owner says close: it
+// may be a socket that the other direction is still read from, and a reader who
+// is gone can have left words there.
 type outbox struct {
 	mu     sync.Mutex
 	change sync.Cond
 	lines  [][]byte
 	closed bool
 	failed bool
-	done   chan struct{} // closed when all is written, or cannot be, and the writer closed
+	done   chan struct{} // closed after close, when all is written or cannot be
 }
 
 const outboxBulk = 64 // lines beyond which bulk waits
@@ -46,13 +48,21 @@ func (o *outbox) run(w io.WriteCloser) {
 		}
 		for _, line := range lines {
 			if _, err := w.Write(line); err != nil {
-				o.mu.Lock()
-				o.failed = true // the reader of the other direction notices, too
-				o.change.Broadcast()
-				o.mu.Unlock()
+				o.giveUp() // the reader of the other direction notices, too
 				return
 			}
 		}
+	}
+}
+
+// giveUp takes no more lines and waits for close.
+func (o *outbox) giveUp() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.failed, o.lines = true, nil
+	o.change.Broadcast()
+	for !o.closed {
+		o.change.Wait()
 	}
 }
 

@@ -3,8 +3,11 @@ package launch
 import (
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestOutbox_keepsOrderAndCloses(t *testing.T) {
@@ -41,8 +44,37 @@ func TestOutbox_readerIsGone(t *testing.T) {
 	}
 	r.Close()
 	o.postBulk("x")
-	<-o.done
 	o.post("y")
 	o.postBulk("z")
 	o.close()
+	<-o.done
+}
+
+// What a reader has said before it went away is still there to be read: a rank
+// says that it has finished and ends, while it is being told about another one.
+func TestOutbox_lastWordsOfTheReader(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.SetNonblock(pair[0], true); err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "theirs")
+	o := newOutbox(ours)
+	if _, err := theirs.WriteString("finalize\n"); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	o.post("somebody has ended")
+	for failed := false; !failed; runtime.Gosched() {
+		o.mu.Lock()
+		failed = o.failed
+		o.mu.Unlock()
+	}
+	if b, err := io.ReadAll(ours); err != nil || string(b) != "finalize\n" {
+		t.Errorf("%q, %v", b, err)
+	}
+	o.close()
+	<-o.done
 }
