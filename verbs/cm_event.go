@@ -86,6 +86,7 @@ var cmEventsOf = []struct {
 	{syscall.ETIMEDOUT, CMUnreachable},
 	{syscall.EHOSTUNREACH, CMUnreachable},
 	{syscall.ENETUNREACH, CMUnreachable},
+	{syscall.ENETDOWN, CMUnreachable}, // our own device is down
 }
 
 // ofNetwork reports whether an error tells of the network or the peer, and not

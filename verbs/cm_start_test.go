@@ -365,6 +365,7 @@ func TestConnect_noWay(t *testing.T) {
 		{syscall.ETIMEDOUT, CMUnreachable},
 		{syscall.EHOSTUNREACH, CMUnreachable},
 		{syscall.ENETUNREACH, CMUnreachable},
+		{syscall.ENETDOWN, CMUnreachable},
 		{syscall.EPROTO, CMConnectError},
 	} {
 		t.Run(fmt.Sprint(c.err), func(t *testing.T) {

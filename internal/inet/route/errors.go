@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"syscall"
 )
 
 // Why a destination has no next hop. Errors of [Table.Resolve] are an [Error]
@@ -45,6 +46,20 @@ func (e *Error) Error() string {
 		s += fmt.Sprintf(" (%v)", e.Kernel)
 	}
 	return s
+}
+
+// Is reports whether target is the errno that a socket of the kernel fails with for
+// the same reason, so that callers need not know whose way it is that is missing.
+func (e *Error) Is(target error) bool {
+	switch e.Reason {
+	case ErrNoRoute:
+		return target == syscall.ENETUNREACH
+	case ErrNoNeighbour:
+		return target == syscall.EHOSTUNREACH
+	case ErrLinkDown:
+		return target == syscall.ENETDOWN
+	}
+	return false
 }
 
 // Unwrap returns the reason and what the kernel said.
