@@ -56,7 +56,6 @@ func join(cfg Config) (*Proc, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg = cfg.or(defaults)
 	job, err := findJob()
 	if err != nil {
 		return nil, err
@@ -127,6 +126,13 @@ const peerLost = time.Hour
 // minPeerLost is less than a process may have to wait for a processor.
 const minPeerLost = time.Second
 
+// delayTarget is the delay that congestion control aims at. A rank that sends
+// looks at what arrives every 32 frames, which take it 100 us, and where both ends
+// send each waits for the other: that is a delay which a smaller window does not
+// shorten. With the default of 125 us two ranks that exchanged 1 MiB took 4.4 ms,
+// with this 1.6 ms. A path that only one end sends on stays far below either.
+const delayTarget = 500 * time.Microsecond
+
 const keyHost = "host"
 
 // ranksHere returns how many ranks share this host, and its cores.
@@ -161,7 +167,7 @@ func outwardAddr() (netip.Addr, error) {
 func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, err error) {
 	spec.Fabric, _ = lookup(boot.EnvFabric)
 	spec.Device, _ = lookup(boot.EnvDevice)
-	spec.Dgram.PeerLost = peerLost
+	spec.Dgram.PeerLost, spec.Dgram.DelayTarget = peerLost, delayTarget
 	if s, ok := lookup(EnvPeerLost); ok {
 		spec.Dgram.PeerLost, err = time.ParseDuration(s)
 		if err != nil || spec.Dgram.PeerLost < minPeerLost {

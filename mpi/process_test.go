@@ -146,6 +146,7 @@ func networks(t *testing.T, fn func(t *testing.T, c launch.Config)) {
 		{"local", launch.Config{Fabric: "udp"}},
 		{"udp", launch.Config{Fabric: "udp", Testbed: 2}},
 		{"xdp", launch.Config{Fabric: "xdp", Testbed: 2}},
+		{"shared queue", launch.Config{Fabric: "xdp", Testbed: 2, Queues: launch.QueuesShared}},
 	} {
 		t.Run(n.name, func(t *testing.T) {
 			if n.c.Testbed > 0 && os.Geteuid() != 0 {
@@ -163,7 +164,7 @@ func networks(t *testing.T, fn func(t *testing.T, c launch.Config)) {
 func launchJob(t *testing.T, c launch.Config, on launch.Config) (stdout, stderr string, err error) {
 	t.Helper()
 	mark := "XWARP_TEST_MARK=" + rand.Text()
-	c.Fabric, c.Testbed = on.Fabric, on.Testbed
+	c.Fabric, c.Testbed, c.Queues = on.Fabric, on.Testbed, on.Queues
 	c.Env = append(append(c.Env, mark), on.Env...)
 	var out, errOut lockedBuffer
 	c.Stdout, c.Stderr = &out, &errOut
@@ -285,6 +286,7 @@ func controllerMain() int {
 	c := survivors(0, "", 0, 0)
 	c.Env, c.Fabric = env, os.Args[3]
 	c.Testbed, _ = strconv.Atoi(os.Args[4])
+	c.Queues = launch.Queues(os.Args[5])
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	go func() { // nothing is left of a test that dies
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -303,7 +305,7 @@ func TestProcess_xrunIsKilled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.Command("/proc/self/exe", asController, string(env), on.Fabric, strconv.Itoa(on.Testbed))
+			cmd := exec.Command("/proc/self/exe", asController, string(env), on.Fabric, strconv.Itoa(on.Testbed), string(on.Queues))
 			var errOut lockedBuffer
 			cmd.Stderr = &errOut
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -65,7 +65,7 @@ func BenchmarkSeat(b *testing.B) {
 				s := &seated{tb: newTestbed(b, 9000)}
 				for i, h := range s.tb.Hosts[:2] {
 					c := queueConfig(seats, bpf.Generic)
-					c.RxDepth, c.TxDepth, c.Part = 2048, 1024, 16<<20
+					c.TxDepth, c.Part = 1024, 16<<20
 					s.queues[i] = openQueue(b, h, c)
 					for n := range seats {
 						s.ends[i] = append(s.ends[i], end{sit(b, s.queues[i], n), h})

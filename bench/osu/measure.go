@@ -139,7 +139,7 @@ func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, e
 				k = len(columns) - 1 - turn
 			}
 			c := columns[k]
-			if c.library == RawLibrary && frame(t, size) == 0 {
+			if c.library == RawLibrary && frame(t, size) == 0 || round >= 0 && orders[k].Iters == 0 {
 				continue
 			}
 			m.tell(fmt.Sprintf("%s, %d bytes, %s", t.Case.Name, size, c.library), t.Where)
@@ -151,16 +151,23 @@ func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, e
 			if err != nil {
 				return nil, fmt.Errorf("%s of %d bytes: %w", t.Case.Name, size, err)
 			}
-			if round < 0 {
-				orders[k] = t.burst(size, p, m.Burst)
-			} else {
+			switch {
+			case round >= 0:
 				points[k] = append(points[k], p)
+			case p.Lat != nil && p.Lat.Avg > slowCall:
+				points[k] = []bench.Point{p} // that will do: ranks without processors are not waited for
+			default:
+				orders[k] = t.burst(size, p, m.Burst)
 			}
 		}
 	}
 	results := make([]bench.Result, len(columns))
 	for k, c := range columns {
-		results[k] = t.result(c, orders[k], points[k], m.Fabric)
+		o := orders[k]
+		if o.Iters == 0 {
+			o = t.first(size)
+		}
+		results[k] = t.result(c, o, points[k], m.Fabric)
 	}
 	return results, nil
 }
@@ -168,8 +175,11 @@ func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, e
 // first returns the burst that says how long others take.
 func (t Table) first(size int) Order {
 	o := Order{Test: t.order(), Size: size, Iters: 10, Warmup: 2, Window: window}
-	if o.Test == "stream" {
+	switch {
+	case o.Test == "stream":
 		o.Iters, o.Warmup = window, 0
+	case t.Where.Crowded:
+		o.Iters, o.Warmup = 3, 1
 	}
 	return o
 }
@@ -179,6 +189,8 @@ const (
 	leastCalls = 10
 	mostCalls  = 20_000
 	mostStream = 1 << 20
+
+	slowCall = 50_000 // microseconds: what takes longer is measured once
 )
 
 // burst returns the burst that takes about as long as asked for, when a short

@@ -212,11 +212,6 @@ func (r *rank) await(out *outbox) {
 	r.reaped = true
 	r.mu.Unlock()
 	_ = r.cmd.Wait() // the status is what counts
-	if r.queue != nil {
-		if err := r.queue.vacate(r.seat); err != nil {
-			out.post(report{Op: opBoot, Rank: r.number, Why: "its seat: " + err.Error()})
-		}
-	}
 	r.hangUp()
 	r.boot.close()
 	drained := make(chan struct{})
@@ -237,6 +232,13 @@ func (r *rank) await(out *outbox) {
 		end.Status = ws.ExitStatus()
 	}
 	out.post(end)
+	if r.queue == nil {
+		return
+	}
+	// Last: it waits while another rank is in the middle of using the queue.
+	if err := r.queue.vacate(r.seat); err != nil {
+		out.post(report{Op: opBoot, Rank: r.number, Why: "its seat: " + err.Error()})
+	}
 }
 
 // hangUp waits until all that the rank asked before its end is reported. A

@@ -6,8 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -35,8 +35,9 @@ const (
 
 // queue is what the agent has for the ranks of its host to share.
 type queue struct {
-	mu  sync.Mutex
-	xdp *xdp.Queue
+	living atomic.Int32 // ranks
+	mu     sync.Mutex
+	xdp    *xdp.Queue
 }
 
 // openQueue opens the queue that the ranks share, or returns nil when each has
@@ -73,14 +74,7 @@ func (s *startOrder) openQueue() (*queue, error) {
 }
 
 // lookup returns a variable of the ranks' environment.
-func (s *startOrder) lookup(name string) (string, bool) {
-	for i := len(s.Env) - 1; i >= 0; i-- {
-		if n, value, _ := strings.Cut(s.Env[i], "="); n == name {
-			return value, true
-		}
-	}
-	return os.LookupEnv(name)
-}
+func (s *startOrder) lookup(name string) (string, bool) { return lookupIn(s.Env, name) }
 
 // arenaSize returns what each rank has of the arena in bytes; 0 when it is not
 // said.
@@ -132,15 +126,17 @@ func (q *queue) pass(seat, fd int) (files []*os.File, env string, err error) {
 		}
 		files = append(files, os.NewFile(uintptr(own), "seat"))
 	}
+	q.living.Add(1)
 	return files, boot.EnvSeat + "=" + s.At(fd).Text(), nil
 }
 
-// vacate gives back to the others what a rank had that has ended. A child of it
-// may have the seat still, and then keeps it.
+// vacate gives back to the others what a rank had that has ended, if there are
+// any. A child of it may have the seat still, and then keeps it.
 func (q *queue) vacate(seat int) error {
+	q.living.Add(-1)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.xdp == nil {
+	if q.living.Load() == 0 || q.xdp == nil { // ranks end together, and this takes its time
 		return nil
 	}
 	if err := q.xdp.Vacate(seat); !errors.Is(err, xdp.ErrSeatTaken) {

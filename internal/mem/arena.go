@@ -134,9 +134,9 @@ type Part struct {
 }
 
 // MapPart maps an arena that another process made, of which part is ours: Alloc
-// takes from it alone. The rest can be used all the same, but its pages are
-// looked up when they are touched first, as are those of the parts that
-// prefault does not list. The arena owns fd from now on when err is nil.
+// takes from it alone. All of it can be used; pages in prefault are looked up
+// now, others when they are touched first. The arena owns fd from now on when
+// err is nil.
 func MapPart(fd, size int, part Part, prefault ...Part) (*Arena, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

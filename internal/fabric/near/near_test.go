@@ -216,3 +216,36 @@ func TestNew_withoutDescriptor(t *testing.T) {
 		t.Errorf("%v of a carrier that nobody can wait for", c)
 	}
 }
+
+// silent is a carrier that takes what is sent and keeps nothing of it.
+type silent struct{ *carrier }
+
+func (s silent) Send(b *fabric.Batch) {
+	for _, d := range b.Descs {
+		s.pool.Put(d.Addr)
+	}
+}
+
+func TestAllocs_Carrier(t *testing.T) {
+	arena := mem.Over(make([]byte, 32*mem.FrameSize))
+	c, err := New(silent{newCarrier(t, "far", arena)}, silent{newCarrier(t, "near", arena)}, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	b, in := fabric.NewBatch(8, 3), fabric.NewBatch(8, 3)
+	n := testing.AllocsPerRun(100, func() {
+		b.Reset()
+		for i := range 4 {
+			at, _ := c.Frame()
+			b.Add(fabric.Packet{To: fabric.Path(i%2) * nearBit}, fabric.Desc{Addr: at, Len: 8})
+		}
+		c.Send(b)
+		c.Flush()
+		c.Recv(in)
+		c.Release(in)
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

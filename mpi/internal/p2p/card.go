@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -91,6 +92,9 @@ func (ep *Endpoint) Connect(cards []string) error {
 		if err != nil {
 			return fmt.Errorf("no way to rank %d: %w", i, err)
 		}
+	}
+	if !slices.ContainsFunc(ep.peers, func(p peer) bool { return p.near != nil }) {
+		return ep.closeLanes() // nobody is near: whoever waits need not look there first
 	}
 	return nil
 }
