@@ -128,6 +128,6 @@ func (p *Proc) InfoEnv() *Info {
 	if dir, err := os.Getwd(); err == nil {
 		add("wdir", dir)
 	}
-	add("thread_level", "MPI_THREAD_SERIALIZED")
+	add("thread_level", "MPI_THREAD_"+strings.ToUpper(p.QueryThread().String()))
 	return env
 }

@@ -59,6 +59,9 @@ func TestComm_hints(t *testing.T) {
 		if command, ok := env.Get("command"); !ok || command == "" || procs != strconv.Itoa(w.Size()) {
 			return fmt.Errorf("command %q, maxprocs %q", command, procs)
 		}
+		if level, _ := env.Get("thread_level"); level != "MPI_THREAD_SERIALIZED" {
+			return fmt.Errorf("the thread level is %q", level)
+		}
 		info, err := mpi.NewInfo("mpi_assert_no_any_tag", "true", "something_else", "x")
 		if err = errors.Join(err, w.SetInfo(info)); err != nil {
 			return err

@@ -56,7 +56,6 @@ func join(cfg Config) (*Proc, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg = cfg.or(defaults)
 	job, err := findJob()
 	if err != nil {
 		return nil, err

@@ -45,6 +45,7 @@ func oneCore(t *testing.T) {
 }
 
 func TestInitThread_level(t *testing.T) {
+	t.Setenv(mpi.EnvThreads, "serialized") // whatever the tests run under
 	for _, level := range []mpi.ThreadLevel{mpi.ThreadSingle, mpi.ThreadFunneled, mpi.ThreadSerialized} {
 		err := mpi.RunWith(1, mpi.Config{Threads: level}, func(p *mpi.Proc) error {
 			if got := p.QueryThread(); got != mpi.ThreadSerialized {
@@ -512,4 +513,27 @@ func TestMultiple_lostRank(t *testing.T) {
 	if !errors.As(err, &rank) || rank.Rank != 1 {
 		t.Errorf("%v, want that rank 1 is gone", err)
 	}
+}
+
+// The gate costs no memory.
+func TestAllocs_Multiple(t *testing.T) {
+	if slow {
+		t.Skip("the race detector allocates")
+	}
+	multiple(t, 1, func(p *mpi.Proc) error {
+		c, buf := p.World(), []byte{1}
+		exchange := func() {
+			if err := mpi.Send(c, buf, 0, 5); err != nil {
+				panic(err)
+			}
+			if _, err := mpi.Recv(c, buf, 0, 5); err != nil {
+				panic(err)
+			}
+		}
+		exchange()
+		if n := testing.AllocsPerRun(1000, exchange); n >= 1 {
+			return fmt.Errorf("%v allocations per message", n)
+		}
+		return nil
+	})
 }

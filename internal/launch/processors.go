@@ -30,9 +30,12 @@ func (p *plan) wantBulk(c Config, m machine) bool {
 }
 
 // lookup returns a variable of the ranks' environment.
-func (c *Config) lookup(name string) (string, bool) {
-	for i := len(c.Env) - 1; i >= 0; i-- {
-		if n, value, _ := strings.Cut(c.Env[i], "="); n == name {
+func (c *Config) lookup(name string) (string, bool) { return lookupIn(c.Env, name) }
+
+// lookupIn returns a variable that is set in env, or else in this process.
+func lookupIn(env []string, name string) (string, bool) {
+	for i := len(env) - 1; i >= 0; i-- {
+		if n, value, _ := strings.Cut(env[i], "="); n == name {
 			return value, true
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -75,14 +74,7 @@ func (s *startOrder) openQueue() (*queue, error) {
 }
 
 // lookup returns a variable of the ranks' environment.
-func (s *startOrder) lookup(name string) (string, bool) {
-	for i := len(s.Env) - 1; i >= 0; i-- {
-		if n, value, _ := strings.Cut(s.Env[i], "="); n == name {
-			return value, true
-		}
-	}
-	return os.LookupEnv(name)
-}
+func (s *startOrder) lookup(name string) (string, bool) { return lookupIn(s.Env, name) }
 
 // arenaSize returns what each rank has of the arena in bytes; 0 when it is not
 // said.

@@ -22,7 +22,9 @@
 // after the queue pair has done its part of the step.
 //
 // Files: wire.go the bytes, request.go what the user waits for, send.go and
-// recv.go the two halves, pending.go what waits for room, rendezvous.go large
-// messages, poll.go what comes
-// back from verbs, failure.go lost peers, drain.go the end.
+// recv.go the two halves, pending.go what waits for room, unexpected.go what nobody
+// has asked for yet, rendezvous.go large messages, poll.go what comes back from
+// verbs, notice.go words of our own, failure.go lost peers, group.go communicators
+// that lose ranks or are revoked, agreement.go what their ranks agree on, drain.go
+// the end.
 package p2p

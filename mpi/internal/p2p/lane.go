@@ -43,7 +43,7 @@ func (ep *Endpoint) openLanes() error {
 	}
 	l, err := shm.OpenLanes(shm.LanesConfig{Rank: ep.cfg.Rank, NoPull: ep.cfg.NoPull})
 	if err != nil {
-		return err
+		return fmt.Errorf("no shared memory for the ranks of this host: %w (XWARP_SHARED=0 does without)", err)
 	}
 	if !ep.eng.WatchBell(l) {
 		return l.Close() // nothing wakes this engine: it is of a simulation

@@ -338,3 +338,47 @@ func TestLane_askedWhileAnotherSleeps(t *testing.T) {
 	}
 	_, _ = never.Wait()
 }
+
+// FuzzLane_arrived gives an endpoint what a neighbour that has gone mad could put
+// into its lane, offers of memory among it.
+func FuzzLane_arrived(f *testing.F) {
+	offering := make([]byte, rtsLen+offerLen)
+	(&header{kind: kindRTS, source: 0, tag: 2, id: 5}).put(offering)
+	binary.BigEndian.PutUint64(offering[headerLen:], 1000)
+	binary.BigEndian.PutUint64(offering[rtsLen:], 1<<40)
+	binary.BigEndian.PutUint64(offering[rtsLen+8:], 8)
+	data := make([]byte, headerLen+40)
+	(&header{kind: kindData, source: 0, tag: 2, id: 1}).put(data)
+	f.Add(offering, data)
+	f.Add(offering[:rtsLen], data)
+	for k := kindEager; k < kindEnd; k++ {
+		b := make([]byte, 64)
+		(&header{kind: k, source: 0, tag: 2, id: 1}).put(b)
+		f.Add(b, offering)
+	}
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		w := newCrew(t, 2, near)
+		w.talk(0, 1, 1)
+		w.talk(1, 0, 1)
+		ep := w.eps[1]
+		guarded := make([]byte, 64)
+		r := ep.Irecv(match.Envelope{Source: match.Any, Tag: match.Any}, guarded[:32])
+		ep.arrivedNear(0, first)
+		ep.arrivedNear(0, second)
+		for range 3 {
+			ep.eng.Step()
+		}
+		if r.state == waitFIN {
+			b := make([]byte, headerLen)
+			(&header{kind: kindFIN, source: 0, id: r.wireID()}).put(b)
+			ep.arrivedNear(0, b)
+		}
+		if r.state != done && !ep.cancel(r) {
+			t.Fatalf("the receive is in state %d", r.state)
+		}
+		_, _ = ep.take(r)
+		if !bytes.Equal(guarded[32:], make([]byte, 32)) {
+			t.Fatal("bytes behind the buffer were written")
+		}
+	})
+}

@@ -36,6 +36,7 @@ type link struct {
 	id    *verbs.CMID
 	qp    *verbs.QP
 	tries int
+	since mono.Time // when no way to the peer was found first; 0: there is one
 	until mono.Time // when to do something about it, in states resting and awaited
 }
 
@@ -58,6 +59,7 @@ const (
 	doorBacklog  = 1024
 	connectTries = 6 // of which the last is a good second after the first
 	firstRest    = 20 * mono.Millisecond
+	wayRest      = 100 * mono.Millisecond // until a way to the peer is looked for again
 	// crossedWait is how long a connection is waited for that the peer has told
 	// of. It is under way at that moment.
 	crossedWait = 30 * mono.Second
@@ -282,8 +284,17 @@ func (c *connector) established(l *link) {
 // welcome and the error of the network.
 func (c *connector) fail(l *link, v verdict, err error) {
 	c.drop(l)
-	l.tries++
 	now := c.ep.eng.Clock().Now()
+	if unreachable(err) {
+		if l.since == 0 {
+			l.since = now
+		}
+		if now.Sub(l.since) < c.patience {
+			c.rest(l, resting, now.Add(wayRest))
+			return
+		}
+	}
+	l.tries++
 	switch {
 	case v == crossed && l.tries < connectTries:
 		c.rest(l, awaited, now.Add(crossedWait))
@@ -294,6 +305,17 @@ func (c *connector) fail(l *link, v verdict, err error) {
 	default:
 		c.giveUp(l, fmt.Errorf("no connection to %v: %w", c.doors[l.rank], errors.Join(v.err(), err)))
 	}
+}
+
+// unreachable reports whether an error says that there is no way to the peer now: a
+// device is down perhaps, and up again soon.
+func unreachable(err error) bool {
+	for _, no := range []error{syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
 }
 
 // err returns why a peer has refused, or nil if it has not.
