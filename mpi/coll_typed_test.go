@@ -245,13 +245,13 @@ func (o *typedOracle) alltoall() error {
 		if inPlace && o.form == persistent {
 			continue // twice is as never
 		}
-		out, in, outv, inv := o.room(o.n*p), o.room(o.n*p), o.room(0), o.room(0)
+		out, in := o.room(o.n*p), o.room(o.n*p)
 		counts, displs, total := make([]int, p), make([]int, p), 0
 		for r := range p {
 			counts[r], displs[r] = o.n*((r+me)%3), total
 			total += counts[r] + 1
 		}
-		outv, inv = o.room(total), o.room(total)
+		outv, inv := o.room(total), o.room(total)
 		wantv := room{inv.l, total, blank(len(inv.mem))}
 		var want []byte
 		for r := range p {

@@ -45,6 +45,7 @@ func oneCore(t *testing.T) {
 }
 
 func TestInitThread_level(t *testing.T) {
+	t.Setenv(mpi.EnvThreads, "serialized") // whatever the tests run under
 	for _, level := range []mpi.ThreadLevel{mpi.ThreadSingle, mpi.ThreadFunneled, mpi.ThreadSerialized} {
 		err := mpi.RunWith(1, mpi.Config{Threads: level}, func(p *mpi.Proc) error {
 			if got := p.QueryThread(); got != mpi.ThreadSerialized {

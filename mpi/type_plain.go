@@ -32,14 +32,14 @@ func TypeOf[T any]() (Plain[T], error) {
 }
 
 // Type returns the datatype of T. It is committed.
-func (p Plain[T]) Type() Datatype { return Datatype{p.t} }
+func (p Plain[T]) Type() Datatype { return Datatype(p) }
 
 // Slice is all elements of a slice. A slice that is nil gives the zero Data.
 func (p Plain[T]) Slice(s []T) Data {
 	if s == nil {
 		return Data{}
 	}
-	return p.Typed(s, len(s), Datatype{p.t})
+	return p.Typed(s, len(s), Datatype(p))
 }
 
 // Typed is count elements of datatype t, the first of which begins at the first

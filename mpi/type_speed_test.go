@@ -22,8 +22,8 @@ func pingPongData(procs [2]*mpi.Proc, d mpi.Data) {
 // shapes are n int64 in different ways.
 func shapes(n int) map[string]mpi.Data {
 	type pair struct {
-		a int64
-		b int32
+		_ int64
+		_ int32
 	}
 	plain, err := mpi.TypeOf[pair]()
 	if err != nil {

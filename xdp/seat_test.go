@@ -74,7 +74,7 @@ func FuzzParseSeat(f *testing.F) {
 // The parts of the arena do not overlap, and addresses tell their owners.
 func TestLayout(t *testing.T) {
 	for _, l := range []layout{{1, 32, 1, hugePage}, {3, 64, 1000, hugePage}, {64, 1024, 64*2300 + 512, 64 << 20}} {
-		g := layout(l)
+		g := l
 		ends := []int{boxesAt, g.heldAt(), g.framesAt(), g.partsAt(), g.size()}
 		for i := 1; i < len(ends); i++ {
 			if ends[i] < ends[i-1] {

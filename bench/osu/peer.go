@@ -130,7 +130,7 @@ func (p Peer) Start(w Where) (_ *Job, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir) // all ranks run by then
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }() // all ranks run by then
 	source, program := filepath.Join(dir, "peer.c"), filepath.Join(dir, "peer")
 	if err := os.WriteFile(source, peerSource, 0o600); err != nil {
 		return nil, err

@@ -100,7 +100,6 @@ type timeline struct {
 	b       []byte
 	between string
 	threads [][]int64 // of each, the ends of the calls that are open
-	where   []int     // thread of each event
 }
 
 func (t *timeline) write() {

@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/xwarp/xwarp/internal/mono"
@@ -266,7 +267,8 @@ func (ep *Endpoint) unprobed(env match.Envelope) error {
 // given makes the error of a receive that may still be served that of one that was
 // given up.
 func given(doubt error) error {
-	if e, ok := doubt.(*Error); ok {
+	var e *Error
+	if errors.As(doubt, &e) {
 		return &Error{Code: PeerLost, Peer: e.Peer, Detail: e.Detail, Err: e.Err}
 	}
 	return nil

@@ -352,27 +352,27 @@ func (ch *channel) write(from, to, ops int) {
 
 // check holds a message to the script: it is the next one, and all Writes before
 // it are done.
-func (y *node) check(from int, b []byte) {
-	t := y.ch.t
-	s := y.ch.nodes[from].script[y.id]
+func (x *node) check(from int, b []byte) {
+	t := x.ch.t
+	s := x.ch.nodes[from].script[x.id]
 	seen := 0
 	for i := range s.ops {
 		o := &s.ops[i]
 		if o.to >= 0 {
-			if !bytes.Equal(y.memory[o.to:o.to+len(o.data)], o.data) {
-				t.Fatalf("node %d: message %d of %d is there before the Write %d that precedes it", y.id, y.received[from], from, i)
+			if !bytes.Equal(x.memory[o.to:o.to+len(o.data)], o.data) {
+				t.Fatalf("node %d: message %d of %d is there before the Write %d that precedes it", x.id, x.received[from], from, i)
 			}
 			continue
 		}
-		if seen == y.received[from] {
+		if seen == x.received[from] {
 			if !bytes.Equal(b, o.data) {
-				t.Fatalf("node %d: message %d of %d has %d bytes, not those %d that were sent", y.id, seen, from, len(b), len(o.data))
+				t.Fatalf("node %d: message %d of %d has %d bytes, not those %d that were sent", x.id, seen, from, len(b), len(o.data))
 			}
 			return
 		}
 		seen++
 	}
-	t.Fatalf("node %d: more messages of %d than it has sent", y.id, from)
+	t.Fatalf("node %d: more messages of %d than it has sent", x.id, from)
 }
 
 // finish runs until nothing is left to do, and checks that nothing is left.
