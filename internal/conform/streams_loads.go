@@ -102,11 +102,14 @@ func streamsCrumbs(r *streamRig) {
 	}
 }
 
-// streamsMany has 200 connections at once.
+// streamsMany has many connections at once.
 func streamsMany(r *streamRig) {
-	const n = 200
+	n := r.net.Many
+	if n == 0 {
+		n = 200
+	}
 	d := r.b.listen(0)
-	var xs [n]*conn
+	xs := make([]*conn, n)
 	for i := range xs {
 		xs[i] = r.a.dial(d.Local(), netip.AddrPort{})
 	}
@@ -128,7 +131,7 @@ func streamsMany(r *streamRig) {
 			r.t.Fatalf("%v was accepted by nobody", x.Local())
 		}
 		x.join(y)
-		if x.ID() > 2*n || y.ID() > 2*n {
+		if int(x.ID()) > 2*n || int(y.ID()) > 2*n {
 			r.t.Errorf("numbers %d and %d of %d streams", x.ID(), y.ID(), n)
 		}
 	}
