@@ -37,6 +37,7 @@ const (
 	envDoes   = "XWARP_TEST_DOES"   // what: see deeds
 	envAfter  = "XWARP_TEST_AFTER"  // when: microseconds after it has joined
 	envRounds = "XWARP_TEST_ROUNDS" // how many rounds all work
+	envMet    = "XWARP_TEST_MET"    // "1": not before all have joined
 )
 
 func envInt(name string) int {
@@ -51,6 +52,12 @@ func survivorMain() int {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
+	}
+	if os.Getenv(envMet) == "1" {
+		if err := p.World().Barrier(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	}
 	if p.World().Rank() == envInt(envVictim) {
 		deed := deeds[os.Getenv(envDoes)]
@@ -328,6 +335,7 @@ func TestProcess_xrunIsKilled(t *testing.T) {
 
 // TestProcess_linkIsDown sets the network device of one host down, for a moment and
 // for a second: nobody notices but by the clock. XWARP_LONG=1 does it for a minute.
+// All have joined by then: Init needs a way to all hosts, and says so when there is none.
 func TestProcess_linkIsDown(t *testing.T) {
 	times := []string{"link", "second"}
 	if os.Getenv("XWARP_LONG") == "1" {
@@ -339,7 +347,9 @@ func TestProcess_linkIsDown(t *testing.T) {
 		}
 		for _, does := range times {
 			start := time.Now()
-			out, errOut, err := launchJob(t, survivors(3, does, 5*time.Millisecond, 300), on)
+			c := survivors(3, does, 5*time.Millisecond, 300)
+			c.Env = append(c.Env, envMet+"=1")
+			out, errOut, err := launchJob(t, c, on)
 			if err != nil || out != strings.Repeat("4 are left\n", 4) {
 				t.Errorf("%s: %v, %q, %s", does, err, out, errOut)
 			}

@@ -29,7 +29,8 @@ func TestXrun_survivors(t *testing.T) {
 		{[]string{"-n", "4", "--disable-auto-cleanup", program, "--kill", "2"}, "3 of 4 ranks left", false},
 		{[]string{"-n", "5", "--disable-auto-cleanup", program, "--kill", "0,4,1"}, "2 of 5 ranks left", false},
 		{[]string{"-n", "4", "--testbed", "2", "--disable-auto-cleanup", program, "--kill", "1,3"}, "2 of 4 ranks left", true},
-		{[]string{"-n", "3", program, "--kill", "1"}, "", false},
+		// Rows enough that the others are still at it when xrun ends them.
+		{[]string{"-n", "3", program, "--rows", "1000000", "--kill", "1"}, "", false},
 	} {
 		t.Run(fmt.Sprint(tt.args), func(t *testing.T) {
 			if tt.root && os.Geteuid() != 0 {
