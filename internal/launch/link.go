@@ -34,7 +34,7 @@ type event struct {
 var defaultLauncher = [...]string{"ssh", "-x", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=60"}
 
 // agentCommand returns the command that starts the agent of a.
-func (c *Config) agentCommand(p *plan, a agentPlan) *exec.Cmd {
+func (c *Config) agentCommand(p *plan, a agentPlan, prn *printer) *exec.Cmd {
 	argv := c.Agent
 	if len(argv) == 0 {
 		argv = []string{"/proc/self/exe", AgentArg}
@@ -48,7 +48,7 @@ func (c *Config) agentCommand(p *plan, a agentPlan) *exec.Cmd {
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = cleanEnv(os.Environ())
-	cmd.Stderr = c.Stderr
+	cmd.Stderr = prn.errors()
 	// A group of its own: Ctrl-C is for the controller to pass on. No
 	// Pdeathsig: the agent sees the end of its input and cleans up.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -57,7 +57,7 @@ func (c *Config) agentCommand(p *plan, a agentPlan) *exec.Cmd {
 
 // startAgent starts the agent of a. What it does comes as events.
 func (c *Config) startAgent(p *plan, a agentPlan, tb *testbed.Testbed, prn *printer, events chan<- event) (*link, error) {
-	cmd := c.agentCommand(p, a)
+	cmd := c.agentCommand(p, a, prn)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 )
@@ -63,6 +64,26 @@ func newPrinter(stdout, stderr io.Writer, tag, order bool) *printer {
 		tag: tag, streams: [2]stream{{w: stdout, rank: -1}, {w: stderr, rank: -1}},
 		order: order, gone: map[int]bool{}, held: map[int][]byte{},
 	}
+}
+
+// errors returns where agents, and what starts them on other hosts, write what is
+// wrong. A file is theirs as it is; whatever else there is takes one at a time.
+func (p *printer) errors() io.Writer {
+	switch w := p.streams[1].w.(type) {
+	case nil:
+		return nil
+	case *os.File:
+		return w
+	}
+	return (*agentErrors)(p)
+}
+
+type agentErrors printer
+
+func (e *agentErrors) Write(b []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.streams[1].w.Write(b)
 }
 
 // print writes what a rank has written: lines, the last one perhaps
