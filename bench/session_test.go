@@ -279,7 +279,7 @@ func TestAllocs_timedLoops(t *testing.T) {
 	for _, c := range Cases() {
 		for _, fabric := range []string{"udp", "tcp", "shm", "xdp"} {
 			for transport, spec := range specs(c, fabric) {
-				if spec.rc() && spec.onXDP() {
+				if spec.connects() && spec.onXDP() {
 					continue // gVisor's TCP allocates for each segment
 				}
 				t.Run(c.Name+"/"+fabric+"/"+transport, func(t *testing.T) {
