@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 
+	"github.com/xwarp/xwarp/examples/internal/job"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -27,7 +28,7 @@ func sortAll(comm *mpi.Comm, keys []uint64) ([]uint64, error) {
 	if err := mpi.Alltoall(comm, out, in); err != nil {
 		return nil, err
 	}
-	sendCounts, recvCounts := ints(out), ints(in)
+	sendCounts, recvCounts := job.Ints(out), job.Ints(in)
 	total := 0
 	for _, n := range recvCounts {
 		total += n
@@ -94,12 +95,4 @@ func mergeTwo(dst, a, b []uint64) {
 	}
 	copy(dst, a)
 	copy(dst[len(a):], b)
-}
-
-func ints(list []int64) []int {
-	out := make([]int, len(list))
-	for i, v := range list {
-		out[i] = int(v)
-	}
-	return out
 }

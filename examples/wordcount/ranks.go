@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/fnv"
 
+	"github.com/xwarp/xwarp/examples/internal/job"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -22,7 +23,7 @@ func deal(comm *mpi.Comm, text []byte) ([]byte, error) {
 		return nil, err
 	}
 	part := make([]byte, mine[0])
-	return part, mpi.Scatterv(comm, text, ints(counts), nil, part, 0)
+	return part, mpi.Scatterv(comm, text, job.Ints(counts), nil, part, 0)
 }
 
 // shuffle sends each word to the rank that adds it up, and returns what this rank
@@ -46,7 +47,7 @@ func shuffle(comm *mpi.Comm, counts map[string]int64) (map[string]int64, error) 
 		return nil, err
 	}
 	got := make([]byte, total(coming))
-	if err := mpi.Alltoallv(comm, all, ints(lengths), nil, got, ints(coming), nil); err != nil {
+	if err := mpi.Alltoallv(comm, all, job.Ints(lengths), nil, got, job.Ints(coming), nil); err != nil {
 		return nil, err
 	}
 	return parse(got)
@@ -64,7 +65,7 @@ func collect(comm *mpi.Comm, mine []entry, k int) ([]entry, error) {
 		return nil, err
 	}
 	got := make([]byte, total(lengths))
-	if err := mpi.Gatherv(comm, b, got, ints(lengths), nil, 0); err != nil || comm.Rank() != 0 {
+	if err := mpi.Gatherv(comm, b, got, job.Ints(lengths), nil, 0); err != nil || comm.Rank() != 0 {
 		return nil, err
 	}
 	counts, err := parse(got)
@@ -99,12 +100,4 @@ func total(list []int64) int64 {
 		sum += n
 	}
 	return sum
-}
-
-func ints(list []int64) []int {
-	out := make([]int, len(list))
-	for i, v := range list {
-		out[i] = int(v)
-	}
-	return out
 }

@@ -74,6 +74,15 @@ func (p *Program) parse(args []string) error {
 // Part returns the range of n things that is part i of parts, as equal as can be.
 func Part(n, parts, i int) (from, to int) { return n * i / parts, n * (i + 1) / parts }
 
+// Ints returns counts that came in a message as the calls of MPI take them.
+func Ints(list []int64) []int {
+	out := make([]int, len(list))
+	for i, v := range list {
+		out[i] = int(v)
+	}
+	return out
+}
+
 // All reports to all ranks whether ok is true on each of them.
 func All(comm *mpi.Comm, ok bool) (bool, error) {
 	all := []int32{0}
