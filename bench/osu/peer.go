@@ -58,8 +58,9 @@ func (p Peer) Missing() string {
 // starter is the script that starts a process on a host of the testbed, as ssh
 // would on another machine: `start [-OPTION...] ADDRESS COMMAND`.
 type starter struct {
-	path  string
-	hosts []*testbed.Host
+	path   string
+	hosts  []*testbed.Host
+	memory string // folder for what the library shares inside a host: it goes with the job
 }
 
 // script makes the command run in the namespace of the host, whose sysfs shows
@@ -117,7 +118,7 @@ func orte(s starter, w Where) []string {
 	for _, option := range [][2]string{
 		{"plm", "rsh"}, {"plm_rsh_agent", s.path}, {"oob_tcp_if_include", testbed.Device},
 		{"pml", "ob1"}, {"btl", "tcp,vader,self"}, {"btl_tcp_if_include", testbed.Device},
-		{"mpi_yield_when_idle", yield},
+		{"mpi_yield_when_idle", yield}, {"btl_vader_backing_directory", s.memory},
 	} {
 		args = append(args, "--mca", option[0], option[1])
 	}
@@ -142,13 +143,17 @@ func (p Peer) Start(w Where) (_ *Job, err error) {
 	if err != nil {
 		return nil, err
 	}
-	start := starter{path: filepath.Join(dir, "start"), hosts: bed.Hosts}
-	if err := os.WriteFile(start.path, []byte(script(bed.Hosts)), 0o700); err != nil {
+	memory, err := os.MkdirTemp("/dev/shm", "xwarp-")
+	if err != nil {
 		return nil, errors.Join(err, bed.Close())
+	}
+	start := starter{path: filepath.Join(dir, "start"), hosts: bed.Hosts, memory: memory}
+	if err := os.WriteFile(start.path, []byte(script(bed.Hosts)), 0o700); err != nil {
+		return nil, errors.Join(err, bed.Close(), os.RemoveAll(memory))
 	}
 	j, err := p.launch(bed, start, w, program)
 	if err != nil {
-		return nil, errors.Join(err, bed.Close())
+		return nil, errors.Join(err, bed.Close(), os.RemoveAll(memory))
 	}
 	if err := j.begin(); err != nil {
 		return nil, errors.Join(err, j.Close())
@@ -183,7 +188,7 @@ func (p Peer) launch(bed *testbed.Testbed, start starter, w Where, program strin
 		// What runs on the hosts goes with them.
 		err := bed.Close()
 		_ = cmd.Wait() // it was killed
-		return err
+		return errors.Join(err, os.RemoveAll(start.memory))
 	}
 	return j, nil
 }
