@@ -23,6 +23,7 @@ const (
 	EnvTransport  = "XWARP_TRANSPORT"  // Config.Transport: rd, rc, ud or hybrid
 	EnvPromote    = "XWARP_PROMOTE"    // Config.PromoteMessages: after how many messages hybrid connects with a peer
 	EnvFaults     = "XWARP_FAULTS"     // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
+	EnvBulk       = "XWARP_BULK"       // how large data leaves an AF_XDP endpoint: auto, frames or kernel; see device.Bulk
 	EnvShared     = "XWARP_SHARED"     // 0 sends messages inside a host through the network too; see Config.NoShared
 	EnvArena      = boot.EnvArena      // size in bytes of the arena that Alloc takes from, such as 256m
 	EnvUnexpected = "XWARP_UNEXPECTED" // Config.UnexpectedMax in bytes, such as 16m
@@ -219,6 +220,11 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", EnvShared, s)
 		}
 		cfg.NoShared = s == "0"
+	}
+	if s, ok := lookup(EnvBulk); ok {
+		if spec.Bulk, err = device.ParseBulk(s); err != nil {
+			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvBulk, err)
+		}
 	}
 	if s, ok := lookup(EnvArena); ok {
 		if spec.Arena, err = parseSize(EnvArena, s); err != nil {

@@ -52,7 +52,7 @@ type options struct {
 
 // vsFlags are what a second configuration may change. Everything else holds
 // for both.
-var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "crc", "markers", "all", "cores", "bulk-queue", "capture"}
+var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "crc", "markers", "all", "cores", "bulk-queue", "bulk", "capture"}
 
 func usagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", bench.ErrUsage, fmt.Sprintf(format, args...))
@@ -121,6 +121,7 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	fs.BoolVar(&o.spec.All, "a", o.spec.All, "")
 	fs.StringVar(&o.spec.Op, "op", o.spec.Op, "")
 	fs.IntVar(&o.spec.Peers, "peers", o.spec.Peers, "")
+	fs.StringVar(&o.spec.BulkWay, "bulk", o.spec.BulkWay, "")
 	fs.BoolVar(&o.spec.CRC, "crc", o.spec.CRC, "")
 	fs.BoolVar(&o.spec.Markers, "markers", o.spec.Markers, "")
 	fs.BoolVar(&o.markdown, "markdown", o.markdown, "")

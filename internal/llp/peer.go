@@ -13,20 +13,24 @@ import (
 // one of the two is gone. A peer that restarts is another Peer.
 type Peer struct {
 	// What every datagram needs comes first, in one cache line.
-	local, remote uint32    // the two sides' numbers of the association; remote is 0 until it has answered
-	heardAt       mono.Time // when anything was heard
-	period        uint32    // of the census, in which it was counted last
-	Index         int32     // position among the peers of the endpoint, used again when the association is over
-	path          fabric.Path
-	most, whole   int32 // largest payload to send: in all, and without a nearly empty last frame
-	goal          int32 // largest payload that both ends take
-	unanswered    uint8 // Hellos since anything was heard
-	mute          uint8 // short Hellos that were answered since data or an acknowledgement was heard
-	tries         uint8 // Hellos sent
-	measured      bool  // a Hello of some size has come through
-	bulk          bool  // what is sent to it goes as bulk
-	closed        bool  // over: nothing is sent or taken any more
-	Wanted        bool  // something was to be sent to it: see Want. Before, one that never answers is no loss
+	local, remote  uint32    // the two sides' numbers of the association; remote is 0 until it has answered
+	heardAt        mono.Time // when anything was heard
+	period         uint32    // of the census, in which it was counted last
+	Index          int32     // position among the peers of the endpoint, used again when the association is over
+	path, bulkPath fabric.Path
+	most, whole    int32      // largest payload to send: in all, and without a nearly empty last frame
+	goal           int32      // largest payload that both ends take
+	unanswered     uint8      // Hellos since anything was heard
+	mute           uint8      // short Hellos that were answered since data or an acknowledgement was heard
+	tries          uint8      // Hellos sent
+	measured       bool       // a Hello of some size has come through
+	bulk           bool       // what is sent to it goes as bulk
+	acked          serial.U32 // what it last said to have, which Snd may learn later
+	large          uint8      // large datagrams since it had everything, up to bulkAfter
+	wayFound       bool       // the second way leads to it
+	asks           uint8      // Hellos that went the second way without an answer
+	closed         bool       // over: nothing is sent or taken any more
+	Wanted         bool       // something was to be sent to it: see Want. Before, one that never answers is no loss
 
 	Rcv    arq.Receiver
 	Snd    arq.Sender
@@ -36,6 +40,7 @@ type Peer struct {
 	// its number and the one that it was given.
 	candidate, offered uint32
 	helloAt            mono.Time // when the next Hello is due
+	askAt              mono.Time // when one may go the second way
 	silentAt           mono.Time // when the first one went out that was not answered
 	stranger           bool      // nothing was heard that proves it alive: see strangers
 	older, newer       *Peer
@@ -138,6 +143,7 @@ func (e *Endpoint) setPayload(p *Peer, n int) {
 		p.whole -= int32(rest)
 	}
 	p.Snd.SetSegment(n)
+	p.wayFound = false // it may carry less
 }
 
 // open notes the peer's number, with which its own ULPDUs begin.
@@ -305,7 +311,7 @@ func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size in
 	case h.DstEpoch != 0:
 		e.heard(p)
 	}
-	e.hello(dgram.TypeHelloAck, p.path, p.local, p.remote, shortHello, size)
+	e.answerHello(p, h, size)
 }
 
 // answered deals with the answer to a Hello of size bytes, which says that the
@@ -319,6 +325,10 @@ func (e *Endpoint) answered(p *Peer, h *dgram.Header, limit, size int) {
 		e.open(p, h.SrcEpoch)
 	}
 	e.heard(p)
+	if h.Flags&dgram.FlagBulk != 0 {
+		p.wayAnswered(size)
+		return
+	}
 	if size < int(p.most) {
 		p.mute = min(p.mute+1, 250)
 	}
@@ -368,14 +378,31 @@ func (e *Endpoint) helloSize(p *Peer) int {
 
 // hello queues a Hello or an answer of size bytes to one of answered bytes.
 func (e *Endpoint) hello(t dgram.Type, to fabric.Path, src, dst uint32, size, answered int) bool {
+	if !e.beginHello(dgram.Header{Type: t, SrcEpoch: src, DstEpoch: dst}, size, answered) {
+		return false
+	}
+	e.finish(to)
+	return true
+}
+
+// answerHello answers a Hello of size bytes, which came the way that the answer
+// names.
+func (e *Endpoint) answerHello(p *Peer, h *dgram.Header, size int) {
+	answer := dgram.Header{Type: dgram.TypeHelloAck, Flags: h.Flags & dgram.FlagBulk, SrcEpoch: p.local, DstEpoch: p.remote}
+	if e.beginHello(answer, shortHello, size) {
+		e.finish(p.path)
+	}
+}
+
+// beginHello builds a Hello or an answer. false means no room.
+func (e *Endpoint) beginHello(h dgram.Header, size, answered int) bool {
 	if !e.TxRoom() || !e.w.open(e.dg, e.arena, e.caps.Headroom, size) {
 		return false
 	}
-	e.openHdr = dgram.Header{Type: t, SrcEpoch: src, DstEpoch: dst}
+	e.openHdr = h
 	body := dgram.Hello{MaxPayload: uint16(e.caps.MaxPayload), Length: uint16(answered)}
 	body.Put(e.w.reserve(dgram.HelloLen))
 	e.w.zeros(e.arena, size-shortHello)
-	e.finish(to)
 	e.Stats.TxHellos++
 	return true
 }
