@@ -121,7 +121,6 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	fs.BoolVar(&o.spec.All, "a", o.spec.All, "")
 	fs.StringVar(&o.spec.Op, "op", o.spec.Op, "")
 	fs.IntVar(&o.spec.Peers, "peers", o.spec.Peers, "")
-	fs.StringVar(&o.spec.BulkWay, "bulk", o.spec.BulkWay, "")
 	fs.BoolVar(&o.spec.CRC, "crc", o.spec.CRC, "")
 	fs.BoolVar(&o.spec.Markers, "markers", o.spec.Markers, "")
 	fs.BoolVar(&o.markdown, "markdown", o.markdown, "")
@@ -154,7 +153,7 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	fs.StringVar(vs, "vs", "", "")
 	fs.IntVar(&o.rounds, "rounds", o.rounds, "")
 	coresVar(fs, "cores", &o.cores)
-	coresVar(fs, "bulk-queue", &o.bulkCores)
+	o.bulkFlags(fs)
 	fs.IntVar(&o.port, "port", o.port, "")
 	fs.StringVar(&o.listen, "listen", o.listen, "")
 	fs.DurationVar(&o.patience, "connect-timeout", o.patience, "")
@@ -224,6 +223,12 @@ func parseSeconds(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is no time to measure for: write seconds, as in 10, up to a day", text)
 	}
 	return d, nil
+}
+
+// bulkFlags are about the ways that large data takes.
+func (o *options) bulkFlags(fs *flag.FlagSet) {
+	fs.StringVar(&o.spec.BulkWay, "bulk", o.spec.BulkWay, "")
+	coresVar(fs, "bulk-queue", &o.bulkCores)
 }
 
 func parseCores(list string) ([]int, error) {

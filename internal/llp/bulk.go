@@ -18,6 +18,7 @@ import (
 // not see AF_XDP, but may well see this.
 type bulk struct {
 	dg     fabric.Datagram // or nil
+	ways   []way           // by Peer.Index
 	tx     *fabric.Batch
 	whole  int  // its room when nothing is queued
 	queued bool // something is, here or there
@@ -43,6 +44,30 @@ const (
 	bulkAfter = 4
 	bulkMin   = 1024
 )
+
+// way is what is known of the second way to a peer. It is not part of the peer, for
+// most have none.
+type way struct {
+	found bool        // it leads there
+	asks  uint8       // Hellos that went it without an answer
+	path  fabric.Path // of the second carrier
+	askAt mono.Time   // when the next Hello may go it
+}
+
+// way returns that to p.
+func (b *bulk) way(p *Peer) *way {
+	for int(p.Index) >= len(b.ways) {
+		b.ways = append(b.ways, way{})
+	}
+	return &b.ways[p.Index]
+}
+
+// forget makes the way to p one that is not known.
+func (b *bulk) forget(p *Peer) {
+	if int(p.Index) < len(b.ways) {
+		b.ways[p.Index] = way{}
+	}
+}
 
 // Time between Hellos on the second way: the first that is not answered, and the
 // most.
@@ -116,8 +141,10 @@ func (e *Endpoint) inBulk(p *Peer) bool {
 	switch {
 	case e.openHdr.LSN == p.acked:
 		p.bulk, p.large = false, 0
-	case p.wayFound && p.Snd.TimeOuts() > 0: // a way on which nothing arrives is none
-		p.bulk, p.wayFound, p.askAt = false, false, e.now.Add(askFirst)
+	case p.bulk && e.bulk.dg != nil && p.Snd.TimeOuts() > 0: // a way on which nothing arrives is none
+		p.bulk = false
+		w := e.bulk.way(p)
+		w.found, w.askAt = false, e.now.Add(askFirst)
 	}
 	if e.w.size < bulkMin || p.bulk {
 		return p.bulk
@@ -135,26 +162,31 @@ func (e *Endpoint) inBulk(p *Peer) bool {
 // leads reports whether the second way leads to p, and sees to it that this gets
 // known.
 func (e *Endpoint) leads(p *Peer) bool {
-	if !p.wayFound && e.now >= p.askAt {
+	w := e.bulk.way(p)
+	if !w.found && e.now >= w.askAt {
 		e.timers.Sooner(p.Index, e.now)
 	}
-	return p.wayFound
+	return w.found
 }
 
 // ask sends a Hello the second way when one is due, as long as a datagram to p may
 // be. The answer comes the first way.
 func (e *Endpoint) ask(p *Peer) {
-	if p.wayFound || p.large < bulkAfter || !p.Open() || e.now < p.askAt {
+	if p.large < bulkAfter || !p.Open() {
 		return
 	}
-	p.askAt = e.now.Add(min(askFirst<<min(p.asks, 20), askMost))
-	p.asks = min(p.asks+1, 250)
+	w := e.bulk.way(p)
+	if w.found || e.now < w.askAt {
+		return
+	}
+	w.askAt = e.now.Add(min(askFirst<<min(w.asks, 20), askMost))
+	w.asks = min(w.asks+1, 250)
 	to := p.Remote.AddrPort()
 	if to.Port() > 0xffff-dgram.BulkPort {
 		return
 	}
 	var err error
-	if p.bulkPath, err = e.bulk.dg.Resolve(netip.AddrPortFrom(to.Addr(), to.Port()+dgram.BulkPort)); err != nil {
+	if w.path, err = e.bulk.dg.Resolve(netip.AddrPortFrom(to.Addr(), to.Port()+dgram.BulkPort)); err != nil {
 		return // it may be a later time
 	}
 	h := dgram.Header{Type: dgram.TypeHello, Flags: dgram.FlagBulk, SrcEpoch: p.local, DstEpoch: p.remote}
@@ -164,9 +196,9 @@ func (e *Endpoint) ask(p *Peer) {
 }
 
 // wayAnswered deals with the answer to a Hello of size bytes that went the second way.
-func (p *Peer) wayAnswered(size int) {
-	if size >= int(p.most) {
-		p.wayFound, p.asks = true, 0
+func (e *Endpoint) wayAnswered(p *Peer, size int) {
+	if w := e.bulk.way(p); size >= int(p.most) && w.asks > 0 {
+		w.found, w.asks = true, 0
 	}
 }
 
@@ -174,7 +206,7 @@ func (p *Peer) wayAnswered(size int) {
 func (e *Endpoint) finishBulk(p *Peer) {
 	e.seal()
 	b := &e.bulk
-	e.w.emit(b.tx, e.caps.Headroom, p.bulkPath, true)
+	e.w.emit(b.tx, e.caps.Headroom, b.way(p).path, true)
 	e.openBulk = false
 	e.queuedBulk()
 }

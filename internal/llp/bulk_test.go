@@ -121,7 +121,7 @@ func TestBulk_takesTheSecondWay(t *testing.T) {
 	if n := a.bulkSent(dgram.TypeHello); n != 1 {
 		t.Fatalf("%d Hellos went the second way, want 1", n)
 	}
-	if !p.wayFound {
+	if !a.ep.bulk.way(p).found {
 		t.Fatal("the second way was not found")
 	}
 	before := len(r.seen)
@@ -164,7 +164,7 @@ func TestBulk_firewall(t *testing.T) {
 		r.stream(a, b, p, 16)
 		r.run(100*ms, 10*ms)
 	}
-	if !p.wayFound {
+	if !a.ep.bulk.way(p).found {
 		t.Error("the second way was not found after the firewall had gone")
 	}
 }
@@ -228,7 +228,7 @@ func TestBulk_timeOut(t *testing.T) {
 	sent := a.bulkSent(dgram.TypeData)
 	a.put(p, 8000, 8)
 	a.ep.Flush()
-	if n := a.bulkSent(dgram.TypeData); n != sent && p.wayFound {
+	if n := a.bulkSent(dgram.TypeData); n != sent && a.ep.bulk.way(p).found {
 		t.Error("after a time-out data still goes the second way")
 	}
 }
@@ -247,7 +247,7 @@ func TestBulk_narrowWay(t *testing.T) {
 	for range 4 {
 		r.stream(a, b, p, 16)
 	}
-	if p.wayFound {
+	if a.ep.bulk.way(p).found {
 		t.Error("a way counts that carries less than the first one")
 	}
 }
@@ -260,7 +260,7 @@ func TestBulk_peerWithoutSecondWay(t *testing.T) {
 		r.stream(a, b, p, 16)
 		r.stream(b, a, q, 16)
 	}
-	if p.wayFound || a.bulkSent(dgram.TypeData) != 0 {
+	if a.ep.bulk.way(p).found || a.bulkSent(dgram.TypeData) != 0 {
 		t.Error("data goes to a port that nobody has")
 	}
 }

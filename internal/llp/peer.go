@@ -13,24 +13,22 @@ import (
 // one of the two is gone. A peer that restarts is another Peer.
 type Peer struct {
 	// What every datagram needs comes first, in one cache line.
-	local, remote  uint32    // the two sides' numbers of the association; remote is 0 until it has answered
-	heardAt        mono.Time // when anything was heard
-	period         uint32    // of the census, in which it was counted last
-	Index          int32     // position among the peers of the endpoint, used again when the association is over
-	path, bulkPath fabric.Path
-	most, whole    int32      // largest payload to send: in all, and without a nearly empty last frame
-	goal           int32      // largest payload that both ends take
-	unanswered     uint8      // Hellos since anything was heard
-	mute           uint8      // short Hellos that were answered since data or an acknowledgement was heard
-	tries          uint8      // Hellos sent
-	measured       bool       // a Hello of some size has come through
-	bulk           bool       // what is sent to it goes as bulk
-	acked          serial.U32 // what it last said to have, which Snd may learn later
-	large          uint8      // large datagrams since it had everything, up to bulkAfter
-	wayFound       bool       // the second way leads to it
-	asks           uint8      // Hellos that went the second way without an answer
-	closed         bool       // over: nothing is sent or taken any more
-	Wanted         bool       // something was to be sent to it: see Want. Before, one that never answers is no loss
+	local, remote uint32    // the two sides' numbers of the association; remote is 0 until it has answered
+	heardAt       mono.Time // when anything was heard
+	period        uint32    // of the census, in which it was counted last
+	Index         int32     // position among the peers of the endpoint, used again when the association is over
+	path          fabric.Path
+	most, whole   int32      // largest payload to send: in all, and without a nearly empty last frame
+	goal          int32      // largest payload that both ends take
+	acked         serial.U32 // what it last said to have, which Snd may learn later
+	unanswered    uint8      // Hellos since anything was heard
+	mute          uint8      // short Hellos that were answered since data or an acknowledgement was heard
+	tries         uint8      // Hellos sent
+	large         uint8      // large datagrams since it had everything, up to bulkAfter
+	measured      bool       // a Hello of some size has come through
+	bulk          bool       // what is sent to it goes as bulk
+	closed        bool       // over: nothing is sent or taken any more
+	Wanted        bool       // something was to be sent to it: see Want. Before, one that never answers is no loss
 
 	Rcv    arq.Receiver
 	Snd    arq.Sender
@@ -40,7 +38,6 @@ type Peer struct {
 	// its number and the one that it was given.
 	candidate, offered uint32
 	helloAt            mono.Time // when the next Hello is due
-	askAt              mono.Time // when one may go the second way
 	silentAt           mono.Time // when the first one went out that was not answered
 	stranger           bool      // nothing was heard that proves it alive: see strangers
 	older, newer       *Peer
@@ -129,6 +126,7 @@ func (e *Endpoint) add(remote fabric.Remote, path fabric.Path, local uint32) *Pe
 		e.peers = append(e.peers, p)
 		e.timers.Grow(len(e.peers))
 	}
+	e.bulk.forget(p)
 	e.byAddr.add(remote, int(p.Index))
 	e.timers.Arm(p.Index, e.now)
 	return p
@@ -143,7 +141,6 @@ func (e *Endpoint) setPayload(p *Peer, n int) {
 		p.whole -= int32(rest)
 	}
 	p.Snd.SetSegment(n)
-	p.wayFound = false // it may carry less
 }
 
 // open notes the peer's number, with which its own ULPDUs begin.
@@ -326,7 +323,7 @@ func (e *Endpoint) answered(p *Peer, h *dgram.Header, limit, size int) {
 	}
 	e.heard(p)
 	if h.Flags&dgram.FlagBulk != 0 {
-		p.wayAnswered(size)
+		e.wayAnswered(p, size)
 		return
 	}
 	if size < int(p.most) {
@@ -335,6 +332,7 @@ func (e *Endpoint) answered(p *Peer, h *dgram.Header, limit, size int) {
 	p.goal = int32(min(limit, e.caps.MaxPayload))
 	if n := min(int(p.goal), size); n > int(p.most) {
 		e.setPayload(p, n)
+		e.bulk.forget(p) // it may carry less
 	}
 	p.helloAt = e.now.Add(e.Config().KeepAlive)
 	if size >= basePayload && !p.measured {

@@ -46,7 +46,7 @@ func (e *Endpoint) SendSmall(now mono.Time, p *Peer, credit uint8) {
 		p.bulk, p.large = false, 0
 	}
 	if p.bulk && e.bulk.dg != nil {
-		e.bulk.tx.Add(fabric.Packet{To: p.bulkPath}, e.small)
+		e.bulk.tx.Add(fabric.Packet{To: e.bulk.way(p).path}, e.small)
 		e.queuedBulk()
 	} else {
 		e.tx.Add(fabric.Packet{To: p.path, Sealed: !e.cfg.NoCRC, Bulk: p.bulk}, e.small)
