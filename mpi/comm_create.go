@@ -45,27 +45,6 @@ func (c *Comm) Compare(other *Comm) Comparison {
 	return r
 }
 
-// Dup makes a communicator of the same ranks with a context of its own
-// (MPI_Comm_dup). All ranks call it. Attributes are copied as their keys say,
-// and the error handler and the topology with them.
-func (c *Comm) Dup() (*Comm, error) {
-	if err := c.live("Comm.Dup"); err != nil {
-		return nil, c.report(err)
-	}
-	if c.Inter() {
-		return c.dupInter()
-	}
-	got, err := c.agree("Comm.Dup", 1, nil)
-	if err != nil {
-		return nil, c.report(err)
-	}
-	d := c.p.newComm(2*got[0], c.Group())
-	d.topo = c.topo
-	d.SetErrhandler(c.Errhandler())
-	c.attrs.copyTo(&d.attrs, c)
-	return d, nil
-}
-
 // Create makes a communicator of a part of the ranks (MPI_Comm_create). All
 // ranks of c call it, those of one group with this group; groups must not
 // overlap. Those that are in no group give GroupEmpty, and get nil.

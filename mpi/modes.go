@@ -50,13 +50,6 @@ func Irsend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
 	return Isend(c, buf, dest, tag)
 }
 
-// SendrecvReplace sends a buffer and receives another message into it
-// (MPI_Sendrecv_replace).
-func SendrecvReplace[T Scalar](c *Comm, buf []T, dest, sendTag, source, recvTag int) (Status, error) {
-	out := append([]T(nil), buf...)
-	return Sendrecv(c, out, dest, sendTag, buf, source, recvTag)
-}
-
 // sendBuffer is what Bsend copies messages into (MPI 4.1, section 3.6).
 type sendBuffer struct {
 	room     int // bytes that the program has allowed

@@ -102,6 +102,7 @@ type Proc struct {
 	hosts     []int // that ranks of World run on
 	thread    int   // of the operating system, that called Init
 	calls     calls // nonblocking collectives
+	dups      int   // Idups and Ishrinks under way
 	allocated map[mem.Addr]int
 	types     map[Datatype]*typeNotes
 	finalized bool

@@ -11,13 +11,19 @@ import (
 // and makes the handle null; using a copy of it afterwards is an error of class
 // ErrRequest. The zero value is the null request (MPI_REQUEST_NULL).
 type Request struct {
-	r   *p2p.Request // a message
-	k   *call        // a collective
-	c   *Comm
-	gen uint32
+	r    *p2p.Request // a message
+	k    *call        // a collective
+	c    *Comm
+	gen  uint32
+	room uint32 // bytes of the buffer of a receive, modulo 4 GiB: see exactly
 }
 
 func (c *Comm) request(r *p2p.Request) Request { return Request{r: r, c: c, gen: r.Generation()} }
+
+// receive is the request of a receive into so many bytes.
+func (c *Comm) receive(r *p2p.Request, bytes int) Request {
+	return Request{r: r, c: c, gen: r.Generation(), room: uint32(bytes)}
+}
 
 // IsNull reports whether r is the null request.
 func (r *Request) IsNull() bool { return r.r == nil && r.k == nil }
@@ -58,6 +64,9 @@ func (r *Request) wait(op string) (Status, error) {
 		return emptyStatus(), r.stale(op)
 	}
 	st, active, err := r.r.Await()
+	if err == nil && r.c.exact {
+		err = r.c.exactly(op, st, r.room)
+	}
 	if err != nil {
 		err = r.c.report(r.c.wrap(op, err))
 	}
@@ -89,6 +98,9 @@ func (r *Request) Test() (st Status, done bool, err error) {
 		return emptyStatus(), false, err
 	}
 	r.r = nil
+	if err == nil && r.c.exact {
+		err = r.c.exactly("Test", got, r.room)
+	}
 	if err != nil {
 		err = r.c.report(r.c.wrap("Test", err))
 	}
