@@ -167,6 +167,9 @@ func (c *Comm) free() error {
 		return c.report(fail(ErrComm, "Comm.Free", "World is there until Finalize"))
 	}
 	err = c.attrs.removeAll("Comm.Free", c)
+	if err == nil {
+		err = c.BufferFlush()
+	}
 	c.coll.op = "Comm.Free"
 	sync := c
 	if c.within != nil {

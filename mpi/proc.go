@@ -239,9 +239,7 @@ func (p *Proc) Finalize() error {
 	p.finalized = true
 	t := p.watch.begin("Finalize", p.world, Undefined, Undefined, 0)
 	var errs []error
-	if p.buffer.attached {
-		errs = append(errs, p.BufferFlush())
-	}
+	errs = append(errs, p.BufferFlush())
 	if n := p.ep.Active() + p.calls.untaken; n > 0 {
 		errs = append(errs, fail(ErrPending, "Finalize", "%d operations were started and never waited for", n))
 	}
