@@ -158,13 +158,14 @@ func (r *Request) takeCall() (Status, error) {
 	r.k = nil
 	k.Flush()
 	st, err := k.outcome()
+	k.err = nil
 	a := &k.c.p.calls
 	a.untaken--
 	k.gen++
 	k.busy = false
 	if !k.kept {
 		k.clear()
-		k.task, k.err = nil, nil
+		k.task = nil
 		k.next, a.idle = a.idle, k
 	}
 	return st, err

@@ -170,6 +170,7 @@ func (c *Comm) free() error {
 	if err == nil {
 		err = c.BufferFlush()
 	}
+	c.learnAll()
 	c.coll.op = "Comm.Free"
 	sync := c
 	if c.within != nil {

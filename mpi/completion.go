@@ -10,7 +10,7 @@ func (r *Request) Cancel() error {
 	case r.IsNull():
 		return fail(ErrRequest, "Cancel", "the request is null")
 	case r.k != nil:
-		return fail(ErrRequest, "Cancel", "collectives cannot be taken back")
+		return fail(ErrRequest, "Cancel", "only receives can be taken back")
 	case !r.live():
 		return r.stale("Cancel")
 	}

@@ -325,6 +325,17 @@ func (in *Inside) Irecv(env match.Envelope, buf []byte) *Request {
 	return in.ep().irecv(env, in.ep().request(env.Source, buf))
 }
 
+// Seize takes the oldest message that fits env, if there is one.
+func (in *Inside) Seize(env match.Envelope) (m Matched, found bool, err error) {
+	m, _, found, err = in.ep().seize(env)
+	return m, found, err
+}
+
+// Accept is Endpoint.Accept.
+func (in *Inside) Accept(m Matched, buf []byte) *Request {
+	return in.ep().acceptMatched(m, in.ep().request(m.m.entry.Source, buf))
+}
+
 // Await makes progress until r is Ready. Others come inside meanwhile.
 func (in *Inside) Await(r *Request) {
 	for !r.Ready() {
