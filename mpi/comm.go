@@ -44,6 +44,16 @@ func newWorld(p *Proc) *Comm {
 	return c
 }
 
+// selfContext is the context of Self, on all ranks.
+const selfContext = 2
+
+// newSelf makes the communicator of this rank alone.
+func newSelf(p *Proc) *Comm {
+	c := p.newComm(selfContext, &Group{[]int32{int32(p.rank)}})
+	c.name = "MPI_COMM_SELF"
+	return c
+}
+
 // newComm makes a communicator of a group that this rank is in.
 func (p *Proc) newComm(context uint32, g *Group) *Comm {
 	c := p.view(context, g)

@@ -163,8 +163,8 @@ func (c *Comm) free() error {
 	switch {
 	case err != nil:
 		return err
-	case c == c.p.world:
-		return c.report(fail(ErrComm, "Comm.Free", "World is there until Finalize"))
+	case c == c.p.world || c == c.p.self:
+		return c.report(fail(ErrComm, "Comm.Free", "%s is there until Finalize", c.name))
 	}
 	err = c.attrs.removeAll("Comm.Free", c)
 	if err == nil {

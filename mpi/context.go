@@ -5,7 +5,7 @@ import (
 )
 
 // Every communicator has two contexts, 2i and 2i+1, with the same i on all its
-// ranks: they agree on one that is free on all of them. World has i = 0.
+// ranks: they agree on one that is free on all of them. World has i = 0, Self 1.
 
 // contextWords is how many words of 64 contexts there are. 2048 communicators
 // are more than programs have at a time, and 256 bytes to agree on one.
@@ -18,7 +18,7 @@ func newContextSet() (s contextSet) {
 	for i := range s {
 		s[i] = ^uint64(0)
 	}
-	s[0] &^= 1 // World
+	s[0] &^= 1<<0 | 1<<(selfContext/2) // World and Self
 	return s
 }
 

@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 )
@@ -116,15 +117,27 @@ func (r *Request) stale(op string) error {
 	return fail(ErrRequest, op, "the operation was completed before, through a copy of this request")
 }
 
+// RequestError says which of several operations has failed, and how: what
+// MPI_ERR_IN_STATUS and the statuses say.
+type RequestError struct {
+	Index int // of the request
+	Err   error
+}
+
+func (e *RequestError) Error() string { return fmt.Sprintf("request %d: %v", e.Index, e.Err) }
+
+// Unwrap returns how it has failed.
+func (e *RequestError) Unwrap() error { return e.Err }
+
 // Waitall waits until all operations are complete (MPI_Waitall) and makes the
-// requests null. The error joins those of the operations that failed. Wait for
-// single requests to get their statuses.
+// requests null. It waits for all, also when some fail: the error joins a
+// [RequestError] of each that has failed. See [WaitallStatus] for statuses.
 func Waitall(requests []Request) error {
 	t := watcher(requests).begin("Waitall", nil, Undefined, Undefined, 0)
 	var errs []error
 	for i := range requests {
 		if _, err := requests[i].wait("Waitall"); err != nil {
-			errs = append(errs, err)
+			errs = append(errs, &RequestError{i, err})
 		}
 	}
 	err := errors.Join(errs...)
