@@ -41,6 +41,9 @@ func (c *Comm) SplitTypeWithInfo(kind SplitType, key int, info *Info) (*Comm, er
 	if err := c.live(op); err != nil {
 		return nil, c.report(err)
 	}
+	if c.Inter() {
+		return nil, c.report(fail(ErrComm, op, "it is not for intercommunicators: Merge first"))
+	}
 	host, _ := c.p.job.Host()
 	switch kind {
 	case TypeShared:
