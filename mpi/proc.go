@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/xwarp/xwarp/internal/boot"
@@ -96,16 +97,20 @@ type Proc struct {
 	ctx       *verbs.Context
 	ep        *p2p.Endpoint
 	world     *Comm
+	self      *Comm
 	rank      int
 	contexts  contextSet // that no communicator has
 	buffer    sendBuffer
 	hosts     []int // that ranks of World run on
 	thread    int   // of the operating system, that called Init
 	calls     calls // nonblocking collectives
+	dups      int   // Idups and Ishrinks under way
 	allocated map[mem.Addr]int
 	types     map[Datatype]*typeNotes
-	finalized bool
-	watch     *watch // or nil
+	finalized atomic.Bool
+	errors    map[ErrorClass]*userError
+	lastError ErrorClass // that was added
+	watch     *watch     // or nil
 }
 
 // Keys under which ranks tell one another about themselves.
@@ -132,7 +137,7 @@ func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	if err := p.observe(cfg); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	p.world = newWorld(p)
+	p.world, p.self = newWorld(p), newSelf(p)
 	return p, nil
 }
 
@@ -213,6 +218,11 @@ func (p *Proc) connect() error {
 // World returns the communicator of all ranks (MPI_COMM_WORLD).
 func (p *Proc) World() *Comm { return p.world }
 
+// Self returns the communicator of this rank alone (MPI_COMM_SELF). Finalize
+// deletes its attributes before it does anything else, so that the Delete of their
+// keys may tidy up.
+func (p *Proc) Self() *Comm { return p.self }
+
 // Engine returns the engine that moves the messages of this rank, for programs
 // that wait for other things too. It is not for use under ThreadMultiple.
 func (p *Proc) Engine() *progress.Engine { return p.ep.Engine() }
@@ -232,15 +242,13 @@ func (p *Proc) abort(code int, why string) {
 // ranks call it and until everything they have sent has arrived. It does not
 // wait for a rank that is lost, which is no error. Every later call fails.
 func (p *Proc) Finalize() error {
-	if p.finalized {
+	if p.finalized.Load() {
 		return fail(ErrOther, "Finalize", "it was called before")
 	}
-	p.finalized = true
+	errs := []error{p.self.attrs.removeAll("Finalize", p.self)}
+	p.finalized.Store(true)
 	t := p.watch.begin("Finalize", p.world, Undefined, Undefined, 0)
-	var errs []error
-	if p.buffer.attached {
-		errs = append(errs, p.BufferFlush())
-	}
+	errs = append(errs, p.BufferFlush())
 	if n := p.ep.Active() + p.calls.untaken; n > 0 {
 		errs = append(errs, fail(ErrPending, "Finalize", "%d operations were started and never waited for", n))
 	}
