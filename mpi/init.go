@@ -32,7 +32,7 @@ const (
 )
 
 // Init joins the job that this process was started for (MPI_Init), by xrun or
-// by a launcher that speaks PMI-1, such as MPICH's mpiexec or Slurm's srun
+// by a launcher that speaks PMI, such as MPICH's mpiexec or Slurm's srun
 // --mpi=pmi2. A process that nobody launched becomes a job of one rank. Which
 // network is used, and how, is for the environment to say, which xrun sets:
 // XWARP_FABRIC, by default kernel UDP, and XWARP_DEVICE, by default the loopback

@@ -15,7 +15,7 @@ const (
 	EnvHost      = "XWARP_HOST"       // number of the host
 	EnvLocalRank = "XWARP_LOCAL_RANK" // number among the ranks of the host
 	EnvBootFD    = "XWARP_BOOT_FD"    // descriptor of the socket to the launcher
-	EnvPMIFD     = "PMI_FD"           // the same, for programs that speak PMI-1 (internal/boot/pmi)
+	EnvPMIFD     = "PMI_FD"           // the same, for programs that speak PMI (internal/boot/pmi)
 	EnvFabric    = "XWARP_FABRIC"     // carrier to use: "xdp", "xdp:generic", "udp", ...
 	EnvDevice    = "XWARP_DEVICE"     // network device to use: "eth1", "lo", ...
 	EnvSeat      = "XWARP_SEAT"       // place at a queue that the ranks of the host share, for device.Spec.Seat
