@@ -24,7 +24,8 @@ const (
 	EnvPromote    = "XWARP_PROMOTE"    // Config.PromoteMessages: after how many messages hybrid connects with a peer
 	EnvFaults     = "XWARP_FAULTS"     // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
 	EnvBulk       = "XWARP_BULK"       // how large data leaves an AF_XDP endpoint: auto, frames or kernel; see device.Bulk
-	EnvShared     = "XWARP_SHARED"     // 0 sends messages inside a host through the network too; see Config.NoShared
+	EnvShared     = boot.EnvShared     // 0 sends messages inside a host through the network too; see Config.NoShared
+	EnvNetWait    = boot.EnvNetWait    // how long Init waits for a network that is down, such as 30s; default 20s
 	EnvArena      = boot.EnvArena      // size in bytes of the arena that Alloc takes from, such as 256m
 	EnvUnexpected = "XWARP_UNEXPECTED" // Config.UnexpectedMax in bytes, such as 16m
 	EnvPeerLost   = "XWARP_PEER_LOST"  // how long a rank may be silent until it counts as lost, such as 30s; default 1h
@@ -33,7 +34,7 @@ const (
 )
 
 // Init joins the job that this process was started for (MPI_Init), by xrun or
-// by a launcher that speaks PMI-1, such as MPICH's mpiexec or Slurm's srun
+// by a launcher that speaks PMI, such as MPICH's mpiexec or Slurm's srun
 // --mpi=pmi2. A process that nobody launched becomes a job of one rank. Which
 // network is used, and how, is for the environment to say, which xrun sets:
 // XWARP_FABRIC, by default kernel UDP, and XWARP_DEVICE, by default the loopback
@@ -68,13 +69,17 @@ func join(cfg Config) (*Proc, error) {
 	if spec.Poller.Ranks == 0 { // the launcher did not say how crowded the machine is
 		spec.Poller.Ranks = here
 	}
-	if here < job.Size() && spec.Device == "" {
-		if spec.Addr, err = outwardAddr(); err != nil {
-			return nil, err
-		}
-	}
 	cfg = cfg.or(defaults)
-	ctx, err := open(job, spec, cfg.Transport)
+	var ctx *verbs.Context
+	err = defaults.patience.Await(func() (err error) {
+		if here < job.Size() && spec.Device == "" {
+			if spec.Addr, err = outwardAddr(); err != nil {
+				return err
+			}
+		}
+		ctx, err = open(job, spec, cfg.Transport)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: %w", job.Rank(), err)
 	}
@@ -231,6 +236,11 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 			return cfg, spec, err
 		}
 	}
+	wait, err := boot.NetWait(lookup)
+	if err != nil {
+		return cfg, spec, fail(ErrArg, "Init", "%v", err)
+	}
+	cfg.patience = device.NewPatience(wait, EnvNetWait)
 	err = fromLauncher(lookup, &cfg, &spec)
 	return cfg, spec, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/xwarp/xwarp/internal/trace"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/verbs"
+	"github.com/xwarp/xwarp/verbs/device"
 )
 
 // Config tunes MPI. Its zero value is ready to use.
@@ -51,7 +52,8 @@ type Config struct {
 	// on, and XWARP_STATS=1 in the environment.
 	Stats bool
 
-	record []byte // where xrun reads what the rank leaves behind; or nil
+	patience *device.Patience // with a network that is down; or nil
+	record   []byte           // where xrun reads what the rank leaves behind; or nil
 }
 
 // or returns the configuration with defaults for what is not set.
@@ -68,6 +70,7 @@ func (c Config) or(defaults Config) Config {
 	c.Stats = c.Stats || defaults.Stats
 	c.Hooks = cmp.Or(c.Hooks, defaults.Hooks)
 	c.Threads = cmp.Or(c.Threads, defaults.Threads)
+	c.patience = defaults.patience
 	return c
 }
 
@@ -129,7 +132,7 @@ func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	}
 	err := p.open(cfg)
 	if err == nil {
-		err = p.connect()
+		err = p.connect(cfg.patience)
 	}
 	if err != nil {
 		return nil, errors.Join(&Error{Class: ErrOther, Op: "Init", Rank: -1, Detail: fmt.Sprintf("rank %d of %d", job.Rank(), job.Size()), Err: err}, p.close())
@@ -192,7 +195,7 @@ func aborted(lost <-chan struct{}) error {
 
 // connect exchanges addresses with all ranks. They have posted receives by
 // then, so the first message finds a place.
-func (p *Proc) connect() error {
+func (p *Proc) connect(patience *device.Patience) error {
 	job := p.job
 	host, _ := job.Host()
 	err := errors.Join(
@@ -212,7 +215,10 @@ func (p *Proc) connect() error {
 			return fmt.Errorf("rank %d has told %q as its host: %w", i, host, err)
 		}
 	}
-	return p.ep.Connect(cards)
+	if patience == nil {
+		patience = &device.Patience{}
+	}
+	return p.ep.Connect(cards, patience.Await)
 }
 
 // World returns the communicator of all ranks (MPI_COMM_WORLD).

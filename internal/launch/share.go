@@ -46,6 +46,20 @@ func (s *startOrder) openQueue() (*queue, error) {
 	if !s.Shared {
 		return nil, nil
 	}
+	wait, err := boot.NetWait(s.lookup)
+	if err != nil {
+		return nil, err
+	}
+	var q *queue
+	err = device.NewPatience(wait, boot.EnvNetWait).Await(func() (err error) {
+		q, err = s.tryQueue()
+		return err
+	})
+	return q, err
+}
+
+// tryQueue is openQueue, and fails at once where the network is down.
+func (s *startOrder) tryQueue() (*queue, error) {
 	addr, err := addressOf(s.Device)
 	if err != nil {
 		return nil, err
@@ -106,7 +120,7 @@ func addressOf(dev string) (netip.Addr, error) {
 			return p.Addr(), nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("%s has no IPv4 address: give it one (ip addr add 10.0.0.1/24 dev %s)", dev, dev)
+	return netip.Addr{}, fmt.Errorf("%w: %s has no IPv4 address: give it one (ip addr add 10.0.0.1/24 dev %s)", unix.EADDRNOTAVAIL, dev, dev)
 }
 
 // pass returns what a rank needs to take a seat: files to inherit from number
