@@ -20,6 +20,7 @@ import (
 // Environment of a rank, besides what the launcher sets.
 const (
 	EnvEager      = "XWARP_EAGER"      // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
+	EnvEagerIdle  = "XWARP_EAGER_IDLE" // Config.EagerIdle in bytes
 	EnvTransport  = "XWARP_TRANSPORT"  // Config.Transport: rd, rc, ud or hybrid
 	EnvPromote    = "XWARP_PROMOTE"    // Config.PromoteMessages: after how many messages hybrid connects with a peer
 	EnvFaults     = "XWARP_FAULTS"     // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
@@ -187,6 +188,11 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		}
 		if cfg.EagerMax == 0 {
 			cfg.EagerMax = -1
+		}
+	}
+	if s, ok := lookup(EnvEagerIdle); ok {
+		if cfg.EagerIdle, err = parseSize(EnvEagerIdle, s); err != nil {
+			return cfg, spec, err
 		}
 	}
 	if s, ok := lookup(EnvUnexpected); ok {

@@ -27,6 +27,11 @@ type Config struct {
 	// the receiver first. -1 means that only empty messages are. Default:
 	// XWARP_EAGER from the environment in Init, else 16 KiB.
 	EagerMax int
+	// EagerIdle is the largest message in bytes that is sent without asking to a
+	// rank on another host that little is under way to; at most 1 MiB. Default:
+	// XWARP_EAGER_IDLE from the environment in Init, else 64 KiB, but EagerMax
+	// where that is given.
+	EagerIdle int
 	// Receives and Sends are the numbers of buffers of EagerMax bytes for
 	// messages on their way in and out. Defaults: 256 and 64.
 	Receives, Sends int
@@ -60,6 +65,7 @@ type Config struct {
 func (c Config) or(defaults Config) Config {
 	c.Transport = cmp.Or(c.Transport, defaults.Transport)
 	c.EagerMax = cmp.Or(c.EagerMax, defaults.EagerMax)
+	c.EagerIdle = cmp.Or(c.EagerIdle, defaults.EagerIdle)
 	c.Receives = cmp.Or(c.Receives, defaults.Receives)
 	c.Sends = cmp.Or(c.Sends, defaults.Sends)
 	c.UnexpectedMax = cmp.Or(c.UnexpectedMax, defaults.UnexpectedMax)
@@ -165,7 +171,7 @@ func (p *Proc) open(cfg Config) (err error) {
 	c := p2p.Config{
 		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport, Key: p.job.Key(),
 		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
-		EagerMax: cfg.EagerMax, Receives: cfg.Receives, Sends: cfg.Sends,
+		EagerMax: cfg.EagerMax, EagerIdle: cfg.EagerIdle, Receives: cfg.Receives, Sends: cfg.Sends,
 		UnexpectedMax: cfg.UnexpectedMax,
 		Threads:       cfg.Threads == ThreadMultiple, Numbers: len(cfg.record) > trace.RecordSize(0),
 	}

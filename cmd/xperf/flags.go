@@ -52,7 +52,7 @@ type options struct {
 
 // vsFlags are what a second configuration may change. Everything else holds
 // for both.
-var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "crc", "markers", "all", "cores", "bulk-queue", "bulk", "capture"}
+var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "crc", "markers", "all", "cores", "bulk-queue", "bulk", "capture", "eager", "eager-idle"}
 
 func usagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", bench.ErrUsage, fmt.Sprintf(format, args...))
@@ -149,6 +149,8 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 		o.spec.Loss, err = parseShare(s)
 		return err
 	})
+	eagerVar(fs, "eager", &o.spec.Eager)
+	eagerVar(fs, "eager-idle", &o.spec.EagerIdle)
 	fs.BoolVar(&o.json, "json", o.json, "")
 	fs.StringVar(vs, "vs", "", "")
 	fs.IntVar(&o.rounds, "rounds", o.rounds, "")
@@ -182,6 +184,25 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 		}
 	}
 	return places, nil
+}
+
+// eagerVar defines a flag that is a size, -1 for none.
+func eagerVar(fs *flag.FlagSet, name string, to *int) {
+	fs.Func(name, "", func(s string) error {
+		if s == "-1" {
+			*to = -1
+			return nil
+		}
+		sizes, err := bench.ParseSizes(s)
+		if err == nil && (len(sizes) != 1 || sizes[0] == 0) {
+			err = usagef("%q is no limit: write one size, as in 16K, or -1 for none", s)
+		}
+		if err != nil {
+			return err
+		}
+		*to = sizes[0]
+		return nil
+	})
 }
 
 // coresVar defines a flag that is a list of cores.
