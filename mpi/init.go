@@ -24,6 +24,7 @@ const (
 	EnvPromote    = "XWARP_PROMOTE"    // Config.PromoteMessages: after how many messages hybrid connects with a peer
 	EnvFaults     = "XWARP_FAULTS"     // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
 	EnvShared     = "XWARP_SHARED"     // 0 sends messages inside a host through the network too; see Config.NoShared
+	EnvColl       = "XWARP_COLL"       // Config.Algorithms: rows COLLECTIVE[.hosts][:BYTES[:RANKS]]=ALGORITHM, such as bcast:64k=binomial
 	EnvArena      = boot.EnvArena      // size in bytes of the arena that Alloc takes from, such as 256m
 	EnvUnexpected = "XWARP_UNEXPECTED" // Config.UnexpectedMax in bytes, such as 16m
 	EnvPeerLost   = "XWARP_PEER_LOST"  // how long a rank may be silent until it counts as lost, such as 30s; default 1h
@@ -175,6 +176,7 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		}
 	}
 	spec.Seat, _ = lookup(boot.EnvSeat)
+	cfg.Algorithms, _ = lookup(EnvColl)
 	if s, ok := lookup(EnvEager); ok {
 		if cfg.EagerMax, err = parseSize(EnvEager, s); err != nil {
 			return cfg, spec, err
