@@ -13,7 +13,8 @@ var allreduceTable = table{
 		{use: spread},
 	},
 	hosts: []rule{
-		{upTo: 16 << 10, use: hosts},
+		{upTo: 2 << 10, use: hosts},
+		{upTo: 64 << 10, ranks: 17, use: hosts},
 		{use: rails},
 	},
 	has:     []algorithm{doubling, rabenseifner, ring, spread},

@@ -13,7 +13,8 @@ var bcastTable = table{
 		{use: binomial},
 	},
 	hosts: []rule{
-		{upTo: 64 << 10, use: hosts},
+		{upTo: 8 << 10, use: hosts},
+		{upTo: 64 << 10, ranks: 17, use: hosts},
 		{use: rails},
 	},
 	has:     []algorithm{binomial, chain, scatter},

@@ -5,7 +5,7 @@ package coll
 // message of its own, with a round trip to agree on where it goes; they are asked
 // for all at once.
 const (
-	segmentLeast = 128 << 10 // bytes
+	segmentLeast = 256 << 10 // bytes
 	segmentsMost = 32
 )
 
