@@ -27,6 +27,7 @@ const (
 	EnvBulk       = "XWARP_BULK"       // how large data leaves an AF_XDP endpoint: auto, frames or kernel; see device.Bulk
 	EnvShared     = boot.EnvShared     // 0 sends messages inside a host through the network too; see Config.NoShared
 	EnvNetWait    = boot.EnvNetWait    // how long Init waits for a network that is down, such as 30s; default 20s
+	EnvColl       = "XWARP_COLL"       // Config.Algorithms: rows COLLECTIVE[.hosts][:BYTES[:RANKS]]=ALGORITHM, such as bcast:64k=binomial
 	EnvArena      = boot.EnvArena      // size in bytes of the arena that Alloc takes from, such as 256m
 	EnvUnexpected = "XWARP_UNEXPECTED" // Config.UnexpectedMax in bytes, such as 16m
 	EnvPeerLost   = "XWARP_PEER_LOST"  // how long a rank may be silent until it counts as lost, such as 30s; default 1h
@@ -182,6 +183,7 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		}
 	}
 	spec.Seat, _ = lookup(boot.EnvSeat)
+	cfg.Algorithms, _ = lookup(EnvColl)
 	if s, ok := lookup(EnvEager); ok {
 		if cfg.EagerMax, err = parseSize(EnvEager, s); err != nil {
 			return cfg, spec, err

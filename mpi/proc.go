@@ -13,6 +13,7 @@ import (
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/internal/trace"
+	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
@@ -47,6 +48,10 @@ type Config struct {
 	// too. Default: XWARP_SHARED=0 in the environment of Init says so, else
 	// they go through shared memory.
 	NoShared bool
+	// Algorithms is rows that come before those of the tables that choose
+	// algorithms of collectives: see EnvColl. All ranks have the same.
+	// Default: XWARP_COLL from the environment, else none.
+	Algorithms string
 	// Threads says which goroutines use the Proc. Default: XWARP_THREADS from
 	// the environment, else one at a time. See InitThread.
 	Threads ThreadLevel
@@ -72,6 +77,7 @@ func (c Config) or(defaults Config) Config {
 	c.PromoteMessages = cmp.Or(c.PromoteMessages, defaults.PromoteMessages)
 	c.PromoteBytes = cmp.Or(c.PromoteBytes, defaults.PromoteBytes)
 	c.Connections = cmp.Or(c.Connections, defaults.Connections)
+	c.Algorithms = cmp.Or(c.Algorithms, defaults.Algorithms)
 	c.NoShared = c.NoShared || defaults.NoShared
 	c.Stats = c.Stats || defaults.Stats
 	c.Hooks = cmp.Or(c.Hooks, defaults.Hooks)
@@ -110,10 +116,11 @@ type Proc struct {
 	rank      int
 	contexts  contextSet // that no communicator has
 	buffer    sendBuffer
-	hosts     []int // that ranks of World run on
-	thread    int   // of the operating system, that called Init
-	calls     calls // nonblocking collectives
-	dups      int   // Idups and Ishrinks under way
+	hosts     []int        // that ranks of World run on
+	thread    int          // of the operating system, that called Init
+	calls     calls        // nonblocking collectives
+	dups      int          // Idups and Ishrinks under way
+	tables    *coll.Tables // of collectives; nil: those that are built in
 	allocated map[mem.Addr]int
 	types     map[Datatype]*typeNotes
 	finalized atomic.Bool
@@ -136,7 +143,10 @@ func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 		job: job, ctx: ctx, rank: job.Rank(), thread: syscall.Gettid(), contexts: newContextSet(),
 		allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{},
 	}
-	err := p.open(cfg)
+	err := p.choose(cfg.Algorithms)
+	if err == nil {
+		err = p.open(cfg)
+	}
 	if err == nil {
 		err = p.connect(cfg.patience)
 	}

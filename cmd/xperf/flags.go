@@ -370,12 +370,12 @@ func (o *options) checkCommand() error {
 	if o.table == "" {
 		o.table = "mpi"
 	}
-	if o.table == peersTable {
-		return o.only("compare "+peersTable, "testbed", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "n", "tests")
+	if o.table == peersTable || o.table == algorithmsTable {
+		return o.only("compare "+o.table, "testbed", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "n", "tests")
 	}
 	for _, name := range []string{"n", "tests"} {
 		if o.given[name] {
-			return usagef("compare %s does not take --%s: it is for compare %s", o.table, name, peersTable)
+			return usagef("compare %s does not take --%s: it is for compare %s and %s", o.table, name, peersTable, algorithmsTable)
 		}
 	}
 	_, err := bench.FindComparison(o.table, bench.Root())
@@ -398,7 +398,7 @@ func (o *options) checkCollective() error {
 // have a length of time, and there are as many as one likes.
 func (o *options) startsAll() bool {
 	c, _ := bench.Find(o.command)
-	return o.table == peersTable || c.Family == bench.Coll
+	return o.table == peersTable || o.table == algorithmsTable || c.Family == bench.Coll
 }
 
 // only refuses all flags but these.

@@ -130,6 +130,7 @@ func help(w io.Writer, command string) error {
 		fmt.Fprintf(&b, "  %-17s %s\n", t.Name, t.Summary)
 	}
 	fmt.Fprintf(&b, "  %-17s %s\n", peersTable, peersSummary)
+	fmt.Fprintf(&b, "  %-17s %s\n", algorithmsTable, algorithmsSummary)
 	others := slices.DeleteFunc(bench.Fabrics(), func(f string) bool { return f == "xdp" || f == "tcp" })
 	b.WriteString(strings.Replace(helpTail, "FABRICS", ", "+strings.Join(others, ", "), 1))
 	_, err = io.WriteString(w, b.String())
