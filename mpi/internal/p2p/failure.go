@@ -172,7 +172,7 @@ func (ep *Endpoint) failRequests(why func(*Request) error) {
 	ep.pulls.fail(why)
 	for _, r := range ep.requests {
 		switch r.state {
-		case posted, matchSelf, waitCTS, waitFIN, waitAck:
+		case posted, matchSelf, waitCTS, waitFIN, waitAck, waitRest:
 		default:
 			continue // it was in a queue, or is none, or has ended
 		}
