@@ -1,7 +1,6 @@
 package coll
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"testing"
