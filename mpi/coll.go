@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
@@ -55,6 +56,17 @@ func (t *collective) number() int32 {
 func (t *collective) keep() int32 {
 	t.kept = (t.kept + 1) & keptMax
 	return tagKept | t.kept
+}
+
+// choose reads the rows that come before the tables of collectives.
+func (p *Proc) choose(rows string) (err error) {
+	if rows == "" {
+		return nil
+	}
+	if p.tables, err = coll.ParseTables(rows, boot.ParseSize); err != nil {
+		return fail(ErrArg, "Init", "%s: %v", EnvColl, err)
+	}
+	return nil
 }
 
 // learn finds out what collectives have to know about the ranks.

@@ -103,7 +103,7 @@ func (k *call) team() coll.Team {
 	if !t.known {
 		t.learn()
 	}
-	return coll.Team{Me: k.c.rank, Size: k.c.size, Hosts: t.hosts}
+	return coll.Team{Me: k.c.rank, Size: k.c.size, Hosts: t.hosts, Tables: k.c.p.tables}
 }
 
 // inter is the two groups of an intercommunicator.

@@ -13,8 +13,10 @@ import (
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/internal/trace"
+	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/verbs"
+	"github.com/xwarp/xwarp/verbs/device"
 )
 
 // Config tunes MPI. Its zero value is ready to use.
@@ -26,6 +28,11 @@ type Config struct {
 	// the receiver first. -1 means that only empty messages are. Default:
 	// XWARP_EAGER from the environment in Init, else 16 KiB.
 	EagerMax int
+	// EagerIdle is the largest message in bytes that is sent without asking to a
+	// rank on another host that little is under way to; at most 1 MiB. Default:
+	// XWARP_EAGER_IDLE from the environment in Init, else 64 KiB, but EagerMax
+	// where that is given.
+	EagerIdle int
 	// Receives and Sends are the numbers of buffers of EagerMax bytes for
 	// messages on their way in and out. Defaults: 256 and 64.
 	Receives, Sends int
@@ -41,6 +48,10 @@ type Config struct {
 	// too. Default: XWARP_SHARED=0 in the environment of Init says so, else
 	// they go through shared memory.
 	NoShared bool
+	// Algorithms is rows that come before those of the tables that choose
+	// algorithms of collectives: see EnvColl. All ranks have the same.
+	// Default: XWARP_COLL from the environment, else none.
+	Algorithms string
 	// Threads says which goroutines use the Proc. Default: XWARP_THREADS from
 	// the environment, else one at a time. See InitThread.
 	Threads ThreadLevel
@@ -51,23 +62,27 @@ type Config struct {
 	// on, and XWARP_STATS=1 in the environment.
 	Stats bool
 
-	record []byte // where xrun reads what the rank leaves behind; or nil
+	patience *device.Patience // with a network that is down; or nil
+	record   []byte           // where xrun reads what the rank leaves behind; or nil
 }
 
 // or returns the configuration with defaults for what is not set.
 func (c Config) or(defaults Config) Config {
 	c.Transport = cmp.Or(c.Transport, defaults.Transport)
 	c.EagerMax = cmp.Or(c.EagerMax, defaults.EagerMax)
+	c.EagerIdle = cmp.Or(c.EagerIdle, defaults.EagerIdle)
 	c.Receives = cmp.Or(c.Receives, defaults.Receives)
 	c.Sends = cmp.Or(c.Sends, defaults.Sends)
 	c.UnexpectedMax = cmp.Or(c.UnexpectedMax, defaults.UnexpectedMax)
 	c.PromoteMessages = cmp.Or(c.PromoteMessages, defaults.PromoteMessages)
 	c.PromoteBytes = cmp.Or(c.PromoteBytes, defaults.PromoteBytes)
 	c.Connections = cmp.Or(c.Connections, defaults.Connections)
+	c.Algorithms = cmp.Or(c.Algorithms, defaults.Algorithms)
 	c.NoShared = c.NoShared || defaults.NoShared
 	c.Stats = c.Stats || defaults.Stats
 	c.Hooks = cmp.Or(c.Hooks, defaults.Hooks)
 	c.Threads = cmp.Or(c.Threads, defaults.Threads)
+	c.patience = defaults.patience
 	return c
 }
 
@@ -101,10 +116,11 @@ type Proc struct {
 	rank      int
 	contexts  contextSet // that no communicator has
 	buffer    sendBuffer
-	hosts     []int // that ranks of World run on
-	thread    int   // of the operating system, that called Init
-	calls     calls // nonblocking collectives
-	dups      int   // Idups and Ishrinks under way
+	hosts     []int        // that ranks of World run on
+	thread    int          // of the operating system, that called Init
+	calls     calls        // nonblocking collectives
+	dups      int          // Idups and Ishrinks under way
+	tables    *coll.Tables // of collectives; nil: those that are built in
 	allocated map[mem.Addr]int
 	types     map[Datatype]*typeNotes
 	finalized atomic.Bool
@@ -127,9 +143,12 @@ func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 		job: job, ctx: ctx, rank: job.Rank(), thread: syscall.Gettid(), contexts: newContextSet(),
 		allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{},
 	}
-	err := p.open(cfg)
+	err := p.choose(cfg.Algorithms)
 	if err == nil {
-		err = p.connect()
+		err = p.open(cfg)
+	}
+	if err == nil {
+		err = p.connect(cfg.patience)
 	}
 	if err != nil {
 		return nil, errors.Join(&Error{Class: ErrOther, Op: "Init", Rank: -1, Detail: fmt.Sprintf("rank %d of %d", job.Rank(), job.Size()), Err: err}, p.close())
@@ -162,7 +181,7 @@ func (p *Proc) open(cfg Config) (err error) {
 	c := p2p.Config{
 		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport, Key: p.job.Key(),
 		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
-		EagerMax: cfg.EagerMax, Receives: cfg.Receives, Sends: cfg.Sends,
+		EagerMax: cfg.EagerMax, EagerIdle: cfg.EagerIdle, Receives: cfg.Receives, Sends: cfg.Sends,
 		UnexpectedMax: cfg.UnexpectedMax,
 		Threads:       cfg.Threads == ThreadMultiple, Numbers: len(cfg.record) > trace.RecordSize(0),
 	}
@@ -192,7 +211,7 @@ func aborted(lost <-chan struct{}) error {
 
 // connect exchanges addresses with all ranks. They have posted receives by
 // then, so the first message finds a place.
-func (p *Proc) connect() error {
+func (p *Proc) connect(patience *device.Patience) error {
 	job := p.job
 	host, _ := job.Host()
 	err := errors.Join(
@@ -212,7 +231,10 @@ func (p *Proc) connect() error {
 			return fmt.Errorf("rank %d has told %q as its host: %w", i, host, err)
 		}
 	}
-	return p.ep.Connect(cards)
+	if patience == nil {
+		patience = &device.Patience{}
+	}
+	return p.ep.Connect(cards, patience.Await)
 }
 
 // World returns the communicator of all ranks (MPI_COMM_WORLD).
