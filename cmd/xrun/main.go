@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -25,6 +27,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	c, record, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stdout, usage)
+		return 0
+	}
+	if errors.Is(err, errVersion) {
+		fmt.Fprintln(stdout, version())
 		return 0
 	}
 	if err == nil {
@@ -47,6 +53,21 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	return launch.ExitCode(err)
+}
+
+// version says what this program was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "xrun of xwarp, of unknown version"
+	}
+	from := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			from += " " + s.Value
+		}
+	}
+	return strings.TrimSpace("xrun of xwarp, version "+from) + ", " + info.GoVersion
 }
 
 // readableStdin returns the standard input, unless it is a terminal that

@@ -123,7 +123,7 @@ func (a *agent) signal(sig unix.Signal) {
 
 // startRanks starts the ranks until one cannot be started.
 func (a *agent) startRanks() {
-	path, err := a.prepare()
+	err := a.prepare()
 	var bindings [][]int
 	if err == nil {
 		bindings, err = a.start.bindings()
@@ -131,11 +131,16 @@ func (a *agent) startRanks() {
 	if err == nil {
 		a.queue, err = a.start.openQueue()
 	}
+	prepared := err == nil // and what is not found after this is the program
 	for _, p := range a.start.Ranks {
 		var r *rank
 		var cpus []int
 		if p.Slot >= 0 && len(bindings) > 0 {
 			cpus = bindings[p.Slot%len(bindings)]
+		}
+		var path string
+		if err == nil {
+			path, err = exec.LookPath(a.start.Apps[p.App].Program)
 		}
 		if err == nil {
 			r, err = startRank(a.start, path, p, cpus, a.queue, a.pmi, a.out)
@@ -143,7 +148,7 @@ func (a *agent) startRanks() {
 		if err != nil {
 			a.out.post(report{
 				Op: opFailed, Rank: p.Rank, Why: reason(err),
-				NotFound: errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist),
+				NotFound: prepared && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)),
 			})
 			return
 		}
@@ -160,20 +165,17 @@ func (a *agent) startRanks() {
 	}
 }
 
-// prepare goes to the job's directory, finds the program and, when it was not
-// given, the device.
-func (a *agent) prepare() (path string, err error) {
+// prepare goes to the job's directory and, when it was not given, finds the device.
+func (a *agent) prepare() (err error) {
 	if a.start.Dir != "" {
 		if err := os.Chdir(a.start.Dir); err != nil {
-			return "", err
+			return fmt.Errorf("no way into its directory (--wdir): %w", err)
 		}
 	}
 	if a.start.Device == "" {
-		if a.start.Device, err = defaultDevice(); err != nil {
-			return "", err
-		}
+		a.start.Device, err = defaultDevice()
 	}
-	return exec.LookPath(a.start.Program)
+	return err
 }
 
 // reason returns what is wrong, without the name of the program, which the

@@ -294,7 +294,7 @@ func (j *job) handleReport(l *link, r report) {
 	case opStarted:
 		j.ledger.ranks[r.Rank].pid = r.PID
 	case opFailed:
-		j.fail(&StartError{l.plan.hostName, j.config.Program, r.NotFound, r.Why})
+		j.fail(&StartError{l.plan.hostName, j.config.apps()[j.plan.appOf(r.Rank)].Program, r.NotFound, r.Why})
 		l.hangUp() // it leaves, with the ranks that it could start
 	case opBoot:
 		j.request(r)
@@ -326,7 +326,7 @@ func (j *job) start(l *link) {
 	l.out.post(order{Op: opStart, Start: &startOrder{
 		Version: wireVersion, Host: l.plan.host, Size: j.plan.size,
 		JobKey: j.key, Job: j.name, Fabric: j.plan.fabric, Device: j.plan.device, Shared: j.plan.shared, Record: j.config.Report != nil, RecordEvents: j.config.RecordEvents, User: j.config.User,
-		Dir: dir, Program: j.config.Program, Args: j.config.Args, Env: j.config.Env,
+		Dir: dir, Apps: j.config.apps(), Env: j.config.Env,
 		Bind: j.plan.bind, Map: j.config.Map, Mapping: pmi.FormatMapping(j.plan.hosts()),
 		Ranks: l.plan.ranks, Neighbors: j.plan.neighbors(l.plan), Bulk: j.plan.bulk(),
 	}})

@@ -8,7 +8,7 @@ import (
 )
 
 // wireVersion is the version of the protocol between controller and agent.
-const wireVersion = 3
+const wireVersion = 4
 
 type op string
 
@@ -46,8 +46,7 @@ type startOrder struct {
 	Record  bool     `json:"record,omitempty"` // the ranks leave records behind
 	User    string   `json:"user,omitempty"`   // that the ranks run as
 	Dir     string   `json:"dir"`
-	Program string   `json:"program"`
-	Args    []string `json:"args"`
+	Apps    []App    `json:"apps"`
 	Env     []string `json:"env"`
 	Mapping string   `json:"mapping"` // which ranks share a host, as PMI has it
 	Bind    Bind     `json:"bind,omitempty"`
@@ -113,11 +112,11 @@ func parseOrder(line []byte) (order, error) {
 }
 
 func (s *startOrder) check() error {
-	if s.Program == "" || len(s.Ranks) == 0 || s.Size < 1 || s.Size > MaxRanks || s.Host < 0 || s.RecordEvents < 0 || s.RecordEvents > MaxRecordEvents {
+	if len(s.Apps) == 0 || len(s.Ranks) == 0 || s.Size < 1 || s.Size > MaxRanks || s.Host < 0 || s.RecordEvents < 0 || s.RecordEvents > MaxRecordEvents {
 		return fmt.Errorf("incomplete start order")
 	}
 	for _, r := range s.Ranks {
-		if r.Rank < 0 || r.Rank >= s.Size || r.Local < 0 || r.Slot < -1 {
+		if r.Rank < 0 || r.Rank >= s.Size || r.Local < 0 || r.Slot < -1 || r.App < 0 || r.App >= len(s.Apps) {
 			return fmt.Errorf("start order for rank %d of %d", r.Rank, s.Size)
 		}
 	}
