@@ -20,11 +20,14 @@ import (
 // Environment of a rank, besides what the launcher sets.
 const (
 	EnvEager      = "XWARP_EAGER"      // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
+	EnvEagerIdle  = "XWARP_EAGER_IDLE" // Config.EagerIdle in bytes
 	EnvTransport  = "XWARP_TRANSPORT"  // Config.Transport: rd, rc, ud or hybrid
 	EnvPromote    = "XWARP_PROMOTE"    // Config.PromoteMessages: after how many messages hybrid connects with a peer
 	EnvFaults     = "XWARP_FAULTS"     // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
+	EnvBulk       = "XWARP_BULK"       // how large data leaves an AF_XDP endpoint: auto, frames or kernel; see device.Bulk
 	EnvShared     = boot.EnvShared     // 0 sends messages inside a host through the network too; see Config.NoShared
 	EnvNetWait    = boot.EnvNetWait    // how long Init waits for a network that is down, such as 30s; default 20s
+	EnvColl       = "XWARP_COLL"       // Config.Algorithms: rows COLLECTIVE[.hosts][:BYTES[:RANKS]]=ALGORITHM, such as bcast:64k=binomial
 	EnvArena      = boot.EnvArena      // size in bytes of the arena that Alloc takes from, such as 256m
 	EnvUnexpected = "XWARP_UNEXPECTED" // Config.UnexpectedMax in bytes, such as 16m
 	EnvPeerLost   = "XWARP_PEER_LOST"  // how long a rank may be silent until it counts as lost, such as 30s; default 1h
@@ -180,12 +183,18 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		}
 	}
 	spec.Seat, _ = lookup(boot.EnvSeat)
+	cfg.Algorithms, _ = lookup(EnvColl)
 	if s, ok := lookup(EnvEager); ok {
 		if cfg.EagerMax, err = parseSize(EnvEager, s); err != nil {
 			return cfg, spec, err
 		}
 		if cfg.EagerMax == 0 {
 			cfg.EagerMax = -1
+		}
+	}
+	if s, ok := lookup(EnvEagerIdle); ok {
+		if cfg.EagerIdle, err = parseSize(EnvEagerIdle, s); err != nil {
+			return cfg, spec, err
 		}
 	}
 	if s, ok := lookup(EnvUnexpected); ok {
@@ -224,6 +233,11 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", EnvShared, s)
 		}
 		cfg.NoShared = s == "0"
+	}
+	if s, ok := lookup(EnvBulk); ok {
+		if spec.Bulk, err = device.ParseBulk(s); err != nil {
+			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvBulk, err)
+		}
 	}
 	if s, ok := lookup(EnvArena); ok {
 		if spec.Arena, err = parseSize(EnvArena, s); err != nil {

@@ -129,7 +129,10 @@ func (a *agent) startRanks() {
 		bindings, err = a.start.bindings()
 	}
 	if err == nil {
-		a.queue, err = a.start.openQueue()
+		var notice string
+		if a.queue, notice, err = a.start.openQueue(); notice != "" {
+			a.out.post(report{Op: opNotice, Why: notice})
+		}
 	}
 	prepared := err == nil // and what is not found after this is the program
 	for _, p := range a.start.Ranks {

@@ -154,8 +154,12 @@ func (ep *Endpoint) leave(p *peer) {
 // other one waiting.
 func (ep *Endpoint) overtaken(r *Request) error {
 	switch r.state {
-	case sendData, sendCTS, sendNotice, waitFIN, waitAck, pulling:
+	case sendData, sendCTS, sendNotice, waitFIN, waitAck, waitRest, pulling:
 		return nil
+	case sendSplit:
+		if r.written > 0 {
+			return nil
+		}
 	}
 	return ep.broken(r.entry.Envelope)
 }
