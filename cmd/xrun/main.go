@@ -39,8 +39,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		c.Stdin, c.Stdout, c.Stderr = readableStdin(), stdout, stderr
 		signals := make(chan os.Signal, 16)
-		signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2)
-		c.Signals = signals
+		signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP, unix.SIGCONT)
+		c.Signals, c.Suspend = signals, suspend
 		if err = launch.Run(c); record.err != nil {
 			err = errors.Join(err, record.err)
 		}
@@ -69,6 +69,9 @@ func version() string {
 	}
 	return strings.TrimSpace("xrun of xwarp, version "+from) + ", " + info.GoVersion
 }
+
+// suspend stops this process, as Ctrl-Z would if it did not care for its ranks.
+func suspend() { _ = unix.Kill(unix.Getpid(), unix.SIGSTOP) }
 
 // readableStdin returns the standard input, unless it is a terminal that
 // belongs to another job of the shell: reading would stop us.

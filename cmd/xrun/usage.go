@@ -88,8 +88,9 @@ Starting
 
 Options may be written with one dash or two, and as --name value or
 --name=value. Options after PROGRAM belong to it. Rank 0 reads the standard
-input. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on to all ranks;
-a second SIGINT or SIGTERM kills them.
+input. SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1 and SIGUSR2 are passed on to
+all ranks; a second one of the first three kills them. SIGTSTP (Ctrl-Z) stops
+the ranks and then xrun, and SIGCONT (fg, bg) lets all go on.
 
 Exit status
   0        all ranks ended with status 0

@@ -99,7 +99,7 @@ func (a *agent) obey(o order) (last bool) {
 			r.ended(o.Ranks)
 		}
 	case opSignal:
-		a.signal(unix.Signal(o.Signal))
+		a.pass(unix.Signal(o.Signal))
 	case opStdin:
 		if a.stdin != nil {
 			a.stdin <- o.Data // the controller waits for room: never blocks
@@ -113,6 +113,17 @@ func (a *agent) obey(o order) (last bool) {
 		return true
 	}
 	return false
+}
+
+// pass passes on what xrun was sent. A rank leads a session of its own, in which
+// SIGTSTP does nothing.
+func (a *agent) pass(sig unix.Signal) {
+	if sig != unix.SIGTSTP {
+		a.signal(sig)
+		return
+	}
+	a.signal(unix.SIGSTOP)
+	a.out.post(report{Op: opStopped})
 }
 
 func (a *agent) signal(sig unix.Signal) {

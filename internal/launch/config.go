@@ -152,8 +152,12 @@ type Config struct {
 	// Report: a power of two, or 0 for none, and up to MaxRecordEvents. Each takes
 	// 48 bytes of memory of its host.
 	RecordEvents int
-	// Signals are passed on to the ranks. A second SIGINT or SIGTERM kills.
+	// Signals are passed on to the ranks. A second one of SIGINT, SIGTERM and
+	// SIGQUIT kills. SIGTSTP stops the ranks, and SIGCONT lets them go on.
 	Signals <-chan os.Signal
+	// Suspend is called after SIGTSTP, when all ranks have been stopped, to stop
+	// the program itself. It returns when that goes on. Default: nothing is done.
+	Suspend func()
 }
 
 // Exit statuses of xrun that are not a rank's.

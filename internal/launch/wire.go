@@ -70,6 +70,7 @@ const (
 	opOutput    op = "output"     // what a rank wrote
 	opStdinRoom op = "stdin room" // rank 0 has taken the bytes
 	opStdinShut op = "stdin shut" // rank 0 takes no more
+	opStopped   op = "stopped"    // the ranks were stopped, as SIGTSTP asks
 	opExit      op = "exit"       // a rank is gone
 	opRecord    op = "record"     // what a rank that is gone has left behind
 	opNotice    op = "notice"     // something that people should know
@@ -144,7 +145,7 @@ func parseReport(line []byte, size int) (report, error) {
 		if r.Status < 0 || r.Status > 255 || r.Signal < 0 || r.Signal > 64 {
 			return report{}, fmt.Errorf("exit of rank %d with status %d, signal %d", r.Rank, r.Status, r.Signal)
 		}
-	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opRecord, opNotice, opBye:
+	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opStopped, opRecord, opNotice, opBye:
 	default:
 		return report{}, fmt.Errorf("unknown report %.32q", string(r.Op))
 	}

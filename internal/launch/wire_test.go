@@ -41,6 +41,7 @@ func TestParseReport_roundTrip(t *testing.T) {
 		{Op: opOutput, Stderr: true, Data: []byte("\xfe\n")},
 		{Op: opStdinRoom},
 		{Op: opStdinShut},
+		{Op: opStopped},
 		{Op: opExit, Rank: 3, Status: 255},
 		{Op: opExit, Rank: 3, Signal: 11, Core: true},
 		{Op: opBye},
