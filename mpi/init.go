@@ -176,73 +176,38 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 	spec.Fabric, _ = lookup(boot.EnvFabric)
 	spec.Device, _ = lookup(boot.EnvDevice)
 	spec.Dgram.PeerLost, spec.Dgram.DelayTarget = peerLost, delayTarget
-	if s, ok := lookup(EnvPeerLost); ok {
-		spec.Dgram.PeerLost, err = time.ParseDuration(s)
-		if err != nil || spec.Dgram.PeerLost < minPeerLost {
-			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want a time of at least %v, such as 30s or 5m", EnvPeerLost, s, minPeerLost)
-		}
-	}
 	spec.Seat, _ = lookup(boot.EnvSeat)
 	cfg.Algorithms, _ = lookup(EnvColl)
-	if s, ok := lookup(EnvEager); ok {
-		if cfg.EagerMax, err = parseSize(EnvEager, s); err != nil {
-			return cfg, spec, err
+	v := variables{lookup: lookup}
+	v.read(EnvPeerLost, func(s string) (err error) {
+		spec.Dgram.PeerLost, err = time.ParseDuration(s)
+		if err != nil || spec.Dgram.PeerLost < minPeerLost {
+			return fail(ErrArg, "Init", "%s is %.32q: want a time of at least %v, such as 30s or 5m", EnvPeerLost, s, minPeerLost)
 		}
-		if cfg.EagerMax == 0 {
-			cfg.EagerMax = -1
-		}
+		return nil
+	})
+	if v.size(EnvEager, &cfg.EagerMax) && cfg.EagerMax == 0 {
+		cfg.EagerMax = -1
 	}
-	if s, ok := lookup(EnvEagerIdle); ok {
-		if cfg.EagerIdle, err = parseSize(EnvEagerIdle, s); err != nil {
-			return cfg, spec, err
-		}
-	}
-	if s, ok := lookup(EnvUnexpected); ok {
-		if cfg.UnexpectedMax, err = parseSize(EnvUnexpected, s); err != nil {
-			return cfg, spec, err
-		}
-	}
-	if s, ok := lookup(EnvTransport); ok {
-		if cfg.Transport, err = p2p.ParseTransport(s); err != nil {
-			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvTransport, err)
-		}
-	}
-	if s, ok := lookup(EnvPromote); ok {
+	v.size(EnvEagerIdle, &cfg.EagerIdle)
+	v.size(EnvUnexpected, &cfg.UnexpectedMax)
+	v.size(EnvArena, &spec.Arena)
+	v.word(EnvTransport, func(s string) (err error) { cfg.Transport, err = p2p.ParseTransport(s); return err })
+	v.word(EnvFaults, func(s string) (err error) { spec.Faults, err = device.ParseFaults(s); return err })
+	v.word(EnvBulk, func(s string) (err error) { spec.Bulk, err = device.ParseBulk(s); return err })
+	v.read(EnvThreads, func(s string) (err error) { cfg.Threads, err = parseThreadLevel(s); return err })
+	v.read(EnvPromote, func(s string) (err error) {
 		if cfg.PromoteMessages, err = strconv.Atoi(s); err != nil || cfg.PromoteMessages < 1 {
-			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want a number of messages", EnvPromote, s)
+			return fail(ErrArg, "Init", "%s is %.32q: want a number of messages", EnvPromote, s)
 		}
-	}
-	if s, ok := lookup(EnvStats); ok {
-		if s != "0" && s != "1" {
-			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", EnvStats, s)
-		}
-		cfg.Stats = s == "1"
-	}
-	if s, ok := lookup(EnvThreads); ok {
-		if cfg.Threads, err = parseThreadLevel(s); err != nil {
-			return cfg, spec, err
-		}
-	}
-	if s, ok := lookup(EnvFaults); ok {
-		if spec.Faults, err = device.ParseFaults(s); err != nil {
-			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvFaults, err)
-		}
-	}
-	if s, ok := lookup(EnvShared); ok {
-		if s != "0" && s != "1" {
-			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", EnvShared, s)
-		}
-		cfg.NoShared = s == "0"
-	}
-	if s, ok := lookup(EnvBulk); ok {
-		if spec.Bulk, err = device.ParseBulk(s); err != nil {
-			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvBulk, err)
-		}
-	}
-	if s, ok := lookup(EnvArena); ok {
-		if spec.Arena, err = parseSize(EnvArena, s); err != nil {
-			return cfg, spec, err
-		}
+		return nil
+	})
+	shared := true
+	v.flag(EnvStats, &cfg.Stats)
+	v.flag(EnvShared, &shared)
+	cfg.NoShared = !shared
+	if v.err != nil {
+		return cfg, spec, v.err
 	}
 	wait, err := boot.NetWait(lookup)
 	if err != nil {
@@ -251,6 +216,48 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 	cfg.patience = device.NewPatience(wait, EnvNetWait)
 	err = fromLauncher(lookup, &cfg, &spec)
 	return cfg, spec, err
+}
+
+// variables reads variables of the environment that are set. After the first bad one
+// the others are passed over.
+type variables struct {
+	lookup func(string) (string, bool)
+	err    error
+}
+
+// read hands a variable to parse, whose errors name it.
+func (v *variables) read(name string, parse func(string) error) bool {
+	s, ok := v.lookup(name)
+	if ok && v.err == nil {
+		v.err = parse(s)
+	}
+	return ok && v.err == nil
+}
+
+// word is read for a parse whose errors do not name the variable.
+func (v *variables) word(name string, parse func(string) error) {
+	v.read(name, func(s string) error {
+		if err := parse(s); err != nil {
+			return fail(ErrArg, "Init", "%s: %v", name, err)
+		}
+		return nil
+	})
+}
+
+// size reads a number of bytes.
+func (v *variables) size(name string, to *int) bool {
+	return v.read(name, func(s string) (err error) { *to, err = parseSize(name, s); return err })
+}
+
+// flag reads 0 or 1.
+func (v *variables) flag(name string, to *bool) {
+	v.read(name, func(s string) error {
+		if s != "0" && s != "1" {
+			return fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", name, s)
+		}
+		*to = s == "1"
+		return nil
+	})
 }
 
 // fromLauncher reads what the launcher knows about the machine.

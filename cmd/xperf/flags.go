@@ -149,8 +149,6 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 		o.spec.Loss, err = parseShare(s)
 		return err
 	})
-	eagerVar(fs, "eager", &o.spec.Eager)
-	eagerVar(fs, "eager-idle", &o.spec.EagerIdle)
 	fs.BoolVar(&o.json, "json", o.json, "")
 	fs.StringVar(vs, "vs", "", "")
 	fs.IntVar(&o.rounds, "rounds", o.rounds, "")
