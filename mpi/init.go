@@ -72,6 +72,9 @@ func join(cfg Config) (*Proc, error) {
 		spec.Poller.Ranks = here
 	}
 	cfg = cfg.or(defaults)
+	if cfg.NoShared && cfg.Transport == RC && spec.Seat != "" && here > 1 {
+		return nil, fail(ErrArg, "Init", "ranks that share a queue of their NIC cannot connect through it: do not set %s=0, or use another transport than rc", EnvShared)
+	}
 	var ctx *verbs.Context
 	err = defaults.patience.Await(func() (err error) {
 		if here < job.Size() && spec.Device == "" {
