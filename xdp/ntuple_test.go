@@ -220,3 +220,43 @@ func TestEthtool_full(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A filter that we understand is the one that we would have written.
+func FuzzDecodeFilter(f *testing.F) {
+	f.Add(udpFilter(18700, 3).encode(5))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) != nfcLen {
+			return
+		}
+		got, ok := decodeFilter(b)
+		if !ok {
+			return
+		}
+		if again, ok := decodeFilter(got.encode(7)); !ok || again != got {
+			t.Errorf("%x: %v, and then %v", b, got, again)
+		}
+	})
+}
+
+// The kernel takes our requests: it knows the flags of every device.
+func TestEthtool_kernel(t *testing.T) {
+	card, closeCard, err := openEthtool("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeCard()
+	if on, err := card.filtering(); on || err != nil {
+		t.Errorf("loopback filters: %v, %v", on, err)
+	}
+	if _, err := card.list(); !errors.Is(err, unix.EOPNOTSUPP) {
+		t.Errorf("filters of loopback: %v", err)
+	}
+	gone, closeGone, err := openEthtool("no-such-device0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeGone()
+	if _, err := gone.filtering(); !errors.Is(err, unix.ENODEV) {
+		t.Errorf("a device that is not there: %v", err)
+	}
+}
