@@ -96,7 +96,7 @@ Exit status
   128+S    the first rank that failed was killed by signal S
 
 Examples
-  xrun -n 4 ./app                        4 ranks on this machine, kernel UDP
+  xrun -n 4 ./app                        4 ranks on this machine, shared memory
   sudo xrun -n 4 --testbed 2 ./app       on two hosts made for it, AF_XDP
   sudo xrun -n 2 --testbed 2 --fabric udp --mtu 1500 ./app
   xrun --hosts a,b,c --device eth1 ./app three machines, one rank each

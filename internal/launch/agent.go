@@ -26,7 +26,7 @@ const killGrace = time.Second
 type agent struct {
 	out    *outbox
 	start  *startOrder
-	pmi    *pmi.Server // for ranks that speak PMI-1
+	pmi    *pmi.Server // for ranks that speak PMI
 	queue  *queue      // that the ranks share, or nil
 	ranks  []*rank
 	exited sync.WaitGroup

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/internal/testbed"
 )
 
@@ -221,9 +222,21 @@ func (p *plan) here(c Config, m machine) error {
 		p.device = "lo"
 	}
 	if c.Fabric == "" {
-		p.notice = fmt.Sprintf("%s on this host over kernel UDP on %s (for AF_XDP: --testbed, or --hosts with --device)", p.ranks(), p.device)
+		p.notice = fmt.Sprintf("%s on this host%s (for AF_XDP: --testbed, or --hosts with --device)", p.ranks(), p.within(c))
 	}
 	return nil
+}
+
+// within says how ranks of ours that are all on this host talk.
+func (p *plan) within(c Config) string {
+	shared, _ := c.lookup(boot.EnvShared)
+	switch {
+	case p.size == 1:
+		return ""
+	case shared == "0":
+		return " over kernel UDP on " + p.device
+	}
+	return " through shared memory"
 }
 
 func (p *plan) ranks() string { return count(p.size, "rank", "ranks") }

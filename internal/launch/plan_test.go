@@ -62,11 +62,13 @@ func TestMakePlan(t *testing.T) {
 		want   string
 		notice string
 	}{
-		{user, Config{Ranks: 3}, "me#0[ 0.0/-1 1.1/-1 2.2/-1 ] udp lo", "3 ranks on this host over kernel UDP"},
+		{user, Config{Ranks: 1}, "me#0[ 0.0/-1 ] udp lo", "1 rank on this host (for AF_XDP"},
+		{user, Config{Ranks: 2, Env: []string{"XWARP_SHARED=0"}}, "me#0[ 0.0/-1 1.1/-1 ] udp lo", "2 ranks on this host over kernel UDP on lo"},
+		{user, Config{Ranks: 3}, "me#0[ 0.0/-1 1.1/-1 2.2/-1 ] udp lo", "3 ranks on this host through shared memory (for AF_XDP"},
 		{root, Config{}, "me#0[ 0.0/-1 ] udp lo", "1 rank"},
 		{root, Config{Fabric: "udp"}, "me#0[ 0.0/-1 ] udp lo", ""},
 		{root, Config{Fabric: "xdp", Device: "eth1"}, "me#0[ 0.0/-1 ] xdp eth1", ""},
-		{root, Config{Ranks: 2, Bind: BindCore}, "me#0[ 0.0/0 1.1/1 ] udp lo", "loopback|lo"},
+		{root, Config{Ranks: 2, Bind: BindCore}, "me#0[ 0.0/0 1.1/1 ] udp lo", "shared memory"},
 		{root, Config{Testbed: 2}, "me@0#0[ 0.0/0 ] me@1#1[ 1.0/1 ] xdp xw0 testbed 2 mtu 0", "2 ranks on 2 testbed hosts over AF_XDP"},
 		{root, Config{Testbed: 2, Ranks: 4, MTU: 1500}, "me@0#0[ 0.0/0 ] me@1#0[ 1.1/1 ] me@2#1[ 2.0/2 ] me@3#1[ 3.1/3 ] xdp xw0 testbed 4 mtu 1500", "each with a NIC of its own"},
 		{root, Config{Testbed: 2, Ranks: 5}, "me@0#0[ 0.0/-1 ] me@1#0[ 1.1/-1 ] me@2#1[ 2.0/-1 ] me@3#1[ 3.1/-1 ] me@4#1[ 4.2/-1 ] xdp xw0 testbed 5 mtu 0", "5 ranks"},

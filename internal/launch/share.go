@@ -62,6 +62,19 @@ func (s *startOrder) openQueue() (q *queue, notice string, err error) {
 	if !s.Shared && s.Steered == nil {
 		return nil, "", nil
 	}
+	wait, err := boot.NetWait(s.lookup)
+	if err != nil {
+		return nil, "", err
+	}
+	err = device.NewPatience(wait, boot.EnvNetWait).Await(func() (err error) {
+		q, notice, err = s.tryQueue()
+		return err
+	})
+	return q, notice, err
+}
+
+// tryQueue is openQueue, and fails at once where the network is down.
+func (s *startOrder) tryQueue() (q *queue, notice string, err error) {
 	c := xdp.QueueConfig{Device: s.Device, Seats: len(s.Ranks), Steer: bpf.Config{PortBase: device.BasePort}}
 	if c.Steer.Addr, err = addressOf(s.Device); err != nil {
 		return nil, "", err
@@ -165,7 +178,7 @@ func addressOf(dev string) (netip.Addr, error) {
 			return p.Addr(), nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("%s has no IPv4 address: give it one (ip addr add 10.0.0.1/24 dev %s)", dev, dev)
+	return netip.Addr{}, fmt.Errorf("%w: %s has no IPv4 address: give it one (ip addr add 10.0.0.1/24 dev %s)", unix.EADDRNOTAVAIL, dev, dev)
 }
 
 // pass returns what a rank needs to take a seat: files to inherit from number

@@ -49,7 +49,7 @@ type startOrder struct {
 	Program string   `json:"program"`
 	Args    []string `json:"args"`
 	Env     []string `json:"env"`
-	Mapping string   `json:"mapping"` // which ranks share a host, as PMI-1 has it
+	Mapping string   `json:"mapping"` // which ranks share a host, as PMI has it
 	Bind    Bind     `json:"bind,omitempty"`
 	Map     MapBy    `json:"map,omitempty"`
 	// RecordEvents is how many events a record holds.
