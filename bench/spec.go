@@ -49,6 +49,7 @@ type Spec struct {
 	Peers     int     `json:"peers"`      // endpoints (rc: connections) that the client sends to in turns; default 1
 	Eager     int     `json:"eager"`      // MPI: largest message in bytes that goes without asking; 0: as MPI has it
 	EagerIdle int     `json:"eager_idle"` // MPI: the same to an idle peer
+	EagerNear int     `json:"eager_near"` // MPI: the same through shared memory
 	Bulk      bool    `json:"bulk"`       // large data goes over a second queue of the device; only over our driver for xdp
 	CRC       bool    `json:"crc"`        // rc: a CRC32C in each FPDU
 	Markers   bool    `json:"markers"`    // rc: both ends ask for markers

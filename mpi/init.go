@@ -21,6 +21,8 @@ import (
 const (
 	EnvEager      = "XWARP_EAGER"      // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
 	EnvEagerIdle  = "XWARP_EAGER_IDLE" // Config.EagerIdle in bytes
+	EnvEagerNear  = "XWARP_EAGER_NEAR" // Config.EagerNear in bytes
+	EnvCalibrate  = "XWARP_CALIBRATE"  // 0 leaves all limits as they are by default; see Config.Calibrate
 	EnvTransport  = "XWARP_TRANSPORT"  // Config.Transport: rd, rc, ud or hybrid
 	EnvPromote    = "XWARP_PROMOTE"    // Config.PromoteMessages: after how many messages hybrid connects with a peer
 	EnvFaults     = "XWARP_FAULTS"     // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
@@ -176,18 +178,8 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		}
 	}
 	spec.Seat, _ = lookup(boot.EnvSeat)
-	if s, ok := lookup(EnvEager); ok {
-		if cfg.EagerMax, err = parseSize(EnvEager, s); err != nil {
-			return cfg, spec, err
-		}
-		if cfg.EagerMax == 0 {
-			cfg.EagerMax = -1
-		}
-	}
-	if s, ok := lookup(EnvEagerIdle); ok {
-		if cfg.EagerIdle, err = parseSize(EnvEagerIdle, s); err != nil {
-			return cfg, spec, err
-		}
+	if err = limitsFromEnv(lookup, &cfg); err != nil {
+		return cfg, spec, err
 	}
 	if s, ok := lookup(EnvUnexpected); ok {
 		if cfg.UnexpectedMax, err = parseSize(EnvUnexpected, s); err != nil {
@@ -233,6 +225,34 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 	}
 	err = fromLauncher(lookup, &cfg, &spec)
 	return cfg, spec, err
+}
+
+// limitsFromEnv reads where protocols change.
+func limitsFromEnv(lookup func(string) (string, bool), cfg *Config) (err error) {
+	for _, limit := range []struct {
+		name string
+		to   *int
+	}{{EnvEager, &cfg.EagerMax}, {EnvEagerIdle, &cfg.EagerIdle}, {EnvEagerNear, &cfg.EagerNear}} {
+		if s, ok := lookup(limit.name); ok {
+			if *limit.to, err = parseSize(limit.name, s); err != nil {
+				return err
+			}
+			if *limit.to == 0 {
+				*limit.to = -1
+			}
+		}
+	}
+	if s, ok := lookup(EnvCalibrate); ok {
+		switch s {
+		case "0":
+			cfg.Calibrate = CalibrateNever
+		case "1":
+			cfg.Calibrate = CalibrateAlways
+		default:
+			return fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", EnvCalibrate, s)
+		}
+	}
+	return nil
 }
 
 // fromLauncher reads what the launcher knows about the machine.

@@ -52,7 +52,7 @@ type options struct {
 
 // vsFlags are what a second configuration may change. Everything else holds
 // for both.
-var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "crc", "markers", "all", "cores", "bulk-queue", "capture", "eager", "eager-idle"}
+var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "crc", "markers", "all", "cores", "bulk-queue", "capture", "eager", "eager-idle", "eager-near"}
 
 func usagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", bench.ErrUsage, fmt.Sprintf(format, args...))
@@ -151,6 +151,7 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	})
 	eagerVar(fs, "eager", &o.spec.Eager)
 	eagerVar(fs, "eager-idle", &o.spec.EagerIdle)
+	eagerVar(fs, "eager-near", &o.spec.EagerNear)
 	fs.BoolVar(&o.json, "json", o.json, "")
 	fs.StringVar(vs, "vs", "", "")
 	fs.IntVar(&o.rounds, "rounds", o.rounds, "")

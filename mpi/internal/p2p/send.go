@@ -73,7 +73,7 @@ func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Requ
 		r.state = sendRTS
 		switch {
 		case sync:
-		case n <= int(p.eagerMax):
+		case n <= int(p.eagerMax), n <= int(p.eagerCap) && p.eagerMax >= 0 && p.tune.try():
 			r.state = sendEager
 		case ep.splits(p, n):
 			r.state = sendSplit
@@ -221,7 +221,7 @@ func (ep *Endpoint) advance(r *Request) bool {
 	p := &ep.peers[r.peer]
 	switch r.state {
 	case sendEager:
-		if p.eagerMax < 0 { // the peer has asked for that meanwhile
+		if p.eagerMax < 0 || r.total > uint64(p.eagerCap) { // the peer has asked for that meanwhile, or there is no lane to it
 			r.state = sendRTS
 			return ep.postRTS(r, p)
 		}
