@@ -187,6 +187,7 @@ func (c *Comm) free() error {
 	case c == c.p.world:
 		return c.report(fail(ErrComm, "Comm.Free", "World is there until Finalize"))
 	}
+	c.p.watch.left(c)
 	err = c.attrs.removeAll("Comm.Free", c)
 	c.coll.op = "Comm.Free"
 	sync := c

@@ -165,6 +165,7 @@ type Endpoint struct {
 	maxWrite  int
 
 	groups   []*group // by context/2
+	others   Counts   // of contexts that have none
 	losses   []int32  // ranks that are lost, in the order in which we have learned of it
 	deaths   int      // how many the launcher has told of
 	impaired bool     // a rank is lost, a communicator revoked, or over

@@ -124,8 +124,7 @@ func (ep *Endpoint) putEager(env match.Envelope, p *peer, buf []byte) bool {
 	}
 	p.lane.Commit(headerLen + len(buf))
 	p.used = true
-	ep.Stats.Eager++
-	ep.Stats.Near++
+	ep.counted(env.Context, true)
 	return true
 }
 

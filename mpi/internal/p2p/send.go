@@ -101,7 +101,7 @@ func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bo
 	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
 	n := d.len()
 	if n <= coachMax && p.lane == nil && ep.posts > 0 && ep.board(env, p, int32(dest), d, n) {
-		ep.Stats.Eager++
+		ep.counted(env.Context, false)
 		return true
 	}
 	if n <= ep.inlineMax && p.lane == nil {
@@ -110,16 +110,13 @@ func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bo
 		if !ep.postInline(p, int32(dest), headerLen+n) {
 			return false
 		}
-		ep.Stats.Eager++
+		ep.counted(env.Context, false)
 		return true
 	}
 	if !ep.postBuffer(&h, p, int32(dest), d, n) {
 		return false
 	}
-	ep.Stats.Eager++
-	if p.lane != nil {
-		ep.Stats.Near++
-	}
+	ep.counted(env.Context, p.lane != nil)
 	return true
 }
 
