@@ -154,8 +154,12 @@ func (ep *Endpoint) leave(p *peer) {
 // other one waiting.
 func (ep *Endpoint) overtaken(r *Request) error {
 	switch r.state {
-	case sendData, sendCTS, sendNotice, waitFIN, waitAck, pulling:
+	case sendData, sendCTS, sendNotice, waitFIN, waitAck, waitRest, pulling:
 		return nil
+	case sendSplit:
+		if r.written > 0 {
+			return nil
+		}
 	}
 	return ep.broken(r.entry.Envelope)
 }
@@ -168,7 +172,7 @@ func (ep *Endpoint) failRequests(why func(*Request) error) {
 	ep.pulls.fail(why)
 	for _, r := range ep.requests {
 		switch r.state {
-		case posted, matchSelf, waitCTS, waitFIN, waitAck:
+		case posted, matchSelf, waitCTS, waitFIN, waitAck, waitRest:
 		default:
 			continue // it was in a queue, or is none, or has ended
 		}

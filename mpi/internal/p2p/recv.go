@@ -36,6 +36,8 @@ func (ep *Endpoint) accept(r *Request, m *message) {
 		r.deliverSelf(env, m.self)
 	case m.kind == kindRTS:
 		ep.clear(r, env, m.id, m.size, m.offer)
+	case m.kind == kindHead:
+		ep.acceptSplit(r, env, m)
 	default:
 		r.deliver(env, m.data)
 	}

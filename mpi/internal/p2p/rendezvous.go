@@ -200,6 +200,7 @@ func (ep *Endpoint) writePacked(r *Request, p *peer, left int) int {
 		return 0
 	}
 	ep.txFree = ep.txFree[:free-1]
+	p.buffered++
 	return n
 }
 

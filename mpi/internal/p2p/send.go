@@ -77,8 +77,12 @@ func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Requ
 		ep.sendSelf(r, sync)
 	default:
 		r.state = sendRTS
-		if n <= int(p.eagerMax) && !sync {
+		switch {
+		case sync:
+		case n <= int(p.eagerMax):
 			r.state = sendEager
+		case ep.splits(p, n):
+			r.state = sendSplit
 		}
 		ep.advanceOrQueue(r)
 		ep.push(burstMax)
@@ -147,6 +151,7 @@ func (ep *Endpoint) postBuffer(h *header, p *peer, rank int32, d *data, n int) b
 		return false
 	}
 	ep.txFree = ep.txFree[:free-1]
+	p.buffered++
 	if len(b) > ep.maxSeg {
 		ep.posts = burstMax + 1 // only its first datagram has left: the rest needs a step
 	}
@@ -230,6 +235,12 @@ func (ep *Endpoint) advance(r *Request) bool {
 			return false
 		}
 		r.complete()
+	case sendSplit:
+		if r.written == 0 && p.eagerMax < 0 {
+			r.state = sendRTS
+			return ep.postRTS(r, p)
+		}
+		return ep.postSplit(r, p)
 	case sendRTS:
 		return ep.postRTS(r, p)
 	case sendCTS:
