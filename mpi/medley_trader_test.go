@@ -398,7 +398,7 @@ func (g *trader) test() (bool, error) {
 	case 0:
 		i := g.rnd.IntN(len(g.active))
 		d := g.active[i]
-		peeked := d.r.Peek()
+		_, peeked, _ := d.r.GetStatus()
 		st, done, err := d.r.Test()
 		if peeked && !done {
 			return true, fmt.Errorf("an operation was complete, and is not any more")
