@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xwarp/xwarp/internal/testbed"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -113,5 +114,28 @@ func TestXrun_noSuchUser(t *testing.T) {
 	_, errOut, status := xrun(t, "--user", "nobody-of-that-name", "true")
 	if status != 126 || !strings.Contains(errOut, `no user "nobody-of-that-name" on this host`) {
 		t.Errorf("status %d, %s", status, errOut)
+	}
+}
+
+// Where a device cannot steer, the ranks of the host share a queue, and xrun says
+// why.
+func TestXrun_steeredFallsBack(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for a testbed")
+	}
+	tb, err := testbed.New(testbed.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tb.Close()
+	cmd := tb.Hosts[0].Command(self, "-n", "2", "--device", testbed.Device, "--fabric", "xdp", "--queues", "steered", self, asRank)
+	cmd.Env = append(os.Environ(), xrunEnv+"=1")
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Run(); err != nil || strings.Count(out.String(), "\n") != 2 {
+		t.Errorf("%v: %q, %s", err, out.String(), errOut.String())
+	}
+	if got := errOut.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "the ranks of host 0 share one queue: xdp: xw0: it cannot steer") {
+		t.Errorf("it says %q", got)
 	}
 }

@@ -37,6 +37,9 @@ type agent struct {
 // of in and out until that is gone or has no more use for it, and returns the
 // exit status. The process does nothing else.
 func AgentMain(in io.Reader, out io.WriteCloser) int {
+	if path := os.Getenv(envFlowNote); path != "" {
+		return janitorMain(path)
+	}
 	// The ranks are children of this thread, which must not end before the
 	// process does.
 	runtime.LockOSThread()
