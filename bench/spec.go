@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"github.com/xwarp/xwarp/verbs/device"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,6 +52,7 @@ type Spec struct {
 	EagerIdle int     `json:"eager_idle"` // MPI: the same to an idle peer
 	EagerNear int     `json:"eager_near"` // MPI: the same through shared memory
 	Bulk      bool    `json:"bulk"`       // large data goes over a second queue of the device; only over our driver for xdp
+	BulkWay   string  `json:"bulk_way"`   // how large data leaves an endpoint on xdp: see device.ParseBulk; default "auto"
 	CRC       bool    `json:"crc"`        // rc: a CRC32C in each FPDU
 	Markers   bool    `json:"markers"`    // rc: both ends ask for markers
 	All       bool    `json:"all"`        // all powers of two up to 8 MiB that can be sent, instead of Sizes
@@ -81,6 +83,12 @@ func (s *Spec) Check() error {
 	}
 	if err := s.checkOp(c); err != nil {
 		return err
+	}
+	if s.BulkWay == "" {
+		s.BulkWay = "auto"
+	}
+	if _, err := device.ParseBulk(s.BulkWay); err != nil {
+		return usagef("--bulk: %v", err)
 	}
 	if s.Bulk && (!s.onXDP() || s.Fabric == "xdp:asavie") {
 		return usagef("--bulk-queue is for queues of a device: it needs --fabric xdp, xdp:generic or xdp:driver")

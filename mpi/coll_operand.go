@@ -177,6 +177,14 @@ func (k *call) spread(b []byte) dtype.Cursor {
 	return cur
 }
 
+// lies returns the memory of d if it can be used where it is.
+func (k *call) lies(d *Data) ([]byte, bool) {
+	if k.lay == nil {
+		return d.flat()
+	}
+	return k.slots(d)
+}
+
 // operand returns the elements of d, which are only read.
 func (k *call) operand(d Data) []byte {
 	if k.lay == nil {

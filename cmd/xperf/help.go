@@ -75,6 +75,9 @@ What to measure (the client decides; a flag that the server has too must agree):
 Where:
   --device DEV      network interface (default: the one that leads to the peer)
   --cores A,B       server's and client's core (default: the two highest)
+  --bulk WAY        how large data leaves an endpoint on xdp: in frames of AF_XDP
+                    (frames), by a UDP socket of the kernel beside it, 64 KiB at a
+                    time (kernel), or the better of the two (auto, the default)
   --bulk-queue A,B  with --testbed: large data goes over a second queue, whose
                     receive work is done by these cores at the server's and the
                     client's end
@@ -128,6 +131,7 @@ func help(w io.Writer, command string) error {
 		fmt.Fprintf(&b, "  %-17s %s\n", t.Name, t.Summary)
 	}
 	fmt.Fprintf(&b, "  %-17s %s\n", peersTable, peersSummary)
+	fmt.Fprintf(&b, "  %-17s %s\n", algorithmsTable, algorithmsSummary)
 	others := slices.DeleteFunc(bench.Fabrics(), func(f string) bool { return f == "xdp" || f == "tcp" })
 	b.WriteString(strings.Replace(helpTail, "FABRICS", ", "+strings.Join(others, ", "), 1))
 	_, err = io.WriteString(w, b.String())

@@ -238,11 +238,7 @@ func (ep *Endpoint) arrivedFIN(h *header) {
 		return
 	}
 	if h.tag == finFailed || r.grant.stream && r.written < r.grant.size {
-		err := ep.broken(r.entry.Envelope)
-		if err == nil {
-			err = gaveUp(h.source)
-		}
-		r.fail(err)
+		r.abandon(match.Envelope{Context: r.entry.Context, Source: h.source, Tag: r.st.Tag})
 		return
 	}
 	r.complete()

@@ -25,11 +25,17 @@ func (ep *Endpoint) send(env match.Envelope, dest int, buf []byte) error {
 		ep.push(1)
 		return nil
 	}
-	if dest == int(ep.rank) && (len(buf) > int(p.eagerMax) || ep.full()) && ep.posted.Find(env) == nil {
+	if p.self && ep.stranded(p, env, len(buf)) {
 		return &Error{Code: Deadlock, Peer: dest, Detail: "a blocking send of this size to the own rank waits for a receive that is not posted: post it with Irecv first, or use Sendrecv"}
 	}
 	_, err := ep.isend(env, dest, d, false).wait()
 	return err
+}
+
+// stranded reports whether a blocking send of n bytes to the own rank can never
+// end: its receive is not posted, and there is no other goroutine that could.
+func (ep *Endpoint) stranded(p *peer, env match.Envelope, n int) bool {
+	return ep.gate == nil && (n > int(p.eagerMax) || ep.full()) && ep.open(p, env) && ep.posted.Find(env) == nil
 }
 
 // trySend is Inside.TrySend.
@@ -265,7 +271,7 @@ func (ep *Endpoint) sendSelf(r *Request, sync bool) {
 		r.data.peek(m.data)
 		r.complete()
 	} else {
-		m.self = r
+		m.self, m.id = r, r.gen
 		r.state = matchSelf
 	}
 	ep.keep(m, ep.rank)

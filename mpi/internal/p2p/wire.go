@@ -101,10 +101,13 @@ var minLen = [kindEnd]int{
 // parse reads and checks a header. size is the number of ranks. false means
 // that b was not sent by our code.
 func (h *header) parse(b []byte, size int) bool {
-	if len(b) < headerLen || b[0] == 0 || kind(b[0]) >= kindEnd || len(b) < minLen[b[0]] {
+	if len(b) < headerLen {
 		return false
 	}
-	h.kind = kind(b[0])
+	h.kind = kind(b[0]) // read once: what lies in shared memory may change
+	if h.kind == 0 || h.kind >= kindEnd || len(b) < minLen[h.kind] {
+		return false
+	}
 	h.context = uint32(binary.BigEndian.Uint16(b[2:]))
 	h.source = int32(binary.BigEndian.Uint32(b[4:]))
 	h.tag = int32(binary.BigEndian.Uint32(b[8:]))
