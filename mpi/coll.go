@@ -28,6 +28,7 @@ type collective struct {
 	hosts *coll.Hosts
 	inter coll.Inter
 	near  *neighbors
+	parts channels
 }
 
 // Messages of collectives use a context of their own, and have a number of the
@@ -38,6 +39,7 @@ type collective struct {
 const (
 	tagNumber = 1<<29 - 1   // the numbers; they begin again when there are no more
 	tagKept   = 1 << 29     // persistent
+	keptMax   = 1<<28 - 1   // the numbers of these; behind them are those of partitions: see channels
 	tagPart   = p2p.PartTag // collectives of parts of the ranks, or messages of leaders
 )
 
@@ -52,7 +54,7 @@ func (t *collective) number() int32 {
 
 // keep returns the tag of a persistent collective.
 func (t *collective) keep() int32 {
-	t.kept = (t.kept + 1) & tagNumber
+	t.kept = (t.kept + 1) & keptMax
 	return tagKept | t.kept
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/xwarp/xwarp/internal/boot"
@@ -15,6 +16,7 @@ import (
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/verbs"
+	"github.com/xwarp/xwarp/verbs/device"
 )
 
 // Config tunes MPI. Its zero value is ready to use.
@@ -26,6 +28,11 @@ type Config struct {
 	// the receiver first. -1 means that only empty messages are. Default:
 	// XWARP_EAGER from the environment in Init, else 16 KiB.
 	EagerMax int
+	// EagerIdle is the largest message in bytes that is sent without asking to a
+	// rank on another host that little is under way to; at most 1 MiB. Default:
+	// XWARP_EAGER_IDLE from the environment in Init, else 64 KiB, but EagerMax
+	// where that is given.
+	EagerIdle int
 	// Receives and Sends are the numbers of buffers of EagerMax bytes for
 	// messages on their way in and out. Defaults: 256 and 64.
 	Receives, Sends int
@@ -55,13 +62,15 @@ type Config struct {
 	// on, and XWARP_STATS=1 in the environment.
 	Stats bool
 
-	record []byte // where xrun reads what the rank leaves behind; or nil
+	patience *device.Patience // with a network that is down; or nil
+	record   []byte           // where xrun reads what the rank leaves behind; or nil
 }
 
 // or returns the configuration with defaults for what is not set.
 func (c Config) or(defaults Config) Config {
 	c.Transport = cmp.Or(c.Transport, defaults.Transport)
 	c.EagerMax = cmp.Or(c.EagerMax, defaults.EagerMax)
+	c.EagerIdle = cmp.Or(c.EagerIdle, defaults.EagerIdle)
 	c.Receives = cmp.Or(c.Receives, defaults.Receives)
 	c.Sends = cmp.Or(c.Sends, defaults.Sends)
 	c.UnexpectedMax = cmp.Or(c.UnexpectedMax, defaults.UnexpectedMax)
@@ -73,6 +82,7 @@ func (c Config) or(defaults Config) Config {
 	c.Stats = c.Stats || defaults.Stats
 	c.Hooks = cmp.Or(c.Hooks, defaults.Hooks)
 	c.Threads = cmp.Or(c.Threads, defaults.Threads)
+	c.patience = defaults.patience
 	return c
 }
 
@@ -102,17 +112,21 @@ type Proc struct {
 	ctx       *verbs.Context
 	ep        *p2p.Endpoint
 	world     *Comm
+	self      *Comm
 	rank      int
 	contexts  contextSet // that no communicator has
 	buffer    sendBuffer
 	hosts     []int        // that ranks of World run on
 	thread    int          // of the operating system, that called Init
 	calls     calls        // nonblocking collectives
+	dups      int          // Idups and Ishrinks under way
 	tables    *coll.Tables // of collectives; nil: those that are built in
 	allocated map[mem.Addr]int
 	types     map[Datatype]*typeNotes
-	finalized bool
-	watch     *watch // or nil
+	finalized atomic.Bool
+	errors    map[ErrorClass]*userError
+	lastError ErrorClass // that was added
+	watch     *watch     // or nil
 }
 
 // Keys under which ranks tell one another about themselves.
@@ -134,7 +148,7 @@ func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	}
 	err := p.open(cfg)
 	if err == nil {
-		err = p.connect()
+		err = p.connect(cfg.patience)
 	}
 	if err != nil {
 		return nil, errors.Join(&Error{Class: ErrOther, Op: "Init", Rank: -1, Detail: fmt.Sprintf("rank %d of %d", job.Rank(), job.Size()), Err: err}, p.close())
@@ -142,7 +156,7 @@ func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	if err := p.observe(cfg); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	p.world = newWorld(p)
+	p.world, p.self = newWorld(p), newSelf(p)
 	return p, nil
 }
 
@@ -167,7 +181,7 @@ func (p *Proc) open(cfg Config) (err error) {
 	c := p2p.Config{
 		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport, Key: p.job.Key(),
 		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
-		EagerMax: cfg.EagerMax, Receives: cfg.Receives, Sends: cfg.Sends,
+		EagerMax: cfg.EagerMax, EagerIdle: cfg.EagerIdle, Receives: cfg.Receives, Sends: cfg.Sends,
 		UnexpectedMax: cfg.UnexpectedMax,
 		Threads:       cfg.Threads == ThreadMultiple, Numbers: len(cfg.record) > trace.RecordSize(0),
 	}
@@ -197,7 +211,7 @@ func aborted(lost <-chan struct{}) error {
 
 // connect exchanges addresses with all ranks. They have posted receives by
 // then, so the first message finds a place.
-func (p *Proc) connect() error {
+func (p *Proc) connect(patience *device.Patience) error {
 	job := p.job
 	host, _ := job.Host()
 	err := errors.Join(
@@ -217,11 +231,19 @@ func (p *Proc) connect() error {
 			return fmt.Errorf("rank %d has told %q as its host: %w", i, host, err)
 		}
 	}
-	return p.ep.Connect(cards)
+	if patience == nil {
+		patience = &device.Patience{}
+	}
+	return p.ep.Connect(cards, patience.Await)
 }
 
 // World returns the communicator of all ranks (MPI_COMM_WORLD).
 func (p *Proc) World() *Comm { return p.world }
+
+// Self returns the communicator of this rank alone (MPI_COMM_SELF). Finalize
+// deletes its attributes before it does anything else, so that the Delete of their
+// keys may tidy up.
+func (p *Proc) Self() *Comm { return p.self }
 
 // Engine returns the engine that moves the messages of this rank, for programs
 // that wait for other things too. It is not for use under ThreadMultiple.
@@ -242,15 +264,13 @@ func (p *Proc) abort(code int, why string) {
 // ranks call it and until everything they have sent has arrived. It does not
 // wait for a rank that is lost, which is no error. Every later call fails.
 func (p *Proc) Finalize() error {
-	if p.finalized {
+	if p.finalized.Load() {
 		return fail(ErrOther, "Finalize", "it was called before")
 	}
-	p.finalized = true
+	errs := []error{p.self.attrs.removeAll("Finalize", p.self)}
+	p.finalized.Store(true)
 	t := p.watch.begin("Finalize", p.world, Undefined, Undefined, 0)
-	var errs []error
-	if p.buffer.attached {
-		errs = append(errs, p.BufferFlush())
-	}
+	errs = append(errs, p.BufferFlush())
 	if n := p.ep.Active() + p.calls.untaken; n > 0 {
 		errs = append(errs, fail(ErrPending, "Finalize", "%d operations were started and never waited for", n))
 	}

@@ -28,6 +28,7 @@ var (
 // one kind.
 type Config struct {
 	Datagram fabric.Datagram  // carries RD and UD; default: there are none. The context owns and closes it
+	Bulk     fabric.Datagram  // a second way for large data of RD: see llp.Config. Default: none
 	Streams  fabric.Streams   // carries RC; default: there is none. The context owns and closes it
 	Engine   *progress.Engine // what moves it
 	Key      uint64           // job key; peers with another one are not heard
@@ -80,7 +81,7 @@ func New(c Config) (*Context, error) {
 	}
 	ctx := &Context{cfg: c, deadline: mono.Never}
 	if c.Datagram != nil {
-		lc := llp.Config{Key: c.Key, Epoch: c.Epoch, NoCRC: c.NoCRC, Dgram: c.Dgram}
+		lc := llp.Config{Key: c.Key, Epoch: c.Epoch, NoCRC: c.NoCRC, Dgram: c.Dgram, Bulk: c.Bulk}
 		if !c.ZeroBased {
 			_, _ = rand.Read(lc.Seed[:]) // never fails; not the seed of the keys, for these lc are on the wire
 		}

@@ -31,6 +31,8 @@ const rankCommand = "rank"
 
 // mpiFlags defines the flags of what starts all ranks itself.
 func (o *options) mpiFlags(fs *flag.FlagSet) {
+	eagerVar(fs, "eager", &o.spec.Eager)
+	eagerVar(fs, "eager-idle", &o.spec.EagerIdle)
 	fs.Func("n", "", func(s string) (err error) {
 		o.ranks, err = parseRanks(s)
 		return err

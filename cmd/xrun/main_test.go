@@ -83,7 +83,7 @@ func TestXrun_saysWhatItUses(t *testing.T) {
 	if status != 0 || strings.ReplaceAll(out, "\n", "") != "hihi" {
 		t.Errorf("status %d, %q", status, out)
 	}
-	if strings.Count(errOut, "\n") != 1 || !strings.HasPrefix(errOut, "xrun: 2 ranks on this host over kernel UDP on lo") {
+	if strings.Count(errOut, "\n") != 1 || !strings.HasPrefix(errOut, "xrun: 2 ranks on this host through shared memory (for AF_XDP: ") {
 		t.Errorf("%q", errOut)
 	}
 	if _, errOut, _ := xrun(t, "--quiet", "true"); errOut != "" {

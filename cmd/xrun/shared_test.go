@@ -51,27 +51,43 @@ func fillWith(b []byte, seed int) {
 	}
 }
 
-// Ranks that share a queue need no privileges at all, and reach each other
-// across hosts and on their own, with and without memory that they share.
-func TestXrun_sharedQueueWithoutPrivileges(t *testing.T) {
+// Ranks whose queues the agent opens, one for all or some for each, need no
+// privileges at all, and reach each other across hosts and on their own, with and
+// without memory that they share.
+func TestXrun_queuesWithoutPrivileges(t *testing.T) {
 	if os.Geteuid() != 0 {
 		if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
 			t.Fatal("XWARP_REQUIRE_XDP is set and this is not root")
 		}
 		t.Skip("needs root for a testbed and for another user's processes")
 	}
-	for _, fabric := range []string{"xdp:generic", "xdp:driver"} {
-		for _, shared := range []string{"0", "1"} {
-			out, errOut, status := xrun(t, "-n", "5", "--testbed", "2", "--fabric", fabric, "--queues", "shared", "--user", "nobody",
-				"-x", "XWARP_SHARED="+shared, "--wdir", "/", self, asRank)
-			want := slices.Repeat([]string{"65534 CapEff: 0000000000000000"}, 5)
-			if got := strings.Split(strings.TrimSpace(out), "\n"); status != 0 || !slices.Equal(got, want) {
-				t.Errorf("%s, shared memory %s: status %d, %q, %s", fabric, shared, status, out, errOut)
-			}
-			if !strings.Contains(errOut, "those of a host on one queue") {
-				t.Errorf("it does not say what it uses: %s", errOut)
+	for _, c := range []struct{ queues, notice string }{
+		{"shared", "those of a host on one queue"}, {"steered", "each with queues of its own"},
+	} {
+		for _, fabric := range []string{"xdp:generic", "xdp:driver"} {
+			for _, shared := range []string{"0", "1"} {
+				out, errOut, status := xrun(t, "-n", "5", "--testbed", "2", "--fabric", fabric, "--queues", c.queues, "--user", "nobody",
+					"-x", "XWARP_SHARED="+shared, "--wdir", "/", self, asRank)
+				want := slices.Repeat([]string{"65534 CapEff: 0000000000000000"}, 5)
+				if got := strings.Split(strings.TrimSpace(out), "\n"); status != 0 || !slices.Equal(got, want) {
+					t.Errorf("%s, %s, shared memory %s: status %d, %q, %s", c.queues, fabric, shared, status, out, errOut)
+				}
+				if !strings.Contains(errOut, c.notice) {
+					t.Errorf("it does not say what it uses: %s", errOut)
+				}
 			}
 		}
+	}
+}
+
+// Connections find the queue of the rank that they lead to.
+func TestXrun_steeredConnections(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for a testbed")
+	}
+	out, errOut, status := xrun(t, "-n", "6", "--testbed", "2", "--queues", "steered", "--transport", "rc", self, asRank)
+	if status != 0 || strings.Count(out, "\n") != 6 {
+		t.Errorf("status %d, %q, %s", status, out, errOut)
 	}
 }
 

@@ -23,7 +23,8 @@ Where
                        or to none (default: core in a testbed with a processor
                        for every rank, else what --map-by says, else none)
   --user NAME          user that the ranks run as, if xrun is run by root: they
-                       need no privileges with --queues shared or kernel UDP
+                       need no privileges with --queues shared or steered or
+                       kernel UDP
   --wdir DIR           directory to start in, on every host (default: this one)
 
 How they talk
@@ -34,9 +35,11 @@ How they talk
                        ud (unreliable datagrams and reliability of MPI's own) or
                        hybrid (rd, and connections to peers that much goes to)
   --queues Q           how the ranks of a host use its NIC over AF_XDP: shared
-                       (one queue for all; the default) or per-rank (each is
-                       given a NIC, in a --testbed only; the default there,
-                       unless another --user is set)
+                       (one queue for all; the default), steered (each has its
+                       own on the same NIC, which steers by n-tuple filters; one
+                       that cannot is shared) or per-rank (each is given a NIC,
+                       in a --testbed only; the default there, unless another
+                       --user is set)
   --device DEV         network device, the same on all hosts
   --mtu M              MTU of the testbed's devices in bytes (default 9000)
   --switch S           what joins the testbed's hosts: cable (two of them),
@@ -93,7 +96,7 @@ Exit status
   128+S    the first rank that failed was killed by signal S
 
 Examples
-  xrun -n 4 ./app                        4 ranks on this machine, kernel UDP
+  xrun -n 4 ./app                        4 ranks on this machine, shared memory
   sudo xrun -n 4 --testbed 2 ./app       on two hosts made for it, AF_XDP
   sudo xrun -n 2 --testbed 2 --fabric udp --mtu 1500 ./app
   xrun --hosts a,b,c --device eth1 ./app three machines, one rank each

@@ -26,7 +26,7 @@ const killGrace = time.Second
 type agent struct {
 	out    *outbox
 	start  *startOrder
-	pmi    *pmi.Server // for ranks that speak PMI-1
+	pmi    *pmi.Server // for ranks that speak PMI
 	queue  *queue      // that the ranks share, or nil
 	ranks  []*rank
 	exited sync.WaitGroup
@@ -129,7 +129,10 @@ func (a *agent) startRanks() {
 		bindings, err = a.start.bindings()
 	}
 	if err == nil {
-		a.queue, err = a.start.openQueue()
+		var notice string
+		if a.queue, notice, err = a.start.openQueue(); notice != "" {
+			a.out.post(report{Op: opNotice, Why: notice})
+		}
 	}
 	for _, p := range a.start.Ranks {
 		var r *rank

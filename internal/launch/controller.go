@@ -63,7 +63,7 @@ func prepare(c Config, m machine) (*plan, *testbed.Testbed, error) {
 		m.root = false // in a container, root by name only
 		return prepare(c, m)
 	}
-	if err == nil && p.testbed.Queues == bulkQueues {
+	if err == nil && p.bulk() > 0 {
 		err = p.receiveElsewhere(tb, c.Map)
 	}
 	if err != nil {
@@ -302,6 +302,10 @@ func (j *job) handleReport(l *link, r report) {
 		j.stdin.more()
 	case opRecord:
 		j.left[r.Rank] = r.Data
+	case opNotice:
+		if j.config.Notice != nil {
+			fmt.Fprintf(j.config.Notice, "%s\n", r.Why)
+		}
 	case opExit:
 		j.exit(r)
 	case opBye:
@@ -329,6 +333,7 @@ func (j *job) start(l *link) {
 		Dir: dir, Program: j.config.Program, Args: j.config.Args, Env: j.config.Env,
 		Bind: j.plan.bind, Map: j.config.Map, Mapping: pmi.FormatMapping(j.plan.hosts()),
 		Ranks: l.plan.ranks, Neighbors: j.plan.neighbors(l.plan), Bulk: j.plan.bulk(),
+		Steered: j.plan.steered,
 	}})
 	if l == j.agentOf(0) {
 		j.stdin.more()

@@ -20,13 +20,12 @@ import (
 
 // rank is a process of the job, seen by its agent.
 type rank struct {
-	number    int
-	cmd       *exec.Cmd
-	socket    *os.File      // to the rank
-	boot      *outbox       // lines for the rank
-	asked     chan struct{} // closed when no more requests come from the rank
-	session   *pmi.Session  // of a rank that speaks PMI-1; for relayRequests only
-	speaksPMI atomic.Bool
+	number  int
+	cmd     *exec.Cmd
+	socket  *os.File                    // to the rank
+	boot    *outbox                     // lines for the rank
+	asked   chan struct{}               // closed when no more requests come from the rank
+	session atomic.Pointer[pmi.Session] // of a rank that speaks PMI
 
 	queue  *queue         // that it shares with others, or nil
 	seat   int            // its place there
@@ -70,7 +69,7 @@ func cleanEnv(env []string) []string {
 	for _, e := range env {
 		switch name, _, _ := strings.Cut(e, "="); name {
 		case boot.EnvRank, boot.EnvSize, boot.EnvHost, boot.EnvLocalRank, boot.EnvBootFD, boot.EnvFabric, boot.EnvDevice, boot.EnvSeat, boot.EnvJob, boot.EnvRecordFD,
-			boot.EnvPMIFD, pmi.EnvRank, pmi.EnvSize, pmi.EnvPort, pmi.EnvID:
+			boot.EnvPMIFD, pmi.EnvRank, pmi.EnvSize, pmi.EnvPort, pmi.EnvID, pmi.EnvJobID:
 		default:
 			clean = append(clean, e)
 		}

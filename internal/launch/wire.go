@@ -8,7 +8,7 @@ import (
 )
 
 // wireVersion is the version of the protocol between controller and agent.
-const wireVersion = 3
+const wireVersion = 4
 
 type op string
 
@@ -49,7 +49,7 @@ type startOrder struct {
 	Program string   `json:"program"`
 	Args    []string `json:"args"`
 	Env     []string `json:"env"`
-	Mapping string   `json:"mapping"` // which ranks share a host, as PMI-1 has it
+	Mapping string   `json:"mapping"` // which ranks share a host, as PMI has it
 	Bind    Bind     `json:"bind,omitempty"`
 	Map     MapBy    `json:"map,omitempty"`
 	// RecordEvents is how many events a record holds.
@@ -58,6 +58,8 @@ type startOrder struct {
 
 	Neighbors int `json:"neighbors"`      // ranks on the machine
 	Bulk      int `json:"bulk,omitempty"` // queue for large data; -1: not ours to say
+
+	Steered *steeredOrder `json:"steered,omitempty"` // the ranks have queues of their own; or nil
 }
 
 // What an agent reports.
@@ -71,6 +73,7 @@ const (
 	opStdinShut op = "stdin shut" // rank 0 takes no more
 	opExit      op = "exit"       // a rank is gone
 	opRecord    op = "record"     // what a rank that is gone has left behind
+	opNotice    op = "notice"     // something that people should know
 	opBye       op = "bye"        // everything is gone; the agent leaves
 )
 
@@ -81,7 +84,7 @@ type report struct {
 	Rank     int           `json:"rank,omitempty"`      // started, boot, output, exit
 	PID      int           `json:"pid,omitempty"`       // started
 	NotFound bool          `json:"not_found,omitempty"` // failed
-	Why      string        `json:"why,omitempty"`       // failed; boot without a request
+	Why      string        `json:"why,omitempty"`       // failed; notice; boot without a request
 	Request  *boot.Request `json:"request,omitempty"`   // boot
 	Stderr   bool          `json:"stderr,omitempty"`    // output
 	Data     []byte        `json:"data,omitempty"`      // output, record
@@ -121,7 +124,7 @@ func (s *startOrder) check() error {
 			return fmt.Errorf("start order for rank %d of %d", r.Rank, s.Size)
 		}
 	}
-	return nil
+	return s.Steered.check(len(s.Ranks))
 }
 
 // parseReport reads a line from an agent of a job with size ranks.
@@ -142,7 +145,7 @@ func parseReport(line []byte, size int) (report, error) {
 		if r.Status < 0 || r.Status > 255 || r.Signal < 0 || r.Signal > 64 {
 			return report{}, fmt.Errorf("exit of rank %d with status %d, signal %d", r.Rank, r.Status, r.Signal)
 		}
-	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opRecord, opBye:
+	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opRecord, opNotice, opBye:
 	default:
 		return report{}, fmt.Errorf("unknown report %.32q", string(r.Op))
 	}

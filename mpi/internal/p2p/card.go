@@ -77,8 +77,13 @@ func parseCard(s string) (c card, err error) {
 	return c, nil
 }
 
-// Connect makes the peers known by their cards, in the order of ranks.
-func (ep *Endpoint) Connect(cards []string) error {
+// Connect makes the peers known by their cards, in the order of ranks. It asks for
+// the way to each by await, which may call the function that it gets again if that
+// fails; nil calls it once.
+func (ep *Endpoint) Connect(cards []string, await func(func() error) error) error {
+	if await == nil {
+		await = func(try func() error) error { return try() }
+	}
 	for i := range ep.peers {
 		c, err := parseCard(cards[i])
 		if err != nil {
@@ -87,7 +92,7 @@ func (ep *Endpoint) Connect(cards []string) error {
 		if c.version != Version {
 			return fmt.Errorf("rank %d speaks version %d of the protocol and this rank version %d: start all ranks from the same build", i, c.version, Version)
 		}
-		err = ep.meet(i, &c)
+		err = await(func() error { return ep.meet(i, &c) })
 		ep.peers[i].eagerTop = ep.peers[i].eagerMax
 		if err != nil {
 			return fmt.Errorf("no way to rank %d: %w", i, err)

@@ -24,8 +24,12 @@ type Config struct {
 	NoPull     bool // but do without process_vm_readv, as if it were forbidden
 	Host       int  // number of the host
 	EagerMax   int  // largest message in bytes that is sent without asking; default 16 KiB, -1 means 0
-	Receives   int  // receive buffers of EagerMax bytes; default 256
-	Sends      int  // send buffers of EagerMax bytes; default 64
+	// EagerIdle is the longest message in bytes that is sent without asking to a
+	// peer that little is under way to, in pieces of EagerMax; default 64 KiB, but
+	// EagerMax where that is given; at least EagerMax.
+	EagerIdle int
+	Receives  int // receive buffers of EagerMax bytes; default 256
+	Sends     int // send buffers of EagerMax bytes; default 64
 	// UnexpectedMax is how many bytes of eager messages may wait for their
 	// receives before their senders have to wait; default 64 MiB.
 	UnexpectedMax int
@@ -50,16 +54,23 @@ type Config struct {
 	Deaths func(known int) []int
 }
 
-// eagerMost is the most that Config.EagerMax can be.
+// eagerMost is the most that Config.EagerMax and EagerIdle can be.
 const eagerMost = 1 << 20
 
+// eagerIdle is the default of Config.EagerIdle.
+const eagerIdle = 64 << 10
+
 func (c *Config) fill() error {
+	if c.EagerIdle == 0 && c.EagerMax == 0 {
+		c.EagerIdle = eagerIdle
+	}
 	switch {
 	case c.EagerMax == 0:
 		c.EagerMax = 16 << 10
 	case c.EagerMax < 0:
 		c.EagerMax = 0
 	}
+	c.EagerIdle = max(c.EagerIdle, c.EagerMax)
 	if c.Receives == 0 {
 		c.Receives = 256
 	}
@@ -75,7 +86,7 @@ func (c *Config) fill() error {
 	if err := c.fillHybrid(); err != nil {
 		return err
 	}
-	if c.EagerMax > eagerMost || c.Receives < 1 || c.Sends < 1 {
+	if c.EagerIdle > eagerMost || c.Receives < 1 || c.Sends < 1 {
 		return fmt.Errorf("p2p: eager limit %d, %d receive and %d send buffers: want at most 1 MiB, and at least one of each", c.EagerMax, c.Receives, c.Sends)
 	}
 	return nil
@@ -172,6 +183,7 @@ type peer struct {
 	near     *shm.Lane      // where it may send from; nil: it is on another host
 	eagerMax int32          // longest message to it that goes at once; -1 while it wants none
 	eagerTop int32          // smaller one of both ends' limits
+	buffered int32          // send buffers under way to it
 	held     bool           // it was told to hold back: see unexpected.go
 	watched  bool           // Hybrid counts what is sent to it
 	used     bool           // something was sent to it or received from it
@@ -182,6 +194,7 @@ type peer struct {
 	// Requests that wait for room, or for a way there: each peer has a line of its
 	// own, so that one that is slow, or not connected yet, holds up nobody else.
 	pending requestQueue
+	split   split // message that is coming in pieces
 	next    *peer // in Endpoint.stuck
 	stuck   bool  // is in there
 

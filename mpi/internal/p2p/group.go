@@ -26,6 +26,13 @@ type group struct {
 // PartTag is in the tags of collectives of a part of the members.
 const PartTag = 1 << 30
 
+// Tags from PairTag to PairTagMax in the context of collectives are of messages that
+// two members exchange, and no other is needed for.
+const (
+	PairTag    = 3 << 28
+	PairTagMax = 1<<30 - 1
+)
+
 // part is some members that do a collective among themselves, told from others by
 // its tag.
 type part struct {
@@ -128,6 +135,9 @@ func (ep *Endpoint) broken(env match.Envelope) error {
 
 // needs reports whether collectives with a tag need a member.
 func (g *group) needs(rank, tag int32) bool {
+	if tag >= PairTag && tag <= PairTagMax {
+		return false
+	}
 	p := g.part(tag)
 	return p == nil || slices.Contains(p.members, rank)
 }

@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/xwarp/xwarp/mpi/internal/match"
@@ -41,6 +42,17 @@ func TestRequestQueue(t *testing.T) {
 	want()
 	q.pushFront(rs[2])
 	want(2)
+	q.push(rs[0])
+	q.push(rs[1])
+	q.fail(func(r *Request) error {
+		if r == rs[0] {
+			return errors.New("no")
+		}
+		return nil
+	})
+	if want(2, 1); rs[0].state != done || rs[0].err == nil {
+		t.Errorf("the request that was to fail is in state %d, with %v", rs[0].state, rs[0].err)
+	}
 }
 
 // TestPending_peersDoNotWaitForEachOther holds up what goes to one rank and

@@ -200,6 +200,7 @@ func (ep *Endpoint) writePacked(r *Request, p *peer, left int) int {
 		return 0
 	}
 	ep.txFree = ep.txFree[:free-1]
+	p.buffered++
 	return n
 }
 
@@ -236,11 +237,7 @@ func (ep *Endpoint) arrivedFIN(h *header) {
 		return
 	}
 	if h.tag == finFailed || r.grant.stream && r.written < r.grant.size {
-		err := ep.broken(r.entry.Envelope)
-		if err == nil {
-			err = gaveUp(h.source)
-		}
-		r.fail(err)
+		r.abandon(match.Envelope{Context: r.entry.Context, Source: h.source, Tag: r.st.Tag})
 		return
 	}
 	r.complete()
