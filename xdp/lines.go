@@ -35,13 +35,23 @@ type LinesConfig struct {
 	RxDepth int // of each queue: chunks that may wait for it, a power of two; default 2048, less where a seat has many queues
 	TxDepth int // of each queue: buffers that may be on their way out, a power of two; default 1024
 	Part    int // bytes of the arena for each seat, for frames and applications; default that of QueueConfig
+
+	// NeedTCP makes a network card that cannot steer the TCP ports of Steer one
+	// that cannot steer. Else its seats have no TCP ports then.
+	NeedTCP bool
+	// Keep is told what will be changed in a network card, before it is, so that
+	// it can be undone by somebody when this process dies before Close. An error
+	// of it is one of OpenLines. Default nil.
+	Keep func(Flows) error
+
+	card ethtool // tests: the network card, which is no veth
 }
 
 // rxLeast is the least default of LinesConfig.RxDepth: what a few peers may send
 // before they have heard from us.
 const rxLeast = 256
 
-// WithDefaults returns c with all defaults filled in, or says what is wrong with
+// withDefaults returns c with all defaults filled in, or says what is wrong with
 // it. links is how many queues a seat receives on.
 func (c LinesConfig) withDefaults(links int) (LinesConfig, error) {
 	for _, d := range []struct {
@@ -92,6 +102,7 @@ type Lines struct {
 	plan     lanes
 	arena    *mem.Arena
 	steering *Steering
+	flows    *Flows    // in a network card, or nil
 	sockets  []*socket // by queue
 	caps     fabric.PortCaps
 	vacated  []bool // by seat
@@ -156,7 +167,13 @@ func (l *Lines) open(c LinesConfig) error {
 	if err := l.openSockets(pc); err != nil {
 		return err
 	}
-	return l.register()
+	if err := l.register(); err != nil {
+		return err
+	}
+	if _, ok := l.plan.(cardLanes); ok {
+		return l.steerFlows()
+	}
+	return nil
 }
 
 // TCPBlock returns the range of TCP ports of the first of some slots, each of which
@@ -170,16 +187,18 @@ func TCPBlock(slots int) (base uint16, ports int) {
 // planLines decides which queues the seats get.
 func planLines(c LinesConfig, dev *device, mode bpf.Mode) (lanes, error) {
 	var plan lanes = cardLanes(c.Seats)
-	if dev.driver == "veth" {
+	if dev.driver == "veth" && c.card == nil {
 		if c.Hops < 0 {
 			return nil, &Error{Device: dev.name, Reason: ErrNoSteering, Detail: "it is a veth, and what it is joined to is not known",
-				Remedy: "share a queue, or use a testbed"}
+				Remedy: "let the ranks share one queue"}
 		}
 		plan = grid{slots: c.Slots, shift: sendQueue(0, dev.driver, mode) + c.Hops}
+	} else if err := checkFlows(&c); err != nil {
+		return nil, err
 	}
 	if n := plan.queues(); n > dev.queues {
 		return nil, &Error{Device: dev.name, Reason: ErrNoSteering, Detail: fmt.Sprintf("%d queues are needed, it has %d", n, dev.queues),
-			Remedy: fmt.Sprintf("add queues (ethtool -L %s combined %d), use fewer ranks, or share a queue", dev.name, n)}
+			Remedy: fmt.Sprintf("add queues (ethtool -L %s combined %d), use fewer ranks, or let them share one queue", dev.name, n)}
 	}
 	return plan, nil
 }
@@ -314,10 +333,14 @@ func (l *Lines) Vacate(seat int) error {
 	return errors.Join(errs...)
 }
 
-// Close closes the sockets of all seats and removes the program. What the
+// Close closes the sockets of all seats and removes the program and filters. What the
 // processes of the seats send afterwards goes nowhere.
 func (l *Lines) Close() error {
 	var errs []error
+	if l.flows != nil {
+		errs = append(errs, l.removeFlows())
+		l.flows = nil
+	}
 	if l.steering != nil {
 		errs = append(errs, l.steering.Close())
 	}
