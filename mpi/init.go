@@ -21,6 +21,8 @@ import (
 const (
 	EnvEager      = "XWARP_EAGER"      // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
 	EnvEagerIdle  = "XWARP_EAGER_IDLE" // Config.EagerIdle in bytes
+	EnvEagerNear  = "XWARP_EAGER_NEAR" // Config.EagerNear in bytes
+	EnvCalibrate  = "XWARP_CALIBRATE"  // 0 leaves all limits as they are by default; see Config.Calibrate
 	EnvTransport  = "XWARP_TRANSPORT"  // Config.Transport: rd, rc, ud or hybrid
 	EnvPromote    = "XWARP_PROMOTE"    // Config.PromoteMessages: after how many messages hybrid connects with a peer
 	EnvFaults     = "XWARP_FAULTS"     // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
@@ -189,10 +191,7 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		}
 		return nil
 	})
-	if v.size(EnvEager, &cfg.EagerMax) && cfg.EagerMax == 0 {
-		cfg.EagerMax = -1
-	}
-	v.size(EnvEagerIdle, &cfg.EagerIdle)
+	v.limits(&cfg)
 	v.size(EnvUnexpected, &cfg.UnexpectedMax)
 	v.size(EnvArena, &spec.Arena)
 	v.word(EnvTransport, func(s string) (err error) { cfg.Transport, err = p2p.ParseTransport(s); return err })
@@ -253,14 +252,30 @@ func (v *variables) size(name string, to *int) bool {
 }
 
 // flag reads 0 or 1.
-func (v *variables) flag(name string, to *bool) {
-	v.read(name, func(s string) error {
+func (v *variables) flag(name string, to *bool) bool {
+	return v.read(name, func(s string) error {
 		if s != "0" && s != "1" {
 			return fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", name, s)
 		}
 		*to = s == "1"
 		return nil
 	})
+}
+
+// limits reads where protocols change.
+func (v *variables) limits(cfg *Config) {
+	for name, to := range map[string]*int{EnvEager: &cfg.EagerMax, EnvEagerIdle: &cfg.EagerIdle, EnvEagerNear: &cfg.EagerNear} {
+		if v.size(name, to) && *to == 0 {
+			*to = -1
+		}
+	}
+	always := false
+	if v.flag(EnvCalibrate, &always) {
+		cfg.Calibrate = CalibrateNever
+	}
+	if always {
+		cfg.Calibrate = CalibrateAlways
+	}
 }
 
 // fromLauncher reads what the launcher knows about the machine.

@@ -16,7 +16,7 @@ import (
 var algorithms = map[string]struct{ all, hosts []string }{
 	"allgather": {[]string{"doubling", "bruck", "ring", "spread"}, []string{"rails"}},
 	"allreduce": {[]string{"doubling", "rabenseifner", "ring", "spread"}, []string{"hosts", "rails"}},
-	"alltoall":  {[]string{"bruck", "spread", "pairwise"}, []string{"hosts"}},
+	"alltoall":  {all: []string{"bruck", "spread", "pairwise"}},
 	"bcast":     {[]string{"binomial", "scatter", "chain"}, []string{"hosts", "rails"}},
 }
 
@@ -58,7 +58,7 @@ func (m Measurement) Algorithms(tables []Table, emit func(Table, int, []bench.Re
 
 // key returns what the rows of a table are called.
 func (t Table) key() string {
-	if t.shared() {
+	if t.shared() && algorithms[t.order()].hosts != nil {
 		return t.order() + ".hosts"
 	}
 	return t.order()

@@ -31,12 +31,13 @@ func TestBulk_whichWay(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := open(t, true, c.mtu, c.spec)
-			for range 8 {
-				testWrite(t, a, b)
-			}
 			sent, _ := b.ctx.Stats()
+			for i := 0; i < 8 || c.kernel && sent.TxBulk < 8; i++ { // that it leads there takes a moment to find out
+				testWrite(t, a, b)
+				sent, _ = b.ctx.Stats()
+			}
 			got, _ := a.ctx.Stats()
-			if c.kernel != (sent.TxBulk > 0) || c.kernel != (got.RxBulk > 0) {
+			if !c.kernel && sent.TxBulk > 0 || c.kernel != (got.RxBulk > 0) {
 				t.Errorf("%d of %d datagrams were sent through the kernel, %d received", sent.TxBulk, sent.TxDatagrams, got.RxBulk)
 			}
 		})

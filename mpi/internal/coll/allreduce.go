@@ -8,8 +8,11 @@ var allreduceTable = table{
 	name: "allreduce",
 	flat: []rule{
 		{upTo: 16 << 10, use: doubling},
-		{upTo: 1 << 20, ranks: 4, use: rabenseifner},
-		{ranks: 3, use: ring},
+		{upTo: 1 << 20, ranks: 9, use: rabenseifner},
+		{ranks: 9, use: ring},
+		{ranks: 3, use: spread},
+		{upTo: 32 << 10, use: spread},
+		{upTo: 128 << 10, use: doubling}, // one handshake instead of two
 		{use: spread},
 	},
 	hosts: []rule{

@@ -24,6 +24,7 @@ func (ep *Endpoint) postRTS(r *Request, p *peer) bool {
 		return false
 	}
 	ep.Stats.Rendezvous++
+	ep.countsOf(r.entry.Context).Rendezvous++
 	r.state = waitCTS
 	return true
 }

@@ -52,7 +52,7 @@ func (ep *Endpoint) postSplit(r *Request, p *peer) bool {
 		r.data.skip(n)
 		r.state = sendSplit
 	}
-	ep.Stats.Eager++
+	ep.counted(r.entry.Context, false)
 	r.complete()
 	return true
 }
