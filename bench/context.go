@@ -28,6 +28,7 @@ func (e *End) device() device.Spec {
 		Capture: e.Capture,
 		RC:      e.Spec.connects() && e.Spec.Fabric != "tcp",
 	}
+	spec.Bulk, _ = device.ParseBulk(e.Spec.BulkWay) // Check has read it
 	if e.Spec.Bulk {
 		spec.BulkQueue = bulkQueue
 	}

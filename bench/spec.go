@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"github.com/xwarp/xwarp/verbs/device"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,20 +38,24 @@ func usagef(format string, args ...any) error {
 // the fields that Complete fills in.
 type Spec struct {
 	Test      string  `json:"test"`
-	Transport string  `json:"transport"` // see Transports; "none" for raw tests; default "rd", over tcp "rc"
-	Fabric    string  `json:"fabric"`    // see Fabrics; default "xdp"
-	MTU       int     `json:"mtu"`       // largest IP packet in bytes; 0: as the device has it
-	Sizes     []int   `json:"sizes"`     // bytes; default depends on the test
-	Iters     int     `json:"iters"`     // messages per burst and size; 0: by size
-	Warmup    int     `json:"warmup"`    // messages before the clock starts; -1: a tenth of Iters
-	Window    int     `json:"window"`    // messages under way to each peer in bw and rate tests; default 64
-	Loss      float64 `json:"loss"`      // share of frames that are dropped on purpose, 0 to 0.5
-	Op        string  `json:"op"`        // atomic_lat: see AtomicOps; default "fetch_add"
-	Peers     int     `json:"peers"`     // endpoints (rc: connections) that the client sends to in turns; default 1
-	Bulk      bool    `json:"bulk"`      // large data goes over a second queue of the device; only over our driver for xdp
-	CRC       bool    `json:"crc"`       // rc: a CRC32C in each FPDU
-	Markers   bool    `json:"markers"`   // rc: both ends ask for markers
-	All       bool    `json:"all"`       // all powers of two up to 8 MiB that can be sent, instead of Sizes
+	Transport string  `json:"transport"`  // see Transports; "none" for raw tests; default "rd", over tcp "rc"
+	Fabric    string  `json:"fabric"`     // see Fabrics; default "xdp"
+	MTU       int     `json:"mtu"`        // largest IP packet in bytes; 0: as the device has it
+	Sizes     []int   `json:"sizes"`      // bytes; default depends on the test
+	Iters     int     `json:"iters"`      // messages per burst and size; 0: by size
+	Warmup    int     `json:"warmup"`     // messages before the clock starts; -1: a tenth of Iters
+	Window    int     `json:"window"`     // messages under way to each peer in bw and rate tests; default 64
+	Loss      float64 `json:"loss"`       // share of frames that are dropped on purpose, 0 to 0.5
+	Op        string  `json:"op"`         // atomic_lat: see AtomicOps; default "fetch_add"
+	Peers     int     `json:"peers"`      // endpoints (rc: connections) that the client sends to in turns; default 1
+	Eager     int     `json:"eager"`      // MPI: largest message in bytes that goes without asking; 0: as MPI has it
+	EagerIdle int     `json:"eager_idle"` // MPI: the same to an idle peer
+	EagerNear int     `json:"eager_near"` // MPI: the same through shared memory
+	Bulk      bool    `json:"bulk"`       // large data goes over a second queue of the device; only over our driver for xdp
+	BulkWay   string  `json:"bulk_way"`   // how large data leaves an endpoint on xdp: see device.ParseBulk; default "auto"
+	CRC       bool    `json:"crc"`        // rc: a CRC32C in each FPDU
+	Markers   bool    `json:"markers"`    // rc: both ends ask for markers
+	All       bool    `json:"all"`        // all powers of two up to 8 MiB that can be sent, instead of Sizes
 
 	// Clip leaves out sizes that cannot be sent. Complete sets it when the
 	// sizes are not the user's own; else such sizes are errors.
@@ -78,6 +83,12 @@ func (s *Spec) Check() error {
 	}
 	if err := s.checkOp(c); err != nil {
 		return err
+	}
+	if s.BulkWay == "" {
+		s.BulkWay = "auto"
+	}
+	if _, err := device.ParseBulk(s.BulkWay); err != nil {
+		return usagef("--bulk: %v", err)
 	}
 	if s.Bulk && (!s.onXDP() || s.Fabric == "xdp:asavie") {
 		return usagef("--bulk-queue is for queues of a device: it needs --fabric xdp, xdp:generic or xdp:driver")

@@ -72,33 +72,12 @@ func balance(n int, best, head []int) {
 // on the same host as far as possible.
 func (c *Comm) CartCreate(dims []int, periods []bool, reorder bool) (*Comm, error) {
 	const op = "Comm.CartCreate"
-	n := 1
-	for _, d := range dims {
-		if d < 1 || n > c.Size() {
-			return nil, c.reportf(ErrDims, op, "a grid of %v is not possible with %d ranks", dims, c.Size())
-		}
-		n *= d
-	}
-	switch {
-	case c.Inter():
-		return nil, c.reportf(ErrComm, op, "it is not for intercommunicators")
-	case len(periods) != len(dims):
-		return nil, c.reportf(ErrArg, op, "%d dimensions, and periods of %d", len(dims), len(periods))
-	case n > c.Size():
-		return nil, c.reportf(ErrDims, op, "a grid of %v has %d places, and the communicator %d ranks", dims, n, c.Size())
-	}
-	place := c.rank // in the grid
-	if reorder {
-		hosts, err := c.hosts(op)
-		if err != nil {
-			return nil, c.report(err)
-		}
-		if places := tile(dims, hosts[:n]); c.rank < n {
-			place = places[c.rank]
-		}
+	place, err := c.gridPlace(op, dims, periods, reorder)
+	if err != nil {
+		return nil, c.report(err)
 	}
 	color := 0
-	if place >= n {
+	if place == Undefined {
 		color = Undefined
 	}
 	grid, err := c.split(op, color, place)
@@ -107,6 +86,56 @@ func (c *Comm) CartCreate(dims []int, periods []bool, reorder bool) (*Comm, erro
 	}
 	grid.topo = &cart{slices.Clone(dims), slices.Clone(periods), coordsOf(dims, grid.rank)}
 	return grid, nil
+}
+
+// CartMap returns the rank that this one has in what CartCreate makes with reorder,
+// or Undefined (MPI_Cart_map). All ranks call it.
+func (c *Comm) CartMap(dims []int, periods []bool) (int, error) {
+	place, err := c.gridPlace("Comm.CartMap", dims, periods, true)
+	return place, c.report(err)
+}
+
+// gridPlace returns the place of this rank in a grid, or Undefined.
+func (c *Comm) gridPlace(op string, dims []int, periods []bool, reorder bool) (int, error) {
+	if err := c.live(op); err != nil {
+		return Undefined, err
+	}
+	n := 1
+	for _, d := range dims {
+		if d < 1 || n > c.Size() {
+			return Undefined, fail(ErrDims, op, "a grid of %v is not possible with %d ranks", dims, c.Size())
+		}
+		n *= d
+	}
+	switch {
+	case c.Inter():
+		return Undefined, fail(ErrComm, op, "it is not for intercommunicators")
+	case len(periods) != len(dims):
+		return Undefined, fail(ErrArg, op, "%d dimensions, and periods of %d", len(dims), len(periods))
+	case n > c.Size():
+		return Undefined, fail(ErrDims, op, "a grid of %v has %d places, and the communicator %d ranks", dims, n, c.Size())
+	}
+	var places []int
+	if reorder {
+		hosts, err := c.hosts(op)
+		if err != nil {
+			return Undefined, err
+		}
+		places = tile(dims, hosts[:n])
+	}
+	return c.placed(n, places), nil
+}
+
+// placed returns the place of this rank among n that are given out, or Undefined.
+// places nil: each rank has its own.
+func (c *Comm) placed(n int, places []int) int {
+	switch {
+	case c.rank >= n:
+		return Undefined
+	case places != nil:
+		return places[c.rank]
+	}
+	return c.rank
 }
 
 // hosts returns the host of each rank.

@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
@@ -27,6 +28,7 @@ type collective struct {
 	hosts *coll.Hosts
 	inter coll.Inter
 	near  *neighbors
+	parts channels
 }
 
 // Messages of collectives use a context of their own, and have a number of the
@@ -37,6 +39,7 @@ type collective struct {
 const (
 	tagNumber = 1<<29 - 1   // the numbers; they begin again when there are no more
 	tagKept   = 1 << 29     // persistent
+	keptMax   = 1<<28 - 1   // the numbers of these; behind them are those of partitions: see channels
 	tagPart   = p2p.PartTag // collectives of parts of the ranks, or messages of leaders
 )
 
@@ -51,8 +54,19 @@ func (t *collective) number() int32 {
 
 // keep returns the tag of a persistent collective.
 func (t *collective) keep() int32 {
-	t.kept = (t.kept + 1) & tagNumber
+	t.kept = (t.kept + 1) & keptMax
 	return tagKept | t.kept
+}
+
+// choose reads the rows that come before the tables of collectives.
+func (p *Proc) choose(rows string) (err error) {
+	if rows == "" {
+		return nil
+	}
+	if p.tables, err = coll.ParseTables(rows, boot.ParseSize); err != nil {
+		return fail(ErrArg, "Init", "%s: %v", EnvColl, err)
+	}
+	return nil
 }
 
 // learn finds out what collectives have to know about the ranks.

@@ -20,7 +20,9 @@ type call struct {
 	gen  uint32 // tells the uses of a pooled call apart
 	busy bool   // it was started and the user has not taken the result
 	done bool
-	kept bool  // persistent: the user's, not the pool's
+	kept bool // persistent: the user's, not the pool's
+	task task // what it does in place of a schedule, or around one; or nil
+	st   Status
 	next *call // in the pool
 	plan plan  // of a blocking one, when the next one may be the same
 	data []Data
@@ -101,7 +103,7 @@ func (k *call) team() coll.Team {
 	if !t.known {
 		t.learn()
 	}
-	return coll.Team{Me: k.c.rank, Size: k.c.size, Hosts: t.hosts}
+	return coll.Team{Me: k.c.rank, Size: k.c.size, Hosts: t.hosts, Tables: k.c.p.tables}
 }
 
 // inter is the two groups of an intercommunicator.

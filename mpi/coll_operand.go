@@ -177,6 +177,14 @@ func (k *call) spread(b []byte) dtype.Cursor {
 	return cur
 }
 
+// lies returns the memory of d if it can be used where it is.
+func (k *call) lies(d *Data) ([]byte, bool) {
+	if k.lay == nil {
+		return d.flat()
+	}
+	return k.slots(d)
+}
+
 // operand returns the elements of d, which are only read.
 func (k *call) operand(d Data) []byte {
 	if k.lay == nil {
@@ -224,6 +232,15 @@ func (k *call) fill(b []byte, d Data) {
 func (k *call) sameLength(send, recv Data) bool {
 	if k.ok() && k.length(send) != k.length(recv) {
 		k.refuse(ErrCount, "%d elements to send and room for %d: want the same", send.count, recv.count)
+	}
+	return k.ok()
+}
+
+// given refuses a reduction between groups in place: what a rank gives and what it
+// gets are of different groups.
+func (k *call) given(send, recv Data) bool {
+	if k.ok() && k.c.Inter() && send.none() && recv.count > 0 {
+		k.refuse(ErrBuffer, "nothing is in place on an intercommunicator: give a send buffer")
 	}
 	return k.ok()
 }

@@ -82,7 +82,7 @@ func AllreduceInit[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOpt
 }
 
 func planAllreduce(k *call, send, recv Data, r reduction) *call {
-	if !k.ok() {
+	if !k.given(send, recv) {
 		return k
 	}
 	in, flat := send.flat()
@@ -105,10 +105,20 @@ func planAllreduce(k *call, send, recv Data, r reduction) *call {
 		}
 		return k
 	}
-	if v := k.inout(recv, send); k.ok() {
-		coll.Allreduce(&k.s, k.team(), v)
+	if v, in := k.apart(recv, send); k.ok() {
+		coll.Allreduce(&k.s, k.team(), in, v)
 	}
 	return k
+}
+
+// apart is inout that leaves the elements of send where they are, if that can be:
+// in is where.
+func (k *call) apart(recv, send Data) (v, in []byte) {
+	if b, ok := k.lies(&send); ok && !send.none() {
+		return k.result(recv), b
+	}
+	v = k.inout(recv, send)
+	return v, v
 }
 
 // inout returns room for elements that become recv at the end, and that are those

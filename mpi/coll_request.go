@@ -2,6 +2,24 @@ package mpi
 
 import "github.com/xwarp/xwarp/mpi/internal/p2p"
 
+// task is an operation under way that is no schedule of a collective, and that
+// goes on in the same steps. All is called inside.
+type task interface {
+	// begin starts it; that of a persistent operation is called more than once.
+	begin(k *call)
+	// advance goes on as far as it can without waiting, and reports whether that
+	// is the end. It leaves the result in k.err and k.st.
+	advance(k *call) (done bool)
+}
+
+// advance goes on as far as it can without waiting.
+func (k *call) advance() (done bool) {
+	if k.task != nil {
+		return k.task.advance(k)
+	}
+	return k.s.Advance(k)
+}
+
 // calls are the nonblocking collectives of a process. They go on in every step
 // of the engine: calls implements p2p.Follower.
 type calls struct {
@@ -16,7 +34,7 @@ func (a *calls) Advance() (n int) {
 	left := a.active[:0]
 	for _, k := range a.active {
 		at := k.s.Position()
-		if k.done = k.s.Advance(k); !k.done {
+		if k.done = k.advance(); !k.done {
 			left = append(left, k)
 		}
 		if k.done || k.s.Position() != at {
@@ -44,8 +62,15 @@ func (c *Comm) later(op string) *call {
 		a.idle, k.next = k.next, nil
 	}
 	a.ep.Leave()
-	k.c, k.op, k.err = c, op, nil
+	k.c, k.op, k.err, k.st = c, op, nil, emptyStatus()
 	return k
+}
+
+// begin starts a task that takes no part in the order of collectives.
+func (c *Comm) begin(op string, t task) (Request, error) {
+	k := c.later(op)
+	k.task = t
+	return k.launch()
 }
 
 // start starts what was planned.
@@ -62,22 +87,26 @@ func (k *call) launch() (Request, error) {
 		k.clear()
 		return Request{}, k.c.report(err)
 	}
-	if !k.kept {
+	if !k.kept && k.task == nil {
 		k.seal()
 		k.s.Tag = k.c.coll.number()
 	}
-	a := &k.c.p.calls
+	c := k.c
+	a := &c.p.calls
 	a.ep.Enter()
 	a.untaken++
 	k.busy = true
 	k.s.Rewind()
-	if k.done = k.s.Advance(k); !k.done {
+	if k.task != nil {
+		k.task.begin(k)
+	}
+	if k.done = k.advance(); !k.done {
 		a.active = append(a.active, k)
 		a.ep.Inside().Follow(a)
 	}
 	k.Flush()
 	a.ep.Leave()
-	return Request{k: k, c: k.c, gen: k.gen}, nil
+	return Request{k: k, c: c, gen: k.gen}, nil
 }
 
 // waitCall is Wait for a collective, or for the null request.
@@ -94,9 +123,9 @@ func (r *Request) waitCall(op string) (Status, error) {
 	for !k.done {
 		ep.Inside().Progress()
 	}
-	err := r.takeCall()
+	st, err := r.takeCall()
 	ep.Leave()
-	return emptyStatus(), r.c.report(err)
+	return st, r.c.report(err)
 }
 
 // testCall is Test for a collective, or for the null request.
@@ -113,28 +142,39 @@ func (r *Request) testCall() (st Status, done bool, err error) {
 	if !k.done {
 		ep.Inside().Step()
 	}
-	if done = k.done; done {
-		err = r.takeCall()
+	if st = emptyStatus(); k.done {
+		done = true
+		st, err = r.takeCall()
 	} else {
 		k.Flush() // the program may not come back for long
 	}
 	ep.Leave()
-	return emptyStatus(), done, r.c.report(err)
+	return st, done, r.c.report(err)
 }
 
 // takeCall takes the result and makes the request null. It is called inside.
-func (r *Request) takeCall() error {
+func (r *Request) takeCall() (Status, error) {
 	k := r.k
 	r.k = nil
 	k.Flush()
-	err := k.s.Err()
+	st, err := k.outcome()
+	k.err = nil
 	a := &k.c.p.calls
 	a.untaken--
 	k.gen++
 	k.busy = false
 	if !k.kept {
 		k.clear()
+		k.task = nil
 		k.next, a.idle = a.idle, k
 	}
-	return err
+	return st, err
+}
+
+// outcome is what became of a call that is done.
+func (k *call) outcome() (Status, error) {
+	if k.task != nil {
+		return k.st, k.err
+	}
+	return emptyStatus(), k.s.Err()
 }

@@ -23,11 +23,17 @@ type Comm struct {
 	coll    collective
 	within  *Comm // intercommunicator: the ranks of the local group among themselves
 	name    string
-	freed   bool
+	freed   bool                       // or not there yet
+	coming  bool                       // it is not there yet: see Idup
+	exact   bool                       // mpi_assert_exact_length
+	noAny   struct{ source, tag bool } // mpi_assert_no_any_source, mpi_assert_no_any_tag
+	buffer  sendBuffer
+	agrees  bool // an agreement is under way
 	attrs   attributes[*Comm]
 	handler atomic.Pointer[Errhandler]
 	hints   *Info
 	stats   CommStats // of watch
+	noted   bool      // by watch
 	topo    any       // *cart, *graph, *distGraph, or nil
 }
 
@@ -36,6 +42,16 @@ func newWorld(p *Proc) *Comm {
 	c := &Comm{p: p, ep: p.ep, rank: p.job.Rank(), size: p.job.Size(), name: "MPI_COMM_WORLD"}
 	c.coll.c = c
 	c.register()
+	return c
+}
+
+// selfContext is the context of Self, on all ranks.
+const selfContext = 2
+
+// newSelf makes the communicator of this rank alone.
+func newSelf(p *Proc) *Comm {
+	c := p.newComm(selfContext, &Group{[]int32{int32(p.rank)}})
+	c.name = "MPI_COMM_SELF"
 	return c
 }
 
@@ -49,10 +65,17 @@ func (p *Proc) newComm(context uint32, g *Group) *Comm {
 // view makes what looks like a communicator of a group, with a context that
 // another one has.
 func (p *Proc) view(context uint32, g *Group) *Comm {
-	c := &Comm{p: p, ep: p.ep, context: context, rank: g.rankOf(int32(p.job.Rank())), size: g.Size()}
+	c := &Comm{p: p, ep: p.ep}
+	c.become(context, g)
+	return c
+}
+
+// become makes c a view of a group.
+func (c *Comm) become(context uint32, g *Group) {
+	c.context, c.rank = context, g.rankOf(int32(c.p.rank))
+	c.world, c.index = nil, nil
 	c.address(g)
 	c.coll.c = c
-	return c
 }
 
 // address makes g the group that ranks of messages are of.
@@ -111,7 +134,10 @@ func (c *Comm) sendOK(dest, tag int) bool {
 
 // live reports that the communicator was freed.
 func (c *Comm) live(op string) error {
-	if c == nil || c.freed {
+	switch {
+	case c != nil && c.coming:
+		return fail(ErrComm, op, "the communicator is not there yet: wait for the request that came with it")
+	case c == nil || c.freed:
 		return fail(ErrComm, op, "the communicator was freed, or is none")
 	}
 	return nil
@@ -143,6 +169,12 @@ func (c *Comm) checkRecv(op string, source, tag int) error {
 	if source != AnySource && source != ProcNull && (source < 0 || source >= c.size) {
 		return fail(ErrRank, op, "source %d is no rank of this communicator, which has ranks 0 to %d; from any rank is AnySource", source, c.size-1)
 	}
+	if source == AnySource && c.noAny.source {
+		return fail(ErrRank, op, "AnySource, where %s has said that there is none", assertNoAnySource)
+	}
+	if tag == AnyTag && c.noAny.tag {
+		return fail(ErrTag, op, "AnyTag, where %s has said that there is none", assertNoAnyTag)
+	}
 	if tag != AnyTag {
 		return checkTag(op, tag)
 	}
@@ -152,7 +184,8 @@ func (c *Comm) checkRecv(op string, source, tag int) error {
 // recvOK reports whether source and tag name somebody to receive from. It is
 // false for ProcNull too.
 func (c *Comm) recvOK(source, tag int) bool {
-	return (uint(source) < uint(c.size) || source == AnySource) && (uint(tag) <= MaxTag || tag == AnyTag) && !c.freed
+	return (uint(source) < uint(c.size) || source == AnySource && !c.noAny.source) &&
+		(uint(tag) <= MaxTag || tag == AnyTag && !c.noAny.tag) && !c.freed
 }
 
 // out is the envelope of a message from this rank.

@@ -45,33 +45,21 @@ func (c *Comm) Compare(other *Comm) Comparison {
 	return r
 }
 
-// Dup makes a communicator of the same ranks with a context of its own
-// (MPI_Comm_dup). All ranks call it. Attributes are copied as their keys say,
-// and the error handler and the topology with them.
-func (c *Comm) Dup() (*Comm, error) {
-	if err := c.live("Comm.Dup"); err != nil {
-		return nil, c.report(err)
-	}
-	if c.Inter() {
-		return c.dupInter()
-	}
-	got, err := c.agree("Comm.Dup", 1, nil)
-	if err != nil {
-		return nil, c.report(err)
-	}
-	d := c.p.newComm(2*got[0], c.Group())
-	d.topo = c.topo
-	d.SetErrhandler(c.Errhandler())
-	c.attrs.copyTo(&d.attrs, c)
-	return d, nil
-}
-
 // Create makes a communicator of a part of the ranks (MPI_Comm_create). All
 // ranks of c call it, those of one group with this group; groups must not
-// overlap. Those that are in no group give GroupEmpty, and get nil.
+// overlap. Those that are in no group give GroupEmpty, and get nil. Of an
+// intercommunicator each side gives a part of its own group, and what is made is an
+// intercommunicator of both parts, or nil when one has no ranks.
 func (c *Comm) Create(g *Group) (*Comm, error) {
 	if err := c.checkPart("Comm.Create", g); err != nil {
 		return nil, c.report(err)
+	}
+	if c.Inter() {
+		key, color := g.rankOf(int32(c.p.rank)), 0
+		if key == Undefined {
+			color = Undefined
+		}
+		return c.splitInter("Comm.Create", color, key)
 	}
 	got, err := c.agree("Comm.Create", 1, nil)
 	if err != nil {
@@ -91,8 +79,6 @@ func (c *Comm) checkPart(op string, g *Group) error {
 	switch {
 	case c.live(op) != nil:
 		return c.live(op)
-	case c.Inter():
-		return fail(ErrComm, op, "it is not for intercommunicators: Merge first")
 	case g == nil || g.Difference(c.Group()).Size() > 0:
 		return fail(ErrGroup, op, "the group has ranks that are not of this communicator")
 	}
@@ -111,6 +97,8 @@ func (c *Comm) CreateGroup(g *Group, tag int) (*Comm, error) {
 	switch {
 	case err != nil:
 		return nil, c.report(err)
+	case c.Inter():
+		return nil, c.report(fail(ErrComm, op, "it is not for intercommunicators: Merge first"))
 	case g.rankOf(int32(c.p.rank)) == Undefined:
 		return nil, c.report(fail(ErrGroup, op, "this rank is not in the group: only its ranks call it"))
 	}
@@ -127,29 +115,25 @@ func (c *Comm) CreateGroup(g *Group, tag int) (*Comm, error) {
 }
 
 // Split makes a communicator of the ranks with the same color, ordered by key,
-// then by rank (MPI_Comm_split). Color Undefined gets nil.
+// then by rank (MPI_Comm_split). Color Undefined gets nil. Of an intercommunicator
+// what is made are intercommunicators of the ranks of both groups with the same
+// color, or nil when one group has none.
 func (c *Comm) Split(color, key int) (*Comm, error) { return c.split("Comm.Split", color, key) }
 
 func (c *Comm) split(op string, color, key int) (*Comm, error) {
 	switch {
 	case c.live(op) != nil:
 		return nil, c.report(c.live(op))
-	case c.Inter():
-		return nil, c.report(fail(ErrComm, op, "it is not for intercommunicators: Merge first"))
 	case color < 0 && color != Undefined:
 		return nil, c.report(fail(ErrArg, op, "color %d; colors are 0 and up, or Undefined", color))
+	}
+	if c.Inter() {
+		return c.splitInter(op, color, key)
 	}
 	all, err := c.gatherInts(op, int64(color), int64(key))
 	if err != nil {
 		return nil, c.report(err)
 	}
-	var members []int
-	for r := range c.size {
-		if all[2*r] == int64(color) {
-			members = append(members, r)
-		}
-	}
-	slices.SortStableFunc(members, func(a, b int) int { return cmp.Compare(all[2*a+1], all[2*b+1]) })
 	got, err := c.agree(op, 1, nil)
 	if err != nil {
 		return nil, c.report(err)
@@ -158,13 +142,50 @@ func (c *Comm) split(op string, color, key int) (*Comm, error) {
 		c.p.giveContexts(got[0])
 		return nil, nil
 	}
-	g, err := c.Group().Incl(members...)
+	n := c.p.newComm(2*got[0], c.Group().colored(all, color))
+	n.SetErrhandler(c.Errhandler())
+	return n, nil
+}
+
+// colored returns the ranks of a group with a color, ordered by their keys. all has
+// color and key of each.
+func (g *Group) colored(all []int64, color int) *Group {
+	var members []int
+	for r := range g.world {
+		if all[2*r] == int64(color) {
+			members = append(members, r)
+		}
+	}
+	slices.SortStableFunc(members, func(a, b int) int { return cmp.Compare(all[2*a+1], all[2*b+1]) })
+	part := &Group{}
+	for _, r := range members {
+		part.world = append(part.world, g.world[r])
+	}
+	return part
+}
+
+// splitInter is split for intercommunicators.
+func (c *Comm) splitInter(op string, color, key int) (*Comm, error) {
+	mine, err := c.within.gatherInts(op, int64(color), int64(key))
+	theirs := make([]int64, 2*c.size)
+	if err == nil {
+		err = planAllgather(c.now(op), Slice([]int64{int64(color), int64(key)}), Slice(theirs)).finish()
+	}
 	if err != nil {
 		return nil, c.report(err)
 	}
-	n := c.p.newComm(2*got[0], g)
-	n.SetErrhandler(c.Errhandler())
-	return n, nil
+	got, err := c.agreeInter(op)
+	if err != nil {
+		return nil, c.report(err)
+	}
+	near, far := c.local.colored(mine, color), c.RemoteGroup().colored(theirs, color)
+	if color == Undefined || far.Size() == 0 {
+		c.p.giveContexts(got...)
+		return nil, nil
+	}
+	side := c.p.view(c.within.context, near)
+	side.SetErrhandler(c.Errhandler())
+	return side.inter(got, far), nil
 }
 
 // Free ends the use of a communicator (MPI_Comm_free). All its ranks call it,
@@ -184,10 +205,15 @@ func (c *Comm) free() error {
 	switch {
 	case err != nil:
 		return err
-	case c == c.p.world:
-		return c.report(fail(ErrComm, "Comm.Free", "World is there until Finalize"))
+	case c == c.p.world || c == c.p.self:
+		return c.report(fail(ErrComm, "Comm.Free", "%s is there until Finalize", c.name))
 	}
+	c.p.watch.left(c)
 	err = c.attrs.removeAll("Comm.Free", c)
+	if err == nil {
+		err = c.BufferFlush()
+	}
+	c.learnAll()
 	c.coll.op = "Comm.Free"
 	sync := c
 	if c.within != nil {

@@ -1,15 +1,35 @@
 package mpi
 
-// assertions are the hints of communicators that MPI knows (MPI 4.1, section 7.4.4).
-// They allow an implementation to do less; this one does not need it, but tells
-// what it was told.
+import (
+	"fmt"
+
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
+)
+
+// The assertions that are used (MPI 4.1, section 7.4.4).
+const (
+	assertNoAnyTag    = "mpi_assert_no_any_tag"
+	assertNoAnySource = "mpi_assert_no_any_source"
+	assertExactLength = "mpi_assert_exact_length"
+)
+
+// assertions are the hints of communicators that MPI knows. The first three are
+// held against what the program does: a receive that breaks its word fails. Nothing
+// becomes faster by them, for a receive with wildcards costs no more than one
+// without. The other two give leave for what is not done here: order costs nothing.
 var assertions = [...]string{
-	"mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length", "mpi_assert_allow_overtaking",
+	assertNoAnyTag, assertNoAnySource, assertExactLength, "mpi_assert_allow_overtaking",
 	"mpi_assert_strict_persistent_collective_ordering",
 }
 
 // SetInfo gives hints (MPI_Comm_set_info). All ranks call it, with the same values
-// of mpi_assert_*. Keys that are not known do nothing.
+// of mpi_assert_*, when no receive is under way that breaks them. Keys that are not
+// known do nothing.
+//
+// Receives with AnySource after mpi_assert_no_any_source, and with AnyTag after
+// mpi_assert_no_any_tag, fail with classes ErrRank and ErrTag. After
+// mpi_assert_exact_length a message that is not as long as the receive buffer is
+// received, and the error is of class ErrOther, or ErrTruncate when it is longer.
 func (c *Comm) SetInfo(info *Info) error {
 	if err := c.live("Comm.SetInfo"); err != nil {
 		return c.report(err)
@@ -30,8 +50,28 @@ func (c *Comm) hint(op string, info *Info) error {
 			}
 		}
 	}
-	c.hints = hints
+	c.assume(hints)
 	return nil
+}
+
+// assume makes the hints hold.
+func (c *Comm) assume(hints *Info) {
+	says := func(key string) bool {
+		value, _ := hints.Get(key)
+		return value == "true"
+	}
+	c.hints = hints
+	c.noAny.source, c.noAny.tag, c.exact = says(assertNoAnySource), says(assertNoAnyTag), says(assertExactLength)
+}
+
+// exactly refuses a message that was received without an error and is not as long
+// as its buffer, whose length is room modulo 4 GiB, if it was to be.
+func (c *Comm) exactly(op string, st p2p.Status, room uint32) error {
+	if !c.exact || !st.Mark.Got() || uint32(st.Bytes) == room {
+		return nil
+	}
+	return &Error{Class: ErrOther, Op: op, Rank: c.from(st.Source), Detail: fmt.Sprintf(
+		"the message has %d bytes and its buffer has not, where %s has said that they are as long", st.Bytes, assertExactLength)}
 }
 
 // Info returns the hints that hold (MPI_Comm_get_info). The copy belongs to the
@@ -41,17 +81,4 @@ func (c *Comm) Info() (*Info, error) {
 		return nil, c.report(err)
 	}
 	return c.hints.Dup(), nil
-}
-
-// DupWithInfo is [Comm.Dup] with hints for the new communicator
-// (MPI_Comm_dup_with_info). Dup itself does not copy them.
-func (c *Comm) DupWithInfo(info *Info) (*Comm, error) {
-	d, err := c.Dup()
-	if err != nil {
-		return nil, err
-	}
-	if err := d.hint("Comm.DupWithInfo", info); err != nil {
-		return d, c.report(err)
-	}
-	return d, nil
 }

@@ -41,6 +41,9 @@ func (c *Comm) SplitTypeWithInfo(kind SplitType, key int, info *Info) (*Comm, er
 	if err := c.live(op); err != nil {
 		return nil, c.report(err)
 	}
+	if c.Inter() {
+		return nil, c.report(fail(ErrComm, op, "it is not for intercommunicators: Merge first"))
+	}
 	host, _ := c.p.job.Host()
 	switch kind {
 	case TypeShared:
@@ -55,14 +58,26 @@ func (c *Comm) SplitTypeWithInfo(kind SplitType, key int, info *Info) (*Comm, er
 	return nil, c.report(fail(ErrArg, op, "there is no kind %d; there is TypeShared, TypeHWGuided and TypeHWUnguided", kind))
 }
 
+// hwResources are the pieces of hardware that a process may be bound to, and how
+// those of all hosts are told apart: Undefined for a process that is bound to none.
+var hwResources = [...]struct {
+	name  string
+	color func(host int) int
+}{
+	{"mpi_shared_memory", hostColor},
+	{"host", hostColor},
+	{"numanode", numaColor},
+}
+
+func hostColor(host int) int { return host }
+
 // guided returns the color of the piece of hardware that info names.
 func guided(info *Info, host int) int {
 	resource, _ := info.Get(hwResource)
-	switch resource {
-	case "mpi_shared_memory", "host":
-		return host
-	case "numanode":
-		return numaColor(host)
+	for _, kind := range hwResources {
+		if kind.name == resource {
+			return kind.color(host)
+		}
 	}
 	return Undefined
 }

@@ -10,7 +10,7 @@ func (r *Request) Cancel() error {
 	case r.IsNull():
 		return fail(ErrRequest, "Cancel", "the request is null")
 	case r.k != nil:
-		return fail(ErrRequest, "Cancel", "collectives cannot be taken back")
+		return fail(ErrRequest, "Cancel", "only receives can be taken back")
 	case !r.live():
 		return r.stale("Cancel")
 	}
@@ -40,20 +40,23 @@ func (r *Request) done() bool {
 	return r.r.Ready()
 }
 
-// Peek makes progress and reports whether the operation is complete, without
-// ending it (MPI_Request_get_status).
-func (r *Request) Peek() bool {
-	if r.IsNull() {
-		return true
+// Free lets a message that is under way end by itself (MPI_Request_free) and makes
+// the request null. Nothing tells when the buffer may be used again, but for what
+// the program learns from other messages.
+func (r *Request) Free() error {
+	switch {
+	case r.IsNull():
+		return fail(ErrRequest, "Request.Free", "the request is null")
+	case r.k != nil:
+		return fail(ErrRequest, "Request.Free", "only messages end by themselves: wait for it")
+	case !r.live():
+		return r.stale("Request.Free")
 	}
-	ep := r.c.ep
-	ep.Enter()
-	if !r.done() {
-		ep.Inside().Step()
-	}
-	done := r.done()
-	ep.Leave()
-	return done
+	r.c.ep.Enter()
+	r.c.ep.Inside().Detach(r.r)
+	r.c.ep.Leave()
+	r.r = nil
+	return nil
 }
 
 // WaitallStatus is Waitall that tells about each message: statuses has room for
@@ -65,7 +68,7 @@ func WaitallStatus(requests []Request, statuses []Status) error {
 		st, err := requests[i].wait("Waitall")
 		statuses[i] = st
 		if err != nil {
-			errs = append(errs, err)
+			errs = append(errs, &RequestError{i, err})
 		}
 	}
 	err := errors.Join(errs...)

@@ -5,7 +5,7 @@ import (
 )
 
 // Every communicator has two contexts, 2i and 2i+1, with the same i on all its
-// ranks: they agree on one that is free on all of them. World has i = 0.
+// ranks: they agree on one that is free on all of them. World has i = 0, Self 1.
 
 // contextWords is how many words of 64 contexts there are. 2048 communicators
 // are more than programs have at a time, and 256 bytes to agree on one.
@@ -18,7 +18,7 @@ func newContextSet() (s contextSet) {
 	for i := range s {
 		s[i] = ^uint64(0)
 	}
-	s[0] &^= 1 // World
+	s[0] &^= 1<<0 | 1<<(selfContext/2) // World and Self
 	return s
 }
 
@@ -82,7 +82,7 @@ func (p *Proc) freeContexts() contextSet {
 }
 
 // alone is the bit of World in a set that ranks agree on: of this rank one
-// goroutine at a time makes communicators. It is the same in what they agree on
+// goroutine at a time makes communicators, and no Idup is under way. It is the same in what they agree on
 // when that holds for all of them.
 const alone = 1
 
@@ -115,7 +115,7 @@ func (c *Comm) agreed(op string, n int, between func(set *contextSet) error) ([]
 	}
 	for try := 0; ; try++ {
 		free := p.freeContexts()
-		if !p.ep.Threads() {
+		if !p.ep.Threads() && p.dups == 0 {
 			free[0] |= alone
 		}
 		if err := common(&free); err != nil {
@@ -125,7 +125,7 @@ func (c *Comm) agreed(op string, n int, between func(set *contextSet) error) ([]
 		free[0] &^= alone
 		got := free.choose(n, try*int(c.context/2+1))
 		if len(got) < n {
-			return nil, fail(ErrOther, op, "there are %d communicators already: free some", 64*contextWords)
+			return nil, tooMany(op)
 		}
 		mine := p.takeContexts(got)
 		if certain {
@@ -146,6 +146,10 @@ func (c *Comm) agreed(op string, n int, between func(set *contextSet) error) ([]
 			return nil, err
 		}
 	}
+}
+
+func tooMany(op string) error {
+	return fail(ErrOther, op, "there are %d communicators already: free some", 64*contextWords)
 }
 
 // gatherInts gives all ranks of c the numbers of all of them, in the order of

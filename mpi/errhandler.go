@@ -12,6 +12,14 @@ func ErrorsAreFatal(c *Comm, err error) {
 	c.p.abort(int(ClassOf(err)), err.Error())
 }
 
+// ErrorsAbort is an Errhandler that ends the job, too, for not less than that ends
+// when the ranks of a communicator do (MPI_ERRORS_ABORT).
+func ErrorsAbort(c *Comm, err error) { ErrorsAreFatal(c, err) }
+
+// CallErrhandler calls the error handler with an error of the program's
+// (MPI_Comm_call_errhandler), and returns the error.
+func (c *Comm) CallErrhandler(err error) error { return c.report(err) }
+
 // SetErrhandler sets the error handler (MPI_Comm_set_errhandler). Communicators
 // that are made from c get it too.
 func (c *Comm) SetErrhandler(h Errhandler) {

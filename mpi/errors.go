@@ -117,8 +117,11 @@ var classes = map[p2p.Code]ErrorClass{
 
 // wrap is wrap with the other rank as this communicator numbers it.
 func (c *Comm) wrap(op string, err error) error {
-	err = wrap(op, err)
 	var e *Error
+	if errors.As(err, &e) { // it is ours already
+		return err
+	}
+	err = wrap(op, err)
 	if errors.As(err, &e) {
 		e.Rank = c.from(int32(e.Rank))
 	}

@@ -45,30 +45,12 @@ func (c *Comm) Topology() Topology {
 // host as far as possible.
 func (c *Comm) GraphCreate(index, edges []int, reorder bool) (*Comm, error) {
 	const op = "Comm.GraphCreate"
-	n := len(index)
-	switch {
-	case c.Inter():
-		return nil, c.reportf(ErrComm, op, "it is not for intercommunicators")
-	case n > c.Size():
-		return nil, c.reportf(ErrTopology, op, "the graph has %d nodes, and the communicator %d ranks", n, c.Size())
-	case !slices.IsSorted(index) || n > 0 && (index[0] < 0 || index[n-1] != len(edges)):
-		return nil, c.reportf(ErrTopology, op, "index must rise to the number of edges, which is %d", len(edges))
-	case slices.ContainsFunc(edges, func(e int) bool { return e < 0 || e >= n }):
-		return nil, c.reportf(ErrTopology, op, "an edge leads to no node of the graph")
-	}
-	t := &graph{index: slices.Clone(index), edges: slices.Clone(edges)}
-	node := c.rank
-	if reorder {
-		hosts, err := c.hosts(op)
-		if err != nil {
-			return nil, c.report(err)
-		}
-		if nodes := settleNodes(n, t.neighbors, hosts[:n]); c.rank < n {
-			node = nodes[c.rank]
-		}
+	t, node, err := c.graphPlace(op, index, edges, reorder)
+	if err != nil {
+		return nil, c.report(err)
 	}
 	color := 0
-	if node >= n {
+	if node == Undefined {
 		color = Undefined
 	}
 	g, err := c.split(op, color, node)
@@ -79,6 +61,42 @@ func (c *Comm) GraphCreate(index, edges []int, reorder bool) (*Comm, error) {
 	t.sources = t.dests
 	g.topo = t
 	return g, nil
+}
+
+// GraphMap returns the rank that this one has in what GraphCreate makes with
+// reorder, or Undefined (MPI_Graph_map). All ranks call it.
+func (c *Comm) GraphMap(index, edges []int) (int, error) {
+	_, node, err := c.graphPlace("Comm.GraphMap", index, edges, true)
+	return node, c.report(err)
+}
+
+// graphPlace returns a graph, and the node of it that this rank is, or Undefined.
+func (c *Comm) graphPlace(op string, index, edges []int, reorder bool) (t *graph, node int, err error) {
+	n := len(index)
+	switch err = c.live(op); {
+	case err != nil:
+	case c.Inter():
+		err = fail(ErrComm, op, "it is not for intercommunicators")
+	case n > c.Size():
+		err = fail(ErrTopology, op, "the graph has %d nodes, and the communicator %d ranks", n, c.Size())
+	case !slices.IsSorted(index) || n > 0 && (index[0] < 0 || index[n-1] != len(edges)):
+		err = fail(ErrTopology, op, "index must rise to the number of edges, which is %d", len(edges))
+	case slices.ContainsFunc(edges, func(e int) bool { return e < 0 || e >= n }):
+		err = fail(ErrTopology, op, "an edge leads to no node of the graph")
+	}
+	if err != nil {
+		return nil, Undefined, err
+	}
+	t = &graph{index: slices.Clone(index), edges: slices.Clone(edges)}
+	var nodes []int
+	if reorder {
+		hosts, err := c.hosts(op)
+		if err != nil {
+			return nil, Undefined, err
+		}
+		nodes = settleNodes(n, t.neighbors, hosts[:n])
+	}
+	return t, c.placed(n, nodes), nil
 }
 
 // neighbors returns the neighbours of a node of a graph that is known as a whole.

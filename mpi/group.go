@@ -25,6 +25,9 @@ const (
 // Size returns the number of ranks (MPI_Group_size).
 func (g *Group) Size() int { return len(g.world) }
 
+// Rank returns the rank of a process in the group, or Undefined (MPI_Group_rank).
+func (g *Group) Rank(p *Proc) int { return g.rankOf(int32(p.rank)) }
+
 // rankOf returns the rank in the group of a rank of World, or Undefined.
 func (g *Group) rankOf(world int32) int {
 	if i := slices.Index(g.world, world); i >= 0 {

@@ -20,10 +20,16 @@ import (
 // Environment of a rank, besides what the launcher sets.
 const (
 	EnvEager      = "XWARP_EAGER"      // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
+	EnvEagerIdle  = "XWARP_EAGER_IDLE" // Config.EagerIdle in bytes
+	EnvEagerNear  = "XWARP_EAGER_NEAR" // Config.EagerNear in bytes
+	EnvCalibrate  = "XWARP_CALIBRATE"  // 0 leaves all limits as they are by default; see Config.Calibrate
 	EnvTransport  = "XWARP_TRANSPORT"  // Config.Transport: rd, rc, ud or hybrid
 	EnvPromote    = "XWARP_PROMOTE"    // Config.PromoteMessages: after how many messages hybrid connects with a peer
 	EnvFaults     = "XWARP_FAULTS"     // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
-	EnvShared     = "XWARP_SHARED"     // 0 sends messages inside a host through the network too; see Config.NoShared
+	EnvBulk       = "XWARP_BULK"       // how large data leaves an AF_XDP endpoint: auto, frames or kernel; see device.Bulk
+	EnvShared     = boot.EnvShared     // 0 sends messages inside a host through the network too; see Config.NoShared
+	EnvNetWait    = boot.EnvNetWait    // how long Init waits for a network that is down, such as 30s; default 20s
+	EnvColl       = "XWARP_COLL"       // Config.Algorithms: rows COLLECTIVE[.hosts][:BYTES[:RANKS]]=ALGORITHM, such as bcast:64k=binomial
 	EnvArena      = boot.EnvArena      // size in bytes of the arena that Alloc takes from, such as 256m
 	EnvUnexpected = "XWARP_UNEXPECTED" // Config.UnexpectedMax in bytes, such as 16m
 	EnvPeerLost   = "XWARP_PEER_LOST"  // how long a rank may be silent until it counts as lost, such as 30s; default 1h
@@ -32,7 +38,7 @@ const (
 )
 
 // Init joins the job that this process was started for (MPI_Init), by xrun or
-// by a launcher that speaks PMI-1, such as MPICH's mpiexec or Slurm's srun
+// by a launcher that speaks PMI, such as MPICH's mpiexec or Slurm's srun
 // --mpi=pmi2. A process that nobody launched becomes a job of one rank. Which
 // network is used, and how, is for the environment to say, which xrun sets:
 // XWARP_FABRIC, by default kernel UDP, and XWARP_DEVICE, by default the loopback
@@ -67,13 +73,20 @@ func join(cfg Config) (*Proc, error) {
 	if spec.Poller.Ranks == 0 { // the launcher did not say how crowded the machine is
 		spec.Poller.Ranks = here
 	}
-	if here < job.Size() && spec.Device == "" {
-		if spec.Addr, err = outwardAddr(); err != nil {
-			return nil, err
-		}
-	}
 	cfg = cfg.or(defaults)
-	ctx, err := open(job, spec, cfg.Transport)
+	if cfg.NoShared && cfg.Transport == RC && spec.Seat != "" && here > 1 {
+		return nil, fail(ErrArg, "Init", "ranks that share a queue of their NIC cannot connect through it: do not set %s=0, or use another transport than rc", EnvShared)
+	}
+	var ctx *verbs.Context
+	err = defaults.patience.Await(func() (err error) {
+		if here < job.Size() && spec.Device == "" {
+			if spec.Addr, err = outwardAddr(); err != nil {
+				return err
+			}
+		}
+		ctx, err = open(job, spec, cfg.Transport)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: %w", job.Rank(), err)
 	}
@@ -168,65 +181,101 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 	spec.Fabric, _ = lookup(boot.EnvFabric)
 	spec.Device, _ = lookup(boot.EnvDevice)
 	spec.Dgram.PeerLost, spec.Dgram.DelayTarget = peerLost, delayTarget
-	if s, ok := lookup(EnvPeerLost); ok {
+	spec.Seat, _ = lookup(boot.EnvSeat)
+	cfg.Algorithms, _ = lookup(EnvColl)
+	v := variables{lookup: lookup}
+	v.read(EnvPeerLost, func(s string) (err error) {
 		spec.Dgram.PeerLost, err = time.ParseDuration(s)
 		if err != nil || spec.Dgram.PeerLost < minPeerLost {
-			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want a time of at least %v, such as 30s or 5m", EnvPeerLost, s, minPeerLost)
+			return fail(ErrArg, "Init", "%s is %.32q: want a time of at least %v, such as 30s or 5m", EnvPeerLost, s, minPeerLost)
 		}
-	}
-	spec.Seat, _ = lookup(boot.EnvSeat)
-	if s, ok := lookup(EnvEager); ok {
-		if cfg.EagerMax, err = parseSize(EnvEager, s); err != nil {
-			return cfg, spec, err
-		}
-		if cfg.EagerMax == 0 {
-			cfg.EagerMax = -1
-		}
-	}
-	if s, ok := lookup(EnvUnexpected); ok {
-		if cfg.UnexpectedMax, err = parseSize(EnvUnexpected, s); err != nil {
-			return cfg, spec, err
-		}
-	}
-	if s, ok := lookup(EnvTransport); ok {
-		if cfg.Transport, err = p2p.ParseTransport(s); err != nil {
-			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvTransport, err)
-		}
-	}
-	if s, ok := lookup(EnvPromote); ok {
+		return nil
+	})
+	v.limits(&cfg)
+	v.size(EnvUnexpected, &cfg.UnexpectedMax)
+	v.size(EnvArena, &spec.Arena)
+	v.word(EnvTransport, func(s string) (err error) { cfg.Transport, err = p2p.ParseTransport(s); return err })
+	v.word(EnvFaults, func(s string) (err error) { spec.Faults, err = device.ParseFaults(s); return err })
+	v.word(EnvBulk, func(s string) (err error) { spec.Bulk, err = device.ParseBulk(s); return err })
+	v.read(EnvThreads, func(s string) (err error) { cfg.Threads, err = parseThreadLevel(s); return err })
+	v.read(EnvPromote, func(s string) (err error) {
 		if cfg.PromoteMessages, err = strconv.Atoi(s); err != nil || cfg.PromoteMessages < 1 {
-			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want a number of messages", EnvPromote, s)
+			return fail(ErrArg, "Init", "%s is %.32q: want a number of messages", EnvPromote, s)
 		}
+		return nil
+	})
+	shared := true
+	v.flag(EnvStats, &cfg.Stats)
+	v.flag(EnvShared, &shared)
+	cfg.NoShared = !shared
+	if v.err != nil {
+		return cfg, spec, v.err
 	}
-	if s, ok := lookup(EnvStats); ok {
-		if s != "0" && s != "1" {
-			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", EnvStats, s)
-		}
-		cfg.Stats = s == "1"
+	wait, err := boot.NetWait(lookup)
+	if err != nil {
+		return cfg, spec, fail(ErrArg, "Init", "%v", err)
 	}
-	if s, ok := lookup(EnvThreads); ok {
-		if cfg.Threads, err = parseThreadLevel(s); err != nil {
-			return cfg, spec, err
-		}
-	}
-	if s, ok := lookup(EnvFaults); ok {
-		if spec.Faults, err = device.ParseFaults(s); err != nil {
-			return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvFaults, err)
-		}
-	}
-	if s, ok := lookup(EnvShared); ok {
-		if s != "0" && s != "1" {
-			return cfg, spec, fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", EnvShared, s)
-		}
-		cfg.NoShared = s == "0"
-	}
-	if s, ok := lookup(EnvArena); ok {
-		if spec.Arena, err = parseSize(EnvArena, s); err != nil {
-			return cfg, spec, err
-		}
-	}
+	cfg.patience = device.NewPatience(wait, EnvNetWait)
 	err = fromLauncher(lookup, &cfg, &spec)
 	return cfg, spec, err
+}
+
+// variables reads variables of the environment that are set. After the first bad one
+// the others are passed over.
+type variables struct {
+	lookup func(string) (string, bool)
+	err    error
+}
+
+// read hands a variable to parse, whose errors name it.
+func (v *variables) read(name string, parse func(string) error) bool {
+	s, ok := v.lookup(name)
+	if ok && v.err == nil {
+		v.err = parse(s)
+	}
+	return ok && v.err == nil
+}
+
+// word is read for a parse whose errors do not name the variable.
+func (v *variables) word(name string, parse func(string) error) {
+	v.read(name, func(s string) error {
+		if err := parse(s); err != nil {
+			return fail(ErrArg, "Init", "%s: %v", name, err)
+		}
+		return nil
+	})
+}
+
+// size reads a number of bytes.
+func (v *variables) size(name string, to *int) bool {
+	return v.read(name, func(s string) (err error) { *to, err = parseSize(name, s); return err })
+}
+
+// flag reads 0 or 1.
+func (v *variables) flag(name string, to *bool) bool {
+	return v.read(name, func(s string) error {
+		if s != "0" && s != "1" {
+			return fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", name, s)
+		}
+		*to = s == "1"
+		return nil
+	})
+}
+
+// limits reads where protocols change.
+func (v *variables) limits(cfg *Config) {
+	for name, to := range map[string]*int{EnvEager: &cfg.EagerMax, EnvEagerIdle: &cfg.EagerIdle, EnvEagerNear: &cfg.EagerNear} {
+		if v.size(name, to) && *to == 0 {
+			*to = -1
+		}
+	}
+	always := false
+	if v.flag(EnvCalibrate, &always) {
+		cfg.Calibrate = CalibrateNever
+	}
+	if always {
+		cfg.Calibrate = CalibrateAlways
+	}
 }
 
 // fromLauncher reads what the launcher knows about the machine.

@@ -46,13 +46,17 @@ func (c *Comm) CreateInter(leader int, peer *Comm, remote, tag int) (*Comm, erro
 // inter makes an intercommunicator of the ranks of c and a remote group.
 func (c *Comm) inter(contexts []uint32, remote *Group) *Comm {
 	n := c.p.view(2*contexts[0], c.Group())
-	n.local = c.Group()
-	n.world, n.index = nil, nil
-	n.address(remote)
+	n.join(remote, c.p.newComm(2*contexts[1], c.Group()))
 	n.register()
-	n.within = c.p.newComm(2*contexts[1], c.Group())
 	n.SetErrhandler(c.Errhandler())
 	return n
+}
+
+// join makes of a view of the local group an intercommunicator with a remote one.
+func (c *Comm) join(remote *Group, within *Comm) {
+	c.local, c.within = within.Group(), within
+	c.world, c.index = nil, nil
+	c.address(remote)
 }
 
 // swap sends bytes to a rank and receives as many from it.
@@ -120,22 +124,6 @@ func (c *Comm) leaders(op string) func(out, in []byte) error {
 		}
 		return wrap(op, err)
 	}
-}
-
-// dupInter is Dup for intercommunicators.
-func (c *Comm) dupInter() (*Comm, error) {
-	const op = "Comm.Dup"
-	got, err := c.within.agree(op, 2, func(free *contextSet) error {
-		_, err := c.within.meet(op, 0, free, c.leaders(op))
-		return err
-	})
-	if err != nil {
-		return nil, c.report(err)
-	}
-	d := c.within.inter(got, c.RemoteGroup())
-	d.SetErrhandler(c.Errhandler())
-	c.attrs.copyTo(&d.attrs, c)
-	return d, nil
 }
 
 // Merge makes an intracommunicator of both groups of an intercommunicator

@@ -266,7 +266,12 @@ func TestCompletion_someAnyAll(t *testing.T) {
 		if err := next(); err != nil {
 			return err
 		}
-		for !reqs[n-1].Peek() {
+		for done := false; !done; {
+			if st, there, err := reqs[n-1].GetStatus(); err != nil || there && st.Tag != n-1 {
+				return fmt.Errorf("looked at: %+v: %w", st, err)
+			} else {
+				done = there
+			}
 		}
 		i, st, done, err := mpi.Testany(reqs)
 		if i != n-1 || !done || st.Tag != n-1 || v[n-1][0] != n-1 || err != nil {

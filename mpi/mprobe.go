@@ -81,5 +81,5 @@ func (m *Message) imrecv(op string, buf []byte) (Request, error) {
 	if m.null {
 		return c.request(c.ep.Null(nullEnvelope())), nil
 	}
-	return c.request(c.ep.Accept(m.m, buf)), nil
+	return c.receive(c.ep.Accept(m.m, buf), len(buf)), nil
 }

@@ -1,14 +1,14 @@
 package mpi
 
 // Persistent is an operation that was prepared once and can be started many
-// times (MPI 4.1, sections 3.9 and 6.13): what can be found out beforehand is not
+// times (MPI 4.1, sections 3.9, 4.2 and 6.13): what can be found out beforehand is not
 // found out again. It uses the buffers that it was made with, which belong to it
 // from Start until its request is complete.
 //
 // All ranks make the persistent collectives of a communicator in the same order,
 // and may start them in any.
 type Persistent struct {
-	k *call // a collective; else a message:
+	k *call // a collective, or a partitioned message; else a message:
 
 	c    *Comm
 	mode persistentMode

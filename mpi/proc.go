@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/xwarp/xwarp/internal/boot"
@@ -12,8 +13,10 @@ import (
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/internal/trace"
+	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/verbs"
+	"github.com/xwarp/xwarp/verbs/device"
 )
 
 // Config tunes MPI. Its zero value is ready to use.
@@ -25,6 +28,20 @@ type Config struct {
 	// the receiver first. -1 means that only empty messages are. Default:
 	// XWARP_EAGER from the environment in Init, else 16 KiB.
 	EagerMax int
+	// EagerIdle is the largest message in bytes that is sent without asking to a
+	// rank on another host that little is under way to; at most 1 MiB. Default:
+	// XWARP_EAGER_IDLE from the environment in Init, else 64 KiB, but EagerMax
+	// where that is given.
+	EagerIdle int
+	// EagerNear is the largest message in bytes that is copied through shared
+	// memory to a rank on the same host; what is longer the receiver copies
+	// itself. -1 means that none is; at most 1 MiB. Default: XWARP_EAGER_NEAR from
+	// the environment in Init, else 16 KiB, but EagerMax where that is given.
+	EagerNear int
+	// Calibrate says whether EagerNear follows what copying takes on this machine,
+	// unless it or EagerMax is given. Default: yes, unless XWARP_CALIBRATE=0 in the
+	// environment of Init says no.
+	Calibrate Calibration
 	// Receives and Sends are the numbers of buffers of EagerMax bytes for
 	// messages on their way in and out. Defaults: 256 and 64.
 	Receives, Sends int
@@ -40,6 +57,10 @@ type Config struct {
 	// too. Default: XWARP_SHARED=0 in the environment of Init says so, else
 	// they go through shared memory.
 	NoShared bool
+	// Algorithms is rows that come before those of the tables that choose
+	// algorithms of collectives: see EnvColl. All ranks have the same.
+	// Default: XWARP_COLL from the environment, else none.
+	Algorithms string
 	// Threads says which goroutines use the Proc. Default: XWARP_THREADS from
 	// the environment, else one at a time. See InitThread.
 	Threads ThreadLevel
@@ -50,25 +71,41 @@ type Config struct {
 	// on, and XWARP_STATS=1 in the environment.
 	Stats bool
 
-	record []byte // where xrun reads what the rank leaves behind; or nil
+	patience *device.Patience // with a network that is down; or nil
+	record   []byte           // where xrun reads what the rank leaves behind; or nil
 }
 
 // or returns the configuration with defaults for what is not set.
 func (c Config) or(defaults Config) Config {
 	c.Transport = cmp.Or(c.Transport, defaults.Transport)
 	c.EagerMax = cmp.Or(c.EagerMax, defaults.EagerMax)
+	c.EagerIdle = cmp.Or(c.EagerIdle, defaults.EagerIdle)
+	c.EagerNear = cmp.Or(c.EagerNear, defaults.EagerNear)
+	c.Calibrate = cmp.Or(c.Calibrate, defaults.Calibrate)
 	c.Receives = cmp.Or(c.Receives, defaults.Receives)
 	c.Sends = cmp.Or(c.Sends, defaults.Sends)
 	c.UnexpectedMax = cmp.Or(c.UnexpectedMax, defaults.UnexpectedMax)
 	c.PromoteMessages = cmp.Or(c.PromoteMessages, defaults.PromoteMessages)
 	c.PromoteBytes = cmp.Or(c.PromoteBytes, defaults.PromoteBytes)
 	c.Connections = cmp.Or(c.Connections, defaults.Connections)
+	c.Algorithms = cmp.Or(c.Algorithms, defaults.Algorithms)
 	c.NoShared = c.NoShared || defaults.NoShared
 	c.Stats = c.Stats || defaults.Stats
 	c.Hooks = cmp.Or(c.Hooks, defaults.Hooks)
 	c.Threads = cmp.Or(c.Threads, defaults.Threads)
+	c.patience = defaults.patience
 	return c
 }
+
+// Calibration says whether switch points between protocols are measured.
+type Calibration uint8
+
+// Whether switch points are measured.
+const (
+	CalibrateDefault Calibration = iota // as the environment says, else yes
+	CalibrateAlways
+	CalibrateNever
+)
 
 // Transport is what carries messages between hosts.
 type Transport = p2p.Transport
@@ -96,16 +133,21 @@ type Proc struct {
 	ctx       *verbs.Context
 	ep        *p2p.Endpoint
 	world     *Comm
+	self      *Comm
 	rank      int
 	contexts  contextSet // that no communicator has
 	buffer    sendBuffer
-	hosts     []int // that ranks of World run on
-	thread    int   // of the operating system, that called Init
-	calls     calls // nonblocking collectives
+	hosts     []int        // that ranks of World run on
+	thread    int          // of the operating system, that called Init
+	calls     calls        // nonblocking collectives
+	dups      int          // Idups and Ishrinks under way
+	tables    *coll.Tables // of collectives; nil: those that are built in
 	allocated map[mem.Addr]int
 	types     map[Datatype]*typeNotes
-	finalized bool
-	watch     *watch // or nil
+	finalized atomic.Bool
+	errors    map[ErrorClass]*userError
+	lastError ErrorClass // that was added
+	watch     *watch     // or nil
 }
 
 // Keys under which ranks tell one another about themselves.
@@ -122,9 +164,12 @@ func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 		job: job, ctx: ctx, rank: job.Rank(), thread: syscall.Gettid(), contexts: newContextSet(),
 		allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{},
 	}
+	if err := p.choose(cfg.Algorithms); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
 	err := p.open(cfg)
 	if err == nil {
-		err = p.connect()
+		err = p.connect(cfg.patience)
 	}
 	if err != nil {
 		return nil, errors.Join(&Error{Class: ErrOther, Op: "Init", Rank: -1, Detail: fmt.Sprintf("rank %d of %d", job.Rank(), job.Size()), Err: err}, p.close())
@@ -132,7 +177,7 @@ func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	if err := p.observe(cfg); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	p.world = newWorld(p)
+	p.world, p.self = newWorld(p), newSelf(p)
 	return p, nil
 }
 
@@ -157,7 +202,7 @@ func (p *Proc) open(cfg Config) (err error) {
 	c := p2p.Config{
 		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport, Key: p.job.Key(),
 		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
-		EagerMax: cfg.EagerMax, Receives: cfg.Receives, Sends: cfg.Sends,
+		EagerMax: cfg.EagerMax, EagerIdle: cfg.EagerIdle, EagerNear: cfg.EagerNear, Calibrate: cfg.Calibrate != CalibrateNever, Receives: cfg.Receives, Sends: cfg.Sends,
 		UnexpectedMax: cfg.UnexpectedMax,
 		Threads:       cfg.Threads == ThreadMultiple, Numbers: len(cfg.record) > trace.RecordSize(0),
 	}
@@ -187,7 +232,7 @@ func aborted(lost <-chan struct{}) error {
 
 // connect exchanges addresses with all ranks. They have posted receives by
 // then, so the first message finds a place.
-func (p *Proc) connect() error {
+func (p *Proc) connect(patience *device.Patience) error {
 	job := p.job
 	host, _ := job.Host()
 	err := errors.Join(
@@ -207,11 +252,19 @@ func (p *Proc) connect() error {
 			return fmt.Errorf("rank %d has told %q as its host: %w", i, host, err)
 		}
 	}
-	return p.ep.Connect(cards)
+	if patience == nil {
+		patience = &device.Patience{}
+	}
+	return p.ep.Connect(cards, patience.Await)
 }
 
 // World returns the communicator of all ranks (MPI_COMM_WORLD).
 func (p *Proc) World() *Comm { return p.world }
+
+// Self returns the communicator of this rank alone (MPI_COMM_SELF). Finalize
+// deletes its attributes before it does anything else, so that the Delete of their
+// keys may tidy up.
+func (p *Proc) Self() *Comm { return p.self }
 
 // Engine returns the engine that moves the messages of this rank, for programs
 // that wait for other things too. It is not for use under ThreadMultiple.
@@ -232,15 +285,13 @@ func (p *Proc) abort(code int, why string) {
 // ranks call it and until everything they have sent has arrived. It does not
 // wait for a rank that is lost, which is no error. Every later call fails.
 func (p *Proc) Finalize() error {
-	if p.finalized {
+	if p.finalized.Load() {
 		return fail(ErrOther, "Finalize", "it was called before")
 	}
-	p.finalized = true
+	errs := []error{p.self.attrs.removeAll("Finalize", p.self)}
+	p.finalized.Store(true)
 	t := p.watch.begin("Finalize", p.world, Undefined, Undefined, 0)
-	var errs []error
-	if p.buffer.attached {
-		errs = append(errs, p.BufferFlush())
-	}
+	errs = append(errs, p.BufferFlush())
 	if n := p.ep.Active() + p.calls.untaken; n > 0 {
 		errs = append(errs, fail(ErrPending, "Finalize", "%d operations were started and never waited for", n))
 	}

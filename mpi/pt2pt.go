@@ -42,6 +42,9 @@ func (c *Comm) recv(buf []byte, source, tag int) (Status, error) {
 	}
 	t := c.p.watch.begin("Recv", c, source, tag, len(buf))
 	st, err := c.ep.Recv(c.in(source, tag), buf)
+	if err == nil && c.exact {
+		err = c.exactly("Recv", st, uint32(len(buf)))
+	}
 	if err != nil {
 		err = c.report(c.wrap("Recv", err))
 	}
@@ -96,53 +99,10 @@ func (c *Comm) irecv(buf []byte, source, tag int) (Request, error) {
 		}
 		return c.request(c.ep.Null(nullEnvelope())), nil
 	}
-	return c.request(c.ep.Irecv(c.in(source, tag), buf)), nil
+	return c.receive(c.ep.Irecv(c.in(source, tag), buf), len(buf)), nil
 }
 
 func nullEnvelope() p2p.Status { return p2p.Status{Source: ProcNull, Tag: match.Any} }
-
-// Sendrecv sends one buffer and receives another at once (MPI_Sendrecv), so
-// that ranks that exchange messages cannot wait for one another. The buffers
-// must not overlap.
-func Sendrecv[S, R Scalar](c *Comm, send []S, dest, sendTag int, recv []R, source, recvTag int) (Status, error) {
-	out, in := Slice(send), Slice(recv)
-	return c.sendrecv("Sendrecv", &out, dest, sendTag, &in, source, recvTag)
-}
-
-func (c *Comm) sendrecv(op string, send *Data, dest, sendTag int, recv *Data, source, recvTag int) (Status, error) {
-	if err := c.checkSend(op, dest, sendTag); err != nil {
-		return emptyStatus(), c.report(err)
-	}
-	if err := c.checkRecv(op, source, recvTag); err != nil {
-		return emptyStatus(), c.report(err)
-	}
-	if _, flat := send.flat(); !flat { // what is wrong with it is found out before the receive is posted
-		if _, err := send.cursor(op); err != nil {
-			return emptyStatus(), c.report(err)
-		}
-	}
-	t := c.p.watch.begin(op, c, dest, sendTag, send.size())
-	st, err := c.exchange(op, send, dest, sendTag, recv, source, recvTag)
-	t.end(err)
-	return st, err
-}
-
-// exchange is sendrecv whose arguments are right.
-func (c *Comm) exchange(op string, send *Data, dest, sendTag int, recv *Data, source, recvTag int) (Status, error) {
-	in, err := c.irecvData(op, recv, source, recvTag)
-	if err != nil {
-		return emptyStatus(), err
-	}
-	out, err := c.isendData(op, send, dest, sendTag)
-	if err == nil {
-		_, err = out.wait(op)
-	}
-	st, recvErr := in.wait(op)
-	if err == nil {
-		err = recvErr
-	}
-	return st, err
-}
 
 // Probe waits for a message and tells about it without receiving it
 // (MPI_Probe). A receive from the status' source with its tag gets it.

@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 )
@@ -11,13 +12,19 @@ import (
 // and makes the handle null; using a copy of it afterwards is an error of class
 // ErrRequest. The zero value is the null request (MPI_REQUEST_NULL).
 type Request struct {
-	r   *p2p.Request // a message
-	k   *call        // a collective
-	c   *Comm
-	gen uint32
+	r    *p2p.Request // a message
+	k    *call        // a collective
+	c    *Comm
+	gen  uint32
+	room uint32 // bytes of the buffer of a receive, modulo 4 GiB: see exactly
 }
 
 func (c *Comm) request(r *p2p.Request) Request { return Request{r: r, c: c, gen: r.Generation()} }
+
+// receive is the request of a receive into so many bytes.
+func (c *Comm) receive(r *p2p.Request, bytes int) Request {
+	return Request{r: r, c: c, gen: r.Generation(), room: uint32(bytes)}
+}
 
 // IsNull reports whether r is the null request.
 func (r *Request) IsNull() bool { return r.r == nil && r.k == nil }
@@ -58,6 +65,9 @@ func (r *Request) wait(op string) (Status, error) {
 		return emptyStatus(), r.stale(op)
 	}
 	st, active, err := r.r.Await()
+	if err == nil && r.c.exact {
+		err = r.c.exactly(op, st, r.room)
+	}
 	if err != nil {
 		err = r.c.report(r.c.wrap(op, err))
 	}
@@ -89,6 +99,9 @@ func (r *Request) Test() (st Status, done bool, err error) {
 		return emptyStatus(), false, err
 	}
 	r.r = nil
+	if err == nil && r.c.exact {
+		err = r.c.exactly("Test", got, r.room)
+	}
 	if err != nil {
 		err = r.c.report(r.c.wrap("Test", err))
 	}
@@ -104,15 +117,27 @@ func (r *Request) stale(op string) error {
 	return fail(ErrRequest, op, "the operation was completed before, through a copy of this request")
 }
 
+// RequestError says which of several operations has failed, and how: what
+// MPI_ERR_IN_STATUS and the statuses say.
+type RequestError struct {
+	Index int // of the request
+	Err   error
+}
+
+func (e *RequestError) Error() string { return fmt.Sprintf("request %d: %v", e.Index, e.Err) }
+
+// Unwrap returns how it has failed.
+func (e *RequestError) Unwrap() error { return e.Err }
+
 // Waitall waits until all operations are complete (MPI_Waitall) and makes the
-// requests null. The error joins those of the operations that failed. Wait for
-// single requests to get their statuses.
+// requests null. It waits for all, also when some fail: the error joins a
+// [RequestError] of each that has failed. See [WaitallStatus] for statuses.
 func Waitall(requests []Request) error {
 	t := watcher(requests).begin("Waitall", nil, Undefined, Undefined, 0)
 	var errs []error
 	for i := range requests {
 		if _, err := requests[i].wait("Waitall"); err != nil {
-			errs = append(errs, err)
+			errs = append(errs, &RequestError{i, err})
 		}
 	}
 	err := errors.Join(errs...)

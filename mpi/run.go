@@ -129,7 +129,7 @@ func (p *Proc) run(body func(p *Proc) error, failed func(error)) {
 			failed(err)
 		}
 		// After a panic inside the endpoint nobody can come in any more.
-		if !p.finalized && p.ep.TryEnter() {
+		if !p.finalized.Load() && p.ep.TryEnter() {
 			p.ep.Leave()
 			if err := p.close(); err != nil {
 				failed(err)
@@ -138,7 +138,7 @@ func (p *Proc) run(body func(p *Proc) error, failed func(error)) {
 	}()
 	err = body(p)
 	ended = true
-	if err == nil && !p.finalized {
+	if err == nil && !p.finalized.Load() {
 		err = p.Finalize()
 	}
 }

@@ -1,6 +1,8 @@
 package mpi
 
 import (
+	"sort"
+
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
@@ -69,6 +71,34 @@ func (s Status) Elements(t Datatype) int {
 	}
 	return Undefined
 }
+
+// SetElements makes the status that of a message of n predefined elements that was
+// received with datatype t (MPI_Status_set_elements), for libraries that have
+// statuses of their own. Source and Tag are fields.
+func (s *Status) SetElements(t Datatype, n int) error {
+	const op = "Status.SetElements"
+	if t.t == nil || n < 0 {
+		return fail(ErrArg, op, "%d elements of %v", n, t)
+	}
+	each, _ := t.t.GetElements(t.Size())
+	switch {
+	case n == 0:
+		s.bytes = 0
+	case each == 0:
+		return fail(ErrArg, op, "%v has no elements", t)
+	default:
+		s.bytes = n / each * t.Size()
+		s.bytes += sort.Search(t.Size(), func(b int) bool {
+			has, _ := t.t.GetElements(b)
+			return has >= n%each
+		})
+	}
+	return nil
+}
+
+// SetCancelled says whether the status is that of a receive that was taken back
+// (MPI_Status_set_cancelled).
+func (s *Status) SetCancelled(cancelled bool) { s.cancelled = cancelled }
 
 // emptyStatus is the status of nothing (MPI 4.1, section 3.7.3).
 func emptyStatus() Status { return Status{Source: AnySource, Tag: AnyTag} }

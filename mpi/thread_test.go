@@ -245,6 +245,32 @@ func TestMultiple_toItself(t *testing.T) {
 	}
 }
 
+// A blocking send to the own rank that is too long to be kept waits for the receive
+// that another goroutine posts.
+func TestMultiple_longToItself(t *testing.T) {
+	multiple(t, 1, func(p *mpi.Proc) error {
+		c := p.World()
+		return goroutines(2, func(g int) error {
+			buf := make([]byte, 300_000)
+			if g == 0 {
+				pattern(buf, 1)
+				return mpi.Send(c, buf, 0, 5)
+			}
+			for found := false; !found; { // the send waits by now
+				var err error
+				if _, found, err = c.Iprobe(0, 5); err != nil {
+					return err
+				}
+				runtime.Gosched()
+			}
+			if _, err := mpi.Recv(c, buf, 0, 5); err != nil {
+				return err
+			}
+			return checkPattern(buf, 1)
+		})
+	})
+}
+
 // The one that leads gets its message first and does not come back: another one
 // must take its place.
 func TestMultiple_leaderLeaves(t *testing.T) {

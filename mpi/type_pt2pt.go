@@ -104,22 +104,6 @@ func (c *Comm) Irecv(d Data, source, tag int) (Request, error) {
 	return r, err
 }
 
-// Sendrecv is [Sendrecv] of data (MPI_Sendrecv).
-func (c *Comm) Sendrecv(send Data, dest, sendTag int, recv Data, source, recvTag int) (Status, error) {
-	return c.sendrecv("Sendrecv", &send, dest, sendTag, &recv, source, recvTag)
-}
-
-// SendrecvReplace is [SendrecvReplace] of data (MPI_Sendrecv_replace).
-func (c *Comm) SendrecvReplace(d Data, dest, sendTag, source, recvTag int) (Status, error) {
-	const op = "SendrecvReplace"
-	b, err := d.packed(op)
-	if err != nil {
-		return emptyStatus(), c.report(err)
-	}
-	out := Bytes(b, 0, len(b), TypeByte)
-	return c.sendrecv(op, &out, dest, sendTag, &d, source, recvTag)
-}
-
 // SendInit is [SendInit] of data (MPI_Send_init).
 func (c *Comm) SendInit(d Data, dest, tag int) (*Persistent, error) {
 	return c.sendInit("SendInit", startSend, d, dest, tag)
@@ -216,7 +200,7 @@ func (c *Comm) irecvData(op string, d *Data, source, tag int) (Request, error) {
 	if err != nil || !c.recvOK(source, tag) {
 		return c.startNothing(err, c.checkRecv(op, source, tag))
 	}
-	return c.request(c.ep.IrecvTyped(c.in(source, tag), cur)), nil
+	return c.receive(c.ep.IrecvTyped(c.in(source, tag), cur), cur.Len()), nil
 }
 
 func (m *Message) imrecvData(op string, d *Data) (Request, error) {
@@ -232,7 +216,7 @@ func (m *Message) imrecvData(op string, d *Data) (Request, error) {
 	}
 	c := m.c
 	m.c = nil
-	return c.request(c.ep.AcceptTyped(m.m, cur)), nil
+	return c.receive(c.ep.AcceptTyped(m.m, cur), cur.Len()), nil
 }
 
 // bytes returns the bytes of d: a copy where they do not lie side by side.

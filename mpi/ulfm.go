@@ -33,6 +33,12 @@ func (c *Comm) register() {
 	c.ep.Register(c.context, members, ballotBytes(len(members)))
 }
 
+// announce is register for those inside.
+func (c *Comm) announce() {
+	members := c.members()
+	c.ep.Inside().Register(c.context, members, ballotBytes(len(members)))
+}
+
 // release is the end of a communicator. Its context is free again when all ranks
 // are done with it.
 func (c *Comm) release(all bool) {
@@ -106,13 +112,17 @@ func (c *Comm) Agree(flag uint64) (uint64, error) {
 	if err != nil {
 		return 0, c.report(err)
 	}
+	return d.flag, c.report(c.unacknowledged(op, d))
+}
+
+// unacknowledged is the error for a loss that not all ranks have acknowledged.
+func (c *Comm) unacknowledged(op string, d *ballot) error {
 	for _, w := range c.members() {
 		if !slices.Contains(d.alive, w) && !slices.Contains(d.acked, w) {
-			e := &Error{Class: ErrProcFailed, Op: op, Rank: c.from(w), Detail: "it is lost, and not all ranks had acknowledged that"}
-			return d.flag, c.report(e)
+			return &Error{Class: ErrProcFailed, Op: op, Rank: c.from(w), Detail: "it is lost, and not all ranks had acknowledged that"}
 		}
 	}
-	return d.flag, nil
+	return nil
 }
 
 // Shrink makes a communicator of the ranks that are left, in their order
@@ -120,29 +130,13 @@ func (c *Comm) Agree(flag uint64) (uint64, error) {
 // it, and all get the same group. A rank that dies meanwhile may still be in it:
 // then what they do next fails, and they shrink the new communicator.
 func (c *Comm) Shrink() (*Comm, error) {
-	const op = "Comm.Shrink"
-	d, err := c.decide(op, ballot{kind: ballotShrink, free: c.p.freeContexts()})
+	n, r, err := c.ishrink("Comm.Shrink", true)
 	if err != nil {
-		return nil, c.report(err)
+		return nil, err
 	}
-	need := 1
-	if c.Inter() {
-		need = 2
+	if _, err := r.wait("Comm.Shrink"); err != nil {
+		return nil, err
 	}
-	got := d.free.choose(need, 0)
-	if len(got) < need || !c.p.takeContexts(got) {
-		return nil, c.reportf(ErrOther, op, "there are too many communicators: free some")
-	}
-	alive := &Group{d.alive}
-	var n *Comm
-	if c.Inter() {
-		side := c.p.view(c.context, c.local.Intersection(alive))
-		side.SetErrhandler(c.Errhandler())
-		n = side.inter(got, c.RemoteGroup().Intersection(alive))
-	} else {
-		n = c.p.newComm(2*got[0], c.Group().Intersection(alive))
-	}
-	n.SetErrhandler(c.Errhandler())
 	return n, nil
 }
 
@@ -173,8 +167,29 @@ func (c *Comm) decide(op string, b ballot) (*ballot, error) {
 	if err := c.live(op); err != nil {
 		return nil, err
 	}
-	members := c.ep.Members(c.context)
-	lost, acked := c.ep.Failed(c.context)
+	c.ep.Enter()
+	defer c.ep.Leave()
+	if err := c.beginAgree(op, b); err != nil {
+		return nil, err
+	}
+	for {
+		if d, err := c.decided(op, b.kind); d != nil || err != nil {
+			c.agrees = false
+			return d, err
+		}
+		c.ep.Inside().Progress()
+	}
+}
+
+// beginAgree begins an agreement on a ballot, of which a communicator has one at a
+// time. It is called inside, as decided is.
+func (c *Comm) beginAgree(op string, b ballot) error {
+	if c.agrees {
+		return fail(ErrPending, op, "an agreement is under way on this communicator: wait for its request first")
+	}
+	c.agrees = true
+	in := c.ep.Inside()
+	members, lost, acked := in.Members(c.context)
 	bits := make([]byte, ballotBytes(len(members)))
 	binary.BigEndian.PutUint64(bits, b.kind)
 	binary.BigEndian.PutUint64(bits[8:], b.flag)
@@ -185,23 +200,24 @@ func (c *Comm) decide(op string, b ballot) (*ballot, error) {
 		i := slices.Index(members, w)
 		bits[ballotHead+i/8] |= 1 << (i % 8)
 	}
-	c.ep.Enter()
-	defer c.ep.Leave()
-	in := c.ep.Inside()
 	in.BeginAgree(c.context, bits)
-	for {
-		alive, bits, done, err := in.Agreed(c.context)
-		switch {
-		case err != nil:
-			return nil, c.wrap(op, err)
-		case !done:
-			in.Progress()
-			continue
-		case binary.BigEndian.Uint64(bits)&b.kind == 0:
-			return nil, fail(ErrOther, op, "the ranks of the communicator call different functions: all have to call this one")
-		}
-		return readBallot(members, alive, bits), nil
+	return nil
+}
+
+// decided returns what was agreed upon, or nil while it was not.
+func (c *Comm) decided(op string, kind uint64) (*ballot, error) {
+	in := c.ep.Inside()
+	alive, bits, done, err := in.Agreed(c.context)
+	switch {
+	case err != nil:
+		return nil, c.wrap(op, err)
+	case !done:
+		return nil, nil
+	case binary.BigEndian.Uint64(bits)&kind == 0:
+		return nil, fail(ErrOther, op, "the ranks of the communicator call different functions: all have to call this one")
 	}
+	members, _, _ := in.Members(c.context)
+	return readBallot(members, alive, bits), nil
 }
 
 // readBallot reads a decision.

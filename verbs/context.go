@@ -28,6 +28,7 @@ var (
 // one kind.
 type Config struct {
 	Datagram fabric.Datagram  // carries RD and UD; default: there are none. The context owns and closes it
+	Bulk     fabric.Datagram  // a second way for large data of RD: see llp.Config. Default: none
 	Streams  fabric.Streams   // carries RC; default: there is none. The context owns and closes it
 	Engine   *progress.Engine // what moves it
 	Key      uint64           // job key; peers with another one are not heard
@@ -80,7 +81,7 @@ func New(c Config) (*Context, error) {
 	}
 	ctx := &Context{cfg: c, deadline: mono.Never}
 	if c.Datagram != nil {
-		lc := llp.Config{Key: c.Key, Epoch: c.Epoch, NoCRC: c.NoCRC, Dgram: c.Dgram}
+		lc := llp.Config{Key: c.Key, Epoch: c.Epoch, NoCRC: c.NoCRC, Dgram: c.Dgram, Bulk: c.Bulk}
 		if !c.ZeroBased {
 			_, _ = rand.Read(lc.Seed[:]) // never fails; not the seed of the keys, for these lc are on the wire
 		}
@@ -162,12 +163,16 @@ func (c *Context) maxSeg() int {
 	return c.ep.MaxPayload() - dgram.HeaderLen - dgram.LengthLen - ddp.UntaggedLen
 }
 
-// Stats returns what the endpoint of datagrams did and dropped.
+// Stats returns what the endpoint of datagrams did and dropped, and its carriers.
 func (c *Context) Stats() (llp.Stats, fabric.DatagramStats) {
 	if c.ep == nil {
 		return llp.Stats{}, fabric.DatagramStats{}
 	}
-	return c.ep.Stats, c.cfg.Datagram.Stats()
+	carried := c.cfg.Datagram.Stats()
+	if c.cfg.Bulk != nil {
+		carried = carried.Plus(c.cfg.Bulk.Stats())
+	}
+	return c.ep.Stats, carried
 }
 
 // StreamStats returns what the carrier of streams did.

@@ -229,7 +229,7 @@ func (q *QP) resend(now mono.Time, ah *AH, lsn serial.U32) bool {
 			break
 		}
 	}
-	q.ep.Commit(now, ah.peer, q.creditCode(), true)
+	q.ep.Recommit(now, ah.peer, q.creditCode())
 	return true
 }
 

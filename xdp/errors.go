@@ -17,6 +17,7 @@ var (
 	ErrMemlock     = errors.New("the limit of locked memory is too low")
 	ErrUnsupported = errors.New("not supported")
 	ErrSeatTaken   = errors.New("another port has the seat")
+	ErrNoSteering  = errors.New("it cannot steer to a queue for each")
 )
 
 // Error says why a device cannot be used, and what to do.

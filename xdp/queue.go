@@ -268,16 +268,6 @@ func (q *Queue) Seat(number int) Seat {
 	}
 }
 
-// FDs returns the descriptors of the seat in the order of Seat.At.
-func (s *Seat) FDs() []int { return []int{s.ArenaFD, s.RollFD, s.RingsFD, s.SocketFD} }
-
-// At returns the seat as a process sees it that has the descriptors of FDs at
-// the numbers from fd on.
-func (s Seat) At(fd int) Seat {
-	s.ArenaFD, s.RollFD, s.RingsFD, s.SocketFD = fd, fd+1, fd+2, fd+3
-	return s
-}
-
 // Vacate gives back to the others what the process of a seat had, which has
 // ended: frames in its RX ring and frames that it held. Nothing more arrives at the seat. Vacating twice is harmless. It fails
 // with ErrSeatTaken, and does nothing, while some process has the seat.

@@ -53,6 +53,25 @@ func mapSeat(shared, fd int, d depths) (*rings, error) {
 	return r, nil
 }
 
+// mapLine maps the rings of two sockets that have none in common with others: to
+// receive those of one, to send those of the other, which may be the same.
+func mapLine(receive, send int, d depths) (*rings, error) {
+	off, err := mmapOffsets(receive)
+	if err != nil {
+		return nil, fmt.Errorf("getsockopt XDP_MMAP_OFFSETS: %w", err)
+	}
+	r := &rings{}
+	r.fill.addrs = mapRing[mem.Addr](r, &err, receive, unix.XDP_UMEM_PGOFF_FILL_RING, off.Fr, d.fill, &r.fill.indices, producer)
+	r.rx.descs = mapRing[fabric.Desc](r, &err, receive, unix.XDP_PGOFF_RX_RING, off.Rx, d.rx, &r.rx.indices, consumer)
+	r.completion.addrs = mapRing[mem.Addr](r, &err, send, unix.XDP_UMEM_PGOFF_COMPLETION_RING, off.Cr, d.completion, &r.completion.indices, consumer)
+	r.tx.descs = mapRing[fabric.Desc](r, &err, send, unix.XDP_PGOFF_TX_RING, off.Tx, d.tx, &r.tx.indices, producer)
+	if err != nil {
+		r.unmap()
+		return nil, err
+	}
+	return r, nil
+}
+
 // mapRx maps the RX ring of a socket, which keeps the mapping.
 func mapRx(s *socket, depth int) (*rxRing, error) {
 	off, err := mmapOffsets(s.fd)

@@ -3,14 +3,16 @@ package xdp
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mem"
 )
 
-// Seat is the place of one process at a [Queue] that many share: all that
-// [OpenSeat] needs besides privileges, of which it needs none. The process that
-// made the queue passes it on as text, and the descriptors by inheritance.
+// Seat is the place of one process at a [Queue] that many share, or at [Lines] of
+// its own: all that [OpenSeat], or else [OpenLineSeat], needs besides privileges,
+// of which it needs none. The process that made the queue passes it on as text,
+// and the descriptors by inheritance.
 type Seat struct {
 	Number int `json:"seat"`  // which one, from 0
 	Seats  int `json:"seats"` // how many the queue has
@@ -36,6 +38,11 @@ type Seat struct {
 	RollFD   int `json:"roll_fd"`
 	RingsFD  int `json:"rings_fd"`
 	SocketFD int `json:"socket_fd"`
+
+	// Lines are the queues of the seat if it has its own, by slot of the peer, or
+	// one for all. Then only the arena of the descriptors above is there, and
+	// nothing of what is said to be shared.
+	Lines []Line `json:"lines,omitempty"`
 }
 
 // seatsMax keeps numbers of seats, and what is multiplied with them, small.
@@ -67,20 +74,61 @@ func (s *Seat) check() error {
 		return s.wrong("RX ring", s.RxDepth)
 	case !isDepth(s.TxDepth):
 		return s.wrong("TX ring", s.TxDepth)
+	case s.Part < mem.FrameSize || s.Part%mem.FrameSize != 0 || s.Part > 1<<40:
+		return s.wrong("part of the arena", s.Part)
+	case s.Caps.TxDepth != s.TxDepth || s.Caps.MaxBufs < 1 || s.Caps.MaxBufs > fabric.MaxBufs || s.Caps.MTU < mtuMin:
+		return s.wrong("MTU", s.Caps.MTU)
+	case len(s.Lines) > 0:
+		return s.checkLines()
 	case s.Frames < 1 || s.Frames > s.Fill:
 		return s.wrong("frames", s.Frames)
 	case !isPower(s.Fill) || s.Fill > sharedDepthMax:
 		return s.wrong("FILL ring", s.Fill)
 	case !isPower(s.Completion) || s.Completion > sharedDepthMax:
 		return s.wrong("COMPLETION ring", s.Completion)
-	case s.Part < mem.FrameSize || s.Part%mem.FrameSize != 0 || s.Part > 1<<40:
-		return s.wrong("part of the arena", s.Part)
-	case s.Caps.TxDepth != s.TxDepth || s.Caps.MaxBufs < 1 || s.Caps.MaxBufs > fabric.MaxBufs || s.Caps.MTU < mtuMin:
-		return s.wrong("MTU", s.Caps.MTU)
 	case s.ArenaFD < 0 || s.RollFD < 0 || s.RingsFD < 0 || s.SocketFD < 0:
 		return s.wrong("descriptors", s.SocketFD)
 	}
 	return nil
+}
+
+func (s *Seat) checkLines() error {
+	if n := len(s.Lines); n > seatsMax || n > 1 && n < s.Seats {
+		return s.wrong("lines", n)
+	}
+	for _, l := range s.Lines {
+		if s.ArenaFD < 0 || l.ReceiveFD < 0 || l.SendFD < 0 {
+			return s.wrong("descriptors", l.ReceiveFD)
+		}
+	}
+	return nil
+}
+
+// FDs returns the descriptors of the seat in the order of Seat.At.
+func (s *Seat) FDs() []int {
+	if len(s.Lines) == 0 {
+		return []int{s.ArenaFD, s.RollFD, s.RingsFD, s.SocketFD}
+	}
+	fds := []int{s.ArenaFD}
+	for _, l := range s.Lines {
+		fds = append(fds, l.ReceiveFD, l.SendFD)
+	}
+	return fds
+}
+
+// At returns the seat as a process sees it that has the descriptors of FDs at
+// the numbers from fd on.
+func (s Seat) At(fd int) Seat {
+	s.ArenaFD = fd
+	if len(s.Lines) == 0 {
+		s.RollFD, s.RingsFD, s.SocketFD = fd+1, fd+2, fd+3
+		return s
+	}
+	s.Lines = slices.Clone(s.Lines)
+	for i := range s.Lines {
+		s.Lines[i] = Line{ReceiveFD: fd + 1 + 2*i, SendFD: fd + 2 + 2*i}
+	}
+	return s
 }
 
 func (s *Seat) wrong(what string, n int) error {
@@ -89,12 +137,15 @@ func (s *Seat) wrong(what string, n int) error {
 
 // layout says where everything is in the arena of the seat's queue.
 func (s *Seat) layout() layout {
+	if len(s.Lines) > 0 {
+		return layout{seats: s.Seats, part: s.Part}
+	}
 	return layout{seats: s.Seats, txDepth: s.TxDepth, frames: s.Frames, part: s.Part}
 }
 
 // layout divides the arena of a shared queue: the ledger, the frames that all
 // receive into, and for each seat a part of its own. Parts have one size, so
-// that an address tells whose it is.
+// that an address tells whose it is. Without frames to share there are parts only.
 type layout struct{ seats, txDepth, frames, part int }
 
 // lineLen is what parts of the ledger are aligned to: what different processors
@@ -105,10 +156,16 @@ func (l layout) boxLen() int      { return lineLen + roundUp(l.txDepth*8, lineLe
 func (l layout) heldAt() int      { return l.seats * l.boxLen() }
 func (l layout) heldLen() int     { return roundUp((l.frames+63)/64*8, lineLen) }
 func (l layout) framesAt() int    { return roundUp(l.heldAt()+l.seats*l.heldLen(), mem.FrameSize) }
-func (l layout) partsAt() int     { return roundUp(l.framesAt()+l.frames*mem.FrameSize, hugePage) }
 func (l layout) size() int        { return l.partsAt() + l.seats*l.part }
 func roundUp(n, to int) int       { return (n + to - 1) / to * to }
 func (l layout) common() mem.Part { return mem.Part{Len: l.partsAt()} }
+
+func (l layout) partsAt() int {
+	if l.frames == 0 {
+		return 0
+	}
+	return roundUp(l.framesAt()+l.frames*mem.FrameSize, hugePage)
+}
 
 func (l layout) partOf(seat int) mem.Part {
 	return mem.Part{Start: mem.Addr(l.partsAt() + seat*l.part), Len: l.part}

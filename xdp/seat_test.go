@@ -20,14 +20,28 @@ func goodSeat() Seat {
 	}
 }
 
+// lineSeat is goodSeat with queues of its own.
+func lineSeat() Seat {
+	s := goodSeat()
+	s.Fill, s.Completion, s.Frames, s.RollFD, s.RingsFD, s.SocketFD = 0, 0, 0, 0, 0, 0
+	s.Lines = []Line{{5, 6}, {7, 8}, {9, 9}}
+	return s
+}
+
 func TestSeat_textAndBack(t *testing.T) {
-	want := goodSeat()
-	got, err := ParseSeat(want.Text())
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, %v; want %+v", got, err, want)
-	}
-	if at := want.At(10); at.ArenaFD != 10 || !reflect.DeepEqual(at.FDs(), []int{10, 11, 12, 13}) {
-		t.Errorf("%v", at.FDs())
+	for _, c := range []struct {
+		seat Seat
+		fds  []int
+	}{{goodSeat(), []int{10, 11, 12, 13}}, {lineSeat(), []int{10, 11, 12, 13, 14, 15, 16}}} {
+		want := c.seat
+		got, err := ParseSeat(want.Text())
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, %v; want %+v", got, err, want)
+		}
+		before := want.Text()
+		if at := want.At(10); at.ArenaFD != 10 || !reflect.DeepEqual(at.FDs(), c.fds) || want.Text() != before {
+			t.Errorf("%v, want %v", at.FDs(), c.fds)
+		}
 	}
 }
 
@@ -50,6 +64,18 @@ func TestParseSeat_refuses(t *testing.T) {
 			t.Errorf("%s: %s was accepted", name, s.Text())
 		}
 	}
+	for name, spoil := range map[string]func(*Seat){
+		"fewer lines than slots": func(s *Seat) { s.Lines = s.Lines[:2] },
+		"no arena":               func(s *Seat) { s.ArenaFD = -1 },
+		"no socket":              func(s *Seat) { s.Lines[1].SendFD = -1 },
+		"too many lines":         func(s *Seat) { s.Lines = make([]Line, seatsMax+1) },
+	} {
+		s := lineSeat()
+		spoil(&s)
+		if _, err := ParseSeat(s.Text()); err == nil {
+			t.Errorf("%s: %s was accepted", name, s.Text())
+		}
+	}
 	if _, err := ParseSeat("nonsense"); err == nil {
 		t.Error("nonsense was accepted")
 	}
@@ -58,6 +84,8 @@ func TestParseSeat_refuses(t *testing.T) {
 func FuzzParseSeat(f *testing.F) {
 	s := goodSeat()
 	f.Add(s.Text())
+	lines := lineSeat()
+	f.Add(lines.Text())
 	f.Add(strings.Replace(s.Text(), "3", "-1", 1))
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := ParseSeat(text)
@@ -65,7 +93,7 @@ func FuzzParseSeat(f *testing.F) {
 			return
 		}
 		l := s.layout()
-		if p := l.partOf(s.Number); l.size() < int(p.Start)+p.Len || l.framesAt() < l.heldAt() || l.partsAt() < l.framesAt() {
+		if p := l.partOf(s.Number); l.size() < int(p.Start)+p.Len || l.framesAt() < l.heldAt() || len(s.Lines) == 0 && l.partsAt() < l.framesAt() {
 			t.Errorf("%s: %+v", text, l)
 		}
 	})

@@ -29,6 +29,8 @@ type Measurement struct {
 	Progress func(what string)
 	// Abort ends the process when MPI asks for it.
 	Abort func(code int, why string)
+
+	best bool // results are of the best burst, not of the median
 }
 
 // column is what fills a column of a table.
@@ -166,6 +168,9 @@ func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, e
 		o := orders[k]
 		if o.Iters == 0 {
 			o = t.first(size)
+		}
+		if m.best {
+			points[k] = lowest(points[k])
 		}
 		results[k] = t.result(c, o, points[k], m.Fabric)
 	}

@@ -18,15 +18,15 @@ const arenaRoom = 64 << 20
 
 // Ours starts ranks of xwarp. program is the command of a rank, which calls
 // Rank; the program that calls Ours starts agents as internal/launch wants it.
-// largest is the longest message of the tests in bytes.
-func Ours(program []string, w Where, fabric string, largest int) (*Job, error) {
+// largest is the longest message of the tests in bytes. env is more environment.
+func Ours(program []string, w Where, fabric string, largest int, env ...string) (*Job, error) {
 	orders, feed := io.Pipe()
 	answers, say := io.Pipe()
 	complaints := &tail{}
 	config := launch.Config{
 		Program: program[0], Args: program[1:], Ranks: w.Ranks, Testbed: w.Hosts, MTU: w.MTU,
 		Fabric: fabric,
-		Env:    []string{fmt.Sprintf("%s=%d", mpi.EnvArena, arenaRoom+2*largest*w.Ranks)},
+		Env:    append(env, fmt.Sprintf("%s=%d", mpi.EnvArena, arenaRoom+2*largest*w.Ranks)),
 		Stdin:  orders, Stdout: say, Stderr: complaints,
 	}
 	if w.Ranks > w.Hosts { // as on a host with one NIC

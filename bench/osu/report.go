@@ -3,6 +3,7 @@ package osu
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/xwarp/xwarp/bench"
@@ -113,8 +114,11 @@ func find(results []bench.Result, library string) *bench.Result {
 	return nil
 }
 
-// others returns the results of what is not ours.
+// others returns the results of what is not ours, if ours is there.
 func others(results []bench.Result) (list []bench.Result) {
+	if !slices.ContainsFunc(results, func(x bench.Result) bool { return x.Library == oursLibrary }) {
+		return nil
+	}
 	for _, x := range results {
 		if x.Library != oursLibrary {
 			list = append(list, x)

@@ -52,7 +52,7 @@ type options struct {
 
 // vsFlags are what a second configuration may change. Everything else holds
 // for both.
-var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "crc", "markers", "all", "cores", "bulk-queue", "capture"}
+var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "crc", "markers", "all", "cores", "bulk-queue", "bulk", "capture", "eager", "eager-idle", "eager-near"}
 
 func usagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", bench.ErrUsage, fmt.Sprintf(format, args...))
@@ -153,7 +153,7 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	fs.StringVar(vs, "vs", "", "")
 	fs.IntVar(&o.rounds, "rounds", o.rounds, "")
 	coresVar(fs, "cores", &o.cores)
-	coresVar(fs, "bulk-queue", &o.bulkCores)
+	o.bulkFlags(fs)
 	fs.IntVar(&o.port, "port", o.port, "")
 	fs.StringVar(&o.listen, "listen", o.listen, "")
 	fs.DurationVar(&o.patience, "connect-timeout", o.patience, "")
@@ -182,6 +182,25 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 		}
 	}
 	return places, nil
+}
+
+// eagerVar defines a flag that is a size, -1 for none.
+func eagerVar(fs *flag.FlagSet, name string, to *int) {
+	fs.Func(name, "", func(s string) error {
+		if s == "-1" {
+			*to = -1
+			return nil
+		}
+		sizes, err := bench.ParseSizes(s)
+		if err == nil && (len(sizes) != 1 || sizes[0] == 0) {
+			err = usagef("%q is no limit: write one size, as in 16K, or -1 for none", s)
+		}
+		if err != nil {
+			return err
+		}
+		*to = sizes[0]
+		return nil
+	})
 }
 
 // coresVar defines a flag that is a list of cores.
@@ -223,6 +242,12 @@ func parseSeconds(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is no time to measure for: write seconds, as in 10, up to a day", text)
 	}
 	return d, nil
+}
+
+// bulkFlags are about the ways that large data takes.
+func (o *options) bulkFlags(fs *flag.FlagSet) {
+	fs.StringVar(&o.spec.BulkWay, "bulk", o.spec.BulkWay, "")
+	coresVar(fs, "bulk-queue", &o.bulkCores)
 }
 
 func parseCores(list string) ([]int, error) {
@@ -343,12 +368,12 @@ func (o *options) checkCommand() error {
 	if o.table == "" {
 		o.table = "mpi"
 	}
-	if o.table == peersTable {
-		return o.only("compare "+peersTable, "testbed", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "n", "tests")
+	if o.table == peersTable || o.table == algorithmsTable {
+		return o.only("compare "+o.table, "testbed", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "n", "tests")
 	}
 	for _, name := range []string{"n", "tests"} {
 		if o.given[name] {
-			return usagef("compare %s does not take --%s: it is for compare %s", o.table, name, peersTable)
+			return usagef("compare %s does not take --%s: it is for compare %s and %s", o.table, name, peersTable, algorithmsTable)
 		}
 	}
 	_, err := bench.FindComparison(o.table, bench.Root())
@@ -371,7 +396,7 @@ func (o *options) checkCollective() error {
 // have a length of time, and there are as many as one likes.
 func (o *options) startsAll() bool {
 	c, _ := bench.Find(o.command)
-	return o.table == peersTable || c.Family == bench.Coll
+	return o.table == peersTable || o.table == algorithmsTable || c.Family == bench.Coll
 }
 
 // only refuses all flags but these.

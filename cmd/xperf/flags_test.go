@@ -134,9 +134,9 @@ func TestParse_errors(t *testing.T) {
 		{"raw_lat --cores 4000", "core 4000 is not among"},
 		{"raw_lat --testbed --bulk-queue x", "is no list of cores"},
 		{"raw_lat --testbed --bulk-queue 4000", "core 4000 is not among"},
-		{"raw_lat --bulk-queue 0,0", "--bulk-queue is for --testbed"},
-		{"raw_lat --testbed --bulk-queue 0 --fabric udp", "queues of a device"},
-		{"raw_lat --testbed --bulk-queue 0 --fabric xdp:asavie", "queues of a device"},
+		{"raw_lat --bulk-queue CORE,CORE", "--bulk-queue is for --testbed"},
+		{"raw_lat --testbed --bulk-queue CORE --fabric udp", "queues of a device"},
+		{"raw_lat --testbed --bulk-queue CORE --fabric xdp:asavie", "queues of a device"},
 		{"raw_lat --port 70000", "port 70000"},
 		{"raw_lat --connect-timeout 0s", "not positive"},
 		{"raw_lat host --testbed", "leave HOST host away"},
@@ -188,7 +188,7 @@ func TestParse_errors(t *testing.T) {
 		{"raw_lat --size 64,128 --vs --size%64", "as many sizes"},
 		{"raw_lat --vs nonsense", "there is no test"},
 	} {
-		args := strings.Fields(c.args)
+		args := strings.Fields(strings.ReplaceAll(c.args, "CORE", anyCore(t)))
 		for i := range args {
 			args[i] = strings.ReplaceAll(args[i], "%", " ")
 		}

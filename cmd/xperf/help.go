@@ -51,6 +51,10 @@ What to measure (the client decides; a flag that the server has too must agree):
   --warmup N        messages before those (default: a tenth)
   --window N        messages under way to each peer in bw and rate tests
                     (default 64)
+  --eager N, --eager-idle N, --eager-near N   MPI: longest message that goes
+                    without asking the receiver, that does while little is under
+                    way to it, and that is copied through shared memory (default:
+                    as MPI has it; -1: none)
   --mtu M           largest IP packet in bytes (default: the device's; 9000
                     with --testbed)
   --switch S        what joins the hosts of --testbed: cable (default), bridge or
@@ -71,6 +75,9 @@ What to measure (the client decides; a flag that the server has too must agree):
 Where:
   --device DEV      network interface (default: the one that leads to the peer)
   --cores A,B       server's and client's core (default: the two highest)
+  --bulk WAY        how large data leaves an endpoint on xdp: in frames of AF_XDP
+                    (frames), by a UDP socket of the kernel beside it, 64 KiB at a
+                    time (kernel), or the better of the two (auto, the default)
   --bulk-queue A,B  with --testbed: large data goes over a second queue, whose
                     receive work is done by these cores at the server's and the
                     client's end
@@ -124,6 +131,7 @@ func help(w io.Writer, command string) error {
 		fmt.Fprintf(&b, "  %-17s %s\n", t.Name, t.Summary)
 	}
 	fmt.Fprintf(&b, "  %-17s %s\n", peersTable, peersSummary)
+	fmt.Fprintf(&b, "  %-17s %s\n", algorithmsTable, algorithmsSummary)
 	others := slices.DeleteFunc(bench.Fabrics(), func(f string) bool { return f == "xdp" || f == "tcp" })
 	b.WriteString(strings.Replace(helpTail, "FABRICS", ", "+strings.Join(others, ", "), 1))
 	_, err = io.WriteString(w, b.String())

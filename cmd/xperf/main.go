@@ -91,6 +91,8 @@ func (p *program) dispatch(o *options) error {
 		return osu.Rank(os.Stdin, p.out)
 	case o.command == "compare" && o.table == peersTable:
 		return p.comparePeers(o)
+	case o.command == "compare" && o.table == algorithmsTable:
+		return p.compareAlgorithms(o)
 	case o.collective:
 		return p.collective(o)
 	case o.command == "compare":

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/xwarp/xwarp/bench/osu"
 	"github.com/xwarp/xwarp/internal/launch"
 	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/mpi"
 )
 
 func TestMain(m *testing.M) {
@@ -184,6 +186,24 @@ func TestRun_comparePeers(t *testing.T) {
 	}
 }
 
+// All algorithms of a collective, and how to choose the best: a program that is told
+// so must take it.
+func TestRun_compareAlgorithms(t *testing.T) {
+	needRoot(t)
+	out, errs, code := xperf("compare", "algorithms", "--testbed", "--tests", "mpi_bcast,mpi_alltoall", "-n", "4", "--size", "8,32K", "--rounds", "1", "--duration", "0.002")
+	if code != exitOK {
+		t.Fatalf("code %d: %s", code, errs)
+	}
+	_, setting, ok := strings.Cut(out, mpi.EnvColl+`="`)
+	if !ok || !strings.Contains(out, "rails") || !strings.Contains(out, "bruck") {
+		t.Fatalf("no algorithms, or no setting:\n%s", out)
+	}
+	rows, _, _ := strings.Cut(setting, `"`)
+	if err := mpi.RunWith(2, mpi.Config{Algorithms: rows}, func(*mpi.Proc) error { return nil }); err != nil {
+		t.Errorf("%s: %v", rows, err)
+	}
+}
+
 // From a measurement to a drawing, in one step and in two.
 func TestRun_plot(t *testing.T) {
 	dir := t.TempDir()
@@ -231,13 +251,23 @@ func TestRun_peers(t *testing.T) {
 	}
 }
 
+// anyCore is a core that this process may use.
+func anyCore(t *testing.T) string {
+	t.Helper()
+	cores, err := bench.AllowedCores()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strconv.Itoa(cores[0])
+}
+
 // Large data over a queue of its own, raw and under verbs.
 func TestRun_bulkQueue(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a second queue needs root")
 	}
 	for _, test := range []string{"raw_bw", "raw_lat", "send_bw", "mpi_bw"} {
-		out, errs, code := xperf(test, "--testbed", "--bulk-queue", "0", "--size", "9000", "--iters", "500", "--json")
+		out, errs, code := xperf(test, "--testbed", "--bulk-queue", anyCore(t), "--size", "9000", "--iters", "500", "--json")
 		var r bench.Result
 		if err := json.Unmarshal([]byte(out), &r); code != exitOK || err != nil || r.Msgs <= 0 {
 			t.Errorf("%s: code %d, %v: %s%s", test, code, err, out, errs)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,11 +20,20 @@ const peersTable = "peers"
 // peersSummary is for the help.
 const peersSummary = "MPI over AF_XDP beside raw frames, MPICH and Open MPI over TCP"
 
+// algorithmsTable is the table of compare that has the algorithms of collectives.
+const (
+	algorithmsTable   = "algorithms"
+	algorithmsSummary = "algorithms of collectives, and what XWARP_COLL is to be for the best ones"
+)
+
 // rankCommand makes xperf a rank of a job; no user gives it.
 const rankCommand = "rank"
 
 // mpiFlags defines the flags of what starts all ranks itself.
 func (o *options) mpiFlags(fs *flag.FlagSet) {
+	eagerVar(fs, "eager", &o.spec.Eager)
+	eagerVar(fs, "eager-idle", &o.spec.EagerIdle)
+	eagerVar(fs, "eager-near", &o.spec.EagerNear)
 	fs.Func("n", "", func(s string) (err error) {
 		o.ranks, err = parseRanks(s)
 		return err
@@ -122,18 +132,38 @@ func (p *program) measurement(o *options) (osu.Measurement, error) {
 		}
 	}
 	return osu.Measurement{
-		Program: []string{self, rankCommand}, Fabric: o.spec.Fabric, Cores: cores,
+		Program: []string{self, rankCommand}, Fabric: cmp.Or(o.spec.Fabric, "xdp"), Cores: cores,
 		Rounds: o.rounds, Burst: o.duration, Progress: p.progress, Abort: abort,
 	}, nil
 }
 
+// compareAlgorithms prints what the algorithms of collectives came to, and how to
+// choose the best.
+func (p *program) compareAlgorithms(o *options) error {
+	if !bench.Root() {
+		return testbed.ErrPermission
+	}
+	m, err := p.measurement(o)
+	if err != nil {
+		return err
+	}
+	rows, err := m.Algorithms(o.choice().Algorithms(m.Cores), p.emit(o, m, func(osu.Table, int, []bench.Result) {}))
+	if err = errors.Join(err, p.draw(o)); err != nil || o.json {
+		return err
+	}
+	_, err = fmt.Fprintf(p.out, "\n%s\n", osu.Setting(rows))
+	return err
+}
+
 // tables measures tables, and prints and keeps them.
 func (p *program) tables(o *options, m osu.Measurement, c osu.Choice, also func(osu.Table, int, []bench.Result)) error {
-	if m.Fabric == "" {
-		m.Fabric = "xdp"
-	}
+	return errors.Join(m.Measure(c.Plan(m.Cores), p.emit(o, m, also)), p.draw(o))
+}
+
+// emit prints and keeps the rows of tables as they come.
+func (p *program) emit(o *options, m osu.Measurement, also func(osu.Table, int, []bench.Result)) func(osu.Table, int, []bench.Result) error {
 	report := osu.Report{W: p.out, Markdown: o.markdown}
-	err := m.Measure(c.Plan(m.Cores), func(t osu.Table, size int, results []bench.Result) error {
+	return func(t osu.Table, size int, results []bench.Result) error {
 		p.clear()
 		row := bench.Row{Results: results}
 		p.keep(row)
@@ -142,6 +172,5 @@ func (p *program) tables(o *options, m osu.Measurement, c osu.Choice, also func(
 			return row.WriteJSON(p.out)
 		}
 		return report.Row(t, size, results)
-	})
-	return errors.Join(err, p.draw(o))
+	}
 }

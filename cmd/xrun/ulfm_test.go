@@ -29,6 +29,7 @@ func TestXrun_survivors(t *testing.T) {
 		{[]string{"-n", "4", "--disable-auto-cleanup", program, "--kill", "2"}, "3 of 4 ranks left", false},
 		{[]string{"-n", "5", "--disable-auto-cleanup", program, "--kill", "0,4,1"}, "2 of 5 ranks left", false},
 		{[]string{"-n", "4", "--testbed", "2", "--disable-auto-cleanup", program, "--kill", "1,3"}, "2 of 4 ranks left", true},
+		{[]string{"-n", "4", "--testbed", "2", "--queues", "steered", "--disable-auto-cleanup", program, "--kill", "1,3"}, "2 of 4 ranks left", true},
 		// Rows enough that the others are still at it when xrun ends them.
 		{[]string{"-n", "3", program, "--rows", "1000000", "--kill", "1"}, "", false},
 	} {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,16 +16,35 @@ const (
 	EnvHost      = "XWARP_HOST"       // number of the host
 	EnvLocalRank = "XWARP_LOCAL_RANK" // number among the ranks of the host
 	EnvBootFD    = "XWARP_BOOT_FD"    // descriptor of the socket to the launcher
-	EnvPMIFD     = "PMI_FD"           // the same, for programs that speak PMI-1 (internal/boot/pmi)
+	EnvPMIFD     = "PMI_FD"           // the same, for programs that speak PMI (internal/boot/pmi)
 	EnvFabric    = "XWARP_FABRIC"     // carrier to use: "xdp", "xdp:generic", "udp", ...
 	EnvDevice    = "XWARP_DEVICE"     // network device to use: "eth1", "lo", ...
 	EnvSeat      = "XWARP_SEAT"       // place at a queue that the ranks of the host share, for device.Spec.Seat
 	EnvRecordFD  = "XWARP_RECORD_FD"  // descriptor of memory for what the rank leaves behind (internal/trace)
+	EnvNetWait   = "XWARP_NET_WAIT"   // how long the start of a rank waits for a network that is down, such as 30s; default DefaultNetWait
 	EnvArena     = "XWARP_ARENA"      // bytes of the arena that a rank has for itself, such as 256m
+	EnvShared    = "XWARP_SHARED"     // 0: messages inside a host go through the network too
 	EnvBulkQueue = "XWARP_BULK_QUEUE" // queue of the device for large data, for device.Spec.BulkQueue; 0: there is none
 	EnvMachine   = "XWARP_MACHINE"    // ranks of the job on this machine, a slash, and the processors that they have: "8/4"
 	EnvJob       = "XWARP_JOB"        // name of the job, the same on all its ranks; no secret
 )
+
+// DefaultNetWait is the default of EnvNetWait: longer than a link takes to come up,
+// and shorter than xrun waits for ranks.
+const DefaultNetWait = 20 * time.Second
+
+// NetWait reads EnvNetWait.
+func NetWait(lookup func(string) (string, bool)) (time.Duration, error) {
+	s, ok := lookup(EnvNetWait)
+	if !ok {
+		return DefaultNetWait, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%s is %.32q: want a time such as 30s or 5m, or 0", EnvNetWait, s)
+	}
+	return d, nil
+}
 
 // placement is what the environment says.
 type placement struct {

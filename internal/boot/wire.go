@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -152,7 +153,7 @@ func AppendLine(b []byte, v any) ([]byte, error) {
 // ErrLongLine says that a peer sent more than MaxLine bytes without an end.
 var ErrLongLine = errors.New("line too long")
 
-// LineReader reads lines of up to MaxLine bytes.
+// LineReader reads lines of up to MaxLine bytes, or pieces of a known length.
 type LineReader struct {
 	r   *bufio.Reader
 	buf []byte
@@ -184,4 +185,15 @@ func (l *LineReader) Next() ([]byte, error) {
 			return nil, err
 		}
 	}
+}
+
+// Piece returns the next n bytes, valid until the next call. Input that ends
+// inside them gives io.ErrUnexpectedEOF.
+func (l *LineReader) Piece(n int) ([]byte, error) {
+	if n > l.max {
+		return nil, ErrLongLine
+	}
+	l.buf = slices.Grow(l.buf[:0], n)[:n]
+	_, err := io.ReadFull(l.r, l.buf)
+	return l.buf, err
 }

@@ -1,13 +1,18 @@
 package check
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/fabric/split"
 	"github.com/xwarp/xwarp/internal/inet"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/internal/sim"
+	"github.com/xwarp/xwarp/iwarp/dgram"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -119,12 +124,12 @@ func (h *host) open() error {
 	if err != nil {
 		return err
 	}
-	ep, err := inet.New(inet.Config{Port: p, Resolver: w.hops, Local: w.addr(h.id), MAC: h.node.MAC()})
+	first, second, err := h.carriers(p)
 	if err != nil {
 		return err
 	}
 	h.ctx, err = verbs.New(verbs.Config{
-		Datagram: ep, Engine: progress.New(h.task, h.task), Key: w.Seed ^ 0xfeed,
+		Datagram: first, Bulk: second, Engine: progress.New(h.task, h.task), Key: w.Seed ^ 0xfeed,
 		Epoch: h.rng.Uint32() | 1, Dgram: w.Dgram, ZeroBased: true, NoCRC: w.NoCRC,
 	})
 	if err != nil {
@@ -135,6 +140,29 @@ func (h *host) open() error {
 	err = h.objects()
 	h.up = true
 	return err
+}
+
+// carriers opens a carrier on a port, and in every second world another one beside
+// it for large data, as a socket of the kernel is beside AF_XDP.
+func (h *host) carriers(p fabric.Port) (first, second fabric.Datagram, err error) {
+	w := h.w
+	c := inet.Config{Port: p, Resolver: w.hops, Local: w.addr(h.id), MAC: h.node.MAC()}
+	if w.Seed%2 == 0 {
+		first, err = inet.New(c)
+		return first, nil, err
+	}
+	bulk := netip.AddrPortFrom(c.Local.Addr(), c.Local.Port()+dgram.BulkPort)
+	b := c
+	b.Local = bulk
+	b.Port, c.Port = split.By(p, func(frame []byte) bool {
+		const portAt = inet.EthernetLen + inet.IPv4Len + 2
+		return len(frame) >= portAt+2 && binary.BigEndian.Uint16(frame[portAt:]) == bulk.Port()
+	})
+	if first, err = inet.New(c); err != nil {
+		return nil, nil, err
+	}
+	second, err = inet.New(b)
+	return first, second, err
 }
 
 const (

@@ -153,6 +153,20 @@ type DatagramStats struct {
 	TxErrors           uint64
 }
 
+// Plus returns the sums of two carriers' counts.
+func (s DatagramStats) Plus(o DatagramStats) DatagramStats {
+	s.RxPackets += o.RxPackets
+	s.RxBytes += o.RxBytes
+	s.TxPackets += o.TxPackets
+	s.TxBytes += o.TxBytes
+	s.RxMalformed += o.RxMalformed
+	s.RxChecksum += o.RxChecksum
+	s.RxDropped += o.RxDropped
+	s.TxUnreachable += o.TxUnreachable
+	s.TxErrors += o.TxErrors
+	return s
+}
+
 // Datagram sends and receives UDP payloads over IPv4.
 type Datagram interface {
 	Caps() DatagramCaps

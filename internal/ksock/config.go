@@ -40,6 +40,9 @@ type Config struct {
 	MTU int
 	// Frames is how many frames there are for sending; default 512.
 	Frames int
+	// Pool is where frames to send come from, which the caller keeps; default
+	// one of Frames frames of the socket's own.
+	Pool *mem.Pool
 	// RxSlots is how many datagrams may be received and not yet released;
 	// default 128, or fewer when they would take more than 4 MiB of the arena.
 	RxSlots int

@@ -17,16 +17,17 @@ import (
 //
 // Owner: engine.
 type Socket struct {
-	fd    int
-	scout int // a second socket, connected to peers to learn about their paths
-	ready int // an epoll instance that watches fd and those of groups
-	arena *mem.Arena
-	pool  *mem.Pool // frames to send
-	local netip.AddrPort
-	caps  fabric.DatagramCaps
-	rx    receiver
-	tx    sender
-	stats fabric.DatagramStats
+	fd      int
+	scout   int // a second socket, connected to peers to learn about their paths
+	ready   int // an epoll instance that watches fd and those of groups
+	arena   *mem.Arena
+	pool    *mem.Pool // frames to send
+	ownPool bool      // Close releases it
+	local   netip.AddrPort
+	caps    fabric.DatagramCaps
+	rx      receiver
+	tx      sender
+	stats   fabric.DatagramStats
 
 	paths  []unix.RawSockaddrInet4
 	byAddr map[netip.AddrPort]fabric.Path
@@ -80,8 +81,11 @@ func (s *Socket) open(c Config) error {
 	if err != nil {
 		return err
 	}
-	if s.pool, err = mem.NewPool(c.Arena, c.Frames, c.Track); err != nil {
-		return fmt.Errorf("ksock: %w", err)
+	if s.pool = c.Pool; s.pool == nil {
+		if s.pool, err = mem.NewPool(c.Arena, c.Frames, c.Track); err != nil {
+			return fmt.Errorf("ksock: %w", err)
+		}
+		s.ownPool = true
 	}
 	payload := c.MTU - ipv4Len - udpLen
 	if err := s.rx.init(c.Arena, c.RxSlots, payload, gro); err != nil {
@@ -258,9 +262,9 @@ func (s *Socket) Close() error {
 		}
 	}
 	s.rx.release(s.arena)
-	if s.pool != nil {
+	if s.ownPool {
 		s.pool.Release(s.arena)
-		s.pool = nil
+		s.ownPool = false
 	}
 	return errors.Join(errs...)
 }

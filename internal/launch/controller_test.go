@@ -19,6 +19,7 @@ func TestRun_ranksExchange(t *testing.T) {
 		"one":      {Ranks: 1},
 		"testbed":  {Ranks: 4, Testbed: 2, Fabric: "udp"},
 		"shared":   {Ranks: 5, Testbed: 2, Fabric: "xdp", Queues: QueuesShared},
+		"steered":  {Ranks: 5, Testbed: 2, Fabric: "xdp", Queues: QueuesSteered},
 		"hosts":    {Ranks: 5, Hosts: []Host{{"a", 0}, {"b", 0}, {"c", 0}}, Launcher: stand, Agent: []string{self, AgentArg}, Device: "lo", Fabric: "udp"},
 		"defaults": {},
 	} {
@@ -268,7 +269,7 @@ func TestRun_startsInADirectory(t *testing.T) {
 	if err != nil || out != dir+"\n"+dir+"\n" {
 		t.Errorf("%q, %v; want %s", out, err, dir)
 	}
-	if _, err = runJob(t, Config{Program: "pwd", Dir: dir + "/none"}); err == nil || !strings.Contains(err.Error(), "/none") {
+	if _, err = runJob(t, Config{Program: "pwd", Dir: dir + "/none"}); err == nil || !strings.Contains(err.Error(), "/none") || ExitCode(err) != ExitCannotRun {
 		t.Errorf("a directory that is not there: %v", err)
 	}
 }

@@ -9,21 +9,27 @@ import (
 )
 
 // A rank talks with its agent over one socket in one of two languages, which
-// its first line tells: that of internal/boot, or PMI-1 if it is a program of
+// its first line tells: that of internal/boot, or PMI if it is a program of
 // another MPI. The agent turns what it asks into the same requests.
 
 // relayRequests passes on what the rank asks of its launcher.
 func (r *rank) relayRequests(welcome boot.Reply, server *pmi.Server, out *outbox) {
 	defer close(r.asked)
 	lines := boot.NewLineReader(r.socket)
+	next := lines.Next
 	for {
-		line, err := lines.Next()
-		if err != nil && !errors.Is(err, boot.ErrLongLine) {
+		text, err := next()
+		if err != nil && !errors.Is(err, boot.ErrLongLine) && !errors.Is(err, pmi.ErrLength) {
 			return // the rank is gone, or has closed its end
+		}
+		if err == nil && r.session.Load() == nil && bytes.HasPrefix(text, []byte("cmd=")) {
+			session := server.NewSession(r.number, r.app, r.boot.postText)
+			next = func() ([]byte, error) { return session.Next(lines) }
+			r.session.Store(session)
 		}
 		var request *boot.Request
 		if err == nil {
-			request, err = r.understand(line, welcome, server)
+			request, err = r.understand(text, welcome)
 		}
 		if err != nil {
 			out.post(report{Op: opBoot, Rank: r.number, Why: err.Error()})
@@ -35,21 +41,13 @@ func (r *rank) relayRequests(welcome boot.Reply, server *pmi.Server, out *outbox
 	}
 }
 
-// understand returns what a line asks of the launcher. What the agent can
+// understand returns what the rank asks of the launcher. What the agent can
 // answer itself it does, and then that may be nothing.
-func (r *rank) understand(line []byte, welcome boot.Reply, server *pmi.Server) (*boot.Request, error) {
-	if r.session == nil && bytes.HasPrefix(line, []byte("cmd=")) {
-		r.session = server.NewSession()
-		r.speaksPMI.Store(true)
+func (r *rank) understand(text []byte, welcome boot.Reply) (*boot.Request, error) {
+	if session := r.session.Load(); session != nil {
+		return session.Handle(text)
 	}
-	if r.session != nil {
-		answer, request, err := r.session.Handle(line)
-		if answer != "" {
-			r.boot.postText(answer)
-		}
-		return request, err
-	}
-	request, err := boot.ParseRequest(line)
+	request, err := boot.ParseRequest(text)
 	if err != nil {
 		return nil, err
 	}
@@ -59,17 +57,17 @@ func (r *rank) understand(line []byte, welcome boot.Reply, server *pmi.Server) (
 	return &request, nil
 }
 
-// ended tells the rank that others have ended. PMI-1 has no word for it.
+// ended tells the rank that others have ended. PMI has no word for it.
 func (r *rank) ended(ranks []int) {
-	if !r.speaksPMI.Load() {
+	if r.session.Load() == nil {
 		r.boot.post(boot.Reply{Op: boot.OpEnded, Ranks: ranks})
 	}
 }
 
 // fenced tells the rank that the fence it waits in is complete.
 func (r *rank) fenced(values []boot.Value) {
-	if r.speaksPMI.Load() {
-		r.boot.postText(pmi.BarrierOut)
+	if session := r.session.Load(); session != nil {
+		session.Fenced()
 		return
 	}
 	r.boot.post(boot.Reply{Op: boot.OpFenced, Values: values})

@@ -6,7 +6,7 @@
 // as a plain child, inside a namespace, or by a launcher such as ssh. The two
 // speak JSON lines over the agent's standard input and output (wire.go); a rank
 // speaks the protocol of internal/boot with its agent, over a socket that it
-// inherits, and the agent passes it on. Programs of other MPIs speak PMI-1 over
+// inherits, and the agent passes it on. Programs of other MPIs speak PMI over
 // the same socket, which the agent translates (conversation.go).
 //
 //	xrun (controller) --stdin/stdout--> agent --socketpair, pipes--> rank

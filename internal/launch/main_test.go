@@ -275,8 +275,9 @@ func controllerMain(config string) int {
 	}
 	c.Stdout, c.Stderr, c.Notice = os.Stdout, os.Stderr, os.Stderr
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2)
+	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP, unix.SIGCONT)
 	c.Signals = signals
+	c.Suspend = func() { _ = unix.Kill(unix.Getpid(), unix.SIGSTOP) }
 	go func() { // nothing is left of a test that dies
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/internal/testbed"
 )
 
@@ -15,6 +16,7 @@ type plan struct {
 	fabric  string
 	device  string          // "" lets the agent find out
 	shared  bool            // the ranks of a host share a queue of it
+	steered *steeredOrder   // or have queues of their own on it, if not nil
 	testbed *testbed.Config // nil without one
 	remote  bool            // agents are started by the launcher
 	bind    Bind            // BindCore, BindNUMA or BindNone
@@ -34,6 +36,7 @@ type rankPlan struct {
 	Rank  int `json:"rank"`
 	Local int `json:"local"` // number among the ranks of its host
 	Slot  int `json:"slot"`  // which of the places that the agent finds, modulo their number; -1 for none
+	App   int `json:"app"`   // which of the programs it runs
 }
 
 // machine is what a plan depends on besides the Config.
@@ -86,11 +89,15 @@ func makePlan(c Config, m machine) (*plan, error) {
 }
 
 func (c *Config) check() error {
+	for _, a := range c.apps() {
+		switch {
+		case a.Program == "":
+			return configErrorf("no program to run")
+		case a.Ranks < 0 || a.Ranks > MaxRanks:
+			return configErrorf("%d ranks: want 1 to %d", a.Ranks, MaxRanks)
+		}
+	}
 	switch {
-	case c.Program == "":
-		return configErrorf("no program to run")
-	case c.Ranks < 0 || c.Ranks > MaxRanks:
-		return configErrorf("%d ranks: want 1 to %d", c.Ranks, MaxRanks)
 	case c.Testbed < 0 || c.Testbed > testbed.MaxHosts:
 		return configErrorf("a testbed of %d hosts: want 1 to %d", c.Testbed, testbed.MaxHosts)
 	case c.Testbed > 0 && len(c.Hosts) > 0:
@@ -103,8 +110,8 @@ func (c *Config) check() error {
 		return configErrorf("--mtu is for the devices of a --testbed; that of a real device is set with ip link set")
 	case c.MTU != 0 && (c.MTU < testbed.MinMTU || c.MTU > testbed.MaxMTU):
 		return configErrorf("an MTU of %d: want %d to %d bytes", c.MTU, testbed.MinMTU, testbed.MaxMTU)
-	case c.Queues != QueuesAuto && c.Queues != QueuesShared && c.Queues != QueuesPerRank:
-		return configErrorf("queues %q: want shared or per-rank", string(c.Queues))
+	case c.Queues != QueuesAuto && c.Queues != QueuesShared && c.Queues != QueuesSteered && c.Queues != QueuesPerRank:
+		return configErrorf("queues %q: want shared, steered or per-rank", string(c.Queues))
 	case c.Fabric != "" && !slices.Contains(fabrics, c.Fabric):
 		return configErrorf("unknown fabric %q: want one of %s", c.Fabric, strings.Join(fabrics, ", "))
 	}
@@ -128,6 +135,10 @@ func (p *plan) inTestbed(c Config, m machine, perHost int) (err error) {
 	}
 	switch {
 	case !isXDP(p.fabric):
+	case c.Queues == QueuesSteered:
+		if why, err = p.steerTestbed(c, perHost); err != nil {
+			return err
+		}
 	case c.wantShared(perHost):
 		if why, err = p.share(perHost); err != nil {
 			return err
@@ -216,9 +227,21 @@ func (p *plan) here(c Config, m machine) error {
 		p.device = "lo"
 	}
 	if c.Fabric == "" {
-		p.notice = fmt.Sprintf("%s on this host over kernel UDP on %s (for AF_XDP: --testbed, or --hosts with --device)", p.ranks(), p.device)
+		p.notice = fmt.Sprintf("%s on this host%s (for AF_XDP: --testbed, or --hosts with --device)", p.ranks(), p.within(c))
 	}
 	return nil
+}
+
+// within says how ranks of ours that are all on this host talk.
+func (p *plan) within(c Config) string {
+	shared, _ := c.lookup(boot.EnvShared)
+	switch {
+	case p.size == 1:
+		return ""
+	case shared == "0":
+		return " over kernel UDP on " + p.device
+	}
+	return " through shared memory"
 }
 
 func (p *plan) ranks() string { return count(p.size, "rank", "ranks") }
@@ -281,9 +304,35 @@ func (p *plan) share(perHost int) (why string, err error) {
 	return why, nil
 }
 
+// steer gives each rank queues of its own.
+func (p *plan) steer(perHost, hops int) (why string, err error) {
+	if p.fabric == "xdp:asavie" {
+		return "", configErrorf("with fabric %s no queue can be passed on: use xdp, or --queues per-rank in a --testbed", p.fabric)
+	}
+	p.steered = &steeredOrder{Slots: perHost, Hops: hops}
+	return ", each with queues of its own", nil
+}
+
+// steerTestbed makes the devices of a testbed have a queue for each pair of ranks
+// of two hosts: a veth cannot steer, so senders do (xdp.Lines).
+func (p *plan) steerTestbed(c Config, perHost int) (why string, err error) {
+	const more = 2 // queues that some of the sending ones lie further up
+	hops := 1
+	if c.Switch == testbed.Cable || c.Switch == testbed.Auto && c.Testbed == 2 {
+		hops = 0
+	}
+	p.testbed.Queues = perHost*perHost + more
+	if p.testbed.Queues > testbed.MaxQueues {
+		return "", configErrorf("%d ranks on a host of the testbed, each with queues of its own, need %d queues, and a device has up to %d: use --queues shared or fewer ranks", perHost, p.testbed.Queues, testbed.MaxQueues)
+	}
+	return p.steer(perHost, hops)
+}
+
 // shareReal shares the NICs that are there if need be.
 func (p *plan) shareReal(c Config, perHost int) (why string, err error) {
 	switch {
+	case c.Queues == QueuesSteered:
+		return p.steer(perHost, -1) // what veths are joined to nobody knows
 	case c.wantShared(perHost):
 		return p.share(perHost)
 	case perHost > 1:

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/internal/testbed"
 )
 
 var (
@@ -40,6 +43,12 @@ func (p *plan) String() string {
 	if p.shared {
 		b.WriteString(" shared")
 	}
+	if p.steered != nil {
+		fmt.Fprintf(&b, " steered %d hops %d", p.steered.Slots, p.steered.Hops)
+		if p.testbed != nil {
+			fmt.Fprintf(&b, " queues %d bulk %d", p.testbed.Queues, p.bulk())
+		}
+	}
 	if p.testbed != nil {
 		fmt.Fprintf(&b, " testbed %d mtu %d", p.testbed.Hosts, p.testbed.MTU)
 	}
@@ -53,11 +62,13 @@ func TestMakePlan(t *testing.T) {
 		want   string
 		notice string
 	}{
-		{user, Config{Ranks: 3}, "me#0[ 0.0/-1 1.1/-1 2.2/-1 ] udp lo", "3 ranks on this host over kernel UDP"},
+		{user, Config{Ranks: 1}, "me#0[ 0.0/-1 ] udp lo", "1 rank on this host (for AF_XDP"},
+		{user, Config{Ranks: 2, Env: []string{"XWARP_SHARED=0"}}, "me#0[ 0.0/-1 1.1/-1 ] udp lo", "2 ranks on this host over kernel UDP on lo"},
+		{user, Config{Ranks: 3}, "me#0[ 0.0/-1 1.1/-1 2.2/-1 ] udp lo", "3 ranks on this host through shared memory (for AF_XDP"},
 		{root, Config{}, "me#0[ 0.0/-1 ] udp lo", "1 rank"},
 		{root, Config{Fabric: "udp"}, "me#0[ 0.0/-1 ] udp lo", ""},
 		{root, Config{Fabric: "xdp", Device: "eth1"}, "me#0[ 0.0/-1 ] xdp eth1", ""},
-		{root, Config{Ranks: 2, Bind: BindCore}, "me#0[ 0.0/0 1.1/1 ] udp lo", "loopback|lo"},
+		{root, Config{Ranks: 2, Bind: BindCore}, "me#0[ 0.0/0 1.1/1 ] udp lo", "shared memory"},
 		{root, Config{Testbed: 2}, "me@0#0[ 0.0/0 ] me@1#1[ 1.0/1 ] xdp xw0 testbed 2 mtu 0", "2 ranks on 2 testbed hosts over AF_XDP"},
 		{root, Config{Testbed: 2, Ranks: 4, MTU: 1500}, "me@0#0[ 0.0/0 ] me@1#0[ 1.1/1 ] me@2#1[ 2.0/2 ] me@3#1[ 3.1/3 ] xdp xw0 testbed 4 mtu 1500", "each with a NIC of its own"},
 		{root, Config{Testbed: 2, Ranks: 5}, "me@0#0[ 0.0/-1 ] me@1#0[ 1.1/-1 ] me@2#1[ 2.0/-1 ] me@3#1[ 3.1/-1 ] me@4#1[ 4.2/-1 ] xdp xw0 testbed 5 mtu 0", "5 ranks"},
@@ -79,6 +90,11 @@ func TestMakePlan(t *testing.T) {
 		{root, Config{Hosts: hosts("a,b"), Device: "eth1", User: "me"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] xdp eth1 shared", "2 ranks"},
 		{root, Config{Testbed: 2, Ranks: 4, Queues: QueuesShared, Fabric: "udp"}, "me@0#0[ 0.0/0 1.1/1 ] me@1#1[ 2.0/2 3.1/3 ] udp xw0 testbed 2 mtu 0", "kernel UDP"},
 		{root, Config{Testbed: 2, Ranks: 4, Queues: QueuesPerRank}, "me@0#0[ 0.0/0 ] me@1#0[ 1.1/1 ] me@2#1[ 2.0/2 ] me@3#1[ 3.1/3 ] xdp xw0 testbed 4 mtu 0", "each with a NIC of its own"},
+		{root, Config{Testbed: 2, Ranks: 5, Queues: QueuesSteered}, "me@0#0[ 0.0/-1 1.1/-1 ] me@1#1[ 2.0/-1 3.1/-1 4.2/-1 ] xdp xw0 steered 3 hops 0 queues 11 bulk 0 testbed 2 mtu 0", "queues of its own"},
+		{root, Config{Testbed: 3, Ranks: 4, Queues: QueuesSteered, Map: MapNode}, "me@0#0[ 0.0/0 3.1/3 ] me@1#1[ 1.0/1 ] me@2#2[ 2.0/2 ] xdp xw0 steered 2 hops 1 queues 6 bulk 0 testbed 3 mtu 0", "queues of its own"},
+		{root, Config{Testbed: 2, Switch: testbed.Bridge, Queues: QueuesSteered, Env: []string{boot.EnvBulkQueue + "=1"}}, "me@0#0[ 0.0/0 ] me@1#1[ 1.0/1 ] xdp xw0 steered 1 hops 1 queues 3 bulk 0 testbed 2 mtu 0", "queues of its own"},
+		{root, Config{Testbed: 2, Queues: QueuesSteered, Fabric: "udp"}, "me@0#0[ 0.0/0 ] me@1#1[ 1.0/1 ] udp xw0 testbed 2 mtu 0", "kernel UDP"},
+		{root, Config{Hosts: hosts("a:2,b"), Device: "eth1", Queues: QueuesSteered}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 ] xdp eth1 steered 2 hops -1", "queues of its own"},
 		{root, Config{Hosts: hosts("a,b:3,c"), Ranks: 5}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 2.1/-1 3.2/-1 ] c#2[ 4.0/-1 ] udp ", "3 hosts"},
 		{root, Config{Hosts: hosts("a:2,b:3,c")}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 4.2/-1 ] c#2[ 5.0/-1 ] udp ", "6 ranks on 3 hosts"},
 		{root, Config{Hosts: hosts("a:2,b:3,c"), Map: MapNode, Bind: BindNUMA}, "a#0[ 0.0/0 3.1/1 ] b#1[ 1.0/0 4.1/1 5.2/2 ] c#2[ 2.0/0 ] udp ", "3 hosts"},
@@ -130,6 +146,8 @@ func TestMakePlan_refuses(t *testing.T) {
 		"2 ranks on one host":       {root, Config{Ranks: 2, Fabric: "xdp", Device: "eth1", Queues: QueuesPerRank}},
 		"3 ranks on one host":       {root, Config{Hosts: hosts("a:3,b"), Ranks: 4, Fabric: "xdp", Device: "eth1", Queues: QueuesPerRank}},
 		"xdp:asavie no queue can":   {root, Config{Testbed: 2, Ranks: 4, Fabric: "xdp:asavie", Queues: QueuesShared}},
+		"no queue can be passed on": {root, Config{Testbed: 2, Ranks: 4, Fabric: "xdp:asavie", Queues: QueuesSteered}},
+		"33 ranks on a host of the": {root, Config{Testbed: 2, Ranks: 66, Queues: QueuesSteered}},
 		"queues \"many\": want":     {root, Config{Queues: "many"}},
 		"needs a --device, the":     {root, Config{Hosts: hosts("a,b"), Fabric: "xdp"}},
 		"needs a --device (xinfo":   {root, Config{Fabric: "xdp"}},

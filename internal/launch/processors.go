@@ -25,7 +25,7 @@ const (
 // than it gives (docs/PERFORMANCE.md), so somebody has to ask for it.
 func (p *plan) wantBulk(c Config, m machine) bool {
 	asked, _ := c.lookup(boot.EnvBulkQueue)
-	return asked != "" && asked != "0" && isXDP(p.fabric) && p.fabric != "xdp:driver" && p.fabric != "xdp:asavie" &&
+	return p.steered == nil && asked != "" && asked != "0" && isXDP(p.fabric) && p.fabric != "xdp:driver" && p.fabric != "xdp:asavie" &&
 		p.bind == BindCore && len(p.agents) == p.size && 2*p.size <= m.cpus
 }
 
@@ -79,7 +79,7 @@ func (p *plan) bulk() int {
 	switch {
 	case p.testbed == nil:
 		return -1
-	case p.testbed.Queues != bulkQueues:
+	case p.steered != nil || p.testbed.Queues != bulkQueues:
 		return 0
 	}
 	return bulkQueue

@@ -28,34 +28,56 @@ const (
 	// QueuesShared puts all ranks of a host on one queue of its NIC, which the
 	// agent opens for them: they need no privileges.
 	QueuesShared Queues = "shared"
-	// QueuesPerRank gives each rank a queue of its own, for which a testbed
-	// gives each a NIC. A host that has only one NIC can have one rank then.
+	// QueuesSteered gives each rank queues of its own on the one NIC of its host,
+	// which the agent opens too. The NIC steers flows to queues (n-tuple filters);
+	// where it cannot the ranks of that host share a queue. In a testbed the
+	// devices get as many queues as it takes, for there the sender steers.
+	QueuesSteered Queues = "steered"
+	// QueuesPerRank gives each rank a NIC of its own, in a testbed. A host that
+	// has only one NIC can have one rank then.
 	QueuesPerRank Queues = "per-rank"
 )
 
-// queue is what the agent has for the ranks of its host to share.
+// queue is what the agent has for the ranks of its host to share, or queues that
+// it opened for each.
 type queue struct {
 	living atomic.Int32 // ranks
 	mu     sync.Mutex
-	xdp    *xdp.Queue
+	xdp    seats
+	note   *note // of what is to be undone in the network card, or nil
 }
 
-// openQueue opens the queue that the ranks share, or returns nil when each has
-// its own. The calling thread is in the network namespace of the device.
-func (s *startOrder) openQueue() (*queue, error) {
-	if !s.Shared {
-		return nil, nil
+// seats are what ranks get places at: an xdp.Queue or xdp.Lines.
+type seats interface {
+	Seat(number int) xdp.Seat
+	Vacate(seat int) error
+	Close() error
+}
+
+// openQueue opens the queue that the ranks share, or those that each has for
+// itself. It returns nil when they open them themselves. notice is what people
+// should know about it, or "". The calling thread is in the network namespace of
+// the device.
+func (s *startOrder) openQueue() (q *queue, notice string, err error) {
+	if !s.Shared && s.Steered == nil {
+		return nil, "", nil
 	}
-	addr, err := addressOf(s.Device)
+	wait, err := boot.NetWait(s.lookup)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	c := xdp.QueueConfig{
-		Device: s.Device, Seats: len(s.Ranks),
-		Steer: bpf.Config{
-			PortBase: device.BasePort, Addr: addr,
-			TCPBase: bpf.DefaultTCPBase, TCPPorts: bpf.DefaultTCPPorts / len(s.Ranks),
-		},
+	err = device.NewPatience(wait, boot.EnvNetWait).Await(func() (err error) {
+		q, notice, err = s.tryQueue()
+		return err
+	})
+	return q, notice, err
+}
+
+// tryQueue is openQueue, and fails at once where the network is down.
+func (s *startOrder) tryQueue() (q *queue, notice string, err error) {
+	c := xdp.QueueConfig{Device: s.Device, Seats: len(s.Ranks), Steer: bpf.Config{PortBase: device.BasePort}}
+	if c.Steer.Addr, err = addressOf(s.Device); err != nil {
+		return nil, "", err
 	}
 	switch s.Fabric {
 	case "xdp:generic":
@@ -64,13 +86,63 @@ func (s *startOrder) openQueue() (*queue, error) {
 		c.Mode = bpf.Driver
 	}
 	if c.Part, err = arenaSize(s.lookup); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	q, err := xdp.OpenQueue(c)
+	if s.Steered != nil {
+		q, err := s.openLines(c)
+		if !errors.Is(err, xdp.ErrNoSteering) {
+			return q, "", err
+		}
+		notice = fmt.Sprintf("the ranks of host %d share one queue: %v", s.Host, err)
+	}
+	c.Steer.TCPBase, c.Steer.TCPPorts = bpf.DefaultTCPBase, bpf.DefaultTCPPorts/len(s.Ranks)
+	shared, err := xdp.OpenQueue(c)
 	if err != nil {
+		return nil, "", err
+	}
+	return &queue{xdp: shared}, notice, nil
+}
+
+// steeredOrder is what an agent needs to know to give ranks queues of their own.
+type steeredOrder struct {
+	Slots int `json:"slots"` // most ranks on one host
+	Hops  int `json:"hops"`  // xdp.LinesConfig.Hops
+}
+
+// check refuses what no controller orders.
+func (o *steeredOrder) check(ranks int) error {
+	if o != nil && o.Slots < ranks {
+		return fmt.Errorf("%d ranks of up to %d on a host", ranks, o.Slots)
+	}
+	return nil
+}
+
+// envTransport is mpi.EnvTransport.
+const envTransport = "XWARP_TRANSPORT"
+
+// openLines opens queues for ranks that could as well share the one of c.
+func (s *startOrder) openLines(c xdp.QueueConfig) (*queue, error) {
+	_, _ = CleanFlows() // what is in the way is told when it is
+	q := &queue{}
+	lc := xdp.LinesConfig{
+		Device: c.Device, Seats: c.Seats, Steer: c.Steer, Slots: s.Steered.Slots, Hops: s.Steered.Hops, Mode: c.Mode, Part: c.Part,
+		Keep: func(f xdp.Flows) (err error) {
+			q.note, err = noteFlows(notesDir, f)
+			return err
+		},
+	}
+	lc.Steer.TCPBase, lc.Steer.TCPPorts = xdp.TCPBlock(lc.Slots)
+	transport, _ := s.lookup(envTransport)
+	lc.NeedTCP = transport == "rc" || transport == "hybrid"
+	lines, err := xdp.OpenLines(lc)
+	if err != nil {
+		if q.note != nil {
+			q.note.leave()
+		}
 		return nil, err
 	}
-	return &queue{xdp: q}, nil
+	q.xdp = lines
+	return q, nil
 }
 
 // lookup returns a variable of the ranks' environment.
@@ -106,7 +178,7 @@ func addressOf(dev string) (netip.Addr, error) {
 			return p.Addr(), nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("%s has no IPv4 address: give it one (ip addr add 10.0.0.1/24 dev %s)", dev, dev)
+	return netip.Addr{}, fmt.Errorf("%w: %s has no IPv4 address: give it one (ip addr add 10.0.0.1/24 dev %s)", unix.EADDRNOTAVAIL, dev, dev)
 }
 
 // pass returns what a rank needs to take a seat: files to inherit from number
@@ -149,6 +221,13 @@ func (q *queue) vacate(seat int) error {
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	_ = q.xdp.Close() // the end of the process does what is left
+	err := q.xdp.Close() // the end of the process does what is left, and the janitor
 	q.xdp = nil
+	switch {
+	case q.note == nil:
+	case err == nil:
+		q.note.drop()
+	default:
+		q.note.leave()
+	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // wireVersion is the version of the protocol between controller and agent.
-const wireVersion = 3
+const wireVersion = 4
 
 type op string
 
@@ -46,10 +46,9 @@ type startOrder struct {
 	Record  bool     `json:"record,omitempty"` // the ranks leave records behind
 	User    string   `json:"user,omitempty"`   // that the ranks run as
 	Dir     string   `json:"dir"`
-	Program string   `json:"program"`
-	Args    []string `json:"args"`
+	Apps    []App    `json:"apps"`
 	Env     []string `json:"env"`
-	Mapping string   `json:"mapping"` // which ranks share a host, as PMI-1 has it
+	Mapping string   `json:"mapping"` // which ranks share a host, as PMI has it
 	Bind    Bind     `json:"bind,omitempty"`
 	Map     MapBy    `json:"map,omitempty"`
 	// RecordEvents is how many events a record holds.
@@ -58,6 +57,8 @@ type startOrder struct {
 
 	Neighbors int `json:"neighbors"`      // ranks on the machine
 	Bulk      int `json:"bulk,omitempty"` // queue for large data; -1: not ours to say
+
+	Steered *steeredOrder `json:"steered,omitempty"` // the ranks have queues of their own; or nil
 }
 
 // What an agent reports.
@@ -69,8 +70,10 @@ const (
 	opOutput    op = "output"     // what a rank wrote
 	opStdinRoom op = "stdin room" // rank 0 has taken the bytes
 	opStdinShut op = "stdin shut" // rank 0 takes no more
+	opStopped   op = "stopped"    // the ranks were stopped, as SIGTSTP asks
 	opExit      op = "exit"       // a rank is gone
 	opRecord    op = "record"     // what a rank that is gone has left behind
+	opNotice    op = "notice"     // something that people should know
 	opBye       op = "bye"        // everything is gone; the agent leaves
 )
 
@@ -81,7 +84,7 @@ type report struct {
 	Rank     int           `json:"rank,omitempty"`      // started, boot, output, exit
 	PID      int           `json:"pid,omitempty"`       // started
 	NotFound bool          `json:"not_found,omitempty"` // failed
-	Why      string        `json:"why,omitempty"`       // failed; boot without a request
+	Why      string        `json:"why,omitempty"`       // failed; notice; boot without a request
 	Request  *boot.Request `json:"request,omitempty"`   // boot
 	Stderr   bool          `json:"stderr,omitempty"`    // output
 	Data     []byte        `json:"data,omitempty"`      // output, record
@@ -113,15 +116,15 @@ func parseOrder(line []byte) (order, error) {
 }
 
 func (s *startOrder) check() error {
-	if s.Program == "" || len(s.Ranks) == 0 || s.Size < 1 || s.Size > MaxRanks || s.Host < 0 || s.RecordEvents < 0 || s.RecordEvents > MaxRecordEvents {
+	if len(s.Apps) == 0 || len(s.Ranks) == 0 || s.Size < 1 || s.Size > MaxRanks || s.Host < 0 || s.RecordEvents < 0 || s.RecordEvents > MaxRecordEvents {
 		return fmt.Errorf("incomplete start order")
 	}
 	for _, r := range s.Ranks {
-		if r.Rank < 0 || r.Rank >= s.Size || r.Local < 0 || r.Slot < -1 {
+		if r.Rank < 0 || r.Rank >= s.Size || r.Local < 0 || r.Slot < -1 || r.App < 0 || r.App >= len(s.Apps) {
 			return fmt.Errorf("start order for rank %d of %d", r.Rank, s.Size)
 		}
 	}
-	return nil
+	return s.Steered.check(len(s.Ranks))
 }
 
 // parseReport reads a line from an agent of a job with size ranks.
@@ -142,7 +145,7 @@ func parseReport(line []byte, size int) (report, error) {
 		if r.Status < 0 || r.Status > 255 || r.Signal < 0 || r.Signal > 64 {
 			return report{}, fmt.Errorf("exit of rank %d with status %d, signal %d", r.Rank, r.Status, r.Signal)
 		}
-	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opRecord, opBye:
+	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opStopped, opRecord, opNotice, opBye:
 	default:
 		return report{}, fmt.Errorf("unknown report %.32q", string(r.Op))
 	}

@@ -4,6 +4,7 @@ package llp
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -27,12 +28,17 @@ type Config struct {
 	Seed  [32]byte
 	NoCRC bool // leave out the CRC32C; both ends must agree. Default: CRC on
 	Dgram dgram.Config
+	// Bulk is a second way to the same peers, for large data: a carrier on the
+	// arena and with the frames of the first one, and with a port that is
+	// dgram.BulkPort higher. The endpoint owns it. Default: everything goes one way.
+	Bulk fabric.Datagram
 }
 
 // Stats counts what an endpoint did and dropped, and why.
 type Stats struct {
 	RxDatagrams, TxDatagrams uint64
 	TxDirect                 uint64 // ULPDUs sent from where they lie, without copying
+	RxBulk, TxBulk           uint64 // datagrams that went the second way
 	TxAcks                   uint64 // datagrams that carry an acknowledgement only
 	TxHellos                 uint64 // datagrams that set up, keep alive or measure the path
 	TxResets                 uint64 // answers to datagrams of associations that are gone
@@ -82,7 +88,8 @@ type Endpoint struct {
 	small    fabric.Desc // the open datagram of Small
 	limit    int         // largest payload of the open datagram in bytes
 	openBulk bool        // it belongs to a long run of data
-	dirty    bool        // something was built since the last Flush
+	bulk     bulk
+	dirty    bool // something was built since the last Flush
 }
 
 const txBatch = 32
@@ -97,6 +104,9 @@ func New(dg fabric.Datagram, c Config, now mono.Time) (*Endpoint, error) {
 	if caps.MaxPayload < basePayload {
 		return nil, fmt.Errorf("llp: %d bytes per datagram on %s are too few; %d are needed: raise the MTU", caps.MaxPayload, caps.Carrier, basePayload)
 	}
+	if c.Bulk != nil {
+		caps.RxDepth = min(caps.RxDepth, c.Bulk.Caps().RxDepth)
+	}
 	bufs := min((caps.MaxPayload+caps.Headroom)/mem.FrameSize+3, fabric.MaxBufs)
 	if c.Seed == ([32]byte{}) {
 		binary.LittleEndian.PutUint64(c.Seed[:], c.Key)
@@ -109,6 +119,7 @@ func New(dg fabric.Datagram, c Config, now mono.Time) (*Endpoint, error) {
 		rx:     fabric.NewBatch(64, bufs+1),
 		tx:     fabric.NewBatch(txBatch, bufs),
 	}
+	e.bulk.init(c.Bulk, bufs)
 	e.timers.Init(now)
 	e.census.init(caps.RxDepth, e.Config().Window)
 	return e, nil
@@ -139,7 +150,7 @@ func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Remote, fabric.Path, error
 func (e *Endpoint) Close() error {
 	e.SetReliable(false)
 	e.Flush()
-	return e.dg.Close()
+	return errors.Join(e.bulk.close(), e.dg.Close())
 }
 
 // SetReliable tells whether there is somebody for what associations carry. At
@@ -158,7 +169,12 @@ func (e *Endpoint) SetReliable(on bool) {
 // Next; call Release after the last.
 func (e *Endpoint) Recv(now mono.Time) int {
 	e.rxPos, e.now = 0, now
-	n := e.dg.Recv(e.rx)
+	var n int
+	if e.bulk.dg == nil {
+		n = e.dg.Recv(e.rx)
+	} else {
+		n = e.recvEither()
+	}
 	e.Stats.RxDatagrams += uint64(n)
 	return n
 }
@@ -185,7 +201,13 @@ func (e *Endpoint) Next(h *dgram.Header) (*Peer, *Reader) {
 func (e *Endpoint) From() fabric.Remote { return e.rx.Pkts[e.rxPos-1].From }
 
 // Release gives the batch's frames back.
-func (e *Endpoint) Release() { e.dg.Release(e.rx) }
+func (e *Endpoint) Release() {
+	if e.bulk.lent {
+		e.bulk.dg.Release(e.rx)
+		return
+	}
+	e.dg.Release(e.rx)
+}
 
 // accept checks a datagram in the order of docs/PROTOCOL.md, section 3: form,
 // key, CRC, association.
@@ -227,6 +249,10 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 	}
 	e.heard(p)
 	p.mute = 0
+	if h.Flags&dgram.FlagBulk != 0 {
+		e.bulk.looks = looksAfter
+	}
+	p.acked = h.Ack
 	if h.Type == dgram.TypeData {
 		p.Rcv.Arrived(e.now)
 		if p.period != e.census.period || e.now >= e.census.until {
@@ -249,7 +275,9 @@ func (e *Endpoint) intact(first []byte, rest []fabric.Desc, h *dgram.Header) boo
 }
 
 // TxRoom reports whether a datagram can be built now.
-func (e *Endpoint) TxRoom() bool { return e.dg.TxRoom() > len(e.tx.Pkts) }
+func (e *Endpoint) TxRoom() bool {
+	return e.dg.TxRoom() > len(e.tx.Pkts) && (!e.bulk.queued || e.bulk.room())
+}
 
 // Begin opens a datagram to p whose first ULPDU has number lsn and, with its
 // DDP header, n bytes. false means no room now.
@@ -311,30 +339,21 @@ func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
 		e.openHdr.Flags |= dgram.FlagAckSoon
 	}
 	e.acknowledge(now, p, credit)
-	e.openBulk = e.inBulk(p)
-	e.finish(p.path)
+	if e.openBulk = e.inBulk(p); e.openBulk && e.bulk.dg != nil {
+		e.finishBulk(p)
+	} else {
+		e.finish(p.path)
+	}
 	p.Rcv.Acked(false)
 }
 
-// A peer is sent to in bulk once so many ULPDUs are on their way and a datagram
-// of so many bytes follows: from two or three long messages on.
-const (
-	bulkDepth = 16
-	bulkMin   = 2048
-)
-
-// inBulk reports whether the open datagram to p goes as bulk. Once one does all
-// that follow do, until everything has arrived: nothing overtakes anything, for
-// that would be taken for loss.
-func (e *Endpoint) inBulk(p *Peer) bool {
-	under := p.Snd.InFlight()
-	switch {
-	case under <= int(e.openHdr.Count):
-		p.bulk = false
-	case under >= bulkDepth && e.w.size >= bulkMin:
-		p.bulk = true
-	}
-	return p.bulk
+// Recommit is Commit for ULPDUs that are sent again: never as bulk, for that way
+// may be what lost them.
+func (e *Endpoint) Recommit(now mono.Time, p *Peer, credit uint8) {
+	e.openHdr.Flags |= dgram.FlagAckSoon
+	e.acknowledge(now, p, credit)
+	e.finish(p.path)
+	p.Rcv.Acked(false)
 }
 
 // CommitUD closes the open unreliable datagram and queues it.
@@ -367,6 +386,23 @@ func (e *Endpoint) acknowledge(now mono.Time, p *Peer, credit uint8) {
 
 // finish seals the open datagram and queues it.
 func (e *Endpoint) finish(to fabric.Path) {
+	e.seal()
+	h := &e.openHdr
+	// Our CRC does not cover the addresses. An association would not know a
+	// changed one; who receives an unreliable datagram is told of it, so that
+	// has the carrier's checksum too.
+	e.w.emit(e.tx, e.caps.Headroom, to, !e.cfg.NoCRC && h.Type != dgram.TypeUD)
+	e.tx.Pkts[len(e.tx.Pkts)-1].Bulk = e.openBulk
+	e.openBulk = false
+	e.Stats.TxDatagrams++
+	e.dirty = true
+	if len(e.tx.Pkts) == txBatch {
+		e.push()
+	}
+}
+
+// seal writes the header and the CRC of the open datagram.
+func (e *Endpoint) seal() {
 	if e.w.size > e.caps.MaxPayload {
 		panic(fmt.Sprintf("llp: a datagram of %d bytes was built, which is more than %s takes (%d)", e.w.size, e.caps.Carrier, e.caps.MaxPayload))
 	}
@@ -378,17 +414,6 @@ func (e *Endpoint) finish(to fabric.Path) {
 	h.Put(e.w.first)
 	if !e.cfg.NoCRC {
 		dgram.Seal(e.w.first, e.w.crc(e.arena))
-	}
-	// Our CRC does not cover the addresses. An association would not know a
-	// changed one; who receives an unreliable datagram is told of it, so that
-	// has the carrier's checksum too.
-	e.w.emit(e.tx, e.caps.Headroom, to, !e.cfg.NoCRC && h.Type != dgram.TypeUD)
-	e.tx.Pkts[len(e.tx.Pkts)-1].Bulk = e.openBulk
-	e.openBulk = false
-	e.Stats.TxDatagrams++
-	e.dirty = true
-	if len(e.tx.Pkts) == txBatch {
-		e.push()
 	}
 }
 
@@ -403,6 +428,9 @@ func (e *Endpoint) push() {
 func (e *Endpoint) Flush() {
 	e.push()
 	e.dg.Flush()
+	if e.bulk.queued {
+		e.bulk.flush()
+	}
 	e.dirty = false
 }
 

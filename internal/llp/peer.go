@@ -18,15 +18,17 @@ type Peer struct {
 	period        uint32    // of the census, in which it was counted last
 	Index         int32     // position among the peers of the endpoint, used again when the association is over
 	path          fabric.Path
-	most, whole   int32 // largest payload to send: in all, and without a nearly empty last frame
-	goal          int32 // largest payload that both ends take
-	unanswered    uint8 // Hellos since anything was heard
-	mute          uint8 // short Hellos that were answered since data or an acknowledgement was heard
-	tries         uint8 // Hellos sent
-	measured      bool  // a Hello of some size has come through
-	bulk          bool  // what is sent to it goes as bulk
-	closed        bool  // over: nothing is sent or taken any more
-	Wanted        bool  // something was to be sent to it: see Want. Before, one that never answers is no loss
+	most, whole   int32      // largest payload to send: in all, and without a nearly empty last frame
+	goal          int32      // largest payload that both ends take
+	acked         serial.U32 // what it last said to have, which Snd may learn later
+	unanswered    uint8      // Hellos since anything was heard
+	mute          uint8      // short Hellos that were answered since data or an acknowledgement was heard
+	tries         uint8      // Hellos sent
+	large         uint8      // large datagrams since it had everything, up to bulkAfter
+	measured      bool       // a Hello of some size has come through
+	bulk          bool       // what is sent to it goes as bulk
+	closed        bool       // over: nothing is sent or taken any more
+	Wanted        bool       // something was to be sent to it: see Want. Before, one that never answers is no loss
 
 	Rcv    arq.Receiver
 	Snd    arq.Sender
@@ -124,6 +126,7 @@ func (e *Endpoint) add(remote fabric.Remote, path fabric.Path, local uint32) *Pe
 		e.peers = append(e.peers, p)
 		e.timers.Grow(len(e.peers))
 	}
+	e.bulk.forget(p)
 	e.byAddr.add(remote, int(p.Index))
 	e.timers.Arm(p.Index, e.now)
 	return p
@@ -305,7 +308,7 @@ func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size in
 	case h.DstEpoch != 0:
 		e.heard(p)
 	}
-	e.hello(dgram.TypeHelloAck, p.path, p.local, p.remote, shortHello, size)
+	e.answerHello(p, h, size)
 }
 
 // answered deals with the answer to a Hello of size bytes, which says that the
@@ -319,12 +322,17 @@ func (e *Endpoint) answered(p *Peer, h *dgram.Header, limit, size int) {
 		e.open(p, h.SrcEpoch)
 	}
 	e.heard(p)
+	if h.Flags&dgram.FlagBulk != 0 {
+		e.wayAnswered(p, size)
+		return
+	}
 	if size < int(p.most) {
 		p.mute = min(p.mute+1, 250)
 	}
 	p.goal = int32(min(limit, e.caps.MaxPayload))
 	if n := min(int(p.goal), size); n > int(p.most) {
 		e.setPayload(p, n)
+		e.bulk.forget(p) // it may carry less
 	}
 	p.helloAt = e.now.Add(e.Config().KeepAlive)
 	if size >= basePayload && !p.measured {
@@ -368,14 +376,31 @@ func (e *Endpoint) helloSize(p *Peer) int {
 
 // hello queues a Hello or an answer of size bytes to one of answered bytes.
 func (e *Endpoint) hello(t dgram.Type, to fabric.Path, src, dst uint32, size, answered int) bool {
+	if !e.beginHello(dgram.Header{Type: t, SrcEpoch: src, DstEpoch: dst}, size, answered) {
+		return false
+	}
+	e.finish(to)
+	return true
+}
+
+// answerHello answers a Hello of size bytes, which came the way that the answer
+// names.
+func (e *Endpoint) answerHello(p *Peer, h *dgram.Header, size int) {
+	answer := dgram.Header{Type: dgram.TypeHelloAck, Flags: h.Flags & dgram.FlagBulk, SrcEpoch: p.local, DstEpoch: p.remote}
+	if e.beginHello(answer, shortHello, size) {
+		e.finish(p.path)
+	}
+}
+
+// beginHello builds a Hello or an answer. false means no room.
+func (e *Endpoint) beginHello(h dgram.Header, size, answered int) bool {
 	if !e.TxRoom() || !e.w.open(e.dg, e.arena, e.caps.Headroom, size) {
 		return false
 	}
-	e.openHdr = dgram.Header{Type: t, SrcEpoch: src, DstEpoch: dst}
+	e.openHdr = h
 	body := dgram.Hello{MaxPayload: uint16(e.caps.MaxPayload), Length: uint16(answered)}
 	body.Put(e.w.reserve(dgram.HelloLen))
 	e.w.zeros(e.arena, size-shortHello)
-	e.finish(to)
 	e.Stats.TxHellos++
 	return true
 }

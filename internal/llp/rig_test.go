@@ -26,6 +26,7 @@ type rig struct {
 
 	path  int                        // bytes of payload that the network carries
 	lose  func(h *dgram.Header) bool // what else it loses
+	wall  bool                       // nothing gets through to the second way of anybody
 	seen  []sighting                 // all that was sent
 	sides []*side
 }
@@ -67,7 +68,8 @@ func newRigOf(t testing.TB, frames int) *rig {
 			t.Errorf("an endpoint sent what is no datagram: %x", payload)
 		}
 		r.seen = append(r.seen, s)
-		if len(payload) <= r.path && (r.lose == nil || !r.lose(&s.h)) {
+		walled := r.wall && uint16(to) == addrOf(0).Port()+dgram.BulkPort
+		if !walled && len(payload) <= r.path && (r.lose == nil || !r.lose(&s.h)) {
 			net.Deliver(from, to, payload)
 		}
 	}
@@ -82,9 +84,15 @@ func addrOf(i int) netip.AddrPort {
 // after a crash.
 func (r *rig) open(i int, epoch uint32, most int, c dgram.Config) *side {
 	r.t.Helper()
+	return r.openWith(i, most, Config{Epoch: epoch, Dgram: c})
+}
+
+func (r *rig) openWith(i, most int, c Config) *side {
+	r.t.Helper()
 	s := &side{rig: r, addr: addrOf(i), got: map[*Peer][]uint64{}}
 	var err error
-	s.ep, err = New(r.net.Open(s.addr, most), Config{Key: rigKey, Epoch: epoch, Dgram: c}, r.now)
+	c.Key = rigKey
+	s.ep, err = New(r.net.Open(s.addr, most), c, r.now)
 	if err != nil {
 		r.t.Fatal(err)
 	}

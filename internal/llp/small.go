@@ -42,11 +42,16 @@ func (e *Endpoint) SendSmall(now mono.Time, p *Peer, credit uint8) {
 		h.Flags |= dgram.FlagCRC
 	}
 	h.PutSmall(e.arena.At(e.small.Addr, int(e.small.Len)), !e.cfg.NoCRC)
-	if p.Snd.InFlight() == 0 {
-		p.bulk = false
+	if h.LSN == p.acked {
+		p.bulk, p.large = false, 0
 	}
-	e.tx.Add(fabric.Packet{To: p.path, Sealed: !e.cfg.NoCRC, Bulk: p.bulk}, e.small)
-	e.Stats.TxDatagrams++
+	if p.bulk && e.bulk.dg != nil {
+		e.bulk.tx.Add(fabric.Packet{To: e.bulk.way(p).path}, e.small)
+		e.queuedBulk()
+	} else {
+		e.tx.Add(fabric.Packet{To: p.path, Sealed: !e.cfg.NoCRC, Bulk: p.bulk}, e.small)
+		e.Stats.TxDatagrams++
+	}
 	e.Flush()
 	p.Rcv.Acked(false)
 }

@@ -76,6 +76,9 @@ func (e *Endpoint) swallowed(p *Peer) bool {
 // Silence counts from the first Hello that was not answered, so that a host
 // which did not look for long does not take its own absence for the peer's.
 func (e *Endpoint) greet(p *Peer) bool {
+	if e.bulk.dg != nil {
+		e.ask(p)
+	}
 	if e.now < p.helloAt {
 		return true
 	}

@@ -71,7 +71,7 @@ const (
 	MinMTU   = 576
 	MaxMTU   = 65535
 
-	MaxQueues = 64
+	MaxQueues = 1026 // 32 by 32, and two
 )
 
 // Config describes a testbed. The zero value is two hosts and a cable.

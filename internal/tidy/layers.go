@@ -89,7 +89,7 @@ var Layers = []Row{
 	{Package: "internal/rping", May: "verbs internal/progress"},
 	{Package: "internal/testbed", May: "bpf", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
 	{Package: "internal/launch", May: "bpf xdp verbs/device internal/boot internal/boot/pmi internal/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
-	{Package: "internal/check", May: "verbs iwarp/dgram internal/sim internal/fabric internal/fabric/fault internal/inet internal/mem internal/progress"},
+	{Package: "internal/check", May: "verbs iwarp/dgram internal/sim internal/fabric internal/fabric/fault internal/fabric/split internal/inet internal/mem internal/progress"},
 	{Package: "internal/vectors"},
 	{Package: "internal/crowd", May: "verbs internal/fabric internal/fabric/mesh internal/inet internal/ktcp internal/sim internal/mem internal/progress"},
 	{Package: "internal/conform", May: "...", Modules: "golang.org/x/sys"},

@@ -40,7 +40,12 @@ const (
 const (
 	FlagCRC     = 0x80 // the CRC field is filled in
 	FlagAckSoon = 0x40 // the sender waits for the acknowledgement
+	FlagBulk    = 0x20 // large data goes, or is to go, the second way: see BulkPort
 )
+
+// BulkPort is added to the UDP port of an endpoint for that of its second way, if
+// it has one.
+const BulkPort = 8192
 
 // Header is the LLP header. All fields are big-endian on the wire:
 //

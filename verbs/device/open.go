@@ -51,7 +51,7 @@ func Open(s Spec) (*verbs.Context, error) {
 	poller.Watch(o.bulkFD)
 	o.closers = append(o.closers, poller)
 	ctx, err := verbs.New(verbs.Config{
-		Datagram: under.datagram, Streams: under.streams, Engine: progress.New(s.Clock, poller), Key: s.Key, Epoch: s.Epoch,
+		Datagram: under.datagram, Bulk: under.bulk, Streams: under.streams, Engine: progress.New(s.Clock, poller), Key: s.Key, Epoch: s.Epoch,
 		NoCRC: s.NoCRC, Dgram: s.Dgram, Closers: o.reversed(),
 	})
 	if err != nil {
@@ -63,12 +63,16 @@ func Open(s Spec) (*verbs.Context, error) {
 // carriers are what a context stands on: datagrams, streams or both.
 type carriers struct {
 	datagram fabric.Datagram // or nil
+	bulk     fabric.Datagram // a second way for large data, or nil
 	streams  fabric.Streams  // or nil
 }
 
 // Close closes the carriers, as long as no context has taken them over.
 func (c carriers) Close() error {
-	var errs [2]error
+	var errs [3]error
+	if c.bulk != nil {
+		errs[2] = c.bulk.Close()
+	}
 	if c.datagram != nil {
 		errs[0] = c.datagram.Close()
 	}
@@ -96,7 +100,7 @@ func (o *opening) carriers(s *Spec, arena *mem.Arena) (c carriers, err error) {
 	}
 	if s.Fabric != "tcp" {
 		c.datagram, err = o.faulty(s, arena)
-		c.streams = o.streams
+		c.streams, c.bulk = o.streams, o.bulk
 		if err != nil {
 			return c, errors.Join(err, c.Close())
 		}
@@ -112,8 +116,17 @@ func (o *opening) carriers(s *Spec, arena *mem.Arena) (c carriers, err error) {
 // faulty opens a carrier of datagrams, with the faults that are asked for.
 func (o *opening) faulty(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 	dg, err := o.datagram(s, arena)
-	if err != nil || s.Faults == (fault.Config{}) {
-		return dg, err
+	if err != nil {
+		return nil, err
+	}
+	return s.withFaults(dg)
+}
+
+// withFaults puts the faults that are asked for over a carrier. After an error the
+// carrier is closed.
+func (s *Spec) withFaults(dg fabric.Datagram) (fabric.Datagram, error) {
+	if s.Faults == (fault.Config{}) {
+		return dg, nil
 	}
 	f, err := fault.NewDatagram(dg, s.Faults)
 	if err != nil {
@@ -125,8 +138,9 @@ func (o *opening) faulty(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 // opening is what was opened so far, in order.
 type opening struct {
 	closers []io.Closer
-	bulkFD  int            // the descriptor of a second port, or -1
-	streams fabric.Streams // on the same port as the datagrams, or nil
+	bulk    fabric.Datagram // for large data, or nil
+	bulkFD  int             // the descriptor of a second port, or -1
+	streams fabric.Streams  // on the same port as the datagrams, or nil
 }
 
 func (o *opening) reversed() []io.Closer {

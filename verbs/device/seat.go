@@ -30,7 +30,7 @@ func (s *Spec) takeSeat() error {
 	s.Device, s.Port = seat.Device, seat.Port
 	s.TCPBase, s.TCPPorts = seat.TCPBase, seat.TCPPorts
 	if s.RC && seat.TCPPorts == 0 {
-		return errors.New("device: the queue was opened without TCP ports: RC needs some")
+		return errors.New("device: the queue was opened without TCP ports, which RC needs (the network card may not steer them: let the ranks share a queue)")
 	}
 	return nil
 }
@@ -45,12 +45,24 @@ func (s *Spec) openArena() (*mem.Arena, error) {
 
 // openSeat opens the port of the seat.
 func (s *Spec) openSeat(arena *mem.Arena) (ports, error) {
-	port, err := xdp.OpenSeat(*s.seat, arena, false)
+	port, err := portOf(*s.seat, arena)
 	if err != nil {
 		return ports{}, err
 	}
 	captured, err := s.capturePort(port)
 	return ports{port: captured}, err
+}
+
+// portOf opens the port of a seat at a shared queue, or at queues of its own.
+func portOf(seat xdp.Seat, arena *mem.Arena) (fabric.Port, error) {
+	if len(seat.Lines) > 0 {
+		return xdp.OpenLineSeat(seat, arena, false)
+	}
+	port, err := xdp.OpenSeat(seat, arena, false)
+	if err != nil {
+		return nil, err // not port: an interface with a nil in it is not nil
+	}
+	return port, nil
 }
 
 // batchMost is how many datagrams the LLP sends at a time at most.

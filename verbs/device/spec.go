@@ -45,6 +45,8 @@ type Spec struct {
 	// arrives on it, which on a veth takes one queue more (xdp.OpenPair). Not
 	// with "xdp:asavie".
 	BulkQueue int
+	// Bulk is how large data leaves an endpoint on xdp; default BulkAuto.
+	Bulk Bulk
 	// Seat is the place at a queue of the NIC that other processes of this host
 	// use as well, in the text of xdp.Seat: what the privileged process passed on
 	// that has opened the queue. Default none. With it, Fabric is "xdp" in one of

@@ -59,5 +59,5 @@ func deviceAddrs(name string) ([]netip.Addr, error) {
 }
 
 func noAddress(dev string) error {
-	return fmt.Errorf("device: %s has no IPv4 address: give it one (ip addr add 10.0.0.1/24 dev %s)", dev, dev)
+	return fmt.Errorf("device: %w: %s has no IPv4 address: give it one (ip addr add 10.0.0.1/24 dev %s)", errNoAddress, dev, dev)
 }

@@ -62,6 +62,9 @@ func (o *opening) openXDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 	if ports.bulk != nil {
 		o.bulkFD = ports.bulk.FD()
 	}
+	if err := o.openBulk(s, ep, ports.port); err != nil {
+		return nil, errors.Join(err, ep.Close())
+	}
 	if s.seat != nil && s.seat.Seats > 1 {
 		return s.withNear(ep)
 	}

@@ -13,6 +13,7 @@ import (
 // the end of the launcher is noticed while nobody asks anything.
 type conn struct {
 	socket  io.ReadWriteCloser
+	version int        // of PMI, 1 or 2
 	asking  sync.Mutex // one question at a time
 	writing sync.Mutex
 	answers chan Message
@@ -20,8 +21,8 @@ type conn struct {
 	cause   error         // why lost; valid once lost is closed
 }
 
-func newConn(socket io.ReadWriteCloser, lines *boot.LineReader) *conn {
-	c := &conn{socket: socket, answers: make(chan Message, 1), lost: make(chan struct{})}
+func newConn(socket io.ReadWriteCloser, lines *boot.LineReader, version int) *conn {
+	c := &conn{socket: socket, version: version, answers: make(chan Message, 1), lost: make(chan struct{})}
 	go c.read(lines)
 	return c
 }
@@ -31,13 +32,17 @@ func (c *conn) Lost() <-chan struct{} { return c.lost }
 
 func (c *conn) read(lines *boot.LineReader) {
 	defer close(c.lost)
+	next, parse := lines.Next, Parse
+	if c.version == 2 {
+		next, parse = func() ([]byte, error) { return readFrame(lines) }, ParseFrame
+	}
 	for {
-		line, err := lines.Next()
+		text, err := next()
 		if err != nil {
 			c.cause = fmt.Errorf("%w (%w)", boot.ErrLost, err)
 			return
 		}
-		m, err := Parse(line)
+		m, err := parse(text)
 		if err != nil {
 			c.cause = fmt.Errorf("pmi: launcher: %w", err)
 			return
@@ -52,16 +57,24 @@ func (c *conn) read(lines *boot.LineReader) {
 }
 
 func (c *conn) send(m Message) error {
-	line, err := Append(nil, m)
+	text, err := encode(m, c.version)
 	if err != nil {
 		return fmt.Errorf("pmi: %w", err)
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	if _, err := c.socket.Write(line); err != nil {
+	if _, err := c.socket.Write(text); err != nil {
 		return fmt.Errorf("%w (%w)", boot.ErrLost, err)
 	}
 	return nil
+}
+
+// encode returns a message as a version of PMI has it.
+func encode(m Message, version int) ([]byte, error) {
+	if version == 2 {
+		return AppendFrame(nil, m)
+	}
+	return Append(nil, m)
 }
 
 // errRefused is wrapped by what ask returns for an answer that says no.
@@ -92,7 +105,7 @@ func checkAnswer(answer Message, asked, want string) error {
 		return fmt.Errorf("pmi: launcher: answers %s with %s: want %s", asked, answer.Cmd, want)
 	}
 	if rc := answer.Get("rc"); rc != "" && rc != "0" {
-		return fmt.Errorf("pmi: %w %s (rc=%s, %s)", errRefused, asked, rc, answer.Get("msg"))
+		return fmt.Errorf("pmi: %w %s (rc=%s, %s)", errRefused, asked, rc, answer.Get("msg")+answer.Get("errmsg"))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package pmi
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,20 +13,29 @@ import (
 	"github.com/xwarp/xwarp/internal/boot"
 )
 
-// The environment of a process that a PMI-1 launcher started: a socket and who
+// The environment of a process that a PMI launcher started: a socket and who
 // the process is, or else where the launcher listens and which of those who
 // connect the process is.
 const (
-	EnvFD   = boot.EnvPMIFD // descriptor of the socket to the launcher
-	EnvRank = "PMI_RANK"    // number of the rank
-	EnvSize = "PMI_SIZE"    // number of ranks
-	EnvPort = "PMI_PORT"    // HOST:PORT of the launcher
-	EnvID   = "PMI_ID"      // what to say to it
+	EnvFD    = boot.EnvPMIFD // descriptor of the socket to the launcher
+	EnvRank  = "PMI_RANK"    // number of the rank
+	EnvSize  = "PMI_SIZE"    // number of ranks
+	EnvPort  = "PMI_PORT"    // HOST:PORT of the launcher
+	EnvID    = "PMI_ID"      // what to say to it
+	EnvJobID = "PMI_JOBID"   // name of the job, of launchers whose own version is 2
 )
+
+// EnvVersion says which version of PMI to speak: 1, 2 or auto. With auto, the
+// default, it is 2 where there is a PMI_JOBID, as under Slurm, and else 1, in which
+// hydra can be told the exit status of an abort; a launcher that refuses it and
+// names the other one is asked for that.
+const EnvVersion = "XWARP_PMI"
 
 // place is who a process is and how it reaches its launcher.
 type place struct {
 	rank, size int
+	jobID      string // what the launcher calls the job, or ""
+	version    string // to speak: "1", "2", or "auto" or "" for what the launcher likes
 	socket     io.ReadWriteCloser
 	lines      *boot.LineReader
 }
@@ -39,13 +49,64 @@ func placeFromEnv() (place, error) {
 		_ = os.Unsetenv(EnvFD)
 		_ = os.Unsetenv(EnvPort)
 	}()
+	var p place
+	var err error
 	switch {
 	case inherited:
-		return inherit()
+		p, err = inherit()
 	case listens:
-		return dial()
+		p, err = dial()
+	default:
+		return place{}, boot.ErrNoLauncher
 	}
-	return place{}, boot.ErrNoLauncher
+	p.jobID, p.version = os.Getenv(EnvJobID), os.Getenv(EnvVersion)
+	return p, err
+}
+
+// negotiate agrees with the launcher on a version of PMI, in lines of version 1.
+func (p *place) negotiate() (version int, err error) {
+	switch {
+	case p.version == "1", p.version == "2":
+		version = int(p.version[0] - '0')
+	case p.version != "" && p.version != "auto":
+		return 0, fmt.Errorf("pmi: %s is %.32q: want 1, 2 or auto", EnvVersion, p.version)
+	case p.jobID != "":
+		version = 2
+	default:
+		version = 1
+	}
+	answer, err := p.propose(version)
+	other := 3 - version
+	if errors.Is(err, errRefused) && (p.version == "" || p.version == "auto") && answer.Get("pmi_version") == strconv.Itoa(other) {
+		version = other
+		answer, err = p.propose(version)
+	}
+	if errors.Is(err, errRefused) {
+		err = fmt.Errorf("%w: it speaks version %s.%s of PMI and was asked for %d; %s=1 or 2 asks for another",
+			err, answer.Get("pmi_version"), answer.Get("pmi_subversion"), version, EnvVersion)
+	}
+	return version, err
+}
+
+// propose asks the launcher to speak a version of PMI.
+func (p *place) propose(version int) (Message, error) {
+	subversion := map[int]string{1: "1", 2: "0"}[version]
+	hello, err := Append(nil, question("init", "pmi_version", strconv.Itoa(version), "pmi_subversion", subversion))
+	if err != nil {
+		return Message{}, err
+	}
+	if _, err := p.socket.Write(hello); err != nil {
+		return Message{}, fmt.Errorf("%w (%w)", boot.ErrLost, err)
+	}
+	line, err := p.lines.Next()
+	if err != nil {
+		return Message{}, fmt.Errorf("%w (%w)", boot.ErrLost, err)
+	}
+	answer, err := Parse(line)
+	if err != nil {
+		return Message{}, fmt.Errorf("pmi: launcher: %w", err)
+	}
+	return answer, checkAnswer(answer, "init", "response_to_init")
 }
 
 func inherit() (p place, err error) {

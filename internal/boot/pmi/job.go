@@ -13,14 +13,13 @@ import (
 	"github.com/xwarp/xwarp/internal/boot"
 )
 
-// job is the membership in a job of a launcher that speaks PMI-1.
+// job is the membership in a job of a launcher that speaks PMI.
 type job struct {
 	*conn
+	protocol
 	rank, size  int
 	host, local int
 	key         uint64
-	kvs         string
-	valueMax    int
 	stderr      io.Writer
 
 	fence  sync.Mutex
@@ -31,7 +30,24 @@ type job struct {
 	values []map[string]string // by rank
 }
 
-// Join returns the job that a launcher which speaks PMI-1 started this process
+// protocol is what a launcher does for a job, in either version of PMI.
+type protocol interface {
+	// valueMax is the most bytes that a value may have.
+	valueMax() int
+	put(key, value string) error
+	// barrier ends when all ranks have called it, or the launcher lets get wait
+	// instead, until they have.
+	barrier() error
+	// get returns a value that a rank has put before the last barrier, and an
+	// error that wraps errRefused when there is none.
+	get(rank int, key string) (string, error)
+	// mapping returns the value of mappingKey, or an error as get does.
+	mapping() (string, error)
+	abort(code int, why string) error
+	finalize() error
+}
+
+// Join returns the job that a launcher which speaks PMI started this process
 // for, a boot.Watched, or boot.ErrNoLauncher. PMI carries no reason for an
 // abort: Abort writes it to stderr.
 func Join(stderr io.Writer) (boot.Job, error) {
@@ -48,39 +64,23 @@ func Join(stderr io.Writer) (boot.Job, error) {
 }
 
 func join(p place, stderr io.Writer) (*job, error) {
-	j := &job{conn: newConn(p.socket, p.lines), rank: p.rank, size: p.size, stderr: stderr, values: make([]map[string]string, p.size)}
+	version, err := p.negotiate()
+	if err != nil {
+		return nil, err
+	}
+	j := &job{conn: newConn(p.socket, p.lines, version), rank: p.rank, size: p.size, stderr: stderr, values: make([]map[string]string, p.size)}
 	for i := range j.values {
 		j.values[i] = map[string]string{}
 	}
-	if err := j.init(); err != nil {
+	if version == 2 {
+		j.protocol, err = openV2(j.conn, p)
+	} else {
+		j.protocol, err = openV1(j.conn)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return j, j.meet()
-}
-
-// valueMin is the least that a value of the launcher's table has to hold.
-const valueMin = 64
-
-func (j *job) init() error {
-	m, err := j.ask("response_to_init", question("init", "pmi_version", "1", "pmi_subversion", "1"))
-	if errors.Is(err, errRefused) {
-		return fmt.Errorf("%w: it speaks version %s.%s of PMI and we 1.1", err, m.Get("pmi_version"), m.Get("pmi_subversion"))
-	}
-	if err != nil {
-		return err
-	}
-	if m, err = j.ask("maxes", question("get_maxes")); err != nil {
-		return err
-	}
-	if j.valueMax, err = m.number("vallen_max", valueMin); err != nil {
-		return fmt.Errorf("pmi: %w", err)
-	}
-	j.valueMax-- // launchers count the end of a C string
-	m, err = j.ask("my_kvsname", question("get_my_kvsname"))
-	if j.kvs = m.Get("kvsname"); err == nil && j.kvs == "" {
-		err = errors.New("pmi: the launcher gives no name of a table")
-	}
-	return err
 }
 
 // Keys under which ranks tell one another about themselves.
@@ -109,7 +109,7 @@ func (j *job) meet() error {
 	if j.key, err = strconv.ParseUint(key, 16, 64); err != nil {
 		return fmt.Errorf("pmi: key of the job: %w; start all ranks from the same build", err)
 	}
-	hosts, err := j.mapping()
+	hosts, err := j.mapped()
 	if err != nil {
 		return err
 	}
@@ -137,17 +137,17 @@ func hostIdentity() (string, error) {
 	return name + " " + strings.TrimSpace(string(boot)), nil
 }
 
-// mapping asks the launcher which ranks share a host. It returns nil when the
+// mapped asks the launcher which ranks share a host. It returns nil when the
 // launcher does not know.
-func (j *job) mapping() ([]int, error) {
-	m, err := j.ask("get_result", question("get", "kvsname", j.kvs, "key", mappingKey))
+func (j *job) mapped() ([]int, error) {
+	value, err := j.mapping()
 	if errors.Is(err, errRefused) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := parseMapping(m.Get("value"), j.size)
+	hosts, err := parseMapping(value, j.size)
 	if err != nil {
 		return nil, nil //nolint:nilerr // names serve as well
 	}
@@ -203,12 +203,12 @@ func (j *job) Fence() error {
 	mine := encodeValues(j.staged)
 	j.staged = nil
 	j.mu.Unlock()
-	for i, piece := range pieces(mine, j.valueMax) {
-		if _, err := j.ask("put_result", question("put", "kvsname", j.kvs, "key", j.pieceKey(j.rank, i), "value", piece)); err != nil {
+	for i, piece := range pieces(mine, j.valueMax()) {
+		if err := j.put(j.pieceKey(j.rank, i), piece); err != nil {
 			return err
 		}
 	}
-	if _, err := j.ask("barrier_out", question("barrier_in")); err != nil {
+	if err := j.barrier(); err != nil {
 		return err
 	}
 	for rank := range j.size {
@@ -239,11 +239,10 @@ func (j *job) fetch(rank int, mine string) error {
 func (j *job) getText(rank int) (string, error) {
 	var text strings.Builder
 	for i := 0; ; i++ {
-		m, err := j.ask("get_result", question("get", "kvsname", j.kvs, "key", j.pieceKey(rank, i)))
+		piece, err := j.get(rank, j.pieceKey(rank, i))
 		if err != nil {
 			return "", fmt.Errorf("values of rank %d: %w", rank, err)
 		}
-		piece := m.Get("value")
 		if piece == "" {
 			return "", fmt.Errorf("pmi: values of rank %d: an empty piece", rank)
 		}
@@ -273,7 +272,7 @@ const (
 func (j *job) Abort(code int, why string) {
 	fmt.Fprintf(j.stderr, "rank %d aborts the job with code %d: %s\n", j.rank, code, why)
 	time.Sleep(abortNotice)
-	if j.send(question("abort", "exitcode", strconv.Itoa(code))) != nil {
+	if j.abort(code, why) != nil {
 		return
 	}
 	select {
@@ -282,7 +281,4 @@ func (j *job) Abort(code int, why string) {
 	}
 }
 
-func (j *job) Finalize() error {
-	_, err := j.ask("finalize_ack", question("finalize"))
-	return err
-}
+func (j *job) Finalize() error { return j.finalize() }

@@ -24,7 +24,7 @@ type launcher struct {
 
 	mu      sync.Mutex
 	staged  []boot.Value
-	waiting []net.Conn
+	waiting []*Session
 	asked   []boot.Op
 	aborted chan boot.Request
 }
@@ -41,6 +41,11 @@ func newLauncher(t *testing.T, mapped bool, of ...int) *launcher {
 	return l
 }
 
+// placeOn is the place of a rank with a socket to its launcher.
+func placeOn(socket net.Conn, rank, size int) place {
+	return place{rank: rank, size: size, socket: socket, lines: boot.NewLineReader(socket)}
+}
+
 // start serves a rank at the other end of the returned socket.
 func (l *launcher) start(rank int) net.Conn {
 	ours, theirs := net.Pipe()
@@ -51,28 +56,25 @@ func (l *launcher) start(rank int) net.Conn {
 
 func (l *launcher) serve(rank int, socket net.Conn) {
 	defer socket.Close()
-	session := l.hosts[l.of[rank]].NewSession()
+	session := l.hosts[l.of[rank]].NewSession(rank, 0, func(text string) { _, _ = socket.Write([]byte(text)) })
 	lines := boot.NewLineReader(socket)
 	for {
-		line, err := lines.Next()
+		text, err := session.Next(lines)
 		if err != nil {
 			return
 		}
-		answer, request, err := session.Handle(line)
+		request, err := session.Handle(text)
 		if err != nil {
 			l.t.Errorf("rank %d: %v", rank, err)
 			return
 		}
 		if request != nil {
-			l.note(rank, socket, *request)
-		}
-		if _, err := socket.Write([]byte(answer)); err != nil {
-			return
+			l.note(rank, session, socket, *request)
 		}
 	}
 }
 
-func (l *launcher) note(rank int, socket net.Conn, r boot.Request) {
+func (l *launcher) note(rank int, session *Session, socket net.Conn, r boot.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked = append(l.asked, r.Op)
@@ -83,26 +85,28 @@ func (l *launcher) note(rank int, socket net.Conn, r boot.Request) {
 	case boot.OpPut:
 		l.staged = append(l.staged, boot.Value{Rank: rank, Key: r.Key, Value: r.Value})
 	case boot.OpFence:
-		if l.waiting = append(l.waiting, socket); len(l.waiting) < len(l.of) {
+		if l.waiting = append(l.waiting, session); len(l.waiting) < len(l.of) {
 			return
 		}
 		for _, h := range l.hosts {
 			h.Add(l.staged)
 		}
 		for _, s := range l.waiting {
-			go func() { _, _ = s.Write([]byte(BarrierOut)) }()
+			go s.Fenced()
 		}
 		l.staged, l.waiting = nil, nil
 	}
 }
 
 // onRanks runs body for all ranks of the launcher.
-func (l *launcher) onRanks(body func(j *job) error) {
+func (l *launcher) onRanks(version string, body func(j *job) error) {
 	var group sync.WaitGroup
 	for rank := range l.of {
 		group.Go(func() {
 			socket := l.start(rank)
-			j, err := join(place{rank, len(l.of), socket, boot.NewLineReader(socket)}, &bytes.Buffer{})
+			p := placeOn(socket, rank, len(l.of))
+			p.version = version
+			j, err := join(p, &bytes.Buffer{})
 			if err == nil {
 				err = body(j)
 			}
@@ -115,10 +119,14 @@ func (l *launcher) onRanks(body func(j *job) error) {
 }
 
 func TestJob_exchanges(t *testing.T) {
-	for _, mapped := range []bool{true, false} {
+	for _, c := range []struct {
+		version string
+		mapped  bool
+	}{{"1", true}, {"1", false}, {"2", true}, {"2", false}, {"auto", true}} {
+		mapped := c.mapped
 		l := newLauncher(t, mapped, 0, 0, 1, 2, 2, 2)
 		var keys sync.Map
-		l.onRanks(func(j *job) error {
+		l.onRanks(c.version, func(j *job) error {
 			keys.Store(j.Key(), true)
 			host, local := j.Host()
 			wantHost, wantLocal := l.of[j.rank], [...]int{0, 1, 0, 0, 1, 2}[j.rank]
@@ -176,7 +184,7 @@ func TestJob_aborts(t *testing.T) {
 	l := newLauncher(t, true, 0)
 	socket := l.start(0)
 	var stderr bytes.Buffer
-	j, err := join(place{0, 1, socket, boot.NewLineReader(socket)}, &stderr)
+	j, err := join(placeOn(socket, 0, 1), &stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +230,7 @@ func TestJoin_badLauncher(t *testing.T) {
 			}
 			_, _ = lines.Next() // it waits for us to hang up
 		}()
-		_, err := join(place{0, 1, theirs, boot.NewLineReader(theirs)}, &bytes.Buffer{})
+		_, err := join(placeOn(theirs, 0, 1), &bytes.Buffer{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", answers, err, want)
 		}
@@ -230,9 +238,57 @@ func TestJoin_badLauncher(t *testing.T) {
 	}
 }
 
+// A launcher of one version is asked for the other one when it may choose.
+func TestPlace_negotiates(t *testing.T) {
+	for _, c := range []struct {
+		version, job, answers string
+		asked                 string // versions, in turn
+		want                  int    // 0: an error
+	}{
+		{"", "", "1 0", "1", 1},
+		{"auto", "7.0", "2 0", "2", 2},
+		{"", "", "2 -1|2 0", "12", 2},
+		{"", "7.0", "1 -1|1 0", "21", 1},
+		{"1", "7.0", "1 0", "1", 1},
+		{"1", "", "2 -1", "1", 0},
+		{"2", "", "2 0", "2", 2},
+		{"2", "", "1 1", "2", 0},
+		{"", "", "3 -1", "1", 0},
+		{"", "", "1 -1", "1", 0},
+		{"3", "", "", "", 0},
+	} {
+		ours, theirs := net.Pipe()
+		asked := make(chan string, 1)
+		go func() {
+			defer ours.Close()
+			lines := boot.NewLineReader(ours)
+			versions := ""
+			for _, answer := range strings.FieldsFunc(c.answers, func(r rune) bool { return r == '|' }) {
+				line, err := lines.Next()
+				m, parseErr := Parse(line)
+				if err != nil || parseErr != nil {
+					t.Error(err, parseErr)
+				}
+				versions += m.Get("pmi_version")
+				var version, rc int
+				_, _ = fmt.Sscan(answer, &version, &rc)
+				fmt.Fprintf(ours, "cmd=response_to_init pmi_version=%d pmi_subversion=0 rc=%d\n", version, rc)
+			}
+			asked <- versions
+		}()
+		p := placeOn(theirs, 0, 1)
+		p.version, p.jobID = c.version, c.job
+		version, err := p.negotiate()
+		if got := <-asked; (err != nil) != (c.want == 0) || err == nil && version != c.want || got != c.asked {
+			t.Errorf("%+v: version %d, %v, after asking for %s", c, version, err, got)
+		}
+		theirs.Close()
+	}
+}
+
 func TestConn_unasked(t *testing.T) {
 	ours, theirs := net.Pipe()
-	c := newConn(theirs, boot.NewLineReader(theirs))
+	c := newConn(theirs, boot.NewLineReader(theirs), 1)
 	for range 2 {
 		if _, err := ours.Write([]byte("cmd=barrier_out\n")); err != nil {
 			t.Error(err)
@@ -296,7 +352,7 @@ func TestJoin_byPort(t *testing.T) {
 	for rank := range 2 {
 		go func() {
 			socket := l.start(rank)
-			_, _ = join(place{rank, 3, socket, boot.NewLineReader(socket)}, &bytes.Buffer{})
+			_, _ = join(placeOn(socket, rank, 3), &bytes.Buffer{})
 		}()
 	}
 	t.Setenv(EnvPort, listener.Addr().String())

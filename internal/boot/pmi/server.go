@@ -1,9 +1,6 @@
 package pmi
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -18,21 +15,26 @@ const (
 	maxValue = 1024
 )
 
-// Server answers the processes of a host that speak PMI-1. It turns what they
+// Server answers the processes of a host that speak PMI. It turns what they
 // ask into the requests of internal/boot, which the launcher carries to all
 // hosts. Its methods may be called by any goroutine.
 type Server struct {
-	name string // of the table
+	name string // of the job, and of its table
 	size int
 
-	mu     sync.Mutex
-	values map[string]string
+	mu      sync.Mutex
+	values  map[string]string
+	node    map[string]string         // what processes of this host tell each other
+	waiting map[string][]func(string) // for a key of node
 }
 
 // NewServer returns a server for a host of a job with a name and a number of
 // ranks. The mapping is that of FormatMapping, or "".
 func NewServer(job string, size int, mapping string) *Server {
-	s := &Server{name: "xwarp-" + job, size: size, values: map[string]string{}}
+	s := &Server{
+		name: "xwarp-" + job, size: size,
+		values: map[string]string{}, node: map[string]string{}, waiting: map[string][]func(string){},
+	}
 	if mapping != "" && len(mapping) < maxValue { // else they compare the names of their hosts
 		s.values[mappingKey] = mapping
 	}
@@ -55,105 +57,77 @@ func (s *Server) get(key string) (string, bool) {
 	return v, ok
 }
 
-// BarrierOut is the line that ends the wait of a process whose Session asked
-// for a fence.
-const BarrierOut = "cmd=barrier_out\n"
+// putHere stores what processes of this host may know, and wakes those that wait
+// for it.
+func (s *Server) putHere(key, value string) {
+	s.mu.Lock()
+	waiting := s.waiting[key]
+	s.node[key] = value
+	delete(s.waiting, key)
+	s.mu.Unlock()
+	for _, found := range waiting {
+		found(value)
+	}
+}
 
-// Session is the conversation with one process. One goroutine uses it.
+// getHere returns what putHere has stored. If there is nothing yet and found is not
+// nil, found will be called with it.
+func (s *Server) getHere(key string, found func(string)) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.node[key]
+	if !ok && found != nil {
+		s.waiting[key] = append(s.waiting[key], found)
+	}
+	return v, ok
+}
+
+// good reports whether a key and a value can go into the table.
+func good(key, value string) bool {
+	return key != "" && utf8.ValidString(key) && len(key) < maxKey && len(value) < maxValue
+}
+
+// Session is the conversation with one process. One goroutine reads what the
+// process says and has it handled.
 type Session struct {
 	server    *Server
-	multiline string // the command whose lines are being read, or ""
+	rank, app int
+	version   int // of PMI, from the process' first line on
+	answer    func(string)
+	multiline string  // the command whose lines are being read, or ""
+	fence     Message // that the process waits in, in version 2
 }
 
-// NewSession starts a conversation.
-func (s *Server) NewSession() *Session { return &Session{server: s} }
-
-// Handle takes a line without its end. It returns the lines to answer with and
-// what the launcher has to do for the process, either of which may be missing.
-// After an OpFence the answer is BarrierOut, once the fence is complete. An
-// error says that the process makes no sense and cannot go on.
-func (c *Session) Handle(line []byte) (answer string, request *boot.Request, err error) {
-	if multi, ok := c.inMultiline(string(line)); ok {
-		return multi, nil, nil
-	}
-	m, err := Parse(line)
-	if err != nil {
-		return "", nil, fmt.Errorf("PMI: %w", err)
-	}
-	switch m.Cmd {
-	case "init":
-		return c.init(m)
-	case "put":
-		return c.put(m)
-	case "barrier_in":
-		return "", &boot.Request{Op: boot.OpFence}, nil
-	case "finalize":
-		return "cmd=finalize_ack\n", &boot.Request{Op: boot.OpFinalize}, nil
-	case "abort":
-		code, err := m.number("exitcode", -1<<31)
-		if err != nil {
-			code = 1
-		}
-		return "", &boot.Request{Op: boot.OpAbort, Code: code, Why: m.Get("error_msg")}, nil
-	}
-	answer, err = c.query(m)
-	return answer, nil, err
+// NewSession starts a conversation with a rank, which runs program number app of
+// the job. What it is to be told goes to
+// answer, which any goroutine may call and which must not wait for this server.
+func (s *Server) NewSession(rank, app int, answer func(string)) *Session {
+	return &Session{server: s, rank: rank, app: app, version: 1, answer: answer}
 }
 
-// inMultiline swallows the commands that are many lines long, all of which
-// start processes at run time.
-func (c *Session) inMultiline(line string) (answer string, ok bool) {
-	if cmd, ok := strings.CutPrefix(line, "mcmd="); ok {
-		c.multiline = cmd
-		return "", true
+// Next reads what the process says next, for Handle.
+func (c *Session) Next(r *boot.LineReader) ([]byte, error) {
+	if c.version == 2 {
+		return readFrame(r)
 	}
-	if c.multiline == "" {
-		return "", false
-	}
-	if strings.TrimSpace(line) == "endcmd" {
-		answer = "cmd=" + c.multiline + "_result rc=-1 msg=not_supported\n"
-		c.multiline = ""
-	}
-	return answer, true
+	return r.Next()
 }
 
-func (c *Session) init(m Message) (string, *boot.Request, error) {
-	if m.Get("pmi_version") != "1" {
-		return "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n", nil, nil
+// Handle takes what the process says, answers, and returns what the launcher has to
+// do for the process, which may be nothing. After an OpFence the answer is for
+// Fenced. An error says that the process makes no sense and cannot go on.
+func (c *Session) Handle(text []byte) (*boot.Request, error) {
+	if c.version == 2 {
+		return c.handleFrame(text)
 	}
-	return "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n", &boot.Request{Op: boot.OpHello, Version: boot.WireVersion}, nil
+	return c.handleLine(text)
 }
 
-// put takes a value. Processes of this host see it at once, which PMI allows,
-// and those of others after the next fence.
-func (c *Session) put(m Message) (string, *boot.Request, error) {
-	key, value := m.Get("key"), m.Get("value")
-	if key == "" || !utf8.ValidString(key) || len(key) >= maxKey || len(value) >= maxValue || m.Get("kvsname") != c.server.name {
-		return "cmd=put_result rc=-1 msg=invalid\n", nil, nil
+// Fenced tells the process that the fence it asked for is complete.
+func (c *Session) Fenced() {
+	if c.version == 2 {
+		c.respond(c.fence, rcSuccess)
+		return
 	}
-	v := boot.Value{Key: key, Value: []byte(value)}
-	c.server.Add([]boot.Value{v})
-	return "cmd=put_result rc=0 msg=success\n", &boot.Request{Op: boot.OpPut, Key: v.Key, Value: v.Value}, nil
-}
-
-// query answers what changes nothing.
-func (c *Session) query(m Message) (string, error) {
-	switch m.Cmd {
-	case "get_maxes":
-		return fmt.Sprintf("cmd=maxes kvsname_max=%d keylen_max=%d vallen_max=%d\n", maxName, maxKey, maxValue), nil
-	case "get_my_kvsname":
-		return "cmd=my_kvsname kvsname=" + c.server.name + "\n", nil
-	case "get_appnum":
-		return "cmd=appnum appnum=0\n", nil
-	case "get_universe_size":
-		return "cmd=universe_size size=" + strconv.Itoa(c.server.size) + "\n", nil
-	case "get":
-		if v, ok := c.server.get(m.Get("key")); ok {
-			return "cmd=get_result rc=0 msg=success value=" + v + "\n", nil
-		}
-		return "cmd=get_result rc=-1 msg=not_found value=unknown\n", nil
-	case "publish_name", "unpublish_name", "lookup_name":
-		return "cmd=" + strings.TrimSuffix(m.Cmd, "_name") + "_result rc=-1 info=not_supported msg=not_supported\n", nil
-	}
-	return "", fmt.Errorf("PMI: unknown command %.32q", m.Cmd)
+	c.answer("cmd=barrier_out\n")
 }

@@ -1,6 +1,6 @@
-// Package split lets two protocols use one port: TCP goes to the one, every
-// other frame to the other, and both send. So datagrams and byte streams of
-// one engine share a queue of a NIC.
+// Package split lets two protocols use one port: some frames go to the one, such
+// as TCP, all others to the other, and both send. So datagrams and byte streams
+// of one engine share a queue of a NIC.
 package split
 
 import (
@@ -24,22 +24,26 @@ type Side struct {
 
 // both is what the sides share.
 type both struct {
-	tcp, rest Side
-	open      int // sides that are not closed
-	stage     [8 * fabric.MaxBufs]fabric.Desc
+	some, rest Side
+	isSome     func(frame []byte) bool // whether the frame that begins like that is for some
+	open       int                     // sides that are not closed
+	stage      [8 * fabric.MaxBufs]fabric.Desc
 }
 
 var _ fabric.Port = (*Side)(nil)
 
-// New splits a port, which both sides own from now on: it is closed when both
-// of them are.
-func New(port fabric.Port) (tcp, rest *Side) {
-	b := &both{open: 2}
-	for _, s := range []*Side{&b.tcp, &b.rest} {
+// New splits a port into one for TCP and one for all else. Both sides own the
+// port from now on: it is closed when both of them are.
+func New(port fabric.Port) (tcp, rest *Side) { return By(port, isTCP) }
+
+// By is New for frames that some picks by their first buffer.
+func By(port fabric.Port, some func(frame []byte) bool) (picked, rest *Side) {
+	b := &both{open: 2, isSome: some}
+	for _, s := range []*Side{&b.some, &b.rest} {
 		// Every buffer that waits is one of the pool, so there is room for all.
 		*s = Side{Port: port, both: b, ring: make([]fabric.Desc, port.Pool().Cap())}
 	}
-	return &b.tcp, &b.rest
+	return &b.some, &b.rest
 }
 
 // Recv returns frames for this side; see fabric.Port. Those for the other side
@@ -71,8 +75,8 @@ func (b *both) sort(port fabric.Port) {
 	for i := range bufs {
 		d := &bufs[i]
 		if first {
-			if to = &b.rest; isTCP(arena[d.Addr:][:d.Len]) {
-				to = &b.tcp
+			if to = &b.rest; b.isSome(arena[d.Addr:][:d.Len]) {
+				to = &b.some
 			}
 		}
 		to.put(d)

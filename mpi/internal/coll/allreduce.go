@@ -1,49 +1,75 @@
 package coll
 
-type allreduceAlgorithm uint8
-
-const (
-	allreduceDoubling allreduceAlgorithm = iota
-	allreduceRabenseifner
-	allreduceRing
-)
-
 // allreduceTable is from runs of 3 and 4 ranks over UDP on loopback. 4 ranks
 // took 27, 37 and 50 us for 8 KiB, 138, 70 and 88 us for 32 KiB, 3.5, 2.5 and
 // 2.5 ms for 2 MiB. With 3 ranks, of which Rabenseifner's lets one sit out, the
 // ring took half the time of the others from 32 KiB on.
-var allreduceTable = []rule[allreduceAlgorithm]{
-	{upTo: 16 << 10, use: allreduceDoubling},
-	{upTo: 1 << 20, ranks: 4, use: allreduceRabenseifner},
-	{use: allreduceRing},
+var allreduceTable = table{
+	name: "allreduce",
+	flat: []rule{
+		{upTo: 16 << 10, use: doubling},
+		{upTo: 1 << 20, ranks: 9, use: rabenseifner},
+		{ranks: 9, use: ring},
+		{ranks: 3, use: spread},
+		{upTo: 32 << 10, use: spread},
+		{upTo: 128 << 10, use: doubling}, // one handshake instead of two
+		{use: spread},
+	},
+	hosts: []rule{
+		{upTo: 2 << 10, use: hosts},
+		{upTo: 64 << 10, ranks: 17, use: hosts},
+		{use: rails},
+	},
+	has:     []algorithm{doubling, rabenseifner, ring, spread},
+	onHosts: []algorithm{hosts, rails},
 }
 
-// Allreduce replaces v on all members by the reduction of all of them. All have
-// the same length.
+// Allreduce makes v on all members the reduction of the vectors in of all of them,
+// which have the same length. in is v, or apart from it.
 //
 // All get the same bits: every element is reduced in one order only, or in
 // orders that commutativity makes equal.
-func Allreduce(s *Schedule, t Team, v []byte) {
+func Allreduce(s *Schedule, t Team, in, v []byte) {
 	if t.Size == 1 || len(v) == 0 {
+		s.Copy(v, in)
 		return
 	}
-	if t.Hosts != nil && s.commutes && len(v) <= 1<<20 {
+	use := s.allreduceBy(t, v)
+	switch use {
+	case spread:
+		AllreduceSpread(s, t, in, v)
+		return
+	case rails:
+		AllreduceRails(s, t, in, v)
+		return
+	}
+	s.Copy(v, in)
+	switch use {
+	case hosts:
 		AllreduceHosts(s, t, v)
-		return
-	}
-	algorithm := choose(allreduceTable, len(v), t.Size)
-	switch {
-	case s.count(v) < t.Size:
-		algorithm = allreduceDoubling // the others need an element per rank
-	case algorithm == allreduceRing && !s.commutes:
-		algorithm = allreduceRabenseifner // keeps the order
-	}
-	switch algorithm {
-	case allreduceRabenseifner:
+	case rabenseifner:
 		AllreduceRabenseifner(s, t, v)
-	case allreduceRing:
+	case ring:
 		AllreduceRing(s, t, v)
 	default:
 		AllreduceDoubling(s, t, v)
 	}
+}
+
+// allreduceBy returns the algorithm for v.
+func (s *Schedule) allreduceBy(t Team, v []byte) algorithm {
+	if !s.commutes {
+		t.Hosts = nil // ranks of a host need not follow one another
+	}
+	use, few := t.choose(ofAllreduce, len(v)), s.count(v) < t.Size
+	switch {
+	case use == rails && (few || t.Hosts.least == 1):
+		return hosts
+	case use == hosts, use == rails:
+	case few:
+		return doubling // the others need an element per rank
+	case use == ring && !s.commutes:
+		return rabenseifner // keeps the order
+	}
+	return use
 }

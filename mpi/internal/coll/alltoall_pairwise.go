@@ -10,11 +10,16 @@ func AlltoallPairwise(s *Schedule, t Team, out, in [][]byte) { s.shift(t, out, i
 
 // shift exchanges blocks with all members, several at a time.
 func (s *Schedule) shift(t Team, out, in [][]byte, several int) {
-	s.Copy(in[t.Me], out[t.Me])
+	if t.Size == 1 {
+		s.Copy(in[t.Me], out[t.Me])
+	}
 	for i := 1; i < t.Size; i++ {
 		up, down := t.off(t.Me+i), t.off(t.Me-i)
 		s.recv(t, down, in[down])
 		s.send(t, up, out[up])
+		if i == 1 {
+			s.Copy(in[t.Me], out[t.Me]) // while the others find out where to send
+		}
 		if i%several == 0 {
 			s.fence()
 		}

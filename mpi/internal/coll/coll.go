@@ -12,29 +12,11 @@
 // Communication Operations in MPICH, 2005).
 //
 // Files: schedule.go what an algorithm writes, run.go how it is run, team.go
-// who takes part, hosts.go which of them share a host. For every collective
-// there is a file that chooses, and one for each algorithm.
+// who takes part, hosts.go which of them share a host, tables.go how one is chosen.
+// For every collective there is a file with its table, and one for each algorithm.
 package coll
 
 import "math/bits"
-
-// rule is a row of a selection table: the algorithm for vectors up to a size,
-// on a number of ranks from ranks on. The first row that fits is taken; the
-// last one fits all.
-type rule[A any] struct {
-	upTo  int // bytes, or 0 for any size
-	ranks int
-	use   A
-}
-
-func choose[A any](table []rule[A], bytes, ranks int) A {
-	for _, r := range table {
-		if (r.upTo == 0 || bytes <= r.upTo) && ranks >= r.ranks {
-			return r.use
-		}
-	}
-	return table[len(table)-1].use
-}
 
 // powerBelow returns the largest power of two that is not above n.
 func powerBelow(n int) int { return 1 << (bits.Len(uint(n)) - 1) }

@@ -1,7 +1,6 @@
 package coll
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"testing"
@@ -69,6 +68,13 @@ func TestBcast_everyRootAndLength(t *testing.T) {
 				BcastHosts(s, t, buf, root)
 			}
 			Bcast(s, t, buf, root) // chooses it
+		}
+		algorithms[fmt.Sprint("rails", i)] = func(s *Schedule, t Team, buf []byte, root int) {
+			if t = hosted(t, place); t.Hosts != nil {
+				BcastRails(s, t, buf, root)
+			} else {
+				Bcast(s, t, buf, root)
+			}
 		}
 	}
 	algorithms.each(t, func(t *testing.T, bcast bcaster) {
@@ -168,22 +174,30 @@ func testReduce(t *testing.T, reduce reducer, red reduction, n, root, count int)
 	}
 }
 
-type allreducer func(*Schedule, Team, []byte)
+type allreducer func(s *Schedule, t Team, in, v []byte)
 
 func TestAllreduce_everyOrder(t *testing.T) {
 	algorithms := variants[allreducer]{
-		"choice": Allreduce, "doubling": AllreduceDoubling,
-		"rabenseifner": AllreduceRabenseifner,
-		"ring": func(s *Schedule, t Team, v []byte) {
+		"choice": Allreduce, "spread": AllreduceSpread,
+		"doubling":     where(AllreduceDoubling),
+		"rabenseifner": where(AllreduceRabenseifner),
+		"ring": where(func(s *Schedule, t Team, v []byte) {
 			if s.commutes {
 				AllreduceRing(s, t, v)
 			} else {
-				Allreduce(s, t, v)
+				Allreduce(s, t, v, v)
 			}
-		},
+		}),
 	}
 	for i, place := range placements {
-		algorithms[fmt.Sprint("hosts", i)] = func(s *Schedule, t Team, v []byte) { Allreduce(s, hosted(t, place), v) }
+		algorithms[fmt.Sprint("hosts", i)] = func(s *Schedule, t Team, in, v []byte) { Allreduce(s, hosted(t, place), in, v) }
+		algorithms[fmt.Sprint("rails", i)] = func(s *Schedule, t Team, in, v []byte) {
+			if t = hosted(t, place); t.Hosts != nil && s.commutes {
+				AllreduceRails(s, t, in, v)
+			} else {
+				Allreduce(s, t, in, v)
+			}
+		}
 	}
 	algorithms.each(t, func(t *testing.T, allreduce allreducer) {
 		for _, n := range sizes {
@@ -204,19 +218,37 @@ func testAllreduce(t *testing.T, allreduce allreducer, red reduction, n, count i
 	t.Helper()
 	length := count * red.elem
 	want := red.fold(length, 0, n)
-	v := make([][]byte, n)
+	in, v := make([][]byte, n), make([][]byte, n)
 	for r := range v {
-		v[r] = words(length)
+		in[r], v[r] = words(length), words(length)
+		if (n+count)%2 == 0 { // in place
+			in[r] = v[r]
+		}
 	}
 	err := world(n,
 		func(s *Schedule, t Team) {
 			s.Reduction(red.op, red.elem, red.commutes)
-			allreduce(s, t, v[t.Me])
+			allreduce(s, t, in[t.Me], v[t.Me])
 		},
-		func(r int) error { fill(v[r], r); return nil },
-		func(r int) error { return same(v[r], want) })
+		func(r int) error { fill(in[r], r); return nil },
+		func(r int) error {
+			if (n+count)%2 != 0 {
+				if err := same(in[r], filled(length, r)); err != nil {
+					return err
+				}
+			}
+			return same(v[r], want)
+		})
 	if err != nil {
 		t.Fatalf("%d elements of %T on %d ranks: %v", count, red.op, n, err)
+	}
+}
+
+// where makes an Allreduce of one that works in place only.
+func where(allreduce func(s *Schedule, t Team, v []byte)) allreducer {
+	return func(s *Schedule, t Team, in, v []byte) {
+		s.Copy(v, in)
+		allreduce(s, t, v)
 	}
 }
 
@@ -302,7 +334,7 @@ type allgatherer func(s *Schedule, t Team, mine []byte, blocks [][]byte)
 func TestAllgather_everyLength(t *testing.T) {
 	whole := func(blocks [][]byte) []byte { return blocks[0][:len(blocks)*len(blocks[0])] }
 	algorithms := variants[allgatherer]{
-		"choice": Allgatherv, "bruck": AllgatherBruck, "ring": AllgatherRing,
+		"choice": Allgatherv, "bruck": AllgatherBruck, "ring": AllgatherRing, "spread": AllgatherSpread,
 		"even": func(s *Schedule, t Team, mine []byte, blocks [][]byte) {
 			Allgather(s, t, mine, whole(blocks))
 		},
@@ -313,6 +345,15 @@ func TestAllgather_everyLength(t *testing.T) {
 				Allgather(s, t, mine, whole(blocks))
 			}
 		},
+	}
+	for i, place := range placements {
+		algorithms[fmt.Sprint("rails", i)] = func(s *Schedule, t Team, mine []byte, blocks [][]byte) {
+			if t = hosted(t, place); t.Hosts != nil {
+				AllgatherRails(s, t, mine, blocks)
+			} else {
+				Allgatherv(s, t, mine, blocks)
+			}
+		}
 	}
 	for name, allgather := range algorithms {
 		even := name == "even" || name == "doubling"
@@ -512,63 +553,5 @@ func TestNeighbors_twiceTheSame(t *testing.T) {
 		})
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestSchedule_errorEndsTheRound(t *testing.T) {
-	var a, b Schedule
-	team := Team{Me: 0, Size: 2}
-	a.send(team, 1, []byte{1, 2, 3})
-	a.fence()
-	in, later := make([]byte, 2), make([]byte, 1)
-	team.Me = 1
-	b.recv(team, 0, in)
-	b.fence()
-	b.Copy(later, []byte{9})
-	b.fence()
-	err := newNet(1).run([]*Schedule{&a, &b})
-	if err == nil || b.Err() == nil || !bytes.Equal(later, []byte{0}) {
-		t.Errorf("error %v, %v; it went on: %v", err, b.Err(), later)
-	}
-}
-
-func TestAllocs_Schedule(t *testing.T) {
-	var s Schedule
-	v, network := words(64), newNet(1)
-	var transport Transport = card{network, 0}
-	run := func() {
-		s.Reset()
-		s.Reduction(xor{}, 4, true)
-		s.Copy(s.Temp(64), v)
-		for range 5 {
-			s.combine(v, s.Temp(64), true)
-			s.fence()
-		}
-		s.Even(v, 4)
-		if !s.Advance(transport) {
-			t.Fatal("it waits")
-		}
-	}
-	run()
-	if n := testing.AllocsPerRun(100, run); n > 0 {
-		t.Errorf("%v allocations to write and run a schedule", n)
-	}
-}
-
-func TestChoose_firstRowThatFits(t *testing.T) {
-	table := []rule[string]{{upTo: 10, use: "small"}, {ranks: 4, use: "many"}, {use: "rest"}}
-	for _, c := range []struct {
-		bytes, ranks int
-		want         string
-	}{{0, 2, "small"}, {10, 9, "small"}, {11, 4, "many"}, {11, 3, "rest"}} {
-		if got := choose(table, c.bytes, c.ranks); got != c.want {
-			t.Errorf("choose(%d bytes, %d ranks) = %s, want %s", c.bytes, c.ranks, got, c.want)
-		}
-	}
-}
-
-func TestNewHosts_nothingToGain(t *testing.T) {
-	if NewHosts([]int{4, 4, 4}) != nil || NewHosts([]int{1, 2, 3}) != nil || NewHosts([]int{1, 2, 1}) == nil {
-		t.Error("hosts count when there are several, and one has several ranks")
 	}
 }

@@ -1,18 +1,15 @@
 package coll
 
-type gatherAlgorithm uint8
-
-const (
-	gatherBinomial gatherAlgorithm = iota
-	gatherLinear
-)
-
 // gatherTable is by the bytes of a block. Up the tree a block is copied log2 p
 // times, so longer ones go straight to the root; it is worth it where the root
 // spends more time on messages than on bytes.
-var gatherTable = []rule[gatherAlgorithm]{
-	{upTo: 2 << 10, ranks: 5, use: gatherBinomial},
-	{use: gatherLinear},
+var gatherTable = table{
+	name: "gather",
+	flat: []rule{
+		{upTo: 2 << 10, ranks: 5, use: binomial},
+		{use: linear},
+	},
+	has: []algorithm{binomial, linear},
 }
 
 // Gather puts the blocks mine of all members, which are equally long, one after
@@ -21,7 +18,7 @@ var gatherTable = []rule[gatherAlgorithm]{
 func Gather(s *Schedule, t Team, mine, all []byte, root int) {
 	switch {
 	case len(mine) == 0:
-	case choose(gatherTable, len(mine), t.Size) == gatherBinomial:
+	case t.choose(ofGather, len(mine)) == binomial:
 		GatherBinomial(s, t, mine, all, root)
 	case t.Me == root:
 		GatherLinear(s, t, mine, s.Even(all, t.Size), root)

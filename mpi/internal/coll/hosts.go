@@ -1,11 +1,14 @@
 package coll
 
+import "slices"
+
 // Hosts says which ranks of a communicator share a host. Messages between hosts
 // are dear, so the hierarchical algorithms let one rank of each host, its
 // leader, speak for all.
 type Hosts struct {
 	of    []int32   // index of the host, by rank
 	ranks [][]int32 // by host
+	least int       // ranks of the host that has the fewest
 }
 
 // NewHosts sorts out which ranks share a host, from the number of the host of
@@ -27,6 +30,10 @@ func NewHosts(host []int) *Hosts {
 	if len(h.ranks) == 1 || len(h.ranks) == len(host) {
 		return nil
 	}
+	h.least = len(host)
+	for _, local := range h.ranks {
+		h.least = min(h.least, len(local))
+	}
 	return h
 }
 
@@ -37,12 +44,14 @@ func NewHosts(host []int) *Hosts {
 func (h *Hosts) levels(s *Schedule, t Team, root int) (local Team, first int, top Team, rootTop int) {
 	me, rootHost := int32(t.Me), h.of[root]
 	local = Part(me, h.ranks[h.of[t.Me]])
+	local.Tables = t.Tables
 	leaders := s.ranks(len(h.ranks))
 	for i := range leaders {
 		leaders[i] = h.ranks[i][0]
 	}
 	leaders[rootHost] = int32(root)
 	top = Part(me, leaders)
+	top.Tables = t.Tables
 	if h.of[t.Me] == rootHost {
 		for i, r := range local.Ranks {
 			if r == int32(root) {
@@ -51,4 +60,32 @@ func (h *Hosts) levels(s *Schedule, t Team, root int) (local Team, first int, to
 		}
 	}
 	return local, first, top, int(rootHost)
+}
+
+// rails joins the hosts by as many rails as the smallest of them has ranks. local
+// is the ranks of this rank's host, on that of the root from the root on: the first
+// n of them are on a rail, each on that of its number. rail is the ranks of this
+// one's, from the root's host on; for a rank that is on none only Me is right, which
+// tells its host. t is a whole communicator.
+func (h *Hosts) rails(s *Schedule, t Team, root int) (local, rail Team, n int) {
+	host, home := int(h.of[t.Me]), int(h.of[root])
+	local = Team{Ranks: h.ranks[host], Size: len(h.ranks[host])}
+	first := slices.Index(h.ranks[home], int32(root))
+	if host == home && first > 0 {
+		local.Ranks = append(append(s.ranks(local.Size)[:0], h.ranks[home][first:]...), h.ranks[home][:first]...)
+	}
+	local.Me = slices.Index(local.Ranks, int32(t.Me))
+	rail = Team{Ranks: s.ranks(len(h.ranks)), Size: len(h.ranks), Tables: t.Tables}
+	rail.Me = rail.off(host - home)
+	for i := range rail.Ranks {
+		at := rail.off(home + i - rail.Size)
+		ranks, index := h.ranks[at], local.Me
+		if i == 0 {
+			index += first
+		}
+		if local.Me < h.least {
+			rail.Ranks[i] = ranks[index%len(ranks)]
+		}
+	}
+	return local, rail, h.least
 }

@@ -1,19 +1,22 @@
 package coll
 
-type reduceAlgorithm uint8
-
-const (
-	reduceBinomial reduceAlgorithm = iota
-	reduceRabenseifner
-)
-
 // reduceTable is from runs of 4 ranks over UDP on loopback: up the tree they took
 // 95 us, by Rabenseifner's 110 for 64 KiB, 227 and 260 us for 256 KiB, 1.16 and
 // 0.83 ms for 1 MiB.
-var reduceTable = []rule[reduceAlgorithm]{
-	{upTo: 512 << 10, use: reduceBinomial},
-	{ranks: 4, use: reduceRabenseifner},
-	{use: reduceBinomial},
+var reduceTable = table{
+	name: "reduce",
+	flat: []rule{
+		{upTo: 512 << 10, use: binomial},
+		{ranks: 4, use: rabenseifner},
+		{use: binomial},
+	},
+	hosts: []rule{
+		{upTo: 1 << 20, use: hosts},
+		{ranks: 4, use: rabenseifner},
+		{use: binomial},
+	},
+	has:     []algorithm{binomial, rabenseifner},
+	onHosts: []algorithm{hosts},
 }
 
 // Reduce reduces the vectors in of all members and gives the result to member
@@ -21,11 +24,17 @@ var reduceTable = []rule[reduceAlgorithm]{
 func Reduce(s *Schedule, t Team, in, out []byte, root int) {
 	switch {
 	case len(in) == 0:
+		return
 	case t.Size == 1:
 		s.Copy(out, in)
-	case t.Hosts != nil && s.commutes && len(in) <= 1<<20:
+		return
+	case !s.commutes:
+		t.Hosts = nil // ranks of a host need not follow one another
+	}
+	switch use := t.choose(ofReduce, len(in)); {
+	case use == hosts:
 		ReduceHosts(s, t, in, out, root)
-	case s.count(in) >= t.Size && choose(reduceTable, len(in), t.Size) == reduceRabenseifner:
+	case use == rabenseifner && s.count(in) >= t.Size:
 		ReduceRabenseifner(s, t, in, out, root)
 	default:
 		ReduceBinomial(s, t, in, out, root)

@@ -1,19 +1,16 @@
 package coll
 
-type reduceScatterAlgorithm uint8
-
-const (
-	reduceScatterHalving reduceScatterAlgorithm = iota
-	reduceScatterPairwise
-)
-
 // reduceScatterTable is by the bytes of the whole vector. 4 ranks over UDP on
 // loopback took 27 us by halving and 33 pairwise for 16 KiB, 87 and 43 us for
 // 64 KiB, 2.4 and 0.55 ms for 1 MiB. With more ranks pairwise has more messages.
-var reduceScatterTable = []rule[reduceScatterAlgorithm]{
-	{upTo: 32 << 10, use: reduceScatterHalving},
-	{upTo: 256 << 10, ranks: 16, use: reduceScatterHalving},
-	{use: reduceScatterPairwise},
+var reduceScatterTable = table{
+	name: "reduce_scatter",
+	flat: []rule{
+		{upTo: 32 << 10, use: halving},
+		{upTo: 256 << 10, ranks: 16, use: halving},
+		{use: pairwise},
+	},
+	has: []algorithm{halving, pairwise},
 }
 
 // ReduceScatter reduces the vectors in of all members, and gives part i of the
@@ -22,7 +19,7 @@ var reduceScatterTable = []rule[reduceScatterAlgorithm]{
 func ReduceScatter(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte) {
 	switch {
 	case len(in) == 0:
-	case s.commutes && choose(reduceScatterTable, len(in), t.Size) == reduceScatterHalving:
+	case s.commutes && t.choose(ofReduceScatter, len(in)) == halving:
 		ReduceScatterHalving(s, t, in, blocks, out)
 	default:
 		ReduceScatterPairwise(s, t, blocks, out)

@@ -68,6 +68,11 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 			src, dst := s.cursors[st.peer], s.cursors[st.other]
 			dtype.Copy(&dst, &src)
 			continue
+		case await:
+			if !s.settle(t, int(st.peer), wait) {
+				return false
+			}
+			continue // even after an error: what is under way has to end
 		case swap:
 			if !s.begun {
 				s.begun = true
@@ -78,7 +83,7 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 			}
 		case fence:
 		}
-		if !s.settle(t, wait) {
+		if !s.round(t, wait) {
 			return false
 		}
 		s.begun = false
@@ -87,7 +92,7 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 			return true
 		}
 	}
-	return s.settle(t, wait)
+	return s.round(t, wait)
 }
 
 // begin adds a message to the round.
@@ -95,10 +100,20 @@ func (s *Schedule) begin(h Handle, b []byte, peer int32) {
 	s.pending = append(s.pending, pending{h, len(b), peer})
 }
 
-// settle takes the messages of the round that are done, and reports whether all
-// of them are. It may wait for them.
-func (s *Schedule) settle(t Transport, wait bool) bool {
-	for ; s.settled < len(s.pending); s.settled++ {
+// round takes all messages of the round, which it ends, and reports whether that
+// could be done. It may wait for them.
+func (s *Schedule) round(t Transport, wait bool) bool {
+	if !s.settle(t, len(s.pending), wait) {
+		return false
+	}
+	s.pending, s.settled = s.pending[:0], 0
+	return true
+}
+
+// settle takes the first n messages of the round, and reports whether that could
+// be done. It may wait for them.
+func (s *Schedule) settle(t Transport, n int, wait bool) bool {
+	for ; s.settled < n; s.settled++ {
 		p := &s.pending[s.settled]
 		if !p.h.Done() {
 			if !wait {
@@ -110,7 +125,6 @@ func (s *Schedule) settle(t Transport, wait bool) bool {
 			s.err = err
 		}
 	}
-	s.pending, s.settled = s.pending[:0], 0
 	return true
 }
 

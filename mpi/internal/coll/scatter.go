@@ -5,7 +5,7 @@ package coll
 func Scatter(s *Schedule, t Team, all, mine []byte, root int) {
 	switch {
 	case len(mine) == 0:
-	case choose(gatherTable, len(mine), t.Size) == gatherBinomial:
+	case t.choose(ofGather, len(mine)) == binomial:
 		ScatterBinomial(s, t, all, mine, root)
 	case t.Me == root:
 		ScatterLinear(s, t, s.Even(all, t.Size), mine, root)

@@ -18,6 +18,7 @@ type what uint8
 
 const (
 	fence  what = iota // wait for all messages begun before: the end of a round
+	await              // wait for the first peer messages of the round
 	send               // begin to send a to peer
 	recv               // begin to receive a from peer; another length is an error
 	swap               // a round of its own: send a to peer, receive b from other
@@ -114,6 +115,10 @@ func (s *Schedule) recv(t Team, from int, b []byte) {
 // fence ends a round. What was received is there afterwards, and what was sent
 // may be changed.
 func (s *Schedule) fence() { s.steps = append(s.steps, step{}) }
+
+// await waits for the first n messages of the round, which are receives: what
+// they have brought may be sent on while the others are on their way.
+func (s *Schedule) await(n int) { s.steps = append(s.steps, step{what: await, peer: int32(n)}) }
 
 // swap is a round: it receives one message and sends another.
 func (s *Schedule) swap(t Team, to int, out []byte, from int, in []byte) {

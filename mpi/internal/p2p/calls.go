@@ -242,6 +242,14 @@ func (ep *Endpoint) Register(context uint32, members []int32, agreed int) {
 	ep.Leave()
 }
 
+// Counts returns the counters of a communicator.
+func (ep *Endpoint) Counts(context uint32) Counts {
+	ep.Enter()
+	c := *ep.countsOf(context)
+	ep.Leave()
+	return c
+}
+
 // Unregister forgets a communicator, if all its members are done with it. Else
 // some may still ask what was agreed upon, so the context must not be used again.
 func (ep *Endpoint) Unregister(context uint32, all bool) {
@@ -270,14 +278,6 @@ func (ep *Endpoint) Failed(context uint32) (lost []int32, acked int) {
 	defer ep.Leave()
 	g := ep.at(context)
 	return slices.Clone(g.lost), g.acked
-}
-
-// Members returns all members of a communicator in the order of World. The list is
-// the endpoint's.
-func (ep *Endpoint) Members(context uint32) []int32 {
-	ep.Enter()
-	defer ep.Leave()
-	return ep.at(context).members
 }
 
 // Acknowledge lets receives from any source go on in spite of the first n losses.
@@ -311,6 +311,9 @@ func (ep *Endpoint) Revoke(context uint32) {
 // which every message and every step forward happens inside.
 type Inside Endpoint
 
+// Counts is Endpoint.Counts.
+func (in *Inside) Counts(context uint32) Counts { return *in.ep().countsOf(context) }
+
 // Inside returns the endpoint for use between Enter and Leave.
 func (ep *Endpoint) Inside() *Inside { return (*Inside)(ep) }
 
@@ -331,6 +334,17 @@ func (in *Inside) Isend(env match.Envelope, dest int, buf []byte) *Request {
 // Irecv is Endpoint.Irecv.
 func (in *Inside) Irecv(env match.Envelope, buf []byte) *Request {
 	return in.ep().irecv(env, in.ep().request(env.Source, buf))
+}
+
+// Seize takes the oldest message that fits env, if there is one.
+func (in *Inside) Seize(env match.Envelope) (m Matched, found bool, err error) {
+	m, _, found, err = in.ep().seize(env)
+	return m, found, err
+}
+
+// Accept is Endpoint.Accept.
+func (in *Inside) Accept(m Matched, buf []byte) *Request {
+	return in.ep().acceptMatched(m, in.ep().request(m.m.entry.Source, buf))
 }
 
 // Await makes progress until r is Ready. Others come inside meanwhile.
@@ -355,3 +369,35 @@ func (in *Inside) Flush() { in.ep().push(1) }
 
 // Follow calls f in every step from now on; nil ends that.
 func (in *Inside) Follow(f Follower) { in.follower = f }
+
+// Register is Endpoint.Register.
+func (in *Inside) Register(context uint32, members []int32, agreed int) {
+	in.ep().register(context, members, agreed)
+}
+
+// Members returns all members of a communicator in the order of World, and what
+// Failed does. The lists are the endpoint's.
+func (in *Inside) Members(context uint32) (members, lost []int32, acked int) {
+	g := in.ep().at(context)
+	return g.members, g.lost, g.acked
+}
+
+// Result tells what Wait will of a request that is done, and leaves it to Wait.
+// There is none while it is only doubtful whether it will ever be done.
+func (in *Inside) Result(r *Request) (st Status, finished bool, err error) {
+	if r.state != done {
+		return Status{}, false, in.ep().interruption(r)
+	}
+	return r.st, true, r.err
+}
+
+// Detach lets a request end by itself: nobody will take its result.
+func (in *Inside) Detach(r *Request) {
+	ep := in.ep()
+	if r.state == done {
+		_, _ = ep.take(r)
+		return
+	}
+	r.detached = true
+	ep.active--
+}

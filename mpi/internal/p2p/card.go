@@ -19,12 +19,14 @@ const (
 	cardAddr      = "addr"  // of the datagrams
 	cardTransport = "t"
 	cardUD        = "ud"   // version of the protocol over unreliable ones, queue pair and bytes of a segment
+	cardNear      = "near" // limit in bytes through shared memory
 	cardLane      = "lane" // number of the host, colon, and the name of its shared memory
 )
 
 // card is what is read from one.
 type card struct {
 	version, eager int
+	near           int
 	addr           netip.AddrPort
 	transport      Transport
 	rc             netip.AddrPort // not valid: none
@@ -56,6 +58,8 @@ func parseCard(s string) (c card, err error) {
 			c.version, err = strconv.Atoi(value)
 		case cardEager:
 			c.eager, err = strconv.Atoi(value)
+		case cardNear:
+			c.near, err = strconv.Atoi(value)
 		case cardAddr:
 			c.addr, err = netip.ParseAddrPort(value)
 		case cardTransport:
@@ -71,14 +75,21 @@ func parseCard(s string) (c card, err error) {
 			return c, fmt.Errorf("%s: %w", key, err)
 		}
 	}
-	if c.eager < 0 || c.eager > eagerMost {
-		return c, fmt.Errorf("an eager limit of %d", c.eager)
+	for _, limit := range []int{c.eager, c.near} {
+		if limit < 0 || limit > eagerMost {
+			return c, fmt.Errorf("an eager limit of %d", limit)
+		}
 	}
 	return c, nil
 }
 
-// Connect makes the peers known by their cards, in the order of ranks.
-func (ep *Endpoint) Connect(cards []string) error {
+// Connect makes the peers known by their cards, in the order of ranks. It asks for
+// the way to each by await, which may call the function that it gets again if that
+// fails; nil calls it once.
+func (ep *Endpoint) Connect(cards []string, await func(func() error) error) error {
+	if await == nil {
+		await = func(try func() error) error { return try() }
+	}
 	for i := range ep.peers {
 		c, err := parseCard(cards[i])
 		if err != nil {
@@ -87,7 +98,7 @@ func (ep *Endpoint) Connect(cards []string) error {
 		if c.version != Version {
 			return fmt.Errorf("rank %d speaks version %d of the protocol and this rank version %d: start all ranks from the same build", i, c.version, Version)
 		}
-		err = ep.meet(i, &c)
+		err = await(func() error { return ep.meet(i, &c) })
 		ep.peers[i].eagerTop = ep.peers[i].eagerMax
 		if err != nil {
 			return fmt.Errorf("no way to rank %d: %w", i, err)
@@ -102,7 +113,8 @@ func (ep *Endpoint) Connect(cards []string) error {
 // meet makes rank i a peer.
 func (ep *Endpoint) meet(i int, c *card) error {
 	p := &ep.peers[i]
-	p.eagerMax = int32(min(ep.cfg.EagerMax, c.eager))
+	p.eagerFar = int32(min(ep.cfg.EagerMax, c.eager))
+	p.eagerMax, p.eagerCap = p.eagerFar, p.eagerFar
 	p.saidBye = mono.Never
 	if p.self = i == int(ep.rank); p.self {
 		return nil

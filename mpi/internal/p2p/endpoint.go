@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -24,8 +25,19 @@ type Config struct {
 	NoPull     bool // but do without process_vm_readv, as if it were forbidden
 	Host       int  // number of the host
 	EagerMax   int  // largest message in bytes that is sent without asking; default 16 KiB, -1 means 0
-	Receives   int  // receive buffers of EagerMax bytes; default 256
-	Sends      int  // send buffers of EagerMax bytes; default 64
+	// EagerIdle is the longest message in bytes that is sent without asking to a
+	// peer that little is under way to, in pieces of EagerMax; default 64 KiB, but
+	// EagerMax where that is given; at least EagerMax.
+	EagerIdle int
+	// EagerNear is the longest message in bytes that is copied through the shared
+	// memory of a host; what is longer its receiver copies from where it lies.
+	// Default: 16 KiB, but EagerMax where that is given. -1 means 0.
+	EagerNear int
+	// Calibrate sets the limit of each lane by what copies take, unless EagerMax or
+	// EagerNear is given; else it is as said there.
+	Calibrate bool
+	Receives  int // receive buffers of EagerMax bytes; default 256
+	Sends     int // send buffers of EagerMax bytes; default 64
 	// UnexpectedMax is how many bytes of eager messages may wait for their
 	// receives before their senders have to wait; default 64 MiB.
 	UnexpectedMax int
@@ -50,16 +62,15 @@ type Config struct {
 	Deaths func(known int) []int
 }
 
-// eagerMost is the most that Config.EagerMax can be.
-const eagerMost = 1 << 20
+// Limits of eager messages in bytes.
+const (
+	eagerMost = 1 << 20  // the most that each can be
+	eagerMax  = 16 << 10 // default of Config.EagerMax
+	eagerIdle = 64 << 10 // default of Config.EagerIdle
+)
 
 func (c *Config) fill() error {
-	switch {
-	case c.EagerMax == 0:
-		c.EagerMax = 16 << 10
-	case c.EagerMax < 0:
-		c.EagerMax = 0
-	}
+	c.fillEager()
 	if c.Receives == 0 {
 		c.Receives = 256
 	}
@@ -75,10 +86,24 @@ func (c *Config) fill() error {
 	if err := c.fillHybrid(); err != nil {
 		return err
 	}
-	if c.EagerMax > eagerMost || c.Receives < 1 || c.Sends < 1 {
+	if max(c.EagerIdle, c.EagerNear) > eagerMost || c.Receives < 1 || c.Sends < 1 {
 		return fmt.Errorf("p2p: eager limit %d, %d receive and %d send buffers: want at most 1 MiB, and at least one of each", c.EagerMax, c.Receives, c.Sends)
 	}
 	return nil
+}
+
+// fillEager fills in the limits of eager messages.
+func (c *Config) fillEager() {
+	c.Calibrate = c.Calibrate && c.EagerMax == 0 && c.EagerNear == 0
+	idle, near, least := eagerIdle, eagerMax, max(c.EagerMax, 0)
+	if c.EagerMax != 0 {
+		idle, near = least, least
+	} else {
+		c.EagerMax = eagerMax
+	}
+	c.EagerMax = max(c.EagerMax, 0)
+	c.EagerIdle = max(cmp.Or(c.EagerIdle, idle), c.EagerMax)
+	c.EagerNear = max(cmp.Or(c.EagerNear, near), 0)
 }
 
 // Stats counts what an endpoint did.
@@ -140,6 +165,7 @@ type Endpoint struct {
 	maxWrite  int
 
 	groups   []*group // by context/2
+	others   Counts   // of contexts that have none
 	losses   []int32  // ranks that are lost, in the order in which we have learned of it
 	deaths   int      // how many the launcher has told of
 	impaired bool     // a rank is lost, a communicator revoked, or over
@@ -153,6 +179,7 @@ type Endpoint struct {
 	numbers  map[match.Envelope]uint64 // of messages received; or nil
 	gate     *gate                     // nil: one goroutine at a time
 	lanes    *shm.Lanes                // or nil
+	pullCost shm.PullCost              // zero: lanes are not calibrated
 	pulls    requestQueue              // receives that copy from a neighbour
 	spins    int                       // see spin
 	hits     int                       // see spin
@@ -172,6 +199,10 @@ type peer struct {
 	near     *shm.Lane      // where it may send from; nil: it is on another host
 	eagerMax int32          // longest message to it that goes at once; -1 while it wants none
 	eagerTop int32          // smaller one of both ends' limits
+	eagerFar int32          // the same through the network
+	eagerCap int32          // what buffers or the lane take at most
+	tune     *tuner         // sets eagerMax of the lane; nil: it is fixed
+	buffered int32          // send buffers under way to it
 	held     bool           // it was told to hold back: see unexpected.go
 	watched  bool           // Hybrid counts what is sent to it
 	used     bool           // something was sent to it or received from it
@@ -182,6 +213,7 @@ type peer struct {
 	// Requests that wait for room, or for a way there: each peer has a line of its
 	// own, so that one that is slow, or not connected yet, holds up nobody else.
 	pending requestQueue
+	split   split // message that is coming in pieces
 	next    *peer // in Endpoint.stuck
 	stuck   bool  // is in there
 

@@ -57,7 +57,7 @@ func newRank(t testing.TB, port *conform.Pipe, rank int) *Endpoint {
 		cards[i] = fmt.Sprintf("v=%d eager=%d addr=%s later=?", Version, ep.EagerMax(), addrs[i])
 	}
 	ep.Register(0, []int32{0, 1, 2}, 8)
-	must(t, ep.Connect(cards))
+	must(t, ep.Connect(cards, nil))
 	return ep
 }
 

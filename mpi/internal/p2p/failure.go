@@ -82,7 +82,7 @@ func (ep *Endpoint) arrivedLost(h *header, ranks []byte) {
 		case rank >= uint32(len(ep.peers)):
 			ep.Stats.Malformed++
 		case rank == uint32(ep.rank):
-			ep.End(lost(int(rank), fmt.Sprintf("so rank %d takes this one, and the ranks that are left go on without it", h.source)))
+			ep.end(lost(int(rank), fmt.Sprintf("so rank %d takes this one, and the ranks that are left go on without it", h.source)))
 			return
 		default:
 			ep.failPeer(int(rank), lost(int(rank), fmt.Sprintf("rank %d says so", h.source)))
@@ -154,29 +154,34 @@ func (ep *Endpoint) leave(p *peer) {
 // other one waiting.
 func (ep *Endpoint) overtaken(r *Request) error {
 	switch r.state {
-	case sendData, sendCTS, sendNotice, waitFIN, waitAck, pulling:
+	case sendData, sendCTS, sendNotice, waitFIN, waitAck, waitRest, pulling:
 		return nil
+	case sendSplit:
+		if r.written > 0 {
+			return nil
+		}
 	}
 	return ep.broken(r.entry.Envelope)
 }
 
 // failRequests fails the requests under way for which why has an error.
 func (ep *Endpoint) failRequests(why func(*Request) error) {
+	for i := range ep.peers {
+		ep.peers[i].pending.fail(why)
+	}
+	ep.pulls.fail(why)
 	for _, r := range ep.requests {
-		if r.state == free || r.state == done || r.state == lingering {
-			continue
+		switch r.state {
+		case posted, matchSelf, waitCTS, waitFIN, waitAck, waitRest:
+		default:
+			continue // it was in a queue, or is none, or has ended
 		}
 		err := why(r)
 		if err == nil {
 			continue
 		}
-		switch {
-		case r.state == posted:
+		if r.state == posted {
 			ep.posted.Remove(&r.entry)
-		case r.state.waitsForRoom():
-			ep.peers[r.peer].pending.remove(r)
-		case r.state == pulling:
-			ep.pulls.remove(r)
 		}
 		r.fail(err)
 	}

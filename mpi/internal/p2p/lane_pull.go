@@ -73,14 +73,13 @@ func (ep *Endpoint) pull() int {
 	dst := r.data.buf[r.written:][:n]
 	word, err := ep.peers[r.peer].near.Pull(dst, r.offer.addr+r.written, r.offer.guard)
 	switch {
-	case err != nil:
-		// Memory that nobody can read from outside, or the sender is dead. The
-		// stream starts from the beginning.
+	case err != nil, word != guardWord(r.remote):
+		// Memory that nobody can read from outside, or the sender is dead, or it
+		// has given the send up and will say why. The stream starts from the
+		// beginning.
 		r.written, r.grant.stream = 0, true
 		r.state = sendCTS
 		ep.advanceOrQueue(r)
-	case word != guardWord(r.remote):
-		r.fail(gaveUp(r.peer))
 	case r.written+n < r.grant.size:
 		r.written += n
 		ep.pulls.push(r)

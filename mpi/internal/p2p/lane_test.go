@@ -382,3 +382,30 @@ func FuzzLane_arrived(f *testing.F) {
 		}
 	})
 }
+
+// TestLane_senderHasRevoked ends a send between the RTS and the copy because its
+// communicator was revoked, which the receiver has not heard of: its receive ends for
+// that reason, for nobody is lost.
+func TestLane_senderHasRevoked(t *testing.T) {
+	w := newCrew(t, 2, near)
+	w.talk(0, 1, 1)
+	for _, ep := range w.eps {
+		ep.Register(2, []int32{0, 1}, 8)
+	}
+	env := match.Envelope{Context: 2, Source: 0, Tag: 1}
+	send := w.eps[0].Isend(env, 1, make([]byte, 100_000))
+	w.until(func() bool { return w.eps[1].unexpected.Len() > 0 })
+	recv := w.eps[1].Irecv(env, make([]byte, 100_000))
+	if recv.state != pulling {
+		t.Skip("process_vm_readv is not allowed here")
+	}
+	w.eps[0].Revoke(2)
+	w.until(func() bool { return send.Done() && recv.Done() })
+	if _, err := w.eps[1].take(recv); code(err) != Revoked {
+		t.Errorf("the receive ends with %v", err)
+	}
+	if _, err := w.eps[0].take(send); code(err) != Revoked {
+		t.Errorf("the send ends with %v", err)
+	}
+	w.drain()
+}

@@ -8,14 +8,15 @@ import (
 
 // message is a message that came before its receive.
 type message struct {
-	entry match.Entry[message]
-	next  *message // in the pool
-	kind  kind     // eager or RTS
-	id    uint32   // RTS: the sender's request
-	size  uint64   // bytes of the whole message
-	offer offer    // RTS: where it lies, if a neighbour has it
-	data  []byte   // eager: what was sent, in memory of the pool
-	self  *Request // large message to the own rank: the send
+	entry  match.Entry[message]
+	next   *message // in the pool
+	kind   kind     // eager or RTS
+	id     uint32   // RTS: the sender's request; large message to the own rank: which use of it
+	size   uint64   // bytes of the whole message
+	offer  offer    // RTS: where it lies, if a neighbour has it
+	data   []byte   // eager and head: what was sent, in memory of the pool
+	filled int      // head: how much of it has come
+	self   *Request // large message to the own rank: the send
 }
 
 // messagePool keeps messages and their memory for reuse, a list for each power

@@ -140,6 +140,10 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 	switch h.kind {
 	case kindEager:
 		ep.arrivedEager(h, b[headerLen:])
+	case kindHead:
+		ep.arrivedHead(h, p, b[headerLen:])
+	case kindRest:
+		ep.arrivedRest(p, b[headerLen:])
 	case kindTrain:
 		ep.arrivedTrain(h, b[headerLen:])
 	case kindRTS:
@@ -167,6 +171,7 @@ func (ep *Endpoint) sent(wc *verbs.WC) {
 	switch wc.WRID >> wrKindShift {
 	case wrBuffer >> wrKindShift:
 		ep.txFree = append(ep.txFree, int32(uint32(wc.WRID))) // never grows: cap is the number of buffers
+		ep.peers[wc.WRID>>wrPeerShift&wrPeerMask].buffered--
 	case wrRequest >> wrKindShift:
 		ep.released(wc)
 	}

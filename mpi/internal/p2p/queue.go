@@ -31,6 +31,22 @@ func (q *requestQueue) pushFront(r *Request) {
 	q.head = r
 }
 
+// fail takes out the requests for which why has an error, and fails them.
+func (q *requestQueue) fail(why func(*Request) error) {
+	old := *q
+	*q = requestQueue{}
+	for r := old.head; r != nil; {
+		next := r.next
+		if err := why(r); err != nil {
+			r.next = nil
+			r.fail(err)
+		} else {
+			q.push(r)
+		}
+		r = next
+	}
+}
+
 // remove takes r out wherever it is. It is for the failure of a peer, and
 // walks the queue.
 func (q *requestQueue) remove(r *Request) {

@@ -51,7 +51,7 @@ func newCrew(t testing.TB, n int, c Config, change ...func(rank int, c *Config))
 		}
 	}
 	for _, ep := range w.eps {
-		must(t, ep.Connect(cards))
+		must(t, ep.Connect(cards, nil))
 	}
 	return w
 }
@@ -411,7 +411,7 @@ func TestHybrid_staysWithDatagrams(t *testing.T) {
 func TestConnect_transportsDiffer(t *testing.T) {
 	ep := newEnd(t)
 	cards := []string{ep.Card(), ep.Card() + " t=rc", ep.Card()}
-	if err := ep.Connect(cards); err == nil {
+	if err := ep.Connect(cards, nil); err == nil {
 		t.Error("a rank with another transport was taken for a peer")
 	}
 }

@@ -30,14 +30,27 @@ func (ep *Endpoint) irecv(env match.Envelope, r *Request) *Request {
 func (ep *Endpoint) accept(r *Request, m *message) {
 	env := m.entry.Envelope
 	switch {
+	case m.self != nil && (m.self.state != matchSelf || m.self.gen != m.id):
+		r.abandon(env) // the send has failed since the message was taken out of the queue
 	case m.self != nil:
 		r.deliverSelf(env, m.self)
 	case m.kind == kindRTS:
 		ep.clear(r, env, m.id, m.size, m.offer)
+	case m.kind == kindHead:
+		ep.acceptSplit(r, env, m)
 	default:
 		r.deliver(env, m.data)
 	}
 	ep.forget(m)
+}
+
+// abandon ends a receive whose sender has given up.
+func (r *Request) abandon(env match.Envelope) {
+	err := r.ep.broken(env)
+	if err == nil {
+		err = gaveUp(env.Source)
+	}
+	r.fail(err)
 }
 
 // deliver copies the data of a message to the user and ends the receive. A

@@ -24,6 +24,7 @@ func (ep *Endpoint) postRTS(r *Request, p *peer) bool {
 		return false
 	}
 	ep.Stats.Rendezvous++
+	ep.countsOf(r.entry.Context).Rendezvous++
 	r.state = waitCTS
 	return true
 }
@@ -200,6 +201,7 @@ func (ep *Endpoint) writePacked(r *Request, p *peer, left int) int {
 		return 0
 	}
 	ep.txFree = ep.txFree[:free-1]
+	p.buffered++
 	return n
 }
 
@@ -236,11 +238,7 @@ func (ep *Endpoint) arrivedFIN(h *header) {
 		return
 	}
 	if h.tag == finFailed || r.grant.stream && r.written < r.grant.size {
-		err := ep.broken(r.entry.Envelope)
-		if err == nil {
-			err = gaveUp(h.source)
-		}
-		r.fail(err)
+		r.abandon(match.Envelope{Context: r.entry.Context, Source: h.source, Tag: r.st.Tag})
 		return
 	}
 	r.complete()

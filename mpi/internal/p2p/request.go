@@ -14,6 +14,7 @@ const (
 	posted           // receive: for a message
 	matchSelf        // large send to the own rank: for its receive
 	sendEager        // to post the message
+	sendSplit        // to post the pieces of the message
 	sendRTS          // to post the RTS
 	sendData         // to post the Writes and the FIN
 	sendCTS          // receive: to post the CTS
@@ -21,6 +22,7 @@ const (
 	waitCTS          // for the receiver
 	waitFIN          // receive: for the data
 	waitAck          // for the acknowledgement of what was posted
+	waitRest         // receive: for the rest of the message
 	pulling          // receive: for its turn to copy from a neighbour
 	lingering        // failed, but verbs still holds the memory
 	done             // for the user to take the result

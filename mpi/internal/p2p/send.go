@@ -25,11 +25,17 @@ func (ep *Endpoint) send(env match.Envelope, dest int, buf []byte) error {
 		ep.push(1)
 		return nil
 	}
-	if dest == int(ep.rank) && (len(buf) > int(p.eagerMax) || ep.full()) && ep.posted.Find(env) == nil {
+	if p.self && ep.stranded(p, env, len(buf)) {
 		return &Error{Code: Deadlock, Peer: dest, Detail: "a blocking send of this size to the own rank waits for a receive that is not posted: post it with Irecv first, or use Sendrecv"}
 	}
 	_, err := ep.isend(env, dest, d, false).wait()
 	return err
+}
+
+// stranded reports whether a blocking send of n bytes to the own rank can never
+// end: its receive is not posted, and there is no other goroutine that could.
+func (ep *Endpoint) stranded(p *peer, env match.Envelope, n int) bool {
+	return ep.gate == nil && (n > int(p.eagerMax) || ep.full()) && ep.open(p, env) && ep.posted.Find(env) == nil
 }
 
 // trySend is Inside.TrySend.
@@ -71,8 +77,12 @@ func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Requ
 		ep.sendSelf(r, sync)
 	default:
 		r.state = sendRTS
-		if n <= int(p.eagerMax) && !sync {
+		switch {
+		case sync:
+		case n <= int(p.eagerMax), n <= int(p.eagerCap) && p.eagerMax >= 0 && p.tune.try():
 			r.state = sendEager
+		case ep.splits(p, n):
+			r.state = sendSplit
 		}
 		ep.advanceOrQueue(r)
 		ep.push(burstMax)
@@ -97,7 +107,7 @@ func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bo
 	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
 	n := d.len()
 	if n <= coachMax && p.lane == nil && ep.posts > 0 && ep.board(env, p, int32(dest), d, n) {
-		ep.Stats.Eager++
+		ep.counted(env.Context, false)
 		return true
 	}
 	if n <= ep.inlineMax && p.lane == nil {
@@ -106,16 +116,13 @@ func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bo
 		if !ep.postInline(p, int32(dest), headerLen+n) {
 			return false
 		}
-		ep.Stats.Eager++
+		ep.counted(env.Context, false)
 		return true
 	}
 	if !ep.postBuffer(&h, p, int32(dest), d, n) {
 		return false
 	}
-	ep.Stats.Eager++
-	if p.lane != nil {
-		ep.Stats.Near++
-	}
+	ep.counted(env.Context, p.lane != nil)
 	return true
 }
 
@@ -141,6 +148,7 @@ func (ep *Endpoint) postBuffer(h *header, p *peer, rank int32, d *data, n int) b
 		return false
 	}
 	ep.txFree = ep.txFree[:free-1]
+	p.buffered++
 	if len(b) > ep.maxSeg {
 		ep.posts = burstMax + 1 // only its first datagram has left: the rest needs a step
 	}
@@ -216,7 +224,7 @@ func (ep *Endpoint) advance(r *Request) bool {
 	p := &ep.peers[r.peer]
 	switch r.state {
 	case sendEager:
-		if p.eagerMax < 0 { // the peer has asked for that meanwhile
+		if p.eagerMax < 0 || r.total > uint64(p.eagerCap) { // the peer has asked for that meanwhile, or there is no lane to it
 			r.state = sendRTS
 			return ep.postRTS(r, p)
 		}
@@ -224,6 +232,12 @@ func (ep *Endpoint) advance(r *Request) bool {
 			return false
 		}
 		r.complete()
+	case sendSplit:
+		if r.written == 0 && p.eagerMax < 0 {
+			r.state = sendRTS
+			return ep.postRTS(r, p)
+		}
+		return ep.postSplit(r, p)
 	case sendRTS:
 		return ep.postRTS(r, p)
 	case sendCTS:
@@ -257,7 +271,7 @@ func (ep *Endpoint) sendSelf(r *Request, sync bool) {
 		r.data.peek(m.data)
 		r.complete()
 	} else {
-		m.self = r
+		m.self, m.id = r, r.gen
 		r.state = matchSelf
 	}
 	ep.keep(m, ep.rank)

@@ -89,6 +89,7 @@ func (ep *Endpoint) depart() bool {
 		t.to = p
 		return false
 	}
+	p.buffered++
 	return true
 }
 

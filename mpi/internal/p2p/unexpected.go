@@ -30,7 +30,7 @@ const (
 
 // cost returns what a message counts. The data of others is where it was.
 func (m *message) cost() int {
-	if m.kind != kindEager || m.self != nil {
+	if m.kind == kindRTS || m.self != nil {
 		return 0
 	}
 	return keepCost + len(m.data)
@@ -54,6 +54,9 @@ func (ep *Endpoint) full() bool { return ep.kept > ep.cfg.UnexpectedMax }
 // forget takes back the memory of a message that does not wait any more.
 func (ep *Endpoint) forget(m *message) {
 	ep.kept -= m.cost()
+	if m.kind == kindHead {
+		ep.abandon(m)
+	}
 	ep.messages.put(m)
 	if ep.holding > 0 && ep.kept <= ep.cfg.UnexpectedMax/2 {
 		ep.letGoOn()

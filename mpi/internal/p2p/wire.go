@@ -22,12 +22,14 @@ const (
 	kindAgree                  // of an agreement of the communicator
 	kindPace                   // send no more without asking, or do again
 	kindTrain                  // several short messages
+	kindHead                   // the beginning of a message, whose rest follows
+	kindRest                   // the next bytes of it
 	kindEnd
 )
 
 // Version is the version of the bytes below. Ranks compare it before they
 // talk.
-const Version = 4
+const Version = 5
 
 // Every Send starts with 16 bytes, numbers in network order:
 //
@@ -59,6 +61,8 @@ const Version = 4
 //	agree  a piece of: kind (1), number (4), bits (package agree); tag is how
 //	       many bytes are still to come
 //	train  messages, each of them with length (2), context (2), tag (4) in front
+//	head   the first bytes of the message; id is how many there are in all
+//	rest   the next ones, up to the end of the message whose head came last
 const (
 	headerLen = 16
 	rtsLen    = headerLen + 8
@@ -91,16 +95,19 @@ func (h *header) put(b []byte) {
 var minLen = [kindEnd]int{
 	kindEager: headerLen, kindRTS: rtsLen, kindCTS: ctsLen,
 	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen, kindSwitch: headerLen,
-	kindRevoke: headerLen, kindAgree: headerLen, kindPace: headerLen, kindTrain: headerLen,
+	kindRevoke: headerLen, kindAgree: headerLen, kindPace: headerLen, kindTrain: headerLen, kindHead: headerLen, kindRest: headerLen,
 }
 
 // parse reads and checks a header. size is the number of ranks. false means
 // that b was not sent by our code.
 func (h *header) parse(b []byte, size int) bool {
-	if len(b) < headerLen || b[0] == 0 || kind(b[0]) >= kindEnd || len(b) < minLen[b[0]] {
+	if len(b) < headerLen {
 		return false
 	}
-	h.kind = kind(b[0])
+	h.kind = kind(b[0]) // read once: what lies in shared memory may change
+	if h.kind == 0 || h.kind >= kindEnd || len(b) < minLen[h.kind] {
+		return false
+	}
 	h.context = uint32(binary.BigEndian.Uint16(b[2:]))
 	h.source = int32(binary.BigEndian.Uint32(b[4:]))
 	h.tag = int32(binary.BigEndian.Uint32(b[8:]))

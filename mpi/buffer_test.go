@@ -1,0 +1,93 @@
+package mpi_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/xwarp/xwarp/mpi"
+)
+
+// A communicator with a buffer of its own does not use that of the process, and
+// flushing it does not wait for what is in the other.
+func TestBsend_bufferOfACommunicator(t *testing.T) {
+	onRanks(t, []int{2}, func(p *mpi.Proc) error {
+		w := p.World()
+		c, err := w.Dup()
+		if err != nil {
+			return err
+		}
+		long := make([]byte, 100_000) // waits for its receive
+		if w.Rank() == 1 {
+			for _, from := range []*mpi.Comm{c, w} {
+				if _, err := mpi.Recv(from, long, 0, 0); err != nil {
+					return err
+				}
+			}
+			return c.Free()
+		}
+		own := len(long) + mpi.BsendOverhead
+		if err := errors.Join(c.BufferAttach(own), wantClass(c.BufferAttach(1), mpi.ErrBuffer)); err != nil {
+			return err
+		}
+		if err := errors.Join(wantClass(mpi.Bsend(w, long, 1, 0), mpi.ErrBuffer), p.BufferAttach(mpi.BufferAutomatic)); err != nil {
+			return fmt.Errorf("the buffer of the process: %w", err)
+		}
+		for i := range 2 {
+			want := []mpi.ErrorClass{mpi.Success, mpi.ErrBuffer}[i]
+			if err := wantClass(mpi.Bsend(c, long, 1, 0), want); err != nil {
+				return fmt.Errorf("message %d: %w", i, err)
+			}
+		}
+		r, err := c.BufferIflush()
+		if err == nil {
+			_, err = r.Wait()
+		}
+		if err != nil {
+			return err
+		}
+		if size, err := c.BufferDetach(); err != nil || size != own {
+			return fmt.Errorf("detached %d: %w", size, err)
+		}
+		if err := errors.Join(wantClass(second(c.BufferDetach()), mpi.ErrBuffer), wantClass(c.BufferAttach(-2), mpi.ErrArg)); err != nil {
+			return err
+		}
+		if err := mpi.Bsend(w, long, 1, 0); err != nil {
+			return err
+		}
+		if size, err := p.BufferDetach(); err != nil || size != mpi.BufferAutomatic {
+			return fmt.Errorf("detached %d: %w", size, err)
+		}
+		return c.Free()
+	})
+}
+
+// Free and Finalize wait for what is buffered; an automatic buffer takes a great
+// many messages.
+func TestBsend_automatic(t *testing.T) {
+	onRanks(t, []int{2}, func(p *mpi.Proc) error {
+		c, err := p.World().Dup()
+		if err != nil {
+			return err
+		}
+		const n = 1000
+		if c.Rank() == 0 {
+			if err := c.BufferAttach(mpi.BufferAutomatic); err != nil {
+				return err
+			}
+			for i := range n {
+				if err := mpi.Bsend(c, []int{i}, 1, 0); err != nil {
+					return err
+				}
+			}
+			return c.Free()
+		}
+		for i := range n {
+			v := []int{-1}
+			if _, err := mpi.Recv(c, v, 0, 0); err != nil || v[0] != i {
+				return fmt.Errorf("got %d, want %d: %w", v[0], i, err)
+			}
+		}
+		return c.Free()
+	})
+}

@@ -1,0 +1,57 @@
+package coll
+
+// BcastRails cuts the message into a part for each rail. The ranks of the root's
+// host take all of it from the root, the part of their rail first, and each rail
+// passes its part from host to host; a rank gives its own host what comes by its
+// rail, segment by segment, while the next ones come.
+//
+// Why: for long messages. They go to each host once, and as many cores as there
+// are rails work on that.
+// Cost: (h - 2 + k) (a + n/(kR) b) between hosts, with R rails, h hosts and k
+// segments of a part, and n b inside of the hosts.
+func BcastRails(s *Schedule, t Team, buf []byte, root int) {
+	local, rail, rails := t.Hosts.rails(s, t, root)
+	k := segments(len(buf) / rails)
+	home := rail.Me == 0
+	if home && local.Me == 0 {
+		for r := 1; r < local.Size; r++ {
+			for i := range rails {
+				s.sendCut(local, r, segment(buf, rails, (r+i)%rails), k)
+			}
+		}
+	} else {
+		for i := range rails {
+			part := (local.Me + i) % rails
+			switch b := segment(buf, rails, part); {
+			case home:
+				s.recvCut(local, 0, b, k)
+			case part == local.Me:
+				s.recvCut(rail, rail.Me-1, b, k)
+			default:
+				s.recvCut(local, part, b, k)
+			}
+		}
+	}
+	if local.Me < rails {
+		s.passOn(local, rail, segment(buf, rails, local.Me), k)
+	}
+	s.fence()
+}
+
+// passOn gives a part to the next host and to this one, unless it is the root's,
+// as its segments come.
+func (s *Schedule) passOn(local, rail Team, part []byte, k int) {
+	home := rail.Me == 0
+	for i := range k {
+		if !home || local.Me != 0 {
+			s.await(i + 1)
+		}
+		b := segment(part, k, i)
+		if rail.Me+1 < rail.Size {
+			s.send(rail, rail.Me+1, b)
+		}
+		if !home {
+			s.sendAll(local, b)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package mpi
+
+import "errors"
+
+// What follows looks at requests as Test does, and leaves them as they are: Wait or
+// Test will tell the same (MPI 4.1, section 3.7.6).
+
+// GetStatus makes progress and reports whether the operation is complete, and what
+// became of it (MPI_Request_get_status).
+func (r *Request) GetStatus() (st Status, done bool, err error) {
+	if r.IsNull() {
+		return emptyStatus(), true, nil
+	}
+	ep := r.c.ep
+	ep.Enter()
+	defer ep.Leave()
+	if !r.done() {
+		ep.Inside().Step()
+	}
+	return r.look()
+}
+
+// look is GetStatus without progress. It is called inside.
+func (r *Request) look() (st Status, done bool, err error) {
+	const op = "GetStatus"
+	switch {
+	case r.IsNull():
+		return emptyStatus(), true, nil
+	case !r.live():
+		return emptyStatus(), true, r.stale(op)
+	case r.k != nil && !r.k.done:
+		return emptyStatus(), false, nil
+	case r.k != nil:
+		st, err = r.k.outcome()
+		return st, true, err
+	}
+	got, done, err := r.c.ep.Inside().Result(r.r)
+	if err != nil {
+		err = r.c.wrap(op, err)
+	} else if done && r.c.exact {
+		err = r.c.exactly(op, got, r.room)
+	}
+	if !done {
+		return emptyStatus(), false, err
+	}
+	return r.c.status(got), true, err
+}
+
+// GetStatusAny is Testany that leaves the request as it is
+// (MPI_Request_get_status_any).
+func GetStatusAny(requests []Request) (index int, st Status, done bool, err error) {
+	ep := endpoint(requests)
+	if ep == nil {
+		return Undefined, emptyStatus(), true, nil
+	}
+	ep.Enter()
+	defer ep.Leave()
+	ep.Inside().Step()
+	if index = finished(requests); index < 0 {
+		return Undefined, emptyStatus(), false, nil
+	}
+	st, done, err = requests[index].look()
+	return index, st, done, err
+}
+
+// GetStatusAll is Testall that leaves the requests as they are
+// (MPI_Request_get_status_all). statuses has room for all, or is nil.
+func GetStatusAll(requests []Request, statuses []Status) (done bool, err error) {
+	ep := endpoint(requests)
+	if ep != nil {
+		ep.Enter()
+		defer ep.Leave()
+		ep.Inside().Step()
+	}
+	for i := range requests {
+		if !requests[i].done() {
+			return false, nil
+		}
+	}
+	var errs []error
+	done = true
+	for i := range requests {
+		st, there, err := requests[i].look()
+		done = done && there // else a loss makes it doubtful whether it will be
+		if statuses != nil {
+			statuses[i] = st
+		}
+		if err != nil {
+			errs = append(errs, &RequestError{i, err})
+		}
+	}
+	return done, errors.Join(errs...)
+}
+
+// GetStatusSome is Testsome that leaves the requests as they are
+// (MPI_Request_get_status_some).
+func GetStatusSome(requests []Request, some []Some) (_ []Some, active bool) {
+	ep := endpoint(requests)
+	if ep == nil {
+		return some, false
+	}
+	ep.Enter()
+	defer ep.Leave()
+	ep.Inside().Step()
+	for i := range requests {
+		if r := &requests[i]; !r.IsNull() && r.done() {
+			st, _, err := r.look()
+			some = append(some, Some{i, st, err})
+		}
+	}
+	return some, true
+}

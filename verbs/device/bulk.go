@@ -1,0 +1,80 @@
+package device
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/ksock"
+	"github.com/xwarp/xwarp/iwarp/dgram"
+)
+
+// Bulk is a way for large data.
+type Bulk string
+
+// The ways for large data.
+const (
+	// BulkAuto is BulkKernel as far as we have measured that to be better: where
+	// the NIC's driver copies frames, the MTU is below bulkMTU, and the kernel lets
+	// us buffer enough. Else it is BulkFrames.
+	BulkAuto Bulk = ""
+	// BulkFrames sends it like everything else, in frames of AF_XDP.
+	BulkFrames Bulk = "frames"
+	// BulkKernel sends it by a UDP socket of the kernel beside AF_XDP, which takes
+	// 64 KiB in one piece. Its port is that of the endpoint plus dgram.BulkPort.
+	BulkKernel Bulk = "kernel"
+)
+
+// ParseBulk reads a way for large data: auto, frames or kernel.
+func ParseBulk(s string) (Bulk, error) {
+	switch b := Bulk(s); {
+	case s == "auto":
+		return BulkAuto, nil
+	case b == BulkFrames || b == BulkKernel:
+		return b, nil
+	}
+	return "", fmt.Errorf("device: %.32q is no way for large data: use auto, frames or kernel", s)
+}
+
+const (
+	// bulkMTU is from what MTU on frames are as fast as pieces of 64 KiB.
+	bulkMTU = 12 << 10
+	// bulkWindow is how many bytes of a peer the socket must be able to hold for
+	// it to be chosen: users without privileges may have less (net.core.rmem_max).
+	bulkWindow = 1 << 20
+	// bulkSlots is how many pieces of 64 KiB are received at a time at most.
+	bulkSlots = 16
+)
+
+// openBulk opens a socket of the kernel for large data beside an endpoint on
+// port, if that is wanted, as o.bulk.
+func (o *opening) openBulk(s *Spec, first fabric.Datagram, port fabric.Port) error {
+	local, most := first.Local(), first.Caps().MaxPayload
+	auto := s.Bulk == BulkAuto
+	switch {
+	case s.Bulk == BulkFrames || auto && (s.BulkQueue != 0 || s.Capture != "" || port.Caps().ZeroCopy || most >= bulkMTU):
+		return nil
+	case s.BulkQueue != 0 || s.Capture != "":
+		return fmt.Errorf("device: large data either goes through the kernel or over a second queue, and only frames can be captured: leave BulkQueue and Capture away, or Bulk %q", s.Bulk)
+	case local.Port() > 0xffff-dgram.BulkPort:
+		if auto {
+			return nil
+		}
+		return fmt.Errorf("device: port %d leaves no room for that of large data, which is %d higher: choose a lower one", local.Port(), dgram.BulkPort)
+	}
+	second, err := ksock.Open(ksock.Config{
+		Arena: first.Arena(), Pool: port.Pool(), MTU: most + ipUDPLen, RxSlots: bulkSlots,
+		Local: netip.AddrPortFrom(local.Addr(), local.Port()+dgram.BulkPort),
+	})
+	switch {
+	case err != nil && auto:
+		return nil // another program has the port: everything goes in frames
+	case err != nil:
+		return fmt.Errorf("device: large data beside AF_XDP: %w", err)
+	case auto && second.Caps().RxDepth*most < bulkWindow:
+		return second.Close()
+	}
+	o.bulkFD = second.FD()
+	o.bulk, err = s.withFaults(second)
+	return err
+}
