@@ -149,17 +149,12 @@ func (s *Seat) layout() layout {
 // that an address tells whose it is.
 type layout struct{ seats, txDepth, frames, part int }
 
-// Sizes in the ledger. What different processors write is on cache lines, and
-// pairs of lines, of its own.
-const (
-	lineLen = 128
-	lockAt  = 0
-	stepAt  = lineLen
-	boxesAt = 2 * lineLen
-)
+// lineLen is what parts of the ledger are aligned to: what different processors
+// write is on cache lines, and pairs of lines, of its own.
+const lineLen = 128
 
 func (l layout) boxLen() int      { return lineLen + roundUp(l.txDepth*8, lineLen) }
-func (l layout) heldAt() int      { return boxesAt + l.seats*l.boxLen() }
+func (l layout) heldAt() int      { return l.seats * l.boxLen() }
 func (l layout) heldLen() int     { return roundUp((l.frames+63)/64*8, lineLen) }
 func (l layout) framesAt() int    { return roundUp(l.heldAt()+l.seats*l.heldLen(), mem.FrameSize) }
 func (l layout) partsAt() int     { return roundUp(l.framesAt()+l.frames*mem.FrameSize, hugePage) }
