@@ -92,6 +92,24 @@ func TestXrun_steeredConnections(t *testing.T) {
 	}
 }
 
+// A NIC does not send to itself, and TCP has no way beside it.
+func TestXrun_connectionsOnASharedQueue(t *testing.T) {
+	if os.Geteuid() != 0 {
+		if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
+			t.Fatal("XWARP_REQUIRE_XDP is set and this is not root")
+		}
+		t.Skip("needs root for a testbed")
+	}
+	args := []string{"-n", "4", "--testbed", "2", "--queues", "shared", "--transport", "rc", self, asRank}
+	if _, errOut, status := xrun(t, args...); status != 0 {
+		t.Errorf("with shared memory: status %d, %s", status, errOut)
+	}
+	_, errOut, status := xrun(t, append([]string{"-x", "XWARP_SHARED=0"}, args...)...)
+	if status != 1 || !strings.Contains(errOut, "cannot connect through it: do not set XWARP_SHARED=0") {
+		t.Errorf("without: status %d, %s", status, errOut)
+	}
+}
+
 func TestXrun_noSuchUser(t *testing.T) {
 	_, errOut, status := xrun(t, "--user", "nobody-of-that-name", "true")
 	if status != 126 || !strings.Contains(errOut, `no user "nobody-of-that-name" on this host`) {
