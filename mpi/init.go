@@ -75,6 +75,9 @@ func join(cfg Config) (*Proc, error) {
 		spec.Poller.Ranks = here
 	}
 	cfg = cfg.or(defaults)
+	if cfg.NoShared && cfg.Transport == RC && spec.Seat != "" && here > 1 {
+		return nil, fail(ErrArg, "Init", "ranks that share a queue of their NIC cannot connect through it: do not set %s=0, or use another transport than rc", EnvShared)
+	}
 	var ctx *verbs.Context
 	err = defaults.patience.Await(func() (err error) {
 		if here < job.Size() && spec.Device == "" {
@@ -274,8 +277,8 @@ func (v *variables) limit(name string, to *int) {
 }
 
 // flag reads 0 or 1.
-func (v *variables) flag(name string, to *bool) {
-	v.read(name, func(s string) error {
+func (v *variables) flag(name string, to *bool) bool {
+	return v.read(name, func(s string) error {
 		if s != "0" && s != "1" {
 			return fail(ErrArg, "Init", "%s is %.32q: want 0 or 1", name, s)
 		}

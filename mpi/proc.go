@@ -154,10 +154,10 @@ func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 		job: job, ctx: ctx, rank: job.Rank(), thread: syscall.Gettid(), contexts: newContextSet(),
 		allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{},
 	}
-	err := p.choose(cfg.Algorithms)
-	if err == nil {
-		err = p.open(cfg)
+	if err := p.choose(cfg.Algorithms); err != nil {
+		return nil, errors.Join(err, p.close())
 	}
+	err := p.open(cfg)
 	if err == nil {
 		err = p.connect(cfg.patience)
 	}

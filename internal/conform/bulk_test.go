@@ -41,16 +41,14 @@ func TestDatagram_xdpBulk(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			Datagram(t, func(t *testing.T) (a, b fabric.Datagram, step func()) {
-				var ends [2]fabric.Datagram
-				for i, h := range tb.Hosts {
-					on(t, h, func() error {
-						ends[i] = bulky{openBulk(t, h, mode)}
-						return nil
-					})
-				}
-				return ends[0], ends[1], runtime.Gosched
-			})
+			var ends [2]fabric.Datagram
+			for i, h := range tb.Hosts {
+				on(t, h, func() error {
+					ends[i] = bulky{openBulk(t, h, mode)}
+					return nil
+				})
+			}
+			Datagram(t, func(*testing.T) (a, b fabric.Datagram, step func()) { return ends[0], ends[1], runtime.Gosched })
 		})
 	}
 }

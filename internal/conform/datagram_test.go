@@ -86,9 +86,10 @@ func newEndpoint(t *testing.T, c inet.Config) *inet.Endpoint {
 	return e
 }
 
-func openSocket(t *testing.T, c ksock.Config) *ksock.Socket {
+// openSocket opens a socket on an arena, which the cases of a suite share.
+func openSocket(t *testing.T, a *mem.Arena, c ksock.Config) *ksock.Socket {
 	t.Helper()
-	c.Arena, c.Track = newArena(t), true
+	c.Arena, c.Track = a, true
 	s, err := ksock.Open(c)
 	if err != nil {
 		t.Fatal(err)
@@ -98,6 +99,7 @@ func openSocket(t *testing.T, c ksock.Config) *ksock.Socket {
 }
 
 func TestDatagram_ksockLoopback(t *testing.T) {
+	arenas := newArenas(t)
 	for _, c := range []ksock.Config{
 		{},
 		{MTU: 9000, GSO: ksock.Off, GRO: ksock.Off},
@@ -108,7 +110,7 @@ func TestDatagram_ksockLoopback(t *testing.T) {
 		t.Run(fmt.Sprintf("MTU=%d,gso=%d,gro=%d,slots=%d", c.MTU, c.GSO, c.GRO, c.RxSlots), func(t *testing.T) {
 			Datagram(t, func(t *testing.T) (a, b fabric.Datagram, step func()) {
 				c.Local = netip.MustParseAddrPort("127.0.0.1:0")
-				return openSocket(t, c), openSocket(t, c), runtime.Gosched
+				return openSocket(t, arenas[0], c), openSocket(t, arenas[1], c), runtime.Gosched
 			})
 		})
 	}
@@ -135,6 +137,7 @@ func on(t *testing.T, h *testbed.Host, fn func() error) {
 }
 
 func TestDatagram_ksockVeth(t *testing.T) {
+	arenas := newArenas(t)
 	for _, mtu := range []int{1500, 9000} {
 		t.Run(fmt.Sprintf("MTU=%d", mtu), func(t *testing.T) {
 			tb := newTestbed(t, mtu)
@@ -142,7 +145,7 @@ func TestDatagram_ksockVeth(t *testing.T) {
 				var ends [2]*ksock.Socket
 				for i, h := range tb.Hosts {
 					on(t, h, func() error {
-						ends[i] = openSocket(t, ksock.Config{Local: netip.AddrPortFrom(h.Addr, 4791)})
+						ends[i] = openSocket(t, arenas[i], ksock.Config{Local: netip.AddrPortFrom(h.Addr, 4791)})
 						return nil
 					})
 				}

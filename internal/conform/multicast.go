@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/fabric"
@@ -11,7 +12,7 @@ import (
 )
 
 // GroupOpener makes three carriers that can reach each other, on three hosts
-// and with the same port, and closes them when the test ends; see [Opener].
+// and with the same port, and closes them when the test ends or later; see [Opener].
 // within runs a function where carrier i was opened, in its network namespace;
 // nil runs it anywhere.
 type GroupOpener func(t *testing.T) (ends [3]fabric.Datagram, step func(), within func(i int, f func() error) error)
@@ -41,6 +42,9 @@ func Multicast(t *testing.T, open GroupOpener) {
 			framesOf := [3]int{p.a.frames(), p.b.frames(), p.c.frames()}
 			c.test(t, p)
 			for i, e := range p.ends() {
+				for len(p.groups[i]) > 0 {
+					p.leave(i, p.groups[i][0])
+				}
 				e.rest(framesOf[i])
 			}
 		})
@@ -52,6 +56,7 @@ type party struct {
 	t       *testing.T
 	a, b, c *end
 	within  func(i int, f func() error) error
+	groups  [3][]netip.Addr // that each has joined
 }
 
 func newParty(t *testing.T, open GroupOpener) *party {
@@ -59,7 +64,8 @@ func newParty(t *testing.T, open GroupOpener) *party {
 	if within == nil {
 		within = func(_ int, f func() error) error { return f() }
 	}
-	p := &party{t, newEnd(t, carriers[0], step), newEnd(t, carriers[1], step), newEnd(t, carriers[2], step), within}
+	p := &party{t: t, within: within}
+	p.a, p.b, p.c = newEnd(t, carriers[0], step), newEnd(t, carriers[1], step), newEnd(t, carriers[2], step)
 	if _, ok := p.c.Datagram.(fabric.Multicaster); !ok {
 		t.Skipf("%s has no multicast", p.c.caps.Carrier)
 	}
@@ -85,6 +91,7 @@ func (p *party) join(i int, group netip.Addr) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	p.groups[i] = append(p.groups[i], group)
 }
 
 func (p *party) leave(i int, group netip.Addr) {
@@ -92,6 +99,7 @@ func (p *party) leave(i int, group netip.Addr) {
 	if err := p.within(i, func() error { return p.member(i).Leave(group) }); err != nil {
 		p.t.Fatal(err)
 	}
+	p.groups[i] = slices.DeleteFunc(p.groups[i], func(g netip.Addr) bool { return g == group })
 }
 
 // send sends payloads from e to a group, and then one to each of the others

@@ -58,17 +58,18 @@ func TestMulticast_fault(t *testing.T) {
 }
 
 func TestMulticast_ksockLoopback(t *testing.T) {
+	arenas := newArenas(t)
 	for _, c := range []ksock.Config{{}, {MTU: 1500, GSO: ksock.Off, GRO: ksock.Off}} {
 		t.Run(fmt.Sprintf("MTU=%d,gro=%d", c.MTU, c.GRO), func(t *testing.T) {
 			Multicast(t, func(t *testing.T) (ends [3]fabric.Datagram, step func(), within func(int, func() error) error) {
 				first := c
 				first.Local = netip.MustParseAddrPort("127.0.0.1:0")
-				a := openSocket(t, first)
+				a := openSocket(t, arenas[0], first)
 				ends[0] = a
 				for i := 1; i < len(ends); i++ {
 					other := c
 					other.Local = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, byte(i + 1)}), a.Local().Port())
-					ends[i] = openSocket(t, other)
+					ends[i] = openSocket(t, arenas[i], other)
 				}
 				return ends, runtime.Gosched, nil
 			})
@@ -89,11 +90,11 @@ func three(t *testing.T, joined testbed.Switch) *testbed.Testbed {
 }
 
 func TestMulticast_ksockVeth(t *testing.T) {
-	tb := three(t, testbed.Bridge)
+	tb, arenas := three(t, testbed.Bridge), newArenas(t)
 	Multicast(t, func(t *testing.T) (ends [3]fabric.Datagram, step func(), within func(int, func() error) error) {
 		for i, h := range tb.Hosts {
 			on(t, h, func() error {
-				ends[i] = openSocket(t, ksock.Config{Local: netip.AddrPortFrom(h.Addr, 4791)})
+				ends[i] = openSocket(t, arenas[i], ksock.Config{Local: netip.AddrPortFrom(h.Addr, 4791)})
 				return nil
 			})
 		}
@@ -118,14 +119,11 @@ func TestMulticast_xdp(t *testing.T) {
 		{"bridgeAsavie", testbed.Bridge, bpf.Generic, theirs},
 	} {
 		t.Run(d.name, func(t *testing.T) {
-			tb := three(t, d.joined)
-			Multicast(t, func(t *testing.T) (ends [3]fabric.Datagram, step func(), within func(int, func() error) error) {
-				for i, h := range tb.Hosts {
-					on(t, h, func() error {
-						ends[i] = openXDP(t, h, d.open, d.mode)
-						return nil
-					})
-				}
+			var ends [3]fabric.Datagram
+			for i, h := range three(t, d.joined).Hosts {
+				ends[i] = openXDP(t, h, d.open, d.mode)
+			}
+			Multicast(t, func(*testing.T) ([3]fabric.Datagram, func(), func(int, func() error) error) {
 				return ends, runtime.Gosched, nil
 			})
 		})

@@ -74,25 +74,40 @@ func userTCP(mode bpf.Mode, open func(xdp.Config) (fabric.Port, error)) opener {
 	}
 }
 
-// streamsOn holds two carriers on a veth pair to the contract.
+// streamsOn holds two carriers on a veth pair to the contract. They stay open
+// for all cases.
 func streamsOn(t *testing.T, mtu int, a, b opener) {
 	tb := newTestbed(t, mtu)
+	var all [2]*keptStreams
+	for i, open := range [2]opener{a, b} {
+		all[i] = keepOpen(t, tb.Hosts[i], open)
+	}
 	Streams(t, func(t *testing.T) StreamNet {
 		return StreamNet{
-			Step: yield, Allocates: true,
-			On: func(i int, fn func() error) error { return tb.Hosts[i].Do(fn) },
-			Open: func(i int) (s fabric.Streams, under []io.Closer, err error) {
-				err = tb.Hosts[i].Do(func() (err error) {
-					s, under, err = [2]opener{a, b}[i](tb.Hosts[i])
-					return err
-				})
-				if errors.Is(err, xdp.ErrUnsupported) && os.Getenv("XWARP_REQUIRE_XDP") != "1" {
-					t.Skip(err)
-				}
-				return s, under, err
-			},
+			Step: yield, Allocates: true, Kept: true,
+			On:   func(i int, fn func() error) error { return tb.Hosts[i].Do(fn) },
+			Open: func(i int) (fabric.Streams, []io.Closer, error) { return all[i], nil, nil },
 		}
 	})
+}
+
+// keepOpen opens a carrier on a host, which is closed when t ends.
+func keepOpen(t *testing.T, h *testbed.Host, open opener) *keptStreams {
+	t.Helper()
+	var s fabric.Streams
+	var under []io.Closer
+	err := h.Do(func() (err error) {
+		s, under, err = open(h)
+		return err
+	})
+	if errors.Is(err, xdp.ErrUnsupported) && os.Getenv("XWARP_REQUIRE_XDP") != "1" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAll(t, s, under)
+	return keepStreams(s)
 }
 
 func openOurs(c xdp.Config) (fabric.Port, error)   { return xdp.Open(c) }

@@ -1,12 +1,10 @@
 package conform
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/netip"
-	"os"
 	"testing"
 
 	"github.com/xwarp/xwarp/bpf"
@@ -17,7 +15,6 @@ import (
 	"github.com/xwarp/xwarp/internal/sim"
 	"github.com/xwarp/xwarp/iwarp/mpa"
 	"github.com/xwarp/xwarp/verbs"
-	"github.com/xwarp/xwarp/xdp"
 )
 
 // onlyRC runs the suite over streams.
@@ -151,20 +148,7 @@ func TestVerbsRC_ktcpVeth(t *testing.T) {
 func carriersOn(t *testing.T, tb *hosts, open ...opener) func(*testing.T, int) Net {
 	var all [3]*keptStreams
 	for i := range all {
-		var s fabric.Streams
-		var under []io.Closer
-		err := tb.on(i, func() (err error) {
-			s, under, err = open[i%len(open)](tb.Hosts[i])
-			return err
-		})
-		if errors.Is(err, xdp.ErrUnsupported) && os.Getenv("XWARP_REQUIRE_XDP") != "1" {
-			t.Skip(err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		closeAll(t, s, under)
-		all[i] = keepStreams(s)
+		all[i] = keepOpen(t, tb.Hosts[i], open[i%len(open)])
 	}
 	return func(*testing.T, int) Net {
 		return Net{Step: yield, On: tb.on, Streams: func(i int) (fabric.Streams, netip.Addr, []io.Closer, error) {

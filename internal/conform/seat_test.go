@@ -107,24 +107,21 @@ func TestDatagram_seats(t *testing.T) {
 	for _, mode := range []bpf.Mode{bpf.Generic, bpf.Driver} {
 		t.Run(mode.String(), func(t *testing.T) {
 			tb := newTestbed(t, 9000)
-			Datagram(t, func(t *testing.T) (a, b fabric.Datagram, step func()) {
-				var ends [2]*inet.Endpoint
-				for i, h := range tb.Hosts {
-					q := openQueue(t, h, 3, mode)
-					sit(t, h, q, 0)
-					ends[i] = sit(t, h, q, 1+i)
-				}
-				return ends[0], ends[1], runtime.Gosched
-			})
+			var ends [2]*inet.Endpoint
+			for i, h := range tb.Hosts {
+				q := openQueue(t, h, 3, mode)
+				sit(t, h, q, 0)
+				ends[i] = sit(t, h, q, 1+i)
+			}
+			Datagram(t, func(*testing.T) (a, b fabric.Datagram, step func()) { return ends[0], ends[1], runtime.Gosched })
 		})
 	}
 	t.Run("near", func(t *testing.T) {
 		tb := newTestbed(t, 9000)
-		Datagram(t, func(t *testing.T) (a, b fabric.Datagram, step func()) {
-			h := tb.Hosts[0]
-			q := openQueue(t, h, 2, bpf.Generic)
-			return besides(t, h, sit(t, h, q, 0)), besides(t, h, sit(t, h, q, 1)), runtime.Gosched
-		})
+		h := tb.Hosts[0]
+		q := openQueue(t, h, 2, bpf.Generic)
+		here, there := besides(t, h, sit(t, h, q, 0)), besides(t, h, sit(t, h, q, 1))
+		Datagram(t, func(*testing.T) (a, b fabric.Datagram, step func()) { return here, there, runtime.Gosched })
 	})
 }
 

@@ -8,12 +8,13 @@ import (
 
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/fabric/fault"
+	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/shm"
 )
 
-func openShm(t testing.TB, c shm.Config) *shm.Endpoint {
+func openShm(t testing.TB, a *mem.Arena, c shm.Config) *shm.Endpoint {
 	t.Helper()
-	c.Arena, c.Track = newArena(t), true
+	c.Arena, c.Track = a, true
 	c.Local = netip.MustParseAddrPort("127.0.0.1:0")
 	e, err := shm.Open(c)
 	if err != nil {
@@ -24,6 +25,7 @@ func openShm(t testing.TB, c shm.Config) *shm.Endpoint {
 }
 
 func TestDatagram_shm(t *testing.T) {
+	arenas := newArenas(t)
 	for _, c := range []shm.Config{
 		{},
 		{MTU: 1500},
@@ -32,7 +34,7 @@ func TestDatagram_shm(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("MTU=%d,ring=%d", c.MTU, c.Ring), func(t *testing.T) {
 			Datagram(t, func(t *testing.T) (a, b fabric.Datagram, step func()) {
-				return openShm(t, c), openShm(t, c), runtime.Gosched
+				return openShm(t, arenas[0], c), openShm(t, arenas[1], c), runtime.Gosched
 			})
 		})
 	}
@@ -40,10 +42,11 @@ func TestDatagram_shm(t *testing.T) {
 
 // TestDatagram_shmFault runs through the decorator, which does nothing yet.
 func TestDatagram_shmFault(t *testing.T) {
+	arenas := newArenas(t)
 	Datagram(t, func(t *testing.T) (a, b fabric.Datagram, step func()) {
 		var ends [2]fabric.Datagram
 		for i := range ends {
-			d, err := fault.NewDatagram(openShm(t, shm.Config{}), fault.Config{Seed: 1})
+			d, err := fault.NewDatagram(openShm(t, arenas[i], shm.Config{}), fault.Config{Seed: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -28,6 +28,8 @@ type StreamNet struct {
 	// Allocates says that the carrier stands on somebody else's code, which
 	// allocates memory for what it moves.
 	Allocates bool
+	// Kept says that the carriers stay open from case to case.
+	Kept bool
 	// Many is how many connections the case of that name has; default 200.
 	Many int
 	// On runs fn on host i, where it dials and listens; default just calls it.

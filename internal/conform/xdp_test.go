@@ -34,43 +34,41 @@ func TestDatagram_xdp(t *testing.T) {
 		{"asavieDriver", bpf.Driver, theirs},
 	} {
 		t.Run(d.name, func(t *testing.T) {
-			tb := newTestbed(t, 9000)
-			Datagram(t, func(t *testing.T) (a, b fabric.Datagram, step func()) {
-				var ends [2]*inet.Endpoint
-				for i, h := range tb.Hosts {
-					on(t, h, func() error {
-						ends[i] = openXDP(t, h, d.open, d.mode)
-						return nil
-					})
-				}
-				return ends[0], ends[1], runtime.Gosched
-			})
+			var ends [2]*inet.Endpoint
+			for i, h := range newTestbed(t, 9000).Hosts {
+				ends[i] = openXDP(t, h, d.open, d.mode)
+			}
+			Datagram(t, func(*testing.T) (a, b fabric.Datagram, step func()) { return ends[0], ends[1], runtime.Gosched })
 		})
 	}
 }
 
-// openXDP opens an endpoint on the device of a host, in whose network
-// namespace it is called.
-func openXDP(t *testing.T, h *testbed.Host, open func(xdp.Config) (fabric.Port, error), mode bpf.Mode) *inet.Endpoint {
+// openXDP opens an endpoint on the device of a host. All cases of a suite share
+// it: to open an AF_XDP socket takes longer than a case.
+func openXDP(t *testing.T, h *testbed.Host, open func(xdp.Config) (fabric.Port, error), mode bpf.Mode) (e *inet.Endpoint) {
 	t.Helper()
 	arena := newArena(t)
-	table, err := route.Open(route.Config{Link: h.Dev})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closing(t, table)
-	port, err := open(xdp.Config{
-		Device: h.Dev, Arena: arena, Mode: mode, Steer: bpf.Config{PortBase: xdpPort},
-		RxDepth: 512, TxDepth: 512, Frames: 1536, Track: true,
+	on(t, h, func() error {
+		table, err := route.Open(route.Config{Link: h.Dev})
+		if err != nil {
+			return err
+		}
+		closing(t, table)
+		port, err := open(xdp.Config{
+			Device: h.Dev, Arena: arena, Mode: mode, Steer: bpf.Config{PortBase: xdpPort},
+			RxDepth: 512, TxDepth: 512, Frames: 1536, Track: true,
+		})
+		if errors.Is(err, xdp.ErrUnsupported) && os.Getenv("XWARP_REQUIRE_XDP") != "1" {
+			t.Skip(err)
+		}
+		if err != nil {
+			return err
+		}
+		link := table.Link()
+		e = newEndpoint(t, inet.Config{
+			Port: port, Resolver: table, Local: netip.AddrPortFrom(link.Addr, xdpPort), MAC: link.MAC,
+		})
+		return nil
 	})
-	if errors.Is(err, xdp.ErrUnsupported) && os.Getenv("XWARP_REQUIRE_XDP") != "1" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	link := table.Link()
-	return newEndpoint(t, inet.Config{
-		Port: port, Resolver: table, Local: netip.AddrPortFrom(link.Addr, xdpPort), MAC: link.MAC,
-	})
+	return e
 }
