@@ -13,9 +13,10 @@ import (
 // others, and where ranks are moved between cores from one second to the next. So
 // each lane times some of the copies that it makes.
 //
-//	2 * length * copy = call + length * pull
+//	1.5 * length * copy = call + length * pull
 //
-// is where the two ways take the same time. The shortest of several copies counts:
+// is where the two ways take the same time: to read what the other core has written
+// takes half as long as to write what it has read. The shortest of several copies counts:
 // a core that was taken away in the middle of one says nothing about the lane.
 type tuner struct {
 	cost  shm.PullCost
@@ -32,6 +33,7 @@ const (
 	tuneEvery  = 8       // one of so many copies is timed, after the first decision
 	tuneTries  = 64      // one of so many messages above the limit is copied, to be timed
 	pullTurn   = 300     // ns that RTS and FIN take
+	bothCopies = 1.5     // times as long as the sender's
 )
 
 // due reports whether the next copy is to be timed.
@@ -64,7 +66,7 @@ func (t *tuner) copied(n int, took mono.Duration) bool {
 // limit decides, and begins anew. most is the longest message that a lane takes.
 func (t *tuner) limit(most int) int {
 	t.timed = 0
-	gain := 2*t.least - t.cost.PerByte // of a pull, for each byte
+	gain := bothCopies*t.least - t.cost.PerByte // of a pull, for each byte
 	if gain <= 0 {
 		return most
 	}

@@ -15,9 +15,9 @@ func TestTuner_limit(t *testing.T) {
 		each  float64 // ns per byte of a copy
 		lo, x int
 	}{
-		{"cores near each other", 0.070, 24_000, 26_000},
-		{"cores far from each other", 0.26, tuneLeast, tuneLeast},
-		{"in between", 0.12, 10_000, 11_000},
+		{"cores near each other", 0.095, 23_000, 26_000},
+		{"cores far from each other", 0.35, tuneLeast, tuneLeast},
+		{"in between", 0.15, 11_000, 12_000},
 		{"a copy that costs less than half a pull", 0.03, 40_000, 40_000},
 		{"a clock that stands still", 0, 40_000, 40_000},
 	} {
