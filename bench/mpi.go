@@ -41,7 +41,7 @@ func openMPI(e *End) (Bench, error) {
 	if e.Spec.Fabric == "shm" {
 		job, m.carrier = near{e.Pair}, "MPI in shared memory"
 	}
-	if m.proc, err = mpi.New(job, ctx, mpi.Config{Transport: transport, EagerMax: e.Spec.Eager, EagerIdle: e.Spec.EagerIdle}); err != nil {
+	if m.proc, err = mpi.New(job, ctx, mpi.Config{Transport: transport, EagerMax: e.Spec.Eager, EagerIdle: e.Spec.EagerIdle, EagerNear: e.Spec.EagerNear}); err != nil {
 		return nil, err
 	}
 	m.world = m.proc.World()

@@ -50,6 +50,7 @@ type Spec struct {
 	Peers     int     `json:"peers"`      // endpoints (rc: connections) that the client sends to in turns; default 1
 	Eager     int     `json:"eager"`      // MPI: largest message in bytes that goes without asking; 0: as MPI has it
 	EagerIdle int     `json:"eager_idle"` // MPI: the same to an idle peer
+	EagerNear int     `json:"eager_near"` // MPI: the same through shared memory
 	Bulk      bool    `json:"bulk"`       // large data goes over a second queue of the device; only over our driver for xdp
 	BulkWay   string  `json:"bulk_way"`   // how large data leaves an endpoint on xdp: see device.ParseBulk; default "auto"
 	CRC       bool    `json:"crc"`        // rc: a CRC32C in each FPDU

@@ -195,6 +195,8 @@ func TestInter_errors(t *testing.T) {
 		return errors.Join(
 			wantClass(mpi.Scan(g.Comm, nil, v, mpi.Sum), mpi.ErrComm),
 			wantClass(mpi.Bcast(g.Comm, v, 2), mpi.ErrRoot),
+			wantClass(mpi.Allreduce(g.Comm, nil, v, mpi.Sum), mpi.ErrBuffer),
+			wantClass(mpi.ReduceScatterBlock(g.Comm, nil, v, mpi.Sum), mpi.ErrBuffer),
 			wantClass(mpi.Bcast(p.World(), v, mpi.Root), mpi.ErrRoot),
 			g.Free(),
 			wantClass(g.Barrier(), mpi.ErrComm),

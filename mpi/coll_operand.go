@@ -236,6 +236,15 @@ func (k *call) sameLength(send, recv Data) bool {
 	return k.ok()
 }
 
+// given refuses a reduction between groups in place: what a rank gives and what it
+// gets are of different groups.
+func (k *call) given(send, recv Data) bool {
+	if k.ok() && k.c.Inter() && send.none() && recv.count > 0 {
+		k.refuse(ErrBuffer, "nothing is in place on an intercommunicator: give a send buffer")
+	}
+	return k.ok()
+}
+
 // reducer lets the algorithms of collectives reduce bytes.
 type reducer[T Scalar] Op[T]
 

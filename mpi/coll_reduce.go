@@ -82,7 +82,7 @@ func AllreduceInit[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOpt
 }
 
 func planAllreduce(k *call, send, recv Data, r reduction) *call {
-	if !k.ok() {
+	if !k.given(send, recv) {
 		return k
 	}
 	in, flat := send.flat()

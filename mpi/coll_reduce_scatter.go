@@ -14,7 +14,7 @@ func ReduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op[T], op
 	return planReduceScatter(c.now("ReduceScatter"), Slice(send), Slice(recv), counts, by(op, options)).run()
 }
 
-// IreduceScatter is ReduceScatter that does not wait (MPI_IreduceScatter).
+// IreduceScatter is ReduceScatter that does not wait (MPI_Ireduce_scatter).
 func IreduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op[T], options ...OpOption) (Request, error) {
 	return planReduceScatter(c.later("IreduceScatter"), Slice(send), Slice(recv), counts, by(op, options)).start()
 }
@@ -25,7 +25,7 @@ func ReduceScatterInit[T Scalar](c *Comm, send, recv []T, counts []int, op Op[T]
 }
 
 func planReduceScatter(k *call, send, recv Data, counts []int, r reduction) *call {
-	if !k.reduces(&r, recv, send) {
+	if !k.given(send, recv) || !k.reduces(&r, recv, send) {
 		return k
 	}
 	if send.none() {
@@ -73,7 +73,7 @@ func ReduceScatterBlock[T Scalar](c *Comm, send, recv []T, op Op[T], options ...
 	return planReduceScatterBlock(c.now("ReduceScatterBlock"), Slice(send), Slice(recv), by(op, options)).run()
 }
 
-// IreduceScatterBlock is ReduceScatterBlock that does not wait (MPI_IreduceScatterBlock).
+// IreduceScatterBlock is ReduceScatterBlock that does not wait (MPI_Ireduce_scatter_block).
 func IreduceScatterBlock[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) (Request, error) {
 	return planReduceScatterBlock(c.later("IreduceScatterBlock"), Slice(send), Slice(recv), by(op, options)).start()
 }
@@ -84,7 +84,7 @@ func ReduceScatterBlockInit[T Scalar](c *Comm, send, recv []T, op Op[T], options
 }
 
 func planReduceScatterBlock(k *call, send, recv Data, r reduction) *call {
-	if !k.reduces(&r, recv, send) {
+	if !k.given(send, recv) || !k.reduces(&r, recv, send) {
 		return k
 	}
 	if send.none() {

@@ -33,6 +33,7 @@ type Comm struct {
 	handler atomic.Pointer[Errhandler]
 	hints   *Info
 	stats   CommStats // of watch
+	noted   bool      // by watch
 	topo    any       // *cart, *graph, *distGraph, or nil
 }
 

@@ -208,6 +208,7 @@ func (c *Comm) free() error {
 	case c == c.p.world || c == c.p.self:
 		return c.report(fail(ErrComm, "Comm.Free", "%s is there until Finalize", c.name))
 	}
+	c.p.watch.left(c)
 	err = c.attrs.removeAll("Comm.Free", c)
 	if err == nil {
 		err = c.BufferFlush()

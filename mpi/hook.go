@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -54,7 +55,8 @@ type watch struct {
 	record  *trace.Record // or nil
 	totals  trace.Totals  // for the record
 	numbers map[match.Envelope]uint64
-	seen    int // calls
+	seen    int     // calls
+	comms   []*Comm // by their places in the record; nil: freed
 	idle    *Call
 }
 
@@ -100,6 +102,7 @@ func (w *watch) open(name string, c *Comm, peer, tag, bytes int) *Call {
 	}
 	*k = Call{Name: name, Comm: c, Peer: peer, Tag: tag, Bytes: bytes, Begin: time.Duration(now - w.began), w: w}
 	if w.record != nil {
+		w.note(c)
 		k.op = w.record.Op(name)
 		k.number = w.record.Add(k.event(now))
 	}
@@ -208,11 +211,49 @@ func (w *watch) total() {
 		return
 	}
 	w.p.ep.Enter()
-	s := w.p.ep.Stats
-	w.p.ep.Leave()
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	t := &w.totals
+	s, t := &w.p.ep.Stats, &w.totals
 	t.Eager, t.Rendezvous, t.Near, t.Unexpected, t.Queued = s.Eager, s.Rendezvous, s.Near, s.Unexpected, s.Queued
 	w.record.SetTotals(*t)
+	l := w.p.ep.Inside().Limits()
+	w.record.SetLimits(trace.Limits{Eager: uint64(l.Eager), Idle: uint64(l.Idle), NearLeast: uint64(l.NearLeast), NearMost: uint64(l.NearMost)})
+	for i, c := range w.comms {
+		if c != nil {
+			w.record.SetComm(i, c.totals())
+		}
+	}
+	w.mu.Unlock()
+	w.p.ep.Leave()
+}
+
+// note gives a communicator a place in the record, while there are any.
+func (w *watch) note(c *Comm) {
+	if c != nil && !c.noted && len(w.comms) < trace.MaxComms {
+		c.noted = true
+		w.comms = append(w.comms, c)
+	}
+}
+
+// left takes the last counters of a communicator that is about to be freed.
+func (w *watch) left(c *Comm) {
+	if w == nil || w.record == nil {
+		return
+	}
+	w.total()
+	w.mu.Lock()
+	if i := slices.Index(w.comms, c); i >= 0 {
+		w.comms[i] = nil
+	}
+	w.mu.Unlock()
+}
+
+// totals returns the counters of c for the record. The caller is inside the endpoint.
+func (c *Comm) totals() trace.CommCount {
+	s, n := &c.stats, c.ep.Inside().Counts(c.context)
+	return trace.CommCount{
+		Name: c.name, Context: c.context, Ranks: c.size,
+		SentMessages: s.SentMessages, SentBytes: s.SentBytes,
+		ReceivedMessages: s.ReceivedMessages, ReceivedBytes: s.ReceivedBytes,
+		Eager: n.Eager, Rendezvous: n.Rendezvous, Near: n.Near,
+	}
 }

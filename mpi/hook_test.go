@@ -151,6 +151,9 @@ func TestStats_counts(t *testing.T) {
 		if n != 2 || bytes != 100_010 || s.Calls[name].Calls != 2 || s.Calls["Barrier"].Calls != 1 || s.Calls["Barrier"].Time <= 0 {
 			return fmt.Errorf("%+v", s)
 		}
+		if me == 0 && (s.Eager == 0 || s.Rendezvous != 1 || s.Near != s.Eager || other.Rendezvous != 0) {
+			return fmt.Errorf("%+v; World %+v", s, other)
+		}
 		if other.SentMessages+other.ReceivedMessages != 0 || all.SentBytes+all.ReceivedBytes != 100_010 {
 			return fmt.Errorf("World %+v, all %+v", other, all)
 		}

@@ -20,3 +20,35 @@ func TestOutwardAddr(t *testing.T) {
 		t.Errorf("%v", addr)
 	}
 }
+
+// Rows that are wrong are refused before anything is opened; those that are right
+// are what every rank goes by.
+func TestConfig_algorithms(t *testing.T) {
+	err := RunWith(2, Config{Algorithms: "bcast=teleport"}, func(*Proc) error { return nil })
+	if ClassOf(err) != ErrArg || !strings.Contains(err.Error(), EnvColl) {
+		t.Errorf("an algorithm that there is not: %v", err)
+	}
+	err = RunWith(3, Config{Algorithms: "bcast:1k=chain,allreduce=ring allgather:0:2=spread"}, func(p *Proc) error {
+		v := []int32{0, 0, 0}
+		if p.World().Rank() == 1 {
+			v = []int32{1, 2, 3}
+		}
+		if err := Bcast(p.World(), v, 1); err != nil {
+			return err
+		}
+		sum := make([]int32, 3)
+		if err := Allreduce(p.World(), v, sum, Sum); err != nil {
+			return err
+		}
+		if v[2] != 3 || sum[2] != 9 {
+			t.Errorf("Bcast %v, Allreduce %v", v, sum)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if cfg, _, err := fromEnv(func(name string) (string, bool) { return "bcast=chain", name == EnvColl }); err != nil || cfg.Algorithms != "bcast=chain" {
+		t.Errorf("%s: %q, %v", EnvColl, cfg.Algorithms, err)
+	}
+}

@@ -33,6 +33,15 @@ type Config struct {
 	// XWARP_EAGER_IDLE from the environment in Init, else 64 KiB, but EagerMax
 	// where that is given.
 	EagerIdle int
+	// EagerNear is the largest message in bytes that is copied through shared
+	// memory to a rank on the same host; what is longer the receiver copies
+	// itself. -1 means that none is; at most 1 MiB. Default: XWARP_EAGER_NEAR from
+	// the environment in Init, else 16 KiB, but EagerMax where that is given.
+	EagerNear int
+	// NoCalibrate leaves EagerNear as it is by default. Default: XWARP_CALIBRATE=0 in
+	// the environment of Init says so, else EagerNear follows what copying takes on
+	// this machine, unless it or EagerMax is given.
+	NoCalibrate bool
 	// Receives and Sends are the numbers of buffers of EagerMax bytes for
 	// messages on their way in and out. Defaults: 256 and 64.
 	Receives, Sends int
@@ -71,6 +80,8 @@ func (c Config) or(defaults Config) Config {
 	c.Transport = cmp.Or(c.Transport, defaults.Transport)
 	c.EagerMax = cmp.Or(c.EagerMax, defaults.EagerMax)
 	c.EagerIdle = cmp.Or(c.EagerIdle, defaults.EagerIdle)
+	c.EagerNear = cmp.Or(c.EagerNear, defaults.EagerNear)
+	c.NoCalibrate = c.NoCalibrate || defaults.NoCalibrate
 	c.Receives = cmp.Or(c.Receives, defaults.Receives)
 	c.Sends = cmp.Or(c.Sends, defaults.Sends)
 	c.UnexpectedMax = cmp.Or(c.UnexpectedMax, defaults.UnexpectedMax)
@@ -143,10 +154,10 @@ func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 		job: job, ctx: ctx, rank: job.Rank(), thread: syscall.Gettid(), contexts: newContextSet(),
 		allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{},
 	}
-	err := p.choose(cfg.Algorithms)
-	if err == nil {
-		err = p.open(cfg)
+	if err := p.choose(cfg.Algorithms); err != nil {
+		return nil, errors.Join(err, p.close())
 	}
+	err := p.open(cfg)
 	if err == nil {
 		err = p.connect(cfg.patience)
 	}
@@ -181,7 +192,7 @@ func (p *Proc) open(cfg Config) (err error) {
 	c := p2p.Config{
 		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport, Key: p.job.Key(),
 		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
-		EagerMax: cfg.EagerMax, EagerIdle: cfg.EagerIdle, Receives: cfg.Receives, Sends: cfg.Sends,
+		EagerMax: cfg.EagerMax, EagerIdle: cfg.EagerIdle, EagerNear: cfg.EagerNear, Calibrate: !cfg.NoCalibrate, Receives: cfg.Receives, Sends: cfg.Sends,
 		UnexpectedMax: cfg.UnexpectedMax,
 		Threads:       cfg.Threads == ThreadMultiple, Numbers: len(cfg.record) > trace.RecordSize(0),
 	}

@@ -7,11 +7,28 @@ import (
 )
 
 // CommStats are counters of a communicator. They count while the process is
-// watched: see Config.Stats.
+// watched: see Config.Stats. Those of Protocols count always.
 type CommStats struct {
+	Protocols
 	SentMessages, SentBytes         uint64 // by calls of the program; messages of collectives are not counted
 	ReceivedMessages, ReceivedBytes uint64
 	Calls                           map[string]CallStats // by name of the operation
+}
+
+// Protocols counts the messages that were sent, those of collectives included, by the
+// way they took.
+type Protocols struct {
+	Eager      uint64 // messages sent whole
+	Rendezvous uint64 // messages sent after the receiver was asked
+	Near       uint64 // of the eager ones, those through shared memory
+}
+
+// Limits are the lengths in bytes up to which messages are sent without asking the
+// receiver: see Config.EagerMax, EagerIdle and EagerNear. The last is one for each
+// rank of the host where it is measured, and these are the lowest and the highest; both
+// are 0 where there are no other ranks.
+type Limits struct {
+	Eager, Idle, NearLeast, NearMost int
 }
 
 // CallStats are counters of an operation.
@@ -21,12 +38,10 @@ type CallStats struct {
 	Time  time.Duration // between the begins and the ends of the calls
 }
 
-// Stats are counters of a process. Those that are not of CommStats count always.
+// Stats are counters of a process. Its own fields, too, count always.
 type Stats struct {
 	CommStats
-	Eager      uint64 // messages sent whole, those of collectives included
-	Rendezvous uint64 // messages sent after the receiver was asked
-	Near       uint64 // of the eager ones, those through shared memory
+	Limits     Limits
 	Unexpected uint64 // messages that came before their receive
 	Queued     uint64 // times that a send had to wait for room
 }
@@ -55,7 +70,11 @@ func (w *watch) copy(s *CommStats) CommStats {
 }
 
 // Stats returns the counters of the communicator.
-func (c *Comm) Stats() CommStats { return c.p.watch.copy(&c.stats) }
+func (c *Comm) Stats() CommStats {
+	s := c.p.watch.copy(&c.stats)
+	s.Protocols = Protocols(c.ep.Counts(c.context))
+	return s
+}
 
 // Stats returns the counters of the process.
 func (p *Proc) Stats() Stats {
@@ -65,7 +84,9 @@ func (p *Proc) Stats() Stats {
 	}
 	p.ep.Enter()
 	t := &p.ep.Stats
-	s.Eager, s.Rendezvous, s.Near, s.Unexpected, s.Queued = t.Eager, t.Rendezvous, t.Near, t.Unexpected, t.Queued
+	s.Protocols = Protocols{t.Eager, t.Rendezvous, t.Near}
+	s.Limits = Limits(p.ep.Inside().Limits())
+	s.Unexpected, s.Queued = t.Unexpected, t.Queued
 	p.ep.Leave()
 	return s
 }
@@ -83,6 +104,8 @@ func (s Stats) Variables() []Variable {
 		{"messages_sent", s.SentMessages}, {"bytes_sent", s.SentBytes},
 		{"messages_received", s.ReceivedMessages}, {"bytes_received", s.ReceivedBytes},
 		{"protocol_eager", s.Eager}, {"protocol_rendezvous", s.Rendezvous}, {"protocol_near", s.Near},
+		{"limit_eager", uint64(s.Limits.Eager)}, {"limit_eager_idle", uint64(s.Limits.Idle)},
+		{"limit_near_least", uint64(s.Limits.NearLeast)}, {"limit_near_most", uint64(s.Limits.NearMost)},
 		{"queue_unexpected", s.Unexpected}, {"queue_no_room", s.Queued},
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Calls)) {

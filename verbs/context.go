@@ -163,12 +163,16 @@ func (c *Context) maxSeg() int {
 	return c.ep.MaxPayload() - dgram.HeaderLen - dgram.LengthLen - ddp.UntaggedLen
 }
 
-// Stats returns what the endpoint of datagrams did and dropped.
+// Stats returns what the endpoint of datagrams did and dropped, and its carriers.
 func (c *Context) Stats() (llp.Stats, fabric.DatagramStats) {
 	if c.ep == nil {
 		return llp.Stats{}, fabric.DatagramStats{}
 	}
-	return c.ep.Stats, c.cfg.Datagram.Stats()
+	carried := c.cfg.Datagram.Stats()
+	if c.cfg.Bulk != nil {
+		carried = carried.Plus(c.cfg.Bulk.Stats())
+	}
+	return c.ep.Stats, carried
 }
 
 // StreamStats returns what the carrier of streams did.

@@ -1,6 +1,10 @@
 package xdp
 
-import "github.com/xwarp/xwarp/internal/mem"
+import (
+	"sync/atomic"
+
+	"github.com/xwarp/xwarp/internal/mem"
+)
 
 // completionRing hands back buffers that were sent, under the addresses that
 // they were sent with.
@@ -22,3 +26,12 @@ func (r *completionRing) pop() mem.Addr {
 	r.ours++
 	return addr
 }
+
+// entry returns what is at a position, for rings that several read.
+func (r *completionRing) entry(at uint32) mem.Addr {
+	return mem.Addr(atomic.LoadUint64((*uint64)(&r.addrs[at&r.mask])))
+}
+
+// unread returns how many entries before a position the kernel has not got back;
+// it is a huge number when the kernel has got more than those.
+func (r *completionRing) unread(at uint32) uint32 { return at - atomic.LoadUint32(r.shared) }

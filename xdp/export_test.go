@@ -2,24 +2,24 @@ package xdp
 
 // Insight into a shared queue, for tests.
 
-// Points is how often the port of a seat calls the function of SetInside in
-// each step that it makes under the lock.
-const Points = 6
+// Places is how many places there are where it makes a difference to be stopped or
+// killed; at the first one a frame is lost to the killed.
+const Places = int(places)
 
-// SetInside makes the port of a seat call fn at each point of a step where it
-// makes a difference to die.
-func (p *Port) SetInside(fn func()) { p.member.ledger.inside = fn }
+// SetInside makes the port of a seat call fn at each of those places.
+func (p *Port) SetInside(fn func(place int)) {
+	p.member.ledger.inside = func(at place) { fn(int(at)) }
+}
+
+// Transmit sends what is queued and does not look whether it was sent.
+func (p *Port) Transmit() { p.transmit() }
 
 // Accounted returns how many of the frames to receive into are in the FILL
 // ring, in an RX ring or held by each seat, when
 // nothing moves.
 func (q *Queue) Accounted() (fill, received int, held []int) {
-	for !q.member.enter() {
-	}
-	defer q.member.ledger.release()
-	q.member.fill.reload()
 	q.member.fill.refresh()
-	fill = int(q.member.fill.ours - q.member.fill.theirs)
+	fill = int(*q.member.fill.shared - q.member.fill.theirs)
 	for seat, s := range q.sockets {
 		held = append(held, len(q.member.ledger.heldBy(seat)))
 		if s == nil {

@@ -1,6 +1,11 @@
 package xdp
 
-import "github.com/xwarp/xwarp/internal/mem"
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/xwarp/xwarp/internal/mem"
+)
 
 // fillRing gives empty chunks to the kernel. The port counts what it gave and
 // got back and never gives more than fits, so there is no room to ask for.
@@ -13,4 +18,48 @@ type fillRing struct {
 func (r *fillRing) push(chunk mem.Addr) {
 	r.addrs[r.ours&r.mask] = chunk
 	r.ours++
+}
+
+// Where many processes write the ring each uses put and show in place of push
+// and publish. They need no lock, and whoever is stopped or killed between two
+// instructions holds nobody up: an entry is written once in a lap of the ring,
+// by whoever comes first, and anybody shows the kernel what is written. An entry
+// carries its lap in the low bits of the address, which the kernel does not read
+// (UMEM in aligned chunk mode).
+
+// put writes a chunk into the first entry from at on that nobody has written,
+// and returns the position behind it. All between what the kernel sees and that
+// is written then.
+func (r *fillRing) put(at uint32, chunk mem.Addr) (next uint32) {
+	for {
+		entry := (*uint64)(&r.addrs[at&r.mask])
+		old := atomic.LoadUint64(entry)
+		switch shown := atomic.LoadUint32(r.shared); {
+		case at-shown > r.mask:
+			at = shown // others went on while we were stopped
+		case mem.Addr(old)&lapMask == r.lap(at):
+			at++
+		case atomic.CompareAndSwapUint64(entry, old, uint64(chunk|r.lap(at))):
+			return at + 1
+		}
+	}
+}
+
+// show lets the kernel see all that is before end, which put has returned.
+func (r *fillRing) show(end uint32) {
+	for {
+		shown := atomic.LoadUint32(r.shared)
+		if end-shown-1 > r.mask || atomic.CompareAndSwapUint32(r.shared, shown, end) {
+			return // somebody else did, or we
+		}
+	}
+}
+
+// lapMask is where an entry carries its lap.
+const lapMask = mem.FrameSize - 1
+
+// lap marks the entries of one lap. It differs from that of 4095 laps before,
+// and in the first one from that of a ring that was never written.
+func (r *fillRing) lap(at uint32) mem.Addr {
+	return mem.Addr(at>>bits.OnesCount32(r.mask)+1) & lapMask
 }

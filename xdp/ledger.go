@@ -7,145 +7,125 @@ import (
 )
 
 // ledger is what the seats of a queue share besides its rings: the beginning of
-// the arena. Any of them may die at any instruction, so it follows three rules.
-//
-// The lock holds the number of its holder. A taker that waits in vain asks the
-// roll whether the holder is gone, and takes the lock from it.
-//
-// Under the lock everything happens in one step: what is to be is written where
-// nobody reads yet, then its record in the step's line, and from then on
-// whoever has the lock can finish it. Doing so twice does no harm.
+// the arena. Any of them may be stopped or killed at any instruction and the
+// others must go on, so there is no lock. What others see changes by a
+// compare-and-swap of a word that does not take the same value again: who was
+// stopped before it comes too late and changes nothing, and what somebody left
+// half done is done by the next one.
 //
 // A frame to receive into is always either the kernel's (on its way through
-// FILL ring and RX ring) or marked as held in the map of one seat.
+// FILL ring and RX ring) or marked as held in the map of one seat. In between,
+// for the moment of giving it back, it is neither: who is killed there takes one
+// frame along, of the many that were counted for it (QueueConfig.Budget).
+//
+// The COMPLETION ring is read by all seats. Each looks for its own buffers, and
+// remembers up to where. Once in a while somebody frees the ring for the kernel:
+// it puts what others have not seen into their boxes, which is rare, and moves
+// their marks on. So no entry goes before its owner knows.
 type ledger struct {
 	layout
-	words []uint32 // of the lock and the step
-	boxes []box    // by seat
+	boxes []box // by seat
 	held  [][]uint64
 
-	inside func() // tests: called all along a step
+	inside func(place) // tests: called where it makes a difference to be stopped
 }
 
-// Words of the step's line.
+// place is one where tests stop and kill.
+type place int
+
 const (
-	lockWord       = lockAt / 4
-	stepBegun      = stepAt / 4 // 1: the step must be finished
-	stepFill       = stepBegun + 1
-	stepCompletion = stepBegun + 2
+	unmarked place = iota // a frame is nobody's
+	put                   // a frame is in the FILL ring, and the kernel may not see it
+	found                 // what was sent was read, and the mark stands
+	writing               // a letter is about to be written
+	written               // a letter was written, and the mark stands
+	told                  // all know what is in the COMPLETION ring, and it stands
+	places
 )
 
-// box is the mailbox of a seat: what others have found in the COMPLETION ring
-// and was sent by it. A buffer takes room in it only after it took room in the
-// seat's TX ring, until the seat knows; so it is never full.
+// box is what a seat knows of the COMPLETION ring.
 type box struct {
-	words []uint32 // posted, staged
-	slots []mem.Addr
-}
+	// mark is what the seat has seen of the ring, a position, in its lower half,
+	// and how many letters it was sent in the upper one. It is never behind the
+	// consumer index, so entries that a seat has not seen are not written over.
+	mark *uint64
 
-const (
-	boxPosted = 0 // how many were put in, seen by the owner
-	boxStaged = 1 // the same after the step
-)
+	// letters tell of buffers that were sent, and that the seat was not there to
+	// see. One takes room only after the buffer took room in the seat's TX ring,
+	// until the seat has read it; so there is always room.
+	letters []uint64
+}
 
 func newLedger(arena *mem.Arena, l layout) *ledger {
 	b := arena.Bytes()
-	g := &ledger{layout: l, words: mem.ScalarsOf[uint32](b[:boxesAt])}
+	g := &ledger{layout: l}
 	for i := range l.seats {
-		at := b[boxesAt+i*l.boxLen():][:l.boxLen()]
+		at := b[i*l.boxLen():][:l.boxLen()]
 		g.boxes = append(g.boxes, box{
-			words: mem.ScalarsOf[uint32](at[:lineLen]),
-			slots: mem.ScalarsOf[mem.Addr](at[lineLen:][:l.txDepth*8]),
+			mark:    &mem.ScalarsOf[uint64](at[:lineLen])[0],
+			letters: mem.ScalarsOf[uint64](at[lineLen:][:l.txDepth*8]),
 		})
 		g.held = append(g.held, mem.ScalarsOf[uint64](b[l.heldAt()+i*l.heldLen():][:(l.frames+63)/64*8]))
 	}
 	return g
 }
 
-// try takes the lock for a seat.
-func (g *ledger) try(seat int) bool {
-	return atomic.CompareAndSwapUint32(&g.words[lockWord], 0, uint32(seat)+1)
-}
-
-// holder returns who has the lock; ok is false for nobody.
-func (g *ledger) holder() (seat int, ok bool) {
-	w := atomic.LoadUint32(&g.words[lockWord])
-	return int(w) - 1, w != 0
-}
-
-// inherit takes the lock from a dead seat, unless somebody else was faster.
-func (g *ledger) inherit(from, seat int) bool {
-	return atomic.CompareAndSwapUint32(&g.words[lockWord], uint32(from)+1, uint32(seat)+1)
-}
-
-func (g *ledger) release() { atomic.StoreUint32(&g.words[lockWord], 0) }
-
-// mend finishes or undoes what a dead holder of the lock has begun.
-func (g *ledger) mend(dead int, fill *fillRing, completion *completionRing) {
-	if atomic.LoadUint32(&g.words[stepBegun]) == 0 {
-		for i := range g.boxes {
-			w := g.boxes[i].words
-			atomic.StoreUint32(&w[boxStaged], atomic.LoadUint32(&w[boxPosted]))
-		}
-		return
-	}
-	fill.reload()
-	completion.reload()
-	var held []uint64
-	if dead < len(g.held) {
-		held = g.held[dead]
-	}
-	g.finish(held, fill, completion, nil)
-}
-
-// begin records the step: from here on it will be finished, by us or by the
-// one who finds us dead.
-func (g *ledger) begin(fill *fillRing, completion *completionRing) {
-	g.pause()
-	atomic.StoreUint32(&g.words[stepFill], fill.ours)
-	atomic.StoreUint32(&g.words[stepCompletion], completion.ours)
-	atomic.StoreUint32(&g.words[stepBegun], 1)
-	g.pause()
-}
-
-func (g *ledger) pause() {
+func (g *ledger) pause(at place) {
 	if g.inside != nil {
-		g.inside()
+		g.inside(at)
 	}
 }
 
-// finish makes the recorded step visible: to the owners of the boxes in
-// touched, or of all if it is nil, and to the kernel. The frames that go into
-// the FILL ring are not held any more; that comes first, for then the kernel
-// may give them to others.
-func (g *ledger) finish(held []uint64, fill *fillRing, completion *completionRing, touched []int32) {
-	if touched == nil {
-		for i := range g.boxes {
-			g.boxes[i].post()
-		}
-	}
-	for _, i := range touched {
-		g.boxes[i].post()
-	}
-	g.pause()
-	end := g.words[stepFill]
-	if held != nil {
-		for at := *fill.shared; at != end; at++ {
-			g.unmark(held, fill.addrs[at&fill.mask])
-		}
-	}
-	g.pause()
-	fill.ours = end
-	fill.publish()
-	g.pause()
-	completion.ours = g.words[stepCompletion]
-	completion.publish()
-	g.pause()
-	atomic.StoreUint32(&g.words[stepBegun], 0)
+// markOf makes a mark of the number of letters and the position that was seen.
+func markOf(letters, seen uint32) uint64 { return uint64(letters)<<32 | uint64(seen) }
+
+// A letter is the number of a frame of the arena, and the low bits of a
+// position, which make it differ from others that might be in its place.
+const letterBits = 28
+
+func letterOf(buffer mem.Addr, at uint32) uint64 {
+	return uint64(buffer/mem.FrameSize)<<letterBits | uint64(at)&(1<<letterBits-1)
 }
 
-// post shows the owner what was staged.
-func (b *box) post() { atomic.StoreUint32(&b.words[boxPosted], b.words[boxStaged]) }
+func bufferOf(letter uint64) mem.Addr { return mem.Addr(letter>>letterBits) * mem.FrameSize }
+
+// read returns the mark.
+func (b *box) read() (mark uint64, letters, seen uint32) {
+	mark = atomic.LoadUint64(b.mark)
+	return mark, uint32(mark >> 32), uint32(mark)
+}
+
+// tell makes sure that the owner of a buffer learns what the entry of cq at a
+// position says. Others may do the same at the same time.
+func (g *ledger) tell(cq *completionRing, at uint32, buffer mem.Addr) {
+	b := &g.boxes[g.owner(buffer)]
+	for {
+		mark, letters, seen := b.read()
+		if cq.unread(at) > cq.mask || int32(seen-at) > 0 {
+			return // it was told, and what we have read may be another entry
+		}
+		slot := &b.letters[letters&uint32(len(b.letters)-1)]
+		old := atomic.LoadUint64(slot)
+		if atomic.LoadUint64(b.mark) != mark {
+			continue
+		}
+		g.pause(writing)
+		if atomic.CompareAndSwapUint64(slot, old, letterOf(buffer, at)) {
+			g.pause(written)
+			atomic.CompareAndSwapUint64(b.mark, mark, markOf(letters+1, at+1))
+		}
+	}
+}
+
+// skip moves the mark of a seat that needs to see nothing of cq before end.
+func (b *box) skip(cq *completionRing, end uint32) {
+	for {
+		mark, letters, seen := b.read()
+		if cq.unread(end)-1 > cq.mask || int32(end-seen) <= 0 || atomic.CompareAndSwapUint64(b.mark, mark, markOf(letters, end)) {
+			return
+		}
+	}
+}
 
 // owner returns the seat that the address is part of.
 func (g *ledger) owner(a mem.Addr) int { return (int(a) - g.partsAt()) / g.part }

@@ -17,7 +17,7 @@ import (
 func linesConfig(seats, slots int, mode bpf.Mode, sw testbed.Switch) xdp.LinesConfig {
 	c := xdp.LinesConfig{
 		Device: testbed.Device, Seats: seats, Slots: slots, Steer: bpf.Config{PortBase: portBase}, Mode: mode,
-		RxDepth: 256, TxDepth: 256, Part: 8 << 20,
+		RxDepth: 256, TxDepth: 256, Part: 16 << 20,
 	}
 	if sw != testbed.Cable {
 		c.Hops = 1
@@ -75,7 +75,8 @@ func sitAlone(t testing.TB, s xdp.Seat) (fabric.Port, error) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { arena.Close() })
-	return xdp.OpenLineSeat(s, arena, true)
+	_, testing := t.(*testing.T)
+	return xdp.OpenLineSeat(s, arena, testing)
 }
 
 // lined are the ports of two hosts whose ranks have queues of their own.
@@ -212,7 +213,7 @@ func TestLines_errors(t *testing.T) {
 		"no device":             {func(c *xdp.LinesConfig) { c.Device = "none" }, xdp.ErrNoDevice},
 		"more seats than slots": {func(c *xdp.LinesConfig) { c.Slots = 1 }, nil},
 		"a ring of 100":         {func(c *xdp.LinesConfig) { c.RxDepth, c.Mode = 100, bpf.Driver }, nil},
-		"small parts":           {func(c *xdp.LinesConfig) { c.Part, c.Mode = 1<<20, bpf.Driver }, nil},
+		"small parts":           {func(c *xdp.LinesConfig) { c.Part, c.Mode = 4<<20, bpf.Driver }, nil},
 		"a large MTU":           {func(c *xdp.LinesConfig) { c.MTU, c.Mode = 9000, bpf.Driver }, xdp.ErrMTU},
 	} {
 		config := linesConfig(2, 2, bpf.Generic, testbed.Cable)

@@ -19,109 +19,103 @@ type member struct {
 	held       []uint64 // frames that we hold, a bit for each; nil for no seat
 	own        mem.Part
 
-	taken   uint32   // how many were taken out of our box
-	staged  []uint32 // by seat: how many are put into its box in this step
-	touched []int32  // seats with any
-	waits   int      // times in a row that the lock was somebody's
+	opened uint32     // letters in our box that we have read
+	found  []mem.Addr // scratch: buffers of ours in the COMPLETION ring
 }
 
-// Handing round is paid per batch: slab is how many received frames gather in a
-// seat before it gives them back to all.
+// slab is how many received frames gather in a seat before it gives them back to
+// all: others write the same cache lines, so that is paid per batch.
 const slab = 32
 
-// suspicious is after how many vain attempts at the lock its holder is looked
-// up. It is held for a microsecond or so.
-const suspicious = 64
-
 func newMember(g *ledger, r roll, number int, rings *rings) *member {
-	m := &member{
-		ledger: g, roll: r, number: number,
-		fill: &rings.fill, completion: &rings.completion,
-		staged: make([]uint32, g.seats), touched: make([]int32, 0, g.seats),
-	}
+	m := &member{ledger: g, roll: r, number: number, fill: &rings.fill, completion: &rings.completion}
 	if number < g.seats {
 		m.held, m.own = g.held[number], g.partOf(number)
+		m.found = make([]mem.Addr, 0, g.txDepth)
+		_, m.opened, _ = g.boxes[number].read()
 	}
 	return m
 }
 
-// enter takes the lock if it is free or its holder is dead. When it is
-// somebody's it is tried again with the next batch.
-func (m *member) enter() bool {
-	g := m.ledger
-	if g.try(m.number) {
-		m.waits = 0
+// give gives frames to the kernel to receive into, held until then by held. A
+// frame is not held any more before others can see it, for then the kernel may
+// give it to them.
+func (m *member) give(frames []mem.Addr, held []uint64) {
+	at := atomic.LoadUint32(m.fill.shared)
+	for _, f := range frames {
+		m.ledger.unmark(held, f)
+		m.ledger.pause(unmarked)
+		at = m.fill.put(at, f)
+		m.ledger.pause(put)
+	}
+	m.fill.show(at)
+}
+
+// look finds out which of our buffers were sent, and returns how many. It writes
+// nothing that others read in passing.
+func (m *member) look(pool *mem.Pool) (sent int) {
+	b, cq := &m.ledger.boxes[m.number], m.completion
+	for {
+		mark, letters, seen := b.read()
+		sent += m.open(b, letters, pool)
+		cq.refresh()
+		end := cq.theirs
+		if end-seen > cq.mask+1 || end != seen && !m.take(b, mark, markOf(letters, end)) {
+			continue // somebody has moved the mark on
+		}
+		for _, a := range m.found {
+			pool.PutSent(a)
+		}
+		sent += len(m.found)
+		m.found = m.found[:0]
+		if cq.unread(end) > cq.mask/4 {
+			m.clear(end)
+		}
+		return sent
+	}
+}
+
+// take finds our buffers between two marks, and sets the second one if the first
+// still stands: then they are ours, and nobody will tell us about them.
+func (m *member) take(b *box, mark, next uint64) bool {
+	for at := uint32(mark); at != uint32(next); at++ {
+		if a := m.completion.entry(at); a-m.own.Start < mem.Addr(m.own.Len) {
+			m.found = append(m.found, a) // never grows
+		}
+	}
+	m.ledger.pause(found)
+	if atomic.CompareAndSwapUint64(b.mark, mark, next) {
 		return true
 	}
-	if m.waits++; m.waits%suspicious != 0 {
-		return false
-	}
-	from, ok := g.holder()
-	if !ok || !m.roll.absent(from) || !g.inherit(from, m.number) {
-		return false
-	}
-	m.waits = 0
-	g.mend(from, m.fill, m.completion)
-	return true
+	m.found = m.found[:0]
+	return false
 }
 
-// step gives frames to the kernel to receive into, held until then by held, and
-// sorts the buffers that were sent: ours go back into pool, and it returns how
-// many. The lock is ours.
-func (m *member) step(frames []mem.Addr, held []uint64, pool *mem.Pool) (sent int) {
-	m.fill.reload()
-	m.completion.reload()
-	for _, f := range frames {
-		m.fill.push(f)
-	}
-	sent = m.sort(pool)
-	m.ledger.begin(m.fill, m.completion)
-	m.ledger.finish(held, m.fill, m.completion, m.touched)
-	for _, seat := range m.touched {
-		m.staged[seat] = 0
-	}
-	m.touched = m.touched[:0]
-	return sent
-}
-
-// sort takes what was sent out of the COMPLETION ring: our own buffers at once,
-// others' into the boxes of their owners.
-func (m *member) sort(pool *mem.Pool) (sent int) {
-	cq := m.completion
-	for range cq.available() {
-		a := cq.pop()
-		if a-m.own.Start < mem.Addr(m.own.Len) {
-			pool.PutSent(a)
-			sent++
-			continue
-		}
-		m.stage(m.ledger.owner(a), a)
-	}
-	for _, seat := range m.touched {
-		w := m.ledger.boxes[seat].words
-		atomic.StoreUint32(&w[boxStaged], w[boxPosted]+m.staged[seat])
-	}
-	return sent
-}
-
-func (m *member) stage(seat int, a mem.Addr) {
-	b := &m.ledger.boxes[seat]
-	if m.staged[seat] == 0 {
-		m.touched = append(m.touched, int32(seat)) // never grows
-	}
-	b.slots[(b.words[boxPosted]+m.staged[seat])&uint32(len(b.slots)-1)] = a
-	m.staged[seat]++
-}
-
-// collect takes what others have put into our box and returns how many.
-func (m *member) collect(pool *mem.Pool) int {
-	b := &m.ledger.boxes[m.number]
-	posted := atomic.LoadUint32(&b.words[boxPosted])
-	n := int(posted - m.taken)
-	for ; m.taken != posted; m.taken++ {
-		pool.PutSent(b.slots[m.taken&uint32(len(b.slots)-1)])
+// open reads the letters that came since the last time and returns how many.
+func (m *member) open(b *box, letters uint32, pool *mem.Pool) int {
+	n := int(letters - m.opened)
+	for ; m.opened != letters; m.opened++ {
+		pool.PutSent(bufferOf(atomic.LoadUint64(&b.letters[m.opened&uint32(len(b.letters)-1)])))
 	}
 	return n
+}
+
+// clear gives the entries of the COMPLETION ring before end, which we have seen,
+// to the kernel, after all others know what is there for them.
+func (m *member) clear(end uint32) {
+	g, cq := m.ledger, m.completion
+	from := atomic.LoadUint32(cq.shared)
+	if end-from > cq.mask+1 {
+		return // others have, while we were stopped
+	}
+	for at := from; at != end; at++ {
+		g.tell(cq, at, cq.entry(at))
+	}
+	for i := range g.boxes {
+		g.boxes[i].skip(cq, end)
+	}
+	g.pause(told)
+	atomic.CompareAndSwapUint32(cq.shared, from, end)
 }
 
 // hold notes that we hold frames that were received.

@@ -75,7 +75,28 @@ func Probe(name string) (Report, error) {
 	r.multiBuffer(dev)
 	r.zeroCopy(dev)
 	r.add(Finding{Name: "queues", OK: true, Detail: strconv.Itoa(dev.queues)})
+	r.steering(dev)
 	return r, nil
+}
+
+// steering tells whether several processes can have a queue each.
+func (r *Report) steering(dev *device) {
+	f := Finding{Name: "steering", Detail: "no n-tuple filters in " + dev.who(), Remedy: "ranks of one host share a queue"}
+	var on bool
+	card, closeCard, err := openEthtool(dev.name)
+	if err == nil {
+		defer closeCard()
+		on, _ = card.filtering() // who has filters can say it
+		_, err = card.list()
+	}
+	switch {
+	case err != nil:
+	case dev.queues == 1:
+		f.Detail, f.Remedy = "n-tuple filters, but one queue", fmt.Sprintf("add queues: ethtool -L %s combined N", dev.name)
+	default:
+		f.OK, f.Detail = true, "n-tuple filters (xrun --queues steered), "+map[bool]string{true: "on", false: "switched on when needed"}[on]
+	}
+	r.add(f)
 }
 
 func kernelRelease() string {

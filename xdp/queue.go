@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -184,10 +183,11 @@ func (q *Queue) open() (err error) {
 	}
 	g := newLedger(q.arena, q.layout)
 	q.member = newMember(g, r, q.config.Seats, q.first.rings)
+	end := uint32(0)
 	for i := range q.config.Frames {
-		q.member.fill.push(g.frame(i))
+		end = q.member.fill.put(end, g.frame(i))
 	}
-	q.member.fill.publish()
+	q.member.fill.show(end)
 	if err := q.first.bind(dev, c.Queue, copying(c.ZeroCopy, mode), bindPatience); err != nil {
 		return err
 	}
@@ -200,7 +200,8 @@ func (q *Queue) open() (err error) {
 // depths are the sizes of the rings of a seat.
 func (q *Queue) depths() depths {
 	return depths{
-		fill: powerFrom(q.config.Frames), completion: powerFrom(q.config.Seats * q.config.TxDepth),
+		// What was sent stays in the COMPLETION ring until all seats have seen it.
+		fill: powerFrom(q.config.Frames), completion: powerFrom(2 * q.config.Seats * q.config.TxDepth),
 		rx: q.config.RxDepth, tx: q.config.TxDepth,
 	}
 }
@@ -268,8 +269,7 @@ func (q *Queue) Seat(number int) Seat {
 }
 
 // Vacate gives back to the others what the process of a seat had, which has
-// ended: frames in its RX ring and frames that it held, and the lock if it had
-// that. Nothing more arrives at the seat. Vacating twice is harmless. It fails
+// ended: frames in its RX ring and frames that it held. Nothing more arrives at the seat. Vacating twice is harmless. It fails
 // with ErrSeatTaken, and does nothing, while some process has the seat.
 func (q *Queue) Vacate(seat int) error {
 	s := q.sockets[seat]
@@ -295,17 +295,13 @@ func (q *Queue) takeBack(seat int, s *socket) error {
 	if err != nil {
 		return fmt.Errorf("xdp: cannot map the RX ring of seat %d: %w", seat, err)
 	}
-	for !q.member.enter() {
-		time.Sleep(10 * time.Microsecond)
-	}
 	g := q.member.ledger
 	rx.refresh()
 	for rx.ours != rx.theirs {
 		g.mark(g.held[seat], rx.pop().Addr)
 	}
 	rx.publish()
-	q.member.step(g.heldBy(seat), g.held[seat], nil)
-	g.release()
+	q.member.give(g.heldBy(seat), g.held[seat])
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/testbed"
 )
 
 // turn sends a frame from one end to the other and waits for it, all in one
@@ -45,9 +46,9 @@ func TestAllocs_seat(t *testing.T) {
 	})
 }
 
-// BenchmarkSeat is the work of both ends for one frame: on a queue of its own,
-// and on seats of shared queues that take turns, so that each finds what it
-// shares as another has left it.
+// BenchmarkSeat is the work of both ends for one frame: on a queue of its own, on
+// seats of shared queues that take turns, so that each finds what it shares as
+// another has left it, and on seats with lines, that share nothing.
 func BenchmarkSeat(b *testing.B) {
 	var bufs [fabric.MaxBufs]fabric.Desc
 	for _, size := range []int{64, 9014} {
@@ -60,6 +61,12 @@ func BenchmarkSeat(b *testing.B) {
 				turn(&x, &y, frame, bufs[:])
 			}
 		})
+		for _, seats := range []int{2, 8} {
+			b.Run(map[int]string{2: "lines2", 8: "lines8"}[seats]+name, func(b *testing.B) {
+				s := newLined(b, bpf.Generic, testbed.Cable, [2]int{seats, seats})
+				takeTurns(b, s.ends, size)
+			})
+		}
 		for _, seats := range []int{1, 2, 8} {
 			b.Run(map[int]string{1: "seat1", 2: "seats2", 8: "seats8"}[seats]+name, func(b *testing.B) {
 				s := &seated{tb: newTestbed(b, 9000)}
@@ -71,17 +78,24 @@ func BenchmarkSeat(b *testing.B) {
 						s.ends[i] = append(s.ends[i], end{sit(b, s.queues[i], n), h})
 					}
 				}
-				frames := make([][]byte, seats)
-				for n := range frames {
-					frames[n] = content(newRand(), s.ends[0][n], s.ends[1][n], size)
-					putHeaders(frames[n], s.tb.Hosts[0], s.tb.Hosts[1], uint16(portBase+n), size)
-				}
-				b.ResetTimer()
-				for i := range b.N {
-					n := i % seats
-					turn(&s.ends[0][n], &s.ends[1][n], frames[n], bufs[:])
-				}
+				takeTurns(b, s.ends, size)
 			})
 		}
+	}
+}
+
+// takeTurns has each seat send a frame to that of the same number, in turn.
+func takeTurns(b *testing.B, ends [2][]end, size int) {
+	bufs := make([]fabric.Desc, fabric.MaxBufs)
+	frames := make([][]byte, len(ends[0]))
+	for n := range frames {
+		x, y := ends[0][n], ends[1][n]
+		frames[n] = content(newRand(), x, y, size)
+		putHeaders(frames[n], x.host, y.host, uint16(portBase+n), size)
+	}
+	b.ResetTimer()
+	for i := range b.N {
+		n := i % len(frames)
+		turn(&ends[0][n], &ends[1][n], frames[n], bufs)
 	}
 }

@@ -26,9 +26,6 @@ func (r *indices) size() int { return int(r.mask) + 1 }
 // it moved that index is visible afterwards (load-acquire).
 func (r *indices) refresh() { r.theirs = atomic.LoadUint32(r.kernel) }
 
-// reload reads our own index, where others may write the ring in our place.
-func (r *indices) reload() { r.ours = atomic.LoadUint32(r.shared) }
-
 // publish makes our index, and what we wrote into the ring before, visible to
 // the kernel (store-release).
 func (r *indices) publish() { atomic.StoreUint32(r.shared, r.ours) }

@@ -45,6 +45,12 @@ func TestSeat_textAndBack(t *testing.T) {
 	}
 }
 
+func TestOpenLineSeat_sharedQueue(t *testing.T) {
+	if _, err := OpenLineSeat(goodSeat(), nil, false); err == nil || !strings.Contains(err.Error(), "use OpenSeat") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestParseSeat_refuses(t *testing.T) {
 	for name, spoil := range map[string]func(*Seat){
 		"number":      func(s *Seat) { s.Number = 3 },
@@ -93,7 +99,7 @@ func FuzzParseSeat(f *testing.F) {
 			return
 		}
 		l := s.layout()
-		if p := l.partOf(s.Number); l.size() < int(p.Start)+p.Len || l.framesAt() < boxesAt || len(s.Lines) == 0 && l.partsAt() < l.framesAt() {
+		if p := l.partOf(s.Number); len(s.Lines) == 0 && (l.size() < int(p.Start)+p.Len || l.framesAt() < l.heldAt() || l.partsAt() < l.framesAt()) {
 			t.Errorf("%s: %+v", text, l)
 		}
 	})
@@ -103,7 +109,7 @@ func FuzzParseSeat(f *testing.F) {
 func TestLayout(t *testing.T) {
 	for _, l := range []layout{{1, 32, 1, hugePage}, {3, 64, 1000, hugePage}, {64, 1024, 64*2300 + 512, 64 << 20}} {
 		g := l
-		ends := []int{boxesAt, g.heldAt(), g.framesAt(), g.partsAt(), g.size()}
+		ends := []int{0, g.heldAt(), g.framesAt(), g.partsAt(), g.size()}
 		for i := 1; i < len(ends); i++ {
 			if ends[i] < ends[i-1] {
 				t.Errorf("%+v: %v", l, ends)

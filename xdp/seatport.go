@@ -12,6 +12,10 @@ import (
 // allocates is of the seat's own part. It owns Seat.ArenaFD from now on when
 // the error is nil; the caller closes it.
 func (s *Seat) MapArena() (*mem.Arena, error) {
+	if len(s.Lines) > 0 {
+		own := s.sendPart()
+		return mem.MapPart(s.ArenaFD, s.Part, own, own, mem.Part{Len: int(own.Start)})
+	}
 	l := s.layout()
 	return mem.MapPart(s.ArenaFD, l.size(), l.partOf(s.Number), l.partOf(s.Number), l.common())
 }
@@ -68,39 +72,29 @@ func (p *Port) openSeat(s *Seat, track bool) (err error) {
 	return nil
 }
 
-// flushSeat is Flush after what is queued was sent. Each processor that writes
-// the shared rings takes them from another's cache, so that is done for many
-// buffers at a time.
+// flushSeat is Flush after what is queued was sent.
 func (p *Port) flushSeat() {
-	m := p.member
 	if p.queued > 0 {
-		p.queued -= m.collect(p.pool)
+		p.queued -= p.member.look(p.pool)
 	}
-	if len(p.pool.Returned()) >= slab || p.queued >= slab {
-		p.serve()
+	if len(p.pool.Returned()) >= slab {
+		p.giveBack()
 	}
 }
 
-// serve gives received frames back to all and finds out what was sent, unless
-// somebody else is doing that right now.
-func (p *Port) serve() {
+// giveBack gives received frames back to all.
+func (p *Port) giveBack() {
 	m := p.member
-	if !m.enter() {
-		return
-	}
-	p.queued -= m.step(p.pool.Returned(), m.held, p.pool)
+	m.give(p.pool.Returned(), m.held)
 	p.pool.TakeReturned()
-	m.ledger.release()
-	if fill := m.fill; p.caps.ZeroCopy && fill.needWakeup() {
+	if p.caps.ZeroCopy && m.fill.needWakeup() {
 		p.stats.Wakeups++
 		receive(p.sock.fd)
 	}
 }
 
-// leave gives back what the port holds, as far as it can, and signs off.
+// leave gives back what the port holds and signs off.
 func (m *member) leave(p *Port) {
-	if len(p.pool.Returned()) > 0 {
-		p.serve()
-	}
+	p.giveBack()
 	m.roll.close()
 }

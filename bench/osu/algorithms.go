@@ -16,7 +16,7 @@ import (
 var algorithms = map[string]struct{ all, hosts []string }{
 	"allgather": {[]string{"doubling", "bruck", "ring", "spread"}, []string{"rails"}},
 	"allreduce": {[]string{"doubling", "rabenseifner", "ring", "spread"}, []string{"hosts", "rails"}},
-	"alltoall":  {[]string{"bruck", "spread", "pairwise"}, []string{"hosts"}},
+	"alltoall":  {all: []string{"bruck", "spread", "pairwise"}},
 	"bcast":     {[]string{"binomial", "scatter", "chain"}, []string{"hosts", "rails"}},
 }
 
@@ -45,7 +45,7 @@ func (c Choice) Algorithms(cores []int) (tables []Table) {
 // and returns the rows that make mpi.EnvColl choose the best of each size. A number
 // is that of the best burst: what else the machine does only adds to it.
 func (m Measurement) Algorithms(tables []Table, emit func(Table, int, []bench.Result) error) (rows []string, err error) {
-	m.best = true
+	m.Best = true
 	for _, t := range tables {
 		found, err := m.algorithms(t, emit)
 		if err != nil {
@@ -58,7 +58,7 @@ func (m Measurement) Algorithms(tables []Table, emit func(Table, int, []bench.Re
 
 // key returns what the rows of a table are called.
 func (t Table) key() string {
-	if t.shared() {
+	if t.shared() && algorithms[t.order()].hosts != nil {
 		return t.order() + ".hosts"
 	}
 	return t.order()

@@ -157,3 +157,54 @@ func TestVerdict(t *testing.T) {
 		}
 	}
 }
+
+func TestChoice_algorithms(t *testing.T) {
+	tables := Choice{Ranks: []int{2, 4}, Tests: []string{"mpi_bcast", "mpi_allgather"}, Sizes: []int{8, 64, 512, 4096}}.Algorithms([]int{0, 1})
+	var keys []string
+	for _, x := range tables {
+		keys = append(keys, x.key())
+	}
+	// On two hosts, then on one; two ranks are alone on each.
+	want := []string{"bcast", "allgather", "bcast", "allgather", "bcast.hosts", "allgather.hosts", "bcast", "allgather"}
+	if !slices.Equal(keys, want) {
+		t.Fatalf("tables %v, want %v", keys, want)
+	}
+	rows := tables[5].rows([]string{"doubling", "doubling", "rails", "ring"})
+	if want := []string{"allgather.hosts:256:4=doubling", "allgather.hosts:2048:4=rails", "allgather.hosts:0:4=ring"}; !slices.Equal(rows, want) {
+		t.Errorf("rows %v, want %v", rows, want)
+	}
+}
+
+func TestWinner_staysUnlessClearly(t *testing.T) {
+	took := func(us ...float64) (list []bench.Result) {
+		for i, name := range []string{"chain", "rails"} {
+			list = append(list, bench.Result{Library: name, Rounds: 1, Lat: &bench.Latency{Avg: us[i]}})
+		}
+		return list
+	}
+	for _, c := range []struct {
+		a, b   float64
+		before []string
+		want   string
+	}{
+		{10, 9.8, nil, "rails"}, {10, 9.8, []string{"chain"}, "chain"}, {10, 9, []string{"chain"}, "rails"}, {9.8, 10, []string{"rails"}, "rails"},
+	} {
+		if got := winner(took(c.a, c.b), bench.Collective, c.before); got != c.want {
+			t.Errorf("%v and %v us after %v: %s, want %s", c.a, c.b, c.before, got, c.want)
+		}
+	}
+}
+
+// Bandwidth has no best burst: its rounds stay as they are.
+func TestLowest(t *testing.T) {
+	lat := func(us float64) bench.Point { return bench.Point{Lat: &bench.Latency{P50: us}} }
+	if got := lowest([]bench.Point{lat(3), lat(1), lat(2)}); len(got) != 1 || got[0].Lat.P50 != 1 {
+		t.Errorf("the lowest of 3, 1 and 2 is %+v", got)
+	}
+	if got := lowest([]bench.Point{{Gbit: 1}, {Gbit: 2}}); len(got) != 2 {
+		t.Errorf("of two bandwidths %+v are left", got)
+	}
+	if got := lowest(nil); len(got) != 0 {
+		t.Errorf("of nothing %+v are left", got)
+	}
+}

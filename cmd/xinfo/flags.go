@@ -29,7 +29,10 @@ each thing that is missing. Looking changes nothing and sends nothing.
   --check DEV         all that was found out about AF_XDP there, and exit status
                       1 when it cannot be used
   --clean             remove the namespaces of test beds whose owner is dead, and
-                      end the processes in them. Nothing else can be left: XDP
+                      end the processes in them; remove the n-tuple filters of
+                      network cards that agents of xrun --queues steered have
+                      left which were killed together with their janitors (they
+                      are noted in /run/xwarp). Nothing else can be left: XDP
                       programs, AF_XDP sockets and shared memory go with their
                       processes.
   --json              one JSON object with everything per device and line; all

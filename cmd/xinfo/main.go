@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/xwarp/xwarp/internal/launch"
 	"github.com/xwarp/xwarp/internal/testbed"
 	"github.com/xwarp/xwarp/xdp"
 )
@@ -64,7 +65,12 @@ func clean(out io.Writer) error {
 	for _, name := range removed {
 		fmt.Fprintln(out, "removed network namespace", name)
 	}
-	if err == nil && len(removed) == 0 {
+	undone, flowsErr := launch.CleanFlows()
+	for _, what := range undone {
+		fmt.Fprintln(out, "removed", what)
+	}
+	err = errors.Join(err, flowsErr)
+	if err == nil && len(removed)+len(undone) == 0 {
 		fmt.Fprintln(out, "nothing was left behind")
 	}
 	return err

@@ -51,9 +51,10 @@ What to measure (the client decides; a flag that the server has too must agree):
   --warmup N        messages before those (default: a tenth)
   --window N        messages under way to each peer in bw and rate tests
                     (default 64)
-  --eager N, --eager-idle N   MPI: longest message that goes without asking the
-                    receiver, and that does while little is under way to it
-                    (default: as MPI has it; -1: none)
+  --eager N, --eager-idle N, --eager-near N   MPI: longest message that goes
+                    without asking the receiver, that does while little is under
+                    way to it, and that is copied through shared memory (default:
+                    as MPI has it; -1: none)
   --mtu M           largest IP packet in bytes (default: the device's; 9000
                     with --testbed)
   --switch S        what joins the hosts of --testbed: cable (default), bridge or
@@ -70,6 +71,9 @@ What to measure (the client decides; a flag that the server has too must agree):
   --rounds N        bursts per size; medians count (default 1, with --vs 9)
   --duration S      measure each size for S seconds, in as many rounds as it takes;
                     compare peers and collectives: how long a burst takes (0.04)
+  --best            compare peers, collectives: of the bursts of a latency the best
+                    one counts, not the median: for a machine that others use,
+                    with many short bursts (compare algorithms always does so)
 
 Where:
   --device DEV      network interface (default: the one that leads to the peer)

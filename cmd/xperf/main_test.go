@@ -14,6 +14,7 @@ import (
 	"github.com/xwarp/xwarp/bench/osu"
 	"github.com/xwarp/xwarp/internal/launch"
 	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/mpi"
 )
 
 func TestMain(m *testing.M) {
@@ -182,6 +183,24 @@ func TestRun_comparePeers(t *testing.T) {
 		if got[peer.Name] != want {
 			t.Errorf("%d results of %s, want %d", got[peer.Name], peer.Name, want)
 		}
+	}
+}
+
+// All algorithms of a collective, and how to choose the best: a program that is told
+// so must take it.
+func TestRun_compareAlgorithms(t *testing.T) {
+	needRoot(t)
+	out, errs, code := xperf("compare", "algorithms", "--testbed", "--tests", "mpi_bcast,mpi_alltoall", "-n", "4", "--size", "8,32K", "--rounds", "1", "--duration", "0.002")
+	if code != exitOK {
+		t.Fatalf("code %d: %s", code, errs)
+	}
+	_, setting, ok := strings.Cut(out, mpi.EnvColl+`="`)
+	if !ok || !strings.Contains(out, "rails") || !strings.Contains(out, "bruck") {
+		t.Fatalf("no algorithms, or no setting:\n%s", out)
+	}
+	rows, _, _ := strings.Cut(setting, `"`)
+	if err := mpi.RunWith(2, mpi.Config{Algorithms: rows}, func(*mpi.Proc) error { return nil }); err != nil {
+		t.Errorf("%s: %v", rows, err)
 	}
 }
 

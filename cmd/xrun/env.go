@@ -51,15 +51,15 @@ func setTransport(c *launch.Config, s string) error {
 	if err != nil {
 		return err
 	}
-	return addPair(c, mpi.EnvTransport+"="+t.String())
+	return addPair(&c.Env, mpi.EnvTransport+"="+t.String())
 }
 
-// addPair sets a variable of the ranks.
-func addPair(c *launch.Config, s string) error {
+// addPair sets a variable of some ranks.
+func addPair(env *[]string, s string) error {
 	if name, _, ok := strings.Cut(s, "="); !ok || name == "" {
 		return fmt.Errorf("want NAME VALUE or NAME=VALUE")
 	}
-	c.Env = append(c.Env, s)
+	*env = append(*env, s)
 	return nil
 }
 
@@ -77,5 +77,5 @@ func addEnv(c *launch.Config, s string) error {
 		}
 		s = name + "=" + value
 	}
-	return addPair(c, s)
+	return addPair(&c.Env, s)
 }

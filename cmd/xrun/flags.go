@@ -19,6 +19,8 @@ type options struct {
 	hosts, hostfile                   string
 	launcher, launcherExec, agentPath string
 	quiet                             bool
+	version                           bool
+	ownEnv                            []string
 	record                            recording
 	startTimeout                      time.Duration
 }
@@ -26,23 +28,40 @@ type options struct {
 // elsewhere reports whether the ranks run on other machines.
 func (o *options) elsewhere() bool { return o.hosts+o.hostfile != "" }
 
-// parse reads the command line. It returns flag.ErrHelp, or a
+// errVersion is what parse returns for --version.
+var errVersion = errors.New("the version is asked for")
+
+// parse reads the command line. It returns flag.ErrHelp, errVersion or a
 // *launch.ConfigError.
 func parse(args []string) (launch.Config, *recording, error) {
 	var c launch.Config
 	var o options
 	fs := flagSet(&c, &o)
-	err := fs.Parse(joinPairs(fs, args))
+	parts := splitPrograms(args)
+	err := fs.Parse(joinPairs(fs, parts[0]))
 	if err == nil {
 		err = check(fs, o)
 	}
-	if errors.Is(err, flag.ErrHelp) {
+	for _, part := range parts[1:] {
+		var a launch.App
+		if err == nil {
+			a, err = furtherApp(part)
+		}
+		c.Further = append(c.Further, a)
+	}
+	if o.version {
+		err = errVersion
+	}
+	if errors.Is(err, flag.ErrHelp) || errors.Is(err, errVersion) {
 		return c, nil, err
 	}
 	if err != nil {
 		return c, nil, &launch.ConfigError{Problem: err.Error()}
 	}
 	c.Program, c.Args = fs.Arg(0), fs.Args()[1:]
+	if c.OwnEnv = o.ownEnv; len(c.Further) == 0 { // the agents may have to know them, too
+		c.Env, c.OwnEnv = append(c.Env, o.ownEnv...), nil
+	}
 	if c.StartTimeout = o.startTimeout; o.startTimeout == 0 {
 		c.StartTimeout = -1 // for ever
 	}
@@ -90,9 +109,9 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	fs.Func("launcher-exec", "", nonEmpty(&o.launcherExec))
 	fs.Func("agent-path", "", nonEmpty(&o.agentPath))
 	fs.Func("x", "", func(s string) error { return addEnv(c, s) })
-	for _, name := range pairFlags {
-		fs.Func(name, "", func(s string) error { return addPair(c, s) })
-	}
+	fs.Func("genv", "", func(s string) error { return addPair(&c.Env, s) })
+	fs.Func("env", "", func(s string) error { return addPair(&o.ownEnv, s) })
+	fs.BoolVar(&o.version, "version", false, "")
 	fs.BoolVar(&c.TagOutput, "tag-output", false, "")
 	fs.BoolVar(&c.TagOutput, "l", false, "")
 	fs.BoolVar(&c.OrderOutput, "ordered-output", false, "")

@@ -33,7 +33,11 @@ func TestParse(t *testing.T) {
 		{"--testbed 3 --mtu 1500 --switch bridge --fabric xdp:generic -- a -x", launch.Config{Program: "a", Args: []string{"-x"}, Testbed: 3, MTU: 1500, Switch: testbed.Bridge, Fabric: "xdp:generic", StartTimeout: time.Minute}},
 		{"--start-timeout 5s --tag-output --bind-to none a", launch.Config{Program: "a", TagOutput: true, Bind: launch.BindNone, StartTimeout: 5 * time.Second}},
 		{"--start-timeout 0 -x A=B -x PASSED a", launch.Config{Program: "a", Env: []string{"A=B", "PASSED=on"}, StartTimeout: -1}},
-		{"-genv A -1 --env B=C=D -genv=E=F -l -env G  a -env H I", launch.Config{Program: "a", Args: []string{"-env", "H", "I"}, Env: []string{"A=-1", "B=C=D", "E=F", "G="}, TagOutput: true, StartTimeout: time.Minute}},
+		{"-genv A -1 --env B=C=D -genv=E=F -l -env G  a -env H I", launch.Config{Program: "a", Args: []string{"-env", "H", "I"}, Env: []string{"A=-1", "E=F", "B=C=D", "G="}, TagOutput: true, StartTimeout: time.Minute}},
+		{"-n 2 -env A 1 -genv B 2 a : b x : -np 3 -env A=2 ./c -n 4", launch.Config{
+			Program: "a", Ranks: 2, Env: []string{"B=2"}, OwnEnv: []string{"A=1"}, StartTimeout: time.Minute,
+			Further: []launch.App{{Program: "b", Args: []string{"x"}}, {Program: "./c", Args: []string{"-n", "4"}, Ranks: 3, Env: []string{"A=2"}}},
+		}},
 		{"-ppn 2 --map-by numa --bind-to core --wdir /x --timeout 90 --ordered-output a", launch.Config{Program: "a", PerHost: 2, Map: launch.MapNUMA, Bind: launch.BindCore, Dir: "/x", Timeout: 90 * time.Second, OrderOutput: true, StartTimeout: time.Minute}},
 		{"--timeout 1h --hostfile HOSTFILE --agent-path /x a", launch.Config{
 			Program: "a", Timeout: time.Hour, Hosts: []launch.Host{{Name: "a", Slots: 2}, {Name: "b"}},
@@ -71,6 +75,10 @@ func TestParse_refuses(t *testing.T) {
 		"":                           "no program",
 		"-n 4":                       "no program",
 		"-n 0 a":                     "above 0",
+		"a :":                        "no program to run after",
+		": a":                        "no program",
+		"a : -n 0 b":                 "above 0",
+		"a : --testbed 2 b":          "before the first program",
 		"-n -1 a":                    "above 0",
 		"-n x a":                     "above 0",
 		"-n":                         "needs an argument",

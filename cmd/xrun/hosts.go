@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 
@@ -22,5 +23,9 @@ func (o *options) hostList(stdin io.Reader) ([]launch.Host, error) {
 	if err != nil {
 		return nil, &launch.ConfigError{Problem: "host file: " + err.Error()}
 	}
-	return launch.ParseHostfile(string(text))
+	hosts, err := launch.ParseHostfile(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.hostfile, err)
+	}
+	return hosts, nil
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -27,14 +29,18 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(stdout, usage)
 		return 0
 	}
+	if errors.Is(err, errVersion) {
+		fmt.Fprintln(stdout, version())
+		return 0
+	}
 	if err == nil {
 		err = record.prepare(&c, stdout, stderr)
 	}
 	if err == nil {
 		c.Stdin, c.Stdout, c.Stderr = readableStdin(), stdout, stderr
 		signals := make(chan os.Signal, 16)
-		signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2)
-		c.Signals = signals
+		signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP, unix.SIGCONT)
+		c.Signals, c.Suspend = signals, suspend
 		if err = launch.Run(c); record.err != nil {
 			err = errors.Join(err, record.err)
 		}
@@ -48,6 +54,24 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	return launch.ExitCode(err)
 }
+
+// version says what this program was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "xrun of xwarp, of unknown version"
+	}
+	from := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			from += " " + s.Value
+		}
+	}
+	return strings.TrimSpace("xrun of xwarp, version "+from) + ", " + info.GoVersion
+}
+
+// suspend stops this process, as Ctrl-Z would if it did not care for its ranks.
+func suspend() { _ = unix.Kill(unix.Getpid(), unix.SIGSTOP) }
 
 // readableStdin returns the standard input, unless it is a terminal that
 // belongs to another job of the shell: reading would stop us.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -126,6 +127,32 @@ func TestXrun_stdin(t *testing.T) {
 func TestXrun_orderedOutput(t *testing.T) {
 	out, errOut, status := xrun(t, "-n", "3", "-l", "--ordered-output", "--wdir", "/", "sh", "-c", "sleep 0.$((2-XWARP_RANK)); pwd; echo $XWARP_RANK")
 	if status != 0 || out != "[0] /\n[0] 0\n[1] /\n[1] 1\n[2] /\n[2] 2\n" {
+		t.Errorf("status %d, %q, %q", status, out, errOut)
+	}
+}
+
+func TestXrun_severalPrograms(t *testing.T) {
+	say := func(name string) []string {
+		return []string{"sh", "-c", "echo " + name + " $OWN $ALL $XWARP_RANK/$XWARP_SIZE"}
+	}
+	args := slices.Concat([]string{"--quiet", "--ordered-output", "-n", "2", "-env", "OWN", "x", "-genv", "ALL", "y"}, say("first"),
+		[]string{":"}, say("second"), []string{":", "-n", "2", "-env", "OWN=z"}, say("third"))
+	out, errOut, status := xrun(t, args...)
+	if status != 0 || out != "first x y 0/5\nfirst x y 1/5\nsecond y 2/5\nthird z y 3/5\nthird z y 4/5\n" {
+		t.Errorf("status %d, %q, %q", status, out, errOut)
+	}
+	_, errOut, status = xrun(t, "--quiet", "sleep", "1000", ":", "no-such-program-anywhere")
+	if status != 127 || !strings.Contains(errOut, "cannot run no-such-program-anywhere on ") {
+		t.Errorf("status %d, %q", status, errOut)
+	}
+	_, errOut, status = xrun(t, "--quiet", "-n", "2", "sleep", "1000", ":", "sh", "-c", "exit 9")
+	if status != 9 || !strings.Contains(errOut, "rank 2 (process ") {
+		t.Errorf("status %d, %q", status, errOut)
+	}
+}
+
+func TestXrun_version(t *testing.T) {
+	if out, errOut, status := xrun(t, "--version"); status != 0 || errOut != "" || !strings.HasPrefix(out, "xrun of xwarp, ") {
 		t.Errorf("status %d, %q, %q", status, out, errOut)
 	}
 }

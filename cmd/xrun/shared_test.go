@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xwarp/xwarp/internal/testbed"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -91,9 +92,50 @@ func TestXrun_steeredConnections(t *testing.T) {
 	}
 }
 
+// A NIC does not send to itself, and TCP has no way beside it.
+func TestXrun_connectionsOnASharedQueue(t *testing.T) {
+	if os.Geteuid() != 0 {
+		if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
+			t.Fatal("XWARP_REQUIRE_XDP is set and this is not root")
+		}
+		t.Skip("needs root for a testbed")
+	}
+	args := []string{"-n", "4", "--testbed", "2", "--queues", "shared", "--transport", "rc", self, asRank}
+	if _, errOut, status := xrun(t, args...); status != 0 {
+		t.Errorf("with shared memory: status %d, %s", status, errOut)
+	}
+	_, errOut, status := xrun(t, append([]string{"-x", "XWARP_SHARED=0"}, args...)...)
+	if status != 1 || !strings.Contains(errOut, "cannot connect through it: do not set XWARP_SHARED=0") {
+		t.Errorf("without: status %d, %s", status, errOut)
+	}
+}
+
 func TestXrun_noSuchUser(t *testing.T) {
 	_, errOut, status := xrun(t, "--user", "nobody-of-that-name", "true")
 	if status != 126 || !strings.Contains(errOut, `no user "nobody-of-that-name" on this host`) {
 		t.Errorf("status %d, %s", status, errOut)
+	}
+}
+
+// Where a device cannot steer, the ranks of the host share a queue, and xrun says
+// why.
+func TestXrun_steeredFallsBack(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for a testbed")
+	}
+	tb, err := testbed.New(testbed.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tb.Close()
+	cmd := tb.Hosts[0].Command(self, "-n", "2", "--device", testbed.Device, "--fabric", "xdp", "--queues", "steered", self, asRank)
+	cmd.Env = append(os.Environ(), xrunEnv+"=1")
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Run(); err != nil || strings.Count(out.String(), "\n") != 2 {
+		t.Errorf("%v: %q, %s", err, out.String(), errOut.String())
+	}
+	if got := errOut.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "the ranks of host 0 share one queue: xdp: xw0: it cannot steer") {
+		t.Errorf("it says %q", got)
 	}
 }

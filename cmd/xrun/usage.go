@@ -1,8 +1,11 @@
 package main
 
 const usage = `usage: xrun [-n N] [OPTIONS] PROGRAM [ARGS...]
+       [: [-n N] [-env NAME VALUE] PROGRAM [ARGS...]]...
 
-Starts N processes of PROGRAM, the ranks of an MPI job, and waits for them.
+Starts N processes of PROGRAM, the ranks of an MPI job, and waits for them. Of
+several programs, with a colon between them, each has N ranks (default 1) that
+follow those of the one before; all other options stand before the first one.
 
 Where
   -n, -np N            number of ranks (default: as many as fit, one per host
@@ -74,16 +77,20 @@ Starting
                        seconds (default 0: for ever)
   -x NAME[=VALUE]      set a variable for the ranks (repeatable); without VALUE
                        to that of xrun, which other hosts do not see otherwise
-  -env NAME VALUE      the same, as mpiexec has it; also -genv NAME VALUE, and
-                       NAME=VALUE for either
+  -genv NAME VALUE     the same, as mpiexec has it; also as NAME=VALUE
+  -env NAME VALUE      the same for the ranks of one of several programs
   --launcher ssh       how to reach --hosts (the only one by name)
   --launcher-exec CMD  reach a host by running CMD HOST AGENT ARGS... instead
   --agent-path PATH    where xrun is on the hosts (default: where it is here)
 
+  --version            say which version this is, and do nothing
+  --help               say this
+
 Options may be written with one dash or two, and as --name value or
 --name=value. Options after PROGRAM belong to it. Rank 0 reads the standard
-input. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on to all ranks;
-a second SIGINT or SIGTERM kills them.
+input. SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1 and SIGUSR2 are passed on to
+all ranks; a second one of the first three kills them. SIGTSTP (Ctrl-Z) stops
+the ranks and then xrun, and SIGCONT (fg, bg) lets all go on.
 
 Exit status
   0        all ranks ended with status 0
@@ -103,5 +110,7 @@ Examples
   xrun --hosts a:8,b:8 --device eth1 --user alice ./app
                                          two machines, eight ranks on each NIC
   xrun -n 8 --hosts a:4,b:4 --fabric udp --tag-output ./app -v input.mtx
+  xrun -n 1 ./server : -n 3 -env ID 7 ./client -v
+                                         four ranks that run two programs
   xrun --hostfile cluster -ppn 4 --map-by numa -x DEBUG=1 --timeout 1h ./app
 `

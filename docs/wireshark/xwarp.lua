@@ -33,7 +33,8 @@ field("type", "uint8", "Type", base.DEC, types, 0x0f)
 field("flags", "uint8", "Flags", base.HEX)
 field("flags.crc", "bool", "CRC filled in", 8, nil, 0x80)
 field("flags.ack_soon", "bool", "Sender waits for the acknowledgement", 8, nil, 0x40)
-field("flags.reserved", "uint8", "Reserved", base.HEX, nil, 0x3f)
+field("flags.bulk", "bool", "Large data goes the second way", 8, nil, 0x20)
+field("flags.reserved", "uint8", "Reserved", base.HEX, nil, 0x1f)
 field("count", "uint8", "ULPDUs")
 field("sack_words", "uint8", "SACK words")
 field("key", "uint64", "Job key", base.HEX)
@@ -224,7 +225,7 @@ local function show_llp_header(tvb, tree, h)
   tree:add(f.version, tvb(4, 1))
   tree:add(f.type, tvb(4, 1))
   local flags = tree:add(f.flags, tvb(5, 1))
-  for _, key in ipairs({ "crc", "ack_soon", "reserved" }) do flags:add(f["flags." .. key], tvb(5, 1)) end
+  for _, key in ipairs({ "crc", "ack_soon", "bulk", "reserved" }) do flags:add(f["flags." .. key], tvb(5, 1)) end
   add(tree, tvb, { { "count", 1 }, { "sack_words", 1 }, { "key", 8 }, { "src_epoch", 4 } }, 6)
   tree:add(h.type == UD and h.dst ~= 0 and f.group or f.dst_epoch, tvb(20, 4))
   if h.type == UD then

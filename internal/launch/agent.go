@@ -37,6 +37,9 @@ type agent struct {
 // of in and out until that is gone or has no more use for it, and returns the
 // exit status. The process does nothing else.
 func AgentMain(in io.Reader, out io.WriteCloser) int {
+	if path := os.Getenv(envFlowNote); path != "" {
+		return janitorMain(path)
+	}
 	// The ranks are children of this thread, which must not end before the
 	// process does.
 	runtime.LockOSThread()
@@ -99,7 +102,7 @@ func (a *agent) obey(o order) (last bool) {
 			r.ended(o.Ranks)
 		}
 	case opSignal:
-		a.signal(unix.Signal(o.Signal))
+		a.pass(unix.Signal(o.Signal))
 	case opStdin:
 		if a.stdin != nil {
 			a.stdin <- o.Data // the controller waits for room: never blocks
@@ -115,6 +118,17 @@ func (a *agent) obey(o order) (last bool) {
 	return false
 }
 
+// pass passes on what xrun was sent. A rank leads a session of its own, in which
+// SIGTSTP does nothing.
+func (a *agent) pass(sig unix.Signal) {
+	if sig != unix.SIGTSTP {
+		a.signal(sig)
+		return
+	}
+	a.signal(unix.SIGSTOP)
+	a.out.post(report{Op: opStopped})
+}
+
 func (a *agent) signal(sig unix.Signal) {
 	for _, r := range a.ranks {
 		r.signal(sig)
@@ -123,7 +137,7 @@ func (a *agent) signal(sig unix.Signal) {
 
 // startRanks starts the ranks until one cannot be started.
 func (a *agent) startRanks() {
-	path, err := a.prepare()
+	err := a.prepare()
 	var bindings [][]int
 	if err == nil {
 		bindings, err = a.start.bindings()
@@ -134,11 +148,16 @@ func (a *agent) startRanks() {
 			a.out.post(report{Op: opNotice, Why: notice})
 		}
 	}
+	prepared := err == nil // and what is not found after this is the program
 	for _, p := range a.start.Ranks {
 		var r *rank
 		var cpus []int
 		if p.Slot >= 0 && len(bindings) > 0 {
 			cpus = bindings[p.Slot%len(bindings)]
+		}
+		var path string
+		if err == nil {
+			path, err = exec.LookPath(a.start.Apps[p.App].Program)
 		}
 		if err == nil {
 			r, err = startRank(a.start, path, p, cpus, a.queue, a.pmi, a.out)
@@ -146,7 +165,7 @@ func (a *agent) startRanks() {
 		if err != nil {
 			a.out.post(report{
 				Op: opFailed, Rank: p.Rank, Why: reason(err),
-				NotFound: errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist),
+				NotFound: prepared && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)),
 			})
 			return
 		}
@@ -163,20 +182,17 @@ func (a *agent) startRanks() {
 	}
 }
 
-// prepare goes to the job's directory, finds the program and, when it was not
-// given, the device.
-func (a *agent) prepare() (path string, err error) {
+// prepare goes to the job's directory and, when it was not given, finds the device.
+func (a *agent) prepare() (err error) {
 	if a.start.Dir != "" {
 		if err := os.Chdir(a.start.Dir); err != nil {
-			return "", err
+			return fmt.Errorf("no way into its directory (--wdir): %w", err)
 		}
 	}
 	if a.start.Device == "" {
-		if a.start.Device, err = defaultDevice(); err != nil {
-			return "", err
-		}
+		a.start.Device, err = defaultDevice()
 	}
-	return exec.LookPath(a.start.Program)
+	return err
 }
 
 // reason returns what is wrong, without the name of the program, which the

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -62,14 +63,29 @@ const MaxRecordEvents = 1 << 20
 // MaxRanks is the most ranks that a job may have.
 const MaxRanks = 1 << 16
 
+// App is a program of a job and its ranks.
+type App struct {
+	// Program is looked up in PATH on every host; Args follow it.
+	Program string   `json:"program"`
+	Args    []string `json:"args,omitempty"`
+	// Ranks is how many run it. Default 1.
+	Ranks int `json:"ranks,omitempty"`
+	// Env are variables for these ranks alone, as NAME=VALUE.
+	Env []string `json:"env,omitempty"`
+}
+
 // Config describes a job. Program is all that must be set.
 type Config struct {
 	// Program is looked up in PATH on every host; Args follow it.
 	Program string
 	Args    []string
 	// Ranks is the number of processes. Default: as many as fit, one per host
-	// where that is not said.
+	// where that is not said; 1 where there are further programs.
 	Ranks int
+	// OwnEnv are variables for the ranks of Program alone, as NAME=VALUE.
+	OwnEnv []string
+	// Further are the programs that the ranks after those of Program run.
+	Further []App
 	// PerHost is the number of ranks that fit on a host, whatever Hosts says.
 	// Default 0: what Hosts says, else as many as Ranks makes it.
 	PerHost int
@@ -136,8 +152,12 @@ type Config struct {
 	// Report: a power of two, or 0 for none, and up to MaxRecordEvents. Each takes
 	// 48 bytes of memory of its host.
 	RecordEvents int
-	// Signals are passed on to the ranks. A second SIGINT or SIGTERM kills.
+	// Signals are passed on to the ranks. A second one of SIGINT, SIGTERM and
+	// SIGQUIT kills. SIGTSTP stops the ranks, and SIGCONT lets them go on.
 	Signals <-chan os.Signal
+	// Suspend is called after SIGTSTP, when all ranks have been stopped, to stop
+	// the program itself. It returns when that goes on. Default: nothing is done.
+	Suspend func()
 }
 
 // Exit statuses of xrun that are not a rank's.
@@ -155,6 +175,20 @@ func (e *ConfigError) Error() string { return e.Problem }
 
 func configErrorf(format string, args ...any) error {
 	return &ConfigError{fmt.Sprintf(format, args...)}
+}
+
+// apps returns all programs of the job. The number of ranks of the first one may be
+// left to where they fit.
+func (c *Config) apps() []App {
+	all := []App{{Program: c.Program, Args: c.Args, Ranks: c.Ranks, Env: c.OwnEnv}}
+	if len(c.Further) == 0 {
+		return all
+	}
+	all = append(all, c.Further...)
+	for i := range all {
+		all[i].Ranks = cmp.Or(all[i].Ranks, 1)
+	}
+	return all
 }
 
 // dir returns the directory that the ranks start in. Other hosts have to have

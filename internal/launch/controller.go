@@ -125,11 +125,13 @@ type job struct {
 	borne     error // the first cause that the others go on in spite of
 	ending    bool  // the ranks were told to end
 	finishing bool  // the agents were told to leave
-	interrupt unix.Signal
-	timer     *time.Timer // start-up, and then the end
-	limit     <-chan time.Time
-	stdin     *stdinPump
-	left      map[int][]byte // records by rank
+
+	suspending bool // this program stops when the ranks are
+	interrupt  unix.Signal
+	timer      *time.Timer // start-up, and then the end
+	limit      <-chan time.Time
+	stdin      *stdinPump
+	left       map[int][]byte // records by rank
 }
 
 func newJob(c Config, p *plan) *job {
@@ -183,6 +185,7 @@ func (j *job) step() (more bool) {
 	if !slices.ContainsFunc(j.links, func(l *link) bool { return !l.gone }) {
 		return false
 	}
+	j.suspend()
 	select {
 	case e := <-j.events:
 		j.handle(e)
@@ -281,7 +284,11 @@ func (j *job) lost(l *link, state *os.ProcessState) {
 		}
 	}
 	if !l.bye {
-		j.bear(&HostError{l.plan.hostName, lostError(state)}, ranks...)
+		err := &HostError{l.plan.hostName, lostError(state)}
+		for _, rank := range ranks {
+			j.ledger.ranks[rank].end = err
+		}
+		j.bear(err, ranks...)
 	}
 	j.checkDeserter()
 }
@@ -294,12 +301,14 @@ func (j *job) handleReport(l *link, r report) {
 	case opStarted:
 		j.ledger.ranks[r.Rank].pid = r.PID
 	case opFailed:
-		j.fail(&StartError{l.plan.hostName, j.config.Program, r.NotFound, r.Why})
+		j.fail(&StartError{l.plan.hostName, j.config.apps()[j.plan.appOf(r.Rank)].Program, r.NotFound, r.Why})
 		l.hangUp() // it leaves, with the ranks that it could start
 	case opBoot:
 		j.request(r)
 	case opStdinRoom:
 		j.stdin.more()
+	case opStopped:
+		l.stops--
 	case opRecord:
 		j.left[r.Rank] = r.Data
 	case opNotice:
@@ -330,7 +339,7 @@ func (j *job) start(l *link) {
 	l.out.post(order{Op: opStart, Start: &startOrder{
 		Version: wireVersion, Host: l.plan.host, Size: j.plan.size,
 		JobKey: j.key, Job: j.name, Fabric: j.plan.fabric, Device: j.plan.device, Shared: j.plan.shared, Record: j.config.Report != nil, RecordEvents: j.config.RecordEvents, User: j.config.User,
-		Dir: dir, Program: j.config.Program, Args: j.config.Args, Env: j.config.Env,
+		Dir: dir, Apps: j.config.apps(), Env: j.config.Env,
 		Bind: j.plan.bind, Map: j.config.Map, Mapping: pmi.FormatMapping(j.plan.hosts()),
 		Ranks: l.plan.ranks, Neighbors: j.plan.neighbors(l.plan), Bulk: j.plan.bulk(),
 		Steered: j.plan.steered,
@@ -384,6 +393,7 @@ func (j *job) exit(r report) {
 	if e.Status != 0 || e.Signal != 0 || e.Why != "" {
 		err = e
 	}
+	s.end = err
 	j.bear(err, r.Rank)
 	j.checkDeserter()
 }
@@ -392,6 +402,7 @@ func (j *job) exit(r report) {
 func (j *job) checkDeserter() {
 	if rank, ok := j.ledger.deserter(); ok {
 		s := j.ledger.ranks[rank]
+		j.fail(s.end)
 		j.fail(&RankError{Rank: rank, PID: s.pid, Host: s.host, Why: "while others wait for it"})
 	}
 }
@@ -401,7 +412,7 @@ func (j *job) signal(s os.Signal) {
 	if !ok {
 		return
 	}
-	ends := sig == unix.SIGINT || sig == unix.SIGTERM
+	ends := sig == unix.SIGINT || sig == unix.SIGTERM || sig == unix.SIGQUIT
 	if ends && j.interrupt != 0 {
 		j.fail(ErrKilled)
 		for _, l := range j.links {
@@ -417,6 +428,21 @@ func (j *job) signal(s os.Signal) {
 		}
 	}
 	j.broadcast(order{Op: opSignal, Signal: int(sig)})
+	if sig == unix.SIGTSTP && j.config.Suspend != nil {
+		j.suspending = true
+		for _, l := range j.links {
+			l.stops++
+		}
+	}
+}
+
+// suspend stops this program once all ranks there are have been stopped, and not
+// before: they would go on without it.
+func (j *job) suspend() {
+	if j.suspending && !slices.ContainsFunc(j.links, func(l *link) bool { return l.ready && !l.gone && l.stops > 0 }) {
+		j.suspending = false
+		j.config.Suspend()
+	}
 }
 
 // armStart starts the time that hosts and ranks have.

@@ -269,7 +269,7 @@ func TestRun_startsInADirectory(t *testing.T) {
 	if err != nil || out != dir+"\n"+dir+"\n" {
 		t.Errorf("%q, %v; want %s", out, err, dir)
 	}
-	if _, err = runJob(t, Config{Program: "pwd", Dir: dir + "/none"}); err == nil || !strings.Contains(err.Error(), "/none") {
+	if _, err = runJob(t, Config{Program: "pwd", Dir: dir + "/none"}); err == nil || !strings.Contains(err.Error(), "/none") || ExitCode(err) != ExitCannotRun {
 		t.Errorf("a directory that is not there: %v", err)
 	}
 }

@@ -23,7 +23,7 @@ func (r *rank) relayRequests(welcome boot.Reply, server *pmi.Server, out *outbox
 			return // the rank is gone, or has closed its end
 		}
 		if err == nil && r.session.Load() == nil && bytes.HasPrefix(text, []byte("cmd=")) {
-			session := server.NewSession(r.number, r.boot.postText)
+			session := server.NewSession(r.number, r.app, r.boot.postText)
 			next = func() ([]byte, error) { return session.Next(lines) }
 			r.session.Store(session)
 		}

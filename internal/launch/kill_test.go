@@ -2,6 +2,7 @@ package launch
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -219,6 +220,60 @@ func TestSignal_isPassedOn(t *testing.T) {
 			t.Errorf("status %d, %s", status, ctl.err.String())
 		}
 	})
+}
+
+// A program in Go shows its stacks.
+func TestSignal_quit(t *testing.T) {
+	ctl := startController(t, Config{Ranks: 2, Program: "sh", Args: []string{"-c", "ulimit -c 0; echo up; exec sleep 1000"}}, 0)
+	ctl.expect(2, "up")
+	ctl.signal(unix.SIGQUIT)
+	if status := ctl.wait(); status != 128+3 || !strings.Contains(ctl.err.String(), "killed by signal 3 (SIGQUIT) after SIGQUIT") {
+		t.Errorf("status %d, %s", status, ctl.err.String())
+	}
+}
+
+// Ctrl-Z and fg: the ranks stop before their launcher, and go on with it.
+func TestSignal_stopsAndContinues(t *testing.T) {
+	places(t, 2, "signals", func(t *testing.T, c Config) {
+		ctl := startController(t, c, 0)
+		ctl.expect(2, "up")
+		for range 2 {
+			ctl.signal(unix.SIGTSTP)
+			awaitState(t, ctl.cmd.Process.Pid, 'T')
+			ranks := ctl.find("as-rank")
+			if len(ranks) != 2 {
+				t.Errorf("%d ranks", len(ranks))
+			}
+			for _, pid := range ranks {
+				awaitState(t, pid, 'T')
+			}
+			ctl.signal(unix.SIGCONT)
+			ctl.signal(unix.SIGUSR1)
+			ctl.expect(2, "got user defined signal 1")
+		}
+		ctl.signal(unix.SIGTSTP)
+		awaitState(t, ctl.cmd.Process.Pid, 'T')
+		ctl.signal(unix.SIGTERM)
+		ctl.signal(unix.SIGCONT)
+		if status := ctl.wait(); status != 128+15 {
+			t.Errorf("status %d, %s", status, ctl.err.String())
+		}
+	})
+}
+
+// awaitState waits until a process is in a state, as proc(5) has it.
+func awaitState(t *testing.T, pid int, state byte) {
+	t.Helper()
+	for {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b = b[bytes.LastIndexByte(b, ')')+2:]; b[0] == state {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 func TestSignal_secondOneKills(t *testing.T) {

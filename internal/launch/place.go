@@ -47,7 +47,10 @@ func (p *plan) place(c Config, m machine) (most int, err error) {
 	for _, n := range rooms {
 		room += n
 	}
-	p.size = c.Ranks
+	apps := c.apps()
+	for _, a := range apps {
+		p.size += a.Ranks
+	}
 	if p.size == 0 {
 		p.size = max(room, len(rooms))
 	}
@@ -58,8 +61,13 @@ func (p *plan) place(c Config, m machine) (most int, err error) {
 		return 0, configErrorf("%s on %s with room for %d", count(p.size, "rank does not fit", "ranks do not fit"), count(len(rooms), "host", "hosts"), room)
 	}
 	on := make([][]rankPlan, len(rooms))
+	app, end := 0, apps[0].Ranks
 	for rank, host := range p.hostsInOrder(rooms, c.Map) {
-		on[host] = append(on[host], rankPlan{Rank: rank, Local: len(on[host]), Slot: -1})
+		for rank >= end && app < len(apps)-1 {
+			app++
+			end += apps[app].Ranks
+		}
+		on[host] = append(on[host], rankPlan{Rank: rank, Local: len(on[host]), Slot: -1, App: app})
 	}
 	for i, ranks := range on {
 		if len(ranks) == 0 {
@@ -100,6 +108,18 @@ func (p *plan) hostsInOrder(rooms []int, order MapBy) []int {
 		}
 	}
 	return hosts
+}
+
+// appOf returns which of the programs a rank runs.
+func (p *plan) appOf(rank int) int {
+	for _, a := range p.agents {
+		for _, r := range a.ranks {
+			if r.Rank == rank {
+				return r.App
+			}
+		}
+	}
+	return 0
 }
 
 // hosts returns the host of each rank.

@@ -36,6 +36,7 @@ type rankPlan struct {
 	Rank  int `json:"rank"`
 	Local int `json:"local"` // number among the ranks of its host
 	Slot  int `json:"slot"`  // which of the places that the agent finds, modulo their number; -1 for none
+	App   int `json:"app"`   // which of the programs it runs
 }
 
 // machine is what a plan depends on besides the Config.
@@ -88,11 +89,15 @@ func makePlan(c Config, m machine) (*plan, error) {
 }
 
 func (c *Config) check() error {
+	for _, a := range c.apps() {
+		switch {
+		case a.Program == "":
+			return configErrorf("no program to run")
+		case a.Ranks < 0 || a.Ranks > MaxRanks:
+			return configErrorf("%d ranks: want 1 to %d", a.Ranks, MaxRanks)
+		}
+	}
 	switch {
-	case c.Program == "":
-		return configErrorf("no program to run")
-	case c.Ranks < 0 || c.Ranks > MaxRanks:
-		return configErrorf("%d ranks: want 1 to %d", c.Ranks, MaxRanks)
 	case c.Testbed < 0 || c.Testbed > testbed.MaxHosts:
 		return configErrorf("a testbed of %d hosts: want 1 to %d", c.Testbed, testbed.MaxHosts)
 	case c.Testbed > 0 && len(c.Hosts) > 0:

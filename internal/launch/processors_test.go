@@ -49,7 +49,7 @@ func TestPlan_neighbors(t *testing.T) {
 	if err != nil || p.neighbors(p.agents[0]) != 3 {
 		t.Errorf("on hosts: %v, %v, want 3", p.neighbors(p.agents[0]), err)
 	}
-	env := (&startOrder{Neighbors: 6, Bulk: -1}).environment(rankPlan{})
+	env := (&startOrder{Apps: []App{{}}, Neighbors: 6, Bulk: -1}).environment(rankPlan{})
 	if cpus, err := allowedCPUs(); err != nil || !slices.Contains(env, boot.EnvMachine+"=6/"+strconv.Itoa(len(cpus))) {
 		t.Errorf("the environment does not say %d ranks on %d processors: %q, %v", 6, len(cpus), env, err)
 	}

@@ -21,6 +21,7 @@ import (
 // rank is a process of the job, seen by its agent.
 type rank struct {
 	number  int
+	app     int // which of the job's programs it runs
 	cmd     *exec.Cmd
 	socket  *os.File                    // to the rank
 	boot    *outbox                     // lines for the rank
@@ -43,7 +44,7 @@ const bootFD = 3
 
 // environment returns what rank r finds in its environment.
 func (s *startOrder) environment(r rankPlan) []string {
-	env := append(cleanEnv(os.Environ()), s.Env...)
+	env := append(append(cleanEnv(os.Environ()), s.Env...), s.Apps[r.App].Env...)
 	for _, v := range []struct {
 		name  string
 		value any
@@ -96,9 +97,9 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 	ours := os.NewFile(uintptr(pair[0]), "boot")
 	opened = append(opened, theirs)
 
-	r := &rank{number: p.Rank, queue: q, seat: p.Local, socket: ours, asked: make(chan struct{}), cmd: &exec.Cmd{
+	r := &rank{number: p.Rank, app: p.App, queue: q, seat: p.Local, socket: ours, asked: make(chan struct{}), cmd: &exec.Cmd{
 		Path:       path,
-		Args:       append([]string{s.Program}, s.Args...),
+		Args:       append([]string{s.Apps[p.App].Program}, s.Apps[p.App].Args...),
 		Env:        s.environment(p),
 		ExtraFiles: []*os.File{theirs},
 		// A session of its own, and so a group: Ctrl-C reaches the ranks

@@ -44,6 +44,7 @@ type queue struct {
 	living atomic.Int32 // ranks
 	mu     sync.Mutex
 	xdp    seats
+	note   *note // of what is to be undone in the network card, or nil
 }
 
 // seats are what ranks get places at: an xdp.Queue or xdp.Lines.
@@ -88,12 +89,9 @@ func (s *startOrder) tryQueue() (q *queue, notice string, err error) {
 		return nil, "", err
 	}
 	if s.Steered != nil {
-		l, err := s.Steered.open(c)
-		if err == nil {
-			return &queue{xdp: l}, "", nil
-		}
+		q, err := s.openLines(c)
 		if !errors.Is(err, xdp.ErrNoSteering) {
-			return nil, "", err
+			return q, "", err
 		}
 		notice = fmt.Sprintf("the ranks of host %d share one queue: %v", s.Host, err)
 	}
@@ -119,12 +117,32 @@ func (o *steeredOrder) check(ranks int) error {
 	return nil
 }
 
-// open opens queues for a host that could as well share the one of c.
-func (o *steeredOrder) open(c xdp.QueueConfig) (*xdp.Lines, error) {
-	c.Steer.TCPBase, c.Steer.TCPPorts = xdp.TCPBlock(o.Slots)
-	return xdp.OpenLines(xdp.LinesConfig{
-		Device: c.Device, Seats: c.Seats, Steer: c.Steer, Slots: o.Slots, Hops: o.Hops, Mode: c.Mode, Part: c.Part,
-	})
+// envTransport is mpi.EnvTransport.
+const envTransport = "XWARP_TRANSPORT"
+
+// openLines opens queues for ranks that could as well share the one of c.
+func (s *startOrder) openLines(c xdp.QueueConfig) (*queue, error) {
+	_, _ = CleanFlows() // what is in the way is told when it is
+	q := &queue{}
+	lc := xdp.LinesConfig{
+		Device: c.Device, Seats: c.Seats, Steer: c.Steer, Slots: s.Steered.Slots, Hops: s.Steered.Hops, Mode: c.Mode, Part: c.Part,
+		Keep: func(f xdp.Flows) (err error) {
+			q.note, err = noteFlows(notesDir, f)
+			return err
+		},
+	}
+	lc.Steer.TCPBase, lc.Steer.TCPPorts = xdp.TCPBlock(lc.Slots)
+	transport, _ := s.lookup(envTransport)
+	lc.NeedTCP = transport == "rc" || transport == "hybrid"
+	lines, err := xdp.OpenLines(lc)
+	if err != nil {
+		if q.note != nil {
+			q.note.leave()
+		}
+		return nil, err
+	}
+	q.xdp = lines
+	return q, nil
 }
 
 // lookup returns a variable of the ranks' environment.
@@ -203,6 +221,13 @@ func (q *queue) vacate(seat int) error {
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	_ = q.xdp.Close() // the end of the process does what is left
+	err := q.xdp.Close() // the end of the process does what is left, and the janitor
 	q.xdp = nil
+	switch {
+	case q.note == nil:
+	case err == nil:
+		q.note.drop()
+	default:
+		q.note.leave()
+	}
 }

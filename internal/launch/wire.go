@@ -46,8 +46,7 @@ type startOrder struct {
 	Record  bool     `json:"record,omitempty"` // the ranks leave records behind
 	User    string   `json:"user,omitempty"`   // that the ranks run as
 	Dir     string   `json:"dir"`
-	Program string   `json:"program"`
-	Args    []string `json:"args"`
+	Apps    []App    `json:"apps"`
 	Env     []string `json:"env"`
 	Mapping string   `json:"mapping"` // which ranks share a host, as PMI has it
 	Bind    Bind     `json:"bind,omitempty"`
@@ -71,6 +70,7 @@ const (
 	opOutput    op = "output"     // what a rank wrote
 	opStdinRoom op = "stdin room" // rank 0 has taken the bytes
 	opStdinShut op = "stdin shut" // rank 0 takes no more
+	opStopped   op = "stopped"    // the ranks were stopped, as SIGTSTP asks
 	opExit      op = "exit"       // a rank is gone
 	opRecord    op = "record"     // what a rank that is gone has left behind
 	opNotice    op = "notice"     // something that people should know
@@ -116,11 +116,11 @@ func parseOrder(line []byte) (order, error) {
 }
 
 func (s *startOrder) check() error {
-	if s.Program == "" || len(s.Ranks) == 0 || s.Size < 1 || s.Size > MaxRanks || s.Host < 0 || s.RecordEvents < 0 || s.RecordEvents > MaxRecordEvents {
+	if len(s.Apps) == 0 || len(s.Ranks) == 0 || s.Size < 1 || s.Size > MaxRanks || s.Host < 0 || s.RecordEvents < 0 || s.RecordEvents > MaxRecordEvents {
 		return fmt.Errorf("incomplete start order")
 	}
 	for _, r := range s.Ranks {
-		if r.Rank < 0 || r.Rank >= s.Size || r.Local < 0 || r.Slot < -1 {
+		if r.Rank < 0 || r.Rank >= s.Size || r.Local < 0 || r.Slot < -1 || r.App < 0 || r.App >= len(s.Apps) {
 			return fmt.Errorf("start order for rank %d of %d", r.Rank, s.Size)
 		}
 	}
@@ -145,7 +145,7 @@ func parseReport(line []byte, size int) (report, error) {
 		if r.Status < 0 || r.Status > 255 || r.Signal < 0 || r.Signal > 64 {
 			return report{}, fmt.Errorf("exit of rank %d with status %d, signal %d", r.Rank, r.Status, r.Signal)
 		}
-	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opRecord, opNotice, opBye:
+	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opStopped, opRecord, opNotice, opBye:
 	default:
 		return report{}, fmt.Errorf("unknown report %.32q", string(r.Op))
 	}

@@ -9,7 +9,7 @@ import (
 
 var someStart = startOrder{
 	Version: wireVersion, Host: 1, Size: 4, JobKey: 1<<64 - 1, Job: "j", Fabric: "udp", Device: "lo", Dir: "/",
-	Program: "p", Args: []string{"a", "b\n"}, Env: []string{"A=B"}, Ranks: []rankPlan{{2, 0, -1}, {3, 1, 7}},
+	Apps: []App{{Program: "p", Args: []string{"a", "b\n"}}, {Program: "q", Env: []string{"C=D"}}}, Env: []string{"A=B"}, Ranks: []rankPlan{{2, 0, -1, 1}, {3, 1, 7, 0}},
 }
 
 func TestParseOrder_roundTrip(t *testing.T) {
@@ -41,6 +41,7 @@ func TestParseReport_roundTrip(t *testing.T) {
 		{Op: opOutput, Stderr: true, Data: []byte("\xfe\n")},
 		{Op: opStdinRoom},
 		{Op: opStdinShut},
+		{Op: opStopped},
 		{Op: opExit, Rank: 3, Status: 255},
 		{Op: opExit, Rank: 3, Signal: 11, Core: true},
 		{Op: opBye},

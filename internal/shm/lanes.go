@@ -17,9 +17,11 @@ type LanesConfig struct {
 	// Rank is the number by which neighbours know this end.
 	Rank int
 	// Ring is how many bytes a lane holds in one direction, a power of two;
-	// default 64 KiB. Memory is taken when it is used, 4 KiB more come with
-	// each direction.
+	// default 64 KiB, or as much as Message wants. Memory is taken when it is
+	// used, 4 KiB more come with each direction.
 	Ring int
+	// Message is how long the longest message at least may be, in bytes.
+	Message int
 	// NoPull does without process_vm_readv(2), as if it were forbidden.
 	NoPull bool
 }
@@ -77,7 +79,8 @@ type Lanes struct {
 // this network namespace. The caller closes it.
 func OpenLanes(c LanesConfig) (*Lanes, error) {
 	if c.Ring == 0 {
-		c.Ring = laneRing
+		for c.Ring = laneRing; laneMost(c.Ring) < c.Message && c.Ring < ringMax; c.Ring *= 2 {
+		}
 	}
 	if c.Rank < 0 {
 		return nil, fmt.Errorf("shm: LanesConfig.Rank is %d", c.Rank)

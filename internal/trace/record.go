@@ -13,7 +13,8 @@ import (
 // stores per call. One goroutine at a time writes it.
 //
 // Layout, all numbers little-endian: a header of headLen bytes; maxOps operations
-// of opLen bytes, each its name and its counters; then events of eventLen bytes,
+// of opLen bytes, each its name and its counters; MaxComms communicators of commLen
+// bytes, likewise; then events of eventLen bytes,
 // which are overwritten in turn.
 type Record struct {
 	b    []byte
@@ -30,7 +31,11 @@ const (
 	nameLen  = 40
 	eventLen = 48
 
-	magic = 0x3163727470726177 // "warptrc1"
+	// MaxComms is of how many communicators a record has counters.
+	MaxComms = 32
+	commLen  = 128
+
+	magic = 0x3263727470726177 // "warptrc2"
 
 	offMagic  = 0
 	offRank   = 8
@@ -38,11 +43,12 @@ const (
 	offNext   = 24
 	offEvents = 32
 	offTotals = 64
+	offLimits = 256
 )
 
 // RecordSize returns how many bytes a Record with room for events takes, a power
 // of two or 0.
-func RecordSize(events int) int { return headLen + maxOps*opLen + events*eventLen }
+func RecordSize(events int) int { return headLen + maxOps*opLen + MaxComms*commLen + events*eventLen }
 
 // Errors of records.
 var (
@@ -113,6 +119,72 @@ func (r *Record) SetTotals(t Totals) {
 	for i, w := range t.words() {
 		r.put(offTotals+8*i, *w)
 	}
+}
+
+// Limits are the lengths in bytes up to which a rank sends messages whole: through the
+// network; through the network while little is under way; and through shared memory, the
+// lowest and the highest of all neighbours.
+type Limits struct {
+	Eager     uint64 `json:"eager"`
+	Idle      uint64 `json:"idle"`
+	NearLeast uint64 `json:"near_least"`
+	NearMost  uint64 `json:"near_most"`
+}
+
+func (l *Limits) words() []*uint64 { return []*uint64{&l.Eager, &l.Idle, &l.NearLeast, &l.NearMost} }
+
+// SetLimits writes the limits of now.
+func (r *Record) SetLimits(l Limits) {
+	for i, w := range l.words() {
+		r.put(offLimits+8*i, *w)
+	}
+}
+
+// CommCount is what a rank has sent and received in a communicator.
+type CommCount struct {
+	Name             string `json:"name"`
+	Context          uint32 `json:"context"`
+	Ranks            int    `json:"ranks"`
+	SentMessages     uint64 `json:"sent_messages"` // by calls of the program
+	SentBytes        uint64 `json:"sent_bytes"`
+	ReceivedMessages uint64 `json:"received_messages"`
+	ReceivedBytes    uint64 `json:"received_bytes"`
+	Eager            uint64 `json:"eager"` // as in Totals
+	Rendezvous       uint64 `json:"rendezvous"`
+	Near             uint64 `json:"near"`
+}
+
+func (c *CommCount) words() []*uint64 {
+	return []*uint64{&c.SentMessages, &c.SentBytes, &c.ReceivedMessages, &c.ReceivedBytes, &c.Eager, &c.Rendezvous, &c.Near}
+}
+
+// commAt returns where the communicator with a number below MaxComms is.
+func commAt(i int) int { return headLen + maxOps*opLen + i*commLen }
+
+// SetComm writes the counters of a communicator, by a number below MaxComms. Of its
+// name the first 40 bytes are kept.
+func (r *Record) SetComm(i int, c CommCount) {
+	at := commAt(i)
+	clear(r.b[at : at+nameLen])
+	copy(r.b[at:at+nameLen], c.Name)
+	at += nameLen
+	r.put(at, uint64(c.Ranks)<<32|uint64(c.Context))
+	for i, w := range c.words() {
+		r.put(at+8+8*i, *w)
+	}
+}
+
+// comm reads what SetComm wrote. false means that nothing was.
+func (r *Record) comm(i int) (c CommCount, ok bool) {
+	at := commAt(i)
+	c.Name = cString(r.b[at : at+nameLen])
+	at += nameLen
+	both := r.get(at)
+	c.Ranks, c.Context = int(both>>32), uint32(both)
+	for i, w := range c.words() {
+		*w = r.get(at + 8 + 8*i)
+	}
+	return c, c.Ranks > 0
 }
 
 // EventKind says what a call event is.
@@ -195,6 +267,8 @@ type Report struct {
 	Origin int64  // ns since 1970
 	Ops    []OpCount
 	Totals Totals
+	Limits Limits
+	Comms  []CommCount
 	Events []CallEvent // the oldest first
 	Lost   uint64      // events that newer ones have replaced
 }
@@ -226,6 +300,9 @@ func ReadRecord(b []byte) (*Report, error) {
 	for i, w := range out.Totals.words() {
 		*w = r.get(offTotals + 8*i)
 	}
+	for i, w := range out.Limits.words() {
+		*w = r.get(offLimits + 8*i)
+	}
 	for op := range maxOps {
 		at := headLen + op*opLen
 		name := b[at : at+nameLen]
@@ -234,6 +311,11 @@ func ReadRecord(b []byte) (*Report, error) {
 		}
 		at += nameLen
 		out.Ops = append(out.Ops, OpCount{cString(name), r.get(at), r.get(at + 8), r.get(at + 16)})
+	}
+	for i := range MaxComms {
+		if c, ok := r.comm(i); ok {
+			out.Comms = append(out.Comms, c)
+		}
 	}
 	if events == 0 {
 		return out, nil

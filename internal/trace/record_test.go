@@ -47,6 +47,21 @@ func TestRecord_roundTrip(t *testing.T) {
 	}
 }
 
+func TestRecord_communicators(t *testing.T) {
+	b, r := newRecord(t, 2, 0)
+	first := CommCount{"MPI_COMM_WORLD", 0, 4, 1, 2, 3, 4, 5, 6, 7}
+	last := CommCount{Name: strings.Repeat("x", nameLen), Context: 1<<16 - 2, Ranks: 1 << 24, Near: 1 << 60}
+	r.SetComm(0, CommCount{Name: "a name that is longer than the next", Ranks: 1})
+	r.SetComm(0, first)
+	r.SetComm(MaxComms-1, last)
+	r.SetLimits(Limits{1, 2, 3, 4})
+	r.Add(CallEvent{Kind: MessageSent, Begin: 5})
+	got := read(t, b)
+	if len(got.Comms) != 2 || got.Comms[0] != first || got.Comms[1] != last || got.Limits != (Limits{1, 2, 3, 4}) || len(got.Events) != 1 || got.Events[0].Begin != 5 {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestRecord_keepsTheLast(t *testing.T) {
 	b, r := newRecord(t, 4, 0)
 	first := r.Add(CallEvent{Kind: CallBegun})
@@ -230,8 +245,12 @@ func TestShifts(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	a := &Report{Rank: 0, Totals: Totals{SentMessages: 3}, Ops: []OpCount{{"Send", 3, 24, 900}, {"Barrier", 1, 0, 5_000_000}}}
-	b := &Report{Rank: 2, Totals: Totals{SentMessages: 4}, Ops: []OpCount{{"Send", 1, 8, 100}}}
+	a := &Report{Rank: 0, Totals: Totals{SentMessages: 3}, Ops: []OpCount{{"Send", 3, 24, 900}, {"Barrier", 1, 0, 5_000_000}},
+		Comms:  []CommCount{{Name: "MPI_COMM_WORLD", Ranks: 3, Eager: 5}, {Context: 2, Ranks: 2, Rendezvous: 1}},
+		Limits: Limits{Eager: 16384, Idle: 65536, NearLeast: 4096, NearMost: 9000}}
+	b := &Report{Rank: 2, Totals: Totals{SentMessages: 4}, Ops: []OpCount{{"Send", 1, 8, 100}},
+		Comms:  []CommCount{{Name: "MPI_COMM_WORLD", Ranks: 3, Eager: 7}, {Context: 2, Ranks: 2, Rendezvous: 3}},
+		Limits: Limits{Eager: 16384, Idle: 65536, NearLeast: 5000, NearMost: 24000}}
 	s := Summarize([]*Report{a, b}, 3)
 	if len(s.Calls) != 2 || s.Calls[0].Name != "Barrier" || s.Calls[1] != (CallSummary{"Send", 4, 32, 1000}) || len(s.Missing) != 1 || s.Missing[0] != 1 {
 		t.Errorf("%+v", s)
@@ -240,7 +259,10 @@ func TestSummary(t *testing.T) {
 	if err := errors.Join(s.WriteTable(&table), s.WriteJSON(&text)); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"all     7", "Send      4     32   1µs  250ns", "rank 1 has left no counters"} {
+	for _, want := range []string{"all     7", "Send      4     32   1µs  250ns", "rank 1 has left no counters",
+		"eager up to 16384 bytes, to idle ranks 65536, through shared memory 4096 to 24000",
+		"MPI_COMM_WORLD      3     0      0         0      0     12           0     0",
+		"context 2      2     0      0         0      0      0           4     0"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in\n%s", want, table.String())
 		}

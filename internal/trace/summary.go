@@ -12,6 +12,7 @@ import (
 // Summary is what the ranks of a job have counted, for people and programs.
 type Summary struct {
 	Ranks   []RankSummary `json:"ranks"`
+	Comms   []CommCount   `json:"communicators"`     // of all ranks together, in the order of their first use
 	Calls   []CallSummary `json:"calls"`             // of all ranks together, those that took longest first
 	Missing []int         `json:"missing,omitempty"` // ranks that have left nothing: no programs of MPI, or lost with their host
 }
@@ -21,7 +22,9 @@ type RankSummary struct {
 	Rank int    `json:"rank"`
 	Host string `json:"host,omitempty"`
 	Totals
-	Calls []CallSummary `json:"calls"`
+	Limits Limits        `json:"limits"`
+	Comms  []CommCount   `json:"communicators"`
+	Calls  []CallSummary `json:"calls"`
 }
 
 // CallSummary is the counters of an operation.
@@ -38,7 +41,8 @@ func Summarize(reports []*Report, size int) Summary {
 	all, there := map[string]*CallSummary{}, map[int]bool{}
 	for _, r := range reports {
 		there[r.Rank] = true
-		rank := RankSummary{Rank: r.Rank, Host: r.Host, Totals: r.Totals}
+		rank := RankSummary{Rank: r.Rank, Host: r.Host, Totals: r.Totals, Limits: r.Limits, Comms: r.Comms}
+		s.addComms(r.Comms)
 		for _, op := range r.Ops {
 			c := CallSummary{op.Name, op.Calls, op.Bytes, op.Time}
 			rank.Calls = append(rank.Calls, c)
@@ -64,6 +68,24 @@ func Summarize(reports []*Report, size int) Summary {
 		}
 	}
 	return s
+}
+
+// addComms adds the counters of a rank. Communicators are told apart by name, context
+// and size: those that one Split has made of disjoint groups count as one.
+func (s *Summary) addComms(comms []CommCount) {
+	for _, c := range comms {
+		i := slices.IndexFunc(s.Comms, func(x CommCount) bool {
+			return x.Name == c.Name && x.Context == c.Context && x.Ranks == c.Ranks
+		})
+		if i < 0 {
+			s.Comms = append(s.Comms, c)
+			continue
+		}
+		from := c.words()
+		for k, w := range s.Comms[i].words() {
+			*w += *from[k]
+		}
+	}
 }
 
 func longest(a, b CallSummary) int {
@@ -100,6 +122,12 @@ func (s Summary) WriteTable(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if err := s.writeLimits(w); err != nil {
+		return err
+	}
+	if err := s.writeComms(t); err != nil {
+		return err
+	}
 	fmt.Fprintln(t, "\ncall\tcalls\tbytes\ttime\teach\t")
 	for _, c := range s.Calls {
 		each := time.Duration(0)
@@ -117,6 +145,48 @@ func (s Summary) WriteTable(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// writeLimits writes up to which lengths ranks send messages whole.
+func (s Summary) writeLimits(w io.Writer) error {
+	var least, most [4]uint64
+	for i, r := range s.Ranks {
+		for k, n := range r.Limits.words() {
+			if i == 0 || *n < least[k] {
+				least[k] = *n
+			}
+			most[k] = max(most[k], *n)
+		}
+	}
+	if most == [4]uint64{} {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\neager up to %s bytes, to idle ranks %s, through shared memory %s\n",
+		span(least[0], most[0]), span(least[1], most[1]), span(least[2], most[3]))
+	return err
+}
+
+func span(from, to uint64) string {
+	if from == to {
+		return fmt.Sprint(from)
+	}
+	return fmt.Sprintf("%d to %d", from, to)
+}
+
+func (s Summary) writeComms(t *tabwriter.Writer) error {
+	if len(s.Comms) == 0 {
+		return nil
+	}
+	fmt.Fprintln(t, "\ncommunicator\tranks\tsent\tbytes\treceived\tbytes\teager\trendezvous\tnear\t")
+	for _, c := range s.Comms {
+		name := c.Name
+		if name == "" {
+			name = fmt.Sprintf("context %d", c.Context)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", name, c.Ranks, c.SentMessages, c.SentBytes,
+			c.ReceivedMessages, c.ReceivedBytes, c.Eager, c.Rendezvous, c.Near)
+	}
+	return t.Flush()
 }
 
 func row(t io.Writer, name string, n Totals) {

@@ -51,7 +51,7 @@ func Open(s Spec) (*verbs.Context, error) {
 	poller.Watch(o.bulkFD)
 	o.closers = append(o.closers, poller)
 	ctx, err := verbs.New(verbs.Config{
-		Datagram: under.datagram, Bulk: o.bulk, Streams: under.streams, Engine: progress.New(s.Clock, poller), Key: s.Key, Epoch: s.Epoch,
+		Datagram: under.datagram, Bulk: under.bulk, Streams: under.streams, Engine: progress.New(s.Clock, poller), Key: s.Key, Epoch: s.Epoch,
 		NoCRC: s.NoCRC, Dgram: s.Dgram, Closers: o.reversed(),
 	})
 	if err != nil {
@@ -63,12 +63,16 @@ func Open(s Spec) (*verbs.Context, error) {
 // carriers are what a context stands on: datagrams, streams or both.
 type carriers struct {
 	datagram fabric.Datagram // or nil
+	bulk     fabric.Datagram // a second way for large data, or nil
 	streams  fabric.Streams  // or nil
 }
 
 // Close closes the carriers, as long as no context has taken them over.
 func (c carriers) Close() error {
-	var errs [2]error
+	var errs [3]error
+	if c.bulk != nil {
+		errs[2] = c.bulk.Close()
+	}
 	if c.datagram != nil {
 		errs[0] = c.datagram.Close()
 	}
@@ -96,7 +100,7 @@ func (o *opening) carriers(s *Spec, arena *mem.Arena) (c carriers, err error) {
 	}
 	if s.Fabric != "tcp" {
 		c.datagram, err = o.faulty(s, arena)
-		c.streams = o.streams
+		c.streams, c.bulk = o.streams, o.bulk
 		if err != nil {
 			return c, errors.Join(err, c.Close())
 		}

@@ -30,7 +30,7 @@ func (s *Spec) takeSeat() error {
 	s.Device, s.Port = seat.Device, seat.Port
 	s.TCPBase, s.TCPPorts = seat.TCPBase, seat.TCPPorts
 	if s.RC && seat.TCPPorts == 0 {
-		return errors.New("device: the queue was opened without TCP ports: RC needs some")
+		return errors.New("device: the queue was opened without TCP ports, which RC needs (the network card may not steer them: let the ranks share a queue)")
 	}
 	return nil
 }

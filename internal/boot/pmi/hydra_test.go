@@ -69,18 +69,18 @@ func TestHydra_exchange(t *testing.T) {
 	}
 }
 
-// The others wait for the end of their launcher, and are not left behind.
+// The others wait for the end of their launcher, and are not left behind. In version
+// 2 hydra (4.0) does not know an abort, and may fall over a rank that has died: either
+// ends the job.
 func TestHydra_failures(t *testing.T) {
 	const any = -1 // hydra may count those that it kills, too
-	for mode, want := range map[string]int{"abort": 77, "die": 9, "leave": any} {
-		for _, version := range []string{"1", "2"} {
-			out, errOut, status := hydra(t, "-genv", EnvVersion, version, "-n", "3", "self", "as-rank", mode)
-			if version == "2" && mode == "abort" { // hydra ends the job, for it does not know the word
-				want = any
-			}
-			if status != want && (want != any || status == 0) {
-				t.Errorf("%s in version %s: status %d, want %d\n%s%s", mode, version, status, want, out, errOut)
-			}
+	for _, c := range []struct {
+		version, mode string
+		want          int
+	}{{"1", "abort", 77}, {"1", "die", 9}, {"1", "leave", any}, {"2", "abort", any}, {"2", "die", any}, {"2", "leave", any}} {
+		out, errOut, status := hydra(t, "-genv", EnvVersion, c.version, "-n", "3", "self", "as-rank", c.mode)
+		if status != c.want && (c.want != any || status == 0) {
+			t.Errorf("%+v: status %d\n%s%s", c, status, out, errOut)
 		}
 	}
 }

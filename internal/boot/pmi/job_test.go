@@ -56,7 +56,7 @@ func (l *launcher) start(rank int) net.Conn {
 
 func (l *launcher) serve(rank int, socket net.Conn) {
 	defer socket.Close()
-	session := l.hosts[l.of[rank]].NewSession(rank, func(text string) { _, _ = socket.Write([]byte(text)) })
+	session := l.hosts[l.of[rank]].NewSession(rank, 0, func(text string) { _, _ = socket.Write([]byte(text)) })
 	lines := boot.NewLineReader(socket)
 	for {
 		text, err := session.Next(lines)

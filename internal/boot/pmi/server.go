@@ -91,17 +91,18 @@ func good(key, value string) bool {
 // process says and has it handled.
 type Session struct {
 	server    *Server
-	rank      int
+	rank, app int
 	version   int // of PMI, from the process' first line on
 	answer    func(string)
 	multiline string  // the command whose lines are being read, or ""
 	fence     Message // that the process waits in, in version 2
 }
 
-// NewSession starts a conversation with a rank. What it is to be told goes to
+// NewSession starts a conversation with a rank, which runs program number app of
+// the job. What it is to be told goes to
 // answer, which any goroutine may call and which must not wait for this server.
-func (s *Server) NewSession(rank int, answer func(string)) *Session {
-	return &Session{server: s, rank: rank, version: 1, answer: answer}
+func (s *Server) NewSession(rank, app int, answer func(string)) *Session {
+	return &Session{server: s, rank: rank, app: app, version: 1, answer: answer}
 }
 
 // Next reads what the process says next, for Handle.

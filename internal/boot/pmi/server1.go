@@ -90,7 +90,7 @@ func (c *Session) query(m Message) error {
 	case "get_my_kvsname":
 		c.answer("cmd=my_kvsname kvsname=" + c.server.name + "\n")
 	case "get_appnum":
-		c.answer("cmd=appnum appnum=0\n")
+		c.answer(fmt.Sprintf("cmd=appnum appnum=%d\n", c.app))
 	case "get_universe_size":
 		c.answer(fmt.Sprintf("cmd=universe_size size=%d\n", c.server.size))
 	case "get":

@@ -23,7 +23,7 @@ func (c *Session) handleFrame(frame []byte) (*boot.Request, error) {
 	switch m.Cmd {
 	case "fullinit":
 		c.respond(m, rcSuccess, "pmi-version", "2", "pmi-subversion", "0", "rank", strconv.Itoa(c.rank),
-			"size", strconv.Itoa(c.server.size), "appnum", "0", "debugged", "FALSE", "pmiverbose", "FALSE")
+			"size", strconv.Itoa(c.server.size), "appnum", strconv.Itoa(c.app), "debugged", "FALSE", "pmiverbose", "FALSE")
 		return &boot.Request{Op: boot.OpHello, Version: boot.WireVersion}, nil
 	case "kvs-put":
 		key, value := m.Get("key"), m.Get("value")

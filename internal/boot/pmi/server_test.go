@@ -11,7 +11,7 @@ import (
 // since it was called last.
 func listen(server *Server, rank int) (s *Session, said func() string) {
 	var text string
-	s = server.NewSession(rank, func(answer string) { text += answer })
+	s = server.NewSession(rank, 0, func(answer string) { text += answer })
 	return s, func() string {
 		defer func() { text = "" }()
 		return text

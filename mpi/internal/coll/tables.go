@@ -75,7 +75,7 @@ type Tables struct{ flat, hosts [collectives][]rule }
 
 // choose returns the algorithm for so many bytes.
 func (t Team) choose(c collective, bytes int) algorithm {
-	if t.Hosts == nil || tables[c].onHosts == nil {
+	if t.Hosts == nil || tables[c].hosts == nil {
 		return t.chooseFlat(c, bytes)
 	}
 	if t.Tables != nil {
@@ -130,7 +130,7 @@ func (set *Tables) add(row string, size func(string) (int, error)) (err error) {
 	parts := strings.Split(when, ":")
 	name, isHosts := strings.CutSuffix(parts[0], ".hosts")
 	c := slices.IndexFunc(tables[:], func(t table) bool { return t.name == name })
-	if c < 0 || isHosts && tables[c].onHosts == nil || len(parts) > 3 {
+	if c < 0 || isHosts && tables[c].hosts == nil || len(parts) > 3 {
 		return fmt.Errorf("%.64q is no row: want COLLECTIVE[.hosts][:BYTES[:RANKS]]=ALGORITHM, as in bcast:64k=binomial or allreduce.hosts=rails", row)
 	}
 	r := rule{use: algorithm(max(0, slices.Index(algorithmNames[:], use)))}

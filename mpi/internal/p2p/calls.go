@@ -242,6 +242,14 @@ func (ep *Endpoint) Register(context uint32, members []int32, agreed int) {
 	ep.Leave()
 }
 
+// Counts returns the counters of a communicator.
+func (ep *Endpoint) Counts(context uint32) Counts {
+	ep.Enter()
+	c := *ep.countsOf(context)
+	ep.Leave()
+	return c
+}
+
 // Unregister forgets a communicator, if all its members are done with it. Else
 // some may still ask what was agreed upon, so the context must not be used again.
 func (ep *Endpoint) Unregister(context uint32, all bool) {
@@ -302,6 +310,9 @@ func (ep *Endpoint) Revoke(context uint32) {
 // Leave, or called by the endpoint. It is what collectives are made with, of
 // which every message and every step forward happens inside.
 type Inside Endpoint
+
+// Counts is Endpoint.Counts.
+func (in *Inside) Counts(context uint32) Counts { return *in.ep().countsOf(context) }
 
 // Inside returns the endpoint for use between Enter and Leave.
 func (ep *Endpoint) Inside() *Inside { return (*Inside)(ep) }

@@ -19,12 +19,14 @@ const (
 	cardAddr      = "addr"  // of the datagrams
 	cardTransport = "t"
 	cardUD        = "ud"   // version of the protocol over unreliable ones, queue pair and bytes of a segment
+	cardNear      = "near" // limit in bytes through shared memory
 	cardLane      = "lane" // number of the host, colon, and the name of its shared memory
 )
 
 // card is what is read from one.
 type card struct {
 	version, eager int
+	near           int
 	addr           netip.AddrPort
 	transport      Transport
 	rc             netip.AddrPort // not valid: none
@@ -56,6 +58,8 @@ func parseCard(s string) (c card, err error) {
 			c.version, err = strconv.Atoi(value)
 		case cardEager:
 			c.eager, err = strconv.Atoi(value)
+		case cardNear:
+			c.near, err = strconv.Atoi(value)
 		case cardAddr:
 			c.addr, err = netip.ParseAddrPort(value)
 		case cardTransport:
@@ -71,8 +75,10 @@ func parseCard(s string) (c card, err error) {
 			return c, fmt.Errorf("%s: %w", key, err)
 		}
 	}
-	if c.eager < 0 || c.eager > eagerMost {
-		return c, fmt.Errorf("an eager limit of %d", c.eager)
+	for _, limit := range []int{c.eager, c.near} {
+		if limit < 0 || limit > eagerMost {
+			return c, fmt.Errorf("an eager limit of %d", limit)
+		}
 	}
 	return c, nil
 }
@@ -107,7 +113,8 @@ func (ep *Endpoint) Connect(cards []string, await func(func() error) error) erro
 // meet makes rank i a peer.
 func (ep *Endpoint) meet(i int, c *card) error {
 	p := &ep.peers[i]
-	p.eagerMax = int32(min(ep.cfg.EagerMax, c.eager))
+	p.eagerFar = int32(min(ep.cfg.EagerMax, c.eager))
+	p.eagerMax, p.eagerCap = p.eagerFar, p.eagerFar
 	p.saidBye = mono.Never
 	if p.self = i == int(ep.rank); p.self {
 		return nil

@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -28,6 +29,13 @@ type Config struct {
 	// peer that little is under way to, in pieces of EagerMax; default 64 KiB, but
 	// EagerMax where that is given; at least EagerMax.
 	EagerIdle int
+	// EagerNear is the longest message in bytes that is copied through the shared
+	// memory of a host; what is longer its receiver copies from where it lies.
+	// Default: 16 KiB, but EagerMax where that is given. -1 means 0.
+	EagerNear int
+	// Calibrate sets the limit of each lane by what copies take, unless EagerMax or
+	// EagerNear is given; else it is as said there.
+	Calibrate bool
 	Receives  int // receive buffers of EagerMax bytes; default 256
 	Sends     int // send buffers of EagerMax bytes; default 64
 	// UnexpectedMax is how many bytes of eager messages may wait for their
@@ -54,23 +62,15 @@ type Config struct {
 	Deaths func(known int) []int
 }
 
-// eagerMost is the most that Config.EagerMax and EagerIdle can be.
-const eagerMost = 1 << 20
-
-// eagerIdle is the default of Config.EagerIdle.
-const eagerIdle = 64 << 10
+// Limits of eager messages in bytes.
+const (
+	eagerMost = 1 << 20  // the most that each can be
+	eagerMax  = 16 << 10 // default of Config.EagerMax
+	eagerIdle = 64 << 10 // default of Config.EagerIdle
+)
 
 func (c *Config) fill() error {
-	if c.EagerIdle == 0 && c.EagerMax == 0 {
-		c.EagerIdle = eagerIdle
-	}
-	switch {
-	case c.EagerMax == 0:
-		c.EagerMax = 16 << 10
-	case c.EagerMax < 0:
-		c.EagerMax = 0
-	}
-	c.EagerIdle = max(c.EagerIdle, c.EagerMax)
+	c.fillEager()
 	if c.Receives == 0 {
 		c.Receives = 256
 	}
@@ -86,10 +86,24 @@ func (c *Config) fill() error {
 	if err := c.fillHybrid(); err != nil {
 		return err
 	}
-	if c.EagerIdle > eagerMost || c.Receives < 1 || c.Sends < 1 {
+	if max(c.EagerIdle, c.EagerNear) > eagerMost || c.Receives < 1 || c.Sends < 1 {
 		return fmt.Errorf("p2p: eager limit %d, %d receive and %d send buffers: want at most 1 MiB, and at least one of each", c.EagerMax, c.Receives, c.Sends)
 	}
 	return nil
+}
+
+// fillEager fills in the limits of eager messages.
+func (c *Config) fillEager() {
+	c.Calibrate = c.Calibrate && c.EagerMax == 0 && c.EagerNear == 0
+	idle, near, least := eagerIdle, eagerMax, max(c.EagerMax, 0)
+	if c.EagerMax != 0 {
+		idle, near = least, least
+	} else {
+		c.EagerMax = eagerMax
+	}
+	c.EagerMax = max(c.EagerMax, 0)
+	c.EagerIdle = max(cmp.Or(c.EagerIdle, idle), c.EagerMax)
+	c.EagerNear = max(cmp.Or(c.EagerNear, near), 0)
 }
 
 // Stats counts what an endpoint did.
@@ -151,6 +165,7 @@ type Endpoint struct {
 	maxWrite  int
 
 	groups   []*group // by context/2
+	others   Counts   // of contexts that have none
 	losses   []int32  // ranks that are lost, in the order in which we have learned of it
 	deaths   int      // how many the launcher has told of
 	impaired bool     // a rank is lost, a communicator revoked, or over
@@ -164,6 +179,7 @@ type Endpoint struct {
 	numbers  map[match.Envelope]uint64 // of messages received; or nil
 	gate     *gate                     // nil: one goroutine at a time
 	lanes    *shm.Lanes                // or nil
+	pullCost *shm.PullCost             // nil: not measured yet; zero: that has failed
 	pulls    requestQueue              // receives that copy from a neighbour
 	spins    int                       // see spin
 	hits     int                       // see spin
@@ -183,7 +199,11 @@ type peer struct {
 	near     *shm.Lane      // where it may send from; nil: it is on another host
 	eagerMax int32          // longest message to it that goes at once; -1 while it wants none
 	eagerTop int32          // smaller one of both ends' limits
+	eagerFar int32          // the same through the network
+	eagerCap int32          // what buffers or the lane take at most
+	tune     *tuner         // sets eagerMax of the lane; nil: it is fixed
 	buffered int32          // send buffers under way to it
+	asked    int32          // sends to it that began with an RTS and have not ended
 	held     bool           // it was told to hold back: see unexpected.go
 	watched  bool           // Hybrid counts what is sent to it
 	used     bool           // something was sent to it or received from it

@@ -12,6 +12,7 @@ import (
 // still works. It is found by its context, which messages of the user's have, and
 // with one more those of collectives.
 type group struct {
+	counts  Counts
 	members []int32 // ranks of World, in their order; nil: not registered yet
 	parts   []part
 	lost    []int32 // members that are lost, in the order in which this rank has learned of it
@@ -49,6 +50,32 @@ type early struct {
 func (g *group) has(rank int32) bool {
 	_, found := slices.BinarySearch(g.members, rank)
 	return found
+}
+
+// Counts are the messages that were sent in a communicator, those of collectives
+// included.
+type Counts struct {
+	Eager, Rendezvous uint64 // whole, and after the receiver was asked
+	Near              uint64 // of the eager ones, those through shared memory
+}
+
+// counted is a message that was sent eagerly.
+func (ep *Endpoint) counted(context uint32, near bool) {
+	ep.Stats.Eager++
+	c := ep.countsOf(context)
+	c.Eager++
+	if near {
+		ep.Stats.Near++
+		c.Near++
+	}
+}
+
+// countsOf returns the counters of a context; those that have no group share some.
+func (ep *Endpoint) countsOf(context uint32) *Counts {
+	if i := int(context / 2); i < len(ep.groups) && ep.groups[i] != nil {
+		return &ep.groups[i].counts
+	}
+	return &ep.others
 }
 
 // groupOf returns the group that messages with an envelope belong to, or nil.

@@ -41,7 +41,7 @@ func (ep *Endpoint) openLanes() error {
 	if !ep.cfg.Shared || ep.cfg.Size == 1 {
 		return nil
 	}
-	l, err := shm.OpenLanes(shm.LanesConfig{Rank: ep.cfg.Rank, NoPull: ep.cfg.NoPull})
+	l, err := shm.OpenLanes(shm.LanesConfig{Rank: ep.cfg.Rank, NoPull: ep.cfg.NoPull, Message: headerLen + ep.cfg.EagerNear})
 	if err != nil {
 		return fmt.Errorf("no shared memory for the ranks of this host: %w (XWARP_SHARED=0 does without)", err)
 	}
@@ -70,7 +70,15 @@ func (ep *Endpoint) site() string {
 	if ep.lanes == nil {
 		return ""
 	}
-	return fmt.Sprintf(" %s=%d:%s", cardLane, ep.cfg.Host, ep.lanes.Name())
+	return fmt.Sprintf(" %s=%d:%s %s=%d", cardLane, ep.cfg.Host, ep.lanes.Name(), cardNear, ep.nearMost())
+}
+
+// nearMost returns the length of the longest message that this end's lanes may carry.
+func (ep *Endpoint) nearMost() int {
+	if ep.cfg.Calibrate {
+		return ep.lanes.MaxMessage() - headerLen
+	}
+	return ep.cfg.EagerNear
 }
 
 // meetLane gives a peer a lane, if it is near.
@@ -83,7 +91,11 @@ func (ep *Endpoint) meetLane(i int, p *peer, c *card) error {
 		return err
 	}
 	p.near, p.lane = way, way
-	p.eagerMax = min(p.eagerMax, int32(ep.lanes.MaxMessage()-headerLen))
+	p.eagerMax = int32(min(ep.cfg.EagerNear, c.near))
+	if p.eagerCap = p.eagerMax; ep.cfg.Calibrate {
+		p.tune = &tuner{}
+		p.eagerCap = int32(min(ep.nearMost(), c.near))
+	}
 	return nil
 }
 
@@ -102,11 +114,14 @@ func (ep *Endpoint) putEager(env match.Envelope, p *peer, buf []byte) bool {
 	}
 	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
 	h.put(b)
-	copy(b[headerLen:], buf)
+	if len(buf) >= tuneTimed && p.tune.due() {
+		ep.copyTimed(p, b[headerLen:], buf)
+	} else {
+		copy(b[headerLen:], buf)
+	}
 	p.lane.Commit(headerLen + len(buf))
 	p.used = true
-	ep.Stats.Eager++
-	ep.Stats.Near++
+	ep.counted(env.Context, true)
 	return true
 }
 
@@ -117,7 +132,10 @@ func (ep *Endpoint) put(p *peer, h *header, d *data, n int) bool {
 		return ep.noRoom(p)
 	}
 	h.put(b)
-	if n > 0 {
+	switch {
+	case n >= tuneTimed && !d.typed && p.tune.due():
+		ep.copyTimed(p, b[headerLen:], d.buf)
+	case n > 0:
 		d.peek(b[headerLen:])
 	}
 	p.lane.Commit(headerLen + n)
@@ -140,7 +158,8 @@ func (ep *Endpoint) putHead(p *peer, n int) bool {
 func (ep *Endpoint) noRoom(p *peer) bool {
 	ep.Stats.Queued++
 	if err := p.lane.Err(); err != nil && !errors.Is(err, shm.ErrGone) {
-		p.lane = nil
+		p.lane, p.tune, p.eagerTop, p.eagerCap = nil, nil, p.eagerFar, p.eagerFar
+		p.eagerMax = min(p.eagerMax, p.eagerFar) // -1 while it wants none
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"encoding/binary"
 	"errors"
 	"testing"
 
@@ -89,5 +90,39 @@ func TestPending_peersDoNotWaitForEachOther(t *testing.T) {
 	}
 	if ep.stuck.head != nil {
 		t.Error("a peer is stuck for which nothing waits")
+	}
+}
+
+// TestPending_orderWhenFull sends more short messages and announcements of long ones
+// than the queue pair holds: those that wait keep their order.
+func TestPending_orderWhenFull(t *testing.T) {
+	a, b := newEnds(t)
+	both(t, a.Isend(match.Envelope{Source: 0, Tag: 1}, 1, nil), b.Irecv(match.Envelope{Source: 0, Tag: 1}, nil))
+	env := match.Envelope{Source: 0, Tag: 3}
+	const n = 1500
+	var sends, receives []*Request
+	in := make([][4]byte, n)
+	polling := a.polling
+	a.polling = true // no steps meanwhile
+	for i := range n {
+		out := binary.BigEndian.AppendUint32(nil, uint32(i))
+		if i%3 == 0 {
+			sends = append(sends, a.Issend(env, 1, out))
+		} else {
+			sends = append(sends, a.Isend(env, 1, out))
+		}
+	}
+	a.polling = polling
+	if a.peers[1].pending.head == nil {
+		t.Fatal("there is room for all of them")
+	}
+	for i := range n {
+		receives = append(receives, b.Irecv(env, in[i][:]))
+	}
+	for i := range n {
+		_, _, sendErr, err := both(t, sends[i], receives[i])
+		if got := binary.BigEndian.Uint32(in[i][:]); got != uint32(i) || err != nil || sendErr != nil {
+			t.Fatalf("message %d is number %d: %v, %v", i, got, sendErr, err)
+		}
 	}
 }

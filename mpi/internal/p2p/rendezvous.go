@@ -24,7 +24,9 @@ func (ep *Endpoint) postRTS(r *Request, p *peer) bool {
 		return false
 	}
 	ep.Stats.Rendezvous++
-	r.state = waitCTS
+	ep.countsOf(r.entry.Context).Rendezvous++
+	r.state, r.asked = waitCTS, true
+	p.asked++
 	return true
 }
 

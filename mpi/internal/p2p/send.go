@@ -79,7 +79,7 @@ func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Requ
 		r.state = sendRTS
 		switch {
 		case sync:
-		case n <= int(p.eagerMax):
+		case n <= int(p.eagerMax), n <= int(p.eagerCap) && p.eagerMax >= 0 && p.tune.try():
 			r.state = sendEager
 		case ep.splits(p, n):
 			r.state = sendSplit
@@ -107,7 +107,7 @@ func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bo
 	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
 	n := d.len()
 	if n <= coachMax && p.lane == nil && ep.posts > 0 && ep.board(env, p, int32(dest), d, n) {
-		ep.Stats.Eager++
+		ep.counted(env.Context, false)
 		return true
 	}
 	if n <= ep.inlineMax && p.lane == nil {
@@ -116,16 +116,13 @@ func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bo
 		if !ep.postInline(p, int32(dest), headerLen+n) {
 			return false
 		}
-		ep.Stats.Eager++
+		ep.counted(env.Context, false)
 		return true
 	}
 	if !ep.postBuffer(&h, p, int32(dest), d, n) {
 		return false
 	}
-	ep.Stats.Eager++
-	if p.lane != nil {
-		ep.Stats.Near++
-	}
+	ep.counted(env.Context, p.lane != nil)
 	return true
 }
 
@@ -227,7 +224,7 @@ func (ep *Endpoint) advance(r *Request) bool {
 	p := &ep.peers[r.peer]
 	switch r.state {
 	case sendEager:
-		if p.eagerMax < 0 { // the peer has asked for that meanwhile
+		if p.eagerMax < 0 || r.total > uint64(p.eagerCap) { // the peer has asked for that meanwhile, or there is no lane to it
 			r.state = sendRTS
 			return ep.postRTS(r, p)
 		}

@@ -1,0 +1,190 @@
+package launch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/xdp"
+)
+
+// What an agent changes in a network card outlives it. So it notes that in a file
+// before, which it has locked as long as it lives, and starts a janitor: a process
+// that waits for the lock, and then does what the file says. CleanFlows does the
+// same where the janitor was killed, too.
+
+// envFlowNote makes AgentMain the janitor of the note that it names.
+const envFlowNote = "XWARP_FLOW_NOTE"
+
+// notesDir is where notes are. Like a card, it forgets when the machine restarts.
+const notesDir = "/run/xwarp"
+
+// flowNote is what a note says.
+type flowNote struct {
+	Flows xdp.Flows `json:"flows"`
+	Netns uint64    `json:"netns"` // inode of the network namespace of the device
+}
+
+// note is one that we keep.
+type note struct{ file *os.File }
+
+// noteFlows writes down what is going to be changed, and starts the janitor.
+func noteFlows(dir string, f xdp.Flows) (*note, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	ns, err := netnsInode()
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.CreateTemp(dir, "flows-*.json")
+	if err != nil {
+		return nil, err
+	}
+	n := &note{file}
+	if err = unix.Flock(int(file.Fd()), unix.LOCK_EX); err == nil {
+		err = json.NewEncoder(file).Encode(flowNote{f, ns})
+	}
+	if err == nil {
+		err = startJanitor(file.Name())
+	}
+	if err != nil {
+		n.drop()
+		return nil, fmt.Errorf("note of what to undo in %s: %w", f.Device, err)
+	}
+	return n, nil
+}
+
+// drop removes a note of what was undone, and its janitor with it.
+func (n *note) drop() {
+	_ = os.Remove(n.file.Name()) // if it stays, the janitor finds nothing to do
+	n.leave()
+}
+
+// leave lets the janitor do its work.
+func (n *note) leave() { n.file.Close() }
+
+func netnsInode() (uint64, error) {
+	var st unix.Stat_t
+	err := unix.Stat("/proc/thread-self/ns/net", &st)
+	return st.Ino, os.NewSyscallError("stat of /proc/thread-self/ns/net", err)
+}
+
+func startJanitor(path string) error {
+	cmd := &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{"xwarp-flow-janitor", AgentArg},
+		Env: []string{envFlowNote + "=" + path, "GOMAXPROCS=1"}, Dir: "/",
+		// A session of its own: what ends the agent does not reach it.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }() // no zombie
+	return nil
+}
+
+// janitorMain waits until the agent that wrote a note is gone, and undoes what is
+// left of it. It returns the exit status.
+func janitorMain(path string) int {
+	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT)
+	file, err := os.Open(path)
+	if err != nil {
+		return 0 // it was undone already
+	}
+	defer file.Close()
+	for {
+		if err = unix.Flock(int(file.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err == nil {
+		_, err = obey(file)
+	}
+	if err != nil {
+		return 1 // the note stays, for CleanFlows
+	}
+	return 0
+}
+
+// errElsewhere says that a note is about a device of another network namespace.
+var errElsewhere = errors.New("the device is in another network namespace: run xinfo --clean there")
+
+// obey does what a note says whose lock we have, removes it, and returns what was
+// done.
+func obey(file *os.File) (done string, err error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil || st.Nlink == 0 {
+		return "", err // somebody else did it
+	}
+	text, err := io.ReadAll(file)
+	if err != nil {
+		return "", err
+	}
+	var n flowNote
+	// An unfinished note is of an agent that had not begun.
+	if json.Unmarshal(text, &n) == nil {
+		ns, err := netnsInode()
+		if err == nil && ns != n.Netns {
+			err = errElsewhere
+		}
+		var found int
+		if err == nil {
+			found, err = n.Flows.Remove()
+		}
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", n.Flows.Device, err)
+		}
+		if found > 0 {
+			done = fmt.Sprintf("%d n-tuple filters of %s", found, n.Flows.Device)
+		}
+	}
+	return done, os.Remove(file.Name())
+}
+
+// CleanFlows undoes what agents have changed in network cards that were killed
+// together with their janitors, in the network namespace of the calling thread. It
+// returns what it did, for people, also together with an error.
+func CleanFlows() (done []string, err error) { return cleanFlows(notesDir) }
+
+func cleanFlows(dir string) (done []string, err error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "flows-*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, path := range paths {
+		what, err := cleanNote(path)
+		if what != "" {
+			done = append(done, what)
+		}
+		errs = append(errs, err)
+	}
+	return done, errors.Join(errs...)
+}
+
+func cleanNote(path string) (done string, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+		return "", err
+	}
+	defer file.Close()
+	switch err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK): // its agent lives, or its janitor is at it
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("lock of %s: %w", path, err)
+	}
+	return obey(file)
+}

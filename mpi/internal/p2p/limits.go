@@ -1,0 +1,35 @@
+package p2p
+
+// Limits are the lengths in bytes up to which messages are sent without asking.
+type Limits struct {
+	Eager int // through the network
+	Idle  int // through the network, to a peer that little is under way to
+	// Through shared memory, to the neighbours with the lowest and the highest limit:
+	// see tuner. Both 0: there are no neighbours.
+	NearLeast, NearMost int
+}
+
+// Limits returns the limits of now.
+func (ep *Endpoint) Limits() Limits {
+	ep.Enter()
+	l := ep.Inside().Limits()
+	ep.Leave()
+	return l
+}
+
+// Limits is Endpoint.Limits.
+func (in *Inside) Limits() Limits {
+	l := Limits{Eager: in.cfg.EagerMax, Idle: in.cfg.EagerIdle}
+	for i := range in.peers {
+		p := &in.peers[i]
+		if p.lane == nil {
+			continue
+		}
+		top := int(p.eagerTop)
+		if l.NearMost == 0 || top < l.NearLeast {
+			l.NearLeast = top
+		}
+		l.NearMost = max(l.NearMost, top)
+	}
+	return l
+}

@@ -1,0 +1,131 @@
+package device_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/iwarp/dgram"
+	"github.com/xwarp/xwarp/verbs"
+	"github.com/xwarp/xwarp/verbs/device"
+)
+
+// TestBulk_whichWay writes a megabyte several times and looks which way it went.
+func TestBulk_whichWay(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		mtu    int
+		spec   device.Spec
+		kernel bool
+	}{
+		{"auto", 9000, device.Spec{Fabric: "xdp"}, true},
+		{"auto/1500", 1500, device.Spec{Fabric: "xdp"}, true},
+		{"auto/32000", 32000, device.Spec{Fabric: "xdp"}, false},
+		{"auto with a second queue", 9000, device.Spec{Fabric: "xdp", BulkQueue: 1}, false},
+		{"auto with a capture", 9000, device.Spec{Fabric: "xdp", Capture: filepath.Join(t.TempDir(), "x")}, false},
+		{"auto with RC", 9000, device.Spec{Fabric: "xdp", RC: true}, true},
+		{"frames", 9000, device.Spec{Fabric: "xdp", Bulk: device.BulkFrames}, false},
+		{"kernel", 32000, device.Spec{Fabric: "xdp", Bulk: device.BulkKernel}, true},
+		{"no carrier of frames", 9000, device.Spec{Fabric: "udp"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := open(t, true, c.mtu, c.spec)
+			sent, _ := b.ctx.Stats()
+			for i := 0; i < 8 || c.kernel && sent.TxBulk < 8; i++ { // that it leads there takes a moment to find out
+				testWrite(t, a, b)
+				sent, _ = b.ctx.Stats()
+			}
+			got, _ := a.ctx.Stats()
+			if !c.kernel && sent.TxBulk > 0 || c.kernel != (got.RxBulk > 0) {
+				t.Errorf("%d of %d datagrams were sent through the kernel, %d received", sent.TxBulk, sent.TxDatagrams, got.RxBulk)
+			}
+		})
+	}
+}
+
+// TestBulk_oneSide: a peer that has no second way is sent to in frames.
+func TestBulk_oneSide(t *testing.T) {
+	needRoot(t)
+	tb, err := testbed.New(testbed.Config{MTU: 9000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tb.Close()
+	var ends [2]*host
+	for i, bulk := range []device.Bulk{device.BulkKernel, device.BulkFrames} {
+		if ends[i], err = openHost(tb.Hosts[i], device.Spec{Fabric: "xdp", Bulk: bulk}); err != nil {
+			t.Fatal(err)
+		}
+		defer ends[i].ctx.Close()
+	}
+	for i := range ends {
+		if err := ends[i].connect(ends[1-i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 8 {
+		testWrite(t, ends[0], ends[1])
+		testWrite(t, ends[1], ends[0])
+	}
+	for i := range ends {
+		if s, _ := ends[i].ctx.Stats(); s.TxBulk > 4 { // those are Hellos
+			t.Errorf("end %d sent %d datagrams through the kernel", i, s.TxBulk)
+		}
+	}
+}
+
+// TestAllocs_bulk: nothing is allocated for large data on either way.
+func TestAllocs_bulk(t *testing.T) {
+	a, b := open(t, true, 9000, device.Spec{Fabric: "xdp", Bulk: device.BulkKernel})
+	for range 8 {
+		testWrite(t, a, b)
+	}
+	var wc [1]verbs.WC
+	once := func() {
+		post(t, b, verbs.OpRDMAWrite, b.mr.SGE(0, 1<<20), a.mr)
+		step(a, b, func() bool { return b.scq.Poll(wc[:]) == 1 })
+	}
+	if n := testing.AllocsPerRun(20, once); n != 0 {
+		t.Errorf("%v allocations per megabyte, want none", n)
+	}
+}
+
+func TestOpen_bulkKernelRefused(t *testing.T) {
+	needRoot(t)
+	tb, err := testbed.New(testbed.Config{MTU: 9000, Queues: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tb.Close()
+	for _, c := range []struct {
+		spec device.Spec
+		want string
+	}{
+		{device.Spec{BulkQueue: 1}, "leave BulkQueue and Capture away"},
+		{device.Spec{Capture: filepath.Join(t.TempDir(), "x")}, "leave BulkQueue and Capture away"},
+		{device.Spec{Port: 0xffff - dgram.BulkPort + 1}, "choose a lower one"},
+	} {
+		c.spec.Fabric, c.spec.Bulk = "xdp", device.BulkKernel
+		e, err := openHost(tb.Hosts[0], c.spec)
+		if err == nil {
+			e.ctx.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want a word on %q", c.spec, err, c.want)
+		}
+	}
+}
+
+func TestParseBulk(t *testing.T) {
+	for text, want := range map[string]device.Bulk{"auto": device.BulkAuto, "frames": device.BulkFrames, "kernel": device.BulkKernel} {
+		if got, err := device.ParseBulk(text); got != want || err != nil {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "queue", "Kernel"} {
+		if _, err := device.ParseBulk(text); err == nil {
+			t.Errorf("%q was read", text)
+		}
+	}
+}
