@@ -65,7 +65,7 @@ var connects = []struct {
 // that are cut anywhere.
 func TestVerbsRC_sim(t *testing.T) {
 	for i, c := range connects {
-		if slow && i%3 != 0 {
+		if slow && i != 3 { // with all that it can do to a stream
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
