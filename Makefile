@@ -24,7 +24,7 @@ demo: build ## two hosts over AF_XDP on this machine: a table of transports, the
 
 test: ## run all tests; as root also those that need AF_XDP and network namespaces
 	@[ "$$(id -u)" = 0 ] || echo "make test: not root, so what needs AF_XDP or network namespaces is left out: sudo make test"
-	$(GO) test ./...
+	$(GO) test -timeout 30m ./...
 
 bench: build ## measure every test of xperf over a veth pair, the table of transports, and the Go benchmarks
 	@for test in $(foreach layer,raw send mpi,$(layer)_lat $(layer)_bw $(layer)_rate) \

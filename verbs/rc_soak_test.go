@@ -401,9 +401,13 @@ var soakEnds = map[string]func(e *soakEnd){
 // Whenever and however a connection ends, each request completes once, and the
 // streams are given back.
 func TestRC_soakEnds(t *testing.T) {
+	seeds := uint64(60)
+	if Slow {
+		seeds = 10
+	}
 	for how, end := range soakEnds {
 		t.Run(how, func(t *testing.T) {
-			for seed := range uint64(60) {
+			for seed := range seeds {
 				a, b := soakPair(t, seed)
 				for range seed * 3 % 181 {
 					soakTurn(a, b, true)

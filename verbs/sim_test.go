@@ -253,6 +253,10 @@ func (p *player) reap() error {
 }
 
 func TestRD_randomMessages(t *testing.T) {
+	seeds := uint64(10)
+	if verbs.Slow {
+		seeds = 3
+	}
 	for _, c := range []struct {
 		name   string
 		faults sim.Faults
@@ -262,7 +266,7 @@ func TestRD_randomMessages(t *testing.T) {
 		{"all", sim.Faults{Loss: 0.05, Dup: 0.05, Reorder: 0.1, Corrupt: 0.02}},
 		{"storm", sim.Faults{Loss: 0.2, Dup: 0.2, Reorder: 0.2, Corrupt: 0.1}},
 	} {
-		for seed := range uint64(10) {
+		for seed := range seeds {
 			t.Run(fmt.Sprintf("%s/%d", c.name, seed), func(t *testing.T) {
 				t.Parallel()
 				const peers = 3

@@ -82,9 +82,13 @@ func streamsOn(t *testing.T, mtu int, a, b opener) {
 	for i, open := range [2]opener{a, b} {
 		all[i] = keepOpen(t, tb.Hosts[i], open)
 	}
+	many := 0
+	if slow {
+		many = 40
+	}
 	Streams(t, func(t *testing.T) StreamNet {
 		return StreamNet{
-			Step: yield, Allocates: true, Kept: true,
+			Step: yield, Allocates: true, Kept: true, Many: many,
 			On:   func(i int, fn func() error) error { return tb.Hosts[i].Do(fn) },
 			Open: func(i int) (fabric.Streams, []io.Closer, error) { return all[i], nil, nil },
 		}
