@@ -64,8 +64,8 @@ func (c *Comm) PrecvInit(d Data, partitions, source, tag int) (*Persistent, erro
 
 func checkPartitions(op string, d *Data, n int) error {
 	switch {
-	case n < 1:
-		return fail(ErrArg, op, "%d partitions", n)
+	case n < 1 || n > tagsOfParts:
+		return fail(ErrArg, op, "%d partitions; there may be 1 to %d", n, tagsOfParts)
 	case d.count%n != 0:
 		return fail(ErrCount, op, "%d elements are not the same number for each of %d partitions", d.count, n)
 	}

@@ -44,6 +44,9 @@ func (f *fan) open(s *Seat, arena *mem.Arena, track bool) error {
 	if err := s.check(); err != nil {
 		return err
 	}
+	if len(s.Lines) == 0 {
+		return fmt.Errorf("xdp: seat %d has no queues of its own: use OpenSeat", s.Number)
+	}
 	if arena.Len() < s.Part {
 		return fmt.Errorf("xdp: seat %d needs the arena of its queues, which Seat.MapArena maps", s.Number)
 	}

@@ -45,6 +45,12 @@ func TestSeat_textAndBack(t *testing.T) {
 	}
 }
 
+func TestOpenLineSeat_sharedQueue(t *testing.T) {
+	if _, err := OpenLineSeat(goodSeat(), nil, false); err == nil || !strings.Contains(err.Error(), "use OpenSeat") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestParseSeat_refuses(t *testing.T) {
 	for name, spoil := range map[string]func(*Seat){
 		"number":      func(s *Seat) { s.Number = 3 },

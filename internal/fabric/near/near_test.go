@@ -163,6 +163,37 @@ func TestRecv_takesTurns(t *testing.T) {
 	}
 }
 
+// The near one is asked seldom while it has nothing, and at once after a wait.
+func TestRecv_asksNearSeldom(t *testing.T) {
+	c, _, near := newPair(t)
+	defer c.Close()
+	b := fabric.NewBatch(8, 3)
+	calls := func() (n int) {
+		near.rx = []string{"n"}
+		for n = 1; c.Recv(b) == 0; n++ {
+		}
+		c.Release(b)
+		return n
+	}
+	idle := func() {
+		for range nearPatience + nearEvery + 1 {
+			c.Recv(b)
+		}
+	}
+	if n := calls(); n != 1 {
+		t.Errorf("while it is busy it waits for %d calls", n)
+	}
+	idle()
+	if n := calls(); n == 1 || n > nearEvery {
+		t.Errorf("after it was idle it waits for %d calls, want up to %d and not 1", n, nearEvery)
+	}
+	idle()
+	c.FD()
+	if n := calls(); n != 1 {
+		t.Errorf("after a wait it waits for %d calls", n)
+	}
+}
+
 // The descriptor is readable when that of either is.
 func TestFD(t *testing.T) {
 	for _, which := range []int{0, 1} {

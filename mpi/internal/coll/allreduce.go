@@ -1,12 +1,12 @@
 package coll
 
-// allreduceTable: 2 ranks over AF_XDP took 42 us by doubling and 34 by spread for
-// 32 KiB, 61 and 83 us for 64 KiB, 0.67 and 0.59 ms for 1 MiB. 4 ranks on a host each
-// took 45 us by Rabenseifner's and 58 by doubling and spread for 16 KiB, 136, 146 round the ring
-// and 121 by spread for 64 KiB, 645, 630 and 338 us for 256 KiB. Two on each of two
-// hosts took 12.9 us by hosts and 14.1 by rails for 512 bytes, 18 and 16 us for 4 KiB,
-// 1.35 and 0.54 ms for 1 MiB. Spread and rails have p^2 messages, so many ranks leave
-// them to long vectors.
+// allreduceTable: 2 ranks over AF_XDP took 37 us by doubling and 42 by spread for
+// 32 KiB, 136 and 163 for 256 KiB, 667 and 591 for 1 MiB. 4 ranks on a host each took
+// 45 us by Rabenseifner's and 58 by doubling and by spread for 16 KiB, 136, 227 and 121
+// for 64 KiB, 645, 516 and 338 for 256 KiB. Two on each of two hosts took 12.9 us by
+// hosts and 14.1 by rails for 512 bytes, 18 and 16 for 4 KiB, 1.35 and 0.54 ms for
+// 1 MiB. Spread and rails have p^2 messages, so many ranks use them for long vectors
+// at most.
 var allreduceTable = table{
 	name: "allreduce",
 	flat: []rule{
@@ -14,8 +14,7 @@ var allreduceTable = table{
 		{upTo: 1 << 20, ranks: 9, use: rabenseifner},
 		{ranks: 9, use: ring},
 		{ranks: 3, use: spread},
-		{upTo: 32 << 10, use: spread},
-		{upTo: 128 << 10, use: doubling}, // one handshake instead of two
+		{upTo: 256 << 10, use: doubling},
 		{use: spread},
 	},
 	hosts: []rule{

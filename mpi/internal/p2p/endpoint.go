@@ -179,7 +179,7 @@ type Endpoint struct {
 	numbers  map[match.Envelope]uint64 // of messages received; or nil
 	gate     *gate                     // nil: one goroutine at a time
 	lanes    *shm.Lanes                // or nil
-	pullCost shm.PullCost              // zero: lanes are not calibrated
+	pullCost *shm.PullCost             // nil: not measured yet; zero: that has failed
 	pulls    requestQueue              // receives that copy from a neighbour
 	spins    int                       // see spin
 	hits     int                       // see spin
