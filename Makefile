@@ -36,11 +36,16 @@ bench: build ## measure every test of xperf over a veth pair, the table of trans
 check: build ## play SEEDS=10000 seeds of random verbs traffic over a bad network, judged by a model
 	./bin/xcheck --seeds $(or $(SEEDS),10000)
 
+# One binary for all fuzz tests of a package: to link it takes longer than many of them.
 fuzz: ## run every fuzz test for FUZZ_TIME=1m (or 50000x inputs), or those in FUZZ_IN=folder
-	@grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' $(or $(FUZZ_IN),.) | sed 's/func //' | sort | { \
+	@bins=$$(mktemp -d) && trap 'rm -rf "$$bins"' EXIT && cache=$$($(GO) env GOCACHE)/fuzz && \
+	grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' $(or $(FUZZ_IN),.) | sed 's/func //' | sort | { \
 	failed=0; while IFS=: read -r file name; do \
-		echo "-- $$(dirname "$$file") $$name"; \
-		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(or $(FUZZ_TIME),1m) "./$$(dirname "$$file")" || failed=1; \
+		dir=$$(dirname "$$file"); bin=$$bins/$$dir/fuzz.test; \
+		echo "-- $$dir $$name"; \
+		[ -x "$$bin" ] || $(GO) test -c -fuzz . -o "$$bin" "./$$dir" || { failed=1; continue; }; \
+		(cd "$$dir" && "$$bin" -test.run '^$$' -test.fuzz "^$$name\$$" -test.fuzztime $(or $(FUZZ_TIME),1m) \
+			-test.fuzzcachedir "$$cache/$$($(GO) list .)") || failed=1; \
 	done; exit $$failed; }
 
 lint: ## check the style: gofmt, go vet, golangci-lint

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,7 +98,7 @@ func check(t *testing.T, s *Session) {
 	err := Measurement{}.Measure([]*Session{s}, func(r Row) error {
 		rows++
 		x := r.Results[0]
-		if x.Carrier == "" || x.MTU == 0 || x.Iters < 100 || x.Rounds != 1 {
+		if x.Carrier == "" || x.MTU == 0 || x.Iters < s.Spec.Iters || x.Rounds != 1 {
 			t.Errorf("incomplete result %+v", x)
 		}
 		if x.Msgs <= 0 || x.Size > 0 && x.Gbit <= 0 {
@@ -126,12 +128,17 @@ func specs(c Case, fabric string) map[string]Spec {
 	for _, transport := range append(Transports(), "") {
 		s := brief(c.Name, fabric)
 		s.Transport = transport
+		if c.Kind.latency() { // each waits for the one before, and on a busy machine for a turn of the other end
+			s.Iters, s.Warmup = 20, 2
+		}
 		if s.Check() != nil {
 			continue
 		}
 		switch {
 		case c.Family == Raw && fabric == "tcp":
 			s.Sizes = []int{8, 1400, 100_000}
+		case c.Family == Raw && c.Kind.latency():
+			s.Sizes = []int{64, 1400, 2900}
 		case c.Family == Raw || c.Family == Atomic:
 		case c.Family == Send && transport == "ud":
 			s.Sizes = []int{8, 1400}
@@ -143,39 +150,39 @@ func specs(c Case, fabric string) map[string]Spec {
 	return all
 }
 
-func TestCases_loopback(t *testing.T) {
+// everyCase runs all cases over all fabrics and transports, but those of
+// fabrics to skip. Under the race detector it takes one in five, which are over
+// all fabrics and transports.
+func everyCase(t *testing.T, s site, skip func(fabric string) bool) {
+	n := 0
 	for _, c := range Cases() {
 		for _, fabric := range Fabrics() {
-			if strings.HasPrefix(fabric, "xdp") {
+			if skip(fabric) {
 				continue
 			}
-			for transport, spec := range specs(c, fabric) {
-				t.Run(c.Name+"/"+fabric+"/"+transport, func(t *testing.T) {
-					check(t, loopback(t).open(t, spec))
-				})
+			all := specs(c, fabric)
+			for _, transport := range slices.Sorted(maps.Keys(all)) {
+				if n++; slow && n%5 != 0 {
+					continue
+				}
+				t.Run(c.Name+"/"+fabric+"/"+transport, func(t *testing.T) { check(t, s.open(t, all[transport])) })
 			}
 		}
 	}
 }
 
+func TestCases_loopback(t *testing.T) {
+	everyCase(t, loopback(t), func(fabric string) bool { return strings.HasPrefix(fabric, "xdp") })
+}
+
 func TestCases_testbed(t *testing.T) {
-	for _, c := range Cases() {
-		for _, fabric := range Fabrics() {
-			if fabric == "shm" {
-				continue // reaches no other host
-			}
-			for transport, spec := range specs(c, fabric) {
-				t.Run(c.Name+"/"+fabric+"/"+transport, func(t *testing.T) {
-					check(t, hosts(t, 3000).open(t, spec))
-				})
-			}
-		}
-	}
+	everyCase(t, hosts(t, 3000), func(fabric string) bool { return fabric == "shm" }) // which reaches no other host
 }
 
 // Frames that are lost must not stop a test. Where nobody sends them again
 // they are counted.
 func TestCases_loss(t *testing.T) {
+	site := hosts(t, 9000)
 	for _, c := range Cases() {
 		for transport, spec := range specs(c, "xdp") {
 			if spec.connects() {
@@ -183,15 +190,19 @@ func TestCases_loss(t *testing.T) {
 			}
 			t.Run(c.Name+"/"+transport, func(t *testing.T) {
 				spec.Loss = 0.1
-				s := hosts(t, 9000).open(t, spec)
+				s := site.open(t, spec)
 				check(t, s)
 				if transport == "rd" || c.Family == MPI {
 					return
 				}
 				size := s.Spec.Sizes[len(s.Spec.Sizes)-1]
-				p, err := s.Run(Burst{Size: size, Iters: 1000, Warmup: 16, Window: 16})
+				n := 1000
+				if c.Kind.latency() {
+					n = 100 // each that is lost takes 10 ms, and of large ones most are
+				}
+				p, err := s.Run(Burst{Size: size, Iters: n, Warmup: 16, Window: 16})
 				if err != nil || p.Lost == 0 && whole(p) == 1 {
-					t.Errorf("%d messages lost of 1000 (%v); a tenth should be", p.Lost, err)
+					t.Errorf("%d messages lost of %d (%v); a tenth should be", p.Lost, n, err)
 				}
 			})
 		}

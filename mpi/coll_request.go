@@ -106,7 +106,7 @@ func (k *call) launch() (Request, error) {
 	}
 	k.Flush()
 	a.ep.Leave()
-	return Request{k: k, c: c, gen: k.gen}, nil
+	return Request{k: k, c: c, mark: uint64(k.gen)}, nil
 }
 
 // waitCall is Wait for a collective, or for the null request.
@@ -115,7 +115,7 @@ func (r *Request) waitCall(op string) (Status, error) {
 	if k == nil {
 		return emptyStatus(), nil
 	}
-	if r.gen != k.gen {
+	if r.gen() != k.gen {
 		return emptyStatus(), r.stale(op)
 	}
 	ep := k.c.ep
@@ -134,7 +134,7 @@ func (r *Request) testCall() (st Status, done bool, err error) {
 	if k == nil {
 		return emptyStatus(), true, nil
 	}
-	if r.gen != k.gen {
+	if r.gen() != k.gen {
 		return emptyStatus(), false, r.stale("Test")
 	}
 	ep := k.c.ep

@@ -22,9 +22,9 @@ func (r *Request) Cancel() error {
 func (r *Request) live() bool {
 	switch {
 	case r.k != nil:
-		return r.gen == r.k.gen
+		return r.gen() == r.k.gen
 	case r.r != nil:
-		return r.gen == r.r.Generation()
+		return r.gen() == r.r.Generation()
 	}
 	return false
 }

@@ -35,6 +35,8 @@
 // Messages move inside calls of this package, as in every fast MPI. A rank
 // that computes for long makes those wait that send to it large messages.
 //
+// docs/MPI.md has MPI's procedures by name, and what does their work here.
+//
 // # Data
 //
 // Each function of slices has a method of [Comm] beside it that takes [Data]:

@@ -121,7 +121,7 @@ func (c *Comm) isendrecv(op string, send *Data, dest, sendTag int, recv *Data, s
 	if err != nil { // checkExchange has found no error
 		panic("mpi: " + err.Error())
 	}
-	r, err := c.begin(op, &pair{out.r, in.r, in.room})
+	r, err := c.begin(op, &pair{out.r, in.r, in.room()})
 	t.end(err)
 	return r, err
 }

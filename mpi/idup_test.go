@@ -8,10 +8,21 @@ import (
 	"github.com/xwarp/xwarp/mpi"
 )
 
+// onRanksAndThreads is onRanks with and without ThreadMultiple.
+func onRanksAndThreads(t *testing.T, sizes []int, body func(p *mpi.Proc) error) {
+	t.Helper()
+	onRanks(t, sizes, body)
+	for _, n := range sizes {
+		if err := mpi.RunWith(n, mpi.Config{Threads: mpi.ThreadMultiple}, body); err != nil {
+			t.Fatalf("%d ranks that may have goroutines: %v", n, err)
+		}
+	}
+}
+
 // Several Idups, and what makes communicators and waits, are under way at a time,
 // in another order on each rank as far as that is allowed.
 func TestIdup_manyAtATime(t *testing.T) {
-	onRanks(t, []int{1, 2, 5}, func(p *mpi.Proc) error {
+	onRanksAndThreads(t, []int{1, 2, 5}, func(p *mpi.Proc) error {
 		w := p.World()
 		half, err := w.Split(w.Rank()%2, 0)
 		if err != nil {
@@ -64,7 +75,7 @@ func TestIdup_manyAtATime(t *testing.T) {
 }
 
 func TestIdup_intercommunicatorAttributesAndHints(t *testing.T) {
-	onRanks(t, []int{2, 5}, func(p *mpi.Proc) error {
+	onRanksAndThreads(t, []int{2, 5}, func(p *mpi.Proc) error {
 		w := p.World()
 		half, err := w.Split(w.Rank()%2, 0)
 		if err != nil {
@@ -105,7 +116,7 @@ func TestIdup_intercommunicatorAttributesAndHints(t *testing.T) {
 
 // Iagree and Ishrink, with other calls in between.
 func TestULFM_agreeAndShrinkThatDoNotWait(t *testing.T) {
-	onRanks(t, []int{1, 2, 5}, func(p *mpi.Proc) error {
+	onRanksAndThreads(t, []int{1, 2, 5}, func(p *mpi.Proc) error {
 		w := p.World()
 		flag := ^uint64(1 << w.Rank())
 		agreed, err := w.Iagree(&flag)
@@ -135,7 +146,7 @@ func TestULFM_agreeAndShrinkThatDoNotWait(t *testing.T) {
 }
 
 func TestIsendrecv(t *testing.T) {
-	onRanks(t, []int{1, 3}, func(p *mpi.Proc) error {
+	onRanksAndThreads(t, []int{1, 3}, func(p *mpi.Proc) error {
 		c := p.World()
 		right, left := (c.Rank()+1)%c.Size(), (c.Rank()+c.Size()-1)%c.Size()
 		for _, n := range []int{0, 1, 50_000} {

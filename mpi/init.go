@@ -19,22 +19,23 @@ import (
 
 // Environment of a rank, besides what the launcher sets.
 const (
-	EnvEager      = "XWARP_EAGER"      // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
-	EnvEagerIdle  = "XWARP_EAGER_IDLE" // Config.EagerIdle in bytes
-	EnvEagerNear  = "XWARP_EAGER_NEAR" // Config.EagerNear in bytes
-	EnvCalibrate  = "XWARP_CALIBRATE"  // 0 leaves all limits as they are by default; see Config.Calibrate
-	EnvTransport  = "XWARP_TRANSPORT"  // Config.Transport: rd, rc, ud or hybrid
-	EnvPromote    = "XWARP_PROMOTE"    // Config.PromoteMessages: after how many messages hybrid connects with a peer
-	EnvFaults     = "XWARP_FAULTS"     // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
-	EnvBulk       = "XWARP_BULK"       // how large data leaves an AF_XDP endpoint: auto, frames or kernel; see device.Bulk
-	EnvShared     = boot.EnvShared     // 0 sends messages inside a host through the network too; see Config.NoShared
-	EnvNetWait    = boot.EnvNetWait    // how long Init waits for a network that is down, such as 30s; default 20s
-	EnvColl       = "XWARP_COLL"       // Config.Algorithms: rows COLLECTIVE[.hosts][:BYTES[:RANKS]]=ALGORITHM, such as bcast:64k=binomial
-	EnvArena      = boot.EnvArena      // size in bytes of the arena that Alloc takes from, such as 256m
-	EnvUnexpected = "XWARP_UNEXPECTED" // Config.UnexpectedMax in bytes, such as 16m
-	EnvPeerLost   = "XWARP_PEER_LOST"  // how long a rank may be silent until it counts as lost, such as 30s; default 1h
-	EnvStats      = "XWARP_STATS"      // 1 counts the calls of the program; see Config.Stats
-	EnvThreads    = "XWARP_THREADS"    // Config.Threads: single, funneled, serialized or multiple
+	EnvEager      = "XWARP_EAGER"        // Config.EagerMax in bytes, such as 4096 or 16k; 0 means that only empty messages are eager
+	EnvEagerIdle  = "XWARP_EAGER_IDLE"   // Config.EagerIdle in bytes
+	EnvDelay      = "XWARP_DELAY_TARGET" // the delay that congestion control aims at, such as 125us or 1ms; default 500us
+	EnvEagerNear  = "XWARP_EAGER_NEAR"   // Config.EagerNear in bytes
+	EnvCalibrate  = "XWARP_CALIBRATE"    // 0 leaves all limits as they are by default; see Config.NoCalibrate
+	EnvTransport  = "XWARP_TRANSPORT"    // Config.Transport: rd, rc, ud or hybrid
+	EnvPromote    = "XWARP_PROMOTE"      // Config.PromoteMessages: after how many messages hybrid connects with a peer
+	EnvFaults     = "XWARP_FAULTS"       // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
+	EnvBulk       = "XWARP_BULK"         // how large data leaves an AF_XDP endpoint: auto, frames or kernel; see device.Bulk
+	EnvShared     = boot.EnvShared       // 0 sends messages inside a host through the network too; see Config.NoShared
+	EnvNetWait    = boot.EnvNetWait      // how long Init waits for a network that is down, such as 30s; default 20s
+	EnvColl       = "XWARP_COLL"         // Config.Algorithms: rows COLLECTIVE[.hosts][:BYTES[:RANKS]]=ALGORITHM, such as bcast:64k=binomial
+	EnvArena      = boot.EnvArena        // size in bytes of the arena that Alloc takes from, such as 256m
+	EnvUnexpected = "XWARP_UNEXPECTED"   // Config.UnexpectedMax in bytes, such as 16m
+	EnvPeerLost   = "XWARP_PEER_LOST"    // how long a rank may be silent until it counts as lost, such as 30s; default 1h
+	EnvStats      = "XWARP_STATS"        // 1 counts the calls of the program; see Config.Stats
+	EnvThreads    = "XWARP_THREADS"      // Config.Threads: single, funneled, serialized or multiple
 )
 
 // Init joins the job that this process was started for (MPI_Init), by xrun or
@@ -146,6 +147,13 @@ const minPeerLost = time.Second
 // with this 1.6 ms. A path that only one end sends on stays far below either.
 const delayTarget = 500 * time.Microsecond
 
+// Less than minDelayTarget no host reacts in, and more than maxDelayTarget no queue
+// should hold.
+const (
+	minDelayTarget = 10 * time.Microsecond
+	maxDelayTarget = 100 * time.Millisecond
+)
+
 const keyHost = "host"
 
 // ranksHere returns how many ranks share this host, and its cores.
@@ -191,7 +199,16 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		}
 		return nil
 	})
-	v.limits(&cfg)
+	v.read(EnvDelay, func(s string) (err error) {
+		spec.Dgram.DelayTarget, err = time.ParseDuration(s)
+		if err != nil || spec.Dgram.DelayTarget < minDelayTarget || spec.Dgram.DelayTarget > maxDelayTarget {
+			return fail(ErrArg, "Init", "%s is %.32q: want a time from %v to %v, such as 125us", EnvDelay, s, minDelayTarget, maxDelayTarget)
+		}
+		return nil
+	})
+	v.limit(EnvEager, &cfg.EagerMax)
+	v.limit(EnvEagerIdle, &cfg.EagerIdle)
+	v.limit(EnvEagerNear, &cfg.EagerNear)
 	v.size(EnvUnexpected, &cfg.UnexpectedMax)
 	v.size(EnvArena, &spec.Arena)
 	v.word(EnvTransport, func(s string) (err error) { cfg.Transport, err = p2p.ParseTransport(s); return err })
@@ -204,10 +221,11 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		}
 		return nil
 	})
-	shared := true
+	shared, calibrate := true, true
+	v.flag(EnvCalibrate, &calibrate)
 	v.flag(EnvStats, &cfg.Stats)
 	v.flag(EnvShared, &shared)
-	cfg.NoShared = !shared
+	cfg.NoShared, cfg.NoCalibrate = !shared, !calibrate
 	if v.err != nil {
 		return cfg, spec, v.err
 	}
@@ -251,6 +269,13 @@ func (v *variables) size(name string, to *int) bool {
 	return v.read(name, func(s string) (err error) { *to, err = parseSize(name, s); return err })
 }
 
+// limit is size for a limit that is -1 when there is to be none.
+func (v *variables) limit(name string, to *int) {
+	if v.size(name, to) && *to == 0 {
+		*to = -1
+	}
+}
+
 // flag reads 0 or 1.
 func (v *variables) flag(name string, to *bool) bool {
 	return v.read(name, func(s string) error {
@@ -260,22 +285,6 @@ func (v *variables) flag(name string, to *bool) bool {
 		*to = s == "1"
 		return nil
 	})
-}
-
-// limits reads where protocols change.
-func (v *variables) limits(cfg *Config) {
-	for name, to := range map[string]*int{EnvEager: &cfg.EagerMax, EnvEagerIdle: &cfg.EagerIdle, EnvEagerNear: &cfg.EagerNear} {
-		if v.size(name, to) && *to == 0 {
-			*to = -1
-		}
-	}
-	always := false
-	if v.flag(EnvCalibrate, &always) {
-		cfg.Calibrate = CalibrateNever
-	}
-	if always {
-		cfg.Calibrate = CalibrateAlways
-	}
 }
 
 // fromLauncher reads what the launcher knows about the machine.

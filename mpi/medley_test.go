@@ -175,6 +175,7 @@ func (d *medleyData) read(n int) ([]byte, error) {
 func medleyConfig(rnd *rand.Rand) mpi.Config {
 	return mpi.Config{
 		EagerMax:        []int{0, -1, 200, 1000, 5000, 20_000}[rnd.IntN(6)],
+		EagerIdle:       []int{0, 8000, 60_000}[rnd.IntN(3)],
 		Receives:        []int{0, 4, 20}[rnd.IntN(3)],
 		Sends:           []int{0, 1, 3}[rnd.IntN(3)],
 		UnexpectedMax:   []int{0, 2000, 100_000}[rnd.IntN(3)],

@@ -64,8 +64,8 @@ func (c *Comm) PrecvInit(d Data, partitions, source, tag int) (*Persistent, erro
 
 func checkPartitions(op string, d *Data, n int) error {
 	switch {
-	case n < 1:
-		return fail(ErrArg, op, "%d partitions", n)
+	case n < 1 || n > tagsOfParts:
+		return fail(ErrArg, op, "%d partitions; there may be 1 to %d", n, tagsOfParts)
 	case d.count%n != 0:
 		return fail(ErrCount, op, "%d elements are not the same number for each of %d partitions", d.count, n)
 	}
@@ -97,14 +97,12 @@ func (o *Persistent) PreadyRange(low, high int) error {
 }
 
 func (o *Persistent) pready(op string, i int) error {
-	if o.k == nil {
-		return o.notPartitioned(op)
+	if o.k != nil {
+		if t, ok := o.k.task.(*partSend); ok {
+			return t.c.report(t.ready(op, i))
+		}
 	}
-	t, ok := o.k.task.(*partSend)
-	if !ok {
-		return o.notPartitioned(op)
-	}
-	return t.c.report(t.ready(op, i))
+	return fail(ErrRequest, op, "it is for what PsendInit has made, and was not freed")
 }
 
 // Parrived makes progress and reports whether a partition of a receive that was
@@ -112,13 +110,13 @@ func (o *Persistent) pready(op string, i int) error {
 // started, all have.
 func (o *Persistent) Parrived(partition int) (bool, error) {
 	const op = "Parrived"
-	if o.k == nil {
-		return false, o.notPartitioned(op)
+	var t *partRecv
+	if o.k != nil {
+		t, _ = o.k.task.(*partRecv)
 	}
-	t, ok := o.k.task.(*partRecv)
 	switch {
-	case !ok:
-		return false, o.notPartitioned(op)
+	case t == nil:
+		return false, fail(ErrRequest, op, "it is for what PrecvInit has made, and was not freed")
 	case partition < 0 || partition >= t.n:
 		return false, t.c.report(noPartition(op, partition, t.n))
 	}
@@ -130,10 +128,6 @@ func (o *Persistent) Parrived(partition int) (bool, error) {
 	}
 	ep.Inside().Step()
 	return t.arrived(partition), nil
-}
-
-func (o *Persistent) notPartitioned(op string) error {
-	return fail(ErrRequest, op, "it is for what %s has made, and was not freed", map[bool]string{true: "PrecvInit", false: "PsendInit"}[op == "Parrived"])
 }
 
 func noPartition(op string, i, n int) error {

@@ -26,7 +26,10 @@ type channels struct {
 }
 
 // tagWord is the tag of a word; those of partitions follow.
-const tagWord = p2p.PairTag
+const (
+	tagWord     = p2p.PairTag
+	tagsOfParts = p2p.PairTagMax - tagWord
+)
 
 // word tells a receiver about a send.
 type word struct {
@@ -38,24 +41,40 @@ type word struct {
 
 const wordLen = 4 + 4 + 4 + 8
 
+// encode returns the word as it is sent: tag, first, n, bytes.
+func (w word) encode() []byte {
+	b := make([]byte, 0, wordLen)
+	b = binary.BigEndian.AppendUint32(b, uint32(w.tag))
+	b = binary.BigEndian.AppendUint32(b, uint32(w.first))
+	b = binary.BigEndian.AppendUint32(b, uint32(w.n))
+	return binary.BigEndian.AppendUint64(b, w.bytes)
+}
+
+// readWord is the inverse of encode. It refuses what no sender says.
+func readWord(b []byte) (w word, ok bool) {
+	if len(b) != wordLen {
+		return w, false
+	}
+	w = word{
+		tag: int(binary.BigEndian.Uint32(b)), first: int32(binary.BigEndian.Uint32(b[4:])),
+		n: int(binary.BigEndian.Uint32(b[8:])), bytes: binary.BigEndian.Uint64(b[12:]),
+	}
+	return w, w.tag <= MaxTag && w.first > tagWord && w.n > 0 && int(w.first)+w.n-1 <= p2p.PairTagMax && w.bytes%uint64(w.n) == 0
+}
+
 // announceParts takes tags for the partitions of a send and tells the receiver.
 // They begin again when there are no more.
 func (c *Comm) announceParts(dest, tag, n, bytes int) (first int32) {
 	m := &c.coll.parts
 	c.ep.Enter()
 	defer c.ep.Leave()
-	if int(m.used)+n > p2p.PairTagMax-tagWord {
+	if int(m.used)+n > tagsOfParts {
 		m.used = 0
 	}
 	first = tagWord + 1 + m.used
 	m.used += int32(n)
-	b := make([]byte, 0, wordLen)
-	b = binary.BigEndian.AppendUint32(b, uint32(tag))
-	b = binary.BigEndian.AppendUint32(b, uint32(first))
-	b = binary.BigEndian.AppendUint32(b, uint32(n))
-	b = binary.BigEndian.AppendUint64(b, uint64(bytes))
-	in := c.ep.Inside()
-	in.Detach(in.Isend(c.pairOut(tagWord), c.at(dest), b)) // who is lost is told to those who send the partitions
+	in, w := c.ep.Inside(), word{tag: tag, first: first, n: n, bytes: uint64(bytes)}
+	in.Detach(in.Isend(c.pairOut(tagWord), c.at(dest), w.encode())) // who is lost is told to those who send the partitions
 	in.Flush()
 	return first
 }
@@ -84,16 +103,17 @@ func (c *Comm) listen(source int) error {
 		if !m.heard.Ready() {
 			return nil
 		}
-		_, err := in.Wait(m.heard)
+		st, err := in.Wait(m.heard)
 		m.heard = nil
 		if err != nil {
 			return err
 		}
-		b := m.buf[:]
-		m.meet(word{
-			source: m.from, tag: int(binary.BigEndian.Uint32(b)), first: int32(binary.BigEndian.Uint32(b[4:])),
-			n: int(binary.BigEndian.Uint32(b[8:])), bytes: binary.BigEndian.Uint64(b[12:]),
-		})
+		w, ok := readWord(m.buf[:st.Bytes])
+		if !ok {
+			return &Error{Class: ErrIntern, Op: "Start", Rank: m.from, Detail: "what it has told about its partitions makes no sense: do all ranks run the same version?"}
+		}
+		w.source = m.from
+		m.meet(w)
 	}
 }
 
@@ -268,7 +288,7 @@ func (t *partRecv) post(k *call) error {
 		}
 		b = t.packed
 	}
-	if t.word.bytes != uint64(len(b)) || t.word.bytes%uint64(t.word.n) != 0 {
+	if t.word.bytes != uint64(len(b)) {
 		return wrongLength("Start", t.source, t.word.bytes, uint64(len(b)))
 	}
 	t.posted, t.got = true, make([]*p2p.Request, t.word.n)

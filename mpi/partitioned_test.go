@@ -138,6 +138,34 @@ func TestPartitioned_orderOfMatching(t *testing.T) {
 	})
 }
 
+func TestPartitioned_toSelf(t *testing.T) {
+	onRanks(t, []int{1, 2}, func(p *mpi.Proc) error {
+		c := p.World()
+		const n = 60_000
+		out, in := make([]byte, n), make([]byte, n)
+		pattern(out, c.Rank())
+		send, err := mpi.PsendInit(c, out, 3, c.Rank(), 0)
+		if err != nil {
+			return err
+		}
+		recv, err := mpi.PrecvInit(c, in, 2, c.Rank(), 0)
+		if err != nil {
+			return err
+		}
+		requests, err := mpi.Startall([]*mpi.Persistent{send, recv})
+		if err = errors.Join(err, send.Pready(2, 0)); err != nil {
+			return err
+		}
+		if there, err := recv.Parrived(1); there || err != nil { // the middle third is in both halves
+			return fmt.Errorf("a half is there: %v: %w", there, err)
+		}
+		if err := errors.Join(send.Pready(1), mpi.Waitall(requests)); err != nil {
+			return err
+		}
+		return errors.Join(checkPattern(in, c.Rank()), send.Free(), recv.Free())
+	})
+}
+
 // Columns of a matrix, sent by a goroutine for each.
 func TestPartitioned_columnsByGoroutines(t *testing.T) {
 	const n = 6

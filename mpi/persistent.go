@@ -51,7 +51,7 @@ func (o *Persistent) Start() (Request, error) {
 	switch k := o.k; {
 	case k == nil && o.c == nil:
 		return Request{}, fail(ErrRequest, "Start", "the persistent operation was freed, or never made")
-	case k == nil && o.last.live():
+	case k == nil && o.underWay():
 		return Request{}, fail(ErrRequest, "Start", "the operation is under way: wait for it first")
 	case k == nil:
 		r, err := o.startMessage()
@@ -63,6 +63,17 @@ func (o *Persistent) Start() (Request, error) {
 		return Request{}, k.c.reportf(ErrRequest, "Start", "the operation is under way: wait for it first")
 	}
 	return o.k.start()
+}
+
+// underWay reports whether a message was started and has not ended. The request may be
+// another goroutine's by now, so it is looked at inside.
+func (o *Persistent) underWay() bool {
+	if o.last.IsNull() {
+		return false
+	}
+	o.c.ep.Enter()
+	defer o.c.ep.Leave()
+	return o.last.live()
 }
 
 func (o *Persistent) startMessage() (Request, error) {
@@ -96,7 +107,7 @@ func (o *Persistent) Free() error {
 	switch {
 	case o.k != nil && o.k.busy:
 		return o.k.c.reportf(ErrRequest, "Persistent.Free", "the operation is under way: wait for it first")
-	case o.last.live():
+	case o.underWay():
 		return fail(ErrRequest, "Persistent.Free", "the operation is under way: wait for it first")
 	}
 	*o = Persistent{}

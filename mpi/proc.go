@@ -38,10 +38,10 @@ type Config struct {
 	// itself. -1 means that none is; at most 1 MiB. Default: XWARP_EAGER_NEAR from
 	// the environment in Init, else 16 KiB, but EagerMax where that is given.
 	EagerNear int
-	// Calibrate says whether EagerNear follows what copying takes on this machine,
-	// unless it or EagerMax is given. Default: yes, unless XWARP_CALIBRATE=0 in the
-	// environment of Init says no.
-	Calibrate Calibration
+	// NoCalibrate leaves EagerNear as it is by default. Default: XWARP_CALIBRATE=0 in
+	// the environment of Init says so, else EagerNear follows what copying takes on
+	// this machine, unless it or EagerMax is given.
+	NoCalibrate bool
 	// Receives and Sends are the numbers of buffers of EagerMax bytes for
 	// messages on their way in and out. Defaults: 256 and 64.
 	Receives, Sends int
@@ -81,7 +81,7 @@ func (c Config) or(defaults Config) Config {
 	c.EagerMax = cmp.Or(c.EagerMax, defaults.EagerMax)
 	c.EagerIdle = cmp.Or(c.EagerIdle, defaults.EagerIdle)
 	c.EagerNear = cmp.Or(c.EagerNear, defaults.EagerNear)
-	c.Calibrate = cmp.Or(c.Calibrate, defaults.Calibrate)
+	c.NoCalibrate = c.NoCalibrate || defaults.NoCalibrate
 	c.Receives = cmp.Or(c.Receives, defaults.Receives)
 	c.Sends = cmp.Or(c.Sends, defaults.Sends)
 	c.UnexpectedMax = cmp.Or(c.UnexpectedMax, defaults.UnexpectedMax)
@@ -96,16 +96,6 @@ func (c Config) or(defaults Config) Config {
 	c.patience = defaults.patience
 	return c
 }
-
-// Calibration says whether switch points between protocols are measured.
-type Calibration uint8
-
-// Whether switch points are measured.
-const (
-	CalibrateDefault Calibration = iota // as the environment says, else yes
-	CalibrateAlways
-	CalibrateNever
-)
 
 // Transport is what carries messages between hosts.
 type Transport = p2p.Transport
@@ -202,7 +192,7 @@ func (p *Proc) open(cfg Config) (err error) {
 	c := p2p.Config{
 		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport, Key: p.job.Key(),
 		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
-		EagerMax: cfg.EagerMax, EagerIdle: cfg.EagerIdle, EagerNear: cfg.EagerNear, Calibrate: cfg.Calibrate != CalibrateNever, Receives: cfg.Receives, Sends: cfg.Sends,
+		EagerMax: cfg.EagerMax, EagerIdle: cfg.EagerIdle, EagerNear: cfg.EagerNear, Calibrate: !cfg.NoCalibrate, Receives: cfg.Receives, Sends: cfg.Sends,
 		UnexpectedMax: cfg.UnexpectedMax,
 		Threads:       cfg.Threads == ThreadMultiple, Numbers: len(cfg.record) > trace.RecordSize(0),
 	}

@@ -12,18 +12,28 @@ import (
 // and makes the handle null; using a copy of it afterwards is an error of class
 // ErrRequest. The zero value is the null request (MPI_REQUEST_NULL).
 type Request struct {
-	r    *p2p.Request // a message
-	k    *call        // a collective
-	c    *Comm
-	gen  uint32
-	room uint32 // bytes of the buffer of a receive, modulo 4 GiB: see exactly
+	r *p2p.Request // a message
+	k *call        // a collective
+	c *Comm
+	// What tells its uses apart in the lower half, and in the upper one the bytes of
+	// the buffer of a receive, modulo 4 GiB. One word: two that were written a moment
+	// ago, and are then copied as one, stall the processor.
+	mark uint64
 }
 
-func (c *Comm) request(r *p2p.Request) Request { return Request{r: r, c: c, gen: r.Generation()} }
+// gen tells uses of a request apart.
+func (r *Request) gen() uint32 { return uint32(r.mark) }
+
+// room is how many bytes the buffer of a receive has, modulo 4 GiB: see exactly.
+func (r *Request) room() uint32 { return uint32(r.mark >> 32) }
+
+func (c *Comm) request(r *p2p.Request) Request {
+	return Request{r: r, c: c, mark: uint64(r.Generation())}
+}
 
 // receive is the request of a receive into so many bytes.
 func (c *Comm) receive(r *p2p.Request, bytes int) Request {
-	return Request{r: r, c: c, gen: r.Generation(), room: uint32(bytes)}
+	return Request{r: r, c: c, mark: uint64(bytes)<<32 | uint64(r.Generation())}
 }
 
 // IsNull reports whether r is the null request.
@@ -61,12 +71,12 @@ func (r *Request) wait(op string) (Status, error) {
 	if r.r == nil {
 		return r.waitCall(op)
 	}
-	if r.gen != r.r.Generation() {
+	if r.gen() != r.r.Generation() {
 		return emptyStatus(), r.stale(op)
 	}
 	st, active, err := r.r.Await()
 	if err == nil && r.c.exact {
-		err = r.c.exactly(op, st, r.room)
+		err = r.c.exactly(op, st, r.room())
 	}
 	if err != nil {
 		err = r.c.report(r.c.wrap(op, err))
@@ -88,7 +98,7 @@ func (r *Request) Test() (st Status, done bool, err error) {
 	if r.r == nil {
 		return r.testCall()
 	}
-	if r.gen != r.r.Generation() {
+	if r.gen() != r.r.Generation() {
 		return emptyStatus(), false, r.stale("Test")
 	}
 	got, done, err := r.r.Test()
@@ -100,7 +110,7 @@ func (r *Request) Test() (st Status, done bool, err error) {
 	}
 	r.r = nil
 	if err == nil && r.c.exact {
-		err = r.c.exactly("Test", got, r.room)
+		err = r.c.exactly("Test", got, r.room())
 	}
 	if err != nil {
 		err = r.c.report(r.c.wrap("Test", err))

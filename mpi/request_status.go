@@ -38,7 +38,7 @@ func (r *Request) look() (st Status, done bool, err error) {
 	if err != nil {
 		err = r.c.wrap(op, err)
 	} else if done && r.c.exact {
-		err = r.c.exactly(op, got, r.room)
+		err = r.c.exactly(op, got, r.room())
 	}
 	if !done {
 		return emptyStatus(), false, err

@@ -129,3 +129,18 @@ func TestFinalize_unfinishedOperations(t *testing.T) {
 		t.Fatal(err) // the second Finalize of launch is one too many
 	}
 }
+
+// TestRequestFree_meetsNothing: messages and receives that were freed, and that nobody
+// receives and nothing meets, do not hold up the end.
+func TestRequestFree_meetsNothing(t *testing.T) {
+	simulate(t, sim.Config{}, 2, func(p *mpi.Proc) error {
+		c := p.World()
+		var errs []error
+		for _, source := range []int{mpi.AnySource, 0, 1} {
+			r, err := mpi.Irecv(c, make([]byte, 8), source, 3)
+			errs = append(errs, err, r.Free())
+		}
+		r, err := mpi.Issend(c, make([]byte, 8), c.Rank(), 4)
+		return errors.Join(append(errs, err, r.Free())...)
+	})
+}

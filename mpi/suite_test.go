@@ -90,14 +90,20 @@ func suiteCollectives(p *mpi.Proc) error {
 }
 
 // suiteCommunicators reduces on halves, on halves in reverse order, and across
-// them, one after the other and both at a time.
+// them, one after the other and both at a time, and sends messages in partitions.
 func suiteCommunicators(p *mpi.Proc) error {
 	world := p.World()
 	half, err := world.Split(world.Rank()%2, -world.Rank())
 	if err != nil {
 		return err
 	}
-	dup, err := world.Dup()
+	dup, made, err := world.Idup()
+	if err == nil {
+		_, err = made.Wait()
+	}
+	if err == nil && world.Size() > 1 && world.Rank() < 2 {
+		err = partitionRounds(dup, 6, 4, 50)
+	}
 	if err != nil {
 		return err
 	}

@@ -271,6 +271,36 @@ func TestMultiple_longToItself(t *testing.T) {
 	})
 }
 
+// A persistent operation may look at a request that it had before, and that another
+// goroutine has by now.
+func TestMultiple_persistent(t *testing.T) {
+	multiple(t, 1, func(p *mpi.Proc) error {
+		c := p.World()
+		return goroutines(4, func(g int) error {
+			out, in := []int32{0}, []int32{0}
+			send, err := mpi.SendInit(c, out, 0, g)
+			if err != nil {
+				return err
+			}
+			recv, err := mpi.RecvInit(c, in, 0, g)
+			if err != nil {
+				return err
+			}
+			for n := range int32(100) {
+				out[0] = n
+				requests, err := mpi.Startall([]*mpi.Persistent{recv, send})
+				if err == nil {
+					err = mpi.Waitall(requests)
+				}
+				if err != nil || in[0] != n {
+					return fmt.Errorf("got %d, %w; want %d", in[0], err, n)
+				}
+			}
+			return errors.Join(send.Free(), recv.Free())
+		})
+	})
+}
+
 // The one that leads gets its message first and does not come back: another one
 // must take its place.
 func TestMultiple_leaderLeaves(t *testing.T) {

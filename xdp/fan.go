@@ -44,14 +44,21 @@ func (f *fan) open(s *Seat, arena *mem.Arena, track bool) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	if arena.Len() < s.layout().size() {
+	if len(s.Lines) == 0 {
+		return fmt.Errorf("xdp: seat %d has no queues of its own: use OpenSeat", s.Number)
+	}
+	if arena.Len() < s.Part {
 		return fmt.Errorf("xdp: seat %d needs the arena of its queues, which Seat.MapArena maps", s.Number)
 	}
 	unix.CloseOnExec(s.ArenaFD) // the descriptors were inherited
-	frames := lineBudget(len(s.Lines), s.RxDepth, s.TxDepth).Frames()
-	pool, err := mem.NewPool(arena, frames, track)
+	pool, err := mem.NewPool(arena, seatBudget(s.TxDepth).Frames(), track)
 	if err != nil {
 		return fmt.Errorf("xdp: seat %d of %s: %w", s.Number, s.Device, err)
+	}
+	frames := receiveBudget(len(s.Lines), s.RxDepth).Frames()
+	pool.Borrow(0, frames)
+	for n := range frames { // the lowest address is taken first
+		pool.Put(mem.Addr(frames-1-n) * mem.FrameSize)
 	}
 	f.ports[0].ownPool = true // it is closed last
 	for _, p := range f.ports {
@@ -73,9 +80,9 @@ func (f *fan) open(s *Seat, arena *mem.Arena, track bool) error {
 func (p *Port) openLine(s *Seat) (err error) {
 	unix.CloseOnExec(p.sock.fd)
 	unix.CloseOnExec(p.out.fd)
-	part := s.layout().partOf(s.Number)
+	part := s.sendPart()
 	p.from, p.span = part.Start, mem.Addr(part.Len)
-	p.rxDepth, p.want = s.RxDepth, s.RxDepth
+	p.rxDepth, p.want, p.apart = s.RxDepth, s.RxDepth, true
 	d := depths{fill: s.RxDepth, completion: s.TxDepth, rx: s.RxDepth, tx: s.TxDepth}
 	if p.sock.rings, err = mapLine(p.sock.fd, p.out.fd, d); err != nil {
 		return fmt.Errorf("xdp: cannot map the rings of seat %d of %s: %w", s.Number, s.Device, err)
@@ -86,6 +93,26 @@ func (p *Port) openLine(s *Seat) (err error) {
 	}
 	p.post()
 	return nil
+}
+
+// sendPart is what of its arena a seat with lines may send from. What is in front
+// of it is to receive into: see overlay.
+func (s *Seat) sendPart() mem.Part {
+	at := receiveLen(len(s.Lines), s.RxDepth)
+	return mem.Part{Start: mem.Addr(at), Len: s.Part - at}
+}
+
+// pushBorrowed gives up to n chunks that are only to receive into to the kernel,
+// and returns how many.
+func (p *Port) pushBorrowed(n int) int {
+	for i := range n {
+		chunk, ok := p.pool.Reclaim()
+		if !ok {
+			return i
+		}
+		p.rings.fill.push(chunk)
+	}
+	return n
 }
 
 // fan is a port on several lines: it receives from all and sends each frame on

@@ -19,7 +19,7 @@ type Flows struct {
 }
 
 // Remove takes out what is still there of the filters and switches filtering off
-// if it was off before, in the network namespace of the calling thread. Doing it
+// if it was off before and nobody else has filters by now, in the network namespace of the calling thread. Doing it
 // again is harmless. It returns how many filters it found.
 func (f *Flows) Remove() (int, error) {
 	dev, err := lookup(f.Device)
@@ -38,8 +38,8 @@ func (f *Flows) Remove() (int, error) {
 }
 
 func (f *Flows) removeFrom(card ethtool) (int, error) {
-	n, err := card.remove(f.Filters)
-	if err == nil && f.Off {
+	n, others, err := card.remove(f.Filters)
+	if err == nil && f.Off && others == 0 {
 		err = card.setFiltering(false)
 	}
 	if err != nil {
@@ -73,6 +73,9 @@ func (l *Lines) steerFlows() error {
 	dev := l.steering.device
 	udp, tcp := l.filters(unix.IPPROTO_UDP), l.filters(unix.IPPROTO_TCP)
 	flows := &Flows{Device: dev.name, Ifindex: dev.index, Off: !on, Filters: slices.Concat(udp, tcp)}
+	if err := t.conflict(flows.Filters); err != nil {
+		return l.noSteering("it has such a filter", err)
+	}
 	if c.Keep != nil {
 		if err := c.Keep(*flows); err != nil {
 			return err
@@ -93,7 +96,7 @@ func (l *Lines) steerFlows() error {
 		return l.noSteering("it refuses a filter", err)
 	}
 	c.Steer.TCPPorts = 0
-	_, err = card.remove(tcp)
+	_, _, err = card.remove(tcp)
 	return err
 }
 

@@ -36,7 +36,7 @@ func TestLines_card(t *testing.T) {
 	var hosts [2][2]end
 	var lines [2]*xdp.Lines
 	var kept xdp.Flows
-	cards := [2]*xdp.FakeCard{{Size: 16}, {Size: 512, Picks: true, On: true}}
+	cards := [2]*xdp.FakeCard{{Size: 16}, {Size: 512, Picks: true}}
 	for i, h := range tb.Hosts {
 		c := onCard(cards[i], h)
 		if i == 0 {
@@ -80,11 +80,14 @@ func TestLines_card(t *testing.T) {
 			t.Fatalf("round %d: not what was sent", round)
 		}
 	}
+	if err := cards[1].Insert(filter(unix.IPPROTO_UDP, a, 53, 0xffff, 0)); err != nil {
+		t.Fatal(err)
+	}
 	for i := range lines {
 		if err := lines[i].Close(); err != nil {
 			t.Error(err)
 		}
-		if left := cards[i].Filters(); len(left) > 0 || cards[i].On != (i == 1) {
+		if left := cards[i].Filters(); len(left) != i || cards[i].On != (i == 1) { // somebody else needs that of host 1
 			t.Errorf("host %d: left %v, filtering is on: %v", i, left, cards[i].On)
 		}
 	}
@@ -141,6 +144,18 @@ func TestLines_cardRefuses(t *testing.T) {
 		if left := c.card.Filters(); len(left) > 0 || c.card.On != on {
 			t.Errorf("%s: left %v, filtering is on: %v", name, left, c.card.On)
 		}
+	}
+	theirs := filter(unix.IPPROTO_UDP, tb.Hosts[0].Addr, portBase, 0xffff, 0) // as ours will be
+	taken := &xdp.FakeCard{Size: 9, On: true}
+	if err := taken.Insert(theirs); err != nil {
+		t.Fatal(err)
+	}
+	err := tb.Hosts[0].Do(func() error {
+		_, err := xdp.OpenLines(onCard(taken, tb.Hosts[0]))
+		return err
+	})
+	if left := taken.Filters(); !errors.Is(err, unix.EEXIST) || !errors.Is(err, xdp.ErrNoSteering) || len(left) != 1 {
+		t.Errorf("somebody else's filter: %v, left %v", err, left)
 	}
 	card := &xdp.FakeCard{Size: 9, On: true, Refuse: noRanges}
 	l := openLines(t, tb.Hosts[0], onCard(card, tb.Hosts[0]))

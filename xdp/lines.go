@@ -3,7 +3,6 @@ package xdp
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -69,19 +68,25 @@ func (c LinesConfig) withDefaults(links int) (LinesConfig, error) {
 		return c, fmt.Errorf("xdp: LinesConfig.RxDepth is %d and LinesConfig.TxDepth is %d: give powers of two from %d to %d", c.RxDepth, c.TxDepth, depthMin, depthMax)
 	}
 	c.Part = roundUp(c.Part, hugePage)
-	b := lineBudget(links, c.RxDepth, c.TxDepth)
-	if err := b.Check(c.Part / mem.FrameSize); err != nil {
+	if err := seatBudget(c.TxDepth).Check((c.Part - receiveLen(links, c.RxDepth)) / mem.FrameSize); err != nil {
 		return c, fmt.Errorf("xdp: LinesConfig.Part is %d: %w", c.Part, err)
 	}
 	return c, nil
 }
 
-// lineBudget says who holds how many of the chunks of a seat with queues of its
-// own at most.
-func lineBudget(links, rxDepth, txDepth int) mem.Budget {
-	return append(seatBudget(txDepth),
-		mem.Term{Name: "FILL and RX rings", Frames: links * rxDepth, Why: "chunks ready to be received into, or received", Knob: "LinesConfig.RxDepth"},
-		mem.Term{Name: "received", Frames: rxHeld, Why: "one batch that the protocols read", Knob: "none: it is fixed"})
+// receiveBudget says who holds how many of the chunks to receive into of a seat
+// with queues of its own at most.
+func receiveBudget(links, rxDepth int) mem.Budget {
+	return mem.Budget{
+		{Name: "FILL and RX rings", Frames: links * rxDepth, Why: "chunks ready to be received into, or received", Knob: "LinesConfig.RxDepth"},
+		{Name: "received", Frames: rxHeld, Why: "one batch that the protocols read", Knob: "none: it is fixed"},
+	}
+}
+
+// receiveLen is how much of the arena of a seat these chunks take, in bytes: the
+// beginning.
+func receiveLen(links, rxDepth int) int {
+	return roundUp(receiveBudget(links, rxDepth).Frames()*mem.FrameSize, hugePage)
 }
 
 // Lines are queues of a device that several processes have for themselves, as the
@@ -89,6 +94,7 @@ func lineBudget(links, rxDepth, txDepth int) mem.Budget {
 // at most two processes: RX and FILL ring belong to the one that receives there,
 // TX and COMPLETION ring to the one that sends there. So nothing is shared and
 // nothing is locked, and what a process holds when it dies nobody else misses.
+// Each seat has an arena of its own.
 //
 // On a network card that steers flows to queues (n-tuple filters) a seat has one
 // line, on which it receives and sends. On a veth a frame arrives on the queue
@@ -98,9 +104,8 @@ func lineBudget(links, rxDepth, txDepth int) mem.Budget {
 // used. Their methods are for one goroutine at a time.
 type Lines struct {
 	config   LinesConfig
-	layout   layout
 	plan     lanes
-	arena    *mem.Arena
+	arenas   []*mem.Arena // by seat
 	steering *Steering
 	flows    *Flows    // in a network card, or nil
 	sockets  []*socket // by queue
@@ -150,12 +155,15 @@ func (l *Lines) open(c LinesConfig) error {
 		return err
 	}
 	l.config.Steer.Slots, l.config.Steer.Queues = c.Slots, l.plan.queues()
-	l.layout = layout{seats: c.Seats, part: l.config.Part}
-	if l.arena, err = mem.New(mem.Config{Size: c.Seats * l.config.Part}); err != nil {
-		return err
+	for range c.Seats {
+		a, err := mem.New(mem.Config{Size: l.config.Part})
+		if err != nil {
+			return err
+		}
+		l.arenas = append(l.arenas, a)
 	}
 	pc, err := Config{
-		Device: c.Device, Arena: l.arena, Steer: l.config.Steer, Mode: mode, ZeroCopy: c.ZeroCopy,
+		Device: c.Device, Arena: l.arenas[0], Steer: l.config.Steer, Mode: mode, ZeroCopy: c.ZeroCopy,
 		MTU: c.MTU, RxDepth: l.config.RxDepth, TxDepth: l.config.TxDepth,
 	}.WithDefaults()
 	if err != nil {
@@ -225,65 +233,45 @@ func (g grid) of(seat int) []lane {
 	return all
 }
 
-// openSockets makes a socket for each queue. The first one has the UMEM, the
-// others share it and have a FILL and a COMPLETION ring of their own.
+// openSockets makes a socket for each queue.
 func (l *Lines) openSockets(c Config) error {
 	dev, mode := l.steering.device, l.steering.mode
 	d := depths{fill: c.RxDepth, completion: c.TxDepth, rx: c.RxDepth, tx: c.TxDepth}
-	first, err := newSocket(dev.name, l.arena, d)
-	if err != nil {
-		return err
-	}
-	l.sockets = append(l.sockets, first)
-	if err := first.bind(dev, 0, copying(c.ZeroCopy, mode), bindPatience); err != nil {
-		return err
-	}
-	first.tune(d.tx)
-	if l.caps, err = capsOf(c, dev, mode, first); err != nil {
-		return err
-	}
-	l.caps.RxDepth *= len(l.plan.of(0))
-	for queue := 1; queue < l.plan.queues(); queue++ {
-		s, err := along(first, dev, queue, d)
+	links := len(l.plan.of(0))
+	senders, receivers := l.users()
+	for queue := range l.plan.queues() {
+		umem, err := overlay(senders[queue], receivers[queue], receiveLen(links, c.RxDepth))
 		if err != nil {
-			return fmt.Errorf("xdp: queue %d of %s: %w", queue, dev.name, err)
+			return err
+		}
+		s, err := newSocket(dev.name, mem.Over(umem), d)
+		_ = unix.Munmap(umem) // the kernel holds the pages
+		if err != nil {
+			return err
 		}
 		l.sockets = append(l.sockets, s)
+		if err := s.bind(dev, queue, copying(c.ZeroCopy, mode), bindPatience); err != nil {
+			return err
+		}
+		s.tune(d.tx)
 	}
-	return nil
+	var err error
+	l.caps, err = capsOf(c, dev, mode, l.sockets[0])
+	l.caps.RxDepth *= links
+	return err
 }
 
-// along makes a socket on another queue than first, with its UMEM.
-func along(first *socket, dev *device, queue int, d depths) (*socket, error) {
-	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, os.NewSyscallError("socket", err)
-	}
-	s := &socket{fd: fd, sg: first.sg, zeroCopy: first.zeroCopy}
-	for _, ring := range []struct{ opt, depth int }{
-		{unix.XDP_UMEM_FILL_RING, d.fill}, {unix.XDP_UMEM_COMPLETION_RING, d.completion},
-		{unix.XDP_RX_RING, d.rx}, {unix.XDP_TX_RING, d.tx},
-	} {
-		if err == nil {
-			err = os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_XDP, ring.opt, ring.depth))
+// users returns the arenas of those who send and who receive on each queue, or nil
+// for nobody, where a host has fewer seats than others.
+func (l *Lines) users() (senders, receivers []*mem.Arena) {
+	n := l.plan.queues()
+	senders, receivers = make([]*mem.Arena, n), make([]*mem.Arena, n)
+	for seat, arena := range l.arenas {
+		for _, at := range l.plan.of(seat) {
+			senders[at.send], receivers[at.receive] = arena, arena
 		}
 	}
-	if err == nil {
-		err = s.tryBind(&unix.SockaddrXDP{
-			Flags: unix.XDP_SHARED_UMEM, Ifindex: uint32(dev.index), QueueID: uint32(queue), SharedUmemFD: uint32(first.fd),
-		}, bindPatience)
-	}
-	switch {
-	case errors.Is(err, unix.EBUSY):
-		err = bindError(dev, queue, 0, err)
-	case err != nil:
-		err = os.NewSyscallError("bind", err)
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	s.tune(d.tx)
-	return s, nil
+	return senders, receivers
 }
 
 // register has frames steered into the sockets of those that they are for.
@@ -311,7 +299,7 @@ func (l *Lines) Seat(number int) Seat {
 		Number: number, Seats: l.config.Seats, Port: steer.PortBase + uint16(number),
 		TCPBase: steer.TCPBase + uint16(number*steer.TCPPorts), TCPPorts: steer.TCPPorts,
 		Device: l.config.Device, Caps: l.caps, RxDepth: l.config.RxDepth, TxDepth: l.config.TxDepth,
-		Part: l.config.Part, ArenaFD: l.arena.FD(),
+		Part: l.config.Part, ArenaFD: l.arenas[number].FD(),
 	}
 	for _, at := range l.plan.of(number) {
 		s.Lines = append(s.Lines, Line{ReceiveFD: l.sockets[at.receive].fd, SendFD: l.sockets[at.send].fd})
@@ -348,9 +336,9 @@ func (l *Lines) Close() error {
 		errs = append(errs, s.close())
 	}
 	l.sockets = nil
-	if l.arena != nil {
-		errs = append(errs, l.arena.Close())
-		l.arena = nil
+	for _, a := range l.arenas {
+		errs = append(errs, a.Close())
 	}
+	l.arenas = nil
 	return errors.Join(errs...)
 }

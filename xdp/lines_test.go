@@ -213,7 +213,7 @@ func TestLines_errors(t *testing.T) {
 		"no device":             {func(c *xdp.LinesConfig) { c.Device = "none" }, xdp.ErrNoDevice},
 		"more seats than slots": {func(c *xdp.LinesConfig) { c.Slots = 1 }, nil},
 		"a ring of 100":         {func(c *xdp.LinesConfig) { c.RxDepth, c.Mode = 100, bpf.Driver }, nil},
-		"small parts":           {func(c *xdp.LinesConfig) { c.Part, c.Mode = 1<<20, bpf.Driver }, nil},
+		"small parts":           {func(c *xdp.LinesConfig) { c.Part, c.Mode = 4<<20, bpf.Driver }, nil},
 		"a large MTU":           {func(c *xdp.LinesConfig) { c.MTU, c.Mode = 9000, bpf.Driver }, xdp.ErrMTU},
 	} {
 		config := linesConfig(2, 2, bpf.Generic, testbed.Cable)

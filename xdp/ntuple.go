@@ -177,13 +177,18 @@ func (t *table) free() (location uint32, ok bool) {
 	return 0, false
 }
 
-// insert adds a filter.
-func (e ethtool) insert(t *table, f Filter) error {
+// conflict finds a filter in the table that is for the packets of one of filters.
+func (t *table) conflict(filters []Filter) error {
 	for at, g := range t.used {
-		if f.sameFlow(g) {
-			return fmt.Errorf("filter %d is for the same packets (remove it with ethtool -N DEVICE delete %d, or with xinfo --clean if xrun was killed): %w", at, at, unix.EEXIST)
+		if slices.ContainsFunc(filters, g.sameFlow) {
+			return fmt.Errorf("filter %d is for the same packets (ethtool -N DEVICE delete %d, or xinfo --clean if xrun was killed): %w", at, at, unix.EEXIST)
 		}
 	}
+	return nil
+}
+
+// insert adds a filter.
+func (e ethtool) insert(t *table, f Filter) error {
 	at, ok := t.free()
 	if !ok {
 		return fmt.Errorf("all %d places for filters are taken: %w", t.size, unix.ENOSPC)
@@ -206,15 +211,18 @@ func (e ethtool) insertAll(t *table, filters []Filter) error {
 	return nil
 }
 
-// remove takes those of filters out that are there, and returns how many.
-func (e ethtool) remove(filters []Filter) (n int, err error) {
+// remove takes those of filters out that are there. It returns how many, and how
+// many others there are.
+func (e ethtool) remove(filters []Filter) (n, others int, err error) {
 	t, err := e.list()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
+	others = len(t.foreign)
 	var errs []error
 	for at, f := range t.used {
 		if !slices.Contains(filters, f) {
+			others++
 			continue
 		}
 		b := nfcRequest(unix.ETHTOOL_SRXCLSRLDEL, 0)
@@ -226,7 +234,7 @@ func (e ethtool) remove(filters []Filter) (n int, err error) {
 			errs = append(errs, fmt.Errorf("%v: %w", f, err))
 		}
 	}
-	return n, errors.Join(errs...)
+	return n, others, errors.Join(errs...)
 }
 
 // filtering reports whether filters are in effect (ethtool -K DEVICE ntuple on).

@@ -38,6 +38,16 @@ func (c *FakeCard) Filters() (all []Filter) {
 	return all
 }
 
+// Insert adds a filter as somebody else does.
+func (c *FakeCard) Insert(f Filter) error {
+	e := ethtool(c.do)
+	t, err := e.list()
+	if err != nil {
+		return err
+	}
+	return e.insert(t, f)
+}
+
 // Use makes c the network card of a configuration.
 func (c *FakeCard) Use(config *LinesConfig) { config.card = c.do }
 
@@ -196,11 +206,14 @@ func TestEthtool_insertAndRemove(t *testing.T) {
 		if table, err = e.list(); err != nil || len(table.used) != 3 {
 			t.Fatalf("%v, %v", table, err)
 		}
-		if err := e.insert(table, udpFilter(1001, 5)); !errors.Is(err, unix.EEXIST) {
+		if err := table.conflict([]Filter{udpFilter(1002, 0), udpFilter(1001, 5)}); !errors.Is(err, unix.EEXIST) {
 			t.Errorf("a second filter for the same packets: %v", err)
 		}
-		if n, err := e.remove([]Filter{udpFilter(1000, 0), udpFilter(1001, 1), udpFilter(53, 8)}); n != 2 || err != nil {
-			t.Errorf("%d removed, %v", n, err)
+		if err := table.conflict([]Filter{udpFilter(1002, 0)}); err != nil {
+			t.Error(err)
+		}
+		if n, others, err := e.remove([]Filter{udpFilter(1000, 0), udpFilter(1001, 1), udpFilter(53, 8)}); n != 2 || others != 1 || err != nil {
+			t.Errorf("%d removed, %d are others', %v", n, others, err)
 		}
 		if left := card.Filters(); len(left) != 1 || left[0] != theirs {
 			t.Errorf("left: %v", left)

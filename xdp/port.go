@@ -27,6 +27,7 @@ type Port struct {
 	span     mem.Addr
 
 	queued   int  // buffers sent and not completed: never above the size of the TX ring
+	apart    bool // chunks to receive into are borrowed ones of the pool, no others
 	posted   int  // chunks given to the kernel and not received: never above rxDepth
 	rxDepth  int  // how many are posted at most
 	want     int  // how many should be posted: rxDepth, or quietDepth in calm times
@@ -247,13 +248,18 @@ func (p *Port) reap() {
 // post gives chunks to the kernel to receive into.
 func (p *Port) post() {
 	fill := &p.rings.fill
-	n := min(p.want-p.posted, p.pool.Free()-fillReserve)
+	n := p.want - p.posted
+	if p.apart {
+		n = p.pushBorrowed(n)
+	} else {
+		n = min(n, p.pool.Free()-fillReserve)
+		for range n {
+			chunk, _ := p.pool.Get() // Free said that there is one
+			fill.push(chunk)
+		}
+	}
 	if n <= 0 {
 		return
-	}
-	for range n {
-		chunk, _ := p.pool.Get() // Free said that there is one
-		fill.push(chunk)
 	}
 	fill.publish()
 	p.posted += n

@@ -40,8 +40,9 @@ type Seat struct {
 	SocketFD int `json:"socket_fd"`
 
 	// Lines are the queues of the seat if it has its own, by slot of the peer, or
-	// one for all. Then only the arena of the descriptors above is there, and
-	// nothing of what is said to be shared.
+	// one for all. Then only the arena of the descriptors above is there, the
+	// seat's own and of the size of its part, and nothing of what is said to be
+	// shared.
 	Lines []Line `json:"lines,omitempty"`
 }
 
@@ -96,6 +97,9 @@ func (s *Seat) checkLines() error {
 	if n := len(s.Lines); n > seatsMax || n > 1 && n < s.Seats {
 		return s.wrong("lines", n)
 	}
+	if s.Part%hugePage != 0 || s.Part <= receiveLen(len(s.Lines), s.RxDepth) {
+		return s.wrong("part of the arena", s.Part)
+	}
 	for _, l := range s.Lines {
 		if s.ArenaFD < 0 || l.ReceiveFD < 0 || l.SendFD < 0 {
 			return s.wrong("descriptors", l.ReceiveFD)
@@ -137,15 +141,12 @@ func (s *Seat) wrong(what string, n int) error {
 
 // layout says where everything is in the arena of the seat's queue.
 func (s *Seat) layout() layout {
-	if len(s.Lines) > 0 {
-		return layout{seats: s.Seats, part: s.Part}
-	}
 	return layout{seats: s.Seats, txDepth: s.TxDepth, frames: s.Frames, part: s.Part}
 }
 
 // layout divides the arena of a shared queue: the ledger, the frames that all
 // receive into, and for each seat a part of its own. Parts have one size, so
-// that an address tells whose it is. Without frames to share there are parts only.
+// that an address tells whose it is.
 type layout struct{ seats, txDepth, frames, part int }
 
 // lineLen is what parts of the ledger are aligned to: what different processors
@@ -156,16 +157,10 @@ func (l layout) boxLen() int      { return lineLen + roundUp(l.txDepth*8, lineLe
 func (l layout) heldAt() int      { return l.seats * l.boxLen() }
 func (l layout) heldLen() int     { return roundUp((l.frames+63)/64*8, lineLen) }
 func (l layout) framesAt() int    { return roundUp(l.heldAt()+l.seats*l.heldLen(), mem.FrameSize) }
+func (l layout) partsAt() int     { return roundUp(l.framesAt()+l.frames*mem.FrameSize, hugePage) }
 func (l layout) size() int        { return l.partsAt() + l.seats*l.part }
 func roundUp(n, to int) int       { return (n + to - 1) / to * to }
 func (l layout) common() mem.Part { return mem.Part{Len: l.partsAt()} }
-
-func (l layout) partsAt() int {
-	if l.frames == 0 {
-		return 0
-	}
-	return roundUp(l.framesAt()+l.frames*mem.FrameSize, hugePage)
-}
 
 func (l layout) partOf(seat int) mem.Part {
 	return mem.Part{Start: mem.Addr(l.partsAt() + seat*l.part), Len: l.part}

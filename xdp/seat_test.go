@@ -45,6 +45,12 @@ func TestSeat_textAndBack(t *testing.T) {
 	}
 }
 
+func TestOpenLineSeat_sharedQueue(t *testing.T) {
+	if _, err := OpenLineSeat(goodSeat(), nil, false); err == nil || !strings.Contains(err.Error(), "use OpenSeat") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestParseSeat_refuses(t *testing.T) {
 	for name, spoil := range map[string]func(*Seat){
 		"number":      func(s *Seat) { s.Number = 3 },
@@ -93,7 +99,7 @@ func FuzzParseSeat(f *testing.F) {
 			return
 		}
 		l := s.layout()
-		if p := l.partOf(s.Number); l.size() < int(p.Start)+p.Len || l.framesAt() < l.heldAt() || len(s.Lines) == 0 && l.partsAt() < l.framesAt() {
+		if p := l.partOf(s.Number); len(s.Lines) == 0 && (l.size() < int(p.Start)+p.Len || l.framesAt() < l.heldAt() || l.partsAt() < l.framesAt()) {
 			t.Errorf("%s: %+v", text, l)
 		}
 	})

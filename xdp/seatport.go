@@ -12,6 +12,10 @@ import (
 // allocates is of the seat's own part. It owns Seat.ArenaFD from now on when
 // the error is nil; the caller closes it.
 func (s *Seat) MapArena() (*mem.Arena, error) {
+	if len(s.Lines) > 0 {
+		own := s.sendPart()
+		return mem.MapPart(s.ArenaFD, s.Part, own, own, mem.Part{Len: int(own.Start)})
+	}
 	l := s.layout()
 	return mem.MapPart(s.ArenaFD, l.size(), l.partOf(s.Number), l.partOf(s.Number), l.common())
 }

@@ -45,7 +45,7 @@ func (c Choice) Algorithms(cores []int) (tables []Table) {
 // and returns the rows that make mpi.EnvColl choose the best of each size. A number
 // is that of the best burst: what else the machine does only adds to it.
 func (m Measurement) Algorithms(tables []Table, emit func(Table, int, []bench.Result) error) (rows []string, err error) {
-	m.best = true
+	m.Best = true
 	for _, t := range tables {
 		found, err := m.algorithms(t, emit)
 		if err != nil {

@@ -25,12 +25,13 @@ type Measurement struct {
 	Rounds int
 	// Burst is about how long one of them takes. Default 40 ms.
 	Burst mono.Duration
+	// Best makes results of latency those of the best burst, not of the median
+	// one: what else the machine does only adds to them.
+	Best bool
 	// Progress is told what comes next.
 	Progress func(what string)
 	// Abort ends the process when MPI asks for it.
 	Abort func(code int, why string)
-
-	best bool // results are of the best burst, not of the median
 }
 
 // column is what fills a column of a table.
@@ -169,7 +170,7 @@ func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, e
 		if o.Iters == 0 {
 			o = t.first(size)
 		}
-		if m.best {
+		if m.Best {
 			points[k] = lowest(points[k])
 		}
 		results[k] = t.result(c, o, points[k], m.Fabric)

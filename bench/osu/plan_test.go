@@ -194,3 +194,17 @@ func TestWinner_staysUnlessClearly(t *testing.T) {
 		}
 	}
 }
+
+// Bandwidth has no best burst: its rounds stay as they are.
+func TestLowest(t *testing.T) {
+	lat := func(us float64) bench.Point { return bench.Point{Lat: &bench.Latency{P50: us}} }
+	if got := lowest([]bench.Point{lat(3), lat(1), lat(2)}); len(got) != 1 || got[0].Lat.P50 != 1 {
+		t.Errorf("the lowest of 3, 1 and 2 is %+v", got)
+	}
+	if got := lowest([]bench.Point{{Gbit: 1}, {Gbit: 2}}); len(got) != 2 {
+		t.Errorf("of two bandwidths %+v are left", got)
+	}
+	if got := lowest(nil); len(got) != 0 {
+		t.Errorf("of nothing %+v are left", got)
+	}
+}

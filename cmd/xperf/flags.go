@@ -47,6 +47,7 @@ type options struct {
 	listen     string
 	patience   time.Duration
 	collective bool // the test is one
+	best       bool // of all bursts the best one counts
 	help       bool // on command, or on everything without one
 }
 
@@ -299,7 +300,7 @@ func (o *options) check() error {
 	if c, ok := bench.Find(o.command); ok && c.Family == bench.Coll {
 		return o.checkCollective()
 	}
-	for _, name := range []string{"markdown", "netns", "n", "tests"} {
+	for _, name := range []string{"markdown", "netns", "n", "tests", "best"} {
 		if o.given[name] {
 			return usagef("%s does not take --%s", o.command, name)
 		}
@@ -341,7 +342,7 @@ func (o *options) checkAmounts() error {
 var commandFlags = map[string][]string{
 	rankCommand: {},
 	"serve":     {"device", "netns", "cores", "port", "listen"},
-	"compare":   {"testbed", "switch", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "loss", "n", "tests"},
+	"compare":   {"testbed", "switch", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "loss", "n", "tests", "best"},
 	"memory":    {"peers", "json", "markdown", "plot"},
 	"plot":      {"plot"},
 }
@@ -369,9 +370,9 @@ func (o *options) checkCommand() error {
 		o.table = "mpi"
 	}
 	if o.table == peersTable || o.table == algorithmsTable {
-		return o.only("compare "+o.table, "testbed", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "n", "tests")
+		return o.only("compare "+o.table, "testbed", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "n", "tests", "best")
 	}
-	for _, name := range []string{"n", "tests"} {
+	for _, name := range []string{"n", "tests", "best"} {
 		if o.given[name] {
 			return usagef("compare %s does not take --%s: it is for compare %s and %s", o.table, name, peersTable, algorithmsTable)
 		}
@@ -389,7 +390,7 @@ func (o *options) checkCollective() error {
 	case !o.testbed:
 		return usagef("%s needs --testbed, which makes the hosts of the ranks", o.command)
 	}
-	return o.only(o.command, "testbed", "fabric", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "n")
+	return o.only(o.command, "testbed", "fabric", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "n", "best")
 }
 
 // startsAll reports whether the command starts all ranks itself. Its bursts

@@ -52,6 +52,8 @@ func TestParse_amounts(t *testing.T) {
 		{"plot a.json b.json --plot c.svg", func(o *options) bool { return len(o.files) == 2 && o.plot == "c.svg" }},
 		{"compare --testbed", func(o *options) bool { return o.table == "mpi" }},
 		{"compare verbs --testbed --markdown", func(o *options) bool { return o.table == "verbs" && o.markdown }},
+		{"compare algorithms --testbed -n 4 --tests mpi_bcast", func(o *options) bool { return o.table == algorithmsTable && o.startsAll() }},
+		{"mpi_bcast --testbed --best", func(o *options) bool { return o.best && o.collective }},
 		{"compare peers --testbed -n 2,4 --tests mpi_lat,mpi_bcast --mtu 9000", func(o *options) bool {
 			return slices.Equal(o.ranks, []int{2, 4}) && slices.Equal(o.tests, []string{"mpi_lat", "mpi_bcast"})
 		}},
@@ -148,6 +150,8 @@ func TestParse_errors(t *testing.T) {
 		{"serve --capture f", "serve does not take --capture"},
 		{"raw_lat --loss much", "is no share"},
 		{"raw_lat --testbed -n 2", "does not take --n"},
+		{"send_lat --testbed --best", "does not take --best"},
+		{"compare algorithms --testbed --transport ud", "does not take --transport"},
 		{"mpi_bcast", "needs --testbed"},
 		{"mpi_bcast host --testbed", "leave HOST host away"},
 		{"mpi_bcast --testbed --iters 3", "does not take --iters"},

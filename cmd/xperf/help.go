@@ -71,6 +71,9 @@ What to measure (the client decides; a flag that the server has too must agree):
   --rounds N        bursts per size; medians count (default 1, with --vs 9)
   --duration S      measure each size for S seconds, in as many rounds as it takes;
                     compare peers and collectives: how long a burst takes (0.04)
+  --best            compare peers, collectives: of the bursts of a latency the best
+                    one counts, not the median: for a machine that others use,
+                    with many short bursts (compare algorithms always does so)
 
 Where:
   --device DEV      network interface (default: the one that leads to the peer)

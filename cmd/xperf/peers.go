@@ -38,6 +38,7 @@ func (o *options) mpiFlags(fs *flag.FlagSet) {
 		o.ranks, err = parseRanks(s)
 		return err
 	})
+	fs.BoolVar(&o.best, "best", o.best, "")
 	fs.Func("tests", "", func(s string) (err error) {
 		o.tests, err = parseTests(s)
 		return err
@@ -133,7 +134,7 @@ func (p *program) measurement(o *options) (osu.Measurement, error) {
 	}
 	return osu.Measurement{
 		Program: []string{self, rankCommand}, Fabric: cmp.Or(o.spec.Fabric, "xdp"), Cores: cores,
-		Rounds: o.rounds, Burst: o.duration, Progress: p.progress, Abort: abort,
+		Rounds: o.rounds, Burst: o.duration, Best: o.best, Progress: p.progress, Abort: abort,
 	}, nil
 }
 

@@ -284,7 +284,11 @@ func (j *job) lost(l *link, state *os.ProcessState) {
 		}
 	}
 	if !l.bye {
-		j.bear(&HostError{l.plan.hostName, lostError(state)}, ranks...)
+		err := &HostError{l.plan.hostName, lostError(state)}
+		for _, rank := range ranks {
+			j.ledger.ranks[rank].end = err
+		}
+		j.bear(err, ranks...)
 	}
 	j.checkDeserter()
 }
@@ -389,6 +393,7 @@ func (j *job) exit(r report) {
 	if e.Status != 0 || e.Signal != 0 || e.Why != "" {
 		err = e
 	}
+	s.end = err
 	j.bear(err, r.Rank)
 	j.checkDeserter()
 }
@@ -397,6 +402,7 @@ func (j *job) exit(r report) {
 func (j *job) checkDeserter() {
 	if rank, ok := j.ledger.deserter(); ok {
 		s := j.ledger.ranks[rank]
+		j.fail(s.end)
 		j.fail(&RankError{Rank: rank, PID: s.pid, Host: s.host, Why: "while others wait for it"})
 	}
 }

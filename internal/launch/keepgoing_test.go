@@ -23,6 +23,18 @@ func TestKeepGoing_othersAreTold(t *testing.T) {
 	}
 }
 
+// TestKeepGoing_missing: who dies and leaves others waiting in a fence ends the job, with
+// the reason for its death, be it before the others wait or after.
+func TestKeepGoing_missing(t *testing.T) {
+	c := rankConfig(4, "missing", "2")
+	c.KeepGoing = true
+	_, err := runJob(t, c)
+	var re *RankError
+	if !errors.As(err, &re) || re.Rank != 2 || re.Signal != unix.SIGKILL || ExitCode(err) != 128+9 {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestKeepGoing_notBeforeTheStart: who dies before all are there ends the job, and so
 // does who leaves others waiting in a fence, or calls Abort.
 func TestKeepGoing_notBeforeTheStart(t *testing.T) {

@@ -24,6 +24,7 @@ type rankState struct {
 	fenced    bool
 	finalized bool
 	exited    bool
+	end       error // why it has, if that is a failure
 }
 
 func newLedger(size int) *ledger {

@@ -72,8 +72,8 @@ func rankMain(mode string, args []string) int {
 		return dieMain(number, victim, args[1])
 	case "joinandleave", "joinanddie", "abort", "fencealone", "garbage", "hang":
 		return joinedMain(mode, number, victim)
-	case "outlive":
-		return outliveMain(number, victim)
+	case "outlive", "missing":
+		return outliveMain(mode, number, victim)
 	case "signals":
 		return signalsMain()
 	case "stdin":
@@ -206,7 +206,7 @@ func joinedMain(mode string, number, victim int) int {
 }
 
 // outliveMain is a rank that goes on when the victim dies.
-func outliveMain(number, victim int) int {
+func outliveMain(mode string, number, victim int) int {
 	j, err := boot.Join()
 	if err != nil || j.Fence() != nil {
 		return 1
@@ -214,6 +214,10 @@ func outliveMain(number, victim int) int {
 	if number == victim {
 		_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 		select {}
+	}
+	if mode == "missing" {
+		_ = j.Fence() // which the victim would have to come to
+		return 1
 	}
 	w := j.(boot.Witness)
 	for len(w.Deaths(0)) == 0 {

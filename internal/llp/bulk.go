@@ -93,16 +93,16 @@ func (b *bulk) close() error {
 // room reports whether one more datagram can be queued.
 func (b *bulk) room() bool { return b.dg.TxRoom() > len(b.tx.Pkts) }
 
-// recvEither fills the batch from one of the two ways: from the first as long as
-// it has something, for who sends on both began there.
-func (e *Endpoint) recvEither() int {
+// recvOther fills the batch from the second way when it is its turn: the first had n
+// datagrams. Those come before, for who sends on both began there.
+func (e *Endpoint) recvOther(n int) int {
 	b := &e.bulk
-	if b.turns < turnsMost || b.looks == 0 {
-		b.lent = false
-		if n := e.dg.Recv(e.rx); n > 0 {
+	b.lent = false
+	if n > 0 {
+		if b.looks > 0 {
 			b.turns++
-			return n
 		}
+		return n
 	}
 	b.turns = 0
 	if b.looks > 0 {

@@ -169,11 +169,12 @@ func (e *Endpoint) SetReliable(on bool) {
 // Next; call Release after the last.
 func (e *Endpoint) Recv(now mono.Time) int {
 	e.rxPos, e.now = 0, now
-	var n int
-	if e.bulk.dg == nil {
+	n := 0
+	if e.bulk.turns < turnsMost { // always, where there is no second way
 		n = e.dg.Recv(e.rx)
-	} else {
-		n = e.recvEither()
+	}
+	if e.bulk.dg != nil {
+		n = e.recvOther(n)
 	}
 	e.Stats.RxDatagrams += uint64(n)
 	return n

@@ -95,6 +95,18 @@ func (p *Pool) Returned() []Addr { return p.returned }
 // TakeReturned makes Returned empty: its frames are somebody else's now.
 func (p *Pool) TakeReturned() { p.returned = p.returned[:0] }
 
+// Reclaim takes a borrowed frame that was put, the last one, for who hands none
+// round and gives it to the kernel again. ok is false when there is none.
+func (p *Pool) Reclaim() (addr Addr, ok bool) {
+	n := len(p.returned)
+	if n == 0 {
+		return 0, false
+	}
+	addr = p.returned[n-1]
+	p.returned = p.returned[:n-1]
+	return addr, true
+}
+
 // warmMost is how many frames are kept apart for sending.
 const warmMost = 32
 

@@ -1,9 +1,12 @@
 package coll
 
-// allreduceTable is from runs of 3 and 4 ranks over UDP on loopback. 4 ranks
-// took 27, 37 and 50 us for 8 KiB, 138, 70 and 88 us for 32 KiB, 3.5, 2.5 and
-// 2.5 ms for 2 MiB. With 3 ranks, of which Rabenseifner's lets one sit out, the
-// ring took half the time of the others from 32 KiB on.
+// allreduceTable: 2 ranks over AF_XDP took 37 us by doubling and 42 by spread for
+// 32 KiB, 136 and 163 for 256 KiB, 667 and 591 for 1 MiB. 4 ranks on a host each took
+// 45 us by Rabenseifner's and 58 by doubling and by spread for 16 KiB, 136, 227 and 121
+// for 64 KiB, 645, 516 and 338 for 256 KiB. Two on each of two hosts took 12.9 us by
+// hosts and 14.1 by rails for 512 bytes, 18 and 16 for 4 KiB, 1.35 and 0.54 ms for
+// 1 MiB. Spread and rails have p^2 messages, so many ranks use them for long vectors
+// at most.
 var allreduceTable = table{
 	name: "allreduce",
 	flat: []rule{
@@ -11,8 +14,7 @@ var allreduceTable = table{
 		{upTo: 1 << 20, ranks: 9, use: rabenseifner},
 		{ranks: 9, use: ring},
 		{ranks: 3, use: spread},
-		{upTo: 32 << 10, use: spread},
-		{upTo: 128 << 10, use: doubling}, // one handshake instead of two
+		{upTo: 256 << 10, use: doubling},
 		{use: spread},
 	},
 	hosts: []rule{

@@ -6,6 +6,12 @@ import "testing"
 func TestLong_inSegments(t *testing.T) {
 	place := placements[0]
 	testBcast(t, func(s *Schedule, t Team, buf []byte, root int) { BcastRails(s, hosted(t, place), buf, root) }, 7, 4, 7*segmentLeast+5)
+	// Many hosts: down a tree, and with more segments in a chain.
+	for _, length := range []int{1000, 13 * segmentLeast} {
+		testBcast(t, func(s *Schedule, t Team, buf []byte, root int) {
+			BcastRails(s, hosted(t, func(r int) int { return r / 2 }), buf, root)
+		}, 13, 3, length)
+	}
 	err := testAllgather(func(s *Schedule, t Team, mine []byte, blocks [][]byte) {
 		AllgatherRails(s, hosted(t, place), mine, blocks)
 	}, 5, 2*segmentLeast/3+1, false, false)

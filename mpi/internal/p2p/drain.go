@@ -65,8 +65,8 @@ func (ep *Endpoint) undrained() (waiting bool, until mono.Time) {
 	now := ep.eng.Clock().Now()
 	until = mono.Never
 	for _, r := range ep.requests {
-		if !r.detached || r.state == free {
-			continue
+		if !r.detached || r.state == free || r.state == posted || r.state == matchSelf {
+			continue // posted and matchSelf: the user has freed it, and it has met nothing
 		}
 		p := &ep.peers[r.peer]
 		switch end := p.saidBye.Add(byeGrace); {

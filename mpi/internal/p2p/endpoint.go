@@ -179,7 +179,7 @@ type Endpoint struct {
 	numbers  map[match.Envelope]uint64 // of messages received; or nil
 	gate     *gate                     // nil: one goroutine at a time
 	lanes    *shm.Lanes                // or nil
-	pullCost shm.PullCost              // zero: lanes are not calibrated
+	pullCost *shm.PullCost             // nil: not measured yet; zero: that has failed
 	pulls    requestQueue              // receives that copy from a neighbour
 	spins    int                       // see spin
 	hits     int                       // see spin
@@ -203,6 +203,7 @@ type peer struct {
 	eagerCap int32          // what buffers or the lane take at most
 	tune     *tuner         // sets eagerMax of the lane; nil: it is fixed
 	buffered int32          // send buffers under way to it
+	asked    int32          // sends to it that began with an RTS and have not ended
 	held     bool           // it was told to hold back: see unexpected.go
 	watched  bool           // Hybrid counts what is sent to it
 	used     bool           // something was sent to it or received from it

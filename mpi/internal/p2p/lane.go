@@ -49,9 +49,6 @@ func (ep *Endpoint) openLanes() error {
 		return l.Close() // nothing wakes this engine: it is of a simulation
 	}
 	ep.lanes, ep.patience = l, spinsMost
-	if ep.cfg.Calibrate && !ep.cfg.NoPull {
-		ep.pullCost, _ = shm.MeasurePull(ep.eng.Clock())
-	}
 	if ep.eng.Crowded() {
 		ep.patience = spinsLeast
 	}
@@ -78,7 +75,7 @@ func (ep *Endpoint) site() string {
 
 // nearMost returns the length of the longest message that this end's lanes may carry.
 func (ep *Endpoint) nearMost() int {
-	if ep.pullCost.Call > 0 {
+	if ep.cfg.Calibrate {
 		return ep.lanes.MaxMessage() - headerLen
 	}
 	return ep.cfg.EagerNear
@@ -95,8 +92,8 @@ func (ep *Endpoint) meetLane(i int, p *peer, c *card) error {
 	}
 	p.near, p.lane = way, way
 	p.eagerMax = int32(min(ep.cfg.EagerNear, c.near))
-	if p.eagerCap = p.eagerMax; ep.pullCost.Call > 0 {
-		p.tune = &tuner{cost: ep.pullCost}
+	if p.eagerCap = p.eagerMax; ep.cfg.Calibrate {
+		p.tune = &tuner{}
 		p.eagerCap = int32(min(ep.nearMost(), c.near))
 	}
 	return nil

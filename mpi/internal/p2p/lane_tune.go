@@ -8,17 +8,20 @@ import (
 // Up to which length a message is copied into the lane of a neighbour, and from
 // which on the neighbour copies it from where it lies, depends on two things. A call
 // of process_vm_readv takes a microsecond or two before it copies anything; that
-// is measured when the lanes are opened. And a lane copies twice, from one core to
+// is measured once. And a lane copies twice, from one core to
 // the other, which takes four times as long between some pairs of cores as between
 // others, and where ranks are moved between cores from one second to the next. So
 // each lane times some of the copies that it makes.
 //
-//	2 * length * copy = call + length * pull
+//	1.5 * length * copy = call + length * pull
 //
-// is where the two ways take the same time. The shortest of several copies counts:
+// is where the two ways take the same time: to read what the other core has written
+// takes half as long as to write what it has read. The shortest of several copies counts:
 // a core that was taken away in the middle of one says nothing about the lane.
+//
+// Nothing of this happens before messages of some length have been sent: ranks that
+// start at the same time have better things to do.
 type tuner struct {
-	cost  shm.PullCost
 	least float64 // ns per byte, of the copies since the last decision
 	timed int
 	tick  uint32
@@ -32,6 +35,7 @@ const (
 	tuneEvery  = 8       // one of so many copies is timed, after the first decision
 	tuneTries  = 64      // one of so many messages above the limit is copied, to be timed
 	pullTurn   = 300     // ns that RTS and FIN take
+	bothCopies = 1.5     // times as long as the sender's
 )
 
 // due reports whether the next copy is to be timed.
@@ -62,13 +66,13 @@ func (t *tuner) copied(n int, took mono.Duration) bool {
 }
 
 // limit decides, and begins anew. most is the longest message that a lane takes.
-func (t *tuner) limit(most int) int {
+func (t *tuner) limit(cost shm.PullCost, most int) int {
 	t.timed = 0
-	gain := 2*t.least - t.cost.PerByte // of a pull, for each byte
+	gain := bothCopies*t.least - cost.PerByte // of a pull, for each byte
 	if gain <= 0 {
 		return most
 	}
-	return int(min(max((t.cost.Call+pullTurn)/gain, tuneLeast), float64(most)))
+	return int(min(max((cost.Call+pullTurn)/gain, tuneLeast), float64(most)))
 }
 
 // copyTimed copies into the lane to p, and times that.
@@ -86,10 +90,27 @@ func (ep *Endpoint) tuned(p *peer, n int, took mono.Duration) {
 	}
 	top := int(p.eagerCap)
 	if p.lane.Pulls() {
-		top = p.tune.limit(top)
+		cost := ep.pulling()
+		if cost.Call == 0 {
+			p.tune = nil // the limit stays as it is
+			return
+		}
+		top = p.tune.limit(cost, top)
 	}
 	p.eagerTop = int32(top)
 	if p.eagerMax >= 0 { // else it wants none now
 		p.eagerMax = p.eagerTop
 	}
+}
+
+// pulling returns what it takes to pull, 0 if that cannot be measured.
+func (ep *Endpoint) pulling() shm.PullCost {
+	if ep.pullCost == nil {
+		c, ok := shm.MeasurePull(ep.eng.Clock())
+		if !ok {
+			c = shm.PullCost{}
+		}
+		ep.pullCost = &c
+	}
+	return *ep.pullCost
 }

@@ -15,14 +15,14 @@ func TestTuner_limit(t *testing.T) {
 		each  float64 // ns per byte of a copy
 		lo, x int
 	}{
-		{"cores near each other", 0.070, 24_000, 26_000},
-		{"cores far from each other", 0.26, tuneLeast, tuneLeast},
-		{"in between", 0.12, 10_000, 11_000},
+		{"cores near each other", 0.095, 23_000, 26_000},
+		{"cores far from each other", 0.35, tuneLeast, tuneLeast},
+		{"in between", 0.15, 11_000, 12_000},
 		{"a copy that costs less than half a pull", 0.03, 40_000, 40_000},
 		{"a clock that stands still", 0, 40_000, 40_000},
 	} {
-		u := &tuner{cost: cost, least: c.each}
-		if n := u.limit(40_000); n < c.lo || n > c.x {
+		u := &tuner{least: c.each}
+		if n := u.limit(cost, 40_000); n < c.lo || n > c.x {
 			t.Errorf("%s: %d, want %d to %d", c.name, n, c.lo, c.x)
 		}
 	}
@@ -45,7 +45,7 @@ func TestTuner_disturbed(t *testing.T) {
 		if want := float64(base) / 3000; u.least != want {
 			t.Errorf("round %d: %g ns per byte, want %g", round, u.least, want)
 		}
-		u.limit(1 << 20)
+		u.limit(shm.PullCost{Call: 1}, 1<<20)
 	}
 }
 
@@ -62,9 +62,6 @@ func TestTuner_nil(t *testing.T) {
 func TestLane_tuned(t *testing.T) {
 	w := newCrew(t, 2, near, func(_ int, c *Config) { c.Calibrate = true })
 	p := &w.eps[0].peers[1]
-	if p.tune == nil {
-		t.Skip("process_vm_readv is not possible here, or was disturbed")
-	}
 	for i := range 400 {
 		n := []int{3000, 5000, 20_000, 100, 24_000, 60_000}[i%6]
 		src, dst := bytes.Repeat([]byte{byte(i)}, n), make([]byte, n)
@@ -82,7 +79,7 @@ func TestLane_tuned(t *testing.T) {
 			t.Fatalf("after message %d the limits are %d and %d, of at most %d", i, p.eagerMax, p.eagerTop, p.eagerCap)
 		}
 	}
-	if p.tune.tick < tuneCopies {
+	if p.tune != nil && p.tune.tick < tuneCopies { // nil: pulls cannot be measured here
 		t.Errorf("%d copies were looked at", p.tune.tick)
 	}
 	w.drain()

@@ -25,7 +25,8 @@ func (ep *Endpoint) postRTS(r *Request, p *peer) bool {
 	}
 	ep.Stats.Rendezvous++
 	ep.countsOf(r.entry.Context).Rendezvous++
-	r.state = waitCTS
+	r.state, r.asked = waitCTS, true
+	p.asked++
 	return true
 }
 

@@ -84,6 +84,7 @@ type Request struct {
 	grant    grant    // where to write to (sends); what to answer to (receives)
 	offer    offer    // receives: where a neighbour has the data
 	offered  bool     // sends: a neighbour may copy the data
+	asked    bool     // sends: counted in peer.asked
 	guard    []uint64 // see putOffer
 }
 
@@ -140,6 +141,10 @@ func (r *Request) complete() {
 	}
 	if r.offered {
 		r.withdraw()
+	}
+	if r.asked {
+		r.asked = false
+		r.ep.peers[r.peer].asked--
 	}
 	r.data.clear()
 	r.state = done

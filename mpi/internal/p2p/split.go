@@ -29,7 +29,7 @@ type split struct {
 // splits reports whether a message of n bytes, too long to be eager, goes in
 // pieces.
 func (ep *Endpoint) splits(p *peer, n int) bool {
-	if n > ep.cfg.EagerIdle || p.eagerMax <= 0 || p.lane != nil || !p.ready() {
+	if n > ep.cfg.EagerIdle || p.eagerMax <= 0 || p.asked > 0 || p.lane != nil || !p.ready() {
 		return false
 	}
 	need := (n + int(p.eagerMax) - 1) / int(p.eagerMax)
