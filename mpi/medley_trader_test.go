@@ -237,7 +237,8 @@ func (g *trader) startKept(c *mpi.Comm, t *trade, dest int) error {
 		return !k.busy && k.like.comm == t.comm && k.like.to == t.to && k.like.tag == t.tag && k.like.length == t.length && k.like.mode == t.mode
 	})
 	if i < 0 {
-		k := &keeper{like: *t, data: newData(g.rnd, t.length)}
+		like := trade{to: t.to, comm: t.comm, tag: t.tag, length: t.length, mode: t.mode} // taken is the receiver's
+		k := &keeper{like: like, data: newData(g.rnd, t.length)}
 		d, err := k.data.data()
 		if err != nil {
 			return err

@@ -36,7 +36,8 @@ type Config struct {
 	// EagerNear is the largest message in bytes that is copied through shared
 	// memory to a rank on the same host; what is longer the receiver copies
 	// itself. -1 means that none is; at most 1 MiB. Default: XWARP_EAGER_NEAR from
-	// the environment in Init, else 16 KiB, but EagerMax where that is given.
+	// the environment in Init, else EagerMax where that is given, else what is
+	// measured: see NoCalibrate. Without that it is 16 KiB.
 	EagerNear int
 	// NoCalibrate leaves EagerNear as it is by default. Default: XWARP_CALIBRATE=0 in
 	// the environment of Init says so, else EagerNear follows what copying takes on

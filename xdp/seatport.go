@@ -72,15 +72,20 @@ func (p *Port) openSeat(s *Seat, track bool) (err error) {
 	return nil
 }
 
-// flushSeat is Flush after what is queued was sent.
+// flushSeat is Flush after what is queued was sent. Others write the lines of the
+// COMPLETION ring, too, so a look is paid for a few buffers at a time: few enough
+// for those that come back to be in the cache.
 func (p *Port) flushSeat() {
-	if p.queued > 0 {
+	if p.queued >= lookAt {
 		p.queued -= p.member.look(p.pool)
 	}
 	if len(p.pool.Returned()) >= slab {
 		p.giveBack()
 	}
 }
+
+// lookAt is for how many buffers on their way out it looks whether they were sent.
+const lookAt = 8
 
 // giveBack gives received frames back to all.
 func (p *Port) giveBack() {

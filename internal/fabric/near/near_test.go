@@ -194,6 +194,27 @@ func TestRecv_asksNearSeldom(t *testing.T) {
 	}
 }
 
+// The kernel is not asked to tell of what comes while the caller looks by itself.
+func TestFD_onlyWhileWaiting(t *testing.T) {
+	c, far, _ := newPair(t)
+	defer c.Close()
+	b := fabric.NewBatch(8, 3)
+	if _, err := unix.Write(far.fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		c.Recv(b)
+		for _, want := range []int{0, 1} {
+			if want == 1 {
+				c.FD()
+			}
+			if n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.poll), Events: unix.POLLIN}}, 0); err != nil || n != want {
+				t.Errorf("%d descriptors are readable (%v), want %d", n, err, want)
+			}
+		}
+	}
+}
+
 // The descriptor is readable when that of either is.
 func TestFD(t *testing.T) {
 	for _, which := range []int{0, 1} {
