@@ -3,11 +3,11 @@ package bench
 import (
 	"errors"
 	"fmt"
-	"github.com/xwarp/xwarp/verbs/device"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/xwarp/xwarp/verbs/device"
 	"github.com/xwarp/xwarp/xdp"
 )
 

@@ -160,4 +160,4 @@ func (set *Tables) add(row string, size func(string) (int, error)) (err error) {
 }
 
 // String implements fmt.Stringer.
-func (a algorithm) String() string { return algorithmNames[a] }
+func (use algorithm) String() string { return algorithmNames[use] }

@@ -97,7 +97,10 @@ func TestPending_peersDoNotWaitForEachOther(t *testing.T) {
 // than the queue pair holds: those that wait keep their order.
 func TestPending_orderWhenFull(t *testing.T) {
 	a, b := newEnds(t)
-	both(t, a.Isend(match.Envelope{Source: 0, Tag: 1}, 1, nil), b.Irecv(match.Envelope{Source: 0, Tag: 1}, nil))
+	first := match.Envelope{Source: 0, Tag: 1}
+	if _, _, sendErr, recvErr := both(t, a.Isend(first, 1, nil), b.Irecv(first, nil)); sendErr != nil || recvErr != nil {
+		t.Fatal(sendErr, recvErr)
+	}
 	env := match.Envelope{Source: 0, Tag: 3}
 	const n = 1500
 	var sends, receives []*Request
