@@ -132,7 +132,7 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 		ep.disown(p, h.source)
 		return
 	}
-	p.used = true
+	p.used, p.answered = true, true
 	if ep.impaired && (h.kind == kindEager || h.kind == kindRTS) && ep.unwanted(h.envelope()) {
 		ep.Stats.Stale++
 		return

@@ -6,7 +6,8 @@ import "github.com/xwarp/xwarp/mpi/internal/match"
 // is under way to without asking, too, in pieces that fit the eager buffers. Alone it
 // so saves the turn of RTS and CTS, which takes as long as copying it twice does;
 // in a stream the turns of many messages overlap, and the copies are what counts.
-// What is under way to a peer tells the two apart.
+// What is under way to a peer tells the two apart, and whether it has said anything
+// since.
 //
 //	head ->  envelope, length in all, the first bytes
 //	rest ->  the next bytes, until all are there
@@ -32,6 +33,9 @@ func (ep *Endpoint) splits(p *peer, n int) bool {
 	if n > ep.cfg.EagerIdle || p.eagerMax <= 0 || p.asked > 0 || p.lane != nil || !p.ready() {
 		return false
 	}
+	if p.buffered > 0 && !p.answered {
+		return false // one after the other: a stream
+	}
 	need := (n + int(p.eagerMax) - 1) / int(p.eagerMax)
 	return int(p.buffered)+need <= idleBuffers && need <= len(ep.txFree)
 }
@@ -48,6 +52,7 @@ func (ep *Endpoint) postSplit(r *Request, p *peer) bool {
 		if !ep.postBuffer(&h, p, r.peer, &r.data, n) {
 			return false
 		}
+		p.answered = false
 		r.written += uint64(n)
 		r.data.skip(n)
 		r.state = sendSplit

@@ -236,3 +236,25 @@ func TestSplit_unwanted(t *testing.T) {
 		}
 	}
 }
+
+// TestSplit_firstOfAStream: of messages in a row the first goes without asking, and the
+// next one that does follows an answer.
+func TestSplit_firstOfAStream(t *testing.T) {
+	a, b := newEnds(t)
+	there, back := match.Envelope{Source: 0, Tag: 3}, match.Envelope{Source: 1, Tag: 4}
+	buf := make([]byte, 20_000)
+	for round := range 2 {
+		var sends, receives []*Request
+		for range 3 {
+			sends = append(sends, a.Isend(there, 1, pattern(20_000)))
+			receives = append(receives, b.Irecv(there, buf))
+		}
+		for i := range sends {
+			finish(t, a, b, sends[i], receives[i])
+		}
+		finish(t, b, a, b.Isend(back, 0, nil), a.Irecv(back, nil))
+		if want := (Stats{Eager: uint64(round + 1), Rendezvous: uint64(2 * (round + 1))}); a.Stats.Eager != want.Eager || a.Stats.Rendezvous != want.Rendezvous {
+			t.Errorf("after round %d: %d went without asking, %d after it, want %d and %d", round+1, a.Stats.Eager, a.Stats.Rendezvous, want.Eager, want.Rendezvous)
+		}
+	}
+}
