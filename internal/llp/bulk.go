@@ -49,9 +49,28 @@ const (
 // most have none.
 type way struct {
 	found bool        // it leads there
-	asks  uint8       // Hellos that went it without an answer
+	asks  uint8       // Hellos that went it since large data did without loss
 	path  fabric.Path // of the second carrier
 	askAt mono.Time   // when the next Hello may go it
+
+	sent, resent uint32 // ULPDUs of the present run of large data, and of them again
+}
+
+// lose makes the way one that has to be found anew, later each time.
+func (w *way) lose(now mono.Time) {
+	w.found, w.askAt = false, now.Add(min(askFirst<<min(w.asks, 20), askMost))
+}
+
+// judge looks back at a run of large data, all of which has arrived. A way that has
+// lost half of it is none.
+func (w *way) judge(now mono.Time) {
+	switch {
+	case w.resent > w.sent/2:
+		w.lose(now)
+	case w.resent == 0:
+		w.asks = 0
+	}
+	w.sent, w.resent = 0, 0
 }
 
 // way returns that to p.
@@ -140,11 +159,10 @@ func (e *Endpoint) recvBulk() int {
 func (e *Endpoint) inBulk(p *Peer) bool {
 	switch {
 	case e.openHdr.LSN == p.acked:
-		p.bulk, p.large = false, 0
+		e.arrived(p)
 	case p.bulk && e.bulk.dg != nil && p.Snd.TimeOuts() > 0: // a way on which nothing arrives is none
 		p.bulk = false
-		w := e.bulk.way(p)
-		w.found, w.askAt = false, e.now.Add(askFirst)
+		e.bulk.way(p).lose(e.now)
 	}
 	if e.w.size < bulkMin || p.bulk {
 		return p.bulk
@@ -157,6 +175,14 @@ func (e *Endpoint) inBulk(p *Peer) bool {
 	}
 	p.bulk = e.bulk.dg == nil || e.leads(p)
 	return p.bulk
+}
+
+// arrived notes that p has everything that was sent to it.
+func (e *Endpoint) arrived(p *Peer) {
+	if p.bulk && e.bulk.dg != nil {
+		e.bulk.way(p).judge(e.now)
+	}
+	p.bulk, p.large = false, 0
 }
 
 // leads reports whether the second way leads to p, and sees to it that this gets
@@ -179,7 +205,7 @@ func (e *Endpoint) ask(p *Peer) {
 	if w.found || e.now < w.askAt {
 		return
 	}
-	w.askAt = e.now.Add(min(askFirst<<min(w.asks, 20), askMost))
+	w.lose(e.now)
 	w.asks = min(w.asks+1, 250)
 	to := p.Remote.AddrPort()
 	if to.Port() > 0xffff-dgram.BulkPort {
@@ -198,7 +224,7 @@ func (e *Endpoint) ask(p *Peer) {
 // wayAnswered deals with the answer to a Hello of size bytes that went the second way.
 func (e *Endpoint) wayAnswered(p *Peer, size int) {
 	if w := e.bulk.way(p); size >= int(p.most) && w.asks > 0 {
-		w.found, w.asks = true, 0
+		w.found = true
 	}
 }
 
@@ -206,7 +232,9 @@ func (e *Endpoint) wayAnswered(p *Peer, size int) {
 func (e *Endpoint) finishBulk(p *Peer) {
 	e.seal()
 	b := &e.bulk
-	e.w.emit(b.tx, e.caps.Headroom, b.way(p).path, true)
+	w := b.way(p)
+	w.sent += uint32(e.openHdr.Count)
+	e.w.emit(b.tx, e.caps.Headroom, w.path, true)
 	e.openBulk = false
 	e.queuedBulk()
 }

@@ -211,6 +211,39 @@ func (r *rig) resend(s *side, p *Peer) {
 	s.ep.Flush()
 }
 
+// TestBulk_swallows: a way that answers Hellos and loses large data is left alone for
+// longer and longer, though nothing ever times out.
+func TestBulk_swallows(t *testing.T) {
+	r := newRig(t)
+	a, b := r.openTwo(1, 0xa1, 0), r.openTwo(2, 0xb1, 0)
+	p, _ := r.meet(a, b)
+	wire := r.net.Wire
+	r.net.Wire = func(from, to fabric.Remote, payload []byte) {
+		var h dgram.Header
+		if uint16(to) == addrOf(0).Port()+dgram.BulkPort && h.Parse(payload) && h.Type == dgram.TypeData {
+			r.seen = append(r.seen, sighting{from: from, to: to, h: h})
+			return
+		}
+		wire(from, to, payload)
+	}
+	const runs = 400
+	for range runs {
+		for i := range 8 {
+			a.put(p, 8000, uint64(i))
+		}
+		a.ep.Flush()
+		for p.Snd.InFlight() > 0 {
+			r.run(ms, ms/10)
+			r.resend(a, p)
+		}
+		r.run(5*ms, ms)
+	}
+	lossy := a.bulkSent(dgram.TypeData) / (8 - bulkAfter)
+	if lossy == 0 || lossy > runs/20 {
+		t.Errorf("%d of %d runs went a way that loses everything, want a few", lossy, runs)
+	}
+}
+
 // A time-out while the way is in use makes it one that has to be found anew.
 func TestBulk_timeOut(t *testing.T) {
 	r := newRig(t)

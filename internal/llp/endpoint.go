@@ -353,6 +353,9 @@ func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
 func (e *Endpoint) Recommit(now mono.Time, p *Peer, credit uint8) {
 	e.openHdr.Flags |= dgram.FlagAckSoon
 	e.acknowledge(now, p, credit)
+	if p.bulk && e.bulk.dg != nil {
+		e.bulk.way(p).resent += uint32(e.openHdr.Count)
+	}
 	e.finish(p.path)
 	p.Rcv.Acked(false)
 }

@@ -43,10 +43,12 @@ func (e *Endpoint) SendSmall(now mono.Time, p *Peer, credit uint8) {
 	}
 	h.PutSmall(e.arena.At(e.small.Addr, int(e.small.Len)), !e.cfg.NoCRC)
 	if h.LSN == p.acked {
-		p.bulk, p.large = false, 0
+		e.arrived(p)
 	}
 	if p.bulk && e.bulk.dg != nil {
-		e.bulk.tx.Add(fabric.Packet{To: e.bulk.way(p).path}, e.small)
+		w := e.bulk.way(p)
+		w.sent++
+		e.bulk.tx.Add(fabric.Packet{To: w.path}, e.small)
 		e.queuedBulk()
 	} else {
 		e.tx.Add(fabric.Packet{To: p.path, Sealed: !e.cfg.NoCRC, Bulk: p.bulk}, e.small)
