@@ -143,17 +143,17 @@ func (p Peer) Start(w Where) (_ *Job, err error) {
 	if err != nil {
 		return nil, err
 	}
-	memory, err := os.MkdirTemp("/dev/shm", "xwarp-")
+	memory, err := bed.Memory()
 	if err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
 	start := starter{path: filepath.Join(dir, "start"), hosts: bed.Hosts, memory: memory}
 	if err := os.WriteFile(start.path, []byte(script(bed.Hosts)), 0o700); err != nil {
-		return nil, errors.Join(err, bed.Close(), os.RemoveAll(memory))
+		return nil, errors.Join(err, bed.Close())
 	}
 	j, err := p.launch(bed, start, w, program)
 	if err != nil {
-		return nil, errors.Join(err, bed.Close(), os.RemoveAll(memory))
+		return nil, errors.Join(err, bed.Close())
 	}
 	if err := j.begin(); err != nil {
 		return nil, errors.Join(err, j.Close())
@@ -188,7 +188,7 @@ func (p Peer) launch(bed *testbed.Testbed, start starter, w Where, program strin
 		// What runs on the hosts goes with them.
 		err := bed.Close()
 		_ = cmd.Wait() // it was killed
-		return errors.Join(err, os.RemoveAll(start.memory))
+		return err
 	}
 	return j, nil
 }

@@ -28,8 +28,9 @@ each thing that is missing. Looking changes nothing and sends nothing.
   --table             AF_XDP on all devices but loopback: a table
   --check DEV         all that was found out about AF_XDP there, and exit status
                       1 when it cannot be used
-  --clean             remove the namespaces of test beds whose owner is dead, and
-                      end the processes in them; remove the n-tuple filters of
+  --clean             remove the namespaces of test beds whose owner is dead, what
+                      was shared as memory in them (folders in /dev/shm), and end
+                      the processes in them; remove the n-tuple filters of
                       network cards that agents of xrun --queues steered have
                       left which were killed together with their janitors (they
                       are noted in /run/xwarp). Nothing else can be left: XDP

@@ -11,16 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Clean removes the namespaces of testbeds whose owner is dead, and kills the
-// processes in them. Testbeds of living processes stay. It returns the names
-// of what it removed, also together with an error.
+// Clean removes the namespaces of testbeds whose owner is dead and what was shared
+// as memory in them, and kills the processes there. Testbeds of living processes
+// stay. It returns the names of what it removed, also together with an error.
 func Clean() (removed []string, err error) {
 	names, err := netnsNames(namePrefix)
 	if err != nil {
 		return nil, err
 	}
-	var errs []error
-	for _, name := range names {
+	folders, err := memoryNames(namePrefix)
+	errs := []error{err}
+	for _, name := range append(names, folders...) {
 		o, ok := ownerFromName(name)
 		if !ok || o.alive() {
 			continue
@@ -50,11 +51,11 @@ func netnsNames(prefix string) ([]string, error) {
 	return names, nil
 }
 
-// remove removes the namespaces whose names begin with prefix, after killing
-// the processes in them, the process spare excepted.
+// remove removes the namespaces and memory whose names begin with prefix, after
+// killing the processes in them, the process spare excepted.
 func remove(prefix string, spare int) (removed []string, err error) {
 	names, err := netnsNames(prefix)
-	if err != nil || len(names) == 0 {
+	if err != nil {
 		return nil, err
 	}
 	spaces := make(map[nsID]bool)
@@ -63,7 +64,10 @@ func remove(prefix string, spare int) (removed []string, err error) {
 			spaces[id] = true
 		}
 	}
-	errs := []error{killIn(spaces, spare)}
+	var errs []error
+	if len(names) > 0 {
+		errs = append(errs, killIn(spaces, spare))
+	}
 	for _, name := range names {
 		if err := removeNetns(name); err != nil {
 			errs = append(errs, permission(err))
@@ -71,7 +75,8 @@ func remove(prefix string, spare int) (removed []string, err error) {
 		}
 		removed = append(removed, name)
 	}
-	return removed, errors.Join(errs...)
+	folders, err := removeMemory(prefix)
+	return append(removed, folders...), errors.Join(append(errs, err)...)
 }
 
 // removeNetns takes a namespace's name away; with the last process gone the

@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,6 +28,11 @@ func ownTestbed() {
 	tb, err := New(Config{Hosts: 3})
 	if err == nil {
 		err = tb.Hosts[2].Command("sleep", "1000").Start()
+	}
+	if err == nil {
+		var dir string
+		dir, err = tb.Memory()
+		err = errors.Join(err, os.WriteFile(dir+"/file", []byte("shared"), 0o600))
 	}
 	if err != nil {
 		fmt.Println("error:", err)
@@ -68,7 +74,9 @@ func startOwner(t *testing.T, mode string) (*exec.Cmd, string) {
 
 func awaitGone(name string) {
 	for {
-		if left, err := netnsNames(name); err == nil && len(left) == 0 {
+		left, err := netnsNames(name)
+		memory, memoryErr := memoryNames(name)
+		if err == nil && memoryErr == nil && len(left)+len(memory) == 0 {
 			return
 		}
 		time.Sleep(time.Millisecond)
@@ -126,8 +134,11 @@ func TestClean_afterOwnerAndJanitorDied(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if got := strings.Count(strings.Join(removed, " "), name); got != 4 {
-		t.Errorf("removed %v, want the four of %s", removed, name)
+	if got := strings.Count(strings.Join(removed, " "), name); got != 5 {
+		t.Errorf("removed %v, want the four namespaces of %s and its memory", removed, name)
+	}
+	if left, _ := memoryNames(name); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 	if left, _ := netnsNames(name); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
