@@ -127,6 +127,9 @@ func (q *QP) sendNew(now mono.Time, ah *AH, l *line) bool {
 	if !q.begin(ah, ah.peer.Snd.Next(), w, w.sent, n) {
 		return false
 	}
+	if w.total >= llp.LongMin {
+		q.ep.Long()
+	}
 	ah.conn.turn = l == &ah.conn.answers
 	soon := q.cut(now, ah, l, n)
 	for l = q.nextLine(ah); l != nil; l = q.nextLine(ah) {

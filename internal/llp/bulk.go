@@ -38,12 +38,16 @@ const (
 	turnsMost  = 8
 )
 
-// A peer is sent to in bulk after so many datagrams of so many bytes each, or
-// more, of which not all have arrived yet.
+// LongMin is from how many bytes on a message is long. A peer is sent to in bulk
+// after bulkAfter datagrams of long messages, of which not all have arrived yet: a
+// stream of short ones loses more by the slower way than it gains.
 const (
+	LongMin   = 32 << 10
 	bulkAfter = 4
-	bulkMin   = 1024
 )
+
+// Long says that the open datagram begins with a part of a long message.
+func (e *Endpoint) Long() { e.openLong = true }
 
 // way is what is known of the second way to a peer. It is not part of the peer, for
 // most have none.
@@ -164,7 +168,7 @@ func (e *Endpoint) inBulk(p *Peer) bool {
 		p.bulk = false
 		e.bulk.way(p).lose(e.now)
 	}
-	if e.w.size < bulkMin || p.bulk {
+	if !e.openLong || p.bulk {
 		return p.bulk
 	}
 	if p.large < bulkAfter {

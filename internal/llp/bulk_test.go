@@ -17,6 +17,9 @@ func (s *side) put(p *Peer, n int, x uint64) {
 		s.rig.t.Fatal("no room")
 	}
 	p.Snd.Push(s.rig.now, 0, 0, uint32(n), true)
+	if n > addrLen {
+		s.ep.Long()
+	}
 	b := make([]byte, n-addrLen)
 	binary.BigEndian.PutUint64(s.ep.ULPDU(n, addrLen), x)
 	s.ep.Payload(b)

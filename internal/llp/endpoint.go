@@ -88,6 +88,7 @@ type Endpoint struct {
 	small    fabric.Desc // the open datagram of Small
 	limit    int         // largest payload of the open datagram in bytes
 	openBulk bool        // it belongs to a long run of data
+	openLong bool        // it belongs to a long message
 	bulk     bulk
 	dirty    bool // something was built since the last Flush
 }
@@ -286,7 +287,7 @@ func (e *Endpoint) Begin(p *Peer, lsn serial.U32, n int) bool {
 	if !e.w.open(e.dg, e.arena, e.caps.Headroom, dgram.HeaderLen+dgram.LengthLen+n) {
 		return false
 	}
-	e.limit = int(p.whole)
+	e.limit, e.openLong = int(p.whole), false
 	e.openHdr = dgram.Header{Type: dgram.TypeData, LSN: lsn}
 	return true
 }
