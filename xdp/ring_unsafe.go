@@ -36,35 +36,25 @@ func mapRings(fd int, d depths) (*rings, error) { return mapSeat(fd, fd, d) }
 
 // mapSeat maps the rings of a seat: its own two of fd, and those that all seats
 // share of the socket that they were made for.
-func mapSeat(shared, fd int, d depths) (*rings, error) {
-	off, err := mmapOffsets(fd)
-	if err != nil {
-		return nil, fmt.Errorf("getsockopt XDP_MMAP_OFFSETS: %w", err)
-	}
-	r := &rings{}
-	r.fill.addrs = mapRing[mem.Addr](r, &err, shared, unix.XDP_UMEM_PGOFF_FILL_RING, off.Fr, d.fill, &r.fill.indices, producer)
-	r.completion.addrs = mapRing[mem.Addr](r, &err, shared, unix.XDP_UMEM_PGOFF_COMPLETION_RING, off.Cr, d.completion, &r.completion.indices, consumer)
-	r.rx.descs = mapRing[fabric.Desc](r, &err, fd, unix.XDP_PGOFF_RX_RING, off.Rx, d.rx, &r.rx.indices, consumer)
-	r.tx.descs = mapRing[fabric.Desc](r, &err, fd, unix.XDP_PGOFF_TX_RING, off.Tx, d.tx, &r.tx.indices, producer)
-	if err != nil {
-		r.unmap()
-		return nil, err
-	}
-	return r, nil
-}
+func mapSeat(shared, fd int, d depths) (*rings, error) { return mapEach(shared, shared, fd, fd, d) }
 
 // mapLine maps the rings of two sockets that have none in common with others: to
 // receive those of one, to send those of the other, which may be the same.
 func mapLine(receive, send int, d depths) (*rings, error) {
-	off, err := mmapOffsets(receive)
+	return mapEach(receive, send, receive, send, d)
+}
+
+// mapEach maps each ring of the socket that is named for it.
+func mapEach(fill, completion, rx, tx int, d depths) (*rings, error) {
+	off, err := mmapOffsets(rx)
 	if err != nil {
 		return nil, fmt.Errorf("getsockopt XDP_MMAP_OFFSETS: %w", err)
 	}
 	r := &rings{}
-	r.fill.addrs = mapRing[mem.Addr](r, &err, receive, unix.XDP_UMEM_PGOFF_FILL_RING, off.Fr, d.fill, &r.fill.indices, producer)
-	r.rx.descs = mapRing[fabric.Desc](r, &err, receive, unix.XDP_PGOFF_RX_RING, off.Rx, d.rx, &r.rx.indices, consumer)
-	r.completion.addrs = mapRing[mem.Addr](r, &err, send, unix.XDP_UMEM_PGOFF_COMPLETION_RING, off.Cr, d.completion, &r.completion.indices, consumer)
-	r.tx.descs = mapRing[fabric.Desc](r, &err, send, unix.XDP_PGOFF_TX_RING, off.Tx, d.tx, &r.tx.indices, producer)
+	r.fill.addrs = mapRing[mem.Addr](r, &err, fill, unix.XDP_UMEM_PGOFF_FILL_RING, off.Fr, d.fill, &r.fill.indices, producer)
+	r.completion.addrs = mapRing[mem.Addr](r, &err, completion, unix.XDP_UMEM_PGOFF_COMPLETION_RING, off.Cr, d.completion, &r.completion.indices, consumer)
+	r.rx.descs = mapRing[fabric.Desc](r, &err, rx, unix.XDP_PGOFF_RX_RING, off.Rx, d.rx, &r.rx.indices, consumer)
+	r.tx.descs = mapRing[fabric.Desc](r, &err, tx, unix.XDP_PGOFF_TX_RING, off.Tx, d.tx, &r.tx.indices, producer)
 	if err != nil {
 		r.unmap()
 		return nil, err
