@@ -235,8 +235,8 @@ func (ep *Endpoint) glance() {
 // time, so that each is read once.
 func (ep *Endpoint) arrivedNear(rank int32, b []byte) {
 	var h header
-	if !h.parse(b, len(ep.peers)) || h.source != rank {
-		ep.Stats.Malformed++
+	if !h.parse(b, len(ep.peers)) || h.source != rank || h.kind == kindHead || h.kind == kindRest {
+		ep.Stats.Malformed++ // nothing comes in pieces through a lane
 		return
 	}
 	h.near = true

@@ -356,6 +356,9 @@ func FuzzLane_arrived(f *testing.F) {
 		(&header{kind: k, source: 0, tag: 2, id: 1}).put(b)
 		f.Add(b, offering)
 	}
+	head := make([]byte, 64)
+	(&header{kind: kindHead, source: 0, tag: 2, id: 256}).put(head)
+	f.Add(head, data) // nobody would send the rest
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		w := newCrew(t, 2, near)
 		w.talk(0, 1, 1)
