@@ -155,6 +155,10 @@ func (a *agent) startRanks() {
 		if p.Slot >= 0 && len(bindings) > 0 {
 			cpus = bindings[p.Slot%len(bindings)]
 		}
+		if err == nil && a.start.ReportBindings {
+			host, _ := os.Hostname()
+			a.out.post(report{Op: opNotice, Rank: p.Rank, Why: bindingOf(p.Rank, host, cpus)})
+		}
 		var path string
 		if err == nil {
 			path, err = exec.LookPath(a.start.Apps[p.App].Program)

@@ -340,7 +340,7 @@ func (j *job) start(l *link) {
 		Version: wireVersion, Host: l.plan.host, Size: j.plan.size,
 		JobKey: j.key, Job: j.name, Fabric: j.plan.fabric, Device: j.plan.device, Shared: j.plan.shared, Record: j.config.Report != nil, RecordEvents: j.config.RecordEvents, User: j.config.User,
 		Dir: dir, Apps: j.config.apps(), Env: j.config.Env,
-		Bind: j.plan.bind, Map: j.config.Map, Mapping: pmi.FormatMapping(j.plan.hosts()),
+		Bind: j.plan.bind, Cores: j.config.Cores, Map: j.config.Map, ReportBindings: j.config.ReportBindings, Mapping: pmi.FormatMapping(j.plan.hosts()),
 		Ranks: l.plan.ranks, Neighbors: j.plan.neighbors(l.plan), Bulk: j.plan.bulk(),
 		Steered: j.plan.steered,
 	}})

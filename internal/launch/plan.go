@@ -19,7 +19,7 @@ type plan struct {
 	steered *steeredOrder   // or have queues of their own on it, if not nil
 	testbed *testbed.Config // nil without one
 	remote  bool            // agents are started by the launcher
-	bind    Bind            // BindCore, BindNUMA or BindNone
+	bind    Bind            // not BindAuto
 	notice  string          // what the job runs on and why, for people; or ""
 }
 
@@ -253,6 +253,8 @@ func (p *plan) bindRanks(c Config, m machine) {
 		switch {
 		case c.Map == MapNUMA:
 			p.bind = BindNUMA
+		case c.Map == MapSocket:
+			p.bind = BindSocket
 		case c.Map == MapCore, p.testbed != nil && p.size <= m.cpus:
 			p.bind = BindCore
 		default:

@@ -8,7 +8,7 @@ import (
 )
 
 // wireVersion is the version of the protocol between controller and agent.
-const wireVersion = 4
+const wireVersion = 5
 
 type op string
 
@@ -50,7 +50,10 @@ type startOrder struct {
 	Env     []string `json:"env"`
 	Mapping string   `json:"mapping"` // which ranks share a host, as PMI has it
 	Bind    Bind     `json:"bind,omitempty"`
+	Cores   int      `json:"cores,omitempty"` // for each rank, with BindCore
 	Map     MapBy    `json:"map,omitempty"`
+	// ReportBindings asks for notices of what ranks are bound to.
+	ReportBindings bool `json:"report_bindings,omitempty"`
 	// RecordEvents is how many events a record holds.
 	RecordEvents int        `json:"record_events,omitempty"`
 	Ranks        []rankPlan `json:"ranks"`
