@@ -69,6 +69,9 @@ const DefaultStartTimeout = 60 * time.Second
 // MaxRecordEvents is the most that Config.RecordEvents may be.
 const MaxRecordEvents = 1 << 20
 
+// StdinAll is the StdinTo of a job whose ranks all read the standard input.
+const StdinAll = -1
+
 // MaxRanks is the most ranks that a job may have.
 const MaxRanks = 1 << 16
 
@@ -81,6 +84,9 @@ type App struct {
 	Ranks int `json:"ranks,omitempty"`
 	// Env are variables for these ranks alone, as NAME=VALUE.
 	Env []string `json:"env,omitempty"`
+	// Dir is the directory that they start in, seen from that of the job. Default
+	// that one.
+	Dir string `json:"dir,omitempty"`
 }
 
 // Config describes a job. Program is all that must be set.
@@ -156,10 +162,15 @@ type Config struct {
 	Agent []string
 	// Env are further variables for the ranks, as NAME=VALUE.
 	Env []string
-	// Stdin is read by rank 0. Default: empty.
-	Stdin io.Reader
+	// Stdin is read by the rank StdinTo, or all if that is StdinAll. Default: empty.
+	Stdin   io.Reader
+	StdinTo int
 	// Stdout and Stderr get the ranks' output. Default: discarded.
 	Stdout, Stderr io.Writer
+	// OutFile and ErrFile name files on this machine that get it instead: %r stands
+	// for the number of the rank, %h for its host and %% for a %. Ranks whose files
+	// have the same name share one.
+	OutFile, ErrFile string
 	// Notice gets a line about what the job runs on. Default: discarded.
 	Notice io.Writer
 	// Report is called after the end of the job with what its ranks have left

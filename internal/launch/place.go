@@ -157,6 +157,17 @@ func (p *plan) appOf(rank int) int {
 	return 0
 }
 
+// hostNames returns the name of the host of each rank.
+func (p *plan) hostNames() []string {
+	names := make([]string, p.size)
+	for _, a := range p.agents {
+		for _, r := range a.ranks {
+			names[r.Rank] = a.hostName
+		}
+	}
+	return names
+}
+
 // hosts returns the host of each rank.
 func (p *plan) hosts() []int {
 	hosts := make([]int, p.size)
