@@ -195,10 +195,14 @@ func (a *agent) startRanks() {
 // path finds the program. One with a slash is seen from the directory that it is
 // to start in.
 func (a App) path() (string, error) {
-	if a.Dir != "" && strings.Contains(a.Program, "/") && !filepath.IsAbs(a.Program) {
-		return exec.LookPath(filepath.Join(a.Dir, a.Program))
+	if a.Dir == "" || !strings.Contains(a.Program, "/") || filepath.IsAbs(a.Program) {
+		return exec.LookPath(a.Program)
 	}
-	return exec.LookPath(a.Program)
+	path, err := filepath.Abs(filepath.Join(a.Dir, a.Program)) // a relative one would be seen from there, too
+	if err != nil {
+		return "", err
+	}
+	return exec.LookPath(path)
 }
 
 // prepare goes to the job's directory and, when it was not given, finds the device.

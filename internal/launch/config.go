@@ -69,8 +69,11 @@ const DefaultStartTimeout = 60 * time.Second
 // MaxRecordEvents is the most that Config.RecordEvents may be.
 const MaxRecordEvents = 1 << 20
 
-// StdinAll is the StdinTo of a job whose ranks all read the standard input.
-const StdinAll = -1
+// Values of Config.StdinTo that are no ranks.
+const (
+	StdinAll  = -1 // all ranks read the standard input
+	StdinNone = -2 // none does
+)
 
 // MaxRanks is the most ranks that a job may have.
 const MaxRanks = 1 << 16
@@ -162,7 +165,7 @@ type Config struct {
 	Agent []string
 	// Env are further variables for the ranks, as NAME=VALUE.
 	Env []string
-	// Stdin is read by the rank StdinTo, or all if that is StdinAll. Default: empty.
+	// Stdin is read by the rank StdinTo, or StdinAll or StdinNone. Default: empty.
 	Stdin   io.Reader
 	StdinTo int
 	// Stdout and Stderr get the ranks' output. Default: discarded.

@@ -77,7 +77,7 @@ func makePlan(c Config, m machine) (*plan, error) {
 	default:
 		err = p.here(c, m)
 	}
-	if err == nil && (c.StdinTo < StdinAll || c.StdinTo >= p.size) {
+	if err == nil && (c.StdinTo < StdinNone || c.StdinTo >= p.size) {
 		err = configErrorf("the standard input is for rank %d, and there are %d", c.StdinTo, p.size)
 	}
 	if err != nil {
