@@ -242,6 +242,8 @@ func (ep *Endpoint) advance(r *Request) bool {
 		return ep.postRTS(r, p)
 	case sendCTS:
 		return ep.postCTS(r, p)
+	case sendRead:
+		return ep.postReads(r, p)
 	case sendData:
 		return ep.postData(r, p)
 	case sendNotice:
