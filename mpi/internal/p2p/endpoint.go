@@ -214,6 +214,7 @@ type peer struct {
 	held     bool           // it was told to hold back: see unexpected.go
 	watched  bool           // Hybrid counts what is sent to it
 	used     bool           // something was sent to it or received from it
+	habit    habit          // how nonblocking sends to it come
 	answered bool           // something came from it since the last message in pieces went to it
 	saidBye  mono.Time      // when its bye came, or Never
 	err      error          // why it is lost, or nil

@@ -66,30 +66,34 @@ func (m Mark) Number() uint64 { return uint64(m &^ (got | Cancelled)) }
 // takes its result with Wait or Test, after which the object belongs to the
 // pool and has another Generation.
 type Request struct {
-	entry   match.Entry[Request] // receives: place in the posted queue; sends: context and tag
-	ep      *Endpoint
-	next    *Request // in the pool or in peer.pending
-	sleeper *sleeper // a goroutine that waits for it while another one leads
-	data    data     // the user's memory, or what is left of it to be sent
-	mr      *verbs.MR
-	err     error
-	st      Status
-
-	peer     int32 // match.Any for a receive from anybody
+	// The result, and what the pool needs: all that is touched of a message that is
+	// sent at once, 64 bytes.
+	ep       *Endpoint
+	next     *Request // in the pool or in peer.pending
+	err      error
+	st       Status
+	gen      uint32
 	state    state
 	detached bool // nobody waits for it: it returns to the pool by itself
-	inFlight int  // signaled work requests of it that verbs holds
+	offered  bool // sends: a neighbour may copy the data
+	asked    bool // sends: counted in peer.asked
+
+	entry match.Entry[Request] // receives: place in the posted queue; sends: context and tag
+
+	sleeper *sleeper // a goroutine that waits for it while another one leads
+	mr      *verbs.MR
+	total   uint64 // bytes of the whole message
+	written uint64 // bytes that were posted (sends, Reads) or have come (receives in a stream)
+	data    data   // the user's memory, or what is left of it to be sent
+
+	peer     int32 // match.Any for a receive from anybody
 	id       uint32
-	gen      uint32
+	inFlight int      // signaled work requests of it that verbs holds
 	notice   kind     // of a word of our own
 	remote   uint32   // request of the peer
-	total    uint64   // bytes of the whole message
-	written  uint64   // bytes that were posted (sends, Reads) or have come (receives in a stream)
+	lent     bool     // sends: the receiver may read the data, which mr is for
 	grant    grant    // where to write to (sends); what to answer to (receives)
 	offer    offer    // receives: where the sender has the data
-	offered  bool     // sends: a neighbour may copy the data
-	lent     bool     // sends: the receiver may read the data, which mr is for
-	asked    bool     // sends: counted in peer.asked
 	guard    []uint64 // see putOffer
 }
 
@@ -106,6 +110,14 @@ const (
 
 // request takes a request from the pool.
 func (ep *Endpoint) request(peer int32, buf []byte) *Request {
+	r := ep.spare()
+	r.peer, r.data.buf = peer, buf
+	r.total, r.written, r.notice = 0, 0, 0
+	return r
+}
+
+// spare takes a request from the pool of which only the result will be used.
+func (ep *Endpoint) spare() *Request {
 	r := ep.idle
 	if r == nil {
 		r = &Request{ep: ep, id: uint32(len(ep.requests))}
@@ -115,7 +127,6 @@ func (ep *Endpoint) request(peer int32, buf []byte) *Request {
 		ep.idle = r.next
 		r.next = nil
 	}
-	r.peer, r.data.buf = peer, buf
 	ep.active++
 	return r
 }
@@ -183,7 +194,7 @@ func (ep *Endpoint) release(r *Request) {
 		ep.active--
 	}
 	r.gen++
-	r.state, r.detached, r.err, r.total, r.written, r.notice = free, false, nil, 0, 0, 0
+	r.state, r.detached, r.err = free, false, nil
 	r.st = Status{}
 	r.next, ep.idle = ep.idle, r
 }
