@@ -36,6 +36,12 @@ type conn struct {
 	dated bool // all that was sent has its true time
 	from  serial.U32
 
+	// The second way, for large data.
+	run    arq.Run
+	way    arq.Way
+	hello  bool // it is to be asked for
+	answer bool // the peer has asked, and gets an answer
+
 	// Receiving.
 	held  []waiting // ring by PSN: packets that came before their turn; nil while all is in order
 	part  int32     // buffer that a message is being put together in
