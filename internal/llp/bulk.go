@@ -60,7 +60,7 @@ func (b *bulk) way(p *Peer) *way {
 // forget makes the way to p one that is not known, which nothing goes.
 func (b *bulk) forget(p *Peer) {
 	if int(p.Index) < len(b.ways) {
-		b.ways[p.Index], p.bulk = way{}, false
+		b.ways[p.Index], p.run = way{}, arq.Run{}
 	}
 }
 

@@ -342,7 +342,7 @@ func TestBulk_payloadGrowsMeanwhile(t *testing.T) {
 	for i := range 8 {
 		a.put(p, 8000, uint64(i))
 	}
-	if !p.bulk {
+	if !p.run.Second() {
 		t.Fatal("nothing goes the second way")
 	}
 	size := int(p.most)
@@ -372,7 +372,7 @@ func TestSmall_noRoomOnTheSecondWay(t *testing.T) {
 		a.put(p, 4000, 1)
 		a.ep.push()
 	}
-	if !p.bulk || a.ep.bulk.room() {
+	if !p.run.Second() || a.ep.bulk.room() {
 		t.Fatal("the second way is not full")
 	}
 	if a.ep.Small(addrLen) != nil {
