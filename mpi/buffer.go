@@ -88,7 +88,11 @@ func (c *Comm) BufferFlush() error {
 
 // BufferIflush is BufferFlush that does not wait (MPI_Comm_iflush_buffer).
 func (c *Comm) BufferIflush() (Request, error) {
-	return c.begin("Comm.BufferIflush", &flushing{b: &c.buffer})
+	const op = "Comm.BufferIflush"
+	if err := c.live(op); err != nil {
+		return Request{}, c.report(err)
+	}
+	return c.begin(op, &flushing{b: &c.buffer})
 }
 
 // bsendBuffer returns the buffer for messages of c.
