@@ -140,7 +140,7 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 	}
 	switch h.kind {
 	case kindEager:
-		ep.arrivedEager(h, b[headerLen:])
+		ep.arrivedEager(h.envelope(), b[headerLen:])
 	case kindHead:
 		ep.arrivedHead(h, p, b[headerLen:])
 	case kindRest:
