@@ -21,6 +21,7 @@ type sendBuffer struct {
 	used     int
 	sends    []buffered
 	due      int // how many of them there are when those on their way are forgotten, if room does not say when
+	flushes  int // that wait for messages which are not in sends any more
 	attached bool
 }
 
@@ -129,6 +130,7 @@ func (b *sendBuffer) flush(ep *p2p.Endpoint, op string) error {
 	ep.Enter()
 	sends := b.sends
 	b.sends = nil
+	b.flushes++
 	ep.Leave()
 	var errs []error
 	for _, s := range sends { // others may send meanwhile
@@ -139,6 +141,11 @@ func (b *sendBuffer) flush(ep *p2p.Endpoint, op string) error {
 		b.used -= s.size
 		ep.Leave()
 	}
+	ep.Enter()
+	for b.flushes--; b.flushes > 0; { // others have messages of before
+		ep.Inside().Progress()
+	}
+	ep.Leave()
 	return errors.Join(errs...)
 }
 
@@ -185,7 +192,10 @@ type flushing struct {
 	sends []buffered
 }
 
-func (t *flushing) begin(*call) { t.sends, t.b.sends = t.b.sends, nil }
+func (t *flushing) begin(*call) {
+	t.sends, t.b.sends = t.b.sends, nil
+	t.b.flushes++
+}
 
 func (t *flushing) advance(k *call) (done bool) {
 	for ; len(t.sends) > 0; t.sends = t.sends[1:] {
@@ -199,5 +209,6 @@ func (t *flushing) advance(k *call) (done bool) {
 		}
 		t.b.used -= s.size
 	}
+	t.b.flushes--
 	return true
 }

@@ -325,6 +325,43 @@ func TestULFM_anySource(t *testing.T) {
 	})
 }
 
+// TestULFM_sendrecvAnySource: a Sendrecv that a loss makes doubtful leaves no receive
+// behind that would take the next message.
+func TestULFM_sendrecvAnySource(t *testing.T) {
+	m := newMortals(sim.Config{}, 3)
+	m.tells = true
+	m.killed[2] = mono.Time(5 * mono.Millisecond)
+	m.play(t, func(task *sim.Task, p *mpi.Proc) error {
+		c := p.World()
+		b := make([]byte, 1)
+		switch c.Rank() {
+		case 1:
+			if _, err := mpi.Recv(c, b, 0, 1); err != nil {
+				return err
+			}
+			if _, err := mpi.Recv(c, b, 0, 3); err != nil {
+				return err
+			}
+			return mpi.Send(c, []byte{42}, 0, 2)
+		case 2:
+			_, err := mpi.Recv(c, b, 0, 1) // until it is killed
+			return err
+		}
+		_, err := mpi.Sendrecv(c, b, 1, 1, b[:0], mpi.AnySource, 2)
+		if err := wantClass(err, mpi.ErrProcFailed); err != nil {
+			return err
+		}
+		c.FailureAck()
+		if err := mpi.Send(c, b, 1, 3); err != nil {
+			return err
+		}
+		if _, err := mpi.Recv(c, b, 1, 2); err != nil || b[0] != 42 {
+			return fmt.Errorf("data %v: %w", b, err)
+		}
+		return nil
+	})
+}
+
 // TestULFM_othersGoOn: communicators without the lost rank do not notice.
 func TestULFM_othersGoOn(t *testing.T) {
 	m := newMortals(sim.Config{}, 4)

@@ -151,6 +151,33 @@ func TestXrun_severalPrograms(t *testing.T) {
 	}
 }
 
+// Each program starts where it is told to, and is found from there.
+func TestXrun_directories(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(dir+"/sub", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/sub/here", []byte("#!/bin/sh\npwd\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, errOut, status := xrun(t, "--quiet", "--ordered-output", "--wdir", dir, "pwd", ":", "-wdir", "sub", "./here", ":", "-wdir", "/", "pwd")
+	if want := dir + "\n" + dir + "/sub\n/\n"; status != 0 || out != want {
+		t.Errorf("status %d, %q, %q; want %q", status, out, errOut, want)
+	}
+}
+
+func TestXrun_reportBindings(t *testing.T) {
+	out, errOut, status := xrun(t, "-n", "2", "--bind-to", "core", "--report-bindings", "--ordered-output", "sh", "-c", "taskset -pc $$ | sed 's/.*: //'")
+	for rank, cpus := range strings.Split(strings.TrimSpace(out), "\n") {
+		if !strings.Contains(errOut, fmt.Sprintf("xrun: rank %d on ", rank)) || !strings.Contains(errOut, " "+cpus+"\n") {
+			t.Errorf("rank %d runs on %s, and it says %q", rank, cpus, errOut)
+		}
+	}
+	if status != 0 || strings.Count(errOut, ": bound to processor") != 2 {
+		t.Errorf("status %d, %q", status, errOut)
+	}
+}
+
 func TestXrun_version(t *testing.T) {
 	if out, errOut, status := xrun(t, "--version"); status != 0 || errOut != "" || !strings.HasPrefix(out, "xrun of xwarp, ") {
 		t.Errorf("status %d, %q, %q", status, out, errOut)

@@ -57,10 +57,10 @@ func (b *bulk) way(p *Peer) *way {
 	return &b.ways[p.Index]
 }
 
-// forget makes the way to p one that is not known.
+// forget makes the way to p one that is not known, which nothing goes.
 func (b *bulk) forget(p *Peer) {
 	if int(p.Index) < len(b.ways) {
-		b.ways[p.Index] = way{}
+		b.ways[p.Index], p.run = way{}, arq.Run{}
 	}
 }
 

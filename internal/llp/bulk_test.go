@@ -329,3 +329,53 @@ func TestBulk_closesBoth(t *testing.T) {
 		t.Errorf("Close: %v, %d frames are missing", err, free-r.net.Free())
 	}
 }
+
+// When the first way turns out to carry more, the second one is asked anew, and until
+// then what follows goes the first way: not to whoever happens to be known there.
+func TestBulk_payloadGrowsMeanwhile(t *testing.T) {
+	r := newRig(t)
+	a, b, c := r.openTwo(1, 0xa1, 0), r.openTwo(2, 0xb1, 0), r.openTwo(3, 0xc1, 0)
+	other, _ := r.meet(a, c)
+	r.stream(a, c, other, 8)
+	p, _ := r.meet(a, b)
+	r.stream(a, b, p, 8)
+	for i := range 8 {
+		a.put(p, 8000, uint64(i))
+	}
+	if !p.run.Second() {
+		t.Fatal("nothing goes the second way")
+	}
+	size := int(p.most)
+	p.most--
+	a.ep.answered(p, &dgram.Header{SrcEpoch: p.remote, DstEpoch: p.local}, size, size)
+	before := len(r.seen)
+	a.put(p, 8000, 8)
+	a.ep.Flush()
+	for _, x := range r.seen[before:] {
+		if x.h.Type == dgram.TypeData && x.to.AddrPort().Addr() != b.addr.Addr() {
+			t.Errorf("a datagram for %v goes to %v", b.addr, x.to.AddrPort())
+		}
+	}
+	r.run(20*ms, ms/10)
+	if n := p.Snd.InFlight(); n != 0 {
+		t.Errorf("%d ULPDUs have not arrived", n)
+	}
+}
+
+// A short message waits when the second way, which it would go, has no room.
+func TestSmall_noRoomOnTheSecondWay(t *testing.T) {
+	r := newRig(t)
+	a, b := r.openTwo(1, 0xa1, 0), r.openTwo(2, 0xb1, 0)
+	p, _ := r.meet(a, b)
+	r.stream(a, b, p, 8)
+	for a.ep.TxRoom() {
+		a.put(p, 4000, 1)
+		a.ep.push()
+	}
+	if !p.run.Second() || a.ep.bulk.room() {
+		t.Fatal("the second way is not full")
+	}
+	if a.ep.Small(addrLen) != nil {
+		t.Error("a short message has room behind what has none")
+	}
+}

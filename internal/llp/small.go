@@ -16,7 +16,7 @@ const SmallMax = basePayload - dgram.HeaderLen - dgram.LengthLen
 // SmallMax: it returns the place of the ULPDU, which the caller writes. SendSmall
 // follows. nil means no room now.
 func (e *Endpoint) Small(n int) []byte {
-	if e.dg.TxRoom() <= len(e.tx.Pkts) {
+	if e.dg.TxRoom() <= len(e.tx.Pkts) || e.bulk.queued && !e.bulk.room() {
 		return nil
 	}
 	f, ok := e.dg.Frame()
