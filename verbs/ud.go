@@ -69,6 +69,15 @@ func (q *QP) enqueueUD(wr *SendWR, i int32) {
 	}
 }
 
+// Unsent returns how many requests wait for the carrier to take them, on a queue pair
+// of type UD: the others, which were posted before them, have gone out.
+func (q *QP) Unsent() int {
+	if q.typ != UD {
+		return 0
+	}
+	return q.sq.cap - len(q.sq.free)
+}
+
 // pumpUD sends what the carrier takes, ends the records that are due, and
 // returns how many datagrams were built, records counted as one.
 func (q *QP) pumpUD(now mono.Time) (sent int) {

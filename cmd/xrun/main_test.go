@@ -106,7 +106,7 @@ func TestXrun_exitStatus(t *testing.T) {
 		{[]string{}, 125, "no program to run\nxrun: see xrun --help"},
 		{[]string{"--fabric", "carrier-pigeon", "true"}, 125, "unknown fabric"},
 		{[]string{"--hosts", "h", "--launcher-exec", "sh -c cat>/dev/null", "--start-timeout", "100ms", "true"}, 124, "no answer from h after 100ms"},
-		{[]string{"--hosts", "h", "--launcher-exec", "false", "true"}, 125, "host h: lost its agent (exit status 1)"},
+		{[]string{"--hosts", "h", "--launcher-exec", "false", "true"}, 125, "host h: its agent did not start (exit status 1): try \"false h "},
 	} {
 		_, errOut, status := xrun(t, c.args...)
 		if status != c.status || !strings.Contains(errOut, c.text) {

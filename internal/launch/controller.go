@@ -270,7 +270,7 @@ func (j *job) agentOf(rank int) *link {
 func (j *job) handle(e event) {
 	switch {
 	case e.ended:
-		j.lost(e.from, e.gone)
+		j.lost(e.from)
 	case e.err != nil:
 		j.fail(&HostError{e.from.plan.hostName, e.err})
 	default:
@@ -279,7 +279,7 @@ func (j *job) handle(e event) {
 }
 
 // lost notes the end of an agent's process, and of its ranks with it.
-func (j *job) lost(l *link, state *os.ProcessState) {
+func (j *job) lost(l *link) {
 	l.gone = true
 	var ranks []int
 	for _, r := range l.plan.ranks {
@@ -289,7 +289,7 @@ func (j *job) lost(l *link, state *os.ProcessState) {
 		}
 	}
 	if !l.bye {
-		err := &HostError{l.plan.hostName, lostError(state)}
+		err := &HostError{l.plan.hostName, l.lostError(j.plan.remote)}
 		for _, rank := range ranks {
 			j.ledger.ranks[rank].end = err
 		}

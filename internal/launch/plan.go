@@ -67,6 +67,8 @@ func makePlan(c Config, m machine) (*plan, error) {
 		return nil, err
 	}
 	switch {
+	case c.User != "" && !m.root && len(c.Hosts) == 0:
+		err = configErrorf("only root can start ranks as another user: leave out --user, or use sudo")
 	case c.Testbed > 0 && m.root:
 		err = p.inTestbed(c, m, perHost)
 	case c.Testbed > 0:

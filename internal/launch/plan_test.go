@@ -139,6 +139,7 @@ func TestMakePlan_refuses(t *testing.T) {
 		"leave out --device":        {root, Config{Testbed: 2, Device: "eth1"}},
 		"--mtu is for":              {root, Config{MTU: 1500}},
 		"an MTU of 7":               {root, Config{MTU: 7, Testbed: 2}},
+		"only root can start ranks": {user, Config{User: "me", Testbed: 2}},
 		"unknown fabric \"tcp\"":    {root, Config{Fabric: "tcp"}},
 		"cannot bind to \"board\"":  {root, Config{Bind: "board"}},
 		"2 cores for each rank":     {root, Config{Cores: 2, Bind: BindNUMA}},

@@ -232,6 +232,7 @@ func (p *protocol) complete(c *conn, status verbs.Status) {
 	if c.head = r.next; c.head == none {
 		c.tail = none
 	}
+	p.until = max(p.until, r.posted)
 	if r.flags&verbs.Signaled != 0 || status != verbs.Success {
 		*p.done.next() = verbs.WC{WRID: r.wrid, Status: status, Opcode: r.op, ByteLen: r.total, Src: c.peer.ah}
 	}

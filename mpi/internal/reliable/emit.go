@@ -108,6 +108,9 @@ func (e *Endpoint) emit(pk *packet) bool {
 		}
 		return false
 	}
+	if e.posted++; r != nil {
+		r.posted = e.posted
+	}
 	if wr == &e.long {
 		// The queue pair holds fewer packets than there are headers, and lets
 		// go of the oldest first: the next one is free.

@@ -55,15 +55,16 @@ type Endpoint struct {
 	pad   region // what a Hello has behind its header
 	head  int    // next of them
 
-	peers table
-	stuck bool   // pk could not be sent yet
-	pk    packet // reused
-	small [verbs.MaxInline]byte
-	send  verbs.SendWR // reused: a packet from small
-	long  verbs.SendWR // reused: a packet with the user's memory
-	write verbs.SendWR // reused: a chunk
-	recv  verbs.RecvWR // reused
-	wcs   [progress.Budget]verbs.WC
+	peers  table
+	posted uint64 // packets that the queue pair was given
+	stuck  bool   // pk could not be sent yet
+	pk     packet // reused
+	small  [verbs.MaxInline]byte
+	send   verbs.SendWR // reused: a packet from small
+	long   verbs.SendWR // reused: a packet with the user's memory
+	write  verbs.SendWR // reused: a chunk
+	recv   verbs.RecvWR // reused
+	wcs    [progress.Budget]verbs.WC
 }
 
 // region is registered memory in the arena.

@@ -29,6 +29,7 @@ type protocol struct {
 	shared   *arq.Shared
 	requests requests
 	done     completions
+	until    uint64 // packets that must have gone out before the user sees them: request.posted
 	census   census
 	most     int    // length of a message
 	part     uint32 // most bytes of a message in one datagram
