@@ -314,3 +314,31 @@ func TestPartitioned_lostRank(t *testing.T) {
 		}
 	}
 }
+
+// A round of a message in partitions allocates nothing.
+func TestAllocs_partitioned(t *testing.T) {
+	onRanks(t, []int{1}, func(p *mpi.Proc) error {
+		c := p.World()
+		send, err := mpi.PsendInit(c, make([]byte, 1000), 4, 0, 0)
+		if err != nil {
+			return err
+		}
+		recv, err := mpi.PrecvInit(c, make([]byte, 1000), 2, 0, 0)
+		if err != nil {
+			return err
+		}
+		var failed error
+		got := testing.AllocsPerRun(50, func() {
+			out, err := send.Start()
+			in, inErr := recv.Start()
+			failed = errors.Join(failed, err, inErr, send.PreadyRange(0, 3))
+			_, err = out.Wait()
+			_, inErr = in.Wait()
+			failed = errors.Join(failed, err, inErr)
+		})
+		if got != 0 {
+			t.Errorf("%v allocations per round", got)
+		}
+		return errors.Join(failed, send.Free(), recv.Free())
+	})
+}

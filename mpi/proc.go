@@ -43,6 +43,9 @@ type Config struct {
 	// the environment of Init says so, else EagerNear follows what copying takes on
 	// this machine, unless it or EagerMax is given.
 	NoCalibrate bool
+	// Rendezvous is how longer messages cross the network: see the constants of its
+	// type. Default: XWARP_RENDEZVOUS from the environment in Init, else auto.
+	Rendezvous Rendezvous
 	// Receives and Sends are the numbers of buffers of EagerMax bytes for
 	// messages on their way in and out. Defaults: 256 and 64.
 	Receives, Sends int
@@ -84,6 +87,7 @@ func (c Config) or(defaults Config) Config {
 	c.EagerIdle = cmp.Or(c.EagerIdle, defaults.EagerIdle)
 	c.EagerNear = cmp.Or(c.EagerNear, defaults.EagerNear)
 	c.NoCalibrate = c.NoCalibrate || defaults.NoCalibrate
+	c.Rendezvous = cmp.Or(c.Rendezvous, defaults.Rendezvous)
 	c.Receives = cmp.Or(c.Receives, defaults.Receives)
 	c.Sends = cmp.Or(c.Sends, defaults.Sends)
 	c.UnexpectedMax = cmp.Or(c.UnexpectedMax, defaults.UnexpectedMax)
@@ -111,6 +115,22 @@ const (
 	UD     = p2p.UD
 	Hybrid = p2p.Hybrid
 )
+
+// Rendezvous is how a message crosses the network that is too long to be sent without
+// asking.
+type Rendezvous = p2p.Rendezvous
+
+// The ways: the sender writes into the memory of the receiver, or the receiver reads
+// that of the sender (but never over UD, or what a datatype scatters or gathers).
+// Auto is the one that is better as a rule.
+const (
+	RendezvousAuto  = p2p.RendezvousAuto
+	RendezvousWrite = p2p.RendezvousWrite
+	RendezvousRead  = p2p.RendezvousRead
+)
+
+// ParseRendezvous returns the way with a name: auto, write or read.
+func ParseRendezvous(s string) (Rendezvous, error) { return p2p.ParseRendezvous(s) }
 
 // ParseTransport returns the transport with a name: rd, rc, ud or hybrid.
 func ParseTransport(s string) (Transport, error) { return p2p.ParseTransport(s) }
@@ -200,9 +220,9 @@ func (p *Proc) open(cfg Config) (err error) {
 	c := p2p.Config{
 		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport, Key: p.job.Key(),
 		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
-		EagerMax: cfg.EagerMax, EagerIdle: cfg.EagerIdle, EagerNear: cfg.EagerNear, Calibrate: !cfg.NoCalibrate, Receives: cfg.Receives, Sends: cfg.Sends,
-		UnexpectedMax: cfg.UnexpectedMax,
-		Threads:       cfg.Threads == ThreadMultiple, Numbers: len(cfg.record) > trace.RecordSize(0),
+		EagerMax: cfg.EagerMax, EagerIdle: cfg.EagerIdle, EagerNear: cfg.EagerNear, Calibrate: !cfg.NoCalibrate,
+		Rendezvous: cfg.Rendezvous, Receives: cfg.Receives, Sends: cfg.Sends, UnexpectedMax: cfg.UnexpectedMax,
+		Threads: cfg.Threads == ThreadMultiple, Numbers: len(cfg.record) > trace.RecordSize(0),
 	}
 	c.Shared = !cfg.NoShared
 	c.Host, _ = p.job.Host()

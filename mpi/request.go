@@ -144,6 +144,9 @@ func (e *RequestError) Unwrap() error { return e.Err }
 // [RequestError] of each that has failed. See [WaitallStatus] for statuses.
 func Waitall(requests []Request) error {
 	t := watcher(requests).begin("Waitall", nil, Undefined, Undefined, 0)
+	if ep := endpoint(requests); ep != nil {
+		ep.Flush() // they travel while the results are taken here
+	}
 	var errs []error
 	for i := range requests {
 		if _, err := requests[i].wait("Waitall"); err != nil {

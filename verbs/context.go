@@ -28,7 +28,7 @@ var (
 // one kind.
 type Config struct {
 	Datagram fabric.Datagram  // carries RD and UD; default: there are none. The context owns and closes it
-	Bulk     fabric.Datagram  // a second way for large data of RD: see llp.Config. Default: none
+	Bulk     fabric.Datagram  // a second way for large data: see llp.Config. RD takes it by itself, UD with flag Bulk. Default: none
 	Streams  fabric.Streams   // carries RC; default: there is none. The context owns and closes it
 	Engine   *progress.Engine // what moves it
 	Key      uint64           // job key; peers with another one are not heard
@@ -148,6 +148,7 @@ func (c *Context) Attr() DeviceAttr {
 	if c.ep != nil {
 		a.Carrier, a.MTU, a.MaxSeg = c.cfg.Datagram.Caps().Carrier, c.ep.MaxPayload(), c.maxSeg()
 		a.MaxQP, a.MaxMcastGrp = 1+maxUD, maxGroups
+		a.Bulk = c.ep.HasBulk()
 	}
 	if s := c.cfg.Streams; s != nil {
 		a.MaxQP += maxRC
@@ -235,8 +236,11 @@ type AH struct {
 	pd     *PD
 	remote fabric.Remote
 	path   fabric.Path
-	peer   *llp.Peer // nil without a reliable queue pair of its domain
+	bulk   fabric.Path // of the second carrier, if bulkKnown
+	peer   *llp.Peer   // nil without a reliable queue pair of its domain
 	conn   conn
+
+	bulkKnown bool
 }
 
 // Remote returns the address of the peer.

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/llp"
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
@@ -127,7 +128,7 @@ func (q *QP) sendNew(now mono.Time, ah *AH, l *line) bool {
 	if !q.begin(ah, ah.peer.Snd.Next(), w, w.sent, n) {
 		return false
 	}
-	if w.total >= llp.LongMin {
+	if w.total >= arq.LongMin {
 		q.ep.Long()
 	}
 	ah.conn.turn = l == &ah.conn.answers

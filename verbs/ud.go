@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/llp"
 	"github.com/xwarp/xwarp/internal/mono"
@@ -68,6 +69,15 @@ func (q *QP) enqueueUD(wr *SendWR, i int32) {
 	}
 }
 
+// Unsent returns how many requests wait for the carrier to take them, on a queue pair
+// of type UD: the others, which were posted before them, have gone out.
+func (q *QP) Unsent() int {
+	if q.typ != UD {
+		return 0
+	}
+	return q.sq.cap - len(q.sq.free)
+}
+
 // pumpUD sends what the carrier takes, ends the records that are due, and
 // returns how many datagrams were built, records counted as one.
 func (q *QP) pumpUD(now mono.Time) (sent int) {
@@ -99,6 +109,7 @@ func (q *QP) sendUD() bool {
 	if !q.ep.BeginUD(q.num, dst, group, hdr+n) {
 		return false
 	}
+	flags := w.flags
 	for {
 		i := l.cur
 		if q.cutUD(w, n) {
@@ -109,12 +120,33 @@ func (q *QP) sendUD() bool {
 			break
 		}
 		w = &q.sq.wqes[l.cur]
-		if n, hdr = q.nextUD(w); w.ah != ah || w.name != dst && group == 0 || !q.ep.Fits(hdr+n) {
+		if n, hdr = q.nextUD(w); w.ah != ah || w.name != dst && group == 0 || (w.flags^flags)&Bulk != 0 || !q.ep.Fits(hdr+n) {
 			break
 		}
+		flags |= w.flags
 	}
-	q.ep.CommitUD(ah.path)
+	q.commitUD(ah, flags)
 	return true
+}
+
+// commitUD sends the open datagram to ah, the way that its flags say.
+func (q *QP) commitUD(ah *AH, flags SendFlags) {
+	path, turn := ah.path, arq.FirstWay
+	switch {
+	case flags&Bulk != 0 && ah.hasBulk(q.ep):
+		path, turn = ah.bulk, arq.SecondWay
+	case flags&BulkNext != 0:
+		turn = arq.LastFirst
+	}
+	q.ep.CommitUD(path, turn)
+}
+
+// hasBulk reports whether there is a second way to a, which it finds the first time.
+func (a *AH) hasBulk(ep *llp.Endpoint) bool {
+	if !a.bulkKnown && !a.Remote().Addr().IsMulticast() {
+		a.bulk, a.bulkKnown = ep.ResolveBulk(a.remote)
+	}
+	return a.bulkKnown
 }
 
 // nextUD returns the payload and header length of w's next segment.

@@ -36,8 +36,11 @@ func furtherApp(args []string) (launch.App, error) {
 	fs.Func("n", "", positive(&a.Ranks))
 	fs.Func("np", "", positive(&a.Ranks))
 	fs.Func("env", "", func(s string) error { return addPair(&a.Env, s) })
+	fs.Func("envlist", "", func(s string) error { return addEnvList(&a.Env, s) })
+	fs.Func("wdir", "", nonEmpty(&a.Dir))
+	fs.Func("wd", "", nonEmpty(&a.Dir))
 	if err := fs.Parse(joinPairs(fs, args)); err != nil {
-		return a, fmt.Errorf("%w (what is for all ranks stands before the first program; after a %q only -n and -env)", err, between)
+		return a, fmt.Errorf("%w (what is for all ranks stands before the first program; after a %q only -n, -env, -envlist and -wdir)", explain(err), between)
 	}
 	if fs.NArg() == 0 {
 		return a, errors.New("no program to run after a \"" + between + "\"")

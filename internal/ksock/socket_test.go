@@ -219,9 +219,8 @@ func TestStats_countsWhatTheKernelDrops(t *testing.T) {
 		send(tx, b, to, 50, 1000)
 	}
 	got := uint64(0)
-	for n := 1; n > 0; {
-		n = rx.Recv(b)
-		got += uint64(n)
+	for got+rx.Stats().RxDropped < 200 { // on a busy machine some are still on their way
+		got += uint64(rx.Recv(b))
 		rx.Release(b)
 	}
 	if st := rx.Stats(); st.RxDropped == 0 || st.RxDropped+got != 200 {

@@ -25,9 +25,8 @@ type link struct {
 type event struct {
 	from   *link
 	report report
-	err    error            // it makes no sense
-	gone   *os.ProcessState // its process has ended
-	ended  bool
+	err    error // it makes no sense
+	ended  bool  // its process has
 }
 
 // defaultLauncher asks no questions: there may be nobody to answer. It notices
@@ -103,7 +102,7 @@ func (l *link) read(stdout io.Reader, size int, prn *printer, events chan<- even
 	}
 	l.hangUp()
 	_ = l.cmd.Wait() // the state says it all
-	events <- event{from: l, ended: true, gone: l.cmd.ProcessState}
+	events <- event{from: l, ended: true}
 }
 
 // hangUp ends the agent's input, which makes it kill its ranks and leave.

@@ -1,17 +1,26 @@
 package launch
 
+import (
+	"fmt"
+	"slices"
+)
+
 func (c *Config) checkPlaces() error {
 	switch c.Bind {
-	case BindAuto, BindCore, BindNUMA, BindNone:
+	case BindAuto, BindThread, BindCore, BindNUMA, BindSocket, BindNone:
 	default:
-		return configErrorf("cannot bind to %q: want core, numa or none", string(c.Bind))
+		return configErrorf("cannot bind to %q: want hwthread, core, numa, socket or none", string(c.Bind))
 	}
 	switch c.Map {
-	case "", MapSlot, MapNode, MapCore, MapNUMA:
+	case "", MapSlot, MapNode, MapCore, MapNUMA, MapSocket:
 	default:
-		return configErrorf("cannot map by %q: want slot, node, core or numa", string(c.Map))
+		return configErrorf("cannot map by %q: want slot, node, core, numa or socket", string(c.Map))
 	}
 	switch {
+	case c.Cores < 0 || c.Cores > maxCPUs:
+		return configErrorf("%d cores for each rank: want 1 to %d", c.Cores, maxCPUs)
+	case c.Cores > 0 && c.Bind != BindCore:
+		return configErrorf("%s for each rank: that is for binding to cores", count(c.Cores, "core", "cores"))
 	case c.PerHost < 0 || c.PerHost > MaxRanks:
 		return configErrorf("%d ranks per host: want 1 to %d", c.PerHost, MaxRanks)
 	case c.Timeout < 0:
@@ -39,6 +48,30 @@ func (c *Config) rooms() []int {
 	return rooms
 }
 
+// oversubscribe makes room for more ranks, in rounds in which each host takes as many
+// as fit there.
+func (c *Config) oversubscribe(rooms []int, more int) error {
+	if !c.Oversubscribe {
+		return fmt.Errorf("--oversubscribe puts more on them")
+	}
+	slots := slices.Clone(rooms)
+	for more > 0 {
+		before := more
+		for i := range rooms {
+			n := min(slots[i], more)
+			if len(c.Hosts) > 0 && c.Hosts[i].Max > 0 {
+				n = min(n, max(0, c.Hosts[i].Max-rooms[i]))
+			}
+			rooms[i] += n
+			more -= n
+		}
+		if more == before {
+			return fmt.Errorf("and max_slots lets no more on them")
+		}
+	}
+	return nil
+}
+
 // place spreads the ranks over the hosts and returns the most ranks that a host
 // got. Neighbours are together, except with MapNode.
 func (p *plan) place(c Config, m machine) (most int, err error) {
@@ -54,11 +87,13 @@ func (p *plan) place(c Config, m machine) (most int, err error) {
 	if p.size == 0 {
 		p.size = max(room, len(rooms))
 	}
-	switch {
-	case p.size > MaxRanks:
+	if p.size > MaxRanks {
 		return 0, configErrorf("%d ranks: want up to %d", p.size, MaxRanks)
-	case room > 0 && p.size > room:
-		return 0, configErrorf("%s on %s with room for %d", count(p.size, "rank does not fit", "ranks do not fit"), count(len(rooms), "host", "hosts"), room)
+	}
+	if room > 0 && p.size > room {
+		if err := c.oversubscribe(rooms, p.size-room); err != nil {
+			return 0, configErrorf("%s on %s with room for %d: %v", count(p.size, "rank does not fit", "ranks do not fit"), count(len(rooms), "host", "hosts"), room, err)
+		}
 	}
 	on := make([][]rankPlan, len(rooms))
 	app, end := 0, apps[0].Ranks
@@ -120,6 +155,17 @@ func (p *plan) appOf(rank int) int {
 		}
 	}
 	return 0
+}
+
+// hostNames returns the name of the host of each rank.
+func (p *plan) hostNames() []string {
+	names := make([]string, p.size)
+	for _, a := range p.agents {
+		for _, r := range a.ranks {
+			names[r.Rank] = a.hostName
+		}
+	}
+	return names
 }
 
 // hosts returns the host of each rank.

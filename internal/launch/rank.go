@@ -30,7 +30,7 @@ type rank struct {
 
 	queue  *queue         // that it shares with others, or nil
 	seat   int            // its place there
-	stdin  *os.File       // rank 0 only
+	stdin  *os.File       // of one that reads the standard input
 	record *os.File       // memory of what it leaves behind, or nil
 	output sync.WaitGroup // until both outputs are at their end
 
@@ -101,6 +101,7 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 		Path:       path,
 		Args:       append([]string{s.Apps[p.App].Program}, s.Apps[p.App].Args...),
 		Env:        s.environment(p),
+		Dir:        s.Apps[p.App].Dir,
 		ExtraFiles: []*os.File{theirs},
 		// A session of its own, and so a group: Ctrl-C reaches the ranks
 		// through xrun only, and a signal to the group reaches the rank's
@@ -108,7 +109,7 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 		// agent is not left waiting by ranks that spin.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}}
-	pipes, err := r.pipes(p.Rank == 0)
+	pipes, err := r.pipes(s.StdinTo == p.Rank || s.StdinTo == StdinAll)
 	opened = append(opened, pipes.theirs...)
 	if err == nil && s.User != "" {
 		r.cmd.SysProcAttr.Credential, err = credentials(s.User)

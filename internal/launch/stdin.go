@@ -2,9 +2,9 @@ package launch
 
 import "io"
 
-// stdinPump reads the standard input for rank 0, one piece at a time: the next
-// one when the rank has taken the one before. So a rank that does not read
-// does not make us read either.
+// stdinPump reads the standard input for the ranks that get it, one piece at a
+// time: the next one when they have taken the one before. So a rank that does not
+// read does not make us read either.
 type stdinPump struct {
 	data chan []byte // pieces; an empty one is the end
 	next chan struct{}
@@ -54,3 +54,49 @@ func (p *stdinPump) more() {
 }
 
 func (p *stdinPump) close() { close(p.done) }
+
+// readers are the ranks that get the standard input: true for those that have not
+// taken the last piece yet, or have not been started.
+type readers map[int]bool
+
+// newReaders returns the ranks that Config.StdinTo names.
+func (c *Config) newReaders(size int) readers {
+	r := readers{}
+	for rank := range size {
+		if c.StdinTo == rank || c.StdinTo == StdinAll {
+			r[rank] = true
+		}
+	}
+	return r
+}
+
+// room notes that a rank can take a piece. It reports whether all can.
+func (r readers) room(rank int) bool {
+	if _, reads := r[rank]; !reads {
+		return false
+	}
+	r[rank] = false
+	return r.next()
+}
+
+// gone notes that a rank takes no more. It reports whether the others all can.
+func (r readers) gone(rank int) bool {
+	if _, reads := r[rank]; !reads {
+		return false
+	}
+	delete(r, rank)
+	return r.next()
+}
+
+// next reports whether there is room for a piece everywhere, and takes it.
+func (r readers) next() bool {
+	for _, busy := range r {
+		if busy {
+			return false
+		}
+	}
+	for rank := range r {
+		r[rank] = true
+	}
+	return len(r) > 0
+}

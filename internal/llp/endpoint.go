@@ -230,6 +230,7 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 	}
 	e.reader.open(e.arena, first[dgram.HeaderLen:], descs[1:], int(pkt.Len)-dgram.HeaderLen)
 	if h.Type == dgram.TypeUD {
+		e.lookThere(h)
 		return nil, true
 	}
 	if !e.reliable {
@@ -251,9 +252,7 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 	}
 	e.heard(p)
 	p.mute = 0
-	if h.Flags&dgram.FlagBulk != 0 {
-		e.bulk.looks = looksAfter
-	}
+	e.lookThere(h)
 	p.acked = h.Ack
 	if h.Type == dgram.TypeData {
 		p.Rcv.Arrived(e.now)
@@ -341,8 +340,10 @@ func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
 		e.openHdr.Flags |= dgram.FlagAckSoon
 	}
 	e.acknowledge(now, p, credit)
-	if e.openBulk = e.inBulk(p); e.openBulk && e.bulk.dg != nil {
-		e.finishBulk(p)
+	if e.openBulk = e.inBulk(p, e.openHdr.LSN, e.openLong); e.openBulk && e.bulk.dg != nil {
+		w := e.bulk.way(p)
+		w.Sent(int(e.openHdr.Count))
+		e.finishBulk(w.path)
 	} else {
 		e.finish(p.path)
 	}
@@ -354,15 +355,25 @@ func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
 func (e *Endpoint) Recommit(now mono.Time, p *Peer, credit uint8) {
 	e.openHdr.Flags |= dgram.FlagAckSoon
 	e.acknowledge(now, p, credit)
-	if p.bulk && e.bulk.dg != nil {
-		e.bulk.way(p).resent += uint32(e.openHdr.Count)
+	if p.run.Second() && e.bulk.dg != nil {
+		e.bulk.way(p).Resent(int(e.openHdr.Count))
 	}
 	e.finish(p.path)
 	p.Rcv.Acked(false)
 }
 
-// CommitUD closes the open unreliable datagram and queues it.
-func (e *Endpoint) CommitUD(path fabric.Path) { e.finish(path) }
+// CommitUD closes the open unreliable datagram and queues it. path is what Resolve
+// has returned, for turn SecondWay ResolveBulk.
+func (e *Endpoint) CommitUD(path fabric.Path, turn arq.Turn) {
+	switch turn {
+	case arq.SecondWay:
+		e.finishBulk(path)
+		return
+	case arq.LastFirst:
+		e.openHdr.Flags |= dgram.FlagBulk
+	}
+	e.finish(path)
+}
 
 // Ack queues a datagram that acknowledges what p has sent. false means no room.
 func (e *Endpoint) Ack(now mono.Time, p *Peer, credit uint8) bool {

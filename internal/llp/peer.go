@@ -24,9 +24,8 @@ type Peer struct {
 	unanswered    uint8      // Hellos since anything was heard
 	mute          uint8      // short Hellos that were answered since data or an acknowledgement was heard
 	tries         uint8      // Hellos sent
-	large         uint8      // large datagrams since it had everything, up to bulkAfter
+	run           arq.Run    // what is sent to it
 	measured      bool       // a Hello of some size has come through
-	bulk          bool       // what is sent to it goes as bulk
 	closed        bool       // over: nothing is sent or taken any more
 	Wanted        bool       // something was to be sent to it: see Want. Before, one that never answers is no loss
 

@@ -22,7 +22,7 @@ func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 // Isend starts a send. Errors come with the result of the request.
 func (ep *Endpoint) Isend(env match.Envelope, dest int, buf []byte) *Request {
 	ep.Enter()
-	r := ep.isend(env, dest, data{buf: buf}, false)
+	r := ep.isendBytes(env, dest, buf)
 	ep.Leave()
 	return r
 }
@@ -158,6 +158,13 @@ func (ep *Endpoint) Cancel(r *Request) bool {
 	ok := ep.cancel(r)
 	ep.Leave()
 	return ok
+}
+
+// Flush lets messages go out that wait for others.
+func (ep *Endpoint) Flush() {
+	ep.Enter()
+	ep.push(1)
+	ep.Leave()
 }
 
 // Step makes progress once, and does not wait.
@@ -311,7 +318,7 @@ func (in *Inside) TrySend(env match.Envelope, dest int, buf []byte) bool {
 
 // Isend is Endpoint.Isend.
 func (in *Inside) Isend(env match.Envelope, dest int, buf []byte) *Request {
-	return in.ep().isend(env, dest, data{buf: buf}, false)
+	return in.ep().isendBytes(env, dest, buf)
 }
 
 // Irecv is Endpoint.Irecv.
@@ -347,7 +354,7 @@ func (in *Inside) Progress() { in.ep().progress(nil) }
 // Step is Endpoint.Step.
 func (in *Inside) Step() { in.ep().step() }
 
-// Flush lets messages go out that wait for others.
+// Flush is Endpoint.Flush.
 func (in *Inside) Flush() { in.ep().push(1) }
 
 // Follow calls f in every step from now on; nil ends that.

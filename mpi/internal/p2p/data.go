@@ -6,8 +6,8 @@ import "github.com/xwarp/xwarp/mpi/internal/dtype"
 // out of it.
 type data struct {
 	buf   []byte
-	cur   dtype.Cursor // when typed
 	typed bool
+	cur   dtype.Cursor // when typed
 }
 
 // dataOf returns the bytes before the cursor, which the data owns from now on.

@@ -18,12 +18,16 @@ const (
 	sendRTS          // to post the RTS
 	sendData         // to post the Writes and the FIN
 	sendCTS          // receive: to post the CTS
+	sendRead         // receive: to post the Reads
 	sendNotice       // to post a word of our own
 	waitCTS          // for the receiver
 	waitFIN          // receive: for the data
 	waitAck          // for the acknowledgement of what was posted
 	waitRest         // receive: for the rest of the message
 	pulling          // receive: for its turn to copy from a neighbour
+	waitRoom         // receive: for others to be read, in peer.readers
+	waitRead         // receive: for its Reads
+	recalled         // failed, but a peer may be reading the memory
 	lingering        // failed, but verbs still holds the memory
 	done             // for the user to take the result
 )
@@ -62,29 +66,34 @@ func (m Mark) Number() uint64 { return uint64(m &^ (got | Cancelled)) }
 // takes its result with Wait or Test, after which the object belongs to the
 // pool and has another Generation.
 type Request struct {
-	entry   match.Entry[Request] // receives: place in the posted queue; sends: context and tag
-	ep      *Endpoint
-	next    *Request // in the pool or in peer.pending
-	sleeper *sleeper // a goroutine that waits for it while another one leads
-	data    data     // the user's memory, or what is left of it to be sent
-	mr      *verbs.MR
-	err     error
-	st      Status
-
-	peer     int32 // match.Any for a receive from anybody
+	// The result, and what the pool needs: all that is touched of a message that is
+	// sent at once, 64 bytes.
+	ep       *Endpoint
+	next     *Request // in the pool or in peer.pending
+	err      error
+	st       Status
+	gen      uint32
 	state    state
 	detached bool // nobody waits for it: it returns to the pool by itself
-	inFlight int  // signaled work requests of it that verbs holds
+	offered  bool // sends: a neighbour may copy the data
+	asked    bool // sends: counted in peer.asked
+
+	entry match.Entry[Request] // receives: place in the posted queue; sends: context and tag
+
+	sleeper *sleeper // a goroutine that waits for it while another one leads
+	mr      *verbs.MR
+	total   uint64 // bytes of the whole message
+	written uint64 // bytes that were posted (sends, Reads) or have come (receives in a stream)
+	data    data   // the user's memory, or what is left of it to be sent
+
+	peer     int32 // match.Any for a receive from anybody
 	id       uint32
-	gen      uint32
+	inFlight int      // signaled work requests of it that verbs holds
 	notice   kind     // of a word of our own
 	remote   uint32   // request of the peer
-	total    uint64   // bytes of the whole message
-	written  uint64   // bytes that were posted (sends) or have come (receives in a stream)
+	lent     bool     // sends: the receiver may read the data, which mr is for
 	grant    grant    // where to write to (sends); what to answer to (receives)
-	offer    offer    // receives: where a neighbour has the data
-	offered  bool     // sends: a neighbour may copy the data
-	asked    bool     // sends: counted in peer.asked
+	offer    offer    // receives: where the sender has the data
 	guard    []uint64 // see putOffer
 }
 
@@ -101,6 +110,14 @@ const (
 
 // request takes a request from the pool.
 func (ep *Endpoint) request(peer int32, buf []byte) *Request {
+	r := ep.spare()
+	r.peer, r.data.buf = peer, buf
+	r.total, r.written, r.notice = 0, 0, 0
+	return r
+}
+
+// spare takes a request from the pool of which only the result will be used.
+func (ep *Endpoint) spare() *Request {
 	r := ep.idle
 	if r == nil {
 		r = &Request{ep: ep, id: uint32(len(ep.requests))}
@@ -110,7 +127,6 @@ func (ep *Endpoint) request(peer int32, buf []byte) *Request {
 		ep.idle = r.next
 		r.next = nil
 	}
-	r.peer, r.data.buf = peer, buf
 	ep.active++
 	return r
 }
@@ -137,7 +153,7 @@ func (r *Request) complete() {
 		// Deregistering our own region only fails when it is no region any
 		// more, because the context was closed.
 		_ = r.mr.Dereg()
-		r.mr = nil
+		r.mr, r.lent = nil, false
 	}
 	if r.offered {
 		r.withdraw()
@@ -156,17 +172,21 @@ func (r *Request) complete() {
 	}
 }
 
-// fail ends r with an error. While verbs still holds memory of it, the memory
-// stays the request's: the result comes when verbs lets go.
+// fail ends r with an error. While verbs still holds memory of it, or a peer that is
+// there may be reading it, the memory stays the request's: the result comes when they
+// let go.
 func (r *Request) fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
-	if r.inFlight > 0 {
+	switch {
+	case r.inFlight > 0:
 		r.state = lingering
-		return
+	case r.state == waitCTS && r.lent && r.ep.peers[r.peer].mayRead():
+		r.recall()
+	default:
+		r.complete()
 	}
-	r.complete()
 }
 
 func (ep *Endpoint) release(r *Request) {
@@ -174,7 +194,7 @@ func (ep *Endpoint) release(r *Request) {
 		ep.active--
 	}
 	r.gen++
-	r.state, r.detached, r.err, r.total, r.written, r.notice = free, false, nil, 0, 0, 0
+	r.state, r.detached, r.err = free, false, nil
 	r.st = Status{}
 	r.next, ep.idle = ep.idle, r
 }

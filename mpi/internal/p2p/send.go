@@ -58,6 +58,36 @@ func (ep *Endpoint) open(p *peer, env match.Envelope) bool {
 	return !ep.impaired || p.err == nil && ep.broken(env) == nil
 }
 
+// isendBytes is isend of bytes that lie side by side. Of a short message that goes
+// at once, as most do, the request holds the result and nothing else.
+func (ep *Endpoint) isendBytes(env match.Envelope, dest int, buf []byte) *Request {
+	p := &ep.peers[dest]
+	if len(buf) > int(p.eagerMax) || !p.ready() || !ep.open(p, env) || !ep.dispatch(env, p, int32(dest), buf) {
+		return ep.isend(env, dest, data{buf: buf}, false)
+	}
+	ep.counted(env.Context, p.lane != nil)
+	r := ep.spare()
+	r.st = Status{Source: int32(dest), Tag: env.Tag, Bytes: len(buf)}
+	r.state = done
+	ep.push(burstMax)
+	return r
+}
+
+// dispatch copies a message into a lane or into a train. false means that neither
+// will do.
+func (ep *Endpoint) dispatch(env match.Envelope, p *peer, rank int32, buf []byte) bool {
+	switch {
+	case p.lane != nil:
+		h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
+		return ep.put(p, &h, &data{buf: buf}, len(buf))
+	case len(buf) > coachMax, ep.posts == 0 && !p.habit.waits():
+		return false
+	}
+	seat := ep.board(env, p, rank, len(buf))
+	copy(seat, buf)
+	return seat != nil
+}
+
 func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Request {
 	p := &ep.peers[dest]
 	n := d.len()
@@ -81,7 +111,7 @@ func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Requ
 		case sync:
 		case n <= int(p.eagerMax), n <= int(p.eagerCap) && p.eagerMax >= 0 && p.tune.try():
 			r.state = sendEager
-		case ep.splits(p, n):
+		case ep.splits(p, r, n):
 			r.state = sendSplit
 		}
 		ep.advanceOrQueue(r)
@@ -106,9 +136,12 @@ func (ep *Endpoint) push(n int) {
 func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bool {
 	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
 	n := d.len()
-	if n <= coachMax && p.lane == nil && ep.posts > 0 && ep.board(env, p, int32(dest), d, n) {
-		ep.counted(env.Context, false)
-		return true
+	if n <= coachMax && p.lane == nil && ep.posts > 0 {
+		if seat := ep.board(env, p, int32(dest), n); seat != nil {
+			d.peek(seat)
+			ep.counted(env.Context, false)
+			return true
+		}
 	}
 	if n <= ep.inlineMax && p.lane == nil {
 		h.put(ep.head[:])
@@ -242,6 +275,8 @@ func (ep *Endpoint) advance(r *Request) bool {
 		return ep.postRTS(r, p)
 	case sendCTS:
 		return ep.postCTS(r, p)
+	case sendRead:
+		return ep.postReads(r, p)
 	case sendData:
 		return ep.postData(r, p)
 	case sendNotice:

@@ -27,17 +27,16 @@ type split struct {
 	m    *message // where it waits for one, or nil; neither: nobody wants it
 }
 
-// splits reports whether a message of n bytes, too long to be eager, goes in
-// pieces.
-func (ep *Endpoint) splits(p *peer, n int) bool {
-	if n > ep.cfg.EagerIdle || p.eagerMax <= 0 || p.asked > 0 || p.lane != nil || !p.ready() {
+// splits reports whether the send r of n bytes, too long to be eager, goes in pieces.
+func (ep *Endpoint) splits(p *peer, r *Request, n int) bool {
+	if n > ep.idleTop || p.eagerMax <= 0 || p.asked > 0 || p.lane != nil || !p.ready() {
 		return false
 	}
 	if p.buffered > 0 && !p.answered {
 		return false // one after the other: a stream
 	}
 	need := (n + int(p.eagerMax) - 1) / int(p.eagerMax)
-	return int(p.buffered)+need <= idleBuffers && need <= len(ep.txFree)
+	return int(p.buffered)+need <= idleBuffers && need <= len(ep.txFree) && ep.prefersPieces(p, r, n)
 }
 
 // postSplit posts the pieces of r that are left, as far as there is room.

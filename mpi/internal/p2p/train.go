@@ -13,7 +13,8 @@ import (
 // completes it and posts the buffer again. So nonblocking sends that wait for one
 // another anyway (see push) ride together. The first message after a step goes by
 // itself and at once, and so does every one that follows a message to another
-// peer: a program that sends one to each of its neighbours has nothing to gain.
+// peer: a program that sends one to each of its neighbours has nothing to gain. Where
+// many have followed the first one every time, it waits for them (habit.go).
 //
 //	+---------------+-------+---------------+--------
 //	| length        |context| tag           | data ...      and so on
@@ -22,11 +23,12 @@ import (
 // Messages to one peer stay in order: whatever else goes to it, the train that is
 // open leaves first.
 type train struct {
-	to   *peer // nil: none is open
-	rank int32
-	slot int32 // of the send buffer
-	n    int   // bytes
-	wr   verbs.SendWR
+	to     *peer // nil: none is open
+	rank   int32
+	slot   int32 // of the send buffer
+	n      int   // bytes
+	riders int   // messages
+	wr     verbs.SendWR
 }
 
 const (
@@ -34,26 +36,24 @@ const (
 	coachMax = 512 // longest message in bytes that rides
 )
 
-// board puts a short message on the train to p, behind something else that goes
-// there since the last step. false means that there is none,
-// or no room; then nothing happened.
-func (ep *Endpoint) board(env match.Envelope, p *peer, rank int32, d *data, n int) bool {
+// board makes room for a short message of n bytes on the train to p, behind what
+// was posted to p last, and returns where the message goes, which the caller copies.
+// nil means that there is no train, or no room; then nothing happened.
+func (ep *Endpoint) board(env match.Envelope, p *peer, rank int32, n int) []byte {
 	t := &ep.train
 	room := min(ep.maxSeg, headerLen+int(p.eagerMax)) // of one datagram, and of the peer's buffers
 	if full := t.n+coachLen+n > room; t.to != nil && (t.to != p || full) && !ep.depart() {
-		return false
+		return nil
 	}
 	if t.to == nil && (ep.latest != p || headerLen+coachLen+n > room || !ep.couple(p, rank)) {
-		return false
+		return nil
 	}
 	b := ep.tx.get(t.slot, t.n+coachLen+n)[t.n:]
-	binary.BigEndian.PutUint16(b, uint16(n))
-	binary.BigEndian.PutUint16(b[2:], uint16(env.Context))
-	binary.BigEndian.PutUint32(b[4:], uint32(env.Tag))
-	d.peek(b[coachLen:])
+	binary.BigEndian.PutUint64(b, uint64(n)<<48|uint64(uint16(env.Context))<<32|uint64(uint32(env.Tag)))
 	t.n += coachLen + n
+	t.riders++
 	ep.posts++
-	return true
+	return b[coachLen:]
 }
 
 // couple opens a train. false means no room.
@@ -63,7 +63,8 @@ func (ep *Endpoint) couple(p *peer, rank int32) bool {
 		return false
 	}
 	t := &ep.train
-	t.to, t.rank, t.slot, t.n = p, rank, ep.txFree[free-1], headerLen
+	t.to, t.rank, t.slot, t.n, t.riders = p, rank, ep.txFree[free-1], headerLen, 0
+	ep.posts = max(ep.posts, 1) // as if one had gone before: this one waits
 	ep.txFree = ep.txFree[:free-1]
 	h := header{kind: kindTrain, source: ep.rank}
 	h.put(ep.tx.get(t.slot, headerLen))
@@ -90,6 +91,7 @@ func (ep *Endpoint) depart() bool {
 		return false
 	}
 	p.buffered++
+	p.habit.departed(t.riders)
 	return true
 }
 
@@ -108,19 +110,17 @@ func (ep *Endpoint) arrivedTrain(h *header, b []byte) {
 			ep.Stats.Malformed++
 			return
 		}
-		m := header{
-			kind: kindEager, context: uint32(binary.BigEndian.Uint16(b[2:])), source: h.source,
-			tag: int32(binary.BigEndian.Uint32(b[4:])), near: h.near,
-		}
-		n := coachLen + int(binary.BigEndian.Uint16(b))
-		if n > len(b) || m.tag < 0 {
+		front := binary.BigEndian.Uint64(b)
+		env := match.Envelope{Context: uint32(front >> 32 & 0xffff), Source: h.source, Tag: int32(front)}
+		n := coachLen + int(front>>48)
+		if n > len(b) || env.Tag < 0 {
 			ep.Stats.Malformed++
 			return
 		}
-		if ep.impaired && ep.unwanted(m.envelope()) {
+		if ep.impaired && ep.unwanted(env) {
 			ep.Stats.Stale++
 		} else {
-			ep.arrivedEager(&m, b[coachLen:n])
+			ep.arrivedEager(env, b[coachLen:n])
 		}
 		b = b[n:]
 	}

@@ -36,6 +36,12 @@ type conn struct {
 	dated bool // all that was sent has its true time
 	from  serial.U32
 
+	// The second way, for large data.
+	run    arq.Run
+	way    arq.Way
+	hello  bool // it is to be asked for
+	answer bool // the peer has asked, and gets an answer
+
 	// Receiving.
 	held  []waiting // ring by PSN: packets that came before their turn; nil while all is in order
 	part  int32     // buffer that a message is being put together in
@@ -226,6 +232,7 @@ func (p *protocol) complete(c *conn, status verbs.Status) {
 	if c.head = r.next; c.head == none {
 		c.tail = none
 	}
+	p.until = max(p.until, r.posted)
 	if r.flags&verbs.Signaled != 0 || status != verbs.Success {
 		*p.done.next() = verbs.WC{WRID: r.wrid, Status: status, Opcode: r.op, ByteLen: r.total, Src: c.peer.ah}
 	}

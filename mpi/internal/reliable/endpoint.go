@@ -52,17 +52,19 @@ type Endpoint struct {
 	cq    *verbs.CQ
 	rx    region // receive buffers
 	heads region // headers in front of what lies in the user's memory
+	pad   region // what a Hello has behind its header
 	head  int    // next of them
 
-	peers table
-	stuck bool   // pk could not be sent yet
-	pk    packet // reused
-	small [verbs.MaxInline]byte
-	send  verbs.SendWR // reused: a packet from small
-	long  verbs.SendWR // reused: a packet with the user's memory
-	write verbs.SendWR // reused: a chunk
-	recv  verbs.RecvWR // reused
-	wcs   [progress.Budget]verbs.WC
+	peers  table
+	posted uint64 // packets that the queue pair was given
+	stuck  bool   // pk could not be sent yet
+	pk     packet // reused
+	small  [verbs.MaxInline]byte
+	send   verbs.SendWR // reused: a packet from small
+	long   verbs.SendWR // reused: a packet with the user's memory
+	write  verbs.SendWR // reused: a chunk
+	recv   verbs.RecvWR // reused
+	wcs    [progress.Budget]verbs.WC
 }
 
 // region is registered memory in the arena.
@@ -87,7 +89,10 @@ func New(ctx *verbs.Context, pd *verbs.PD, cfg Config) (*Endpoint, error) {
 	}
 	e := &Endpoint{arena: ctx.Arena(), eng: ctx.Engine()}
 	e.part, e.chunk = uint32(min(seg-HeaderLen, cfg.MaxMessage)), uint32(seg-recordLen)
-	e.stride = (HeaderLen + max(int(e.part), ackLen) + 63) &^ 63
+	if e.second = ctx.Attr().Bulk; e.second {
+		e.hello = uint32(seg - HeaderLen)
+	}
+	e.stride = (HeaderLen + max(int(e.part), int(e.hello), ackLen) + 63) &^ 63
 	slots := min(max(cfg.Buffer/e.stride, slotsLeast), slotsMost)
 	e.protocol.init(&cfg, slots)
 	e.send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline}
@@ -117,6 +122,12 @@ func (e *Endpoint) create(ctx *verbs.Context, pd *verbs.PD, slots int) (err erro
 	}
 	if err = e.carve(pd, &e.heads, (sendDepth+1)*HeaderLen, "headers", 0); err != nil {
 		return err
+	}
+	if e.second {
+		if err = e.carve(pd, &e.pad, int(e.hello), "padding", 0); err != nil {
+			return err
+		}
+		clear(e.pad.bytes)
 	}
 	e.protocol.rx = e.rx.bytes
 	e.recv.NumSGE = 1
@@ -175,7 +186,7 @@ func (e *Endpoint) Close() error {
 	if e.cq != nil {
 		errs = append(errs, e.cq.Destroy())
 	}
-	for _, r := range []*region{&e.rx, &e.heads} {
+	for _, r := range []*region{&e.rx, &e.heads, &e.pad} {
 		if r.mr != nil {
 			errs = append(errs, r.mr.Dereg())
 		}

@@ -27,13 +27,18 @@ type rig struct {
 
 type rigEnd struct {
 	*Endpoint
-	ctx  *verbs.Context
-	pd   *verbs.PD
-	peer *Peer
-	mr   *verbs.MR
-	got  [][]byte
-	wcs  []verbs.WC
+	carrier fabric.Datagram
+	ctx     *verbs.Context
+	pd      *verbs.PD
+	peer    *Peer
+	mr      *verbs.MR
+	got     [][]byte
+	wcs     []verbs.WC
 }
+
+// secondPort is how much higher the port of the second way is (docs/PROTOCOL.md,
+// section 4).
+const secondPort = 8192
 
 // Now implements mono.Clock.
 func (r *rig) Now() mono.Time { return r.now }
@@ -41,7 +46,16 @@ func (r *rig) Now() mono.Time { return r.now }
 // Park implements progress.Parker.
 func (r *rig) Park(mono.Time, mono.Duration) bool { return false }
 
-func newRig(t testing.TB, payload int) *rig {
+func newRig(t testing.TB, payload int) *rig { return newRigOf(t, payload, false) }
+
+// newRigOf returns a rig, with a second way for large data or without.
+func newRigOf(t testing.TB, payload int, second bool) *rig {
+	t.Helper()
+	return newRigWith(t, payload, second, func(d fabric.Datagram) fabric.Datagram { return d })
+}
+
+// newRigWith returns a rig on carriers that wrap makes of those of the mesh.
+func newRigWith(t testing.TB, payload int, second bool, wrap func(fabric.Datagram) fabric.Datagram) *rig {
 	t.Helper()
 	r := &rig{t: t, now: 1, loses: func() bool { return false }}
 	var err error
@@ -54,8 +68,12 @@ func newRig(t testing.TB, payload int) *rig {
 	}
 	addrs := [2]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:18700"), netip.MustParseAddrPort("10.0.0.2:18700")}
 	for i := range r.ends {
-		e := &rigEnd{}
-		e.ctx, err = verbs.New(verbs.Config{Datagram: r.net.Open(addrs[i], 0), Engine: progress.New(r, r), Key: 7, Epoch: uint32(i + 1)})
+		e := &rigEnd{carrier: wrap(r.net.Open(addrs[i], 0))}
+		c := verbs.Config{Datagram: e.carrier, Engine: progress.New(r, r), Key: 7, Epoch: uint32(i + 1)}
+		if second {
+			c.Bulk = r.net.Open(netip.AddrPortFrom(addrs[i].Addr(), addrs[i].Port()+secondPort), 0)
+		}
+		e.ctx, err = verbs.New(c)
 		must(t, err)
 		e.pd, err = e.ctx.AllocPD()
 		must(t, err)

@@ -13,7 +13,8 @@ import (
 type Stats struct {
 	Packets, Chunks    uint64 // sent for the first time
 	Resent             uint64 // of both
-	Acks, Asks         uint64 // sent
+	Acks, Asks, Hellos uint64 // sent
+	Bulk               uint64 // packets and chunks that went the second way
 	Received           uint64 // packets and chunks that were new
 	Duplicates         uint64 // those that were not, or lie outside of the window
 	Dropped            uint64 // ahead of a gap when there was no room to keep them
@@ -28,10 +29,14 @@ type protocol struct {
 	shared   *arq.Shared
 	requests requests
 	done     completions
+	until    uint64 // packets that must have gone out before the user sees them: request.posted
 	census   census
 	most     int    // length of a message
 	part     uint32 // most bytes of a message in one datagram
 	chunk    uint32 // and of a Write
+	second   bool   // there is a second way
+	hello    uint32 // how many bytes a Hello has behind its header: as a datagram at most
+	long     uint32 // from how many bytes on a Write is large data
 
 	first, last *conn // the line of those that may have something to send
 	active      []*conn
@@ -54,7 +59,7 @@ func (p *protocol) init(cfg *Config, slots int) {
 	p.requests.init(cfg.MaxSendWR)
 	p.done.init(cfg.MaxSendWR + 2*slots)
 	p.census.init(slots, p.shared.Config().Window)
-	p.most = cfg.MaxMessage
+	p.most, p.long = cfg.MaxMessage, arq.LongMin
 	p.wakeAt, p.keepAt = mono.Never, mono.Never
 	p.spare = slots
 }
@@ -69,10 +74,11 @@ func (p *protocol) slot(i int32, n int) []byte {
 // or a chunk, which has no header.
 type packet struct {
 	peer  *Peer
-	req   *request // nil: nothing follows the header
+	req   *request // nil: none, and n bytes that mean nothing follow the header
 	off   uint32
 	n     uint32
 	psn   serial.U32
+	turn  arq.Turn
 	chunk bool
 	hdr   [ackLen]byte
 	len   int // of the header
@@ -120,7 +126,7 @@ func (p *protocol) kick(now mono.Time, peer *Peer, pk *packet) bool {
 			return true
 		}
 	}
-	if c.ask || c.cur != none && c.snd.CanPush(1) || c.snd.HasLost() {
+	if c.ask || c.hello || c.cur != none && c.snd.CanPush(1) || c.snd.HasLost() {
 		p.list(c)
 	} else {
 		p.wake(c)
@@ -171,8 +177,12 @@ func (p *protocol) pick(now mono.Time, c *conn, pk *packet) bool {
 		rec := snd.Record(psn)
 		pk.peer, pk.req = c.peer, &p.requests.all[rec.Token]
 		pk.psn, pk.off, pk.n = psn, rec.Off, rec.Len
+		pk.turn = arq.FirstWay // the other may be what lost it
 		snd.Resent(now, psn)
 		p.Resent++
+		if c.run.Second() {
+			c.way.Resent(1)
+		}
 		p.dress(now, c, pk, true)
 		return true
 	}
@@ -180,12 +190,23 @@ func (p *protocol) pick(now mono.Time, c *conn, pk *packet) bool {
 	if p.cutNext(now, c, pk, !due) {
 		return true
 	}
-	pk.peer, pk.req, pk.n = c.peer, nil, 0
+	pk.peer, pk.req, pk.n, pk.turn = c.peer, nil, 0, arq.FirstWay
 	switch {
 	case c.ask:
 		c.ask = false
 		p.Asks++
 		p.head(now, c, pk, kindAsk, 0)
+		if c.run.Second() {
+			pk.turn = arq.SecondWay // behind what it asks for
+		}
+	case c.hello:
+		c.hello = false
+		p.Hellos++
+		p.head(now, c, pk, kindHello, 0)
+		pk.n, pk.turn = p.hello, arq.SecondWay
+	case c.answer:
+		c.answer = false
+		p.head(now, c, pk, kindHelloAck, 0)
 	case due:
 		p.Acks++
 		p.acknowledge(now, c, pk)
@@ -222,6 +243,7 @@ func (p *protocol) cutNext(now mono.Time, c *conn, pk *packet, chunks bool) bool
 func (p *protocol) cut(now mono.Time, c *conn, pk *packet, i int32, n uint32) {
 	r := &p.requests.all[i]
 	pk.peer, pk.req, pk.off, pk.n = c.peer, r, r.cut, n
+	pk.turn = p.turn(now, c, r)
 	r.cut += n
 	last := r.cut == r.total
 	pk.psn = c.snd.Push(now, uint32(i), pk.off, n, last)
@@ -237,6 +259,24 @@ func (p *protocol) cut(now mono.Time, c *conn, pk *packet, i int32, n uint32) {
 		p.Packets++
 	}
 	p.dress(now, c, pk, soon)
+}
+
+// turn says how the next part of a request goes that is sent for the first time.
+func (p *protocol) turn(now mono.Time, c *conn, r *request) arq.Turn {
+	long := r.total >= p.long && r.op == verbs.OpRDMAWrite
+	if !p.second || !long && c.run.Idle() {
+		return arq.FirstWay
+	}
+	turn := c.run.Next(now, &c.way, &c.snd, c.snd.InFlight() == 0, long)
+	if c.run.Large() && c.way.Wanting(now) {
+		c.way.Ask(now)
+		c.hello = true
+	}
+	if turn == arq.SecondWay {
+		c.way.Sent(1)
+		p.Bulk++
+	}
+	return turn
 }
 
 // dress gives a part of a request its header, or makes it a chunk.
@@ -268,7 +308,9 @@ func (p *protocol) head(now mono.Time, c *conn, pk *packet, k kind, flags uint8)
 	}
 	h.put(pk.hdr[:])
 	pk.len = HeaderLen
-	c.rcv.Acked(false)
+	if k != kindHello { // which may well be lost
+		c.rcv.Acked(false)
+	}
 }
 
 // acknowledge writes a packet that tells of gaps too.
