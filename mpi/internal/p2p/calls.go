@@ -240,29 +240,12 @@ func (r *Request) Test() (st Status, finished bool, err error) {
 	return st, finished, err
 }
 
-// Register makes a communicator known: its context, which is even, all ranks of
-// World in it, in any order, and how many bytes its ranks agree on. The context of
-// World is 0.
-func (ep *Endpoint) Register(context uint32, members []int32, agreed int) {
-	ep.Enter()
-	ep.register(context, members, agreed)
-	ep.Leave()
-}
-
 // Counts returns the counters of a communicator.
 func (ep *Endpoint) Counts(context uint32) Counts {
 	ep.Enter()
 	c := *ep.countsOf(context)
 	ep.Leave()
 	return c
-}
-
-// Unregister forgets a communicator, if all its members are done with it. Else
-// some may still ask what was agreed upon, so the context must not be used again.
-func (ep *Endpoint) Unregister(context uint32, all bool) {
-	ep.Enter()
-	ep.unregister(context, all)
-	ep.Leave()
 }
 
 // RegisterPart tells that members of a communicator do collectives with a tag of
@@ -377,7 +360,9 @@ func (in *Inside) Flush() { in.ep().push(1) }
 // Follow calls f in every step from now on; nil ends that.
 func (in *Inside) Follow(f Follower) { in.follower = f }
 
-// Register is Endpoint.Register.
+// Register makes a communicator known: its context, which is even, all ranks of
+// World in it, in any order, and how many bytes its ranks agree on. The context of
+// World is 0.
 func (in *Inside) Register(context uint32, members []int32, agreed int) {
 	in.ep().register(context, members, agreed)
 }
