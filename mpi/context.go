@@ -83,8 +83,8 @@ func (p *Proc) freeContexts() contextSet {
 }
 
 // alone is the bit of World in a set that ranks agree on: of this rank one
-// goroutine at a time makes communicators, and no Idup is under way. It is the same in what they agree on
-// when that holds for all of them.
+// goroutine at a time makes communicators, and no Idup is under way. It is the same
+// in what they agree on when that holds for all of them.
 const alone = 1
 
 // agree returns n contexts that are free on all ranks of c, and takes them. All

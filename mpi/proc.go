@@ -30,8 +30,9 @@ type Config struct {
 	EagerMax int
 	// EagerIdle is the largest message in bytes that is sent without asking to a
 	// rank on another host that little is under way to; at most 1 MiB. Default:
-	// XWARP_EAGER_IDLE from the environment in Init, else 64 KiB, but EagerMax
-	// where that is given.
+	// XWARP_EAGER_IDLE from the environment in Init, else EagerMax where that is
+	// given, else what is measured, up to 128 KiB: see NoCalibrate. Without that it
+	// is 64 KiB.
 	EagerIdle int
 	// EagerNear is the largest message in bytes that is copied through shared
 	// memory to a rank on the same host; what is longer the receiver copies
@@ -39,9 +40,10 @@ type Config struct {
 	// the environment in Init, else EagerMax where that is given, else what is
 	// measured: see NoCalibrate. Without that it is 16 KiB.
 	EagerNear int
-	// NoCalibrate leaves EagerNear as it is by default. Default: XWARP_CALIBRATE=0 in
-	// the environment of Init says so, else EagerNear follows what copying takes on
-	// this machine, unless it or EagerMax is given.
+	// NoCalibrate leaves EagerIdle and EagerNear as they are by default. Default:
+	// XWARP_CALIBRATE=0 in the environment of Init says so, else EagerNear follows what
+	// copying takes on this machine, and EagerIdle the time that messages of the program
+	// take to each rank with and without asking, unless they or EagerMax are given.
 	NoCalibrate bool
 	// Rendezvous is how longer messages cross the network: see the constants of its
 	// type. Default: XWARP_RENDEZVOUS from the environment in Init, else auto.

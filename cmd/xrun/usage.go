@@ -94,7 +94,8 @@ Starting
   -env NAME VALUE      the same for the ranks of one of several programs
   -genvlist A,B,...    set these to what they are here, as -x does;
                        -envlist A,B,... does for one of several programs
-  --launcher ssh       how to reach --hosts (the only one by name)
+  --launcher ssh       how to reach --hosts (the only one by name); none is
+                       needed for this machine, by its name or as localhost
   --launcher-exec CMD  reach a host by running CMD HOST AGENT ARGS... instead
   --agent-path PATH    where xrun is on the hosts (default: where it is here)
 

@@ -47,7 +47,7 @@ func Run(c Config) (err error) {
 	if c.Report != nil {
 		c.Report(j.records())
 	}
-	if !p.remote {
+	if slices.ContainsFunc(p.agents, func(a agentPlan) bool { return !p.remote || c.here(a.hostName) }) {
 		j.fail(killMarked(j.name)) // what a killed agent has left
 	}
 	if j.failure == nil {
@@ -289,7 +289,7 @@ func (j *job) lost(l *link) {
 		}
 	}
 	if !l.bye {
-		err := &HostError{l.plan.hostName, l.lostError(j.plan.remote)}
+		err := &HostError{l.plan.hostName, l.lostError(j.plan.remote && !j.config.here(l.plan.hostName))}
 		for _, rank := range ranks {
 			j.ledger.ranks[rank].end = err
 		}

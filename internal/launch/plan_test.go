@@ -106,6 +106,7 @@ func TestMakePlan(t *testing.T) {
 		{root, Config{Hosts: hosts("a,b"), PerHost: 2, Ranks: 3, Map: MapCore}, "a#0[ 0.0/0 1.1/1 ] b#1[ 2.0/0 ] udp ", "3 ranks"},
 		{root, Config{Testbed: 2, PerHost: 2, Fabric: "udp", Map: MapNode}, "me@0#0[ 0.0/0 2.1/2 ] me@1#1[ 1.0/1 3.1/3 ] udp xw0 testbed 2 mtu 0", "4 ranks"},
 		{root, Config{PerHost: 3, Map: MapNUMA}, "me#0[ 0.0/0 1.1/1 2.2/2 ] udp lo", "3 ranks"},
+		{root, Config{Hosts: hosts("a:2,b:2"), Ranks: 2}, "a#0[ 0.0/-1 1.1/-1 ] udp ", "2 ranks on a through shared memory"},
 		{root, Config{Hosts: hosts("a,b"), Fabric: "udp"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] udp ", "kernel UDP"},
 	} {
 		c.c.Program = "prog"
