@@ -29,8 +29,10 @@ func (c *Comm) members() []int32 {
 
 // register tells the layer below about a new communicator.
 func (c *Comm) register() {
+	members := c.members()
+	c.ep.Register(c.context, members, ballotBytes(len(members)))
 	c.ep.Enter()
-	c.announce()
+	c.session.track(c)
 	c.ep.Leave()
 }
 

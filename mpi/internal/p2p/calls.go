@@ -240,6 +240,15 @@ func (r *Request) Test() (st Status, finished bool, err error) {
 	return st, finished, err
 }
 
+// Register makes a communicator known: its context, which is even, all ranks of
+// World in it, in any order, and how many bytes its ranks agree on. The context of
+// World is 0.
+func (ep *Endpoint) Register(context uint32, members []int32, agreed int) {
+	ep.Enter()
+	ep.register(context, members, agreed)
+	ep.Leave()
+}
+
 // Counts returns the counters of a communicator.
 func (ep *Endpoint) Counts(context uint32) Counts {
 	ep.Enter()
@@ -360,9 +369,7 @@ func (in *Inside) Flush() { in.ep().push(1) }
 // Follow calls f in every step from now on; nil ends that.
 func (in *Inside) Follow(f Follower) { in.follower = f }
 
-// Register makes a communicator known: its context, which is even, all ranks of
-// World in it, in any order, and how many bytes its ranks agree on. The context of
-// World is 0.
+// Register is Endpoint.Register.
 func (in *Inside) Register(context uint32, members []int32, agreed int) {
 	in.ep().register(context, members, agreed)
 }

@@ -98,7 +98,7 @@ func (ep *Endpoint) at(context uint32) *group {
 	return *g
 }
 
-// register is Inside.Register.
+// register is Register for those inside.
 func (ep *Endpoint) register(context uint32, members []int32, agreed int) {
 	g := ep.at(context)
 	g.members = slices.Clone(members)
