@@ -164,6 +164,12 @@ func (c *Context) maxSeg() int {
 	return c.ep.MaxPayload() - dgram.HeaderLen - dgram.LengthLen - ddp.UntaggedLen
 }
 
+// BestSeg is how long a message should be that fits one datagram and is copied, in
+// bytes, for the best bandwidth: DeviceAttr.MaxSeg, or a little less.
+func (c *Context) BestSeg() int {
+	return c.maxSeg() - (c.ep.MaxPayload() - c.ep.Whole(c.ep.MaxPayload()))
+}
+
 // Stats returns what the endpoint of datagrams did and dropped, and its carriers.
 func (c *Context) Stats() (llp.Stats, fabric.DatagramStats) {
 	if c.ep == nil {

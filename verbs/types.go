@@ -252,6 +252,11 @@ type QPInit struct {
 	// 5040, section 7.1), which is the default. Queue pairs that wait at one SRQ
 	// are served in turn.
 	RecvWait bool
+	// Lasting is for type UD, whose requests are complete when the carrier has
+	// them: their memory stays as it is for longer, until the user knows that what
+	// was sent has arrived. Then it may be sent from where it lies, if it is in the
+	// arena (QP.Direct). RD holds requests for that long anyway.
+	Lasting bool
 }
 
 // RecordConfig says how a target logs Write-Records. Zero values mean the

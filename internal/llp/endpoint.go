@@ -169,13 +169,14 @@ func (e *Endpoint) SetReliable(on bool) {
 // Recv takes in a batch of datagrams and returns how many. Walk them with
 // Next; call Release after the last.
 func (e *Endpoint) Recv(now mono.Time) int {
+	away := now.Sub(e.now)
 	e.rxPos, e.now = 0, now
 	n := 0
 	if e.bulk.turns < turnsMost { // always, where there is no second way
 		n = e.dg.Recv(e.rx)
 	}
 	if e.bulk.dg != nil {
-		n = e.recvOther(n)
+		n = e.recvOther(n, away)
 	}
 	e.Stats.RxDatagrams += uint64(n)
 	return n
@@ -464,15 +465,18 @@ func (p *Peer) MaxULPDU() int { return int(p.whole) - dgram.HeaderLen - dgram.Le
 // own costs as much as copying a frame, so nearly two must be saved.
 const DirectMin = 2*mem.FrameSize - mem.FrameSize/4
 
+// Most returns the largest payload of a datagram to p in bytes.
+func (p *Peer) Most() int { return int(p.most) }
+
 // Direct returns how many of the n bytes at addr, which lies in the arena, a
-// ULPDU to p with a header of hdr bytes should take when they are to be sent
-// from where they lie: whole frames of memory, so that few buffers are needed.
-// 0 means that copying is better.
-func (e *Endpoint) Direct(p *Peer, addr mem.Addr, n, hdr int) int {
+// ULPDU with a header of hdr bytes should take when they are to be sent from where
+// they lie, in a datagram of up to most bytes: whole frames of memory, so that few
+// buffers are needed. 0 means that copying is better.
+func (e *Endpoint) Direct(most int, addr mem.Addr, n, hdr int) int {
 	if e.caps.MaxBufs < 4 {
 		return 0
 	}
-	room := int(p.most) - dgram.HeaderLen - dgram.LengthLen - hdr
+	room := most - dgram.HeaderLen - dgram.LengthLen - hdr
 	room = min(room, (e.caps.MaxBufs-2)*mem.FrameSize)
 	if n > room {
 		n = room - int(addr+mem.Addr(room))%mem.FrameSize

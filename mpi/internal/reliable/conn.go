@@ -72,7 +72,7 @@ func (p *protocol) connOf(now mono.Time, peer *Peer) *conn {
 		p.used = append(p.used, c)
 		p.keepAt = min(p.keepAt, now.Add(p.shared.Config().KeepAlive))
 		c.snd.Init(p.shared, firstPSN)
-		c.snd.SetSegment(int(p.chunk) + chunkOverhead)
+		c.snd.SetSegment(int(p.room) + chunkOverhead)
 		c.rcv.Init(p.shared, firstPSN)
 		peer.conn = c
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/fabric/mesh"
+	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/verbs"
@@ -39,6 +40,16 @@ type rigEnd struct {
 // secondPort is how much higher the port of the second way is (docs/PROTOCOL.md,
 // section 4).
 const secondPort = 8192
+
+// toArena puts the memory of an end into the arena, from where it can be sent without
+// a copy.
+func (e *rigEnd) toArena(t testing.TB) {
+	const n = 1 << 20
+	at, err := e.ctx.Arena().Alloc(n, mem.FrameSize)
+	must(t, err)
+	e.mr, err = e.pd.RegMR(e.ctx.Arena().At(at, n), verbs.LocalWrite|verbs.RemoteWrite)
+	must(t, err)
+}
 
 // Now implements mono.Clock.
 func (r *rig) Now() mono.Time { return r.now }
@@ -144,9 +155,10 @@ func (e *rigEnd) long(id uint64, op verbs.Opcode, at, n int) *verbs.SendWR {
 // Messages and Writes of all sizes, one after the other, over a carrier that
 // loses: what arrives is what was sent.
 func TestEndpoint_everySize(t *testing.T) {
-	for _, payload := range []int{1472, 8972} {
+	for _, payload := range []int{1472, 8972, 20000} {
 		for _, loss := range []float64{0, 0.15} {
 			r := newRig(t, payload)
+			r.ends[0].toArena(t)
 			rng := rand.New(rand.NewPCG(1, uint64(payload)))
 			r.loses = func() bool { return rng.Float64() < loss }
 			a, b := r.ends[0], r.ends[1]
@@ -168,6 +180,9 @@ func TestEndpoint_everySize(t *testing.T) {
 				}
 				if n := sizes[k]; !bytes.Equal(b.mr.Bytes()[77:77+n], a.mr.Bytes()[at:at+n]) {
 					t.Fatalf("a Write of %d bytes went wrong", n)
+				}
+				if stats, _ := a.ctx.Stats(); sizes[k] > 4*payload && payload > 8000 && stats.TxDirect == 0 {
+					t.Fatal("nothing was sent from where it lies")
 				}
 				for i, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpSend} {
 					if wc := a.wcs[i]; wc.WRID != id || wc.Status != verbs.Success || wc.Opcode != op {
