@@ -16,17 +16,15 @@ type Comm struct {
 	ep      *p2p.Endpoint
 	context uint32 // of messages; that of collectives is one higher
 	rank    int
-	size    int      // of the group that ranks of messages are of: the remote one of an intercommunicator
-	world   []int32  // number in World of the ranks of that group; nil: they are the same
-	session *Session // that it is of; nil: the world model
-	index   []int32  // the other way round, by number in World
-	local   *Group   // of an intercommunicator; else nil
+	size    int     // of the group that ranks of messages are of: the remote one of an intercommunicator
+	world   []int32 // number in World of the ranks of that group; nil: they are the same
+	index   []int32 // the other way round, by number in World
+	local   *Group  // of an intercommunicator; else nil
 	coll    collective
 	within  *Comm // intercommunicator: the ranks of the local group among themselves
 	name    string
 	freed   bool                       // or not there yet
 	coming  bool                       // it is not there yet: see Idup
-	held    int                        // persistent operations that were not freed
 	exact   bool                       // mpi_assert_exact_length
 	noAny   struct{ source, tag bool } // mpi_assert_no_any_source, mpi_assert_no_any_tag
 	buffer  sendBuffer
@@ -37,6 +35,8 @@ type Comm struct {
 	stats   CommStats // of watch
 	noted   bool      // by watch
 	topo    any       // *cart, *graph, *distGraph, or nil
+	session *Session  // that it is of; nil: the world model
+	held    int       // persistent operations that were not freed
 }
 
 // newWorld makes the communicator of all ranks.
