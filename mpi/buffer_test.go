@@ -140,3 +140,11 @@ func TestBsend_detachDuringFlush(t *testing.T) {
 		return second(p.BufferDetach())
 	})
 }
+
+// A communicator that is none has no buffer either.
+func TestBufferIflush_none(t *testing.T) {
+	var none *mpi.Comm
+	if err := wantClass(second(none.BufferIflush()), mpi.ErrComm); err != nil {
+		t.Error(err)
+	}
+}

@@ -16,15 +16,17 @@ type Comm struct {
 	ep      *p2p.Endpoint
 	context uint32 // of messages; that of collectives is one higher
 	rank    int
-	size    int     // of the group that ranks of messages are of: the remote one of an intercommunicator
-	world   []int32 // number in World of the ranks of that group; nil: they are the same
-	index   []int32 // the other way round, by number in World
-	local   *Group  // of an intercommunicator; else nil
+	size    int      // of the group that ranks of messages are of: the remote one of an intercommunicator
+	world   []int32  // number in World of the ranks of that group; nil: they are the same
+	session *Session // that it is of; nil: the world model
+	index   []int32  // the other way round, by number in World
+	local   *Group   // of an intercommunicator; else nil
 	coll    collective
 	within  *Comm // intercommunicator: the ranks of the local group among themselves
 	name    string
 	freed   bool                       // or not there yet
 	coming  bool                       // it is not there yet: see Idup
+	held    int                        // persistent operations that were not freed
 	exact   bool                       // mpi_assert_exact_length
 	noAny   struct{ source, tag bool } // mpi_assert_no_any_source, mpi_assert_no_any_tag
 	buffer  sendBuffer
@@ -50,10 +52,13 @@ const selfContext = 2
 
 // newSelf makes the communicator of this rank alone.
 func newSelf(p *Proc) *Comm {
-	c := p.newComm(selfContext, &Group{[]int32{int32(p.rank)}})
+	c := p.newComm(selfContext, p.alone())
 	c.name = "MPI_COMM_SELF"
 	return c
 }
+
+// alone returns the group of this rank.
+func (p *Proc) alone() *Group { return &Group{world: []int32{int32(p.rank)}} }
 
 // newComm makes a communicator of a group that this rank is in.
 func (p *Proc) newComm(context uint32, g *Group) *Comm {
@@ -72,7 +77,7 @@ func (p *Proc) view(context uint32, g *Group) *Comm {
 
 // become makes c a view of a group.
 func (c *Comm) become(context uint32, g *Group) {
-	c.context, c.rank = context, g.rankOf(int32(c.p.rank))
+	c.context, c.rank, c.session = context, g.rankOf(int32(c.p.rank)), g.session
 	c.world, c.index = nil, nil
 	c.address(g)
 	c.coll.c = c

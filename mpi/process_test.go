@@ -253,6 +253,9 @@ func TestProcess_rankIsKilled(t *testing.T) {
 	networks(t, func(t *testing.T, on launch.Config) {
 		for i, after := range moments(4) {
 			victim := i % 4
+			if i == 2 { // large messages are read
+				on.Env = append(on.Env, mpi.EnvRendezvous+"=read")
+			}
 			out, errOut, err := launchJob(t, survivors(victim, "kill rank", after, 60), on)
 			var re *launch.RankError
 			if !errors.As(err, &re) || re.Rank != victim || re.Signal != unix.SIGKILL || out != strings.Repeat("3 are left\n", 3) {

@@ -106,7 +106,7 @@ func TestXrun_exitStatus(t *testing.T) {
 		{[]string{}, 125, "no program to run\nxrun: see xrun --help"},
 		{[]string{"--fabric", "carrier-pigeon", "true"}, 125, "unknown fabric"},
 		{[]string{"--hosts", "h", "--launcher-exec", "sh -c cat>/dev/null", "--start-timeout", "100ms", "true"}, 124, "no answer from h after 100ms"},
-		{[]string{"--hosts", "h", "--launcher-exec", "false", "true"}, 125, "host h: lost its agent (exit status 1)"},
+		{[]string{"--hosts", "h", "--launcher-exec", "false", "true"}, 125, "host h: its agent did not start (exit status 1): try \"false h "},
 	} {
 		_, errOut, status := xrun(t, c.args...)
 		if status != c.status || !strings.Contains(errOut, c.text) {
@@ -237,6 +237,27 @@ func TestXrun_rootWithoutCapabilities(t *testing.T) {
 	out, errOut, status := finish(t, cmd)
 	if status != 0 || out != "udp\nudp\n" || !strings.Contains(errOut, "no --testbed") {
 		t.Errorf("status %d, %q, %q", status, out, errOut)
+	}
+}
+
+// This machine needs no ssh, whichever of its names is used.
+func TestXrun_localhost(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hostfile := t.TempDir() + "/hosts"
+	if err := os.WriteFile(hostfile, []byte("localhost slots=2 max_slots=3\n"+name+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errOut, status := xrun(t, "-n", "5", "--oversubscribe", "--hostfile", hostfile, "-l", "--fabric", "udp", "--device", "lo", "sh", "-c", "echo $XWARP_HOST.$XWARP_LOCAL_RANK")
+	for rank, place := range []string{"0.0", "0.1", "0.2", "1.0", "1.1"} {
+		if !strings.Contains(out, fmt.Sprintf("[%d] %s\n", rank, place)) {
+			t.Errorf("rank %d is not at %s:\n%s", rank, place, out)
+		}
+	}
+	if status != 0 {
+		t.Errorf("status %d, %q", status, errOut)
 	}
 }
 

@@ -47,7 +47,7 @@ func Run(c Config) (err error) {
 	if c.Report != nil {
 		c.Report(j.records())
 	}
-	if !p.remote {
+	if slices.ContainsFunc(p.agents, func(a agentPlan) bool { return !p.remote || c.here(a.hostName) }) {
 		j.fail(killMarked(j.name)) // what a killed agent has left
 	}
 	if j.failure == nil {
@@ -259,18 +259,10 @@ func (j *job) broadcast(o order) {
 	}
 }
 
-// agentOf returns the agent of a rank.
-func (j *job) agentOf(rank int) *link {
-	i := slices.IndexFunc(j.links, func(l *link) bool {
-		return slices.ContainsFunc(l.plan.ranks, func(r rankPlan) bool { return r.Rank == rank })
-	})
-	return j.links[i]
-}
-
 func (j *job) handle(e event) {
 	switch {
 	case e.ended:
-		j.lost(e.from, e.gone)
+		j.lost(e.from)
 	case e.err != nil:
 		j.fail(&HostError{e.from.plan.hostName, e.err})
 	default:
@@ -279,7 +271,7 @@ func (j *job) handle(e event) {
 }
 
 // lost notes the end of an agent's process, and of its ranks with it.
-func (j *job) lost(l *link, state *os.ProcessState) {
+func (j *job) lost(l *link) {
 	l.gone = true
 	var ranks []int
 	for _, r := range l.plan.ranks {
@@ -289,7 +281,7 @@ func (j *job) lost(l *link, state *os.ProcessState) {
 		}
 	}
 	if !l.bye {
-		err := &HostError{l.plan.hostName, lostError(state)}
+		err := &HostError{l.plan.hostName, l.lostError(j.plan.remote && !j.config.here(l.plan.hostName))}
 		for _, rank := range ranks {
 			j.ledger.ranks[rank].end = err
 		}

@@ -194,7 +194,6 @@ func TestRun_hostFails(t *testing.T) {
 	base := rankConfig(2, "hang", "-1")
 	base.Launcher, base.Agent = []string{self, "as-launcher"}, []string{self, AgentArg}
 	base.Device, base.Fabric = "lo", "udp"
-	base.StartTimeout = 500 * time.Millisecond
 	t.Run("broken", func(t *testing.T) {
 		c := base
 		c.Hosts = []Host{{Name: "good", Slots: 0}, {Name: "broken", Slots: 0}}
@@ -206,7 +205,7 @@ func TestRun_hostFails(t *testing.T) {
 	})
 	t.Run("silent", func(t *testing.T) {
 		c := base
-		c.Hosts = []Host{{Name: "good", Slots: 0}, {Name: "silent", Slots: 0}}
+		c.Hosts, c.StartTimeout = []Host{{Name: "good"}, {Name: "silent"}}, 500*time.Millisecond
 		_, err := runJob(t, c)
 		var te *TimeoutError
 		if !errors.As(err, &te) || !slices.Contains(te.Hosts, "silent") || ExitCode(err) != ExitTimeout {

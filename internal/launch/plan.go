@@ -67,6 +67,8 @@ func makePlan(c Config, m machine) (*plan, error) {
 		return nil, err
 	}
 	switch {
+	case c.User != "" && !m.root && len(c.Hosts) == 0:
+		err = configErrorf("only root can start ranks as another user: leave out --user, or use sudo")
 	case c.Testbed > 0 && m.root:
 		err = p.inTestbed(c, m, perHost)
 	case c.Testbed > 0:
@@ -208,6 +210,9 @@ func (p *plan) onHosts(c Config, m machine, perHost int) (err error) {
 		}
 	}
 	p.notice = fmt.Sprintf("%s on %s over %s%s", p.ranks(), count(len(p.agents), "host", "hosts"), fabricName(p.fabric), why)
+	if shared, _ := c.lookup(boot.EnvShared); len(p.agents) == 1 && c.Fabric == "" && c.Device == "" && shared != "0" {
+		p.notice = fmt.Sprintf("%s on %s%s", p.ranks(), p.agents[0].hostName, p.within(c))
+	}
 	return nil
 }
 

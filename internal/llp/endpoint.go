@@ -170,13 +170,14 @@ func (e *Endpoint) SetReliable(on bool) {
 // Recv takes in a batch of datagrams and returns how many. Walk them with
 // Next; call Release after the last.
 func (e *Endpoint) Recv(now mono.Time) int {
+	away := now.Sub(e.now)
 	e.rxPos, e.now = 0, now
 	n := 0
 	if e.bulk.turns < turnsMost { // always, where there is no second way
 		n = e.dg.Recv(e.rx)
 	}
 	if e.bulk.dg != nil {
-		n = e.recvOther(n)
+		n = e.recvOther(n, away)
 	}
 	e.Stats.RxDatagrams += uint64(n)
 	return n

@@ -73,6 +73,7 @@ type links[T any] struct {
 // The zero value is an empty queue.
 type Posted[T any] struct {
 	tables [kinds]table[T]
+	wild   int // entries in the tables with Any
 	seq    uint64
 }
 
@@ -80,14 +81,24 @@ type Posted[T any] struct {
 func (q *Posted[T]) Post(e *Entry[T]) {
 	q.seq++
 	e.seq = q.seq
-	q.tables[e.kind()].push(e, 0, e.Envelope)
+	k := e.kind()
+	if k != 0 {
+		q.wild++
+	}
+	q.tables[k].push(e, 0, e.Envelope)
 }
 
 // Find returns the oldest receive that fits the message m and leaves it in the
 // queue, or returns nil.
 func (q *Posted[T]) Find(m Envelope) *Entry[T] {
 	var best *Entry[T]
-	for k := range kinds {
+	if q.tables[0].count > 0 {
+		best = q.tables[0].first(0, m)
+	}
+	if q.wild == 0 {
+		return best
+	}
+	for k := 1; k < kinds; k++ {
 		if q.tables[k].count == 0 {
 			continue
 		}
@@ -109,7 +120,13 @@ func (q *Posted[T]) Match(m Envelope) *Entry[T] {
 }
 
 // Remove takes out a receive that waits.
-func (q *Posted[T]) Remove(e *Entry[T]) { q.tables[e.kind()].remove(e, 0) }
+func (q *Posted[T]) Remove(e *Entry[T]) {
+	k := e.kind()
+	if k != 0 {
+		q.wild--
+	}
+	q.tables[k].remove(e, 0)
+}
 
 // Len returns how many receives wait.
 func (q *Posted[T]) Len() int {

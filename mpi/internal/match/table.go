@@ -31,11 +31,11 @@ func (t *table[T]) push(e *Entry[T], link int, p Envelope) {
 }
 
 // first returns the oldest entry under p. Entries that collide are told apart
-// by reading their envelopes as patterns of the same kind as p.
+// by their envelopes: those of messages have values where p may say Any, and
+// receives of one table say it where p does.
 func (t *table[T]) first(link int, p Envelope) *Entry[T] {
-	k := p.kind()
 	for e := t.bucket(p).head; e != nil; e = e.links[link].next {
-		if e.as(k) == p {
+		if e.Context == p.Context && (e.Source == p.Source || p.Source == Any) && (e.Tag == p.Tag || p.Tag == Any) {
 			return e
 		}
 	}

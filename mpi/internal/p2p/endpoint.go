@@ -36,7 +36,8 @@ type Config struct {
 	// Rendezvous is how longer messages cross the network.
 	Rendezvous Rendezvous
 	// Calibrate sets the limit of each lane by what copies take, unless EagerMax or
-	// EagerNear is given; else it is as said there.
+	// EagerNear is given; and up to which length messages go in pieces to an idle
+	// peer, unless EagerMax or EagerIdle is given. Else both are as said there.
 	Calibrate bool
 	Receives  int // receive buffers of EagerMax bytes; default 256
 	Sends     int // send buffers of EagerMax bytes; default 64
@@ -62,6 +63,8 @@ type Config struct {
 	// Deaths is asked as often. It returns the ranks that have died while the
 	// others go on, without the first known ones. Default: nobody is told.
 	Deaths func(known int) []int
+
+	tunesIdle bool // how long messages in pieces are is found out
 }
 
 // Limits of eager messages in bytes.
@@ -96,8 +99,9 @@ func (c *Config) fill() error {
 
 // fillEager fills in the limits of eager messages.
 func (c *Config) fillEager() {
-	c.Calibrate = c.Calibrate && c.EagerMax == 0 && c.EagerNear == 0
 	idle, near, least := eagerIdle, eagerMax, max(c.EagerMax, 0)
+	c.tunesIdle = c.Calibrate && c.EagerMax == 0 && c.EagerIdle == 0
+	c.Calibrate = c.Calibrate && c.EagerMax == 0 && c.EagerNear == 0
 	if c.EagerMax != 0 {
 		idle, near = least, least
 	} else {
@@ -169,6 +173,7 @@ type Endpoint struct {
 	inlineMax int          // longest message that goes inline with its header
 	maxWrite  int
 	maxRead   int
+	idleTop   int // longest message that may go in pieces
 
 	groups   []*group // by context/2
 	others   Counts   // of contexts that have none
@@ -207,6 +212,7 @@ type peer struct {
 	eagerTop int32          // smaller one of both ends' limits
 	eagerFar int32          // the same through the network
 	eagerCap int32          // what buffers or the lane take at most
+	idle     *idleTuner     // decides about messages in pieces; or nil
 	tune     *tuner         // sets eagerMax of the lane; nil: it is fixed
 	buffered int32          // send buffers under way to it
 	asked    int32          // sends to it that began with an RTS and have not ended
@@ -264,6 +270,9 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	}
 	if cfg.Aborted != nil || cfg.Deaths != nil {
 		ep.abortAt = ep.eng.Clock().Now().Add(abortInterval)
+	}
+	if ep.idleTop = cfg.EagerIdle; cfg.tunesIdle {
+		ep.idleTop = idleMost
 	}
 	ep.inline = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline}
 	ep.long = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Signaled, NumSGE: 1}

@@ -140,7 +140,7 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 	}
 	switch h.kind {
 	case kindEager:
-		ep.arrivedEager(h, b[headerLen:])
+		ep.arrivedEager(h.envelope(), b[headerLen:])
 	case kindHead:
 		ep.arrivedHead(h, p, b[headerLen:])
 	case kindRest:
@@ -175,7 +175,10 @@ func (ep *Endpoint) sent(wc *verbs.WC) {
 	switch wc.WRID >> wrKindShift {
 	case wrBuffer >> wrKindShift:
 		ep.txFree = append(ep.txFree, int32(uint32(wc.WRID))) // never grows: cap is the number of buffers
-		ep.peers[wc.WRID>>wrPeerShift&wrPeerMask].buffered--
+		p := &ep.peers[wc.WRID>>wrPeerShift&wrPeerMask]
+		if p.buffered--; p.buffered == 0 && p.idle != nil {
+			ep.arrivedPieces(p)
+		}
 	case wrRequest >> wrKindShift:
 		ep.released(wc)
 	case wrRead >> wrKindShift:
@@ -211,6 +214,9 @@ func (ep *Endpoint) released(wc *verbs.WC) {
 	case r.inFlight == 0 && (r.state == waitAck || r.state == lingering):
 		marked := r.notice == kindSwitch && r.state == waitAck
 		p := &ep.peers[r.peer]
+		if p.idle != nil {
+			ep.arrivedAsked(r)
+		}
 		if r.complete(); marked {
 			ep.switched(p)
 		}

@@ -83,8 +83,7 @@ func (ep *Endpoint) find(env match.Envelope) (Status, bool, error) {
 }
 
 // arrivedEager takes in a message whose data came with it.
-func (ep *Endpoint) arrivedEager(h *header, data []byte) {
-	env := h.envelope()
+func (ep *Endpoint) arrivedEager(env match.Envelope, data []byte) {
 	if e := ep.posted.Match(env); e != nil {
 		e.Owner.deliver(env, data)
 		return
@@ -93,5 +92,5 @@ func (ep *Endpoint) arrivedEager(h *header, data []byte) {
 	copy(m.data, data)
 	m.entry.Envelope = env
 	m.kind, m.size = kindEager, uint64(len(data))
-	ep.keep(m, h.source)
+	ep.keep(m, env.Source)
 }

@@ -240,6 +240,7 @@ func (ep *Endpoint) arrivedData(h *header, b []byte) {
 func (ep *Endpoint) arrivedFIN(h *header) {
 	r := ep.lookup(h.id)
 	if r != nil && (r.state == waitCTS && (r.offered || r.lent) || r.state == recalled) && r.peer == h.source {
+		ep.arrivedAsked(r)
 		r.complete() // the receiver has it, or will not read it
 		return
 	}

@@ -111,7 +111,7 @@ func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Requ
 		case sync:
 		case n <= int(p.eagerMax), n <= int(p.eagerCap) && p.eagerMax >= 0 && p.tune.try():
 			r.state = sendEager
-		case ep.splits(p, n):
+		case ep.splits(p, r, n):
 			r.state = sendSplit
 		}
 		ep.advanceOrQueue(r)

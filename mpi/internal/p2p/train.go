@@ -49,9 +49,7 @@ func (ep *Endpoint) board(env match.Envelope, p *peer, rank int32, n int) []byte
 		return nil
 	}
 	b := ep.tx.get(t.slot, t.n+coachLen+n)[t.n:]
-	binary.BigEndian.PutUint16(b, uint16(n))
-	binary.BigEndian.PutUint16(b[2:], uint16(env.Context))
-	binary.BigEndian.PutUint32(b[4:], uint32(env.Tag))
+	binary.BigEndian.PutUint64(b, uint64(n)<<48|uint64(uint16(env.Context))<<32|uint64(uint32(env.Tag)))
 	t.n += coachLen + n
 	t.riders++
 	ep.posts++
@@ -112,19 +110,17 @@ func (ep *Endpoint) arrivedTrain(h *header, b []byte) {
 			ep.Stats.Malformed++
 			return
 		}
-		m := header{
-			kind: kindEager, context: uint32(binary.BigEndian.Uint16(b[2:])), source: h.source,
-			tag: int32(binary.BigEndian.Uint32(b[4:])), near: h.near,
-		}
-		n := coachLen + int(binary.BigEndian.Uint16(b))
-		if n > len(b) || m.tag < 0 {
+		front := binary.BigEndian.Uint64(b)
+		env := match.Envelope{Context: uint32(front >> 32 & 0xffff), Source: h.source, Tag: int32(front)}
+		n := coachLen + int(front>>48)
+		if n > len(b) || env.Tag < 0 {
 			ep.Stats.Malformed++
 			return
 		}
-		if ep.impaired && ep.unwanted(m.envelope()) {
+		if ep.impaired && ep.unwanted(env) {
 			ep.Stats.Stale++
 		} else {
-			ep.arrivedEager(&m, b[coachLen:n])
+			ep.arrivedEager(env, b[coachLen:n])
 		}
 		b = b[n:]
 	}
