@@ -36,7 +36,7 @@ type buffered struct {
 
 // BufferAttach lets Bsend keep messages of so many bytes, BsendOverhead for each
 // included, or of any number for BufferAutomatic (MPI_Buffer_attach). It is for the
-// communicators that have no buffer of their own.
+// communicators of the world model that have no buffer of their own.
 func (p *Proc) BufferAttach(bytes int) error { return p.buffer.attach(p.ep, "BufferAttach", bytes) }
 
 // BufferDetach waits until all buffered messages are on their way and takes the
@@ -99,8 +99,11 @@ func (c *Comm) BufferIflush() (Request, error) {
 func (c *Comm) bsendBuffer() *sendBuffer {
 	c.ep.Enter()
 	defer c.ep.Leave()
-	if c.buffer.attached {
+	switch {
+	case c.buffer.attached:
 		return &c.buffer
+	case c.session != nil:
+		return &c.session.buffer
 	}
 	return &c.p.buffer
 }

@@ -105,7 +105,10 @@ func (c *Comm) listen(source int) error {
 		}
 		st, err := in.Wait(m.heard)
 		m.heard = nil
-		if err != nil {
+		switch {
+		case err != nil && m.from != source: // who listens to that one finds out
+			continue
+		case err != nil:
 			return err
 		}
 		w, ok := readWord(m.buf[:st.Bytes])

@@ -45,6 +45,7 @@ type QP struct {
 	records recordTable
 	closed  bool
 	patient bool // QPInit.RecvWait
+	lasting bool // QPInit.Lasting
 }
 
 // QPStats counts what a queue pair did and refused.
@@ -87,7 +88,7 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 	}
 	q := &QP{
 		ctx: c, pd: p, ep: c.ep, typ: init.Type, num: rdNum, sendCQ: init.SendCQ, recvCQ: init.RecvCQ,
-		patient: init.RecvWait,
+		patient: init.RecvWait, lasting: init.Lasting && init.Type == UD,
 	}
 	if err := q.records.init(init.Record); err != nil {
 		return nil, err

@@ -240,6 +240,27 @@ func TestXrun_rootWithoutCapabilities(t *testing.T) {
 	}
 }
 
+// This machine needs no ssh, whichever of its names is used.
+func TestXrun_localhost(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hostfile := t.TempDir() + "/hosts"
+	if err := os.WriteFile(hostfile, []byte("localhost slots=2 max_slots=3\n"+name+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errOut, status := xrun(t, "-n", "5", "--oversubscribe", "--hostfile", hostfile, "-l", "--fabric", "udp", "--device", "lo", "sh", "-c", "echo $XWARP_HOST.$XWARP_LOCAL_RANK")
+	for rank, place := range []string{"0.0", "0.1", "0.2", "1.0", "1.1"} {
+		if !strings.Contains(out, fmt.Sprintf("[%d] %s\n", rank, place)) {
+			t.Errorf("rank %d is not at %s:\n%s", rank, place, out)
+		}
+	}
+	if status != 0 {
+		t.Errorf("status %d, %q", status, errOut)
+	}
+}
+
 // Namespaces stand in for other machines.
 func TestXrun_hosts(t *testing.T) {
 	if os.Geteuid() != 0 {

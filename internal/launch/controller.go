@@ -47,7 +47,7 @@ func Run(c Config) (err error) {
 	if c.Report != nil {
 		c.Report(j.records())
 	}
-	if !p.remote {
+	if slices.ContainsFunc(p.agents, func(a agentPlan) bool { return !p.remote || c.here(a.hostName) }) {
 		j.fail(killMarked(j.name)) // what a killed agent has left
 	}
 	if j.failure == nil {
@@ -259,14 +259,6 @@ func (j *job) broadcast(o order) {
 	}
 }
 
-// agentOf returns the agent of a rank.
-func (j *job) agentOf(rank int) *link {
-	i := slices.IndexFunc(j.links, func(l *link) bool {
-		return slices.ContainsFunc(l.plan.ranks, func(r rankPlan) bool { return r.Rank == rank })
-	})
-	return j.links[i]
-}
-
 func (j *job) handle(e event) {
 	switch {
 	case e.ended:
@@ -289,7 +281,7 @@ func (j *job) lost(l *link) {
 		}
 	}
 	if !l.bye {
-		err := &HostError{l.plan.hostName, l.lostError(j.plan.remote)}
+		err := &HostError{l.plan.hostName, l.lostError(j.plan.remote && !j.config.here(l.plan.hostName))}
 		for _, rank := range ranks {
 			j.ledger.ranks[rank].end = err
 		}

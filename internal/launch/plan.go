@@ -210,6 +210,9 @@ func (p *plan) onHosts(c Config, m machine, perHost int) (err error) {
 		}
 	}
 	p.notice = fmt.Sprintf("%s on %s over %s%s", p.ranks(), count(len(p.agents), "host", "hosts"), fabricName(p.fabric), why)
+	if shared, _ := c.lookup(boot.EnvShared); len(p.agents) == 1 && c.Fabric == "" && c.Device == "" && shared != "0" {
+		p.notice = fmt.Sprintf("%s on %s%s", p.ranks(), p.agents[0].hostName, p.within(c))
+	}
 	return nil
 }
 

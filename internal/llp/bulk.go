@@ -5,6 +5,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/serial"
 	"github.com/xwarp/xwarp/iwarp/dgram"
 )
@@ -30,11 +31,13 @@ type bulk struct {
 }
 
 // A look at the second way is a system call, so it is looked at when there is
-// reason to: for looksAfter idle Recvs after a datagram that says so. Otherwise one
-// in idleLook does, and who sleeps is woken by either. turnsMost batches come the
-// first way at most before the second is asked.
+// reason to: for looksAfter idle Recvs after a datagram that says so, and by the next
+// idle one after sleepLeast without a Recv, for who sleeps is woken by either. Of all
+// others one in idleLook does. turnsMost batches come the first way at most before the
+// second is asked.
 const (
 	looksAfter = 64
+	sleepLeast = 10 * mono.Microsecond
 	idleLook   = 4096
 	turnsMost  = 8
 )
@@ -82,10 +85,14 @@ func (b *bulk) close() error {
 func (b *bulk) room() bool { return b.dg.TxRoom() > len(b.tx.Pkts) }
 
 // recvOther fills the batch from the second way when it is its turn: the first had n
-// datagrams. Those come before, for who sends on both began there.
-func (e *Endpoint) recvOther(n int) int {
+// datagrams. Those come before, for who sends on both began there. away is the time
+// since the last Recv.
+func (e *Endpoint) recvOther(n int, away mono.Duration) int {
 	b := &e.bulk
 	b.lent = false
+	if away >= sleepLeast {
+		b.looks = max(b.looks, 1)
+	}
 	if n > 0 {
 		if b.looks > 0 {
 			b.turns++

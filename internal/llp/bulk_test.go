@@ -379,3 +379,27 @@ func TestSmall_noRoomOnTheSecondWay(t *testing.T) {
 		t.Error("a short message has room behind what has none")
 	}
 }
+
+// Who was woken may have been by the second way, which is looked at then at once.
+func TestBulk_looksAfterSleep(t *testing.T) {
+	r := newRig(t)
+	a, b := r.openTwo(1, 0xa1, 0), r.openTwo(2, 0xb1, 0)
+	p, _ := r.meet(a, b)
+	r.stream(a, b, p, 8)
+	for i := range 8 {
+		a.put(p, 8000, uint64(i))
+	}
+	a.ep.Flush()
+	r.run(2*looksAfter, 1) // b is idle for so long that it does not look any more
+	if b.ep.bulk.looks != 0 {
+		t.Fatal("b still looks")
+	}
+	a.put(p, 8000, 8)
+	a.ep.Flush()
+	got := len(b.got[b.peer(a)])
+	r.now = r.now.Add(ms)
+	b.step()
+	if n := len(b.got[b.peer(a)]) - got; n != 1 {
+		t.Errorf("%d ULPDUs are taken in after a sleep, want 1", n)
+	}
+}

@@ -43,7 +43,7 @@ func newRank(t testing.TB, port *conform.Pipe, rank int) *Endpoint {
 	for i := range cards {
 		cards[i] = fmt.Sprintf("v=%d eager=%d addr=%s later=?", Version, ep.EagerMax(), rankAddr(i))
 	}
-	ep.Register(0, []int32{0, 1, 2}, 8)
+	ep.Inside().Register(0, []int32{0, 1, 2}, 8)
 	must(t, ep.Connect(cards, nil))
 	return ep
 }

@@ -422,7 +422,7 @@ func TestLane_senderHasRevoked(t *testing.T) {
 	w := newCrew(t, 2, near)
 	w.talk(0, 1, 1)
 	for _, ep := range w.eps {
-		ep.Register(2, []int32{0, 1}, 8)
+		ep.Inside().Register(2, []int32{0, 1}, 8)
 	}
 	env := match.Envelope{Context: 2, Source: 0, Tag: 1}
 	send := w.eps[0].Isend(env, 1, make([]byte, 100_000))

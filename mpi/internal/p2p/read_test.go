@@ -197,7 +197,7 @@ func TestRead_recall(t *testing.T) {
 		t.Run(when, func(t *testing.T) {
 			a, b := readers(t)
 			for _, ep := range []*Endpoint{a, b} {
-				ep.Register(2, []int32{0, 1}, 8)
+				ep.register(2, []int32{0, 1}, 8)
 			}
 			b.maxRead = 100
 			s := a.Isend(env, 1, pattern(100_000))
@@ -386,7 +386,7 @@ func FuzzEndpoint_lent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second []byte, revoke bool) {
 		ep := newEnd(t)
 		ep.cfg.Rendezvous = RendezvousRead
-		ep.Register(2, []int32{0, 1}, 8)
+		ep.register(2, []int32{0, 1}, 8)
 		s := ep.Isend(match.Envelope{Context: 2, Source: 0, Tag: 3}, 1, make([]byte, 100_000))
 		ep.arrived(renamed(first, s.wireID()))
 		if revoke && !ep.ended && !ep.at(2).revoked {

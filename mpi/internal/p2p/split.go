@@ -2,8 +2,9 @@ package p2p
 
 import "github.com/xwarp/xwarp/mpi/internal/match"
 
-// A message between the eager limit and Config.EagerIdle goes to a peer that little
-// is under way to without asking, too, in pieces that fit the eager buffers. Alone it
+// A message that is not much longer than the eager limit goes to a peer that little is
+// under way to without asking, too, in pieces that fit the eager buffers: up to
+// Config.EagerIdle, or as idle_tune.go finds out. Alone it
 // so saves the turn of RTS and CTS, which takes as long as copying it twice does;
 // in a stream the turns of many messages overlap, and the copies are what counts.
 // What is under way to a peer tells the two apart, and whether it has said anything

@@ -32,7 +32,7 @@ func abuse(t *testing.T, b []byte) {
 		switch next() % 8 {
 		case 0, 1:
 			n := next() % (MaxInline + 1)
-			x.post(ch.now, peer, &verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Signaled | verbs.Inline, InlineData: make([]byte, n)})
+			x.post(ch.now, peer, &verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Signaled | verbs.Inline, InlineData: make([]byte, n)}, false)
 			for x.kick(ch.now, peer, &pk) {
 			}
 		case 2:

@@ -115,7 +115,7 @@ func newChannel(t testing.TB, n int, seed uint64, slots int, c arq.Config) *chan
 	ch := &channel{t: t, rng: rand.New(rand.NewPCG(seed, 7))}
 	for id := range n {
 		x := &node{id: id, ch: ch, received: make([]int, n), most: 64}
-		x.stride, x.part, x.chunk = 256, testPart, testChunk
+		x.stride, x.part, x.chunk, x.room = 256, testPart, testChunk, testChunk
 		x.protocol.init(&Config{MaxMessage: testMost, MaxSendWR: 64, ARQ: c}, slots)
 		x.rx = make([]byte, slots*x.stride)
 		for i := range int32(slots) {
@@ -237,7 +237,7 @@ func (x *node) use() {
 	}
 	for tries := 0; x.posted < x.most && tries < 8; tries++ {
 		to := x.ch.rng.IntN(len(x.script))
-		if s := x.script[to]; s.next < len(s.ops) && !x.post(x.ch.now, x.peers[to], x.wrOf(to, s)) {
+		if s := x.script[to]; s.next < len(s.ops) && !x.post(x.ch.now, x.peers[to], x.wrOf(to, s), false) {
 			return
 		} else if s.next < len(s.ops) {
 			s.next++

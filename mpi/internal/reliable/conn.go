@@ -14,6 +14,7 @@ type Peer struct {
 
 	ah     *verbs.AH
 	qpn    uint32
+	epoch  uint32 // of the endpoint, with which all that comes from it must agree
 	remote verbs.Remote
 	conn   *conn // nil until it is used
 }
@@ -72,7 +73,7 @@ func (p *protocol) connOf(now mono.Time, peer *Peer) *conn {
 		p.used = append(p.used, c)
 		p.keepAt = min(p.keepAt, now.Add(p.shared.Config().KeepAlive))
 		c.snd.Init(p.shared, firstPSN)
-		c.snd.SetSegment(int(p.chunk) + chunkOverhead)
+		c.snd.SetSegment(int(p.room) + chunkOverhead)
 		c.rcv.Init(p.shared, firstPSN)
 		peer.conn = c
 	}

@@ -23,7 +23,8 @@ func (e *Endpoint) PostSend(to *Peer, wr *verbs.SendWR) error {
 	if err := e.check(wr); err != nil {
 		return err
 	}
-	if !e.post(e.eng.Now(), to, wr) {
+	direct := wr.Opcode == verbs.OpRDMAWrite && wr.Flags&verbs.Inline == 0 && wr.SGL[0].Length >= e.room && e.qp.Direct(&wr.SGL[0])
+	if !e.post(e.eng.Now(), to, wr, direct) {
 		return verbs.ErrQueueFull
 	}
 	if e.stuck {

@@ -88,7 +88,8 @@ func New(ctx *verbs.Context, pd *verbs.PD, cfg Config) (*Endpoint, error) {
 		return nil, fmt.Errorf("reliable: datagrams of %d bytes are too short", seg)
 	}
 	e := &Endpoint{arena: ctx.Arena(), eng: ctx.Engine()}
-	e.part, e.chunk = uint32(min(seg-HeaderLen, cfg.MaxMessage)), uint32(seg-recordLen)
+	e.part = uint32(min(seg-HeaderLen, cfg.MaxMessage))
+	e.room, e.chunk = uint32(seg-recordLen), uint32(ctx.BestSeg()-recordLen)
 	if e.second = ctx.Attr().Bulk; e.second {
 		e.hello = uint32(seg - HeaderLen)
 	}
@@ -113,7 +114,7 @@ func (e *Endpoint) create(ctx *verbs.Context, pd *verbs.PD, slots int) (err erro
 	if e.cq, err = ctx.CreateCQ(verbs.CQInit{Depth: sendDepth + 2*slots + arq.WindowMax}); err != nil {
 		return err
 	}
-	e.qp, err = pd.CreateQP(verbs.QPInit{Type: verbs.UD, SendCQ: e.cq, RecvCQ: e.cq, Cap: verbs.QPCap{MaxSendWR: sendDepth, MaxRecvWR: slots}})
+	e.qp, err = pd.CreateQP(verbs.QPInit{Type: verbs.UD, SendCQ: e.cq, RecvCQ: e.cq, Lasting: true, Cap: verbs.QPCap{MaxSendWR: sendDepth, MaxRecvWR: slots}})
 	if err != nil {
 		return err
 	}
@@ -154,17 +155,18 @@ func (e *Endpoint) QP() *verbs.QP { return e.qp }
 // Num returns the number of the queue pair, which peers must know.
 func (e *Endpoint) Num() uint32 { return e.qp.Num() }
 
-// Segment returns how many bytes of a Write a datagram carries, which peers must
-// know: it is the same for all.
-func (e *Endpoint) Segment() int { return int(e.chunk) }
+// Segment returns how many bytes of a Write a datagram carries at most, which peers
+// must know: it is the same for all.
+func (e *Endpoint) Segment() int { return int(e.room) }
 
 // Peer makes known the endpoint that ah leads to, once: the number of its queue
-// pair and its Segment.
-func (e *Endpoint) Peer(ah *verbs.AH, qpn uint32, segment int) (*Peer, error) {
+// pair, its Segment, and the Epoch of its context.
+func (e *Endpoint) Peer(ah *verbs.AH, qpn uint32, segment int, epoch uint32) (*Peer, error) {
 	if segment != e.Segment() {
 		return nil, fmt.Errorf("reliable: datagrams there carry %d bytes and here %d: over unreliable datagrams, which find out nothing about the path, all ends need the same MTU", segment, e.Segment())
 	}
-	p := &Peer{ah: ah, qpn: qpn, remote: verbs.RemoteOf(ah.Remote())}
+	ah.SetEpoch(epoch)
+	p := &Peer{ah: ah, qpn: qpn, epoch: epoch, remote: verbs.RemoteOf(ah.Remote())}
 	e.peers.add(p)
 	return p, nil
 }

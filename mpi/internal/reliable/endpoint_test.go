@@ -10,6 +10,7 @@ import (
 	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/fabric/mesh"
+	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/verbs"
@@ -39,6 +40,16 @@ type rigEnd struct {
 // secondPort is how much higher the port of the second way is (docs/PROTOCOL.md,
 // section 4).
 const secondPort = 8192
+
+// toArena puts the memory of an end into the arena, from where it can be sent without
+// a copy.
+func (e *rigEnd) toArena(t testing.TB) {
+	const n = 1 << 20
+	at, err := e.ctx.Arena().Alloc(n, mem.FrameSize)
+	must(t, err)
+	e.mr, err = e.pd.RegMR(e.ctx.Arena().At(at, n), verbs.LocalWrite|verbs.RemoteWrite)
+	must(t, err)
+}
 
 // Now implements mono.Clock.
 func (r *rig) Now() mono.Time { return r.now }
@@ -87,7 +98,7 @@ func newRigWith(t testing.TB, payload int, second bool, wrap func(fabric.Datagra
 		other := r.ends[1-i]
 		ah, err := e.pd.CreateAH(addrs[1-i])
 		must(t, err)
-		e.peer, err = e.Peer(ah, other.Num(), other.Segment())
+		e.peer, err = e.Peer(ah, other.Num(), other.Segment(), other.ctx.Epoch())
 		must(t, err)
 	}
 	return r
@@ -144,9 +155,10 @@ func (e *rigEnd) long(id uint64, op verbs.Opcode, at, n int) *verbs.SendWR {
 // Messages and Writes of all sizes, one after the other, over a carrier that
 // loses: what arrives is what was sent.
 func TestEndpoint_everySize(t *testing.T) {
-	for _, payload := range []int{1472, 8972} {
+	for _, payload := range []int{1472, 8972, 20000} {
 		for _, loss := range []float64{0, 0.15} {
 			r := newRig(t, payload)
+			r.ends[0].toArena(t)
 			rng := rand.New(rand.NewPCG(1, uint64(payload)))
 			r.loses = func() bool { return rng.Float64() < loss }
 			a, b := r.ends[0], r.ends[1]
@@ -168,6 +180,9 @@ func TestEndpoint_everySize(t *testing.T) {
 				}
 				if n := sizes[k]; !bytes.Equal(b.mr.Bytes()[77:77+n], a.mr.Bytes()[at:at+n]) {
 					t.Fatalf("a Write of %d bytes went wrong", n)
+				}
+				if stats, _ := a.ctx.Stats(); sizes[k] > 4*payload && payload > 8000 && stats.TxDirect == 0 {
+					t.Fatal("nothing was sent from where it lies")
 				}
 				for i, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpSend} {
 					if wc := a.wcs[i]; wc.WRID != id || wc.Status != verbs.Success || wc.Opcode != op {
@@ -292,7 +307,7 @@ func TestEndpoint_refuses(t *testing.T) {
 			t.Errorf("%+v was taken", c)
 		}
 	}
-	if _, err := a.Peer(a.peer.ah, 2, a.Segment()-1); err == nil {
+	if _, err := a.Peer(a.peer.ah, 2, a.Segment()-1, 1); err == nil {
 		t.Error("a peer with another MTU was taken")
 	}
 }
@@ -318,6 +333,38 @@ func TestEndpoint_strangers(t *testing.T) {
 	}
 	if b.Foreign <= foreign {
 		t.Error("a chunk of a stranger was not noticed")
+	}
+}
+
+// What comes from the address of a peer, and from another life of its endpoint or for
+// another one of this, is a stranger's: the UDP checksum does not cover the address.
+func TestEndpoint_epochs(t *testing.T) {
+	r := newRig(t, 1472)
+	a, b := r.ends[0], r.ends[1]
+	try := func() {
+		t.Helper()
+		write := a.long(2, verbs.OpRDMAWrite, 0, 10)
+		write.RKey, write.RemoteAddr = b.mr.RKey(), b.mr.Addr()
+		must(t, a.PostSend(a.peer, a.inline(1, []byte("who?"))))
+		must(t, a.PostSend(a.peer, write))
+		for range 100 {
+			r.step(10 * mono.Microsecond)
+		}
+		if len(b.got) != 0 || len(a.wcs) != 0 {
+			t.Errorf("%d messages arrived, %d requests are complete", len(b.got), len(a.wcs))
+		}
+	}
+	a.peer.ah.SetEpoch(b.ctx.Epoch() + 1)
+	try()
+	if stats, _ := b.ctx.Stats(); b.Foreign != 0 || stats.RxStale == 0 {
+		t.Errorf("%d datagrams for another endpoint, %d taken for strangers'", stats.RxStale, b.Foreign)
+	}
+	a.peer.ah.SetEpoch(b.ctx.Epoch())
+	r.until("everything", func() bool { return len(b.got) == 1 && len(a.wcs) == 2 })
+	a.wcs, b.got = nil, nil
+	b.peer.epoch++
+	if try(); b.Foreign == 0 {
+		t.Error("a stranger was not noticed")
 	}
 }
 

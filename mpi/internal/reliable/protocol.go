@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/xwarp/xwarp/internal/arq"
+	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/serial"
 	"github.com/xwarp/xwarp/verbs"
@@ -33,7 +34,8 @@ type protocol struct {
 	census   census
 	most     int    // length of a message
 	part     uint32 // most bytes of a message in one datagram
-	chunk    uint32 // and of a Write
+	chunk    uint32 // and of a Write, if it is copied
+	room     uint32 // and if it is not
 	second   bool   // there is a second way
 	hello    uint32 // how many bytes a Hello has behind its header: as a datagram at most
 	long     uint32 // from how many bytes on a Write is large data
@@ -85,11 +87,16 @@ type packet struct {
 }
 
 // post appends a work request to the line of its peer. false means that the
-// table is full. Ask kick what to send.
-func (p *protocol) post(now mono.Time, peer *Peer, wr *verbs.SendWR) bool {
+// table is full. Ask kick what to send. A Write is sent from where it lies if direct is
+// set: its chunks then end with frames of memory.
+func (p *protocol) post(now mono.Time, peer *Peer, wr *verbs.SendWR, direct bool) bool {
 	i, ok := p.requests.add(wr)
 	if !ok {
 		return false
+	}
+	r := &p.requests.all[i]
+	if r.first, r.step = p.chunk, p.chunk; direct {
+		r.first, r.step = p.room-(uint32(r.sge.Addr)+p.room)%mem.FrameSize, p.room-p.room%mem.FrameSize
 	}
 	c := p.connOf(now, peer)
 	if c.tail != none {
@@ -226,7 +233,11 @@ func (p *protocol) cutNext(now mono.Time, c *conn, pk *packet, chunks bool) bool
 	r := &p.requests.all[i]
 	n := r.total - r.cut
 	if r.op == verbs.OpRDMAWrite {
-		if n = min(n, p.chunk); !chunks {
+		part := r.step
+		if r.cut == 0 {
+			part = r.first
+		}
+		if n = min(n, part); !chunks {
 			return false
 		}
 	} else {

@@ -16,6 +16,8 @@ type request struct {
 	rkey   uint32
 	total  uint32
 	cut    uint32 // bytes that have been sent once
+	first  uint32 // Writes: bytes of the first chunk,
+	step   uint32 // and of those behind it
 	posted uint64 // its last packet was that many-th of those given to the queue pair
 	next   int32  // of the same peer
 	op     verbs.Opcode
