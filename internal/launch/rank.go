@@ -141,6 +141,12 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 	out.post(report{Op: opStarted, Rank: p.Rank, PID: r.cmd.Process.Pid})
 	r.boot = newOutbox(ours)
 	go r.relayRequests(boot.Reply{Op: boot.OpWelcome, Version: boot.WireVersion, JobKey: s.JobKey}, server, out)
+	r.passOn(out)
+	return r, nil
+}
+
+// passOn passes on what the rank writes from now on.
+func (r *rank) passOn(out *outbox) {
 	r.said.Add(2)
 	r.output.Add(2)
 	for i, f := range r.pipes {
@@ -149,11 +155,10 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 			said := sync.OnceFunc(r.said.Done)
 			defer said()
 			forward(&lastWords{f, said}, func(data []byte) {
-				out.postBulk(report{Op: opOutput, Rank: p.Rank, Stderr: i == 1, Data: data})
+				out.postBulk(report{Op: opOutput, Rank: r.number, Stderr: i == 1, Data: data})
 			})
 		}()
 	}
-	return r, nil
 }
 
 // rankPipes are the ends of the pipes of a rank's standard files.
