@@ -119,6 +119,9 @@ func (c *Context) Addr() netip.AddrPort {
 	return c.cfg.Datagram.Local()
 }
 
+// Epoch returns Config.Epoch.
+func (c *Context) Epoch() uint32 { return c.cfg.Epoch }
+
 // Dgram returns how reliable datagrams were configured.
 func (c *Context) Dgram() dgram.Config { return c.cfg.Dgram }
 
@@ -243,6 +246,7 @@ type AH struct {
 	remote fabric.Remote
 	path   fabric.Path
 	bulk   fabric.Path // of the second carrier, if bulkKnown
+	epoch  uint32      // of the endpoint there, 0: not known
 	peer   *llp.Peer   // nil without a reliable queue pair of its domain
 	conn   conn
 
@@ -309,6 +313,12 @@ func (a *AH) Destroy() error {
 	a.conn.dead = true
 	return nil
 }
+
+// SetEpoch tells the Config.Epoch of the endpoint that the handle leads to. UD
+// datagrams then name it, so that no other endpoint takes them, and go out without a
+// UDP checksum, as those of RD do: the CRC says that they are whole, and whom they are
+// for. Whose they are the target has to see by WC.SrcEpoch.
+func (a *AH) SetEpoch(epoch uint32) { a.epoch = epoch }
 
 // handle returns the address handle of a peer, which is made when the peer is
 // first met, be it by us or by its first datagram.

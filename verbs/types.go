@@ -216,14 +216,17 @@ type WC struct {
 	Status  Status
 	Opcode  Opcode
 	Flags   WCFlags
-	ByteLen uint32  // bytes received (OpRecv), read, or valid (OpRecvRDMAWriteRecord)
-	QPNum   uint32  // of the queue pair here
-	SrcQP   uint32  // UD receives: of the sender
-	InvKey  uint32  // with WCWithInv
-	ImmData uint64  // with WCWithImm
-	Src     *AH     // RD receives: who sent it. For a failed send: whom it was meant for
-	SrcAddr Remote  // receives: address of the sender; see PD.CreateAHFromWC
-	Record  *Record // OpRecvRDMAWriteRecord: valid until Record.Release
+	ByteLen uint32 // bytes received (OpRecv), read, or valid (OpRecvRDMAWriteRecord)
+	QPNum   uint32 // of the queue pair here
+	SrcQP   uint32 // UD receives: of the sender
+	InvKey  uint32 // with WCWithInv
+	// SrcEpoch is the life of the endpoint that sent it, for UD receives: see
+	// AH.SetEpoch.
+	SrcEpoch uint32
+	ImmData  uint64  // with WCWithImm
+	Src      *AH     // RD receives: who sent it. For a failed send: whom it was meant for
+	SrcAddr  Remote  // receives: address of the sender; see PD.CreateAHFromWC
+	Record   *Record // OpRecvRDMAWriteRecord: valid until Record.Release
 }
 
 // QPCap are the sizes of a queue pair. Zero values mean the defaults.

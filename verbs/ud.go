@@ -121,6 +121,9 @@ func (q *QP) sendUD() bool {
 	if !q.ep.BeginUD(q.num, dst, group, hdr+room) {
 		return false
 	}
+	if ah.epoch != 0 && group == 0 {
+		q.ep.NameUD(ah.epoch)
+	}
 	flags := w.flags
 	for {
 		i := l.cur
@@ -222,6 +225,10 @@ func (c *Context) receiveUD(now mono.Time, rd *llp.Reader) {
 	in.rd = rd
 	src := source{from: c.ep.From(), epoch: in.h.SrcEpoch, qpn: uint32(in.h.LSN)}
 	dst := uint32(in.h.Ack)
+	if to := in.h.DstEpoch; dst != MulticastQPN && to != 0 && to != c.cfg.Epoch {
+		c.ep.Stats.RxStale++
+		return
+	}
 	for in.left = int(in.h.Count); in.left > 0; in.left-- {
 		n, ok := c.nextULPDU()
 		if !ok {
@@ -285,7 +292,7 @@ func (q *QP) placeSendUD(src *source, rd *llp.Reader, op rdmap.Opcode, n int) {
 		q.Stats.RecvDrops++
 		return
 	}
-	wc := WC{WRID: e.wrid, Opcode: OpRecv, Flags: sendFlags(op), ByteLen: uint32(n), QPNum: q.num, SrcQP: src.qpn, SrcAddr: src.from}
+	wc := WC{WRID: e.wrid, Opcode: OpRecv, Flags: sendFlags(op), ByteLen: uint32(n), QPNum: q.num, SrcQP: src.qpn, SrcEpoch: src.epoch, SrcAddr: src.from}
 	if n > int(e.total) {
 		wc.Status = LocLenErr
 	} else {

@@ -42,12 +42,14 @@ func parse(args []string) (launch.Config, *recording, error) {
 	if err == nil {
 		err = check(fs, o)
 	}
+	var more []launch.Host
 	for _, part := range parts[1:] {
 		var a launch.App
+		var hosts []launch.Host
 		if err == nil {
-			a, err = furtherApp(part)
+			a, hosts, err = furtherApp(part)
 		}
-		c.Further = append(c.Further, a)
+		c.Further, more = append(c.Further, a), append(more, hosts...)
 	}
 	if o.version {
 		err = errVersion
@@ -68,15 +70,14 @@ func parse(args []string) (launch.Config, *recording, error) {
 	if !o.quiet {
 		c.Notice = notice{os.Stderr}
 	}
-	if !o.elsewhere() {
-		return c, &o.record, nil
+	if o.elsewhere() {
+		c.Launcher = strings.Fields(o.launcherExec)
+		if c.Hosts, err = o.hostList(os.Stdin); err != nil {
+			return c, nil, err
+		}
+		c.Agent, err = remoteAgent(o.agentPath)
 	}
-	c.Launcher = strings.Fields(o.launcherExec)
-	if c.Hosts, err = o.hostList(os.Stdin); err != nil {
-		return c, nil, err
-	}
-	c.Agent, err = remoteAgent(o.agentPath)
-	return c, &o.record, err
+	return c, &o.record, errors.Join(err, addHosts(&c, more))
 }
 
 func flagSet(c *launch.Config, o *options) *flag.FlagSet {

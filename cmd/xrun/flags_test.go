@@ -50,6 +50,10 @@ func TestParse(t *testing.T) {
 			Further: []launch.App{{Program: "b", Args: []string{}, Env: []string{"PASSED=on"}, Dir: "y"}},
 		}},
 		{"--stdin none -envlist PASSED a", launch.Config{Program: "a", StdinTo: launch.StdinNone, Env: []string{"PASSED=on"}, StartTimeout: time.Minute}},
+		{"-host a:2 --agent-path /x s : -host b,a c : -n 2 d", launch.Config{
+			Program: "s", OwnHosts: []string{"a"}, Hosts: []launch.Host{{Name: "a", Slots: 2}, {Name: "b"}}, Agent: []string{"/x", launch.AgentArg}, StartTimeout: time.Minute,
+			Further: []launch.App{{Program: "c", Args: []string{}, Hosts: []string{"b", "a"}}, {Program: "d", Args: []string{}, Ranks: 2, Hosts: []string{"a"}}},
+		}},
 		{"--timeout 1h --hostfile HOSTFILE --agent-path /x a", launch.Config{
 			Program: "a", Timeout: time.Hour, Hosts: []launch.Host{{Name: "a", Slots: 2}, {Name: "b"}},
 			Agent: []string{"/x", launch.AgentArg}, StartTimeout: time.Minute,
@@ -108,6 +112,8 @@ func TestParse_refuses(t *testing.T) {
 		"--bind-to core:0 a":         "above 0",
 		"--stdin first a":            "want the number of a rank, all or none",
 		"-genvlist A=1 a":            "want names",
+		"a : -host b c":              "and the first one has none",
+		"-host a b : -host a,,c d":   "names separated by commas",
 		"--hosts= a":                 "empty",
 		"--hosts a,,b a":             "names separated by commas",
 		"--fabric= a":                "empty",

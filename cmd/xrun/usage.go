@@ -1,7 +1,7 @@
 package main
 
 const usage = `usage: xrun [-n N] [OPTIONS] PROGRAM [ARGS...]
-       [: [-n N] [-env NAME VALUE] [-wdir DIR] PROGRAM [ARGS...]]...
+       [: [-n N] [-host A,B] [-env NAME VALUE] [-wdir DIR] PROGRAM [ARGS...]]...
 
 Starts N processes of PROGRAM, the ranks of an MPI job, and waits for them. Of
 several programs, with a colon between them, each has N ranks (default 1) that
@@ -128,6 +128,8 @@ Examples
   xrun -n 8 --hosts a:4,b:4 --fabric udp --tag-output ./app -v input.mtx
   xrun -n 1 ./server : -n 3 -env ID 7 ./client -v
                                          four ranks that run two programs
+  xrun -host a ./server : -host b,c -n 8 ./client
+                                         each on machines of its own
   xrun --hostfile cluster -ppn 4 --map-by numa -x DEBUG=1 --timeout 1h ./app
   xrun --hosts $SLURM_JOB_NODELIST -ppn 8 --bind-to core:2 ./app
                                          in an allocation of Slurm's

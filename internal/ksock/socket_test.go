@@ -234,9 +234,9 @@ func TestClose_leavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer arena.Close()
-	before, files := arena.Room(), openFiles(t)
+	before, files := arena.Room(), 0
 	local := netip.MustParseAddrPort("127.0.0.1:0")
-	for range 3 {
+	for round := range 3 {
 		s, err := Open(Config{Arena: arena, Local: local})
 		if err != nil {
 			t.Fatal(err)
@@ -249,6 +249,9 @@ func TestClose_leavesNothing(t *testing.T) {
 		send(s, fabric.NewBatch(3, 1), to, 3, 100)
 		if err := errors.Join(s.Close(), s.Close()); err != nil {
 			t.Error(err)
+		}
+		if round == 0 {
+			files = openFiles(t) // with those that the runtime opens once
 		}
 	}
 	if now := arena.Room(); now != before {

@@ -90,6 +90,8 @@ type App struct {
 	// Dir is the directory that they start in, seen from that of the job. Default
 	// that one.
 	Dir string `json:"dir,omitempty"`
+	// Hosts are the names of those Config.Hosts that they may run on. Default all.
+	Hosts []string `json:"-"`
 }
 
 // Config describes a job. Program is all that must be set.
@@ -102,6 +104,9 @@ type Config struct {
 	Ranks int
 	// OwnEnv are variables for the ranks of Program alone, as NAME=VALUE.
 	OwnEnv []string
+	// OwnHosts are the names of those Hosts that ranks of Program may run on.
+	// Default all.
+	OwnHosts []string
 	// Further are the programs that the ranks after those of Program run.
 	Further []App
 	// PerHost is the number of ranks that fit on a host, whatever Hosts says.
@@ -211,7 +216,7 @@ func configErrorf(format string, args ...any) error {
 // apps returns all programs of the job. The number of ranks of the first one may be
 // left to where they fit.
 func (c *Config) apps() []App {
-	all := []App{{Program: c.Program, Args: c.Args, Ranks: c.Ranks, Env: c.OwnEnv}}
+	all := []App{{Program: c.Program, Args: c.Args, Ranks: c.Ranks, Env: c.OwnEnv, Hosts: c.OwnHosts}}
 	if len(c.Further) == 0 {
 		return all
 	}

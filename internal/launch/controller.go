@@ -259,14 +259,6 @@ func (j *job) broadcast(o order) {
 	}
 }
 
-// agentOf returns the agent of a rank.
-func (j *job) agentOf(rank int) *link {
-	i := slices.IndexFunc(j.links, func(l *link) bool {
-		return slices.ContainsFunc(l.plan.ranks, func(r rankPlan) bool { return r.Rank == rank })
-	})
-	return j.links[i]
-}
-
 func (j *job) handle(e event) {
 	switch {
 	case e.ended:

@@ -3,6 +3,7 @@ package launch
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 func (c *Config) checkPlaces() error {
@@ -95,9 +96,13 @@ func (p *plan) place(c Config, m machine) (most int, err error) {
 			return 0, configErrorf("%s on %s with room for %d: %v", count(p.size, "rank does not fit", "ranks do not fit"), count(len(rooms), "host", "hosts"), room, err)
 		}
 	}
+	spread, err := p.spread(c, apps, rooms)
+	if err != nil {
+		return 0, err
+	}
 	on := make([][]rankPlan, len(rooms))
 	app, end := 0, apps[0].Ranks
-	for rank, host := range p.hostsInOrder(rooms, c.Map) {
+	for rank, host := range spread {
 		for rank >= end && app < len(apps)-1 {
 			app++
 			end += apps[app].Ranks
@@ -118,13 +123,42 @@ func (p *plan) place(c Config, m machine) (most int, err error) {
 	return most, nil
 }
 
-// hostsInOrder returns the host of each rank.
-func (p *plan) hostsInOrder(rooms []int, order MapBy) []int {
-	hosts := make([]int, 0, p.size)
+// spread returns the host of each rank. Programs with hosts of their own take their
+// places one after the other.
+func (p *plan) spread(c Config, apps []App, rooms []int) ([]int, error) {
+	if !slices.ContainsFunc(apps, func(a App) bool { return len(a.Hosts) > 0 }) {
+		return hostsInOrder(p.size, rooms, c.Map), nil
+	}
+	var hosts []int
+	free := slices.Clone(rooms)
+	for _, a := range apps {
+		var of, left []int // hosts with room, and how much
+		room := 0
+		for h, host := range c.Hosts {
+			if full := rooms[h] > 0 && free[h] == 0; !full && (len(a.Hosts) == 0 || slices.Contains(a.Hosts, host.Name)) {
+				of, left = append(of, h), append(left, free[h])
+				room += free[h]
+			}
+		}
+		if len(of) == 0 || room > 0 && a.Ranks > room {
+			return nil, configErrorf("%s of %s on %s with room for %d", count(a.Ranks, "rank does not fit", "ranks do not fit"), a.Program, strings.Join(a.Hosts, ","), room)
+		}
+		for _, i := range hostsInOrder(a.Ranks, left, c.Map) {
+			h := of[i]
+			hosts = append(hosts, h)
+			free[h] = max(0, free[h]-1)
+		}
+	}
+	return hosts, nil
+}
+
+// hostsInOrder returns the host of each of size ranks.
+func hostsInOrder(size int, rooms []int, order MapBy) []int {
+	hosts := make([]int, 0, size)
 	if order == MapNode {
 		for round := 0; ; round++ {
 			for h, room := range rooms {
-				if len(hosts) == p.size {
+				if len(hosts) == size {
 					return hosts
 				}
 				if room == 0 || round < room {
@@ -134,9 +168,9 @@ func (p *plan) hostsInOrder(rooms []int, order MapBy) []int {
 		}
 	}
 	for h, room := range rooms {
-		end := (h + 1) * p.size / len(rooms)
+		end := (h + 1) * size / len(rooms)
 		if room > 0 {
-			end = min(len(hosts)+room, p.size)
+			end = min(len(hosts)+room, size)
 		}
 		for len(hosts) < end {
 			hosts = append(hosts, h)

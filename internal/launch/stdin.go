@@ -55,48 +55,51 @@ func (p *stdinPump) more() {
 
 func (p *stdinPump) close() { close(p.done) }
 
-// readers are the ranks that get the standard input: true for those that have not
-// taken the last piece yet, or have not been started.
-type readers map[int]bool
+// readers are the ranks that get the standard input.
+type readers struct {
+	busy    map[int]bool // true for those that have not taken the last piece yet, or have not been started
+	waiting int          // how many that are
+}
 
 // newReaders returns the ranks that Config.StdinTo names.
 func (c *Config) newReaders(size int) readers {
-	r := readers{}
+	r := readers{busy: map[int]bool{}}
 	for rank := range size {
 		if c.StdinTo == rank || c.StdinTo == StdinAll {
-			r[rank] = true
+			r.busy[rank] = true
 		}
 	}
+	r.waiting = len(r.busy)
 	return r
 }
 
 // room notes that a rank can take a piece. It reports whether all can.
-func (r readers) room(rank int) bool {
-	if _, reads := r[rank]; !reads {
+func (r *readers) room(rank int) bool {
+	if !r.busy[rank] {
 		return false
 	}
-	r[rank] = false
+	r.busy[rank] = false
 	return r.next()
 }
 
 // gone notes that a rank takes no more. It reports whether the others all can.
-func (r readers) gone(rank int) bool {
-	if _, reads := r[rank]; !reads {
+func (r *readers) gone(rank int) bool {
+	busy, reads := r.busy[rank]
+	delete(r.busy, rank)
+	if !reads || !busy {
 		return false
 	}
-	delete(r, rank)
 	return r.next()
 }
 
-// next reports whether there is room for a piece everywhere, and takes it.
-func (r readers) next() bool {
-	for _, busy := range r {
-		if busy {
-			return false
-		}
+// next counts down. When there is room for a piece everywhere it takes it.
+func (r *readers) next() bool {
+	if r.waiting--; r.waiting > 0 {
+		return false
 	}
-	for rank := range r {
-		r[rank] = true
+	for rank := range r.busy {
+		r.busy[rank] = true
 	}
-	return len(r) > 0
+	r.waiting = len(r.busy)
+	return r.waiting > 0
 }

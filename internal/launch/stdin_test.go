@@ -51,6 +51,26 @@ func TestRun_stdinOfOneThatTakesNoMore(t *testing.T) {
 	}
 }
 
+func TestReaders(t *testing.T) {
+	c := Config{StdinTo: StdinAll}
+	r := c.newReaders(3)
+	for i, step := range []struct {
+		got, want bool
+	}{
+		{r.room(0), false}, {r.room(0), false}, {r.room(2), false}, {r.room(1), true}, // a piece is under way
+		{r.room(1), false}, {r.gone(1), false}, {r.room(0), false}, {r.gone(2), true}, // another one
+		{r.gone(7), false}, {r.gone(0), false}, {r.room(0), false}, // nobody is left
+	} {
+		if step.got != step.want {
+			t.Errorf("step %d: %v", i, step.got)
+		}
+	}
+	c.StdinTo = StdinNone
+	if r = c.newReaders(1); r.room(0) || r.gone(0) {
+		t.Error("somebody reads")
+	}
+}
+
 func TestRun_withoutStdin(t *testing.T) {
 	out, err := runJob(t, rankConfig(2, "stdin"))
 	if err != nil || out != "read 0\nread 0\n" {

@@ -89,6 +89,7 @@ type Endpoint struct {
 	limit    int         // largest payload of the open datagram in bytes
 	openBulk bool        // it belongs to a long run of data
 	openLong bool        // it belongs to a long message
+	openTo   bool        // it is unreliable, and names the life of the endpoint that it is for
 	bulk     bulk
 	dirty    bool // something was built since the last Flush
 }
@@ -299,9 +300,15 @@ func (e *Endpoint) BeginUD(src, dst, group uint32, n int) bool {
 	if !e.w.open(e.dg, e.arena, e.caps.Headroom, dgram.HeaderLen+dgram.LengthLen+n) {
 		return false
 	}
-	e.limit = e.caps.MaxPayload
+	e.limit, e.openTo = e.caps.MaxPayload, false
 	e.openHdr = dgram.Header{Type: dgram.TypeUD, SrcEpoch: e.cfg.Epoch, DstEpoch: group, LSN: serial.U32(src), Ack: serial.U32(dst)}
 	return true
+}
+
+// NameUD says of which life the endpoint is that the open unreliable datagram is for,
+// which is one host's. Any other drops it.
+func (e *Endpoint) NameUD(epoch uint32) {
+	e.openHdr.DstEpoch, e.openTo = epoch, true
 }
 
 // Fits reports whether the open datagram takes one more ULPDU of n bytes.
@@ -406,9 +413,9 @@ func (e *Endpoint) finish(to fabric.Path) {
 	e.seal()
 	h := &e.openHdr
 	// Our CRC does not cover the addresses. An association would not know a
-	// changed one; who receives an unreliable datagram is told of it, so that
-	// has the carrier's checksum too.
-	e.w.emit(e.tx, e.caps.Headroom, to, !e.cfg.NoCRC && h.Type != dgram.TypeUD)
+	// changed one, nor the epochs of both ends; who receives any other unreliable
+	// datagram is told of it, so that has the carrier's checksum too.
+	e.w.emit(e.tx, e.caps.Headroom, to, !e.cfg.NoCRC && (h.Type != dgram.TypeUD || e.openTo))
 	e.tx.Pkts[len(e.tx.Pkts)-1].Bulk = e.openBulk
 	e.openBulk = false
 	e.Stats.TxDatagrams++

@@ -201,10 +201,10 @@ func TestClose_leavesNothing(t *testing.T) {
 	arena, file := newArena(t, 16<<20), newArena(t, 16<<20)
 	room := arena.Room()
 	copy(arena.Bytes()[8<<20:], "what was in the arena")
-	files := openFiles(t)
+	files := 0
 	local := loopback
 	var used []netip.AddrPort
-	for range 3 {
+	for round := range 3 {
 		a, err := Open(Config{Arena: arena, Local: local})
 		if err != nil {
 			t.Fatal(err)
@@ -220,6 +220,9 @@ func TestClose_leavesNothing(t *testing.T) {
 		resolve(t, a, netip.MustParseAddrPort("127.0.0.1:1"))
 		if err := errors.Join(a.Close(), b.Close(), a.Close()); err != nil {
 			t.Error(err)
+		}
+		if round == 0 {
+			files = openFiles(t) // with those of the runtime's poller, which stay
 		}
 	}
 	if now := arena.Room(); now != room {

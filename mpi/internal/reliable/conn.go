@@ -14,6 +14,7 @@ type Peer struct {
 
 	ah     *verbs.AH
 	qpn    uint32
+	epoch  uint32 // of the endpoint, with which all that comes from it must agree
 	remote verbs.Remote
 	conn   *conn // nil until it is used
 }

@@ -160,12 +160,13 @@ func (e *Endpoint) Num() uint32 { return e.qp.Num() }
 func (e *Endpoint) Segment() int { return int(e.room) }
 
 // Peer makes known the endpoint that ah leads to, once: the number of its queue
-// pair and its Segment.
-func (e *Endpoint) Peer(ah *verbs.AH, qpn uint32, segment int) (*Peer, error) {
+// pair, its Segment, and the Epoch of its context.
+func (e *Endpoint) Peer(ah *verbs.AH, qpn uint32, segment int, epoch uint32) (*Peer, error) {
 	if segment != e.Segment() {
 		return nil, fmt.Errorf("reliable: datagrams there carry %d bytes and here %d: over unreliable datagrams, which find out nothing about the path, all ends need the same MTU", segment, e.Segment())
 	}
-	p := &Peer{ah: ah, qpn: qpn, remote: verbs.RemoteOf(ah.Remote())}
+	ah.SetEpoch(epoch)
+	p := &Peer{ah: ah, qpn: qpn, epoch: epoch, remote: verbs.RemoteOf(ah.Remote())}
 	e.peers.add(p)
 	return p, nil
 }

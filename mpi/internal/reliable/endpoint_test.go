@@ -98,7 +98,7 @@ func newRigWith(t testing.TB, payload int, second bool, wrap func(fabric.Datagra
 		other := r.ends[1-i]
 		ah, err := e.pd.CreateAH(addrs[1-i])
 		must(t, err)
-		e.peer, err = e.Peer(ah, other.Num(), other.Segment())
+		e.peer, err = e.Peer(ah, other.Num(), other.Segment(), other.ctx.Epoch())
 		must(t, err)
 	}
 	return r
@@ -307,7 +307,7 @@ func TestEndpoint_refuses(t *testing.T) {
 			t.Errorf("%+v was taken", c)
 		}
 	}
-	if _, err := a.Peer(a.peer.ah, 2, a.Segment()-1); err == nil {
+	if _, err := a.Peer(a.peer.ah, 2, a.Segment()-1, 1); err == nil {
 		t.Error("a peer with another MTU was taken")
 	}
 }
@@ -333,6 +333,38 @@ func TestEndpoint_strangers(t *testing.T) {
 	}
 	if b.Foreign <= foreign {
 		t.Error("a chunk of a stranger was not noticed")
+	}
+}
+
+// What comes from the address of a peer, and from another life of its endpoint or for
+// another one of this, is a stranger's: the UDP checksum does not cover the address.
+func TestEndpoint_epochs(t *testing.T) {
+	r := newRig(t, 1472)
+	a, b := r.ends[0], r.ends[1]
+	try := func() {
+		t.Helper()
+		write := a.long(2, verbs.OpRDMAWrite, 0, 10)
+		write.RKey, write.RemoteAddr = b.mr.RKey(), b.mr.Addr()
+		must(t, a.PostSend(a.peer, a.inline(1, []byte("who?"))))
+		must(t, a.PostSend(a.peer, write))
+		for range 100 {
+			r.step(10 * mono.Microsecond)
+		}
+		if len(b.got) != 0 || len(a.wcs) != 0 {
+			t.Errorf("%d messages arrived, %d requests are complete", len(b.got), len(a.wcs))
+		}
+	}
+	a.peer.ah.SetEpoch(b.ctx.Epoch() + 1)
+	try()
+	if stats, _ := b.ctx.Stats(); b.Foreign != 0 || stats.RxStale == 0 {
+		t.Errorf("%d datagrams for another endpoint, %d taken for strangers'", stats.RxStale, b.Foreign)
+	}
+	a.peer.ah.SetEpoch(b.ctx.Epoch())
+	r.until("everything", func() bool { return len(b.got) == 1 && len(a.wcs) == 2 })
+	a.wcs, b.got = nil, nil
+	b.peer.epoch++
+	if try(); b.Foreign == 0 {
+		t.Error("a stranger was not noticed")
 	}
 }
 

@@ -57,7 +57,7 @@ func (e *Endpoint) take(now mono.Time, wc *verbs.WC) {
 		r := wc.Record
 		p := e.peers.find(wc.SrcAddr, wc.SrcQP)
 		switch {
-		case p == nil:
+		case p == nil || p.epoch != wc.SrcEpoch:
 			e.Foreign++
 		case !r.Whole:
 			e.Malformed++ // chunks of ours are records of their own
@@ -75,7 +75,7 @@ func (e *Endpoint) take(now mono.Time, wc *verbs.WC) {
 		case wc.Status != verbs.Success:
 			e.Malformed++
 			e.free = append(e.free, slot)
-		case p == nil:
+		case p == nil || p.epoch != wc.SrcEpoch:
 			e.Foreign++
 			e.free = append(e.free, slot)
 		default:
