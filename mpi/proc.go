@@ -159,14 +159,14 @@ type Proc struct {
 	allocated map[mem.Addr]int
 	types     map[Datatype]*typeNotes
 	finalized atomic.Bool
-	sessions  int  // that are open
-	apart     bool // there is no world model, only sessions
-	gone      gone
-	meeting   *Comm              // of all ranks, for those that have no communicator yet: see sessionContext
-	creating  map[int32]struct{} // tags of communicators that are being made there
 	errors    map[ErrorClass]*userError
 	lastError ErrorClass // that was added
 	watch     *watch     // or nil
+	sessions  int        // that are open
+	apart     bool       // there is no world model, only sessions
+	gone      gone
+	meeting   *Comm              // of all ranks, for those that have no communicator yet: see sessionContext
+	creating  map[int32]struct{} // tags of communicators that are being made there
 }
 
 // Keys under which ranks tell one another about themselves.
