@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/xwarp/xwarp/internal/boot"
 )
@@ -160,5 +161,40 @@ func TestRun_outputFilesFail(t *testing.T) {
 		if _, err := runJob(t, c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
+	}
+}
+
+// What was written before a deadline is read behind it, to the last byte, and what
+// others write after it, too.
+func TestLastWords(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	said := make(chan struct{}, 1)
+	l := &lastWords{r, func() { said <- struct{}{} }}
+	want := strings.Repeat("last words ", 1000)
+	_, _ = w.WriteString(want)
+	if err := r.SetReadDeadline(time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(want))
+	for n := 0; n < len(got); {
+		k, err := l.Read(got[n:min(n+4096, len(got))])
+		if n += k; err != nil || len(said) > 0 {
+			t.Fatalf("%d bytes, %v; told that it is all: %d", n, err, len(said))
+		}
+	}
+	rest := make(chan string)
+	go func() {
+		b, err := io.ReadAll(l)
+		rest <- fmt.Sprint(string(b), err)
+	}()
+	<-said
+	_, _ = w.WriteString("more")
+	w.Close()
+	if after := <-rest; string(got) != want || after != "more<nil>" {
+		t.Errorf("%.20q..., and then %q", got, after)
 	}
 }
