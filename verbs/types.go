@@ -250,6 +250,19 @@ type QPInit struct {
 	// 5040, section 7.1), which is the default. Queue pairs that wait at one SRQ
 	// are served in turn.
 	RecvWait bool
+	// Taker is for type RD: it is offered short Sends before they take a receive.
+	// Default: nobody is. An extension.
+	Taker Taker
+}
+
+// Taker takes messages in without a receive, which spares short ones the way
+// through a buffer and two queues.
+type Taker interface {
+	// Take is offered a Send of src that is whole, in order, and not behind anything
+	// that was not polled yet. It reports whether it has taken it in; if not, the
+	// message goes to the next receive. It is called inside a step of the engine, must
+	// not call the context's objects, and b is the caller's again when it returns.
+	Take(src *AH, b []byte) bool
 }
 
 // RecordConfig says how a target logs Write-Records. Zero values mean the
