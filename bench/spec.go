@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/xwarp/xwarp/mpi"
 	"github.com/xwarp/xwarp/verbs/device"
 	"github.com/xwarp/xwarp/xdp"
 )
@@ -57,6 +58,10 @@ type Spec struct {
 	Markers   bool    `json:"markers"`    // rc: both ends ask for markers
 	All       bool    `json:"all"`        // all powers of two up to 8 MiB that can be sent, instead of Sizes
 
+	// Rendezvous is how long messages of MPI cross the network: see
+	// mpi.ParseRendezvous. Default "auto".
+	Rendezvous string `json:"rendezvous"`
+
 	// Clip leaves out sizes that cannot be sent. Complete sets it when the
 	// sizes are not the user's own; else such sizes are errors.
 	Clip bool `json:"clip"`
@@ -83,6 +88,12 @@ func (s *Spec) Check() error {
 	}
 	if err := s.checkOp(c); err != nil {
 		return err
+	}
+	if s.Rendezvous == "" {
+		s.Rendezvous = "auto"
+	}
+	if _, err := mpi.ParseRendezvous(s.Rendezvous); err != nil {
+		return usagef("%v", err)
 	}
 	if s.BulkWay == "" {
 		s.BulkWay = "auto"

@@ -21,6 +21,7 @@ type sendBuffer struct {
 	used     int
 	sends    []buffered
 	due      int // how many of them there are when those on their way are forgotten, if room does not say when
+	flushes  int // that wait for messages which are not in sends any more
 	attached bool
 }
 
@@ -35,7 +36,7 @@ type buffered struct {
 
 // BufferAttach lets Bsend keep messages of so many bytes, BsendOverhead for each
 // included, or of any number for BufferAutomatic (MPI_Buffer_attach). It is for the
-// communicators that have no buffer of their own.
+// communicators of the world model that have no buffer of their own.
 func (p *Proc) BufferAttach(bytes int) error { return p.buffer.attach(p.ep, "BufferAttach", bytes) }
 
 // BufferDetach waits until all buffered messages are on their way and takes the
@@ -87,15 +88,22 @@ func (c *Comm) BufferFlush() error {
 
 // BufferIflush is BufferFlush that does not wait (MPI_Comm_iflush_buffer).
 func (c *Comm) BufferIflush() (Request, error) {
-	return c.begin("Comm.BufferIflush", &flushing{b: &c.buffer})
+	const op = "Comm.BufferIflush"
+	if err := c.live(op); err != nil {
+		return Request{}, c.report(err)
+	}
+	return c.begin(op, &flushing{b: &c.buffer})
 }
 
 // bsendBuffer returns the buffer for messages of c.
 func (c *Comm) bsendBuffer() *sendBuffer {
 	c.ep.Enter()
 	defer c.ep.Leave()
-	if c.buffer.attached {
+	switch {
+	case c.buffer.attached:
 		return &c.buffer
+	case c.session != nil:
+		return &c.session.buffer
 	}
 	return &c.p.buffer
 }
@@ -129,6 +137,7 @@ func (b *sendBuffer) flush(ep *p2p.Endpoint, op string) error {
 	ep.Enter()
 	sends := b.sends
 	b.sends = nil
+	b.flushes++
 	ep.Leave()
 	var errs []error
 	for _, s := range sends { // others may send meanwhile
@@ -139,6 +148,11 @@ func (b *sendBuffer) flush(ep *p2p.Endpoint, op string) error {
 		b.used -= s.size
 		ep.Leave()
 	}
+	ep.Enter()
+	for b.flushes--; b.flushes > 0; { // others have messages of before
+		ep.Inside().Progress()
+	}
+	ep.Leave()
 	return errors.Join(errs...)
 }
 
@@ -185,7 +199,10 @@ type flushing struct {
 	sends []buffered
 }
 
-func (t *flushing) begin(*call) { t.sends, t.b.sends = t.b.sends, nil }
+func (t *flushing) begin(*call) {
+	t.sends, t.b.sends = t.b.sends, nil
+	t.b.flushes++
+}
 
 func (t *flushing) advance(k *call) (done bool) {
 	for ; len(t.sends) > 0; t.sends = t.sends[1:] {
@@ -199,5 +216,6 @@ func (t *flushing) advance(k *call) (done bool) {
 		}
 		t.b.used -= s.size
 	}
+	t.b.flushes--
 	return true
 }

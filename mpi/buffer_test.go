@@ -3,6 +3,7 @@ package mpi_test
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/xwarp/xwarp/mpi"
@@ -90,4 +91,60 @@ func TestBsend_automatic(t *testing.T) {
 		}
 		return c.Free()
 	})
+}
+
+// Detach waits for the messages that a flush is waiting for, and what they take is
+// taken once.
+func TestBsend_detachDuringFlush(t *testing.T) {
+	var detached atomic.Bool
+	onRanks(t, []int{2}, func(p *mpi.Proc) error {
+		c, long := p.World(), make([]byte, 100_000) // waits for its receive
+		if c.Rank() == 1 {
+			if _, err := mpi.Recv(c, make([]byte, 1), 0, 1); err != nil {
+				return err
+			}
+			for range 1000 {
+				if _, _, err := c.Iprobe(0, 5); err != nil {
+					return err
+				}
+			}
+			early := detached.Load()
+			if _, err := mpi.Recv(c, long, 0, 0); err != nil || early {
+				return fmt.Errorf("detached before its message was received: %v: %w", early, err)
+			}
+			return nil
+		}
+		if err := errors.Join(p.BufferAttach(len(long)+mpi.BsendOverhead), mpi.Bsend(c, long, 1, 0)); err != nil {
+			return err
+		}
+		r, err := p.BufferIflush()
+		if err != nil {
+			return err
+		}
+		if err := mpi.Send(c, []byte{1}, 1, 1); err != nil {
+			return err
+		}
+		if _, err := p.BufferDetach(); err != nil {
+			return err
+		}
+		detached.Store(true)
+		if err := p.BufferAttach(0); err != nil {
+			return err
+		}
+		if _, err := r.Wait(); err != nil {
+			return err
+		}
+		if err := wantClass(mpi.Bsend(c, []byte{1}, 1, 9), mpi.ErrBuffer); err != nil {
+			return fmt.Errorf("a buffer without room: %w", err)
+		}
+		return second(p.BufferDetach())
+	})
+}
+
+// A communicator that is none has no buffer either.
+func TestBufferIflush_none(t *testing.T) {
+	var none *mpi.Comm
+	if err := wantClass(second(none.BufferIflush()), mpi.ErrComm); err != nil {
+		t.Error(err)
+	}
 }

@@ -85,13 +85,9 @@ func (t *collective) learn() {
 }
 
 // envelope is that of a message from a leader of the other group of an
-// intercommunicator, envelopeOut of one to it.
+// intercommunicator.
 func (t *collective) envelope(source int) match.Envelope {
 	return match.Envelope{Context: t.c.context + 1, Source: int32(t.c.at(source)), Tag: tagPart}
-}
-
-func (t *collective) envelopeOut() match.Envelope {
-	return match.Envelope{Context: t.c.context + 1, Source: int32(t.c.p.rank), Tag: tagPart}
 }
 
 // allreduce reduces the words of all ranks.

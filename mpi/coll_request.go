@@ -53,6 +53,11 @@ func (c *Comm) later(op string) *call {
 	if err := c.live(op); err != nil {
 		return &call{c: c, op: op, err: err}
 	}
+	return c.fresh(op)
+}
+
+// fresh returns a call from the pool.
+func (c *Comm) fresh(op string) *call {
 	a := &c.p.calls
 	a.ep.Enter()
 	k := a.idle
@@ -64,6 +69,12 @@ func (c *Comm) later(op string) *call {
 	a.ep.Leave()
 	k.c, k.op, k.err, k.st = c, op, nil, emptyStatus()
 	return k
+}
+
+// follow lets a call that has begun go on. It is called inside.
+func (a *calls) follow(k *call) {
+	a.active = append(a.active, k)
+	a.ep.Inside().Follow(a)
 }
 
 // begin starts a task that takes no part in the order of collectives.
@@ -101,8 +112,7 @@ func (k *call) launch() (Request, error) {
 		k.task.begin(k)
 	}
 	if k.done = k.advance(); !k.done {
-		a.active = append(a.active, k)
-		a.ep.Inside().Follow(a)
+		a.follow(k)
 	}
 	k.Flush()
 	a.ep.Leave()
@@ -123,8 +133,12 @@ func (r *Request) waitCall(op string) (Status, error) {
 	for !k.done {
 		ep.Inside().Progress()
 	}
+	g := k.grequest()
 	st, err := r.takeCall()
 	ep.Leave()
+	if g != nil {
+		st, err = g.finish(op)
+	}
 	return st, r.c.report(err)
 }
 
@@ -142,13 +156,17 @@ func (r *Request) testCall() (st Status, done bool, err error) {
 	if !k.done {
 		ep.Inside().Step()
 	}
+	var g *Grequest
 	if st = emptyStatus(); k.done {
-		done = true
+		done, g = true, k.grequest()
 		st, err = r.takeCall()
 	} else {
 		k.Flush() // the program may not come back for long
 	}
 	ep.Leave()
+	if g != nil {
+		st, err = g.finish("Test")
+	}
 	return st, done, r.c.report(err)
 }
 

@@ -35,6 +35,8 @@ type Comm struct {
 	stats   CommStats // of watch
 	noted   bool      // by watch
 	topo    any       // *cart, *graph, *distGraph, or nil
+	session *Session  // that it is of; nil: the world model
+	held    int       // persistent operations that were not freed
 }
 
 // newWorld makes the communicator of all ranks.
@@ -50,10 +52,13 @@ const selfContext = 2
 
 // newSelf makes the communicator of this rank alone.
 func newSelf(p *Proc) *Comm {
-	c := p.newComm(selfContext, &Group{[]int32{int32(p.rank)}})
+	c := p.newComm(selfContext, p.alone())
 	c.name = "MPI_COMM_SELF"
 	return c
 }
+
+// alone returns the group of this rank.
+func (p *Proc) alone() *Group { return &Group{world: []int32{int32(p.rank)}} }
 
 // newComm makes a communicator of a group that this rank is in.
 func (p *Proc) newComm(context uint32, g *Group) *Comm {
@@ -72,7 +77,7 @@ func (p *Proc) view(context uint32, g *Group) *Comm {
 
 // become makes c a view of a group.
 func (c *Comm) become(context uint32, g *Group) {
-	c.context, c.rank = context, g.rankOf(int32(c.p.rank))
+	c.context, c.rank, c.session = context, g.rankOf(int32(c.p.rank)), g.session
 	c.world, c.index = nil, nil
 	c.address(g)
 	c.coll.c = c

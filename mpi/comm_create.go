@@ -24,7 +24,7 @@ func (c *Comm) RemoteGroup() *Group {
 			world[i] = int32(i)
 		}
 	}
-	return &Group{world}
+	return &Group{world: world, session: c.session}
 }
 
 // Compare compares two communicators (MPI_Comm_compare).
@@ -81,6 +81,8 @@ func (c *Comm) checkPart(op string, g *Group) error {
 		return c.live(op)
 	case g == nil || g.Difference(c.Group()).Size() > 0:
 		return fail(ErrGroup, op, "the group has ranks that are not of this communicator")
+	case len(g.world) > 0 && (g.mixed || g.session != c.session):
+		return fail(ErrGroup, op, "the group is of another session than this communicator")
 	}
 	return nil
 }
@@ -157,7 +159,7 @@ func (g *Group) colored(all []int64, color int) *Group {
 		}
 	}
 	slices.SortStableFunc(members, func(a, b int) int { return cmp.Compare(all[2*a+1], all[2*b+1]) })
-	part := &Group{}
+	part := g.only(nil)
 	for _, r := range members {
 		part.world = append(part.world, g.world[r])
 	}
@@ -186,54 +188,6 @@ func (c *Comm) splitInter(op string, color, key int) (*Comm, error) {
 	side := c.p.view(c.within.context, near)
 	side.SetErrhandler(c.Errhandler())
 	return side.inter(got, far), nil
-}
-
-// Free ends the use of a communicator (MPI_Comm_free). All its ranks call it,
-// when nothing is under way on it any more.
-func (c *Comm) Free() error {
-	if c == nil {
-		return c.live("Comm.Free")
-	}
-	t := c.p.watch.begin("Comm.Free", c, Undefined, Undefined, 0)
-	err := c.free()
-	t.end(err)
-	return err
-}
-
-func (c *Comm) free() error {
-	err := c.live("Comm.Free")
-	switch {
-	case err != nil:
-		return err
-	case c == c.p.world || c == c.p.self:
-		return c.report(fail(ErrComm, "Comm.Free", "%s is there until Finalize", c.name))
-	}
-	c.p.watch.left(c)
-	err = c.attrs.removeAll("Comm.Free", c)
-	if err == nil {
-		err = c.BufferFlush()
-	}
-	c.learnAll()
-	c.coll.op = "Comm.Free"
-	sync := c
-	if c.within != nil {
-		sync = c.within
-		sync.coll.op = c.coll.op
-	}
-	// Nobody uses the context again before everybody is done with it: never,
-	// if that cannot be found out.
-	left := sync.barrier()
-	c.release(left == nil)
-	if c.within != nil {
-		c.within.release(left == nil)
-	}
-	if ClassOf(left) == ErrProcFailed || ClassOf(left) == ErrRevoked {
-		left = nil // freeing is what is left to do with such a communicator
-	}
-	if err == nil {
-		err = left
-	}
-	return err
 }
 
 // SetName names the communicator, for messages to people (MPI_Comm_set_name).

@@ -222,7 +222,7 @@ func TestComm_allContextsTaken(t *testing.T) {
 	onRanks(t, []int{1}, func(p *mpi.Proc) error {
 		for i := 1; ; i++ {
 			if _, err := p.World().Dup(); err != nil {
-				if i != 2047 || mpi.ClassOf(err) != mpi.ErrOther {
+				if i != 2046 || mpi.ClassOf(err) != mpi.ErrOther {
 					return fmt.Errorf("number %d: %w", i, err)
 				}
 				return nil

@@ -4,15 +4,17 @@ import "errors"
 
 // Cancel takes back a receive that no message has met yet (MPI_Cancel). Wait or
 // Test still ends the request; Status.Cancelled tells whether it was taken back.
-// Sends are not cancelled.
+// Sends are not cancelled. Of a generalized request it calls [Grequest.Cancel].
 func (r *Request) Cancel() error {
 	switch {
 	case r.IsNull():
 		return fail(ErrRequest, "Cancel", "the request is null")
-	case r.k != nil:
-		return fail(ErrRequest, "Cancel", "only receives can be taken back")
 	case !r.live():
 		return r.stale("Cancel")
+	case r.k != nil && r.k.grequest() != nil:
+		return r.c.report(r.k.grequest().cancel())
+	case r.k != nil:
+		return fail(ErrRequest, "Cancel", "only receives and generalized requests can be taken back")
 	}
 	r.c.ep.Cancel(r.r)
 	return nil
@@ -40,17 +42,19 @@ func (r *Request) done() bool {
 	return r.r.Ready()
 }
 
-// Free lets a message that is under way end by itself (MPI_Request_free) and makes
-// the request null. Nothing tells when the buffer may be used again, but for what
-// the program learns from other messages.
+// Free lets a message that is under way, or a generalized request, end by itself
+// (MPI_Request_free) and makes the request null. Nothing tells when the buffer may be
+// used again, but for what the program learns from other messages.
 func (r *Request) Free() error {
 	switch {
 	case r.IsNull():
 		return fail(ErrRequest, "Request.Free", "the request is null")
-	case r.k != nil:
-		return fail(ErrRequest, "Request.Free", "only messages end by themselves: wait for it")
 	case !r.live():
 		return r.stale("Request.Free")
+	case r.k != nil && r.k.grequest() != nil:
+		return r.freeGrequest()
+	case r.k != nil:
+		return fail(ErrRequest, "Request.Free", "only messages and generalized requests end by themselves: wait for it")
 	}
 	r.c.ep.Enter()
 	r.c.ep.Inside().Detach(r.r)

@@ -5,7 +5,8 @@ import (
 )
 
 // Every communicator has two contexts, 2i and 2i+1, with the same i on all its
-// ranks: they agree on one that is free on all of them. World has i = 0, Self 1.
+// ranks: they agree on one that is free on all of them. World has i = 0, Self 1, and
+// where ranks meet that have no communicator yet 2: see sessionContext.
 
 // contextWords is how many words of 64 contexts there are. 2048 communicators
 // are more than programs have at a time, and 256 bytes to agree on one.
@@ -18,7 +19,7 @@ func newContextSet() (s contextSet) {
 	for i := range s {
 		s[i] = ^uint64(0)
 	}
-	s[0] &^= 1<<0 | 1<<(selfContext/2) // World and Self
+	s[0] &^= 1<<0 | 1<<(selfContext/2) | 1<<(sessionContext/2)
 	return s
 }
 
@@ -82,8 +83,8 @@ func (p *Proc) freeContexts() contextSet {
 }
 
 // alone is the bit of World in a set that ranks agree on: of this rank one
-// goroutine at a time makes communicators, and no Idup is under way. It is the same in what they agree on
-// when that holds for all of them.
+// goroutine at a time makes communicators, and no Idup is under way. It is the same
+// in what they agree on when that holds for all of them.
 const alone = 1
 
 // agree returns n contexts that are free on all ranks of c, and takes them. All
@@ -149,7 +150,7 @@ func (c *Comm) agreed(op string, n int, between func(set *contextSet) error) ([]
 }
 
 func tooMany(op string) error {
-	return fail(ErrOther, op, "there are %d communicators already: free some", 64*contextWords)
+	return fail(ErrOther, op, "there are %d communicators already: free some, and the persistent operations on those that were freed", 64*contextWords)
 }
 
 // gatherInts gives all ranks of c the numbers of all of them, in the order of

@@ -84,6 +84,13 @@
 // [Comm.Shrink] to come together again: ULFM, see examples/ulfm. [RunEach] is for
 // their tests.
 //
+// # Sessions
+//
+// A [Session] is one use of MPI by a part of a program, apart from the world model and
+// from other sessions: it makes communicators of process sets, and no other
+// communicator is needed for that. [SessionInit] is for programs that have nothing
+// else.
+//
 // # Goroutines
 //
 // One goroutine at a time may use a [Proc] and what belongs to it

@@ -97,6 +97,7 @@ func TestErrors_ofTheProgram(t *testing.T) {
 		p.World().SetErrhandler(nil)
 		return errors.Join(
 			wantClass(second(p.AddErrorCode(4711)), mpi.ErrArg),
+			wantClass(second(p.AddErrorCode(mpi.Success)), mpi.ErrArg),
 			wantClass(p.AddErrorString(mpi.ErrTag, "x"), mpi.ErrArg),
 			wantClass(p.RemoveErrorClass(class), mpi.ErrArg), // it has a code
 			wantClass(p.RemoveErrorCode(class), mpi.ErrArg),

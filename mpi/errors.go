@@ -41,6 +41,7 @@ const (
 	ErrKeyval      ErrorClass = 36
 	ErrNoMem       ErrorClass = 39
 	ErrProcAborted ErrorClass = 58
+	ErrSession     ErrorClass = 60
 
 	// Fault tolerance. It is not in the standard yet, so the numbers are ours.
 	ErrProcFailed        ErrorClass = 101 // a rank that takes part is lost (MPIX_ERR_PROC_FAILED)
@@ -57,7 +58,7 @@ var classNames = map[ErrorClass]string{
 	ErrTopology: "invalid topology", ErrDims: "invalid dimensions", ErrKeyval: "invalid attribute key",
 	ErrArg: "invalid argument", ErrUnknown: "unknown error", ErrTruncate: "message truncated",
 	ErrOther: "error", ErrIntern: "internal error", ErrPending: "operations are pending",
-	ErrBase: "invalid address", ErrNoMem: "out of memory", ErrProcAborted: "rank aborted",
+	ErrBase: "invalid address", ErrNoMem: "out of memory", ErrProcAborted: "rank aborted", ErrSession: "invalid session",
 	ErrProcFailed: "rank lost", ErrProcFailedPending: "rank lost that may have been the source", ErrRevoked: "communicator revoked",
 }
 

@@ -25,7 +25,7 @@ func (p *Proc) AddErrorClass() ErrorClass {
 func (p *Proc) AddErrorCode(class ErrorClass) (ErrorClass, error) {
 	p.ep.Enter()
 	defer p.ep.Leave()
-	if p.classOf(class) != class {
+	if class == Success || p.classOf(class) != class {
 		return 0, fail(ErrArg, "AddErrorCode", "there is no class %d", int(class))
 	}
 	return p.addError(class), nil

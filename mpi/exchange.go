@@ -100,11 +100,27 @@ func (c *Comm) exchange(op string, send *Data, dest, sendTag int, recv *Data, so
 	if err == nil {
 		_, err = out.wait(op)
 	}
-	st, recvErr := in.wait(op)
+	st, recvErr := in.finish(op)
 	if err == nil {
 		err = recvErr
 	}
 	return st, err
+}
+
+// finish is wait for the receive of a blocking call, which nobody can wait for again:
+// when a loss makes it doubtful it is given up.
+func (r *Request) finish(op string) (Status, error) {
+	st, err := r.r.Wait()
+	if r.r = nil; err == nil {
+		err = r.c.exactly(op, st, r.room())
+	}
+	if err != nil {
+		err = r.c.report(r.c.wrap(op, err))
+	}
+	if w := r.c.p.watch; w != nil {
+		w.got(r.c, st)
+	}
+	return r.c.status(st), err
 }
 
 func (c *Comm) isendrecv(op string, send *Data, dest, sendTag int, recv *Data, source, recvTag int) (Request, error) {

@@ -153,6 +153,7 @@ func TestLost_othersGoOn(t *testing.T) {
 		if err := wantLost(err, 2); err != nil {
 			return err
 		}
+		c.FailureAck() // receiving from any source wants that
 		buf := make([]byte, 100_000)
 		for i := range 10 {
 			pattern(buf, i)

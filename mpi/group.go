@@ -5,7 +5,9 @@ import "slices"
 // Group is an ordered set of the ranks of a job (MPI_Group). It does not
 // change, and is no communicator: nothing is agreed upon with anybody.
 type Group struct {
-	world []int32 // number in World of each rank
+	world   []int32  // number in World of each rank
+	session *Session // that it is of; nil: the world model
+	mixed   bool     // made of groups of several sessions: nothing can be made of it
 }
 
 // GroupEmpty returns the group without ranks (MPI_GROUP_EMPTY).
@@ -78,24 +80,45 @@ func (g *Group) set() map[int32]bool {
 // Union returns all ranks of g, followed by those of other that are not in it
 // (MPI_Group_union).
 func (g *Group) Union(other *Group) *Group {
-	return &Group{append(slices.Clone(g.world), other.Difference(g).world...)}
+	return g.beside(other, append(slices.Clone(g.world), other.Difference(g).world...))
 }
 
 // Intersection returns the ranks of g that are in other too, in the order of g
 // (MPI_Group_intersection).
-func (g *Group) Intersection(other *Group) *Group { return g.filter(other.set(), true) }
+func (g *Group) Intersection(other *Group) *Group {
+	return g.beside(other, g.filter(other.set(), true))
+}
 
 // Difference returns the ranks of g that are not in other (MPI_Group_difference).
-func (g *Group) Difference(other *Group) *Group { return g.filter(other.set(), false) }
+func (g *Group) Difference(other *Group) *Group {
+	return g.beside(other, g.filter(other.set(), false))
+}
 
-func (g *Group) filter(in map[int32]bool, want bool) *Group {
-	var world []int32
+func (g *Group) filter(in map[int32]bool, want bool) (world []int32) {
 	for _, w := range g.world {
 		if in[w] == want {
 			world = append(world, w)
 		}
 	}
-	return &Group{world}
+	return world
+}
+
+// beside returns a group of ranks that are of g and other.
+func (g *Group) beside(other *Group, world []int32) *Group {
+	n := &Group{world: world, session: g.session, mixed: g.mixed || other.mixed}
+	switch {
+	case len(other.world) == 0 && !other.mixed:
+	case len(g.world) == 0 && !g.mixed:
+		n.session = other.session
+	case g.session != other.session:
+		n.mixed = true
+	}
+	return n
+}
+
+// only returns the group of some ranks of g.
+func (g *Group) only(world []int32) *Group {
+	return &Group{world: world, session: g.session, mixed: g.mixed}
 }
 
 // Incl returns the group of these ranks of g, in this order (MPI_Group_incl).
@@ -114,7 +137,7 @@ func (g *Group) incl(op string, ranks []int) (*Group, error) {
 		in[r] = true
 		world = append(world, g.world[r])
 	}
-	return &Group{world}, nil
+	return g.only(world), nil
 }
 
 // Excl returns g without these ranks (MPI_Group_excl).

@@ -24,6 +24,7 @@ const (
 	EnvDelay      = "XWARP_DELAY_TARGET" // the delay that congestion control aims at, such as 125us or 1ms; default 500us
 	EnvEagerNear  = "XWARP_EAGER_NEAR"   // Config.EagerNear in bytes
 	EnvCalibrate  = "XWARP_CALIBRATE"    // 0 leaves all limits as they are by default; see Config.NoCalibrate
+	EnvRendezvous = "XWARP_RENDEZVOUS"   // Config.Rendezvous: auto, write or read
 	EnvTransport  = "XWARP_TRANSPORT"    // Config.Transport: rd, rc, ud or hybrid
 	EnvPromote    = "XWARP_PROMOTE"      // Config.PromoteMessages: after how many messages hybrid connects with a peer
 	EnvFaults     = "XWARP_FAULTS"       // what is to go wrong with datagrams, for tests: loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001
@@ -212,6 +213,7 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 	v.size(EnvUnexpected, &cfg.UnexpectedMax)
 	v.size(EnvArena, &spec.Arena)
 	v.word(EnvTransport, func(s string) (err error) { cfg.Transport, err = p2p.ParseTransport(s); return err })
+	v.word(EnvRendezvous, func(s string) (err error) { cfg.Rendezvous, err = p2p.ParseRendezvous(s); return err })
 	v.word(EnvFaults, func(s string) (err error) { spec.Faults, err = device.ParseFaults(s); return err })
 	v.word(EnvBulk, func(s string) (err error) { spec.Bulk, err = device.ParseBulk(s); return err })
 	v.read(EnvThreads, func(s string) (err error) { cfg.Threads, err = parseThreadLevel(s); return err })

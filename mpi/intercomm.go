@@ -25,6 +25,8 @@ func (c *Comm) CreateInter(leader int, peer *Comm, remote, tag int) (*Comm, erro
 		err = fail(ErrComm, op, "the ranks of one side must have an intracommunicator")
 	case leader < 0 || leader >= c.size:
 		err = fail(ErrRank, op, "leader %d is no rank of this communicator, which has ranks 0 to %d", leader, c.size-1)
+	case c.rank == leader && peer != nil && peer.session != c.session:
+		err = fail(ErrComm, op, "the leaders' communicator is of another session")
 	case c.rank == leader:
 		err = peer.checkSend(op, remote, tag)
 	}
@@ -40,7 +42,7 @@ func (c *Comm) CreateInter(leader int, peer *Comm, remote, tag int) (*Comm, erro
 	if err != nil {
 		return nil, c.report(err)
 	}
-	return c.inter(got, &Group{other}), nil
+	return c.inter(got, &Group{world: other, session: c.session}), nil
 }
 
 // inter makes an intercommunicator of the ranks of c and a remote group.
@@ -80,13 +82,20 @@ func (c *Comm) meet(op string, leader int, free *contextSet, exchange func(out, 
 	n := []int64{int64(len(mine))}
 	theirs := make([]int64, 1)
 	c.coll.op = op
+	var alone error // the leader has not met the other one: the others must not wait for it
 	if c.rank == leader {
-		if err := exchange(mem.BytesOf(n), mem.BytesOf(theirs)); err != nil {
-			return nil, err
+		if alone = exchange(mem.BytesOf(n), mem.BytesOf(theirs)); alone != nil {
+			theirs[0] = -1
 		}
 	}
 	if err := c.coll.bcast(mem.BytesOf(theirs), leader); err != nil {
 		return nil, err
+	}
+	if alone == nil && theirs[0] < 0 {
+		alone = fail(ErrProcFailed, op, "the leader, rank %d, could not meet that of the other group", leader)
+	}
+	if alone != nil {
+		return nil, alone
 	}
 	other, both := make([]int32, theirs[0]), *free
 	if c.rank == leader {
@@ -108,7 +117,7 @@ func (c *Comm) meet(op string, leader int, free *contextSet, exchange func(out, 
 		return nil, err
 	}
 	*free = both
-	if (&Group{mine}).Intersection(&Group{other}).Size() > 0 {
+	if (&Group{world: mine}).Intersection(&Group{world: other}).Size() > 0 {
 		return nil, fail(ErrComm, op, "a rank is in both groups")
 	}
 	return other, nil
@@ -117,12 +126,7 @@ func (c *Comm) meet(op string, leader int, free *contextSet, exchange func(out, 
 // leaders exchanges bytes between the first ranks of both sides.
 func (c *Comm) leaders(op string) func(out, in []byte) error {
 	return func(out, in []byte) error {
-		r := c.ep.Irecv(c.coll.envelope(0), in)
-		_, err := c.ep.Isend(c.coll.envelopeOut(), c.at(0), out).Wait()
-		if _, recvErr := r.Wait(); err == nil {
-			err = recvErr
-		}
-		return wrap(op, err)
+		return c.p.exchange(op, c.coll.envelope(0), out, in)
 	}
 }
 

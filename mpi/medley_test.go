@@ -181,6 +181,7 @@ func medleyConfig(rnd *rand.Rand) mpi.Config {
 		UnexpectedMax:   []int{0, 2000, 100_000}[rnd.IntN(3)],
 		PromoteMessages: 1 + rnd.IntN(100),
 		Connections:     1 + rnd.IntN(4),
+		Rendezvous:      mpi.Rendezvous(rnd.IntN(3)),
 	}
 }
 

@@ -47,8 +47,8 @@ func Irsend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
 }
 
 // Bsend is Send that never waits for the receiver: it copies buf into the buffer
-// that is attached to the communicator, or else to the process (MPI_Bsend). When that has no room the error's class is
-// ErrBuffer.
+// that is attached to the communicator, or else to the process (MPI_Bsend). When
+// that has no room the error's class is ErrBuffer.
 func Bsend[T Scalar](c *Comm, buf []T, dest, tag int) error {
 	b := mem.BytesOf(buf)
 	t := c.p.watch.begin("Bsend", c, dest, tag, len(b))

@@ -39,7 +39,7 @@ func (c *Comm) PsendInit(d Data, partitions, dest, tag int) (*Persistent, error)
 	if dest != ProcNull {
 		t.first = c.announceParts(dest, tag, partitions, d.size())
 	}
-	return &Persistent{k: &call{c: c, op: op, kept: true, task: t}}, nil
+	return c.hold(Persistent{k: &call{c: c, op: op, kept: true, task: t}}), nil
 }
 
 // PrecvInit is [PrecvInit] of data (MPI_Precv_init).
@@ -59,7 +59,7 @@ func (c *Comm) PrecvInit(d Data, partitions, source, tag int) (*Persistent, erro
 	if source != ProcNull {
 		t.await()
 	}
-	return &Persistent{k: &call{c: c, op: op, kept: true, task: t}}, nil
+	return c.hold(Persistent{k: &call{c: c, op: op, kept: true, task: t}}), nil
 }
 
 func checkPartitions(op string, d *Data, n int) error {

@@ -105,7 +105,10 @@ func (c *Comm) listen(source int) error {
 		}
 		st, err := in.Wait(m.heard)
 		m.heard = nil
-		if err != nil {
+		switch {
+		case err != nil && m.from != source: // who listens to that one finds out
+			continue
+		case err != nil:
 			return err
 		}
 		w, ok := readWord(m.buf[:st.Bytes])
@@ -179,7 +182,10 @@ type partSend struct {
 
 func (t *partSend) begin(k *call) {
 	t.k, t.sent = k, 0
-	t.said, t.sends = make([]bool, t.n), make([]*p2p.Request, t.n)
+	if t.said == nil {
+		t.said, t.sends = make([]bool, t.n), make([]*p2p.Request, t.n)
+	}
+	clear(t.said)
 }
 
 // ready sends a partition.
@@ -291,7 +297,9 @@ func (t *partRecv) post(k *call) error {
 	if t.word.bytes != uint64(len(b)) {
 		return wrongLength("Start", t.source, t.word.bytes, uint64(len(b)))
 	}
-	t.posted, t.got = true, make([]*p2p.Request, t.word.n)
+	if t.posted = true; t.got == nil {
+		t.got = make([]*p2p.Request, t.word.n)
+	}
 	size := len(b) / t.word.n
 	for i := range t.got {
 		t.got[i] = c.ep.Inside().Irecv(c.pairIn(t.source, t.word.first+int32(i)), b[i*size:(i+1)*size])

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/sim"
 	"github.com/xwarp/xwarp/mpi"
 )
@@ -313,4 +314,82 @@ func TestPartitioned_lostRank(t *testing.T) {
 			t.Errorf("rank %d: %v", rank, err)
 		}
 	}
+}
+
+// A rank that is lost while it tells about its partitions is no matter to a receive
+// from another one, which looks for its own word at the same time.
+func TestPartitioned_lostWord(t *testing.T) {
+	m := newMortals(sim.Config{}, 3)
+	m.mpi.EagerMax = -1 // words wait for the receiver to ask
+	m.killed[1] = mono.Time(50 * mono.Millisecond)
+	m.tells = true
+	m.play(t, func(task *sim.Task, p *mpi.Proc) error {
+		c := p.World()
+		if err := c.Barrier(); err != nil {
+			return err
+		}
+		if c.Rank() > 0 {
+			if c.Rank() == 2 {
+				task.Sleep(200 * mono.Millisecond)
+			}
+			o, err := mpi.PsendInit(c, []int{42}, 1, 0, 0)
+			if err != nil {
+				return err
+			}
+			if c.Rank() == 1 {
+				task.Sleep(100 * mono.Millisecond) // it has told, and does not answer any more
+			}
+			r, err := o.Start()
+			if err := errors.Join(err, o.Pready(0)); err != nil {
+				return err
+			}
+			_, err = r.Wait()
+			return err
+		}
+		var in [3][1]int
+		var requests [3]mpi.Request
+		for _, from := range []int{2, 1} {
+			o, err := mpi.PrecvInit(c, in[from][:], 1, from, 0)
+			if err == nil {
+				requests[from], err = o.Start()
+			}
+			if err != nil {
+				return err
+			}
+		}
+		_, lost := requests[1].Wait()
+		_, err := requests[2].Wait()
+		if err := errors.Join(wantClass(lost, mpi.ErrProcFailed), err); err != nil || in[2] != [1]int{42} {
+			return fmt.Errorf("got %v: %w", in[2], err)
+		}
+		return nil
+	})
+}
+
+// A round of a message in partitions allocates nothing.
+func TestAllocs_partitioned(t *testing.T) {
+	onRanks(t, []int{1}, func(p *mpi.Proc) error {
+		c := p.World()
+		send, err := mpi.PsendInit(c, make([]byte, 1000), 4, 0, 0)
+		if err != nil {
+			return err
+		}
+		recv, err := mpi.PrecvInit(c, make([]byte, 1000), 2, 0, 0)
+		if err != nil {
+			return err
+		}
+		var failed error
+		got := testing.AllocsPerRun(50, func() {
+			out, err := send.Start()
+			in, inErr := recv.Start()
+			failed = errors.Join(failed, err, inErr, send.PreadyRange(0, 3))
+			_, err = out.Wait()
+			_, inErr = in.Wait()
+			failed = errors.Join(failed, err, inErr)
+		})
+		if got != 0 {
+			t.Errorf("%v allocations per round", got)
+		}
+		return errors.Join(failed, send.Free(), recv.Free())
+	})
 }

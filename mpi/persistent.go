@@ -42,7 +42,15 @@ func (k *call) keep() (*Persistent, error) {
 	}
 	k.seal()
 	k.s.Tag = k.c.coll.keep()
-	return &Persistent{k: k}, nil
+	return k.c.hold(Persistent{k: k}), nil
+}
+
+// hold makes o the user's, and a reason for the communicator to be there.
+func (c *Comm) hold(o Persistent) *Persistent {
+	c.ep.Enter()
+	c.held++
+	c.ep.Leave()
+	return &o
 }
 
 // Start starts the operation (MPI_Start). The request that it returns is as that
@@ -57,8 +65,6 @@ func (o *Persistent) Start() (Request, error) {
 		r, err := o.startMessage()
 		o.last = r
 		return r, err
-	case k.c.live("Start") != nil:
-		return Request{}, k.c.report(k.c.live("Start"))
 	case k.busy:
 		return Request{}, k.c.reportf(ErrRequest, "Start", "the operation is under way: wait for it first")
 	}
@@ -77,6 +83,9 @@ func (o *Persistent) underWay() bool {
 }
 
 func (o *Persistent) startMessage() (Request, error) {
+	if o.c.freed {
+		return o.startFreed()
+	}
 	switch o.mode {
 	case startSsend:
 		return o.c.issendData("Start", &o.data, o.peer, o.tag)
@@ -86,6 +95,34 @@ func (o *Persistent) startMessage() (Request, error) {
 		return o.c.irecvData("Start", &o.data, o.peer, o.tag)
 	}
 	return o.c.isendData("Start", &o.data, o.peer, o.tag)
+}
+
+// startFreed is startMessage on a communicator that takes no other operations. The
+// arguments were checked when the operation was made.
+func (o *Persistent) startFreed() (Request, error) {
+	const op = "Start"
+	c := o.c
+	cur, err := o.data.cursor(op)
+	if err != nil || o.peer == ProcNull {
+		return c.startNothing(err)
+	}
+	if w := c.p.watch; w != nil && o.mode != startRecv {
+		w.sent(c, o.peer, o.tag, cur.Rest())
+	}
+	switch o.mode {
+	case startSsend:
+		return c.request(c.ep.IssendTyped(c.out(o.tag), c.at(o.peer), cur)), nil
+	case startBsend: // the buffer has gone with Free, so the copy is nobody's
+		b := make([]byte, cur.Len())
+		cur.Pack(b)
+		c.ep.Enter()
+		c.ep.Inside().Detach(c.ep.Inside().Isend(c.out(o.tag), c.at(o.peer), b))
+		c.ep.Leave()
+		return c.startNothing()
+	case startRecv:
+		return c.receive(c.ep.IrecvTyped(c.in(o.peer, o.tag), cur), cur.Len()), nil
+	}
+	return c.request(c.ep.IsendTyped(c.out(o.tag), c.at(o.peer), cur)), nil
 }
 
 // Startall starts several operations (MPI_Startall). The requests are in their
@@ -101,14 +138,21 @@ func Startall(ops []*Persistent) ([]Request, error) {
 	return requests, nil
 }
 
-// Free ends the use of the operation (MPI_Request_free), which must not be under
-// way.
+// Free ends the use of the operation (MPI_Request_free). A message that is under way
+// comes to its end all the same: its request is waited for, or freed, as ever.
+// Collectives and partitioned messages must not be under way (MPI 4.1, section 6.13).
 func (o *Persistent) Free() error {
-	switch {
-	case o.k != nil && o.k.busy:
+	if o.k != nil && o.k.busy {
 		return o.k.c.reportf(ErrRequest, "Persistent.Free", "the operation is under way: wait for it first")
-	case o.underWay():
-		return fail(ErrRequest, "Persistent.Free", "the operation is under way: wait for it first")
+	}
+	c := o.c
+	if o.k != nil {
+		c = o.k.c
+	}
+	if c != nil {
+		c.ep.Enter()
+		c.held--
+		c.ep.Leave()
 	}
 	*o = Persistent{}
 	return nil
@@ -142,7 +186,7 @@ func (c *Comm) sendInit(op string, mode persistentMode, d Data, dest, tag int) (
 	if err != nil {
 		return nil, c.report(err)
 	}
-	return &Persistent{c: c, mode: mode, data: d, peer: dest, tag: tag}, nil
+	return c.hold(Persistent{c: c, mode: mode, data: d, peer: dest, tag: tag}), nil
 }
 
 // RecvInit makes a Recv to be started (MPI_Recv_init).
@@ -158,5 +202,5 @@ func (c *Comm) recvInit(d Data, source, tag int) (*Persistent, error) {
 	if err != nil {
 		return nil, c.report(err)
 	}
-	return &Persistent{c: c, mode: startRecv, data: d, peer: source, tag: tag}, nil
+	return c.hold(Persistent{c: c, mode: startRecv, data: d, peer: source, tag: tag}), nil
 }

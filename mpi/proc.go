@@ -30,8 +30,9 @@ type Config struct {
 	EagerMax int
 	// EagerIdle is the largest message in bytes that is sent without asking to a
 	// rank on another host that little is under way to; at most 1 MiB. Default:
-	// XWARP_EAGER_IDLE from the environment in Init, else 64 KiB, but EagerMax
-	// where that is given.
+	// XWARP_EAGER_IDLE from the environment in Init, else EagerMax where that is
+	// given, else what is measured, up to 128 KiB: see NoCalibrate. Without that it
+	// is 64 KiB.
 	EagerIdle int
 	// EagerNear is the largest message in bytes that is copied through shared
 	// memory to a rank on the same host; what is longer the receiver copies
@@ -39,10 +40,14 @@ type Config struct {
 	// the environment in Init, else EagerMax where that is given, else what is
 	// measured: see NoCalibrate. Without that it is 16 KiB.
 	EagerNear int
-	// NoCalibrate leaves EagerNear as it is by default. Default: XWARP_CALIBRATE=0 in
-	// the environment of Init says so, else EagerNear follows what copying takes on
-	// this machine, unless it or EagerMax is given.
+	// NoCalibrate leaves EagerIdle and EagerNear as they are by default. Default:
+	// XWARP_CALIBRATE=0 in the environment of Init says so, else EagerNear follows what
+	// copying takes on this machine, and EagerIdle the time that messages of the program
+	// take to each rank with and without asking, unless they or EagerMax are given.
 	NoCalibrate bool
+	// Rendezvous is how longer messages cross the network: see the constants of its
+	// type. Default: XWARP_RENDEZVOUS from the environment in Init, else auto.
+	Rendezvous Rendezvous
 	// Receives and Sends are the numbers of buffers of EagerMax bytes for
 	// messages on their way in and out. Defaults: 256 and 64.
 	Receives, Sends int
@@ -72,6 +77,7 @@ type Config struct {
 	// on, and XWARP_STATS=1 in the environment.
 	Stats bool
 
+	apart    bool             // no world model: see SessionInit
 	patience *device.Patience // with a network that is down; or nil
 	record   []byte           // where xrun reads what the rank leaves behind; or nil
 }
@@ -83,6 +89,7 @@ func (c Config) or(defaults Config) Config {
 	c.EagerIdle = cmp.Or(c.EagerIdle, defaults.EagerIdle)
 	c.EagerNear = cmp.Or(c.EagerNear, defaults.EagerNear)
 	c.NoCalibrate = c.NoCalibrate || defaults.NoCalibrate
+	c.Rendezvous = cmp.Or(c.Rendezvous, defaults.Rendezvous)
 	c.Receives = cmp.Or(c.Receives, defaults.Receives)
 	c.Sends = cmp.Or(c.Sends, defaults.Sends)
 	c.UnexpectedMax = cmp.Or(c.UnexpectedMax, defaults.UnexpectedMax)
@@ -110,6 +117,22 @@ const (
 	UD     = p2p.UD
 	Hybrid = p2p.Hybrid
 )
+
+// Rendezvous is how a message crosses the network that is too long to be sent without
+// asking.
+type Rendezvous = p2p.Rendezvous
+
+// The ways: the sender writes into the memory of the receiver, or the receiver reads
+// that of the sender (but never over UD, or what a datatype scatters or gathers).
+// Auto is the one that is better as a rule.
+const (
+	RendezvousAuto  = p2p.RendezvousAuto
+	RendezvousWrite = p2p.RendezvousWrite
+	RendezvousRead  = p2p.RendezvousRead
+)
+
+// ParseRendezvous returns the way with a name: auto, write or read.
+func ParseRendezvous(s string) (Rendezvous, error) { return p2p.ParseRendezvous(s) }
 
 // ParseTransport returns the transport with a name: rd, rc, ud or hybrid.
 func ParseTransport(s string) (Transport, error) { return p2p.ParseTransport(s) }
@@ -139,6 +162,11 @@ type Proc struct {
 	errors    map[ErrorClass]*userError
 	lastError ErrorClass // that was added
 	watch     *watch     // or nil
+	sessions  int        // that are open
+	apart     bool       // there is no world model, only sessions
+	gone      gone
+	meeting   *Comm              // of all ranks, for those that have no communicator yet: see sessionContext
+	creating  map[int32]struct{} // tags of communicators that are being made there
 }
 
 // Keys under which ranks tell one another about themselves.
@@ -153,7 +181,8 @@ const (
 func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	p := &Proc{
 		job: job, ctx: ctx, rank: job.Rank(), thread: syscall.Gettid(), contexts: newContextSet(),
-		allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{},
+		allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{}, creating: map[int32]struct{}{},
+		apart: cfg.apart,
 	}
 	if err := p.choose(cfg.Algorithms); err != nil {
 		return nil, errors.Join(err, p.close())
@@ -193,9 +222,9 @@ func (p *Proc) open(cfg Config) (err error) {
 	c := p2p.Config{
 		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport, Key: p.job.Key(),
 		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
-		EagerMax: cfg.EagerMax, EagerIdle: cfg.EagerIdle, EagerNear: cfg.EagerNear, Calibrate: !cfg.NoCalibrate, Receives: cfg.Receives, Sends: cfg.Sends,
-		UnexpectedMax: cfg.UnexpectedMax,
-		Threads:       cfg.Threads == ThreadMultiple, Numbers: len(cfg.record) > trace.RecordSize(0),
+		EagerMax: cfg.EagerMax, EagerIdle: cfg.EagerIdle, EagerNear: cfg.EagerNear, Calibrate: !cfg.NoCalibrate,
+		Rendezvous: cfg.Rendezvous, Receives: cfg.Receives, Sends: cfg.Sends, UnexpectedMax: cfg.UnexpectedMax,
+		Threads: cfg.Threads == ThreadMultiple, Numbers: len(cfg.record) > trace.RecordSize(0),
 	}
 	c.Shared = !cfg.NoShared
 	c.Host, _ = p.job.Host()
@@ -249,13 +278,24 @@ func (p *Proc) connect(patience *device.Patience) error {
 	return p.ep.Connect(cards, patience.Await)
 }
 
-// World returns the communicator of all ranks (MPI_COMM_WORLD).
-func (p *Proc) World() *Comm { return p.world }
+// World returns the communicator of all ranks (MPI_COMM_WORLD); nil in a process of
+// [SessionInit].
+func (p *Proc) World() *Comm {
+	if p.apart {
+		return nil
+	}
+	return p.world
+}
 
-// Self returns the communicator of this rank alone (MPI_COMM_SELF). Finalize
-// deletes its attributes before it does anything else, so that the Delete of their
-// keys may tidy up.
-func (p *Proc) Self() *Comm { return p.self }
+// Self returns the communicator of this rank alone (MPI_COMM_SELF); nil in a process
+// of [SessionInit]. Finalize deletes its attributes before it does anything else, so
+// that the Delete of their keys may tidy up.
+func (p *Proc) Self() *Comm {
+	if p.apart {
+		return nil
+	}
+	return p.self
+}
 
 // Engine returns the engine that moves the messages of this rank, for programs
 // that wait for other things too. It is not for use under ThreadMultiple.
@@ -270,40 +310,4 @@ func (p *Proc) Abort(code int) {
 func (p *Proc) abort(code int, why string) {
 	p.job.Abort(code, why)
 	p.ep.End(&p2p.Error{Code: p2p.Ended, Peer: -1, Detail: why})
-}
-
-// Finalize leaves the job in good order (MPI_Finalize): it waits until all
-// ranks call it and until everything they have sent has arrived. It does not
-// wait for a rank that is lost, which is no error. Every later call fails.
-func (p *Proc) Finalize() error {
-	if p.finalized.Load() {
-		return fail(ErrOther, "Finalize", "it was called before")
-	}
-	errs := []error{p.self.attrs.removeAll("Finalize", p.self)}
-	p.finalized.Store(true)
-	t := p.watch.begin("Finalize", p.world, Undefined, Undefined, 0)
-	errs = append(errs, p.BufferFlush())
-	if n := p.ep.Active() + p.calls.untaken; n > 0 {
-		errs = append(errs, fail(ErrPending, "Finalize", "%d operations were started and never waited for", n))
-	}
-	p.world.coll.op = "Finalize"
-	err := p.world.barrier()
-	if class := ClassOf(err); class == ErrProcFailed || class == ErrRevoked {
-		// Those that are left wait for one another in another way: while one
-		// of them is in an agreement, it may need the others.
-		_, err = p.world.decide("Finalize", ballot{kind: ballotFinalize})
-	}
-	errs = append(errs, err)
-	p.ep.Drain()
-	t.end(errors.Join(errs...))
-	p.watch.total()
-	return errors.Join(append(errs, p.close(), p.job.Finalize())...)
-}
-
-func (p *Proc) close() error {
-	if p.ep == nil {
-		return p.ctx.Close()
-	}
-	p.ep.End(&p2p.Error{Code: p2p.Ended, Peer: -1, Detail: "Finalize was called"})
-	return errors.Join(p.ep.Close(), p.ctx.Close())
 }

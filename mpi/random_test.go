@@ -37,9 +37,14 @@ func TestRandom_messagesOverBadNetwork(t *testing.T) {
 			t.Parallel()
 			e := exercise{seed: uint64(seed), messages: 10_000, maxLen: 4 << 20, tags: 1 + seed%6, wild: float64(seed%5) / 8}
 			ranks := 2 + seed%4
-			simulate(t, sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: bad}}, ranks, func(p *mpi.Proc) error {
-				return e.run(p)
-			})
+			w := newSimWorld(sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: bad}}, ranks)
+			if seed%3 == 1 {
+				w.mpi.Rendezvous = mpi.RendezvousRead
+			}
+			w.launch(func(_ *sim.Task, p *mpi.Proc) error { return e.run(p) })
+			if err := w.Run(); err != nil {
+				t.Fatal(err)
+			}
 		})
 	}
 }

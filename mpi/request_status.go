@@ -13,19 +13,35 @@ func (r *Request) GetStatus() (st Status, done bool, err error) {
 	}
 	ep := r.c.ep
 	ep.Enter()
-	defer ep.Leave()
 	if !r.done() {
 		ep.Inside().Step()
 	}
+	ep.Leave()
 	return r.look()
 }
 
-// look is GetStatus without progress. It is called inside.
+// look is GetStatus without progress.
 func (r *Request) look() (st Status, done bool, err error) {
 	const op = "GetStatus"
-	switch {
-	case r.IsNull():
+	if r.IsNull() {
 		return emptyStatus(), true, nil
+	}
+	r.c.ep.Enter()
+	st, done, err = r.peek(op)
+	var g *Grequest
+	if done && err == nil && r.k != nil {
+		g = r.k.grequest()
+	}
+	r.c.ep.Leave()
+	if g != nil {
+		st, err = g.query(op)
+	}
+	return st, done, err
+}
+
+// peek is look for those inside.
+func (r *Request) peek(op string) (st Status, done bool, err error) {
+	switch {
 	case !r.live():
 		return emptyStatus(), true, r.stale(op)
 	case r.k != nil && !r.k.done:
@@ -54,9 +70,10 @@ func GetStatusAny(requests []Request) (index int, st Status, done bool, err erro
 		return Undefined, emptyStatus(), true, nil
 	}
 	ep.Enter()
-	defer ep.Leave()
 	ep.Inside().Step()
-	if index = finished(requests); index < 0 {
+	index = finished(requests)
+	ep.Leave()
+	if index < 0 {
 		return Undefined, emptyStatus(), false, nil
 	}
 	st, done, err = requests[index].look()
@@ -66,19 +83,19 @@ func GetStatusAny(requests []Request) (index int, st Status, done bool, err erro
 // GetStatusAll is Testall that leaves the requests as they are
 // (MPI_Request_get_status_all). statuses has room for all, or is nil.
 func GetStatusAll(requests []Request, statuses []Status) (done bool, err error) {
-	ep := endpoint(requests)
-	if ep != nil {
+	done = true
+	if ep := endpoint(requests); ep != nil {
 		ep.Enter()
-		defer ep.Leave()
 		ep.Inside().Step()
-	}
-	for i := range requests {
-		if !requests[i].done() {
-			return false, nil
+		for i := range requests {
+			done = done && requests[i].done()
 		}
+		ep.Leave()
+	}
+	if !done {
+		return false, nil
 	}
 	var errs []error
-	done = true
 	for i := range requests {
 		st, there, err := requests[i].look()
 		done = done && there // else a loss makes it doubtful whether it will be
@@ -99,12 +116,12 @@ func GetStatusSome(requests []Request, some []Some) (_ []Some, active bool) {
 	if ep == nil {
 		return some, false
 	}
-	ep.Enter()
-	defer ep.Leave()
-	ep.Inside().Step()
+	ep.Step()
 	for i := range requests {
-		if r := &requests[i]; !r.IsNull() && r.done() {
-			st, _, err := r.look()
+		if requests[i].IsNull() {
+			continue
+		}
+		if st, done, err := requests[i].look(); done || err != nil {
 			some = append(some, Some{i, st, err})
 		}
 	}

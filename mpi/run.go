@@ -129,7 +129,7 @@ func (p *Proc) run(body func(p *Proc) error, failed func(error)) {
 			failed(err)
 		}
 		// After a panic inside the endpoint nobody can come in any more.
-		if !p.finalized.Load() && p.ep.TryEnter() {
+		if !p.left() && p.ep.TryEnter() {
 			p.ep.Leave()
 			if err := p.close(); err != nil {
 				failed(err)
@@ -140,5 +140,8 @@ func (p *Proc) run(body func(p *Proc) error, failed func(error)) {
 	ended = true
 	if err == nil && !p.finalized.Load() {
 		err = p.Finalize()
+	}
+	if err == nil && p.inSession() {
+		err = fail(ErrSession, "Run", "%d sessions were not finalized", p.sessions)
 	}
 }

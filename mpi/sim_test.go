@@ -37,6 +37,12 @@ func newSimWorld(c sim.Config, n int) *simWorld {
 			panic(err)
 		}
 	}
+	if name := os.Getenv(mpi.EnvRendezvous); name != "" { // and both ways for large messages
+		var err error
+		if w.mpi.Rendezvous, err = mpi.ParseRendezvous(name); err != nil {
+			panic(err)
+		}
+	}
 	w.nodes = w.Nodes(n)
 	for _, node := range w.nodes {
 		w.hops[node.Addr()] = inet.Hop{MAC: node.MAC(), Source: node.Addr(), MTU: max(c.MTU, 9000)}

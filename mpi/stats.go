@@ -24,9 +24,9 @@ type Protocols struct {
 }
 
 // Limits are the lengths in bytes up to which messages are sent without asking the
-// receiver: see Config.EagerMax, EagerIdle and EagerNear. The last is one for each
-// rank of the host where it is measured, and these are the lowest and the highest; both
-// are 0 where there are no other ranks.
+// receiver: see Config.EagerMax, EagerIdle and EagerNear. Where they are measured, the
+// last two are one for each rank: of EagerIdle this is the lowest, of EagerNear the lowest
+// and the highest, both 0 where there are no other ranks on the host.
 type Limits struct {
 	Eager, Idle, NearLeast, NearMost int
 }

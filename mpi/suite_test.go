@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 			os.Exit(suiteMain())
 		case asSurvivor:
 			os.Exit(survivorMain())
+		case asSession:
+			os.Exit(sessionMain())
 		case asController:
 			os.Exit(controllerMain())
 		}
@@ -152,6 +154,9 @@ var suiteRuns = []struct {
 	{"shared queue, ud", launch.Config{Ranks: 4, Testbed: 2, Fabric: "xdp", Queues: launch.QueuesShared, Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=ud"}}},
 	{"rc", launch.Config{Ranks: 4, Fabric: "udp", Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=rc"}}},
 	{"rc between hosts", launch.Config{Ranks: 5, Testbed: 3, Fabric: "udp", Env: []string{"XWARP_TRANSPORT=rc"}}},
+	{"xdp, 5 ranks on 3 hosts, read, with faults", launch.Config{Ranks: 5, Testbed: 3, Fabric: "xdp", Env: []string{"XWARP_RENDEZVOUS=read", "XWARP_FAULTS=loss=0.03,dup=0.03,reorder=0.05,corrupt=0.01"}}},
+	{"hybrid, read", launch.Config{Ranks: 4, Fabric: "udp", Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=hybrid", "XWARP_PROMOTE=40", "XWARP_RENDEZVOUS=read"}}},
+	{"rc on xdp, read", launch.Config{Ranks: 3, Testbed: 3, Fabric: "xdp", Env: []string{"XWARP_TRANSPORT=rc", "XWARP_RENDEZVOUS=read"}}},
 	{"rc on xdp", launch.Config{Ranks: 3, Testbed: 3, Fabric: "xdp", Env: []string{"XWARP_TRANSPORT=rc"}}},
 	{"hybrid", launch.Config{Ranks: 4, Fabric: "udp", Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=hybrid", "XWARP_PROMOTE=40"}}},
 	{"hybrid with faults", launch.Config{Ranks: 4, Fabric: "udp", Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=hybrid", "XWARP_PROMOTE=40", "XWARP_FAULTS=loss=0.03,dup=0.03,reorder=0.05,corrupt=0.01"}}},

@@ -31,22 +31,16 @@ func (c *Comm) members() []int32 {
 func (c *Comm) register() {
 	members := c.members()
 	c.ep.Register(c.context, members, ballotBytes(len(members)))
+	c.ep.Enter()
+	c.session.track(c)
+	c.ep.Leave()
 }
 
 // announce is register for those inside.
 func (c *Comm) announce() {
 	members := c.members()
 	c.ep.Inside().Register(c.context, members, ballotBytes(len(members)))
-}
-
-// release is the end of a communicator. Its context is free again when all ranks
-// are done with it.
-func (c *Comm) release(all bool) {
-	c.freed = true
-	c.ep.Unregister(c.context, all)
-	if all {
-		c.p.giveContexts(c.context / 2)
-	}
+	c.session.track(c)
 }
 
 // Revoke makes every operation on the communicator that is under way or follows
@@ -74,7 +68,7 @@ func (c *Comm) IsRevoked() bool { return c.ep.IsRevoked(c.context) }
 // intercommunicator it is the ranks of both groups.
 func (c *Comm) GetFailed() *Group {
 	lost, _ := c.ep.Failed(c.context)
-	return &Group{slices.Clone(lost)}
+	return &Group{world: slices.Clone(lost), session: c.session}
 }
 
 // AckFailed acknowledges the first n ranks of GetFailed and returns how many are
@@ -98,7 +92,7 @@ func (c *Comm) FailureAck() {
 // (MPIX_Comm_failure_get_acked).
 func (c *Comm) FailureGetAcked() *Group {
 	lost, acked := c.ep.Failed(c.context)
-	return &Group{slices.Clone(lost[:acked])}
+	return &Group{world: slices.Clone(lost[:acked]), session: c.session}
 }
 
 // Agree returns the AND of the flags of all ranks (MPIX_Comm_agree), of both groups

@@ -154,7 +154,7 @@ func (t *shrinking) decide(k *call, d *ballot) (last bool) {
 
 // make makes the communicator of those that are left.
 func (t *shrinking) make(d *ballot) {
-	c, n, alive := t.c, t.n, &Group{d.alive}
+	c, n, alive := t.c, t.n, &Group{world: d.alive, session: t.c.session}
 	group := c.Group().Intersection(alive)
 	n.become(2*t.got[0], group)
 	if c.Inter() {

@@ -218,6 +218,9 @@ func TestULFM_ranksAreKilledAtAnyTime(t *testing.T) {
 			m := newMortals(sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: float64(seed%3) / 50}}}, n)
 			// Without a launcher, keep-alives of reliable datagrams notice a loss.
 			m.tells = seed%2 == 0 || m.mpi.Transport == mpi.RC || m.mpi.Transport == mpi.UD
+			if seed%4 >= 2 {
+				m.mpi.Rendezvous = mpi.RendezvousRead
+			}
 			span := []mono.Duration{2, 10, 400, 900}[rnd.IntN(4)] * mono.Millisecond
 			for i := range n - 1 { // one lives
 				if rnd.IntN(3) == 0 {
@@ -325,6 +328,43 @@ func TestULFM_anySource(t *testing.T) {
 	})
 }
 
+// TestULFM_sendrecvAnySource: a Sendrecv that a loss makes doubtful leaves no receive
+// behind that would take the next message.
+func TestULFM_sendrecvAnySource(t *testing.T) {
+	m := newMortals(sim.Config{}, 3)
+	m.tells = true
+	m.killed[2] = mono.Time(5 * mono.Millisecond)
+	m.play(t, func(task *sim.Task, p *mpi.Proc) error {
+		c := p.World()
+		b := make([]byte, 1)
+		switch c.Rank() {
+		case 1:
+			if _, err := mpi.Recv(c, b, 0, 1); err != nil {
+				return err
+			}
+			if _, err := mpi.Recv(c, b, 0, 3); err != nil {
+				return err
+			}
+			return mpi.Send(c, []byte{42}, 0, 2)
+		case 2:
+			_, err := mpi.Recv(c, b, 0, 1) // until it is killed
+			return err
+		}
+		_, err := mpi.Sendrecv(c, b, 1, 1, b[:0], mpi.AnySource, 2)
+		if err := wantClass(err, mpi.ErrProcFailed); err != nil {
+			return err
+		}
+		c.FailureAck()
+		if err := mpi.Send(c, b, 1, 3); err != nil {
+			return err
+		}
+		if _, err := mpi.Recv(c, b, 1, 2); err != nil || b[0] != 42 {
+			return fmt.Errorf("data %v: %w", b, err)
+		}
+		return nil
+	})
+}
+
 // TestULFM_othersGoOn: communicators without the lost rank do not notice.
 func TestULFM_othersGoOn(t *testing.T) {
 	m := newMortals(sim.Config{}, 4)
@@ -365,7 +405,15 @@ func TestULFM_othersGoOn(t *testing.T) {
 
 // TestULFM_revoke frees ranks that wait for what never comes.
 func TestULFM_revoke(t *testing.T) {
-	simulate(t, sim.Config{}, 9, func(p *mpi.Proc) error {
+	for _, rendezvous := range []mpi.Rendezvous{mpi.RendezvousWrite, mpi.RendezvousRead} {
+		t.Run(rendezvous.String(), func(t *testing.T) { revokeWhileAllWait(t, rendezvous) })
+	}
+}
+
+func revokeWhileAllWait(t *testing.T, rendezvous mpi.Rendezvous) {
+	w := newSimWorld(sim.Config{}, 9)
+	w.mpi.Rendezvous = rendezvous
+	w.launch(func(_ *sim.Task, p *mpi.Proc) error {
 		c, err := p.World().Dup()
 		if err != nil {
 			return err
@@ -396,6 +444,9 @@ func TestULFM_revoke(t *testing.T) {
 		}
 		return errors.Join(sums(p.World(), 2), wantClass(mpi.Send(c, []byte{1}, 0, 0), mpi.ErrRevoked), n.Free(), c.Free())
 	})
+	if err := w.Run(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestULFM_intercommunicator shrinks one, and goes on with it.

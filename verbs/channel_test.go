@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -183,19 +182,10 @@ func TestCompChannel_pingPong(t *testing.T) {
 	}
 }
 
-// threadTime returns the processor time that this thread has used.
-func threadTime(t *testing.T) time.Duration {
-	t.Helper()
-	var r unix.Rusage
-	must(t, unix.Getrusage(unix.RUSAGE_THREAD, &r))
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-}
-
-// Whoever waits uses no processor until the message comes.
+// Whoever waits sleeps until the message comes.
 func TestCompChannel_sleepsUntilAMessageComes(t *testing.T) {
-	const nap = 200 * time.Millisecond
 	a, b := newWaiters(t, "udp")
-	exchange := func(pause time.Duration) (sleeps int, used time.Duration) {
+	exchange := func(pause time.Duration) (sleeps int) {
 		done, stop := make(chan error), make(chan struct{})
 		go func() {
 			time.Sleep(pause)
@@ -203,20 +193,15 @@ func TestCompChannel_sleepsUntilAMessageComes(t *testing.T) {
 			a.linger(stop)
 			done <- err
 		}()
-		before := threadTime(t)
 		sleeps, err := b.recv(sleepEpoll)
-		used = threadTime(t) - before
 		must(t, err)
 		close(stop)
 		must(t, <-done)
-		return sleeps, used
+		return sleeps
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	exchange(0) // they get to know each other
-	sleeps, used := exchange(nap)
-	if used > nap/4 || sleeps > 50 {
-		t.Errorf("waiting for %v took %v of processor time and %d system calls", nap, used, sleeps)
+	if sleeps := exchange(200 * time.Millisecond); sleeps > 50 {
+		t.Errorf("%d system calls to wait for one message: the descriptor is readable without input", sleeps)
 	}
 }
 

@@ -28,7 +28,7 @@ var (
 // one kind.
 type Config struct {
 	Datagram fabric.Datagram  // carries RD and UD; default: there are none. The context owns and closes it
-	Bulk     fabric.Datagram  // a second way for large data of RD: see llp.Config. Default: none
+	Bulk     fabric.Datagram  // a second way for large data: see llp.Config. RD takes it by itself, UD with flag Bulk. Default: none
 	Streams  fabric.Streams   // carries RC; default: there is none. The context owns and closes it
 	Engine   *progress.Engine // what moves it
 	Key      uint64           // job key; peers with another one are not heard
@@ -119,6 +119,9 @@ func (c *Context) Addr() netip.AddrPort {
 	return c.cfg.Datagram.Local()
 }
 
+// Epoch returns Config.Epoch.
+func (c *Context) Epoch() uint32 { return c.cfg.Epoch }
+
 // Dgram returns how reliable datagrams were configured.
 func (c *Context) Dgram() dgram.Config { return c.cfg.Dgram }
 
@@ -148,6 +151,7 @@ func (c *Context) Attr() DeviceAttr {
 	if c.ep != nil {
 		a.Carrier, a.MTU, a.MaxSeg = c.cfg.Datagram.Caps().Carrier, c.ep.MaxPayload(), c.maxSeg()
 		a.MaxQP, a.MaxMcastGrp = 1+maxUD, maxGroups
+		a.Bulk = c.ep.HasBulk()
 	}
 	if s := c.cfg.Streams; s != nil {
 		a.MaxQP += maxRC
@@ -161,6 +165,12 @@ func (c *Context) Attr() DeviceAttr {
 // maxSeg is DeviceAttr.MaxSeg.
 func (c *Context) maxSeg() int {
 	return c.ep.MaxPayload() - dgram.HeaderLen - dgram.LengthLen - ddp.UntaggedLen
+}
+
+// BestSeg is how long a message should be that fits one datagram and is copied, in
+// bytes, for the best bandwidth: DeviceAttr.MaxSeg, or a little less.
+func (c *Context) BestSeg() int {
+	return c.maxSeg() - (c.ep.MaxPayload() - c.ep.Whole(c.ep.MaxPayload()))
 }
 
 // Stats returns what the endpoint of datagrams did and dropped, and its carriers.
@@ -235,8 +245,12 @@ type AH struct {
 	pd     *PD
 	remote fabric.Remote
 	path   fabric.Path
-	peer   *llp.Peer // nil without a reliable queue pair of its domain
+	bulk   fabric.Path // of the second carrier, if bulkKnown
+	epoch  uint32      // of the endpoint there, 0: not known
+	peer   *llp.Peer   // nil without a reliable queue pair of its domain
 	conn   conn
+
+	bulkKnown bool
 }
 
 // Remote returns the address of the peer.
@@ -299,6 +313,12 @@ func (a *AH) Destroy() error {
 	a.conn.dead = true
 	return nil
 }
+
+// SetEpoch tells the Config.Epoch of the endpoint that the handle leads to. UD
+// datagrams then name it, so that no other endpoint takes them, and go out without a
+// UDP checksum, as those of RD do: the CRC says that they are whole, and whom they are
+// for. Whose they are the target has to see by WC.SrcEpoch.
+func (a *AH) SetEpoch(epoch uint32) { a.epoch = epoch }
 
 // handle returns the address handle of a peer, which is made when the peer is
 // first met, be it by us or by its first datagram.

@@ -39,12 +39,15 @@ const (
 type law struct {
 	on    types     // which queue pairs take it
 	why   string    // why the others do not
-	flags SendFlags // that have a meaning; Fence has none on UD, where nothing can be waited for, and Numbered only there
+	flags SendFlags // that have a meaning; Fence has none on UD, where nothing can be waited for, and unreliableOnly only there
 	sgl   sglRule
 	rkey  bool // needs RKey, unless it moves no data
 	inv   bool // needs InvKey
 	bind  bool // needs Bind
 }
+
+// unreliableOnly are flags that have a meaning on UD only.
+const unreliableOnly = Numbered | Bulk | BulkNext
 
 // Why an opcode cannot be posted.
 const (
@@ -58,7 +61,7 @@ const (
 // laws is the legality table: ibv_post_send(3), with what datagram iWARP adds
 // and takes away.
 var laws = [opcodeCount]law{
-	OpSend:              {on: onRD | onUD | onRC, flags: Signaled | Inline | Solicited | Fence},
+	OpSend:              {on: onRD | onUD | onRC, flags: Signaled | Inline | Solicited | Fence | Bulk | BulkNext},
 	OpSendWithInv:       {on: onRD | onRC, why: whyInv, flags: Signaled | Inline | Solicited | Fence, inv: true},
 	OpSendWithImm:       {why: whyNoSendImm},
 	OpRDMAWrite:         {on: onRD | onRC, why: whyOneSided, flags: Signaled | Inline | Fence, rkey: true},
@@ -67,7 +70,7 @@ var laws = [opcodeCount]law{
 	OpAtomicCmpAndSwp:   {on: onRD | onRC, why: whyOneSided, flags: Signaled | Fence, rkey: true, sgl: wordSGL},
 	OpAtomicFetchAndAdd: {on: onRD | onRC, why: whyOneSided, flags: Signaled | Fence, rkey: true, sgl: wordSGL},
 	OpAtomicSwap:        {on: onRD | onRC, why: whyOneSided, flags: Signaled | Fence, rkey: true, sgl: wordSGL},
-	OpRDMAWriteRecord:   {on: onRD | onUD, why: whyRecord, flags: Signaled | Inline | Fence | Numbered, rkey: true},
+	OpRDMAWriteRecord:   {on: onRD | onUD, why: whyRecord, flags: Signaled | Inline | Fence | unreliableOnly, rkey: true},
 	OpLocalInv:          {on: onRD | onUD | onRC, flags: Signaled | Fence, inv: true, sgl: noSGL},
 	OpBindMW:            {on: onRD | onUD | onRC, flags: Signaled | Fence, bind: true, sgl: noSGL},
 
@@ -102,7 +105,7 @@ func (t QPType) checkLegal(wr *SendWR) error {
 	if t == UD {
 		flags &^= Fence
 	} else {
-		flags &^= Numbered
+		flags &^= unreliableOnly
 	}
 	if wr.Flags&^flags != 0 || l.sgl != anySGL || l.inv || l.bind || l.rkey && wr.RKey == 0 || wr.NumSGE > MaxSGE {
 		return t.checkDetails(wr, l, flags)
@@ -125,6 +128,8 @@ func (t QPType) checkDetails(wr *SendWR, l *law, flags SendFlags) error {
 		why = "Fence waits for Reads and atomics, of which UD has none"
 	case bad&Numbered != 0:
 		why = "Numbered is for RDMA_WRITE_RECORD on UD: elsewhere nothing is written twice"
+	case bad&(Bulk|BulkNext) != 0:
+		why = "Bulk and BulkNext are for SEND and RDMA_WRITE_RECORD on UD: RD chooses the way itself, and RC has one"
 	case bad != 0:
 		why = "there is no such flag"
 	case l.sgl == noSGL && wr.NumSGE != 0:

@@ -258,7 +258,7 @@ func (q *QP) gather(w *wqe, wr *SendWR) error {
 		return fmt.Errorf("%w: message of %d bytes; at most %d", ErrInvalid, total, maxMsg)
 	}
 	w.total = uint32(total)
-	if total >= llp.DirectMin && w.bufN == 1 && q.typ == RD {
+	if total >= llp.DirectMin && w.bufN == 1 && (q.typ == RD || q.lasting) {
 		r := q.ctx.keys.lookup(wr.SGL[0].LKey)
 		w.inside, w.addr = r.inside, r.arena+mem.Addr(wr.SGL[0].Addr-r.addr)
 	}

@@ -45,6 +45,7 @@ type QP struct {
 	records recordTable
 	closed  bool
 	patient bool  // QPInit.RecvWait
+	lasting bool  // QPInit.Lasting
 	taker   Taker // or nil
 }
 
@@ -90,7 +91,7 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 	}
 	q := &QP{
 		ctx: c, pd: p, ep: c.ep, typ: init.Type, num: rdNum, sendCQ: init.SendCQ, recvCQ: init.RecvCQ,
-		patient: init.RecvWait, taker: init.Taker,
+		patient: init.RecvWait, lasting: init.Lasting && init.Type == UD, taker: init.Taker,
 	}
 	if err := q.records.init(init.Record); err != nil {
 		return nil, err

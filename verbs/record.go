@@ -279,7 +279,7 @@ func (t *recordTable) finish(q *QP, r *Record) {
 	r.Expired = !r.Whole && !t.cfg.PerChunk
 	q.Stats.RemoteRecords++
 	*q.recvCQ.next() = WC{
-		Opcode: OpRecvRDMAWriteRecord, ByteLen: r.bytes.Bytes(), QPNum: q.num, SrcQP: s.qpn, Src: s.ah, SrcAddr: s.from, Record: r,
+		Opcode: OpRecvRDMAWriteRecord, ByteLen: r.bytes.Bytes(), QPNum: q.num, SrcQP: s.qpn, SrcEpoch: s.epoch, Src: s.ah, SrcAddr: s.from, Record: r,
 	}
 }
 

@@ -344,7 +344,7 @@ func (q *QP) placeWhole(rcv *arq.Receiver, n int) bool {
 	q.Stats.RecvBytes += uint64(n)
 	wc := q.recvCQ.next()
 	wc.WRID, wc.Status, wc.Opcode, wc.Flags, wc.ByteLen, wc.QPNum = e.wrid, Success, OpRecv, 0, uint32(n), q.num
-	wc.SrcQP, wc.InvKey, wc.ImmData, wc.SrcAddr, wc.Src, wc.Record = 0, 0, 0, in.ah.remote, in.ah, nil
+	wc.SrcQP, wc.InvKey, wc.SrcEpoch, wc.ImmData, wc.SrcAddr, wc.Src, wc.Record = 0, 0, 0, 0, in.ah.remote, in.ah, nil
 	return true
 }
 

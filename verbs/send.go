@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/llp"
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
@@ -127,7 +128,7 @@ func (q *QP) sendNew(now mono.Time, ah *AH, l *line) bool {
 	if !q.begin(ah, ah.peer.Snd.Next(), w, w.sent, n) {
 		return false
 	}
-	if w.total >= llp.LongMin {
+	if w.total >= arq.LongMin {
 		q.ep.Long()
 	}
 	ah.conn.turn = l == &ah.conn.answers
@@ -158,7 +159,7 @@ func (q *QP) nextSegment(ah *AH, l *line) (n, hdr int) {
 	w := &q.sq.wqes[l.cur]
 	hdr = w.headerLen()
 	if w.inside {
-		if n := q.ep.Direct(ah.peer, w.addr+mem.Addr(w.sent), int(w.total-w.sent), hdr); n > 0 {
+		if n := q.ep.Direct(q.most(ah), w.addr+mem.Addr(w.sent), int(w.total-w.sent), hdr); n > 0 {
 			return n, hdr
 		}
 	}
@@ -327,7 +328,15 @@ func (q *QP) writeChunk(ah *AH, w *wqe, off uint32, n int) {
 // lie.
 func (q *QP) isDirect(ah *AH, w *wqe, off uint32, n int) bool {
 	return w.inside && n >= llp.DirectMin && off < w.total &&
-		q.ep.Direct(ah.peer, w.addr+mem.Addr(off), n, w.headerLen()) == n
+		q.ep.Direct(q.most(ah), w.addr+mem.Addr(off), n, w.headerLen()) == n
+}
+
+// most returns the largest payload of a datagram to ah in bytes.
+func (q *QP) most(ah *AH) int {
+	if q.typ == UD {
+		return q.ep.MaxPayload()
+	}
+	return ah.peer.Most()
 }
 
 // payload appends n bytes of w from off on to the open ULPDU.

@@ -94,6 +94,8 @@ const (
 	Solicited                       // wake a target that waits for solicited events only
 	Fence                           // not before all earlier Reads and atomics to this peer are done
 	Numbered                        // OpRDMAWriteRecord on UD: SendWR.RecordID is the number of the record
+	Bulk                            // UD: by the second way, for large data, if DeviceAttr.Bulk. It may lead nowhere
+	BulkNext                        // UD: what follows may go the second way: the target is to look there
 )
 
 // SGE is one scatter/gather element: Length bytes at Addr inside the memory
@@ -214,14 +216,17 @@ type WC struct {
 	Status  Status
 	Opcode  Opcode
 	Flags   WCFlags
-	ByteLen uint32  // bytes received (OpRecv), read, or valid (OpRecvRDMAWriteRecord)
-	QPNum   uint32  // of the queue pair here
-	SrcQP   uint32  // UD receives: of the sender
-	InvKey  uint32  // with WCWithInv
-	ImmData uint64  // with WCWithImm
-	Src     *AH     // RD receives: who sent it. For a failed send: whom it was meant for
-	SrcAddr Remote  // receives: address of the sender; see PD.CreateAHFromWC
-	Record  *Record // OpRecvRDMAWriteRecord: valid until Record.Release
+	ByteLen uint32 // bytes received (OpRecv), read, or valid (OpRecvRDMAWriteRecord)
+	QPNum   uint32 // of the queue pair here
+	SrcQP   uint32 // UD receives: of the sender
+	InvKey  uint32 // with WCWithInv
+	// SrcEpoch is the life of the endpoint that sent it, for UD receives: see
+	// AH.SetEpoch.
+	SrcEpoch uint32
+	ImmData  uint64  // with WCWithImm
+	Src      *AH     // RD receives: who sent it. For a failed send: whom it was meant for
+	SrcAddr  Remote  // receives: address of the sender; see PD.CreateAHFromWC
+	Record   *Record // OpRecvRDMAWriteRecord: valid until Record.Release
 }
 
 // QPCap are the sizes of a queue pair. Zero values mean the defaults.
@@ -250,6 +255,11 @@ type QPInit struct {
 	// 5040, section 7.1), which is the default. Queue pairs that wait at one SRQ
 	// are served in turn.
 	RecvWait bool
+	// Lasting is for type UD, whose requests are complete when the carrier has
+	// them: their memory stays as it is for longer, until the user knows that what
+	// was sent has arrived. Then it may be sent from where it lies, if it is in the
+	// arena (QP.Direct). RD holds requests for that long anyway.
+	Lasting bool
 	// Taker is for type RD: it is offered short Sends before they take a receive.
 	// Default: nobody is. An extension.
 	Taker Taker
@@ -309,5 +319,6 @@ type DeviceAttr struct {
 	MaxSRQWR      int
 	MaxQPRdAtom   int // Reads and atomics outstanding per peer, in each direction
 	MaxMcastGrp   int
+	Bulk          bool // there is a second way out, for large data
 	AtomicAtomic  bool // atomics are atomic with sync/atomic on this host too
 }

@@ -5,8 +5,10 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/llp"
+	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/iwarp"
 	"github.com/xwarp/xwarp/iwarp/ddp"
@@ -68,6 +70,22 @@ func (q *QP) enqueueUD(wr *SendWR, i int32) {
 	}
 }
 
+// Unsent returns how many requests wait for the carrier to take them, on a queue pair
+// of type UD: the others, which were posted before them, have gone out.
+func (q *QP) Unsent() int {
+	if q.typ != UD {
+		return 0
+	}
+	return q.sq.cap - len(q.sq.free)
+}
+
+// Direct reports whether large parts of what s names are sent from where they lie. It
+// is cheapest when they are whole frames of memory (mem.FrameSize), but for the first.
+func (q *QP) Direct(s *SGE) bool {
+	r := q.ctx.keys.lookup(s.LKey)
+	return r != nil && r.inside && (q.typ == RD || q.lasting) && q.ctx.maxSeg() >= llp.DirectMin
+}
+
 // pumpUD sends what the carrier takes, ends the records that are due, and
 // returns how many datagrams were built, records counted as one.
 func (q *QP) pumpUD(now mono.Time) (sent int) {
@@ -96,9 +114,17 @@ func (q *QP) sendUD() bool {
 	if ah.Remote().Addr().IsMulticast() {
 		dst, group = MulticastQPN, uint32(uint64(ah.remote)>>16)
 	}
-	if !q.ep.BeginUD(q.num, dst, group, hdr+n) {
+	room := n
+	if q.isDirect(ah, w, w.sent, n) {
+		room = 0 // the payload needs no frame
+	}
+	if !q.ep.BeginUD(q.num, dst, group, hdr+room) {
 		return false
 	}
+	if ah.epoch != 0 && group == 0 {
+		q.ep.NameUD(ah.epoch)
+	}
+	flags := w.flags
 	for {
 		i := l.cur
 		if q.cutUD(w, n) {
@@ -109,17 +135,43 @@ func (q *QP) sendUD() bool {
 			break
 		}
 		w = &q.sq.wqes[l.cur]
-		if n, hdr = q.nextUD(w); w.ah != ah || w.name != dst && group == 0 || !q.ep.Fits(hdr+n) {
+		if n, hdr = q.nextUD(w); w.ah != ah || w.name != dst && group == 0 || (w.flags^flags)&Bulk != 0 || !q.ep.Fits(hdr+n) {
 			break
 		}
+		flags |= w.flags
 	}
-	q.ep.CommitUD(ah.path)
+	q.commitUD(ah, flags)
 	return true
+}
+
+// commitUD sends the open datagram to ah, the way that its flags say.
+func (q *QP) commitUD(ah *AH, flags SendFlags) {
+	path, turn := ah.path, arq.FirstWay
+	switch {
+	case flags&Bulk != 0 && ah.hasBulk(q.ep):
+		path, turn = ah.bulk, arq.SecondWay
+	case flags&BulkNext != 0:
+		turn = arq.LastFirst
+	}
+	q.ep.CommitUD(path, turn)
+}
+
+// hasBulk reports whether there is a second way to a, which it finds the first time.
+func (a *AH) hasBulk(ep *llp.Endpoint) bool {
+	if !a.bulkKnown && !a.Remote().Addr().IsMulticast() {
+		a.bulk, a.bulkKnown = ep.ResolveBulk(a.remote)
+	}
+	return a.bulkKnown
 }
 
 // nextUD returns the payload and header length of w's next segment.
 func (q *QP) nextUD(w *wqe) (n, hdr int) {
 	hdr = w.headerLen()
+	if w.inside {
+		if n = q.ep.Direct(q.ep.MaxPayload(), w.addr+mem.Addr(w.sent), int(w.total-w.sent), hdr); n > 0 && (n == int(w.total) || w.op != OpSend) {
+			return n, hdr
+		}
+	}
 	return min(int(w.total-w.sent), q.ep.MaxPayload()-dgram.HeaderLen-dgram.LengthLen-hdr), hdr
 }
 
@@ -173,6 +225,10 @@ func (c *Context) receiveUD(now mono.Time, rd *llp.Reader) {
 	in.rd = rd
 	src := source{from: c.ep.From(), epoch: in.h.SrcEpoch, qpn: uint32(in.h.LSN)}
 	dst := uint32(in.h.Ack)
+	if to := in.h.DstEpoch; dst != MulticastQPN && to != 0 && to != c.cfg.Epoch {
+		c.ep.Stats.RxStale++
+		return
+	}
 	for in.left = int(in.h.Count); in.left > 0; in.left-- {
 		n, ok := c.nextULPDU()
 		if !ok {
@@ -236,7 +292,7 @@ func (q *QP) placeSendUD(src *source, rd *llp.Reader, op rdmap.Opcode, n int) {
 		q.Stats.RecvDrops++
 		return
 	}
-	wc := WC{WRID: e.wrid, Opcode: OpRecv, Flags: sendFlags(op), ByteLen: uint32(n), QPNum: q.num, SrcQP: src.qpn, SrcAddr: src.from}
+	wc := WC{WRID: e.wrid, Opcode: OpRecv, Flags: sendFlags(op), ByteLen: uint32(n), QPNum: q.num, SrcQP: src.qpn, SrcEpoch: src.epoch, SrcAddr: src.from}
 	if n > int(e.total) {
 		wc.Status = LocLenErr
 	} else {

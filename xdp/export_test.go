@@ -1,5 +1,7 @@
 package xdp
 
+import "github.com/xwarp/xwarp/internal/fabric"
+
 // Insight into a shared queue, for tests.
 
 // Places is how many places there are where it makes a difference to be stopped or
@@ -13,6 +15,15 @@ func (p *Port) SetInside(fn func(place int)) {
 
 // Transmit sends what is queued and does not look whether it was sent.
 func (p *Port) Transmit() { p.transmit() }
+
+// LineTo returns the line of a seat that leads to a slot.
+func LineTo(p fabric.Port, slot int) *Port { return p.(*fan).ports[slot] }
+
+// SendInvalid gives the kernel what it counts as no buffer.
+func (p *Port) SendInvalid() {
+	p.rings.tx.push([]fabric.Desc{{}})
+	p.transmit()
+}
 
 // Accounted returns how many of the frames to receive into are in the FILL
 // ring, in an RX ring or held by each seat, when

@@ -33,7 +33,7 @@ type LinesConfig struct {
 
 	RxDepth int // of each queue: chunks that may wait for it, a power of two; default 2048, less where a seat has many queues
 	TxDepth int // of each queue: buffers that may be on their way out, a power of two; default 1024
-	Part    int // bytes of the arena for each seat, for frames and applications; default that of QueueConfig
+	Part    int // bytes of the arena for each seat, for frames and applications; default that of QueueConfig, or more where a seat has many queues
 
 	// NeedTCP makes a network card that cannot steer the TCP ports of Steer one
 	// that cannot steer. Else its seats have no TCP ports then.
@@ -56,10 +56,14 @@ func (c LinesConfig) withDefaults(links int) (LinesConfig, error) {
 	for _, d := range []struct {
 		field *int
 		value int
-	}{{&c.RxDepth, max(2048/powerFrom(links), rxLeast)}, {&c.TxDepth, 1024}, {&c.Part, defaultPart(c.Seats)}} {
+	}{{&c.RxDepth, max(2048/powerFrom(links), rxLeast)}, {&c.TxDepth, 1024}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
+	}
+	if c.Part == 0 { // half of what is usual is left besides chunks to receive into
+		usual := defaultPart(c.Seats)
+		c.Part = max(usual, receiveLen(links, c.RxDepth)+usual/2)
 	}
 	switch {
 	case c.Part < 0:

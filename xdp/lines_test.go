@@ -250,3 +250,25 @@ func TestLines_oneSeat(t *testing.T) {
 	}
 	s.exchange(t, 50)
 }
+
+// What the kernel refuses to send is counted once, by who has sent it: a socket may
+// be one to receive on and to send on, or another seat's to send on.
+func TestLines_invalidCountedOnce(t *testing.T) {
+	for _, seats := range []int{1, 2} {
+		s := newLined(t, bpf.Generic, testbed.Cable, [2]int{seats, seats})
+		port, whole := s.ends[0][0].Port, s.ends[0][0].Port
+		if seats > 1 {
+			port = xdp.LineTo(whole, 1)
+		}
+		port.(*xdp.Port).SendInvalid()
+		for seat, e := range s.ends[0] {
+			want := uint64(0)
+			if seat == 0 {
+				want = 1
+			}
+			if n := e.Stats().TxInvalid; n != want {
+				t.Errorf("seat %d of %d: %d are counted, want %d", seat, seats, n, want)
+			}
+		}
+	}
+}

@@ -276,12 +276,9 @@ func (p *Port) Stats() fabric.PortStats {
 		// Rx_fill_ring_empty_descs counts the same frames once more.
 		st.RxDropped = k.Rx_dropped + k.Rx_ring_full
 		st.RxInvalid += k.Rx_invalid_descs
-		st.TxInvalid = k.Tx_invalid_descs
 	}
-	if p.out != p.sock {
-		if k, err := statistics(p.out.fd); err == nil {
-			st.TxInvalid += k.Tx_invalid_descs
-		}
+	if k, err := statistics(p.out.fd); err == nil { // sock may be another's to send on
+		st.TxInvalid = k.Tx_invalid_descs
 	}
 	return st
 }

@@ -254,8 +254,8 @@ func (q *Queue) Caps() fabric.PortCaps { return q.caps }
 func (q *Queue) Steering() *Steering { return q.steering }
 
 // Seat describes a seat, with the descriptors as they are in this process. They
-// stay the queue's, and are not inherited: they can be passed
-// on in the order of Seat.FDs, and Seat.At tells where they went.
+// stay the queue's, and are not inherited: they can be passed on in the order of
+// Seat.FDs, and Seat.At tells where they went.
 func (q *Queue) Seat(number int) Seat {
 	d := q.depths()
 	steer := q.config.Steer
@@ -269,8 +269,9 @@ func (q *Queue) Seat(number int) Seat {
 }
 
 // Vacate gives back to the others what the process of a seat had, which has
-// ended: frames in its RX ring and frames that it held. Nothing more arrives at the seat. Vacating twice is harmless. It fails
-// with ErrSeatTaken, and does nothing, while some process has the seat.
+// ended: frames in its RX ring and frames that it held. Nothing more arrives at
+// the seat. Vacating twice is harmless. It fails with ErrSeatTaken, and does
+// nothing, while some process has the seat.
 func (q *Queue) Vacate(seat int) error {
 	s := q.sockets[seat]
 	if s == nil {

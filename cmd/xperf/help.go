@@ -55,6 +55,8 @@ What to measure (the client decides; a flag that the server has too must agree):
                     without asking the receiver, that does while little is under
                     way to it, and that is copied through shared memory (default:
                     as MPI has it; -1: none)
+  --rendezvous W    MPI: how longer messages cross the network: write, read or
+                    auto (default)
   --mtu M           largest IP packet in bytes (default: the device's; 9000
                     with --testbed)
   --switch S        what joins the hosts of --testbed: cable (default), bridge or

@@ -34,6 +34,7 @@ func (o *options) mpiFlags(fs *flag.FlagSet) {
 	eagerVar(fs, "eager", &o.spec.Eager)
 	eagerVar(fs, "eager-idle", &o.spec.EagerIdle)
 	eagerVar(fs, "eager-near", &o.spec.EagerNear)
+	fs.StringVar(&o.spec.Rendezvous, "rendezvous", o.spec.Rendezvous, "")
 	fs.Func("n", "", func(s string) (err error) {
 		o.ranks, err = parseRanks(s)
 		return err

@@ -63,9 +63,22 @@ func addPair(env *[]string, s string) error {
 	return nil
 }
 
+// addEnvList sets variables of the ranks to what they are here.
+func addEnvList(env *[]string, list string) error {
+	for name := range strings.SplitSeq(list, ",") {
+		if strings.Contains(name, "=") {
+			return fmt.Errorf("want names with commas between them, not %.64q", name)
+		}
+		if err := addEnv(env, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // addEnv sets a variable of the ranks to what it is here if nothing else is
 // said.
-func addEnv(c *launch.Config, s string) error {
+func addEnv(env *[]string, s string) error {
 	name, _, ok := strings.Cut(s, "=")
 	if name == "" {
 		return fmt.Errorf("want NAME=VALUE or NAME")
@@ -77,5 +90,5 @@ func addEnv(c *launch.Config, s string) error {
 		}
 		s = name + "=" + value
 	}
-	return addPair(&c.Env, s)
+	return addPair(env, s)
 }

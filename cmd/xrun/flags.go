@@ -38,16 +38,18 @@ func parse(args []string) (launch.Config, *recording, error) {
 	var o options
 	fs := flagSet(&c, &o)
 	parts := splitPrograms(args)
-	err := fs.Parse(joinPairs(fs, parts[0]))
+	err := explain(fs.Parse(joinPairs(fs, parts[0])))
 	if err == nil {
 		err = check(fs, o)
 	}
+	var more []launch.Host
 	for _, part := range parts[1:] {
 		var a launch.App
+		var hosts []launch.Host
 		if err == nil {
-			a, err = furtherApp(part)
+			a, hosts, err = furtherApp(part)
 		}
-		c.Further = append(c.Further, a)
+		c.Further, more = append(c.Further, a), append(more, hosts...)
 	}
 	if o.version {
 		err = errVersion
@@ -68,15 +70,14 @@ func parse(args []string) (launch.Config, *recording, error) {
 	if !o.quiet {
 		c.Notice = notice{os.Stderr}
 	}
-	if !o.elsewhere() {
-		return c, &o.record, nil
+	if o.elsewhere() {
+		c.Launcher = strings.Fields(o.launcherExec)
+		if c.Hosts, err = o.hostList(os.Stdin); err != nil {
+			return c, nil, err
+		}
+		c.Agent, err = remoteAgent(o.agentPath)
 	}
-	c.Launcher = strings.Fields(o.launcherExec)
-	if c.Hosts, err = o.hostList(os.Stdin); err != nil {
-		return c, nil, err
-	}
-	c.Agent, err = remoteAgent(o.agentPath)
-	return c, &o.record, err
+	return c, &o.record, errors.Join(err, addHosts(&c, more))
 }
 
 func flagSet(c *launch.Config, o *options) *flag.FlagSet {
@@ -96,10 +97,14 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	fs.Func("host", "", nonEmpty(&o.hosts))
 	fs.Func("hostfile", "", nonEmpty(&o.hostfile))
 	fs.Func("f", "", nonEmpty(&o.hostfile))
-	fs.Func("map-by", "", nonEmpty((*string)(&c.Map)))
+	fs.Func("machinefile", "", nonEmpty(&o.hostfile))
+	fs.BoolVar(&c.Oversubscribe, "oversubscribe", false, "")
+	fs.Func("map-by", "", func(s string) error { return setMap(c, s) })
+	fs.Func("bind-to", "", func(s string) error { return setBind(c, s) })
+	fs.BoolVar(&c.ReportBindings, "report-bindings", false, "")
 	fs.Func("wdir", "", nonEmpty(&c.Dir))
+	fs.Func("wd", "", nonEmpty(&c.Dir))
 	fs.Func("timeout", "", seconds(&c.Timeout))
-	fs.Func("bind-to", "", nonEmpty((*string)(&c.Bind)))
 	fs.Func("fabric", "", nonEmpty(&c.Fabric))
 	fs.Func("queues", "", nonEmpty((*string)(&c.Queues)))
 	fs.Func("user", "", nonEmpty(&c.User))
@@ -108,13 +113,18 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	fs.Func("launcher", "", nonEmpty(&o.launcher))
 	fs.Func("launcher-exec", "", nonEmpty(&o.launcherExec))
 	fs.Func("agent-path", "", nonEmpty(&o.agentPath))
-	fs.Func("x", "", func(s string) error { return addEnv(c, s) })
+	fs.Func("x", "", func(s string) error { return addEnv(&c.Env, s) })
 	fs.Func("genv", "", func(s string) error { return addPair(&c.Env, s) })
 	fs.Func("env", "", func(s string) error { return addPair(&o.ownEnv, s) })
+	fs.Func("genvlist", "", func(s string) error { return addEnvList(&c.Env, s) })
+	fs.Func("envlist", "", func(s string) error { return addEnvList(&o.ownEnv, s) })
 	fs.BoolVar(&o.version, "version", false, "")
 	fs.BoolVar(&c.TagOutput, "tag-output", false, "")
 	fs.BoolVar(&c.TagOutput, "l", false, "")
 	fs.BoolVar(&c.OrderOutput, "ordered-output", false, "")
+	fs.Func("outfile-pattern", "", nonEmpty(&c.OutFile))
+	fs.Func("errfile-pattern", "", nonEmpty(&c.ErrFile))
+	fs.Func("stdin", "", func(s string) error { return setStdin(c, s) })
 	fs.BoolVar(&o.record.stats, "stats", false, "")
 	fs.Func("json", "", nonEmpty(&o.record.json))
 	fs.Func("trace", "", nonEmpty(&o.record.trace))

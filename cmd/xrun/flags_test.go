@@ -39,6 +39,21 @@ func TestParse(t *testing.T) {
 			Further: []launch.App{{Program: "b", Args: []string{"x"}}, {Program: "./c", Args: []string{"-n", "4"}, Ranks: 3, Env: []string{"A=2"}}},
 		}},
 		{"-ppn 2 --map-by numa --bind-to core --wdir /x --timeout 90 --ordered-output a", launch.Config{Program: "a", PerHost: 2, Map: launch.MapNUMA, Bind: launch.BindCore, Dir: "/x", Timeout: 90 * time.Second, OrderOutput: true, StartTimeout: time.Minute}},
+		{"--map-by ppr:2:node:pe=3,oversubscribe --report-bindings a", launch.Config{Program: "a", Map: launch.MapSlot, PerHost: 2, Cores: 3, Bind: launch.BindCore, Oversubscribe: true, ReportBindings: true, StartTimeout: time.Minute}},
+		{"--map-by package:NOOVERSUBSCRIBE --bind-to core:2 a", launch.Config{Program: "a", Map: launch.MapSocket, Cores: 2, Bind: launch.BindCore, StartTimeout: time.Minute}},
+		{"--map-by hwthread a", launch.Config{Program: "a", Map: launch.MapCore, Bind: launch.BindThread, StartTimeout: time.Minute}},
+		{"--bind-to none --map-by hwthread a", launch.Config{Program: "a", Map: launch.MapCore, Bind: launch.BindNone, StartTimeout: time.Minute}},
+		{"--oversubscribe --map-by host --bind-to core:overload-allowed a", launch.Config{Program: "a", Map: launch.MapNode, Bind: launch.BindCore, Oversubscribe: true, StartTimeout: time.Minute}},
+		{"--stdin all --outfile-pattern out.%r --errfile-pattern err a", launch.Config{Program: "a", StdinTo: launch.StdinAll, OutFile: "out.%r", ErrFile: "err", StartTimeout: time.Minute}},
+		{"--stdin 3 -genvlist PASSED,PASSED -wd /x a : -wdir y -envlist PASSED b", launch.Config{
+			Program: "a", StdinTo: 3, Env: []string{"PASSED=on", "PASSED=on"}, Dir: "/x", StartTimeout: time.Minute,
+			Further: []launch.App{{Program: "b", Args: []string{}, Env: []string{"PASSED=on"}, Dir: "y"}},
+		}},
+		{"--stdin none -envlist PASSED a", launch.Config{Program: "a", StdinTo: launch.StdinNone, Env: []string{"PASSED=on"}, StartTimeout: time.Minute}},
+		{"-host a:2 --agent-path /x s : -host b,a c : -n 2 d", launch.Config{
+			Program: "s", OwnHosts: []string{"a"}, Hosts: []launch.Host{{Name: "a", Slots: 2}, {Name: "b"}}, Agent: []string{"/x", launch.AgentArg}, StartTimeout: time.Minute,
+			Further: []launch.App{{Program: "c", Args: []string{}, Hosts: []string{"b", "a"}}, {Program: "d", Args: []string{}, Ranks: 2, Hosts: []string{"a"}}},
+		}},
 		{"--timeout 1h --hostfile HOSTFILE --agent-path /x a", launch.Config{
 			Program: "a", Timeout: time.Hour, Hosts: []launch.Host{{Name: "a", Slots: 2}, {Name: "b"}},
 			Agent: []string{"/x", launch.AgentArg}, StartTimeout: time.Minute,
@@ -84,7 +99,21 @@ func TestParse_refuses(t *testing.T) {
 		"-n":                         "needs an argument",
 		"--testbed 0 a":              "above 0",
 		"--mtu 0 a":                  "above 0",
-		"--nosuch a":                 "-nosuch",
+		"--nosuch a":                 "there is no option -nosuch",
+		"-N 2 a":                     "there is no option -N: use -ppn",
+		"a : --output-filename b c":  "use --outfile-pattern FILE.%r (what is for all",
+		"--map-by ppr:2:numa a":      "want ppr:N:node",
+		"--map-by ppr:0:node a":      "want ppr:N:node",
+		"--map-by slot:pe=x a":       "pe=x: want a number above 0",
+		"--map-by slot:span a":       "unknown modifier \"span\"",
+		"--map-by= a":                "empty",
+		"--bind-to= a":               "empty",
+		"--bind-to core:two a":       "want a number of cores, as in core:2",
+		"--bind-to core:0 a":         "above 0",
+		"--stdin first a":            "want the number of a rank, all or none",
+		"-genvlist A=1 a":            "want names",
+		"a : -host b c":              "and the first one has none",
+		"-host a b : -host a,,c d":   "names separated by commas",
 		"--hosts= a":                 "empty",
 		"--hosts a,,b a":             "names separated by commas",
 		"--fabric= a":                "empty",
@@ -110,6 +139,23 @@ func TestParse_refuses(t *testing.T) {
 		var ce *launch.ConfigError
 		if !errors.As(err, &ce) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", args, err, want)
+		}
+	}
+}
+
+// What an option of a peer's is called here is an option.
+func TestPeerOptions(t *testing.T) {
+	var c launch.Config
+	var o options
+	fs := flagSet(&c, &o)
+	for name, text := range peerOptions {
+		if fs.Lookup(name) != nil {
+			t.Errorf("-%s is an option, and no other is needed", name)
+		}
+		for _, word := range strings.Fields(text) {
+			if here, ok := strings.CutPrefix(strings.Trim(word, ",.;:()"), "-"); ok && fs.Lookup(strings.TrimPrefix(here, "-")) == nil && word != "-i" {
+				t.Errorf("-%s: %s is no option", name, word)
+			}
 		}
 	}
 }

@@ -106,7 +106,7 @@ func TestXrun_exitStatus(t *testing.T) {
 		{[]string{}, 125, "no program to run\nxrun: see xrun --help"},
 		{[]string{"--fabric", "carrier-pigeon", "true"}, 125, "unknown fabric"},
 		{[]string{"--hosts", "h", "--launcher-exec", "sh -c cat>/dev/null", "--start-timeout", "100ms", "true"}, 124, "no answer from h after 100ms"},
-		{[]string{"--hosts", "h", "--launcher-exec", "false", "true"}, 125, "host h: lost its agent (exit status 1)"},
+		{[]string{"--hosts", "h", "--launcher-exec", "false", "true"}, 125, "host h: its agent did not start (exit status 1): try \"false h "},
 	} {
 		_, errOut, status := xrun(t, c.args...)
 		if status != c.status || !strings.Contains(errOut, c.text) {
@@ -147,6 +147,33 @@ func TestXrun_severalPrograms(t *testing.T) {
 	}
 	_, errOut, status = xrun(t, "--quiet", "-n", "2", "sleep", "1000", ":", "sh", "-c", "exit 9")
 	if status != 9 || !strings.Contains(errOut, "rank 2 (process ") {
+		t.Errorf("status %d, %q", status, errOut)
+	}
+}
+
+// Each program starts where it is told to, and is found from there.
+func TestXrun_directories(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(dir+"/sub", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/sub/here", []byte("#!/bin/sh\npwd\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, errOut, status := xrun(t, "--quiet", "--ordered-output", "--wdir", dir, "pwd", ":", "-wdir", "sub", "./here", ":", "-wdir", "/", "pwd")
+	if want := dir + "\n" + dir + "/sub\n/\n"; status != 0 || out != want {
+		t.Errorf("status %d, %q, %q; want %q", status, out, errOut, want)
+	}
+}
+
+func TestXrun_reportBindings(t *testing.T) {
+	out, errOut, status := xrun(t, "-n", "2", "--bind-to", "core", "--report-bindings", "--ordered-output", "sh", "-c", "taskset -pc $$ | sed 's/.*: //'")
+	for rank, cpus := range strings.Split(strings.TrimSpace(out), "\n") {
+		if !strings.Contains(errOut, fmt.Sprintf("xrun: rank %d on ", rank)) || !strings.Contains(errOut, " "+cpus+"\n") {
+			t.Errorf("rank %d runs on %s, and it says %q", rank, cpus, errOut)
+		}
+	}
+	if status != 0 || strings.Count(errOut, ": bound to processor") != 2 {
 		t.Errorf("status %d, %q", status, errOut)
 	}
 }
@@ -210,6 +237,27 @@ func TestXrun_rootWithoutCapabilities(t *testing.T) {
 	out, errOut, status := finish(t, cmd)
 	if status != 0 || out != "udp\nudp\n" || !strings.Contains(errOut, "no --testbed") {
 		t.Errorf("status %d, %q, %q", status, out, errOut)
+	}
+}
+
+// This machine needs no ssh, whichever of its names is used.
+func TestXrun_localhost(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hostfile := t.TempDir() + "/hosts"
+	if err := os.WriteFile(hostfile, []byte("localhost slots=2 max_slots=3\n"+name+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errOut, status := xrun(t, "-n", "5", "--oversubscribe", "--hostfile", hostfile, "-l", "--fabric", "udp", "--device", "lo", "sh", "-c", "echo $XWARP_HOST.$XWARP_LOCAL_RANK")
+	for rank, place := range []string{"0.0", "0.1", "0.2", "1.0", "1.1"} {
+		if !strings.Contains(out, fmt.Sprintf("[%d] %s\n", rank, place)) {
+			t.Errorf("rank %d is not at %s:\n%s", rank, place, out)
+		}
+	}
+	if status != 0 {
+		t.Errorf("status %d, %q", status, errOut)
 	}
 }
 

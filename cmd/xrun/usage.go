@@ -1,11 +1,11 @@
 package main
 
 const usage = `usage: xrun [-n N] [OPTIONS] PROGRAM [ARGS...]
-       [: [-n N] [-env NAME VALUE] PROGRAM [ARGS...]]...
+       [: [-n N] [-host A,B] [-env NAME VALUE] [-wdir DIR] PROGRAM [ARGS...]]...
 
 Starts N processes of PROGRAM, the ranks of an MPI job, and waits for them. Of
 several programs, with a colon between them, each has N ranks (default 1) that
-follow those of the one before; all other options stand before the first one.
+follow those of the one before; what is for all stands before the first one.
 
 Where
   -n, -np N            number of ranks (default: as many as fit, one per host
@@ -15,20 +15,28 @@ Where
                        cable or switch) and remove them afterwards; needs root,
                        and without it the ranks run on loopback instead
   --hosts A,B:2,...    run on these machines; :2 is the number of ranks that fit
-                       (also --host A,B:2)
+                       (also --host A,B:2), and n[01-16]:2 are 16 hosts, as in
+                       Slurm's $SLURM_JOB_NODELIST
   --hostfile, -f FILE  the same from a file with a host per line, as A, A:2 or
-                       A slots=2; # starts a comment, - is the standard input
+                       A slots=2 max_slots=4; # starts a comment, - is the
+                       standard input (also --machinefile FILE)
+  --oversubscribe      put more ranks on the hosts than fit, in rounds, up to
+                       max_slots
   --map-by WHAT        which places ranks take first: slot (fill a host, then
                        the next; the default), node (to the hosts in turn), core
-                       (as slot, and bind to it), numa (fill hosts, and there to
-                       the NUMA nodes in turn, and bind to it)
-  --bind-to WHAT       tie each rank to a core, to the processors of a numa node
-                       or to none (default: core in a testbed with a processor
-                       for every rank, else what --map-by says, else none)
+                       (as slot, and bind to it), numa or socket (fill hosts,
+                       and there to the NUMA nodes or sockets in turn, and bind
+                       to it), hwthread (as core); ppr:N:node is slot with -ppn
+                       N; :pe=N behind it gives each rank N cores
+  --bind-to WHAT       tie each rank to a core, to N cores (core:N), to a
+                       hwthread, to the processors of a numa node or socket or
+                       to none (default: core in a testbed with a processor for
+                       every rank, else what --map-by says, else none)
+  --report-bindings    say what each rank is tied to
   --user NAME          user that the ranks run as, if xrun is run by root: they
                        need no privileges with --queues shared or steered or
                        kernel UDP
-  --wdir DIR           directory to start in, on every host (default: this one)
+  --wdir, --wd DIR     directory to start in, on every host (default: this one)
 
 How they talk
   --fabric F           xdp, xdp:generic, xdp:driver, xdp:asavie or udp (default:
@@ -54,6 +62,11 @@ What you see
   --tag-output, -l     put "[rank] " in front of every line
   --ordered-output     hold back the standard output of a rank until those
                        before it have ended (default: line by line as it comes)
+  --outfile-pattern P  write the standard output of the ranks into files here,
+                       named with %r for the rank and %h for its host
+  --errfile-pattern P  the same for their error output
+  --stdin R            which rank reads the standard input (default 0), or all,
+                       or none
   --stats              at the end, print what the ranks have sent, received and
                        called, and how long that took, to the error output;
                        ranks that were killed count up to then
@@ -79,7 +92,10 @@ Starting
                        to that of xrun, which other hosts do not see otherwise
   -genv NAME VALUE     the same, as mpiexec has it; also as NAME=VALUE
   -env NAME VALUE      the same for the ranks of one of several programs
-  --launcher ssh       how to reach --hosts (the only one by name)
+  -genvlist A,B,...    set these to what they are here, as -x does;
+                       -envlist A,B,... does for one of several programs
+  --launcher ssh       how to reach --hosts (the only one by name); none is
+                       needed for this machine, by its name or as localhost
   --launcher-exec CMD  reach a host by running CMD HOST AGENT ARGS... instead
   --agent-path PATH    where xrun is on the hosts (default: where it is here)
 
@@ -87,10 +103,10 @@ Starting
   --help               say this
 
 Options may be written with one dash or two, and as --name value or
---name=value. Options after PROGRAM belong to it. Rank 0 reads the standard
-input. SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1 and SIGUSR2 are passed on to
-all ranks; a second one of the first three kills them. SIGTSTP (Ctrl-Z) stops
-the ranks and then xrun, and SIGCONT (fg, bg) lets all go on.
+--name=value. Options after PROGRAM belong to it. SIGINT, SIGTERM, SIGQUIT,
+SIGHUP, SIGUSR1 and SIGUSR2 are passed on to all ranks; a second one of the
+first three kills them. SIGTSTP (Ctrl-Z) stops the ranks and then xrun, and
+SIGCONT (fg, bg) lets all go on.
 
 Exit status
   0        all ranks ended with status 0
@@ -112,5 +128,9 @@ Examples
   xrun -n 8 --hosts a:4,b:4 --fabric udp --tag-output ./app -v input.mtx
   xrun -n 1 ./server : -n 3 -env ID 7 ./client -v
                                          four ranks that run two programs
+  xrun -host a ./server : -host b,c -n 8 ./client
+                                         each on machines of its own
   xrun --hostfile cluster -ppn 4 --map-by numa -x DEBUG=1 --timeout 1h ./app
+  xrun --hosts $SLURM_JOB_NODELIST -ppn 8 --bind-to core:2 ./app
+                                         in an allocation of Slurm's
 `

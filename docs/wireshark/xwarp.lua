@@ -7,6 +7,7 @@ local VERSION = 2
 local HEADER_LEN = 36
 local HELLO_LEN = HEADER_LEN + 4 -- without its padding
 local MAX_SACK_WORDS = 8
+local MULTICAST_QPN = 0xffffff
 local WINDOW_MAX = 64 * MAX_SACK_WORDS
 
 local folder = debug.getinfo(1, "S").source:match("^@(.*[/\\])") or ""
@@ -227,7 +228,7 @@ local function show_llp_header(tvb, tree, h)
   local flags = tree:add(f.flags, tvb(5, 1))
   for _, key in ipairs({ "crc", "ack_soon", "bulk", "reserved" }) do flags:add(f["flags." .. key], tvb(5, 1)) end
   add(tree, tvb, { { "count", 1 }, { "sack_words", 1 }, { "key", 8 }, { "src_epoch", 4 } }, 6)
-  tree:add(h.type == UD and h.dst ~= 0 and f.group or f.dst_epoch, tvb(20, 4))
+  tree:add(h.type == UD and h.ack == MULTICAST_QPN and f.group or f.dst_epoch, tvb(20, 4))
   if h.type == UD then
     add(tree, tvb, { { "src_qp", 4 }, { "dst_qp", 4 } }, 24)
   elseif h.type == DATA or h.type == ACK then

@@ -3,6 +3,7 @@ package main
 
 import (
 	"fmt"
+	"log"
 	"os"
 
 	"github.com/xwarp/xwarp/mpi"
@@ -10,25 +11,17 @@ import (
 
 func main() {
 	p, err := mpi.Init()
-	if err == nil {
-		err = greet(p.World())
-	}
-	if err == nil {
-		err = p.Finalize()
-	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
-}
-
-func greet(comm *mpi.Comm) error {
-	me, n := comm.Rank(), comm.Size()
-	out := []int64{int64(me), int64(os.Getpid())}
-	in := make([]int64, 2)
-	if _, err := mpi.Sendrecv(comm, out, (me+1)%n, 0, in, (me+n-1)%n, 0); err != nil {
-		return err
+	c := p.World()
+	me, n := c.Rank(), c.Size()
+	out, in := []int64{int64(me), int64(os.Getpid())}, make([]int64, 2)
+	if _, err := mpi.Sendrecv(c, out, (me+1)%n, 0, in, (me+n-1)%n, 0); err != nil {
+		log.Fatal(err)
 	}
 	fmt.Printf("rank %d of %d: greetings from rank %d, process %d\n", me, n, in[0], in[1])
-	return comm.Barrier()
+	if err := p.Finalize(); err != nil {
+		log.Fatal(err)
+	}
 }

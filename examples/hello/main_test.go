@@ -5,8 +5,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-
-	"github.com/xwarp/xwarp/mpi"
 )
 
 // The test binary is also the program.
@@ -36,11 +34,11 @@ func TestHello_underHydra(t *testing.T) {
 	}
 }
 
-func TestGreet(t *testing.T) {
-	for _, n := range []int{1, 2, 5} {
-		if err := mpi.Run(n, func(p *mpi.Proc) error { return greet(p.World()) }); err != nil {
-			t.Errorf("%d ranks: %v", n, err)
-		}
+// Without a launcher it greets itself.
+func TestHello_alone(t *testing.T) {
+	out, err := exec.Command("/proc/self/exe", "hello").CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "rank 0 of 1: greetings from rank 0, process ") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -79,6 +79,9 @@ const killEvery = 20
 
 // run solves the equations. A rank that is to be killed calls die.
 func run(world *mpi.Comm, o options, out io.Writer, die func() error) error {
+	if i := slices.IndexFunc(o.kill, func(rank int) bool { return rank >= world.Size() }); i >= 0 {
+		return fmt.Errorf("rank %d is to be killed, and there are %d", o.kill[i], world.Size())
+	}
 	s := newSolver(world, o.rows)
 	me := slices.Index(o.kill, world.Rank())
 	for done := false; !done; {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -38,6 +39,15 @@ func TestRun_ranksDie(t *testing.T) {
 			}
 			t.Log(out.String())
 		})
+	}
+}
+
+func TestRun_nobodyToKill(t *testing.T) {
+	err := mpi.Run(2, func(p *mpi.Proc) error {
+		return run(p.World(), options{rows: 10, kill: []int{1, 2}}, io.Discard, func() error { return errDead })
+	})
+	if err == nil || !strings.Contains(err.Error(), "rank 2 is to be killed, and there are 2") {
+		t.Error(err)
 	}
 }
 

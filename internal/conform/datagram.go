@@ -12,8 +12,8 @@ import (
 )
 
 // Opener makes two carriers that can reach each other, and closes them when
-// the test ends, or later: it may return those that it has made before. step, which may be nil, makes time pass between two looks at
-// a carrier.
+// the test ends, or later: it may return those that it has made before. step, which
+// may be nil, makes time pass between two looks at a carrier.
 type Opener func(t *testing.T) (a, b fabric.Datagram, step func())
 
 // Datagram holds a carrier to the contract of fabric.Datagram. A datagram that

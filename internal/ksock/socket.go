@@ -202,8 +202,8 @@ func (s *Socket) Stats() fabric.DatagramStats {
 	return st
 }
 
-// Resolve makes a destination known, a host or a multicast group. Errors wrap [ErrNoRoute], [ErrPathMTU] or
-// what the kernel said.
+// Resolve makes a destination known, a host or a multicast group. Errors wrap
+// [ErrNoRoute], [ErrPathMTU] or what the kernel said.
 func (s *Socket) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
 	if p, ok := s.byAddr[to]; ok {

@@ -219,9 +219,8 @@ func TestStats_countsWhatTheKernelDrops(t *testing.T) {
 		send(tx, b, to, 50, 1000)
 	}
 	got := uint64(0)
-	for n := 1; n > 0; {
-		n = rx.Recv(b)
-		got += uint64(n)
+	for got+rx.Stats().RxDropped < 200 { // on a busy machine some are still on their way
+		got += uint64(rx.Recv(b))
 		rx.Release(b)
 	}
 	if st := rx.Stats(); st.RxDropped == 0 || st.RxDropped+got != 200 {
@@ -235,9 +234,9 @@ func TestClose_leavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer arena.Close()
-	before, files := arena.Room(), openFiles(t)
+	before, files := arena.Room(), 0
 	local := netip.MustParseAddrPort("127.0.0.1:0")
-	for range 3 {
+	for round := range 3 {
 		s, err := Open(Config{Arena: arena, Local: local})
 		if err != nil {
 			t.Fatal(err)
@@ -250,6 +249,9 @@ func TestClose_leavesNothing(t *testing.T) {
 		send(s, fabric.NewBatch(3, 1), to, 3, 100)
 		if err := errors.Join(s.Close(), s.Close()); err != nil {
 			t.Error(err)
+		}
+		if round == 0 {
+			files = openFiles(t) // with those that the runtime opens once
 		}
 	}
 	if now := arena.Room(); now != before {

@@ -237,6 +237,9 @@ func TestSend_failureLeavesWhatHasArrived(t *testing.T) {
 	x, y := pair(t, s, listen(t, s, "127.0.0.1:0"))
 	x.Send([][]byte{[]byte("never read")})
 	y.Send([][]byte{[]byte("why")})
+	for unread := 0; unread == 0; { // they may be on their way still
+		unread, _ = unix.IoctlGetInt(y.fd, unix.SIOCINQ)
+	}
 	y.Close(false) // a reset: there are unread bytes
 	for x.sendErr == 0 {
 		x.Send([][]byte{[]byte("more")})

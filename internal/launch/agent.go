@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,7 +32,7 @@ type agent struct {
 	queue  *queue      // that the ranks share, or nil
 	ranks  []*rank
 	exited sync.WaitGroup
-	stdin  chan []byte // for rank 0
+	stdin  []chan []byte // for each rank that reads it
 }
 
 // AgentMain is the agent's program: it obeys the controller at the other end
@@ -104,8 +106,11 @@ func (a *agent) obey(o order) (last bool) {
 	case opSignal:
 		a.pass(unix.Signal(o.Signal))
 	case opStdin:
-		if a.stdin != nil {
-			a.stdin <- o.Data // the controller waits for room: never blocks
+		for _, c := range a.stdin {
+			select {
+			case c <- o.Data: // the controller waits for room
+			default: // of ranks that take no more
+			}
 		}
 	case opKill:
 		a.signal(unix.SIGTERM)
@@ -155,9 +160,13 @@ func (a *agent) startRanks() {
 		if p.Slot >= 0 && len(bindings) > 0 {
 			cpus = bindings[p.Slot%len(bindings)]
 		}
+		if err == nil && a.start.ReportBindings {
+			host, _ := os.Hostname()
+			a.out.post(report{Op: opNotice, Rank: p.Rank, Why: bindingOf(p.Rank, host, cpus)})
+		}
 		var path string
 		if err == nil {
-			path, err = exec.LookPath(a.start.Apps[p.App].Program)
+			path, err = a.start.Apps[p.App].path()
 		}
 		if err == nil {
 			r, err = startRank(a.start, path, p, cpus, a.queue, a.pmi, a.out)
@@ -176,10 +185,24 @@ func (a *agent) startRanks() {
 			r.await(a.out)
 		}()
 		if r.stdin != nil {
-			a.stdin = make(chan []byte, 1)
-			go feed(r.stdin, a.stdin, a.out)
+			pieces := make(chan []byte, 1)
+			a.stdin = append(a.stdin, pieces)
+			go r.feed(pieces, a.out)
 		}
 	}
+}
+
+// path finds the program. One with a slash is seen from the directory that it is
+// to start in.
+func (a App) path() (string, error) {
+	if a.Dir == "" || !strings.Contains(a.Program, "/") || filepath.IsAbs(a.Program) {
+		return exec.LookPath(a.Program)
+	}
+	path, err := filepath.Abs(filepath.Join(a.Dir, a.Program)) // a relative one would be seen from there, too
+	if err != nil {
+		return "", err
+	}
+	return exec.LookPath(path)
 }
 
 // prepare goes to the job's directory and, when it was not given, finds the device.
@@ -231,18 +254,18 @@ func defaultDevice() (string, error) {
 	return "", errors.New("no default route to take the network device from: give --device")
 }
 
-// feed writes to rank 0 what the controller sends.
-func feed(w io.WriteCloser, data <-chan []byte, out *outbox) {
-	defer w.Close()
-	for b := range data {
+// feed writes to a rank what the controller sends.
+func (r *rank) feed(pieces <-chan []byte, out *outbox) {
+	defer r.stdin.Close()
+	for b := range pieces {
 		if len(b) == 0 {
 			return
 		}
-		if _, err := w.Write(b); err != nil {
-			out.post(report{Op: opStdinShut})
+		if _, err := r.stdin.Write(b); err != nil {
+			out.post(report{Op: opStdinShut, Rank: r.number})
 			return
 		}
-		out.post(report{Op: opStdinRoom})
+		out.post(report{Op: opStdinRoom, Rank: r.number})
 	}
 }
 

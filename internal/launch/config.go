@@ -23,10 +23,16 @@ const (
 	// BindAuto is BindCore in a testbed with a processor for every rank, else
 	// BindNone.
 	BindAuto Bind = ""
-	// BindCore gives each rank one of the allowed cores, in turn.
+	// BindThread gives each rank one of the allowed processors (a hardware thread of
+	// a core), in turn.
+	BindThread Bind = "hwthread"
+	// BindCore gives each rank one of the allowed cores, in turn, or
+	// Config.Cores of them.
 	BindCore Bind = "core"
 	// BindNUMA gives each rank the allowed processors of a NUMA node.
 	BindNUMA Bind = "numa"
+	// BindSocket gives each rank the allowed processors of a socket.
+	BindSocket Bind = "socket"
 	// BindNone leaves it to the kernel.
 	BindNone Bind = "none"
 )
@@ -46,12 +52,15 @@ const (
 	// MapNUMA fills hosts, and deals the ranks of each to its NUMA nodes in
 	// turn; BindNUMA where Bind says nothing.
 	MapNUMA MapBy = "numa"
+	// MapSocket is the same with sockets; BindSocket where Bind says nothing.
+	MapSocket MapBy = "socket"
 )
 
 // Host is an entry of Config.Hosts.
 type Host struct {
 	Name  string
 	Slots int // ranks that fit; 0 when not said
+	Max   int // ranks that fit with Config.Oversubscribe; 0: any number
 }
 
 // DefaultStartTimeout is the default of Config.StartTimeout.
@@ -59,6 +68,12 @@ const DefaultStartTimeout = 60 * time.Second
 
 // MaxRecordEvents is the most that Config.RecordEvents may be.
 const MaxRecordEvents = 1 << 20
+
+// Values of Config.StdinTo that are no ranks.
+const (
+	StdinAll  = -1 // all ranks read the standard input
+	StdinNone = -2 // none does
+)
 
 // MaxRanks is the most ranks that a job may have.
 const MaxRanks = 1 << 16
@@ -72,6 +87,11 @@ type App struct {
 	Ranks int `json:"ranks,omitempty"`
 	// Env are variables for these ranks alone, as NAME=VALUE.
 	Env []string `json:"env,omitempty"`
+	// Dir is the directory that they start in, seen from that of the job. Default
+	// that one.
+	Dir string `json:"dir,omitempty"`
+	// Hosts are the names of those Config.Hosts that they may run on. Default all.
+	Hosts []string `json:"-"`
 }
 
 // Config describes a job. Program is all that must be set.
@@ -84,11 +104,17 @@ type Config struct {
 	Ranks int
 	// OwnEnv are variables for the ranks of Program alone, as NAME=VALUE.
 	OwnEnv []string
+	// OwnHosts are the names of those Hosts that ranks of Program may run on.
+	// Default all.
+	OwnHosts []string
 	// Further are the programs that the ranks after those of Program run.
 	Further []App
 	// PerHost is the number of ranks that fit on a host, whatever Hosts says.
 	// Default 0: what Hosts says, else as many as Ranks makes it.
 	PerHost int
+	// Oversubscribe puts more ranks on the hosts than fit, in rounds, when there is
+	// no room for all.
+	Oversubscribe bool
 	// Dir is the directory that the ranks start in. Default the present one.
 	Dir string
 	// Testbed is the number of hosts of a testbed to run in. Default 0: none.
@@ -118,6 +144,11 @@ type Config struct {
 	OrderOutput bool
 	// Bind ties ranks to processors.
 	Bind Bind
+	// Cores is how many cores BindCore gives each rank, neighbours on one NUMA
+	// node. Default 1.
+	Cores int
+	// ReportBindings lets Notice have a line about what each rank is bound to.
+	ReportBindings bool
 	// Map says which places the ranks take first. Default MapSlot.
 	Map MapBy
 	// KeepGoing lets the other ranks go on when one dies, or its host: they are
@@ -139,10 +170,15 @@ type Config struct {
 	Agent []string
 	// Env are further variables for the ranks, as NAME=VALUE.
 	Env []string
-	// Stdin is read by rank 0. Default: empty.
-	Stdin io.Reader
+	// Stdin is read by the rank StdinTo, or StdinAll or StdinNone. Default: empty.
+	Stdin   io.Reader
+	StdinTo int
 	// Stdout and Stderr get the ranks' output. Default: discarded.
 	Stdout, Stderr io.Writer
+	// OutFile and ErrFile name files on this machine that get it instead: %r stands
+	// for the number of the rank, %h for its host and %% for a %. Ranks whose files
+	// have the same name share one.
+	OutFile, ErrFile string
 	// Notice gets a line about what the job runs on. Default: discarded.
 	Notice io.Writer
 	// Report is called after the end of the job with what its ranks have left
@@ -180,7 +216,7 @@ func configErrorf(format string, args ...any) error {
 // apps returns all programs of the job. The number of ranks of the first one may be
 // left to where they fit.
 func (c *Config) apps() []App {
-	all := []App{{Program: c.Program, Args: c.Args, Ranks: c.Ranks, Env: c.OwnEnv}}
+	all := []App{{Program: c.Program, Args: c.Args, Ranks: c.Ranks, Env: c.OwnEnv, Hosts: c.OwnHosts}}
 	if len(c.Further) == 0 {
 		return all
 	}

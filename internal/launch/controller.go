@@ -35,15 +35,19 @@ func Run(c Config) (err error) {
 	if tb != nil {
 		defer func() { err = errors.Join(err, tb.Close()) }()
 	}
+	files, err := openOutputFiles(c, p.hostNames())
+	if err != nil {
+		return err
+	}
 	if c.Notice != nil && p.notice != "" {
 		fmt.Fprintf(c.Notice, "%s\n", p.notice)
 	}
-	j := newJob(c, p)
+	j := newJob(c, p, files)
 	j.run(tb)
 	if c.Report != nil {
 		c.Report(j.records())
 	}
-	if !p.remote {
+	if slices.ContainsFunc(p.agents, func(a agentPlan) bool { return !p.remote || c.here(a.hostName) }) {
 		j.fail(killMarked(j.name)) // what a killed agent has left
 	}
 	if j.failure == nil {
@@ -131,28 +135,28 @@ type job struct {
 	timer      *time.Timer // start-up, and then the end
 	limit      <-chan time.Time
 	stdin      *stdinPump
+	readers    readers
 	left       map[int][]byte // records by rank
 }
 
-func newJob(c Config, p *plan) *job {
+func newJob(c Config, p *plan, files *outputFiles) *job {
 	j := &job{
 		config: c, plan: p,
 		name: rand.Text(), key: boot.NewKey(),
 		ledger:  newLedger(p.size),
 		left:    map[int][]byte{},
-		printer: newPrinter(c.Stdout, c.Stderr, c.TagOutput, c.OrderOutput),
+		printer: newPrinter(c, files),
 		events:  make(chan event),
 		timer:   time.NewTimer(time.Hour),
 		stdin:   newStdinPump(c.Stdin),
+		readers: c.newReaders(p.size),
 	}
 	j.timer.Stop()
 	if c.Timeout > 0 {
 		j.limit = time.After(c.Timeout)
 	}
-	for _, a := range p.agents {
-		for _, r := range a.ranks {
-			j.ledger.ranks[r.Rank].host = a.hostName
-		}
+	for rank, name := range p.hostNames() {
+		j.ledger.ranks[rank].host = name
 	}
 	return j
 }
@@ -171,7 +175,7 @@ func (j *job) run(tb *testbed.Testbed) {
 	for j.step() {
 	}
 	j.stdin.close()
-	j.printer.flush()
+	j.fail(j.printer.close())
 }
 
 // step handles one event. It reports whether there are more to come.
@@ -190,7 +194,7 @@ func (j *job) step() (more bool) {
 	case e := <-j.events:
 		j.handle(e)
 	case data := <-j.stdin.data:
-		j.agentOf(0).out.post(order{Op: opStdin, Data: data})
+		j.broadcast(order{Op: opStdin, Data: data})
 	case s := <-j.config.Signals:
 		j.signal(s)
 	case <-j.timer.C:
@@ -255,18 +259,10 @@ func (j *job) broadcast(o order) {
 	}
 }
 
-// agentOf returns the agent of a rank.
-func (j *job) agentOf(rank int) *link {
-	i := slices.IndexFunc(j.links, func(l *link) bool {
-		return slices.ContainsFunc(l.plan.ranks, func(r rankPlan) bool { return r.Rank == rank })
-	})
-	return j.links[i]
-}
-
 func (j *job) handle(e event) {
 	switch {
 	case e.ended:
-		j.lost(e.from, e.gone)
+		j.lost(e.from)
 	case e.err != nil:
 		j.fail(&HostError{e.from.plan.hostName, e.err})
 	default:
@@ -275,16 +271,17 @@ func (j *job) handle(e event) {
 }
 
 // lost notes the end of an agent's process, and of its ranks with it.
-func (j *job) lost(l *link, state *os.ProcessState) {
+func (j *job) lost(l *link) {
 	l.gone = true
 	var ranks []int
 	for _, r := range l.plan.ranks {
 		if j.ledger.exit(r.Rank) {
 			ranks = append(ranks, r.Rank)
+			j.feed(j.readers.gone(r.Rank))
 		}
 	}
 	if !l.bye {
-		err := &HostError{l.plan.hostName, lostError(state)}
+		err := &HostError{l.plan.hostName, l.lostError(j.plan.remote && !j.config.here(l.plan.hostName))}
 		for _, rank := range ranks {
 			j.ledger.ranks[rank].end = err
 		}
@@ -306,7 +303,9 @@ func (j *job) handleReport(l *link, r report) {
 	case opBoot:
 		j.request(r)
 	case opStdinRoom:
-		j.stdin.more()
+		j.feed(j.readers.room(r.Rank))
+	case opStdinShut:
+		j.feed(j.readers.gone(r.Rank))
 	case opStopped:
 		l.stops--
 	case opRecord:
@@ -339,13 +338,13 @@ func (j *job) start(l *link) {
 	l.out.post(order{Op: opStart, Start: &startOrder{
 		Version: wireVersion, Host: l.plan.host, Size: j.plan.size,
 		JobKey: j.key, Job: j.name, Fabric: j.plan.fabric, Device: j.plan.device, Shared: j.plan.shared, Record: j.config.Report != nil, RecordEvents: j.config.RecordEvents, User: j.config.User,
-		Dir: dir, Apps: j.config.apps(), Env: j.config.Env,
-		Bind: j.plan.bind, Map: j.config.Map, Mapping: pmi.FormatMapping(j.plan.hosts()),
+		Dir: dir, Apps: j.config.apps(), Env: j.config.Env, StdinTo: j.config.StdinTo,
+		Bind: j.plan.bind, Cores: j.config.Cores, Map: j.config.Map, ReportBindings: j.config.ReportBindings, Mapping: pmi.FormatMapping(j.plan.hosts()),
 		Ranks: l.plan.ranks, Neighbors: j.plan.neighbors(l.plan), Bulk: j.plan.bulk(),
 		Steered: j.plan.steered,
 	}})
-	if l == j.agentOf(0) {
-		j.stdin.more()
+	for _, r := range l.plan.ranks {
+		j.feed(j.readers.room(r.Rank))
 	}
 	if !j.allReady() {
 		return
@@ -353,6 +352,13 @@ func (j *job) start(l *link) {
 	j.timer.Stop()
 	if j.ledger.fenced > 0 && !j.ledger.begun {
 		j.armStart()
+	}
+}
+
+// feed asks for the next piece of the standard input if there is room for it.
+func (j *job) feed(room bool) {
+	if room {
+		j.stdin.more()
 	}
 }
 
@@ -382,6 +388,7 @@ func (j *job) request(r report) {
 func (j *job) exit(r report) {
 	s := &j.ledger.ranks[r.Rank]
 	j.ledger.exit(r.Rank)
+	j.feed(j.readers.gone(r.Rank))
 	e := &RankError{
 		Rank: r.Rank, PID: s.pid, Host: s.host,
 		Status: r.Status, Signal: unix.Signal(r.Signal), Core: r.Core, Interrupt: j.interrupt,

@@ -20,7 +20,7 @@ func TestRun_ranksExchange(t *testing.T) {
 		"testbed":  {Ranks: 4, Testbed: 2, Fabric: "udp"},
 		"shared":   {Ranks: 5, Testbed: 2, Fabric: "xdp", Queues: QueuesShared},
 		"steered":  {Ranks: 5, Testbed: 2, Fabric: "xdp", Queues: QueuesSteered},
-		"hosts":    {Ranks: 5, Hosts: []Host{{"a", 0}, {"b", 0}, {"c", 0}}, Launcher: stand, Agent: []string{self, AgentArg}, Device: "lo", Fabric: "udp"},
+		"hosts":    {Ranks: 5, Hosts: []Host{{Name: "a", Slots: 0}, {Name: "b", Slots: 0}, {Name: "c", Slots: 0}}, Launcher: stand, Agent: []string{self, AgentArg}, Device: "lo", Fabric: "udp"},
 		"defaults": {},
 	} {
 		for _, mode := range []string{"exchange", "pmiexchange"} {
@@ -194,10 +194,9 @@ func TestRun_hostFails(t *testing.T) {
 	base := rankConfig(2, "hang", "-1")
 	base.Launcher, base.Agent = []string{self, "as-launcher"}, []string{self, AgentArg}
 	base.Device, base.Fabric = "lo", "udp"
-	base.StartTimeout = 500 * time.Millisecond
 	t.Run("broken", func(t *testing.T) {
 		c := base
-		c.Hosts = []Host{{"good", 0}, {"broken", 0}}
+		c.Hosts = []Host{{Name: "good", Slots: 0}, {Name: "broken", Slots: 0}}
 		_, err := runJob(t, c)
 		var he *HostError
 		if !errors.As(err, &he) || he.Host != "broken" || !strings.Contains(err.Error(), "exit status 255") || ExitCode(err) != ExitLauncher {
@@ -206,7 +205,7 @@ func TestRun_hostFails(t *testing.T) {
 	})
 	t.Run("silent", func(t *testing.T) {
 		c := base
-		c.Hosts = []Host{{"good", 0}, {"silent", 0}}
+		c.Hosts, c.StartTimeout = []Host{{Name: "good"}, {Name: "silent"}}, 500*time.Millisecond
 		_, err := runJob(t, c)
 		var te *TimeoutError
 		if !errors.As(err, &te) || !slices.Contains(te.Hosts, "silent") || ExitCode(err) != ExitTimeout {
@@ -215,7 +214,7 @@ func TestRun_hostFails(t *testing.T) {
 	})
 	t.Run("no launcher", func(t *testing.T) {
 		c := base
-		c.Hosts, c.Launcher = []Host{{"a", 0}}, []string{"no-such-launcher"}
+		c.Hosts, c.Launcher = []Host{{Name: "a", Slots: 0}}, []string{"no-such-launcher"}
 		_, err := runJob(t, c)
 		var he *HostError
 		if !errors.As(err, &he) || ExitCode(err) != ExitLauncher {
@@ -224,7 +223,7 @@ func TestRun_hostFails(t *testing.T) {
 	})
 	t.Run("not an agent", func(t *testing.T) {
 		c := base
-		c.Hosts, c.Agent = []Host{{"a", 0}}, []string{"/bin/echo", "welcome to host a"}
+		c.Hosts, c.Agent = []Host{{Name: "a", Slots: 0}}, []string{"/bin/echo", "welcome to host a"}
 		_, err := runJob(t, c)
 		var he *HostError
 		if !errors.As(err, &he) || !strings.Contains(err.Error(), "malformed report") {
@@ -235,7 +234,7 @@ func TestRun_hostFails(t *testing.T) {
 
 func TestRun_remoteRanksGetTheirEnvironment(t *testing.T) {
 	c := rankConfig(2, "env", "MINE")
-	c.Hosts, c.Launcher, c.Agent = []Host{{"a", 2}}, []string{self, "as-launcher"}, []string{self, AgentArg}
+	c.Hosts, c.Launcher, c.Agent = []Host{{Name: "a", Slots: 2}}, []string{self, "as-launcher"}, []string{self, AgentArg}
 	c.Device, c.Fabric = "lo", "udp"
 	c.Env = []string{"MINE=yours"}
 	out, err := runJob(t, c)

@@ -3,7 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
-	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -150,12 +150,18 @@ func (e *StartError) exitCode() int {
 	return ExitCannotRun
 }
 
-// lostError describes the end of an agent's process that nobody asked for.
-func lostError(state *os.ProcessState) error {
-	if state == nil {
-		return errors.New("lost its agent")
+// lostError describes the end of an agent's process that nobody asked for. One on
+// another host that never answered was not reached.
+func (l *link) lostError(remote bool) error {
+	end := "it has ended"
+	if l.cmd.ProcessState != nil {
+		end = l.cmd.ProcessState.String()
 	}
-	return fmt.Errorf("lost its agent (%v)", state)
+	if !remote || l.ready {
+		return fmt.Errorf("lost its agent (%s)", end)
+	}
+	return fmt.Errorf("its agent did not start (%s): try %q, which has to find xrun there and ask for no password (--launcher-exec, --agent-path)",
+		end, strings.Join(append(slices.Clone(l.cmd.Args[:len(l.cmd.Args)-1]), "--version"), " "))
 }
 
 // plural formats a list of ranks with the form for one or for many.

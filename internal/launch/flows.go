@@ -45,22 +45,42 @@ func noteFlows(dir string, f xdp.Flows) (*note, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.CreateTemp(dir, "flows-*.json")
+	n, err := newNote(dir)
 	if err != nil {
 		return nil, err
 	}
-	n := &note{file}
-	if err = unix.Flock(int(file.Fd()), unix.LOCK_EX); err == nil {
-		err = json.NewEncoder(file).Encode(flowNote{f, ns})
-	}
-	if err == nil {
-		err = startJanitor(file.Name())
+	if err = json.NewEncoder(n.file).Encode(flowNote{f, ns}); err == nil {
+		err = startJanitor(n.file.Name())
 	}
 	if err != nil {
 		n.drop()
 		return nil, fmt.Errorf("note of what to undo in %s: %w", f.Device, err)
 	}
 	return n, nil
+}
+
+// newNote makes an empty note that we have locked. Before we have, somebody who
+// cleans up may take it for one that was left behind: then there is another one.
+func newNote(dir string) (*note, error) {
+	for {
+		file, err := os.CreateTemp(dir, "flows-*.json")
+		if err != nil {
+			return nil, err
+		}
+		var st unix.Stat_t
+		if err = unix.Flock(int(file.Fd()), unix.LOCK_EX); err == nil {
+			err = unix.Fstat(int(file.Fd()), &st)
+		}
+		n := &note{file}
+		switch {
+		case err != nil:
+			n.drop()
+			return nil, err
+		case st.Nlink > 0:
+			return n, nil
+		}
+		n.leave()
+	}
 }
 
 // drop removes a note of what was undone, and its janitor with it.

@@ -82,3 +82,38 @@ func TestCleanFlows(t *testing.T) {
 		t.Errorf("without notes: %v, %v", done, err)
 	}
 }
+
+// Who cleans up beside a writer does not take a note for one that was left behind,
+// before that is locked.
+func TestNewNote_besideCleanFlows(t *testing.T) {
+	dir := t.TempDir()
+	end, ended := make(chan struct{}), make(chan error)
+	go func() {
+		for {
+			select {
+			case <-end:
+				ended <- nil
+				return
+			default:
+			}
+			if _, err := cleanFlows(dir); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	for i := range 2000 {
+		n, err := newNote(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(n.file.Name()); err != nil {
+			t.Fatalf("note %d: %v", i, err)
+		}
+		n.drop()
+	}
+	close(end)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -132,7 +132,7 @@ func places(t *testing.T, ranks int, mode string, fn func(*testing.T, Config)) {
 	})
 	t.Run("hosts", func(t *testing.T) {
 		c := c
-		c.Hosts, c.Launcher = []Host{{"a", 0}, {"b", 0}}, []string{self, "as-launcher"}
+		c.Hosts, c.Launcher = []Host{{Name: "a", Slots: 0}, {Name: "b", Slots: 0}}, []string{self, "as-launcher"}
 		c.Agent, c.Device, c.Fabric = []string{self, AgentArg}, "lo", "udp"
 		fn(t, c)
 	})
@@ -291,7 +291,7 @@ func TestSignal_secondOneKills(t *testing.T) {
 
 func TestSignal_whileStarting(t *testing.T) {
 	c := rankConfig(2, "signals")
-	c.Hosts, c.Launcher = []Host{{"a", 0}, {"silent", 0}}, []string{self, "as-launcher"}
+	c.Hosts, c.Launcher = []Host{{Name: "a", Slots: 0}, {Name: "silent", Slots: 0}}, []string{self, "as-launcher"}
 	c.Agent, c.Device = []string{self, AgentArg}, "lo"
 	ctl := startController(t, c, 0)
 	ctl.expect(1, "up")

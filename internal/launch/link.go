@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 
 	"github.com/xwarp/xwarp/internal/boot"
@@ -25,9 +26,8 @@ type link struct {
 type event struct {
 	from   *link
 	report report
-	err    error            // it makes no sense
-	gone   *os.ProcessState // its process has ended
-	ended  bool
+	err    error // it makes no sense
+	ended  bool  // its process has
 }
 
 // defaultLauncher asks no questions: there may be nobody to answer. It notices
@@ -40,7 +40,10 @@ func (c *Config) agentCommand(p *plan, a agentPlan, prn *printer) *exec.Cmd {
 	if len(argv) == 0 {
 		argv = []string{"/proc/self/exe", AgentArg}
 	}
-	if p.remote {
+	switch {
+	case p.remote && c.here(a.hostName):
+		argv = []string{"/proc/self/exe", AgentArg}
+	case p.remote:
 		launcher := c.Launcher
 		if len(launcher) == 0 {
 			launcher = defaultLauncher[:]
@@ -54,6 +57,20 @@ func (c *Config) agentCommand(p *plan, a agentPlan, prn *printer) *exec.Cmd {
 	// Pdeathsig: the agent sees the end of its input and cleans up.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
+}
+
+// here reports whether a host is this machine, which needs no launcher to reach. One
+// that was asked for has its own names of hosts.
+func (c *Config) here(host string) bool {
+	if len(c.Launcher) > 0 {
+		return false
+	}
+	if host == "localhost" || host == "127.0.0.1" {
+		return true
+	}
+	name, err := os.Hostname()
+	short, _, _ := strings.Cut(name, ".")
+	return err == nil && (host == name || host == short)
 }
 
 // startAgent starts the agent of a. What it does comes as events.
@@ -103,7 +120,7 @@ func (l *link) read(stdout io.Reader, size int, prn *printer, events chan<- even
 	}
 	l.hangUp()
 	_ = l.cmd.Wait() // the state says it all
-	events <- event{from: l, ended: true, gone: l.cmd.ProcessState}
+	events <- event{from: l, ended: true}
 }
 
 // hangUp ends the agent's input, which makes it kill its ranks and leave.

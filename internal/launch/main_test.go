@@ -39,7 +39,18 @@ func TestMain(m *testing.M) {
 	if os.Getenv("GORACE") == "" {
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector's second at every exit adds up
 	}
+	heedSignals()
 	os.Exit(m.Run())
+}
+
+// heedSignals sees to it that children die of signals that this process ignores, as
+// nohup(1) and shells let it that run it in the background.
+func heedSignals() {
+	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig) // a handler does not outlive exec(2)
+		}
+	}
 }
 
 // self is the program that agents run as rank. It works for every user, where

@@ -46,6 +46,7 @@ type printer struct {
 	mu      sync.Mutex
 	tag     bool
 	streams [2]stream // output and error output
+	files   *outputFiles
 
 	order bool // output by rank, or as it comes
 	turn  int  // the rank whose output is not held back
@@ -57,12 +58,14 @@ type stream struct {
 	w    io.Writer
 	rank int // whose line is unfinished, or -1
 	buf  []byte
+	file *os.File // that it is, or nil
 }
 
-func newPrinter(stdout, stderr io.Writer, tag, order bool) *printer {
+// newPrinter returns the printer of a job with these files.
+func newPrinter(c Config, files *outputFiles) *printer {
 	return &printer{
-		tag: tag, streams: [2]stream{{w: stdout, rank: -1}, {w: stderr, rank: -1}},
-		order: order, gone: map[int]bool{}, held: map[int][]byte{},
+		tag: c.TagOutput, streams: [2]stream{{w: c.Stdout, rank: -1}, {w: c.Stderr, rank: -1}}, files: files,
+		order: c.OrderOutput, gone: map[int]bool{}, held: map[int][]byte{},
 	}
 }
 
@@ -112,22 +115,31 @@ func (p *printer) ended(rank int) {
 	}
 }
 
-// flush writes what is held back: nothing more comes that it could wait for.
-func (p *printer) flush() {
+// close writes what is held back: nothing more comes that it could wait for. It
+// returns what went wrong with files.
+func (p *printer) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, rank := range slices.Sorted(maps.Keys(p.held)) {
 		p.write(rank, false, p.held[rank])
 	}
 	clear(p.held)
+	return p.files.close()
 }
 
 func (p *printer) write(rank int, stderr bool, data []byte) {
-	s := &p.streams[0]
-	if stderr {
-		s = &p.streams[1]
+	if len(data) == 0 {
+		return
 	}
-	if s.w == nil || len(data) == 0 {
+	which := 0
+	if stderr {
+		which = 1
+	}
+	s := &p.streams[which]
+	if files := p.files.of[which]; files != nil {
+		s = files[rank]
+	}
+	if s.w == nil {
 		return
 	}
 	s.buf = s.buf[:0]
@@ -146,5 +158,7 @@ func (p *printer) write(rank int, stderr bool, data []byte) {
 	if data[len(data)-1] != '\n' {
 		s.rank = rank
 	}
-	_, _ = s.w.Write(s.buf) // a closed terminal is no reason to end the job
+	if _, err := s.w.Write(s.buf); err != nil { // a closed terminal is no reason to end the job
+		p.files.failed(s, err)
+	}
 }

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
+
+	"github.com/xwarp/xwarp/internal/boot"
 )
 
 func TestForward_wholeLines(t *testing.T) {
@@ -36,7 +40,7 @@ func TestForward_wholeLines(t *testing.T) {
 
 func TestPrinter(t *testing.T) {
 	var out, errOut bytes.Buffer
-	p := newPrinter(&out, &errOut, false, false)
+	p := newPrinter(Config{Stdout: &out, Stderr: &errOut}, &outputFiles{})
 	p.print(0, false, []byte("a\nb"))
 	p.print(0, false, []byte("c\n"))
 	p.print(1, false, []byte("unfinished"))
@@ -53,7 +57,7 @@ func TestPrinter(t *testing.T) {
 
 func TestPrinter_inOrder(t *testing.T) {
 	var out, errOut bytes.Buffer
-	p := newPrinter(&out, &errOut, true, true)
+	p := newPrinter(Config{Stdout: &out, Stderr: &errOut, TagOutput: true, OrderOutput: true}, &outputFiles{})
 	expect := func(want string) {
 		t.Helper()
 		if out.String() != want {
@@ -74,7 +78,9 @@ func TestPrinter_inOrder(t *testing.T) {
 	p.print(0, false, []byte("a child of it\n"))
 	p.print(4, false, []byte("of a lost host\n"))
 	p.print(3, false, []byte("too\n"))
-	p.flush()
+	if err := p.close(); err != nil {
+		t.Error(err)
+	}
 	expect("[0] a\n[0] aa\n[1] b\n[2] ccc\n[0] a child of it\n[3] too\n[4] of a lost host\n")
 	if errOut.String() != "[1] at once\n" {
 		t.Errorf("%q", errOut.String())
@@ -83,7 +89,7 @@ func TestPrinter_inOrder(t *testing.T) {
 
 func TestPrinter_tags(t *testing.T) {
 	var out bytes.Buffer
-	p := newPrinter(&out, nil, true, false)
+	p := newPrinter(Config{Stdout: &out, TagOutput: true}, &outputFiles{})
 	p.print(0, false, []byte("a\n\nb"))
 	p.print(0, false, []byte("c\nd"))
 	p.print(12, false, []byte("e\n"))
@@ -122,5 +128,73 @@ func TestRun_outputWithoutEndOfLine(t *testing.T) {
 	out, err := runJob(t, rankConfig(1, "noeol"))
 	if err != nil || out != "no newline" {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestRun_outputFiles(t *testing.T) {
+	dir := t.TempDir()
+	c := rankConfig(3, "env", boot.EnvRank)
+	c.OutFile, c.ErrFile = dir+"/100%%-%r.%h", dir+"/errors"
+	out, err := runJob(t, c)
+	if err != nil || out != "" {
+		t.Errorf("%q, %v", out, err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rank := range 3 {
+		if text, err := os.ReadFile(fmt.Sprintf("%s/100%%-%d.%s", dir, rank, host)); err != nil || string(text) != fmt.Sprintln(rank) {
+			t.Errorf("rank %d: %q, %v", rank, text, err)
+		}
+	}
+	if text, err := os.ReadFile(dir + "/errors"); err != nil || len(text) != 0 {
+		t.Errorf("errors: %q, %v", text, err)
+	}
+}
+
+// A file that cannot be made ends the job before it begins, and a full disk says so.
+func TestRun_outputFilesFail(t *testing.T) {
+	for name, want := range map[string]string{"/no/such/folder/%r": "output of rank 0: open /no/such/folder/0: ", "/dev/full": "no space left"} {
+		c := rankConfig(2, "env", "HOME")
+		c.OutFile = name
+		if _, err := runJob(t, c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
+
+// What was written before a deadline is read behind it, to the last byte, and what
+// others write after it, too.
+func TestLastWords(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	said := make(chan struct{}, 1)
+	l := &lastWords{r, func() { said <- struct{}{} }}
+	want := strings.Repeat("last words ", 1000)
+	_, _ = w.WriteString(want)
+	if err := r.SetReadDeadline(time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(want))
+	for n := 0; n < len(got); {
+		k, err := l.Read(got[n:min(n+4096, len(got))])
+		if n += k; err != nil || len(said) > 0 {
+			t.Fatalf("%d bytes, %v; told that it is all: %d", n, err, len(said))
+		}
+	}
+	rest := make(chan string)
+	go func() {
+		b, err := io.ReadAll(l)
+		rest <- fmt.Sprint(string(b), err)
+	}()
+	<-said
+	_, _ = w.WriteString("more")
+	w.Close()
+	if after := <-rest; string(got) != want || after != "more<nil>" {
+		t.Errorf("%.20q..., and then %q", got, after)
 	}
 }

@@ -1,17 +1,27 @@
 package launch
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
 func (c *Config) checkPlaces() error {
 	switch c.Bind {
-	case BindAuto, BindCore, BindNUMA, BindNone:
+	case BindAuto, BindThread, BindCore, BindNUMA, BindSocket, BindNone:
 	default:
-		return configErrorf("cannot bind to %q: want core, numa or none", string(c.Bind))
+		return configErrorf("cannot bind to %q: want hwthread, core, numa, socket or none", string(c.Bind))
 	}
 	switch c.Map {
-	case "", MapSlot, MapNode, MapCore, MapNUMA:
+	case "", MapSlot, MapNode, MapCore, MapNUMA, MapSocket:
 	default:
-		return configErrorf("cannot map by %q: want slot, node, core or numa", string(c.Map))
+		return configErrorf("cannot map by %q: want slot, node, core, numa or socket", string(c.Map))
 	}
 	switch {
+	case c.Cores < 0 || c.Cores > maxCPUs:
+		return configErrorf("%d cores for each rank: want 1 to %d", c.Cores, maxCPUs)
+	case c.Cores > 0 && c.Bind != BindCore:
+		return configErrorf("%s for each rank: that is for binding to cores", count(c.Cores, "core", "cores"))
 	case c.PerHost < 0 || c.PerHost > MaxRanks:
 		return configErrorf("%d ranks per host: want 1 to %d", c.PerHost, MaxRanks)
 	case c.Timeout < 0:
@@ -39,6 +49,30 @@ func (c *Config) rooms() []int {
 	return rooms
 }
 
+// oversubscribe makes room for more ranks, in rounds in which each host takes as many
+// as fit there.
+func (c *Config) oversubscribe(rooms []int, more int) error {
+	if !c.Oversubscribe {
+		return fmt.Errorf("--oversubscribe puts more on them")
+	}
+	slots := slices.Clone(rooms)
+	for more > 0 {
+		before := more
+		for i := range rooms {
+			n := min(slots[i], more)
+			if len(c.Hosts) > 0 && c.Hosts[i].Max > 0 {
+				n = min(n, max(0, c.Hosts[i].Max-rooms[i]))
+			}
+			rooms[i] += n
+			more -= n
+		}
+		if more == before {
+			return fmt.Errorf("and max_slots lets no more on them")
+		}
+	}
+	return nil
+}
+
 // place spreads the ranks over the hosts and returns the most ranks that a host
 // got. Neighbours are together, except with MapNode.
 func (p *plan) place(c Config, m machine) (most int, err error) {
@@ -54,15 +88,21 @@ func (p *plan) place(c Config, m machine) (most int, err error) {
 	if p.size == 0 {
 		p.size = max(room, len(rooms))
 	}
-	switch {
-	case p.size > MaxRanks:
+	if p.size > MaxRanks {
 		return 0, configErrorf("%d ranks: want up to %d", p.size, MaxRanks)
-	case room > 0 && p.size > room:
-		return 0, configErrorf("%s on %s with room for %d", count(p.size, "rank does not fit", "ranks do not fit"), count(len(rooms), "host", "hosts"), room)
+	}
+	if room > 0 && p.size > room {
+		if err := c.oversubscribe(rooms, p.size-room); err != nil {
+			return 0, configErrorf("%s on %s with room for %d: %v", count(p.size, "rank does not fit", "ranks do not fit"), count(len(rooms), "host", "hosts"), room, err)
+		}
+	}
+	spread, err := p.spread(c, apps, rooms)
+	if err != nil {
+		return 0, err
 	}
 	on := make([][]rankPlan, len(rooms))
 	app, end := 0, apps[0].Ranks
-	for rank, host := range p.hostsInOrder(rooms, c.Map) {
+	for rank, host := range spread {
 		for rank >= end && app < len(apps)-1 {
 			app++
 			end += apps[app].Ranks
@@ -83,13 +123,42 @@ func (p *plan) place(c Config, m machine) (most int, err error) {
 	return most, nil
 }
 
-// hostsInOrder returns the host of each rank.
-func (p *plan) hostsInOrder(rooms []int, order MapBy) []int {
-	hosts := make([]int, 0, p.size)
+// spread returns the host of each rank. Programs with hosts of their own take their
+// places one after the other.
+func (p *plan) spread(c Config, apps []App, rooms []int) ([]int, error) {
+	if !slices.ContainsFunc(apps, func(a App) bool { return len(a.Hosts) > 0 }) {
+		return hostsInOrder(p.size, rooms, c.Map), nil
+	}
+	var hosts []int
+	free := slices.Clone(rooms)
+	for _, a := range apps {
+		var of, left []int // hosts with room, and how much
+		room := 0
+		for h, host := range c.Hosts {
+			if full := rooms[h] > 0 && free[h] == 0; !full && (len(a.Hosts) == 0 || slices.Contains(a.Hosts, host.Name)) {
+				of, left = append(of, h), append(left, free[h])
+				room += free[h]
+			}
+		}
+		if len(of) == 0 || room > 0 && a.Ranks > room {
+			return nil, configErrorf("%s of %s on %s with room for %d", count(a.Ranks, "rank does not fit", "ranks do not fit"), a.Program, strings.Join(a.Hosts, ","), room)
+		}
+		for _, i := range hostsInOrder(a.Ranks, left, c.Map) {
+			h := of[i]
+			hosts = append(hosts, h)
+			free[h] = max(0, free[h]-1)
+		}
+	}
+	return hosts, nil
+}
+
+// hostsInOrder returns the host of each of size ranks.
+func hostsInOrder(size int, rooms []int, order MapBy) []int {
+	hosts := make([]int, 0, size)
 	if order == MapNode {
 		for round := 0; ; round++ {
 			for h, room := range rooms {
-				if len(hosts) == p.size {
+				if len(hosts) == size {
 					return hosts
 				}
 				if room == 0 || round < room {
@@ -99,9 +168,9 @@ func (p *plan) hostsInOrder(rooms []int, order MapBy) []int {
 		}
 	}
 	for h, room := range rooms {
-		end := (h + 1) * p.size / len(rooms)
+		end := (h + 1) * size / len(rooms)
 		if room > 0 {
-			end = min(len(hosts)+room, p.size)
+			end = min(len(hosts)+room, size)
 		}
 		for len(hosts) < end {
 			hosts = append(hosts, h)
@@ -120,6 +189,17 @@ func (p *plan) appOf(rank int) int {
 		}
 	}
 	return 0
+}
+
+// hostNames returns the name of the host of each rank.
+func (p *plan) hostNames() []string {
+	names := make([]string, p.size)
+	for _, a := range p.agents {
+		for _, r := range a.ranks {
+			names[r.Rank] = a.hostName
+		}
+	}
+	return names
 }
 
 // hosts returns the host of each rank.

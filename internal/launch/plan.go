@@ -19,7 +19,7 @@ type plan struct {
 	steered *steeredOrder   // or have queues of their own on it, if not nil
 	testbed *testbed.Config // nil without one
 	remote  bool            // agents are started by the launcher
-	bind    Bind            // BindCore, BindNUMA or BindNone
+	bind    Bind            // not BindAuto
 	notice  string          // what the job runs on and why, for people; or ""
 }
 
@@ -67,6 +67,8 @@ func makePlan(c Config, m machine) (*plan, error) {
 		return nil, err
 	}
 	switch {
+	case c.User != "" && !m.root && len(c.Hosts) == 0:
+		err = configErrorf("only root can start ranks as another user: leave out --user, or use sudo")
 	case c.Testbed > 0 && m.root:
 		err = p.inTestbed(c, m, perHost)
 	case c.Testbed > 0:
@@ -76,6 +78,9 @@ func makePlan(c Config, m machine) (*plan, error) {
 		err = p.onHosts(c, m, perHost)
 	default:
 		err = p.here(c, m)
+	}
+	if err == nil && (c.StdinTo < StdinNone || c.StdinTo >= p.size) {
+		err = configErrorf("the standard input is for rank %d, and there are %d", c.StdinTo, p.size)
 	}
 	if err != nil {
 		return nil, err
@@ -205,6 +210,9 @@ func (p *plan) onHosts(c Config, m machine, perHost int) (err error) {
 		}
 	}
 	p.notice = fmt.Sprintf("%s on %s over %s%s", p.ranks(), count(len(p.agents), "host", "hosts"), fabricName(p.fabric), why)
+	if shared, _ := c.lookup(boot.EnvShared); len(p.agents) == 1 && c.Fabric == "" && c.Device == "" && shared != "0" {
+		p.notice = fmt.Sprintf("%s on %s%s", p.ranks(), p.agents[0].hostName, p.within(c))
+	}
 	return nil
 }
 
@@ -253,6 +261,8 @@ func (p *plan) bindRanks(c Config, m machine) {
 		switch {
 		case c.Map == MapNUMA:
 			p.bind = BindNUMA
+		case c.Map == MapSocket:
+			p.bind = BindSocket
 		case c.Map == MapCore, p.testbed != nil && p.size <= m.cpus:
 			p.bind = BindCore
 		default:

@@ -100,9 +100,15 @@ func TestMakePlan(t *testing.T) {
 		{root, Config{Hosts: hosts("a:2,b:3,c"), Map: MapNode, Bind: BindNUMA}, "a#0[ 0.0/0 3.1/1 ] b#1[ 1.0/0 4.1/1 5.2/2 ] c#2[ 2.0/0 ] udp ", "3 hosts"},
 		{root, Config{Hosts: hosts("a,b"), Map: MapNode, Ranks: 5}, "a#0[ 0.0/-1 2.1/-1 4.2/-1 ] b#1[ 1.0/-1 3.1/-1 ] udp ", "5 ranks"},
 		{root, Config{Hosts: hosts("a:9,b"), PerHost: 2}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 ] udp ", "4 ranks"},
+		{root, Config{Hosts: hosts("a:2,b"), Ranks: 7, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 2.2/-1 3.3/-1 4.4/-1 ] b#1[ 5.0/-1 6.1/-1 ] udp ", "7 ranks"},
+		{root, Config{Hosts: []Host{{"a", 1, 2}, {"b", 1, 0}}, Ranks: 5, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 4.2/-1 ] udp ", "5 ranks"},
+		{root, Config{Hosts: hosts("a,b"), PerHost: 2, Ranks: 3, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 ] udp ", "3 ranks"},
 		{root, Config{Hosts: hosts("a,b"), PerHost: 2, Ranks: 3, Map: MapCore}, "a#0[ 0.0/0 1.1/1 ] b#1[ 2.0/0 ] udp ", "3 ranks"},
 		{root, Config{Testbed: 2, PerHost: 2, Fabric: "udp", Map: MapNode}, "me@0#0[ 0.0/0 2.1/2 ] me@1#1[ 1.0/1 3.1/3 ] udp xw0 testbed 2 mtu 0", "4 ranks"},
 		{root, Config{PerHost: 3, Map: MapNUMA}, "me#0[ 0.0/0 1.1/1 2.2/2 ] udp lo", "3 ranks"},
+		{root, Config{Hosts: hosts("a,b,c"), OwnHosts: []string{"b"}, Further: []App{{Program: "x", Ranks: 4, Hosts: []string{"a", "c"}}, {Program: "y", Ranks: 3}}}, "a#0[ 1.0/-1 2.1/-1 5.2/-1 ] b#1[ 0.0/-1 6.1/-1 ] c#2[ 3.0/-1 4.1/-1 7.2/-1 ] udp ", "8 ranks"},
+		{root, Config{Hosts: hosts("a:2,b:3"), Ranks: 2, OwnHosts: []string{"b"}, Further: []App{{Program: "x", Ranks: 3}}}, "a#0[ 2.0/-1 3.1/-1 ] b#1[ 0.0/-1 1.1/-1 4.2/-1 ] udp ", "5 ranks"},
+		{root, Config{Hosts: hosts("a:2,b:2"), Ranks: 2}, "a#0[ 0.0/-1 1.1/-1 ] udp ", "2 ranks on a through shared memory"},
 		{root, Config{Hosts: hosts("a,b"), Fabric: "udp"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] udp ", "kernel UDP"},
 	} {
 		c.c.Program = "prog"
@@ -129,34 +135,39 @@ func TestMakePlan_refuses(t *testing.T) {
 		m machine
 		c Config
 	}{
-		"70000 ranks":               {root, Config{Ranks: 70000}},
-		"-1 ranks":                  {root, Config{Ranks: -1}},
-		"testbed of 1000":           {root, Config{Testbed: 1000}},
-		"--testbed or --hosts":      {root, Config{Testbed: 2, Hosts: hosts("a")}},
-		"leave out --device":        {root, Config{Testbed: 2, Device: "eth1"}},
-		"--mtu is for":              {root, Config{MTU: 1500}},
-		"an MTU of 7":               {root, Config{MTU: 7, Testbed: 2}},
-		"unknown fabric \"tcp\"":    {root, Config{Fabric: "tcp"}},
-		"cannot bind to \"socket\"": {root, Config{Bind: "socket"}},
-		"it needs root":             {user, Config{Testbed: 2, Fabric: "xdp"}},
-		"it needs root; use":        {user, Config{Device: "eth1", Fabric: "xdp"}},
-		"too old":                   {oldish, Config{Testbed: 2, Fabric: "xdp:driver"}},
-		"here: too old; use":        {oldish, Config{Device: "eth1", Fabric: "xdp"}},
-		"251 ranks over AF_XDP":     {root, Config{Testbed: 2, Ranks: 251}},
-		"2 ranks on one host":       {root, Config{Ranks: 2, Fabric: "xdp", Device: "eth1", Queues: QueuesPerRank}},
-		"3 ranks on one host":       {root, Config{Hosts: hosts("a:3,b"), Ranks: 4, Fabric: "xdp", Device: "eth1", Queues: QueuesPerRank}},
-		"xdp:asavie no queue can":   {root, Config{Testbed: 2, Ranks: 4, Fabric: "xdp:asavie", Queues: QueuesShared}},
-		"no queue can be passed on": {root, Config{Testbed: 2, Ranks: 4, Fabric: "xdp:asavie", Queues: QueuesSteered}},
-		"33 ranks on a host of the": {root, Config{Testbed: 2, Ranks: 66, Queues: QueuesSteered}},
-		"queues \"many\": want":     {root, Config{Queues: "many"}},
-		"needs a --device, the":     {root, Config{Hosts: hosts("a,b"), Fabric: "xdp"}},
-		"needs a --device (xinfo":   {root, Config{Fabric: "xdp"}},
-		"do not fit":                {root, Config{Hosts: hosts("a:2,b"), Ranks: 4}},
-		"5 ranks do not fit on 2":   {root, Config{Hosts: hosts("a:9,b:9"), Ranks: 5, PerHost: 2}},
-		"131072 ranks: want up to":  {root, Config{Hosts: hosts("a:65536,b:65536")}},
-		"-1 ranks per host":         {root, Config{PerHost: -1}},
-		"cannot map by \"socket\"":  {root, Config{Map: "socket"}},
-		"a timeout of -1s":          {root, Config{Timeout: -time.Second}},
+		"70000 ranks":                                  {root, Config{Ranks: 70000}},
+		"-1 ranks":                                     {root, Config{Ranks: -1}},
+		"testbed of 1000":                              {root, Config{Testbed: 1000}},
+		"--testbed or --hosts":                         {root, Config{Testbed: 2, Hosts: hosts("a")}},
+		"leave out --device":                           {root, Config{Testbed: 2, Device: "eth1"}},
+		"--mtu is for":                                 {root, Config{MTU: 1500}},
+		"an MTU of 7":                                  {root, Config{MTU: 7, Testbed: 2}},
+		"only root can start ranks":                    {user, Config{User: "me", Testbed: 2}},
+		"unknown fabric \"tcp\"":                       {root, Config{Fabric: "tcp"}},
+		"cannot bind to \"board\"":                     {root, Config{Bind: "board"}},
+		"2 cores for each rank":                        {root, Config{Cores: 2, Bind: BindNUMA}},
+		"-1 cores for each rank":                       {root, Config{Cores: -1, Bind: BindCore}},
+		"it needs root":                                {user, Config{Testbed: 2, Fabric: "xdp"}},
+		"it needs root; use":                           {user, Config{Device: "eth1", Fabric: "xdp"}},
+		"too old":                                      {oldish, Config{Testbed: 2, Fabric: "xdp:driver"}},
+		"here: too old; use":                           {oldish, Config{Device: "eth1", Fabric: "xdp"}},
+		"251 ranks over AF_XDP":                        {root, Config{Testbed: 2, Ranks: 251}},
+		"2 ranks on one host":                          {root, Config{Ranks: 2, Fabric: "xdp", Device: "eth1", Queues: QueuesPerRank}},
+		"3 ranks on one host":                          {root, Config{Hosts: hosts("a:3,b"), Ranks: 4, Fabric: "xdp", Device: "eth1", Queues: QueuesPerRank}},
+		"xdp:asavie no queue can":                      {root, Config{Testbed: 2, Ranks: 4, Fabric: "xdp:asavie", Queues: QueuesShared}},
+		"no queue can be passed on":                    {root, Config{Testbed: 2, Ranks: 4, Fabric: "xdp:asavie", Queues: QueuesSteered}},
+		"33 ranks on a host of the":                    {root, Config{Testbed: 2, Ranks: 66, Queues: QueuesSteered}},
+		"queues \"many\": want":                        {root, Config{Queues: "many"}},
+		"needs a --device, the":                        {root, Config{Hosts: hosts("a,b"), Fabric: "xdp"}},
+		"needs a --device (xinfo":                      {root, Config{Fabric: "xdp"}},
+		"3: --oversubscribe puts":                      {root, Config{Hosts: hosts("a:2,b"), Ranks: 4}},
+		"3 ranks do not fit of x on b with room for 2": {root, Config{Hosts: hosts("a:2,b:2"), Further: []App{{Program: "x", Ranks: 3, Hosts: []string{"b"}}}}},
+		"and max_slots lets no":                        {root, Config{Hosts: []Host{{"a", 1, 2}, {"b", 1, 1}}, Ranks: 4, Oversubscribe: true}},
+		"5 ranks do not fit on 2":                      {root, Config{Hosts: hosts("a:9,b:9"), Ranks: 5, PerHost: 2}},
+		"131072 ranks: want up to":                     {root, Config{Hosts: hosts("a:65536,b:65536")}},
+		"-1 ranks per host":                            {root, Config{PerHost: -1}},
+		"cannot map by \"board\"":                      {root, Config{Map: "board"}},
+		"a timeout of -1s":                             {root, Config{Timeout: -time.Second}},
 	} {
 		c.c.Program = "prog"
 		_, err := makePlan(c.c, c.m)
@@ -168,11 +179,11 @@ func TestMakePlan_refuses(t *testing.T) {
 }
 
 func TestParseHosts(t *testing.T) {
-	got, err := ParseHosts("a,b.example:12,10.0.0.1")
-	if want := "[{a 0} {b.example 12} {10.0.0.1 0}]"; err != nil || fmt.Sprint(got) != want {
+	got, err := ParseHosts("a,b.example:12,10.0.0.1,n[1-2,04]:3,a:2")
+	if want := "[{a 3 0} {b.example 12 0} {10.0.0.1 0 0} {n1 3 0} {n2 3 0} {n04 3 0}]"; err != nil || fmt.Sprint(got) != want {
 		t.Errorf("%v, %v; want %s", got, err, want)
 	}
-	for _, list := range []string{"", ",", "a,", "a,,b", "a:", "a:0", "a:x", "a:-1", "a:99999999", ":2", "a,b,a", "a,a:2", "-oProxyCommand=x"} {
+	for _, list := range []string{"", ",", "a,", "a,,b", "a:", "a:0", "a:x", "a:-1", "a:99999999", ":2", "a:1:2", "a[1", "a[1,b", "a]1", "a[1]]", "-oProxyCommand=x"} {
 		if h, err := ParseHosts(list); err == nil {
 			t.Errorf("%q: %v", list, h)
 		}
@@ -182,6 +193,7 @@ func TestParseHosts(t *testing.T) {
 func FuzzParseHosts(f *testing.F) {
 	f.Add("a,b:2,c")
 	f.Add("a:1:2")
+	f.Add("a[1-3,07]:4,b")
 	f.Fuzz(func(t *testing.T, list string) {
 		hosts, err := ParseHosts(list)
 		for _, h := range hosts {

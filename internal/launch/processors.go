@@ -26,7 +26,7 @@ const (
 func (p *plan) wantBulk(c Config, m machine) bool {
 	asked, _ := c.lookup(boot.EnvBulkQueue)
 	return p.steered == nil && asked != "" && asked != "0" && isXDP(p.fabric) && p.fabric != "xdp:driver" && p.fabric != "xdp:asavie" &&
-		p.bind == BindCore && len(p.agents) == p.size && 2*p.size <= m.cpus
+		p.bind == BindCore && c.Cores <= 1 && len(p.agents) == p.size && 2*p.size <= m.cpus
 }
 
 // lookup returns a variable of the ranks' environment.
@@ -49,7 +49,7 @@ func (p *plan) receiveElsewhere(tb *testbed.Testbed, order MapBy) error {
 	if err != nil {
 		return err
 	}
-	places := bindings(cores(os.DirFS("/sys/devices/system"), allowed), BindCore, order)
+	places := binding{to: BindCore, order: order}.places(cores(os.DirFS("/sys/devices/system"), allowed))
 	for i, h := range tb.Hosts {
 		if err := h.ReceiveOn(bulkQueue, places[(p.size+i)%len(places)]...); err != nil {
 			return err

@@ -30,9 +30,11 @@ type rank struct {
 
 	queue  *queue         // that it shares with others, or nil
 	seat   int            // its place there
-	stdin  *os.File       // rank 0 only
+	stdin  *os.File       // of one that reads the standard input
 	record *os.File       // memory of what it leaves behind, or nil
-	output sync.WaitGroup // until both outputs are at their end
+	pipes  [2]*os.File    // that it writes its output to
+	said   sync.WaitGroup // until all that it has written is passed on
+	output sync.WaitGroup // until both outputs are at their end: children may go on
 
 	mu     sync.Mutex
 	reaped bool // its number may belong to another process by now
@@ -101,6 +103,7 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 		Path:       path,
 		Args:       append([]string{s.Apps[p.App].Program}, s.Apps[p.App].Args...),
 		Env:        s.environment(p),
+		Dir:        s.Apps[p.App].Dir,
 		ExtraFiles: []*os.File{theirs},
 		// A session of its own, and so a group: Ctrl-C reaches the ranks
 		// through xrun only, and a signal to the group reaches the rank's
@@ -108,7 +111,7 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 		// agent is not left waiting by ranks that spin.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}}
-	pipes, err := r.pipes(p.Rank == 0)
+	pipes, err := r.makePipes(s.StdinTo == p.Rank || s.StdinTo == StdinAll)
 	opened = append(opened, pipes.theirs...)
 	if err == nil && s.User != "" {
 		r.cmd.SysProcAttr.Credential, err = credentials(s.User)
@@ -138,11 +141,14 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 	out.post(report{Op: opStarted, Rank: p.Rank, PID: r.cmd.Process.Pid})
 	r.boot = newOutbox(ours)
 	go r.relayRequests(boot.Reply{Op: boot.OpWelcome, Version: boot.WireVersion, JobKey: s.JobKey}, server, out)
+	r.said.Add(2)
 	r.output.Add(2)
-	for i, f := range []io.Reader{pipes.stdout, pipes.stderr} {
+	for i, f := range r.pipes {
 		go func() {
 			defer r.output.Done()
-			forward(f, func(data []byte) {
+			said := sync.OnceFunc(r.said.Done)
+			defer said()
+			forward(&lastWords{f, said}, func(data []byte) {
 				out.postBulk(report{Op: opOutput, Rank: p.Rank, Stderr: i == 1, Data: data})
 			})
 		}()
@@ -150,23 +156,17 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 	return r, nil
 }
 
-// rankPipes are the pipes of a rank's standard files.
-type rankPipes struct {
-	stdout, stderr *os.File
-	ours, theirs   []io.Closer
-}
+// rankPipes are the ends of the pipes of a rank's standard files.
+type rankPipes struct{ ours, theirs []io.Closer }
 
-func (r *rank) pipes(stdin bool) (rankPipes, error) {
+func (r *rank) makePipes(stdin bool) (rankPipes, error) {
 	var p rankPipes
-	for _, std := range []struct {
-		ours   **os.File
-		theirs *io.Writer
-	}{{&p.stdout, &r.cmd.Stdout}, {&p.stderr, &r.cmd.Stderr}} {
+	for i, theirs := range []*io.Writer{&r.cmd.Stdout, &r.cmd.Stderr} {
 		read, write, err := os.Pipe()
 		if err != nil {
 			return p, err
 		}
-		*std.ours, *std.theirs = read, write
+		r.pipes[i], *theirs = read, write
 		p.ours, p.theirs = append(p.ours, read), append(p.theirs, write)
 	}
 	if !stdin {
@@ -200,10 +200,54 @@ func startOn(cpus []int, cmd *exec.Cmd) error {
 	return errors.Join(cmd.Start(), unix.SchedSetaffinity(0, &allowed))
 }
 
-// await waits for the end of the rank and of its output and reports it.
+// lastWords reads from a pipe. Once it has a deadline, which is when the rank has
+// ended, it tells when the pipe is empty, and goes on: children of the rank may
+// hold the pipe open and write more.
+type lastWords struct {
+	*os.File
+	said func()
+}
+
+func (l *lastWords) Read(b []byte) (int, error) {
+	for {
+		n, err := l.File.Read(b)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		if n, err = l.now(b); err != unix.EAGAIN {
+			return n, err
+		}
+		l.said()
+		if err := l.SetReadDeadline(time.Time{}); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// now reads what is there.
+func (l *lastWords) now(b []byte) (n int, err error) {
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	gone := raw.Control(func(fd uintptr) {
+		for n, err = unix.Read(int(fd), b); err == unix.EINTR; {
+			n, err = unix.Read(int(fd), b)
+		}
+	})
+	switch {
+	case gone != nil:
+		return 0, gone
+	case err != nil:
+		return 0, err
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// await waits for the end of the rank, passes on what it has written, and reports it.
 func (r *rank) await(out *outbox) {
-	// Output that a child of the rank keeps open is not waited for.
-	const drain = 200 * time.Millisecond
 	// Leave the process a zombie, so that its number stays its own, until
 	// nobody can signal it any more.
 	for unix.Waitid(unix.P_PID, r.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
@@ -214,14 +258,17 @@ func (r *rank) await(out *outbox) {
 	_ = r.cmd.Wait() // the status is what counts
 	r.hangUp()
 	r.boot.close()
-	drained := make(chan struct{})
+	for _, p := range r.pipes {
+		_ = p.SetReadDeadline(time.Now()) // see lastWords
+	}
+	said := make(chan struct{})
 	go func() {
-		r.output.Wait()
-		close(drained)
+		r.said.Wait()
+		close(said)
 	}()
 	select {
-	case <-drained:
-	case <-time.After(drain):
+	case <-said:
+	case <-time.After(killGrace): // nobody reads what xrun prints
 	}
 	r.sendRecord(out)
 	end := report{Op: opExit, Rank: r.number}

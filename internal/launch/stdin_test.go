@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -19,6 +20,54 @@ func TestRun_stdinGoesToRankZero(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in %q", want, out)
 		}
+	}
+}
+
+func TestRun_stdinGoesWhereItIsAsked(t *testing.T) {
+	const size = 1_000_000
+	for to, want := range map[int][]int{2: {0, 0, size}, StdinAll: {size, size, size}} {
+		c := rankConfig(3, "stdin")
+		c.TagOutput, c.StdinTo = true, to
+		c.Stdin = strings.NewReader(strings.Repeat("z", size))
+		out, err := runJob(t, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rank, n := range want {
+			if line := fmt.Sprintf("[%d] read %d\n", rank, n); !strings.Contains(out, line) {
+				t.Errorf("to %d: no %q in %q", to, line, out)
+			}
+		}
+	}
+}
+
+// All read the standard input, but one that ends at once: the others get all of it.
+func TestRun_stdinOfOneThatTakesNoMore(t *testing.T) {
+	c := rankConfig(2, "stdin")
+	c.Further = []App{{Program: "true"}, {Program: "sh", Args: []string{"-c", "exec <&-; sleep 0.1"}}}
+	c.StdinTo, c.Stdin = StdinAll, strings.NewReader(strings.Repeat("z", 1_000_000))
+	if out, err := runJob(t, c); err != nil || out != "read 1000000\nread 1000000\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestReaders(t *testing.T) {
+	c := Config{StdinTo: StdinAll}
+	r := c.newReaders(3)
+	for i, step := range []struct {
+		got, want bool
+	}{
+		{r.room(0), false}, {r.room(0), false}, {r.room(2), false}, {r.room(1), true}, // a piece is under way
+		{r.room(1), false}, {r.gone(1), false}, {r.room(0), false}, {r.gone(2), true}, // another one
+		{r.gone(7), false}, {r.gone(0), false}, {r.room(0), false}, // nobody is left
+	} {
+		if step.got != step.want {
+			t.Errorf("step %d: %v", i, step.got)
+		}
+	}
+	c.StdinTo = StdinNone
+	if r = c.newReaders(1); r.room(0) || r.gone(0) {
+		t.Error("somebody reads")
 	}
 }
 

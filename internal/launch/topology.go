@@ -14,14 +14,15 @@ import (
 // core is a core of this machine, with the processors (hardware threads) of it
 // that may be used.
 type core struct {
-	cpus []int
-	node int // NUMA node
+	cpus   []int
+	node   int // NUMA node
+	socket int
 }
 
 // cores returns the cores of this machine, neighbours together, from what Linux
 // tells under sys (/sys/devices/system), as far as their processors are
 // allowed. What it does not tell is taken to be simple: every processor is a
-// core, all on one node.
+// core, all on one node of one socket.
 func cores(sys fs.FS, allowed []int) []core {
 	nodes := nodesOf(sys)
 	var list []core
@@ -30,7 +31,7 @@ func cores(sys fs.FS, allowed []int) []core {
 		if seen[cpu] {
 			continue
 		}
-		c := core{node: nodes[cpu]}
+		c := core{node: nodes[cpu], socket: readNumber(sys, fmt.Sprintf("cpu/cpu%d/topology/physical_package_id", cpu))}
 		for _, sibling := range readCPUList(sys, fmt.Sprintf("cpu/cpu%d/topology/thread_siblings_list", cpu), cpu) {
 			if slices.Contains(allowed, sibling) && !seen[sibling] {
 				seen[sibling] = true
@@ -39,8 +40,20 @@ func cores(sys fs.FS, allowed []int) []core {
 		}
 		list = append(list, c)
 	}
-	slices.SortStableFunc(list, func(a, b core) int { return cmp.Compare(a.node, b.node) })
+	slices.SortStableFunc(list, func(a, b core) int {
+		return cmp.Or(cmp.Compare(a.socket, b.socket), cmp.Compare(a.node, b.node))
+	})
 	return list
+}
+
+// readNumber reads a file with a number, or returns 0.
+func readNumber(sys fs.FS, name string) int {
+	text, _ := fs.ReadFile(sys, name)
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // nodesOf returns the NUMA node of each processor.
@@ -99,37 +112,120 @@ func parseCPUList(s string) ([]int, error) {
 	return list, nil
 }
 
-// bindings returns what ranks are bound to, in the order that they get it: for
-// each place the processors. The list repeats when there are more ranks.
-func bindings(list []core, bind Bind, order MapBy) [][]int {
-	if order == MapNUMA {
-		list = dealt(list)
+// formatCPUList writes a sorted list as parseCPUList reads it.
+func formatCPUList(list []int) string {
+	var b strings.Builder
+	for i := 0; i < len(list); {
+		end := i
+		for end+1 < len(list) && list[end+1] == list[end]+1 {
+			end++
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(list[i]))
+		if end > i {
+			fmt.Fprintf(&b, "-%d", list[end])
+		}
+		i = end + 1
+	}
+	return b.String()
+}
+
+// binding says what ranks are bound to and in which order they get it.
+type binding struct {
+	to    Bind
+	cores int // with BindCore for each rank; 0 is 1
+	order MapBy
+}
+
+// places returns what ranks are bound to, in the order that they get it: for each
+// place the processors. The list repeats when there are more ranks.
+func (b binding) places(list []core) [][]int {
+	switch b.to {
+	case BindThread:
+		list = threads(list)
+	case BindCore:
+		list = joined(list, max(1, b.cores))
+	}
+	switch b.order {
+	case MapNUMA:
+		list = dealt(list, nodeOf)
+	case MapSocket:
+		list = dealt(list, socketOf)
 	}
 	var out [][]int
 	for _, c := range list {
-		cpus := c.cpus
-		if bind == BindNUMA {
-			cpus = nil
-			for _, other := range list {
-				if other.node == c.node {
-					cpus = append(cpus, other.cpus...)
-				}
-			}
-			slices.Sort(cpus)
+		switch b.to {
+		case BindNUMA:
+			out = append(out, allOf(list, nodeOf, c.node))
+		case BindSocket:
+			out = append(out, allOf(list, socketOf, c.socket))
+		default:
+			out = append(out, c.cpus)
 		}
-		out = append(out, cpus)
 	}
 	return out
 }
 
-// dealt orders cores so that neighbours are on different nodes.
-func dealt(list []core) []core {
+func nodeOf(c core) int   { return c.node }
+func socketOf(c core) int { return c.socket }
+
+// allOf returns the processors of the cores that are on the same node or socket.
+func allOf(list []core, where func(core) int, at int) []int {
+	var cpus []int
+	for _, c := range list {
+		if where(c) == at {
+			cpus = append(cpus, c.cpus...)
+		}
+	}
+	slices.Sort(cpus)
+	return cpus
+}
+
+// threads returns each hardware thread as if it were a core.
+func threads(list []core) []core {
+	var out []core
+	for _, c := range list {
+		for _, cpu := range c.cpus {
+			out = append(out, core{cpus: []int{cpu}, node: c.node, socket: c.socket})
+		}
+	}
+	return out
+}
+
+// joined returns neighbours on one NUMA node as if they were one core. What is left
+// over of a node is nobody's, unless no node has as many.
+func joined(list []core, each int) []core {
+	var whole, parts []core
+	for i := 0; i < len(list); {
+		n := 1
+		one := list[i]
+		one.cpus = slices.Clone(one.cpus)
+		for ; n < each && i+n < len(list) && list[i+n].node == one.node; n++ {
+			one.cpus = append(one.cpus, list[i+n].cpus...)
+		}
+		slices.Sort(one.cpus)
+		if i += n; n == each {
+			whole = append(whole, one)
+		} else {
+			parts = append(parts, one)
+		}
+	}
+	if len(whole) == 0 {
+		return parts
+	}
+	return whole
+}
+
+// dealt orders cores so that neighbours are on different nodes or sockets.
+func dealt(list []core, where func(core) int) []core {
 	turn := make([]int, len(list)) // how many of its node are before it
 	order := make([]int, len(list))
 	count := map[int]int{}
 	for i, c := range list {
-		order[i], turn[i] = i, count[c.node]
-		count[c.node]++
+		order[i], turn[i] = i, count[where(c)]
+		count[where(c)]++
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(turn[a], turn[b]) })
 	out := make([]core, len(list))
@@ -141,12 +237,23 @@ func dealt(list []core) []core {
 
 // bindings returns what this agent binds its ranks to, or nil.
 func (s *startOrder) bindings() ([][]int, error) {
-	if s.Bind != BindCore && s.Bind != BindNUMA {
+	if s.Bind == BindAuto || s.Bind == BindNone {
 		return nil, nil
 	}
 	allowed, err := allowedCPUs()
 	if err != nil {
 		return nil, err
 	}
-	return bindings(cores(os.DirFS("/sys/devices/system"), allowed), s.Bind, s.Map), nil
+	return binding{s.Bind, s.Cores, s.Map}.places(cores(os.DirFS("/sys/devices/system"), allowed)), nil
+}
+
+// bindingOf says for people what a rank is bound to.
+func bindingOf(rank int, host string, cpus []int) string {
+	switch len(cpus) {
+	case 0:
+		return fmt.Sprintf("rank %d on %s: not bound", rank, host)
+	case 1:
+		return fmt.Sprintf("rank %d on %s: bound to processor %d", rank, host, cpus[0])
+	}
+	return fmt.Sprintf("rank %d on %s: bound to processors %s", rank, host, formatCPUList(cpus))
 }

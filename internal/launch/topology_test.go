@@ -9,8 +9,12 @@ import (
 
 func TestParseCPUList(t *testing.T) {
 	for s, want := range map[string][]int{"": nil, "0": {0}, "0-3,8": {0, 1, 2, 3, 8}, "5,7-7": {5, 7}} {
-		if got, err := parseCPUList(s); err != nil || !slices.Equal(got, want) {
+		got, err := parseCPUList(s)
+		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, %v; want %v", s, got, err, want)
+		}
+		if again, err := parseCPUList(formatCPUList(got)); err != nil || !slices.Equal(again, want) {
+			t.Errorf("%q is written as %q", s, formatCPUList(got))
 		}
 	}
 	for _, s := range []string{"x", "-1", "3-1", "1,", ",", "0-99999999", "1-2-3", "0x3"} {
@@ -47,27 +51,43 @@ func machineFS(siblings func(cpu int) string, nodes ...string) fstest.MapFS {
 func TestBindings(t *testing.T) {
 	apart := machineFS(func(cpu int) string { return fmt.Sprintf("%d,%d", cpu%4, cpu%4+4) }, "0-1,4-5", "2-3,6-7")
 	beside := machineFS(func(cpu int) string { return fmt.Sprintf("%d-%d", cpu&^1, cpu|1) }, "0-3", "4-7")
+	threeOne := machineFS(func(cpu int) string { return fmt.Sprintf("%d-%d", cpu&^1, cpu|1) }, "0-5", "6-7")
+	sockets := machineFS(func(cpu int) string { return fmt.Sprintf("%d,%d", cpu%4, cpu%4+4) }, "0,4", "1,5", "2,6", "3,7")
+	for cpu := range 8 {
+		sockets[fmt.Sprintf("cpu/cpu%d/topology/physical_package_id", cpu)] = &fstest.MapFile{Data: fmt.Appendln(nil, cpu%4/2)}
+	}
 	all := []int{0, 1, 2, 3, 4, 5, 6, 7}
 	for _, c := range []struct {
 		sys     fstest.MapFS
 		allowed []int
 		bind    Bind
 		order   MapBy
+		each    int
 		want    string
 	}{
-		{apart, all, BindCore, MapSlot, "[[0 4] [1 5] [2 6] [3 7]]"},
-		{apart, all, BindCore, MapNUMA, "[[0 4] [2 6] [1 5] [3 7]]"},
-		{apart, all, BindNUMA, MapCore, "[[0 1 4 5] [0 1 4 5] [2 3 6 7] [2 3 6 7]]"},
-		{apart, all, BindNUMA, MapNUMA, "[[0 1 4 5] [2 3 6 7] [0 1 4 5] [2 3 6 7]]"},
-		{apart, []int{1, 3, 6}, BindCore, MapNode, "[[1] [3] [6]]"},
-		{apart, []int{1, 2, 6}, BindCore, "", "[[1] [2 6]]"},
-		{beside, all, BindCore, MapSlot, "[[0 1] [2 3] [4 5] [6 7]]"},
-		{beside, all, BindNUMA, MapNUMA, "[[0 1 2 3] [4 5 6 7] [0 1 2 3] [4 5 6 7]]"},
-		{fstest.MapFS{}, []int{2, 5}, BindCore, MapNUMA, "[[2] [5]]"},
-		{fstest.MapFS{}, []int{2, 5}, BindNUMA, MapSlot, "[[2 5] [2 5]]"},
+		{apart, all, BindCore, MapSlot, 0, "[[0 4] [1 5] [2 6] [3 7]]"},
+		{apart, all, BindCore, MapNUMA, 0, "[[0 4] [2 6] [1 5] [3 7]]"},
+		{apart, all, BindNUMA, MapCore, 0, "[[0 1 4 5] [0 1 4 5] [2 3 6 7] [2 3 6 7]]"},
+		{apart, all, BindNUMA, MapNUMA, 0, "[[0 1 4 5] [2 3 6 7] [0 1 4 5] [2 3 6 7]]"},
+		{apart, []int{1, 3, 6}, BindCore, MapNode, 0, "[[1] [3] [6]]"},
+		{apart, []int{1, 2, 6}, BindCore, "", 0, "[[1] [2 6]]"},
+		{beside, all, BindCore, MapSlot, 0, "[[0 1] [2 3] [4 5] [6 7]]"},
+		{beside, all, BindNUMA, MapNUMA, 0, "[[0 1 2 3] [4 5 6 7] [0 1 2 3] [4 5 6 7]]"},
+		{apart, all, BindThread, MapSlot, 0, "[[0] [4] [1] [5] [2] [6] [3] [7]]"},
+		{apart, all, BindThread, MapNUMA, 0, "[[0] [2] [4] [6] [1] [3] [5] [7]]"},
+		{apart, all, BindCore, MapSlot, 2, "[[0 1 4 5] [2 3 6 7]]"},
+		{apart, []int{0, 1, 2, 3, 4, 5, 6}, BindCore, MapSlot, 3, "[[0 1 4 5] [2 3 6]]"},
+		{threeOne, all, BindCore, MapNUMA, 2, "[[0 1 2 3]]"},
+		{sockets, all, BindSocket, MapSocket, 0, "[[0 1 4 5] [2 3 6 7] [0 1 4 5] [2 3 6 7]]"},
+		{sockets, all, BindCore, MapSocket, 0, "[[0 4] [2 6] [1 5] [3 7]]"},
+		{sockets, all, BindNUMA, MapSlot, 0, "[[0 4] [1 5] [2 6] [3 7]]"},
+		{fstest.MapFS{}, []int{2, 5}, BindSocket, MapSocket, 0, "[[2 5] [2 5]]"},
+		{fstest.MapFS{}, []int{2, 5}, BindCore, MapNUMA, 0, "[[2] [5]]"},
+		{fstest.MapFS{}, []int{2, 5}, BindNUMA, MapSlot, 0, "[[2 5] [2 5]]"},
 	} {
-		if got := fmt.Sprint(bindings(cores(c.sys, c.allowed), c.bind, c.order)); got != c.want {
-			t.Errorf("%v %s by %s: %s, want %s", c.allowed, c.bind, c.order, got, c.want)
+		b := binding{c.bind, c.each, c.order}
+		if got := fmt.Sprint(b.places(cores(c.sys, c.allowed))); got != c.want {
+			t.Errorf("%v %+v: %s, want %s", c.allowed, b, got, c.want)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // wireVersion is the version of the protocol between controller and agent.
-const wireVersion = 4
+const wireVersion = 5
 
 type op string
 
@@ -18,7 +18,7 @@ const (
 	opFenced op = "fenced" // tell all ranks that the fence is complete
 	opEnded  op = "ended"  // tell all ranks that some have ended
 	opSignal op = "signal" // pass a signal on
-	opStdin  op = "stdin"  // bytes for rank 0; none at the end
+	opStdin  op = "stdin"  // bytes for the ranks that read them; none at the end
 	opKill   op = "kill"   // end the ranks: SIGTERM, and soon SIGKILL
 	opFinish op = "finish" // all ranks of the job are gone: clean up and leave
 )
@@ -48,9 +48,13 @@ type startOrder struct {
 	Dir     string   `json:"dir"`
 	Apps    []App    `json:"apps"`
 	Env     []string `json:"env"`
-	Mapping string   `json:"mapping"` // which ranks share a host, as PMI has it
+	StdinTo int      `json:"stdin_to,omitempty"` // as Config has it
+	Mapping string   `json:"mapping"`            // which ranks share a host, as PMI has it
 	Bind    Bind     `json:"bind,omitempty"`
+	Cores   int      `json:"cores,omitempty"` // for each rank, with BindCore
 	Map     MapBy    `json:"map,omitempty"`
+	// ReportBindings asks for notices of what ranks are bound to.
+	ReportBindings bool `json:"report_bindings,omitempty"`
 	// RecordEvents is how many events a record holds.
 	RecordEvents int        `json:"record_events,omitempty"`
 	Ranks        []rankPlan `json:"ranks"`
@@ -68,8 +72,8 @@ const (
 	opFailed    op = "failed"     // the program could not be started
 	opBoot      op = "boot"       // a request of a rank
 	opOutput    op = "output"     // what a rank wrote
-	opStdinRoom op = "stdin room" // rank 0 has taken the bytes
-	opStdinShut op = "stdin shut" // rank 0 takes no more
+	opStdinRoom op = "stdin room" // a rank has taken the bytes
+	opStdinShut op = "stdin shut" // a rank takes no more
 	opStopped   op = "stopped"    // the ranks were stopped, as SIGTSTP asks
 	opExit      op = "exit"       // a rank is gone
 	opRecord    op = "record"     // what a rank that is gone has left behind
@@ -81,7 +85,7 @@ const (
 type report struct {
 	Op       op            `json:"op"`
 	Version  int           `json:"version,omitempty"`   // ready
-	Rank     int           `json:"rank,omitempty"`      // started, boot, output, exit
+	Rank     int           `json:"rank,omitempty"`      // started, boot, output, stdin, exit
 	PID      int           `json:"pid,omitempty"`       // started
 	NotFound bool          `json:"not_found,omitempty"` // failed
 	Why      string        `json:"why,omitempty"`       // failed; notice; boot without a request

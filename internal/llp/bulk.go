@@ -3,8 +3,10 @@ package llp
 import (
 	"net/netip"
 
+	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/serial"
 	"github.com/xwarp/xwarp/iwarp/dgram"
 )
 
@@ -29,21 +31,15 @@ type bulk struct {
 }
 
 // A look at the second way is a system call, so it is looked at when there is
-// reason to: for looksAfter idle Recvs after a datagram that says so. Otherwise one
-// in idleLook does, and who sleeps is woken by either. turnsMost batches come the
-// first way at most before the second is asked.
+// reason to: for looksAfter idle Recvs after a datagram that says so, and by the next
+// idle one after sleepLeast without a Recv, for who sleeps is woken by either. Of all
+// others one in idleLook does. turnsMost batches come the first way at most before the
+// second is asked.
 const (
 	looksAfter = 64
+	sleepLeast = 10 * mono.Microsecond
 	idleLook   = 4096
 	turnsMost  = 8
-)
-
-// LongMin is from how many bytes on a message is long. A peer is sent to in bulk
-// after bulkAfter datagrams of long messages, of which not all have arrived yet: a
-// stream of short ones loses more by the slower way than it gains.
-const (
-	LongMin   = 32 << 10
-	bulkAfter = 4
 )
 
 // Long says that the open datagram begins with a part of a long message.
@@ -52,29 +48,8 @@ func (e *Endpoint) Long() { e.openLong = true }
 // way is what is known of the second way to a peer. It is not part of the peer, for
 // most have none.
 type way struct {
-	found bool        // it leads there
-	asks  uint8       // Hellos that went it since large data did without loss
-	path  fabric.Path // of the second carrier
-	askAt mono.Time   // when the next Hello may go it
-
-	sent, resent uint32 // ULPDUs of the present run of large data, and of them again
-}
-
-// lose makes the way one that has to be found anew, later each time.
-func (w *way) lose(now mono.Time) {
-	w.found, w.askAt = false, now.Add(min(askFirst<<min(w.asks, 20), askMost))
-}
-
-// judge looks back at a run of large data, all of which has arrived. A way that has
-// lost half of it is none.
-func (w *way) judge(now mono.Time) {
-	switch {
-	case w.resent > w.sent/2:
-		w.lose(now)
-	case w.resent == 0:
-		w.asks = 0
-	}
-	w.sent, w.resent = 0, 0
+	arq.Way
+	path fabric.Path // of the second carrier
 }
 
 // way returns that to p.
@@ -85,19 +60,12 @@ func (b *bulk) way(p *Peer) *way {
 	return &b.ways[p.Index]
 }
 
-// forget makes the way to p one that is not known.
+// forget makes the way to p one that is not known, which nothing goes.
 func (b *bulk) forget(p *Peer) {
 	if int(p.Index) < len(b.ways) {
-		b.ways[p.Index] = way{}
+		b.ways[p.Index], p.run = way{}, arq.Run{}
 	}
 }
-
-// Time between Hellos on the second way: the first that is not answered, and the
-// most.
-const (
-	askFirst = 20 * mono.Millisecond
-	askMost  = 60 * mono.Second
-)
 
 func (b *bulk) init(dg fabric.Datagram, bufs int) {
 	if b.dg = dg; dg != nil {
@@ -117,10 +85,14 @@ func (b *bulk) close() error {
 func (b *bulk) room() bool { return b.dg.TxRoom() > len(b.tx.Pkts) }
 
 // recvOther fills the batch from the second way when it is its turn: the first had n
-// datagrams. Those come before, for who sends on both began there.
-func (e *Endpoint) recvOther(n int) int {
+// datagrams. Those come before, for who sends on both began there. away is the time
+// since the last Recv.
+func (e *Endpoint) recvOther(n int, away mono.Duration) int {
 	b := &e.bulk
 	b.lent = false
+	if away >= sleepLeast {
+		b.looks = max(b.looks, 1)
+	}
 	if n > 0 {
 		if b.looks > 0 {
 			b.turns++
@@ -136,6 +108,14 @@ func (e *Endpoint) recvOther(n int) int {
 		return e.recvBulk()
 	}
 	return 0
+}
+
+// lookThere sees to it that the second way is looked at, if the header of what came
+// the first says so.
+func (e *Endpoint) lookThere(h *dgram.Header) {
+	if h.Flags&dgram.FlagBulk != 0 {
+		e.bulk.looks = looksAfter
+	}
 }
 
 // recvBulk fills the batch from the second way.
@@ -157,88 +137,72 @@ func (e *Endpoint) recvBulk() int {
 	return n
 }
 
-// inBulk reports whether the open datagram to p goes as bulk. Once one does all
-// that follow do, until everything has arrived: nothing overtakes anything, for
-// that would be taken for loss.
-func (e *Endpoint) inBulk(p *Peer) bool {
-	switch {
-	case e.openHdr.LSN == p.acked:
-		e.arrived(p)
-	case p.bulk && e.bulk.dg != nil && p.Snd.TimeOuts() > 0: // a way on which nothing arrives is none
-		p.bulk = false
-		e.bulk.way(p).lose(e.now)
-	}
-	if !e.openLong || p.bulk {
-		return p.bulk
-	}
-	if p.large < bulkAfter {
-		if p.large++; p.large == bulkAfter {
-			e.openHdr.Flags |= dgram.FlagBulk // so that the peer looks there
-		}
+// inBulk reports whether the next datagram to p, that with number lsn, goes as bulk.
+// Once one does all that follow do, until everything has arrived.
+func (e *Endpoint) inBulk(p *Peer, lsn serial.U32, long bool) bool {
+	if !long && p.run.Idle() {
 		return false
 	}
-	p.bulk = e.bulk.dg == nil || e.leads(p)
-	return p.bulk
-}
-
-// arrived notes that p has everything that was sent to it.
-func (e *Endpoint) arrived(p *Peer) {
-	if p.bulk && e.bulk.dg != nil {
-		e.bulk.way(p).judge(e.now)
+	var w *arq.Way
+	if e.bulk.dg != nil {
+		w = &e.bulk.way(p).Way
 	}
-	p.bulk, p.large = false, 0
-}
-
-// leads reports whether the second way leads to p, and sees to it that this gets
-// known.
-func (e *Endpoint) leads(p *Peer) bool {
-	w := e.bulk.way(p)
-	if !w.found && e.now >= w.askAt {
+	turn := p.run.Next(e.now, w, &p.Snd, lsn == p.acked, long)
+	if turn == arq.LastFirst {
+		e.openHdr.Flags |= dgram.FlagBulk
+	}
+	if w != nil && p.run.Large() && w.Wanting(e.now) {
 		e.timers.Sooner(p.Index, e.now)
 	}
-	return w.found
+	return turn == arq.SecondWay
 }
 
 // ask sends a Hello the second way when one is due, as long as a datagram to p may
 // be. The answer comes the first way.
 func (e *Endpoint) ask(p *Peer) {
-	if p.large < bulkAfter || !p.Open() {
+	if !p.run.Large() || !p.Open() {
 		return
 	}
 	w := e.bulk.way(p)
-	if w.found || e.now < w.askAt {
+	if !w.Wanting(e.now) {
 		return
 	}
-	w.lose(e.now)
-	w.asks = min(w.asks+1, 250)
-	to := p.Remote.AddrPort()
-	if to.Port() > 0xffff-dgram.BulkPort {
-		return
-	}
-	var err error
-	if w.path, err = e.bulk.dg.Resolve(netip.AddrPortFrom(to.Addr(), to.Port()+dgram.BulkPort)); err != nil {
+	w.Ask(e.now)
+	var ok bool
+	if w.path, ok = e.ResolveBulk(p.Remote); !ok {
 		return // it may be a later time
 	}
 	h := dgram.Header{Type: dgram.TypeHello, Flags: dgram.FlagBulk, SrcEpoch: p.local, DstEpoch: p.remote}
 	if e.beginHello(h, int(p.most), int(p.most)) {
-		e.finishBulk(p)
+		e.finishBulk(w.path)
 	}
 }
 
+// ResolveBulk returns the second way to a peer, if there may be one. It is a control
+// call, like Resolve.
+func (e *Endpoint) ResolveBulk(to fabric.Remote) (path fabric.Path, ok bool) {
+	a := to.AddrPort()
+	if e.bulk.dg == nil || a.Port() > 0xffff-dgram.BulkPort {
+		return 0, false
+	}
+	path, err := e.bulk.dg.Resolve(netip.AddrPortFrom(a.Addr(), a.Port()+dgram.BulkPort))
+	return path, err == nil
+}
+
+// HasBulk reports whether there is a second way out.
+func (e *Endpoint) HasBulk() bool { return e.bulk.dg != nil }
+
 // wayAnswered deals with the answer to a Hello of size bytes that went the second way.
 func (e *Endpoint) wayAnswered(p *Peer, size int) {
-	if w := e.bulk.way(p); size >= int(p.most) && w.asks > 0 {
-		w.found = true
+	if size >= int(p.most) {
+		e.bulk.way(p).Answered()
 	}
 }
 
 // finishBulk seals the open datagram and queues it for the second way.
-func (e *Endpoint) finishBulk(p *Peer) {
+func (e *Endpoint) finishBulk(to fabric.Path) {
 	e.seal()
-	b := &e.bulk
-	w := b.way(p)
-	w.sent += uint32(e.openHdr.Count)
-	e.w.emit(b.tx, e.caps.Headroom, w.path, true)
+	e.w.emit(e.bulk.tx, e.caps.Headroom, to, true)
 	e.openBulk = false
 	e.queuedBulk()
 }

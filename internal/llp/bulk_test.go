@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/iwarp/dgram"
@@ -43,13 +44,13 @@ func TestInBulk(t *testing.T) {
 	a, b := r.pair()
 	p, _ := r.meet(a, b)
 	for range 2 { // the second time like the first
-		for i := range bulkAfter {
+		for i := range arq.RunAfter {
 			if a.sendSized(p, 4000) {
 				t.Fatalf("datagram %d of a message goes as bulk", i+1)
 			}
 		}
 		if !a.sendSized(p, 4000) {
-			t.Errorf("with %d on their way the next does not go as bulk", bulkAfter)
+			t.Errorf("with %d on their way the next does not go as bulk", arq.RunAfter)
 		}
 		if !a.sendSized(p, addrLen) {
 			t.Error("a small datagram overtakes those before it")
@@ -63,7 +64,7 @@ func TestInBulk(t *testing.T) {
 		}
 		a.ackAll(p)
 	}
-	for range 4 * bulkAfter {
+	for range 4 * arq.RunAfter {
 		if a.sendSized(p, addrLen) {
 			t.Fatal("many small messages go as bulk")
 		}
@@ -124,13 +125,13 @@ func TestBulk_takesTheSecondWay(t *testing.T) {
 	if n := a.bulkSent(dgram.TypeHello); n != 1 {
 		t.Fatalf("%d Hellos went the second way, want 1", n)
 	}
-	if !a.ep.bulk.way(p).found {
+	if !a.ep.bulk.way(p).Found() {
 		t.Fatal("the second way was not found")
 	}
 	before := len(r.seen)
 	r.stream(a, b, p, 8)
-	if n := a.bulkSent(dgram.TypeData); n != 8-bulkAfter {
-		t.Errorf("%d of 8 datagrams went the second way, want all but the first %d", n, bulkAfter)
+	if n := a.bulkSent(dgram.TypeData); n != 8-arq.RunAfter {
+		t.Errorf("%d of 8 datagrams went the second way, want all but the first %d", n, arq.RunAfter)
 	}
 	told := false
 	for _, x := range r.seen[before:] {
@@ -167,7 +168,7 @@ func TestBulk_firewall(t *testing.T) {
 		r.stream(a, b, p, 16)
 		r.run(100*ms, 10*ms)
 	}
-	if !a.ep.bulk.way(p).found {
+	if !a.ep.bulk.way(p).Found() {
 		t.Error("the second way was not found after the firewall had gone")
 	}
 }
@@ -241,7 +242,7 @@ func TestBulk_swallows(t *testing.T) {
 		}
 		r.run(5*ms, ms)
 	}
-	lossy := a.bulkSent(dgram.TypeData) / (8 - bulkAfter)
+	lossy := a.bulkSent(dgram.TypeData) / (8 - arq.RunAfter)
 	if lossy == 0 || lossy > runs/20 {
 		t.Errorf("%d of %d runs went a way that loses everything, want a few", lossy, runs)
 	}
@@ -264,7 +265,7 @@ func TestBulk_timeOut(t *testing.T) {
 	sent := a.bulkSent(dgram.TypeData)
 	a.put(p, 8000, 8)
 	a.ep.Flush()
-	if n := a.bulkSent(dgram.TypeData); n != sent && a.ep.bulk.way(p).found {
+	if n := a.bulkSent(dgram.TypeData); n != sent && a.ep.bulk.way(p).Found() {
 		t.Error("after a time-out data still goes the second way")
 	}
 }
@@ -283,7 +284,7 @@ func TestBulk_narrowWay(t *testing.T) {
 	for range 4 {
 		r.stream(a, b, p, 16)
 	}
-	if a.ep.bulk.way(p).found {
+	if a.ep.bulk.way(p).Found() {
 		t.Error("a way counts that carries less than the first one")
 	}
 }
@@ -296,7 +297,7 @@ func TestBulk_peerWithoutSecondWay(t *testing.T) {
 		r.stream(a, b, p, 16)
 		r.stream(b, a, q, 16)
 	}
-	if a.ep.bulk.way(p).found || a.bulkSent(dgram.TypeData) != 0 {
+	if a.ep.bulk.way(p).Found() || a.bulkSent(dgram.TypeData) != 0 {
 		t.Error("data goes to a port that nobody has")
 	}
 }
@@ -326,5 +327,79 @@ func TestBulk_closesBoth(t *testing.T) {
 	a := r.openTwo(1, 0xa1, 0)
 	if err := a.ep.Close(); err != nil || r.net.Free() != free {
 		t.Errorf("Close: %v, %d frames are missing", err, free-r.net.Free())
+	}
+}
+
+// When the first way turns out to carry more, the second one is asked anew, and until
+// then what follows goes the first way: not to whoever happens to be known there.
+func TestBulk_payloadGrowsMeanwhile(t *testing.T) {
+	r := newRig(t)
+	a, b, c := r.openTwo(1, 0xa1, 0), r.openTwo(2, 0xb1, 0), r.openTwo(3, 0xc1, 0)
+	other, _ := r.meet(a, c)
+	r.stream(a, c, other, 8)
+	p, _ := r.meet(a, b)
+	r.stream(a, b, p, 8)
+	for i := range 8 {
+		a.put(p, 8000, uint64(i))
+	}
+	if !p.run.Second() {
+		t.Fatal("nothing goes the second way")
+	}
+	size := int(p.most)
+	p.most--
+	a.ep.answered(p, &dgram.Header{SrcEpoch: p.remote, DstEpoch: p.local}, size, size)
+	before := len(r.seen)
+	a.put(p, 8000, 8)
+	a.ep.Flush()
+	for _, x := range r.seen[before:] {
+		if x.h.Type == dgram.TypeData && x.to.AddrPort().Addr() != b.addr.Addr() {
+			t.Errorf("a datagram for %v goes to %v", b.addr, x.to.AddrPort())
+		}
+	}
+	r.run(20*ms, ms/10)
+	if n := p.Snd.InFlight(); n != 0 {
+		t.Errorf("%d ULPDUs have not arrived", n)
+	}
+}
+
+// A short message waits when the second way, which it would go, has no room.
+func TestSmall_noRoomOnTheSecondWay(t *testing.T) {
+	r := newRig(t)
+	a, b := r.openTwo(1, 0xa1, 0), r.openTwo(2, 0xb1, 0)
+	p, _ := r.meet(a, b)
+	r.stream(a, b, p, 8)
+	for a.ep.TxRoom() {
+		a.put(p, 4000, 1)
+		a.ep.push()
+	}
+	if !p.run.Second() || a.ep.bulk.room() {
+		t.Fatal("the second way is not full")
+	}
+	if a.ep.Small(addrLen) != nil {
+		t.Error("a short message has room behind what has none")
+	}
+}
+
+// Who was woken may have been by the second way, which is looked at then at once.
+func TestBulk_looksAfterSleep(t *testing.T) {
+	r := newRig(t)
+	a, b := r.openTwo(1, 0xa1, 0), r.openTwo(2, 0xb1, 0)
+	p, _ := r.meet(a, b)
+	r.stream(a, b, p, 8)
+	for i := range 8 {
+		a.put(p, 8000, uint64(i))
+	}
+	a.ep.Flush()
+	r.run(2*looksAfter, 1) // b is idle for so long that it does not look any more
+	if b.ep.bulk.looks != 0 {
+		t.Fatal("b still looks")
+	}
+	a.put(p, 8000, 8)
+	a.ep.Flush()
+	got := len(b.got[b.peer(a)])
+	r.now = r.now.Add(ms)
+	b.step()
+	if n := len(b.got[b.peer(a)]) - got; n != 1 {
+		t.Errorf("%d ULPDUs are taken in after a sleep, want 1", n)
 	}
 }

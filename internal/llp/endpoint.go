@@ -89,6 +89,7 @@ type Endpoint struct {
 	limit    int         // largest payload of the open datagram in bytes
 	openBulk bool        // it belongs to a long run of data
 	openLong bool        // it belongs to a long message
+	openTo   bool        // it is unreliable, and names the life of the endpoint that it is for
 	bulk     bulk
 	dirty    bool // something was built since the last Flush
 }
@@ -169,13 +170,14 @@ func (e *Endpoint) SetReliable(on bool) {
 // Recv takes in a batch of datagrams and returns how many. Walk them with
 // Next; call Release after the last.
 func (e *Endpoint) Recv(now mono.Time) int {
+	away := now.Sub(e.now)
 	e.rxPos, e.now = 0, now
 	n := 0
 	if e.bulk.turns < turnsMost { // always, where there is no second way
 		n = e.dg.Recv(e.rx)
 	}
 	if e.bulk.dg != nil {
-		n = e.recvOther(n)
+		n = e.recvOther(n, away)
 	}
 	e.Stats.RxDatagrams += uint64(n)
 	return n
@@ -230,6 +232,7 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 	}
 	e.reader.open(e.arena, first[dgram.HeaderLen:], descs[1:], int(pkt.Len)-dgram.HeaderLen)
 	if h.Type == dgram.TypeUD {
+		e.lookThere(h)
 		return nil, true
 	}
 	if !e.reliable {
@@ -251,9 +254,7 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 	}
 	e.heard(p)
 	p.mute = 0
-	if h.Flags&dgram.FlagBulk != 0 {
-		e.bulk.looks = looksAfter
-	}
+	e.lookThere(h)
 	p.acked = h.Ack
 	if h.Type == dgram.TypeData {
 		p.Rcv.Arrived(e.now)
@@ -299,9 +300,15 @@ func (e *Endpoint) BeginUD(src, dst, group uint32, n int) bool {
 	if !e.w.open(e.dg, e.arena, e.caps.Headroom, dgram.HeaderLen+dgram.LengthLen+n) {
 		return false
 	}
-	e.limit = e.caps.MaxPayload
+	e.limit, e.openTo = e.caps.MaxPayload, false
 	e.openHdr = dgram.Header{Type: dgram.TypeUD, SrcEpoch: e.cfg.Epoch, DstEpoch: group, LSN: serial.U32(src), Ack: serial.U32(dst)}
 	return true
+}
+
+// NameUD says of which life the endpoint is that the open unreliable datagram is for,
+// which is one host's. Any other drops it.
+func (e *Endpoint) NameUD(epoch uint32) {
+	e.openHdr.DstEpoch, e.openTo = epoch, true
 }
 
 // Fits reports whether the open datagram takes one more ULPDU of n bytes.
@@ -341,8 +348,10 @@ func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
 		e.openHdr.Flags |= dgram.FlagAckSoon
 	}
 	e.acknowledge(now, p, credit)
-	if e.openBulk = e.inBulk(p); e.openBulk && e.bulk.dg != nil {
-		e.finishBulk(p)
+	if e.openBulk = e.inBulk(p, e.openHdr.LSN, e.openLong); e.openBulk && e.bulk.dg != nil {
+		w := e.bulk.way(p)
+		w.Sent(int(e.openHdr.Count))
+		e.finishBulk(w.path)
 	} else {
 		e.finish(p.path)
 	}
@@ -354,15 +363,25 @@ func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
 func (e *Endpoint) Recommit(now mono.Time, p *Peer, credit uint8) {
 	e.openHdr.Flags |= dgram.FlagAckSoon
 	e.acknowledge(now, p, credit)
-	if p.bulk && e.bulk.dg != nil {
-		e.bulk.way(p).resent += uint32(e.openHdr.Count)
+	if p.run.Second() && e.bulk.dg != nil {
+		e.bulk.way(p).Resent(int(e.openHdr.Count))
 	}
 	e.finish(p.path)
 	p.Rcv.Acked(false)
 }
 
-// CommitUD closes the open unreliable datagram and queues it.
-func (e *Endpoint) CommitUD(path fabric.Path) { e.finish(path) }
+// CommitUD closes the open unreliable datagram and queues it. path is what Resolve
+// has returned, for turn SecondWay ResolveBulk.
+func (e *Endpoint) CommitUD(path fabric.Path, turn arq.Turn) {
+	switch turn {
+	case arq.SecondWay:
+		e.finishBulk(path)
+		return
+	case arq.LastFirst:
+		e.openHdr.Flags |= dgram.FlagBulk
+	}
+	e.finish(path)
+}
 
 // Ack queues a datagram that acknowledges what p has sent. false means no room.
 func (e *Endpoint) Ack(now mono.Time, p *Peer, credit uint8) bool {
@@ -394,9 +413,9 @@ func (e *Endpoint) finish(to fabric.Path) {
 	e.seal()
 	h := &e.openHdr
 	// Our CRC does not cover the addresses. An association would not know a
-	// changed one; who receives an unreliable datagram is told of it, so that
-	// has the carrier's checksum too.
-	e.w.emit(e.tx, e.caps.Headroom, to, !e.cfg.NoCRC && h.Type != dgram.TypeUD)
+	// changed one, nor the epochs of both ends; who receives any other unreliable
+	// datagram is told of it, so that has the carrier's checksum too.
+	e.w.emit(e.tx, e.caps.Headroom, to, !e.cfg.NoCRC && (h.Type != dgram.TypeUD || e.openTo))
 	e.tx.Pkts[len(e.tx.Pkts)-1].Bulk = e.openBulk
 	e.openBulk = false
 	e.Stats.TxDatagrams++
@@ -453,15 +472,18 @@ func (p *Peer) MaxULPDU() int { return int(p.whole) - dgram.HeaderLen - dgram.Le
 // own costs as much as copying a frame, so nearly two must be saved.
 const DirectMin = 2*mem.FrameSize - mem.FrameSize/4
 
+// Most returns the largest payload of a datagram to p in bytes.
+func (p *Peer) Most() int { return int(p.most) }
+
 // Direct returns how many of the n bytes at addr, which lies in the arena, a
-// ULPDU to p with a header of hdr bytes should take when they are to be sent
-// from where they lie: whole frames of memory, so that few buffers are needed.
-// 0 means that copying is better.
-func (e *Endpoint) Direct(p *Peer, addr mem.Addr, n, hdr int) int {
+// ULPDU with a header of hdr bytes should take when they are to be sent from where
+// they lie, in a datagram of up to most bytes: whole frames of memory, so that few
+// buffers are needed. 0 means that copying is better.
+func (e *Endpoint) Direct(most int, addr mem.Addr, n, hdr int) int {
 	if e.caps.MaxBufs < 4 {
 		return 0
 	}
-	room := int(p.most) - dgram.HeaderLen - dgram.LengthLen - hdr
+	room := most - dgram.HeaderLen - dgram.LengthLen - hdr
 	room = min(room, (e.caps.MaxBufs-2)*mem.FrameSize)
 	if n > room {
 		n = room - int(addr+mem.Addr(room))%mem.FrameSize

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/iwarp/dgram"
 )
 
@@ -257,4 +258,32 @@ func FuzzEndpoint(f *testing.F) {
 			t.Errorf("%d frames are missing", frames-r.net.Free())
 		}
 	})
+}
+
+// Unreliable datagrams have the checksum of UDP, unless they name the epochs of both
+// ends: their receiver is told the address, which our CRC does not cover.
+func TestBeginUD_checksum(t *testing.T) {
+	r := newRig(t)
+	a, b := r.pair()
+	_, path, err := a.ep.Resolve(b.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, named := range []bool{false, true, false} {
+		if !a.ep.BeginUD(2, 2, 0, addrLen) {
+			t.Fatal("no room")
+		}
+		if named {
+			a.ep.NameUD(0xb1)
+		}
+		a.ep.ULPDU(addrLen, addrLen)
+		a.ep.CommitUD(path, arq.FirstWay)
+		if got := a.ep.tx.Pkts[len(a.ep.tx.Pkts)-1].Sealed; got != named {
+			t.Errorf("epochs named: %v, checksum left out: %v", named, got)
+		}
+		a.ep.Flush()
+		if h := r.seen[len(r.seen)-1].h; (h.DstEpoch == 0xb1) != named {
+			t.Errorf("epochs named: %v, destination epoch %#x", named, h.DstEpoch)
+		}
+	}
 }

@@ -24,9 +24,8 @@ type Peer struct {
 	unanswered    uint8      // Hellos since anything was heard
 	mute          uint8      // short Hellos that were answered since data or an acknowledgement was heard
 	tries         uint8      // Hellos sent
-	large         uint8      // large datagrams since it had everything, up to bulkAfter
+	run           arq.Run    // what is sent to it
 	measured      bool       // a Hello of some size has come through
-	bulk          bool       // what is sent to it goes as bulk
 	closed        bool       // over: nothing is sent or taken any more
 	Wanted        bool       // something was to be sent to it: see Want. Before, one that never answers is no loss
 
@@ -132,15 +131,20 @@ func (e *Endpoint) add(remote fabric.Remote, path fabric.Path, local uint32) *Pe
 	return p
 }
 
-// setPayload sets how much a datagram to p may carry. At MTU 9000 whole is
-// 8128 bytes of 8972: a further frame costs as much as copying one, and with a
-// nearly empty third one bandwidth is 4 % less.
+// setPayload sets how much a datagram to p may carry.
 func (e *Endpoint) setPayload(p *Peer, n int) {
-	p.most, p.whole = int32(n), int32(n)
-	if rest := (e.caps.Headroom + n) % mem.FrameSize; rest < mem.FrameSize/4 && n > mem.FrameSize {
-		p.whole -= int32(rest)
-	}
+	p.most, p.whole = int32(n), int32(e.Whole(n))
 	p.Snd.SetSegment(n)
+}
+
+// Whole returns how many of n bytes of payload a datagram should have for the best
+// bandwidth. At MTU 9000 that is 8128 of 8972: a further frame costs as much as
+// copying one, and with a nearly empty third one bandwidth is 4 % less.
+func (e *Endpoint) Whole(n int) int {
+	if rest := (e.caps.Headroom + n) % mem.FrameSize; rest < mem.FrameSize/4 && n > mem.FrameSize {
+		n -= rest
+	}
+	return n
 }
 
 // open notes the peer's number, with which its own ULPDUs begin.

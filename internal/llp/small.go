@@ -16,7 +16,7 @@ const SmallMax = basePayload - dgram.HeaderLen - dgram.LengthLen
 // SmallMax: it returns the place of the ULPDU, which the caller writes. SendSmall
 // follows. nil means no room now.
 func (e *Endpoint) Small(n int) []byte {
-	if e.dg.TxRoom() <= len(e.tx.Pkts) {
+	if e.dg.TxRoom() <= len(e.tx.Pkts) || e.bulk.queued && !e.bulk.room() {
 		return nil
 	}
 	f, ok := e.dg.Frame()
@@ -42,16 +42,14 @@ func (e *Endpoint) SendSmall(now mono.Time, p *Peer, credit uint8) {
 		h.Flags |= dgram.FlagCRC
 	}
 	h.PutSmall(e.arena.At(e.small.Addr, int(e.small.Len)), !e.cfg.NoCRC)
-	if h.LSN == p.acked {
-		e.arrived(p)
-	}
-	if p.bulk && e.bulk.dg != nil {
+	second := e.inBulk(p, h.LSN, false)
+	if second && e.bulk.dg != nil {
 		w := e.bulk.way(p)
-		w.sent++
+		w.Sent(1)
 		e.bulk.tx.Add(fabric.Packet{To: w.path}, e.small)
 		e.queuedBulk()
 	} else {
-		e.tx.Add(fabric.Packet{To: p.path, Sealed: !e.cfg.NoCRC, Bulk: p.bulk}, e.small)
+		e.tx.Add(fabric.Packet{To: p.path, Sealed: !e.cfg.NoCRC, Bulk: second}, e.small)
 		e.Stats.TxDatagrams++
 	}
 	e.Flush()

@@ -113,7 +113,7 @@ func FuzzReceive(f *testing.F) {
 		if len(frame) == 0 || len(frame) > mem.FrameSize {
 			return
 		}
-		p := newPair(t, 1500, func(c *Config) { c.Linger = 1 })
+		p := newPairOf(t, 1500, 64, func(c *Config) { c.Linger = 1 })
 		if _, err := p.b.Listen(netip.AddrPortFrom(addrB, 80), 4); err != nil {
 			t.Fatal(err)
 		}

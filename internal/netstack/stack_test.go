@@ -7,11 +7,11 @@ import (
 	"net/netip"
 	"runtime"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mono"
 )
 
 // transfer sends count random bytes from a to b and checks them.
@@ -234,11 +234,7 @@ func TestClose_leavesNothing(t *testing.T) {
 	if err := errors.Join(p.a.Close(), p.b.Close()); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := (mono.Real{}).Now().Add(5 * mono.Second); runtime.NumGoroutine() > before && (mono.Real{}).Now() < deadline; {
-		runtime.Gosched()
-	}
-	if n := runtime.NumGoroutine(); n > before {
-		buf := make([]byte, 1<<16)
-		t.Errorf("%d goroutines, %d before\n%s", n, before, buf[:runtime.Stack(buf, true)])
+	for runtime.NumGoroutine() > before { // they need a moment to end
+		time.Sleep(time.Millisecond)
 	}
 }

@@ -103,10 +103,16 @@ var (
 
 func newPair(t testing.TB, mtu int, change func(*Config)) *pair {
 	t.Helper()
+	return newPairOf(t, mtu, 4096, change)
+}
+
+// newPairOf makes a pair with so many frames for each end.
+func newPairOf(t testing.TB, mtu, frames int, change func(*Config)) *pair {
+	t.Helper()
 	p := &pair{t: t}
 	for i := range p.ports {
-		arena := mem.Over(make([]byte, 4097*mem.FrameSize))
-		pool, err := mem.NewPool(arena, 4096, true)
+		arena := mem.Over(make([]byte, (frames+1)*mem.FrameSize))
+		pool, err := mem.NewPool(arena, frames, true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -219,7 +219,10 @@ func TestPark_isTraced(t *testing.T) {
 	e.Add(&source{work: 3})
 	e.Step()
 	p.Park(mono.Never, 0) // spins
-	p.Park(mono.Real{}.Now().Add(mono.Millisecond), mono.Second)
+	input := eventfd(t)
+	p.Watch(input)
+	signal(t, input)
+	p.Park(mono.Never, mono.Second)
 	events := r.Append(nil)
 	if len(events) != 3 || events[0].ID != trace.EngineWork || events[0].Args[0] != 3 ||
 		events[1].ID != trace.ParkBegin || events[2].ID != trace.ParkEnd || events[2].At < events[1].At {

@@ -21,6 +21,13 @@ func TestMain(m *testing.M) {
 	if os.Getenv(ownerEnv) != "" {
 		ownTestbed()
 	}
+	// nohup(1), and shells that run us in the background, let this process ignore
+	// signals. Its children must die of them; a handler does not outlive exec(2).
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 	os.Exit(m.Run())
 }
 

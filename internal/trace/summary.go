@@ -107,6 +107,9 @@ func (s Summary) WriteJSON(w io.Writer) error {
 	return e.Encode(s)
 }
 
+// legend says what is in the first table.
+const legend = "sent, received: by point-to-point calls; eager, rendezvous, near (eager in shared memory): collectives too\n"
+
 // WriteTable writes the summary as two tables: ranks, and calls. The error is w's.
 func (s Summary) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -122,6 +125,9 @@ func (s Summary) WriteTable(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if _, err := io.WriteString(w, legend); err != nil {
+		return err
+	}
 	if err := s.writeLimits(w); err != nil {
 		return err
 	}
@@ -130,11 +136,7 @@ func (s Summary) WriteTable(w io.Writer) error {
 	}
 	fmt.Fprintln(t, "\ncall\tcalls\tbytes\ttime\teach\t")
 	for _, c := range s.Calls {
-		each := time.Duration(0)
-		if c.Calls > 0 {
-			each = time.Duration(c.Nanoseconds / c.Calls)
-		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%v\t%v\t\n", c.Name, c.Calls, c.Bytes, short(c.Nanoseconds), each)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%v\t%v\t\n", c.Name, c.Calls, c.Bytes, short(c.Nanoseconds), short(c.Nanoseconds/max(1, c.Calls)))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -198,7 +200,7 @@ func row(t io.Writer, name string, n Totals) {
 func short(ns uint64) time.Duration {
 	d := time.Duration(ns)
 	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
-		if d >= 10*unit {
+		if d >= unit {
 			return d.Round(unit / 100)
 		}
 	}

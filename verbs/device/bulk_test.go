@@ -130,3 +130,41 @@ func TestParseBulk(t *testing.T) {
 		}
 	}
 }
+
+// TestBulk_unreliable: an unreliable Send takes the second way when it is told to, a
+// Write-Record too, and both come from the address that their sender is known by.
+func TestBulk_unreliable(t *testing.T) {
+	a, b := open(t, true, 9000, device.Spec{Fabric: "xdp", Bulk: device.BulkKernel})
+	if !a.ctx.Attr().Bulk {
+		t.Fatal("there is no second way")
+	}
+	qps := map[*host]*verbs.QP{}
+	for _, e := range []*host{a, b} {
+		q, err := e.pd.CreateQP(verbs.QPInit{Type: verbs.UD, SendCQ: e.scq, RecvCQ: e.rcq})
+		if err != nil {
+			t.Fatal(err)
+		}
+		qps[e] = q
+	}
+	recv := verbs.RecvWR{NumSGE: 1}
+	recv.SGL[0] = b.mr.SGE(0, 8000)
+	if err := qps[b].PostRecv(&recv); err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range []verbs.Opcode{verbs.OpSend, verbs.OpRDMAWriteRecord} {
+		before, _ := b.ctx.Stats()
+		wr := verbs.SendWR{Opcode: op, Flags: verbs.Signaled | verbs.Bulk, AH: a.ah, RemoteQPN: qps[b].Num(), RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr(), NumSGE: 1}
+		wr.SGL[0] = a.mr.SGE(0, 8000)
+		if err := qps[a].PostSend(&wr); err != nil {
+			t.Fatal(err)
+		}
+		wc := poll(a, b, b.rcq)
+		if wc.Status != verbs.Success || wc.ByteLen != 8000 || wc.SrcAddr != verbs.RemoteOf(a.ctx.Addr()) || wc.SrcEpoch != a.ctx.Epoch() {
+			t.Errorf("%v: %+v", op, wc)
+		}
+		if after, _ := b.ctx.Stats(); after.RxBulk == before.RxBulk {
+			t.Errorf("%v came the first way", op)
+		}
+		poll(a, b, a.scq)
+	}
+}

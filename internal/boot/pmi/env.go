@@ -40,8 +40,8 @@ type place struct {
 	lines      *boot.LineReader
 }
 
-// placeFromEnv finds the launcher, or returns boot.ErrNoLauncher. Children of
-// the process will not find it.
+// placeFromEnv finds the launcher, or returns boot.ErrNoLauncher or a *ForeignError.
+// Children of the process will not find it.
 func placeFromEnv() (place, error) {
 	_, inherited := os.LookupEnv(EnvFD)
 	_, listens := os.LookupEnv(EnvPort)
@@ -57,7 +57,7 @@ func placeFromEnv() (place, error) {
 	case listens:
 		p, err = dial()
 	default:
-		return place{}, boot.ErrNoLauncher
+		return place{}, alone(os.LookupEnv)
 	}
 	p.jobID, p.version = os.Getenv(EnvJobID), os.Getenv(EnvVersion)
 	return p, err

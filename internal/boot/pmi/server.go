@@ -99,8 +99,8 @@ type Session struct {
 }
 
 // NewSession starts a conversation with a rank, which runs program number app of
-// the job. What it is to be told goes to
-// answer, which any goroutine may call and which must not wait for this server.
+// the job. What it is to be told goes to answer, which any goroutine may call and
+// which must not wait for this server.
 func (s *Server) NewSession(rank, app int, answer func(string)) *Session {
 	return &Session{server: s, rank: rank, app: app, version: 1, answer: answer}
 }

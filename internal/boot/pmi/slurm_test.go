@@ -115,13 +115,13 @@ func (c *cluster) command(args ...string) *exec.Cmd {
 
 // run runs this program on n ranks and returns what it writes and srun's status.
 // srun ends the job when a rank fails if it is told to.
-func (c *cluster) run(t *testing.T, version string, n int, mode string) (out string, status int) {
+func (c *cluster) run(t *testing.T, plugin, version string, n int, mode string) (out string, status int) {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := c.command("srun", "--mpi=pmi2", "--kill-on-bad-exit", "--overcommit", "-n", fmt.Sprint(n), exe, "as-rank", mode)
+	cmd := c.command("srun", "--mpi="+plugin, "--kill-on-bad-exit", "--overcommit", "-n", fmt.Sprint(n), exe, "as-rank", mode)
 	cmd.Env = append(cmd.Env, EnvVersion+"="+version)
 	b, err := cmd.CombinedOutput()
 	var ee *exec.ExitError
@@ -134,16 +134,19 @@ func (c *cluster) run(t *testing.T, version string, n int, mode string) (out str
 func TestSlurm(t *testing.T) {
 	c := newCluster(t)
 	for _, version := range []string{"1", "2", "auto"} {
-		out, status := c.run(t, version, 6, "exchange")
+		out, status := c.run(t, "pmi2", version, 6, "exchange")
 		if status != 0 || strings.Count(out, "rank ") != 6 || !strings.Contains(out, "rank 5 of 6 on 0.5 key ") {
 			t.Errorf("version %s: status %d\n%s", version, status, out)
 		}
 	}
 	for _, mode := range []string{"abort", "die", "leave"} {
 		for _, version := range []string{"1", "2"} {
-			if out, status := c.run(t, version, 3, mode); status == 0 || mode == "abort" && !strings.Contains(out, "because") {
+			if out, status := c.run(t, "pmi2", version, 3, mode); status == 0 || mode == "abort" && !strings.Contains(out, "because") {
 				t.Errorf("%s in version %s: status %d\n%s", mode, version, status, out)
 			}
 		}
+	}
+	if out, status := c.run(t, "none", "auto", 2, "exchange"); status == 0 || !strings.Contains(out, "use srun --mpi=pmi2") {
+		t.Errorf("without PMI: status %d\n%s", status, out)
 	}
 }

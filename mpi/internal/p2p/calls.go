@@ -257,14 +257,6 @@ func (ep *Endpoint) Counts(context uint32) Counts {
 	return c
 }
 
-// Unregister forgets a communicator, if all its members are done with it. Else
-// some may still ask what was agreed upon, so the context must not be used again.
-func (ep *Endpoint) Unregister(context uint32, all bool) {
-	ep.Enter()
-	ep.unregister(context, all)
-	ep.Leave()
-}
-
 // RegisterPart tells that members of a communicator do collectives with a tag of
 // their own, and returns how to end that.
 func (ep *Endpoint) RegisterPart(context uint32, tag int32, members []int32) (end func()) {

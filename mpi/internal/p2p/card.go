@@ -18,7 +18,7 @@ const (
 	cardEager     = "eager" // limit in bytes
 	cardAddr      = "addr"  // of the datagrams
 	cardTransport = "t"
-	cardUD        = "ud"   // version of the protocol over unreliable ones, queue pair and bytes of a segment
+	cardUD        = "ud"   // version of the protocol over unreliable ones, queue pair, bytes of a segment, epoch
 	cardNear      = "near" // limit in bytes through shared memory
 	cardLane      = "lane" // number of the host, colon, and the name of its shared memory
 )
@@ -32,7 +32,7 @@ type card struct {
 	rc             netip.AddrPort // not valid: none
 	ud             struct {
 		version, segment int
-		num              uint32
+		num, epoch       uint32
 	}
 	host int
 	lane string // or empty
@@ -67,7 +67,7 @@ func parseCard(s string) (c card, err error) {
 		case cardRC:
 			c.rc, err = netip.ParseAddrPort(value)
 		case cardUD:
-			_, err = fmt.Sscanf(value, "%d/%d/%d", &c.ud.version, &c.ud.num, &c.ud.segment)
+			_, err = fmt.Sscanf(value, "%d/%d/%d/%d", &c.ud.version, &c.ud.num, &c.ud.segment, &c.ud.epoch)
 		case cardLane:
 			c.host, c.lane, err = parseSite(value)
 		}

@@ -9,6 +9,8 @@
 //	            Write, FIN ->  data straight from memory to memory; the FIN is
 //	            ordered after it. What a datatype picks out is packed into
 //	            buffers of our own and written from there
+//	read        rendezvous the other way round, if Config.Rendezvous says so: the
+//	            RTS lends the sender's memory, and the receiver reads it (read.go)
 //	stream      rendezvous with a receiver that has to unpack: its CTS asks for
 //	            a series of messages instead of Writes
 //	lane        to ranks on the same host the same messages go through shared
@@ -22,7 +24,7 @@
 // after the queue pair has done its part of the step.
 //
 // Files: wire.go the bytes, request.go what the user waits for, send.go and
-// recv.go the two halves, pending.go what waits for room, unexpected.go what nobody
+// recv.go the two halves, split.go messages in pieces, pending.go what waits for room, unexpected.go what nobody
 // has asked for yet, rendezvous.go large messages, poll.go what comes back from
 // verbs, notice.go words of our own, failure.go lost peers, group.go communicators
 // that lose ranks or are revoked, agreement.go what their ranks agree on, drain.go

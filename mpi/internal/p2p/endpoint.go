@@ -33,8 +33,11 @@ type Config struct {
 	// memory of a host; what is longer its receiver copies from where it lies.
 	// Default: 16 KiB, but EagerMax where that is given. -1 means 0.
 	EagerNear int
+	// Rendezvous is how longer messages cross the network.
+	Rendezvous Rendezvous
 	// Calibrate sets the limit of each lane by what copies take, unless EagerMax or
-	// EagerNear is given; else it is as said there.
+	// EagerNear is given; and up to which length messages go in pieces to an idle
+	// peer, unless EagerMax or EagerIdle is given. Else both are as said there.
 	Calibrate bool
 	Receives  int // receive buffers of EagerMax bytes; default 256
 	Sends     int // send buffers of EagerMax bytes; default 64
@@ -60,6 +63,8 @@ type Config struct {
 	// Deaths is asked as often. It returns the ranks that have died while the
 	// others go on, without the first known ones. Default: nobody is told.
 	Deaths func(known int) []int
+
+	tunesIdle bool // how long messages in pieces are is found out
 }
 
 // Limits of eager messages in bytes.
@@ -94,8 +99,9 @@ func (c *Config) fill() error {
 
 // fillEager fills in the limits of eager messages.
 func (c *Config) fillEager() {
-	c.Calibrate = c.Calibrate && c.EagerMax == 0 && c.EagerNear == 0
 	idle, near, least := eagerIdle, eagerMax, max(c.EagerMax, 0)
+	c.tunesIdle = c.Calibrate && c.EagerMax == 0 && c.EagerIdle == 0
+	c.Calibrate = c.Calibrate && c.EagerMax == 0 && c.EagerNear == 0
 	if c.EagerMax != 0 {
 		idle, near = least, least
 	} else {
@@ -109,6 +115,7 @@ func (c *Config) fillEager() {
 // Stats counts what an endpoint did.
 type Stats struct {
 	Eager, Rendezvous uint64 // messages sent
+	Reads             uint64 // large messages received that were read: see Rendezvous
 	Near              uint64 // of the eager ones, those through shared memory
 	Unexpected        uint64 // messages that came before their receive
 	Queued            uint64 // times that the queue pair had no room
@@ -142,6 +149,7 @@ type Endpoint struct {
 	posted     match.Posted[Request]
 	unexpected match.Unexpected[message]
 	messages   messagePool
+	seized     []*message // of those whose memory is lent, what the user has taken and not received
 	kept       int        // bytes of eager messages among unexpected
 	holding    int        // peers that were told to hold back
 	requests   []*Request // by slot
@@ -158,11 +166,14 @@ type Endpoint struct {
 	inline    verbs.SendWR // reused: header in head
 	long      verbs.SendWR // reused: from a registered buffer
 	write     verbs.SendWR // reused: a Write of rendezvous
+	read      verbs.SendWR // reused: a Read of rendezvous
 	head      [verbs.MaxInline]byte
 	receive   verbs.RecvWR // reused
 	maxSeg    int          // bytes that fit one datagram
 	inlineMax int          // longest message that goes inline with its header
 	maxWrite  int
+	maxRead   int
+	idleTop   int // longest message that may go in pieces
 
 	groups   []*group // by context/2
 	others   Counts   // of contexts that have none
@@ -201,9 +212,11 @@ type peer struct {
 	eagerTop int32          // smaller one of both ends' limits
 	eagerFar int32          // the same through the network
 	eagerCap int32          // what buffers or the lane take at most
+	idle     *idleTuner     // decides about messages in pieces; or nil
 	tune     *tuner         // sets eagerMax of the lane; nil: it is fixed
 	buffered int32          // send buffers under way to it
 	asked    int32          // sends to it that began with an RTS and have not ended
+	reading  int32          // Reads of its memory under way
 	held     bool           // it was told to hold back: see unexpected.go
 	watched  bool           // Hybrid counts what is sent to it
 	used     bool           // something was sent to it or received from it
@@ -216,9 +229,10 @@ type peer struct {
 	// Requests that wait for room, or for a way there: each peer has a line of its
 	// own, so that one that is slow, or not connected yet, holds up nobody else.
 	pending requestQueue
-	split   split // message that is coming in pieces
-	next    *peer // in Endpoint.stuck
-	stuck   bool  // is in there
+	readers requestQueue // receives that have more to read
+	split   split        // message that is coming in pieces
+	next    *peer        // in Endpoint.stuck
+	stuck   bool         // is in there
 
 	link            *link // nil until there is, or shall be, a connection
 	messages, bytes int   // sent in datagrams while it is watched
@@ -251,15 +265,19 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 		eng: ctx.Engine(), ctx: ctx, arena: ctx.Arena(),
 		peers:  make([]peer, cfg.Size),
 		maxSeg: attr.MaxSeg, inlineMax: verbs.MaxInline - headerLen,
-		maxWrite: min(attr.MaxMsg, 1<<30),
-		abortAt:  mono.Never, wakeAt: mono.Never,
+		maxWrite: min(attr.MaxMsg, 1<<30), maxRead: readPiece,
+		abortAt: mono.Never, wakeAt: mono.Never,
 	}
 	if cfg.Aborted != nil || cfg.Deaths != nil {
 		ep.abortAt = ep.eng.Clock().Now().Add(abortInterval)
 	}
+	if ep.idleTop = cfg.EagerIdle; cfg.tunesIdle {
+		ep.idleTop = idleMost
+	}
 	ep.inline = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline}
 	ep.long = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Signaled, NumSGE: 1}
 	ep.write = verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Signaled, NumSGE: 1}
+	ep.read = verbs.SendWR{Opcode: verbs.OpRDMARead, Flags: verbs.Signaled, NumSGE: 1}
 	if err := ep.create(ctx); err != nil {
 		return nil, errors.Join(err, ep.Close())
 	}

@@ -38,26 +38,33 @@ func newEnds(t testing.TB) (a, b *Endpoint) {
 
 func newRank(t testing.TB, port *conform.Pipe, rank int) *Endpoint {
 	t.Helper()
-	hops := inet.Fixed{}
-	addrs := make([]netip.AddrPort, 3)
-	for i := range addrs {
-		addrs[i] = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), 18700)
-	}
-	for i := range addrs {
-		hops[addrs[i].Addr()] = inet.Hop{MAC: inet.MAC{2, 0, 0, 0, 0, byte(i + 1)}, Source: addrs[rank].Addr(), MTU: 9000}
-	}
-	carrier, err := inet.New(inet.Config{Port: port, Resolver: hops, Local: addrs[rank], MAC: inet.MAC{2, 0, 0, 0, 0, byte(rank + 1)}})
-	must(t, err)
-	ctx, err := verbs.New(verbs.Config{Datagram: carrier, Engine: progress.New(mono.Real{}, spin{}), Key: 1, Epoch: uint32(rank + 1)})
-	must(t, err)
-	ep, err := New(ctx, Config{Rank: rank, Size: 3, Receives: 8, Sends: 4})
-	must(t, err)
-	cards := make([]string, len(addrs))
+	ep := newRankOn(t, port, spin{}, Config{Rank: rank, Size: 3, Receives: 8, Sends: 4})
+	cards := make([]string, 3)
 	for i := range cards {
-		cards[i] = fmt.Sprintf("v=%d eager=%d addr=%s later=?", Version, ep.EagerMax(), addrs[i])
+		cards[i] = fmt.Sprintf("v=%d eager=%d addr=%s later=?", Version, ep.EagerMax(), rankAddr(i))
 	}
-	ep.Register(0, []int32{0, 1, 2}, 8)
+	ep.Inside().Register(0, []int32{0, 1, 2}, 8)
 	must(t, ep.Connect(cards, nil))
+	return ep
+}
+
+func rankAddr(i int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), 18700)
+}
+
+// newRankOn makes a rank that knows nobody yet.
+func newRankOn(t testing.TB, port *conform.Pipe, parker progress.Parker, c Config) *Endpoint {
+	t.Helper()
+	hops, local := inet.Fixed{}, rankAddr(c.Rank)
+	for i := range c.Size {
+		hops[rankAddr(i).Addr()] = inet.Hop{MAC: inet.MAC{2, 0, 0, 0, 0, byte(i + 1)}, Source: local.Addr(), MTU: 9000}
+	}
+	carrier, err := inet.New(inet.Config{Port: port, Resolver: hops, Local: local, MAC: inet.MAC{2, 0, 0, 0, 0, byte(c.Rank + 1)}})
+	must(t, err)
+	ctx, err := verbs.New(verbs.Config{Datagram: carrier, Engine: progress.New(mono.Real{}, parker), Key: 1, Epoch: uint32(c.Rank + 1)})
+	must(t, err)
+	ep, err := New(ctx, c)
+	must(t, err)
 	return ep
 }
 

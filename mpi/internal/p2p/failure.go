@@ -154,7 +154,7 @@ func (ep *Endpoint) leave(p *peer) {
 // other one waiting.
 func (ep *Endpoint) overtaken(r *Request) error {
 	switch r.state {
-	case sendData, sendCTS, sendNotice, waitFIN, waitAck, waitRest, pulling:
+	case sendData, sendCTS, sendRead, sendNotice, waitFIN, waitAck, waitRest, pulling, waitRoom, waitRead, recalled:
 		return nil
 	case sendSplit:
 		if r.written > 0 {
@@ -168,11 +168,12 @@ func (ep *Endpoint) overtaken(r *Request) error {
 func (ep *Endpoint) failRequests(why func(*Request) error) {
 	for i := range ep.peers {
 		ep.peers[i].pending.fail(why)
+		ep.peers[i].readers.fail(why)
 	}
 	ep.pulls.fail(why)
 	for _, r := range ep.requests {
 		switch r.state {
-		case posted, matchSelf, waitCTS, waitFIN, waitAck, waitRest:
+		case posted, matchSelf, waitCTS, waitFIN, waitAck, waitRest, waitRead, recalled:
 		default:
 			continue // it was in a queue, or is none, or has ended
 		}
@@ -304,7 +305,11 @@ func (ep *Endpoint) askLauncher(now mono.Time) {
 // end is End for those inside.
 func (ep *Endpoint) end(err *Error) {
 	for i := range ep.peers {
-		ep.peers[i].err = err
+		p := &ep.peers[i]
+		if p.reading > 0 {
+			ep.leave(p) // nothing is to come any more into memory that the user has back
+		}
+		p.err = err
 	}
 	ep.over, ep.impaired = err, true
 	ep.unexpected = match.Unexpected[message]{}

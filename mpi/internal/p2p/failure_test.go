@@ -38,7 +38,7 @@ func TestLost_thisRankWithSeveralGoroutines(t *testing.T) {
 func TestAccept_sendHasFailed(t *testing.T) {
 	for _, used := range []bool{false, true} {
 		ep := newEnd(t)
-		ep.Register(2, []int32{0, 1}, 8)
+		ep.Inside().Register(2, []int32{0, 1}, 8)
 		env := match.Envelope{Context: 2, Source: 0, Tag: 7}
 		send := ep.Isend(env, 0, make([]byte, 100_000))
 		m, _, found, err := ep.Improbe(env)

@@ -118,7 +118,7 @@ func (ep *Endpoint) register(context uint32, members []int32, agreed int) {
 	}
 }
 
-// unregister is Unregister for those inside.
+// unregister is Inside.Unregister.
 func (ep *Endpoint) unregister(context uint32, all bool) {
 	if all {
 		ep.groups[context/2] = nil

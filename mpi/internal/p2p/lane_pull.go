@@ -11,10 +11,11 @@ import (
 // not wait for long: 90 us.
 const pullPiece = 1 << 20
 
-// offer says where a long message of a neighbour lies.
+// offer says where a long message lies.
 type offer struct {
 	near  bool   // it is a neighbour's: if it cannot be pulled, it must be streamed
-	addr  uint64 // in the sender's memory; 0 if nobody can read that
+	rkey  uint32 // of another host's: the key to read it with; 0 if there is none
+	addr  uint64 // in the sender's memory; of a neighbour's 0 if nobody can read that
 	guard uint64 // address of the word that says that the sender still means it
 }
 
@@ -49,12 +50,16 @@ func (r *Request) withdraw() {
 	atomic.StoreUint64(&r.guard[0], 0)
 }
 
-// parseOffer reads what putOffer wrote.
+// parseOffer reads what putOffer or lend wrote.
 func parseOffer(h *header, b []byte) offer {
 	o := offer{near: h.near}
-	if o.near && len(b) >= rtsLen+offerLen {
+	switch {
+	case o.near && len(b) >= rtsLen+offerLen:
 		o.addr = binary.BigEndian.Uint64(b[rtsLen:])
 		o.guard = binary.BigEndian.Uint64(b[rtsLen+8:])
+	case !o.near && len(b) >= rtsLen+lendLen:
+		o.rkey = binary.BigEndian.Uint32(b[rtsLen:])
+		o.addr = binary.BigEndian.Uint64(b[rtsLen+4:])
 	}
 	return o
 }

@@ -8,6 +8,9 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/xwarp/xwarp/internal/conform"
+	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/internal/shm"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 )
@@ -339,6 +342,32 @@ func TestLane_askedWhileAnotherSleeps(t *testing.T) {
 	_, _ = never.Wait()
 }
 
+// newNeighbours makes two ranks of one host that have little but lanes: they are
+// made and gone in no time.
+func newNeighbours(t testing.TB) *crew {
+	t.Helper()
+	w := &crew{t: t}
+	var ports [2]*conform.Pipe
+	var err error
+	ports[0], ports[1], err = conform.NewPipe(conform.PipeConfig{Frames: 128})
+	must(t, err)
+	var cards []string
+	for rank, port := range ports {
+		poller, err := progress.NewPoller(mono.Real{}, progress.PollerConfig{NoSpin: true})
+		must(t, err)
+		t.Cleanup(func() { must(t, poller.Close()) })
+		c := near
+		c.Rank, c.Size, c.Receives, c.Sends = rank, len(ports), 8, 4
+		ep := newRankOn(t, port, poller, c)
+		t.Cleanup(func() { must(t, ep.Close()) })
+		w.eps, cards = append(w.eps, ep), append(cards, ep.Card())
+	}
+	for _, ep := range w.eps {
+		must(t, ep.Connect(cards, nil))
+	}
+	return w
+}
+
 // FuzzLane_arrived gives an endpoint what a neighbour that has gone mad could put
 // into its lane, offers of memory among it.
 func FuzzLane_arrived(f *testing.F) {
@@ -360,7 +389,7 @@ func FuzzLane_arrived(f *testing.F) {
 	(&header{kind: kindHead, source: 0, tag: 2, id: 256}).put(head)
 	f.Add(head, data) // nobody would send the rest
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		w := newCrew(t, 2, near)
+		w := newNeighbours(t)
 		w.talk(0, 1, 1)
 		w.talk(1, 0, 1)
 		ep := w.eps[1]
@@ -393,7 +422,7 @@ func TestLane_senderHasRevoked(t *testing.T) {
 	w := newCrew(t, 2, near)
 	w.talk(0, 1, 1)
 	for _, ep := range w.eps {
-		ep.Register(2, []int32{0, 1}, 8)
+		ep.Inside().Register(2, []int32{0, 1}, 8)
 	}
 	env := match.Envelope{Context: 2, Source: 0, Tag: 1}
 	send := w.eps[0].Isend(env, 1, make([]byte, 100_000))

@@ -3,7 +3,7 @@ package p2p
 // Limits are the lengths in bytes up to which messages are sent without asking.
 type Limits struct {
 	Eager int // through the network
-	Idle  int // through the network, to a peer that little is under way to
+	Idle  int // through the network, to a peer that little is under way to; of several the lowest
 	// Through shared memory, to the neighbours with the lowest and the highest limit:
 	// see tuner. Both 0: there are no neighbours.
 	NearLeast, NearMost int
@@ -20,8 +20,13 @@ func (ep *Endpoint) Limits() Limits {
 // Limits is Endpoint.Limits.
 func (in *Inside) Limits() Limits {
 	l := Limits{Eager: in.cfg.EagerMax, Idle: in.cfg.EagerIdle}
+	lowest := idleMost
 	for i := range in.peers {
 		p := &in.peers[i]
+		if p.idle != nil {
+			lowest = min(lowest, p.idle.limit(l.Eager))
+			l.Idle = lowest
+		}
 		if p.lane == nil {
 			continue
 		}

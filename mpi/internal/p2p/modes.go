@@ -24,11 +24,13 @@ func (ep *Endpoint) seize(env match.Envelope) (Matched, Status, bool, error) {
 	if e == nil {
 		return Matched{}, Status{}, false, ep.unprobed(env)
 	}
+	ep.seizes(e.Owner)
 	return Matched{e.Owner}, Status{Source: e.Source, Tag: e.Tag, Bytes: int(e.Owner.size)}, true, nil
 }
 
 func (ep *Endpoint) acceptMatched(m Matched, r *Request) *Request {
 	r.entry.Envelope = m.m.entry.Envelope
+	ep.unseizes(m.m)
 	ep.accept(r, m.m)
 	return r
 }

@@ -76,7 +76,7 @@ func (ep *Endpoint) advancePeer(p *peer) (n int) {
 // the end if it is in the middle of its data, so that a long message does not
 // hold up short ones. Only first words of messages have to stay in order.
 func (p *peer) putBack(r *Request) {
-	if r.state == sendData {
+	if r.state == sendData || r.state == sendRead {
 		p.pending.push(r)
 	} else {
 		p.pending.pushFront(r)

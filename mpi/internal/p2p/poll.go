@@ -15,6 +15,7 @@ const (
 	wrRecv                                  // number: receive buffer
 	wrBuffer                                // number: send buffer
 	wrRequest                               // number: request
+	wrRead                                  // number: request
 )
 
 // Poll takes in what verbs has completed, posts what had no room before, and
@@ -158,10 +159,13 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 		ep.arrivedAbout(h, b[headerLen:])
 	case kindData:
 		ep.arrivedData(h, b[headerLen:])
+	case kindRecall:
+		ep.arrivedRecall(h)
 	case kindPace:
 		ep.arrivedPace(h, p)
 	case kindBye:
 		p.saidBye = ep.eng.Now()
+		ep.returned(h.source)
 	case kindSwitch: // both ways complete to one queue: there is nothing to do
 	}
 }
@@ -171,9 +175,14 @@ func (ep *Endpoint) sent(wc *verbs.WC) {
 	switch wc.WRID >> wrKindShift {
 	case wrBuffer >> wrKindShift:
 		ep.txFree = append(ep.txFree, int32(uint32(wc.WRID))) // never grows: cap is the number of buffers
-		ep.peers[wc.WRID>>wrPeerShift&wrPeerMask].buffered--
+		p := &ep.peers[wc.WRID>>wrPeerShift&wrPeerMask]
+		if p.buffered--; p.buffered == 0 && p.idle != nil {
+			ep.arrivedPieces(p)
+		}
 	case wrRequest >> wrKindShift:
 		ep.released(wc)
+	case wrRead >> wrKindShift:
+		ep.fetched(wc)
 	}
 	if wc.Status != verbs.Success {
 		ep.losePeer(int(wc.WRID>>wrPeerShift&wrPeerMask), wc.Status)
@@ -193,13 +202,21 @@ func (ep *Endpoint) released(wc *verbs.WC) {
 	r.inFlight--
 	switch {
 	case wc.Status != verbs.Success && r.state != lingering:
-		if r.state.waitsForRoom() {
-			ep.peers[r.peer].pending.remove(r)
+		switch p := &ep.peers[r.peer]; {
+		case r.state.waitsForRoom():
+			p.pending.remove(r)
+		case r.state == waitRoom:
+			p.readers.remove(r)
 		}
 		r.fail(ep.lossOf(int(r.peer), wc.Status))
+	case r.inFlight == 0 && r.state == waitRead:
+		ep.endRead(r)
 	case r.inFlight == 0 && (r.state == waitAck || r.state == lingering):
 		marked := r.notice == kindSwitch && r.state == waitAck
 		p := &ep.peers[r.peer]
+		if p.idle != nil {
+			ep.arrivedAsked(r)
+		}
 		if r.complete(); marked {
 			ep.switched(p)
 		}

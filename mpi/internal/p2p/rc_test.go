@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/mpi/internal/match"
@@ -56,21 +57,24 @@ func newCrew(t testing.TB, n int, c Config, change ...func(rank int, c *Config))
 	return w
 }
 
-// turn lets all ranks work, or those that are named.
-func (w *crew) turn(ranks ...int) {
+// turn lets all ranks work, or those that are named, and returns how much that was.
+func (w *crew) turn(ranks ...int) (moved int) {
 	if ranks == nil {
 		for _, ep := range w.eps {
-			ep.eng.Step()
+			moved += ep.eng.Step()
 		}
 	}
 	for _, rank := range ranks {
-		w.eps[rank].eng.Step()
+		moved += w.eps[rank].eng.Step()
 	}
+	return moved
 }
 
 func (w *crew) until(so func() bool, ranks ...int) {
 	for !so() {
-		w.turn(ranks...)
+		if w.turn(ranks...) == 0 {
+			time.Sleep(time.Microsecond) // goroutines that wait for the kernel make lanes
+		}
 	}
 }
 

@@ -17,8 +17,11 @@ func (ep *Endpoint) postRTS(r *Request, p *peer) bool {
 	h.put(ep.head[:])
 	binary.BigEndian.PutUint64(ep.head[headerLen:], r.total)
 	n := rtsLen
-	if p.lane != nil {
+	switch {
+	case p.lane != nil:
 		n = ep.putOffer(r, p)
+	case ep.lends(r, p):
+		n = ep.lend(r)
 	}
 	if !ep.postInline(p, r.peer, n) {
 		return false
@@ -64,8 +67,11 @@ func (ep *Endpoint) clear(r *Request, env match.Envelope, id uint32, size uint64
 	}
 	r.remote, r.offer = id, o
 	r.grant = grant{request: r.wireID(), size: room, stream: r.data.typed || o.near}
-	if o.addr != 0 && !r.data.typed {
+	if o.near && o.addr != 0 && !r.data.typed {
 		ep.startPull(r)
+		return
+	}
+	if ep.reads(r, p, o) && ep.startRead(r) {
 		return
 	}
 	if room > 0 && !r.grant.stream {
@@ -107,6 +113,9 @@ func (ep *Endpoint) arrivedCTS(h *header, b []byte) {
 		ep.explain(h)
 		ep.notify(int(h.source), kindFIN, finFailed, g.request) // or it waits for ever
 		return
+	}
+	if r.lent {
+		r.unlend()
 	}
 	r.grant.get(b)
 	r.grant.stream = h.tag == ctsStream || ep.peers[r.peer].lane != nil
@@ -230,8 +239,9 @@ func (ep *Endpoint) arrivedData(h *header, b []byte) {
 // arrivedFIN ends a large receive: all data before it is placed.
 func (ep *Endpoint) arrivedFIN(h *header) {
 	r := ep.lookup(h.id)
-	if r != nil && r.state == waitCTS && r.offered && r.peer == h.source {
-		r.complete() // the receiver has it
+	if r != nil && (r.state == waitCTS && (r.offered || r.lent) || r.state == recalled) && r.peer == h.source {
+		ep.arrivedAsked(r)
+		r.complete() // the receiver has it, or will not read it
 		return
 	}
 	if r == nil || r.state != waitFIN || r.peer != h.source {

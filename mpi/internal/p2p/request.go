@@ -18,12 +18,16 @@ const (
 	sendRTS          // to post the RTS
 	sendData         // to post the Writes and the FIN
 	sendCTS          // receive: to post the CTS
+	sendRead         // receive: to post the Reads
 	sendNotice       // to post a word of our own
 	waitCTS          // for the receiver
 	waitFIN          // receive: for the data
 	waitAck          // for the acknowledgement of what was posted
 	waitRest         // receive: for the rest of the message
 	pulling          // receive: for its turn to copy from a neighbour
+	waitRoom         // receive: for others to be read, in peer.readers
+	waitRead         // receive: for its Reads
+	recalled         // failed, but a peer may be reading the memory
 	lingering        // failed, but verbs still holds the memory
 	done             // for the user to take the result
 )
@@ -79,7 +83,7 @@ type Request struct {
 	sleeper *sleeper // a goroutine that waits for it while another one leads
 	mr      *verbs.MR
 	total   uint64 // bytes of the whole message
-	written uint64 // bytes that were posted (sends) or have come (receives in a stream)
+	written uint64 // bytes that were posted (sends, Reads) or have come (receives in a stream)
 	data    data   // the user's memory, or what is left of it to be sent
 
 	peer     int32 // match.Any for a receive from anybody
@@ -87,8 +91,9 @@ type Request struct {
 	inFlight int      // signaled work requests of it that verbs holds
 	notice   kind     // of a word of our own
 	remote   uint32   // request of the peer
+	lent     bool     // sends: the receiver may read the data, which mr is for
 	grant    grant    // where to write to (sends); what to answer to (receives)
-	offer    offer    // receives: where a neighbour has the data
+	offer    offer    // receives: where the sender has the data
 	guard    []uint64 // see putOffer
 }
 
@@ -148,7 +153,7 @@ func (r *Request) complete() {
 		// Deregistering our own region only fails when it is no region any
 		// more, because the context was closed.
 		_ = r.mr.Dereg()
-		r.mr = nil
+		r.mr, r.lent = nil, false
 	}
 	if r.offered {
 		r.withdraw()
@@ -167,17 +172,21 @@ func (r *Request) complete() {
 	}
 }
 
-// fail ends r with an error. While verbs still holds memory of it, the memory
-// stays the request's: the result comes when verbs lets go.
+// fail ends r with an error. While verbs still holds memory of it, or a peer that is
+// there may be reading it, the memory stays the request's: the result comes when they
+// let go.
 func (r *Request) fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
-	if r.inFlight > 0 {
+	switch {
+	case r.inFlight > 0:
 		r.state = lingering
-		return
+	case r.state == waitCTS && r.lent && r.ep.peers[r.peer].mayRead():
+		r.recall()
+	default:
+		r.complete()
 	}
-	r.complete()
 }
 
 func (ep *Endpoint) release(r *Request) {

@@ -113,7 +113,7 @@ func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Requ
 		case sync:
 		case n <= int(p.eagerMax), n <= int(p.eagerCap) && p.eagerMax >= 0 && p.tune.try():
 			r.state = sendEager
-		case ep.splits(p, n):
+		case ep.splits(p, r, n):
 			r.state = sendSplit
 		}
 		ep.advanceOrQueue(r)
@@ -277,6 +277,8 @@ func (ep *Endpoint) advance(r *Request) bool {
 		return ep.postRTS(r, p)
 	case sendCTS:
 		return ep.postCTS(r, p)
+	case sendRead:
+		return ep.postReads(r, p)
 	case sendData:
 		return ep.postData(r, p)
 	case sendNotice:

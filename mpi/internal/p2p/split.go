@@ -2,8 +2,9 @@ package p2p
 
 import "github.com/xwarp/xwarp/mpi/internal/match"
 
-// A message between the eager limit and Config.EagerIdle goes to a peer that little
-// is under way to without asking, too, in pieces that fit the eager buffers. Alone it
+// A message that is not much longer than the eager limit goes to a peer that little is
+// under way to without asking, too, in pieces that fit the eager buffers: up to
+// Config.EagerIdle, or as idle_tune.go finds out. Alone it
 // so saves the turn of RTS and CTS, which takes as long as copying it twice does;
 // in a stream the turns of many messages overlap, and the copies are what counts.
 // What is under way to a peer tells the two apart, and whether it has said anything
@@ -27,17 +28,16 @@ type split struct {
 	m    *message // where it waits for one, or nil; neither: nobody wants it
 }
 
-// splits reports whether a message of n bytes, too long to be eager, goes in
-// pieces.
-func (ep *Endpoint) splits(p *peer, n int) bool {
-	if n > ep.cfg.EagerIdle || p.eagerMax <= 0 || p.asked > 0 || p.lane != nil || !p.ready() {
+// splits reports whether the send r of n bytes, too long to be eager, goes in pieces.
+func (ep *Endpoint) splits(p *peer, r *Request, n int) bool {
+	if n > ep.idleTop || p.eagerMax <= 0 || p.asked > 0 || p.lane != nil || !p.ready() {
 		return false
 	}
 	if p.buffered > 0 && !p.answered {
 		return false // one after the other: a stream
 	}
 	need := (n + int(p.eagerMax) - 1) / int(p.eagerMax)
-	return int(p.buffered)+need <= idleBuffers && need <= len(ep.txFree)
+	return int(p.buffered)+need <= idleBuffers && need <= len(ep.txFree) && ep.prefersPieces(p, r, n)
 }
 
 // postSplit posts the pieces of r that are left, as far as there is room.

@@ -216,7 +216,7 @@ func TestSplit_lostOnTheWay(t *testing.T) {
 func TestSplit_unwanted(t *testing.T) {
 	for _, when := range []int{0, 1} {
 		ep := newEnd(t)
-		ep.Register(2, []int32{0, 1, 2}, 8)
+		ep.Inside().Register(2, []int32{0, 1, 2}, 8)
 		came := [][]byte{headOf(6, "abc"), restOf("def")}
 		came[0][3] = 2 // the context
 		for i, b := range came {

@@ -30,7 +30,7 @@ func (ep *Endpoint) createUD(ctx *verbs.Context) (err error) {
 
 // cardUD is what peers must know of it.
 func (ep *Endpoint) cardUD() string {
-	return fmt.Sprintf(" %s=%d/%d/%d", cardUD, reliable.Version, ep.rel.Num(), ep.rel.Segment())
+	return fmt.Sprintf(" %s=%d/%d/%d/%d", cardUD, reliable.Version, ep.rel.Num(), ep.rel.Segment(), ep.ctx.Epoch())
 }
 
 // meetUD makes a peer known to it.
@@ -38,7 +38,7 @@ func (ep *Endpoint) meetUD(p *peer, c *card) (err error) {
 	if c.ud.version != reliable.Version {
 		return fmt.Errorf("it speaks version %d of the protocol over unreliable datagrams and this rank version %d: start all ranks from the same build and with the same transport", c.ud.version, reliable.Version)
 	}
-	if p.rel, err = ep.rel.Peer(p.ah, c.ud.num, c.ud.segment); err == nil {
+	if p.rel, err = ep.rel.Peer(p.ah, c.ud.num, c.ud.segment, c.ud.epoch); err == nil {
 		p.rel.UserData = p.ah.UserData
 	}
 	return err

@@ -24,12 +24,13 @@ const (
 	kindTrain                  // several short messages
 	kindHead                   // the beginning of a message, whose rest follows
 	kindRest                   // the next bytes of it
+	kindRecall                 // the memory that an RTS has lent is wanted back
 	kindEnd
 )
 
 // Version is the version of the bytes below. Ranks compare it before they
 // talk.
-const Version = 5
+const Version = 6
 
 // Every Send starts with 16 bytes, numbers in network order:
 //
@@ -43,13 +44,14 @@ const Version = 5
 //	eager  data up to the end
 //	RTS    length (8); id is the sender's request; through a lane, where the
 //	       message lies: address (8), 0 if it cannot be read there, and that of
-//	       its guard (8)
+//	       its guard (8); through the network, if it may be read, its remote
+//	       key (4) and address (8)
 //	CTS    receiver's request (4), remote key (4), address (8), size (8);
 //	       id is the sender's request, context its; tag is 0, or 1 to ask for a stream,
 //	       and then key and address are 0
 //	FIN    nothing; id is the receiver's request, tag is 0, or 1 when the
-//	       sender could not write. Or the receiver has copied what an RTS
-//	       offered, and id is the sender's request
+//	       sender could not write. Or the receiver has copied or read what an
+//	       RTS offered, or will not read it, and id is the sender's request
 //	lost   all ranks that are lost (4 each); tag is how many bytes are
 //	       still to come in further messages
 //	bye    nothing
@@ -63,6 +65,7 @@ const Version = 5
 //	train  messages, each of them with length (2), context (2), tag (4) in front
 //	head   the first bytes of the message; id is how many there are in all
 //	rest   the next ones, up to the end of the message whose head came last
+//	recall nothing; id is the sender's request
 const (
 	headerLen = 16
 	rtsLen    = headerLen + 8
@@ -96,6 +99,7 @@ var minLen = [kindEnd]int{
 	kindEager: headerLen, kindRTS: rtsLen, kindCTS: ctsLen,
 	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen, kindSwitch: headerLen,
 	kindRevoke: headerLen, kindAgree: headerLen, kindPace: headerLen, kindTrain: headerLen, kindHead: headerLen, kindRest: headerLen,
+	kindRecall: headerLen,
 }
 
 // parse reads and checks a header. size is the number of ranks. false means

@@ -15,6 +15,7 @@ import (
 // mad could send them, while it sends messages itself.
 func abuse(t *testing.T, b []byte) {
 	ch := newChannel(t, 2, 1, 64, arq.Config{PeerLost: mono.Second})
+	ch.two()
 	x := ch.nodes[0]
 	next := func() int {
 		if len(b) == 0 {
@@ -31,7 +32,7 @@ func abuse(t *testing.T, b []byte) {
 		switch next() % 8 {
 		case 0, 1:
 			n := next() % (MaxInline + 1)
-			x.post(ch.now, peer, &verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Signaled | verbs.Inline, InlineData: make([]byte, n)})
+			x.post(ch.now, peer, &verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Signaled | verbs.Inline, InlineData: make([]byte, n)}, false)
 			for x.kick(ch.now, peer, &pk) {
 			}
 		case 2:
@@ -47,7 +48,7 @@ func abuse(t *testing.T, b []byte) {
 			x.spares = x.spares[:len(x.spares)-1]
 			x.spare--
 			p := x.slot(slot, x.stride)
-			h := header{kind: kind(next()%4 + 1), window: uint16(next() * 3), psn: serial.U32(next() * 3), ack: serial.U32(next()), held: uint16(next())}
+			h := header{kind: kind(next()%int(kindEnd) + 1), window: uint16(next() * 3), psn: serial.U32(next() * 3), ack: serial.U32(next()), held: uint16(next())}
 			n := HeaderLen + next()%(x.stride-HeaderLen)
 			switch h.kind {
 			case kindAck:
@@ -56,8 +57,9 @@ func abuse(t *testing.T, b []byte) {
 				for w := range int(h.sack) {
 					binary.BigEndian.PutUint64(p[HeaderLen+8*w:], uint64(next())<<(next()%57))
 				}
-			case kindAsk:
+			case kindAsk, kindHelloAck:
 				n = HeaderLen
+			case kindHello:
 			default:
 				h.flags = uint8(next()) & flagMask
 			}

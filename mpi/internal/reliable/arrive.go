@@ -30,9 +30,15 @@ func (p *protocol) arrived(now mono.Time, peer *Peer, slot int32, n int) {
 		p.data(now, c, &h, slot, n)
 		return
 	}
-	if h.kind == kindAsk {
+	switch h.kind {
+	case kindAsk:
 		c.rcv.AckDue(now, true, false)
 		p.list(c)
+	case kindHello:
+		c.answer = true
+		p.list(c)
+	case kindHelloAck:
+		c.way.Answered()
 	}
 	p.free = append(p.free, slot)
 }

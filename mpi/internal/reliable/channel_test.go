@@ -25,6 +25,7 @@ type channel struct {
 	nodes  []*node
 	faults faults
 	sent   int
+	there  int       // of them, by the second way
 	ended  mono.Time // when the last request completed
 }
 
@@ -35,6 +36,11 @@ type faults struct {
 	cut          [2]mono.Time  // nothing gets through between these
 	rate         int64         // bytes a second into each node; 0: no limit
 	room         int           // bytes that may wait there
+
+	second bool          // there is a second way
+	wall   [2]mono.Time  // nothing gets through there between these
+	eats   float64       // that it loses, Hellos apart
+	later  mono.Duration // than by the first way
 }
 
 // node is one endpoint of a channel.
@@ -79,6 +85,7 @@ type datagram struct {
 	from, to int
 	bytes    []byte
 	chunk    bool
+	second   bool // goes the second way
 	psn      serial.U32
 	addr     uint64
 }
@@ -108,7 +115,7 @@ func newChannel(t testing.TB, n int, seed uint64, slots int, c arq.Config) *chan
 	ch := &channel{t: t, rng: rand.New(rand.NewPCG(seed, 7))}
 	for id := range n {
 		x := &node{id: id, ch: ch, received: make([]int, n), most: 64}
-		x.stride, x.part, x.chunk = 256, testPart, testChunk
+		x.stride, x.part, x.chunk, x.room = 256, testPart, testChunk, testChunk
 		x.protocol.init(&Config{MaxMessage: testMost, MaxSendWR: 64, ARQ: c}, slots)
 		x.rx = make([]byte, slots*x.stride)
 		for i := range int32(slots) {
@@ -126,7 +133,7 @@ func newChannel(t testing.TB, n int, seed uint64, slots int, c arq.Config) *chan
 
 // transmit puts a packet of a node on its way.
 func (x *node) transmit(pk *packet) {
-	d := &datagram{from: x.id, to: int(pk.peer.qpn), chunk: pk.chunk, psn: pk.psn}
+	d := &datagram{from: x.id, to: int(pk.peer.qpn), chunk: pk.chunk, psn: pk.psn, second: pk.turn == arq.SecondWay}
 	if !pk.chunk {
 		d.bytes = append(d.bytes, pk.hdr[:pk.len]...)
 	}
@@ -137,6 +144,8 @@ func (x *node) transmit(pk *packet) {
 			from = x.sourceOf(r)
 		}
 		d.bytes = append(d.bytes, from[pk.off:pk.off+pk.n]...)
+	} else {
+		d.bytes = append(d.bytes, make([]byte, pk.n)...)
 	}
 	x.ch.fly(d)
 }
@@ -157,9 +166,19 @@ func (ch *channel) fly(d *datagram) {
 	case u < f.loss+f.double:
 		copies = 2
 	}
+	if d.second {
+		ch.there++
+		hello := !d.chunk && kind(d.bytes[0]) == kindHello
+		if ch.now >= f.wall[0] && ch.now < f.wall[1] || !hello && ch.rng.Float64() < f.eats {
+			copies = 0
+		}
+	}
 	for range copies {
 		e := *d
 		e.at = ch.now.Add(5 * mono.Microsecond)
+		if d.second {
+			e.at = e.at.Add(f.later)
+		}
 		if f.delay > 0 {
 			e.at = e.at.Add(mono.Duration(ch.rng.Int64N(int64(f.delay))))
 		}
@@ -218,7 +237,7 @@ func (x *node) use() {
 	}
 	for tries := 0; x.posted < x.most && tries < 8; tries++ {
 		to := x.ch.rng.IntN(len(x.script))
-		if s := x.script[to]; s.next < len(s.ops) && !x.post(x.ch.now, x.peers[to], x.wrOf(to, s)) {
+		if s := x.script[to]; s.next < len(s.ops) && !x.post(x.ch.now, x.peers[to], x.wrOf(to, s), false) {
 			return
 		} else if s.next < len(s.ops) {
 			s.next++
@@ -318,6 +337,13 @@ func (x *node) more() bool {
 		}
 	}
 	return false
+}
+
+// two gives the nodes a second way, for Writes of 500 bytes and more.
+func (ch *channel) two() {
+	for _, x := range ch.nodes {
+		x.second, x.long, x.hello = true, 500, testPart
+	}
 }
 
 // write fills the script of a node with messages and Writes to another one, each

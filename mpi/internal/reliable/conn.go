@@ -14,6 +14,7 @@ type Peer struct {
 
 	ah     *verbs.AH
 	qpn    uint32
+	epoch  uint32 // of the endpoint, with which all that comes from it must agree
 	remote verbs.Remote
 	conn   *conn // nil until it is used
 }
@@ -35,6 +36,12 @@ type conn struct {
 	ask   bool // an Ask is to follow what was sent
 	dated bool // all that was sent has its true time
 	from  serial.U32
+
+	// The second way, for large data.
+	run    arq.Run
+	way    arq.Way
+	hello  bool // it is to be asked for
+	answer bool // the peer has asked, and gets an answer
 
 	// Receiving.
 	held  []waiting // ring by PSN: packets that came before their turn; nil while all is in order
@@ -66,7 +73,7 @@ func (p *protocol) connOf(now mono.Time, peer *Peer) *conn {
 		p.used = append(p.used, c)
 		p.keepAt = min(p.keepAt, now.Add(p.shared.Config().KeepAlive))
 		c.snd.Init(p.shared, firstPSN)
-		c.snd.SetSegment(int(p.chunk) + chunkOverhead)
+		c.snd.SetSegment(int(p.room) + chunkOverhead)
 		c.rcv.Init(p.shared, firstPSN)
 		peer.conn = c
 	}
@@ -226,6 +233,7 @@ func (p *protocol) complete(c *conn, status verbs.Status) {
 	if c.head = r.next; c.head == none {
 		c.tail = none
 	}
+	p.until = max(p.until, r.posted)
 	if r.flags&verbs.Signaled != 0 || status != verbs.Success {
 		*p.done.next() = verbs.WC{WRID: r.wrid, Status: status, Opcode: r.op, ByteLen: r.total, Src: c.peer.ah}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -22,7 +23,8 @@ func (e *Endpoint) PostSend(to *Peer, wr *verbs.SendWR) error {
 	if err := e.check(wr); err != nil {
 		return err
 	}
-	if !e.post(e.eng.Now(), to, wr) {
+	direct := wr.Opcode == verbs.OpRDMAWrite && wr.Flags&verbs.Inline == 0 && wr.SGL[0].Length >= e.room && e.qp.Direct(&wr.SGL[0])
+	if !e.post(e.eng.Now(), to, wr, direct) {
 		return verbs.ErrQueueFull
 	}
 	if e.stuck {
@@ -78,24 +80,27 @@ func (e *Endpoint) retry() {
 // emit posts one packet. false means no room.
 func (e *Endpoint) emit(pk *packet) bool {
 	var wr *verbs.SendWR
-	r := pk.req
+	r, way := pk.req, wayFlags[pk.turn]
 	switch {
 	case pk.chunk:
 		wr = e.chunkOf(pk)
-	case r == nil:
+		wr.Flags |= way
+	case r == nil && pk.n == 0:
 		wr = &e.send
 		wr.InlineData = pk.hdr[:pk.len]
+		wr.Flags = verbs.Inline | way
+	case r == nil:
+		wr = e.longOf(pk, verbs.SGE{Addr: e.pad.mr.Addr(), Length: pk.n, LKey: e.pad.mr.LKey()})
+		wr.Flags = way
 	case r.flags&verbs.Inline != 0:
 		wr = &e.send
 		copy(e.small[:], pk.hdr[:HeaderLen])
 		n := copy(e.small[HeaderLen:], r.inline[pk.off:pk.off+pk.n])
 		wr.InlineData = e.small[:HeaderLen+n]
+		wr.Flags = verbs.Inline | way
 	default:
-		wr = &e.long
-		at := e.head * HeaderLen
-		copy(e.heads.bytes[at:], pk.hdr[:HeaderLen])
-		wr.SGL[0] = verbs.SGE{Addr: e.heads.mr.Addr() + uint64(at), Length: HeaderLen, LKey: e.heads.mr.LKey()}
-		wr.SGL[1] = verbs.SGE{Addr: r.sge.Addr + uint64(pk.off), Length: pk.n, LKey: r.sge.LKey}
+		wr = e.longOf(pk, verbs.SGE{Addr: r.sge.Addr + uint64(pk.off), Length: pk.n, LKey: r.sge.LKey})
+		wr.Flags = way
 	}
 	wr.AH, wr.RemoteQPN = pk.peer.ah, pk.peer.qpn
 	if err := e.qp.PostSend(wr); err != nil {
@@ -103,6 +108,9 @@ func (e *Endpoint) emit(pk *packet) bool {
 			panic("reliable: verbs refused a packet: " + err.Error())
 		}
 		return false
+	}
+	if e.posted++; r != nil {
+		r.posted = e.posted
 	}
 	if wr == &e.long {
 		// The queue pair holds fewer packets than there are headers, and lets
@@ -112,6 +120,18 @@ func (e *Endpoint) emit(pk *packet) bool {
 		}
 	}
 	return true
+}
+
+// wayFlags are those of work requests that go as a Turn says.
+var wayFlags = [...]verbs.SendFlags{arq.FirstWay: 0, arq.LastFirst: verbs.BulkNext, arq.SecondWay: verbs.Bulk}
+
+// longOf makes the Send of a packet whose header is followed by what s names.
+func (e *Endpoint) longOf(pk *packet, s verbs.SGE) *verbs.SendWR {
+	at := e.head * HeaderLen
+	copy(e.heads.bytes[at:], pk.hdr[:HeaderLen])
+	e.long.SGL[0] = verbs.SGE{Addr: e.heads.mr.Addr() + uint64(at), Length: HeaderLen, LKey: e.heads.mr.LKey()}
+	e.long.SGL[1] = s
+	return &e.long
 }
 
 // chunkOf makes the Write-Record of a chunk.

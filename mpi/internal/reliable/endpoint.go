@@ -52,17 +52,19 @@ type Endpoint struct {
 	cq    *verbs.CQ
 	rx    region // receive buffers
 	heads region // headers in front of what lies in the user's memory
+	pad   region // what a Hello has behind its header
 	head  int    // next of them
 
-	peers table
-	stuck bool   // pk could not be sent yet
-	pk    packet // reused
-	small [verbs.MaxInline]byte
-	send  verbs.SendWR // reused: a packet from small
-	long  verbs.SendWR // reused: a packet with the user's memory
-	write verbs.SendWR // reused: a chunk
-	recv  verbs.RecvWR // reused
-	wcs   [progress.Budget]verbs.WC
+	peers  table
+	posted uint64 // packets that the queue pair was given
+	stuck  bool   // pk could not be sent yet
+	pk     packet // reused
+	small  [verbs.MaxInline]byte
+	send   verbs.SendWR // reused: a packet from small
+	long   verbs.SendWR // reused: a packet with the user's memory
+	write  verbs.SendWR // reused: a chunk
+	recv   verbs.RecvWR // reused
+	wcs    [progress.Budget]verbs.WC
 }
 
 // region is registered memory in the arena.
@@ -86,8 +88,12 @@ func New(ctx *verbs.Context, pd *verbs.PD, cfg Config) (*Endpoint, error) {
 		return nil, fmt.Errorf("reliable: datagrams of %d bytes are too short", seg)
 	}
 	e := &Endpoint{arena: ctx.Arena(), eng: ctx.Engine()}
-	e.part, e.chunk = uint32(min(seg-HeaderLen, cfg.MaxMessage)), uint32(seg-recordLen)
-	e.stride = (HeaderLen + max(int(e.part), ackLen) + 63) &^ 63
+	e.part = uint32(min(seg-HeaderLen, cfg.MaxMessage))
+	e.room, e.chunk = uint32(seg-recordLen), uint32(ctx.BestSeg()-recordLen)
+	if e.second = ctx.Attr().Bulk; e.second {
+		e.hello = uint32(seg - HeaderLen)
+	}
+	e.stride = (HeaderLen + max(int(e.part), int(e.hello), ackLen) + 63) &^ 63
 	slots := min(max(cfg.Buffer/e.stride, slotsLeast), slotsMost)
 	e.protocol.init(&cfg, slots)
 	e.send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline}
@@ -108,7 +114,7 @@ func (e *Endpoint) create(ctx *verbs.Context, pd *verbs.PD, slots int) (err erro
 	if e.cq, err = ctx.CreateCQ(verbs.CQInit{Depth: sendDepth + 2*slots + arq.WindowMax}); err != nil {
 		return err
 	}
-	e.qp, err = pd.CreateQP(verbs.QPInit{Type: verbs.UD, SendCQ: e.cq, RecvCQ: e.cq, Cap: verbs.QPCap{MaxSendWR: sendDepth, MaxRecvWR: slots}})
+	e.qp, err = pd.CreateQP(verbs.QPInit{Type: verbs.UD, SendCQ: e.cq, RecvCQ: e.cq, Lasting: true, Cap: verbs.QPCap{MaxSendWR: sendDepth, MaxRecvWR: slots}})
 	if err != nil {
 		return err
 	}
@@ -117,6 +123,12 @@ func (e *Endpoint) create(ctx *verbs.Context, pd *verbs.PD, slots int) (err erro
 	}
 	if err = e.carve(pd, &e.heads, (sendDepth+1)*HeaderLen, "headers", 0); err != nil {
 		return err
+	}
+	if e.second {
+		if err = e.carve(pd, &e.pad, int(e.hello), "padding", 0); err != nil {
+			return err
+		}
+		clear(e.pad.bytes)
 	}
 	e.protocol.rx = e.rx.bytes
 	e.recv.NumSGE = 1
@@ -143,17 +155,18 @@ func (e *Endpoint) QP() *verbs.QP { return e.qp }
 // Num returns the number of the queue pair, which peers must know.
 func (e *Endpoint) Num() uint32 { return e.qp.Num() }
 
-// Segment returns how many bytes of a Write a datagram carries, which peers must
-// know: it is the same for all.
-func (e *Endpoint) Segment() int { return int(e.chunk) }
+// Segment returns how many bytes of a Write a datagram carries at most, which peers
+// must know: it is the same for all.
+func (e *Endpoint) Segment() int { return int(e.room) }
 
 // Peer makes known the endpoint that ah leads to, once: the number of its queue
-// pair and its Segment.
-func (e *Endpoint) Peer(ah *verbs.AH, qpn uint32, segment int) (*Peer, error) {
+// pair, its Segment, and the Epoch of its context.
+func (e *Endpoint) Peer(ah *verbs.AH, qpn uint32, segment int, epoch uint32) (*Peer, error) {
 	if segment != e.Segment() {
 		return nil, fmt.Errorf("reliable: datagrams there carry %d bytes and here %d: over unreliable datagrams, which find out nothing about the path, all ends need the same MTU", segment, e.Segment())
 	}
-	p := &Peer{ah: ah, qpn: qpn, remote: verbs.RemoteOf(ah.Remote())}
+	ah.SetEpoch(epoch)
+	p := &Peer{ah: ah, qpn: qpn, epoch: epoch, remote: verbs.RemoteOf(ah.Remote())}
 	e.peers.add(p)
 	return p, nil
 }
@@ -175,7 +188,7 @@ func (e *Endpoint) Close() error {
 	if e.cq != nil {
 		errs = append(errs, e.cq.Destroy())
 	}
-	for _, r := range []*region{&e.rx, &e.heads} {
+	for _, r := range []*region{&e.rx, &e.heads, &e.pad} {
 		if r.mr != nil {
 			errs = append(errs, r.mr.Dereg())
 		}

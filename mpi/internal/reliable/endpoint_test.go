@@ -10,6 +10,7 @@ import (
 	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/fabric/mesh"
+	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/verbs"
@@ -27,12 +28,27 @@ type rig struct {
 
 type rigEnd struct {
 	*Endpoint
-	ctx  *verbs.Context
-	pd   *verbs.PD
-	peer *Peer
-	mr   *verbs.MR
-	got  [][]byte
-	wcs  []verbs.WC
+	carrier fabric.Datagram
+	ctx     *verbs.Context
+	pd      *verbs.PD
+	peer    *Peer
+	mr      *verbs.MR
+	got     [][]byte
+	wcs     []verbs.WC
+}
+
+// secondPort is how much higher the port of the second way is (docs/PROTOCOL.md,
+// section 4).
+const secondPort = 8192
+
+// toArena puts the memory of an end into the arena, from where it can be sent without
+// a copy.
+func (e *rigEnd) toArena(t testing.TB) {
+	const n = 1 << 20
+	at, err := e.ctx.Arena().Alloc(n, mem.FrameSize)
+	must(t, err)
+	e.mr, err = e.pd.RegMR(e.ctx.Arena().At(at, n), verbs.LocalWrite|verbs.RemoteWrite)
+	must(t, err)
 }
 
 // Now implements mono.Clock.
@@ -41,7 +57,16 @@ func (r *rig) Now() mono.Time { return r.now }
 // Park implements progress.Parker.
 func (r *rig) Park(mono.Time, mono.Duration) bool { return false }
 
-func newRig(t testing.TB, payload int) *rig {
+func newRig(t testing.TB, payload int) *rig { return newRigOf(t, payload, false) }
+
+// newRigOf returns a rig, with a second way for large data or without.
+func newRigOf(t testing.TB, payload int, second bool) *rig {
+	t.Helper()
+	return newRigWith(t, payload, second, func(d fabric.Datagram) fabric.Datagram { return d })
+}
+
+// newRigWith returns a rig on carriers that wrap makes of those of the mesh.
+func newRigWith(t testing.TB, payload int, second bool, wrap func(fabric.Datagram) fabric.Datagram) *rig {
 	t.Helper()
 	r := &rig{t: t, now: 1, loses: func() bool { return false }}
 	var err error
@@ -54,8 +79,12 @@ func newRig(t testing.TB, payload int) *rig {
 	}
 	addrs := [2]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:18700"), netip.MustParseAddrPort("10.0.0.2:18700")}
 	for i := range r.ends {
-		e := &rigEnd{}
-		e.ctx, err = verbs.New(verbs.Config{Datagram: r.net.Open(addrs[i], 0), Engine: progress.New(r, r), Key: 7, Epoch: uint32(i + 1)})
+		e := &rigEnd{carrier: wrap(r.net.Open(addrs[i], 0))}
+		c := verbs.Config{Datagram: e.carrier, Engine: progress.New(r, r), Key: 7, Epoch: uint32(i + 1)}
+		if second {
+			c.Bulk = r.net.Open(netip.AddrPortFrom(addrs[i].Addr(), addrs[i].Port()+secondPort), 0)
+		}
+		e.ctx, err = verbs.New(c)
 		must(t, err)
 		e.pd, err = e.ctx.AllocPD()
 		must(t, err)
@@ -69,7 +98,7 @@ func newRig(t testing.TB, payload int) *rig {
 		other := r.ends[1-i]
 		ah, err := e.pd.CreateAH(addrs[1-i])
 		must(t, err)
-		e.peer, err = e.Peer(ah, other.Num(), other.Segment())
+		e.peer, err = e.Peer(ah, other.Num(), other.Segment(), other.ctx.Epoch())
 		must(t, err)
 	}
 	return r
@@ -126,9 +155,10 @@ func (e *rigEnd) long(id uint64, op verbs.Opcode, at, n int) *verbs.SendWR {
 // Messages and Writes of all sizes, one after the other, over a carrier that
 // loses: what arrives is what was sent.
 func TestEndpoint_everySize(t *testing.T) {
-	for _, payload := range []int{1472, 8972} {
+	for _, payload := range []int{1472, 8972, 20000} {
 		for _, loss := range []float64{0, 0.15} {
 			r := newRig(t, payload)
+			r.ends[0].toArena(t)
 			rng := rand.New(rand.NewPCG(1, uint64(payload)))
 			r.loses = func() bool { return rng.Float64() < loss }
 			a, b := r.ends[0], r.ends[1]
@@ -150,6 +180,9 @@ func TestEndpoint_everySize(t *testing.T) {
 				}
 				if n := sizes[k]; !bytes.Equal(b.mr.Bytes()[77:77+n], a.mr.Bytes()[at:at+n]) {
 					t.Fatalf("a Write of %d bytes went wrong", n)
+				}
+				if stats, _ := a.ctx.Stats(); sizes[k] > 4*payload && payload > 8000 && stats.TxDirect == 0 {
+					t.Fatal("nothing was sent from where it lies")
 				}
 				for i, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpSend} {
 					if wc := a.wcs[i]; wc.WRID != id || wc.Status != verbs.Success || wc.Opcode != op {
@@ -274,7 +307,7 @@ func TestEndpoint_refuses(t *testing.T) {
 			t.Errorf("%+v was taken", c)
 		}
 	}
-	if _, err := a.Peer(a.peer.ah, 2, a.Segment()-1); err == nil {
+	if _, err := a.Peer(a.peer.ah, 2, a.Segment()-1, 1); err == nil {
 		t.Error("a peer with another MTU was taken")
 	}
 }
@@ -300,6 +333,38 @@ func TestEndpoint_strangers(t *testing.T) {
 	}
 	if b.Foreign <= foreign {
 		t.Error("a chunk of a stranger was not noticed")
+	}
+}
+
+// What comes from the address of a peer, and from another life of its endpoint or for
+// another one of this, is a stranger's: the UDP checksum does not cover the address.
+func TestEndpoint_epochs(t *testing.T) {
+	r := newRig(t, 1472)
+	a, b := r.ends[0], r.ends[1]
+	try := func() {
+		t.Helper()
+		write := a.long(2, verbs.OpRDMAWrite, 0, 10)
+		write.RKey, write.RemoteAddr = b.mr.RKey(), b.mr.Addr()
+		must(t, a.PostSend(a.peer, a.inline(1, []byte("who?"))))
+		must(t, a.PostSend(a.peer, write))
+		for range 100 {
+			r.step(10 * mono.Microsecond)
+		}
+		if len(b.got) != 0 || len(a.wcs) != 0 {
+			t.Errorf("%d messages arrived, %d requests are complete", len(b.got), len(a.wcs))
+		}
+	}
+	a.peer.ah.SetEpoch(b.ctx.Epoch() + 1)
+	try()
+	if stats, _ := b.ctx.Stats(); b.Foreign != 0 || stats.RxStale == 0 {
+		t.Errorf("%d datagrams for another endpoint, %d taken for strangers'", stats.RxStale, b.Foreign)
+	}
+	a.peer.ah.SetEpoch(b.ctx.Epoch())
+	r.until("everything", func() bool { return len(b.got) == 1 && len(a.wcs) == 2 })
+	a.wcs, b.got = nil, nil
+	b.peer.epoch++
+	if try(); b.Foreign == 0 {
+		t.Error("a stranger was not noticed")
 	}
 }
 

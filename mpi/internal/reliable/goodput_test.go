@@ -26,7 +26,7 @@ func tenGbit(t testing.TB, n int, seed uint64, loss float64) *channel {
 	ch := newChannel(t, n, seed, 512, arq.Config{})
 	ch.faults = faults{loss: loss, delay: 2 * mono.Microsecond, rate: 1250e6, room: 400_000}
 	for _, x := range ch.nodes {
-		x.chunk = 8192
+		x.chunk, x.room = 8192, 8192
 	}
 	return ch
 }
@@ -82,7 +82,7 @@ func BenchmarkProtocol_small(b *testing.B) {
 	var pk packet
 	var wcs [4]verbs.WC
 	move := func(from, to *node) {
-		from.post(ch.now, from.peers[to.id], wr)
+		from.post(ch.now, from.peers[to.id], wr, false)
 		ch.now += 2000
 		from.date(ch.now)
 		for from.kick(ch.now, from.peers[to.id], &pk) {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/xwarp/xwarp/internal/arq"
+	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/serial"
 	"github.com/xwarp/xwarp/verbs"
@@ -13,7 +14,8 @@ import (
 type Stats struct {
 	Packets, Chunks    uint64 // sent for the first time
 	Resent             uint64 // of both
-	Acks, Asks         uint64 // sent
+	Acks, Asks, Hellos uint64 // sent
+	Bulk               uint64 // packets and chunks that went the second way
 	Received           uint64 // packets and chunks that were new
 	Duplicates         uint64 // those that were not, or lie outside of the window
 	Dropped            uint64 // ahead of a gap when there was no room to keep them
@@ -28,10 +30,15 @@ type protocol struct {
 	shared   *arq.Shared
 	requests requests
 	done     completions
+	until    uint64 // packets that must have gone out before the user sees them: request.posted
 	census   census
 	most     int    // length of a message
 	part     uint32 // most bytes of a message in one datagram
-	chunk    uint32 // and of a Write
+	chunk    uint32 // and of a Write, if it is copied
+	room     uint32 // and if it is not
+	second   bool   // there is a second way
+	hello    uint32 // how many bytes a Hello has behind its header: as a datagram at most
+	long     uint32 // from how many bytes on a Write is large data
 
 	first, last *conn // the line of those that may have something to send
 	active      []*conn
@@ -54,7 +61,7 @@ func (p *protocol) init(cfg *Config, slots int) {
 	p.requests.init(cfg.MaxSendWR)
 	p.done.init(cfg.MaxSendWR + 2*slots)
 	p.census.init(slots, p.shared.Config().Window)
-	p.most = cfg.MaxMessage
+	p.most, p.long = cfg.MaxMessage, arq.LongMin
 	p.wakeAt, p.keepAt = mono.Never, mono.Never
 	p.spare = slots
 }
@@ -69,21 +76,27 @@ func (p *protocol) slot(i int32, n int) []byte {
 // or a chunk, which has no header.
 type packet struct {
 	peer  *Peer
-	req   *request // nil: nothing follows the header
+	req   *request // nil: none, and n bytes that mean nothing follow the header
 	off   uint32
 	n     uint32
 	psn   serial.U32
+	turn  arq.Turn
 	chunk bool
 	hdr   [ackLen]byte
 	len   int // of the header
 }
 
 // post appends a work request to the line of its peer. false means that the
-// table is full. Ask kick what to send.
-func (p *protocol) post(now mono.Time, peer *Peer, wr *verbs.SendWR) bool {
+// table is full. Ask kick what to send. A Write is sent from where it lies if direct is
+// set: its chunks then end with frames of memory.
+func (p *protocol) post(now mono.Time, peer *Peer, wr *verbs.SendWR, direct bool) bool {
 	i, ok := p.requests.add(wr)
 	if !ok {
 		return false
+	}
+	r := &p.requests.all[i]
+	if r.first, r.step = p.chunk, p.chunk; direct {
+		r.first, r.step = p.room-(uint32(r.sge.Addr)+p.room)%mem.FrameSize, p.room-p.room%mem.FrameSize
 	}
 	c := p.connOf(now, peer)
 	if c.tail != none {
@@ -120,7 +133,7 @@ func (p *protocol) kick(now mono.Time, peer *Peer, pk *packet) bool {
 			return true
 		}
 	}
-	if c.ask || c.cur != none && c.snd.CanPush(1) || c.snd.HasLost() {
+	if c.ask || c.hello || c.cur != none && c.snd.CanPush(1) || c.snd.HasLost() {
 		p.list(c)
 	} else {
 		p.wake(c)
@@ -171,8 +184,12 @@ func (p *protocol) pick(now mono.Time, c *conn, pk *packet) bool {
 		rec := snd.Record(psn)
 		pk.peer, pk.req = c.peer, &p.requests.all[rec.Token]
 		pk.psn, pk.off, pk.n = psn, rec.Off, rec.Len
+		pk.turn = arq.FirstWay // the other may be what lost it
 		snd.Resent(now, psn)
 		p.Resent++
+		if c.run.Second() {
+			c.way.Resent(1)
+		}
 		p.dress(now, c, pk, true)
 		return true
 	}
@@ -180,12 +197,23 @@ func (p *protocol) pick(now mono.Time, c *conn, pk *packet) bool {
 	if p.cutNext(now, c, pk, !due) {
 		return true
 	}
-	pk.peer, pk.req, pk.n = c.peer, nil, 0
+	pk.peer, pk.req, pk.n, pk.turn = c.peer, nil, 0, arq.FirstWay
 	switch {
 	case c.ask:
 		c.ask = false
 		p.Asks++
 		p.head(now, c, pk, kindAsk, 0)
+		if c.run.Second() {
+			pk.turn = arq.SecondWay // behind what it asks for
+		}
+	case c.hello:
+		c.hello = false
+		p.Hellos++
+		p.head(now, c, pk, kindHello, 0)
+		pk.n, pk.turn = p.hello, arq.SecondWay
+	case c.answer:
+		c.answer = false
+		p.head(now, c, pk, kindHelloAck, 0)
 	case due:
 		p.Acks++
 		p.acknowledge(now, c, pk)
@@ -205,7 +233,11 @@ func (p *protocol) cutNext(now mono.Time, c *conn, pk *packet, chunks bool) bool
 	r := &p.requests.all[i]
 	n := r.total - r.cut
 	if r.op == verbs.OpRDMAWrite {
-		if n = min(n, p.chunk); !chunks {
+		part := r.step
+		if r.cut == 0 {
+			part = r.first
+		}
+		if n = min(n, part); !chunks {
 			return false
 		}
 	} else {
@@ -222,6 +254,7 @@ func (p *protocol) cutNext(now mono.Time, c *conn, pk *packet, chunks bool) bool
 func (p *protocol) cut(now mono.Time, c *conn, pk *packet, i int32, n uint32) {
 	r := &p.requests.all[i]
 	pk.peer, pk.req, pk.off, pk.n = c.peer, r, r.cut, n
+	pk.turn = p.turn(now, c, r)
 	r.cut += n
 	last := r.cut == r.total
 	pk.psn = c.snd.Push(now, uint32(i), pk.off, n, last)
@@ -237,6 +270,24 @@ func (p *protocol) cut(now mono.Time, c *conn, pk *packet, i int32, n uint32) {
 		p.Packets++
 	}
 	p.dress(now, c, pk, soon)
+}
+
+// turn says how the next part of a request goes that is sent for the first time.
+func (p *protocol) turn(now mono.Time, c *conn, r *request) arq.Turn {
+	long := r.total >= p.long && r.op == verbs.OpRDMAWrite
+	if !p.second || !long && c.run.Idle() {
+		return arq.FirstWay
+	}
+	turn := c.run.Next(now, &c.way, &c.snd, c.snd.InFlight() == 0, long)
+	if c.run.Large() && c.way.Wanting(now) {
+		c.way.Ask(now)
+		c.hello = true
+	}
+	if turn == arq.SecondWay {
+		c.way.Sent(1)
+		p.Bulk++
+	}
+	return turn
 }
 
 // dress gives a part of a request its header, or makes it a chunk.
@@ -268,7 +319,9 @@ func (p *protocol) head(now mono.Time, c *conn, pk *packet, k kind, flags uint8)
 	}
 	h.put(pk.hdr[:])
 	pk.len = HeaderLen
-	c.rcv.Acked(false)
+	if k != kindHello { // which may well be lost
+		c.rcv.Acked(false)
+	}
 }
 
 // acknowledge writes a packet that tells of gaps too.

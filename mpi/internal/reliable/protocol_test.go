@@ -11,6 +11,7 @@ import (
 // Whatever a channel does, messages arrive once and in order, and no Write is
 // missing when a message behind it arrives.
 func TestProtocol_model(t *testing.T) {
+	ever := mono.Time(mono.Second) * 3600
 	for name, f := range map[string]faults{
 		"perfect":     {},
 		"loss 1 %":    {loss: 0.01},
@@ -22,12 +23,24 @@ func TestProtocol_model(t *testing.T) {
 		"partition":   {loss: 0.02, cut: [2]mono.Time{mono.Time(mono.Millisecond), mono.Time(900 * mono.Millisecond)}},
 		"narrow":      {rate: 20e6, room: 3000, delay: 10 * mono.Microsecond},
 		"very narrow": {rate: 2e6, room: 1000, loss: 0.05},
+
+		"two ways":        {second: true, later: 20 * mono.Microsecond},
+		"two, everything": {second: true, later: 20 * mono.Microsecond, loss: 0.1, double: 0.1, delay: 60 * mono.Microsecond},
+		"two, partition":  {second: true, loss: 0.02, cut: [2]mono.Time{mono.Time(mono.Millisecond), mono.Time(900 * mono.Millisecond)}},
+		"two, narrow":     {second: true, rate: 20e6, room: 3000, delay: 10 * mono.Microsecond},
+		"firewall":        {second: true, wall: [2]mono.Time{0, ever}, loss: 0.02},
+		"sudden firewall": {second: true, wall: [2]mono.Time{mono.Time(2 * mono.Millisecond), mono.Time(500 * mono.Millisecond)}, loss: 0.02},
+		"half of it":      {second: true, eats: 0.5},
+		"all of it":       {second: true, eats: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(25) {
 				slots := []int{64, 96, 256}[seed%3]
 				ch := newChannel(t, 3, seed, slots, arq.Config{})
 				ch.faults = f
+				if f.second {
+					ch.two()
+				}
 				for from := range ch.nodes {
 					for to := range ch.nodes {
 						if from != to {
@@ -36,6 +49,9 @@ func TestProtocol_model(t *testing.T) {
 					}
 				}
 				ch.finish()
+				if went := ch.there > 0; went != f.second {
+					t.Errorf("something went a second way: %v", went)
+				}
 				if t.Failed() {
 					t.Fatalf("seed %d", seed)
 				}

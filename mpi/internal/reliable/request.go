@@ -16,6 +16,9 @@ type request struct {
 	rkey   uint32
 	total  uint32
 	cut    uint32 // bytes that have been sent once
+	first  uint32 // Writes: bytes of the first chunk,
+	step   uint32 // and of those behind it
+	posted uint64 // its last packet was that many-th of those given to the queue pair
 	next   int32  // of the same peer
 	op     verbs.Opcode
 	flags  verbs.SendFlags
@@ -49,7 +52,7 @@ func (t *requests) add(wr *verbs.SendWR) (int32, bool) {
 	t.free = t.free[:n-1]
 	r := &t.all[i]
 	r.wrid, r.op, r.flags, r.next = wr.WRID, wr.Opcode, wr.Flags, none
-	r.raddr, r.rkey, r.cut = wr.RemoteAddr, wr.RKey, 0
+	r.raddr, r.rkey, r.cut, r.posted = wr.RemoteAddr, wr.RKey, 0, 0
 	if wr.Flags&verbs.Inline != 0 {
 		r.total = uint32(copy(r.inline[:], wr.InlineData))
 	} else {

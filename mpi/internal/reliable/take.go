@@ -11,6 +11,10 @@ import (
 // Opcode is OpRecv. It returns how many. worked is false when there was nothing
 // at all to do.
 //
+// What was sent again in vain may wait in the queue pair for a full carrier when the
+// original is acknowledged. Completions wait for that, and everything that arrives
+// behind them: their memory may be gone once the user has seen them.
+//
 // A message is read with Message and given back with Release.
 func (e *Endpoint) Poll(now mono.Time, dst []verbs.WC) (n int, worked bool) {
 	if len(e.undated) > 0 {
@@ -40,7 +44,9 @@ func (e *Endpoint) Poll(now mono.Time, dst []verbs.WC) (n int, worked bool) {
 	if e.first != nil {
 		got += e.pump(now)
 	}
-	n = e.done.read(dst)
+	if e.done.len() > 0 && e.until+uint64(e.qp.Unsent()) <= e.posted {
+		n = e.done.read(dst)
+	}
 	return n, n+got > 0
 }
 
@@ -51,7 +57,7 @@ func (e *Endpoint) take(now mono.Time, wc *verbs.WC) {
 		r := wc.Record
 		p := e.peers.find(wc.SrcAddr, wc.SrcQP)
 		switch {
-		case p == nil:
+		case p == nil || p.epoch != wc.SrcEpoch:
 			e.Foreign++
 		case !r.Whole:
 			e.Malformed++ // chunks of ours are records of their own
@@ -69,7 +75,7 @@ func (e *Endpoint) take(now mono.Time, wc *verbs.WC) {
 		case wc.Status != verbs.Success:
 			e.Malformed++
 			e.free = append(e.free, slot)
-		case p == nil:
+		case p == nil || p.epoch != wc.SrcEpoch:
 			e.Foreign++
 			e.free = append(e.free, slot)
 		default:

@@ -8,7 +8,7 @@ import (
 )
 
 // Version is the version of the bytes below.
-const Version = 1
+const Version = 2
 
 // HeaderLen is the length in bytes of the header in front of each packet.
 const HeaderLen = 16
@@ -17,9 +17,11 @@ const HeaderLen = 16
 type kind uint8
 
 const (
-	kindData kind = iota + 1 // part of a message follows
-	kindAck                  // SACK words follow
-	kindAsk                  // acknowledge at once: chunks cannot say so themselves
+	kindData     kind = iota + 1 // part of a message follows
+	kindAck                      // SACK words follow
+	kindAsk                      // acknowledge at once: chunks cannot say so themselves
+	kindHello                    // goes the second way, with padding: does it lead there?
+	kindHelloAck                 // it does
 	kindEnd
 )
 
@@ -72,8 +74,10 @@ func (h *header) parse(b []byte) bool {
 		return h.sack == 0
 	case kindAck:
 		return h.flags == 0 && h.sack <= arq.MaxSackWords && len(b) == HeaderLen+8*int(h.sack)
-	case kindAsk:
+	case kindAsk, kindHelloAck:
 		return h.flags|h.sack == 0 && len(b) == HeaderLen
+	case kindHello:
+		return h.flags|h.sack == 0
 	}
 	return false
 }

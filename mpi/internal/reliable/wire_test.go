@@ -27,6 +27,8 @@ func TestHeader_bitWalk(t *testing.T) {
 	for i := range 32 {
 		walk(header{kind: kindData, psn: 1 << i})
 		walk(header{kind: kindAsk, ack: 1 << i})
+		walk(header{kind: kindHello, ack: 1 << i})
+		walk(header{kind: kindHelloAck, psn: 1 << i})
 	}
 	for i := range 16 {
 		walk(header{kind: kindAck, held: 1 << i})
@@ -57,6 +59,9 @@ func TestHeader_refuses(t *testing.T) {
 		"flags of an ack":        packet(header{kind: kindAck, flags: flagLast}, HeaderLen),
 		"flags of an ask":        packet(header{kind: kindAsk, flags: flagSoon}, HeaderLen),
 		"an ask with data":       packet(header{kind: kindAsk}, HeaderLen+1),
+		"flags of a Hello":       packet(header{kind: kindHello, flags: flagSoon}, HeaderLen),
+		"SACK words of a Hello":  packet(header{kind: kindHello, sack: 1}, HeaderLen+8),
+		"an answer with data":    packet(header{kind: kindHelloAck}, HeaderLen+1),
 		"data with SACK words":   packet(header{kind: kindData, sack: 1}, HeaderLen+8),
 		"another version":        append(append(packet(header{kind: kindData}, HeaderLen)[:14:14], Version+1, 0), 1),
 		"reserved byte not zero": append(append(packet(header{kind: kindData}, HeaderLen)[:14:14], Version, 1), 1),

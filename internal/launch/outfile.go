@@ -1,0 +1,59 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// outputFiles are files that get the output of ranks in place of the terminal.
+type outputFiles struct {
+	of  [2][]*stream // output and error output, by rank; nil without files
+	all []*stream
+	err error // of writing
+}
+
+// openOutputFiles makes the files of a job whose ranks are on hosts.
+func openOutputFiles(c Config, hosts []string) (*outputFiles, error) {
+	f := &outputFiles{}
+	byName := map[string]*stream{}
+	for which, pattern := range [2]string{c.OutFile, c.ErrFile} {
+		for rank := range hosts {
+			if pattern == "" {
+				break
+			}
+			name := strings.NewReplacer("%r", strconv.Itoa(rank), "%h", hosts[rank], "%%", "%").Replace(pattern)
+			if byName[name] == nil {
+				file, err := os.Create(name)
+				if err != nil {
+					return nil, errors.Join(configErrorf("output of rank %d: %v", rank, err), f.close())
+				}
+				byName[name] = &stream{w: file, rank: -1, file: file}
+				f.all = append(f.all, byName[name])
+			}
+			f.of[which] = append(f.of[which], byName[name])
+		}
+	}
+	return f, nil
+}
+
+// failed notes that a file takes no more, on a full disk for example. The job goes on.
+func (f *outputFiles) failed(s *stream, err error) {
+	if s.file != nil && f.err == nil {
+		f.err = fmt.Errorf("output of rank %d: %w", s.rank, err)
+		s.w = io.Discard
+	}
+}
+
+// close returns why files do not have what they should.
+func (f *outputFiles) close() error {
+	for _, s := range f.all {
+		if err := s.file.Close(); err != nil && f.err == nil {
+			f.err = fmt.Errorf("output of ranks: %w", err)
+		}
+	}
+	return f.err
+}

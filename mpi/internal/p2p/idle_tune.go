@@ -1,0 +1,149 @@
+package p2p
+
+import "github.com/xwarp/xwarp/internal/mono"
+
+// Up to which length a message goes in pieces to an idle peer, and from which on it is
+// asked for, depends on what a turn takes, what copying takes, and on how data go in
+// frames and in bulk: at MTU 1500 a bulk of 64 KiB takes a kernel half as long as frames
+// do, at MTU 9000 as long. No model of a few lines has all that. So both ways are timed,
+// from the call until the peer has acknowledged all, with messages of the program and
+// nothing else: first in turns, then now and then. Messages of about the same length
+// are compared, by the shortest time of each way: what the peer, or another process,
+// has added says nothing about the way. A peer that is late with its receives makes
+// asking take long, and for that pieces are the remedy, too.
+//
+// Connections tell only what their stream has taken, so there the limit is fixed.
+type idleTuner struct {
+	classes [len(idleTops)]idleClass
+	began   mono.Time // of the message that is timed; 0: none is
+	id      uint32    // its request
+	size    int32
+	way     idleWay
+}
+
+// idleTops are the longest messages that are compared with one another, in bytes. What
+// is longer than the last is always asked for.
+var idleTops = [...]int32{24 << 10, 32 << 10, 48 << 10, 64 << 10, 96 << 10, idleMost}
+
+const (
+	idleMost  = 128 << 10
+	idleTimed = 6  // messages each way, for a decision
+	idleEvery = 32 // one of so many goes the other way, after the first decision, and one is timed
+)
+
+// idleWay is how a message goes to an idle peer.
+type idleWay uint8
+
+const (
+	inPieces idleWay = iota
+	askedFor
+	idleWays
+)
+
+// idleClass is what is known of messages of about the same length.
+type idleClass struct {
+	least   [idleWays]float64 // ns per byte, since the last decision
+	timed   [idleWays]uint8
+	usual   idleWay
+	decided bool
+	tick    uint32
+}
+
+// newIdleTuner makes one that begins with the default of Config.EagerIdle.
+func newIdleTuner() *idleTuner {
+	t := &idleTuner{}
+	for i, top := range idleTops {
+		if top > eagerIdle {
+			t.classes[i].usual = askedFor
+		}
+	}
+	return t
+}
+
+// class returns that of messages of n bytes.
+func (t *idleTuner) class(n int32) *idleClass {
+	i := 0
+	for n > idleTops[i] {
+		i++
+	}
+	return &t.classes[i]
+}
+
+// choose says how the next message goes, and whether it is to be timed.
+func (c *idleClass) choose() (way idleWay, timed bool) {
+	c.tick++
+	switch {
+	case !c.decided:
+		return idleWay(c.tick % uint32(idleWays)), true
+	case c.tick%idleEvery == 0:
+		return idleWays - 1 - c.usual, true
+	}
+	return c.usual, c.tick%idleEvery == idleEvery/2
+}
+
+// took takes the time of a message into account, in ns per byte.
+func (c *idleClass) took(way idleWay, each float64) {
+	if c.timed[way] == 0 || each < c.least[way] {
+		c.least[way] = each
+	}
+	c.timed[way] = min(c.timed[way]+1, idleTimed)
+	if min(c.timed[inPieces], c.timed[askedFor]) < idleTimed {
+		return
+	}
+	c.usual = inPieces
+	if c.least[askedFor] < c.least[inPieces] {
+		c.usual = askedFor
+	}
+	c.decided, c.timed = true, [idleWays]uint8{}
+}
+
+// limit returns the longest message that goes in pieces as a rule.
+func (t *idleTuner) limit(least int) int {
+	for i := len(idleTops) - 1; i >= 0; i-- {
+		if t.classes[i].usual == inPieces {
+			return int(idleTops[i])
+		}
+	}
+	return least
+}
+
+// prefersPieces decides about the send r of n bytes to a peer that is idle.
+func (ep *Endpoint) prefersPieces(p *peer, r *Request, n int) bool {
+	if !ep.cfg.tunesIdle || p.ah == nil {
+		return n <= ep.cfg.EagerIdle
+	}
+	if p.idle == nil {
+		p.idle = newIdleTuner()
+	}
+	t := p.idle
+	c := t.class(int32(n))
+	if p.buffered > 0 || r.data.typed {
+		return c.usual == inPieces
+	}
+	way, timed := c.choose()
+	if t.began = 0; timed {
+		t.began, t.id, t.size, t.way = ep.eng.Clock().Now(), r.wireID(), int32(n), way
+	}
+	return way == inPieces
+}
+
+// timedIdle takes the time of the message that is timed: the peer has all of it.
+func (ep *Endpoint) timedIdle(t *idleTuner) {
+	took := ep.eng.Clock().Now().Sub(t.began)
+	t.class(t.size).took(t.way, float64(took)/float64(t.size))
+	t.began = 0
+}
+
+// arrivedPieces is timedIdle when no buffer is under way to p any more.
+func (ep *Endpoint) arrivedPieces(p *peer) {
+	if t := p.idle; t.began != 0 && t.way == inPieces {
+		ep.timedIdle(t)
+	}
+}
+
+// arrivedAsked is timedIdle when r, which was asked for, has come to its end.
+func (ep *Endpoint) arrivedAsked(r *Request) {
+	if t := ep.peers[r.peer].idle; t != nil && t.began != 0 && t.way == askedFor && t.id == r.wireID() && r.err == nil {
+		ep.timedIdle(t)
+	}
+}
