@@ -12,3 +12,6 @@ func (m *MR) Name(key uint32, addr uint64) {
 	t.used++
 	m.key, m.addr = key, addr
 }
+
+// SetTaker is QPInit.Taker of a queue pair that is there.
+func (q *QP) SetTaker(t Taker) { q.taker = t }

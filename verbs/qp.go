@@ -44,8 +44,9 @@ type QP struct {
 	rc      *rc // RC only
 	records recordTable
 	closed  bool
-	patient bool // QPInit.RecvWait
-	lasting bool // QPInit.Lasting
+	patient bool  // QPInit.RecvWait
+	lasting bool  // QPInit.Lasting
+	taker   Taker // or nil
 }
 
 // QPStats counts what a queue pair did and refused.
@@ -83,12 +84,14 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 		return nil, fmt.Errorf("%w: queue sizes %+v; at most %d", ErrInvalid, init.Cap, maxQueue)
 	case init.RecvWait && init.Type != RC:
 		return nil, fmt.Errorf("%w: RecvWait is for type RC: on %v a message without a receive waits, or is lost, anyway", ErrInvalid, init.Type)
+	case init.Taker != nil && init.Type != RD:
+		return nil, fmt.Errorf("%w: Taker is for type RD", ErrInvalid)
 	case init.SRQ != nil && (init.SRQ.pd == nil || init.SRQ.pd.ctx != c):
 		return nil, fmt.Errorf("%w: the shared receive queue is of another context, or destroyed", ErrInvalid)
 	}
 	q := &QP{
 		ctx: c, pd: p, ep: c.ep, typ: init.Type, num: rdNum, sendCQ: init.SendCQ, recvCQ: init.RecvCQ,
-		patient: init.RecvWait, lasting: init.Lasting && init.Type == UD,
+		patient: init.RecvWait, lasting: init.Lasting && init.Type == UD, taker: init.Taker,
 	}
 	if err := q.records.init(init.Record); err != nil {
 		return nil, err

@@ -54,6 +54,9 @@ func (r *Reader) Peek(n int) []byte {
 	return r.scratch[:n]
 }
 
+// Piece returns what comes next and lies in one piece, without consuming it.
+func (r *Reader) Piece() []byte { return r.cur }
+
 // Skip consumes n bytes; the caller has checked Len.
 func (r *Reader) Skip(n int) {
 	r.left -= n

@@ -343,7 +343,7 @@ func (ep *Endpoint) createQueues(ctx *verbs.Context) (err error) {
 		ep.maxSeg = math.MaxInt // a stream takes a message as a whole
 		return nil
 	}
-	ep.qp, err = ep.pd.CreateQP(verbs.QPInit{Type: verbs.RD, SendCQ: ep.cq, RecvCQ: ep.cq, SRQ: ep.srq, Cap: depth})
+	ep.qp, err = ep.pd.CreateQP(verbs.QPInit{Type: verbs.RD, SendCQ: ep.cq, RecvCQ: ep.cq, SRQ: ep.srq, Cap: depth, Taker: ep})
 	return err
 }
 

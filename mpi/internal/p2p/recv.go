@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"github.com/xwarp/xwarp/mpi/internal/match"
+	"github.com/xwarp/xwarp/verbs"
 )
 
 // collective reports whether a context is the hidden half of a communicator,
@@ -80,6 +81,24 @@ func (ep *Endpoint) find(env match.Envelope) (Status, bool, error) {
 		return Status{Source: e.Source, Tag: e.Tag, Bytes: int(e.Owner.size)}, true, nil
 	}
 	return Status{}, false, ep.unprobed(env)
+}
+
+// Take implements verbs.Taker: what most short messages are, a message that a receive
+// waits for, goes from the frame to the user. Everything else is received.
+func (ep *Endpoint) Take(_ *verbs.AH, b []byte) bool {
+	var h header
+	if len(b) == 0 || kind(b[0]) != kindEager || ep.impaired || !h.parse(b, len(ep.peers)) {
+		return false
+	}
+	env := h.envelope()
+	e := ep.posted.Match(env)
+	if e == nil {
+		return false
+	}
+	p := &ep.peers[h.source]
+	p.used, p.answered = true, true
+	e.Owner.deliver(env, b[headerLen:])
+	return true
 }
 
 // arrivedEager takes in a message whose data came with it.

@@ -65,7 +65,6 @@ func (ep *Endpoint) isendBytes(env match.Envelope, dest int, buf []byte) *Reques
 	if len(buf) > int(p.eagerMax) || !p.ready() || !ep.open(p, env) || !ep.dispatch(env, p, int32(dest), buf) {
 		return ep.isend(env, dest, data{buf: buf}, false)
 	}
-	ep.counted(env.Context, p.lane != nil)
 	r := ep.spare()
 	r.st = Status{Source: int32(dest), Tag: env.Tag, Bytes: len(buf)}
 	r.state = done
@@ -78,14 +77,17 @@ func (ep *Endpoint) isendBytes(env match.Envelope, dest int, buf []byte) *Reques
 func (ep *Endpoint) dispatch(env match.Envelope, p *peer, rank int32, buf []byte) bool {
 	switch {
 	case p.lane != nil:
-		h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
-		return ep.put(p, &h, &data{buf: buf}, len(buf))
+		return ep.putEager(env, p, buf)
 	case len(buf) > coachMax, ep.posts == 0 && !p.habit.waits():
 		return false
 	}
 	seat := ep.board(env, p, rank, len(buf))
+	if seat == nil {
+		return false
+	}
 	copy(seat, buf)
-	return seat != nil
+	ep.counted(env.Context, false)
+	return true
 }
 
 func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Request {
