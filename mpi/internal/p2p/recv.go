@@ -87,7 +87,7 @@ func (ep *Endpoint) find(env match.Envelope) (Status, bool, error) {
 // waits for, goes from the frame to the user. Everything else is received.
 func (ep *Endpoint) Take(_ *verbs.AH, b []byte) bool {
 	var h header
-	if len(b) == 0 || kind(b[0]) != kindEager || ep.impaired || !h.parse(b, len(ep.peers)) {
+	if len(b) == 0 || kind(b[0]) != kindEager || ep.impaired || !h.parse(b, len(ep.peers)) || h.source == ep.rank {
 		return false
 	}
 	env := h.envelope()
