@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"testing"
@@ -383,6 +384,9 @@ func FuzzEndpoint_lent(f *testing.F) {
 		f.Add(sample(k, 0, 100_000), sample(kindFIN, 0, 0), true)
 		f.Add(sample(kindBye, 0, 0), sample(k, 0, 0), false)
 	}
+	noKey := sample(kindCTS, 0, 0)
+	binary.BigEndian.PutUint64(noKey[headerLen+16:], 50_000)
+	f.Add(noKey, noKey, true)
 	f.Fuzz(func(t *testing.T, first, second []byte, revoke bool) {
 		ep := newEnd(t)
 		ep.cfg.Rendezvous = RendezvousRead

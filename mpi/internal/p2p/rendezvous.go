@@ -105,20 +105,24 @@ func (ep *Endpoint) postCTS(r *Request, p *peer) bool {
 
 // arrivedCTS starts to send the data.
 func (ep *Endpoint) arrivedCTS(h *header, b []byte) {
+	var g grant
+	g.get(b)
+	g.stream = h.tag == ctsStream || ep.peers[h.source].lane != nil
 	r := ep.lookup(h.id)
-	if r == nil || r.state != waitCTS || r.peer != h.source {
+	switch {
+	case r == nil || r.state != waitCTS || r.peer != h.source:
 		ep.Stats.Stale++
-		var g grant
-		g.get(b)
 		ep.explain(h)
 		ep.notify(int(h.source), kindFIN, finFailed, g.request) // or it waits for ever
+		return
+	case !g.stream && g.size > 0 && g.rkey == 0:
+		ep.Stats.Malformed++ // there is nothing to write to
 		return
 	}
 	if r.lent {
 		r.unlend()
 	}
-	r.grant.get(b)
-	r.grant.stream = h.tag == ctsStream || ep.peers[r.peer].lane != nil
+	r.grant = g
 	r.grant.size = min(r.grant.size, r.total)
 	if !r.grant.stream && !ep.packs(r) {
 		mr, err := ep.pd.RegMR(r.data.buf[:r.grant.size], 0)
