@@ -59,6 +59,12 @@ func (h *host) nothing() {
 // and so does the Write behind it; both go on when there is a receive.
 func waitsForReceive(r *rig) {
 	a, b := r.hosts[0], r.hosts[1]
+	stalled := uint64(0)
+	waits := func() { // there is no receive until a message has asked for one
+		stalled++
+		r.until(func() bool { return b.to(a).Stats.RecvStalls >= stalled })
+		b.nothing()
+	}
 	for _, n := range []int{0, 8, 10_000, 200_000} {
 		src, dst := a.region(n, 0).fill(n), b.region(n, verbs.LocalWrite)
 		after, mark := a.region(8, 0).fill(9), b.region(8, verbs.LocalWrite|verbs.RemoteWrite)
@@ -68,10 +74,10 @@ func waitsForReceive(r *rig) {
 		a.post(first)
 		a.post(second)
 		a.post(write)
-		b.nothing()
+		waits()
 		b.received(b.recv(a, dst.SGE(0, n)), verbs.OpRecv, a)
 		dst.equals(src.b)
-		b.nothing()
+		waits()
 		mark.is(0, nil)
 		if wc := b.received(b.recv(a), verbs.OpRecvRDMAWithImm, a); wc.ImmData != 77 {
 			r.t.Errorf("%d bytes: completion %+v", n, wc)
