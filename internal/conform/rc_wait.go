@@ -55,14 +55,20 @@ func (h *host) nothing() {
 	}
 }
 
+// stalled waits until n messages from a peer have found no receive.
+func (h *host) stalled(from *host, n uint64) {
+	h.r.t.Helper()
+	h.r.until(func() bool { return h.to(from).Stats.RecvStalls >= n })
+}
+
 // waitsForReceive sends messages of all kinds that find no receive. Each waits,
 // and so does the Write behind it; both go on when there is a receive.
 func waitsForReceive(r *rig) {
 	a, b := r.hosts[0], r.hosts[1]
-	stalled := uint64(0)
-	waits := func() { // there is no receive until a message has asked for one
-		stalled++
-		r.until(func() bool { return b.to(a).Stats.RecvStalls >= stalled })
+	count := uint64(0)
+	waits := func() {
+		count++
+		b.stalled(a, count)
 		b.nothing()
 	}
 	for _, n := range []int{0, 8, 10_000, 200_000} {
@@ -161,6 +167,9 @@ func waitInLine(r *rig) {
 		got[i]++
 	}
 	for range 40 {
+		for i, h := range sources {
+			b.stalled(h, uint64(got[i])+1)
+		}
 		b.recvShared(1, dst.SGE(0, count))
 		take()
 		if d := got[0] - got[1]; d < -1 || d > 1 {
