@@ -19,6 +19,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/internal/boot/pmi"
+	"github.com/xwarp/xwarp/internal/mono"
 )
 
 // killGrace is how long ranks have between SIGTERM and SIGKILL.
@@ -286,8 +287,5 @@ func (a *agent) cleanUp() {
 		}
 		close(drained)
 	}()
-	select {
-	case <-drained:
-	case <-time.After(killGrace): // somebody else's process holds a pipe open
-	}
+	mono.Await(drained, killGrace) // not for ever: somebody else's process may hold a pipe open
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/internal/boot/pmi"
+	"github.com/xwarp/xwarp/internal/mono"
 )
 
 // rank is a process of the job, seen by its agent.
@@ -271,10 +272,7 @@ func (r *rank) await(out *outbox) {
 		r.said.Wait()
 		close(said)
 	}()
-	select {
-	case <-said:
-	case <-time.After(killGrace): // nobody reads what xrun prints
-	}
+	mono.Await(said, killGrace) // longer if this agent stood still, but not if nobody reads what xrun prints
 	r.sendRecord(out)
 	end := report{Op: opExit, Rank: r.number}
 	ws := r.cmd.ProcessState.Sys().(syscall.WaitStatus)
