@@ -212,6 +212,17 @@ func (j *job) fail(err error) {
 	}
 }
 
+// blame notes a death that nobody asked for. Ranks that noticed it may have been heard
+// of before: it is the cause of what they did.
+func (j *job) blame(err error) {
+	if mayFollow(j.failure) {
+		j.failure = err
+	}
+	if mayFollow(j.borne) {
+		j.borne = err
+	}
+}
+
 // bear notes that ranks have ended, and why if that is a failure. The others are
 // told, and go on if they may.
 func (j *job) bear(err error, ranks ...int) {
@@ -237,7 +248,7 @@ func (j *job) end() {
 	for _, l := range j.links {
 		if !l.ready { // it cannot have ranks, and may never hear us
 			l.hangUp()
-			_ = l.cmd.Process.Kill()
+			l.kill()
 		}
 	}
 	j.timer.Reset(patience)
@@ -284,6 +295,9 @@ func (j *job) lost(l *link) {
 		err := &HostError{l.plan.hostName, l.lostError(j.plan.remote && !j.config.here(l.plan.hostName))}
 		for _, rank := range ranks {
 			j.ledger.ranks[rank].end = err
+		}
+		if !l.told {
+			j.blame(err)
 		}
 		j.bear(err, ranks...)
 	}
@@ -401,6 +415,9 @@ func (j *job) exit(r report) {
 		err = e
 	}
 	s.end = err
+	if !r.Told && err != nil && !mayFollow(err) {
+		j.blame(err)
+	}
 	j.bear(err, r.Rank)
 	j.checkDeserter()
 }
@@ -423,7 +440,7 @@ func (j *job) signal(s os.Signal) {
 	if ends && j.interrupt != 0 {
 		j.fail(ErrKilled)
 		for _, l := range j.links {
-			_ = l.cmd.Process.Kill() // and the kernel kills its ranks
+			l.kill()
 		}
 		return
 	}
@@ -468,7 +485,7 @@ func (j *job) timeout() {
 		for _, l := range j.links {
 			if !l.gone {
 				j.fail(&HostError{l.plan.hostName, fmt.Errorf("its ranks do not end")})
-				_ = l.cmd.Process.Kill()
+				l.kill()
 			}
 		}
 		return

@@ -20,6 +20,7 @@ type link struct {
 	stops int  // how often it was told to stop its ranks and has not yet said that it did
 	bye   bool // it has said so
 	gone  bool // its process has ended
+	told  bool // to end, by a signal
 }
 
 // event is something that an agent did.
@@ -125,3 +126,9 @@ func (l *link) read(stdout io.Reader, size int, prn *printer, events chan<- even
 
 // hangUp ends the agent's input, which makes it kill its ranks and leave.
 func (l *link) hangUp() { l.out.close() }
+
+// kill ends the agent at once, and the kernel its ranks.
+func (l *link) kill() {
+	l.told = true
+	_ = l.cmd.Process.Kill()
+}

@@ -8,7 +8,7 @@ import (
 )
 
 // wireVersion is the version of the protocol between controller and agent.
-const wireVersion = 5
+const wireVersion = 6
 
 type op string
 
@@ -95,6 +95,7 @@ type report struct {
 	Status   int           `json:"status,omitempty"`    // exit
 	Signal   int           `json:"signal,omitempty"`    // exit
 	Core     bool          `json:"core,omitempty"`      // exit
+	Told     bool          `json:"told,omitempty"`      // exit: it was told to end, and did
 }
 
 func parseOrder(line []byte) (order, error) {
