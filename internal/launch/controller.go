@@ -129,7 +129,9 @@ type job struct {
 	borne     error // the first cause that the others go on in spite of
 	ending    bool  // the ranks were told to end
 	finishing bool  // the agents were told to leave
+	killed    bool  // the agents were killed, as somebody asks who has no more patience
 
+	abandoned  bool // what they have said last finds no reader
 	suspending bool // this program stops when the ranks are
 	interrupt  unix.Signal
 	timer      *time.Timer // start-up, and then the end
@@ -175,7 +177,7 @@ func (j *job) run(tb *testbed.Testbed) {
 	for j.step() {
 	}
 	j.stdin.close()
-	j.fail(j.printer.close())
+	j.fail(j.printer.close(j.killed))
 }
 
 // step handles one event. It reports whether there are more to come.
@@ -186,7 +188,7 @@ func (j *job) step() (more bool) {
 	if j.ledger.alive == 0 {
 		j.finish()
 	}
-	if !slices.ContainsFunc(j.links, func(l *link) bool { return !l.gone }) {
+	if j.abandoned || !slices.ContainsFunc(j.links, func(l *link) bool { return !l.gone }) {
 		return false
 	}
 	j.suspend()
@@ -256,7 +258,7 @@ func (j *job) end() {
 
 // finish tells the agents to leave, once.
 func (j *job) finish() {
-	if j.finishing {
+	if j.finishing || j.killed {
 		return
 	}
 	j.finishing = true
@@ -323,7 +325,7 @@ func (j *job) handleReport(l *link, r report) {
 	case opStopped:
 		l.stops--
 	case opRecord:
-		j.left[r.Rank] = r.Data
+		j.left[r.Rank] = append(j.left[r.Rank], r.Data...)
 	case opNotice:
 		if j.config.Notice != nil {
 			fmt.Fprintf(j.config.Notice, "%s\n", r.Why)
@@ -437,11 +439,17 @@ func (j *job) signal(s os.Signal) {
 		return
 	}
 	ends := sig == unix.SIGINT || sig == unix.SIGTERM || sig == unix.SIGQUIT
+	if j.killed {
+		return
+	}
 	if ends && j.interrupt != 0 {
 		j.fail(ErrKilled)
+		j.end()
 		for _, l := range j.links {
 			l.kill()
 		}
+		j.killed = true
+		j.timer.Reset(killGrace)
 		return
 	}
 	if ends || sig == unix.SIGHUP {
@@ -481,6 +489,10 @@ func (j *job) armStart() {
 }
 
 func (j *job) timeout() {
+	if j.killed {
+		j.abandoned = true
+		return
+	}
 	if j.ending || j.finishing {
 		for _, l := range j.links {
 			if !l.gone {

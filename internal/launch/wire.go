@@ -76,7 +76,7 @@ const (
 	opStdinShut op = "stdin shut" // a rank takes no more
 	opStopped   op = "stopped"    // the ranks were stopped, as SIGTSTP asks
 	opExit      op = "exit"       // a rank is gone
-	opRecord    op = "record"     // what a rank that is gone has left behind
+	opRecord    op = "record"     // what a rank that is gone has left behind, or a part of it
 	opNotice    op = "notice"     // something that people should know
 	opBye       op = "bye"        // everything is gone; the agent leaves
 )
