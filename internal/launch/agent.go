@@ -114,9 +114,9 @@ func (a *agent) obey(o order) (last bool) {
 			}
 		}
 	case opKill:
-		a.signal(unix.SIGTERM)
+		a.end(unix.SIGTERM)
 		a.signal(unix.SIGCONT) // a stopped rank would not notice
-		time.AfterFunc(killGrace, func() { a.signal(unix.SIGKILL) })
+		time.AfterFunc(killGrace, func() { a.end(unix.SIGKILL) })
 	case opFinish:
 		a.cleanUp()
 		return true
@@ -138,6 +138,12 @@ func (a *agent) pass(sig unix.Signal) {
 func (a *agent) signal(sig unix.Signal) {
 	for _, r := range a.ranks {
 		r.signal(sig)
+	}
+}
+
+func (a *agent) end(sig unix.Signal) {
+	for _, r := range a.ranks {
+		r.end(sig)
 	}
 }
 
