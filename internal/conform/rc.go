@@ -15,6 +15,7 @@ type rcHost struct {
 	door    *verbs.CMID   // listens at host.addr
 	ids     []*verbs.CMID // by host
 	qps     []*verbs.QP   // likewise
+	news    []verbs.CMEvent
 }
 
 func newRCHost(hosts int) rcHost {
@@ -54,19 +55,48 @@ func (h *host) listenRC() {
 	h.addr = h.rc.door.LocalAddr()
 }
 
-// heard waits for the next connection event of a host.
+// heard waits for the next connection event of a host. When another has failed to
+// connect there will be none, and the test ends.
 func (h *host) heard(want verbs.CMEventType) verbs.CMEvent {
 	r := h.r
 	r.t.Helper()
-	var e verbs.CMEvent
-	r.until(func() (ok bool) {
-		e, ok = h.rc.cm.GetEvent()
-		return ok
+	r.until(func() bool {
+		for _, x := range r.hosts {
+			x.collect()
+			if e, failed := x.failure(); failed && x != h {
+				r.t.Fatalf("host %d waits for %v, but host %d has heard %v (%v)", h.i, want, x.i, e.Type, e.Err)
+			}
+		}
+		return len(h.rc.news) > 0
 	})
+	e := h.rc.news[0]
+	h.rc.news = h.rc.news[1:]
 	if e.Type != want {
 		r.t.Fatalf("host %d: connection event %v (%v), want %v", h.i, e.Type, e.Err, want)
 	}
 	return e
+}
+
+// collect takes the connection events that are there.
+func (h *host) collect() {
+	if h.rc.cm == nil {
+		return
+	}
+	for e, ok := h.rc.cm.Poll(); ok; e, ok = h.rc.cm.Poll() {
+		h.rc.news = append(h.rc.news, e)
+	}
+}
+
+// failure returns the first of the collected events that tells of a connection
+// that has never been.
+func (h *host) failure() (e verbs.CMEvent, found bool) {
+	for _, e := range h.rc.news {
+		switch e.Type {
+		case verbs.CMConnectError, verbs.CMUnreachable, verbs.CMRejected:
+			return e, true
+		}
+	}
+	return e, false
 }
 
 // dial makes an identifier that is about to connect to a peer.

@@ -2,6 +2,7 @@ package conform
 
 import (
 	"errors"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 
@@ -396,10 +397,14 @@ func channelSleeps(r *rig) {
 		for range next {
 			wr := a.wr(verbs.OpSend, b, src.SGE(0, 8))
 			if err := a.try(&wr); err != nil {
-				r.t.Error(err)
+				panic(err)
 			}
-			for wc := make([]verbs.WC, 1); a.scq.Poll(wc) == 0; {
+			wc := make([]verbs.WC, 1)
+			for a.scq.Poll(wc) == 0 {
 				a.ctx.Engine().Step()
+			}
+			if wc[0].Status != verbs.Success { // whoever sleeps would never hear of it
+				panic(fmt.Sprintf("completion %+v", wc[0]))
 			}
 		}
 	}()

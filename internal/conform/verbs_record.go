@@ -10,10 +10,10 @@ import (
 
 // recordCases are about Write-Record.
 var recordCases = []verbsCase{
-	{name: "writeRecord", on: onBoth, run: recordSizes},
+	{name: "writeRecord", on: onBoth, qp: endlessRecords, run: recordSizes},
 	{name: "writeRecordPerChunk", on: onBoth, qp: perChunk, run: recordPerChunk},
-	{name: "writeRecordsOverlap", on: onBoth, hosts: 3, run: recordsOverlap},
-	{name: "writeRecordLossy", on: onUD, faulty: true, qp: shortRecords, run: recordLossy},
+	{name: "writeRecordsOverlap", on: onBoth, hosts: 3, qp: endlessRecords, run: recordsOverlap},
+	{name: "writeRecordLossy", on: onUD, faulty: true, qp: lossyRecords, run: recordLossy},
 	{name: "writeRecordCutOff", on: onUD, qp: shortRecords, run: recordCutOff},
 	{name: "writeRecordRefused", on: onUD, run: recordRefused},
 }
@@ -21,6 +21,19 @@ var recordCases = []verbsCase{
 func perChunk(_ *host, init *verbs.QPInit) { init.Record.PerChunk = true }
 
 func shortRecords(_ *host, init *verbs.QPInit) { init.Record.Deadline = 20 * mono.Millisecond }
+
+// endlessRecords is for what must become whole, however long this process stands
+// still in the midst of it.
+func endlessRecords(_ *host, init *verbs.QPInit) { init.Record.Deadline = 3600 * mono.Second }
+
+// lossyRecords gives up what is lost, if anything is.
+func lossyRecords(h *host, init *verbs.QPInit) {
+	if h.r.config.Faults.Loss > 0 {
+		shortRecords(h, init)
+	} else {
+		endlessRecords(h, init)
+	}
+}
 
 // record waits for a Write-Record of from to end, and checks what must be true
 // of every one: it lies in dst, and what is valid of it is what src holds.
@@ -161,6 +174,7 @@ func recordLossy(r *rig) {
 	const rounds = 40
 	size := max(60_000, 6*a.ctx.Attr().MaxSeg)
 	src, dst := a.region(size, 0).fill(9), b.region(size, verbs.LocalWrite|verbs.RemoteWrite)
+	lossy := r.config.Faults.Loss > 0
 	whole, parts := 0, 0
 	for range rounds {
 		clear(dst.b)
@@ -168,7 +182,7 @@ func recordLossy(r *rig) {
 		end := r.net.Clock.Now().Add(60 * mono.Millisecond)
 		// What has changed memory belongs to a record that will end, however
 		// late this process comes to look.
-		r.until(func() bool { return b.rcq.Len() > 0 || r.net.Clock.Now() > end && untouched(dst.b) })
+		r.until(func() bool { return b.rcq.Len() > 0 || lossy && r.net.Clock.Now() > end && untouched(dst.b) })
 		want := make([]byte, size)
 		if b.rcq.Len() > 0 { // else all of it was lost
 			rec := b.record(a, src, dst, want)
@@ -181,7 +195,7 @@ func recordLossy(r *rig) {
 		}
 		dst.equals(want)
 	}
-	if r.config.Faults.Loss > 0 && parts == 0 || r.config.Faults.Loss == 0 && whole != rounds {
+	if lossy && parts == 0 || !lossy && whole != rounds {
 		r.t.Errorf("of %d messages %d are whole, %d in parts", rounds, whole, parts)
 	}
 }

@@ -132,6 +132,9 @@ func exchangeBoth(t *testing.T, x, y *both) {
 	for sent := 0; len(got) < rounds*len(words) || len(y.got) < rounds; {
 		x.step()
 		y.step()
+		if a.State() == fabric.StreamFailed {
+			t.Fatal(a.Err())
+		}
 		if b == nil {
 			b = l.Accept()
 			continue
