@@ -234,12 +234,14 @@ func TestRun_hostFails(t *testing.T) {
 		}
 	})
 	t.Run("not an agent", func(t *testing.T) {
-		c := base
-		c.Hosts, c.Agent = []Host{{Name: "a", Slots: 0}}, []string{"/bin/echo", "welcome to host a"}
-		_, err := runJob(t, c)
-		var he *HostError
-		if !errors.As(err, &he) || !strings.Contains(err.Error(), "malformed report") {
-			t.Errorf("error %v", err)
+		for says, want := range map[string]string{"welcome to host a": "its agent did not start", "{}": "unknown report", "{a": "malformed report"} {
+			c := base
+			c.Hosts, c.Agent = []Host{{Name: "a", Slots: 0}}, []string{"/bin/echo", says}
+			_, err := runJob(t, c)
+			var he *HostError
+			if !errors.As(err, &he) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error %v, want %q", says, err, want)
+			}
 		}
 	})
 }
