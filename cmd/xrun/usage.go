@@ -61,7 +61,9 @@ How they talk
 What you see
   --tag-output, -l     put "[rank] " in front of every line
   --ordered-output     hold back the standard output of a rank until those
-                       before it have ended (default: line by line as it comes)
+                       before it have ended (default: line by line as it comes,
+                       and what a rank that reads the standard input has begun
+                       of a line after 0.2 s: it may be a question)
   --outfile-pattern P  write the standard output of the ranks into files here,
                        named with %r for the rank and %h for its host
   --errfile-pattern P  the same for their error output
@@ -113,10 +115,12 @@ Exit status
   1-123    that of the first rank that failed, or the code it aborted with;
            1 also for a rank that left without Finalize
   124      a host or rank did not start in time, or --timeout was over
-  125      xrun could not do its work: bad usage, host lost, no testbed
+  125      xrun could not do its work: bad usage, host lost, no testbed, output
+           that could not be written
   126      PROGRAM cannot be run
   127      there is no PROGRAM
-  128+S    the first rank that failed was killed by signal S
+  128+S    the first rank that failed was killed by signal S; a rank that was
+           killed comes before those that exit because they notice it
 
 Examples
   xrun -n 4 ./app                        4 ranks on this machine, shared memory

@@ -237,6 +237,7 @@ func TestRun_hostFails(t *testing.T) {
 		for says, want := range map[string]string{
 			"welcome to host a": "its agent did not start (exit status 0)", // a greeting, and then nothing
 			`{"op":"welcome"}`:  `unknown report "welcome"`,
+			"{a":                "malformed report",
 		} {
 			c := base
 			c.Hosts, c.Agent = []Host{{Name: "a", Slots: 0}}, []string{"/bin/echo", says}

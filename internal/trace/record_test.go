@@ -272,3 +272,11 @@ func TestSummary(t *testing.T) {
 		t.Errorf("%v %+v", err, back)
 	}
 }
+
+// Who reads the JSON of a job that has left nothing finds lists without entries.
+func TestSummary_nothing(t *testing.T) {
+	var b strings.Builder
+	if err := Summarize(nil, 1).WriteJSON(&b); err != nil || strings.Contains(b.String(), "null") {
+		t.Errorf("%v, %s", err, b.String())
+	}
+}

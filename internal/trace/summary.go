@@ -37,7 +37,7 @@ type CallSummary struct {
 
 // Summarize sums up the reports of a job with size ranks.
 func Summarize(reports []*Report, size int) Summary {
-	var s Summary
+	s := Summary{Ranks: []RankSummary{}, Comms: []CommCount{}, Calls: []CallSummary{}} // JSON has lists, too, where there is nothing
 	all, there := map[string]*CallSummary{}, map[int]bool{}
 	for _, r := range reports {
 		there[r.Rank] = true
