@@ -1,6 +1,8 @@
 package mpi
 
 import (
+	"math"
+
 	"github.com/xwarp/xwarp/internal/mem"
 )
 
@@ -8,11 +10,11 @@ import (
 // received into without a copy on the way (MPI_Alloc_mem). Give them back with
 // [Free]; the garbage collector does not.
 func Alloc[T Scalar](p *Proc, n int) ([]T, error) {
-	if n < 0 {
+	size := sizeOf[T]()
+	if n < 0 || n > math.MaxInt/size {
 		return nil, fail(ErrArg, "Alloc", "%d elements", n)
 	}
-	var one [1]T
-	b, err := p.alloc(n * len(mem.BytesOf(one[:])))
+	b, err := p.alloc(n * size)
 	if err != nil {
 		return nil, err
 	}

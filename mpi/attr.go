@@ -99,6 +99,9 @@ func (a *attributes[O]) remove(op string, o O, k *KeyvalOf[O]) error {
 // removeAll removes all attributes, the latest first (MPI 4.1, section 7.7.2).
 func (a *attributes[O]) removeAll(op string, o O) error {
 	for _, at := range slices.Backward(a.all()) {
+		if _, there := a.get(at.key); !there { // the Delete of another one has removed it
+			continue
+		}
 		if err := a.remove(op, o, at.key); err != nil {
 			return err
 		}
@@ -128,9 +131,18 @@ func (c *Comm) SetAttr(k *Keyval, value any) error {
 }
 
 // Attr returns an attribute (MPI_Comm_get_attr).
-func (c *Comm) Attr(k *Keyval) (value any, ok bool) { return c.attrs.get(k) }
+func (c *Comm) Attr(k *Keyval) (value any, ok bool) {
+	if c == nil {
+		return nil, false
+	}
+	return c.attrs.get(k)
+}
 
 // DeleteAttr removes an attribute (MPI_Comm_delete_attr).
 func (c *Comm) DeleteAttr(k *Keyval) error {
-	return c.report(c.attrs.remove("Comm.DeleteAttr", c, k))
+	err := c.live("Comm.DeleteAttr")
+	if err == nil {
+		err = c.attrs.remove("Comm.DeleteAttr", c, k)
+	}
+	return c.report(err)
 }

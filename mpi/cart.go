@@ -34,7 +34,7 @@ func DimsCreate(n int, dims []int) error {
 		return fail(ErrDims, op, "the dimensions do not hold %d ranks", n)
 	}
 	best := make([]int, free)
-	balance(rest, best, nil)
+	balance(rest, divisors(rest), best, nil)
 	for i := range dims {
 		if dims[i] == 0 {
 			dims[i], best = best[0], best[1:]
@@ -44,8 +44,9 @@ func DimsCreate(n int, dims []int) error {
 }
 
 // balance finds factors of n, as many as best has and not rising, that differ
-// the least from the largest to the smallest. Those found so far are in head.
-func balance(n int, best, head []int) {
+// the least from the largest to the smallest. Those found so far are in head; all
+// that it has to choose from are in factors.
+func balance(n int, factors, best, head []int) {
 	if len(head) == len(best)-1 {
 		all := append(slices.Clone(head), n)
 		if len(head) > 0 && n > head[len(head)-1] {
@@ -59,11 +60,26 @@ func balance(n int, best, head []int) {
 	if len(best) == 0 {
 		return
 	}
-	for f := n; f >= 1; f-- {
+	for _, f := range factors {
 		if n%f == 0 && (len(head) == 0 || f <= head[len(head)-1]) {
-			balance(n/f, best, append(head, f))
+			balance(n/f, factors, best, append(head, f))
 		}
 	}
+}
+
+// divisors returns those of n, the largest first.
+func divisors(n int) (large []int) {
+	var small []int
+	for f := 1; f <= n/f; f++ {
+		if n%f == 0 {
+			large = append(large, n/f)
+			if f != n/f {
+				small = append(small, f)
+			}
+		}
+	}
+	slices.Reverse(small)
+	return append(large, small...)
 }
 
 // CartCreate makes a communicator with a Cartesian topology (MPI_Cart_create):
@@ -259,8 +275,11 @@ func placeOf(dims, coords []int) (place int) {
 
 // grid returns the Cartesian topology of c.
 func (c *Comm) grid(op string) (*cart, error) {
+	if err := c.live(op); err != nil {
+		return nil, err
+	}
 	if t, ok := c.topo.(*cart); ok {
-		return t, c.live(op)
+		return t, nil
 	}
 	return nil, fail(ErrTopology, op, "the communicator has no Cartesian topology: make one with CartCreate")
 }

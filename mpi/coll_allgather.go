@@ -24,7 +24,7 @@ func AllgatherInit[T Scalar](c *Comm, send, recv []T) (*Persistent, error) {
 
 func planAllgather(k *call, send, recv Data) *call {
 	switch {
-	case !k.ok():
+	case !k.ok() || !k.disjoint(send, recv):
 	case k.c.Inter():
 		if k.whole(recv.count, k.c.size) {
 			if mine, all := k.read(send), k.write(recv); k.ok() {

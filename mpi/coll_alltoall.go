@@ -22,7 +22,7 @@ func AlltoallInit[T Scalar](c *Comm, send, recv []T) (*Persistent, error) {
 }
 
 func planAlltoall(k *call, send, recv Data) *call {
-	if !k.ok() || !k.whole(recv.count, k.c.size) {
+	if !k.ok() || !k.whole(recv.count, k.c.size) || !k.disjoint(send, recv) {
 		return k
 	}
 	in := k.write(recv)

@@ -3,6 +3,7 @@ package mpi
 import (
 	"slices"
 
+	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
 )
 
@@ -102,6 +103,10 @@ func (k *call) blocksOf(p int, d Data, counts, displs []int) []Data {
 	}
 	list, at := k.room(p), 0
 	for i, n := range counts {
+		if n == 0 { // a displacement of nothing does not count
+			list[i] = d.part(0, 0)
+			continue
+		}
 		if displs != nil {
 			at = displs[i]
 		}
@@ -113,6 +118,23 @@ func (k *call) blocksOf(p int, d Data, counts, displs []int) []Data {
 		at += n
 	}
 	return list
+}
+
+// disjoint refuses a send buffer that shares memory with the receive buffer, of which
+// nobody can say what it holds when it is sent (MPI 4.1, section 2.3). Of elements that
+// do not lie side by side it cannot be told: those of one matrix may well be in both.
+func (k *call) disjoint(send, recv Data) bool {
+	out, flat := send.flat()
+	in, room := recv.flat()
+	if k.ok() && flat && room && overlap(out, in) {
+		k.refuse(ErrBuffer, "send and receive buffer share memory: give nil, or the zero Data, as one of them if it is to be in place")
+	}
+	return k.ok()
+}
+
+func overlap(a, b []byte) bool {
+	at, bt := mem.AddressOf(a), mem.AddressOf(b)
+	return len(a) > 0 && len(b) > 0 && at < bt+uint64(len(b)) && bt < at+uint64(len(a))
 }
 
 // room returns room for a list of n parts that is the call's.

@@ -41,7 +41,7 @@ func planGather(k *call, send, recv Data, root int) *call {
 		if b := k.read(send); k.ok() {
 			coll.Gather(&k.s, k.team(), b, nil, root)
 		}
-	default:
+	case k.disjoint(send, recv):
 		if mine, all := k.gathered(send, recv); k.ok() {
 			coll.Gather(&k.s, k.team(), mine, all, root)
 		}

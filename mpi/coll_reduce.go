@@ -55,7 +55,7 @@ func planReduce(k *call, send, recv Data, root int, r reduction) *call {
 		if v := k.inout(recv, recv); k.ok() {
 			coll.Reduce(&k.s, k.team(), v, v, root)
 		}
-	case k.sameLength(send, recv):
+	case k.sameLength(send, recv) && k.disjoint(send, recv):
 		if in, out := k.operand(send), k.result(recv); k.ok() {
 			coll.Reduce(&k.s, k.team(), in, out, root)
 		}
@@ -96,7 +96,7 @@ func planAllreduce(k *call, send, recv Data, r reduction) *call {
 	} else {
 		k.clear()
 	}
-	if !k.reduces(&r, recv, send) || !send.none() && !k.sameLength(send, recv) || again {
+	if !k.reduces(&r, recv, send) || !send.none() && !k.sameLength(send, recv) || again || !k.disjoint(send, recv) {
 		return k
 	}
 	if k.c.Inter() {

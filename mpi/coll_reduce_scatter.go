@@ -25,7 +25,7 @@ func ReduceScatterInit[T Scalar](c *Comm, send, recv []T, counts []int, op Op[T]
 }
 
 func planReduceScatter(k *call, send, recv Data, counts []int, r reduction) *call {
-	if !k.given(send, recv) || !k.reduces(&r, recv, send) {
+	if !k.given(send, recv) || !k.reduces(&r, recv, send) || !k.disjoint(send, recv) {
 		return k
 	}
 	if send.none() {
@@ -84,7 +84,7 @@ func ReduceScatterBlockInit[T Scalar](c *Comm, send, recv []T, op Op[T], options
 }
 
 func planReduceScatterBlock(k *call, send, recv Data, r reduction) *call {
-	if !k.given(send, recv) || !k.reduces(&r, recv, send) {
+	if !k.given(send, recv) || !k.reduces(&r, recv, send) || !k.disjoint(send, recv) {
 		return k
 	}
 	if send.none() {

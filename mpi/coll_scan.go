@@ -46,7 +46,7 @@ func planExscan(k *call, send, recv Data, r reduction) *call {
 }
 
 func planPrefix(k *call, send, recv Data, r reduction, exclusive bool) *call {
-	if !k.intra() || !k.reduces(&r, recv, send) || !send.none() && !k.sameLength(send, recv) {
+	if !k.intra() || !k.reduces(&r, recv, send) || !send.none() && !k.sameLength(send, recv) || !k.disjoint(send, recv) {
 		return k
 	}
 	var v []byte

@@ -41,7 +41,7 @@ func planScatter(k *call, send, recv Data, root int) *call {
 		if b := k.write(recv); k.ok() {
 			coll.Scatter(&k.s, k.team(), nil, b, root)
 		}
-	case k.whole(send.count, c.size):
+	case k.whole(send.count, c.size) && k.disjoint(send, recv):
 		if all := k.read(send); k.ok() {
 			if mine := k.scattered(recv, k.own(all)); k.ok() {
 				coll.Scatter(&k.s, k.team(), all, mine, root)

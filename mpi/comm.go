@@ -134,7 +134,7 @@ func (c *Comm) from(world int32) int {
 // sendOK reports whether dest and tag name somebody to send to. It is false
 // for ProcNull too.
 func (c *Comm) sendOK(dest, tag int) bool {
-	return uint(dest) < uint(c.size) && uint(tag) <= MaxTag && !c.freed
+	return c != nil && uint(dest) < uint(c.size) && uint(tag) <= MaxTag && !c.freed
 }
 
 // live reports that the communicator was freed.
@@ -189,7 +189,7 @@ func (c *Comm) checkRecv(op string, source, tag int) error {
 // recvOK reports whether source and tag name somebody to receive from. It is
 // false for ProcNull too.
 func (c *Comm) recvOK(source, tag int) bool {
-	return (uint(source) < uint(c.size) || source == AnySource && !c.noAny.source) &&
+	return c != nil && (uint(source) < uint(c.size) || source == AnySource && !c.noAny.source) &&
 		(uint(tag) <= MaxTag || tag == AnyTag && !c.noAny.tag) && !c.freed
 }
 

@@ -32,7 +32,7 @@ func (c *Comm) Compare(other *Comm) Comparison {
 	if c == other {
 		return Ident
 	}
-	if c.Inter() != other.Inter() {
+	if c == nil || other == nil || c.Inter() != other.Inter() {
 		return Unequal
 	}
 	r := c.Group().Compare(other.Group())
@@ -136,10 +136,16 @@ func (c *Comm) split(op string, color, key int) (*Comm, error) {
 	if err != nil {
 		return nil, c.report(err)
 	}
+	return c.parted(op, all)
+}
+
+// parted is split when all ranks know color and key of each.
+func (c *Comm) parted(op string, all []int64) (*Comm, error) {
 	got, err := c.agree(op, 1, nil)
 	if err != nil {
 		return nil, c.report(err)
 	}
+	color := int(all[2*c.rank])
 	if color == Undefined {
 		c.p.giveContexts(got[0])
 		return nil, nil

@@ -82,30 +82,43 @@ func guided(info *Info, host int) int {
 	return Undefined
 }
 
-// splitSmaller splits by hosts, or by NUMA nodes if that makes nothing smaller.
+// splitSmaller splits by hosts, or by NUMA nodes if that makes nothing smaller. It
+// meets the other ranks as split does, for some of them may want no communicator, and
+// do not know what the others want.
 func (c *Comm) splitSmaller(op string, key, host int) (*Comm, error) {
-	for _, color := range []int{host, numaColor(host)} {
-		n, err := c.split(op, color, key)
-		if err != nil {
-			return nil, err
-		}
-		// All must see the same: some have nil, or there are several.
-		smaller := []int64{0}
-		if n == nil || n.Size() < c.Size() {
-			smaller[0] = 1
-		}
-		c.coll.op = op
-		if err := c.coll.sum(smaller); err != nil {
-			return nil, c.report(err)
-		}
-		if smaller[0] > 0 {
-			return n, nil
-		}
-		if err := n.Free(); err != nil {
-			return nil, err
+	all, err := c.gatherInts(op, int64(host*pieces+1+max(numaColor(0), noNode)), int64(key))
+	if err != nil {
+		return nil, c.report(err)
+	}
+	smaller(all)
+	return c.parted(op, all)
+}
+
+// A piece of hardware of all hosts is host*pieces + 1 + NUMA node, which may be noNode.
+const (
+	noNode = -1
+	pieces = nodesMax + 1
+)
+
+// smaller makes the colors of all ranks, which name pieces of hardware and are followed
+// by keys each, those of their hosts if there are several, else those of their NUMA
+// nodes, or Undefined when all are on the same.
+func smaller(all []int64) {
+	hosts, nodes := map[int64]bool{}, map[int64]bool{}
+	for i := 0; i < len(all); i += 2 {
+		if all[i] != Undefined {
+			hosts[all[i]/pieces], nodes[all[i]] = true, true
 		}
 	}
-	return nil, nil
+	for i := 0; i < len(all); i += 2 {
+		switch {
+		case all[i] == Undefined:
+		case len(hosts) > 1:
+			all[i] /= pieces
+		case len(nodes) == 1 || all[i]%pieces == 0:
+			all[i] = Undefined
+		}
+	}
 }
 
 // nodesMax is how many NUMA nodes a host has at most.

@@ -51,3 +51,29 @@ func TestCPUList(t *testing.T) {
 		}
 	}
 }
+
+func TestSmaller(t *testing.T) {
+	at := func(host, node int) int64 { return int64(host*pieces + 1 + node) }
+	const no = Undefined
+	for name, c := range map[string]struct{ pieces, want []int64 }{
+		"two hosts":              {[]int64{at(0, 0), at(3, 0), at(0, 1), at(3, noNode)}, []int64{0, 3, 0, 3}},
+		"two nodes of one host":  {[]int64{at(2, 0), at(2, 1), at(2, 1)}, []int64{at(2, 0), at(2, 1), at(2, 1)}},
+		"one is bound to none":   {[]int64{at(1, 4), at(1, noNode), at(1, 4)}, []int64{at(1, 4), no, at(1, 4)}},
+		"all are bound to none":  {[]int64{at(1, noNode), at(1, noNode)}, []int64{no, no}},
+		"all on one node":        {[]int64{at(0, 0), at(0, 0)}, []int64{no, no}},
+		"one node, and no color": {[]int64{at(0, 0), no, at(0, 0)}, []int64{no, no, no}},
+		"hosts, and no color":    {[]int64{no, at(5, 0), at(6, 0)}, []int64{no, 5, 6}},
+	} {
+		var all, got []int64
+		for _, p := range c.pieces {
+			all = append(all, p, 7)
+		}
+		smaller(all)
+		for i := 0; i < len(all); i += 2 {
+			got = append(got, all[i])
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -66,6 +66,9 @@ func (r *Request) Free() error {
 // WaitallStatus is Waitall that tells about each message: statuses has room for
 // all.
 func WaitallStatus(requests []Request, statuses []Status) error {
+	if len(statuses) < len(requests) {
+		return noRoom("Waitall", requests, statuses)
+	}
 	t := watcher(requests).begin("Waitall", nil, Undefined, Undefined, 0)
 	var errs []error
 	for i := range requests {
@@ -78,6 +81,11 @@ func WaitallStatus(requests []Request, statuses []Status) error {
 	err := errors.Join(errs...)
 	t.end(err)
 	return err
+}
+
+// noRoom is the error when there are fewer statuses than requests.
+func noRoom(op string, requests []Request, statuses []Status) error {
+	return fail(ErrArg, op, "%d requests, and room for %d statuses", len(requests), len(statuses))
 }
 
 // Testall makes progress and reports whether all operations are complete

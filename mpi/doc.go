@@ -66,7 +66,8 @@
 // comes in three forms: [Bcast] returns when it is done here; [Ibcast] returns a
 // [Request] at once, and several may be under way at a time; [BcastInit] prepares
 // it to be started many times. A send buffer nil, or the zero [Data], says that it is
-// in place.
+// in place; one that shares memory with the receive buffer is an error of class
+// ErrBuffer.
 // Operations of reductions commute unless the call says [NonCommutative].
 // Nonblocking collectives go on in every call of the rank that waits for anything.
 //

@@ -140,11 +140,26 @@ func settleNodes(n int, neighbors func(node int) []int, hosts []int) []int {
 	return nodes
 }
 
+// graph returns the graph of c, of one kind or the other.
+func (c *Comm) graph(op string, distributed bool) (*graph, error) {
+	if err := c.live(op); err != nil {
+		return nil, err
+	}
+	t, ok := c.topo.(*graph)
+	switch {
+	case ok && t.distributed == distributed:
+		return t, nil
+	case distributed:
+		return nil, fail(ErrTopology, op, "the communicator has no distributed graph: make one with DistGraphCreate or DistGraphCreateAdjacent")
+	}
+	return nil, fail(ErrTopology, op, "the communicator has no graph: make one with GraphCreate")
+}
+
 // Graph returns the whole graph of GraphCreate (MPI_Graph_get).
 func (c *Comm) Graph() (index, edges []int, err error) {
-	t, ok := c.topo.(*graph)
-	if !ok || t.distributed {
-		return nil, nil, c.reportf(ErrTopology, "Comm.Graph", "the communicator has no graph: make one with GraphCreate")
+	t, err := c.graph("Comm.Graph", false)
+	if err != nil {
+		return nil, nil, c.report(err)
 	}
 	return slices.Clone(t.index), slices.Clone(t.edges), nil
 }
@@ -152,12 +167,12 @@ func (c *Comm) Graph() (index, edges []int, err error) {
 // GraphNeighbors returns the neighbours of a rank (MPI_Graph_neighbors).
 func (c *Comm) GraphNeighbors(rank int) ([]int, error) {
 	const op = "Comm.GraphNeighbors"
-	t, ok := c.topo.(*graph)
-	switch {
-	case !ok || t.distributed:
-		return nil, c.reportf(ErrTopology, op, "the communicator has no graph: make one with GraphCreate")
-	case rank < 0 || rank >= c.size:
-		return nil, c.reportf(ErrRank, op, "%d is no rank of this communicator", rank)
+	t, err := c.graph(op, false)
+	if err == nil && (rank < 0 || rank >= c.size) {
+		err = fail(ErrRank, op, "%d is no rank of this communicator", rank)
+	}
+	if err != nil {
+		return nil, c.report(err)
 	}
 	return slices.Clone(t.neighbors(rank)), nil
 }

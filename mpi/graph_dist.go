@@ -40,7 +40,7 @@ func (c *Comm) DistGraphCreateAdjacent(sources, dests Edges, reorder bool) (*Com
 	for i := range dests.Ranks {
 		ends = append(ends, int64(c.rank), endOut, int64(dests.Ranks[i]), dests.weight(i))
 	}
-	return c.distGraph(op, ends, reorder)
+	return c.distGraph(op, ends, reorder, sources.Weights != nil, dests.Weights != nil)
 }
 
 // DistGraphCreate makes a communicator with a graph of which every rank knows any
@@ -77,7 +77,8 @@ func (c *Comm) DistGraphCreate(nodes, degrees []int, dests Edges, reorder bool) 
 			return nil, c.report(err)
 		}
 	}
-	return c.distGraph(op, ends, reorder)
+	weighted := dests.Weights != nil
+	return c.distGraph(op, ends, reorder, weighted, weighted)
 }
 
 func (c *Comm) checkGraph(op string, lists ...Edges) error {
@@ -113,8 +114,9 @@ func (e Edges) weight(i int) int64 {
 }
 
 // distGraph makes the communicator of a graph. With reorder any rank may know its
-// ends, else every rank its own.
-func (c *Comm) distGraph(op string, ends []int64, reorder bool) (*Comm, error) {
+// ends, else every rank its own. in and out say that this rank has given weights, if
+// only of no edges.
+func (c *Comm) distGraph(op string, ends []int64, reorder, in, out bool) (*Comm, error) {
 	node := c.rank
 	if reorder {
 		var err error
@@ -136,13 +138,16 @@ func (c *Comm) distGraph(op string, ends []int64, reorder bool) (*Comm, error) {
 			t.dests, t.destW = append(t.dests, int(ends[2])), append(t.destW, int(ends[3]))
 		}
 	}
-	t.sourceW, t.destW = weights(t.sourceW), weights(t.destW)
+	t.sourceW, t.destW = weights(t.sourceW, in), weights(t.destW, out)
 	n.topo = t
 	return n, nil
 }
 
 // weights is nil if nobody has given any; edges without count 1.
-func weights(w []int) []int {
+func weights(w []int, given bool) []int {
+	if len(w) == 0 && given {
+		return []int{}
+	}
 	if !slices.ContainsFunc(w, func(w int) bool { return w != unweighted }) {
 		return nil
 	}
@@ -213,9 +218,9 @@ func (c *Comm) settleEnds(op string, ends []int64) (all []int64, node int, err e
 // DistGraphNeighbors returns whom this rank hears and whom it speaks to
 // (MPI_Dist_graph_neighbors).
 func (c *Comm) DistGraphNeighbors() (sources, dests Edges, err error) {
-	t, ok := c.topo.(*graph)
-	if !ok || !t.distributed {
-		return Edges{}, Edges{}, c.reportf(ErrTopology, "Comm.DistGraphNeighbors", "the communicator has no distributed graph: make one with DistGraphCreate or DistGraphCreateAdjacent")
+	t, err := c.graph("Comm.DistGraphNeighbors", true)
+	if err != nil {
+		return Edges{}, Edges{}, c.report(err)
 	}
 	return Edges{slices.Clone(t.sources), slices.Clone(t.sourceW)}, Edges{slices.Clone(t.dests), slices.Clone(t.destW)}, nil
 }

@@ -41,14 +41,19 @@ func (g *Group) rankOf(world int32) int {
 // TranslateRank returns the rank in other of rank r of g, or Undefined
 // (MPI_Group_translate_ranks). ProcNull is ProcNull in every group.
 func (g *Group) TranslateRank(r int, other *Group) (int, error) {
-	if r == ProcNull {
+	const op = "Group.TranslateRank"
+	switch {
+	case g == nil || other == nil:
+		return Undefined, noGroup(op)
+	case r == ProcNull:
 		return ProcNull, nil
-	}
-	if r < 0 || r >= len(g.world) {
-		return Undefined, g.noRank("Group.TranslateRank", r)
+	case r < 0 || r >= len(g.world):
+		return Undefined, g.noRank(op, r)
 	}
 	return other.rankOf(g.world[r]), nil
 }
+
+func noGroup(op string) error { return fail(ErrGroup, op, "the group is nil") }
 
 func (g *Group) noRank(op string, r int) error {
 	return fail(ErrRank, op, "%d is no rank of this group, which has ranks 0 to %d", r, len(g.world)-1)
@@ -125,6 +130,9 @@ func (g *Group) only(world []int32) *Group {
 func (g *Group) Incl(ranks ...int) (*Group, error) { return g.incl("Group.Incl", ranks) }
 
 func (g *Group) incl(op string, ranks []int) (*Group, error) {
+	if g == nil {
+		return nil, noGroup(op)
+	}
 	world := make([]int32, 0, len(ranks))
 	in := make(map[int]bool, len(ranks))
 	for _, r := range ranks {
@@ -154,6 +162,9 @@ type Range struct{ First, Last, Stride int }
 
 // ranks lists the ranks of ranges.
 func (g *Group) ranks(op string, ranges []Range) (ranks []int, err error) {
+	if g == nil {
+		return nil, noGroup(op)
+	}
 	for _, r := range ranges {
 		if r.Stride == 0 {
 			return nil, fail(ErrArg, op, "the range from %d to %d has the stride 0", r.First, r.Last)

@@ -83,6 +83,14 @@ func newWatch(p *Proc, record *trace.Record) *watch {
 
 func (w *watch) now() int64 { return int64(w.p.ep.Engine().Clock().Now()) }
 
+// watch returns what watches the process of a communicator, or nil.
+func (c *Comm) watch() *watch {
+	if c == nil {
+		return nil
+	}
+	return c.p.watch
+}
+
 // begin begins a call. Without a watch there is none to begin.
 func (w *watch) begin(name string, c *Comm, peer, tag, bytes int) *Call {
 	if w == nil {

@@ -27,7 +27,10 @@ func (c *Comm) CreateInter(leader int, peer *Comm, remote, tag int) (*Comm, erro
 		err = fail(ErrRank, op, "leader %d is no rank of this communicator, which has ranks 0 to %d", leader, c.size-1)
 	case c.rank == leader && peer != nil && peer.session != c.session:
 		err = fail(ErrComm, op, "the leaders' communicator is of another session")
-	case c.rank == leader:
+	case c.rank != leader:
+	case remote == ProcNull:
+		err = fail(ErrRank, op, "the other leader is ProcNull: nobody is there")
+	default:
 		err = peer.checkSend(op, remote, tag)
 	}
 	if err != nil {

@@ -5,7 +5,7 @@ import "github.com/xwarp/xwarp/internal/mem"
 // Ssend is Send that returns only when the receive has been found (MPI_Ssend).
 func Ssend[T Scalar](c *Comm, buf []T, dest, tag int) error {
 	b := mem.BytesOf(buf)
-	t := c.p.watch.begin("Ssend", c, dest, tag, len(b))
+	t := c.watch().begin("Ssend", c, dest, tag, len(b))
 	r, err := c.issend("Ssend", b, dest, tag)
 	if err == nil {
 		_, err = r.wait("Ssend")
@@ -18,7 +18,7 @@ func Ssend[T Scalar](c *Comm, buf []T, dest, tag int) error {
 // (MPI_Issend).
 func Issend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
 	b := mem.BytesOf(buf)
-	t := c.p.watch.begin("Issend", c, dest, tag, len(b))
+	t := c.watch().begin("Issend", c, dest, tag, len(b))
 	r, err := c.issend("Issend", b, dest, tag)
 	t.end(err)
 	return r, err
@@ -51,7 +51,7 @@ func Irsend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
 // that has no room the error's class is ErrBuffer.
 func Bsend[T Scalar](c *Comm, buf []T, dest, tag int) error {
 	b := mem.BytesOf(buf)
-	t := c.p.watch.begin("Bsend", c, dest, tag, len(b))
+	t := c.watch().begin("Bsend", c, dest, tag, len(b))
 	err := c.bsend("Bsend", b, dest, tag)
 	t.end(err)
 	return err
@@ -60,7 +60,7 @@ func Bsend[T Scalar](c *Comm, buf []T, dest, tag int) error {
 // Ibsend is Bsend with a request, which is complete (MPI_Ibsend).
 func Ibsend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
 	b := mem.BytesOf(buf)
-	t := c.p.watch.begin("Ibsend", c, dest, tag, len(b))
+	t := c.watch().begin("Ibsend", c, dest, tag, len(b))
 	r, err := c.ibsend("Ibsend", b, dest, tag)
 	t.end(err)
 	return r, err

@@ -49,7 +49,7 @@ func (c *Comm) Improbe(source, tag int) (msg *Message, st Status, found bool, er
 // Mrecv receives a message that Mprobe has found (MPI_Mrecv).
 func Mrecv[T Scalar](m *Message, buf []T) (Status, error) {
 	b := mem.BytesOf(buf)
-	t := m.watch().begin("Mrecv", m.c, Undefined, Undefined, len(b))
+	t := m.watch().begin("Mrecv", m.comm(), Undefined, Undefined, len(b))
 	st := emptyStatus()
 	r, err := m.imrecv("Mrecv", b)
 	if err == nil {
@@ -60,11 +60,14 @@ func Mrecv[T Scalar](m *Message, buf []T) (Status, error) {
 }
 
 // watch returns what watches the process of a message, or nil.
-func (m *Message) watch() *watch {
-	if m.c == nil {
+func (m *Message) watch() *watch { return m.comm().watch() }
+
+// comm returns the communicator of a message, nil of one that nobody can receive.
+func (m *Message) comm() *Comm {
+	if m == nil {
 		return nil
 	}
-	return m.c.p.watch
+	return m.c
 }
 
 // Imrecv starts to receive a message that Mprobe has found (MPI_Imrecv).
@@ -73,9 +76,9 @@ func Imrecv[T Scalar](m *Message, buf []T) (Request, error) {
 }
 
 func (m *Message) imrecv(op string, buf []byte) (Request, error) {
-	c := m.c
+	c := m.comm()
 	if c == nil {
-		return Request{}, fail(ErrRequest, op, "the message was received before")
+		return Request{}, fail(ErrRequest, op, "the message was received before, or is none")
 	}
 	m.c = nil
 	if m.null {

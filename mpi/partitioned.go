@@ -97,7 +97,7 @@ func (o *Persistent) PreadyRange(low, high int) error {
 }
 
 func (o *Persistent) pready(op string, i int) error {
-	if o.k != nil {
+	if o != nil && o.k != nil {
 		if t, ok := o.k.task.(*partSend); ok {
 			return t.c.report(t.ready(op, i))
 		}
@@ -111,7 +111,7 @@ func (o *Persistent) pready(op string, i int) error {
 func (o *Persistent) Parrived(partition int) (bool, error) {
 	const op = "Parrived"
 	var t *partRecv
-	if o.k != nil {
+	if o != nil && o.k != nil {
 		t, _ = o.k.task.(*partRecv)
 	}
 	switch {

@@ -56,9 +56,10 @@ func (c *Comm) hold(o Persistent) *Persistent {
 // Start starts the operation (MPI_Start). The request that it returns is as that
 // of a nonblocking one; the operation can be started again when it has ended.
 func (o *Persistent) Start() (Request, error) {
-	switch k := o.k; {
-	case k == nil && o.c == nil:
+	if o == nil || o.k == nil && o.c == nil {
 		return Request{}, fail(ErrRequest, "Start", "the persistent operation was freed, or never made")
+	}
+	switch k := o.k; {
 	case k == nil && o.underWay():
 		return Request{}, fail(ErrRequest, "Start", "the operation is under way: wait for it first")
 	case k == nil:
@@ -142,6 +143,9 @@ func Startall(ops []*Persistent) ([]Request, error) {
 // comes to its end all the same: its request is waited for, or freed, as ever.
 // Collectives and partitioned messages must not be under way (MPI 4.1, section 6.13).
 func (o *Persistent) Free() error {
+	if o == nil {
+		return fail(ErrRequest, "Persistent.Free", "there is no operation")
+	}
 	if o.k != nil && o.k.busy {
 		return o.k.c.reportf(ErrRequest, "Persistent.Free", "the operation is under way: wait for it first")
 	}

@@ -63,7 +63,7 @@ func nullStatus() Status { return Status{Source: ProcNull, Tag: AnyTag} }
 // with the request.
 func Isend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
 	b := mem.BytesOf(buf)
-	t := c.p.watch.begin("Isend", c, dest, tag, len(b))
+	t := c.watch().begin("Isend", c, dest, tag, len(b))
 	r, err := c.isend(b, dest, tag)
 	t.end(err)
 	return r, err
@@ -86,7 +86,7 @@ func (c *Comm) isend(buf []byte, dest, tag int) (Request, error) {
 // the request is complete. See [Recv] and [Isend].
 func Irecv[T Scalar](c *Comm, buf []T, source, tag int) (Request, error) {
 	b := mem.BytesOf(buf)
-	t := c.p.watch.begin("Irecv", c, source, tag, len(b))
+	t := c.watch().begin("Irecv", c, source, tag, len(b))
 	r, err := c.irecv(b, source, tag)
 	t.end(err)
 	return r, err

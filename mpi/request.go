@@ -50,12 +50,7 @@ func (r *Request) Wait() (Status, error) {
 }
 
 // watch returns what watches the process of a request, or nil.
-func (r *Request) watch() *watch {
-	if r.c == nil {
-		return nil
-	}
-	return r.c.p.watch
-}
+func (r *Request) watch() *watch { return r.c.watch() }
 
 // watcher returns what watches the process of requests, or nil.
 func watcher(requests []Request) *watch {

@@ -83,6 +83,9 @@ func GetStatusAny(requests []Request) (index int, st Status, done bool, err erro
 // GetStatusAll is Testall that leaves the requests as they are
 // (MPI_Request_get_status_all). statuses has room for all, or is nil.
 func GetStatusAll(requests []Request, statuses []Status) (done bool, err error) {
+	if statuses != nil && len(statuses) < len(requests) {
+		return false, noRoom("GetStatusAll", requests, statuses)
+	}
 	done = true
 	if ep := endpoint(requests); ep != nil {
 		ep.Enter()

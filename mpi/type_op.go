@@ -84,7 +84,7 @@ func (o Operation) String() string {
 func ReduceLocal(in, inout Data, op Operation) error {
 	k := &call{op: "ReduceLocal"}
 	r := with(op)
-	if k.reduces(&r, inout, in) && k.sameLength(in, inout) {
+	if k.reduces(&r, inout, in) && k.sameLength(in, inout) && k.disjoint(in, inout) {
 		coll.Combine(&k.s, k.operand(in), k.inout(inout, inout))
 	}
 	if k.ok() {

@@ -18,7 +18,7 @@ func (c *Comm) Send(d Data, dest, tag int) error {
 		}
 		return c.send(b, dest, tag)
 	}
-	t := c.p.watch.begin("Send", c, dest, tag, d.size())
+	t := c.watch().begin("Send", c, dest, tag, d.size())
 	r, err := c.isendData("Send", &d, dest, tag)
 	if err == nil {
 		_, err = r.wait("Send")
@@ -29,7 +29,7 @@ func (c *Comm) Send(d Data, dest, tag int) error {
 
 // Ssend is [Ssend] of data (MPI_Ssend).
 func (c *Comm) Ssend(d Data, dest, tag int) error {
-	t := c.p.watch.begin("Ssend", c, dest, tag, d.size())
+	t := c.watch().begin("Ssend", c, dest, tag, d.size())
 	r, err := c.issendData("Ssend", &d, dest, tag)
 	if err == nil {
 		_, err = r.wait("Ssend")
@@ -45,7 +45,7 @@ func (c *Comm) Bsend(d Data, dest, tag int) error {
 	if err != nil {
 		return c.report(err)
 	}
-	t := c.p.watch.begin("Bsend", c, dest, tag, len(b))
+	t := c.watch().begin("Bsend", c, dest, tag, len(b))
 	err = c.bsend("Bsend", b, dest, tag)
 	t.end(err)
 	return err
@@ -59,7 +59,7 @@ func (c *Comm) Recv(d Data, source, tag int) (Status, error) {
 	if b, ok := d.flat(); ok {
 		return c.recv(b, source, tag)
 	}
-	t := c.p.watch.begin("Recv", c, source, tag, d.size())
+	t := c.watch().begin("Recv", c, source, tag, d.size())
 	st := emptyStatus()
 	r, err := c.irecvData("Recv", &d, source, tag)
 	if err == nil {
@@ -71,7 +71,7 @@ func (c *Comm) Recv(d Data, source, tag int) (Status, error) {
 
 // Isend is [Isend] of data (MPI_Isend).
 func (c *Comm) Isend(d Data, dest, tag int) (Request, error) {
-	t := c.p.watch.begin("Isend", c, dest, tag, d.size())
+	t := c.watch().begin("Isend", c, dest, tag, d.size())
 	r, err := c.isendData("Isend", &d, dest, tag)
 	t.end(err)
 	return r, err
@@ -79,7 +79,7 @@ func (c *Comm) Isend(d Data, dest, tag int) (Request, error) {
 
 // Issend is [Issend] of data (MPI_Issend).
 func (c *Comm) Issend(d Data, dest, tag int) (Request, error) {
-	t := c.p.watch.begin("Issend", c, dest, tag, d.size())
+	t := c.watch().begin("Issend", c, dest, tag, d.size())
 	r, err := c.issendData("Issend", &d, dest, tag)
 	t.end(err)
 	return r, err
@@ -87,7 +87,7 @@ func (c *Comm) Issend(d Data, dest, tag int) (Request, error) {
 
 // Ibsend is [Ibsend] of data (MPI_Ibsend).
 func (c *Comm) Ibsend(d Data, dest, tag int) (Request, error) {
-	t := c.p.watch.begin("Ibsend", c, dest, tag, d.size())
+	t := c.watch().begin("Ibsend", c, dest, tag, d.size())
 	r, err := c.ibsendData("Ibsend", &d, dest, tag)
 	t.end(err)
 	return r, err
@@ -98,7 +98,7 @@ func (c *Comm) Irsend(d Data, dest, tag int) (Request, error) { return c.Isend(d
 
 // Irecv is [Irecv] of data (MPI_Irecv).
 func (c *Comm) Irecv(d Data, source, tag int) (Request, error) {
-	t := c.p.watch.begin("Irecv", c, source, tag, d.size())
+	t := c.watch().begin("Irecv", c, source, tag, d.size())
 	r, err := c.irecvData("Irecv", &d, source, tag)
 	t.end(err)
 	return r, err
@@ -131,7 +131,7 @@ func (c *Comm) RecvInit(d Data, source, tag int) (*Persistent, error) {
 
 // Recv receives the message (MPI_Mrecv). See [Mrecv].
 func (m *Message) Recv(d Data) (Status, error) {
-	t := m.watch().begin("Mrecv", m.c, Undefined, Undefined, d.size())
+	t := m.watch().begin("Mrecv", m.comm(), Undefined, Undefined, d.size())
 	st := emptyStatus()
 	r, err := m.imrecvData("Mrecv", &d)
 	if err == nil {
@@ -208,8 +208,8 @@ func (m *Message) imrecvData(op string, d *Data) (Request, error) {
 		return m.imrecv(op, b)
 	}
 	cur, err := d.cursor(op)
-	if err != nil || m.c == nil || m.null {
-		if m.c == nil || err == nil {
+	if err != nil || m.comm() == nil || m.null {
+		if m.comm() == nil || err == nil {
 			return m.imrecv(op, nil)
 		}
 		return Request{}, m.c.report(err)
