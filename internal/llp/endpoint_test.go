@@ -216,38 +216,59 @@ func TestAllocs_sendReceive(t *testing.T) {
 }
 
 // FuzzEndpoint sends datagrams of any content, with the right key and CRC, from
-// a few addresses to an endpoint that has a peer. It must not panic, lose
-// frames, or make a peer but for a Hello.
+// a few addresses to an endpoint that has a peer there, and another one where
+// nothing comes from but what it sends. The endpoint must not panic, lose frames,
+// or make a peer but for a Hello, and serves the other peer as ever.
 func FuzzEndpoint(f *testing.F) {
-	f.Add([]byte{3, 0, 0, 0, 8})
-	f.Add([]byte{1, 1, 2, 1, 44, 2, 0, 1, 0, 40, 6, 0, 2, 0, 36, 4, 0, 1, 0, 40})
+	f.Add([]byte{3, 0, 0, 0, 0, 0, 8})
+	f.Add([]byte{1, 1, 2, 0, 1, 0, 0, 44, 2, 0, 1, 0x10, 0, 40, 6, 0, 2, 0, 0, 36, 4, 0, 1, 0xf1, 0, 40})
+	f.Add(append([]byte{byte(dgram.TypeData), 0, 1, 0, 3, 8}, 0, addrLen, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0)) // in order
+	f.Add([]byte{byte(dgram.TypeData) | 8, 0, 0, 1, 0, 20, byte(dgram.TypeAck), 0, 0, 2, 0, 20})         // acknowledges
 	f.Fuzz(func(t *testing.T, script []byte) {
 		const frames = 128
+		if len(script) > 1000 {
+			return
+		}
 		r := newRigOf(t, frames)
 		a, b := r.pair()
 		pa, pb := r.meet(a, b)
+		honest := r.open(5, 0xc1, 0, dgram.Config{})
+		pc, _ := r.meet(honest, b)
 		hellos := 0
-		// Each datagram: kind, numbers to use, flags and counts, length, time.
-		for ; len(script) >= 5; script = script[5:] {
-			n := min(int(script[3])*4, len(script)-5)
+		var want []uint64
+		// Each datagram: kind, numbers to use, flags and counts, places, length, time.
+		for ; len(script) >= 6; script = script[6:] {
+			n := min(int(script[4])*4, len(script)-6)
+			lsn, ack := int32(int8(script[3]))>>4, int32(int8(script[3]<<4))>>4
 			h := dgram.Header{
 				Type: dgram.Type(script[0] & 7), Count: script[2], SackWords: script[2] >> 4 & 9,
 				SrcEpoch: []uint32{pa.local, pb.local, 1, 2}[script[1]&3], DstEpoch: []uint32{pb.local, pa.local, 0, pb.offered}[script[1]>>2&3],
-				LSN: pb.Rcv.Next() + 1, Ack: pb.Snd.Next(), Window: uint16(script[2]), Credit: script[2] & 63, Flags: script[2] & dgram.FlagAckSoon,
+				LSN: pb.Rcv.Next().Add(lsn), Ack: pb.Snd.Next().Add(ack), Window: uint16(script[2]), Credit: script[2] & 63, Flags: script[2] & dgram.FlagAckSoon,
 			}
-			body := append([]byte(nil), script[5:5+n]...)
+			body := append([]byte(nil), script[6:6+n]...)
 			if h.Type == dgram.TypeHello || h.Type == dgram.TypeHelloAck {
 				h.Count, h.SackWords = 0, 0
 				body = append(hello(basePayload+int(script[2]), shortHello+n), body...)
 				hellos++
 			}
+			if script[0]&8 != 0 && pb.Open() && pb.Snd.CanPush(addrLen) {
+				b.send(pb, 0) // for the acknowledgements that follow
+			}
 			r.forge(addrOf(1+int(script[1]>>6)), b.addr, h, body)
 			r.run(ms/10, ms/10)
-			r.now = r.now.Add(1 << min(script[4], 36))
+			if pc.Open() && pc.Snd.CanPush(addrLen) {
+				want = append(want, uint64(len(want)))
+				honest.send(pc, want[len(want)-1])
+			}
+			r.run(ms/10, ms/10)
+			r.now = r.now.Add(1 << min(script[5], 36))
 		}
 		r.run(2*ms, ms/10)
-		if n := b.ep.byAddr.n; n > 1+hellos {
+		if n := b.ep.byAddr.n; n > 2+hellos {
 			t.Errorf("%d peers of %d Hellos", n, hellos)
+		}
+		if got := b.got[b.peer(honest)]; pc.Closed() || !slices.Equal(got, want) {
+			t.Errorf("the honest peer is closed: %v; of %d ULPDUs came %v", pc.Closed(), len(want), got)
 		}
 		for _, s := range r.sides {
 			for s.ep.dg.Recv(s.ep.rx) > 0 {

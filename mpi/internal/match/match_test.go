@@ -251,10 +251,15 @@ func TestMatch_exhaustive(t *testing.T) {
 
 func FuzzMatch(f *testing.F) {
 	f.Add([]byte{0x00, 0x81, 0x42, 0xff, 0x10})
+	f.Add([]byte{0x07, 0x39, 0x01, 0x3f, 0x87, 0x81, 0x97, 0x89}) // wildcards, and two are cancelled
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		p := &pair{t: t}
 		for _, op := range ops {
 			e := Envelope{uint32(op >> 6 & 1), int32(op >> 3 & 7), int32(op & 7)}
+			if op&0x80 != 0 && e.Tag == 7 {
+				p.cancel(int(e.Source))
+				continue
+			}
 			if op&0x80 != 0 {
 				p.arrive(e)
 				continue

@@ -39,13 +39,17 @@ func newEnds(t testing.TB) (a, b *Endpoint) {
 func newRank(t testing.TB, port *conform.Pipe, rank int) *Endpoint {
 	t.Helper()
 	ep := newRankOn(t, port, spin{}, Config{Rank: rank, Size: 3, Receives: 8, Sends: 4})
-	cards := make([]string, 3)
-	for i := range cards {
-		cards[i] = fmt.Sprintf("v=%d eager=%d addr=%s later=?", Version, ep.EagerMax(), rankAddr(i))
-	}
 	ep.Inside().Register(0, []int32{0, 1, 2}, 8)
-	must(t, ep.Connect(cards, nil))
+	must(t, ep.Connect(cardsOf(ep, 3), nil))
 	return ep
+}
+
+// cardsOf makes those of all ranks, which are like ep.
+func cardsOf(ep *Endpoint, size int) (cards []string) {
+	for i := range size {
+		cards = append(cards, fmt.Sprintf("v=%d eager=%d addr=%s later=?", Version, ep.EagerMax(), rankAddr(i)))
+	}
+	return cards
 }
 
 func rankAddr(i int) netip.AddrPort {
@@ -55,13 +59,19 @@ func rankAddr(i int) netip.AddrPort {
 // newRankOn makes a rank that knows nobody yet.
 func newRankOn(t testing.TB, port *conform.Pipe, parker progress.Parker, c Config) *Endpoint {
 	t.Helper()
+	return newRankAt(t, port, mono.Real{}, parker, c)
+}
+
+// newRankAt is newRankOn with a clock.
+func newRankAt(t testing.TB, port *conform.Pipe, clock mono.Clock, parker progress.Parker, c Config) *Endpoint {
+	t.Helper()
 	hops, local := inet.Fixed{}, rankAddr(c.Rank)
 	for i := range c.Size {
 		hops[rankAddr(i).Addr()] = inet.Hop{MAC: inet.MAC{2, 0, 0, 0, 0, byte(i + 1)}, Source: local.Addr(), MTU: 9000}
 	}
 	carrier, err := inet.New(inet.Config{Port: port, Resolver: hops, Local: local, MAC: inet.MAC{2, 0, 0, 0, 0, byte(c.Rank + 1)}})
 	must(t, err)
-	ctx, err := verbs.New(verbs.Config{Datagram: carrier, Engine: progress.New(mono.Real{}, parker), Key: 1, Epoch: uint32(c.Rank + 1)})
+	ctx, err := verbs.New(verbs.Config{Datagram: carrier, Engine: progress.New(clock, parker), Key: 1, Epoch: uint32(c.Rank + 1)})
 	must(t, err)
 	ep, err := New(ctx, c)
 	must(t, err)
@@ -83,43 +93,6 @@ func sample(k kind, id uint32, extra uint64) []byte {
 		binary.BigEndian.PutUint64(b[headerLen:], extra)
 	}
 	return b
-}
-
-// FuzzEndpoint_arrived gives an endpoint what a peer that has gone mad could
-// send: it must neither panic nor write where nothing was granted.
-func FuzzEndpoint_arrived(f *testing.F) {
-	lost := make([]byte, headerLen+4)
-	(&header{kind: kindLost, source: 1}).put(lost)
-	lost[headerLen+3] = 2
-	f.Add(lost, lost) // who receives from any source is in doubt then: the next finds nothing of it
-	f.Add(sample(kindEager, 0, 0), sample(kindEager, 0, 0))
-	for k := kindEager; k < kindEnd; k++ {
-		f.Add(sample(k, 0, 100_000), sample(kindFIN, 1, 0))
-	}
-	f.Add(sample(kindRTS, 0, 1<<63), sample(kindCTS, 1<<31, 0))
-	ep := newEnd(f)
-	guarded := make([]byte, 64)
-	f.Fuzz(func(t *testing.T, first, second []byte) {
-		env := match.Envelope{Source: match.Any, Tag: match.Any}
-		r := ep.Irecv(env, guarded[:32])
-		for _, b := range [][]byte{first, second} {
-			if !ep.Take(nil, b) {
-				ep.arrived(b)
-			}
-		}
-		for i, b := range guarded[32:] {
-			if b != 0 {
-				t.Fatalf("byte %d behind the buffer was written", i)
-			}
-		}
-		if !r.Done() {
-			ep.End(&Error{Code: Ended})
-		}
-		_, _ = r.Wait() // what is in doubt is given up
-		if ep.ended {   // a fresh one for the next
-			ep = newEnd(t)
-		}
-	})
 }
 
 func TestEndpoint_malformedMessages(t *testing.T) {
@@ -179,7 +152,7 @@ func TestEndpoint_senderGivesUp(t *testing.T) {
 	}
 }
 
-// TestEndpoint_randomNoise is the fuzz test for those who do not fuzz.
+// TestEndpoint_randomNoise gives an endpoint bytes that mean nothing.
 func TestEndpoint_randomNoise(t *testing.T) {
 	ep := newEnd(t)
 	rnd := rand.New(rand.NewPCG(1, 1))
