@@ -62,14 +62,18 @@ func survivorMain() int {
 	work, rounds := turns, envInt(envRounds)
 	if p.World().Rank() == envInt(envVictim) {
 		does := os.Getenv(envDoes)
-		time.AfterFunc(time.Duration(envInt(envAfter))*time.Microsecond, deeds[does])
-		if strings.HasPrefix(does, "kill ") {
-			work = func(c *mpi.Comm, round int) error {
-				if round == rounds-1 {
-					select {} // however late the deed comes, the job is not over
-				}
-				return turns(c, round)
+		done := make(chan struct{})
+		time.AfterFunc(time.Duration(envInt(envAfter))*time.Microsecond, func() {
+			deeds[does]()
+			if !strings.HasPrefix(does, "kill ") { // the kernel takes a moment to kill
+				close(done)
 			}
+		})
+		work = func(c *mpi.Comm, round int) error {
+			if round == rounds-1 {
+				<-done // however late the deed comes, the job is not over before
+			}
+			return turns(c, round)
 		}
 	}
 	c, err := survive(func(string) {}, p.World(), rounds, work, minutes{})

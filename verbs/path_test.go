@@ -39,3 +39,24 @@ func TestPath_shrinks(t *testing.T) {
 		t.Error("a peer without a receive counts as lost")
 	}
 }
+
+// TestPath_peerStoodStill: a peer that stood still, and had no room for the data that
+// came meanwhile, answers all Hellos at once that have waited for it. That is no path
+// that swallows data: it goes on.
+func TestPath_peerStoodStill(t *testing.T) {
+	x := newBench(t, 9000, 2, 1<<16)
+	wr := verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Signaled, AH: x.a.ah, RKey: x.b.mr.RKey(), RemoteAddr: x.b.mr.Addr()}
+	wr.NumSGE, wr.SGL = sge(x.a.mr.SGE(0, 30000))
+	x.run(mono.Millisecond)
+	x.lose = func(frame []byte) bool { return len(frame) > 1514 }
+	must(t, x.a.qp.PostSend(&wr))
+	b := x.b
+	x.b = nil
+	x.run(10 * mono.Second)
+	x.b, x.lose = b, nil
+	x.run(2 * mono.Second)
+	var wcs [4]verbs.WC
+	if n := x.a.scq.Poll(wcs[:]); n != 1 || wcs[0].Status != verbs.Success {
+		t.Fatalf("%d completions, %+v", n, wcs[0])
+	}
+}

@@ -38,6 +38,7 @@ type Peer struct {
 	candidate, offered uint32
 	helloAt            mono.Time // when the next Hello is due
 	silentAt           mono.Time // when the first one went out that was not answered
+	muteAt             uint32    // when mute last grew: milliseconds, which wrap, for a peer shall be small
 	stranger           bool      // nothing was heard that proves it alive: see strangers
 	older, newer       *Peer
 }
@@ -331,7 +332,7 @@ func (e *Endpoint) answered(p *Peer, h *dgram.Header, limit, size int) {
 		return
 	}
 	if size < int(p.most) {
-		p.mute = min(p.mute+1, 250)
+		e.mutes(p)
 	}
 	p.goal = int32(min(limit, e.caps.MaxPayload))
 	if n := min(int(p.goal), size); n > int(p.most) {

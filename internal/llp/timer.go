@@ -57,6 +57,16 @@ const (
 	swallowHellos = 4
 )
 
+// mutes notes that p has answered a short Hello. Answers that come together count as
+// one: a peer that stood still answers all Hellos at once that have waited for it, and
+// what was sent meanwhile, and found no room there, has yet to be sent again.
+func (e *Endpoint) mutes(p *Peer) {
+	now := uint32(e.now / mono.Time(mono.Millisecond))
+	if p.mute == 0 || mono.Duration(now-p.muteAt)*mono.Millisecond >= 2*e.Config().RTOMax {
+		p.mute, p.muteAt = min(p.mute+1, swallowHellos), now
+	}
+}
+
 // swallowed ends an association whose peer answers short Hellos and nothing
 // else: the path does not carry any more what it did when it was measured. What
 // was cut cannot be cut again, for each segment has its number; a new
