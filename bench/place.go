@@ -13,8 +13,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
+	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/testbed"
 )
 
@@ -184,10 +184,7 @@ func (p *Place) start(cmd *exec.Cmd, start func() error) error {
 // Close ends the server and removes the hosts.
 func (p *Place) Close() error {
 	_ = p.server.Process.Kill() // it may be gone
-	select {
-	case <-p.Context.Done():
-	case <-time.After(grace):
-	}
+	mono.Await(p.Context.Done(), grace)
 	if p.bed == nil {
 		close(p.release)
 		return nil

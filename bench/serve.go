@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/xwarp/xwarp/internal/mono"
 )
 
 // ServeConfig says what a server does. Its zero value serves whatever clients
@@ -126,12 +128,10 @@ func serveConn(conn net.Conn, config ServeConfig) error {
 		return err
 	case <-p.gone:
 	}
-	select {
-	case err := <-done:
+	if err, came := mono.Await(done, grace); came {
 		return err
-	case <-time.After(grace):
-		return p.err
 	}
+	return p.err
 }
 
 func serveSession(conn net.Conn, p *Pair, config ServeConfig) error {

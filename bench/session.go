@@ -261,12 +261,10 @@ func (s *Session) Run(b Burst) (Point, error) {
 	case <-s.pair.gone:
 	}
 	// A loop inside a library cannot be interrupted: leave it behind.
-	select {
-	case o := <-s.points:
+	if o, came := mono.Await(s.points, grace); came {
 		return o.point, o.err
-	case <-time.After(grace):
-		return Point{}, s.pair.err
 	}
+	return Point{}, s.pair.err
 }
 
 // Close ends the test on both ends.
@@ -277,12 +275,10 @@ func (s *Session) Close() error {
 		return err
 	case <-s.pair.gone:
 	}
-	select {
-	case err := <-s.ended:
+	if err, came := mono.Await(s.ended, grace); came {
 		return err
-	case <-time.After(grace):
-		return s.pair.err
 	}
+	return s.pair.err
 }
 
 // newKey makes up the secret of a job.

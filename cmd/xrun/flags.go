@@ -185,6 +185,8 @@ func check(fs *flag.FlagSet, o options) error {
 		return errors.New("--launcher, --launcher-exec and --agent-path are for --hosts")
 	case o.record.events > launch.MaxRecordEvents:
 		return fmt.Errorf("--trace-events %d: want up to %d", o.record.events, launch.MaxRecordEvents)
+	case o.record.json != "" && o.record.json == o.record.trace:
+		return errors.New("--json and --trace would write into the same file: give them different ones")
 	case o.startTimeout < 0:
 		return fmt.Errorf("--start-timeout %v: want a time, or 0 for ever", o.startTimeout)
 	}

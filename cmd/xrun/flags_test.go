@@ -122,6 +122,7 @@ func TestParse_refuses(t *testing.T) {
 		"--launcher-exec rsh a":      "for --hosts",
 		"--start-timeout -1s a":      "want a time",
 		"--start-timeout soon a":     "soon",
+		"--json x --trace x a":       "into the same file",
 		"-x =x a":                    "NAME",
 		"-x NO_SUCH_VARIABLE_I_AM a": "not set",
 		"-genv A":                    "want NAME VALUE",

@@ -55,10 +55,22 @@ func (h *host) nothing() {
 	}
 }
 
+// stalled waits until n messages from a peer have found no receive.
+func (h *host) stalled(from *host, n uint64) {
+	h.r.t.Helper()
+	h.r.until(func() bool { return h.to(from).Stats.RecvStalls >= n })
+}
+
 // waitsForReceive sends messages of all kinds that find no receive. Each waits,
 // and so does the Write behind it; both go on when there is a receive.
 func waitsForReceive(r *rig) {
 	a, b := r.hosts[0], r.hosts[1]
+	count := uint64(0)
+	waits := func() {
+		count++
+		b.stalled(a, count)
+		b.nothing()
+	}
 	for _, n := range []int{0, 8, 10_000, 200_000} {
 		src, dst := a.region(n, 0).fill(n), b.region(n, verbs.LocalWrite)
 		after, mark := a.region(8, 0).fill(9), b.region(8, verbs.LocalWrite|verbs.RemoteWrite)
@@ -68,10 +80,10 @@ func waitsForReceive(r *rig) {
 		a.post(first)
 		a.post(second)
 		a.post(write)
-		b.nothing()
+		waits()
 		b.received(b.recv(a, dst.SGE(0, n)), verbs.OpRecv, a)
 		dst.equals(src.b)
-		b.nothing()
+		waits()
 		mark.is(0, nil)
 		if wc := b.received(b.recv(a), verbs.OpRecvRDMAWithImm, a); wc.ImmData != 77 {
 			r.t.Errorf("%d bytes: completion %+v", n, wc)
@@ -155,6 +167,9 @@ func waitInLine(r *rig) {
 		got[i]++
 	}
 	for range 40 {
+		for i, h := range sources {
+			b.stalled(h, uint64(got[i])+1)
+		}
 		b.recvShared(1, dst.SGE(0, count))
 		take()
 		if d := got[0] - got[1]; d < -1 || d > 1 {

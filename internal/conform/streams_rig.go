@@ -2,6 +2,7 @@ package conform
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
 	"net/netip"
 	"testing"
@@ -302,6 +303,9 @@ func (c *conn) eat(n int64) {
 
 // pump does what there is to do until Recv and Send do nothing more.
 func (c *conn) pump() (work int) {
+	if errors.Is(c.Err(), unix.ETIMEDOUT) { // no case wants that, and many would wait for ever
+		c.end.rig.t.Fatalf("%v - %v: %v", c.Local(), c.Remote(), c.Err())
+	}
 	for c.State() == fabric.StreamOpen && !c.eof && c.got < c.appetite {
 		n, eof := c.Recv(c.room())
 		if n > 0 {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/internal/boot/pmi"
+	"github.com/xwarp/xwarp/internal/mono"
 )
 
 // killGrace is how long ranks have between SIGTERM and SIGKILL.
@@ -113,9 +114,9 @@ func (a *agent) obey(o order) (last bool) {
 			}
 		}
 	case opKill:
-		a.signal(unix.SIGTERM)
+		a.end(unix.SIGTERM)
 		a.signal(unix.SIGCONT) // a stopped rank would not notice
-		time.AfterFunc(killGrace, func() { a.signal(unix.SIGKILL) })
+		time.AfterFunc(killGrace, func() { a.end(unix.SIGKILL) })
 	case opFinish:
 		a.cleanUp()
 		return true
@@ -137,6 +138,12 @@ func (a *agent) pass(sig unix.Signal) {
 func (a *agent) signal(sig unix.Signal) {
 	for _, r := range a.ranks {
 		r.signal(sig)
+	}
+}
+
+func (a *agent) end(sig unix.Signal) {
+	for _, r := range a.ranks {
+		r.end(sig)
 	}
 }
 
@@ -286,8 +293,5 @@ func (a *agent) cleanUp() {
 		}
 		close(drained)
 	}()
-	select {
-	case <-drained:
-	case <-time.After(killGrace): // somebody else's process holds a pipe open
-	}
+	mono.Await(drained, killGrace) // not for ever: somebody else's process may hold a pipe open
 }

@@ -129,7 +129,9 @@ type job struct {
 	borne     error // the first cause that the others go on in spite of
 	ending    bool  // the ranks were told to end
 	finishing bool  // the agents were told to leave
+	killed    bool  // the agents were killed, as somebody asks who has no more patience
 
+	abandoned  bool // what they have said last finds no reader
 	suspending bool // this program stops when the ranks are
 	interrupt  unix.Signal
 	timer      *time.Timer // start-up, and then the end
@@ -175,7 +177,7 @@ func (j *job) run(tb *testbed.Testbed) {
 	for j.step() {
 	}
 	j.stdin.close()
-	j.fail(j.printer.close())
+	j.fail(j.printer.close(j.killed))
 }
 
 // step handles one event. It reports whether there are more to come.
@@ -186,7 +188,7 @@ func (j *job) step() (more bool) {
 	if j.ledger.alive == 0 {
 		j.finish()
 	}
-	if !slices.ContainsFunc(j.links, func(l *link) bool { return !l.gone }) {
+	if j.abandoned || !slices.ContainsFunc(j.links, func(l *link) bool { return !l.gone }) {
 		return false
 	}
 	j.suspend()
@@ -209,6 +211,17 @@ func (j *job) step() (more bool) {
 func (j *job) fail(err error) {
 	if j.failure == nil && err != nil {
 		j.failure = err
+	}
+}
+
+// blame notes a death that nobody asked for. Ranks that noticed it may have been heard
+// of before: it is the cause of what they did.
+func (j *job) blame(err error) {
+	if mayFollow(j.failure) {
+		j.failure = err
+	}
+	if mayFollow(j.borne) {
+		j.borne = err
 	}
 }
 
@@ -237,7 +250,7 @@ func (j *job) end() {
 	for _, l := range j.links {
 		if !l.ready { // it cannot have ranks, and may never hear us
 			l.hangUp()
-			_ = l.cmd.Process.Kill()
+			l.kill()
 		}
 	}
 	j.timer.Reset(patience)
@@ -245,7 +258,7 @@ func (j *job) end() {
 
 // finish tells the agents to leave, once.
 func (j *job) finish() {
-	if j.finishing {
+	if j.finishing || j.killed {
 		return
 	}
 	j.finishing = true
@@ -285,6 +298,9 @@ func (j *job) lost(l *link) {
 		for _, rank := range ranks {
 			j.ledger.ranks[rank].end = err
 		}
+		if !l.told {
+			j.blame(err)
+		}
 		j.bear(err, ranks...)
 	}
 	j.checkDeserter()
@@ -309,7 +325,7 @@ func (j *job) handleReport(l *link, r report) {
 	case opStopped:
 		l.stops--
 	case opRecord:
-		j.left[r.Rank] = r.Data
+		j.left[r.Rank] = append(j.left[r.Rank], r.Data...)
 	case opNotice:
 		if j.config.Notice != nil {
 			fmt.Fprintf(j.config.Notice, "%s\n", r.Why)
@@ -401,6 +417,9 @@ func (j *job) exit(r report) {
 		err = e
 	}
 	s.end = err
+	if !r.Told && err != nil && !mayFollow(err) {
+		j.blame(err)
+	}
 	j.bear(err, r.Rank)
 	j.checkDeserter()
 }
@@ -420,11 +439,17 @@ func (j *job) signal(s os.Signal) {
 		return
 	}
 	ends := sig == unix.SIGINT || sig == unix.SIGTERM || sig == unix.SIGQUIT
+	if j.killed {
+		return
+	}
 	if ends && j.interrupt != 0 {
 		j.fail(ErrKilled)
+		j.end()
 		for _, l := range j.links {
-			_ = l.cmd.Process.Kill() // and the kernel kills its ranks
+			l.kill()
 		}
+		j.killed = true
+		j.timer.Reset(killGrace)
 		return
 	}
 	if ends || sig == unix.SIGHUP {
@@ -464,11 +489,15 @@ func (j *job) armStart() {
 }
 
 func (j *job) timeout() {
+	if j.killed {
+		j.abandoned = true
+		return
+	}
 	if j.ending || j.finishing {
 		for _, l := range j.links {
 			if !l.gone {
 				j.fail(&HostError{l.plan.hostName, fmt.Errorf("its ranks do not end")})
-				_ = l.cmd.Process.Kill()
+				l.kill()
 			}
 		}
 		return

@@ -48,6 +48,18 @@ func testExchange(t *testing.T, c Config, mode string) {
 	}
 }
 
+// A shell that greets before it runs the agent does no harm, and is heard.
+func TestRun_greeting(t *testing.T) {
+	var errOut safeBuffer
+	err := Run(Config{
+		Program: "true", Hosts: []Host{{Name: "a"}, {Name: "greeting"}}, Launcher: []string{self, "as-launcher"},
+		Agent: []string{self, AgentArg}, Device: "lo", Fabric: "udp", Stderr: &errOut,
+	})
+	if want := "Welcome!\n\nYou have mail.\n"; err != nil || errOut.String() != want {
+		t.Errorf("%v, %q, want %q", err, errOut.String(), want)
+	}
+}
+
 // Ranks that speak PMI-1 fail as all others do.
 func TestRun_pmiRankFails(t *testing.T) {
 	for mode, c := range map[string]struct {

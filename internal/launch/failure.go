@@ -150,6 +150,18 @@ func (e *StartError) exitCode() int {
 	return ExitCannotRun
 }
 
+// mayFollow reports whether a failure may come of another one: a rank that notices the
+// death of others ends, by itself.
+func mayFollow(err error) bool {
+	switch e := err.(type) {
+	case *AbortError:
+		return true
+	case *RankError:
+		return e.Signal == 0 || e.Signal == unix.SIGABRT || e.Signal == unix.SIGPIPE
+	}
+	return false
+}
+
 // lostError describes the end of an agent's process that nobody asked for. One on
 // another host that never answered was not reached.
 func (l *link) lostError(remote bool) error {

@@ -21,6 +21,7 @@ type controller struct {
 	t    *testing.T
 	cmd  *exec.Cmd
 	out  *bufio.Reader
+	pipe *os.File // that out reads
 	err  safeBuffer
 	mark string
 }
@@ -43,7 +44,7 @@ func startController(t *testing.T, c Config, uid uint32) *controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctl.out = bufio.NewReader(out)
+	ctl.out, ctl.pipe = bufio.NewReader(out), out.(*os.File)
 	in, err := ctl.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -334,4 +335,35 @@ func TestRun_asAnOrdinaryUser(t *testing.T) {
 			t.Errorf("notice %q", notice)
 		}
 	}
+}
+
+// Nobody reads what the job prints. Ctrl-C ends it all the same, if it is pressed again.
+func TestSignal_withoutAReader(t *testing.T) {
+	places(t, 2, "", func(t *testing.T, c Config) {
+		c.Program, c.Args = "yes", nil
+		ctl := startController(t, c, 0)
+		for pending := 0; pending < 32<<10; { // of 64 KiB
+			var err error
+			if pending, err = unix.IoctlGetInt(int(ctl.pipe.Fd()), unix.TIOCINQ); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		ended := make(chan struct{})
+		go func() {
+			_ = ctl.cmd.Wait()
+			close(ended)
+		}()
+		for more := true; more; {
+			_ = ctl.cmd.Process.Signal(unix.SIGINT)
+			select {
+			case <-ended:
+				more = false
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		if status := ctl.wait(); status != ExitLauncher && status != 128+int(unix.SIGINT) {
+			t.Errorf("status %d, %s", status, ctl.err.String())
+		}
+	})
 }

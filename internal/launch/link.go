@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -20,6 +22,7 @@ type link struct {
 	stops int  // how often it was told to stop its ranks and has not yet said that it did
 	bye   bool // it has said so
 	gone  bool // its process has ended
+	told  bool // to end, by a signal
 }
 
 // event is something that an agent did.
@@ -97,14 +100,22 @@ func (c *Config) startAgent(p *plan, a agentPlan, tb *testbed.Testbed, prn *prin
 	return l, nil
 }
 
-// read prints the output of the ranks and turns all else into events.
+// read prints the output of the ranks and turns all else into events. What a host says
+// for a greeting, as a line in somebody's .bashrc may let it, comes before.
 func (l *link) read(stdout io.Reader, size int, prn *printer, events chan<- event) {
 	lines := boot.NewLineReader(stdout)
-	for {
+	for greeting := true; ; {
 		line, err := lines.Next()
 		if err != nil {
 			break
 		}
+		if greeting && !bytes.HasPrefix(line, []byte("{")) {
+			if w := prn.errors(); w != nil {
+				fmt.Fprintf(w, "%s\n", line) // of a shell that runs the agent there
+			}
+			continue
+		}
+		greeting = false
 		r, err := parseReport(line, size)
 		if err == nil && r.Op == opOutput {
 			prn.print(r.Rank, r.Stderr, r.Data)
@@ -125,3 +136,9 @@ func (l *link) read(stdout io.Reader, size int, prn *printer, events chan<- even
 
 // hangUp ends the agent's input, which makes it kill its ranks and leave.
 func (l *link) hangUp() { l.out.close() }
+
+// kill ends the agent at once, and the kernel its ranks.
+func (l *link) kill() {
+	l.told = true
+	_ = l.cmd.Process.Kill()
+}

@@ -261,6 +261,8 @@ func launcherMain(host string, argv []string) int {
 		select {}
 	case strings.HasPrefix(host, "broken"):
 		return 255
+	case strings.HasPrefix(host, "greeting"):
+		fmt.Print("Welcome!\n\nYou have mail.\n")
 	}
 	err := syscall.Exec(argv[0], argv, append(os.Environ(), "ON_HOST="+host))
 	fmt.Fprintln(os.Stderr, err)

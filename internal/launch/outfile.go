@@ -40,15 +40,15 @@ func openOutputFiles(c Config, hosts []string) (*outputFiles, error) {
 	return f, nil
 }
 
-// failed notes that a file takes no more, on a full disk for example. The job goes on.
-func (f *outputFiles) failed(s *stream, err error) {
-	if s.file != nil && f.err == nil {
-		f.err = fmt.Errorf("output of rank %d: %w", s.rank, err)
-		s.w = io.Discard
+// failed notes that a stream takes no more, on a full disk for example. The job goes on.
+func (f *outputFiles) failed(s *stream, rank int, err error) {
+	s.w = io.Discard
+	if f.err == nil {
+		f.err = fmt.Errorf("output of rank %d: %w", rank, err)
 	}
 }
 
-// close returns why files do not have what they should.
+// close returns why files, or standard output, do not have what they should.
 func (f *outputFiles) close() error {
 	for _, s := range f.all {
 		if err := s.file.Close(); err != nil && f.err == nil {

@@ -8,36 +8,73 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 )
 
 // maxLine is the most bytes of a line that wait for its end. Longer lines are
 // passed on in pieces.
 const maxLine = 64 << 10
 
+// promptPause is how long a rank that reads the standard input says nothing more
+// before the line that it has begun is shown: it may be a question.
+const promptPause = 200 * time.Millisecond
+
 // forward passes what a rank writes on as whole lines: emit gets one or
-// several, and at the end, or when a line is very long, what there is.
-func forward(r io.Reader, emit func([]byte)) {
-	buf := make([]byte, 0, maxLine)
+// several, and what there is at the end, when a line is very long, or, unless pause is
+// 0, when for that long no more came.
+func forward(r io.Reader, pause time.Duration, emit func([]byte)) {
+	l := lines{buf: make([]byte, 0, maxLine), emit: emit}
+	quiet := time.AfterFunc(time.Hour, l.show)
+	defer quiet.Stop()
 	for {
-		begun := len(buf) // bytes of a line whose end is yet to come
-		n, err := r.Read(buf[begun:cap(buf)])
-		buf = buf[:begun+n]
-		whole := 0
-		if end := bytes.LastIndexByte(buf[begun:], '\n'); end >= 0 {
-			whole = begun + end + 1
-		} else if len(buf) == cap(buf) {
-			whole = len(buf)
-		}
-		if err != nil {
-			whole = len(buf)
-		}
-		if whole > 0 {
-			emit(buf[:whole])
-			buf = buf[:copy(buf, buf[whole:])]
-		}
+		n, err := r.Read(l.buf[len(l.buf):cap(l.buf)])
+		l.add(n, err != nil)
 		if err != nil {
 			return
 		}
+		if pause > 0 {
+			quiet.Reset(pause)
+		}
+	}
+}
+
+// lines are what a rank writes, on its way.
+type lines struct {
+	mu    sync.Mutex // for show
+	buf   []byte     // a line whose end is yet to come
+	shown int        // bytes of it that were passed on
+	emit  func([]byte)
+}
+
+// add passes on the lines whose ends are among n bytes that were read into what is free
+// of the buffer, or all there is.
+func (l *lines) add(n int, all bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	begun := len(l.buf)
+	l.buf = l.buf[:begun+n]
+	whole := 0
+	if end := bytes.LastIndexByte(l.buf[begun:], '\n'); end >= 0 {
+		whole = begun + end + 1
+	}
+	if all || whole == 0 && len(l.buf) == cap(l.buf) {
+		whole = len(l.buf)
+	}
+	if whole > l.shown {
+		l.emit(l.buf[l.shown:whole])
+	}
+	if whole > 0 {
+		l.buf, l.shown = l.buf[:copy(l.buf, l.buf[whole:])], 0
+	}
+}
+
+// show passes on a line that has only begun.
+func (l *lines) show() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shown < len(l.buf) {
+		l.emit(l.buf[l.shown:])
+		l.shown = len(l.buf)
 	}
 }
 
@@ -116,9 +153,15 @@ func (p *printer) ended(rank int) {
 }
 
 // close writes what is held back: nothing more comes that it could wait for. It
-// returns what went wrong with files.
-func (p *printer) close() error {
-	p.mu.Lock()
+// returns what went wrong. A job that was killed leaves it as it is while somebody
+// waits for a reader who does not read.
+func (p *printer) close(killed bool) error {
+	if !p.mu.TryLock() {
+		if killed {
+			return nil
+		}
+		p.mu.Lock()
+	}
 	defer p.mu.Unlock()
 	for _, rank := range slices.Sorted(maps.Keys(p.held)) {
 		p.write(rank, false, p.held[rank])
@@ -159,6 +202,6 @@ func (p *printer) write(rank int, stderr bool, data []byte) {
 		s.rank = rank
 	}
 	if _, err := s.w.Write(s.buf); err != nil { // a closed terminal is no reason to end the job
-		p.files.failed(s, err)
+		p.files.failed(s, rank, err)
 	}
 }

@@ -23,7 +23,7 @@ func TestForward_wholeLines(t *testing.T) {
 	} {
 		var got bytes.Buffer
 		var partial int
-		forward(r, func(b []byte) {
+		forward(r, 0, func(b []byte) {
 			if b[len(b)-1] != '\n' {
 				partial++
 			}
@@ -78,7 +78,7 @@ func TestPrinter_inOrder(t *testing.T) {
 	p.print(0, false, []byte("a child of it\n"))
 	p.print(4, false, []byte("of a lost host\n"))
 	p.print(3, false, []byte("too\n"))
-	if err := p.close(); err != nil {
+	if err := p.close(false); err != nil {
 		t.Error(err)
 	}
 	expect("[0] a\n[0] aa\n[1] b\n[2] ccc\n[0] a child of it\n[3] too\n[4] of a lost host\n")
@@ -155,12 +155,25 @@ func TestRun_outputFiles(t *testing.T) {
 
 // A file that cannot be made ends the job before it begins, and a full disk says so.
 func TestRun_outputFilesFail(t *testing.T) {
-	for name, want := range map[string]string{"/no/such/folder/%r": "output of rank 0: open /no/such/folder/0: ", "/dev/full": "no space left"} {
-		c := rankConfig(2, "env", "HOME")
+	for name, want := range map[string]string{"/no/such/folder/%r": "output of rank 0: open /no/such/folder/0: ", "/dev/full": "output of rank 0: write /dev/full: no space left"} {
+		c := rankConfig(1, "env", "HOME")
 		c.OutFile = name
 		if _, err := runJob(t, c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
+	}
+}
+
+// The job does its work, and its output is not lost in silence.
+func TestRun_outputFails(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	err = Run(Config{Program: "echo", Args: []string{"lost"}, Stdout: full})
+	if ExitCode(err) != ExitLauncher || !strings.Contains(fmt.Sprint(err), "output of rank 0: write /dev/full: no space left") {
+		t.Error(err)
 	}
 }
 
@@ -196,5 +209,29 @@ func TestLastWords(t *testing.T) {
 	w.Close()
 	if after := <-rest; string(got) != want || after != "more<nil>" {
 		t.Errorf("%.20q..., and then %q", got, after)
+	}
+}
+
+// A question is shown before it is answered, and the line goes on where it was.
+func TestForward_prompt(t *testing.T) {
+	read, write := io.Pipe()
+	got := make(chan string)
+	go func() {
+		forward(read, time.Millisecond, func(b []byte) { got <- string(b) })
+		close(got)
+	}()
+	for _, step := range []struct{ write, emit string }{
+		{"name? ", "name? "}, {"\nhello", "\n"}, {"", "hello"}, {", ", ", "}, {"you\nbye", "you\n"}, {"", "bye"},
+	} {
+		if _, err := io.WriteString(write, step.write); err != nil {
+			t.Fatal(err)
+		}
+		if s := <-got; s != step.emit {
+			t.Errorf("after %q: %q, want %q", step.write, s, step.emit)
+		}
+	}
+	write.Close()
+	if s, more := <-got; more {
+		t.Errorf("%q at the end", s)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/internal/boot/pmi"
+	"github.com/xwarp/xwarp/internal/mono"
 )
 
 // rank is a process of the job, seen by its agent.
@@ -37,7 +38,8 @@ type rank struct {
 	output sync.WaitGroup // until both outputs are at their end: children may go on
 
 	mu     sync.Mutex
-	reaped bool // its number may belong to another process by now
+	reaped bool        // its number may belong to another process by now
+	told   unix.Signal // the last one that it was told to end with while it lived, or 0
 }
 
 // bootFD is the descriptor that a rank finds its socket at: the first of
@@ -149,12 +151,16 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 func (r *rank) passOn(out *outbox) {
 	r.said.Add(2)
 	r.output.Add(2)
+	pause := time.Duration(0)
+	if r.stdin != nil {
+		pause = promptPause
+	}
 	for i, f := range r.pipes {
 		go func() {
 			defer r.output.Done()
 			said := sync.OnceFunc(r.said.Done)
 			defer said()
-			forward(&lastWords{f, said}, func(data []byte) {
+			forward(&lastWords{f, said}, pause, func(data []byte) {
 				out.postBulk(report{Op: opOutput, Rank: r.number, Stderr: i == 1, Data: data})
 			})
 		}()
@@ -259,6 +265,7 @@ func (r *rank) await(out *outbox) {
 	}
 	r.mu.Lock()
 	r.reaped = true
+	told := r.told
 	r.mu.Unlock()
 	_ = r.cmd.Wait() // the status is what counts
 	r.hangUp()
@@ -271,10 +278,7 @@ func (r *rank) await(out *outbox) {
 		r.said.Wait()
 		close(said)
 	}()
-	select {
-	case <-said:
-	case <-time.After(killGrace): // nobody reads what xrun prints
-	}
+	mono.Await(said, killGrace) // longer if this agent stood still, but not if nobody reads what xrun prints
 	r.sendRecord(out)
 	end := report{Op: opExit, Rank: r.number}
 	ws := r.cmd.ProcessState.Sys().(syscall.WaitStatus)
@@ -283,6 +287,8 @@ func (r *rank) await(out *outbox) {
 	} else {
 		end.Status = ws.ExitStatus()
 	}
+	// One that was killed may not have been dead yet when it was told to end.
+	end.Told = told == unix.SIGKILL || told != 0 && ws.Signal() != unix.SIGKILL
 	out.post(end)
 	if r.queue == nil {
 		return
@@ -307,7 +313,26 @@ func (r *rank) hangUp() {
 func (r *rank) signal(sig unix.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.send(sig)
+}
+
+// send is signal for who has locked the rank.
+func (r *rank) send(sig unix.Signal) {
 	if !r.reaped {
 		_ = unix.Kill(-r.cmd.Process.Pid, sig)
 	}
+}
+
+// end tells the rank and its children to end. Whether it has ended already is what
+// tells a death that ends the job from those that follow.
+func (r *rank) end(sig unix.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var dead unix.Siginfo
+	for !r.reaped && unix.Waitid(unix.P_PID, r.cmd.Process.Pid, &dead, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil) == unix.EINTR {
+	}
+	if !r.reaped && dead.Signo == 0 {
+		r.told = sig
+	}
+	r.send(sig)
 }

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -108,4 +109,31 @@ func TestStdinPump_readsOnlyWhenAsked(t *testing.T) {
 	if b := <-p.data; len(b) != 0 {
 		t.Errorf("%q after the end", b)
 	}
+}
+
+// A rank that reads the standard input can ask for what it wants without ending the line.
+func TestRun_prompt(t *testing.T) {
+	answer, write := io.Pipe()
+	asked := make(chan struct{})
+	c := Config{Ranks: 2, Program: "sh", Args: []string{"-c", `[ $XWARP_RANK = 1 ] && exit; printf 'name? '; read x; echo "hello $x"`}}
+	c.Stdin, c.Stdout = answer, onWrite(func(b []byte) {
+		if string(b) == "name? " {
+			close(asked)
+		}
+	})
+	go func() {
+		<-asked
+		_, _ = io.WriteString(write, "you\n")
+		write.Close()
+	}()
+	if err := Run(c); err != nil {
+		t.Error(err)
+	}
+}
+
+type onWrite func([]byte)
+
+func (f onWrite) Write(b []byte) (int, error) {
+	f(b)
+	return len(b), nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // wireVersion is the version of the protocol between controller and agent.
-const wireVersion = 5
+const wireVersion = 6
 
 type op string
 
@@ -76,7 +76,7 @@ const (
 	opStdinShut op = "stdin shut" // a rank takes no more
 	opStopped   op = "stopped"    // the ranks were stopped, as SIGTSTP asks
 	opExit      op = "exit"       // a rank is gone
-	opRecord    op = "record"     // what a rank that is gone has left behind
+	opRecord    op = "record"     // what a rank that is gone has left behind, or a part of it
 	opNotice    op = "notice"     // something that people should know
 	opBye       op = "bye"        // everything is gone; the agent leaves
 )
@@ -95,6 +95,7 @@ type report struct {
 	Status   int           `json:"status,omitempty"`    // exit
 	Signal   int           `json:"signal,omitempty"`    // exit
 	Core     bool          `json:"core,omitempty"`      // exit
+	Told     bool          `json:"told,omitempty"`      // exit: it was told to end, and did
 }
 
 func parseOrder(line []byte) (order, error) {

@@ -71,6 +71,7 @@ func (s *Stack) frame(p *stack.PacketBuffer, to inet.MAC) bool {
 	if need > s.port.TxFree()-s.staged || need > s.pool.Free() {
 		return false
 	}
+	narrow(p.TransportHeader().Slice())
 	at, _ := s.pool.Get() // Free said that there is one
 	b := s.bytes[at:][:frameBytes]
 	inet.PutEthernet(b, to, s.mac, inet.EtherIPv4)
