@@ -34,7 +34,7 @@ func TestLaneTrain_leaves(t *testing.T) {
 		"Isend to another": func(ep *Endpoint, _ []*Request) { ep.Isend(word(0, 2), 2, nil) },
 		"an RTS":           func(ep *Endpoint, _ []*Request) { ep.Issend(word(0, 2), 1, nil) },
 		"more than a train has": func(ep *Endpoint, _ []*Request) {
-			for range 3 {
+			for range nearRoom/nearRider + 1 {
 				ep.Isend(word(0, 2), 1, make([]byte, nearRider))
 			}
 		},
