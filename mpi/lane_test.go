@@ -111,3 +111,42 @@ func BenchmarkLane_pingPong(b *testing.B) {
 		})
 	}
 }
+
+// windowSize is how many messages a window of short ones has.
+const windowSize = 64
+
+// window sends a window of short messages from the first rank to the second.
+func window(procs [2]*mpi.Proc, requests *[2][windowSize]mpi.Request, buf []byte) {
+	for i := range windowSize {
+		requests[1][i], _ = mpi.Irecv(procs[1].World(), buf, 0, 5)
+	}
+	for i := range windowSize {
+		requests[0][i], _ = mpi.Isend(procs[0].World(), buf, 1, 5)
+	}
+	for i := range procs {
+		if err := mpi.Waitall(requests[i][:]); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func TestAllocs_laneWindow(t *testing.T) {
+	procs := nearPair(t, mpi.Config{Receives: 24, Sends: 8})
+	var requests [2][windowSize]mpi.Request
+	buf := make([]byte, 8)
+	if n := testing.AllocsPerRun(50, func() { window(procs, &requests, buf) }); n != 0 {
+		t.Errorf("%v allocations per window, want none", n)
+	}
+}
+
+// BenchmarkLane_rate8 is windows of short messages, as BenchmarkLane_pingPong has them.
+func BenchmarkLane_rate8(b *testing.B) {
+	procs := nearPair(b, mpi.Config{Receives: 24, Sends: 8})
+	var requests [2][windowSize]mpi.Request
+	buf := make([]byte, 8)
+	b.ReportAllocs()
+	for b.Loop() {
+		window(procs, &requests, buf)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*windowSize), "ns/msg")
+}

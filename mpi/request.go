@@ -55,8 +55,8 @@ func (r *Request) watch() *watch { return r.c.watch() }
 // watcher returns what watches the process of requests, or nil.
 func watcher(requests []Request) *watch {
 	for i := range requests {
-		if w := requests[i].watch(); w != nil {
-			return w
+		if r := &requests[i]; r.c != nil {
+			return r.watch()
 		}
 	}
 	return nil
@@ -138,13 +138,19 @@ func (e *RequestError) Unwrap() error { return e.Err }
 // requests null. It waits for all, also when some fail: the error joins a
 // [RequestError] of each that has failed. See [WaitallStatus] for statuses.
 func Waitall(requests []Request) error {
-	t := watcher(requests).begin("Waitall", nil, Undefined, Undefined, 0)
+	w := watcher(requests)
+	t := w.begin("Waitall", nil, Undefined, Undefined, 0)
 	if ep := endpoint(requests); ep != nil {
 		ep.Flush() // they travel while the results are taken here
 	}
 	var errs []error
 	for i := range requests {
-		if _, err := requests[i].wait("Waitall"); err != nil {
+		r := &requests[i]
+		if w == nil && r.r != nil && r.gen() == r.r.Generation() && !r.c.exact && r.r.Finish() {
+			r.r = nil
+			continue
+		}
+		if _, err := r.wait("Waitall"); err != nil {
 			errs = append(errs, &RequestError{i, err})
 		}
 	}

@@ -112,6 +112,16 @@ func (q *Posted[T]) Find(m Envelope) *Entry[T] {
 // Match removes and returns the oldest receive that fits the message m, or
 // returns nil.
 func (q *Posted[T]) Match(m Envelope) *Entry[T] {
+	if t := &q.tables[0]; q.wild == 0 { // as most often
+		if t.count == 0 {
+			return nil
+		}
+		e := t.first(0, m)
+		if e != nil {
+			t.remove(e, 0)
+		}
+		return e
+	}
 	e := q.Find(m)
 	if e != nil {
 		q.Remove(e)

@@ -163,7 +163,7 @@ func (ep *Endpoint) Cancel(r *Request) bool {
 // Flush lets messages go out that wait for others.
 func (ep *Endpoint) Flush() {
 	ep.Enter()
-	ep.push(1)
+	ep.flush()
 	ep.Leave()
 }
 
@@ -221,6 +221,19 @@ func (r *Request) Wait() (Status, error) {
 	st, err := r.wait()
 	ep.Leave()
 	return st, err
+}
+
+// Finish takes the result of r where nobody wants to know it: r is done and has not
+// failed. Else it returns false, and does nothing. Call [Endpoint.Flush] before.
+func (r *Request) Finish() bool {
+	ep := r.ep
+	ep.Enter()
+	fine := r.state == done && r.err == nil
+	if fine {
+		ep.release(r)
+	}
+	ep.Leave()
+	return fine
 }
 
 // Test makes progress once and takes the result of r if it is there. An error of a
@@ -364,7 +377,7 @@ func (in *Inside) Progress() { in.ep().progress(nil) }
 func (in *Inside) Step() { in.ep().step() }
 
 // Flush is Endpoint.Flush.
-func (in *Inside) Flush() { in.ep().push(1) }
+func (in *Inside) Flush() { in.ep().flush() }
 
 // Follow calls f in every step from now on; nil ends that.
 func (in *Inside) Follow(f Follower) { in.follower = f }

@@ -159,6 +159,7 @@ type Endpoint struct {
 	posts      int        // work requests posted since the last step of the engine
 
 	train     train
+	nearTrain nearTrain
 	latest    *peer // that something was posted to
 	rx, tx    buffers
 	txFree    []int32

@@ -61,7 +61,7 @@ func (ep *Endpoint) closeLanes() error {
 	}
 	ep.eng.Unwatch(ep.lanes.FD())
 	err := ep.lanes.Close()
-	ep.lanes = nil
+	ep.lanes, ep.nearTrain.last, ep.nearTrain.way = nil, nil, nil
 	return err
 }
 
@@ -108,6 +108,9 @@ func parseSite(s string) (host int, name string, err error) {
 
 // putEager sends a message. false means no room.
 func (ep *Endpoint) putEager(env match.Envelope, p *peer, buf []byte) bool {
+	if ep.nearTrain.last != nil {
+		ep.departNear()
+	}
 	b, ok := p.lane.Reserve(headerLen + len(buf))
 	if !ok {
 		return ep.noRoom(p)
@@ -127,6 +130,9 @@ func (ep *Endpoint) putEager(env match.Envelope, p *peer, buf []byte) bool {
 
 // put sends a header and the next n bytes of d. false means no room.
 func (ep *Endpoint) put(p *peer, h *header, d *data, n int) bool {
+	if ep.nearTrain.last != nil {
+		ep.departNear()
+	}
 	b, ok := p.lane.Reserve(headerLen + n)
 	if !ok {
 		return ep.noRoom(p)
@@ -145,6 +151,9 @@ func (ep *Endpoint) put(p *peer, h *header, d *data, n int) bool {
 
 // putHead sends the first n bytes of ep.head.
 func (ep *Endpoint) putHead(p *peer, n int) bool {
+	if ep.nearTrain.last != nil {
+		ep.departNear()
+	}
 	if !p.lane.Put(ep.head[:n], nil) {
 		return ep.noRoom(p)
 	}
@@ -167,6 +176,9 @@ func (ep *Endpoint) noRoom(p *peer) bool {
 // pollLanes takes in what neighbours have put, up to budget messages, and goes
 // on with what is pulled.
 func (ep *Endpoint) pollLanes(budget int) int {
+	if ep.nearTrain.last != nil {
+		ep.departNear()
+	}
 	n := 0
 	for n < budget {
 		from, b := ep.lanes.Next()
@@ -239,7 +251,9 @@ func (ep *Endpoint) arrivedNear(rank int32, b []byte) {
 		ep.Stats.Malformed++ // nothing comes in pieces through a lane
 		return
 	}
-	h.near = true
+	if h.near = true; h.kind == kindTrain && len(b) <= nearRoom {
+		b = ep.nearTrain.in[:copy(ep.nearTrain.in[:], b)] // at once: so all its cache lines come at the same time
+	}
 	ep.handle(&h, b)
 }
 

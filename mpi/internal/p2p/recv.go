@@ -13,14 +13,18 @@ func (ep *Endpoint) irecv(env match.Envelope, r *Request) *Request {
 	r.entry.Envelope = env
 	// What has come already is received in spite of a loss. Where nothing may
 	// be received any more there is nothing: see unwanted.
-	if e := ep.unexpected.Match(env); e != nil {
-		ep.accept(r, e.Owner)
-		return r
+	if ep.unexpected.Len() > 0 {
+		if e := ep.unexpected.Match(env); e != nil {
+			ep.accept(r, e.Owner)
+			return r
+		}
 	}
-	if err := ep.hopeless(env); err != nil {
-		r.st = Status{Source: env.Source, Tag: env.Tag}
-		r.fail(err)
-		return r
+	if ep.impaired {
+		if err := ep.hopeless(env); err != nil {
+			r.st = Status{Source: env.Source, Tag: env.Tag}
+			r.fail(err)
+			return r
+		}
 	}
 	r.state = posted
 	ep.posted.Post(&r.entry)

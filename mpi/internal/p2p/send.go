@@ -77,7 +77,7 @@ func (ep *Endpoint) isendBytes(env match.Envelope, dest int, buf []byte) *Reques
 func (ep *Endpoint) dispatch(env match.Envelope, p *peer, rank int32, buf []byte) bool {
 	switch {
 	case p.lane != nil:
-		return ep.putEager(env, p, buf)
+		return ep.isendNear(env, p, buf)
 	case len(buf) > coachMax, ep.posts == 0 && !p.habit.waits():
 		return false
 	}
@@ -131,6 +131,14 @@ func (ep *Endpoint) push(n int) {
 	if ep.posts > n && !ep.polling {
 		ep.step()
 	}
+}
+
+// flush lets go out what waits for others.
+func (ep *Endpoint) flush() {
+	if ep.nearTrain.last != nil {
+		ep.departNear()
+	}
+	ep.push(1)
 }
 
 // postEager posts header and data in one Send. false means no room; then

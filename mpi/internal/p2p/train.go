@@ -49,11 +49,16 @@ func (ep *Endpoint) board(env match.Envelope, p *peer, rank int32, n int) []byte
 		return nil
 	}
 	b := ep.tx.get(t.slot, t.n+coachLen+n)[t.n:]
-	binary.BigEndian.PutUint64(b, uint64(n)<<48|uint64(uint16(env.Context))<<32|uint64(uint32(env.Tag)))
+	putCoach(b, env, n)
 	t.n += coachLen + n
 	t.riders++
 	ep.posts++
 	return b[coachLen:]
+}
+
+// putCoach writes what is in front of a message of n bytes.
+func putCoach(b []byte, env match.Envelope, n int) {
+	binary.BigEndian.PutUint64(b, uint64(n)<<48|uint64(uint16(env.Context))<<32|uint64(uint32(env.Tag)))
 }
 
 // couple opens a train. false means no room.
