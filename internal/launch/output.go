@@ -25,6 +25,7 @@ const promptPause = 200 * time.Millisecond
 func forward(r io.Reader, pause time.Duration, emit func([]byte)) {
 	l := lines{buf: make([]byte, 0, maxLine), emit: emit}
 	quiet := time.AfterFunc(time.Hour, l.show)
+	quiet.Stop() // until something was read
 	defer quiet.Stop()
 	for {
 		n, err := r.Read(l.buf[len(l.buf):cap(l.buf)])
