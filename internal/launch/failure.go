@@ -153,13 +153,11 @@ func (e *StartError) exitCode() int {
 // mayFollow reports whether a failure may come of another one: a rank that notices the
 // death of others ends, by itself.
 func mayFollow(err error) bool {
-	switch e := err.(type) {
-	case *AbortError:
-		return true
-	case *RankError:
+	if e := (*RankError)(nil); errors.As(err, &e) {
 		return e.Signal == 0 || e.Signal == unix.SIGABRT || e.Signal == unix.SIGPIPE
 	}
-	return false
+	e := (*AbortError)(nil)
+	return errors.As(err, &e)
 }
 
 // lostError describes the end of an agent's process that nobody asked for. One on
