@@ -19,8 +19,8 @@ const (
 // segments come in, and what the peer has sent up to the edge that it was told
 // before is refused: the last bytes, and with them all acknowledgements from
 // there on, until somebody reads. Linux fills windows like that; two programs
-// that send before they read would wait forever. With one unit less, gVisor's
-// edge stays behind the one that the peer knows.
+// that send before they read would wait forever. With one unit less, gVisor
+// always accepts more than the peer was told.
 func narrow(tcp []byte) {
 	if len(tcp) < tcpHeaderLen { // gVisor also answers bad IP options, by ICMP
 		return

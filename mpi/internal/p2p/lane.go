@@ -108,9 +108,7 @@ func parseSite(s string) (host int, name string, err error) {
 
 // putEager sends a message. false means no room.
 func (ep *Endpoint) putEager(env match.Envelope, p *peer, buf []byte) bool {
-	if ep.nearTrain.last != nil {
-		ep.departNear()
-	}
+	ep.departNear()
 	b, ok := p.lane.Reserve(headerLen + len(buf))
 	if !ok {
 		return ep.noRoom(p)
@@ -130,9 +128,7 @@ func (ep *Endpoint) putEager(env match.Envelope, p *peer, buf []byte) bool {
 
 // put sends a header and the next n bytes of d. false means no room.
 func (ep *Endpoint) put(p *peer, h *header, d *data, n int) bool {
-	if ep.nearTrain.last != nil {
-		ep.departNear()
-	}
+	ep.departNear()
 	b, ok := p.lane.Reserve(headerLen + n)
 	if !ok {
 		return ep.noRoom(p)
@@ -151,9 +147,7 @@ func (ep *Endpoint) put(p *peer, h *header, d *data, n int) bool {
 
 // putHead sends the first n bytes of ep.head.
 func (ep *Endpoint) putHead(p *peer, n int) bool {
-	if ep.nearTrain.last != nil {
-		ep.departNear()
-	}
+	ep.departNear()
 	if !p.lane.Put(ep.head[:n], nil) {
 		return ep.noRoom(p)
 	}
@@ -176,9 +170,7 @@ func (ep *Endpoint) noRoom(p *peer) bool {
 // pollLanes takes in what neighbours have put, up to budget messages, and goes
 // on with what is pulled.
 func (ep *Endpoint) pollLanes(budget int) int {
-	if ep.nearTrain.last != nil {
-		ep.departNear()
-	}
+	ep.departNear()
 	n := 0
 	for n < budget {
 		from, b := ep.lanes.Next()

@@ -69,8 +69,15 @@ func (ep *Endpoint) coupleNear(p *peer) (ok bool) {
 	return true
 }
 
-// departNear lets the train leave that is open, if there is one.
+// departNear lets the train leave that is open, if there is one: small enough for the
+// compiler to put it where it is called, for most calls find none.
 func (ep *Endpoint) departNear() {
+	if ep.nearTrain.last != nil {
+		ep.leaveNear()
+	}
+}
+
+func (ep *Endpoint) leaveNear() {
 	t := &ep.nearTrain
 	if t.last = nil; t.way != nil {
 		t.way.Commit(t.n)

@@ -202,9 +202,7 @@ func (ep *Endpoint) release(r *Request) {
 // take hands the result of a finished request to the user and the request to
 // the pool.
 func (ep *Endpoint) take(r *Request) (Status, error) {
-	if ep.nearTrain.last != nil {
-		ep.departNear()
-	}
+	ep.departNear()
 	st, err := r.st, r.err
 	ep.release(r)
 	return st, err

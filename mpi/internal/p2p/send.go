@@ -135,9 +135,7 @@ func (ep *Endpoint) push(n int) {
 
 // flush lets go out what waits for others.
 func (ep *Endpoint) flush() {
-	if ep.nearTrain.last != nil {
-		ep.departNear()
-	}
+	ep.departNear()
 	ep.push(1)
 }
 
