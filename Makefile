@@ -9,6 +9,20 @@ ifneq ($(shell grep -cwm1 avx2 /proc/cpuinfo 2>/dev/null),0)
 export GOAMD64 ?= v3
 endif
 
+BIN ?= bin
+PREFIX ?= /usr/local
+
+# What --version says comes from git, by way of go build: unless git refuses, as it
+# does root in somebody else's folder, or there is none, as in an archive. There,
+# make VERSION=v1.2.3 says it; and go build does not know git's worktrees.
+STAMP = -buildvcs=$(if $(shell git rev-parse HEAD 2>/dev/null),auto,false) \
+	-ldflags '$(LDFLAGS)$(if $(VERSION), -X github.com/xwarp/xwarp/internal/cli.release=$(VERSION))'
+ifneq ($(wildcard .git),)
+ifeq ($(wildcard .git/HEAD),)
+VERSION ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null)
+endif
+endif
+
 .DEFAULT_GOAL := help
 .PHONY: help build demo test bench check fuzz lint generate profile clean
 
@@ -16,8 +30,34 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build the commands and examples into bin/
-	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build -buildvcs=false -pgo=cmd/xperf/default.pgo -o bin/ ./cmd/... ./examples/...
+	@mkdir -p $(BIN)
+	CGO_ENABLED=0 $(GO) build $(STAMP) -pgo=cmd/xperf/default.pgo -o $(BIN)/ ./cmd/... ./examples/...
+
+.PHONY: install uninstall deb
+COMMANDS = $(notdir $(wildcard cmd/*))
+SHARE = $(DESTDIR)$(PREFIX)/share
+MAN = $(SHARE)/man/man1
+COMPLETION = $(SHARE)/bash-completion/completions
+
+# With sudo there often is no Go: what make build has built is installed then.
+install: $(if $(shell command -v $(firstword $(GO))),build) ## install commands, manual pages, completion and docs in PREFIX=/usr/local (and DESTDIR)
+	@[ -x $(BIN)/xrun ] || { echo "make install: nothing is built and there is no Go: run make build first, as a user who has it" >&2; exit 1; }
+	install -d $(DESTDIR)$(PREFIX)/bin $(MAN) $(COMPLETION) $(SHARE)/doc/xwarp/docs $(SHARE)/xwarp/wireshark
+	install $(COMMANDS:%=$(BIN)/%) $(DESTDIR)$(PREFIX)/bin
+	umask 022 && for c in $(COMMANDS); do \
+		$(BIN)/$$c --man >$(MAN)/$$c.1 && $(BIN)/$$c --completion >$(COMPLETION)/$$c || exit; done
+	install -m 644 README.md CHANGELOG.md LICENSE $(SHARE)/doc/xwarp
+	install -m 644 docs/*.md $(SHARE)/doc/xwarp/docs
+	install -m 644 docs/wireshark/* $(SHARE)/xwarp/wireshark
+
+uninstall: ## remove what make install has installed there
+	rm -f $(COMMANDS:%=$(DESTDIR)$(PREFIX)/bin/%) $(COMMANDS:%=$(MAN)/%.1) $(COMMANDS:%=$(COMPLETION)/%)
+	rm -rf $(SHARE)/doc/xwarp $(SHARE)/xwarp
+
+# For every amd64, unless make deb GOAMD64=v3 says otherwise.
+deb: export GOAMD64 = v1
+deb: ## build a Debian package, bin/xwarp_VERSION_ARCHITECTURE.deb
+	@MAKE='$(MAKE)' GO='$(GO)' packaging/deb $(BIN)
 
 demo: build ## two hosts over AF_XDP on this machine: a table of transports, then an MPI program (under 2 minutes)
 	@./examples/demo.sh

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/xwarp/xwarp/internal/check"
+	"github.com/xwarp/xwarp/internal/cli"
 	"github.com/xwarp/xwarp/internal/mono"
 )
 
@@ -32,17 +33,22 @@ frames, falls apart and heals, and whose hosts pause and restart; and programs
 that post all kinds of work requests to one another. A model that knows nothing
 of the implementation decides whether everything that they saw may be so.
 
-  xcheck                  seeds 0 to 9999, as many at a time as there are cores
-  xcheck --seeds N        so many seeds
-  xcheck --from S         beginning with this one
-  xcheck -j J             J at a time
-  xcheck --seed S         one seed, and what it does
-  xcheck --seed S --trace every event of it on standard error
-  xcheck --json           one JSON object per seed that failed and one for all
+  --seeds N   how many seeds (default 10000)
+  --from S    the first one (default 0)
+  -j J        how many at a time (default: as many as there are cores)
+  --seed S    this one only, and what it does
+  --trace     with --seed: every event of it on standard error
+  --json      one JSON object per seed that failed and one for all
+  --version   say which version this is, and do nothing
+  --help      say this
 
 A seed does the same each time, on every machine: what has failed fails again.
 
-Exit status: 0, 1 when something is wrong, 2 used wrongly.
+Exit status: 0 nothing is wrong; 1 something is; 2 used wrongly.
+
+Examples
+  xcheck --seeds 1000000 --json > found.json
+  xcheck --seed 4711 --trace
 `
 
 // most is after how many failures there is no point in going on.
@@ -58,8 +64,12 @@ type options struct {
 	trace, json       bool
 }
 
-func parse(args []string) (options, error) {
-	var o options
+// page is what xcheck says about itself.
+func page() cli.Page {
+	return cli.Page{Name: "xcheck", Summary: "play random seeds against the verbs of xwarp", Help: usage, Flags: flagSet(&options{})}
+}
+
+func flagSet(o *options) *flag.FlagSet {
 	fs := flag.NewFlagSet("xcheck", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.Uint64Var(&o.seeds, "seeds", 10000, "")
@@ -68,6 +78,12 @@ func parse(args []string) (options, error) {
 	fs.IntVar(&o.jobs, "j", runtime.GOMAXPROCS(0), "")
 	fs.BoolVar(&o.trace, "trace", false, "")
 	fs.BoolVar(&o.json, "json", false, "")
+	return fs
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	fs := flagSet(&o)
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}
@@ -91,6 +107,9 @@ func parse(args []string) (options, error) {
 
 // run does what args say and returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
+	if page().Answer(args, stdout) {
+		return exitOK
+	}
 	o, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stdout, usage)

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"io"
 
+	"github.com/xwarp/xwarp/internal/cli"
 	"github.com/xwarp/xwarp/internal/getopt"
 )
 
@@ -38,6 +39,8 @@ each thing that is missing. Looking changes nothing and sends nothing.
                       processes.
   --json              one JSON object with everything per device and line; all
                       devices but loopback where none is named
+  --version           say which version this is, and do nothing
+  --help              say this
 
 Fields of a device
   fw_ver              the version of this program: it is what drives the device
@@ -57,8 +60,8 @@ Columns of the table
   MULTI-BUFFER  frames larger than a page can be used
   AF_XDP        whether everything that is needed is there
 
-Exit status: 0; 1 when there is no such device or port, or as said above; 2 used
-wrongly.
+Exit status: 0 done; 1 there is no such device or port, or AF_XDP cannot be used
+there (--check), or something could not be removed (--clean); 2 used wrongly.
 
 Examples
   xinfo
@@ -82,8 +85,15 @@ type options struct {
 	devs    []string
 }
 
-func parse(args []string) (options, error) {
-	var o options
+// page is what xinfo says about itself.
+func page() cli.Page {
+	return cli.Page{
+		Name: "xinfo", Summary: "tell what network devices can do for xwarp, as ibv_devinfo does",
+		Help: usage, Flags: flagSet(&options{}), SeeAlso: []string{"ibv_devinfo(1)", "ethtool(8)", "ip(8)"},
+	}
+}
+
+func flagSet(o *options) *flag.FlagSet {
 	fs := flag.NewFlagSet("xinfo", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&o.check, "check", "", "")
@@ -102,6 +112,12 @@ func parse(args []string) (options, error) {
 	for _, name := range []string{"i", "ib-port"} {
 		fs.IntVar(&o.port, name, 0, "")
 	}
+	return fs
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	fs := flagSet(&o)
 	if err := fs.Parse(getopt.Split(args, "di")); err != nil {
 		o.help = errors.Is(err, flag.ErrHelp)
 		return o, err

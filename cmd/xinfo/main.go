@@ -30,6 +30,9 @@ func main() {
 
 // run does what args say and returns the exit code.
 func run(args []string, out, errs io.Writer, m machine) int {
+	if page().Answer(args, out) {
+		return exitOK
+	}
 	o, err := parse(args)
 	switch {
 	case o.help:

@@ -6,12 +6,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/cli"
 )
 
 // nic is what the kernel knows of a network device that has nothing to do with
@@ -113,10 +114,4 @@ func guid(mac net.HardwareAddr) string {
 }
 
 // version returns the version of xwarp, which is what stands for firmware.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
-}
+func version() string { return cli.Read().Version }

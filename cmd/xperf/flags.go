@@ -112,12 +112,10 @@ func (o *options) arrange(places []string) error {
 
 func onXDP(o *options) bool { return strings.HasPrefix(o.spec.Fabric, "xdp") }
 
-// flags reads flags and returns what stands between them. Flags may stand
-// before and after TEST and HOST.
-func (o *options) flags(args []string, vs *string) (places []string, err error) {
+// flagSet defines the flags, of which three are read later.
+func (o *options) flagSet(vs, sizes, netns *string) *flag.FlagSet {
 	fs := flag.NewFlagSet("xperf", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	var sizes, netns string
 	fs.BoolVar(&o.spec.All, "all", o.spec.All, "")
 	fs.BoolVar(&o.spec.All, "a", o.spec.All, "")
 	fs.StringVar(&o.spec.Op, "op", o.spec.Op, "")
@@ -130,7 +128,7 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 		o.duration, err = parseSeconds(s)
 		return err
 	})
-	fs.StringVar(&netns, "netns", "", "")
+	fs.StringVar(netns, "netns", "", "")
 	o.mpiFlags(fs)
 	fs.BoolVar(&o.testbed, "testbed", o.testbed, "")
 	fs.IntVar(&o.spec.MTU, "mtu", o.spec.MTU, "")
@@ -142,7 +140,7 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	fs.StringVar(&o.spec.Fabric, "fabric", o.spec.Fabric, "")
 	fs.StringVar(&o.device, "device", o.device, "")
 	fs.StringVar(&o.capture, "capture", o.capture, "")
-	fs.StringVar(&sizes, "size", "", "")
+	fs.StringVar(sizes, "size", "", "")
 	fs.IntVar(&o.spec.Iters, "iters", o.spec.Iters, "")
 	fs.IntVar(&o.spec.Warmup, "warmup", o.spec.Warmup, "")
 	fs.IntVar(&o.spec.Window, "window", o.spec.Window, "")
@@ -158,6 +156,14 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	fs.IntVar(&o.port, "port", o.port, "")
 	fs.StringVar(&o.listen, "listen", o.listen, "")
 	fs.DurationVar(&o.patience, "connect-timeout", o.patience, "")
+	return fs
+}
+
+// flags reads flags and returns what stands between them. Flags may stand
+// before and after TEST and HOST.
+func (o *options) flags(args []string, vs *string) (places []string, err error) {
+	var sizes, netns string
+	fs := o.flagSet(vs, &sizes, &netns)
 	for len(args) > 0 {
 		if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
 			o.help = true

@@ -7,9 +7,16 @@ import (
 	"strings"
 
 	"github.com/xwarp/xwarp/bench"
+	"github.com/xwarp/xwarp/internal/cli"
 )
 
-const helpHead = `xperf measures latency, bandwidth and message rate between two ends.
+const helpHead = `usage: xperf TEST [HOST | --testbed] [FLAGS]
+       xperf compare [TABLE] --testbed [FLAGS]
+       xperf memory [FLAGS]
+       xperf plot FILE... [--plot OUT.svg]
+       xperf serve [FLAGS]
+
+Measures latency, bandwidth and message rate between two ends.
 
   xperf TEST [FLAGS]             server: waits for one client
   xperf TEST HOST [FLAGS]        client: measures against the server on HOST
@@ -101,10 +108,14 @@ Output:
                     kernel_bytes, buffer_bytes, total_bytes, per_peer_bytes
   --markdown        compare, memory: tables as Markdown
   --plot FILE.svg   draw the results over the sizes, both axes logarithmic
+  --version         say which version this is, and do nothing
+  --help            say this
+
 Latency is half of a round trip; all of it for reads and atomics, as in
-perftest. Bandwidth and rate are of what the receiver has confirmed. Exit status:
-0 measured, 1 failed, 2 used wrongly, 3 this machine or user lacks what the test
-needs, 130 interrupted.
+perftest. Bandwidth and rate are of what the receiver has confirmed.
+
+Exit status: 0 measured; 1 failed; 2 used wrongly; 3 this machine or user lacks
+what the test needs; 130 interrupted.
 
 Examples:
   xperf send_lat --testbed
@@ -122,9 +133,19 @@ func help(w io.Writer, command string) error {
 	if c, ok := bench.Find(command); ok {
 		return helpTest(w, c)
 	}
-	tables, err := bench.Comparisons(true)
+	text, err := manual()
 	if err != nil {
 		return err
+	}
+	_, err = io.WriteString(w, text)
+	return err
+}
+
+// manual returns what --help prints.
+func manual() (string, error) {
+	tables, err := bench.Comparisons(true)
+	if err != nil {
+		return "", err
 	}
 	var b strings.Builder
 	b.WriteString(helpHead)
@@ -139,8 +160,17 @@ func help(w io.Writer, command string) error {
 	fmt.Fprintf(&b, "  %-17s %s\n", algorithmsTable, algorithmsSummary)
 	others := slices.DeleteFunc(bench.Fabrics(), func(f string) bool { return f == "xdp" || f == "tcp" })
 	b.WriteString(strings.Replace(helpTail, "FABRICS", ", "+strings.Join(others, ", "), 1))
-	_, err = io.WriteString(w, b.String())
-	return err
+	return b.String(), nil
+}
+
+// page is what xperf says about itself.
+func page() (cli.Page, error) {
+	text, err := manual()
+	var vs, sizes, netns string
+	return cli.Page{
+		Name: "xperf", Summary: "measure latency, bandwidth and message rate between two ends",
+		Help: text, Flags: (&options{}).flagSet(&vs, &sizes, &netns), SeeAlso: []string{"ib_send_lat(1)"},
+	}, err
 }
 
 // helpTest writes the manual of one test.

@@ -61,6 +61,9 @@ type program struct {
 
 // run does what args say and returns the exit code.
 func (p *program) run(args []string) int {
+	if page, err := page(); err == nil && page.Answer(args, p.out) {
+		return exitOK
+	}
 	o, err := parse(args)
 	if err == nil && o.help {
 		err = help(p.out, o.command)

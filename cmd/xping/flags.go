@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xwarp/xwarp/internal/cli"
 	"github.com/xwarp/xwarp/internal/getopt"
 	"github.com/xwarp/xwarp/internal/rping"
 	"github.com/xwarp/xwarp/iwarp/mpa"
@@ -27,7 +28,7 @@ back; three Sends and one more keep them in step.
 As in rping:
   -s            server
   -c            client
-  -a ADDR       client: the server's name or address, IPv4 or IPv6
+  -a ADDR       client: the server's name or address, IPv4 or IPv6;
                 server: address to listen at (default all)
   -I ADDR       client: address to connect from
   -p PORT       TCP port (default 7174)
@@ -52,6 +53,8 @@ Ours:
   --p2p KINDS   client: peer-to-peer mode; what it may send first: write, read
                 or send, or several with commas
   --json        JSON: an object for each connection, with -v for each ping too
+  --version     say which version this is, and do nothing
+  --help        say this
 
 Statistics are of the time from a client's first Send to the server's last.
 
@@ -101,11 +104,18 @@ const valued = "aIpSC"
 // rtrKinds are the values of --p2p.
 var rtrKinds = map[string]mpa.RTR{"send": mpa.RTRSend, "write": mpa.RTRWrite, "read": mpa.RTRRead}
 
-// parse reads the command line. Its errors wrap errUsage.
-func parse(args []string) (*options, error) {
-	o := &options{}
+// page is what xping says about itself.
+func page() cli.Page {
 	var p2p string
 	var revision int
+	return cli.Page{
+		Name: "xping", Summary: "try RDMA over iWARP with another host, as rping does",
+		Help: usage, Flags: (&options{}).flagSet(&p2p, &revision), SeeAlso: []string{"rping(1)"},
+	}
+}
+
+// flagSet defines the flags, two of which are judged later.
+func (o *options) flagSet(p2p *string, revision *int) *flag.FlagSet {
 	fs := flag.NewFlagSet("xping", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.BoolVar(&o.server, "s", false, "")
@@ -124,9 +134,18 @@ func parse(args []string) (*options, error) {
 	fs.BoolVar(&o.testbed, "testbed", false, "")
 	fs.BoolVar(&o.ping.Param.CRC, "crc", false, "")
 	fs.BoolVar(&o.ping.Param.Markers, "markers", false, "")
-	fs.IntVar(&revision, "mpa-revision", 2, "")
-	fs.StringVar(&p2p, "p2p", "", "")
+	fs.IntVar(revision, "mpa-revision", 2, "")
+	fs.StringVar(p2p, "p2p", "", "")
 	fs.BoolVar(&o.json, "json", false, "")
+	return fs
+}
+
+// parse reads the command line. Its errors wrap errUsage.
+func parse(args []string) (*options, error) {
+	o := &options{}
+	var p2p string
+	var revision int
+	fs := o.flagSet(&p2p, &revision)
 	if err := fs.Parse(getopt.Split(args, valued)); errors.Is(err, flag.ErrHelp) {
 		o.help = true
 		return o, nil

@@ -53,6 +53,9 @@ type program struct {
 
 // run does what args say and returns the exit code.
 func (p *program) run(args []string) int {
+	if page().Answer(args, p.out) {
+		return exitOK
+	}
 	o, err := parse(args)
 	if err == nil && o.help {
 		_, err = io.WriteString(p.out, usage)

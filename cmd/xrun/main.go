@@ -8,11 +8,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xwarp/xwarp/internal/cli"
 	"github.com/xwarp/xwarp/internal/launch"
 )
 
@@ -24,13 +23,16 @@ func main() {
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
+	if page().Answer(args, stdout) {
+		return 0
+	}
 	c, record, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stdout, usage)
 		return 0
 	}
 	if errors.Is(err, errVersion) {
-		fmt.Fprintln(stdout, version())
+		fmt.Fprintln(stdout, page().Version())
 		return 0
 	}
 	if err == nil {
@@ -56,19 +58,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return launch.ExitCode(err)
 }
 
-// version says what this program was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "xrun of xwarp, of unknown version"
+// page is what xrun says about itself.
+func page() cli.Page {
+	return cli.Page{
+		Name: "xrun", Summary: "start the ranks of an MPI job, on this machine or on several",
+		Help: usage, Flags: flagSet(&launch.Config{}, &options{}), SeeAlso: []string{"mpiexec(1)", "srun(1)"},
 	}
-	from := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			from += " " + s.Value
-		}
-	}
-	return strings.TrimSpace("xrun of xwarp, version "+from) + ", " + info.GoVersion
 }
 
 // suspend stops this process, as Ctrl-Z would if it did not care for its ranks.

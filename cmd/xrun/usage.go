@@ -122,11 +122,30 @@ Exit status
   128+S    the first rank that failed was killed by signal S; a rank that was
            killed comes before those that exit because they notice it
 
+Environment
+  XWARP_RANK, XWARP_SIZE, XWARP_HOST, XWARP_LOCAL_RANK
+                       set for each rank: its number, how many there are, the
+                       number of its host, and its own among those on that host
+  XWARP_FABRIC, XWARP_DEVICE
+                       as --fabric and --device, for ranks that another launcher
+                       starts
+  XWARP_BULK           how large data leaves an AF_XDP endpoint: frames, kernel
+                       (a socket beside it) or auto (default)
+  XWARP_SHARED         0: messages inside a host go through the network, too
+  XWARP_EAGER, XWARP_RENDEZVOUS, XWARP_COLL
+                       how messages and collectives are sent; see
+                       docs/PERFORMANCE.md
+  XWARP_NET_WAIT       time for a network that is down when a rank starts
+                       (default 20s)
+  XWARP_PEER_LOST      time after which a silent rank counts as lost (default
+                       1h)
+
 Examples
   xrun -n 4 ./app                        4 ranks on this machine, shared memory
   sudo xrun -n 4 --testbed 2 ./app       on two hosts made for it, AF_XDP
   sudo xrun -n 2 --testbed 2 --fabric udp --mtu 1500 ./app
-  xrun --hosts a,b,c --device eth1 ./app three machines, one rank each
+  xrun --hosts a,b,c --device eth1 ./app
+                                         three machines, one rank each
   xrun --hosts a:8,b:8 --device eth1 --user alice ./app
                                          two machines, eight ranks on each NIC
   xrun -n 8 --hosts a:4,b:4 --fabric udp --tag-output ./app -v input.mtx

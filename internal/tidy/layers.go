@@ -85,6 +85,7 @@ var Layers = []Row{
 	{Package: "mpi", May: "mpi/internal/coll mpi/internal/p2p mpi/internal/match mpi/internal/dtype internal/boot internal/boot/pmi verbs verbs/device internal/mem internal/progress"},
 
 	// L7: programs, and what only they and the tests need.
+	{Package: "internal/cli"},
 	{Package: "internal/getopt", Pure: true},
 	{Package: "internal/rping", May: "verbs internal/progress"},
 	{Package: "internal/testbed", May: "bpf", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
