@@ -152,13 +152,14 @@ func (a *agent) startRanks() {
 	err := a.prepare()
 	var bindings [][]int
 	if err == nil {
-		bindings, err = a.start.bindings()
+		var notice string
+		bindings, notice, err = a.start.bindings()
+		a.notice(notice)
 	}
 	if err == nil {
 		var notice string
-		if a.queue, notice, err = a.start.openQueue(); notice != "" {
-			a.out.post(report{Op: opNotice, Why: notice})
-		}
+		a.queue, notice, err = a.start.openQueue()
+		a.notice(notice)
 	}
 	prepared := err == nil // and what is not found after this is the program
 	for _, p := range a.start.Ranks {
@@ -199,6 +200,13 @@ func (a *agent) startRanks() {
 	}
 }
 
+// notice lets people know something, unless it is "".
+func (a *agent) notice(text string) {
+	if text != "" {
+		a.out.post(report{Op: opNotice, Why: text})
+	}
+}
+
 // path finds the program. One with a slash is seen from the directory that it is
 // to start in.
 func (a App) path() (string, error) {
@@ -218,6 +226,9 @@ func (a *agent) prepare() (err error) {
 		if err := os.Chdir(a.start.Dir); err != nil {
 			return fmt.Errorf("no way into its directory (--wdir): %w", err)
 		}
+	}
+	if err := a.start.confine(); err != nil {
+		return err
 	}
 	if a.start.Device == "" {
 		a.start.Device, err = defaultDevice()

@@ -354,8 +354,8 @@ func (j *job) start(l *link) {
 	l.out.post(order{Op: opStart, Start: &startOrder{
 		Version: wireVersion, Host: l.plan.host, Size: j.plan.size,
 		JobKey: j.key, Job: j.name, Fabric: j.plan.fabric, Device: j.plan.device, Shared: j.plan.shared, Record: j.config.Report != nil, RecordEvents: j.config.RecordEvents, User: j.config.User,
-		Dir: dir, Apps: j.config.apps(), Env: j.config.Env, StdinTo: j.config.StdinTo,
-		Bind: j.plan.bind, Cores: j.config.Cores, Map: j.config.Map, ReportBindings: j.config.ReportBindings, Mapping: pmi.FormatMapping(j.plan.hosts()),
+		Dir: dir, Apps: j.config.apps(), Env: j.config.Env, StdinTo: j.config.StdinTo, Merge: j.config.MergeOutput,
+		Bind: l.plan.bind, Processors: j.config.Processors, Map: j.config.Map, ReportBindings: j.config.ReportBindings, Mapping: pmi.FormatMapping(j.plan.hosts()),
 		Ranks: l.plan.ranks, Neighbors: j.plan.neighbors(l.plan), Bulk: j.plan.bulk(),
 		Steered: j.plan.steered,
 	}})

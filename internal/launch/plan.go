@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ type agentPlan struct {
 	hostName string // "" for this machine
 	netns    int    // testbed namespace to run in, when there is a testbed
 	ranks    []rankPlan
+	bind     Binding // not BindAuto
 }
 
 // rankPlan places a rank.
@@ -119,6 +121,9 @@ func (c *Config) check() error {
 		return configErrorf("queues %q: want shared, steered or per-rank", string(c.Queues))
 	case c.Fabric != "" && !slices.Contains(fabrics, c.Fabric):
 		return configErrorf("unknown fabric %q: want one of %s", c.Fabric, strings.Join(fabrics, ", "))
+	}
+	if err := cmp.Or(checkPattern("--outfile-pattern", c.OutFile), checkPattern("--errfile-pattern", c.ErrFile)); err != nil {
+		return err
 	}
 	return c.checkPlaces()
 }
@@ -256,8 +261,7 @@ func (p *plan) ranks() string { return count(p.size, "rank", "ranks") }
 
 // bindRanks gives the ranks of one machine places in turn.
 func (p *plan) bindRanks(c Config, m machine) {
-	p.bind = c.Bind
-	if p.bind == BindAuto {
+	if p.bind = c.Bind; p.bind == BindAuto {
 		switch {
 		case c.Map == MapNUMA:
 			p.bind = BindNUMA
@@ -269,10 +273,15 @@ func (p *plan) bindRanks(c Config, m machine) {
 			p.bind = BindNone
 		}
 	}
-	if p.bind == BindNone {
-		return
-	}
-	for _, a := range p.agents {
+	for h := range p.agents {
+		a := &p.agents[h]
+		a.bind = Binding{p.bind, c.Cores, c.Places}
+		if p.remote && c.Hosts[a.host].Own != nil {
+			a.bind = *c.Hosts[a.host].Own
+		}
+		if a.bind.To == BindNone {
+			continue
+		}
 		for i := range a.ranks {
 			a.ranks[i].Slot = a.ranks[i].Rank
 			if p.remote {

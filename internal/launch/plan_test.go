@@ -101,7 +101,7 @@ func TestMakePlan(t *testing.T) {
 		{root, Config{Hosts: hosts("a,b"), Map: MapNode, Ranks: 5}, "a#0[ 0.0/-1 2.1/-1 4.2/-1 ] b#1[ 1.0/-1 3.1/-1 ] udp ", "5 ranks"},
 		{root, Config{Hosts: hosts("a:9,b"), PerHost: 2}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 ] udp ", "4 ranks"},
 		{root, Config{Hosts: hosts("a:2,b"), Ranks: 7, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 2.2/-1 3.3/-1 4.4/-1 ] b#1[ 5.0/-1 6.1/-1 ] udp ", "7 ranks"},
-		{root, Config{Hosts: []Host{{"a", 1, 2}, {"b", 1, 0}}, Ranks: 5, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 4.2/-1 ] udp ", "5 ranks"},
+		{root, Config{Hosts: []Host{{"a", 1, 2, nil}, {"b", 1, 0, nil}}, Ranks: 5, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 4.2/-1 ] udp ", "5 ranks"},
 		{root, Config{Hosts: hosts("a,b"), PerHost: 2, Ranks: 3, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 ] udp ", "3 ranks"},
 		{root, Config{Hosts: hosts("a,b"), PerHost: 2, Ranks: 3, Map: MapCore}, "a#0[ 0.0/0 1.1/1 ] b#1[ 2.0/0 ] udp ", "3 ranks"},
 		{root, Config{Testbed: 2, PerHost: 2, Fabric: "udp", Map: MapNode}, "me@0#0[ 0.0/0 2.1/2 ] me@1#1[ 1.0/1 3.1/3 ] udp xw0 testbed 2 mtu 0", "4 ranks"},
@@ -162,12 +162,14 @@ func TestMakePlan_refuses(t *testing.T) {
 		"needs a --device (xinfo":                      {root, Config{Fabric: "xdp"}},
 		"3: --oversubscribe puts":                      {root, Config{Hosts: hosts("a:2,b"), Ranks: 4}},
 		"3 ranks do not fit of x on b with room for 2": {root, Config{Hosts: hosts("a:2,b:2"), Further: []App{{Program: "x", Ranks: 3, Hosts: []string{"b"}}}}},
-		"and max_slots lets no":                        {root, Config{Hosts: []Host{{"a", 1, 2}, {"b", 1, 1}}, Ranks: 4, Oversubscribe: true}},
+		"and max_slots lets no":                        {root, Config{Hosts: []Host{{"a", 1, 2, nil}, {"b", 1, 1, nil}}, Ranks: 4, Oversubscribe: true}},
 		"5 ranks do not fit on 2":                      {root, Config{Hosts: hosts("a:9,b:9"), Ranks: 5, PerHost: 2}},
 		"131072 ranks: want up to":                     {root, Config{Hosts: hosts("a:65536,b:65536")}},
 		"-1 ranks per host":                            {root, Config{PerHost: -1}},
 		"cannot map by \"board\"":                      {root, Config{Map: "board"}},
 		"a timeout of -1s":                             {root, Config{Timeout: -time.Second}},
+		"--outfile-pattern \"x.%q\": %q stands for nothing: want %r": {root, Config{OutFile: "x.%q"}},
+		"--errfile-pattern \"%r%\": % stands for nothing":            {root, Config{ErrFile: "%r%"}},
 	} {
 		c.c.Program = "prog"
 		_, err := makePlan(c.c, c.m)
@@ -179,11 +181,12 @@ func TestMakePlan_refuses(t *testing.T) {
 }
 
 func TestParseHosts(t *testing.T) {
-	got, err := ParseHosts("a,b.example:12,10.0.0.1,n[1-2,04]:3,a:2")
-	if want := "[{a 3 0} {b.example 12 0} {10.0.0.1 0 0} {n1 3 0} {n2 3 0} {n04 3 0}]"; err != nil || fmt.Sprint(got) != want {
+	got, err := ParseHosts("a,b.example:12,10.0.0.1,n[1-2,04]:3,a:2,fd00::1,[FD00::2]:4,fd00::1:2,fe80::1%eth1,::1")
+	if want := "[{a 3 0 <nil>} {b.example 12 0 <nil>} {10.0.0.1 0 0 <nil>} {n1 3 0 <nil>} {n2 3 0 <nil>} {n04 3 0 <nil>}" +
+		" {fd00::1 0 0 <nil>} {fd00::2 4 0 <nil>} {fd00::1:2 0 0 <nil>} {fe80::1%eth1 0 0 <nil>} {::1 0 0 <nil>}]"; err != nil || fmt.Sprint(got) != want {
 		t.Errorf("%v, %v; want %s", got, err, want)
 	}
-	for _, list := range []string{"", ",", "a,", "a,,b", "a:", "a:0", "a:x", "a:-1", "a:99999999", ":2", "a:1:2", "a[1", "a[1,b", "a]1", "a[1]]", "-oProxyCommand=x"} {
+	for _, list := range []string{"", ",", "a,", "a,,b", "a:", "a:0", "a:x", "a:-1", "a:99999999", ":2", "a:1:2", "a[1", "a[1,b", "a]1", "a[1]]", "-oProxyCommand=x", "[fd00::1", "[fd00::1]:", "[fd00::1]:x", "[fd00::]1", "[10.0.0.1:2]", "fd00::g"} {
 		if h, err := ParseHosts(list); err == nil {
 			t.Errorf("%q: %v", list, h)
 		}

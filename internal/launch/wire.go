@@ -49,10 +49,12 @@ type startOrder struct {
 	Apps    []App    `json:"apps"`
 	Env     []string `json:"env"`
 	StdinTo int      `json:"stdin_to,omitempty"` // as Config has it
+	Merge   bool     `json:"merge,omitempty"`    // error output goes where the standard output does
 	Mapping string   `json:"mapping"`            // which ranks share a host, as PMI has it
-	Bind    Bind     `json:"bind,omitempty"`
-	Cores   int      `json:"cores,omitempty"` // for each rank, with BindCore
+	Bind    Binding  `json:"bind"`
 	Map     MapBy    `json:"map,omitempty"`
+	// Processors are the ones that the ranks may use; all if there are none.
+	Processors []int `json:"processors,omitempty"`
 	// ReportBindings asks for notices of what ranks are bound to.
 	ReportBindings bool `json:"report_bindings,omitempty"`
 	// RecordEvents is how many events a record holds.
