@@ -95,6 +95,8 @@ func (a *agent) obey(o order) (last bool) {
 		a.start = o.Start
 		a.pmi = pmi.NewServer(o.Start.Job, o.Start.Size, o.Start.Mapping)
 		a.startRanks()
+	case opRoute:
+		a.findWay(o.Peers)
 	case opFenced:
 		a.pmi.Add(o.Values)
 		for _, r := range a.ranks {
@@ -220,20 +222,14 @@ func (a App) path() (string, error) {
 	return exec.LookPath(path)
 }
 
-// prepare goes to the job's directory and, when it was not given, finds the device.
-func (a *agent) prepare() (err error) {
+// prepare goes to the job's directory, and to its processors.
+func (a *agent) prepare() error {
 	if a.start.Dir != "" {
 		if err := os.Chdir(a.start.Dir); err != nil {
 			return fmt.Errorf("no way into its directory (--wdir): %w", err)
 		}
 	}
-	if err := a.start.confine(); err != nil {
-		return err
-	}
-	if a.start.Device == "" {
-		a.start.Device, err = defaultDevice()
-	}
-	return err
+	return a.start.confine()
 }
 
 // reason returns what is wrong, without the name of the program, which the

@@ -135,8 +135,9 @@ type Config struct {
 	// or "udp". Default "xdp" where it can be used, else "udp".
 	Fabric string
 	// Device is the network device on every host. Default: the testbed's, the
-	// loopback device when all ranks are on this host, the device of the
-	// default route on other hosts.
+	// loopback device when all ranks are on one host, and else on each the one
+	// that its route to the others leads through. Where routes part, or lead
+	// nowhere, it is that of the default route, with "udp".
 	Device string
 	// Queues says how ranks of one host share its NIC over AF_XDP.
 	Queues Queues

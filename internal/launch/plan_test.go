@@ -43,6 +43,9 @@ func (p *plan) String() string {
 	if p.shared {
 		b.WriteString(" shared")
 	}
+	if p.routed {
+		b.WriteString(" routed")
+	}
 	if p.steered != nil {
 		fmt.Fprintf(&b, " steered %d hops %d", p.steered.Slots, p.steered.Hops)
 		if p.testbed != nil {
@@ -76,7 +79,7 @@ func TestMakePlan(t *testing.T) {
 		{root, Config{Testbed: 3, Ranks: 1, Fabric: "xdp:generic"}, "me@2#2[ 0.0/0 ] xdp:generic xw0 testbed 3 mtu 0", "AF_XDP:generic"},
 		{oldish, Config{Testbed: 2}, "me@0#0[ 0.0/0 ] me@1#1[ 1.0/1 ] udp xw0 testbed 2 mtu 0", "no AF_XDP here: too old"},
 		{user, Config{Testbed: 2, Ranks: 4, MTU: 1500}, "me(0)#0[ 0.0/-1 1.1/-1 ] me(1)#1[ 2.0/-1 3.1/-1 ] udp lo", "not root"},
-		{root, Config{Hosts: hosts("a,b"), Ranks: 3}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 2.1/-1 ] udp ", "AF_XDP needs a --device"},
+		{root, Config{Hosts: hosts("a,b"), Ranks: 3}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 2.1/-1 ] xdp  shared routed", ", those of a host on one queue"},
 		{root, Config{Hosts: hosts("a,b"), Device: "eth1"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] xdp eth1", "2 ranks on 2 hosts over AF_XDP"},
 		{user, Config{Hosts: hosts("a,b"), Device: "eth1"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] udp eth1", "AF_XDP needs root"},
 		{oldish, Config{Hosts: hosts("a,b"), Device: "eth1"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] udp eth1", "too old"},
@@ -95,21 +98,23 @@ func TestMakePlan(t *testing.T) {
 		{root, Config{Testbed: 2, Switch: testbed.Bridge, Queues: QueuesSteered, Env: []string{boot.EnvBulkQueue + "=1"}}, "me@0#0[ 0.0/0 ] me@1#1[ 1.0/1 ] xdp xw0 steered 1 hops 1 queues 3 bulk 0 testbed 2 mtu 0", "queues of its own"},
 		{root, Config{Testbed: 2, Queues: QueuesSteered, Fabric: "udp"}, "me@0#0[ 0.0/0 ] me@1#1[ 1.0/1 ] udp xw0 testbed 2 mtu 0", "kernel UDP"},
 		{root, Config{Hosts: hosts("a:2,b"), Device: "eth1", Queues: QueuesSteered}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 ] xdp eth1 steered 2 hops -1", "queues of its own"},
-		{root, Config{Hosts: hosts("a,b:3,c"), Ranks: 5}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 2.1/-1 3.2/-1 ] c#2[ 4.0/-1 ] udp ", "3 hosts"},
-		{root, Config{Hosts: hosts("a:2,b:3,c")}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 4.2/-1 ] c#2[ 5.0/-1 ] udp ", "6 ranks on 3 hosts"},
-		{root, Config{Hosts: hosts("a:2,b:3,c"), Map: MapNode, Bind: BindNUMA}, "a#0[ 0.0/0 3.1/1 ] b#1[ 1.0/0 4.1/1 5.2/2 ] c#2[ 2.0/0 ] udp ", "3 hosts"},
-		{root, Config{Hosts: hosts("a,b"), Map: MapNode, Ranks: 5}, "a#0[ 0.0/-1 2.1/-1 4.2/-1 ] b#1[ 1.0/-1 3.1/-1 ] udp ", "5 ranks"},
-		{root, Config{Hosts: hosts("a:9,b"), PerHost: 2}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 ] udp ", "4 ranks"},
-		{root, Config{Hosts: hosts("a:2,b"), Ranks: 7, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 2.2/-1 3.3/-1 4.4/-1 ] b#1[ 5.0/-1 6.1/-1 ] udp ", "7 ranks"},
-		{root, Config{Hosts: []Host{{"a", 1, 2, nil}, {"b", 1, 0, nil}}, Ranks: 5, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 4.2/-1 ] udp ", "5 ranks"},
-		{root, Config{Hosts: hosts("a,b"), PerHost: 2, Ranks: 3, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 ] udp ", "3 ranks"},
-		{root, Config{Hosts: hosts("a,b"), PerHost: 2, Ranks: 3, Map: MapCore}, "a#0[ 0.0/0 1.1/1 ] b#1[ 2.0/0 ] udp ", "3 ranks"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a,b:3,c"), Ranks: 5}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 2.1/-1 3.2/-1 ] c#2[ 4.0/-1 ] udp lo", "3 hosts"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a:2,b:3,c")}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 4.2/-1 ] c#2[ 5.0/-1 ] udp lo", "6 ranks on 3 hosts"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a:2,b:3,c"), Map: MapNode, Bind: BindNUMA}, "a#0[ 0.0/0 3.1/1 ] b#1[ 1.0/0 4.1/1 5.2/2 ] c#2[ 2.0/0 ] udp lo", "3 hosts"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a,b"), Map: MapNode, Ranks: 5}, "a#0[ 0.0/-1 2.1/-1 4.2/-1 ] b#1[ 1.0/-1 3.1/-1 ] udp lo", "5 ranks"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a:9,b"), PerHost: 2}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 ] udp lo", "4 ranks"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a:2,b"), Ranks: 7, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 2.2/-1 3.3/-1 4.4/-1 ] b#1[ 5.0/-1 6.1/-1 ] udp lo", "7 ranks"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: []Host{{"a", 1, 2, nil}, {"b", 1, 0, nil}}, Ranks: 5, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 4.2/-1 ] udp lo", "5 ranks"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a,b"), PerHost: 2, Ranks: 3, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 ] udp lo", "3 ranks"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a,b"), PerHost: 2, Ranks: 3, Map: MapCore}, "a#0[ 0.0/0 1.1/1 ] b#1[ 2.0/0 ] udp lo", "3 ranks"},
 		{root, Config{Testbed: 2, PerHost: 2, Fabric: "udp", Map: MapNode}, "me@0#0[ 0.0/0 2.1/2 ] me@1#1[ 1.0/1 3.1/3 ] udp xw0 testbed 2 mtu 0", "4 ranks"},
 		{root, Config{PerHost: 3, Map: MapNUMA}, "me#0[ 0.0/0 1.1/1 2.2/2 ] udp lo", "3 ranks"},
-		{root, Config{Hosts: hosts("a,b,c"), OwnHosts: []string{"b"}, Further: []App{{Program: "x", Ranks: 4, Hosts: []string{"a", "c"}}, {Program: "y", Ranks: 3}}}, "a#0[ 1.0/-1 2.1/-1 5.2/-1 ] b#1[ 0.0/-1 6.1/-1 ] c#2[ 3.0/-1 4.1/-1 7.2/-1 ] udp ", "8 ranks"},
-		{root, Config{Hosts: hosts("a:2,b:3"), Ranks: 2, OwnHosts: []string{"b"}, Further: []App{{Program: "x", Ranks: 3}}}, "a#0[ 2.0/-1 3.1/-1 ] b#1[ 0.0/-1 1.1/-1 4.2/-1 ] udp ", "5 ranks"},
-		{root, Config{Hosts: hosts("a:2,b:2"), Ranks: 2}, "a#0[ 0.0/-1 1.1/-1 ] udp ", "2 ranks on a through shared memory"},
-		{root, Config{Hosts: hosts("a,b"), Fabric: "udp"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] udp ", "kernel UDP"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a,b,c"), OwnHosts: []string{"b"}, Further: []App{{Program: "x", Ranks: 4, Hosts: []string{"a", "c"}}, {Program: "y", Ranks: 3}}}, "a#0[ 1.0/-1 2.1/-1 5.2/-1 ] b#1[ 0.0/-1 6.1/-1 ] c#2[ 3.0/-1 4.1/-1 7.2/-1 ] udp lo", "8 ranks"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a:2,b:3"), Ranks: 2, OwnHosts: []string{"b"}, Further: []App{{Program: "x", Ranks: 3}}}, "a#0[ 2.0/-1 3.1/-1 ] b#1[ 0.0/-1 1.1/-1 4.2/-1 ] udp lo", "5 ranks"},
+		{root, Config{Hosts: hosts("a:2,b:2"), Ranks: 2}, "a#0[ 0.0/-1 1.1/-1 ] udp lo", "2 ranks on a through shared memory"},
+		{user, Config{Hosts: hosts("a,b"), Fabric: "xdp"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] xdp  routed", ""},
+		{root, Config{Hosts: hosts("a,b"), Queues: QueuesSteered}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] xdp  routed steered 1 hops -1", "each with queues of its own"},
+		{root, Config{Hosts: hosts("a,b"), Fabric: "udp"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] udp  routed", ""},
 	} {
 		c.c.Program = "prog"
 		p, err := makePlan(c.c, c.m)
@@ -158,7 +163,7 @@ func TestMakePlan_refuses(t *testing.T) {
 		"no queue can be passed on":                    {root, Config{Testbed: 2, Ranks: 4, Fabric: "xdp:asavie", Queues: QueuesSteered}},
 		"33 ranks on a host of the":                    {root, Config{Testbed: 2, Ranks: 66, Queues: QueuesSteered}},
 		"queues \"many\": want":                        {root, Config{Queues: "many"}},
-		"needs a --device, the":                        {root, Config{Hosts: hosts("a,b"), Fabric: "xdp"}},
+		"needs a --device (xinfo lists them), where":   {root, Config{Hosts: hosts("a:2,b"), Ranks: 2, Fabric: "xdp"}},
 		"needs a --device (xinfo":                      {root, Config{Fabric: "xdp"}},
 		"3: --oversubscribe puts":                      {root, Config{Hosts: hosts("a:2,b"), Ranks: 4}},
 		"3 ranks do not fit of x on b with room for 2": {root, Config{Hosts: hosts("a:2,b:2"), Further: []App{{Program: "x", Ranks: 3, Hosts: []string{"b"}}}}},

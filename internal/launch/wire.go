@@ -8,12 +8,13 @@ import (
 )
 
 // wireVersion is the version of the protocol between controller and agent.
-const wireVersion = 6
+const wireVersion = 7
 
 type op string
 
 // What a controller orders.
 const (
+	opRoute  op = "route"  // find the device that the other hosts are reached through
 	opStart  op = "start"  // start the ranks
 	opFenced op = "fenced" // tell all ranks that the fence is complete
 	opEnded  op = "ended"  // tell all ranks that some have ended
@@ -26,6 +27,7 @@ const (
 // order is a line from the controller to an agent.
 type order struct {
 	Op     op           `json:"op"`
+	Peers  []string     `json:"peers,omitempty"` // route: some of the other hosts
 	Start  *startOrder  `json:"start,omitempty"`
 	Values []boot.Value `json:"values,omitempty"` // fenced
 	Ranks  []int        `json:"ranks,omitempty"`  // ended
@@ -70,6 +72,7 @@ type startOrder struct {
 // What an agent reports.
 const (
 	opReady     op = "ready"      // the agent is there
+	opWay       op = "way"        // which device the other hosts are reached through
 	opStarted   op = "started"    // a rank is there
 	opFailed    op = "failed"     // the program could not be started
 	opBoot      op = "boot"       // a request of a rank
@@ -92,6 +95,7 @@ type report struct {
 	NotFound bool          `json:"not_found,omitempty"` // failed
 	Why      string        `json:"why,omitempty"`       // failed; notice; boot without a request
 	Request  *boot.Request `json:"request,omitempty"`   // boot
+	Way      *wayOut       `json:"way,omitempty"`       // way
 	Stderr   bool          `json:"stderr,omitempty"`    // output
 	Data     []byte        `json:"data,omitempty"`      // output, record
 	Status   int           `json:"status,omitempty"`    // exit
@@ -115,7 +119,7 @@ func parseOrder(line []byte) (order, error) {
 		if o.Signal < 1 || o.Signal > 64 {
 			return order{}, fmt.Errorf("signal %d", o.Signal)
 		}
-	case opFenced, opEnded, opStdin, opKill, opFinish:
+	case opRoute, opFenced, opEnded, opStdin, opKill, opFinish:
 	default:
 		return order{}, fmt.Errorf("unknown order %.32q", string(o.Op))
 	}
@@ -151,6 +155,10 @@ func parseReport(line []byte, size int) (report, error) {
 	case opExit:
 		if r.Status < 0 || r.Status > 255 || r.Signal < 0 || r.Signal > 64 {
 			return report{}, fmt.Errorf("exit of rank %d with status %d, signal %d", r.Rank, r.Status, r.Signal)
+		}
+	case opWay:
+		if r.Way == nil || r.Way.Device == "" {
+			return report{}, fmt.Errorf("a way without a device")
 		}
 	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opStopped, opRecord, opNotice, opBye:
 	default:
