@@ -34,6 +34,8 @@ type agent struct {
 	ranks  []*rank
 	exited sync.WaitGroup
 	stdin  []chan []byte // for each rank that reads it
+
+	programs map[int]string // that were found, by the number of the App
 }
 
 // AgentMain is the agent's program: it obeys the controller at the other end
@@ -176,7 +178,7 @@ func (a *agent) startRanks() {
 		}
 		var path string
 		if err == nil {
-			path, err = a.start.Apps[p.App].path()
+			path, err = a.program(p.App)
 		}
 		if err == nil {
 			r, err = startRank(a.start, path, p, cpus, a.queue, a.pmi, a.out)
@@ -207,6 +209,21 @@ func (a *agent) notice(text string) {
 	if text != "" {
 		a.out.post(report{Op: opNotice, Why: text})
 	}
+}
+
+// program finds what ranks run, once.
+func (a *agent) program(app int) (path string, err error) {
+	if path = a.programs[app]; path != "" {
+		return path, nil
+	}
+	if path, err = a.start.Apps[app].path(); err == nil {
+		err = a.start.checkForeign(app, path)
+	}
+	if a.programs == nil {
+		a.programs = map[int]string{}
+	}
+	a.programs[app] = path
+	return path, err
 }
 
 // path finds the program. One with a slash is seen from the directory that it is

@@ -395,6 +395,12 @@ func (j *job) request(r report) {
 		j.fail(&AbortError{r.Rank, j.ledger.ranks[r.Rank].host, r.Request.Code, r.Request.Why})
 		return
 	}
+	if r.Request.Op == boot.OpHello {
+		if other, found := j.ledger.stranger(r.Rank, r.PMI); found {
+			j.fail(j.mixed(r.Rank, other))
+			return
+		}
+	}
 	values, complete, err := j.ledger.request(r.Rank, *r.Request)
 	switch {
 	case err != nil:

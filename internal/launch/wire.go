@@ -95,6 +95,7 @@ type report struct {
 	NotFound bool          `json:"not_found,omitempty"` // failed
 	Why      string        `json:"why,omitempty"`       // failed; notice; boot without a request
 	Request  *boot.Request `json:"request,omitempty"`   // boot
+	PMI      bool          `json:"pmi,omitempty"`       // boot: the rank asked in PMI
 	Way      *wayOut       `json:"way,omitempty"`       // way
 	Stderr   bool          `json:"stderr,omitempty"`    // output
 	Data     []byte        `json:"data,omitempty"`      // output, record
