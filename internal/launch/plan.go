@@ -251,7 +251,7 @@ func (p *plan) here(c Config, m machine) error {
 		p.device = loopback
 	}
 	if c.Fabric == "" {
-		p.notice = fmt.Sprintf("%s on this host%s (for AF_XDP: --testbed, or --hosts with --device)", p.ranks(), p.within(c))
+		p.notice = fmt.Sprintf("%s on this host%s (for AF_XDP: --testbed, or --hosts)", p.ranks(), p.within(c))
 	}
 	return nil
 }

@@ -120,7 +120,11 @@ func parseOrder(line []byte) (order, error) {
 		if o.Signal < 1 || o.Signal > 64 {
 			return order{}, fmt.Errorf("signal %d", o.Signal)
 		}
-	case opRoute, opFenced, opEnded, opStdin, opKill, opFinish:
+	case opRoute:
+		if len(o.Peers) == 0 {
+			return order{}, fmt.Errorf("a route to nobody")
+		}
+	case opFenced, opEnded, opStdin, opKill, opFinish:
 	default:
 		return order{}, fmt.Errorf("unknown order %.32q", string(o.Op))
 	}
