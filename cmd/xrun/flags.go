@@ -23,10 +23,13 @@ type options struct {
 	ownEnv                            []string
 	record                            recording
 	startTimeout                      time.Duration
+	configFile, outputDir             string
+	allocation                        string        // the variable that the hosts are from, or ""
+	allocated                         []launch.Host // of it
 }
 
 // elsewhere reports whether the ranks run on other machines.
-func (o *options) elsewhere() bool { return o.hosts+o.hostfile != "" }
+func (o *options) elsewhere() bool { return o.hosts+o.hostfile+o.allocation != "" }
 
 // errVersion is what parse returns for --version.
 var errVersion = errors.New("the version is asked for")
@@ -37,8 +40,14 @@ func parse(args []string) (launch.Config, *recording, error) {
 	var c launch.Config
 	var o options
 	fs := flagSet(&c, &o)
+	args, err := withConfigFile(args)
 	parts := splitPrograms(args)
-	err := explain(fs.Parse(joinPairs(fs, parts[0])))
+	if err == nil {
+		err = explain(fs.Parse(joinPairs(fs, parts[0])))
+	}
+	if err == nil && !o.elsewhere() && c.Testbed == 0 && !o.version {
+		o.allocated, o.allocation, err = launch.Allocation(os.LookupEnv)
+	}
 	if err == nil {
 		err = check(fs, o)
 	}
@@ -69,6 +78,7 @@ func parse(args []string) (launch.Config, *recording, error) {
 	}
 	if !o.quiet {
 		c.Notice = notice{os.Stderr}
+		o.say(c.Notice)
 	}
 	if o.elsewhere() {
 		c.Launcher = strings.Fields(o.launcherExec)
@@ -133,7 +143,18 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	fs.BoolVar(&o.quiet, "quiet", false, "")
 	fs.BoolVar(&c.KeepGoing, "disable-auto-cleanup", false, "")
 	fs.DurationVar(&o.startTimeout, "start-timeout", launch.DefaultStartTimeout, "")
+	peerFlags(fs, c, o)
 	return fs
+}
+
+// say tells what the command line does not say, and what is not as elsewhere.
+func (o *options) say(notice io.Writer) {
+	if o.allocation != "" {
+		fmt.Fprintf(notice, "the hosts are those of %s (--hosts names others)\n", o.allocation)
+	}
+	if o.outputDir != "" {
+		fmt.Fprintf(notice, "the output of the ranks goes into files below %s, and is not copied here\n", o.outputDir)
+	}
 }
 
 func positive(into *int) func(string) error {

@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +21,10 @@ func TestParse(t *testing.T) {
 	t.Setenv("PASSED", "on")
 	hostfile := filepath.Join(t.TempDir(), "hosts")
 	if err := os.WriteFile(hostfile, []byte("a slots=2 # the first\nb\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(config, []byte("# all\n-n 1 -l -x A=1 ./a -x \"two words\" ''\n\n  -n 2 \\\nb c\nd\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -62,6 +68,21 @@ func TestParse(t *testing.T) {
 			Program: "a", Hosts: []launch.Host{{Name: "a"}, {Name: "b", Slots: 2}}, Device: "eth1",
 			Agent: []string{"/opt/x/xrun", launch.AgentArg}, StartTimeout: time.Minute,
 		}},
+		{"--allow-run-as-root -v -q --merge-stderr-to-stdout -prepend-rank --display-map --cpu-set 0-1,3 -s all a", launch.Config{
+			Program: "a", MergeOutput: true, TagOutput: true, ReportBindings: true, Processors: []int{0, 1, 3}, StdinTo: launch.StdinAll, StartTimeout: time.Minute,
+		}},
+		{"--output-filename d%/e --bind-to user:0+1,2 a", launch.Config{
+			Program: "a", OutFile: "d%%/e/1/rank.%0r/stdout", ErrFile: "d%%/e/1/rank.%0r/stderr", MakeDirs: true,
+			Bind: launch.BindUser, Places: [][]int{{0, 1}, {2}}, StartTimeout: time.Minute,
+		}},
+		{"--output-filename d:nojobid,nocopy a", launch.Config{Program: "a", OutFile: "d/rank.%0r/stdout", ErrFile: "d/rank.%0r/stderr", MakeDirs: true, StartTimeout: time.Minute}},
+		{"--configfile CONFIG -n 3 -x A=2", launch.Config{
+			Program: "./a", Args: []string{"-x", "two words", ""}, Ranks: 3, Env: []string{"A=1", "A=2"}, TagOutput: true, StartTimeout: time.Minute,
+			Further: []launch.App{{Program: "b", Args: []string{"c"}, Ranks: 2}, {Program: "d", Args: []string{}}},
+		}},
+		{"--hosts [fd00::1]:2,fd00::2 --agent-path /x a", launch.Config{
+			Program: "a", Hosts: []launch.Host{{Name: "fd00::1", Slots: 2}, {Name: "fd00::2"}}, Agent: []string{"/x", launch.AgentArg}, StartTimeout: time.Minute,
+		}},
 		{"--hosts a --launcher-exec rsh~-x --agent-path /my~dir/xrun a", launch.Config{
 			Program: "a", Hosts: []launch.Host{{Name: "a"}}, Launcher: []string{"rsh", "-x"},
 			Agent: []string{"'/my dir/xrun'", launch.AgentArg}, StartTimeout: time.Minute,
@@ -70,6 +91,7 @@ func TestParse(t *testing.T) {
 		args := strings.Split(c.args, " ")
 		for i := range args {
 			args[i] = strings.ReplaceAll(strings.ReplaceAll(args[i], "~", " "), "HOSTFILE", hostfile)
+			args[i] = strings.ReplaceAll(args[i], "CONFIG", config)
 		}
 		got, _, err := parse(args)
 		got.Notice = nil
@@ -101,7 +123,8 @@ func TestParse_refuses(t *testing.T) {
 		"--mtu 0 a":                  "above 0",
 		"--nosuch a":                 "there is no option -nosuch",
 		"-N 2 a":                     "there is no option -N: use -ppn",
-		"a : --output-filename b c":  "use --outfile-pattern FILE.%r (what is for all",
+		"a : --output b c":           "use --outfile-pattern (what is for all",
+		"a : -q c":                   "what is for all ranks stands before the first",
 		"--map-by ppr:2:numa a":      "want ppr:N:node",
 		"--map-by ppr:0:node a":      "want ppr:N:node",
 		"--map-by slot:pe=x a":       "pe=x: want a number above 0",
@@ -109,7 +132,16 @@ func TestParse_refuses(t *testing.T) {
 		"--map-by= a":                "empty",
 		"--bind-to= a":               "empty",
 		"--bind-to core:two a":       "want a number of cores, as in core:2",
-		"--bind-to core:0 a":         "above 0",
+		"--bind-to core:0 a":         "want 1 to 1024",
+		"--bind-to user:x a":         "as in user:0,1+2,3",
+		"--output-filename= a":       "empty",
+		"--output-filename d:copy a": "want nocopy or nojobid",
+		"--cpu-set x a":              "want processors as in 0-3,8",
+		"--cpu-set= a":               "empty",
+		"-s some a":                  "want the number of a rank, all or none",
+		"--configfile /none":         "no such file",
+		"--configfile /dev/null":     "there is no program in it",
+		"--configfile /dev/null a":   "leave out those of the command line",
 		"--stdin first a":            "want the number of a rank, all or none",
 		"-genvlist A=1 a":            "want names",
 		"a : -host b c":              "and the first one has none",
@@ -161,6 +193,52 @@ func TestPeerOptions(t *testing.T) {
 	}
 }
 
+// What mpiexec of others knows, as their help lists it (MPICH 4.0 and its aliases, Open MPI
+// 4.1, and the most used of Intel MPI), is an option here too, or there is a hint.
+func TestPeerOptions_complete(t *testing.T) {
+	const mpich = `genv genvlist genvnone genvall f hostfile machinefile machine machines machinelist host hosts hostlist ppn profile
+		prepend-rank l prepend-pattern outfile-pattern errfile-pattern outfile errfile wdir configfile env envlist envnone envall n np
+		launcher launcher-exec bootstrap bootstrap-exec enable-x disable-x rmk topolib binding bind-to map-by membind demux verbose v
+		debug info version print-all-exitcodes iface nameserver disable-auto-cleanup dac enable-auto-cleanup
+		disable-hostname-propagation enable-hostname-propagation order-nodes localhost usize pmi-port skip-launch-node gpus-per-proc`
+	const openMPI = `allow-run-as-root am app bind-to bind-to-core bind-to-socket bycore bynode byslot c np continuous cpu-list cpu-set
+		cpus-per-proc cpus-per-rank debug debugger default-hostfile disable-recovery display-allocation display-devel-map display-map
+		display-topo enable-recovery gmca H host hostfile launch-agent machinefile map-by max-restarts max-vm-size mca
+		merge-stderr-to-stdout N n nolocal nooversubscribe noprefix npernode npersocket ompi-server output-filename oversubscribe path
+		pernode ppr prefix preload-files q quiet rank-by report-bindings report-uri rf rankfile s preload-binary stdin
+		tag-output timeout timestamp-output tune tv use-hwthread-cpus v verbose V version wd wdir x xml xterm`
+	const intel = `print-rank-map perhost rr grr s check_mpi gdb`
+	var c launch.Config
+	var o options
+	fs := flagSet(&c, &o)
+	for _, name := range strings.Fields(mpich + " " + openMPI + " " + intel) {
+		if _, hint := peerOptions[name]; !hint && fs.Lookup(name) == nil {
+			t.Errorf("-%s is no option, and there is no hint", name)
+		}
+	}
+}
+
+// In an allocation its hosts are used, unless the command line names others.
+func TestParse_allocation(t *testing.T) {
+	t.Setenv("SLURM_JOB_NODELIST", "n[1-2]")
+	t.Setenv("SLURM_TASKS_PER_NODE", "3(x2)")
+	for args, want := range map[string]string{
+		"-q a": "[{n1 3 0 <nil>} {n2 3 0 <nil>}]", "-q --hosts b a": "[{b 0 0 <nil>}]", "-q --testbed 2 a": "[]",
+		"-q --launcher-exec rsh a": "[{n1 3 0 <nil>} {n2 3 0 <nil>}]",
+	} {
+		c, _, err := parse(strings.Fields(args))
+		if err != nil || fmt.Sprint(c.Hosts) != want || c.Ranks != 0 {
+			t.Errorf("%s: %v, %v; want %s", args, c.Hosts, err, want)
+		}
+	}
+	t.Setenv("SLURM_TASKS_PER_NODE", "3")
+	_, _, err := parse([]string{"a"})
+	var ce *launch.ConfigError
+	if !errors.As(err, &ce) || !strings.Contains(err.Error(), "name the hosts with --hosts") {
+		t.Error(err)
+	}
+}
+
 // Every flag is in the help, and the help names no other.
 func TestUsage_listsEveryFlag(t *testing.T) {
 	var c launch.Config
@@ -168,12 +246,12 @@ func TestUsage_listsEveryFlag(t *testing.T) {
 	var known []string
 	flagSet(&c, &o).VisitAll(func(f *flag.Flag) {
 		known = append(known, f.Name)
-		if !strings.Contains(usage, "-"+f.Name+" ") {
+		if !regexp.MustCompile("-" + regexp.QuoteMeta(f.Name) + "[ ,.;)\n]").MatchString(usage) {
 			t.Errorf("the help does not name --%s", f.Name)
 		}
 	})
 	for _, word := range strings.Fields(usage) {
-		name, ok := strings.CutPrefix(strings.TrimRight(word, ".,;"), "--")
+		name, ok := strings.CutPrefix(strings.TrimRight(word, ".,;)"), "--")
 		if name, _, _ = strings.Cut(name, "="); ok && name != "name" && name != "help" && !slices.Contains(known, name) {
 			t.Errorf("the help names --%s", name)
 		}

@@ -10,8 +10,11 @@ import (
 
 // hostList reads the hosts from where they are.
 func (o *options) hostList(stdin io.Reader) ([]launch.Host, error) {
-	if o.hosts != "" {
+	switch {
+	case o.hosts != "":
 		return launch.ParseHosts(o.hosts)
+	case o.allocation != "":
+		return o.allocated, nil
 	}
 	var text []byte
 	var err error

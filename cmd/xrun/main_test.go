@@ -38,6 +38,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(xrunEnv) != "" {
 		main()
 	}
+	for _, name := range []string{"HYDRA_HOST_FILE", "SLURM_JOB_NODELIST", "SLURM_NODELIST", "LSB_MCPU_HOSTS", "LSB_HOSTS", "PE_HOSTFILE", "PBS_NODEFILE"} {
+		_ = os.Unsetenv(name) // the tests may run in an allocation, and are for this machine
+	}
 	if os.Getenv("GORACE") == "" {
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector's second at every exit adds up
 	}

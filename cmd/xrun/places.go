@@ -9,11 +9,8 @@ import (
 	"github.com/xwarp/xwarp/internal/launch"
 )
 
-// mapNames and bindNames are what peers call places, where that is not our name.
-var (
-	mapNames  = map[string]launch.MapBy{"host": launch.MapNode, "package": launch.MapSocket, "hwthread": launch.MapCore}
-	bindNames = map[string]launch.Bind{"package": launch.BindSocket}
-)
+// mapNames are what peers call places, where that is not our name.
+var mapNames = map[string]launch.MapBy{"host": launch.MapNode, "package": launch.MapSocket, "hwthread": launch.MapCore}
 
 // setMap reads --map-by as mpiexec of Open MPI has it: WHAT, or ppr:N:node for N ranks
 // per host, and modifiers behind further colons.
@@ -58,24 +55,14 @@ func setMap(c *launch.Config, s string) error {
 	return nil
 }
 
-// setBind reads --bind-to: WHAT, as MPICH has it with the number of cores behind a
-// colon. More ranks than there are places share them, whatever Open MPI's modifiers say.
+// setBind reads --bind-to.
 func setBind(c *launch.Config, s string) error {
-	what, rest, _ := strings.Cut(s, ":")
-	if what == "" {
-		return errors.New("it is empty")
+	b, err := launch.ParseBinding(s)
+	c.Bind, c.Places = b.To, b.Places
+	if b.Cores > 0 {
+		c.Cores = b.Cores
 	}
-	if c.Bind = bindNames[what]; c.Bind == launch.BindAuto {
-		c.Bind = launch.Bind(what)
-	}
-	switch rest {
-	case "", "overload-allowed", "if-supported":
-		return nil
-	}
-	if _, err := strconv.Atoi(rest); err != nil {
-		return fmt.Errorf("unknown modifier %q: want a number of cores, as in core:2", rest)
-	}
-	return positive(&c.Cores)(rest)
+	return err
 }
 
 // setStdin says which ranks read the standard input.

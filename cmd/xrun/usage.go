@@ -16,10 +16,14 @@ Where
                        and without it the ranks run on loopback instead
   --hosts A,B:2,...    run on these machines; :2 is the number of ranks that fit
                        (also --host A,B:2), and n[01-16]:2 are 16 hosts, as in
-                       Slurm's $SLURM_JOB_NODELIST
+                       Slurm's lists; an IPv6 address is a host as it is, as in
+                       fd00::1,fd00::2, and takes brackets where a number
+                       follows it: [fd00::1]:2
   --hostfile, -f FILE  the same from a file with a host per line, as A, A:2 or
                        A slots=2 max_slots=4; # starts a comment, - is the
-                       standard input (also --machinefile FILE)
+                       standard input (also --machinefile FILE); behind a host,
+                       binding=WHAT is --bind-to for its ranks, as in
+                       A:2 binding=user:0,1, and user=NAME logs in there
   --oversubscribe      put more ranks on the hosts than fit, in rounds, up to
                        max_slots
   --map-by WHAT        which places ranks take first: slot (fill a host, then
@@ -29,10 +33,14 @@ Where
                        to it), hwthread (as core); ppr:N:node is slot with -ppn
                        N; :pe=N behind it gives each rank N cores
   --bind-to WHAT       tie each rank to a core, to N cores (core:N), to a
-                       hwthread, to the processors of a numa node or socket or
-                       to none (default: core in a testbed with a processor for
-                       every rank, else what --map-by says, else none)
-  --report-bindings    say what each rank is tied to
+                       hwthread (or rr), to the processors of a numa node or
+                       socket, to processors of your choice (user:0,1+2,3 are
+                       three places, taken in turn on each host) or to none
+                       (default: core in a testbed with a processor for every
+                       rank, else what --map-by says, else none)
+  --cpu-set LIST       use only these processors of each host, as in 0-3,8
+  --report-bindings    say where each rank runs, and what it is tied to (also
+                       --display-map, --print-rank-map)
   --user NAME          user that the ranks run as, if xrun is run by root: they
                        need no privileges with --queues shared or steered or
                        kernel UDP
@@ -51,7 +59,9 @@ How they talk
                        that cannot is shared) or per-rank (each is given a NIC,
                        in a --testbed only; the default there, unless another
                        --user is set)
-  --device DEV         network device, the same on all hosts
+  --device DEV         network device, the same on all hosts (default: on each
+                       the one of its route to the others; where these routes
+                       part, kernel UDP on that of the default route)
   --mtu M              MTU of the testbed's devices in bytes (default 9000)
   --switch S           what joins the testbed's hosts: cable (two of them),
                        bridge or xdp (default: cable, else xdp). tcpdump sees
@@ -59,15 +69,22 @@ How they talk
                        xwarp-PID-...-sw tcpdump -ni any udp
 
 What you see
-  --tag-output, -l     put "[rank] " in front of every line
+  --tag-output, -l     put "[rank] " in front of every line (also
+                       --prepend-rank)
   --ordered-output     hold back the standard output of a rank until those
                        before it have ended (default: line by line as it comes,
                        and what a rank that reads the standard input has begun
                        of a line after 0.2 s: it may be a question)
   --outfile-pattern P  write the standard output of the ranks into files here,
-                       named with %r for the rank and %h for its host
+                       named with %r for the rank (%0r: with zeros in front),
+                       %h for its host and %% for a %
   --errfile-pattern P  the same for their error output
-  --stdin R            which rank reads the standard input (default 0), or all,
+  --output-filename D  the same for both, where Open MPI has them, in
+                       D/1/rank.%0r/stdout and .../stderr; D:nojobid leaves
+                       the 1 out. Nothing is copied here, as with D:nocopy
+  --merge-stderr-to-stdout
+                       let the error output be part of the standard output
+  --stdin, -s R        which rank reads the standard input (default 0), or all,
                        or none
   --stats              at the end, print what the ranks have sent, received and
                        called, and how long that took, to the error output;
@@ -79,7 +96,7 @@ What you see
                        output)
   --trace-events N     calls and messages of each rank that the time line keeps,
                        the last ones, 48 bytes of memory each (default 65536)
-  --quiet              do not say what the job runs on
+  --quiet, -q          do not say what the job runs on
 
 Starting
   --start-timeout D    time for hosts to answer and for ranks to reach the start
@@ -101,8 +118,22 @@ Starting
   --launcher-exec CMD  reach a host by running CMD HOST AGENT ARGS... instead
   --agent-path PATH    where xrun is on the hosts (default: where it is here)
 
-  --version            say which version this is, and do nothing
+  --configfile FILE    take programs, with their options, from the lines of a
+                       file, as if there were a colon between them; # starts a
+                       comment, and \ at the end goes on in the next line. What
+                       the command line says counts more (also --app FILE)
+  --allow-run-as-root, --verbose, -v
+                       as it is: root may, and xrun says what it does
+
+  --version, -V        say which version this is, and do nothing (also --info)
   --help               say this
+
+Without --hosts, --hostfile and --testbed the hosts are those of the first of
+these variables that is set, as for mpiexec of MPICH: HYDRA_HOST_FILE (a file
+as for --hostfile), SLURM_JOB_NODELIST or SLURM_NODELIST (how many ranks fit:
+SLURM_TASKS_PER_NODE, else SLURM_NTASKS), LSB_MCPU_HOSTS or LSB_HOSTS,
+PE_HOSTFILE, PBS_NODEFILE. Without -n there is a rank for each place. To run on
+this machine alone in spite of them: --hosts localhost.
 
 Options may be written with one dash or two, and as --name value or
 --name=value. Options after PROGRAM belong to it. SIGINT, SIGTERM, SIGQUIT,
@@ -144,8 +175,7 @@ Examples
   xrun -n 4 ./app                        4 ranks on this machine, shared memory
   sudo xrun -n 4 --testbed 2 ./app       on two hosts made for it, AF_XDP
   sudo xrun -n 2 --testbed 2 --fabric udp --mtu 1500 ./app
-  xrun --hosts a,b,c --device eth1 ./app
-                                         three machines, one rank each
+  xrun --hosts a,b,c ./app               three machines, one rank each
   xrun --hosts a:8,b:8 --device eth1 --user alice ./app
                                          two machines, eight ranks on each NIC
   xrun -n 8 --hosts a:4,b:4 --fabric udp --tag-output ./app -v input.mtx
@@ -154,6 +184,5 @@ Examples
   xrun -host a ./server : -host b,c -n 8 ./client
                                          each on machines of its own
   xrun --hostfile cluster -ppn 4 --map-by numa -x DEBUG=1 --timeout 1h ./app
-  xrun --hosts $SLURM_JOB_NODELIST -ppn 8 --bind-to core:2 ./app
-                                         in an allocation of Slurm's
+  xrun --bind-to core:2 ./app            in an allocation, on all its hosts
 `

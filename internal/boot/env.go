@@ -52,10 +52,15 @@ type placement struct {
 }
 
 // placementFromEnv reads the environment. It returns ErrNoLauncher when there
-// is nothing to read.
+// is nothing to read, and for the children of a rank; and an *EnvError for what no rank
+// ever had, which would be a job of its own otherwise.
 func placementFromEnv(lookup func(string) (string, bool)) (placement, error) {
-	if _, ok := lookup(EnvBootFD); !ok {
-		return placement{}, ErrNoLauncher
+	_, launched := lookup(EnvBootFD)
+	cause := func(name string) string {
+		if launched {
+			return EnvBootFD
+		}
+		return name
 	}
 	var p placement
 	for _, v := range []struct {
@@ -63,18 +68,23 @@ func placementFromEnv(lookup func(string) (string, bool)) (placement, error) {
 		into *int
 	}{{EnvRank, &p.rank}, {EnvSize, &p.size}, {EnvHost, &p.host}, {EnvLocalRank, &p.localRank}, {EnvBootFD, &p.fd}} {
 		s, ok := lookup(v.name)
-		if !ok {
+		switch {
+		case !ok && launched:
 			return placement{}, envError(v.name, "is not set")
+		case !ok:
+			continue
 		}
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 0 || n > 1<<30 {
-			return placement{}, envError(v.name, fmt.Sprintf("is %.32q: want a number", s))
+			return placement{}, &EnvError{v.name, fmt.Sprintf("is %.32q: want a number", s), cause(v.name)}
 		}
 		*v.into = n
 	}
 	switch {
+	case !launched && (p.size == 0 || p.rank < p.size): // also a child of a rank: it has all but the descriptor
+		return placement{}, ErrNoLauncher
 	case p.rank >= p.size:
-		return placement{}, envError(EnvRank, fmt.Sprintf("is %d, but the job has %d ranks", p.rank, p.size))
+		return placement{}, &EnvError{EnvRank, fmt.Sprintf("is %d, but the job has %d ranks", p.rank, p.size), cause(EnvRank)}
 	case p.localRank > p.rank:
 		return placement{}, envError(EnvLocalRank, fmt.Sprintf("is %d, more than the rank %d", p.localRank, p.rank))
 	case p.fd <= 2:
@@ -97,10 +107,13 @@ func bootSocket(fd int) (*os.File, error) {
 }
 
 // An EnvError is an environment that no launcher of ours makes.
-type EnvError struct{ Name, Problem string }
+type EnvError struct {
+	Name, Problem string
+	Cause         string // the variable without which nobody would have looked
+}
 
-func envError(name, problem string) error { return &EnvError{name, problem} }
+func envError(name, problem string) error { return &EnvError{name, problem, EnvBootFD} }
 
 func (e *EnvError) Error() string {
-	return "boot: " + e.Name + " " + e.Problem + "; start the program with xrun, or without any " + EnvBootFD + " to run it alone"
+	return "boot: " + e.Name + " " + e.Problem + "; start the program with xrun, or without any " + e.Cause + " to run it alone"
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -46,6 +47,22 @@ func TestPlacementFromEnv_noLauncher(t *testing.T) {
 	delete(m, EnvBootFD)
 	if _, err := placementFromEnv(lookupIn(m)); !errors.Is(err, ErrNoLauncher) {
 		t.Errorf("%v", err)
+	}
+}
+
+// What is no rank's environment is not run alone without a word.
+func TestPlacementFromEnv_malformedWithoutLauncher(t *testing.T) {
+	for want, env := range map[string]map[string]string{
+		`XWARP_RANK is "x": want a number; start the program with xrun, or without any XWARP_RANK`:         {EnvRank: "x"},
+		`XWARP_LOCAL_RANK is "-1": want a number`:                                                          {EnvLocalRank: "-1"},
+		`XWARP_SIZE is "": want a number`:                                                                  {EnvRank: "0", EnvSize: ""},
+		`XWARP_RANK is 5, but the job has 2 ranks; start the program with xrun, or without any XWARP_RANK`: {EnvRank: "5", EnvSize: "2"},
+	} {
+		_, err := placementFromEnv(lookupIn(env))
+		var ee *EnvError
+		if !errors.As(err, &ee) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", env, err, want)
+		}
 	}
 }
 

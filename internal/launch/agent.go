@@ -34,6 +34,8 @@ type agent struct {
 	ranks  []*rank
 	exited sync.WaitGroup
 	stdin  []chan []byte // for each rank that reads it
+
+	programs map[int]string // that were found, by the number of the App
 }
 
 // AgentMain is the agent's program: it obeys the controller at the other end
@@ -95,6 +97,8 @@ func (a *agent) obey(o order) (last bool) {
 		a.start = o.Start
 		a.pmi = pmi.NewServer(o.Start.Job, o.Start.Size, o.Start.Mapping)
 		a.startRanks()
+	case opRoute:
+		a.findWay(o.Peers)
 	case opFenced:
 		a.pmi.Add(o.Values)
 		for _, r := range a.ranks {
@@ -152,13 +156,14 @@ func (a *agent) startRanks() {
 	err := a.prepare()
 	var bindings [][]int
 	if err == nil {
-		bindings, err = a.start.bindings()
+		var notice string
+		bindings, notice, err = a.start.bindings()
+		a.notice(notice)
 	}
 	if err == nil {
 		var notice string
-		if a.queue, notice, err = a.start.openQueue(); notice != "" {
-			a.out.post(report{Op: opNotice, Why: notice})
-		}
+		a.queue, notice, err = a.start.openQueue()
+		a.notice(notice)
 	}
 	prepared := err == nil // and what is not found after this is the program
 	for _, p := range a.start.Ranks {
@@ -173,7 +178,7 @@ func (a *agent) startRanks() {
 		}
 		var path string
 		if err == nil {
-			path, err = a.start.Apps[p.App].path()
+			path, err = a.program(p.App)
 		}
 		if err == nil {
 			r, err = startRank(a.start, path, p, cpus, a.queue, a.pmi, a.out)
@@ -199,6 +204,28 @@ func (a *agent) startRanks() {
 	}
 }
 
+// notice lets people know something, unless it is "".
+func (a *agent) notice(text string) {
+	if text != "" {
+		a.out.post(report{Op: opNotice, Why: text})
+	}
+}
+
+// program finds what ranks run, once.
+func (a *agent) program(app int) (path string, err error) {
+	if path = a.programs[app]; path != "" {
+		return path, nil
+	}
+	if path, err = a.start.Apps[app].path(); err == nil {
+		err = a.start.checkForeign(app, path)
+	}
+	if a.programs == nil {
+		a.programs = map[int]string{}
+	}
+	a.programs[app] = path
+	return path, err
+}
+
 // path finds the program. One with a slash is seen from the directory that it is
 // to start in.
 func (a App) path() (string, error) {
@@ -212,17 +239,14 @@ func (a App) path() (string, error) {
 	return exec.LookPath(path)
 }
 
-// prepare goes to the job's directory and, when it was not given, finds the device.
-func (a *agent) prepare() (err error) {
+// prepare goes to the job's directory, and to its processors.
+func (a *agent) prepare() error {
 	if a.start.Dir != "" {
 		if err := os.Chdir(a.start.Dir); err != nil {
 			return fmt.Errorf("no way into its directory (--wdir): %w", err)
 		}
 	}
-	if a.start.Device == "" {
-		a.start.Device, err = defaultDevice()
-	}
-	return err
+	return a.start.confine()
 }
 
 // reason returns what is wrong, without the name of the program, which the

@@ -33,9 +33,18 @@ const (
 	BindNUMA Bind = "numa"
 	// BindSocket gives each rank the allowed processors of a socket.
 	BindSocket Bind = "socket"
+	// BindUser gives each rank the processors that Binding.Places lists, in turn.
+	BindUser Bind = "user"
 	// BindNone leaves it to the kernel.
 	BindNone Bind = "none"
 )
+
+// Binding says what ranks are tied to.
+type Binding struct {
+	To     Bind
+	Cores  int     // how many BindCore gives each rank; 0 is 1
+	Places [][]int // with BindUser: the processors of each place
+}
 
 // MapBy says in which order ranks take places.
 type MapBy string
@@ -59,8 +68,9 @@ const (
 // Host is an entry of Config.Hosts.
 type Host struct {
 	Name  string
-	Slots int // ranks that fit; 0 when not said
-	Max   int // ranks that fit with Config.Oversubscribe; 0: any number
+	Slots int      // ranks that fit; 0 when not said
+	Max   int      // ranks that fit with Config.Oversubscribe; 0: any number
+	Own   *Binding // of its ranks; nil: as Config has it
 }
 
 // DefaultStartTimeout is the default of Config.StartTimeout.
@@ -125,8 +135,9 @@ type Config struct {
 	// or "udp". Default "xdp" where it can be used, else "udp".
 	Fabric string
 	// Device is the network device on every host. Default: the testbed's, the
-	// loopback device when all ranks are on this host, the device of the
-	// default route on other hosts.
+	// loopback device when all ranks are on one host, and else on each the one
+	// that its route to the others leads through. Where routes part, or lead
+	// nowhere, it is that of the default route, with "udp".
 	Device string
 	// Queues says how ranks of one host share its NIC over AF_XDP.
 	Queues Queues
@@ -145,8 +156,12 @@ type Config struct {
 	// Bind ties ranks to processors.
 	Bind Bind
 	// Cores is how many cores BindCore gives each rank, neighbours on one NUMA
-	// node. Default 1.
+	// node where a node has as many. Default 1.
 	Cores int
+	// Places are the processors that BindUser gives to ranks, in turn on each host.
+	Places [][]int
+	// Processors are the ones that ranks may use, on each host. Default: all.
+	Processors []int
 	// ReportBindings lets Notice have a line about what each rank is bound to.
 	ReportBindings bool
 	// Map says which places the ranks take first. Default MapSlot.
@@ -175,10 +190,15 @@ type Config struct {
 	StdinTo int
 	// Stdout and Stderr get the ranks' output. Default: discarded.
 	Stdout, Stderr io.Writer
+	// MergeOutput makes the ranks' error output part of their standard output.
+	MergeOutput bool
 	// OutFile and ErrFile name files on this machine that get it instead: %r stands
-	// for the number of the rank, %h for its host and %% for a %. Ranks whose files
-	// have the same name share one.
+	// for the number of the rank, %0r for the same with zeros in front, so that all are
+	// as long, %h for its host and %% for a %. Ranks whose files have the same name
+	// share one.
 	OutFile, ErrFile string
+	// MakeDirs makes the directories of these files where there are none.
+	MakeDirs bool
 	// Notice gets a line about what the job runs on. Default: discarded.
 	Notice io.Writer
 	// Report is called after the end of the job with what its ranks have left

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ func Run(c Config) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.Notice != nil && p.notice != "" {
+	if c.Notice != nil && p.notice != "" && !p.routed {
 		fmt.Fprintf(c.Notice, "%s\n", p.notice)
 	}
 	j := newJob(c, p, files)
@@ -309,8 +310,14 @@ func (j *job) lost(l *link) {
 func (j *job) handleReport(l *link, r report) {
 	switch r.Op {
 	case opReady:
+		if j.plan.routed {
+			l.out.post(order{Op: opRoute, Peers: j.peers(l)})
+			break
+		}
 		l.ready = true
 		j.start(l)
+	case opWay:
+		j.way(l, *r.Way)
 	case opStarted:
 		j.ledger.ranks[r.Rank].pid = r.PID
 	case opFailed:
@@ -353,9 +360,9 @@ func (j *job) start(l *link) {
 	}
 	l.out.post(order{Op: opStart, Start: &startOrder{
 		Version: wireVersion, Host: l.plan.host, Size: j.plan.size,
-		JobKey: j.key, Job: j.name, Fabric: j.plan.fabric, Device: j.plan.device, Shared: j.plan.shared, Record: j.config.Report != nil, RecordEvents: j.config.RecordEvents, User: j.config.User,
-		Dir: dir, Apps: j.config.apps(), Env: j.config.Env, StdinTo: j.config.StdinTo,
-		Bind: j.plan.bind, Cores: j.config.Cores, Map: j.config.Map, ReportBindings: j.config.ReportBindings, Mapping: pmi.FormatMapping(j.plan.hosts()),
+		JobKey: j.key, Job: j.name, Fabric: j.plan.fabric, Device: cmp.Or(j.plan.device, l.way.Device), Shared: j.plan.shared, Record: j.config.Report != nil, RecordEvents: j.config.RecordEvents, User: j.config.User,
+		Dir: dir, Apps: j.config.apps(), Env: j.config.Env, StdinTo: j.config.StdinTo, Merge: j.config.MergeOutput,
+		Bind: l.plan.bind, Processors: j.config.Processors, Map: j.config.Map, ReportBindings: j.config.ReportBindings, Mapping: pmi.FormatMapping(j.plan.hosts()),
 		Ranks: l.plan.ranks, Neighbors: j.plan.neighbors(l.plan), Bulk: j.plan.bulk(),
 		Steered: j.plan.steered,
 	}})
@@ -387,6 +394,12 @@ func (j *job) request(r report) {
 	if r.Request.Op == boot.OpAbort {
 		j.fail(&AbortError{r.Rank, j.ledger.ranks[r.Rank].host, r.Request.Code, r.Request.Why})
 		return
+	}
+	if r.Request.Op == boot.OpHello {
+		if other, found := j.ledger.stranger(r.Rank, r.PMI); found {
+			j.fail(j.mixed(r.Rank, other))
+			return
+		}
 	}
 	values, complete, err := j.ledger.request(r.Rank, *r.Request)
 	switch {

@@ -263,7 +263,7 @@ func TestRun_remoteRanksGetTheirEnvironment(t *testing.T) {
 
 func TestRun_binds(t *testing.T) {
 	for _, bind := range []Bind{BindCore, BindNUMA} {
-		want, err := (&startOrder{Bind: bind}).bindings()
+		want, _, err := (&startOrder{Bind: Binding{To: bind}}).bindings()
 		if err != nil {
 			t.Fatal(err)
 		}

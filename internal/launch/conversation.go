@@ -36,7 +36,7 @@ func (r *rank) relayRequests(welcome boot.Reply, server *pmi.Server, out *outbox
 			return
 		}
 		if request != nil {
-			out.post(report{Op: opBoot, Rank: r.number, Request: request})
+			out.post(report{Op: opBoot, Rank: r.number, Request: request, PMI: r.session.Load() != nil})
 		}
 	}
 }

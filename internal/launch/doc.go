@@ -22,6 +22,10 @@
 //   - what the ranks have started themselves, in sessions of their own even, is
 //     found by the name of the job in its environment and killed.
 //
+// Where ranks are on several hosts and no device is named, the controller first asks
+// each agent for the device that its host reaches the others through (route.go), and
+// settles on AF_XDP or kernel UDP for all when it has heard of all.
+//
 // Ranks per host: any number. Over AF_XDP those of one host share a queue of its
 // NIC (share.go): the agent opens it and passes descriptors on, so the ranks need
 // no privileges. A testbed can also give each rank a NIC, by giving it a

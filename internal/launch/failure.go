@@ -123,6 +123,26 @@ func (e *LimitError) Error() string {
 
 func (e *LimitError) exitCode() int { return ExitTimeout }
 
+// MixedError says that two ranks are of different MPI libraries.
+type MixedError struct {
+	PMI, Own       int // ranks: one that speaks PMI, and one that is built with xwarp
+	PMIApp, OwnApp string
+}
+
+func (e *MixedError) Error() string {
+	return fmt.Sprintf("rank %d (%s) is built with another MPI library (it speaks PMI, as those of MPICH do), and rank %d (%s) with xwarp: build all programs of a job with the same one",
+		e.PMI, e.PMIApp, e.Own, e.OwnApp)
+}
+
+// mixed says which of two ranks is built with what.
+func (j *job) mixed(pmi, own int) error {
+	if !j.ledger.ranks[pmi].pmi {
+		pmi, own = own, pmi
+	}
+	apps := j.config.apps()
+	return &MixedError{pmi, own, apps[j.plan.appOf(pmi)].Program, apps[j.plan.appOf(own)].Program}
+}
+
 // HostError says that a host could not do its part.
 type HostError struct {
 	Host string

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -8,14 +9,17 @@ import (
 
 func TestParseHostfile(t *testing.T) {
 	for text, want := range map[string][]Host{
-		"a\n":                              {{"a", 0, 0}},
-		"# all of them\n\na:2 # old\nb\n":  {{"a", 2, 0}, {"b", 0, 0}},
-		"a slots=4\r\n\tb  slots=1":        {{"a", 4, 0}, {"b", 1, 0}},
-		"a\nb:3\na\nb slots=2\n# a\n  a:2": {{"a", 4, 0}, {"b", 5, 0}},
-		"a slots=2 max_slots=4":            {{"a", 2, 4}},
-		"a max-slots=3\nb slots=1\na":      {{"a", 2, 4}, {"b", 1, 0}},
-		"n[09-10,2]:8\nn2":                 {{"n09", 8, 0}, {"n10", 8, 0}, {"n2", 9, 0}},
-		"r[1-2]n[1,2] slots=2":             {{"r1n1", 2, 0}, {"r1n2", 2, 0}, {"r2n1", 2, 0}, {"r2n2", 2, 0}},
+		"a\n":                              {{"a", 0, 0, nil}},
+		"# all of them\n\na:2 # old\nb\n":  {{"a", 2, 0, nil}, {"b", 0, 0, nil}},
+		"a slots=4\r\n\tb  slots=1":        {{"a", 4, 0, nil}, {"b", 1, 0, nil}},
+		"a\nb:3\na\nb slots=2\n# a\n  a:2": {{"a", 4, 0, nil}, {"b", 5, 0, nil}},
+		"a slots=2 max_slots=4":            {{"a", 2, 4, nil}},
+		"a max-slots=3\nb slots=1\na":      {{"a", 2, 4, nil}, {"b", 1, 0, nil}},
+		"n[09-10,2]:8\nn2":                 {{"n09", 8, 0, nil}, {"n10", 8, 0, nil}, {"n2", 9, 0, nil}},
+		"r[1-2]n[1,2] slots=2":             {{"r1n1", 2, 0, nil}, {"r1n2", 2, 0, nil}, {"r2n1", 2, 0, nil}, {"r2n2", 2, 0, nil}},
+		"fd00::1\n[fd00::0:2]:3 # as an address is written most\nfd00::1": {{"fd00::1", 2, 0, nil}, {"fd00::2", 3, 0, nil}},
+		"[fd00::1] slots=2 max_slots=4":                                   {{"fd00::1", 2, 4, nil}},
+		"a:2 binding=user:0,1\nb binding=core:2 user=alice":               {{"a", 2, 0, &Binding{To: BindUser, Places: [][]int{{0}, {1}}}}, {"alice@b", 0, 0, &Binding{To: BindCore, Cores: 2}}},
 	} {
 		if got, err := ParseHostfile(text); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
@@ -46,6 +50,14 @@ func TestParseHostfile_refuses(t *testing.T) {
 		"a,b":                       "one host per line",
 		"-oProxyCommand=x":          "line 1",
 		"a:65536\na":                "more than",
+		"a binding=board":           "cannot bind to \"board\"",
+		"a binding=rr binding=rr":   "binding=rr\": want",
+		"a user=":                   "user=",
+		"a user=-oProxyCommand=x":   "user=-oProxyCommand",
+		"[fd00::1]2":                "want an IPv6 address as in fd00::1 or",
+		"[fd00::1]:0":               "no number of ranks",
+		"[fd00:1]:2":                "want an IPv6 address",
+		"fd00:1:2":                  "neither an IPv6 address nor a name",
 	} {
 		if got, err := ParseHostfile(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v; want %q", text, got, err, want)
@@ -64,10 +76,16 @@ func FuzzParseHostfile(f *testing.F) {
 		}
 		seen := map[string]bool{}
 		for _, h := range hosts {
-			if h.Name == "" || h.Name[0] == '-' || strings.ContainsAny(h.Name, ":[]") || h.Slots < 0 || h.Slots > MaxRanks || h.Max < 0 || h.Max > MaxRanks || seen[h.Name] {
+			if h.Name == "" || h.Name[0] == '-' || !isAddress(h.Name) && strings.ContainsAny(h.Name, ":[]") || h.Slots < 0 || h.Slots > MaxRanks || h.Max < 0 || h.Max > MaxRanks || seen[h.Name] {
 				t.Errorf("%q: %+v", text, hosts)
 			}
 			seen[h.Name] = true
 		}
 	})
+}
+
+// isAddress reports whether a host has an IPv6 address for a name, or its login.
+func isAddress(name string) bool {
+	_, err := netip.ParseAddr(name[strings.LastIndexByte(name, '@')+1:])
+	return err == nil
 }

@@ -21,6 +21,7 @@ type rankState struct {
 	pid       int
 	host      string
 	joined    bool
+	pmi       bool // it speaks PMI
 	fenced    bool
 	finalized bool
 	exited    bool
@@ -29,6 +30,13 @@ type rankState struct {
 
 func newLedger(size int) *ledger {
 	return &ledger{ranks: make([]rankState, size), alive: size}
+}
+
+// stranger returns a rank that has joined in another language than this one does.
+func (l *ledger) stranger(rank int, pmi bool) (other int, found bool) {
+	l.ranks[rank].pmi = pmi
+	other = slices.IndexFunc(l.ranks, func(s rankState) bool { return s.joined && s.pmi != pmi })
+	return other, other >= 0
 }
 
 // request notes what a rank asks. When that completes a fence it returns the

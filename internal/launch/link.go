@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net"
+	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -18,7 +21,8 @@ type link struct {
 	plan  agentPlan
 	cmd   *exec.Cmd
 	out   *outbox
-	ready bool // it has said so
+	ready bool // it has said so, and which device it has if it was asked
+	way   wayOut
 	stops int  // how often it was told to stop its ranks and has not yet said that it did
 	bye   bool // it has said so
 	gone  bool // its process has ended
@@ -68,12 +72,24 @@ func (c *Config) here(host string) bool {
 	if len(c.Launcher) > 0 {
 		return false
 	}
-	if host == "localhost" || host == "127.0.0.1" {
+	if isLoopback(host) {
 		return true
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return isOwn(addr)
 	}
 	name, err := os.Hostname()
 	short, _, _ := strings.Cut(name, ".")
 	return err == nil && (host == name || host == short)
+}
+
+// isOwn reports whether a device of this machine has the address.
+func isOwn(addr netip.Addr) bool {
+	own, _ := net.InterfaceAddrs() // without them it is somebody else's, and ssh will tell
+	return slices.ContainsFunc(own, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr() == addr.WithZone("")
+	})
 }
 
 // startAgent starts the agent of a. What it does comes as events.

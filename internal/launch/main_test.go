@@ -20,6 +20,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/internal/boot/pmi"
+	"github.com/xwarp/xwarp/internal/testbed"
 )
 
 // The test binary plays all parts: agent, rank, launcher and controller.
@@ -32,6 +33,8 @@ func TestMain(m *testing.M) {
 			os.Exit(rankMain(os.Args[2], os.Args[3:]))
 		case "as-launcher":
 			os.Exit(launcherMain(os.Args[2], os.Args[3:]))
+		case "as-inside":
+			os.Exit(insideMain(os.Args[2], os.Args[3], os.Args[4:]))
 		case "as-controller":
 			os.Exit(controllerMain(os.Args[2]))
 		}
@@ -252,6 +255,17 @@ func signalsMain() int {
 		}
 	}
 	return 1
+}
+
+// insideMain stands in for an ssh to hosts of a testbed, by their addresses.
+func insideMain(prefix, host string, argv []string) int {
+	last := host[strings.LastIndexAny(host, ".:")+1:]
+	number, err := strconv.Atoi(last)
+	if err == nil {
+		err = testbed.DoIn(fmt.Sprintf("%s-h%d", prefix, number-1), func() error { return syscall.Exec(argv[0], argv, os.Environ()) })
+	}
+	fmt.Fprintln(os.Stderr, err)
+	return 255
 }
 
 // launcherMain stands in for ssh.

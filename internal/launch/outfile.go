@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -25,9 +26,9 @@ func openOutputFiles(c Config, hosts []string) (*outputFiles, error) {
 			if pattern == "" {
 				break
 			}
-			name := strings.NewReplacer("%r", strconv.Itoa(rank), "%h", hosts[rank], "%%", "%").Replace(pattern)
+			name := fileName(pattern, rank, len(hosts), hosts[rank])
 			if byName[name] == nil {
-				file, err := os.Create(name)
+				file, err := c.createFile(name)
 				if err != nil {
 					return nil, errors.Join(configErrorf("output of rank %d: %v", rank, err), f.close())
 				}
@@ -38,6 +39,30 @@ func openOutputFiles(c Config, hosts []string) (*outputFiles, error) {
 		}
 	}
 	return f, nil
+}
+
+// fileName fills in a pattern for a rank of size.
+func fileName(pattern string, rank, size int, host string) string {
+	wide := fmt.Sprintf("%0*d", len(strconv.Itoa(size-1)), rank)
+	return strings.NewReplacer("%r", strconv.Itoa(rank), "%0r", wide, "%h", host, "%%", "%").Replace(pattern)
+}
+
+// checkPattern refuses what fileName does not fill in.
+func checkPattern(option, pattern string) error {
+	rest := strings.NewReplacer("%r", "", "%0r", "", "%h", "", "%%", "").Replace(pattern)
+	if _, unknown, found := strings.Cut(rest, "%"); found {
+		return configErrorf("%s %.200q: %%%.1s stands for nothing: want %%r or %%0r for the number of the rank, %%h for its host or %%%% for a %%", option, pattern, unknown)
+	}
+	return nil
+}
+
+func (c *Config) createFile(name string) (*os.File, error) {
+	if c.MakeDirs {
+		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			return nil, err
+		}
+	}
+	return os.Create(name)
 }
 
 // failed notes that a stream takes no more, on a full disk for example. The job goes on.

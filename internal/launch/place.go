@@ -7,25 +7,44 @@ import (
 )
 
 func (c *Config) checkPlaces() error {
-	switch c.Bind {
-	case BindAuto, BindThread, BindCore, BindNUMA, BindSocket, BindNone:
-	default:
-		return configErrorf("cannot bind to %q: want hwthread, core, numa, socket or none", string(c.Bind))
+	if err := c.Bind.check(); err != nil {
+		return configErrorf("%v", err)
 	}
 	switch c.Map {
 	case "", MapSlot, MapNode, MapCore, MapNUMA, MapSocket:
 	default:
 		return configErrorf("cannot map by %q: want slot, node, core, numa or socket", string(c.Map))
 	}
+	if c.Cores != 0 {
+		if err := checkCores(c.Bind, c.Cores); err != nil {
+			return configErrorf("%v", err)
+		}
+	}
 	switch {
-	case c.Cores < 0 || c.Cores > maxCPUs:
-		return configErrorf("%d cores for each rank: want 1 to %d", c.Cores, maxCPUs)
-	case c.Cores > 0 && c.Bind != BindCore:
-		return configErrorf("%s for each rank: that is for binding to cores", count(c.Cores, "core", "cores"))
 	case c.PerHost < 0 || c.PerHost > MaxRanks:
 		return configErrorf("%d ranks per host: want 1 to %d", c.PerHost, MaxRanks)
 	case c.Timeout < 0:
 		return configErrorf("a timeout of %v: want a time, or 0 for ever", c.Timeout)
+	}
+	return nil
+}
+
+// check refuses what nothing can be bound to.
+func (b Bind) check() error {
+	switch b {
+	case BindAuto, BindThread, BindCore, BindNUMA, BindSocket, BindUser, BindNone:
+		return nil
+	}
+	return fmt.Errorf("cannot bind to %q: want hwthread, core, numa, socket, user:PROCESSORS or none", string(b))
+}
+
+// checkCores refuses numbers of cores for each rank that make no sense anywhere.
+func checkCores(to Bind, n int) error {
+	switch {
+	case n < 1 || n > maxCPUs:
+		return fmt.Errorf("%d cores for each rank: want 1 to %d", n, maxCPUs)
+	case to != BindCore:
+		return fmt.Errorf("%s for each rank: that is for binding to cores", count(n, "core", "cores"))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,11 +15,12 @@ type plan struct {
 	agents  []agentPlan
 	size    int
 	fabric  string
-	device  string          // "" lets the agent find out
+	device  string          // "" when routed
 	shared  bool            // the ranks of a host share a queue of it
 	steered *steeredOrder   // or have queues of their own on it, if not nil
 	testbed *testbed.Config // nil without one
 	remote  bool            // agents are started by the launcher
+	routed  bool            // which devices and which fabric is settled when the agents have looked; see settle
 	bind    Bind            // not BindAuto
 	notice  string          // what the job runs on and why, for people; or ""
 }
@@ -29,6 +31,7 @@ type agentPlan struct {
 	hostName string // "" for this machine
 	netns    int    // testbed namespace to run in, when there is a testbed
 	ranks    []rankPlan
+	bind     Binding // not BindAuto
 }
 
 // rankPlan places a rank.
@@ -120,6 +123,9 @@ func (c *Config) check() error {
 	case c.Fabric != "" && !slices.Contains(fabrics, c.Fabric):
 		return configErrorf("unknown fabric %q: want one of %s", c.Fabric, strings.Join(fabrics, ", "))
 	}
+	if err := cmp.Or(checkPattern("--outfile-pattern", c.OutFile), checkPattern("--errfile-pattern", c.ErrFile)); err != nil {
+		return err
+	}
 	return c.checkPlaces()
 }
 
@@ -179,7 +185,7 @@ func (p *plan) withoutTestbed(c Config, m machine) error {
 	if isXDP(c.Fabric) {
 		return noXDP(fmt.Errorf("it needs root"))
 	}
-	p.fabric, p.device = fabricUDP, "lo"
+	p.fabric, p.device = fabricUDP, loopback
 	for i := range p.agents {
 		p.agents[i].hostName = fmt.Sprintf("%s(%d)", m.name, p.agents[i].host)
 	}
@@ -190,13 +196,16 @@ func (p *plan) withoutTestbed(c Config, m machine) error {
 
 func (p *plan) onHosts(c Config, m machine, perHost int) (err error) {
 	p.fabric = c.Fabric
+	p.routed = c.Device == "" && len(p.agents) > 1
 	why := ""
 	switch {
-	case isXDP(p.fabric) && c.Device == "":
-		return configErrorf("AF_XDP needs a --device, the same on all hosts; xinfo lists them")
+	case isXDP(p.fabric) && c.Device == "" && !p.routed:
+		return configErrorf("AF_XDP needs a --device (xinfo lists them), where there is no other host whose route tells which")
 	case p.fabric != "":
+	case p.routed:
+		p.fabric = fabricXDP // as far as the agents know nothing against it
 	case c.Device == "":
-		p.fabric, why = fabricUDP, " (AF_XDP needs a --device)"
+		p.fabric = fabricUDP
 	case !m.root:
 		p.fabric, why = fabricUDP, " (AF_XDP needs root)"
 	case m.xdp != nil:
@@ -209,9 +218,16 @@ func (p *plan) onHosts(c Config, m machine, perHost int) (err error) {
 			return err
 		}
 	}
+	if p.routed {
+		p.notice = why // the rest when it is known
+		return nil
+	}
 	p.notice = fmt.Sprintf("%s on %s over %s%s", p.ranks(), count(len(p.agents), "host", "hosts"), fabricName(p.fabric), why)
-	if shared, _ := c.lookup(boot.EnvShared); len(p.agents) == 1 && c.Fabric == "" && c.Device == "" && shared != "0" {
-		p.notice = fmt.Sprintf("%s on %s%s", p.ranks(), p.agents[0].hostName, p.within(c))
+	if len(p.agents) == 1 && c.Device == "" {
+		p.device = loopback
+		if c.Fabric == "" {
+			p.notice = fmt.Sprintf("%s on %s%s", p.ranks(), p.agents[0].hostName, p.within(c))
+		}
 	}
 	return nil
 }
@@ -232,10 +248,10 @@ func (p *plan) here(c Config, m machine) error {
 	}
 	p.fabric = fabricUDP
 	if p.device == "" {
-		p.device = "lo"
+		p.device = loopback
 	}
 	if c.Fabric == "" {
-		p.notice = fmt.Sprintf("%s on this host%s (for AF_XDP: --testbed, or --hosts with --device)", p.ranks(), p.within(c))
+		p.notice = fmt.Sprintf("%s on this host%s (for AF_XDP: --testbed, or --hosts)", p.ranks(), p.within(c))
 	}
 	return nil
 }
@@ -256,8 +272,7 @@ func (p *plan) ranks() string { return count(p.size, "rank", "ranks") }
 
 // bindRanks gives the ranks of one machine places in turn.
 func (p *plan) bindRanks(c Config, m machine) {
-	p.bind = c.Bind
-	if p.bind == BindAuto {
+	if p.bind = c.Bind; p.bind == BindAuto {
 		switch {
 		case c.Map == MapNUMA:
 			p.bind = BindNUMA
@@ -269,10 +284,15 @@ func (p *plan) bindRanks(c Config, m machine) {
 			p.bind = BindNone
 		}
 	}
-	if p.bind == BindNone {
-		return
-	}
-	for _, a := range p.agents {
+	for h := range p.agents {
+		a := &p.agents[h]
+		a.bind = Binding{p.bind, c.Cores, c.Places}
+		if p.remote && c.Hosts[a.host].Own != nil {
+			a.bind = *c.Hosts[a.host].Own
+		}
+		if a.bind.To == BindNone {
+			continue
+		}
 		for i := range a.ranks {
 			a.ranks[i].Slot = a.ranks[i].Rank
 			if p.remote {

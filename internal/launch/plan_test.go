@@ -43,6 +43,9 @@ func (p *plan) String() string {
 	if p.shared {
 		b.WriteString(" shared")
 	}
+	if p.routed {
+		b.WriteString(" routed")
+	}
 	if p.steered != nil {
 		fmt.Fprintf(&b, " steered %d hops %d", p.steered.Slots, p.steered.Hops)
 		if p.testbed != nil {
@@ -76,7 +79,7 @@ func TestMakePlan(t *testing.T) {
 		{root, Config{Testbed: 3, Ranks: 1, Fabric: "xdp:generic"}, "me@2#2[ 0.0/0 ] xdp:generic xw0 testbed 3 mtu 0", "AF_XDP:generic"},
 		{oldish, Config{Testbed: 2}, "me@0#0[ 0.0/0 ] me@1#1[ 1.0/1 ] udp xw0 testbed 2 mtu 0", "no AF_XDP here: too old"},
 		{user, Config{Testbed: 2, Ranks: 4, MTU: 1500}, "me(0)#0[ 0.0/-1 1.1/-1 ] me(1)#1[ 2.0/-1 3.1/-1 ] udp lo", "not root"},
-		{root, Config{Hosts: hosts("a,b"), Ranks: 3}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 2.1/-1 ] udp ", "AF_XDP needs a --device"},
+		{root, Config{Hosts: hosts("a,b"), Ranks: 3}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 2.1/-1 ] xdp  shared routed", ", those of a host on one queue"},
 		{root, Config{Hosts: hosts("a,b"), Device: "eth1"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] xdp eth1", "2 ranks on 2 hosts over AF_XDP"},
 		{user, Config{Hosts: hosts("a,b"), Device: "eth1"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] udp eth1", "AF_XDP needs root"},
 		{oldish, Config{Hosts: hosts("a,b"), Device: "eth1"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] udp eth1", "too old"},
@@ -95,21 +98,23 @@ func TestMakePlan(t *testing.T) {
 		{root, Config{Testbed: 2, Switch: testbed.Bridge, Queues: QueuesSteered, Env: []string{boot.EnvBulkQueue + "=1"}}, "me@0#0[ 0.0/0 ] me@1#1[ 1.0/1 ] xdp xw0 steered 1 hops 1 queues 3 bulk 0 testbed 2 mtu 0", "queues of its own"},
 		{root, Config{Testbed: 2, Queues: QueuesSteered, Fabric: "udp"}, "me@0#0[ 0.0/0 ] me@1#1[ 1.0/1 ] udp xw0 testbed 2 mtu 0", "kernel UDP"},
 		{root, Config{Hosts: hosts("a:2,b"), Device: "eth1", Queues: QueuesSteered}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 ] xdp eth1 steered 2 hops -1", "queues of its own"},
-		{root, Config{Hosts: hosts("a,b:3,c"), Ranks: 5}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 2.1/-1 3.2/-1 ] c#2[ 4.0/-1 ] udp ", "3 hosts"},
-		{root, Config{Hosts: hosts("a:2,b:3,c")}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 4.2/-1 ] c#2[ 5.0/-1 ] udp ", "6 ranks on 3 hosts"},
-		{root, Config{Hosts: hosts("a:2,b:3,c"), Map: MapNode, Bind: BindNUMA}, "a#0[ 0.0/0 3.1/1 ] b#1[ 1.0/0 4.1/1 5.2/2 ] c#2[ 2.0/0 ] udp ", "3 hosts"},
-		{root, Config{Hosts: hosts("a,b"), Map: MapNode, Ranks: 5}, "a#0[ 0.0/-1 2.1/-1 4.2/-1 ] b#1[ 1.0/-1 3.1/-1 ] udp ", "5 ranks"},
-		{root, Config{Hosts: hosts("a:9,b"), PerHost: 2}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 ] udp ", "4 ranks"},
-		{root, Config{Hosts: hosts("a:2,b"), Ranks: 7, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 2.2/-1 3.3/-1 4.4/-1 ] b#1[ 5.0/-1 6.1/-1 ] udp ", "7 ranks"},
-		{root, Config{Hosts: []Host{{"a", 1, 2}, {"b", 1, 0}}, Ranks: 5, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 4.2/-1 ] udp ", "5 ranks"},
-		{root, Config{Hosts: hosts("a,b"), PerHost: 2, Ranks: 3, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 ] udp ", "3 ranks"},
-		{root, Config{Hosts: hosts("a,b"), PerHost: 2, Ranks: 3, Map: MapCore}, "a#0[ 0.0/0 1.1/1 ] b#1[ 2.0/0 ] udp ", "3 ranks"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a,b:3,c"), Ranks: 5}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 2.1/-1 3.2/-1 ] c#2[ 4.0/-1 ] udp lo", "3 hosts"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a:2,b:3,c")}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 4.2/-1 ] c#2[ 5.0/-1 ] udp lo", "6 ranks on 3 hosts"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a:2,b:3,c"), Map: MapNode, Bind: BindNUMA}, "a#0[ 0.0/0 3.1/1 ] b#1[ 1.0/0 4.1/1 5.2/2 ] c#2[ 2.0/0 ] udp lo", "3 hosts"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a,b"), Map: MapNode, Ranks: 5}, "a#0[ 0.0/-1 2.1/-1 4.2/-1 ] b#1[ 1.0/-1 3.1/-1 ] udp lo", "5 ranks"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a:9,b"), PerHost: 2}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 ] udp lo", "4 ranks"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a:2,b"), Ranks: 7, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 2.2/-1 3.3/-1 4.4/-1 ] b#1[ 5.0/-1 6.1/-1 ] udp lo", "7 ranks"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: []Host{{"a", 1, 2, nil}, {"b", 1, 0, nil}}, Ranks: 5, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 3.1/-1 4.2/-1 ] udp lo", "5 ranks"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a,b"), PerHost: 2, Ranks: 3, Oversubscribe: true}, "a#0[ 0.0/-1 1.1/-1 ] b#1[ 2.0/-1 ] udp lo", "3 ranks"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a,b"), PerHost: 2, Ranks: 3, Map: MapCore}, "a#0[ 0.0/0 1.1/1 ] b#1[ 2.0/0 ] udp lo", "3 ranks"},
 		{root, Config{Testbed: 2, PerHost: 2, Fabric: "udp", Map: MapNode}, "me@0#0[ 0.0/0 2.1/2 ] me@1#1[ 1.0/1 3.1/3 ] udp xw0 testbed 2 mtu 0", "4 ranks"},
 		{root, Config{PerHost: 3, Map: MapNUMA}, "me#0[ 0.0/0 1.1/1 2.2/2 ] udp lo", "3 ranks"},
-		{root, Config{Hosts: hosts("a,b,c"), OwnHosts: []string{"b"}, Further: []App{{Program: "x", Ranks: 4, Hosts: []string{"a", "c"}}, {Program: "y", Ranks: 3}}}, "a#0[ 1.0/-1 2.1/-1 5.2/-1 ] b#1[ 0.0/-1 6.1/-1 ] c#2[ 3.0/-1 4.1/-1 7.2/-1 ] udp ", "8 ranks"},
-		{root, Config{Hosts: hosts("a:2,b:3"), Ranks: 2, OwnHosts: []string{"b"}, Further: []App{{Program: "x", Ranks: 3}}}, "a#0[ 2.0/-1 3.1/-1 ] b#1[ 0.0/-1 1.1/-1 4.2/-1 ] udp ", "5 ranks"},
-		{root, Config{Hosts: hosts("a:2,b:2"), Ranks: 2}, "a#0[ 0.0/-1 1.1/-1 ] udp ", "2 ranks on a through shared memory"},
-		{root, Config{Hosts: hosts("a,b"), Fabric: "udp"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] udp ", "kernel UDP"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a,b,c"), OwnHosts: []string{"b"}, Further: []App{{Program: "x", Ranks: 4, Hosts: []string{"a", "c"}}, {Program: "y", Ranks: 3}}}, "a#0[ 1.0/-1 2.1/-1 5.2/-1 ] b#1[ 0.0/-1 6.1/-1 ] c#2[ 3.0/-1 4.1/-1 7.2/-1 ] udp lo", "8 ranks"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a:2,b:3"), Ranks: 2, OwnHosts: []string{"b"}, Further: []App{{Program: "x", Ranks: 3}}}, "a#0[ 2.0/-1 3.1/-1 ] b#1[ 0.0/-1 1.1/-1 4.2/-1 ] udp lo", "5 ranks"},
+		{root, Config{Hosts: hosts("a:2,b:2"), Ranks: 2}, "a#0[ 0.0/-1 1.1/-1 ] udp lo", "2 ranks on a through shared memory"},
+		{user, Config{Hosts: hosts("a,b"), Fabric: "xdp"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] xdp  routed", ""},
+		{root, Config{Hosts: hosts("a,b"), Queues: QueuesSteered}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] xdp  routed steered 1 hops -1", "each with queues of its own"},
+		{root, Config{Hosts: hosts("a,b"), Fabric: "udp"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] udp  routed", ""},
 	} {
 		c.c.Program = "prog"
 		p, err := makePlan(c.c, c.m)
@@ -158,16 +163,18 @@ func TestMakePlan_refuses(t *testing.T) {
 		"no queue can be passed on":                    {root, Config{Testbed: 2, Ranks: 4, Fabric: "xdp:asavie", Queues: QueuesSteered}},
 		"33 ranks on a host of the":                    {root, Config{Testbed: 2, Ranks: 66, Queues: QueuesSteered}},
 		"queues \"many\": want":                        {root, Config{Queues: "many"}},
-		"needs a --device, the":                        {root, Config{Hosts: hosts("a,b"), Fabric: "xdp"}},
+		"needs a --device (xinfo lists them), where":   {root, Config{Hosts: hosts("a:2,b"), Ranks: 2, Fabric: "xdp"}},
 		"needs a --device (xinfo":                      {root, Config{Fabric: "xdp"}},
 		"3: --oversubscribe puts":                      {root, Config{Hosts: hosts("a:2,b"), Ranks: 4}},
 		"3 ranks do not fit of x on b with room for 2": {root, Config{Hosts: hosts("a:2,b:2"), Further: []App{{Program: "x", Ranks: 3, Hosts: []string{"b"}}}}},
-		"and max_slots lets no":                        {root, Config{Hosts: []Host{{"a", 1, 2}, {"b", 1, 1}}, Ranks: 4, Oversubscribe: true}},
+		"and max_slots lets no":                        {root, Config{Hosts: []Host{{"a", 1, 2, nil}, {"b", 1, 1, nil}}, Ranks: 4, Oversubscribe: true}},
 		"5 ranks do not fit on 2":                      {root, Config{Hosts: hosts("a:9,b:9"), Ranks: 5, PerHost: 2}},
 		"131072 ranks: want up to":                     {root, Config{Hosts: hosts("a:65536,b:65536")}},
 		"-1 ranks per host":                            {root, Config{PerHost: -1}},
 		"cannot map by \"board\"":                      {root, Config{Map: "board"}},
 		"a timeout of -1s":                             {root, Config{Timeout: -time.Second}},
+		"--outfile-pattern \"x.%q\": %q stands for nothing: want %r": {root, Config{OutFile: "x.%q"}},
+		"--errfile-pattern \"%r%\": % stands for nothing":            {root, Config{ErrFile: "%r%"}},
 	} {
 		c.c.Program = "prog"
 		_, err := makePlan(c.c, c.m)
@@ -179,11 +186,12 @@ func TestMakePlan_refuses(t *testing.T) {
 }
 
 func TestParseHosts(t *testing.T) {
-	got, err := ParseHosts("a,b.example:12,10.0.0.1,n[1-2,04]:3,a:2")
-	if want := "[{a 3 0} {b.example 12 0} {10.0.0.1 0 0} {n1 3 0} {n2 3 0} {n04 3 0}]"; err != nil || fmt.Sprint(got) != want {
+	got, err := ParseHosts("a,b.example:12,10.0.0.1,n[1-2,04]:3,a:2,fd00::1,[FD00::2]:4,fd00::1:2,fe80::1%eth1,::1")
+	if want := "[{a 3 0 <nil>} {b.example 12 0 <nil>} {10.0.0.1 0 0 <nil>} {n1 3 0 <nil>} {n2 3 0 <nil>} {n04 3 0 <nil>}" +
+		" {fd00::1 0 0 <nil>} {fd00::2 4 0 <nil>} {fd00::1:2 0 0 <nil>} {fe80::1%eth1 0 0 <nil>} {::1 0 0 <nil>}]"; err != nil || fmt.Sprint(got) != want {
 		t.Errorf("%v, %v; want %s", got, err, want)
 	}
-	for _, list := range []string{"", ",", "a,", "a,,b", "a:", "a:0", "a:x", "a:-1", "a:99999999", ":2", "a:1:2", "a[1", "a[1,b", "a]1", "a[1]]", "-oProxyCommand=x"} {
+	for _, list := range []string{"", ",", "a,", "a,,b", "a:", "a:0", "a:x", "a:-1", "a:99999999", ":2", "a:1:2", "a[1", "a[1,b", "a]1", "a[1]]", "-oProxyCommand=x", "[fd00::1", "[fd00::1]:", "[fd00::1]:x", "[fd00::]1", "[10.0.0.1:2]", "fd00::g"} {
 		if h, err := ParseHosts(list); err == nil {
 			t.Errorf("%q: %v", list, h)
 		}

@@ -49,7 +49,10 @@ func (p *plan) receiveElsewhere(tb *testbed.Testbed, order MapBy) error {
 	if err != nil {
 		return err
 	}
-	places := binding{to: BindCore, order: order}.places(cores(os.DirFS("/sys/devices/system"), allowed))
+	places, err := Binding{To: BindCore}.places(cores(os.DirFS("/sys/devices/system"), allowed), order)
+	if err != nil {
+		return err
+	}
 	for i, h := range tb.Hosts {
 		if err := h.ReceiveOn(bulkQueue, places[(p.size+i)%len(places)]...); err != nil {
 			return err
@@ -71,6 +74,29 @@ func allowedCPUs() ([]int, error) {
 		}
 	}
 	return allowed, nil
+}
+
+// confine lets this thread, and the ranks that it starts, use only the processors that
+// the job may.
+func (s *startOrder) confine() error {
+	if len(s.Processors) == 0 {
+		return nil
+	}
+	allowed, err := allowedCPUs()
+	if err != nil {
+		return err
+	}
+	if err := within(s.Processors, allowed); err != nil {
+		return fmt.Errorf("--cpu-set: %w", err)
+	}
+	var set unix.CPUSet
+	for _, cpu := range s.Processors {
+		set.Set(cpu)
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("--cpu-set: %w", err)
+	}
+	return nil
 }
 
 // bulk returns the queue for large data, 0 when the testbed has none, or -1 when

@@ -115,6 +115,9 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 	}}
 	pipes, err := r.makePipes(s.StdinTo == p.Rank || s.StdinTo == StdinAll)
 	opened = append(opened, pipes.theirs...)
+	if s.Merge {
+		r.cmd.Stderr = r.cmd.Stdout // in one pipe, so in the order that it was written in
+	}
 	if err == nil && s.User != "" {
 		r.cmd.SysProcAttr.Credential, err = credentials(s.User)
 	}

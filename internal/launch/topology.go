@@ -112,6 +112,18 @@ func parseCPUList(s string) ([]int, error) {
 	return list, nil
 }
 
+// ParseProcessors reads a list of processors such as "0-3,8", as the kernel writes it.
+func ParseProcessors(s string) ([]int, error) {
+	list, err := parseCPUList(s)
+	if err == nil && len(list) == 0 {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: want processors as in 0-3,8", err)
+	}
+	return list, nil
+}
+
 // formatCPUList writes a sorted list as parseCPUList reads it.
 func formatCPUList(list []int) string {
 	var b strings.Builder
@@ -132,23 +144,22 @@ func formatCPUList(list []int) string {
 	return b.String()
 }
 
-// binding says what ranks are bound to and in which order they get it.
-type binding struct {
-	to    Bind
-	cores int // with BindCore for each rank; 0 is 1
-	order MapBy
-}
-
 // places returns what ranks are bound to, in the order that they get it: for each
 // place the processors. The list repeats when there are more ranks.
-func (b binding) places(list []core) [][]int {
-	switch b.to {
+func (b Binding) places(list []core, order MapBy) ([][]int, error) {
+	switch b.To {
+	case BindUser:
+		return b.Places, b.checkPlaces(list)
 	case BindThread:
 		list = threads(list)
 	case BindCore:
-		list = joined(list, max(1, b.cores))
+		if each := max(1, b.Cores); each > len(list) {
+			return nil, fmt.Errorf("%s for each rank, and this host has %d to bind to: use --bind-to core:%d or less, or --bind-to none",
+				count(each, "core", "cores"), len(list), len(list))
+		}
+		list = joined(list, max(1, b.Cores))
 	}
-	switch b.order {
+	switch order {
 	case MapNUMA:
 		list = dealt(list, nodeOf)
 	case MapSocket:
@@ -156,7 +167,7 @@ func (b binding) places(list []core) [][]int {
 	}
 	var out [][]int
 	for _, c := range list {
-		switch b.to {
+		switch b.To {
 		case BindNUMA:
 			out = append(out, allOf(list, nodeOf, c.node))
 		case BindSocket:
@@ -165,7 +176,29 @@ func (b binding) places(list []core) [][]int {
 			out = append(out, c.cpus)
 		}
 	}
-	return out
+	return out, nil
+}
+
+// checkPlaces refuses processors that this host does not have or let us use.
+func (b Binding) checkPlaces(list []core) error {
+	everywhere := func(core) int { return 0 }
+	allowed := allOf(list, everywhere, 0)
+	for _, place := range b.Places {
+		if err := within(place, allowed); err != nil {
+			return fmt.Errorf("--bind-to user: %w", err)
+		}
+	}
+	return nil
+}
+
+// within refuses processors that are not among the allowed ones.
+func within(cpus, allowed []int) error {
+	for _, cpu := range cpus {
+		if !slices.Contains(allowed, cpu) {
+			return fmt.Errorf("processor %d cannot be used on this host: want some of %s", cpu, formatCPUList(allowed))
+		}
+	}
+	return nil
 }
 
 func nodeOf(c core) int   { return c.node }
@@ -194,26 +227,28 @@ func threads(list []core) []core {
 	return out
 }
 
-// joined returns neighbours on one NUMA node as if they were one core. What is left
-// over of a node is nobody's, unless no node has as many.
+// joined returns neighbours on one NUMA node as if they were one core, or, where no
+// node has as many, neighbours wherever they are. What is left over is nobody's.
 func joined(list []core, each int) []core {
-	var whole, parts []core
+	if whole := joinedOn(list, each, nodeOf); len(whole) > 0 {
+		return whole
+	}
+	return joinedOn(list, each, func(core) int { return 0 })
+}
+
+func joinedOn(list []core, each int, where func(core) int) []core {
+	var whole []core
 	for i := 0; i < len(list); {
 		n := 1
 		one := list[i]
 		one.cpus = slices.Clone(one.cpus)
-		for ; n < each && i+n < len(list) && list[i+n].node == one.node; n++ {
+		for ; n < each && i+n < len(list) && where(list[i+n]) == where(one); n++ {
 			one.cpus = append(one.cpus, list[i+n].cpus...)
 		}
 		slices.Sort(one.cpus)
 		if i += n; n == each {
 			whole = append(whole, one)
-		} else {
-			parts = append(parts, one)
 		}
-	}
-	if len(whole) == 0 {
-		return parts
 	}
 	return whole
 }
@@ -235,16 +270,37 @@ func dealt(list []core, where func(core) int) []core {
 	return out
 }
 
-// bindings returns what this agent binds its ranks to, or nil.
-func (s *startOrder) bindings() ([][]int, error) {
-	if s.Bind == BindAuto || s.Bind == BindNone {
-		return nil, nil
+// bindings returns what this agent binds its ranks to, or nil. notice is what people
+// should know about it, or "".
+func (s *startOrder) bindings() (places [][]int, notice string, err error) {
+	if s.Bind.To == BindAuto || s.Bind.To == BindNone {
+		return nil, "", nil
 	}
 	allowed, err := allowedCPUs()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return binding{s.Bind, s.Cores, s.Map}.places(cores(os.DirFS("/sys/devices/system"), allowed)), nil
+	if places, err = s.Bind.places(cores(os.DirFS("/sys/devices/system"), allowed), s.Map); err != nil {
+		return nil, "", err
+	}
+	// One agent of a machine has the first rank that there is no place left for.
+	if n := len(places); slices.ContainsFunc(s.Ranks, func(r rankPlan) bool { return r.Slot == n }) {
+		host, _ := os.Hostname()
+		notice = fmt.Sprintf("warning: %s on %s are bound to %s, so some share one: use fewer ranks there (-ppn), or --bind-to none",
+			count(s.Neighbors, "rank", "ranks"), host, s.Bind.room(n))
+	}
+	return places, notice, nil
+}
+
+// room says what n places are.
+func (b Binding) room(n int) string {
+	switch {
+	case b.To == BindThread:
+		return count(n, "hardware thread", "hardware threads")
+	case b.To == BindUser || b.Cores > 1:
+		return count(n, "place", "places")
+	}
+	return count(n, "core", "cores")
 }
 
 // bindingOf says for people what a rank is bound to.

@@ -2,7 +2,9 @@ package launch
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 )
@@ -76,8 +78,10 @@ func TestBindings(t *testing.T) {
 		{apart, all, BindThread, MapSlot, 0, "[[0] [4] [1] [5] [2] [6] [3] [7]]"},
 		{apart, all, BindThread, MapNUMA, 0, "[[0] [2] [4] [6] [1] [3] [5] [7]]"},
 		{apart, all, BindCore, MapSlot, 2, "[[0 1 4 5] [2 3 6 7]]"},
-		{apart, []int{0, 1, 2, 3, 4, 5, 6}, BindCore, MapSlot, 3, "[[0 1 4 5] [2 3 6]]"},
+		{apart, []int{0, 1, 2, 3, 4, 5, 6}, BindCore, MapSlot, 3, "[[0 1 2 4 5 6]]"},
 		{threeOne, all, BindCore, MapNUMA, 2, "[[0 1 2 3]]"},
+		{threeOne, all, BindCore, MapSlot, 4, "[[0 1 2 3 4 5 6 7]]"},
+		{apart, all, BindCore, MapSlot, 3, "[[0 1 2 4 5 6]]"},
 		{sockets, all, BindSocket, MapSocket, 0, "[[0 1 4 5] [2 3 6 7] [0 1 4 5] [2 3 6 7]]"},
 		{sockets, all, BindCore, MapSocket, 0, "[[0 4] [2 6] [1 5] [3 7]]"},
 		{sockets, all, BindNUMA, MapSlot, 0, "[[0 4] [1 5] [2 6] [3 7]]"},
@@ -85,9 +89,42 @@ func TestBindings(t *testing.T) {
 		{fstest.MapFS{}, []int{2, 5}, BindCore, MapNUMA, 0, "[[2] [5]]"},
 		{fstest.MapFS{}, []int{2, 5}, BindNUMA, MapSlot, 0, "[[2 5] [2 5]]"},
 	} {
-		b := binding{c.bind, c.each, c.order}
-		if got := fmt.Sprint(b.places(cores(c.sys, c.allowed))); got != c.want {
-			t.Errorf("%v %+v: %s, want %s", c.allowed, b, got, c.want)
+		b := Binding{To: c.bind, Cores: c.each}
+		places, err := b.places(cores(c.sys, c.allowed), c.order)
+		if got := fmt.Sprint(places); got != c.want || err != nil {
+			t.Errorf("%v %+v by %s: %s, %v; want %s", c.allowed, b, c.order, got, err, c.want)
+		}
+	}
+}
+
+// What cannot be bound to is told, and not bound to something else.
+func TestBindings_refuses(t *testing.T) {
+	list := cores(fstest.MapFS{}, []int{2, 3, 5})
+	for want, b := range map[string]Binding{
+		"999 cores for each rank, and this host has 3 to bind to: use --bind-to core:3": {To: BindCore, Cores: 999},
+		"--bind-to user: processor 4 cannot be used on this host: want some of 2-3,5":   {To: BindUser, Places: [][]int{{2}, {3, 4}}},
+	} {
+		if places, err := b.places(list, MapSlot); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, %v; want %q", b, places, err, want)
+		}
+	}
+}
+
+func TestParseBinding(t *testing.T) {
+	for s, want := range map[string]Binding{
+		"core:2":                {To: BindCore, Cores: 2},
+		"package":               {To: BindSocket},
+		"rr":                    {To: BindThread},
+		"user:0+2,1":            {To: BindUser, Places: [][]int{{0, 2}, {1}}},
+		"core:overload-allowed": {To: BindCore},
+	} {
+		if got, err := ParseBinding(s); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v; want %+v", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "board", "core:two", "core:0", "core:1025", "numa:2", "user", "user:", "user:1,", "user:x", "user:-1", "user:1024", "user:0++1"} {
+		if got, err := ParseBinding(s); err == nil {
+			t.Errorf("%q: %+v", s, got)
 		}
 	}
 }

@@ -8,12 +8,13 @@ import (
 )
 
 // wireVersion is the version of the protocol between controller and agent.
-const wireVersion = 6
+const wireVersion = 7
 
 type op string
 
 // What a controller orders.
 const (
+	opRoute  op = "route"  // find the device that the other hosts are reached through
 	opStart  op = "start"  // start the ranks
 	opFenced op = "fenced" // tell all ranks that the fence is complete
 	opEnded  op = "ended"  // tell all ranks that some have ended
@@ -26,6 +27,7 @@ const (
 // order is a line from the controller to an agent.
 type order struct {
 	Op     op           `json:"op"`
+	Peers  []string     `json:"peers,omitempty"` // route: some of the other hosts
 	Start  *startOrder  `json:"start,omitempty"`
 	Values []boot.Value `json:"values,omitempty"` // fenced
 	Ranks  []int        `json:"ranks,omitempty"`  // ended
@@ -49,10 +51,12 @@ type startOrder struct {
 	Apps    []App    `json:"apps"`
 	Env     []string `json:"env"`
 	StdinTo int      `json:"stdin_to,omitempty"` // as Config has it
+	Merge   bool     `json:"merge,omitempty"`    // error output goes where the standard output does
 	Mapping string   `json:"mapping"`            // which ranks share a host, as PMI has it
-	Bind    Bind     `json:"bind,omitempty"`
-	Cores   int      `json:"cores,omitempty"` // for each rank, with BindCore
+	Bind    Binding  `json:"bind"`
 	Map     MapBy    `json:"map,omitempty"`
+	// Processors are the ones that the ranks may use; all if there are none.
+	Processors []int `json:"processors,omitempty"`
 	// ReportBindings asks for notices of what ranks are bound to.
 	ReportBindings bool `json:"report_bindings,omitempty"`
 	// RecordEvents is how many events a record holds.
@@ -68,6 +72,7 @@ type startOrder struct {
 // What an agent reports.
 const (
 	opReady     op = "ready"      // the agent is there
+	opWay       op = "way"        // which device the other hosts are reached through
 	opStarted   op = "started"    // a rank is there
 	opFailed    op = "failed"     // the program could not be started
 	opBoot      op = "boot"       // a request of a rank
@@ -90,6 +95,8 @@ type report struct {
 	NotFound bool          `json:"not_found,omitempty"` // failed
 	Why      string        `json:"why,omitempty"`       // failed; notice; boot without a request
 	Request  *boot.Request `json:"request,omitempty"`   // boot
+	PMI      bool          `json:"pmi,omitempty"`       // boot: the rank asked in PMI
+	Way      *wayOut       `json:"way,omitempty"`       // way
 	Stderr   bool          `json:"stderr,omitempty"`    // output
 	Data     []byte        `json:"data,omitempty"`      // output, record
 	Status   int           `json:"status,omitempty"`    // exit
@@ -112,6 +119,10 @@ func parseOrder(line []byte) (order, error) {
 	case opSignal:
 		if o.Signal < 1 || o.Signal > 64 {
 			return order{}, fmt.Errorf("signal %d", o.Signal)
+		}
+	case opRoute:
+		if len(o.Peers) == 0 {
+			return order{}, fmt.Errorf("a route to nobody")
 		}
 	case opFenced, opEnded, opStdin, opKill, opFinish:
 	default:
@@ -149,6 +160,10 @@ func parseReport(line []byte, size int) (report, error) {
 	case opExit:
 		if r.Status < 0 || r.Status > 255 || r.Signal < 0 || r.Signal > 64 {
 			return report{}, fmt.Errorf("exit of rank %d with status %d, signal %d", r.Rank, r.Status, r.Signal)
+		}
+	case opWay:
+		if r.Way == nil || r.Way.Device == "" {
+			return report{}, fmt.Errorf("a way without a device")
 		}
 	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opStopped, opRecord, opNotice, opBye:
 	default:

@@ -9,12 +9,13 @@ import (
 
 var someStart = startOrder{
 	Version: wireVersion, Host: 1, Size: 4, JobKey: 1<<64 - 1, Job: "j", Fabric: "udp", Device: "lo", Dir: "/",
-	Apps: []App{{Program: "p", Args: []string{"a", "b\n"}}, {Program: "q", Env: []string{"C=D"}}}, Env: []string{"A=B"}, Ranks: []rankPlan{{2, 0, -1, 1}, {3, 1, 7, 0}},
+	Apps: []App{{Program: "p", Args: []string{"a", "b\n"}}, {Program: "q", Env: []string{"C=D"}}}, Env: []string{"A=B"}, Bind: Binding{To: BindUser, Places: [][]int{{0, 1}, {2}}}, Processors: []int{0, 1, 2}, Ranks: []rankPlan{{2, 0, -1, 1}, {3, 1, 7, 0}},
 }
 
 func TestParseOrder_roundTrip(t *testing.T) {
 	for _, want := range []order{
 		{Op: opStart, Start: &someStart},
+		{Op: opRoute, Peers: []string{"a", "fd00::1"}},
 		{Op: opFenced, Values: []boot.Value{{Rank: 1, Key: "k", Value: []byte("\x00\xff")}}},
 		{Op: opSignal, Signal: 15},
 		{Op: opStdin, Data: []byte("x\ny")},
@@ -37,7 +38,8 @@ func TestParseReport_roundTrip(t *testing.T) {
 		{Op: opReady, Version: wireVersion},
 		{Op: opStarted, Rank: 3, PID: 99},
 		{Op: opFailed, Rank: 2, NotFound: true, Why: "gone"},
-		{Op: opBoot, Rank: 1, Request: &boot.Request{Op: boot.OpFence}},
+		{Op: opWay, Way: &wayOut{Device: "eth1", Unsure: "u", NoXDP: "x"}},
+		{Op: opBoot, Rank: 1, PMI: true, Request: &boot.Request{Op: boot.OpFence}},
 		{Op: opOutput, Stderr: true, Data: []byte("\xfe\n")},
 		{Op: opStdinRoom},
 		{Op: opStdinShut},
@@ -64,7 +66,7 @@ func TestParse_refusesNonsense(t *testing.T) {
 		`{"op":"start","start":{"version":2,"job_key":"1","size":1,"program":"p","ranks":[{"rank":0,"slot":-2}]}}`,
 		`{"op":"signal"}`, `{"op":"signal","signal":-9}`, `{"op":"signal","signal":99}`,
 		`{"op":"ready"}`, `{"op":"exit","rank":9}`, `{"op":"exit","rank":-1}`, `{"op":"exit","status":256}`, `{"op":"exit","signal":65}`,
-		`{"op":"output","data":"!"}`,
+		`{"op":"output","data":"!"}`, `{"op":"route"}`, `{"op":"way"}`, `{"op":"way","way":{}}`,
 	} {
 		if o, err := parseOrder([]byte(line)); err == nil {
 			t.Errorf("order %q: %+v", line, o)

@@ -122,7 +122,10 @@ func inherit() (p place, err error) {
 	}
 	unix.CloseOnExec(fd)
 	if err := unix.SetNonblock(fd, true); err != nil {
-		return p, fmt.Errorf("pmi: %s is %d, which is no descriptor here: was the program started through another one that closes it? (%w)", EnvFD, fd, err)
+		return p, fmt.Errorf("pmi: %s is %d, which is no descriptor here: was the program started through another one that closes it? (%w)%s", EnvFD, fd, err, remedy(EnvFD))
+	}
+	if mode, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err != nil || mode&unix.O_ACCMODE != unix.O_RDWR {
+		return p, fmt.Errorf("pmi: %s is %d, which is no connection to a launcher here%s", EnvFD, fd, remedy(EnvFD))
 	}
 	p.socket = os.NewFile(uintptr(fd), "launcher")
 	p.lines = boot.NewLineReader(p.socket)
@@ -130,12 +133,12 @@ func inherit() (p place, err error) {
 }
 
 func dial() (p place, err error) {
-	id, err := envNumber(EnvID, 0)
+	id, err := number(EnvID, os.Getenv(EnvID), 0, EnvPort)
 	if err != nil {
 		return p, err
 	}
 	if p.socket, err = net.Dial("tcp", os.Getenv(EnvPort)); err != nil {
-		return p, fmt.Errorf("pmi: the launcher at %s: %w", EnvPort, err)
+		return p, fmt.Errorf("pmi: no launcher at %s, which is %.64q: %w%s", EnvPort, os.Getenv(EnvPort), err, remedy(EnvPort))
 	}
 	p.lines = boot.NewLineReader(p.socket)
 	if err := p.introduce(id); err != nil {
@@ -189,10 +192,19 @@ func (p *place) check() error {
 }
 
 func envNumber(name string, low int) (int, error) {
-	s := os.Getenv(name)
+	return number(name, os.Getenv(name), low, EnvFD)
+}
+
+// number reads a variable. Without the one called cause nobody would have looked at it.
+func number(name, s string, low int, cause string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < low || n > 1<<30 {
-		return 0, fmt.Errorf("pmi: %s is %.32q: want a number of at least %d; start the program with mpiexec, or without any %s to run it alone", name, s, low, EnvFD)
+		return 0, fmt.Errorf("pmi: %s is %.32q: want a number of at least %d%s", name, s, low, remedy(cause))
 	}
 	return n, nil
+}
+
+// remedy says what to do about a variable that makes no sense.
+func remedy(variable string) string {
+	return "; start the program with xrun or mpiexec, or without any " + variable + " to run it alone"
 }

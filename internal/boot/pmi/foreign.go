@@ -28,9 +28,21 @@ func (e *ForeignError) Error() string {
 }
 
 // alone returns boot.ErrNoLauncher, or a *ForeignError. The children of a rank still
-// have the PMI_RANK that it had, and are not meant to be ranks.
+// have the PMI_RANK that it had, and are not meant to be ranks. An error is what no rank
+// ever had.
 func alone(lookup func(string) (string, bool)) error {
-	if _, child := lookup(EnvRank); child {
+	if text, child := lookup(EnvRank); child {
+		rank, err := number(EnvRank, text, 0, EnvRank)
+		if err != nil {
+			return err
+		}
+		if text, ok := lookup(EnvSize); ok {
+			if size, err := number(EnvSize, text, 1, EnvSize); err != nil {
+				return err
+			} else if rank >= size {
+				return fmt.Errorf("pmi: %s is %d, and %s is %d%s", EnvRank, rank, EnvSize, size, remedy(EnvRank))
+			}
+		}
 		return boot.ErrNoLauncher
 	}
 	for _, f := range foreign {

@@ -25,6 +25,11 @@ func TestAlone(t *testing.T) {
 		{"OMPI_COMM_WORLD_SIZE=2 PMI_RANK=0", ""},   // a child of a rank of an xrun in there
 		{"SLURM_STEP_NUM_TASKS=1 PMIX_RANK=0", ""},  // a task for itself
 		{"OMPI_COMM_WORLD_SIZE= SLURM_PROCID=", ""}, // cleared by hand
+		{"PMI_RANK=1 PMI_SIZE=2", ""},
+		{"PMI_RANK=x", `PMI_RANK is "x": want a number of at least 0; start the program with xrun or mpiexec, or without any PMI_RANK to run it alone`},
+		{"PMI_RANK=-1 PMI_SIZE=4", `PMI_RANK is "-1"`},
+		{"PMI_RANK=0 PMI_SIZE=zz", `PMI_SIZE is "zz": want a number of at least 1`},
+		{"PMI_RANK=4 PMI_SIZE=4", "PMI_RANK is 4, and PMI_SIZE is 4; start"},
 	} {
 		env := map[string]string{}
 		for _, v := range strings.Fields(c.env) {
@@ -32,8 +37,7 @@ func TestAlone(t *testing.T) {
 			env[name] = value
 		}
 		err := alone(func(name string) (string, bool) { v, ok := env[name]; return v, ok })
-		var fe *ForeignError
-		if c.want == "" && !errors.Is(err, boot.ErrNoLauncher) || c.want != "" && (!errors.As(err, &fe) || !strings.Contains(err.Error(), c.want)) {
+		if errors.Is(err, boot.ErrNoLauncher) != (c.want == "") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.env, err, c.want)
 		}
 	}

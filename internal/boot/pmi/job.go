@@ -236,10 +236,26 @@ func (j *job) fetch(rank int, mine string) error {
 	return nil
 }
 
+// A PartnerError says that a rank has not told what every rank of this library tells
+// before anything else.
+type PartnerError struct {
+	Rank int
+	Err  error // what the launcher said
+}
+
+func (e *PartnerError) Error() string {
+	return fmt.Sprintf("pmi: rank %d runs another MPI library, or another version of this one: build all programs of a job with the same one (%v)", e.Rank, e.Err)
+}
+
+func (e *PartnerError) Unwrap() error { return e.Err }
+
 func (j *job) getText(rank int) (string, error) {
 	var text strings.Builder
 	for i := 0; ; i++ {
 		piece, err := j.get(rank, j.pieceKey(rank, i))
+		if errors.Is(err, errRefused) && i == 0 && j.fences == 1 {
+			return "", &PartnerError{rank, err}
+		}
 		if err != nil {
 			return "", fmt.Errorf("values of rank %d: %w", rank, err)
 		}

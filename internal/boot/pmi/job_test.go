@@ -400,7 +400,13 @@ func TestJoin_badEnvironment(t *testing.T) {
 	if _, err := Join(nil); !errors.Is(err, boot.ErrNoLauncher) {
 		t.Errorf("without any: %v", err)
 	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
 	for _, c := range []struct{ fd, rank, size, want string }{
+		{strconv.Itoa(int(null.Fd())), "0", "1", "no connection to a launcher here; start the program with xrun or mpiexec, or without any PMI_FD"},
 		{"x", "0", "1", EnvFD}, {"-1", "0", "1", EnvFD}, {"3", "", "1", EnvRank}, {"3", "0", "0", EnvSize},
 		{"1000000", "0", "1", "no descriptor"},
 	} {
@@ -410,5 +416,30 @@ func TestJoin_badEnvironment(t *testing.T) {
 		if _, err := Join(nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}
+	}
+	if err := os.Unsetenv(EnvFD); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(EnvPort, "garbage")
+	t.Setenv(EnvID, "0")
+	if _, err := Join(nil); err == nil || !strings.Contains(err.Error(), `which is "garbage": dial tcp: address garbage: missing port in address; start the program with xrun`) {
+		t.Errorf("without a port: %v", err)
+	}
+}
+
+// A rank of another library puts nothing that ranks of this one look for.
+func TestJoin_partnerOfAnotherLibrary(t *testing.T) {
+	l := newLauncher(t, true, 0, 0)
+	other := l.start(1)
+	go func() {
+		for _, line := range []string{"cmd=init pmi_version=1 pmi_subversion=1\n", "cmd=barrier_in\n"} {
+			_, _ = other.Write([]byte(line))
+			_, _ = boot.NewLineReader(other).Next()
+		}
+	}()
+	_, err := join(placeOn(l.start(0), 0, 2), &bytes.Buffer{})
+	var pe *PartnerError
+	if !errors.As(err, &pe) || pe.Rank != 1 || !strings.Contains(err.Error(), "rank 1 runs another MPI library, or another version of this one: build all programs") {
+		t.Errorf("%v", err)
 	}
 }

@@ -1,0 +1,247 @@
+package launch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Where Config.Device is not given and ranks are on several hosts, each agent looks for the
+// device that its host reaches the others through, and the controller decides when it has
+// heard of all: AF_XDP where every host has one that it can be used on, and else kernel UDP.
+
+// maxPeers is how many other hosts an agent looks up, those that follow its own in the list:
+// each of n hosts asking for all the others would be n*n questions.
+const maxPeers = 16
+
+// lookupTime is how long they may take to be found: without them there is still the device
+// of the default route.
+const lookupTime = 3 * time.Second
+
+// wayOut is what an agent has found.
+type wayOut struct {
+	Device string `json:"device"`
+	Unsure string `json:"unsure,omitempty"` // why it may be the wrong one
+	NoXDP  string `json:"no_xdp,omitempty"` // why AF_XDP cannot be used on it
+}
+
+// kernel is what a wayOut depends on.
+type kernel struct {
+	lookup   func(host string) (netip.Addr, error)
+	device   func(netip.Addr) (string, error)
+	outward  func() (string, error) // the device of the default route
+	unusable func(dev string) error // why AF_XDP cannot be used on a device
+}
+
+const loopback = "lo"
+
+// wayTo finds the device that the other hosts are reached through.
+func (k kernel) wayTo(peers []string) (w wayOut, err error) {
+	found, problems := k.devicesTo(peers)
+	var devices, names []string
+	for i, dev := range found {
+		if dev != "" && dev != loopback && !slices.Contains(devices, dev) {
+			devices, names = append(devices, dev), append(names, peers[i])
+		}
+	}
+	switch i := slices.Index(found, loopback); {
+	case len(devices) > 1:
+		w.Unsure = fmt.Sprintf("the routes to %s and %s lead through %s and %s", names[0], names[1], devices[0], devices[1])
+	case i >= 0:
+		w.Unsure = fmt.Sprintf("the route to %s leads through %s: it is this machine", peers[i], loopback)
+	case len(problems) > 0:
+		w.Unsure = problems[0]
+	}
+	if len(devices) == 1 {
+		w.Device = devices[0]
+	} else if w.Device, err = k.outward(); err != nil {
+		return w, fmt.Errorf("%s, and %w", w.Unsure, err)
+	}
+	if err := k.unusable(w.Device); err != nil {
+		w.NoXDP = err.Error()
+	}
+	return w, nil
+}
+
+// devicesTo returns the device for each host, "" where there is none, and why.
+func (k kernel) devicesTo(peers []string) (found, problems []string) {
+	found = make([]string, len(peers))
+	errs := make([]error, len(peers))
+	var all sync.WaitGroup
+	for i, peer := range peers {
+		all.Go(func() {
+			var addr netip.Addr
+			if addr, errs[i] = k.lookup(peer); errs[i] != nil {
+				errs[i] = fmt.Errorf("the address of %s is not found (%w)", peer, errs[i])
+				return
+			}
+			if found[i], errs[i] = k.device(addr); errs[i] != nil {
+				errs[i] = fmt.Errorf("there is no route to %s (%w)", peer, errs[i])
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	return found, problems
+}
+
+// theKernel is the one that there is.
+func theKernel() (k kernel, done func()) {
+	ctx, done := context.WithTimeout(context.Background(), lookupTime)
+	return kernel{
+		lookup:  func(host string) (netip.Addr, error) { return lookupHost(ctx, host) },
+		device:  deviceTo,
+		outward: defaultDevice,
+		unusable: func(dev string) error {
+			if os.Geteuid() != 0 {
+				return errors.New("AF_XDP needs root")
+			}
+			return cmp.Or(probeXDP(), ethernet(dev))
+		},
+	}, done
+}
+
+// lookupHost returns an address of a host, of version 4 if there is one.
+func lookupHost(ctx context.Context, host string) (netip.Addr, error) {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return addr, nil
+	}
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	for i := range addrs {
+		addrs[i] = addrs[i].Unmap()
+	}
+	if i := slices.IndexFunc(addrs, netip.Addr.Is4); i >= 0 {
+		return addrs[i], nil
+	}
+	return addrs[0], nil
+}
+
+// deviceTo asks the kernel which device packets to an address leave by; the loopback one for
+// addresses of this host.
+func deviceTo(addr netip.Addr) (string, error) {
+	if zone := addr.Zone(); zone != "" {
+		_, err := net.InterfaceByName(zone)
+		return zone, err
+	}
+	routes, err := netlink.RouteGet(addr.AsSlice())
+	if err != nil {
+		return "", err
+	}
+	if len(routes) == 0 || routes[0].Type == unix.RTN_LOCAL {
+		return loopback, nil
+	}
+	link, err := netlink.LinkByIndex(routes[0].LinkIndex)
+	if err != nil {
+		return "", err
+	}
+	return link.Attrs().Name, nil
+}
+
+// ethernet refuses devices that frames cannot leave by, or that have no address.
+func ethernet(dev string) error {
+	link, err := netlink.LinkByName(dev)
+	if err != nil {
+		return fmt.Errorf("device %q: %w", dev, err)
+	}
+	if a := link.Attrs(); a.EncapType != "ether" || len(a.HardwareAddr) != 6 {
+		return fmt.Errorf("%s is no Ethernet device", dev)
+	}
+	_, err = addressOf(dev)
+	return err
+}
+
+// findWay answers the controller.
+func (a *agent) findWay(peers []string) {
+	k, done := theKernel()
+	defer done()
+	w, err := k.wayTo(peers)
+	if err != nil {
+		a.out.post(report{Op: opFailed, Why: err.Error()})
+		return
+	}
+	a.out.post(report{Op: opWay, Way: &w})
+}
+
+// peers returns the names of the other hosts as one of them may know them.
+func (j *job) peers(l *link) (names []string) {
+	at := slices.Index(j.links, l)
+	for i := 1; i < len(j.links) && len(names) < maxPeers; i++ {
+		name := j.links[(at+i)%len(j.links)].plan.hostName
+		name = name[strings.LastIndexByte(name, '@')+1:]
+		if isLoopback(name) { // elsewhere that is somebody else
+			if own, err := os.Hostname(); err == nil {
+				name = own
+			}
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// way notes what the agent of a host has found, and starts the ranks when all have.
+func (j *job) way(l *link, w wayOut) {
+	l.way, l.ready = w, true
+	if !j.allReady() {
+		return
+	}
+	err := j.plan.settle(j.config, j.links)
+	j.fail(err)
+	if err == nil && j.config.Notice != nil {
+		fmt.Fprintf(j.config.Notice, "%s\n", j.plan.notice)
+	}
+	for _, l := range j.links {
+		j.start(l)
+	}
+}
+
+// settle decides what the ranks talk over.
+func (p *plan) settle(c Config, links []*link) error {
+	var devices []string
+	why := p.notice // how they share queues
+	for _, l := range links {
+		if !slices.Contains(devices, l.way.Device) {
+			devices = append(devices, l.way.Device)
+		}
+	}
+	slices.Sort(devices)
+	for _, l := range links {
+		problem := l.way.Unsure
+		if problem == "" && isXDP(p.fabric) {
+			problem = l.way.NoXDP
+		}
+		switch {
+		case problem == "":
+			continue
+		case isXDP(c.Fabric):
+			return configErrorf("AF_XDP cannot be used on %s: %s; name the devices with --device, or use --fabric udp", l.plan.hostName, problem)
+		}
+		p.fabric, p.shared, p.steered = fabricUDP, false, nil
+		why = fmt.Sprintf(" (%s: %s; --device names another)", l.plan.hostName, problem)
+		break
+	}
+	p.notice = fmt.Sprintf("%s on %s over %s on %s%s", p.ranks(), count(len(p.agents), "host", "hosts"), fabricName(p.fabric), strings.Join(devices, " and "), why)
+	return nil
+}

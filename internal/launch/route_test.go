@@ -1,0 +1,170 @@
+package launch
+
+import (
+	"bytes"
+	"errors"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/internal/testbed"
+)
+
+func TestWayTo(t *testing.T) {
+	devices := map[netip.Addr]string{}
+	k := kernel{
+		lookup: netip.ParseAddr,
+		device: func(a netip.Addr) (string, error) {
+			if devices[a] == "" {
+				return "", errors.New("unreachable")
+			}
+			return devices[a], nil
+		},
+		unusable: func(dev string) error {
+			if dev == "wg0" {
+				return errors.New("no Ethernet")
+			}
+			return nil
+		},
+	}
+	for addr, dev := range map[string]string{"10.0.0.1": "eth1", "fd00::2": "eth1", "10.1.0.1": "eth2", "10.2.0.1": "wg0", "10.0.0.9": "lo"} {
+		devices[netip.MustParseAddr(addr)] = dev
+	}
+	for peers, want := range map[string]wayOut{
+		"10.0.0.1":                  {Device: "eth1"},
+		"10.0.0.1 fd00::2":          {Device: "eth1"},
+		"10.2.0.1":                  {Device: "wg0", NoXDP: "no Ethernet"},
+		"10.0.0.1 10.1.0.1":         {Device: "eth0", Unsure: "the routes to 10.0.0.1 and 10.1.0.1 lead through eth1 and eth2"},
+		"10.0.0.9":                  {Device: "eth0", Unsure: "the route to 10.0.0.9 leads through lo: it is this machine"},
+		"10.0.0.9 10.0.0.1":         {Device: "eth1", Unsure: "the route to 10.0.0.9 leads through lo: it is this machine"},
+		"10.3.0.1":                  {Device: "eth0", Unsure: "there is no route to 10.3.0.1 (unreachable)"},
+		"10.3.0.1 10.2.0.1 fd00::2": {Device: "eth0", Unsure: "the routes to 10.2.0.1 and fd00::2 lead through wg0 and eth1"},
+	} {
+		k.outward = func() (string, error) { return "eth0", nil }
+		got, err := k.wayTo(strings.Fields(peers))
+		if err != nil || got != want {
+			t.Errorf("%s: %+v, %v; want %+v", peers, got, err, want)
+		}
+		k.outward = func() (string, error) { return "", errors.New("none") }
+		if _, err := k.wayTo(strings.Fields(peers)); (err == nil) != (want.Device != "eth0") || err != nil && !strings.HasPrefix(err.Error(), want.Unsure) {
+			t.Errorf("%s without a default route: %v", peers, err)
+		}
+	}
+	if w, err := k.wayTo([]string{"nobody knows"}); err == nil || !strings.Contains(err.Error(), "the address of nobody knows is not found") {
+		t.Errorf("%+v, %v", w, err)
+	}
+}
+
+func TestSettle(t *testing.T) {
+	for _, c := range []struct {
+		fabric     string
+		ways       []wayOut
+		want, note string
+	}{
+		{"", []wayOut{{Device: "eth1"}, {Device: "eth1"}}, "xdp", "2 ranks on 2 hosts over AF_XDP on eth1"},
+		{"xdp:generic", []wayOut{{Device: "eth2"}, {Device: "eth1"}}, "xdp:generic", "2 ranks on 2 hosts over AF_XDP:generic on eth1 and eth2"},
+		{"udp", []wayOut{{Device: "wg0", NoXDP: "tunnel"}, {Device: "wg0"}}, "udp", "2 ranks on 2 hosts over kernel UDP on wg0"},
+		{"udp", []wayOut{{Device: "wg0"}, {Device: "wg0", Unsure: "parting"}}, "udp", "over kernel UDP on wg0 (b: parting; --device names another)"},
+		{"", []wayOut{{Device: "eth1"}, {Device: "wg0", NoXDP: "tunnel"}}, "udp", "over kernel UDP on eth1 and wg0 (b: tunnel; --device names another)"},
+		{"", []wayOut{{Device: "eth1", Unsure: "parting", NoXDP: "old"}, {Device: "eth1"}}, "udp", "on eth1 (a: parting; --device names another)"},
+		{"xdp", []wayOut{{Device: "eth1"}, {Device: "wg0", NoXDP: "tunnel"}}, "", "AF_XDP cannot be used on b: tunnel; name the devices with --device, or use --fabric udp"},
+	} {
+		config := Config{Program: "a", Hosts: hosts("a,b"), Fabric: c.fabric, User: "me"}
+		p, err := makePlan(config, root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var links []*link
+		for i, w := range c.ways {
+			links = append(links, &link{plan: p.agents[i], way: w})
+		}
+		err = p.settle(config, links)
+		var ce *ConfigError
+		switch {
+		case c.want == "":
+			if !errors.As(err, &ce) || !strings.Contains(err.Error(), c.note) {
+				t.Errorf("%+v: %v, want %q", c, err, c.note)
+			}
+		case err != nil || p.fabric != c.want || !strings.Contains(p.notice, c.note) || p.shared != isXDP(c.want):
+			t.Errorf("%+v: %v %q, %v", c, p, p.notice, err)
+		}
+	}
+}
+
+// Hosts that are named by their addresses, and nothing else: each finds the device.
+func TestRun_findsTheDevice(t *testing.T) {
+	needRoot(t)
+	tb, err := testbed.New(testbed.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tb.Close()
+	want := fabricXDP
+	if err := probeXDP(); err != nil {
+		if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
+			t.Fatal(err)
+		}
+		want = fabricUDP
+	}
+	var notice bytes.Buffer
+	run := func(variable, hosts string) string {
+		t.Helper()
+		c := rankConfig(2, "env", variable)
+		if c.Hosts, err = ParseHosts(hosts); err != nil {
+			t.Fatal(err)
+		}
+		c.Launcher, c.Agent = []string{self, "as-inside", tb.Name}, []string{self, AgentArg}
+		var out, errOut bytes.Buffer
+		notice.Reset()
+		c.Stdout, c.Stderr, c.Notice = &out, &errOut, &notice
+		if err := Run(c); err != nil {
+			t.Fatalf("%v\n%s", err, errOut.String())
+		}
+		return out.String()
+	}
+	both := tb.Hosts[0].Addr.String() + "," + tb.Hosts[1].Addr.String()
+	if out := run(boot.EnvDevice, both); out != "xw0\nxw0\n" {
+		t.Errorf("devices %q, %s", out, notice.String())
+	}
+	if out := run(boot.EnvFabric, both); out != want+"\n"+want+"\n" || !strings.HasPrefix(notice.String(), "2 ranks on 2 hosts over "+fabricName(want)+" on xw0") {
+		t.Errorf("fabrics %q, %q", out, notice.String())
+	}
+	for i, addr := range []string{"fd00:87::1", "fd00:87::2"} {
+		if err := tb.Hosts[i].Do(func() error { return addAddress(addr) }); err != nil {
+			t.Skipf("no IPv6 here: %v", err)
+		}
+	}
+	if out := run(boot.EnvDevice, "fd00:87::1,[fd00:87::2]:1"); out != "xw0\nxw0\n" {
+		t.Errorf("devices by IPv6 addresses %q, %s", out, notice.String())
+	}
+}
+
+// addAddress gives the device of the host that the calling thread is in another address.
+func addAddress(addr string) error {
+	link, err := netlink.LinkByName(testbed.Device)
+	if err != nil {
+		return err
+	}
+	a, err := netlink.ParseAddr(addr + "/64")
+	if err != nil {
+		return err
+	}
+	return netlink.AddrAdd(link, a)
+}
+
+func TestHere(t *testing.T) {
+	c := Config{}
+	for host, want := range map[string]bool{"localhost": true, "127.0.0.1": true, "127.0.1.1": true, "::1": true, "alice@localhost": false, "192.0.2.1": false, "2001:db8::1": false} {
+		if got := c.here(host); got != want {
+			t.Errorf("%s is here: %t", host, got)
+		}
+	}
+	c.Launcher = []string{"rsh"}
+	if c.here("localhost") {
+		t.Error("a launcher was given, and is not used")
+	}
+}
