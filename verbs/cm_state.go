@@ -139,8 +139,8 @@ func (id *CMID) setState(to IDState) {
 	}
 	id.state = to
 	if l := id.listener; l != nil {
-		l.listens.count(from, -1)
-		l.listens.count(to, 1)
+		l.listens.leave(id, from)
+		l.listens.enter(id, to)
 		if to != IDAccepting && to != IDAsked {
 			id.listener = nil
 			l.resume()
