@@ -66,6 +66,7 @@ type Context struct {
 	due      []*AH     // peers to acknowledge at once
 	ready    []*AH     // peers with something to send; FIFO
 	deadline mono.Time // never later than the earliest timer
+	until    mono.Time // when the user wants to be woken: see wait
 	kicked   bool      // a datagram went out since the last step: the rest waits for the next
 	moved    bool      // frames came in since the carrier was flushed
 	idle     int       // steps since then
@@ -79,7 +80,7 @@ func New(c Config) (*Context, error) {
 	if c.Datagram == nil && c.Streams == nil {
 		return nil, fmt.Errorf("%w: a context needs a carrier of datagrams or of streams", ErrInvalid)
 	}
-	ctx := &Context{cfg: c, deadline: mono.Never}
+	ctx := &Context{cfg: c, deadline: mono.Never, until: mono.Never}
 	if c.Datagram != nil {
 		lc := llp.Config{Key: c.Key, Epoch: c.Epoch, NoCRC: c.NoCRC, Dgram: c.Dgram, Bulk: c.Bulk}
 		if !c.ZeroBased {

@@ -111,7 +111,7 @@ func (c *Context) Deadline() mono.Time {
 	if len(c.ready)|len(c.due)|len(c.acks) != 0 || c.undated != nil || c.in.read {
 		return 0 // waits for the carrier to take more, or is left for the next step
 	}
-	at := min(c.deadline, c.streamDeadline())
+	at := min(c.deadline, c.until, c.streamDeadline())
 	if c.in.stalled() {
 		at = min(at, c.in.since.Add(recvPatience))
 	}
