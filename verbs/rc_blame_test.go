@@ -174,9 +174,9 @@ func TestRC_blamesNobody(t *testing.T) {
 	}
 }
 
-// What the bytes 20 06 and 20 07 mean depends on how far the connection is: behind
-// our Reply they are an initiator's word on it, and once the peer has had a message
-// of ours they are siw's on that one, in its order of bits.
+// What the bytes 20 06 and 20 07 mean depends on how far the connection is: as long as
+// the peer has had no message of ours they are an initiator's word on our Reply, and
+// later siw's on that message, in its order of bits.
 func TestRC_terminateWithoutHeaders(t *testing.T) {
 	send := func(p *rcPeer) { p.post(1, OpSend, 8) }
 	for what, row := range map[string]struct {
@@ -194,7 +194,9 @@ func TestRC_terminateWithoutHeaders(t *testing.T) {
 		"initiator, answer to Immediate Data":    {m: rcMode{initiator: true}, before: func(p *rcPeer) { p.post(1, OpRDMAWriteWithImm, 8) }, word: [4]byte{0x20, 0x06}, cause: rdmap.UnexpectedOpcode},
 		"initiator, answer to too many Reads":    {m: rcMode{initiator: true}, before: func(p *rcPeer) { p.post(1, OpRDMARead, 8) }, word: [4]byte{0x20, 0x07}, cause: rdmap.StreamCatastrophic},
 		"initiator, RFC 5040's order":            {m: rcMode{initiator: true}, before: send, word: [4]byte{0x02, 0x06}, cause: rdmap.UnexpectedOpcode},
-		"responder, not the first word":          {before: func(p *rcPeer) { p.say(p.write(0, 0, 0)) }, word: [4]byte{0x20, 0x06}, cause: rdmap.UnexpectedOpcode},
+		"behind our Reply and an empty Write":    {before: func(p *rcPeer) { p.say(p.write(0, 0, 0)) }, word: [4]byte{0x20, 0x07}, cause: iwarp.LLPNoRTR},
+		"responder that has spoken":              {before: func(p *rcPeer) { p.say(p.write(0, 0, 0)); send(p) }, word: [4]byte{0x20, 0x06}, cause: rdmap.UnexpectedOpcode},
+		"responder that has answered":            {before: func(p *rcPeer) { p.say(p.read(p.rw.RKey(), 0, 8)) }, word: [4]byte{0x20, 0x06}, cause: rdmap.UnexpectedOpcode},
 		"responder that has spoken first":        {before: func(p *rcPeer) { send(p); p.sleep(speakAfter) }, word: [4]byte{0x20, 0x06}, cause: rdmap.UnexpectedOpcode},
 		"responder that was not let speak first": {before: send, word: [4]byte{0x20, 0x06}, cause: iwarp.LLPResources},
 	} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/sim"
+	"github.com/xwarp/xwarp/iwarp"
 	"github.com/xwarp/xwarp/iwarp/mpa"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -256,6 +257,29 @@ func TestServer_alien(t *testing.T) {
 			r.run()
 		})
 	}
+}
+
+// A server that waits for a Write, as siw does whatever it is offered, and a client
+// that may begin with a Send only: the server is connected before it hears that this
+// does not do, and both ends come to an end.
+func TestRun_noFirstMessage(t *testing.T) {
+	r := newRig(t, 2)
+	heard := ""
+	r.serve(Config{Param: verbs.ConnParam{RTR: mpa.RTRWrite}, Logf: func(format string, args ...any) {
+		heard += fmt.Sprintf(format, args...) + "; "
+	}}, func(err error) error {
+		if !errors.Is(err, ErrLost) || !errors.Is(err, iwarp.LLPNoRTR) || !strings.HasSuffix(heard, "connected; ") {
+			return fmt.Errorf("Run returned %v after %q", err, heard)
+		}
+		return nil
+	})
+	r.client(1, Config{Param: verbs.ConnParam{RTR: mpa.RTRSend}}, func(_ Result, err error) error {
+		if !errors.Is(err, ErrConnect) || !errors.Is(err, iwarp.LLPNoRTR) {
+			return fmt.Errorf("Run returned %v", err)
+		}
+		return nil
+	})
+	r.run()
 }
 
 // A server of rping reads into a buffer of its own size, 64 bytes by default, and

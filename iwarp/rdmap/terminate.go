@@ -160,8 +160,7 @@ func (t *Term) Parse(b []byte) (ok bool) {
 }
 
 // ParseStream is Parse for a connection of MPA, where it is known how far that
-// is: startup says that this is the peer's first FPDU, and that the peer has had
-// none of ours. Without headers the bytes 20 06 and 20 07, and 02 06 and 02 07,
+// is: startup says that the peer has had no message of ours. Without headers the bytes 20 06 and 20 07, and 02 06 and 02 07,
 // mean one thing in the RFC's order and another in siw's. Only a start-up
 // frame can be the reason for LLPResources and LLPNoRTR, and only a message
 // the one for RDMAP's UnexpectedOpcode and StreamCatastrophic.
