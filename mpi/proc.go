@@ -11,7 +11,6 @@ import (
 	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/internal/trace"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
@@ -169,6 +168,11 @@ type Proc struct {
 	creating  map[int32]struct{} // tags of communicators that are being made there
 }
 
+// Job is how the ranks of a job find one another: what a launcher gives them. Init
+// finds the one that this process was started for; a program that is a launcher
+// itself, or has its ranks in one process, gives its own to New.
+type Job = boot.Job
+
 // Keys under which ranks tell one another about themselves.
 const (
 	keyCard  = "card"
@@ -178,7 +182,7 @@ const (
 // New joins the job through an open verbs context. All ranks of the job call
 // it. The process owns ctx from now on, also when there is an error; Finalize
 // closes it. Programs call [Init].
-func New(job boot.Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
+func New(job Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	p := &Proc{
 		job: job, ctx: ctx, rank: job.Rank(), thread: syscall.Gettid(), contexts: newContextSet(),
 		allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{}, creating: map[int32]struct{}{},
@@ -299,7 +303,7 @@ func (p *Proc) Self() *Comm {
 
 // Engine returns the engine that moves the messages of this rank, for programs
 // that wait for other things too. It is not for use under ThreadMultiple.
-func (p *Proc) Engine() *progress.Engine { return p.ep.Engine() }
+func (p *Proc) Engine() *verbs.Engine { return p.ep.Engine() }
 
 // Abort ends the job on all hosts (MPI_Abort). It does not return when there is
 // a launcher; otherwise every later call fails, and the program should end.

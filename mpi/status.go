@@ -18,8 +18,12 @@ const (
 	MaxTag    = 1<<31 - 1
 )
 
-// Scalar is every type of element that can be communicated.
-type Scalar interface{ mem.Scalar }
+// Scalar is every type of element that can be communicated: of a fixed size, and
+// without pointers.
+type Scalar interface {
+	~int8 | ~int16 | ~int32 | ~int64 | ~int | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uint |
+		~float32 | ~float64 | ~complex64 | ~complex128
+}
 
 // Status tells about a message (MPI_Status).
 type Status struct {

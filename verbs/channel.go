@@ -73,21 +73,12 @@ func (ch *CompChannel) GetEvent() (*CQ, bool) {
 	return ch.take()
 }
 
-// Wait is GetEvent that waits for an event, for ever if no queue is armed. The
-// engine spins for a while before it blocks; see progress.PollerConfig.
+// Wait is WaitFor without a time limit: for ever if no queue is armed.
 func (ch *CompChannel) Wait() (*CQ, error) {
-	for {
-		if ch.ctx == nil || ch.ctx.closed {
-			return nil, ErrClosed
-		}
-		if q, got := ch.take(); got {
-			return q, nil
-		}
-		e := ch.ctx.Engine()
-		if e.Step() == 0 && !ch.ready() {
-			e.Park()
-		}
+	if q, got := ch.WaitFor(-1); got {
+		return q, nil
 	}
+	return nil, ErrClosed
 }
 
 // Close ends the channel. It fails with ErrBusy while completion queues have

@@ -192,7 +192,7 @@ func (id *CMID) Connect(p ConnParam) error {
 	if err != nil {
 		return err
 	}
-	st := &startup{qp: q, timeout: p.timeout()}
+	st := &startup{qp: q, timeout: p.timeout(), rtr: p.RTR}
 	if st.out, err = st.initiator.Start(config, p.PrivateData); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}

@@ -30,6 +30,9 @@ func (c *Context) now() mono.Time { return c.cfg.Engine.Clock().Now() }
 func (c *Context) expireCM(now mono.Time) (work int) {
 	m := &c.cm
 	for i := len(m.timed) - 1; i >= 0; i-- { // whoever takes the place of one that goes comes from behind
+		if i >= len(m.timed) { // a listener has made room
+			continue
+		}
 		if id := m.timed[i]; id.deadline <= now {
 			id.disarm()
 			id.expire(now)

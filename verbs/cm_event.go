@@ -170,16 +170,8 @@ func (ch *CMChannel) Poll() (CMEvent, bool) {
 // Wait steps and parks until there is an event (a blocking
 // rdma_get_cm_event(3)). After Close it returns an event of no type.
 func (ch *CMChannel) Wait() CMEvent {
-	for ch.ctx != nil {
-		if e, got := ch.take(); got {
-			return e
-		}
-		e := ch.ctx.Engine()
-		if e.Step() == 0 && !ch.ready() {
-			e.Park()
-		}
-	}
-	return CMEvent{}
+	e, _ := ch.WaitFor(-1)
+	return e
 }
 
 // FD returns a descriptor for poll(2), as CompChannel.FD does.

@@ -1,6 +1,8 @@
 package verbs
 
 import (
+	"slices"
+
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/iwarp/mpa"
@@ -10,8 +12,15 @@ const (
 	backlogDefault = 128
 	// strangers is how many connections that have not said what they want one
 	// listener has at a time. Each costs a stream, and is cut after
-	// mpa.RequestTimeout.
+	// mpa.RequestTimeout, or when it has to make room: see oldest.
 	strangers = 64
+	// strangersOfOne is how many of them one address may have when room is
+	// short.
+	strangersOfOne = 16
+	// silence is how long a connection may take to say what it wants before it
+	// has to make room for others: many times what a host takes that opens
+	// hundreds at once.
+	silence = 250 * mono.Millisecond
 	// waitingRoom is how many connections a carrier is to keep at least for
 	// one listener. Those that it has to turn away try again after a second,
 	// and two, and four.
@@ -22,31 +31,81 @@ const (
 type listening struct {
 	carrier   fabric.Listener
 	backlog   int
-	accepting int  // connections whose Request is awaited
-	asked     int  // connections that the user has not decided on
-	full      bool // some may wait in the carrier
+	accepting []*CMID // connections whose Request is awaited, oldest first
+	asked     int     // connections that the user has not decided on
+	full      bool    // some may wait in the carrier
 }
 
-// count notes that a connection enters or leaves a state.
-func (l *listening) count(s IDState, by int) {
+// enter notes that a connection enters a state, leave that it leaves one.
+func (l *listening) enter(id *CMID, s IDState) {
 	switch s {
 	case IDAccepting:
-		l.accepting += by
+		l.accepting = append(l.accepting, id)
 	case IDAsked:
-		l.asked += by
+		l.asked++
 	}
 }
 
-func (l *listening) mayAccept() bool { return l.accepting < strangers && l.asked < l.backlog }
+func (l *listening) leave(id *CMID, s IDState) {
+	switch s {
+	case IDAccepting:
+		i := slices.Index(l.accepting, id)
+		l.accepting = slices.Delete(l.accepting, i, i+1)
+	case IDAsked:
+		l.asked--
+	}
+}
 
-// accept takes connections from the carrier, as many as may start up.
+func (l *listening) mayAccept() bool { return len(l.accepting) < strangers && l.asked < l.backlog }
+
+// oldest returns the connection that is to make room for others: the oldest of an
+// address that has more than its share, or else the oldest of all.
+func (l *listening) oldest() *CMID {
+	for i, id := range l.accepting {
+		n := 1
+		for _, other := range l.accepting[i+1:] {
+			if other.peer.Addr() == id.peer.Addr() {
+				n++
+			}
+		}
+		if n > strangersOfOne {
+			return id
+		}
+	}
+	return l.accepting[0]
+}
+
+// evict ends it.
+func (l *listening) evict() {
+	id := l.oldest()
+	id.ch.ctx.cm.dropped++
+	id.closeStream(true) // in order it would keep its room in the carrier until its peer goes
+	id.destroy(true)
+}
+
+// accept takes connections from the carrier, as many as may start up. When those
+// that have said nothing yet take up the room, the oldest of them go.
 func (id *CMID) accept(now mono.Time) (work int) {
 	l := id.listens
-	for ; l.mayAccept(); work++ {
+	for ; l.asked < l.backlog; work++ {
+		short := len(l.accepting) == strangers
+		if short {
+			if at := l.oldest().deadline.Add(silence - mpa.RequestTimeout); at > now {
+				id.arm(at)
+				break
+			}
+		}
+		if work == strangers { // others have their turn
+			id.arm(0)
+			break
+		}
 		s := l.carrier.Accept()
 		if s == nil {
 			l.full = false
 			return work
+		}
+		if short {
+			l.evict()
 		}
 		n := id.ch.newID()
 		n.listener, n.local, n.peer = id, s.Local(), s.Remote()

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -48,27 +49,110 @@ func TestListen_backlog(t *testing.T) {
 	}
 }
 
-// Strangers that say nothing do not use up everything, nor for long.
+// Strangers that say nothing make room for others after a while, the oldest first,
+// and not before there are others.
 func TestListen_strangers(t *testing.T) {
 	r := newCMRig(t)
 	_, carrier := r.listener(1000)
+	var silent []*scriptedStream
 	for range 3 * strangers {
-		carrier.connect()
+		silent = append(silent, carrier.connect())
 	}
 	last := carrier.connect()
 	last.feed(r.request(mpa.Config{}, ""))
 	for i := range 3 {
 		r.noEvent()
-		if n := len(r.ctx.cm.timed); n != strangers {
-			t.Fatalf("%d start up at a time, want %d", n, strangers)
-		}
+		r.sleep(silence - 1)
 		if n := len(carrier.waiting); n != (2-i)*strangers+1 {
 			t.Fatalf("%d wait in the carrier", n)
 		}
-		r.clock.now = r.clock.now.Add(mpa.RequestTimeout)
+		for k, s := range silent {
+			if s.closed != (k < i*strangers) || s.closed && !s.aborted {
+				t.Fatalf("after %d rounds, connection %d: closed %v, aborted %v", i, k, s.closed, s.aborted)
+			}
+		}
+		r.clock.now = r.clock.now.Add(1)
 	}
 	r.event(nil, CMConnectRequest)
-	if n := r.ctx.DroppedStartups(); n != 3*strangers {
+	if n := r.ctx.DroppedStartups(); n != 2*strangers+1 {
+		t.Errorf("%d counted", n)
+	}
+	r.sleep(mpa.RequestTimeout - silence - 1)
+	if n := r.ctx.DroppedStartups(); n != 2*strangers+1 {
+		t.Errorf("%d counted: nobody needs the room", n)
+	}
+	r.sleep(1)
+	if d := r.ctx.cm.deadline; d != mono.Never || r.ctx.DroppedStartups() != 3*strangers {
+		t.Errorf("the engine must step at %v, %d were counted", d, r.ctx.DroppedStartups())
+	}
+}
+
+// An address with more than its share makes room first, whoever is the oldest.
+func TestListen_strangersOfOne(t *testing.T) {
+	r := newCMRig(t)
+	_, carrier := r.listener(1000)
+	from := func(addr string) *scriptedStream {
+		s := carrier.connect()
+		s.remote = netip.MustParseAddrPort(addr + ":1")
+		return s
+	}
+	slow := from("10.0.0.8") // and slow it is
+	r.step()
+	r.sleep(silence)
+	var crowd []*scriptedStream
+	for range 2 * strangers {
+		crowd = append(crowd, from("10.0.0.9"))
+	}
+	r.step()
+	for range 10 {
+		r.sleep(silence)
+	}
+	if slow.closed {
+		t.Fatal("the slow one had to go")
+	}
+	if n := r.ctx.DroppedStartups(); n != 1+strangers || !crowd[n-1].closed || crowd[n].closed {
+		t.Errorf("%d of the crowd had to go", n)
+	}
+	slow.feed(r.request(mpa.Config{}, ""))
+	r.event(nil, CMConnectRequest)
+
+	// Of many addresses, with no more than their share, the oldest goes.
+	r = newCMRig(t)
+	_, carrier = r.listener(1000)
+	for i := range strangers + 1 {
+		crowd[i] = from(fmt.Sprintf("10.0.1.%d", i/strangersOfOne))
+	}
+	r.step()
+	r.sleep(silence)
+	if !crowd[0].closed || crowd[1].closed || len(carrier.waiting) != 0 {
+		t.Errorf("closed: %v, %v; %d wait", crowd[0].closed, crowd[1].closed, len(carrier.waiting))
+	}
+}
+
+// Those that make room and those whose Request makes no sense go at the same
+// time, from one list.
+func TestListen_strangersOfAllKinds(t *testing.T) {
+	r := newCMRig(t)
+	_, carrier := r.listener(1000)
+	for range strangers {
+		carrier.connect()
+	}
+	r.step()
+	for i := range 5 * strangers {
+		if s := carrier.connect(); i%3 != 0 {
+			s.feed([]byte("GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n"))
+		}
+	}
+	last := carrier.connect()
+	last.feed(r.request(mpa.Config{}, ""))
+	r.noEvent()
+	for range 5 {
+		r.clock.now = r.clock.now.Add(silence)
+		r.step()
+	}
+	r.event(nil, CMConnectRequest)
+	r.sleep(mpa.RequestTimeout)
+	if n := r.ctx.DroppedStartups(); n != 6*strangers {
 		t.Errorf("%d counted", n)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/iwarp/mpa"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
 )
@@ -316,6 +317,25 @@ func TestCM_strangers(t *testing.T) {
 	}
 	for server.ctx.DroppedStartups() < uint64(len(open)) {
 		server.ctx.Engine().Step()
+	}
+}
+
+// Three hundred connections that say nothing do not keep a listener from serving:
+// who has something to say is heard long before all of them have had their time.
+func TestCM_silentCrowd(t *testing.T) {
+	client, server := newCMEnd(t), newCMEnd(t)
+	l := server.listen("127.0.0.1:0", 0)
+	for range 300 {
+		c, err := net.Dial("tcp4", l.LocalAddr().String())
+		must(t, err)
+		defer c.Close()
+	}
+	client.connect(l.LocalAddr(), verbs.ConnParam{Timeout: 3 * mpa.RequestTimeout})
+	peer := expect(t, server, verbs.CMConnectRequest, client, server).ID
+	must(t, peer.Accept(verbs.ConnParam{QP: server.qp()}))
+	both(t, client, server, verbs.CMEstablished, verbs.CMEstablished)
+	if n := server.ctx.DroppedStartups(); n < 300-64 {
+		t.Errorf("%d had to go: were they there?", n)
 	}
 }
 

@@ -26,6 +26,11 @@ type startup struct {
 	agreed    mpa.Agreed
 	qp        *QP
 	timeout   mono.Duration
+	rtr       mpa.RTR     // an initiator's: not empty asks for peer-to-peer mode
+	tx        mpa.Tx      // of what is said behind a Reply that is no good
+	cause     iwarp.Cause // why it is not
+	why       error       // the same for the user
+	greeted   bool        // the first message of peer-to-peer mode is out
 }
 
 // ready implements streamUser.
@@ -43,6 +48,8 @@ func (id *CMID) ready(now mono.Time) (work int) {
 		return id.asked()
 	case IDReplying, IDRejecting:
 		return id.replying()
+	case IDTerminating:
+		return id.terminating()
 	}
 	return 0 // the carrier names some for nothing
 }
@@ -220,6 +227,8 @@ func (id *CMID) expire(now mono.Time) {
 		id.fail(CMConnectError, errNoAnswer)
 	case IDRejecting:
 		id.leave()
+	case IDTerminating:
+		id.farewell(now)
 	}
 }
 
@@ -234,26 +243,67 @@ func (id *CMID) refused(err error) {
 		id.failWith(CMRejected, err, ConnParam{PrivateData: r.Private})
 		return
 	}
-	if bad := (*mpa.ProtocolError)(nil); errors.As(err, &bad) && bad.Terminate {
-		id.terminate(bad.Cause)
+	st, bad := id.start, (*mpa.ProtocolError)(nil)
+	if !errors.As(err, &bad) || !bad.Terminate {
+		id.fail(CMConnectError, err)
+		return
 	}
-	id.fail(CMConnectError, err)
+	st.cause, st.why = bad.Cause, err
+	st.tx = mpa.Tx{CRC: st.agreed.CRC, Markers: st.agreed.SendMarkers}
+	id.setState(IDTerminating)
+	if st.rtr == 0 {
+		id.farewell(id.ch.ctx.now())
+		return
+	}
+	st.in = nil
+	id.arm(id.ch.ctx.now().Add(nudgeAfter))
 }
 
-// terminate tells a responder, for whom the connection is up already, why it
-// ends. The queue pair takes no part. Should there be no room, the end of the
-// stream has to do.
-func (id *CMID) terminate(cause iwarp.Cause) {
+// farewell tells a responder, for whom the connection is up already, why it
+// ends. The queue pair takes no part.
+//
+// In peer-to-peer mode a responder is connected when it has the initiator's first
+// message, and Linux's siw takes its kernel down with it when a Terminate, or
+// the end of the stream, comes before that. So an RDMA Write of nothing goes first,
+// and by itself: siw does not look at what comes right behind its Reply until
+// more comes, and what it reads in one piece is one event for it.
+func (id *CMID) farewell(now mono.Time) {
+	st := id.start
+	if st.rtr != 0 && !st.greeted {
+		st.greeted = true
+		h := emptyWrite()
+		st.say(id.ch.ctx, &h, nil)
+		id.arm(now.Add(nudgeAfter))
+		return
+	}
 	var t rdmap.Term
-	t.Blame(cause, nil, 0)
+	t.Blame(st.cause, nil, 0)
 	var body [rdmap.TermMaxLen]byte
-	n := t.Put(body[:])
 	h := ddp.Header{Last: true, ULP: rdmap.Control(rdmap.Terminate), QN: iwarp.QNTerminate, MSN: 1}
-	st, b := id.start, &id.ch.ctx.streams.out
+	st.say(id.ch.ctx, &h, body[:t.Put(body[:])])
+	id.fail(CMConnectError, st.why)
+}
+
+// terminating looks whether the peer is still there to hear why it is over.
+func (id *CMID) terminating() (work int) {
+	st := id.start
+	work = st.push()
+	got, over := st.pull(&id.ch.ctx.cm.frame)
+	if st.in = st.in[:0]; over != nil {
+		id.fail(CMConnectError, st.why)
+	} else if got == 0 {
+		return work
+	}
+	return work + 1
+}
+
+// say sends an FPDU. Should there be no room, the end of the stream has to do.
+func (st *startup) say(c *Context, h *ddp.Header, body []byte) {
+	b := &c.streams.out
 	b.init()
 	b.reset()
-	b.fpdu(&mpa.Tx{CRC: st.agreed.CRC, Markers: st.agreed.SendMarkers}, &h, [][]byte{body[:n]}, n)
-	st.out = b.appendFrom(nil, 0, b.total)
+	b.fpdu(&st.tx, h, [][]byte{body}, len(body))
+	st.out = b.appendFrom(st.out, 0, b.total)
 	st.push()
 }
 

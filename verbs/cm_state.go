@@ -20,6 +20,7 @@ const (
 	IDAsked         // CMConnectRequest: the user decides
 	IDReplying      // the Reply is being sent
 	IDRejecting     // likewise one that refuses
+	IDTerminating   // the Reply was no good: the peer is told why before the user is
 	IDStarting      // the queue pair has the connection; in peer-to-peer mode its first message is awaited
 	IDEstablished   // data may flow
 	IDDisconnecting // our end is over, the peer's not yet
@@ -30,7 +31,7 @@ const (
 
 var idStateNames = [idStateCount]string{
 	"IDLE", "BOUND", "ADDR_RESOLVED", "ROUTE_RESOLVED", "LISTENING", "CONNECTING", "REQUESTING", "ACCEPTING", "ASKED",
-	"REPLYING", "REJECTING", "STARTING", "ESTABLISHED", "DISCONNECTING", "GONE", "DESTROYED",
+	"REPLYING", "REJECTING", "TERMINATING", "STARTING", "ESTABLISHED", "DISCONNECTING", "GONE", "DESTROYED",
 }
 
 func (s IDState) String() string {
@@ -59,11 +60,12 @@ var idNext = [idStateCount]idStates{
 	IDAddrResolved:  in(IDRouteResolved),
 	IDRouteResolved: in(IDConnecting),
 	IDConnecting:    in(IDRequesting, IDGone),
-	IDRequesting:    in(IDStarting, IDGone),
+	IDRequesting:    in(IDStarting, IDTerminating, IDGone),
 	IDAccepting:     in(IDAsked, IDRejecting),
 	IDAsked:         in(IDReplying, IDRejecting, IDGone),
 	IDReplying:      in(IDStarting, IDGone),
 	IDRejecting:     in(IDGone),
+	IDTerminating:   in(IDGone),
 	IDStarting:      in(IDEstablished, IDDisconnecting, IDGone),
 	IDEstablished:   in(IDDisconnecting, IDGone),
 	IDDisconnecting: in(IDGone),
@@ -137,8 +139,8 @@ func (id *CMID) setState(to IDState) {
 	}
 	id.state = to
 	if l := id.listener; l != nil {
-		l.listens.count(from, -1)
-		l.listens.count(to, 1)
+		l.listens.leave(id, from)
+		l.listens.enter(id, to)
 		if to != IDAccepting && to != IDAsked {
 			id.listener = nil
 			l.resume()

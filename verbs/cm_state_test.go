@@ -41,6 +41,11 @@ func (r *cmRig) reach(s IDState) (id *CMID, stream *scriptedStream) {
 		return r.connecting(ConnParam{})
 	case IDRequesting:
 		return r.requesting(ConnParam{})
+	case IDTerminating:
+		id, stream = r.requesting(ConnParam{RTR: mpa.RTRSend})
+		stream.feed(r.reply(stream, mpa.Config{RTR: mpa.RTRWrite}, ""))
+		r.step()
+		return id, stream
 	case IDAccepting:
 		_, carrier := r.listener(0)
 		stream = carrier.connect()
@@ -209,7 +214,7 @@ func TestIDState_String(t *testing.T) {
 			seen[name] = true
 		}
 	}
-	if s := idStateCount.String(); s != "IDState(16)" {
+	if s := idStateCount.String(); s != "IDState(17)" {
 		t.Error(s)
 	}
 }

@@ -9,9 +9,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/llp"
-	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/internal/serial"
 	"github.com/xwarp/xwarp/iwarp/ddp"
 	"github.com/xwarp/xwarp/iwarp/dgram"
@@ -25,16 +23,16 @@ var (
 )
 
 // Config describes a context. Engine is required, and a carrier of at least
-// one kind.
+// one kind. Programs do not fill it in: device.Open does.
 type Config struct {
-	Datagram fabric.Datagram  // carries RD and UD; default: there are none. The context owns and closes it
-	Bulk     fabric.Datagram  // a second way for large data: see llp.Config. RD takes it by itself, UD with flag Bulk. Default: none
-	Streams  fabric.Streams   // carries RC; default: there is none. The context owns and closes it
-	Engine   *progress.Engine // what moves it
-	Key      uint64           // job key; peers with another one are not heard
-	Epoch    uint32           // random life number of this endpoint, not 0
-	NoCRC    bool             // both ends must agree; default: CRC32C over every datagram
-	Dgram    dgram.Config     // default: see dgram.Config
+	Datagram Datagram     // carries RD and UD; default: there are none. The context owns and closes it
+	Bulk     Datagram     // a second way for large data: see llp.Config. RD takes it by itself, UD with flag Bulk. Default: none
+	Streams  Streams      // carries RC; default: there is none. The context owns and closes it
+	Engine   *Engine      // what moves it
+	Key      uint64       // job key; peers with another one are not heard
+	Epoch    uint32       // random life number of this endpoint, not 0
+	NoCRC    bool         // both ends must agree; default: CRC32C over every datagram
+	Dgram    dgram.Config // default: see dgram.Config
 	// ZeroBased makes the addresses of memory regions count from 0
 	// (IBV_ACCESS_ZERO_BASED), so that what is on the wire does not depend on
 	// where memory lies: the simulator needs that to repeat itself. So it
@@ -45,7 +43,7 @@ type Config struct {
 }
 
 // Context is an open device: one UDP endpoint, or a carrier of streams, or
-// both; and one engine (ibv_open_device(3)). It is a progress.Source: all its
+// both; and one engine (ibv_open_device(3)), which polls it: all its
 // queue pairs move when the engine steps.
 type Context struct {
 	cfg      Config
@@ -66,6 +64,7 @@ type Context struct {
 	due      []*AH     // peers to acknowledge at once
 	ready    []*AH     // peers with something to send; FIFO
 	deadline mono.Time // never later than the earliest timer
+	until    mono.Time // when the user wants to be woken: see wait
 	kicked   bool      // a datagram went out since the last step: the rest waits for the next
 	moved    bool      // frames came in since the carrier was flushed
 	idle     int       // steps since then
@@ -74,12 +73,12 @@ type Context struct {
 	undatedFrom serial.U32
 }
 
-// New opens a context on a carrier.
+// New opens a context on a carrier. Programs call device.Open.
 func New(c Config) (*Context, error) {
 	if c.Datagram == nil && c.Streams == nil {
 		return nil, fmt.Errorf("%w: a context needs a carrier of datagrams or of streams", ErrInvalid)
 	}
-	ctx := &Context{cfg: c, deadline: mono.Never}
+	ctx := &Context{cfg: c, deadline: mono.Never, until: mono.Never}
 	if c.Datagram != nil {
 		lc := llp.Config{Key: c.Key, Epoch: c.Epoch, NoCRC: c.NoCRC, Dgram: c.Dgram, Bulk: c.Bulk}
 		if !c.ZeroBased {
@@ -99,11 +98,11 @@ func New(c Config) (*Context, error) {
 }
 
 // Engine returns the engine that everything of this context moves in.
-func (c *Context) Engine() *progress.Engine { return c.cfg.Engine }
+func (c *Context) Engine() *Engine { return c.cfg.Engine }
 
 // Arena returns the arena of the carrier. Memory from it can be sent without
 // being registered page by page.
-func (c *Context) Arena() *mem.Arena {
+func (c *Context) Arena() *Arena {
 	if c.cfg.Datagram == nil {
 		return c.cfg.Streams.Arena()
 	}
@@ -174,9 +173,9 @@ func (c *Context) BestSeg() int {
 }
 
 // Stats returns what the endpoint of datagrams did and dropped, and its carriers.
-func (c *Context) Stats() (llp.Stats, fabric.DatagramStats) {
+func (c *Context) Stats() (EndpointStats, DatagramStats) {
 	if c.ep == nil {
-		return llp.Stats{}, fabric.DatagramStats{}
+		return EndpointStats{}, DatagramStats{}
 	}
 	carried := c.cfg.Datagram.Stats()
 	if c.cfg.Bulk != nil {
@@ -186,9 +185,9 @@ func (c *Context) Stats() (llp.Stats, fabric.DatagramStats) {
 }
 
 // StreamStats returns what the carrier of streams did.
-func (c *Context) StreamStats() fabric.StreamStats {
+func (c *Context) StreamStats() StreamStats {
 	if c.cfg.Streams == nil {
-		return fabric.StreamStats{}
+		return StreamStats{}
 	}
 	return c.cfg.Streams.Stats()
 }

@@ -18,24 +18,24 @@
 //	ibv_dealloc_mw              MW.Dealloc
 //	ibv_create_cq               Context.CreateCQ
 //	ibv_destroy_cq              CQ.Destroy
-//	ibv_poll_cq                 CQ.Poll
+//	ibv_poll_cq                 CQ.Poll, or CQ.Wait, which waits
 //	ibv_create_comp_channel     Context.CreateCompChannel
 //	ibv_destroy_comp_channel    CompChannel.Close
 //	channel->fd                 CompChannel.FD
 //	ibv_req_notify_cq           CQ.ReqNotify
-//	ibv_get_cq_event            CompChannel.GetEvent, or CompChannel.Wait
+//	ibv_get_cq_event            CompChannel.GetEvent, CompChannel.Wait, CompChannel.WaitFor
 //	ibv_ack_cq_events           taking the event acknowledges it
 //	ibv_create_srq              PD.CreateSRQ
 //	ibv_modify_srq              SRQ.Modify
 //	ibv_query_srq               SRQ.Len
-//	ibv_post_srq_recv           SRQ.PostRecv
+//	ibv_post_srq_recv           SRQ.PostRecv, SRQ.PostRecvList
 //	ibv_destroy_srq             SRQ.Destroy
 //	ibv_create_qp               PD.CreateQP
 //	ibv_modify_qp               QP.Modify
 //	ibv_query_qp                QP.State
 //	ibv_destroy_qp              QP.Destroy
-//	ibv_post_send               QP.PostSend
-//	ibv_post_recv               QP.PostRecv
+//	ibv_post_send               QP.PostSend, QP.PostSendList
+//	ibv_post_recv               QP.PostRecv, QP.PostRecvList
 //	ibv_create_ah               PD.CreateAH
 //	ibv_create_ah_from_wc       PD.CreateAHFromWC
 //	ibv_destroy_ah              AH.Destroy
@@ -56,7 +56,7 @@
 //	rdma_create_event_channel     Context.CreateCMChannel
 //	rdma_destroy_event_channel    CMChannel.Close
 //	channel->fd                   CMChannel.FD
-//	rdma_get_cm_event             CMChannel.Wait, or CMChannel.GetEvent, which does not block
+//	rdma_get_cm_event             CMChannel.Wait, CMChannel.WaitFor, or CMChannel.GetEvent, which does not block
 //	rdma_ack_cm_event             taking the event acknowledges it
 //	rdma_event_str                CMEventType.String
 //	rdma_create_id                CMChannel.CreateID
@@ -79,12 +79,15 @@
 // # What differs
 //
 // There is no thread behind the scenes, nor a NIC: everything moves when the
-// engine steps, which CompChannel and Engine.Park do too. A program that polls
+// engine steps, which CQ.Wait and the channels do too. A program that polls
 // steps and polls in turns:
 //
 //	for cq.Poll(wcs) == 0 {
 //		ctx.Engine().Step()
 //	}
+//
+// A program that has nothing to do steps all the same, or waits: acknowledgements
+// and answers to peers go out in a step.
 //
 // Queue pairs of type RD need no connection: one of them talks to every peer,
 // and work requests name the peer by an address handle, as on UD. A new queue
@@ -101,8 +104,9 @@
 // outstanding as the initiator has asked for.
 //
 // Completion queues cannot overflow: posting fails instead. Work requests are
-// copied when they are posted, and hold a fixed number of elements. Inline data
-// are named by InlineData and need no key. Receive buffers of UD begin with the
+// copied when they are posted, and hold a fixed number of elements; NumSGE says how
+// many are used. A list of them is a slice, and a bad one is told by its index.
+// Inline data are named by InlineData and need no key. Receive buffers of UD begin with the
 // message, not with 40 bytes of header; there is no Q_Key, as the job's key is
 // in every datagram. Immediate data are 64 bits (RFC 7306) and come with an RDMA
 // Write only. Write-Record is what UD has in place of an RDMA Write.

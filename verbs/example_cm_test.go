@@ -39,7 +39,7 @@ func ExampleCMID_Connect() {
 	fmt.Printf("the server says %q\n", ev.Param.PrivateData)
 
 	check(id.QP.PostSend(&verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline | verbs.Signaled, InlineData: []byte("hello")}))
-	completion(ctx, cq)
+	completion(cq)
 	check(id.Disconnect()) // behind the message
 	await(ch, verbs.CMDisconnected)
 	fmt.Println(<-done)
@@ -74,7 +74,7 @@ func serveOne(where chan<- netip.AddrPort, done chan<- string) {
 	check(id.QP.PostRecv(&verbs.RecvWR{NumSGE: 1, SGL: [verbs.MaxSGE]verbs.SGE{buf.SGE(0, 100)}}))
 	check(id.Accept(verbs.ConnParam{PrivateData: []byte("come in")}))
 	await(ch, verbs.CMEstablished)
-	wc := completion(ctx, cq)
+	wc := completion(cq)
 	await(ch, verbs.CMDisconnected)
 	done <- fmt.Sprintf("it was sent %q, then %q", ev.Param.PrivateData, buf.Bytes()[:wc.ByteLen])
 	check(ctx.Close())
@@ -148,13 +148,9 @@ func await(ch *verbs.CMChannel, want verbs.CMEventType) verbs.CMEvent {
 }
 
 // completion waits for a completion, which is to be a success.
-func completion(ctx *verbs.Context, cq *verbs.CQ) verbs.WC {
+func completion(cq *verbs.CQ) verbs.WC {
 	var wcs [1]verbs.WC
-	for cq.Poll(wcs[:]) == 0 {
-		if ctx.Engine().Step() == 0 {
-			ctx.Engine().Park()
-		}
-	}
+	cq.Wait(wcs[:], -1)
 	if wcs[0].Status != verbs.Success {
 		log.Fatal(wcs[0].Status)
 	}

@@ -107,7 +107,7 @@ func (t QPType) checkLegal(wr *SendWR) error {
 	} else {
 		flags &^= unreliableOnly
 	}
-	if wr.Flags&^flags != 0 || l.sgl != anySGL || l.inv || l.bind || l.rkey && wr.RKey == 0 || wr.NumSGE > MaxSGE {
+	if wr.Flags&^flags != 0 || l.sgl != anySGL || l.inv || l.bind || l.rkey && wr.RKey == 0 || wr.NumSGE > MaxSGE || wr.uncounted() {
 		return t.checkDetails(wr, l, flags)
 	}
 	return nil
@@ -134,6 +134,8 @@ func (t QPType) checkDetails(wr *SendWR, l *law, flags SendFlags) error {
 		why = "there is no such flag"
 	case l.sgl == noSGL && wr.NumSGE != 0:
 		why = "it moves no data: NumSGE must be 0"
+	case l.sgl != noSGL && wr.uncounted():
+		why = uncounted
 	case l.sgl == wordSGL && (wr.NumSGE != 1 || total != 8):
 		why = "its result is 8 bytes: the scatter/gather list must be one element of these"
 	case l.inv && wr.InvKey == 0:
@@ -146,6 +148,14 @@ func (t QPType) checkDetails(wr *SendWR, l *law, flags SendFlags) error {
 		return nil
 	}
 	return &OpcodeError{wr.Opcode, t, why}
+}
+
+// uncounted is what is wrong with a request that has elements and no number.
+const uncounted = "NumSGE is 0, but SGL[0] is filled in: set NumSGE to how many elements there are, or clear them"
+
+// uncounted reports whether a request has elements and says that it has none.
+func (wr *SendWR) uncounted() bool {
+	return wr.NumSGE == 0 && wr.SGL[0].Length != 0 && wr.Flags&Inline == 0
 }
 
 // size returns how many bytes a request moves.

@@ -12,7 +12,7 @@ import (
 //
 // Whatever may have led to a completion counts as work: the caller parks when
 // there was none.
-func (c *Context) Poll(now mono.Time, _ int) int {
+func (c *Context) Poll(now Time, _ int) int {
 	work := 0
 	if c.ep != nil {
 		work = c.pollDatagrams(now)
@@ -107,11 +107,11 @@ func (c *Context) flush(work int) {
 }
 
 // Deadline is when Poll must be called though nothing has arrived.
-func (c *Context) Deadline() mono.Time {
+func (c *Context) Deadline() Time {
 	if len(c.ready)|len(c.due)|len(c.acks) != 0 || c.undated != nil || c.in.read {
 		return 0 // waits for the carrier to take more, or is left for the next step
 	}
-	at := min(c.deadline, c.streamDeadline())
+	at := min(c.deadline, c.until, c.streamDeadline())
 	if c.in.stalled() {
 		at = min(at, c.in.since.Add(recvPatience))
 	}

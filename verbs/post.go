@@ -194,6 +194,19 @@ func (q *QP) PostSend(wr *SendWR) error {
 	return nil
 }
 
+// PostSendList posts requests in the order of the list, as PostSend does each (the
+// linked list of ibv_post_send(3)), and returns how many it has posted. With an
+// error that is the index of the one that was not; those behind it were not looked
+// at.
+func (q *QP) PostSendList(wrs []SendWR) (posted int, err error) {
+	for i := range wrs {
+		if err := q.PostSend(&wrs[i]); err != nil {
+			return i, err
+		}
+	}
+	return len(wrs), nil
+}
+
 // mayPost takes a place for one more request, if there is one once the noted
 // acknowledgements are applied.
 func (q *QP) mayPost() bool {

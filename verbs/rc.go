@@ -32,6 +32,7 @@ type rc struct {
 	head    uint32 // oldest request that is not complete
 	tail    uint32 // where the next one goes
 	asked   uint32 // no Read or atomic before this one is unanswered
+	first   uint32 // the oldest of this connection
 	cur     cursor
 	sent    [4]uint32 // MSN of the last message on each untagged queue
 	ord     int32     // Reads and atomics that may be outstanding
@@ -140,7 +141,7 @@ func (q *QP) attach(id *CMID, s fabric.Stream, a *mpa.Agreed, initiator bool, re
 	r.full, r.probe, r.heard, r.rtr, r.told = false, false, false, false, false
 	r.waits, r.nudge = !initiator, initiator && a.RTR == 0
 	r.cur = cursor{req: r.head, ans: r.ansTail}
-	r.asked, r.answers = r.head, nil
+	r.asked, r.first, r.answers = r.head, r.head, nil
 	c.use(s.ID(), r)
 	q.setState(StateRTS)
 	now := c.cfg.Engine.Now()
@@ -188,10 +189,16 @@ func (r *rc) speakFirst(kind mpa.RTR) {
 	}
 }
 
-// sayNothing sends a message that means nothing: an RDMA Write of no bytes is
-// granted with any STag. Linux's siw sends this one.
+// sayNothing sends a message that means nothing.
 func (r *rc) sayNothing() {
-	r.say(&ddp.Header{Tagged: true, Last: true, ULP: rdmap.Control(rdmap.Write), STag: 1}, nil)
+	h := emptyWrite()
+	r.say(&h, nil)
+}
+
+// emptyWrite is the header of an RDMA Write of no bytes, which is granted with
+// any STag. Linux's siw sends this one.
+func emptyWrite() ddp.Header {
+	return ddp.Header{Tagged: true, Last: true, ULP: rdmap.Control(rdmap.Write), STag: 1}
 }
 
 // spokenFirst reports whether u is a first message of peer-to-peer mode that is

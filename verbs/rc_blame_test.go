@@ -139,8 +139,6 @@ func TestRC_blamesNobody(t *testing.T) {
 		"marker":               func(*rcPeer, [][]byte) *rdmap.Term { return &rdmap.Term{Cause: iwarp.LLPMarker} },
 		"startup":              func(*rcPeer, [][]byte) *rdmap.Term { return &rdmap.Term{Cause: iwarp.LLPStartup} },
 		"failure of MPA":       func(*rcPeer, [][]byte) *rdmap.Term { return &rdmap.Term{Cause: iwarp.LLPCatastrophic} },
-		"resources":            func(*rcPeer, [][]byte) *rdmap.Term { return &rdmap.Term{Cause: iwarp.LLPResources} },
-		"no RTR":               func(*rcPeer, [][]byte) *rdmap.Term { return &rdmap.Term{Cause: iwarp.LLPNoRTR} },
 		"version of DDP":       func(*rcPeer, [][]byte) *rdmap.Term { return &rdmap.Term{Cause: ddp.UntaggedVersion} },
 		"version of tagged":    func(*rcPeer, [][]byte) *rdmap.Term { return &rdmap.Term{Cause: ddp.TaggedVersion} },
 		"version of RDMAP":     func(*rcPeer, [][]byte) *rdmap.Term { return &rdmap.Term{Cause: rdmap.InvalidVersion} },
@@ -172,6 +170,44 @@ func TestRC_blamesNobody(t *testing.T) {
 			term := term(p, said)
 			p.say(p.terminate(term))
 			p.blamed(0, 0, term.Cause)
+		})
+	}
+}
+
+// What the bytes 20 06 and 20 07 mean depends on how far the connection is: as long as
+// the peer has had no message of ours they are an initiator's word on our Reply, and
+// later siw's on that message, in its order of bits.
+func TestRC_terminateWithoutHeaders(t *testing.T) {
+	send := func(p *rcPeer) { p.post(1, OpSend, 8) }
+	for what, row := range map[string]struct {
+		m      rcMode
+		before func(p *rcPeer)
+		word   [4]byte
+		cause  iwarp.Cause
+	}{
+		"behind our Reply, insufficient IRD":     {word: [4]byte{0x20, 0x06}, cause: iwarp.LLPResources},
+		"behind our Reply, no first message":     {word: [4]byte{0x20, 0x07}, cause: iwarp.LLPNoRTR},
+		"behind our Reply, siw's order":          {word: [4]byte{0x02, 0x06}, cause: iwarp.LLPResources},
+		"behind our Reply, CRC, siw's order":     {m: rcMode{crc: true}, word: [4]byte{0x02, 0x06}, cause: iwarp.LLPResources},
+		"initiator that has said nothing":        {m: rcMode{initiator: true}, word: [4]byte{0x20, 0x07}, cause: iwarp.LLPNoRTR},
+		"initiator, answer to an atomic":         {m: rcMode{initiator: true}, before: func(p *rcPeer) { p.post(1, OpAtomicFetchAndAdd, 8) }, word: [4]byte{0x20, 0x06}, cause: rdmap.UnexpectedOpcode},
+		"initiator, answer to Immediate Data":    {m: rcMode{initiator: true}, before: func(p *rcPeer) { p.post(1, OpRDMAWriteWithImm, 8) }, word: [4]byte{0x20, 0x06}, cause: rdmap.UnexpectedOpcode},
+		"initiator, answer to too many Reads":    {m: rcMode{initiator: true}, before: func(p *rcPeer) { p.post(1, OpRDMARead, 8) }, word: [4]byte{0x20, 0x07}, cause: rdmap.StreamCatastrophic},
+		"initiator, RFC 5040's order":            {m: rcMode{initiator: true}, before: send, word: [4]byte{0x02, 0x06}, cause: rdmap.UnexpectedOpcode},
+		"behind our Reply and an empty Write":    {before: func(p *rcPeer) { p.say(p.write(0, 0, 0)) }, word: [4]byte{0x20, 0x07}, cause: iwarp.LLPNoRTR},
+		"responder that has spoken":              {before: func(p *rcPeer) { p.say(p.write(0, 0, 0)); send(p) }, word: [4]byte{0x20, 0x06}, cause: rdmap.UnexpectedOpcode},
+		"responder that has answered":            {before: func(p *rcPeer) { p.say(p.read(p.rw.RKey(), 0, 8)) }, word: [4]byte{0x20, 0x06}, cause: rdmap.UnexpectedOpcode},
+		"responder that has spoken first":        {before: func(p *rcPeer) { send(p); p.sleep(speakAfter) }, word: [4]byte{0x20, 0x06}, cause: rdmap.UnexpectedOpcode},
+		"responder that was not let speak first": {before: send, word: [4]byte{0x20, 0x06}, cause: iwarp.LLPResources},
+	} {
+		t.Run(what, func(t *testing.T) {
+			p := newRCPeer(t, row.m)
+			if row.before != nil {
+				row.before(p)
+				p.heard()
+			}
+			p.say(p.untagged(rdmap.Terminate, row.word[:]))
+			p.over(&iwarp.TerminateError{Cause: row.cause, Remote: true})
 		})
 	}
 }

@@ -474,7 +474,6 @@ func TestConnect_terminates(t *testing.T) {
 	}{
 		"not a Reply":              {bad: func([]byte) []byte { return filler(20) }, cause: iwarp.LLPStartup},
 		"too many Reads":           {p: ConnParam{ResponderResources: 2}, bad: func(b []byte) []byte { return not(b, 23, 3) }, cause: iwarp.LLPResources},
-		"no first message suits":   {p: ConnParam{RTR: mpa.RTRWrite}, bad: func(b []byte) []byte { return not(b, 22, 0x40) }, cause: iwarp.LLPNoRTR},
 		"CRC, asked for by us":     {p: ConnParam{ResponderResources: 2, CRC: true}, bad: func(b []byte) []byte { return not(b, 23, 3) }, cause: iwarp.LLPResources},
 		"CRC, asked for by it":     {p: ConnParam{ResponderResources: 2}, reply: mpa.Config{CRC: true}, bad: func(b []byte) []byte { return not(b, 23, 3) }, cause: iwarp.LLPResources},
 		"markers, asked for by it": {p: ConnParam{ResponderResources: 2}, reply: mpa.Config{Markers: true}, bad: func(b []byte) []byte { return not(b, 23, 3) }, cause: iwarp.LLPResources},
@@ -494,5 +493,64 @@ func TestConnect_terminates(t *testing.T) {
 				t.Errorf("%v; closed %v, aborted %v", e.Err, s.closed, s.aborted)
 			}
 		})
+	}
+}
+
+// In peer-to-peer mode the responder hears an empty Write before it hears why it
+// is over, and there is time on both sides of it: a Terminate that comes first, or
+// in one piece with the Write, is the end of a host with Linux's siw.
+func TestConnect_terminatesPeerToPeer(t *testing.T) {
+	emptyWrite := []byte{0xc1, 0x40, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0}
+	for what, row := range map[string]struct {
+		p     ConnParam
+		reply mpa.Config
+		bad   func(reply []byte) []byte
+		cause iwarp.Cause
+	}{
+		"Write for a Send":      {p: ConnParam{RTR: mpa.RTRSend}, reply: mpa.Config{RTR: mpa.RTRWrite}, cause: iwarp.LLPNoRTR},
+		"Send for a Write, CRC": {p: ConnParam{RTR: mpa.RTRWrite, CRC: true}, reply: mpa.Config{CRC: true, RTR: mpa.RTRSend}, cause: iwarp.LLPNoRTR},
+		"markers":               {p: ConnParam{RTR: mpa.RTRSend}, reply: mpa.Config{Markers: true, RTR: mpa.RTRWrite}, cause: iwarp.LLPNoRTR},
+		"too many Reads":        {p: ConnParam{RTR: mpa.RTRWrite, ResponderResources: 2}, bad: func(b []byte) []byte { return not(b, 23, 3) }, cause: iwarp.LLPResources},
+		"not a Reply":           {p: ConnParam{RTR: mpa.RTRWrite}, bad: func([]byte) []byte { return filler(20) }, cause: iwarp.LLPStartup},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newCMRig(t)
+			id, s := r.requesting(row.p)
+			seen := len(s.sent)
+			reply := r.reply(s, row.reply, "")
+			if row.bad != nil {
+				reply = row.bad(reply)
+			}
+			s.feed(reply)
+			rx := mpa.Rx{CRC: row.reply.CRC || row.p.CRC, Markers: row.reply.Markers}
+			for _, want := range [][]byte{emptyWrite, wantTerminate(row.cause, "", nil)} {
+				r.noEvent()
+				r.expect(id, IDTerminating)
+				if len(s.sent) > seen || s.finished || s.closed {
+					t.Fatalf("%x is said at once; FIN %v, closed %v", s.sent[seen:], s.finished, s.closed)
+				}
+				r.clock.now = r.clock.now.Add(nudgeAfter)
+				r.step()
+				u, n, _, _, good := rx.Next(s.sent[seen:])
+				if !good || n != len(s.sent)-seen || !bytes.Equal(u, want) {
+					t.Fatalf("said %x, want %x", s.sent[seen:], want)
+				}
+				seen = len(s.sent)
+			}
+			if e := r.event(id, CMConnectError); !errors.Is(e.Err, row.cause) || !s.closed || s.aborted {
+				t.Errorf("%v; closed %v, aborted %v", e.Err, s.closed, s.aborted)
+			}
+		})
+	}
+}
+
+// A peer that goes while it is being told why does not keep the user waiting.
+func TestConnect_terminatesWhoGoes(t *testing.T) {
+	r := newCMRig(t)
+	id, s := r.inState(IDTerminating)
+	s.feed(filler(2 * frameRoom)) // is not looked at
+	s.end()
+	if e := r.event(id, CMConnectError); !errors.Is(e.Err, iwarp.LLPNoRTR) || !s.closed {
+		t.Errorf("%v; closed %v", e.Err, s.closed)
 	}
 }

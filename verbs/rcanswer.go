@@ -170,7 +170,7 @@ func (r *rc) refuse(cause iwarp.Cause, u []byte, n int) bool {
 func (r *rc) terminated(b []byte) {
 	q := r.q
 	var t rdmap.Term
-	t.Parse(b)
+	t.ParseStream(b, r.cur.req == r.first && !r.cur.mid && r.answers == nil)
 	if seq, ok := r.culprit(&t); ok {
 		r.failRequests(seq, statusOf(t.Cause))
 	}

@@ -17,14 +17,14 @@ type Range = record.Range
 // Record is what a target knows of one Write-Record when it ended. It is valid
 // until Release; a queue pair has a bounded number of them.
 type Record struct {
-	ID      uint32    // its number, see RecordConfig
-	RKey    uint32    // region or window that was written to
-	Addr    uint64    // where the message begins in it
-	Len     uint32    // bytes of the message
-	Valid   []Range   // what has arrived and was placed, ascending, not adjacent
-	Began   mono.Time // arrival of its first chunk
-	Whole   bool      // all of it
-	Expired bool      // ended by its deadline, or to make room for newer ones
+	ID      uint32  // its number, see RecordConfig
+	RKey    uint32  // region or window that was written to
+	Addr    uint64  // where the message begins in it
+	Len     uint32  // bytes of the message
+	Valid   []Range // what has arrived and was placed, ascending, not adjacent
+	Began   Time    // arrival of its first chunk
+	Whole   bool    // all of it
+	Expired bool    // ended by its deadline, or to make room for newer ones
 
 	table *recordTable
 	src   *recordSource

@@ -49,6 +49,16 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	return nil
 }
 
+// PostRecvList is PostRecv for a list, as PostSendList is.
+func (q *QP) PostRecvList(wrs []RecvWR) (posted int, err error) {
+	for i := range wrs {
+		if err := q.PostRecv(&wrs[i]); err != nil {
+			return i, err
+		}
+	}
+	return len(wrs), nil
+}
+
 // fewReceives is with how many posted receives peers may wait for credit.
 const fewReceives = 16
 

@@ -58,6 +58,8 @@ func (r *recvQueue) post(c *Context, pd *PD, wr *RecvWR) error {
 		return fmt.Errorf("%w: %d scatter/gather elements; at most %d", ErrInvalid, wr.NumSGE, MaxSGE)
 	case r.tail-r.head == r.max:
 		return ErrQueueFull
+	case wr.NumSGE == 0 && wr.SGL[0].Length != 0:
+		return fmt.Errorf("%w: %s", ErrInvalid, uncounted)
 	case r.len() == len(r.ring):
 		r.grow()
 	}

@@ -61,6 +61,16 @@ func (s *SRQ) PostRecv(wr *RecvWR) error {
 	return nil
 }
 
+// PostRecvList is PostRecv for a list, as QP.PostSendList is.
+func (s *SRQ) PostRecvList(wrs []RecvWR) (posted int, err error) {
+	for i := range wrs {
+		if err := s.PostRecv(&wrs[i]); err != nil {
+			return i, err
+		}
+	}
+	return len(wrs), nil
+}
+
 // Len returns how many receives are posted and were not taken yet.
 func (s *SRQ) Len() int { return s.rq.len() }
 

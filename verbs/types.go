@@ -119,7 +119,7 @@ type SendWR struct {
 	WRID       uint64
 	Opcode     Opcode
 	Flags      SendFlags
-	NumSGE     uint8
+	NumSGE     uint8 // elements of SGL; 0: it moves no data
 	SGL        [MaxSGE]SGE
 	InlineData []byte // with Inline: the data, instead of SGL; at most MaxInline bytes
 	AH         *AH    // destination
@@ -159,7 +159,7 @@ type Bind struct {
 // RecvWR is a receive work request for one Send of a peer. PostRecv copies it.
 type RecvWR struct {
 	WRID   uint64
-	NumSGE uint8
+	NumSGE uint8 // elements of SGL; 0: the message has no data
 	SGL    [MaxSGE]SGE
 }
 

@@ -26,9 +26,9 @@ const (
 // Config describes a port to open. Device, Arena and either Program or
 // Steer.PortBase are needed; the rest has defaults.
 type Config struct {
-	Device string     // name of the network device
-	Queue  int        // its queue, from 0
-	Arena  *mem.Arena // all of it becomes the UMEM; must outlive the port
+	Device string // name of the network device
+	Queue  int    // its queue, from 0
+	Arena  *Arena // all of it becomes the UMEM; must outlive the port
 
 	// Program steers frames into the socket as slot Slot of queue Queue. It
 	// is attached to Device and stays the caller's. When nil, Open loads and
@@ -97,8 +97,8 @@ func (c Config) WithDefaults() (Config, error) {
 const rxHeld = 8 * fabric.MaxBufs
 
 // Budget says who holds how many of the port's chunks at most.
-func (c Config) Budget() mem.Budget {
-	return mem.Budget{
+func (c Config) Budget() Budget {
+	return Budget{
 		{Name: "FILL and RX ring", Frames: c.RxDepth, Why: "chunks ready to be received into, or received", Knob: "Config.RxDepth"},
 		{Name: "received", Frames: rxHeld, Why: "one batch that the protocols read", Knob: "none: it is fixed"},
 		{Name: "reserve to send", Frames: fillReserve, Why: "never given to the FILL ring", Knob: "none: it is fixed"},

@@ -25,7 +25,7 @@ type Line struct {
 // The port owns the other descriptors of the seat from now on, also when there is
 // an error. Buffers to send must lie in the part of the arena that is the seat's
 // own.
-func OpenLineSeat(s Seat, arena *mem.Arena, track bool) (fabric.Port, error) {
+func OpenLineSeat(s Seat, arena *Arena, track bool) (FramePort, error) {
 	f := &fan{seat: s, poll: -1}
 	for _, line := range s.Lines {
 		f.ports = append(f.ports, &Port{sock: &socket{fd: line.ReceiveFD}, out: &socket{fd: line.SendFD}, arena: arena, caps: s.Caps})
@@ -40,7 +40,7 @@ func OpenLineSeat(s Seat, arena *mem.Arena, track bool) (fabric.Port, error) {
 	return f, nil
 }
 
-func (f *fan) open(s *Seat, arena *mem.Arena, track bool) error {
+func (f *fan) open(s *Seat, arena *Arena, track bool) error {
 	if err := s.check(); err != nil {
 		return err
 	}
@@ -140,19 +140,19 @@ func (f *fan) watch() (err error) {
 }
 
 // Caps returns what the port can do.
-func (f *fan) Caps() fabric.PortCaps { return f.seat.Caps }
+func (f *fan) Caps() PortCaps { return f.seat.Caps }
 
 // Arena returns the memory that frames live in.
-func (f *fan) Arena() *mem.Arena { return f.ports[0].arena }
+func (f *fan) Arena() *Arena { return f.ports[0].arena }
 
 // Pool returns the frames of the port.
-func (f *fan) Pool() *mem.Pool { return f.ports[0].pool }
+func (f *fan) Pool() *Pool { return f.ports[0].pool }
 
 // FD returns a descriptor that is readable when frames have arrived.
 func (f *fan) FD() int { return f.poll }
 
 // Recv fills dst from one of the lines, in turn.
-func (f *fan) Recv(dst []fabric.Desc) int {
+func (f *fan) Recv(dst []Desc) int {
 	for range f.ports {
 		p := f.ports[f.next]
 		if f.next++; f.next == len(f.ports) {
@@ -175,7 +175,7 @@ func (f *fan) TxFree() int {
 }
 
 // Send queues whole frames, each on the line of its destination.
-func (f *fan) Send(src []fabric.Desc) int {
+func (f *fan) Send(src []Desc) int {
 	n := wholeFrames(src, f.TxFree())
 	for at := 0; at < n; {
 		slot, end := f.slot(&src[at]), f.frameEnd(src, at, n)
@@ -189,7 +189,7 @@ func (f *fan) Send(src []fabric.Desc) int {
 }
 
 // frameEnd returns where the frame that begins at src[at] ends, n at most.
-func (f *fan) frameEnd(src []fabric.Desc, at, n int) int {
+func (f *fan) frameEnd(src []Desc, at, n int) int {
 	for at < n-1 && src[at].Flags&fabric.More != 0 {
 		at++
 	}
@@ -236,8 +236,8 @@ func (f *fan) Flush() {
 }
 
 // Stats returns the sums over all lines.
-func (f *fan) Stats() fabric.PortStats {
-	var sum fabric.PortStats
+func (f *fan) Stats() PortStats {
+	var sum PortStats
 	for _, p := range f.ports {
 		st := p.Stats()
 		sum.RxFrames += st.RxFrames

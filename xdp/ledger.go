@@ -56,7 +56,7 @@ type box struct {
 	letters []uint64
 }
 
-func newLedger(arena *mem.Arena, l layout) *ledger {
+func newLedger(arena *Arena, l layout) *ledger {
 	b := arena.Bytes()
 	g := &ledger{layout: l}
 	for i := range l.seats {

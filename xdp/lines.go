@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mem"
 )
 
@@ -80,8 +79,8 @@ func (c LinesConfig) withDefaults(links int) (LinesConfig, error) {
 
 // receiveBudget says who holds how many of the chunks to receive into of a seat
 // with queues of its own at most.
-func receiveBudget(links, rxDepth int) mem.Budget {
-	return mem.Budget{
+func receiveBudget(links, rxDepth int) Budget {
+	return Budget{
 		{Name: "FILL and RX rings", Frames: links * rxDepth, Why: "chunks ready to be received into, or received", Knob: "LinesConfig.RxDepth"},
 		{Name: "received", Frames: rxHeld, Why: "one batch that the protocols read", Knob: "none: it is fixed"},
 	}
@@ -109,11 +108,11 @@ func receiveLen(links, rxDepth int) int {
 type Lines struct {
 	config   LinesConfig
 	plan     lanes
-	arenas   []*mem.Arena // by seat
+	arenas   []*Arena // by seat
 	steering *Steering
 	flows    *Flows    // in a network card, or nil
 	sockets  []*socket // by queue
-	caps     fabric.PortCaps
+	caps     PortCaps
 	vacated  []bool // by seat
 }
 
@@ -267,9 +266,9 @@ func (l *Lines) openSockets(c Config) error {
 
 // users returns the arenas of those who send and who receive on each queue, or nil
 // for nobody, where a host has fewer seats than others.
-func (l *Lines) users() (senders, receivers []*mem.Arena) {
+func (l *Lines) users() (senders, receivers []*Arena) {
 	n := l.plan.queues()
-	senders, receivers = make([]*mem.Arena, n), make([]*mem.Arena, n)
+	senders, receivers = make([]*Arena, n), make([]*Arena, n)
 	for seat, arena := range l.arenas {
 		for _, at := range l.plan.of(seat) {
 			senders[at.send], receivers[at.receive] = arena, arena
@@ -291,7 +290,7 @@ func (l *Lines) register() error {
 }
 
 // Caps says what a port on a seat can do.
-func (l *Lines) Caps() fabric.PortCaps { return l.caps }
+func (l *Lines) Caps() PortCaps { return l.caps }
 
 // Steering returns what gives frames to the seats.
 func (l *Lines) Steering() *Steering { return l.steering }

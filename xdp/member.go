@@ -4,7 +4,6 @@ import (
 	"math/bits"
 	"sync/atomic"
 
-	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mem"
 )
 
@@ -53,7 +52,7 @@ func (m *member) give(frames []mem.Addr, held []uint64) {
 
 // look finds out which of our buffers were sent, and returns how many. It writes
 // nothing that others read in passing.
-func (m *member) look(pool *mem.Pool) (sent int) {
+func (m *member) look(pool *Pool) (sent int) {
 	b, cq := &m.ledger.boxes[m.number], m.completion
 	for {
 		mark, letters, seen := b.read()
@@ -92,7 +91,7 @@ func (m *member) take(b *box, mark, next uint64) bool {
 }
 
 // open reads the letters that came since the last time and returns how many.
-func (m *member) open(b *box, letters uint32, pool *mem.Pool) int {
+func (m *member) open(b *box, letters uint32, pool *Pool) int {
 	n := int(letters - m.opened)
 	for ; m.opened != letters; m.opened++ {
 		pool.PutSent(bufferOf(atomic.LoadUint64(&b.letters[m.opened&uint32(len(b.letters)-1)])))
@@ -119,7 +118,7 @@ func (m *member) clear(end uint32) {
 }
 
 // hold notes that we hold frames that were received.
-func (m *member) hold(bufs []fabric.Desc) {
+func (m *member) hold(bufs []Desc) {
 	for i := range bufs {
 		m.ledger.mark(m.held, bufs[i].Addr)
 	}

@@ -82,8 +82,8 @@ func copying(z ZeroCopy, mode bpf.Mode) uint16 {
 	return 0
 }
 
-func capsOf(c Config, dev *device, mode bpf.Mode, s *socket) (fabric.PortCaps, error) {
-	caps := fabric.PortCaps{
+func capsOf(c Config, dev *device, mode bpf.Mode, s *socket) (PortCaps, error) {
+	caps := PortCaps{
 		Driver: "xdp/" + mode.String() + "/copy", MTU: dev.mtu, MaxBufs: fabric.MaxBufs,
 		TxDepth: c.TxDepth, ZeroCopy: s.zeroCopy,
 	}

@@ -5,8 +5,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/xwarp/xwarp/internal/mem"
 )
 
 // overlay maps memory for the UMEM of a queue on which one process sends and
@@ -16,7 +14,7 @@ import (
 // of his arena and sends from behind it, both find in the UMEM what they mean under
 // the addresses of their own arenas, and neither what the other has besides.
 // The caller unmaps it.
-func overlay(sender, receiver *mem.Arena, receive int) ([]byte, error) {
+func overlay(sender, receiver *Arena, receive int) ([]byte, error) {
 	if sender == nil {
 		sender = receiver
 	}

@@ -17,11 +17,11 @@ type Port struct {
 	sock     *socket
 	out      *socket // what sends: sock, or one on another queue
 	rings    *rings
-	arena    *mem.Arena
-	pool     *mem.Pool
+	arena    *Arena
+	pool     *Pool
 	ownPool  bool // Close releases it
-	caps     fabric.PortCaps
-	stats    fabric.PortStats
+	caps     PortCaps
+	stats    PortStats
 	member   *member  // nil: the queue is ours alone
 	from     mem.Addr // buffers to send lie in the span bytes from here on
 	span     mem.Addr
@@ -68,13 +68,13 @@ func (p *Port) adapt(n int) {
 const fillReserve = 64
 
 // Caps returns what the port can do.
-func (p *Port) Caps() fabric.PortCaps { return p.caps }
+func (p *Port) Caps() PortCaps { return p.caps }
 
 // Arena returns the memory that frames live in.
-func (p *Port) Arena() *mem.Arena { return p.arena }
+func (p *Port) Arena() *Arena { return p.arena }
 
 // Pool returns the frames of the port. They are invalid after Close.
-func (p *Port) Pool() *mem.Pool { return p.pool }
+func (p *Port) Pool() *Pool { return p.pool }
 
 // Steering returns what gives frames to the port; nil on a seat, where it is
 // that of its queue.
@@ -86,7 +86,7 @@ func (p *Port) FD() int { return p.sock.fd }
 
 // Recv fills dst with the buffers of whole frames and returns how many buffers
 // it wrote; see fabric.Port. The caller gives each back with Pool.Put.
-func (p *Port) Recv(dst []fabric.Desc) int {
+func (p *Port) Recv(dst []Desc) int {
 	rx := &p.rings.rx
 	got := rx.take(dst)
 	if got.bufs == 0 {
@@ -122,7 +122,7 @@ func (p *Port) dropTooLong() {
 	for range fabric.MaxBufs {
 		d := rx.pop()
 		if p.member != nil {
-			p.member.hold([]fabric.Desc{d})
+			p.member.hold([]Desc{d})
 		}
 		p.pool.Put(d.Addr)
 	}
@@ -139,7 +139,7 @@ func (p *Port) TxFree() int { return p.rings.tx.size() - p.queued }
 // chunk, when a frame has more than Caps().MaxBufs, and when the last frame of
 // src is not whole: the kernel would drop such a frame in silence and never
 // hand its buffers back.
-func (p *Port) Send(src []fabric.Desc) int {
+func (p *Port) Send(src []Desc) int {
 	if len(src) == 1 && p.sendOne(&src[0]) {
 		return 1
 	}
@@ -270,7 +270,7 @@ func (p *Port) post() {
 }
 
 // Stats returns what happened since the port was opened.
-func (p *Port) Stats() fabric.PortStats {
+func (p *Port) Stats() PortStats {
 	st := p.stats
 	if k, err := statistics(p.sock.fd); err == nil { // it fails only after Close
 		// Rx_fill_ring_empty_descs counts the same frames once more.

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/mem"
 )
 
@@ -94,8 +93,8 @@ func defaultPart(seats int) int {
 // Budget says who holds how many of the shared chunks at most. While they are
 // enough for all, a seat whose process does not look at what arrives cannot
 // take those away that others need.
-func (c QueueConfig) Budget() mem.Budget {
-	var b mem.Budget
+func (c QueueConfig) Budget() Budget {
+	var b Budget
 	for i := range c.Seats {
 		b = append(b,
 			mem.Term{Name: fmt.Sprintf("RX ring of seat %d", i), Frames: c.RxDepth, Why: "chunks that were received for it", Knob: "QueueConfig.RxDepth"},
@@ -111,8 +110,8 @@ const fillLeast = 512
 
 // seatBudget says who holds how many of the chunks in a seat's own part at
 // most.
-func seatBudget(txDepth int) mem.Budget {
-	return mem.Budget{
+func seatBudget(txDepth int) Budget {
+	return Budget{
 		{Name: "TX ring", Frames: txDepth, Why: "on their way out", Knob: "QueueConfig.TxDepth"},
 		{Name: "to send", Frames: rxHeld, Why: "one batch that the protocols write", Knob: "none: it is fixed"},
 		{Name: "reserve to send", Frames: fillReserve, Why: "acknowledgements", Knob: "none: it is fixed"},
@@ -126,13 +125,13 @@ func seatBudget(txDepth int) mem.Budget {
 type Queue struct {
 	config   QueueConfig
 	layout   layout
-	arena    *mem.Arena
+	arena    *Arena
 	steering *Steering
 	first    *socket   // has the FILL and COMPLETION rings and no seat
 	sockets  []*socket // by seat; nil once it was vacated
 	roll     roll
 	member   *member
-	caps     fabric.PortCaps
+	caps     PortCaps
 }
 
 // OpenQueue opens a queue of a device, in the network namespace of the calling
@@ -248,7 +247,7 @@ func beside(first *socket, dev *device, queue int, d depths) (*socket, error) {
 func (q *Queue) Seats() int { return q.config.Seats }
 
 // Caps says what a port on a seat can do.
-func (q *Queue) Caps() fabric.PortCaps { return q.caps }
+func (q *Queue) Caps() PortCaps { return q.caps }
 
 // Steering returns what gives frames to the seats.
 func (q *Queue) Steering() *Steering { return q.steering }

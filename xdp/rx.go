@@ -5,7 +5,7 @@ import "github.com/xwarp/xwarp/internal/fabric"
 // rxRing hands us received buffers.
 type rxRing struct {
 	indices
-	descs []fabric.Desc
+	descs []Desc
 }
 
 // received is what take found.
@@ -18,7 +18,7 @@ type received struct {
 // take copies the buffers of whole frames into dst, as many as fit. A frame
 // whose last buffer has not arrived, or does not fit, stays in the ring. The
 // entries are the kernel's again after publish.
-func (r *rxRing) take(dst []fabric.Desc) received {
+func (r *rxRing) take(dst []Desc) received {
 	r.refresh()
 	n := min(int(r.theirs-r.ours), len(dst))
 	var got received

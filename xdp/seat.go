@@ -23,14 +23,14 @@ type Seat struct {
 	TCPBase  uint16 `json:"tcp_base"`
 	TCPPorts int    `json:"tcp_ports"`
 
-	Device     string          `json:"device"`
-	Caps       fabric.PortCaps `json:"caps"`
-	RxDepth    int             `json:"rx"`   // entries of the seat's RX ring
-	TxDepth    int             `json:"tx"`   // entries of its TX ring
-	Fill       int             `json:"fill"` // entries of the FILL ring that all share
-	Completion int             `json:"completion"`
-	Frames     int             `json:"frames"` // frames to receive into that all share
-	Part       int             `json:"part"`   // bytes of the arena that are a seat's own
+	Device     string   `json:"device"`
+	Caps       PortCaps `json:"caps"`
+	RxDepth    int      `json:"rx"`   // entries of the seat's RX ring
+	TxDepth    int      `json:"tx"`   // entries of its TX ring
+	Fill       int      `json:"fill"` // entries of the FILL ring that all share
+	Completion int      `json:"completion"`
+	Frames     int      `json:"frames"` // frames to receive into that all share
+	Part       int      `json:"part"`   // bytes of the arena that are a seat's own
 
 	// Descriptors: of the arena, of the roll of those present, of the socket
 	// that the shared rings are mapped from, and of the seat's own socket.

@@ -11,7 +11,7 @@ import (
 // MapArena maps the arena of the seat's queue into this process. What it
 // allocates is of the seat's own part. It owns Seat.ArenaFD from now on when
 // the error is nil; the caller closes it.
-func (s *Seat) MapArena() (*mem.Arena, error) {
+func (s *Seat) MapArena() (*Arena, error) {
 	if len(s.Lines) > 0 {
 		own := s.sendPart()
 		return mem.MapPart(s.ArenaFD, s.Part, own, own, mem.Part{Len: int(own.Start)})
@@ -29,7 +29,7 @@ func (s *Seat) MapArena() (*mem.Arena, error) {
 // RX ring until [Queue.Vacate] is called, usually when the process has ended.
 //
 // Buffers to send must lie in the part of the arena that is the seat's own.
-func OpenSeat(s Seat, arena *mem.Arena, track bool) (*Port, error) {
+func OpenSeat(s Seat, arena *Arena, track bool) (*Port, error) {
 	defer unix.Close(s.RollFD)
 	defer unix.Close(s.RingsFD)
 	p := &Port{sock: &socket{fd: s.SocketFD}, arena: arena, caps: s.Caps}

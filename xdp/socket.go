@@ -20,7 +20,7 @@ type socket struct {
 
 // newSocket makes a socket whose UMEM is the whole arena. dev names the device
 // in errors.
-func newSocket(dev string, arena *mem.Arena, d depths) (*socket, error) {
+func newSocket(dev string, arena *Arena, d depths) (*socket, error) {
 	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES):
@@ -39,7 +39,7 @@ func newSocket(dev string, arena *mem.Arena, d depths) (*socket, error) {
 	return s, nil
 }
 
-func (s *socket) setUp(dev string, arena *mem.Arena, d depths) error {
+func (s *socket) setUp(dev string, arena *Arena, d depths) error {
 	err := registerUMEM(s.fd, arena.Bytes(), mem.FrameSize)
 	switch {
 	case errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.EPERM):

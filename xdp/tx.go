@@ -6,11 +6,11 @@ import "github.com/xwarp/xwarp/internal/fabric"
 // and got back and never gives more than fits.
 type txRing struct {
 	indices
-	descs []fabric.Desc
+	descs []Desc
 }
 
 // push writes buffers into the ring. The kernel sees them after publish.
-func (r *txRing) push(src []fabric.Desc) {
+func (r *txRing) push(src []Desc) {
 	for i := range src {
 		r.descs[r.ours&r.mask] = src[i]
 		r.ours++
@@ -25,7 +25,7 @@ func (r *txRing) waiting() uint32 {
 
 // wholeFrames returns how many of the first limit buffers of src make whole
 // frames.
-func wholeFrames(src []fabric.Desc, limit int) int {
+func wholeFrames(src []Desc, limit int) int {
 	if len(src) <= limit {
 		return len(src)
 	}

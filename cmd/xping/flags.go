@@ -32,7 +32,8 @@ As in rping:
                 server: address to listen at (default all)
   -I ADDR       client: address to connect from
   -p PORT       TCP port (default 7174)
-  -S SIZE       client: bytes of a ping, 26 to 65535 (default 64)
+  -S SIZE       client: bytes of a ping, 23 to 65535 (default 64); for more than
+                64 rping's server has to be told, too: rping -s -S SIZE
   -C COUNT      client: pings to make (default: until interrupted)
   -P            server: serve any number of clients, also at once, until
                 interrupted (default: one)

@@ -94,12 +94,22 @@ func (c *Client) pings() error {
 			err = ErrInterrupted
 		}
 		if isOver(err) {
-			return err
+			return c.hint(err)
 		} else if err != nil {
 			return errors.Join(err, c.disconnect())
 		}
 	}
 	return c.disconnect()
+}
+
+// hint adds to the loss of a connection what is most likely the reason: rping's
+// server reads as much as its client has into a buffer as long as its own -S says.
+func (c *Client) hint(err error) error {
+	if c.result.Pings > 0 || c.cfg.Size <= DefaultSize {
+		return err
+	}
+	return fmt.Errorf("%w; a server of rping has room for %d bytes unless it is told otherwise: start it with rping -s -S %d",
+		err, DefaultSize, c.cfg.Size)
 }
 
 // ping makes one ping.

@@ -31,7 +31,7 @@ const Port = 7174
 // Sizes of a ping in bytes: rping's own limits.
 const (
 	DefaultSize = 64
-	MinSize     = 26
+	MinSize     = 23 // holds the longest number of a ping, and its zero
 	MaxSize     = 65535
 )
 

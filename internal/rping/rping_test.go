@@ -9,6 +9,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/sim"
+	"github.com/xwarp/xwarp/iwarp"
 	"github.com/xwarp/xwarp/iwarp/mpa"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -256,6 +257,74 @@ func TestServer_alien(t *testing.T) {
 			r.run()
 		})
 	}
+}
+
+// A server that waits for a Write, as siw does whatever it is offered, and a client
+// that may begin with a Send only: the server is connected before it hears that this
+// does not do, and both ends come to an end.
+func TestRun_noFirstMessage(t *testing.T) {
+	r := newRig(t, 2)
+	heard := ""
+	r.serve(Config{Param: verbs.ConnParam{RTR: mpa.RTRWrite}, Logf: func(format string, args ...any) {
+		heard += fmt.Sprintf(format, args...) + "; "
+	}}, func(err error) error {
+		if !errors.Is(err, ErrLost) || !errors.Is(err, iwarp.LLPNoRTR) || !strings.HasSuffix(heard, "connected; ") {
+			return fmt.Errorf("Run returned %v after %q", err, heard)
+		}
+		return nil
+	})
+	r.client(1, Config{Param: verbs.ConnParam{RTR: mpa.RTRSend}}, func(_ Result, err error) error {
+		if !errors.Is(err, ErrConnect) || !errors.Is(err, iwarp.LLPNoRTR) {
+			return fmt.Errorf("Run returned %v", err)
+		}
+		return nil
+	})
+	r.run()
+}
+
+// A server of rping reads into a buffer of its own size, 64 bytes by default, and
+// disconnects when that is too little: the client says what to do. When that is not
+// the reason, it does not.
+func TestClient_largerThanTheServersBuffer(t *testing.T) {
+	for size, hint := range map[int]string{MinSize: "", DefaultSize: "", DefaultSize + 1: "rping -s -S 65", 10000: "rping -s -S 10000"} {
+		r := newRig(t, 2)
+		small := func(pd *verbs.PD, b []byte, a verbs.Access) (*verbs.MR, error) {
+			if len(b) == MaxSize {
+				b = b[:DefaultSize]
+			}
+			return pd.RegMR(b, a)
+		}
+		r.serve(Config{Register: small}, func(err error) error {
+			if (err == nil) != (hint == "") {
+				return fmt.Errorf("%d bytes: Run returned %v", size, err)
+			}
+			return nil
+		})
+		r.client(1, Config{Size: size, Count: 1, Validate: true}, func(res Result, err error) error {
+			if hint == "" {
+				return pings(1)(res, err)
+			}
+			if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), hint) {
+				return fmt.Errorf("%d bytes: %v", size, err)
+			}
+			return nil
+		})
+		r.run()
+	}
+	r := newRig(t, 2) // one that is stopped in the middle, after pings
+	done := 0
+	r.serve(Config{Ping: func(Ping) {
+		if done++; done == 3 {
+			_ = r.server.Stop()
+		}
+	}}, func(err error) error { return nil })
+	r.client(1, Config{Size: 10000}, func(_ Result, err error) error {
+		if !errors.Is(err, ErrLost) || strings.Contains(err.Error(), "-S") {
+			return err
+		}
+		return nil
+	})
+	r.run()
 }
 
 // An endless client ends when it is told to, between two pings: the server

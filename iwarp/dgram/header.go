@@ -62,16 +62,16 @@ const BulkPort = 8192
 type Header struct {
 	Type      Type
 	Flags     uint8
-	Count     uint8      // number of ULPDUs
-	SackWords uint8      // 64-bit words behind the header; bit i of word w: Ack+1+64w+i has arrived
-	Key       uint64     // job key: what does not carry it is dropped
-	SrcEpoch  uint32     // number of the sender's side of the association, never 0
-	DstEpoch  uint32     // number of the receiver's side; 0 in a first Hello and in UD
-	LSN       serial.U32 // sequence number of the first ULPDU. UD: source queue pair
-	Ack       serial.U32 // all ULPDUs before this one have arrived. UD: destination queue pair
-	Window    uint16     // ULPDUs from Ack on that the sender of this header takes; at most WindowMax
-	Credit    uint8      // Sends that the peer may have outstanding, see CreditOf
-	Held      uint16     // how long the newest ULPDU that this acknowledges was kept, see arq.HeldOf
+	Count     uint8  // number of ULPDUs
+	SackWords uint8  // 64-bit words behind the header; bit i of word w: Ack+1+64w+i has arrived
+	Key       uint64 // job key: what does not carry it is dropped
+	SrcEpoch  uint32 // number of the sender's side of the association, never 0
+	DstEpoch  uint32 // number of the receiver's side; 0 in a first Hello and in UD
+	LSN       Serial // sequence number of the first ULPDU. UD: source queue pair
+	Ack       Serial // all ULPDUs before this one have arrived. UD: destination queue pair
+	Window    uint16 // ULPDUs from Ack on that the sender of this header takes; at most WindowMax
+	Credit    uint8  // Sends that the peer may have outstanding, see CreditOf
+	Held      uint16 // how long the newest ULPDU that this acknowledges was kept, see arq.HeldOf
 	CRC       uint32
 }
 

@@ -159,6 +159,31 @@ func (t *Term) Parse(b []byte) (ok bool) {
 	return true
 }
 
+// ParseStream is Parse for a connection of MPA, where it is known how far that
+// is: startup says that the peer has had no message of ours. Without headers the bytes 20 06 and 20 07, and 02 06 and 02 07,
+// mean one thing in the RFC's order and another in siw's. Only a start-up
+// frame can be the reason for LLPResources and LLPNoRTR, and only a message
+// the one for RDMAP's UnexpectedOpcode and StreamCatastrophic.
+func (t *Term) ParseStream(b []byte, startup bool) (ok bool) {
+	if !t.Parse(b) {
+		return false
+	}
+	if t.HasDDP {
+		return true
+	}
+	for _, k := range [...]struct{ mpa, rdmap iwarp.Cause }{
+		{iwarp.LLPResources, UnexpectedOpcode}, {iwarp.LLPNoRTR, StreamCatastrophic},
+	} {
+		switch {
+		case t.Cause == k.rdmap && startup:
+			t.Cause, t.Swapped = k.mpa, !t.Swapped
+		case t.Cause == k.mpa && !startup:
+			t.Cause, t.Swapped = k.rdmap, !t.Swapped
+		}
+	}
+	return true
+}
+
 // swap turns a control word from the RFC's order of bits into siw's or back.
 func swap(w uint32) uint32 {
 	hdr := w&bitM>>7 | w&bitD>>5 | w&bitR>>3 | w<<7&bitM | w<<5&bitD | w<<3&bitR
@@ -167,8 +192,8 @@ func swap(w uint32) uint32 {
 
 // swapped tells whether w, at the start of n bytes, is a control word in siw's
 // order: it announces headers in that order and none in the RFC's, or it makes
-// sense in that order only. Without headers some are ambiguous (02 02, 20 05
-// and the like); those are read as the RFC has them.
+// sense in that order only. Without headers some are ambiguous (02 06, 20 05
+// and the like); those are read as the RFC has them. See ParseStream.
 func swapped(w uint32, n int) bool {
 	if w&(bitM|bitD|bitR) != 0 {
 		return false

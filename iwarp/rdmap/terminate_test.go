@@ -151,6 +151,58 @@ func TestTerm_siw(t *testing.T) {
 	}
 }
 
+// What a bare control word means on a connection: siw's answer to an operation that
+// it does not know (20 06), to too many Reads (20 07), and to a Reply that it cannot
+// live with (02 06), beside what the RFCs have.
+func TestTerm_stream(t *testing.T) {
+	tests := []struct {
+		word         []byte
+		startup      iwarp.Cause
+		operation    iwarp.Cause
+		swapped      bool // at start-up
+		swappedLater bool
+	}{
+		{[]byte{0x20, 0x06, 0, 0}, iwarp.LLPResources, UnexpectedOpcode, false, true},
+		{[]byte{0x20, 0x07, 0, 0}, iwarp.LLPNoRTR, StreamCatastrophic, false, true},
+		{[]byte{0x02, 0x06, 0, 0}, iwarp.LLPResources, UnexpectedOpcode, true, false},
+		{[]byte{0x02, 0x07, 0, 0}, iwarp.LLPNoRTR, StreamCatastrophic, true, false},
+		// The others mean the same all the time.
+		{[]byte{0x02, 0x02, 0, 0}, iwarp.LLPCRC, iwarp.LLPCRC, true, true},
+		{[]byte{0x02, 0x04, 0, 0}, iwarp.LLPStartup, iwarp.LLPStartup, true, true},
+		{[]byte{0x20, 0x05, 0, 0}, iwarp.LLPCatastrophic, iwarp.LLPCatastrophic, false, false},
+		{[]byte{0x02, 0x05, 0, 0}, InvalidVersion, InvalidVersion, false, false},
+		{[]byte{0x20, 0x08, 0, 0}, GlobalCatastrophic, GlobalCatastrophic, true, true},
+		{[]byte{0x12, 0x02, 0, 0}, ddp.NoBuffer, ddp.NoBuffer, false, false},
+	}
+	for _, tt := range tests {
+		for _, startup := range []bool{true, false} {
+			cause, swapped := tt.operation, tt.swappedLater
+			if startup {
+				cause, swapped = tt.startup, tt.swapped
+			}
+			var got Term
+			if !got.ParseStream(tt.word, startup) || got.Cause != cause || got.Swapped != swapped {
+				t.Errorf("% x, start-up %v: %+v, want %v", tt.word, startup, got, cause)
+			}
+			var b [TermMaxLen]byte
+			if n := got.Put(b[:]); !bytes.Equal(b[:n], tt.word) {
+				t.Errorf("% x went out as % x", tt.word, b[:n])
+			}
+		}
+	}
+	// With headers there is no doubt.
+	var term, got Term
+	term.Blame(UnexpectedOpcode, segment(Send, 9), 9)
+	var b [TermMaxLen]byte
+	n := term.Put(b[:])
+	if !got.ParseStream(b[:n], true) || got != term {
+		t.Errorf("%+v", got)
+	}
+	if got.ParseStream(b[:3], true) {
+		t.Error("3 bytes are a Terminate")
+	}
+}
+
 func TestSwap_isItsInverse(t *testing.T) {
 	for bit := range 32 {
 		w := uint32(1) << bit

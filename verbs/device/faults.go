@@ -8,10 +8,14 @@ import (
 	"github.com/xwarp/xwarp/internal/fabric/fault"
 )
 
+// Faults says what is to go wrong with datagrams that are sent: probabilities from 0
+// to 1. Its zero value is none.
+type Faults = fault.Config
+
 // ParseFaults reads Spec.Faults from words of the form name=probability with
 // commas between them, such as "loss=0.01,dup=0.001": loss, dup (sent twice),
 // reorder and corrupt. An empty string means none.
-func ParseFaults(s string) (c fault.Config, err error) {
+func ParseFaults(s string) (c Faults, err error) {
 	if s == "" {
 		return c, nil
 	}
@@ -19,11 +23,11 @@ func ParseFaults(s string) (c fault.Config, err error) {
 		name, value, _ := strings.Cut(word, "=")
 		into := map[string]*float64{"loss": &c.Loss, "dup": &c.Dup, "reorder": &c.Reorder, "corrupt": &c.Corrupt}[name]
 		if into == nil {
-			return fault.Config{}, fmt.Errorf("device: no fault is called %.32q: use loss, dup, reorder and corrupt", name)
+			return Faults{}, fmt.Errorf("device: no fault is called %.32q: use loss, dup, reorder and corrupt", name)
 		}
 		p, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(p >= 0 && p <= 1) { // written so that NaN is refused
-			return fault.Config{}, fmt.Errorf("device: %.32q: want a probability from 0 to 1, as in loss=0.01", word)
+			return Faults{}, fmt.Errorf("device: %.32q: want a probability from 0 to 1, as in loss=0.01", word)
 		}
 		*into = p
 	}

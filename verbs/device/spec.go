@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/fabric/fault"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/iwarp/dgram"
@@ -74,11 +73,11 @@ type Spec struct {
 	// applications; default 64 MiB.
 	Arena  int
 	Dgram  dgram.Config
-	Poller progress.PollerConfig
-	Clock  mono.Clock // default mono.Real
+	Poller PollerConfig
+	Clock  Clock // default the machine's monotonic one
 	// Faults injects loss, duplication and reordering into the datagrams that
 	// are sent; default none. Not with tcp.
-	Faults fault.Config
+	Faults Faults
 	// Capture names a pcapng file to write, with what goes to the wire and
 	// what comes from it: after Faults, so that what those lose is missing and
 	// what they double is there twice. On AF_XDP the frames are captured as
@@ -88,6 +87,14 @@ type Spec struct {
 
 	seat *xdp.Seat // what Seat says
 }
+
+// PollerConfig says when a program that waits gives its core away. Its zero value
+// is one process on a machine of its own.
+type PollerConfig = progress.PollerConfig
+
+// Clock tells the time. What has a method Now that returns a verbs.Time, and never
+// goes back, is one.
+type Clock = mono.Clock
 
 // ErrFabric is wrapped when Spec.Fabric is not known.
 var ErrFabric = errors.New("unknown fabric")

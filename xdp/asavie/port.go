@@ -28,10 +28,10 @@ import (
 type Port struct {
 	steering *xdp.Steering
 	sock     *asavie.Socket
-	arena    *mem.Arena
-	pool     *mem.Pool
-	caps     fabric.PortCaps
-	stats    fabric.PortStats
+	arena    *xdp.Arena
+	pool     *xdp.Pool
+	caps     xdp.PortCaps
+	stats    xdp.PortStats
 
 	// Free UMEM frames for sending: a window of what GetDescs returned. It
 	// walks over all frames on each call, so it is asked only when the last
@@ -137,13 +137,13 @@ func newSocket(ifindex, queue int, o *asavie.SocketOptions) (*asavie.Socket, err
 }
 
 // Caps returns what the port can do.
-func (p *Port) Caps() fabric.PortCaps { return p.caps }
+func (p *Port) Caps() xdp.PortCaps { return p.caps }
 
 // Arena returns the memory that frames live in.
-func (p *Port) Arena() *mem.Arena { return p.arena }
+func (p *Port) Arena() *xdp.Arena { return p.arena }
 
 // Pool returns the frames of the port. They are invalid after Close.
-func (p *Port) Pool() *mem.Pool { return p.pool }
+func (p *Port) Pool() *xdp.Pool { return p.pool }
 
 // Steering returns what gives frames to the port.
 func (p *Port) Steering() *xdp.Steering { return p.steering }
@@ -153,7 +153,7 @@ func (p *Port) Steering() *xdp.Steering { return p.steering }
 func (p *Port) FD() int { return p.sock.FD() }
 
 // Recv copies frames into frames of the pool; see fabric.Port.
-func (p *Port) Recv(dst []fabric.Desc) int {
+func (p *Port) Recv(dst []xdp.Desc) int {
 	n := min(p.sock.NumReceived(), len(dst), p.pool.Free())
 	if n == 0 {
 		return 0
@@ -190,7 +190,7 @@ func (p *Port) reclaim() {
 
 // Send copies whole frames into the UMEM and returns how many buffers it took;
 // see fabric.Port.
-func (p *Port) Send(src []fabric.Desc) int {
+func (p *Port) Send(src []xdp.Desc) int {
 	taken := 0
 	for taken < len(src) && p.TxFree() > 0 {
 		n := p.join(src[taken:])
@@ -204,7 +204,7 @@ func (p *Port) Send(src []fabric.Desc) int {
 
 // join copies the first frame of src and returns how many buffers it was, or 0
 // when its last one is missing.
-func (p *Port) join(src []fabric.Desc) int {
+func (p *Port) join(src []xdp.Desc) int {
 	out := p.spare[0]
 	out.Len = mem.FrameSize
 	to := p.sock.GetFrame(out)
@@ -271,7 +271,7 @@ func (p *Port) survive() {
 }
 
 // Stats returns what happened since the port was opened.
-func (p *Port) Stats() fabric.PortStats {
+func (p *Port) Stats() xdp.PortStats {
 	st := p.stats
 	if p.FD() < 0 { // closed: the library would read rings that are gone
 		return st
