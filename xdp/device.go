@@ -17,6 +17,7 @@ type device struct {
 	index    int
 	mtu      int
 	queues   int // that can both receive and send
+	receive  int // that can receive
 	up       bool
 	features features
 }
@@ -33,10 +34,10 @@ func lookup(name string) (*device, error) {
 	a := l.Attrs()
 	d := &device{
 		name: a.Name, index: a.Index, mtu: a.MTU, up: a.Flags&net.FlagUp != 0,
-		driver: driverOf(a.Name), features: queryFeatures(a.Index), queues: queryChannels(a.Index),
+		driver: driverOf(a.Name), features: queryFeatures(a.Index),
 	}
-	if d.queues == 0 {
-		d.queues = max(min(a.NumRxQueues, a.NumTxQueues), 1)
+	if d.queues, d.receive = queryChannels(a.Index); d.receive == 0 {
+		d.queues, d.receive = max(min(a.NumRxQueues, a.NumTxQueues), 1), max(a.NumRxQueues, 1)
 	}
 	return d, nil
 }

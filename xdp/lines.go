@@ -254,7 +254,7 @@ func (l *Lines) openSockets(c Config) error {
 			return err
 		}
 		l.sockets = append(l.sockets, s)
-		if err := s.bind(dev, queue, copying(c.ZeroCopy, mode), bindPatience); err != nil {
+		if err := s.bind(dev, queue, c.bindings(dev, mode), bindPatience); err != nil {
 			return err
 		}
 		s.tune(d.tx)

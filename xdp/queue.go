@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -188,7 +187,7 @@ func (q *Queue) open() (err error) {
 		end = q.member.fill.put(end, g.frame(i))
 	}
 	q.member.fill.show(end)
-	if err := q.first.bind(dev, c.Queue, copying(c.ZeroCopy, mode), bindPatience); err != nil {
+	if err := q.first.bind(dev, c.Queue, c.bindings(dev, mode), bindPatience); err != nil {
 		return err
 	}
 	if q.caps, err = capsOf(c, dev, mode, q.first); err != nil {
@@ -209,39 +208,20 @@ func (q *Queue) depths() depths {
 // openSockets makes the seats' sockets and has frames steered into them.
 func (q *Queue) openSockets(dev *device, d depths) error {
 	for i := range q.config.Seats {
-		s, err := beside(q.first, dev, q.config.Queue, d)
+		s, err := newSocketBeside(q.first, depths{rx: d.rx, tx: d.tx})
 		if err != nil {
 			return fmt.Errorf("xdp: seat %d of %s: %w", i, dev.name, err)
 		}
 		q.sockets = append(q.sockets, s)
+		if err := s.bindBeside(q.first, dev, q.config.Queue); err != nil {
+			return fmt.Errorf("xdp: seat %d: %w", i, err)
+		}
+		s.tune(d.tx)
 		if err := q.steering.program.Register(q.config.Queue, i, s.fd); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// beside makes a socket on the queue of another one, with the arena and the
-// FILL and COMPLETION rings of that.
-func beside(first *socket, dev *device, queue int, d depths) (*socket, error) {
-	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, os.NewSyscallError("socket", err)
-	}
-	s := &socket{fd: fd, sg: first.sg, zeroCopy: first.zeroCopy}
-	err = errors.Join(
-		os.NewSyscallError("setsockopt XDP_RX_RING", unix.SetsockoptInt(fd, unix.SOL_XDP, unix.XDP_RX_RING, d.rx)),
-		os.NewSyscallError("setsockopt XDP_TX_RING", unix.SetsockoptInt(fd, unix.SOL_XDP, unix.XDP_TX_RING, d.tx)))
-	if err == nil {
-		err = os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrXDP{
-			Flags: unix.XDP_SHARED_UMEM, Ifindex: uint32(dev.index), QueueID: uint32(queue), SharedUmemFD: uint32(first.fd),
-		}))
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	s.tune(d.tx)
-	return s, nil
 }
 
 // Seats returns how many seats there are.
