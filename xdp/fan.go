@@ -267,8 +267,8 @@ func (f *fan) Close() error {
 		errs = append(errs, os.NewSyscallError("close", unix.Close(f.poll)))
 		f.poll = -1
 	}
-	if s := f.ports[0].steering; s != nil {
-		errs = append(errs, s.Close()) // before any queue has no socket any more
+	if len(f.ports) > 0 && f.ports[0].steering != nil {
+		errs = append(errs, f.ports[0].steering.Close()) // before any queue has no socket any more
 	}
 	for i := len(f.ports) - 1; i >= 0; i-- {
 		errs = append(errs, f.ports[i].Close())
