@@ -45,7 +45,7 @@ type Config struct {
 
 	ZeroCopy ZeroCopy
 	MTU      int  // largest IP packet wanted, bytes; default what the device has
-	RxDepth  int  // chunks kept ready for receiving on each queue, a power of two; default 2048, less with more than four queues
+	RxDepth  int  // chunks kept ready for receiving on each queue, a power of two; default 2048, less with many queues
 	TxDepth  int  // buffers that may be on their way out, a power of two; default 1024
 	Frames   int  // chunks in the port's pool; default Queues*RxDepth + TxDepth + 1024
 	Track    bool // check every move of a frame (tests)
@@ -59,9 +59,16 @@ type Config struct {
 
 // depthOf returns the default number of chunks to receive into on each of some
 // queues: all may arrive on one of them, so none has less while there are few, and
-// many share what four have.
-func depthOf(alone, queues int) int {
-	return max(min(alone, 4*alone/powerFrom(queues)), depthMin)
+// many share what four have, or half of the arena if that is less.
+func depthOf(alone, queues int, arena *mem.Arena) int {
+	if queues == 1 || arena == nil {
+		return alone
+	}
+	d := min(alone, 4*alone/powerFrom(queues))
+	for d*queues > arena.Room()/2/mem.FrameSize && d > depthMin {
+		d /= 2
+	}
+	return max(d, depthMin)
 }
 
 // depthMax is what the kernel allocates without complaint.
@@ -72,7 +79,7 @@ const depthMax = 1 << 16
 func (c Config) WithDefaults() (Config, error) {
 	c.Queues = max(c.Queues, 1)
 	if c.RxDepth == 0 {
-		c.RxDepth = depthOf(2048, c.Queues)
+		c.RxDepth = depthOf(2048, c.Queues, c.Arena)
 	}
 	if c.TxDepth == 0 {
 		c.TxDepth = 1024

@@ -108,7 +108,7 @@ func TestOpen_countsStray(t *testing.T) {
 
 // A port that receives on many queues has buffers for all of them.
 func TestOpen_budgetOfQueues(t *testing.T) {
-	for _, q := range []struct{ queues, depth int }{{1, 2048}, {4, 2048}, {5, 1024}, {8, 1024}, {64, 128}, {1024, 32}} {
+	for _, q := range []struct{ queues, depth int }{{1, 2048}, {2, 2048}, {4, 1024}, {5, 512}, {8, 512}, {64, 64}, {128, 32}} {
 		c, err := xdp.Config{Device: "none", Arena: newArena(t), Queues: q.queues}.WithDefaults()
 		if err != nil {
 			t.Fatal(err)
