@@ -143,6 +143,7 @@ func OpenLines(c LinesConfig) (*Lines, error) {
 	if err := l.open(c); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
+	l.steering.device.settle()
 	return l, nil
 }
 

@@ -34,6 +34,7 @@ func Open(c Config) (fabric.Port, error) {
 		return nil, err
 	}
 	if c.Queues == 1 {
+		first.steering.device.settle()
 		return first, nil
 	}
 	return first.onAllQueues(c)
@@ -102,6 +103,7 @@ func (p *Port) onAllQueues(c Config) (fabric.Port, error) {
 	if err := f.watch(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+	p.steering.device.settle()
 	return f, nil
 }
 

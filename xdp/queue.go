@@ -148,6 +148,7 @@ func OpenQueue(c QueueConfig) (*Queue, error) {
 	if err := q.open(); err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
+	q.steering.device.settle()
 	return q, nil
 }
 
