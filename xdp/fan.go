@@ -270,6 +270,12 @@ func (f *fan) Close() error {
 	if len(f.ports) > 0 && f.ports[0].steering != nil {
 		errs = append(errs, f.ports[0].steering.Close()) // before any queue has no socket any more
 	}
+	if len(f.ports) > 0 && f.ports[0].member != nil {
+		f.ports[0].member.leave(f.ports[0]) // which writes the rings of all
+		for _, p := range f.ports {
+			p.member = nil
+		}
+	}
 	for i := len(f.ports) - 1; i >= 0; i-- {
 		errs = append(errs, f.ports[i].Close())
 	}

@@ -27,23 +27,29 @@ type Seat struct {
 	Caps       fabric.PortCaps `json:"caps"`
 	RxDepth    int             `json:"rx"`   // entries of the seat's RX ring
 	TxDepth    int             `json:"tx"`   // entries of its TX ring
-	Fill       int             `json:"fill"` // entries of the FILL ring that all share
+	Fill       int             `json:"fill"` // entries of each FILL ring that all share
 	Completion int             `json:"completion"`
 	Frames     int             `json:"frames"` // frames to receive into that all share
 	Part       int             `json:"part"`   // bytes of the arena that are a seat's own
 
-	// Descriptors: of the arena, of the roll of those present, of the socket
-	// that the shared rings are mapped from, and of the seat's own socket.
-	ArenaFD  int `json:"arena_fd"`
-	RollFD   int `json:"roll_fd"`
-	RingsFD  int `json:"rings_fd"`
-	SocketFD int `json:"socket_fd"`
+	// Descriptors: of the arena, of the roll of those present, and of the sockets
+	// of the seat on each queue of the device, of which it sends on the first.
+	ArenaFD int         `json:"arena_fd"`
+	RollFD  int         `json:"roll_fd"`
+	Queues  []SeatQueue `json:"queues,omitempty"`
 
 	// Lines are the queues of the seat if it has its own, by slot of the peer, or
 	// one for all. Then only the arena of the descriptors above is there, the
 	// seat's own and of the size of its part, and nothing of what is said to be
 	// shared.
 	Lines []Line `json:"lines,omitempty"`
+}
+
+// SeatQueue are the descriptors of a queue that a seat receives on: of the socket
+// that the rings which all share are mapped from, and of its own.
+type SeatQueue struct {
+	RingsFD  int `json:"rings_fd"`
+	SocketFD int `json:"socket_fd"`
 }
 
 // seatsMax keeps numbers of seats, and what is multiplied with them, small.
@@ -87,11 +93,21 @@ func (s *Seat) check() error {
 		return s.wrong("FILL ring", s.Fill)
 	case !isPower(s.Completion) || s.Completion > sharedDepthMax:
 		return s.wrong("COMPLETION ring", s.Completion)
-	case s.ArenaFD < 0 || s.RollFD < 0 || s.RingsFD < 0 || s.SocketFD < 0:
-		return s.wrong("descriptors", s.SocketFD)
+	case s.ArenaFD < 0 || s.RollFD < 0:
+		return s.wrong("descriptors", s.ArenaFD)
+	case len(s.Queues) == 0 || len(s.Queues) > queuesMax:
+		return s.wrong("queues", len(s.Queues))
+	}
+	for _, q := range s.Queues {
+		if q.RingsFD < 0 || q.SocketFD < 0 {
+			return s.wrong("descriptors", q.SocketFD)
+		}
 	}
 	return nil
 }
+
+// queuesMax is the most queues that one socket each is opened on.
+const queuesMax = 1024
 
 func (s *Seat) checkLines() error {
 	if n := len(s.Lines); n > seatsMax || n > 1 && n < s.Seats {
@@ -110,10 +126,13 @@ func (s *Seat) checkLines() error {
 
 // FDs returns the descriptors of the seat in the order of Seat.At.
 func (s *Seat) FDs() []int {
-	if len(s.Lines) == 0 {
-		return []int{s.ArenaFD, s.RollFD, s.RingsFD, s.SocketFD}
-	}
 	fds := []int{s.ArenaFD}
+	if len(s.Lines) == 0 {
+		fds = append(fds, s.RollFD)
+	}
+	for _, q := range s.Queues {
+		fds = append(fds, q.RingsFD, q.SocketFD)
+	}
 	for _, l := range s.Lines {
 		fds = append(fds, l.ReceiveFD, l.SendFD)
 	}
@@ -125,7 +144,11 @@ func (s *Seat) FDs() []int {
 func (s Seat) At(fd int) Seat {
 	s.ArenaFD = fd
 	if len(s.Lines) == 0 {
-		s.RollFD, s.RingsFD, s.SocketFD = fd+1, fd+2, fd+3
+		s.RollFD = fd + 1
+		s.Queues = slices.Clone(s.Queues)
+		for i := range s.Queues {
+			s.Queues[i] = SeatQueue{RingsFD: fd + 2 + 2*i, SocketFD: fd + 3 + 2*i}
+		}
 		return s
 	}
 	s.Lines = slices.Clone(s.Lines)

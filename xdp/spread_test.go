@@ -118,3 +118,65 @@ func TestOpen_budgetOfQueues(t *testing.T) {
 		}
 	}
 }
+
+// openSpread opens shared queues on the first host of a testbed with spreadQueues of them.
+func openSpread(t *testing.T, mode bpf.Mode, seats int) (*testbed.Testbed, *xdp.Queue) {
+	t.Helper()
+	tb := testbedOf(t, testbed.Config{MTU: 1500, Queues: spreadQueues})
+	return tb, openQueue(t, tb.Hosts[0], queueConfig(seats, mode))
+}
+
+// Every seat receives on all queues, and what it gives back goes to where most
+// arrives: far more comes in than there are frames.
+func TestQueue_allQueues(t *testing.T) {
+	forEachMode(t, func(t *testing.T, mode bpf.Mode) {
+		const seats = 3
+		tb, q := openSpread(t, mode, seats)
+		var ports []fabric.Port
+		for n := range seats {
+			ports = append(ports, sit(t, q, n))
+		}
+		for range 2 + 2*q.Frames()/96/seats {
+			for n, p := range ports {
+				sent := sendSpread(t, tb.Hosts[1], tb.Hosts[0], uint16(portBase+n))
+				if got := received(t, p, sent); got != sent {
+					t.Fatalf("seat %d: %d of %d datagrams arrived: %+v", n, got, sent, p.Stats())
+				}
+			}
+		}
+		if n := q.Steering().Stray(); n != 0 {
+			t.Errorf("%d datagrams were stray", n)
+		}
+	})
+}
+
+// What a seat had on all queues when it went is given back.
+func TestQueue_vacateAllQueues(t *testing.T) {
+	tb, q := openSpread(t, bpf.Generic, 2)
+	s := take(t, q, 0)
+	arena, err := s.MapArena()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer arena.Close()
+	p, err := xdp.OpenSeat(s, arena, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sendSpread(t, tb.Hosts[1], tb.Hosts[0], portBase)
+	if n := p.Recv(make([]fabric.Desc, 64)); n == 0 { // held, and never put
+		t.Fatal("nothing arrived")
+	}
+	if fill, received, held := q.Accounted(); received == 0 || held[0] == 0 || fill+received+held[0] != q.Frames() {
+		t.Fatalf("%d in FILL rings, %d received, %v held of %d", fill, received, held, q.Frames())
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Vacate(0); err != nil {
+		t.Fatal(err)
+	}
+	if fill, received, held := q.Accounted(); fill != q.Frames() || received != 0 || held[0] != 0 {
+		t.Errorf("%d in FILL rings, %d received, %v held of %d: want all in FILL rings", fill, received, held, q.Frames())
+	}
+}
