@@ -112,7 +112,7 @@ func (p *Port) onAllQueues(c Config) (fabric.Port, error) {
 func (p *Port) receiveBeside(first *Port, c Config, queue int) (err error) {
 	s := first.steering
 	d := depths{fill: c.RxDepth, completion: depthMin, rx: c.RxDepth, tx: depthMin}
-	if p.sock, err = newSocketBeside(first.sock, d); err != nil {
+	if p.sock, err = newSocketBeside(d); err != nil {
 		return err
 	}
 	p.out = p.sock

@@ -26,6 +26,10 @@ type QueueConfig struct {
 	ZeroCopy ZeroCopy
 	MTU      int
 
+	// Late leaves the sockets unbound until Queue.Bind is called, which is when the
+	// seats are opened: see MapsBound. Default: they are bound at once.
+	Late bool
+
 	RxDepth int // of each seat and queue: chunks that may wait for it, a power of two; default 512, less with more than four queues
 	TxDepth int // of each seat: buffers that may be on their way out, a power of two; default 1024
 	Frames  int // chunks to receive into, for all seats together; default what Budget says
@@ -158,7 +162,9 @@ func OpenQueue(c QueueConfig) (*Queue, error) {
 	if err := q.open(); err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
-	q.steering.device.settle()
+	if !c.Late {
+		q.steering.device.settle()
+	}
 	return q, nil
 }
 
@@ -186,21 +192,24 @@ func (q *Queue) open() (err error) {
 	if err != nil {
 		return err
 	}
-	if err := q.openShared(&c, r); err != nil {
+	if err := q.makeShared(r); err != nil {
 		return err
 	}
-	if q.caps, err = capsOf(c, q.steering.device, q.steering.mode, q.shared[0]); err != nil {
+	if err := q.makeSockets(); err != nil {
 		return err
 	}
-	return q.openSockets()
+	if q.config.Late {
+		return nil
+	}
+	return q.bind()
 }
 
-// openShared makes the sockets with the rings that all share, the first of which
-// has the arena as its UMEM, and binds each to its queue.
-func (q *Queue) openShared(c *Config, r roll) error {
-	dev, d := q.steering.device, q.depths()
+// makeShared makes the sockets with the rings that all share, the first of which
+// has the arena as its UMEM.
+func (q *Queue) makeShared(r roll) error {
+	d := q.depths()
 	d.rx, d.tx = depthMin, depthMin
-	first, err := newSocket(dev.name, q.arena, d)
+	first, err := newSocket(q.steering.device.name, q.arena, d)
 	if err != nil {
 		r.close()
 		return err
@@ -208,12 +217,9 @@ func (q *Queue) openShared(c *Config, r roll) error {
 	q.shared = append(q.shared, first)
 	q.member = newMember(newLedger(q.arena, q.layout), r, q.config.Seats, &first.rings.completion, &first.rings.fill)
 	q.giveAll(0)
-	if err := first.bind(dev, 0, c.bindings(dev, q.steering.mode), bindPatience); err != nil {
-		return err
-	}
 	d.completion = depthMin
 	for queue := 1; queue < q.config.Queues; queue++ {
-		s, err := newSocketBeside(first, d)
+		s, err := newSocketBeside(d)
 		if err != nil {
 			return err
 		}
@@ -223,9 +229,6 @@ func (q *Queue) openShared(c *Config, r roll) error {
 		}
 		q.member.fills = append(q.member.fills, &s.rings.fill)
 		q.giveAll(queue)
-		if err := s.bindBeside(first, dev, queue); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -248,25 +251,50 @@ func (q *Queue) depths() depths {
 	}
 }
 
-// openSockets makes the seats' sockets and has frames steered into them.
-func (q *Queue) openSockets() error {
-	dev := q.steering.device
+// makeSockets makes the seats' sockets. All send on the first queue.
+func (q *Queue) makeSockets() error {
 	for seat := range q.config.Seats {
 		q.sockets = append(q.sockets, nil)
-		d := q.depths()
-		for queue, shared := range q.shared {
-			if queue > 0 {
-				d.tx = depthMin // all send on the first
-			}
-			s, err := newSocketBeside(q.shared[0], depths{rx: d.rx, tx: d.tx})
+		d := depths{rx: q.config.RxDepth, tx: q.config.TxDepth}
+		for range q.config.Queues {
+			s, err := newSocketBeside(d)
 			if err != nil {
-				return fmt.Errorf("xdp: seat %d of %s: %w", seat, dev.name, err)
+				return fmt.Errorf("xdp: seat %d of %s: %w", seat, q.config.Device, err)
 			}
 			q.sockets[seat] = append(q.sockets[seat], s)
-			if err := s.bindBeside(shared, dev, queue); err != nil {
+			if q.config.Late { // for Vacate, which comes when it is bound
+				if _, err := mapRx(s, d.rx); err != nil {
+					return fmt.Errorf("xdp: cannot map the RX ring of seat %d: %w", seat, err)
+				}
+			}
+			d.tx = depthMin
+		}
+	}
+	return nil
+}
+
+// bind binds all sockets to their queues, and has frames steered into those of the
+// seats.
+func (q *Queue) bind() (err error) {
+	c := q.portConfig()
+	dev, mode, first := q.steering.device, q.steering.mode, q.shared[0]
+	if err := first.bind(dev, 0, c.bindings(dev, mode), bindPatience); err != nil {
+		return err
+	}
+	if q.caps, err = capsOf(c, dev, mode, first); err != nil {
+		return err
+	}
+	for queue, s := range q.shared[1:] {
+		if err := s.bindBeside(first, dev, queue+1); err != nil {
+			return err
+		}
+	}
+	for seat, sockets := range q.sockets {
+		for queue, s := range sockets {
+			if err := s.bindBeside(q.shared[queue], dev, queue); err != nil {
 				return fmt.Errorf("xdp: seat %d: %w", seat, err)
 			}
-			s.tune(d.tx)
+			s.tune(q.config.TxDepth)
 			if err := q.steering.program.Register(queue, seat, s.fd); err != nil {
 				return err
 			}
@@ -294,7 +322,7 @@ func (q *Queue) Seat(number int) Seat {
 		Number: number, Seats: q.config.Seats, Port: steer.PortBase + uint16(number),
 		TCPBase: steer.TCPBase + uint16(number*steer.TCPPorts), TCPPorts: steer.TCPPorts,
 		Device: q.config.Device, Caps: q.caps, RxDepth: d.rx, TxDepth: d.tx, Fill: d.fill, Completion: d.completion,
-		Frames: q.config.Frames, Part: q.config.Part, ArenaFD: q.arena.FD(), RollFD: q.roll.fd,
+		Frames: q.config.Frames, Part: q.config.Part, Late: q.config.Late, ArenaFD: q.arena.FD(), RollFD: q.roll.fd,
 	}
 	for queue, own := range q.sockets[number] {
 		s.Queues = append(s.Queues, SeatQueue{RingsFD: q.shared[queue].fd, SocketFD: own.fd})
@@ -335,11 +363,13 @@ const membarrierGlobal = 1
 func (q *Queue) takeBack(seat int, sockets []*socket) error {
 	g := q.member.ledger
 	for _, s := range sockets {
-		rx, err := mapRx(s, q.config.RxDepth)
-		if err != nil {
-			return fmt.Errorf("xdp: cannot map the RX ring of seat %d: %w", seat, err)
+		if s.rings == nil {
+			if _, err := mapRx(s, q.config.RxDepth); err != nil {
+				return fmt.Errorf("xdp: cannot map the RX ring of seat %d: %w", seat, err)
+			}
 		}
-		rx.refresh()
+		rx := &s.rings.rx
+		rx.resume()
 		for rx.ours != rx.theirs {
 			g.mark(g.held[seat], rx.pop().Addr)
 		}

@@ -38,6 +38,10 @@ type Seat struct {
 	RollFD  int         `json:"roll_fd"`
 	Queues  []SeatQueue `json:"queues,omitempty"`
 
+	// Late says that the sockets are bound when all seats have mapped the rings,
+	// and that Caps are not known before.
+	Late bool `json:"late,omitempty"`
+
 	// Lines are the queues of the seat if it has its own, by slot of the peer, or
 	// one for all. Then only the arena of the descriptors above is there, the
 	// seat's own and of the size of its part, and nothing of what is said to be
@@ -83,7 +87,7 @@ func (s *Seat) check() error {
 		return s.wrong("TX ring", s.TxDepth)
 	case s.Part < mem.FrameSize || s.Part%mem.FrameSize != 0 || s.Part > 1<<40:
 		return s.wrong("part of the arena", s.Part)
-	case s.Caps.TxDepth != s.TxDepth || s.Caps.MaxBufs < 1 || s.Caps.MaxBufs > fabric.MaxBufs || s.Caps.MTU < mtuMin:
+	case !s.Late && !s.sound(s.Caps):
 		return s.wrong("MTU", s.Caps.MTU)
 	case len(s.Lines) > 0:
 		return s.checkLines()
@@ -108,6 +112,11 @@ func (s *Seat) check() error {
 
 // queuesMax is the most queues that one socket each is opened on.
 const queuesMax = 1024
+
+// sound reports whether a port of the seat can have these.
+func (s *Seat) sound(c fabric.PortCaps) bool {
+	return c.TxDepth == s.TxDepth && c.MaxBufs >= 1 && c.MaxBufs <= fabric.MaxBufs && c.MTU >= mtuMin
+}
 
 func (s *Seat) checkLines() error {
 	if n := len(s.Lines); n > seatsMax || n > 1 && n < s.Seats {
@@ -167,7 +176,7 @@ func (s *Seat) layout() layout {
 	return layout{seats: s.Seats, txDepth: s.TxDepth, frames: s.Frames, part: s.Part}
 }
 
-// layout divides the arena of a shared queue: the ledger, the frames that all
+// layout divides the arena of a shared queue: the meeting, the ledger, the frames that all
 // receive into, and for each seat a part of its own. Parts have one size, so
 // that an address tells whose it is.
 type layout struct{ seats, txDepth, frames, part int }
@@ -177,7 +186,8 @@ type layout struct{ seats, txDepth, frames, part int }
 const lineLen = 128
 
 func (l layout) boxLen() int      { return lineLen + roundUp(l.txDepth*8, lineLen) }
-func (l layout) heldAt() int      { return l.seats * l.boxLen() }
+func (l layout) boxesAt() int     { return meetingLen }
+func (l layout) heldAt() int      { return l.boxesAt() + l.seats*l.boxLen() }
 func (l layout) heldLen() int     { return roundUp((l.frames+63)/64*8, lineLen) }
 func (l layout) framesAt() int    { return roundUp(l.heldAt()+l.seats*l.heldLen(), mem.FrameSize) }
 func (l layout) partsAt() int     { return roundUp(l.framesAt()+l.frames*mem.FrameSize, hugePage) }

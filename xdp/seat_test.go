@@ -149,7 +149,7 @@ func TestQueueConfig(t *testing.T) {
 		"QueueConfig.Seats is 1025":       func(c *QueueConfig) { c.Seats = 1025 },
 		"QueueConfig.RxDepth is 100":      func(c *QueueConfig) { c.RxDepth = 100 },
 		"QueueConfig.Part is -1":          func(c *QueueConfig) { c.Part = -1 },
-		"RX rings of seat 3 needs 512":     func(c *QueueConfig) { c.Frames = 3 * (512 + rxHeld + slab) },
+		"RX rings of seat 3 needs 512":    func(c *QueueConfig) { c.Frames = 3 * (512 + rxHeld + slab) },
 		"QueueConfig.Part is 2097152: bu": func(c *QueueConfig) { c.Part = 1 },
 	} {
 		c := base

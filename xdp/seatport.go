@@ -78,6 +78,18 @@ func (f *fan) openSeat(s *Seat, arena *mem.Arena, track bool) error {
 	if err := f.join(s, track); err != nil {
 		return err
 	}
+	if s.Late {
+		caps, err := meetingOf(arena).await(s.Number)
+		if err == nil && !s.sound(caps) {
+			err = s.wrong("MTU", caps.MTU)
+		}
+		if err != nil {
+			return err
+		}
+		for _, p := range f.ports {
+			p.caps = caps
+		}
+	}
 	if len(f.ports) == 1 {
 		return nil
 	}

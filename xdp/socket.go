@@ -125,15 +125,15 @@ func final(err error) bool {
 	return false
 }
 
-// newSocketBeside makes a socket with the UMEM of first, which is bound. It has
-// FILL and COMPLETION rings of its own if their sizes in d are not 0, as it takes
-// for another queue.
-func newSocketBeside(first *socket, d depths) (*socket, error) {
+// newSocketBeside makes a socket that will have the UMEM of another one, see
+// bindBeside. It has FILL and COMPLETION rings of its own if their sizes in d are
+// not 0, as it takes for another queue.
+func newSocketBeside(d depths) (*socket, error) {
 	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("xdp: %w", os.NewSyscallError("socket", err))
 	}
-	s := &socket{fd: fd, sg: first.sg, zeroCopy: first.zeroCopy}
+	s := &socket{fd: fd}
 	if err := s.makeRings(d); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -149,6 +149,7 @@ func (s *socket) bindBeside(first *socket, dev *device, queue int) error {
 	if err != nil {
 		return bindError(dev, queue, unix.XDP_SHARED_UMEM, err)
 	}
+	s.sg, s.zeroCopy = first.sg, first.zeroCopy
 	return nil
 }
 

@@ -1,9 +1,11 @@
 package xdp_test
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -178,5 +180,81 @@ func TestQueue_vacateAllQueues(t *testing.T) {
 	}
 	if fill, received, held := q.Accounted(); fill != q.Frames() || received != 0 || held[0] != 0 {
 		t.Errorf("%d in FILL rings, %d received, %v held of %d: want all in FILL rings", fill, received, held, q.Frames())
+	}
+}
+
+// Queues of a kernel that cannot map the rings of bound sockets are bound when all
+// seats are there, but for those that will not come.
+func TestQueue_late(t *testing.T) {
+	const seats = 3
+	tb := testbedOf(t, testbed.Config{MTU: 1500, Queues: spreadQueues})
+	c := queueConfig(seats, bpf.Generic)
+	c.Late = true
+	q := openQueue(t, tb.Hosts[0], c)
+	never := func(int) bool { return false }
+	if done, err := q.Bind(never); done || err != nil {
+		t.Fatalf("bound: %v, %v; want to wait for the seats", done, err)
+	}
+	opened := make(chan fabric.Port, seats)
+	for n := range seats - 1 {
+		go func() { opened <- sit(t, q, n) }()
+	}
+	second := func(seat int) bool { return seat == seats-1 }
+	for done := false; !done; time.Sleep(time.Millisecond) {
+		var err error
+		if done, err = q.Bind(second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range seats - 1 {
+		p := <-opened
+		if caps := p.Caps(); caps != q.Caps() || caps.MTU != 1500 {
+			t.Errorf("%+v, want %+v", caps, q.Caps())
+		}
+	}
+	if err := q.Vacate(seats - 1); err != nil {
+		t.Error(err)
+	}
+	if n := sendSpread(t, tb.Hosts[1], tb.Hosts[0], portBase+seats-1); int(q.Steering().Stray()) != n {
+		t.Errorf("%d of %d datagrams to nobody were stray", q.Steering().Stray(), n)
+	}
+}
+
+// Why queues could not be bound is what each seat fails with.
+func TestQueue_lateFails(t *testing.T) {
+	tb := testbedOf(t, testbed.Config{MTU: 1500})
+	c := queueConfig(1, bpf.Driver)
+	c.Late, c.ZeroCopy = true, xdp.ZeroCopyMust // which a veth has not
+	q := openQueue(t, tb.Hosts[0], c)
+	s := take(t, q, 0)
+	arena, err := s.MapArena()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer arena.Close()
+	failed := make(chan error)
+	go func() {
+		_, err := xdp.OpenSeat(s, arena, true)
+		failed <- err
+	}()
+	var bound error
+	for done := false; !done; time.Sleep(time.Millisecond) {
+		done, bound = q.Bind(func(int) bool { return false })
+	}
+	if err := <-failed; bound == nil || err == nil || err.Error() != bound.Error() || !errors.Is(bound, xdp.ErrUnsupported) {
+		t.Errorf("Bind: %v; OpenSeat: %v; want that there is no zero-copy", bound, err)
+	}
+}
+
+func TestMapsBound(t *testing.T) {
+	tb := newTestbed(t, 1500)
+	err := tb.Hosts[0].Do(func() error {
+		if !xdp.MapsBound() {
+			t.Error("this kernel cannot map the rings of a bound socket, or that could not be tried")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
