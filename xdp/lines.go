@@ -152,6 +152,10 @@ func (l *Lines) open(c LinesConfig) error {
 	if err != nil {
 		return err
 	}
+	if !MapsBound() {
+		return &Error{Device: dev.name, Reason: ErrNoSteering, Detail: "before Linux 6.4 processes cannot take over sockets that are bound",
+			Remedy: "let the ranks share one queue"}
+	}
 	mode := preferred(c.Mode, dev.driver)
 	if l.plan, err = planLines(c, dev, mode); err != nil {
 		return err
