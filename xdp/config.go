@@ -27,8 +27,13 @@ const (
 // Steer.PortBase are needed; the rest has defaults.
 type Config struct {
 	Device string // name of the network device
-	Queue  int    // its queue, from 0
 	Arena  *Arena // all of it becomes the UMEM; must outlive the port
+
+	// Queue is the queue to send on, from 0, and the first to receive on, and
+	// Queues is how many there are to receive on. A card may give any frame to
+	// any of its queues (RSS), so the default is all from Queue on, or one with
+	// Program, whose caller knows where frames arrive.
+	Queue, Queues int
 
 	// Program steers frames into the socket as slot Slot of queue Queue. It
 	// is attached to Device and stays the caller's. When nil, Open loads and
@@ -40,9 +45,9 @@ type Config struct {
 
 	ZeroCopy ZeroCopy
 	MTU      int  // largest IP packet wanted, bytes; default what the device has
-	RxDepth  int  // chunks kept ready for receiving, a power of two; default 2048
+	RxDepth  int  // chunks kept ready for receiving on each queue, a power of two; default 2048, less with many queues
 	TxDepth  int  // buffers that may be on their way out, a power of two; default 1024
-	Frames   int  // chunks in the port's pool; default RxDepth + TxDepth + 1024
+	Frames   int  // chunks in the port's pool; default Queues*RxDepth + TxDepth + 1024
 	Track    bool // check every move of a frame (tests)
 
 	// BusyPoll lets Recv drive the device for up to this long when nothing
@@ -52,23 +57,38 @@ type Config struct {
 	BusyPoll mono.Duration
 }
 
+// depthOf returns the default number of chunks to receive into on each of some
+// queues: all may arrive on one of them, so none has less while there are few, and
+// many share what four have, or half of the arena if that is less.
+func depthOf(alone, queues int, arena *Arena) int {
+	if queues == 1 || arena == nil {
+		return alone
+	}
+	d := min(alone, 4*alone/powerFrom(queues))
+	for d*queues > arena.Room()/2/mem.FrameSize && d > depthMin {
+		d /= 2
+	}
+	return max(d, depthMin)
+}
+
 // depthMax is what the kernel allocates without complaint.
 const depthMax = 1 << 16
 
 // WithDefaults returns c with all defaults filled in, or says what is wrong
 // with it.
 func (c Config) WithDefaults() (Config, error) {
+	c.Queues = max(c.Queues, 1)
 	if c.RxDepth == 0 {
-		c.RxDepth = 2048
+		c.RxDepth = depthOf(2048, c.Queues, c.Arena)
 	}
 	if c.TxDepth == 0 {
 		c.TxDepth = 1024
 	}
 	if c.Frames == 0 {
-		c.Frames = c.RxDepth + c.TxDepth + 1024
+		c.Frames = c.Queues*c.RxDepth + c.TxDepth + 1024
 	}
 	if c.Program == nil {
-		c.Steer.Queues = max(c.Steer.Queues, c.Queue+1)
+		c.Steer.Queues = max(c.Steer.Queues, c.Queue+c.Queues)
 		c.Steer.Slots = max(c.Steer.Slots, c.Slot+1)
 	}
 	switch {
@@ -99,7 +119,7 @@ const rxHeld = 8 * fabric.MaxBufs
 // Budget says who holds how many of the port's chunks at most.
 func (c Config) Budget() Budget {
 	return Budget{
-		{Name: "FILL and RX ring", Frames: c.RxDepth, Why: "chunks ready to be received into, or received", Knob: "Config.RxDepth"},
+		{Name: "FILL and RX rings", Frames: max(c.Queues, 1) * c.RxDepth, Why: "chunks ready to be received into, or received", Knob: "Config.RxDepth, Config.Queues"},
 		{Name: "received", Frames: rxHeld, Why: "one batch that the protocols read", Knob: "none: it is fixed"},
 		{Name: "reserve to send", Frames: fillReserve, Why: "never given to the FILL ring", Knob: "none: it is fixed"},
 	}

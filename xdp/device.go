@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -17,7 +18,9 @@ type device struct {
 	index    int
 	mtu      int
 	queues   int // that can both receive and send
+	receive  int // that can receive
 	up       bool
+	carrier  bool // the link was up, too
 	features features
 }
 
@@ -32,14 +35,32 @@ func lookup(name string) (*device, error) {
 	}
 	a := l.Attrs()
 	d := &device{
-		name: a.Name, index: a.Index, mtu: a.MTU, up: a.Flags&net.FlagUp != 0,
-		driver: driverOf(a.Name), features: queryFeatures(a.Index), queues: queryChannels(a.Index),
+		name: a.Name, index: a.Index, mtu: a.MTU, up: a.Flags&net.FlagUp != 0, carrier: a.RawFlags&unix.IFF_RUNNING != 0,
+		driver: driverOf(a.Name), features: queryFeatures(a.Index),
 	}
-	if d.queues == 0 {
-		d.queues = max(min(a.NumRxQueues, a.NumTxQueues), 1)
+	if d.queues, d.receive = queryChannels(a.Index); d.receive == 0 {
+		d.queues, d.receive = max(min(a.NumRxQueues, a.NumTxQueues), 1), max(a.NumRxQueues, 1)
 	}
 	return d, nil
 }
+
+// settle waits until the link is as it was when the device was looked up: many
+// drivers reset the card when they get a program or a socket, and then it has no
+// link for some seconds. When it stays away that is for those to say who send.
+func (d *device) settle() {
+	for range settleTries {
+		l, err := netlink.LinkByIndex(d.index)
+		if err != nil || !d.carrier || l.Attrs().RawFlags&unix.IFF_RUNNING != 0 {
+			return
+		}
+		time.Sleep(settlePause)
+	}
+}
+
+const (
+	settlePause = 20 * time.Millisecond
+	settleTries = 500 // ten seconds
+)
 
 // who names the driver, for people.
 func (d *device) who() string {

@@ -9,8 +9,8 @@ import "github.com/xwarp/xwarp/internal/fabric"
 const Places = int(places)
 
 // SetInside makes the port of a seat call fn at each of those places.
-func (p *Port) SetInside(fn func(place int)) {
-	p.member.ledger.inside = func(at place) { fn(int(at)) }
+func SetInside(p fabric.Port, fn func(place int)) {
+	p.(*Port).member.ledger.inside = func(at place) { fn(int(at)) }
 }
 
 // Transmit sends what is queued and does not look whether it was sent.
@@ -26,21 +26,22 @@ func (p *Port) SendInvalid() {
 }
 
 // Accounted returns how many of the frames to receive into are in the FILL
-// ring, in an RX ring or held by each seat, when
+// rings, in an RX ring or held by each seat, when
 // nothing moves.
 func (q *Queue) Accounted() (fill, received int, held []int) {
-	q.member.fill.refresh()
-	fill = int(*q.member.fill.shared - q.member.fill.theirs)
-	for seat, s := range q.sockets {
+	for _, f := range q.member.fills {
+		f.refresh()
+		fill += int(*f.shared - f.theirs)
+	}
+	for seat, sockets := range q.sockets {
 		held = append(held, len(q.member.ledger.heldBy(seat)))
-		if s == nil {
-			continue
-		}
-		if rx, err := mapRx(s, q.config.RxDepth); err == nil {
-			rx.refresh()
-			received += int(rx.theirs - rx.ours)
-			s.rings.unmap()
-			s.rings = nil
+		for _, s := range sockets {
+			if rx, err := mapRx(s, q.config.RxDepth); err == nil {
+				rx.refresh()
+				received += int(rx.theirs - rx.ours)
+				s.rings.unmap()
+				s.rings = nil
+			}
 		}
 	}
 	return fill, received, held

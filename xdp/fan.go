@@ -26,7 +26,7 @@ type Line struct {
 // an error. Buffers to send must lie in the part of the arena that is the seat's
 // own.
 func OpenLineSeat(s Seat, arena *Arena, track bool) (FramePort, error) {
-	f := &fan{seat: s, poll: -1}
+	f := &fan{seat: &s, poll: -1}
 	for _, line := range s.Lines {
 		f.ports = append(f.ports, &Port{sock: &socket{fd: line.ReceiveFD}, out: &socket{fd: line.SendFD}, arena: arena, caps: s.Caps})
 	}
@@ -115,13 +115,14 @@ func (p *Port) pushBorrowed(n int) int {
 	return n
 }
 
-// fan is a port on several lines: it receives from all and sends each frame on
-// the one that leads to the slot of its destination port. The lines share a pool.
+// fan is a port on several queues, which share a pool. It receives from all, and
+// sends on the first; with queues of its own on a veth it sends each frame on the
+// line that leads to the slot of its destination port.
 type fan struct {
-	seat  Seat
-	ports []*Port // by slot of the peer
-	next  int     // to be asked first by Recv
-	poll  int     // epoll descriptor of all
+	seat  *Seat // whose lines they are, by slot of the peer; nil: it sends on the first
+	ports []*Port
+	next  int // to be asked first by Recv
+	poll  int // epoll descriptor of all
 }
 
 // watch makes the descriptor that is readable when one of the sockets is.
@@ -140,7 +141,7 @@ func (f *fan) watch() (err error) {
 }
 
 // Caps returns what the port can do.
-func (f *fan) Caps() PortCaps { return f.seat.Caps }
+func (f *fan) Caps() PortCaps { return f.ports[0].caps }
 
 // Arena returns the memory that frames live in.
 func (f *fan) Arena() *Arena { return f.ports[0].arena }
@@ -151,7 +152,7 @@ func (f *fan) Pool() *Pool { return f.ports[0].pool }
 // FD returns a descriptor that is readable when frames have arrived.
 func (f *fan) FD() int { return f.poll }
 
-// Recv fills dst from one of the lines, in turn.
+// Recv fills dst from one of the queues, in turn.
 func (f *fan) Recv(dst []Desc) int {
 	for range f.ports {
 		p := f.ports[f.next]
@@ -168,14 +169,20 @@ func (f *fan) Recv(dst []Desc) int {
 // TxFree returns how many buffers Send takes now, wherever they go.
 func (f *fan) TxFree() int {
 	n := f.ports[0].TxFree()
+	if f.seat == nil {
+		return n
+	}
 	for _, p := range f.ports[1:] {
 		n = min(n, p.TxFree())
 	}
 	return n
 }
 
-// Send queues whole frames, each on the line of its destination.
+// Send queues whole frames, each on the line of its destination if it has one.
 func (f *fan) Send(src []Desc) int {
+	if f.seat == nil {
+		return f.ports[0].Send(src)
+	}
 	n := wholeFrames(src, f.TxFree())
 	for at := 0; at < n; {
 		slot, end := f.slot(&src[at]), f.frameEnd(src, at, n)
@@ -206,7 +213,7 @@ const (
 
 // slot returns the slot of the peer that a frame is for; 0 if it is for none, as
 // then the line makes no difference.
-func (f *fan) slot(first *fabric.Desc) int {
+func (f *fan) slot(first *Desc) int {
 	if first.Len < portsEnd {
 		return 0
 	}
@@ -228,14 +235,14 @@ func (f *fan) slot(first *fabric.Desc) int {
 	return n
 }
 
-// Flush moves what is queued on all lines.
+// Flush moves what is queued on all queues.
 func (f *fan) Flush() {
 	for _, p := range f.ports {
 		p.Flush()
 	}
 }
 
-// Stats returns the sums over all lines.
+// Stats returns the sums over all queues.
 func (f *fan) Stats() PortStats {
 	var sum PortStats
 	for _, p := range f.ports {
@@ -245,6 +252,7 @@ func (f *fan) Stats() PortStats {
 		sum.TxFrames += st.TxFrames
 		sum.TxBytes += st.TxBytes
 		sum.RxDropped += st.RxDropped
+		sum.RxStray += st.RxStray
 		sum.TxInvalid += st.TxInvalid
 		sum.RxInvalid += st.RxInvalid
 		sum.Wakeups += st.Wakeups
@@ -258,6 +266,15 @@ func (f *fan) Close() error {
 	if f.poll >= 0 {
 		errs = append(errs, os.NewSyscallError("close", unix.Close(f.poll)))
 		f.poll = -1
+	}
+	if len(f.ports) > 0 && f.ports[0].steering != nil {
+		errs = append(errs, f.ports[0].steering.Close()) // before any queue has no socket any more
+	}
+	if len(f.ports) > 0 && f.ports[0].member != nil {
+		f.ports[0].member.leave(f.ports[0]) // which writes the rings of all
+		for _, p := range f.ports {
+			p.member = nil
+		}
 	}
 	for i := len(f.ports) - 1; i >= 0; i-- {
 		errs = append(errs, f.ports[i].Close())

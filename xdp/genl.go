@@ -52,15 +52,16 @@ func queryFeatures(ifindex int) features {
 }
 
 // queryChannels returns how many queues a device has that can both receive and
-// send (ethtool --show-channels), or 0 when its driver does not say.
-func queryChannels(ifindex int) int {
+// send, and how many that can receive (ethtool --show-channels), or 0 when its
+// driver does not say.
+func queryChannels(ifindex int) (both, receive int) {
 	const channelsGet, headerAttr, indexAttr = 17, 1, 1
 	const rxAttr, txAttr, combinedAttr = 6, 7, 9
 	header := nl.NewRtAttr(headerAttr|unix.NLA_F_NESTED, nil)
 	header.AddRtAttr(indexAttr, nl.Uint32Attr(uint32(ifindex)))
 	attrs, err := askGeneric(unix.ETHTOOL_GENL_NAME, channelsGet, header)
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	var rx, tx, combined uint32
 	for _, a := range attrs {
@@ -76,7 +77,7 @@ func queryChannels(ifindex int) int {
 			combined = v
 		}
 	}
-	return int(combined + min(rx, tx))
+	return int(combined + min(rx, tx)), int(combined + rx)
 }
 
 // askGeneric sends one request to a generic netlink family and returns the

@@ -60,7 +60,7 @@ func newLedger(arena *Arena, l layout) *ledger {
 	b := arena.Bytes()
 	g := &ledger{layout: l}
 	for i := range l.seats {
-		at := b[i*l.boxLen():][:l.boxLen()]
+		at := b[l.boxesAt()+i*l.boxLen():][:l.boxLen()]
 		g.boxes = append(g.boxes, box{
 			mark:    &mem.ScalarsOf[uint64](at[:lineLen])[0],
 			letters: mem.ScalarsOf[uint64](at[lineLen:][:l.txDepth*8]),

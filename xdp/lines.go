@@ -142,6 +142,7 @@ func OpenLines(c LinesConfig) (*Lines, error) {
 	if err := l.open(c); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
+	l.steering.device.settle()
 	return l, nil
 }
 
@@ -149,6 +150,10 @@ func (l *Lines) open(c LinesConfig) error {
 	dev, err := lookup(c.Device)
 	if err != nil {
 		return err
+	}
+	if !MapsBound() {
+		return &Error{Device: dev.name, Reason: ErrNoSteering, Detail: "before Linux 6.4 processes cannot take over sockets that are bound",
+			Remedy: "let the ranks share one queue"}
 	}
 	mode := preferred(c.Mode, dev.driver)
 	if l.plan, err = planLines(c, dev, mode); err != nil {
@@ -253,7 +258,7 @@ func (l *Lines) openSockets(c Config) error {
 			return err
 		}
 		l.sockets = append(l.sockets, s)
-		if err := s.bind(dev, queue, copying(c.ZeroCopy, mode), bindPatience); err != nil {
+		if err := s.bind(dev, queue, c.bindings(dev, mode), bindPatience); err != nil {
 			return err
 		}
 		s.tune(d.tx)

@@ -12,8 +12,9 @@ import (
 type member struct {
 	ledger     *ledger
 	roll       roll
-	number     int // of the seat; that of no seat for who made the queue
-	fill       *fillRing
+	number     int         // of the seat; that of no seat for who made the queue
+	fills      []*fillRing // of each queue
+	fds        []int       // of our sockets there; none for who made the queues
 	completion *completionRing
 	held       []uint64 // frames that we hold, a bit for each; nil for no seat
 	own        mem.Part
@@ -26,8 +27,8 @@ type member struct {
 // all: others write the same cache lines, so that is paid per batch.
 const slab = 32
 
-func newMember(g *ledger, r roll, number int, rings *rings) *member {
-	m := &member{ledger: g, roll: r, number: number, fill: &rings.fill, completion: &rings.completion}
+func newMember(g *ledger, r roll, number int, completion *completionRing, fills ...*fillRing) *member {
+	m := &member{ledger: g, roll: r, number: number, fills: fills, completion: completion}
 	if number < g.seats {
 		m.held, m.own = g.held[number], g.partOf(number)
 		m.found = make([]mem.Addr, 0, g.txDepth)
@@ -36,18 +37,37 @@ func newMember(g *ledger, r roll, number int, rings *rings) *member {
 	return m
 }
 
-// give gives frames to the kernel to receive into, held until then by held. A
-// frame is not held any more before others can see it, for then the kernel may
-// give it to them.
-func (m *member) give(frames []mem.Addr, held []uint64) {
-	at := atomic.LoadUint32(m.fill.shared)
+// give gives frames to the kernel to receive into, held until then by held, and
+// returns on which queue. A frame is not held any more before others can see it,
+// for then the kernel may give it to them.
+func (m *member) give(frames []mem.Addr, held []uint64) (queue int) {
+	queue = m.emptiest()
+	fill := m.fills[queue]
+	at := atomic.LoadUint32(fill.shared)
 	for _, f := range frames {
 		m.ledger.unmark(held, f)
 		m.ledger.pause(unmarked)
-		at = m.fill.put(at, f)
+		at = fill.put(at, f)
 		m.ledger.pause(put)
 	}
-	m.fill.show(at)
+	fill.show(at)
+	return queue
+}
+
+// emptiest returns the queue with the least to receive into: any frame may go to
+// any queue, and goes where most arrives.
+func (m *member) emptiest() (queue int) {
+	if len(m.fills) == 1 {
+		return 0
+	}
+	least := ^uint32(0)
+	for i, f := range m.fills {
+		f.refresh()
+		if n := atomic.LoadUint32(f.shared) - f.theirs; n < least {
+			queue, least = i, n
+		}
+	}
+	return queue
 }
 
 // look finds out which of our buffers were sent, and returns how many. It writes

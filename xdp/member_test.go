@@ -48,8 +48,8 @@ func newSharing(t *testing.T, start uint32, seats, txDepth, rxDepth, frames int)
 	}
 	for i := range seats {
 		*s.ledger.boxes[i].mark = markOf(0, start)
-		// Each process has a view of the rings of its own.
-		m := newMember(s.ledger, roll{-1}, i, &rings{fill: s.fill, completion: s.done})
+		done, fill := s.done, s.fill // each process has a view of the rings of its own
+		m := newMember(s.ledger, roll{-1}, i, &done, &fill)
 		m.ledger = &ledger{layout: l, boxes: s.ledger.boxes, held: s.ledger.held}
 		s.members = append(s.members, m)
 		part, err := mem.MapPart(arena.FD(), l.size(), l.partOf(i), l.partOf(i), l.common())

@@ -12,16 +12,36 @@ import (
 	"github.com/xwarp/xwarp/internal/mono"
 )
 
-// Open opens a port on a queue of a device in the network namespace of the
+// Open opens a port on the queues of a device in the network namespace of the
 // calling thread. It returns an [*Error] with its reason and what to do, or a
 // *bpf.AttachedError when the device has somebody else's XDP program. It waits
-// for some seconds when the queue was closed just before. The caller closes
+// for some seconds when a queue was closed just before. The caller closes
 // the port; when the process dies the kernel removes everything.
-func Open(c Config) (*Port, error) {
+func Open(c Config) (FramePort, error) {
+	if c.Queues == 0 && c.Program == nil && c.Device != "" {
+		dev, err := lookup(c.Device)
+		if err != nil {
+			return nil, err
+		}
+		c.Queues = dev.receive - c.Queue
+	}
 	c, err := c.WithDefaults()
 	if err != nil {
 		return nil, err
 	}
+	first, err := openFirst(c)
+	if err != nil {
+		return nil, err
+	}
+	if c.Queues == 1 {
+		first.steering.device.settle()
+		return first, nil
+	}
+	return first.onAllQueues(c)
+}
+
+// openFirst opens the port of c.Queue alone. c has its defaults.
+func openFirst(c Config) (*Port, error) {
 	steering, err := NewSteering(c)
 	if err != nil {
 		return nil, err
@@ -48,7 +68,7 @@ func (p *Port) open(c Config, sendOn int) (err error) {
 	}
 	p.rings, p.out = p.sock.rings, p.sock
 	p.post() // before bind: some drivers want something to receive into
-	if err := p.sock.bind(dev, c.Queue, copying(c.ZeroCopy, mode), bindPatience); err != nil {
+	if err := p.sock.bind(dev, c.Queue, c.bindings(dev, mode), bindPatience); err != nil {
 		return err
 	}
 	if sendOn != c.Queue {
@@ -58,7 +78,7 @@ func (p *Port) open(c Config, sendOn int) (err error) {
 	}
 	p.out.tune(c.TxDepth)
 	if c.BusyPoll > 0 {
-		if err := p.sock.busyPoll(dev, int(max(c.BusyPoll/mono.Microsecond, 1))); err != nil {
+		if err := p.sock.busyPoll(dev, c.busyMicroseconds()); err != nil {
 			return err
 		}
 		p.busyPoll = true
@@ -66,20 +86,85 @@ func (p *Port) open(c Config, sendOn int) (err error) {
 	if p.caps, err = capsOf(c, dev, mode, p.sock); err != nil {
 		return err
 	}
-	return p.steering.Register(p.sock.fd)
+	return p.steering.Register(c.Queue, p.sock.fd)
 }
 
-// copying returns the bind flag. In generic mode the kernel must be told to
-// copy: a driver that can do zero-copy would else take the queue over and
-// nothing would arrive.
-func copying(z ZeroCopy, mode bpf.Mode) uint16 {
-	switch {
-	case mode == bpf.Generic || z == ZeroCopyNever:
-		return unix.XDP_COPY
-	case z == ZeroCopyMust:
-		return unix.XDP_ZEROCOPY
+// onAllQueues makes a port of p and of c.Queues-1 more, each of which receives on
+// a queue of its own. It owns p from now on.
+func (p *Port) onAllQueues(c Config) (FramePort, error) {
+	f := &fan{ports: []*Port{p}, poll: -1}
+	for queue := c.Queue + 1; queue < c.Queue+c.Queues; queue++ {
+		b := &Port{arena: c.Arena, pool: p.pool, caps: p.caps, rxDepth: c.RxDepth, want: c.RxDepth}
+		f.ports = append(f.ports, b)
+		if err := b.receiveBeside(p, c, queue); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
 	}
-	return 0
+	if err := f.watch(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	p.steering.device.settle()
+	return f, nil
+}
+
+// receiveBeside opens the socket of p, which receives on a queue, into the memory
+// and for the slot of first, and does not send.
+func (p *Port) receiveBeside(first *Port, c Config, queue int) (err error) {
+	s := first.steering
+	d := depths{fill: c.RxDepth, completion: depthMin, rx: c.RxDepth, tx: depthMin}
+	if p.sock, err = newSocketBeside(d); err != nil {
+		return err
+	}
+	p.out = p.sock
+	if p.sock.rings, err = mapRings(p.sock.fd, d); err != nil {
+		return fmt.Errorf("xdp: cannot map the rings: %w", err)
+	}
+	p.rings = p.sock.rings
+	p.post() // before bind: some drivers want something to receive into
+	if err := p.sock.bindBeside(first.sock, s.device, queue); err != nil {
+		return err
+	}
+	if c.BusyPoll > 0 {
+		if err := p.sock.busyPoll(s.device, c.busyMicroseconds()); err != nil {
+			return err
+		}
+		p.busyPoll = true
+	}
+	return s.Register(queue, p.sock.fd)
+}
+
+func (c *Config) busyMicroseconds() int { return int(max(c.BusyPoll/mono.Microsecond, 1)) }
+
+// bindings are the flags to bind with, the best first: the first that the driver
+// takes is used. The kernel must be told to copy in generic mode, where a driver
+// that can do zero-copy would else take the queue over and nothing would arrive.
+// It must be told not to otherwise: asked for frames of several buffers, and not
+// for zero-copy, it copies without a word where the driver has zero-copy only for
+// frames of one.
+func (c *Config) bindings(dev *device, mode bpf.Mode) []uint16 {
+	const sg = unix.XDP_USE_SG
+	copying := []uint16{unix.XDP_COPY | sg, unix.XDP_COPY} // without sg before Linux 6.6
+	if mode == bpf.Generic || c.ZeroCopy == ZeroCopyNever {
+		return copying
+	}
+	f, mtu := dev.features, c.MTU
+	if mtu == 0 {
+		mtu = dev.mtu
+	}
+	var flags []uint16
+	if f.zcSegs > 1 {
+		flags = append(flags, unix.XDP_ZEROCOPY|sg)
+	}
+	if may := f.zeroCopy() || !f.known; mtu <= MTUSingle && (may || c.ZeroCopy == ZeroCopyMust) {
+		flags = append(flags, unix.XDP_ZEROCOPY)
+	}
+	switch {
+	case c.ZeroCopy != ZeroCopyMust:
+		flags = append(flags, copying...)
+	case len(flags) == 0: // let the driver say why not
+		flags = append(flags, unix.XDP_ZEROCOPY|sg)
+	}
+	return flags
 }
 
 func capsOf(c Config, dev *device, mode bpf.Mode, s *socket) (PortCaps, error) {

@@ -27,7 +27,8 @@ func OpenPair(c Config, bulk int) (first, second *Port, err error) {
 	if c.Program == nil {
 		c.Steer.Queues = max(c.Steer.Queues, bulk+1)
 	}
-	if first, err = Open(c); err != nil {
+	c.Queues = 1
+	if first, err = openFirst(c); err != nil {
 		return nil, nil, err
 	}
 	if second, err = first.beside(c, bulk); err != nil {
@@ -77,5 +78,5 @@ func (p *Port) openSender(c Config, queue int) (err error) {
 	}
 	// Every frame that p sends comes back to the pool through these.
 	p.rings.tx, p.rings.completion = p.out.rings.tx, p.out.rings.completion
-	return p.out.bind(dev, queue, copying(c.ZeroCopy, p.steering.mode), bindPatience)
+	return p.out.bind(dev, queue, c.bindings(dev, p.steering.mode), bindPatience)
 }

@@ -280,6 +280,9 @@ func (p *Port) Stats() PortStats {
 	if k, err := statistics(p.out.fd); err == nil { // sock may be another's to send on
 		st.TxInvalid = k.Tx_invalid_descs
 	}
+	if p.steering != nil {
+		st.RxStray = p.steering.Stray()
+	}
 	return st
 }
 

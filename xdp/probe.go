@@ -199,7 +199,7 @@ func (r *Report) trialSocket(dev *device) {
 			return err
 		}
 		defer s.close()
-		if err := s.bind(dev, 0, unix.XDP_COPY, bindImpatience); err != nil {
+		if err := s.bind(dev, 0, []uint16{unix.XDP_COPY | unix.XDP_USE_SG, unix.XDP_COPY}, bindImpatience); err != nil {
 			return err
 		}
 		r.NeedWakeup, r.MultiBuffer = true, s.sg // bind asks for both

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -12,13 +11,13 @@ import (
 	"github.com/xwarp/xwarp/internal/mem"
 )
 
-// QueueConfig describes a queue of a device that many processes share. Device,
+// QueueConfig describes the queues of a device that many processes share. Device,
 // Seats and Steer.PortBase are needed; the rest has defaults. Steer.PortBase is
 // the UDP port of seat 0, and each seat has the one after that of the seat
 // before it.
 type QueueConfig struct {
 	Device string // name of the network device
-	Queue  int    // its queue, from 0
+	Queues int    // how many of its queues to receive on, from 0; default all: see Config.Queues
 	Seats  int    // how many ports there can be, 1 to 1024
 	Steer  bpf.Config
 
@@ -26,7 +25,11 @@ type QueueConfig struct {
 	ZeroCopy ZeroCopy
 	MTU      int
 
-	RxDepth int // of each seat: chunks that may wait for it, a power of two; default 512
+	// Late leaves the sockets unbound until Queue.Bind is called, which is when the
+	// seats are opened: see MapsBound. Default: they are bound at once.
+	Late bool
+
+	RxDepth int // of each seat and queue: chunks that may wait for it, a power of two; default 512, less with more than four queues
 	TxDepth int // of each seat: buffers that may be on their way out, a power of two; default 1024
 	Frames  int // chunks to receive into, for all seats together; default what Budget says
 	Part    int // bytes of the arena for each seat, for frames to send and applications; default 64 MiB, or 32 MiB with more than four seats
@@ -51,12 +54,14 @@ func (c QueueConfig) WithDefaults() (QueueConfig, error) {
 	for _, d := range []struct {
 		field *int
 		value int
-	}{{&c.RxDepth, rxDepthShared}, {&c.TxDepth, 1024}, {&c.Part, defaultPart(c.Seats)}} {
+	}{{&c.Queues, 1}, {&c.RxDepth, depthOf(rxDepthShared, max(c.Queues, 1), nil)}, {&c.TxDepth, 1024}, {&c.Part, defaultPart(c.Seats)}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
 	}
 	switch {
+	case c.Queues < 1 || c.Queues > queuesMax:
+		return c, fmt.Errorf("xdp: QueueConfig.Queues is %d: give the number of queues to receive on, 1 to %d", c.Queues, queuesMax)
 	case c.Seats < 1 || c.Seats > seatsMax:
 		return c, fmt.Errorf("xdp: QueueConfig.Seats is %d: give the number of ports, 1 to %d", c.Seats, seatsMax)
 	case c.Part < 0:
@@ -66,7 +71,7 @@ func (c QueueConfig) WithDefaults() (QueueConfig, error) {
 	}
 	c.Part = roundUp(c.Part, hugePage)
 	c.Steer.Slots = c.Seats
-	c.Steer.Queues = max(c.Steer.Queues, c.Queue+1)
+	c.Steer.Queues = max(c.Steer.Queues, c.Queues)
 	b := c.Budget()
 	if c.Frames == 0 {
 		c.Frames = b.Frames()
@@ -97,15 +102,15 @@ func (c QueueConfig) Budget() Budget {
 	var b Budget
 	for i := range c.Seats {
 		b = append(b,
-			mem.Term{Name: fmt.Sprintf("RX ring of seat %d", i), Frames: c.RxDepth, Why: "chunks that were received for it", Knob: "QueueConfig.RxDepth"},
+			mem.Term{Name: fmt.Sprintf("RX rings of seat %d", i), Frames: c.Queues * c.RxDepth, Why: "chunks that were received for it", Knob: "QueueConfig.RxDepth, QueueConfig.Queues"},
 			mem.Term{Name: fmt.Sprintf("received by seat %d", i), Frames: rxHeld, Why: "one batch that the protocols read", Knob: "none: it is fixed"},
 			mem.Term{Name: fmt.Sprintf("given back by seat %d", i), Frames: slab, Why: "they gather in slabs", Knob: "none: it is fixed"})
 	}
-	return append(b, mem.Term{Name: "FILL ring", Frames: fillLeast, Why: "ready for a burst when all else is taken", Knob: "none: it is fixed"})
+	return append(b, mem.Term{Name: "FILL rings", Frames: c.Queues * fillLeast, Why: "ready for a burst when all else is taken", Knob: "none: it is fixed"})
 }
 
-// fillLeast is how many chunks are ready to receive into when every seat has
-// as many as it may.
+// fillLeast is how many chunks of each queue are ready to receive into when every
+// seat has as many as it may.
 const fillLeast = 512
 
 // seatBudget says who holds how many of the chunks in a seat's own part at
@@ -118,25 +123,33 @@ func seatBudget(txDepth int) Budget {
 	}
 }
 
-// Queue is a queue of a device that many processes share, as the one sees it
-// that has the privileges: it makes the arena and a socket for each seat, and
-// passes their descriptors on. It takes no part in moving frames, and must live
+// Queue is the queues of a device that many processes share, as the one sees it
+// that has the privileges: it makes the arena and for each seat a socket on each
+// queue, for a card may give any frame to any queue, and passes their descriptors
+// on. All send on the first queue. It takes no part in moving frames, and must live
 // as long as its seats are used. Its methods are for one goroutine at a time.
 type Queue struct {
 	config   QueueConfig
 	layout   layout
 	arena    *Arena
 	steering *Steering
-	first    *socket   // has the FILL and COMPLETION rings and no seat
-	sockets  []*socket // by seat; nil once it was vacated
+	shared   []*socket   // by queue: have the FILL and COMPLETION rings and no seat
+	sockets  [][]*socket // by seat and queue; nil once it was vacated
 	roll     roll
 	member   *member
 	caps     PortCaps
 }
 
-// OpenQueue opens a queue of a device, in the network namespace of the calling
+// OpenQueue opens the queues of a device, in the network namespace of the calling
 // thread. The errors are those of [Open]. The caller closes it.
 func OpenQueue(c QueueConfig) (*Queue, error) {
+	if c.Queues == 0 {
+		dev, err := lookup(c.Device)
+		if err != nil {
+			return nil, err
+		}
+		c.Queues = min(dev.receive, queuesMax)
+	}
 	c, err := c.WithDefaults()
 	if err != nil {
 		return nil, err
@@ -148,6 +161,9 @@ func OpenQueue(c QueueConfig) (*Queue, error) {
 	if err := q.open(); err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
+	if !c.Late {
+		q.steering.device.settle()
+	}
 	return q, nil
 }
 
@@ -155,7 +171,7 @@ func OpenQueue(c QueueConfig) (*Queue, error) {
 func (q *Queue) portConfig() Config {
 	c := &q.config
 	return Config{
-		Device: c.Device, Queue: c.Queue, Arena: q.arena, Steer: c.Steer, Mode: c.Mode,
+		Device: c.Device, Queues: c.Queues, Arena: q.arena, Steer: c.Steer, Mode: c.Mode,
 		ZeroCopy: c.ZeroCopy, MTU: c.MTU, RxDepth: c.RxDepth, TxDepth: c.TxDepth,
 	}
 }
@@ -168,11 +184,6 @@ func (q *Queue) open() (err error) {
 	if q.steering, err = NewSteering(c); err != nil {
 		return err
 	}
-	dev, mode := q.steering.device, q.steering.mode
-	d := q.depths()
-	if q.first, err = newSocket(dev.name, q.arena, depths{fill: d.fill, completion: d.completion, rx: depthMin, tx: depthMin}); err != nil {
-		return err
-	}
 	if q.roll, err = newRoll(); err != nil {
 		return err
 	}
@@ -180,20 +191,54 @@ func (q *Queue) open() (err error) {
 	if err != nil {
 		return err
 	}
-	g := newLedger(q.arena, q.layout)
-	q.member = newMember(g, r, q.config.Seats, q.first.rings)
-	end := uint32(0)
-	for i := range q.config.Frames {
-		end = q.member.fill.put(end, g.frame(i))
-	}
-	q.member.fill.show(end)
-	if err := q.first.bind(dev, c.Queue, copying(c.ZeroCopy, mode), bindPatience); err != nil {
+	if err := q.makeShared(r); err != nil {
 		return err
 	}
-	if q.caps, err = capsOf(c, dev, mode, q.first); err != nil {
+	if err := q.makeSockets(); err != nil {
 		return err
 	}
-	return q.openSockets(dev, d)
+	if q.config.Late {
+		return nil
+	}
+	return q.bind()
+}
+
+// makeShared makes the sockets with the rings that all share, the first of which
+// has the arena as its UMEM.
+func (q *Queue) makeShared(r roll) error {
+	d := q.depths()
+	d.rx, d.tx = depthMin, depthMin
+	first, err := newSocket(q.steering.device.name, q.arena, d)
+	if err != nil {
+		r.close()
+		return err
+	}
+	q.shared = append(q.shared, first)
+	q.member = newMember(newLedger(q.arena, q.layout), r, q.config.Seats, &first.rings.completion, &first.rings.fill)
+	q.giveAll(0)
+	d.completion = depthMin
+	for queue := 1; queue < q.config.Queues; queue++ {
+		s, err := newSocketBeside(d)
+		if err != nil {
+			return err
+		}
+		q.shared = append(q.shared, s)
+		if s.rings, err = mapRings(s.fd, d); err != nil {
+			return fmt.Errorf("xdp: cannot map the rings of queue %d: %w", queue, err)
+		}
+		q.member.fills = append(q.member.fills, &s.rings.fill)
+		q.giveAll(queue)
+	}
+	return nil
+}
+
+// giveAll gives a queue its share of the frames to receive into, at the beginning.
+func (q *Queue) giveAll(queue int) {
+	fill, end := q.member.fills[queue], uint32(0)
+	for i := queue; i < q.config.Frames; i += q.config.Queues {
+		end = fill.put(end, q.member.ledger.frame(i))
+	}
+	fill.show(end)
 }
 
 // depths are the sizes of the rings of a seat.
@@ -205,42 +250,56 @@ func (q *Queue) depths() depths {
 	}
 }
 
-// openSockets makes the seats' sockets and has frames steered into them.
-func (q *Queue) openSockets(dev *device, d depths) error {
-	for i := range q.config.Seats {
-		s, err := beside(q.first, dev, q.config.Queue, d)
-		if err != nil {
-			return fmt.Errorf("xdp: seat %d of %s: %w", i, dev.name, err)
-		}
-		q.sockets = append(q.sockets, s)
-		if err := q.steering.program.Register(q.config.Queue, i, s.fd); err != nil {
-			return err
+// makeSockets makes the seats' sockets. All send on the first queue.
+func (q *Queue) makeSockets() error {
+	for seat := range q.config.Seats {
+		q.sockets = append(q.sockets, nil)
+		d := depths{rx: q.config.RxDepth, tx: q.config.TxDepth}
+		for range q.config.Queues {
+			s, err := newSocketBeside(d)
+			if err != nil {
+				return fmt.Errorf("xdp: seat %d of %s: %w", seat, q.config.Device, err)
+			}
+			q.sockets[seat] = append(q.sockets[seat], s)
+			if q.config.Late { // for Vacate, which comes when it is bound
+				if _, err := mapRx(s, d.rx); err != nil {
+					return fmt.Errorf("xdp: cannot map the RX ring of seat %d: %w", seat, err)
+				}
+			}
+			d.tx = depthMin
 		}
 	}
 	return nil
 }
 
-// beside makes a socket on the queue of another one, with the arena and the
-// FILL and COMPLETION rings of that.
-func beside(first *socket, dev *device, queue int, d depths) (*socket, error) {
-	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, os.NewSyscallError("socket", err)
+// bind binds all sockets to their queues, and has frames steered into those of the
+// seats.
+func (q *Queue) bind() (err error) {
+	c := q.portConfig()
+	dev, mode, first := q.steering.device, q.steering.mode, q.shared[0]
+	if err := first.bind(dev, 0, c.bindings(dev, mode), bindPatience); err != nil {
+		return err
 	}
-	s := &socket{fd: fd, sg: first.sg, zeroCopy: first.zeroCopy}
-	err = errors.Join(
-		os.NewSyscallError("setsockopt XDP_RX_RING", unix.SetsockoptInt(fd, unix.SOL_XDP, unix.XDP_RX_RING, d.rx)),
-		os.NewSyscallError("setsockopt XDP_TX_RING", unix.SetsockoptInt(fd, unix.SOL_XDP, unix.XDP_TX_RING, d.tx)))
-	if err == nil {
-		err = os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrXDP{
-			Flags: unix.XDP_SHARED_UMEM, Ifindex: uint32(dev.index), QueueID: uint32(queue), SharedUmemFD: uint32(first.fd),
-		}))
+	if q.caps, err = capsOf(c, dev, mode, first); err != nil {
+		return err
 	}
-	if err != nil {
-		return nil, errors.Join(err, s.close())
+	for queue, s := range q.shared[1:] {
+		if err := s.bindBeside(first, dev, queue+1); err != nil {
+			return err
+		}
 	}
-	s.tune(d.tx)
-	return s, nil
+	for seat, sockets := range q.sockets {
+		for queue, s := range sockets {
+			if err := s.bindBeside(q.shared[queue], dev, queue); err != nil {
+				return fmt.Errorf("xdp: seat %d: %w", seat, err)
+			}
+			s.tune(q.config.TxDepth)
+			if err := q.steering.program.Register(queue, seat, s.fd); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Seats returns how many seats there are.
@@ -258,13 +317,16 @@ func (q *Queue) Steering() *Steering { return q.steering }
 func (q *Queue) Seat(number int) Seat {
 	d := q.depths()
 	steer := q.config.Steer
-	return Seat{
+	s := Seat{
 		Number: number, Seats: q.config.Seats, Port: steer.PortBase + uint16(number),
 		TCPBase: steer.TCPBase + uint16(number*steer.TCPPorts), TCPPorts: steer.TCPPorts,
 		Device: q.config.Device, Caps: q.caps, RxDepth: d.rx, TxDepth: d.tx, Fill: d.fill, Completion: d.completion,
-		Frames: q.config.Frames, Part: q.config.Part,
-		ArenaFD: q.arena.FD(), RollFD: q.roll.fd, RingsFD: q.first.fd, SocketFD: q.sockets[number].fd,
+		Frames: q.config.Frames, Part: q.config.Part, Late: q.config.Late, ArenaFD: q.arena.FD(), RollFD: q.roll.fd,
 	}
+	for queue, own := range q.sockets[number] {
+		s.Queues = append(s.Queues, SeatQueue{RingsFD: q.shared[queue].fd, SocketFD: own.fd})
+	}
+	return s
 }
 
 // Vacate gives back to the others what the process of a seat had, which has
@@ -272,36 +334,52 @@ func (q *Queue) Seat(number int) Seat {
 // the seat. Vacating twice is harmless. It fails with ErrSeatTaken, and does
 // nothing, while some process has the seat.
 func (q *Queue) Vacate(seat int) error {
-	s := q.sockets[seat]
-	if s == nil {
+	sockets := q.sockets[seat]
+	if sockets == nil {
 		return nil
 	}
 	if !q.member.roll.absent(seat) {
 		return fmt.Errorf("xdp: seat %d: %w", seat, ErrSeatTaken)
 	}
 	q.sockets[seat] = nil
-	err := q.steering.program.Unregister(q.config.Queue, seat)
+	var errs []error
+	for queue := range sockets {
+		errs = append(errs, q.steering.program.Unregister(queue, seat))
+	}
 	// Packets that were being delivered when the socket was taken out of the
 	// table are delivered after this: it waits for what runs on all processors.
 	_, _, _ = unix.Syscall(unix.SYS_MEMBARRIER, membarrierGlobal, 0, 0)
-	return errors.Join(err, q.takeBack(seat, s), s.close())
+	errs = append(errs, q.takeBack(seat, sockets))
+	for _, s := range sockets {
+		errs = append(errs, s.close())
+	}
+	return errors.Join(errs...)
 }
 
 // MEMBARRIER_CMD_GLOBAL of linux/membarrier.h.
 const membarrierGlobal = 1
 
-func (q *Queue) takeBack(seat int, s *socket) error {
-	rx, err := mapRx(s, q.config.RxDepth)
-	if err != nil {
-		return fmt.Errorf("xdp: cannot map the RX ring of seat %d: %w", seat, err)
-	}
+func (q *Queue) takeBack(seat int, sockets []*socket) error {
 	g := q.member.ledger
-	rx.refresh()
-	for rx.ours != rx.theirs {
-		g.mark(g.held[seat], rx.pop().Addr)
+	for _, s := range sockets {
+		if s.rings == nil {
+			if _, err := mapRx(s, q.config.RxDepth); err != nil {
+				return fmt.Errorf("xdp: cannot map the RX ring of seat %d: %w", seat, err)
+			}
+		}
+		rx := &s.rings.rx
+		rx.resume()
+		for rx.ours != rx.theirs {
+			g.mark(g.held[seat], rx.pop().Addr)
+		}
+		rx.publish()
 	}
-	rx.publish()
-	q.member.give(g.heldBy(seat), g.held[seat])
+	held := g.heldBy(seat)
+	for len(held) > 0 { // by and by, so that they are spread
+		n := min(len(held), slab)
+		q.member.give(held[:n], g.held[seat])
+		held = held[n:]
+	}
 	return nil
 }
 
@@ -312,16 +390,12 @@ func (q *Queue) Close() error {
 	if q.steering != nil {
 		errs = append(errs, q.steering.Close())
 	}
-	for i, s := range q.sockets {
-		if s != nil {
+	for _, sockets := range append(q.sockets, q.shared) {
+		for _, s := range sockets {
 			errs = append(errs, s.close())
 		}
-		q.sockets[i] = nil
 	}
-	if q.first != nil {
-		errs = append(errs, q.first.close())
-		q.first = nil
-	}
+	q.sockets, q.shared = nil, nil
 	if q.member != nil {
 		q.member.roll.close()
 		q.member = nil

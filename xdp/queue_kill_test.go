@@ -188,7 +188,7 @@ func seatMain(s xdp.Seat, from, to *testbed.Host, at stops) error {
 		return err
 	}
 	defer port.Close()
-	port.SetInside(at.pass)
+	xdp.SetInside(port, at.pass)
 	over := make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)

@@ -49,18 +49,22 @@ func openQueue(t testing.TB, h *testbed.Host, c xdp.QueueConfig) *xdp.Queue {
 func take(t testing.TB, q *xdp.Queue, number int) xdp.Seat {
 	t.Helper()
 	s := q.Seat(number)
-	for _, fd := range []*int{&s.ArenaFD, &s.RollFD, &s.RingsFD, &s.SocketFD} {
-		own, err := unix.FcntlInt(uintptr(*fd), unix.F_DUPFD_CLOEXEC, 0)
+	own := func(fd int) int {
+		n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		*fd = own
+		return n
+	}
+	s.ArenaFD, s.RollFD = own(s.ArenaFD), own(s.RollFD)
+	for i, q := range s.Queues {
+		s.Queues[i] = xdp.SeatQueue{RingsFD: own(q.RingsFD), SocketFD: own(q.SocketFD)}
 	}
 	return s
 }
 
 // sit opens a port on a seat and closes it when the test ends.
-func sit(t testing.TB, q *xdp.Queue, number int) *xdp.Port {
+func sit(t testing.TB, q *xdp.Queue, number int) fabric.Port {
 	t.Helper()
 	s := take(t, q, number)
 	arena, err := s.MapArena()

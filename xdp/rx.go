@@ -1,6 +1,10 @@
 package xdp
 
-import "github.com/xwarp/xwarp/internal/fabric"
+import (
+	"sync/atomic"
+
+	"github.com/xwarp/xwarp/internal/fabric"
+)
 
 // rxRing hands us received buffers.
 type rxRing struct {
@@ -36,6 +40,12 @@ func (r *rxRing) take(dst []Desc) received {
 	got.tooLong = got.bufs == 0 && n >= fabric.MaxBufs
 	r.ours += uint32(got.bufs)
 	return got
+}
+
+// resume goes on where somebody else has stopped to take buffers.
+func (r *rxRing) resume() {
+	r.ours = atomic.LoadUint32(r.shared)
+	r.refresh()
 }
 
 // pop takes the next buffer, whatever it is part of; there must be one.

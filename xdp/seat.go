@@ -27,23 +27,33 @@ type Seat struct {
 	Caps       PortCaps `json:"caps"`
 	RxDepth    int      `json:"rx"`   // entries of the seat's RX ring
 	TxDepth    int      `json:"tx"`   // entries of its TX ring
-	Fill       int      `json:"fill"` // entries of the FILL ring that all share
+	Fill       int      `json:"fill"` // entries of each FILL ring that all share
 	Completion int      `json:"completion"`
 	Frames     int      `json:"frames"` // frames to receive into that all share
 	Part       int      `json:"part"`   // bytes of the arena that are a seat's own
 
-	// Descriptors: of the arena, of the roll of those present, of the socket
-	// that the shared rings are mapped from, and of the seat's own socket.
-	ArenaFD  int `json:"arena_fd"`
-	RollFD   int `json:"roll_fd"`
-	RingsFD  int `json:"rings_fd"`
-	SocketFD int `json:"socket_fd"`
+	// Descriptors: of the arena, of the roll of those present, and of the sockets
+	// of the seat on each queue of the device, of which it sends on the first.
+	ArenaFD int         `json:"arena_fd"`
+	RollFD  int         `json:"roll_fd"`
+	Queues  []SeatQueue `json:"queues,omitempty"`
+
+	// Late says that the sockets are bound when all seats have mapped the rings,
+	// and that Caps are not known before.
+	Late bool `json:"late,omitempty"`
 
 	// Lines are the queues of the seat if it has its own, by slot of the peer, or
 	// one for all. Then only the arena of the descriptors above is there, the
 	// seat's own and of the size of its part, and nothing of what is said to be
 	// shared.
 	Lines []Line `json:"lines,omitempty"`
+}
+
+// SeatQueue are the descriptors of a queue that a seat receives on: of the socket
+// that the rings which all share are mapped from, and of its own.
+type SeatQueue struct {
+	RingsFD  int `json:"rings_fd"`
+	SocketFD int `json:"socket_fd"`
 }
 
 // seatsMax keeps numbers of seats, and what is multiplied with them, small.
@@ -77,7 +87,7 @@ func (s *Seat) check() error {
 		return s.wrong("TX ring", s.TxDepth)
 	case s.Part < mem.FrameSize || s.Part%mem.FrameSize != 0 || s.Part > 1<<40:
 		return s.wrong("part of the arena", s.Part)
-	case s.Caps.TxDepth != s.TxDepth || s.Caps.MaxBufs < 1 || s.Caps.MaxBufs > fabric.MaxBufs || s.Caps.MTU < mtuMin:
+	case !s.Late && !s.sound(s.Caps):
 		return s.wrong("MTU", s.Caps.MTU)
 	case len(s.Lines) > 0:
 		return s.checkLines()
@@ -87,10 +97,25 @@ func (s *Seat) check() error {
 		return s.wrong("FILL ring", s.Fill)
 	case !isPower(s.Completion) || s.Completion > sharedDepthMax:
 		return s.wrong("COMPLETION ring", s.Completion)
-	case s.ArenaFD < 0 || s.RollFD < 0 || s.RingsFD < 0 || s.SocketFD < 0:
-		return s.wrong("descriptors", s.SocketFD)
+	case s.ArenaFD < 0 || s.RollFD < 0:
+		return s.wrong("descriptors", s.ArenaFD)
+	case len(s.Queues) == 0 || len(s.Queues) > queuesMax:
+		return s.wrong("queues", len(s.Queues))
+	}
+	for _, q := range s.Queues {
+		if q.RingsFD < 0 || q.SocketFD < 0 {
+			return s.wrong("descriptors", q.SocketFD)
+		}
 	}
 	return nil
+}
+
+// queuesMax is the most queues that one socket each is opened on.
+const queuesMax = 1024
+
+// sound reports whether a port of the seat can have these.
+func (s *Seat) sound(c PortCaps) bool {
+	return c.TxDepth == s.TxDepth && c.MaxBufs >= 1 && c.MaxBufs <= fabric.MaxBufs && c.MTU >= mtuMin
 }
 
 func (s *Seat) checkLines() error {
@@ -110,10 +135,13 @@ func (s *Seat) checkLines() error {
 
 // FDs returns the descriptors of the seat in the order of Seat.At.
 func (s *Seat) FDs() []int {
-	if len(s.Lines) == 0 {
-		return []int{s.ArenaFD, s.RollFD, s.RingsFD, s.SocketFD}
-	}
 	fds := []int{s.ArenaFD}
+	if len(s.Lines) == 0 {
+		fds = append(fds, s.RollFD)
+	}
+	for _, q := range s.Queues {
+		fds = append(fds, q.RingsFD, q.SocketFD)
+	}
 	for _, l := range s.Lines {
 		fds = append(fds, l.ReceiveFD, l.SendFD)
 	}
@@ -125,7 +153,11 @@ func (s *Seat) FDs() []int {
 func (s Seat) At(fd int) Seat {
 	s.ArenaFD = fd
 	if len(s.Lines) == 0 {
-		s.RollFD, s.RingsFD, s.SocketFD = fd+1, fd+2, fd+3
+		s.RollFD = fd + 1
+		s.Queues = slices.Clone(s.Queues)
+		for i := range s.Queues {
+			s.Queues[i] = SeatQueue{RingsFD: fd + 2 + 2*i, SocketFD: fd + 3 + 2*i}
+		}
 		return s
 	}
 	s.Lines = slices.Clone(s.Lines)
@@ -144,7 +176,7 @@ func (s *Seat) layout() layout {
 	return layout{seats: s.Seats, txDepth: s.TxDepth, frames: s.Frames, part: s.Part}
 }
 
-// layout divides the arena of a shared queue: the ledger, the frames that all
+// layout divides the arena of a shared queue: the meeting, the ledger, the frames that all
 // receive into, and for each seat a part of its own. Parts have one size, so
 // that an address tells whose it is.
 type layout struct{ seats, txDepth, frames, part int }
@@ -154,7 +186,8 @@ type layout struct{ seats, txDepth, frames, part int }
 const lineLen = 128
 
 func (l layout) boxLen() int      { return lineLen + roundUp(l.txDepth*8, lineLen) }
-func (l layout) heldAt() int      { return l.seats * l.boxLen() }
+func (l layout) boxesAt() int     { return meetingLen }
+func (l layout) heldAt() int      { return l.boxesAt() + l.seats*l.boxLen() }
 func (l layout) heldLen() int     { return roundUp((l.frames+63)/64*8, lineLen) }
 func (l layout) framesAt() int    { return roundUp(l.heldAt()+l.seats*l.heldLen(), mem.FrameSize) }
 func (l layout) partsAt() int     { return roundUp(l.framesAt()+l.frames*mem.FrameSize, hugePage) }

@@ -16,14 +16,14 @@ func goodSeat() Seat {
 		Number: 2, Seats: 3, Port: 7002, TCPBase: 61020, TCPPorts: 10, Device: "eth1",
 		Caps:    fabric.PortCaps{Driver: "xdp/generic/copy", MTU: 9000, MaxBufs: 18, TxDepth: 64, RxDepth: 21},
 		RxDepth: 64, TxDepth: 64, Fill: 1024, Completion: 256, Frames: 1000, Part: 4 << 20,
-		ArenaFD: 4, RollFD: 5, RingsFD: 6, SocketFD: 7,
+		ArenaFD: 4, RollFD: 5, Queues: []SeatQueue{{6, 7}, {8, 9}},
 	}
 }
 
 // lineSeat is goodSeat with queues of its own.
 func lineSeat() Seat {
 	s := goodSeat()
-	s.Fill, s.Completion, s.Frames, s.RollFD, s.RingsFD, s.SocketFD = 0, 0, 0, 0, 0, 0
+	s.Fill, s.Completion, s.Frames, s.RollFD, s.Queues = 0, 0, 0, 0, nil
 	s.Lines = []Line{{5, 6}, {7, 8}, {9, 9}}
 	return s
 }
@@ -32,7 +32,7 @@ func TestSeat_textAndBack(t *testing.T) {
 	for _, c := range []struct {
 		seat Seat
 		fds  []int
-	}{{goodSeat(), []int{10, 11, 12, 13}}, {lineSeat(), []int{10, 11, 12, 13, 14, 15, 16}}} {
+	}{{goodSeat(), []int{10, 11, 12, 13, 14, 15}}, {lineSeat(), []int{10, 11, 12, 13, 14, 15, 16}}} {
 		want := c.seat
 		got, err := ParseSeat(want.Text())
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -141,7 +141,7 @@ func TestQueueConfig(t *testing.T) {
 	if c, err := many.WithDefaults(); err != nil || c.Part != 32<<20 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if names := c.Budget().String(); !strings.Contains(names, "RX ring of seat 3") {
+	if names := c.Budget().String(); !strings.Contains(names, "RX rings of seat 3") {
 		t.Errorf("the budget does not name every seat:\n%s", names)
 	}
 	for want, spoil := range map[string]func(*QueueConfig){
@@ -149,7 +149,7 @@ func TestQueueConfig(t *testing.T) {
 		"QueueConfig.Seats is 1025":       func(c *QueueConfig) { c.Seats = 1025 },
 		"QueueConfig.RxDepth is 100":      func(c *QueueConfig) { c.RxDepth = 100 },
 		"QueueConfig.Part is -1":          func(c *QueueConfig) { c.Part = -1 },
-		"RX ring of seat 3 needs 512":     func(c *QueueConfig) { c.Frames = 3 * (512 + rxHeld + slab) },
+		"RX rings of seat 3 needs 512":    func(c *QueueConfig) { c.Frames = 3 * (512 + rxHeld + slab) },
 		"QueueConfig.Part is 2097152: bu": func(c *QueueConfig) { c.Part = 1 },
 	} {
 		c := base

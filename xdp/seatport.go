@@ -20,7 +20,7 @@ func (s *Seat) MapArena() (*Arena, error) {
 	return mem.MapPart(s.ArenaFD, l.size(), l.partOf(s.Number), l.partOf(s.Number), l.common())
 }
 
-// OpenSeat opens a port on a seat of a shared queue. arena is that of
+// OpenSeat opens a port on a seat of shared queues. arena is that of
 // Seat.MapArena and must outlive the port. It needs no privilege. With track
 // every move of a frame to send is checked.
 //
@@ -29,46 +29,96 @@ func (s *Seat) MapArena() (*Arena, error) {
 // RX ring until [Queue.Vacate] is called, usually when the process has ended.
 //
 // Buffers to send must lie in the part of the arena that is the seat's own.
-func OpenSeat(s Seat, arena *Arena, track bool) (*Port, error) {
-	defer unix.Close(s.RollFD)
-	defer unix.Close(s.RingsFD)
-	p := &Port{sock: &socket{fd: s.SocketFD}, arena: arena, caps: s.Caps}
-	p.out = p.sock
-	if err := p.openSeat(&s, track); err != nil {
-		_ = p.Close() // the reason is what counts
+func OpenSeat(s Seat, arena *Arena, track bool) (FramePort, error) {
+	f := &fan{poll: -1}
+	for _, q := range s.Queues {
+		p := &Port{sock: &socket{fd: q.SocketFD}, arena: arena, caps: s.Caps}
+		p.out = p.sock
+		f.ports = append(f.ports, p)
+	}
+	err := f.openSeat(&s, arena, track)
+	_ = unix.Close(s.RollFD)
+	for _, q := range s.Queues {
+		_ = unix.Close(q.RingsFD)
+	}
+	if err != nil {
+		_ = f.Close() // the reason is what counts
 		return nil, err
 	}
-	return p, nil
+	if len(f.ports) == 1 {
+		return f.ports[0], nil
+	}
+	return f, nil
 }
 
-func (p *Port) openSeat(s *Seat, track bool) (err error) {
+func (f *fan) openSeat(s *Seat, arena *Arena, track bool) error {
 	if err := s.check(); err != nil {
 		return err
 	}
 	l := s.layout()
-	if p.arena.Len() < l.size() {
-		return fmt.Errorf("xdp: seat %d needs the arena of its queue, which Seat.MapArena maps", s.Number)
+	if arena.Len() < l.size() {
+		return fmt.Errorf("xdp: seat %d needs the arena of its queues, which Seat.MapArena maps", s.Number)
 	}
-	for _, fd := range []int{s.SocketFD, s.ArenaFD} {
-		unix.CloseOnExec(fd) // they were inherited
-	}
-	p.from, p.span = l.partOf(s.Number).Start, mem.Addr(s.Part)
+	unix.CloseOnExec(s.ArenaFD) // the descriptors were inherited
 	d := depths{fill: s.Fill, completion: s.Completion, rx: s.RxDepth, tx: s.TxDepth}
-	if p.sock.rings, err = mapSeat(s.RingsFD, s.SocketFD, d); err != nil {
-		return fmt.Errorf("xdp: cannot map the rings of seat %d of %s: %w", s.Number, s.Device, err)
+	for i, q := range s.Queues {
+		if i > 0 {
+			d.completion, d.tx = depthMin, depthMin
+		}
+		p := f.ports[i]
+		unix.CloseOnExec(p.sock.fd)
+		p.from, p.span = l.partOf(s.Number).Start, mem.Addr(s.Part)
+		var err error
+		if p.sock.rings, err = mapSeat(q.RingsFD, q.SocketFD, d); err != nil {
+			return fmt.Errorf("xdp: cannot map the rings of seat %d of %s: %w", s.Number, s.Device, err)
+		}
+		p.rings = p.sock.rings
 	}
-	p.rings = p.sock.rings
-	if p.pool, err = mem.NewPool(p.arena, seatBudget(s.TxDepth).Frames(), track); err != nil {
+	if err := f.join(s, track); err != nil {
+		return err
+	}
+	if s.Late {
+		caps, err := meetingOf(arena).await(s.Number)
+		if err == nil && !s.sound(caps) {
+			err = s.wrong("MTU", caps.MTU)
+		}
+		if err != nil {
+			return err
+		}
+		for _, p := range f.ports {
+			p.caps = caps
+		}
+	}
+	if len(f.ports) == 1 {
+		return nil
+	}
+	return f.watch()
+}
+
+// join makes the ports of f, whose rings are mapped, take part in the shared queues:
+// as one member with one pool.
+func (f *fan) join(s *Seat, track bool) error {
+	first := f.ports[0]
+	pool, err := mem.NewPool(first.arena, seatBudget(s.TxDepth).Frames(), track)
+	if err != nil {
 		return fmt.Errorf("xdp: seat %d of %s: %w", s.Number, s.Device, err)
 	}
-	p.ownPool = true
-	g := newLedger(p.arena, l)
-	p.pool.Borrow(g.frame(0), s.Frames)
+	first.pool, first.ownPool = pool, true
+	g := newLedger(first.arena, s.layout())
+	pool.Borrow(g.frame(0), s.Frames)
 	r, err := sign(s.RollFD, s.Number)
 	if err != nil {
 		return err
 	}
-	p.member = newMember(g, r, s.Number, p.rings)
+	var fills []*fillRing
+	for _, p := range f.ports {
+		fills = append(fills, &p.rings.fill)
+	}
+	m := newMember(g, r, s.Number, &first.rings.completion, fills...)
+	for _, p := range f.ports {
+		p.pool, p.member = pool, m
+		m.fds = append(m.fds, p.sock.fd)
+	}
 	return nil
 }
 
@@ -90,11 +140,11 @@ const lookAt = 8
 // giveBack gives received frames back to all.
 func (p *Port) giveBack() {
 	m := p.member
-	m.give(p.pool.Returned(), m.held)
+	queue := m.give(p.pool.Returned(), m.held)
 	p.pool.TakeReturned()
-	if p.caps.ZeroCopy && m.fill.needWakeup() {
+	if p.caps.ZeroCopy && m.fills[queue].needWakeup() {
 		p.stats.Wakeups++
-		receive(p.sock.fd)
+		receive(m.fds[queue])
 	}
 }
 

@@ -3,6 +3,7 @@ package xdp
 import (
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -48,6 +49,17 @@ func (s *socket) setUp(dev string, arena *Arena, d depths) error {
 	case err != nil:
 		return fmt.Errorf("xdp: cannot register an arena of %d bytes as UMEM (it must be mapped memory, made by mem.New or mem.Map): %w", arena.Len(), err)
 	}
+	if err := s.makeRings(d); err != nil {
+		return err
+	}
+	if s.rings, err = mapRings(s.fd, d); err != nil {
+		return fmt.Errorf("xdp: cannot map the rings: %w", err)
+	}
+	return nil
+}
+
+// makeRings makes those rings whose size in d is not 0.
+func (s *socket) makeRings(d depths) error {
 	for _, ring := range []struct {
 		name       string
 		opt, depth int
@@ -57,12 +69,12 @@ func (s *socket) setUp(dev string, arena *Arena, d depths) error {
 		{"RX", unix.XDP_RX_RING, d.rx},
 		{"TX", unix.XDP_TX_RING, d.tx},
 	} {
+		if ring.depth == 0 {
+			continue
+		}
 		if err := unix.SetsockoptInt(s.fd, unix.SOL_XDP, ring.opt, ring.depth); err != nil {
 			return fmt.Errorf("xdp: cannot make the %s ring with %d entries: %w", ring.name, ring.depth, err)
 		}
-	}
-	if s.rings, err = mapRings(s.fd, d); err != nil {
-		return fmt.Errorf("xdp: cannot map the rings: %w", err)
 	}
 	return nil
 }
@@ -76,29 +88,68 @@ const (
 	bindPauseMax   = 50 * time.Millisecond
 )
 
-// bind connects the socket to a queue. copying is XDP_COPY, XDP_ZEROCOPY or 0
-// for whichever the driver can. A busy queue is tried several times.
-func (s *socket) bind(dev *device, queue int, copying uint16, tries int) error {
-	sa := unix.SockaddrXDP{
-		Flags:   unix.XDP_USE_NEED_WAKEUP | unix.XDP_USE_SG | copying,
-		Ifindex: uint32(dev.index), QueueID: uint32(queue),
-	}
-	err := s.tryBind(&sa, tries)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) && copying == unix.XDP_ZEROCOPY {
-		// Before Linux 6.6, and for some drivers in zero-copy mode, a frame
-		// is one buffer.
-		sa.Flags &^= unix.XDP_USE_SG
-		err = s.tryBind(&sa, tries)
+// bind connects the socket to a queue, with the first of flags that the driver
+// takes; see Config.bindings. A busy queue is tried several times.
+func (s *socket) bind(dev *device, queue int, flags []uint16, tries int) error {
+	var err error
+	for _, f := range flags {
+		err = s.tryBind(&unix.SockaddrXDP{
+			Flags: unix.XDP_USE_NEED_WAKEUP | f, Ifindex: uint32(dev.index), QueueID: uint32(queue),
+		}, tries)
+		if err == nil {
+			s.sg = f&unix.XDP_USE_SG != 0
+			break
+		}
+		if final(err) {
+			return bindError(dev, queue, f, err)
+		}
 	}
 	if err != nil {
-		return bindError(dev, queue, copying, err)
+		return bindError(dev, queue, flags[len(flags)-1], err)
 	}
-	s.sg = sa.Flags&unix.XDP_USE_SG != 0
 	opts, err := unix.GetsockoptInt(s.fd, unix.SOL_XDP, unix.XDP_OPTIONS)
 	if err != nil {
 		return fmt.Errorf("xdp: getsockopt XDP_OPTIONS: %w", err)
 	}
 	s.zeroCopy = opts&unix.XDP_OPTIONS_ZEROCOPY != 0
+	return nil
+}
+
+// final reports whether binding with other flags fails for the same reason.
+func final(err error) bool {
+	for _, reason := range []error{unix.EBUSY, unix.ENETDOWN, unix.ENODEV, unix.EPERM} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
+}
+
+// newSocketBeside makes a socket that will have the UMEM of another one, see
+// bindBeside. It has FILL and COMPLETION rings of its own if their sizes in d are
+// not 0, as it takes for another queue.
+func newSocketBeside(d depths) (*socket, error) {
+	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("xdp: %w", os.NewSyscallError("socket", err))
+	}
+	s := &socket{fd: fd}
+	if err := s.makeRings(d); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// bindBeside connects the socket to a queue, with the memory and the flags of
+// first. A busy queue is tried several times.
+func (s *socket) bindBeside(first *socket, dev *device, queue int) error {
+	err := s.tryBind(&unix.SockaddrXDP{
+		Flags: unix.XDP_SHARED_UMEM, Ifindex: uint32(dev.index), QueueID: uint32(queue), SharedUmemFD: uint32(first.fd),
+	}, bindPatience)
+	if err != nil {
+		return bindError(dev, queue, unix.XDP_SHARED_UMEM, err)
+	}
+	s.sg, s.zeroCopy = first.sg, first.zeroCopy
 	return nil
 }
 
@@ -114,7 +165,7 @@ func (s *socket) tryBind(sa *unix.SockaddrXDP, tries int) error {
 	return unix.EBUSY
 }
 
-func bindError(dev *device, queue int, copying uint16, err error) error {
+func bindError(dev *device, queue int, flags uint16, err error) error {
 	e := &Error{Device: dev.name, Cause: err}
 	switch {
 	case errors.Is(err, unix.EBUSY):
@@ -126,7 +177,7 @@ func bindError(dev *device, queue int, copying uint16, err error) error {
 		e.Reason, e.Remedy = ErrNoDevice, "it went away while it was opened"
 	case errors.Is(err, unix.EPERM):
 		e.Reason, e.Remedy = ErrPermission, permissionRemedy
-	case copying == unix.XDP_ZEROCOPY:
+	case flags&unix.XDP_ZEROCOPY != 0:
 		e.Reason, e.Detail = ErrUnsupported, "zero-copy"
 		e.Remedy = dev.who() + " has none in this configuration: do without"
 	default:

@@ -9,16 +9,15 @@ import (
 )
 
 // Steering is a device with an XDP program that gives the frames for one slot
-// of one queue to a socket. It is the part of a port that does not depend on
-// who reads the socket: [Open] and package asavie use the same.
+// to sockets, one for each queue. It is the part of a port that does not depend
+// on who reads the sockets: [Open] and package asavie use the same.
 type Steering struct {
 	device     *device
 	mode       bpf.Mode
 	program    *bpf.Program
 	own        bool // Close removes the program
-	registered bool
-	queue      int
 	slot       int
+	registered []int // queues
 }
 
 // NewSteering checks the device and takes the caller's program or attaches
@@ -31,7 +30,7 @@ func NewSteering(c Config) (*Steering, error) {
 	if err := dev.check(c.Queue, c.MTU); err != nil {
 		return nil, err
 	}
-	s := &Steering{device: dev, queue: c.Queue, slot: c.Slot}
+	s := &Steering{device: dev, slot: c.Slot}
 	if c.Program != nil {
 		if err := s.adopt(c.Program); err != nil {
 			return nil, err
@@ -85,6 +84,11 @@ func (s *Steering) MTU() int { return s.device.mtu }
 // Mode returns how the program runs on the device.
 func (s *Steering) Mode() bpf.Mode { return s.mode }
 
+// Spreads reports whether frames may arrive on any of several queues. On a veth
+// they arrive where the peer has sent them, which is the first unless it is told
+// otherwise.
+func (s *Steering) Spreads() bool { return s.device.receive > 1 && s.device.driver != "veth" }
+
 // ZeroCopy reports whether the driver could do zero-copy in driver mode, as
 // far as the kernel knows.
 func (s *Steering) ZeroCopy() bool { return s.device.features.zeroCopy() }
@@ -92,21 +96,34 @@ func (s *Steering) ZeroCopy() bool { return s.device.features.zeroCopy() }
 // Program returns the steering program, for its counters and loss.
 func (s *Steering) Program() *bpf.Program { return s.program }
 
-// Register starts giving frames to a socket that is bound to the queue.
-func (s *Steering) Register(fd int) error {
-	err := s.program.Register(s.queue, s.slot, fd)
-	s.registered = err == nil
+// Register starts giving frames that arrive on a queue to a socket, which is
+// bound to it.
+func (s *Steering) Register(queue, fd int) error {
+	err := s.program.Register(queue, s.slot, fd)
+	if err == nil {
+		s.registered = append(s.registered, queue)
+	}
 	return err
 }
 
-// Close stops giving frames to the socket, and removes the program unless it
+// Stray returns how many frames for our ports have arrived on a queue where no
+// socket waits for them. The kernel has them, which knows nobody of that port.
+func (s *Steering) Stray() uint64 {
+	c, err := s.program.Counters()
+	if err != nil { // it fails only after Close
+		return 0
+	}
+	return c.NoSocket
+}
+
+// Close stops giving frames to the sockets, and removes the program unless it
 // is the caller's. Closing twice is harmless.
 func (s *Steering) Close() error {
 	var errs []error
-	if s.registered {
-		errs = append(errs, s.program.Unregister(s.queue, s.slot))
-		s.registered = false
+	for _, queue := range s.registered {
+		errs = append(errs, s.program.Unregister(queue, s.slot))
 	}
+	s.registered = nil
 	if s.own {
 		errs = append(errs, s.program.Close())
 		s.own = false

@@ -45,12 +45,16 @@ func openQueue(t *testing.T, h *testbed.Host, seats int, mode bpf.Mode) *xdp.Que
 func sit(t *testing.T, h *testbed.Host, q *xdp.Queue, number int) *inet.Endpoint {
 	t.Helper()
 	s := q.Seat(number)
-	for _, fd := range []*int{&s.ArenaFD, &s.RollFD, &s.RingsFD, &s.SocketFD} {
-		own, err := unix.FcntlInt(uintptr(*fd), unix.F_DUPFD_CLOEXEC, 0)
+	own := func(fd int) int {
+		n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		*fd = own
+		return n
+	}
+	s.ArenaFD, s.RollFD = own(s.ArenaFD), own(s.RollFD)
+	for i, q := range s.Queues {
+		s.Queues[i] = xdp.SeatQueue{RingsFD: own(q.RingsFD), SocketFD: own(q.SocketFD)}
 	}
 	arena, err := s.MapArena()
 	if err != nil {

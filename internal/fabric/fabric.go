@@ -44,6 +44,7 @@ type PortStats struct {
 	RxFrames, RxBytes uint64
 	TxFrames, TxBytes uint64
 	RxDropped         uint64 // frames lost because nobody made room
+	RxStray           uint64 // frames for us on a queue of the NIC where nobody receives, if that is known
 	TxInvalid         uint64 // buffers the kernel refused: a bug of ours
 	RxInvalid         uint64
 	Wakeups           uint64 // system calls made to move frames

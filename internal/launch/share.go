@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -43,6 +44,7 @@ const (
 type queue struct {
 	living atomic.Int32 // ranks
 	mu     sync.Mutex
+	gone   map[int]bool // seats whose ranks have ended
 	xdp    seats
 	note   *note // of what is to be undone in the network card, or nil
 }
@@ -96,11 +98,31 @@ func (s *startOrder) tryQueue() (q *queue, notice string, err error) {
 		notice = fmt.Sprintf("the ranks of host %d share one queue: %v", s.Host, err)
 	}
 	c.Steer.TCPBase, c.Steer.TCPPorts = bpf.DefaultTCPBase, bpf.DefaultTCPPorts/len(s.Ranks)
+	c.Late = !xdp.MapsBound()
 	shared, err := xdp.OpenQueue(c)
 	if err != nil {
 		return nil, "", err
 	}
-	return &queue{xdp: shared}, notice, nil
+	q = &queue{xdp: shared}
+	if c.Late {
+		go q.bind(shared)
+	}
+	return q, notice, nil
+}
+
+// bindPause is the time from one look whether all seats are there to the next.
+const bindPause = 5 * time.Millisecond
+
+// bind binds the sockets of the seats when all ranks have opened theirs or are
+// gone. When it fails the ranks get the reason.
+func (q *queue) bind(shared *xdp.Queue) {
+	for done := false; !done; time.Sleep(bindPause) {
+		q.mu.Lock()
+		if done = q.xdp == nil; !done {
+			done, _ = shared.Bind(func(seat int) bool { return q.gone[seat] })
+		}
+		q.mu.Unlock()
+	}
 }
 
 // steeredOrder is what an agent needs to know to give ranks queues of their own.
@@ -208,6 +230,10 @@ func (q *queue) vacate(seat int) error {
 	q.living.Add(-1)
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.gone == nil {
+		q.gone = map[int]bool{}
+	}
+	q.gone[seat] = true
 	if q.living.Load() == 0 || q.xdp == nil { // ranks end together, and this takes its time
 		return nil
 	}

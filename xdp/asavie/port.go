@@ -67,6 +67,10 @@ func (p *Port) open(c xdp.Config) (err error) {
 	if mode == bpf.Generic && p.steering.ZeroCopy() {
 		return fmt.Errorf("asavie: %s can do zero-copy, and this driver has no way to say that it must not: use driver mode", c.Device)
 	}
+	if p.steering.Spreads() {
+		return &xdp.Error{Device: c.Device, Reason: xdp.ErrUnsupported, Detail: "this driver receives on one queue, and the device spreads frames over several",
+			Remedy: "give it one (ethtool -L " + c.Device + " combined 1), or use the driver of package xdp"}
+	}
 	mtu := min(p.steering.MTU(), xdp.MTUSingle)
 	if c.MTU > mtu {
 		return &xdp.Error{Device: c.Device, Reason: xdp.ErrMTU, Detail: fmt.Sprintf("%d wanted, this driver has %d at most", c.MTU, mtu),
@@ -89,7 +93,7 @@ func (p *Port) open(c xdp.Config) (err error) {
 	p.sock.Fill(all[c.TxDepth:])
 	p.spare = all[:c.TxDepth]
 	p.caps.MTU, p.caps.MaxBufs, p.caps.TxDepth, p.caps.RxDepth = mtu, fabric.MaxBufs, c.TxDepth, c.RxDepth
-	return p.steering.Register(p.FD())
+	return p.steering.Register(c.Queue, p.FD())
 }
 
 func (p *Port) openSocket(c xdp.Config, mode bpf.Mode) (err error) {

@@ -1,0 +1,128 @@
+package xdp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/mem"
+)
+
+// Before Linux 6.4 nobody can map the rings of a socket that is bound, and seats
+// map those that another process has made (QueueConfig.Late). So each seat maps
+// them first and says so; when all have that are still there, who made the queues
+// binds the sockets; and then the seats are told what the ports can do, which is
+// known only now. They meet in the beginning of the arena.
+
+// meeting is what seats and the process that made the queues tell one another.
+type meeting struct {
+	state  *uint32  // a state of it, which Bind writes when all else is written
+	length *uint32  // bytes of text
+	text   []byte   // caps as JSON, or why there is no port
+	mapped []uint32 // by seat: not 0 when it has mapped the rings
+}
+
+// The states of a meeting.
+const (
+	meetingOpen = iota
+	meetingBound
+	meetingFailed
+)
+
+// meetingLen is how much of the arena a meeting takes.
+const meetingLen = 2 * mem.FrameSize
+
+func meetingOf(arena *Arena) *meeting {
+	b := arena.Bytes()[:meetingLen]
+	words := mem.ScalarsOf[uint32](b[:8])
+	return &meeting{&words[0], &words[1], b[lineLen:mem.FrameSize], mem.ScalarsOf[uint32](b[mem.FrameSize:][:4*seatsMax])}
+}
+
+// close ends the meeting with a text.
+func (m *meeting) close(state uint32, text []byte) {
+	*m.length = uint32(copy(m.text, text))
+	atomic.StoreUint32(m.state, state)
+}
+
+// await says that a seat has mapped its rings, and returns what its port can do
+// when all have.
+func (m *meeting) await(seat int) (caps PortCaps, err error) {
+	atomic.StoreUint32(&m.mapped[seat], 1)
+	for atomic.LoadUint32(m.state) == meetingOpen {
+		time.Sleep(time.Millisecond)
+	}
+	text := m.text[:min(int(*m.length), len(m.text))]
+	if atomic.LoadUint32(m.state) != meetingBound {
+		return caps, errors.New(string(text))
+	}
+	if err := json.Unmarshal(text, &caps); err != nil {
+		return caps, fmt.Errorf("xdp: what the port of seat %d can do: %w", seat, err)
+	}
+	return caps, nil
+}
+
+// Bind binds the sockets of queues that were opened with QueueConfig.Late, once
+// each seat was opened or is gone, which gone reports. It reports whether that was
+// so. When it fails the seats do, with the same reason.
+func (q *Queue) Bind(gone func(seat int) bool) (done bool, err error) {
+	m := meetingOf(q.arena)
+	for seat := range q.config.Seats {
+		if atomic.LoadUint32(&m.mapped[seat]) == 0 && !gone(seat) {
+			return false, nil
+		}
+	}
+	if err := q.bind(); err != nil {
+		m.close(meetingFailed, []byte(err.Error()))
+		return true, err
+	}
+	q.steering.device.settle()
+	text, err := json.Marshal(q.caps)
+	if err != nil {
+		panic(err) // numbers and strings
+	}
+	m.close(meetingBound, text)
+	return true, nil
+}
+
+// MapsBound reports whether this kernel lets a process map the rings of a socket
+// that is bound (Linux 6.4). It tries on the loopback device of the network
+// namespace of the calling thread, which it does not disturb. Where that cannot be
+// tried, the number of the kernel decides.
+func MapsBound() bool {
+	if maps, err := triesMapping(); err == nil {
+		return maps
+	}
+	return versionAtLeast(kernelRelease(), 6, 4)
+}
+
+func triesMapping() (maps bool, err error) {
+	const loopback = "lo"
+	dev, err := lookup(loopback)
+	if err != nil {
+		return false, err
+	}
+	arena, err := mem.New(mem.Config{Size: depthMin * mem.FrameSize, Huge: mem.HugeNever})
+	if err != nil {
+		return false, err
+	}
+	defer arena.Close()
+	d := depths{depthMin, depthMin, depthMin, depthMin}
+	s, err := newSocket(loopback, arena, d)
+	if err != nil {
+		return false, err
+	}
+	defer s.close()
+	if err := s.bind(dev, 0, []uint16{unix.XDP_COPY}, 1); err != nil {
+		return false, err
+	}
+	again, err := mapRings(s.fd, d)
+	if err != nil {
+		return false, nil //nolint:nilerr // that is the answer
+	}
+	again.unmap()
+	return true, nil
+}
