@@ -68,7 +68,7 @@ What to measure (the client decides; a flag that the server has too must agree):
                     with --testbed)
   --switch S        what joins the hosts of --testbed: cable (default), bridge or
                     xdp. Only on a bridge does tcpdump see AF_XDP frames: ip
-                    netns exec xwarp-PID-...-sw tcpdump -ni any udp
+                    netns exec xwarp-PID-...-sw tcpdump -ni any -Q in udp
   --loss P          drop a share P of the frames that are sent, as in 0.01 or 1%
   --capture FILE    write what passes the client to FILE (pcapng), for Wireshark
                     with docs/wireshark/xwarp.lua; frames that --loss drops are
