@@ -1,9 +1,6 @@
 package main
 
-import (
-	"fmt"
-	"strings"
-)
+import "github.com/xwarp/xwarp/internal/getopt"
 
 // peerOptions are options of MPICH's and Open MPI's mpiexec and of Slurm's srun that
 // have another name here, or need none.
@@ -75,16 +72,4 @@ var peerOptions = map[string]string{
 }
 
 // explain says in place of package flag's words which option there is.
-func explain(err error) error {
-	if err == nil {
-		return nil
-	}
-	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
-	if !unknown {
-		return err
-	}
-	if here, ok := peerOptions[name]; ok {
-		return fmt.Errorf("there is no option -%s: %s", name, here)
-	}
-	return fmt.Errorf("there is no option -%s", name)
-}
+func explain(err error) error { return getopt.Explain(err, peerOptions) }
