@@ -125,7 +125,7 @@ func dial(ctx context.Context, config ConnectConfig) (net.Conn, error) {
 			return nil, context.Cause(ctx)
 		}
 		if clock.Now() >= limit {
-			return nil, fmt.Errorf("no xperf server answers at %s within %v: start xperf there first, with the same test and no HOST (%w)", config.Addr, config.Patience, err)
+			return nil, fmt.Errorf("no xperf server answers at %s within %v: start xperf there first, with the same test and no HOST; one with --device answers at the address of that only (%w)", config.Addr, config.Patience, err)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

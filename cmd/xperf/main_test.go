@@ -304,7 +304,7 @@ func TestRun_testbedText(t *testing.T) {
 	if code != exitOK {
 		t.Fatalf("code %d: %s", code, errs)
 	}
-	for _, want := range []string{"# raw_bw: kernel TCP, MTU 3000, veth pair, cores ", "Gbit/s", "\n        4096"} {
+	for _, want := range []string{"# raw_bw: kernel TCP, MTU 3000, veth pair, cores ", "Gbit/s", "\n     4096"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
