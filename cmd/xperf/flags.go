@@ -124,6 +124,7 @@ func (o *options) flagSet(vs, sizes, netns *string) *flag.FlagSet {
 	fs.SetOutput(io.Discard)
 	fs.BoolVar(&o.spec.All, "all", o.spec.All, "")
 	fs.BoolVar(&o.spec.All, "a", o.spec.All, "")
+	fs.BoolVar(&o.both, "bidirectional", o.both, "")
 	fs.StringVar(&o.spec.Op, "op", o.spec.Op, "")
 	fs.IntVar(&o.spec.Peers, "peers", o.spec.Peers, "")
 	fs.BoolVar(&o.spec.CRC, "crc", o.spec.CRC, "")
@@ -171,7 +172,7 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	var sizes, netns string
 	fs := o.flagSet(vs, &sizes, &netns)
 	peers := o.peerFlags(args)
-	hints := peers.define(fs, o)
+	hints := peers.define(fs)
 	for len(args) > 0 {
 		if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
 			o.help = true

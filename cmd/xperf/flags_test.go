@@ -127,7 +127,7 @@ func TestPeerFlags(t *testing.T) {
 	for _, all := range []peerFlags{perftestFlags(), osuFlags()} {
 		o := &options{}
 		fs := o.flagSet(&vs, &sizes, &netns)
-		hints := all.define(fs, o)
+		hints := all.define(fs)
 		for name, theirs := range all {
 			if theirs.to != "" && fs.Lookup(theirs.to) == nil {
 				t.Errorf("-%s is --%s, which there is not", name, theirs.to)

@@ -165,8 +165,7 @@ func command(arg string) bool {
 }
 
 // define defines those flags that mean something, and returns hints for the others.
-func (p peerFlags) define(fs *flag.FlagSet, o *options) (hints map[string]string) {
-	fs.BoolVar(&o.both, "bidirectional", o.both, "")
+func (p peerFlags) define(fs *flag.FlagSet) (hints map[string]string) {
 	hints = map[string]string{}
 	for name, theirs := range p {
 		set := func(value string) (err error) {
