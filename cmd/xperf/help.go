@@ -128,14 +128,14 @@ the longer of the times that the two ends took.
 Exit status: 0 measured; 1 failed; 2 used wrongly; 3 this machine or user lacks
 what the test needs; 130 interrupted.
 
-Flags of perftest:
-  -s -n -D -d -p -m -t -q -c -A -b -a are --size, --iters, --duration, --device,
-  --port, --mtu, --window, --peers, --transport, --op, --bidirectional and --all;
-  -F, -R, -z, -N, --report_gbits and --perform_warm_up change nothing. Of those
-  that have nothing here xperf says why. In tests of MPI flags are those of the OSU
-  micro-benchmarks where these have them: -m [MIN:]MAX, -i, -x, -W are --size,
-  --iters, --warmup and --window, and -f and -u change nothing. -n is the number
-  of ranks in collectives and compare, and --iters elsewhere.
+Flags of perftest are understood: -s, -n, -D, -d, -p, -m, -t, -q, -c, -A and -b
+for --size, --iters, --duration, --device, --port, --mtu, --window, --peers,
+--transport, --op and --bidirectional. In tests of MPI flags are those of the
+OSU micro-benchmarks where these have them: -m [MIN:]MAX, -i, -x and -W for
+--size, --iters, --warmup and --window. Some change nothing, as perftest's -F, -R,
+-z, -N, --report_gbits and --perform_warm_up, and OSU's -f and -u; of those that
+there are not xperf says what to use instead. A number of ranks is what -n is in
+collectives and in compare.
 
 Examples:
   xperf send_lat --testbed
