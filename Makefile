@@ -68,7 +68,8 @@ test: ## run all tests; as root also those that need AF_XDP and network namespac
 
 bench: build ## measure every test of xperf over a veth pair, the table of transports, and the Go benchmarks
 	@for test in $(foreach layer,raw send mpi,$(layer)_lat $(layer)_bw $(layer)_rate) \
-		write_lat write_bw read_lat read_bw atomic_lat write_record_lat write_record_bw; do \
+		write_lat write_bw read_lat read_bw atomic_lat write_record_lat write_record_bw \
+		send_bibw write_bibw read_bibw mpi_bibw; do \
 		./bin/xperf $$test --testbed || exit; done
 	./bin/xperf compare verbs --testbed
 	$(GO) test -run '^$$' -bench . ./...

@@ -15,6 +15,7 @@ const (
 	Bandwidth              // a stream of large messages
 	Rate                   // a stream of small messages
 	Collective             // calls of all ranks
+	Duplex                 // streams of large messages both ways at once, counted together
 )
 
 // latency reports whether tests of this kind measure times, not rates.
@@ -59,16 +60,22 @@ var cases = []Case{
 		`--size 8 --testbed --vs "raw_lat --size 64"`},
 	{"send_bw", Send, Bandwidth, "stream of large Sends",
 		`--transport ud --size 8000 --testbed --loss 1%`},
+	{"send_bibw", Send, Duplex, "streams of large Sends, both ways at once",
+		`--size 64K --testbed --vs "send_bw --size 64K"`},
 	{"send_rate", Send, Rate, "stream of small Sends, to one peer or many",
 		`--testbed --switch xdp --vs "--peers 8"`},
 	{"write_lat", Write, PingPong, "half round trip of RDMA Writes: each end polls its last byte",
 		`--size 8 --testbed --vs "send_lat --size 8"`},
 	{"write_bw", Write, Bandwidth, "stream of RDMA Writes",
 		`--size 1M --testbed --vs "--loss 1%"`},
+	{"write_bibw", Write, Duplex, "streams of RDMA Writes, both ways at once",
+		`--size 1M --testbed --transport rc --fabric tcp`},
 	{"read_lat", Read, RoundTrip, "RDMA Read, whole round trip",
 		`-a --testbed --plot read.svg`},
 	{"read_bw", Read, Bandwidth, "stream of RDMA Reads",
 		`--size 1M --testbed --vs "write_bw --size 1M"`},
+	{"read_bibw", Read, Duplex, "streams of RDMA Reads, both ways at once",
+		`--size 1M --testbed`},
 	{"atomic_lat", Atomic, RoundTrip, "atomic operation on 8 bytes, whole round trip",
 		`--op cmp_swap --testbed`},
 	{"write_record_lat", Record, PingPong, "half round trip of RDMA Write-Records",
@@ -79,13 +86,18 @@ var cases = []Case{
 		`--size 8 --testbed --vs "raw_lat --fabric tcp --size 8"`},
 	{"mpi_bw", MPI, Bandwidth, "windows of large MPI messages, one answer per window",
 		`--size 4K:4M --testbed --vs "--fabric udp"`},
+	{"mpi_bibw", MPI, Duplex, "windows of large MPI messages, both ways at once",
+		`--size 4K:4M --testbed --vs "mpi_bw --size 4K:4M"`},
 	{"mpi_rate", MPI, Rate, "windows of small MPI messages, one answer per window",
 		`--testbed --duration 10`},
 	{CollPrefix + "allreduce", Coll, Collective, "MPI Allreduce of floats, on -n ranks of two hosts",
 		`--testbed -n 2,4,8 --size 8:1M`},
+	{CollPrefix + "reduce", Coll, Collective, "MPI Reduce of floats to rank 0", `--testbed -n 4`},
 	{CollPrefix + "bcast", Coll, Collective, "MPI Bcast from rank 0", `--testbed -n 4`},
 	{CollPrefix + "alltoall", Coll, Collective, "MPI Alltoall, bytes per block", `--testbed -n 4`},
 	{CollPrefix + "allgather", Coll, Collective, "MPI Allgather, bytes per block", `--testbed -n 4`},
+	{CollPrefix + "gather", Coll, Collective, "MPI Gather at rank 0, bytes per block", `--testbed -n 4`},
+	{CollPrefix + "scatter", Coll, Collective, "MPI Scatter from rank 0, bytes per block", `--testbed -n 4`},
 	{CollPrefix + "barrier", Coll, Collective, "MPI Barrier", `--testbed -n 2,4,8`},
 }
 
@@ -163,7 +175,7 @@ func (c Case) defaultSizes(s *Spec) []int {
 		return []int{min(s.MTU, maxMTU) - udpHeaders}
 	case c.Kind.latency():
 		return []int{8, 64, 512, 4 << 10, 32 << 10, 256 << 10}
-	case c.Kind == Bandwidth:
+	case c.Kind == Bandwidth || c.Kind == Duplex:
 		return []int{1 << 10, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20}
 	}
 	return []int{8}
@@ -196,6 +208,12 @@ func (c Case) sizeRange(s *Spec) (lo, hi int, why string) {
 		return streamHeader, maxMTU - udpHeaders, "one datagram"
 	}
 	return minFrame, s.MTU + ethHeader, fmt.Sprintf("one Ethernet frame at MTU %d", s.MTU)
+}
+
+// duplex reports whether both ends send at once, so that both measure.
+func (s *Spec) duplex() bool {
+	c, _ := Find(s.Test)
+	return c.Kind == Duplex
 }
 
 // isPingPong reports whether the test with that name measures half round trips.

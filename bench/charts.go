@@ -39,7 +39,7 @@ func Charts(results []Result) []plot.Chart {
 	names := seriesNames(results)
 	var charts []plot.Chart
 	for _, want := range []struct{ title, unit string }{
-		{"Latency", "microseconds (median)"}, {"Bandwidth", "Gbit/s"}, {"Message rate", "messages/s"}, {"Collectives", "microseconds (mean)"},
+		{"Latency", "microseconds (median)"}, {"Bandwidth", "Gbit/s"}, {"Bandwidth both ways", "Gbit/s"}, {"Message rate", "messages/s"}, {"Collectives", "microseconds (mean)"},
 	} {
 		chart := plot.Chart{Title: want.title, X: "bytes per message", Y: want.unit}
 		index := map[string]int{}
@@ -66,7 +66,7 @@ func Charts(results []Result) []plot.Chart {
 
 // chart returns the title of the chart that tests of this kind are in.
 func (k Kind) chart() string {
-	return [...]string{PingPong: "Latency", RoundTrip: "Latency", Bandwidth: "Bandwidth", Rate: "Message rate", Collective: "Collectives"}[k]
+	return [...]string{PingPong: "Latency", RoundTrip: "Latency", Bandwidth: "Bandwidth", Rate: "Message rate", Collective: "Collectives", Duplex: "Bandwidth both ways"}[k]
 }
 
 // seriesNames names the configuration of each result by its test, and by

@@ -206,5 +206,6 @@ func (k Kind) title() string {
 		Bandwidth:  "Bandwidth in Gbit/s, windows of 64 messages",
 		Rate:       "Messages per second, windows of 64",
 		Collective: "Microseconds per call (mean)",
+		Duplex:     "Bandwidth in Gbit/s, both ways together, windows of 64 messages",
 	}[k]
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"strings"
 
 	"github.com/xwarp/xwarp/internal/mono"
 )
@@ -74,12 +75,8 @@ type End struct {
 func newEnd(conn net.Conn, p *Pair, l Local) (*End, error) {
 	e := &End{Server: p.rank == 0, Pair: p, Capture: l.Capture, hosts: l.Hosts, alone: l.Alone}
 	if l.Device != "" {
-		dev, err := net.InterfaceByName(l.Device)
-		if err != nil {
-			return nil, fmt.Errorf("device %s: %w (`ip link` lists the devices)", l.Device, err)
-		}
-		e.Device = *dev
-		e.Addr, err = firstIPv4(dev)
+		dev, addr, err := FindDevice(l.Device)
+		e.Device, e.Addr = dev, addr
 		return e, err
 	}
 	tcp, ok := conn.LocalAddr().(*net.TCPAddr)
@@ -96,6 +93,25 @@ func newEnd(conn net.Conn, p *Pair, l Local) (*End, error) {
 	}
 	e.Device = *dev
 	return e, nil
+}
+
+// FindDevice returns a network interface of this network namespace and its first
+// IPv4 address. Its error wraps ErrUsage, and lists the interfaces, when there is
+// no such one.
+func FindDevice(name string) (net.Interface, netip.Addr, error) {
+	all, err := net.Interfaces()
+	if err != nil {
+		return net.Interface{}, netip.Addr{}, err
+	}
+	var names []string
+	for _, dev := range all {
+		if dev.Name == name {
+			addr, err := firstIPv4(&dev)
+			return dev, addr, err
+		}
+		names = append(names, dev.Name)
+	}
+	return net.Interface{}, netip.Addr{}, usagef("there is no device %s: there are %s (`xinfo` tells what they can do)", name, strings.Join(names, ", "))
 }
 
 func firstIPv4(dev *net.Interface) (netip.Addr, error) {

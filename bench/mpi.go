@@ -23,7 +23,7 @@ type mpiBench struct {
 	world    *mpi.Comm
 	peer     int
 	out, in  []byte
-	requests [MaxWindow]mpi.Request
+	requests [2 * MaxWindow]mpi.Request // as many each way
 	failed   bool
 }
 
@@ -83,6 +83,8 @@ func (m *mpiBench) Close() error {
 func (m *mpiBench) Run(b Burst, rec *Recorder) error {
 	run := m.stream
 	switch pingPong := isPingPong(m.Spec.Test); {
+	case m.Spec.duplex():
+		run = m.both
 	case pingPong && m.Server:
 		run = m.echo
 	case pingPong:
@@ -152,6 +154,41 @@ func (m *mpiBench) windows(b Burst, messages int) (err error) {
 			return err
 		}
 		if _, err := mpi.Recv(m.world, m.in[:4], m.peer, mpiTag+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// both is what both ends of a test both ways do, as osu_bibw does.
+func (m *mpiBench) both(b Burst, rec *Recorder) error {
+	if err := m.exchange(b, b.Warmup); err != nil {
+		return err
+	}
+	start := m.Clock.Now()
+	if err := m.exchange(b, b.Iters); err != nil {
+		return err
+	}
+	rec.Stream(2*b.Iters, m.Clock.Now().Sub(start))
+	return nil
+}
+
+// exchange moves messages both ways, a window at a time.
+func (m *mpiBench) exchange(b Burst, messages int) (err error) {
+	out, in := m.out[:b.Size], m.in[:b.Size]
+	received, sent := m.requests[:b.Window], m.requests[b.Window:2*b.Window]
+	for range messages / b.Window {
+		for i := range received {
+			if received[i], err = mpi.Irecv(m.world, in, m.peer, mpiTag); err != nil {
+				return err
+			}
+		}
+		for i := range sent {
+			if sent[i], err = mpi.Isend(m.world, out, m.peer, mpiTag); err != nil {
+				return err
+			}
+		}
+		if err := mpi.Waitall(m.requests[:2*b.Window]); err != nil {
 			return err
 		}
 	}

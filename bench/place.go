@@ -37,8 +37,8 @@ type Place struct {
 // PlaceConfig describes a place. Its zero value is two hosts with MTU 9000 and
 // ends that are not pinned.
 type PlaceConfig struct {
-	// Server is the command of a program that prints "listening ADDRESS" and
-	// serves tests: `xperf serve`. It must be set.
+	// Server is the command of a program that prints "listening ADDRESS", with
+	// words about it behind, and serves tests: `xperf serve`. It must be set.
 	Server []string
 	// Loopback puts both ends on this host, without namespaces.
 	Loopback bool
@@ -168,6 +168,7 @@ func (p *Place) start(cmd *exec.Cmd, start func() error) error {
 	p.Context, p.cancel = context.WithCancelCause(context.Background())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	addr, ok := strings.CutPrefix(strings.TrimSpace(line), "listening ")
+	addr, _, _ = strings.Cut(addr, " ")
 	if err != nil || !ok {
 		_ = cmd.Process.Kill() // it said something else than it should
 		err = errors.Join(fmt.Errorf("the server end did not start: %s", complaints.text()), cmd.Wait())

@@ -16,8 +16,8 @@ type Result struct {
 	Size      int      `json:"size"`      // bytes per message; per Ethernet frame in raw tests on xdp
 	Iters     int      `json:"iters"`     // messages (round trips) per round that count
 	Lat       *Latency `json:"lat_us"`    // half round trips, whole ones of reads and atomics; null for streams
-	Gbit      float64  `json:"gbit_s"`    // 10^9 bits per second, one way
-	Msgs      float64  `json:"msg_s"`     // messages per second, one way
+	Gbit      float64  `json:"gbit_s"`    // 10^9 bits per second, one way; in tests that send both ways (bibw) of both together
+	Msgs      float64  `json:"msg_s"`     // messages per second, likewise
 	Carrier   string   `json:"carrier"`   // what it came to: "xdp/generic/copy", "kernel UDP", ...
 	Lost      int      `json:"lost"`      // messages (raw: frames) that did not arrive, in all rounds
 	Rounds    int      `json:"rounds"`
@@ -87,14 +87,14 @@ func (k Kind) metric(p Point) float64 {
 		return p.Lat.Avg
 	case k.latency() && p.Lat != nil:
 		return p.Lat.P50
-	case k == Bandwidth:
+	case k == Bandwidth || k == Duplex:
 		return p.Gbit
 	}
 	return p.Msgs
 }
 
 func (k Kind) metricName() string {
-	return [...]string{PingPong: "lat_us.p50", RoundTrip: "lat_us.p50", Bandwidth: "gbit_s", Rate: "msg_s", Collective: "lat_us.avg"}[k]
+	return [...]string{PingPong: "lat_us.p50", RoundTrip: "lat_us.p50", Bandwidth: "gbit_s", Rate: "msg_s", Collective: "lat_us.avg", Duplex: "gbit_s"}[k]
 }
 
 // compare returns the ratio of two configurations that were measured in turns.

@@ -53,7 +53,7 @@ type ConnectConfig struct {
 }
 
 // Connect opens a test on this end and on the server's. It returns when both
-// are ready. Its errors wrap ErrUsage when spec is wrong, are a *PeerError
+// are ready. Its errors wrap ErrUsage when spec or the device is wrong, are a *PeerError
 // when the server refused, and name the server when it does not answer.
 func Connect(ctx context.Context, spec Spec, config ConnectConfig) (*Session, error) {
 	if err := spec.Check(); err != nil {
@@ -81,6 +81,11 @@ func Connect(ctx context.Context, spec Spec, config ConnectConfig) (*Session, er
 
 // main is the life of the client end, on its own thread.
 func (s *Session) main(ctx context.Context, config ConnectConfig, opened chan<- struct{}) error {
+	if config.Device != "" { // the server need not be there to know
+		if _, _, err := FindDevice(config.Device); err != nil {
+			return err
+		}
+	}
 	conn, err := dial(ctx, config)
 	if err != nil {
 		return err
@@ -120,7 +125,7 @@ func dial(ctx context.Context, config ConnectConfig) (net.Conn, error) {
 			return nil, context.Cause(ctx)
 		}
 		if clock.Now() >= limit {
-			return nil, fmt.Errorf("no xperf server answers at %s within %v: start xperf there first, with the same test and no HOST (%w)", config.Addr, config.Patience, err)
+			return nil, fmt.Errorf("no xperf server answers at %s within %v: start xperf there first, with the same test and no HOST; one with --device answers at the address of that only (%w)", config.Addr, config.Patience, err)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -206,9 +211,9 @@ func (s *Session) exchange(bench Bench, b Burst, rec *Recorder) error {
 	if err != nil {
 		return err
 	}
-	if s.Spec.countsArrivals() {
+	if s.Spec.tallies() {
 		if m.Tally == nil {
-			return fmt.Errorf("%s did not say what has arrived", s.pair.conn.RemoteAddr())
+			return fmt.Errorf("%s did not say what it has counted", s.pair.conn.RemoteAddr())
 		}
 		rec.Arrived(*m.Tally)
 	}

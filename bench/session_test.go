@@ -107,7 +107,7 @@ func check(t *testing.T, s *Session) {
 		if (x.Lat != nil) != s.Case.Kind.latency() {
 			t.Errorf("latency %+v of %s", x.Lat, x.Test)
 		}
-		if l := x.Lat; l != nil && !(0 < l.Min && l.Min <= l.P50 && l.P50 <= l.P99 && l.P99 <= l.Max) {
+		if l := x.Lat; l != nil && !(0 < l.Min && l.Min <= l.P50 && l.P50 <= l.P99 && l.P99 <= l.P999 && l.P999 <= l.Max && l.Min <= l.Avg && l.Avg <= l.Max) {
 			t.Errorf("latency %+v", *l)
 		}
 		return nil
@@ -275,13 +275,13 @@ func TestResult_schema(t *testing.T) {
 		}
 	}
 	lat, _ := m["lat_us"].(map[string]any)
-	for _, key := range []string{"min", "p50", "p99", "max"} {
+	for _, key := range []string{"min", "p50", "p99", "p999", "max", "avg", "stdev"} {
 		if v, ok := lat[key].(float64); !ok || v <= 0 {
 			t.Errorf("lat_us.%s is %v, want a positive number", key, lat[key])
 		}
 	}
-	if len(m) != 12 || len(lat) != 4 {
-		t.Errorf("%d and %d keys, want 12 and 4: describe new ones here and in the help", len(m), len(lat))
+	if len(m) != 12 || len(lat) != 7 {
+		t.Errorf("%d and %d keys, want 12 and 7: describe new ones here and in the help", len(m), len(lat))
 	}
 }
 

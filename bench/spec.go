@@ -207,6 +207,12 @@ func (s *Spec) countsArrivals() bool {
 	return s.Transport == "ud" && c.Family != MPI || c.Family == Record
 }
 
+// tallies reports whether the server end tells the client what it has counted.
+func (s *Spec) tallies() bool {
+	c, _ := Find(s.Test)
+	return s.countsArrivals() || c.Kind == Duplex && c.Family != MPI
+}
+
 // Burst is one run of the timed loop.
 type Burst struct {
 	Size   int `json:"size"`   // bytes per message
@@ -258,8 +264,9 @@ func defaultIters(kind Kind, size int) int {
 	return min(max(1<<30/max(size, 1), 256), 200_000)
 }
 
-// ParseSizes reads a list of sizes in bytes: "8", "8,64,4K,1M", or "8:4M" for
-// all powers of two times 8 up to 4 MiB. Its errors wrap ErrUsage.
+// ParseSizes reads a list of sizes in bytes: "8", "8,64,4K,1MB", or "8:4M" for
+// all powers of two times 8 up to 4 MiB. K, KB and KiB are 1024 bytes, M, MB and
+// MiB 1024 times that. Its errors wrap ErrUsage.
 func ParseSizes(list string) ([]int, error) {
 	var sizes []int
 	for part := range strings.SplitSeq(list, ",") {
@@ -286,17 +293,24 @@ func ParseSizes(list string) ([]int, error) {
 	return sizes, nil
 }
 
+// units are what a size may end in, in capitals: powers of two, with or without
+// the i.
+var units = []struct {
+	name  string
+	bytes int
+}{{"KIB", 1 << 10}, {"MIB", 1 << 20}, {"KB", 1 << 10}, {"MB", 1 << 20}, {"K", 1 << 10}, {"M", 1 << 20}, {"B", 1}}
+
 func parseSize(text string) (int, error) {
-	digits, unit := strings.TrimSpace(text), 1
-	switch {
-	case strings.HasSuffix(digits, "K"), strings.HasSuffix(digits, "k"):
-		digits, unit = digits[:len(digits)-1], 1<<10
-	case strings.HasSuffix(digits, "M"), strings.HasSuffix(digits, "m"):
-		digits, unit = digits[:len(digits)-1], 1<<20
+	digits, unit := strings.ToUpper(strings.TrimSpace(text)), 1
+	for _, u := range units {
+		if number, ok := strings.CutSuffix(digits, u.name); ok {
+			digits, unit = strings.TrimSpace(number), u.bytes
+			break
+		}
 	}
 	n, err := strconv.Atoi(digits)
 	if err != nil || n < 0 || n > MaxSize/unit {
-		return 0, usagef("%q is no size: write a number of bytes up to 64M, as in 8,64,4K,1M or 8:4M", text)
+		return 0, usagef("%q is no size: write a number of bytes up to 64M, as in 8,64,4K,1MB or 8:4M, where K is 1024 and M 1024 times that", text)
 	}
 	return n * unit, nil
 }

@@ -20,6 +20,9 @@ func TestParseSizes(t *testing.T) {
 		{"3:13", []int{3, 6, 12}},
 		{"1, 2k , 2m", []int{1, 2048, 2 << 20}},
 		{"64M", []int{64 << 20}},
+		{"1MB,1MiB,1mb", []int{1 << 20, 1 << 20, 1 << 20}},
+		{"64KB,2KiB,1 kB,8B", []int{64 << 10, 2 << 10, 1 << 10, 8}},
+		{"8B:1KB", []int{8, 16, 32, 64, 128, 256, 512, 1024}},
 		{"1,4:8", []int{1, 4, 8}},
 	} {
 		got, err := ParseSizes(c.list)
@@ -27,7 +30,7 @@ func TestParseSizes(t *testing.T) {
 			t.Errorf("%q: got %v, %v; want %v", c.list, got, err, c.want)
 		}
 	}
-	for _, bad := range []string{"", "x", "-1", "8,", "1G", "65M", "0:8", "8:4", "K", "1.5", "9999999999999999999"} {
+	for _, bad := range []string{"", "x", "-1", "8,", "1G", "65M", "0:8", "8:4", "K", "MB", "B", "65MB", "1GB", "1BB", "1iB", "1.5", "9999999999999999999"} {
 		if got, err := ParseSizes(bad); !errors.Is(err, ErrUsage) {
 			t.Errorf("%q: got %v, %v; want a usage error", bad, got, err)
 		}

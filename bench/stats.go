@@ -16,12 +16,13 @@ type Recorder struct {
 	messages int
 	lost     int    // messages or frames that never arrived
 	asked    int    // pings sent, repeated ones included
-	arrived  *Tally // what the server counted; nil when all that was sent has arrived
+	arrived  *Tally // what the server counted; nil when all that was sent has arrived, one way
 }
 
-// Tally is what the server end counted of messages that may get lost.
+// Tally is what the server end counted of messages that may get lost, or what it
+// has sent itself, in tests that send both ways.
 type Tally struct {
-	Messages int           `json:"messages"` // that arrived; of Write-Records, those of which anything did
+	Messages int           `json:"messages"` // that arrived, or were sent; of Write-Records, those of which anything did
 	Whole    int           `json:"whole"`    // of those, Write-Records that are complete
 	Bytes    int64         `json:"bytes"`    // that arrived and are valid
 	Elapsed  mono.Duration `json:"elapsed_ns"`
@@ -67,11 +68,35 @@ func (r *Recorder) Arrived(t Tally) { r.arrived = &t }
 // Latency is half round trips in microseconds; whole ones of operations that
 // bring something back.
 type Latency struct {
-	Min float64 `json:"min"`
-	P50 float64 `json:"p50"`
-	P99 float64 `json:"p99"`
-	Max float64 `json:"max"`
-	Avg float64 `json:"avg,omitempty"` // where it is known
+	Min   float64 `json:"min"`
+	P50   float64 `json:"p50"` // percentiles, by the nearest rank
+	P99   float64 `json:"p99"`
+	P999  float64 `json:"p999"` // 99.9 %
+	Max   float64 `json:"max"`
+	Avg   float64 `json:"avg"`
+	Stdev float64 `json:"stdev"` // standard deviation, of all samples
+}
+
+// Summarize returns what samples in nanoseconds come to, each of which moved a
+// message so many ways: 2 for round trips of which half counts. It sorts the
+// samples, of which there must be one.
+func Summarize[T uint32 | mono.Duration](samples []T, ways int) Latency {
+	slices.Sort(samples)
+	unit, n := 1e-3/float64(ways), float64(len(samples))
+	us := func(ns T) float64 { return float64(ns) * unit }
+	l := Latency{
+		Min: us(samples[0]), Max: us(samples[len(samples)-1]),
+		P50: us(percentile(samples, 500)), P99: us(percentile(samples, 990)), P999: us(percentile(samples, 999)),
+	}
+	for _, s := range samples {
+		l.Avg += us(s) / n
+	}
+	for _, s := range samples {
+		d := us(s) - l.Avg
+		l.Stdev += d * d / n
+	}
+	l.Stdev = math.Sqrt(l.Stdev)
+	return l
 }
 
 // Point is what one burst of one size came to.
@@ -99,6 +124,13 @@ func (r *Recorder) point(kind Kind, size int) Point {
 	}
 	p.Msgs, p.Gbit = rates(r.messages, int64(r.messages)*int64(size), r.elapsed)
 	if r.arrived == nil {
+		return p
+	}
+	if kind == Duplex {
+		// The longer of the times that the two ends took: while only one of them
+		// sends, the traffic is not both ways.
+		messages := r.messages + r.arrived.Messages
+		p.Msgs, p.Gbit = rates(messages, int64(messages)*int64(size), max(r.elapsed, r.arrived.Elapsed))
 		return p
 	}
 	p.Sent = &Sent{Msgs: p.Msgs, Gbit: p.Gbit}
@@ -129,7 +161,6 @@ func (s *Sent) shares(t Tally, sent, size int) {
 // latencies sums up the samples, and makes a stream of them: a ping-pong moves
 // two messages per round trip, what brings something back moves one.
 func (r *Recorder) latencies(kind Kind, p *Point) {
-	slices.Sort(r.samples)
 	for _, s := range r.samples {
 		r.elapsed += mono.Duration(s)
 	}
@@ -138,13 +169,8 @@ func (r *Recorder) latencies(kind Kind, p *Point) {
 		ways = 2
 	}
 	r.messages = ways * len(r.samples)
-	us := func(ns uint32) float64 { return float64(ns) / 1000 / float64(ways) }
-	p.Lat = &Latency{
-		Min: us(r.samples[0]),
-		P50: us(percentile(r.samples, 50)),
-		P99: us(percentile(r.samples, 99)),
-		Max: us(r.samples[len(r.samples)-1]),
-	}
+	l := Summarize(r.samples, ways)
+	p.Lat = &l
 }
 
 // rates returns messages and 10^9 bits per second.
@@ -156,10 +182,10 @@ func rates(messages int, bytes int64, elapsed mono.Duration) (msgs, gbit float64
 	return float64(messages) / seconds, float64(bytes) * 8 / 1e9 / seconds
 }
 
-// percentile returns the smallest sample that at least p percent of all are
-// not above (nearest rank). sorted must not be empty.
-func percentile(sorted []uint32, p int) uint32 {
-	rank := (len(sorted)*p + 99) / 100
+// percentile returns the smallest sample that at least so many per thousand of
+// all are not above (nearest rank). sorted must not be empty.
+func percentile[T any](sorted []T, permille int) T {
+	rank := (len(sorted)*permille + 999) / 1000
 	return sorted[max(rank, 1)-1]
 }
 
@@ -197,9 +223,13 @@ func merge(rounds []Point) Point {
 		all.Lat.Min, all.Lat.Max = min(all.Lat.Min, p.Lat.Min), max(all.Lat.Max, p.Lat.Max)
 	}
 	if all.Lat != nil {
-		all.Lat.P50 = of(func(p Point) float64 { return p.Lat.P50 })
-		all.Lat.P99 = of(func(p Point) float64 { return p.Lat.P99 })
-		all.Lat.Avg = of(func(p Point) float64 { return p.Lat.Avg })
+		for _, get := range []func(l *Latency) *float64{
+			func(l *Latency) *float64 { return &l.P50 }, func(l *Latency) *float64 { return &l.P99 },
+			func(l *Latency) *float64 { return &l.P999 }, func(l *Latency) *float64 { return &l.Avg },
+			func(l *Latency) *float64 { return &l.Stdev },
+		} {
+			*get(all.Lat) = of(func(p Point) float64 { return *get(p.Lat) })
+		}
 	}
 	all.Gbit = of(func(p Point) float64 { return p.Gbit })
 	all.Msgs = of(func(p Point) float64 { return p.Msgs })

@@ -18,17 +18,38 @@ func TestPercentile(t *testing.T) {
 		p      int
 		want   uint32
 	}{
-		{"one sample is every percentile", []uint32{7}, 99, 7},
-		{"median of two is the lower", []uint32{1, 2}, 50, 1},
-		{"median of three", []uint32{1, 2, 3}, 50, 2},
-		{"99 of a hundred", hundred, 99, 99},
-		{"50 of a hundred", hundred, 50, 50},
+		{"one sample is every percentile", []uint32{7}, 990, 7},
+		{"median of two is the lower", []uint32{1, 2}, 500, 1},
+		{"median of three", []uint32{1, 2, 3}, 500, 2},
+		{"99 of a hundred", hundred, 990, 99},
+		{"99.9 of a hundred", hundred, 999, 100},
+		{"50 of a hundred", hundred, 500, 50},
 		{"0 is the minimum", hundred, 0, 1},
-		{"100 is the maximum", hundred, 100, 100},
+		{"100 is the maximum", hundred, 1000, 100},
 	} {
 		if got := percentile(c.sorted, c.p); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
 		}
+	}
+}
+
+func TestSummarize(t *testing.T) {
+	var samples []time.Duration
+	for i := 2000; i > 0; i-- {
+		samples = append(samples, time.Duration(i)*time.Microsecond)
+	}
+	got := Summarize(samples, 2)
+	// The standard deviation of 1 to n is the root of (n*n-1)/12.
+	stdev := math.Sqrt((2000*2000 - 1) / 12.0 / 4)
+	if math.Abs(got.Avg-500.25) > 1e-9 || math.Abs(got.Stdev-stdev) > 1e-9 {
+		t.Errorf("mean %v and standard deviation %v, want 500.25 and %v", got.Avg, got.Stdev, stdev)
+	}
+	got.Avg, got.Stdev = 0, 0
+	if want := (Latency{Min: 0.5, P50: 500, P99: 990, P999: 999, Max: 1000}); got != want {
+		t.Errorf("half round trips of 1 to 2000 us: %+v, want %+v", got, want)
+	}
+	if got, want := Summarize([]uint32{7000}, 1), (Latency{7, 7, 7, 7, 7, 7, 0}); got != want {
+		t.Errorf("one sample: %+v, want %+v", got, want)
 	}
 }
 
@@ -58,7 +79,7 @@ func TestRecorder_pingPong(t *testing.T) {
 	r.Add(time.Hour) // no room: not counted
 	r.Lost(3)
 	p := r.point(PingPong, 1000)
-	if want := (Latency{Min: 1, P50: 2, P99: 4, Max: 4}); *p.Lat != want {
+	if want := (Latency{Min: 1, P50: 2, P99: 4, P999: 4, Max: 4, Avg: 2.5, Stdev: math.Sqrt(1.25)}); *p.Lat != want {
 		t.Errorf("latency %+v, want %+v", *p.Lat, want)
 	}
 	// Eight messages of 1000 bytes in 20 us.
@@ -73,7 +94,7 @@ func TestRecorder_roundTrip(t *testing.T) {
 	r.Add(4 * time.Microsecond)
 	r.Add(6 * time.Microsecond)
 	p := r.point(RoundTrip, 1000)
-	if want := (Latency{Min: 4, P50: 4, P99: 6, Max: 6}); *p.Lat != want {
+	if want := (Latency{Min: 4, P50: 4, P99: 6, P999: 6, Max: 6, Avg: 5, Stdev: 1}); *p.Lat != want {
 		t.Errorf("latency %+v, want %+v", *p.Lat, want)
 	}
 	if math.Abs(p.Msgs-200_000) > 1 { // two in 10 us
@@ -97,6 +118,18 @@ func TestRecorder_arrived(t *testing.T) {
 	r.Arrived(Tally{Messages: 80, Bytes: 80_000, Elapsed: time.Microsecond})
 	if p := r.point(Bandwidth, 1000); math.Abs(p.Msgs-80_000) > 1 || p.Sent.Whole != nil {
 		t.Errorf("Sends that arrived in one piece: %+v; want 80000 messages/s, no records", p)
+	}
+}
+
+// Both ends sent 100 messages of 1250 bytes; the server took longer.
+func TestRecorder_duplex(t *testing.T) {
+	var r Recorder
+	r.Reset(0)
+	r.Stream(100, time.Millisecond)
+	r.Arrived(Tally{Messages: 100, Bytes: 125_000, Elapsed: 2 * time.Millisecond})
+	p := r.point(Duplex, 1250)
+	if math.Abs(p.Msgs-100_000) > 1 || math.Abs(p.Gbit-1) > 1e-9 || p.Lost != 0 || p.Sent != nil {
+		t.Errorf("got %+v; want 100000 messages/s, 1 Gbit/s, nothing lost", p)
 	}
 }
 
@@ -150,12 +183,12 @@ func TestRecorder_stream(t *testing.T) {
 
 func TestMerge(t *testing.T) {
 	rounds := []Point{
-		{Lat: &Latency{Min: 1, P50: 5, P99: 9, Max: 10}, Gbit: 1, Msgs: 10, Lost: 1},
-		{Lat: &Latency{Min: 2, P50: 3, P99: 4, Max: 99}, Gbit: 5, Msgs: 50},
-		{Lat: &Latency{Min: 3, P50: 4, P99: 5, Max: 6}, Gbit: 3, Msgs: 30, Lost: 2},
+		{Lat: &Latency{Min: 1, P50: 5, P99: 9, P999: 10, Max: 10, Avg: 6, Stdev: 1}, Gbit: 1, Msgs: 10, Lost: 1},
+		{Lat: &Latency{Min: 2, P50: 3, P99: 4, P999: 50, Max: 99, Avg: 50, Stdev: 90}, Gbit: 5, Msgs: 50},
+		{Lat: &Latency{Min: 3, P50: 4, P99: 5, P999: 6, Max: 6, Avg: 4, Stdev: 2}, Gbit: 3, Msgs: 30, Lost: 2},
 	}
 	got := merge(rounds)
-	if want := (Latency{Min: 1, P50: 4, P99: 5, Max: 99}); *got.Lat != want {
+	if want := (Latency{Min: 1, P50: 4, P99: 5, P999: 10, Max: 99, Avg: 6, Stdev: 2}); *got.Lat != want {
 		t.Errorf("latency %+v, want %+v", *got.Lat, want)
 	}
 	if got.Gbit != 3 || got.Msgs != 30 || got.Lost != 3 {

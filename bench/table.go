@@ -63,7 +63,7 @@ func writeColumns(w io.Writer, sessions []*Session) error {
 	if s.Case.Family == Raw && s.Spec.onXDP() {
 		what = "bytes per Ethernet frame"
 	}
-	if s.Case.Kind.latency() {
+	if s.Case.Kind.latency() || s.Case.Kind == Duplex {
 		what += "; " + s.Case.Kind.Unit()
 	}
 	if _, err := fmt.Fprintf(w, "# %s\n", what); err != nil {
@@ -83,6 +83,7 @@ func (k Kind) Unit() string {
 	return [...]string{
 		PingPong: "half round trip in microseconds", RoundTrip: "whole round trip in microseconds",
 		Bandwidth: "Gbit/s", Rate: "messages/s", Collective: "microseconds per call",
+		Duplex: "Gbit/s, both ways together",
 	}[k]
 }
 
@@ -94,11 +95,11 @@ type column struct {
 }
 
 // columns returns the columns of a session's table: those of perftest and OSU,
-// and what was lost where something can be.
+// and what was lost where something can be. They are 100 characters at most.
 func (s *Session) columns() []column {
 	columns := []column{
-		{"bytes", 12, func(r Result) string { return fmt.Sprint(r.Size) }},
-		{"iters", 12, func(r Result) string { return fmt.Sprint(r.Iters) }},
+		{"bytes", 9, func(r Result) string { return fmt.Sprint(r.Size) }},
+		{"iters", 9, func(r Result) string { return fmt.Sprint(r.Iters) }},
 	}
 	if s.Case.Kind.latency() {
 		columns = append(columns, latencyColumns...)
@@ -109,7 +110,7 @@ func (s *Session) columns() []column {
 		columns = append(columns, sentColumns...)
 	}
 	if !s.Case.Kind.latency() || s.Spec.Loss > 0 || s.Spec.Transport == "ud" {
-		columns = append(columns, column{"lost", 10, func(r Result) string { return fmt.Sprint(r.Lost) }})
+		columns = append(columns, column{"lost", 9, func(r Result) string { return fmt.Sprint(r.Lost) }})
 	}
 	if s.Case.Family == Record {
 		columns = append(columns, recordColumns...)
@@ -118,10 +119,25 @@ func (s *Session) columns() []column {
 }
 
 var latencyColumns = []column{
-	{"min", 10, func(r Result) string { return fmt.Sprintf("%.2f", r.Lat.Min) }},
-	{"p50", 10, func(r Result) string { return fmt.Sprintf("%.2f", r.Lat.P50) }},
-	{"p99", 10, func(r Result) string { return fmt.Sprintf("%.2f", r.Lat.P99) }},
-	{"max", 12, func(r Result) string { return fmt.Sprintf("%.2f", r.Lat.Max) }},
+	{"min", 8, func(r Result) string { return microseconds(r.Lat.Min) }},
+	{"p50", 8, func(r Result) string { return microseconds(r.Lat.P50) }},
+	{"avg", 8, func(r Result) string { return microseconds(r.Lat.Avg) }},
+	{"stdev", 8, func(r Result) string { return microseconds(r.Lat.Stdev) }},
+	{"p99", 8, func(r Result) string { return microseconds(r.Lat.P99) }},
+	{"p99.9", 8, func(r Result) string { return microseconds(r.Lat.P999) }},
+	{"max", 8, func(r Result) string { return microseconds(r.Lat.Max) }},
+}
+
+// microseconds writes a time in at most seven characters: a Recorder knows none
+// above 4294967.
+func microseconds(us float64) string {
+	switch {
+	case us < 1000:
+		return fmt.Sprintf("%.2f", us)
+	case us < 10_000:
+		return fmt.Sprintf("%.1f", us)
+	}
+	return fmt.Sprintf("%.0f", us)
 }
 
 var streamColumns = []column{
@@ -135,8 +151,8 @@ var sentColumns = []column{
 }
 
 var recordColumns = []column{
-	{"whole %", 9, func(r Result) string { return percent(r.Sent.Whole) }},
-	{"valid %", 9, func(r Result) string { return percent(r.Sent.Valid) }},
+	{"whole %", 8, func(r Result) string { return percent(r.Sent.Whole) }},
+	{"valid %", 8, func(r Result) string { return percent(r.Sent.Valid) }},
 }
 
 func percent(share *float64) string { return fmt.Sprintf("%.2f", 100**share) }

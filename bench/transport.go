@@ -56,6 +56,9 @@ func (s *Spec) checkTransport(c Case) error {
 	if why := notOverUD[c.Family]; s.Transport == "ud" && why != "" {
 		return usagef("%s does not run over ud: %s", s.Test, why)
 	}
+	if s.Transport == "ud" && c.Kind == Duplex && c.Family != MPI {
+		return usagef("%s does not run over ud, where both ends would have to tell what is lost from what is late; use --transport rd", s.Test)
+	}
 	return nil
 }
 

@@ -27,7 +27,7 @@ func (p *endpoint) connectedTest(c Case) (b Bench, err error) {
 		return nil, err
 	}
 	switch {
-	case c.Family == Send && c.Kind.latency():
+	case c.Family == Send && (c.Kind.latency() || c.Kind == Duplex):
 		b, err = newSendTest(p)
 	case c.Family == Send:
 		b, err = newCreditTest(p)
@@ -53,25 +53,17 @@ func (p *endpoint) connectedTest(c Case) (b Bench, err error) {
 type confirmedWrites struct{ writeTest }
 
 func (t *confirmedWrites) Run(b Burst, rec *Recorder) error {
-	if t.Server || isPingPong(t.Spec.Test) {
+	if t.Server && !t.Spec.duplex() || isPingPong(t.Spec.Test) {
 		return t.writeTest.Run(b, rec)
 	}
-	if err := t.confirmed(b, b.Warmup); err != nil {
-		return err
-	}
-	start := t.Clock.Now()
-	if err := t.confirmed(b, b.Iters); err != nil {
-		return err
-	}
-	rec.Stream(b.Iters, t.Clock.Now().Sub(start))
-	return nil
+	return t.timed(b, rec, func(n, window int) error { return t.confirmed(b.Size, n, window) })
 }
 
 // confirmed writes n messages and waits until the other end has them.
-func (t *confirmedWrites) confirmed(b Burst, n int) error {
-	t.source(verbs.OpRDMAWrite, b.Size)
+func (t *confirmedWrites) confirmed(size, n, window int) error {
+	t.source(verbs.OpRDMAWrite, size)
 	t.remote(t.peer.Target)
-	if err := t.push(n, b.Window); err != nil {
+	if err := t.push(n, window); err != nil {
 		return err
 	}
 	t.wr.Opcode, t.wr.Flags, t.wr.InlineData = verbs.OpRDMARead, 0, nil

@@ -155,6 +155,8 @@ func (p *endpoint) open(depth depths, granted verbs.Access) (err error) {
 			Type: qpTypes[p.Spec.Transport], SendCQ: p.sends, RecvCQ: p.recvs,
 			Cap:    verbs.QPCap{MaxSendWR: depth.send, MaxRecvWR: depth.recv},
 			Record: verbs.RecordConfig{Deadline: recordDeadline},
+			// Both ends send at once, and no credits say when: TCP holds them back.
+			RecvWait: p.Spec.rc() && p.Spec.duplex(),
 		})
 		if err != nil {
 			return err

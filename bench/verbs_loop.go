@@ -112,16 +112,25 @@ func (p *endpoint) push(n, window int) error {
 
 // stream measures how long it takes until all requests are done, that is
 // confirmed by the other end.
-func (p *endpoint) stream(b Burst, rec *Recorder) error {
-	if err := p.push(b.Warmup, b.Window); err != nil {
+func (p *endpoint) stream(b Burst, rec *Recorder) error { return p.timed(b, rec, p.push) }
+
+// timed measures how long it takes to move n messages, a window of them at a time.
+// Where both ends do so, the server tells the client what it has measured.
+func (p *endpoint) timed(b Burst, rec *Recorder, move func(n, window int) error) error {
+	if err := move(b.Warmup, b.Window); err != nil {
 		return err
 	}
 	start := p.Clock.Now()
-	if err := p.push(b.Iters, b.Window); err != nil {
+	if err := move(b.Iters, b.Window); err != nil {
 		return err
 	}
-	rec.Stream(b.Iters, p.Clock.Now().Sub(start))
-	return nil
+	elapsed := p.Clock.Now().Sub(start)
+	if !p.Server {
+		rec.Stream(b.Iters, elapsed)
+		return nil
+	}
+	rec.Arrived(Tally{Messages: b.Iters, Bytes: int64(b.Iters) * int64(b.Size), Elapsed: elapsed})
+	return p.attend()
 }
 
 // attend is the end that one-sided operations happen to: it only makes

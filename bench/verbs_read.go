@@ -13,7 +13,7 @@ func (t *readTest) Run(b Burst, rec *Recorder) error {
 	t.remote(t.peer.Source)
 	c, _ := Find(t.Spec.Test)
 	switch {
-	case t.Server:
+	case t.Server && c.Kind != Duplex:
 		return t.attend()
 	case c.Kind.latency():
 		return t.fetch(b, rec)

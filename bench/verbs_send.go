@@ -38,10 +38,41 @@ func (t *sendTest) Run(b Burst, rec *Recorder) error {
 		return t.echo(b)
 	case pingPong:
 		return t.ping(b, rec)
+	case t.Spec.duplex():
+		return t.timed(b, rec, t.exchange)
 	case t.Server:
 		return t.swallow(b)
 	}
 	return t.stream(b, rec)
+}
+
+// exchange sends n messages, at most window at a time, and takes as many of the
+// other end's.
+func (t *sendTest) exchange(n, window int) error {
+	every := max(window/4, 1)
+	var turns spin
+	for sent, got := 0, 0; got < n || sent < n || t.completed != t.posted; {
+		for ; sent < n && t.posted-t.completed < uint64(window); sent++ {
+			if err := t.post((sent+1)%every == 0 || sent == n-1); err != nil {
+				return err
+			}
+		}
+		arrived, err := t.received(n - got)
+		if err == nil {
+			err = t.receive(arrived)
+		}
+		if err != nil {
+			return err
+		}
+		got += arrived
+		if err := t.step(&turns); err != nil {
+			return err
+		}
+		if err := t.reap(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // received takes up to limit messages and returns how many there were. Their

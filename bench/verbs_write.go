@@ -26,7 +26,7 @@ func (t *writeTest) Run(b Burst, rec *Recorder) error {
 		return t.echo(b)
 	case pingPong:
 		return t.ping(b, rec)
-	case t.Server:
+	case t.Server && !t.Spec.duplex():
 		return t.attend()
 	}
 	return t.stream(b, rec)

@@ -15,12 +15,19 @@ func (r *rank) call(o Order) func() error {
 	case "allreduce":
 		out, in := mem.ScalarsOf[float32](r.out[:n&^3]), mem.ScalarsOf[float32](r.in[:n&^3])
 		return func() error { return mpi.Allreduce(r.world, out, in, mpi.Sum) }
+	case "reduce":
+		out, in := mem.ScalarsOf[float32](r.out[:n&^3]), mem.ScalarsOf[float32](r.in[:n&^3])
+		return func() error { return mpi.Reduce(r.world, out, in, mpi.Sum, 0) }
 	case "bcast":
 		return func() error { return mpi.Bcast(r.world, r.out[:n], 0) }
 	case "alltoall":
 		return func() error { return mpi.Alltoall(r.world, r.out[:all], r.in[:all]) }
 	case "allgather":
 		return func() error { return mpi.Allgather(r.world, r.out[:n], r.in[:all]) }
+	case "gather":
+		return func() error { return mpi.Gather(r.world, r.out[:n], r.in[:all], 0) }
+	case "scatter":
+		return func() error { return mpi.Scatter(r.world, r.out[:all], r.in[:n], 0) }
 	case "barrier":
 		return r.world.Barrier
 	}
@@ -48,12 +55,12 @@ func (r *rank) collective(o Order) error {
 			return err
 		}
 	}
-	return r.gather(sumUp(r.samples, 1))
+	return r.gather(bench.Summarize(r.samples, 1))
 }
 
 // gather answers with the mean over the ranks, and with the extremes of all.
 func (r *rank) gather(t bench.Latency) error {
-	sums, low, high := []float64{t.P50, t.P99, t.Avg}, []float64{t.Min}, []float64{t.Max}
+	sums, low, high := []float64{t.P50, t.P99, t.P999, t.Avg, t.Stdev}, []float64{t.Min}, []float64{t.Max}
 	for _, err := range []error{
 		mpi.Allreduce(r.world, mpi.InPlace[float64](), sums, mpi.Sum),
 		mpi.Allreduce(r.world, mpi.InPlace[float64](), low, mpi.Min),
@@ -66,6 +73,8 @@ func (r *rank) gather(t bench.Latency) error {
 	if r.me != 0 {
 		return nil
 	}
-	n := float64(r.size)
-	return r.say(answer(bench.Latency{Min: low[0], P50: sums[0] / n, P99: sums[1] / n, Max: high[0], Avg: sums[2] / n}))
+	for i := range sums {
+		sums[i] /= float64(r.size)
+	}
+	return r.say(answer(bench.Latency{Min: low[0], P50: sums[0], P99: sums[1], P999: sums[2], Max: high[0], Avg: sums[3], Stdev: sums[4]}))
 }

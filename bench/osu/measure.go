@@ -182,7 +182,7 @@ func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, e
 func (t Table) first(size int) Order {
 	o := Order{Test: t.order(), Size: size, Iters: 10, Warmup: 2, Window: window}
 	switch {
-	case o.Test == "stream":
+	case t.Case.Family != bench.Coll && o.Test != "lat":
 		o.Iters, o.Warmup = window, 0
 	case t.Where.Crowded:
 		o.Iters, o.Warmup = 3, 1
@@ -207,15 +207,16 @@ func (t Table) burst(size int, p bench.Point, length mono.Duration) Order {
 	}
 	o := t.first(size)
 	if p.Lat == nil {
-		windows := int(min(p.Msgs*length.Seconds(), mostStream) / window)
+		messages := p.Msgs * length.Seconds()
+		if t.Case.Kind == bench.Duplex {
+			messages /= 2 // each way
+		}
+		windows := int(min(messages, mostStream) / window)
 		o.Iters = max(windows, 1) * window
 		o.Warmup = max(windows/10, 1) * window
 		return o
 	}
 	each := p.Lat.Avg
-	if each == 0 { // raw tells the median only
-		each = p.Lat.P50
-	}
 	if o.Test == "lat" || t.Case.Name != "mpi_barrier" {
 		each *= 2 // there and back, or a barrier as well
 	}

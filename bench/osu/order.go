@@ -21,8 +21,8 @@ import (
 
 // Order is one burst of a test.
 type Order struct {
-	Test   string // "lat", "stream", or a collective: "allreduce", "bcast", ...
-	Size   int    // bytes per message; per block in alltoall and allgather
+	Test   string // "lat", "stream", "duplex", or a collective: "allreduce", "bcast", ...
+	Size   int    // bytes per message; per block in alltoall, allgather, gather and scatter
 	Iters  int    // calls that count, or messages
 	Warmup int    // those before them
 	Window int    // stream: messages under way
@@ -52,7 +52,7 @@ func parseOrder(line string) (Order, error) {
 // parseAnswer reads what rank 0 has measured.
 func parseAnswer(line string, size int) (bench.Point, error) {
 	var t bench.Latency
-	if n, _ := fmt.Sscanf(line, "times %g %g %g %g %g", &t.Min, &t.P50, &t.P99, &t.Max, &t.Avg); n == 5 {
+	if n, _ := fmt.Sscanf(line, "times %g %g %g %g %g %g %g", &t.Min, &t.P50, &t.P99, &t.P999, &t.Max, &t.Avg, &t.Stdev); n == 7 {
 		return bench.Point{Lat: &t}, nil
 	}
 	var messages, seconds float64
@@ -65,5 +65,5 @@ func parseAnswer(line string, size int) (bench.Point, error) {
 
 // answer returns the line that parseAnswer reads.
 func answer(t bench.Latency) string {
-	return fmt.Sprintf("times %.9g %.9g %.9g %.9g %.9g\n", t.Min, t.P50, t.P99, t.Max, t.Avg)
+	return fmt.Sprintf("times %.9g %.9g %.9g %.9g %.9g %.9g %.9g\n", t.Min, t.P50, t.P99, t.P999, t.Max, t.Avg, t.Stdev)
 }

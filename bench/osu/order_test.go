@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/bench"
-	"github.com/xwarp/xwarp/internal/mono"
 )
 
 func TestOrder_line(t *testing.T) {
@@ -49,7 +48,7 @@ func FuzzParseOrder(f *testing.F) {
 }
 
 func TestParseAnswer(t *testing.T) {
-	want := bench.Latency{Min: 1.25, P50: 2, P99: 3, Max: 1e6, Avg: 2.5}
+	want := bench.Latency{Min: 1.25, P50: 2, P99: 3, P999: 4, Max: 1e6, Avg: 2.5, Stdev: 0.5}
 	p, err := parseAnswer(answer(want), 8)
 	if err != nil || p.Lat == nil || *p.Lat != want {
 		t.Errorf("times: %+v, %v", p, err)
@@ -58,20 +57,9 @@ func TestParseAnswer(t *testing.T) {
 	if err != nil || math.Abs(p.Msgs-1e6) > 1 || math.Abs(p.Gbit-1) > 1e-6 || p.Lat != nil {
 		t.Errorf("stream: %+v, %v", p, err)
 	}
-	for _, line := range []string{"", "times 1 2 3 4", "stream 10", "stream 10 0", "ready"} {
+	for _, line := range []string{"", "times 1 2 3 4 5 6", "stream 10", "stream 10 0", "ready"} {
 		if _, err := parseAnswer(line, 8); err == nil || !strings.Contains(err.Error(), "answered") {
 			t.Errorf("%q: %v", line, err)
 		}
-	}
-}
-
-func TestSumUp(t *testing.T) {
-	var samples []mono.Duration
-	for i := 200; i > 0; i-- {
-		samples = append(samples, mono.Duration(i)*mono.Microsecond)
-	}
-	want := bench.Latency{Min: 0.5, P50: 50, P99: 99, Max: 100, Avg: 50.25}
-	if got := sumUp(samples, 2); got != want {
-		t.Errorf("half round trips of 1 to 200 us: %+v, want %+v", got, want)
 	}
 }

@@ -136,7 +136,7 @@ func (p Peer) Start(w Where) (_ *Job, err error) {
 	if err := os.WriteFile(source, peerSource, 0o600); err != nil {
 		return nil, err
 	}
-	if out, err := exec.Command(p.compiler, "-O2", "-o", program, source).CombinedOutput(); err != nil {
+	if out, err := exec.Command(p.compiler, "-O2", "-o", program, source, "-lm").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("compiling the tests with %s: %w: %s", p.compiler, err, out)
 	}
 	bed, err := testbed.New(testbed.Config{Hosts: w.Hosts, MTU: w.MTU})

@@ -19,6 +19,8 @@ func (t Table) order() string {
 	switch {
 	case t.Case.Family != bench.Coll && t.Case.Kind == bench.PingPong:
 		return "lat"
+	case t.Case.Family != bench.Coll && t.Case.Kind == bench.Duplex:
+		return "duplex"
 	case t.Case.Family != bench.Coll:
 		return "stream"
 	}
@@ -57,6 +59,7 @@ func (c Choice) Plan(cores []int) []Table {
 	if ranks == nil {
 		ranks = []int{2, 4, 8}
 	}
+	pairTests := []string{"mpi_lat", "mpi_rate", "mpi_bw", "mpi_bibw"}
 	var tables []Table
 	pair := func(w Where, names ...string) {
 		for _, name := range names {
@@ -64,15 +67,15 @@ func (c Choice) Plan(cores []int) []Table {
 		}
 	}
 	for _, mtu := range mtus {
-		pair(on(2, 2, mtu, cores), "mpi_lat", "mpi_rate", "mpi_bw")
+		pair(on(2, 2, mtu, cores), pairTests...)
 	}
 	mtu := collectiveMTU
 	if !slices.Contains(mtus, mtu) {
 		mtu = mtus[0]
 	}
-	pair(on(1, 2, mtu, cores), "mpi_lat", "mpi_rate", "mpi_bw")
+	pair(on(1, 2, mtu, cores), pairTests...)
 	for _, n := range ranks {
-		pair(on(2, n, mtu, cores), "mpi_allreduce", "mpi_bcast", "mpi_alltoall", "mpi_allgather", "mpi_barrier")
+		pair(on(2, n, mtu, cores), "mpi_allreduce", "mpi_reduce", "mpi_bcast", "mpi_alltoall", "mpi_allgather", "mpi_gather", "mpi_scatter", "mpi_barrier")
 	}
 	return tables
 }
@@ -91,7 +94,7 @@ func (c Choice) add(tables []Table, w Where, name string) []Table {
 		t.Sizes = collectiveSizes
 	case t.Case.Kind == bench.Rate:
 		t.Sizes = []int{8}
-	case t.Case.Kind == bench.Bandwidth:
+	case t.Case.Kind == bench.Bandwidth || t.Case.Kind == bench.Duplex:
 		t.Sizes = bandwidthSizes
 	default:
 		t.Sizes = latencySizes

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -33,7 +32,7 @@ type rank struct {
 
 	out, in  []byte
 	samples  []mono.Duration
-	requests [bench.MaxWindow]mpi.Request
+	requests [2 * bench.MaxWindow]mpi.Request // as many each way
 }
 
 // Rank is the program of a rank of ours: it joins the job that it was started
@@ -103,7 +102,9 @@ func (r *rank) execute(o Order) error {
 	case "lat":
 		return r.latency(o)
 	case "stream":
-		return r.stream(o)
+		return r.stream(o, o.Iters, r.windows)
+	case "duplex":
+		return r.stream(o, 2*o.Iters, r.exchange)
 	}
 	return r.collective(o)
 }
@@ -153,7 +154,7 @@ func (r *rank) latency(o Order) error {
 	if r.me == 1 {
 		return nil
 	}
-	return r.say(answer(sumUp(r.samples, 2)))
+	return r.say(answer(bench.Summarize(r.samples, 2)))
 }
 
 func (r *rank) echo(out, in []byte) error {
@@ -163,18 +164,20 @@ func (r *rank) echo(out, in []byte) error {
 	return mpi.Send(r.world, out, 0, tag)
 }
 
-func (r *rank) stream(o Order) error {
+// stream says how long it takes to move messages, of which there are so many in
+// all that count.
+func (r *rank) stream(o Order, all int, move func(o Order, messages int) error) error {
 	if r.me > 1 {
 		return nil
 	}
-	if err := r.windows(o, o.Warmup); err != nil {
+	if err := move(o, o.Warmup); err != nil {
 		return err
 	}
 	start := r.clock.Now()
-	if err := r.windows(o, o.Iters); err != nil || r.me == 1 {
+	if err := move(o, o.Iters); err != nil || r.me == 1 {
 		return err
 	}
-	return r.say(fmt.Sprintf("stream %d %.9g\n", o.Iters, r.clock.Now().Sub(start).Seconds()))
+	return r.say(fmt.Sprintf("stream %d %.9g\n", all, r.clock.Now().Sub(start).Seconds()))
 }
 
 // windows moves messages from rank 0 to rank 1, with an answer after each
@@ -207,26 +210,28 @@ func (r *rank) windows(o Order, messages int) (err error) {
 	return nil
 }
 
+// exchange moves messages between ranks 0 and 1, both ways at once.
+func (r *rank) exchange(o Order, messages int) (err error) {
+	out, in, all := r.out[:o.Size], r.in[:o.Size], r.requests[:2*o.Window]
+	for range messages / o.Window {
+		for i := range o.Window {
+			if all[i], err = mpi.Irecv(r.world, in, 1-r.me, tag); err != nil {
+				return err
+			}
+		}
+		for i := range o.Window {
+			if all[o.Window+i], err = mpi.Isend(r.world, out, 1-r.me, tag); err != nil {
+				return err
+			}
+		}
+		if err := mpi.Waitall(all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (r *rank) say(line string) error {
 	_, err := io.WriteString(r.answers, line)
 	return err
-}
-
-// sumUp makes microseconds of round trips that moved a message each way, with
-// two ways, or of calls. It sorts the samples, of which there must be one.
-func sumUp(samples []mono.Duration, ways int) bench.Latency {
-	unit := 1e-3 / float64(ways)
-	slices.Sort(samples)
-	percentile := func(p int) float64 {
-		at := max(int(math.Ceil(float64(len(samples)*p)/100)), 1) - 1
-		return float64(samples[at]) * unit
-	}
-	sum := 0.0
-	for _, s := range samples {
-		sum += float64(s)
-	}
-	return bench.Latency{
-		Min: float64(samples[0]) * unit, Max: float64(samples[len(samples)-1]) * unit,
-		P50: percentile(50), P99: percentile(99), Avg: sum / float64(len(samples)) * unit,
-	}
 }

@@ -30,6 +30,8 @@ func frame(t Table, size int) int {
 	full := t.Where.MTU + ethernetHeader
 	n := max(size+packetHeader, shortestFrame)
 	switch {
+	case t.Case.Kind == bench.Duplex:
+		return 0
 	case t.Case.Kind == bench.Bandwidth:
 		return full
 	case t.Case.Kind == bench.Rate:

@@ -61,7 +61,7 @@ func (v *Verdict) Row(t Table, size int, results []bench.Result) {
 		if r == 0 || !g.concerns(t, size) {
 			continue
 		}
-		atMost := t.Case.Kind.Unit() != "Gbit/s" && t.Case.Kind != bench.Rate
+		atMost := t.Case.Kind != bench.Bandwidth && t.Case.Kind != bench.Duplex && t.Case.Kind != bench.Rate
 		met, word := r >= g.bound, "at least"
 		if atMost {
 			met, word = r <= g.bound, "at most"

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/xwarp/xwarp/bench"
+	"github.com/xwarp/xwarp/internal/getopt"
 	"github.com/xwarp/xwarp/internal/testbed"
 )
 
@@ -48,6 +49,8 @@ type options struct {
 	patience   time.Duration
 	collective bool // the test is one
 	best       bool // of all bursts the best one counts
+	twoEnds    bool // the test has, so that -n is perftest's
+	both       bool // perftest's -b: the test is the one that sends both ways
 	help       bool // on command, or on everything without one
 }
 
@@ -94,6 +97,9 @@ func (o *options) arrange(places []string) error {
 		return usagef("no test given; the tests are %s", strings.Join(bench.Names(), ", "))
 	}
 	o.command, places = places[0], places[1:]
+	if err := o.bothWays(); err != nil {
+		return err
+	}
 	switch {
 	case o.command == "plot":
 		o.files = places
@@ -118,6 +124,7 @@ func (o *options) flagSet(vs, sizes, netns *string) *flag.FlagSet {
 	fs.SetOutput(io.Discard)
 	fs.BoolVar(&o.spec.All, "all", o.spec.All, "")
 	fs.BoolVar(&o.spec.All, "a", o.spec.All, "")
+	fs.BoolVar(&o.both, "bidirectional", o.both, "")
 	fs.StringVar(&o.spec.Op, "op", o.spec.Op, "")
 	fs.IntVar(&o.spec.Peers, "peers", o.spec.Peers, "")
 	fs.BoolVar(&o.spec.CRC, "crc", o.spec.CRC, "")
@@ -164,21 +171,30 @@ func (o *options) flagSet(vs, sizes, netns *string) *flag.FlagSet {
 func (o *options) flags(args []string, vs *string) (places []string, err error) {
 	var sizes, netns string
 	fs := o.flagSet(vs, &sizes, &netns)
+	peers := o.peerFlags(args)
+	hints := peers.define(fs)
 	for len(args) > 0 {
 		if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
 			o.help = true
 			return append(places, topic(fs.Args())...), nil
 		} else if err != nil {
-			return nil, usagef("%v", err)
+			return nil, usagef("%v", getopt.Explain(err, hints))
 		}
 		if args = fs.Args(); len(args) > 0 {
 			places, args = append(places, args[0]), args[1:]
 		}
 	}
-	fs.Visit(func(f *flag.Flag) { o.given[f.Name] = true })
+	fs.Visit(func(f *flag.Flag) {
+		if _, theirs := peers[f.Name]; !theirs {
+			o.given[f.Name] = true
+		}
+	})
 	if o.given["a"] {
 		delete(o.given, "a")
 		o.given["all"] = true
+	}
+	if o.twoEnds {
+		delete(o.given, "n") // which is --iters then
 	}
 	if netns != "" {
 		o.netns = strings.Split(netns, ",")
@@ -396,6 +412,11 @@ func (o *options) checkCollective() error {
 	case !o.testbed:
 		return usagef("%s needs --testbed, which makes the hosts of the ranks", o.command)
 	}
+	for _, name := range []string{"iters", "warmup", "window"} {
+		if o.given[name] {
+			return usagef("%s does not take --%s: its bursts last as long as --duration says", o.command, name)
+		}
+	}
 	return o.only(o.command, "testbed", "fabric", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "n", "best")
 }
 
@@ -423,6 +444,7 @@ func (o *options) second(args []string) (*options, error) {
 	b.given = map[string]bool{}
 	b.spec.Sizes = slices.Clone(o.spec.Sizes)
 	b.capture = "" // each writes a file of its own
+	b.both = false // its test is the first one's
 	var vs string
 	places, err := b.flags(args, &vs)
 	if err != nil {
@@ -434,6 +456,9 @@ func (o *options) second(args []string) (*options, error) {
 	if len(places) == 1 {
 		b.command = places[0]
 		b.given["test"] = true
+	}
+	if err := b.bothWays(); err != nil {
+		return nil, err
 	}
 	if b.startsAll() {
 		return nil, usagef("%s has no two ends, so there is nothing to take turns with", b.command)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +69,78 @@ func TestParse_amounts(t *testing.T) {
 		o, err := parse(strings.Fields(c.args))
 		if err != nil || !c.want(o) {
 			t.Errorf("%s: %v, %+v", c.args, err, o)
+		}
+	}
+}
+
+// Flags of perftest and of the OSU micro-benchmarks mean what they mean there.
+func TestParse_peerFlags(t *testing.T) {
+	for _, c := range []struct{ theirs, ours string }{
+		{"send_lat -s 64KB -n 100 -p 99 -F -R", "send_lat --size 64K --iters 100 --port 99"},
+		{"-n 100 send_lat -D 2", "send_lat --iters 100 --duration 2"},
+		{"write_bw -m 4096 -t 32 -c RC -N --report_gbits --out_json", "write_bw --mtu 4096 --window 32 --transport rc --json"},
+		{"send_bw -b -s 8", "send_bibw --size 8"},
+		{"read_bw --bidirectional", "read_bibw"},
+		{"write_bibw -b", "write_bibw"},
+		{"send_rate -q 4 -c UD", "send_rate --peers 4 --transport ud"},
+		{"atomic_lat -A CMP_AND_SWAP", "atomic_lat --op cmp_swap"},
+		{"mpi_bw -m 8:1K -i 100 -x 10 -W 32 -f", "mpi_bw --size 8:1K --iters 100 --warmup 10 --window 32"},
+		{"mpi_lat -m 4 -u", "mpi_lat --size 1:4"},
+		{"mpi_lat -m 1M:", "mpi_lat --size 1M:4M"},
+		{"mpi_lat -s 8 -n 100", "mpi_lat --size 8 --iters 100"},
+		{"mpi_bcast --testbed -m :64 -n 2 -f", "mpi_bcast --testbed --size 1:64 -n 2"},
+		{"serve -d lo -p 99", "serve --device lo --port 99"},
+	} {
+		theirs, err := parse(strings.Fields(c.theirs))
+		if err != nil {
+			t.Errorf("%s: %v", c.theirs, err)
+			continue
+		}
+		ours, err := parse(strings.Fields(c.ours))
+		if err != nil {
+			t.Fatalf("%s: %v", c.ours, err)
+		}
+		theirs.both = false
+		if !reflect.DeepEqual(theirs.spec, ours.spec) || theirs.command != ours.command || theirs.port != ours.port || theirs.device != ours.device ||
+			theirs.duration != ours.duration || theirs.json != ours.json || !slices.Equal(theirs.ranks, ours.ranks) {
+			t.Errorf("%s is %+v, want that of %s: %+v", c.theirs, theirs.spec, c.ours, ours.spec)
+		}
+		delete(theirs.given, "test")
+		delete(ours.given, "test")
+		if !maps.Equal(theirs.given, ours.given) {
+			t.Errorf("%s gives %v, want %v", c.theirs, theirs.given, ours.given)
+		}
+	}
+	o, err := parse([]string{"send_bw", "--testbed", "-s", "8", "--vs", "-b -t 4"})
+	if err != nil || o.vs.spec.Test != "send_bibw" || o.vs.spec.Window != 4 || o.spec.Test != "send_bw" {
+		t.Errorf("one way beside both ways: %v, %+v", err, o)
+	}
+	o, err = parse([]string{"send_bw", "-b", "--testbed", "--vs", "mpi_bw -W 4"})
+	if err != nil || o.vs.spec.Test != "mpi_bw" || o.vs.spec.Window != 4 || o.spec.Test != "send_bibw" {
+		t.Errorf("both ways beside one: %v, %+v", err, o)
+	}
+}
+
+// Hints name no flag of ours by another name, and what is another name is a flag.
+func TestPeerFlags(t *testing.T) {
+	var vs, sizes, netns string
+	for _, all := range []peerFlags{perftestFlags(), osuFlags()} {
+		o := &options{}
+		fs := o.flagSet(&vs, &sizes, &netns)
+		hints := all.define(fs)
+		for name, theirs := range all {
+			if theirs.to != "" && fs.Lookup(theirs.to) == nil {
+				t.Errorf("-%s is --%s, which there is not", name, theirs.to)
+			}
+			if (theirs.hint == "") != (fs.Lookup(name) != nil) || hints[name] != theirs.hint {
+				t.Errorf("-%s is a flag and has a hint, or neither", name)
+			}
+			for word := range strings.FieldsSeq(theirs.hint) {
+				flag, ok := strings.CutPrefix(strings.Trim(word, ":,"), "--")
+				if ok && flag != "version" && fs.Lookup(flag) == nil {
+					t.Errorf("-%s: %q names a flag that there is not", name, theirs.hint)
+				}
+			}
 		}
 	}
 }
@@ -149,7 +223,20 @@ func TestParse_errors(t *testing.T) {
 		{"send_lat --testbed --capture f --vs --capture%f", "cannot write one file"},
 		{"serve --capture f", "serve does not take --capture"},
 		{"raw_lat --loss much", "is no share"},
-		{"raw_lat --testbed -n 2", "does not take --n"},
+		{"memory -n 2", "does not take --n"},
+		{"mpi_bcast --testbed -i 3", "its bursts last as long as --duration says"},
+		{"raw_bw -b", "--bidirectional is for streams"},
+		{"send_lat -b", "--bidirectional is for streams"},
+		{"send_bibw --transport ud", "does not run over ud"},
+		{"send_lat -x 3", "there is no option -x: devices have no GIDs"},
+		{"send_lat --gid-index=3", "there is no option -gid-index: devices have no GIDs"},
+		{"send_lat -c UC", "there are RC, UD and RD"},
+		{"atomic_lat -A XOR", "neither FETCH_AND_ADD nor CMP_AND_SWAP"},
+		{"send_lat -n many", "many"},
+		{"send_lat -q 4", "--peers is for send_rate"},
+		{"mpi_bw -c", "there is no option -c: what arrives is not compared here"},
+		{"mpi_bw -b single", "there is no option -b: messages come from one buffer"},
+		{"mpi_bw -m 8:x", "is no size"},
 		{"send_lat --testbed --best", "does not take --best"},
 		{"compare algorithms --testbed --transport ud", "does not take --transport"},
 		{"mpi_bcast", "needs --testbed"},

@@ -44,9 +44,12 @@ What to measure (the client decides; a flag that the server has too must agree):
                     and goes over to rc
   --crc, --markers  rc: both ends ask for a CRC32C in each FPDU, for markers
                     (default: neither, as Linux's siw has it)
-  --size LIST       bytes per message: 8,64,4K,1M, or 8:4M for powers of two.
-                    In raw tests over xdp: bytes of the Ethernet frame.
+  --size LIST       bytes per message: 8,64,4K,1MB, or 8:4M for powers of two.
+                    K, KB and KiB are 1024, M, MB and MiB 1024 times that. In raw
+                    tests over xdp: bytes of the Ethernet frame.
   -a, --all         all powers of two from 1 to 8M that can be sent
+  -b, --bidirectional   send_bw, write_bw, read_bw: both ends send at once, as in
+                    send_bibw, write_bibw and read_bibw; mpi_bw takes the long one
   --op O            atomic_lat: fetch_add (default), cmp_swap or swap
   --peers N         send_rate: the server has N endpoints, which the client sends
                     to in turns (over xdp: with --testbed, which makes N hosts);
@@ -68,7 +71,7 @@ What to measure (the client decides; a flag that the server has too must agree):
                     with --testbed)
   --switch S        what joins the hosts of --testbed: cable (default), bridge or
                     xdp. Only on a bridge does tcpdump see AF_XDP frames: ip
-                    netns exec xwarp-PID-...-sw tcpdump -ni any udp
+                    netns exec xwarp-PID-...-sw tcpdump -ni any -Q in udp
   --loss P          drop a share P of the frames that are sent, as in 0.01 or 1%
   --capture FILE    write what passes the client to FILE (pcapng), for Wireshark
                     with docs/wireshark/xwarp.lua; frames that --loss drops are
@@ -85,7 +88,8 @@ What to measure (the client decides; a flag that the server has too must agree):
                     with many short bursts (compare algorithms always does so)
 
 Where:
-  --device DEV      network interface (default: the one that leads to the peer)
+  --device DEV      network interface (default: the one that leads to the peer);
+                    a server listens at its address only
   --cores A,B       server's and client's core (default: the two highest)
   --bulk WAY        how large data leaves an endpoint on xdp: in frames of AF_XDP
                     (frames), by a UDP socket of the kernel beside it, 64 KiB at a
@@ -94,14 +98,17 @@ Where:
                     receive work is done by these cores at the server's and the
                     client's end
   --port N          TCP port of the control connection (default 18515)
-  --listen ADDR     server: address:port to wait at, instead of --port
+  --listen ADDR     server: address:port to wait at (default: --port of the
+                    device's address, without --device of all addresses)
   --netns LIST      serve: further network namespaces with a device of the same
                     name, an endpoint in each (what --testbed --peers uses)
   --connect-timeout D   how long a client waits for a server (default 10s)
 
 Output:
   --json            one JSON object per line: test, transport, fabric, mtu,
-                    size, iters, lat_us{min,p50,p99,max}, gbit_s, msg_s, lost;
+                    size, iters, lat_us{min,p50,p99,p999,max,avg,stdev}, gbit_s,
+                    msg_s, carrier, lost, rounds; of some tests op, peers, crc,
+                    markers, loss, library, ranks, hosts;
                     where messages may be lost sent{gbit_s,msg_s,whole,valid};
                     with --vs also {metric, a, b, ratio, low, high}
                     memory: transport, receives, carrier, peers, user_bytes,
@@ -112,14 +119,29 @@ Output:
   --help            say this
 
 Latency is half of a round trip; all of it for reads and atomics, as in
-perftest. Bandwidth and rate are of what the receiver has confirmed.
+perftest; avg is the mean, stdev the standard deviation, p99.9 what one in a
+thousand is above. Of several rounds min and max are of all, the rest is the
+median of the rounds; of collectives the mean over the ranks. Bandwidth and rate
+are of what the receiver has confirmed, in bibw tests the sum of both ways over
+the longer of the times that the two ends took.
 
 Exit status: 0 measured; 1 failed; 2 used wrongly; 3 this machine or user lacks
 what the test needs; 130 interrupted.
 
+Flags of perftest are understood: -s, -n, -D, -d, -p, -m, -t, -q, -c, -A and -b
+for --size, --iters, --duration, --device, --port, --mtu, --window, --peers,
+--transport, --op and --bidirectional. In tests of MPI flags are those of the
+OSU micro-benchmarks where these have them: -m [MIN:]MAX, -i, -x and -W for
+--size, --iters, --warmup and --window. Some change nothing, as perftest's -F, -R,
+-z, -N, --report_gbits and --perform_warm_up, and OSU's -f and -u; of those that
+there are not xperf says what to use instead. A number of ranks is what -n is in
+collectives and in compare.
+
 Examples:
   xperf send_lat --testbed
   xperf send_lat --testbed --transport rd --vs "--transport rc --fabric tcp"
+  xperf send_bw -b -s 64KB -n 5000 --testbed
+  xperf mpi_bibw -m 1:1M -W 32 --testbed
   xperf compare verbs --testbed --markdown --plot verbs.svg
   xperf compare --testbed --size 8,1M --rounds 9
   xperf compare peers --testbed --tests mpi_lat,mpi_bw --mtu 9000

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -97,6 +99,10 @@ func TestRun_exitCodes(t *testing.T) {
 		{[]string{"plot", "no such file"}, exitFailed, "no such file"},
 		{[]string{"raw_lat", "--fabric", "dpdk"}, exitUsage, "the fabrics are"},
 		{[]string{"raw_lat", "--listen", free}, exitFailed, "control port"},
+		{[]string{"send_lat", "--device", "nosuch0"}, exitUsage, "there is no device nosuch0: there are lo"},
+		{[]string{"serve", "-d", "nosuch0"}, exitUsage, "there is no device nosuch0: there are lo"},
+		// Nobody listens there: the device comes first.
+		{[]string{"send_lat", "127.0.0.1:1", "--device", "nosuch0", "--connect-timeout", "30ms"}, exitUsage, "there is no device nosuch0: there are lo"},
 		{[]string{"raw_lat", "--fabric", "udp", "127.0.0.1:1", "--connect-timeout", "30ms"}, exitFailed, "no xperf server answers at 127.0.0.1:1 within 30ms"},
 	} {
 		_, errs, code := xperf(c.args...)
@@ -105,6 +111,15 @@ func TestRun_exitCodes(t *testing.T) {
 		}
 	}
 	ln.Close()
+}
+
+// Both ways at once, by perftest's flag.
+func TestRun_bothWays(t *testing.T) {
+	out, errs, code := xperf("write_bw", "-b", "--testbed", "--fabric", "udp", "-s", "1KB", "-n", "640", "--json")
+	var r bench.Result
+	if err := json.Unmarshal([]byte(out), &r); code != exitOK || err != nil || r.Test != "write_bibw" || r.Iters != 640 || r.Size != 1024 || r.Gbit <= 0 {
+		t.Errorf("code %d, %v: %s%s", code, err, out, errs)
+	}
 }
 
 // Both ends on this machine, with the server in a process of its own: on a
@@ -140,19 +155,21 @@ func needRoot(t *testing.T) {
 // A collective starts agents and ranks, which are this program too.
 func TestRun_collective(t *testing.T) {
 	needRoot(t)
-	out, errs, code := xperf("mpi_allreduce", "--testbed", "--fabric", "udp", "-n", "2,4", "--size", "8", "--rounds", "1", "--duration", "0.002", "--json")
-	if code != exitOK {
-		t.Fatalf("code %d: %s", code, errs)
-	}
-	lines := strings.Split(strings.TrimSpace(out), "\n")
-	for i, ranks := range []int{2, 4} {
-		var r bench.Result
-		if err := json.Unmarshal([]byte(lines[i]), &r); err != nil || r.Ranks != ranks || r.Hosts != 2 || r.Size != 8 || r.Lat == nil || r.Lat.Avg <= 0 {
-			t.Errorf("%v: %s", err, lines[i])
+	for _, test := range []string{"mpi_allreduce", "mpi_reduce", "mpi_gather", "mpi_scatter"} {
+		out, errs, code := xperf(test, "--testbed", "--fabric", "udp", "-n", "2,4", "--size", "8", "--rounds", "1", "--duration", "0.002", "--json")
+		if code != exitOK {
+			t.Fatalf("%s: code %d: %s", test, code, errs)
 		}
-	}
-	if len(lines) != 2 {
-		t.Errorf("%d lines: %s", len(lines), out)
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		for i, ranks := range []int{2, 4} {
+			var r bench.Result
+			if err := json.Unmarshal([]byte(lines[i]), &r); err != nil || r.Test != test || r.Ranks != ranks || r.Hosts != 2 || r.Size != 8 || r.Lat == nil || r.Lat.Avg <= 0 || r.Lat.P999 < r.Lat.P99 {
+				t.Errorf("%v: %s", err, lines[i])
+			}
+		}
+		if len(lines) != 2 {
+			t.Errorf("%s: %d lines: %s", test, len(lines), out)
+		}
 	}
 }
 
@@ -160,7 +177,7 @@ func TestRun_collective(t *testing.T) {
 // is left behind.
 func TestRun_comparePeers(t *testing.T) {
 	needRoot(t)
-	out, errs, code := xperf("compare", "peers", "--testbed", "--tests", "mpi_lat,mpi_rate", "--mtu", "1500", "--size", "8", "--rounds", "1", "--duration", "0.002", "--json")
+	out, errs, code := xperf("compare", "peers", "--testbed", "--tests", "mpi_lat,mpi_bibw,mpi_reduce,mpi_gather,mpi_scatter", "-n", "2", "--mtu", "1500", "--size", "8", "--rounds", "1", "--duration", "0.002", "--json")
 	if code != exitOK {
 		t.Fatalf("code %d: %s", code, errs)
 	}
@@ -172,11 +189,11 @@ func TestRun_comparePeers(t *testing.T) {
 		}
 		got[r.Library]++
 	}
-	if got["raw"] != 2 || got["xwarp"] != 4 {
-		t.Errorf("results by library %v: want 2 of raw and 4 of xwarp", got)
+	if got["raw"] != 1 || got["xwarp"] != 7 { // there are no raw frames both ways
+		t.Errorf("results by library %v: want 1 of raw and 7 of xwarp", got)
 	}
 	for _, peer := range osu.Peers() {
-		want := 4 // on two hosts and on one
+		want := 7 // two on two hosts and on one, and three collectives
 		if peer.Missing() != "" {
 			want = 0
 		}
@@ -287,7 +304,7 @@ func TestRun_testbedText(t *testing.T) {
 	if code != exitOK {
 		t.Fatalf("code %d: %s", code, errs)
 	}
-	for _, want := range []string{"# raw_bw: kernel TCP, MTU 3000, veth pair, cores ", "Gbit/s", "\n        4096"} {
+	for _, want := range []string{"# raw_bw: kernel TCP, MTU 3000, veth pair, cores ", "Gbit/s", "\n     4096"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
@@ -364,6 +381,39 @@ func TestProgress(t *testing.T) {
 	p.clear()
 	if got, want := errs.String(), "\r\033[Kseen\r\033[K"; got != want {
 		t.Errorf("wrote %q, want %q", got, want)
+	}
+}
+
+// A server says what it listens at, and does so at the address of its device only.
+func TestRun_serverListens(t *testing.T) {
+	for _, c := range []struct{ args, at, what string }{
+		{"raw_lat --port 0 --device lo", "127.0.0.1", "for raw_lat over the client's fabric, device lo"},
+		{"raw_lat --port 0 --fabric udp", "0.0.0.0", "for raw_lat over udp, any device (--device or --listen narrow that)"},
+		{"raw_lat --listen 127.0.0.1:0", "127.0.0.1", "for raw_lat over the client's fabric, the device of each client's connection"},
+		{"raw_lat --listen 0.0.0.0:0 -d lo", "0.0.0.0", "for raw_lat over the client's fabric, device lo"},
+	} {
+		out, say := io.Pipe()
+		var errs bytes.Buffer
+		code := make(chan int)
+		go func() {
+			defer say.Close()
+			code <- (&program{out: say, errs: &errs}).run(strings.Fields(c.args))
+		}()
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil {
+			t.Fatalf("%s: %v", c.args, err)
+		}
+		addr, what, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "listening "), " ")
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil || host != c.at || what != c.what {
+			t.Errorf("%s: %q, %v; want %s, %s", c.args, line, err, c.at, c.what)
+		}
+		if _, errs, code := xperf("raw_lat", "127.0.0.1:"+port, "--fabric", "udp", "--size", "8", "--iters", "10"); code != exitOK {
+			t.Errorf("%s: client: %s", c.args, errs)
+		}
+		if got := <-code; got != exitOK {
+			t.Errorf("%s: code %d: %s", c.args, got, &errs)
+		}
 	}
 }
 

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/xwarp/xwarp/bench"
 	"github.com/xwarp/xwarp/internal/testbed"
@@ -48,19 +51,48 @@ func (p *program) listen(o *options, config bench.ServeConfig) error {
 		config.Hosts = append(config.Hosts, func(fn func() error) error { return testbed.DoIn(name, fn) })
 	}
 	config.Abort = abort
-	addr := o.listen
-	if addr == "" {
-		addr = fmt.Sprintf(":%d", o.port)
+	addr, err := o.controlAddr()
+	if err != nil {
+		return err
 	}
 	ln, err := net.Listen("tcp4", addr)
 	if err != nil {
 		return fmt.Errorf("control port: %w (another xperf may be running; choose with --port)", err)
 	}
 	defer ln.Close()
-	if _, err := fmt.Fprintf(p.out, "listening %v\n", ln.Addr()); err != nil {
+	if _, err := fmt.Fprintf(p.out, "listening %v %s\n", ln.Addr(), o.listening(addr)); err != nil {
 		return err
 	}
 	return bench.Serve(ln, config)
+}
+
+// controlAddr returns what the control port of a server is bound to: the address
+// of its device, if it was told which.
+func (o *options) controlAddr() (string, error) {
+	port := strconv.Itoa(o.port)
+	if o.device == "" {
+		return cmp.Or(o.listen, ":"+port), nil
+	}
+	_, addr, err := bench.FindDevice(o.device)
+	return cmp.Or(o.listen, net.JoinHostPort(addr.String(), port)), err
+}
+
+// listening says what a server serves at an address.
+func (o *options) listening(addr string) string {
+	where := "the device of each client's connection"
+	if o.device != "" {
+		where = "device " + o.device
+	} else if strings.HasPrefix(addr, ":") {
+		where = "any device (--device or --listen narrow that)"
+	}
+	what, fabric := "any test", "the client's fabric"
+	if o.command != "serve" {
+		what = o.command
+	}
+	if o.given["fabric"] {
+		fabric = o.spec.Fabric
+	}
+	return fmt.Sprintf("for %s over %s, %s", what, fabric, where)
 }
 
 // client measures against a server on another machine.

@@ -36,6 +36,9 @@ func (o *options) mpiFlags(fs *flag.FlagSet) {
 	eagerVar(fs, "eager-near", &o.spec.EagerNear)
 	fs.StringVar(&o.spec.Rendezvous, "rendezvous", o.spec.Rendezvous, "")
 	fs.Func("n", "", func(s string) (err error) {
+		if o.twoEnds {
+			return fs.Set("iters", s)
+		}
 		o.ranks, err = parseRanks(s)
 		return err
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/xwarp/xwarp/internal/getopt"
 	"github.com/xwarp/xwarp/internal/launch"
 )
 
@@ -130,19 +131,7 @@ var peerOptions = map[string]string{
 }
 
 // explain says in place of package flag's words which option there is.
-func explain(err error) error {
-	if err == nil {
-		return nil
-	}
-	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
-	if !unknown {
-		return err
-	}
-	if here, ok := peerOptions[name]; ok {
-		return fmt.Errorf("there is no option -%s: %s", name, here)
-	}
-	return fmt.Errorf("there is no option -%s", name)
-}
+func explain(err error) error { return getopt.Explain(err, peerOptions) }
 
 // peerFlags are options of mpiexec of MPICH, Open MPI and Intel MPI that have their
 // meaning here too.

@@ -66,7 +66,7 @@ How they talk
   --switch S           what joins the testbed's hosts: cable (two of them),
                        bridge or xdp (default: cable, else xdp). tcpdump sees
                        AF_XDP frames on a bridge only: ip netns exec
-                       xwarp-PID-...-sw tcpdump -ni any udp
+                       xwarp-PID-...-sw tcpdump -ni any -Q in udp
 
 What you see
   --tag-output, -l     put "[rank] " in front of every line (also

@@ -63,6 +63,7 @@ field("ulpdu", "none", "ULPDU")
 field("ulpdu.length", "uint16", "Length")
 field("ulpdu.lsn", "uint32", "LSN")
 field("resent", "framenum", "Sent before in frame", base.NONE, frametype.NONE)
+field("seen", "framenum", "Seen before, at another interface, in frame", base.NONE, frametype.NONE)
 field("acks", "framenum", "Acknowledges frame", base.NONE, frametype.ACK)
 field("acked_in", "framenum", "Acknowledged in frame", base.NONE, frametype.ACK)
 field("ack_time", "relative_time", "Time from that frame to this one")
@@ -74,6 +75,7 @@ note("reset", "Association is over", expert.group.RESPONSE_CODE, expert.severity
 note("epoch", "Destination epoch 0: the receiver drops this", expert.group.PROTOCOL, expert.severity.WARN)
 note("cut", "Cut off by the capture", expert.group.UNDECODED, expert.severity.NOTE)
 note("resent", "Sent again", expert.group.SEQUENCE, expert.severity.NOTE)
+note("seen", "Seen again at another interface", expert.group.SEQUENCE, expert.severity.CHAT)
 note("gap", "Something is missing at the receiver", expert.group.SEQUENCE, expert.severity.NOTE)
 
 xwarp.prefs.ports = Pref.range("UDP ports", "18700-18955", "Ports of endpoints. Datagrams on others are found by what they look like.", 65535)
@@ -101,11 +103,12 @@ function xwarp.init()
     sent = {},     -- by source epoch, then LSN: number of the first frame with that ULPDU
     acked = {},    -- by the epoch of whom it is for: last acknowledgement
     requests = {}, -- number of the frame with a request, by what its response has
-    frame = {},    -- by number: { time, acks, acked_in, request, resent by LSN }
+    seen = {},     -- by what does not change on the way: last frame with that datagram, and its places
+    frame = {},    -- by number: { time, acks, acked_in, request, seen, resent by LSN }
   }
 end
 
-local learning -- not from what is corrupt
+local learning -- not from what is corrupt, or was seen before
 
 -- frame_links returns what is known of this frame, and whether to learn from it.
 local function frame_links(pinfo)
@@ -116,10 +119,43 @@ local function frame_links(pinfo)
   return l, learning
 end
 
+local interface, ifindex = Field.new("frame.interface_id"), Field.new("sll.ifindex")
+local direction, ip_id = Field.new("sll.pkttype"), Field.new("ip.id")
+
+-- Wireshark has no fields at its first look at a frame unless somebody wants
+-- them: this listener does.
+Listener.new("frame", "udp and (frame.interface_id >= 0 or sll.ifindex >= 0 or sll.pkttype >= 0 or ip.id >= 0)")
+
+local function value(extract)
+  local info = extract()
+  return info and tostring(info.value) or ""
+end
+
+-- seen_before returns the number of the frame in which the capture has seen this
+-- datagram at another interface, as one on "any" does at each port of a bridge.
+-- What is sent again is seen where it was seen before, or differs: our frames
+-- have an IP identification of their own each.
+local function seen_before(tvb, pinfo)
+  local l = frame_links(pinfo)
+  if l.where or not ip_id() then return l.seen end -- tshark -2 has fields at its second look only
+  l.where = table.concat({ value(interface), value(ifindex), value(direction) }, "/")
+  local what = table.concat({ tostring(pinfo.src), pinfo.src_port, tostring(pinfo.dst), pinfo.dst_port,
+    value(ip_id), tvb:raw(0, HEADER_LEN) }, " ")
+  local last = links.seen[what]
+  if last and not last.at[l.where] then
+    l.seen = last.frame
+  else
+    last = { frame = pinfo.number, at = {} }
+    links.seen[what] = last
+  end
+  last.at[l.where] = true
+  return l.seen
+end
+
 -- learn_sent notes that a ULPDU was sent in this frame.
 local function learn_sent(pinfo, epoch, lsn)
   local l, learn = frame_links(pinfo)
-  if not learn then return l.resent[lsn] end
+  if not learn then return not l.seen and l.resent[lsn] end
   local sent = links.sent[epoch] or {}
   links.sent[epoch] = sent
   if sent[lsn] and sent[lsn] ~= pinfo.number then l.resent[lsn] = sent[lsn] end
@@ -375,6 +411,12 @@ function xwarp.dissector(tvb, pinfo, root)
   pinfo.cols.protocol = "xwarp"
   local status = show_crc(tvb, tree)
   learning = status ~= 0
+  local seen = learning and seen_before(tvb, pinfo)
+  if seen then
+    learning = false
+    tree:add(f.seen, seen):set_generated()
+    tree:add_proto_expert_info(e.seen)
+  end
   show_llp_header(tvb, tree, h)
   if h.type == DATA or h.type == ACK then show_links(pinfo, tree, h) end
   if h.dst == 0 and h.type ~= HELLO and h.type ~= UD then tree:add_proto_expert_info(e.epoch) end
@@ -390,6 +432,7 @@ function xwarp.dissector(tvb, pinfo, root)
   words = string.format("%s %s", types[h.type] or "Type " .. h.type, words)
   tree:append_text(", " .. words)
   if status == 0 then words = words .. " [bad CRC]" end
+  if seen then words = string.format("%s [frame %d at another interface]", words, seen) end
   pinfo.cols.info = string.format("%d > %d %s", pinfo.src_port, pinfo.dst_port, words)
   return tvb:captured_len()
 end

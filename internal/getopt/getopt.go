@@ -1,6 +1,7 @@
 // Package getopt lets commands that take the flags of older ones be called as
 // those are: with flags of one letter in a cluster (-vVd), and with the value
-// right behind the letter (-C10). Package flag knows neither.
+// right behind the letter (-C10). Package flag knows neither. For flags of others
+// that a command does not have it says what there is instead.
 package getopt
 
 import "strings"

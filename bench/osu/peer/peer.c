@@ -8,13 +8,14 @@
  *
  *	TEST SIZE ITERS WARMUP WINDOW
  *
- * and answers each with "times MIN P50 P99 MAX AVG" in microseconds, or with
+ * and answers each with "times MIN P50 P99 P999 MAX AVG STDEV" in microseconds, or with
  * "stream MESSAGES SECONDS". Between orders the other ranks sleep, so that they
  * do not take processors from whoever is measured meanwhile.
  *
  * XPERF_CORES=2,3 pins rank i to the (i mod n)th of n processors.
  */
 #define _GNU_SOURCE
+#include <math.h>
 #include <mpi.h>
 #include <sched.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ static char *out, *in;
 static size_t room; /* of out and of in */
 static double *samples;
 static int room_samples;
-static MPI_Request requests[WINDOW_MAX];
+static MPI_Request requests[2 * WINDOW_MAX]; /* as many each way */
 
 struct order {
 	char test[16];
@@ -92,38 +93,44 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Percentile by the nearest rank. */
-static double percentile(int n, int p)
+/* So many per thousand, by the nearest rank. */
+static double percentile(int n, int permille)
 {
-	int rank = (n * (long long)p + 99) / 100;
+	int rank = (n * (long long)permille + 999) / 1000;
 
 	return samples[rank > 1 ? rank - 1 : 0];
 }
 
 struct times {
-	double min, p50, p99, max, avg;
+	double min, p50, p99, p999, max, avg, stdev;
 };
 
 /* sum_up makes microseconds of the samples, which are seconds over ways. */
 static struct times sum_up(int n, int ways)
 {
 	struct times t = {0};
-	double unit = 1e6 / ways;
+	double unit = 1e6 / ways, d;
 	int i;
 
 	for (i = 0; i < n; i++)
 		t.avg += samples[i] * unit / n;
+	for (i = 0; i < n; i++) {
+		d = samples[i] * unit - t.avg;
+		t.stdev += d * d / n;
+	}
+	t.stdev = sqrt(t.stdev);
 	qsort(samples, n, sizeof *samples, ascending);
 	t.min = samples[0] * unit;
-	t.p50 = percentile(n, 50) * unit;
-	t.p99 = percentile(n, 99) * unit;
+	t.p50 = percentile(n, 500) * unit;
+	t.p99 = percentile(n, 990) * unit;
+	t.p999 = percentile(n, 999) * unit;
 	t.max = samples[n - 1] * unit;
 	return t;
 }
 
 static void answer_times(struct times t)
 {
-	printf("times %.9g %.9g %.9g %.9g %.9g\n", t.min, t.p50, t.p99, t.max, t.avg);
+	printf("times %.9g %.9g %.9g %.9g %.9g %.9g %.9g\n", t.min, t.p50, t.p99, t.p999, t.max, t.avg, t.stdev);
 	fflush(stdout);
 }
 
@@ -171,22 +178,40 @@ static void windows(const struct order *o, int messages)
 	}
 }
 
-static void stream(const struct order *o)
+/* exchange moves messages both ways at once. */
+static void exchange(const struct order *o, int messages)
+{
+	int i, w, n = o->window;
+
+	for (w = 0; w < messages / n; w++) {
+		for (i = 0; i < n; i++)
+			MPI_Irecv(in, o->size, MPI_CHAR, 1 - me, TAG, MPI_COMM_WORLD, &requests[i]);
+		for (i = 0; i < n; i++)
+			MPI_Isend(out, o->size, MPI_CHAR, 1 - me, TAG, MPI_COMM_WORLD, &requests[n + i]);
+		MPI_Waitall(2 * n, requests, MPI_STATUSES_IGNORE);
+	}
+}
+
+/* stream says how long it takes to move messages, one way or both. */
+static void stream(const struct order *o, int ways, void (*move)(const struct order *, int))
 {
 	double start;
 
 	if (me > 1)
 		return;
-	windows(o, o->warmup);
+	move(o, o->warmup);
 	start = MPI_Wtime();
-	windows(o, o->iters);
+	move(o, o->iters);
 	if (me == 0) {
-		printf("stream %d %.9g\n", o->iters, MPI_Wtime() - start);
+		printf("stream %d %.9g\n", ways * o->iters, MPI_Wtime() - start);
 		fflush(stdout);
 	}
 }
 
 static void allreduce(int n) { MPI_Allreduce(out, in, n / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
+static void reduce(int n) { MPI_Reduce(out, in, n / 4, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD); }
+static void gather(int n) { MPI_Gather(out, n, MPI_CHAR, in, n, MPI_CHAR, 0, MPI_COMM_WORLD); }
+static void scatter(int n) { MPI_Scatter(out, n, MPI_CHAR, in, n, MPI_CHAR, 0, MPI_COMM_WORLD); }
 static void bcast(int n) { MPI_Bcast(out, n, MPI_CHAR, 0, MPI_COMM_WORLD); }
 static void alltoall(int n) { MPI_Alltoall(out, n, MPI_CHAR, in, n, MPI_CHAR, MPI_COMM_WORLD); }
 static void allgather(int n) { MPI_Allgather(out, n, MPI_CHAR, in, n, MPI_CHAR, MPI_COMM_WORLD); }
@@ -214,12 +239,16 @@ static void collective(const struct order *o, void (*call)(int))
 	MPI_Reduce(&mine.min, &all.min, 1, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
 	MPI_Reduce(&mine.p50, &all.p50, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
 	MPI_Reduce(&mine.p99, &all.p99, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+	MPI_Reduce(&mine.p999, &all.p999, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+	MPI_Reduce(&mine.stdev, &all.stdev, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
 	MPI_Reduce(&mine.max, &all.max, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
 	MPI_Reduce(&mine.avg, &all.avg, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
 	if (me == 0) {
 		all.p50 /= ranks;
 		all.p99 /= ranks;
+		all.p999 /= ranks;
 		all.avg /= ranks;
+		all.stdev /= ranks;
 		answer_times(all);
 	}
 }
@@ -230,6 +259,7 @@ static const struct {
 } collectives[] = {
 	{"allreduce", allreduce}, {"bcast", bcast}, {"alltoall", alltoall},
 	{"allgather", allgather}, {"barrier", barrier},
+	{"reduce", reduce}, {"gather", gather}, {"scatter", scatter},
 };
 
 static void execute(const struct order *o)
@@ -242,7 +272,11 @@ static void execute(const struct order *o)
 		return;
 	}
 	if (strcmp(o->test, "stream") == 0) {
-		stream(o);
+		stream(o, 1, windows);
+		return;
+	}
+	if (strcmp(o->test, "duplex") == 0) {
+		stream(o, 2, exchange);
 		return;
 	}
 	for (i = 0; i < sizeof collectives / sizeof *collectives; i++) {
