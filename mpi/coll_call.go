@@ -150,6 +150,9 @@ func (k *call) at(peer int32) (comm *Comm, world int32) {
 func (k *call) Isend(b []byte, to, tag int32) coll.Handle {
 	env := match.Envelope{Context: k.c.context + 1, Source: int32(k.c.p.rank), Tag: tag}
 	_, dest := k.at(to)
+	if w := k.c.p.watch; w != nil {
+		w.sentAs(k.c, env, dest, len(b))
+	}
 	if in := k.c.ep.Inside(); !in.TrySend(env, int(dest), b) {
 		return handle{in.Isend(env, int(dest), b)}
 	}
@@ -163,6 +166,9 @@ func (k *call) Irecv(b []byte, from, tag int32) coll.Handle {
 
 func (k *call) Take(h coll.Handle, want int, peer int32) error {
 	st, err := k.c.ep.Inside().Wait(h.(handle).Request)
+	if w := k.c.p.watch; w != nil {
+		w.gotAs(k.c, k.c.context+1, st)
+	}
 	if err == nil && st.Bytes == want {
 		return nil
 	}
