@@ -60,7 +60,7 @@ func planAllgatherv(k *call, send, recv Data, counts, displs []int) *call {
 	switch {
 	case !k.ok():
 	case k.c.Inter():
-		mine, list := k.read(send), k.each(k.blocks(recv, counts, displs), (*call).write)
+		mine, list := k.read(send), k.parts(k.blocks(recv, counts, displs))
 		if k.ok() {
 			k.inter().Exchange(&k.s, k.everywhere(mine, k.c.size), list)
 		}

@@ -147,21 +147,45 @@ func (k *call) at(peer int32) (comm *Comm, world int32) {
 	return c, int32(c.at(int(peer)))
 }
 
-func (k *call) Isend(b []byte, to, tag int32) coll.Handle {
-	env := match.Envelope{Context: k.c.context + 1, Source: int32(k.c.p.rank), Tag: tag}
-	_, dest := k.at(to)
+// out is the envelope of a message to a rank of the schedule, which has so many bytes,
+// and its rank of World.
+func (k *call) out(to, tag int32, bytes int) (env match.Envelope, dest int) {
+	env = match.Envelope{Context: k.c.context + 1, Source: int32(k.c.p.rank), Tag: tag}
+	_, world := k.at(to)
 	if w := k.c.p.watch; w != nil {
-		w.sentAs(k.c, env, dest, len(b))
+		w.sentAs(k.c, env, world, bytes)
 	}
-	if in := k.c.ep.Inside(); !in.TrySend(env, int(dest), b) {
-		return handle{in.Isend(env, int(dest), b)}
+	return env, int(world)
+}
+
+// in is the envelope of a message from a rank of the schedule.
+func (k *call) in(from, tag int32) match.Envelope {
+	_, source := k.at(from)
+	return match.Envelope{Context: k.c.context + 1, Source: source, Tag: tag}
+}
+
+func (k *call) Isend(b []byte, to, tag int32) coll.Handle {
+	env, dest := k.out(to, tag, len(b))
+	if in := k.c.ep.Inside(); !in.TrySend(env, dest, b) {
+		return handle{in.Isend(env, dest, b)}
 	}
 	return nil
 }
 
 func (k *call) Irecv(b []byte, from, tag int32) coll.Handle {
-	_, source := k.at(from)
-	return handle{k.c.ep.Inside().Irecv(match.Envelope{Context: k.c.context + 1, Source: source, Tag: tag}, b)}
+	return handle{k.c.ep.Inside().Irecv(k.in(from, tag), b)}
+}
+
+func (k *call) IsendOver(cur dtype.Cursor, to, tag int32) coll.Handle {
+	env, dest := k.out(to, tag, cur.Rest())
+	if in := k.c.ep.Inside(); !in.TrySendTyped(env, dest, cur) {
+		return handle{in.IsendTyped(env, dest, cur)}
+	}
+	return nil
+}
+
+func (k *call) IrecvOver(cur dtype.Cursor, from, tag int32) coll.Handle {
+	return handle{k.c.ep.Inside().IrecvTyped(k.in(from, tag), cur)}
 }
 
 func (k *call) Take(h coll.Handle, want int, peer int32) error {
