@@ -21,6 +21,7 @@ type halo struct {
 	out, in   []mpi.Data
 	collected *mpi.Persistent
 	messages  []*mpi.Persistent
+	requests  []mpi.Request
 }
 
 // newHalo makes the halo of a ring of ranks. Faces of direction 0 are blocks, of 1 rows,
@@ -66,8 +67,9 @@ func newHalo(w *mpi.Comm, n, direction int) (h *halo, err error) {
 func (h *halo) ways() []func() error {
 	return []func() error{
 		func() error {
-			requests, err := mpi.Startall(h.messages)
-			return errors.Join(err, mpi.Waitall(requests))
+			var err error
+			h.requests, err = mpi.Startall(h.messages, h.requests[:0])
+			return errors.Join(err, mpi.Waitall(h.requests))
 		},
 		func() error { return h.g.NeighborAlltoallw(h.out, h.in) },
 		func() error { return wait(h.collected.Start()) },
@@ -100,6 +102,28 @@ func TestNeighbor_faces(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestAllocs_Startall: rounds of persistent messages and collectives allocate nothing.
+func TestAllocs_Startall(t *testing.T) {
+	d := newDuet(t)
+	var ranks [2]*halo
+	d.play(t, 1, func(c *mpi.Comm) (err error) {
+		ranks[c.Rank()], err = newHalo(c, 20, 1)
+		if err == nil {
+			ranks[c.Rank()].messages = append(ranks[c.Rank()].messages, ranks[c.Rank()].collected)
+		}
+		return err
+	})
+	round := [2]func() error{ranks[0].ways()[0], ranks[1].ways()[0]}
+	rounds := func(n int) func() {
+		return func() { d.play(t, n, func(c *mpi.Comm) error { return round[c.Rank()]() }) }
+	}
+	rounds(200)() // pools fill
+	few, many := testing.AllocsPerRun(5, rounds(10)), testing.AllocsPerRun(5, rounds(210))
+	if many > few {
+		t.Errorf("%v allocations by 10 rounds, %v by 210", few, many)
+	}
 }
 
 // Messages take faces from where they are: there is no copy of them.
