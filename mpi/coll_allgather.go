@@ -23,6 +23,7 @@ func AllgatherInit[T Scalar](c *Comm, send, recv []T) (*Persistent, error) {
 }
 
 func planAllgather(k *call, send, recv Data) *call {
+	k.signs(recv.size())
 	switch {
 	case !k.ok() || !k.disjoint(send, recv):
 	case k.c.Inter():

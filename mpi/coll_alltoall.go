@@ -25,6 +25,7 @@ func planAlltoall(k *call, send, recv Data) *call {
 	if !k.ok() || !k.whole(recv.count, k.c.size) || !k.disjoint(send, recv) {
 		return k
 	}
+	k.signs(recv.size())
 	in := k.write(recv)
 	switch {
 	case k.c.Inter():

@@ -29,6 +29,9 @@ type call struct {
 	late []late
 	lay  *dtype.Type // how elements lie that are reduced; nil: as packed bytes
 	fold fold
+
+	sign  sign      // see Config.Check, as of check
+	check *checking // what goes on before a call that goes on in steps; nil: it is over, or there is none
 }
 
 // now begins a blocking collective.
@@ -48,6 +51,9 @@ func (c *Comm) again(op string) *call {
 	}
 	k := &c.coll.call
 	k.c, k.op, k.err = c, op, nil
+	if c.p.check {
+		k.sign = unsigned
+	}
 	return k
 }
 
@@ -77,7 +83,12 @@ func (k *call) finish() error {
 		k.seal()
 		k.s.Tag = k.c.coll.number()
 		k.c.ep.Enter()
-		k.err = k.s.Run(k)
+		if k.c.p.check {
+			k.err = k.checkNow()
+		}
+		if k.err == nil {
+			k.err = k.s.Run(k)
+		}
 		k.c.ep.Leave()
 	}
 	if k.plan.kind == planNone || k.err != nil {
@@ -129,6 +140,8 @@ func (k *call) root(root int) bool {
 	case !k.ok(), k.c.Inter() && (root == Root || root == ProcNull):
 	case root < 0 || root >= k.c.size:
 		k.refuse(ErrRoot, "root %d is no rank of this communicator, which has ranks 0 to %d", root, k.c.size-1)
+	case k.c.p.check:
+		k.sign.root = root
 	}
 	return k.ok()
 }

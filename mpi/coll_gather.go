@@ -38,10 +38,12 @@ func planGather(k *call, send, recv Data, root int) *call {
 			k.inter().Send(&k.s, b, root)
 		}
 	case c.rank != root:
+		k.signs(send.size())
 		if b := k.read(send); k.ok() {
 			coll.Gather(&k.s, k.team(), b, nil, root)
 		}
 	case k.disjoint(send, recv):
+		k.signs(recv.size() / c.size)
 		if mine, all := k.gathered(send, recv); k.ok() {
 			coll.Gather(&k.s, k.team(), mine, all, root)
 		}

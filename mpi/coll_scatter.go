@@ -38,10 +38,12 @@ func planScatter(k *call, send, recv Data, root int) *call {
 			k.inter().Recv(&k.s, b, root)
 		}
 	case c.rank != root:
+		k.signs(recv.size())
 		if b := k.write(recv); k.ok() {
 			coll.Scatter(&k.s, k.team(), nil, b, root)
 		}
 	case k.whole(send.count, c.size) && k.disjoint(send, recv):
+		k.signs(send.size() / c.size)
 		if all := k.read(send); k.ok() {
 			if mine := k.scattered(recv, k.own(all)); k.ok() {
 				coll.Scatter(&k.s, k.team(), all, mine, root)

@@ -30,7 +30,7 @@ const (
 
 // often begins a persistent collective.
 func (c *Comm) often(op string) *call {
-	k := &call{c: c, op: op, kept: true}
+	k := &call{c: c, op: op, kept: true, sign: unsigned}
 	k.err = c.live(op)
 	return k
 }

@@ -107,6 +107,7 @@ func TestRecord_everyMessage(t *testing.T) {
 		{"rc, read", launch.Config{Ranks: 4, Fabric: "udp", Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=rc", "XWARP_RENDEZVOUS=read"}}},
 		{"ud", launch.Config{Ranks: 3, Fabric: "udp", Env: []string{"XWARP_SHARED=0", "XWARP_TRANSPORT=ud"}}},
 		{"threads", launch.Config{Ranks: 4, Fabric: "udp", Env: []string{"XWARP_THREADS=multiple"}}},
+		{"checked", launch.Config{Ranks: 4, Fabric: "udp", Env: []string{mpi.EnvCheck + "=1"}}},
 		{"xdp", launch.Config{Ranks: 4, Fabric: "xdp", Testbed: 2}},
 	} {
 		t.Run(job.name, func(t *testing.T) {
