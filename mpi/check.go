@@ -38,7 +38,7 @@ func (k *call) signs(bytes int) {
 
 // signsReduction notes a reduction.
 func (k *call) signsReduction(r *reduction, d, other Data) {
-	if !k.c.p.check {
+	if k.c == nil || !k.c.p.check { // ReduceLocal has no communicator
 		return
 	}
 	if !other.none() {
