@@ -37,10 +37,10 @@ type collective struct {
 // at a time. Persistent ones keep the number that they got when they were made:
 // they may be started in any order.
 const (
-	tagNumber = 1<<29 - 1   // the numbers; they begin again when there are no more
-	tagKept   = 1 << 29     // persistent
-	keptMax   = 1<<28 - 1   // the numbers of these; behind them are those of partitions: see channels
-	tagPart   = p2p.PartTag // collectives of parts of the ranks, or messages of leaders
+	tagNumber = p2p.SeqTagMax // the numbers; they begin again when there are no more
+	tagKept   = 1 << 29       // persistent
+	keptMax   = 1<<28 - 1     // the numbers of these; behind them are those of partitions: see channels
+	tagPart   = p2p.PartTag   // collectives of parts of the ranks, or messages of leaders
 )
 
 // number returns the tag of the next collective.

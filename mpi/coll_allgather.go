@@ -23,6 +23,7 @@ func AllgatherInit[T Scalar](c *Comm, send, recv []T) (*Persistent, error) {
 }
 
 func planAllgather(k *call, send, recv Data) *call {
+	k.signs(recv.size())
 	switch {
 	case !k.ok() || !k.disjoint(send, recv):
 	case k.c.Inter():
@@ -60,7 +61,7 @@ func planAllgatherv(k *call, send, recv Data, counts, displs []int) *call {
 	switch {
 	case !k.ok():
 	case k.c.Inter():
-		mine, list := k.read(send), k.each(k.blocks(recv, counts, displs), (*call).write)
+		mine, list := k.read(send), k.parts(k.blocks(recv, counts, displs))
 		if k.ok() {
 			k.inter().Exchange(&k.s, k.everywhere(mine, k.c.size), list)
 		}

@@ -25,12 +25,13 @@ func planAlltoall(k *call, send, recv Data) *call {
 	if !k.ok() || !k.whole(recv.count, k.c.size) || !k.disjoint(send, recv) {
 		return k
 	}
+	k.signs(recv.size())
 	in := k.write(recv)
 	switch {
 	case k.c.Inter():
 		if k.whole(send.count, k.c.size) {
 			if out := k.read(send); k.ok() {
-				k.inter().Exchange(&k.s, k.s.Even(out, k.c.size), k.s.Even(in, k.c.size))
+				k.inter().Exchange(&k.s, k.s.EvenParts(out, k.c.size), k.s.EvenParts(in, k.c.size))
 			}
 		}
 	case send.none():
@@ -81,19 +82,19 @@ func planAlltoallv(k *call, send Data, sendCounts, sendDispls []int, recv Data, 
 // exchange gives rank j parts[j] and gets room[i] from rank i. Without parts, those
 // of room are exchanged.
 func (k *call) exchange(parts, room []Data) *call {
-	var out [][]byte
+	var out []coll.Block
 	if parts == nil { // in place
-		out = k.each(room, (*call).aside)
+		out = k.copies(room)
 	} else {
-		out = k.each(parts, (*call).read)
+		out = k.parts(parts)
 	}
-	in := k.each(room, (*call).write)
+	in, me := k.parts(room), k.c.rank
 	switch {
 	case !k.ok():
 	case k.c.Inter():
 		k.inter().Exchange(&k.s, out, in)
-	case len(out[k.c.rank]) != len(in[k.c.rank]):
-		k.refuse(ErrCount, "this rank gives itself %d bytes and expects %d", len(out[k.c.rank]), len(in[k.c.rank]))
+	case k.s.Len(out[me]) != k.s.Len(in[me]):
+		k.refuse(ErrCount, "this rank gives itself %d bytes and expects %d", k.s.Len(out[me]), k.s.Len(in[me]))
 	default:
 		coll.Alltoallv(&k.s, k.team(), out, in)
 	}

@@ -192,7 +192,7 @@ func TestPersistent_anyOrder(t *testing.T) {
 				}
 			}
 		}
-		requests, err := mpi.Startall(list)
+		requests, err := mpi.Startall(list, nil)
 		if err = errors.Join(err, mpi.Waitall(requests), list[0].Free(), list[0].Free()); err != nil {
 			return err
 		}

@@ -47,6 +47,7 @@ func planBcast(k *call, buf Data, root int) *call {
 	if !k.root(root) {
 		return k
 	}
+	k.signs(buf.size())
 	b, flat := buf.flat()
 	if flat && k.same(plan{kind: planOfBcast, root: root, in: first(b), nin: len(b)}) {
 		return k

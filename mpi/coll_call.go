@@ -29,6 +29,9 @@ type call struct {
 	late []late
 	lay  *dtype.Type // how elements lie that are reduced; nil: as packed bytes
 	fold fold
+
+	sign  sign      // see Config.Check, as of check
+	check *checking // what goes on before a call that goes on in steps; nil: it is over, or there is none
 }
 
 // now begins a blocking collective.
@@ -48,6 +51,9 @@ func (c *Comm) again(op string) *call {
 	}
 	k := &c.coll.call
 	k.c, k.op, k.err = c, op, nil
+	if c.p.check {
+		k.sign = unsigned
+	}
 	return k
 }
 
@@ -77,7 +83,12 @@ func (k *call) finish() error {
 		k.seal()
 		k.s.Tag = k.c.coll.number()
 		k.c.ep.Enter()
-		k.err = k.s.Run(k)
+		if k.c.p.check {
+			k.err = k.checkNow()
+		}
+		if k.err == nil {
+			k.err = k.s.Run(k)
+		}
 		k.c.ep.Leave()
 	}
 	if k.plan.kind == planNone || k.err != nil {
@@ -129,6 +140,8 @@ func (k *call) root(root int) bool {
 	case !k.ok(), k.c.Inter() && (root == Root || root == ProcNull):
 	case root < 0 || root >= k.c.size:
 		k.refuse(ErrRoot, "root %d is no rank of this communicator, which has ranks 0 to %d", root, k.c.size-1)
+	case k.c.p.check:
+		k.sign.root = root
 	}
 	return k.ok()
 }
@@ -147,22 +160,52 @@ func (k *call) at(peer int32) (comm *Comm, world int32) {
 	return c, int32(c.at(int(peer)))
 }
 
+// out is the envelope of a message to a rank of the schedule, which has so many bytes,
+// and its rank of World.
+func (k *call) out(to, tag int32, bytes int) (env match.Envelope, dest int) {
+	env = match.Envelope{Context: k.c.context + 1, Source: int32(k.c.p.rank), Tag: tag}
+	_, world := k.at(to)
+	if w := k.c.p.watch; w != nil {
+		w.sentAs(k.c, env, world, bytes)
+	}
+	return env, int(world)
+}
+
+// in is the envelope of a message from a rank of the schedule.
+func (k *call) in(from, tag int32) match.Envelope {
+	_, source := k.at(from)
+	return match.Envelope{Context: k.c.context + 1, Source: source, Tag: tag}
+}
+
 func (k *call) Isend(b []byte, to, tag int32) coll.Handle {
-	env := match.Envelope{Context: k.c.context + 1, Source: int32(k.c.p.rank), Tag: tag}
-	_, dest := k.at(to)
-	if in := k.c.ep.Inside(); !in.TrySend(env, int(dest), b) {
-		return handle{in.Isend(env, int(dest), b)}
+	env, dest := k.out(to, tag, len(b))
+	if in := k.c.ep.Inside(); !in.TrySend(env, dest, b) {
+		return handle{in.Isend(env, dest, b)}
 	}
 	return nil
 }
 
 func (k *call) Irecv(b []byte, from, tag int32) coll.Handle {
-	_, source := k.at(from)
-	return handle{k.c.ep.Inside().Irecv(match.Envelope{Context: k.c.context + 1, Source: source, Tag: tag}, b)}
+	return handle{k.c.ep.Inside().Irecv(k.in(from, tag), b)}
+}
+
+func (k *call) IsendOver(cur dtype.Cursor, to, tag int32) coll.Handle {
+	env, dest := k.out(to, tag, cur.Rest())
+	if in := k.c.ep.Inside(); !in.TrySendTyped(env, dest, cur) {
+		return handle{in.IsendTyped(env, dest, cur)}
+	}
+	return nil
+}
+
+func (k *call) IrecvOver(cur dtype.Cursor, from, tag int32) coll.Handle {
+	return handle{k.c.ep.Inside().IrecvTyped(k.in(from, tag), cur)}
 }
 
 func (k *call) Take(h coll.Handle, want int, peer int32) error {
 	st, err := k.c.ep.Inside().Wait(h.(handle).Request)
+	if w := k.c.p.watch; w != nil {
+		w.gotAs(k.c, k.c.context+1, st)
+	}
 	if err == nil && st.Bytes == want {
 		return nil
 	}

@@ -4,12 +4,16 @@ import (
 	"slices"
 
 	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
 )
 
-// Algorithms of collectives work on bytes that lie side by side. Data that does is
+// Most algorithms of collectives work on bytes that lie side by side. Data that does is
 // used where it is. Other data is packed into memory of the schedule before, or
 // unpacked from there when everything else is done: both are steps of the schedule.
+// Those that pass on just what each rank was given, which are the ones that exchange
+// something with neighbours or have lengths of their own for each rank, work on blocks,
+// which messages pack and unpack as those of the program do.
 
 // late is what is unpacked at the end of a schedule.
 type late struct{ dst, src dtype.Cursor }
@@ -144,7 +148,7 @@ func (k *call) room(n int) []Data {
 	return k.data[at : at+n : at+n]
 }
 
-// each calls one of read, write and aside for all of a list.
+// each calls one of read and write for all of a list.
 func (k *call) each(list []Data, as func(k *call, d Data) []byte) [][]byte {
 	if !k.ok() {
 		return nil
@@ -154,6 +158,36 @@ func (k *call) each(list []Data, as func(k *call, d Data) []byte) [][]byte {
 		b[i] = as(k, d)
 	}
 	return b
+}
+
+// parts returns a list of data as blocks, which the schedule reads or writes where they
+// are.
+func (k *call) parts(list []Data) []coll.Block {
+	if !k.ok() {
+		return nil
+	}
+	blocks := k.s.Parts(len(list))
+	for i := range list {
+		d := &list[i]
+		if b, flat := d.flat(); flat {
+			blocks[i] = coll.Flat(b)
+		} else if cur, good := k.cursor(d); good {
+			blocks[i] = k.s.Over(cur)
+		}
+	}
+	return blocks
+}
+
+// copies returns copies of a list of data.
+func (k *call) copies(list []Data) []coll.Block {
+	if !k.ok() {
+		return nil
+	}
+	blocks := k.s.Parts(len(list))
+	for i, d := range list {
+		blocks[i] = coll.Flat(k.aside(d))
+	}
+	return blocks
 }
 
 // whole refuses n elements that are not the same number for each of p ranks.

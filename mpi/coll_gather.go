@@ -30,7 +30,7 @@ func planGather(k *call, send, recv Data, root int) *call {
 	case root == Root:
 		if k.whole(recv.count, c.size) {
 			if b := k.write(recv); k.ok() {
-				k.inter().Exchange(&k.s, nil, k.s.Even(b, c.size))
+				k.inter().Exchange(&k.s, nil, k.s.EvenParts(b, c.size))
 			}
 		}
 	case c.Inter():
@@ -38,10 +38,12 @@ func planGather(k *call, send, recv Data, root int) *call {
 			k.inter().Send(&k.s, b, root)
 		}
 	case c.rank != root:
+		k.signs(send.size())
 		if b := k.read(send); k.ok() {
 			coll.Gather(&k.s, k.team(), b, nil, root)
 		}
 	case k.disjoint(send, recv):
+		k.signs(recv.size() / c.size)
 		if mine, all := k.gathered(send, recv); k.ok() {
 			coll.Gather(&k.s, k.team(), mine, all, root)
 		}
@@ -93,7 +95,7 @@ func planGatherv(k *call, send, recv Data, counts, displs []int, root int) *call
 	switch c := k.c; {
 	case root == ProcNull:
 	case root == Root:
-		if in := k.each(k.blocks(recv, counts, displs), (*call).write); k.ok() {
+		if in := k.parts(k.blocks(recv, counts, displs)); k.ok() {
 			k.inter().Exchange(&k.s, nil, in)
 		}
 	case c.Inter():

@@ -71,6 +71,12 @@ func (k *call) reduces(r *reduction, d, other Data) bool {
 	case !k.ok():
 	case r.wrong != "":
 		k.refuse(ErrOp, "%s", r.wrong)
+		return false
+	default:
+		k.signsReduction(r, d, other)
+	}
+	switch {
+	case !k.ok():
 	case r.op != nil:
 		k.s.Reduction(r.op, r.elem, r.commutes)
 	case d.t == nil && other.t == nil:

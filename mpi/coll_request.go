@@ -14,6 +14,12 @@ type task interface {
 
 // advance goes on as far as it can without waiting.
 func (k *call) advance() (done bool) {
+	if k.check != nil && !k.checkOn() {
+		return false
+	}
+	if k.c.p.check && k.err != nil && k.checks() {
+		return true // the check has failed
+	}
 	if k.task != nil {
 		return k.task.advance(k)
 	}
@@ -67,7 +73,7 @@ func (c *Comm) fresh(op string) *call {
 		a.idle, k.next = k.next, nil
 	}
 	a.ep.Leave()
-	k.c, k.op, k.err, k.st = c, op, nil, emptyStatus()
+	k.c, k.op, k.err, k.st, k.sign = c, op, nil, emptyStatus(), unsigned
 	return k
 }
 
@@ -110,6 +116,9 @@ func (k *call) launch() (Request, error) {
 	k.s.Rewind()
 	if k.task != nil {
 		k.task.begin(k)
+	}
+	if k.checks() {
+		k.check = k.newCheck()
 	}
 	if k.done = k.advance(); !k.done {
 		a.follow(k)
@@ -191,7 +200,7 @@ func (r *Request) takeCall() (Status, error) {
 
 // outcome is what became of a call that is done.
 func (k *call) outcome() (Status, error) {
-	if k.task != nil {
+	if k.task != nil || k.err != nil {
 		return k.st, k.err
 	}
 	return emptyStatus(), k.s.Err()

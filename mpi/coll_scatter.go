@@ -30,7 +30,7 @@ func planScatter(k *call, send, recv Data, root int) *call {
 	case root == Root:
 		if k.whole(send.count, c.size) {
 			if b := k.read(send); k.ok() {
-				k.inter().Exchange(&k.s, k.s.Even(b, c.size), nil)
+				k.inter().Exchange(&k.s, k.s.EvenParts(b, c.size), nil)
 			}
 		}
 	case c.Inter():
@@ -38,10 +38,12 @@ func planScatter(k *call, send, recv Data, root int) *call {
 			k.inter().Recv(&k.s, b, root)
 		}
 	case c.rank != root:
+		k.signs(recv.size())
 		if b := k.write(recv); k.ok() {
 			coll.Scatter(&k.s, k.team(), nil, b, root)
 		}
 	case k.whole(send.count, c.size) && k.disjoint(send, recv):
+		k.signs(send.size() / c.size)
 		if all := k.read(send); k.ok() {
 			if mine := k.scattered(recv, k.own(all)); k.ok() {
 				coll.Scatter(&k.s, k.team(), all, mine, root)
@@ -88,7 +90,7 @@ func planScatterv(k *call, send Data, counts, displs []int, recv Data, root int)
 	switch c := k.c; {
 	case root == ProcNull:
 	case root == Root:
-		if out := k.each(k.blocks(send, counts, displs), (*call).read); k.ok() {
+		if out := k.parts(k.blocks(send, counts, displs)); k.ok() {
 			k.inter().Exchange(&k.s, out, nil)
 		}
 	case c.Inter():

@@ -47,7 +47,11 @@ func (d *duet) play(t testing.TB, n int, f func(c *mpi.Comm) error) {
 		both(1)
 	})
 	defer stop()
-	d.turns[0].over = func() { next() }
+	d.turns[0].over = func() {
+		if _, more := next(); !more {
+			d.procs[1].Engine().Step() // as below, the other way round
+		}
+	}
 	both(0)
 	for _, more := next(); more; _, more = next() {
 		d.procs[0].Engine().Step() // it may wait for our last word

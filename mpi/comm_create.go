@@ -59,7 +59,7 @@ func (c *Comm) Create(g *Group) (*Comm, error) {
 		if key == Undefined {
 			color = Undefined
 		}
-		return c.splitInter("Comm.Create", color, key)
+		return c.split("Comm.Create", color, key)
 	}
 	got, err := c.agree("Comm.Create", 1, nil)
 	if err != nil {
@@ -129,6 +129,14 @@ func (c *Comm) split(op string, color, key int) (*Comm, error) {
 	case color < 0 && color != Undefined:
 		return nil, c.report(fail(ErrArg, op, "color %d; colors are 0 and up, or Undefined", color))
 	}
+	t := c.p.watch.begin(op, c, Undefined, Undefined, 0)
+	n, err := c.parts(op, color, key)
+	t.end(err)
+	return n, err
+}
+
+// parts is split with arguments that are right.
+func (c *Comm) parts(op string, color, key int) (*Comm, error) {
 	if c.Inter() {
 		return c.splitInter(op, color, key)
 	}
@@ -141,7 +149,7 @@ func (c *Comm) split(op string, color, key int) (*Comm, error) {
 
 // parted is split when all ranks know color and key of each.
 func (c *Comm) parted(op string, all []int64) (*Comm, error) {
-	got, err := c.agree(op, 1, nil)
+	got, err := c.agreed(op, 1, nil)
 	if err != nil {
 		return nil, c.report(err)
 	}

@@ -21,7 +21,9 @@ func (c *Comm) Dup() (*Comm, error) {
 
 // dupInter is Dup for intercommunicators.
 func (c *Comm) dupInter() (*Comm, error) {
+	t := c.p.watch.begin("Comm.Dup", c, Undefined, Undefined, 0)
 	got, err := c.agreeInter("Comm.Dup")
+	t.end(err)
 	if err != nil {
 		return nil, c.report(err)
 	}
@@ -206,7 +208,7 @@ func (t *dup) end(k *call, err error) {
 
 // agreeInter returns two contexts that are free on the ranks of both groups.
 func (c *Comm) agreeInter(op string) ([]uint32, error) {
-	return c.within.agree(op, 2, func(free *contextSet) error {
+	return c.within.agreed(op, 2, func(free *contextSet) error {
 		_, err := c.within.meet(op, 0, free, c.leaders(op))
 		return err
 	})

@@ -164,7 +164,7 @@ func TestComm_freePersistent(t *testing.T) {
 				out[i] = round + w.Rank() + i
 			}
 			sum[0] = round + w.Rank()
-			requests, err := mpi.Startall(all)
+			requests, err := mpi.Startall(all, nil)
 			if err != nil {
 				return err
 			}

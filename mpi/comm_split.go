@@ -86,12 +86,16 @@ func guided(info *Info, host int) int {
 // meets the other ranks as split does, for some of them may want no communicator, and
 // do not know what the others want.
 func (c *Comm) splitSmaller(op string, key, host int) (*Comm, error) {
+	t := c.p.watch.begin(op, c, Undefined, Undefined, 0)
 	all, err := c.gatherInts(op, int64(host*pieces+1+max(numaColor(0), noNode)), int64(key))
 	if err != nil {
+		t.end(err)
 		return nil, c.report(err)
 	}
 	smaller(all)
-	return c.parted(op, all)
+	n, err := c.parted(op, all)
+	t.end(err)
+	return n, err
 }
 
 // A piece of hardware of all hosts is host*pieces + 1 + NUMA node, which may be noNode.

@@ -60,12 +60,12 @@ func TestHandles_null(t *testing.T) {
 	wantRefused(t, "nil Group", (*mpi.Group)(nil), mpi.ErrGroup)
 	wantRefused(t, "nil Session", (*mpi.Session)(nil), mpi.ErrSession, "CallErrhandler")
 	wantRefused(t, "zero Datatype", mpi.Datatype{}, mpi.ErrType)
-	wantRefused(t, "zero Request", &mpi.Request{}, mpi.ErrRequest, "Wait", "Test", "GetStatus")
+	wantRefused(t, "zero Request", &mpi.Request{}, mpi.ErrRequest, "Wait", "WaitContext", "Test", "GetStatus")
 
 	v := []int{0}
 	for what, call := range map[string]func() error{
 		"Pready":        func() error { return (*mpi.Persistent)(nil).Pready(0) },
-		"Startall":      func() error { return second(mpi.Startall([]*mpi.Persistent{nil})) },
+		"Startall":      func() error { return second(mpi.Startall([]*mpi.Persistent{nil}, nil)) },
 		"Send":          func() error { return mpi.Send(nil, v, 0, 0) },
 		"Ssend":         func() error { return mpi.Ssend(nil, v, 0, 0) },
 		"Bsend":         func() error { return mpi.Bsend(nil, v, 0, 0) },

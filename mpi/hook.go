@@ -176,18 +176,30 @@ func (w *watch) close(k *Call, err error) {
 // sent notes a message of the program.
 func (w *watch) sent(c *Comm, dest, tag, bytes int) {
 	if dest >= 0 {
-		w.message(trace.MessageSent, c, int32(c.at(dest)), int32(tag), bytes, 0)
+		w.sentAs(c, c.out(tag), int32(c.at(dest)), bytes)
 	}
+}
+
+// sentAs notes a message with an envelope, such as one of a collective, to a rank of
+// World. It is called before the message goes.
+func (w *watch) sentAs(c *Comm, env match.Envelope, dest int32, bytes int) {
+	env.Source = dest
+	w.message(trace.MessageSent, c, env, bytes, 0)
 }
 
 // got notes that a message of the program has come.
-func (w *watch) got(c *Comm, st p2p.Status) {
+func (w *watch) got(c *Comm, st p2p.Status) { w.gotAs(c, c.context, st) }
+
+// gotAs notes that a message with a context has come.
+func (w *watch) gotAs(c *Comm, context uint32, st p2p.Status) {
 	if st.Mark.Got() {
-		w.message(trace.MessageGot, c, st.Source, st.Tag, st.Bytes, st.Mark.Number())
+		env := match.Envelope{Context: context, Source: st.Source, Tag: st.Tag}
+		w.message(trace.MessageGot, c, env, st.Bytes, st.Mark.Number())
 	}
 }
 
-func (w *watch) message(kind trace.EventKind, c *Comm, peer, tag int32, bytes int, number uint64) {
+// message notes a message whose envelope has the other rank as its source.
+func (w *watch) message(kind trace.EventKind, c *Comm, env match.Envelope, bytes int, number uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range []*CommStats{&w.all, &c.stats} {
@@ -206,10 +218,10 @@ func (w *watch) message(kind trace.EventKind, c *Comm, peer, tag int32, bytes in
 	t.SentMessages, t.SentBytes = w.all.SentMessages, w.all.SentBytes
 	t.ReceivedMessages, t.ReceivedBytes = w.all.ReceivedMessages, w.all.ReceivedBytes
 	if kind == trace.MessageSent {
-		number = p2p.Count(w.numbers, match.Envelope{Context: c.context, Source: peer, Tag: tag})
+		number = p2p.Count(w.numbers, env)
 	}
 	w.record.Add(trace.CallEvent{
-		Kind: kind, Begin: w.now(), Context: c.context, Peer: peer, Tag: tag, Bytes: uint64(bytes), Number: number,
+		Kind: kind, Begin: w.now(), Context: env.Context, Peer: env.Source, Tag: env.Tag, Bytes: uint64(bytes), Number: number,
 	})
 }
 

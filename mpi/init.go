@@ -36,6 +36,7 @@ const (
 	EnvUnexpected = "XWARP_UNEXPECTED"   // Config.UnexpectedMax in bytes, such as 16m
 	EnvPeerLost   = "XWARP_PEER_LOST"    // how long a rank may be silent until it counts as lost, such as 30s; default 1h
 	EnvStats      = "XWARP_STATS"        // 1 counts the calls of the program; see Config.Stats
+	EnvCheck      = "XWARP_CHECK"        // 1 compares what ranks call before each collective; see Config.Check
 	EnvThreads    = "XWARP_THREADS"      // Config.Threads: single, funneled, serialized or multiple
 )
 
@@ -226,6 +227,7 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 	shared, calibrate := true, true
 	v.flag(EnvCalibrate, &calibrate)
 	v.flag(EnvStats, &cfg.Stats)
+	v.flag(EnvCheck, &cfg.Check)
 	v.flag(EnvShared, &shared)
 	cfg.NoShared, cfg.NoCalibrate = !shared, !calibrate
 	if v.err != nil {

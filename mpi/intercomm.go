@@ -129,7 +129,7 @@ func (c *Comm) meet(op string, leader int, free *contextSet, exchange func(out, 
 // leaders exchanges bytes between the first ranks of both sides.
 func (c *Comm) leaders(op string) func(out, in []byte) error {
 	return func(out, in []byte) error {
-		return c.p.exchange(op, c.coll.envelope(0), out, in)
+		return c.p.exchange(op, c, c.coll.envelope(0), out, in)
 	}
 }
 

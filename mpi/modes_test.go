@@ -200,7 +200,7 @@ func TestPersistent_ring(t *testing.T) {
 			both := []*mpi.Persistent{recv, send}
 			for i := range 20 {
 				out[n-1] = 100*c.Rank() + i
-				runs, err := mpi.Startall(both)
+				runs, err := mpi.Startall(both, nil)
 				if err != nil {
 					return err
 				}

@@ -58,11 +58,11 @@ func (t *cart) neighbors() *neighbors {
 // neighbor plans an exchange with the neighbours: parts go to them, and what comes
 // is put into room.
 func (k *call) neighbor(near *neighbors, parts, room []Data) *call {
-	return k.hear(near, k.each(parts, (*call).read), room)
+	return k.hear(near, k.parts(parts), room)
 }
 
-// hear is neighbor for what is bytes already. It changes room.
-func (k *call) hear(near *neighbors, out [][]byte, room []Data) *call {
+// hear is neighbor for what is blocks already. It changes room.
+func (k *call) hear(near *neighbors, out []coll.Block, room []Data) *call {
 	if !k.ok() {
 		return k
 	}
@@ -71,7 +71,7 @@ func (k *call) hear(near *neighbors, out [][]byte, room []Data) *call {
 			room[i] = Data{}
 		}
 	}
-	if in := k.each(room, (*call).write); k.ok() {
+	if in := k.parts(room); k.ok() {
 		coll.Neighbors(&k.s, k.team(), near.dests, out, near.sources, in, near.receives)
 	}
 	return k
@@ -93,11 +93,11 @@ func (k *call) even(d Data, n int) []Data {
 	return list
 }
 
-// everywhere gives the same to n neighbours.
-func (k *call) everywhere(b []byte, n int) [][]byte {
-	list := k.s.Blocks(n)
+// everywhere gives the same bytes to n ranks.
+func (k *call) everywhere(b []byte, n int) []coll.Block {
+	list := k.s.Parts(n)
 	for i := range list {
-		list[i] = b
+		list[i] = coll.Flat(b)
 	}
 	return list
 }

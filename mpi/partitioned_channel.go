@@ -74,7 +74,11 @@ func (c *Comm) announceParts(dest, tag, n, bytes int) (first int32) {
 	first = tagWord + 1 + m.used
 	m.used += int32(n)
 	in, w := c.ep.Inside(), word{tag: tag, first: first, n: n, bytes: uint64(bytes)}
-	in.Detach(in.Isend(c.pairOut(tagWord), c.at(dest), w.encode())) // who is lost is told to those who send the partitions
+	b := w.encode()
+	if s := c.p.watch; s != nil {
+		s.sentAs(c, c.pairOut(tagWord), int32(c.at(dest)), len(b))
+	}
+	in.Detach(in.Isend(c.pairOut(tagWord), c.at(dest), b)) // who is lost is told to those who send the partitions
 	in.Flush()
 	return first
 }
@@ -105,6 +109,9 @@ func (c *Comm) listen(source int) error {
 		}
 		st, err := in.Wait(m.heard)
 		m.heard = nil
+		if s := c.p.watch; s != nil {
+			s.gotAs(c, c.context+1, st)
+		}
 		switch {
 		case err != nil && m.from != source: // who listens to that one finds out
 			continue
@@ -200,7 +207,7 @@ func (t *partSend) ready(op string, i int) error {
 	}
 	tag := t.first + int32(i)
 	if w := t.c.p.watch; w != nil {
-		w.sent(t.c, t.dest, int(tag), len(b))
+		w.sentAs(t.c, t.c.pairOut(tag), int32(t.c.at(t.dest)), len(b))
 	}
 	r := t.c.ep.Isend(t.c.pairOut(tag), t.c.at(t.dest), b)
 	t.c.ep.Enter()
@@ -327,7 +334,7 @@ func (t *partRecv) settle(i int) bool {
 	st, err := c.ep.Inside().Wait(r)
 	t.got[i] = nil
 	if w := c.p.watch; w != nil {
-		w.got(c, st)
+		w.gotAs(c, c.context+1, st)
 	}
 	size := t.d.size() / t.word.n
 	switch {

@@ -153,7 +153,7 @@ func TestPartitioned_toSelf(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		requests, err := mpi.Startall([]*mpi.Persistent{send, recv})
+		requests, err := mpi.Startall([]*mpi.Persistent{send, recv}, nil)
 		if err = errors.Join(err, send.Pready(2, 0)); err != nil {
 			return err
 		}

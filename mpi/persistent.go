@@ -30,7 +30,7 @@ const (
 
 // often begins a persistent collective.
 func (c *Comm) often(op string) *call {
-	k := &call{c: c, op: op, kept: true}
+	k := &call{c: c, op: op, kept: true, sign: unsigned}
 	k.err = c.live(op)
 	return k
 }
@@ -126,15 +126,17 @@ func (o *Persistent) startFreed() (Request, error) {
 	return c.request(c.ep.IsendTyped(c.out(o.tag), c.at(o.peer), cur)), nil
 }
 
-// Startall starts several operations (MPI_Startall). The requests are in their
-// order.
-func Startall(ops []*Persistent) ([]Request, error) {
-	requests := make([]Request, len(ops))
-	for i, o := range ops {
-		var err error
-		if requests[i], err = o.Start(); err != nil {
+// Startall starts several operations (MPI_Startall). It appends their requests to
+// requests, in their order, so that a program that gives it the same memory in each
+// round, as requests[:0], allocates nothing. After an error those that were started are
+// there.
+func Startall(ops []*Persistent, requests []Request) ([]Request, error) {
+	for _, o := range ops {
+		r, err := o.Start()
+		if err != nil {
 			return requests, err
 		}
+		requests = append(requests, r)
 	}
 	return requests, nil
 }

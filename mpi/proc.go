@@ -75,6 +75,15 @@ type Config struct {
 	// xrun --stats. It costs some 100 ns per call. Default: hooks and xrun turn it
 	// on, and XWARP_STATS=1 in the environment.
 	Stats bool
+	// Check compares what the ranks call before each collective: its name, root,
+	// predefined operation and number of bytes. Where they call different things, all
+	// of them get an error that says which rank called what, and nothing hangs.
+	// Neighbours, lengths that each rank has for itself, and operations that are
+	// functions are not compared; of intercommunicators only names are. It is for
+	// finding errors: a collective takes an exchange of 96 bytes with each rank longer,
+	// and waits for all. All ranks have the same. Default: XWARP_CHECK=1 in the
+	// environment.
+	Check bool
 
 	apart    bool             // no world model: see SessionInit
 	patience *device.Patience // with a network that is down; or nil
@@ -98,6 +107,7 @@ func (c Config) or(defaults Config) Config {
 	c.Algorithms = cmp.Or(c.Algorithms, defaults.Algorithms)
 	c.NoShared = c.NoShared || defaults.NoShared
 	c.Stats = c.Stats || defaults.Stats
+	c.Check = c.Check || defaults.Check
 	c.Hooks = cmp.Or(c.Hooks, defaults.Hooks)
 	c.Threads = cmp.Or(c.Threads, defaults.Threads)
 	c.patience = defaults.patience
@@ -163,6 +173,7 @@ type Proc struct {
 	watch     *watch     // or nil
 	sessions  int        // that are open
 	apart     bool       // there is no world model, only sessions
+	check     bool       // see Config.Check
 	gone      gone
 	meeting   *Comm              // of all ranks, for those that have no communicator yet: see sessionContext
 	creating  map[int32]struct{} // tags of communicators that are being made there
@@ -186,7 +197,7 @@ func New(job Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	p := &Proc{
 		job: job, ctx: ctx, rank: job.Rank(), thread: syscall.Gettid(), contexts: newContextSet(),
 		allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{}, creating: map[int32]struct{}{},
-		apart: cfg.apart,
+		apart: cfg.apart, check: cfg.Check,
 	}
 	if err := p.choose(cfg.Algorithms); err != nil {
 		return nil, errors.Join(err, p.close())

@@ -243,18 +243,26 @@ func (m *making) leaders(local, remote *Group, remoteLeader int) (exchange func(
 	p, tag, peer := m.s.p, m.tag(amongLeaders), remote.world[remoteLeader]
 	end = p.ep.RegisterPart(sessionContext, tag, slices.Concat(local.world, remote.world))
 	return func(out, in []byte) error {
-		return p.exchange(m.op, match.Envelope{Context: sessionContext + 1, Source: peer, Tag: tag}, out, in)
+		return p.exchange(m.op, p.meeting, match.Envelope{Context: sessionContext + 1, Source: peer, Tag: tag}, out, in)
 	}, end
 }
 
 // exchange sends bytes to a rank of World, which is the source of env, and receives as
-// many that fit env from it.
-func (p *Proc) exchange(op string, env match.Envelope, out, in []byte) error {
+// many that fit env from it. They count as messages of c.
+func (p *Proc) exchange(op string, c *Comm, env match.Envelope, out, in []byte) error {
 	r := p.ep.Irecv(env, in)
 	back := env
 	back.Source = int32(p.rank)
+	w := p.watch
+	if w != nil {
+		w.sentAs(c, back, env.Source, len(out))
+	}
 	_, err := p.ep.Isend(back, int(env.Source), out).Wait()
-	if _, recvErr := r.Wait(); err == nil {
+	st, recvErr := r.Wait()
+	if w != nil {
+		w.gotAs(c, env.Context, st)
+	}
+	if err == nil {
 		err = recvErr
 	}
 	return wrap(op, err)

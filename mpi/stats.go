@@ -10,13 +10,13 @@ import (
 // watched: see Config.Stats. Those of Protocols count always.
 type CommStats struct {
 	Protocols
-	SentMessages, SentBytes         uint64 // by calls of the program; messages of collectives are not counted
+	SentMessages, SentBytes         uint64 // those of collectives included
 	ReceivedMessages, ReceivedBytes uint64
 	Calls                           map[string]CallStats // by name of the operation
 }
 
-// Protocols counts the messages that were sent, those of collectives included, by the
-// way they took.
+// Protocols counts the messages that were sent to others, those of collectives included,
+// by the way they took.
 type Protocols struct {
 	Eager      uint64 // messages sent whole
 	Rendezvous uint64 // messages sent after the receiver was asked

@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 			os.Exit(suiteMain())
 		case asSurvivor:
 			os.Exit(survivorMain())
+		case asRecorded:
+			os.Exit(recordedMain())
 		case asSession:
 			os.Exit(sessionMain())
 		case asController:

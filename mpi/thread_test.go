@@ -288,7 +288,7 @@ func TestMultiple_persistent(t *testing.T) {
 			}
 			for n := range int32(100) {
 				out[0] = n
-				requests, err := mpi.Startall([]*mpi.Persistent{recv, send})
+				requests, err := mpi.Startall([]*mpi.Persistent{recv, send}, nil)
 				if err == nil {
 					err = mpi.Waitall(requests)
 				}

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"testing"
@@ -134,14 +137,19 @@ func recorded(t *testing.T, what string, args ...string) (events []traceEvent, s
 	timeline, counters := filepath.Join(dir, "trace.json"), filepath.Join(dir, "stats.json")
 	args = append(args, "-n", "4", "--stats", "--json", counters, "--trace", timeline, "-x", ringEnv+"="+what, self)
 	_, errOut, status = xrun(t, args...)
-	b, err := os.ReadFile(counters)
+	return readTrace(t, timeline), readSummary(t, counters), errOut, status
+}
+
+func readSummary(t *testing.T, name string) (sum trace.Summary) {
+	t.Helper()
+	b, err := os.ReadFile(name)
 	if err == nil {
 		err = json.Unmarshal(b, &sum)
 	}
 	if err != nil {
-		t.Fatalf("%v: %s", err, errOut)
+		t.Fatal(err)
 	}
-	return readTrace(t, timeline), sum, errOut, status
+	return sum
 }
 
 func TestXrun_trace(t *testing.T) {
@@ -158,19 +166,13 @@ func TestXrun_trace(t *testing.T) {
 				t.Fatalf("status %d, %s", status, errOut)
 			}
 			calls := map[int]int{}
-			ends := map[int]map[string]traceEvent{} // of arrows, by id and phase
 			for _, e := range events {
-				switch e.Ph {
-				case "X":
-					calls[e.Pid]++
-					if e.Dur < 0 || e.Args["unfinished"] != nil {
-						t.Errorf("%+v", e)
-					}
-				case "s", "f":
-					if ends[e.ID] == nil {
-						ends[e.ID] = map[string]traceEvent{}
-					}
-					ends[e.ID][e.Ph] = e
+				if e.Ph != "X" {
+					continue
+				}
+				calls[e.Pid]++
+				if e.Dur < 0 || e.Args["unfinished"] != nil {
+					t.Errorf("%+v", e)
 				}
 			}
 			for rank := range 4 {
@@ -178,22 +180,81 @@ func TestXrun_trace(t *testing.T) {
 					t.Errorf("rank %d: %d calls", rank, calls[rank])
 				}
 			}
-			if len(ends) != 4*rounds {
-				t.Errorf("%d arrows, want %d", len(ends), 4*rounds)
+			arrows := checkArrows(t, events, sum)
+			if around := arrows[1] + arrows[-3]; around < 4*rounds || len(sum.Missing) != 0 { // those of Allreduce and Finalize are some more
+				t.Errorf("%d arrows to the next rank, want %d at least: %+v", around, 4*rounds, sum)
 			}
-			for id, e := range ends {
-				s, f := e["s"], e["f"]
-				// All on one machine, and so on one clock.
-				if f.Pid != (s.Pid+1)%4 || s.Ts > f.Ts || s.Args["bytes"] != f.Args["bytes"] {
-					t.Errorf("arrow %d from %+v to %+v", id, s, f)
-				}
-			}
-			if len(sum.Ranks) != 4 || sum.Ranks[2].SentMessages != rounds || sum.Ranks[2].ReceivedMessages != rounds || len(sum.Missing) != 0 {
-				t.Errorf("%+v", sum)
-			}
-			if !strings.Contains(errOut, "Sendrecv") || !strings.Contains(errOut, fmt.Sprintf("all    %d", 4*rounds)) {
+			if !strings.Contains(errOut, "Sendrecv") || !strings.Contains(errOut, fmt.Sprintf("all    %d", sum.Comms[0].SentMessages)) {
 				t.Errorf("table\n%s", errOut)
 			}
+		})
+	}
+}
+
+// checkArrows finds an arrow for every message that the ranks have sent, and for every
+// one that they have received, and a call at each of its ends. It returns how many
+// there are from a rank to the one so many above it.
+func checkArrows(t *testing.T, events []traceEvent, sum trace.Summary) (arrows map[int]uint64) {
+	t.Helper()
+	ends, calls := map[int]map[string]traceEvent{}, map[int][]traceEvent{} // by id and phase; by rank
+	for _, e := range events {
+		switch e.Ph {
+		case "X":
+			calls[e.Pid] = append(calls[e.Pid], e)
+		case "s", "f":
+			if ends[e.ID] == nil {
+				ends[e.ID] = map[string]traceEvent{}
+			}
+			ends[e.ID][e.Ph] = e
+		}
+	}
+	arrows = map[int]uint64{}
+	for id, both := range ends {
+		s, f := both["s"], both["f"]
+		arrows[f.Pid-s.Pid]++
+		// All on one machine, and so on one clock.
+		if len(both) != 2 || s.Ts > f.Ts || s.Args["bytes"] != f.Args["bytes"] {
+			t.Errorf("arrow %d from %+v to %+v", id, s, f)
+		}
+		for _, e := range both {
+			// The calls of a rank are in the order of their begins, and few inside another.
+			last := sort.Search(len(calls[e.Pid]), func(i int) bool { return calls[e.Pid][i].Ts > e.Ts })
+			if !slices.ContainsFunc(calls[e.Pid][max(0, last-4):last], func(x traceEvent) bool { return e.Ts <= x.Ts+x.Dur+1e-3 }) {
+				t.Errorf("arrow %d begins or ends in no call: %+v", id, e)
+			}
+		}
+	}
+	var sent, received, bytes, receivedBytes, below uint64
+	for _, r := range sum.Ranks {
+		sent, received = sent+r.SentMessages, received+r.ReceivedMessages
+		bytes, receivedBytes = bytes+r.SentBytes, receivedBytes+r.ReceivedBytes
+		below += r.Eager + r.Rendezvous
+	}
+	if n := uint64(len(ends)); sent != n || received != n || bytes != receivedBytes || below != n {
+		t.Errorf("%d arrows for %d messages sent of %d bytes, and %d received of %d; the layer below has counted %d", n, sent, bytes, received, receivedBytes, below)
+	}
+	return arrows
+}
+
+// Programs that use little but collectives.
+func TestXrun_traceOfExamples(t *testing.T) {
+	dir := t.TempDir()
+	build := exec.Command("go", "build", "-o", dir+"/", "../../examples/heat", "../../examples/cg", "../../examples/sort")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, program := range [][]string{
+		{"heat", "--points", "40", "--steps", "30"},
+		{"cg", "--matrix", "../../examples/cg/diffusion.mtx"},
+		{"sort"},
+	} {
+		t.Run(program[0], func(t *testing.T) {
+			timeline, counters := filepath.Join(t.TempDir(), "trace.json"), filepath.Join(t.TempDir(), "stats.json")
+			args := []string{"--quiet", "-n", "4", "--json", counters, "--trace", timeline, filepath.Join(dir, program[0])}
+			if _, errOut, status := xrun(t, append(args, program[1:]...)...); status != 0 {
+				t.Fatalf("status %d, %s", status, errOut)
+			}
+			checkArrows(t, readTrace(t, timeline), readSummary(t, counters))
 		})
 	}
 }

@@ -100,9 +100,9 @@ func (r *Record) Count(op int, bytes, ns uint64) {
 
 // Totals are counters of a rank besides those of its calls.
 type Totals struct {
-	SentMessages, SentBytes         uint64 // by calls of the program; collectives not included
+	SentMessages, SentBytes         uint64 // those of collectives included
 	ReceivedMessages, ReceivedBytes uint64
-	Eager, Rendezvous, Near         uint64 // messages sent, those of collectives included: whole, after the receiver was asked, and of the whole ones those through shared memory
+	Eager, Rendezvous, Near         uint64 // of the messages sent to others: whole, after the receiver was asked, and of the whole ones those through shared memory
 	Unexpected, Queued              uint64 // messages that came before their receive; sends that waited for room
 	CallNanoseconds                 uint64 // in calls
 }
@@ -145,11 +145,11 @@ type CommCount struct {
 	Name             string `json:"name"`
 	Context          uint32 `json:"context"`
 	Ranks            int    `json:"ranks"`
-	SentMessages     uint64 `json:"sent_messages"` // by calls of the program
+	SentMessages     uint64 `json:"sent_messages"` // as in Totals
 	SentBytes        uint64 `json:"sent_bytes"`
 	ReceivedMessages uint64 `json:"received_messages"`
 	ReceivedBytes    uint64 `json:"received_bytes"`
-	Eager            uint64 `json:"eager"` // as in Totals
+	Eager            uint64 `json:"eager"`
 	Rendezvous       uint64 `json:"rendezvous"`
 	Near             uint64 `json:"near"`
 }

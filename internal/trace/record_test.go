@@ -200,6 +200,24 @@ func TestWriteTimeline_arrows(t *testing.T) {
 	}
 }
 
+// A message between two calls has a slice of its own, for viewers want one.
+func TestWriteTimeline_between(t *testing.T) {
+	a := &Report{Rank: 0, Ops: []OpCount{{Name: "Ibcast"}}, Events: []CallEvent{
+		{Kind: CallEnded, Begin: 10, End: 20},
+		{Kind: MessageSent, Begin: 30, Peer: 1, Number: 1},
+		{Kind: MessageSent, Begin: 31, Peer: 1, Number: 2}, // which nobody has received
+		{Kind: CallEnded, Begin: 40, End: 50},
+	}}
+	b := &Report{Rank: 1, Ops: []OpCount{{Name: "Bcast"}}, Events: []CallEvent{
+		{Kind: CallEnded, Begin: 30, End: 50},
+		{Kind: MessageGot, Begin: 49, Peer: 0, Number: 1},
+	}}
+	x := pick(timelineOf(t, nil, a, b), "X")
+	if len(x) != 4 || x[1].Name != "progress" || x[1].Ts != 0.020 || x[1].Dur != 0 || x[1].Pid != 0 {
+		t.Errorf("%+v", x)
+	}
+}
+
 // Calls of several goroutines overlap; on one thread of the file they must not.
 // One that death has cut off ends with the record.
 func TestWriteTimeline_threads(t *testing.T) {

@@ -108,7 +108,7 @@ func (s Summary) WriteJSON(w io.Writer) error {
 }
 
 // legend says what is in the first table.
-const legend = "sent, received: by point-to-point calls; eager, rendezvous, near (eager in shared memory): collectives too\n"
+const legend = "sent, received: all messages, those of collectives too; eager, rendezvous, near (eager in shared memory): how those to others went\n"
 
 // WriteTable writes the summary as two tables: ranks, and calls. The error is w's.
 func (s Summary) WriteTable(w io.Writer) error {

@@ -12,7 +12,7 @@ import (
 // WriteTimeline writes the calls of all ranks in the JSON form of the Chrome trace
 // format, which ui.perfetto.dev and chrome://tracing open: a process for each
 // rank, a slice for each call, and an arrow for each message from the call that
-// sent it to the one that received it. Calls that overlap, because goroutines made
+// sent it to the one that received it, or from "progress" between two calls. Calls that overlap, because goroutines made
 // them, are on several threads of the rank. The error is w's.
 //
 // Ranks are put on one time line by the clocks of their hosts. Those of different
@@ -136,7 +136,7 @@ func (t *timeline) write() {
 			on = t.thread(e)
 			t.slice(e, on)
 		case MessageSent, MessageGot:
-			t.arrow(e, t.threadAt(e))
+			t.message(e)
 		}
 	}
 }
@@ -159,14 +159,13 @@ func (t *timeline) thread(e *CallEvent) int {
 }
 
 // threadAt returns a thread on which a call is open when a message goes or comes.
-func (t *timeline) threadAt(e *CallEvent) int {
-	on := 0
+func (t *timeline) threadAt(e *CallEvent) (on int, inside bool) {
 	for i, open := range t.threads {
 		if len(open) > 0 && open[len(open)-1] >= e.Begin {
-			on = i
+			on, inside = i, true
 		}
 	}
-	return on
+	return on, inside
 }
 
 // event begins an event of the file.
@@ -212,10 +211,19 @@ func (t *timeline) slice(e *CallEvent, thread int) {
 	t.b = append(t.b, "}}"...)
 }
 
-func (t *timeline) arrow(e *CallEvent, thread int) {
+// message writes one end of an arrow. Viewers draw only those that begin and end in a
+// slice: a message of what goes on between the calls of a program, as nonblocking
+// collectives do while it asks for something else, gets a slice of its own.
+func (t *timeline) message(e *CallEvent) {
 	id := t.arrows[t.r.message(e)]
 	if id == 0 {
 		return
+	}
+	thread, inside := t.threadAt(e)
+	if !inside {
+		t.event("progress", "X", thread)
+		t.at("ts", t.r.Origin+e.Begin-t.base)
+		t.b = append(t.b, `,"dur":0,"cat":"mpi"}`...)
 	}
 	phase := "s"
 	if e.Kind == MessageGot {

@@ -27,22 +27,22 @@ func Alltoall(s *Schedule, t Team, out, in []byte) {
 	case bruck:
 		AlltoallBruck(s, t, out, in)
 	default:
-		use.alltoall(s, t, s.Even(out, t.Size), s.Even(in, t.Size))
+		use.alltoall(s, t, s.EvenParts(out, t.Size), s.EvenParts(in, t.Size))
 	}
 }
 
 // Alltoallv is Alltoall with blocks of any length: member j must expect as much
 // from this one as out[j] has.
-func Alltoallv(s *Schedule, t Team, out, in [][]byte) {
+func Alltoallv(s *Schedule, t Team, out, in []Block) {
 	longest := 0
 	for i := range out {
-		longest = max(longest, len(out[i]), len(in[i]))
+		longest = max(longest, s.Len(out[i]), s.Len(in[i]))
 	}
 	// Ranks may choose differently: on the wire both are the same.
 	t.choose(ofAlltoall, longest).alltoall(s, t, out, in)
 }
 
-func (use algorithm) alltoall(s *Schedule, t Team, out, in [][]byte) {
+func (use algorithm) alltoall(s *Schedule, t Team, out, in []Block) {
 	switch use {
 	case pairwise:
 		AlltoallPairwise(s, t, out, in)

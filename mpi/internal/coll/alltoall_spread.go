@@ -7,4 +7,4 @@ const spreadWindow = 32
 //
 // Why: for blocks of middle length: latencies overlap.
 // Cost: a + (p - 1) of the time of a short message + n b, with n bytes in all.
-func AlltoallSpread(s *Schedule, t Team, out, in [][]byte) { s.shift(t, out, in, spreadWindow) }
+func AlltoallSpread(s *Schedule, t Team, out, in []Block) { s.shift(t, out, in, spreadWindow) }

@@ -407,13 +407,26 @@ func cut(b []byte, lengths []int) [][]byte {
 	return blocks
 }
 
+// overSome makes every other block one of a cursor, from the first or the second on.
+func overSome(s *Schedule, first int, list []Block) []Block {
+	for i := first % 2; i < len(list); i += 2 {
+		list[i] = Block{cursor: s.place(list[i]) + 1}
+	}
+	return list
+}
+
 func TestAlltoall_everyLength(t *testing.T) {
 	type algorithm func(s *Schedule, t Team, out, in []byte)
-	blocks := func(f func(*Schedule, Team, [][]byte, [][]byte)) algorithm {
-		return func(s *Schedule, t Team, out, in []byte) { f(s, t, s.Even(out, t.Size), s.Even(in, t.Size)) }
+	blocks := func(f func(*Schedule, Team, []Block, []Block)) algorithm {
+		return func(s *Schedule, t Team, out, in []byte) { f(s, t, s.EvenParts(out, t.Size), s.EvenParts(in, t.Size)) }
+	}
+	cursors := func(f func(*Schedule, Team, []Block, []Block)) algorithm { // of every other block, of either end
+		return func(s *Schedule, t Team, out, in []byte) {
+			f(s, t, overSome(s, t.Me, s.EvenParts(out, t.Size)), overSome(s, t.Me/2, s.EvenParts(in, t.Size)))
+		}
 	}
 	variants[algorithm]{
-		"choice": Alltoall, "v": blocks(Alltoallv),
+		"choice": Alltoall, "v": blocks(Alltoallv), "cursors": cursors(Alltoallv), "cursors pairwise": cursors(AlltoallPairwise),
 		"bruck": AlltoallBruck, "pairwise": blocks(AlltoallPairwise), "spread": blocks(AlltoallSpread),
 	}.each(t, func(t *testing.T, alltoall algorithm) {
 		for _, n := range append(sizes, 35) {
@@ -544,7 +557,7 @@ func TestNeighbors_twiceTheSame(t *testing.T) {
 		func(s *Schedule, t Team) {
 			other := 1 - t.Me
 			peers := []int{other, other, -1}
-			Neighbors(s, t, peers, s.Even(out[t.Me], 3), peers, s.Even(in[t.Me], 3), []int{1, 0, 2})
+			Neighbors(s, t, peers, overSome(s, t.Me, s.EvenParts(out[t.Me], 3)), peers, s.EvenParts(in[t.Me], 3), []int{1, 0, 2})
 		},
 		func(r int) error { clear(in[r]); return nil },
 		func(r int) error {

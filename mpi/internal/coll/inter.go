@@ -109,12 +109,12 @@ func (i Inter) Allgather(s *Schedule, mine, all []byte) {
 
 // Exchange sends out[k] to member k of the remote group and receives in[k] from
 // it. A list that is nil has no messages.
-func (i Inter) Exchange(s *Schedule, out, in [][]byte) {
+func (i Inter) Exchange(s *Schedule, out, in []Block) {
 	for k := range in {
-		s.recv(i.Remote, k, in[k])
+		s.recvBlock(i.Remote, k, in[k])
 	}
 	for k := range out {
-		s.send(i.Remote, k, out[k])
+		s.sendBlock(i.Remote, k, out[k])
 	}
 	s.fence()
 }

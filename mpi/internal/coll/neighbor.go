@@ -8,18 +8,18 @@ package coll
 // receives is the order in which to begin the receives, nil: as they come. It
 // matters when somebody is a neighbour more than once, for then the first that
 // he sends is what is received first.
-func Neighbors(s *Schedule, t Team, dests []int, out [][]byte, sources []int, in [][]byte, receives []int) {
+func Neighbors(s *Schedule, t Team, dests []int, out []Block, sources []int, in []Block, receives []int) {
 	for i := range sources {
 		if receives != nil {
 			i = receives[i]
 		}
 		if sources[i] >= 0 {
-			s.recv(t, sources[i], in[i])
+			s.recvBlock(t, sources[i], in[i])
 		}
 	}
 	for i, to := range dests {
 		if to >= 0 {
-			s.send(t, to, out[i])
+			s.sendBlock(t, to, out[i])
 		}
 	}
 	s.fence()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
 )
 
 // net is a network in memory on which the schedules of all ranks are advanced
@@ -28,7 +29,8 @@ type queue struct{ sends, recvs []*message }
 
 type message struct {
 	buf      []byte
-	snapshot []byte // of what is sent
+	snapshot []byte       // of what is sent
+	into     dtype.Cursor // where a receive puts it in the end
 	done     bool
 	err      error
 }
@@ -76,9 +78,26 @@ func (c card) Irecv(b []byte, from, tag int32) Handle {
 	return m
 }
 
+// IsendOver takes the bytes when they are sent: what is changed later is not noticed.
+func (c card) IsendOver(cur dtype.Cursor, to, tag int32) Handle {
+	b := make([]byte, cur.Rest())
+	cur.Pack(b)
+	return c.Isend(b, to, tag)
+}
+
+func (c card) IrecvOver(cur dtype.Cursor, from, tag int32) Handle {
+	m := c.Irecv(make([]byte, cur.Rest()), from, tag).(*message)
+	m.into = cur
+	return m
+}
+
 func (c card) Take(h Handle, want int, peer int32) error {
 	c.events++
-	return h.(*message).err
+	m := h.(*message)
+	if m.into.Rest() > 0 {
+		m.into.Unpack(m.buf)
+	}
+	return m.err
 }
 
 func (c card) Flush() {}

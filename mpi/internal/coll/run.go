@@ -15,6 +15,9 @@ type Transport interface {
 	Isend(b []byte, to, tag int32) Handle
 	// Irecv begins to receive into b.
 	Irecv(b []byte, from, tag int32) Handle
+	// IsendOver is Isend of the bytes before a cursor, IrecvOver Irecv into them.
+	IsendOver(cur dtype.Cursor, to, tag int32) Handle
+	IrecvOver(cur dtype.Cursor, from, tag int32) Handle
 	// Take ends a message that is done. A length that is not want is an
 	// error: the ranks disagree about what they are doing.
 	Take(h Handle, want int, peer int32) error
@@ -52,11 +55,14 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 		switch st.what {
 		case send:
 			if h := t.Isend(st.a, st.peer, s.Tag); h != nil {
-				s.begin(h, st.a, st.peer)
+				s.begin(h, len(st.a), st.peer)
 			}
 			continue
 		case recv:
-			s.begin(t.Irecv(st.a, st.peer, s.Tag), st.a, st.peer)
+			s.begin(t.Irecv(st.a, st.peer, s.Tag), len(st.a), st.peer)
+			continue
+		case sendOver, recvOver:
+			s.beginOver(t, st)
 			continue
 		case reduce:
 			s.op.Reduce(st.a, st.b)
@@ -76,9 +82,9 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 		case swap:
 			if !s.begun {
 				s.begun = true
-				s.begin(t.Irecv(st.b, st.other, s.Tag), st.b, st.other)
+				s.begin(t.Irecv(st.b, st.other, s.Tag), len(st.b), st.other)
 				if h := t.Isend(st.a, st.peer, s.Tag); h != nil {
-					s.begin(h, st.a, st.peer)
+					s.begin(h, len(st.a), st.peer)
 				}
 			}
 		case fence:
@@ -95,9 +101,23 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 	return s.round(t, wait)
 }
 
-// begin adds a message to the round.
-func (s *Schedule) begin(h Handle, b []byte, peer int32) {
-	s.pending = append(s.pending, pending{h, len(b), peer})
+// begin adds a message of so many bytes to the round.
+func (s *Schedule) begin(h Handle, want int, peer int32) {
+	s.pending = append(s.pending, pending{h, want, peer})
+}
+
+// beginOver begins a message of what a cursor moves over.
+func (s *Schedule) beginOver(t Transport, st *step) {
+	cur := s.cursors[st.other]
+	var h Handle
+	if st.what == sendOver {
+		h = t.IsendOver(cur, st.peer, s.Tag)
+	} else {
+		h = t.IrecvOver(cur, st.peer, s.Tag)
+	}
+	if h != nil {
+		s.begin(h, cur.Rest(), st.peer)
+	}
 }
 
 // round takes all messages of the round, which it ends, and reports whether that

@@ -17,14 +17,16 @@ type Op interface {
 type what uint8
 
 const (
-	fence  what = iota // wait for all messages begun before: the end of a round
-	await              // wait for the first peer messages of the round
-	send               // begin to send a to peer
-	recv               // begin to receive a from peer; another length is an error
-	swap               // a round of its own: send a to peer, receive b from other
-	reduce             // b = a op b
-	move               // copy a to b
-	convey             // copy cursor peer to cursor other
+	fence    what = iota // wait for all messages begun before: the end of a round
+	await                // wait for the first peer messages of the round
+	send                 // begin to send a to peer
+	recv                 // begin to receive a from peer; another length is an error
+	sendOver             // begin to send what cursor other moves over to peer
+	recvOver             // begin to receive into cursor other from peer, as recv
+	swap                 // a round of its own: send a to peer, receive b from other
+	reduce               // b = a op b
+	move                 // copy a to b
+	convey               // copy cursor peer to cursor other
 )
 
 // step is one thing that a rank does.
@@ -66,6 +68,7 @@ type Schedule struct {
 	need    int // words that this schedule has asked for in all
 	members []int32
 	lists   [][]byte
+	parts   []Block
 	cursors []dtype.Cursor
 }
 
@@ -73,11 +76,12 @@ type Schedule struct {
 func (s *Schedule) Reset() {
 	clear(s.steps) // whatever they name may be garbage now
 	clear(s.lists)
+	clear(s.parts)
 	clear(s.cursors)
 	if s.need > len(s.scratch) && s.need <= scratchKept {
 		s.scratch = make([]uint64, s.need) // next time one piece does
 	}
-	s.steps, s.lists, s.members, s.cursors = s.steps[:0], s.lists[:0], s.members[:0], s.cursors[:0]
+	s.steps, s.lists, s.parts, s.members, s.cursors = s.steps[:0], s.lists[:0], s.parts[:0], s.members[:0], s.cursors[:0]
 	s.op, s.taken, s.need = nil, 0, 0
 	s.Rewind()
 }
@@ -97,8 +101,11 @@ func (s *Schedule) Reduction(op Op, elem int, commutes bool) {
 // Sends returns how many bytes the messages have that this rank sends.
 func (s *Schedule) Sends() (bytes int) {
 	for i := range s.steps {
-		if st := &s.steps[i]; st.what == send || st.what == swap {
+		switch st := &s.steps[i]; st.what {
+		case send, swap:
 			bytes += len(st.a)
+		case sendOver:
+			bytes += s.cursors[st.other].Rest()
 		}
 	}
 	return bytes

@@ -72,9 +72,7 @@ func (ep *Endpoint) Irecv(env match.Envelope, buf []byte) *Request {
 // IrecvTyped is Irecv into the bytes before a cursor.
 func (ep *Endpoint) IrecvTyped(env match.Envelope, cur dtype.Cursor) *Request {
 	ep.Enter()
-	r := ep.request(env.Source, nil)
-	r.data = dataOf(cur)
-	r = ep.irecv(env, r)
+	r := ep.irecvTyped(env, cur)
 	ep.Leave()
 	return r
 }
@@ -336,6 +334,21 @@ func (in *Inside) ep() *Endpoint { return (*Endpoint)(in) }
 // another, as those of Isend.
 func (in *Inside) TrySend(env match.Envelope, dest int, buf []byte) bool {
 	return in.ep().trySend(env, dest, buf)
+}
+
+// TrySendTyped is TrySend of the bytes before a cursor.
+func (in *Inside) TrySendTyped(env match.Envelope, dest int, cur dtype.Cursor) bool {
+	return in.ep().trySendTyped(env, dest, cur)
+}
+
+// IsendTyped is Endpoint.IsendTyped.
+func (in *Inside) IsendTyped(env match.Envelope, dest int, cur dtype.Cursor) *Request {
+	return in.ep().isend(env, dest, dataOf(cur), false)
+}
+
+// IrecvTyped is Endpoint.IrecvTyped.
+func (in *Inside) IrecvTyped(env match.Envelope, cur dtype.Cursor) *Request {
+	return in.ep().irecvTyped(env, cur)
 }
 
 // Isend is Endpoint.Isend.

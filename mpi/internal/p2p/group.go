@@ -24,6 +24,10 @@ type group struct {
 	early   []early          // what came before Register
 }
 
+// SeqTagMax is the highest tag that is the number of a collective of all members, in
+// the order in which these are called.
+const SeqTagMax = 1<<29 - 1
+
 // PartTag is in the tags of collectives of a part of the members.
 const PartTag = 1 << 30
 

@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -29,6 +30,12 @@ func (ep *Endpoint) irecv(env match.Envelope, r *Request) *Request {
 	r.state = posted
 	ep.posted.Post(&r.entry)
 	return r
+}
+
+func (ep *Endpoint) irecvTyped(env match.Envelope, cur dtype.Cursor) *Request {
+	r := ep.request(env.Source, nil)
+	r.data = dataOf(cur)
+	return ep.irecv(env, r)
 }
 
 // accept gives a message that was waiting to the receive r.

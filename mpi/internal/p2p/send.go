@@ -3,6 +3,7 @@ package p2p
 import (
 	"errors"
 
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -47,6 +48,16 @@ func (ep *Endpoint) trySend(env match.Envelope, dest int, buf []byte) bool {
 	}
 	d := data{buf: buf}
 	if !eager || !ep.postEager(env, p, dest, &d) {
+		return false
+	}
+	ep.push(burstMax)
+	return true
+}
+
+// trySendTyped is Inside.TrySendTyped.
+func (ep *Endpoint) trySendTyped(env match.Envelope, dest int, cur dtype.Cursor) bool {
+	p, d := &ep.peers[dest], dataOf(cur)
+	if d.len() > int(p.eagerMax) || !p.ready() || !ep.open(p, env) || !ep.postEager(env, p, dest, &d) {
 		return false
 	}
 	ep.push(burstMax)
