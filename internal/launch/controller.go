@@ -147,7 +147,7 @@ func newJob(c Config, p *plan, files *outputFiles) *job {
 		name: rand.Text(), key: boot.NewKey(),
 		ledger:  newLedger(p.size),
 		left:    map[int][]byte{},
-		printer: newPrinter(c, files),
+		printer: newPrinter(c, p.size, files),
 		events:  make(chan event),
 		timer:   time.NewTimer(time.Hour),
 		stdin:   newStdinPump(c.Stdin),

@@ -79,6 +79,14 @@ func rankMain(mode string, args []string) int {
 		}
 	case "noeol":
 		fmt.Print("no newline")
+	case "longline":
+		return longLineMain(number == victim, args[1])
+	case "diewithout":
+		if number != victim {
+			select {}
+		}
+		fmt.Print("no newline")
+		_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 	case "die": // before joining
 		return dieMain(number, victim, args[1])
 	case "joinandleave", "joinanddie", "abort", "fencealone", "garbage", "hang":
@@ -189,6 +197,27 @@ func dieMain(number, victim int, how string) int {
 	}
 	_ = unix.Kill(os.Getpid(), unix.SignalNum(how))
 	select {}
+}
+
+// longLineMain writes one line in pieces, or many.
+func longLineMain(long bool, size string) int {
+	if !long {
+		for range 5000 {
+			fmt.Println("short")
+		}
+		return 0
+	}
+	n, _ := strconv.Atoi(size)
+	piece := []byte(strings.Repeat("x", 10_000))
+	for n > 0 {
+		k, err := os.Stdout.Write(piece[:min(n, len(piece))])
+		if err != nil {
+			return 1
+		}
+		n -= k
+	}
+	fmt.Println()
+	return 0
 }
 
 func joinedMain(mode string, number, victim int) int {

@@ -151,18 +151,12 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 func (r *rank) passOn(out *outbox) {
 	r.said.Add(2)
 	r.output.Add(2)
-	pause := time.Duration(0)
-	if r.stdin != nil {
-		pause = promptPause
-	}
 	for i, f := range r.pipes {
 		go func() {
 			defer r.output.Done()
 			said := sync.OnceFunc(r.said.Done)
 			defer said()
-			forward(&lastWords{f, said}, pause, func(data []byte) {
-				out.postBulk(report{Op: opOutput, Rank: r.number, Stderr: i == 1, Data: data})
-			})
+			out.forward(&lastWords{f, said}, report{Op: opOutput, Rank: r.number, Stderr: i == 1})
 		}()
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // wireVersion is the version of the protocol between controller and agent.
-const wireVersion = 6
+const wireVersion = 7
 
 type op string
 
@@ -81,7 +81,7 @@ const (
 	opBye       op = "bye"        // everything is gone; the agent leaves
 )
 
-// report is a line from an agent to the controller.
+// report is a line from an agent to the controller, and the bytes that follow it.
 type report struct {
 	Op       op            `json:"op"`
 	Version  int           `json:"version,omitempty"`   // ready
@@ -91,12 +91,16 @@ type report struct {
 	Why      string        `json:"why,omitempty"`       // failed; notice; boot without a request
 	Request  *boot.Request `json:"request,omitempty"`   // boot
 	Stderr   bool          `json:"stderr,omitempty"`    // output
-	Data     []byte        `json:"data,omitempty"`      // output, record
+	Length   int           `json:"length,omitempty"`    // output, record: of Data
+	Data     []byte        `json:"-"`                   // as it is, behind the line; valid until the next report
 	Status   int           `json:"status,omitempty"`    // exit
 	Signal   int           `json:"signal,omitempty"`    // exit
 	Core     bool          `json:"core,omitempty"`      // exit
 	Told     bool          `json:"told,omitempty"`      // exit: it was told to end, and did
 }
+
+// maxData is the most bytes that follow a report.
+const maxData = 1 << 20
 
 func parseOrder(line []byte) (order, error) {
 	var o order
@@ -140,6 +144,9 @@ func parseReport(line []byte, size int) (report, error) {
 	}
 	if r.Rank < 0 || r.Rank >= size {
 		return report{}, fmt.Errorf("report of rank %d of %d", r.Rank, size)
+	}
+	if r.Length < 0 || r.Length > maxData {
+		return report{}, fmt.Errorf("report with %d bytes", r.Length)
 	}
 	switch r.Op {
 	case opReady:

@@ -38,7 +38,7 @@ func TestParseReport_roundTrip(t *testing.T) {
 		{Op: opStarted, Rank: 3, PID: 99},
 		{Op: opFailed, Rank: 2, NotFound: true, Why: "gone"},
 		{Op: opBoot, Rank: 1, Request: &boot.Request{Op: boot.OpFence}},
-		{Op: opOutput, Stderr: true, Data: []byte("\xfe\n")},
+		{Op: opOutput, Stderr: true, Length: maxData},
 		{Op: opStdinRoom},
 		{Op: opStdinShut},
 		{Op: opStopped},
@@ -64,7 +64,7 @@ func TestParse_refusesNonsense(t *testing.T) {
 		`{"op":"start","start":{"version":2,"job_key":"1","size":1,"program":"p","ranks":[{"rank":0,"slot":-2}]}}`,
 		`{"op":"signal"}`, `{"op":"signal","signal":-9}`, `{"op":"signal","signal":99}`,
 		`{"op":"ready"}`, `{"op":"exit","rank":9}`, `{"op":"exit","rank":-1}`, `{"op":"exit","status":256}`, `{"op":"exit","signal":65}`,
-		`{"op":"output","data":"!"}`,
+		`{"op":"output","length":-1}`, `{"op":"output","length":1048577}`,
 	} {
 		if o, err := parseOrder([]byte(line)); err == nil {
 			t.Errorf("order %q: %+v", line, o)
