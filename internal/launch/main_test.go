@@ -69,7 +69,7 @@ func rankMain(mode string, args []string) int {
 		return exchangeMain(boot.Join())
 	case "pmiexchange":
 		return exchangeMain(pmi.Join(os.Stderr))
-	case "pmiabort", "pmidie", "pmileave", "pmigarbage":
+	case "pmiabort", "pmidie", "pmileave", "pmigarbage", "pmistay":
 		return pmiMain(mode, number == victim)
 	case "env":
 		fmt.Println(os.Getenv(args[0]))
@@ -142,6 +142,8 @@ func pmiMain(mode string, victim bool) int {
 	case err != nil:
 		fmt.Println(err)
 		return 1
+	case mode == "pmistay":
+		select {}
 	case !victim:
 		_ = j.Fence()
 		return 1 // nobody completes it

@@ -28,6 +28,8 @@ type rank struct {
 	boot    *outbox                     // lines for the rank
 	asked   chan struct{}               // closed when no more requests come from the rank
 	session atomic.Pointer[pmi.Session] // of a rank that speaks PMI
+	ours    atomic.Bool                 // it speaks our own language, and answers
+	doing   chan string                 // answers about what it does
 
 	queue  *queue         // that it shares with others, or nil
 	seat   int            // its place there
@@ -101,7 +103,7 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 	ours := os.NewFile(uintptr(pair[0]), "boot")
 	opened = append(opened, theirs)
 
-	r := &rank{number: p.Rank, app: p.App, queue: q, seat: p.Local, socket: ours, asked: make(chan struct{}), cmd: &exec.Cmd{
+	r := &rank{number: p.Rank, app: p.App, queue: q, seat: p.Local, socket: ours, asked: make(chan struct{}), doing: make(chan string, 1), cmd: &exec.Cmd{
 		Path:       path,
 		Args:       append([]string{s.Apps[p.App].Program}, s.Apps[p.App].Args...),
 		Env:        s.environment(p),

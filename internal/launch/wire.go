@@ -19,6 +19,7 @@ const (
 	opEnded  op = "ended"  // tell all ranks that some have ended
 	opSignal op = "signal" // pass a signal on
 	opStdin  op = "stdin"  // bytes for the ranks that read them; none at the end
+	opState  op = "state"  // tell what the ranks do
 	opKill   op = "kill"   // end the ranks: SIGTERM, and soon SIGKILL
 	opFinish op = "finish" // all ranks of the job are gone: clean up and leave
 )
@@ -77,6 +78,7 @@ const (
 	opStopped   op = "stopped"    // the ranks were stopped, as SIGTSTP asks
 	opExit      op = "exit"       // a rank is gone
 	opRecord    op = "record"     // what a rank that is gone has left behind, or a part of it
+	opDoing     op = "doing"      // what a rank does
 	opNotice    op = "notice"     // something that people should know
 	opBye       op = "bye"        // everything is gone; the agent leaves
 )
@@ -91,7 +93,7 @@ type report struct {
 	Why      string        `json:"why,omitempty"`       // failed; notice; boot without a request
 	Request  *boot.Request `json:"request,omitempty"`   // boot
 	Stderr   bool          `json:"stderr,omitempty"`    // output
-	Length   int           `json:"length,omitempty"`    // output, record: of Data
+	Length   int           `json:"length,omitempty"`    // output, record, doing: of Data
 	Data     []byte        `json:"-"`                   // as it is, behind the line; valid until the next report
 	Status   int           `json:"status,omitempty"`    // exit
 	Signal   int           `json:"signal,omitempty"`    // exit
@@ -117,7 +119,7 @@ func parseOrder(line []byte) (order, error) {
 		if o.Signal < 1 || o.Signal > 64 {
 			return order{}, fmt.Errorf("signal %d", o.Signal)
 		}
-	case opFenced, opEnded, opStdin, opKill, opFinish:
+	case opFenced, opEnded, opStdin, opState, opKill, opFinish:
 	default:
 		return order{}, fmt.Errorf("unknown order %.32q", string(o.Op))
 	}
@@ -157,7 +159,7 @@ func parseReport(line []byte, size int) (report, error) {
 		if r.Status < 0 || r.Status > 255 || r.Signal < 0 || r.Signal > 64 {
 			return report{}, fmt.Errorf("exit of rank %d with status %d, signal %d", r.Rank, r.Status, r.Signal)
 		}
-	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opStopped, opRecord, opNotice, opBye:
+	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opStopped, opRecord, opDoing, opNotice, opBye:
 	default:
 		return report{}, fmt.Errorf("unknown report %.32q", string(r.Op))
 	}

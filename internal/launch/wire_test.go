@@ -19,6 +19,7 @@ func TestParseOrder_roundTrip(t *testing.T) {
 		{Op: opSignal, Signal: 15},
 		{Op: opStdin, Data: []byte("x\ny")},
 		{Op: opStdin},
+		{Op: opState},
 		{Op: opKill},
 		{Op: opFinish},
 	} {
@@ -39,6 +40,7 @@ func TestParseReport_roundTrip(t *testing.T) {
 		{Op: opFailed, Rank: 2, NotFound: true, Why: "gone"},
 		{Op: opBoot, Rank: 1, Request: &boot.Request{Op: boot.OpFence}},
 		{Op: opOutput, Stderr: true, Length: maxData},
+		{Op: opDoing, Rank: 1, Length: 7},
 		{Op: opStdinRoom},
 		{Op: opStdinShut},
 		{Op: opStopped},
