@@ -113,11 +113,13 @@ func (w *witness) doing(calls []string) string {
 	}
 	asleep := waited && (wait.Awake == mono.Never || now.Sub(wait.Awake) < wokenLately)
 	switch {
+	case ep == nil && len(calls) == 0:
+		return "in no call of MPI, before Init or in it"
 	case len(calls) == 0 && !waited:
-		return "in no call of MPI"
+		return fmt.Sprintf("in no call of MPI for %v", ago(now, ep.Engine().LastStep()))
 	case len(calls) == 0:
-		return fmt.Sprintf("in no call of MPI; the last one that had to wait was %s, for %s, until %v ago",
-			waiter(wait.Calls), waitedFor(wait), ago(now, wait.Awake))
+		return fmt.Sprintf("in no call of MPI for %v; the last one that had to sleep was %s, for %s, until %v ago",
+			ago(now, ep.Engine().LastStep()), waiter(wait.Calls), waitedFor(wait), ago(now, wait.Awake))
 	case !asleep:
 		return "in " + strings.Join(calls, ", ")
 	}

@@ -135,6 +135,13 @@ func (e *Engine) Unwatch(fd int) {
 // Now returns the time of the present or last step.
 func (e *Engine) Now() mono.Time { return e.now }
 
+// LastStep returns about when the last step was made; 0 before the first one. Any
+// goroutine may call it: it looks at one word that the owner writes without a lock or
+// an atomic operation, which would cost each step as much as a poll.
+//
+//go:norace
+func (e *Engine) LastStep() mono.Time { return e.now }
+
 // Worked returns when a step last did something, or the present wait began.
 func (e *Engine) Worked() mono.Time { return e.worked }
 
