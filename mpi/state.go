@@ -133,7 +133,7 @@ func ago(now, then mono.Time) time.Duration {
 	if then > now {
 		return 0
 	}
-	return time.Duration(now.Sub(then)).Round(10 * time.Millisecond)
+	return now.Sub(then).Round(10 * time.Millisecond)
 }
 
 // waiter returns the call of this package that a wait was in.

@@ -95,8 +95,8 @@ Starting
                        exit status is the same
   --timeout D          end the job if it takes longer: 30s, 5m, or a number of
                        seconds (default 0: for ever). Before, print what each
-                       rank does: the call of MPI that it is in, for how long and
-                       what for, and its stacks; of other programs, what the
+                       rank does: the call of MPI that it is in, for how long
+                       and what for, and its stacks; of other programs, what the
                        kernel knows. So Open MPI's --report-state-on-timeout and
                        --get-stack-traces are accepted and need not be given
   -x NAME[=VALUE]      set a variable for the ranks (repeatable); without VALUE

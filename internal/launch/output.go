@@ -103,12 +103,9 @@ func isTerminal(v any) bool {
 	if err != nil {
 		return false
 	}
-	ioctl := unix.EBADF
-	err = raw.Control(func(fd uintptr) {
-		_, e := unix.IoctlGetTermios(int(fd), unix.TCGETS)
-		ioctl, _ = e.(unix.Errno)
-	})
-	return err == nil && ioctl == 0
+	var no error
+	err = raw.Control(func(fd uintptr) { _, no = unix.IoctlGetTermios(int(fd), unix.TCGETS) })
+	return err == nil && no == nil
 }
 
 // widen gives a pipe room for many pieces, where the kernel has it: then who writes and
