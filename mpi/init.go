@@ -69,6 +69,7 @@ func join(cfg Config) (*Proc, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.witness = witnessFor(job)
 	here, err := ranksHere(job)
 	if err != nil {
 		return nil, err

@@ -88,6 +88,7 @@ type Config struct {
 	apart    bool             // no world model: see SessionInit
 	patience *device.Patience // with a network that is down; or nil
 	record   []byte           // where xrun reads what the rank leaves behind; or nil
+	witness  *witness         // or nil
 }
 
 // or returns the configuration with defaults for what is not set.
@@ -251,6 +252,9 @@ func (p *Proc) open(cfg Config) (err error) {
 	}
 	p.ep, err = p2p.New(p.ctx, c)
 	p.calls.ep = p.ep
+	if cfg.witness != nil && err == nil {
+		cfg.witness.ep.Store(p.ep)
+	}
 	return err
 }
 

@@ -131,6 +131,9 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	fs.BoolVar(&o.version, "version", false, "")
 	fs.BoolVar(&c.TagOutput, "tag-output", false, "")
 	fs.BoolVar(&c.TagOutput, "l", false, "")
+	fs.BoolVar(&c.ReportState, "report-state", false, "")
+	fs.Bool("report-state-on-timeout", false, "") // Open MPI's; it is done in any case
+	fs.Bool("get-stack-traces", false, "")        // likewise
 	fs.BoolVar(&c.OrderOutput, "ordered-output", false, "")
 	fs.Func("outfile-pattern", "", nonEmpty(&c.OutFile))
 	fs.Func("errfile-pattern", "", nonEmpty(&c.ErrFile))

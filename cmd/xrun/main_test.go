@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xwarp/xwarp/internal/testbed"
 )
 
@@ -123,6 +125,20 @@ func TestXrun_stdin(t *testing.T) {
 	cmd.Stdin = strings.NewReader("a\nb\n")
 	out, errOut, status := finish(t, cmd)
 	if status != 0 || out != "[0] a\n[0] b\n" {
+		t.Errorf("status %d, %q, %q", status, out, errOut)
+	}
+}
+
+// A line that a rank begins is not cut by those of others where there is no terminal,
+// however long its end takes.
+func TestXrun_wholeLines(t *testing.T) {
+	over := t.TempDir() + "/over"
+	if err := unix.Mkfifo(over, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script := "if [ $XWARP_RANK = 0 ]; then printf abc; read x <" + over + "; echo def; else sleep 0.5; echo x; echo >" + over + "; fi"
+	out, errOut, status := xrun(t, "--quiet", "-n", "2", "bash", "-c", script)
+	if status != 0 || out != "x\nabcdef\n" && out != "abcdef\nx\n" {
 		t.Errorf("status %d, %q, %q", status, out, errOut)
 	}
 }

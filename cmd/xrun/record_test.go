@@ -29,8 +29,11 @@ const ringEnv = "XWARP_TEST_RING"
 // one that never comes, whoever dies. Calls that wait for rank 1 may end before
 // xrun ends the job.
 func ringMain(what string) error {
-	if what == "threads" {
+	switch what {
+	case "threads":
 		return threadsMain()
+	case "stuck":
+		return stuckMain()
 	}
 	p, err := mpi.Init()
 	if err != nil {

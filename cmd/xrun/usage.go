@@ -72,9 +72,12 @@ What you see
   --tag-output, -l     put "[rank] " in front of every line (also
                        --prepend-rank)
   --ordered-output     hold back the standard output of a rank until those
-                       before it have ended (default: line by line as it comes,
-                       and what a rank that reads the standard input has begun
-                       of a line after 0.2 s: it may be a question)
+                       before it have ended (default: line by line as it comes;
+                       a line waits for its end, and without one for the end of
+                       the job, but on a terminal what the rank that reads it
+                       has begun is shown after 0.2 s: it may be a question).
+                       What waits is kept in memory up to 1 MiB for each rank,
+                       and beyond in files in $TMPDIR that have no name
   --outfile-pattern P  write the standard output of the ranks into files here,
                        named with %r for the rank (%0r: with zeros in front),
                        %h for its host and %% for a %
@@ -96,6 +99,8 @@ What you see
                        output)
   --trace-events N     calls and messages of each rank that the time line keeps,
                        the last ones, 48 bytes of memory each (default 65536)
+  --report-state       when the job fails, print what the other ranks are doing
+                       before they are ended, as --timeout does
   --quiet, -q          do not say what the job runs on
 
 Starting
@@ -106,7 +111,11 @@ Starting
                        go on (fault tolerance: Comm.Shrink and its like); the
                        exit status is the same
   --timeout D          end the job if it takes longer: 30s, 5m, or a number of
-                       seconds (default 0: for ever)
+                       seconds (default 0: for ever). Before, print what each
+                       rank does: the call of MPI that it is in, for how long
+                       and what for, and its stacks; of other programs, what the
+                       kernel knows. So Open MPI's --report-state-on-timeout and
+                       --get-stack-traces are accepted and need not be given
   -x NAME[=VALUE]      set a variable for the ranks (repeatable); without VALUE
                        to that of xrun, which other hosts do not see otherwise
   -genv NAME VALUE     the same, as mpiexec has it; also as NAME=VALUE
@@ -136,10 +145,11 @@ PE_HOSTFILE, PBS_NODEFILE. Without -n there is a rank for each place. To run on
 this machine alone in spite of them: --hosts localhost.
 
 Options may be written with one dash or two, and as --name value or
---name=value. Options after PROGRAM belong to it. SIGINT, SIGTERM, SIGQUIT,
-SIGHUP, SIGUSR1 and SIGUSR2 are passed on to all ranks; a second one of the
-first three kills them. SIGTSTP (Ctrl-Z) stops the ranks and then xrun, and
-SIGCONT (fg, bg) lets all go on.
+--name=value. Options after PROGRAM belong to it. SIGINT, SIGTERM, SIGHUP,
+SIGUSR1 and SIGUSR2 are passed on to all ranks; a second one of the first two
+kills them. SIGTSTP (Ctrl-Z) stops the ranks and then xrun, and SIGCONT (fg, bg)
+lets all go on. At SIGQUIT (Ctrl-\) xrun prints what each rank does, as for
+--timeout, and the job goes on.
 
 Exit status
   0        all ranks ended with status 0

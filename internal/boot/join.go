@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // ErrLost says that the launcher is gone, and the job with it.
@@ -28,6 +29,14 @@ type Witness interface {
 	// in which this became known here, without the first known ones. A launcher
 	// that ends the job when a rank dies tells of none.
 	Deaths(known int) []int
+}
+
+// Stateful is a Job whose launcher may ask at any time what the process does.
+type Stateful interface {
+	Job
+	// OnState makes the answer what state returns. It is called by a goroutine of
+	// its own, whatever the others do.
+	OnState(state func() string)
 }
 
 // Join returns the job that this process was started for. It returns
@@ -92,6 +101,7 @@ type joined struct {
 	lost   chan struct{}
 	cause  error // why lost; valid once lost is closed
 	deaths deaths
+	state  atomic.Pointer[func() string]
 }
 
 // deaths lists ranks that have ended while others go on.
@@ -120,6 +130,8 @@ func (j *joined) Key() uint64                 { return j.key }
 func (j *joined) Lost() <-chan struct{}       { return j.lost }
 func (j *joined) Deaths(known int) []int      { return j.deaths.Deaths(known) }
 
+func (j *joined) OnState(state func() string) { j.state.Store(&state) }
+
 // read takes what the launcher says until it is gone.
 func (j *joined) read(lines *LineReader) {
 	defer close(j.lost)
@@ -136,6 +148,12 @@ func (j *joined) read(lines *LineReader) {
 		}
 		if reply.Op == OpEnded {
 			j.deaths.learn(slices.DeleteFunc(reply.Ranks, func(rank int) bool { return rank >= j.Size() })...)
+			continue
+		}
+		if reply.Op == OpState {
+			if state := j.state.Load(); state != nil {
+				go func() { _ = j.send(Request{Op: OpState, Value: []byte((*state)())}) }() // who is gone need not know
+			}
 			continue
 		}
 		if reply.Op != OpFenced {

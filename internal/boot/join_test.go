@@ -3,6 +3,7 @@ package boot
 import (
 	"errors"
 	"os"
+	"runtime"
 	"strconv"
 	"testing"
 
@@ -100,6 +101,23 @@ func TestJoin_putFenceGet(t *testing.T) {
 		t.Error(err)
 	}
 	l.expect(OpFinalize)
+}
+
+// The launcher may ask what the rank does; one that has nothing to say does not answer.
+func TestJoin_state(t *testing.T) {
+	l, j := joinTo(t)
+	l.say(Reply{Op: OpState})
+	l.say(Reply{Op: OpEnded, Ranks: []int{1}}) // it has been read
+	for len(j.(Witness).Deaths(0)) == 0 {
+		runtime.Gosched()
+	}
+	j.(Stateful).OnState(func() string { return "busy\n\xff" })
+	for range 2 {
+		l.say(Reply{Op: OpState})
+		if r := l.expect(OpState); string(r.Value) != "busy\n\xff" {
+			t.Errorf("%q", r.Value)
+		}
+	}
 }
 
 func TestJoin_launcherDies(t *testing.T) {

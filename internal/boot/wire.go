@@ -15,11 +15,11 @@ import (
 // that the rank inherits. The rank says hello, the launcher says welcome, the
 // rank puts values and fences, and the launcher answers each fence with
 // everything that was put since the one before. A launcher that lets ranks die
-// alone tells the others.
+// alone tells the others. It may ask at any time what a rank does.
 
 // WireVersion is the version of the protocol. A rank and a launcher of
 // different versions refuse each other.
-const WireVersion = 3
+const WireVersion = 4
 
 // MaxLine is the longest line of the protocol in bytes.
 const MaxLine = 64 << 20
@@ -34,9 +34,10 @@ const (
 	OpFence    Op = "fence"
 	OpAbort    Op = "abort"
 	OpFinalize Op = "finalize"
+	OpState    Op = "state" // an answer to the launcher's
 )
 
-// What a launcher says.
+// What a launcher says, besides OpState.
 const (
 	OpWelcome Op = "welcome"
 	OpFenced  Op = "fenced"
@@ -48,7 +49,7 @@ type Request struct {
 	Op      Op     `json:"op"`
 	Version int    `json:"version,omitempty"` // hello
 	Key     string `json:"key,omitempty"`     // put
-	Value   []byte `json:"value,omitempty"`   // put
+	Value   []byte `json:"value,omitempty"`   // put, state
 	Code    int    `json:"code,omitempty"`    // abort
 	Why     string `json:"why,omitempty"`     // abort
 }
@@ -84,7 +85,7 @@ func ParseRequest(line []byte) (Request, error) {
 		if err := checkKey(r.Key); err != nil {
 			return Request{}, err
 		}
-	case OpFence, OpAbort, OpFinalize:
+	case OpFence, OpAbort, OpFinalize, OpState:
 	default:
 		return Request{}, fmt.Errorf("unknown request %.32q", r.Op)
 	}
@@ -117,6 +118,7 @@ func ParseReply(line []byte) (Reply, error) {
 				return Reply{}, fmt.Errorf("end of rank %d", rank)
 			}
 		}
+	case OpState:
 	default:
 		return Reply{}, fmt.Errorf("unknown reply %.32q", r.Op)
 	}

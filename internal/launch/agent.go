@@ -110,6 +110,10 @@ func (a *agent) obey(o order) (last bool) {
 		}
 	case opSignal:
 		a.pass(unix.Signal(o.Signal))
+	case opState:
+		for _, r := range a.ranks {
+			go r.tell(a.out)
+		}
 	case opStdin:
 		for _, c := range a.stdin {
 			select {

@@ -208,8 +208,12 @@ type Config struct {
 	// Report: a power of two, or 0 for none, and up to MaxRecordEvents. Each takes
 	// 48 bytes of memory of its host.
 	RecordEvents int
-	// Signals are passed on to the ranks. A second one of SIGINT, SIGTERM and
-	// SIGQUIT kills. SIGTSTP stops the ranks, and SIGCONT lets them go on.
+	// ReportState prints to Stderr what each rank does when the job fails, before it
+	// is ended: the call of MPI that it is in, and its stacks. That is done in any
+	// case when Timeout or StartTimeout is over, and for SIGQUIT.
+	ReportState bool
+	// Signals are passed on to the ranks, but for SIGQUIT. A second one of SIGINT and
+	// SIGTERM kills. SIGTSTP stops the ranks, and SIGCONT lets them go on.
 	Signals <-chan os.Signal
 	// Suspend is called after SIGTSTP, when all ranks have been stopped, to stop
 	// the program itself. It returns when that goes on. Default: nothing is done.

@@ -137,6 +137,9 @@ type job struct {
 	interrupt  unix.Signal
 	timer      *time.Timer // start-up, and then the end
 	limit      <-chan time.Time
+	began      time.Time
+	asked      *question // what the ranks do; nil: nobody was asked
+	told       bool      // why the job fails was known when they were asked
 	stdin      *stdinPump
 	readers    readers
 	left       map[int][]byte // records by rank
@@ -148,7 +151,8 @@ func newJob(c Config, p *plan, files *outputFiles) *job {
 		name: rand.Text(), key: boot.NewKey(),
 		ledger:  newLedger(p.size),
 		left:    map[int][]byte{},
-		printer: newPrinter(c, files),
+		began:   time.Now(),
+		printer: newPrinter(c, p.size, files),
 		events:  make(chan event),
 		timer:   time.NewTimer(time.Hour),
 		stdin:   newStdinPump(c.Stdin),
@@ -184,7 +188,7 @@ func (j *job) run(tb *testbed.Testbed) {
 // step handles one event. It reports whether there are more to come.
 func (j *job) step() (more bool) {
 	if j.failure != nil {
-		j.end()
+		j.endAfterAsking()
 	}
 	if j.ledger.alive == 0 {
 		j.finish()
@@ -202,6 +206,8 @@ func (j *job) step() (more bool) {
 		j.signal(s)
 	case <-j.timer.C:
 		j.timeout()
+	case <-j.asked.over():
+		j.answered()
 	case <-j.limit:
 		j.fail(&LimitError{j.config.Timeout})
 	}
@@ -287,6 +293,7 @@ func (j *job) handle(e event) {
 // lost notes the end of an agent's process, and of its ranks with it.
 func (j *job) lost(l *link) {
 	l.gone = true
+	defer j.forget(l.plan.ranks...)
 	var ranks []int
 	for _, r := range l.plan.ranks {
 		if j.ledger.exit(r.Rank) {
@@ -333,6 +340,8 @@ func (j *job) handleReport(l *link, r report) {
 		l.stops--
 	case opRecord:
 		j.left[r.Rank] = append(j.left[r.Rank], r.Data...)
+	case opDoing:
+		j.answer(r)
 	case opNotice:
 		if j.config.Notice != nil {
 			fmt.Fprintf(j.config.Notice, "%s\n", r.Why)
@@ -417,6 +426,7 @@ func (j *job) request(r report) {
 func (j *job) exit(r report) {
 	s := &j.ledger.ranks[r.Rank]
 	j.ledger.exit(r.Rank)
+	defer j.forget(rankPlan{Rank: r.Rank})
 	j.feed(j.readers.gone(r.Rank))
 	e := &RankError{
 		Rank: r.Rank, PID: s.pid, Host: s.host,
@@ -451,8 +461,12 @@ func (j *job) signal(s os.Signal) {
 	if !ok {
 		return
 	}
-	ends := sig == unix.SIGINT || sig == unix.SIGTERM || sig == unix.SIGQUIT
+	ends := sig == unix.SIGINT || sig == unix.SIGTERM
 	if j.killed {
+		return
+	}
+	if sig == unix.SIGQUIT {
+		j.ask()
 		return
 	}
 	if ends && j.interrupt != 0 {

@@ -51,8 +51,16 @@ func (r *rank) understand(text []byte, welcome boot.Reply) (*boot.Request, error
 	if err != nil {
 		return nil, err
 	}
-	if request.Op == boot.OpHello {
+	switch request.Op {
+	case boot.OpHello:
 		r.boot.post(welcome)
+		r.ours.Store(true)
+	case boot.OpState:
+		select {
+		case r.doing <- string(request.Value):
+		default: // it was not asked
+		}
+		return nil, nil
 	}
 	return &request, nil
 }

@@ -223,14 +223,24 @@ func TestSignal_isPassedOn(t *testing.T) {
 	})
 }
 
-// A program in Go shows its stacks.
+// At SIGQUIT it is said what the ranks do, and the job goes on.
 func TestSignal_quit(t *testing.T) {
-	ctl := startController(t, Config{Ranks: 2, Program: "sh", Args: []string{"-c", "ulimit -c 0; echo up; exec sleep 1000"}}, 0)
-	ctl.expect(2, "up")
-	ctl.signal(unix.SIGQUIT)
-	if status := ctl.wait(); status != 128+3 || !strings.Contains(ctl.err.String(), "killed by signal 3 (SIGQUIT) after SIGQUIT") {
-		t.Errorf("status %d, %s", status, ctl.err.String())
-	}
+	places(t, 2, "signals", func(t *testing.T, c Config) {
+		ctl := startController(t, c, 0)
+		ctl.expect(2, "up")
+		for n := 1; n <= 2; n++ {
+			ctl.signal(unix.SIGQUIT)
+			for strings.Count(ctl.err.String(), "as-rank signals") < 2*n {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		ctl.signal(unix.SIGUSR2)
+		ctl.expect(2, "got user defined signal 2")
+		status, text := ctl.wait(), ctl.err.String()
+		if status != 0 || strings.Count(text, "xrun: what the ranks do ") != 2 || strings.Count(text, "no rank of MPI, or not yet\n") != 4 {
+			t.Errorf("status %d, %s", status, text)
+		}
+	})
 }
 
 // Ctrl-Z and fg: the ranks stop before their launcher, and go on with it.

@@ -103,6 +103,7 @@ func (c *Config) startAgent(p *plan, a agentPlan, tb *testbed.Testbed, prn *prin
 	if err != nil {
 		return nil, err
 	}
+	widen(stdout)
 	if tb != nil {
 		err = tb.Hosts[a.netns].Start(cmd)
 	} else {
@@ -133,6 +134,9 @@ func (l *link) read(stdout io.Reader, size int, prn *printer, events chan<- even
 		}
 		greeting = false
 		r, err := parseReport(line, size)
+		if err == nil && r.Length > 0 {
+			r.Data, err = lines.Piece(r.Length)
+		}
 		if err == nil && r.Op == opOutput {
 			prn.print(r.Rank, r.Stderr, r.Data)
 			continue
@@ -140,6 +144,7 @@ func (l *link) read(stdout io.Reader, size int, prn *printer, events chan<- even
 		if err == nil && r.Op == opExit {
 			prn.ended(r.Rank)
 		}
+		r.Data = bytes.Clone(r.Data)
 		events <- event{from: l, report: r, err: err}
 		if err != nil {
 			break

@@ -72,7 +72,7 @@ func rankMain(mode string, args []string) int {
 		return exchangeMain(boot.Join())
 	case "pmiexchange":
 		return exchangeMain(pmi.Join(os.Stderr))
-	case "pmiabort", "pmidie", "pmileave", "pmigarbage":
+	case "pmiabort", "pmidie", "pmileave", "pmigarbage", "pmistay":
 		return pmiMain(mode, number == victim)
 	case "env":
 		fmt.Println(os.Getenv(args[0]))
@@ -82,6 +82,14 @@ func rankMain(mode string, args []string) int {
 		}
 	case "noeol":
 		fmt.Print("no newline")
+	case "longline":
+		return longLineMain(number == victim, args[1])
+	case "diewithout":
+		if number != victim {
+			select {}
+		}
+		fmt.Print("no newline")
+		_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 	case "die": // before joining
 		return dieMain(number, victim, args[1])
 	case "joinandleave", "joinanddie", "abort", "fencealone", "garbage", "hang":
@@ -137,6 +145,8 @@ func pmiMain(mode string, victim bool) int {
 	case err != nil:
 		fmt.Println(err)
 		return 1
+	case mode == "pmistay":
+		select {}
 	case !victim:
 		_ = j.Fence()
 		return 1 // nobody completes it
@@ -192,6 +202,27 @@ func dieMain(number, victim int, how string) int {
 	}
 	_ = unix.Kill(os.Getpid(), unix.SignalNum(how))
 	select {}
+}
+
+// longLineMain writes one line in pieces, or many.
+func longLineMain(long bool, size string) int {
+	if !long {
+		for range 5000 {
+			fmt.Println("short")
+		}
+		return 0
+	}
+	n, _ := strconv.Atoi(size)
+	piece := []byte(strings.Repeat("x", 10_000))
+	for n > 0 {
+		k, err := os.Stdout.Write(piece[:min(n, len(piece))])
+		if err != nil {
+			return 1
+		}
+		n -= k
+	}
+	fmt.Println()
+	return 0
 }
 
 func joinedMain(mode string, number, victim int) int {

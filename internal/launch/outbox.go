@@ -16,13 +16,20 @@ import (
 type outbox struct {
 	mu     sync.Mutex
 	change sync.Cond
-	lines  [][]byte
+	lines  []message
+	free   []bulk // that was written
 	closed bool
 	failed bool
 	done   chan struct{} // closed after close, when all is written or cannot be
 }
 
-const outboxBulk = 64 // lines beyond which bulk waits
+// message is something to write, and the memory that it lies in if that was lent.
+type message struct {
+	line []byte
+	lent bulk
+}
+
+const outboxBulk = 16 // messages beyond which bulk waits
 
 func newOutbox(w io.WriteCloser) *outbox {
 	o := &outbox{done: make(chan struct{})}
@@ -46,11 +53,12 @@ func (o *outbox) run(w io.WriteCloser) {
 		if len(lines) == 0 {
 			return
 		}
-		for _, line := range lines {
-			if _, err := w.Write(line); err != nil {
+		for _, m := range lines {
+			if _, err := w.Write(m.line); err != nil {
 				o.giveUp() // the reader of the other direction notices, too
 				return
 			}
+			o.recycle(m.lent)
 		}
 	}
 }
@@ -67,13 +75,56 @@ func (o *outbox) giveUp() {
 }
 
 // post queues a message.
-func (o *outbox) post(v any) { o.put(marshal(v), false) }
+func (o *outbox) post(v any) { o.put(message{line: marshal(v)}, false) }
 
-// postBulk queues a message when there is room.
-func (o *outbox) postBulk(v any) { o.put(marshal(v), true) }
+// postData queues a report and the bytes that follow it.
+func (o *outbox) postData(r report, data []byte) {
+	r.Length = len(data)
+	o.put(message{line: append(marshal(r), data...)}, false)
+}
 
 // postText queues whole lines.
-func (o *outbox) postText(lines string) { o.put([]byte(lines), false) }
+func (o *outbox) postText(lines string) { o.put(message{line: []byte(lines)}, false) }
+
+// bulk is memory for bytes that are to be posted, with room before them for what a
+// report says about them.
+type bulk []byte
+
+// bulkHead is more than the line of a report with bytes takes.
+const bulkHead = 128
+
+func (b bulk) data() []byte { return b[bulkHead:] }
+
+// lend returns memory for postBulk.
+func (o *outbox) lend() bulk {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if n := len(o.free); n > 0 {
+		b := o.free[n-1]
+		o.free = o.free[:n-1]
+		return b
+	}
+	return make(bulk, bulkHead+outputPiece)
+}
+
+// postBulk queues a report and the first n bytes in b, which was lent, when there is
+// room.
+func (o *outbox) postBulk(r report, b bulk, n int) {
+	r.Length = n
+	head := marshal(r)
+	at := bulkHead - len(head)
+	copy(b[at:], head)
+	o.put(message{b[at : bulkHead+n], b}, true)
+}
+
+// recycle keeps lent memory for the next who needs some.
+func (o *outbox) recycle(b bulk) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if b != nil && len(o.free) < outboxBulk {
+		o.free = append(o.free, b)
+	}
+}
 
 func marshal(v any) []byte {
 	line, err := boot.AppendLine(nil, v)
@@ -83,14 +134,14 @@ func marshal(v any) []byte {
 	return line
 }
 
-func (o *outbox) put(line []byte, bulk bool) {
+func (o *outbox) put(m message, bulk bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for bulk && len(o.lines) >= outboxBulk && !o.closed && !o.failed {
 		o.change.Wait()
 	}
 	if !o.closed && !o.failed {
-		o.lines = append(o.lines, line)
+		o.lines = append(o.lines, m)
 		o.change.Broadcast()
 	}
 }

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -18,15 +19,21 @@ func TestOutbox_keepsOrderAndCloses(t *testing.T) {
 			if i%2 == 0 {
 				o.post(i)
 			} else {
-				o.postBulk(i)
+				b := o.lend()
+				o.postBulk(report{Op: opOutput}, b, copy(b.data(), fmt.Sprintln(i)))
 			}
 		}
 		o.close()
 	}()
-	b, err := io.ReadAll(r)
-	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-	if err != nil || len(lines) != 3*outboxBulk || lines[1] != "1" || lines[len(lines)-1] != "191" {
-		t.Errorf("%d lines, %v", len(lines), err)
+	want := ""
+	for i := range 3 * outboxBulk {
+		if i%2 != 0 {
+			want += fmt.Sprintf(`{"op":"output","length":%d}`, len(fmt.Sprintln(i))) + "\n"
+		}
+		want += fmt.Sprintln(i)
+	}
+	if b, err := io.ReadAll(r); err != nil || string(b) != want {
+		t.Errorf("%q, %v", b, err)
 	}
 	<-o.done
 }
@@ -43,9 +50,9 @@ func TestOutbox_readerIsGone(t *testing.T) {
 		o.post(strings.Repeat("x", 1000))
 	}
 	r.Close()
-	o.postBulk("x")
+	o.postBulk(report{}, o.lend(), 1)
 	o.post("y")
-	o.postBulk("z")
+	o.postBulk(report{}, o.lend(), 1)
 	o.close()
 	<-o.done
 }

@@ -32,8 +32,10 @@ func openOutputFiles(c Config, hosts []string) (*outputFiles, error) {
 				if err != nil {
 					return nil, errors.Join(configErrorf("output of rank %d: %v", rank, err), f.close())
 				}
-				byName[name] = &stream{w: file, rank: -1, file: file}
+				byName[name] = &stream{w: file, file: file, alone: true}
 				f.all = append(f.all, byName[name])
+			} else {
+				byName[name].alone = false
 			}
 			f.of[which] = append(f.of[which], byName[name])
 		}

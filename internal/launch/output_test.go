@@ -5,50 +5,71 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xwarp/xwarp/internal/boot"
 )
 
-func TestForward_wholeLines(t *testing.T) {
-	long := strings.Repeat("y", maxLine+10)
-	in := "one\ntwo\n\n" + long + "\nlast"
+// What a rank writes arrives whole, however it comes.
+func TestForward(t *testing.T) {
+	long := strings.Repeat("y", 3*outputPiece+10)
+	in := "one\ntwo\n\n" + long + "\nlast \x00\xff"
 	for name, r := range map[string]io.Reader{
 		"at once":       strings.NewReader(in),
 		"byte for byte": iotest.OneByteReader(strings.NewReader(in)),
 		"data and end":  iotest.DataErrReader(strings.NewReader(in)),
 	} {
 		var got bytes.Buffer
-		var partial int
-		forward(r, 0, func(b []byte) {
-			if b[len(b)-1] != '\n' {
-				partial++
+		read, write := io.Pipe()
+		o := newOutbox(write)
+		go func() {
+			o.forward(r, report{Op: opOutput, Rank: 2, Stderr: true})
+			o.close()
+		}()
+		lines := boot.NewLineReader(read)
+		for {
+			line, err := lines.Next()
+			if err != nil {
+				break
 			}
-			got.Write(b)
-		})
+			r, err := parseReport(line, 3)
+			if err != nil || r.Op != opOutput || r.Rank != 2 || !r.Stderr {
+				t.Fatalf("%s: %+v, %v", name, r, err)
+			}
+			data, err := lines.Piece(r.Length)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Write(data)
+		}
 		if got.String() != in {
 			t.Errorf("%s: %d bytes came out of %d", name, got.Len(), len(in))
-		}
-		if partial != 2 { // a piece of the long line, and the last one
-			t.Errorf("%s: %d unfinished lines", name, partial)
 		}
 	}
 }
 
 func TestPrinter(t *testing.T) {
 	var out, errOut bytes.Buffer
-	p := newPrinter(Config{Stdout: &out, Stderr: &errOut}, &outputFiles{})
+	p := newPrinter(Config{Stdout: &out, Stderr: &errOut}, 3, &outputFiles{})
 	p.print(0, false, []byte("a\nb"))
 	p.print(0, false, []byte("c\n"))
 	p.print(1, false, []byte("unfinished"))
 	p.print(1, true, []byte("error\n"))
 	p.print(2, false, []byte("other\n"))
-	p.print(1, false, []byte("end"))
-	if want := "a\nbc\nunfinished\nother\nend"; out.String() != want {
+	p.print(2, false, []byte("last"))
+	p.ended(2)
+	p.print(1, false, []byte(" end"))
+	if want := "a\nbc\nother\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
+	}
+	if err := p.close(false); err != nil || out.String() != "a\nbc\nother\nunfinished endlast" {
+		t.Errorf("at the end %q, %v", out.String(), err)
 	}
 	if want := "error\n"; errOut.String() != want {
 		t.Errorf("%q, want %q", errOut.String(), want)
@@ -57,7 +78,7 @@ func TestPrinter(t *testing.T) {
 
 func TestPrinter_inOrder(t *testing.T) {
 	var out, errOut bytes.Buffer
-	p := newPrinter(Config{Stdout: &out, Stderr: &errOut, TagOutput: true, OrderOutput: true}, &outputFiles{})
+	p := newPrinter(Config{Stdout: &out, Stderr: &errOut, TagOutput: true, OrderOutput: true}, 5, &outputFiles{})
 	expect := func(want string) {
 		t.Helper()
 		if out.String() != want {
@@ -89,13 +110,17 @@ func TestPrinter_inOrder(t *testing.T) {
 
 func TestPrinter_tags(t *testing.T) {
 	var out bytes.Buffer
-	p := newPrinter(Config{Stdout: &out, TagOutput: true}, &outputFiles{})
+	p := newPrinter(Config{Stdout: &out, TagOutput: true}, 13, &outputFiles{})
 	p.print(0, false, []byte("a\n\nb"))
 	p.print(0, false, []byte("c\nd"))
 	p.print(12, false, []byte("e\n"))
 	p.print(12, true, []byte("nobody listens\n"))
 	p.print(0, false, nil)
-	if want := "[0] a\n[0] \n[0] bc\n[0] d\n[12] e\n"; out.String() != want {
+	p.print(12, false, []byte("f"))
+	if err := p.close(false); err != nil {
+		t.Error(err)
+	}
+	if want := "[0] a\n[0] \n[0] bc\n[12] e\n[0] d\n[12] f"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
 }
@@ -212,26 +237,131 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
-// A question is shown before it is answered, and the line goes on where it was.
-func TestForward_prompt(t *testing.T) {
-	read, write := io.Pipe()
-	got := make(chan string)
-	go func() {
-		forward(read, time.Millisecond, func(b []byte) { got <- string(b) })
-		close(got)
-	}()
-	for _, step := range []struct{ write, emit string }{
-		{"name? ", "name? "}, {"\nhello", "\n"}, {"", "hello"}, {", ", ", "}, {"you\nbye", "you\n"}, {"", "bye"},
-	} {
-		if _, err := io.WriteString(write, step.write); err != nil {
-			t.Fatal(err)
-		}
-		if s := <-got; s != step.emit {
-			t.Errorf("after %q: %q, want %q", step.write, s, step.emit)
+// Nothing comes between the pieces of the only rank of an output.
+func TestPrinter_alone(t *testing.T) {
+	var out bytes.Buffer
+	p := newPrinter(Config{Stdout: &out, TagOutput: true}, 1, &outputFiles{})
+	p.print(0, false, []byte("a"))
+	p.print(0, false, []byte("b\nc"))
+	if want := "[0] ab\n[0] c"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+// terminal returns both ends of a terminal.
+func terminal(t *testing.T) (ours, theirs *os.File) {
+	t.Helper()
+	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	t.Cleanup(func() { ours.Close() })
+	var n int
+	raw, err := ours.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) {
+			if n, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN); err == nil {
+				err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0)
+			}
+		})
+	}
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	theirs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	t.Cleanup(func() { theirs.Close() })
+	return ours, theirs
+}
+
+// On a terminal a question is shown before it is answered, and the line goes on where
+// it was; lines of others stay whole.
+func TestPrinter_prompt(t *testing.T) {
+	ours, theirs := terminal(t)
+	p := newPrinter(Config{Stdin: theirs, Stdout: theirs}, 2, &outputFiles{})
+	shown := func(want string) {
+		t.Helper()
+		b := make([]byte, len(want))
+		if _, err := io.ReadFull(ours, b); err != nil || string(b) != want {
+			t.Fatalf("%q, %v; want %q", b, err, want)
 		}
 	}
-	write.Close()
-	if s, more := <-got; more {
-		t.Errorf("%q at the end", s)
+	p.print(0, false, []byte("name? "))
+	shown("name? ")
+	p.print(0, false, []byte("you\nage? "))
+	shown("you\r\nage? ")
+	p.print(1, false, []byte("never"))
+	p.print(1, false, []byte(" cut\n"))
+	shown("\r\nnever cut\r\n")
+	p.print(1, false, []byte("last words"))
+	p.ended(1)
+	shown("last words")
+	if err := p.close(false); err != nil {
+		t.Error(err)
+	}
+	for name, c := range map[string]Config{
+		"no output of a terminal": {Stdin: theirs, Stdout: io.Discard},
+		"no input of a terminal":  {Stdin: strings.NewReader(""), Stdout: theirs},
+		"another rank reads":      {Stdin: theirs, Stdout: theirs, StdinTo: 1},
+	} {
+		if p := newPrinter(c, 2, &outputFiles{}); p.sources[0][0].ask != nil {
+			t.Errorf("%s: what rank 0 has begun is shown before its end", name)
+		}
+	}
+}
+
+// A backlog keeps what it gets, in memory, in a file, and where there can be none.
+func TestBacklog(t *testing.T) {
+	for name, dir := range map[string]string{"file": t.TempDir(), "no file": "/no/such/folder"} {
+		t.Setenv("TMPDIR", dir)
+		var b backlog
+		for round := range 2 {
+			var want, got bytes.Buffer
+			for i := range 3*backlogMemory/outputPiece + 1 {
+				piece := bytes.Repeat([]byte{byte(i + round)}, outputPiece+i)
+				want.Write(piece)
+				b.add(piece)
+			}
+			if name == "file" && cap(b.mem) > 2*backlogMemory {
+				t.Errorf("%d bytes in memory", cap(b.mem))
+			}
+			if err := b.drain(func(p []byte) { got.Write(p) }); err != nil || !bytes.Equal(got.Bytes(), want.Bytes()) {
+				t.Errorf("%s: %d bytes came out of %d, %v", name, got.Len(), want.Len(), err)
+			}
+		}
+		if left, _ := os.ReadDir(dir); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	}
+}
+
+// A long line stays whole while another rank writes short ones.
+func TestRun_longLine(t *testing.T) {
+	const size = 50 << 20
+	out, err := runJob(t, rankConfig(2, "longline", "0", strconv.Itoa(size)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := 0
+	for _, line := range strings.Split(strings.TrimSuffix(out, "\n"), "\n") {
+		switch {
+		case len(line) == size && strings.Count(line, "x") == size:
+			long++
+		case line != "short":
+			t.Fatalf("a line of %d bytes, %.20q...", len(line), line)
+		}
+	}
+	if long != 1 || strings.Count(out, "short\n") != 5000 {
+		t.Errorf("%d long lines, %d short ones", long, strings.Count(out, "short\n"))
+	}
+}
+
+// The last words of a rank that is killed are there, without an end of line, too.
+func TestRun_lastWordsOfTheKilled(t *testing.T) {
+	out, err := runJob(t, rankConfig(2, "diewithout", "1"))
+	if err == nil || out != "no newline" {
+		t.Errorf("%q, %v", out, err)
 	}
 }

@@ -28,6 +28,8 @@ type rank struct {
 	boot    *outbox                     // lines for the rank
 	asked   chan struct{}               // closed when no more requests come from the rank
 	session atomic.Pointer[pmi.Session] // of a rank that speaks PMI
+	ours    atomic.Bool                 // it speaks our own language, and answers
+	doing   chan string                 // answers about what it does
 
 	queue  *queue         // that it shares with others, or nil
 	seat   int            // its place there
@@ -101,7 +103,7 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 	ours := os.NewFile(uintptr(pair[0]), "boot")
 	opened = append(opened, theirs)
 
-	r := &rank{number: p.Rank, app: p.App, queue: q, seat: p.Local, socket: ours, asked: make(chan struct{}), cmd: &exec.Cmd{
+	r := &rank{number: p.Rank, app: p.App, queue: q, seat: p.Local, socket: ours, asked: make(chan struct{}), doing: make(chan string, 1), cmd: &exec.Cmd{
 		Path:       path,
 		Args:       append([]string{s.Apps[p.App].Program}, s.Apps[p.App].Args...),
 		Env:        s.environment(p),
@@ -154,18 +156,12 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 func (r *rank) passOn(out *outbox) {
 	r.said.Add(2)
 	r.output.Add(2)
-	pause := time.Duration(0)
-	if r.stdin != nil {
-		pause = promptPause
-	}
 	for i, f := range r.pipes {
 		go func() {
 			defer r.output.Done()
 			said := sync.OnceFunc(r.said.Done)
 			defer said()
-			forward(&lastWords{f, said}, pause, func(data []byte) {
-				out.postBulk(report{Op: opOutput, Rank: r.number, Stderr: i == 1, Data: data})
-			})
+			out.forward(&lastWords{f, said}, report{Op: opOutput, Rank: r.number, Stderr: i == 1})
 		}()
 	}
 }

@@ -52,10 +52,6 @@ func (r *rank) giveRecord(s *startOrder) (err error) {
 	return nil
 }
 
-// recordPiece is how many bytes of a record a report has: a line has room for less than
-// the longest record.
-const recordPiece = 1 << 20
-
 // sendRecord sends what the rank, which is gone, has left. Without the zeros at its
 // end it is as long as what the rank has done.
 func (r *rank) sendRecord(out *outbox) {
@@ -69,8 +65,8 @@ func (r *rank) sendRecord(out *outbox) {
 	}
 	b := make([]byte, st.Size())
 	n, _ := r.record.ReadAt(b, 0) // what cannot be read is missing in the end
-	for piece := range slices.Chunk(bytes.TrimRight(b[:n], "\x00"), recordPiece) {
-		out.post(report{Op: opRecord, Rank: r.number, Data: piece})
+	for piece := range slices.Chunk(bytes.TrimRight(b[:n], "\x00"), maxData) {
+		out.postData(report{Op: opRecord, Rank: r.number}, piece)
 	}
 }
 

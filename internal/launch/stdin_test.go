@@ -2,7 +2,6 @@ package launch
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -113,27 +112,21 @@ func TestStdinPump_readsOnlyWhenAsked(t *testing.T) {
 
 // A rank that reads the standard input can ask for what it wants without ending the line.
 func TestRun_prompt(t *testing.T) {
-	answer, write := io.Pipe()
-	asked := make(chan struct{})
-	c := Config{Ranks: 2, Program: "sh", Args: []string{"-c", `[ $XWARP_RANK = 1 ] && exit; printf 'name? '; read x; echo "hello $x"`}}
-	c.Stdin, c.Stdout = answer, onWrite(func(b []byte) {
-		if string(b) == "name? " {
-			close(asked)
-		}
-	})
+	ours, theirs := terminal(t)
+	c := Config{Ranks: 2, Program: "sh", Args: []string{"-c", `[ $XWARP_RANK = 1 ] && exit; printf 'name? '; read x; [ "$x" = you ]`}}
+	c.Stdin, c.Stdout = theirs, theirs
 	go func() {
-		<-asked
-		_, _ = io.WriteString(write, "you\n")
-		write.Close()
+		asked := ""
+		for b := make([]byte, 100); !strings.HasSuffix(asked, "name? "); {
+			n, err := ours.Read(b)
+			if err != nil {
+				return
+			}
+			asked += string(b[:n])
+		}
+		_, _ = ours.WriteString("you\n")
 	}()
 	if err := Run(c); err != nil {
 		t.Error(err)
 	}
-}
-
-type onWrite func([]byte)
-
-func (f onWrite) Write(b []byte) (int, error) {
-	f(b)
-	return len(b), nil
 }

@@ -20,6 +20,7 @@ const (
 	opEnded  op = "ended"  // tell all ranks that some have ended
 	opSignal op = "signal" // pass a signal on
 	opStdin  op = "stdin"  // bytes for the ranks that read them; none at the end
+	opState  op = "state"  // tell what the ranks do
 	opKill   op = "kill"   // end the ranks: SIGTERM, and soon SIGKILL
 	opFinish op = "finish" // all ranks of the job are gone: clean up and leave
 )
@@ -82,11 +83,12 @@ const (
 	opStopped   op = "stopped"    // the ranks were stopped, as SIGTSTP asks
 	opExit      op = "exit"       // a rank is gone
 	opRecord    op = "record"     // what a rank that is gone has left behind, or a part of it
+	opDoing     op = "doing"      // what a rank does
 	opNotice    op = "notice"     // something that people should know
 	opBye       op = "bye"        // everything is gone; the agent leaves
 )
 
-// report is a line from an agent to the controller.
+// report is a line from an agent to the controller, and the bytes that follow it.
 type report struct {
 	Op       op            `json:"op"`
 	Version  int           `json:"version,omitempty"`   // ready
@@ -98,12 +100,16 @@ type report struct {
 	PMI      bool          `json:"pmi,omitempty"`       // boot: the rank asked in PMI
 	Way      *wayOut       `json:"way,omitempty"`       // way
 	Stderr   bool          `json:"stderr,omitempty"`    // output
-	Data     []byte        `json:"data,omitempty"`      // output, record
+	Length   int           `json:"length,omitempty"`    // output, record, doing: of Data
+	Data     []byte        `json:"-"`                   // as it is, behind the line; valid until the next report
 	Status   int           `json:"status,omitempty"`    // exit
 	Signal   int           `json:"signal,omitempty"`    // exit
 	Core     bool          `json:"core,omitempty"`      // exit
 	Told     bool          `json:"told,omitempty"`      // exit: it was told to end, and did
 }
+
+// maxData is the most bytes that follow a report.
+const maxData = 1 << 20
 
 func parseOrder(line []byte) (order, error) {
 	var o order
@@ -124,7 +130,7 @@ func parseOrder(line []byte) (order, error) {
 		if len(o.Peers) == 0 {
 			return order{}, fmt.Errorf("a route to nobody")
 		}
-	case opFenced, opEnded, opStdin, opKill, opFinish:
+	case opFenced, opEnded, opStdin, opState, opKill, opFinish:
 	default:
 		return order{}, fmt.Errorf("unknown order %.32q", string(o.Op))
 	}
@@ -152,6 +158,9 @@ func parseReport(line []byte, size int) (report, error) {
 	if r.Rank < 0 || r.Rank >= size {
 		return report{}, fmt.Errorf("report of rank %d of %d", r.Rank, size)
 	}
+	if r.Length < 0 || r.Length > maxData {
+		return report{}, fmt.Errorf("report with %d bytes", r.Length)
+	}
 	switch r.Op {
 	case opReady:
 		if r.Version != wireVersion {
@@ -165,7 +174,7 @@ func parseReport(line []byte, size int) (report, error) {
 		if r.Way == nil || r.Way.Device == "" {
 			return report{}, fmt.Errorf("a way without a device")
 		}
-	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opStopped, opRecord, opNotice, opBye:
+	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opStopped, opRecord, opDoing, opNotice, opBye:
 	default:
 		return report{}, fmt.Errorf("unknown report %.32q", string(r.Op))
 	}

@@ -20,6 +20,7 @@ func TestParseOrder_roundTrip(t *testing.T) {
 		{Op: opSignal, Signal: 15},
 		{Op: opStdin, Data: []byte("x\ny")},
 		{Op: opStdin},
+		{Op: opState},
 		{Op: opKill},
 		{Op: opFinish},
 	} {
@@ -40,7 +41,8 @@ func TestParseReport_roundTrip(t *testing.T) {
 		{Op: opFailed, Rank: 2, NotFound: true, Why: "gone"},
 		{Op: opWay, Way: &wayOut{Device: "eth1", Unsure: "u", NoXDP: "x"}},
 		{Op: opBoot, Rank: 1, PMI: true, Request: &boot.Request{Op: boot.OpFence}},
-		{Op: opOutput, Stderr: true, Data: []byte("\xfe\n")},
+		{Op: opOutput, Stderr: true, Length: maxData},
+		{Op: opDoing, Rank: 1, Length: 7},
 		{Op: opStdinRoom},
 		{Op: opStdinShut},
 		{Op: opStopped},
@@ -66,7 +68,7 @@ func TestParse_refusesNonsense(t *testing.T) {
 		`{"op":"start","start":{"version":2,"job_key":"1","size":1,"program":"p","ranks":[{"rank":0,"slot":-2}]}}`,
 		`{"op":"signal"}`, `{"op":"signal","signal":-9}`, `{"op":"signal","signal":99}`,
 		`{"op":"ready"}`, `{"op":"exit","rank":9}`, `{"op":"exit","rank":-1}`, `{"op":"exit","status":256}`, `{"op":"exit","signal":65}`,
-		`{"op":"output","data":"!"}`, `{"op":"route"}`, `{"op":"way"}`, `{"op":"way","way":{}}`,
+		`{"op":"output","length":-1}`, `{"op":"output","length":1048577}`, `{"op":"route"}`, `{"op":"way"}`, `{"op":"way","way":{}}`,
 	} {
 		if o, err := parseOrder([]byte(line)); err == nil {
 			t.Errorf("order %q: %+v", line, o)

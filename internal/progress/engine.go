@@ -73,6 +73,7 @@ type Engine struct {
 	commands *ring.MPSC[Command]
 	waker    Waker   // the parker, when it is one
 	spinner  Spinner // likewise
+	sleeper  Sleeper // or nil
 }
 
 // New returns an engine without sources.
@@ -134,8 +135,29 @@ func (e *Engine) Unwatch(fd int) {
 // Now returns the time of the present or last step.
 func (e *Engine) Now() mono.Time { return e.now }
 
+// LastStep returns about when the last step was made; 0 before the first one. Any
+// goroutine may call it: it looks at one word that the owner writes without a lock or
+// an atomic operation, which would cost each step as much as a poll.
+//
+//go:norace
+func (e *Engine) LastStep() mono.Time { return e.now }
+
+// Worked returns when a step last did something, or the present wait began.
+func (e *Engine) Worked() mono.Time { return e.worked }
+
 // Clock returns the clock that the engine runs on.
 func (e *Engine) Clock() mono.Clock { return e.clock }
+
+// Sleeper is told of waits that last.
+type Sleeper interface {
+	// Sleep is called before the thread that waits is given away, and Wake after
+	// it has come back.
+	Sleep()
+	Wake()
+}
+
+// SetSleeper makes the engine tell s when it sleeps.
+func (e *Engine) SetSleeper(s Sleeper) { e.sleeper = s }
 
 // Share prepares the engine for several goroutines that l keeps apart: Park gives
 // l away while it waits, and the others may step meanwhile. shared is false when
@@ -199,7 +221,13 @@ func (e *Engine) Park() {
 			return
 		}
 	}
+	if e.sleeper != nil {
+		e.sleeper.Sleep()
+	}
 	e.slept = e.parker.Park(e.NextDeadline(), e.now.Sub(e.worked))
+	if e.sleeper != nil {
+		e.sleeper.Wake()
+	}
 }
 
 // NextDeadline returns when the engine must step though nothing arrives: the

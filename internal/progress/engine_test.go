@@ -143,3 +143,40 @@ func BenchmarkStep_idle(b *testing.B) {
 		e.Step()
 	}
 }
+
+// sleeps counts what the engine tells it.
+type sleeps struct{ begun, ended int }
+
+func (s *sleeps) Sleep() { s.begun++ }
+func (s *sleeps) Wake()  { s.ended++ }
+
+// napping is a parker that spins for a while.
+type napping struct {
+	manual
+	spin mono.Duration
+}
+
+func (n *napping) Spin(idle mono.Duration) (spun, slept bool) { return idle < n.spin, false }
+
+// Only waits that last are told of, and when they began.
+func TestPark_tellsOfSleep(t *testing.T) {
+	n := &napping{spin: 10}
+	n.now = 100
+	e, s := New(n, n), &sleeps{}
+	e.SetSleeper(s)
+	for range 3 {
+		e.Step()
+		e.Park()
+	}
+	if *s != (sleeps{}) {
+		t.Errorf("told of %+v while it spins", *s)
+	}
+	n.now += 50
+	for range clockEvery { // it looks at the clock now and then
+		e.Step()
+		e.Park()
+	}
+	if s.begun == 0 || s.begun != s.ended || e.Worked() != 100 || e.LastStep() != 150 {
+		t.Errorf("%+v, worked at %v, last step at %v", *s, e.Worked(), e.LastStep())
+	}
+}

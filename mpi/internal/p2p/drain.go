@@ -54,6 +54,7 @@ func (ep *Endpoint) Drain() {
 func (ep *Endpoint) stepUntil(t mono.Time) {
 	ep.wakeAt = t
 	if ep.step() == 0 {
+		ep.waits.target = nil
 		ep.eng.Park()
 	}
 	ep.wakeAt = mono.Never

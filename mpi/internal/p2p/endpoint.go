@@ -197,6 +197,7 @@ type Endpoint struct {
 	hits     int                       // see spin
 	patience int                       // the most that spins are
 
+	waits    *waits
 	follower Follower
 	polling  bool // inside Poll: the step that is under way lets things go out
 }
@@ -275,6 +276,8 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	if ep.idleTop = cfg.EagerIdle; cfg.tunesIdle {
 		ep.idleTop = idleMost
 	}
+	ep.waits = &waits{ep: ep}
+	ep.eng.SetSleeper(ep.waits)
 	ep.inline = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline}
 	ep.long = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Signaled, NumSGE: 1}
 	ep.write = verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Signaled, NumSGE: 1}

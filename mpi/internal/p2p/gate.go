@@ -167,6 +167,7 @@ func (ep *Endpoint) progress(r *Request) {
 		return
 	}
 	if ep.step() == 0 {
+		ep.waits.target = r
 		ep.eng.Park()
 	}
 }
@@ -185,7 +186,7 @@ func (g *gate) progress(r *Request) {
 	case g.led:
 		g.sleep(r)
 	default:
-		g.led, g.target = true, r
+		g.led, g.target, ep.waits.target = true, r, r
 		ep.eng.Park()
 		g.makeWay()
 		g.led, g.target = false, nil

@@ -1,0 +1,100 @@
+package p2p
+
+import (
+	"runtime"
+	"sync"
+
+	"github.com/xwarp/xwarp/internal/mono"
+)
+
+// Wait is what a rank waits for, or has waited for last: long enough to sleep.
+type Wait struct {
+	For     string // in words; "" when it is no message
+	From    bool   // Peer is where it comes from, and not where it goes
+	Peer    int32  // rank of the job, or match.Any
+	Tag     int32
+	Context uint32
+	Bytes   int       // of the message, or of the room for it
+	Since   mono.Time // when it began
+	Awake   mono.Time // when the rank has looked last whether it is over; Never while it sleeps
+	Calls   []uintptr // program counters of who waits, the innermost first
+}
+
+// waitCalls is how many program counters are kept.
+const waitCalls = 32
+
+// waits keeps the last Wait of an endpoint, for other goroutines. Only those who are
+// about to sleep write it, which takes much longer. It is a progress.Sleeper.
+type waits struct {
+	ep     *Endpoint
+	target *Request // what the present wait is for; nil: anything
+
+	mu      sync.Mutex // for what follows
+	last    Wait
+	request *Request // that it is for, and its Generation
+	gen     uint32
+	calls   [waitCalls]uintptr
+}
+
+// Waiting returns what the rank waits for or has waited for last. ok is false when
+// it has not. Any goroutine may call it.
+func (ep *Endpoint) Waiting() (w Wait, ok bool) {
+	s := ep.waits
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w = s.last
+	w.Calls = append([]uintptr(nil), w.Calls...)
+	return w, len(w.Calls) > 0
+}
+
+// Sleep implements progress.Sleeper.
+func (s *waits) Sleep() {
+	eng, r := s.ep.eng, s.target
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	same := len(s.last.Calls) > 0 && r == s.request
+	if r != nil {
+		same = same && r.gen == s.gen
+	} else {
+		same = same && eng.Worked() <= s.last.Since
+	}
+	if s.last.Awake = mono.Never; same {
+		return
+	}
+	s.request = r
+	s.last = Wait{Since: eng.Worked(), Awake: mono.Never, Calls: s.calls[:runtime.Callers(2, s.calls[:])]}
+	if r != nil {
+		s.gen = r.gen
+		s.describe(r)
+	}
+}
+
+// describe says what r waits for.
+func (s *waits) describe(r *Request) {
+	w := &s.last
+	w.Peer, w.Tag, w.Context, w.Bytes = r.peer, r.entry.Tag, r.entry.Context, int(r.total)
+	switch r.state {
+	case posted:
+		w.For, w.Bytes = "a message", r.data.len()
+	case sendCTS, sendRead, waitFIN, waitRest, pulling, waitRoom, waitRead:
+		w.For = "the rest of a message"
+	case waitCTS, matchSelf:
+		w.For = "the receive of a message"
+	case sendEager, sendSplit, sendRTS, sendData:
+		w.For = "room to send a message"
+	case waitAck:
+		w.For = "the acknowledgement of a message"
+	}
+	switch r.state {
+	case posted, sendCTS, sendRead, waitFIN, waitRest, pulling, waitRoom, waitRead:
+		w.From = true
+	}
+}
+
+// Wake implements progress.Sleeper.
+func (s *waits) Wake() {
+	now := s.ep.eng.Clock().Now()
+	s.mu.Lock()
+	s.last.Awake = now
+	s.mu.Unlock()
+}
