@@ -191,6 +191,21 @@ func (h *Host) configure(mtu int) error {
 	return nil
 }
 
+// SetUp sets the device up or down. Down, it takes the carrier from the other end
+// of its cable, too.
+func (h *Host) SetUp(up bool) error {
+	return h.Do(func() error {
+		link, err := netlink.LinkByName(h.Dev)
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", h.Name, h.Dev, err)
+		}
+		if up {
+			return netlink.LinkSetUp(link)
+		}
+		return netlink.LinkSetDown(link)
+	})
+}
+
 // awaitLink waits until the kernel's link watcher has seen the carrier, so
 // that programs that look at the operational state find the device up.
 func (h *Host) awaitLink() error {
