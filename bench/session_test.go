@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/testbed"
 )
 
@@ -436,6 +437,102 @@ func TestServe_clientDies(t *testing.T) {
 	s.pair.close()
 	if err := <-reported; err == nil {
 		t.Error("the server noticed nothing")
+	}
+}
+
+// A client whose machine loses its power says nothing any more, not even that.
+// The server gives its device back, and serves the next one.
+func TestServe_clientVanishes(t *testing.T) {
+	needRoot(t)
+	bed, err := testbed.New(testbed.Config{Hosts: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bed.Close()
+	a, b := bed.Hosts[0], bed.Hosts[1]
+	s := site{Local{Device: a.Dev, Enter: a.Do}, Local{Device: b.Dev, Enter: b.Do}, a.Addr.String() + ":0"}
+	reported := make(chan error, 1)
+	addr := s.serve(t, ServeConfig{Silence: time.Second, Report: func(err error) { reported <- err }})
+	client := ConnectConfig{Local: s.client, Addr: addr, Silence: time.Second}
+	for _, c := range []struct {
+		name     string
+		inABurst bool
+	}{{"between bursts", false}, {"in a burst", true}} {
+		session, err := Connect(t.Context(), brief("raw_lat", "xdp", 64), client)
+		if err != nil {
+			t.Fatalf("before one vanishes %s: %v", c.name, err)
+		}
+		ran := make(chan error, 1)
+		if c.inABurst {
+			go func() {
+				_, err := session.Run(Burst{Size: 64, Iters: MaxIters, Window: 1})
+				ran <- err
+			}()
+		} else {
+			ran <- errors.New("it was not in one")
+		}
+		if err := b.SetUp(false); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-reported; !errors.Is(err, ErrPeerLost) {
+			t.Errorf("%s: the server says %v", c.name, err)
+		}
+		if err := <-ran; err == nil {
+			t.Errorf("%s: it ended well", c.name)
+		}
+		if err := session.Close(); err == nil {
+			t.Errorf("%s: the client noticed nothing", c.name)
+		}
+		if err := b.SetUp(true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	session, err := Connect(t.Context(), brief("raw_lat", "xdp", 64), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := session.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-reported; err != nil {
+		t.Error(err)
+	}
+}
+
+// When a test is closed, both devices are free. The next one takes them.
+func TestClose_freesBothDevices(t *testing.T) {
+	needRoot(t)
+	bed, err := testbed.New(testbed.Config{Hosts: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bed.Close()
+	a, b := bed.Hosts[0], bed.Hosts[1]
+	s := site{Local{Device: a.Dev, Enter: a.Do}, Local{Device: b.Dev, Enter: b.Do}, a.Addr.String() + ":0"}
+	addr := s.serve(t, ServeConfig{})
+	for range 10 {
+		session, err := Connect(t.Context(), brief("raw_lat", "xdp", 64), ConnectConfig{Local: s.client, Addr: addr})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := session.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range []*testbed.Host{a, b} {
+			err := h.Do(func() error {
+				dev, err := net.InterfaceByName(h.Dev)
+				if err != nil {
+					return err
+				}
+				if on, ok, err := bpf.Query(dev.Index); ok || err != nil {
+					t.Errorf("%s has %v still, %v", h.Name, on, err)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 
