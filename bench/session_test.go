@@ -11,10 +11,10 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/testbed"
 )
 
@@ -499,40 +499,51 @@ func TestServe_clientVanishes(t *testing.T) {
 	}
 }
 
-// When a test is closed, both devices are free. The next one takes them.
-func TestClose_freesBothDevices(t *testing.T) {
-	needRoot(t)
-	bed, err := testbed.New(testbed.Config{Hosts: 2})
+// A test is closed when the server has given its device back, too: the next one
+// takes it.
+func TestClose_waitsForTheServer(t *testing.T) {
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer bed.Close()
-	a, b := bed.Hosts[0], bed.Hosts[1]
-	s := site{Local{Device: a.Dev, Enter: a.Do}, Local{Device: b.Dev, Enter: b.Do}, a.Addr.String() + ":0"}
-	addr := s.serve(t, ServeConfig{})
-	for range 10 {
-		session, err := Connect(t.Context(), brief("raw_lat", "xdp", 64), ConnectConfig{Local: s.client, Addr: addr})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := session.Close(); err != nil {
-			t.Fatal(err)
-		}
-		for _, h := range []*testbed.Host{a, b} {
-			err := h.Do(func() error {
-				dev, err := net.InterfaceByName(h.Dev)
-				if err != nil {
-					return err
-				}
-				if on, ok, err := bpf.Query(dev.Index); ok || err != nil {
-					t.Errorf("%s has %v still, %v", h.Name, on, err)
-				}
-				return nil
-			})
+	defer ln.Close()
+	var freed atomic.Bool
+	served := make(chan error, 1)
+	go func() {
+		served <- func() error {
+			conn, err := ln.Accept()
 			if err != nil {
-				t.Fatal(err)
+				return err
 			}
-		}
+			p := newPair(conn, 0, nil)
+			defer p.close()
+			e, err := agree(conn, p, ServeConfig{})
+			if err != nil {
+				return err
+			}
+			bench, err := open(e)
+			if err != nil {
+				return err
+			}
+			err = serveBursts(p, e.Spec, bench)
+			time.Sleep(50 * time.Millisecond) // the client has ended by now, were it not to wait
+			err = errors.Join(err, bench.Close())
+			freed.Store(true)
+			return err
+		}()
+	}()
+	s, err := Connect(t.Context(), brief("raw_lat", "udp", 8), ConnectConfig{Addr: ln.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if !freed.Load() {
+		t.Error("closed before the server had closed its end")
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }
 

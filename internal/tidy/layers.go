@@ -109,10 +109,9 @@ var UnsafePackages = []string{"internal/mem", "internal/ring", "xdp", "internal/
 
 // ClockPackages may read the clock of the machine, and why.
 var ClockPackages = map[string]string{
-	"examples/cg":      "it tells how long solving took, as any program of a user would",
-	"internal/launch":  "it waits for processes to die",
-	"internal/mono":    "it is the clock",
-	"internal/testbed": "it waits for processes to die and for the kernel to bring up links",
+	"examples/cg":     "it tells how long solving took, as any program of a user would",
+	"internal/launch": "it waits for processes to die",
+	"internal/mono":   "it is the clock",
 }
 
 // ExitPackages are libraries that may end the process, and why.
