@@ -101,6 +101,7 @@ var Layers = []Row{
 	{Package: "examples/internal/job", May: "mpi"},
 	{Package: "examples/*", May: "mpi examples/cg/mtx examples/internal/job"},
 	{Package: "cmd/*", May: "...", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
+	{Package: "internal/gotest"},
 	{Package: "internal/tidy"},
 }
 
