@@ -75,8 +75,14 @@ test: modules ## run all tests; as root also those that need AF_XDP and network 
 	@[ "$$(id -u)" = 0 ] || echo "make test: not root, so what needs AF_XDP or network namespaces is left out: sudo make test"
 	$(GOTEST) -timeout 60m ./...
 
+# What takes long: packages that start whole jobs, use devices or try every case;
+# and, by their names, such tests of the others.
+LONG_PACKAGES = /(bench|bpf|xdp|cmd/(xperf|xrun|xping)|examples/(cg|hello|ulfm)|internal/(conform|launch|check|arq|netstack|boot/pmi|fabric/capture)|verbs/device|mpi/internal/(coll|reliable|match|p2p|dtype))$$
+LONG_TESTS = (?i)oracle|random|storm|soak|scale|incast|tshark|byte|medley|process|ulfm|partition|lost|givesback|every|many|whole|veth|inter_|grequest|allocs
+
 test-short: modules ## run the tests that take no time (under a minute once they are built)
-	$(GOTEST) -timeout 60m -short ./...
+	@echo "make test-short: leaves out what starts jobs, uses devices or tries every case: make test"
+	$(GOTEST) -short -skip '$(LONG_TESTS)' $$($(GO) list -f '{{.Dir}}' ./... | grep -vE '$(LONG_PACKAGES)' | sed "s|^$$PWD|.|")
 
 bench: build ## measure every test of xperf over a veth pair, the table of transports, and the Go benchmarks
 	@for test in $(foreach layer,raw send mpi,$(layer)_lat $(layer)_bw $(layer)_rate) \

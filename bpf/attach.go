@@ -141,13 +141,14 @@ func attach(p *ebpf.Program, ifindex int, mode Mode) (link.Link, Mode, error) {
 		switch {
 		case errors.As(err, &other):
 			other.Ours = sameProgram(p, other.ProgramID)
-			if err = other; !other.Ours {
+			if err = other; !other.Ours || try == tries {
+				other.Holder = holder(other.LinkID)
 				return nil, 0, err
 			}
 		case !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.EEXIST): // else it has gone between
 			return nil, 0, err
 		}
-		if try == tries {
+		if try >= tries {
 			return nil, 0, err
 		}
 		time.Sleep(retry)
@@ -157,8 +158,8 @@ func attach(p *ebpf.Program, ifindex int, mode Mode) (link.Link, Mode, error) {
 // How often, and how long after the last time, attach tries. This is counted and
 // not timed: who cannot run has not waited.
 const (
-	tries = 250
-	retry = 20 * time.Millisecond
+	tries = 100
+	retry = 50 * time.Millisecond
 )
 
 func attachNow(p *ebpf.Program, ifindex int, mode Mode) (link.Link, Mode, error) {
@@ -193,7 +194,7 @@ func attachError(ifindex int, mode Mode, err error) error {
 	name, mtu := dev.Attrs().Name, dev.Attrs().MTU
 	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) {
 		if a, ok, _ := Query(ifindex); ok {
-			return &AttachedError{Device: name, Attached: a, Holder: holder(a.LinkID)}
+			return &AttachedError{Device: name, Attached: a}
 		}
 	}
 	switch {
