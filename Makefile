@@ -1,7 +1,10 @@
 # xwarp: MPI ranks and RDMA verbs on ordinary Ethernet. `make` lists the targets.
 
 GO ?= go
-GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOLANGCI_LINT_VERSION = v2.15.0
+GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+# Runs go test, and says how far it is and what was left out.
+GOTEST = $(GO) run ./internal/gotest
 
 # Processors since about 2015 have AVX2, MOVBE and the like: a tenth of our part
 # of a small message's latency. GOAMD64=v1 builds for all.
@@ -24,13 +27,19 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench check fuzz lint generate profile clean
+.PHONY: help modules build demo test test-short bench check check-long fuzz lint generate profile clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## build the commands and examples into bin/
+# Quick when they are there, and in words when they are not.
+modules:
+	@GOPROXY=off $(GO) list -deps -test ./... >/dev/null 2>&1 || { \
+		echo "fetching the Go modules that go.mod names, once: tens of megabytes"; $(GO) mod download; }
+
+build: modules ## build the commands and examples into bin/
 	@mkdir -p $(BIN)
+	@echo "building into $(BIN)/: what Go has not compiled before takes minutes, the rest seconds"
 	CGO_ENABLED=0 $(GO) build $(STAMP) -pgo=cmd/xperf/default.pgo -o $(BIN)/ ./cmd/... ./examples/...
 
 .PHONY: install uninstall deb
@@ -62,9 +71,18 @@ deb: ## build a Debian package, bin/xwarp_VERSION_ARCHITECTURE.deb
 demo: build ## two hosts over AF_XDP on this machine: a table of transports, then an MPI program (under 2 minutes)
 	@./examples/demo.sh
 
-test: ## run all tests; as root also those that need AF_XDP and network namespaces
+test: modules ## run all tests; as root also those that need AF_XDP and network namespaces
 	@[ "$$(id -u)" = 0 ] || echo "make test: not root, so what needs AF_XDP or network namespaces is left out: sudo make test"
-	$(GO) test -timeout 30m ./...
+	$(GOTEST) -timeout 60m ./...
+
+# What takes long: packages that start whole jobs, use devices or try every case;
+# and, by their names, such tests of the others.
+LONG_PACKAGES = /(bench|bpf|xdp|cmd/(xperf|xrun|xping)|examples/(cg|hello|ulfm)|internal/(conform|launch|check|arq|netstack|boot/pmi|fabric/capture)|verbs/device|mpi/internal/(coll|reliable|match|p2p|dtype))$$
+LONG_TESTS = (?i)oracle|random|storm|soak|scale|incast|tshark|byte|medley|process|ulfm|partition|lost|givesback|every|many|whole|veth|inter_|grequest|allocs
+
+test-short: modules ## run the tests that take no time (under a minute once they are built)
+	@echo "make test-short: leaves out what starts jobs, uses devices or tries every case: make test"
+	$(GOTEST) -short -skip '$(LONG_TESTS)' $$($(GO) list -f '{{.Dir}}' ./... | grep -vE '$(LONG_PACKAGES)' | sed "s|^$$PWD|.|")
 
 bench: build ## measure every test of xperf over a veth pair, the table of transports, and the Go benchmarks
 	@for test in $(foreach layer,raw send mpi,$(layer)_lat $(layer)_bw $(layer)_rate) \
@@ -76,6 +94,9 @@ bench: build ## measure every test of xperf over a veth pair, the table of trans
 
 check: build ## play SEEDS=10000 seeds of random verbs traffic over a bad network, judged by a model
 	./bin/xcheck --seeds $(or $(SEEDS),10000)
+
+check-long: ## run all tests, and the demonstration, on a fresh Debian with only Go, git and make: as root and as a user (an hour)
+	.ci/clean-root 'make demo' 'make test' 'user:make demo' 'user:make test'
 
 # One binary for all fuzz tests of a package: to link it takes longer than many of them.
 # Inputs that reach new code are made smaller in 1000 tries at most. By default that goes
@@ -94,6 +115,8 @@ fuzz: ## run every fuzz test for FUZZ_TIME=1m (or 50000x inputs), or those in FU
 lint: ## check the style: gofmt, go vet, golangci-lint
 	@gofmt -d . && test -z "$$(gofmt -l .)"
 	$(GO) vet ./...
+	@[ -d "$$($(GO) env GOMODCACHE)/github.com/golangci/golangci-lint/v2@$(GOLANGCI_LINT_VERSION)" ] || \
+		echo "fetching and building golangci-lint $(GOLANGCI_LINT_VERSION), once: some minutes, of which nothing is seen"
 	$(GOLANGCI_LINT) run
 
 generate: ## make the generated files anew: BPF objects (needs clang-14), the matrix of examples/cg

@@ -122,6 +122,7 @@ type Pair struct {
 	err   error         // why; read after gone was closed
 	news  atomic.Int32  // messages in the inbox, and one more when gone
 	over  atomic.Bool   // the other end has given up, or is gone
+	bye   atomic.Bool   // this end has said that the test is over
 
 	mu      sync.Mutex
 	pending map[string]string // put since the last fence

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/testbed"
 )
@@ -214,5 +216,11 @@ func (t *tail) text() string {
 	return string(bytes.TrimSpace(t.b))
 }
 
-// Root reports whether this process may make a testbed.
-func Root() bool { return os.Geteuid() == 0 }
+// Root reports whether this process may make a testbed: root in a container
+// often may not.
+func Root() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var has [2]unix.CapUserData
+	const needs = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_NET_ADMIN
+	return os.Geteuid() == 0 && unix.Capget(&header, &has[0]) == nil && has[0].Effective&needs == needs
+}

@@ -22,6 +22,10 @@ type ServeConfig struct {
 	Expect []Expectation
 	// Sessions is how many tests to serve. Default: no end.
 	Sessions int
+	// Silence is how long the other machine may answer nothing on the control
+	// connection, while it has nothing to say too, before it counts as gone:
+	// machines that lose their power say no goodbye. Default 30 s, at least 2 s.
+	Silence time.Duration
 	// Report is told how each session ended. Default: nobody is.
 	Report func(error)
 	// Abort ends this process when MPI asks for it. Default: the test fails.
@@ -118,6 +122,10 @@ func Serve(ln net.Listener, config ServeConfig) error {
 // serveConn serves one client. It returns at most grace after the client is
 // gone, also when a loop inside a library cannot be interrupted.
 func serveConn(conn net.Conn, config ServeConfig) error {
+	if err := watch(conn, config.Silence); err != nil {
+		conn.Close()
+		return fmt.Errorf("%w with %s: %w", errNoHello, conn.RemoteAddr(), err)
+	}
 	p := newPair(conn, 0, config.Abort)
 	defer p.close()
 	p.key = newKey()
@@ -151,9 +159,7 @@ func serveSession(conn net.Conn, p *Pair, config ServeConfig) error {
 
 // agree reads the client's hello and answers it.
 func agree(conn net.Conn, p *Pair, config ServeConfig) (*End, error) {
-	late := time.AfterFunc(helloPatience, func() { conn.Close() })
-	m, err := p.receive(opHello)
-	late.Stop()
+	m, err := p.receive(opHello) // whoever says nothing holds nothing but this connection
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"runtime"
 	"time"
@@ -13,11 +14,10 @@ import (
 	"github.com/xwarp/xwarp/internal/mono"
 )
 
-// grace is how long a loop may take to notice that its peer is gone.
-const grace = 3 * time.Second
-
-// helloPatience is how long a server waits for the hello of a client.
-const helloPatience = 10 * time.Second
+// grace is how long a loop may take to notice that its peer is gone. It bounds
+// how long one that never does is waited for; the others take what they need of
+// it, which is seconds where more processes want to run than there are processors.
+const grace = 30 * time.Second
 
 // Session is the client end of a test that is open on both ends. Its methods
 // are for one goroutine at a time.
@@ -46,8 +46,11 @@ type ConnectConfig struct {
 	Addr string
 	// Index says which of several configurations this is (--vs).
 	Index int
-	// Patience is how long to wait for the server to answer. Default 10 s.
+	// Patience is how long to wait for the server to answer. Default: until it
+	// does, or the context ends.
 	Patience time.Duration
+	// Silence is as in ServeConfig.
+	Silence time.Duration
 	// Abort ends this process when MPI asks for it. Default: the test fails.
 	Abort func(code int, why string)
 }
@@ -65,7 +68,7 @@ func Connect(ctx context.Context, spec Spec, config ConnectConfig) (*Session, er
 		}
 	}
 	if config.Patience == 0 {
-		config.Patience = 10 * time.Second
+		config.Patience = math.MaxInt64
 	}
 	s := &Session{Spec: spec, bursts: make(chan Burst), points: make(chan outcome), ended: make(chan error, 1)}
 	s.Case, _ = Find(spec.Test)
@@ -100,8 +103,14 @@ func (s *Session) main(ctx context.Context, config ConnectConfig, opened chan<- 
 	s.Carrier = bench.Carrier()
 	opened <- struct{}{}
 	err = s.serveBursts(bench)
-	if err == nil {
-		err = s.pair.send(message{Op: opBye})
+	if err != nil {
+		return errors.Join(err, s.pair.end(bench, err))
+	}
+	s.pair.bye.Store(true)
+	if err = s.pair.send(message{Op: opBye}); err == nil {
+		err = s.pair.end(bench, nil)
+		<-s.pair.gone // the server hangs up when it has given its device back, which the next test may need
+		return err
 	}
 	return errors.Join(err, s.pair.end(bench, err))
 }
@@ -109,12 +118,15 @@ func (s *Session) main(ctx context.Context, config ConnectConfig, opened chan<- 
 // dial connects to the server, which may still be starting.
 func dial(ctx context.Context, config ConnectConfig) (net.Conn, error) {
 	var clock mono.Real
-	limit := clock.Now().Add(config.Patience)
+	start := clock.Now()
 	for {
-		left := limit.Sub(clock.Now())
+		left := config.Patience - clock.Now().Sub(start)
 		d := net.Dialer{Timeout: max(left, time.Millisecond)}
 		conn, err := d.DialContext(ctx, "tcp4", config.Addr)
 		if err == nil {
+			if err := watch(conn, config.Silence); err != nil {
+				return nil, errors.Join(err, conn.Close())
+			}
 			return conn, nil
 		}
 		var dns *net.DNSError
@@ -124,7 +136,7 @@ func dial(ctx context.Context, config ConnectConfig) (net.Conn, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if clock.Now() >= limit {
+		if clock.Now().Sub(start) >= config.Patience {
 			return nil, fmt.Errorf("no xperf server answers at %s within %v: start xperf there first, with the same test and no HOST; one with --device answers at the address of that only (%w)", config.Addr, config.Patience, err)
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -279,6 +291,9 @@ func (s *Session) Close() error {
 	case err := <-s.ended:
 		return err
 	case <-s.pair.gone:
+	}
+	if s.pair.bye.Load() { // so it should be
+		return <-s.ended
 	}
 	if err, came := mono.Await(s.ended, grace); came {
 		return err

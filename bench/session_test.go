@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -436,6 +437,113 @@ func TestServe_clientDies(t *testing.T) {
 	s.pair.close()
 	if err := <-reported; err == nil {
 		t.Error("the server noticed nothing")
+	}
+}
+
+// A client whose machine loses its power says nothing any more, not even that.
+// The server gives its device back, and serves the next one.
+func TestServe_clientVanishes(t *testing.T) {
+	needRoot(t)
+	bed, err := testbed.New(testbed.Config{Hosts: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bed.Close()
+	a, b := bed.Hosts[0], bed.Hosts[1]
+	s := site{Local{Device: a.Dev, Enter: a.Do}, Local{Device: b.Dev, Enter: b.Do}, a.Addr.String() + ":0"}
+	reported := make(chan error, 1)
+	addr := s.serve(t, ServeConfig{Silence: time.Second, Report: func(err error) { reported <- err }})
+	client := ConnectConfig{Local: s.client, Addr: addr, Silence: time.Second}
+	for _, c := range []struct {
+		name     string
+		inABurst bool
+	}{{"between bursts", false}, {"in a burst", true}} {
+		session, err := Connect(t.Context(), brief("raw_lat", "xdp", 64), client)
+		if err != nil {
+			t.Fatalf("before one vanishes %s: %v", c.name, err)
+		}
+		ran := make(chan error, 1)
+		if c.inABurst {
+			go func() {
+				_, err := session.Run(Burst{Size: 64, Iters: MaxIters, Window: 1})
+				ran <- err
+			}()
+		} else {
+			ran <- errors.New("it was not in one")
+		}
+		if err := b.SetUp(false); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-reported; !errors.Is(err, ErrPeerLost) {
+			t.Errorf("%s: the server says %v", c.name, err)
+		}
+		if err := <-ran; err == nil {
+			t.Errorf("%s: it ended well", c.name)
+		}
+		if err := session.Close(); err == nil {
+			t.Errorf("%s: the client noticed nothing", c.name)
+		}
+		if err := b.SetUp(true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	session, err := Connect(t.Context(), brief("raw_lat", "xdp", 64), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := session.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-reported; err != nil {
+		t.Error(err)
+	}
+}
+
+// A test is closed when the server has given its device back, too: the next one
+// takes it.
+func TestClose_waitsForTheServer(t *testing.T) {
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	var freed atomic.Bool
+	served := make(chan error, 1)
+	go func() {
+		served <- func() error {
+			conn, err := ln.Accept()
+			if err != nil {
+				return err
+			}
+			p := newPair(conn, 0, nil)
+			defer p.close()
+			e, err := agree(conn, p, ServeConfig{})
+			if err != nil {
+				return err
+			}
+			bench, err := open(e)
+			if err != nil {
+				return err
+			}
+			err = serveBursts(p, e.Spec, bench)
+			time.Sleep(50 * time.Millisecond) // the client has ended by now, were it not to wait
+			err = errors.Join(err, bench.Close())
+			freed.Store(true)
+			return err
+		}()
+	}()
+	s, err := Connect(t.Context(), brief("raw_lat", "udp", 8), ConnectConfig{Addr: ln.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if !freed.Load() {
+		t.Error("closed before the server had closed its end")
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -3,6 +3,7 @@ package bpf
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -56,19 +57,32 @@ func (a Attached) String() string {
 type AttachedError struct {
 	Device string
 	Attached
+	// Ours says that it is the same program as the one to attach, of another
+	// job or of one that ends. It was waited for.
+	Ours bool
+	// Holder is the process that holds it, or "" when that is not known.
+	Holder string
 }
 
 func (e *AttachedError) Error() string {
-	return fmt.Sprintf("bpf: %s has %v already, which is left in place: %s", e.Device, e.Attached, e.Remedy())
+	s := fmt.Sprintf("bpf: %s has %v already, which is left in place", e.Device, e.Attached)
+	if e.Ours {
+		s += ", and is of another job of xwarp that did not end in time"
+	}
+	return s + ": " + e.Remedy()
 }
 
 // Remedy says what to do.
 func (e *AttachedError) Remedy() string {
+	who := "the process that attached it"
+	if e.Holder != "" {
+		who = e.Holder
+	}
 	command := fmt.Sprintf("bpftool link detach id %d", e.LinkID)
 	if e.LinkID == 0 {
 		command = fmt.Sprintf("ip link set dev %s xdp%s off", e.Device, map[Mode]string{Generic: "generic", Driver: "drv"}[e.Mode])
 	}
-	return "stop the process that attached it, detach it (" + command + "), or use another interface"
+	return "stop " + who + ", detach it (" + command + "), or use another interface"
 }
 
 // Query returns the XDP program on an interface. ok is false when there is none.
@@ -115,14 +129,47 @@ func linkOf(ifindex int, program uint32) uint32 {
 	return 0
 }
 
+// attach attaches a program. The same program on the interface may be that of a
+// job which has just ended, or is about to: for that one it waits.
 func attach(p *ebpf.Program, ifindex int, mode Mode) (link.Link, Mode, error) {
+	for try := 1; ; try++ {
+		l, at, err := attachNow(p, ifindex, mode)
+		if err == nil {
+			return l, at, nil
+		}
+		var other *AttachedError
+		switch {
+		case errors.As(err, &other):
+			other.Ours = sameProgram(p, other.ProgramID)
+			if err = other; !other.Ours || try == tries {
+				other.Holder = holder(other.LinkID)
+				return nil, 0, err
+			}
+		case !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.EEXIST): // else it has gone between
+			return nil, 0, err
+		}
+		if try >= tries {
+			return nil, 0, err
+		}
+		time.Sleep(retry)
+	}
+}
+
+// How often, and how long after the last time, attach tries. This is counted and
+// not timed: who cannot run has not waited.
+const (
+	tries = 100
+	retry = 50 * time.Millisecond
+)
+
+func attachNow(p *ebpf.Program, ifindex int, mode Mode) (link.Link, Mode, error) {
 	if mode == Auto {
-		l, _, err := attach(p, ifindex, Driver)
+		l, _, err := attachNow(p, ifindex, Driver)
 		var foreign *AttachedError
 		if err == nil || errors.As(err, &foreign) || isPermission(err) {
 			return l, Driver, err
 		}
-		l, _, generic := attach(p, ifindex, Generic)
+		l, _, generic := attachNow(p, ifindex, Generic)
 		if generic != nil {
 			return nil, 0, errors.Join(err, generic)
 		}

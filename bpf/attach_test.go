@@ -3,10 +3,13 @@ package bpf_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 
 	"github.com/xwarp/xwarp/bpf"
@@ -118,26 +121,102 @@ func TestAttach_neverReplaces(t *testing.T) {
 		for _, second := range []bpf.Mode{bpf.Generic, bpf.Driver, bpf.Auto} {
 			tb := newTestbed(t, testbed.Config{})
 			onDevice(t, tb.Hosts[0], func(ifindex int) error {
-				if _, err := load(t).Attach(ifindex, first); err != nil {
-					return err
-				}
-				before, _, err := bpf.Query(ifindex)
+				sw, err := bpf.LoadSwitch(first)
 				if err != nil {
 					return err
 				}
-				p := load(t)
-				_, err = p.Attach(ifindex, second)
-				var other *bpf.AttachedError
-				if !errors.As(err, &other) || other.Attached != before || !strings.Contains(err.Error(), "bpftool link detach") {
-					t.Errorf("%v on %v: %v", second, first, err)
+				defer sw.Close()
+				if err := sw.AddPort(ifindex, tb.Hosts[0].MAC); err != nil {
+					return err
 				}
-				if _, _, ok := p.Attachment(); ok {
-					t.Errorf("%v on %v: attached after all", second, first)
-				}
+				refused(t, ifindex, second, false)
 				return nil
 			})
 		}
 	}
+}
+
+// refused wants a program to be refused for the one that an interface has.
+func refused(t *testing.T, ifindex int, mode bpf.Mode, ours bool) {
+	t.Helper()
+	before, _, err := bpf.Query(ifindex)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := load(t)
+	_, err = p.Attach(ifindex, mode)
+	var other *bpf.AttachedError
+	if !errors.As(err, &other) || other.Attached != before || other.Ours != ours || !strings.Contains(err.Error(), "bpftool link detach") {
+		t.Errorf("%v: %v", mode, err)
+	} else if self := fmt.Sprintf("stop process %d (", os.Getpid()); !strings.Contains(err.Error(), self) {
+		t.Errorf("%v: want %q in: %v", mode, self, err)
+	}
+	if _, _, ok := p.Attachment(); ok {
+		t.Errorf("%v: attached after all", mode)
+	}
+}
+
+// Two jobs at once on one device: the second says so, but not at once, for the
+// first may be about to end.
+func TestAttach_neverReplacesOurs(t *testing.T) {
+	tb := newTestbed(t, testbed.Config{})
+	onDevice(t, tb.Hosts[0], func(ifindex int) error {
+		if _, err := load(t).Attach(ifindex, bpf.Generic); err != nil {
+			return err
+		}
+		refused(t, ifindex, bpf.Auto, true)
+		return nil
+	})
+}
+
+// What a job that ends leaves for a moment is waited for.
+func TestAttach_waitsForOurs(t *testing.T) {
+	for _, mode := range []bpf.Mode{bpf.Generic, bpf.Driver, bpf.Auto} {
+		tb := newTestbed(t, testbed.Config{})
+		onDevice(t, tb.Hosts[0], func(ifindex int) error {
+			first := load(t)
+			if _, err := first.Attach(ifindex, bpf.Generic); err != nil {
+				return err
+			}
+			closed := make(chan error)
+			go func() {
+				time.Sleep(100 * time.Millisecond) // the other one has tried by now, most often
+				closed <- first.Close()
+			}()
+			if _, err := load(t).Attach(ifindex, mode); err != nil {
+				t.Errorf("%v: %v", mode, err)
+			}
+			return <-closed
+		})
+	}
+}
+
+// A child between fork and exec has copies of all descriptors, and who lists
+// the links of the machine has one of each. Neither keeps a program attached.
+func TestClose_othersHaveTheLink(t *testing.T) {
+	tb := newTestbed(t, testbed.Config{})
+	onDevice(t, tb.Hosts[0], func(ifindex int) error {
+		p := load(t)
+		if _, err := p.Attach(ifindex, bpf.Generic); err != nil {
+			return err
+		}
+		a, _, err := bpf.Query(ifindex)
+		if err != nil {
+			return err
+		}
+		other, err := link.NewFromID(link.ID(a.LinkID))
+		if err != nil {
+			return err
+		}
+		defer other.Close()
+		if err := p.Close(); err != nil {
+			return err
+		}
+		if a, ok, err := bpf.Query(ifindex); ok || err != nil {
+			t.Errorf("after Close: %v, %v", a, err)
+		}
+		return nil
+	})
 }
 
 func TestAttach_twice(t *testing.T) {

@@ -142,7 +142,8 @@ func (p *Program) Frags() bool { return p.frags }
 
 // Attach attaches the program to an interface and returns the mode in which it
 // runs there. It fails with an [*AttachedError] when there is a program
-// already. A Program is attached once; Close detaches it.
+// already; when that is a steering program of ours too, it waits for its end for
+// about 5 s before. A Program is attached once; Close detaches it.
 func (p *Program) Attach(ifindex int, mode Mode) (Mode, error) {
 	if p.link != nil {
 		return 0, errors.New("bpf: the program is attached already: load another one for another interface")
@@ -221,7 +222,7 @@ func (p *Program) Counters() (Counters, error) {
 func (p *Program) Close() error {
 	var err error
 	if p.link != nil {
-		err = p.link.Close()
+		err = detach(p.link)
 		p.link = nil
 	}
 	return errors.Join(err, p.objs.Close())

@@ -83,7 +83,7 @@ func (s *Switch) Counters() (SwitchCounters, error) {
 func (s *Switch) Close() error {
 	var errs []error
 	for _, l := range s.links {
-		errs = append(errs, l.Close())
+		errs = append(errs, detach(l))
 	}
 	s.links = nil
 	return errors.Join(append(errs, s.objs.Close())...)

@@ -152,7 +152,7 @@ func TestRC_tsharkReadsAll(t *testing.T) {
 		if os.Getenv("XWARP_REQUIRE_TSHARK") == "1" {
 			t.Fatal("XWARP_REQUIRE_TSHARK=1, but: ", err)
 		}
-		t.Skip("no tshark:", err)
+		t.Skip("needs tshark: apt-get install tshark")
 	}
 	for name, p := range map[string]ConnParam{
 		"plain": {}, "CRC": {CRC: true}, "peer to peer": {RTR: mpa.RTRWrite}, "peer to peer by Read, CRC": {RTR: mpa.RTRRead, CRC: true}, "revision 1": {Revision: 1, CRC: true},

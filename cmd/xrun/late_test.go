@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -19,35 +18,32 @@ func TestXrun_lateLink(t *testing.T) {
 		}
 		t.Skip("needs root to make hosts")
 	}
-	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("needs ip to set links up and down")
-	}
 	tb, err := testbed.New(testbed.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tb.Close()
-	set := func(state string) {
-		if out, err := exec.Command("ip", "-n", tb.Hosts[1].Name, "link", "set", testbed.Device, state).CombinedOutput(); err != nil {
-			t.Errorf("%v, %s", err, out)
+	set := func(up bool) {
+		if err := tb.Hosts[1].SetUp(up); err != nil {
+			t.Error(err)
 		}
 	}
 	for _, args := range []string{"--fabric udp", "--fabric xdp", "--fabric xdp --queues shared", "--fabric xdp --transport rc"} {
 		for _, late := range []bool{true, false} {
-			set("down")
+			set(false)
 			wait, done := "20s", make(chan struct{})
 			if late {
 				go func() {
 					defer close(done)
 					time.Sleep(500 * time.Millisecond)
-					set("up")
+					set(true)
 				}()
 			} else {
 				wait = "200ms"
 				close(done)
 			}
 			_, errOut, status := xrun(t, append(strings.Fields(args), "-x", "XWARP_NET_WAIT="+wait, "-n", "2", "--device", testbed.Device,
-				"--hosts", tb.Hosts[0].Name+","+tb.Hosts[1].Name, "--launcher-exec", "ip netns exec", self, asRank)...)
+				"--hosts", tb.Hosts[0].Name+","+tb.Hosts[1].Name, "--launcher-exec", launcher, self, asRank)...)
 			<-done
 			switch {
 			case late && status != 0:

@@ -22,7 +22,7 @@ const xrunEnv = "XWARP_TEST_XRUN"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
-		if rank := map[string]func() error{asRank: rankMain, asPairs: pairsMain}[os.Args[1]]; rank != nil {
+		if rank := map[string]func() error{asRank: rankMain, asPairs: pairsMain, asLauncher: launcherMain}[os.Args[1]]; rank != nil {
 			if err := rank(); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
@@ -50,6 +50,22 @@ func TestMain(m *testing.M) {
 }
 
 const self = "/proc/self/exe"
+
+// launcher is what reaches the hosts of a testbed: the test binary, which goes there
+// and becomes the command.
+const (
+	launcher   = self + " " + asLauncher
+	asLauncher = "in-host"
+)
+
+func launcherMain() error {
+	host, command := os.Args[2], os.Args[3:]
+	program, err := exec.LookPath(command[0])
+	if err != nil {
+		return err
+	}
+	return testbed.DoIn(host, func() error { return syscall.Exec(program, command, os.Environ()) })
+}
 
 // xrun runs xrun and returns its output and exit status.
 func xrun(t *testing.T, args ...string) (stdout, stderr string, status int) {
@@ -285,16 +301,13 @@ func TestXrun_hosts(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to make hosts")
 	}
-	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("needs ip to reach them")
-	}
 	tb, err := testbed.New(testbed.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tb.Close()
 	out, errOut, status := xrun(t, "-n", "2", "--tag-output", "--fabric", "udp", "--device", "xw0",
-		"--hosts", tb.Hosts[0].Name+","+tb.Hosts[1].Name, "--launcher-exec", "ip netns exec", "-genv", "GREETING", "hello",
+		"--hosts", tb.Hosts[0].Name+","+tb.Hosts[1].Name, "--launcher-exec", launcher, "-genv", "GREETING", "hello",
 		"sh", "-c", "echo $GREETING $XWARP_HOST.$XWARP_LOCAL_RANK $XWARP_DEVICE; cat /proc/net/fib_trie")
 	if status != 0 {
 		t.Fatalf("status %d, %s", status, errOut)

@@ -2,7 +2,6 @@ package conform
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/netip"
@@ -29,8 +28,8 @@ type opener func(h *testbed.Host) (fabric.Streams, []io.Closer, error)
 // kernelTCP opens the kernel's TCP, which must not leave its checksums to a
 // veth: that computes none, and AF_XDP gets to see the frames as they are.
 func kernelTCP(h *testbed.Host) (fabric.Streams, []io.Closer, error) {
-	if out, err := h.Command("ethtool", "-K", h.Dev, "tx", "off").CombinedOutput(); err != nil {
-		return nil, nil, fmt.Errorf("ethtool: %w: %s", err, out)
+	if err := h.ChecksumOff(); err != nil {
+		return nil, nil, err
 	}
 	arena, err := mem.New(mem.Config{Size: 32 << 20, Huge: mem.HugeNever})
 	if err != nil {

@@ -3,9 +3,13 @@ package conform
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"os"
 	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/ktcp"
@@ -60,9 +64,14 @@ func addrsOf(t *testing.T, tb *testbed.Testbed, family string) (addrs [3]netip.A
 				return os.WriteFile("/proc/sys/net/ipv6/conf/"+h.Dev+"/disable_ipv6", []byte("0"), 0)
 			})
 			// No duplicate address detection: that takes a second or two.
-			if out, err := h.Command("ip", "addr", "add", addrs[i].String()+"/64", "dev", h.Dev, "nodad").CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
+			on(t, h, func() error {
+				link, err := netlink.LinkByName(h.Dev)
+				if err != nil {
+					return err
+				}
+				a := &netlink.Addr{IPNet: &net.IPNet{IP: addrs[i].AsSlice(), Mask: net.CIDRMask(64, 128)}, Flags: unix.IFA_F_NODAD}
+				return netlink.AddrAdd(link, a)
+			})
 		}
 	}
 	return addrs

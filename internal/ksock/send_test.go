@@ -138,8 +138,8 @@ func TestFlush_unreachable(t *testing.T) {
 	}
 	b := fabric.NewBatch(5, 1)
 	send(s, b, to, 5, 100)
-	if out, err := hosts[0].Command("ip", "link", "set", hosts[0].Dev, "down").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if err := hosts[0].SetUp(false); err != nil {
+		t.Fatal(err)
 	}
 	send(s, b, to, 5, 100)
 	if st := s.Stats(); st.TxPackets != 5 || st.TxUnreachable != 5 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/fabric"
@@ -126,9 +127,15 @@ func TestResolve_errors(t *testing.T) {
 func TestResolve_pathMTU(t *testing.T) {
 	hosts := newHosts(t)
 	s := openOn(t, hosts[0], Config{})
-	out, err := hosts[0].Command("ip", "route", "add", "10.87.0.2/32", "dev", hosts[0].Dev, "mtu", "1400").CombinedOutput()
+	err := hosts[0].Do(func() error {
+		link, err := netlink.LinkByName(hosts[0].Dev)
+		if err != nil {
+			return err
+		}
+		return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: netlink.NewIPNet(net.IPv4(10, 87, 0, 2)), MTU: 1400})
+	})
 	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatal(err)
 	}
 	if _, err := s.Resolve(netip.MustParseAddrPort("10.87.0.3:1")); err != nil {
 		t.Error(err)

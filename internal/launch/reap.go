@@ -16,8 +16,8 @@ import (
 // process with the name of the job in its environment, until there is none.
 // It finds children that have moved to sessions of their own, too.
 func killMarked(job string) error {
-	const patience = 5 * time.Second
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	const tries = 5000 // counted, not timed: who cannot run has not waited
+	for try := 1; ; try++ {
 		pids := marked(job)
 		if len(pids) == 0 {
 			return nil
@@ -25,9 +25,10 @@ func killMarked(job string) error {
 		for _, pid := range pids {
 			_ = unix.Kill(pid, unix.SIGKILL) // gone already, or somebody else's
 		}
-		if time.Now().After(end) {
+		if try == tries {
 			return fmt.Errorf("processes %v of the job do not die", pids)
 		}
+		time.Sleep(time.Millisecond)
 	}
 }
 

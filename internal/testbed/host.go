@@ -191,16 +191,31 @@ func (h *Host) configure(mtu int) error {
 	return nil
 }
 
+// SetUp sets the device up or down. Down, it takes the carrier from the other end
+// of its cable, too.
+func (h *Host) SetUp(up bool) error {
+	return h.Do(func() error {
+		link, err := netlink.LinkByName(h.Dev)
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", h.Name, h.Dev, err)
+		}
+		if up {
+			return netlink.LinkSetUp(link)
+		}
+		return netlink.LinkSetDown(link)
+	})
+}
+
 // awaitLink waits until the kernel's link watcher has seen the carrier, so
 // that programs that look at the operational state find the device up.
 func (h *Host) awaitLink() error {
-	const patience = 30 * time.Second
+	const tries = 30_000 // counted, not timed: who cannot run has not waited
 	nl, err := netlink.NewHandleAt(h.ns)
 	if err != nil {
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
 	defer nl.Close()
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for try := 1; ; try++ {
 		link, err := nl.LinkByName(h.Dev)
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", h.Name, h.Dev, err)
@@ -209,9 +224,10 @@ func (h *Host) awaitLink() error {
 		if state == netlink.OperUp {
 			return nil
 		}
-		if time.Now().After(end) {
-			return fmt.Errorf("%s: %s is still %v after %v", h.Name, h.Dev, state, patience)
+		if try == tries {
+			return fmt.Errorf("%s: %s is still %v", h.Name, h.Dev, state)
 		}
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -2,24 +2,34 @@ package testbed
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
-// segmentation lists the offloads that make a veth send packets above its MTU,
-// by the names that `ethtool -k` knows them by.
-var segmentation = [...]string{
-	"tx-generic-segmentation", "tx-tcp-segmentation", "tx-tcp-ecn-segmentation",
-	"tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation", "tx-udp-segmentation", "tx-gso-list",
+// segmentation returns the offloads that make a veth send packets above its MTU,
+// by the names that `ethtool -k` knows them by. The redirect program can forward
+// nothing above the MTU.
+func segmentation() []string {
+	return []string{
+		"tx-generic-segmentation", "tx-tcp-segmentation", "tx-tcp-ecn-segmentation",
+		"tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation", "tx-udp-segmentation", "tx-gso-list",
+	}
 }
 
-// segmentOff makes the kernel cut packets to the MTU before it hands them to
-// dev, in the calling thread's namespace: the redirect program can forward
-// nothing else. The message is ETHTOOL_MSG_FEATURES_SET of the kernel's
-// Documentation/networking/ethtool-netlink.rst.
-func segmentOff(dev string) error {
+// ChecksumOff makes the kernel put checksums into packets before it hands them to
+// the device: a veth computes none, and AF_XDP gets the frames as they are. It is
+// `ethtool -K DEV tx off`.
+func (h *Host) ChecksumOff() error {
+	return h.Do(func() error { return offloadOff(h.Dev, "tx-checksum-ip-generic", "tx-checksum-sctp") })
+}
+
+// offloadOff makes the kernel do itself what dev, in the calling thread's
+// namespace, would do for it. The message is ETHTOOL_MSG_FEATURES_SET of the
+// kernel's Documentation/networking/ethtool-netlink.rst.
+func offloadOff(dev string, features ...string) error {
 	family, err := netlink.GenlFamilyGet(unix.ETHTOOL_GENL_NAME)
 	if err != nil {
 		return fmt.Errorf("the kernel has no ethtool netlink: %w", err)
@@ -28,7 +38,7 @@ func segmentOff(dev string) error {
 	header.AddRtAttr(unix.ETHTOOL_A_HEADER_DEV_NAME, nl.ZeroTerminated(dev))
 	wanted := nl.NewRtAttr(unix.ETHTOOL_A_FEATURES_WANTED|unix.NLA_F_NESTED, nil)
 	bits := wanted.AddRtAttr(unix.ETHTOOL_A_BITSET_BITS|unix.NLA_F_NESTED, nil)
-	for _, name := range segmentation {
+	for _, name := range features {
 		// A bit that is named without a value is one to clear.
 		bit := bits.AddRtAttr(unix.ETHTOOL_A_BITSET_BITS_BIT|unix.NLA_F_NESTED, nil)
 		bit.AddRtAttr(unix.ETHTOOL_A_BITSET_BIT_NAME, nl.ZeroTerminated(name))
@@ -38,7 +48,7 @@ func segmentOff(dev string) error {
 	req.AddData(header)
 	req.AddData(wanted)
 	if _, err := req.Execute(unix.NETLINK_GENERIC, 0); err != nil {
-		return fmt.Errorf("segmentation offload of %s off: %w", dev, err)
+		return fmt.Errorf("offload of %s off (%s): %w", dev, strings.Join(features, ", "), err)
 	}
 	return nil
 }

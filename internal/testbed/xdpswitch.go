@@ -24,7 +24,7 @@ func (t *Testbed) plugXDP() (closer, error) {
 		return nil, err
 	}
 	for _, h := range t.Hosts {
-		if err := h.Do(func() error { return segmentOff(h.Dev) }); err != nil {
+		if err := h.Do(func() error { return offloadOff(h.Dev, segmentation()...) }); err != nil {
 			return nil, fmt.Errorf("%s: %w", h.Name, err)
 		}
 	}

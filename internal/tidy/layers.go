@@ -101,6 +101,7 @@ var Layers = []Row{
 	{Package: "examples/internal/job", May: "mpi"},
 	{Package: "examples/*", May: "mpi examples/cg/mtx examples/internal/job"},
 	{Package: "cmd/*", May: "...", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
+	{Package: "internal/gotest"},
 	{Package: "internal/tidy"},
 }
 
@@ -109,10 +110,9 @@ var UnsafePackages = []string{"internal/mem", "internal/ring", "xdp", "internal/
 
 // ClockPackages may read the clock of the machine, and why.
 var ClockPackages = map[string]string{
-	"examples/cg":      "it tells how long solving took, as any program of a user would",
-	"internal/launch":  "it waits for processes to die",
-	"internal/mono":    "it is the clock",
-	"internal/testbed": "it waits for processes to die and for the kernel to bring up links",
+	"examples/cg":     "it tells how long solving took, as any program of a user would",
+	"internal/launch": "it waits for processes to die",
+	"internal/mono":   "it is the clock",
 }
 
 // ExitPackages are libraries that may end the process, and why.

@@ -32,7 +32,7 @@ func TestStreams_tshark(t *testing.T) {
 		if os.Getenv("XWARP_REQUIRE_TSHARK") == "1" {
 			t.Fatal("XWARP_REQUIRE_TSHARK=1, but: ", err)
 		}
-		t.Skip("no tshark:", err)
+		t.Skip("needs tshark: apt-get install tshark")
 	}
 	var w witness
 	for _, c := range []struct{ initiator, responder Config }{

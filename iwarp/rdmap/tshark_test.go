@@ -42,7 +42,7 @@ func TestVectors_tshark(t *testing.T) {
 		if os.Getenv("XWARP_REQUIRE_TSHARK") == "1" {
 			t.Fatal("XWARP_REQUIRE_TSHARK=1, but: ", err)
 		}
-		t.Skip("no tshark:", err)
+		t.Skip("needs tshark: apt-get install tshark")
 	}
 	names, segs := foreignEyes(t)
 	file := filepath.Join(t.TempDir(), "vectors.pcap")

@@ -36,7 +36,7 @@ func TestCapture_tcpdumpFindsNothingWrong(t *testing.T) {
 	defer tb.Close()
 	// -l and --immediate-mode: each line when it is seen. The first line that
 	// it writes, to standard error, says that it listens.
-	dump := exec.Command("ip", "netns", "exec", tb.Name+"-sw", tcpdump, "-l", "--immediate-mode", "-nvv", "-i", "any", "-Q", "in", "udp", "port", "18700")
+	dump := exec.Command(tcpdump, "-l", "--immediate-mode", "-nvv", "-i", "any", "-Q", "in", "udp", "port", "18700")
 	out, err := dump.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestCapture_tcpdumpFindsNothingWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := dump.Start(); err != nil {
+	if err := testbed.DoIn(tb.Name+"-sw", dump.Start); err != nil {
 		t.Fatal(err)
 	}
 	for ready := bufio.NewScanner(said); ready.Scan(); {

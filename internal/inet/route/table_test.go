@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -72,6 +73,9 @@ func (b *bench) in(h *testbed.Host, fn func() error) {
 // ip runs the ip command in a host.
 func (b *bench) ip(h *testbed.Host, args ...string) {
 	b.t.Helper()
+	if _, err := exec.LookPath("ip"); err != nil {
+		b.t.Skip("needs ip: apt-get install iproute2")
+	}
 	if out, err := h.Command("ip", args...).CombinedOutput(); err != nil {
 		b.t.Fatalf("ip %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
