@@ -12,6 +12,9 @@ import (
 // bytes at a time. false means that accept has to look; then
 // nothing was done.
 func (e *Endpoint) quick(b *fabric.Batch, d *fabric.Desc) bool {
+	if e.v6 {
+		return e.quick6(b, d)
+	}
 	h := e.bytes[d.Addr:][:d.Len]
 	if len(h) < HeaderLen || d.Flags&fabric.More != 0 {
 		return false
@@ -39,7 +42,7 @@ func (e *Endpoint) quick(b *fabric.Batch, d *fabric.Desc) bool {
 		return false
 	}
 	in := arrival{start: HeaderLen, payload: udpLen - UDPLen}
-	in.from = fabric.Remote(uint64(binary.BigEndian.Uint32(h[ipAt+ipSrc:]))<<16 | uint64(bits.ReverseBytes16(uint16(udp))))
+	in.from = fabric.Remote4(binary.BigEndian.Uint32(h[ipAt+ipSrc:]), bits.ReverseBytes16(uint16(udp)))
 	d.Addr, d.Len = d.Addr+HeaderLen, uint32(in.payload)
 	appendPacket(b, e.rx[e.rxNext:e.rxNext+1], &in)
 	e.stats.RxPackets++
