@@ -139,12 +139,7 @@ func (o *options) flagSet(vs, sizes, netns *string) *flag.FlagSet {
 	o.mpiFlags(fs)
 	fs.BoolVar(&o.testbed, "testbed", o.testbed, "")
 	fs.IntVar(&o.spec.MTU, "mtu", o.spec.MTU, "")
-	fs.BoolVar(&o.spec.IPv6, "ipv6", o.spec.IPv6, "")
-	fs.BoolVar(&o.spec.IPv6, "6", o.spec.IPv6, "")
-	fs.Func("switch", "", func(s string) (err error) {
-		o.joined, err = testbed.ParseSwitch(s)
-		return err
-	})
+	o.networkFlags(fs)
 	fs.StringVar(&o.spec.Transport, "transport", o.spec.Transport, "")
 	fs.StringVar(&o.spec.Fabric, "fabric", o.spec.Fabric, "")
 	fs.StringVar(&o.device, "device", o.device, "")
@@ -209,6 +204,16 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 		}
 	}
 	return places, nil
+}
+
+// networkFlags are about what lies between the ends.
+func (o *options) networkFlags(fs *flag.FlagSet) {
+	fs.BoolVar(&o.spec.IPv6, "ipv6", o.spec.IPv6, "")
+	fs.BoolVar(&o.spec.IPv6, "6", o.spec.IPv6, "")
+	fs.Func("switch", "", func(s string) (err error) {
+		o.joined, err = testbed.ParseSwitch(s)
+		return err
+	})
 }
 
 // eagerVar defines a flag that is a size, -1 for none.

@@ -14,31 +14,26 @@ type family struct {
 	name, groups                              string
 }
 
-var (
-	inet4 = family{
-		domain: unix.AF_INET, level: unix.IPPROTO_IP, headers: ipv4Len + udpLen,
-		mtuDiscover: unix.IP_MTU_DISCOVER, mtu: unix.IP_MTU,
-		multicastAll: unix.IP_MULTICAST_ALL, multicastTTL: unix.IP_MULTICAST_TTL, multicastLoop: unix.IP_MULTICAST_LOOP,
-		name: "IPv4", groups: "224.0.0.0/4",
+func familyOf(a netip.Addr) family {
+	if a.Is4() {
+		return family{
+			domain: unix.AF_INET, level: unix.IPPROTO_IP, headers: ipv4Len + udpLen,
+			mtuDiscover: unix.IP_MTU_DISCOVER, mtu: unix.IP_MTU,
+			multicastAll: unix.IP_MULTICAST_ALL, multicastTTL: unix.IP_MULTICAST_TTL, multicastLoop: unix.IP_MULTICAST_LOOP,
+			name: "IPv4", groups: "224.0.0.0/4",
+		}
 	}
-	inet6 = family{
+	return family{
 		domain: unix.AF_INET6, level: unix.IPPROTO_IPV6, headers: ipv6Len + udpLen,
 		mtuDiscover: unix.IPV6_MTU_DISCOVER, mtu: unix.IPV6_MTU,
 		multicastAll: unix.IPV6_MULTICAST_ALL, multicastTTL: unix.IPV6_MULTICAST_HOPS, multicastLoop: unix.IPV6_MULTICAST_LOOP,
 		name: "IPv6", groups: "ff00::/8",
 	}
-)
-
-func familyOf(a netip.Addr) *family {
-	if a.Is4() {
-		return &inet4
-	}
-	return &inet6
 }
 
 // wholePackets makes a socket send no fragments.
-func (f *family) wholePackets(fd int) error {
-	if f == &inet6 { // beside what it is told about the path, to cut what it sends itself
+func (f family) wholePackets(fd int) error {
+	if f.domain == unix.AF_INET6 { // beside what it is told about the path, to cut what it sends itself
 		if err := unix.SetsockoptInt(fd, f.level, unix.IPV6_DONTFRAG, 1); err != nil {
 			return err
 		}

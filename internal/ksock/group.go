@@ -122,7 +122,7 @@ func (s *Socket) indexOf(addr netip.Addr) int {
 func (s *Socket) toGroups() error {
 	f := s.family
 	var err error
-	if f == &inet4 {
+	if f.domain == unix.AF_INET {
 		err = unix.SetsockoptInet4Addr(s.fd, f.level, unix.IP_MULTICAST_IF, s.local.Addr().As4())
 	} else {
 		err = unix.SetsockoptInt(s.fd, f.level, unix.IPV6_MULTICAST_IF, s.device)

@@ -28,8 +28,8 @@ type Socket struct {
 	tx      sender
 	stats   fabric.DatagramStats
 
-	family *family // of all addresses
-	device int     // index of the one that has local
+	family family // of all addresses
+	device int    // index of the one that has local
 	paths  []rawAddr
 	byAddr map[netip.AddrPort]fabric.Path
 
