@@ -34,10 +34,8 @@ func (e *Endpoint) quick6(b *fabric.Batch, d *fabric.Desc) bool {
 	if !IPv6(h[ipAt:]).pseudo(udpLen).Merge(Sum(udp)).Add(h[HeaderLen6 : udpAt6+udpLen]).Good() {
 		return false
 	}
-	in := arrival{start: HeaderLen6, payload: udpLen - UDPLen}
-	in.from = fabric.Remote6(binary.BigEndian.Uint64(h[ipAt+ip6Src:]), binary.BigEndian.Uint64(h[ipAt+ip6Src+8:]), bits.ReverseBytes16(uint16(udp)))
-	d.Addr, d.Len = d.Addr+HeaderLen6, uint32(in.payload)
-	appendPacket(b, e.rx[e.rxNext:e.rxNext+1], &in)
+	from := fabric.Remote6(binary.BigEndian.Uint64(h[ipAt+ip6Src:]), binary.BigEndian.Uint64(h[ipAt+ip6Src+8:]), bits.ReverseBytes16(uint16(udp)))
+	appendOne(b, d.Addr+HeaderLen6, udpLen-UDPLen, from)
 	e.stats.RxPackets++
 	e.stats.RxBytes += uint64(udpLen - UDPLen)
 	return true
