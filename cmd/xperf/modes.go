@@ -73,7 +73,7 @@ func (o *options) controlAddr() (string, error) {
 	if o.device == "" {
 		return cmp.Or(o.listen, ":"+port), nil
 	}
-	_, addr, err := bench.FindDevice(o.device, o.spec.IPv6)
+	_, addr, err := bench.FindDevice(o.device, bench.Network(o.listen, o.spec.IPv6) == "tcp6")
 	return cmp.Or(o.listen, net.JoinHostPort(addr.String(), port)), err
 }
 
