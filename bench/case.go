@@ -172,7 +172,7 @@ func (c Case) defaultSizes(s *Spec) []int {
 	case c.Family == Raw && s.Fabric == "udp" && c.Kind == PingPong:
 		return []int{8, 64, 1024}
 	case c.Family == Raw && s.Fabric == "udp" && c.Kind == Bandwidth:
-		return []int{min(s.MTU, maxMTU) - udpHeaders}
+		return []int{min(s.MTU, maxMTU) - s.udpHeaders()}
 	case c.Kind.latency():
 		return []int{8, 64, 512, 4 << 10, 32 << 10, 256 << 10}
 	case c.Kind == Bandwidth || c.Kind == Duplex:
@@ -205,7 +205,7 @@ func (c Case) sizeRange(s *Spec) (lo, hi int, why string) {
 	case s.Fabric == "tcp":
 		return 1, MaxSize, "the limit of xperf"
 	case s.Fabric == "udp":
-		return streamHeader, maxMTU - udpHeaders, "one datagram"
+		return streamHeader, maxMTU - s.udpHeaders(), "one datagram"
 	}
 	return minFrame, s.MTU + ethHeader, fmt.Sprintf("one Ethernet frame at MTU %d", s.MTU)
 }

@@ -8,7 +8,9 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/xwarp/xwarp/internal/inet"
 	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/verbs/device"
 )
 
 // Local is what the two ends of a test need not agree on. Its zero value is
@@ -62,7 +64,7 @@ type End struct {
 	Server bool
 	Pair   *Pair
 	Device net.Interface
-	Addr   netip.Addr // IPv4 address of Device
+	Addr   netip.Addr // of Device: IPv6 if the control connection is, else IPv4
 	Clock  mono.Real
 
 	Capture string                     // pcapng file to write, or ""
@@ -75,7 +77,7 @@ type End struct {
 func newEnd(conn net.Conn, p *Pair, l Local) (*End, error) {
 	e := &End{Server: p.rank == 0, Pair: p, Capture: l.Capture, hosts: l.Hosts, alone: l.Alone}
 	if l.Device != "" {
-		dev, addr, err := FindDevice(l.Device)
+		dev, addr, err := FindDevice(l.Device, overIPv6(conn))
 		e.Device, e.Addr = dev, addr
 		return e, err
 	}
@@ -84,9 +86,6 @@ func newEnd(conn net.Conn, p *Pair, l Local) (*End, error) {
 		return nil, fmt.Errorf("control connection from %v, which is no TCP address", conn.LocalAddr())
 	}
 	e.Addr = tcp.AddrPort().Addr().Unmap()
-	if !e.Addr.Is4() {
-		return nil, fmt.Errorf("control connection from %v: xwarp carries IPv4 only, so name the server by an IPv4 address", e.Addr)
-	}
 	dev, err := deviceOf(e.Addr)
 	if err != nil {
 		return nil, err
@@ -95,10 +94,10 @@ func newEnd(conn net.Conn, p *Pair, l Local) (*End, error) {
 	return e, nil
 }
 
-// FindDevice returns a network interface of this network namespace and its first
-// IPv4 address. Its error wraps ErrUsage, and lists the interfaces, when there is
+// FindDevice returns a network interface of this network namespace and its
+// address, of IPv4 or IPv6. Its error wraps ErrUsage, and lists the interfaces, when there is
 // no such one.
-func FindDevice(name string) (net.Interface, netip.Addr, error) {
+func FindDevice(name string, ipv6 bool) (net.Interface, netip.Addr, error) {
 	all, err := net.Interfaces()
 	if err != nil {
 		return net.Interface{}, netip.Addr{}, err
@@ -106,7 +105,7 @@ func FindDevice(name string) (net.Interface, netip.Addr, error) {
 	var names []string
 	for _, dev := range all {
 		if dev.Name == name {
-			addr, err := firstIPv4(&dev)
+			addr, err := device.Address(name, ipv6)
 			return dev, addr, err
 		}
 		names = append(names, dev.Name)
@@ -114,30 +113,27 @@ func FindDevice(name string) (net.Interface, netip.Addr, error) {
 	return net.Interface{}, netip.Addr{}, usagef("there is no device %s: there are %s (`xinfo` tells what they can do)", name, strings.Join(names, ", "))
 }
 
-func firstIPv4(dev *net.Interface) (netip.Addr, error) {
-	addrs, err := dev.Addrs()
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("device %s: %w", dev.Name, err)
-	}
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
-			return p.Addr(), nil
-		}
-	}
-	return netip.Addr{}, fmt.Errorf("device %s has no IPv4 address: give it one with `ip addr add ADDRESS/LENGTH dev %s`", dev.Name, dev.Name)
+// overIPv6 reports whether the control connection is, and so the test.
+func overIPv6(conn net.Conn) bool {
+	tcp, ok := conn.LocalAddr().(*net.TCPAddr)
+	return ok && tcp.AddrPort().Addr().Unmap().Is6()
 }
 
+// deviceOf returns the device whose first address of the family is addr.
 func deviceOf(addr netip.Addr) (*net.Interface, error) {
 	devs, err := net.Interfaces()
 	if err != nil {
 		return nil, err
 	}
 	for _, dev := range devs {
-		if mine, err := firstIPv4(&dev); err == nil && mine == addr {
+		if mine, err := device.Address(dev.Name, addr.Is6()); err == nil && mine == addr {
 			return &dev, nil
 		}
 	}
-	return nil, fmt.Errorf("no device has the first IPv4 address %v: name it with --device", addr)
+	if addr.Is6() && addr.IsLinkLocalUnicast() {
+		return nil, fmt.Errorf("control connection from %v: %w", addr, inet.ErrLinkLocal)
+	}
+	return nil, fmt.Errorf("no device has the first address %v of its family: name it with --device", addr)
 }
 
 // checkMTU reports whether the device can carry what the test wants.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
@@ -46,6 +47,8 @@ type PlaceConfig struct {
 	Loopback bool
 	// MTU of the hosts in bytes. Default 9000.
 	MTU int
+	// IPv6 gives the hosts addresses of IPv6. Default: IPv4.
+	IPv6 bool
 	// Switch joins the hosts.
 	Switch testbed.Switch
 	// Cores are the cores of the server and the client. Default: not pinned.
@@ -72,7 +75,11 @@ func OpenPlace(c PlaceConfig) (*Place, error) {
 		args = append(args, "--cores", joinInts(c.Cores))
 	}
 	if c.Loopback {
-		cmd := exec.Command(c.Server[0], append(args, "--listen", "127.0.0.1:0")...)
+		at := "127.0.0.1:0"
+		if c.IPv6 {
+			at = "[::1]:0"
+		}
+		cmd := exec.Command(c.Server[0], append(args, "--listen", at)...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		p.release = make(chan struct{})
 		if err := p.start(cmd, func() error { return startOnThread(cmd, p.release) }); err != nil {
@@ -96,7 +103,7 @@ func OpenPlace(c PlaceConfig) (*Place, error) {
 		args = append(args, "--netns", joinNames(bed.Hosts[1:peers]))
 	}
 	p.Client.Device, p.Client.Enter = b.Dev, b.Do
-	cmd := a.Command(c.Server[0], append(args, "--device", a.Dev, "--listen", a.Addr.String()+":0")...)
+	cmd := a.Command(c.Server[0], append(args, "--device", a.Dev, "--listen", netip.AddrPortFrom(a.Addr, 0).String())...)
 	if err := p.start(cmd.Cmd, cmd.Start); err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
@@ -105,7 +112,7 @@ func OpenPlace(c PlaceConfig) (*Place, error) {
 
 // openBed makes the hosts.
 func openBed(c PlaceConfig, hosts int) (*testbed.Testbed, error) {
-	config := testbed.Config{Hosts: hosts, MTU: c.MTU, Switch: c.Switch}
+	config := testbed.Config{Hosts: hosts, MTU: c.MTU, Switch: c.Switch, IPv6: c.IPv6}
 	if len(c.BulkCores) == 0 {
 		return testbed.New(config)
 	}

@@ -22,7 +22,7 @@ const tcpChunk = 256 << 10
 
 func openTCP(e *End) (Bench, error) {
 	size := max(slices.Max(e.Spec.Sizes), tcpChunk)
-	s, err := newSocket(unix.SOCK_STREAM, 2*size)
+	s, err := newSocket(e.Addr, unix.SOCK_STREAM, 2*size)
 	if err != nil {
 		return nil, err
 	}
@@ -37,8 +37,7 @@ func openTCP(e *End) (Bench, error) {
 // connect replaces the socket by a connected one. The server listens on a port
 // of the kernel's choice and tells the client.
 func (t *tcpBench) connect() error {
-	local := &unix.SockaddrInet4{Addr: t.Addr.As4()}
-	if err := unix.Bind(t.s.fd, local); err != nil {
+	if err := unix.Bind(t.s.fd, sockaddr(netip.AddrPortFrom(t.Addr, 0))); err != nil {
 		return fmt.Errorf("bind to %v: %w", t.Addr, err)
 	}
 	if t.Server {
@@ -77,7 +76,13 @@ func exchangeAddr(e *End, fd int) error {
 	if err != nil {
 		return fmt.Errorf("getsockname: %w", err)
 	}
-	port := name.(*unix.SockaddrInet4).Port
+	port := 0
+	switch n := name.(type) {
+	case *unix.SockaddrInet4:
+		port = n.Port
+	case *unix.SockaddrInet6:
+		port = n.Port
+	}
 	if err := e.Pair.Put("address", netip.AddrPortFrom(e.Addr, uint16(port)).String()); err != nil {
 		return err
 	}
@@ -91,10 +96,10 @@ func connectPeer(e *End, fd int) error {
 		return err
 	}
 	peer, err := netip.ParseAddrPort(text)
-	if err != nil || !peer.Addr().Is4() {
+	if err != nil || peer.Addr().Is4() != e.Addr.Is4() {
 		return fmt.Errorf("the other end said that its address is %q", text)
 	}
-	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: peer.Addr().As4(), Port: int(peer.Port())}); err != nil {
+	if err := unix.Connect(fd, sockaddr(peer)); err != nil {
 		return fmt.Errorf("connect to %v: %w", peer, err)
 	}
 	return nil

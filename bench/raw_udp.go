@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"strconv"
 
@@ -11,9 +12,6 @@ import (
 	"github.com/xwarp/xwarp/internal/mono"
 	"golang.org/x/sys/unix"
 )
-
-// udpHeaders is the size of the IPv4 and UDP headers.
-const udpHeaders = 28
 
 // udpBatch is how many datagrams one system call moves in streams.
 const udpBatch = 32
@@ -57,7 +55,7 @@ type batch struct {
 func openUDP(e *End) (Bench, error) {
 	slot := (max(slices.Max(e.Spec.Sizes), confirmSize) + 63) &^ 63
 	half := udpBatch * (mmsghdrSize + iovecSize + slot)
-	s, err := newSocket(unix.SOCK_DGRAM, 2*half)
+	s, err := newSocket(e.Addr, unix.SOCK_DGRAM, 2*half)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +70,7 @@ func openUDP(e *End) (Bench, error) {
 
 func (u *udpBench) connect() error {
 	fd := u.s.fd
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: u.Addr.As4()}); err != nil {
+	if err := unix.Bind(fd, sockaddr(netip.AddrPortFrom(u.Addr, 0))); err != nil {
 		return fmt.Errorf("bind to %v: %w", u.Addr, err)
 	}
 	// Beyond the limit for ordinary users where that is allowed.

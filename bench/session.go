@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/netip"
 	"runtime"
 	"time"
 
@@ -85,11 +86,11 @@ func Connect(ctx context.Context, spec Spec, config ConnectConfig) (*Session, er
 // main is the life of the client end, on its own thread.
 func (s *Session) main(ctx context.Context, config ConnectConfig, opened chan<- struct{}) error {
 	if config.Device != "" { // the server need not be there to know
-		if _, _, err := FindDevice(config.Device); err != nil {
+		if _, _, err := FindDevice(config.Device, Network(config.Addr, s.Spec.IPv6) == "tcp6"); err != nil {
 			return err
 		}
 	}
-	conn, err := dial(ctx, config)
+	conn, err := dial(ctx, config, s.Spec.IPv6)
 	if err != nil {
 		return err
 	}
@@ -116,13 +117,13 @@ func (s *Session) main(ctx context.Context, config ConnectConfig, opened chan<- 
 }
 
 // dial connects to the server, which may still be starting.
-func dial(ctx context.Context, config ConnectConfig) (net.Conn, error) {
+func dial(ctx context.Context, config ConnectConfig, ipv6 bool) (net.Conn, error) {
 	var clock mono.Real
 	start := clock.Now()
 	for {
 		left := config.Patience - clock.Now().Sub(start)
 		d := net.Dialer{Timeout: max(left, time.Millisecond)}
-		conn, err := d.DialContext(ctx, "tcp4", config.Addr)
+		conn, err := d.DialContext(ctx, Network(config.Addr, ipv6), config.Addr)
 		if err == nil {
 			if err := watch(conn, config.Silence); err != nil {
 				return nil, errors.Join(err, conn.Close())
@@ -143,11 +144,26 @@ func dial(ctx context.Context, config ConnectConfig) (net.Conn, error) {
 	}
 }
 
+// Network returns the network of a control connection to or at address, host:port: a
+// name has addresses of both families, and what is not asked for is IPv4.
+func Network(address string, ipv6 bool) string {
+	host, _, _ := net.SplitHostPort(address) // what is no address fails later
+	if a, err := netip.ParseAddr(host); ipv6 || err == nil && a.Is6() {
+		return "tcp6"
+	}
+	return "tcp4"
+}
+
 // open agrees with the server and opens the test.
 func (s *Session) open(conn net.Conn, config ConnectConfig) (Bench, error) {
 	e, err := newEnd(conn, s.pair, config.Local)
 	if err != nil {
 		return nil, err
+	}
+	if s.Spec.IPv6 = e.Addr.Is6(); s.Spec.IPv6 {
+		if err := s.Spec.Check(); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.Spec.Complete(e.Device.MTU); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/xwarp/xwarp/internal/mem"
 	"golang.org/x/sys/unix"
@@ -20,9 +21,13 @@ type socket struct {
 	err   unix.Errno
 }
 
-// newSocket makes a socket with a buffer of size bytes.
-func newSocket(kind, size int) (*socket, error) {
-	fd, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, 0)
+// newSocket makes a socket of the family of local, with a buffer of size bytes.
+func newSocket(local netip.Addr, kind, size int) (*socket, error) {
+	family := unix.AF_INET
+	if local.Is6() {
+		family = unix.AF_INET6
+	}
+	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("socket: %w", err)
 	}
@@ -33,6 +38,14 @@ func newSocket(kind, size int) (*socket, error) {
 	}
 	s.base = uintptr(mem.AddressOf(s.arena.Bytes()))
 	return s, nil
+}
+
+// sockaddr returns an address as the kernel takes it.
+func sockaddr(a netip.AddrPort) unix.Sockaddr {
+	if a.Addr().Is4() {
+		return &unix.SockaddrInet4{Addr: a.Addr().As4(), Port: int(a.Port())}
+	}
+	return &unix.SockaddrInet6{Addr: a.Addr().As16(), Port: int(a.Port())}
 }
 
 func (s *socket) close() error {

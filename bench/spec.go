@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/xwarp/xwarp/internal/inet"
 	"github.com/xwarp/xwarp/mpi"
 	"github.com/xwarp/xwarp/verbs/device"
 	"github.com/xwarp/xwarp/xdp"
@@ -56,6 +57,7 @@ type Spec struct {
 	BulkWay   string  `json:"bulk_way"`   // how large data leaves an endpoint on xdp: see device.ParseBulk; default "auto"
 	CRC       bool    `json:"crc"`        // rc: a CRC32C in each FPDU
 	Markers   bool    `json:"markers"`    // rc: both ends ask for markers
+	IPv6      bool    `json:"ipv6"`       // over IPv6; Connect sets it when the server's address is one
 	All       bool    `json:"all"`        // all powers of two up to 8 MiB that can be sent, instead of Sizes
 
 	// Rendezvous is how long messages of MPI cross the network: see
@@ -107,7 +109,18 @@ func (s *Spec) Check() error {
 	if s.MTU != 0 && (s.MTU < minMTU || s.MTU > maxMTU) {
 		return usagef("MTU %d is outside of %d to %d", s.MTU, minMTU, maxMTU)
 	}
+	if s.IPv6 && c.Family == Raw && s.onXDP() {
+		return usagef("%s over %s moves frames without a checksum, which IPv6 does not have: leave --ipv6 away", s.Test, s.Fabric)
+	}
 	return s.checkNumbers()
+}
+
+// udpHeaders returns the size of the IP and UDP headers.
+func (s *Spec) udpHeaders() int {
+	if s.IPv6 {
+		return inet.IPv6Len + inet.UDPLen
+	}
+	return inet.IPv4Len + inet.UDPLen
 }
 
 // AtomicOps returns what Spec.Op may be.

@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/verbs"
@@ -112,7 +113,7 @@ func openPeerContext(e *End, i int) (ctx *verbs.Context, err error) {
 	if i > len(e.hosts) {
 		return nil, usagef("--peers %d over %s needs a device for each endpoint of the server, and there is one: use --testbed, which makes them, or --fabric udp", e.Spec.Peers, e.Spec.Fabric)
 	}
-	spec.Addr = device.Spec{}.Addr // that of the device there
+	spec.Addr, spec.IPv6 = netip.Addr{}, e.Addr.Is6() // that of the device there
 	err = e.hosts[i-1](func() error {
 		ctx, err = device.Open(spec)
 		return err

@@ -45,8 +45,9 @@ struct xdp_md {
 	__u32 egress_ifindex;
 };
 
-/* linux/if_ether.h, linux/ip.h, linux/udp.h, linux/in.h */
+/* linux/if_ether.h, linux/ip.h, linux/ipv6.h, linux/udp.h, linux/in.h */
 #define ETH_P_IP 0x0800
+#define ETH_P_IPV6 0x86dd
 #define IPPROTO_TCP 6
 #define IPPROTO_UDP 17
 #define IP_MF_OR_OFFSET 0x3fff
@@ -68,6 +69,16 @@ struct iphdr {
 	__be16 check;
 	__be32 saddr;
 	__be32 daddr;
+} __attribute__((packed));
+
+struct ipv6hdr {
+	__u8 version; /* in the upper half; traffic class and flow label follow */
+	__u8 flow[3];
+	__be16 payload_len;
+	__u8 nexthdr;
+	__u8 hop_limit;
+	__be32 saddr[4];
+	__be32 daddr[4];
 } __attribute__((packed));
 
 struct udphdr {

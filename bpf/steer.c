@@ -14,7 +14,9 @@ const volatile __u16 port_base; /* first UDP port, host byte order */
 const volatile __u16 slots;     /* number of ports, one per socket and queue */
 const volatile __u16 tcp_base;  /* first TCP port, host byte order */
 const volatile __u16 tcp_ports; /* number of TCP ports of each slot; 0: no TCP */
-const volatile __u32 address;   /* IPv4 destination besides groups, network byte order; 0: any */
+const volatile __u16 family;    /* of the destination address: 4, 6, or 0 for any of both */
+/* Destination besides groups, network byte order; of IPv4 in the first word. */
+const volatile __u32 address[4];
 
 /* A packet is dropped when a random number is below this: 0 drops none. */
 volatile __u32 loss_threshold;
@@ -58,62 +60,92 @@ struct headers {
 	struct udphdr udp;
 } __attribute__((packed));
 
-/* 224.0.0.0/4 */
-static __always_inline int multicast(__be32 addr)
+struct headers6 {
+	struct ethhdr eth;
+	struct ipv6hdr ip;
+	struct udphdr udp;
+} __attribute__((packed));
+
+/* What of a packet decides where it goes. */
+struct packet {
+	__u8 protocol;
+	__u8 ours;      /* sent to our address, or ours is any */
+	__u8 multicast; /* sent to a group */
+	__u32 len;      /* bytes behind the IP header */
+	const struct udphdr *udp; /* a TCP header begins with the ports as well */
+};
+
+/*
+ * Multicast to our ports is ours whatever the group: endpoints know which groups
+ * they have joined, and the device knows those of the host. Packets with IP
+ * options, extension headers and fragments are the kernel's: endpoints send none.
+ */
+static __always_inline int parse4(const struct headers *h, struct packet *p)
 {
-	return (addr & bpf_htonl(0xf0000000)) == bpf_htonl(0xe0000000);
+	if (family == 6 || h->ip.version_ihl != 0x45 || h->ip.frag_off & bpf_htons(IP_MF_OR_OFFSET))
+		return 0;
+	p->protocol = h->ip.protocol;
+	p->ours = !family || h->ip.daddr == address[0];
+	p->multicast = (h->ip.daddr & bpf_htonl(0xf0000000)) == bpf_htonl(0xe0000000); /* 224.0.0.0/4 */
+	p->len = (__u32)bpf_ntohs(h->ip.tot_len) - sizeof(h->ip);
+	p->udp = &h->udp;
+	return 1;
 }
 
-/* The slot that a UDP datagram is for, or a huge number. */
-static __always_inline __u32 udp_slot(const struct headers *h)
+static __always_inline int parse6(const struct headers6 *h, struct packet *p)
 {
-	/*
-	 * Multicast to our ports is ours whatever the group: endpoints know which
-	 * groups they have joined, and the device knows those of the host.
-	 */
-	if (address && h->ip.daddr != address && !multicast(h->ip.daddr))
-		return -1;
-	return (__u32)bpf_ntohs(h->udp.dest) - port_base; /* below base: huge */
+	if (family == 4 || h->ip.version >> 4 != 6)
+		return 0;
+	p->protocol = h->ip.nexthdr;
+	p->ours = !family || (h->ip.daddr[0] == address[0] && h->ip.daddr[1] == address[1] &&
+			      h->ip.daddr[2] == address[2] && h->ip.daddr[3] == address[3]);
+	p->multicast = (h->ip.daddr[0] & bpf_htonl(0xff000000)) == bpf_htonl(0xff000000); /* ff00::/8 */
+	p->len = bpf_ntohs(h->ip.payload_len);
+	p->udp = &h->udp;
+	return 1;
 }
 
-/* The slot that a TCP segment is for, or a huge number. */
-static __always_inline __u32 tcp_slot(const struct headers *h)
+/* The slot that a packet is for, or a huge number. */
+static __always_inline __u32 slot_of(const struct packet *p)
 {
-	if (!tcp_ports || (address && h->ip.daddr != address))
-		return -1;
-	/* A TCP header begins with the ports as a UDP header does. */
-	return ((__u32)bpf_ntohs(h->udp.dest) - tcp_base) / tcp_ports;
+	__u32 port = bpf_ntohs(p->udp->dest);
+
+	if (p->protocol == IPPROTO_UDP && (p->ours || p->multicast))
+		return port - port_base; /* below base: huge */
+	if (p->protocol == IPPROTO_TCP && p->ours && tcp_ports)
+		return (port - tcp_base) / tcp_ports;
+	return -1;
 }
 
 SEC("xdp.frags")
 int steer(struct xdp_md *ctx)
 {
 	struct headers *h = (void *)(long)ctx->data;
+	struct headers6 *h6 = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	struct packet p;
 
 	/* 42 bytes is also the length of an ARP packet: nothing shorter is ours. */
-	if ((void *)(h + 1) > (void *)(long)ctx->data_end)
+	if ((void *)(h + 1) > end)
 		return count(PASSED, XDP_PASS);
-	/*
-	 * Packets with IP options and fragments are the kernel's: endpoints send
-	 * neither.
-	 */
-	if (h->eth.proto != bpf_htons(ETH_P_IP) || h->ip.version_ihl != 0x45 ||
-	    h->ip.frag_off & bpf_htons(IP_MF_OR_OFFSET))
+	if (h->eth.proto == bpf_htons(ETH_P_IP)) {
+		if (!parse4(h, &p))
+			return count(PASSED, XDP_PASS);
+	} else if (h->eth.proto == bpf_htons(ETH_P_IPV6) && (void *)(h6 + 1) <= end) {
+		if (!parse6(h6, &p))
+			return count(PASSED, XDP_PASS);
+	} else {
 		return count(PASSED, XDP_PASS);
+	}
 
-	__u32 slot = slots;
+	__u32 slot = slot_of(&p);
 
-	if (h->ip.protocol == IPPROTO_UDP)
-		slot = udp_slot(h);
-	else if (h->ip.protocol == IPPROTO_TCP)
-		slot = tcp_slot(h);
 	if (slot >= slots)
 		return count(PASSED, XDP_PASS);
+	if (p.protocol == IPPROTO_UDP) {
+		__u32 len = bpf_ntohs(p.udp->len);
 
-	if (h->ip.protocol == IPPROTO_UDP) {
-		__u32 len = bpf_ntohs(h->udp.len);
-
-		if (len < sizeof(h->udp) || len + sizeof(h->ip) != bpf_ntohs(h->ip.tot_len))
+		if (len < sizeof(*p.udp) || len != p.len)
 			return count(MALFORMED, XDP_PASS);
 	}
 

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Config says which packets a [Program] steers: those for UDP/IPv4 port
-// PortBase+slot go to the socket registered for that slot and the queue that
+// Config says which packets a [Program] steers: those for UDP port PortBase+slot,
+// over IPv4 or IPv6, go to the socket registered for that slot and the queue that
 // they arrived on, and so do those for the TCP ports of the slot, if it has any.
 type Config struct {
 	PortBase uint16     // UDP port of slot 0; needed
 	Slots    int        // number of consecutive ports; default 1
 	Queues   int        // receive queues of the interface; default 1
-	Addr     netip.Addr // IPv4 destination address, besides multicast groups; default any
+	Addr     netip.Addr // destination, besides multicast groups: then only its family is steered; default any of both
 	LossPPM  int        // see Program.SetLoss; default 0
 
-	// TCPPorts is how many TCP/IPv4 ports each slot has: those of slot s begin
+	// TCPPorts is how many TCP ports each slot has: those of slot s begin
 	// at TCPBase + s*TCPPorts. Listeners and ephemeral ports of a TCP in user
 	// space must be among them, and programs that use the kernel's TCP must stay
 	// away from them. Default 0: all TCP is the kernel's.
@@ -59,8 +59,6 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("bpf: %d ports from %d on go past 65535: lower Config.PortBase or Config.Slots", c.Slots, c.PortBase)
 	case c.Queues < 0 || c.Queues > 1<<16:
 		return c, fmt.Errorf("bpf: Config.Queues is %d: it is the number of receive queues of the interface", c.Queues)
-	case c.Addr.IsValid() && !c.Addr.Unmap().Is4():
-		return c, fmt.Errorf("bpf: Config.Addr is %v: only IPv4 is steered", c.Addr)
 	}
 	return c, nil
 }
@@ -116,16 +114,13 @@ func (p *Program) load(c Config) error {
 		return err
 	}
 	spec.Maps[steerMapSockets].MaxEntries = uint32(c.Queues * c.Slots)
-	var addr uint32
-	if c.Addr.IsValid() {
-		b := c.Addr.Unmap().As4()
-		addr = binary.NativeEndian.Uint32(b[:]) // the program compares the bytes as they are on the wire
-	}
+	family, addr := destination(c.Addr.Unmap())
 	err = errors.Join(
 		spec.Variables[steerVarPortBase].Set(c.PortBase),
 		spec.Variables[steerVarSlots].Set(uint16(c.Slots)),
 		spec.Variables[steerVarTcpBase].Set(c.TCPBase),
 		spec.Variables[steerVarTcpPorts].Set(uint16(c.TCPPorts)),
+		spec.Variables[steerVarFamily].Set(family),
 		spec.Variables[steerVarAddress].Set(addr))
 	if err != nil {
 		return err
@@ -134,6 +129,22 @@ func (p *Program) load(c Config) error {
 		spec.Programs[steerProgSteer].Flags &^= unix.BPF_F_XDP_HAS_FRAGS
 	}
 	return spec.LoadAndAssign(&p.objs, nil)
+}
+
+// destination returns an address as the program knows it: the bytes as they are on
+// the wire.
+func destination(a netip.Addr) (family uint16, addr [4]uint32) {
+	var b []byte
+	switch {
+	case a.Is4():
+		family, b = 4, a.AsSlice()
+	case a.Is6():
+		family, b = 6, a.AsSlice()
+	}
+	for i := range len(b) / 4 {
+		addr[i] = binary.NativeEndian.Uint32(b[4*i:])
+	}
+	return family, addr
 }
 
 // Frags reports whether the program may be attached in driver mode to an

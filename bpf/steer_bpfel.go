@@ -20,6 +20,7 @@ const (
 	steerMapSockets       = "sockets"
 	steerProgSteer        = "steer"
 	steerVarAddress       = "address"
+	steerVarFamily        = "family"
 	steerVarLossThreshold = "loss_threshold"
 	steerVarPortBase      = "port_base"
 	steerVarSlots         = "slots"
@@ -85,6 +86,7 @@ type steerMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type steerVariableSpecs struct {
 	Address       *ebpf.VariableSpec `ebpf:"address"`
+	Family        *ebpf.VariableSpec `ebpf:"family"`
 	LossThreshold *ebpf.VariableSpec `ebpf:"loss_threshold"`
 	PortBase      *ebpf.VariableSpec `ebpf:"port_base"`
 	Slots         *ebpf.VariableSpec `ebpf:"slots"`
@@ -128,6 +130,7 @@ func (m *steerMaps) Close() error {
 // It can be passed to loadSteerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type steerVariables struct {
 	Address       *ebpf.Variable `ebpf:"address"`
+	Family        *ebpf.Variable `ebpf:"family"`
 	LossThreshold *ebpf.Variable `ebpf:"loss_threshold"`
 	PortBase      *ebpf.Variable `ebpf:"port_base"`
 	Slots         *ebpf.Variable `ebpf:"slots"`

@@ -84,6 +84,23 @@ func datagram(port uint16, edit ...func(b []byte)) []byte {
 	return b
 }
 
+// datagram6 makes a frame with 18 bytes of payload for a port over IPv6, changed by edit.
+func datagram6(port uint16, edit ...func(b []byte)) []byte {
+	b := make([]byte, 80)
+	copy(b, "\x02\x00\x00\x00\x00\x02\x02\x00\x00\x00\x00\x01\x86\xdd")
+	ip := b[14:]
+	ip[0], ip[6], ip[7] = 0x60, unix.IPPROTO_UDP, 64
+	binary.BigEndian.PutUint16(ip[4:], 26)
+	ip[8], ip[23], ip[24], ip[39] = 0xfd, 1, 0xfd, 2
+	udp := ip[40:]
+	binary.BigEndian.PutUint16(udp[2:], port)
+	binary.BigEndian.PutUint16(udp[4:], 26)
+	for _, e := range edit {
+		e(b)
+	}
+	return b
+}
+
 func set(at int, bytes ...byte) func([]byte) {
 	return func(b []byte) { copy(b[at:], bytes) }
 }
@@ -130,22 +147,81 @@ func TestSteer_verdicts(t *testing.T) {
 		{"Ethernet header only", datagram(testPort)[:14], Counters{Passed: 1}},
 		{"ARP", arp, Counters{Passed: 1}},
 	} {
-		before := counters(t, p)
-		verdict, err := p.objs.Steer.Run(&ebpf.RunOptions{Data: test.frame})
-		if err != nil {
-			t.Fatalf("%s: %v", test.name, err)
-		}
-		want := uint32(xdpPass)
-		if test.want.Steered == 1 {
-			want = xdpRedirect
-		}
-		if verdict != want {
-			t.Errorf("%s: verdict %d, want %d", test.name, verdict, want)
-		}
-		if got := minus(counters(t, p), before); got != test.want {
-			t.Errorf("%s: counted %+v, want %+v", test.name, got, test.want)
+		p.judge(t, test.name, test.frame, test.want)
+	}
+}
+
+// judge runs a frame through the program, and wants it counted like that.
+func (p *Program) judge(t *testing.T, name string, frame []byte, want Counters) {
+	t.Helper()
+	before := counters(t, p)
+	verdict, err := p.objs.Steer.Run(&ebpf.RunOptions{Data: frame})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	wantVerdict := uint32(xdpPass)
+	if want.Steered == 1 {
+		wantVerdict = xdpRedirect
+	}
+	if verdict != wantVerdict {
+		t.Errorf("%s: verdict %d, want %d", name, verdict, wantVerdict)
+	}
+	if got := minus(counters(t, p), before); got != want {
+		t.Errorf("%s: counted %+v, want %+v", name, got, want)
+	}
+}
+
+func TestSteer_verdictsIPv6(t *testing.T) {
+	c := Config{PortBase: testPort, Slots: testSlots, TCPPorts: 100, Addr: netip.MustParseAddr("fd00::2")}
+	p := load(t, c)
+	c.Addr = netip.MustParseAddr("10.0.0.2")
+	of4 := load(t, c)
+	c.Addr = netip.Addr{}
+	any := load(t, c)
+	for _, q := range []*Program{p, of4, any} {
+		for _, slot := range []int{0, 1, testSlots - 1} {
+			if err := q.Register(0, slot, newXSK(t)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+	steered, passed, malformed := Counters{Steered: 1}, Counters{Passed: 1}, Counters{Malformed: 1}
+	for _, test := range []struct {
+		name  string
+		frame []byte
+		want  Counters
+	}{
+		{"first slot", datagram6(testPort), steered},
+		{"last slot", datagram6(testPort + testSlots - 1), steered},
+		{"port before", datagram6(testPort - 1), passed},
+		{"port after", datagram6(testPort + testSlots), passed},
+		{"slot without socket", datagram6(testPort + 2), Counters{NoSocket: 1}},
+		{"a traffic class and a flow label", datagram6(testPort, set(14, 0x6a, 0xbc, 0xde, 0xf0)), steered},
+		{"version 4 in an IPv6 frame", datagram6(testPort, set(14, 0x40)), passed},
+		{"hop-by-hop options", datagram6(testPort, set(20, 0)), passed},
+		{"a fragment", datagram6(testPort, set(20, 44)), passed},
+		{"neighbour solicitation", datagram6(testPort, set(20, unix.IPPROTO_ICMPV6)), passed},
+		{"another address, first word", datagram6(testPort, set(38, 0xfe)), passed},
+		{"another address, last byte", datagram6(testPort, set(53, 3)), passed},
+		{"a group", datagram6(testPort, set(38, 0xff, 0x02)), steered},
+		{"a group, another port", datagram6(testPort-1, set(38, 0xff, 0x02)), passed},
+		{"TCP of slot 0", datagram6(DefaultTCPBase, set(20, unix.IPPROTO_TCP)), steered},
+		{"TCP of slot 1", datagram6(DefaultTCPBase+100, set(20, unix.IPPROTO_TCP)), steered},
+		{"TCP before", datagram6(DefaultTCPBase-1, set(20, unix.IPPROTO_TCP)), passed},
+		{"TCP to a group", datagram6(DefaultTCPBase, set(20, unix.IPPROTO_TCP), set(38, 0xff, 0x02)), passed},
+		{"UDP shorter than its header", datagram6(testPort, set(18, 0, 7), set(58, 0, 7)), malformed},
+		{"UDP longer than IP", datagram6(testPort, set(58, 0, 27)), malformed},
+		{"UDP shorter than IP", datagram6(testPort, set(58, 0, 25)), malformed},
+		{"shortest datagram", datagram6(testPort, set(18, 0, 8), set(58, 0, 8))[:62], steered},
+		{"one byte less than the headers", datagram6(testPort)[:61], passed},
+		{"VLAN", datagram6(testPort, set(12, 0x81, 0)), passed},
+		{"IPv4", datagram(testPort), passed},
+	} {
+		p.judge(t, test.name, test.frame, test.want)
+		of4.judge(t, test.name+", to a program of IPv4", test.frame, map[bool]Counters{true: steered, false: passed}[test.name == "IPv4"])
+	}
+	any.judge(t, "any address", datagram6(testPort, set(53, 3)), steered)
+	any.judge(t, "any address of IPv4", datagram(testPort, set(33, 3)), steered)
 }
 
 func TestSteer_tcp(t *testing.T) {
@@ -274,7 +350,6 @@ func TestLoad_badConfig(t *testing.T) {
 		"go past 65535":       {PortBase: 65535, Slots: 2},
 		"-1 ports":            {PortBase: 1, Slots: -1},
 		"Queues is -1":        {PortBase: 1, Queues: -1},
-		"only IPv4":           {PortBase: 1, Addr: netip.MustParseAddr("::1")},
 		"3000 TCP ports":      {PortBase: 1, Slots: 2, TCPPorts: 3000},
 		"-1 TCP ports":        {PortBase: 1, TCPPorts: -1},
 		"loss of 1000001 ppm": {PortBase: 1, LossPPM: 1_000_001},

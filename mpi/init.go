@@ -84,7 +84,7 @@ func join(cfg Config) (*Proc, error) {
 	var ctx *verbs.Context
 	err = defaults.patience.Await(func() (err error) {
 		if here < job.Size() && spec.Device == "" {
-			if spec.Addr, err = outwardAddr(); err != nil {
+			if spec.Addr, err = outwardAddr(spec.IPv6); err != nil {
 				return err
 			}
 		}
@@ -176,10 +176,14 @@ func ranksHere(job boot.Job) (int, error) {
 
 // outwardAddr returns the address that other hosts reach this one by, for
 // launchers that name no device: that of the default route.
-func outwardAddr() (netip.Addr, error) {
-	// Nothing is sent: the kernel only chooses a route. The address is for
-	// documentation (RFC 5737), so no host has a route of its own to it.
-	c, err := net.Dial("udp4", "192.0.2.1:9")
+func outwardAddr(ipv6 bool) (netip.Addr, error) {
+	// Nothing is sent: the kernel only chooses a route. The addresses are for
+	// documentation (RFC 5737, RFC 3849), so no host has a route of its own to them.
+	network, to := "udp4", "192.0.2.1:9"
+	if ipv6 {
+		network, to = "udp6", "[2001:db8::1]:9"
+	}
+	c, err := net.Dial(network, to)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("the job has ranks on several hosts, and this one has no default route (%w): set %s to the network device that joins them", err, boot.EnvDevice)
 	}
@@ -230,6 +234,7 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 	v.flag(EnvStats, &cfg.Stats)
 	v.flag(EnvCheck, &cfg.Check)
 	v.flag(EnvShared, &shared)
+	v.flag(boot.EnvIPv6, &spec.IPv6)
 	cfg.NoShared, cfg.NoCalibrate = !shared, !calibrate
 	if v.err != nil {
 		return cfg, spec, v.err

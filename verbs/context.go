@@ -241,15 +241,14 @@ func (c *Context) AllocPD() (*PD, error) {
 type AH struct {
 	UserData uint64 // the user's: verbs does not look at it
 
-	pd     *PD
-	remote fabric.Remote
-	path   fabric.Path
-	bulk   fabric.Path // of the second carrier, if bulkKnown
-	epoch  uint32      // of the endpoint there, 0: not known
-	peer   *llp.Peer   // nil without a reliable queue pair of its domain
-	conn   conn
-
+	pd        *PD
+	remote    fabric.Remote
+	path      fabric.Path
+	bulk      fabric.Path // of the second carrier, if bulkKnown
+	epoch     uint32      // of the endpoint there, 0: not known
 	bulkKnown bool
+	peer      *llp.Peer // nil without a reliable queue pair of its domain
+	conn      conn
 }
 
 // Remote returns the address of the peer.
@@ -290,7 +289,7 @@ func (p *PD) CreateAH(remote netip.AddrPort) (*AH, error) {
 // CreateAHFromWC returns the handle of whoever sent what a receive completion
 // tells of (ibv_create_ah_from_wc(3)).
 func (p *PD) CreateAHFromWC(wc *WC) (*AH, error) {
-	if wc.SrcAddr == 0 {
+	if wc.SrcAddr == (Remote{}) {
 		return nil, fmt.Errorf("%w: the completion is not of a receive", ErrInvalid)
 	}
 	return p.CreateAH(wc.SrcAddr.AddrPort())

@@ -102,7 +102,7 @@ func (t *recordTable) init(c RecordConfig) error {
 
 // sourceOf finds a source, or makes it. nil when there are too many.
 func (t *recordTable) sourceOf(s *source) *recordSource {
-	bucket := &t.buckets[(uint64(s.from)^uint64(s.qpn)*31)*0x9e3779b97f4a7c15>>58]
+	bucket := &t.buckets[(s.from.Hash()^uint64(s.qpn)*0x9e3779b97f4a7c15)>>58]
 	for r := *bucket; r != nil; r = r.next {
 		if r.source == *s {
 			return r

@@ -204,10 +204,11 @@ const (
 	WCWithSolicited                     // the sender asked for a solicited event
 )
 
-// Remote is an IPv4 address and UDP port in one word.
+// Remote is the IPv4 or IPv6 address and UDP port of a peer, as a value that can be
+// compared. The zero Remote is nobody.
 type Remote = fabric.Remote
 
-// RemoteOf returns an IPv4 address and port as completions tell them.
+// RemoteOf returns an address and port as completions tell them.
 func RemoteOf(a netip.AddrPort) Remote { return fabric.RemoteOf(a) }
 
 // WC is a work completion.

@@ -110,9 +110,9 @@ func (q *QP) sendUD() bool {
 	w := &q.sq.wqes[l.cur]
 	ah, dst := w.ah, w.name
 	n, hdr := q.nextUD(w)
-	group := uint32(0)
-	if ah.Remote().Addr().IsMulticast() {
-		dst, group = MulticastQPN, uint32(uint64(ah.remote)>>16)
+	group, toMany := uint32(0), ah.Remote().Addr().IsMulticast()
+	if toMany {
+		dst, group = MulticastQPN, ah.remote.Low()
 	}
 	room := n
 	if q.isDirect(ah, w, w.sent, n) {
@@ -121,7 +121,7 @@ func (q *QP) sendUD() bool {
 	if !q.ep.BeginUD(q.num, dst, group, hdr+room) {
 		return false
 	}
-	if ah.epoch != 0 && group == 0 {
+	if ah.epoch != 0 && !toMany {
 		q.ep.NameUD(ah.epoch)
 	}
 	flags := w.flags
@@ -135,7 +135,7 @@ func (q *QP) sendUD() bool {
 			break
 		}
 		w = &q.sq.wqes[l.cur]
-		if n, hdr = q.nextUD(w); w.ah != ah || w.name != dst && group == 0 || (w.flags^flags)&Bulk != 0 || !q.ep.Fits(hdr+n) {
+		if n, hdr = q.nextUD(w); w.ah != ah || w.name != dst && !toMany || (w.flags^flags)&Bulk != 0 || !q.ep.Fits(hdr+n) {
 			break
 		}
 		flags |= w.flags
@@ -323,18 +323,22 @@ func (q *QP) chunkUD(now mono.Time, src *source, rd *llp.Reader, h *ddp.Header, 
 	}
 }
 
-// AttachMcast makes a UD queue pair receive what is sent to an IPv4 multicast
-// group and the port of this endpoint (ibv_attach_mcast(3)).
+// AttachMcast makes a UD queue pair receive what is sent to a multicast group, of the
+// family of this endpoint's address, and the port of this endpoint
+// (ibv_attach_mcast(3)). Datagrams name the last four bytes of the group, so of groups
+// of IPv6 that have the same ones a context can be in one.
 func (q *QP) AttachMcast(group netip.Addr) error {
 	carrier, ok := q.ctx.cfg.Datagram.(fabric.Multicaster)
 	group = group.Unmap()
 	switch {
 	case q.typ != UD:
 		return fmt.Errorf("%w: only queue pairs of type UD receive multicast", ErrInvalid)
-	case !group.Is4() || !group.IsMulticast():
-		return fmt.Errorf("%w: %v is not an IPv4 multicast group (224.0.0.0/4)", ErrInvalid, group)
 	case !ok:
 		return fmt.Errorf("%w: %s carries no multicast", ErrInvalid, q.ctx.Attr().Carrier)
+	case !group.IsMulticast() || group.Is4() != q.ctx.Addr().Addr().Is4():
+		return fmt.Errorf("%w: %v is not a multicast group (224.0.0.0/4, or ff00::/8) of the family of %v", ErrInvalid, group, q.ctx.Addr().Addr())
+	case q.ctx.nameTaken(group):
+		return fmt.Errorf("%w: this context is in another group that ends like %v", ErrInvalid, group)
 	case slices.Contains(q.ud.groups, group):
 		return nil
 	case len(q.ud.groups) == maxGroups:
@@ -370,12 +374,22 @@ func (c *Context) inGroup(group netip.Addr) bool {
 // attached reports whether the queue pair wants what is sent to a group.
 func (q *QP) attached(group uint32) bool {
 	for _, g := range q.ud.groups {
-		b := g.As4()
-		if group == uint32(b[0])<<24|uint32(b[1])<<16|uint32(b[2])<<8|uint32(b[3]) {
+		if group == nameOf(g) {
 			return true
 		}
 	}
 	return false
+}
+
+// nameOf returns how datagrams name a group.
+func nameOf(group netip.Addr) uint32 { return RemoteOf(netip.AddrPortFrom(group, 0)).Low() }
+
+// nameTaken reports whether a queue pair is attached to another group with the name
+// of this one.
+func (c *Context) nameTaken(group netip.Addr) bool {
+	return slices.ContainsFunc(c.uds, func(q *QP) bool {
+		return q != nil && slices.ContainsFunc(q.ud.groups, func(g netip.Addr) bool { return g != group && nameOf(g) == nameOf(group) })
+	})
 }
 
 // leaveAll detaches from all groups.

@@ -203,12 +203,16 @@ func (f *fan) frameEnd(src []Desc, at, n int) int {
 	return at + 1
 }
 
-// Offsets in a frame with an Ethernet header and an IPv4 header without options,
-// and the length up to the end of the ports.
+// Offsets in a frame with an Ethernet header, of the Ethernet type and behind it of an
+// IPv4 header without options or an IPv6 header, and the lengths up to the end of the
+// ports.
 const (
-	offIPProtocol = headerLen + 9
-	offDstPort    = headerLen + 20 + 2
-	portsEnd      = headerLen + 20 + 4
+	offEtherType   = 12
+	offIPProtocol  = headerLen + 9
+	offIP6Protocol = headerLen + 6
+	portsEnd       = headerLen + 20 + 4
+	portsEnd6      = headerLen + 40 + 4
+	etherIPv6      = 0x86dd
 )
 
 // slot returns the slot of the peer that a frame is for; 0 if it is for none, as
@@ -218,9 +222,17 @@ func (f *fan) slot(first *Desc) int {
 		return 0
 	}
 	b := f.ports[0].arena.At(first.Addr, portsEnd)
-	port := int(binary.BigEndian.Uint16(b[offDstPort:]))
+	protocol := b[offIPProtocol]
+	if binary.BigEndian.Uint16(b[offEtherType:]) == etherIPv6 {
+		if first.Len < portsEnd6 {
+			return 0
+		}
+		b = f.ports[0].arena.At(first.Addr, portsEnd6)
+		protocol = b[offIP6Protocol]
+	}
+	port := int(binary.BigEndian.Uint16(b[len(b)-2:]))
 	n := -1
-	switch b[offIPProtocol] {
+	switch protocol {
 	case unix.IPPROTO_UDP:
 		n = port - (int(f.seat.Port) - f.seat.Number)
 	case unix.IPPROTO_TCP:

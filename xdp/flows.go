@@ -135,8 +135,8 @@ func (l *Lines) noSteering(detail string, cause error) error {
 // checkFlows refuses what filters cannot express.
 func checkFlows(c *LinesConfig) error {
 	switch n := c.Steer.TCPPorts; {
-	case !c.Steer.Addr.Unmap().Is4():
-		return fmt.Errorf("xdp: LinesConfig.Steer.Addr is %v: give the IPv4 address of %s, which filters need", c.Steer.Addr, c.Device)
+	case !c.Steer.Addr.IsValid():
+		return fmt.Errorf("xdp: LinesConfig.Steer.Addr is missing: give the address of %s, which filters need", c.Device)
 	case n != 0 && (!isPower(n) || int(c.Steer.TCPBase)%n != 0):
 		return fmt.Errorf("xdp: LinesConfig.Steer has %d TCP ports from %d on for each seat: give a range of TCPBlock, which a filter can match", n, c.Steer.TCPBase)
 	}

@@ -17,7 +17,7 @@ import (
 // Filter sends the packets to some ports of an address to a queue.
 type Filter struct {
 	Protocol uint8      `json:"protocol"` // unix.IPPROTO_UDP or IPPROTO_TCP
-	Addr     netip.Addr `json:"addr"`     // IPv4 destination
+	Addr     netip.Addr `json:"addr"`     // destination, IPv4 or IPv6
 	Port     uint16     `json:"port"`     // destination
 	Mask     uint16     `json:"mask"`     // bits of the port that count
 	Queue    int        `json:"queue"`
@@ -31,7 +31,12 @@ func (f Filter) sameFlow(g Filter) bool {
 
 // String describes f as ethtool's command line does.
 func (f Filter) String() string {
-	protocol := map[uint8]string{unix.IPPROTO_UDP: "udp4", unix.IPPROTO_TCP: "tcp4"}[f.Protocol]
+	protocol := map[uint8]string{unix.IPPROTO_UDP: "udp", unix.IPPROTO_TCP: "tcp"}[f.Protocol]
+	if f.Addr.Is4() {
+		protocol += "4"
+	} else {
+		protocol += "6"
+	}
 	return fmt.Sprintf("flow-type %s dst-ip %v dst-port %d m %#x action %d", protocol, f.Addr, f.Port, ^f.Mask, f.Queue)
 }
 
@@ -54,12 +59,18 @@ const (
 	// In a struct ethtool_tcpip4_spec.
 	specDstAddr = 4
 	specDstPort = 10
+
+	// In a struct ethtool_tcpip6_spec.
+	specDstAddr6 = 16
+	specDstPort6 = 34
 )
 
 // Values of linux/ethtool.h.
 const (
 	flowTCPv4   = 1
 	flowUDPv4   = 2
+	flowTCPv6   = 5
+	flowUDPv6   = 6
 	locSpecial  = 1 << 31 // in the size of the table: the driver picks locations
 	locAny      = 1<<32 - 1
 	flagNTuple  = 1 << 27
@@ -79,16 +90,21 @@ func nfcRequest(command uint32, locs int) []byte {
 // encode returns the request to insert f at a location.
 func (f Filter) encode(location uint32) []byte {
 	b := nfcRequest(unix.ETHTOOL_SRXCLSRLINS, 0)
-	flow := uint32(flowUDPv4)
-	if f.Protocol == unix.IPPROTO_TCP {
+	flow, addrAt, portAt := uint32(flowUDPv4), specDstAddr, specDstPort
+	switch tcp, v6 := f.Protocol == unix.IPPROTO_TCP, f.Addr.Is6(); {
+	case tcp && v6:
+		flow, addrAt, portAt = flowTCPv6, specDstAddr6, specDstPort6
+	case v6:
+		flow, addrAt, portAt = flowUDPv6, specDstAddr6, specDstPort6
+	case tcp:
 		flow = flowTCPv4
 	}
 	hostOrder.PutUint32(b[nfcSpec:], flow)
-	addr := f.Addr.As4()
-	copy(b[nfcMatch+specDstAddr:], addr[:])
-	binary.BigEndian.PutUint16(b[nfcMatch+specDstPort:], f.Port)
-	binary.BigEndian.PutUint32(b[nfcMask+specDstAddr:], 1<<32-1)
-	binary.BigEndian.PutUint16(b[nfcMask+specDstPort:], f.Mask)
+	for i, octet := range f.Addr.AsSlice() {
+		b[nfcMatch+addrAt+i], b[nfcMask+addrAt+i] = octet, 0xff
+	}
+	binary.BigEndian.PutUint16(b[nfcMatch+portAt:], f.Port)
+	binary.BigEndian.PutUint16(b[nfcMask+portAt:], f.Mask)
 	hostOrder.PutUint64(b[nfcRing:], uint64(f.Queue))
 	hostOrder.PutUint32(b[nfcLocation:], location)
 	return b
@@ -97,17 +113,21 @@ func (f Filter) encode(location uint32) []byte {
 // decodeFilter returns the filter in an answer of the card. ok is false when it is
 // of a kind that we never insert.
 func decodeFilter(b []byte) (f Filter, ok bool) {
-	switch hostOrder.Uint32(b[nfcSpec:]) {
-	case flowTCPv4:
-		f.Protocol = unix.IPPROTO_TCP
-	case flowUDPv4:
-		f.Protocol = unix.IPPROTO_UDP
+	portAt := specDstPort
+	flow := hostOrder.Uint32(b[nfcSpec:])
+	switch flow {
+	case flowTCPv4, flowUDPv4:
+		f.Addr = netip.AddrFrom4([4]byte(b[nfcMatch+specDstAddr:]))
+	case flowTCPv6, flowUDPv6:
+		f.Addr, portAt = netip.AddrFrom16([16]byte(b[nfcMatch+specDstAddr6:])), specDstPort6
 	default:
 		return f, false
 	}
-	f.Addr = netip.AddrFrom4([4]byte(b[nfcMatch+specDstAddr:]))
-	f.Port = binary.BigEndian.Uint16(b[nfcMatch+specDstPort:])
-	f.Mask = binary.BigEndian.Uint16(b[nfcMask+specDstPort:])
+	if f.Protocol = unix.IPPROTO_UDP; flow == flowTCPv4 || flow == flowTCPv6 {
+		f.Protocol = unix.IPPROTO_TCP
+	}
+	f.Port = binary.BigEndian.Uint16(b[nfcMatch+portAt:])
+	f.Mask = binary.BigEndian.Uint16(b[nfcMask+portAt:])
 	ring := hostOrder.Uint64(b[nfcRing:])
 	f.Queue = int(uint32(ring))
 	location := hostOrder.Uint32(b[nfcLocation:])

@@ -19,10 +19,13 @@ type carrier struct {
 	Detail  string   `json:"detail,omitempty"`
 }
 
+// noAddress is why datagrams are not offered.
+const noAddress = "needs an address that is not of its link only"
+
 // carriersOf returns what a port offers. Only xdp depends on the driver; the
 // others are the kernel's and need an address.
 func carriersOf(r xdp.Report, n nic) []carrier {
-	ip4 := slices.ContainsFunc(n.addrs, func(p netip.Prefix) bool { return p.Addr().Is4() })
+	ip := slices.ContainsFunc(n.addrs, func(p netip.Prefix) bool { return !p.Addr().Is6() || !p.Addr().IsLinkLocalUnicast() })
 	why := func(ok bool, missing string) string {
 		if ok {
 			return ""
@@ -30,22 +33,22 @@ func carriersOf(r xdp.Report, n nic) []carrier {
 		return missing
 	}
 	all := []carrier{
-		{"xdp", r.Usable() && ip4, []string{"RC", "RD", "UD"}, xdpDetail(r, ip4)},
-		{"udp", ip4, []string{"RD", "UD"}, why(ip4, "needs an IPv4 address")},
+		{"xdp", r.Usable() && ip, []string{"RC", "RD", "UD"}, xdpDetail(r, ip)},
+		{"udp", ip, []string{"RD", "UD"}, why(ip, noAddress)},
 		{"tcp", len(n.addrs) > 0, []string{"RC"}, why(len(n.addrs) > 0, "needs an address")},
-		{"shm", ip4, []string{"RD", "UD"}, why(ip4, "needs an IPv4 address")},
+		{"shm", ip, []string{"RD", "UD"}, why(ip, noAddress)},
 	}
 	return slices.DeleteFunc(all, func(c carrier) bool { return !slices.Contains(device.Fabrics(), c.Fabric) })
 }
 
-func xdpDetail(r xdp.Report, ip4 bool) string {
+func xdpDetail(r xdp.Report, ip bool) string {
 	for _, f := range r.Findings {
 		if f.Needed && !f.OK {
 			return f.Name + ": " + f.Detail
 		}
 	}
-	if !ip4 {
-		return "needs an IPv4 address"
+	if !ip {
+		return noAddress
 	}
 	detail := strings.Join(r.Modes, ", ") + " mode"
 	if r.ZeroCopy {

@@ -81,7 +81,7 @@ func TestRun(t *testing.T) {
 		{"good", exitOK, []string{"good (driver ixgbe, MTU 9000)", "ok  kernel  6.18", "good: AF_XDP can be used"}},
 		{"--check good", exitOK, []string{"good: AF_XDP can be used"}},
 		{"-d good", exitOK, []string{"hca_id:\tgood\n", "state:\t\t\tPORT_ACTIVE (4)", "GID[  1]:\t\tfd00::1/64", "fabric xdp:\t\tRC RD UD (generic, driver mode, zero-copy, multi-buffer)"}},
-		{"-d six", exitOK, []string{"PORT_DOWN (1)", "fabric tcp:\t\tRC\n", "fabric udp:\t\tno (needs an IPv4 address)"}},
+		{"-d six", exitOK, []string{"PORT_DOWN (1)", "fabric tcp:\t\tRC\n", "fabric udp:\t\tRD UD\n"}},
 		{"-d dumb", exitOK, []string{"fabric tcp:\t\tno (needs an address)"}},
 		{"-d bad", exitOK, []string{"fabric xdp:\t\tno (permission: missing CAP_BPF)"}},
 		{"-vdgood", exitOK, []string{"max_qp:\t\t\t\t1006", "atomic_cap:\t\t\tATOMIC_GLOB (2)"}},

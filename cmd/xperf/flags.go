@@ -56,7 +56,7 @@ type options struct {
 
 // vsFlags are what a second configuration may change. Everything else holds
 // for both.
-var vsFlags = []string{"test", "transport", "fabric", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "crc", "markers", "all", "cores", "bulk-queue", "bulk", "capture", "eager", "eager-idle", "eager-near", "rendezvous"}
+var vsFlags = []string{"test", "transport", "fabric", "ipv6", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "crc", "markers", "all", "cores", "bulk-queue", "bulk", "capture", "eager", "eager-idle", "eager-near", "rendezvous"}
 
 func usagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", bench.ErrUsage, fmt.Sprintf(format, args...))
@@ -139,10 +139,7 @@ func (o *options) flagSet(vs, sizes, netns *string) *flag.FlagSet {
 	o.mpiFlags(fs)
 	fs.BoolVar(&o.testbed, "testbed", o.testbed, "")
 	fs.IntVar(&o.spec.MTU, "mtu", o.spec.MTU, "")
-	fs.Func("switch", "", func(s string) (err error) {
-		o.joined, err = testbed.ParseSwitch(s)
-		return err
-	})
+	o.networkFlags(fs)
 	fs.StringVar(&o.spec.Transport, "transport", o.spec.Transport, "")
 	fs.StringVar(&o.spec.Fabric, "fabric", o.spec.Fabric, "")
 	fs.StringVar(&o.device, "device", o.device, "")
@@ -189,9 +186,11 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 			o.given[f.Name] = true
 		}
 	})
-	if o.given["a"] {
-		delete(o.given, "a")
-		o.given["all"] = true
+	for short, long := range map[string]string{"a": "all", "6": "ipv6"} {
+		if o.given[short] {
+			delete(o.given, short)
+			o.given[long] = true
+		}
 	}
 	if o.twoEnds {
 		delete(o.given, "n") // which is --iters then
@@ -205,6 +204,16 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 		}
 	}
 	return places, nil
+}
+
+// networkFlags are about what lies between the ends.
+func (o *options) networkFlags(fs *flag.FlagSet) {
+	fs.BoolVar(&o.spec.IPv6, "ipv6", o.spec.IPv6, "")
+	fs.BoolVar(&o.spec.IPv6, "6", o.spec.IPv6, "")
+	fs.Func("switch", "", func(s string) (err error) {
+		o.joined, err = testbed.ParseSwitch(s)
+		return err
+	})
 }
 
 // eagerVar defines a flag that is a size, -1 for none.
@@ -363,7 +372,7 @@ func (o *options) checkAmounts() error {
 // commandFlags are the commands that are no tests, and the flags that they take.
 var commandFlags = map[string][]string{
 	rankCommand: {},
-	"serve":     {"device", "netns", "cores", "port", "listen"},
+	"serve":     {"device", "ipv6", "netns", "cores", "port", "listen"},
 	"compare":   {"testbed", "switch", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "loss", "n", "tests", "best"},
 	"memory":    {"peers", "json", "markdown", "plot"},
 	"plot":      {"plot"},

@@ -69,6 +69,8 @@ What to measure (the client decides; a flag that the server has too must agree):
                     auto (default)
   --mtu M           largest IP packet in bytes (default: the device's; 9000
                     with --testbed)
+  --ipv6, -6        over IPv6: of HOST, of the server's listener, or of the hosts of
+                    --testbed; an IPv6 address of HOST says so, too
   --switch S        what joins the hosts of --testbed: cable (default), bridge or
                     xdp. Only on a bridge does tcpdump see AF_XDP frames: ip
                     netns exec xwarp-PID-...-sw tcpdump -ni any -Q in udp

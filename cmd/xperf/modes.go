@@ -55,7 +55,7 @@ func (p *program) listen(o *options, config bench.ServeConfig) error {
 	if err != nil {
 		return err
 	}
-	ln, err := net.Listen("tcp4", addr)
+	ln, err := net.Listen(bench.Network(addr, o.spec.IPv6), addr)
 	if err != nil {
 		return fmt.Errorf("control port: %w (another xperf may be running; choose with --port)", err)
 	}
@@ -73,7 +73,7 @@ func (o *options) controlAddr() (string, error) {
 	if o.device == "" {
 		return cmp.Or(o.listen, ":"+port), nil
 	}
-	_, addr, err := bench.FindDevice(o.device)
+	_, addr, err := bench.FindDevice(o.device, bench.Network(o.listen, o.spec.IPv6) == "tcp6")
 	return cmp.Or(o.listen, net.JoinHostPort(addr.String(), port)), err
 }
 
@@ -162,7 +162,7 @@ func (p *program) openPlace(o *options) (*bench.Place, error) {
 		peers = o.spec.Peers
 	}
 	place, err := bench.OpenPlace(bench.PlaceConfig{
-		Server: []string{self, "serve"}, Loopback: !bench.Root() || oneHost, MTU: o.spec.MTU, Switch: o.joined, Cores: o.cores, Peers: peers, BulkCores: o.bulkCores,
+		Server: []string{self, "serve"}, Loopback: !bench.Root() || oneHost, MTU: o.spec.MTU, IPv6: o.spec.IPv6, Switch: o.joined, Cores: o.cores, Peers: peers, BulkCores: o.bulkCores,
 	})
 	if err != nil {
 		return nil, err

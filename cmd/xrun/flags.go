@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/internal/launch"
 	"github.com/xwarp/xwarp/internal/testbed"
 )
@@ -99,6 +100,12 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	fs.Func("ppn", "", positive(&c.PerHost))
 	fs.Func("testbed", "", positive(&c.Testbed))
 	fs.Func("mtu", "", positive(&c.MTU))
+	for _, name := range []string{"ipv6", "6"} {
+		fs.BoolFunc(name, "", func(string) error {
+			c.Env = append(c.Env, boot.EnvIPv6+"=1") // for the agents, the ranks and a testbed
+			return nil
+		})
+	}
 	fs.Func("switch", "", func(s string) (err error) {
 		c.Switch, err = testbed.ParseSwitch(s)
 		return err

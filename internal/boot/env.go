@@ -25,6 +25,7 @@ const (
 	EnvArena     = "XWARP_ARENA"      // bytes of the arena that a rank has for itself, such as 256m
 	EnvShared    = "XWARP_SHARED"     // 0: messages inside a host go through the network too
 	EnvBulkQueue = "XWARP_BULK_QUEUE" // queue of the device for large data, for device.Spec.BulkQueue; 0: there is none
+	EnvIPv6      = "XWARP_IPV6"       // 1: use the IPv6 address of the device
 	EnvMachine   = "XWARP_MACHINE"    // ranks of the job on this machine, a slash, and the processors that they have: "8/4"
 	EnvJob       = "XWARP_JOB"        // name of the job, the same on all its ranks; no secret
 )

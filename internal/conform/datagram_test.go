@@ -106,10 +106,14 @@ func TestDatagram_ksockLoopback(t *testing.T) {
 		{MTU: 9000, GSO: ksock.On, GRO: ksock.Off},
 		{MTU: 1500, GSO: ksock.On, GRO: ksock.On},
 		{MTU: 1500, RxSlots: 7, SocketBuffer: 64 << 10},
+		{MTU: 1500, Local: netip.MustParseAddrPort("[::1]:0")},
+		{MTU: 9000, GSO: ksock.Off, GRO: ksock.Off, Local: netip.MustParseAddrPort("[::1]:0")},
 	} {
-		t.Run(fmt.Sprintf("MTU=%d,gso=%d,gro=%d,slots=%d", c.MTU, c.GSO, c.GRO, c.RxSlots), func(t *testing.T) {
+		if !c.Local.IsValid() {
+			c.Local = netip.MustParseAddrPort("127.0.0.1:0")
+		}
+		t.Run(fmt.Sprintf("%v,MTU=%d,gso=%d,gro=%d,slots=%d", c.Local.Addr(), c.MTU, c.GSO, c.GRO, c.RxSlots), func(t *testing.T) {
 			Datagram(t, func(t *testing.T) (a, b fabric.Datagram, step func()) {
-				c.Local = netip.MustParseAddrPort("127.0.0.1:0")
 				return openSocket(t, arenas[0], c), openSocket(t, arenas[1], c), runtime.Gosched
 			})
 		})
@@ -119,8 +123,13 @@ func TestDatagram_ksockLoopback(t *testing.T) {
 // newTestbed makes two hosts on a cable.
 func newTestbed(t *testing.T, mtu int) *testbed.Testbed {
 	t.Helper()
+	return newTestbedOf(t, testbed.Config{MTU: mtu})
+}
+
+func newTestbedOf(t *testing.T, c testbed.Config) *testbed.Testbed {
+	t.Helper()
 	needRoot(t)
-	tb, err := testbed.New(testbed.Config{MTU: mtu})
+	tb, err := testbed.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,9 +147,9 @@ func on(t *testing.T, h *testbed.Host, fn func() error) {
 
 func TestDatagram_ksockVeth(t *testing.T) {
 	arenas := newArenas(t)
-	for _, mtu := range []int{1500, 9000} {
-		t.Run(fmt.Sprintf("MTU=%d", mtu), func(t *testing.T) {
-			tb := newTestbed(t, mtu)
+	for _, c := range []testbed.Config{{MTU: 1500}, {MTU: 9000}, {MTU: 1280, IPv6: true}, {MTU: 9000, IPv6: true}} {
+		t.Run(fmt.Sprintf("MTU=%d,IPv6=%v", c.MTU, c.IPv6), func(t *testing.T) {
+			tb := newTestbedOf(t, c)
 			Datagram(t, func(t *testing.T) (a, b fabric.Datagram, step func()) {
 				var ends [2]*ksock.Socket
 				for i, h := range tb.Hosts {

@@ -57,11 +57,11 @@ func userTCP(mode bpf.Mode, open func(xdp.Config) (fabric.Port, error)) opener {
 		link := table.Link()
 		port, err := open(xdp.Config{
 			Device: h.Dev, Arena: arena, Mode: mode, Track: true,
-			Steer: bpf.Config{PortBase: xdpPort, Addr: link.Addr, TCPPorts: bpf.DefaultTCPPorts},
+			Steer: bpf.Config{PortBase: xdpPort, Addr: h.Addr, TCPPorts: bpf.DefaultTCPPorts},
 		})
 		if err == nil {
 			s, err = netstack.Open(netstack.Config{
-				Port: port, Resolver: table, Local: link.Addr, MAC: link.MAC,
+				Port: port, Resolver: table, Local: h.Addr, MAC: link.MAC,
 				PortBase: bpf.DefaultTCPBase, Ports: bpf.DefaultTCPPorts,
 				Linger: 20 * mono.Millisecond, // the other end of a case may not answer any more
 			})
@@ -75,8 +75,8 @@ func userTCP(mode bpf.Mode, open func(xdp.Config) (fabric.Port, error)) opener {
 
 // streamsOn holds two carriers on a veth pair to the contract. They stay open
 // for all cases.
-func streamsOn(t *testing.T, mtu int, a, b opener) {
-	tb := newTestbed(t, mtu)
+func streamsOn(t *testing.T, c testbed.Config, a, b opener) {
+	tb := newTestbedOf(t, c)
 	var all [2]*keptStreams
 	for i, open := range [2]opener{a, b} {
 		all[i] = keepOpen(t, tb.Hosts[i], open)
@@ -120,17 +120,18 @@ func openAsavie(c xdp.Config) (fabric.Port, error) { return asavie.Open(c) }
 func TestStreams_netstack(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		mtu  int
+		bed  testbed.Config
 		open opener
 	}{
-		{"generic", 1500, userTCP(bpf.Generic, openOurs)},
-		{"driver", 9000, userTCP(bpf.Driver, openOurs)},
-		{"asavie", 1500, userTCP(bpf.Generic, openAsavie)},
+		{"generic", testbed.Config{MTU: 1500}, userTCP(bpf.Generic, openOurs)},
+		{"driver", testbed.Config{MTU: 9000}, userTCP(bpf.Driver, openOurs)},
+		{"asavie", testbed.Config{MTU: 1500}, userTCP(bpf.Generic, openAsavie)},
+		{"IPv6", testbed.Config{MTU: 1500, IPv6: true}, userTCP(bpf.Generic, openOurs)},
 	} {
 		if slow && c.name != "generic" {
 			continue
 		}
-		t.Run(c.name, func(t *testing.T) { streamsOn(t, c.mtu, c.open, c.open) })
+		t.Run(c.name, func(t *testing.T) { streamsOn(t, c.bed, c.open, c.open) })
 	}
 }
 
@@ -141,8 +142,8 @@ func TestStreams_netstackAndKernel(t *testing.T) {
 		t.Skip("the race detector sees the same code in TestStreams_netstack")
 	}
 	ours := userTCP(bpf.Generic, openOurs)
-	t.Run("dials", func(t *testing.T) { streamsOn(t, 1500, ours, kernelTCP) })
-	t.Run("accepts", func(t *testing.T) { streamsOn(t, 1500, kernelTCP, ours) })
+	t.Run("dials", func(t *testing.T) { streamsOn(t, testbed.Config{MTU: 1500}, ours, kernelTCP) })
+	t.Run("accepts", func(t *testing.T) { streamsOn(t, testbed.Config{MTU: 1500}, kernelTCP, ours) })
 }
 
 // TestStreams_netstackPipe runs in memory, with frames received in many buffers

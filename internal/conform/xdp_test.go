@@ -27,15 +27,18 @@ func TestDatagram_xdp(t *testing.T) {
 		name string
 		mode bpf.Mode
 		open func(xdp.Config) (fabric.Port, error)
+		ipv6 bool
 	}{
-		{"generic", bpf.Generic, ours},
-		{"driver", bpf.Driver, ours},
-		{"asavieGeneric", bpf.Generic, theirs},
-		{"asavieDriver", bpf.Driver, theirs},
+		{"generic", bpf.Generic, ours, false},
+		{"driver", bpf.Driver, ours, false},
+		{"asavieGeneric", bpf.Generic, theirs, false},
+		{"asavieDriver", bpf.Driver, theirs, false},
+		{"genericIPv6", bpf.Generic, ours, true},
+		{"driverIPv6", bpf.Driver, ours, true},
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			var ends [2]*inet.Endpoint
-			for i, h := range newTestbed(t, 9000).Hosts {
+			for i, h := range newTestbedOf(t, testbed.Config{MTU: 9000, IPv6: d.ipv6}).Hosts {
 				ends[i] = openXDP(t, h, d.open, d.mode)
 			}
 			Datagram(t, func(*testing.T) (a, b fabric.Datagram, step func()) { return ends[0], ends[1], runtime.Gosched })
@@ -66,7 +69,7 @@ func openXDP(t *testing.T, h *testbed.Host, open func(xdp.Config) (fabric.Port, 
 		}
 		link := table.Link()
 		e = newEndpoint(t, inet.Config{
-			Port: port, Resolver: table, Local: netip.AddrPortFrom(link.Addr, xdpPort), MAC: link.MAC,
+			Port: port, Resolver: table, Local: netip.AddrPortFrom(h.Addr, xdpPort), MAC: link.MAC,
 		})
 		return nil
 	})

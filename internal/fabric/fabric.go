@@ -82,20 +82,6 @@ type Port interface {
 // Path is the number of a destination in a Datagram's table.
 type Path int32
 
-// Remote is a UDP/IPv4 source: address in the upper bits, port in the lower 16.
-type Remote uint64
-
-// RemoteOf packs an IPv4 address and port. It panics for IPv6.
-func RemoteOf(a netip.AddrPort) Remote {
-	b := a.Addr().Unmap().As4()
-	return Remote(uint64(b[0])<<40 | uint64(b[1])<<32 | uint64(b[2])<<24 | uint64(b[3])<<16 | uint64(a.Port()))
-}
-
-// AddrPort unpacks r.
-func (r Remote) AddrPort() netip.AddrPort {
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{byte(r >> 40), byte(r >> 32), byte(r >> 24), byte(r >> 16)}), uint16(r))
-}
-
 // Packet is one UDP datagram of a Batch.
 type Packet struct {
 	First  int32  // index in Batch.Descs of its first buffer
@@ -147,8 +133,8 @@ type DatagramCaps struct {
 type DatagramStats struct {
 	RxPackets, RxBytes uint64
 	TxPackets, TxBytes uint64
-	RxMalformed        uint64 // not a well-formed UDP/IPv4 packet to us
-	RxChecksum         uint64 // wrong IPv4 or UDP checksum
+	RxMalformed        uint64 // not a well-formed UDP packet to us
+	RxChecksum         uint64 // wrong IPv4 or UDP checksum, or none over IPv6
 	RxDropped          uint64 // no room
 	TxUnreachable      uint64 // no next hop at the moment of sending
 	TxErrors           uint64
@@ -168,7 +154,8 @@ func (s DatagramStats) Plus(o DatagramStats) DatagramStats {
 	return s
 }
 
-// Datagram sends and receives UDP payloads over IPv4.
+// Datagram sends and receives UDP payloads, over IPv4 or over IPv6: whichever
+// Local is of. Addresses of the other family are not resolved.
 type Datagram interface {
 	Caps() DatagramCaps
 	Arena() *mem.Arena

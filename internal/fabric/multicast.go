@@ -19,8 +19,8 @@ var ErrNoMulticast = errors.New("this carrier has no multicast")
 // reaches others on the sender's own host is up to the carrier: the kernel's
 // sockets hear each other, and a frame that has left a NIC does not come back.
 type Multicaster interface {
-	// Join makes the carrier receive datagrams to an IPv4 group (224.0.0.0/4)
-	// and to its own port. It is a control call: it may allocate and ask the
+	// Join makes the carrier receive datagrams to a group (224.0.0.0/4, or
+	// ff00::/8 on a carrier of IPv6) and to its own port. It is a control call: it may allocate and ask the
 	// kernel. Joining twice is an error.
 	Join(group netip.Addr) error
 	// Leave undoes Join. Datagrams that were received before may still be

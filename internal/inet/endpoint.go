@@ -1,6 +1,7 @@
 package inet
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -31,23 +32,30 @@ type Config struct {
 	// Resolver finds next hops. The endpoint does not close it: endpoints of
 	// one device share one.
 	Resolver Resolver
-	// Local is the address and port that peers send to. The port must not be
-	// 0: nobody but the caller knows which ones are free.
+	// Local is the address and port that peers send to: IPv4 or IPv6, and all
+	// peers are of the same family. The port must not be 0: nobody but the caller
+	// knows which ones are free.
 	Local netip.AddrPort
 	// MAC is the Ethernet address of the device.
 	MAC MAC
 	// MTU is the largest IP packet in bytes to send; default, and at most,
 	// the port's. All peers must accept it.
 	MTU int
-	// TTL is how many routers a packet may pass; default 64.
+	// TTL is how many routers a packet may pass (hop limit of IPv6); default 64.
 	TTL uint8
-	// TOS is the DSCP and ECN byte of what is sent; default 0, best effort.
+	// TOS is the DSCP and ECN byte of what is sent (traffic class of IPv6); default
+	// 0, best effort.
 	TOS uint8
 }
 
 // ErrPathMTU is wrapped when a destination cannot be reached with whole
 // packets of the endpoint's size.
 var ErrPathMTU = errors.New("MTU of the path is too small")
+
+// ErrLinkLocal is wrapped when an IPv6 address is of one link only (fe80::/10). Such
+// an address means nothing without the name of the device, which differs from host
+// to host, so peers cannot tell it to each other.
+var ErrLinkLocal = errors.New("link-local IPv6 addresses are not supported: give the devices addresses of a network (ip addr add fd00::1/64 dev DEVICE)")
 
 // Endpoint is a UDP port in user space: a [fabric.Datagram] over a
 // [fabric.Port].
@@ -59,7 +67,10 @@ type Endpoint struct {
 	pool  *mem.Pool
 	bytes []byte // the arena
 
-	localAddr uint32 // as it lies in a header, read in little-endian order
+	v6        bool      // addresses are IPv6, and so are all packets; else IPv4
+	headerLen int       // of a packet that we send
+	localAddr uint32    // IPv4, as it lies in a header, read in little-endian order
+	local6    [2]uint64 // likewise IPv6
 	localPort uint16
 	id        uint16 // of the last packet sent
 	caps      fabric.DatagramCaps
@@ -77,16 +88,15 @@ type Endpoint struct {
 	resolver   Resolver
 	generation uint64 // of the resolver when the paths were last read
 	paths      []path
-	byAddr     map[netip.AddrPort]fabric.Path
+	byAddr     map[fabric.Remote]fabric.Path
 	addr       addresses // of every path, but for its destination
 	groups     []group   // joined
 }
 
-// path is a destination.
+// path is a destination. Its address is in the template.
 type path struct {
 	template
-	maxPayload int // bytes; -1 while there is no next hop
-	to         netip.AddrPort
+	maxPayload int32 // bytes; -1 while there is no next hop
 }
 
 var _ fabric.Datagram = (*Endpoint)(nil)
@@ -101,8 +111,10 @@ func New(c Config) (*Endpoint, error) {
 		return nil, errors.New("inet: Config.Bulk has a pool of its own: open both ports together")
 	case c.Resolver == nil:
 		return nil, errors.New("inet: Config.Resolver is missing")
-	case !c.Local.Addr().Unmap().Is4() || c.Local.Addr().IsUnspecified() || c.Local.Port() == 0:
-		return nil, fmt.Errorf("inet: local address %s: want an IPv4 address of the device and a port", c.Local)
+	case !c.Local.IsValid() || c.Local.Addr().IsUnspecified() || c.Local.Addr().IsMulticast() || c.Local.Port() == 0:
+		return nil, fmt.Errorf("inet: local address %s: want an IPv4 address, or one of IPv6, of the device and a port", c.Local)
+	case c.Local.Addr().Is6() && c.Local.Addr().IsLinkLocalUnicast():
+		return nil, fmt.Errorf("inet: local address %s: %w", c.Local, ErrLinkLocal)
 	case c.MAC.Group():
 		return nil, fmt.Errorf("inet: %s is no address of a device", c.MAC)
 	}
@@ -111,28 +123,38 @@ func New(c Config) (*Endpoint, error) {
 	if c.MTU != 0 {
 		mtu = c.MTU
 	}
-	if mtu < minMTU || mtu > port.MTU {
-		return nil, fmt.Errorf("inet: MTU %d: want %d to %d, the MTU of the device", mtu, minMTU, port.MTU)
+	local := netip.AddrPortFrom(c.Local.Addr().Unmap(), c.Local.Port())
+	v6, least, headerLen := local.Addr().Is6(), minMTU, HeaderLen
+	if v6 {
+		least, headerLen = MinMTU6, HeaderLen6
+	}
+	if mtu < least || mtu > port.MTU {
+		return nil, fmt.Errorf("inet: MTU %d: want %d to %d, the MTU of the device", mtu, least, port.MTU)
 	}
 	if c.TTL == 0 {
 		c.TTL = defaultTTL
 	}
-	local := netip.AddrPortFrom(c.Local.Addr().Unmap(), c.Local.Port())
 	e := &Endpoint{
 		port:       c.Port,
 		bulk:       c.Bulk,
 		pool:       c.Port.Pool(),
 		bytes:      c.Port.Arena().Bytes(),
-		localAddr:  littleEndian(local.Addr().As4()),
+		v6:         v6,
+		headerLen:  headerLen,
 		localPort:  local.Port(),
 		resolver:   c.Resolver,
 		generation: c.Resolver.Generation(),
-		byAddr:     map[netip.AddrPort]fabric.Path{},
+		byAddr:     map[fabric.Remote]fabric.Path{},
 		addr:       addresses{srcMAC: c.MAC, src: local, ttl: c.TTL, tos: c.TOS},
+	}
+	if words := wordsOf(local.Addr()); v6 {
+		e.local6 = words
+	} else {
+		e.localAddr = uint32(words[0])
 	}
 	e.caps = fabric.DatagramCaps{
 		Carrier:    port.Driver,
-		MaxPayload: min(mtu, 65535) - IPv4Len - UDPLen,
+		MaxPayload: min(mtu, 65535) - (headerLen - EthernetLen),
 		MaxBufs:    min(port.MaxBufs, fabric.MaxBufs),
 		Headroom:   Headroom,
 		RxDepth:    port.RxDepth,
@@ -191,20 +213,22 @@ func (e *Endpoint) Close() error {
 // [ErrPathMTU].
 func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
-	if p, ok := e.byAddr[to]; ok {
+	if p, ok := e.byAddr[fabric.RemoteOf(to)]; ok {
 		return p, nil
 	}
-	if !to.Addr().Is4() || to.Port() == 0 {
-		return 0, fmt.Errorf("inet: destination %s: want an IPv4 address and a port", to)
-	}
-	if to.Addr().IsMulticast() {
-		return e.addPath(to, Hop{MAC: GroupMAC(to.Addr()), MTU: e.caps.MaxPayload + IPv4Len + UDPLen}), nil
+	switch {
+	case to.Addr().Is6() != e.v6 || to.Port() == 0:
+		return 0, fmt.Errorf("inet: destination %s: want an %s address and a port, as this end has: %s", to, e.family(), e.addr.src)
+	case e.v6 && to.Addr().IsLinkLocalUnicast():
+		return 0, fmt.Errorf("inet: destination %s: %w", to, ErrLinkLocal)
+	case to.Addr().IsMulticast():
+		return e.addPath(to, Hop{MAC: GroupMAC(to.Addr()), MTU: e.caps.MaxPayload + e.headerLen - EthernetLen}), nil
 	}
 	hop, err := e.resolver.Resolve(to.Addr())
 	if err != nil {
 		return 0, fmt.Errorf("inet: %w", err)
 	}
-	if need := e.caps.MaxPayload + IPv4Len + UDPLen; hop.MTU < need {
+	if need := e.caps.MaxPayload + e.headerLen - EthernetLen; hop.MTU < need {
 		return 0, fmt.Errorf("inet: %s takes packets of %d bytes, %d are wanted: %w; choose a smaller MTU", to.Addr(), hop.MTU, need, ErrPathMTU)
 	}
 	return e.addPath(to, hop), nil
@@ -212,9 +236,9 @@ func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 
 func (e *Endpoint) addPath(to netip.AddrPort, hop Hop) fabric.Path {
 	p := fabric.Path(len(e.paths))
-	e.paths = append(e.paths, path{to: to})
-	e.paths[p].set(e.addr, hop)
-	e.byAddr[to] = p
+	e.paths = append(e.paths, path{})
+	e.setHop(&e.paths[p], to, hop)
+	e.byAddr[fabric.RemoteOf(to)] = p
 	return p
 }
 
@@ -223,24 +247,26 @@ func (e *Endpoint) reload(generation uint64) {
 	e.generation = generation
 	for i := range e.paths {
 		p := &e.paths[i]
-		if p.to.Addr().IsMulticast() { // the link is all there is on the way
+		to := p.dst()
+		if to.Addr().IsMulticast() { // the link is all there is on the way
 			continue
 		}
-		if hop, ok := e.resolver.Current(p.to.Addr()); ok {
-			p.set(e.addr, hop)
+		if hop, ok := e.resolver.Current(to.Addr()); ok {
+			e.setHop(p, to, hop)
 		} else {
 			p.maxPayload = -1
 		}
 	}
 }
 
-func (p *path) set(a addresses, hop Hop) {
-	a.dstMAC, a.dst = hop.MAC, p.to
-	if p.to.Addr().IsMulticast() {
+func (e *Endpoint) setHop(p *path, to netip.AddrPort, hop Hop) {
+	a := e.addr
+	a.dstMAC, a.dst = hop.MAC, to
+	if to.Addr().IsMulticast() {
 		a.ttl = groupTTL
 	}
 	p.template = newTemplate(a)
-	p.maxPayload = hop.MTU - IPv4Len - UDPLen
+	p.maxPayload = int32(min(hop.MTU, 1<<16) - (e.headerLen - EthernetLen))
 }
 
 // Flush rings the ports' doorbells and follows changes of next hops.
@@ -260,6 +286,20 @@ func (e *Endpoint) putAll(bufs []fabric.Desc) {
 	}
 }
 
-func littleEndian(a [4]byte) uint32 {
-	return uint32(a[0]) | uint32(a[1])<<8 | uint32(a[2])<<16 | uint32(a[3])<<24
+func (e *Endpoint) family() string {
+	if e.v6 {
+		return "IPv6"
+	}
+	return "IPv4"
+}
+
+// wordsOf returns an address as it lies in a header, read eight bytes at a time in
+// little-endian order. Of IPv4 it is the lower half of the first word.
+func wordsOf(a netip.Addr) (w [2]uint64) {
+	if a.Is4() {
+		b := a.As4()
+		return [2]uint64{uint64(binary.LittleEndian.Uint32(b[:]))}
+	}
+	b := a.As16()
+	return [2]uint64{binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])}
 }

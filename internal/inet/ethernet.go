@@ -28,8 +28,11 @@ const (
 	EthernetLen = 14
 )
 
-// EtherIPv4 is the Ethernet type of IPv4.
-const EtherIPv4 = 0x0800
+// The Ethernet types of IPv4 and IPv6.
+const (
+	EtherIPv4 = 0x0800
+	EtherIPv6 = 0x86dd
+)
 
 // Valid reports whether all of the header is there.
 func (h Ethernet) Valid() bool { return len(h) >= EthernetLen }

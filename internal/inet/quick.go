@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mem"
 )
 
 // quick is the short way of accept for what nearly every frame is: a datagram to
@@ -12,6 +13,9 @@ import (
 // bytes at a time. false means that accept has to look; then
 // nothing was done.
 func (e *Endpoint) quick(b *fabric.Batch, d *fabric.Desc) bool {
+	if e.v6 {
+		return e.quick6(b, d)
+	}
 	h := e.bytes[d.Addr:][:d.Len]
 	if len(h) < HeaderLen || d.Flags&fabric.More != 0 {
 		return false
@@ -38,11 +42,19 @@ func (e *Endpoint) quick(b *fabric.Batch, d *fabric.Desc) bool {
 	if udp>>48 != 0 && !IPv4(h[ipAt:]).pseudo(udpLen).Merge(Sum(udp)).Add(h[HeaderLen:udpAt+udpLen]).Good() {
 		return false
 	}
-	in := arrival{start: HeaderLen, payload: udpLen - UDPLen}
-	in.from = fabric.Remote(uint64(binary.BigEndian.Uint32(h[ipAt+ipSrc:]))<<16 | uint64(bits.ReverseBytes16(uint16(udp))))
-	d.Addr, d.Len = d.Addr+HeaderLen, uint32(in.payload)
-	appendPacket(b, e.rx[e.rxNext:e.rxNext+1], &in)
+	from := fabric.Remote4(binary.BigEndian.Uint32(h[ipAt+ipSrc:]), bits.ReverseBytes16(uint16(udp)))
+	appendOne(b, d.Addr+HeaderLen, udpLen-UDPLen, from)
 	e.stats.RxPackets++
 	e.stats.RxBytes += uint64(udpLen - UDPLen)
 	return true
+}
+
+// appendOne is appendPacket for n bytes of payload in one buffer.
+func appendOne(b *fabric.Batch, at mem.Addr, n int, from fabric.Remote) {
+	pkts, descs := len(b.Pkts), len(b.Descs)
+	b.Pkts, b.Descs = b.Pkts[:pkts+1], b.Descs[:descs+1]
+	p, d := &b.Pkts[pkts], &b.Descs[descs]
+	d.Addr, d.Len, d.Flags = at, uint32(n), 0
+	p.First, p.Bufs, p.Len = int32(descs), 1, int32(n)
+	p.To, p.From, p.Sealed = 0, from, false
 }

@@ -148,6 +148,9 @@ type arrival struct {
 // check validates the headers in h, the first buffer of a frame that is size
 // bytes long in all. Every test is on a field that the network controls.
 func (e *Endpoint) check(h []byte, size int) (a arrival, f fault) {
+	if e.v6 {
+		return e.check6(h, size)
+	}
 	if len(h) < HeaderLen || Ethernet(h).Type() != EtherIPv4 {
 		return a, malformed
 	}
@@ -163,7 +166,8 @@ func (e *Endpoint) check(h []byte, size int) (a arrival, f fault) {
 	}
 	// Any unicast Ethernet address will do: the NIC has matched it with its
 	// own, and in promiscuous mode the IP address tells what is for us.
-	if (h[ethDst]&1 != 0 || binary.LittleEndian.Uint32(ip[ipDst:]) != e.localAddr) && !e.member(h) {
+	dst := binary.LittleEndian.Uint32(ip[ipDst:])
+	if (h[ethDst]&1 != 0 || dst != e.localAddr) && !e.member(h, [2]uint64{uint64(dst)}) {
 		return a, malformed
 	}
 	headerLen := ip.HeaderLen()
@@ -178,7 +182,7 @@ func (e *Endpoint) check(h []byte, size int) (a arrival, f fault) {
 	}
 	a.start = EthernetLen + headerLen + UDPLen
 	a.payload = udp.Len() - UDPLen
-	a.from = fabric.Remote(uint64(binary.BigEndian.Uint32(ip[ipSrc:]))<<16 | uint64(udp.SrcPort()))
+	a.from = fabric.Remote4(binary.BigEndian.Uint32(ip[ipSrc:]), udp.SrcPort())
 	return a, intact
 }
 

@@ -2,6 +2,7 @@ package inet
 
 import (
 	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/mem"
 )
 
 // TxRoom returns how many datagrams of MaxBufs buffers Send takes now.
@@ -26,7 +27,7 @@ func (e *Endpoint) Send(b *fabric.Batch) {
 		p := &b.Pkts[i]
 		bufs := b.Descs[p.First : p.First+p.Bufs]
 		to := &e.paths[p.To]
-		if int(p.Len) > to.maxPayload {
+		if p.Len > to.maxPayload {
 			e.refuse(to, bufs)
 			continue
 		}
@@ -46,21 +47,32 @@ func (e *Endpoint) Send(b *fabric.Batch) {
 // means that Send has to look; then nothing was done.
 func (e *Endpoint) sendOne(p *fabric.Packet, d *fabric.Desc) bool {
 	to := &e.paths[p.To]
-	if int(p.Len) > to.maxPayload || !p.Sealed || e.port.TxFree() == 0 {
+	if p.Len > to.maxPayload || !p.Sealed || e.port.TxFree() == 0 {
 		return false
 	}
-	e.id++
-	to.put((*[HeaderLen]byte)(e.bytes[d.Addr-HeaderLen:]), e.id, int(p.Len))
+	t := &e.tx[0]
+	if e.v6 {
+		h := (*[HeaderLen6]byte)(e.bytes[d.Addr-HeaderLen6:])
+		to.put6(h, int(p.Len)).Add(e.bytes[d.Addr:][:d.Len]).PutChecksumUDP(h[udpAt6+udpChecksum:])
+		t.Addr, t.Len, t.Flags = d.Addr-HeaderLen6, d.Len+HeaderLen6, 0
+	} else {
+		e.id++
+		to.put((*[HeaderLen]byte)(e.bytes[d.Addr-HeaderLen:]), e.id, int(p.Len))
+		t.Addr, t.Len, t.Flags = d.Addr-HeaderLen, d.Len+HeaderLen, 0
+	}
 	e.stats.TxPackets++
 	e.stats.TxBytes += uint64(p.Len)
-	t := &e.tx[0]
-	t.Addr, t.Len, t.Flags = d.Addr-HeaderLen, d.Len+HeaderLen, 0
 	e.port.Send(e.tx[:1])
 	return true
 }
 
 // putHeaders writes the headers of p in front of its first buffer.
 func (e *Endpoint) putHeaders(to *path, p *fabric.Packet, bufs []fabric.Desc) {
+	if e.v6 { // which has no checksum but this: RFC 8200, section 8.1
+		h := (*[HeaderLen6]byte)(e.bytes[bufs[0].Addr-HeaderLen6:])
+		e.addPayload(to.put6(h, int(p.Len)), bufs).PutChecksumUDP(h[udpAt6+udpChecksum:])
+		return
+	}
 	h := (*[HeaderLen]byte)(e.bytes[bufs[0].Addr-HeaderLen:])
 	e.id++
 	sum := to.put(h, e.id, int(p.Len))
@@ -72,7 +84,7 @@ func (e *Endpoint) putHeaders(to *path, p *fabric.Packet, bufs []fabric.Desc) {
 // stage copies the buffers of a datagram to e.tx[n:], as those of a frame:
 // with the headers, and linked. It returns where the next one goes.
 func (e *Endpoint) stage(n int, bufs []fabric.Desc) int {
-	e.tx[n] = fabric.Desc{Addr: bufs[0].Addr - HeaderLen, Len: bufs[0].Len + HeaderLen}
+	e.tx[n] = fabric.Desc{Addr: bufs[0].Addr - mem.Addr(e.headerLen), Len: bufs[0].Len + uint32(e.headerLen)}
 	for i := 1; i < len(bufs); i++ {
 		if bufs[i].Len == 0 { // the kernel refuses a frame that has an empty buffer
 			e.pool.Put(bufs[i].Addr)
@@ -107,7 +119,7 @@ func (e *Endpoint) overrun(bufs []fabric.Desc) {
 		if bufs[i].Flags&fabric.More == 0 {
 			e.stats.TxErrors++
 			e.stats.TxPackets--
-			e.stats.TxBytes += HeaderLen
+			e.stats.TxBytes += uint64(e.headerLen)
 		}
 	}
 	e.putAll(bufs)

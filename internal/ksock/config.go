@@ -32,8 +32,9 @@ const (
 type Config struct {
 	// Arena holds the buffers. The caller keeps it.
 	Arena *mem.Arena
-	// Local is the address and port that peers send to: an IPv4 address of
-	// this host. With port 0 the kernel chooses one.
+	// Local is the address and port that peers send to: an IPv4 or IPv6 address
+	// of this host; all peers are of the same family. With port 0 the kernel
+	// chooses one.
 	Local netip.AddrPort
 	// MTU is the largest IP packet in bytes to send and to receive; default,
 	// and at most, that of the device that has Local. All peers must accept it.
@@ -65,10 +66,12 @@ type Config struct {
 
 const (
 	ipv4Len     = 20
+	ipv6Len     = 40
 	udpLen      = 8
-	minMTU      = 68    // RFC 791
-	maxPacket   = 65535 // the IPv4 total length field
-	maxDatagram = maxPacket - ipv4Len - udpLen
+	minMTU      = 68                           // RFC 791
+	minMTU6     = 1280                         // RFC 8200, section 5
+	maxPacket   = 65535                        // the IPv4 total length field
+	maxDatagram = maxPacket - ipv4Len - udpLen // IPv6 could have 20 bytes more
 )
 
 // Errors that Open and Resolve wrap.
@@ -82,6 +85,10 @@ var (
 	// ErrPathMTU says that packets of the socket's size do not reach a host
 	// in one piece.
 	ErrPathMTU = errors.New("MTU of the path is too small")
+	// ErrLinkLocal says that an IPv6 address is of one link only (fe80::/10).
+	// Without the name of the device it means nothing, and that differs from host
+	// to host, so peers cannot tell it to each other.
+	ErrLinkLocal = errors.New("link-local IPv6 addresses are not supported: give the devices addresses of a network (ip addr add fd00::1/64 dev DEVICE)")
 )
 
 // withDefaults checks c and fills in what is missing. device is the MTU of the
@@ -91,8 +98,12 @@ func (c Config) withDefaults(device int) (Config, error) {
 	if c.MTU == 0 {
 		c.MTU = device
 	}
-	if c.MTU < minMTU || c.MTU > device {
-		return c, fmt.Errorf("ksock: MTU %d: want %d to %d, the MTU of the device that has %s", c.MTU, minMTU, device, c.Local.Addr())
+	least := minMTU
+	if c.Local.Addr().Is6() {
+		least = minMTU6
+	}
+	if c.MTU < least || c.MTU > device {
+		return c, fmt.Errorf("ksock: MTU %d: want %d to %d, the MTU of the device that has %s", c.MTU, least, device, c.Local.Addr())
 	}
 	for _, f := range []struct {
 		name  string
@@ -109,28 +120,28 @@ func (c Config) withDefaults(device int) (Config, error) {
 	return c, nil
 }
 
-// deviceMTU returns the MTU of the device that has the address, in the network
-// namespace of the calling thread.
-func deviceMTU(local netip.Addr) (int, error) {
+// deviceOf returns the device that has the address, in the network namespace of the
+// calling thread.
+func deviceOf(local netip.Addr) (net.Interface, error) {
 	devices, err := net.Interfaces()
 	if err != nil {
-		return 0, fmt.Errorf("ksock: %w", err)
+		return net.Interface{}, fmt.Errorf("ksock: %w", err)
 	}
 	for _, d := range devices {
 		if local.IsLoopback() && d.Flags&net.FlagLoopback != 0 {
-			return d.MTU, nil // all of 127.0.0.0/8 is on it
+			return d, nil // all of 127.0.0.0/8 is on it
 		}
 		addrs, err := d.Addrs()
 		if err != nil {
-			return 0, fmt.Errorf("ksock: addresses of %s: %w", d.Name, err)
+			return d, fmt.Errorf("ksock: addresses of %s: %w", d.Name, err)
 		}
 		for _, a := range addrs {
 			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(local.AsSlice()) {
-				return d.MTU, nil
+				return d, nil
 			}
 		}
 	}
-	return 0, fmt.Errorf("ksock: %s: %w; ip addr shows those there are", local, ErrNotLocal)
+	return net.Interface{}, fmt.Errorf("ksock: %s: %w; ip addr shows those there are", local, ErrNotLocal)
 }
 
 // bindError says what is wrong with an address that cannot be bound.

@@ -31,8 +31,8 @@ var ErrMembership = errors.New("wrong membership")
 // the calling thread, which must be the one of the socket.
 func (s *Socket) Join(to netip.Addr) error {
 	to = to.Unmap()
-	if !to.Is4() || !to.IsMulticast() {
-		return fmt.Errorf("ksock: cannot join %s: a group is an address in 224.0.0.0/4", to)
+	if to.Is4() != s.local.Addr().Is4() || !to.IsMulticast() || to.Zone() != "" {
+		return fmt.Errorf("ksock: cannot join %s: a group is an address in %s", to, s.family.groups)
 	}
 	if s.indexOf(to) >= 0 {
 		return fmt.Errorf("ksock: %w: %s was joined before", ErrMembership, to)
@@ -50,7 +50,7 @@ func (s *Socket) Join(to netip.Addr) error {
 
 // join makes the socket of g.
 func (s *Socket) join(g *group) (err error) {
-	if g.fd, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0); err != nil {
+	if g.fd, err = unix.Socket(s.family.domain, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0); err != nil {
 		return fmt.Errorf("ksock: %w", os.NewSyscallError("socket", err))
 	}
 	// Others on this host may have joined the group and use the same port.
@@ -59,7 +59,7 @@ func (s *Socket) join(g *group) (err error) {
 	}
 	// Without this, what others on this host have joined on other devices
 	// would come here as well.
-	if err := unix.SetsockoptInt(g.fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0); err != nil {
+	if err := unix.SetsockoptInt(g.fd, s.family.level, s.family.multicastAll, 0); err != nil {
 		return fmt.Errorf("ksock: %w", os.NewSyscallError("IP_MULTICAST_ALL", err))
 	}
 	if err := s.setBuffers(g.fd); err != nil {
@@ -74,15 +74,21 @@ func (s *Socket) join(g *group) (err error) {
 	if err := unix.Bind(g.fd, sockaddr(local)); err != nil {
 		return bindError(local, err)
 	}
-	mreq := unix.IPMreqn{Multiaddr: g.addr.As4(), Address: s.local.Addr().As4()}
-	err = unix.SetsockoptIPMreqn(g.fd, unix.IPPROTO_IP, unix.IP_ADD_MEMBERSHIP, &mreq)
-	switch {
+	switch err = s.member(g); {
 	case errors.Is(err, unix.ENODEV):
 		return fmt.Errorf("ksock: group %s: no device has %s here: join where the socket was opened, in its network namespace: %w", g.addr, s.local.Addr(), err)
 	case err != nil:
-		return fmt.Errorf("ksock: group %s: %w", g.addr, os.NewSyscallError("IP_ADD_MEMBERSHIP", err))
+		return fmt.Errorf("ksock: group %s: %w", g.addr, os.NewSyscallError("setsockopt", err))
 	}
 	return s.watch(g.fd)
+}
+
+// member makes the kernel a member of g on the device that has the socket's address.
+func (s *Socket) member(g *group) error {
+	if g.addr.Is4() {
+		return unix.SetsockoptIPMreqn(g.fd, unix.IPPROTO_IP, unix.IP_ADD_MEMBERSHIP, &unix.IPMreqn{Multiaddr: g.addr.As4(), Address: s.local.Addr().As4()})
+	}
+	return unix.SetsockoptIPv6Mreq(g.fd, unix.IPPROTO_IPV6, unix.IPV6_JOIN_GROUP, &unix.IPv6Mreq{Multiaddr: g.addr.As16(), Interface: uint32(s.device)})
 }
 
 // watch makes FD readable when fd is.
@@ -114,14 +120,21 @@ func (s *Socket) indexOf(addr netip.Addr) int {
 // toGroups sets up the socket to send to groups: on the device that has its
 // address, over no router, and also to others on this host.
 func (s *Socket) toGroups() error {
-	if err := unix.SetsockoptInet4Addr(s.fd, unix.IPPROTO_IP, unix.IP_MULTICAST_IF, s.local.Addr().As4()); err != nil {
-		return fmt.Errorf("ksock: %w", os.NewSyscallError("IP_MULTICAST_IF", err))
+	f := s.family
+	var err error
+	if f.domain == unix.AF_INET {
+		err = unix.SetsockoptInet4Addr(s.fd, f.level, unix.IP_MULTICAST_IF, s.local.Addr().As4())
+	} else {
+		err = unix.SetsockoptInt(s.fd, f.level, unix.IPV6_MULTICAST_IF, s.device)
 	}
-	if err := unix.SetsockoptInt(s.fd, unix.IPPROTO_IP, unix.IP_MULTICAST_TTL, 1); err != nil {
-		return fmt.Errorf("ksock: %w", os.NewSyscallError("IP_MULTICAST_TTL", err))
+	if err != nil {
+		return fmt.Errorf("ksock: %w", os.NewSyscallError("MULTICAST_IF", err))
 	}
-	if err := unix.SetsockoptInt(s.fd, unix.IPPROTO_IP, unix.IP_MULTICAST_LOOP, 1); err != nil {
-		return fmt.Errorf("ksock: %w", os.NewSyscallError("IP_MULTICAST_LOOP", err))
+	if err := unix.SetsockoptInt(s.fd, f.level, f.multicastTTL, 1); err != nil {
+		return fmt.Errorf("ksock: %w", os.NewSyscallError("MULTICAST_TTL", err))
+	}
+	if err := unix.SetsockoptInt(s.fd, f.level, f.multicastLoop, 1); err != nil {
+		return fmt.Errorf("ksock: %w", os.NewSyscallError("MULTICAST_LOOP", err))
 	}
 	return nil
 }
@@ -135,12 +148,12 @@ func (s *Socket) poll(msgs []message) (got int, self fabric.Remote) {
 		// An error is either "nothing there" or one that a datagram sent before
 		// has caused, which is reported once and means nothing to this call.
 		got, _ = recvmmsg(s.fd, msgs)
-		return got, 0
+		return got, self
 	}
 	sources := 1 + len(s.groups)
 	for range sources {
 		fd := s.fd
-		if self = 0; s.turn > 0 {
+		if self = (fabric.Remote{}); s.turn > 0 {
 			fd, self = s.groups[s.turn-1].fd, fabric.RemoteOf(s.local)
 		}
 		s.turn = (s.turn + 1) % sources
@@ -148,5 +161,5 @@ func (s *Socket) poll(msgs []message) (got int, self fabric.Remote) {
 			return got, self
 		}
 	}
-	return 0, 0
+	return 0, self
 }

@@ -1,9 +1,14 @@
 package ksock
 
 import (
+	"encoding/binary"
+	"math/bits"
+	"net/netip"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/fabric"
 )
 
 // message is struct mmsghdr of sendmmsg(2) and recvmmsg(2).
@@ -20,15 +25,36 @@ type control struct {
 	value [8]byte
 }
 
-const (
-	nameLen    = unix.SizeofSockaddrInet4
-	controlLen = uint64(unsafe.Sizeof(control{}))
-)
+const controlLen = uint64(unsafe.Sizeof(control{}))
+
+// rawAddr is room for struct sockaddr_in6, or sockaddr_in, which is shorter.
+type rawAddr struct{ unix.RawSockaddrInet6 }
+
+func (a *rawAddr) v4() *unix.RawSockaddrInet4 { return (*unix.RawSockaddrInet4)(unsafe.Pointer(a)) }
+
+// rawAddrOf returns an address as the kernel takes it.
+func rawAddrOf(a netip.AddrPort) (r rawAddr) {
+	port := bits.ReverseBytes16(a.Port())
+	if a.Addr().Is4() {
+		*r.v4() = unix.RawSockaddrInet4{Family: unix.AF_INET, Port: port, Addr: a.Addr().As4()}
+		return r
+	}
+	return rawAddr{unix.RawSockaddrInet6{Family: unix.AF_INET6, Port: port, Addr: a.Addr().As16()}}
+}
+
+// remote returns the address that the kernel has written.
+func (a *rawAddr) remote() fabric.Remote {
+	port := bits.ReverseBytes16(a.Port) // at the same place in both
+	if a.Family == unix.AF_INET {
+		return fabric.Remote4(binary.BigEndian.Uint32(a.v4().Addr[:]), port)
+	}
+	return fabric.Remote6(binary.BigEndian.Uint64(a.Addr[:8]), binary.BigEndian.Uint64(a.Addr[8:]), port)
+}
 
 // setName makes m use a as the other end's address.
-func (m *message) setName(a *unix.RawSockaddrInet4) {
+func (m *message) setName(a *rawAddr) {
 	m.Name = (*byte)(unsafe.Pointer(a))
-	m.Namelen = nameLen
+	m.Namelen = unix.SizeofSockaddrInet6 // the kernel looks at as much as the family needs
 }
 
 // setControl makes m use c; nil takes it away.

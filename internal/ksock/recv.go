@@ -27,7 +27,7 @@ type receiver struct {
 
 	msgs   []message
 	iovs   []unix.Iovec
-	names  []unix.RawSockaddrInet4
+	names  []rawAddr
 	ctrls  []control
 	free   int
 	lent   []int32 // by slot: how many datagrams of it are with the caller or waiting
@@ -63,7 +63,7 @@ func (r *receiver) init(a *mem.Arena, slots, payload int, gro bool) error {
 	r.base, r.gro, r.bytes = base, gro, a.Bytes()
 	r.msgs = make([]message, slots)
 	r.iovs = make([]unix.Iovec, slots)
-	r.names = make([]unix.RawSockaddrInet4, slots)
+	r.names = make([]rawAddr, slots)
 	r.ctrls = make([]control, slots)
 	r.lent = make([]int32, slots)
 	r.slotOf = make([]int32, slots)
@@ -167,9 +167,7 @@ func (r *receiver) take(i int, self fabric.Remote) bool {
 		r.malformed++
 		return false
 	}
-	name := &r.names[i]
-	from := fabric.Remote(uint64(name.Addr[0])<<40 | uint64(name.Addr[1])<<32 | uint64(name.Addr[2])<<24 |
-		uint64(name.Addr[3])<<16 | uint64(bits.ReverseBytes16(name.Port)))
+	from := r.names[i].remote()
 	if from == self {
 		return false
 	}

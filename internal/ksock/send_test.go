@@ -17,7 +17,7 @@ func queue(t *testing.T, pkts []fabric.Packet) *Socket {
 	t.Helper()
 	s := open(t, Config{})
 	for range 4 { // paths to anywhere
-		s.paths = append(s.paths, unix.RawSockaddrInet4{Family: unix.AF_INET})
+		s.paths = append(s.paths, rawAddrOf(netip.AddrPortFrom(netip.IPv4Unspecified(), 0)))
 	}
 	for _, p := range pkts {
 		b := fabric.Batch{Pkts: []fabric.Packet{p}}

@@ -3,7 +3,6 @@ package ksock
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"net/netip"
 	"os"
 
@@ -29,7 +28,9 @@ type Socket struct {
 	tx      sender
 	stats   fabric.DatagramStats
 
-	paths  []unix.RawSockaddrInet4
+	family family // of all addresses
+	device int    // index of the one that has local
+	paths  []rawAddr
 	byAddr map[netip.AddrPort]fabric.Path
 
 	groups []group // joined
@@ -46,17 +47,20 @@ func Open(c Config) (*Socket, error) {
 	if c.Arena == nil {
 		return nil, errors.New("ksock: Config.Arena is missing")
 	}
-	if !c.Local.Addr().Is4() || c.Local.Addr().IsUnspecified() {
-		return nil, fmt.Errorf("ksock: local address %s: want an IPv4 address of this host", c.Local)
+	switch a := c.Local.Addr(); {
+	case !a.IsValid() || a.IsUnspecified() || a.IsMulticast():
+		return nil, fmt.Errorf("ksock: local address %s: want an IPv4 address, or one of IPv6, of this host", c.Local)
+	case a.Is6() && a.IsLinkLocalUnicast():
+		return nil, fmt.Errorf("ksock: local address %s: %w", c.Local, ErrLinkLocal)
 	}
-	device, err := deviceMTU(c.Local.Addr())
+	device, err := deviceOf(c.Local.Addr())
 	if err != nil {
 		return nil, err
 	}
-	if c, err = c.withDefaults(device); err != nil {
+	if c, err = c.withDefaults(device.MTU); err != nil {
 		return nil, err
 	}
-	s := &Socket{fd: -1, scout: -1, ready: -1, buffer: c.SocketBuffer, arena: c.Arena, byAddr: map[netip.AddrPort]fabric.Path{}}
+	s := &Socket{family: familyOf(c.Local.Addr()), device: device.Index, fd: -1, scout: -1, ready: -1, buffer: c.SocketBuffer, arena: c.Arena, byAddr: map[netip.AddrPort]fabric.Path{}}
 	if err := s.open(c); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -87,7 +91,7 @@ func (s *Socket) open(c Config) error {
 		}
 		s.ownPool = true
 	}
-	payload := c.MTU - ipv4Len - udpLen
+	payload := c.MTU - s.family.headers
 	if err := s.rx.init(c.Arena, c.RxSlots, payload, gro); err != nil {
 		return err
 	}
@@ -104,7 +108,7 @@ func (s *Socket) open(c Config) error {
 // bound makes a non-blocking UDP socket bound to local, and returns what it is
 // bound to when the port was 0.
 func bound(local netip.AddrPort) (int, netip.AddrPort, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(familyOf(local.Addr()).domain, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, local, fmt.Errorf("ksock: %w", os.NewSyscallError("socket", err))
 	}
@@ -117,11 +121,21 @@ func bound(local netip.AddrPort) (int, netip.AddrPort, error) {
 		unix.Close(fd)
 		return -1, local, fmt.Errorf("ksock: %w", os.NewSyscallError("getsockname", err))
 	}
-	return fd, netip.AddrPortFrom(local.Addr(), uint16(name.(*unix.SockaddrInet4).Port)), nil
+	port := 0
+	switch n := name.(type) {
+	case *unix.SockaddrInet4:
+		port = n.Port
+	case *unix.SockaddrInet6:
+		port = n.Port
+	}
+	return fd, netip.AddrPortFrom(local.Addr(), uint16(port)), nil
 }
 
-func sockaddr(a netip.AddrPort) *unix.SockaddrInet4 {
-	return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
+func sockaddr(a netip.AddrPort) unix.Sockaddr {
+	if a.Addr().Is4() {
+		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
+	}
+	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
 }
 
 // setOptions sets up the socket and reports which offloads it has.
@@ -130,8 +144,8 @@ func (s *Socket) setOptions(c Config) (gso, gro bool, err error) {
 		return false, false, err
 	}
 	for _, fd := range []int{s.fd, s.scout} {
-		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO); err != nil {
-			return false, false, fmt.Errorf("ksock: %w", os.NewSyscallError("IP_MTU_DISCOVER", err))
+		if err := s.family.wholePackets(fd); err != nil {
+			return false, false, fmt.Errorf("ksock: %w", os.NewSyscallError("MTU_DISCOVER", err))
 		}
 	}
 	// A segment size of 0 for the socket leaves the size to each message.
@@ -209,8 +223,11 @@ func (s *Socket) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	if p, ok := s.byAddr[to]; ok {
 		return p, nil
 	}
-	if !to.Addr().Is4() || to.Addr().IsUnspecified() || to.Port() == 0 {
-		return 0, fmt.Errorf("ksock: destination %s: want an IPv4 address and a port", to)
+	switch a := to.Addr(); {
+	case !a.IsValid() || a.Is4() != s.local.Addr().Is4() || a.IsUnspecified() || to.Port() == 0:
+		return 0, fmt.Errorf("ksock: destination %s: want an %s address and a port, as this end has: %s", to, s.family.name, s.local)
+	case a.Is6() && a.IsLinkLocalUnicast():
+		return 0, fmt.Errorf("ksock: destination %s: %w", to, ErrLinkLocal)
 	}
 	if to.Addr().IsMulticast() {
 		if err := s.toGroups(); err != nil {
@@ -221,13 +238,11 @@ func (s *Socket) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	if err != nil {
 		return 0, err
 	}
-	if need := s.caps.MaxPayload + ipv4Len + udpLen; mtu < need {
+	if need := s.caps.MaxPayload + s.family.headers; mtu < need {
 		return 0, fmt.Errorf("ksock: %s takes packets of %d bytes, %d are wanted: %w; choose a smaller MTU", to.Addr(), mtu, need, ErrPathMTU)
 	}
 	p := fabric.Path(len(s.paths))
-	s.paths = append(s.paths, unix.RawSockaddrInet4{
-		Family: unix.AF_INET, Port: bits.ReverseBytes16(to.Port()), Addr: to.Addr().As4(),
-	})
+	s.paths = append(s.paths, rawAddrOf(to))
 	s.byAddr[to] = p
 	return p, nil
 }
@@ -241,7 +256,7 @@ func (s *Socket) pathMTU(to netip.AddrPort) (int, error) {
 		}
 		return 0, fmt.Errorf("ksock: %s cannot be sent to: %w", to, err)
 	}
-	mtu, err := unix.GetsockoptInt(s.scout, unix.IPPROTO_IP, unix.IP_MTU)
+	mtu, err := unix.GetsockoptInt(s.scout, s.family.level, s.family.mtu)
 	if err != nil {
 		return 0, fmt.Errorf("ksock: MTU of the path to %s: %w", to.Addr(), err)
 	}

@@ -46,9 +46,10 @@ func TestOpen_errors(t *testing.T) {
 		text   string
 	}{
 		{"no arena", Config{Local: local}, nil, "Arena is missing"},
-		{"no address", Config{Arena: arena}, nil, "want an IPv4 address of this host"},
-		{"any address", Config{Arena: arena, Local: netip.MustParseAddrPort("0.0.0.0:0")}, nil, "want an IPv4 address of this host"},
-		{"IPv6", Config{Arena: arena, Local: netip.MustParseAddrPort("[::1]:0")}, nil, "want an IPv4 address of this host"},
+		{"no address", Config{Arena: arena}, nil, "want an IPv4 address, or one of IPv6, of this host"},
+		{"any address", Config{Arena: arena, Local: netip.MustParseAddrPort("0.0.0.0:0")}, nil, "want an IPv4 address, or one of IPv6, of this host"},
+		{"link-local", Config{Arena: arena, Local: netip.MustParseAddrPort("[fe80::1]:0")}, ErrLinkLocal, "fe80::1"},
+		{"small MTU for IPv6", Config{Arena: arena, Local: netip.MustParseAddrPort("[::1]:0"), MTU: 1279}, nil, "want 1280 to 65535"},
 		{"somebody else's address", Config{Arena: arena, Local: netip.MustParseAddrPort("203.0.113.5:0")}, ErrNotLocal, "203.0.113.5"},
 		{"large MTU", Config{Arena: arena, Local: local, MTU: 65536}, nil, "want 68 to 65535"},
 		{"small MTU", Config{Arena: arena, Local: local, MTU: 60}, nil, "want 68 to 65535"},

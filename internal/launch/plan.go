@@ -132,7 +132,7 @@ func (c *Config) check() error {
 // inTestbed runs the ranks in namespaces. Over AF_XDP, where a host has several
 // ranks that do not share a queue, each gets a namespace of its own.
 func (p *plan) inTestbed(c Config, m machine, perHost int) (err error) {
-	p.testbed = &testbed.Config{Hosts: c.Testbed, MTU: c.MTU, Switch: c.Switch}
+	p.testbed = &testbed.Config{Hosts: c.Testbed, MTU: c.MTU, Switch: c.Switch, IPv6: ipv6In(c.lookup)}
 	p.device = testbed.Device
 	p.fabric = c.Fabric
 	why := ""

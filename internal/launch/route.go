@@ -15,6 +15,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/verbs/device"
 )
 
 // Where Config.Device is not given and ranks are on several hosts, each agent looks for the
@@ -164,7 +166,7 @@ func ethernet(dev string) error {
 	if a := link.Attrs(); a.EncapType != "ether" || len(a.HardwareAddr) != 6 {
 		return fmt.Errorf("%s is no Ethernet device", dev)
 	}
-	_, err = addressOf(dev)
+	_, err = device.Address(dev, ipv6In(os.LookupEnv))
 	return err
 }
 

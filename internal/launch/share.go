@@ -3,8 +3,6 @@ package launch
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -78,7 +76,7 @@ func (s *startOrder) openQueue() (q *queue, notice string, err error) {
 // tryQueue is openQueue, and fails at once where the network is down.
 func (s *startOrder) tryQueue() (q *queue, notice string, err error) {
 	c := xdp.QueueConfig{Device: s.Device, Seats: len(s.Ranks), Steer: bpf.Config{PortBase: device.BasePort}}
-	if c.Steer.Addr, err = addressOf(s.Device); err != nil {
+	if c.Steer.Addr, err = device.Address(s.Device, ipv6In(s.lookup)); err != nil {
 		return nil, "", err
 	}
 	switch s.Fabric {
@@ -184,23 +182,10 @@ func arenaSize(lookup func(string) (string, bool)) (int, error) {
 	return n, nil
 }
 
-// addressOf returns the first IPv4 address of a device, which endpoints on it
-// use.
-func addressOf(dev string) (netip.Addr, error) {
-	link, err := net.InterfaceByName(dev)
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("no network device %q (xinfo lists them): %w", dev, err)
-	}
-	addrs, err := link.Addrs()
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("addresses of %s: %w", dev, err)
-	}
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
-			return p.Addr(), nil
-		}
-	}
-	return netip.Addr{}, fmt.Errorf("%w: %s has no IPv4 address: give it one (ip addr add 10.0.0.1/24 dev %s)", unix.EADDRNOTAVAIL, dev, dev)
+// ipv6In reports whether the environment asks for IPv6.
+func ipv6In(lookup func(string) (string, bool)) bool {
+	text, _ := lookup(boot.EnvIPv6)
+	return text == "1"
 }
 
 // pass returns what a rank needs to take a seat: files to inherit from number

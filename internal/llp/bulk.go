@@ -128,11 +128,11 @@ func (e *Endpoint) recvBulk() int {
 	e.Stats.RxBulk += uint64(n)
 	for i := range e.rx.Pkts {
 		from := &e.rx.Pkts[i].From
-		if uint16(*from) < dgram.BulkPort {
-			*from = 0 // nobody's
+		if from.Port() < dgram.BulkPort {
+			*from = fabric.Remote{} // nobody's
 			continue
 		}
-		*from -= dgram.BulkPort
+		*from = from.WithPort(from.Port() - dgram.BulkPort)
 	}
 	return n
 }

@@ -104,7 +104,7 @@ func (r *rig) stream(a, b *side, p *Peer, n int) {
 func (s *side) bulkSent(kind dgram.Type) (n int) {
 	for i := range s.rig.seen {
 		x := &s.rig.seen[i]
-		if uint16(x.to) == addrOf(0).Port()+dgram.BulkPort && x.h.Type == kind {
+		if x.to.Port() == addrOf(0).Port()+dgram.BulkPort && x.h.Type == kind {
 			if x.from != fabric.RemoteOf(addrPlus(s.addr, dgram.BulkPort)) {
 				continue
 			}
@@ -136,7 +136,7 @@ func TestBulk_takesTheSecondWay(t *testing.T) {
 	told := false
 	for _, x := range r.seen[before:] {
 		told = told || x.h.Flags&dgram.FlagBulk != 0
-		if uint16(x.to) != addrOf(0).Port() && !told {
+		if x.to.Port() != addrOf(0).Port() && !told {
 			t.Error("a datagram went the second way before the peer was told to look there")
 		}
 	}
@@ -224,7 +224,7 @@ func TestBulk_swallows(t *testing.T) {
 	wire := r.net.Wire
 	r.net.Wire = func(from, to fabric.Remote, payload []byte) {
 		var h dgram.Header
-		if uint16(to) == addrOf(0).Port()+dgram.BulkPort && h.Parse(payload) && h.Type == dgram.TypeData {
+		if to.Port() == addrOf(0).Port()+dgram.BulkPort && h.Parse(payload) && h.Type == dgram.TypeData {
 			r.seen = append(r.seen, sighting{from: from, to: to, h: h})
 			return
 		}
@@ -276,7 +276,7 @@ func TestBulk_narrowWay(t *testing.T) {
 	p, _ := r.meet(a, b)
 	wire := r.net.Wire
 	r.net.Wire = func(from, to fabric.Remote, payload []byte) {
-		if uint16(to) == addrOf(0).Port()+dgram.BulkPort && len(payload) > 1472 {
+		if to.Port() == addrOf(0).Port()+dgram.BulkPort && len(payload) > 1472 {
 			return
 		}
 		wire(from, to, payload)
@@ -311,7 +311,7 @@ func TestBulk_strangePort(t *testing.T) {
 	x := *a.last(dgram.TypeData)
 	stale := b.ep.Stats.RxStale
 	for _, port := range []uint16{1, dgram.BulkPort - 1, dgram.BulkPort} {
-		from := x.from&^0xffff | fabric.Remote(port)
+		from := x.from.WithPort(port)
 		r.net.Deliver(from, fabric.RemoteOf(addrPlus(b.addr, dgram.BulkPort)), x.payload)
 	}
 	r.run(200*ms, mono.Millisecond/100)

@@ -140,8 +140,8 @@ func (e *Endpoint) MaxPayload() int { return e.caps.MaxPayload }
 // Resolve makes the way to an address known. It is a control call: it may ask
 // the kernel and wait.
 func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Remote, fabric.Path, error) {
-	if !to.Addr().Unmap().Is4() || to.Port() == 0 {
-		return 0, 0, fmt.Errorf("llp: %v is not an IPv4 address with a port", to)
+	if !to.IsValid() || to.Port() == 0 {
+		return fabric.Remote{}, 0, fmt.Errorf("llp: %v is not an address with a port", to)
 	}
 	path, err := e.dg.Resolve(to)
 	return fabric.RemoteOf(to), path, err
@@ -239,10 +239,7 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 		e.Stats.RxStale++
 		return nil, false
 	}
-	var p *Peer
-	if i, ok := e.byAddr.find(pkt.From); ok {
-		p = e.peers[i]
-	}
+	p := e.byAddr.find(pkt.From)
 	if h.Type > dgram.TypeAck {
 		e.control(p, pkt.From, h)
 		return nil, false

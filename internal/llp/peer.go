@@ -85,9 +85,9 @@ const (
 // Associate returns the association with an endpoint, which is begun when there
 // is none: the Hello goes out with the next step.
 func (e *Endpoint) Associate(remote fabric.Remote, path fabric.Path) *Peer {
-	if i, ok := e.byAddr.find(remote); ok {
-		e.strangers.remove(e.peers[i]) // it is the caller's now
-		return e.peers[i]
+	if p := e.byAddr.find(remote); p != nil {
+		e.strangers.remove(p) // it is the caller's now
+		return p
 	}
 	return e.add(remote, path, e.number())
 }
@@ -127,7 +127,7 @@ func (e *Endpoint) add(remote fabric.Remote, path fabric.Path, local uint32) *Pe
 		e.timers.Grow(len(e.peers))
 	}
 	e.bulk.forget(p)
-	e.byAddr.add(remote, int(p.Index))
+	e.byAddr.add(p)
 	e.timers.Arm(p.Index, e.now)
 	return p
 }
@@ -241,8 +241,7 @@ func (p *Peer) accepts(h *dgram.Header) bool {
 // proved with its last datagram that it is no echo of an old one.
 func (e *Endpoint) promote(old *Peer) *Peer {
 	e.end(old, PeerRestarted)
-	i, _ := e.byAddr.find(old.Remote)
-	return e.peers[i]
+	return e.byAddr.find(old.Remote)
 }
 
 // refuse tells the sender of a datagram that its association is not known here.

@@ -68,7 +68,7 @@ func newRigOf(t testing.TB, frames int) *rig {
 			t.Errorf("an endpoint sent what is no datagram: %x", payload)
 		}
 		r.seen = append(r.seen, s)
-		walled := r.wall && uint16(to) == addrOf(0).Port()+dgram.BulkPort
+		walled := r.wall && to.Port() == addrOf(0).Port()+dgram.BulkPort
 		if !walled && len(payload) <= r.path && (r.lose == nil || !r.lose(&s.h)) {
 			net.Deliver(from, to, payload)
 		}
@@ -129,10 +129,7 @@ func (s *side) to(o *side) *Peer {
 
 // peer returns the association with another side, or nil.
 func (s *side) peer(o *side) *Peer {
-	if i, ok := s.ep.byAddr.find(fabric.RemoteOf(o.addr)); ok {
-		return s.ep.peers[i]
-	}
-	return nil
+	return s.ep.byAddr.find(fabric.RemoteOf(o.addr))
 }
 
 // step does what a context does in one step.

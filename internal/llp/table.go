@@ -5,63 +5,67 @@ import "github.com/xwarp/xwarp/internal/fabric"
 // remoteTable finds a peer by its address: open addressing over powers of two,
 // never more than half full.
 type remoteTable struct {
-	keys []fabric.Remote // 0 is empty: no peer has port 0 and address 0
-	vals []int32
-	n    int
+	slots []*Peer
+	n     int
 }
 
-func (t *remoteTable) slot(r fabric.Remote) int {
-	return int(uint64(r) * 0x9e3779b97f4a7c15 >> 32 & uint64(len(t.keys)-1))
+func (t *remoteTable) home(r fabric.Remote) int {
+	return int(r.Hash() >> 32 & uint64(len(t.slots)-1))
 }
 
-func (t *remoteTable) find(r fabric.Remote) (int, bool) {
+// find returns the peer with an address, or nil.
+func (t *remoteTable) find(r fabric.Remote) *Peer {
 	if t.n == 0 {
-		return 0, false
+		return nil
 	}
-	for i := t.slot(r); t.keys[i] != 0; i = (i + 1) & (len(t.keys) - 1) {
-		if t.keys[i] == r {
-			return int(t.vals[i]), true
+	for i := t.home(r); t.slots[i] != nil; i = (i + 1) & (len(t.slots) - 1) {
+		if p := t.slots[i]; p.Remote == r {
+			return p
 		}
 	}
-	return 0, false
+	return nil
 }
 
-func (t *remoteTable) add(r fabric.Remote, v int) {
-	if 2*(t.n+1) > len(t.keys) {
-		old := *t
-		size := max(16, 2*len(old.keys))
-		t.keys, t.vals, t.n = make([]fabric.Remote, size), make([]int32, size), 0
-		for i, k := range old.keys {
-			if k != 0 {
-				t.add(k, int(old.vals[i]))
+// add enters a peer whose address no other has.
+func (t *remoteTable) add(p *Peer) {
+	if 2*(t.n+1) > len(t.slots) {
+		old := t.slots
+		t.slots = make([]*Peer, max(16, 2*len(old)))
+		for _, p := range old {
+			if p != nil {
+				t.put(p)
 			}
 		}
 	}
-	i := t.slot(r)
-	for t.keys[i] != 0 {
-		i = (i + 1) & (len(t.keys) - 1)
-	}
-	t.keys[i], t.vals[i] = r, int32(v)
+	t.put(p)
 	t.n++
+}
+
+func (t *remoteTable) put(p *Peer) {
+	i := t.home(p.Remote)
+	for t.slots[i] != nil {
+		i = (i + 1) & (len(t.slots) - 1)
+	}
+	t.slots[i] = p
 }
 
 // remove takes a peer out and moves those behind it up, so that no search ends
 // at the gap.
 func (t *remoteTable) remove(r fabric.Remote) {
-	if _, ok := t.find(r); !ok {
+	if t.find(r) == nil {
 		return
 	}
-	mask := len(t.keys) - 1
-	gap := t.slot(r)
-	for t.keys[gap] != r {
+	mask := len(t.slots) - 1
+	gap := t.home(r)
+	for t.slots[gap].Remote != r {
 		gap = (gap + 1) & mask
 	}
-	for i := (gap + 1) & mask; t.keys[i] != 0; i = (i + 1) & mask {
-		if (i-t.slot(t.keys[i]))&mask >= (i-gap)&mask {
-			t.keys[gap], t.vals[gap] = t.keys[i], t.vals[i]
+	for i := (gap + 1) & mask; t.slots[i] != nil; i = (i + 1) & mask {
+		if (i-t.home(t.slots[i].Remote))&mask >= (i-gap)&mask {
+			t.slots[gap] = t.slots[i]
 			gap = i
 		}
 	}
-	t.keys[gap] = 0
+	t.slots[gap] = nil
 	t.n--
 }

@@ -13,30 +13,36 @@ func TestRemoteTable_model(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var table remoteTable
-		model := map[fabric.Remote]int{}
-		key := func() fabric.Remote { return fabric.Remote(10<<40 | uint64(rng.IntN(300))<<16 | 18700) }
+		model := map[fabric.Remote]*Peer{}
+		key := func() fabric.Remote {
+			n := uint32(rng.IntN(300))
+			if n%2 == 0 {
+				return fabric.Remote4(10<<24|n, 18700)
+			}
+			return fabric.Remote6(0xfd00<<48, uint64(n), 18700)
+		}
 		for i := range 5000 {
 			k := key()
 			switch _, have := model[k]; {
 			case !have && rng.IntN(2) == 0:
-				table.add(k, i)
-				model[k] = i
+				p := &Peer{Remote: k}
+				table.add(p)
+				model[k] = p
 			case rng.IntN(2) == 0:
 				table.remove(k) // perhaps it is not there
 				delete(model, k)
 			}
 			k = key()
-			want, have := model[k]
-			if got, ok := table.find(k); ok != have || ok && got != want {
-				t.Fatalf("seed %d, step %d: found %d %v, want %d %v", seed, i, got, ok, want, have)
+			if got := table.find(k); got != model[k] {
+				t.Fatalf("seed %d, step %d: found %p, want %p", seed, i, got, model[k])
 			}
-			if table.n != len(model) || 2*table.n > len(table.keys) {
-				t.Fatalf("seed %d: %d keys in %d slots, want %d", seed, table.n, len(table.keys), len(model))
+			if table.n != len(model) || 2*table.n > len(table.slots) {
+				t.Fatalf("seed %d: %d keys in %d slots, want %d", seed, table.n, len(table.slots), len(model))
 			}
 		}
 		for k, want := range model {
-			if got, ok := table.find(k); !ok || got != want {
-				t.Fatalf("seed %d: found %d %v, want %d", seed, got, ok, want)
+			if got := table.find(k); got != want {
+				t.Fatalf("seed %d: found %p, want %p", seed, got, want)
 			}
 		}
 	}

@@ -20,7 +20,7 @@ const ackHold = 100 * mono.Microsecond
 // send follows each other closely anyway.
 type heldAck struct {
 	packet *stack.PacketBuffer // or nil
-	flow   uint64
+	flow   flow
 	until  mono.Time
 }
 
@@ -60,10 +60,22 @@ func (h *heldAck) drop() {
 	}
 }
 
-// flowOf tells streams apart: the destination, and both ports.
-func flowOf(p *stack.PacketBuffer) uint64 {
-	to := binary.BigEndian.Uint32(p.NetworkHeader().Slice()[ipDstAt:])
-	return uint64(to)<<32 | uint64(binary.BigEndian.Uint32(p.TransportHeader().Slice()))
+// flow tells streams apart: the destination, and both ports.
+type flow struct {
+	hi, lo uint64
+	ports  uint32
+}
+
+func flowOf(p *stack.PacketBuffer) flow {
+	f := flow{ports: binary.BigEndian.Uint32(p.TransportHeader().Slice())}
+	ip := p.NetworkHeader().Slice()
+	if ip[0]>>4 == 4 {
+		f.lo = uint64(binary.BigEndian.Uint32(ip[header.IPv4MinimumSize-header.IPv4AddressSize:]))
+		return f
+	}
+	to := ip[header.IPv6FixedHeaderSize-header.IPv6AddressSize:]
+	f.hi, f.lo = binary.BigEndian.Uint64(to), binary.BigEndian.Uint64(to[8:])
+	return f
 }
 
 // bareAck reports whether p says nothing but how far everything has arrived.

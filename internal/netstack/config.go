@@ -16,7 +16,7 @@ type Config struct {
 	Port fabric.Port
 	// Resolver finds next hops. The stack does not close it.
 	Resolver inet.Resolver
-	// Local is the IPv4 address that peers send to.
+	// Local is the address that peers send to, of IPv4 or IPv6: all are of one family.
 	Local netip.Addr
 	// MAC is the Ethernet address of the device.
 	MAC inet.MAC
@@ -40,7 +40,6 @@ type Config struct {
 }
 
 const (
-	ipHeaderLen  = inet.IPv4Len
 	tcpHeaderLen = 20
 	minMTU       = 576 // RFC 9293, section 3.7.1: what every host takes
 	minBuffer    = 4096
@@ -67,8 +66,10 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("netstack: Config.Port is missing")
 	case c.Resolver == nil:
 		return c, errors.New("netstack: Config.Resolver is missing")
-	case !c.Local.Unmap().Is4() || c.Local.Unmap().IsUnspecified():
-		return c, fmt.Errorf("netstack: local address %s: want an IPv4 address of the device", c.Local)
+	case !c.Local.IsValid() || c.Local.Unmap().IsUnspecified() || c.Local.IsMulticast():
+		return c, fmt.Errorf("netstack: local address %s: want an IPv4 address, or one of IPv6, of the device", c.Local)
+	case c.Local.Is6() && c.Local.IsLinkLocalUnicast():
+		return c, fmt.Errorf("netstack: local address %s: %w", c.Local, inet.ErrLinkLocal)
 	case c.MAC.Group():
 		return c, fmt.Errorf("netstack: %s is no address of a device", c.MAC)
 	case c.PortBase == 0 || c.Ports < 1 || int(c.PortBase)+c.Ports > 1<<16:
@@ -82,8 +83,12 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MTU == 0 {
 		c.MTU = most
 	}
-	if c.MTU < minMTU || c.MTU > most {
-		return c, fmt.Errorf("netstack: MTU %d: want %d to %d, what the port takes", c.MTU, minMTU, most)
+	least := minMTU
+	if c.Local.Is6() {
+		least = inet.MinMTU6
+	}
+	if c.MTU < least || c.MTU > most {
+		return c, fmt.Errorf("netstack: MTU %d: want %d to %d, what the port takes", c.MTU, least, most)
 	}
 	return c, nil
 }

@@ -1,7 +1,6 @@
 package netstack
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net/netip"
 
@@ -64,11 +63,4 @@ func errno(err tcpip.Error) error {
 		return unix.EMSGSIZE
 	}
 	return fmt.Errorf("%s: %w", err, unix.EIO)
-}
-
-// addrOf returns the address of a number in host order.
-func addrOf(a uint32) netip.Addr {
-	var b [4]byte
-	binary.BigEndian.PutUint32(b[:], a)
-	return netip.AddrFrom4(b)
 }

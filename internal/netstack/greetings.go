@@ -2,6 +2,7 @@ package netstack
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 )
@@ -14,7 +15,7 @@ type greetings struct {
 
 // peer is a connection as seen from here.
 type peer struct {
-	addr        uint32 // of the remote end
+	addr        netip.Addr // of the remote end
 	port, local uint16
 }
 
@@ -29,7 +30,7 @@ type greeting struct {
 const greetingsMax = 1 << 14
 
 // note remembers the options of a SYN.
-func (g *greetings) note(from uint32, tcp []byte) {
+func (g *greetings) note(from netip.Addr, tcp []byte) {
 	at := peer{from, binary.BigEndian.Uint16(tcp), binary.BigEndian.Uint16(tcp[2:])}
 	if g.by == nil || len(g.by) >= greetingsMax {
 		g.by = map[peer]greeting{}
@@ -50,14 +51,14 @@ func (g *greetings) take(at peer) (greeting, bool) {
 }
 
 // segment returns how many bytes a segment carries that is sent to a peer who
-// said g, through an MTU of that size. gVisor leaves room for as many SACK
+// said g, when payload bytes fit a packet behind headers without options. gVisor leaves room for as many SACK
 // blocks as there may ever be.
-func (g greeting) segment(mtu int) int {
+func (g greeting) segment(payload int) int {
 	const (
 		timestamp = 12 // bytes with padding
 		sack      = 4  // and 8 for each block
 	)
-	n := min(int(g.mss), mtu-ipHeaderLen-tcpHeaderLen)
+	n := min(int(g.mss), payload)
 	switch {
 	case g.timestamp && g.sack:
 		return n - header.TCPOptionsMaximumSize

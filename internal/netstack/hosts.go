@@ -1,6 +1,7 @@
 package netstack
 
 import (
+	"net/netip"
 	"sync"
 
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
@@ -14,8 +15,8 @@ type hosts struct {
 	resolver   inet.Resolver
 	mail       *mail
 	generation uint64
-	byAddr     map[uint32]*host
-	lastAddr   uint32 // most packets go where the one before went
+	byAddr     map[netip.Addr]*host
+	lastAddr   netip.Addr // most packets go where the one before went
 	last       *host
 	asking     int // goroutines
 	done       sync.WaitGroup
@@ -39,12 +40,12 @@ const (
 func (h *hosts) init(r inet.Resolver, m *mail) {
 	h.resolver, h.mail = r, m
 	h.generation = r.Generation()
-	h.byAddr = map[uint32]*host{}
+	h.byAddr = map[netip.Addr]*host{}
 }
 
 // resolve finds the next hop to a host that we call.
-func (h *hosts) resolve(addr uint32) (inet.Hop, error) {
-	hop, err := h.resolver.Resolve(addrOf(addr))
+func (h *hosts) resolve(addr netip.Addr) (inet.Hop, error) {
+	hop, err := h.resolver.Resolve(addr)
 	if err != nil {
 		return hop, err
 	}
@@ -58,7 +59,7 @@ func (h *hosts) resolve(addr uint32) (inet.Hop, error) {
 }
 
 // get returns the host that a packet goes to, or nil when too many are known.
-func (h *hosts) get(addr uint32) *host {
+func (h *hosts) get(addr netip.Addr) *host {
 	if h.last != nil && addr == h.lastAddr {
 		return h.last
 	}
@@ -76,10 +77,10 @@ func (h *hosts) get(addr uint32) *host {
 }
 
 // ask asks the kernel without making the engine wait.
-func (h *hosts) ask(addr uint32) {
+func (h *hosts) ask(addr netip.Addr) {
 	h.asking++
 	h.done.Go(func() {
-		hop, err := h.resolver.Resolve(addrOf(addr))
+		hop, err := h.resolver.Resolve(addr)
 		h.mail.answer(found{addr, hop, err})
 	})
 }
@@ -107,7 +108,7 @@ func (h *hosts) follow() {
 	}
 	h.generation = g
 	for addr, at := range h.byAddr {
-		if hop, ok := h.resolver.Current(addrOf(addr)); ok {
+		if hop, ok := h.resolver.Current(addr); ok {
 			at.hop, at.known = hop, true
 		} else if !at.asked {
 			at.known = false

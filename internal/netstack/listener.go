@@ -23,7 +23,7 @@ var _ fabric.Listener = (*Listener)(nil)
 
 func (l *Listener) listen(port uint16, backlog int) error {
 	l.ep.SocketOptions().SetReuseAddress(true) // connections of an earlier listener do not matter
-	if err := l.ep.Bind(tcpip.FullAddress{Addr: tcpip.AddrFrom4(l.stack.local4), Port: port}); err != nil {
+	if err := l.ep.Bind(tcpip.FullAddress{Addr: l.stack.family.addr(l.stack.config.Local), Port: port}); err != nil {
 		return errno(err)
 	}
 	if err := l.ep.Listen(max(backlog, 1)); err != nil {

@@ -3,6 +3,7 @@ package netstack
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -37,7 +38,7 @@ type mail struct {
 
 // found is what the kernel says about a host that has called us.
 type found struct {
-	addr uint32
+	addr netip.Addr
 	hop  inet.Hop
 	err  error
 }

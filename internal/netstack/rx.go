@@ -1,11 +1,10 @@
 package netstack
 
 import (
-	"encoding/binary"
+	"net/netip"
 
 	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
-	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 
 	"github.com/xwarp/xwarp/internal/fabric"
@@ -55,34 +54,43 @@ func (s *Stack) deliver(bufs []fabric.Desc, size int) {
 		return
 	}
 	p := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithView(v)})
-	s.attached.DeliverNetworkPacket(ipv4.ProtocolNumber, p)
+	s.attached.DeliverNetworkPacket(s.family.protocol, p)
 	p.DecRef()
 }
 
 // check reports whether a frame of size bytes that begins with h holds a TCP
 // segment to us, and how long its IP packet is. gVisor checks the rest.
 func (s *Stack) check(h []byte, size int) (total int, ok bool) {
-	if len(h) < inet.EthernetLen+ipHeaderLen+tcpHeaderLen || inet.Ethernet(h).Type() != inet.EtherIPv4 || h[0]&1 != 0 {
+	if len(h) < inet.EthernetLen+s.family.headerLen+tcpHeaderLen || inet.Ethernet(h).Type() != s.family.ether || h[0]&1 != 0 {
 		return 0, false
 	}
-	ip := inet.IPv4(h[inet.EthernetLen:])
-	if !ip.Valid() || ip.Fragmented() || ip.Protocol() != protoTCP || ip.Dst() != s.local4 {
+	var from netip.Addr
+	var headerLen int
+	h = h[inet.EthernetLen:]
+	if s.family.protocol == header.IPv6ProtocolNumber {
+		ip := inet.IPv6(h)
+		if !ip.Valid() || ip.Next() != protoTCP || netip.AddrFrom16(ip.Dst()) != s.config.Local {
+			return 0, false
+		}
+		from, headerLen, total = netip.AddrFrom16(ip.Src()), inet.IPv6Len, inet.IPv6Len+ip.PayloadLen()
+	} else {
+		ip := inet.IPv4(h)
+		if !ip.Valid() || ip.Fragmented() || ip.Protocol() != protoTCP || netip.AddrFrom4(ip.Dst()) != s.config.Local {
+			return 0, false
+		}
+		from, headerLen, total = netip.AddrFrom4(ip.Src()), ip.HeaderLen(), ip.TotalLen()
+	}
+	if total > size-inet.EthernetLen || total < headerLen+tcpHeaderLen {
 		return 0, false
 	}
-	total = ip.TotalLen()
-	if total > size-inet.EthernetLen || total < ip.HeaderLen()+tcpHeaderLen {
-		return 0, false
-	}
-	if tcp := ip[ip.HeaderLen():]; len(tcp) >= tcpHeaderLen && header.TCPFlags(tcp[tcpFlagsAt])&header.TCPFlagSyn != 0 {
-		s.greetings.note(binary.BigEndian.Uint32(ip[ipSrcAt:]), tcp)
+	if tcp := h[headerLen:]; len(tcp) >= tcpHeaderLen && header.TCPFlags(tcp[tcpFlagsAt])&header.TCPFlagSyn != 0 {
+		s.greetings.note(from, tcp)
 	}
 	return total, true
 }
 
 const (
 	protoTCP   = 6
-	ipSrcAt    = 12
-	ipDstAt    = 16
 	tcpFlagsAt = 13
 )
 

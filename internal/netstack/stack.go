@@ -1,7 +1,6 @@
 package netstack
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -9,7 +8,6 @@ import (
 
 	"gvisor.dev/gvisor/pkg/sync"
 	"gvisor.dev/gvisor/pkg/tcpip"
-	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/waiter"
@@ -34,7 +32,7 @@ type Stack struct {
 	port   fabric.Port
 	pool   *mem.Pool
 	bytes  []byte // the arena
-	local4 [4]byte
+	family family
 	mac    inet.MAC
 
 	rx      [rxStage]fabric.Desc
@@ -77,7 +75,7 @@ func Open(c Config) (*Stack, error) {
 	}
 	s := &Stack{
 		config: c, port: c.Port, pool: c.Port.Pool(), bytes: c.Port.Arena().Bytes(),
-		local4: c.Local.As4(), mac: c.MAC, told: mono.Never,
+		family: familyOf(c.Local), mac: c.MAC, told: mono.Never,
 	}
 	if err := s.mail.open(c.Port.FD()); err != nil {
 		return nil, err
@@ -94,7 +92,7 @@ func Open(c Config) (*Stack, error) {
 // start makes gVisor's stack: one device, one address, everything goes there.
 func (s *Stack) start() error {
 	s.gvisor = stack.New(stack.Options{
-		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol},
+		NetworkProtocols:   []stack.NetworkProtocolFactory{s.family.factory},
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol},
 		Clock:              &s.clock,
 	})
@@ -107,14 +105,13 @@ func (s *Stack) start() error {
 	}
 	s.attached = l.attached()
 	addr := tcpip.ProtocolAddress{
-		Protocol:          ipv4.ProtocolNumber,
-		AddressWithPrefix: tcpip.AddrFrom4(s.local4).WithPrefix(),
+		Protocol:          s.family.protocol,
+		AddressWithPrefix: s.family.addr(s.config.Local).WithPrefix(),
 	}
 	if err := s.gvisor.AddProtocolAddress(nicID, addr, stack.AddressProperties{}); err != nil {
 		return fmt.Errorf("netstack: address %s: %w", s.config.Local, errno(err))
 	}
-	everywhere, _ := tcpip.NewSubnet(tcpip.AddrFrom4([4]byte{}), tcpip.MaskFromBytes(make([]byte, 4))) // a prefix of 0 bits is one
-	s.gvisor.SetRouteTable([]tcpip.Route{{Destination: everywhere, NIC: nicID}})
+	s.gvisor.SetRouteTable([]tcpip.Route{{Destination: s.family.everywhere, NIC: nicID}})
 	if err := s.gvisor.SetPortRange(s.config.PortBase, s.config.last()); err != nil {
 		return fmt.Errorf("netstack: ports %d to %d: %w", s.config.PortBase, s.config.last(), errno(err))
 	}
@@ -139,7 +136,7 @@ func (s *Stack) tune() error {
 
 // Caps implements fabric.Streams.
 func (s *Stack) Caps() fabric.StreamCaps {
-	return fabric.StreamCaps{Carrier: "netstack on " + s.port.Caps().Driver}
+	return fabric.StreamCaps{Carrier: "netstack on " + s.port.Caps().Driver, IPv6: s.config.Local.Is6()}
 }
 
 // Arena implements fabric.Streams.
@@ -233,16 +230,15 @@ func (s *Stack) Dial(to, from netip.AddrPort) (fabric.Stream, error) {
 	switch {
 	case s.closed:
 		return nil, errClosed
-	case !to.Addr().Is4() || to.Port() == 0:
-		return nil, fmt.Errorf("netstack: %s cannot be dialled: want an IPv4 address and a port", to)
+	case !to.Addr().IsValid() || to.Addr().Is4() != s.config.Local.Is4() || to.Port() == 0:
+		return nil, fmt.Errorf("netstack: %s cannot be dialled: want an %s address and a port, as this end has: %s", to, s.family.name, s.config.Local)
 	case to.Addr() == s.config.Local || to.Addr().IsLoopback():
 		return nil, fmt.Errorf("netstack: %s: %w", to, ErrOwnAddress)
 	}
 	if err := s.checkLocal(from); err != nil {
 		return nil, err
 	}
-	addr := to.Addr().As4()
-	hop, err := s.hosts.resolve(binary.BigEndian.Uint32(addr[:]))
+	hop, err := s.hosts.resolve(to.Addr())
 	if err != nil {
 		return nil, fmt.Errorf("netstack: %w", err)
 	}
@@ -263,7 +259,7 @@ func (s *Stack) Dial(to, from netip.AddrPort) (fabric.Stream, error) {
 // endpoint makes a TCP socket of gVisor's.
 func (s *Stack) endpoint() (tcpip.Endpoint, *waiter.Queue, error) {
 	wq := new(waiter.Queue)
-	ep, err := s.gvisor.NewEndpoint(tcp.ProtocolNumber, ipv4.ProtocolNumber, wq)
+	ep, err := s.gvisor.NewEndpoint(tcp.ProtocolNumber, s.family.protocol, wq)
 	if err != nil {
 		return nil, nil, fmt.Errorf("netstack: socket: %w", errno(err))
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/inet"
 )
 
 // transfer sends count random bytes from a to b and checks them.
@@ -41,48 +42,61 @@ func (p *pair) transfer(a, b *Stream, count int) {
 	}
 }
 
+// families are the changes that put a pair on IPv4 and on IPv6.
+var families = map[string]func(*Config){"IPv4": nil, "IPv6": over6}
+
 func TestStream_transfersBytes(t *testing.T) {
-	for _, mtu := range []int{576, 1500, 9000, 65535} {
-		p := newPair(t, mtu, nil)
-		a, b := p.connect()
-		for _, n := range []int{1, 8, 1000, 100_000, 3 << 20} {
-			p.transfer(a, b, n)
-			p.transfer(b, a, n)
-		}
-		if a.Remote() != b.Local() || b.Remote() != a.Local() {
-			t.Errorf("%v to %v, and %v to %v", a.Local(), a.Remote(), b.Local(), b.Remote())
+	for name, family := range families {
+		for _, mtu := range []int{576, 1500, 9000, 65535} {
+			if mtu < inet.MinMTU6 && family != nil {
+				mtu = inet.MinMTU6
+			}
+			p := newPair(t, mtu, family)
+			a, b := p.connect()
+			for _, n := range []int{1, 8, 1000, 100_000, 3 << 20} {
+				p.transfer(a, b, n)
+				p.transfer(b, a, n)
+			}
+			if a.Remote() != b.Local() || b.Remote() != a.Local() || a.Local().Addr() != p.a.Addr() {
+				t.Errorf("%s: %v to %v, and %v to %v", name, a.Local(), a.Remote(), b.Local(), b.Remote())
+			}
 		}
 	}
 }
 
 // The size that MSS tells is that of the segments on the wire.
 func TestStream_mssIsWhatIsSent(t *testing.T) {
-	for _, mtu := range []int{1500, 9000} {
-		p := newPair(t, mtu, nil)
-		a, b := p.connect()
-		most := 0
-		p.ports[0].lose = func(frame []byte) bool {
-			if frame[14+20+13]&2 == 0 {
-				most = max(most, len(frame)-14-20-int(frame[14+20+12]>>4)*4)
+	for name, family := range families {
+		for _, mtu := range []int{1500, 9000} {
+			p := newPair(t, mtu, family)
+			a, b := p.connect()
+			most := 0
+			tcp := inet.EthernetLen + p.a.family.headerLen
+			p.ports[0].lose = func(frame []byte) bool {
+				if frame[tcp+13]&2 == 0 {
+					most = max(most, len(frame)-tcp-int(frame[tcp+12]>>4)*4)
+				}
+				return false
 			}
-			return false
-		}
-		p.transfer(a, b, 1<<20)
-		if a.MSS() != most || b.MSS() != most {
-			t.Errorf("MTU %d: MSS is %d and %d, segments are of %d bytes", mtu, a.MSS(), b.MSS(), most)
+			p.transfer(a, b, 1<<20)
+			if a.MSS() != most || b.MSS() != most {
+				t.Errorf("%s, MTU %d: MSS is %d and %d, segments are of %d bytes", name, mtu, a.MSS(), b.MSS(), most)
+			}
 		}
 	}
 }
 
 func TestStream_survivesLoss(t *testing.T) {
-	p := newPair(t, 1500, nil)
-	rng := rand.New(rand.NewPCG(1, 1))
-	for _, port := range p.ports {
-		port.lose = func([]byte) bool { return rng.IntN(50) == 0 }
+	for _, family := range families {
+		p := newPair(t, 1500, family)
+		rng := rand.New(rand.NewPCG(1, 1))
+		for _, port := range p.ports {
+			port.lose = func([]byte) bool { return rng.IntN(50) == 0 }
+		}
+		a, b := p.connect()
+		p.transfer(a, b, 1<<20)
+		p.transfer(b, a, 1<<20)
 	}
-	a, b := p.connect()
-	p.transfer(a, b, 1<<20)
-	p.transfer(b, a, 1<<20)
 }
 
 func TestStream_endsInOrder(t *testing.T) {

@@ -1,7 +1,6 @@
 package netstack
 
 import (
-	"encoding/binary"
 	"errors"
 	"net/netip"
 
@@ -44,14 +43,14 @@ func (s *Stack) adopt(ep tcpip.Endpoint, wq *waiter.Queue) *Stream {
 func (st *Stream) connect(to netip.AddrPort, from uint16) error {
 	s := st.stack
 	if st.mtu < s.config.MTU {
-		if err := st.ep.SetSockOptInt(tcpip.MaxSegOption, st.mtu-ipHeaderLen-tcpHeaderLen); err != nil {
+		if err := st.ep.SetSockOptInt(tcpip.MaxSegOption, s.payload(st.mtu)); err != nil {
 			return errno(err)
 		}
 	}
-	if err := st.ep.Bind(tcpip.FullAddress{Addr: tcpip.AddrFrom4(s.local4), Port: from}); err != nil {
+	if err := st.ep.Bind(tcpip.FullAddress{Addr: s.family.addr(s.config.Local), Port: from}); err != nil {
 		return errno(err)
 	}
-	if err := st.ep.Connect(full(to)); err != nil {
+	if err := st.ep.Connect(s.full(to)); err != nil {
 		if _, started := err.(*tcpip.ErrConnectStarted); !started {
 			return errno(err)
 		}
@@ -61,9 +60,13 @@ func (st *Stream) connect(to netip.AddrPort, from uint16) error {
 	return nil
 }
 
-func full(a netip.AddrPort) tcpip.FullAddress {
-	return tcpip.FullAddress{NIC: nicID, Addr: tcpip.AddrFrom4(a.Addr().As4()), Port: a.Port()}
+func (s *Stack) full(a netip.AddrPort) tcpip.FullAddress {
+	return tcpip.FullAddress{NIC: nicID, Addr: s.family.addr(a.Addr()), Port: a.Port()}
 }
+
+// payload returns how many bytes of a stream fit a packet of mtu bytes behind headers
+// without options.
+func (s *Stack) payload(mtu int) int { return mtu - s.family.headerLen - tcpHeaderLen }
 
 // name reads the addresses of both ends.
 func (st *Stream) name() {
@@ -130,17 +133,16 @@ func (st *Stream) MSS() int {
 	if st.mss == 0 && st.State() == fabric.StreamOpen {
 		said, ok := st.stack.greetings.take(st.peer())
 		if !ok {
-			said = greeting{mss: uint16(st.mtu - ipHeaderLen - tcpHeaderLen), timestamp: true, sack: true}
+			said = greeting{mss: uint16(st.stack.payload(st.mtu)), timestamp: true, sack: true}
 		}
-		st.mss = said.segment(st.mtu)
+		st.mss = said.segment(st.stack.payload(st.mtu))
 	}
 	return st.mss
 }
 
 // peer is the key of the stream in greetings.
 func (st *Stream) peer() peer {
-	a := st.remote.Addr().As4()
-	return peer{binary.BigEndian.Uint32(a[:]), st.remote.Port(), st.local.Port()}
+	return peer{st.remote.Addr(), st.remote.Port(), st.local.Port()}
 }
 
 // Recv implements fabric.Stream.

@@ -1,8 +1,6 @@
 package netstack
 
 import (
-	"encoding/binary"
-
 	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 
@@ -43,7 +41,7 @@ func (s *Stack) drain() {
 // returns false when there is no room now.
 func (s *Stack) forward(p *stack.PacketBuffer) bool {
 	ip := p.NetworkHeader().Slice()
-	to := s.hosts.get(binary.BigEndian.Uint32(ip[ipDstAt:]))
+	to := s.hosts.get(s.family.dst(ip))
 	switch {
 	case to == nil:
 		s.unreachable++
@@ -74,7 +72,7 @@ func (s *Stack) frame(p *stack.PacketBuffer, to inet.MAC) bool {
 	narrow(p.TransportHeader().Slice())
 	at, _ := s.pool.Get() // Free said that there is one
 	b := s.bytes[at:][:frameBytes]
-	inet.PutEthernet(b, to, s.mac, inet.EtherIPv4)
+	inet.PutEthernet(b, to, s.mac, s.family.ether)
 	n := inet.EthernetLen
 	views, offset := p.AsViewList()
 	for v := views.Front(); v != nil; v = v.Next() {

@@ -95,11 +95,20 @@ type pair struct {
 }
 
 var (
-	addrA = netip.MustParseAddr("10.0.0.1")
-	addrB = netip.MustParseAddr("10.0.0.2")
-	macA  = inet.MAC{2, 0, 0, 0, 0, 1}
-	macB  = inet.MAC{2, 0, 0, 0, 0, 2}
+	addrA  = netip.MustParseAddr("10.0.0.1")
+	addrB  = netip.MustParseAddr("10.0.0.2")
+	addrA6 = netip.MustParseAddr("fd00::1")
+	addrB6 = netip.MustParseAddr("fd00::2")
+	macA   = inet.MAC{2, 0, 0, 0, 0, 1}
+	macB   = inet.MAC{2, 0, 0, 0, 0, 2}
 )
+
+// over6 puts a pair on IPv6.
+func over6(c *Config) {
+	if c.Local = addrA6; c.MAC == macB {
+		c.Local = addrB6
+	}
+}
 
 func newPair(t testing.TB, mtu int, change func(*Config)) *pair {
 	t.Helper()
@@ -121,6 +130,7 @@ func newPairOf(t testing.TB, mtu, frames int, change func(*Config)) *pair {
 	p.ports[0].peer, p.ports[1].peer = p.ports[1], p.ports[0]
 	ways := inet.Fixed{
 		addrA: {MAC: macA, Source: addrA, MTU: mtu}, addrB: {MAC: macB, Source: addrB, MTU: mtu},
+		addrA6: {MAC: macA, Source: addrA6, MTU: mtu}, addrB6: {MAC: macB, Source: addrB6, MTU: mtu},
 	}
 	open := func(i int, addr netip.Addr, mac inet.MAC) *Stack {
 		c := Config{Port: p.ports[i], Resolver: ways, Local: addr, MAC: mac}
@@ -179,7 +189,7 @@ func (p *pair) connect() (a, b *Stream) {
 		p.t.Fatal(err)
 	}
 	defer l.Close()
-	s, err := p.a.Dial(netip.AddrPortFrom(addrB, l.Local().Port()), netip.AddrPort{})
+	s, err := p.a.Dial(l.Local(), netip.AddrPort{})
 	if err != nil {
 		p.t.Fatal(err)
 	}

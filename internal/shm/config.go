@@ -31,7 +31,7 @@ type Config struct {
 	// Arena holds the buffers. The caller keeps it. It must be of mem.New or
 	// mem.Map.
 	Arena *mem.Arena
-	// Local is the address and port that peers send to: an IPv4 address of
+	// Local is the address and port that peers send to: an IPv4 or IPv6 address of
 	// this host. With port 0 one is chosen. No packet carries it; it is a
 	// name, seen in this network namespace and by this user only.
 	Local netip.AddrPort
@@ -57,6 +57,7 @@ const DefaultPeers = 32
 
 const (
 	ipv4Len = 20
+	ipv6Len = 40
 	udpLen  = 8
 
 	mtuMin  = 68 // RFC 791
@@ -83,8 +84,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("shm: Config.Arena is missing, or memory that nobody can map: use mem.New")
 	}
 	c.Local = netip.AddrPortFrom(c.Local.Addr().Unmap(), c.Local.Port())
-	if !c.Local.Addr().Is4() || c.Local.Addr().IsUnspecified() {
-		return c, fmt.Errorf("shm: local address %s: want an IPv4 address of this host", c.Local)
+	if !c.Local.Addr().IsValid() || c.Local.Addr().IsUnspecified() {
+		return c, fmt.Errorf("shm: local address %s: want an IPv4 address, or one of IPv6, of this host", c.Local)
 	}
 	for _, f := range []struct {
 		name            string
@@ -106,10 +107,18 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Ring&(c.Ring-1) != 0 {
 		return c, fmt.Errorf("shm: Config.Ring is %d: want a power of two", c.Ring)
 	}
-	if depth(c.Ring, c.MTU-ipv4Len-udpLen) < 1 {
+	if depth(c.Ring, c.payload()) < 1 {
 		return c, fmt.Errorf("shm: a ring of %d bytes does not hold two datagrams of MTU %d: make Config.MTU or Peers smaller, or the arena larger (XWARP_ARENA)", c.Ring, c.MTU)
 	}
 	return c, nil
+}
+
+// payload returns how many bytes a datagram carries in a packet of the MTU.
+func (c *Config) payload() int {
+	if c.Local.Addr().Is6() {
+		return c.MTU - ipv6Len - udpLen
+	}
+	return c.MTU - ipv4Len - udpLen
 }
 
 func (c *Config) defaultRing() int {

@@ -77,7 +77,7 @@ func (e *Endpoint) open(c *Config) error {
 	if e.pool, err = mem.NewPool(c.Arena, c.Frames, c.Track); err != nil {
 		return fmt.Errorf("shm: %w", err)
 	}
-	payload := c.MTU - ipv4Len - udpLen
+	payload := c.payload()
 	e.caps = fabric.DatagramCaps{
 		Carrier: "shm", MaxPayload: payload, MaxBufs: fabric.MaxBufs, RxDepth: depth(c.Ring, payload),
 	}

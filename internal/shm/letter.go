@@ -13,7 +13,7 @@ import (
 // A sender asks a receiver for a ring with a letter to its socket, and gets a
 // letter back. Both are a few bytes and descriptors (SCM_RIGHTS):
 //
-//	call    0 magic, 4 version, 6 port, 8 IPv4 address of the sender
+//	call    0 magic, 4 version, 6 port, 8 address of the sender, IPv4 mapped to IPv6
 //	        descriptor: one end of a socket pair, for the answer
 //	answer  0 magic, 4 version, 6 status, 8 bytes of the ring, 12 largest payload
 //	        with status ok, descriptors: the ring, the receiver's eventfd
@@ -21,8 +21,8 @@ import (
 // All numbers are big-endian.
 const (
 	magic     = 0x78_77_73_6d // "xwsm"
-	version   = 1
-	callLen   = 12
+	version   = 2
+	callLen   = 24
 	answerLen = 16
 )
 
@@ -36,7 +36,7 @@ func putCall(b []byte, from netip.AddrPort) {
 	binary.BigEndian.PutUint32(b, magic)
 	binary.BigEndian.PutUint16(b[4:], version)
 	binary.BigEndian.PutUint16(b[6:], from.Port())
-	addr := from.Addr().As4()
+	addr := from.Addr().As16()
 	copy(b[8:], addr[:])
 }
 
@@ -44,7 +44,7 @@ func parseCall(b []byte) (from netip.AddrPort, ok bool) {
 	if len(b) != callLen || !isOurs(b) {
 		return from, false
 	}
-	from = netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[8:12])), binary.BigEndian.Uint16(b[6:]))
+	from = netip.AddrPortFrom(netip.AddrFrom16([16]byte(b[8:24])).Unmap(), binary.BigEndian.Uint16(b[6:]))
 	return from, from.Port() != 0 && !from.Addr().IsUnspecified()
 }
 

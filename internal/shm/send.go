@@ -24,8 +24,8 @@ func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 		e.connect(e.paths[n]) // it may have begun to listen, or begun anew
 		return n, nil
 	}
-	if !to.Addr().Is4() || to.Addr().IsUnspecified() || to.Port() == 0 {
-		return 0, fmt.Errorf("shm: destination %s: want an IPv4 address and a port", to)
+	if !to.IsValid() || to.Addr().IsUnspecified() || to.Port() == 0 {
+		return 0, fmt.Errorf("shm: destination %s: want the address of an endpoint, with its port", to)
 	}
 	if !e.here(to.Addr()) {
 		return 0, fmt.Errorf("shm: destination %s: %w: shared memory reaches no other", to, ErrNotLocal)

@@ -25,22 +25,25 @@ type Host struct {
 	Name string
 	// Dev is the name of the Ethernet device.
 	Dev string
-	// Addr is its IPv4 address, MAC its Ethernet address.
+	// Addr is its address, of IPv4 or IPv6 as Config.IPv6 says, MAC its Ethernet
+	// address.
 	Addr netip.Addr
 	MAC  net.HardwareAddr
 
-	index int
-	ns    netns.NsHandle
+	index   int
+	network netip.Prefix // of Addr
+	ns      netns.NsHandle
 	// starter runs functions on one thread in the namespace that lives until
 	// closed is.
 	starter chan func()
 	closed  chan struct{}
 }
 
-func newHost(prefix string, i int) (*Host, error) {
+func newHost(prefix string, i int, ipv6 bool) (*Host, error) {
+	network := hostAddr(i, ipv6)
 	h := &Host{
 		Name: fmt.Sprintf("%s-h%d", prefix, i), Dev: Device,
-		Addr: hostAddr(i), MAC: hostMAC(i), index: i,
+		Addr: network.Addr(), MAC: hostMAC(i), index: i, network: network,
 		starter: make(chan func()), closed: make(chan struct{}),
 	}
 	var err error
@@ -181,7 +184,13 @@ func (h *Host) configure(mtu int) error {
 	if err := nl.LinkSetMTU(link, mtu); err != nil {
 		return fmt.Errorf("%s: MTU %d of %s: %w", h.Name, mtu, h.Dev, err)
 	}
-	addr := &netlink.Addr{IPNet: &net.IPNet{IP: h.Addr.AsSlice(), Mask: net.CIDRMask(hostPrefixLen, 32)}}
+	addr := &netlink.Addr{IPNet: &net.IPNet{IP: h.Addr.AsSlice(), Mask: net.CIDRMask(h.network.Bits(), h.Addr.BitLen())}}
+	if h.Addr.Is6() {
+		if err := h.enableIPv6(); err != nil {
+			return err
+		}
+		addr.Flags = unix.IFA_F_NODAD // nobody else has it, and to find that out takes a second
+	}
 	if err := nl.AddrAdd(link, addr); err != nil {
 		return fmt.Errorf("%s: address %v of %s: %w", h.Name, h.Addr, h.Dev, err)
 	}
@@ -203,6 +212,21 @@ func (h *Host) SetUp(up bool) error {
 			return netlink.LinkSetUp(link)
 		}
 		return netlink.LinkSetDown(link)
+	})
+}
+
+// enableIPv6 lets the device have addresses of IPv6: those that it is given, and none
+// that it makes up or hears of from routers.
+func (h *Host) enableIPv6() error {
+	return h.Do(func() error {
+		for _, set := range []struct{ name, value string }{
+			{"accept_ra", "0"}, {"router_solicitations", "0"}, {"accept_dad", "0"}, {"disable_ipv6", "0"},
+		} {
+			if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+h.Dev+"/"+set.name, []byte(set.value), 0); err != nil {
+				return fmt.Errorf("%s: IPv6 on %s: %w", h.Name, h.Dev, err)
+			}
+		}
+		return nil
 	})
 }
 

@@ -72,6 +72,8 @@ const (
 	MaxMTU   = 65535
 
 	MaxQueues = 1026 // 32 by 32, and two
+
+	minMTU6 = 1280 // RFC 8200, section 5
 )
 
 // Config describes a testbed. The zero value is two hosts and a cable.
@@ -90,6 +92,8 @@ type Config struct {
 	Name string
 	// Switch joins the hosts. Default Auto.
 	Switch Switch
+	// IPv6 gives the hosts addresses of IPv6 instead of IPv4. Default: IPv4.
+	IPv6 bool
 }
 
 // ErrPermission says that the process may not make network namespaces.
@@ -117,6 +121,7 @@ type Testbed struct {
 	// MTU is the MTU of every device, Queues the number of its queues each way.
 	MTU, Queues int
 
+	ipv6    bool
 	janitor *janitor
 	fabric  closer // the switch, when it needs the process; or nil
 }
@@ -143,6 +148,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, &ConfigError{"Hosts", c.Hosts, fmt.Sprintf("1 to %d", MaxHosts)}
 	case c.MTU < MinMTU || c.MTU > MaxMTU:
 		return c, &ConfigError{"MTU", c.MTU, fmt.Sprintf("%d to %d bytes", MinMTU, MaxMTU)}
+	case c.IPv6 && c.MTU < minMTU6:
+		return c, &ConfigError{"MTU", c.MTU, fmt.Sprintf("%d bytes at least, as IPv6 has it", minMTU6)}
 	case c.Queues < 1 || c.Queues > MaxQueues:
 		return c, &ConfigError{"Queues", c.Queues, fmt.Sprintf("1 to %d", MaxQueues)}
 	case c.Name != "" && !labelSyntax.MatchString(c.Name):
@@ -187,7 +194,7 @@ func newTestbed(config Config) (*Testbed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("testbed: starting the janitor: %w", err)
 	}
-	t := &Testbed{Name: j.prefix, Switch: config.Switch, MTU: config.MTU, Queues: config.Queues, janitor: j}
+	t := &Testbed{Name: j.prefix, Switch: config.Switch, MTU: config.MTU, Queues: config.Queues, ipv6: config.IPv6, janitor: j}
 	if err := t.build(config.Hosts); err != nil {
 		return nil, errors.Join(permission(err), t.Close())
 	}
@@ -196,7 +203,7 @@ func newTestbed(config Config) (*Testbed, error) {
 
 func (t *Testbed) build(hosts int) error {
 	for i := range hosts {
-		h, err := newHost(t.Name, i)
+		h, err := newHost(t.Name, i, t.ipv6)
 		if err != nil {
 			return err
 		}
@@ -245,12 +252,14 @@ func (t *Testbed) Close() error {
 	return errors.Join(errs...)
 }
 
-// hostAddr returns the address of host i. Testbeds do not see each other, so
-// all use the same ones.
-func hostAddr(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 87, 0, byte(i + 1)}) }
-
-// hostPrefixLen is the length of the network part of hostAddr.
-const hostPrefixLen = 24
+// hostAddr returns the address of host i and its network. Testbeds do not see each
+// other, so all use the same ones.
+func hostAddr(i int, ipv6 bool) netip.Prefix {
+	if ipv6 {
+		return netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 3: 87, 15: byte(i + 1)}), 64)
+	}
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 87, 0, byte(i + 1)}), 24)
+}
 
 // hostMAC returns the address of the device of host i, locally administered.
 func hostMAC(i int) net.HardwareAddr {

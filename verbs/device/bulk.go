@@ -63,7 +63,7 @@ func (o *opening) openBulk(s *Spec, first fabric.Datagram, port fabric.Port) err
 		return fmt.Errorf("device: port %d leaves no room for that of large data, which is %d higher: choose a lower one", local.Port(), dgram.BulkPort)
 	}
 	second, err := ksock.Open(ksock.Config{
-		Arena: first.Arena(), Pool: port.Pool(), MTU: most + ipUDPLen, RxSlots: bulkSlots,
+		Arena: first.Arena(), Pool: port.Pool(), MTU: most + ipUDPLen(local.Addr()), RxSlots: bulkSlots,
 		Local: netip.AddrPortFrom(local.Addr(), local.Port()+dgram.BulkPort),
 	})
 	switch {

@@ -16,7 +16,7 @@ func TestDown(t *testing.T) {
 	for _, err := range []error{
 		&xdp.Error{Device: "eth9", Reason: xdp.ErrDeviceDown},
 		&route.Error{Reason: route.ErrLinkDown}, &route.Error{Reason: route.ErrNoRoute}, &route.Error{Reason: route.ErrNoNeighbour},
-		noAddress("eth9"), fmt.Errorf("a socket: %w", syscall.ENETUNREACH),
+		fmt.Errorf("eth9: %w", errNoAddress), fmt.Errorf("a socket: %w", syscall.ENETUNREACH),
 	} {
 		if !Down(err) {
 			t.Errorf("%v: nothing to wait for", err)

@@ -73,7 +73,7 @@ const batchMost = 64
 func (s *Spec) withNear(far fabric.Datagram) (fabric.Datagram, error) {
 	caps := far.Caps()
 	local, err := shm.Open(shm.Config{
-		Arena: far.Arena(), Local: far.Local(), MTU: caps.MaxPayload + ipUDPLen,
+		Arena: far.Arena(), Local: far.Local(), MTU: caps.MaxPayload + ipUDPLen(far.Local().Addr()),
 		Frames: 1, Peers: max(1, s.seat.Seats-1),
 	})
 	if err != nil {
@@ -85,6 +85,3 @@ func (s *Spec) withNear(far fabric.Datagram) (fabric.Datagram, error) {
 	}
 	return joined, nil
 }
-
-// ipUDPLen is the length of the headers of IPv4 and UDP.
-const ipUDPLen = 20 + 8

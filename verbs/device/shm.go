@@ -12,7 +12,7 @@ import (
 // may be on this host.
 func openShm(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 	if !s.Addr.IsValid() {
-		addr, err := deviceAddr(s.Device)
+		addr, err := Address(s.Device, s.IPv6)
 		if err != nil {
 			return nil, err
 		}

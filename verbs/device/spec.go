@@ -52,9 +52,12 @@ type Spec struct {
 	// its forms, and Device, Queue, Port, TCPBase, TCPPorts and Arena are what the
 	// seat says; the others of this host are reached through shared memory.
 	Seat string
-	// Addr is the IPv4 address to use; default the first one of Device, or
-	// 127.0.0.1 without a device. With tcp it may be IPv6 as well.
+	// Addr is the address to use, of IPv4 or IPv6: datagrams reach peers of the same
+	// family. Default what Address says of Device; tcp takes one of the other family
+	// if there is none.
 	Addr netip.Addr
+	// IPv6 makes the default of Addr an address of IPv6.
+	IPv6 bool
 	// Port is the UDP port; default BasePort for xdp, and one that is free
 	// for udp and shm. For RC each listener has a TCP port of its own.
 	Port uint16

@@ -3,7 +3,6 @@ package device
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/fabric"
@@ -70,7 +69,10 @@ func (o *opening) openNetstack(s *Spec, port fabric.Port, table *route.Table) (f
 // openTCP opens the kernel's TCP.
 func openTCP(s *Spec, arena *mem.Arena) (fabric.Streams, error) {
 	if !s.Addr.IsValid() {
-		addr, err := anyAddr(s.Device)
+		addr, err := Address(s.Device, s.IPv6)
+		if errors.Is(err, errNoAddress) { // TCP does with what there is
+			addr, err = Address(s.Device, !s.IPv6)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -81,19 +83,4 @@ func openTCP(s *Spec, arena *mem.Arena) (fabric.Streams, error) {
 		return nil, err // not t: an interface with a nil in it is not nil
 	}
 	return t, nil
-}
-
-// anyAddr is deviceAddr, with an IPv6 address where there is none of IPv4.
-func anyAddr(name string) (netip.Addr, error) {
-	addr, err := deviceAddr(name)
-	if err == nil {
-		return addr, nil
-	}
-	addrs, _ := deviceAddrs(name) // whose error is the same
-	for _, a := range addrs {
-		if a.IsGlobalUnicast() {
-			return a, nil
-		}
-	}
-	return addr, err
 }

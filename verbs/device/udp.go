@@ -2,10 +2,11 @@ package device
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 
 	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/inet"
+	"github.com/xwarp/xwarp/internal/inet/route"
 	"github.com/xwarp/xwarp/internal/ksock"
 	"github.com/xwarp/xwarp/internal/mem"
 )
@@ -13,7 +14,7 @@ import (
 // openUDP opens a kernel UDP socket.
 func openUDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 	if !s.Addr.IsValid() {
-		addr, err := deviceAddr(s.Device)
+		addr, err := Address(s.Device, s.IPv6)
 		if err != nil {
 			return nil, err
 		}
@@ -22,42 +23,42 @@ func openUDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 	return ksock.Open(ksock.Config{Arena: arena, Local: netip.AddrPortFrom(s.Addr, s.Port), MTU: s.MTU})
 }
 
-// deviceAddr returns the first IPv4 address of a device, or loopback's.
-func deviceAddr(name string) (netip.Addr, error) {
-	if name == "" {
+// Address returns the address that endpoints on a device have unless they are told:
+// its first of IPv4, or, if that is asked for, its first of IPv6 that lasts and is not
+// of the link only. Without a device it is that of loopback.
+func Address(name string, ipv6 bool) (netip.Addr, error) {
+	switch {
+	case name == "" && ipv6:
+		return netip.IPv6Loopback(), nil
+	case name == "":
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 	}
-	addrs, err := deviceAddrs(name)
+	v4, v6, err := route.Addresses(name)
 	if err != nil {
-		return netip.Addr{}, err
+		return netip.Addr{}, fmt.Errorf("device: no network device %q here (xinfo lists them): %w", name, err)
 	}
-	for _, a := range addrs {
-		if a.Is4() {
-			return a, nil
-		}
-	}
-	return netip.Addr{}, noAddress(name)
+	return oneOf(name, v4, v6, ipv6)
 }
 
-// deviceAddrs returns all addresses of a device.
-func deviceAddrs(name string) ([]netip.Addr, error) {
-	dev, err := net.InterfaceByName(name)
-	if err != nil {
-		return nil, fmt.Errorf("device: no network device %q here (xinfo lists them): %w", name, err)
+// oneOf chooses between the two addresses of a device.
+func oneOf(dev string, v4, v6 netip.Addr, ipv6 bool) (netip.Addr, error) {
+	switch {
+	case ipv6 && v6.IsValid():
+		return v6, nil
+	case ipv6:
+		return v6, fmt.Errorf("device: %w: %s has no IPv6 address but those of its link: give it one (ip addr add fd00::1/64 dev %s)", errNoAddress, dev, dev)
+	case v4.IsValid():
+		return v4, nil
+	case v6.IsValid():
+		return v4, fmt.Errorf("device: %w: %s has no IPv4 address: give it one (ip addr add 10.0.0.1/24 dev %s), or use its IPv6 address %s (--ipv6, or XWARP_IPV6=1)", errNoAddress, dev, dev, v6)
 	}
-	nets, err := dev.Addrs()
-	if err != nil {
-		return nil, fmt.Errorf("device: addresses of %s: %w", name, err)
-	}
-	var addrs []netip.Addr
-	for _, n := range nets {
-		if p, err := netip.ParsePrefix(n.String()); err == nil {
-			addrs = append(addrs, p.Addr())
-		}
-	}
-	return addrs, nil
+	return v4, fmt.Errorf("device: %w: %s has no IPv4 address: give it one (ip addr add 10.0.0.1/24 dev %s)", errNoAddress, dev, dev)
 }
 
-func noAddress(dev string) error {
-	return fmt.Errorf("device: %w: %s has no IPv4 address: give it one (ip addr add 10.0.0.1/24 dev %s)", errNoAddress, dev, dev)
+// ipUDPLen returns the length of the headers of IP and UDP.
+func ipUDPLen(local netip.Addr) int {
+	if local.Is4() {
+		return inet.IPv4Len + inet.UDPLen
+	}
+	return inet.IPv6Len + inet.UDPLen
 }

@@ -30,10 +30,9 @@ func (o *opening) openXDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 	o.closers = append(o.closers, table)
 	link := table.Link()
 	if !s.Addr.IsValid() {
-		s.Addr = link.Addr
-	}
-	if !s.Addr.IsValid() {
-		return nil, noAddress(s.Device)
+		if s.Addr, err = oneOf(s.Device, link.Addr, link.Addr6, s.IPv6); err != nil {
+			return nil, err
+		}
 	}
 	c := xdp.Config{
 		Device: s.Device, Queue: s.Queue, Arena: arena, MTU: s.MTU,

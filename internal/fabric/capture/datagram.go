@@ -13,7 +13,7 @@ import (
 // Datagram is a fabric.Datagram that writes each datagram that it carries to a
 // file. Such carriers show no headers, so the capture has some of its own:
 // addresses, ports and lengths are right, Ethernet addresses are 02:00 and the
-// IPv4 address, and there is no UDP checksum. What was received is captured as
+// last four bytes of the address, and there is no UDP checksum. What was received is captured as
 // meant for Local, also when it came to a multicast group.
 //
 // Owner: engine, like the carrier's.
@@ -79,15 +79,25 @@ func (d *Datagram) Send(b *fabric.Batch) {
 }
 
 func (d *Datagram) capture(b *fabric.Batch, p *fabric.Packet, from, to netip.AddrPort, way direction) {
-	var head [inet.HeaderLen]byte
-	putHeaders(head[:], from, to, int(p.Len))
-	d.w.frame = append(d.w.frame[:0], head[:]...)
+	var head [inet.HeaderLen6]byte
+	n := putHeaders(head[:], from, to, int(p.Len))
+	d.w.frame = append(d.w.frame[:0], head[:n]...)
 	d.w.gather(d.Arena(), b.Descs[p.First:p.First+p.Bufs])
 	d.w.write(d.w.frame, way)
 }
 
-// putHeaders writes Ethernet, IPv4 and UDP headers for n bytes of payload.
-func putHeaders(h []byte, from, to netip.AddrPort, n int) {
+// putHeaders writes Ethernet, IP and UDP headers for n bytes of payload, and returns
+// their length.
+func putHeaders(h []byte, from, to netip.AddrPort, n int) int {
+	if to.Addr().Is6() {
+		inet.PutEthernet(h, hardware(to.Addr()), hardware(from.Addr()), inet.EtherIPv6)
+		ip := h[inet.EthernetLen:]
+		inet.PutIPv6(ip, inet.IPv6Fields{
+			PayloadLen: inet.UDPLen + n, HopLimit: 64, Next: inet.ProtoUDP, Src: from.Addr().As16(), Dst: to.Addr().As16(),
+		})
+		inet.PutUDP(ip[inet.IPv6Len:], from.Port(), to.Port(), inet.UDPLen+n)
+		return inet.HeaderLen6
+	}
 	inet.PutEthernet(h, hardware(to.Addr()), hardware(from.Addr()), inet.EtherIPv4)
 	ip := h[inet.EthernetLen:]
 	inet.PutIPv4(ip, inet.IPv4Fields{
@@ -95,15 +105,20 @@ func putHeaders(h []byte, from, to netip.AddrPort, n int) {
 		Src: from.Addr().As4(), Dst: to.Addr().As4(),
 	})
 	inet.PutUDP(ip[inet.IPv4Len:], from.Port(), to.Port(), inet.UDPLen+n)
+	return inet.HeaderLen
 }
 
 // hardware makes up the Ethernet address of a host, locally administered. That
-// of a group is the usual one (RFC 1112, section 6.4).
+// of a group is the usual one.
 func hardware(a netip.Addr) inet.MAC {
-	b := a.As4()
 	if a.IsMulticast() {
-		return inet.MAC{0x01, 0x00, 0x5e, b[1] & 0x7f, b[2], b[3]}
+		return inet.GroupMAC(a)
 	}
+	if a.Is6() {
+		b := a.As16()
+		return inet.MAC{0x02, 0x00, b[12], b[13], b[14], b[15]}
+	}
+	b := a.As4()
 	return inet.MAC{0x02, 0x00, b[0], b[1], b[2], b[3]}
 }
 

@@ -99,14 +99,22 @@ func (s *Side) put(d *fabric.Desc) {
 
 // Where the fields that tell TCP are in a frame, and what they hold.
 const (
-	ethTypeAt  = 12
-	protocolAt = 14 + 9
-	protoTCP   = 6
+	ethTypeAt   = 12
+	protocolAt  = 14 + 9
+	protocolAt6 = 14 + 6 // next header
+	protoTCP    = 6
 )
 
-// isTCP reports whether the frame that begins with h is TCP over IPv4.
+// isTCP reports whether the frame that begins with h is TCP over IPv4, or over IPv6
+// without extension headers.
 func isTCP(h []byte) bool {
-	return len(h) > protocolAt && h[ethTypeAt] == 8 && h[ethTypeAt+1] == 0 && h[protocolAt] == protoTCP
+	if len(h) <= protocolAt {
+		return false
+	}
+	if h[ethTypeAt] == 0x86 && h[ethTypeAt+1] == 0xdd {
+		return h[protocolAt6] == protoTCP
+	}
+	return h[ethTypeAt] == 8 && h[ethTypeAt+1] == 0 && h[protocolAt] == protoTCP
 }
 
 // Close gives back what waits for this side. The second side to be closed

@@ -56,7 +56,11 @@ func (p *tape) frame(ethType uint16, proto byte, bufs int, number byte) {
 		b := p.arena.At(at, 60)
 		clear(b)
 		if i == 0 {
-			b[12], b[13], b[23] = byte(ethType>>8), byte(ethType), proto
+			at := protocolAt
+			if ethType == 0x86dd {
+				at = protocolAt6
+			}
+			b[12], b[13], b[at] = byte(ethType>>8), byte(ethType), proto
 		} else {
 			b[12], b[13], b[23] = 8, 0, protoTCP // only the first buffer counts
 		}
@@ -99,7 +103,8 @@ func TestRecv_sortsFrames(t *testing.T) {
 		{"TCP", 0x0800, 6, true},
 		{"UDP", 0x0800, 17, false},
 		{"ARP", 0x0806, 6, false},
-		{"IPv6", 0x86dd, 6, false},
+		{"TCP over IPv6", 0x86dd, 6, true},
+		{"UDP over IPv6", 0x86dd, 17, false},
 	} {
 		for _, bufs := range []int{1, 3} {
 			p := newTape(t, 16)

@@ -30,13 +30,17 @@ func (e *Error) Error() string {
 	s := fmt.Sprintf("%s cannot be reached through %s: %v", e.Dst, e.Link, e.Reason)
 	switch e.Reason {
 	case ErrNoRoute:
-		s += fmt.Sprintf("; add one (ip route add %s/32 dev %s) or use the device that has one", e.Dst, e.Link)
+		s += fmt.Sprintf("; add one (ip route add %s/%d dev %s) or use the device that has one", e.Dst, e.Dst.BitLen(), e.Link)
 	case ErrNoNeighbour:
 		who := "it"
 		if e.Via != e.Dst {
 			who = "the router " + e.Via.String()
 		}
-		s += fmt.Sprintf(": %s does not answer ARP; is it up, on this network, and is its link up?", who)
+		question := "ARP"
+		if e.Dst.Is6() {
+			question = "neighbour solicitations"
+		}
+		s += fmt.Sprintf(": %s does not answer %s; is it up, on this network, and is its link up?", who, question)
 	case ErrLinkDown:
 		s += fmt.Sprintf("; bring it up (ip link set %s up) and check its cable", e.Link)
 	case ErrLocal:

@@ -36,7 +36,7 @@ func (t *Table) handle(msgs []syscall.NetlinkMessage) {
 		switch m.Header.Type {
 		case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
 			n, err := netlink.NeighDeserialize(m.Data)
-			if err == nil && n.LinkIndex == t.index && n.Family == netlink.FAMILY_V4 {
+			if err == nil && n.LinkIndex == t.index && (n.Family == netlink.FAMILY_V4 || n.Family == netlink.FAMILY_V6) {
 				t.hear(*n, m.Header.Type == unix.RTM_DELNEIGH)
 			}
 		case unix.RTM_NEWLINK, unix.RTM_DELLINK, unix.RTM_NEWADDR, unix.RTM_DELADDR, unix.RTM_NEWROUTE, unix.RTM_DELROUTE:

@@ -23,8 +23,11 @@ func (t *Table) ask(dst netip.Addr) (way, error) {
 	fail := func(reason, kernel error) (way, error) {
 		return way{}, &Error{Dst: dst, Link: t.config.Link, Reason: reason, Kernel: kernel}
 	}
-	if !dst.Is4() {
-		return fail(ErrNoRoute, errors.New("not an IPv4 address"))
+	switch {
+	case !dst.IsValid() || dst.IsMulticast():
+		return fail(ErrNoRoute, errors.New("not an address of a host"))
+	case dst.Is6() && dst.IsLinkLocalUnicast():
+		return fail(ErrNoRoute, inet.ErrLinkLocal)
 	}
 	ip := dst.AsSlice()
 	anywhere, err := t.kernel.RouteGetWithOptions(ip, nil)
@@ -42,7 +45,7 @@ func (t *Table) ask(dst netip.Addr) (way, error) {
 		return fail(ErrNoRoute, err)
 	}
 	if len(routes) == 0 || routes[0].Via != nil || routes[0].Type != unix.RTN_UNICAST {
-		return fail(ErrNoRoute, errors.New("not a unicast route to an IPv4 router or host"))
+		return fail(ErrNoRoute, errors.New("not a unicast route to a router or host of the same family"))
 	}
 	w := way{via: dst, mtu: routes[0].MTU}
 	if gw, ok := netip.AddrFromSlice(routes[0].Gw); ok {
@@ -71,23 +74,54 @@ func (t *Table) askLink() (Link, error) {
 	if a.EncapType == "ether" && len(a.HardwareAddr) == len(l.MAC) {
 		l.MAC = inet.MAC(a.HardwareAddr)
 	}
-	addrs, err := t.kernel.AddrList(link, netlink.FAMILY_V4)
+	addrs, err := t.kernel.AddrList(link, netlink.FAMILY_ALL)
 	if err != nil {
 		return l, fmt.Errorf("addresses of device %q: %w", t.config.Link, err)
 	}
-	if len(addrs) > 0 {
-		if addr, ok := netip.AddrFromSlice(addrs[0].IP); ok {
-			l.Addr = addr.Unmap()
-		}
-	}
+	l.Addr, l.Addr6 = choose(addrs)
 	return l, nil
 }
 
+// Addresses returns the addresses that endpoints on a device use: the first of IPv4,
+// and of IPv6 the first that lasts and is not of the link only. The zero Addr stands
+// for none.
+func Addresses(device string) (v4, v6 netip.Addr, err error) {
+	link, err := netlink.LinkByName(device)
+	if err != nil {
+		return v4, v6, fmt.Errorf("device %q: %w", device, err)
+	}
+	addrs, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+	if err != nil {
+		return v4, v6, fmt.Errorf("addresses of device %q: %w", device, err)
+	}
+	v4, v6 = choose(addrs)
+	return v4, v6, nil
+}
+
+// choose picks the addresses that Addresses tells of.
+func choose(addrs []netlink.Addr) (v4, v6 netip.Addr) {
+	for _, a := range addrs {
+		addr, ok := netip.AddrFromSlice(a.IP)
+		addr = addr.Unmap()
+		switch {
+		case ok && addr.Is4() && !v4.IsValid():
+			v4 = addr
+		case ok && addr.Is6() && !addr.IsLinkLocalUnicast() && !v6.IsValid() && a.Flags&passing == 0:
+			v6 = addr
+		}
+	}
+	return v4, v6
+}
+
+// passing are the flags of an IPv6 address that peers should not be told: it is not
+// checked for being unique, turned out not to be, or will be taken away soon.
+const passing = unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED | unix.IFA_F_TEMPORARY | unix.IFA_F_DEPRECATED
+
 // askNeighbours asks the kernel for all neighbours on the link.
 func (t *Table) askNeighbours() ([]netlink.Neigh, error) {
-	list, err := t.kernel.NeighList(t.index, netlink.FAMILY_V4)
+	list, err := t.kernel.NeighList(t.index, netlink.FAMILY_ALL)
 	for errors.Is(err, netlink.ErrDumpInterrupted) { // the table changed meanwhile
-		list, err = t.kernel.NeighList(t.index, netlink.FAMILY_V4)
+		list, err = t.kernel.NeighList(t.index, netlink.FAMILY_ALL)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("neighbours on device %q: %w", t.config.Link, err)

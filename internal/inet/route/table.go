@@ -1,7 +1,8 @@
 // Package route asks the kernel where packets for a destination go: the route,
 // the neighbour, the path MTU and the state of the link, all by netlink. It
-// follows their changes while it runs. There is no ARP of our own: the kernel
-// is made to resolve a neighbour by sending it a datagram.
+// follows their changes while it runs. There is no ARP and no
+// neighbour discovery of our own: the kernel is made to resolve a neighbour by
+// sending it a datagram.
 package route
 
 import (
@@ -36,6 +37,7 @@ type Link struct {
 	MAC   inet.MAC
 	MTU   int        // largest IP packet in bytes
 	Addr  netip.Addr // first IPv4 address; the zero Addr when there is none
+	Addr6 netip.Addr // likewise IPv6, of those that last and are not of the link only
 	Up    bool       // it is switched on and has a carrier
 }
 
@@ -46,6 +48,7 @@ type Table struct {
 	kernel     *netlink.Handle
 	events     *nl.NetlinkSocket
 	prober     int // UDP socket
+	prober6    int // likewise for IPv6, or -1 on a kernel without
 	index      int // of the link
 	followed   chan struct{}
 	generation atomic.Uint64
@@ -90,7 +93,7 @@ func Open(c Config) (*Table, error) {
 		c.Tries = 3
 	}
 	t := &Table{
-		config: c, prober: -1, followed: make(chan struct{}), changed: make(chan struct{}),
+		config: c, prober: -1, prober6: -1, followed: make(chan struct{}), changed: make(chan struct{}),
 		neighbours: map[netip.Addr]neighbour{}, dests: map[netip.Addr]*dest{}, groups: map[netip.Addr]int{},
 	}
 	if err := t.open(); err != nil {
@@ -105,7 +108,8 @@ func (t *Table) open() error {
 	var err error
 	// First the subscription, then the state: nothing falls between them.
 	t.events, err = nl.Subscribe(unix.NETLINK_ROUTE,
-		unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV4_ROUTE)
+		unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV4_ROUTE,
+		unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV6_ROUTE)
 	if err != nil {
 		return fmt.Errorf("netlink: %w", err)
 	}
@@ -123,17 +127,26 @@ func (t *Table) open() error {
 	if t.link.MAC == (inet.MAC{}) {
 		return fmt.Errorf("device %q has no Ethernet address: choose an Ethernet device", t.config.Link)
 	}
-	return t.openProber()
+	return t.openProbers()
 }
 
-// openProber opens the socket that makes the kernel resolve neighbours.
-func (t *Table) openProber() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
+// openProbers opens the sockets that make the kernel resolve neighbours.
+func (t *Table) openProbers() error {
+	err := t.openProber(&t.prober, unix.AF_INET)
+	if err == nil {
+		err = t.openProber(&t.prober6, unix.AF_INET6)
+	}
+	if errors.Is(err, unix.EAFNOSUPPORT) { // no IPv6 here, and no address of it
+		return nil
+	}
+	return err
+}
+
+func (t *Table) openProber(to *int, family int) (err error) {
+	if *to, err = unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0); err != nil {
 		return os.NewSyscallError("socket", err)
 	}
-	t.prober = fd
-	return os.NewSyscallError("SO_BINDTODEVICE", unix.BindToDevice(fd, t.config.Link))
+	return os.NewSyscallError("SO_BINDTODEVICE", unix.BindToDevice(*to, t.config.Link))
 }
 
 // probe makes the kernel ask for the Ethernet address of the next hop to dst,
@@ -141,7 +154,11 @@ func (t *Table) openProber() error {
 // not matter: only the neighbour's answer does. t.mu is held.
 func (t *Table) probe(dst netip.Addr) {
 	const discard = 9
-	_ = unix.Sendto(t.prober, nil, 0, &unix.SockaddrInet4{Port: discard, Addr: dst.As4()})
+	if dst.Is4() {
+		_ = unix.Sendto(t.prober, nil, 0, &unix.SockaddrInet4{Port: discard, Addr: dst.As4()})
+		return
+	}
+	_ = unix.Sendto(t.prober6, nil, 0, &unix.SockaddrInet6{Port: discard, Addr: dst.As16()})
 }
 
 // Close ends the subscription. Current answers as before, and Resolve fails.
@@ -163,9 +180,11 @@ func (t *Table) release() {
 	if t.kernel != nil {
 		t.kernel.Close()
 	}
-	if t.prober >= 0 {
-		unix.Close(t.prober)
-		t.prober = -1
+	for _, fd := range []*int{&t.prober, &t.prober6} {
+		if *fd >= 0 {
+			unix.Close(*fd)
+			*fd = -1
+		}
 	}
 }
 

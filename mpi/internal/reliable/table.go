@@ -32,7 +32,7 @@ func (t *table) put(p *Peer) {
 }
 
 func (t *table) home(r verbs.Remote) int {
-	return int(uint64(r)*0x9e3779b97f4a7c15>>32) & (len(t.slots) - 1) // Fibonacci hashing
+	return int(r.Hash()>>32) & (len(t.slots) - 1)
 }
 
 // find returns the peer with an address and a queue pair, or nil.
