@@ -77,7 +77,8 @@ type Config struct {
 	Stats bool
 	// Check compares what the ranks call before each collective: its name, root,
 	// predefined operation and number of bytes. Where they call different things, all
-	// of them get an error that says which rank called what, and nothing hangs.
+	// of them get an error that says which rank called what, and nothing hangs. (Where
+	// a rank exits at once because of it, others may see that it is lost instead.)
 	// Neighbours, lengths that each rank has for itself, and operations that are
 	// functions are not compared; of intercommunicators only names are. It is for
 	// finding errors: a collective takes an exchange of 96 bytes with each rank longer,
