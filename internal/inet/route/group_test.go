@@ -46,7 +46,7 @@ func TestJoin(t *testing.T) {
 
 func TestJoin_errors(t *testing.T) {
 	b := open(t, Config{})
-	for _, bad := range []string{"10.0.0.1", "ff02::1"} {
+	for _, bad := range []string{"10.0.0.1", "fd00::1"} {
 		if err := b.Join(netip.MustParseAddr(bad)); err == nil {
 			t.Errorf("%s was joined", bad)
 		}

@@ -23,7 +23,9 @@ type bench struct {
 	t    *testing.T
 }
 
-func open(t *testing.T, c Config) *bench {
+func open(t *testing.T, c Config) *bench { return openOn(t, c, testbed.Config{}) }
+
+func openOn(t *testing.T, c Config, bed testbed.Config) *bench {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
@@ -31,7 +33,7 @@ func open(t *testing.T, c Config) *bench {
 		}
 		t.Skip("network namespaces need root")
 	}
-	tb, err := testbed.New(testbed.Config{})
+	tb, err := testbed.New(bed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,9 +43,13 @@ func open(t *testing.T, c Config) *bench {
 		}
 	})
 	b := &bench{a: tb.Hosts[0], b: tb.Hosts[1], t: t}
+	proc := "ipv4"
+	if bed.IPv6 {
+		proc = "ipv6"
+	}
 	// A host that does not answer is given up after 20 ms instead of 3 s.
 	b.inA(func() error {
-		dir := "/proc/sys/net/ipv4/neigh/" + b.a.Dev + "/"
+		dir := "/proc/sys/net/" + proc + "/neigh/" + b.a.Dev + "/"
 		return errors.Join(
 			os.WriteFile(dir+"retrans_time_ms", []byte("20"), 0),
 			os.WriteFile(dir+"mcast_solicit", []byte("1"), 0))
@@ -139,7 +145,8 @@ func TestResolve_errors(t *testing.T) {
 		{"10.1.2.3", ErrNoRoute, "ip route add 10.1.2.3/32 dev xw0"},
 		{"10.98.0.1", ErrNoRoute, "no route"},
 		{"10.96.0.1", ErrNoRoute, "no route"},
-		{"::1", ErrNoRoute, "not an IPv4 address"},
+		{"fd99::1", ErrNoRoute, "ip route add fd99::1/128 dev xw0"},
+		{"fe80::1", ErrNoRoute, "link-local IPv6 addresses are not supported"},
 		{"224.0.0.9", ErrNoRoute, "no route"},
 		{"10.87.0.255", ErrNoRoute, "not a unicast route"},
 		{"10.87.0.77", ErrNoNeighbour, "it does not answer ARP"},
@@ -329,5 +336,37 @@ func TestAllocs_current(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() { b.Current(b.b.Addr); b.Generation() }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestResolve_IPv6 looks for neighbours, behind a router too, and follows what becomes
+// of them.
+func TestResolve_IPv6(t *testing.T) {
+	b := openOn(t, Config{Tries: 2}, testbed.Config{IPv6: true})
+	if l := b.Link(); l.Addr.IsValid() || l.Addr6 != b.a.Addr {
+		t.Errorf("the device has %v and %v, want %v", l.Addr, l.Addr6, b.a.Addr)
+	}
+	want := inet.Hop{MAC: inet.MAC(b.b.MAC), Source: b.a.Addr, MTU: 9000}
+	if hop, err := b.Resolve(b.b.Addr); err != nil || hop != want {
+		t.Errorf("%+v, %v; want %+v", hop, err, want)
+	}
+	b.ip(b.a, "route", "add", "fd99::/64", "via", b.b.Addr.String(), "mtu", "1400")
+	want.MTU = 1400
+	if hop, err := b.Resolve(netip.MustParseAddr("fd99::5")); err != nil || hop != want {
+		t.Errorf("behind a router: %+v, %v; want %+v", hop, err, want)
+	}
+	nobody := netip.PrefixFrom(b.a.Addr, 64).Masked().Addr().Next().Next().Next().Next().Next()
+	if _, err := b.Resolve(nobody); !errors.Is(err, ErrNoNeighbour) || !strings.Contains(err.Error(), "neighbour solicitations") {
+		t.Errorf("nobody: %v", err)
+	}
+	if _, err := b.Resolve(b.a.Addr); !errors.Is(err, ErrLocal) {
+		t.Errorf("the own address: %v", err)
+	}
+	moved := inet.MAC{2, 0, 0, 0, 0, 99}
+	b.ip(b.a, "neigh", "replace", b.b.Addr.String(), "lladdr", moved.String(), "dev", b.a.Dev)
+	b.until("new address", b.b.Addr, func(hop inet.Hop, ok bool) bool { return ok && hop.MAC == moved })
+	group := netip.MustParseAddr("ff02::1:2")
+	if err := errors.Join(b.Join(group), b.Leave(group)); err != nil {
+		t.Error(err)
 	}
 }
