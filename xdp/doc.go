@@ -1,4 +1,4 @@
-// Package xdp moves Ethernet frames between an arena and one queue of a
+// Package xdp moves Ethernet frames between an arena and the queues of a
 // network device through AF_XDP, past the kernel's network stack. [Open]
 // returns a [Port], which implements fabric.Port. [Probe] says what a device
 // can do and what to change where something is missing.
