@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Ranks talk over IPv6 on everything that carries them: whole messages of all sizes,
+// between hosts that have no other address for one another.
+func TestXrun_ipv6(t *testing.T) {
+	if os.Geteuid() != 0 {
+		if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
+			t.Fatal("XWARP_REQUIRE_XDP is set and this is not root")
+		}
+		t.Skip("needs root for a testbed")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{
+		"xdp":           {"--fabric", "xdp"},
+		"xdp driver ud": {"--fabric", "xdp:driver", "--transport", "ud"},
+		"xdp shared":    {"--fabric", "xdp", "--queues", "shared"},
+		"xdp steered":   {"--fabric", "xdp", "--queues", "steered"},
+		"xdp rc":        {"--fabric", "xdp", "--transport", "rc"},
+		"udp":           {"--fabric", "udp"},
+		"udp rc":        {"--fabric", "udp", "--transport", "rc"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// Without addresses of IPv4 nothing else can have carried them.
+			rank := []string{"sh", "-c", `ip -4 addr flush dev "$XWARP_DEVICE"; exec "$0" "$@"`, program, asRank}
+			if _, err := exec.LookPath("ip"); err != nil {
+				t.Log("with IPv4 beside it: there is no ip (Debian: iproute2)")
+				rank = []string{program, asRank}
+			}
+			out, errOut, status := xrun(t, append(append([]string{"-n", "4", "--testbed", "2", "--ipv6"}, args...), rank...)...)
+			if status != 0 || strings.Count(out, "\n") != 4 {
+				t.Errorf("status %d, %q, %s", status, out, errOut)
+			}
+		})
+	}
+}
