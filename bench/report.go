@@ -23,6 +23,7 @@ type Result struct {
 	Rounds    int      `json:"rounds"`
 
 	// What only some tests have.
+	IPv6    bool    `json:"ipv6,omitempty"`    // over IPv6
 	Op      string  `json:"op,omitempty"`      // atomic operation
 	Peers   int     `json:"peers,omitempty"`   // when there are several
 	CRC     bool    `json:"crc,omitempty"`     // rc: a CRC32C in each FPDU
@@ -65,7 +66,7 @@ func (s *Session) result(b Burst, rounds []Point) Result {
 		Test: s.Spec.Test, Transport: s.Spec.Transport, Fabric: s.Spec.Fabric, MTU: s.Spec.MTU,
 		Size: b.Size, Iters: b.Iters, Lat: p.Lat, Gbit: p.Gbit, Msgs: p.Msgs,
 		Carrier: s.Carrier, Lost: p.Lost, Rounds: len(rounds),
-		Op: s.Spec.Op, Peers: peers, CRC: s.Spec.CRC, Markers: s.Spec.Markers, Loss: s.Spec.Loss, Sent: p.Sent,
+		IPv6: s.Spec.IPv6, Op: s.Spec.Op, Peers: peers, CRC: s.Spec.CRC, Markers: s.Spec.Markers, Loss: s.Spec.Loss, Sent: p.Sent,
 	}
 }
 

@@ -110,7 +110,7 @@ Output:
   --json            one JSON object per line: test, transport, fabric, mtu,
                     size, iters, lat_us{min,p50,p99,p999,max,avg,stdev}, gbit_s,
                     msg_s, carrier, lost, rounds; of some tests op, peers, crc,
-                    markers, loss, library, ranks, hosts;
+                    markers, loss, library, ranks, hosts, ipv6;
                     where messages may be lost sent{gbit_s,msg_s,whole,valid};
                     with --vs also {metric, a, b, ratio, low, high}
                     memory: transport, receives, carrier, peers, user_bytes,
