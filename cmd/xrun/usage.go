@@ -63,7 +63,7 @@ How they talk
                        the one of its route to the others; where these routes
                        part, kernel UDP on that of the default route)
   --mtu M              MTU of the testbed's devices in bytes (default 9000)
-  --ipv6, -6           use IPv6 addresses of the hosts' devices, also of those of
+  --ipv6, -6           use IPv6 addresses of the hosts' devices, and of those of
                        a testbed (XWARP_IPV6=1 for the ranks)
   --switch S           what joins the testbed's hosts: cable (two of them),
                        bridge or xdp (default: cable, else xdp). tcpdump sees
