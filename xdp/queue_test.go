@@ -66,7 +66,12 @@ func take(t testing.TB, q *xdp.Queue, number int) xdp.Seat {
 // sit opens a port on a seat and closes it when the test ends.
 func sit(t testing.TB, q *xdp.Queue, number int) fabric.Port {
 	t.Helper()
-	s := take(t, q, number)
+	return occupy(t, take(t, q, number))
+}
+
+// occupy is sit for a seat that was taken.
+func occupy(t testing.TB, s xdp.Seat) fabric.Port {
+	t.Helper()
 	arena, err := s.MapArena()
 	if err != nil {
 		t.Fatal(err)

@@ -197,7 +197,8 @@ func TestQueue_late(t *testing.T) {
 	}
 	opened := make(chan fabric.Port, seats)
 	for n := range seats - 1 {
-		go func() { opened <- sit(t, q, n) }()
+		seat := take(t, q, n)
+		go func() { opened <- occupy(t, seat) }()
 	}
 	second := func(seat int) bool { return seat == seats-1 }
 	for done := false; !done; time.Sleep(time.Millisecond) {
