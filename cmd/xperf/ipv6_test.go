@@ -2,19 +2,16 @@ package main
 
 import (
 	"encoding/json"
-	"os"
+	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/xwarp/xwarp/internal/testbed"
 )
 
 // Every layer that has datagrams or streams is measured over IPv6, too.
 func TestRun_ipv6(t *testing.T) {
-	if os.Geteuid() != 0 {
-		if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
-			t.Fatal("XWARP_REQUIRE_XDP is set and this is not root")
-		}
-		t.Skip("needs root for a testbed")
-	}
+	needRoot(t)
 	for _, line := range []string{
 		"send_lat --fabric xdp", "send_bw --fabric xdp --transport ud", "send_lat --fabric xdp --transport rc",
 		"mpi_lat --fabric xdp", "write_lat --fabric udp", "mpi_bw --fabric tcp --transport rc", "raw_lat --fabric udp",
@@ -36,5 +33,26 @@ func TestRun_ipv6(t *testing.T) {
 	_, errs, code := xperf("raw_lat", "--fabric", "xdp", "--testbed", "--ipv6")
 	if code == exitOK || !strings.Contains(errs, "IPv6") {
 		t.Errorf("raw frames: exit status %d, %s", code, errs)
+	}
+}
+
+// A server on a device that has addresses of IPv6 only listens at the one of these.
+func TestControlAddr_ipv6(t *testing.T) {
+	needRoot(t)
+	tb, err := testbed.New(testbed.Config{IPv6: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tb.Close()
+	host := tb.Hosts[0]
+	if err := host.Do(func() error {
+		o := &options{device: host.Dev, port: 18515}
+		at, err := o.controlAddr()
+		if want := netip.AddrPortFrom(host.Addr, 18515).String(); at != want {
+			t.Errorf("%q, want %q", at, want)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
 	}
 }

@@ -73,7 +73,13 @@ func (o *options) controlAddr() (string, error) {
 	if o.device == "" {
 		return cmp.Or(o.listen, ":"+port), nil
 	}
-	_, addr, err := bench.FindDevice(o.device, bench.Network(o.listen, o.spec.IPv6) == "tcp6")
+	ipv6 := bench.Network(o.listen, o.spec.IPv6) == "tcp6"
+	_, addr, err := bench.FindDevice(o.device, ipv6)
+	if err != nil && !ipv6 { // it may have none but of IPv6
+		if _, other, err := bench.FindDevice(o.device, true); err == nil {
+			return cmp.Or(o.listen, net.JoinHostPort(other.String(), port)), nil
+		}
+	}
 	return cmp.Or(o.listen, net.JoinHostPort(addr.String(), port)), err
 }
 

@@ -43,8 +43,9 @@ As in rping:
 
 Ours:
   --fabric F    what carries the connection: tcp, the kernel's (default); xdp,
-                xdp:generic or xdp:driver, TCP in user space on AF_XDP (IPv4)
+                xdp:generic or xdp:driver, TCP in user space on AF_XDP
   --device DEV  network device, needed for xdp
+  --ipv6, -6    server without -a, testbed: IPv6; with -a the address says it
   --testbed     both ends on this machine, over a veth pair that exists only as
                 long as that; without root on loopback
   --crc         ask for a CRC32C in every FPDU
@@ -85,6 +86,7 @@ type options struct {
 	help           bool
 	server, client bool
 	testbed        bool
+	ipv6           bool // where no address says it
 	addr, from     string
 	port           int
 	fabric, device string
@@ -133,6 +135,8 @@ func (o *options) flagSet(p2p *string, revision *int) *flag.FlagSet {
 	fs.StringVar(&o.fabric, "fabric", "tcp", "")
 	fs.StringVar(&o.device, "device", "", "")
 	fs.BoolVar(&o.testbed, "testbed", false, "")
+	fs.BoolVar(&o.ipv6, "ipv6", false, "")
+	fs.BoolVar(&o.ipv6, "6", false, "")
 	fs.BoolVar(&o.ping.Param.CRC, "crc", false, "")
 	fs.BoolVar(&o.ping.Param.Markers, "markers", false, "")
 	fs.IntVar(revision, "mpa-revision", 2, "")
@@ -211,9 +215,9 @@ func (o *options) judge(given map[string]bool) error {
 	return nil
 }
 
-// spec says what device to open.
-func (o *options) spec() device.Spec {
-	s := device.Spec{Fabric: o.fabric, RC: o.fabric != "tcp", Device: o.device}
+// spec says what device to open for a connection at or to an address.
+func (o *options) spec(addr netip.Addr) device.Spec {
+	s := device.Spec{Fabric: o.fabric, RC: o.fabric != "tcp", Device: o.device, IPv6: addr.Is6()}
 	if o.server && o.port != 0 { // all that a server needs; the others stay the kernel's
 		s.TCPBase, s.TCPPorts = uint16(o.port), 1
 	}
@@ -221,4 +225,9 @@ func (o *options) spec() device.Spec {
 }
 
 // anyAddr is where a server listens by default: all IPv4 addresses, as rping.
-var anyAddr = netip.IPv4Unspecified()
+func (o *options) anyAddr() netip.Addr {
+	if o.ipv6 {
+		return netip.IPv6Unspecified()
+	}
+	return netip.IPv4Unspecified()
+}

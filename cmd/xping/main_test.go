@@ -233,7 +233,7 @@ func TestRun_interrupted(t *testing.T) {
 
 // Both ends, over a veth pair when that is possible.
 func TestRun_testbed(t *testing.T) {
-	for _, args := range []string{"-C 20 -V", "-C 5 -V -S 65535 --crc --markers", "-C 5 -V --p2p read --json", "-C 5 -V --mpa-revision 1"} {
+	for _, args := range []string{"-C 20 -V", "-C 5 -V -S 65535 --crc --markers", "-C 5 -V --p2p read --json", "-C 5 -V --mpa-revision 1", "-C 5 -V --ipv6"} {
 		var out, errs strings.Builder
 		p := &program{out: &out, errs: &errs}
 		if code := p.run(append(strings.Fields(args), "--testbed")); code != exitOK || !strings.Contains(out.String(), "mdev") {
@@ -251,7 +251,7 @@ func TestRun_testbedXDP(t *testing.T) {
 	if os.Geteuid() != 0 && !required {
 		t.Skip("AF_XDP and a testbed need root")
 	}
-	for _, args := range []string{"-C 20 -V", "-C 5 -V -S 65535 --crc"} {
+	for _, args := range []string{"-C 20 -V", "-C 5 -V -S 65535 --crc", "-C 20 -V --ipv6", "-C 5 -V -S 65535 --crc -6"} {
 		var out, errs strings.Builder
 		p := &program{out: &out, errs: &errs}
 		code := p.run(append(strings.Fields(args), "--testbed", "--fabric", "xdp"))

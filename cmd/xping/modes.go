@@ -14,7 +14,7 @@ import (
 
 // server serves. begun is told when clients may come.
 func (p *program) server(o *options, begun func(*rping.Server)) error {
-	at := netip.AddrPortFrom(anyAddr, uint16(o.port))
+	at := netip.AddrPortFrom(o.anyAddr(), uint16(o.port))
 	if o.addr != "" {
 		addr, err := resolve(o.addr)
 		if err != nil {
@@ -22,7 +22,7 @@ func (p *program) server(o *options, begun func(*rping.Server)) error {
 		}
 		at = netip.AddrPortFrom(addr, uint16(o.port))
 	}
-	ctx, err := device.Open(o.spec())
+	ctx, err := device.Open(o.spec(at.Addr()))
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (p *program) client(o *options) error {
 		}
 		from = netip.AddrPortFrom(addr, 0)
 	}
-	ctx, err := device.Open(o.spec())
+	ctx, err := device.Open(o.spec(to))
 	if err != nil {
 		return err
 	}
@@ -83,8 +83,11 @@ func (p *program) onTestbed(o *options) error {
 	server, client := *o, *o
 	server.server, server.port = true, 0
 	server.addr = "127.0.0.1"
+	if o.ipv6 {
+		server.addr = "::1"
+	}
 	if os.Geteuid() == 0 {
-		bed, err := testbed.New(testbed.Config{})
+		bed, err := testbed.New(testbed.Config{IPv6: o.ipv6})
 		if err != nil {
 			return err
 		}

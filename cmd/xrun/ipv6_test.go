@@ -10,12 +10,7 @@ import (
 // Ranks talk over IPv6 on everything that carries them: whole messages of all sizes,
 // between hosts that have no other address for one another.
 func TestXrun_ipv6(t *testing.T) {
-	if os.Geteuid() != 0 {
-		if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
-			t.Fatal("XWARP_REQUIRE_XDP is set and this is not root")
-		}
-		t.Skip("needs root for a testbed")
-	}
+	needRoot(t, "a testbed needs root")
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

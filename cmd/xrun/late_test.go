@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,12 +11,7 @@ import (
 // A link that is down when ranks start, and comes up while they wait for it or not
 // in time.
 func TestXrun_lateLink(t *testing.T) {
-	if os.Geteuid() != 0 {
-		if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
-			t.Fatal("XWARP_REQUIRE_XDP is set and this is not root")
-		}
-		t.Skip("needs root to make hosts")
-	}
+	needRoot(t, "needs root to make hosts")
 	tb, err := testbed.New(testbed.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -67,6 +67,19 @@ func launcherMain() error {
 	return testbed.DoIn(host, func() error { return syscall.Exec(program, command, os.Environ()) })
 }
 
+// needRoot skips a test that an ordinary user cannot run, and says why; where AF_XDP is
+// required that is a failure.
+func needRoot(t *testing.T, why string) {
+	t.Helper()
+	switch {
+	case os.Geteuid() == 0:
+	case os.Getenv("XWARP_REQUIRE_XDP") == "1":
+		t.Fatalf("XWARP_REQUIRE_XDP is set and this is not root: %s", why)
+	default:
+		t.Skip(why)
+	}
+}
+
 // xrun runs xrun and returns its output and exit status.
 func xrun(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	t.Helper()

@@ -56,12 +56,7 @@ func fillWith(b []byte, seed int) {
 // privileges at all, and reach each other across hosts and on their own, with and
 // without memory that they share.
 func TestXrun_queuesWithoutPrivileges(t *testing.T) {
-	if os.Geteuid() != 0 {
-		if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
-			t.Fatal("XWARP_REQUIRE_XDP is set and this is not root")
-		}
-		t.Skip("needs root for a testbed and for another user's processes")
-	}
+	needRoot(t, "needs root for a testbed and for another user's processes")
 	for _, c := range []struct{ queues, notice string }{
 		{"shared", "those of a host on one queue"}, {"steered", "each with queues of its own"},
 	} {
@@ -94,12 +89,7 @@ func TestXrun_steeredConnections(t *testing.T) {
 
 // A NIC does not send to itself, and TCP has no way beside it.
 func TestXrun_connectionsOnASharedQueue(t *testing.T) {
-	if os.Geteuid() != 0 {
-		if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
-			t.Fatal("XWARP_REQUIRE_XDP is set and this is not root")
-		}
-		t.Skip("needs root for a testbed")
-	}
+	needRoot(t, "a testbed needs root")
 	args := []string{"-n", "4", "--testbed", "2", "--queues", "shared", "--transport", "rc", self, asRank}
 	if _, errOut, status := xrun(t, args...); status != 0 {
 		t.Errorf("with shared memory: status %d, %s", status, errOut)

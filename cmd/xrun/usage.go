@@ -64,7 +64,8 @@ How they talk
                        part, kernel UDP on that of the default route)
   --mtu M              MTU of the testbed's devices in bytes (default 9000)
   --ipv6, -6           use IPv6 addresses of the hosts' devices, and of those of
-                       a testbed (XWARP_IPV6=1 for the ranks)
+                       a testbed (XWARP_IPV6=1 for the ranks; it is so anyway
+                       where a host is named by one or has no other)
   --switch S           what joins the testbed's hosts: cable (two of them),
                        bridge or xdp (default: cable, else xdp). tcpdump sees
                        AF_XDP frames on a bridge only: ip netns exec

@@ -318,7 +318,7 @@ func (j *job) handleReport(l *link, r report) {
 	switch r.Op {
 	case opReady:
 		if j.plan.routed {
-			l.out.post(order{Op: opRoute, Peers: j.peers(l)})
+			l.out.post(order{Op: opRoute, Peers: j.peers(l), IPv6: j.plan.ipv6})
 			break
 		}
 		l.ready = true
@@ -370,7 +370,7 @@ func (j *job) start(l *link) {
 	l.out.post(order{Op: opStart, Start: &startOrder{
 		Version: wireVersion, Host: l.plan.host, Size: j.plan.size,
 		JobKey: j.key, Job: j.name, Fabric: j.plan.fabric, Device: cmp.Or(j.plan.device, l.way.Device), Shared: j.plan.shared, Record: j.config.Report != nil, RecordEvents: j.config.RecordEvents, User: j.config.User,
-		Dir: dir, Apps: j.config.apps(), Env: j.config.Env, StdinTo: j.config.StdinTo, Merge: j.config.MergeOutput,
+		Dir: dir, Apps: j.config.apps(), Env: j.plan.env(j.config), StdinTo: j.config.StdinTo, Merge: j.config.MergeOutput,
 		Bind: l.plan.bind, Processors: j.config.Processors, Map: j.config.Map, ReportBindings: j.config.ReportBindings, Mapping: pmi.FormatMapping(j.plan.hosts()),
 		Ranks: l.plan.ranks, Neighbors: j.plan.neighbors(l.plan), Bulk: j.plan.bulk(),
 		Steered: j.plan.steered,

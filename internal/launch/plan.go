@@ -16,6 +16,7 @@ type plan struct {
 	size    int
 	fabric  string
 	device  string          // "" when routed
+	ipv6    bool            // the ranks use IPv6 addresses
 	shared  bool            // the ranks of a host share a queue of it
 	steered *steeredOrder   // or have queues of their own on it, if not nil
 	testbed *testbed.Config // nil without one
@@ -64,7 +65,7 @@ func makePlan(c Config, m machine) (*plan, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	p := &plan{device: c.Device}
+	p := &plan{device: c.Device, ipv6: c.ipv6()}
 	perHost, err := p.place(c, m)
 	if err != nil {
 		return nil, err
@@ -132,7 +133,7 @@ func (c *Config) check() error {
 // inTestbed runs the ranks in namespaces. Over AF_XDP, where a host has several
 // ranks that do not share a queue, each gets a namespace of its own.
 func (p *plan) inTestbed(c Config, m machine, perHost int) (err error) {
-	p.testbed = &testbed.Config{Hosts: c.Testbed, MTU: c.MTU, Switch: c.Switch, IPv6: ipv6In(c.lookup)}
+	p.testbed = &testbed.Config{Hosts: c.Testbed, MTU: c.MTU, Switch: c.Switch, IPv6: p.ipv6}
 	p.device = testbed.Device
 	p.fabric = c.Fabric
 	why := ""

@@ -36,21 +36,24 @@ type wayOut struct {
 	Device string `json:"device"`
 	Unsure string `json:"unsure,omitempty"` // why it may be the wrong one
 	NoXDP  string `json:"no_xdp,omitempty"` // why AF_XDP cannot be used on it
+	IPv6   bool   `json:"ipv6,omitempty"`   // some host has no other address
 }
 
 // kernel is what a wayOut depends on.
 type kernel struct {
 	lookup   func(host string) (netip.Addr, error)
 	device   func(netip.Addr) (string, error)
-	outward  func() (string, error) // the device of the default route
-	unusable func(dev string) error // why AF_XDP cannot be used on a device
+	outward  func() (string, error)            // the device of the default route
+	unusable func(dev string, ipv6 bool) error // why AF_XDP cannot be used on a device
 }
 
 const loopback = "lo"
 
-// wayTo finds the device that the other hosts are reached through.
-func (k kernel) wayTo(peers []string) (w wayOut, err error) {
-	found, problems := k.devicesTo(peers)
+// wayTo finds the device that the other hosts are reached through, over IPv6 if that is
+// wanted or one of them has no other address.
+func (k kernel) wayTo(peers []string, ipv6 bool) (w wayOut, err error) {
+	found, only6, problems := k.devicesTo(peers)
+	w.IPv6 = only6
 	var devices, names []string
 	for i, dev := range found {
 		if dev != "" && dev != loopback && !slices.Contains(devices, dev) {
@@ -70,25 +73,25 @@ func (k kernel) wayTo(peers []string) (w wayOut, err error) {
 	} else if w.Device, err = k.outward(); err != nil {
 		return w, fmt.Errorf("%s, and %w", w.Unsure, err)
 	}
-	if err := k.unusable(w.Device); err != nil {
+	if err := k.unusable(w.Device, ipv6 || only6); err != nil {
 		w.NoXDP = err.Error()
 	}
 	return w, nil
 }
 
-// devicesTo returns the device for each host, "" where there is none, and why.
-func (k kernel) devicesTo(peers []string) (found, problems []string) {
+// devicesTo returns the device for each host, "" where there is none, and why; and whether
+// some host is known by an address of IPv6 only.
+func (k kernel) devicesTo(peers []string) (found []string, only6 bool, problems []string) {
 	found = make([]string, len(peers))
-	errs := make([]error, len(peers))
+	addrs, errs := make([]netip.Addr, len(peers)), make([]error, len(peers))
 	var all sync.WaitGroup
 	for i, peer := range peers {
 		all.Go(func() {
-			var addr netip.Addr
-			if addr, errs[i] = k.lookup(peer); errs[i] != nil {
+			if addrs[i], errs[i] = k.lookup(peer); errs[i] != nil {
 				errs[i] = fmt.Errorf("the address of %s is not found (%w)", peer, errs[i])
 				return
 			}
-			if found[i], errs[i] = k.device(addr); errs[i] != nil {
+			if found[i], errs[i] = k.device(addrs[i]); errs[i] != nil {
 				errs[i] = fmt.Errorf("there is no route to %s (%w)", peer, errs[i])
 			}
 		})
@@ -99,7 +102,7 @@ func (k kernel) devicesTo(peers []string) (found, problems []string) {
 			problems = append(problems, err.Error())
 		}
 	}
-	return found, problems
+	return found, slices.ContainsFunc(addrs, func(a netip.Addr) bool { return a.Is6() && !a.IsLoopback() }), problems
 }
 
 // theKernel is the one that there is.
@@ -109,11 +112,11 @@ func theKernel() (k kernel, done func()) {
 		lookup:  func(host string) (netip.Addr, error) { return lookupHost(ctx, host) },
 		device:  deviceTo,
 		outward: defaultDevice,
-		unusable: func(dev string) error {
+		unusable: func(dev string, ipv6 bool) error {
 			if os.Geteuid() != 0 {
 				return errors.New("AF_XDP needs root")
 			}
-			return cmp.Or(probeXDP(), ethernet(dev))
+			return cmp.Or(probeXDP(), ethernet(dev, ipv6))
 		},
 	}, done
 }
@@ -158,7 +161,7 @@ func deviceTo(addr netip.Addr) (string, error) {
 }
 
 // ethernet refuses devices that frames cannot leave by, or that have no address.
-func ethernet(dev string) error {
+func ethernet(dev string, ipv6 bool) error {
 	link, err := netlink.LinkByName(dev)
 	if err != nil {
 		return fmt.Errorf("device %q: %w", dev, err)
@@ -166,15 +169,15 @@ func ethernet(dev string) error {
 	if a := link.Attrs(); a.EncapType != "ether" || len(a.HardwareAddr) != 6 {
 		return fmt.Errorf("%s is no Ethernet device", dev)
 	}
-	_, err = device.Address(dev, ipv6In(os.LookupEnv))
+	_, err = device.Address(dev, ipv6)
 	return err
 }
 
 // findWay answers the controller.
-func (a *agent) findWay(peers []string) {
+func (a *agent) findWay(peers []string, ipv6 bool) {
 	k, done := theKernel()
 	defer done()
-	w, err := k.wayTo(peers)
+	w, err := k.wayTo(peers, ipv6)
 	if err != nil {
 		a.out.post(report{Op: opFailed, Why: err.Error()})
 		return
@@ -227,6 +230,7 @@ func (p *plan) settle(c Config, links []*link) error {
 		if !slices.Contains(devices, l.way.Device) {
 			devices = append(devices, l.way.Device)
 		}
+		p.ipv6 = p.ipv6 || l.way.IPv6
 	}
 	slices.Sort(devices)
 	for _, l := range links {

@@ -24,37 +24,45 @@ func TestWayTo(t *testing.T) {
 			}
 			return devices[a], nil
 		},
-		unusable: func(dev string) error {
+		unusable: func(dev string, ipv6 bool) error {
 			if dev == "wg0" {
 				return errors.New("no Ethernet")
+			}
+			if dev == "eth4" && ipv6 {
+				return errors.New("no IPv6")
 			}
 			return nil
 		},
 	}
-	for addr, dev := range map[string]string{"10.0.0.1": "eth1", "fd00::2": "eth1", "10.1.0.1": "eth2", "10.2.0.1": "wg0", "10.0.0.9": "lo"} {
+	for addr, dev := range map[string]string{"10.0.0.1": "eth1", "fd00::2": "eth1", "10.1.0.1": "eth2", "10.2.0.1": "wg0", "10.0.0.9": "lo", "10.4.0.1": "eth4", "fd00::4": "eth4"} {
 		devices[netip.MustParseAddr(addr)] = dev
 	}
 	for peers, want := range map[string]wayOut{
 		"10.0.0.1":                  {Device: "eth1"},
-		"10.0.0.1 fd00::2":          {Device: "eth1"},
+		"10.0.0.1 fd00::2":          {Device: "eth1", IPv6: true},
+		"10.4.0.1":                  {Device: "eth4"},
+		"fd00::4":                   {Device: "eth4", IPv6: true, NoXDP: "no IPv6"},
 		"10.2.0.1":                  {Device: "wg0", NoXDP: "no Ethernet"},
 		"10.0.0.1 10.1.0.1":         {Device: "eth0", Unsure: "the routes to 10.0.0.1 and 10.1.0.1 lead through eth1 and eth2"},
 		"10.0.0.9":                  {Device: "eth0", Unsure: "the route to 10.0.0.9 leads through lo: it is this machine"},
 		"10.0.0.9 10.0.0.1":         {Device: "eth1", Unsure: "the route to 10.0.0.9 leads through lo: it is this machine"},
 		"10.3.0.1":                  {Device: "eth0", Unsure: "there is no route to 10.3.0.1 (unreachable)"},
-		"10.3.0.1 10.2.0.1 fd00::2": {Device: "eth0", Unsure: "the routes to 10.2.0.1 and fd00::2 lead through wg0 and eth1"},
+		"10.3.0.1 10.2.0.1 fd00::2": {Device: "eth0", Unsure: "the routes to 10.2.0.1 and fd00::2 lead through wg0 and eth1", IPv6: true},
 	} {
 		k.outward = func() (string, error) { return "eth0", nil }
-		got, err := k.wayTo(strings.Fields(peers))
+		got, err := k.wayTo(strings.Fields(peers), false)
 		if err != nil || got != want {
 			t.Errorf("%s: %+v, %v; want %+v", peers, got, err, want)
 		}
 		k.outward = func() (string, error) { return "", errors.New("none") }
-		if _, err := k.wayTo(strings.Fields(peers)); (err == nil) != (want.Device != "eth0") || err != nil && !strings.HasPrefix(err.Error(), want.Unsure) {
+		if _, err := k.wayTo(strings.Fields(peers), false); (err == nil) != (want.Device != "eth0") || err != nil && !strings.HasPrefix(err.Error(), want.Unsure) {
 			t.Errorf("%s without a default route: %v", peers, err)
 		}
 	}
-	if w, err := k.wayTo([]string{"nobody knows"}); err == nil || !strings.Contains(err.Error(), "the address of nobody knows is not found") {
+	if w, err := k.wayTo([]string{"10.4.0.1"}, true); err != nil || w.NoXDP == "" {
+		t.Errorf("over IPv6: %+v, %v", w, err)
+	}
+	if w, err := k.wayTo([]string{"nobody knows"}, false); err == nil || !strings.Contains(err.Error(), "the address of nobody knows is not found") {
 		t.Errorf("%+v, %v", w, err)
 	}
 }
@@ -91,6 +99,40 @@ func TestSettle(t *testing.T) {
 			}
 		case err != nil || p.fabric != c.want || !strings.Contains(p.notice, c.note) || p.shared != isXDP(c.want):
 			t.Errorf("%+v: %v %q, %v", c, p, p.notice, err)
+		}
+	}
+}
+
+// Ranks use IPv6 where a host is named by such an address or has no other, unless the
+// environment says which.
+func TestPlan_ipv6(t *testing.T) {
+	for _, c := range []struct {
+		hosts, env, want string
+		only6            bool
+	}{
+		{"a,b", "", "", false},
+		{"a,b", "", "1", true},
+		{"a,10.0.0.1", "", "", false},
+		{"a,fd00::1", "", "1", false},
+		{"[fd00::1]:2,b", "", "1", false},
+		{"::1,::ffff:10.0.0.1", "", "", false},
+		{"a,b", "1", "1", false},
+		{"a,fd00::1", "0", "0", true},
+	} {
+		config := Config{Program: "a", Hosts: hosts(c.hosts), Fabric: "udp"}
+		if c.env != "" {
+			config.Env = []string{boot.EnvIPv6 + "=" + c.env}
+		}
+		p, err := makePlan(config, root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		links := []*link{{plan: p.agents[0], way: wayOut{Device: "eth1"}}, {plan: p.agents[1], way: wayOut{Device: "eth1", IPv6: c.only6}}}
+		if err := p.settle(config, links); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := lookupIn(p.env(config), boot.EnvIPv6); got != c.want {
+			t.Errorf("%+v: %q", c, got)
 		}
 	}
 }
@@ -140,6 +182,9 @@ func TestRun_findsTheDevice(t *testing.T) {
 	}
 	if out := run(boot.EnvDevice, "fd00:87::1,[fd00:87::2]:1"); out != "xw0\nxw0\n" {
 		t.Errorf("devices by IPv6 addresses %q, %s", out, notice.String())
+	}
+	if out := run(boot.EnvIPv6, "fd00:87::1,[fd00:87::2]:1"); out != "1\n1\n" {
+		t.Errorf("with IPv6: %q", out)
 	}
 }
 

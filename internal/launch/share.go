@@ -3,7 +3,10 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -180,6 +183,26 @@ func arenaSize(lookup func(string) (string, bool)) (int, error) {
 		return 0, fmt.Errorf("%s: %w", boot.EnvArena, err)
 	}
 	return n, nil
+}
+
+// ipv6 reports whether the ranks use IPv6 addresses: as the environment has it, and else
+// where a host is named by one.
+func (c *Config) ipv6() bool {
+	if _, said := c.lookup(boot.EnvIPv6); said {
+		return ipv6In(c.lookup)
+	}
+	return slices.ContainsFunc(c.Hosts, func(h Host) bool {
+		addr, err := netip.ParseAddr(h.Name[strings.LastIndexByte(h.Name, '@')+1:])
+		return err == nil && addr.Is6() && !addr.Is4In6() && !addr.IsLoopback()
+	})
+}
+
+// env is what the ranks' environment gets.
+func (p *plan) env(c Config) []string {
+	if _, said := c.lookup(boot.EnvIPv6); said || !p.ipv6 {
+		return c.Env
+	}
+	return append(slices.Clone(c.Env), boot.EnvIPv6+"=1")
 }
 
 // ipv6In reports whether the environment asks for IPv6.

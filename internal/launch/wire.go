@@ -29,6 +29,7 @@ const (
 type order struct {
 	Op     op           `json:"op"`
 	Peers  []string     `json:"peers,omitempty"` // route: some of the other hosts
+	IPv6   bool         `json:"ipv6,omitempty"`  // route: the device needs such an address
 	Start  *startOrder  `json:"start,omitempty"`
 	Values []boot.Value `json:"values,omitempty"` // fenced
 	Ranks  []int        `json:"ranks,omitempty"`  // ended

@@ -15,7 +15,7 @@ var someStart = startOrder{
 func TestParseOrder_roundTrip(t *testing.T) {
 	for _, want := range []order{
 		{Op: opStart, Start: &someStart},
-		{Op: opRoute, Peers: []string{"a", "fd00::1"}},
+		{Op: opRoute, Peers: []string{"a", "fd00::1"}, IPv6: true},
 		{Op: opFenced, Values: []boot.Value{{Rank: 1, Key: "k", Value: []byte("\x00\xff")}}},
 		{Op: opSignal, Signal: 15},
 		{Op: opStdin, Data: []byte("x\ny")},
@@ -39,7 +39,7 @@ func TestParseReport_roundTrip(t *testing.T) {
 		{Op: opReady, Version: wireVersion},
 		{Op: opStarted, Rank: 3, PID: 99},
 		{Op: opFailed, Rank: 2, NotFound: true, Why: "gone"},
-		{Op: opWay, Way: &wayOut{Device: "eth1", Unsure: "u", NoXDP: "x"}},
+		{Op: opWay, Way: &wayOut{Device: "eth1", Unsure: "u", NoXDP: "x", IPv6: true}},
 		{Op: opBoot, Rank: 1, PMI: true, Request: &boot.Request{Op: boot.OpFence}},
 		{Op: opOutput, Stderr: true, Length: maxData},
 		{Op: opDoing, Rank: 1, Length: 7},

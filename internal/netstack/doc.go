@@ -17,6 +17,5 @@
 // as well (ethtool -K dev tx off): a veth passes on what it was to compute
 // itself as it is.
 //
-// Addresses are IPv4's: next hops come from the kernel by package
-// internal/inet/route, which follows IPv4 only.
+// Next hops come from the kernel by package internal/inet/route.
 package netstack
