@@ -2,8 +2,6 @@ package mpi
 
 import (
 	"context"
-
-	"github.com/xwarp/xwarp/internal/mono"
 )
 
 // Waits that end when a context does. Only the wait ends then: the operations stay
@@ -101,12 +99,6 @@ func (p *Proc) nudge() {
 	p.gone.mu.Lock()
 	defer p.gone.mu.Unlock()
 	if !p.gone.yes {
-		_ = p.ep.Engine().Post(nothing{}) // where there is no room, others have done it
+		p.ep.Engine().Nudge()
 	}
 }
-
-// nothing is a command that is work for the engine, so that whoever waits looks.
-type nothing struct{}
-
-// Execute implements progress.Command.
-func (nothing) Execute(mono.Time) {}

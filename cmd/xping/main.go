@@ -39,7 +39,7 @@ func main() {
 }
 
 // stopper is a client or a server.
-type stopper interface{ Stop() error }
+type stopper interface{ Stop() }
 
 // program is one run of xping.
 type program struct {
@@ -114,7 +114,7 @@ func (p *program) begin(s stopper) {
 	defer p.mu.Unlock()
 	p.ends = append(p.ends, s)
 	if p.stopped {
-		_ = s.Stop()
+		s.Stop()
 	}
 }
 
@@ -124,7 +124,7 @@ func (p *program) stop() {
 	defer p.mu.Unlock()
 	p.stopped = true
 	for _, s := range p.ends {
-		_ = s.Stop() // it is full of others' wishes to stop, if it fails
+		s.Stop()
 	}
 }
 

@@ -62,17 +62,6 @@ func (b Budget) Check(room int) error {
 	return nil
 }
 
-// CheckPool checks the budget against the size of a pool.
-func (b Budget) CheckPool(p *Pool) error { return b.Check(p.Cap()) }
-
-// CheckArena checks that a pool of the budget's size can still be made in a.
-func (b Budget) CheckArena(a *Arena) error {
-	if err := b.Check(a.Room() / FrameSize); err != nil {
-		return fmt.Errorf("arena with %d of %d bytes free: %w", a.Room(), a.Len(), err)
-	}
-	return nil
-}
-
 // String returns the budget as a table, for people.
 func (b Budget) String() string {
 	var s strings.Builder

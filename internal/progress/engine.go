@@ -5,11 +5,10 @@ package progress
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/xwarp/xwarp/internal/assert"
 	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/ring"
-	"github.com/xwarp/xwarp/internal/trace"
 )
 
 // Source is anything that makes progress when asked.
@@ -69,16 +68,15 @@ type Engine struct {
 	slept   bool      // in which time has passed
 	stale   uint8     // steps since the clock was read
 
-	trace    *trace.Ring // nil records nothing
-	commands *ring.MPSC[Command]
-	waker    Waker   // the parker, when it is one
-	spinner  Spinner // likewise
-	sleeper  Sleeper // or nil
+	nudged  atomic.Bool
+	waker   Waker   // the parker, when it is one
+	spinner Spinner // likewise
+	sleeper Sleeper // or nil
 }
 
 // New returns an engine without sources.
 func New(clock mono.Clock, parker Parker) *Engine {
-	e := &Engine{clock: clock, parker: parker, worked: clock.Now(), commands: ring.NewMPSC[Command](commandRoom)}
+	e := &Engine{clock: clock, parker: parker, worked: clock.Now()}
 	e.waker, _ = parker.(Waker)
 	e.spinner, _ = parker.(Spinner)
 	return e
@@ -178,22 +176,16 @@ func (e *Engine) Wake() {
 	}
 }
 
-// SetTrace makes the engine record its work in r from now on; nil ends that.
-func (e *Engine) SetTrace(r *trace.Ring) { e.trace = r }
-
-// Step executes what other goroutines have posted, polls every source once and
-// returns how many items of work were done.
+// Step polls every source once and returns how many items of work were done; a Nudge is
+// one, too.
 func (e *Engine) Step() int {
 	e.guard.Enter("progress: two goroutines are inside one engine: calls on one rank must not overlap")
 	if !e.waiting || e.slept || e.stale == clockEvery {
 		e.now, e.stale = e.clock.Now(), 0
 	}
-	work := e.drain()
+	work := e.nudges()
 	for _, s := range e.sources {
 		work += s.Poll(e.now, Budget)
-	}
-	if work > 0 {
-		e.trace.Record(e.now, trace.EngineWork, uint32(work), 0, 0, 0)
 	}
 	if work > 0 || !e.waiting { // what the caller computed before is no idle time
 		e.worked = e.now

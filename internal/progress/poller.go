@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/trace"
 )
 
 // PollerConfig says when an idle rank gives its core away. Its zero value is
@@ -33,8 +32,6 @@ type PollerConfig struct {
 	Spin mono.Duration
 	// NoSpin makes Park block at once.
 	NoSpin bool
-	// Trace records when the rank sleeps; default, nothing does.
-	Trace *trace.Ring
 }
 
 // manners is what a poller does for others while it spins. Measured with
@@ -69,7 +66,6 @@ type Poller struct {
 	fds   []unix.PollFd // the first is event
 	bells []Bell
 	state atomic.Uint32
-	trace *trace.Ring
 	nest  *nest // nil until somebody wants a descriptor
 
 	others sync.Locker   // what to let go of while it waits; nil: nothing
@@ -116,7 +112,7 @@ func NewPoller(clock mono.Clock, c PollerConfig) (*Poller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("progress: eventfd: %w (too many open files? see ulimit -n)", err)
 	}
-	return &Poller{clock: clock, spin: c.Spin, mind: mind, trace: c.Trace, event: fd, fds: []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}, nil
+	return &Poller{clock: clock, spin: c.Spin, mind: mind, event: fd, fds: []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}, nil
 }
 
 // usableCores returns on how many cores this process may run.
@@ -259,7 +255,6 @@ func (p *Poller) block(until mono.Time) {
 	}
 	p.ask()
 	// Whatever the error, Park may return early; in practice it is a signal.
-	p.record(trace.ParkBegin)
 	fds := p.fds
 	if p.others != nil {
 		p.copied = append(p.copied[:0], p.fds...)
@@ -270,7 +265,6 @@ func (p *Poller) block(until mono.Time) {
 	if p.others != nil {
 		p.others.Lock()
 	}
-	p.record(trace.ParkEnd)
 	p.state.Store(awake)
 	if n > 0 {
 		p.look(fds)
@@ -281,12 +275,6 @@ func (p *Poller) block(until mono.Time) {
 func (p *Poller) ask() {
 	for _, b := range p.bells {
 		b.FD()
-	}
-}
-
-func (p *Poller) record(id trace.ID) {
-	if p.trace != nil {
-		p.trace.Record(p.clock.Now(), id, 0, 0, 0, 0)
 	}
 }
 

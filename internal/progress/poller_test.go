@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/trace"
 )
 
 var (
@@ -209,25 +208,6 @@ func TestPark_namesClosedDescriptor(t *testing.T) {
 		}
 	}()
 	p.Park(mono.Never, 0)
-}
-
-func TestPark_isTraced(t *testing.T) {
-	r := trace.New(8)
-	p := newPoller(t, PollerConfig{Trace: r})
-	e := New(mono.Real{}, p)
-	e.SetTrace(r)
-	e.Add(&source{work: 3})
-	e.Step()
-	p.Park(mono.Never, 0) // spins
-	input := eventfd(t)
-	p.Watch(input)
-	signal(t, input)
-	p.Park(mono.Never, mono.Second)
-	events := r.Append(nil)
-	if len(events) != 3 || events[0].ID != trace.EngineWork || events[0].Args[0] != 3 ||
-		events[1].ID != trace.ParkBegin || events[2].ID != trace.ParkEnd || events[2].At < events[1].At {
-		t.Errorf("trace: %+v", events)
-	}
 }
 
 func TestPoller_Close_twice(t *testing.T) {

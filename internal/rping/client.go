@@ -90,7 +90,7 @@ func (c *Client) pings() error {
 	c.cfg.Logf("connected to %v from %v", c.s.id.PeerAddr(), c.s.id.LocalAddr())
 	for n := 0; c.cfg.Count == 0 || n < c.cfg.Count; n++ {
 		err := c.ping(n)
-		if bool(c.stopped) && err == nil && n+1 != c.cfg.Count {
+		if c.stopped.Load() && err == nil && n+1 != c.cfg.Count {
 			err = ErrInterrupted
 		}
 		if isOver(err) {
@@ -165,7 +165,7 @@ func (c *Client) goAhead() error {
 		case err != nil && !isOver(err): // else an event follows that says why
 			return err
 		}
-		if bool(c.stopped) && !c.hurried {
+		if c.stopped.Load() && !c.hurried {
 			c.hurried = true
 			c.alarm.set(c.after(endTimeout))
 		}

@@ -3,6 +3,7 @@ package rping
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/verbs"
@@ -15,7 +16,7 @@ type end struct {
 	cfg     Config
 	cm      *verbs.CMChannel
 	alarm   alarm
-	stopped flag
+	stopped atomic.Bool
 }
 
 func newEnd(ctx *verbs.Context, c Config) (*end, error) {
@@ -38,13 +39,10 @@ func (e *end) close() error {
 }
 
 // Stop makes Run end soon and in order. Any goroutine may call it.
-func (e *end) Stop() error { return e.ctx.Engine().Post(&e.stopped) }
-
-// flag is a command for the engine: it is set inside of a step.
-type flag bool
-
-// Execute sets the flag.
-func (f *flag) Execute(mono.Time) { *f = true }
+func (e *end) Stop() {
+	e.stopped.Store(true)
+	e.ctx.Engine().Nudge()
+}
 
 // alarm ends a wait at some time.
 type alarm struct {
@@ -87,7 +85,7 @@ func (e *end) event(want verbs.CMEventType) error {
 			return nil
 		case ok:
 			return refusal(ev)
-		case bool(e.stopped):
+		case e.stopped.Load():
 			return ErrInterrupted
 		}
 		e.turn()

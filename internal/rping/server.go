@@ -52,7 +52,7 @@ func (s *Server) Run() error {
 			v.progress()
 		}
 		err = errors.Join(err, s.reap())
-		if s.stopped {
+		if s.stopped.Load() {
 			return errors.Join(err, s.halt(), ErrInterrupted)
 		}
 		s.turn()

@@ -13,15 +13,8 @@ type U32 uint32
 // forbids that; a window that slides needs it).
 func (s U32) Add(n int32) U32 { return s + U32(n) }
 
-// Diff returns s-t: positive when s is after t. For numbers that are exactly
-// 2^31 apart, whose order RFC 1982 leaves open, it returns -2^31 both ways.
-func (s U32) Diff(t U32) int32 { return int32(s - t) }
-
 // Less reports whether s is before t (RFC 1982, section 3.2).
 func (s U32) Less(t U32) bool { return int32(s-t) < 0 }
-
-// LessEq reports whether s is t or before it.
-func (s U32) LessEq(t U32) bool { return s == t || int32(s-t) < 0 }
 
 // In reports whether s is one of the size numbers from start on.
 func (s U32) In(start U32, size uint32) bool { return uint32(s-start) < size }

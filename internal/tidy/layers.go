@@ -31,7 +31,6 @@ var Layers = []Row{
 	{Package: "internal/serial", Leaf: true, Pure: true},
 	{Package: "internal/assert", Leaf: true},
 	{Package: "internal/crc32c", Leaf: true, Pure: true, Modules: "golang.org/x/sys"},
-	{Package: "internal/ring", Leaf: true},
 	{Package: "internal/trace", Leaf: true},
 	{Package: "internal/wheel", Leaf: true, Pure: true},
 
@@ -106,7 +105,7 @@ var Layers = []Row{
 }
 
 // UnsafePackages may hold unsafe code, in files named *_unsafe.go only.
-var UnsafePackages = []string{"internal/mem", "internal/ring", "xdp", "internal/shm", "internal/ksock", "internal/ktcp"}
+var UnsafePackages = []string{"internal/mem", "xdp", "internal/shm", "internal/ksock", "internal/ktcp"}
 
 // ClockPackages may read the clock of the machine, and why.
 var ClockPackages = map[string]string{
@@ -118,4 +117,13 @@ var ClockPackages = map[string]string{
 // ExitPackages are libraries that may end the process, and why.
 var ExitPackages = map[string]string{
 	"internal/testbed": "its janitor is the program executed again, which must not run the program's main",
+}
+
+// TestOnly are internal packages, and names of others, that serve tests: programs need not
+// use them.
+var TestOnly = []string{
+	"internal/conform", "internal/fabric/mesh", "internal/sim", "internal/vectors", "internal/tidy",
+	"internal/testbed.SetUp", "internal/testbed.ChecksumOff", // what happens to a host
+	"internal/arq.Found",                                    // whether a question about a path was answered
+	"mpi/internal/dtype.Replace", "mpi/internal/dtype.NoOp", // for accumulates, which mpi has not yet
 }

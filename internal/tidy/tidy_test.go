@@ -34,6 +34,7 @@ func TestRepository(t *testing.T) {
 		{"size", func() []Problem { return CheckSize(tree, TooLong) }},
 		{"doc", func() []Problem { return CheckDoc(tree) }},
 		{"text", func() []Problem { return CheckText(tree) }},
+		{"used", func() []Problem { return CheckUsed(tree, TestOnly) }},
 	}
 	for _, law := range laws {
 		t.Run(law.name, func(t *testing.T) {

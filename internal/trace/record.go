@@ -1,3 +1,5 @@
+// Package trace has what a rank leaves behind of its calls of MPI, and what a launcher makes of
+// that: sums for people, and a time line for ui.perfetto.dev.
 package trace
 
 import (

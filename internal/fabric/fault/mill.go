@@ -9,8 +9,8 @@ import (
 // send queue has room for, so that held packets cannot fill one.
 const holdMax = 4
 
-// mill is what both decorators have in common: packets go in, and what is left
-// of them comes out in the batch out.
+// mill is what happens to packets: they go in, and what is left of them comes out in the
+// batch out.
 //
 // Ownership: a packet that goes in belongs to the mill, which gives lost ones
 // back. Doubles, held and changed packets are copies in frames of their own,

@@ -185,7 +185,7 @@ func (g *generator) ints(n, lo, hi int) []int {
 }
 
 func (g *generator) basic() (*Type, model) {
-	all := Predefined()
+	all := predefinedTypes
 	t := all[g.IntN(len(all))]
 	return t, modelOf(t)
 }

@@ -76,11 +76,6 @@ var (
 
 func predefinedOp(r rule) *Op { return &Op{rule: r, commutative: r != ruleReplace && r != ruleNoOp} }
 
-// PredefinedOps returns all predefined operations.
-func PredefinedOps() []*Op {
-	return []*Op{Sum, Prod, Max, Min, Land, Lor, Lxor, Band, Bor, Bxor, Maxloc, Minloc, Replace, NoOp}
-}
-
 var ruleNames = [rules]string{
 	"user-defined", "MPI_SUM", "MPI_PROD", "MPI_MAX", "MPI_MIN", "MPI_LAND", "MPI_LOR", "MPI_LXOR",
 	"MPI_BAND", "MPI_BOR", "MPI_BXOR", "MPI_MAXLOC", "MPI_MINLOC", "MPI_REPLACE", "MPI_NO_OP",

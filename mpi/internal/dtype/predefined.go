@@ -1,7 +1,5 @@
 package dtype
 
-import "slices"
-
 // Kind names a predefined type.
 type Kind uint8
 
@@ -268,9 +266,6 @@ var predefinedTypes = [Derived]*Type{
 	Real, Real4, Real8, DoublePrecision, Complex, Complex8, Complex16, DoubleComplex,
 	FloatInt, DoubleInt, LongInt, ShortInt, TwoInt, LongDoubleInt, TwoReal, TwoDoublePrecision, TwoInteger,
 }
-
-// Predefined returns all predefined types, in the order of their kinds.
-func Predefined() []*Type { return slices.Clone(predefinedTypes[:]) }
 
 // named makes the predefined type of a kind.
 func named(k Kind) *Type {
