@@ -50,7 +50,7 @@ var Layers = []Row{
 	{Package: "internal/inet", May: "internal/fabric internal/mem", Pure: true},
 	{Package: "internal/inet/route", May: "internal/inet", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/fabric/capture", May: "internal/fabric internal/inet internal/mem"},
-	{Package: "internal/ksock", May: "internal/fabric internal/mem", Modules: "golang.org/x/sys"},
+	{Package: "internal/ksock", May: "internal/fabric internal/mem", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/ktcp", May: "internal/fabric internal/mem", Modules: "golang.org/x/sys"},
 	{Package: "internal/netstack", May: "internal/fabric internal/inet internal/mem", Modules: "gvisor.dev/gvisor golang.org/x/sys"},
 	{Package: "internal/shm", May: "internal/fabric internal/mem", Modules: "golang.org/x/sys"},
