@@ -124,6 +124,7 @@ var ExitPackages = map[string]string{
 var TestOnly = []string{
 	"internal/conform", "internal/fabric/mesh", "internal/sim", "internal/vectors", "internal/tidy",
 	"internal/testbed.SetUp", "internal/testbed.ChecksumOff", // what happens to a host
+	"internal/testbed.ForgeTooBig", "internal/testbed.ForgeNeighbour", // and what it is told
 	"internal/arq.Found",                                    // whether a question about a path was answered
 	"mpi/internal/dtype.Replace", "mpi/internal/dtype.NoOp", // for accumulates, which mpi has not yet
 }
