@@ -36,16 +36,20 @@ type stub struct {
 func (s *stub) Caps() fabric.DatagramCaps {
 	return fabric.DatagramCaps{Carrier: "fuzz", MaxPayload: 1472, MaxBufs: 4, Headroom: 64, RxDepth: 64}
 }
-func (s *stub) Arena() *mem.Arena                           { return s.arena }
-func (s *stub) Local() netip.AddrPort                       { return s.local }
-func (s *stub) Resolve(netip.AddrPort) (fabric.Path, error) { return 0, nil }
-func (s *stub) Frame() (mem.Addr, bool)                     { return s.pool.Get() }
-func (s *stub) Unframe(a mem.Addr)                          { s.pool.Put(a) }
-func (s *stub) TxRoom() int                                 { return 64 }
-func (s *stub) Flush()                                      {}
-func (s *stub) FD() int                                     { return -1 }
-func (s *stub) Stats() fabric.DatagramStats                 { return fabric.DatagramStats{} }
-func (s *stub) Close() error                                { return nil }
+func (s *stub) Arena() *mem.Arena                                      { return s.arena }
+func (s *stub) Local() netip.AddrPort                                  { return s.local }
+func (s *stub) Resolve(netip.AddrPort) (fabric.Path, error)            { return 0, nil }
+func (s *stub) Back(fabric.Remote, fabric.Station) (fabric.Path, bool) { return 0, true }
+func (s *stub) Drop(fabric.Path)                                       {}
+func (s *stub) Trust(fabric.Path, fabric.Station)                      {}
+func (s *stub) Doubt(fabric.Path)                                      {}
+func (s *stub) Frame() (mem.Addr, bool)                                { return s.pool.Get() }
+func (s *stub) Unframe(a mem.Addr)                                     { s.pool.Put(a) }
+func (s *stub) TxRoom() int                                            { return 64 }
+func (s *stub) Flush()                                                 {}
+func (s *stub) FD() int                                                { return -1 }
+func (s *stub) Stats() fabric.DatagramStats                            { return fabric.DatagramStats{} }
+func (s *stub) Close() error                                           { return nil }
 
 func (s *stub) Recv(b *fabric.Batch) int {
 	b.Reset()

@@ -29,6 +29,10 @@ func (n neighbours) Current(dst netip.Addr) (inet.Hop, bool) {
 	return inet.Hop{MAC: mac, MTU: 9000}, ok
 }
 
+func (n neighbours) Follow(netip.Addr) {}
+
+func (n neighbours) Doubt(netip.Addr) netip.Addr { return netip.Addr{} }
+
 func (n neighbours) Generation() uint64 { return 0 }
 
 func TestDatagram_inetSim(t *testing.T) {

@@ -79,18 +79,24 @@ type Port interface {
 	Close() error
 }
 
+// Station is the Ethernet address that a frame came from, as a number: the first byte
+// is the least significant. 0 stands for none, where a carrier does not know.
+type Station uint64
+
 // Path is the number of a destination in a Datagram's table.
 type Path int32
 
 // Packet is one UDP datagram of a Batch.
 type Packet struct {
-	First  int32  // index in Batch.Descs of its first buffer
-	Bufs   int32  // number of buffers
-	Len    int32  // UDP payload in bytes: the sum of its buffers' lengths
-	To     Path   // destination; only when sending
-	From   Remote // source; only when received
-	Sealed bool   // the payload carries a CRC of its own; only when sending
-	Bulk   bool   // one of many on their way to To, for which bandwidth counts more than latency; only when sending
+	First   int32   // index in Batch.Descs of its first buffer
+	Bufs    int32   // number of buffers
+	Len     int32   // UDP payload in bytes: the sum of its buffers' lengths
+	To      Path    // destination; only when sending
+	From    Remote  // source; only when received
+	Station Station // what it came from, likewise
+	Sealed  bool    // the payload carries a CRC of its own; only when sending
+	Again   bool    // it was sent before and lost; only when sending
+	Bulk    bool    // one of many on their way to To, for which bandwidth counts more than latency; only when sending
 }
 
 // Batch is a list of datagrams and of the buffers that they are made of. The
@@ -117,7 +123,7 @@ func (b *Batch) Add(p Packet, d Desc) {
 	b.Descs[m] = d
 	at := &b.Pkts[n]
 	at.First, at.Bufs, at.Len = int32(m), 1, int32(d.Len)
-	at.To, at.From, at.Sealed, at.Bulk = p.To, p.From, p.Sealed, p.Bulk
+	at.To, at.From, at.Sealed, at.Bulk, at.Again = p.To, p.From, p.Sealed, p.Bulk, p.Again
 }
 
 // DatagramCaps says what a datagram carrier can do.
@@ -165,6 +171,19 @@ type Datagram interface {
 	// control call: it may allocate, ask the kernel and wait. Resolving an
 	// address again returns the same number.
 	Resolve(to netip.AddrPort) (Path, error)
+	// Back returns the path back to where a received datagram came from, and false
+	// when there is none. It never waits and asks nobody, since anybody can make it be
+	// called; so the address may be anybody's. The path lasts until Drop, or for good
+	// once it was resolved or trusted.
+	Back(from Remote, station Station) (Path, bool)
+	// Drop forgets a path of Back that was neither resolved nor trusted; others stay.
+	Drop(Path)
+	// Trust says that a datagram which came from station is proven to be of the peer
+	// at the end of a path.
+	Trust(to Path, station Station)
+	// Doubt says that a peer should have answered and did not: the carrier looks for
+	// another way there, if it can.
+	Doubt(to Path)
 	// Recv empties b, fills it up to its capacity and returns the number of
 	// datagrams. Each first buffer starts at the UDP payload. The buffers
 	// are the caller's to read until Release.

@@ -88,6 +88,7 @@ type Endpoint struct {
 	resolver   Resolver
 	generation uint64 // of the resolver when the paths were last read
 	paths      []path
+	free       []fabric.Path // numbers that nobody has
 	byAddr     map[fabric.Remote]fabric.Path
 	addr       addresses // of every path, but for its destination
 	groups     []group   // joined
@@ -96,7 +97,11 @@ type Endpoint struct {
 // path is a destination. Its address is in the template.
 type path struct {
 	template
-	maxPayload int32 // bytes; -1 while there is no next hop
+	maxPayload int32          // bytes; -1 while there is no next hop
+	passing    bool           // made by Back, and nobody knows yet whether it leads to anybody
+	unknown    bool           // the resolver was not heard of it yet
+	kernels    bool           // the resolver's Ethernet address is tried, though the peer has shown another
+	station    fabric.Station // that the peer has shown, or 0
 }
 
 var _ fabric.Datagram = (*Endpoint)(nil)
@@ -213,8 +218,9 @@ func (e *Endpoint) Close() error {
 // [ErrPathMTU].
 func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
-	if p, ok := e.byAddr[fabric.RemoteOf(to)]; ok {
-		return p, nil
+	known, ok := e.byAddr[fabric.RemoteOf(to)]
+	if ok && !e.paths[known].passing {
+		return known, nil
 	}
 	switch {
 	case to.Addr().Is6() != e.v6 || to.Port() == 0:
@@ -231,12 +237,22 @@ func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	if need := e.caps.MaxPayload + e.headerLen - EthernetLen; hop.MTU < need {
 		return 0, fmt.Errorf("inet: %s takes packets of %d bytes, %d are wanted: %w; choose a smaller MTU", to.Addr(), hop.MTU, need, ErrPathMTU)
 	}
+	if ok { // what a stranger has said of it does not count any more
+		e.paths[known].passing = false
+		e.setHop(&e.paths[known], to, hop)
+		return known, nil
+	}
 	return e.addPath(to, hop), nil
 }
 
 func (e *Endpoint) addPath(to netip.AddrPort, hop Hop) fabric.Path {
-	p := fabric.Path(len(e.paths))
-	e.paths = append(e.paths, path{})
+	var p fabric.Path
+	if n := len(e.free); n > 0 {
+		p, e.free = e.free[n-1], e.free[:n-1]
+	} else {
+		p = fabric.Path(len(e.paths))
+		e.paths = append(e.paths, path{})
+	}
 	e.setHop(&e.paths[p], to, hop)
 	e.byAddr[fabric.RemoteOf(to)] = p
 	return p
@@ -247,15 +263,10 @@ func (e *Endpoint) reload(generation uint64) {
 	e.generation = generation
 	for i := range e.paths {
 		p := &e.paths[i]
-		to := p.dst()
-		if to.Addr().IsMulticast() { // the link is all there is on the way
+		if p.passing || p.dropped() || p.dst().Addr().IsMulticast() { // the link is all there is on the way
 			continue
 		}
-		if hop, ok := e.resolver.Current(to.Addr()); ok {
-			e.setHop(p, to, hop)
-		} else {
-			p.maxPayload = -1
-		}
+		e.settle(p)
 	}
 }
 

@@ -35,7 +35,7 @@ func (e *Endpoint) quick6(b *fabric.Batch, d *fabric.Desc) bool {
 		return false
 	}
 	from := fabric.Remote6(binary.BigEndian.Uint64(h[ipAt+ip6Src:]), binary.BigEndian.Uint64(h[ipAt+ip6Src+8:]), bits.ReverseBytes16(uint16(udp)))
-	appendOne(b, d.Addr+HeaderLen6, udpLen-UDPLen, from)
+	appendOne(b, d.Addr+HeaderLen6, udpLen-UDPLen, from, stationOf(h))
 	e.stats.RxPackets++
 	e.stats.RxBytes += uint64(udpLen - UDPLen)
 	return true
@@ -65,6 +65,7 @@ func (e *Endpoint) check6(h []byte, size int) (a arrival, f fault) {
 	a.sum = ip.pseudo(udp.Len()).Merge(Sum(binary.LittleEndian.Uint64(udp)))
 	a.start = HeaderLen6
 	a.payload = udp.Len() - UDPLen
+	a.station = stationOf(h)
 	a.from = fabric.Remote6(binary.BigEndian.Uint64(ip[ip6Src:]), binary.BigEndian.Uint64(ip[ip6Src+8:]), udp.SrcPort())
 	return a, intact
 }

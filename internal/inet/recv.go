@@ -119,7 +119,7 @@ func appendPacket(b *fabric.Batch, bufs []fabric.Desc, in *arrival) {
 	b.Pkts = b.Pkts[:n+1]
 	p := &b.Pkts[n]
 	p.First, p.Bufs, p.Len = int32(len(b.Descs)), int32(len(bufs)), int32(in.payload)
-	p.To, p.From, p.Sealed = 0, in.from, false
+	p.To, p.From, p.Station, p.Sealed = 0, in.from, in.station, false
 	if len(bufs) == 1 {
 		b.Descs = b.Descs[:p.First+1]
 		d := &b.Descs[p.First]
@@ -142,6 +142,7 @@ const (
 type arrival struct {
 	start, payload int // where the UDP payload is in the frame, and its bytes
 	from           fabric.Remote
+	station        fabric.Station
 	sum            Sum // of everything but the payload; 0 when the sender left out the checksum
 }
 
@@ -183,6 +184,7 @@ func (e *Endpoint) check(h []byte, size int) (a arrival, f fault) {
 	a.start = EthernetLen + headerLen + UDPLen
 	a.payload = udp.Len() - UDPLen
 	a.from = fabric.Remote4(binary.BigEndian.Uint32(ip[ipSrc:]), udp.SrcPort())
+	a.station = stationOf(h)
 	return a, intact
 }
 

@@ -43,6 +43,7 @@ type queued struct {
 	first, bufs int32 // in iovs
 	len         int32
 	to          fabric.Path
+	alone       bool // goes by itself
 }
 
 func (t *sender) init(a *mem.Arena, pool *mem.Pool, maxPayload int, gso bool) {
@@ -75,14 +76,18 @@ func (s *Socket) Send(b *fabric.Batch) {
 			}
 			continue
 		}
-		t.push(p, bufs)
+		w := &s.ways[p.To].pieces
+		if p.Again {
+			w.again++
+		}
+		t.push(p, bufs, p.Again || w.alone > 0)
 	}
 }
 
-func (t *sender) push(p *fabric.Packet, bufs []fabric.Desc) {
+func (t *sender) push(p *fabric.Packet, bufs []fabric.Desc, alone bool) {
 	q := &t.pkts[t.end]
 	t.end++
-	q.first, q.bufs, q.len, q.to = int32(len(t.iovs)), p.Bufs, p.Len, p.To
+	q.first, q.bufs, q.len, q.to, q.alone = int32(len(t.iovs)), p.Bufs, p.Len, p.To, alone
 	for i := range bufs {
 		n := len(t.iovs)
 		t.iovs, t.bufs = t.iovs[:n+1], t.bufs[:n+1]
@@ -110,12 +115,14 @@ func (s *Socket) Flush() {
 			return
 		}
 	}
+	s.free, s.dropped = append(s.free, s.dropped...), s.dropped[:0]
 	t.next, t.end = 0, 0
 	t.iovs, t.bufs = t.iovs[:0], t.bufs[:0]
 }
 
 // retire takes the n datagrams in front, which were sent, out of the queue.
 func (s *Socket) retire(n int) {
+	s.ways[s.tx.pkts[s.tx.next].to].pieces.sent(n)
 	for range n {
 		s.stats.TxPackets++
 		s.stats.TxBytes += uint64(s.tx.pkts[s.tx.next].len)
@@ -168,9 +175,9 @@ func (t *sender) group(paths []rawAddr) int {
 	for i := t.next; i < t.end; msgs++ {
 		first := &t.pkts[i]
 		n, bufs, total := 1, first.bufs, first.len
-		for t.gso && first.len > 0 && i+n < t.end && n < maxSegments {
+		for t.gso && !first.alone && first.len > 0 && i+n < t.end && n < maxSegments {
 			q := &t.pkts[i+n]
-			if q.to != first.to || q.len == 0 || q.len > first.len || total+q.len > maxDatagram || bufs+q.bufs > maxIovecs {
+			if q.to != first.to || q.alone || q.len == 0 || q.len > first.len || total+q.len > maxDatagram || bufs+q.bufs > maxIovecs {
 				break
 			}
 			n, bufs, total = n+1, bufs+q.bufs, total+q.len

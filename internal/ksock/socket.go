@@ -1,11 +1,13 @@
 package ksock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/fabric"
@@ -17,8 +19,9 @@ import (
 // Owner: engine.
 type Socket struct {
 	fd      int
-	scout   int // a second socket, connected to peers to learn about their paths
-	ready   int // an epoll instance that watches fd and those of groups
+	scout   int             // a second socket, connected to peers to learn whether there is a route
+	kernel  *netlink.Handle // asked for the MTU of routes
+	ready   int             // an epoll instance that watches fd and those of groups
 	arena   *mem.Arena
 	pool    *mem.Pool // frames to send
 	ownPool bool      // Close releases it
@@ -28,10 +31,14 @@ type Socket struct {
 	tx      sender
 	stats   fabric.DatagramStats
 
-	family family // of all addresses
-	device int    // index of the one that has local
-	paths  []rawAddr
-	byAddr map[netip.AddrPort]fabric.Path
+	family    family // of all addresses
+	device    int    // index of the one that has local
+	deviceMTU int
+	paths     []rawAddr
+	ways      []way         // likewise, by fabric.Path
+	free      []fabric.Path // numbers that nobody has
+	dropped   []fabric.Path // that will be free when all that is queued was sent
+	byAddr    map[netip.AddrPort]fabric.Path
 
 	groups []group // joined
 	turn   int     // whose turn it is to be received from: fd, or groups[turn-1]
@@ -60,7 +67,7 @@ func Open(c Config) (*Socket, error) {
 	if c, err = c.withDefaults(device.MTU); err != nil {
 		return nil, err
 	}
-	s := &Socket{family: familyOf(c.Local.Addr()), device: device.Index, fd: -1, scout: -1, ready: -1, buffer: c.SocketBuffer, arena: c.Arena, byAddr: map[netip.AddrPort]fabric.Path{}}
+	s := &Socket{family: familyOf(c.Local.Addr()), device: device.Index, deviceMTU: device.MTU, fd: -1, scout: -1, ready: -1, buffer: c.SocketBuffer, arena: c.Arena, byAddr: map[netip.AddrPort]fabric.Path{}}
 	if err := s.open(c); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -71,6 +78,9 @@ func (s *Socket) open(c Config) error {
 	var err error
 	if s.scout, _, err = bound(netip.AddrPortFrom(c.Local.Addr(), 0)); err != nil {
 		return err
+	}
+	if s.kernel, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return fmt.Errorf("ksock: netlink: %w", err)
 	}
 	if s.fd, s.local, err = bound(c.Local); err != nil {
 		return err
@@ -220,8 +230,9 @@ func (s *Socket) Stats() fabric.DatagramStats {
 // [ErrNoRoute], [ErrPathMTU] or what the kernel said.
 func (s *Socket) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
-	if p, ok := s.byAddr[to]; ok {
-		return p, nil
+	known, ok := s.byAddr[to]
+	if ok && !s.ways[known].strange {
+		return known, nil
 	}
 	switch a := to.Addr(); {
 	case !a.IsValid() || a.Is4() != s.local.Addr().Is4() || a.IsUnspecified() || to.Port() == 0:
@@ -241,14 +252,16 @@ func (s *Socket) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	if need := s.caps.MaxPayload + s.family.headers; mtu < need {
 		return 0, fmt.Errorf("ksock: %s takes packets of %d bytes, %d are wanted: %w; choose a smaller MTU", to.Addr(), mtu, need, ErrPathMTU)
 	}
-	p := fabric.Path(len(s.paths))
-	s.paths = append(s.paths, rawAddrOf(to))
-	s.byAddr[to] = p
-	return p, nil
+	if ok {
+		s.ways[known].strange = false
+		return known, nil
+	}
+	return s.addWay(to, false), nil
 }
 
-// pathMTU asks the kernel how large an IP packet may be that gets to a host
-// whole.
+// pathMTU returns how large an IP packet to a host may be, as far as this host is
+// configured: the MTU of the route, or else that of its device. What the kernel has
+// heard of the path by ICMP does not count, for anybody can send that.
 func (s *Socket) pathMTU(to netip.AddrPort) (int, error) {
 	if err := unix.Connect(s.scout, sockaddr(to)); err != nil {
 		if errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.EINVAL) {
@@ -256,11 +269,22 @@ func (s *Socket) pathMTU(to netip.AddrPort) (int, error) {
 		}
 		return 0, fmt.Errorf("ksock: %s cannot be sent to: %w", to, err)
 	}
-	mtu, err := unix.GetsockoptInt(s.scout, s.family.level, s.family.mtu)
-	if err != nil {
-		return 0, fmt.Errorf("ksock: MTU of the path to %s: %w", to.Addr(), err)
+	if to.Addr().IsMulticast() {
+		return s.deviceMTU, nil
 	}
-	return mtu, nil
+	routes, err := s.kernel.RouteGetWithOptions(to.Addr().AsSlice(), &netlink.RouteGetOptions{SrcAddr: s.local.Addr().AsSlice(), FIBMatch: true})
+	if err != nil || len(routes) == 0 {
+		return 0, fmt.Errorf("ksock: route to %s: %w", to.Addr(), errors.Join(ErrNoRoute, err))
+	}
+	r := routes[0]
+	if r.MTU != 0 || r.Type == unix.RTN_LOCAL { // what is for this host meets no device
+		return min(cmp.Or(r.MTU, maxPacket), maxPacket), nil
+	}
+	link, err := s.kernel.LinkByIndex(r.LinkIndex)
+	if err != nil {
+		return 0, fmt.Errorf("ksock: device of the route to %s: %w", to.Addr(), err)
+	}
+	return min(link.Attrs().MTU, maxPacket), nil
 }
 
 // Close closes the socket. Datagrams that were queued and not sent are lost,
@@ -275,6 +299,10 @@ func (s *Socket) Close() error {
 			errs = append(errs, os.NewSyscallError("close", unix.Close(*fd)))
 			*fd = -1
 		}
+	}
+	if s.kernel != nil {
+		s.kernel.Close()
+		s.kernel = nil
 	}
 	s.rx.release(s.arena)
 	if s.ownPool {

@@ -49,7 +49,7 @@ type Stats struct {
 	RxStale                  uint64 // of an association that is gone, or was never there
 	RxDuplicate              uint64 // ULPDUs that had arrived before, or lie outside of the window
 	PeersLost                uint64 // associations that ended because the peer was silent, restarted or closed
-	PeersDropped             uint64 // of them, those that gave way because too many had said nothing but Hello
+	PeersDropped             uint64 // strangers that were forgotten: nothing but a first Hello had come from them
 }
 
 // Endpoint is one UDP endpoint that talks to any number of peers: reliably
@@ -76,22 +76,24 @@ type Endpoint struct {
 
 	reliable  bool // associations are taken
 	strangers strangers
+	lives     uint64 // associations that are over: see cookie
 
 	rx     *fabric.Batch
 	rxPos  int
 	reader Reader
 	now    mono.Time // of the batch
 
-	tx       *fabric.Batch
-	w        writer
-	openHdr  dgram.Header
-	small    fabric.Desc // the open datagram of Small
-	limit    int         // largest payload of the open datagram in bytes
-	openBulk bool        // it belongs to a long run of data
-	openLong bool        // it belongs to a long message
-	openTo   bool        // it is unreliable, and names the life of the endpoint that it is for
-	bulk     bulk
-	dirty    bool // something was built since the last Flush
+	tx        *fabric.Batch
+	w         writer
+	openHdr   dgram.Header
+	small     fabric.Desc // the open datagram of Small
+	limit     int         // largest payload of the open datagram in bytes
+	openBulk  bool        // it belongs to a long run of data
+	openAgain bool        // it was sent before
+	openLong  bool        // it belongs to a long message
+	openTo    bool        // it is unreliable, and names the life of the endpoint that it is for
+	bulk      bulk
+	dirty     bool // something was built since the last Flush
 }
 
 const txBatch = 32
@@ -363,6 +365,7 @@ func (e *Endpoint) Recommit(now mono.Time, p *Peer, credit uint8) {
 	if p.run.Second() && e.bulk.dg != nil {
 		e.bulk.way(p).Resent(int(e.openHdr.Count))
 	}
+	e.openAgain = true
 	e.finish(p.path)
 	p.Rcv.Acked(false)
 }
@@ -413,8 +416,9 @@ func (e *Endpoint) finish(to fabric.Path) {
 	// changed one, nor the epochs of both ends; who receives any other unreliable
 	// datagram is told of it, so that has the carrier's checksum too.
 	e.w.emit(e.tx, e.caps.Headroom, to, !e.cfg.NoCRC && (h.Type != dgram.TypeUD || e.openTo))
-	e.tx.Pkts[len(e.tx.Pkts)-1].Bulk = e.openBulk
-	e.openBulk = false
+	pkt := &e.tx.Pkts[len(e.tx.Pkts)-1]
+	pkt.Bulk, pkt.Again = e.openBulk, e.openAgain
+	e.openBulk, e.openAgain = false, false
 	e.Stats.TxDatagrams++
 	e.dirty = true
 	if len(e.tx.Pkts) == txBatch {

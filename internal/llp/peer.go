@@ -27,6 +27,8 @@ type Peer struct {
 	run           arq.Run    // what is sent to it
 	measured      bool       // a Hello of some size has come through
 	closed        bool       // over: nothing is sent or taken any more
+	uncertain     bool       // where it is: the next datagram that is proven to be of it says so
+	timeOuts      uint8      // of Snd that were noticed
 	Wanted        bool       // something was to be sent to it: see Want. Before, one that never answers is no loss
 
 	Rcv    arq.Receiver
@@ -40,6 +42,7 @@ type Peer struct {
 	silentAt           mono.Time // when the first one went out that was not answered
 	muteAt             uint32    // when mute last grew: milliseconds, which wrap, for a peer shall be small
 	stranger           bool      // nothing was heard that proves it alive: see strangers
+	credit             int32     // bytes that a stranger may be sent
 	older, newer       *Peer
 }
 
@@ -113,7 +116,7 @@ func (e *Endpoint) number() uint32 {
 }
 
 func (e *Endpoint) add(remote fabric.Remote, path fabric.Path, local uint32) *Peer {
-	p := &Peer{Remote: remote, path: path, local: local, helloAt: e.now, heardAt: e.now}
+	p := &Peer{Remote: remote, path: path, local: local, helloAt: e.now, heardAt: e.now, uncertain: true}
 	p.Snd.Init(e.shared, serial.U32(local))
 	p.Rcv.Init(e.shared, 0) // nothing to acknowledge before open
 	e.setPayload(p, basePayload)
@@ -173,7 +176,12 @@ func (e *Endpoint) end(p *Peer, why NewsKind) {
 // would refuse one another for ever.
 func (e *Endpoint) remove(p *Peer) {
 	p.closed = true
-	e.strangers.remove(p)
+	if p.stranger {
+		e.strangers.remove(p)
+		e.dg.Drop(p.path)
+	} else {
+		e.lives++
+	}
 	e.timers.Cancel(p.Index)
 	e.byAddr.remove(p.Remote)
 	e.peers[p.Index] = nil
@@ -226,6 +234,9 @@ func (e *Endpoint) adopt(p *Peer, from fabric.Remote, h *dgram.Header) *Peer {
 	case p != nil && p.accepts(h):
 		return e.promote(p)
 	}
+	if q := e.recall(p, from, h); q != nil {
+		return q
+	}
 	e.Stats.RxStale++
 	e.refuse(from, h)
 	return nil
@@ -244,13 +255,20 @@ func (e *Endpoint) promote(old *Peer) *Peer {
 	return e.byAddr.find(old.Remote)
 }
 
-// refuse tells the sender of a datagram that its association is not known here.
+// refuse tells the sender of a datagram that its association is not known here, and
+// keeps nothing of it.
 func (e *Endpoint) refuse(from fabric.Remote, h *dgram.Header) {
 	if h.DstEpoch == 0 || h.Type == dgram.TypeReset {
 		return
 	}
-	if path, err := e.dg.Resolve(from.AddrPort()); err == nil {
-		e.reset(path, h.DstEpoch, h.SrcEpoch)
+	path, ok := e.dg.Back(from, e.station())
+	if !ok {
+		return
+	}
+	e.reset(path, h.DstEpoch, h.SrcEpoch)
+	if e.byAddr.find(from) == nil {
+		e.push() // as long as the path is there
+		e.dg.Drop(path)
 	}
 }
 
@@ -261,7 +279,7 @@ func (e *Endpoint) control(p *Peer, from fabric.Remote, h *dgram.Header) {
 		case p == nil || p.local != h.DstEpoch || p.remote != h.SrcEpoch:
 			e.Stats.RxStale++
 		case p.offered != 0: // it has begun anew, and does not know its former life
-			e.strangers.add(e.promote(p))
+			e.promote(p)
 		default:
 			e.end(p, PeerRestarted)
 		}
@@ -286,18 +304,28 @@ func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size in
 	if p != nil && p.accepts(h) {
 		p = e.promote(p)
 	}
+	if p != nil && p.stranger && h.DstEpoch == 0 && p.remote != h.SrcEpoch {
+		e.forget(p) // one of the two is made up, and both may be
+		p = nil
+	}
 	switch {
 	case h.DstEpoch != 0 && (p == nil || p.local != h.DstEpoch || p.remote != h.SrcEpoch && p.remote != 0):
-		e.Stats.RxStale++
-		e.refuse(from, h)
-		return
-	case p == nil:
-		path, err := e.dg.Resolve(from.AddrPort())
-		if err != nil {
+		if p = e.recall(p, from, h); p == nil {
+			e.Stats.RxStale++
+			e.refuse(from, h)
+			return
+		}
+		e.heard(p)
+	case h.DstEpoch == 0 && (p == nil || p.stranger):
+		path, ok := e.dg.Back(from, e.station()) // where this one came from
+		if !ok {
 			e.Stats.RxMalformed++ // no way back: as good as no sender
 			return
 		}
-		p = e.meet(from, path, h.SrcEpoch)
+		if p == nil {
+			p = e.meet(from, path, h.SrcEpoch)
+		}
+		p.came(size)
 	case p.remote == 0:
 		e.open(p, h.SrcEpoch)
 	case p.remote != h.SrcEpoch:
@@ -351,8 +379,8 @@ func (e *Endpoint) answered(p *Peer, h *dgram.Header, limit, size int) {
 // heard notes that the peer is alive: it knows both numbers.
 func (e *Endpoint) heard(p *Peer) {
 	p.heardAt, p.unanswered = e.now, 0
-	if p.stranger {
-		e.strangers.remove(p)
+	if p.uncertain {
+		e.known(p)
 	}
 }
 
@@ -391,7 +419,7 @@ func (e *Endpoint) hello(t dgram.Type, to fabric.Path, src, dst uint32, size, an
 // names.
 func (e *Endpoint) answerHello(p *Peer, h *dgram.Header, size int) {
 	answer := dgram.Header{Type: dgram.TypeHelloAck, Flags: h.Flags & dgram.FlagBulk, SrcEpoch: p.local, DstEpoch: p.remote}
-	if e.beginHello(answer, shortHello, size) {
+	if p.spend(shortHello) && e.beginHello(answer, shortHello, size) {
 		e.finish(p.path)
 	}
 }

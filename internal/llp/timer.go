@@ -38,6 +38,12 @@ func (e *Endpoint) Rearm(p *Peer, idle bool) {
 	if p.closed {
 		return
 	}
+	if n := uint8(p.Snd.TimeOuts()); n != p.timeOuts {
+		if n > p.timeOuts && n >= doubtTries {
+			e.doubt(p)
+		}
+		p.timeOuts = n
+	}
 	if idle && p.Snd.InFlight() == 0 && p.Rcv.InOrder() {
 		p.Snd.Rest()
 		p.Rcv.Rest()
@@ -93,6 +99,11 @@ func (e *Endpoint) greet(p *Peer) bool {
 		return true
 	}
 	c := e.Config()
+	life := p.heardAt.Add(min(strangerLife, c.PeerLost))
+	if p.stranger && e.now >= life {
+		e.forget(p)
+		return false
+	}
 	if p.unanswered >= helloTries && (p.Open() || p.Wanted) && e.now.Sub(p.silentAt) > c.PeerLost {
 		e.end(p, PeerLost)
 		return false
@@ -102,12 +113,22 @@ func (e *Endpoint) greet(p *Peer) bool {
 		return true
 	}
 	size := e.helloSize(p)
+	if p.stranger {
+		size = min(size, int(p.credit))
+	}
+	if size < shortHello {
+		p.helloAt = life // more must have come from it, or it is forgotten then
+		return true
+	}
 	if !e.hello(dgram.TypeHello, p.path, p.local, p.remote, size, size) {
 		p.helloAt = e.now.Add(100 * mono.Microsecond) // no room
 		return true
 	}
+	p.spend(size)
 	if p.unanswered == 0 {
 		p.silentAt = e.now
+	} else if p.unanswered >= doubtTries {
+		e.doubt(p)
 	}
 	p.helloAt = e.now.Add(min(helloFirst<<min(p.unanswered, 10), helloMost, c.PeerLost/(2*helloTries)))
 	p.unanswered = min(p.unanswered+1, 250)

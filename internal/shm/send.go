@@ -42,6 +42,22 @@ func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	return n, nil
 }
 
+// Back returns the path back to a process of this host, which has let us in before it
+// sent anything: it need not be waited for.
+func (e *Endpoint) Back(from fabric.Remote, _ fabric.Station) (fabric.Path, bool) {
+	p, err := e.Resolve(from.AddrPort())
+	return p, err == nil
+}
+
+// Drop does nothing: there are few processes on a host.
+func (e *Endpoint) Drop(fabric.Path) {}
+
+// Trust does nothing: the kernel has said who it is.
+func (e *Endpoint) Trust(fabric.Path, fabric.Station) {}
+
+// Doubt does nothing: there is one way.
+func (e *Endpoint) Doubt(fabric.Path) {}
+
 // connect is reach that waits for the answer, once.
 func (e *Endpoint) connect(p *path) {
 	if e.reach(p) || p.asked < 0 || p.waited {

@@ -50,7 +50,7 @@ var Layers = []Row{
 	{Package: "internal/inet", May: "internal/fabric internal/mem", Pure: true},
 	{Package: "internal/inet/route", May: "internal/inet", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/fabric/capture", May: "internal/fabric internal/inet internal/mem"},
-	{Package: "internal/ksock", May: "internal/fabric internal/mem", Modules: "golang.org/x/sys"},
+	{Package: "internal/ksock", May: "internal/fabric internal/mem", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/ktcp", May: "internal/fabric internal/mem", Modules: "golang.org/x/sys"},
 	{Package: "internal/netstack", May: "internal/fabric internal/inet internal/mem", Modules: "gvisor.dev/gvisor golang.org/x/sys"},
 	{Package: "internal/shm", May: "internal/fabric internal/mem", Modules: "golang.org/x/sys"},
@@ -124,6 +124,7 @@ var ExitPackages = map[string]string{
 var TestOnly = []string{
 	"internal/conform", "internal/fabric/mesh", "internal/sim", "internal/vectors", "internal/tidy",
 	"internal/testbed.SetUp", "internal/testbed.ChecksumOff", // what happens to a host
+	"internal/testbed.ForgeTooBig", "internal/testbed.ForgeNeighbour", // and what it is told
 	"internal/arq.Found",                                    // whether a question about a path was answered
 	"mpi/internal/dtype.Replace", "mpi/internal/dtype.NoOp", // for accumulates, which mpi has not yet
 }

@@ -44,14 +44,26 @@ func (d *Datagram) Caps() fabric.DatagramCaps {
 // Resolve resolves, and notes the address for the headers of the capture.
 func (d *Datagram) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	path, err := d.Datagram.Resolve(to)
-	if err != nil {
-		return path, err
+	if err == nil {
+		d.note(path, to)
 	}
+	return path, err
+}
+
+// Back notes the address as Resolve does.
+func (d *Datagram) Back(from fabric.Remote, station fabric.Station) (fabric.Path, bool) {
+	path, ok := d.Datagram.Back(from, station)
+	if ok {
+		d.note(path, from.AddrPort())
+	}
+	return path, ok
+}
+
+func (d *Datagram) note(path fabric.Path, to netip.AddrPort) {
 	for int(path) >= len(d.paths) {
 		d.paths = append(d.paths, netip.AddrPort{})
 	}
 	d.paths[path] = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
-	return path, nil
 }
 
 // Recv returns what the carrier received, and captures it.

@@ -63,16 +63,19 @@ func New(c Config) (*Net, error) {
 
 // End is one carrier.
 type End struct {
-	net    *Net
-	local  netip.AddrPort
-	self   fabric.Remote
-	most   int             // payload in bytes
-	paths  []fabric.Remote // by fabric.Path
-	byAddr map[fabric.Remote]fabric.Path
-	rx     fabric.Batch // has arrived
-	rxPkt  int          // and was not handed out
-	tx     fabric.Batch
-	stats  fabric.DatagramStats
+	Doubts int // calls of Doubt
+
+	net     *Net
+	local   netip.AddrPort
+	self    fabric.Remote
+	most    int             // payload in bytes
+	paths   []fabric.Remote // by fabric.Path
+	byAddr  map[fabric.Remote]fabric.Path
+	strange map[fabric.Path]bool // paths of Back that may be dropped
+	rx      fabric.Batch         // has arrived
+	rxPkt   int                  // and was not handed out
+	tx      fabric.Batch
+	stats   fabric.DatagramStats
 }
 
 var _ fabric.Datagram = (*End)(nil)
@@ -83,7 +86,7 @@ func (n *Net) Open(local netip.AddrPort, most int) *End {
 	if most == 0 {
 		most = n.config.MaxPayload
 	}
-	e := &End{net: n, local: local, self: fabric.RemoteOf(local), most: most, byAddr: map[fabric.Remote]fabric.Path{}}
+	e := &End{net: n, local: local, self: fabric.RemoteOf(local), most: most, byAddr: map[fabric.Remote]fabric.Path{}, strange: map[fabric.Path]bool{}}
 	n.ends[e.self] = e
 	return e
 }
@@ -151,8 +154,37 @@ func (e *End) Resolve(to netip.AddrPort) (fabric.Path, error) {
 		e.paths = append(e.paths, r)
 		e.byAddr[r] = p
 	}
+	delete(e.strange, p)
 	return p, nil
 }
+
+// Back implements fabric.Datagram.
+func (e *End) Back(from fabric.Remote, _ fabric.Station) (fabric.Path, bool) {
+	if p, ok := e.byAddr[from]; ok {
+		return p, true
+	}
+	p, _ := e.Resolve(from.AddrPort())
+	e.strange[p] = true
+	return p, true
+}
+
+// Drop implements fabric.Datagram. The number is not used again, for what was sent may
+// not be flushed yet.
+func (e *End) Drop(p fabric.Path) {
+	if e.strange[p] {
+		delete(e.strange, p)
+		delete(e.byAddr, e.paths[p])
+	}
+}
+
+// Paths returns how many destinations are known, and how many of them are strangers'.
+func (e *End) Paths() (all, strange int) { return len(e.byAddr), len(e.strange) }
+
+// Trust implements fabric.Datagram.
+func (e *End) Trust(p fabric.Path, _ fabric.Station) { delete(e.strange, p) }
+
+// Doubt implements fabric.Datagram: there is one way.
+func (e *End) Doubt(fabric.Path) { e.Doubts++ }
 
 // Recv implements fabric.Datagram.
 func (e *End) Recv(b *fabric.Batch) int {

@@ -95,6 +95,45 @@ func (c *Carrier) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	return p | nearBit, err
 }
 
+// Back returns the path back to where a datagram of the last batch came from. One from
+// the network that claims to be of this host is not.
+func (c *Carrier) Back(from fabric.Remote, station fabric.Station) (fabric.Path, bool) {
+	if !c.fromNear {
+		if from.AddrPort().Addr() == c.Local().Addr() {
+			return 0, false
+		}
+		return c.far.Back(from, station)
+	}
+	p, ok := c.near.Back(from, station)
+	return p | nearBit, ok
+}
+
+// of returns the carrier that a path belongs to, and its number there.
+func (c *Carrier) of(p fabric.Path) (fabric.Datagram, fabric.Path) {
+	if p&nearBit != 0 {
+		return c.near, p &^ nearBit
+	}
+	return c.far, p
+}
+
+// Drop forgets a path of Back.
+func (c *Carrier) Drop(p fabric.Path) {
+	d, p := c.of(p)
+	d.Drop(p)
+}
+
+// Trust says where the peer at the end of a path is.
+func (c *Carrier) Trust(to fabric.Path, station fabric.Station) {
+	d, to := c.of(to)
+	d.Trust(to, station)
+}
+
+// Doubt says that a peer does not answer.
+func (c *Carrier) Doubt(to fabric.Path) {
+	d, to := c.of(to)
+	d.Doubt(to)
+}
+
 // While near has nothing it is asked with each nearEvery-th call only, after
 // nearPatience ones: a look at each peer of this host costs what arrives on the
 // NIC 60 ns. FD finds what has come in between.

@@ -21,6 +21,7 @@ type carrier struct {
 	local  netip.AddrPort
 	fd     int
 	sent   []string
+	calls  []string
 	rx     []string
 	stats  fabric.DatagramStats
 	groups []netip.Addr
@@ -49,6 +50,14 @@ func (c *carrier) Local() netip.AddrPort { return c.local }
 func (c *carrier) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	return fabric.Path(to.Port()), c.fail
 }
+func (c *carrier) Back(from fabric.Remote, _ fabric.Station) (fabric.Path, bool) {
+	return fabric.Path(from.Port()), true
+}
+func (c *carrier) Drop(p fabric.Path) { c.calls = append(c.calls, fmt.Sprint("drop ", p)) }
+func (c *carrier) Trust(p fabric.Path, s fabric.Station) {
+	c.calls = append(c.calls, fmt.Sprint("trust ", p, " ", s))
+}
+func (c *carrier) Doubt(p fabric.Path) { c.calls = append(c.calls, fmt.Sprint("doubt ", p)) }
 func (c *carrier) Recv(b *fabric.Batch) int {
 	b.Reset()
 	for _, text := range c.rx {
@@ -299,5 +308,38 @@ func TestAllocs_Carrier(t *testing.T) {
 	})
 	if n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// Paths back belong to the carrier that has received; who claims on the network to be of
+// this host has none.
+func TestBack(t *testing.T) {
+	c, far, near := newPair(t)
+	defer c.Close()
+	here, there := fabric.RemoteOf(netip.MustParseAddrPort("10.0.0.1:10")), fabric.RemoteOf(netip.MustParseAddrPort("10.0.0.2:20"))
+	b := fabric.NewBatch(8, 3)
+	back := func(from *carrier, who fabric.Remote) (fabric.Path, bool) {
+		from.rx = []string{"x"}
+		for c.Recv(b) == 0 {
+		}
+		c.Release(b)
+		from.rx = nil
+		return c.Back(who, 5)
+	}
+	p, ok := back(far, there)
+	q, also := back(near, here)
+	if p != 20 || !ok || q != 10|nearBit || !also {
+		t.Fatalf("paths are %d, %v and %d, %v", p, ok, q, also)
+	}
+	if _, ok := back(far, here); ok {
+		t.Error("somebody on the network is of this host")
+	}
+	for _, to := range []fabric.Path{p, q} {
+		c.Trust(to, 5)
+		c.Doubt(to)
+		c.Drop(to)
+	}
+	if fmt.Sprint(far.calls) != "[trust 20 5 doubt 20 drop 20]" || fmt.Sprint(near.calls) != "[trust 10 5 doubt 10 drop 10]" {
+		t.Errorf("far was told %v, near %v", far.calls, near.calls)
 	}
 }

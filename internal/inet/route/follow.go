@@ -86,7 +86,7 @@ func (t *Table) hear(k netlink.Neigh, deleted bool) {
 		if d.via != ip {
 			continue
 		}
-		t.settle(d)
+		t.settle(dst, d)
 		if !used && (deleted || k.State&unix.NUD_FAILED != 0) {
 			t.probe(dst) // at once, and again whenever the kernel gives up
 		}
@@ -169,20 +169,26 @@ func (t *Table) revise(dst netip.Addr) {
 	if err == nil {
 		d.way = w
 	}
-	t.settle(d)
+	t.settle(dst, d)
 	if t.link.Up && err == nil && !t.neighbours[d.via].valid {
 		t.probe(dst)
 	}
 }
 
-// settle works out the next hop of d. t.mu is held.
-func (t *Table) settle(d *dest) {
+// settle works out the next hop of d, which is for dst. t.mu is held.
+func (t *Table) settle(dst netip.Addr, d *dest) {
 	n := t.neighbours[d.via]
 	hop := inet.Hop{MAC: n.mac, Source: d.source, MTU: t.link.MTU}
 	if d.mtu != 0 {
 		hop.MTU = min(hop.MTU, d.mtu)
 	}
+	if d.via != dst {
+		hop.Via = d.via
+	}
 	ok := n.valid && t.link.Up && !d.unroutable
+	if !t.link.Up || d.unroutable {
+		hop.MTU = 0
+	}
 	if hop != d.hop || ok != d.ok {
 		d.hop, d.ok = hop, ok
 		t.generation.Add(1)

@@ -15,7 +15,7 @@ import (
 type way struct {
 	via    netip.Addr // router, or the destination itself
 	source netip.Addr
-	mtu    int // bytes; 0 means the link's
+	mtu    int // bytes, as configured for the route; 0 means the link's
 }
 
 // ask asks the kernel for the route to dst through the link.
@@ -36,7 +36,7 @@ func (t *Table) ask(dst netip.Addr) (way, error) {
 	}
 	// Given a device, the kernel assumes that a destination without route is
 	// on its link. The entry of the table itself tells whether there is one.
-	_, err = t.kernel.RouteGetWithOptions(ip, &netlink.RouteGetOptions{OifIndex: t.index, FIBMatch: true})
+	configured, err := t.kernel.RouteGetWithOptions(ip, &netlink.RouteGetOptions{OifIndex: t.index, FIBMatch: true})
 	if err != nil {
 		return fail(ErrNoRoute, err)
 	}
@@ -47,7 +47,12 @@ func (t *Table) ask(dst netip.Addr) (way, error) {
 	if len(routes) == 0 || routes[0].Via != nil || routes[0].Type != unix.RTN_UNICAST {
 		return fail(ErrNoRoute, errors.New("not a unicast route to a router or host of the same family"))
 	}
-	w := way{via: dst, mtu: routes[0].MTU}
+	w := way{via: dst}
+	// The MTU of the entry is what somebody has configured. That of the answer without
+	// FIBMatch may be what an ICMP message has said, which anybody can send.
+	if len(configured) > 0 {
+		w.mtu = configured[0].MTU
+	}
 	if gw, ok := netip.AddrFromSlice(routes[0].Gw); ok {
 		w.via = gw.Unmap()
 	}

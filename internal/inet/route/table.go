@@ -1,5 +1,5 @@
 // Package route asks the kernel where packets for a destination go: the route,
-// the neighbour, the path MTU and the state of the link, all by netlink. It
+// the neighbour, the MTU and the state of the link, all by netlink. It
 // follows their changes while it runs. There is no ARP and no
 // neighbour discovery of our own: the kernel is made to resolve a neighbour by
 // sending it a datagram.
@@ -51,6 +51,7 @@ type Table struct {
 	prober6    int // likewise for IPv6, or -1 on a kernel without
 	index      int // of the link
 	followed   chan struct{}
+	entering   sync.WaitGroup // goroutines of Follow
 	generation atomic.Uint64
 
 	// routing is held while a route is asked for and entered, so that
@@ -165,6 +166,7 @@ func (t *Table) probe(dst netip.Addr) {
 func (t *Table) Close() error {
 	t.events.Close()
 	<-t.followed
+	t.entering.Wait()
 	t.routing.Lock()
 	defer t.routing.Unlock()
 	t.release()
@@ -198,8 +200,9 @@ func (t *Table) Link() Link {
 // Generation changes whenever an answer of Current may have changed.
 func (t *Table) Generation() uint64 { return t.generation.Load() }
 
-// Current returns the next hop of a destination that was resolved before, and
-// false when there is none now. It never waits for the kernel.
+// Current returns the next hop of a destination that was resolved before or is
+// followed, and false when there is none now; with an MTU of 0 unless only its Ethernet
+// address is not known. It never waits for the kernel.
 func (t *Table) Current(dst netip.Addr) (inet.Hop, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -208,6 +211,42 @@ func (t *Table) Current(dst netip.Addr) (inet.Hop, bool) {
 		return inet.Hop{}, false
 	}
 	return d.hop, d.ok
+}
+
+// Follow enters a destination, as Resolve does, without waiting for the kernel or for
+// its neighbour. A goroutine asks for the route.
+func (t *Table) Follow(dst netip.Addr) {
+	dst = dst.Unmap()
+	t.mu.Lock()
+	_, known := t.dests[dst]
+	t.mu.Unlock()
+	if known {
+		return
+	}
+	t.entering.Go(func() {
+		if d, _, err := t.enter(dst); err == nil {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if !d.ok {
+				t.probe(dst)
+			}
+		}
+	})
+}
+
+// Doubt makes the kernel look into it whether the neighbour on the way to dst is who it
+// takes it for. That takes the kernel some seconds, and it begins with asking the
+// Ethernet address that it has; so the neighbour is returned, for the caller to ask all.
+func (t *Table) Doubt(dst netip.Addr) netip.Addr {
+	dst = dst.Unmap()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d := t.dests[dst]
+	if d == nil || d.unroutable || !t.link.Up {
+		return netip.Addr{}
+	}
+	t.probe(dst)
+	return d.via
 }
 
 // Resolve finds the next hop to dst and follows it from then on. When the
@@ -257,7 +296,7 @@ func (t *Table) enter(dst netip.Addr) (d *dest, isNew bool, err error) {
 		t.dests[dst] = d
 	}
 	d.way, d.unroutable = w, false
-	t.settle(d)
+	t.settle(dst, d)
 	return d, isNew, nil
 }
 

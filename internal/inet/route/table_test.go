@@ -126,7 +126,7 @@ func TestResolve_gateway(t *testing.T) {
 	b := open(t, Config{})
 	b.ip(b.a, "route", "add", "10.99.0.0/16", "via", b.b.Addr.String(), "mtu", "1400")
 	hop, err := b.Resolve(netip.MustParseAddr("10.99.3.4"))
-	want := inet.Hop{MAC: inet.MAC(b.b.MAC), Source: b.a.Addr, MTU: 1400}
+	want := inet.Hop{MAC: inet.MAC(b.b.MAC), Source: b.a.Addr, MTU: 1400, Via: b.b.Addr}
 	if err != nil || hop != want {
 		t.Errorf("%+v, %v; want %+v", hop, err, want)
 	}
@@ -351,7 +351,7 @@ func TestResolve_IPv6(t *testing.T) {
 		t.Errorf("%+v, %v; want %+v", hop, err, want)
 	}
 	b.ip(b.a, "route", "add", "fd99::/64", "via", b.b.Addr.String(), "mtu", "1400")
-	want.MTU = 1400
+	want.MTU, want.Via = 1400, b.b.Addr
 	if hop, err := b.Resolve(netip.MustParseAddr("fd99::5")); err != nil || hop != want {
 		t.Errorf("behind a router: %+v, %v; want %+v", hop, err, want)
 	}
