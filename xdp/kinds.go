@@ -28,14 +28,13 @@ type kind struct {
 	why  string // in one sentence, how that is used
 }
 
-// kindOf returns what is known about the devices of some kind. It is the table of
-// docs/NICS.md, section "Devices that are not cards".
-func kindOf(name string) kind {
+// kinds is the table of docs/NICS.md, section "Devices that are not cards".
+func kinds() []kind {
 	const (
 		above = "its frames come in through another device, and in generic mode the kernel hands them to it before"
 		noMAC = "its packets have no Ethernet header"
 	)
-	for _, k := range []kind{
+	return []kind{
 		{"veth", useBest, "a veth", "generic mode has the lower latency, driver mode works too"},
 		{"vlan", useLower, "a VLAN", "the tag is put into and taken off the frames of the device below"},
 		{"bond", useGeneric, "a bond", "in driver mode frames come in on the queues of the bonded devices, where no socket of the bond gets them"},
@@ -63,7 +62,12 @@ func kindOf(name string) kind {
 		{"ip6tnl", useKernel, "an IP tunnel", noMAC},
 		{"xfrm", useKernel, "an IPsec interface", noMAC},
 		{"ipoib", useKernel, "IP over InfiniBand", noMAC},
-	} {
+	}
+}
+
+// kindOf returns what is known about the devices of some kind.
+func kindOf(name string) kind {
+	for _, k := range kinds() {
 		if k.name == name {
 			return k
 		}
