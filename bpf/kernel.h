@@ -45,9 +45,11 @@ struct xdp_md {
 	__u32 egress_ifindex;
 };
 
-/* linux/if_ether.h, linux/ip.h, linux/ipv6.h, linux/udp.h, linux/in.h */
+/* linux/if_ether.h, linux/if_vlan.h, linux/ip.h, linux/ipv6.h, linux/udp.h, linux/in.h */
 #define ETH_P_IP 0x0800
 #define ETH_P_IPV6 0x86dd
+#define ETH_P_8021Q 0x8100
+#define VLAN_VID_MASK 0x0fff
 #define IPPROTO_TCP 6
 #define IPPROTO_UDP 17
 #define IP_MF_OR_OFFSET 0x3fff

@@ -17,6 +17,8 @@ const volatile __u16 tcp_ports; /* number of TCP ports of each slot; 0: no TCP *
 const volatile __u16 family;    /* of the destination address: 4, 6, or 0 for any of both */
 /* Destination besides groups, network byte order; of IPv4 in the first word. */
 const volatile __u32 address[4];
+const volatile __u16 vlan;     /* VLAN that all is for; 0: frames without a tag */
+const volatile __u16 stripped; /* with vlan: take frames without a tag, too */
 
 /* A packet is dropped when a random number is below this: 0 drops none. */
 volatile __u32 loss_threshold;
@@ -65,6 +67,40 @@ struct headers6 {
 	struct ipv6hdr ip;
 	struct udphdr udp;
 } __attribute__((packed));
+
+struct tagged {
+	struct ethhdr eth; /* proto is that of the tag */
+	__be16 tci;
+	__be16 proto;
+} __attribute__((packed));
+
+#define TAG_LEN (sizeof(struct tagged) - sizeof(struct ethhdr))
+#define NOT_OURS -1u
+
+/* The bytes of the tag in a frame: 0 if there is none, NOT_OURS if it is not for us. */
+static __always_inline __u32 tag_of(const struct tagged *t, const void *end)
+{
+	if (!vlan)
+		return 0;
+	if ((const void *)(t + 1) > end)
+		return NOT_OURS;
+	if (t->eth.proto != bpf_htons(ETH_P_8021Q))
+		return stripped ? 0 : NOT_OURS;
+	return (t->tci & bpf_htons(VLAN_VID_MASK)) == bpf_htons(vlan) ? TAG_LEN : NOT_OURS;
+}
+
+/* Takes the tag off, so that what sockets get looks the same wherever it was done. */
+static __always_inline long untag(struct xdp_md *ctx)
+{
+	struct tagged *t = (void *)(long)ctx->data;
+	struct ethhdr to;
+
+	if ((void *)(t + 1) > (void *)(long)ctx->data_end)
+		return -1;
+	__builtin_memcpy(&to, &t->eth, 2 * sizeof(to.dest));
+	__builtin_memcpy((__u8 *)t + TAG_LEN, &to, 2 * sizeof(to.dest));
+	return bpf_xdp_adjust_head(ctx, TAG_LEN);
+}
 
 /* What of a packet decides where it goes. */
 struct packet {
@@ -120,9 +156,16 @@ static __always_inline __u32 slot_of(const struct packet *p)
 SEC("xdp.frags")
 int steer(struct xdp_md *ctx)
 {
-	struct headers *h = (void *)(long)ctx->data;
-	struct headers6 *h6 = (void *)(long)ctx->data;
+	void *data = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
+	__u32 tag = tag_of(data, end);
+
+	if (tag == NOT_OURS)
+		return count(PASSED, XDP_PASS);
+
+	/* With a tag the Ethernet type and what follows are behind it. */
+	struct headers *h = data + tag;
+	struct headers6 *h6 = data + tag;
 	struct packet p;
 
 	/* 42 bytes is also the length of an ARP packet: nothing shorter is ours. */
@@ -156,6 +199,8 @@ int steer(struct xdp_md *ctx)
 
 	int verdict = bpf_redirect_map(&sockets, ctx->rx_queue_index * slots + slot, XDP_PASS);
 
+	if (tag && verdict == XDP_REDIRECT && untag(ctx))
+		return count(MALFORMED, XDP_DROP); /* no kernel refuses that */
 	return count(verdict == XDP_REDIRECT ? STEERED : NO_SOCKET, verdict);
 }
 

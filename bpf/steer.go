@@ -21,6 +21,13 @@ type Config struct {
 	Addr     netip.Addr // destination, besides multicast groups: then only its family is steered; default any of both
 	LossPPM  int        // see Program.SetLoss; default 0
 
+	// VLAN makes it steer the packets of this VLAN, 1 to 4094, whose frames have an
+	// 802.1Q tag, and only those; sockets get them without the tag. Untagged adds
+	// frames without one, for network cards that take tags off: then whatever VLAN
+	// they were of. Default 0: frames without a tag, and no others.
+	VLAN     uint16
+	Untagged bool
+
 	// TCPPorts is how many TCP ports each slot has: those of slot s begin
 	// at TCPBase + s*TCPPorts. Listeners and ephemeral ports of a TCP in user
 	// space must be among them, and programs that use the kernel's TCP must stay
@@ -36,6 +43,9 @@ const (
 	DefaultTCPBase  = 61000
 	DefaultTCPPorts = 1<<16 - DefaultTCPBase
 )
+
+// vlanMax is the last VLAN: 4095 is reserved (IEEE 802.1Q, table 9-2).
+const vlanMax = 4094
 
 // LossPPMMax is the loss at which every steered packet is dropped.
 const LossPPMMax = 1_000_000
@@ -57,6 +67,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("bpf: Config.PortBase is 0: give the UDP port of the first endpoint")
 	case c.Slots < 0 || int(c.PortBase)+c.Slots > 1<<16:
 		return c, fmt.Errorf("bpf: %d ports from %d on go past 65535: lower Config.PortBase or Config.Slots", c.Slots, c.PortBase)
+	case c.VLAN > vlanMax:
+		return c, fmt.Errorf("bpf: Config.VLAN is %d: a VLAN is 1 to %d, or 0 for none", c.VLAN, vlanMax)
 	case c.Queues < 0 || c.Queues > 1<<16:
 		return c, fmt.Errorf("bpf: Config.Queues is %d: it is the number of receive queues of the interface", c.Queues)
 	}
@@ -82,6 +94,7 @@ type Program struct {
 	mode    Mode      // of Attach
 	slots   int
 	queues  int
+	vlan    uint16
 	frags   bool
 }
 
@@ -92,7 +105,7 @@ func Load(c Config) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{slots: c.Slots, queues: c.Queues, frags: true}
+	p := &Program{slots: c.Slots, queues: c.Queues, vlan: c.VLAN, frags: true}
 	err = p.load(c)
 	if errors.Is(err, unix.EINVAL) {
 		// Before Linux 5.18 nothing knew of multi-buffer programs.
@@ -115,12 +128,18 @@ func (p *Program) load(c Config) error {
 	}
 	spec.Maps[steerMapSockets].MaxEntries = uint32(c.Queues * c.Slots)
 	family, addr := destination(c.Addr.Unmap())
+	var stripped uint16
+	if c.Untagged {
+		stripped = 1
+	}
 	err = errors.Join(
 		spec.Variables[steerVarPortBase].Set(c.PortBase),
 		spec.Variables[steerVarSlots].Set(uint16(c.Slots)),
 		spec.Variables[steerVarTcpBase].Set(c.TCPBase),
 		spec.Variables[steerVarTcpPorts].Set(uint16(c.TCPPorts)),
 		spec.Variables[steerVarFamily].Set(family),
+		spec.Variables[steerVarVlan].Set(c.VLAN),
+		spec.Variables[steerVarStripped].Set(stripped),
 		spec.Variables[steerVarAddress].Set(addr))
 	if err != nil {
 		return err
@@ -150,6 +169,9 @@ func destination(a netip.Addr) (family uint16, addr [4]uint32) {
 // Frags reports whether the program may be attached in driver mode to an
 // interface with an MTU above a page (XDP multi-buffer, Linux 5.18).
 func (p *Program) Frags() bool { return p.frags }
+
+// VLAN returns Config.VLAN.
+func (p *Program) VLAN() uint16 { return p.vlan }
 
 // Attach attaches the program to an interface and returns the mode in which it
 // runs there. It fails with an [*AttachedError] when there is a program

@@ -24,8 +24,10 @@ const (
 	steerVarLossThreshold = "loss_threshold"
 	steerVarPortBase      = "port_base"
 	steerVarSlots         = "slots"
+	steerVarStripped      = "stripped"
 	steerVarTcpBase       = "tcp_base"
 	steerVarTcpPorts      = "tcp_ports"
+	steerVarVlan          = "vlan"
 )
 
 // loadSteer returns the embedded CollectionSpec for steer.
@@ -90,8 +92,10 @@ type steerVariableSpecs struct {
 	LossThreshold *ebpf.VariableSpec `ebpf:"loss_threshold"`
 	PortBase      *ebpf.VariableSpec `ebpf:"port_base"`
 	Slots         *ebpf.VariableSpec `ebpf:"slots"`
+	Stripped      *ebpf.VariableSpec `ebpf:"stripped"`
 	TcpBase       *ebpf.VariableSpec `ebpf:"tcp_base"`
 	TcpPorts      *ebpf.VariableSpec `ebpf:"tcp_ports"`
+	Vlan          *ebpf.VariableSpec `ebpf:"vlan"`
 }
 
 // steerObjects contains all objects after they have been loaded into the kernel.
@@ -134,8 +138,10 @@ type steerVariables struct {
 	LossThreshold *ebpf.Variable `ebpf:"loss_threshold"`
 	PortBase      *ebpf.Variable `ebpf:"port_base"`
 	Slots         *ebpf.Variable `ebpf:"slots"`
+	Stripped      *ebpf.Variable `ebpf:"stripped"`
 	TcpBase       *ebpf.Variable `ebpf:"tcp_base"`
 	TcpPorts      *ebpf.Variable `ebpf:"tcp_ports"`
+	Vlan          *ebpf.Variable `ebpf:"vlan"`
 }
 
 // steerPrograms contains all programs after they have been loaded into the kernel.

@@ -353,6 +353,7 @@ func TestLoad_badConfig(t *testing.T) {
 		"3000 TCP ports":      {PortBase: 1, Slots: 2, TCPPorts: 3000},
 		"-1 TCP ports":        {PortBase: 1, TCPPorts: -1},
 		"loss of 1000001 ppm": {PortBase: 1, LossPPM: 1_000_001},
+		"VLAN is 4095":        {PortBase: 1, VLAN: 4095},
 	} {
 		if strings.HasPrefix(name, "loss") && os.Geteuid() != 0 {
 			continue // seen only after loading

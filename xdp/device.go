@@ -13,7 +13,8 @@ import (
 
 // device is what the kernel says about a network device.
 type device struct {
-	name     string
+	name     string // that was asked for
+	card     string // where the sockets are: name, or the device below a VLAN; what follows is of it
 	driver   string // "veth", "ixgbe", ...; "" when it does not say
 	index    int
 	mtu      int
@@ -22,6 +23,8 @@ type device struct {
 	up       bool
 	carrier  bool // the link was up, too
 	features features
+	kind     kind   // of the one that was asked for
+	vlan     uint16 // whose tag frames have on card; 0: none
 }
 
 func lookup(name string) (*device, error) {
@@ -33,15 +36,27 @@ func lookup(name string) (*device, error) {
 	case err != nil:
 		return nil, fmt.Errorf("xdp: cannot look up device %s: %w", name, err)
 	}
+	d := describe(l)
+	if v, ok := l.(*netlink.Vlan); ok {
+		if err := d.below(v); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// describe returns what a device is like, whatever is below it.
+func describe(l netlink.Link) *device {
 	a := l.Attrs()
 	d := &device{
-		name: a.Name, index: a.Index, mtu: a.MTU, up: a.Flags&net.FlagUp != 0, carrier: a.RawFlags&unix.IFF_RUNNING != 0,
+		name: a.Name, card: a.Name, index: a.Index, mtu: a.MTU, up: a.Flags&net.FlagUp != 0, carrier: a.RawFlags&unix.IFF_RUNNING != 0,
 		driver: driverOf(a.Name), features: queryFeatures(a.Index),
 	}
+	d.kind = kindOfLink(l, d.driver)
 	if d.queues, d.receive = queryChannels(a.Index); d.receive == 0 {
 		d.queues, d.receive = max(min(a.NumRxQueues, a.NumTxQueues), 1), max(a.NumRxQueues, 1)
 	}
-	return d, nil
+	return d
 }
 
 // settle waits until the link is as it was when the device was looked up: many
@@ -102,7 +117,7 @@ func (d *device) check(queue, mtu int) error {
 		return &Error{Device: d.name, Reason: ErrDeviceDown, Remedy: fmt.Sprintf("bring it up: ip link set dev %s up", d.name)}
 	case queue >= d.queues:
 		return &Error{Device: d.name, Reason: ErrNoQueue, Detail: fmt.Sprintf("queue %d of %d", queue, d.queues),
-			Remedy: fmt.Sprintf("use a queue from 0 to %d, or add queues: ethtool -L %s combined N", d.queues-1, d.name)}
+			Remedy: fmt.Sprintf("use a queue from 0 to %d, or add queues: ethtool -L %s combined N", d.queues-1, d.card)}
 	case mtu > d.mtu:
 		return &Error{Device: d.name, Reason: ErrMTU, Detail: fmt.Sprintf("%d wanted, the device has %d", mtu, d.mtu),
 			Remedy: fmt.Sprintf("raise it here and on all peers: ip link set dev %s mtu %d", d.name, mtu)}

@@ -155,7 +155,11 @@ func (l *Lines) open(c LinesConfig) error {
 		return &Error{Device: dev.name, Reason: ErrNoSteering, Detail: "before Linux 6.4 processes cannot take over sockets that are bound",
 			Remedy: "let the ranks share one queue"}
 	}
-	mode := preferred(c.Mode, dev.driver)
+	if vlan := max(dev.vlan, c.Steer.VLAN); vlan != 0 {
+		return &Error{Device: dev.name, Reason: ErrNoSteering, Detail: fmt.Sprintf("frames of VLAN %d are not steered to queues", vlan),
+			Remedy: "let the ranks share one queue"}
+	}
+	mode := dev.preferred(c.Mode)
 	if l.plan, err = planLines(c, dev, mode); err != nil {
 		return err
 	}

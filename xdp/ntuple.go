@@ -257,12 +257,19 @@ func (e ethtool) remove(filters []Filter) (n, others int, err error) {
 	return n, others, errors.Join(errs...)
 }
 
-// filtering reports whether filters are in effect (ethtool -K DEVICE ntuple on).
-func (e ethtool) filtering() (bool, error) {
+// flags returns what of a card is switched on, as far as it was known when there
+// were few such switches (ETHTOOL_GFLAGS).
+func (e ethtool) flags() (uint32, error) {
 	b := make([]byte, 8) // struct ethtool_value
 	hostOrder.PutUint32(b, unix.ETHTOOL_GFLAGS)
 	err := e(b)
-	return hostOrder.Uint32(b[4:])&flagNTuple != 0, err
+	return hostOrder.Uint32(b[4:]), err
+}
+
+// filtering reports whether filters are in effect (ethtool -K DEVICE ntuple on).
+func (e ethtool) filtering() (bool, error) {
+	flags, err := e.flags()
+	return flags&flagNTuple != 0, err
 }
 
 // setFiltering changes that.

@@ -35,9 +35,13 @@ func Open(c Config) (FramePort, error) {
 	}
 	if c.Queues == 1 {
 		first.steering.device.settle()
-		return first, nil
+		return tagging(first), nil
 	}
-	return first.onAllQueues(c)
+	f, err := first.onAllQueues(c)
+	if err != nil {
+		return nil, err
+	}
+	return tagging(f), nil
 }
 
 // openFirst opens the port of c.Queue alone. c has its defaults.
@@ -91,7 +95,7 @@ func (p *Port) open(c Config, sendOn int) (err error) {
 
 // onAllQueues makes a port of p and of c.Queues-1 more, each of which receives on
 // a queue of its own. It owns p from now on.
-func (p *Port) onAllQueues(c Config) (FramePort, error) {
+func (p *Port) onAllQueues(c Config) (*fan, error) {
 	f := &fan{ports: []*Port{p}, poll: -1}
 	for queue := c.Queue + 1; queue < c.Queue+c.Queues; queue++ {
 		b := &Port{arena: c.Arena, pool: p.pool, caps: p.caps, rxDepth: c.RxDepth, want: c.RxDepth}
@@ -155,7 +159,7 @@ func (c *Config) bindings(dev *device, mode bpf.Mode) []uint16 {
 	if f.zcSegs > 1 {
 		flags = append(flags, unix.XDP_ZEROCOPY|sg)
 	}
-	if may := f.zeroCopy() || !f.known; mtu <= MTUSingle && (may || c.ZeroCopy == ZeroCopyMust) {
+	if may := f.zeroCopy() || !f.known; mtu <= dev.mtuSingle() && (may || c.ZeroCopy == ZeroCopyMust) {
 		flags = append(flags, unix.XDP_ZEROCOPY)
 	}
 	switch {
@@ -170,7 +174,7 @@ func (c *Config) bindings(dev *device, mode bpf.Mode) []uint16 {
 func capsOf(c Config, dev *device, mode bpf.Mode, s *socket) (PortCaps, error) {
 	caps := PortCaps{
 		Driver: "xdp/" + mode.String() + "/copy", MTU: dev.mtu, MaxBufs: fabric.MaxBufs,
-		TxDepth: c.TxDepth, ZeroCopy: s.zeroCopy,
+		TxDepth: c.TxDepth, ZeroCopy: s.zeroCopy, VLAN: dev.vlan,
 	}
 	if s.zeroCopy {
 		caps.Driver = "xdp/" + mode.String() + "/zerocopy"
@@ -180,7 +184,7 @@ func capsOf(c Config, dev *device, mode bpf.Mode, s *socket) (PortCaps, error) {
 	}
 	if !s.sg || mode == bpf.Driver && dev.features.known && !dev.features.multiBuffer() {
 		caps.MaxBufs = 1
-		caps.MTU = min(caps.MTU, MTUSingle)
+		caps.MTU = min(caps.MTU, dev.mtuSingle())
 	}
 	if c.MTU > caps.MTU {
 		return caps, &Error{Device: dev.name, Reason: ErrMTU,
@@ -190,6 +194,6 @@ func capsOf(c Config, dev *device, mode bpf.Mode, s *socket) (PortCaps, error) {
 	if c.MTU != 0 {
 		caps.MTU = c.MTU
 	}
-	caps.RxDepth = c.RxDepth / bufsFor(caps.MTU)
+	caps.RxDepth = c.RxDepth / bufsFor(caps.MTU+caps.Headroom())
 	return caps, nil
 }

@@ -31,6 +31,10 @@ func OpenPair(c Config, bulk int) (first, second *Port, err error) {
 	if first, err = openFirst(c); err != nil {
 		return nil, nil, err
 	}
+	if vlan := first.caps.VLAN; vlan != 0 {
+		err = &Error{Device: c.Device, Reason: ErrUnsupported, Detail: fmt.Sprintf("a second queue in VLAN %d", vlan), Remedy: "use one queue"}
+		return nil, nil, errors.Join(err, first.Close())
+	}
 	if second, err = first.beside(c, bulk); err != nil {
 		return nil, nil, errors.Join(err, first.Close())
 	}

@@ -65,6 +65,7 @@ func Probe(name string) (Report, error) {
 	}
 	r := Report{Device: dev.name, Driver: dev.driver, Kernel: kernelRelease(), Up: dev.up, MTU: dev.mtu, Queues: dev.queues}
 	r.kernel()
+	r.device(dev)
 	r.add(Finding{Name: "link", OK: dev.up, Needed: true, Detail: map[bool]string{true: "up", false: "down"}[dev.up],
 		Remedy: fmt.Sprintf("ip link set dev %s up", dev.name)})
 	r.permissions()
@@ -83,7 +84,7 @@ func Probe(name string) (Report, error) {
 func (r *Report) steering(dev *device) {
 	f := Finding{Name: "steering", Detail: "no n-tuple filters in " + dev.who(), Remedy: "ranks of one host share a queue"}
 	var on bool
-	card, closeCard, err := openEthtool(dev.name)
+	card, closeCard, err := openEthtool(dev.card)
 	if err == nil {
 		defer closeCard()
 		on, _ = card.filtering() // who has filters can say it
@@ -91,8 +92,10 @@ func (r *Report) steering(dev *device) {
 	}
 	switch {
 	case err != nil:
+	case dev.vlan != 0:
+		f.Detail = "frames of a VLAN are not steered to queues"
 	case dev.queues == 1:
-		f.Detail, f.Remedy = "n-tuple filters, but one queue", fmt.Sprintf("add queues: ethtool -L %s combined N", dev.name)
+		f.Detail, f.Remedy = "n-tuple filters, but one queue", fmt.Sprintf("add queues: ethtool -L %s combined N", dev.card)
 	default:
 		f.OK, f.Detail = true, "n-tuple filters (xrun --queues steered), "+map[bool]string{true: "on", false: "switched on when needed"}[on]
 	}

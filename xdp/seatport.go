@@ -46,9 +46,9 @@ func OpenSeat(s Seat, arena *Arena, track bool) (FramePort, error) {
 		return nil, err
 	}
 	if len(f.ports) == 1 {
-		return f.ports[0], nil
+		return tagging(f.ports[0]), nil
 	}
-	return f, nil
+	return tagging(f), nil
 }
 
 func (f *fan) openSeat(s *Seat, arena *Arena, track bool) error {

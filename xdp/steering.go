@@ -27,7 +27,7 @@ func NewSteering(c Config) (*Steering, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := dev.check(c.Queue, c.MTU); err != nil {
+	if err := errors.Join(dev.suits(c.Mode), dev.check(c.Queue, c.MTU)); err != nil {
 		return nil, err
 	}
 	s := &Steering{device: dev, slot: c.Slot}
@@ -37,11 +37,17 @@ func NewSteering(c Config) (*Steering, error) {
 		}
 		return s, nil
 	}
+	if dev.vlan == 0 {
+		dev.vlan = c.Steer.VLAN
+	}
+	if c.Steer.VLAN = dev.vlan; dev.vlan != 0 && dev.stripsTags() {
+		c.Steer.Untagged = true
+	}
 	s.program, err = bpf.Load(c.Steer)
 	if err != nil {
 		return nil, s.permission(err)
 	}
-	s.mode, err = s.program.Attach(dev.index, preferred(c.Mode, dev.driver))
+	s.mode, err = s.program.Attach(dev.index, dev.preferred(c.Mode))
 	if err != nil {
 		return nil, errors.Join(s.permission(err), s.program.Close())
 	}
@@ -52,20 +58,14 @@ func NewSteering(c Config) (*Steering, error) {
 func (s *Steering) adopt(p *bpf.Program) error {
 	ifindex, mode, ok := p.Attachment()
 	if !ok || ifindex != s.device.index {
-		return fmt.Errorf("xdp: Config.Program is not attached to %s: call its Attach first", s.device.name)
+		return fmt.Errorf("xdp: Config.Program is not attached to %s: call its Attach first", s.device.card)
 	}
+	if s.device.vlan != 0 && s.device.vlan != p.VLAN() {
+		return fmt.Errorf("xdp: Config.Program steers VLAN %d, and %s is VLAN %d: see bpf.Config.VLAN", p.VLAN(), s.device.name, s.device.vlan)
+	}
+	s.device.vlan = p.VLAN()
 	s.program, s.mode = p, mode
 	return nil
-}
-
-// preferred returns the mode to try. On veth generic mode has the lower
-// latency: there is no hardware queue to be closer to, and driver mode adds a
-// hop through NAPI.
-func preferred(wish bpf.Mode, driver string) bpf.Mode {
-	if wish == bpf.Auto && driver == "veth" {
-		return bpf.Generic
-	}
-	return wish
 }
 
 func (s *Steering) permission(err error) error {
@@ -77,6 +77,9 @@ func (s *Steering) permission(err error) error {
 
 // Ifindex returns the index of the device.
 func (s *Steering) Ifindex() int { return s.device.index }
+
+// VLAN returns the VLAN whose tag frames to send must have; 0: none.
+func (s *Steering) VLAN() uint16 { return s.device.vlan }
 
 // MTU returns the MTU of the device when it was looked up, in bytes.
 func (s *Steering) MTU() int { return s.device.mtu }

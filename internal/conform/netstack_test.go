@@ -127,6 +127,7 @@ func TestStreams_netstack(t *testing.T) {
 		{"driver", testbed.Config{MTU: 9000}, userTCP(bpf.Driver, openOurs)},
 		{"asavie", testbed.Config{MTU: 1500}, userTCP(bpf.Generic, openAsavie)},
 		{"IPv6", testbed.Config{MTU: 1500, IPv6: true}, userTCP(bpf.Generic, openOurs)},
+		{"VLAN", testbed.Config{MTU: 9000}, userTCP(bpf.Driver, openVLAN)},
 	} {
 		if slow && c.name != "generic" {
 			continue

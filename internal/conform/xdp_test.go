@@ -35,6 +35,9 @@ func TestDatagram_xdp(t *testing.T) {
 		{"asavieDriver", bpf.Driver, theirs, false},
 		{"genericIPv6", bpf.Generic, ours, true},
 		{"driverIPv6", bpf.Driver, ours, true},
+		{"genericVLAN", bpf.Generic, openVLAN, false},
+		{"driverVLAN", bpf.Driver, openVLAN, false},
+		{"driverVLANIPv6", bpf.Driver, openVLAN, true},
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			var ends [2]*inet.Endpoint
@@ -44,6 +47,12 @@ func TestDatagram_xdp(t *testing.T) {
 			Datagram(t, func(*testing.T) (a, b fabric.Datagram, step func()) { return ends[0], ends[1], runtime.Gosched })
 		})
 	}
+}
+
+// openVLAN opens a port whose frames have the tag of a VLAN.
+func openVLAN(c xdp.Config) (fabric.Port, error) {
+	c.Steer.VLAN = 100
+	return xdp.Open(c)
 }
 
 // openXDP opens an endpoint on the device of a host. All cases of a suite share

@@ -37,6 +37,16 @@ type PortCaps struct {
 	TxDepth  int    // size of the send queue in buffers
 	RxDepth  int    // frames that may wait to be received
 	ZeroCopy bool   // the NIC reads and writes the arena itself
+	VLAN     uint16 // whose tag (802.1Q) the port puts into frames, and takes off; 0: none
+}
+
+// Headroom returns how many bytes must be free in front of a frame to send: for the
+// tag.
+func (c PortCaps) Headroom() int {
+	if c.VLAN == 0 {
+		return 0
+	}
+	return 4
 }
 
 // PortStats counts what happened to a port since it was opened.

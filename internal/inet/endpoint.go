@@ -12,7 +12,11 @@ import (
 
 // Headroom is what an Endpoint needs in front of the first buffer of a
 // datagram: the headers, rounded up so that the payload starts at a cache line.
-const Headroom = 64
+// headroomTagged is that of one over IPv6 on a port that adds a tag to them.
+const (
+	Headroom       = 64
+	headroomTagged = 2 * Headroom
+)
 
 const (
 	defaultTTL = 64 // RFC 1700
@@ -139,6 +143,10 @@ func New(c Config) (*Endpoint, error) {
 	if c.TTL == 0 {
 		c.TTL = defaultTTL
 	}
+	headroom := Headroom
+	if headerLen+port.Headroom() > Headroom {
+		headroom = headroomTagged
+	}
 	e := &Endpoint{
 		port:       c.Port,
 		bulk:       c.Bulk,
@@ -161,11 +169,11 @@ func New(c Config) (*Endpoint, error) {
 		Carrier:    port.Driver,
 		MaxPayload: min(mtu, 65535) - (headerLen - EthernetLen),
 		MaxBufs:    min(port.MaxBufs, fabric.MaxBufs),
-		Headroom:   Headroom,
+		Headroom:   headroom,
 		RxDepth:    port.RxDepth,
 	}
 	if port.MaxBufs == 1 { // all of it has to fit one frame
-		e.caps.MaxPayload = min(e.caps.MaxPayload, mem.FrameSize-Headroom)
+		e.caps.MaxPayload = min(e.caps.MaxPayload, mem.FrameSize-headroom)
 	}
 	return e, nil
 }
@@ -182,7 +190,7 @@ func (e *Endpoint) Local() netip.AddrPort { return e.addr.src }
 // FD returns the port's descriptor for poll(2).
 func (e *Endpoint) FD() int { return e.port.FD() }
 
-// Frame takes a frame to build a datagram in, from offset [Headroom] on.
+// Frame takes a frame to build a datagram in, from offset Caps().Headroom on.
 func (e *Endpoint) Frame() (mem.Addr, bool) { return e.pool.GetToSend() }
 
 // Unframe gives back a frame that was not sent.

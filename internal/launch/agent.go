@@ -98,7 +98,7 @@ func (a *agent) obey(o order) (last bool) {
 		a.pmi = pmi.NewServer(o.Start.Job, o.Start.Size, o.Start.Mapping)
 		a.startRanks()
 	case opRoute:
-		a.findWay(o.Peers, o.IPv6)
+		a.findWay(o.Peers, o.IPv6, o.Device)
 	case opFenced:
 		a.pmi.Add(o.Values)
 		for _, r := range a.ranks {

@@ -318,7 +318,7 @@ func (j *job) handleReport(l *link, r report) {
 	switch r.Op {
 	case opReady:
 		if j.plan.routed {
-			l.out.post(order{Op: opRoute, Peers: j.peers(l), IPv6: j.plan.ipv6})
+			l.out.post(order{Op: opRoute, Peers: j.peers(l), IPv6: j.plan.ipv6, Device: j.plan.device})
 			break
 		}
 		l.ready = true

@@ -15,7 +15,7 @@ type plan struct {
 	agents  []agentPlan
 	size    int
 	fabric  string
-	device  string          // "" when routed
+	device  string          // "" when agents look for it
 	ipv6    bool            // the ranks use IPv6 addresses
 	shared  bool            // the ranks of a host share a queue of it
 	steered *steeredOrder   // or have queues of their own on it, if not nil
@@ -219,6 +219,7 @@ func (p *plan) onHosts(c Config, m machine, perHost int) (err error) {
 			return err
 		}
 	}
+	p.routed = p.routed || isXDP(p.fabric) // of a device that is known agents say whether it is one for AF_XDP
 	if p.routed {
 		p.notice = why // the rest when it is known
 		return nil

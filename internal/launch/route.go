@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/verbs/device"
+	"github.com/xwarp/xwarp/xdp"
 )
 
 // Where Config.Device is not given and ranks are on several hosts, each agent looks for the
@@ -37,6 +38,7 @@ type wayOut struct {
 	Unsure string `json:"unsure,omitempty"` // why it may be the wrong one
 	NoXDP  string `json:"no_xdp,omitempty"` // why AF_XDP cannot be used on it
 	IPv6   bool   `json:"ipv6,omitempty"`   // some host has no other address
+	Note   string `json:"note,omitempty"`   // how it is used there, where that is not as on a network card
 }
 
 // kernel is what a wayOut depends on.
@@ -45,6 +47,7 @@ type kernel struct {
 	device   func(netip.Addr) (string, error)
 	outward  func() (string, error)            // the device of the default route
 	unusable func(dev string, ipv6 bool) error // why AF_XDP cannot be used on a device
+	note     func(dev string) (string, error)
 }
 
 const loopback = "lo"
@@ -75,8 +78,19 @@ func (k kernel) wayTo(peers []string, ipv6 bool) (w wayOut, err error) {
 	}
 	if err := k.unusable(w.Device, ipv6 || only6); err != nil {
 		w.NoXDP = err.Error()
+		return w, nil
 	}
-	return w, nil
+	return k.noted(w), nil
+}
+
+// noted adds what the kind of the device means for AF_XDP. A device that is not there
+// yet is waited for later.
+func (k kernel) noted(w wayOut) wayOut {
+	var err error
+	if w.Note, err = k.note(w.Device); errors.Is(err, xdp.ErrUnsupported) {
+		w.NoXDP = err.Error()
+	}
+	return w
 }
 
 // devicesTo returns the device for each host, "" where there is none, and why; and whether
@@ -118,6 +132,7 @@ func theKernel() (k kernel, done func()) {
 			}
 			return cmp.Or(probeXDP(), ethernet(dev, ipv6))
 		},
+		note: xdp.Note,
 	}, done
 }
 
@@ -173,10 +188,15 @@ func ethernet(dev string, ipv6 bool) error {
 	return err
 }
 
-// findWay answers the controller.
-func (a *agent) findWay(peers []string, ipv6 bool) {
+// findWay answers the controller, about a device if it names one.
+func (a *agent) findWay(peers []string, ipv6 bool, device string) {
 	k, done := theKernel()
 	defer done()
+	if device != "" {
+		w := k.noted(wayOut{Device: device})
+		a.out.post(report{Op: opWay, Way: &w})
+		return
+	}
 	w, err := k.wayTo(peers, ipv6)
 	if err != nil {
 		a.out.post(report{Op: opFailed, Why: err.Error()})
@@ -225,7 +245,10 @@ func (j *job) way(l *link, w wayOut) {
 // settle decides what the ranks talk over.
 func (p *plan) settle(c Config, links []*link) error {
 	var devices []string
-	why := p.notice // how they share queues
+	why, named := p.notice, "; --device names another" // how they share queues
+	if c.Device != "" {
+		named = ""
+	}
 	for _, l := range links {
 		if !slices.Contains(devices, l.way.Device) {
 			devices = append(devices, l.way.Device)
@@ -245,8 +268,16 @@ func (p *plan) settle(c Config, links []*link) error {
 			return configErrorf("AF_XDP cannot be used on %s: %s; name the devices with --device, or use --fabric udp", l.plan.hostName, problem)
 		}
 		p.fabric, p.shared, p.steered = fabricUDP, false, nil
-		why = fmt.Sprintf(" (%s: %s; --device names another)", l.plan.hostName, problem)
+		why = fmt.Sprintf(" (%s: %s%s)", l.plan.hostName, problem, named)
 		break
+	}
+	if isXDP(p.fabric) {
+		for _, l := range links {
+			if l.way.Note != "" {
+				why += fmt.Sprintf(" (%s: %s)", l.plan.hostName, l.way.Note)
+				break // that of the others is most often alike
+			}
+		}
 	}
 	p.notice = fmt.Sprintf("%s on %s over %s on %s%s", p.ranks(), count(len(p.agents), "host", "hosts"), fabricName(p.fabric), strings.Join(devices, " and "), why)
 	return nil

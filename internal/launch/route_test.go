@@ -12,6 +12,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/xdp"
 )
 
 func TestWayTo(t *testing.T) {
@@ -33,8 +34,19 @@ func TestWayTo(t *testing.T) {
 			}
 			return nil
 		},
+		note: func(dev string) (string, error) {
+			switch dev {
+			case "bond0":
+				return "a bond", nil
+			case "vrf0":
+				return "a table", &xdp.Error{Device: dev, Reason: xdp.ErrUnsupported, Detail: "a table", Remedy: "use another"}
+			case "late0":
+				return "", &xdp.Error{Device: dev, Reason: xdp.ErrNoDevice}
+			}
+			return "", nil
+		},
 	}
-	for addr, dev := range map[string]string{"10.0.0.1": "eth1", "fd00::2": "eth1", "10.1.0.1": "eth2", "10.2.0.1": "wg0", "10.0.0.9": "lo", "10.4.0.1": "eth4", "fd00::4": "eth4"} {
+	for addr, dev := range map[string]string{"10.0.0.1": "eth1", "fd00::2": "eth1", "10.1.0.1": "eth2", "10.2.0.1": "wg0", "10.0.0.9": "lo", "10.4.0.1": "eth4", "fd00::4": "eth4", "10.7.0.1": "bond0", "10.5.0.1": "vrf0", "10.6.0.1": "late0"} {
 		devices[netip.MustParseAddr(addr)] = dev
 	}
 	for peers, want := range map[string]wayOut{
@@ -43,6 +55,9 @@ func TestWayTo(t *testing.T) {
 		"10.4.0.1":                  {Device: "eth4"},
 		"fd00::4":                   {Device: "eth4", IPv6: true, NoXDP: "no IPv6"},
 		"10.2.0.1":                  {Device: "wg0", NoXDP: "no Ethernet"},
+		"10.7.0.1":                  {Device: "bond0", Note: "a bond"},
+		"10.5.0.1":                  {Device: "vrf0", Note: "a table", NoXDP: "xdp: vrf0: not supported (a table): use another"},
+		"10.6.0.1":                  {Device: "late0"},
 		"10.0.0.1 10.1.0.1":         {Device: "eth0", Unsure: "the routes to 10.0.0.1 and 10.1.0.1 lead through eth1 and eth2"},
 		"10.0.0.9":                  {Device: "eth0", Unsure: "the route to 10.0.0.9 leads through lo: it is this machine"},
 		"10.0.0.9 10.0.0.1":         {Device: "eth1", Unsure: "the route to 10.0.0.9 leads through lo: it is this machine"},
@@ -79,6 +94,8 @@ func TestSettle(t *testing.T) {
 		{"udp", []wayOut{{Device: "wg0"}, {Device: "wg0", Unsure: "parting"}}, "udp", "over kernel UDP on wg0 (b: parting; --device names another)"},
 		{"", []wayOut{{Device: "eth1"}, {Device: "wg0", NoXDP: "tunnel"}}, "udp", "over kernel UDP on eth1 and wg0 (b: tunnel; --device names another)"},
 		{"", []wayOut{{Device: "eth1", Unsure: "parting", NoXDP: "old"}, {Device: "eth1"}}, "udp", "on eth1 (a: parting; --device names another)"},
+		{"", []wayOut{{Device: "eth1"}, {Device: "bond0", Note: "a bond"}}, "xdp", "2 ranks on 2 hosts over AF_XDP on bond0 and eth1 (b: a bond)"},
+		{"", []wayOut{{Device: "vrf0", Note: "a table", NoXDP: "no card"}, {Device: "vrf0", Note: "a table"}}, "udp", "over kernel UDP on vrf0 (a: no card; --device names another)"},
 		{"xdp", []wayOut{{Device: "eth1"}, {Device: "wg0", NoXDP: "tunnel"}}, "", "AF_XDP cannot be used on b: tunnel; name the devices with --device, or use --fabric udp"},
 	} {
 		config := Config{Program: "a", Hosts: hosts("a,b"), Fabric: c.fabric, User: "me"}

@@ -28,8 +28,9 @@ const (
 // order is a line from the controller to an agent.
 type order struct {
 	Op     op           `json:"op"`
-	Peers  []string     `json:"peers,omitempty"` // route: some of the other hosts
-	IPv6   bool         `json:"ipv6,omitempty"`  // route: the device needs such an address
+	Peers  []string     `json:"peers,omitempty"`  // route: some of the other hosts
+	IPv6   bool         `json:"ipv6,omitempty"`   // route: the device needs such an address
+	Device string       `json:"device,omitempty"` // route: the one to say something of, which need not be found
 	Start  *startOrder  `json:"start,omitempty"`
 	Values []boot.Value `json:"values,omitempty"` // fenced
 	Ranks  []int        `json:"ranks,omitempty"`  // ended
@@ -128,7 +129,7 @@ func parseOrder(line []byte) (order, error) {
 			return order{}, fmt.Errorf("signal %d", o.Signal)
 		}
 	case opRoute:
-		if len(o.Peers) == 0 {
+		if len(o.Peers) == 0 && o.Device == "" {
 			return order{}, fmt.Errorf("a route to nobody")
 		}
 	case opFenced, opEnded, opStdin, opState, opKill, opFinish:

@@ -16,6 +16,7 @@ func TestParseOrder_roundTrip(t *testing.T) {
 	for _, want := range []order{
 		{Op: opStart, Start: &someStart},
 		{Op: opRoute, Peers: []string{"a", "fd00::1"}, IPv6: true},
+		{Op: opRoute, Device: "eth1"},
 		{Op: opFenced, Values: []boot.Value{{Rank: 1, Key: "k", Value: []byte("\x00\xff")}}},
 		{Op: opSignal, Signal: 15},
 		{Op: opStdin, Data: []byte("x\ny")},

@@ -79,7 +79,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Local = c.Local.Unmap()
 	caps := c.Port.Caps()
-	most := min(caps.MTU, 1<<16-1, caps.MaxBufs*frameBytes-inet.EthernetLen)
+	most := min(caps.MTU, 1<<16-1, caps.MaxBufs*frameBytes-inet.EthernetLen-caps.Headroom())
 	if c.MTU == 0 {
 		c.MTU = most
 	}

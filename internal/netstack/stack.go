@@ -32,6 +32,7 @@ type Stack struct {
 	port   fabric.Port
 	pool   *mem.Pool
 	bytes  []byte // the arena
+	room   int    // bytes to leave free in front of a frame
 	family family
 	mac    inet.MAC
 
@@ -74,7 +75,7 @@ func Open(c Config) (*Stack, error) {
 		return nil, err
 	}
 	s := &Stack{
-		config: c, port: c.Port, pool: c.Port.Pool(), bytes: c.Port.Arena().Bytes(),
+		config: c, port: c.Port, pool: c.Port.Pool(), bytes: c.Port.Arena().Bytes(), room: c.Port.Caps().Headroom(),
 		family: familyOf(c.Local), mac: c.MAC, told: mono.Never,
 	}
 	if err := s.mail.open(c.Port.FD()); err != nil {

@@ -61,7 +61,7 @@ func (s *Stack) forward(p *stack.PacketBuffer) bool {
 
 // frame copies a packet into frames of the pool and stages them.
 func (s *Stack) frame(p *stack.PacketBuffer, to inet.MAC) bool {
-	size := inet.EthernetLen + p.Size()
+	size := s.room + inet.EthernetLen + p.Size()
 	need := (size + frameBytes - 1) / frameBytes
 	if s.staged+need > len(s.tx) {
 		s.push()
@@ -71,14 +71,15 @@ func (s *Stack) frame(p *stack.PacketBuffer, to inet.MAC) bool {
 	}
 	narrow(p.TransportHeader().Slice())
 	at, _ := s.pool.Get() // Free said that there is one
-	b := s.bytes[at:][:frameBytes]
+	at += mem.Addr(s.room)
+	b := s.bytes[at:][:frameBytes-s.room]
 	inet.PutEthernet(b, to, s.mac, s.family.ether)
 	n := inet.EthernetLen
 	views, offset := p.AsViewList()
 	for v := views.Front(); v != nil; v = v.Next() {
 		src := bytesFrom(v, &offset)
 		for len(src) > 0 {
-			if n == frameBytes {
+			if n == len(b) {
 				s.stage(at, n, fabric.More)
 				at, _ = s.pool.Get()
 				b, n = s.bytes[at:][:frameBytes], 0

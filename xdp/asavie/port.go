@@ -67,6 +67,10 @@ func (p *Port) open(c xdp.Config) (err error) {
 	if mode == bpf.Generic && p.steering.ZeroCopy() {
 		return fmt.Errorf("asavie: %s can do zero-copy, and this driver has no way to say that it must not: use driver mode", c.Device)
 	}
+	if vlan := p.steering.VLAN(); vlan != 0 {
+		return &xdp.Error{Device: c.Device, Reason: xdp.ErrUnsupported, Detail: fmt.Sprintf("this driver puts no tag of VLAN %d into frames", vlan),
+			Remedy: "use the driver of package xdp"}
+	}
 	if p.steering.Spreads() {
 		return &xdp.Error{Device: c.Device, Reason: xdp.ErrUnsupported, Detail: "this driver receives on one queue, and the device spreads frames over several",
 			Remedy: "give it one (ethtool -L " + c.Device + " combined 1), or use the driver of package xdp"}
