@@ -109,6 +109,7 @@ func (a *agent) obey(o order) (last bool) {
 	case opSignal:
 		a.pass(unix.Signal(o.Signal))
 	case opState:
+		a.tellLosses()
 		for _, r := range a.ranks {
 			go r.tell(a.out)
 		}
@@ -120,6 +121,7 @@ func (a *agent) obey(o order) (last bool) {
 			}
 		}
 	case opKill:
+		a.tellLosses()
 		a.end(unix.SIGTERM)
 		a.signal(unix.SIGCONT) // a stopped rank would not notice
 		time.AfterFunc(killGrace, func() { a.end(unix.SIGKILL) })
