@@ -189,7 +189,7 @@ func TestXrun_trace(t *testing.T) {
 				t.Errorf("%d arrows to the next rank, want %d at least: %+v", around, 4*rounds, sum)
 			}
 			for _, r := range sum.Ranks {
-				if used := fmt.Sprintf(": %s\n", r.Carrier); r.Carrier == "" || !strings.Contains(errOut, used) || strings.HasPrefix(r.Carrier, "xdp/") && !strings.Contains(used, "copy on xw0, 1 queue, multi-buffer") || name == "shared" && !strings.HasPrefix(r.Carrier, "xdp/") {
+				if used := fmt.Sprintf(": %s\n", r.Carrier); r.Carrier == "" || !strings.Contains(errOut, used) || strings.HasPrefix(r.Carrier, "xdp/") && !strings.Contains(used, " on xw0, 1 queue, multi-buffer") || name == "shared" && !strings.HasPrefix(r.Carrier, "xdp/") {
 					t.Errorf("rank %d goes over %q:\n%s", r.Rank, r.Carrier, errOut)
 				}
 				if r.Losses.NoSocket != 0 {
