@@ -40,9 +40,8 @@ func (s *startOrder) path(a App) (string, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path) // a relative one would be seen from there, too
 	}
-	path, err = exec.LookPath(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", &missingError{fmt.Sprintf("there is no %s: give the path that it has on that host (--wdir says where a relative one begins), or copy it there", err.(*exec.Error).Name)}
+	if _, err = exec.LookPath(path); errors.Is(err, fs.ErrNotExist) {
+		return "", &missingError{fmt.Sprintf("there is no %s: give the path that it has on that host (--wdir says where a relative one begins), or copy it there", path)}
 	}
 	return path, err
 }
