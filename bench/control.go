@@ -10,6 +10,8 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+
+	"github.com/xwarp/xwarp/internal/trace"
 )
 
 // protocolVersion is the version of the control protocol.
@@ -53,6 +55,7 @@ type message struct {
 	Values  map[string]string `json:"values,omitempty"`     // fence
 	Burst   *Burst            `json:"burst,omitempty"`      // run
 	Tally   *Tally            `json:"tally,omitempty"`      // done, where messages may get lost
+	Losses  *trace.Losses     `json:"losses,omitempty"`     // done
 	Code    int               `json:"code,omitempty"`       // abort
 	Why     string            `json:"why,omitempty"`        // abort
 }

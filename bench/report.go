@@ -32,6 +32,8 @@ type Result struct {
 	Library string  `json:"library,omitempty"` // where libraries are compared: "xwarp", "MPICH", ...
 	Ranks   int     `json:"ranks,omitempty"`   // likewise
 	Hosts   int     `json:"hosts,omitempty"`   // that they are on
+	Detail  string  `json:"detail,omitempty"`  // how the carrier is used: device, queues, buffers per frame
+	Losses  *Losses `json:"losses,omitempty"`  // frames and datagrams that the carriers have lost
 	Sent    *Sent   `json:"sent,omitempty"`    // where messages may be lost: gbit_s and msg_s are what arrived
 }
 
@@ -67,6 +69,7 @@ func (s *Session) result(b Burst, rounds []Point) Result {
 		Size: b.Size, Iters: b.Iters, Lat: p.Lat, Gbit: p.Gbit, Msgs: p.Msgs,
 		Carrier: s.Carrier, Lost: p.Lost, Rounds: len(rounds),
 		IPv6: s.Spec.IPv6, Op: s.Spec.Op, Peers: peers, CRC: s.Spec.CRC, Markers: s.Spec.Markers, Loss: s.Spec.Loss, Sent: p.Sent,
+		Detail: s.Detail, Losses: s.lostSince(),
 	}
 }
 

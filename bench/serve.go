@@ -208,13 +208,14 @@ func serveBursts(p *Pair, spec Spec, bench Bench) error {
 			return err
 		}
 		if err := bench.Run(*m.Burst, &rec); err != nil {
-			return err
+			return explain(err, bench)
 		}
 		p.linger(bench)
 		if _, err := p.receive(opStop); err != nil {
 			return err
 		}
-		if err := p.send(message{Op: opDone, Tally: rec.arrived}); err != nil {
+		lost := lossesOf(bench)
+		if err := p.send(message{Op: opDone, Tally: rec.arrived, Losses: &lost}); err != nil {
 			return err
 		}
 	}

@@ -26,8 +26,11 @@ type Session struct {
 	Spec    Spec     // complete
 	Carrier string   // what carries the messages
 	Notes   []string // what the user should know about the test
+	Detail  string   // how that is used: device, queues, buffers; may be empty
 	Place   string   // where the ends are, for people; whoever connects says so
 	Case    Case
+
+	lost, told Losses // up to now, and up to the last result
 
 	pair   *Pair
 	bursts chan Burst
@@ -101,7 +104,7 @@ func (s *Session) main(ctx context.Context, config ConnectConfig, opened chan<- 
 		s.pair.refuse(err)
 		return err
 	}
-	s.Carrier = bench.Carrier()
+	s.Carrier, s.Detail = bench.Carrier(), detailOf(bench)
 	opened <- struct{}{}
 	err = s.serveBursts(bench)
 	if err != nil {
@@ -229,7 +232,7 @@ func (s *Session) exchange(bench Bench, b Burst, rec *Recorder) error {
 		return err
 	}
 	if err := bench.Run(b, rec); err != nil {
-		return s.pair.because(err)
+		return explain(s.pair.because(err), bench)
 	}
 	if err := s.pair.send(message{Op: opStop}); err != nil {
 		return err
@@ -239,6 +242,7 @@ func (s *Session) exchange(bench Bench, b Burst, rec *Recorder) error {
 	if err != nil {
 		return err
 	}
+	s.note(lossesOf(bench), m.Losses)
 	if s.Spec.tallies() {
 		if m.Tally == nil {
 			return fmt.Errorf("%s did not say what it has counted", s.pair.conn.RemoteAddr())

@@ -101,6 +101,9 @@ func check(t *testing.T, s *Session) {
 		if x.Carrier == "" || x.MTU == 0 || x.Iters < s.Spec.Iters || x.Rounds != 1 {
 			t.Errorf("incomplete result %+v", x)
 		}
+		if onXDP := strings.Contains(x.Carrier, "xdp/") && x.Transport != "rc"; onXDP && !strings.Contains(x.Detail, " queue") {
+			t.Errorf("%s on %q: want device and queues", x.Carrier, x.Detail)
+		}
 		if x.Msgs <= 0 || x.Size > 0 && x.Gbit <= 0 {
 			t.Errorf("no messages: %+v", x)
 		}

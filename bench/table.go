@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -30,6 +31,9 @@ func WriteHeader(w io.Writer, sessions []*Session) error {
 func (s *Session) describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", s.Spec.Test, s.Carrier)
+	if s.Detail != "" {
+		fmt.Fprintf(&b, " on %s", s.Detail)
+	}
 	if s.Spec.Op != "" {
 		fmt.Fprintf(&b, ", %s", s.Spec.Op)
 	}
@@ -161,9 +165,9 @@ func percent(share *float64) string { return fmt.Sprintf("%.2f", 100**share) }
 func (r Row) WriteText(w io.Writer, sessions []*Session) error {
 	a := r.Results[0]
 	if q := r.Ratio; q != nil {
-		_, err := fmt.Fprintf(w, "%12d%12d%12s%12s%9.3f%9.3f%9.3f\n", a.Size, r.Results[1].Size,
-			short(q.A), short(q.B), q.Ratio, q.Low, q.High)
-		return err
+		b := r.Results[1]
+		_, err := fmt.Fprintf(w, "%12d%12d%12s%12s%9.3f%9.3f%9.3f\n", a.Size, b.Size, short(q.A), short(q.B), q.Ratio, q.Low, q.High)
+		return errors.Join(err, a.Losses.warn(w), b.Losses.warn(w))
 	}
 	for _, c := range sessions[0].columns() {
 		if _, err := fmt.Fprintf(w, "%*s", c.width, c.cell(a)); err != nil {
@@ -171,7 +175,7 @@ func (r Row) WriteText(w io.Writer, sessions []*Session) error {
 		}
 	}
 	_, err := fmt.Fprintln(w)
-	return err
+	return errors.Join(err, a.Losses.warn(w))
 }
 
 // short writes v with about four digits.

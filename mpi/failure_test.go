@@ -3,6 +3,7 @@ package mpi_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -234,6 +235,32 @@ func TestPartition_aMinute(t *testing.T) {
 	})
 	if err := w.Run(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Who takes a rank for lost says what frames of it this host itself has lost.
+func TestPartition_saysWhatIsLost(t *testing.T) {
+	for _, transport := range []mpi.Transport{mpi.RD, mpi.UD} {
+		for stray, want := range map[uint64]string{0: "", 9: "; here 9 frames came in on a queue of the network card without a socket"} {
+			w := newSimWorld(sim.Config{Limit: time.Hour}, 2)
+			w.mpi.Transport, w.stray, w.dgram = transport, stray, dgram.Config{PeerLost: 30 * time.Second}
+			w.At(mono.Time(mono.Millisecond), func() { w.Partition(mono.Time(30*time.Minute), w.nodes[1]) })
+			w.launch(func(_ *sim.Task, p *mpi.Proc) error {
+				for {
+					err := sums(p.World(), 3)
+					if err == nil {
+						continue
+					}
+					if text := err.Error(); !strings.Contains(text, "is lost: ") || want != "" && !strings.Contains(text, want) || want == "" && strings.Contains(text, "here") {
+						t.Errorf("%v, %d stray: %v", transport, stray, err)
+					}
+					return errors.Join(wantClass(err, mpi.ErrProcFailed), p.World().Revoke())
+				}
+			})
+			if err := w.Run(); err != nil {
+				t.Errorf("%v, %d stray: %v", transport, stray, err)
+			}
+		}
 	}
 }
 

@@ -237,6 +237,7 @@ func (w *watch) total() {
 	w.record.SetTotals(*t)
 	l := w.p.ep.Inside().Limits()
 	w.record.SetLimits(trace.Limits{Eager: uint64(l.Eager), Idle: uint64(l.Idle), NearLeast: uint64(l.NearLeast), NearMost: uint64(l.NearMost)})
+	w.record.SetLosses(w.p.losses())
 	for i, c := range w.comms {
 		if c != nil {
 			w.record.SetComm(i, c.totals())

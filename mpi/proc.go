@@ -232,7 +232,25 @@ func (p *Proc) observe(cfg Config) error {
 	}
 	p.watch = newWatch(p, record)
 	p.watch.hooks = cfg.Hooks
+	if record != nil {
+		record.SetCarrier(p.carrier())
+	}
 	return nil
+}
+
+// carrier says what carries messages to other hosts, for people.
+func (p *Proc) carrier() string {
+	a := p.ctx.Attr()
+	if a.CarrierDetail == "" {
+		return a.Carrier
+	}
+	return a.Carrier + " on " + a.CarrierDetail
+}
+
+// losses returns what that has lost.
+func (p *Proc) losses() verbs.Losses {
+	_, carried := p.ctx.Stats()
+	return carried.Losses()
 }
 
 func (p *Proc) open(cfg Config) (err error) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/inet"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
@@ -25,6 +26,7 @@ type simWorld struct {
 	mpi   mpi.Config
 	dgram dgram.Config
 	tcp   sim.StreamConfig // with a transport that connects
+	stray uint64           // see strayPort
 }
 
 const simPort = 18700
@@ -55,6 +57,18 @@ func (w *simWorld) open(t *sim.Task, r *sim.Rank) (*verbs.Context, error) {
 	return w.openWith(t, r, t, t)
 }
 
+// strayPort is a port of which so many frames stray to where it has no socket.
+type strayPort struct {
+	fabric.Port
+	stray uint64
+}
+
+func (p strayPort) Stats() fabric.PortStats {
+	s := p.Port.Stats()
+	s.RxStray += p.stray
+	return s
+}
+
 func (w *simWorld) openWith(t *sim.Task, r *sim.Rank, clock mono.Clock, parker progress.Parker) (*verbs.Context, error) {
 	node := t.Node()
 	c := verbs.Config{
@@ -71,7 +85,7 @@ func (w *simWorld) openWith(t *sim.Task, r *sim.Rank, clock mono.Clock, parker p
 		return nil, err
 	}
 	c.Datagram, err = inet.New(inet.Config{
-		Port: port, Resolver: w.hops, MAC: node.MAC(),
+		Port: strayPort{port, w.stray}, Resolver: w.hops, MAC: node.MAC(),
 		Local: netip.AddrPortFrom(node.Addr(), simPort),
 	})
 	if err != nil {

@@ -148,7 +148,8 @@ func (c *Context) Attr() DeviceAttr {
 		AtomicAtomic: true,
 	}
 	if c.ep != nil {
-		a.Carrier, a.MTU, a.MaxSeg = c.cfg.Datagram.Caps().Carrier, c.ep.MaxPayload(), c.maxSeg()
+		caps := c.cfg.Datagram.Caps()
+		a.Carrier, a.CarrierDetail, a.MTU, a.MaxSeg = caps.Carrier, caps.Detail, c.ep.MaxPayload(), c.maxSeg()
 		a.MaxQP, a.MaxMcastGrp = 1+maxUD, maxGroups
 		a.Bulk = c.ep.HasBulk()
 	}

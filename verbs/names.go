@@ -6,6 +6,7 @@ import (
 	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/internal/trace"
 )
 
 // Engine moves everything of the contexts that were opened with it, in the thread
@@ -42,6 +43,9 @@ type EndpointStats = llp.Stats
 
 // DatagramStats counts what a carrier of datagrams did.
 type DatagramStats = fabric.DatagramStats
+
+// Losses are what a carrier has lost; see DatagramStats.Losses.
+type Losses = trace.Losses
 
 // StreamStats counts what a carrier of streams did.
 type StreamStats = fabric.StreamStats

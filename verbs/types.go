@@ -305,6 +305,7 @@ type CQInit struct {
 // DeviceAttr says what a context can do (ibv_query_device(3)).
 type DeviceAttr struct {
 	Carrier       string // what carries the frames, for people
+	CarrierDetail string // how it is used: device, queues, buffers; may be empty
 	StreamCarrier string // what carries the streams of RC; empty: nothing does
 	Addr          string // address:port that peers create address handles for
 	MTU           int    // largest UDP payload in bytes; 0 without datagrams

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -18,13 +20,16 @@ type device struct {
 	driver   string // "veth", "ixgbe", ...; "" when it does not say
 	index    int
 	mtu      int
-	queues   int // that can both receive and send
-	receive  int // that can receive
+	queues   int  // that can both receive and send
+	receive  int  // that can receive
+	most     int  // queues that it can have; 0: it does not say
+	apart    bool // see channels
 	up       bool
 	carrier  bool // the link was up, too
 	features features
 	kind     kind   // of the one that was asked for
 	vlan     uint16 // whose tag frames have on card; 0: none
+	lacks    string // what this machine misses for the zero-copy that its driver has; "": nothing known
 }
 
 func lookup(name string) (*device, error) {
@@ -52,8 +57,13 @@ func describe(l netlink.Link) *device {
 		name: a.Name, card: a.Name, index: a.Index, mtu: a.MTU, up: a.Flags&net.FlagUp != 0, carrier: a.RawFlags&unix.IFF_RUNNING != 0,
 		driver: driverOf(a.Name), features: queryFeatures(a.Index),
 	}
+	if d.driver == "virtio_net" {
+		d.lacks = virtioLacks(virtioFeatures(d.name))
+	}
 	d.kind = kindOfLink(l, d.driver)
-	if d.queues, d.receive = queryChannels(a.Index); d.receive == 0 {
+	c := queryChannels(a.Index)
+	d.queues, d.receive, d.most, d.apart = c.both, c.receive, c.most, c.apart
+	if d.receive == 0 {
 		d.queues, d.receive = max(min(a.NumRxQueues, a.NumTxQueues), 1), max(a.NumRxQueues, 1)
 	}
 	return d
@@ -110,6 +120,35 @@ func driverOf(name string) string {
 	return unix.ByteSliceToString(info.Driver[:])
 }
 
+// virtioFeatures returns the feature bits that the driver and the host have agreed on,
+// as a digit for each, or "" where they are not to be seen.
+func virtioFeatures(name string) string {
+	text, _ := os.ReadFile(filepath.Join("/sys/class/net", name, "device/features"))
+	return strings.TrimSpace(string(text))
+}
+
+// virtioLacks says what virtio misses for zero-copy: addresses of DMA, which its queues
+// have with VIRTIO_F_ACCESS_PLATFORM only (virtnet_xsk_pool_enable in Linux).
+func virtioLacks(features string) string {
+	const accessPlatform = 33
+	if len(features) > accessPlatform && features[accessPlatform] == '0' {
+		return "its host gives it no VIRTIO_F_ACCESS_PLATFORM (QEMU: iommu_platform=on)"
+	}
+	return ""
+}
+
+// moreQueues says, behind a text, how to give the device more queues; "" where it
+// has all that it can have.
+func (d *device) moreQueues(text string) string {
+	switch {
+	case d.most <= d.queues:
+		return ""
+	case d.apart:
+		return fmt.Sprintf("%sethtool -L %s rx N tx N (up to %d)", text, d.card, d.most)
+	}
+	return fmt.Sprintf("%sethtool -L %s combined N (up to %d)", text, d.card, d.most)
+}
+
 // check finds what keeps a port from being opened on the device.
 func (d *device) check(queue, mtu int) error {
 	switch {
@@ -117,7 +156,7 @@ func (d *device) check(queue, mtu int) error {
 		return &Error{Device: d.name, Reason: ErrDeviceDown, Remedy: fmt.Sprintf("bring it up: ip link set dev %s up", d.name)}
 	case queue >= d.queues:
 		return &Error{Device: d.name, Reason: ErrNoQueue, Detail: fmt.Sprintf("queue %d of %d", queue, d.queues),
-			Remedy: fmt.Sprintf("use a queue from 0 to %d, or add queues: ethtool -L %s combined N", d.queues-1, d.card)}
+			Remedy: fmt.Sprintf("use a queue from 0 to %d", d.queues-1) + d.moreQueues(", or add queues: ")}
 	case mtu > d.mtu:
 		return &Error{Device: d.name, Reason: ErrMTU, Detail: fmt.Sprintf("%d wanted, the device has %d", mtu, d.mtu),
 			Remedy: fmt.Sprintf("raise it here and on all peers: ip link set dev %s mtu %d", d.name, mtu)}

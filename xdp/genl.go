@@ -51,33 +51,39 @@ func queryFeatures(ifindex int) features {
 	return f
 }
 
-// queryChannels returns how many queues a device has that can both receive and
-// send, and how many that can receive (ethtool --show-channels), or 0 when its
-// driver does not say.
-func queryChannels(ifindex int) (both, receive int) {
+// channels are the queues of a device.
+type channels struct {
+	both    int  // that can both receive and send; 0: its driver does not say
+	receive int  // that can receive
+	most    int  // both, at most; 0: its driver does not say
+	apart   bool // receive and send queues are counted apart (ethtool -L DEV rx N tx N)
+}
+
+// queryChannels asks for the queues of a device (ethtool --show-channels).
+func queryChannels(ifindex int) channels {
 	const channelsGet, headerAttr, indexAttr = 17, 1, 1
-	const rxAttr, txAttr, combinedAttr = 6, 7, 9
 	header := nl.NewRtAttr(headerAttr|unix.NLA_F_NESTED, nil)
 	header.AddRtAttr(indexAttr, nl.Uint32Attr(uint32(ifindex)))
 	attrs, err := askGeneric(unix.ETHTOOL_GENL_NAME, channelsGet, header)
 	if err != nil {
-		return 0, 0
+		return channels{}
 	}
-	var rx, tx, combined uint32
+	return channelsOf(attrs)
+}
+
+// channelsOf reads the answer (linux/ethtool_netlink.h, ETHTOOL_A_CHANNELS_*).
+func channelsOf(attrs []syscall.NetlinkRouteAttr) channels {
+	const rxMax, txMax, combinedMax, rx, tx, combined = 2, 3, 5, 6, 7, 9
+	var n [combined + 1]int
 	for _, a := range attrs {
-		if len(a.Value) < 4 {
-			continue
-		}
-		switch v := binary.NativeEndian.Uint32(a.Value); a.Attr.Type {
-		case rxAttr:
-			rx = v
-		case txAttr:
-			tx = v
-		case combinedAttr:
-			combined = v
+		if len(a.Value) >= 4 && int(a.Attr.Type) < len(n) {
+			n[a.Attr.Type] = int(binary.NativeEndian.Uint32(a.Value))
 		}
 	}
-	return int(combined + min(rx, tx)), int(combined + rx)
+	return channels{
+		both: n[combined] + min(n[rx], n[tx]), receive: n[combined] + n[rx],
+		most: max(n[combinedMax], min(n[rxMax], n[txMax])), apart: n[combinedMax] <= 1,
+	}
 }
 
 // askGeneric sends one request to a generic netlink family and returns the

@@ -207,6 +207,25 @@ func (r *Report) device(dev *device) {
 	r.add(f)
 }
 
+// kindName says for people what the device is, in few words.
+func (d *device) kindName() string {
+	switch {
+	case d.kind.what != "":
+		return strings.TrimPrefix(strings.TrimPrefix(d.kind.what, "a "), "an ")
+	case isVF(d.name):
+		return "virtual function of a network card"
+	}
+	return "network card"
+}
+
+// lower returns the device that is used in d's stead, or "".
+func (d *device) lower() string {
+	if d.card == d.name {
+		return ""
+	}
+	return d.card
+}
+
 // isVF reports whether a device is a virtual function of a network card (SR-IOV).
 func isVF(name string) bool {
 	if strings.ContainsRune(name, '/') {

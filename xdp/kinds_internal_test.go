@@ -11,6 +11,17 @@ import (
 	"github.com/xwarp/xwarp/bpf"
 )
 
+func TestDevice_kindName(t *testing.T) {
+	for want, d := range map[string]device{
+		"VLAN": {name: "up0", card: "eth0", kind: kindOf("vlan")}, "IPsec interface": {name: "up0", card: "up0", kind: kindOf("xfrm")},
+		"veth": {name: "up0", card: "up0", kind: kindOf("veth")}, "network card": {name: "up0", card: "up0"},
+	} {
+		if got := d.kindName(); got != want || (d.lower() == "eth0") != (want == "VLAN") {
+			t.Errorf("%q on %q, want %q", got, d.lower(), want)
+		}
+	}
+}
+
 // The documentation has a row for every kind, with what is used.
 func TestKinds_documented(t *testing.T) {
 	text, err := os.ReadFile("../docs/NICS.md")

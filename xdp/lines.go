@@ -304,6 +304,9 @@ func (l *Lines) Caps() PortCaps { return l.caps }
 // Steering returns what gives frames to the seats.
 func (l *Lines) Steering() *Steering { return l.steering }
 
+// Stray is Steering.Stray.
+func (l *Lines) Stray() uint64 { return l.steering.Stray() }
+
 // Seat describes a seat as Queue.Seat does.
 func (l *Lines) Seat(number int) Seat {
 	steer := l.config.Steer

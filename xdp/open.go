@@ -173,7 +173,7 @@ func (c *Config) bindings(dev *device, mode bpf.Mode) []uint16 {
 
 func capsOf(c Config, dev *device, mode bpf.Mode, s *socket) (PortCaps, error) {
 	caps := PortCaps{
-		Driver: "xdp/" + mode.String() + "/copy", MTU: dev.mtu, MaxBufs: fabric.MaxBufs,
+		Driver: "xdp/" + mode.String() + "/copy", Device: dev.name, Queues: max(c.Queues, 1), MTU: dev.mtu, MaxBufs: fabric.MaxBufs,
 		TxDepth: c.TxDepth, ZeroCopy: s.zeroCopy, VLAN: dev.vlan,
 	}
 	if s.zeroCopy {

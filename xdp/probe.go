@@ -3,6 +3,7 @@ package xdp
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,25 +18,42 @@ type Finding struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Needed bool   `json:"needed"`           // false: it works without, only slower
+	Unsure bool   `json:"unsure,omitempty"` // it may be OK: nobody has tried
 	Detail string `json:"detail,omitempty"` // what was found
 	Remedy string `json:"remedy,omitempty"` // what to do when not OK
 }
 
+// ZeroCopyState says whether a device can do zero-copy, and how that is known.
+type ZeroCopyState string
+
+// States of zero-copy.
+const (
+	ZeroCopyNo       ZeroCopyState = "no"        // the driver has none, or none in this configuration
+	ZeroCopyNotTried ZeroCopyState = "not tried" // the driver says that it has it
+	ZeroCopyUnknown  ZeroCopyState = "unknown"   // the kernel does not tell
+	ZeroCopyWorks    ZeroCopyState = "yes"       // see Try
+	ZeroCopyFails    ZeroCopyState = "fails"     // the driver says that it has it, and see Try
+)
+
 // Report says what a device can do.
 type Report struct {
-	Device      string        `json:"device"`
-	Driver      string        `json:"driver"`
-	Kernel      string        `json:"kernel"`
-	Up          bool          `json:"up"`
-	MTU         int           `json:"mtu"`    // bytes
-	Queues      int           `json:"queues"` // that can both receive and send
-	Modes       []string      `json:"modes"`  // "generic", "driver"
-	ZeroCopy    bool          `json:"zero_copy"`
-	MultiBuffer bool          `json:"multi_buffer"` // frames above MTUSingle, in copy mode
-	NeedWakeup  bool          `json:"need_wakeup"`
-	Memlock     uint64        `json:"memlock"`           // limit in bytes; ^0 is none
-	Program     *bpf.Attached `json:"program,omitempty"` // somebody's XDP program
-	Findings    []Finding     `json:"findings"`
+	Device       string        `json:"device"`
+	Driver       string        `json:"driver"`
+	Kind         string        `json:"kind"`            // "network card", "VLAN", ...
+	Lower        string        `json:"lower,omitempty"` // the device below it that is used in its stead
+	Kernel       string        `json:"kernel"`
+	Up           bool          `json:"up"`
+	MTU          int           `json:"mtu"`        // bytes
+	Queues       int           `json:"queues"`     // that can both receive and send
+	QueuesMax    int           `json:"queues_max"` // that it can be given; 0: its driver does not say
+	Modes        []string      `json:"modes"`      // "generic", "driver"
+	ZeroCopy     ZeroCopyState `json:"zero_copy"`
+	ZeroCopySegs int           `json:"zc_max_segs"`  // buffers of one frame in zero-copy; 0: unknown, or none
+	MultiBuffer  bool          `json:"multi_buffer"` // frames above MTUSingle, in copy mode
+	NeedWakeup   bool          `json:"need_wakeup"`
+	Memlock      uint64        `json:"memlock"`           // limit in bytes; ^0 is none
+	Program      *bpf.Attached `json:"program,omitempty"` // somebody's XDP program
+	Findings     []Finding     `json:"findings"`
 }
 
 // Usable reports whether [Open] can be expected to work.
@@ -48,22 +66,36 @@ func (r Report) Usable() bool {
 	return true
 }
 
+// add adds a finding, or replaces the one of its name.
 func (r *Report) add(f Finding) {
 	if f.OK {
 		f.Remedy = ""
+	}
+	if i := slices.IndexFunc(r.Findings, func(o Finding) bool { return o.Name == f.Name }); i >= 0 {
+		r.Findings[i] = f
+		return
 	}
 	r.Findings = append(r.Findings, f)
 }
 
 // Probe finds out what a device in the network namespace of the calling thread
 // can do. It changes nothing there: it binds a socket to queue 0 for a moment,
-// in copy mode and without a program. The error is that of an unknown device.
+// in copy mode and without a program. So whether zero-copy works, which may depend
+// on more than the driver, it does not find out: see [Try]. The error is that of an
+// unknown device.
 func Probe(name string) (Report, error) {
 	dev, err := lookup(name)
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{Device: dev.name, Driver: dev.driver, Kernel: kernelRelease(), Up: dev.up, MTU: dev.mtu, Queues: dev.queues}
+	return probe(dev, kernelRelease()), nil
+}
+
+func probe(dev *device, release string) Report {
+	r := Report{
+		Device: dev.name, Driver: dev.driver, Kind: dev.kindName(), Lower: dev.lower(), Kernel: release,
+		Up: dev.up, MTU: dev.mtu, Queues: dev.queues, QueuesMax: dev.most,
+	}
 	r.kernel()
 	r.device(dev)
 	r.add(Finding{Name: "link", OK: dev.up, Needed: true, Detail: map[bool]string{true: "up", false: "down"}[dev.up],
@@ -75,14 +107,23 @@ func Probe(name string) (Report, error) {
 	r.modes(dev)
 	r.multiBuffer(dev)
 	r.zeroCopy(dev)
-	r.add(Finding{Name: "queues", OK: true, Detail: strconv.Itoa(dev.queues)})
+	r.queues(dev)
 	r.steering(dev)
-	return r, nil
+	return r
+}
+
+func (r *Report) queues(dev *device) {
+	f := Finding{Name: "queues", OK: true, Detail: strconv.Itoa(dev.queues)}
+	if dev.most > 0 {
+		f.Detail += fmt.Sprintf(" of up to %d", dev.most)
+	}
+	r.add(f)
 }
 
 // steering tells whether several processes can have a queue each.
 func (r *Report) steering(dev *device) {
-	f := Finding{Name: "steering", Detail: "no n-tuple filters in " + dev.who(), Remedy: "ranks of one host share a queue"}
+	const share = "ranks of one host share a queue"
+	f := Finding{Name: "steering", Detail: "no n-tuple filters in " + dev.who(), Remedy: share}
 	var on bool
 	card, closeCard, err := openEthtool(dev.card)
 	if err == nil {
@@ -95,7 +136,10 @@ func (r *Report) steering(dev *device) {
 	case dev.vlan != 0:
 		f.Detail = "frames of a VLAN are not steered to queues"
 	case dev.queues == 1:
-		f.Detail, f.Remedy = "n-tuple filters, but one queue", fmt.Sprintf("add queues: ethtool -L %s combined N", dev.card)
+		f.Detail = "n-tuple filters, but one queue"
+		if f.Remedy = dev.moreQueues("add queues: "); f.Remedy == "" {
+			f.Remedy = share + ", for it can have no other"
+		}
 	default:
 		f.OK, f.Detail = true, "n-tuple filters (xrun --queues steered), "+map[bool]string{true: "on", false: "switched on when needed"}[on]
 	}
@@ -222,12 +266,17 @@ func (r *Report) trialSocket(dev *device) {
 func (r *Report) modes(dev *device) {
 	r.Modes = []string{bpf.Generic.String()}
 	f := Finding{Name: "driver mode", OK: dev.features.driverMode(), Detail: "supported by " + dev.who()}
-	if f.OK {
+	if known, _ := knownOf(dev.driver, r.Kernel); !dev.features.known {
+		f.OK, f.Detail = known, "supported by "+dev.who()+", as far as known: the kernel tells since Linux 6.3"
+	}
+	switch {
+	case f.OK:
 		r.Modes = append(r.Modes, bpf.Driver.String())
-	} else if f.Detail = "not supported by " + dev.who(); !dev.features.known {
-		f.Detail, f.Remedy = "unknown before Linux 6.3", "try --fabric xdp:driver"
-	} else {
-		f.Remedy = "generic mode is used; a network card with XDP in its driver is faster"
+	case !dev.features.known:
+		f.Unsure, f.Detail = true, "unknown: the kernel tells since Linux 6.3, and "+dev.who()+" is not known to have it"
+		f.Remedy = "it is used if it is there; to find out: " + tryCommand(dev)
+	default:
+		f.Detail, f.Remedy = "not supported by "+dev.who(), "generic mode is used; a network card with XDP in its driver is faster"
 	}
 	r.add(f)
 }
@@ -247,17 +296,47 @@ func (r *Report) multiBuffer(dev *device) {
 	r.add(f)
 }
 
+// zeroCopy tells what the driver says, which is not all that it takes.
 func (r *Report) zeroCopy(dev *device) {
-	r.ZeroCopy = dev.features.zeroCopy()
-	f := Finding{Name: "zero-copy", OK: r.ZeroCopy, Detail: "supported by " + dev.who()}
+	r.ZeroCopySegs = int(dev.features.zcSegs)
+	has, by := dev.features.zeroCopy(), "as "+dev.who()+" says"
+	if !dev.features.known {
+		_, has = knownOf(dev.driver, r.Kernel)
+		by = "as far as known of " + dev.who()
+	}
+	f := Finding{Name: "zero-copy"}
 	switch {
-	case !dev.features.known:
-		f.Detail, f.Remedy = "unknown before Linux 6.3", "it is used where the driver has it"
-	case !r.ZeroCopy:
+	case !has && !dev.features.known:
+		r.ZeroCopy, f.Unsure = ZeroCopyUnknown, true
+		f.Detail, f.Remedy = "unknown before Linux 6.3", "it is used where it works; to find out: "+tryCommand(dev)
+	case !has:
+		r.ZeroCopy = ZeroCopyNo
 		f.Detail, f.Remedy = "not supported by "+dev.who(), "the kernel copies; a network card with AF_XDP zero-copy in its driver is faster"
+	case dev.lacks != "":
+		r.ZeroCopy = ZeroCopyNo
+		f.Detail, f.Remedy = "supported by "+dev.who()+", but not here: "+dev.lacks, "the kernel copies; ask who runs the host of this machine"
 	case dev.mtu > MTUSingle && dev.features.zcSegs <= 1:
-		f.OK, f.Detail = false, "only for frames of one buffer"
+		r.ZeroCopy, f.Detail = ZeroCopyNo, "only for frames of one buffer (zc_max_segs 1)"
 		f.Remedy = fmt.Sprintf("lower the MTU on all hosts to use it: ip link set dev %s mtu %d", dev.name, MTUSingle)
+	default:
+		r.ZeroCopy, f.Unsure = ZeroCopyNotTried, true
+		f.Detail = "not tried; supported, " + by
+		if n := r.ZeroCopySegs; n > 0 {
+			f.Detail += fmt.Sprintf(", with up to %s for a frame (zc_max_segs)", count(n, "buffer"))
+		}
+		f.Remedy = "it is used where it works; to find out: " + tryCommand(dev)
 	}
 	r.add(f)
+}
+
+// tryCommand is what a user types to have [Try] done.
+func tryCommand(dev *device) string {
+	return fmt.Sprintf("xinfo --check %s --try (the card may reset itself)", dev.name)
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -3,6 +3,7 @@ package xdp_test
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -38,7 +39,7 @@ func TestProbe_healthy(t *testing.T) {
 	if len(failed) != 0 || !r.Usable() {
 		t.Errorf("%+v", failed)
 	}
-	if r.Driver != "veth" || r.MTU != 9000 || r.Queues != 1 || !r.Up || !r.MultiBuffer || !r.NeedWakeup || r.ZeroCopy || r.Program != nil {
+	if r.Driver != "veth" || r.MTU != 9000 || r.Queues != 1 || !r.Up || !r.MultiBuffer || !r.NeedWakeup || r.ZeroCopy != xdp.ZeroCopyNo || r.Program != nil || r.QueuesMax < 1 {
 		t.Errorf("%+v", r)
 	}
 	if _, err := json.Marshal(r); err != nil {
@@ -76,8 +77,49 @@ func TestProbe_inUse(t *testing.T) {
 	}
 }
 
+// Trying finds out what runs, and leaves nothing on the device.
+func TestTry(t *testing.T) {
+	h := testbedOf(t, testbed.Config{MTU: 1500, Queues: 2}).Hosts[0]
+	for range 2 {
+		err := h.Do(func() error {
+			r, err := xdp.Try(h.Dev)
+			if err != nil {
+				return err
+			}
+			if len(r.Modes) != 2 || r.ZeroCopy != xdp.ZeroCopyNo || r.Program != nil || !r.Usable() {
+				t.Errorf("%+v", r)
+			}
+			for _, f := range r.Findings {
+				if f.Name == "zero-copy" && !strings.HasPrefix(f.Detail, "tried on queue 1: the driver has it not") {
+					t.Errorf("%+v", f)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := config(newArena(t))
+	c.Frames = 0
+	open(t, drivers[1], h, c)
+	err := h.Do(func() error {
+		r, err := xdp.Try(h.Dev) // which must leave alone what somebody uses
+		if err == nil && (r.Usable() || r.Program == nil) {
+			t.Errorf("%+v", r)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestProbe_unknownDevice(t *testing.T) {
 	if _, err := xdp.Probe("nosuchdev"); !errors.Is(err, xdp.ErrNoDevice) {
+		t.Error(err)
+	}
+	if _, err := xdp.Try("nosuchdev"); !errors.Is(err, xdp.ErrNoDevice) {
 		t.Error(err)
 	}
 }

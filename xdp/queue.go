@@ -311,6 +311,9 @@ func (q *Queue) Caps() PortCaps { return q.caps }
 // Steering returns what gives frames to the seats.
 func (q *Queue) Steering() *Steering { return q.steering }
 
+// Stray is Steering.Stray.
+func (q *Queue) Stray() uint64 { return q.steering.Stray() }
+
 // Seat describes a seat, with the descriptors as they are in this process. They
 // stay the queue's, and are not inherited: they can be passed on in the order of
 // Seat.FDs, and Seat.At tells where they went.

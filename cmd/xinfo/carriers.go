@@ -51,8 +51,11 @@ func xdpDetail(r xdp.Report, ip bool) string {
 		return noAddress
 	}
 	detail := strings.Join(r.Modes, ", ") + " mode"
-	if r.ZeroCopy {
+	switch r.ZeroCopy {
+	case xdp.ZeroCopyWorks:
 		detail += ", zero-copy"
+	case xdp.ZeroCopyNotTried:
+		detail += ", zero-copy not tried"
 	}
 	if r.MultiBuffer {
 		detail += ", multi-buffer"

@@ -13,11 +13,12 @@ const usage = `usage: xinfo [-v] [-d DEV] [-i PORT] [--json]
        xinfo -l
        xinfo DEV...
        xinfo --table
-       xinfo [--json] --check DEV
+       xinfo [--json] --check DEV [--try]
        xinfo --clean
 
 Tells what network devices can do, as ibv_devinfo does, and what to do about
-each thing that is missing. Looking changes nothing and sends nothing.
+each thing that is missing. Looking changes nothing and sends nothing (but for
+--try).
 
   xinfo               the devices that have an IP address, then what AF_XDP
                       misses on them
@@ -29,6 +30,11 @@ each thing that is missing. Looking changes nothing and sends nothing.
   --table             AF_XDP on all devices but loopback: a table
   --check DEV         all that was found out about AF_XDP there, and exit status
                       1 when it cannot be used
+  --try               with --check: try also what the driver only claims, which
+                      else is "not tried": run a program in driver mode and
+                      bind with zero-copy to a queue that nobody holds, for a
+                      moment. The card may reset itself and lose its link for
+                      some seconds
   --clean             remove the namespaces of test beds whose owner is dead, what
                       was shared as memory in them (folders in /dev/shm), and end
                       the processes in them; remove the n-tuple filters of
@@ -56,7 +62,9 @@ Fields of a device
 Columns of the table
   QUEUES        pairs of receive and send queues; an AF_XDP socket owns one
   MODES         where the XDP program can run: driver, or generic (any device)
-  ZERO-COPY     the card reads and writes our memory itself
+  ZERO-COPY     the card reads and writes our memory itself: no, not tried (the
+                driver says that it can; --check DEV --try finds out), unknown
+                (no kernel before Linux 6.3 tells)
   MULTI-BUFFER  frames larger than a page can be used
   AF_XDP        whether everything that is needed is there
 
@@ -66,6 +74,7 @@ there (--check), or something could not be removed (--clean); 2 used wrongly.
 Examples
   xinfo
   xinfo -vd eth1
+  sudo xinfo --check eth1 --try
   xinfo --check eth1 && sudo xrun -n 2 --hosts a,b --device eth1 ./app
   xinfo --json | jq 'select(.usable) | .device'
   xinfo --json -d eth1 | jq '.attr.max_qp_rd_atom, .ports[0].gids'
@@ -75,6 +84,7 @@ Examples
 type options struct {
 	help    bool
 	check   string
+	try     bool
 	clean   bool
 	json    bool
 	list    bool
@@ -97,6 +107,7 @@ func flagSet(o *options) *flag.FlagSet {
 	fs := flag.NewFlagSet("xinfo", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&o.check, "check", "", "")
+	fs.BoolVar(&o.try, "try", false, "")
 	fs.BoolVar(&o.clean, "clean", false, "")
 	fs.BoolVar(&o.json, "json", false, "")
 	fs.BoolVar(&o.table, "table", false, "")
@@ -142,6 +153,8 @@ func (o *options) judge(given map[string]bool) error {
 		return errors.New("--check needs the name of a device; xinfo lists them")
 	case given["check"] && (what > 1 || choice || len(o.devs) > 0):
 		return errors.New("--check is about one device and nothing else")
+	case o.try && !given["check"]:
+		return errors.New("--try goes with --check DEV: a card may reset itself when it is tried")
 	case o.clean && (what > 1 || choice || o.json || len(o.devs) > 0):
 		return errors.New("--clean goes alone")
 	case (o.list || o.table) && (what > 1 || choice || o.json || len(o.devs) > 0):

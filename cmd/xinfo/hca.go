@@ -44,6 +44,7 @@ var portStates = map[string]int{"PORT_DOWN": 1, "PORT_ACTIVE": 4}
 type machine struct {
 	devices func() ([]string, error)
 	probe   func(string) (xdp.Report, error)
+	try     func(string) (xdp.Report, error)
 	nic     func(string) (nic, error)
 	query   func(string, nic) (verbs.DeviceAttr, bool, error)
 }

@@ -24,7 +24,7 @@ const (
 )
 
 func main() {
-	m := machine{devices: devices, probe: xdp.Probe, nic: lookupNIC, query: queryDevice}
+	m := machine{devices: devices, probe: xdp.Probe, try: xdp.Try, nic: lookupNIC, query: queryDevice}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, m))
 }
 
@@ -81,10 +81,14 @@ func clean(out io.Writer) error {
 
 // check is for scripts: its exit code says whether AF_XDP can be used.
 func (m machine) check(o options, out io.Writer) (int, error) {
+	if o.try {
+		m.probe = m.try
+	}
 	r, err := m.probe(o.check)
 	switch {
 	case err != nil:
 	case o.json:
+		m.probe = func(string) (xdp.Report, error) { return r, nil } // once is enough
 		err = m.writeJSON(out, o.check)
 	default:
 		err = writeReport(out, r)

@@ -20,8 +20,14 @@ func fakeMachine() machine {
 	return machine{
 		devices: func() ([]string, error) { return []string{"good", "bad", "dumb"}, nil },
 		probe:   fake,
-		nic:     fakeNIC,
-		query:   fakeQuery,
+		try: func(name string) (xdp.Report, error) {
+			r, err := fake(name)
+			r.ZeroCopy = xdp.ZeroCopyFails
+			r.Findings = append(r.Findings, xdp.Finding{Name: "zero-copy", Detail: "tried on queue 1: no", Remedy: "the kernel copies"})
+			return r, err
+		},
+		nic:   fakeNIC,
+		query: fakeQuery,
 	}
 }
 
@@ -56,14 +62,16 @@ func fakeQuery(string, nic) (a verbs.DeviceAttr, ok bool, err error) {
 // fake stands for a machine with a device that has all, one that has not what
 // is needed, and one that could be better.
 func fake(name string) (xdp.Report, error) {
-	r := xdp.Report{Device: name, Driver: "ixgbe", Up: true, MTU: 9000, Queues: 4, Modes: []string{"generic", "driver"}, ZeroCopy: true, MultiBuffer: true}
+	r := xdp.Report{Device: name, Driver: "ixgbe", Up: true, MTU: 9000, Queues: 4, Modes: []string{"generic", "driver"}, ZeroCopy: xdp.ZeroCopyNotTried, ZeroCopySegs: 1, QueuesMax: 8, Kind: "network card", MultiBuffer: true}
 	r.Findings = []xdp.Finding{{Name: "kernel", OK: true, Needed: true, Detail: "6.18"}}
 	switch name {
 	case "good", "six", "dumb":
+	case "maybe":
+		r.Findings = append(r.Findings, xdp.Finding{Name: "zero-copy", Unsure: true, Detail: "not tried", Remedy: "try it"})
 	case "bad", "worse":
 		r.Findings = append(r.Findings, xdp.Finding{Name: "permission", Needed: true, Detail: "missing CAP_BPF", Remedy: "run as root"})
 	case "slow":
-		r.ZeroCopy = false
+		r.ZeroCopy = xdp.ZeroCopyNo
 		r.Findings = append(r.Findings, xdp.Finding{Name: "zero-copy", Detail: "not supported by veth", Remedy: "use a card"})
 	default:
 		return xdp.Report{}, errors.New("no such device: " + name)
@@ -80,7 +88,7 @@ func TestRun(t *testing.T) {
 		{"--help", exitOK, []string{"usage: xinfo", "Examples"}},
 		{"good", exitOK, []string{"good (driver ixgbe, MTU 9000)", "ok  kernel  6.18", "good: AF_XDP can be used"}},
 		{"--check good", exitOK, []string{"good: AF_XDP can be used"}},
-		{"-d good", exitOK, []string{"hca_id:\tgood\n", "state:\t\t\tPORT_ACTIVE (4)", "GID[  1]:\t\tfd00::1/64", "fabric xdp:\t\tRC RD UD (generic, driver mode, zero-copy, multi-buffer)"}},
+		{"-d good", exitOK, []string{"hca_id:\tgood\n", "state:\t\t\tPORT_ACTIVE (4)", "GID[  1]:\t\tfd00::1/64", "fabric xdp:\t\tRC RD UD (generic, driver mode, zero-copy not tried, multi-buffer)"}},
 		{"-d six", exitOK, []string{"PORT_DOWN (1)", "fabric tcp:\t\tRC\n", "fabric udp:\t\tRD UD\n"}},
 		{"-d dumb", exitOK, []string{"fabric tcp:\t\tno (needs an address)"}},
 		{"-d bad", exitOK, []string{"fabric xdp:\t\tno (permission: missing CAP_BPF)"}},
@@ -98,6 +106,10 @@ func TestRun(t *testing.T) {
 		{"--table --list", exitUsage, []string{"go alone"}},
 		{"--check slow", exitOK, []string{"-> use a card", "slow: AF_XDP can be used"}},
 		{"--check bad", exitFailed, []string{"MISSING  permission  missing CAP_BPF", "-> run as root", "bad: AF_XDP cannot be used (permission: missing CAP_BPF)"}},
+		{"--check maybe", exitOK, []string{"?   zero-copy  not tried\n", "-> try it", "maybe: AF_XDP can be used"}},
+		{"--check maybe --try", exitOK, []string{"-   zero-copy  tried on queue 1: no"}},
+		{"--json --check maybe --try", exitOK, []string{`"zero_copy":"fails"`, `"zc_max_segs":1`, `"queues_max":8`, `"kind":"network card"`}},
+		{"--try good", exitUsage, []string{"--try goes with --check DEV"}},
 		{"bad", exitOK, []string{"AF_XDP cannot be used"}},
 		{"--check nosuch", exitFailed, []string{"no such device: nosuch"}},
 		{"nosuch", exitFailed, []string{"no such device: nosuch"}},
@@ -163,7 +175,7 @@ func TestWriteBlock(t *testing.T) {
 			link_layer:		Ethernet
 			GID[  0]:		10.0.0.1/24
 			GID[  1]:		fd00::1/64
-			fabric xdp:		RC RD UD (generic, driver mode, zero-copy, multi-buffer)
+			fabric xdp:		RC RD UD (generic, driver mode, zero-copy not tried, multi-buffer)
 			fabric udp:		RD UD
 			fabric tcp:		RC
 			fabric shm:		RD UD
@@ -204,10 +216,10 @@ func TestWriteTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `DEVICE  DRIVER  LINK  MTU   QUEUES  MODES           ZERO-COPY  MULTI-BUFFER  AF_XDP
-good    ixgbe   up    9000  4       generic,driver  yes        yes           yes
-bad     ixgbe   up    9000  4       generic,driver  yes        yes           no
+good    ixgbe   up    9000  4       generic,driver  not tried  yes           yes
+bad     ixgbe   up    9000  4       generic,driver  not tried  yes           no
 slow    ixgbe   up    9000  4       generic,driver  no         yes           yes
-worse   ixgbe   up    9000  4       generic,driver  yes        yes           no
+worse   ixgbe   up    9000  4       generic,driver  not tried  yes           no
 
 Missing:
   bad, worse: permission: missing CAP_BPF
@@ -262,7 +274,7 @@ func TestRun_testbed(t *testing.T) {
 	}
 	defer tb.Close()
 	var out strings.Builder
-	m := machine{devices: devices, probe: xdp.Probe, nic: lookupNIC, query: queryDevice}
+	m := machine{devices: devices, probe: xdp.Probe, try: xdp.Try, nic: lookupNIC, query: queryDevice}
 	var blocks, table, check int
 	err = tb.Hosts[0].Do(func() error {
 		blocks = run([]string{"-v"}, &out, &out, m)

@@ -25,7 +25,7 @@ func writeTable(out io.Writer, reports []xdp.Report) error {
 			link = "up"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", r.Device, orDash(r.Driver), link, r.MTU, r.Queues,
-			orDash(strings.Join(r.Modes, ",")), yesNo(r.ZeroCopy), yesNo(r.MultiBuffer), yesNo(r.Usable()))
+			orDash(strings.Join(r.Modes, ",")), r.ZeroCopy, yesNo(r.MultiBuffer), yesNo(r.Usable()))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -63,7 +63,7 @@ func missing(reports []xdp.Report, needed bool) []miss {
 	var all []miss
 	for _, r := range reports {
 		for _, f := range r.Findings {
-			if f.OK || f.Needed != needed {
+			if f.OK || f.Unsure || f.Needed != needed {
 				continue
 			}
 			i := slices.IndexFunc(all, func(m miss) bool { return m.Finding == f })
@@ -86,6 +86,8 @@ func writeReport(out io.Writer, r xdp.Report) error {
 		switch {
 		case !f.OK && f.Needed:
 			state = "MISSING"
+		case f.Unsure:
+			state = "?"
 		case !f.OK:
 			state = "-"
 		}

@@ -112,6 +112,10 @@ Output:
                     msg_s, carrier, lost, rounds; of some tests op, peers, crc,
                     markers, loss, library, ranks, hosts, ipv6;
                     where messages may be lost sent{gbit_s,msg_s,whole,valid};
+                    on AF_XDP detail (device, queues, buffers per frame); where
+                    carriers have lost frames losses{here,there}, each
+                    {rx_no_socket, rx_no_room, rx_checksum, tx_unreachable,
+                    tx_refused}, which the tables name but for rx_no_room
                     with --vs also {metric, a, b, ratio, low, high}
                     memory: transport, receives, carrier, peers, user_bytes,
                     kernel_bytes, buffer_bytes, total_bytes, per_peer_bytes

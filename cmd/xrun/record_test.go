@@ -159,9 +159,10 @@ func TestXrun_trace(t *testing.T) {
 	for name, args := range map[string][]string{
 		"here":    nil,
 		"testbed": {"--testbed", "2"},
+		"shared":  {"--testbed", "2", "--queues", "shared"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name == "testbed" && os.Geteuid() != 0 {
+			if name != "here" && os.Geteuid() != 0 {
 				t.Skip("needs root to make hosts")
 			}
 			events, sum, errOut, status := recorded(t, "ends", args...)
@@ -186,6 +187,14 @@ func TestXrun_trace(t *testing.T) {
 			arrows := checkArrows(t, events, sum)
 			if around := arrows[1] + arrows[-3]; around < 4*rounds || len(sum.Missing) != 0 { // those of Allreduce and Finalize are some more
 				t.Errorf("%d arrows to the next rank, want %d at least: %+v", around, 4*rounds, sum)
+			}
+			for _, r := range sum.Ranks {
+				if used := fmt.Sprintf(": %s\n", r.Carrier); r.Carrier == "" || !strings.Contains(errOut, used) || strings.HasPrefix(r.Carrier, "xdp/") && !strings.Contains(used, " on xw0, 1 queue, multi-buffer") || name == "shared" && !strings.HasPrefix(r.Carrier, "xdp/") {
+					t.Errorf("rank %d goes over %q:\n%s", r.Rank, r.Carrier, errOut)
+				}
+				if r.Losses.NoSocket != 0 {
+					t.Errorf("rank %d: %+v", r.Rank, r.Losses)
+				}
 			}
 			if !strings.Contains(errOut, "Sendrecv") || !strings.Contains(errOut, fmt.Sprintf("all    %d", sum.Comms[0].SentMessages)) {
 				t.Errorf("table\n%s", errOut)

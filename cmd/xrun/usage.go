@@ -44,7 +44,9 @@ Where
   --user NAME          user that the ranks run as, if xrun is run by root: they
                        need no privileges with --queues shared or steered or
                        kernel UDP
-  --wdir, --wd DIR     directory to start in, on every host (default: this one)
+  --wdir, --wd DIR     directory to start in, on every host (default: this one).
+                       A PROGRAM without a slash is looked for there in PATH, or
+                       that of -x PATH=..., one with a slash from this directory
 
 How they talk
   --fabric F           xdp, xdp:generic, xdp:driver, xdp:asavie or udp (default:
@@ -94,7 +96,10 @@ What you see
                        or none
   --stats              at the end, print what the ranks have sent, received and
                        called, and how long that took, to the error output;
-                       ranks that were killed count up to then
+                       ranks that were killed count up to then. Also what
+                       carries messages to other hosts (AF_XDP: mode, copy or
+                       zero-copy, device, queues, buffers per frame), and what
+                       was lost there: frames on queues without a socket, ...
   --json FILE          write the same, rank by rank, as JSON (-: standard
                        output)
   --trace FILE         write a time line of all calls and messages, which

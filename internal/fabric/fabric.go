@@ -8,9 +8,11 @@
 package fabric
 
 import (
+	"fmt"
 	"net/netip"
 
 	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/trace"
 )
 
 // Desc names a run of bytes in the arena: one buffer of a frame. It has the
@@ -32,6 +34,8 @@ const MaxBufs = 18
 // PortCaps says what a port can do. It is read once, when a port is opened.
 type PortCaps struct {
 	Driver   string // what carries the frames, for people: "xdp/generic/copy"
+	Device   string // network device that they pass, or ""
+	Queues   int    // of the device, that frames are received on; 0: it has none
 	MTU      int    // largest IP packet in bytes; frames are 14 bytes longer
 	MaxBufs  int    // most buffers per frame; 1 without multi-buffer support
 	TxDepth  int    // size of the send queue in buffers
@@ -49,6 +53,21 @@ func (c PortCaps) Headroom() int {
 	return 4
 }
 
+// Detail says how a port uses its device, for people; "" where it has none.
+func (c PortCaps) Detail() string {
+	frames := "multi-buffer"
+	if c.MaxBufs == 1 {
+		frames = "one buffer per frame"
+	}
+	switch {
+	case c.Device == "":
+		return ""
+	case c.Queues == 1:
+		return fmt.Sprintf("%s, 1 queue, %s", c.Device, frames)
+	}
+	return fmt.Sprintf("%s, %d queues, %s", c.Device, c.Queues, frames)
+}
+
 // PortStats counts what happened to a port since it was opened.
 type PortStats struct {
 	RxFrames, RxBytes uint64
@@ -58,6 +77,11 @@ type PortStats struct {
 	TxInvalid         uint64 // buffers the kernel refused: a bug of ours
 	RxInvalid         uint64
 	Wakeups           uint64 // system calls made to move frames
+}
+
+// Losses returns what the port has lost.
+func (s PortStats) Losses() trace.Losses {
+	return trace.Losses{NoSocket: s.RxStray, NoRoom: s.RxDropped, Refused: s.TxInvalid}
 }
 
 // Port sends and receives whole Ethernet frames that live in an arena.
@@ -139,6 +163,7 @@ func (b *Batch) Add(p Packet, d Desc) {
 // DatagramCaps says what a datagram carrier can do.
 type DatagramCaps struct {
 	Carrier    string // for people: "xdp/generic/copy", "udp"
+	Detail     string // likewise, how it is used: "eth1, 4 queues, multi-buffer"; may be empty
 	MaxPayload int    // largest UDP payload in bytes that is not fragmented
 	MaxBufs    int    // most buffers per datagram when sending
 	Headroom   int    // bytes to leave free in front of the first buffer of a datagram to send
@@ -152,8 +177,16 @@ type DatagramStats struct {
 	RxMalformed        uint64 // not a well-formed UDP packet to us
 	RxChecksum         uint64 // wrong IPv4 or UDP checksum, or none over IPv6
 	RxDropped          uint64 // no room
+	RxStray            uint64 // as in PortStats
 	TxUnreachable      uint64 // no next hop at the moment of sending
 	TxErrors           uint64
+}
+
+// Losses returns what the carrier has lost.
+func (s DatagramStats) Losses() trace.Losses {
+	return trace.Losses{
+		NoSocket: s.RxStray, NoRoom: s.RxDropped, Checksum: s.RxChecksum, Unreachable: s.TxUnreachable, Refused: s.TxErrors,
+	}
 }
 
 // Plus returns the sums of two carriers' counts.
@@ -165,6 +198,7 @@ func (s DatagramStats) Plus(o DatagramStats) DatagramStats {
 	s.RxMalformed += o.RxMalformed
 	s.RxChecksum += o.RxChecksum
 	s.RxDropped += o.RxDropped
+	s.RxStray += o.RxStray
 	s.TxUnreachable += o.TxUnreachable
 	s.TxErrors += o.TxErrors
 	return s

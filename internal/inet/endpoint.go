@@ -167,6 +167,7 @@ func New(c Config) (*Endpoint, error) {
 	}
 	e.caps = fabric.DatagramCaps{
 		Carrier:    port.Driver,
+		Detail:     port.Detail(),
 		MaxPayload: min(mtu, 65535) - (headerLen - EthernetLen),
 		MaxBufs:    min(port.MaxBufs, fabric.MaxBufs),
 		Headroom:   headroom,
@@ -200,6 +201,7 @@ func (e *Endpoint) Unframe(a mem.Addr) { e.pool.Put(a) }
 func (e *Endpoint) Stats() fabric.DatagramStats {
 	s, port := e.stats, e.port.Stats()
 	s.RxDropped += port.RxDropped
+	s.RxStray += port.RxStray
 	s.TxErrors += port.TxInvalid
 	if e.bulk != nil {
 		port = e.bulk.Stats()

@@ -8,9 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -111,6 +109,7 @@ func (a *agent) obey(o order) (last bool) {
 	case opSignal:
 		a.pass(unix.Signal(o.Signal))
 	case opState:
+		a.tellLosses()
 		for _, r := range a.ranks {
 			go r.tell(a.out)
 		}
@@ -122,6 +121,7 @@ func (a *agent) obey(o order) (last bool) {
 			}
 		}
 	case opKill:
+		a.tellLosses()
 		a.end(unix.SIGTERM)
 		a.signal(unix.SIGCONT) // a stopped rank would not notice
 		time.AfterFunc(killGrace, func() { a.end(unix.SIGKILL) })
@@ -215,34 +215,6 @@ func (a *agent) notice(text string) {
 	}
 }
 
-// program finds what ranks run, once.
-func (a *agent) program(app int) (path string, err error) {
-	if path = a.programs[app]; path != "" {
-		return path, nil
-	}
-	if path, err = a.start.Apps[app].path(); err == nil {
-		err = a.start.checkForeign(app, path)
-	}
-	if a.programs == nil {
-		a.programs = map[int]string{}
-	}
-	a.programs[app] = path
-	return path, err
-}
-
-// path finds the program. One with a slash is seen from the directory that it is
-// to start in.
-func (a App) path() (string, error) {
-	if a.Dir == "" || !strings.Contains(a.Program, "/") || filepath.IsAbs(a.Program) {
-		return exec.LookPath(a.Program)
-	}
-	path, err := filepath.Abs(filepath.Join(a.Dir, a.Program)) // a relative one would be seen from there, too
-	if err != nil {
-		return "", err
-	}
-	return exec.LookPath(path)
-}
-
 // prepare goes to the job's directory, and to its processors.
 func (a *agent) prepare() error {
 	if a.start.Dir != "" {
@@ -251,23 +223,6 @@ func (a *agent) prepare() error {
 		}
 	}
 	return a.start.confine()
-}
-
-// reason returns what is wrong, without the name of the program, which the
-// controller adds.
-func reason(err error) string {
-	var ee *exec.Error
-	if !errors.As(err, &ee) {
-		return err.Error()
-	}
-	var pe *fs.PathError
-	switch {
-	case errors.Is(err, exec.ErrNotFound):
-		return "no such program in PATH (one of this directory is called ./" + ee.Name + ")"
-	case errors.As(err, &pe):
-		return pe.Err.Error()
-	}
-	return ee.Err.Error()
 }
 
 // defaultDevice returns the device that packets to the world leave by.

@@ -202,6 +202,42 @@ func TestRun_programCannotStart(t *testing.T) {
 	}
 }
 
+// Who misses a program is told on which host, where it was looked for, and what to do;
+// a path is given only of what is there.
+func TestRun_programMissesThere(t *testing.T) {
+	home, dir, bin := t.TempDir(), t.TempDir(), t.TempDir()
+	for _, path := range []string{dir + "/here", bin + "/mine"} {
+		if err := os.WriteFile(path, []byte("#!/bin/sh\necho $0\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", "/usr/bin:"+home) // of the agent there, as the stand-in for ssh has it
+	for _, tt := range []struct {
+		app  App
+		env  []string
+		want string
+	}{
+		{App{Program: "gone"}, nil, "cannot run gone on a: no such program in PATH there (/usr/bin:" + home + "): give the path that it has on that host, or add its directory with -x PATH=DIR:..."},
+		{App{Program: "here"}, nil, "cannot run here on a: no such program in PATH there (/usr/bin:" + home + "): the one in " + dir + " is called ./here"},
+		{App{Program: "bin/gone"}, nil, "cannot run bin/gone on a: there is no " + dir + "/bin/gone: give the path that it has on that host (--wdir says where a relative one begins), or copy it there"},
+		{App{Program: "gone", Env: []string{"PATH=" + bin}}, nil, "in PATH there (" + bin + "):"},
+		{App{Program: "mine"}, []string{"PATH=" + bin}, bin + "/mine\n"},
+		{App{Program: "./here"}, nil, dir + "/here\n"},
+	} {
+		c := Config{
+			Program: tt.app.Program, OwnEnv: tt.app.Env, Env: tt.env, Dir: dir, Hosts: []Host{{Name: "a", Slots: 1}},
+			Launcher: []string{self, "as-launcher"}, Agent: []string{self, AgentArg}, Device: "lo", Fabric: "udp",
+		}
+		out, err := runJob(t, c)
+		if err != nil {
+			out = err.Error()
+		}
+		if !strings.Contains(out, tt.want) || err != nil && ExitCode(err) != ExitNotFound {
+			t.Errorf("%+v: %q, status %d; want %q", tt, out, ExitCode(err), tt.want)
+		}
+	}
+}
+
 func TestRun_hostFails(t *testing.T) {
 	base := rankConfig(2, "hang", "-1")
 	base.Launcher, base.Agent = []string{self, "as-launcher"}, []string{self, AgentArg}
@@ -230,6 +266,14 @@ func TestRun_hostFails(t *testing.T) {
 		_, err := runJob(t, c)
 		var he *HostError
 		if !errors.As(err, &he) || ExitCode(err) != ExitLauncher {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("no xrun there", func(t *testing.T) {
+		c := base
+		c.Hosts, c.Agent = []Host{{Name: "a"}}, []string{"/opt/none/xrun", AgentArg}
+		_, err := runJob(t, c)
+		if err == nil || !strings.Contains(err.Error(), "there is no /opt/none/xrun: install xwarp on that host, or say with --agent-path") {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -190,8 +190,12 @@ func (l *link) lostError(remote bool) error {
 	if !remote || l.ready {
 		return fmt.Errorf("lost its agent (%s)", end)
 	}
+	argv := l.cmd.Args
+	if state := l.cmd.ProcessState; state != nil && state.ExitCode() == ExitNotFound && len(argv) > 2 { // the shell there says so
+		return fmt.Errorf("its agent did not start (%s): there is no %s: install xwarp on that host, or say with --agent-path where its xrun is", end, argv[len(argv)-2])
+	}
 	return fmt.Errorf("its agent did not start (%s): try %q, which has to find xrun there and ask for no password (--launcher-exec, --agent-path)",
-		end, strings.Join(append(slices.Clone(l.cmd.Args[:len(l.cmd.Args)-1]), "--version"), " "))
+		end, strings.Join(append(slices.Clone(argv[:len(argv)-1]), "--version"), " "))
 }
 
 // plural formats a list of ranks with the form for one or for many.

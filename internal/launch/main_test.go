@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -311,6 +313,9 @@ func launcherMain(host string, argv []string) int {
 	}
 	err := syscall.Exec(argv[0], argv, append(os.Environ(), "ON_HOST="+host))
 	fmt.Fprintln(os.Stderr, err)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 127 // as the shell there
+	}
 	return 255
 }
 

@@ -64,7 +64,10 @@ func (r *rank) sendRecord(out *outbox) {
 		return
 	}
 	b := make([]byte, st.Size())
-	n, _ := r.record.ReadAt(b, 0) // what cannot be read is missing in the end
+	n, _ := r.record.ReadAt(b, 0)      // what cannot be read is missing in the end
+	if r.queue != nil && r.seat == 0 { // they are the device's: once is enough
+		trace.AddLosses(b[:n], r.queue.losses())
+	}
 	for piece := range slices.Chunk(bytes.TrimRight(b[:n], "\x00"), maxData) {
 		out.postData(report{Op: opRecord, Rank: r.number}, piece)
 	}

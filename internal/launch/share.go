@@ -15,6 +15,7 @@ import (
 
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/internal/trace"
 	"github.com/xwarp/xwarp/verbs/device"
 	"github.com/xwarp/xwarp/xdp"
 )
@@ -46,6 +47,7 @@ type queue struct {
 	living atomic.Int32 // ranks
 	mu     sync.Mutex
 	gone   map[int]bool // seats whose ranks have ended
+	lost   trace.Losses // up to the first of these: what comes later for them is nobody's loss
 	xdp    seats
 	note   *note // of what is to be undone in the network card, or nil
 }
@@ -53,6 +55,7 @@ type queue struct {
 // seats are what ranks get places at: an xdp.Queue or xdp.Lines.
 type seats interface {
 	Seat(number int) xdp.Seat
+	Stray() uint64
 	Vacate(seat int) error
 	Close() error
 }
@@ -236,6 +239,7 @@ func (q *queue) pass(seat, fd int) (files []*os.File, env string, err error) {
 // any. A child of it may have the seat still, and then keeps it.
 func (q *queue) vacate(seat int) error {
 	q.living.Add(-1)
+	q.losses()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.gone == nil {
@@ -249,6 +253,27 @@ func (q *queue) vacate(seat int) error {
 		return err
 	}
 	return nil
+}
+
+// losses returns what was lost on the way to the ranks that these cannot see, who have
+// no rights to ask for it.
+func (q *queue) losses() trace.Losses {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.gone) == 0 && q.xdp != nil {
+		q.lost = trace.Losses{NoSocket: q.xdp.Stray()}
+	}
+	return q.lost
+}
+
+// tellLosses lets people know what may be why ranks do not hear of others.
+func (a *agent) tellLosses() {
+	if a.queue == nil {
+		return
+	}
+	if text := a.queue.losses().String(); text != "" {
+		a.notice(fmt.Sprintf("on host %d (%s) %s", a.start.Host, a.start.Device, text))
+	}
 }
 
 // close closes the queue once all ranks are gone.

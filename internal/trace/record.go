@@ -37,15 +37,17 @@ const (
 	MaxComms = 32
 	commLen  = 128
 
-	magic = 0x3263727470726177 // "warptrc2"
+	magic = 0x3363727470726177 // "warptrc3"
 
-	offMagic  = 0
-	offRank   = 8
-	offOrigin = 16
-	offNext   = 24
-	offEvents = 32
-	offTotals = 64
-	offLimits = 256
+	offMagic   = 0
+	offRank    = 8
+	offOrigin  = 16
+	offNext    = 24
+	offEvents  = 32
+	offTotals  = 64
+	offLimits  = 256
+	offLosses  = 320
+	offCarrier = 384
 )
 
 // RecordSize returns how many bytes a Record with room for events takes, a power
@@ -139,6 +141,33 @@ func (l *Limits) words() []*uint64 { return []*uint64{&l.Eager, &l.Idle, &l.Near
 func (r *Record) SetLimits(l Limits) {
 	for i, w := range l.words() {
 		r.put(offLimits+8*i, *w)
+	}
+}
+
+// SetCarrier says what carries the messages to other hosts, in 128 bytes at most.
+func (r *Record) SetCarrier(text string) { copy(r.b[offCarrier:headLen], text) }
+
+// SetLosses writes what the carrier has lost up to now.
+func (r *Record) SetLosses(l Losses) { setLosses(r.b, l) }
+
+func setLosses(b []byte, l Losses) {
+	for i, w := range l.Words() {
+		binary.LittleEndian.PutUint64(b[offLosses+8*i:], *w)
+	}
+}
+
+func lossesIn(b []byte) (l Losses) {
+	for i, w := range l.Words() {
+		*w = binary.LittleEndian.Uint64(b[offLosses+8*i:])
+	}
+	return l
+}
+
+// AddLosses adds to the losses in b, the memory of a record, what the rank does not
+// know of.
+func AddLosses(b []byte, l Losses) {
+	if len(b) >= headLen {
+		setLosses(b, lossesIn(b).Plus(l))
 	}
 }
 
@@ -264,15 +293,17 @@ type OpCount struct {
 
 // Report is a record that was read.
 type Report struct {
-	Rank   int
-	Host   string // for people; whoever reads it knows
-	Origin int64  // ns since 1970
-	Ops    []OpCount
-	Totals Totals
-	Limits Limits
-	Comms  []CommCount
-	Events []CallEvent // the oldest first
-	Lost   uint64      // events that newer ones have replaced
+	Rank    int
+	Host    string // for people; whoever reads it knows
+	Origin  int64  // ns since 1970
+	Ops     []OpCount
+	Totals  Totals
+	Limits  Limits
+	Losses  Losses
+	Carrier string // what carries the messages to other hosts, for people
+	Comms   []CommCount
+	Events  []CallEvent // the oldest first
+	Lost    uint64      // events that newer ones have replaced
 }
 
 // Name returns the name of the operation of an event.
@@ -305,6 +336,7 @@ func ReadRecord(b []byte) (*Report, error) {
 	for i, w := range out.Limits.words() {
 		*w = r.get(offLimits + 8*i)
 	}
+	out.Losses, out.Carrier = lossesIn(b), cString(b[offCarrier:headLen])
 	for op := range maxOps {
 		at := headLen + op*opLen
 		name := b[at : at+nameLen]

@@ -55,8 +55,15 @@ func TestRecord_communicators(t *testing.T) {
 	r.SetComm(0, first)
 	r.SetComm(MaxComms-1, last)
 	r.SetLimits(Limits{1, 2, 3, 4})
+	r.SetLosses(Losses{1, 2, 3, 4, 5})
+	r.SetCarrier(strings.Repeat("c", 1000))
+	AddLosses(b, Losses{NoSocket: 10})
+	AddLosses(b[:8], Losses{NoSocket: 10}) // of a rank that has left nothing
 	r.Add(CallEvent{Kind: MessageSent, Begin: 5})
 	got := read(t, b)
+	if got.Losses != (Losses{11, 2, 3, 4, 5}) || got.Carrier != strings.Repeat("c", 128) {
+		t.Errorf("%+v, carrier %q", got.Losses, got.Carrier)
+	}
 	if len(got.Comms) != 2 || got.Comms[0] != first || got.Comms[1] != last || got.Limits != (Limits{1, 2, 3, 4}) || len(got.Events) != 1 || got.Events[0].Begin != 5 {
 		t.Errorf("%+v", got)
 	}
@@ -263,10 +270,10 @@ func TestShifts(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	a := &Report{Rank: 0, Totals: Totals{SentMessages: 3}, Ops: []OpCount{{"Send", 3, 24, 900}, {"Barrier", 1, 0, 5_000_000}},
+	a := &Report{Rank: 0, Host: "a", Carrier: "xdp/driver/copy on eth1, 4 queues, multi-buffer", Losses: Losses{NoSocket: 3}, Totals: Totals{SentMessages: 3}, Ops: []OpCount{{"Send", 3, 24, 900}, {"Barrier", 1, 0, 5_000_000}},
 		Comms:  []CommCount{{Name: "MPI_COMM_WORLD", Ranks: 3, Eager: 5}, {Context: 2, Ranks: 2, Rendezvous: 1}},
 		Limits: Limits{Eager: 16384, Idle: 65536, NearLeast: 4096, NearMost: 9000}}
-	b := &Report{Rank: 2, Totals: Totals{SentMessages: 4}, Ops: []OpCount{{"Send", 1, 8, 100}},
+	b := &Report{Rank: 2, Host: "a", Carrier: "xdp/driver/copy on eth1, 4 queues, multi-buffer", Losses: Losses{NoSocket: 1, Unreachable: 2}, Totals: Totals{SentMessages: 4}, Ops: []OpCount{{"Send", 1, 8, 100}},
 		Comms:  []CommCount{{Name: "MPI_COMM_WORLD", Ranks: 3, Eager: 7}, {Context: 2, Ranks: 2, Rendezvous: 3}},
 		Limits: Limits{Eager: 16384, Idle: 65536, NearLeast: 5000, NearMost: 24000}}
 	s := Summarize([]*Report{a, b}, 3)
@@ -278,6 +285,8 @@ func TestSummary(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"all     7", "Send      4     32   1µs  250ns", "rank 1 has left no counters",
+		"\na: rank 0, 2: xdp/driver/copy on eth1, 4 queues, multi-buffer\n  4 frames came in on a queue of the network card without a socket (",
+		"ethtool -X DEV equal N)\n  2 frames were not sent for want of a next hop",
 		"eager up to 16384 bytes, to idle ranks 65536, through shared memory 4096 to 24000",
 		"MPI_COMM_WORLD      3     0      0         0      0     12           0     0",
 		"context 2      2     0      0         0      0      0           4     0"} {
@@ -286,7 +295,7 @@ func TestSummary(t *testing.T) {
 		}
 	}
 	var back Summary
-	if err := json.Unmarshal(text.Bytes(), &back); err != nil || back.Ranks[1].SentMessages != 4 {
+	if err := json.Unmarshal(text.Bytes(), &back); err != nil || back.Ranks[1].SentMessages != 4 || back.Ranks[1].Losses != b.Losses || back.Ranks[0].Carrier != a.Carrier {
 		t.Errorf("%v %+v", err, back)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -22,9 +23,11 @@ type RankSummary struct {
 	Rank int    `json:"rank"`
 	Host string `json:"host,omitempty"`
 	Totals
-	Limits Limits        `json:"limits"`
-	Comms  []CommCount   `json:"communicators"`
-	Calls  []CallSummary `json:"calls"`
+	Limits  Limits        `json:"limits"`
+	Carrier string        `json:"carrier,omitempty"` // what carries messages to other hosts
+	Losses  Losses        `json:"losses"`            // of frames and datagrams
+	Comms   []CommCount   `json:"communicators"`
+	Calls   []CallSummary `json:"calls"`
 }
 
 // CallSummary is the counters of an operation.
@@ -41,7 +44,7 @@ func Summarize(reports []*Report, size int) Summary {
 	all, there := map[string]*CallSummary{}, map[int]bool{}
 	for _, r := range reports {
 		there[r.Rank] = true
-		rank := RankSummary{Rank: r.Rank, Host: r.Host, Totals: r.Totals, Limits: r.Limits, Comms: r.Comms}
+		rank := RankSummary{Rank: r.Rank, Host: r.Host, Totals: r.Totals, Limits: r.Limits, Carrier: r.Carrier, Losses: r.Losses, Comms: r.Comms}
 		s.addComms(r.Comms)
 		for _, op := range r.Ops {
 			c := CallSummary{op.Name, op.Calls, op.Bytes, op.Time}
@@ -131,6 +134,9 @@ func (s Summary) WriteTable(w io.Writer) error {
 	if err := s.writeLimits(w); err != nil {
 		return err
 	}
+	if err := s.writeCarriers(w); err != nil {
+		return err
+	}
 	if err := s.writeComms(t); err != nil {
 		return err
 	}
@@ -166,6 +172,42 @@ func (s Summary) writeLimits(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "\neager up to %s bytes, to idle ranks %s, through shared memory %s\n",
 		span(least[0], most[0]), span(least[1], most[1]), span(least[2], most[3]))
 	return err
+}
+
+// writeCarriers writes what carries the messages of ranks, and what it has lost, in a
+// line for all ranks of a host that have the same.
+func (s Summary) writeCarriers(w io.Writer) error {
+	type line struct {
+		carrier, host string
+		ranks         []string
+		losses        Losses
+	}
+	var lines []*line
+	for _, r := range s.Ranks {
+		if r.Carrier == "" {
+			continue
+		}
+		i := slices.IndexFunc(lines, func(l *line) bool { return l.carrier == r.Carrier && l.host == r.Host })
+		if i < 0 {
+			i = len(lines)
+			lines = append(lines, &line{carrier: r.Carrier, host: r.Host})
+		}
+		lines[i].ranks = append(lines[i].ranks, fmt.Sprint(r.Rank))
+		lines[i].losses = lines[i].losses.Plus(r.Losses)
+	}
+	for i, l := range lines {
+		text := fmt.Sprintf("%s: %s: %s\n", l.host, "rank "+strings.Join(l.ranks, ", "), l.carrier)
+		if i == 0 {
+			text = "\n" + text
+		}
+		if lost := l.losses.String(); lost != "" {
+			text += "  " + strings.ReplaceAll(lost, "; ", "\n  ") + "\n"
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func span(from, to uint64) string {

@@ -31,7 +31,17 @@ func (ep *Endpoint) lossOf(rank int, why verbs.Status) error {
 	if err := ep.peers[rank].err; err != nil {
 		return err
 	}
-	return lost(rank, why.String())
+	return lost(rank, ep.silent(why.String()))
+}
+
+// silent adds to why a rank is lost that is silent what of its frames this host has
+// lost, which may be the reason.
+func (ep *Endpoint) silent(why string) string {
+	_, carried := ep.ctx.Stats()
+	if losses := carried.Losses().String(); losses != "" {
+		return why + "; here " + losses
+	}
+	return why
 }
 
 func lost(rank int, why string) *Error {
@@ -45,7 +55,7 @@ func (ep *Endpoint) losePeer(rank int, why verbs.Status) { ep.failPeer(rank, ep.
 // that only waits for a message hears of the loss of its source, too.
 func (ep *Endpoint) happened(e *verbs.AsyncEvent) {
 	if (e.Type == verbs.EventPeerLost || e.Type == verbs.EventPeerRestarted) && e.AH != nil && e.AH.UserData != 0 {
-		ep.gone(int(e.AH.UserData-1), e.Type.String())
+		ep.gone(int(e.AH.UserData-1), ep.silent(e.Type.String()))
 	}
 }
 

@@ -57,7 +57,7 @@ func (ep *Endpoint) pollUD(now mono.Time) int {
 		ep.rel.Release(wc)
 	}
 	for p := ep.rel.Lost(); p != nil; p = ep.rel.Lost() {
-		ep.gone(int(p.UserData-1), verbs.EventPeerLost.String())
+		ep.gone(int(p.UserData-1), ep.silent(verbs.EventPeerLost.String()))
 		worked = true
 	}
 	if n == 0 && worked {

@@ -1,0 +1,55 @@
+package xdp
+
+// support is since when a driver can do something, as a version of Linux.
+type support struct{ major, minor int }
+
+// always is for what every kernel has that we run on.
+var always = support{5, 15}
+
+// driverSupport is what a driver has of XDP with redirection, which AF_XDP needs, and
+// since when.
+type driverSupport struct {
+	driver   support // driver mode
+	zeroCopy support // zero value: none before Linux 6.3
+}
+
+// driversKnown is what is known of drivers where the kernel does not tell it, before
+// Linux 6.3 (its features of XDP, Linux commit 66c0e13ad236, and the history of the
+// drivers). Names are those of ethtool -i.
+var driversKnown = map[string]driverSupport{
+	"atlantic":   {driver: support{5, 19}},
+	"bnxt_en":    {driver: always},
+	"bonding":    {driver: always},
+	"ena":        {driver: always},
+	"fsl_enetc":  {driver: always},
+	"hv_netvsc":  {driver: always},
+	"i40e":       {driver: always, zeroCopy: always},
+	"ice":        {driver: always, zeroCopy: always},
+	"igb":        {driver: always},
+	"igc":        {driver: always, zeroCopy: always},
+	"ixgbe":      {driver: always, zeroCopy: always},
+	"mana":       {driver: support{6, 0}},
+	"mlx4_en":    {driver: support{5, 17}},
+	"mlx5_core":  {driver: always, zeroCopy: always},
+	"mvneta":     {driver: always},
+	"mvpp2":      {driver: always},
+	"qede":       {driver: always},
+	"sfc":        {driver: always},
+	"st_gmac":    {driver: always, zeroCopy: always},
+	"tun":        {driver: always},
+	"veth":       {driver: always},
+	"vif":        {driver: always},
+	"virtio_net": {driver: always},
+}
+
+// has reports whether a kernel is new enough.
+func (s support) has(release string) bool {
+	return s != support{} && versionAtLeast(release, s.major, s.minor)
+}
+
+// knownOf returns the features of a driver, as far as they are known for a kernel
+// that does not tell them.
+func knownOf(driver, release string) (mode, zeroCopy bool) {
+	k := driversKnown[driver]
+	return k.driver.has(release), k.zeroCopy.has(release)
+}
