@@ -40,6 +40,7 @@ type Config struct {
 	// addresses, and keys that nobody can foresee.
 	ZeroBased bool
 	Closers   []io.Closer // closed after the carrier, in order: what it stands on
+	Link      Link        // knows the network device; default: nobody does
 }
 
 // Context is an open device: one UDP endpoint, or a carrier of streams, or
@@ -69,7 +70,8 @@ type Context struct {
 	moved    bool      // frames came in since the carrier was flushed
 	idle     int       // steps since then
 
-	undated     *AH // peer that kick sent to since the last step
+	fatal       error // why nothing goes through the device any more; see Context.Fail
+	undated     *AH   // peer that kick sent to since the last step
 	undatedFrom serial.U32
 }
 

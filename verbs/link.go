@@ -1,0 +1,55 @@
+package verbs
+
+import (
+	"github.com/xwarp/xwarp/internal/mono"
+)
+
+// Link knows the network device that a context stands on.
+type Link interface {
+	// Trouble asks what is wrong with the device now, and returns nil if nothing is.
+	// It is a control call.
+	Trouble() error
+}
+
+// Trouble returns what is wrong with the network device, or nil: it may be down, have
+// no carrier, or have lost its address. It is a control call, for when a peer is lost:
+// the cause may be here.
+func (c *Context) Trouble() error {
+	if c.fatal != nil || c.cfg.Link == nil || c.closed {
+		return c.fatal
+	}
+	return c.cfg.Link.Trouble()
+}
+
+// Fail ends everything that is under way, because nothing goes through the network
+// device any more: what was posted completes with RetryExcErr, connections end, and
+// EventDeviceFatal is raised (IBV_EVENT_DEVICE_FATAL). Any goroutine may call it; it
+// happens in one of the next steps of the engine. It fails while the engine has too much
+// to do.
+func (c *Context) Fail(cause error) error { return c.cfg.Engine.Post(&failure{c, cause}) }
+
+// failure is a command for the engine.
+type failure struct {
+	ctx   *Context
+	cause error
+}
+
+// Execute implements progress.Command.
+func (f *failure) Execute(mono.Time) {
+	c := f.ctx
+	if c.closed || c.fatal != nil {
+		return
+	}
+	c.fatal = f.cause
+	c.raise(AsyncEvent{Type: EventDeviceFatal})
+	for _, ah := range c.ahs {
+		if ah != nil && !ah.conn.dead {
+			c.rd.fail(ah, RetryExcErr)
+		}
+	}
+	for _, q := range c.streams.rcs {
+		if q != nil {
+			q.rc.lost(f.cause)
+		}
+	}
+}
