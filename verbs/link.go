@@ -26,18 +26,33 @@ func (c *Context) Trouble() error {
 // EventDeviceFatal is raised (IBV_EVENT_DEVICE_FATAL). Any goroutine may call it; it
 // happens in one of the next steps of the engine. It fails while the engine has too much
 // to do.
-func (c *Context) Fail(cause error) error { return c.cfg.Engine.Post(&failure{c, cause}) }
+func (c *Context) Fail(cause error) error { return c.cfg.Engine.Post(&failure{c, cause, false}) }
+
+// FailIfStuck is Fail for a trouble of the device that lets some things pass, such as an
+// MTU that is too small: it does nothing while reliable datagrams get through, and raises
+// EventPortErr (IBV_EVENT_PORT_ERR) for those who have a protocol of their own over UD.
+func (c *Context) FailIfStuck(cause error) error {
+	return c.cfg.Engine.Post(&failure{c, cause, true})
+}
+
+// stuckTries is after how many time-outs in a row something does not get through.
+const stuckTries = 8
 
 // failure is a command for the engine.
 type failure struct {
-	ctx   *Context
-	cause error
+	ctx     *Context
+	cause   error
+	ifStuck bool
 }
 
 // Execute implements progress.Command.
 func (f *failure) Execute(mono.Time) {
 	c := f.ctx
 	if c.closed || c.fatal != nil {
+		return
+	}
+	if f.ifStuck && !c.stuck() {
+		c.raise(AsyncEvent{Type: EventPortErr})
 		return
 	}
 	c.fatal = f.cause
@@ -52,4 +67,14 @@ func (f *failure) Execute(mono.Time) {
 			q.rc.lost(f.cause)
 		}
 	}
+}
+
+// stuck reports whether reliable datagrams do not get through to some peer.
+func (c *Context) stuck() bool {
+	for _, ah := range c.ahs {
+		if ah != nil && !ah.conn.dead && ah.peer.Snd.TimeOuts() >= stuckTries {
+			return true
+		}
+	}
+	return false
 }

@@ -3,6 +3,7 @@ package launch
 import (
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/xwarp/xwarp/internal/inet/route"
@@ -25,7 +26,7 @@ func (a *agent) watchLink() *linkWatch {
 	if a.start.Device == "" {
 		return nil
 	}
-	c := route.WatchConfig{Link: a.start.Device, XDP: a.queue != nil}
+	c := route.WatchConfig{Link: a.start.Device, XDP: strings.HasPrefix(a.start.Fabric, "xdp")}
 	c.Addr, _ = device.Address(c.Link, ipv6In(a.start.lookup)) // without, the ranks say so
 	w, err := route.OpenWatch(c)
 	if err != nil {

@@ -22,9 +22,6 @@ func (o *opening) openWatch(s *Spec) (*route.Watch, error) {
 	if c.Limit == 0 {
 		c.Limit = time.Duration(arq.Config{}.WithDefaults(0).PeerLost)
 	}
-	if s.Fabric == "tcp" {
-		c.MTU = 1 // the kernel's TCP takes any
-	}
 	w, err := route.OpenWatch(c)
 	if err == nil {
 		o.closers = append(o.closers, w)
@@ -35,8 +32,13 @@ func (o *opening) openWatch(s *Spec) (*route.Watch, error) {
 // failWith makes ctx fail when the device that w watches is of no use any more.
 func failWith(ctx *verbs.Context, w *route.Watch) {
 	w.Start(func(t *route.Trouble) {
-		if t != nil && t.Final() {
-			_ = ctx.Fail(t) // if it has too much to do it goes on, and is told of the next trouble
+		// While the engine has too much to do, things get through.
+		switch {
+		case t == nil:
+		case t.Final():
+			_ = ctx.Fail(t)
+		case t.Lasting():
+			_ = ctx.FailIfStuck(t)
 		}
 	})
 }

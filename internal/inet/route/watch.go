@@ -36,22 +36,24 @@ func (e *Trouble) Error() string { return fmt.Sprintf("%s: %v: %s", e.Link, e.Re
 // Unwrap returns the reason.
 func (e *Trouble) Unwrap() error { return e.Reason }
 
-// Final reports whether there is no sense in waiting for its end: what was opened on
-// the device is of no use any more, whatever becomes of it, or it has lasted for longer
-// than WatchConfig.Limit.
-func (e *Trouble) Final() bool { return e.lasting || e.Reason == ErrGone || e.Reason == ErrDetached }
+// Final reports whether it cannot pass: what was opened on the device is of no use any
+// more, whatever becomes of it.
+func (e *Trouble) Final() bool { return e.Reason == ErrGone || e.Reason == ErrDetached }
+
+// Lasting reports whether it has been so for longer than WatchConfig.Limit.
+func (e *Trouble) Lasting() bool { return e.lasting }
 
 // WatchConfig describes a watch. Link must be given.
 type WatchConfig struct {
 	Link string
 	Addr netip.Addr // that must stay on the device; default: none has to
 	MTU  int        // that it must not fall below, in bytes; default: what it has now
-	XDP  bool       // the program that it has now must stay attached
+	XDP  bool       // the program that it has, or gets, must stay attached
 	// Patience is for how long something must be wrong until it is told, if it is not
 	// final; default 2 seconds.
 	Patience time.Duration
-	// Limit is for how long something may be wrong until that is final; default: for
-	// ever, but for what cannot pass.
+	// Limit is for how long something may be wrong until it is told again and again, as
+	// Trouble.Lasting; default: for ever.
 	Limit time.Duration
 }
 
@@ -113,10 +115,15 @@ func (w *Watch) open() (err error) {
 	if w.config.MTU == 0 {
 		w.config.MTU = a.MTU
 	}
-	if w.config.XDP && a.Xdp != nil {
+	w.adopt(a)
+	return nil
+}
+
+// adopt takes the first program that it sees for the one that has to stay.
+func (w *Watch) adopt(a *netlink.LinkAttrs) {
+	if w.config.XDP && w.program == 0 && a.Xdp != nil {
 		w.program = a.Xdp.ProgId
 	}
-	return nil
 }
 
 // Close ends the watch. Trouble returns nil from then on.
@@ -162,6 +169,7 @@ func (w *Watch) Now() *Trouble {
 		return nil
 	}
 	a := link.Attrs()
+	w.adopt(a)
 	switch {
 	case w.program != 0 && (a.Xdp == nil || a.Xdp.ProgId != w.program):
 		return w.trouble(ErrDetached, "somebody has detached it, and nothing is received without; start again")
@@ -215,8 +223,9 @@ func (w *Watch) tell(changed func(*Trouble)) {
 		}
 		wait := lookEvery
 		if t != nil && w.config.Limit > 0 {
-			t.lasting = lasted >= w.config.Limit
-			wait = max(min(wait, w.config.Limit-lasted), time.Millisecond)
+			if t.lasting = lasted >= w.config.Limit; !t.lasting {
+				wait = min(wait, w.config.Limit-lasted)
+			}
 		}
 		if reason := reasonOf(t); reason != told || t != nil && t.lasting {
 			told = reason

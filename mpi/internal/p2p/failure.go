@@ -44,7 +44,7 @@ func (ep *Endpoint) losePeer(rank int, why verbs.Status) { ep.failPeer(rank, ep.
 // happened handles what verbs has noticed apart from anything that was sent: a rank
 // that only waits for a message hears of the loss of its source, too.
 func (ep *Endpoint) happened(e *verbs.AsyncEvent) {
-	if e.Type == verbs.EventDeviceFatal {
+	if e.Type == verbs.EventDeviceFatal || e.Type == verbs.EventPortErr && ep.rel != nil && ep.rel.Stuck() {
 		ep.loseDevice()
 		return
 	}
