@@ -1,6 +1,7 @@
 package device
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -35,10 +36,10 @@ func failWith(ctx *verbs.Context, w *route.Watch) {
 		// While the engine has too much to do, things get through.
 		switch {
 		case t == nil:
-		case t.Final():
-			_ = ctx.Fail(t)
-		case t.Lasting():
+		case t.Lasting() && errors.Is(t, route.ErrShrunk): // short ones pass
 			_ = ctx.FailIfStuck(t)
+		case t.Lasting() || t.Final():
+			_ = ctx.Fail(t)
 		}
 	})
 }
