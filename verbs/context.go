@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"sync/atomic"
 
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/llp"
@@ -70,6 +71,7 @@ type Context struct {
 	moved    bool      // frames came in since the carrier was flushed
 	idle     int       // steps since then
 
+	failing     atomic.Pointer[failure]
 	fatal       error // why nothing goes through the device any more; see Context.Fail
 	undated     *AH   // peer that kick sent to since the last step
 	undatedFrom serial.U32

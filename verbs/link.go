@@ -1,9 +1,5 @@
 package verbs
 
-import (
-	"github.com/xwarp/xwarp/internal/mono"
-)
-
 // Link knows the network device that a context stands on.
 type Link interface {
 	// Trouble asks what is wrong with the device now, and returns nil if nothing is.
@@ -24,31 +20,32 @@ func (c *Context) Trouble() error {
 // Fail ends everything that is under way, because nothing goes through the network
 // device any more: what was posted completes with RetryExcErr, connections end, and
 // EventDeviceFatal is raised (IBV_EVENT_DEVICE_FATAL). Any goroutine may call it; it
-// happens in one of the next steps of the engine. It fails while the engine has too much
-// to do.
-func (c *Context) Fail(cause error) error { return c.cfg.Engine.Post(&failure{c, cause, false}) }
+// happens in the next step of the engine.
+func (c *Context) Fail(cause error) { c.order(&failure{cause, false}) }
 
 // FailIfStuck is Fail for a trouble of the device that lets some things pass, such as an
 // MTU that is too small: it does nothing while reliable datagrams get through, and raises
 // EventPortErr (IBV_EVENT_PORT_ERR) for those who have a protocol of their own over UD.
-func (c *Context) FailIfStuck(cause error) error {
-	return c.cfg.Engine.Post(&failure{c, cause, true})
+func (c *Context) FailIfStuck(cause error) { c.order(&failure{cause, true}) }
+
+func (c *Context) order(f *failure) {
+	c.failing.Store(f)
+	c.cfg.Engine.Wake()
 }
 
 // stuckTries is after how many time-outs in a row something does not get through.
 const stuckTries = 8
 
-// failure is a command for the engine.
+// failure is what another goroutine wants of the engine's.
 type failure struct {
-	ctx     *Context
 	cause   error
 	ifStuck bool
 }
 
-// Execute implements progress.Command.
-func (f *failure) Execute(mono.Time) {
-	c := f.ctx
-	if c.closed || c.fatal != nil {
+// obey does what Fail or FailIfStuck was called for.
+func (c *Context) obey(f *failure) {
+	c.failing.Store(nil)
+	if c.fatal != nil {
 		return
 	}
 	if f.ifStuck && !c.stuck() {

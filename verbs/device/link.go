@@ -33,13 +33,12 @@ func (o *opening) openWatch(s *Spec) (*route.Watch, error) {
 // failWith makes ctx fail when the device that w watches is of no use any more.
 func failWith(ctx *verbs.Context, w *route.Watch) {
 	w.Start(func(t *route.Trouble) {
-		// While the engine has too much to do, things get through.
 		switch {
 		case t == nil:
 		case t.Lasting() && errors.Is(t, route.ErrShrunk): // short ones pass
-			_ = ctx.FailIfStuck(t)
+			ctx.FailIfStuck(t)
 		case t.Lasting() || t.Final():
-			_ = ctx.Fail(t)
+			ctx.Fail(t)
 		}
 	})
 }
