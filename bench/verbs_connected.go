@@ -198,7 +198,7 @@ func (t *creditTest) news() (busy bool, err error) {
 	for i := range t.wc[:n] {
 		wc := &t.wc[i]
 		if wc.Status != verbs.Success {
-			return false, fmt.Errorf("%v: %v", t.wr.Opcode, wc.Status)
+			return false, t.failed(t.wr.Opcode, wc)
 		}
 		t.links[wc.WRID&(1<<peerBits-1)].sent = wc.WRID >> peerBits
 	}
@@ -243,7 +243,7 @@ func (t *creditTest) take(every uint64) (int, error) {
 	for i := range t.wc[:n] {
 		wc := &t.wc[i]
 		if wc.Status != verbs.Success {
-			return 0, fmt.Errorf("receive: %v", wc.Status)
+			return 0, t.failed("receive", wc)
 		}
 		l := &t.links[wc.WRID]
 		t.rwr.WRID = wc.WRID

@@ -55,11 +55,19 @@ func (p *endpoint) reap() error {
 	for i := range p.wc[:n] {
 		wc := &p.wc[i]
 		if wc.Status != verbs.Success {
-			return fmt.Errorf("%v: %v", p.wr.Opcode, wc.Status)
+			return p.failed(p.wr.Opcode, wc)
 		}
 		p.completed = wc.WRID
 	}
 	return nil
+}
+
+// failed returns the error of a completion. The cause may be the network device.
+func (p *endpoint) failed(what any, wc *verbs.WC) error {
+	if trouble := p.ctx.Trouble(); trouble != nil {
+		return fmt.Errorf("%v: %v: %w", what, wc.Status, trouble)
+	}
+	return fmt.Errorf("%v: %v", what, wc.Status)
 }
 
 // drain waits until all requests are done. The last one was signaled.

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/verbs"
@@ -76,7 +75,7 @@ func (t *lossyTest) take() (n, whole int, err error) {
 	for i := range t.wc[:n] {
 		wc := &t.wc[i]
 		if wc.Status != verbs.Success {
-			return n, whole, fmt.Errorf("%v: %v", wc.Opcode, wc.Status)
+			return n, whole, t.failed(wc.Opcode, wc)
 		}
 		t.tally.Messages++
 		t.tally.Bytes += int64(wc.ByteLen)

@@ -220,7 +220,7 @@ func (t *peersTest) reap() error {
 		wc := &t.wc[i]
 		p := &t.peers[wc.WRID&(1<<peerBits-1)]
 		if wc.Status != verbs.Success {
-			return fmt.Errorf("%v to %v: %v", t.wr.Opcode, p.ah.Remote(), wc.Status)
+			return t.failed(fmt.Sprintf("%v to %v", t.wr.Opcode, p.ah.Remote()), wc)
 		}
 		t.left -= int(wc.WRID>>peerBits - p.completed)
 		p.completed = wc.WRID >> peerBits

@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"fmt"
-
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -81,7 +79,7 @@ func (t *sendTest) received(limit int) (int, error) {
 	n := t.recvs.Poll(t.wc[:min(limit, len(t.wc))])
 	for i := range t.wc[:n] {
 		if wc := &t.wc[i]; wc.Status != verbs.Success {
-			return 0, fmt.Errorf("receive: %v", wc.Status)
+			return 0, t.failed("receive", wc)
 		}
 	}
 	return n, nil

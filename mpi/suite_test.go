@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 			os.Exit(launch.AgentMain(os.Stdin, os.Stdout))
 		case asRank:
 			os.Exit(suiteMain())
+		case asLinked:
+			os.Exit(linkedMain())
 		case asSurvivor:
 			os.Exit(survivorMain())
 		case asRecorded:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"sync/atomic"
 
 	"github.com/xwarp/xwarp/internal/fabric"
 	"github.com/xwarp/xwarp/internal/llp"
@@ -40,6 +41,7 @@ type Config struct {
 	// addresses, and keys that nobody can foresee.
 	ZeroBased bool
 	Closers   []io.Closer // closed after the carrier, in order: what it stands on
+	Link      Link        // knows the network device; default: nobody does
 }
 
 // Context is an open device: one UDP endpoint, or a carrier of streams, or
@@ -69,7 +71,9 @@ type Context struct {
 	moved    bool      // frames came in since the carrier was flushed
 	idle     int       // steps since then
 
-	undated     *AH // peer that kick sent to since the last step
+	failing     atomic.Pointer[failure]
+	fatal       error // why nothing goes through the device any more; see Context.Fail
+	undated     *AH   // peer that kick sent to since the last step
 	undatedFrom serial.U32
 }
 

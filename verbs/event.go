@@ -19,12 +19,15 @@ const (
 	EventSQDrained                             // QP: in state SQD, and what had begun is done
 	EventSRQLimitReached                       // SRQ: see SRQ.Modify
 	EventQPLastWQEReached                      // QP: in state Err, and takes nothing more from its SRQ
+	EventDeviceFatal                           // the network device is of no use any more: Context.Trouble says why
+	EventPortErr                               // something has been wrong with the network device for long: Context.Trouble says what
 	eventTypeCount
 )
 
 var eventNames = [eventTypeCount]string{
 	"EventType(0)", "peer lost", "peer restarted", "queue pair access error", "queue pair request error",
 	"queue pair fatal error", "send queue drained", "shared receive queue limit reached", "last request of the shared receive queue reached",
+	"device fatal", "port error",
 }
 
 func (t EventType) String() string {

@@ -14,8 +14,12 @@ import (
 // there was none.
 func (c *Context) Poll(now Time, _ int) int {
 	work := 0
+	if f := c.failing.Load(); f != nil {
+		c.obey(f)
+		work = 1
+	}
 	if c.ep != nil {
-		work = c.pollDatagrams(now)
+		work += c.pollDatagrams(now)
 	}
 	if c.cfg.Streams != nil {
 		work += c.pollStreams(now)

@@ -29,6 +29,7 @@ type agent struct {
 	start  *startOrder
 	pmi    *pmi.Server // for ranks that speak PMI
 	queue  *queue      // that the ranks share, or nil
+	link   *linkWatch  // or nil
 	ranks  []*rank
 	exited sync.WaitGroup
 	stdin  []chan []byte // for each rank that reads it
@@ -122,6 +123,7 @@ func (a *agent) obey(o order) (last bool) {
 		}
 	case opKill:
 		a.tellLosses()
+		a.link.last()
 		a.end(unix.SIGTERM)
 		a.signal(unix.SIGCONT) // a stopped rank would not notice
 		time.AfterFunc(killGrace, func() { a.end(unix.SIGKILL) })
@@ -168,6 +170,9 @@ func (a *agent) startRanks() {
 		var notice string
 		a.queue, notice, err = a.start.openQueue()
 		a.notice(notice)
+	}
+	if err == nil {
+		a.link = a.watchLink()
 	}
 	prepared := err == nil // and what is not found after this is the program
 	for _, p := range a.start.Ranks {
@@ -269,6 +274,7 @@ func (a *agent) cleanUp() {
 	if a.queue != nil {
 		a.queue.close()
 	}
+	a.link.close()
 	drained := make(chan struct{})
 	go func() {
 		for _, r := range a.ranks {

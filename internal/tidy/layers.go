@@ -70,7 +70,7 @@ var Layers = []Row{
 
 	// L5: verbs, and the composition root that knows every carrier.
 	{Package: "verbs", May: "internal/arq iwarp iwarp/ddp iwarp/record iwarp/rdmap iwarp/dgram iwarp/mpa internal/fabric internal/llp internal/mem internal/progress"},
-	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/fabric internal/fabric/capture internal/fabric/fault internal/fabric/near internal/fabric/split internal/inet internal/inet/route internal/ksock internal/ktcp internal/netstack internal/shm internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/arq internal/fabric internal/fabric/capture internal/fabric/fault internal/fabric/near internal/fabric/split internal/inet internal/inet/route internal/ksock internal/ktcp internal/netstack internal/shm internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/boot", May: "verbs/device", Modules: "golang.org/x/sys"},
 	{Package: "internal/boot/pmi", May: "internal/boot", Modules: "golang.org/x/sys"},
 
@@ -88,7 +88,7 @@ var Layers = []Row{
 	{Package: "internal/getopt", Pure: true},
 	{Package: "internal/rping", May: "verbs internal/progress"},
 	{Package: "internal/testbed", May: "bpf", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
-	{Package: "internal/launch", May: "bpf xdp verbs/device internal/boot internal/boot/pmi internal/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "internal/launch", May: "bpf xdp verbs/device internal/boot internal/boot/pmi internal/inet/route internal/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/check", May: "verbs iwarp/dgram internal/sim internal/fabric internal/fabric/fault internal/fabric/split internal/inet internal/mem internal/progress"},
 	{Package: "internal/vectors"},
 	{Package: "internal/crowd", May: "verbs internal/fabric internal/fabric/mesh internal/inet internal/ktcp internal/sim internal/mem internal/progress"},

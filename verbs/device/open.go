@@ -50,12 +50,24 @@ func Open(s Spec) (*verbs.Context, error) {
 	under.watch(poller)
 	poller.Watch(o.bulkFD)
 	o.closers = append(o.closers, poller)
-	ctx, err := verbs.New(verbs.Config{
+	c := verbs.Config{
 		Datagram: under.datagram, Bulk: under.bulk, Streams: under.streams, Engine: progress.New(s.Clock, poller), Key: s.Key, Epoch: s.Epoch,
-		NoCRC: s.NoCRC, Dgram: s.Dgram, Closers: o.reversed(),
-	})
+		NoCRC: s.NoCRC, Dgram: s.Dgram,
+	}
+	watch, err := o.openWatch(&s)
 	if err != nil {
 		return nil, errors.Join(under.Close(), o.undo(err))
+	}
+	if watch != nil {
+		c.Link = watch
+	}
+	c.Closers = o.reversed()
+	ctx, err := verbs.New(c)
+	if err != nil {
+		return nil, errors.Join(under.Close(), o.undo(err))
+	}
+	if watch != nil {
+		failWith(ctx, watch)
 	}
 	return ctx, nil
 }

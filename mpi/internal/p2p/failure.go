@@ -31,7 +31,7 @@ func (ep *Endpoint) lossOf(rank int, why verbs.Status) error {
 	if err := ep.peers[rank].err; err != nil {
 		return err
 	}
-	return lost(rank, ep.silent(why.String()))
+	return ep.lost(rank, ep.silent(why.String()))
 }
 
 // silent adds to why a rank is lost that is silent what of its frames this host has
@@ -54,13 +54,17 @@ func (ep *Endpoint) losePeer(rank int, why verbs.Status) { ep.failPeer(rank, ep.
 // happened handles what verbs has noticed apart from anything that was sent: a rank
 // that only waits for a message hears of the loss of its source, too.
 func (ep *Endpoint) happened(e *verbs.AsyncEvent) {
+	if e.Type == verbs.EventDeviceFatal || e.Type == verbs.EventPortErr && ep.rel != nil && ep.rel.Stuck() {
+		ep.loseDevice()
+		return
+	}
 	if (e.Type == verbs.EventPeerLost || e.Type == verbs.EventPeerRestarted) && e.AH != nil && e.AH.UserData != 0 {
 		ep.gone(int(e.AH.UserData-1), ep.silent(e.Type.String()))
 	}
 }
 
 // loseLink handles that a peer cannot be connected with.
-func (ep *Endpoint) loseLink(rank int, why error) { ep.failPeer(rank, lost(rank, why.Error())) }
+func (ep *Endpoint) loseLink(rank int, why error) { ep.failPeer(rank, ep.lost(rank, why.Error())) }
 
 // gone handles that a rank is not there any more. One that has said bye has left
 // as it should: it is no loss, but it answers nobody either.
@@ -74,7 +78,7 @@ func (ep *Endpoint) gone(rank int, why string) {
 // left is gone behind the last message of the rank.
 func (ep *Endpoint) left(rank int, why string) {
 	if ep.peers[rank].saidBye == mono.Never {
-		ep.failPeer(rank, lost(rank, why))
+		ep.failPeer(rank, ep.lost(rank, why))
 		return
 	}
 	for _, g := range ep.groups {

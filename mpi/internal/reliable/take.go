@@ -94,6 +94,20 @@ func (e *Endpoint) Lost() (p *Peer) {
 	return p
 }
 
+// stuckTries is after how many time-outs in a row something does not get through.
+const stuckTries = 8
+
+// Stuck reports whether something does not get through to some peer, though that may
+// answer when it is asked.
+func (e *Endpoint) Stuck() bool {
+	for _, c := range e.active {
+		if !c.dead && c.snd.TimeOuts() >= stuckTries {
+			return true
+		}
+	}
+	return false
+}
+
 // Abandon gives a peer up that the user knows to be gone: what is under way with it
 // ends as if it had been silent for too long, and Lost does not name it.
 func (e *Endpoint) Abandon(p *Peer) {

@@ -1,0 +1,87 @@
+package route
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/xwarp/xwarp/internal/testbed"
+)
+
+// TestWatch tells of each trouble, the gravest first, and of its end.
+func TestWatch(t *testing.T) {
+	b := open(t, Config{})
+	link := b.Link()
+	told := make(chan *Trouble, 100)
+	var w *Watch
+	b.inA(func() (err error) {
+		w, err = OpenWatch(WatchConfig{Link: b.a.Dev, Addr: link.Addr, Patience: time.Millisecond})
+		return err
+	})
+	defer w.Close()
+	w.Start(func(tr *Trouble) { told <- tr })
+	for _, c := range []struct {
+		on   *testbed.Host
+		ip   []string
+		want error
+	}{
+		{b.a, []string{"link", "set", b.a.Dev, "down"}, ErrLinkDown},
+		{b.a, []string{"link", "set", b.a.Dev, "up"}, nil},
+		{b.b, []string{"link", "set", b.b.Dev, "down"}, ErrNoCarrier},
+		{b.b, []string{"link", "set", b.b.Dev, "up"}, nil},
+		{b.a, []string{"link", "set", b.a.Dev, "mtu", "1400"}, ErrShrunk},
+		{b.a, []string{"link", "set", b.a.Dev, "down"}, ErrLinkDown},
+		{b.a, []string{"link", "set", b.a.Dev, "up"}, ErrShrunk},
+		{b.a, []string{"link", "set", b.a.Dev, "mtu", "9500"}, nil},
+		{b.a, []string{"addr", "flush", "dev", b.a.Dev}, ErrNoAddress},
+		{b.a, []string{"addr", "add", link.Addr.String() + "/24", "dev", b.a.Dev}, nil},
+		{b.a, []string{"link", "set", b.a.Dev, "name", "other0"}, nil}, // is no trouble
+		{b.a, []string{"link", "del", "other0"}, ErrGone},
+	} {
+		b.ip(c.on, c.ip...)
+		for c.ip[len(c.ip)-1] != "other0" || c.want != nil {
+			// On the way up a device may be without carrier for a moment.
+			if tr := <-told; reasonOf(tr) == c.want {
+				break
+			} else if reasonOf(tr) != ErrNoCarrier {
+				t.Fatalf("ip %v: %v; want %v", c.ip, tr, c.want)
+			}
+		}
+		if err := w.Trouble(); !errors.Is(err, c.want) {
+			t.Fatalf("ip %v: it is %v; want %v", c.ip, err, c.want)
+		}
+	}
+	if tr := w.Now(); !tr.Final() {
+		t.Errorf("%v is not final", tr)
+	}
+}
+
+// TestWatch_lasting: what lasts is told again and again.
+func TestWatch_lasting(t *testing.T) {
+	b := open(t, Config{})
+	told := make(chan *Trouble, 100)
+	var w *Watch
+	b.inA(func() (err error) {
+		w, err = OpenWatch(WatchConfig{Link: b.a.Dev, Patience: time.Millisecond, Limit: 2 * time.Millisecond})
+		return err
+	})
+	b.ip(b.a, "link", "set", b.a.Dev, "mtu", "1400")
+	w.Start(func(tr *Trouble) { told <- tr })
+	for lasting := 0; lasting < 2; {
+		switch tr := <-told; {
+		case reasonOf(tr) != ErrShrunk:
+			t.Fatal(tr)
+		case tr.Lasting():
+			lasting++
+			b.ip(b.a, "link", "set", b.a.Dev, "mtu", "1450") // it looks again
+		case lasting > 0:
+			t.Fatalf("%v does not last any more", tr)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if w.Trouble() != nil {
+		t.Error("it tells of trouble after Close")
+	}
+}

@@ -1,0 +1,44 @@
+package device
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/xwarp/xwarp/internal/arq"
+	"github.com/xwarp/xwarp/internal/inet/route"
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// openWatch begins to watch the network device under the carriers, which are open. It
+// returns nil where there is none.
+func (o *opening) openWatch(s *Spec) (*route.Watch, error) {
+	if s.Device == "" || s.Fabric == "shm" {
+		return nil, nil
+	}
+	c := route.WatchConfig{
+		Link: s.Device, Addr: s.Addr, MTU: s.MTU, XDP: strings.HasPrefix(s.Fabric, "xdp"),
+		Limit: time.Duration(s.Dgram.PeerLost),
+	}
+	if c.Limit == 0 {
+		c.Limit = time.Duration(arq.Config{}.WithDefaults(0).PeerLost)
+	}
+	w, err := route.OpenWatch(c)
+	if err == nil {
+		o.closers = append(o.closers, w)
+	}
+	return w, err
+}
+
+// failWith makes ctx fail when the device that w watches is of no use any more.
+func failWith(ctx *verbs.Context, w *route.Watch) {
+	w.Start(func(t *route.Trouble) {
+		switch {
+		case t == nil:
+		case t.Lasting() && errors.Is(t, route.ErrShrunk): // short ones pass
+			ctx.FailIfStuck(t)
+		case t.Lasting() || t.Final():
+			ctx.Fail(t)
+		}
+	})
+}
