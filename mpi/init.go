@@ -122,6 +122,9 @@ func open(job boot.Job, spec device.Spec, t Transport) (*verbs.Context, error) {
 	if f := &spec.Faults; f.Loss+f.Dup+f.Reorder+f.Corrupt > 0 {
 		f.Seed = job.Key() + uint64(job.Rank())
 	}
+	if t != RD && device.SeveralDevices(spec.Device) != nil {
+		return nil, fail(ErrArg, "Init", "several devices (%s) are for transport rd: name one in %s, or do not use transport %v", spec.Device, boot.EnvDevice, t)
+	}
 	if strings.HasPrefix(spec.Fabric, "xdp") {
 		_, local := job.Host()
 		spec.Port = device.BasePort + uint16(local)

@@ -18,9 +18,10 @@ const simPort = 18700
 
 // simFabric is a world with one address table for all of its nodes.
 type simFabric struct {
-	world *sim.World
-	nodes []*sim.Node
-	hops  inet.Fixed
+	world  *sim.World
+	nodes  []*sim.Node
+	second []*sim.Node // NICs of theirs, or none: see withSecond
+	hops   inet.Fixed
 }
 
 func newSimFabric(c sim.Config, n int) *simFabric {
@@ -42,6 +43,9 @@ func (f *simFabric) addr(i int) netip.AddrPort {
 
 // open opens a context for a task on node i.
 func (f *simFabric) open(t *sim.Task, i int, key uint64, d dgram.Config) (*verbs.Context, error) {
+	if len(f.second) > 0 {
+		return f.openBoth(t, i, key, d)
+	}
 	port, err := f.nodes[i].Open(nil)
 	if err != nil {
 		return nil, err

@@ -44,11 +44,12 @@ type Config struct {
 	Mode    bpf.Mode // default Auto: generic on veth (lower latency there), else driver, else generic
 
 	ZeroCopy ZeroCopy
-	MTU      int  // largest IP packet wanted, bytes; default what the device has
-	RxDepth  int  // chunks kept ready for receiving on each queue, a power of two; default 2048, less with many queues
-	TxDepth  int  // buffers that may be on their way out, a power of two; default 1024
-	Frames   int  // chunks in the port's pool; default Queues*RxDepth + TxDepth + 1024
-	Track    bool // check every move of a frame (tests)
+	MTU      int   // largest IP packet wanted, bytes; default what the device has
+	RxDepth  int   // chunks kept ready for receiving on each queue, a power of two; default 2048, less with many queues
+	TxDepth  int   // buffers that may be on their way out, a power of two; default 1024
+	Frames   int   // chunks in the port's pool; default Queues*RxDepth + TxDepth + 1024
+	Pool     *Pool // chunks of Arena that several ports of one engine share, as many as their Frames together, which the caller keeps; default a pool of Frames of the port's own
+	Track    bool  // check every move of a frame (tests)
 
 	// BusyPoll lets Recv drive the device for up to this long when nothing
 	// has arrived, instead of leaving it to interrupts; default off. It is

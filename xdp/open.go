@@ -18,14 +18,7 @@ import (
 // for some seconds when a queue was closed just before. The caller closes
 // the port; when the process dies the kernel removes everything.
 func Open(c Config) (FramePort, error) {
-	if c.Queues == 0 && c.Program == nil && c.Device != "" {
-		dev, err := lookup(c.Device)
-		if err != nil {
-			return nil, err
-		}
-		c.Queues = dev.receive - c.Queue
-	}
-	c, err := c.WithDefaults()
+	c, err := c.onDevice()
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +37,25 @@ func Open(c Config) (FramePort, error) {
 	return tagging(f), nil
 }
 
+// onDevice returns c with all defaults filled in, for the queues that the device has.
+func (c Config) onDevice() (Config, error) {
+	if c.Queues == 0 && c.Program == nil && c.Device != "" {
+		dev, err := lookup(c.Device)
+		if err != nil {
+			return c, err
+		}
+		c.Queues = dev.receive - c.Queue
+	}
+	return c.WithDefaults()
+}
+
+// FramesOf returns how many chunks a port that Open opens with c has in its pool: what
+// Config.Pool must have for it. c has no Pool.
+func FramesOf(c Config) (int, error) {
+	c, err := c.onDevice()
+	return c.Frames, err
+}
+
 // openFirst opens the port of c.Queue alone. c has its defaults.
 func openFirst(c Config) (*Port, error) {
 	steering, err := NewSteering(c)
@@ -51,10 +63,12 @@ func openFirst(c Config) (*Port, error) {
 		return nil, err
 	}
 	p := &Port{steering: steering, arena: c.Arena, span: mem.Addr(c.Arena.Len()), rxDepth: c.RxDepth, want: c.RxDepth}
-	if p.pool, err = mem.NewPool(c.Arena, c.Frames, c.Track); err != nil {
-		return nil, errors.Join(fmt.Errorf("xdp: %w", err), steering.Close())
+	if p.pool = c.Pool; p.pool == nil {
+		if p.pool, err = mem.NewPool(c.Arena, c.Frames, c.Track); err != nil {
+			return nil, errors.Join(fmt.Errorf("xdp: %w", err), steering.Close())
+		}
+		p.ownPool = true
 	}
-	p.ownPool = true
 	if err := p.open(c, c.Queue); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}

@@ -22,7 +22,7 @@ const xrunEnv = "XWARP_TEST_XRUN"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
-		if rank := map[string]func() error{asRank: rankMain, asPairs: pairsMain, asLauncher: launcherMain}[os.Args[1]]; rank != nil {
+		if rank := map[string]func() error{asRank: rankMain, asDown: downMain, asPairs: pairsMain, asLauncher: launcherMain}[os.Args[1]]; rank != nil {
 			if err := rank(); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)

@@ -63,7 +63,10 @@ How they talk
                        --user is set)
   --device DEV         network device, the same on all hosts (default: on each
                        the one of its route to the others; where these routes
-                       part, kernel UDP on that of the default route)
+                       part, kernel UDP on that of the default route). With
+                       several, as in eth1,eth2, each on a network of its own,
+                       ranks go on over the next one while the first is dead;
+                       for --transport rd, and with AF_XDP for one rank per host
   --mtu M              MTU of the testbed's devices in bytes (default 9000)
   --ipv6, -6           use IPv6 addresses of the hosts' devices, and of those of
                        a testbed (XWARP_IPV6=1 for the ranks; it is so anyway

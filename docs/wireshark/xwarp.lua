@@ -35,7 +35,8 @@ field("flags", "uint8", "Flags", base.HEX)
 field("flags.crc", "bool", "CRC filled in", 8, nil, 0x80)
 field("flags.ack_soon", "bool", "Sender waits for the acknowledgement", 8, nil, 0x40)
 field("flags.bulk", "bool", "Large data goes the second way", 8, nil, 0x20)
-field("flags.reserved", "uint8", "Reserved", base.HEX, nil, 0x1f)
+field("flags.paths", "bool", "Tells where the sender can be reached", 8, nil, 0x10)
+field("flags.reserved", "uint8", "Reserved", base.HEX, nil, 0x0f)
 field("count", "uint8", "ULPDUs")
 field("sack_words", "uint8", "SACK words")
 field("key", "uint64", "Job key", base.HEX)
@@ -58,6 +59,9 @@ field("sack.range", "string", "Arrived")
 field("hello.largest", "uint16", "Largest UDP payload that the sender can receive")
 field("hello.length", "uint16", "Length of this Hello")
 field("hello.answers", "uint16", "Length of the Hello that this answers")
+field("hello.paths", "uint8", "Networks that the sender is on")
+field("hello.address", "ipv6", "Address")
+field("hello.port", "uint16", "Port")
 field("hello.padding", "bytes", "Padding")
 field("ulpdu", "none", "ULPDU")
 field("ulpdu.length", "uint16", "Length")
@@ -262,7 +266,7 @@ local function show_llp_header(tvb, tree, h)
   tree:add(f.version, tvb(4, 1))
   tree:add(f.type, tvb(4, 1))
   local flags = tree:add(f.flags, tvb(5, 1))
-  for _, key in ipairs({ "crc", "ack_soon", "bulk", "reserved" }) do flags:add(f["flags." .. key], tvb(5, 1)) end
+  for _, key in ipairs({ "crc", "ack_soon", "bulk", "paths", "reserved" }) do flags:add(f["flags." .. key], tvb(5, 1)) end
   add(tree, tvb, { { "count", 1 }, { "sack_words", 1 }, { "key", 8 }, { "src_epoch", 4 } }, 6)
   tree:add(h.type == UD and h.ack == MULTICAST_QPN and f.group or f.dst_epoch, tvb(20, 4))
   if h.type == UD then
@@ -378,9 +382,29 @@ show_body[ACK] = function(tvb, pinfo, tree, h)
   return string.format("#%d%s", h.ack_relative, #ranges > 0 and " and " .. table.concat(ranges, " ") or "")
 end
 
+-- paths_end returns where the list of addresses of a Hello ends, if there is one.
+local function paths_end(tvb)
+  if tvb(5, 1):bitfield(3, 1) == 0 or tvb:captured_len() <= HELLO_LEN then return HELLO_LEN end
+  return HELLO_LEN + 1 + 18 * tvb(HELLO_LEN, 1):uint()
+end
+
+-- show_paths shows that list, and returns where it ends.
+local function show_paths(tvb, tree)
+  local last = paths_end(tvb)
+  if last == HELLO_LEN then return last end
+  if last > tvb:captured_len() then
+    tree:add_proto_expert_info(e.malformed, "Too short for its list of addresses")
+    return tvb:captured_len()
+  end
+  local list = tree:add(f["hello.paths"], tvb(HELLO_LEN, 1))
+  for o = HELLO_LEN + 1, last - 1, 18 do add(list, tvb, { { "hello.address", 16 }, { "hello.port", 2 } }, o) end
+  return last
+end
+
 show_body[HELLO] = function(tvb, pinfo, tree, h)
   add(tree, tvb, { { "hello.largest", 2 }, { "hello.length", 2 } }, HEADER_LEN)
-  if tvb:captured_len() > HELLO_LEN then tree:add(f["hello.padding"], tvb(HELLO_LEN)) end
+  local last = show_paths(tvb, tree)
+  if tvb:captured_len() > last then tree:add(f["hello.padding"], tvb(last)) end
   local largest, length = tvb(HEADER_LEN, 2):uint(), tvb(HEADER_LEN + 2, 2):uint()
   if length ~= tvb:reported_len() then
     tree:add_proto_expert_info(e.malformed, "Length is not that of this datagram")
@@ -391,8 +415,9 @@ end
 
 show_body[HELLO_ACK] = function(tvb, pinfo, tree, h)
   add(tree, tvb, { { "hello.largest", 2 }, { "hello.answers", 2 } }, HEADER_LEN)
-  if tvb:reported_len() ~= HELLO_LEN then
-    tree:add_proto_expert_info(e.malformed, tvb:reported_len() - HELLO_LEN .. " bytes behind the body")
+  local last = show_paths(tvb, tree)
+  if tvb:reported_len() ~= last then
+    tree:add_proto_expert_info(e.malformed, tvb:reported_len() - last .. " bytes behind the body")
   end
   local answers = tvb(HEADER_LEN + 2, 2):uint()
   find_request(pinfo, string.format("hello %x %d", h.dst, answers), tree)
@@ -454,7 +479,7 @@ local shape = {
   [UD] = exact,
   [ACK] = function(tvb) return tvb:captured_len() == HEADER_LEN + 8 * tvb(7, 1):uint() and tvb(6, 1):uint() == 0 end,
   [HELLO] = function(tvb) return tvb:captured_len() >= HELLO_LEN and tvb(HEADER_LEN + 2, 2):uint() == tvb:captured_len() end,
-  [HELLO_ACK] = function(tvb) return tvb:captured_len() == HELLO_LEN end,
+  [HELLO_ACK] = function(tvb) return tvb:captured_len() == paths_end(tvb) end,
   [RESET] = function(tvb) return tvb:captured_len() == HEADER_LEN end,
 }
 
@@ -463,7 +488,7 @@ local shape = {
 xwarp:register_heuristic("udp", function(tvb, pinfo, root)
   if tvb:captured_len() < HEADER_LEN or tvb:captured_len() < tvb:reported_len() then return false end
   local fits = shape[tvb(4, 1):bitfield(4, 4)]
-  if tvb(4, 1):bitfield(0, 4) ~= VERSION or not fits or tvb(5, 1):bitfield(2, 6) ~= 0 or tvb(16, 4):uint() == 0 or
+  if tvb(4, 1):bitfield(0, 4) ~= VERSION or not fits or tvb(5, 1):bitfield(2, 1) + tvb(5, 1):bitfield(4, 4) ~= 0 or tvb(16, 4):uint() == 0 or
     not fits(tvb) or crc_status(tvb) == 0 then
     return false
   end

@@ -137,7 +137,9 @@ type Config struct {
 	// Device is the network device on every host. Default: the testbed's, the
 	// loopback device when all ranks are on one host, and else on each the one
 	// that its route to the others leads through. Where routes part, or lead
-	// nowhere, it is that of the default route, with "udp".
+	// nowhere, it is that of the default route, with "udp". Several names, with commas
+	// between them, are as in device.Spec.Device; over AF_XDP that is for ranks that
+	// open the queues of the devices themselves, one on each host.
 	Device string
 	// Queues says how ranks of one host share its NIC over AF_XDP.
 	Queues Queues

@@ -8,6 +8,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/boot"
 	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/verbs/device"
 )
 
 // plan is what a Config comes to on this machine.
@@ -211,6 +212,8 @@ func (p *plan) onHosts(c Config, m machine, perHost int) (err error) {
 		p.fabric, why = fabricUDP, " (AF_XDP needs root)"
 	case m.xdp != nil:
 		p.fabric, why = fabricUDP, fmt.Sprintf(" (no AF_XDP here: %v)", m.xdp)
+	case device.SeveralDevices(c.Device) != nil && c.Queues == QueuesAuto && c.wantShared(perHost):
+		p.fabric, why = fabricUDP, " (with AF_XDP ranks can share one device only)"
 	default:
 		p.fabric = fabricXDP
 	}
@@ -219,7 +222,7 @@ func (p *plan) onHosts(c Config, m machine, perHost int) (err error) {
 			return err
 		}
 	}
-	p.routed = p.routed || isXDP(p.fabric) // of a device that is known agents say whether it is one for AF_XDP
+	p.routed = p.routed || isXDP(p.fabric) && device.SeveralDevices(c.Device) == nil // of a device that is known agents say whether it is one for AF_XDP
 	if p.routed {
 		p.notice = why // the rest when it is known
 		return nil
@@ -324,6 +327,11 @@ func (c *Config) wantShared(perHost int) bool {
 	return c.User != "" || c.Testbed == 0 && perHost > 1
 }
 
+// wantSeats reports whether ranks shall use queues that their agent opens.
+func (c *Config) wantSeats(perHost int) bool {
+	return c.Queues == QueuesSteered || c.wantShared(perHost)
+}
+
 // share puts the ranks of a host on one queue, and tells so if they are many.
 func (p *plan) share(perHost int) (why string, err error) {
 	if p.fabric == "xdp:asavie" {
@@ -363,6 +371,8 @@ func (p *plan) steerTestbed(c Config, perHost int) (why string, err error) {
 // shareReal shares the NICs that are there if need be.
 func (p *plan) shareReal(c Config, perHost int) (why string, err error) {
 	switch {
+	case device.SeveralDevices(c.Device) != nil && c.wantSeats(perHost):
+		return "", configErrorf("several devices (%s), and ranks that use AF_XDP by a queue which another process opens for them: name one device, use --fabric udp, or start one rank on each host, as root", c.Device)
 	case c.Queues == QueuesSteered:
 		return p.steer(perHost, -1) // what veths are joined to nobody knows
 	case c.wantShared(perHost):

@@ -43,6 +43,7 @@ type Stats struct {
 	TxHellos                 uint64 // datagrams that set up, keep alive or measure the path
 	TxResets                 uint64 // answers to datagrams of associations that are gone
 	TxResent                 uint64 // ULPDUs sent again
+	PathsLeft                uint64 // times that an association took another path because nothing arrived on the one it had
 	RxMalformed              uint64 // not an LLP header of our version, or lengths that do not add up
 	RxForeign                uint64 // another job's key
 	RxCorrupt                uint64 // CRC32C does not match, or is missing
@@ -93,6 +94,7 @@ type Endpoint struct {
 	openLong  bool        // it belongs to a long message
 	openTo    bool        // it is unreliable, and names the life of the endpoint that it is for
 	bulk      bulk
+	multi     multipath
 	dirty     bool // something was built since the last Flush
 }
 
@@ -124,6 +126,9 @@ func New(dg fabric.Datagram, c Config, now mono.Time) (*Endpoint, error) {
 		tx:     fabric.NewBatch(txBatch, bufs),
 	}
 	e.bulk.init(c.Bulk, bufs)
+	if e.multi.init(dg); e.HasPaths() && c.Bulk != nil {
+		return nil, errors.New("llp: a second way for large data leads to one network only: leave out Bulk, or all networks but one")
+	}
 	e.timers.Init(now)
 	e.census.init(caps.RxDepth, e.Config().Window)
 	return e, nil
@@ -241,17 +246,24 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 		e.Stats.RxStale++
 		return nil, false
 	}
-	p := e.byAddr.find(pkt.From)
+	from := pkt.From
+	if e.multi.dg != nil {
+		from = e.multi.whose(from)
+	}
+	p := e.byAddr.find(from)
 	if h.Type > dgram.TypeAck {
-		e.control(p, pkt.From, h)
+		e.control(p, from, h)
 		return nil, false
 	}
 	if p == nil || p.remote != h.SrcEpoch || p.local != h.DstEpoch {
-		if p = e.adopt(p, pkt.From, h); p == nil {
+		if p = e.adopt(p, from, h); p == nil {
 			return nil, false
 		}
 	}
 	e.heard(p)
+	if e.multi.dg != nil {
+		e.cameOn(p, h.Type == dgram.TypeData)
+	}
 	p.mute = 0
 	e.lookThere(h)
 	p.acked = h.Ack
@@ -394,7 +406,7 @@ func (e *Endpoint) Ack(now mono.Time, p *Peer, credit uint8) bool {
 		binary.BigEndian.PutUint64(e.w.reserve(8), p.Rcv.Sack(w))
 	}
 	e.acknowledge(now, p, credit)
-	e.finish(p.path)
+	e.finish(e.ackPath(p))
 	p.Rcv.Acked(true)
 	e.Stats.TxAcks++
 	return true

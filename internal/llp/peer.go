@@ -130,6 +130,9 @@ func (e *Endpoint) add(remote fabric.Remote, path fabric.Path, local uint32) *Pe
 		e.timers.Grow(len(e.peers))
 	}
 	e.bulk.forget(p)
+	if e.multi.dg != nil {
+		e.multi.forget(p)
+	}
 	e.byAddr.add(p)
 	e.timers.Arm(p.Index, e.now)
 	return p
@@ -184,6 +187,9 @@ func (e *Endpoint) remove(p *Peer) {
 	}
 	e.timers.Cancel(p.Index)
 	e.byAddr.remove(p.Remote)
+	if e.multi.dg != nil {
+		e.multi.drop(p)
+	}
 	e.peers[p.Index] = nil
 	e.free = append(e.free, p.Index)
 	if p.offered != 0 {
@@ -258,10 +264,10 @@ func (e *Endpoint) promote(old *Peer) *Peer {
 // refuse tells the sender of a datagram that its association is not known here, and
 // keeps nothing of it.
 func (e *Endpoint) refuse(from fabric.Remote, h *dgram.Header) {
-	if h.DstEpoch == 0 || h.Type == dgram.TypeReset {
+	if h.DstEpoch == 0 || h.Type == dgram.TypeReset || e.unnamed() {
 		return
 	}
-	path, ok := e.dg.Back(from, e.station())
+	path, ok := e.wayBack(from)
 	if !ok {
 		return
 	}
@@ -289,6 +295,8 @@ func (e *Endpoint) control(p *Peer, from fabric.Remote, h *dgram.Header) {
 	body.Parse(e.reader.Peek(dgram.HelloLen))
 	limit, size := int(body.MaxPayload), int(body.Length)
 	if h.Type == dgram.TypeHelloAck {
+		e.readPaths(h)
+		p, _ = e.named(p, from)
 		e.answered(p, h, limit, size)
 		return
 	}
@@ -296,6 +304,8 @@ func (e *Endpoint) control(p *Peer, from fabric.Remote, h *dgram.Header) {
 		e.Stats.RxMalformed++
 		return
 	}
+	e.readPaths(h)
+	p, from = e.named(p, from)
 	e.greeted(p, from, h, size)
 }
 
@@ -317,8 +327,8 @@ func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size in
 		}
 		e.heard(p)
 	case h.DstEpoch == 0 && (p == nil || p.stranger):
-		path, ok := e.dg.Back(from, e.station()) // where this one came from
-		if !ok {
+		path, ok := e.wayBack(from)    // where this one came from
+		if !ok || e.multi.via() != 0 { // strangers meet on the first network
 			e.Stats.RxMalformed++ // no way back: as good as no sender
 			return
 		}
@@ -335,10 +345,11 @@ func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size in
 		if p.candidate != h.SrcEpoch {
 			p.candidate, p.offered = h.SrcEpoch, e.number()
 		}
-		e.hello(dgram.TypeHelloAck, p.path, p.offered, h.SrcEpoch, shortHello, size)
+		e.hello(dgram.TypeHelloAck, e.back(p), p.offered, h.SrcEpoch, e.shortHello(), size)
 		return
 	case h.DstEpoch != 0:
 		e.heard(p)
+		e.learn(p)
 	}
 	e.answerHello(p, h, size)
 }
@@ -361,10 +372,15 @@ func (e *Endpoint) answered(p *Peer, h *dgram.Header, limit, size int) {
 	if size < int(p.most) {
 		e.mutes(p)
 	}
+	e.learn(p)
+	if !e.pathAnswered(p, size) {
+		return
+	}
 	p.goal = int32(min(limit, e.caps.MaxPayload))
 	if n := min(int(p.goal), size); n > int(p.most) {
 		e.setPayload(p, n)
 		e.bulk.forget(p) // it may carry less
+		e.doubtOthers(p)
 	}
 	p.helloAt = e.now.Add(e.Config().KeepAlive)
 	if size >= basePayload && !p.measured {
@@ -395,7 +411,7 @@ const shortHello = dgram.HeaderLen + dgram.HelloLen
 func (e *Endpoint) helloSize(p *Peer) int {
 	switch {
 	case p.measured && (p.most >= p.goal || p.unanswered > 0):
-		return shortHello
+		return e.shortHello()
 	case p.measured:
 		return int(p.goal)
 	case p.tries < helloTries:
@@ -419,8 +435,8 @@ func (e *Endpoint) hello(t dgram.Type, to fabric.Path, src, dst uint32, size, an
 // names.
 func (e *Endpoint) answerHello(p *Peer, h *dgram.Header, size int) {
 	answer := dgram.Header{Type: dgram.TypeHelloAck, Flags: h.Flags & dgram.FlagBulk, SrcEpoch: p.local, DstEpoch: p.remote}
-	if p.spend(shortHello) && e.beginHello(answer, shortHello, size) {
-		e.finish(p.path)
+	if n := e.shortHello(); p.spend(n) && e.beginHello(answer, n, size) {
+		e.finish(e.back(p))
 	}
 }
 
@@ -432,7 +448,11 @@ func (e *Endpoint) beginHello(h dgram.Header, size, answered int) bool {
 	e.openHdr = h
 	body := dgram.Hello{MaxPayload: uint16(e.caps.MaxPayload), Length: uint16(answered)}
 	body.Put(e.w.reserve(dgram.HelloLen))
-	e.w.zeros(e.arena, size-shortHello)
+	if len(e.multi.list) > 0 {
+		e.openHdr.Flags |= dgram.FlagPaths
+		e.w.put(e.arena, e.multi.list)
+	}
+	e.w.zeros(e.arena, size-e.shortHello())
 	e.Stats.TxHellos++
 	return true
 }

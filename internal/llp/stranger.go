@@ -106,8 +106,8 @@ func (e *Endpoint) recall(p *Peer, from fabric.Remote, h *dgram.Header) *Peer {
 	if p != nil {
 		e.forget(p)
 	}
-	path, ok := e.dg.Back(from, e.station())
-	if !ok {
+	path, ok := e.wayBack(from)
+	if !ok || e.multi.via() != 0 {
 		return nil
 	}
 	p = e.add(from, path, h.DstEpoch)
@@ -124,8 +124,10 @@ func (e *Endpoint) known(p *Peer) {
 		e.timers.Sooner(p.Index, p.helloAt)
 	}
 	if !e.bulk.lent { // there the kernel has received it, and does not say from where
-		p.uncertain = false
-		e.dg.Trust(p.path, e.station())
+		if to, ok := e.pathHere(p); ok {
+			p.uncertain = false
+			e.dg.Trust(to, e.station())
+		}
 	}
 }
 

@@ -52,6 +52,9 @@ func (e *Endpoint) Rearm(p *Peer, idle bool) {
 	if ack := p.Rcv.Deadline(); ack > e.now {
 		at = min(at, ack)
 	}
+	if e.multi.dg != nil {
+		at = min(at, e.tend(p))
+	}
 	e.timers.Arm(p.Index, max(at, e.now+1))
 }
 

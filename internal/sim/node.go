@@ -17,6 +17,9 @@ type Node struct {
 	ports []*Port
 	tasks []*Task
 
+	home *Node   // that the NIC belongs to: the node itself, or see Beside
+	nics []*Node // of a host, itself first
+
 	streams   []*Streams
 	tcp       map[uint16]bool // ports in use
 	ephemeral int             // the port that was chosen last
@@ -29,7 +32,22 @@ type Node struct {
 
 // Node adds a node to the world.
 func (w *World) Node() *Node {
-	n := &Node{world: w, id: len(w.nodes), arena: mem.Over(make([]byte, w.config.ArenaSize))}
+	return w.node(mem.Over(make([]byte, w.config.ArenaSize)))
+}
+
+// Beside adds one more NIC to the host that n is, with a cable and an address of its
+// own. What is done to its links is done to this NIC alone; tasks run on n, and wait
+// for what arrives on any of its NICs.
+func (n *Node) Beside() *Node {
+	b := n.world.node(n.arena)
+	b.home, b.nics = n, nil
+	n.nics = append(n.nics, b)
+	return b
+}
+
+func (w *World) node(arena *mem.Arena) *Node {
+	n := &Node{world: w, id: len(w.nodes), arena: arena}
+	n.home, n.nics = n, []*Node{n}
 	n.Up = newLink(n, w.config.Up, randomUp)
 	n.Down = newLink(n, w.config.Down, randomDown)
 	w.nodes = append(w.nodes, n)
@@ -95,9 +113,14 @@ func (n *Node) Open(steer func(frame []byte) bool) (*Port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sim: node %d: %w", n.id, err)
 	}
+	return n.OpenOn(pool, steer), nil
+}
+
+// OpenOn is Open with frames of a pool that several ports of the host share.
+func (n *Node) OpenOn(pool *mem.Pool, steer func(frame []byte) bool) *Port {
 	p := newPort(n, pool, steer)
 	n.ports = append(n.ports, p)
-	return p, nil
+	return p
 }
 
 // Wake ends the Park of every task on the node, as an eventfd would.
@@ -109,9 +132,11 @@ func (n *Node) Wake() {
 
 // input reports whether a port or streams that t reads have something for it.
 func (n *Node) input(t *Task) bool {
-	for _, p := range n.ports {
-		if p.ready() && p.readBy(t) {
-			return true
+	for _, nic := range n.nics {
+		for _, p := range nic.ports {
+			if p.ready() && p.readBy(t) {
+				return true
+			}
 		}
 	}
 	for _, s := range n.streams {

@@ -258,7 +258,7 @@ func (p *Port) receive(pk *packet) {
 
 // notify wakes whoever reads the port.
 func (p *Port) notify() {
-	for _, t := range p.node.tasks {
+	for _, t := range p.node.home.tasks {
 		if t.frames && p.readBy(t) {
 			t.wake()
 		}
@@ -290,10 +290,23 @@ func (p *Port) Close() error {
 	return nil
 }
 
-// Missing returns how many buffers of the pool are in the hands of the port's
-// user: received and not put back, or taken and not sent.
+// Missing returns how many buffers of the pool are in the hands of the user of the
+// ports that share it: received and not put back, or taken and not sent.
 func (p *Port) Missing() int {
-	held := p.pool.Free() + p.posted.len() + p.rx.len()
+	held := p.pool.Free()
+	for _, nic := range p.node.home.nics {
+		for _, q := range nic.ports {
+			if q.pool == p.pool {
+				held += q.holds()
+			}
+		}
+	}
+	return p.pool.Cap() - held
+}
+
+// holds returns how many buffers of the pool the port has itself.
+func (p *Port) holds() int {
+	held := p.posted.len() + p.rx.len()
 	owned := func(a mem.Addr) {
 		if p.pool.Owns(a) {
 			held++
@@ -310,7 +323,7 @@ func (p *Port) Missing() int {
 			owned(d.Addr)
 		}
 	}
-	return p.pool.Cap() - held
+	return held
 }
 
 // spoil overwrites memory that is nobody's, so that code which reads a buffer

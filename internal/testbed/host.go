@@ -14,8 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Device is the name of the Ethernet device of every host.
-const Device = "xw0"
+// Device is the name of the Ethernet device of every host, SecondDevice that of the
+// second one where Config.Second asks for it.
+const (
+	Device       = "xw0"
+	SecondDevice = "xw1"
+)
 
 // Host is one host of a testbed: a network namespace with loopback and one
 // Ethernet device. Its fields are for reading, its methods may be called by
@@ -29,6 +33,10 @@ type Host struct {
 	// address.
 	Addr netip.Addr
 	MAC  net.HardwareAddr
+
+	// Second is the host as it is seen through its second device, or nil: Dev, Addr and
+	// MAC are of that, and so is what SetUp sets.
+	Second *Host
 
 	index   int
 	network netip.Prefix // of Addr
@@ -62,6 +70,14 @@ func newHost(prefix string, i int, ipv6 bool) (*Host, error) {
 		return nil, err
 	}
 	return h, nil
+}
+
+// beside returns the host as it is seen through its second device.
+func (h *Host) beside(ipv6 bool) *Host {
+	b := *h
+	b.network = secondAddr(h.index, ipv6)
+	b.Dev, b.Addr, b.MAC = SecondDevice, b.network.Addr(), secondMAC(h.index)
+	return &b
 }
 
 func (h *Host) serveStarts() error {
@@ -220,7 +236,7 @@ func (h *Host) SetUp(up bool) error {
 func (h *Host) enableIPv6() error {
 	return h.Do(func() error {
 		for _, set := range []struct{ name, value string }{
-			{"accept_ra", "0"}, {"router_solicitations", "0"}, {"accept_dad", "0"}, {"disable_ipv6", "0"},
+			{"accept_ra", "0"}, {"router_solicitations", "0"}, {"accept_dad", "0"}, {"keep_addr_on_down", "1"}, {"disable_ipv6", "0"},
 		} {
 			if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+h.Dev+"/"+set.name, []byte(set.value), 0); err != nil {
 				return fmt.Errorf("%s: IPv6 on %s: %w", h.Name, h.Dev, err)

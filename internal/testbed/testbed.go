@@ -18,6 +18,7 @@ import (
 	"net/netip"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 )
 
@@ -83,6 +84,9 @@ type Config struct {
 	// MTU is the largest IP packet of every device in bytes, MinMTU to
 	// MaxMTU. Default 9000.
 	MTU int
+	// Second gives every host a second device, SecondDevice, on a network of its own:
+	// Host.Second. It takes a Cable.
+	Second bool
 	// Queues is how many queues every device has each way, 1 to MaxQueues.
 	// Default 1. See Host.ReceiveOn.
 	Queues int
@@ -122,6 +126,7 @@ type Testbed struct {
 	MTU, Queues int
 
 	ipv6    bool
+	second  bool
 	janitor *janitor
 	fabric  closer // the switch, when it needs the process; or nil
 }
@@ -158,6 +163,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, &ConfigError{"Switch", int(c.Switch), "Auto, Cable, Bridge or XDP"}
 	case c.Switch == Cable && c.Hosts != 2:
 		return c, &ConfigError{"Hosts", c.Hosts, "2 with a cable"}
+	case c.Second && c.Switch != Cable:
+		return c, &ConfigError{"Second", c.Second, "a cable, and two hosts"}
 	}
 	return c, nil
 }
@@ -194,7 +201,7 @@ func newTestbed(config Config) (*Testbed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("testbed: starting the janitor: %w", err)
 	}
-	t := &Testbed{Name: j.prefix, Switch: config.Switch, MTU: config.MTU, Queues: config.Queues, ipv6: config.IPv6, janitor: j}
+	t := &Testbed{Name: j.prefix, Switch: config.Switch, MTU: config.MTU, Queues: config.Queues, ipv6: config.IPv6, second: config.Second, janitor: j}
 	if err := t.build(config.Hosts); err != nil {
 		return nil, errors.Join(permission(err), t.Close())
 	}
@@ -212,7 +219,7 @@ func (t *Testbed) build(hosts int) error {
 	var err error
 	switch t.Switch {
 	case Cable:
-		err = t.plugCable()
+		err = t.plugCable(t.Hosts[0], t.Hosts[1])
 	case Bridge:
 		err = t.plugBridge()
 	case XDP:
@@ -221,12 +228,22 @@ func (t *Testbed) build(hosts int) error {
 	if err != nil {
 		return err
 	}
-	for _, h := range t.Hosts {
+	nics := slices.Clone(t.Hosts)
+	if t.second {
+		for _, h := range t.Hosts {
+			h.Second = h.beside(t.ipv6)
+			nics = append(nics, h.Second)
+		}
+		if err := t.plugCable(t.Hosts[0].Second, t.Hosts[1].Second); err != nil {
+			return err
+		}
+	}
+	for _, h := range nics {
 		if err := h.configure(t.MTU); err != nil {
 			return err
 		}
 	}
-	for _, h := range t.Hosts {
+	for _, h := range nics {
 		if err := h.awaitLink(); err != nil {
 			return err
 		}
@@ -264,4 +281,16 @@ func hostAddr(i int, ipv6 bool) netip.Prefix {
 // hostMAC returns the address of the device of host i, locally administered.
 func hostMAC(i int) net.HardwareAddr {
 	return net.HardwareAddr{0x02, 'x', 'w', 0, 0, byte(i + 1)}
+}
+
+// secondAddr and secondMAC are hostAddr and hostMAC of second devices.
+func secondAddr(i int, ipv6 bool) netip.Prefix {
+	if ipv6 {
+		return netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 3: 88, 15: byte(i + 1)}), 64)
+	}
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 88, 0, byte(i + 1)}), 24)
+}
+
+func secondMAC(i int) net.HardwareAddr {
+	return net.HardwareAddr{0x02, 'x', 'w', 0, 1, byte(i + 1)}
 }

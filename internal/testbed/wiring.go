@@ -7,15 +7,14 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// plugCable joins two hosts by one veth pair.
-func (t *Testbed) plugCable() error {
-	a, b := t.Hosts[0], t.Hosts[1]
+// plugCable joins two devices of hosts by one veth pair.
+func (t *Testbed) plugCable(a, b *Host) error {
 	nl, err := netlink.NewHandleAt(a.ns)
 	if err != nil {
 		return fmt.Errorf("%s: %w", a.Name, err)
 	}
 	defer nl.Close()
-	return t.plug(nl, Device, b, a.MAC)
+	return t.plug(nl, a.Dev, b, a.MAC)
 }
 
 // plug makes a veth pair with one end called name in the namespace of nl and

@@ -40,6 +40,7 @@ var Layers = []Row{
 
 	// L2: carriers, and the seam that they end in.
 	{Package: "internal/fabric", May: "internal/mem"},
+	{Package: "internal/fabric/bond", May: "internal/fabric internal/mem"},
 	{Package: "internal/fabric/fault", May: "internal/fabric internal/mem"},
 	{Package: "internal/fabric/mesh", May: "internal/fabric internal/mem"},
 	{Package: "internal/fabric/near", May: "internal/fabric internal/mem", Modules: "golang.org/x/sys"},
@@ -70,7 +71,7 @@ var Layers = []Row{
 
 	// L5: verbs, and the composition root that knows every carrier.
 	{Package: "verbs", May: "internal/arq iwarp iwarp/ddp iwarp/record iwarp/rdmap iwarp/dgram iwarp/mpa internal/fabric internal/llp internal/mem internal/progress"},
-	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/arq internal/fabric internal/fabric/capture internal/fabric/fault internal/fabric/near internal/fabric/split internal/inet internal/inet/route internal/ksock internal/ktcp internal/netstack internal/shm internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/arq internal/fabric internal/fabric/bond internal/fabric/capture internal/fabric/fault internal/fabric/near internal/fabric/split internal/inet internal/inet/route internal/ksock internal/ktcp internal/netstack internal/shm internal/llp internal/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/boot", May: "verbs/device", Modules: "golang.org/x/sys"},
 	{Package: "internal/boot/pmi", May: "internal/boot", Modules: "golang.org/x/sys"},
 

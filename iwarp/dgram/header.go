@@ -41,6 +41,7 @@ const (
 	FlagCRC     = 0x80 // the CRC field is filled in
 	FlagAckSoon = 0x40 // the sender waits for the acknowledgement
 	FlagBulk    = 0x20 // large data goes, or is to go, the second way: see BulkPort
+	FlagPaths   = 0x10 // a Hello or a HelloAck tells where its sender can be reached: see PathLen
 )
 
 // BulkPort is added to the UDP port of an endpoint for that of its second way, if

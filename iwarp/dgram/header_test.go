@@ -3,6 +3,7 @@ package dgram
 import (
 	"bytes"
 	"encoding/binary"
+	"net/netip"
 	"testing"
 )
 
@@ -148,6 +149,25 @@ func TestHello(t *testing.T) {
 	}
 	if got.Parse(b[HeaderLen:]); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// The list of addresses in a Hello.
+func TestPutPaths(t *testing.T) {
+	list := []netip.AddrPort{netip.MustParseAddrPort("10.1.2.3:18700"), netip.MustParseAddrPort("[fd00::9]:258")}
+	b := make([]byte, PathsLen(len(list)))
+	PutPaths(b, list)
+	want := []byte{
+		2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 1, 2, 3, 0x49, 0x0c,
+		0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 1, 2,
+	}
+	if !bytes.Equal(b, want) {
+		t.Fatalf("% x, want % x", b, want)
+	}
+	for i, at := range list {
+		if got := ParsePath(b[1+i*PathLen:]); got != at {
+			t.Errorf("number %d is %v, want %v", i, got, at)
+		}
 	}
 }
 

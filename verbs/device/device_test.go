@@ -30,6 +30,8 @@ type host struct {
 	pd       *verbs.PD
 	ah       *verbs.AH
 	mr       *verbs.MR
+	at       *testbed.Host // or nil
+	stocked  bool          // receives of testExchange are posted
 }
 
 // openHost opens s on a host, or on loopback when h is nil.
@@ -39,6 +41,9 @@ func openHost(h *testbed.Host, s device.Spec) (e *host, err error) {
 	enter := func(fn func() error) error { return fn() }
 	if h != nil {
 		s.Device, enter = h.Dev, h.Do
+		if h.Second != nil {
+			s.Device += "," + h.Second.Dev
+		}
 	}
 	err = enter(func() (err error) {
 		e.ctx, err = device.Open(s)

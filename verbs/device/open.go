@@ -29,6 +29,10 @@ func Open(s Spec) (*verbs.Context, error) {
 	for s.Epoch == 0 {
 		s.Epoch = rand.Uint32()
 	}
+	devices, err := s.devices()
+	if err != nil {
+		return nil, err
+	}
 	if s.Seat != "" {
 		if err := s.takeSeat(); err != nil {
 			return nil, err
@@ -38,7 +42,7 @@ func Open(s Spec) (*verbs.Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := opening{closers: []io.Closer{arena}, bulkFD: -1}
+	o := opening{closers: []io.Closer{arena}, bulkFD: -1, devices: devices}
 	under, err := o.carriers(&s, arena)
 	if err != nil {
 		return nil, o.undo(err)
@@ -49,6 +53,9 @@ func Open(s Spec) (*verbs.Context, error) {
 	}
 	under.watch(poller)
 	poller.Watch(o.bulkFD)
+	for _, dg := range o.several {
+		poller.WatchBell(dg)
+	}
 	o.closers = append(o.closers, poller)
 	c := verbs.Config{
 		Datagram: under.datagram, Bulk: under.bulk, Streams: under.streams, Engine: progress.New(s.Clock, poller), Key: s.Key, Epoch: s.Epoch,
@@ -111,7 +118,7 @@ func (o *opening) carriers(s *Spec, arena *mem.Arena) (c carriers, err error) {
 		return c, err
 	}
 	if s.Fabric != "tcp" {
-		c.datagram, err = o.faulty(s, arena)
+		c.datagram, err = o.onDevices(s, arena)
 		c.streams, c.bulk = o.streams, o.bulk
 		if err != nil {
 			return c, errors.Join(err, c.Close())
@@ -150,9 +157,11 @@ func (s *Spec) withFaults(dg fabric.Datagram) (fabric.Datagram, error) {
 // opening is what was opened so far, in order.
 type opening struct {
 	closers []io.Closer
-	bulk    fabric.Datagram // for large data, or nil
-	bulkFD  int             // the descriptor of a second port, or -1
-	streams fabric.Streams  // on the same port as the datagrams, or nil
+	bulk    fabric.Datagram   // for large data, or nil
+	bulkFD  int               // the descriptor of a second port, or -1
+	streams fabric.Streams    // on the same port as the datagrams, or nil
+	devices []string          // if there are several
+	several []fabric.Datagram // the carriers on them
 }
 
 func (o *opening) reversed() []io.Closer {

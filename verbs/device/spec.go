@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/xwarp/xwarp/bpf"
+	"github.com/xwarp/xwarp/internal/mem"
 	"github.com/xwarp/xwarp/internal/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/iwarp/dgram"
@@ -35,7 +36,13 @@ type Spec struct {
 	// RC offers queue pairs of type RC beside the others: over TCP in user
 	// space on the same queue of the NIC with xdp, over the kernel's with udp.
 	RC bool
-	// Device is the NIC; needed for xdp. Without it the others use Addr's.
+	// Device is the NIC; needed for xdp. Without it the others use Addr's. Two to four
+	// names with commas between them are NICs of which each is on a network of its own,
+	// and all hosts name those on the same networks in the same order. Reliable
+	// datagrams use the first, and when nothing arrives there any more the next, until
+	// the first is back; all else uses the first. So it must work when two endpoints
+	// meet. With "udp" and "xdp" in its two modes, and without RC, Seat, BulkQueue,
+	// Bulk (large data goes in frames) and Capture.
 	Device string
 	Queue  int // of the NIC, from 0
 	// BulkQueue is a second queue of the NIC, for what is sent to peers that
@@ -89,6 +96,7 @@ type Spec struct {
 	Capture string
 
 	seat *xdp.Seat // what Seat says
+	pool *mem.Pool // that the carriers on several devices share, or nil
 }
 
 // PollerConfig says when a program that waits gives its core away. Its zero value

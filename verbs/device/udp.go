@@ -20,7 +20,7 @@ func openUDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 		}
 		s.Addr = addr
 	}
-	return ksock.Open(ksock.Config{Arena: arena, Local: netip.AddrPortFrom(s.Addr, s.Port), MTU: s.MTU})
+	return ksock.Open(ksock.Config{Arena: arena, Local: netip.AddrPortFrom(s.Addr, s.Port), MTU: s.MTU, Pool: s.pool})
 }
 
 // Address returns the address that endpoints on a device have unless they are told:

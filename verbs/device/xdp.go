@@ -35,7 +35,7 @@ func (o *opening) openXDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 		}
 	}
 	c := xdp.Config{
-		Device: s.Device, Queue: s.Queue, Arena: arena, MTU: s.MTU,
+		Device: s.Device, Queue: s.Queue, Arena: arena, Pool: s.pool, MTU: s.MTU,
 		Steer: bpf.Config{PortBase: s.Port, Addr: s.Addr},
 	}
 	if s.RC {

@@ -1,0 +1,147 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/fabric/bond"
+	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/xdp"
+)
+
+// SeveralDevices returns the devices that a name of Spec.Device stands for if they are
+// several, else nil.
+func SeveralDevices(name string) []string {
+	if !strings.Contains(name, ",") {
+		return nil
+	}
+	return strings.Split(name, ",")
+}
+
+// devices returns the devices if there are several, and says what they cannot be used
+// for.
+func (s *Spec) devices() ([]string, error) {
+	all := SeveralDevices(s.Device)
+	if all == nil {
+		return nil, nil
+	}
+	for i, dev := range all {
+		if dev == "" || slices.Contains(all[:i], dev) {
+			return nil, fmt.Errorf("device: the devices are %q: give different names, with a comma between each two", s.Device)
+		}
+	}
+	for _, c := range []struct {
+		bad bool
+		why string
+	}{
+		{len(all) > fabric.MaxPaths, fmt.Sprintf("there are %d: give up to %d", len(all), fabric.MaxPaths)},
+		{s.Fabric != "udp" && s.Fabric != "xdp" && s.Fabric != "xdp:generic" && s.Fabric != "xdp:driver", fmt.Sprintf("fabric %q uses one: use udp or xdp", s.Fabric)},
+		{s.RC, "a connection (RC) stays on one: use reliable datagrams (RD), or name one"},
+		{s.Seat != "", "processes can share a queue of one only: name one, or use fabric udp"},
+		{s.BulkQueue != 0, "a second queue can be used on one only: leave BulkQueue away, or name one"},
+		{s.Bulk == BulkKernel, "large data goes in frames there: leave Bulk away, or name one"},
+		{s.Capture != "", "only one can be captured: leave Capture away, or name one"},
+	} {
+		if c.bad {
+			return nil, fmt.Errorf("device: several devices (%s): %s", s.Device, c.why)
+		}
+	}
+	s.Bulk = BulkFrames
+	if s.Arena == 0 { // each has what it would have alone
+		s.Arena = len(all) * defaultArena
+	}
+	return all, nil
+}
+
+// defaultArena is the default of mem.Config.Size.
+const defaultArena = 64 << 20
+
+// udpFrames is the default of ksock.Config.Frames.
+const udpFrames = 512
+
+// poolFrames returns how many frames the carriers on all devices need together.
+func (o *opening) poolFrames(s *Spec, arena *mem.Arena) (all int, err error) {
+	for _, dev := range o.devices {
+		n := udpFrames
+		if s.Fabric != "udp" {
+			if n, err = xdp.FramesOf(xdp.Config{Device: dev, Queue: s.Queue, Arena: arena, MTU: s.MTU}); err != nil {
+				return 0, err
+			}
+		}
+		all += n
+	}
+	return all, nil
+}
+
+// onDevices opens what carries the datagrams: on one device, or on several.
+func (o *opening) onDevices(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
+	if o.devices == nil {
+		return o.faulty(s, arena)
+	}
+	frames, err := o.poolFrames(s, arena)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := mem.NewPool(arena, frames, false)
+	if err != nil {
+		return nil, fmt.Errorf("device: frames for %d devices: %w", len(o.devices), err)
+	}
+	var nets []netip.Prefix
+	for i, dev := range o.devices {
+		one := *s
+		one.Device, one.pool = dev, pool
+		if i > 0 {
+			one.Addr = netip.Addr{}
+		}
+		one.Faults.Seed += uint64(i)
+		dg, err := o.faulty(&one, arena)
+		if err == nil {
+			o.several = append(o.several, dg)
+			nets, err = apart(nets, o.devices, dg.Local().Addr())
+		}
+		if err != nil {
+			return nil, errors.Join(err, closeAll(o.several))
+		}
+	}
+	return bond.New(o.several, batchMost, s.Clock)
+}
+
+func closeAll(all []fabric.Datagram) error {
+	var errs []error
+	for _, dg := range all {
+		errs = append(errs, dg.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// apart adds the network of a device, that of the next number, which has the address
+// at, to those of the others, and fails where two are the same: the kernel would send
+// all to both by one of them.
+func apart(nets []netip.Prefix, devices []string, at netip.Addr) ([]netip.Prefix, error) {
+	dev := devices[len(nets)]
+	link, err := net.InterfaceByName(dev)
+	if err != nil {
+		return nil, fmt.Errorf("device: %s: %w", dev, err)
+	}
+	addrs, err := link.Addrs()
+	if err != nil {
+		return nil, fmt.Errorf("device: addresses of %s: %w", dev, err)
+	}
+	own := netip.PrefixFrom(at, at.BitLen())
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr() == at {
+			own = p
+		}
+	}
+	for i, other := range nets {
+		if other.Overlaps(own) {
+			return nil, fmt.Errorf("device: %s (%v) and %s (%v) are on the same network: give each a network of its own, or name one", devices[i], other, dev, own)
+		}
+	}
+	return append(nets, own), nil
+}
