@@ -27,7 +27,7 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help modules build demo test test-short bench check check-long fuzz lint generate profile clean
+.PHONY: help modules build demo test test-short test-nics bench check check-long fuzz lint generate profile clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ LONG_TESTS = (?i:oracle|random|storm|soak|scale|incast|tshark|byte|medley|proces
 test-short: modules ## run the tests that take no time (under a minute once they are built)
 	@echo "make test-short: leaves out what starts jobs, uses devices or tries every case: make test"
 	$(GOTEST) -short -skip '$(LONG_TESTS)' $$($(GO) list -f '{{.Dir}}' ./... | grep -vE '$(LONG_PACKAGES)' | sed "s|^$$PWD|.|")
+
+test-nics: modules ## run jobs on the drivers of real network cards, in guests of qemu; as root (hours; .ci/nics/run --help)
+	.ci/nics/run
 
 bench: build ## measure every test of xperf over a veth pair, the table of transports, and the Go benchmarks
 	@for test in $(foreach layer,raw send mpi,$(layer)_lat $(layer)_bw $(layer)_rate) \
