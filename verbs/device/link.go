@@ -13,7 +13,7 @@ import (
 // openWatch begins to watch the network device under the carriers, which are open. It
 // returns nil where there is none.
 func (o *opening) openWatch(s *Spec) (*route.Watch, error) {
-	if s.Device == "" || s.Fabric == "shm" {
+	if s.Device == "" || s.Fabric == "shm" || SeveralDevices(s.Device) != nil { // one of several may die
 		return nil, nil
 	}
 	c := route.WatchConfig{
