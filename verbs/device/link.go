@@ -3,7 +3,6 @@ package device
 import (
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/xwarp/xwarp/internal/arq"
 	"github.com/xwarp/xwarp/internal/inet/route"
@@ -18,10 +17,10 @@ func (o *opening) openWatch(s *Spec) (*route.Watch, error) {
 	}
 	c := route.WatchConfig{
 		Link: s.Device, Addr: s.Addr, MTU: s.MTU, XDP: strings.HasPrefix(s.Fabric, "xdp"),
-		Limit: time.Duration(s.Dgram.PeerLost),
+		Limit: s.Dgram.PeerLost,
 	}
 	if c.Limit == 0 {
-		c.Limit = time.Duration(arq.Config{}.WithDefaults(0).PeerLost)
+		c.Limit = arq.Config{}.WithDefaults(0).PeerLost
 	}
 	w, err := route.OpenWatch(c)
 	if err == nil {
