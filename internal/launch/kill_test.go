@@ -303,7 +303,7 @@ func TestSignal_secondOneKills(t *testing.T) {
 func TestSignal_whileStarting(t *testing.T) {
 	c := rankConfig(2, "signals")
 	c.Hosts, c.Launcher = []Host{{Name: "a", Slots: 0}, {Name: "silent", Slots: 0}}, []string{self, "as-launcher"}
-	c.Agent, c.Device = []string{self, AgentArg}, "lo"
+	c.Agent, c.Device, c.Fabric = []string{self, AgentArg}, "lo", fabricUDP // for which no host waits for another
 	ctl := startController(t, c, 0)
 	ctl.expect(1, "up")
 	ctl.signal(unix.SIGINT)

@@ -97,6 +97,7 @@ func (p *Port) open(c xdp.Config) (err error) {
 	p.sock.Fill(all[c.TxDepth:])
 	p.spare = all[:c.TxDepth]
 	p.caps.MTU, p.caps.MaxBufs, p.caps.TxDepth, p.caps.RxDepth = mtu, fabric.MaxBufs, c.TxDepth, c.RxDepth
+	p.caps.Device, p.caps.Queues = c.Device, 1
 	return p.steering.Register(c.Queue, p.FD())
 }
 
