@@ -6,11 +6,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/netip"
 	"runtime"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/mono"
 )
@@ -114,6 +117,9 @@ func (s *Session) main(ctx context.Context, config ConnectConfig, opened chan<- 
 	if err = s.pair.send(message{Op: opBye}); err == nil {
 		err = s.pair.end(bench, nil)
 		<-s.pair.gone // the server hangs up when it has given its device back, which the next test may need
+		if gone := s.pair.err; err == nil && !errors.Is(gone, io.EOF) && !errors.Is(gone, unix.ECONNRESET) {
+			err = gone // it did not hang up: nothing comes from there
+		}
 		return err
 	}
 	return errors.Join(err, s.pair.end(bench, err))
