@@ -4,7 +4,7 @@ GO ?= go
 GOLANGCI_LINT_VERSION = v2.15.0
 GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 # Runs go test, and says how far it is and what was left out.
-GOTEST = $(GO) run ./internal/gotest
+GOTEST = $(GO) run ./internal/test/gotest
 
 # Processors since about 2015 have AVX2, MOVBE and the like: a tenth of our part
 # of a small message's latency. GOAMD64=v1 builds for all.
@@ -19,7 +19,7 @@ PREFIX ?= /usr/local
 # does root in somebody else's folder, or there is none, as in an archive. There,
 # make VERSION=v1.2.3 says it; and go build does not know git's worktrees.
 STAMP = -buildvcs=$(if $(shell git rev-parse HEAD 2>/dev/null),auto,false) \
-	-ldflags '$(LDFLAGS)$(if $(VERSION), -X github.com/xwarp/xwarp/internal/cli.release=$(VERSION))'
+	-ldflags '$(LDFLAGS)$(if $(VERSION), -X github.com/xwarp/xwarp/cmd/internal/cli.release=$(VERSION))'
 ifneq ($(wildcard .git),)
 ifeq ($(wildcard .git/HEAD),)
 VERSION ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null)
@@ -43,7 +43,7 @@ build: modules ## build the commands and examples into bin/
 	CGO_ENABLED=0 $(GO) build $(STAMP) -pgo=cmd/xperf/default.pgo -o $(BIN)/ ./cmd/... ./examples/...
 
 .PHONY: install uninstall deb
-COMMANDS = $(notdir $(wildcard cmd/*))
+COMMANDS = $(patsubst cmd/%/main.go,%,$(wildcard cmd/*/main.go))
 SHARE = $(DESTDIR)$(PREFIX)/share
 MAN = $(SHARE)/man/man1
 COMPLETION = $(SHARE)/bash-completion/completions
@@ -51,12 +51,12 @@ COMPLETION = $(SHARE)/bash-completion/completions
 # With sudo there often is no Go: what make build has built is installed then.
 install: $(if $(shell command -v $(firstword $(GO))),build) ## install commands, manual pages, completion and docs in PREFIX=/usr/local (and DESTDIR)
 	@[ -x $(BIN)/xrun ] || { echo "make install: nothing is built and there is no Go: run make build first, as a user who has it" >&2; exit 1; }
-	install -d $(DESTDIR)$(PREFIX)/bin $(MAN) $(COMPLETION) $(SHARE)/doc/xwarp/docs $(SHARE)/xwarp/wireshark
+	install -d $(DESTDIR)$(PREFIX)/bin $(MAN) $(COMPLETION) $(SHARE)/doc/xwarp/docs/architecture $(SHARE)/doc/xwarp/docs/protocol $(SHARE)/xwarp/wireshark
 	install $(COMMANDS:%=$(BIN)/%) $(DESTDIR)$(PREFIX)/bin
 	umask 022 && for c in $(COMMANDS); do \
 		$(BIN)/$$c --man >$(MAN)/$$c.1 && $(BIN)/$$c --completion >$(COMPLETION)/$$c || exit; done
 	install -m 644 README.md CHANGELOG.md LICENSE $(SHARE)/doc/xwarp
-	install -m 644 docs/*.md $(SHARE)/doc/xwarp/docs
+	for d in . architecture protocol; do install -m 644 docs/$$d/*.md $(SHARE)/doc/xwarp/docs/$$d || exit; done
 	install -m 644 docs/wireshark/* $(SHARE)/xwarp/wireshark
 
 uninstall: ## remove what make install has installed there
@@ -77,8 +77,8 @@ test: modules ## run all tests; as root also those that need AF_XDP and network 
 
 # What takes long: packages that start whole jobs, use devices or try every case;
 # and, by their names, such tests of the others.
-LONG_PACKAGES = /(bench|bpf|xdp|cmd/(xperf|xrun|xping)|examples/(cg|hello|ulfm)|internal/(conform|launch|check|arq|netstack|boot/pmi|fabric/capture)|verbs/device|mpi/internal/(coll|reliable|match|p2p|dtype))$$
-LONG_TESTS = (?i:oracle|random|storm|soak|scale|incast|tshark|byte|medley|process|ulfm|partition|lost|givesback|every|many|whole|veth|inter_|grequest|allocs|Reductions_in|free|suite)
+LONG_PACKAGES = /(bench|bpf|xdp|cmd/(xperf|xrun|xping)|examples/(cg|hello|ulfm)|internal/(test/(conform|check)|job/(launch|boot/pmi)|proto/arq|carrier/(netstack|capture))|verbs/device|mpi/internal/(coll|reliable|match|p2p|dtype))$$
+LONG_TESTS = (?i:oracle|random|storm|soak|scale|incast|tshark|byte|process|ulfm|partition|lost|givesback|every|many|whole|veth|inter_|grequest|allocs|Reductions_in|free|suite)
 
 test-short: modules ## run the tests that take no time (under a minute once they are built)
 	@echo "make test-short: leaves out what starts jobs, uses devices or tries every case: make test"
@@ -99,7 +99,7 @@ check: build ## play SEEDS=10000 seeds of random verbs traffic over a bad networ
 	./bin/xcheck --seeds $(or $(SEEDS),10000)
 
 check-long: ## run all tests, and the demonstration, on a fresh Debian with only Go, git and make: as root and as a user (an hour)
-	.ci/clean-root 'make demo' 'make test' 'user:make demo' 'user:make test'
+	.ci/clean-root 'make demo' 'XWARP_LONG=1 make test' 'user:make demo' 'user:make test'
 
 # One binary for all fuzz tests of a package: to link it takes longer than many of them.
 # Inputs that reach new code are made smaller in 1000 tries at most. By default that goes
@@ -122,7 +122,7 @@ lint: ## check the style: gofmt, go vet, golangci-lint
 		echo "fetching and building golangci-lint $(GOLANGCI_LINT_VERSION), once: some minutes, of which nothing is seen"
 	$(GOLANGCI_LINT) run
 
-generate: ## make the generated files anew: BPF objects (needs clang-14), the matrix of examples/cg
+generate: ## make the generated files anew: BPF objects (needs clang-14), the matrix of examples/cg, docs/CONFIG.md
 	$(GO) generate ./...
 
 profile: ## measure anew which code a message runs through, for the compiler (cmd/xperf/default.pgo)

@@ -140,6 +140,19 @@ type Bench interface {
 
 // open opens the test that e asks for.
 func open(e *End) (Bench, error) {
+	end := e.busyPoll()
+	bench, err := openCase(e)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	if !e.Spec.BusyPoll {
+		return bench, nil
+	}
+	return polling{bench, end}, nil
+}
+
+func openCase(e *End) (Bench, error) {
 	c, ok := Find(e.Spec.Test)
 	if !ok {
 		return nil, usagef("there is no test %q", e.Spec.Test)

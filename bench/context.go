@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/xwarp/xwarp/internal/fabric/fault"
+	"github.com/xwarp/xwarp/internal/carrier/fault"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
@@ -25,13 +25,11 @@ func (e *End) device() device.Spec {
 		// while they wait.
 		Poller: progress.PollerConfig{Spin: 24 * time.Hour},
 		Key:    e.Pair.Key(), Arena: frameArena + 2*slices.Max(e.Spec.Sizes),
-		Capture: e.Capture,
-		RC:      e.Spec.connects() && e.Spec.Fabric != "tcp",
+		Capture: e.Capture, BusyPoll: e.Spec.BusyPoll,
+		RC: e.Spec.connects() && e.Spec.Fabric != "tcp",
 	}
 	spec.Bulk, _ = device.ParseBulk(e.Spec.BulkWay) // Check has read it
-	if e.Spec.Bulk {
-		spec.BulkQueue = bulkQueue
-	}
+
 	if e.Spec.Loss > 0 { // without, nothing stands between the carrier and the protocol
 		spec.Faults = fault.Config{Loss: e.Spec.Loss, Seed: spec.Key + uint64(e.Pair.Rank())}
 	}

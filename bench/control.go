@@ -11,7 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/xwarp/xwarp/internal/trace"
+	"github.com/xwarp/xwarp/internal/base/trace"
 )
 
 // protocolVersion is the version of the control protocol.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/internal/job/boot"
 )
 
 var _ boot.Job = (*Pair)(nil)

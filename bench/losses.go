@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/xwarp/xwarp/internal/trace"
+	"github.com/xwarp/xwarp/internal/base/trace"
 )
 
 // knowing is a Bench on a carrier that counts what it loses.
@@ -33,17 +33,11 @@ func (f floating) detail() string       { return detailOf(f.Bench) }
 func (f *frameBench) losses() trace.Losses { return f.port.Stats().Losses() }
 func (f *frameBench) detail() string       { return f.port.Caps().Detail() }
 
-func (p *endpoint) losses() trace.Losses {
-	_, carried := p.ctx.Stats()
-	return carried.Losses()
-}
-func (p *endpoint) detail() string { return p.ctx.Attr().CarrierDetail }
+func (p *endpoint) losses() trace.Losses { return p.ctx.Losses() }
+func (p *endpoint) detail() string       { return p.ctx.Attr().CarrierDetail }
 
-func (m *mpiBench) losses() trace.Losses {
-	_, carried := m.ctx.Stats()
-	return carried.Losses()
-}
-func (m *mpiBench) detail() string { return m.ctx.Attr().CarrierDetail }
+func (m *mpiBench) losses() trace.Losses { return m.ctx.Losses() }
+func (m *mpiBench) detail() string       { return m.ctx.Attr().CarrierDetail }
 
 // Losses is what the carriers of both ends have lost, of frames and datagrams.
 type Losses struct {

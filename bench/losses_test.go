@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/trace"
+	"github.com/xwarp/xwarp/internal/base/trace"
 )
 
 // lossy is a test whose carrier loses.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // handClock is a clock that is set by hand.

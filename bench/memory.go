@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/xwarp/xwarp/bench/footprint"
 	"github.com/xwarp/xwarp/bench/plot"
-	"github.com/xwarp/xwarp/internal/crowd"
 )
 
 // Footprint is what one end keeps for its peers: it has exchanged a message
@@ -80,23 +80,23 @@ func Memory(c MemoryConfig, emit func([]Footprint) error) (notes []string, err e
 			return nil, usagef("peers %d is outside of 1 to %d", n, maxMemoryPeers)
 		}
 	}
-	most, err := crowd.MostOverTCP()
+	most, err := footprint.MostOverTCP()
 	if err != nil {
 		return nil, err
 	}
 	m := memory{config: c, first: map[way]int64{}}
-	if m.socket, err = crowd.Socket(); errors.Is(err, crowd.ErrNoSlabs) {
+	if m.socket, err = footprint.Socket(); errors.Is(err, footprint.ErrNoSlabs) {
 		notes = append(notes, fmt.Sprintf("the kernel's part is missing: %v", err))
 	} else if err != nil {
 		return nil, err
 	}
 	for _, n := range c.Peers {
-		carrier := crowd.KernelTCP
+		carrier := footprint.KernelTCP
 		if n > most {
-			carrier = crowd.SimTCP
+			carrier = footprint.SimTCP
 		}
 		var row []Footprint
-		for _, w := range []way{{crowd.Memory, true}, {carrier, false}, {carrier, true}} {
+		for _, w := range []way{{footprint.Memory, true}, {carrier, false}, {carrier, true}} {
 			f, err := m.measure(w, n)
 			if err != nil {
 				return notes, fmt.Errorf("%d peers over %v: %w", n, w.carrier, err)
@@ -115,7 +115,7 @@ func Memory(c MemoryConfig, emit func([]Footprint) error) (notes []string, err e
 
 // way is one way to have peers.
 type way struct {
-	carrier crowd.Carrier
+	carrier footprint.Carrier
 	shared  bool
 }
 
@@ -148,12 +148,12 @@ func (m *memory) total(w way, peers int) (f Footprint, err error) {
 	if w.shared {
 		f.Receives, recvs, posted = "shared", m.config.Shared, m.config.Shared
 	}
-	if f.User, err = crowd.Heap(crowd.Config{Carrier: w.carrier, Peers: peers, Recvs: recvs, Shared: w.shared}); err != nil {
+	if f.User, err = footprint.Heap(footprint.Config{Carrier: w.carrier, Peers: peers, Recvs: recvs, Shared: w.shared}); err != nil {
 		return f, err
 	}
-	if w.carrier == crowd.Memory {
+	if w.carrier == footprint.Memory {
 		f.Transport = "rd"
-		addresses, err := crowd.Addresses(peers)
+		addresses, err := footprint.Addresses(peers)
 		if err != nil {
 			return f, err
 		}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/internal/job/boot"
 	"github.com/xwarp/xwarp/mpi"
 	"github.com/xwarp/xwarp/verbs"
 )

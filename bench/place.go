@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
 // Place is where the two ends of a test on one machine are: a server process,
@@ -53,10 +53,6 @@ type PlaceConfig struct {
 	Switch testbed.Switch
 	// Cores are the cores of the server and the client. Default: not pinned.
 	Cores []int
-	// BulkCores makes the hosts' devices have a second queue to receive on, and
-	// says which cores do its receive work: that of the server's hosts, and
-	// that of the client's. Default: there is none.
-	BulkCores []int
 	// Peers is how many hosts the server's end has. Default 1.
 	Peers int
 }
@@ -89,15 +85,12 @@ func OpenPlace(c PlaceConfig) (*Place, error) {
 		return p, nil
 	}
 	peers := max(c.Peers, 1)
-	bed, err := openBed(c, peers+1)
+	bed, err := testbed.New(testbed.Config{Hosts: peers + 1, MTU: c.MTU, Switch: c.Switch, IPv6: c.IPv6})
 	if err != nil {
 		return nil, err
 	}
 	p.bed = bed
 	p.Name = strings.Replace(p.Name, "loopback of this host", joined[bed.Switch], 1)
-	if len(c.BulkCores) > 0 {
-		p.Name += ", bulk queue on " + joinInts(c.BulkCores)
-	}
 	a, b := bed.Hosts[0], bed.Hosts[peers]
 	if peers > 1 {
 		args = append(args, "--netns", joinNames(bed.Hosts[1:peers]))
@@ -108,29 +101,6 @@ func OpenPlace(c PlaceConfig) (*Place, error) {
 		return nil, errors.Join(err, bed.Close())
 	}
 	return p, nil
-}
-
-// openBed makes the hosts.
-func openBed(c PlaceConfig, hosts int) (*testbed.Testbed, error) {
-	config := testbed.Config{Hosts: hosts, MTU: c.MTU, Switch: c.Switch, IPv6: c.IPv6}
-	if len(c.BulkCores) == 0 {
-		return testbed.New(config)
-	}
-	config.Queues = bulkQueues
-	bed, err := testbed.New(config)
-	if err != nil {
-		return nil, err
-	}
-	for i, h := range bed.Hosts {
-		core := c.BulkCores[0]
-		if i == hosts-1 { // the client's
-			core = c.BulkCores[len(c.BulkCores)-1]
-		}
-		if err := h.ReceiveOn(bulkQueue, core); err != nil {
-			return nil, errors.Join(err, bed.Close())
-		}
-	}
-	return bed, nil
 }
 
 // startOnThread starts cmd on a thread that lives until release is closed:

@@ -10,12 +10,14 @@ import (
 	"strconv"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/fabric/capture"
-	"github.com/xwarp/xwarp/internal/inet"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/capture"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/carrier/inet"
+	"github.com/xwarp/xwarp/verbs/device"
 	"github.com/xwarp/xwarp/xdp"
+	"github.com/xwarp/xwarp/xdp/asavie"
 )
 
 // rawPort is the UDP port of raw frames: the XDP program steers it to us.
@@ -34,8 +36,7 @@ const frameBurst = 32
 type frameBench struct {
 	*End
 	port   fabric.Port
-	bulk   fabric.Port // of a second queue, which streams go over; or nil
-	arena  *mem.Arena  // when it is ours to close
+	arena  *mem.Arena // when it is ours to close
 	pool   *mem.Pool
 	bytes  []byte // of the arena
 	rx     [fabric.MaxBufs * 4]fabric.Desc
@@ -75,20 +76,15 @@ func openFrames(e *End) (Bench, error) {
 // open opens the port. A port that could not be opened stays nil.
 func (f *frameBench) open() (err error) {
 	c := xdp.Config{
-		Device: f.Device.Name, MTU: f.Spec.MTU,
+		Device: f.Device.Name, MTU: f.Spec.MTU, BusyPoll: f.Spec.BusyPoll,
 		Steer: bpf.Config{PortBase: rawPort, LossPPM: int(f.Spec.Loss * bpf.LossPPMMax)},
 	}
-	switch f.Spec.Fabric {
-	case "xdp:generic":
-		c.Mode = bpf.Generic
-	case "xdp:driver":
-		c.Mode = bpf.Driver
-	}
-	if f.arena, err = mem.New(mem.Config{Size: f.arenaSize(), Name: "xperf"}); err != nil {
+	c.Mode = device.ModeOf(f.Spec.Fabric)
+	if f.arena, err = mem.New(mem.Config{Size: rawArena, Name: "xperf"}); err != nil {
 		return err
 	}
 	c.Arena = f.arena
-	port, err := f.openPorts(c)
+	port, err := openFramePort(f.Spec.Fabric, c)
 	if err != nil {
 		return err
 	}
@@ -101,6 +97,13 @@ func (f *frameBench) open() (err error) {
 		f.port = capture.NewPort(port, file, capture.Config{Clock: f.Clock, Name: f.Device.Name})
 	}
 	return nil
+}
+
+func openFramePort(fabricName string, c xdp.Config) (fabric.Port, error) {
+	if fabricName == "xdp:asavie" {
+		return asavie.Open(c)
+	}
+	return xdp.Open(c)
 }
 
 // meet exchanges addresses and makes the headers.
@@ -158,9 +161,6 @@ func (f *frameBench) Carrier() string { return f.port.Caps().Driver }
 
 func (f *frameBench) Close() error {
 	var errs []error
-	if f.bulk != nil {
-		errs = append(errs, f.bulk.Close())
-	}
 	if f.port != nil {
 		errs = append(errs, f.port.Close())
 	}
@@ -170,8 +170,8 @@ func (f *frameBench) Close() error {
 	return errors.Join(errs...)
 }
 
-// Progress gives the ports their turn.
-func (f *frameBench) Progress() { f.flush() }
+// Progress gives the port its turn.
+func (f *frameBench) Progress() { f.port.Flush() }
 
 func (f *frameBench) Run(b Burst, rec *Recorder) error {
 	pingPong := isPingPong(f.Spec.Test)
@@ -190,11 +190,7 @@ func (f *frameBench) Run(b Burst, rec *Recorder) error {
 // send queues one frame whose payload begins with two words. It reports
 // whether there was room.
 func (f *frameBench) send(h *frame, word, second uint64) bool {
-	return f.sendOn(f.port, h, word, second)
-}
-
-func (f *frameBench) sendOn(port fabric.Port, h *frame, word, second uint64) bool {
-	if port.TxFree() < h.bufs || f.pool.Free() < h.bufs {
+	if f.port.TxFree() < h.bufs || f.pool.Free() < h.bufs {
 		return false
 	}
 	left := h.size
@@ -209,7 +205,7 @@ func (f *frameBench) sendOn(port fabric.Port, h *frame, word, second uint64) boo
 	copy(first, h.head[:])
 	binary.LittleEndian.PutUint64(first[inet.HeaderLen:], word)
 	binary.LittleEndian.PutUint64(first[inet.HeaderLen+8:], second)
-	port.Send(f.tx[:h.bufs])
+	f.port.Send(f.tx[:h.bufs])
 	return true
 }
 
@@ -227,7 +223,7 @@ func (f *frameBench) ping(b Burst, rec *Recorder) error {
 	for i := -b.Warmup; i < b.Iters; i++ {
 		f.number++
 		f.send(&f.data, f.number, 0)
-		f.flush()
+		f.port.Flush()
 		if err := f.pong(rec); err != nil {
 			return err
 		}
@@ -248,14 +244,14 @@ func (f *frameBench) pong(rec *Recorder) error {
 		if f.heard() {
 			return nil
 		}
-		f.flush()
+		f.port.Flush()
 		if !turns.idle() {
 			continue
 		}
 		if f.Pair.Over() {
 			return errOver
 		}
-		if now := f.Clock.Now(); now.Sub(f.asked) > tailPatience {
+		if now := f.Clock.Now(); now.Sub(f.asked) > tailTimeout {
 			f.asked = now // what was lost took no time that means anything
 			rec.Lost(1)
 			f.send(&f.data, f.number, 0)
@@ -265,7 +261,7 @@ func (f *frameBench) pong(rec *Recorder) error {
 
 // heard takes what has arrived and reports whether the echo was among it.
 func (f *frameBench) heard() (echo bool) {
-	n := f.recv()
+	n := f.port.Recv(f.rx[:])
 	first := true
 	for _, d := range f.rx[:n] {
 		if first {
@@ -284,7 +280,7 @@ func (f *frameBench) heard() (echo bool) {
 func (f *frameBench) echo() error {
 	var turns spin
 	for {
-		n := f.recv()
+		n := f.port.Recv(f.rx[:])
 		first := true
 		for _, d := range f.rx[:n] {
 			if first {
@@ -295,7 +291,7 @@ func (f *frameBench) echo() error {
 			first = d.Flags&fabric.More == 0
 			f.pool.Put(d.Addr)
 		}
-		f.flush()
+		f.port.Flush()
 		if n == 0 && turns.idle() && f.Pair.Spoken() {
 			return nil
 		}
@@ -324,11 +320,11 @@ func (f *frameBench) push(n, window int) error {
 	var turns spin
 	for !s.done() {
 		sent := 0
-		for room := min(s.room(), frameBurst); sent < room && f.sendBulk(&f.data, s.word(0), 0); sent++ {
+		for room := min(s.room(), frameBurst); sent < room && f.send(&f.data, s.word(0), 0); sent++ {
 			s.sent(1)
 		}
 		got := f.confirmations()
-		f.flush()
+		f.port.Flush()
 		if got || sent > 0 || !turns.idle() {
 			continue
 		}
@@ -344,7 +340,7 @@ func (f *frameBench) push(n, window int) error {
 
 // confirmations takes the answers that have arrived.
 func (f *frameBench) confirmations() bool {
-	n := f.recv()
+	n := f.port.Recv(f.rx[:])
 	for _, d := range f.rx[:n] {
 		if p := f.payload(d); p != nil {
 			f.sender.confirm(p, f.Clock.Now())
@@ -358,7 +354,7 @@ func (f *frameBench) confirmations() bool {
 func (f *frameBench) swallow() error {
 	var turns spin
 	for {
-		n := f.recv()
+		n := f.port.Recv(f.rx[:])
 		first, confirm := true, false
 		for _, d := range f.rx[:n] {
 			if first {
@@ -370,7 +366,7 @@ func (f *frameBench) swallow() error {
 		if confirm {
 			f.send(&f.answer, f.rcvr.highest, f.rcvr.received)
 		}
-		f.flush()
+		f.port.Flush()
 		if n == 0 && turns.idle() && f.Pair.Spoken() {
 			return nil
 		}

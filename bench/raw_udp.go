@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"golang.org/x/sys/unix"
 )
 
@@ -190,7 +190,7 @@ func (u *udpBench) pong(size int, rec *Recorder) error {
 		case u.Pair.Over():
 			return errOver
 		}
-		if now := u.Clock.Now(); now.Sub(u.asked) > tailPatience {
+		if now := u.Clock.Now(); now.Sub(u.asked) > tailTimeout {
 			u.asked = now // what was lost took no time that means anything
 			rec.Lost(1)
 			u.s.send(out, size)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // ServeConfig says what a server does. Its zero value serves whatever clients
@@ -58,6 +58,7 @@ func (x Expectation) check(client Spec) error {
 		{"op", x.Spec.Op, client.Op},
 		{"peers", x.Spec.Peers, client.Peers},
 		{"all", x.Spec.All, client.All},
+		{"busy-poll", x.Spec.BusyPoll, client.BusyPoll},
 		{"crc", x.Spec.CRC, client.CRC},
 		{"markers", x.Spec.Markers, client.Markers},
 	} {

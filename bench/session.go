@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // grace is how long a loop may take to notice that its peer is gone. It bounds
@@ -53,9 +53,9 @@ type ConnectConfig struct {
 	Addr string
 	// Index says which of several configurations this is (--vs).
 	Index int
-	// Patience is how long to wait for the server to answer. Default: until it
+	// Timeout is how long to wait for the server to answer. Default: until it
 	// does, or the context ends.
-	Patience time.Duration
+	Timeout time.Duration
 	// Silence is as in ServeConfig.
 	Silence time.Duration
 	// Abort ends this process when MPI asks for it. Default: the test fails.
@@ -74,8 +74,8 @@ func Connect(ctx context.Context, spec Spec, config ConnectConfig) (*Session, er
 			return nil, err
 		}
 	}
-	if config.Patience == 0 {
-		config.Patience = math.MaxInt64
+	if config.Timeout == 0 {
+		config.Timeout = math.MaxInt64
 	}
 	s := &Session{Spec: spec, bursts: make(chan Burst), points: make(chan outcome), ended: make(chan error, 1)}
 	s.Case, _ = Find(spec.Test)
@@ -130,7 +130,7 @@ func dial(ctx context.Context, config ConnectConfig, ipv6 bool) (net.Conn, error
 	var clock mono.Real
 	start := clock.Now()
 	for {
-		left := config.Patience - clock.Now().Sub(start)
+		left := config.Timeout - clock.Now().Sub(start)
 		d := net.Dialer{Timeout: max(left, time.Millisecond)}
 		conn, err := d.DialContext(ctx, Network(config.Addr, ipv6), config.Addr)
 		if err == nil {
@@ -146,8 +146,8 @@ func dial(ctx context.Context, config ConnectConfig, ipv6 bool) (net.Conn, error
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if clock.Now().Sub(start) >= config.Patience {
-			return nil, fmt.Errorf("no xperf server answers at %s within %v: start xperf there first, with the same test and no HOST; one with --device answers at the address of that only (%w)", config.Addr, config.Patience, err)
+		if clock.Now().Sub(start) >= config.Timeout {
+			return nil, fmt.Errorf("no xperf server answers at %s within %v: start xperf there first, with the same test and no HOST; one with --device answers at the address of that only (%w)", config.Addr, config.Timeout, err)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -185,10 +185,10 @@ func (s *Session) open(conn net.Conn, config ConnectConfig) (Bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	late := time.AfterFunc(config.Patience, func() { conn.Close() })
+	late := time.AfterFunc(config.Timeout, func() { conn.Close() })
 	m, err := s.pair.receive(opHello)
 	if !late.Stop() && err != nil {
-		return nil, fmt.Errorf("%s took the connection but does not answer within %v: is that an xperf server?", config.Addr, config.Patience)
+		return nil, fmt.Errorf("%s took the connection but does not answer within %v: is that an xperf server?", config.Addr, config.Timeout)
 	}
 	if err != nil {
 		return nil, err

@@ -7,14 +7,15 @@ import (
 	"errors"
 	"maps"
 	"net"
-	"runtime"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // site is where the two ends of a test of this package run.
@@ -29,7 +30,7 @@ func loopback(*testing.T) site { return site{listen: "127.0.0.1:0"} }
 // hosts has the ends on two hosts of a testbed.
 func hosts(t *testing.T, mtu int) site {
 	t.Helper()
-	needRoot(t)
+	testenv.NeedRoot(t)
 	bed, err := testbed.New(testbed.Config{Hosts: 2, MTU: mtu})
 	if err != nil {
 		t.Fatal(err)
@@ -153,22 +154,32 @@ func specs(c Case, fabric string) map[string]Spec {
 	return all
 }
 
-// everyCase runs all cases over all fabrics and transports, but those of
-// fabrics to skip. Under the race detector it takes one in five, which are over
-// all fabrics and transports.
+// everyCase runs all cases over fabrics and transports, but those of fabrics to skip.
 func everyCase(t *testing.T, s site, skip func(fabric string) bool) {
-	n := 0
-	for _, c := range Cases() {
-		for _, fabric := range Fabrics() {
-			if skip(fabric) {
-				continue
-			}
+	all := func(Spec) bool { return true }
+	chosen(slices.DeleteFunc(Fabrics(), skip), all, func(c Case, fabric, transport string, spec Spec) {
+		t.Run(c.Name+"/"+fabric+"/"+transport, func(t *testing.T) { check(t, s.open(t, spec)) })
+	})
+}
+
+// chosen calls do with each case on each transport that it has, with each fabric on each
+// transport, and, if XWARP_LONG is set, with all other combinations, of those that may be.
+// With the race detector a case on one transport will do.
+func chosen(fabrics []string, may func(Spec) bool, do func(c Case, fabric, transport string, spec Spec)) {
+	every, had := os.Getenv("XWARP_LONG") == "1", map[string]bool{}
+	for i, c := range Cases() {
+		for j := range fabrics {
+			fabric := fabrics[(i+j)%len(fabrics)] // each is the first one of some cases
 			all := specs(c, fabric)
 			for _, transport := range slices.Sorted(maps.Keys(all)) {
-				if n++; slow && n%5 != 0 {
-					continue
+				of, on := c.Name+"/"+transport, fabric+" "+transport
+				if slow {
+					of = c.Name
 				}
-				t.Run(c.Name+"/"+fabric+"/"+transport, func(t *testing.T) { check(t, s.open(t, all[transport])) })
+				if may(all[transport]) && (every || !had[of] || !had[on]) {
+					had[of], had[on] = true, true
+					do(c, fabric, transport, all[transport])
+				}
 			}
 		}
 	}
@@ -288,47 +299,6 @@ func TestResult_schema(t *testing.T) {
 	}
 }
 
-// What is allocated must not grow with the number of messages, on either end.
-func TestAllocs_timedLoops(t *testing.T) {
-	for _, c := range Cases() {
-		for _, fabric := range []string{"udp", "tcp", "shm", "xdp"} {
-			for transport, spec := range specs(c, fabric) {
-				if spec.connects() && spec.onXDP() {
-					continue // gVisor's TCP allocates for each segment
-				}
-				t.Run(c.Name+"/"+fabric+"/"+transport, func(t *testing.T) {
-					s := loopback(t)
-					if fabric == "xdp" {
-						s = hosts(t, 9000)
-					}
-					session := s.open(t, spec)
-					few, many := allocations(t, session, 160), allocations(t, session, 960)
-					for range 3 { // queues and tables grow to their size in the first ones
-						if many > few+40 {
-							many = min(many, allocations(t, session, 960))
-						}
-					}
-					if many > few+40 {
-						t.Errorf("%d allocations for 160 messages, %d for 960", few, many)
-					}
-				})
-			}
-		}
-	}
-}
-
-// allocations returns how often memory is allocated in a burst.
-func allocations(t *testing.T, s *Session, iters int) uint64 {
-	t.Helper()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	if _, err := s.Run(Burst{Size: s.Spec.Sizes[0], Iters: iters, Warmup: 0, Window: 16}); err != nil {
-		t.Fatal(err)
-	}
-	runtime.ReadMemStats(&after)
-	return after.Mallocs - before.Mallocs
-}
-
 func TestConnect_nobodyThere(t *testing.T) {
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -336,7 +306,7 @@ func TestConnect_nobodyThere(t *testing.T) {
 	}
 	addr := ln.Addr().String()
 	ln.Close()
-	_, err = Connect(t.Context(), brief("raw_lat", "udp"), ConnectConfig{Addr: addr, Patience: 50 * time.Millisecond})
+	_, err = Connect(t.Context(), brief("raw_lat", "udp"), ConnectConfig{Addr: addr, Timeout: 50 * time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "no xperf server answers at "+addr) {
 		t.Errorf("got %v", err)
 	}
@@ -354,7 +324,7 @@ func TestConnect_silentServer(t *testing.T) {
 	}
 	s := &Session{Spec: brief("raw_lat", "udp"), pair: newPair(conn, 1, nil)}
 	defer s.pair.close()
-	_, err = s.open(conn, ConnectConfig{Addr: ln.Addr().String(), Patience: 50 * time.Millisecond})
+	_, err = s.open(conn, ConnectConfig{Addr: ln.Addr().String(), Timeout: 50 * time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "does not answer within 50ms") {
 		t.Errorf("got %v", err)
 	}
@@ -445,7 +415,7 @@ func TestServe_clientDies(t *testing.T) {
 // A client whose machine loses its power says nothing any more, not even that.
 // The server gives its device back, and serves the next one.
 func TestServe_clientVanishes(t *testing.T) {
-	needRoot(t)
+	testenv.NeedRoot(t)
 	bed, err := testbed.New(testbed.Config{Hosts: 2})
 	if err != nil {
 		t.Fatal(err)

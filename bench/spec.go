@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/xwarp/xwarp/internal/inet"
+	"github.com/xwarp/xwarp/internal/carrier/inet"
 	"github.com/xwarp/xwarp/mpi"
 	"github.com/xwarp/xwarp/verbs/device"
 	"github.com/xwarp/xwarp/xdp"
@@ -53,8 +53,8 @@ type Spec struct {
 	Eager     int     `json:"eager"`      // MPI: largest message in bytes that goes without asking; 0: as MPI has it
 	EagerIdle int     `json:"eager_idle"` // MPI: the same to an idle peer
 	EagerNear int     `json:"eager_near"` // MPI: the same through shared memory
-	Bulk      bool    `json:"bulk"`       // large data goes over a second queue of the device; only over our driver for xdp
 	BulkWay   string  `json:"bulk_way"`   // how large data leaves an endpoint on xdp: see device.ParseBulk; default "auto"
+	BusyPoll  bool    `json:"busy_poll"`  // both ends poll their devices while they wait; only over our driver for xdp
 	CRC       bool    `json:"crc"`        // rc: a CRC32C in each FPDU
 	Markers   bool    `json:"markers"`    // rc: both ends ask for markers
 	IPv6      bool    `json:"ipv6"`       // over IPv6; Connect sets it when the server's address is one
@@ -103,8 +103,8 @@ func (s *Spec) Check() error {
 	if _, err := device.ParseBulk(s.BulkWay); err != nil {
 		return usagef("--bulk: %v", err)
 	}
-	if s.Bulk && (!s.onXDP() || s.Fabric == "xdp:asavie") {
-		return usagef("--bulk-queue is for queues of a device: it needs --fabric xdp, xdp:generic or xdp:driver")
+	if s.BusyPoll && (!s.onXDP() || s.Fabric == "xdp:asavie") {
+		return usagef("--busy-poll is for network cards: it needs --fabric xdp, xdp:generic or xdp:driver")
 	}
 	if s.MTU != 0 && (s.MTU < minMTU || s.MTU > maxMTU) {
 		return usagef("MTU %d is outside of %d to %d", s.MTU, minMTU, maxMTU)

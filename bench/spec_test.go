@@ -112,7 +112,6 @@ func TestSpec_errors(t *testing.T) {
 		{"record over rc", Spec{Test: "write_record_lat", Transport: "rc"}, "use write_lat"},
 		{"rc over shared memory", Spec{Test: "send_lat", Transport: "rc", Fabric: "shm"}, "use --fabric tcp"},
 		{"rc with loss", Spec{Test: "send_lat", Transport: "rc", Loss: 0.1}, "--loss is for datagrams"},
-		{"rc on a second queue", Spec{Test: "send_bw", Transport: "rc", Bulk: true}, "--bulk-queue is for datagrams"},
 		{"CRC of datagrams", Spec{Test: "send_lat", CRC: true}, "for --transport rc"},
 		{"markers of a socket", Spec{Test: "raw_lat", Fabric: "tcp", Markers: true}, "leave --crc and --markers away"},
 		{"small MTU", Spec{Test: "raw_lat", MTU: 100}, "1280 to 65535"},

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // Recorder takes the measurements of one burst. Add neither allocates nor

@@ -3,7 +3,7 @@ package bench
 import (
 	"encoding/binary"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // Carriers without a protocol may lose frames, so the raw tests have a small
@@ -26,9 +26,9 @@ const (
 	confirmBit   = 1
 )
 
-// tailPatience is how long a stream without confirmations waits before it
+// tailTimeout is how long a stream without confirmations waits before it
 // asks again: a frame with the confirm bit, or the answer, was lost.
-const tailPatience = 10 * mono.Millisecond
+const tailTimeout = 10 * mono.Millisecond
 
 // streamSender decides what the sending end of a stream may send.
 type streamSender struct {
@@ -90,7 +90,7 @@ func (s *streamSender) lost() int { return int((s.end - s.base) - (s.received - 
 // repeat reports whether the last frame must be sent once more, because
 // nothing was confirmed for long, and returns its header.
 func (s *streamSender) repeat(now mono.Time) (word uint64, ok bool) {
-	if s.next == s.acked || now.Sub(s.progress) < tailPatience {
+	if s.next == s.acked || now.Sub(s.progress) < tailTimeout {
 		return 0, false
 	}
 	s.progress = now

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 func header(word uint64) []byte { return binary.LittleEndian.AppendUint64(nil, word) }
@@ -74,7 +74,7 @@ func TestStream_loss(t *testing.T) {
 				deliver(w)
 				continue
 			}
-			now = now.Add(tailPatience / 2)
+			now = now.Add(tailTimeout / 2)
 			if word, late := s.repeat(now); late {
 				deliver(word)
 			}

@@ -87,8 +87,6 @@ func (s *Spec) checkRC(c Case) error {
 		return usagef("%s needs TCP, and over shm there is none: use --fabric tcp for rc, and udp for hybrid", s.Transport)
 	case s.Loss > 0:
 		return usagef("--loss is for datagrams: what TCP loses it sends again by itself, out of our sight")
-	case s.Bulk:
-		return usagef("--bulk-queue is for datagrams: a connection stays on one queue")
 	}
 	return nil
 }

@@ -3,7 +3,7 @@ package bench
 import (
 	"encoding/binary"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -13,12 +13,12 @@ import (
 // comes until the client says stop.
 type lossyTest struct {
 	*endpoint
-	op       verbs.Opcode
-	rwr      verbs.RecvWR
-	patience mono.Duration // for an answer; 0 on a transport that repeats by itself
-	quiet    mono.Duration // without arrivals, after which nothing more comes
-	number   uint64        // of the present ping
-	tally    Tally
+	op      verbs.Opcode
+	rwr     verbs.RecvWR
+	timeout mono.Duration // for an answer; 0 on a transport that repeats by itself
+	quiet   mono.Duration // without arrivals, after which nothing more comes
+	number  uint64        // of the present ping
+	tally   Tally
 }
 
 // On unreliable datagrams nothing is late for longer than these: a host that
@@ -33,7 +33,7 @@ const (
 func newLossyTest(p *endpoint, c Case) (*lossyTest, error) {
 	t := &lossyTest{endpoint: p, op: verbs.OpSend, quiet: quietSend, rwr: verbs.RecvWR{NumSGE: 1}}
 	if p.Spec.Transport == "ud" {
-		t.patience = tailPatience
+		t.timeout = tailTimeout
 	}
 	if c.Family == Record {
 		t.op, t.quiet = verbs.OpRDMAWriteRecord, quietRecord
@@ -193,7 +193,7 @@ func (t *lossyTest) pong(size int, asked mono.Time) (answered bool, err error) {
 		if err := t.step(&turns); err != nil {
 			return false, err
 		}
-		if t.patience > 0 && t.ctx.Engine().Now().Sub(asked) > t.patience {
+		if t.timeout > 0 && t.ctx.Engine().Now().Sub(asked) > t.timeout {
 			return false, nil
 		}
 	}

@@ -2,18 +2,18 @@ package bench
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // manyHosts has the server's end on peers hosts of a testbed and the client on
 // one more.
 func manyHosts(t *testing.T, peers int) site {
 	t.Helper()
-	needRoot(t)
+	testenv.NeedRoot(t)
 	bed, err := testbed.New(testbed.Config{Hosts: peers + 1})
 	if err != nil {
 		t.Fatal(err)
@@ -29,17 +29,6 @@ func manyHosts(t *testing.T, peers int) site {
 		s.server.Hosts = append(s.server.Hosts, h.Do)
 	}
 	return s
-}
-
-func needRoot(t *testing.T) {
-	t.Helper()
-	if os.Geteuid() == 0 {
-		return
-	}
-	if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
-		t.Fatal("XWARP_REQUIRE_XDP=1, but a testbed needs root")
-	}
-	t.Skip("a testbed needs root")
 }
 
 func TestPeers(t *testing.T) {
@@ -78,7 +67,8 @@ func TestAllocs_peers(t *testing.T) {
 	spec := brief("send_rate", "udp", 8)
 	spec.Peers = 4
 	s := loopback(t).open(t, spec)
-	few, many := allocations(t, s, 64), allocations(t, s, 6400)
+	count := newAllocCounter(t)
+	few, many := count.in(t, s, 64), count.in(t, s, 6400)
 	if many > few+200 {
 		t.Errorf("%d allocations for 64 messages, %d for 6400", few, many)
 	}

@@ -13,17 +13,13 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 func newTestbed(t *testing.T, c testbed.Config) *testbed.Testbed {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
-			t.Fatal("XWARP_REQUIRE_XDP is set and network namespaces need root")
-		}
-		t.Skip("network namespaces need root")
-	}
+	testenv.NeedRoot(t)
 	tb, err := testbed.New(c)
 	if err != nil {
 		t.Fatal(err)

@@ -7,13 +7,15 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // inNewNetns runs fn on a thread with a network namespace of its own, which
 // goes with the thread.
 func inNewNetns(t *testing.T, fn func() error) {
 	t.Helper()
-	needRoot(t)
+	testenv.NeedRoot(t)
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // without Unlock: the thread ends with the goroutine

@@ -10,25 +10,16 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // These tests run the programs in the kernel on packets of their own
 // (BPF_PROG_TEST_RUN), without a device.
 
-func needRoot(t testing.TB) {
-	t.Helper()
-	if os.Geteuid() == 0 {
-		return
-	}
-	if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
-		t.Fatal("XWARP_REQUIRE_XDP is set and loading BPF programs needs root")
-	}
-	t.Skip("loading BPF programs needs root")
-}
-
 func load(t testing.TB, c Config) *Program {
 	t.Helper()
-	needRoot(t)
+	testenv.NeedRoot(t)
 	p, err := Load(c)
 	if err != nil {
 		t.Fatal(err)

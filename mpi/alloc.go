@@ -3,7 +3,7 @@ package mpi
 import (
 	"math"
 
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
 // Alloc returns n zeroed elements in memory that messages are sent from and

@@ -1,7 +1,7 @@
 package mpi
 
 import (
-	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/internal/base/config"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
@@ -63,7 +63,7 @@ func (p *Proc) choose(rows string) (err error) {
 	if rows == "" {
 		return nil
 	}
-	if p.tables, err = coll.ParseTables(rows, boot.ParseSize); err != nil {
+	if p.tables, err = coll.ParseTables(rows, config.ParseSize); err != nil {
 		return fail(ErrArg, "Init", "%s: %v", EnvColl, err)
 	}
 	return nil

@@ -13,22 +13,22 @@ import (
 // Every collective has a function that plans it, which checks the arguments and
 // writes the schedule; then the call is run at once, or started, or kept.
 type call struct {
-	c    *Comm
-	s    coll.Schedule
-	op   string
-	err  error  // what is wrong with the arguments, or with the result
-	gen  uint32 // tells the uses of a pooled call apart
-	busy bool   // it was started and the user has not taken the result
-	done bool
-	kept bool // persistent: the user's, not the pool's
-	task task // what it does in place of a schedule, or around one; or nil
-	st   Status
-	next *call // in the pool
-	plan plan  // of a blocking one, when the next one may be the same
-	data []Data
-	late []late
-	lay  *dtype.Type // how elements lie that are reduced; nil: as packed bytes
-	fold fold
+	c       *Comm
+	s       coll.Schedule
+	op      string
+	err     error  // what is wrong with the arguments, or with the result
+	gen     uint32 // tells the uses of a pooled call apart
+	busy    bool   // it was started and the user has not taken the result
+	done    bool
+	kept    bool // persistent: the user's, not the pool's
+	task    task // what it does in place of a schedule, or around one; or nil
+	st      Status
+	next    *call // in the pool
+	plan    plan  // of a blocking one, when the next one may be the same
+	data    []Data
+	late    []late
+	lay     *dtype.Type // how elements lie that are reduced; nil: as packed bytes
+	reducer typedReducer
 
 	sign  sign      // see Config.Check, as of check
 	check *checking // what goes on before a call that goes on in steps; nil: it is over, or there is none

@@ -3,7 +3,7 @@ package mpi
 import (
 	"slices"
 
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
 )
@@ -24,7 +24,7 @@ func (k *call) read(d Data) []byte {
 	if !ok && k.ok() {
 		if cur, good := k.cursor(&d); good {
 			b = k.s.Temp(cur.Len())
-			k.s.Convey(dense(b), cur)
+			k.s.CopyTyped(dense(b), cur)
 		}
 	}
 	return b
@@ -52,7 +52,7 @@ func (k *call) load(b []byte, d Data) {
 		k.s.Copy(b, src)
 	default:
 		if cur, good := k.cursor(&d); good {
-			k.s.Convey(dense(b), cur)
+			k.s.CopyTyped(dense(b), cur)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (k *call) cursor(d *Data) (cur dtype.Cursor, ok bool) {
 // seal writes down what is unpacked at the end.
 func (k *call) seal() {
 	for i := range k.late {
-		k.s.Convey(k.late[i].dst, k.late[i].src)
+		k.s.CopyTyped(k.late[i].dst, k.late[i].src)
 	}
 	k.forget()
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/sim"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/test/sim"
 	"github.com/xwarp/xwarp/mpi"
 )
 

@@ -3,7 +3,7 @@ package mpi
 import (
 	"fmt"
 
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
 )
@@ -44,8 +44,8 @@ func with(op Operation) reduction {
 // user reports whether elements are left to a function of the program's.
 func (r *reduction) user() bool { return r.typed.op != nil && !r.typed.op.Predefined() }
 
-// fold reduces the elements of a datatype: it implements coll.Op.
-type fold struct {
+// typedReducer reduces the elements of a datatype: it implements coll.Op.
+type typedReducer struct {
 	r      dtype.Reduction
 	slot   int // bytes from one element to the next
 	lb     int // where in its slot an element begins
@@ -53,7 +53,7 @@ type fold struct {
 }
 
 // Reduce implements coll.Op.
-func (f *fold) Reduce(in, inout []byte) {
+func (f *typedReducer) Reduce(in, inout []byte) {
 	if !f.single {
 		f.r.Apply(in[f.lb:], inout[f.lb:], len(in)/f.slot)
 		return
@@ -123,22 +123,22 @@ func (k *call) arrange(op *dtype.Op, t, other *dtype.Type) {
 	}
 	_, extent := t.Extent()
 	lb, length := t.TrueExtent()
-	k.fold = fold{r: on, slot: max(extent, 1)}
+	k.reducer = typedReducer{r: on, slot: max(extent, 1)}
 	switch {
 	case gapless(t) || t.Size() == 0: // packed
 	case other != nil && other != t:
 		k.refuse(ErrType, "elements of two datatypes: user-defined operations and pairs are for one")
 	case lb >= 0 && lb+length <= extent:
-		k.lay, k.fold.lb = t, lb
+		k.lay, k.reducer.lb = t, lb
 	default:
-		k.fold.single = true
-		k.fold.slot = (length + 7) &^ 7
-		if k.lay, err = dtype.Resized(t, lb, k.fold.slot); err != nil {
+		k.reducer.single = true
+		k.reducer.slot = (length + 7) &^ 7
+		if k.lay, err = dtype.Resized(t, lb, k.reducer.slot); err != nil {
 			k.err = wrapType(k.op, err)
 		}
 	}
 	if k.ok() {
-		k.s.Reduction(&k.fold, k.fold.slot, op.Commutative())
+		k.s.Reduction(&k.reducer, k.reducer.slot, op.Commutative())
 	}
 }
 
@@ -153,7 +153,7 @@ func (k *call) length(d Data) int {
 	if k.lay == nil {
 		return d.size()
 	}
-	return d.count * k.fold.slot
+	return d.count * k.reducer.slot
 }
 
 // slots returns the memory of d if it can be used as slots: what is between pairs
@@ -163,20 +163,20 @@ func (k *call) slots(d *Data) ([]byte, bool) {
 		return nil, false
 	}
 	b := d.mem[d.origin:]
-	if d.count > len(b)/k.fold.slot {
+	if d.count > len(b)/k.reducer.slot {
 		return nil, false
 	}
-	return b[: d.count*k.fold.slot : d.count*k.fold.slot], true
+	return b[: d.count*k.reducer.slot : d.count*k.reducer.slot], true
 }
 
-// spread returns a cursor over slots.
-func (k *call) spread(b []byte) dtype.Cursor {
+// inSlots returns a cursor over slots.
+func (k *call) inSlots(b []byte) dtype.Cursor {
 	origin := 0
-	if k.fold.single {
+	if k.reducer.single {
 		lb, _ := k.lay.TrueExtent()
 		origin = -lb
 	}
-	cur, err := k.lay.Cursor(b, origin, len(b)/k.fold.slot)
+	cur, err := k.lay.Cursor(b, origin, len(b)/k.reducer.slot)
 	if err != nil {
 		panic("mpi: " + err.Error()) // slots are as long as elements
 	}
@@ -200,7 +200,7 @@ func (k *call) operand(d Data) []byte {
 	if !ok && k.ok() {
 		if cur, good := k.cursor(&d); good {
 			b = k.s.Temp(k.length(d))
-			k.s.Convey(k.spread(b), cur)
+			k.s.CopyTyped(k.inSlots(b), cur)
 		}
 	}
 	return b
@@ -215,7 +215,7 @@ func (k *call) result(d Data) []byte {
 	if !ok && k.ok() {
 		if cur, good := k.cursor(&d); good {
 			b = k.s.Temp(k.length(d))
-			k.late = append(k.late, late{cur, k.spread(b)})
+			k.late = append(k.late, late{cur, k.inSlots(b)})
 		}
 	}
 	return b
@@ -230,7 +230,7 @@ func (k *call) fill(b []byte, d Data) {
 	if src, ok := k.slots(&d); ok {
 		k.s.Copy(b, src)
 	} else if cur, good := k.cursor(&d); good && k.ok() {
-		k.s.Convey(k.spread(b), cur)
+		k.s.CopyTyped(k.inSlots(b), cur)
 	}
 }
 

@@ -27,7 +27,7 @@ func (k *call) advance() (done bool) {
 }
 
 // calls are the nonblocking collectives of a process. They go on in every step
-// of the engine: calls implements p2p.Follower.
+// of the engine: calls implements p2p.ProgressHook.
 type calls struct {
 	ep      *p2p.Endpoint
 	active  []*call // in the order in which they were started
@@ -49,7 +49,7 @@ func (a *calls) Advance() (n int) {
 	}
 	clear(a.active[len(left):])
 	if a.active = left; len(left) == 0 {
-		a.ep.Inside().Follow(nil)
+		a.ep.Inside().SetProgressHook(nil)
 	}
 	return n
 }
@@ -80,7 +80,7 @@ func (c *Comm) fresh(op string) *call {
 // follow lets a call that has begun go on. It is called inside.
 func (a *calls) follow(k *call) {
 	a.active = append(a.active, k)
-	a.ep.Inside().Follow(a)
+	a.ep.Inside().SetProgressHook(a)
 }
 
 // begin starts a task that takes no part in the order of collectives.

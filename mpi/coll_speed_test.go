@@ -4,7 +4,7 @@ import (
 	"iter"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/mpi"
 )
@@ -17,15 +17,15 @@ func (t *turn) Park(mono.Time, mono.Duration) bool {
 	return false
 }
 
-// duet is two ranks joined by a pipe that take turns in one thread: one goes on
+// turnPair is two ranks joined by a pipe that take turns in one thread: one goes on
 // when the other has to wait. Nothing but our own code takes time.
-type duet struct {
+type turnPair struct {
 	procs [2]*mpi.Proc
 	turns [2]turn
 }
 
-func newDuet(t testing.TB) *duet {
-	d := &duet{}
+func newTurnPair(t testing.TB) *turnPair {
+	d := &turnPair{}
 	nothing := func() {}
 	d.turns = [2]turn{{nothing}, {nothing}}
 	d.procs = parkedPair(t, mpi.Config{Receives: 24, Sends: 8}, [2]progress.Parker{&d.turns[0], &d.turns[1]})
@@ -33,7 +33,7 @@ func newDuet(t testing.TB) *duet {
 }
 
 // play calls f on both ranks, n times each.
-func (d *duet) play(t testing.TB, n int, f func(c *mpi.Comm) error) {
+func (d *turnPair) play(t testing.TB, n int, f func(c *mpi.Comm) error) {
 	both := func(rank int) {
 		for range n {
 			if err := f(d.procs[rank].World()); err != nil {
@@ -75,7 +75,7 @@ func collectives() map[string]func(c *mpi.Comm) error {
 
 func TestAllocs_collectives(t *testing.T) {
 	for name, f := range collectives() {
-		d := newDuet(t)
+		d := newTurnPair(t)
 		d.play(t, 200, f) // pools fill
 		few := testing.AllocsPerRun(5, func() { d.play(t, 10, f) })
 		many := testing.AllocsPerRun(5, func() { d.play(t, 210, f) })
@@ -90,7 +90,7 @@ func TestAllocs_collectives(t *testing.T) {
 func BenchmarkCollective(b *testing.B) {
 	for name, f := range collectives() {
 		b.Run(name, func(b *testing.B) {
-			d := newDuet(b)
+			d := newTurnPair(b)
 			b.ReportAllocs()
 			b.ResetTimer()
 			d.play(b, b.N, f)

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/sim"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/test/sim"
 	"github.com/xwarp/xwarp/iwarp/dgram"
 	"github.com/xwarp/xwarp/mpi"
 )

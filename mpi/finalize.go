@@ -40,7 +40,7 @@ func (p *Proc) Finalize() error {
 	}
 	p.ep.Drain()
 	t.end(errors.Join(errs...))
-	p.watch.total()
+	p.watch.last()
 	return errors.Join(append(errs, p.leave())...)
 }
 

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/xwarp/xwarp/internal/trace"
+	"github.com/xwarp/xwarp/internal/base/trace"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 )
@@ -237,13 +237,29 @@ func (w *watch) total() {
 	w.record.SetTotals(*t)
 	l := w.p.ep.Inside().Limits()
 	w.record.SetLimits(trace.Limits{Eager: uint64(l.Eager), Idle: uint64(l.Idle), NearLeast: uint64(l.NearLeast), NearMost: uint64(l.NearMost)})
-	w.record.SetLosses(w.p.losses())
+	_, carried := w.p.ctx.Stats()
+	w.record.SetLosses(carried.Losses())
+	w.record.SetArrivals(carried.RxQueues)
+	for i, n := range w.p.ctx.NetworkStats() {
+		w.record.SetNetwork(i, trace.NetworkCount{Datagrams: n.TxPackets, Bytes: n.TxBytes})
+	}
 	for i, c := range w.comms {
 		if c != nil {
 			w.record.SetComm(i, c.totals())
 		}
 	}
 	w.mu.Unlock()
+	w.p.ep.Leave()
+}
+
+// last gives the record what is known at the end.
+func (w *watch) last() {
+	if w == nil || w.record == nil {
+		return
+	}
+	w.total()
+	w.p.ep.Enter()
+	w.record.SetCarrier(w.p.carrier())
 	w.p.ep.Leave()
 }
 

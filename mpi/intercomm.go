@@ -1,7 +1,7 @@
 package mpi
 
 import (
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
 // Inter reports whether c is an intercommunicator (MPI_Comm_test_inter).

@@ -16,8 +16,8 @@ import (
 	"github.com/cilium/ebpf/link"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/boot"
-	"github.com/xwarp/xwarp/internal/launch"
+	"github.com/xwarp/xwarp/internal/base/config"
+	"github.com/xwarp/xwarp/internal/job/launch"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -56,7 +56,7 @@ var linkEvents = []linkEvent{
 
 // happen does what ip is told.
 func (e *linkEvent) happen(commands []string) error {
-	dev := os.Getenv(boot.EnvDevice)
+	dev := os.Getenv(config.EnvDevice)
 	switch {
 	case e.with != nil:
 		return e.with(dev)

@@ -1,6 +1,6 @@
 package mpi
 
-import "github.com/xwarp/xwarp/internal/mem"
+import "github.com/xwarp/xwarp/internal/base/mem"
 
 // Ssend is Send that returns only when the receive has been found (MPI_Ssend).
 func Ssend[T Scalar](c *Comm, buf []T, dest, tag int) error {

@@ -106,7 +106,7 @@ func TestNeighbor_faces(t *testing.T) {
 
 // TestAllocs_Startall: rounds of persistent messages and collectives allocate nothing.
 func TestAllocs_Startall(t *testing.T) {
-	d := newDuet(t)
+	d := newTurnPair(t)
 	var ranks [2]*halo
 	d.play(t, 1, func(c *mpi.Comm) (err error) {
 		ranks[c.Rank()], err = newHalo(c, 20, 1)
@@ -173,7 +173,7 @@ func BenchmarkNeighbor_facesInTurn(b *testing.B) {
 	for _, n := range []int{30, 88, 180, 360} {
 		for direction, name := range []string{"blocks", "rows", "points"} {
 			b.Run(fmt.Sprintf("%dKB/%s", n*n*8>>10, name), func(b *testing.B) {
-				d := newDuet(b)
+				d := newTurnPair(b)
 				var ranks [2]*halo
 				d.play(b, 1, func(c *mpi.Comm) (err error) {
 					ranks[c.Rank()], err = newHalo(c, n, direction)

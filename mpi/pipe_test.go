@@ -7,11 +7,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/boot"
-	"github.com/xwarp/xwarp/internal/conform"
-	"github.com/xwarp/xwarp/internal/inet"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/inet"
+	"github.com/xwarp/xwarp/internal/job/boot"
 	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/internal/test/conform"
 	"github.com/xwarp/xwarp/mpi"
 	"github.com/xwarp/xwarp/verbs"
 )

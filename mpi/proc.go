@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/xwarp/xwarp/internal/boot"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/trace"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/base/trace"
+	"github.com/xwarp/xwarp/internal/job/boot"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/verbs"
@@ -86,10 +86,10 @@ type Config struct {
 	// environment.
 	Check bool
 
-	apart    bool             // no world model: see SessionInit
-	patience *device.Patience // with a network that is down; or nil
-	record   []byte           // where xrun reads what the rank leaves behind; or nil
-	witness  *witness         // or nil
+	apart   bool                // no world model: see SessionInit
+	retries *device.RetryBudget // with a network that is down; or nil
+	record  []byte              // where xrun reads what the rank leaves behind; or nil
+	witness *witness            // or nil
 }
 
 // or returns the configuration with defaults for what is not set.
@@ -112,7 +112,7 @@ func (c Config) or(defaults Config) Config {
 	c.Check = c.Check || defaults.Check
 	c.Hooks = cmp.Or(c.Hooks, defaults.Hooks)
 	c.Threads = cmp.Or(c.Threads, defaults.Threads)
-	c.patience = defaults.patience
+	c.retries = defaults.retries
 	return c
 }
 
@@ -206,7 +206,7 @@ func New(job Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	}
 	err := p.open(cfg)
 	if err == nil {
-		err = p.connect(cfg.patience)
+		err = p.connect(cfg.retries)
 	}
 	if err != nil {
 		return nil, errors.Join(&Error{Class: ErrOther, Op: "Init", Rank: -1, Detail: fmt.Sprintf("rank %d of %d", job.Rank(), job.Size()), Err: err}, p.close())
@@ -247,12 +247,6 @@ func (p *Proc) carrier() string {
 	return a.Carrier + " on " + a.CarrierDetail
 }
 
-// losses returns what that has lost.
-func (p *Proc) losses() verbs.Losses {
-	_, carried := p.ctx.Stats()
-	return carried.Losses()
-}
-
 func (p *Proc) open(cfg Config) (err error) {
 	c := p2p.Config{
 		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport, Key: p.job.Key(),
@@ -290,7 +284,7 @@ func aborted(lost <-chan struct{}) error {
 
 // connect exchanges addresses with all ranks. They have posted receives by
 // then, so the first message finds a place.
-func (p *Proc) connect(patience *device.Patience) error {
+func (p *Proc) connect(retries *device.RetryBudget) error {
 	job := p.job
 	host, _ := job.Host()
 	err := errors.Join(
@@ -310,10 +304,10 @@ func (p *Proc) connect(patience *device.Patience) error {
 			return fmt.Errorf("rank %d has told %q as its host: %w", i, host, err)
 		}
 	}
-	if patience == nil {
-		patience = &device.Patience{}
+	if retries == nil {
+		retries = &device.RetryBudget{}
 	}
-	return p.ep.Connect(cards, patience.Await)
+	return p.ep.Connect(cards, retries.Await)
 }
 
 // World returns the communicator of all ranks (MPI_COMM_WORLD); nil in a process of

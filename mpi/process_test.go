@@ -18,8 +18,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xwarp/xwarp/internal/boot"
-	"github.com/xwarp/xwarp/internal/launch"
+	"github.com/xwarp/xwarp/internal/base/config"
+	"github.com/xwarp/xwarp/internal/job/launch"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -130,7 +131,7 @@ func setLink(up bool) error {
 		return err
 	}
 	defer unix.Close(fd)
-	req, err := unix.NewIfreq(os.Getenv(boot.EnvDevice))
+	req, err := unix.NewIfreq(os.Getenv(config.EnvDevice))
 	if err != nil {
 		return err
 	}
@@ -169,11 +170,8 @@ func networks(t *testing.T, fn func(t *testing.T, c launch.Config)) {
 		{"shared queue", launch.Config{Fabric: "xdp", Testbed: 2, Queues: launch.QueuesShared}},
 	} {
 		t.Run(n.name, func(t *testing.T) {
-			if n.c.Testbed > 0 && os.Geteuid() != 0 {
-				if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
-					t.Fatal("needs root, and XWARP_REQUIRE_XDP=1 is set")
-				}
-				t.Skip("needs root for network namespaces")
+			if n.c.Testbed > 0 {
+				testenv.NeedRoot(t)
 			}
 			fn(t, n.c)
 		})

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/sim"
+	"github.com/xwarp/xwarp/internal/test/sim"
 	"github.com/xwarp/xwarp/mpi"
 )
 

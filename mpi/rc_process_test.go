@@ -2,14 +2,14 @@ package mpi_test
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xwarp/xwarp/internal/launch"
+	"github.com/xwarp/xwarp/internal/job/launch"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // connectedJobs are jobs over connections: TCP of the kernel and in user space, and
@@ -33,7 +33,9 @@ func withDatagrams(c launch.Config) bool { return slices.Contains(c.Env, "XWARP_
 func TestProcess_connectedRankIsKilled(t *testing.T) {
 	for _, job := range connectedJobs {
 		t.Run(job.name, func(t *testing.T) {
-			needRoot(t, job.c)
+			if job.c.Testbed > 0 {
+				testenv.NeedRoot(t)
+			}
 			for i, after := range moments(4) {
 				out, errOut, err := launchJob(t, survivors(i, "kill rank", after, 60), job.c)
 				var re *launch.RankError
@@ -53,7 +55,9 @@ func TestProcess_connectedLinkIsDown(t *testing.T) {
 			if job.c.Testbed == 0 {
 				t.Skip("there is no device to set down")
 			}
-			needRoot(t, job.c)
+			if job.c.Testbed > 0 {
+				testenv.NeedRoot(t)
+			}
 			for i, does := range []string{"link", "second"} {
 				c := survivors(i, does, moments(2)[i], 60)
 				if withDatagrams(job.c) {
@@ -66,15 +70,4 @@ func TestProcess_connectedLinkIsDown(t *testing.T) {
 			}
 		})
 	}
-}
-
-// needRoot skips a job in a testbed without root.
-func needRoot(t *testing.T, c launch.Config) {
-	if c.Testbed == 0 || os.Geteuid() == 0 {
-		return
-	}
-	if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
-		t.Fatal("needs root, and XWARP_REQUIRE_XDP=1 is set")
-	}
-	t.Skip("needs root for network namespaces")
 }

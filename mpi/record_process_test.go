@@ -6,8 +6,9 @@ import (
 	"os"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/launch"
-	"github.com/xwarp/xwarp/internal/trace"
+	"github.com/xwarp/xwarp/internal/base/trace"
+	"github.com/xwarp/xwarp/internal/job/launch"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -111,7 +112,9 @@ func TestRecord_everyMessage(t *testing.T) {
 		{"xdp", launch.Config{Ranks: 4, Fabric: "xdp", Testbed: 2}},
 	} {
 		t.Run(job.name, func(t *testing.T) {
-			needRoot(t, job.c)
+			if job.c.Testbed > 0 {
+				testenv.NeedRoot(t)
+			}
 			var all launch.Records
 			c := launch.Config{
 				Ranks: job.c.Ranks, Program: "/proc/self/exe", Args: []string{asRecorded},

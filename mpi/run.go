@@ -3,11 +3,10 @@ package mpi
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"sync"
 
-	"github.com/xwarp/xwarp/internal/boot"
+	"github.com/xwarp/xwarp/internal/job/boot"
 	"github.com/xwarp/xwarp/verbs/device"
 )
 
@@ -77,7 +76,7 @@ func runLocal(n int, cfg Config, body func(p *Proc) error, failed func(boot.Job,
 	if n < 1 {
 		return fail(ErrArg, "Run", "%d ranks", n)
 	}
-	defaults, spec, err := fromEnv(os.LookupEnv)
+	defaults, spec, err := environment()
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,10 @@ func TestInit_alone(t *testing.T) {
 	if err := p.Finalize(); err != nil {
 		t.Error(err)
 	}
-	for name, value := range map[string]string{"XWARP_EAGER": "many", "XWARP_ARENA": "-1", "XWARP_FABRIC": "carrier pigeon"} {
+	for name, value := range map[string]string{
+		"XWARP_EAGER": "many", "XWARP_ARENA": "-1", "XWARP_FABRIC": "carrier pigeon", "XWARP_FAULTS": "loss=2", "XWARP_THREADS": "some",
+		"XWARP_EAGR": "use XWARP_EAGER",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, value)
 			_, err := mpi.Init()

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/xwarp/xwarp/internal/base/config"
 )
 
 // Session is one use of MPI by a part of a program that need not know of the others
@@ -103,8 +105,8 @@ func threadLevel(info *Info) (ThreadLevel, error) {
 	if !ok {
 		return 0, nil
 	}
-	for i, name := range threadNames {
-		if value == threadPrefix+strings.ToUpper(name) {
+	if name, ok := strings.CutPrefix(value, threadPrefix); ok && name == strings.ToUpper(name) {
+		if i := config.Threads.Index(strings.ToLower(name)); i >= 0 {
 			return ThreadLevel(i), nil
 		}
 	}
@@ -226,7 +228,7 @@ func (s *Session) Finalize() error {
 	}
 	t.end(errors.Join(errs...))
 	if last {
-		p.watch.total()
+		p.watch.last()
 		errs = append(errs, p.leave())
 	}
 	return s.report(errors.Join(errs...))

@@ -6,7 +6,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/launch"
+	"github.com/xwarp/xwarp/internal/job/launch"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -91,7 +92,9 @@ func TestSession_processes(t *testing.T) {
 		{"xdp", launch.Config{Ranks: 4, Fabric: "xdp", Testbed: 2}},
 	} {
 		t.Run(job.name, func(t *testing.T) {
-			needRoot(t, job.c)
+			if job.c.Testbed > 0 {
+				testenv.NeedRoot(t)
+			}
 			c := launch.Config{Ranks: job.c.Ranks, Program: "/proc/self/exe", Args: []string{asSession}}
 			out, errOut, err := launchJob(t, c, job.c)
 			if want := fmt.Sprintf("%d ranks\n", job.c.Ranks); err != nil || out != want {

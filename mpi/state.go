@@ -8,8 +8,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/xwarp/xwarp/internal/boot"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/job/boot"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 )
@@ -92,7 +92,7 @@ func callName(fn string) string {
 		fn = fn[:end]
 	}
 	for part := range strings.SplitSeq(fn, ".") {
-		if part == "" || part == "Run" || !unicode.IsUpper(rune(part[0])) {
+		if part == "" || part == "Run" || part == "RunWith" || !unicode.IsUpper(rune(part[0])) {
 			return ""
 		}
 	}

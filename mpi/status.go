@@ -3,7 +3,7 @@ package mpi
 import (
 	"sort"
 
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 )

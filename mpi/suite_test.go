@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/launch"
+	"github.com/xwarp/xwarp/internal/job/launch"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -175,8 +176,8 @@ var suiteRuns = []struct {
 func TestSuite(t *testing.T) {
 	for _, run := range suiteRuns {
 		t.Run(run.name, func(t *testing.T) {
-			if run.config.Testbed > 0 && os.Geteuid() != 0 && os.Getenv("XWARP_REQUIRE_XDP") != "1" {
-				t.Skip("needs root for network namespaces and AF_XDP")
+			if run.config.Testbed > 0 {
+				testenv.NeedRoot(t)
 			}
 			var stdout, stderr bytes.Buffer
 			c := run.config

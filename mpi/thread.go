@@ -2,15 +2,16 @@ package mpi
 
 import (
 	"fmt"
-	"strings"
 	"syscall"
+
+	"github.com/xwarp/xwarp/internal/base/config"
 )
 
 // ThreadLevel says which goroutines of a rank call this package (MPI 4.1, section
 // 11.6). Levels are ordered: each allows what the lower ones do.
 type ThreadLevel uint8
 
-// The levels.
+// The levels, in the order of config.Threads.
 const (
 	ThreadSingle     ThreadLevel = iota // there is only one (MPI_THREAD_SINGLE)
 	ThreadFunneled                      // the one that called Init (MPI_THREAD_FUNNELED)
@@ -18,23 +19,11 @@ const (
 	ThreadMultiple                      // any, at the same time (MPI_THREAD_MULTIPLE)
 )
 
-var threadNames = [...]string{"single", "funneled", "serialized", "multiple"}
-
 func (l ThreadLevel) String() string {
-	if int(l) < len(threadNames) {
-		return threadNames[l]
+	if int(l) < len(config.Threads) {
+		return config.Threads[l].Name
 	}
 	return fmt.Sprintf("ThreadLevel(%d)", uint8(l))
-}
-
-// parseThreadLevel is the inverse of String.
-func parseThreadLevel(s string) (ThreadLevel, error) {
-	for i, name := range threadNames {
-		if s == name {
-			return ThreadLevel(i), nil
-		}
-	}
-	return 0, fail(ErrArg, "Init", "%s is %.32q: use one of %s", EnvThreads, s, strings.Join(threadNames[:], ", "))
 }
 
 // InitThread is [Init] for programs whose goroutines share the Proc

@@ -10,7 +10,7 @@ import (
 
 // BenchmarkMultiple_pingPong is ping-pongs of several goroutines between two
 // ranks over loopback UDP. Compare its first row with one goroutine at a time
-// (serialized) to see what the gate costs, and the others with it.
+// (serialized) to see what the progress lock costs, and the others with it.
 func BenchmarkMultiple_pingPong(b *testing.B) {
 	run := func(level mpi.ThreadLevel, threads int) {
 		b.Run(fmt.Sprintf("%v-%d", level, threads), func(b *testing.B) {

@@ -571,7 +571,7 @@ func TestMultiple_lostRank(t *testing.T) {
 	}
 }
 
-// The gate costs no memory.
+// The progress lock costs no memory.
 func TestAllocs_Multiple(t *testing.T) {
 	if slow {
 		t.Skip("the race detector allocates")

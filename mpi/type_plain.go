@@ -5,7 +5,7 @@ import (
 	"math"
 	"reflect"
 
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
 )
 

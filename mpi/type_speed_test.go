@@ -150,7 +150,7 @@ func dataCollectives() map[string]func(c *mpi.Comm) error {
 
 func TestAllocs_dataCollectives(t *testing.T) {
 	for name, f := range dataCollectives() {
-		d := newDuet(t)
+		d := newTurnPair(t)
 		d.play(t, 200, f) // pools fill
 		few := testing.AllocsPerRun(5, func() { d.play(t, 10, f) })
 		many := testing.AllocsPerRun(5, func() { d.play(t, 210, f) })

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/boot"
-	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/sim"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/job/boot"
+	"github.com/xwarp/xwarp/internal/test/sim"
 	"github.com/xwarp/xwarp/iwarp/dgram"
 	"github.com/xwarp/xwarp/mpi"
 	"github.com/xwarp/xwarp/verbs"

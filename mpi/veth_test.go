@@ -2,13 +2,13 @@ package mpi_test
 
 import (
 	"errors"
-	"os"
 	"sync"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/boot"
-	"github.com/xwarp/xwarp/internal/fabric/fault"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/carrier/fault"
+	"github.com/xwarp/xwarp/internal/job/boot"
+	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
@@ -17,9 +17,7 @@ import (
 // runOnHosts runs body on one rank per host of a testbed, over real devices.
 func runOnHosts(t *testing.T, bed testbed.Config, spec device.Spec, body func(*mpi.Proc) error) {
 	t.Helper()
-	if os.Geteuid() != 0 && os.Getenv("XWARP_REQUIRE_XDP") != "1" {
-		t.Skip("needs root for network namespaces and AF_XDP")
-	}
+	testenv.NeedRoot(t)
 	tb, err := testbed.New(bed)
 	if err != nil {
 		t.Fatal(err)

@@ -22,16 +22,15 @@ func (q *QP) grant(key uint32, addr uint64, n uint32, need Access) (b []byte, ca
 			return b, cause
 		}
 	}
-	cause = q.refusal(key, addr, n, need)
+	cause = q.ctx.keys.lookup(key).refusal(q, addr, n, need)
 	if need&RemoteWrite != 0 {
 		cause = tagged(cause)
 	}
 	return nil, cause
 }
 
-// refusal says why grant refused.
-func (q *QP) refusal(key uint32, addr uint64, n uint32, need Access) iwarp.Cause {
-	r := q.ctx.keys.lookup(key)
+// refusal says why grant refused. There may be no region.
+func (r *region) refusal(q *QP, addr uint64, n uint32, need Access) iwarp.Cause {
 	switch {
 	case r == nil:
 		return rdmap.InvalidSTag
@@ -83,16 +82,4 @@ func (q *QP) invalidate(key uint32, remote bool) (cause iwarp.Cause, ok bool) {
 	}
 	q.ctx.keys.end(r, nil)
 	return cause, true
-}
-
-// statusOf returns how a request ends that the peer has refused with this
-// cause.
-func statusOf(c iwarp.Cause) Status {
-	switch {
-	case c.Protection() || c == rdmap.OperationInvalidate:
-		return RemAccessErr
-	case c.Layer() == iwarp.LayerLLP || c.Type() == 0:
-		return RemOpErr
-	}
-	return RemInvReqErr
 }

@@ -26,7 +26,7 @@ func newMemory(t *testing.T, access, window Access) *memory {
 	var err error
 	x.m, err = pd.RegMR(x.all[100:200], access|MWBind)
 	ok(t, err)
-	ok(t, x.q.bind(&Bind{MW: x.w, MR: x.m, Offset: 20, Length: 30, Access: window}))
+	ok(t, (&Bind{MW: x.w, MR: x.m, Offset: 20, Length: 30, Access: window}).do(x.q))
 	x.window = x.m.Addr() + 20
 	return x
 }

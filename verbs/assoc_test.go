@@ -5,23 +5,23 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/sim"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/test/sim"
 	"github.com/xwarp/xwarp/verbs"
 )
 
 // TestAssoc_nobodyForReliable: a context without a reliable queue pair does not
 // mind peers that want one, before there was one and after.
 func TestAssoc_nobodyForReliable(t *testing.T) {
-	c := newCrowd(t, 2)
+	c := newManyPeers(t, 2)
 	c.exchange(2)
 	c.settle()
-	c.hub.qp.Destroy()
-	key := c.hub.mr.RKey()
+	c.server.qp.Destroy()
+	key := c.server.mr.RKey()
 	c.peers[0].talk(t, key) // to an association that is over
 	for range 100 {
 		c.clock.now = c.clock.now.Add(mono.Millisecond)
-		c.hub.ctx.Engine().Step()
+		c.server.ctx.Engine().Step()
 		for _, p := range c.peers {
 			p.ctx.Engine().Step()
 		}
@@ -31,7 +31,7 @@ func TestAssoc_nobodyForReliable(t *testing.T) {
 			t.Errorf("peer %d was not told", i)
 		}
 		var err error
-		p.ah, err = p.pd.CreateAH(crowdAddr(0)) // begins an association
+		p.ah, err = p.pd.CreateAH(peerAddr(0)) // begins an association
 		must(t, err)
 		var wcs [4]verbs.WC
 		p.scq.Poll(wcs[:])
@@ -39,15 +39,15 @@ func TestAssoc_nobodyForReliable(t *testing.T) {
 	}
 	for range 1000 {
 		c.clock.now = c.clock.now.Add(mono.Millisecond)
-		c.hub.ctx.Engine().Step()
+		c.server.ctx.Engine().Step()
 		for _, p := range c.peers {
 			p.ctx.Engine().Step()
 		}
 	}
-	if st, _ := c.hub.ctx.Stats(); st.RxStale == 0 || st.RxDuplicate != 0 {
+	if st, _ := c.server.ctx.Stats(); st.RxStale == 0 || st.RxDuplicate != 0 {
 		t.Errorf("%+v", st)
 	}
-	must(t, c.hub.ctx.Close())
+	must(t, c.server.ctx.Close())
 }
 
 // TestAssoc_destroyWhileStalled: a Send waits for a receive when the queue pair
@@ -55,30 +55,30 @@ func TestAssoc_nobodyForReliable(t *testing.T) {
 func TestAssoc_destroyWhileStalled(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		end  func(hub *member, from *verbs.AH)
+		end  func(server *member, from *verbs.AH)
 	}{
-		{"queue pair", func(hub *member, _ *verbs.AH) { hub.qp.Destroy() }},
+		{"queue pair", func(server *member, _ *verbs.AH) { server.qp.Destroy() }},
 		{"handle", func(_ *member, from *verbs.AH) { must(t, from.Destroy()) }},
-		{"context", func(hub *member, _ *verbs.AH) { must(t, hub.ctx.Close()) }},
+		{"context", func(server *member, _ *verbs.AH) { must(t, server.ctx.Close()) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := newCrowd(t, 1)
-			hub, p := x.open(100, 4, 4, 4*slotLen), x.peers[0] // a hub without receives
-			from, err := hub.pd.CreateAH(crowdAddr(1))
+			x := newManyPeers(t, 1)
+			server, p := x.open(100, 4, 4, 4*slotLen), x.peers[0] // a server without receives
+			from, err := server.pd.CreateAH(peerAddr(1))
 			must(t, err)
-			p.ah, err = p.pd.CreateAH(crowdAddr(100))
+			p.ah, err = p.pd.CreateAH(peerAddr(100))
 			must(t, err)
 			must(t, p.qp.PostSend(&verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline | verbs.Signaled, InlineData: []byte("x"), AH: p.ah}))
-			for i := 0; hub.qp.Stats.RecvStalls == 0; i++ {
+			for i := 0; server.qp.Stats.RecvStalls == 0; i++ {
 				x.clock.now = x.clock.now.Add(20 * mono.Microsecond)
 				p.ctx.Engine().Step()
-				hub.ctx.Engine().Step()
+				server.ctx.Engine().Step()
 			}
 			free := x.net.Free()
-			c.end(hub, from)
+			c.end(server, from)
 			for range 100 {
 				x.clock.now = x.clock.now.Add(20 * mono.Microsecond)
-				hub.ctx.Engine().Step()
+				server.ctx.Engine().Step()
 				p.ctx.Engine().Step()
 			}
 			if x.net.Free() < free {
@@ -88,14 +88,14 @@ func TestAssoc_destroyWhileStalled(t *testing.T) {
 			if n := p.scq.Poll(wcs[:]); n != 1 || wcs[0].Status == verbs.Success {
 				t.Errorf("%d completions, %v", n, wcs[0].Status)
 			}
-			if hub.qp.Stats.Recvs != 0 {
+			if server.qp.Stats.Recvs != 0 {
 				t.Error("a message was received by nobody")
 			}
 		})
 	}
 }
 
-// pingPongs has n peers send small messages to a hub that answers each. It
+// pingPongs has n peers send small messages to a server that answers each. It
 // returns the latencies in order, for each peer, and how much was sent again.
 // The peer dead, if not 0, is cut off before what is measured begins.
 func pingPongs(t *testing.T, n, rounds, dead int) (latencies [][]mono.Duration, resent uint64) {
@@ -106,7 +106,7 @@ func pingPongs(t *testing.T, n, rounds, dead int) (latencies [][]mono.Duration, 
 	if dead != 0 {
 		living--
 	}
-	x.f.world.Go(x.f.nodes[0], "hub", func(t *sim.Task) error { return x.answer(t, living) })
+	x.f.world.Go(x.f.nodes[0], "server", func(t *sim.Task) error { return x.answer(t, living) })
 	for i := 1; i <= n; i++ {
 		x.f.world.Go(x.f.nodes[i], fmt.Sprint("peer ", i), func(t *sim.Task) error {
 			e, err := x.endpoint(t, i, 4, 4096)
@@ -122,7 +122,7 @@ func pingPongs(t *testing.T, n, rounds, dead int) (latencies [][]mono.Duration, 
 			for r := range rounds {
 				if i == dead && r == rounds/10 {
 					x.f.nodes[i].Up.CutUntil, x.f.nodes[i].Down.CutUntil = mono.Never, mono.Never
-					return nil // with an answer of the hub on its way
+					return nil // with an answer of the server on its way
 				}
 				from := t.Now()
 				if err := roundTrip(e); err != nil {
@@ -162,7 +162,7 @@ func roundTrip(e *end) error {
 	return nil
 }
 
-// answer is the hub: every Send is answered until the living peers have ended.
+// answer is the server: every Send is answered until the living peers have ended.
 func (x *incast) answer(t *sim.Task, living int) error {
 	const recvs = 512
 	e, err := x.endpoint(t, 0, recvs, 4096)
@@ -200,7 +200,7 @@ func quantile(latencies [][]mono.Duration, q float64) mono.Duration {
 	return all[min(int(q*float64(len(all))), len(all)-1)]
 }
 
-// TestScale_latencyFair: 64 peers that ping-pong with one hub all wait equally
+// TestScale_latencyFair: 64 peers that ping-pong with one server all wait equally
 // long.
 func TestScale_latencyFair(t *testing.T) {
 	lat, _ := pingPongs(t, 64, 500, 0)
@@ -220,7 +220,7 @@ func TestScale_latencyFair(t *testing.T) {
 	}
 }
 
-// TestScale_deadPeer: one of many that dies, while the hub sends to it, does
+// TestScale_deadPeer: one of many that dies, while the server sends to it, does
 // not delay the others.
 func TestScale_deadPeer(t *testing.T) {
 	without, _ := pingPongs(t, 32, 2000, 0)

@@ -1,6 +1,6 @@
 package verbs_test
 
-import "github.com/xwarp/xwarp/internal/mono"
+import "github.com/xwarp/xwarp/internal/base/mono"
 
 // handClock is a clock that the test moves.
 type handClock struct{ now mono.Time }

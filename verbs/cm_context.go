@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // cmState is what a context knows of its connections.
@@ -34,7 +34,7 @@ func (c *Context) expireCM(now mono.Time) (work int) {
 			continue
 		}
 		if id := m.timed[i]; id.deadline <= now {
-			id.disarm()
+			m.disarm(id)
 			id.expire(now)
 			work++
 		}
@@ -47,8 +47,7 @@ func (c *Context) expireCM(now mono.Time) (work int) {
 }
 
 // arm sets the deadline of an identifier.
-func (id *CMID) arm(at mono.Time) {
-	m := &id.ch.ctx.cm
+func (m *cmState) arm(id *CMID, at mono.Time) {
 	if id.deadline == mono.Never {
 		id.timed = len(m.timed)
 		m.timed = append(m.timed, id)
@@ -58,11 +57,10 @@ func (id *CMID) arm(at mono.Time) {
 }
 
 // disarm takes the deadline of an identifier away.
-func (id *CMID) disarm() {
+func (m *cmState) disarm(id *CMID) {
 	if id.deadline == mono.Never {
 		return
 	}
-	m := &id.ch.ctx.cm
 	last := len(m.timed) - 1
 	m.timed[id.timed] = m.timed[last]
 	m.timed[id.timed].timed = id.timed

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // The time limits of many identifiers, set, moved and taken away at random,
@@ -27,7 +27,7 @@ func TestExpireCM_random(t *testing.T) {
 			}
 		case 2:
 			for id := range want {
-				id.arm(r.clock.now.Add(mono.Duration(1 + rng.IntN(1000))))
+				id.ch.ctx.cm.arm(id, r.clock.now.Add(mono.Duration(1+rng.IntN(1000))))
 				want[id] = id.deadline
 				break
 			}

@@ -5,7 +5,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/progress"
 )
 

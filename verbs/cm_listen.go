@@ -3,8 +3,8 @@ package verbs
 import (
 	"slices"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/iwarp/mpa"
 )
 
@@ -91,12 +91,12 @@ func (id *CMID) accept(now mono.Time) (work int) {
 		short := len(l.accepting) == strangers
 		if short {
 			if at := l.oldest().deadline.Add(silence - mpa.RequestTimeout); at > now {
-				id.arm(at)
+				id.ch.ctx.cm.arm(id, at)
 				break
 			}
 		}
 		if work == strangers { // others have their turn
-			id.arm(0)
+			id.ch.ctx.cm.arm(id, 0)
 			break
 		}
 		s := l.carrier.Accept()
@@ -111,7 +111,7 @@ func (id *CMID) accept(now mono.Time) (work int) {
 		n.listener, n.local, n.peer = id, s.Local(), s.Remote()
 		n.start, n.stranger = &startup{}, true
 		n.own(s)
-		n.arm(now.Add(mpa.RequestTimeout))
+		n.ch.ctx.cm.arm(n, now.Add(mpa.RequestTimeout))
 		n.setState(IDAccepting)
 		n.ready(now) // what has come already will not be named
 	}
@@ -124,7 +124,7 @@ func (id *CMID) accept(now mono.Time) (work int) {
 func (id *CMID) resume() {
 	if l := id.listens; l.full && l.mayAccept() {
 		l.full = false
-		id.arm(0)
+		id.ch.ctx.cm.arm(id, 0)
 	}
 }
 
@@ -132,7 +132,7 @@ func (id *CMID) resume() {
 func (l *listening) end(id *CMID) {
 	c := id.ch.ctx
 	id.listens = nil
-	c.use(l.carrier.ID(), nil)
+	c.streams.use(l.carrier.ID(), nil)
 	l.carrier.Close()
 	unheard := map[*CMID]bool{}
 	id.ch.withdraw(func(e *CMEvent) bool {

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/iwarp/mpa"
 )
 
@@ -99,9 +99,9 @@ func TestListen_strangersOfOne(t *testing.T) {
 	slow := from("10.0.0.8") // and slow it is
 	r.step()
 	r.sleep(silence)
-	var crowd []*scriptedStream
+	var dials []*scriptedStream
 	for range 2 * strangers {
-		crowd = append(crowd, from("10.0.0.9"))
+		dials = append(dials, from("10.0.0.9"))
 	}
 	r.step()
 	for range 10 {
@@ -110,8 +110,8 @@ func TestListen_strangersOfOne(t *testing.T) {
 	if slow.closed {
 		t.Fatal("the slow one had to go")
 	}
-	if n := r.ctx.DroppedStartups(); n != 1+strangers || !crowd[n-1].closed || crowd[n].closed {
-		t.Errorf("%d of the crowd had to go", n)
+	if n := r.ctx.DroppedStartups(); n != 1+strangers || !dials[n-1].closed || dials[n].closed {
+		t.Errorf("%d of the peers had to go", n)
 	}
 	slow.feed(r.request(mpa.Config{}, ""))
 	r.event(nil, CMConnectRequest)
@@ -120,12 +120,12 @@ func TestListen_strangersOfOne(t *testing.T) {
 	r = newCMRig(t)
 	_, carrier = r.listener(1000)
 	for i := range strangers + 1 {
-		crowd[i] = from(fmt.Sprintf("10.0.1.%d", i/strangersOfOne))
+		dials[i] = from(fmt.Sprintf("10.0.1.%d", i/strangersOfOne))
 	}
 	r.step()
 	r.sleep(silence)
-	if !crowd[0].closed || crowd[1].closed || len(carrier.waiting) != 0 {
-		t.Errorf("closed: %v, %v; %d wait", crowd[0].closed, crowd[1].closed, len(carrier.waiting))
+	if !dials[0].closed || dials[1].closed || len(carrier.waiting) != 0 {
+		t.Errorf("closed: %v, %v; %d wait", dials[0].closed, dials[1].closed, len(carrier.waiting))
 	}
 }
 

@@ -322,7 +322,7 @@ func TestCM_strangers(t *testing.T) {
 
 // Three hundred connections that say nothing do not keep a listener from serving:
 // who has something to say is heard long before all of them have had their time.
-func TestCM_silentCrowd(t *testing.T) {
+func TestCM_manySilent(t *testing.T) {
 	client, server := newCMEnd(t), newCMEnd(t)
 	l := server.listen("127.0.0.1:0", 0)
 	for range 300 {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/iwarp/mpa"
 )

@@ -6,9 +6,9 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/progress"
-	"github.com/xwarp/xwarp/internal/sim"
+	"github.com/xwarp/xwarp/internal/test/sim"
 	"github.com/xwarp/xwarp/iwarp/mpa"
 )
 
@@ -18,7 +18,7 @@ type simCM struct {
 	nodes          []*sim.Node
 	client, server sim.StreamConfig
 	v6             bool
-	crowd          int // clients; default 1
+	clients        int // clients; default 1
 	param          ConnParam
 	told           []string // what each client has heard
 	served         []string // what the server has heard, one for each connection
@@ -173,12 +173,12 @@ func (c *simCM) serve(t *sim.Task) error {
 
 func (c *simCM) run(t *testing.T, seed uint64) {
 	t.Helper()
-	c.crowd = max(c.crowd, 1)
+	c.clients = max(c.clients, 1)
 	w := sim.New(sim.Config{Seed: seed})
-	c.nodes = w.Nodes(1 + c.crowd)
-	c.told = make([]string, c.crowd)
+	c.nodes = w.Nodes(1 + c.clients)
+	c.told = make([]string, c.clients)
 	w.Go(c.nodes[0], "server", c.serve)
-	for n := range c.crowd {
+	for n := range c.clients {
 		w.Go(c.nodes[n+1], fmt.Sprint("client ", n), func(t *sim.Task) error { return c.connect(t, n) })
 	}
 	if err := w.Run(); err != nil {
@@ -199,8 +199,8 @@ func (c *simCM) whole(t *testing.T) {
 			t.Errorf("the server has heard %q", got)
 		}
 	}
-	if len(c.served) != c.crowd {
-		t.Errorf("%d connections, want %d", len(c.served), c.crowd)
+	if len(c.served) != c.clients {
+		t.Errorf("%d connections, want %d", len(c.served), c.clients)
 	}
 }
 
@@ -275,9 +275,9 @@ func TestCM_silenceThatHeals(t *testing.T) {
 	}
 }
 
-// A crowd connects at the same moment.
-func TestCM_crowd(t *testing.T) {
-	c := &simCM{crowd: 150}
+// Many connect at the same moment.
+func TestCM_manyAtOnce(t *testing.T) {
+	c := &simCM{clients: 150}
 	c.run(t, 4)
 	c.whole(t)
 }

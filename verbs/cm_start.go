@@ -3,9 +3,10 @@ package verbs
 import (
 	"bytes"
 	"errors"
+	"net/netip"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/iwarp"
 	"github.com/xwarp/xwarp/iwarp/ddp"
 	"github.com/xwarp/xwarp/iwarp/mpa"
@@ -65,7 +66,7 @@ func (id *CMID) connecting(now mono.Time) int {
 	default:
 		id.local, id.peer = s.Local(), s.Remote()
 		id.setState(IDRequesting)
-		id.arm(now.Add(id.start.timeout))
+		id.ch.ctx.cm.arm(id, now.Add(id.start.timeout))
 		return 1 + id.requesting()
 	}
 }
@@ -111,7 +112,7 @@ func (id *CMID) accepting(now mono.Time) int {
 		id.drop()
 	case n > 0:
 		st.in = nil
-		id.disarm() // the user takes as long as it takes
+		id.ch.ctx.cm.disarm(id) // the user takes as long as it takes
 		id.stranger = false
 		id.setState(IDAsked)
 		id.raise(CMConnectRequest, nil, paramOf(&st.responder.Peer, true))
@@ -165,7 +166,7 @@ func (id *CMID) replying() int {
 // refuse sends a Reply that refuses, and ends the connection behind it.
 func (id *CMID) refuse(now mono.Time, reply []byte) {
 	id.start.out = reply
-	id.arm(now.Add(mpa.ReplyTimeout))
+	id.ch.ctx.cm.arm(id, now.Add(mpa.ReplyTimeout))
 	id.setState(IDRejecting)
 	id.replying()
 }
@@ -174,14 +175,14 @@ func (id *CMID) refuse(now mono.Time, reply []byte) {
 // ended.
 func (id *CMID) attach(initiator bool, rest []byte) {
 	st := id.start
-	if err := st.qp.mayConnect(id.ch.ctx); err != nil { // the user did something else with it meanwhile
+	if err := mayConnect(st.qp, id.ch.ctx); err != nil { // the user did something else with it meanwhile
 		id.fail(CMConnectError, err)
 		return
 	}
-	id.disarm()
+	id.ch.ctx.cm.disarm(id)
 	id.conn = st.qp
 	id.setState(IDStarting)
-	st.qp.attach(id, st.stream, &st.agreed, initiator, rest)
+	st.qp.rc.attach(id, st.stream, &st.agreed, initiator, rest)
 }
 
 // established is the queue pair's call when data may flow.
@@ -211,7 +212,7 @@ func (id *CMID) ended(err error) {
 	}
 	id.start = nil
 	id.setState(IDGone)
-	id.raise(event, id.wrap(err), ConnParam{})
+	id.raise(event, wrapCM(id.peer, err), ConnParam{})
 }
 
 // expire is called when the peer's time is up.
@@ -256,7 +257,7 @@ func (id *CMID) refused(err error) {
 		return
 	}
 	st.in = nil
-	id.arm(id.ch.ctx.now().Add(nudgeAfter))
+	id.ch.ctx.cm.arm(id, id.ch.ctx.now().Add(nudgeAfter))
 }
 
 // farewell tells a responder, for whom the connection is up already, why it
@@ -273,7 +274,7 @@ func (id *CMID) farewell(now mono.Time) {
 		st.greeted = true
 		h := emptyWrite()
 		st.say(id.ch.ctx, &h, nil)
-		id.arm(now.Add(nudgeAfter))
+		id.ch.ctx.cm.arm(id, now.Add(nudgeAfter))
 		return
 	}
 	var t rdmap.Term
@@ -309,13 +310,13 @@ func (st *startup) say(c *Context, h *ddp.Header, body []byte) {
 
 func (id *CMID) failWith(event CMEventType, err error, p ConnParam) {
 	id.leave()
-	id.raise(event, id.wrap(err), p)
+	id.raise(event, wrapCM(id.peer, err), p)
 }
 
 // leave gives the stream back, and with it the connection. What was sent still
 // arrives.
 func (id *CMID) leave() {
-	id.disarm()
+	id.ch.ctx.cm.disarm(id)
 	id.closeStream(false)
 	id.setState(IDGone)
 	if id.stranger {
@@ -329,11 +330,12 @@ func (id *CMID) drop() {
 	id.destroy(true)
 }
 
-func (id *CMID) wrap(err error) error {
+// wrapCM says whom an error is about.
+func wrapCM(peer netip.AddrPort, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &CMError{Peer: id.peer, Err: err}
+	return &CMError{Peer: peer, Err: err}
 }
 
 // closeStream ends the connection while it is not the queue pair's.
@@ -342,7 +344,7 @@ func (id *CMID) closeStream(abort bool) {
 		id.start = nil
 		return
 	}
-	id.ch.ctx.use(id.start.stream.ID(), nil)
+	id.ch.ctx.streams.use(id.start.stream.ID(), nil)
 	id.start.stream.Close(abort)
 	id.start = nil
 }
@@ -351,7 +353,7 @@ func (id *CMID) closeStream(abort bool) {
 // pair has is aborted.
 func (id *CMID) destroy(abort bool) {
 	c, conn := id.ch.ctx, id.conn
-	id.disarm()
+	id.ch.ctx.cm.disarm(id)
 	if conn == nil {
 		id.closeStream(id.state != IDAccepting)
 	}
@@ -363,7 +365,7 @@ func (id *CMID) destroy(abort bool) {
 	id.ch.withdraw(func(e *CMEvent) bool { return e.ID == id })
 	c.cm.forgetID(id)
 	if conn != nil && abort {
-		conn.detach(true)
+		conn.rc.detach(true)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/iwarp/mpa"
 )
 

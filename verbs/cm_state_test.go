@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/iwarp/mpa"
 )
 

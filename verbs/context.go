@@ -8,11 +8,9 @@ import (
 	"net/netip"
 	"sync/atomic"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/llp"
-	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/serial"
-	"github.com/xwarp/xwarp/iwarp/ddp"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/proto/llp"
 	"github.com/xwarp/xwarp/iwarp/dgram"
 )
 
@@ -49,32 +47,16 @@ type Config struct {
 // queue pairs move when the engine steps.
 type Context struct {
 	cfg      Config
-	ep       *llp.Endpoint // nil without a carrier of datagrams
 	keys     keyTable
 	events   asyncEvents
 	channels []*CompChannel
-	rd       *QP   // the reliable datagram queue pair, if any
-	uds      []*QP // unreliable ones, by number minus udBase; nil is free
-	ahs      []*AH // by llp.Peer.Index
-	loose    []*AH // that only UD can use, or made before there was a reliable queue pair
 	closed   bool
-	streams  streams
-	cm       cmState
-
-	in       inbound
-	acks     []*AH     // peers whose acknowledgement is noted, not applied
-	due      []*AH     // peers to acknowledge at once
-	ready    []*AH     // peers with something to send; FIFO
-	deadline mono.Time // never later than the earliest timer
 	until    mono.Time // when the user wants to be woken: see wait
-	kicked   bool      // a datagram went out since the last step: the rest waits for the next
-	moved    bool      // frames came in since the carrier was flushed
-	idle     int       // steps since then
-
-	failing     atomic.Pointer[failure]
-	fatal       error // why nothing goes through the device any more; see Context.Fail
-	undated     *AH   // peer that kick sent to since the last step
-	undatedFrom serial.U32
+	datagrams
+	streams streams
+	cm      cmState
+	failing atomic.Pointer[failure]
+	fatal   error // why nothing goes through the device any more; see Context.Fail
 }
 
 // New opens a context on a carrier. Programs call device.Open.
@@ -82,7 +64,8 @@ func New(c Config) (*Context, error) {
 	if c.Datagram == nil && c.Streams == nil {
 		return nil, fmt.Errorf("%w: a context needs a carrier of datagrams or of streams", ErrInvalid)
 	}
-	ctx := &Context{cfg: c, deadline: mono.Never, until: mono.Never}
+	ctx := &Context{cfg: c, until: mono.Never}
+	ctx.datagrams = datagrams{ctx: ctx}
 	if c.Datagram != nil {
 		lc := llp.Config{Key: c.Key, Epoch: c.Epoch, NoCRC: c.NoCRC, Dgram: c.Dgram, Bulk: c.Bulk}
 		if !c.ZeroBased {
@@ -166,11 +149,6 @@ func (c *Context) Attr() DeviceAttr {
 	return a
 }
 
-// maxSeg is DeviceAttr.MaxSeg.
-func (c *Context) maxSeg() int {
-	return c.ep.MaxPayload() - dgram.HeaderLen - dgram.LengthLen - ddp.UntaggedLen
-}
-
 // BestSeg is how long a message should be that fits one datagram and is copied, in
 // bytes, for the best bandwidth: DeviceAttr.MaxSeg, or a little less.
 func (c *Context) BestSeg() int {
@@ -187,6 +165,24 @@ func (c *Context) Stats() (EndpointStats, DatagramStats) {
 		carried = carried.Plus(c.cfg.Bulk.Stats())
 	}
 	return c.ep.Stats, carried
+}
+
+// NetworkStats returns the counts of the carriers on each network, if there are several.
+func (c *Context) NetworkStats() (on []DatagramStats) {
+	multi, ok := c.cfg.Datagram.(fabric.Multipath)
+	if !ok {
+		return nil
+	}
+	for i := range multi.Locals() {
+		on = append(on, multi.StatsOn(i))
+	}
+	return on
+}
+
+// Losses returns what the carriers of datagrams have lost.
+func (c *Context) Losses() Losses {
+	_, carried := c.Stats()
+	return carried.Losses()
 }
 
 // StreamStats returns what the carrier of streams did.
@@ -322,38 +318,3 @@ func (a *AH) Destroy() error {
 // UDP checksum, as those of RD do: the CRC says that they are whole, and whom they are
 // for. Whose they are the target has to see by WC.SrcEpoch.
 func (a *AH) SetEpoch(epoch uint32) { a.epoch = epoch }
-
-// handle returns the address handle of a peer, which is made when the peer is
-// first met, be it by us or by its first datagram.
-func (c *Context) handle(pd *PD, peer *llp.Peer) *AH {
-	for len(c.ahs) <= int(peer.Index) {
-		c.ahs = append(c.ahs, nil)
-	}
-	ah := c.ahs[peer.Index]
-	if ah == nil {
-		ah = &AH{pd: pd, remote: peer.Remote, path: peer.Path(), peer: peer}
-		ah.conn.init()
-		c.ahs[peer.Index] = ah
-		c.wake(c.ep.Deadline())
-	}
-	return ah
-}
-
-// associate gives the handles of its domain that were made before there was a
-// reliable queue pair their associations.
-func (c *Context) associate() {
-	kept := c.loose[:0]
-	for _, ah := range c.loose {
-		if ah.pd != c.rd.pd || ah.Remote().Addr().IsMulticast() {
-			kept = append(kept, ah)
-			continue
-		}
-		ah.peer = c.ep.Associate(ah.remote, ah.path)
-		for len(c.ahs) <= int(ah.peer.Index) {
-			c.ahs = append(c.ahs, nil)
-		}
-		c.ahs[ah.peer.Index] = ah
-	}
-	c.loose = kept
-	c.wake(c.ep.Deadline())
-}

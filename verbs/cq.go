@@ -169,8 +169,8 @@ func (q *CQ) unwind(mark uint32) {
 	q.tail = mark
 }
 
-// hold counts q n times more as a user of its queues.
-func (q *QP) hold(n int) {
+// holdQueues counts q n times more as a user of its queues.
+func holdQueues(q *QP, n int) {
 	q.sendCQ.users += n
 	q.recvCQ.users += n
 	if q.srq != nil {

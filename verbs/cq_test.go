@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 )
 

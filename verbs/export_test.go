@@ -13,5 +13,5 @@ func (m *MR) Name(key uint32, addr uint64) {
 	m.key, m.addr = key, addr
 }
 
-// SetTaker is QPInit.Taker of a queue pair that is there.
-func (q *QP) SetTaker(t Taker) { q.taker = t }
+// SetRecvHandler is QPInit.RecvHandler of a queue pair that is there.
+func (q *QP) SetRecvHandler(t RecvHandler) { q.rd.in.handler = t }

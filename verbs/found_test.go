@@ -3,7 +3,7 @@ package verbs_test
 import (
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/verbs"
 )
 

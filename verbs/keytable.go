@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	mrand "math/rand/v2"
 
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
 // region is what a key names: memory of a protection domain, and what may be

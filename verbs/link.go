@@ -1,5 +1,7 @@
 package verbs
 
+import "slices"
+
 // Link knows the network device that a context stands on.
 type Link interface {
 	// Trouble asks what is wrong with the device now, and returns nil if nothing is.
@@ -33,22 +35,20 @@ func (c *Context) order(f *failure) {
 	c.cfg.Engine.Wake()
 }
 
-// stuckTries is after how many time-outs in a row something does not get through.
-const stuckTries = 8
-
 // failure is what another goroutine wants of the engine's.
 type failure struct {
 	cause   error
 	ifStuck bool
 }
 
-// obey does what Fail or FailIfStuck was called for.
-func (c *Context) obey(f *failure) {
-	c.failing.Store(nil)
+// obey does what Fail or FailIfStuck was called for last.
+func (c *Context) obey() {
+	f := c.failing.Swap(nil)
 	if c.fatal != nil {
 		return
 	}
-	if f.ifStuck && !c.stuck() {
+	stuck := func(ah *AH) bool { return ah != nil && !ah.conn.dead && ah.peer.Snd.Stuck() }
+	if f.ifStuck && !slices.ContainsFunc(c.ahs, stuck) { // reliable datagrams get through to all peers
 		c.raise(AsyncEvent{Type: EventPortErr})
 		return
 	}
@@ -64,14 +64,4 @@ func (c *Context) obey(f *failure) {
 			q.rc.lost(f.cause)
 		}
 	}
-}
-
-// stuck reports whether reliable datagrams do not get through to some peer.
-func (c *Context) stuck() bool {
-	for _, ah := range c.ahs {
-		if ah != nil && !ah.conn.dead && ah.peer.Snd.TimeOuts() >= stuckTries {
-			return true
-		}
-	}
-	return false
 }

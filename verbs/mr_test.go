@@ -45,7 +45,7 @@ func TestResolve(t *testing.T) {
 	m := newMR(t, pd, 100, 0)
 	w := newMW(t, pd)
 	bindable := newMR(t, pd, 8, MWBind|LocalWrite)
-	ok(t, newQP(pd).bind(&Bind{MW: w, MR: bindable, Length: 8, Access: RemoteRead}))
+	ok(t, (&Bind{MW: w, MR: bindable, Length: 8, Access: RemoteRead}).do(newQP(pd)))
 	for _, x := range []struct {
 		name string
 		pd   *PD

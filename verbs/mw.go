@@ -41,10 +41,10 @@ func (m *MW) unbind() {
 	m.region = region{}
 }
 
-// bind binds a window for the peers of q, at once: what is posted behind the
+// do binds a window for the peers of q, at once: what is posted behind the
 // request finds it bound.
-func (q *QP) bind(b *Bind) error {
-	if err := q.checkBind(b); err != nil {
+func (b *Bind) do(q *QP) error {
+	if err := b.check(q); err != nil {
 		return err
 	}
 	m, w := b.MR, b.MW
@@ -60,8 +60,8 @@ func (q *QP) bind(b *Bind) error {
 	return nil
 }
 
-// checkBind holds a bind to the rules of ibv_bind_mw(3) for windows of type 2.
-func (q *QP) checkBind(b *Bind) error {
+// check holds a bind to the rules of ibv_bind_mw(3) for windows of type 2.
+func (b *Bind) check(q *QP) error {
 	if b == nil || b.MW == nil || b.MR == nil {
 		return fmt.Errorf("%w: BIND_MW needs Bind with a window and a region", ErrInvalid)
 	}

@@ -14,7 +14,7 @@ func TestBind_refuses(t *testing.T) {
 	gone := newMR(t, pd, 100, MWBind)
 	ok(t, gone.Dereg())
 	bound, dead := newMW(t, pd), newMW(t, pd)
-	ok(t, q.bind(&Bind{MW: bound, MR: m, Length: 1}))
+	ok(t, (&Bind{MW: bound, MR: m, Length: 1}).do(q))
 	ok(t, dead.Dealloc())
 	free := newMW(t, pd)
 	for _, x := range []struct {
@@ -40,7 +40,7 @@ func TestBind_refuses(t *testing.T) {
 		{"far behind", &Bind{MW: free, MR: m, Offset: 1 << 62, Length: 1 << 62}, ErrInvalid, "region of 100"},
 		{"empty", &Bind{MW: free, MR: m}, ErrInvalid, "window of 0"},
 	} {
-		if err := q.bind(x.bind); !errors.Is(err, x.is) || !strings.Contains(err.Error(), x.want) {
+		if err := x.bind.do(q); !errors.Is(err, x.is) || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v, want a word on %q", x.name, err, x.want)
 		}
 	}
@@ -63,7 +63,7 @@ func TestBind_life(t *testing.T) {
 	}
 	seen := map[uint32]bool{0: true}
 	for _, name := range []string{"LOCAL_INV", "Send with Invalidate", "LOCAL_INV", "Dealloc"} {
-		ok(t, q.bind(&Bind{MW: w, MR: m, Offset: 10, Length: 20, Access: RemoteRead}))
+		ok(t, (&Bind{MW: w, MR: m, Offset: 10, Length: 20, Access: RemoteRead}).do(q))
 		key := w.RKey()
 		if seen[key] {
 			t.Errorf("before %s: key %#x was given before", name, key)

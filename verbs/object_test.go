@@ -3,9 +3,9 @@ package verbs
 import (
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/llp"
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/proto/llp"
 )
 
 // noCarrier carries nothing: it is for tests of what never leaves the host.
@@ -18,6 +18,7 @@ func (n noCarrier) Arena() *mem.Arena { return n.arena }
 
 func newContext() *Context {
 	c := &Context{cfg: Config{Datagram: noCarrier{arena: mem.Over(make([]byte, 1<<16))}}}
+	c.datagrams.ctx = c
 	c.keys.init(c.cfg.keySeed())
 	return c
 }
@@ -25,7 +26,11 @@ func newContext() *Context {
 // newQP returns a queue pair that talks to nobody.
 func newQP(pd *PD) *QP {
 	cq := func() *CQ { return &CQ{ctx: pd.ctx, ring: make([]WC, 8), depth: 8} }
-	q := &QP{ctx: pd.ctx, pd: pd, ep: &llp.Endpoint{}, typ: RD, num: rdNum, sendCQ: cq(), recvCQ: cq()}
+	q := &QP{ctx: pd.ctx, pd: pd, typ: RD, num: rdNum, sendCQ: cq(), recvCQ: cq()}
+	if pd.ctx.ep == nil {
+		pd.ctx.ep = &llp.Endpoint{}
+	}
+	q.rd = &rdQP{datagramQP: datagramQP{QP: q, ep: q.ctx.ep}, in: rdReceiver{QP: q}}
 	q.rq.init(8)
 	return q
 }

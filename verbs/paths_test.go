@@ -5,13 +5,13 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/fabric/bond"
-	"github.com/xwarp/xwarp/internal/inet"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/bond"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/carrier/inet"
 	"github.com/xwarp/xwarp/internal/progress"
-	"github.com/xwarp/xwarp/internal/sim"
+	"github.com/xwarp/xwarp/internal/test/sim"
 	"github.com/xwarp/xwarp/iwarp/dgram"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -79,17 +79,18 @@ func TestPaths_oneDies(t *testing.T) {
 		faults sim.Faults
 		cut    func(f *simFabric)
 		left   bool // somebody must leave a path
+		large  bool // most messages are long
 	}{
-		{"none", quiet, func(*simFabric) {}, false},
-		{"none, bad", bad, func(*simFabric) {}, false},
-		{"first NIC of one host, for good", quiet, func(f *simFabric) { f.cut(f.nodes[0], met+2*mono.Millisecond, mono.Never.Sub(0)) }, true},
-		{"second NIC of one host, for good", quiet, func(f *simFabric) { f.cut(f.second[1], met+2*mono.Millisecond, mono.Never.Sub(0)) }, false},
+		{"none", quiet, func(*simFabric) {}, false, false},
+		{"none, bad", bad, func(*simFabric) {}, false, false},
+		{"first NIC of one host, for good", quiet, func(f *simFabric) { f.cut(f.nodes[0], met+2*mono.Millisecond, mono.Never.Sub(0)) }, true, false},
+		{"second NIC of one host, for good", quiet, func(f *simFabric) { f.cut(f.second[1], met+2*mono.Millisecond, mono.Never.Sub(0)) }, false, false},
 		{"first network, for good", quiet, func(f *simFabric) {
 			for _, n := range f.nodes {
 				f.cut(n, met+2*mono.Millisecond, mono.Never.Sub(0))
 			}
-		}, true},
-		{"first NIC of one host, bad", bad, func(f *simFabric) { f.cut(f.nodes[0], met+2*mono.Millisecond, mono.Never.Sub(0)) }, true},
+		}, true, false},
+		{"first NIC of one host, bad", bad, func(f *simFabric) { f.cut(f.nodes[0], met+2*mono.Millisecond, mono.Never.Sub(0)) }, true, false},
 		{"in turn, bad", bad, func(f *simFabric) {
 			for i := range mono.Duration(10) {
 				n := f.nodes[0]
@@ -98,14 +99,42 @@ func TestPaths_oneDies(t *testing.T) {
 				}
 				f.cut(n, met+(2+40*i)*mono.Millisecond, met+(2+40*i+35)*mono.Millisecond)
 			}
-		}, true},
+		}, true, false},
 		{"out only", quiet, func(f *simFabric) {
 			f.world.At(mono.Time(met+2*mono.Millisecond), func() { f.nodes[0].Up.CutUntil = mono.Never })
-		}, true},
+		}, true, false},
 		{"in only", quiet, func(f *simFabric) {
 			f.world.At(mono.Time(met+2*mono.Millisecond), func() { f.nodes[0].Down.CutUntil = mono.Never })
-		}, true},
+		}, true, false},
+		{name: "large", large: true, cut: func(*simFabric) {}},
+		{name: "large, bad", large: true, faults: bad, cut: func(*simFabric) {}},
+		{name: "large, second slow", large: true, cut: on(1, rate(1e9))},
+		{name: "large, second far, bad", large: true, faults: bad, cut: on(1, delay(300*mono.Microsecond))},
+		{name: "large, first far", large: true, cut: on(0, delay(300*mono.Microsecond))},
+		{name: "large, loss on second", large: true, cut: on(1, losing(0.2))},
+		{name: "large, loss on first", large: true, cut: on(0, losing(0.2))},
+		{name: "large, second comes and goes", large: true, faults: bad, cut: func(f *simFabric) {
+			for i := range mono.Duration(10) {
+				f.cut(f.second[0], met+(2+10*i)*mono.Millisecond, met+(2+10*i+7)*mono.Millisecond)
+			}
+		}},
+		{name: "large, second in only", large: true, cut: func(f *simFabric) {
+			f.world.At(mono.Time(met+2*mono.Millisecond), func() { f.second[0].Up.CutUntil = mono.Never })
+		}},
+		{name: "large, second out only", large: true, cut: func(f *simFabric) {
+			f.world.At(mono.Time(met+2*mono.Millisecond), func() { f.second[0].Down.CutUntil = mono.Never })
+		}},
+		{name: "large, first for good, second slow", large: true, left: true, cut: func(f *simFabric) {
+			on(1, rate(1e9))(f)
+			f.cut(f.nodes[0], met+2*mono.Millisecond, mono.Never.Sub(0))
+		}},
 	} {
+		if c.large {
+			seeds = min(seeds, 2)
+		}
+		if c.large && verbs.Slow && c.faults == quiet { // a world is one goroutine
+			continue
+		}
 		for seed := range seeds {
 			t.Run(fmt.Sprintf("%s/%d", c.name, seed), func(t *testing.T) {
 				t.Parallel()
@@ -115,6 +144,9 @@ func TestPaths_oneDies(t *testing.T) {
 				left, lost := uint64(0), uint64(0)
 				for i := range peers {
 					p := &player{f: f, id: i, peers: peers, count: 300, max: 40000}
+					if c.large {
+						p.count, p.max = 100, 120_000
+					}
 					f.world.Go(f.nodes[i], fmt.Sprint("rank ", i), func(t *sim.Task) error {
 						if err := p.setup(t); err != nil {
 							return err

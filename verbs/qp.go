@@ -1,10 +1,6 @@
 package verbs
 
-import (
-	"fmt"
-
-	"github.com/xwarp/xwarp/internal/llp"
-)
+import "fmt"
 
 // Numbers of queue pairs. Two ends need not tell each other theirs when they
 // have one of a kind.
@@ -29,24 +25,21 @@ type QP struct {
 
 	ctx    *Context
 	pd     *PD
-	ep     *llp.Endpoint
 	typ    QPType
 	num    uint32
 	sendCQ *CQ
 	recvCQ *CQ
-	sq     sendQueue
 	rq     recvQueue // unused with srq
 	srq    *SRQ
 
-	inboxes []*inbox // that no peer has
-	starved []*AH    // peers that found no receive
-	ud      unreliable
-	rc      *rc // RC only
+	rd      *rdQP // of these three
+	ud      *udQP // there is the one
+	rc      *rc   // of its type
 	records recordTable
+	names   uint32 // of answers that were asked for
 	closed  bool
-	patient bool  // QPInit.RecvWait
-	lasting bool  // QPInit.Lasting
-	taker   Taker // or nil
+	patient bool // QPInit.RecvWait
+	lasting bool // QPInit.Lasting
 }
 
 // QPStats counts what a queue pair did and refused.
@@ -84,25 +77,30 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 		return nil, fmt.Errorf("%w: queue sizes %+v; at most %d", ErrInvalid, init.Cap, maxQueue)
 	case init.RecvWait && init.Type != RC:
 		return nil, fmt.Errorf("%w: RecvWait is for type RC: on %v a message without a receive waits, or is lost, anyway", ErrInvalid, init.Type)
-	case init.Taker != nil && init.Type != RD:
-		return nil, fmt.Errorf("%w: Taker is for type RD", ErrInvalid)
+	case init.RecvHandler != nil && init.Type != RD:
+		return nil, fmt.Errorf("%w: RecvHandler is for type RD", ErrInvalid)
 	case init.SRQ != nil && (init.SRQ.pd == nil || init.SRQ.pd.ctx != c):
 		return nil, fmt.Errorf("%w: the shared receive queue is of another context, or destroyed", ErrInvalid)
 	}
 	q := &QP{
-		ctx: c, pd: p, ep: c.ep, typ: init.Type, num: rdNum, sendCQ: init.SendCQ, recvCQ: init.RecvCQ,
-		patient: init.RecvWait, lasting: init.Lasting && init.Type == UD, taker: init.Taker,
+		ctx: c, pd: p, typ: init.Type, num: rdNum, sendCQ: init.SendCQ, recvCQ: init.RecvCQ,
+		patient: init.RecvWait, lasting: init.Lasting && init.Type == UD,
 	}
 	if err := q.records.init(init.Record); err != nil {
 		return nil, err
 	}
-	if init.Type == RC {
+	sends := orDefault(init.Cap.MaxSendWR, 512)
+	switch init.Type {
+	case RC:
 		q.rc = &rc{}
-		q.rc.init(q, orDefault(init.Cap.MaxSendWR, 512))
-	} else {
-		q.sq.init(orDefault(init.Cap.MaxSendWR, 512))
+		q.rc.init(q, sends)
+	case UD:
+		q.ud = &udQP{datagramQP: datagramQP{QP: q, ep: c.ep}, line: line{none, none}}
+		q.ud.sq.init(sends)
+	case RD:
+		q.rd = &rdQP{datagramQP: datagramQP{QP: q, ep: c.ep}, in: rdReceiver{QP: q, handler: init.RecvHandler}}
+		q.rd.sq.init(sends)
 	}
-	q.ud.line, q.ud.q = line{none, none}, q
 	if init.SRQ != nil {
 		q.srq = init.SRQ
 	} else {
@@ -114,7 +112,7 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 	if err := c.add(q); err != nil {
 		return nil, err
 	}
-	q.hold(1)
+	holdQueues(q, 1)
 	return q, nil
 }
 
@@ -122,21 +120,21 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 func (c *Context) add(q *QP) error {
 	switch q.typ {
 	case UD:
-		return c.addUD(q)
+		return c.addUD(q.ud)
 	case RC:
 		if q.state == StateRTS { // which it gets to by being connected
 			q.state = StateInit
 		}
-		return c.addRC(q)
+		return c.streams.add(q)
 	}
-	c.rd = q
+	c.rd = q.rd
 	c.ep.SetReliable(true)
 	c.associate()
 	return nil
 }
 
 // addUD gives a UD queue pair its number.
-func (c *Context) addUD(q *QP) error {
+func (c *datagrams) addUD(q *udQP) error {
 	for i, have := range c.uds {
 		if have == nil {
 			c.uds[i], q.num = q, uint32(udBase+i)
@@ -168,24 +166,24 @@ func (q *QP) Destroy() {
 		return
 	}
 	if q.typ == RC {
-		unread := q.rc.aside != nil // which an orderly end would leave the peer to find out
+		unread := q.rc.in.aside != nil // which an orderly end would leave the peer to find out
 		q.rc.disconnect(nil)
 		q.rc.over(unread || len(q.rc.rest) > 0)
 	}
 	q.flushAll()
-	q.hold(-1)
+	holdQueues(q, -1)
 	q.closed = true
 	switch q.typ {
 	case UD:
-		_ = q.leaveAll() // the carrier closes with the context anyway
+		_ = q.ud.leaveAll() // the carrier closes with the context anyway
 		q.ctx.uds[q.num-udBase] = nil
 		return
 	case RC:
 		q.ctx.streams.rcs[q.num-rcBase] = nil
 		return
 	}
-	q.ep.SetReliable(false)
-	q.ctx.in.drop(q.ep)
+	q.ctx.ep.SetReliable(false)
+	q.ctx.in.drop(q.ctx.ep)
 	q.ctx.rd = nil
 }
 
@@ -194,13 +192,13 @@ func (q *QP) Destroy() {
 func (q *QP) flushAll() {
 	switch q.typ {
 	case UD:
-		q.flushUD()
+		q.ud.flush()
 	case RC:
 		q.rc.flush()
 	default:
 		for _, ah := range q.ctx.ahs {
 			if ah != nil {
-				q.fail(ah, WRFlushErr)
+				q.rd.fail(ah, WRFlushErr)
 			}
 		}
 	}
@@ -218,14 +216,6 @@ func (q *QP) reset() {
 	}
 }
 
-// drained reports whether no request is unfinished that has begun.
-func (q *QP) drained() bool {
-	if q.typ == RC {
-		return q.rc.drained()
-	}
-	return q.sq.begun == 0
-}
-
 // resume lets what was held back in state SQD go on.
 func (q *QP) resume() {
 	switch q.typ {
@@ -240,20 +230,4 @@ func (q *QP) resume() {
 			q.ctx.makeReady(ah)
 		}
 	}
-}
-
-// flushRecv ends the queue pair's own receives. Those of an SRQ stay.
-func (q *QP) flushRecv() {
-	if q.srq != nil {
-		return
-	}
-	for q.rq.len() > 0 {
-		q.flushOne(q.rq.take().wrid)
-	}
-}
-
-// flushOne completes a receive that will not be filled.
-func (q *QP) flushOne(wrid uint64) {
-	q.Stats.Flushed++
-	*q.recvCQ.next() = WC{WRID: wrid, Status: WRFlushErr, Opcode: OpRecv, QPNum: q.num}
 }

@@ -67,8 +67,8 @@ func (p *rcPeer) settled(sends, recvs int) {
 	if p.srq != nil {
 		recvs -= p.srq.Len()
 	}
-	if r := p.q.rc; ends != 1 || len(once) != sends+recvs || r.rest != nil || r.part != nil || r.in.used {
-		p.Errorf("%d ends, %d completions for %d and %d requests, left %d, %d", ends, len(once), sends, recvs, len(r.rest), len(r.part))
+	if r := p.q.rc; ends != 1 || len(once) != sends+recvs || r.rest != nil || r.in.part != nil || r.in.msg.used {
+		p.Errorf("%d ends, %d completions for %d and %d requests, left %d, %d", ends, len(once), sends, recvs, len(r.rest), len(r.in.part))
 	}
 }
 
@@ -102,7 +102,7 @@ func (p *rcPeer) fuzzStream(recipe []byte) (all [][]byte) {
 		case 3: // the next segment of the last one
 			p.msn[0]--
 			u = p.send(n)
-			binary.BigEndian.PutUint32(u[14:], p.q.rc.in.len)
+			binary.BigEndian.PutUint32(u[14:], p.q.rc.in.msg.len)
 		case 4:
 			u = p.write(p.rw.RKey(), uint64(recipe[2])*2, n)
 		case 5:

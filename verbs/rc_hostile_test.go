@@ -154,7 +154,7 @@ func TestRC_streamFails(t *testing.T) {
 			p := newRCPeer(t, rcMode{initiator: true})
 			p.postRecvs(3, 8)
 			before(p)
-			unsent := p.q.rc.tail - p.q.rc.head
+			unsent := p.q.rc.requests.tail - p.q.rc.requests.head
 			closing := p.q.State() == StateErr
 			p.s.fail(syscall.ECONNRESET)
 			p.step()

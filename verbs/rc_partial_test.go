@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/iwarp"
 	"github.com/xwarp/xwarp/iwarp/ddp"
 	"github.com/xwarp/xwarp/iwarp/mpa"
@@ -152,9 +152,10 @@ func TestRC_numbersWrap(t *testing.T) {
 	p := newRCPeer(t, rcMode{initiator: true})
 	r := p.q.rc
 	const start = ^uint32(0) - 40
-	r.head, r.tail, r.asked, r.cur.req, r.cur.ans, r.ansTail = start, start, start, start, start, start
-	r.sent, r.got = [4]uint32{start, start, 0, start}, [4]uint32{start, start, 0, start}
-	p.msn = r.got
+	r.requests.head, r.requests.tail, r.asked, r.cur.req = start, start, start, start
+	r.answers.head, r.answers.tail, r.cur.ans = start, start, start
+	r.sent, r.in.got = [4]uint32{start, start, 0, start}, [4]uint32{start, start, 0, start}
+	p.msn = r.in.got
 	for i := range 100 {
 		p.works2(i)
 	}
@@ -170,7 +171,7 @@ func (p *rcPeer) works2(i int) {
 		p.Fatalf("%d: %d messages are sent", i, n)
 	}
 	var old [rdmap.AtomicRespLen]byte
-	(&rdmap.AtomicResp{ID: p.q.rc.at(p.q.rc.tail - 1).name}).Put(old[:])
+	(&rdmap.AtomicResp{ID: p.q.rc.requests.at(p.q.rc.requests.tail - 1).name}).Put(old[:])
 	p.say(p.answer(8), p.send(8), p.read(p.rw.RKey(), 0, 8), p.untagged(rdmap.AtomicResponse, old[:]), p.atomic(rdmap.FetchAdd, p.rw.RKey(), 0))
 	p.completed(p.scq, statuses{1: Success, 2: Success, 3: Success})
 	p.completed(p.rcq, statuses{100: Success})
@@ -240,7 +241,7 @@ func TestRC_turns(t *testing.T) {
 	before := len(loud.sent)
 	quiet.post(1, OpSend, 8)
 	p.ctx.Engine().Step()
-	if n := len(loud.sent) - before; n > (pumpRounds+1)*(batchBytes+mpa.MaxFPDU) {
+	if n := len(loud.sent) - before; n > (transmitRounds+1)*(batchBytes+mpa.MaxFPDU) {
 		t.Errorf("one connection sends %d bytes in its turn", n)
 	}
 	if len(quiet.s.sent) == quiet.seen {

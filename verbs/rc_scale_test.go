@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	footprint "github.com/xwarp/xwarp/internal/crowd"
+	"github.com/xwarp/xwarp/bench/footprint"
 )
 
 // connectionCost returns how many bytes of the heap a process keeps for each of

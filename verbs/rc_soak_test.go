@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // soakEnd is one of two ends that are joined by a pipe which takes and gives as
@@ -363,8 +363,8 @@ func TestRC_soak(t *testing.T) {
 					t.Fatalf("seed %d: end %d: %+v does not complete", seed, i, w)
 				}
 			}
-			if e.q.rc.head != e.q.rc.tail || len(e.coming) > 0 {
-				t.Fatalf("seed %d: end %d: %d requests, %d messages are left", seed, i, e.q.rc.tail-e.q.rc.head, len(e.coming))
+			if e.q.rc.requests.head != e.q.rc.requests.tail || len(e.coming) > 0 {
+				t.Fatalf("seed %d: end %d: %d requests, %d messages are left", seed, i, e.q.rc.requests.tail-e.q.rc.requests.head, len(e.coming))
 			}
 			counter := order.Uint64(e.dst[soakMem-soakCount:])
 			order.PutUint64(e.want[soakMem-soakCount:], e.added)
@@ -451,7 +451,7 @@ func soakEnded(t *testing.T, seed, how string, a, b *soakEnd) {
 		if !e.s.closed || e.told != 1 {
 			t.Fatalf("%s: end %d: stream closed %v, end told %d times; %+v", seed, i, e.s.closed, e.told, e.q.rc)
 		}
-		if r := e.q.rc; r.head != r.tail || r.rest != nil || r.part != nil || r.stream != nil || r.in.used || r.phase != rcIdle {
+		if r := e.q.rc; r.requests.len() != 0 || r.rest != nil || r.in.part != nil || r.stream != nil || r.in.msg.used || r.phase != rcIdle {
 			t.Fatalf("%s: end %d: something is left: %+v", seed, i, r)
 		}
 	}

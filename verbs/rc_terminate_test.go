@@ -8,7 +8,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/iwarp"
 	"github.com/xwarp/xwarp/iwarp/ddp"
 	"github.com/xwarp/xwarp/iwarp/mpa"
@@ -283,7 +283,7 @@ func (p *rcPeer) window(q *QP) *MW { return p.windowOf(q, p.rw) }
 func (p *rcPeer) windowOf(q *QP, m *MR) *MW {
 	w, err := p.pd.AllocMW()
 	ok(p, err)
-	ok(p, q.bind(&Bind{MW: w, MR: m, Offset: 64, Length: 64, Access: RemoteRead | RemoteWrite | RemoteAtomic}))
+	ok(p, (&Bind{MW: w, MR: m, Offset: 64, Length: 64, Access: RemoteRead | RemoteWrite | RemoteAtomic}).do(q))
 	return w
 }
 
@@ -330,7 +330,7 @@ func (f *refusal) run(p *rcPeer) {
 	p.heard()
 	done := drain(p.rcq)
 	drain(p.scq)
-	asked := p.q.rc.tail != p.q.rc.head
+	asked := p.q.rc.requests.tail != p.q.rc.requests.head
 	bad := f.bad(p)
 	copy(p.was, p.slab)
 	p.say(bad, p.write(p.rw.RKey(), 0, 64)) // what comes behind is not heard

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/vectors"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/test/vectors"
 	"github.com/xwarp/xwarp/iwarp/mpa"
 )
 

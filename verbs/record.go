@@ -3,9 +3,9 @@ package verbs
 import (
 	"fmt"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/llp"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/proto/llp"
 	"github.com/xwarp/xwarp/iwarp"
 	"github.com/xwarp/xwarp/iwarp/ddp"
 	"github.com/xwarp/xwarp/iwarp/record"
@@ -278,9 +278,8 @@ func (t *recordTable) finish(q *QP, r *Record) {
 	r.Valid, r.Whole = r.bytes.Ranges(), r.bytes.Whole()
 	r.Expired = !r.Whole && !t.cfg.PerChunk
 	q.Stats.RemoteRecords++
-	*q.recvCQ.next() = WC{
-		Opcode: OpRecvRDMAWriteRecord, ByteLen: r.bytes.Bytes(), QPNum: q.num, SrcQP: s.qpn, SrcEpoch: s.epoch, Src: s.ah, SrcAddr: s.from, Record: r,
-	}
+	wc := q.completeRecv(0, OpRecvRDMAWriteRecord, r.bytes.Bytes(), s.ah)
+	wc.SrcQP, wc.SrcEpoch, wc.SrcAddr, wc.Record = s.qpn, s.epoch, s.from, r
 }
 
 // flush ends all records, as they are.
@@ -296,18 +295,13 @@ func (t *recordTable) flush(q *QP) {
 
 // placeChunk places a chunk of a Write-Record that arrived reliably. The record
 // completes when its last chunk is delivered.
-func (q *QP) placeChunk(ah *AH, rd *llp.Reader, h *ddp.Header, n int) (ev event, v verdict) {
+func (q *rdReceiver) placeChunk(ah *AH, rd *llp.Reader, h *ddp.Header, n int) (ev event, v verdict) {
 	var k record.Chunk
-	k.Parse(rd.Peek(record.ChunkLen))
-	rd.Skip(record.ChunkLen)
-	n -= record.ChunkLen
-	dst, cause := q.grant(uint32(h.STag), h.TO, uint32(n), RemoteWrite)
-	switch {
-	case dst == nil:
-		return ev, q.refuseSegment(ah, cause, h, n+record.ChunkLen)
-	case !k.Fits(h.TO, n, h.Last):
-		return ev, q.refuseSegment(ah, ddp.BaseBounds, h, n+record.ChunkLen)
+	dst, cause := q.grantChunk(h, &k, rd, n)
+	if dst == nil {
+		return ev, q.refuseSegment(ah, cause, h, n)
 	}
+	n = len(dst)
 	rd.Copy(dst)
 	return event{kind: eventRecord, name: k.ID, inv: uint32(h.STag), imm: h.TO, len: uint32(n), wrid: uint64(k.Offset)<<32 | uint64(k.Length)}, placed
 }

@@ -3,7 +3,7 @@ package verbs
 import (
 	"fmt"
 
-	"github.com/xwarp/xwarp/internal/llp"
+	"github.com/xwarp/xwarp/internal/proto/llp"
 )
 
 // rqe is a posted receive. Most have one buffer; the others' further buffers
@@ -110,23 +110,61 @@ func (r *recvQueue) clear() {
 
 // scatter copies n bytes to offset off of the buffers.
 func (e *rqe) scatter(off uint32, rd *llp.Reader, n int) {
-	if off == 0 && n <= len(e.buf) {
-		rd.Copy(e.buf[:n])
+	if end := int(off) + n; end <= len(e.buf) {
+		rd.Copy(e.buf[off:end])
 		return
 	}
-	skip := int(off)
-	b := e.buf
-	for i := 0; n > 0; i++ {
-		if skip < len(b) {
-			part := b[skip:min(len(b), skip+n)]
-			rd.Copy(part)
-			n -= len(part)
-			skip = 0
-		} else {
-			skip -= len(b)
-		}
-		if n > 0 {
-			b = e.more[i]
+	bufs := [MaxSGE][]byte{e.buf}
+	if e.more != nil {
+		copy(bufs[1:], e.more[:])
+	}
+	var to [MaxSGE][]byte
+	for _, b := range to[:pieces(&to, &bufs, int(off), n)] {
+		rd.Copy(b)
+	}
+}
+
+// PostRecv posts a buffer for one incoming Send of any peer
+// (ibv_post_recv(3)).
+func (q *QP) PostRecv(wr *RecvWR) error {
+	switch {
+	case q.closed:
+		return ErrClosed
+	case q.srq != nil:
+		return fmt.Errorf("%w: the queue pair receives from a shared receive queue: post there", ErrInvalid)
+	case q.state != StateRTS:
+		if err := q.mayPostRecv(); err != nil {
+			return err
 		}
 	}
+	if !q.recvCQ.reserve() {
+		return ErrQueueFull
+	}
+	low := q.rq.len() < fewReceives
+	if err := q.rq.post(q.ctx, q.pd, wr); err != nil {
+		q.recvCQ.release()
+		return err
+	}
+	if q.state == StateErr {
+		q.flushOne(q.rq.take().wrid)
+		return nil
+	}
+	switch {
+	case !low:
+	case q.typ == RC:
+		q.rc.in.fed()
+	case q.typ == RD && len(q.rd.in.starved) > 0:
+		q.rd.in.feed()
+	}
+	return nil
+}
+
+// PostRecvList is PostRecv for a list, as PostSendList is.
+func (q *QP) PostRecvList(wrs []RecvWR) (posted int, err error) {
+	for i := range wrs {
+		if err := q.PostRecv(&wrs[i]); err != nil {
+			return i, err
+		}
+	}
+	return len(wrs), nil
 }

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/iwarp/ddp"
 	"github.com/xwarp/xwarp/iwarp/rdmap"
 	"github.com/xwarp/xwarp/verbs"
@@ -327,8 +327,8 @@ func TestSend_goesOnWhenAReceiveIsPosted(t *testing.T) {
 // A record lives for its deadline after each chunk, however late in that time
 // the chunk came.
 func TestWriteRecord_slowChunks(t *testing.T) {
-	c := newCrowd(t, 1)
-	from, to := c.peers[0], c.hub
+	c := newManyPeers(t, 1)
+	from, to := c.peers[0], c.server
 	var uds [2]*verbs.QP
 	var ended *verbs.CQ
 	for i, m := range []*member{from, to} {

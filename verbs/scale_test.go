@@ -7,23 +7,23 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/conform"
-	"github.com/xwarp/xwarp/internal/fabric/mesh"
-	"github.com/xwarp/xwarp/internal/inet"
-	"github.com/xwarp/xwarp/internal/llp"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/inet"
 	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/internal/proto/llp"
+	"github.com/xwarp/xwarp/internal/test/conform"
+	"github.com/xwarp/xwarp/internal/test/mesh"
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// crowd is a hub and many peers, every one a context of its own, on a mesh.
-type crowd struct {
-	t     testing.TB
-	net   *mesh.Net
-	clock *handClock
-	hub   *member
-	peers []*member
-	done  int // peers that have all completions
+// manyPeers is a server and many peers, every one a context of its own, on a mesh.
+type manyPeers struct {
+	t      testing.TB
+	net    *mesh.Net
+	clock  *handClock
+	server *member
+	peers  []*member
+	done   int // peers that have all completions
 }
 
 // member is one context with all that it takes to talk.
@@ -35,29 +35,29 @@ type member struct {
 	rcq     *verbs.CQ
 	qp      *verbs.QP
 	mr      *verbs.MR
-	ah      *verbs.AH // of the hub
+	ah      *verbs.AH // of the server
 	wakeAt  mono.Time // when it must step, whatever arrives
 	sent    int       // requests complete
 	got     int       // messages received
 }
 
 const (
-	crowdSlots = 4096 // receives of the hub
-	slotLen    = 64
+	serverSlots = 4096 // receives of the server
+	slotLen     = 64
 )
 
-func newCrowd(t testing.TB, n int) *crowd {
+func newManyPeers(t testing.TB, n int) *manyPeers {
 	t.Helper()
 	net, err := mesh.New(mesh.Config{MaxPayload: 1472, Frames: 1 << 14, Depth: 4096})
 	must(t, err)
-	c := &crowd{t: t, net: net, clock: &handClock{now: 1e9}}
-	c.hub = c.open(0, 4096, crowdSlots, 1<<17)
-	for i := range crowdSlots {
-		must(t, c.hub.qp.PostRecv(c.hub.receive(i)))
+	c := &manyPeers{t: t, net: net, clock: &handClock{now: 1e9}}
+	c.server = c.open(0, 4096, serverSlots, 1<<17)
+	for i := range serverSlots {
+		must(t, c.server.qp.PostRecv(c.server.receive(i)))
 	}
 	for i := range n {
 		p := c.open(1+i, 4, 4, 4*slotLen)
-		p.ah, err = p.pd.CreateAH(crowdAddr(0))
+		p.ah, err = p.pd.CreateAH(peerAddr(0))
 		must(t, err)
 		must(t, p.qp.PostRecv(p.receive(0)))
 		c.peers = append(c.peers, p)
@@ -65,13 +65,13 @@ func newCrowd(t testing.TB, n int) *crowd {
 	return c
 }
 
-func crowdAddr(i int) netip.AddrPort {
+func peerAddr(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 2, byte(i >> 8), byte(i)}), simPort)
 }
 
-func (c *crowd) open(i, sends, recvs, memory int) *member {
+func (c *manyPeers) open(i, sends, recvs, memory int) *member {
 	c.t.Helper()
-	m := &member{carrier: c.net.Open(crowdAddr(i), 0)}
+	m := &member{carrier: c.net.Open(peerAddr(i), 0)}
 	var err error
 	m.ctx, err = verbs.New(verbs.Config{
 		ZeroBased: true,
@@ -99,10 +99,10 @@ func (m *member) receive(slot int) *verbs.RecvWR {
 	return &verbs.RecvWR{WRID: uint64(slot), NumSGE: 1, SGL: [verbs.MaxSGE]verbs.SGE{m.mr.SGE(off, slotLen)}}
 }
 
-// step moves the hub until it has nothing to do, and every peer once.
-func (c *crowd) step(d mono.Duration) {
+// step moves the server until it has nothing to do, and every peer once.
+func (c *manyPeers) step(d mono.Duration) {
 	c.clock.now = c.clock.now.Add(d)
-	for c.hub.ctx.Engine().Step() > 0 {
+	for c.server.ctx.Engine().Step() > 0 {
 		c.reply()
 	}
 	for _, p := range c.peers {
@@ -114,26 +114,26 @@ func (c *crowd) step(d mono.Duration) {
 	}
 }
 
-// reply answers each Send that the hub has received with one of its own.
-func (c *crowd) reply() {
+// reply answers each Send that the server has received with one of its own.
+func (c *manyPeers) reply() {
 	var wcs [64]verbs.WC
-	for _, wc := range wcs[:c.hub.rcq.Poll(wcs[:])] {
+	for _, wc := range wcs[:c.server.rcq.Poll(wcs[:])] {
 		if wc.Status != verbs.Success {
 			c.t.Fatalf("%+v", wc)
 		}
-		c.hub.got++
-		must(c.t, c.hub.qp.PostRecv(c.hub.receive(int(wc.WRID))))
-		must(c.t, c.hub.qp.PostSend(&verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline | verbs.Signaled, InlineData: []byte("answer"), AH: wc.Src}))
+		c.server.got++
+		must(c.t, c.server.qp.PostRecv(c.server.receive(int(wc.WRID))))
+		must(c.t, c.server.qp.PostSend(&verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline | verbs.Signaled, InlineData: []byte("answer"), AH: wc.Src}))
 	}
-	for _, wc := range wcs[:c.hub.scq.Poll(wcs[:])] {
+	for _, wc := range wcs[:c.server.scq.Poll(wcs[:])] {
 		if wc.Status != verbs.Success {
 			c.t.Fatalf("%+v", wc)
 		}
-		c.hub.sent++
+		c.server.sent++
 	}
 }
 
-// talk posts a Send, a Write and a Read to the hub.
+// talk posts a Send, a Write and a Read to the server.
 func (m *member) talk(t testing.TB, key uint32) {
 	t.Helper()
 	sge := [verbs.MaxSGE]verbs.SGE{m.mr.SGE(slotLen, slotLen)}
@@ -148,7 +148,7 @@ func (m *member) talk(t testing.TB, key uint32) {
 }
 
 // reap takes the completions of a peer, and counts it when it has all.
-func (m *member) reap(c *crowd) {
+func (m *member) reap(c *manyPeers) {
 	var wcs [4]verbs.WC
 	for _, cq := range []*verbs.CQ{m.scq, m.rcq} {
 		n := cq.Poll(wcs[:])
@@ -170,7 +170,7 @@ func (m *member) reap(c *crowd) {
 }
 
 // exchange lets each peer talk once; wave begin in each step.
-func (c *crowd) exchange(wave int) {
+func (c *manyPeers) exchange(wave int) {
 	c.t.Helper()
 	c.done = 0
 	for _, p := range c.peers {
@@ -178,7 +178,7 @@ func (c *crowd) exchange(wave int) {
 	}
 	for round := 0; c.done < len(c.peers); round++ {
 		for _, p := range c.peers[min(round*wave, len(c.peers)):min((round+1)*wave, len(c.peers))] {
-			p.talk(c.t, c.hub.mr.RKey())
+			p.talk(c.t, c.server.mr.RKey())
 		}
 		c.step(20 * mono.Microsecond)
 	}
@@ -186,7 +186,7 @@ func (c *crowd) exchange(wave int) {
 
 // settle lets everybody go idle: long enough for every timer, and for three
 // rounds of keep-alive.
-func (c *crowd) settle() {
+func (c *manyPeers) settle() {
 	for range 100 {
 		c.step(mono.Millisecond)
 	}
@@ -205,33 +205,33 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// forgetPeers lets go of the peers without a word to the hub.
-func (c *crowd) forgetPeers() {
+// forgetPeers lets go of the peers without a word to the server.
+func (c *manyPeers) forgetPeers() {
 	for _, p := range c.peers {
 		_ = p.carrier.Close()
 	}
 	c.peers = nil
 }
 
-// hubCost returns how many bytes go away with a hub that n peers have talked to,
+// hubCost returns how many bytes go away with a server that n peers have talked to,
 // many at a time, and that are idle now.
 func hubCost(t *testing.T, n int) int64 {
-	c := newCrowd(t, n)
+	c := newManyPeers(t, n)
 	c.exchange(100)
 	c.settle()
-	if st, _ := c.hub.ctx.Stats(); st.PeersLost != 0 || c.hub.got != n || c.hub.sent != n {
-		t.Fatalf("the hub got %d and sent %d messages, want %d: %+v", c.hub.got, c.hub.sent, n, st)
+	if st, _ := c.server.ctx.Stats(); st.PeersLost != 0 || c.server.got != n || c.server.sent != n {
+		t.Fatalf("the server got %d and sent %d messages, want %d: %+v", c.server.got, c.server.sent, n, st)
 	}
 	c.forgetPeers()
 	with := heap()
-	runtime.KeepAlive(c.hub)
-	c.hub = nil
+	runtime.KeepAlive(c.server)
+	c.server = nil
 	without := heap()
 	runtime.KeepAlive(c)
 	return with - without
 }
 
-// TestScale_idlePeer holds what a hub keeps for an idle peer below 1 KiB, with
+// TestScale_idlePeer holds what a server keeps for an idle peer below 1 KiB, with
 // what a UDP endpoint keeps for its address.
 func TestScale_idlePeer(t *testing.T) {
 	const n = 10_000
@@ -252,13 +252,13 @@ func addressCost(t *testing.T, n int) int64 {
 	must(t, err)
 	hops := inet.Fixed{}
 	for i := range n {
-		hops[crowdAddr(i).Addr()] = inet.Hop{MAC: inet.MAC{2, 0, 0, 0, 0, 1}, Source: crowdAddr(0).Addr(), MTU: 1500}
+		hops[peerAddr(i).Addr()] = inet.Hop{MAC: inet.MAC{2, 0, 0, 0, 0, 1}, Source: peerAddr(0).Addr(), MTU: 1500}
 	}
-	ep, err := inet.New(inet.Config{Port: pipe, Resolver: hops, Local: crowdAddr(0), MAC: inet.MAC{2, 0, 0, 0, 0, 2}})
+	ep, err := inet.New(inet.Config{Port: pipe, Resolver: hops, Local: peerAddr(0), MAC: inet.MAC{2, 0, 0, 0, 0, 2}})
 	must(t, err)
 	before := heap()
 	for i := range n {
-		if _, err := ep.Resolve(crowdAddr(i)); err != nil {
+		if _, err := ep.Resolve(peerAddr(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -273,13 +273,13 @@ func addressCost(t *testing.T, n int) int64 {
 func BenchmarkPoll_idlePeers(b *testing.B) {
 	for _, n := range []int{1, 100, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			c := newCrowd(b, n)
+			c := newManyPeers(b, n)
 			c.exchange(200)
 			c.settle()
 			b.ReportAllocs()
 			for b.Loop() {
 				c.clock.now += 100
-				c.hub.ctx.Engine().Step()
+				c.server.ctx.Engine().Step()
 			}
 		})
 	}

@@ -7,9 +7,9 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/inet"
+	"github.com/xwarp/xwarp/internal/carrier/inet"
 	"github.com/xwarp/xwarp/internal/progress"
-	"github.com/xwarp/xwarp/internal/sim"
+	"github.com/xwarp/xwarp/internal/test/sim"
 	"github.com/xwarp/xwarp/iwarp/dgram"
 	"github.com/xwarp/xwarp/verbs"
 )

@@ -100,22 +100,31 @@ func (q *QP) setState(to QPState) {
 		q.checkDrained()
 	}
 	if q.typ == RD {
-		q.ep.SetReliable(to != StateErr) // else peers would wait for what is never taken
+		q.ctx.ep.SetReliable(to != StateErr) // else peers would wait for what is never taken
 	}
 }
 
 // checkDrained raises EventSQDrained, once, when nothing that had begun is left.
 // It is called whenever a request ends in SQD.
 func (q *QP) checkDrained() {
-	if q.draining && q.drained() {
-		q.draining = false
-		q.ctx.raise(AsyncEvent{Type: EventSQDrained, QP: q})
+	if q.draining {
+		q.raiseDrained()
 	}
+}
+
+// raiseDrained is checkDrained in SQD.
+func (q *QP) raiseDrained() {
+	switch {
+	case q.typ == RC && !q.rc.drained(), q.typ == UD && q.ud.sq.begun > 0, q.typ == RD && q.rd.sq.begun > 0:
+		return
+	}
+	q.draining = false
+	q.ctx.raise(AsyncEvent{Type: EventSQDrained, QP: q})
 }
 
 // mayPostSend reports why no send request can be posted in this state. In SQD
 // it waits; in Err it is flushed at once.
-func (q *QP) mayPostSend() error {
+func (q *lifecycle) mayPostSend() error {
 	if q.state < StateRTS {
 		return &StateError{From: q.state, To: q.state, Op: "posting a send request"}
 	}
@@ -124,7 +133,7 @@ func (q *QP) mayPostSend() error {
 
 // mayPostRecv reports why no receive can be posted in this state. In Err it is
 // flushed at once.
-func (q *QP) mayPostRecv() error {
+func (q *lifecycle) mayPostRecv() error {
 	if q.state == StateReset {
 		return &StateError{From: q.state, To: q.state, Op: "posting a receive"}
 	}
@@ -132,7 +141,7 @@ func (q *QP) mayPostRecv() error {
 }
 
 // mayBegin reports whether send requests may go out that have not begun.
-func (q *QP) mayBegin() bool { return q.state == StateRTS }
+func (q *lifecycle) mayBegin() bool { return q.state == StateRTS }
 
 // takesInbound reports whether peers are heard.
-func (q *QP) takesInbound() bool { return q.state >= StateRTR && q.state <= StateSQD }
+func (q *lifecycle) takesInbound() bool { return q.state >= StateRTR && q.state <= StateSQD }

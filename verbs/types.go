@@ -3,9 +3,9 @@ package verbs
 import (
 	"fmt"
 	"net/netip"
+	"time"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
 // Access is what a memory region or window may be used for (ibv_reg_mr(3)).
@@ -261,19 +261,19 @@ type QPInit struct {
 	// was sent has arrived. Then it may be sent from where it lies, if it is in the
 	// arena (QP.Direct). RD holds requests for that long anyway.
 	Lasting bool
-	// Taker is for type RD: it is offered short Sends before they take a receive.
+	// RecvHandler is for type RD: it is offered short Sends before they take a receive.
 	// Default: nobody is. An extension.
-	Taker Taker
+	RecvHandler RecvHandler
 }
 
-// Taker takes messages in without a receive, which spares short ones the way
+// RecvHandler is an inline receive handler: it takes messages in without a receive, which spares short ones the way
 // through a buffer and two queues.
-type Taker interface {
-	// Take is offered a Send of src that is whole, in order, and not behind anything
+type RecvHandler interface {
+	// HandleRecv is offered a Send of src that is whole, in order, and not behind anything
 	// that was not polled yet. It reports whether it has taken it in; if not, the
 	// message goes to the next receive. It is called inside a step of the engine, must
 	// not call the context's objects, and b is the caller's again when it returns.
-	Take(src *AH, b []byte) bool
+	HandleRecv(src *AH, b []byte) bool
 }
 
 // RecordConfig says how a target logs Write-Records. Zero values mean the
@@ -292,7 +292,7 @@ type RecordConfig struct {
 	MaxPerSource int
 	// Deadline is how long after its last chunk an incomplete record of a UD
 	// queue pair ends, as it is. Default 10 ms.
-	Deadline mono.Duration
+	Deadline time.Duration
 }
 
 // CQInit describes a completion queue to make.

@@ -1,6 +1,10 @@
 package verbs
 
-import "github.com/xwarp/xwarp/internal/mono"
+import (
+	"time"
+
+	"github.com/xwarp/xwarp/internal/base/mono"
+)
 
 // Wait polls the queue into dst as soon as there is a completion, and returns how
 // many there were: it steps and parks until then, but not for longer than timeout,
@@ -9,7 +13,7 @@ import "github.com/xwarp/xwarp/internal/mono"
 //
 // It needs no CompChannel. Whoever waits for descriptors of its own as well takes
 // CompChannel.FD.
-func (q *CQ) Wait(dst []WC, timeout mono.Duration) int {
+func (q *CQ) Wait(dst []WC, timeout time.Duration) int {
 	w := wait{}
 	for len(dst) > 0 && q.ctx != nil && !q.ctx.closed {
 		if n := q.Poll(dst); n > 0 {
@@ -25,7 +29,7 @@ func (q *CQ) Wait(dst []WC, timeout mono.Duration) int {
 // WaitFor is GetEvent that waits for an event, but not for longer than timeout. A
 // negative timeout is none. false: there was none in time, or the channel is closed.
 // The engine spins for a while before it blocks; see device.PollerConfig.
-func (ch *CompChannel) WaitFor(timeout mono.Duration) (*CQ, bool) {
+func (ch *CompChannel) WaitFor(timeout time.Duration) (*CQ, bool) {
 	w := wait{}
 	for ch.ctx != nil && !ch.ctx.closed {
 		if q, got := ch.take(); got {
@@ -41,7 +45,7 @@ func (ch *CompChannel) WaitFor(timeout mono.Duration) (*CQ, bool) {
 // WaitFor steps and parks until there is an event, but not for longer than timeout
 // (rdma_get_cm_event(3) behind a poll(2) with one). A negative timeout is none.
 // false: there was none in time, or the channel is closed.
-func (ch *CMChannel) WaitFor(timeout mono.Duration) (CMEvent, bool) {
+func (ch *CMChannel) WaitFor(timeout time.Duration) (CMEvent, bool) {
 	w := wait{}
 	for ch.ctx != nil {
 		if e, got := ch.take(); got {
@@ -64,7 +68,7 @@ type wait struct {
 
 // goOn does a step, after it has parked if the last one did nothing; the caller
 // looks between the two. It returns false when the time was over before that.
-func (w *wait) goOn(c *Context, timeout mono.Duration) bool {
+func (w *wait) goOn(c *Context, timeout time.Duration) bool {
 	e := c.cfg.Engine
 	switch {
 	case w.over:

@@ -20,7 +20,10 @@ func finding(r Report, name string) Finding {
 	return Finding{}
 }
 
-const claimsAll = featureBasic | featureRedirect | featureZeroCopy | featureRxSG
+const (
+	claimsNoSG = featureBasic | featureRedirect | featureZeroCopy
+	claimsAll  = claimsNoSG | featureRxSG
+)
 
 // What only a driver says is not said to be so, and an old kernel does not make a card
 // slow that it drives.
@@ -33,7 +36,8 @@ func TestReport_claims(t *testing.T) {
 		says         string // of zero-copy
 	}{
 		{"claims", "6.12.0", device{driver: "igb", mtu: 1500, features: features{true, claimsAll, 1}}, "generic driver", ZeroCopyNotTried, "not tried; supported, as igb says, with up to 1 buffer for a frame (zc_max_segs)"},
-		{"large frames", "6.12.0", device{driver: "igb", mtu: 9000, features: features{true, claimsAll, 1}}, "generic driver", ZeroCopyNo, "only for frames of one buffer"},
+		{"large frames", "6.12.0", device{driver: "virtio_net", mtu: 9000, features: features{true, claimsAll, 1}}, "generic driver", ZeroCopyNo, "only for frames of one buffer"},
+		{"frames too large for the driver", "6.12.0", device{driver: "igb", mtu: 3500, features: features{true, claimsNoSG, 1}}, "generic", ZeroCopyNo, "only for frames of one buffer"},
 		{"many buffers", "6.12.0", device{driver: "ice", mtu: 9000, features: features{true, claimsAll, 8}}, "generic driver", ZeroCopyNotTried, "up to 8 buffers"},
 		{"virtio", "6.12.0", device{driver: "virtio_net", mtu: 1500, features: features{true, claimsAll, 1}, lacks: virtioLacks(strings.Repeat("1", 33) + "0110")}, "generic driver", ZeroCopyNo, "no VIRTIO_F_ACCESS_PLATFORM"},
 		{"virtio with it", "6.12.0", device{driver: "virtio_net", mtu: 1500, features: features{true, claimsAll, 1}, lacks: virtioLacks(strings.Repeat("1", 34))}, "generic driver", ZeroCopyNotTried, "not tried"},
@@ -49,6 +53,35 @@ func TestReport_claims(t *testing.T) {
 		r.zeroCopy(&tt.dev)
 		if f := finding(r, "zero-copy"); strings.Join(r.Modes, " ") != tt.modes || r.ZeroCopy != tt.zeroCopy || !strings.Contains(f.Detail, tt.says) || f.OK || f.Remedy == "" {
 			t.Errorf("%s: modes %v, zero-copy %q, %+v", tt.name, r.Modes, r.ZeroCopy, f)
+		}
+	}
+}
+
+// With which MTU a driver takes a program, and receives frames in one buffer, differs.
+func TestReport_mtuOfDriver(t *testing.T) {
+	for _, tt := range []struct {
+		driver string
+		mtu    int
+		flags  uint64
+		modes  string
+		most   string // of the remedies
+	}{
+		{"igb", 3046, claimsNoSG, "generic driver", ""},
+		{"igb", 3047, claimsNoSG, "generic", "mtu 3046"},
+		{"igb", 9000, claimsAll, "generic driver", "mtu 3046"}, // a version that can do several
+		{"ixgbe", 9000, claimsNoSG, "generic", "mtu 3050"},
+		{"igc", 1501, claimsNoSG, "generic", "mtu 1500"},
+		{"virtio_net", 3826, claimsAll, "generic driver", ""},
+		{"virtio_net", 3827, claimsAll, "generic driver", "mtu 3826"},
+		{"unheard of", 9000, claimsNoSG, "generic driver", "mtu 3826"},
+	} {
+		dev := device{name: "eth1", driver: tt.driver, mtu: tt.mtu, features: features{true, tt.flags, 1}}
+		r := Report{Kernel: "6.14.0"}
+		r.modes(&dev)
+		r.zeroCopy(&dev)
+		mode, zero := finding(r, "driver mode"), finding(r, "zero-copy")
+		if strings.Join(r.Modes, " ") != tt.modes || !strings.Contains(zero.Remedy, tt.most) || !mode.OK && !strings.Contains(mode.Remedy, tt.most) || (r.ZeroCopy == ZeroCopyNo) != (tt.most != "") {
+			t.Errorf("%s with an MTU of %d: %v, zero-copy %s, %+v, %+v", tt.driver, tt.mtu, r.Modes, r.ZeroCopy, mode, zero)
 		}
 	}
 }

@@ -3,7 +3,7 @@ package xdp
 import (
 	"sync/atomic"
 
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
 // completionRing hands back buffers that were sent, under the addresses that

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
 // ZeroCopy says whether the device may read and write the arena itself.
@@ -51,11 +50,11 @@ type Config struct {
 	Pool     *Pool // chunks of Arena that several ports of one engine share, as many as their Frames together, which the caller keeps; default a pool of Frames of the port's own
 	Track    bool  // check every move of a frame (tests)
 
-	// BusyPoll lets Recv drive the device for up to this long when nothing
-	// has arrived, instead of leaving it to interrupts; default off. It is
-	// for network cards, and takes effect when their napi_defer_hard_irqs
-	// and gro_flush_timeout are set (Documentation/networking/napi.rst).
-	BusyPoll mono.Duration
+	// BusyPoll lets Recv poll the device when nothing has arrived, instead of
+	// leaving it to interrupts; default off. What comes of it PortCaps.BusyPoll says.
+	// It is for network cards, and keeps interrupts away only while the settings of
+	// the device are those of NAPI.Busy, which the caller sets, and sets back.
+	BusyPoll bool
 }
 
 // depthOf returns the default number of chunks to receive into on each of some
@@ -101,8 +100,6 @@ func (c Config) WithDefaults() (Config, error) {
 		return c, fmt.Errorf("xdp: Config.Queue is %d and Config.Slot is %d: both count from 0", c.Queue, c.Slot)
 	case !isDepth(c.RxDepth) || !isDepth(c.TxDepth):
 		return c, fmt.Errorf("xdp: Config.RxDepth is %d and Config.TxDepth is %d: give powers of two from %d to %d", c.RxDepth, c.TxDepth, depthMin, depthMax)
-	case c.BusyPoll < 0:
-		return c, fmt.Errorf("xdp: Config.BusyPoll is %v: give a time from 1 us up, or 0", c.BusyPoll)
 	case c.ZeroCopy == ZeroCopyMust && c.Mode == bpf.Generic:
 		return c, errors.New("xdp: zero-copy needs driver mode: change Config.Mode or Config.ZeroCopy")
 	}

@@ -1,6 +1,6 @@
 // Package xdp moves Ethernet frames between an arena and the queues of a
 // network device through AF_XDP, past the kernel's network stack. [Open]
-// returns a [Port], which implements fabric.Port. [Probe] says what a device
+// returns a [Port], which implements FramePort. [Probe] says what a device
 // can do and what to change where something is missing.
 //
 // AF_XDP in short (Documentation/networking/af_xdp.rst in the kernel): a
@@ -14,7 +14,7 @@
 //	COMPLETION  kernel -> us   buffers that were sent
 //
 // Each ring has one producer and one consumer. A frame larger than a chunk is
-// several buffers, all but the last marked with fabric.More (XDP multi-buffer,
+// several buffers, all but the last marked with More (XDP multi-buffer,
 // Linux 6.6). An XDP program (package bpf) decides which frames come to us.
 //
 // A buffer to send may lie anywhere in the arena, also in memory that belongs

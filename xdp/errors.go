@@ -16,7 +16,7 @@ var (
 	ErrQueueBusy   = errors.New("another AF_XDP socket holds the queue")
 	ErrMemlock     = errors.New("the limit of locked memory is too low")
 	ErrUnsupported = errors.New("not supported")
-	ErrSeatTaken   = errors.New("another port has the seat")
+	ErrSlotTaken   = errors.New("another port has the slot")
 	ErrNoSteering  = errors.New("it cannot steer to a queue for each")
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 	"github.com/xwarp/xwarp/xdp"
 )
 
@@ -30,7 +30,6 @@ func TestOpen_badConfig(t *testing.T) {
 		"TxDepth is -4":    func(c *xdp.Config) { c.TxDepth = -4 },
 		"TxDepth is 13107": func(c *xdp.Config) { c.TxDepth = 1 << 17 },
 		"Frames is 2048":   func(c *xdp.Config) { c.Frames = 2048 },
-		"BusyPoll is -1":   func(c *xdp.Config) { c.BusyPoll = -1 },
 		"zero-copy needs":  func(c *xdp.Config) { c.ZeroCopy, c.Mode = xdp.ZeroCopyMust, bpf.Generic },
 	} {
 		c := good

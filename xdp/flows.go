@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Flows are the filters that [OpenLines] puts into a network card, and what else
+// Flows are the filters that [OpenQueueSet] puts into a network card, and what else
 // it changes there. They outlive the process: whoever it was that noted them can
-// take them out (LinesConfig.Keep).
+// take them out (QueueSetConfig.Keep).
 type Flows struct {
 	Device  string   `json:"device"`
 	Ifindex int      `json:"ifindex"`
@@ -49,10 +49,10 @@ func (f *Flows) removeFrom(card ethtool) (int, error) {
 	return n, err
 }
 
-// steerFlows makes the card send what is for each seat to its queue. Filters for
+// steerFlows makes the card send what is for each slot to its queue. Filters for
 // TCP ports are left out where the card takes none for a range of ports, unless
 // they are needed; then Steer.TCPPorts becomes 0.
-func (l *Lines) steerFlows() error {
+func (l *QueueSet) steerFlows() error {
 	c := &l.config
 	card := c.card
 	if card == nil {
@@ -102,7 +102,7 @@ func (l *Lines) steerFlows() error {
 }
 
 // removeFlows undoes steerFlows.
-func (l *Lines) removeFlows() error {
+func (l *QueueSet) removeFlows() error {
 	if l.config.card == nil {
 		_, err := l.flows.Remove()
 		return err
@@ -111,34 +111,34 @@ func (l *Lines) removeFlows() error {
 	return err
 }
 
-// filters returns those for the ports of all seats.
-func (l *Lines) filters(protocol uint8) (all []Filter) {
+// filters returns those for the ports of all slots.
+func (l *QueueSet) filters(protocol uint8) (all []Filter) {
 	steer := &l.config.Steer
 	if protocol == unix.IPPROTO_TCP && steer.TCPPorts == 0 {
 		return nil
 	}
-	for seat := range l.config.Seats {
-		f := Filter{Protocol: protocol, Addr: steer.Addr.Unmap(), Port: steer.PortBase + uint16(seat), Mask: 0xffff, Queue: l.plan.of(seat)[0].receive}
+	for slot := range l.config.Slots {
+		f := Filter{Protocol: protocol, Addr: steer.Addr.Unmap(), Port: steer.PortBase + uint16(slot), Mask: 0xffff, Queue: l.plan.of(slot)[0].receive}
 		if protocol == unix.IPPROTO_TCP {
-			f.Port, f.Mask = steer.TCPBase+uint16(seat*steer.TCPPorts), ^uint16(steer.TCPPorts-1)
+			f.Port, f.Mask = steer.TCPBase+uint16(slot*steer.TCPPorts), ^uint16(steer.TCPPorts-1)
 		}
 		all = append(all, f)
 	}
 	return all
 }
 
-func (l *Lines) noSteering(detail string, cause error) error {
+func (l *QueueSet) noSteering(detail string, cause error) error {
 	return &Error{Device: l.config.Device, Reason: ErrNoSteering, Detail: detail,
 		Remedy: "let the ranks share one queue", Cause: cause}
 }
 
 // checkFlows refuses what filters cannot express.
-func checkFlows(c *LinesConfig) error {
+func checkFlows(c *QueueSetConfig) error {
 	switch n := c.Steer.TCPPorts; {
 	case !c.Steer.Addr.IsValid():
-		return fmt.Errorf("xdp: LinesConfig.Steer.Addr is missing: give the address of %s, which filters need", c.Device)
+		return fmt.Errorf("xdp: QueueSetConfig.Steer.Addr is missing: give the address of %s, which filters need", c.Device)
 	case n != 0 && (!isPower(n) || int(c.Steer.TCPBase)%n != 0):
-		return fmt.Errorf("xdp: LinesConfig.Steer has %d TCP ports from %d on for each seat: give a range of TCPBlock, which a filter can match", n, c.Steer.TCPBase)
+		return fmt.Errorf("xdp: QueueSetConfig.Steer has %d TCP ports from %d on for each slot: give a range of TCPBlock, which a filter can match", n, c.Steer.TCPBase)
 	}
 	return nil
 }

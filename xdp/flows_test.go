@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 	"github.com/xwarp/xwarp/xdp"
 )
 
-// onCard returns the configuration of two seats behind a network card.
-func onCard(card *xdp.FakeCard, h *testbed.Host) xdp.LinesConfig {
-	c := linesConfig(2, 2, bpf.Driver, testbed.Cable)
+// onCard returns the configuration of two slots behind a network card.
+func onCard(card *xdp.FakeCard, h *testbed.Host) xdp.QueueSetConfig {
+	c := setConfig(2, 2, bpf.Driver, testbed.Cable)
 	c.Steer.Addr = h.Addr
 	c.Steer.TCPBase, c.Steer.TCPPorts = xdp.TCPBlock(2)
 	card.Use(&c)
@@ -28,13 +28,13 @@ func filter(protocol uint8, addr netip.Addr, port, mask uint16, queue int) xdp.F
 	return xdp.Filter{Protocol: protocol, Addr: addr, Port: port, Mask: mask, Queue: queue}
 }
 
-// On a card a seat has one queue, and the card gets filters for it, of which
+// On a card a slot has one queue, and the card gets filters for it, of which
 // nothing is left. (Here the card is made up, and a veth in driver mode does what
-// it would do between seats of the same number.)
-func TestLines_card(t *testing.T) {
+// it would do between slots of the same number.)
+func TestQueueSet_card(t *testing.T) {
 	tb := testbedOf(t, testbed.Config{MTU: 9000, Queues: 2})
 	var hosts [2][2]end
-	var lines [2]*xdp.Lines
+	var sets [2]*xdp.QueueSet
 	var kept xdp.Flows
 	cards := [2]*xdp.FakeCard{{Size: 16}, {Size: 512, Picks: true}}
 	for i, h := range tb.Hosts {
@@ -48,14 +48,14 @@ func TestLines_card(t *testing.T) {
 				return nil
 			}
 		}
-		lines[i] = openLines(t, h, c)
+		sets[i] = openQueueSet(t, h, c)
 		for n := range 2 {
-			p, err := sitAlone(t, lines[i].Seat(n))
+			p, err := sitAlone(t, sets[i].Slot(n))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, ok := p.(*xdp.Port); !ok {
-				t.Errorf("a seat with one queue is a %T", p)
+				t.Errorf("a slot with one queue is a %T", p)
 			}
 			defer p.Close()
 			hosts[i][n] = end{p, h}
@@ -71,10 +71,10 @@ func TestLines_card(t *testing.T) {
 	}
 	rng := newRand()
 	for round := range 50 {
-		seat := round / 2 % 2
-		from, to := hosts[round%2][seat], hosts[1-round%2][seat]
+		slot := round / 2 % 2
+		from, to := hosts[round%2][slot], hosts[1-round%2][slot]
 		frame := content(rng, from, to, 60+rng.IntN(8000))
-		putHeaders(frame, from.host, to.host, uint16(portBase+seat), len(frame))
+		putHeaders(frame, from.host, to.host, uint16(portBase+slot), len(frame))
 		send(from, build(rng, from, frame)...)
 		if got := recv(to); !bytes.Equal(got, frame) {
 			t.Fatalf("round %d: not what was sent", round)
@@ -83,8 +83,8 @@ func TestLines_card(t *testing.T) {
 	if err := cards[1].Insert(filter(unix.IPPROTO_UDP, a, 53, 0xffff, 0)); err != nil {
 		t.Fatal(err)
 	}
-	for i := range lines {
-		if err := lines[i].Close(); err != nil {
+	for i := range sets {
+		if err := sets[i].Close(); err != nil {
 			t.Error(err)
 		}
 		if left := cards[i].Filters(); len(left) != i || cards[i].On != (i == 1) { // somebody else needs that of host 1
@@ -106,7 +106,7 @@ func equalFilters(a, b []xdp.Filter) bool {
 }
 
 // A card that cannot steer says why, and is left as it was.
-func TestLines_cardRefuses(t *testing.T) {
+func TestQueueSet_cardRefuses(t *testing.T) {
 	tb := testbedOf(t, testbed.Config{MTU: 1500, Queues: 2})
 	noRanges := func(f xdp.Filter) error {
 		if f.Mask != 0xffff {
@@ -116,14 +116,14 @@ func TestLines_cardRefuses(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		card  xdp.FakeCard
-		spoil func(*xdp.LinesConfig)
+		spoil func(*xdp.QueueSetConfig)
 		want  string
 	}{
-		"few queues":    {xdp.FakeCard{Size: 9, On: true}, func(c *xdp.LinesConfig) { c.Seats, c.Slots = 3, 3 }, "3 queues are needed, it has 2): add queues (ethtool -L xw0 combined 3)"},
+		"few queues":    {xdp.FakeCard{Size: 9, On: true}, func(c *xdp.QueueSetConfig) { c.Slots, c.PeerSlots = 3, 3 }, "3 queues are needed, it has 2): add queues (ethtool -L xw0 combined 3)"},
 		"off for good":  {xdp.FakeCard{Size: 9, Fixed: true}, nil, "n-tuple filters are switched off"},
 		"small table":   {xdp.FakeCard{Size: 1, On: true}, nil, "all 1 places"},
 		"no such flow":  {xdp.FakeCard{Size: 9, On: true, Refuse: func(xdp.Filter) error { return unix.EOPNOTSUPP }}, nil, "flow-type udp4 dst-ip 10.87.0.1 dst-port 7471"},
-		"TCP is needed": {xdp.FakeCard{Size: 9, On: true, Refuse: noRanges}, func(c *xdp.LinesConfig) { c.NeedTCP = true }, "flow-type tcp4"},
+		"TCP is needed": {xdp.FakeCard{Size: 9, On: true, Refuse: noRanges}, func(c *xdp.QueueSetConfig) { c.NeedTCP = true }, "flow-type tcp4"},
 	} {
 		h := tb.Hosts[0]
 		config := onCard(&c.card, h)
@@ -132,7 +132,7 @@ func TestLines_cardRefuses(t *testing.T) {
 		}
 		on := c.card.On
 		err := h.Do(func() error {
-			l, err := xdp.OpenLines(config)
+			l, err := xdp.OpenQueueSet(config)
 			if err == nil {
 				l.Close()
 			}
@@ -151,15 +151,15 @@ func TestLines_cardRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := tb.Hosts[0].Do(func() error {
-		_, err := xdp.OpenLines(onCard(taken, tb.Hosts[0]))
+		_, err := xdp.OpenQueueSet(onCard(taken, tb.Hosts[0]))
 		return err
 	})
 	if left := taken.Filters(); !errors.Is(err, unix.EEXIST) || !errors.Is(err, xdp.ErrNoSteering) || len(left) != 1 {
 		t.Errorf("somebody else's filter: %v, left %v", err, left)
 	}
 	card := &xdp.FakeCard{Size: 9, On: true, Refuse: noRanges}
-	l := openLines(t, tb.Hosts[0], onCard(card, tb.Hosts[0]))
-	if s := l.Seat(1); s.TCPPorts != 0 || len(card.Filters()) != 2 {
+	l := openQueueSet(t, tb.Hosts[0], onCard(card, tb.Hosts[0]))
+	if s := l.Slot(1); s.TCPPorts != 0 || len(card.Filters()) != 2 {
 		t.Errorf("without filters for TCP: %d TCP ports, filters %v", s.TCPPorts, card.Filters())
 	}
 }

@@ -2,6 +2,7 @@ package xdp
 
 import (
 	"encoding/binary"
+	"fmt"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
@@ -61,15 +62,61 @@ type channels struct {
 
 // queryChannels asks for the queues of a device (ethtool --show-channels).
 func queryChannels(ifindex int) channels {
-	const channelsGet, headerAttr, indexAttr = 17, 1, 1
-	header := nl.NewRtAttr(headerAttr|unix.NLA_F_NESTED, nil)
-	header.AddRtAttr(indexAttr, nl.Uint32Attr(uint32(ifindex)))
-	attrs, err := askGeneric(unix.ETHTOOL_GENL_NAME, channelsGet, header)
+	attrs, err := askGeneric(unix.ETHTOOL_GENL_NAME, channelsGet, channelsRequest(ifindex))
 	if err != nil {
 		return channels{}
 	}
 	return channelsOf(attrs)
 }
+
+const channelsGet = 17
+
+func channelsRequest(ifindex int) *nl.RtAttr {
+	const headerAttr, indexAttr = 1, 1
+	header := nl.NewRtAttr(headerAttr|unix.NLA_F_NESTED, nil)
+	header.AddRtAttr(indexAttr, nl.Uint32Attr(uint32(ifindex)))
+	return header
+}
+
+// QueueCounter counts the receive queues of a device again and again, in the network
+// namespace where it was made. One goroutine at a time uses it.
+type QueueCounter struct {
+	ifindex int
+	family  uint16
+	kernel  *nl.NetlinkSocket
+	sockets map[int]*nl.SocketHandle
+}
+
+// NewQueueCounter makes a counter for a device in the network namespace of the calling
+// thread; of a VLAN it counts those of the device below. The caller closes it.
+func NewQueueCounter(device string) (*QueueCounter, error) {
+	dev, err := lookup(device)
+	if err != nil {
+		return nil, err
+	}
+	f, err := netlink.GenlFamilyGet(unix.ETHTOOL_GENL_NAME)
+	if err != nil {
+		return nil, fmt.Errorf("xdp: cannot count the queues of %s: %w", device, err)
+	}
+	kernel, err := nl.Subscribe(unix.NETLINK_GENERIC)
+	if err != nil {
+		return nil, fmt.Errorf("xdp: cannot count the queues of %s: %w", device, err)
+	}
+	sockets := map[int]*nl.SocketHandle{unix.NETLINK_GENERIC: {Socket: kernel}}
+	return &QueueCounter{ifindex: dev.index, family: f.ID, kernel: kernel, sockets: sockets}, nil
+}
+
+// Count returns how many queues the device receives on; 0 if its driver does not say.
+func (q *QueueCounter) Count() int {
+	attrs, err := askFamily(q.family, q.sockets, channelsGet, channelsRequest(q.ifindex))
+	if err != nil {
+		return 0
+	}
+	return channelsOf(attrs).receive
+}
+
+// Close gives back the socket.
+func (q *QueueCounter) Close() { q.kernel.Close() }
 
 // channelsOf reads the answer (linux/ethtool_netlink.h, ETHTOOL_A_CHANNELS_*).
 func channelsOf(attrs []syscall.NetlinkRouteAttr) channels {
@@ -88,14 +135,22 @@ func channelsOf(attrs []syscall.NetlinkRouteAttr) channels {
 
 // askGeneric sends one request to a generic netlink family and returns the
 // attributes of the answer.
-func askGeneric(family string, command uint8, attr *nl.RtAttr) ([]syscall.NetlinkRouteAttr, error) {
+func askGeneric(family string, command uint8, attrs ...*nl.RtAttr) ([]syscall.NetlinkRouteAttr, error) {
 	f, err := netlink.GenlFamilyGet(family)
 	if err != nil {
 		return nil, err
 	}
-	req := nl.NewNetlinkRequest(int(f.ID), 0)
+	return askFamily(f.ID, nil, command, attrs...)
+}
+
+// askFamily is askGeneric for a family by its number, over sockets if they are given.
+func askFamily(family uint16, sockets map[int]*nl.SocketHandle, command uint8, attrs ...*nl.RtAttr) ([]syscall.NetlinkRouteAttr, error) {
+	req := nl.NewNetlinkRequest(int(family), 0)
+	req.Sockets = sockets
 	req.AddData(genlHeader{command, 1})
-	req.AddData(attr)
+	for _, a := range attrs {
+		req.AddData(a)
+	}
 	msgs, err := req.Execute(unix.NETLINK_GENERIC, 0)
 	if err != nil {
 		return nil, err

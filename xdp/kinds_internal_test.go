@@ -43,6 +43,17 @@ func TestKinds_documented(t *testing.T) {
 	}
 }
 
+// A driver that has XDP does not make driver mode usable on a device above others.
+func TestReport_modesOfKinds(t *testing.T) {
+	for _, k := range kinds() {
+		r, dev := &Report{Kernel: "6.1"}, &device{name: "up0", driver: "veth", kind: k}
+		r.modes(dev)
+		if got, want := len(r.Modes) == 2, k.use == useBest || k.use == useLower; got != want {
+			t.Errorf("%s: modes %v", k.name, r.Modes)
+		}
+	}
+}
+
 func TestDevice_suits(t *testing.T) {
 	ether := netlink.LinkAttrs{Name: "up0", EncapType: "ether"}
 	for _, c := range []struct {

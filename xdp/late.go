@@ -9,21 +9,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
-// Before Linux 6.4 nobody can map the rings of a socket that is bound, and seats
-// map those that another process has made (QueueConfig.Late). So each seat maps
+// Before Linux 6.4 nobody can map the rings of a socket that is bound, and slots
+// map those that another process has made (QueueConfig.Late). So each slot maps
 // them first and says so; when all have that are still there, who made the queues
-// binds the sockets; and then the seats are told what the ports can do, which is
-// known only now. They meet in the beginning of the arena.
+// binds the sockets; and then the slots are told what the ports can do, which is
+// known only now. They meet in the beginning of what they share in the arena.
 
-// meeting is what seats and the process that made the queues tell one another.
+// meeting is what slots and the process that made the queues tell one another.
 type meeting struct {
 	state  *uint32  // a state of it, which Bind writes when all else is written
 	length *uint32  // bytes of text
 	text   []byte   // caps as JSON, or why there is no port
-	mapped []uint32 // by seat: not 0 when it has mapped the rings
+	mapped []uint32 // by slot: not 0 when it has mapped the rings
 }
 
 // The states of a meeting.
@@ -36,10 +36,10 @@ const (
 // meetingLen is how much of the arena a meeting takes.
 const meetingLen = 2 * mem.FrameSize
 
-func meetingOf(arena *Arena) *meeting {
-	b := arena.Bytes()[:meetingLen]
+func meetingOf(arena *Arena, l layout) *meeting {
+	b := arena.Bytes()[l.base:][:meetingLen]
 	words := mem.ScalarsOf[uint32](b[:8])
-	return &meeting{&words[0], &words[1], b[lineLen:mem.FrameSize], mem.ScalarsOf[uint32](b[mem.FrameSize:][:4*seatsMax])}
+	return &meeting{&words[0], &words[1], b[lineLen:mem.FrameSize], mem.ScalarsOf[uint32](b[mem.FrameSize:][:4*slotsMax])}
 }
 
 // close ends the meeting with a text.
@@ -48,10 +48,10 @@ func (m *meeting) close(state uint32, text []byte) {
 	atomic.StoreUint32(m.state, state)
 }
 
-// await says that a seat has mapped its rings, and returns what its port can do
+// await says that a slot has mapped its rings, and returns what its port can do
 // when all have.
-func (m *meeting) await(seat int) (caps PortCaps, err error) {
-	atomic.StoreUint32(&m.mapped[seat], 1)
+func (m *meeting) await(slot int) (caps PortCaps, err error) {
+	atomic.StoreUint32(&m.mapped[slot], 1)
 	for atomic.LoadUint32(m.state) == meetingOpen {
 		time.Sleep(time.Millisecond)
 	}
@@ -60,18 +60,18 @@ func (m *meeting) await(seat int) (caps PortCaps, err error) {
 		return caps, errors.New(string(text))
 	}
 	if err := json.Unmarshal(text, &caps); err != nil {
-		return caps, fmt.Errorf("xdp: what the port of seat %d can do: %w", seat, err)
+		return caps, fmt.Errorf("xdp: what the port of slot %d can do: %w", slot, err)
 	}
 	return caps, nil
 }
 
 // Bind binds the sockets of queues that were opened with QueueConfig.Late, once
-// each seat was opened or is gone, which gone reports. It reports whether that was
-// so. When it fails the seats do, with the same reason.
-func (q *Queue) Bind(gone func(seat int) bool) (done bool, err error) {
-	m := meetingOf(q.arena)
-	for seat := range q.config.Seats {
-		if atomic.LoadUint32(&m.mapped[seat]) == 0 && !gone(seat) {
+// each slot was opened or is gone, which gone reports. It reports whether that was
+// so. When it fails the slots do, with the same reason.
+func (q *Queue) Bind(gone func(slot int) bool) (done bool, err error) {
+	m := meetingOf(q.arena, q.layout)
+	for slot := range q.config.Slots {
+		if atomic.LoadUint32(&m.mapped[slot]) == 0 && !gone(slot) {
 			return false, nil
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 	"github.com/xwarp/xwarp/xdp"
 )
 
@@ -301,24 +301,6 @@ func TestFlush_deviceGoesDown(t *testing.T) {
 			b.Flush()
 		}
 	})
-}
-
-func TestBusyPoll_framesArrive(t *testing.T) {
-	for _, d := range drivers[:2] {
-		t.Run(d.name, func(t *testing.T) {
-			a, b := newWire(t, d, func(arena *mem.Arena) xdp.Config {
-				c := config(arena)
-				c.BusyPoll = time.Microsecond
-				return c
-			})
-			rng := newRand()
-			want := content(rng, a, b, 5000)
-			send(a, build(rng, a, want)...)
-			if got := recv(b); string(got) != string(want) {
-				t.Error("the frame is not the same")
-			}
-		})
-	}
 }
 
 // One program may serve several ports of a device. It stays when they close.

@@ -1,8 +1,8 @@
 package xdp
 
 import (
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
 // Arena is the memory that frames lie in: the UMEM. Alloc takes a piece of it for
@@ -37,5 +37,5 @@ type PortCaps = fabric.PortCaps
 // PortStats counts frames of a port.
 type PortStats = fabric.PortStats
 
-// FramePort is what all ports are: Port, and those that OpenLineSeat opens.
+// FramePort is what all ports are: Port, and those that OpenPairSlot opens.
 type FramePort = fabric.Port

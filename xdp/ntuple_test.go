@@ -49,7 +49,7 @@ func (c *FakeCard) Insert(f Filter) error {
 }
 
 // Use makes c the network card of a configuration.
-func (c *FakeCard) Use(config *LinesConfig) { config.card = c.do }
+func (c *FakeCard) Use(config *QueueSetConfig) { config.card = c.do }
 
 func (c *FakeCard) do(b []byte) error {
 	if c.rules == nil {

@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
 // Open opens a port on the queues of a device in the network namespace of the
@@ -69,14 +68,14 @@ func openFirst(c Config) (*Port, error) {
 		}
 		p.ownPool = true
 	}
-	if err := p.open(c, c.Queue); err != nil {
+	if err := p.open(c); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
 
-// open opens the sockets of p, which receives on c.Queue and sends on sendOn.
-func (p *Port) open(c Config, sendOn int) (err error) {
+// open opens the socket of p, which receives and sends on c.Queue.
+func (p *Port) open(c Config) (err error) {
 	dev, mode := p.steering.device, p.steering.mode
 	// A completion entry is reserved for each buffer on its way, so that ring
 	// never overflows when it is as large as the TX ring.
@@ -86,20 +85,15 @@ func (p *Port) open(c Config, sendOn int) (err error) {
 	}
 	p.rings, p.out = p.sock.rings, p.sock
 	p.post() // before bind: some drivers want something to receive into
-	if err := p.sock.bind(dev, c.Queue, c.bindings(dev, mode), bindPatience); err != nil {
+	if err := p.sock.bind(dev, c.Queue, c.bindings(dev, mode), bindTries); err != nil {
 		return err
 	}
-	if sendOn != c.Queue {
-		if err := p.openSender(c, sendOn); err != nil {
-			return err
-		}
-	}
 	p.out.tune(c.TxDepth)
-	if c.BusyPoll > 0 {
-		if err := p.sock.busyPoll(dev, c.busyMicroseconds()); err != nil {
+	if c.BusyPoll {
+		if err := p.sock.busyPoll(dev.name); err != nil {
 			return err
 		}
-		p.busyPoll = true
+		p.startBusyPoll()
 	}
 	if p.caps, err = capsOf(c, dev, mode, p.sock); err != nil {
 		return err
@@ -109,8 +103,8 @@ func (p *Port) open(c Config, sendOn int) (err error) {
 
 // onAllQueues makes a port of p and of c.Queues-1 more, each of which receives on
 // a queue of its own. It owns p from now on.
-func (p *Port) onAllQueues(c Config) (*fan, error) {
-	f := &fan{ports: []*Port{p}, poll: -1}
+func (p *Port) onAllQueues(c Config) (*portSet, error) {
+	f := &portSet{first: c.Queue, ports: []*Port{p}, poll: -1}
 	for queue := c.Queue + 1; queue < c.Queue+c.Queues; queue++ {
 		b := &Port{arena: c.Arena, pool: p.pool, caps: p.caps, rxDepth: c.RxDepth, want: c.RxDepth}
 		f.ports = append(f.ports, b)
@@ -142,16 +136,14 @@ func (p *Port) receiveBeside(first *Port, c Config, queue int) (err error) {
 	if err := p.sock.bindBeside(first.sock, s.device, queue); err != nil {
 		return err
 	}
-	if c.BusyPoll > 0 {
-		if err := p.sock.busyPoll(s.device, c.busyMicroseconds()); err != nil {
+	if c.BusyPoll {
+		if err := p.sock.busyPoll(s.device.name); err != nil {
 			return err
 		}
-		p.busyPoll = true
+		p.startBusyPoll()
 	}
 	return s.Register(queue, p.sock.fd)
 }
-
-func (c *Config) busyMicroseconds() int { return int(max(c.BusyPoll/mono.Microsecond, 1)) }
 
 // bindings are the flags to bind with, the best first: the first that the driver
 // takes is used. The kernel must be told to copy in generic mode, where a driver

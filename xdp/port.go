@@ -6,34 +6,36 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
-// Port is a queue of a network device. It implements fabric.Port. All of its
+// Port is a queue of a network device. It implements FramePort. All of its
 // methods belong to one engine.
 type Port struct {
-	steering *Steering
-	sock     *socket
-	out      *socket // what sends: sock, or one on another queue
-	rings    *rings
-	arena    *Arena
-	pool     *Pool
-	ownPool  bool // Close releases it
-	caps     PortCaps
-	stats    PortStats
-	member   *member  // nil: the queue is ours alone
-	from     mem.Addr // buffers to send lie in the span bytes from here on
-	span     mem.Addr
+	steering    *Steering
+	sock        *socket
+	out         *socket // what sends: sock, or one of the same queue beside it
+	rings       *rings
+	arena       *Arena
+	pool        *Pool
+	ownPool     bool          // Close releases it
+	borrowed    *mem.Borrowed // the pool's, of frames to receive into; nil: they are its own
+	caps        PortCaps
+	stats       PortStats
+	participant *participant // nil: the queue is ours alone
+	from        mem.Addr     // buffers to send lie in the span bytes from here on
+	span        mem.Addr
 
-	queued   int  // buffers sent and not completed: never above the size of the TX ring
-	apart    bool // chunks to receive into are borrowed ones of the pool, no others
-	posted   int  // chunks given to the kernel and not received: never above rxDepth
-	rxDepth  int  // how many are posted at most
-	want     int  // how many should be posted: rxDepth, or quietDepth in calm times
-	calm     int  // receives of few buffers in a row
-	dirty    bool // the kernel has not taken all of the TX ring yet
-	busyPoll bool
+	queued  int  // buffers sent and not completed: never above the size of the TX ring
+	apart   bool // chunks to receive into are borrowed ones of the pool, no others
+	posted  int  // chunks given to the kernel and not received: never above rxDepth
+	rxDepth int  // how many are posted at most
+	want    int  // how many should be posted: rxDepth, or quietDepth in calm times
+	calm    int  // receives of few buffers in a row
+	dirty   bool // the kernel has not taken all of the TX ring yet
+	busy    busyPolling
+	polled  [1]unix.PollFd // scratch
 }
 
 // fillBatch is how many chunks must be missing before new ones are posted. The
@@ -68,7 +70,12 @@ func (p *Port) adapt(n int) {
 const fillReserve = 64
 
 // Caps returns what the port can do.
-func (p *Port) Caps() PortCaps { return p.caps }
+func (p *Port) Caps() PortCaps {
+	c := p.caps
+	p.findNAPI()
+	c.BusyPoll = p.busy.String()
+	return c
+}
 
 // Arena returns the memory that frames live in.
 func (p *Port) Arena() *Arena { return p.arena }
@@ -76,7 +83,7 @@ func (p *Port) Arena() *Arena { return p.arena }
 // Pool returns the frames of the port. They are invalid after Close.
 func (p *Port) Pool() *Pool { return p.pool }
 
-// Steering returns what gives frames to the port; nil on a seat, where it is
+// Steering returns what gives frames to the port; nil on a slot, where it is
 // that of its queue.
 func (p *Port) Steering() *Steering { return p.steering }
 
@@ -85,16 +92,27 @@ func (p *Port) Steering() *Steering { return p.steering }
 func (p *Port) FD() int { return p.sock.fd }
 
 // Recv fills dst with the buffers of whole frames and returns how many buffers
-// it wrote; see fabric.Port. The caller gives each back with Pool.Put.
+// it wrote; see FramePort. The caller gives each back with Pool.Put.
 func (p *Port) Recv(dst []Desc) int {
+	n := p.take(dst)
+	if n == 0 && p.busy >= busyAsked && p.drive() {
+		n = p.take(dst)
+	}
+	return n
+}
+
+// take is Recv of what is there.
+func (p *Port) take(dst []Desc) int {
 	rx := &p.rings.rx
 	got := rx.take(dst)
 	if got.bufs == 0 {
-		p.recvNothing(got)
+		if got.tooLong {
+			p.dropTooLong()
+		}
 		return 0
 	}
-	if p.member != nil {
-		p.member.hold(dst[:got.bufs])
+	if p.participant != nil {
+		p.participant.hold(dst[:got.bufs])
 	}
 	rx.publish()
 	p.posted -= got.bufs
@@ -104,16 +122,6 @@ func (p *Port) Recv(dst []Desc) int {
 	return got.bufs
 }
 
-func (p *Port) recvNothing(got received) {
-	if p.busyPoll {
-		p.stats.Wakeups++
-		receive(p.sock.fd)
-	}
-	if got.tooLong {
-		p.dropTooLong()
-	}
-}
-
 // dropTooLong gets rid of a frame with more buffers than any kernel makes,
 // which would block the ring for ever. What is left of it arrives as a frame
 // that no protocol takes.
@@ -121,8 +129,8 @@ func (p *Port) dropTooLong() {
 	rx := &p.rings.rx
 	for range fabric.MaxBufs {
 		d := rx.pop()
-		if p.member != nil {
-			p.member.hold([]Desc{d})
+		if p.participant != nil {
+			p.participant.hold([]Desc{d})
 		}
 		p.pool.Put(d.Addr)
 	}
@@ -135,7 +143,7 @@ func (p *Port) dropTooLong() {
 func (p *Port) TxFree() int { return p.rings.tx.size() - p.queued }
 
 // Send queues whole frames and returns how many buffers it took; see
-// fabric.Port. It panics when a buffer is empty or crosses the boundary of a
+// FramePort. It panics when a buffer is empty or crosses the boundary of a
 // chunk, when a frame has more than Caps().MaxBufs, and when the last frame of
 // src is not whole: the kernel would drop such a frame in silence and never
 // hand its buffers back.
@@ -189,13 +197,13 @@ func badBuffer(d *fabric.Desc, n, most int) {
 }
 
 // Flush makes the kernel send what is queued, takes back buffers that were
-// sent and posts chunks to receive into; see fabric.Port.
+// sent and posts chunks to receive into; see FramePort.
 func (p *Port) Flush() {
 	if p.dirty {
 		p.transmit()
 	}
-	if p.member != nil {
-		p.flushSeat()
+	if p.participant != nil {
+		p.flushSlot()
 		return
 	}
 	if p.queued > 0 {
@@ -221,6 +229,9 @@ func (p *Port) transmit() {
 		wake(p.out.fd)
 		before := waiting
 		waiting = tx.waiting()
+		if p.caps.ZeroCopy && p.busy == busyOn && waiting > 0 {
+			p.wakeByPoll(p.out.fd)
+		}
 		if p.caps.ZeroCopy || waiting == before {
 			// Zero-copy: the driver was woken and will take them. Copy: the
 			// device's queue, the send buffer or the COMPLETION ring is full,
@@ -264,8 +275,7 @@ func (p *Port) post() {
 	fill.publish()
 	p.posted += n
 	if p.caps.ZeroCopy && fill.needWakeup() {
-		p.stats.Wakeups++
-		receive(p.sock.fd)
+		p.refill(p.sock.fd)
 	}
 }
 
@@ -293,9 +303,9 @@ func (p *Port) Close() error {
 	if p.steering != nil {
 		errs = append(errs, p.steering.Close())
 	}
-	if p.member != nil {
-		p.member.leave(p)
-		p.member = nil
+	if p.participant != nil {
+		p.participant.leave(p)
+		p.participant = nil
 	}
 	if p.sock != nil && p.sock.fd >= 0 {
 		if p.out != nil && p.out != p.sock {

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/xdp"
 )
 

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
 // Finding is one thing that AF_XDP needs or likes on a device.
@@ -120,7 +120,8 @@ func (r *Report) queues(dev *device) {
 	r.add(f)
 }
 
-// steering tells whether several processes can have a queue each.
+// steering tells whether several processes can have a queue each, and how a card
+// spreads what no filter steers.
 func (r *Report) steering(dev *device) {
 	const share = "ranks of one host share a queue"
 	f := Finding{Name: "steering", Detail: "no n-tuple filters in " + dev.who(), Remedy: share}
@@ -128,6 +129,7 @@ func (r *Report) steering(dev *device) {
 	card, closeCard, err := openEthtool(dev.card)
 	if err == nil {
 		defer closeCard()
+		r.hash(dev, card)
 		on, _ = card.filtering() // who has filters can say it
 		_, err = card.list()
 	}
@@ -203,7 +205,7 @@ func (r *Report) permissions() {
 }
 
 func (r *Report) memlock() {
-	const arena = 64 << 20 // the default of mem.Config
+	const arena = mem.DefaultSize
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
 		limit.Cur = 0
@@ -246,7 +248,7 @@ func (r *Report) trialSocket(dev *device) {
 			return err
 		}
 		defer s.close()
-		if err := s.bind(dev, 0, []uint16{unix.XDP_COPY | unix.XDP_USE_SG, unix.XDP_COPY}, bindImpatience); err != nil {
+		if err := s.bind(dev, 0, []uint16{unix.XDP_COPY | unix.XDP_USE_SG, unix.XDP_COPY}, bindTriesFew); err != nil {
 			return err
 		}
 		r.NeedWakeup, r.MultiBuffer = true, s.sg // bind asks for both
@@ -270,6 +272,11 @@ func (r *Report) modes(dev *device) {
 		f.OK, f.Detail = known, "supported by "+dev.who()+", as far as known: the kernel tells since Linux 6.3"
 	}
 	switch {
+	case dev.kind.use != useBest && dev.kind.use != useLower:
+		f.OK, f.Detail, f.Remedy = false, "not used on "+dev.kind.what, "see device"
+	case f.OK && dev.tooLarge():
+		f.OK, f.Detail = false, fmt.Sprintf("supported by %s, but not with an MTU above %d", dev.who(), dev.mtuDriver())
+		f.Remedy = fmt.Sprintf("generic mode is used; or lower the MTU on all hosts: ip link set dev %s mtu %d", dev.name, dev.mtuDriver())
 	case f.OK:
 		r.Modes = append(r.Modes, bpf.Driver.String())
 	case !dev.features.known:
@@ -315,9 +322,9 @@ func (r *Report) zeroCopy(dev *device) {
 	case dev.lacks != "":
 		r.ZeroCopy = ZeroCopyNo
 		f.Detail, f.Remedy = "supported by "+dev.who()+", but not here: "+dev.lacks, "the kernel copies; ask who runs the host of this machine"
-	case dev.mtu > MTUSingle && dev.features.zcSegs <= 1:
+	case dev.tooLarge(), dev.mtu > dev.mtuSingle() && dev.features.zcSegs <= 1:
 		r.ZeroCopy, f.Detail = ZeroCopyNo, "only for frames of one buffer (zc_max_segs 1)"
-		f.Remedy = fmt.Sprintf("lower the MTU on all hosts to use it: ip link set dev %s mtu %d", dev.name, MTUSingle)
+		f.Remedy = fmt.Sprintf("lower the MTU on all hosts to use it, to %d at most: ip link set dev %s mtu %[1]d", dev.mtuDriver(), dev.name)
 	default:
 		r.ZeroCopy, f.Unsure = ZeroCopyNotTried, true
 		f.Detail = "not tried; supported, " + by

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
 // turn sends a frame from one end to the other and waits for it, all in one
@@ -34,9 +34,9 @@ func turn(from, to *end, frame []byte, bufs []fabric.Desc) {
 	to.Flush()
 }
 
-func TestAllocs_seat(t *testing.T) {
+func TestAllocs_slot(t *testing.T) {
 	forEachMode(t, func(t *testing.T, mode bpf.Mode) {
-		s := newSeated(t, mode, 2)
+		s := newSharers(t, mode, 2)
 		a, b := &s.ends[0][1], &s.ends[1][0]
 		frame := content(newRand(), *a, *b, 9014)
 		bufs := make([]fabric.Desc, fabric.MaxBufs)
@@ -46,10 +46,10 @@ func TestAllocs_seat(t *testing.T) {
 	})
 }
 
-// BenchmarkSeat is the work of both ends for one frame: on a queue of its own, on
-// seats of shared queues that take turns, so that each finds what it shares as
-// another has left it, and on seats with lines, that share nothing.
-func BenchmarkSeat(b *testing.B) {
+// BenchmarkSlot is the work of both ends for one frame: on a queue of its own, on
+// slots of shared queues that take turns, so that each finds what it shares as
+// another has left it, and on slots with lines, that share nothing.
+func BenchmarkSlot(b *testing.B) {
 	var bufs [fabric.MaxBufs]fabric.Desc
 	for _, size := range []int{64, 9014} {
 		name := map[int]string{64: "/64", 9014: "/9014"}[size]
@@ -61,20 +61,20 @@ func BenchmarkSeat(b *testing.B) {
 				turn(&x, &y, frame, bufs[:])
 			}
 		})
-		for _, seats := range []int{2, 8} {
-			b.Run(map[int]string{2: "lines2", 8: "lines8"}[seats]+name, func(b *testing.B) {
-				s := newLined(b, bpf.Generic, testbed.Cable, [2]int{seats, seats})
+		for _, slots := range []int{2, 8} {
+			b.Run(map[int]string{2: "lines2", 8: "lines8"}[slots]+name, func(b *testing.B) {
+				s := newSetHosts(b, bpf.Generic, testbed.Cable, [2]int{slots, slots})
 				takeTurns(b, s.ends, size)
 			})
 		}
-		for _, seats := range []int{1, 2, 8} {
-			b.Run(map[int]string{1: "seat1", 2: "seats2", 8: "seats8"}[seats]+name, func(b *testing.B) {
-				s := &seated{tb: newTestbed(b, 9000)}
+		for _, slots := range []int{1, 2, 8} {
+			b.Run(map[int]string{1: "slot1", 2: "slots2", 8: "slots8"}[slots]+name, func(b *testing.B) {
+				s := &sharers{tb: newTestbed(b, 9000)}
 				for i, h := range s.tb.Hosts[:2] {
-					c := queueConfig(seats, bpf.Generic)
+					c := queueConfig(slots, bpf.Generic)
 					c.TxDepth, c.Part = 1024, 16<<20
 					s.queues[i] = openQueue(b, h, c)
-					for n := range seats {
+					for n := range slots {
 						s.ends[i] = append(s.ends[i], end{sit(b, s.queues[i], n), h})
 					}
 				}
@@ -84,7 +84,7 @@ func BenchmarkSeat(b *testing.B) {
 	}
 }
 
-// takeTurns has each seat send a frame to that of the same number, in turn.
+// takeTurns has each slot send a frame to that of the same number, in turn.
 func takeTurns(b *testing.B, ends [2][]end, size int) {
 	bufs := make([]fabric.Desc, fabric.MaxBufs)
 	frames := make([][]byte, len(ends[0]))

@@ -10,19 +10,20 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 	"github.com/xwarp/xwarp/xdp"
 )
 
-// Tests with a process on each seat, which are stopped and killed.
+// Tests with a process on each slot, which are stopped and killed.
 
 // chat sends frames that are echoed and checks what comes back, a window at a
 // time.
@@ -30,7 +31,7 @@ type chat struct {
 	port  fabric.Port
 	from  *testbed.Host
 	to    *testbed.Host
-	seat  int
+	slot  int
 	rng   *rand.Rand
 	frame []byte
 	back  int // echoes
@@ -42,8 +43,8 @@ const (
 	chatMark   = udpHeaderLen // a number is at this offset
 )
 
-func newChat(p fabric.Port, from, to *testbed.Host, seat int) *chat {
-	c := &chat{port: p, from: from, to: to, seat: seat, rng: newRand(), frame: make([]byte, 9014)}
+func newChat(p fabric.Port, from, to *testbed.Host, slot int) *chat {
+	c := &chat{port: p, from: from, to: to, slot: slot, rng: newRand(), frame: make([]byte, 9014)}
 	for i := range c.frame {
 		c.frame[i] = byte(c.rng.Uint32())
 	}
@@ -57,17 +58,22 @@ func (c *chat) round() error {
 		if c.rng.IntN(2) == 0 {
 			size = chatMark + 8
 		}
-		putHeaders(c.frame, c.from, c.to, uint16(portBase+c.seat), size)
-		binary.BigEndian.PutUint64(c.frame[chatMark:], uint64(c.seat))
+		putHeaders(c.frame, c.from, c.to, uint16(portBase+c.slot), size)
+		binary.BigEndian.PutUint64(c.frame[chatMark:], uint64(c.slot))
 		c.port.Send(cut(c.port, c.frame[:size]))
 		c.away++
 	}
+	return c.take()
+}
+
+// take checks what has come.
+func (c *chat) take() error {
 	var bufs [4 * fabric.MaxBufs]fabric.Desc
 	got := bufs[:c.port.Recv(bufs[:])]
 	for len(got) > 0 {
 		frame, n := gather(c.port.Arena(), got)
-		if binary.BigEndian.Uint64(frame[chatMark:]) != uint64(c.seat) || !bytes.Equal(frame[chatMark+8:], c.frame[chatMark+8:len(frame)]) {
-			return fmt.Errorf("seat %d: a frame of %d bytes is not what was sent", c.seat, len(frame))
+		if binary.BigEndian.Uint64(frame[chatMark:]) != uint64(c.slot) || !bytes.Equal(frame[chatMark+8:], c.frame[chatMark+8:len(frame)]) {
+			return fmt.Errorf("slot %d: a frame of %d bytes is not what was sent", c.slot, len(frame))
 		}
 		for _, d := range got[:n] {
 			c.port.Pool().Put(d.Addr)
@@ -105,7 +111,7 @@ func echo(ends []end, to *testbed.Host, stop <-chan struct{}, done chan<- struct
 			return
 		default:
 		}
-		for seat, e := range ends {
+		for slot, e := range ends {
 			got := bufs[:e.Recv(bufs[:])]
 			for len(got) > 0 {
 				frame, n := gather(e.Arena(), got)
@@ -116,7 +122,7 @@ func echo(ends []end, to *testbed.Host, stop <-chan struct{}, done chan<- struct
 				if e.TxFree() < fabric.MaxBufs || e.Pool().Free() < fabric.MaxBufs {
 					panic("echo has no room: more comes than a window from each")
 				}
-				putHeaders(frame, e.host, to, uint16(portBase+seat), len(frame))
+				putHeaders(frame, e.host, to, uint16(portBase+slot), len(frame))
 				e.Send(cut(e.Port, frame))
 			}
 			e.Flush()
@@ -124,36 +130,48 @@ func echo(ends []end, to *testbed.Host, stop <-chan struct{}, done chan<- struct
 	}
 }
 
-// seatEnv makes a run of the test binary the process of a seat. It holds the
-// seat; others hold the addresses of both hosts, and where it stops itself.
-const seatEnv = "XWARP_TEST_SEAT"
+// slotEnv makes a run of the test binary the process of a slot, or of one on each of
+// several devices. It holds the slots; others hold the addresses of both hosts, and
+// where it stops itself.
+const slotEnv = "XWARP_TEST_Slot"
 
-func TestHelper_seat(t *testing.T) {
-	text, ok := os.LookupEnv(seatEnv)
+func TestHelper_slot(t *testing.T) {
+	text, ok := os.LookupEnv(slotEnv)
 	if !ok {
 		t.Skip("run by tests of shared queues")
 	}
-	s, err := xdp.ParseSeat(text)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var at stops
-	from, to := &testbed.Host{}, &testbed.Host{}
 	if _, err := fmt.Sscan(os.Getenv("STOP_AT"), &at.place, &at.times); err != nil {
 		t.Fatal(err)
 	}
-	for h, name := range map[*testbed.Host]string{from: "FROM", to: "TO"} {
-		var addr string
-		if _, err := fmt.Sscanf(os.Getenv(name), "%s %x", &addr, (*[]byte)(&h.MAC)); err != nil {
-			t.Fatal(name, err)
-		}
-		if err := h.Addr.UnmarshalText([]byte(addr)); err != nil {
+	froms, tos := strings.Split(os.Getenv("FROM"), "\n"), strings.Split(os.Getenv("TO"), "\n")
+	var slots []xdp.Slot
+	var ways []way
+	for i, line := range strings.Split(text, "\n") {
+		s, err := xdp.ParseSlot(line)
+		if err != nil {
 			t.Fatal(err)
 		}
+		slots, ways = append(slots, s), append(ways, way{hostOf(t, froms[i]), hostOf(t, tos[i])})
 	}
-	if err := seatMain(s, from, to, at); err != nil {
+	if err := slotMain(slots, ways, at); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// way is between two hosts, by one of their devices.
+type way struct{ from, to *testbed.Host }
+
+func hostOf(t *testing.T, text string) *testbed.Host {
+	h := &testbed.Host{}
+	var addr string
+	if _, err := fmt.Sscanf(text, "%s %x", &addr, (*[]byte)(&h.MAC)); err != nil {
+		t.Fatal(text, err)
+	}
+	if err := h.Addr.UnmarshalText([]byte(addr)); err != nil {
+		t.Fatal(err)
+	}
+	return h
 }
 
 // stops says at which place a process stops itself, and how many times.
@@ -176,30 +194,33 @@ func (s *stops) pass(place int) {
 	}
 }
 
-// seatMain talks until it is killed or its input ends.
-func seatMain(s xdp.Seat, from, to *testbed.Host, at stops) error {
-	arena, err := s.MapArena()
+// slotMain talks until it is killed or its input ends.
+func slotMain(slots []xdp.Slot, ways []way, at stops) error {
+	arena, ports, err := openSlots(slots)
 	if err != nil {
 		return err
 	}
 	defer arena.Close()
-	port, err := xdp.OpenSeat(s, arena, true)
-	if err != nil {
-		return err
+	var chats []*chat
+	for i, port := range ports {
+		defer port.Close()
+		xdp.SetInside(port, at.pass)
+		chats = append(chats, newChat(port, ways[i].from, ways[i].to, slots[i].Number))
 	}
-	defer port.Close()
-	xdp.SetInside(port, at.pass)
 	over := make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		close(over)
 	}()
-	c := newChat(port, from, to, s.Number)
 	for told := false; ; {
-		if err := c.round(); err != nil {
-			return err
+		talks := true
+		for _, c := range chats {
+			if err := c.round(); err != nil {
+				return err
+			}
+			talks = talks && c.back >= 4*chatWindow
 		}
-		if !told && c.back >= 4*chatWindow {
+		if !told && talks {
 			fmt.Println("talks")
 			told = true
 		}
@@ -211,36 +232,72 @@ func seatMain(s xdp.Seat, from, to *testbed.Host, at stops) error {
 	}
 }
 
+// openSlots opens ports on the slots of a process, one on each device, which share a
+// pool.
+func openSlots(slots []xdp.Slot) (*mem.Arena, []xdp.FramePort, error) {
+	open := xdp.OpenSlot
+	if len(slots[0].Pairs) > 0 {
+		open = xdp.OpenPairSlot
+	}
+	arena, err := slots[0].MapArena()
+	if err != nil {
+		return nil, nil, err
+	}
+	frames := 0
+	for _, s := range slots {
+		frames += s.ToSend()
+	}
+	pool, err := mem.NewPool(arena, frames, true)
+	var ports []xdp.FramePort
+	for _, s := range slots {
+		if err == nil {
+			var p xdp.FramePort
+			p, err = open(s, arena, pool, true)
+			ports = append(ports, p)
+		}
+	}
+	return arena, ports, err
+}
+
 // nobody is the user that overflown numbers become (/proc/sys/kernel/overflowuid).
 const nobody = 65534
 
-// process is one that has a seat.
+// process is one that has a slot.
 type process struct {
 	cmd  *exec.Cmd
 	out  *bufio.Reader
 	quit io.Closer
 }
 
-// startSeat starts a process on a seat of the first host, as a user without
+// startSlot starts a process on a slot of the first host, as a user without
 // privileges.
-func startSeat(t *testing.T, s *seated, seat int, at stops) *process {
+func startSlot(t *testing.T, s *sharers, slot int, at stops) *process {
+	t.Helper()
+	return startSlots(t, []xdp.Slot{s.queues[0].Slot(slot)}, []way{{s.tb.Hosts[0], s.tb.Hosts[1]}}, at)
+}
+
+// startSlots starts a process that has a slot on each of some devices.
+func startSlots(t *testing.T, slots []xdp.Slot, ways []way, at stops) *process {
 	t.Helper()
 	const firstExtra = 3
-	q := s.queues[0]
-	cmd := exec.Command("/proc/self/exe", "-test.run=^TestHelper_seat$")
-	mine := q.Seat(seat)
-	for _, fd := range mine.FDs() {
-		own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestHelper_slot$")
+	var lines, from, to []string
+	for i, mine := range slots {
+		text := func(h *testbed.Host) string { return fmt.Sprintf("%v %x", h.Addr, []byte(h.MAC)) }
+		from, to = append(from, text(ways[i].from)), append(to, text(ways[i].to))
+		lines = append(lines, mine.At(firstExtra+len(cmd.ExtraFiles)).Text())
+		for _, fd := range mine.FDs() {
+			own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := os.NewFile(uintptr(own), "slot")
+			defer f.Close()
+			cmd.ExtraFiles = append(cmd.ExtraFiles, f)
 		}
-		f := os.NewFile(uintptr(own), "seat")
-		defer f.Close()
-		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
 	}
-	text := func(h *testbed.Host) string { return fmt.Sprintf("%v %x", h.Addr, []byte(h.MAC)) }
-	cmd.Env = append(os.Environ(), seatEnv+"="+mine.At(firstExtra).Text(), fmt.Sprintf("STOP_AT=%d %d", at.place, at.times),
-		"FROM="+text(s.tb.Hosts[0]), "TO="+text(s.tb.Hosts[1]))
+	cmd.Env = append(os.Environ(), slotEnv+"="+strings.Join(lines, "\n"), fmt.Sprintf("STOP_AT=%d %d", at.place, at.times),
+		"FROM="+strings.Join(from, "\n"), "TO="+strings.Join(to, "\n"))
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -254,7 +311,7 @@ func startSeat(t *testing.T, s *seated, seat int, at stops) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.tb.Hosts[0].Start(cmd); err != nil {
+	if err := ways[0].from.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	return &process{cmd, bufio.NewReader(out), in}
@@ -309,26 +366,26 @@ func (p *process) kill(t *testing.T) {
 	_ = p.cmd.Wait() // killed
 }
 
-// killRig is two hosts: an echo on the second, and seat 0 of the first in this
+// killRig is two hosts: an echo on the second, and slot 0 of the first in this
 // process.
 type killRig struct {
-	*seated
+	*sharers
 	mine *chat
 	stop chan struct{}
 	done chan struct{}
 }
 
-func newKillRig(t *testing.T, mode bpf.Mode, seats int) *killRig {
+func newKillRig(t *testing.T, mode bpf.Mode, slots int) *killRig {
 	t.Helper()
-	r := &killRig{seated: &seated{tb: newTestbed(t, 9000)}, stop: make(chan struct{}), done: make(chan struct{})}
+	r := &killRig{sharers: &sharers{tb: newTestbed(t, 9000)}, stop: make(chan struct{}), done: make(chan struct{})}
 	for i, h := range r.tb.Hosts {
-		c := queueConfig(seats, mode)
+		c := queueConfig(slots, mode)
 		if i == 0 {
 			c.TxDepth = 64 // its COMPLETION ring is soon used up
 		}
 		r.queues[i] = openQueue(t, h, c)
 	}
-	for n := range seats {
+	for n := range slots {
 		r.ends[1] = append(r.ends[1], end{sit(t, r.queues[1], n), r.tb.Hosts[1]})
 	}
 	r.mine = newChat(sit(t, r.queues[0], 0), r.tb.Hosts[0], r.tb.Hosts[1], 0)
@@ -350,8 +407,8 @@ func (r *killRig) talk(t *testing.T, n int) {
 // about them, for we do not look whether they were sent.
 func (r *killRig) blindly() {
 	c := r.mine
-	putHeaders(c.frame, c.from, c.to, uint16(portBase+c.seat), chatMark+8)
-	binary.BigEndian.PutUint64(c.frame[chatMark:], uint64(c.seat))
+	putHeaders(c.frame, c.from, c.to, uint16(portBase+c.slot), chatMark+8)
+	binary.BigEndian.PutUint64(c.frame[chatMark:], uint64(c.slot))
 	for range stopEvery {
 		c.port.Send(cut(c.port, c.frame[:chatMark+8]))
 		c.away++
@@ -367,9 +424,9 @@ func (r *killRig) settle(t *testing.T, lost int) {
 	<-r.done
 	fill, received, held := r.queues[0].Accounted()
 	sum := fill + received
-	for seat, n := range held {
-		if sum += n; seat > 0 && n > 0 {
-			t.Errorf("seat %d holds %d frames and has nobody", seat, n)
+	for slot, n := range held {
+		if sum += n; slot > 0 && n > 0 {
+			t.Errorf("slot %d holds %d frames and has nobody", slot, n)
 		}
 	}
 	if all := r.queues[0].Frames(); sum > all || sum < all-lost {
@@ -382,21 +439,21 @@ func (r *killRig) settle(t *testing.T, lost int) {
 // was: the others go on, and its frames come back.
 func TestQueue_killedInTheMiddle(t *testing.T) {
 	forEachMode(t, func(t *testing.T, mode bpf.Mode) {
-		const seats = 6
-		r := newKillRig(t, mode, seats)
+		const slots = 6
+		r := newKillRig(t, mode, slots)
 		rng := newRand()
-		for seat := 1; seat < seats; seat++ {
-			p := startSeat(t, r.seated, seat, never)
+		for slot := 1; slot < slots; slot++ {
+			p := startSlot(t, r.sharers, slot, never)
 			p.expect(t, "talks")
 			r.talk(t, 100+rng.IntN(400))
 			p.kill(t)
 			r.talk(t, 100)
-			if err := r.queues[0].Vacate(seat); err != nil {
+			if err := r.queues[0].Vacate(slot); err != nil {
 				t.Fatal(err)
 			}
 		}
 		r.talk(t, 3000)
-		r.settle(t, seats-1)
+		r.settle(t, slots-1)
 	})
 }
 
@@ -404,21 +461,21 @@ func TestQueue_killedInTheMiddle(t *testing.T) {
 // that others see.
 func TestQueue_killedHalfWay(t *testing.T) {
 	forEachMode(t, func(t *testing.T, mode bpf.Mode) {
-		const seats = 1 + xdp.Places
-		r := newKillRig(t, mode, seats)
-		for seat := 1; seat < seats; seat++ {
-			p := startSeat(t, r.seated, seat, stops{place: seat - 1, times: 1})
+		const slots = 1 + xdp.Places
+		r := newKillRig(t, mode, slots)
+		for slot := 1; slot < slots; slot++ {
+			p := startSlot(t, r.sharers, slot, stops{place: slot - 1, times: 1})
 			r.blindly()
 			p.awaitStop(t)
 			r.talk(t, 100)
-			if err := r.queues[0].Vacate(seat); !errors.Is(err, xdp.ErrSeatTaken) {
-				t.Fatalf("a seat was vacated whose process is alive: %v", err)
+			if err := r.queues[0].Vacate(slot); !errors.Is(err, xdp.ErrSlotTaken) {
+				t.Fatalf("a slot was vacated whose process is alive: %v", err)
 			}
 			p.kill(t)
-			if (seat+int(mode))%2 == 0 { // who comes first: the other seats, or who made the queue
+			if (slot+int(mode))%2 == 0 { // who comes first: the other slots, or who made the queue
 				r.talk(t, 300)
 			}
-			if err := r.queues[0].Vacate(seat); err != nil {
+			if err := r.queues[0].Vacate(slot); err != nil {
 				t.Fatal(err)
 			}
 			r.talk(t, 100)
@@ -433,7 +490,7 @@ func TestQueue_stoppedHalfWay(t *testing.T) {
 	forEachMode(t, func(t *testing.T, mode bpf.Mode) {
 		r := newKillRig(t, mode, 1+xdp.Places)
 		for place := range xdp.Places {
-			p := startSeat(t, r.seated, 1+place, stops{place: place, times: 2})
+			p := startSlot(t, r.sharers, 1+place, stops{place: place, times: 2})
 			for range 2 {
 				r.blindly()
 				p.awaitStop(t)
@@ -454,7 +511,7 @@ func TestQueue_stoppedHalfWay(t *testing.T) {
 func TestQueue_stoppedInTheMiddle(t *testing.T) {
 	forEachMode(t, func(t *testing.T, mode bpf.Mode) {
 		r := newKillRig(t, mode, 2)
-		p := startSeat(t, r.seated, 1, never)
+		p := startSlot(t, r.sharers, 1, never)
 		p.expect(t, "talks")
 		for range 30 {
 			p.signal(t, syscall.SIGSTOP)
@@ -470,7 +527,7 @@ func TestQueue_stoppedInTheMiddle(t *testing.T) {
 // A process that ends in good order gives everything back, too.
 func TestQueue_leaves(t *testing.T) {
 	r := newKillRig(t, bpf.Generic, 3)
-	p := startSeat(t, r.seated, 2, never)
+	p := startSlot(t, r.sharers, 2, never)
 	p.expect(t, "talks")
 	p.end(t)
 	if err := r.queues[0].Vacate(2); err != nil {

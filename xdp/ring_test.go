@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
 // memoryRing makes the indices of a ring of four on plain memory. Tests move

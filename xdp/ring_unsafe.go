@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
 // fabric.Desc is read and written by the kernel as a struct xdp_desc.
@@ -32,11 +32,11 @@ type depths struct{ fill, completion, rx, tx int }
 
 // mapRings maps the rings of a socket whose sizes were set. It works as well
 // on a socket that another process made and passed on.
-func mapRings(fd int, d depths) (*rings, error) { return mapSeat(fd, fd, d) }
+func mapRings(fd int, d depths) (*rings, error) { return mapSlot(fd, fd, d) }
 
-// mapSeat maps the rings of a seat: its own two of fd, and those that all seats
+// mapSlot maps the rings of a slot: its own two of fd, and those that all slots
 // share of the socket that they were made for.
-func mapSeat(shared, fd int, d depths) (*rings, error) { return mapEach(shared, shared, fd, fd, d) }
+func mapSlot(shared, fd int, d depths) (*rings, error) { return mapEach(shared, shared, fd, fd, d) }
 
 // mapLine maps the rings of two sockets that have none in common with others: to
 // receive those of one, to send those of the other, which may be the same.

@@ -3,7 +3,7 @@ package xdp
 import (
 	"sync/atomic"
 
-	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
 // rxRing hands us received buffers.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
 // socket is an AF_XDP socket with its UMEM and its four rings.
@@ -83,9 +83,9 @@ func (s *socket) makeRings(d depths) error {
 // bindPauseMax. The kernel gives up the queue of a closed socket only some
 // time later.
 const (
-	bindPatience   = 105 // about five seconds
-	bindImpatience = 9   // about a quarter of a second
-	bindPauseMax   = 50 * time.Millisecond
+	bindTries    = 105 // about five seconds
+	bindTriesFew = 9   // about a quarter of a second
+	bindPauseMax = 50 * time.Millisecond
 )
 
 // bind connects the socket to a queue, with the first of flags that the driver
@@ -145,7 +145,7 @@ func newSocketBeside(d depths) (*socket, error) {
 func (s *socket) bindBeside(first *socket, dev *device, queue int) error {
 	err := s.tryBind(&unix.SockaddrXDP{
 		Flags: unix.XDP_SHARED_UMEM, Ifindex: uint32(dev.index), QueueID: uint32(queue), SharedUmemFD: uint32(first.fd),
-	}, bindPatience)
+	}, bindTries)
 	if err != nil {
 		return bindError(dev, queue, unix.XDP_SHARED_UMEM, err)
 	}
@@ -193,22 +193,6 @@ func (s *socket) tune(txDepth int) {
 	// In copy mode frames count against the send buffer until they are on
 	// the wire, rounded up to pages. The smaller default only costs speed.
 	_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, txDepth*2*mem.FrameSize)
-}
-
-// busyPoll makes system calls on the socket drive the device's queue for up to
-// us microseconds instead of waiting for its interrupts.
-func (s *socket) busyPoll(dev *device, us int) error {
-	for _, o := range []struct{ opt, value int }{
-		{unix.SO_PREFER_BUSY_POLL, 1},
-		{unix.SO_BUSY_POLL, us},
-		{unix.SO_BUSY_POLL_BUDGET, 64},
-	} {
-		if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, o.opt, o.value); err != nil {
-			return &Error{Device: dev.name, Reason: ErrUnsupported, Detail: "busy polling",
-				Remedy: "it needs CAP_NET_ADMIN and Linux 5.11 with CONFIG_NET_RX_BUSY_POLL: do without", Cause: err}
-		}
-	}
-	return nil
 }
 
 func (s *socket) close() error {

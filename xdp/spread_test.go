@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 	"github.com/xwarp/xwarp/xdp"
 )
 
@@ -88,8 +88,18 @@ func TestOpen_allQueues(t *testing.T) {
 				t.Fatalf("%d of %d datagrams arrived: %+v", got, n, p.Stats())
 			}
 		}
-		if st := p.Stats(); st.RxStray != 0 || st.RxDropped != 0 {
+		st := p.Stats()
+		if st.RxStray != 0 || st.RxDropped != 0 {
 			t.Errorf("%+v: want none stray, none dropped", st)
+		}
+		sum, used := uint64(0), 0
+		for _, n := range st.RxQueues {
+			if sum += n; n > 0 {
+				used++
+			}
+		}
+		if sum != st.RxFrames || used < 2 || used > spreadQueues {
+			t.Errorf("%v: want %d frames in all, on several of %d queues", st.RxQueues, st.RxFrames, spreadQueues)
 		}
 	})
 }
@@ -122,27 +132,27 @@ func TestOpen_budgetOfQueues(t *testing.T) {
 }
 
 // openSpread opens shared queues on the first host of a testbed with spreadQueues of them.
-func openSpread(t *testing.T, mode bpf.Mode, seats int) (*testbed.Testbed, *xdp.Queue) {
+func openSpread(t *testing.T, mode bpf.Mode, slots int) (*testbed.Testbed, *xdp.Queue) {
 	t.Helper()
 	tb := testbedOf(t, testbed.Config{MTU: 1500, Queues: spreadQueues})
-	return tb, openQueue(t, tb.Hosts[0], queueConfig(seats, mode))
+	return tb, openQueue(t, tb.Hosts[0], queueConfig(slots, mode))
 }
 
-// Every seat receives on all queues, and what it gives back goes to where most
+// Every slot receives on all queues, and what it gives back goes to where most
 // arrives: far more comes in than there are frames.
 func TestQueue_allQueues(t *testing.T) {
 	forEachMode(t, func(t *testing.T, mode bpf.Mode) {
-		const seats = 3
-		tb, q := openSpread(t, mode, seats)
+		const slots = 3
+		tb, q := openSpread(t, mode, slots)
 		var ports []fabric.Port
-		for n := range seats {
+		for n := range slots {
 			ports = append(ports, sit(t, q, n))
 		}
-		for range 2 + 2*q.Frames()/96/seats {
+		for range 2 + 2*q.Frames()/96/slots {
 			for n, p := range ports {
 				sent := sendSpread(t, tb.Hosts[1], tb.Hosts[0], uint16(portBase+n))
 				if got := received(t, p, sent); got != sent {
-					t.Fatalf("seat %d: %d of %d datagrams arrived: %+v", n, got, sent, p.Stats())
+					t.Fatalf("slot %d: %d of %d datagrams arrived: %+v", n, got, sent, p.Stats())
 				}
 			}
 		}
@@ -152,7 +162,7 @@ func TestQueue_allQueues(t *testing.T) {
 	})
 }
 
-// What a seat had on all queues when it went is given back.
+// What a slot had on all queues when it went is given back.
 func TestQueue_vacateAllQueues(t *testing.T) {
 	tb, q := openSpread(t, bpf.Generic, 2)
 	s := take(t, q, 0)
@@ -161,7 +171,7 @@ func TestQueue_vacateAllQueues(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer arena.Close()
-	p, err := xdp.OpenSeat(s, arena, true)
+	p, err := xdp.OpenSlot(s, arena, nil, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,44 +194,44 @@ func TestQueue_vacateAllQueues(t *testing.T) {
 }
 
 // Queues of a kernel that cannot map the rings of bound sockets are bound when all
-// seats are there, but for those that will not come.
+// slots are there, but for those that will not come.
 func TestQueue_late(t *testing.T) {
-	const seats = 3
+	const slots = 3
 	tb := testbedOf(t, testbed.Config{MTU: 1500, Queues: spreadQueues})
-	c := queueConfig(seats, bpf.Generic)
+	c := queueConfig(slots, bpf.Generic)
 	c.Late = true
 	q := openQueue(t, tb.Hosts[0], c)
 	never := func(int) bool { return false }
 	if done, err := q.Bind(never); done || err != nil {
-		t.Fatalf("bound: %v, %v; want to wait for the seats", done, err)
+		t.Fatalf("bound: %v, %v; want to wait for the slots", done, err)
 	}
-	opened := make(chan fabric.Port, seats)
-	for n := range seats - 1 {
-		seat := take(t, q, n)
-		go func() { opened <- occupy(t, seat) }()
+	opened := make(chan fabric.Port, slots)
+	for n := range slots - 1 {
+		slot := take(t, q, n)
+		go func() { opened <- occupy(t, slot) }()
 	}
-	second := func(seat int) bool { return seat == seats-1 }
+	second := func(slot int) bool { return slot == slots-1 }
 	for done := false; !done; time.Sleep(time.Millisecond) {
 		var err error
 		if done, err = q.Bind(second); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for range seats - 1 {
+	for range slots - 1 {
 		p := <-opened
 		if caps := p.Caps(); caps != q.Caps() || caps.MTU != 1500 {
 			t.Errorf("%+v, want %+v", caps, q.Caps())
 		}
 	}
-	if err := q.Vacate(seats - 1); err != nil {
+	if err := q.Vacate(slots - 1); err != nil {
 		t.Error(err)
 	}
-	if n := sendSpread(t, tb.Hosts[1], tb.Hosts[0], portBase+seats-1); int(q.Steering().Stray()) != n {
+	if n := sendSpread(t, tb.Hosts[1], tb.Hosts[0], portBase+slots-1); int(q.Steering().Stray()) != n {
 		t.Errorf("%d of %d datagrams to nobody were stray", q.Steering().Stray(), n)
 	}
 }
 
-// Why queues could not be bound is what each seat fails with.
+// Why queues could not be bound is what each slot fails with.
 func TestQueue_lateFails(t *testing.T) {
 	tb := testbedOf(t, testbed.Config{MTU: 1500})
 	c := queueConfig(1, bpf.Driver)
@@ -235,7 +245,7 @@ func TestQueue_lateFails(t *testing.T) {
 	defer arena.Close()
 	failed := make(chan error)
 	go func() {
-		_, err := xdp.OpenSeat(s, arena, true)
+		_, err := xdp.OpenSlot(s, arena, nil, true)
 		failed <- err
 	}()
 	var bound error
@@ -243,7 +253,7 @@ func TestQueue_lateFails(t *testing.T) {
 		done, bound = q.Bind(func(int) bool { return false })
 	}
 	if err := <-failed; bound == nil || err == nil || err.Error() != bound.Error() || !errors.Is(bound, xdp.ErrUnsupported) {
-		t.Errorf("Bind: %v; OpenSeat: %v; want that there is no zero-copy", bound, err)
+		t.Errorf("Bind: %v; OpenSlot: %v; want that there is no zero-copy", bound, err)
 	}
 }
 

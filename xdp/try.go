@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
 // Try is [Probe], and then tries what a driver only claims: for a moment it runs our
@@ -75,7 +75,7 @@ func tryZeroCopy(dev *device, queue int) error {
 	}
 	s.rings.fill.publish()
 	c := Config{ZeroCopy: ZeroCopyMust}
-	err = s.bind(dev, queue, c.bindings(dev, bpf.Driver), bindImpatience)
+	err = s.bind(dev, queue, c.bindings(dev, bpf.Driver), bindTriesFew)
 	return errors.Join(err, s.close())
 }
 
@@ -110,8 +110,8 @@ func (r *Report) tried(dev *device, t trial) {
 	default:
 		f.Detail = fmt.Sprintf("tried on queue %d: %s", t.queue, meaning(t.zeroCopy))
 		f.Remedy = "the kernel copies"
-		if claimed && dev.mtu > MTUSingle {
-			f.Remedy += fmt.Sprintf("; with an MTU of %d, whose frames have one buffer, it may work", MTUSingle)
+		if most := dev.mtuDriver(); claimed && dev.mtu > most {
+			f.Remedy += fmt.Sprintf("; with an MTU of %d or less, whose frames have one buffer, it may work", most)
 		}
 	}
 	r.add(f)

@@ -1,6 +1,6 @@
 package xdp
 
-import "github.com/xwarp/xwarp/internal/fabric"
+import "github.com/xwarp/xwarp/internal/carrier/fabric"
 
 // txRing gives buffers to the kernel to be sent. The port counts what it gave
 // and got back and never gives more than fits.

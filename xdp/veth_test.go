@@ -4,13 +4,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/xdp"
 	"github.com/xwarp/xwarp/xdp/asavie"
 )
@@ -37,15 +37,6 @@ var drivers = []driver{
 	{"asavie-driver", bpf.Driver, openAsavie, xdp.MTUSingle},
 }
 
-// skipOrFail leaves a test that this machine cannot run.
-func skipOrFail(t testing.TB, why string) {
-	t.Helper()
-	if os.Getenv("XWARP_REQUIRE_XDP") == "1" {
-		t.Fatalf("XWARP_REQUIRE_XDP is set and %s", why)
-	}
-	t.Skip(why)
-}
-
 // newTestbed makes two hosts.
 func newTestbed(t testing.TB, mtu int) *testbed.Testbed {
 	t.Helper()
@@ -54,9 +45,7 @@ func newTestbed(t testing.TB, mtu int) *testbed.Testbed {
 
 func testbedOf(t testing.TB, c testbed.Config) *testbed.Testbed {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		skipOrFail(t, "network namespaces and AF_XDP need root")
-	}
+	testenv.NeedRoot(t)
 	tb, err := testbed.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +86,7 @@ func open(t testing.TB, d driver, h *testbed.Host, c xdp.Config) fabric.Port {
 		return err
 	})
 	if errors.Is(err, xdp.ErrUnsupported) {
-		skipOrFail(t, err.Error())
+		testenv.NoXDP(t, err)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,7 @@ package xdp
 import (
 	"encoding/binary"
 
-	"github.com/xwarp/xwarp/internal/fabric"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
 // tagged is a port on the device below a VLAN: it puts a tag of 802.1Q into what is

@@ -9,9 +9,9 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 	"github.com/xwarp/xwarp/xdp"
 )
 
@@ -140,14 +140,14 @@ func TestVLAN_others(t *testing.T) {
 	}
 }
 
-// TestVLAN_seat has the seats of shared queues in a VLAN.
-func TestVLAN_seat(t *testing.T) {
+// TestVLAN_slot has the slots of shared queues in a VLAN.
+func TestVLAN_slot(t *testing.T) {
 	tb := newTestbed(t, 1500)
 	b := end{host: tb.Hosts[1]}
 	b.Port = open(t, ourDrivers[0], b.host, inVLAN(7)(newArena(t)))
 	var q *xdp.Queue
 	err := tb.Hosts[0].Do(func() (err error) {
-		q, err = xdp.OpenQueue(xdp.QueueConfig{Device: testbed.Device, Seats: 2, Steer: bpf.Config{PortBase: portBase, VLAN: 7}, Part: 8 << 20})
+		q, err = xdp.OpenQueue(xdp.QueueConfig{Device: testbed.Device, Slots: 2, Steer: bpf.Config{PortBase: portBase, VLAN: 7}, Part: 8 << 20})
 		return err
 	})
 	if err != nil {
@@ -173,16 +173,12 @@ func TestVLAN_refused(t *testing.T) {
 		reason error
 		text   string
 	}{
-		"pair": {func() error {
-			_, _, err := xdp.OpenPair(inVLAN(5)(newArena(t)), 1)
-			return err
-		}, xdp.ErrUnsupported, "a second queue in VLAN 5"},
 		"asavie": {func() error {
 			_, err := openAsavie(inVLAN(5)(newArena(t)))
 			return err
 		}, xdp.ErrUnsupported, "no tag of VLAN 5"},
 		"lines": {func() error {
-			_, err := xdp.OpenLines(xdp.LinesConfig{Device: testbed.Device, Seats: 1, Steer: bpf.Config{PortBase: portBase, VLAN: 5}})
+			_, err := xdp.OpenQueueSet(xdp.QueueSetConfig{Device: testbed.Device, Slots: 1, Steer: bpf.Config{PortBase: portBase, VLAN: 5}})
 			return err
 		}, xdp.ErrNoSteering, "VLAN 5"},
 	} {

@@ -13,9 +13,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/xwarp/xwarp/internal/check"
-	"github.com/xwarp/xwarp/internal/cli"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/cmd/internal/cli"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/test/check"
 )
 
 // Exit codes.

@@ -5,8 +5,8 @@ import (
 	"flag"
 	"io"
 
-	"github.com/xwarp/xwarp/internal/cli"
-	"github.com/xwarp/xwarp/internal/getopt"
+	"github.com/xwarp/xwarp/cmd/internal/cli"
+	"github.com/xwarp/xwarp/cmd/internal/getopt"
 )
 
 const usage = `usage: xinfo [-v] [-d DEV] [-i PORT] [--json]
@@ -37,12 +37,13 @@ each thing that is missing. Looking changes nothing and sends nothing (but for
                       some seconds
   --clean             remove the namespaces of test beds whose owner is dead, what
                       was shared as memory in them (folders in /dev/shm), and end
-                      the processes in them; remove the n-tuple filters of
-                      network cards that agents of xrun --queues steered have
-                      left which were killed together with their janitors (they
-                      are noted in /run/xwarp). Nothing else can be left: XDP
-                      programs, AF_XDP sockets and shared memory go with their
-                      processes.
+                      the processes in them; remove the n-tuple filters that
+                      agents of xrun --queues steered have left in network cards,
+                      and set back the settings that those of --busy-poll have
+                      changed, which were killed together with their janitors
+                      (they are noted in /run/xwarp). Nothing else can be left:
+                      XDP programs, AF_XDP sockets and shared memory go with
+                      their processes.
   --json              one JSON object with everything per device and line; all
                       devices but loopback where none is named
   --version           say which version this is, and do nothing

@@ -11,8 +11,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/xwarp/xwarp/internal/launch"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/job/launch"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 	"github.com/xwarp/xwarp/xdp"
 )
 
@@ -68,11 +68,11 @@ func clean(out io.Writer) error {
 	for _, name := range removed {
 		fmt.Fprintln(out, "removed network namespace", name)
 	}
-	undone, flowsErr := launch.CleanFlows()
+	undone, devicesErr := launch.CleanDevices()
 	for _, what := range undone {
-		fmt.Fprintln(out, "removed", what)
+		fmt.Fprintln(out, what)
 	}
-	err = errors.Join(err, flowsErr)
+	err = errors.Join(err, devicesErr)
 	if err == nil && len(removed)+len(undone) == 0 {
 		fmt.Fprintln(out, "nothing was left behind")
 	}

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/xdp"
 )
@@ -264,10 +264,7 @@ func TestRun_json(t *testing.T) {
 
 // On a device of the kernel, as people use it.
 func TestRun_testbed(t *testing.T) {
-	required := os.Getenv("XWARP_REQUIRE_XDP") == "1"
-	if os.Geteuid() != 0 && !required {
-		t.Skip("a testbed needs root")
-	}
+	testenv.NeedRoot(t)
 	tb, err := testbed.New(testbed.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -285,8 +282,8 @@ func TestRun_testbed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if check != exitOK && !required {
-		t.Skipf("no AF_XDP here: %s", out.String())
+	if check != exitOK {
+		testenv.NoXDP(t, out.String())
 	}
 	for _, want := range []string{
 		"node_guid:\t\t\t" + guid(tb.Hosts[0].MAC), "active_mtu:\t\t9000", "max_mtu:\t\t65535", "PORT_ACTIVE",

@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
-	"github.com/xwarp/xwarp/internal/cli"
+	"github.com/xwarp/xwarp/cmd/internal/cli"
 )
 
 // nic is what the kernel knows of a network device that has nothing to do with

@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/xwarp/xwarp/bench"
-	"github.com/xwarp/xwarp/internal/getopt"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/cmd/internal/getopt"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
 // defaultPort is the TCP port of the control connection, as perftest has it.
@@ -36,7 +35,6 @@ type options struct {
 	device     string
 	capture    string // pcapng file that the client writes, or ""
 	cores      []int
-	bulkCores  []int // of the receive work of a second queue
 	json       bool
 	markdown   bool
 	plot       string // file to draw
@@ -46,7 +44,7 @@ type options struct {
 	vs         *options      // the second configuration, or nil
 	port       int
 	listen     string
-	patience   time.Duration
+	timeout    time.Duration
 	collective bool // the test is one
 	best       bool // of all bursts the best one counts
 	twoEnds    bool // the test has, so that -n is perftest's
@@ -56,7 +54,7 @@ type options struct {
 
 // vsFlags are what a second configuration may change. Everything else holds
 // for both.
-var vsFlags = []string{"test", "transport", "fabric", "ipv6", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "crc", "markers", "all", "cores", "bulk-queue", "bulk", "capture", "eager", "eager-idle", "eager-near", "rendezvous"}
+var vsFlags = []string{"test", "transport", "fabric", "ipv6", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "crc", "markers", "all", "cores", "bulk", "busy-poll", "capture", "eager", "eager-idle", "eager-near", "rendezvous"}
 
 func usagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", bench.ErrUsage, fmt.Sprintf(format, args...))
@@ -64,7 +62,7 @@ func usagef(format string, args ...any) error {
 
 // parse reads the command line. Its errors wrap bench.ErrUsage.
 func parse(args []string) (*options, error) {
-	o := &options{port: defaultPort, patience: 10 * time.Second, given: map[string]bool{}}
+	o := &options{port: defaultPort, timeout: 10 * time.Second, given: map[string]bool{}}
 	o.spec.Warmup = -1
 	var vs string
 	places, err := o.flags(args, &vs)
@@ -156,10 +154,11 @@ func (o *options) flagSet(vs, sizes, netns *string) *flag.FlagSet {
 	fs.StringVar(vs, "vs", "", "")
 	fs.IntVar(&o.rounds, "rounds", o.rounds, "")
 	coresVar(fs, "cores", &o.cores)
-	o.bulkFlags(fs)
+	fs.StringVar(&o.spec.BulkWay, "bulk", o.spec.BulkWay, "")
+	fs.BoolVar(&o.spec.BusyPoll, "busy-poll", o.spec.BusyPoll, "")
 	fs.IntVar(&o.port, "port", o.port, "")
 	fs.StringVar(&o.listen, "listen", o.listen, "")
-	fs.DurationVar(&o.patience, "connect-timeout", o.patience, "")
+	fs.DurationVar(&o.timeout, "connect-timeout", o.timeout, "")
 	return fs
 }
 
@@ -276,12 +275,6 @@ func parseSeconds(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// bulkFlags are about the ways that large data takes.
-func (o *options) bulkFlags(fs *flag.FlagSet) {
-	fs.StringVar(&o.spec.BulkWay, "bulk", o.spec.BulkWay, "")
-	coresVar(fs, "bulk-queue", &o.bulkCores)
-}
-
 func parseCores(list string) ([]int, error) {
 	var cores []int
 	for part := range strings.SplitSeq(list, ",") {
@@ -303,8 +296,8 @@ func (o *options) check() error {
 		return usagef("--testbed makes its own devices: leave --device away")
 	case o.port < 0 || o.port > 65535:
 		return usagef("port %d is outside of 0 to 65535", o.port)
-	case o.patience <= 0:
-		return usagef("connect-timeout %v is not positive", o.patience)
+	case o.timeout <= 0:
+		return usagef("connect-timeout %v is not positive", o.timeout)
 	}
 	if err := o.checkAmounts(); err != nil {
 		return err
@@ -318,12 +311,6 @@ func (o *options) check() error {
 	}
 	if o.cores == nil {
 		o.cores = bench.PickCores(allowed)
-	}
-	if err := bench.CheckCores(o.bulkCores, allowed); err != nil {
-		return err
-	}
-	if o.spec.Bulk = o.bulkCores != nil; o.spec.Bulk && !o.testbed {
-		return usagef("--bulk-queue is for --testbed, which makes the queue")
 	}
 	if _, ok := commandFlags[o.command]; ok {
 		return o.checkCommand()
@@ -509,12 +496,7 @@ func (o *options) second(args []string) (*options, error) {
 }
 
 // address returns where the server of the client o is.
-func (o *options) address() string {
-	if _, _, err := net.SplitHostPort(o.host); err == nil {
-		return o.host
-	}
-	return net.JoinHostPort(o.host, strconv.Itoa(o.port))
-}
+func (o *options) address() string { return withPort(o.host, strconv.Itoa(o.port)) }
 
 // configurations returns one or two sets of options.
 func (o *options) configurations() []*options {

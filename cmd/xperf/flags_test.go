@@ -17,7 +17,7 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.command != "send_lat" || o.address() != "192.0.2.1:99" || !o.json || o.patience != 2*time.Second {
+	if o.command != "send_lat" || o.address() != "192.0.2.1:99" || !o.json || o.timeout != 2*time.Second {
 		t.Errorf("got %+v", o)
 	}
 	s := o.spec
@@ -208,11 +208,6 @@ func TestParse_errors(t *testing.T) {
 		{"raw_lat --cores x", "is no list of cores"},
 		{"raw_lat --cores 0,0,0", "there are two ends"},
 		{"raw_lat --cores 4000", "core 4000 is not among"},
-		{"raw_lat --testbed --bulk-queue x", "is no list of cores"},
-		{"raw_lat --testbed --bulk-queue 4000", "core 4000 is not among"},
-		{"raw_lat --bulk-queue CORE,CORE", "--bulk-queue is for --testbed"},
-		{"raw_lat --testbed --bulk-queue CORE --fabric udp", "queues of a device"},
-		{"raw_lat --testbed --bulk-queue CORE --fabric xdp:asavie", "queues of a device"},
 		{"raw_lat --port 70000", "port 70000"},
 		{"raw_lat --connect-timeout 0s", "not positive"},
 		{"raw_lat host --testbed", "leave HOST host away"},

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/xwarp/xwarp/bench"
-	"github.com/xwarp/xwarp/internal/cli"
+	"github.com/xwarp/xwarp/cmd/internal/cli"
 )
 
 const helpHead = `usage: xperf TEST [HOST | --testbed] [FLAGS]
@@ -61,12 +61,13 @@ What to measure (the client decides; a flag that the server has too must agree):
   --warmup N        messages before those (default: a tenth)
   --window N        messages under way to each peer in bw and rate tests
                     (default 64)
-  --eager N, --eager-idle N, --eager-near N   MPI: longest message that goes
-                    without asking the receiver, that does while little is under
-                    way to it, and that is copied through shared memory (default:
-                    as MPI has it; -1: none)
-  --rendezvous W    MPI: how longer messages cross the network: write, read or
-                    auto (default)
+  $XWARP_EAGER
+                    -1: none
+  $XWARP_EAGER_IDLE
+                    -1: none
+  $XWARP_EAGER_NEAR
+                    -1: none
+  $XWARP_RENDEZVOUS
   --mtu M           largest IP packet in bytes (default: the device's; 9000
                     with --testbed)
   --ipv6, -6        over IPv6: of HOST, of the server's listener, or of the hosts of
@@ -93,15 +94,13 @@ Where:
   --device DEV      network interface (default: the one that leads to the peer);
                     a server listens at its address only
   --cores A,B       server's and client's core (default: the two highest)
-  --bulk WAY        how large data leaves an endpoint on xdp: in frames of AF_XDP
-                    (frames), by a UDP socket of the kernel beside it, 64 KiB at a
-                    time (kernel), or the better of the two (auto, the default)
-  --bulk-queue A,B  with --testbed: large data goes over a second queue, whose
-                    receive work is done by these cores at the server's and the
-                    client's end
+  $XWARP_BULK
+  $XWARP_BUSY_POLL
+                    Both ends change napi_defer_hard_irqs and gro_flush_timeout
+                    of the card meanwhile. The first line says whether it can
   --port N          TCP port of the control connection (default 18515)
-  --listen ADDR     server: address:port to wait at (default: --port of the
-                    device's address, without --device of all addresses)
+  --listen ADDR     server: address to wait at, or address:port (default: the
+                    device's address, without --device all; and --port)
   --netns LIST      serve: further network namespaces with a device of the same
                     name, an endpoint in each (what --testbed --peers uses)
   --connect-timeout D   how long a client waits for a server (default 10s)
@@ -187,7 +186,7 @@ func manual() (string, error) {
 	fmt.Fprintf(&b, "  %-17s %s\n", peersTable, peersSummary)
 	fmt.Fprintf(&b, "  %-17s %s\n", algorithmsTable, algorithmsSummary)
 	others := slices.DeleteFunc(bench.Fabrics(), func(f string) bool { return f == "xdp" || f == "tcp" })
-	b.WriteString(strings.Replace(helpTail, "FABRICS", ", "+strings.Join(others, ", "), 1))
+	b.WriteString(cli.Configured(strings.Replace(helpTail, "FABRICS", ", "+strings.Join(others, ", "), 1), 20))
 	return b.String(), nil
 }
 

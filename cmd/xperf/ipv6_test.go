@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // Every layer that has datagrams or streams is measured over IPv6, too.
 func TestRun_ipv6(t *testing.T) {
-	needRoot(t)
+	testenv.NeedRoot(t)
 	for _, line := range []string{
 		"send_lat --fabric xdp", "send_bw --fabric xdp --transport ud", "send_lat --fabric xdp --transport rc",
 		"mpi_lat --fabric xdp", "write_lat --fabric udp", "mpi_bw --fabric tcp --transport rc", "raw_lat --fabric udp",
@@ -38,7 +39,7 @@ func TestRun_ipv6(t *testing.T) {
 
 // A server on a device that has addresses of IPv6 only listens at the one of these.
 func TestControlAddr_ipv6(t *testing.T) {
-	needRoot(t)
+	testenv.NeedRoot(t)
 	tb, err := testbed.New(testbed.Config{IPv6: true})
 	if err != nil {
 		t.Fatal(err)
@@ -54,5 +55,21 @@ func TestControlAddr_ipv6(t *testing.T) {
 		return err
 	}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Where a server waits and a client goes to may be an address alone, of IPv6 too.
+func TestControlAddr(t *testing.T) {
+	for listen, want := range map[string]string{
+		"": ":5", ":7": ":7", "192.0.2.1": "192.0.2.1:5", "192.0.2.1:0": "192.0.2.1:0", "a": "a:5",
+		"::1": "[::1]:5", "[::1]": "[::1]:5", "[::1]:7": "[::1]:7", "fe80::1%eth1": "[fe80::1%eth1]:5",
+	} {
+		o := &options{listen: listen, host: listen, port: 5}
+		if at, err := o.controlAddr(); err != nil || at != want {
+			t.Errorf("--listen %q: %q, %v; want %q", listen, at, err, want)
+		}
+		if at := o.address(); at != want {
+			t.Errorf("HOST %q: %q, want %q", listen, at, want)
+		}
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"syscall"
 
 	"github.com/xwarp/xwarp/bench"
-	"github.com/xwarp/xwarp/bench/osu"
-	"github.com/xwarp/xwarp/internal/launch"
-	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/bench/peers"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/job/launch"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 	"golang.org/x/sys/unix"
 )
 
@@ -91,7 +91,7 @@ func (p *program) dispatch(o *options) error {
 	case o.command == "serve":
 		return p.serve(o)
 	case o.command == rankCommand:
-		return osu.Rank(os.Stdin, p.out)
+		return peers.Rank(os.Stdin, p.out)
 	case o.command == "compare" && o.table == peersTable:
 		return p.comparePeers(o)
 	case o.command == "compare" && o.table == algorithmsTable:

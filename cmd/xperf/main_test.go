@@ -13,9 +13,10 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/bench"
-	"github.com/xwarp/xwarp/bench/osu"
-	"github.com/xwarp/xwarp/internal/launch"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/bench/peers"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/job/launch"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -141,20 +142,9 @@ func TestRun_testbed(t *testing.T) {
 	}
 }
 
-func needRoot(t *testing.T) {
-	t.Helper()
-	switch {
-	case os.Geteuid() == 0:
-	case os.Getenv("XWARP_REQUIRE_XDP") == "1":
-		t.Fatal("testbeds need root and XWARP_REQUIRE_XDP=1 is set")
-	default:
-		t.Skip("testbeds need root")
-	}
-}
-
 // A collective starts agents and ranks, which are this program too.
 func TestRun_collective(t *testing.T) {
-	needRoot(t)
+	testenv.NeedRoot(t)
 	for _, test := range []string{"mpi_allreduce", "mpi_reduce", "mpi_gather", "mpi_scatter"} {
 		out, errs, code := xperf(test, "--testbed", "--fabric", "udp", "-n", "2,4", "--size", "8", "--rounds", "1", "--duration", "0.002", "--json")
 		if code != exitOK {
@@ -176,7 +166,7 @@ func TestRun_collective(t *testing.T) {
 // Raw frames and whichever of the other libraries are installed, and nothing
 // is left behind.
 func TestRun_comparePeers(t *testing.T) {
-	needRoot(t)
+	testenv.NeedRoot(t)
 	out, errs, code := xperf("compare", "peers", "--testbed", "--tests", "mpi_lat,mpi_bibw,mpi_reduce,mpi_gather,mpi_scatter", "-n", "2", "--mtu", "1500", "--size", "8", "--rounds", "1", "--duration", "0.002", "--json")
 	if code != exitOK {
 		t.Fatalf("code %d: %s", code, errs)
@@ -192,7 +182,7 @@ func TestRun_comparePeers(t *testing.T) {
 	if got["raw"] != 1 || got["xwarp"] != 7 { // there are no raw frames both ways
 		t.Errorf("results by library %v: want 1 of raw and 7 of xwarp", got)
 	}
-	for _, peer := range osu.Peers() {
+	for _, peer := range peers.Peers() {
 		want := 7 // two on two hosts and on one, and three collectives
 		if peer.Missing() != "" {
 			want = 0
@@ -206,13 +196,13 @@ func TestRun_comparePeers(t *testing.T) {
 // All algorithms of a collective, and how to choose the best: a program that is told
 // so must take it.
 func TestRun_compareAlgorithms(t *testing.T) {
-	needRoot(t)
+	testenv.NeedRoot(t)
 	out, errs, code := xperf("compare", "algorithms", "--testbed", "--tests", "mpi_bcast,mpi_alltoall", "-n", "4", "--size", "8,32K", "--rounds", "1", "--duration", "0.002")
 	if code != exitOK {
 		t.Fatalf("code %d: %s", code, errs)
 	}
 	_, setting, ok := strings.Cut(out, mpi.EnvColl+`="`)
-	if !ok || !strings.Contains(out, "rails") || !strings.Contains(out, "bruck") {
+	if !ok || !strings.Contains(out, "multileader") || !strings.Contains(out, "bruck") {
 		t.Fatalf("no algorithms, or no setting:\n%s", out)
 	}
 	rows, _, _ := strings.Cut(setting, `"`)
@@ -276,20 +266,6 @@ func anyCore(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return strconv.Itoa(cores[0])
-}
-
-// Large data over a queue of its own, raw and under verbs.
-func TestRun_bulkQueue(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("a second queue needs root")
-	}
-	for _, test := range []string{"raw_bw", "raw_lat", "send_bw", "mpi_bw"} {
-		out, errs, code := xperf(test, "--testbed", "--bulk-queue", anyCore(t), "--size", "9000", "--iters", "500", "--json")
-		var r bench.Result
-		if err := json.Unmarshal([]byte(out), &r); code != exitOK || err != nil || r.Msgs <= 0 {
-			t.Errorf("%s: code %d, %v: %s%s", test, code, err, out, errs)
-		}
-	}
 }
 
 func TestRun_testbedText(t *testing.T) {

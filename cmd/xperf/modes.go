@@ -9,9 +9,10 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/xwarp/xwarp/bench"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
 // abort ends the process when MPI asks for it.
@@ -56,8 +57,10 @@ func (p *program) listen(o *options, config bench.ServeConfig) error {
 		return err
 	}
 	ln, err := net.Listen(bench.Network(addr, o.spec.IPv6), addr)
-	if err != nil {
+	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("control port: %w (another xperf may be running; choose with --port)", err)
+	} else if err != nil {
+		return fmt.Errorf("control port: %w", err)
 	}
 	defer ln.Close()
 	if _, err := fmt.Fprintf(p.out, "listening %v %s\n", ln.Addr(), o.listening(addr)); err != nil {
@@ -70,17 +73,33 @@ func (p *program) listen(o *options, config bench.ServeConfig) error {
 // of its device, if it was told which.
 func (o *options) controlAddr() (string, error) {
 	port := strconv.Itoa(o.port)
-	if o.device == "" {
-		return cmp.Or(o.listen, ":"+port), nil
+	listen := o.listen
+	if listen != "" {
+		listen = withPort(listen, port)
 	}
-	ipv6 := bench.Network(o.listen, o.spec.IPv6) == "tcp6"
+	if o.device == "" {
+		return cmp.Or(listen, ":"+port), nil
+	}
+	ipv6 := bench.Network(listen, o.spec.IPv6) == "tcp6"
 	_, addr, err := bench.FindDevice(o.device, ipv6)
 	if err != nil && !ipv6 { // it may have none but of IPv6
 		if _, other, err := bench.FindDevice(o.device, true); err == nil {
-			return cmp.Or(o.listen, net.JoinHostPort(other.String(), port)), nil
+			return cmp.Or(listen, net.JoinHostPort(other.String(), port)), nil
 		}
 	}
-	return cmp.Or(o.listen, net.JoinHostPort(addr.String(), port)), err
+	return cmp.Or(listen, net.JoinHostPort(addr.String(), port)), err
+}
+
+// withPort adds a port to an address or name that has none. One of IPv6 may have
+// brackets, as it has where a port follows.
+func withPort(host, port string) string {
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host
+	}
+	if inside, closed := strings.CutSuffix(strings.TrimPrefix(host, "["), "]"); closed && strings.HasPrefix(host, "[") {
+		host = inside
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // listening says what a server serves at an address.
@@ -107,7 +126,7 @@ func (p *program) client(o *options) error {
 	for i, c := range o.configurations() {
 		s, err := bench.Connect(context.Background(), c.spec, bench.ConnectConfig{
 			Local: bench.Local{Device: c.device, Cores: c.cores, Capture: c.capture, Alone: true},
-			Addr:  o.address(), Index: i, Patience: o.patience, Abort: abort,
+			Addr:  o.address(), Index: i, Timeout: o.timeout, Abort: abort,
 		})
 		if err != nil {
 			return errors.Join(err, closeAll(sessions))
@@ -168,7 +187,7 @@ func (p *program) openPlace(o *options) (*bench.Place, error) {
 		peers = o.spec.Peers
 	}
 	place, err := bench.OpenPlace(bench.PlaceConfig{
-		Server: []string{self, "serve"}, Loopback: !bench.Root() || oneHost, MTU: o.spec.MTU, IPv6: o.spec.IPv6, Switch: o.joined, Cores: o.cores, Peers: peers, BulkCores: o.bulkCores,
+		Server: []string{self, "serve"}, Loopback: !bench.Root() || oneHost, MTU: o.spec.MTU, IPv6: o.spec.IPv6, Switch: o.joined, Cores: o.cores, Peers: peers,
 	})
 	if err != nil {
 		return nil, err

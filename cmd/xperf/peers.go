@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/xwarp/xwarp/bench"
-	"github.com/xwarp/xwarp/bench/osu"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/bench/peers"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
 // peersTable is the table of compare that has other MPI libraries in it.
@@ -87,14 +87,14 @@ func (p *program) comparePeers(o *options) error {
 		return err
 	}
 	m.Server = []string{self, "serve"}
-	for _, peer := range osu.Peers() {
+	for _, peer := range peers.Peers() {
 		if missing := peer.Missing(); missing != "" {
 			p.notice("%s", missing)
 			continue
 		}
 		m.Peers = append(m.Peers, peer)
 	}
-	var verdict osu.Verdict
+	var verdict peers.Verdict
 	if err := p.tables(o, m, o.choice(), verdict.Row); err != nil || o.json {
 		return err
 	}
@@ -112,12 +112,12 @@ func (p *program) collective(o *options) error {
 	}
 	choice := o.choice()
 	choice.Tests = []string{o.command}
-	return p.tables(o, m, choice, func(osu.Table, int, []bench.Result) {})
+	return p.tables(o, m, choice, func(peers.Table, int, []bench.Result) {})
 }
 
 // choice is what the flags narrow down.
-func (o *options) choice() osu.Choice {
-	c := osu.Choice{Tests: o.tests, Ranks: o.ranks, Sizes: o.spec.Sizes}
+func (o *options) choice() peers.Choice {
+	c := peers.Choice{Tests: o.tests, Ranks: o.ranks, Sizes: o.spec.Sizes}
 	if o.spec.MTU != 0 {
 		c.MTUs = []int{o.spec.MTU}
 	}
@@ -125,18 +125,18 @@ func (o *options) choice() osu.Choice {
 }
 
 // measurement is how it is measured.
-func (p *program) measurement(o *options) (osu.Measurement, error) {
+func (p *program) measurement(o *options) (peers.Measurement, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return osu.Measurement{}, err
+		return peers.Measurement{}, err
 	}
 	cores := o.cores
 	if !o.given["cores"] {
 		if cores, err = bench.AllowedCores(); err != nil {
-			return osu.Measurement{}, err
+			return peers.Measurement{}, err
 		}
 	}
-	return osu.Measurement{
+	return peers.Measurement{
 		Program: []string{self, rankCommand}, Fabric: cmp.Or(o.spec.Fabric, "xdp"), Cores: cores,
 		Rounds: o.rounds, Burst: o.duration, Best: o.best, Progress: p.progress, Abort: abort,
 	}, nil
@@ -152,23 +152,23 @@ func (p *program) compareAlgorithms(o *options) error {
 	if err != nil {
 		return err
 	}
-	rows, err := m.Algorithms(o.choice().Algorithms(m.Cores), p.emit(o, m, func(osu.Table, int, []bench.Result) {}))
+	rows, err := m.Algorithms(o.choice().Algorithms(m.Cores), p.emit(o, m, func(peers.Table, int, []bench.Result) {}))
 	if err = errors.Join(err, p.draw(o)); err != nil || o.json {
 		return err
 	}
-	_, err = fmt.Fprintf(p.out, "\n%s\n", osu.Setting(rows))
+	_, err = fmt.Fprintf(p.out, "\n%s\n", peers.Setting(rows))
 	return err
 }
 
 // tables measures tables, and prints and keeps them.
-func (p *program) tables(o *options, m osu.Measurement, c osu.Choice, also func(osu.Table, int, []bench.Result)) error {
+func (p *program) tables(o *options, m peers.Measurement, c peers.Choice, also func(peers.Table, int, []bench.Result)) error {
 	return errors.Join(m.Measure(c.Plan(m.Cores), p.emit(o, m, also)), p.draw(o))
 }
 
 // emit prints and keeps the rows of tables as they come.
-func (p *program) emit(o *options, m osu.Measurement, also func(osu.Table, int, []bench.Result)) func(osu.Table, int, []bench.Result) error {
-	report := osu.Report{W: p.out, Markdown: o.markdown}
-	return func(t osu.Table, size int, results []bench.Result) error {
+func (p *program) emit(o *options, m peers.Measurement, also func(peers.Table, int, []bench.Result)) func(peers.Table, int, []bench.Result) error {
+	report := peers.Report{W: p.out, Markdown: o.markdown}
+	return func(t peers.Table, size int, results []bench.Result) error {
 		p.clear()
 		row := bench.Row{Results: results}
 		p.keep(row)

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xwarp/xwarp/internal/cli"
-	"github.com/xwarp/xwarp/internal/getopt"
-	"github.com/xwarp/xwarp/internal/rping"
+	"github.com/xwarp/xwarp/cmd/internal/cli"
+	"github.com/xwarp/xwarp/cmd/internal/getopt"
+	"github.com/xwarp/xwarp/cmd/xping/rping"
 	"github.com/xwarp/xwarp/iwarp/mpa"
 	"github.com/xwarp/xwarp/verbs/device"
 )

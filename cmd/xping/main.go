@@ -11,8 +11,8 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/xwarp/xwarp/internal/rping"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/cmd/xping/rping"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
 // Exit codes.

@@ -9,7 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/rping"
+	"github.com/xwarp/xwarp/cmd/xping/rping"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 func TestRun_usage(t *testing.T) {
@@ -247,16 +248,13 @@ func TestRun_testbed(t *testing.T) {
 
 // The same with TCP in user space on AF_XDP.
 func TestRun_testbedXDP(t *testing.T) {
-	required := os.Getenv("XWARP_REQUIRE_XDP") == "1"
-	if os.Geteuid() != 0 && !required {
-		t.Skip("AF_XDP and a testbed need root")
-	}
+	testenv.NeedRoot(t)
 	for _, args := range []string{"-C 20 -V", "-C 5 -V -S 65535 --crc", "-C 20 -V --ipv6", "-C 5 -V -S 65535 --crc -6"} {
 		var out, errs strings.Builder
 		p := &program{out: &out, errs: &errs}
 		code := p.run(append(strings.Fields(args), "--testbed", "--fabric", "xdp"))
-		if code == exitUnavailable && !required {
-			t.Skipf("no AF_XDP here: %s", errs.String())
+		if code == exitUnavailable {
+			testenv.NoXDP(t, errs.String())
 		}
 		if code != exitOK || !strings.Contains(out.String(), "data validated") {
 			t.Errorf("%s: exit code %d: %s%s", args, code, out.String(), errs.String())

@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"os"
 
-	"github.com/xwarp/xwarp/internal/rping"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/cmd/xping/rping"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 	"github.com/xwarp/xwarp/verbs/device"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/xwarp/xwarp/internal/rping"
+	"github.com/xwarp/xwarp/cmd/xping/rping"
 )
 
 // config is what an end is to do, and tell.

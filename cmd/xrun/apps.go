@@ -7,7 +7,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/xwarp/xwarp/internal/launch"
+	"github.com/xwarp/xwarp/internal/job/launch"
 )
 
 // between stands between the programs of a job on the command line, as mpiexec has it

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/xwarp/xwarp/internal/launch"
+	"github.com/xwarp/xwarp/internal/job/launch"
 )
 
 // withConfigFile puts what the file of --configfile says into the command line: a program

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/xwarp/xwarp/internal/launch"
-	"github.com/xwarp/xwarp/mpi"
+	"github.com/xwarp/xwarp/internal/base/config"
+	"github.com/xwarp/xwarp/internal/job/launch"
 )
 
 // pairFlags take a name and a value, as two arguments or as NAME=VALUE.
@@ -45,13 +46,24 @@ func isBool(f *flag.Flag) bool {
 	return ok && b.IsBoolFlag()
 }
 
-// setTransport says what carries MPI between hosts.
-func setTransport(c *launch.Config, s string) error {
-	t, err := mpi.ParseTransport(s)
-	if err != nil {
-		return err
+// variableFlag defines the flag that sets a variable, for the agents, the ranks and a testbed.
+func variableFlag(fs *flag.FlagSet, c *launch.Config, variable string) {
+	v := config.Find(variable)
+	define := fs.Func
+	if v.Switch() {
+		define = fs.BoolFunc
 	}
-	return addPair(&c.Env, mpi.EnvTransport+"="+t.String())
+	for _, name := range v.Flags() {
+		define(name, "", func(s string) error {
+			if yes, err := strconv.ParseBool(s); err == nil && v.Switch() {
+				s = map[bool]string{false: "0", true: "1"}[yes]
+			}
+			if err := v.Set(s); err != nil {
+				return err
+			}
+			return addPair(&c.Env, v.Name+"="+s)
+		})
+	}
 }
 
 // addPair sets a variable of some ranks.
@@ -60,7 +72,7 @@ func addPair(env *[]string, s string) error {
 		return fmt.Errorf("want NAME VALUE or NAME=VALUE")
 	}
 	*env = append(*env, s)
-	return nil
+	return config.CheckNames((*env)[len(*env)-1:])
 }
 
 // addEnvList sets variables of the ranks to what they are here.

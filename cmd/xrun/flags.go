@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/xwarp/xwarp/internal/boot"
-	"github.com/xwarp/xwarp/internal/launch"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/base/config"
+	"github.com/xwarp/xwarp/internal/job/launch"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
 // options are the flags that are not simply a field of the Config.
@@ -100,11 +100,8 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	fs.Func("ppn", "", positive(&c.PerHost))
 	fs.Func("testbed", "", positive(&c.Testbed))
 	fs.Func("mtu", "", positive(&c.MTU))
-	for _, name := range []string{"ipv6", "6"} {
-		fs.BoolFunc(name, "", func(string) error {
-			c.Env = append(c.Env, boot.EnvIPv6+"=1") // for the agents, the ranks and a testbed
-			return nil
-		})
+	for _, variable := range []string{config.EnvIPv6, config.EnvBusyPoll, config.EnvTransport} {
+		variableFlag(fs, c, variable)
 	}
 	fs.Func("switch", "", func(s string) (err error) {
 		c.Switch, err = testbed.ParseSwitch(s)
@@ -126,7 +123,6 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	fs.Func("queues", "", nonEmpty((*string)(&c.Queues)))
 	fs.Func("user", "", nonEmpty(&c.User))
 	fs.Func("device", "", nonEmpty(&c.Device))
-	fs.Func("transport", "", func(s string) error { return setTransport(c, s) })
 	fs.Func("launcher", "", nonEmpty(&o.launcher))
 	fs.Func("launcher-exec", "", nonEmpty(&o.launcherExec))
 	fs.Func("agent-path", "", nonEmpty(&o.agentPath))
@@ -221,7 +217,7 @@ func check(fs *flag.FlagSet, o options) error {
 	case o.startTimeout < 0:
 		return fmt.Errorf("--start-timeout %v: want a time, or 0 for ever", o.startTimeout)
 	}
-	return nil
+	return config.CheckNames(os.Environ())
 }
 
 // remoteAgent returns the agent's command line on another host. A launcher

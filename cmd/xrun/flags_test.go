@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xwarp/xwarp/internal/launch"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/job/launch"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
 func TestParse(t *testing.T) {
@@ -35,6 +35,7 @@ func TestParse(t *testing.T) {
 		{"-n 4 ./a -n 5 --help", launch.Config{Program: "./a", Args: []string{"-n", "5", "--help"}, Ranks: 4, StartTimeout: time.Minute}},
 		{"--n=4 --quiet a", launch.Config{Program: "a", Ranks: 4, StartTimeout: time.Minute}},
 		{"-np 4 a", launch.Config{Program: "a", Ranks: 4, StartTimeout: time.Minute}},
+		{"-6 --busy-poll=false --ipv6=1 a", launch.Config{Program: "a", Env: []string{"XWARP_IPV6=1", "XWARP_BUSY_POLL=0", "XWARP_IPV6=1"}, StartTimeout: time.Minute}},
 		{"--transport ud a", launch.Config{Program: "a", Env: []string{"XWARP_TRANSPORT=ud"}, StartTimeout: time.Minute}},
 		{"--testbed 3 --mtu 1500 --switch bridge --fabric xdp:generic -- a -x", launch.Config{Program: "a", Args: []string{"-x"}, Testbed: 3, MTU: 1500, Switch: testbed.Bridge, Fabric: "xdp:generic", StartTimeout: time.Minute}},
 		{"--start-timeout 5s --tag-output --bind-to none a", launch.Config{Program: "a", TagOutput: true, Bind: launch.BindNone, StartTimeout: 5 * time.Second}},
@@ -149,7 +150,7 @@ func TestParse_refuses(t *testing.T) {
 		"--hosts= a":                 "empty",
 		"--hosts a,,b a":             "names separated by commas",
 		"--fabric= a":                "empty",
-		"--transport tcp a":          "use one of rd, rc, ud, hybrid",
+		"--transport tcp a":          "want rd, rc, ud or hybrid",
 		"--launcher rsh --hosts h a": "unknown launcher",
 		"--launcher-exec rsh a":      "for --hosts",
 		"--start-timeout -1s a":      "want a time",
@@ -157,6 +158,9 @@ func TestParse_refuses(t *testing.T) {
 		"--json x --trace x a":       "into the same file",
 		"-x =x a":                    "NAME",
 		"-x NO_SUCH_VARIABLE_I_AM a": "not set",
+		"-x XWARP_EAGR=1 a":          "there is no variable XWARP_EAGR: use XWARP_EAGER",
+		"a : -env XWARP_SHARD 0 b":   "use XWARP_SHARED",
+		"--ipv6=perhaps a":           "want 0 or 1",
 		"-genv A":                    "want NAME VALUE",
 		"-env A 1":                   "no program",
 		"-genv":                      "needs an argument",
@@ -173,6 +177,19 @@ func TestParse_refuses(t *testing.T) {
 		if !errors.As(err, &ce) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", args, err, want)
 		}
+	}
+}
+
+func TestParse_misspeltVariable(t *testing.T) {
+	t.Setenv("XWARP_HOME", "/opt/xwarp") // somebody's own
+	if _, _, err := parse([]string{"-q", "a"}); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("XWARP_TRANPORT", "rc")
+	_, _, err := parse([]string{"a"})
+	var ce *launch.ConfigError
+	if !errors.As(err, &ce) || !strings.Contains(err.Error(), "there is no variable XWARP_TRANPORT: use XWARP_TRANSPORT") {
+		t.Error(err)
 	}
 }
 
@@ -246,17 +263,17 @@ func TestUsage_listsEveryFlag(t *testing.T) {
 	var known []string
 	flagSet(&c, &o).VisitAll(func(f *flag.Flag) {
 		known = append(known, f.Name)
-		if !regexp.MustCompile("-" + regexp.QuoteMeta(f.Name) + "[ ,.;)\n]").MatchString(usage) {
+		if !regexp.MustCompile("-" + regexp.QuoteMeta(f.Name) + "[ ,.;)\n]").MatchString(usage()) {
 			t.Errorf("the help does not name --%s", f.Name)
 		}
 	})
-	for _, word := range strings.Fields(usage) {
+	for _, word := range strings.Fields(usage()) {
 		name, ok := strings.CutPrefix(strings.TrimRight(word, ".,;)"), "--")
 		if name, _, _ = strings.Cut(name, "="); ok && name != "name" && name != "help" && !slices.Contains(known, name) {
 			t.Errorf("the help names --%s", name)
 		}
 	}
-	for _, line := range strings.Split(usage, "\n") {
+	for _, line := range strings.Split(usage(), "\n") {
 		if len(line) > 80 {
 			t.Errorf("a line of %d characters: %s", len(line), line)
 		}

@@ -5,7 +5,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/xwarp/xwarp/internal/launch"
+	"github.com/xwarp/xwarp/internal/job/launch"
 )
 
 // hostList reads the hosts from where they are.

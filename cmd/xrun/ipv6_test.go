@@ -5,12 +5,14 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // Ranks talk over IPv6 on everything that carries them: whole messages of all sizes,
 // between hosts that have no other address for one another.
 func TestXrun_ipv6(t *testing.T) {
-	needRoot(t, "a testbed needs root")
+	testenv.NeedRoot(t)
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

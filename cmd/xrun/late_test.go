@@ -5,13 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // A link that is down when ranks start, and comes up while they wait for it or not
 // in time.
 func TestXrun_lateLink(t *testing.T) {
-	needRoot(t, "needs root to make hosts")
+	testenv.NeedRoot(t)
 	tb, err := testbed.New(testbed.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xwarp/xwarp/internal/cli"
-	"github.com/xwarp/xwarp/internal/launch"
+	"github.com/xwarp/xwarp/cmd/internal/cli"
+	"github.com/xwarp/xwarp/internal/job/launch"
 )
 
 func main() {
@@ -28,7 +28,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	c, record, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprint(stdout, usage)
+		fmt.Fprint(stdout, usage())
 		return 0
 	}
 	if errors.Is(err, errVersion) {
@@ -62,7 +62,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 func page() cli.Page {
 	return cli.Page{
 		Name: "xrun", Summary: "start the ranks of an MPI job, on this machine or on several",
-		Help: usage, Flags: flagSet(&launch.Config{}, &options{}), SeeAlso: []string{"mpiexec(1)", "srun(1)"},
+		Help: usage(), Flags: flagSet(&launch.Config{}, &options{}), SeeAlso: []string{"mpiexec(1)", "srun(1)"},
 	}
 }
 

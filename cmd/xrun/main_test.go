@@ -10,10 +10,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
+	"github.com/xwarp/xwarp/mpi"
 )
 
 // The test binary is xrun when it is told to be, or when xrun starts it again
@@ -22,7 +25,11 @@ const xrunEnv = "XWARP_TEST_XRUN"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
-		if rank := map[string]func() error{asRank: rankMain, asDown: downMain, asPairs: pairsMain, asLauncher: launcherMain}[os.Args[1]]; rank != nil {
+		mains := map[string]func() error{
+			asRank: onWorld(rankMain), asDown: onWorld(downMain), asKiller: onWorld(killerMain), asSpread: onWorld(spreadMain),
+			asPairs: onWorld(pairsMain), asLauncher: launcherMain,
+		}
+		if rank := mains[os.Args[1]]; rank != nil {
 			if err := rank(); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
@@ -49,6 +56,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// onWorld is a rank that does something with all others.
+func onWorld(fn func(*mpi.Comm) error) func() error {
+	return func() error {
+		p, err := mpi.Init()
+		if err != nil {
+			return err
+		}
+		if err := fn(p.World()); err != nil {
+			return err
+		}
+		return p.Finalize()
+	}
+}
+
 const self = "/proc/self/exe"
 
 // launcher is what reaches the hosts of a testbed: the test binary, which goes there
@@ -67,16 +88,11 @@ func launcherMain() error {
 	return testbed.DoIn(host, func() error { return syscall.Exec(program, command, os.Environ()) })
 }
 
-// needRoot skips a test that an ordinary user cannot run, and says why; where AF_XDP is
-// required that is a failure.
-func needRoot(t *testing.T, why string) {
-	t.Helper()
-	switch {
-	case os.Geteuid() == 0:
-	case os.Getenv("XWARP_REQUIRE_XDP") == "1":
-		t.Fatalf("XWARP_REQUIRE_XDP is set and this is not root: %s", why)
-	default:
-		t.Skip(why)
+// forever does not return. A select without cases would end the process in a build without
+// cgo, as where there is no C compiler, if the runtime sees that nothing can wake it.
+func forever() {
+	for {
+		time.Sleep(time.Hour)
 	}
 }
 
@@ -107,7 +123,7 @@ func finish(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, status int) {
 func TestXrun_help(t *testing.T) {
 	for _, arg := range []string{"-h", "--help", "-help"} {
 		out, errOut, status := xrun(t, arg)
-		if out != usage || errOut != "" || status != 0 {
+		if out != usage() || errOut != "" || status != 0 {
 			t.Errorf("%s: status %d, %q", arg, status, errOut)
 		}
 	}
@@ -311,9 +327,7 @@ func TestXrun_localhost(t *testing.T) {
 
 // Namespaces stand in for other machines.
 func TestXrun_hosts(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to make hosts")
-	}
+	testenv.NeedRoot(t)
 	tb, err := testbed.New(testbed.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/xwarp/xwarp/internal/getopt"
-	"github.com/xwarp/xwarp/internal/launch"
+	"github.com/xwarp/xwarp/cmd/internal/getopt"
+	"github.com/xwarp/xwarp/internal/job/launch"
 )
 
 // peerOptions are options of MPICH's and Open MPI's mpiexec and of Slurm's srun that

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // A program of another MPI: Debian's MPICH, which speaks PMI-1.
@@ -62,8 +64,8 @@ func TestXrun_programsOfMPICH(t *testing.T) {
 		"testbed": {"-n", "4", "--testbed", "2", "--fabric", "udp", "--map-by", "node"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name == "testbed" && os.Geteuid() != 0 {
-				t.Skip("needs root to make hosts")
+			if name == "testbed" {
+				testenv.NeedRoot(t)
 			}
 			out, errOut, status := xrun(t, append(args, "--ordered-output", program)...)
 			want := "rank 0 of 4: 10\nrank 1 of 4: 10\nrank 2 of 4: 10\nrank 3 of 4: 10\n"

@@ -7,8 +7,8 @@ import (
 	"math/bits"
 	"os"
 
-	"github.com/xwarp/xwarp/internal/launch"
-	"github.com/xwarp/xwarp/internal/trace"
+	"github.com/xwarp/xwarp/internal/base/trace"
+	"github.com/xwarp/xwarp/internal/job/launch"
 )
 
 // recording is what becomes of what the ranks leave behind.

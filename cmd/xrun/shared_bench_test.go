@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -28,22 +29,17 @@ type pair struct {
 // pairsMain prints, for each pair, the best of some rounds: half a round trip of
 // 8 bytes and the time for one of many messages of 8 bytes in ns, and bandwidth
 // in Gbit/s. The best tells most on a machine that does other work, too.
-func pairsMain() error {
-	p, err := mpi.Init()
-	if err != nil {
-		return err
-	}
+func pairsMain(w *mpi.Comm) error {
 	const window, large, rounds = 64, 1 << 20, 9
-	w := p.World()
 	x := &pair{w: w, peer: (w.Rank() + w.Size()/2) % w.Size(), first: w.Rank() < w.Size()/2, pending: make([]mpi.Request, window)}
 	for range window {
-		b, err := mpi.Alloc[byte](p, 8)
+		b, err := mpi.Alloc[byte](w.Proc(), 8)
 		if err != nil {
 			return err
 		}
 		x.bufs = append(x.bufs, b)
 	}
-	big, err := mpi.Alloc[byte](p, 4*large)
+	big, err := mpi.Alloc[byte](w.Proc(), 4*large)
 	if err != nil {
 		return err
 	}
@@ -67,7 +63,7 @@ func pairsMain() error {
 	if x.first {
 		fmt.Println(lat, each, bw)
 	}
-	return p.Finalize()
+	return nil
 }
 
 // timed returns how many ns fn takes, called n times by all ranks.
@@ -124,9 +120,7 @@ func (x *pair) stream(bufs [][]byte) (err error) {
 // turns. It reports what that costs against a NIC for each: 1.1 is a tenth more
 // time, or less bandwidth. Give it some rounds: -benchtime 9x.
 func BenchmarkQueues(b *testing.B) {
-	if os.Geteuid() != 0 {
-		b.Skip("needs root for a testbed")
-	}
+	testenv.NeedRoot(b)
 	modes := []string{"per-rank", "shared", "steered"}
 	figures := map[string][3][]float64{}
 	for range b.N {

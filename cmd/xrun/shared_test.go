@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -17,12 +18,7 @@ const asRank = "as-mpi-rank"
 
 // rankMain exchanges messages of some sizes with every other rank and says what
 // its privileges are.
-func rankMain() error {
-	p, err := mpi.Init()
-	if err != nil {
-		return err
-	}
-	w := p.World()
+func rankMain(w *mpi.Comm) error {
 	for _, size := range []int{1, 5000, 300_000} {
 		out, in := make([]byte, size), make([]byte, size)
 		for step := 1; step < w.Size(); step++ {
@@ -43,7 +39,7 @@ func rankMain() error {
 	}
 	caps, _, _ := strings.Cut(string(status[bytes.Index(status, []byte("CapEff:")):]), "\n")
 	fmt.Println(os.Geteuid(), strings.Join(strings.Fields(caps), " "))
-	return p.Finalize()
+	return nil
 }
 
 func fillWith(b []byte, seed int) {
@@ -56,7 +52,7 @@ func fillWith(b []byte, seed int) {
 // privileges at all, and reach each other across hosts and on their own, with and
 // without memory that they share.
 func TestXrun_queuesWithoutPrivileges(t *testing.T) {
-	needRoot(t, "needs root for a testbed and for another user's processes")
+	testenv.NeedRoot(t)
 	for _, c := range []struct{ queues, notice string }{
 		{"shared", "those of a host on one queue"}, {"steered", "each with queues of its own"},
 	} {
@@ -78,9 +74,7 @@ func TestXrun_queuesWithoutPrivileges(t *testing.T) {
 
 // Connections find the queue of the rank that they lead to.
 func TestXrun_steeredConnections(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root for a testbed")
-	}
+	testenv.NeedRoot(t)
 	out, errOut, status := xrun(t, "-n", "6", "--testbed", "2", "--queues", "steered", "--transport", "rc", self, asRank)
 	if status != 0 || strings.Count(out, "\n") != 6 {
 		t.Errorf("status %d, %q, %s", status, out, errOut)
@@ -89,7 +83,7 @@ func TestXrun_steeredConnections(t *testing.T) {
 
 // A NIC does not send to itself, and TCP has no way beside it.
 func TestXrun_connectionsOnASharedQueue(t *testing.T) {
-	needRoot(t, "a testbed needs root")
+	testenv.NeedRoot(t)
 	args := []string{"-n", "4", "--testbed", "2", "--queues", "shared", "--transport", "rc", self, asRank}
 	if _, errOut, status := xrun(t, args...); status != 0 {
 		t.Errorf("with shared memory: status %d, %s", status, errOut)
@@ -101,6 +95,7 @@ func TestXrun_connectionsOnASharedQueue(t *testing.T) {
 }
 
 func TestXrun_noSuchUser(t *testing.T) {
+	testenv.NeedRoot(t)
 	_, errOut, status := xrun(t, "--user", "nobody-of-that-name", "true")
 	if status != 126 || !strings.Contains(errOut, `no user "nobody-of-that-name" on this host`) {
 		t.Errorf("status %d, %s", status, errOut)
@@ -110,9 +105,7 @@ func TestXrun_noSuchUser(t *testing.T) {
 // Where a device cannot steer, the ranks of the host share a queue, and xrun says
 // why.
 func TestXrun_steeredFallsBack(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root for a testbed")
-	}
+	testenv.NeedRoot(t)
 	tb, err := testbed.New(testbed.Config{})
 	if err != nil {
 		t.Fatal(err)

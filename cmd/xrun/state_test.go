@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -37,7 +38,7 @@ func stuckMain() error {
 		err = mpi.Send(c, make([]byte, 1<<20), 2, 9)
 	}
 	if err != nil {
-		select {} // xrun ends the job: it is not this rank that is to blame
+		forever() // xrun ends the job: it is not this rank that is to blame
 	}
 	return nil
 }
@@ -80,14 +81,14 @@ func checkStates(text string) error {
 // to who has asked for it.
 func TestXrun_state(t *testing.T) {
 	for name, args := range map[string][]string{
-		"lanes":   nil,
-		"network": {"-x", mpi.EnvShared + "=0"},
-		"threads": {"-x", mpi.EnvThreads + "=multiple"},
-		"testbed": {"--testbed", "2"},
+		"channels": nil,
+		"network":  {"-x", mpi.EnvShared + "=0"},
+		"threads":  {"-x", mpi.EnvThreads + "=multiple"},
+		"testbed":  {"--testbed", "2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name == "testbed" && os.Geteuid() != 0 {
-				t.Skip("needs root to make hosts")
+			if name == "testbed" {
+				testenv.NeedRoot(t)
 			}
 			cmd := command(append(args, "--quiet", "--report-state", "-n", "4", "-x", ringEnv+"=stuck", self)...)
 			out, err := cmd.StdoutPipe()

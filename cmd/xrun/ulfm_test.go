@@ -2,11 +2,12 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // TestXrun_survivors runs the example that loses ranks and goes on: with xrun's
@@ -34,8 +35,8 @@ func TestXrun_survivors(t *testing.T) {
 		{[]string{"-n", "3", program, "--rows", "1000000", "--kill", "1"}, "", false},
 	} {
 		t.Run(fmt.Sprint(tt.args), func(t *testing.T) {
-			if tt.root && os.Geteuid() != 0 {
-				t.Skip("needs root to make hosts")
+			if tt.root {
+				testenv.NeedRoot(t)
 			}
 			out, errOut, status := xrun(t, tt.args...)
 			if status != 128+9 || !strings.Contains(errOut, "was killed by signal 9 (SIGKILL)") {

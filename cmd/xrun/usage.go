@@ -1,6 +1,11 @@
 package main
 
-const usage = `usage: xrun [-n N] [OPTIONS] PROGRAM [ARGS...]
+import "github.com/xwarp/xwarp/cmd/internal/cli"
+
+// usage returns what --help prints.
+func usage() string { return cli.Configured(usageText, 23) }
+
+const usageText = `usage: xrun [-n N] [OPTIONS] PROGRAM [ARGS...]
        [: [-n N] [-host A,B] [-env NAME VALUE] [-wdir DIR] PROGRAM [ARGS...]]...
 
 Starts N processes of PROGRAM, the ranks of an MPI job, and waits for them. Of
@@ -49,28 +54,31 @@ Where
                        that of -x PATH=..., one with a slash from this directory
 
 How they talk
-  --fabric F           xdp, xdp:generic, xdp:driver, xdp:asavie or udp (default:
-                       xdp where it can be used, else udp; xrun says which)
-  --transport T        what carries messages between hosts: rd (reliable
-                       datagrams, the default), rc (a connection to each peer),
-                       ud (unreliable datagrams and reliability of MPI's own) or
-                       hybrid (rd, and connections to peers that much goes to)
+  $XWARP_FABRIC
+                       xrun says which
+  $XWARP_TRANSPORT
   --queues Q           how the ranks of a host use its NIC over AF_XDP: shared
                        (one queue for all; the default), steered (each has its
                        own on the same NIC, which steers by n-tuple filters; one
                        that cannot is shared) or per-rank (each is given a NIC,
                        in a --testbed only; the default there, unless another
                        --user is set)
-  --device DEV         network device, the same on all hosts (default: on each
-                       the one of its route to the others; where these routes
-                       part, kernel UDP on that of the default route). With
-                       several, as in eth1,eth2, each on a network of its own,
-                       ranks go on over the next one while the first is dead;
-                       for --transport rd, and with AF_XDP for one rank per host
+  $XWARP_DEVICE
+                       It is the same on all hosts; where their routes part,
+                       kernel UDP on that of the default route. With several,
+                       each on a network of its own, large messages use all of
+                       them at once, and ranks go on over the others while one
+                       is dead; those of a host share each of them; for
+                       --transport rd
+  $XWARP_BUSY_POLL
+                       Where it cannot, a line says so. The agents set
+                       napi_defer_hard_irqs and gro_flush_timeout of the card to
+                       2 and 200000 ns, and back at the end. Of no use with more
+                       ranks than cores; see docs/NICS.md
   --mtu M              MTU of the testbed's devices in bytes (default 9000)
-  --ipv6, -6           use IPv6 addresses of the hosts' devices, and of those of
-                       a testbed (XWARP_IPV6=1 for the ranks; it is so anyway
-                       where a host is named by one or has no other)
+  $XWARP_IPV6
+                       Those of a testbed, too. It is so anyway where a host is
+                       named by an IPv6 address or has no other
   --switch S           what joins the testbed's hosts: cable (two of them),
                        bridge or xdp (default: cable, else xdp). tcpdump sees
                        AF_XDP frames on a bridge only: ip netns exec
@@ -101,8 +109,10 @@ What you see
                        called, and how long that took, to the error output;
                        ranks that were killed count up to then. Also what
                        carries messages to other hosts (AF_XDP: mode, copy or
-                       zero-copy, device, queues, buffers per frame), and what
-                       was lost there: frames on queues without a socket, ...
+                       zero-copy, device, queues, buffers per frame, busy
+                       polling), on which of several queues each rank's frames
+                       came in, and what was lost there: frames on queues
+                       without a socket, ...
   --json FILE          write the same, rank by rank, as JSON (-: standard
                        output)
   --trace FILE         write a time line of all calls and messages, which
@@ -175,22 +185,11 @@ Exit status
            killed comes before those that exit because they notice it
 
 Environment
-  XWARP_RANK, XWARP_SIZE, XWARP_HOST, XWARP_LOCAL_RANK
-                       set for each rank: its number, how many there are, the
-                       number of its host, and its own among those on that host
-  XWARP_FABRIC, XWARP_DEVICE
-                       as --fabric and --device, for ranks that another launcher
-                       starts
-  XWARP_BULK           how large data leaves an AF_XDP endpoint: frames, kernel
-                       (a socket beside it) or auto (default)
-  XWARP_SHARED         0: messages inside a host go through the network, too
-  XWARP_EAGER, XWARP_RENDEZVOUS, XWARP_COLL
-                       how messages and collectives are sent; see
-                       docs/PERFORMANCE.md
-  XWARP_NET_WAIT       time for a network that is down when a rank starts
-                       (default 20s)
-  XWARP_PEER_LOST      time after which a silent rank counts as lost (default
-                       1h)
+  $*
+
+Variables that are options, too, are for ranks of other launchers; then
+nobody changes settings of network cards. A name that is nearly one of these is
+an error. docs/CONFIG.md lists the values, and who reads them.
 
 Examples
   xrun -n 4 ./app                        4 ranks on this machine, shared memory

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/xwarp/xwarp/internal/assert"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/assert"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // Source is anything that makes progress when asked.
@@ -41,9 +41,9 @@ type Spinner interface {
 // Sharer is a Parker that can let others in while it waits.
 type Sharer interface {
 	// Share makes every wait call l.Unlock before and l.Lock after it, whenever
-	// the calling thread may stand still. patient says that there is a core for
+	// the calling thread may stand still. yieldNever says that there is a core for
 	// each rank, so that to spin for a moment takes nothing from anybody.
-	Share(l sync.Locker) (patient bool)
+	Share(l sync.Locker) (yieldNever bool)
 }
 
 // Budget is how many items one source may handle in one step, so that a busy
@@ -68,10 +68,10 @@ type Engine struct {
 	slept   bool      // in which time has passed
 	stale   uint8     // steps since the clock was read
 
-	nudged  atomic.Bool
-	waker   Waker   // the parker, when it is one
-	spinner Spinner // likewise
-	sleeper Sleeper // or nil
+	nudged    atomic.Bool
+	waker     Waker     // the parker, when it is one
+	spinner   Spinner   // likewise
+	sleepHook SleepHook // or nil
 }
 
 // New returns an engine without sources.
@@ -146,21 +146,21 @@ func (e *Engine) Worked() mono.Time { return e.worked }
 // Clock returns the clock that the engine runs on.
 func (e *Engine) Clock() mono.Clock { return e.clock }
 
-// Sleeper is told of waits that last.
-type Sleeper interface {
+// SleepHook is told of waits that last.
+type SleepHook interface {
 	// Sleep is called before the thread that waits is given away, and Wake after
 	// it has come back.
 	Sleep()
 	Wake()
 }
 
-// SetSleeper makes the engine tell s when it sleeps.
-func (e *Engine) SetSleeper(s Sleeper) { e.sleeper = s }
+// SetSleepHook makes the engine tell s when it sleeps.
+func (e *Engine) SetSleepHook(s SleepHook) { e.sleepHook = s }
 
 // Share prepares the engine for several goroutines that l keeps apart: Park gives
 // l away while it waits, and the others may step meanwhile. shared is false when
-// the parker cannot do that; patient is as [Sharer] says.
-func (e *Engine) Share(l sync.Locker) (shared, patient bool) {
+// the parker cannot do that; yieldNever is as [Sharer] says.
+func (e *Engine) Share(l sync.Locker) (shared, yieldNever bool) {
 	s, ok := e.parker.(Sharer)
 	if !ok || e.waker == nil {
 		return false, false
@@ -213,12 +213,12 @@ func (e *Engine) Park() {
 			return
 		}
 	}
-	if e.sleeper != nil {
-		e.sleeper.Sleep()
+	if e.sleepHook != nil {
+		e.sleepHook.Sleep()
 	}
 	e.slept = e.parker.Park(e.NextDeadline(), e.now.Sub(e.worked))
-	if e.sleeper != nil {
-		e.sleeper.Wake()
+	if e.sleepHook != nil {
+		e.sleepHook.Wake()
 	}
 }
 

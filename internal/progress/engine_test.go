@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // manual is a clock that a test sets, and a parker that records.
@@ -163,7 +163,7 @@ func TestPark_tellsOfSleep(t *testing.T) {
 	n := &napping{spin: 10}
 	n.now = 100
 	e, s := New(n, n), &sleeps{}
-	e.SetSleeper(s)
+	e.SetSleepHook(s)
 	for range 3 {
 		e.Step()
 		e.Park()

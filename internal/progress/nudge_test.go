@@ -3,7 +3,7 @@ package progress
 import (
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // A nudge ends the wait that is, or the next one, and is work for one step.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // PollerConfig says when an idle rank gives its core away. Its zero value is
@@ -34,22 +34,22 @@ type PollerConfig struct {
 	NoSpin bool
 }
 
-// manners is what a poller does for others while it spins. Measured with
+// yieldPolicy is what a poller does for others while it spins. Measured with
 // ping-pongs over UDP on 4 cores, half round trip with 8 ranks: 17 us when
 // they just spin, 11 us when they block at once, 8 us when they yield. The
 // wrong way to yield is worse than none: runtime.Gosched between processes, or
 // sched_yield between goroutines, takes 24 us and more.
-type manners uint8
+type yieldPolicy uint8
 
 const (
-	patient      manners = iota // a core for each rank: now and then a goroutine may run
-	yieldOS                     // sched_yield(2)
-	yieldRuntime                // runtime.Gosched
+	yieldNever   yieldPolicy = iota // a core for each rank: now and then a goroutine may run
+	yieldOS                         // sched_yield(2)
+	yieldRuntime                    // runtime.Gosched
 )
 
-// gosched is how often a patient poller lets another goroutine run, in calls:
+// gosched is how often a poller that does not yield lets another goroutine run, in calls:
 // there is a garbage collector in any case. It does so only after it has been
-// idle for half of its patience: from a locked thread Gosched takes 14-21 us
+// idle for half of the time that it spins: from a locked thread Gosched takes 14-21 us
 // (46 ns from others), which in a ping-pong made 21 us of 5.
 const gosched = 256
 
@@ -58,15 +58,15 @@ const gosched = 256
 //
 // Owner: engine; Wake may be called by any goroutine.
 type Poller struct {
-	clock mono.Clock
-	spin  mono.Duration
-	turns uint32 // spins so far
-	mind  manners
-	event int           // eventfd that Wake writes to
-	fds   []unix.PollFd // the first is event
-	bells []Bell
-	state atomic.Uint32
-	nest  *nest // nil until somebody wants a descriptor
+	clock  mono.Clock
+	spin   mono.Duration
+	turns  uint32 // spins so far
+	policy yieldPolicy
+	event  int           // eventfd that Wake writes to
+	fds    []unix.PollFd // the first is event
+	bells  []Bell
+	state  atomic.Uint32
+	nest   *nest // nil until somebody wants a descriptor
 
 	others sync.Locker   // what to let go of while it waits; nil: nothing
 	copied []unix.PollFd // of fds, which others may change during ppoll
@@ -100,19 +100,19 @@ func NewPoller(clock mono.Clock, c PollerConfig) (*Poller, error) {
 	if c.NoSpin {
 		c.Spin = 0
 	}
-	mind := patient
+	policy := yieldNever
 	switch {
 	case !crowded:
 	case c.Goroutines:
-		mind = yieldRuntime
+		policy = yieldRuntime
 	default:
-		mind = yieldOS
+		policy = yieldOS
 	}
 	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("progress: eventfd: %w (too many open files? see ulimit -n)", err)
 	}
-	return &Poller{clock: clock, spin: c.Spin, mind: mind, event: fd, fds: []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}, nil
+	return &Poller{clock: clock, spin: c.Spin, policy: policy, event: fd, fds: []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}, nil
 }
 
 // usableCores returns on how many cores this process may run.
@@ -125,7 +125,7 @@ func usableCores() int {
 }
 
 // Crowded reports whether ranks must share cores.
-func (p *Poller) Crowded() bool { return p.mind != patient }
+func (p *Poller) Crowded() bool { return p.policy != yieldNever }
 
 // Watch makes input on fd end a Park. The caller keeps fd, and calls Unwatch
 // before closing it. A negative fd is ignored: it is of a carrier that has none.
@@ -191,7 +191,7 @@ func (p *Poller) Spin(idle mono.Duration) (spun, slept bool) {
 	if p.others != nil {
 		return true, p.spinShared()
 	}
-	switch p.mind {
+	switch p.policy {
 	case yieldOS:
 		// Raw: the scheduler of Go need not know about a call that never sleeps.
 		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
@@ -215,20 +215,20 @@ const goschedShared = 16
 // another goroutine from now on.
 func (p *Poller) Share(l sync.Locker) (spins bool) {
 	p.others = l
-	if p.mind == patient && runtime.GOMAXPROCS(0) == 1 {
-		p.mind = yieldRuntime
+	if p.policy == yieldNever && runtime.GOMAXPROCS(0) == 1 {
+		p.policy = yieldRuntime
 	}
-	return p.mind == patient
+	return p.policy == yieldNever
 }
 
 // spinShared lets the others in, and run.
 func (p *Poller) spinShared() (slept bool) {
 	p.turns++
-	if p.mind == patient && p.turns%goschedShared != 0 {
+	if p.policy == yieldNever && p.turns%goschedShared != 0 {
 		return false
 	}
 	p.others.Unlock()
-	if p.mind == yieldOS && p.turns%goschedShared != 0 {
+	if p.policy == yieldOS && p.turns%goschedShared != 0 {
 		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	} else {
 		runtime.Gosched()

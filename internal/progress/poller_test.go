@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 var (
@@ -116,7 +116,7 @@ func TestPark_asksBellsBeforeWaiting(t *testing.T) {
 
 func TestPark_spins(t *testing.T) {
 	for name, c := range map[string]PollerConfig{
-		"patient":    {},
+		"yieldNever": {},
 		"processes":  {Ranks: 1000},
 		"goroutines": {Ranks: 1000, Goroutines: true},
 	} {
@@ -131,22 +131,22 @@ func TestPark_spins(t *testing.T) {
 	}
 }
 
-func TestNewPoller_manners(t *testing.T) {
+func TestNewPoller_policy(t *testing.T) {
 	for _, c := range []struct {
 		config PollerConfig
 		spin   mono.Duration
-		mind   manners
+		policy yieldPolicy
 	}{
-		{PollerConfig{Cores: 2}, mono.Millisecond, patient},
-		{PollerConfig{Cores: 2, Ranks: 2, Spin: 7}, 7, patient},
+		{PollerConfig{Cores: 2}, mono.Millisecond, yieldNever},
+		{PollerConfig{Cores: 2, Ranks: 2, Spin: 7}, 7, yieldNever},
 		{PollerConfig{Cores: 2, Ranks: 3}, 50 * mono.Microsecond, yieldOS},
 		{PollerConfig{Cores: 2, Ranks: 3, Goroutines: true}, 50 * mono.Microsecond, yieldRuntime},
 		{PollerConfig{Cores: 2, Ranks: 3, NoSpin: true}, 0, yieldOS},
-		{PollerConfig{}, mono.Millisecond, patient},
+		{PollerConfig{}, mono.Millisecond, yieldNever},
 	} {
 		p := newPoller(t, c.config)
-		if p.spin != c.spin || p.mind != c.mind || p.Crowded() != (c.mind != patient) || New(mono.Real{}, p).Crowded() != p.Crowded() {
-			t.Errorf("%+v: spins %v, manners %d", c.config, p.spin, p.mind)
+		if p.spin != c.spin || p.policy != c.policy || p.Crowded() != (c.policy != yieldNever) || New(mono.Real{}, p).Crowded() != p.Crowded() {
+			t.Errorf("%+v: spins %v, yieldPolicy %d", c.config, p.spin, p.policy)
 		}
 	}
 	if _, err := NewPoller(mono.Real{}, PollerConfig{Ranks: -1}); err == nil {

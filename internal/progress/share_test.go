@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // A goroutine that parks holds nothing: another one comes in, steps, and wakes it.
@@ -26,9 +26,9 @@ func TestShare_parkLetsOthersIn(t *testing.T) {
 			defer p.Close()
 			e := New(mono.Real{}, p)
 			var mu sync.Mutex
-			shared, patient := e.Share(&mu)
-			if !shared || patient && c.Ranks > 1 {
-				t.Fatalf("shared %v, patient %v", shared, patient)
+			shared, yieldNever := e.Share(&mu)
+			if !shared || yieldNever && c.Ranks > 1 {
+				t.Fatalf("shared %v, yieldNever %v", shared, yieldNever)
 			}
 			turns, done := 0, false
 			var group sync.WaitGroup

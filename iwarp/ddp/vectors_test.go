@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/vectors"
+	"github.com/xwarp/xwarp/internal/test/vectors"
 )
 
 func TestVectors_ddp(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/xwarp/xwarp/internal/arq"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/proto/arq"
 )
 
 // CreditUnlimited is the number of credits that means "as many as you like".

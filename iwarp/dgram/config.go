@@ -1,8 +1,8 @@
 package dgram
 
 import (
-	"github.com/xwarp/xwarp/internal/arq"
-	"github.com/xwarp/xwarp/internal/serial"
+	"github.com/xwarp/xwarp/internal/base/serial"
+	"github.com/xwarp/xwarp/internal/proto/arq"
 )
 
 // Config tunes reliable datagrams. Zero values mean the defaults.

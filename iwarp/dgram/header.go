@@ -1,14 +1,14 @@
 // Package dgram carries DDP over unreliable datagrams: the LLP header of ours,
-// whose fields make datagrams reliable (RD) by means of internal/arq. It never
+// whose fields make datagrams reliable (RD) by means of internal/proto/arq. It never
 // sees a socket, a clock or a payload.
 package dgram
 
 import (
 	"encoding/binary"
 
-	"github.com/xwarp/xwarp/internal/arq"
-	"github.com/xwarp/xwarp/internal/crc32c"
-	"github.com/xwarp/xwarp/internal/serial"
+	"github.com/xwarp/xwarp/internal/base/crc32c"
+	"github.com/xwarp/xwarp/internal/base/serial"
+	"github.com/xwarp/xwarp/internal/proto/arq"
 )
 
 // Version of the wire format, in the upper half of byte 0.

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/vectors"
+	"github.com/xwarp/xwarp/internal/test/vectors"
 )
 
 func TestVectors_dgram(t *testing.T) {

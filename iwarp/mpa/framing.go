@@ -3,7 +3,7 @@ package mpa
 import (
 	"encoding/binary"
 
-	"github.com/xwarp/xwarp/internal/crc32c"
+	"github.com/xwarp/xwarp/internal/base/crc32c"
 	"github.com/xwarp/xwarp/iwarp"
 	"github.com/xwarp/xwarp/iwarp/ddp"
 )

@@ -6,7 +6,7 @@ package mpa
 import (
 	"strings"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // How long each end waits for the other's start-up frame, as Linux's siw does.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/vectors"
+	"github.com/xwarp/xwarp/internal/test/vectors"
 	"github.com/xwarp/xwarp/iwarp"
 )
 

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/vectors"
+	"github.com/xwarp/xwarp/internal/test/vectors"
 	"github.com/xwarp/xwarp/iwarp/ddp"
 )
 

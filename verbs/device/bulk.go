@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/ksock"
+	"github.com/xwarp/xwarp/internal/base/config"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/carrier/kudp"
 	"github.com/xwarp/xwarp/iwarp/dgram"
 )
 
@@ -27,13 +28,13 @@ const (
 
 // ParseBulk reads a way for large data: auto, frames or kernel.
 func ParseBulk(s string) (Bulk, error) {
-	switch b := Bulk(s); {
-	case s == "auto":
+	switch config.Bulk.Index(s) {
+	case -1:
+		return "", fmt.Errorf("device: %.32q is no way for large data: want %v", s, config.Bulk)
+	case 0:
 		return BulkAuto, nil
-	case b == BulkFrames || b == BulkKernel:
-		return b, nil
 	}
-	return "", fmt.Errorf("device: %.32q is no way for large data: use auto, frames or kernel", s)
+	return Bulk(s), nil
 }
 
 const (
@@ -52,17 +53,17 @@ func (o *opening) openBulk(s *Spec, first fabric.Datagram, port fabric.Port) err
 	local, most := first.Local(), first.Caps().MaxPayload
 	auto := s.Bulk == BulkAuto
 	switch {
-	case s.Bulk == BulkFrames || auto && (s.BulkQueue != 0 || s.Capture != "" || port.Caps().ZeroCopy || most >= bulkMTU):
+	case s.Bulk == BulkFrames || auto && (s.Capture != "" || port.Caps().ZeroCopy || most >= bulkMTU):
 		return nil
-	case s.BulkQueue != 0 || s.Capture != "":
-		return fmt.Errorf("device: large data either goes through the kernel or over a second queue, and only frames can be captured: leave BulkQueue and Capture away, or Bulk %q", s.Bulk)
+	case s.Capture != "":
+		return fmt.Errorf("device: of what goes through AF_XDP only frames can be captured, and large data would go through the kernel: leave Capture away, or Bulk %q", s.Bulk)
 	case local.Port() > 0xffff-dgram.BulkPort:
 		if auto {
 			return nil
 		}
 		return fmt.Errorf("device: port %d leaves no room for that of large data, which is %d higher: choose a lower one", local.Port(), dgram.BulkPort)
 	}
-	second, err := ksock.Open(ksock.Config{
+	second, err := kudp.Open(kudp.Config{
 		Arena: first.Arena(), Pool: port.Pool(), MTU: most + ipUDPLen(local.Addr()), RxSlots: bulkSlots,
 		Local: netip.AddrPortFrom(local.Addr(), local.Port()+dgram.BulkPort),
 	})

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/iwarp/dgram"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
@@ -22,7 +23,6 @@ func TestBulk_whichWay(t *testing.T) {
 		{"auto", 9000, device.Spec{Fabric: "xdp"}, true},
 		{"auto/1500", 1500, device.Spec{Fabric: "xdp"}, true},
 		{"auto/32000", 32000, device.Spec{Fabric: "xdp"}, false},
-		{"auto with a second queue", 9000, device.Spec{Fabric: "xdp", BulkQueue: 1}, false},
 		{"auto with a capture", 9000, device.Spec{Fabric: "xdp", Capture: filepath.Join(t.TempDir(), "x")}, false},
 		{"auto with RC", 9000, device.Spec{Fabric: "xdp", RC: true}, true},
 		{"frames", 9000, device.Spec{Fabric: "xdp", Bulk: device.BulkFrames}, false},
@@ -47,7 +47,7 @@ func TestBulk_whichWay(t *testing.T) {
 // TestBulk_oneSide: a peer that has no second way is sent to in frames. What goes the
 // other way are Hellos, ever fewer of them; 8 MiB would be 128 datagrams.
 func TestBulk_oneSide(t *testing.T) {
-	needRoot(t)
+	testenv.NeedRoot(t)
 	tb, err := testbed.New(testbed.Config{MTU: 9000})
 	if err != nil {
 		t.Fatal(err)
@@ -93,8 +93,8 @@ func TestAllocs_bulk(t *testing.T) {
 }
 
 func TestOpen_bulkKernelRefused(t *testing.T) {
-	needRoot(t)
-	tb, err := testbed.New(testbed.Config{MTU: 9000, Queues: 3})
+	testenv.NeedRoot(t)
+	tb, err := testbed.New(testbed.Config{MTU: 9000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,8 +103,7 @@ func TestOpen_bulkKernelRefused(t *testing.T) {
 		spec device.Spec
 		want string
 	}{
-		{device.Spec{BulkQueue: 1}, "leave BulkQueue and Capture away"},
-		{device.Spec{Capture: filepath.Join(t.TempDir(), "x")}, "leave BulkQueue and Capture away"},
+		{device.Spec{Capture: filepath.Join(t.TempDir(), "x")}, "leave Capture away"},
 		{device.Spec{Port: 0xffff - dgram.BulkPort + 1}, "choose a lower one"},
 	} {
 		c.spec.Fabric, c.spec.Bulk = "xdp", device.BulkKernel

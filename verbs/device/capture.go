@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/fabric/capture"
+	"github.com/xwarp/xwarp/internal/carrier/capture"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
 // createCapture makes the file only once there is something to capture: a

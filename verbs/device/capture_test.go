@@ -8,7 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
 )
@@ -21,7 +22,7 @@ import (
 // (they skip the queueing layer) nor received (XDP takes them first). It shows
 // them on the ports of the bridge between the hosts.
 func TestCapture_tcpdumpFindsNothingWrong(t *testing.T) {
-	needRoot(t)
+	testenv.NeedRoot(t)
 	tcpdump, err := exec.LookPath("tcpdump")
 	if err != nil {
 		if os.Getenv("CI") != "" {

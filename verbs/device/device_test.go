@@ -2,25 +2,15 @@ package device_test
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
 )
-
-// needRoot skips a test that needs namespaces and AF_XDP, unless CI says that
-// they must be there.
-func needRoot(t testing.TB) {
-	t.Helper()
-	if os.Geteuid() != 0 && os.Getenv("XWARP_REQUIRE_XDP") != "1" {
-		t.Skip("needs root for network namespaces and AF_XDP")
-	}
-}
 
 // host is one end: a context, perhaps on a host of a testbed, and a queue pair.
 type host struct {

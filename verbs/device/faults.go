@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/xwarp/xwarp/internal/fabric/fault"
+	"github.com/xwarp/xwarp/internal/carrier/fault"
 )
 
 // Faults says what is to go wrong with datagrams that are sent: probabilities from 0

@@ -3,7 +3,7 @@ package device
 import (
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/fabric/fault"
+	"github.com/xwarp/xwarp/internal/carrier/fault"
 )
 
 func TestParseFaults(t *testing.T) {

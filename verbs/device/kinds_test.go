@@ -10,7 +10,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/verbs/device"
 	"github.com/xwarp/xwarp/xdp"
 )
@@ -81,7 +82,7 @@ var uppers = []upper{
 // TestDevice_kinds opens AF_XDP on devices that are no network cards: either reliable
 // datagrams get through, or the error says why not.
 func TestDevice_kinds(t *testing.T) {
-	needRoot(t)
+	testenv.NeedRoot(t)
 	for _, u := range uppers {
 		t.Run(u.name, func(t *testing.T) {
 			tb, err := testbed.New(testbed.Config{})

@@ -1,12 +1,12 @@
 package device
 
 import (
-	"errors"
 	"strings"
 
-	"github.com/xwarp/xwarp/internal/arq"
-	"github.com/xwarp/xwarp/internal/inet/route"
+	"github.com/xwarp/xwarp/internal/carrier/inet/route"
+	"github.com/xwarp/xwarp/internal/proto/arq"
 	"github.com/xwarp/xwarp/verbs"
+	"github.com/xwarp/xwarp/xdp"
 )
 
 // openWatch begins to watch the network device under the carriers, which are open. It
@@ -22,6 +22,11 @@ func (o *opening) openWatch(s *Spec) (*route.Watch, error) {
 	if c.Limit == 0 {
 		c.Limit = arq.Config{}.WithDefaults(0).PeerLost
 	}
+	if c.XDP {
+		if q, err := xdp.NewQueueCounter(c.Link); err == nil {
+			c.Queues = q
+		}
+	}
 	w, err := route.OpenWatch(c)
 	if err == nil {
 		o.closers = append(o.closers, w)
@@ -34,7 +39,7 @@ func failWith(ctx *verbs.Context, w *route.Watch) {
 	w.Start(func(t *route.Trouble) {
 		switch {
 		case t == nil:
-		case t.Lasting() && errors.Is(t, route.ErrShrunk): // short ones pass
+		case t.Lasting() && t.Partial():
 			ctx.FailIfStuck(t)
 		case t.Lasting() || t.Final():
 			ctx.Fail(t)

@@ -8,10 +8,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // both is what a context with RC over AF_XDP stands on.
@@ -91,9 +92,7 @@ func (b *both) send(t *testing.T, to netip.AddrPort, payload []byte) {
 
 // Datagrams and byte streams share a queue, and a capture has both.
 func TestCarriers_streamsBesideDatagrams(t *testing.T) {
-	if os.Geteuid() != 0 && os.Getenv("XWARP_REQUIRE_XDP") != "1" {
-		t.Skip("needs root for network namespaces and AF_XDP")
-	}
+	testenv.NeedRoot(t)
 	tb, err := testbed.New(testbed.Config{MTU: 1500})
 	if err != nil {
 		t.Fatal(err)
@@ -156,11 +155,5 @@ func exchangeBoth(t *testing.T, x, y *both) {
 		if string(p) != "by datagram" {
 			t.Errorf("%q", p)
 		}
-	}
-}
-
-func TestOpen_streamsAndBulkQueue(t *testing.T) {
-	if _, err := Open(Spec{Fabric: "xdp", Device: "lo", RC: true, BulkQueue: 1}); err == nil {
-		t.Error("TCP on two queues was opened")
 	}
 }

@@ -6,10 +6,11 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/fabric/fault"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/config"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/carrier/fault"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -18,7 +19,7 @@ import (
 // opened for it goes with it.
 func Open(s Spec) (*verbs.Context, error) {
 	if s.Fabric == "" {
-		s.Fabric = "udp"
+		s.Fabric = config.DefaultFabric
 	}
 	if err := checkFabric(s.Fabric); err != nil {
 		return nil, err
@@ -29,14 +30,14 @@ func Open(s Spec) (*verbs.Context, error) {
 	for s.Epoch == 0 {
 		s.Epoch = rand.Uint32()
 	}
+	if s.Slot != "" {
+		if err := s.takeSlot(); err != nil {
+			return nil, err
+		}
+	}
 	devices, err := s.devices()
 	if err != nil {
 		return nil, err
-	}
-	if s.Seat != "" {
-		if err := s.takeSeat(); err != nil {
-			return nil, err
-		}
 	}
 	arena, err := s.openArena()
 	if err != nil {
@@ -158,7 +159,7 @@ func (s *Spec) withFaults(dg fabric.Datagram) (fabric.Datagram, error) {
 type opening struct {
 	closers []io.Closer
 	bulk    fabric.Datagram   // for large data, or nil
-	bulkFD  int               // the descriptor of a second port, or -1
+	bulkFD  int               // its descriptor, or -1
 	streams fabric.Streams    // on the same port as the datagrams, or nil
 	devices []string          // if there are several
 	several []fabric.Datagram // the carriers on them

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/fabric/fault"
-	"github.com/xwarp/xwarp/internal/testbed"
+	"github.com/xwarp/xwarp/internal/carrier/fault"
+	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
 )
@@ -34,8 +34,6 @@ var carriers = []struct {
 	{"driver/kernel", true, 9000, device.Spec{Fabric: "xdp:driver", Bulk: device.BulkKernel}},
 	{"driver", true, 9000, device.Spec{Fabric: "xdp:driver"}},
 	{"driver/1500", true, 1500, device.Spec{Fabric: "xdp:driver"}},
-	{"generic/bulk", true, 9000, device.Spec{Fabric: "xdp:generic", BulkQueue: 1}},
-	{"driver/bulk", true, 1500, device.Spec{Fabric: "xdp:driver", BulkQueue: 1}},
 	{"asavie", true, 1500, device.Spec{Fabric: "xdp:asavie"}},
 }
 
@@ -44,17 +42,12 @@ func open(t testing.TB, veth bool, mtu int, s device.Spec) (a, b *host) {
 	t.Helper()
 	var tb *testbed.Testbed
 	if veth {
-		needRoot(t)
+		testenv.NeedRoot(t)
 		var err error
-		if tb, err = testbed.New(testbed.Config{MTU: mtu, Queues: 3}); err != nil {
+		if tb, err = testbed.New(testbed.Config{MTU: mtu}); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { tb.Close() })
-		for _, h := range tb.Hosts {
-			if err := h.ReceiveOn(1, 0); err != nil {
-				t.Fatal(err)
-			}
-		}
 	}
 	var ends [2]*host
 	for i := range ends {
@@ -271,24 +264,30 @@ func TestAllocs_everyCarrier(t *testing.T) {
 	for _, c := range carriers {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := open(t, c.veth, c.mtu, c.spec)
-			msg := make([]byte, 8)
-			for range 16 {
-				a.recv()
-				b.recv()
-			}
-			var wc [1]verbs.WC
-			once := func() {
-				a.send(msg)
-				step(a, b, func() bool { return b.rcq.Poll(wc[:]) == 1 })
-				b.recv()
-				b.send(msg)
-				step(a, b, func() bool { return a.rcq.Poll(wc[:]) == 1 })
-				a.recv()
-			}
-			if n := testing.AllocsPerRun(200, once); n != 0 {
-				t.Errorf("%v allocations per round trip, want none", n)
-			}
+			roundTripAllocs(t, a, b)
 		})
+	}
+}
+
+// roundTripAllocs fails if a round trip of a short message allocates.
+func roundTripAllocs(t *testing.T, a, b *host) {
+	t.Helper()
+	msg := make([]byte, 8)
+	for range 16 {
+		a.recv()
+		b.recv()
+	}
+	var wc [1]verbs.WC
+	once := func() {
+		a.send(msg)
+		step(a, b, func() bool { return b.rcq.Poll(wc[:]) == 1 })
+		b.recv()
+		b.send(msg)
+		step(a, b, func() bool { return a.rcq.Poll(wc[:]) == 1 })
+		a.recv()
+	}
+	if n := testing.AllocsPerRun(200, once); n != 0 {
+		t.Errorf("%v allocations per round trip, want none", n)
 	}
 }
 
@@ -311,7 +310,7 @@ func TestOpen_badUse(t *testing.T) {
 		{"unknown device for xdp", true, device.Spec{Fabric: "xdp", Device: "nosuch0"}, "nosuch0"},
 	} {
 		if c.root {
-			needRoot(t)
+			testenv.NeedRoot(t)
 		}
 		ctx, err := device.Open(c.spec)
 		if err == nil {
@@ -333,26 +332,5 @@ func TestOpen_badUse(t *testing.T) {
 	}
 	if want := fmt.Sprint(first.Addr().Port()); !bytes.Contains([]byte(err.Error()), []byte(want)) {
 		t.Errorf("%v: does not name port %s", err, want)
-	}
-}
-
-// A second queue is for the driver that can share its frames, and is not captured.
-func TestOpen_bulkQueueRefused(t *testing.T) {
-	needRoot(t)
-	tb, err := testbed.New(testbed.Config{MTU: 1500, Queues: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tb.Close()
-	for _, s := range []device.Spec{
-		{Fabric: "xdp:asavie", BulkQueue: 1},
-		{Fabric: "xdp", BulkQueue: 1, Capture: filepath.Join(t.TempDir(), "x")},
-		{Fabric: "xdp", BulkQueue: 3},
-		{Fabric: "xdp", BulkQueue: -1},
-	} {
-		if e, err := openHost(tb.Hosts[0], s); err == nil {
-			t.Errorf("%+v was opened", s)
-			e.ctx.Close()
-		}
 	}
 }

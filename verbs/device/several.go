@@ -8,19 +8,23 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/fabric/bond"
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/bond"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/carrier/fault"
+	"github.com/xwarp/xwarp/internal/carrier/kudp"
 	"github.com/xwarp/xwarp/xdp"
 )
 
-// SeveralDevices returns the devices that a name of Spec.Device stands for if they are
-// several, else nil.
+// Devices returns the devices that a name of Spec.Device stands for.
+func Devices(name string) []string { return strings.Split(name, ",") }
+
+// SeveralDevices is Devices if they are several, else nil.
 func SeveralDevices(name string) []string {
-	if !strings.Contains(name, ",") {
-		return nil
+	if all := Devices(name); len(all) > 1 {
+		return all
 	}
-	return strings.Split(name, ",")
+	return nil
 }
 
 // devices returns the devices if there are several, and says what they cannot be used
@@ -30,20 +34,15 @@ func (s *Spec) devices() ([]string, error) {
 	if all == nil {
 		return nil, nil
 	}
-	for i, dev := range all {
-		if dev == "" || slices.Contains(all[:i], dev) {
-			return nil, fmt.Errorf("device: the devices are %q: give different names, with a comma between each two", s.Device)
-		}
+	if err := CheckDevices(s.Device); err != nil {
+		return nil, err
 	}
 	for _, c := range []struct {
 		bad bool
 		why string
 	}{
-		{len(all) > fabric.MaxPaths, fmt.Sprintf("there are %d: give up to %d", len(all), fabric.MaxPaths)},
 		{s.Fabric != "udp" && s.Fabric != "xdp" && s.Fabric != "xdp:generic" && s.Fabric != "xdp:driver", fmt.Sprintf("fabric %q uses one: use udp or xdp", s.Fabric)},
 		{s.RC, "a connection (RC) stays on one: use reliable datagrams (RD), or name one"},
-		{s.Seat != "", "processes can share a queue of one only: name one, or use fabric udp"},
-		{s.BulkQueue != 0, "a second queue can be used on one only: leave BulkQueue away, or name one"},
 		{s.Bulk == BulkKernel, "large data goes in frames there: leave Bulk away, or name one"},
 		{s.Capture != "", "only one can be captured: leave Capture away, or name one"},
 	} {
@@ -53,22 +52,33 @@ func (s *Spec) devices() ([]string, error) {
 	}
 	s.Bulk = BulkFrames
 	if s.Arena == 0 { // each has what it would have alone
-		s.Arena = len(all) * defaultArena
+		s.Arena = len(all) * mem.DefaultSize
 	}
 	return all, nil
 }
 
-// defaultArena is the default of mem.Config.Size.
-const defaultArena = 64 << 20
-
-// udpFrames is the default of ksock.Config.Frames.
-const udpFrames = 512
+// CheckDevices refuses names of Spec.Device that cannot be those of several devices.
+func CheckDevices(name string) error {
+	all := SeveralDevices(name)
+	for i, dev := range all {
+		if dev == "" || slices.Contains(all[:i], dev) {
+			return fmt.Errorf("device: the devices are %q: give different names, with a comma between each two", name)
+		}
+	}
+	if len(all) > fabric.MaxPaths {
+		return fmt.Errorf("device: several devices (%s): there are %d: give up to %d", name, len(all), fabric.MaxPaths)
+	}
+	return nil
+}
 
 // poolFrames returns how many frames the carriers on all devices need together.
 func (o *opening) poolFrames(s *Spec, arena *mem.Arena) (all int, err error) {
-	for _, dev := range o.devices {
-		n := udpFrames
-		if s.Fabric != "udp" {
+	for i, dev := range o.devices {
+		n := kudp.DefaultFrames
+		switch {
+		case s.slots != nil:
+			n = s.slots[i].ToSend()
+		case s.Fabric != "udp":
 			if n, err = xdp.FramesOf(xdp.Config{Device: dev, Queue: s.Queue, Arena: arena, MTU: s.MTU}); err != nil {
 				return 0, err
 			}
@@ -98,7 +108,12 @@ func (o *opening) onDevices(s *Spec, arena *mem.Arena) (fabric.Datagram, error) 
 		if i > 0 {
 			one.Addr = netip.Addr{}
 		}
-		one.Faults.Seed += uint64(i)
+		if s.slots != nil {
+			one.slot = &s.slots[i]
+		}
+		if s.Faults != (fault.Config{}) { // else there are none
+			one.Faults.Seed += uint64(i)
+		}
 		dg, err := o.faulty(&one, arena)
 		if err == nil {
 			o.several = append(o.several, dg)

@@ -1,20 +1,86 @@
 package device_test
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
-	"github.com/xwarp/xwarp/internal/testbed"
-	"github.com/xwarp/xwarp/verbs"
+	"github.com/xwarp/xwarp/bpf"
+	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/verbs/device"
+	"github.com/xwarp/xwarp/xdp"
 )
 
-// openOnTwo opens both ends on hosts with two devices each, connected.
-func openOnTwo(t *testing.T, bed testbed.Config, s device.Spec) (tb *testbed.Testbed, a, b *host) {
+// slotsOf opens queues of both devices of a host for two processes, which share them or
+// have their own, and returns the second slots, as who inherits them has them.
+func slotsOf(t *testing.T, h *testbed.Host, queues string, mode bpf.Mode, firstFD int) string {
 	t.Helper()
-	needRoot(t)
+	type slots interface {
+		Slot(number int) xdp.Slot
+		Close() error
+	}
+	var on []slots
+	steer := bpf.Config{PortBase: device.BasePort}
+	err := h.Do(func() error {
+		switch queues {
+		case "shared":
+			c := xdp.QueueConfig{Device: h.Dev, Slots: 2, Steer: steer, Mode: mode}
+			other := c
+			other.Device, other.RxDepth, other.TxDepth = h.Second.Dev, 256, 512
+			all, err := xdp.OpenQueues([]xdp.QueueConfig{c, other})
+			for _, q := range all {
+				on = append(on, q)
+			}
+			return err
+		case "own":
+			c := xdp.QueueSetConfig{Device: h.Dev, Slots: 2, Steer: steer, Mode: mode}
+			other := c
+			other.Device, other.RxDepth, other.TxDepth = h.Second.Dev, 256, 512
+			all, err := xdp.OpenQueueSets([]xdp.QueueSetConfig{c, other})
+			for _, l := range all {
+				on = append(on, l)
+			}
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, q := range slices.Backward(on) {
+			if err := q.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	var lines []string
+	for _, q := range on {
+		s := q.Slot(1)
+		lines = append(lines, s.At(firstFD).Text())
+		for _, fd := range s.FDs() {
+			if err := unix.Dup3(fd, firstFD, unix.O_CLOEXEC); err != nil {
+				t.Fatal(err)
+			}
+			firstFD++
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// highFD is above all descriptors that a test uses otherwise.
+const highFD = 500
+
+// openOnTwo opens both ends on hosts with two devices each, connected; on queues that
+// another process could have opened for them, if queues says which.
+func openOnTwo(t *testing.T, bed testbed.Config, s device.Spec, queues string) (tb *testbed.Testbed, a, b *host) {
+	t.Helper()
+	testenv.NeedRoot(t)
 	bed.Second = true
 	tb, err := testbed.New(bed)
 	if err != nil {
@@ -22,7 +88,12 @@ func openOnTwo(t *testing.T, bed testbed.Config, s device.Spec) (tb *testbed.Tes
 	}
 	t.Cleanup(func() { tb.Close() })
 	var ends [2]*host
+	mode := bpf.Generic
+	if s.Fabric == "xdp:driver" {
+		mode = bpf.Driver
+	}
 	for i := range ends {
+		s.Slot = slotsOf(t, tb.Hosts[i], queues, mode, highFD+100*i)
 		if ends[i], err = openHost(tb.Hosts[i], s); err != nil {
 			t.Fatal(err)
 		}
@@ -57,17 +128,21 @@ func (e *host) sentOn(i int) (n uint64) {
 // or the other's, and come back to the first.
 func TestSeveral_oneGoesDown(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		bed  testbed.Config
-		spec device.Spec
+		name   string
+		bed    testbed.Config
+		spec   device.Spec
+		queues string
 	}{
-		{"udp", testbed.Config{}, device.Spec{Fabric: "udp"}},
-		{"udp/1500/IPv6", testbed.Config{MTU: 1500, IPv6: true}, device.Spec{Fabric: "udp", IPv6: true}},
-		{"generic", testbed.Config{}, device.Spec{Fabric: "xdp:generic"}},
-		{"driver/1500", testbed.Config{MTU: 1500}, device.Spec{Fabric: "xdp:driver"}},
+		{"udp", testbed.Config{}, device.Spec{Fabric: "udp"}, ""},
+		{"udp/1500/IPv6", testbed.Config{MTU: 1500, IPv6: true}, device.Spec{Fabric: "udp", IPv6: true}, ""},
+		{"generic", testbed.Config{}, device.Spec{Fabric: "xdp:generic"}, ""},
+		{"driver/1500", testbed.Config{MTU: 1500}, device.Spec{Fabric: "xdp:driver"}, ""},
+		{"generic/shared", testbed.Config{Queues: 2}, device.Spec{Fabric: "xdp:generic"}, "shared"},
+		{"driver/1500/shared", testbed.Config{MTU: 1500}, device.Spec{Fabric: "xdp:driver"}, "shared"},
+		{"generic/own", testbed.Config{Queues: 5}, device.Spec{Fabric: "xdp:generic"}, "own"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tb, a, b := openOnTwo(t, c.bed, c.spec)
+			tb, a, b := openOnTwo(t, c.bed, c.spec, c.queues)
 			testSizes(t, a, b)
 			testWrite(t, a, b)
 			backOn(t, a, b, 0)
@@ -126,9 +201,10 @@ func backOn(t *testing.T, a, b *host, path int) {
 // An end that sleeps wakes for what comes in on either device.
 func TestSeveral_sleepers(t *testing.T) {
 	const rounds = 100
-	for _, fabric := range []string{"udp", "xdp:generic"} {
-		t.Run(fabric, func(t *testing.T) {
-			tb, a, b := openOnTwo(t, testbed.Config{}, device.Spec{Fabric: fabric, Poller: device.PollerConfig{NoSpin: true}})
+	for _, on := range []string{"udp", "xdp:generic", "xdp:generic shared"} {
+		t.Run(on, func(t *testing.T) {
+			fabric, queues, _ := strings.Cut(on, " ")
+			tb, a, b := openOnTwo(t, testbed.Config{}, device.Spec{Fabric: fabric, Poller: device.PollerConfig{NoSpin: true}}, queues)
 			for range 16 {
 				a.recv()
 				b.recv()
@@ -169,26 +245,11 @@ func TestSeveral_sleepers(t *testing.T) {
 }
 
 func TestAllocs_several(t *testing.T) {
-	for _, fabric := range []string{"udp", "xdp:generic"} {
-		t.Run(fabric, func(t *testing.T) {
-			_, a, b := openOnTwo(t, testbed.Config{}, device.Spec{Fabric: fabric})
-			for range 16 {
-				a.recv()
-				b.recv()
-			}
-			msg := make([]byte, 8)
-			var wc [1]verbs.WC
-			once := func() {
-				a.send(msg)
-				step(a, b, func() bool { return b.rcq.Poll(wc[:]) == 1 })
-				b.recv()
-				b.send(msg)
-				step(a, b, func() bool { return a.rcq.Poll(wc[:]) == 1 })
-				a.recv()
-			}
-			if n := testing.AllocsPerRun(200, once); n != 0 {
-				t.Errorf("%v allocations per round trip, want none", n)
-			}
+	for _, on := range []string{"udp", "xdp:generic", "xdp:generic shared"} {
+		t.Run(on, func(t *testing.T) {
+			fabric, queues, _ := strings.Cut(on, " ")
+			_, a, b := openOnTwo(t, testbed.Config{}, device.Spec{Fabric: fabric}, queues)
+			roundTripAllocs(t, a, b)
 		})
 	}
 }
@@ -205,8 +266,6 @@ func TestSeveral_badUse(t *testing.T) {
 		{device.Spec{Device: "a,b", Fabric: "tcp"}, "use udp or xdp"},
 		{device.Spec{Device: "a,b", Fabric: "xdp:asavie"}, "use udp or xdp"},
 		{device.Spec{Device: "a,b", RC: true}, "a connection (RC) stays on one"},
-		{device.Spec{Device: "a,b", Seat: "{}"}, "share a queue of one only"},
-		{device.Spec{Device: "a,b", Fabric: "xdp", BulkQueue: 1}, "leave BulkQueue away"},
 		{device.Spec{Device: "a,b", Fabric: "xdp", Bulk: device.BulkKernel}, "leave Bulk away"},
 		{device.Spec{Device: "a,b", Capture: "x"}, "leave Capture away"},
 		{device.Spec{Device: "nosuch0,nosuch1"}, `no network device "nosuch0"`},
@@ -224,19 +283,30 @@ func TestSeveral_badUse(t *testing.T) {
 
 // Two devices on one network are refused: the kernel would take one of them for both.
 func TestSeveral_oneNetwork(t *testing.T) {
-	needRoot(t)
+	testenv.NeedRoot(t)
 	tb, err := testbed.New(testbed.Config{Second: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tb.Close()
 	h := tb.Hosts[0]
-	for _, args := range [][]string{
-		{"addr", "flush", "dev", h.Second.Dev}, {"addr", "add", "10.87.0.77/24", "dev", h.Second.Dev},
-	} {
-		if out, err := h.Command("ip", args...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
+	err = h.Do(func() error {
+		link, err := netlink.LinkByName(h.Second.Dev)
+		if err != nil {
+			return err
 		}
+		addrs, err := netlink.AddrList(link, netlink.FAMILY_V4)
+		for i := range addrs {
+			err = errors.Join(err, netlink.AddrDel(link, &addrs[i]))
+		}
+		addr, errParse := netlink.ParseAddr("10.87.0.77/24")
+		if err = errors.Join(err, errParse); err != nil {
+			return err
+		}
+		return netlink.AddrAdd(link, addr)
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	e, err := openHost(h, device.Spec{Fabric: "udp"})
 	if err == nil {

@@ -3,9 +3,9 @@ package device
 import (
 	"net/netip"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/shm"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/carrier/shm"
 )
 
 // openShm opens an endpoint in shared memory, with a ring for each rank that

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/iwarp/dgram"
 	"github.com/xwarp/xwarp/xdp"
@@ -41,24 +41,23 @@ type Spec struct {
 	// and all hosts name those on the same networks in the same order. Reliable
 	// datagrams use the first, and when nothing arrives there any more the next, until
 	// the first is back; all else uses the first. So it must work when two endpoints
-	// meet. With "udp" and "xdp" in its two modes, and without RC, Seat, BulkQueue,
-	// Bulk (large data goes in frames) and Capture.
+	// meet. With "udp" and "xdp" in its two modes, and without RC, Bulk (large data goes
+	// in frames) and Capture.
 	Device string
 	Queue  int // of the NIC, from 0
-	// BulkQueue is a second queue of the NIC, for what is sent to peers that
-	// have much on its way to them; default 0: none. It is of use where its
-	// receive work is done by another core, and where what was sent on it
-	// arrives on it, which on a veth takes one queue more (xdp.OpenPair). Not
-	// with "xdp:asavie".
-	BulkQueue int
 	// Bulk is how large data leaves an endpoint on xdp; default BulkAuto.
 	Bulk Bulk
-	// Seat is the place at a queue of the NIC that other processes of this host
-	// use as well, in the text of xdp.Seat: what the privileged process passed on
-	// that has opened the queue. Default none. With it, Fabric is "xdp" in one of
-	// its forms, and Device, Queue, Port, TCPBase, TCPPorts and Arena are what the
-	// seat says; the others of this host are reached through shared memory.
-	Seat string
+	// BusyPoll makes waits on xdp poll the device instead of leaving it to interrupts;
+	// default off. See xdp.Config.BusyPoll: the settings of the device are the caller's
+	// affair. A Slot has it if it was opened so; not with "xdp:asavie".
+	BusyPoll bool
+	// Slot is the place at a queue of the NIC that other processes of this host
+	// use as well, in the text of xdp.Slot: what the privileged process passed on
+	// that has opened the queue; one for each of several devices, on a line each, in
+	// their order. Default none. With it, Fabric is "xdp" in one of its forms, and
+	// Device, Queue, Port, TCPBase, TCPPorts and Arena are what the slot says; the
+	// others of this host are reached through shared memory.
+	Slot string
 	// Addr is the address to use, of IPv4 or IPv6: datagrams reach peers of the same
 	// family. Default what Address says of Device; tcp takes one of the other family
 	// if there is none.
@@ -95,8 +94,9 @@ type Spec struct {
 	// TCP, which tcpdump captures. Default none.
 	Capture string
 
-	seat *xdp.Seat // what Seat says
-	pool *mem.Pool // that the carriers on several devices share, or nil
+	slot  *xdp.Slot  // what Slot says of the device, or nil
+	slots []xdp.Slot // of each device
+	pool  *mem.Pool  // that the carriers on several devices share, or nil
 }
 
 // PollerConfig says when a program that waits gives its core away. Its zero value
@@ -113,6 +113,17 @@ var ErrFabric = errors.New("unknown fabric")
 // Fabrics lists what Spec.Fabric may be.
 func Fabrics() []string {
 	return []string{"xdp", "xdp:generic", "xdp:driver", "xdp:asavie", "udp", "shm", "tcp"}
+}
+
+// ModeOf returns where the XDP program of a fabric runs, as far as that says so.
+func ModeOf(fabric string) bpf.Mode {
+	switch fabric {
+	case "xdp:generic":
+		return bpf.Generic
+	case "xdp:driver":
+		return bpf.Driver
+	}
+	return bpf.Auto
 }
 
 func checkFabric(s string) error {

@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/fabric/fault"
-	"github.com/xwarp/xwarp/internal/fabric/split"
-	"github.com/xwarp/xwarp/internal/inet/route"
-	"github.com/xwarp/xwarp/internal/ktcp"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/netstack"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/carrier/fault"
+	"github.com/xwarp/xwarp/internal/carrier/inet/route"
+	"github.com/xwarp/xwarp/internal/carrier/ktcp"
+	"github.com/xwarp/xwarp/internal/carrier/netstack"
+	"github.com/xwarp/xwarp/internal/carrier/split"
 )
 
 // ErrNoStreams is wrapped when Spec.RC is set for a fabric that has no TCP.
@@ -27,9 +27,6 @@ func (s *Spec) checkStreams() error {
 	}
 	if s.Fabric == "tcp" && s.Faults != (fault.Config{}) {
 		return errors.New("device: fabric \"tcp\" is the kernel's: nothing there can be lost on purpose; leave Faults away")
-	}
-	if s.RC && s.BulkQueue != 0 {
-		return errors.New("device: TCP in user space has one queue: leave BulkQueue or RC away")
 	}
 	if s.onKernelTCP() && s.Capture != "" {
 		dev := s.Device

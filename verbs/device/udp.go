@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/inet"
-	"github.com/xwarp/xwarp/internal/inet/route"
-	"github.com/xwarp/xwarp/internal/ksock"
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/carrier/inet"
+	"github.com/xwarp/xwarp/internal/carrier/inet/route"
+	"github.com/xwarp/xwarp/internal/carrier/kudp"
 )
 
 // openUDP opens a kernel UDP socket.
@@ -20,7 +20,7 @@ func openUDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 		}
 		s.Addr = addr
 	}
-	return ksock.Open(ksock.Config{Arena: arena, Local: netip.AddrPortFrom(s.Addr, s.Port), MTU: s.MTU, Pool: s.pool})
+	return kudp.Open(kudp.Config{Arena: arena, Local: netip.AddrPortFrom(s.Addr, s.Port), MTU: s.MTU, Pool: s.pool})
 }
 
 // Address returns the address that endpoints on a device have unless they are told:

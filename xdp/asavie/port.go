@@ -1,5 +1,5 @@
 // Package asavie is the second AF_XDP driver: github.com/asavie/xdp behind
-// fabric.Port, with our XDP program in front of it. It is the reference that
+// xdp.FramePort, with our XDP program in front of it. It is the reference that
 // package xdp is tested and measured against.
 //
 // That library makes a UMEM of its own, so a frame is copied between it and
@@ -18,12 +18,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/bpf"
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/xdp"
 )
 
-// Port is a queue of a network device. It implements fabric.Port. All of its
+// Port is a queue of a network device. It implements xdp.FramePort. All of its
 // methods belong to one engine.
 type Port struct {
 	steering *xdp.Steering
@@ -48,7 +48,7 @@ func Open(c xdp.Config) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.ZeroCopy == xdp.ZeroCopyMust || c.BusyPoll > 0 {
+	if c.ZeroCopy == xdp.ZeroCopyMust || c.BusyPoll {
 		return nil, errors.New("asavie: this driver has neither zero-copy nor busy polling: use the driver of package xdp")
 	}
 	steering, err := xdp.NewSteering(c)
@@ -161,7 +161,7 @@ func (p *Port) Steering() *xdp.Steering { return p.steering }
 // arrived, or -1 after Close.
 func (p *Port) FD() int { return p.sock.FD() }
 
-// Recv copies frames into frames of the pool; see fabric.Port.
+// Recv copies frames into frames of the pool; see xdp.FramePort.
 func (p *Port) Recv(dst []xdp.Desc) int {
 	n := min(p.sock.NumReceived(), len(dst), p.pool.Free())
 	if n == 0 {
@@ -198,7 +198,7 @@ func (p *Port) reclaim() {
 }
 
 // Send copies whole frames into the UMEM and returns how many buffers it took;
-// see fabric.Port.
+// see xdp.FramePort.
 func (p *Port) Send(src []xdp.Desc) int {
 	taken := 0
 	for taken < len(src) && p.TxFree() > 0 {
@@ -248,7 +248,7 @@ func (p *Port) take(out asavie.Desc, size int) {
 	p.stats.TxBytes += uint64(size)
 }
 
-// Flush makes the kernel send what is queued; see fabric.Port.
+// Flush makes the kernel send what is queued; see xdp.FramePort.
 func (p *Port) Flush() {
 	if len(p.queued) == 0 && !p.dirty {
 		return

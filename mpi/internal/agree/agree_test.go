@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// town is ranks that agree several times, on a network that delivers in any
+// network is ranks that agree several times, on a network that delivers in any
 // order that keeps that between two ranks. Ranks die after a number of messages
 // that they have sent, which may be in the middle of telling all.
-type town struct {
+type network struct {
 	rnd      *rand.Rand
-	ranks    []*citizen
+	ranks    []*rank
 	channels [][][]Message // from, to
 	rounds   int
 	decided  [][]byte // by agreement, whoever it was
 	given    [][]byte // by rank: the bits of each agreement, one byte
 }
 
-type citizen struct {
+type rank struct {
 	*Machine
 	begun, done int
 	sent        int
@@ -29,10 +29,10 @@ type citizen struct {
 	knows       []bool // whose loss it was told of
 }
 
-func newTown(seed uint64, n, rounds int) *town {
-	t := &town{rnd: rand.New(rand.NewPCG(seed, uint64(n))), rounds: rounds, decided: make([][]byte, rounds)}
+func newNetwork(seed uint64, n, rounds int) *network {
+	t := &network{rnd: rand.New(rand.NewPCG(seed, uint64(n))), rounds: rounds, decided: make([][]byte, rounds)}
 	for i := range n {
-		c := &citizen{diesAfter: -1, knows: make([]bool, n)}
+		c := &rank{diesAfter: -1, knows: make([]bool, n)}
 		c.Machine = New(i, n, 1, func(to int, m Message) { t.send(i, to, m) })
 		t.ranks = append(t.ranks, c)
 		t.channels = append(t.channels, make([][]Message, n))
@@ -45,7 +45,7 @@ func newTown(seed uint64, n, rounds int) *town {
 	return t
 }
 
-func (t *town) send(from, to int, m Message) {
+func (t *network) send(from, to int, m Message) {
 	c := t.ranks[from]
 	if c.dead || c.sent == c.diesAfter {
 		c.dead = true // what it does until it returns is nobody's business
@@ -57,7 +57,7 @@ func (t *town) send(from, to int, m Message) {
 }
 
 // moves lists what can happen next.
-func (t *town) moves() (moves []func() error) {
+func (t *network) moves() (moves []func() error) {
 	for i, c := range t.ranks {
 		if c.dead {
 			continue
@@ -94,7 +94,7 @@ func (t *town) moves() (moves []func() error) {
 
 // look checks a decision of a rank, also of one that has died in this moment:
 // it may have told somebody else about it.
-func (t *town) look(i int) error {
+func (t *network) look(i int) error {
 	c := t.ranks[i]
 	d := c.Decision()
 	if d == nil || c.begun == c.done {
@@ -124,7 +124,7 @@ func (t *town) look(i int) error {
 	return nil
 }
 
-func (t *town) run() error {
+func (t *network) run() error {
 	for {
 		moves := t.moves()
 		if len(moves) == 0 {
@@ -154,10 +154,10 @@ func TestMachine_ranksDieAtEveryPoint(t *testing.T) {
 					continue // enough is enough
 				}
 				for order := range uint64(orders) / uint64(n*n) {
-					town := newTown(order, n, rounds)
-					town.ranks[first/points].diesAfter = first % points
-					town.ranks[second/points].diesAfter = second % points
-					if err := town.run(); err != nil {
+					net := newNetwork(order, n, rounds)
+					net.ranks[first/points].diesAfter = first % points
+					net.ranks[second/points].diesAfter = second % points
+					if err := net.run(); err != nil {
 						t.Fatalf("%d ranks; rank %d dies after %d messages, rank %d after %d; order %d: %v",
 							n, first/points, first%points, second/points, second%points, order, err)
 					}
@@ -172,13 +172,13 @@ func TestMachine_manyRanksDie(t *testing.T) {
 	for seed := range uint64(1000) {
 		rnd := rand.New(rand.NewPCG(seed, 99))
 		n := 5 + rnd.IntN(9)
-		town := newTown(seed, n, 1+rnd.IntN(5))
-		for _, c := range town.ranks {
+		net := newNetwork(seed, n, 1+rnd.IntN(5))
+		for _, c := range net.ranks {
 			if rnd.IntN(3) > 0 {
 				c.diesAfter = rnd.IntN(3 * n)
 			}
 		}
-		if err := town.run(); err != nil {
+		if err := net.run(); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
@@ -187,12 +187,12 @@ func TestMachine_manyRanksDie(t *testing.T) {
 // TestMachine_withoutLosses counts messages.
 func TestMachine_withoutLosses(t *testing.T) {
 	const n = 9
-	town := newTown(1, n, 3)
-	if err := town.run(); err != nil {
+	net := newNetwork(1, n, 3)
+	if err := net.run(); err != nil {
 		t.Fatal(err)
 	}
 	sent := 0
-	for _, c := range town.ranks {
+	for _, c := range net.ranks {
 		sent += c.sent
 	}
 	if want := 3 * 4 * (n - 1); sent != want {

@@ -1,24 +1,24 @@
 package coll
 
 // allgatherTable is by the bytes in all. 4 ranks on a host each took 90 us by few
-// rounds, 80 round the ring and 72 by spread for 64 KiB over AF_XDP, and 1.07, 1.02
+// rounds, 80 round the ring and 72 by linear for 64 KiB over AF_XDP, and 1.07, 1.02
 // and 0.62 ms for 1 MiB; all on one host 59, 121 and 22 us for 256 KiB. Where the
 // ring is long it pays later. Two on each of two hosts took 18 us by few rounds and
-// 20 by rails for 16 KiB, 93 and 51 us for 64 KiB.
+// 20 by multiLeader for 16 KiB, 93 and 51 us for 64 KiB.
 var allgatherTable = table{
 	name: "allgather",
 	flat: []rule{
 		{upTo: 32 << 10, use: doubling},
 		{upTo: 256 << 10, ranks: 16, use: doubling},
 		{ranks: 9, use: ring},
-		{use: spread},
+		{use: linear},
 	},
 	hosts: []rule{
 		{upTo: 32 << 10, use: doubling},
-		{use: rails},
+		{use: multiLeader},
 	},
-	has:     []algorithm{bruck, doubling, ring, spread},
-	onHosts: []algorithm{rails},
+	has:     []algorithm{bruck, doubling, ring, linear},
+	onHosts: []algorithm{multiLeader},
 }
 
 // Allgather gives the equal blocks of all members to all, one after the other
@@ -49,12 +49,12 @@ func Allgatherv(s *Schedule, t Team, mine []byte, blocks [][]byte) {
 
 func (use algorithm) allgather(s *Schedule, t Team, mine []byte, blocks [][]byte) {
 	switch use {
-	case rails:
-		AllgatherRails(s, t, mine, blocks)
+	case multiLeader:
+		AllgatherMultiLeader(s, t, mine, blocks)
 	case ring:
 		AllgatherRing(s, t, mine, blocks)
-	case spread:
-		AllgatherSpread(s, t, mine, blocks)
+	case linear:
+		AllgatherLinear(s, t, mine, blocks)
 	default:
 		AllgatherBruck(s, t, mine, blocks)
 	}

@@ -1,11 +1,11 @@
 package coll
 
-// allreduceTable: 2 ranks over AF_XDP took 37 us by doubling and 42 by spread for
+// allreduceTable: 2 ranks over AF_XDP took 37 us by doubling and 42 by linear for
 // 32 KiB, 136 and 163 for 256 KiB, 667 and 591 for 1 MiB. 4 ranks on a host each took
-// 45 us by Rabenseifner's and 58 by doubling and by spread for 16 KiB, 136, 227 and 121
+// 45 us by Rabenseifner's and 58 by doubling and by linear for 16 KiB, 136, 227 and 121
 // for 64 KiB, 645, 516 and 338 for 256 KiB. Two on each of two hosts took 12.9 us by
-// hosts and 14.1 by rails for 512 bytes, 18 and 16 for 4 KiB, 1.35 and 0.54 ms for
-// 1 MiB. Spread and rails have p^2 messages, so many ranks use them for long vectors
+// hosts and 14.1 by multiLeader for 512 bytes, 18 and 16 for 4 KiB, 1.35 and 0.54 ms for
+// 1 MiB. Spread and multiLeader have p^2 messages, so many ranks use them for long vectors
 // at most.
 var allreduceTable = table{
 	name: "allreduce",
@@ -13,17 +13,17 @@ var allreduceTable = table{
 		{upTo: 16 << 10, use: doubling},
 		{upTo: 1 << 20, ranks: 9, use: rabenseifner},
 		{ranks: 9, use: ring},
-		{ranks: 3, use: spread},
+		{ranks: 3, use: linear},
 		{upTo: 256 << 10, use: doubling},
-		{use: spread},
+		{use: linear},
 	},
 	hosts: []rule{
 		{upTo: 2 << 10, use: hosts},
 		{upTo: 64 << 10, ranks: 17, use: hosts},
-		{use: rails},
+		{use: multiLeader},
 	},
-	has:     []algorithm{doubling, rabenseifner, ring, spread},
-	onHosts: []algorithm{hosts, rails},
+	has:     []algorithm{doubling, rabenseifner, ring, linear},
+	onHosts: []algorithm{hosts, multiLeader},
 }
 
 // Allreduce makes v on all members the reduction of the vectors in of all of them,
@@ -38,11 +38,11 @@ func Allreduce(s *Schedule, t Team, in, v []byte) {
 	}
 	use := s.allreduceBy(t, v)
 	switch use {
-	case spread:
-		AllreduceSpread(s, t, in, v)
+	case linear:
+		AllreduceLinear(s, t, in, v)
 		return
-	case rails:
-		AllreduceRails(s, t, in, v)
+	case multiLeader:
+		AllreduceMultiLeader(s, t, in, v)
 		return
 	}
 	s.Copy(v, in)
@@ -65,9 +65,9 @@ func (s *Schedule) allreduceBy(t Team, v []byte) algorithm {
 	}
 	use, few := t.choose(ofAllreduce, len(v)), s.count(v) < t.Size
 	switch {
-	case use == rails && (few || t.Hosts.least == 1):
+	case use == multiLeader && (few || t.Hosts.least == 1):
 		return hosts
-	case use == hosts, use == rails:
+	case use == hosts, use == multiLeader:
 	case few:
 		return doubling // the others need an element per rank
 	case use == ring && !s.commutes:

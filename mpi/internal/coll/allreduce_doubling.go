@@ -9,11 +9,11 @@ package coll
 // of two.
 func AllreduceDoubling(s *Schedule, t Team, v []byte) {
 	other := s.Temp(len(v))
-	me, size := s.fold(t, v, other)
+	me, size := s.foldRemainder(t, v, other)
 	for d := 1; d < size && me >= 0; d *= 2 {
-		peer := unfolded(t, me^d)
+		peer := rankOf(t, me^d)
 		s.swap(t, peer, v, peer, other)
 		s.combine(v, other, me&d != 0)
 	}
-	s.unfold(t, v)
+	s.unfoldRemainder(t, v)
 }

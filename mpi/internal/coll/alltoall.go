@@ -3,18 +3,18 @@ package coll
 // alltoallTable is by the bytes of a block. Bruck's copies and sends each block
 // log2 p / 2 times to save messages. Pairwise keeps many ranks from sending to one
 // at the same time; few need not wait for one another: 4 ranks on two hosts took
-// 0.78 ms by spread and 1.25 pairwise for 512 KiB, 2.3 and 2.7 ms for 1 MiB, and 4
+// 0.78 ms by linear and 1.25 pairwise for 512 KiB, 2.3 and 2.7 ms for 1 MiB, and 4
 // on a host each 0.60 and 0.85 ms for 256 KiB.
 var alltoallTable = table{
 	name: "alltoall",
 	flat: []rule{
 		{upTo: 256, ranks: 8, use: bruck},
-		{upTo: 256 << 10, use: spread},
+		{upTo: 256 << 10, use: linear},
 		{ranks: 9, use: pairwise},
-		{upTo: 4 << 20, use: spread},
+		{upTo: 4 << 20, use: linear},
 		{use: pairwise},
 	},
-	has: []algorithm{bruck, pairwise, spread},
+	has: []algorithm{bruck, pairwise, linear},
 }
 
 // Alltoall gives member j the j-th of the equal blocks of out, which becomes
@@ -47,6 +47,6 @@ func (use algorithm) alltoall(s *Schedule, t Team, out, in []Block) {
 	case pairwise:
 		AlltoallPairwise(s, t, out, in)
 	default:
-		AlltoallSpread(s, t, out, in)
+		AlltoallLinear(s, t, out, in)
 	}
 }

@@ -3,7 +3,7 @@ package coll
 // bcastTable: 4 ranks on a host each took 36 us down the tree and 46 by scatter and
 // allgather for 16 KiB over AF_XDP, 0.34 and 0.41 ms for 256 KiB, 1.8 and 1.5 ms for
 // 1 MiB. The chain is for lengths that hide its start. Two on each of two hosts took
-// 12.9 us by hosts and 12.8 by rails for 4 KiB, 28 and 24 us for 16 KiB, 0.59 and
+// 12.9 us by hosts and 12.8 by multiLeader for 4 KiB, 28 and 24 us for 16 KiB, 0.59 and
 // 0.36 ms for 1 MiB.
 var bcastTable = table{
 	name: "bcast",
@@ -16,10 +16,10 @@ var bcastTable = table{
 	hosts: []rule{
 		{upTo: 8 << 10, use: hosts},
 		{upTo: 64 << 10, ranks: 17, use: hosts},
-		{use: rails},
+		{use: multiLeader},
 	},
 	has:     []algorithm{binomial, chain, scatter},
-	onHosts: []algorithm{hosts, rails},
+	onHosts: []algorithm{hosts, multiLeader},
 }
 
 // Bcast copies buf of member root into buf of all others. All have the same
@@ -31,8 +31,8 @@ func Bcast(s *Schedule, t Team, buf []byte, root int) {
 	switch t.choose(ofBcast, len(buf)) {
 	case hosts:
 		BcastHosts(s, t, buf, root)
-	case rails:
-		BcastRails(s, t, buf, root)
+	case multiLeader:
+		BcastMultiLeader(s, t, buf, root)
 	case scatter:
 		BcastScatterAllgather(s, t, buf, root)
 	case chain:

@@ -72,7 +72,7 @@ func (s *Schedule) copyBlock(dst, src Block) {
 	case dst.cursor == 0 && src.cursor == 0:
 		s.Copy(dst.b, src.b)
 	case s.Len(src) > 0:
-		s.steps = append(s.steps, step{what: convey, peer: s.place(src), other: s.place(dst)})
+		s.steps = append(s.steps, step{what: copyTyped, peer: s.place(src), other: s.place(dst)})
 	}
 }
 

@@ -69,9 +69,9 @@ func TestBcast_everyRootAndLength(t *testing.T) {
 			}
 			Bcast(s, t, buf, root) // chooses it
 		}
-		algorithms[fmt.Sprint("rails", i)] = func(s *Schedule, t Team, buf []byte, root int) {
+		algorithms[fmt.Sprint("multileader", i)] = func(s *Schedule, t Team, buf []byte, root int) {
 			if t = hosted(t, place); t.Hosts != nil {
-				BcastRails(s, t, buf, root)
+				BcastMultiLeader(s, t, buf, root)
 			} else {
 				Bcast(s, t, buf, root)
 			}
@@ -178,7 +178,7 @@ type allreducer func(s *Schedule, t Team, in, v []byte)
 
 func TestAllreduce_everyOrder(t *testing.T) {
 	algorithms := variants[allreducer]{
-		"choice": Allreduce, "spread": AllreduceSpread,
+		"choice": Allreduce, "linear": AllreduceLinear,
 		"doubling":     where(AllreduceDoubling),
 		"rabenseifner": where(AllreduceRabenseifner),
 		"ring": where(func(s *Schedule, t Team, v []byte) {
@@ -191,9 +191,9 @@ func TestAllreduce_everyOrder(t *testing.T) {
 	}
 	for i, place := range placements {
 		algorithms[fmt.Sprint("hosts", i)] = func(s *Schedule, t Team, in, v []byte) { Allreduce(s, hosted(t, place), in, v) }
-		algorithms[fmt.Sprint("rails", i)] = func(s *Schedule, t Team, in, v []byte) {
+		algorithms[fmt.Sprint("multileader", i)] = func(s *Schedule, t Team, in, v []byte) {
 			if t = hosted(t, place); t.Hosts != nil && s.commutes {
-				AllreduceRails(s, t, in, v)
+				AllreduceMultiLeader(s, t, in, v)
 			} else {
 				Allreduce(s, t, in, v)
 			}
@@ -334,7 +334,7 @@ type allgatherer func(s *Schedule, t Team, mine []byte, blocks [][]byte)
 func TestAllgather_everyLength(t *testing.T) {
 	whole := func(blocks [][]byte) []byte { return blocks[0][:len(blocks)*len(blocks[0])] }
 	algorithms := variants[allgatherer]{
-		"choice": Allgatherv, "bruck": AllgatherBruck, "ring": AllgatherRing, "spread": AllgatherSpread,
+		"choice": Allgatherv, "bruck": AllgatherBruck, "ring": AllgatherRing, "linear": AllgatherLinear,
 		"even": func(s *Schedule, t Team, mine []byte, blocks [][]byte) {
 			Allgather(s, t, mine, whole(blocks))
 		},
@@ -347,9 +347,9 @@ func TestAllgather_everyLength(t *testing.T) {
 		},
 	}
 	for i, place := range placements {
-		algorithms[fmt.Sprint("rails", i)] = func(s *Schedule, t Team, mine []byte, blocks [][]byte) {
+		algorithms[fmt.Sprint("multileader", i)] = func(s *Schedule, t Team, mine []byte, blocks [][]byte) {
 			if t = hosted(t, place); t.Hosts != nil {
-				AllgatherRails(s, t, mine, blocks)
+				AllgatherMultiLeader(s, t, mine, blocks)
 			} else {
 				Allgatherv(s, t, mine, blocks)
 			}
@@ -427,7 +427,7 @@ func TestAlltoall_everyLength(t *testing.T) {
 	}
 	variants[algorithm]{
 		"choice": Alltoall, "v": blocks(Alltoallv), "cursors": cursors(Alltoallv), "cursors pairwise": cursors(AlltoallPairwise),
-		"bruck": AlltoallBruck, "pairwise": blocks(AlltoallPairwise), "spread": blocks(AlltoallSpread),
+		"bruck": AlltoallBruck, "pairwise": blocks(AlltoallPairwise), "linear": blocks(AlltoallLinear),
 	}.each(t, func(t *testing.T, alltoall algorithm) {
 		for _, n := range append(sizes, 35) {
 			for _, each := range []int{0, 1, 3, 100, 40_000} {

@@ -9,7 +9,7 @@ func (s *Schedule) reduceScatter(t Team, me, size int, v []byte) {
 	for d := 1; d < size; d *= 2 {
 		keep, give := s.halves(v, me, size, d)
 		in := other[:len(keep)]
-		peer := unfolded(t, me^d)
+		peer := rankOf(t, me^d)
 		s.swap(t, peer, give, peer, in)
 		s.combine(keep, in, me&d != 0)
 	}

@@ -62,12 +62,11 @@ func (h *Hosts) levels(s *Schedule, t Team, root int) (local Team, first int, to
 	return local, first, top, int(rootHost)
 }
 
-// rails joins the hosts by as many rails as the smallest of them has ranks. local
-// is the ranks of this rank's host, on that of the root from the root on: the first
-// n of them are on a rail, each on that of its number. rail is the ranks of this
-// one's, from the root's host on; for a rank that is on none only Me is right, which
-// tells its host. t is a whole communicator.
-func (h *Hosts) rails(s *Schedule, t Team, root int) (local, rail Team, n int) {
+// leaders gives every host as many leaders, n, as the smallest host has ranks. local
+// is the ranks of this rank's host, on that of the root from the root on: the first n of
+// them lead. leaders is the leaders with this one's number, from the root's host on; for
+// a rank that does not lead only Me is right, which tells its host. t is a whole communicator.
+func (h *Hosts) leaders(s *Schedule, t Team, root int) (local, leaders Team, n int) {
 	host, home := int(h.of[t.Me]), int(h.of[root])
 	local = Team{Ranks: h.ranks[host], Size: len(h.ranks[host])}
 	first := slices.Index(h.ranks[home], int32(root))
@@ -75,17 +74,17 @@ func (h *Hosts) rails(s *Schedule, t Team, root int) (local, rail Team, n int) {
 		local.Ranks = append(append(s.ranks(local.Size)[:0], h.ranks[home][first:]...), h.ranks[home][:first]...)
 	}
 	local.Me = slices.Index(local.Ranks, int32(t.Me))
-	rail = Team{Ranks: s.ranks(len(h.ranks)), Size: len(h.ranks), Tables: t.Tables}
-	rail.Me = rail.off(host - home)
-	for i := range rail.Ranks {
-		at := rail.off(home + i - rail.Size)
+	leaders = Team{Ranks: s.ranks(len(h.ranks)), Size: len(h.ranks), Tables: t.Tables}
+	leaders.Me = leaders.off(host - home)
+	for i := range leaders.Ranks {
+		at := leaders.off(home + i - leaders.Size)
 		ranks, index := h.ranks[at], local.Me
 		if i == 0 {
 			index += first
 		}
 		if local.Me < h.least {
-			rail.Ranks[i] = ranks[index%len(ranks)]
+			leaders.Ranks[i] = ranks[index%len(ranks)]
 		}
 	}
-	return local, rail, h.least
+	return local, leaders, h.least
 }

@@ -13,7 +13,7 @@ func ReduceRabenseifner(s *Schedule, t Team, in, out []byte, root int) {
 		v = s.Temp(len(in))
 	}
 	s.Copy(v, in)
-	me, size := s.fold(t, v, s.Temp(len(in)))
+	me, size := s.foldRemainder(t, v, s.Temp(len(in)))
 	rest := t.Size - size
 	// A root that sits out gets the result from its neighbour.
 	virtual, outside := root-rest, false
@@ -25,10 +25,10 @@ func ReduceRabenseifner(s *Schedule, t Team, in, out []byte, root int) {
 		for d := size / 2; d > 0; d /= 2 {
 			mine, theirs := s.halves(v, me, size, d)
 			if me&d != virtual&d {
-				s.send(t, unfolded(t, me^d), mine)
+				s.send(t, rankOf(t, me^d), mine)
 				break
 			}
-			s.recv(t, unfolded(t, me^d), theirs)
+			s.recv(t, rankOf(t, me^d), theirs)
 			s.fence()
 		}
 		s.fence()

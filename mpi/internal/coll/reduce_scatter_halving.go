@@ -17,16 +17,16 @@ func ReduceScatterHalving(s *Schedule, t Team, in []byte, blocks [][]byte, out [
 		}
 		return sum
 	}
-	me, size := s.fold(t, v, other)
+	me, size := s.foldRemainder(t, v, other)
 	low := 0
 	for d := size / 2; d > 0 && me >= 0; d /= 2 {
-		begin, middle, end := at(firstFolded(t, low)), at(firstFolded(t, low+d)), at(firstFolded(t, low+2*d))
+		begin, middle, end := at(firstRankOf(t, low)), at(firstRankOf(t, low+d)), at(firstRankOf(t, low+2*d))
 		keep, give := v[begin:middle], v[middle:end]
 		if me&d != 0 {
 			keep, give = give, keep
 			low += d
 		}
-		peer := unfolded(t, me^d)
+		peer := rankOf(t, me^d)
 		s.swap(t, peer, give, peer, other[:len(keep)])
 		s.combine(keep, other[:len(keep)], true)
 	}

@@ -70,7 +70,7 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 		case move:
 			copy(st.b, st.a)
 			continue
-		case convey:
+		case copyTyped:
 			src, dst := s.cursors[st.peer], s.cursors[st.other]
 			dtype.Copy(&dst, &src)
 			continue

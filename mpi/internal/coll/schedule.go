@@ -3,7 +3,7 @@ package coll
 import (
 	"slices"
 
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
 )
 
@@ -17,16 +17,16 @@ type Op interface {
 type what uint8
 
 const (
-	fence    what = iota // wait for all messages begun before: the end of a round
-	await                // wait for the first peer messages of the round
-	send                 // begin to send a to peer
-	recv                 // begin to receive a from peer; another length is an error
-	sendOver             // begin to send what cursor other moves over to peer
-	recvOver             // begin to receive into cursor other from peer, as recv
-	swap                 // a round of its own: send a to peer, receive b from other
-	reduce               // b = a op b
-	move                 // copy a to b
-	convey               // copy cursor peer to cursor other
+	fence     what = iota // wait for all messages begun before: the end of a round
+	await                 // wait for the first peer messages of the round
+	send                  // begin to send a to peer
+	recv                  // begin to receive a from peer; another length is an error
+	sendOver              // begin to send what cursor other moves over to peer
+	recvOver              // begin to receive into cursor other from peer, as recv
+	swap                  // a round of its own: send a to peer, receive b from other
+	reduce                // b = a op b
+	move                  // copy a to b
+	copyTyped             // copy cursor peer to cursor other
 )
 
 // step is one thing that a rank does.
@@ -139,15 +139,15 @@ func (s *Schedule) Copy(dst, src []byte) {
 	}
 }
 
-// Convey copies src to dst, which do not overlap and are of the same length. It
+// CopyTyped copies src to dst, which do not overlap and are of the same length. It
 // is for memory that does not lie side by side: algorithms want bytes that do.
-func (s *Schedule) Convey(dst, src dtype.Cursor) {
+func (s *Schedule) CopyTyped(dst, src dtype.Cursor) {
 	if src.Len() == 0 {
 		return
 	}
 	n := int32(len(s.cursors))
 	s.cursors = append(s.cursors, src, dst)
-	s.steps = append(s.steps, step{what: convey, peer: n, other: n + 1})
+	s.steps = append(s.steps, step{what: copyTyped, peer: n, other: n + 1})
 }
 
 // combine sets v to other op v when other comes first in the order of ranks,

@@ -18,19 +18,18 @@ const (
 	doubling                      // the fewest rounds, in place; of Allgather, bruck unless ranks are a power of two
 	halving                       // doubling the other way round
 	hosts                         // a leader on each host
-	linear                        // straight from or to the root
+	linear                        // all messages at once: from or to the root, or each to all others
 	pairwise                      // round after round with another rank
 	rabenseifner                  // reduce-scatter and allgather with few rounds
-	rails                         // several ranks of each host, in segments
+	multiLeader                   // several leaders on each host, in segments
 	ring                          // to the next one only
 	scatter                       // scatter and allgather
-	spread                        // all messages at once
 )
 
 var algorithmNames = [...]string{
 	binomial: "binomial", bruck: "bruck", chain: "chain", doubling: "doubling", halving: "halving",
 	hosts: "hosts", linear: "linear", pairwise: "pairwise", rabenseifner: "rabenseifner",
-	rails: "rails", ring: "ring", scatter: "scatter", spread: "spread",
+	multiLeader: "multileader", ring: "ring", scatter: "scatter",
 }
 
 // collective is one of those that have several algorithms.
@@ -110,7 +109,7 @@ func firstFit(rows []rule, bytes, ranks int) (use algorithm, ok bool) {
 
 // ParseTables reads rows such as
 //
-//	bcast:64k=binomial bcast:1m:4=scatter allreduce.hosts=rails
+//	bcast:64k=binomial bcast:1m:4=scatter allreduce.hosts=multileader
 //
 // which are separated by spaces or commas: a collective, with .hosts for hosts that
 // have several ranks, up to how many bytes (none or 0: any number), from how many
@@ -131,7 +130,7 @@ func (set *Tables) add(row string, size func(string) (int, error)) (err error) {
 	name, isHosts := strings.CutSuffix(parts[0], ".hosts")
 	c := slices.IndexFunc(tables[:], func(t table) bool { return t.name == name })
 	if c < 0 || isHosts && tables[c].hosts == nil || len(parts) > 3 {
-		return fmt.Errorf("%.64q is no row: want COLLECTIVE[.hosts][:BYTES[:RANKS]]=ALGORITHM, as in bcast:64k=binomial or allreduce.hosts=rails", row)
+		return fmt.Errorf("%.64q is no row: want COLLECTIVE[.hosts][:BYTES[:RANKS]]=ALGORITHM, as in bcast:64k=binomial or allreduce.hosts=multileader", row)
 	}
 	r := rule{use: algorithm(max(0, slices.Index(algorithmNames[:], use)))}
 	has := tables[c].has

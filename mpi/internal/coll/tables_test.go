@@ -72,7 +72,7 @@ func TestParseTables_rowsComeFirst(t *testing.T) {
 
 func TestParseTables_refuses(t *testing.T) {
 	for _, text := range []string{
-		"bcast", "bcast=", "bcast=ring", "bcast=rails", "cast=chain", "gather.hosts=linear", "alltoall.hosts=spread",
+		"bcast", "bcast=", "bcast=ring", "bcast=multileader", "cast=chain", "gather.hosts=linear", "alltoall.hosts=spread",
 		"bcast:x=chain", "bcast:1:x=chain", "bcast:1:-1=chain", "bcast:1:1:1=chain", "=chain",
 	} {
 		if _, err := ParseTables(text, strconv.Atoi); err == nil {
@@ -85,7 +85,7 @@ func TestParseTables_refuses(t *testing.T) {
 }
 
 func FuzzParseTables(f *testing.F) {
-	f.Add("bcast:64k:4=scatter allreduce.hosts=rails")
+	f.Add("bcast:64k:4=scatter allreduce.hosts=multileader")
 	f.Fuzz(func(t *testing.T, text string) {
 		set, err := ParseTables(text, strconv.Atoi)
 		if err != nil {

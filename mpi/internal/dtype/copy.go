@@ -3,7 +3,7 @@ package dtype
 import (
 	"encoding/binary"
 
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
 // copyNode copies all bytes of a node, which lies at base in buf, to or from

@@ -3,7 +3,7 @@ package dtype_test
 import (
 	"fmt"
 
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
 )
 

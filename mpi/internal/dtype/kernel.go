@@ -1,6 +1,6 @@
 package dtype
 
-import "github.com/xwarp/xwarp/internal/mem"
+import "github.com/xwarp/xwarp/internal/base/mem"
 
 // kernel reduces n elements that are aligned: inout[i] = in[i] op inout[i].
 type kernel func(in, inout []byte, n int)

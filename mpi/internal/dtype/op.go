@@ -1,6 +1,6 @@
 package dtype
 
-import "github.com/xwarp/xwarp/internal/mem"
+import "github.com/xwarp/xwarp/internal/base/mem"
 
 // Op is a reduction (MPI_Op, MPI 4.1, section 6.9): one of the predefined ones,
 // or one that a user has written.

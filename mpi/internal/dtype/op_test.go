@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mem"
+	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
 var predefinedOps = []*Op{Sum, Prod, Max, Min, Land, Lor, Lxor, Band, Bor, Bxor, Maxloc, Minloc, Replace, NoOp}

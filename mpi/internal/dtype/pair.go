@@ -1,6 +1,6 @@
 package dtype
 
-import "github.com/xwarp/xwarp/internal/mem"
+import "github.com/xwarp/xwarp/internal/base/mem"
 
 // pairs enters the kernels of a pair of a value and an index, which lies at a
 // displacement (MPI 4.1, section 6.9.4).

@@ -1,6 +1,6 @@
 package dtype
 
-import "github.com/xwarp/xwarp/internal/mem"
+import "github.com/xwarp/xwarp/internal/base/mem"
 
 // Of returns the predefined type of the elements of a Go slice. int and uint
 // have 64 bits.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/conform"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/test/conform"
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 )
@@ -105,11 +105,11 @@ func (a *abuse) arrival() []byte {
 	case kindHead:
 		h.id = uint32(a.claim())
 		b = append(b, make([]byte, min(a.length(), a.ep.cfg.EagerMax))...)
-	case kindTrain:
+	case kindBatch:
 		for range a.next() % 4 {
-			rider := a.envelope(0)
+			inner := a.envelope(0)
 			n := min(a.length(), 600)
-			b = binary.BigEndian.AppendUint64(b, uint64(n)<<48|uint64(rider.Context)<<32|uint64(rider.Tag))
+			b = binary.BigEndian.AppendUint64(b, uint64(n)<<48|uint64(inner.Context)<<32|uint64(inner.Tag))
 			b = append(b, make([]byte, n)...)
 		}
 	case kindRTS:
@@ -197,7 +197,7 @@ func (a *abuse) step() {
 			a.other.Step()
 		}
 	default:
-		if b := a.arrival(); !ep.Take(nil, b) {
+		if b := a.arrival(); !ep.HandleRecv(nil, b) {
 			ep.arrived(b)
 		}
 	}
@@ -292,7 +292,7 @@ func (a *abuse) check() {
 			a.Fatalf("rank %d was asked %d times, and %d are counted; %d Reads, %d buffers", i, asked[i], p.asked, p.reading, p.buffered)
 		}
 	}
-	if ep.train.to != nil {
+	if ep.batch.to != nil {
 		buffers++
 	}
 	if buffers != ep.cfg.Sends {

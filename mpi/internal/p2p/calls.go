@@ -392,8 +392,8 @@ func (in *Inside) Step() { in.ep().step() }
 // Flush is Endpoint.Flush.
 func (in *Inside) Flush() { in.ep().flush() }
 
-// Follow calls f in every step from now on; nil ends that.
-func (in *Inside) Follow(f Follower) { in.follower = f }
+// SetProgressHook calls f in every step from now on; nil ends that.
+func (in *Inside) SetProgressHook(f ProgressHook) { in.hook = f }
 
 // Register is Endpoint.Register.
 func (in *Inside) Register(context uint32, members []int32, agreed int) {

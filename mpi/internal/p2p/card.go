@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // A card tells the other ranks how to reach one: words of the form key=value,
@@ -18,9 +18,9 @@ const (
 	cardEager     = "eager" // limit in bytes
 	cardAddr      = "addr"  // of the datagrams
 	cardTransport = "t"
-	cardUD        = "ud"   // version of the protocol over unreliable ones, queue pair, bytes of a segment, epoch
-	cardNear      = "near" // limit in bytes through shared memory
-	cardLane      = "lane" // number of the host, colon, and the name of its shared memory
+	cardUD        = "ud"      // version of the protocol over unreliable ones, queue pair, bytes of a segment, epoch
+	cardNear      = "near"    // limit in bytes through shared memory
+	cardChannel   = "channel" // number of the host, colon, and the name of its shared memory
 )
 
 // card is what is read from one.
@@ -34,15 +34,15 @@ type card struct {
 		version, segment int
 		num, epoch       uint32
 	}
-	host int
-	lane string // or empty
+	host    int
+	channel string // or empty
 }
 
 // Card returns what the other ranks must know to connect to this one.
 func (ep *Endpoint) Card() string {
 	s := fmt.Sprintf("%s=%d %s=%d %s=%s %s=%v", cardVersion, Version, cardEager, ep.cfg.EagerMax, cardAddr, ep.addr, cardTransport, ep.cfg.Transport)
 	if ep.conn != nil {
-		s += fmt.Sprintf(" %s=%s", cardRC, ep.conn.door.LocalAddr())
+		s += fmt.Sprintf(" %s=%s", cardRC, ep.conn.listener.LocalAddr())
 	}
 	if ep.rel != nil {
 		s += ep.cardUD()
@@ -68,8 +68,8 @@ func parseCard(s string) (c card, err error) {
 			c.rc, err = netip.ParseAddrPort(value)
 		case cardUD:
 			_, err = fmt.Sscanf(value, "%d/%d/%d/%d", &c.ud.version, &c.ud.num, &c.ud.segment, &c.ud.epoch)
-		case cardLane:
-			c.host, c.lane, err = parseSite(value)
+		case cardChannel:
+			c.host, c.channel, err = parseSite(value)
 		}
 		if err != nil {
 			return c, fmt.Errorf("%s: %w", key, err)
@@ -105,7 +105,7 @@ func (ep *Endpoint) Connect(cards []string, await func(func() error) error) erro
 		}
 	}
 	if !slices.ContainsFunc(ep.peers, func(p peer) bool { return p.near != nil }) {
-		return ep.closeLanes() // nobody is near: whoever waits need not look there first
+		return ep.closeChannels() // nobody is near: whoever waits need not look there first
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func (ep *Endpoint) meet(i int, c *card) error {
 		if !c.rc.IsValid() {
 			return errors.New("it has not told where it listens")
 		}
-		ep.conn.doors[i] = c.rc
+		ep.conn.listeners[i] = c.rc
 		p.watched = ep.cfg.Transport == Hybrid
 	}
 	if ep.qp != nil {
@@ -134,7 +134,7 @@ func (ep *Endpoint) meet(i int, c *card) error {
 			return err
 		}
 	}
-	return ep.meetLane(i, p, c)
+	return ep.meetChannel(i, p, c)
 }
 
 // meetDatagrams makes a peer one that datagrams reach.

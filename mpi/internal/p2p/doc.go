@@ -13,9 +13,9 @@
 //	            RTS lends the sender's memory, and the receiver reads it (read.go)
 //	stream      rendezvous with a receiver that has to unpack: its CTS asks for
 //	            a series of messages instead of Writes
-//	lane        to ranks on the same host the same messages go through shared
+//	channel        to ranks on the same host the same messages go through shared
 //	            memory; of a long one the RTS says where it lies, and the
-//	            receiver copies it from there (lane.go)
+//	            receiver copies it from there (channel.go)
 //	self        a copy, or for large messages a reference until the receive
 //	            is posted
 //

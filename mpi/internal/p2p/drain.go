@@ -1,7 +1,7 @@
 package p2p
 
 import (
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // How long a rank waits for its last acknowledgement from a peer that has said

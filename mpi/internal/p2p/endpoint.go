@@ -7,10 +7,11 @@ import (
 	"math"
 	"net/netip"
 
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/config"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/shm"
 	"github.com/xwarp/xwarp/internal/progress"
-	"github.com/xwarp/xwarp/internal/shm"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/mpi/internal/reliable"
 	"github.com/xwarp/xwarp/verbs"
@@ -35,7 +36,7 @@ type Config struct {
 	EagerNear int
 	// Rendezvous is how longer messages cross the network.
 	Rendezvous Rendezvous
-	// Calibrate sets the limit of each lane by what copies take, unless EagerMax or
+	// Calibrate sets the limit of each channel by what copies take, unless EagerMax or
 	// EagerNear is given; and up to which length messages go in pieces to an idle
 	// peer, unless EagerMax or EagerIdle is given. Else both are as said there.
 	Calibrate bool
@@ -69,9 +70,9 @@ type Config struct {
 
 // Limits of eager messages in bytes.
 const (
-	eagerMost = 1 << 20  // the most that each can be
-	eagerMax  = 16 << 10 // default of Config.EagerMax
-	eagerIdle = 64 << 10 // default of Config.EagerIdle
+	eagerMost = 1 << 20 // the most that each can be
+	eagerMax  = config.DefaultEager
+	eagerIdle = config.DefaultEagerIdle
 )
 
 func (c *Config) fill() error {
@@ -83,7 +84,7 @@ func (c *Config) fill() error {
 		c.Sends = 64
 	}
 	if c.UnexpectedMax == 0 {
-		c.UnexpectedMax = 64 << 20
+		c.UnexpectedMax = config.DefaultUnexpected
 	}
 	if c.Size < 1 || c.Size > 1<<24 || c.Rank < 0 || c.Rank >= c.Size {
 		return fmt.Errorf("p2p: rank %d of %d is not possible (at most %d ranks)", c.Rank, c.Size, 1<<24)
@@ -158,23 +159,23 @@ type Endpoint struct {
 	stuck      peerQueue  // with requests for which there was no room
 	posts      int        // work requests posted since the last step of the engine
 
-	train     train
-	nearTrain nearTrain
-	latest    *peer // that something was posted to
-	rx, tx    buffers
-	txFree    []int32
-	wcs       [progress.Budget]verbs.WC
-	inline    verbs.SendWR // reused: header in head
-	long      verbs.SendWR // reused: from a registered buffer
-	write     verbs.SendWR // reused: a Write of rendezvous
-	read      verbs.SendWR // reused: a Read of rendezvous
-	head      [verbs.MaxInline]byte
-	receive   verbs.RecvWR // reused
-	maxSeg    int          // bytes that fit one datagram
-	inlineMax int          // longest message that goes inline with its header
-	maxWrite  int
-	maxRead   int
-	idleTop   int // longest message that may go in pieces
+	batch        batch
+	channelBatch channelBatch
+	latest       *peer // that something was posted to
+	rx, tx       buffers
+	txFree       []int32
+	wcs          [progress.Budget]verbs.WC
+	inline       verbs.SendWR // reused: header in head
+	long         verbs.SendWR // reused: from a registered buffer
+	write        verbs.SendWR // reused: a Write of rendezvous
+	read         verbs.SendWR // reused: a Read of rendezvous
+	head         [verbs.MaxInline]byte
+	receive      verbs.RecvWR // reused
+	maxSeg       int          // bytes that fit one datagram
+	inlineMax    int          // longest message that goes inline with its header
+	maxWrite     int
+	maxRead      int
+	idleTop      int // longest message that may go in pieces
 
 	groups   []*group // by context/2
 	others   Counts   // of contexts that have none
@@ -189,17 +190,17 @@ type Endpoint struct {
 	ended   bool
 
 	numbers  map[match.Envelope]uint64 // of messages received; or nil
-	gate     *gate                     // nil: one goroutine at a time
-	lanes    *shm.Lanes                // or nil
+	lock     *progressLock             // nil: one goroutine at a time
+	channels *shm.Channels             // or nil
 	pullCost *shm.PullCost             // nil: not measured yet; zero: that has failed
 	pulls    requestQueue              // receives that copy from a neighbour
 	spins    int                       // see spin
 	hits     int                       // see spin
-	patience int                       // the most that spins are
+	maxSpins int                       // the most that spins are
 
-	waits    *waits
-	follower Follower
-	polling  bool // inside Poll: the step that is under way lets things go out
+	waits   *waits
+	hook    ProgressHook
+	polling bool // inside Poll: the step that is under way lets things go out
 }
 
 // peer is what an endpoint knows of another rank.
@@ -208,21 +209,21 @@ type peer struct {
 	ah       *verbs.AH      // on a queue pair of datagrams
 	rel      *reliable.Peer // over UD
 	self     bool           // the own rank
-	lane     *shm.Lane      // where to send to it; nil: through the network
-	near     *shm.Lane      // where it may send from; nil: it is on another host
+	channel  *shm.Channel   // where to send to it; nil: through the network
+	near     *shm.Channel   // where it may send from; nil: it is on another host
 	eagerMax int32          // longest message to it that goes at once; -1 while it wants none
 	eagerTop int32          // smaller one of both ends' limits
 	eagerFar int32          // the same through the network
-	eagerCap int32          // what buffers or the lane take at most
+	eagerCap int32          // what buffers or the channel take at most
 	idle     *idleTuner     // decides about messages in pieces; or nil
-	tune     *tuner         // sets eagerMax of the lane; nil: it is fixed
+	tune     *tuner         // sets eagerMax of the channel; nil: it is fixed
 	buffered int32          // send buffers under way to it
 	asked    int32          // sends to it that began with an RTS and have not ended
 	reading  int32          // Reads of its memory under way
 	held     bool           // it was told to hold back: see unexpected.go
 	watched  bool           // Hybrid counts what is sent to it
 	used     bool           // something was sent to it or received from it
-	habit    habit          // how nonblocking sends to it come
+	bursts   burstDetector  // whether nonblocking sends to it come in bursts
 	answered bool           // something came from it since the last message in pieces went to it
 	saidBye  mono.Time      // when its bye came, or Never
 	err      error          // why it is lost, or nil
@@ -277,7 +278,7 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 		ep.idleTop = idleMost
 	}
 	ep.waits = &waits{ep: ep}
-	ep.eng.SetSleeper(ep.waits)
+	ep.eng.SetSleepHook(ep.waits)
 	ep.inline = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline}
 	ep.long = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Signaled, NumSGE: 1}
 	ep.write = verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Signaled, NumSGE: 1}
@@ -289,10 +290,10 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 		ep.numbers = map[match.Envelope]uint64{}
 	}
 	if cfg.Threads {
-		ep.gate = newGate(ep)
+		ep.lock = newProgressLock(ep)
 	}
 	ep.eng.Add(ep)
-	if err := ep.openLanes(); err != nil {
+	if err := ep.openChannels(); err != nil {
 		return nil, errors.Join(err, ep.Close())
 	}
 	return ep, nil
@@ -347,7 +348,7 @@ func (ep *Endpoint) createQueues(ctx *verbs.Context) (err error) {
 		ep.maxSeg = math.MaxInt // a stream takes a message as a whole
 		return nil
 	}
-	ep.qp, err = ep.pd.CreateQP(verbs.QPInit{Type: verbs.RD, SendCQ: ep.cq, RecvCQ: ep.cq, SRQ: ep.srq, Cap: depth, Taker: ep})
+	ep.qp, err = ep.pd.CreateQP(verbs.QPInit{Type: verbs.RD, SendCQ: ep.cq, RecvCQ: ep.cq, SRQ: ep.srq, Cap: depth, RecvHandler: ep})
 	return err
 }
 
@@ -397,7 +398,7 @@ func (ep *Endpoint) Close() error {
 	ep.Enter()
 	defer ep.Leave()
 	ep.eng.Remove(ep)
-	errs := []error{ep.closeLanes()}
+	errs := []error{ep.closeChannels()}
 	if ep.conn != nil {
 		errs = append(errs, ep.conn.close())
 		ep.conn = nil

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -37,15 +37,34 @@ func (ep *Endpoint) lossOf(rank int, why verbs.Status) error {
 // silent adds to why a rank is lost that is silent what of its frames this host has
 // lost, which may be the reason.
 func (ep *Endpoint) silent(why string) string {
-	_, carried := ep.ctx.Stats()
-	if losses := carried.Losses().String(); losses != "" {
+	if losses := ep.ctx.Losses().String(); losses != "" {
 		return why + "; here " + losses
 	}
 	return why
 }
 
-func lost(rank int, why string) *Error {
+func lostError(rank int, why string) *Error {
 	return &Error{Code: PeerLost, Peer: rank, Detail: fmt.Sprintf("rank %d is lost: %s", rank, why)}
+}
+
+// lost is lostError, with what is wrong with the network device of this host if the rank is
+// on another one: that may be the cause.
+func (ep *Endpoint) lost(rank int, why string) *Error {
+	e := lostError(rank, why)
+	if ep.peers[rank].near == nil {
+		e.Err = ep.ctx.Trouble()
+	}
+	return e
+}
+
+// loseDevice handles that nothing goes through the network device any more: the ranks
+// of other hosts are lost to this one, for good.
+func (ep *Endpoint) loseDevice() {
+	for rank := range ep.peers {
+		if p := &ep.peers[rank]; !p.self && p.near == nil {
+			ep.failPeer(rank, ep.lost(rank, "nothing reaches it"))
+		}
+	}
 }
 
 // losePeer handles the failure of something that was sent.
@@ -70,7 +89,7 @@ func (ep *Endpoint) loseLink(rank int, why error) { ep.failPeer(rank, ep.lost(ra
 // as it should: it is no loss, but it answers nobody either.
 func (ep *Endpoint) gone(rank int, why string) {
 	if p := &ep.peers[rank]; p.near != nil && p.near.Open() {
-		return // the lane will tell, when all that it holds is read
+		return // the channel will tell, when all that it holds is read
 	}
 	ep.left(rank, why)
 }
@@ -96,10 +115,10 @@ func (ep *Endpoint) arrivedLost(h *header, ranks []byte) {
 		case rank >= uint32(len(ep.peers)):
 			ep.Stats.Malformed++
 		case rank == uint32(ep.rank):
-			ep.end(lost(int(rank), fmt.Sprintf("so rank %d takes this one, and the ranks that are left go on without it", h.source)))
+			ep.end(lostError(int(rank), fmt.Sprintf("so rank %d takes this one, and the ranks that are left go on without it", h.source)))
 			return
 		default:
-			ep.failPeer(int(rank), lost(int(rank), fmt.Sprintf("rank %d says so", h.source)))
+			ep.failPeer(int(rank), lostError(int(rank), fmt.Sprintf("rank %d says so", h.source)))
 		}
 	}
 }
@@ -107,7 +126,7 @@ func (ep *Endpoint) arrivedLost(h *header, ranks []byte) {
 // disown tells a rank that speaks, and that this one was told is lost, that it is
 // to end: others go on without it, and have agreed upon that.
 func (ep *Endpoint) disown(p *peer, rank int32) {
-	if p.disowned || p.qp == nil && p.lane == nil || ep.over != nil || ep.closing {
+	if p.disowned || p.qp == nil && p.channel == nil || ep.over != nil || ep.closing {
 		return
 	}
 	p.disowned = true
@@ -152,7 +171,7 @@ func (ep *Endpoint) failPeer(rank int, err error) {
 // acknowledge it, and who waits for his memory need not wait for a time-out.
 func (ep *Endpoint) leave(p *peer) {
 	if ep.conn != nil {
-		ep.conn.hangUp(p)
+		ep.conn.abort(p)
 	}
 	switch {
 	case p.rel != nil:
@@ -331,7 +350,7 @@ func (ep *Endpoint) end(err *Error) {
 	ep.ended, ep.abortAt = true, mono.Never
 	for i := range ep.peers {
 		if ep.conn != nil {
-			ep.conn.hangUp(&ep.peers[i])
+			ep.conn.abort(&ep.peers[i])
 		}
 	}
 	for _, r := range ep.requests {

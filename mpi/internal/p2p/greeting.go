@@ -31,15 +31,15 @@ const (
 type verdict uint16
 
 const (
-	welcome  verdict = iota
-	crossed          // the one that refuses is connecting at the same time, and its connection counts
-	stranger         // it is of another job, or another version, or for another rank
-	lostHere         // the one that asks is lost, as far as the other one knows, or is connected already
-	full             // there are as many connections as there may be
+	accepted     verdict = iota
+	simultaneous         // the one that refuses is connecting at the same time, and its connection counts
+	stranger             // it is of another job, or another version, or for another rank
+	lostHere             // the one that asks is lost, as far as the other one knows, or is connected already
+	full                 // there are as many connections as there may be
 	verdictEnd
 )
 
-var verdictNames = [verdictEnd]string{"welcome", "connections have crossed", "it belongs to somebody else", "it believes this rank to be lost", "it has no room for more connections"}
+var verdictNames = [verdictEnd]string{"accepted", "both connect at the same time", "it belongs to somebody else", "it believes this rank to be lost", "it has no room for more connections"}
 
 func (v verdict) String() string {
 	if v < verdictEnd {

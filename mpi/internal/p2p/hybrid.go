@@ -3,6 +3,7 @@ package p2p
 import (
 	"fmt"
 
+	"github.com/xwarp/xwarp/internal/base/config"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -15,7 +16,7 @@ import (
 
 // Defaults of Config.
 const (
-	promoteMessages = 1000
+	promoteMessages = config.DefaultPromote
 	promoteBytes    = 4 << 20
 	connections     = 64
 )

@@ -1,6 +1,6 @@
 package p2p
 
-import "github.com/xwarp/xwarp/internal/mono"
+import "github.com/xwarp/xwarp/internal/base/mono"
 
 // Up to which length a message goes in pieces to an idle peer, and from which on it is
 // asked for, depends on what a turn takes, what copying takes, and on how data go in

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // TestIdleTuner_picksTheShorterWay plays messages whose time is known: per byte, and

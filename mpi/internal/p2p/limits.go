@@ -27,7 +27,7 @@ func (in *Inside) Limits() Limits {
 			lowest = min(lowest, p.idle.limit(l.Eager))
 			l.Idle = lowest
 		}
-		if p.lane == nil {
+		if p.channel == nil {
 			continue
 		}
 		top := int(p.eagerTop)

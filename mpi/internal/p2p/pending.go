@@ -5,7 +5,7 @@ package p2p
 func (p *peer) ready() bool { return p.reachable() && p.pending.head == nil }
 
 // reachable reports whether there is a way to a peer now.
-func (p *peer) reachable() bool { return p.lane != nil || p.qp != nil }
+func (p *peer) reachable() bool { return p.channel != nil || p.qp != nil }
 
 // advanceOrQueue does the next step of r now, or when there is room for it.
 // Requests to one peer take their turn, so that messages stay in order.
@@ -41,14 +41,14 @@ func (ep *Endpoint) advanceStuck() (n int) {
 	last := ep.stuck.tail
 	for p := ep.stuck.head; p != nil; p = ep.stuck.head {
 		ep.stuck.pop()
-		shares := p.lane == nil && p.qp == ep.qp && ep.rel == nil
+		shares := p.channel == nil && p.qp == ep.qp && ep.rel == nil
 		if !full || !shares {
 			moved := ep.advancePeer(p)
 			n += moved
 			full = full || shares && moved == 0
 		}
 		ep.goOn(p)
-		if p == last || full && ep.lanes == nil {
+		if p == last || full && ep.channels == nil {
 			break
 		}
 	}

@@ -1,7 +1,7 @@
 package p2p
 
 import (
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -35,8 +35,8 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 		n++
 		ep.happened(&e)
 	}
-	if ep.lanes != nil {
-		n += ep.pollLanes(budget)
+	if ep.channels != nil {
+		n += ep.pollChannels(budget)
 	}
 	if ep.stuck.head != nil {
 		n += ep.advanceStuck()
@@ -45,20 +45,20 @@ func (ep *Endpoint) Poll(now mono.Time, budget int) int {
 		n++ // it may end what the caller waits for
 		ep.askLauncher(now)
 	}
-	n += ep.follow()
-	if ep.train.to != nil { // it had no room, or somebody else made the step
-		ep.depart()
+	n += ep.advanceHook()
+	if ep.batch.to != nil { // it had no room, or somebody else made the step
+		ep.flushBatch()
 	}
 	return n
 }
 
-// follow lets the follower go on.
-func (ep *Endpoint) follow() int {
-	if ep.follower == nil {
+// advanceHook lets the hook go on.
+func (ep *Endpoint) advanceHook() int {
+	if ep.hook == nil {
 		return 0
 	}
 	ep.polling = true
-	n := ep.follower.Advance()
+	n := ep.hook.Advance()
 	ep.polling = false
 	return n
 }
@@ -77,9 +77,9 @@ func (ep *Endpoint) pollQueue(budget int) int {
 	return n
 }
 
-// Follower is what is made of many messages and goes on when some of them have
+// ProgressHook is what is made of many messages and goes on when some of them have
 // moved.
-type Follower interface {
+type ProgressHook interface {
 	// Advance starts what can be started now, and returns how much that was.
 	// It is called inside a step, and must not wait.
 	Advance() int
@@ -145,8 +145,8 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 		ep.arrivedHead(h, p, b[headerLen:])
 	case kindRest:
 		ep.arrivedRest(p, b[headerLen:])
-	case kindTrain:
-		ep.arrivedTrain(h, b[headerLen:])
+	case kindBatch:
+		ep.arrivedBatch(h, b[headerLen:])
 	case kindRTS:
 		ep.arrivedRTS(h, b)
 	case kindCTS:

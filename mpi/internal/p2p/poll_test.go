@@ -6,7 +6,7 @@ import (
 	"github.com/xwarp/xwarp/mpi/internal/match"
 )
 
-// volley is a follower that sends many messages from inside a step.
+// volley is a hook that sends many messages from inside a step.
 type volley struct {
 	ep   *Endpoint
 	left int
@@ -33,7 +33,7 @@ func TestFollow_sendsInsideAStep(t *testing.T) {
 		receives[i] = b.Irecv(match.Envelope{Context: 1, Source: 0, Tag: int32(i + 1)}, in[i][:])
 	}
 	v := &volley{a, messages}
-	a.Inside().Follow(v)
+	a.Inside().SetProgressHook(v)
 	for i := range receives {
 		for !receives[i].Done() {
 			a.Engine().Step()
@@ -45,7 +45,7 @@ func TestFollow_sendsInsideAStep(t *testing.T) {
 			t.Errorf("message %d has the data of %d", i+1, in[i][0])
 		}
 	}
-	a.Inside().Follow(nil)
+	a.Inside().SetProgressHook(nil)
 	v.left = 1
 	a.Engine().Step()
 	if v.left != 1 {

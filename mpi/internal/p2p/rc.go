@@ -7,7 +7,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -18,15 +18,15 @@ import (
 
 // connector makes the connections of an endpoint.
 type connector struct {
-	ep       *Endpoint
-	channel  *verbs.CMChannel
-	door     *verbs.CMID      // listens
-	doors    []netip.AddrPort // of all ranks
-	patience mono.Duration    // with a peer that does not answer
-	links    int              // that are there, or coming about
-	timed    []*link          // that wait for a time
-	deadline mono.Time        // the earliest of them, or Never
-	refused  []*verbs.CMID    // whose refusal is still on its way
+	ep        *Endpoint
+	channel   *verbs.CMChannel
+	listener  *verbs.CMID      // listens
+	listeners []netip.AddrPort // of all ranks
+	timeout   mono.Duration    // with a peer that does not answer
+	links     int              // that are there, or coming about
+	timed     []*link          // that wait for a time
+	deadline  mono.Time        // the earliest of them, or Never
+	refused   []*verbs.CMID    // whose refusal is still on its way
 }
 
 // link is a connection with a peer.
@@ -44,28 +44,28 @@ type link struct {
 type linkState uint8
 
 const (
-	dialing   linkState = iota // we connect
-	answering                  // the peer connects, and we have accepted
-	awaited                    // the peer connects, as it has told us
-	resting                    // it has failed, and is tried again soon
+	connecting linkState = iota // we connect
+	answering                   // the peer connects, and we have accepted
+	awaited                     // the peer connects, as it has told us
+	resting                     // it has failed, and is tried again soon
 	up
 	over // there will be none
 )
 
 // Numbers of connections.
 const (
-	linkSends    = 128 // send queue of each
-	sharedLinks  = 64  // how many of them may be full before others notice
-	doorBacklog  = 1024
-	connectTries = 6 // of which the last is a good second after the first
-	firstRest    = 20 * mono.Millisecond
-	wayRest      = 100 * mono.Millisecond // until a way to the peer is looked for again
+	linkSends     = 128 // send queue of each
+	sharedLinks   = 64  // how many of them may be full before others notice
+	listenBacklog = 1024
+	connectTries  = 6 // of which the last is a good second after the first
+	firstRest     = 20 * mono.Millisecond
+	wayRest       = 100 * mono.Millisecond // until a way to the peer is looked for again
 	// crossedWait is how long a connection is waited for that the peer has told
 	// of. It is under way at that moment.
 	crossedWait = 30 * mono.Second
-	// connectPatience is how long a peer may take to accept, which it does in its
+	// connectTimeout is how long a peer may take to accept, which it does in its
 	// next call of MPI, unless the context says how long peers may be silent.
-	connectPatience = 10 * 60 * mono.Second
+	connectTimeout = 10 * 60 * mono.Second
 )
 
 // cardRC tells where a rank listens.
@@ -75,20 +75,20 @@ func (t Transport) connects() bool { return t == RC || t == Hybrid }
 
 // openConnector begins to listen.
 func openConnector(ep *Endpoint, ctx *verbs.Context) (c *connector, err error) {
-	c = &connector{ep: ep, doors: make([]netip.AddrPort, len(ep.peers)), deadline: mono.Never}
-	if c.patience = ctx.Dgram().PeerLost; c.patience == 0 {
-		c.patience = connectPatience
+	c = &connector{ep: ep, listeners: make([]netip.AddrPort, len(ep.peers)), deadline: mono.Never}
+	if c.timeout = ctx.Dgram().PeerLost; c.timeout == 0 {
+		c.timeout = connectTimeout
 	}
 	if c.channel, err = ctx.CreateCMChannel(); err != nil {
 		return nil, err
 	}
-	if c.door, err = c.channel.CreateID(); err != nil {
+	if c.listener, err = c.channel.CreateID(); err != nil {
 		return nil, err
 	}
-	if err = c.door.BindAddr(netip.AddrPortFrom(ep.addr.Addr(), 0)); err != nil {
+	if err = c.listener.BindAddr(netip.AddrPortFrom(ep.addr.Addr(), 0)); err != nil {
 		return nil, err
 	}
-	return c, c.door.Listen(doorBacklog)
+	return c, c.listener.Listen(listenBacklog)
 }
 
 // init says how the queue pair of a connection is made. Its receives are those of
@@ -106,26 +106,26 @@ func (c *connector) reach(p *peer, rank int32) {
 	if p.link == nil && p.err == nil {
 		p.link = &link{rank: rank}
 		c.links++
-		c.dial(p.link)
+		c.start(p.link)
 	}
 }
 
-// dial connects.
-func (c *connector) dial(l *link) {
-	l.state = dialing
+// start begins to connect.
+func (c *connector) start(l *link) {
+	l.state = connecting
 	id, err := c.channel.CreateID()
 	if err == nil {
 		id.UserData, l.id = l, id
 		err = c.connect(l)
 	}
 	if err != nil { // open files, or memory
-		c.fail(l, welcome, err)
+		c.fail(l, accepted, err)
 	}
 }
 
 func (c *connector) connect(l *link) error {
 	id := l.id
-	if err := id.ResolveAddr(c.doors[l.rank], 0); err != nil {
+	if err := id.ResolveAddr(c.listeners[l.rank], 0); err != nil {
 		return err
 	}
 	if err := id.ResolveRoute(0); err != nil {
@@ -135,7 +135,7 @@ func (c *connector) connect(l *link) error {
 		return err
 	}
 	l.qp = id.QP
-	return id.Connect(verbs.ConnParam{PrivateData: c.greet(l.rank, welcome), Timeout: c.patience})
+	return id.Connect(verbs.ConnParam{PrivateData: c.greet(l.rank, accepted), Timeout: c.timeout})
 }
 
 func (c *connector) greet(to int32, v verdict) []byte {
@@ -167,7 +167,7 @@ func (c *connector) event(e *verbs.CMEvent) {
 	}
 	switch e.Type {
 	case verbs.CMEstablished:
-		if l.state == dialing && !c.knows(e.Param.PrivateData, l.rank) {
+		if l.state == connecting && !c.knows(e.Param.PrivateData, l.rank) {
 			c.fail(l, stranger, nil)
 			return
 		}
@@ -175,11 +175,11 @@ func (c *connector) event(e *verbs.CMEvent) {
 	case verbs.CMRejected:
 		var g greeting
 		if !g.parse(e.Param.PrivateData) {
-			g.verdict = welcome // by the network, or a process that has ended
+			g.verdict = accepted // by the network, or a process that has ended
 		}
 		c.fail(l, g.verdict, e.Err)
 	case verbs.CMAddrError, verbs.CMRouteError, verbs.CMConnectError, verbs.CMUnreachable:
-		c.fail(l, welcome, e.Err)
+		c.fail(l, accepted, e.Err)
 	case verbs.CMDisconnected:
 		c.ended(l)
 	}
@@ -196,7 +196,7 @@ func (c *connector) knows(private []byte, rank int32) bool {
 func (c *connector) asked(e *verbs.CMEvent) {
 	var g greeting
 	p, v := c.judge(&g, e.Param.PrivateData)
-	if v == welcome {
+	if v == accepted {
 		if err := c.accept(p, g.from, e.ID); err == nil {
 			return
 		}
@@ -222,12 +222,12 @@ func (c *connector) judge(g *greeting, private []byte) (*peer, verdict) {
 		if ep.cfg.Transport == Hybrid && c.links >= ep.cfg.Connections {
 			return p, full
 		}
-	case l.state == dialing && g.from > ep.rank:
-		return p, crossed
+	case l.state == connecting && g.from > ep.rank:
+		return p, simultaneous
 	case l.state == up, l.state == over:
 		return p, lostHere
 	}
-	return p, welcome
+	return p, accepted
 }
 
 // accept takes the connection that a peer has asked for, instead of any of our
@@ -237,7 +237,7 @@ func (c *connector) accept(p *peer, rank int32, id *verbs.CMID) error {
 	if err != nil {
 		return err
 	}
-	if err := id.Accept(verbs.ConnParam{QP: qp, PrivateData: c.greet(rank, welcome), Timeout: c.patience}); err != nil {
+	if err := id.Accept(verbs.ConnParam{QP: qp, PrivateData: c.greet(rank, accepted), Timeout: c.timeout}); err != nil {
 		qp.Destroy()
 		return err
 	}
@@ -281,7 +281,7 @@ func (c *connector) established(l *link) {
 }
 
 // fail handles that a connection has not come about: the peer's answer, or
-// welcome and the error of the network.
+// accepted and the error of the network.
 func (c *connector) fail(l *link, v verdict, err error) {
 	c.drop(l)
 	now := c.ep.eng.Clock().Now()
@@ -289,21 +289,21 @@ func (c *connector) fail(l *link, v verdict, err error) {
 		if l.since == 0 {
 			l.since = now
 		}
-		if now.Sub(l.since) < c.patience {
+		if now.Sub(l.since) < c.timeout {
 			c.rest(l, resting, now.Add(wayRest))
 			return
 		}
 	}
 	l.tries++
 	switch {
-	case v == crossed && l.tries < connectTries:
+	case v == simultaneous && l.tries < connectTries:
 		c.rest(l, awaited, now.Add(crossedWait))
-	case v == welcome && l.tries < connectTries && !errors.Is(err, syscall.ETIMEDOUT):
+	case v == accepted && l.tries < connectTries && !errors.Is(err, syscall.ETIMEDOUT):
 		// It may have been cut off by the peer because this rank was long in
 		// computing, or the peer is about to listen to many at a time.
 		c.rest(l, resting, now.Add(firstRest<<(l.tries-1)))
 	default:
-		c.giveUp(l, fmt.Errorf("no connection to %v: %w", c.doors[l.rank], errors.Join(v.err(), err)))
+		c.giveUp(l, fmt.Errorf("no connection to %v: %w", c.listeners[l.rank], errors.Join(v.err(), err)))
 	}
 }
 
@@ -320,7 +320,7 @@ func unreachable(err error) bool {
 
 // err returns why a peer has refused, or nil if it has not.
 func (v verdict) err() error {
-	if v == welcome {
+	if v == accepted {
 		return nil
 	}
 	return fmt.Errorf("the peer says: %v", v)
@@ -344,7 +344,7 @@ func (c *connector) expire(now mono.Time) (n int) {
 			c.rest(l, l.state, l.until)
 		default:
 			n++
-			c.dial(l)
+			c.start(l)
 		}
 	}
 	return n
@@ -385,8 +385,8 @@ func (c *connector) drop(l *link) {
 	l.id, l.qp = nil, nil
 }
 
-// hangUp ends the connection with a peer that is lost.
-func (c *connector) hangUp(p *peer) {
+// abort ends the connection with a peer that is lost.
+func (c *connector) abort(p *peer) {
 	if l := p.link; l != nil && l.state != over {
 		l.state = over
 		c.links--
@@ -418,16 +418,16 @@ func (c *connector) disconnect() {
 // close ends everything abruptly that is left.
 func (c *connector) close() error {
 	for i := range c.ep.peers {
-		c.hangUp(&c.ep.peers[i])
+		c.abort(&c.ep.peers[i])
 	}
 	ids := c.refused
-	if c.door != nil {
-		ids = append(ids, c.door)
+	if c.listener != nil {
+		ids = append(ids, c.listener)
 	}
 	var errs []error
 	for _, id := range ids {
 		errs = append(errs, id.Destroy())
 	}
-	c.refused, c.door = nil, nil
+	c.refused, c.listener = nil, nil
 	return errors.Join(append(errs, c.channel.Close())...)
 }

@@ -73,7 +73,7 @@ func (w *crew) turn(ranks ...int) (moved int) {
 func (w *crew) until(so func() bool, ranks ...int) {
 	for !so() {
 		if w.turn(ranks...) == 0 {
-			time.Sleep(time.Microsecond) // goroutines that wait for the kernel make lanes
+			time.Sleep(time.Microsecond) // goroutines that wait for the kernel make channels
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestRC_strangers(t *testing.T) {
 	for name, private := range calls {
 		id, err := ch.CreateID()
 		must(t, err)
-		must(t, id.ResolveAddr(w.eps[0].conn.door.LocalAddr(), 0))
+		must(t, id.ResolveAddr(w.eps[0].conn.listener.LocalAddr(), 0))
 		must(t, id.ResolveRoute(0))
 		must(t, id.CreateQP(pd, verbs.QPInit{SendCQ: cq, RecvCQ: cq}))
 		must(t, id.Connect(verbs.ConnParam{PrivateData: private}))
@@ -299,22 +299,22 @@ func TestRC_slowPeerHoldsUpNobody(t *testing.T) {
 func (w *crew) stream(seed uint64, count int, longest int) {
 	w.t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 7))
-	type lane struct {
+	type channel struct {
 		from, to  int
 		sent, got int
 		s, r      *Request
 		in        []byte
 	}
-	var lanes []*lane
+	var channels []*channel
 	for from := range w.eps {
 		for to := range w.eps {
 			if from != to {
-				lanes = append(lanes, &lane{from: from, to: to, in: make([]byte, longest+8)})
+				channels = append(channels, &channel{from: from, to: to, in: make([]byte, longest+8)})
 			}
 		}
 	}
-	for left := len(lanes) * count; left > 0; w.turn(rng.IntN(len(w.eps))) {
-		for _, l := range lanes {
+	for left := len(channels) * count; left > 0; w.turn(rng.IntN(len(w.eps))) {
+		for _, l := range channels {
 			if l.s != nil && l.s.Done() {
 				_, err := l.s.Wait()
 				must(w.t, err)
@@ -397,8 +397,8 @@ func TestHybrid_staysWithDatagrams(t *testing.T) {
 
 	w = newCrew(t, 2, Config{Transport: Hybrid, PromoteMessages: 10})
 	for _, ep := range w.eps {
-		for i := range ep.conn.doors {
-			ep.conn.doors[i] = netip.MustParseAddrPort("127.0.0.1:1") // nobody listens there
+		for i := range ep.conn.listeners {
+			ep.conn.listeners[i] = netip.MustParseAddrPort("127.0.0.1:1") // nobody listens there
 		}
 	}
 	w.stream(2, 300, 50_000)
@@ -421,7 +421,7 @@ func TestConnect_transportsDiffer(t *testing.T) {
 }
 
 func FuzzGreeting(f *testing.F) {
-	g := greeting{verdict: crossed, key: 1 << 60, from: 3, to: 4}
+	g := greeting{verdict: simultaneous, key: 1 << 60, from: 3, to: 4}
 	f.Add(g.put())
 	f.Add([]byte("xwMP"))
 	f.Fuzz(func(t *testing.T, b []byte) {

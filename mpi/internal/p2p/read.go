@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/config"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -31,18 +31,16 @@ import (
 // Rendezvous is how large messages cross the network.
 type Rendezvous uint8
 
-// The ways. RendezvousAuto is the one that was measured to be the better one.
+// The ways, in the order of config.Rendezvous. RendezvousAuto is the one that was measured to be the better one.
 const (
 	RendezvousAuto  Rendezvous = iota // RendezvousWrite
 	RendezvousWrite                   // the sender writes into the receiver's memory
 	RendezvousRead                    // the receiver reads the sender's memory; not over UD
 )
 
-var rendezvousNames = [...]string{RendezvousAuto: "auto", RendezvousWrite: "write", RendezvousRead: "read"}
-
 func (v Rendezvous) String() string {
-	if int(v) < len(rendezvousNames) {
-		return rendezvousNames[v]
+	if int(v) < len(config.Rendezvous) {
+		return config.Rendezvous[v].Name
 	}
 	return fmt.Sprintf("Rendezvous(%d)", uint8(v))
 }
@@ -52,10 +50,10 @@ var ErrRendezvous = errors.New("unknown rendezvous")
 
 // ParseRendezvous is the inverse of String.
 func ParseRendezvous(s string) (Rendezvous, error) {
-	if i := slices.Index(rendezvousNames[:], s); i >= 0 {
+	if i := config.Rendezvous.Index(s); i >= 0 {
 		return Rendezvous(i), nil
 	}
-	return RendezvousAuto, fmt.Errorf("%w %.32q: use one of %s", ErrRendezvous, s, strings.Join(rendezvousNames[:], ", "))
+	return RendezvousAuto, fmt.Errorf("%w %.32q: want %v", ErrRendezvous, s, config.Rendezvous)
 }
 
 // Reads are of readPiece bytes at most, and readsMost of them are under way to a
@@ -119,7 +117,7 @@ func (ep *Endpoint) returned(rank int32) {
 // reads reports whether r reads what was lent to it: it is a receive of plain memory,
 // from a rank that is reached through the network.
 func (ep *Endpoint) reads(r *Request, p *peer, o offer) bool {
-	return o.rkey != 0 && !r.data.typed && ep.cfg.Rendezvous != RendezvousWrite && p.lane == nil && p.rel == nil
+	return o.rkey != 0 && !r.data.typed && ep.cfg.Rendezvous != RendezvousWrite && p.channel == nil && p.rel == nil
 }
 
 // startRead begins to read the data of r. false means that its memory cannot be

@@ -94,9 +94,9 @@ func (ep *Endpoint) find(env match.Envelope) (Status, bool, error) {
 	return Status{}, false, ep.unprobed(env)
 }
 
-// Take implements verbs.Taker: what most short messages are, a message that a receive
-// waits for, goes from the frame to the user. Everything else is received.
-func (ep *Endpoint) Take(_ *verbs.AH, b []byte) bool {
+// HandleRecv implements verbs.RecvHandler: what most short messages are, a message that a
+// receive waits for, goes from the frame to the user. Everything else is received.
+func (ep *Endpoint) HandleRecv(_ *verbs.AH, b []byte) bool {
 	var h header
 	if len(b) == 0 || kind(b[0]) != kindEager || ep.impaired || !h.parse(b, len(ep.peers)) || h.source == ep.rank {
 		return false

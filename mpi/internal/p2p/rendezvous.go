@@ -18,7 +18,7 @@ func (ep *Endpoint) postRTS(r *Request, p *peer) bool {
 	binary.BigEndian.PutUint64(ep.head[headerLen:], r.total)
 	n := rtsLen
 	switch {
-	case p.lane != nil:
+	case p.channel != nil:
 		n = ep.putOffer(r, p)
 	case ep.lends(r, p):
 		n = ep.lend(r)
@@ -107,7 +107,7 @@ func (ep *Endpoint) postCTS(r *Request, p *peer) bool {
 func (ep *Endpoint) arrivedCTS(h *header, b []byte) {
 	var g grant
 	g.get(b)
-	g.stream = h.tag == ctsStream || ep.peers[h.source].lane != nil
+	g.stream = h.tag == ctsStream || ep.peers[h.source].channel != nil
 	r := ep.lookup(h.id)
 	switch {
 	case r == nil || r.state != waitCTS || r.peer != h.source:

@@ -80,7 +80,7 @@ type Request struct {
 
 	entry match.Entry[Request] // receives: place in the posted queue; sends: context and tag
 
-	sleeper *sleeper // a goroutine that waits for it while another one leads
+	waiter  *waiter // a goroutine that waits for it while another one leads
 	mr      *verbs.MR
 	total   uint64 // bytes of the whole message
 	written uint64 // bytes that were posted (sends, Reads) or have come (receives in a stream)
@@ -164,8 +164,8 @@ func (r *Request) complete() {
 	}
 	r.data.clear()
 	r.state = done
-	if r.sleeper != nil {
-		r.sleeper.wake()
+	if r.waiter != nil {
+		r.waiter.wake()
 	}
 	if r.detached {
 		r.ep.release(r)
@@ -202,7 +202,7 @@ func (ep *Endpoint) release(r *Request) {
 // take hands the result of a finished request to the user and the request to
 // the pool.
 func (ep *Endpoint) take(r *Request) (Status, error) {
-	ep.departNear()
+	ep.flushChannelBatch()
 	st, err := r.st, r.err
 	ep.release(r)
 	return st, err

@@ -18,7 +18,7 @@ const burstMax = 64
 func (ep *Endpoint) send(env match.Envelope, dest int, buf []byte) error {
 	p := &ep.peers[dest]
 	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.open(p, env)
-	if eager && p.lane != nil && ep.putEager(env, p, buf) {
+	if eager && p.channel != nil && ep.putEager(env, p, buf) {
 		return nil
 	}
 	d := data{buf: buf}
@@ -36,14 +36,14 @@ func (ep *Endpoint) send(env match.Envelope, dest int, buf []byte) error {
 // stranded reports whether a blocking send of n bytes to the own rank can never
 // end: its receive is not posted, and there is no other goroutine that could.
 func (ep *Endpoint) stranded(p *peer, env match.Envelope, n int) bool {
-	return ep.gate == nil && (n > int(p.eagerMax) || ep.full()) && ep.open(p, env) && ep.posted.Find(env) == nil
+	return ep.lock == nil && (n > int(p.eagerMax) || ep.full()) && ep.open(p, env) && ep.posted.Find(env) == nil
 }
 
 // trySend is Inside.TrySend.
 func (ep *Endpoint) trySend(env match.Envelope, dest int, buf []byte) bool {
 	p := &ep.peers[dest]
 	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.open(p, env)
-	if eager && p.lane != nil && ep.putEager(env, p, buf) {
+	if eager && p.channel != nil && ep.putEager(env, p, buf) {
 		return true
 	}
 	d := data{buf: buf}
@@ -83,20 +83,20 @@ func (ep *Endpoint) isendBytes(env match.Envelope, dest int, buf []byte) *Reques
 	return r
 }
 
-// dispatch copies a message into a lane or into a train. false means that neither
+// dispatch copies a message into a channel or into a batch. false means that neither
 // will do.
 func (ep *Endpoint) dispatch(env match.Envelope, p *peer, rank int32, buf []byte) bool {
 	switch {
-	case p.lane != nil:
+	case p.channel != nil:
 		return ep.isendNear(env, p, buf)
-	case len(buf) > coachMax, ep.posts == 0 && !p.habit.waits():
+	case len(buf) > batchedMax, ep.posts == 0 && !p.bursts.waits():
 		return false
 	}
-	seat := ep.board(env, p, rank, len(buf))
-	if seat == nil {
+	room := ep.appendBatch(env, p, rank, len(buf))
+	if room == nil {
 		return false
 	}
-	copy(seat, buf)
+	copy(room, buf)
 	ep.counted(env.Context, false)
 	return true
 }
@@ -146,7 +146,7 @@ func (ep *Endpoint) push(n int) {
 
 // flush lets go out what waits for others.
 func (ep *Endpoint) flush() {
-	ep.departNear()
+	ep.flushChannelBatch()
 	ep.push(1)
 }
 
@@ -155,14 +155,14 @@ func (ep *Endpoint) flush() {
 func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bool {
 	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
 	n := d.len()
-	if n <= coachMax && p.lane == nil && ep.posts > 0 {
-		if seat := ep.board(env, p, int32(dest), n); seat != nil {
-			d.peek(seat)
+	if n <= batchedMax && p.channel == nil && ep.posts > 0 {
+		if room := ep.appendBatch(env, p, int32(dest), n); room != nil {
+			d.peek(room)
 			ep.counted(env.Context, false)
 			return true
 		}
 	}
-	if n <= ep.inlineMax && p.lane == nil {
+	if n <= ep.inlineMax && p.channel == nil {
 		h.put(ep.head[:])
 		d.peek(ep.head[headerLen : headerLen+n])
 		if !ep.postInline(p, int32(dest), headerLen+n) {
@@ -174,14 +174,14 @@ func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bo
 	if !ep.postBuffer(&h, p, int32(dest), d, n) {
 		return false
 	}
-	ep.counted(env.Context, p.lane != nil)
+	ep.counted(env.Context, p.channel != nil)
 	return true
 }
 
 // postBuffer posts a header and the next n bytes of d in one Send from a buffer
 // of ours. false means no room; then nothing happened.
 func (ep *Endpoint) postBuffer(h *header, p *peer, rank int32, d *data, n int) bool {
-	if p.lane != nil {
+	if p.channel != nil {
 		return ep.put(p, h, d, n)
 	}
 	free := len(ep.txFree)
@@ -210,7 +210,7 @@ func (ep *Endpoint) postBuffer(h *header, p *peer, rank int32, d *data, n int) b
 // post hands a work request to the queue pair that leads to p. Everything that
 // is sent through the network passes here. false means no room.
 func (ep *Endpoint) post(p *peer, wr *verbs.SendWR) bool {
-	if p == ep.train.to && !ep.depart() { // it is before this one
+	if p == ep.batch.to && !ep.flushBatch() { // it is before this one
 		return false
 	}
 	wr.AH = p.ah
@@ -234,7 +234,7 @@ func (ep *Endpoint) post(p *peer, wr *verbs.SendWR) bool {
 // postInline posts the first n bytes of ep.head. Nobody is told when they have
 // arrived, only when they have not.
 func (ep *Endpoint) postInline(p *peer, rank int32, n int) bool {
-	if p.lane != nil {
+	if p.channel != nil {
 		return ep.putHead(p, n)
 	}
 	wr := &ep.inline
@@ -247,7 +247,7 @@ func (ep *Endpoint) postInline(p *peer, rank int32, n int) bool {
 // postSignaled is postInline for the last word of a request: the completion
 // comes back to r.
 func (ep *Endpoint) postSignaled(p *peer, r *Request, n int) bool {
-	if p.lane != nil {
+	if p.channel != nil {
 		return ep.putHead(p, n) // it is there, and r has nothing in flight
 	}
 	wr := &ep.inline
@@ -276,7 +276,7 @@ func (ep *Endpoint) advance(r *Request) bool {
 	p := &ep.peers[r.peer]
 	switch r.state {
 	case sendEager:
-		if p.eagerMax < 0 || r.total > uint64(p.eagerCap) { // the peer has asked for that meanwhile, or there is no lane to it
+		if p.eagerMax < 0 || r.total > uint64(p.eagerCap) { // the peer has asked for that meanwhile, or there is no channel to it
 			r.state = sendRTS
 			return ep.postRTS(r, p)
 		}

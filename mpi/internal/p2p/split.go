@@ -30,7 +30,7 @@ type split struct {
 
 // splits reports whether the send r of n bytes, too long to be eager, goes in pieces.
 func (ep *Endpoint) splits(p *peer, r *Request, n int) bool {
-	if n > ep.idleTop || p.eagerMax <= 0 || p.asked > 0 || p.lane != nil || !p.ready() {
+	if n > ep.idleTop || p.eagerMax <= 0 || p.asked > 0 || p.channel != nil || !p.ready() {
 		return false
 	}
 	if p.buffered > 0 && !p.answered {

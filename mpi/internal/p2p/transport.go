@@ -3,13 +3,14 @@ package p2p
 import (
 	"errors"
 	"fmt"
-	"strings"
+
+	"github.com/xwarp/xwarp/internal/base/config"
 )
 
 // Transport is what carries messages between hosts.
 type Transport uint8
 
-// The transports.
+// The transports, in the order of config.Transports.
 const (
 	RD     Transport = iota // one queue pair of reliable datagrams
 	RC                      // a connection to each peer, made on first use
@@ -17,11 +18,9 @@ const (
 	Hybrid                  // RD, and a connection to those peers that much is sent to
 )
 
-var transportNames = [...]string{RD: "rd", RC: "rc", UD: "ud", Hybrid: "hybrid"}
-
 func (t Transport) String() string {
-	if int(t) < len(transportNames) {
-		return transportNames[t]
+	if int(t) < len(config.Transports) {
+		return config.Transports[t].Name
 	}
 	return fmt.Sprintf("Transport(%d)", uint8(t))
 }
@@ -31,10 +30,8 @@ var ErrTransport = errors.New("unknown transport")
 
 // ParseTransport is the inverse of String.
 func ParseTransport(s string) (Transport, error) {
-	for i, name := range transportNames {
-		if s == name {
-			return Transport(i), nil
-		}
+	if i := config.Transports.Index(s); i >= 0 {
+		return Transport(i), nil
 	}
-	return RD, fmt.Errorf("%w %.32q: use one of %s", ErrTransport, s, strings.Join(transportNames[:], ", "))
+	return RD, fmt.Errorf("%w %.32q: want %v", ErrTransport, s, config.Transports)
 }

@@ -3,7 +3,7 @@ package p2p
 import (
 	"fmt"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/mpi/internal/reliable"
 	"github.com/xwarp/xwarp/verbs"
 )

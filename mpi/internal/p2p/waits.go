@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // Wait is what a rank waits for, or has waited for last: long enough to sleep.
@@ -24,7 +24,7 @@ type Wait struct {
 const waitCalls = 32
 
 // waits keeps the last Wait of an endpoint, for other goroutines. Only those who are
-// about to sleep write it, which takes much longer. It is a progress.Sleeper.
+// about to sleep write it, which takes much longer. It is a progress.SleepHook.
 type waits struct {
 	ep     *Endpoint
 	target *Request // what the present wait is for; nil: anything
@@ -47,7 +47,7 @@ func (ep *Endpoint) Waiting() (w Wait, ok bool) {
 	return w, len(w.Calls) > 0
 }
 
-// Sleep implements progress.Sleeper.
+// Sleep implements progress.SleepHook.
 func (s *waits) Sleep() {
 	eng, r := s.ep.eng, s.target
 	s.mu.Lock()
@@ -91,7 +91,7 @@ func (s *waits) describe(r *Request) {
 	}
 }
 
-// Wake implements progress.Sleeper.
+// Wake implements progress.SleepHook.
 func (s *waits) Wake() {
 	now := s.ep.eng.Clock().Now()
 	s.mu.Lock()

@@ -21,7 +21,7 @@ const (
 	kindRevoke                 // the communicator is revoked
 	kindAgree                  // of an agreement of the communicator
 	kindPace                   // send no more without asking, or do again
-	kindTrain                  // several short messages
+	kindBatch                  // several short messages
 	kindHead                   // the beginning of a message, whose rest follows
 	kindRest                   // the next bytes of it
 	kindRecall                 // the memory that an RTS has lent is wanted back
@@ -42,7 +42,7 @@ const Version = 6
 // and goes on with
 //
 //	eager  data up to the end
-//	RTS    length (8); id is the sender's request; through a lane, where the
+//	RTS    length (8); id is the sender's request; through a channel, where the
 //	       message lies: address (8), 0 if it cannot be read there, and that of
 //	       its guard (8); through the network, if it may be read, its remote
 //	       key (4) and address (8)
@@ -62,7 +62,7 @@ const Version = 6
 //	       end that
 //	agree  a piece of: kind (1), number (4), bits (package agree); tag is how
 //	       many bytes are still to come
-//	train  messages, each of them with length (2), context (2), tag (4) in front
+//	batch  messages, each of them with length (2), context (2), tag (4) in front
 //	head   the first bytes of the message; id is how many there are in all
 //	rest   the next ones, up to the end of the message whose head came last
 //	recall nothing; id is the sender's request
@@ -82,7 +82,7 @@ type header struct {
 	source  int32
 	tag     int32
 	id      uint32
-	near    bool // it came through a lane; not on the wire
+	near    bool // it came through a channel; not on the wire
 }
 
 func (h *header) put(b []byte) {
@@ -98,7 +98,7 @@ func (h *header) put(b []byte) {
 var minLen = [kindEnd]int{
 	kindEager: headerLen, kindRTS: rtsLen, kindCTS: ctsLen,
 	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen, kindSwitch: headerLen,
-	kindRevoke: headerLen, kindAgree: headerLen, kindPace: headerLen, kindTrain: headerLen, kindHead: headerLen, kindRest: headerLen,
+	kindRevoke: headerLen, kindAgree: headerLen, kindPace: headerLen, kindBatch: headerLen, kindHead: headerLen, kindRest: headerLen,
 	kindRecall: headerLen,
 }
 

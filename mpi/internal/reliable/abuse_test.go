@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/arq"
-	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/serial"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/base/serial"
+	"github.com/xwarp/xwarp/internal/proto/arq"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -33,12 +33,12 @@ func abuse(t *testing.T, b []byte) {
 		case 0, 1:
 			n := next() % (MaxInline + 1)
 			x.post(ch.now, peer, &verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Signaled | verbs.Inline, InlineData: make([]byte, n)}, false)
-			for x.kick(ch.now, peer, &pk) {
+			for x.nextPacket(ch.now, peer, &pk) {
 			}
 		case 2:
 			x.placed(ch.now, peer, serial.U32(next()*next()))
 		case 3:
-			ch.now = max(ch.now, min(x.due(), ch.now.Add(mono.Second)))
+			ch.now = max(ch.now, min(x.assocs.Deadline(), ch.now.Add(mono.Second)))
 			x.timers(ch.now)
 		default:
 			if len(x.spares) == 0 {
@@ -72,7 +72,7 @@ func abuse(t *testing.T, b []byte) {
 				t.Fatal("a chunk, and no Write was posted")
 			}
 		}
-		x.date(ch.now)
+		x.assocs.Date(ch.now)
 		for x.done.len() > 0 {
 			var wcs [1]verbs.WC
 			x.done.read(wcs[:])
@@ -92,11 +92,11 @@ func abuse(t *testing.T, b []byte) {
 		x.giveBack()
 	}
 	// The peer is silent from now on: everything ends.
-	for tries := 0; x.due() != mono.Never; tries++ {
+	for tries := 0; x.assocs.Deadline() != mono.Never; tries++ {
 		if tries > 100_000 {
 			t.Fatal("the peer is silent, and it does not come to an end")
 		}
-		ch.now = max(ch.now, x.due())
+		ch.now = max(ch.now, x.assocs.Deadline())
 		x.timers(ch.now)
 		for x.next(ch.now, &pk) {
 		}

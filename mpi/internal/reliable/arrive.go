@@ -1,11 +1,9 @@
 package reliable
 
 import (
-	"encoding/binary"
-
-	"github.com/xwarp/xwarp/internal/arq"
-	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/serial"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/base/serial"
+	"github.com/xwarp/xwarp/internal/proto/arq"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -20,7 +18,7 @@ func (p *protocol) arrived(now mono.Time, peer *Peer, slot int32, n int) {
 		return
 	}
 	c := p.connOf(now, peer)
-	if c.dead {
+	if c.Closed() {
 		p.Foreign++
 		p.free = append(p.free, slot)
 		return
@@ -32,11 +30,10 @@ func (p *protocol) arrived(now mono.Time, peer *Peer, slot int32, n int) {
 	}
 	switch h.kind {
 	case kindAsk:
-		c.rcv.AckDue(now, true, false)
-		p.list(c)
+		p.assocs.ScheduleAck(now, &c.Assoc, true, false)
 	case kindHello:
 		c.answer = true
-		p.list(c)
+		p.assocs.Ready(&c.Assoc)
 	case kindHelloAck:
 		c.way.Answered()
 	}
@@ -45,8 +42,8 @@ func (p *protocol) arrived(now mono.Time, peer *Peer, slot int32, n int) {
 
 // acked takes in what a header says about what was sent.
 func (p *protocol) acked(now mono.Time, c *conn, h *header, words []byte) {
-	c.heardAt, c.unheard = now, 0
-	snd := &c.snd
+	p.assocs.Heard(now, &c.Assoc)
+	snd := &c.Snd
 	from, ok := snd.OnAck(now, h.ack, max(h.window, 1), arq.HeldFor(h.held))
 	if !ok {
 		return
@@ -57,84 +54,63 @@ func (p *protocol) acked(now mono.Time, c *conn, h *header, words []byte) {
 		}
 	}
 	if h.kind == kindAck {
-		for w := range int(h.sack) {
-			snd.OnSack(now, h.ack.Add(int32(1+64*w)), binary.BigEndian.Uint64(words[8*w:]))
-		}
+		c.OnSack(now, h.ack, words)
 		snd.Detect(now)
 	}
 	if c.cur != none || snd.HasLost() {
-		p.list(c)
+		p.assocs.Ready(&c.Assoc)
 	} else {
-		p.wake(c)
+		p.assocs.Wake(&c.Assoc, snd.Deadline())
 	}
 }
 
 // data takes in a part of a message.
 func (p *protocol) data(now mono.Time, c *conn, h *header, slot int32, n int) {
-	rcv := &c.rcv
-	rcv.Arrived(now)
-	switch early := h.psn != rcv.Next(); {
+	rcv := &c.Rcv
+	p.assocs.Arrived(now, &c.Assoc)
+	early := h.psn != rcv.Next()
+	urgent := early
+	switch {
 	case !rcv.Fresh(h.psn):
 		p.Duplicates++
 		p.free = append(p.free, slot)
-		rcv.AckDue(now, true, false)
+		urgent = true
 	case early && p.spare < len(p.rx)/p.stride/2:
 		// What waits for a gap to be filled must leave room for what fills it.
 		p.Dropped++
 		p.free = append(p.free, slot)
-		rcv.AckDue(now, true, false)
 	case early:
+		p.Received++
 		p.hold(c, h.psn, waiting{slot, int32(n)})
-		p.fresh(now, c)
 		rcv.Mark(h.psn)
-		rcv.AckDue(now, true, h.flags&flagSoon != 0)
 	default:
-		p.fresh(now, c)
+		p.Received++
 		next := rcv.Mark(h.psn)
 		p.deliver(c, h.flags, slot, n)
 		p.release(c, h.psn+1, next)
-		rcv.AckDue(now, false, h.flags&flagSoon != 0)
 	}
-	p.owes(now, c)
+	p.assocs.ScheduleAck(now, &c.Assoc, urgent, h.flags&flagSoon != 0)
 }
 
 // placed takes in that chunk psn was placed.
 func (p *protocol) placed(now mono.Time, peer *Peer, psn serial.U32) {
 	c := p.connOf(now, peer)
-	if c.dead {
+	if c.Closed() {
 		p.Foreign++
 		return
 	}
-	c.heardAt, c.unheard = now, 0
-	rcv := &c.rcv
-	rcv.Arrived(now)
-	if !rcv.Fresh(psn) {
-		p.Duplicates++
-		rcv.AckDue(now, true, false)
-	} else {
-		p.fresh(now, c)
+	p.assocs.Heard(now, &c.Assoc)
+	p.assocs.Arrived(now, &c.Assoc)
+	rcv := &c.Rcv
+	fresh := rcv.Fresh(psn)
+	if fresh {
+		p.Received++
 		from := rcv.Next()
 		p.release(c, from, rcv.Mark(psn))
-		rcv.AckDue(now, false, false)
-	}
-	p.owes(now, c)
-}
-
-// fresh counts a packet or a chunk that is new.
-func (p *protocol) fresh(now mono.Time, c *conn) {
-	p.Received++
-	if c.round != p.census.period || now >= p.census.until {
-		p.census.count(c, now)
-	}
-}
-
-// owes sees to it that what is owed to a peer is sent, now or when it is due.
-func (p *protocol) owes(now mono.Time, c *conn) {
-	if c.rcv.Deadline() <= now {
-		p.list(c)
 	} else {
-		p.wake(c)
+		p.Duplicates++
 	}
+	p.assocs.ScheduleAck(now, &c.Assoc, !fresh, false)
 }
 
 // hold keeps a packet until its turn.
@@ -143,7 +119,7 @@ func (p *protocol) hold(c *conn, psn serial.U32, w waiting) {
 		if n := len(p.rings); n > 0 {
 			c.held, p.rings = p.rings[n-1], p.rings[:n-1]
 		} else {
-			c.held = make([]waiting, p.shared.Config().Window)
+			c.held = make([]waiting, p.assocs.Config().Window)
 			for i := range c.held {
 				c.held[i].slot = none
 			}
@@ -166,7 +142,7 @@ func (p *protocol) release(c *conn, from, next serial.U32) {
 			p.deliver(c, p.slot(slot, 1)[0], slot, int(w.len))
 		}
 	}
-	if c.rcv.InOrder() {
+	if c.Rcv.InOrder() {
 		p.rings = append(p.rings, c.held)
 		c.held = nil
 	}

@@ -5,11 +5,12 @@ import (
 	"container/heap"
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/arq"
-	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/serial"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/base/serial"
+	"github.com/xwarp/xwarp/internal/proto/arq"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -116,7 +117,7 @@ func newChannel(t testing.TB, n int, seed uint64, slots int, c arq.Config) *chan
 	for id := range n {
 		x := &node{id: id, ch: ch, received: make([]int, n), most: 64}
 		x.stride, x.part, x.chunk, x.room = 256, testPart, testChunk, testChunk
-		x.protocol.init(&Config{MaxMessage: testMost, MaxSendWR: 64, ARQ: c}, slots)
+		x.protocol.init(&Config{MaxMessage: testMost, MaxSendWR: 64, ARQ: c}, slots, 0)
 		x.rx = make([]byte, slots*x.stride)
 		for i := range int32(slots) {
 			x.spares = append(x.spares, i)
@@ -242,7 +243,7 @@ func (x *node) use() {
 		} else if s.next < len(s.ops) {
 			s.next++
 			x.posted++
-			for x.kick(x.ch.before, x.peers[to], &x.pk) {
+			for x.nextPacket(x.ch.before, x.peers[to], &x.pk) {
 				x.transmit(&x.pk)
 			}
 		}
@@ -293,27 +294,30 @@ func (x *node) completed(wc *verbs.WC) {
 
 // step moves the time to what comes next. false means that nothing will.
 func (ch *channel) step() bool {
-	at := mono.Never
-	if len(ch.flying) > 0 {
+	at, busy := mono.Never, len(ch.flying) > 0
+	if busy {
 		at = ch.flying[0].at
 	}
 	for _, x := range ch.nodes {
-		if at = min(at, x.due()); x.more() {
+		if at = min(at, x.assocs.Deadline()); x.more() {
 			at = 0
 		}
+		if x.working() {
+			busy = true
+		}
 	}
-	if at == mono.Never {
+	if !busy {
 		return false
 	}
 	ch.now = max(ch.now, at)
 	for _, x := range ch.nodes {
-		x.date(ch.now)
+		x.assocs.Date(ch.now)
 	}
 	for len(ch.flying) > 0 && ch.flying[0].at <= ch.now {
 		ch.land(heap.Pop(&ch.flying).(*datagram))
 	}
 	for _, x := range ch.nodes {
-		if ch.now >= x.wakeAt {
+		if x.assocs.TimersDue(ch.now) {
 			x.timers(ch.now)
 			x.giveBack()
 		}
@@ -324,6 +328,13 @@ func (ch *channel) step() bool {
 	}
 	ch.before = ch.now
 	return true
+}
+
+// working reports whether a node has something to do beside keeping connections alive.
+func (x *node) working() bool {
+	return x.more() || x.assocs.Deadline() == 0 || slices.ContainsFunc(x.conns, func(c *conn) bool {
+		return c != nil && (c.cur != none || c.Snd.InFlight() > 0 || c.Rcv.Deadline() != mono.Never)
+	})
 }
 
 // more reports whether a node has something to post, and room.
@@ -436,14 +447,14 @@ func (ch *channel) finish() {
 func (x *node) checkIdle() {
 	t := x.ch.t
 	t.Helper()
-	if slots := len(x.rx) / x.stride; x.spare != slots || len(x.requests.free) != len(x.requests.all) || len(x.active) != 0 || x.first != nil {
-		t.Fatalf("node %d, idle: %d of %d receive buffers, %d of %d requests free, %d peers active", x.id, x.spare, slots, len(x.requests.free), len(x.requests.all), len(x.active))
+	if slots := len(x.rx) / x.stride; x.spare != slots || len(x.requests.free) != len(x.requests.all) || x.assocs.Waiting() != 0 {
+		t.Fatalf("node %d, idle: %d of %d receive buffers, %d of %d requests free, %d peers in line", x.id, x.spare, slots, len(x.requests.free), len(x.requests.all), x.assocs.Waiting())
 	}
 	if len(x.parts.idle) != len(x.parts.all) {
 		t.Fatalf("node %d, idle: %d of %d buffers of messages free", x.id, len(x.parts.idle), len(x.parts.all))
 	}
 	for _, p := range x.peers {
-		if c := p.conn; c != nil && (c.held != nil || c.head != none || c.cur != none || c.listed || c.active) {
+		if c := p.conn; c != nil && (c.held != nil || c.head != none || c.cur != none) {
 			t.Fatalf("node %d, idle: %+v", x.id, c)
 		}
 	}

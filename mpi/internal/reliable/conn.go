@@ -1,9 +1,9 @@
 package reliable
 
 import (
-	"github.com/xwarp/xwarp/internal/arq"
-	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/serial"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/proto/arq"
+	"github.com/xwarp/xwarp/internal/proto/llp"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -21,21 +21,18 @@ type Peer struct {
 
 // Lost reports whether the peer was silent for too long. Nothing is sent to it
 // or taken from it any more.
-func (p *Peer) Lost() bool { return p.conn != nil && p.conn.dead }
+func (p *Peer) Lost() bool { return p.conn != nil && p.conn.Closed() }
 
 // conn is what is known of a peer that is, or was, in use.
 type conn struct {
+	llp.Assoc
 	peer *Peer
-	snd  arq.Sender
-	rcv  arq.Receiver
 
 	// Sending. The line of requests is chained through request.next.
-	head  int32 // oldest that is not acknowledged
-	cur   int32 // next to be cut
-	tail  int32
-	ask   bool // an Ask is to follow what was sent
-	dated bool // all that was sent has its true time
-	from  serial.U32
+	head int32 // oldest that is not acknowledged
+	cur  int32 // next to be cut
+	tail int32
+	ask  bool // an Ask is to follow what was sent
 
 	// The second way, for large data.
 	run    arq.Run
@@ -44,19 +41,9 @@ type conn struct {
 	answer bool // the peer has asked, and gets an answer
 
 	// Receiving.
-	held  []waiting // ring by PSN: packets that came before their turn; nil while all is in order
-	part  int32     // buffer that a message is being put together in
-	size  int       // bytes of it
-	round uint32    // census period in which it last sent something
-
-	ready     *conn // next in the line of those that may have something to send
-	listed    bool  // it is in that line
-	active    bool  // it has a timer
-	quota     int
-	dead      bool
-	heardAt   mono.Time // when anything came from it
-	unheard   uint8     // time-outs and Asks since then that it should have answered
-	quietFrom mono.Time // when the first of those was
+	held []waiting // ring by PSN: packets that came before their turn; nil while all is in order
+	part int32     // buffer that a message is being put together in
+	size int       // bytes of it
 }
 
 // waiting is a packet that waits for its turn: the receive buffer that it lies
@@ -69,12 +56,13 @@ const firstPSN = 1
 
 func (p *protocol) connOf(now mono.Time, peer *Peer) *conn {
 	if peer.conn == nil {
-		c := &conn{peer: peer, head: none, cur: none, tail: none, part: none, dated: true, heardAt: now}
-		p.used = append(p.used, c)
-		p.keepAt = min(p.keepAt, now.Add(p.shared.Config().KeepAlive))
-		c.snd.Init(p.shared, firstPSN)
-		c.snd.SetSegment(int(p.room) + chunkOverhead)
-		c.rcv.Init(p.shared, firstPSN)
+		c := &conn{peer: peer, head: none, cur: none, tail: none, part: none}
+		p.assocs.Add(now, &c.Assoc, firstPSN, firstPSN, now.Add(p.assocs.Config().KeepAlive))
+		if int(c.Index) == len(p.conns) {
+			p.conns = append(p.conns, nil)
+		}
+		p.conns[c.Index] = c
+		c.Snd.SetSegment(int(p.room) + chunkOverhead)
 		peer.conn = c
 	}
 	return peer.conn
@@ -84,123 +72,37 @@ func (p *protocol) connOf(now mono.Time, peer *Peer) *conn {
 // about that; it only scales the steps of the congestion window.
 const chunkOverhead = 64
 
-// deadline returns when a timer of c is due.
-func (c *conn) deadline() mono.Time { return min(c.snd.Deadline(), c.rcv.Deadline()) }
-
-// list puts c in the line of those that may have something to send.
-func (p *protocol) list(c *conn) {
-	if c.listed || c.dead {
-		return
-	}
-	c.listed, c.quota, c.ready = true, quotaMost, nil
-	if p.last != nil {
-		p.last.ready = c
-	} else {
-		p.first = c
-	}
-	p.last = c
-}
-
-// unlist takes the first of the line out.
-func (p *protocol) unlist() {
-	c := p.first
-	p.first = c.ready
-	if p.first == nil {
-		p.last = nil
-	}
-	c.listed, c.ready = false, nil
-}
-
-// wake makes sure that the timers of c are looked at when they are due.
-func (p *protocol) wake(c *conn) {
-	at := c.deadline()
-	if at == mono.Never {
-		return
-	}
-	if !c.active {
-		c.active = true
-		p.active = append(p.active, c)
-	}
-	p.wakeAt = min(p.wakeAt, at)
-}
-
 // timers fires what is due at now.
 func (p *protocol) timers(now mono.Time) {
-	p.wakeAt = mono.Never
-	kept := p.active[:0]
-	for _, c := range p.active {
-		if c.deadline() <= now {
-			p.timer(now, c)
-		}
-		if c.deadline() == mono.Never {
-			c.active = false
-			c.snd.Rest()
-			c.rcv.Rest()
-			continue
-		}
-		kept = append(kept, c)
-		p.wakeAt = min(p.wakeAt, c.deadline())
+	for i, ok := p.assocs.Expire(now); ok; i, ok = p.assocs.Expire(now) {
+		c := p.conns[i]
+		p.timer(now, c)
+		p.assocs.Rearm(now, &c.Assoc, c.cur == none)
 	}
-	clear(p.active[len(kept):])
-	p.active = kept
 }
 
-// timer does what is due for one peer.
+// timer does what is due for one peer. What was sent and an Ask are what it must answer:
+// who only waits for it hears of its loss by the latter.
 func (p *protocol) timer(now mono.Time, c *conn) {
-	if c.snd.Deadline() <= now {
-		if c.snd.OnTimer(now); c.snd.TimeOuts() > 0 && p.silent(now, c) {
-			return
-		}
+	owes := false
+	if c.Snd.Deadline() <= now {
+		c.Snd.OnTimer(now)
+		owes = c.Snd.TimeOuts() > 0
 	}
-	p.list(c)
-}
-
-// lostTries is how many answers must be missing for a peer to be lost.
-const lostTries = 3
-
-// silent notes that a peer owes one more answer, and reports whether it is lost
-// for that. Silence counts from the first of them, not from the last thing heard:
-// a host that did not look for long does not take its own absence for the peer's.
-func (p *protocol) silent(now mono.Time, c *conn) bool {
-	if c.unheard == 0 {
-		c.quietFrom = now
+	if p.assocs.KeepAlive(now, &c.Assoc) && c.Snd.InFlight() == 0 {
+		c.ask, owes = true, true
 	}
-	if c.unheard < lostTries {
-		c.unheard++
-	} else if now.Sub(c.quietFrom) > p.shared.Config().PeerLost {
+	if owes && p.assocs.Silent(now, &c.Assoc) {
 		p.fail(c)
-		return true
+		return
 	}
-	return false
-}
-
-// keepAlive asks the peers that were silent for long whether they are there, so
-// that one who only waits for them hears of their loss too.
-func (p *protocol) keepAlive(now mono.Time) {
-	period := p.shared.Config().KeepAlive
-	p.keepAt = mono.Never
-	for _, c := range p.used {
-		if c.dead {
-			continue
-		}
-		at := c.heardAt.Add(period)
-		if at <= now {
-			at = now.Add(period)
-			if c.snd.InFlight() == 0 { // else time-outs ask
-				if p.silent(now, c) {
-					continue
-				}
-				c.ask = true
-				p.list(c)
-			}
-		}
-		p.keepAt = min(p.keepAt, at)
-	}
+	p.assocs.Ready(&c.Assoc)
 }
 
 // fail ends everything that is under way with a peer, which is lost.
 func (p *protocol) fail(c *conn) {
-	c.dead = true
+	p.assocs.Remove(&c.Assoc)
+	p.conns[c.Index] = nil
 	p.lost = append(p.lost, c.peer)
 	status := verbs.RetryExcErr
 	for c.head != none {
@@ -222,8 +124,7 @@ func (p *protocol) fail(c *conn) {
 		p.parts.give(c.part)
 		c.part = none
 	}
-	c.snd.Init(p.shared, firstPSN) // its timers end
-	c.rcv.Init(p.shared, firstPSN)
+	c.Snd, c.Rcv = arq.Sender{}, arq.Receiver{} // the peer is remembered, and no more
 }
 
 // complete ends the oldest request of c.

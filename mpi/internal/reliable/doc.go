@@ -10,7 +10,7 @@
 // placed. Nothing behind a gap is delivered before the gap is filled, so a
 // message that follows a Write finds the Write done.
 //
-//	PostSend --> line of requests --cut--> window (internal/arq) --> UD queue pair
+//	PostSend --> line of requests --cut--> window (internal/proto/arq) --> UD queue pair
 //	   ^                                     |  ^
 //	completion <---- acknowledged -----------+  +-- lost: cut again from the source
 //
@@ -20,6 +20,9 @@
 // Acknowledgements are cumulative and selective, ride on packets, or go alone
 // after a delay. The memory of a request is its own until it is acknowledged, and
 // what is lost is read from there again; inline data are copied.
+//
+// What is not MPI's own is that of RD too: windows, timers, keep-alive and the loss of a
+// peer are those of llp.Assocs.
 //
 // protocol*.go, conn.go and wire.go are sans-I/O: packets and the time in, packets and
 // completions out. endpoint.go, emit.go and take.go speak verbs.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/xwarp/xwarp/internal/arq"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/proto/arq"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -28,9 +28,9 @@ func (e *Endpoint) PostSend(to *Peer, wr *verbs.SendWR) error {
 		return verbs.ErrQueueFull
 	}
 	if e.stuck {
-		e.list(to.conn)
+		e.assocs.Ready(&to.conn.Assoc)
 	}
-	for !e.stuck && e.kick(e.eng.Now(), to, &e.pk) {
+	for !e.stuck && e.nextPacket(e.eng.Now(), to, &e.pk) {
 		e.stuck = !e.emit(&e.pk)
 	}
 	return nil
@@ -57,9 +57,9 @@ func (e *Endpoint) check(wr *verbs.SendWR) error {
 	return nil
 }
 
-// pump hands packets to the queue pair as long as it takes them, and returns how
+// transmit hands packets to the queue pair as long as it takes them, and returns how
 // many.
-func (e *Endpoint) pump(now mono.Time) (sent int) {
+func (e *Endpoint) transmit(now mono.Time) (sent int) {
 	for !e.stuck && e.next(now, &e.pk) {
 		e.stuck = !e.emit(&e.pk)
 		sent++
@@ -70,7 +70,7 @@ func (e *Endpoint) pump(now mono.Time) (sent int) {
 // retry sends the packet that found no room.
 func (e *Endpoint) retry() {
 	c := e.pk.peer.conn
-	if e.pk.req != nil && (c.dead || !c.snd.Holds(e.pk.psn)) {
+	if e.pk.req != nil && (c.Closed() || !c.Snd.Holds(e.pk.psn)) {
 		e.stuck = false // it has arrived in spite of it, and its memory may be another's
 		return
 	}

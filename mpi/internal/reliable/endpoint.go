@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/xwarp/xwarp/internal/arq"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/addrtable"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/internal/proto/arq"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -55,7 +56,7 @@ type Endpoint struct {
 	pad   region // what a Hello has behind its header
 	head  int    // next of them
 
-	peers  table
+	peers  addrtable.Table[Peer]
 	posted uint64 // packets that the queue pair was given
 	stuck  bool   // pk could not be sent yet
 	pk     packet // reused
@@ -95,7 +96,7 @@ func New(ctx *verbs.Context, pd *verbs.PD, cfg Config) (*Endpoint, error) {
 	}
 	e.stride = (HeaderLen + max(int(e.part), int(e.hello), ackLen) + 63) &^ 63
 	slots := min(max(cfg.Buffer/e.stride, slotsLeast), slotsMost)
-	e.protocol.init(&cfg, slots)
+	e.protocol.init(&cfg, slots, e.eng.Clock().Now())
 	e.send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline}
 	e.long = verbs.SendWR{Opcode: verbs.OpSend, NumSGE: 2}
 	e.write = verbs.SendWR{Opcode: verbs.OpRDMAWriteRecord}
@@ -167,7 +168,7 @@ func (e *Endpoint) Peer(ah *verbs.AH, qpn uint32, segment int, epoch uint32) (*P
 	}
 	ah.SetEpoch(epoch)
 	p := &Peer{ah: ah, qpn: qpn, epoch: epoch, remote: verbs.RemoteOf(ah.Remote())}
-	e.peers.add(p)
+	e.peers.Add(p.remote.Hash(), p)
 	return p, nil
 }
 
@@ -176,7 +177,7 @@ func (e *Endpoint) Deadline() mono.Time {
 	if e.stuck || len(e.free) > 0 {
 		return 0
 	}
-	return min(e.due(), e.keepAt)
+	return e.assocs.Deadline()
 }
 
 // Close ends the queue pair. Nothing that is under way completes.

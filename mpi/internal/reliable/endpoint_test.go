@@ -7,12 +7,13 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/arq"
-	"github.com/xwarp/xwarp/internal/fabric"
-	"github.com/xwarp/xwarp/internal/fabric/mesh"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/addrtable"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/internal/proto/arq"
+	"github.com/xwarp/xwarp/internal/test/mesh"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -316,7 +317,7 @@ func TestEndpoint_refuses(t *testing.T) {
 func TestEndpoint_strangers(t *testing.T) {
 	r := newRig(t, 1472)
 	a, b := r.ends[0], r.ends[1]
-	b.peers = table{}
+	b.peers = addrtable.Table[Peer]{}
 	must(t, a.PostSend(a.peer, a.inline(1, []byte("who?"))))
 	for range 100 {
 		r.step(10 * mono.Microsecond)

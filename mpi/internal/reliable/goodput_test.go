@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/arq"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/proto/arq"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -84,8 +84,8 @@ func BenchmarkProtocol_small(b *testing.B) {
 	move := func(from, to *node) {
 		from.post(ch.now, from.peers[to.id], wr, false)
 		ch.now += 2000
-		from.date(ch.now)
-		for from.kick(ch.now, from.peers[to.id], &pk) {
+		from.assocs.Date(ch.now)
+		for from.nextPacket(ch.now, from.peers[to.id], &pk) {
 			slot := to.spares[len(to.spares)-1]
 			to.spares, to.spare = to.spares[:len(to.spares)-1], to.spare-1
 			m := to.slot(slot, pk.len+int(pk.n))

@@ -1,12 +1,11 @@
 package reliable
 
 import (
-	"encoding/binary"
-
-	"github.com/xwarp/xwarp/internal/arq"
-	"github.com/xwarp/xwarp/internal/mem"
-	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/serial"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/base/serial"
+	"github.com/xwarp/xwarp/internal/proto/arq"
+	"github.com/xwarp/xwarp/internal/proto/llp"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -27,11 +26,13 @@ type Stats struct {
 type protocol struct {
 	Stats
 
-	shared   *arq.Shared
+	assocs   llp.Assocs
+	conns    []*conn // by Assoc.Index
+	left     int     // datagrams that the first of the line may send yet
+	lost     []*Peer // that the user has not been told of
 	requests requests
 	done     completions
 	until    uint64 // packets that must have gone out before the user sees them: request.posted
-	census   census
 	most     int    // length of a message
 	part     uint32 // most bytes of a message in one datagram
 	chunk    uint32 // and of a Write, if it is copied
@@ -39,14 +40,6 @@ type protocol struct {
 	second   bool   // there is a second way
 	hello    uint32 // how many bytes a Hello has behind its header: as a datagram at most
 	long     uint32 // from how many bytes on a Write is large data
-
-	first, last *conn // the line of those that may have something to send
-	active      []*conn
-	wakeAt      mono.Time // no timer is due before
-	used        []*conn
-	keepAt      mono.Time // nobody is to be asked before whether he is there
-	lost        []*Peer   // that the user has not been told of
-	undated     []*conn
 
 	rx     []byte // receive buffers
 	stride int
@@ -56,14 +49,12 @@ type protocol struct {
 	parts  parts
 }
 
-func (p *protocol) init(cfg *Config, slots int) {
-	p.shared = arq.NewShared(cfg.ARQ, slots)
+func (p *protocol) init(cfg *Config, slots int, now mono.Time) {
+	p.assocs.Init(cfg.ARQ, slots, now)
 	p.requests.init(cfg.MaxSendWR)
 	p.done.init(cfg.MaxSendWR + 2*slots)
-	p.census.init(slots, p.shared.Config().Window)
 	p.most, p.long = cfg.MaxMessage, arq.LongMin
-	p.wakeAt, p.keepAt = mono.Never, mono.Never
-	p.spare = slots
+	p.left, p.spare = llp.Quota, slots
 }
 
 // slot returns the first n bytes of a receive buffer.
@@ -87,7 +78,7 @@ type packet struct {
 }
 
 // post appends a work request to the line of its peer. false means that the
-// table is full. Ask kick what to send. A Write is sent from where it lies if direct is
+// table is full. Ask nextPacket what to send. A Write is sent from where it lies if direct is
 // set: its chunks then end with frames of memory.
 func (p *protocol) post(now mono.Time, peer *Peer, wr *verbs.SendWR, direct bool) bool {
 	i, ok := p.requests.add(wr)
@@ -108,70 +99,49 @@ func (p *protocol) post(now mono.Time, peer *Peer, wr *verbs.SendWR, direct bool
 	if c.cur == none {
 		c.cur = i
 	}
-	if c.dead {
+	if c.Closed() {
 		c.cur = none
 		p.complete(c, verbs.WRFlushErr)
 	}
 	return true
 }
 
-// kick says what to send of what was posted to a peer, before the next step. It
-// is dated by that one, for now is the time of the last one: reading the clock
-// would take a tenth of our own time for a small message. So nothing is sent
-// again here, and nobody is overtaken.
-func (p *protocol) kick(now mono.Time, peer *Peer, pk *packet) bool {
+// nextPacket says what to send of what was posted to a peer, before the next step, which
+// dates it: now is the time of the last one. So nothing is sent again here, and nobody is
+// overtaken.
+func (p *protocol) nextPacket(now mono.Time, peer *Peer, pk *packet) bool {
 	c := peer.conn
-	if c.dead {
+	if c.Closed() {
 		return false
 	}
-	if alone := p.first == nil || p.first == c && p.last == c; alone && c.cur != none && !c.snd.HasLost() {
-		if c.dated {
-			c.dated, c.from = false, c.snd.Next()
-			p.undated = append(p.undated, c)
-		}
+	if c.cur != none && p.assocs.Alone(&c.Assoc) && !c.Snd.HasLost() {
+		p.assocs.Early(&c.Assoc)
 		if p.cutNext(now, c, pk, true) {
 			return true
 		}
 	}
-	if c.ask || c.hello || c.cur != none && c.snd.CanPush(1) || c.snd.HasLost() {
-		p.list(c)
+	if c.ask || c.hello || c.cur != none && c.Snd.CanPush(1) || c.Snd.HasLost() {
+		p.assocs.Ready(&c.Assoc)
 	} else {
-		p.wake(c)
+		p.assocs.Wake(&c.Assoc, c.Snd.Deadline())
 	}
 	return false
 }
 
-// date gives what was sent since the last step its time.
-func (p *protocol) date(now mono.Time) {
-	for _, c := range p.undated {
-		c.dated = true
-		if !c.dead {
-			c.snd.Date(now, c.from)
-			p.wake(c)
-		}
-	}
-	p.undated = p.undated[:0]
-}
-
-// quotaMost is how many packets one peer may send before the next one has its turn.
-const quotaMost = 32
-
 // next says what to send next. now is the time of the clock.
 func (p *protocol) next(now mono.Time, pk *packet) bool {
-	for p.first != nil {
-		c := p.first
-		if c.quota > 0 && !c.dead && p.pick(now, c, pk) {
-			c.quota--
+	for p.assocs.Waiting() > 0 {
+		a := p.assocs.First()
+		if p.left > 0 && !a.Closed() && p.pick(now, p.conns[a.Index], pk) {
+			p.left--
 			return true
 		}
-		p.unlist()
-		if c.dead {
-			continue
+		p.assocs.Take()
+		p.assocs.Wake(a, a.Snd.Deadline())
+		if p.left == 0 {
+			p.assocs.Ready(a) // behind those that have not had their turn
 		}
-		p.wake(c)
-		if c.quota == 0 {
-			p.list(c) // behind those that have not had their turn
-		}
+		p.left = llp.Quota
 	}
 	return false
 }
@@ -179,7 +149,7 @@ func (p *protocol) next(now mono.Time, pk *packet) bool {
 // pick says what to send next to one peer: what was lost, then what is new,
 // then what only carries an acknowledgement or asks for one.
 func (p *protocol) pick(now mono.Time, c *conn, pk *packet) bool {
-	snd := &c.snd
+	snd := &c.Snd
 	if psn, ok := snd.NextLost(); ok {
 		rec := snd.Record(psn)
 		pk.peer, pk.req = c.peer, &p.requests.all[rec.Token]
@@ -193,7 +163,7 @@ func (p *protocol) pick(now mono.Time, c *conn, pk *packet) bool {
 		p.dress(now, c, pk, true)
 		return true
 	}
-	due := c.rcv.Deadline() <= now
+	due := c.Rcv.Deadline() <= now
 	if p.cutNext(now, c, pk, !due) {
 		return true
 	}
@@ -243,7 +213,7 @@ func (p *protocol) cutNext(now mono.Time, c *conn, pk *packet, chunks bool) bool
 	} else {
 		n = min(n, p.part)
 	}
-	if !c.snd.CanPush(int(n) + HeaderLen) {
+	if !c.Snd.CanPush(int(n) + HeaderLen) {
 		return false
 	}
 	p.cut(now, c, pk, i, n)
@@ -257,8 +227,8 @@ func (p *protocol) cut(now mono.Time, c *conn, pk *packet, i int32, n uint32) {
 	pk.turn = p.turn(now, c, r)
 	r.cut += n
 	last := r.cut == r.total
-	pk.psn = c.snd.Push(now, uint32(i), pk.off, n, last)
-	soon := c.snd.AckSoon()
+	pk.psn = c.Snd.Push(now, uint32(i), pk.off, n, last)
+	soon := c.Snd.AckSoon()
 	if last {
 		c.cur = r.next
 		// Somebody waits for the end of what did not fit one datagram.
@@ -278,7 +248,7 @@ func (p *protocol) turn(now mono.Time, c *conn, r *request) arq.Turn {
 	if !p.second || !long && c.run.Idle() {
 		return arq.FirstWay
 	}
-	turn := c.run.Next(now, &c.way, &c.snd, c.snd.InFlight() == 0, long)
+	turn := c.run.Next(now, &c.way, &c.Snd, c.Snd.InFlight() == 0, long)
 	if c.run.Large() && c.way.Wanting(now) {
 		c.way.Ask(now)
 		c.hello = true
@@ -313,33 +283,22 @@ func (p *protocol) dress(now mono.Time, c *conn, pk *packet, soon bool) {
 
 // head writes the header of a packet.
 func (p *protocol) head(now mono.Time, c *conn, pk *packet, k kind, flags uint8) {
-	h := header{kind: k, flags: flags, window: p.census.window, psn: pk.psn, ack: c.rcv.Next(), held: arq.HeldOf(c.rcv.Held(now))}
+	h := header{kind: k, flags: flags, window: p.assocs.Window(), psn: pk.psn, ack: c.Rcv.Next(), held: arq.HeldOf(c.Rcv.Held(now))}
 	if k != kindData {
-		h.psn, pk.chunk = c.snd.Next(), false
+		h.psn, pk.chunk = c.Snd.Next(), false
 	}
 	h.put(pk.hdr[:])
 	pk.len = HeaderLen
 	if k != kindHello { // which may well be lost
-		c.rcv.Acked(false)
+		c.Rcv.Acked(false)
 	}
 }
 
 // acknowledge writes a packet that tells of gaps too.
 func (p *protocol) acknowledge(now mono.Time, c *conn, pk *packet) {
 	p.head(now, c, pk, kindAck, 0)
-	words := min(c.rcv.SackWords(), arq.MaxSackWords)
+	words := c.PutSack(pk.hdr[pk.len:])
 	pk.hdr[1] = uint8(words)
-	for w := range words {
-		binary.BigEndian.PutUint64(pk.hdr[pk.len:], c.rcv.Sack(w))
-		pk.len += 8
-	}
-	c.rcv.Acked(true)
-}
-
-// due returns when something is to be done, the keep-alive apart, which never ends.
-func (p *protocol) due() mono.Time {
-	if p.first != nil || len(p.undated) > 0 {
-		return 0
-	}
-	return p.wakeAt
+	pk.len += 8 * words
+	c.Rcv.Acked(true)
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/arq"
-	"github.com/xwarp/xwarp/internal/mono"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/proto/arq"
 )
 
 // Whatever a channel does, messages arrive once and in order, and no Write is
@@ -72,8 +72,8 @@ func TestProtocol_windows(t *testing.T) {
 						continue
 					}
 					c := x.connOf(ch.now, p)
-					c.snd.Init(x.shared, 0xffffff80)
-					c.rcv.Init(x.shared, 0xffffff80)
+					x.assocs.Expect(&c.Assoc, 0xffffff80)
+					c.Snd.Init(arq.NewShared(*x.assocs.Config(), arq.WindowMax), 0xffffff80)
 				}
 			}
 			ch.write(0, 1, 400)

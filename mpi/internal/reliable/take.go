@@ -1,8 +1,8 @@
 package reliable
 
 import (
-	"github.com/xwarp/xwarp/internal/mono"
-	"github.com/xwarp/xwarp/internal/serial"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/base/serial"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -17,8 +17,8 @@ import (
 //
 // A message is read with Message and given back with Release.
 func (e *Endpoint) Poll(now mono.Time, dst []verbs.WC) (n int, worked bool) {
-	if len(e.undated) > 0 {
-		e.date(now)
+	if e.assocs.Undated() {
+		e.assocs.Date(now)
 	}
 	if e.stuck {
 		e.retry()
@@ -30,19 +30,16 @@ func (e *Endpoint) Poll(now mono.Time, dst []verbs.WC) (n int, worked bool) {
 			e.take(now, &e.wcs[i])
 		}
 	}
-	if now >= e.wakeAt {
+	if e.assocs.TimersDue(now) {
 		e.timers(now)
 		got++
-	}
-	if now >= e.keepAt {
-		e.keepAlive(now)
 	}
 	for _, slot := range e.free {
 		e.postRecv(slot)
 	}
 	e.free = e.free[:0]
-	if e.first != nil {
-		got += e.pump(now)
+	if e.assocs.Waiting() > 0 {
+		got += e.transmit(now)
 	}
 	if e.done.len() > 0 && e.until+uint64(e.qp.Unsent()) <= e.posted {
 		n = e.done.read(dst)
@@ -50,12 +47,23 @@ func (e *Endpoint) Poll(now mono.Time, dst []verbs.WC) (n int, worked bool) {
 	return n, n+got > 0
 }
 
+// peerAt returns the peer with an address and a queue pair, or nil.
+func (e *Endpoint) peerAt(r verbs.Remote, qpn uint32) *Peer {
+	hash := r.Hash()
+	for p, at := e.peers.First(hash); p != nil; p, at = e.peers.Next(hash, at) {
+		if p.remote == r && p.qpn == qpn {
+			return p
+		}
+	}
+	return nil
+}
+
 // take handles one completion of the queue pair.
 func (e *Endpoint) take(now mono.Time, wc *verbs.WC) {
 	switch {
 	case wc.Opcode == verbs.OpRecvRDMAWriteRecord:
 		r := wc.Record
-		p := e.peers.find(wc.SrcAddr, wc.SrcQP)
+		p := e.peerAt(wc.SrcAddr, wc.SrcQP)
 		switch {
 		case p == nil || p.epoch != wc.SrcEpoch:
 			e.Foreign++
@@ -68,7 +76,7 @@ func (e *Endpoint) take(now mono.Time, wc *verbs.WC) {
 	case wc.Opcode == verbs.OpRecv:
 		slot := int32(wc.WRID)
 		e.spare--
-		p := e.peers.find(wc.SrcAddr, wc.SrcQP)
+		p := e.peerAt(wc.SrcAddr, wc.SrcQP)
 		switch {
 		case wc.Status == verbs.WRFlushErr:
 			return // the queue pair is being closed
@@ -94,14 +102,11 @@ func (e *Endpoint) Lost() (p *Peer) {
 	return p
 }
 
-// stuckTries is after how many time-outs in a row something does not get through.
-const stuckTries = 8
-
 // Stuck reports whether something does not get through to some peer, though that may
 // answer when it is asked.
 func (e *Endpoint) Stuck() bool {
-	for _, c := range e.active {
-		if !c.dead && c.snd.TimeOuts() >= stuckTries {
+	for _, c := range e.conns {
+		if c != nil && c.Snd.Stuck() {
 			return true
 		}
 	}
@@ -111,7 +116,7 @@ func (e *Endpoint) Stuck() bool {
 // Abandon gives a peer up that the user knows to be gone: what is under way with it
 // ends as if it had been silent for too long, and Lost does not name it.
 func (e *Endpoint) Abandon(p *Peer) {
-	if c := e.connOf(e.eng.Now(), p); !c.dead {
+	if c := e.connOf(e.eng.Now(), p); !c.Closed() {
 		e.fail(c)
 		e.lost = e.lost[:len(e.lost)-1]
 	}

@@ -3,8 +3,8 @@ package reliable
 import (
 	"encoding/binary"
 
-	"github.com/xwarp/xwarp/internal/arq"
-	"github.com/xwarp/xwarp/internal/serial"
+	"github.com/xwarp/xwarp/internal/base/serial"
+	"github.com/xwarp/xwarp/internal/proto/arq"
 )
 
 // Version is the version of the bytes below.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/xwarp/xwarp/internal/arq"
+	"github.com/xwarp/xwarp/internal/proto/arq"
 )
 
 func TestHeader_golden(t *testing.T) {

@@ -1,0 +1,80 @@
+package peers
+
+import (
+	"fmt"
+
+	"github.com/xwarp/xwarp/bench"
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/mpi"
+)
+
+// call returns one call of a collective, or nil.
+func (r *rank) call(o Order) func() error {
+	n, all := o.Size, o.Size*r.size
+	switch o.Test {
+	case "allreduce":
+		out, in := mem.ScalarsOf[float32](r.out[:n&^3]), mem.ScalarsOf[float32](r.in[:n&^3])
+		return func() error { return mpi.Allreduce(r.world, out, in, mpi.Sum) }
+	case "reduce":
+		out, in := mem.ScalarsOf[float32](r.out[:n&^3]), mem.ScalarsOf[float32](r.in[:n&^3])
+		return func() error { return mpi.Reduce(r.world, out, in, mpi.Sum, 0) }
+	case "bcast":
+		return func() error { return mpi.Bcast(r.world, r.out[:n], 0) }
+	case "alltoall":
+		return func() error { return mpi.Alltoall(r.world, r.out[:all], r.in[:all]) }
+	case "allgather":
+		return func() error { return mpi.Allgather(r.world, r.out[:n], r.in[:all]) }
+	case "gather":
+		return func() error { return mpi.Gather(r.world, r.out[:n], r.in[:all], 0) }
+	case "scatter":
+		return func() error { return mpi.Scatter(r.world, r.out[:all], r.in[:n], 0) }
+	case "barrier":
+		return r.world.Barrier
+	}
+	return nil
+}
+
+// collective times the calls of every rank, with a barrier between them.
+func (r *rank) collective(o Order) error {
+	call := r.call(o)
+	if call == nil {
+		return fmt.Errorf("there is no test %q", o.Test)
+	}
+	for i := -o.Warmup; i < o.Iters; i++ {
+		start := r.clock.Now()
+		if err := call(); err != nil {
+			return err
+		}
+		if i >= 0 {
+			r.samples = append(r.samples, r.clock.Now().Sub(start))
+		}
+		if o.Test == "barrier" {
+			continue
+		}
+		if err := r.world.Barrier(); err != nil {
+			return err
+		}
+	}
+	return r.gather(bench.Summarize(r.samples, 1))
+}
+
+// gather answers with the mean over the ranks, and with the extremes of all.
+func (r *rank) gather(t bench.Latency) error {
+	sums, low, high := []float64{t.P50, t.P99, t.P999, t.Avg, t.Stdev}, []float64{t.Min}, []float64{t.Max}
+	for _, err := range []error{
+		mpi.Allreduce(r.world, mpi.InPlace[float64](), sums, mpi.Sum),
+		mpi.Allreduce(r.world, mpi.InPlace[float64](), low, mpi.Min),
+		mpi.Allreduce(r.world, mpi.InPlace[float64](), high, mpi.Max),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	if r.me != 0 {
+		return nil
+	}
+	for i := range sums {
+		sums[i] /= float64(r.size)
+	}
+	return r.say(answer(bench.Latency{Min: low[0], P50: sums[0], P99: sums[1], P999: sums[2], Max: high[0], Avg: sums[3], Stdev: sums[4]}))
+}

@@ -1,0 +1,241 @@
+package peers
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/xwarp/xwarp/bench"
+	"github.com/xwarp/xwarp/internal/base/mono"
+)
+
+// Measurement says what is compared and how. Program and Cores must be set.
+type Measurement struct {
+	// Program is the command of a rank of xwarp, which calls Rank.
+	Program []string
+	// Server is the command that serves raw tests: see bench.PlaceConfig.
+	// Default: raw is left out.
+	Server []string
+	// Peers are the other libraries.
+	Peers []Peer
+	// Fabric carries xwarp: "xdp" or "udp".
+	Fabric string
+	// Cores are the processors that may be used.
+	Cores []int
+	// Rounds is how many bursts each library gets per size, in turns. Default 5.
+	Rounds int
+	// Burst is about how long one of them takes. Default 40 ms.
+	Burst mono.Duration
+	// Best makes results of latency those of the best burst, not of the median
+	// one: what else the machine does only adds to them.
+	Best bool
+	// Progress is told what comes next.
+	Progress func(what string)
+	// Abort ends the process when MPI asks for it.
+	Abort func(code int, why string)
+}
+
+// column is what fills a column of a table.
+type column struct {
+	library, carrier string
+	run              func(t Table, o Order) (bench.Point, error)
+	close            func() error
+}
+
+// RawLibrary is what raw frames are called in results.
+const RawLibrary = "raw"
+
+// Measure measures the tables and hands each row to emit: a result for each
+// library, those that cannot do it without rounds.
+func (m Measurement) Measure(tables []Table, emit func(Table, int, []bench.Result) error) error {
+	for len(tables) > 0 {
+		n := 1
+		for n < len(tables) && same(tables[n].Where, tables[0].Where) {
+			n++
+		}
+		if err := m.together(tables[:n], emit); err != nil {
+			return err
+		}
+		tables = tables[n:]
+	}
+	return nil
+}
+
+// together measures tables of the same ranks.
+func (m Measurement) together(tables []Table, emit func(Table, int, []bench.Result) error) (err error) {
+	columns, err := m.open(tables)
+	defer func() {
+		for _, c := range columns {
+			err = errors.Join(err, c.close())
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		for _, size := range t.Sizes {
+			results, err := m.row(t, size, columns)
+			if err != nil {
+				return err
+			}
+			if err := emit(t, size, results); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// open starts everything that the tables need.
+func (m Measurement) open(tables []Table) (columns []column, err error) {
+	w, largest := tables[0].Where, 0
+	for _, t := range tables {
+		for _, size := range t.Sizes {
+			largest = max(largest, size)
+		}
+	}
+	add := func(j *Job) {
+		columns = append(columns, column{j.Library, j.Carrier, func(_ Table, o Order) (bench.Point, error) { return j.Run(o) }, j.Close})
+	}
+	if m.Server != nil && tables[0].Case.Family != bench.Coll && w.Hosts == 2 {
+		m.tell("starting raw", w)
+		place, err := bench.OpenPlace(bench.PlaceConfig{Server: m.Server, MTU: w.MTU, Cores: w.Cores})
+		if err != nil {
+			return columns, err
+		}
+		r := &raw{place: place, abort: m.Abort}
+		columns = append(columns, column{RawLibrary, "AF_XDP", r.run, r.close})
+	}
+	m.tell("starting xwarp", w)
+	j, err := Ours(m.Program, w, m.Fabric, largest)
+	if err != nil {
+		return columns, err
+	}
+	add(j)
+	for _, p := range m.Peers {
+		m.tell("starting "+p.Name, w)
+		if j, err = p.Start(w); err != nil {
+			return columns, err
+		}
+		add(j)
+	}
+	return columns, nil
+}
+
+func (m Measurement) tell(what string, w Where) {
+	if m.Progress != nil {
+		m.Progress(fmt.Sprintf("%s: %d ranks, MTU %d", what, w.Ranks, w.MTU))
+	}
+}
+
+// row measures one size with all libraries in turns.
+func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, error) {
+	rounds := m.Rounds
+	if rounds == 0 {
+		rounds = 5
+	}
+	orders := make([]Order, len(columns))
+	points := make([][]bench.Point, len(columns))
+	for round := -1; round < rounds; round++ { // the first one is to learn how long a burst may be
+		for turn := range columns {
+			k := turn
+			if round&1 == 1 { // not always the same one first
+				k = len(columns) - 1 - turn
+			}
+			c := columns[k]
+			if c.library == RawLibrary && frame(t, size) == 0 || round >= 0 && orders[k].Iters == 0 {
+				continue
+			}
+			m.tell(fmt.Sprintf("%s, %d bytes, %s", t.Case.Name, size, c.library), t.Where)
+			o := orders[k]
+			if round < 0 {
+				o = t.first(size)
+			}
+			p, err := c.run(t, o)
+			if err != nil {
+				return nil, fmt.Errorf("%s of %d bytes: %w", t.Case.Name, size, err)
+			}
+			switch {
+			case round >= 0:
+				points[k] = append(points[k], p)
+			case p.Lat != nil && p.Lat.Avg > slowCall:
+				points[k] = []bench.Point{p} // that will do: ranks without processors are not waited for
+			default:
+				orders[k] = t.burst(size, p, m.Burst)
+			}
+		}
+	}
+	results := make([]bench.Result, len(columns))
+	for k, c := range columns {
+		o := orders[k]
+		if o.Iters == 0 {
+			o = t.first(size)
+		}
+		if m.Best {
+			points[k] = lowest(points[k])
+		}
+		results[k] = t.result(c, o, points[k], m.Fabric)
+	}
+	return results, nil
+}
+
+// first returns the burst that says how long others take.
+func (t Table) first(size int) Order {
+	o := Order{Test: t.order(), Size: size, Iters: 10, Warmup: 2, Window: window}
+	switch {
+	case t.Case.Family != bench.Coll && o.Test != "lat":
+		o.Iters, o.Warmup = window, 0
+	case t.Where.Crowded:
+		o.Iters, o.Warmup = 3, 1
+	}
+	return o
+}
+
+// The least and the most calls or messages of a burst.
+const (
+	leastCalls = 10
+	mostCalls  = 20_000
+	mostStream = 1 << 20
+
+	slowCall = 50_000 // microseconds: what takes longer is measured once
+)
+
+// burst returns the burst that takes about as long as asked for, when a short
+// one came to p.
+func (t Table) burst(size int, p bench.Point, length mono.Duration) Order {
+	if length == 0 {
+		length = 40 * mono.Millisecond
+	}
+	o := t.first(size)
+	if p.Lat == nil {
+		messages := p.Msgs * length.Seconds()
+		if t.Case.Kind == bench.Duplex {
+			messages /= 2 // each way
+		}
+		windows := int(min(messages, mostStream) / window)
+		o.Iters = max(windows, 1) * window
+		o.Warmup = max(windows/10, 1) * window
+		return o
+	}
+	each := p.Lat.Avg
+	if o.Test == "lat" || t.Case.Name != "mpi_barrier" {
+		each *= 2 // there and back, or a barrier as well
+	}
+	o.Iters = min(max(int(length.Seconds()*1e6/each), leastCalls), mostCalls)
+	o.Warmup = max(o.Iters/10, 2)
+	return o
+}
+
+// result makes a result of the points of all rounds.
+func (t Table) result(c column, o Order, points []bench.Point, fabric string) bench.Result {
+	r := bench.Result{
+		Test: t.Case.Name, Transport: "none", Fabric: "tcp", MTU: t.Where.MTU, Size: o.Size, Iters: o.Iters,
+		Carrier: c.carrier, Rounds: len(points), Library: c.library, Ranks: t.Where.Ranks, Hosts: t.Where.Hosts,
+	}
+	if c.library == oursLibrary {
+		r.Transport, r.Fabric = "rd", fabric
+	} else if c.library == RawLibrary {
+		r.Fabric = "xdp"
+	}
+	r.Take(points)
+	return r
+}

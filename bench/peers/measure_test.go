@@ -1,0 +1,49 @@
+package peers
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/xwarp/xwarp/bench"
+)
+
+// Libraries take turns, now the one first and now the other; what takes for ever
+// is asked once.
+func TestMeasurement_row(t *testing.T) {
+	var turns []string
+	library := func(name string, us float64) column {
+		return column{library: name, run: func(_ Table, o Order) (bench.Point, error) {
+			turns = append(turns, name)
+			return bench.Point{Lat: &bench.Latency{P50: us, Avg: us}}, nil
+		}}
+	}
+	columns := []column{library(oursLibrary, 4), library("MPICH", 8), library("Open MPI", 2*slowCall)}
+	results, err := Measurement{Rounds: 2}.row(table("mpi_bcast", 2, 9000), 8, columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"Open MPI", "MPICH", oursLibrary, oursLibrary, "MPICH", "MPICH", oursLibrary}
+	if !slices.Equal(turns, want) {
+		t.Errorf("turns %q, want %q", turns, want)
+	}
+	for i, rounds := range []int{2, 2, 1} {
+		if x := results[i]; x.Rounds != rounds || x.Library != columns[i].library || x.Iters == 0 || x.Lat == nil {
+			t.Errorf("%s: %+v, want %d rounds", columns[i].library, x, rounds)
+		}
+	}
+	if r := ratio(results, "MPICH", bench.Collective); r != 0.5 {
+		t.Errorf("of MPICH %g, want 0.5", r)
+	}
+}
+
+// Raw frames have no message that is longer than they are.
+func TestMeasurement_rowWithoutRaw(t *testing.T) {
+	never := func(Table, Order) (bench.Point, error) {
+		t.Error("raw was asked for a message that no frame carries")
+		return bench.Point{}, nil
+	}
+	results, err := Measurement{Rounds: 1}.row(table("mpi_lat", 2, 1500), 4096, []column{{library: RawLibrary, run: never}})
+	if err != nil || results[0].Rounds != 0 {
+		t.Errorf("%+v, %v", results, err)
+	}
+}

@@ -1,0 +1,65 @@
+package peers
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/xwarp/xwarp/internal/job/launch"
+	"github.com/xwarp/xwarp/mpi"
+)
+
+// oursLibrary is what ours is called in results.
+const oursLibrary = "xwarp"
+
+// arenaRoom is what the arena of a rank holds besides the messages of a test.
+const arenaRoom = 64 << 20
+
+// Ours starts ranks of xwarp. program is the command of a rank, which calls
+// Rank; the program that calls Ours starts agents as internal/job/launch wants it.
+// largest is the longest message of the tests in bytes. env is more environment.
+func Ours(program []string, w Where, fabric string, largest int, env ...string) (*Job, error) {
+	orders, feed := io.Pipe()
+	answers, say := io.Pipe()
+	complaints := &tail{}
+	config := launch.Config{
+		Program: program[0], Args: program[1:], Ranks: w.Ranks, Testbed: w.Hosts, MTU: w.MTU,
+		Fabric: fabric,
+		Env:    append(env, fmt.Sprintf("%s=%d", mpi.EnvArena, arenaRoom+2*largest*w.Ranks)),
+		Stdin:  orders, Stdout: say, Stderr: complaints,
+	}
+	if w.Ranks > w.Hosts { // as on a host with one NIC
+		config.Queues = launch.QueuesShared
+	}
+	ended := make(chan error, 1)
+	go func() {
+		err := launch.Run(config)
+		// Whoever waits for an answer, or has an order to give, learns that
+		// there is nobody any more.
+		why := err
+		if why == nil {
+			why = io.EOF
+		}
+		say.CloseWithError(why)
+		orders.CloseWithError(why)
+		ended <- err
+	}()
+	j := &Job{Library: oursLibrary, Carrier: carrierName(fabric), orders: feed, answers: bufio.NewReader(answers), complaints: complaints}
+	j.end = func() error {
+		// Nobody reads the output any more.
+		go func() { _, _ = io.Copy(io.Discard, answers) }()
+		return <-ended
+	}
+	if err := j.begin(); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return j, nil
+}
+
+func carrierName(fabric string) string {
+	if fabric == "udp" {
+		return "UDP"
+	}
+	return "AF_XDP"
+}

@@ -1,0 +1,118 @@
+package peers
+
+import (
+	"slices"
+
+	"github.com/xwarp/xwarp/bench"
+)
+
+// Table is a test over sizes, on some hosts: a table of results, with a column
+// for each library.
+type Table struct {
+	Case  bench.Case
+	Where Where
+	Sizes []int // bytes; one of them for a barrier, which counts for nothing
+}
+
+// order returns the test as ranks know it.
+func (t Table) order() string {
+	switch {
+	case t.Case.Family != bench.Coll && t.Case.Kind == bench.PingPong:
+		return "lat"
+	case t.Case.Family != bench.Coll && t.Case.Kind == bench.Duplex:
+		return "duplex"
+	case t.Case.Family != bench.Coll:
+		return "stream"
+	}
+	return t.Case.Name[len(bench.CollPrefix):]
+}
+
+// window is how many messages of a stream are under way.
+const window = 64
+
+// The sizes in bytes of the tables.
+var (
+	latencySizes    = []int{8, 64, 512, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}
+	bandwidthSizes  = []int{1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20}
+	collectiveSizes = []int{8, 64, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}
+)
+
+// Choice narrows down what is measured. Its zero value is all of it.
+type Choice struct {
+	Tests []string // by name; default all of MPI
+	MTUs  []int    // of messages between hosts; default 1500, 9000 and 32000
+	Ranks []int    // of collectives; default 2, 4 and 8
+	Sizes []int    // in bytes; default by test
+}
+
+// collectiveMTU is the MTU that collectives are measured with, unless one was
+// asked for.
+const collectiveMTU = 9000
+
+// Plan returns the tables, those on the same hosts and ranks together. cores
+// are the processors that may be used.
+func (c Choice) Plan(cores []int) []Table {
+	mtus, ranks := c.MTUs, c.Ranks
+	if mtus == nil {
+		mtus = []int{1500, collectiveMTU, 32000}
+	}
+	if ranks == nil {
+		ranks = []int{2, 4, 8}
+	}
+	pairTests := []string{"mpi_lat", "mpi_rate", "mpi_bw", "mpi_bibw"}
+	var tables []Table
+	pair := func(w Where, names ...string) {
+		for _, name := range names {
+			tables = c.add(tables, w, name)
+		}
+	}
+	for _, mtu := range mtus {
+		pair(on(2, 2, mtu, cores), pairTests...)
+	}
+	mtu := collectiveMTU
+	if !slices.Contains(mtus, mtu) {
+		mtu = mtus[0]
+	}
+	pair(on(1, 2, mtu, cores), pairTests...)
+	for _, n := range ranks {
+		pair(on(2, n, mtu, cores), "mpi_allreduce", "mpi_reduce", "mpi_bcast", "mpi_alltoall", "mpi_allgather", "mpi_gather", "mpi_scatter", "mpi_barrier")
+	}
+	return tables
+}
+
+func (c Choice) add(tables []Table, w Where, name string) []Table {
+	if c.Tests != nil && !slices.Contains(c.Tests, name) {
+		return tables
+	}
+	t := Table{Where: w, Sizes: c.Sizes}
+	t.Case, _ = bench.Find(name)
+	switch {
+	case name == "mpi_barrier":
+		t.Sizes = []int{0}
+	case t.Sizes != nil:
+	case t.Case.Family == bench.Coll:
+		t.Sizes = collectiveSizes
+	case t.Case.Kind == bench.Rate:
+		t.Sizes = []int{8}
+	case t.Case.Kind == bench.Bandwidth || t.Case.Kind == bench.Duplex:
+		t.Sizes = bandwidthSizes
+	default:
+		t.Sizes = latencySizes
+	}
+	return append(tables, t)
+}
+
+// on returns where n ranks run. They are pinned to the first cores, one to each
+// as xrun does it, while there are enough.
+func on(hosts, n, mtu int, cores []int) Where {
+	w := Where{Hosts: hosts, Ranks: n, MTU: mtu, Crowded: n > len(cores)}
+	if !w.Crowded {
+		w.Cores = cores[:n]
+	}
+	return w
+}
+
+// same reports whether tables a and b run on the same ranks.
+func same(a, b Where) bool {
+	return a.Hosts == b.Hosts && a.Ranks == b.Ranks && a.MTU == b.MTU
+}

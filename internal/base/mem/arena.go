@@ -1,0 +1,237 @@
+// Package mem holds the one arena that everything lives in: AF_XDP frames,
+// eager buffers and the memory that applications send from. An offset into it
+// is at once the address of an AF_XDP descriptor, the local address of a
+// scatter/gather element and the identity of a buffer (DESIGN.md, rule 4).
+package mem
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/base/config"
+)
+
+// Addr is an offset in bytes from the start of an arena.
+type Addr uint64
+
+// FrameSize is the size in bytes of a frame, which is an AF_XDP chunk. The
+// kernel refuses larger chunks than a page; larger packets use several.
+const FrameSize = 4096
+
+// FrameBase returns the address of the frame that a lies in.
+func FrameBase(a Addr) Addr { return a &^ (FrameSize - 1) }
+
+const hugePage = 2 << 20
+
+// Huge says whether an arena uses huge pages.
+type Huge int
+
+// The choices for Config.Huge.
+const (
+	HugeAuto  Huge = iota // use them when there are enough, else 4 KiB pages
+	HugeNever             // 4 KiB pages
+	HugeMust              // fail when there are not enough
+)
+
+// Config describes an arena. Its zero value is a 64 MiB arena on huge pages
+// when there are any.
+type Config struct {
+	Size int    // bytes, rounded up to a page (huge page); default 64 MiB
+	Huge Huge   // default HugeAuto
+	Name string // name of the memfd, visible in /proc/PID/maps; default "xwarp"
+}
+
+// Arena is one memfd mapped into this process. Processes that are given its
+// descriptor map the same bytes at the same offsets with [Map].
+//
+// Owner: methods that allocate are for one goroutine at a time; Bytes and At
+// may be called by any.
+type Arena struct {
+	b    []byte
+	fd   int // -1 for memory that somebody else owns
+	huge bool
+	heap heap
+}
+
+// ErrNoMemory is wrapped by every error that says an arena or a pool is full.
+var ErrNoMemory = errors.New("arena is full")
+
+// DefaultSize is the default of Config.Size.
+const DefaultSize = config.DefaultArena
+
+// New makes an arena. The caller closes it.
+func New(c Config) (*Arena, error) {
+	if c.Size < 0 {
+		return nil, fmt.Errorf("arena: size %d is negative", c.Size)
+	}
+	if c.Size == 0 {
+		c.Size = DefaultSize
+	}
+	if c.Name == "" {
+		c.Name = "xwarp"
+	}
+	if c.Huge != HugeNever {
+		size := roundUp(c.Size, hugePage)
+		fd, err := memfd(c.Name, unix.MFD_HUGETLB)
+		if err == nil {
+			if a, err := create(fd, size); err == nil || c.Huge == HugeMust {
+				return a, err
+			}
+		}
+		if fd, err := hugeTmpfile(); err == nil {
+			if a, err := create(fd, size); err == nil {
+				a.huge = true
+				return a, nil
+			}
+		}
+	}
+	fd, err := memfd(c.Name, 0)
+	if err != nil {
+		return nil, err
+	}
+	return create(fd, roundUp(c.Size, FrameSize))
+}
+
+func memfd(name string, flags int) (int, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|flags)
+	if err != nil {
+		return -1, fmt.Errorf("arena: memfd_create: %w", err)
+	}
+	return fd, nil
+}
+
+// create makes an arena of an empty file, which it owns.
+func create(fd, size int) (*Arena, error) {
+	if err := unix.Ftruncate(fd, int64(size)); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("arena: cannot make it %d bytes large: %w", size, err)
+	}
+	a, err := Map(fd, size)
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	a.heap.reset(Addr(size))
+	return a, nil
+}
+
+// Map maps an arena that another process made. That process alone allocates
+// from it: here Alloc finds no room. The arena owns fd from now on when err is
+// nil.
+func Map(fd, size int) (*Arena, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, fmt.Errorf("arena: descriptor %d: %w", fd, err)
+	}
+	if size <= 0 || int64(size) > st.Size { // touching what is behind the end would be fatal
+		return nil, fmt.Errorf("arena: cannot map %d bytes of a file of %d", size, st.Size)
+	}
+	return mapFile(fd, size, unix.MAP_POPULATE)
+}
+
+// Part is a range of an arena, in bytes. Both are multiples of FrameSize.
+type Part struct {
+	Start Addr
+	Len   int
+}
+
+// MapPart maps an arena that another process made, of which part is ours: Alloc
+// takes from it alone. All of it can be used; pages in prefault are looked up
+// now, others when they are touched first. The arena owns fd from now on when
+// err is nil.
+func MapPart(fd, size int, part Part, prefault ...Part) (*Arena, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, fmt.Errorf("arena: descriptor %d: %w", fd, err)
+	}
+	if size <= 0 || int64(size) > st.Size || part.Len < 0 || uint64(part.Start) > uint64(size) || part.Len > size-int(part.Start) {
+		return nil, fmt.Errorf("arena: cannot map %d bytes, %d of them from %d on ours, of a file of %d", size, part.Len, part.Start, st.Size)
+	}
+	a, err := mapFile(fd, size, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range prefault {
+		// It only saves time later (Linux 5.14).
+		_ = unix.Madvise(a.b[p.Start:][:p.Len], unix.MADV_POPULATE_WRITE)
+	}
+	a.heap.resetTo(part.Start, Addr(part.Len))
+	return a, nil
+}
+
+func mapFile(fd, size, flags int) (*Arena, error) {
+	b, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|flags)
+	if err != nil {
+		return nil, fmt.Errorf("arena: cannot map %d bytes: %w (fewer huge pages free than asked for, or too little memory)", size, err)
+	}
+	a := &Arena{b: b, fd: fd}
+	a.heap.reset(0)
+	var fs unix.Statfs_t
+	if unix.Fstatfs(fd, &fs) == nil {
+		a.huge = fs.Type == unix.HUGETLBFS_MAGIC
+	}
+	return a, nil
+}
+
+// Over makes an arena of memory that the caller owns and keeps: the UMEM of a
+// foreign driver, or plain memory in the simulator. Close leaves it alone.
+func Over(b []byte) *Arena {
+	a := &Arena{b: b, fd: -1}
+	a.heap.reset(Addr(len(b)))
+	return a
+}
+
+// Close unmaps the arena. Every slice into it is invalid afterwards.
+func (a *Arena) Close() error {
+	if a.fd < 0 || a.b == nil {
+		return nil
+	}
+	err := errors.Join(unix.Munmap(a.b), os.NewSyscallError("close", unix.Close(a.fd)))
+	a.b, a.fd = nil, -1
+	return err
+}
+
+// Bytes returns the whole arena. The arena keeps ownership.
+func (a *Arena) Bytes() []byte { return a.b }
+
+// At returns the n bytes at addr. It panics when they are not all inside the
+// arena: addresses are ours, so that is a broken invariant.
+func (a *Arena) At(addr Addr, n int) []byte { return a.b[addr : addr+Addr(n) : addr+Addr(n)] }
+
+// Len returns the size of the arena in bytes.
+func (a *Arena) Len() int { return len(a.b) }
+
+// FD returns the memfd, or -1 for an arena made by [Over].
+func (a *Arena) FD() int { return a.fd }
+
+// HugePages reports whether the arena lies on huge pages.
+func (a *Arena) HugePages() bool { return a.huge }
+
+// Room returns how many bytes Alloc has not handed out. They need not lie side
+// by side.
+func (a *Arena) Room() int { return int(a.heap.free) }
+
+// Alloc takes n bytes from the arena at a multiple of align, a power of two
+// (0 means 64). They hold what whoever had them before left there. Give them
+// back with Free.
+func (a *Arena) Alloc(n, align int) (Addr, error) {
+	if align == 0 {
+		align = 64
+	}
+	if n < 0 || align < 0 || align&(align-1) != 0 {
+		return 0, fmt.Errorf("arena: %d bytes at a multiple of %d: want at least 0 bytes, and a power of two", n, align)
+	}
+	addr, ok := a.heap.alloc(Addr(n), Addr(align))
+	if !ok {
+		return 0, fmt.Errorf("%w: %d bytes wanted, %d of %d free; make it larger (XWARP_ARENA)", ErrNoMemory, n, a.heap.free, len(a.b))
+	}
+	return addr, nil
+}
+
+// Free gives back what Alloc returned. It panics for any other address.
+func (a *Arena) Free(addr Addr) { a.heap.release(addr) }
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }

@@ -1,0 +1,210 @@
+package inet
+
+import (
+	"encoding/binary"
+
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+)
+
+// Recv fills b with the datagrams that have arrived for the endpoint. Frames
+// that are not well-formed datagrams to it are counted and given back. What
+// does not fit b is handed out by the next call, so call again before parking
+// when the result was not 0.
+func (e *Endpoint) Recv(b *fabric.Batch) int {
+	b.Reset()
+	more := true // the port may have frames that it was not asked for yet
+	for len(b.Pkts) < cap(b.Pkts) {
+		if e.rxNext == e.rxEnd {
+			if !more {
+				break
+			}
+			e.rxNext, e.rxEnd = 0, e.port.Recv(e.rx[:])
+			more = e.rxEnd > rxStage-fabric.MaxBufs
+			if e.rxEnd == 0 {
+				break
+			}
+			e.fetch(&e.rx[0])
+		}
+		if len(b.Descs) < cap(b.Descs) && e.quick(b, &e.rx[e.rxNext]) {
+			e.rxNext++
+			continue
+		}
+		n, size := e.nextFrame()
+		if len(b.Descs)+n > cap(b.Descs) {
+			if len(b.Descs) == 0 {
+				panic("inet: batch has too few buffers for one datagram: make it with fabric.MaxBufs per packet")
+			}
+			break
+		}
+		frame := e.rx[e.rxNext : e.rxNext+n]
+		e.rxNext += n
+		e.accept(b, frame, size)
+	}
+	return len(b.Pkts)
+}
+
+// fetch asks for the second cache line of a frame while the first, which holds
+// the headers, is on its way as well: another core wrote both, and one after
+// the other they cost more than all checks.
+func (e *Endpoint) fetch(d *fabric.Desc) {
+	e.warm += e.bytes[d.Addr+mem.Addr(min(d.Len-1, 64))]
+}
+
+// nextFrame returns the number of buffers and bytes of the next waiting frame.
+func (e *Endpoint) nextFrame() (bufs, size int) {
+	waiting := e.rx[e.rxNext:e.rxEnd]
+	for i := range waiting {
+		size += int(waiting[i].Len)
+		if waiting[i].Flags&fabric.More == 0 {
+			return i + 1, size
+		}
+	}
+	return len(waiting), size
+}
+
+// Release gives back all buffers of b and empties it.
+func (e *Endpoint) Release(b *fabric.Batch) {
+	e.putAll(b.Descs)
+	b.Reset()
+}
+
+// accept appends the datagram in frame, which is size bytes long, to b, or
+// counts what is wrong with it and gives it back.
+func (e *Endpoint) accept(b *fabric.Batch, frame []fabric.Desc, size int) {
+	h := e.bytes[frame[0].Addr:][:frame[0].Len]
+	in, fault := e.check(h, size)
+	if fault == intact {
+		frame = e.trim(frame, in.start, in.payload)
+		if in.sum != 0 && !e.addPayload(in.sum, frame).Good() {
+			fault = badChecksum
+		}
+	}
+	switch fault {
+	case intact:
+		appendPacket(b, frame, &in)
+		e.stats.RxPackets++
+		e.stats.RxBytes += uint64(in.payload)
+		return
+	case malformed:
+		e.stats.RxMalformed++
+	case badChecksum:
+		e.stats.RxChecksum++
+	}
+	e.putAll(frame)
+}
+
+// appendPacket appends a datagram to b, which has room for it. It sets the
+// fields one by one: what was written in parts a moment ago and is then copied
+// as a whole stalls the processor.
+func appendPacket(b *fabric.Batch, bufs []fabric.Desc, in *arrival) {
+	n := len(b.Pkts)
+	b.Pkts = b.Pkts[:n+1]
+	p := &b.Pkts[n]
+	p.First, p.Bufs, p.Len = int32(len(b.Descs)), int32(len(bufs)), int32(in.payload)
+	p.To, p.From, p.Station, p.Sealed = 0, in.from, in.station, false
+	if len(bufs) == 1 {
+		b.Descs = b.Descs[:p.First+1]
+		d := &b.Descs[p.First]
+		d.Addr, d.Len, d.Flags = bufs[0].Addr, bufs[0].Len, 0
+		return
+	}
+	b.Descs = append(b.Descs, bufs...)
+}
+
+// fault is what is wrong with a frame.
+type fault uint8
+
+const (
+	intact fault = iota
+	malformed
+	badChecksum
+)
+
+// arrival is what the headers of a frame say.
+type arrival struct {
+	start, payload int // where the UDP payload is in the frame, and its bytes
+	from           fabric.Remote
+	station        fabric.Station
+	sum            Sum // of everything but the payload; 0 when the sender left out the checksum
+}
+
+// check validates the headers in h, the first buffer of a frame that is size
+// bytes long in all. Every test is on a field that the network controls.
+func (e *Endpoint) check(h []byte, size int) (a arrival, f fault) {
+	if e.v6 {
+		return e.check6(h, size)
+	}
+	if len(h) < HeaderLen || Ethernet(h).Type() != EtherIPv4 {
+		return a, malformed
+	}
+	ip := IPv4(h[EthernetLen:])
+	if !ip.Valid() || ip.TotalLen() > size-EthernetLen {
+		return a, malformed
+	}
+	if !ip.ChecksumGood() {
+		return a, badChecksum
+	}
+	if ip.Fragmented() || ip.Protocol() != ProtoUDP {
+		return a, malformed
+	}
+	// Any unicast Ethernet address will do: the NIC has matched it with its
+	// own, and in promiscuous mode the IP address tells what is for us.
+	dst := binary.LittleEndian.Uint32(ip[ipDst:])
+	if (h[ethDst]&1 != 0 || dst != e.localAddr) && !e.member(h, [2]uint64{uint64(dst)}) {
+		return a, malformed
+	}
+	headerLen := ip.HeaderLen()
+	udp := UDP(ip[headerLen:])
+	// A UDP length below that of the IP payload is legal; what follows is ignored.
+	if !udp.Valid() || udp.Len() > ip.TotalLen()-headerLen || udp.DstPort() != e.localPort {
+		return a, malformed
+	}
+	if udp.HasChecksum() {
+		// Never 0: the protocol number is in it.
+		a.sum = ip.pseudo(udp.Len()).Merge(Sum(binary.LittleEndian.Uint64(udp)))
+	}
+	a.start = EthernetLen + headerLen + UDPLen
+	a.payload = udp.Len() - UDPLen
+	a.from = fabric.Remote4(binary.BigEndian.Uint32(ip[ipSrc:]), udp.SrcPort())
+	a.station = stationOf(h)
+	return a, intact
+}
+
+// trim cuts frame down to the n bytes from offset start on, gives back the
+// buffers that hold none of them and returns the others. The first one stays
+// in any case, so that an empty datagram has a buffer too.
+func (e *Endpoint) trim(frame []fabric.Desc, start, n int) []fabric.Desc {
+	first := &frame[0]
+	first.Addr += mem.Addr(start)
+	first.Len = uint32(min(int(first.Len)-start, n))
+	n -= int(first.Len)
+	kept := 1
+	for i := 1; i < len(frame); i++ {
+		if n == 0 {
+			e.pool.Put(frame[i].Addr)
+			continue
+		}
+		frame[i].Len = uint32(min(int(frame[i].Len), n))
+		n -= int(frame[i].Len)
+		kept = i + 1
+	}
+	frame[kept-1].Flags = 0
+	return frame[:kept]
+}
+
+// addPayload returns the sum of s and all buffers.
+func (e *Endpoint) addPayload(s Sum, bufs []fabric.Desc) Sum {
+	odd := false
+	for i := range bufs {
+		d := &bufs[i]
+		b := e.bytes[d.Addr:][:d.Len]
+		if odd {
+			s = s.Merge(Sum(0).Add(b).Swap())
+		} else {
+			s = s.Add(b)
+		}
+		odd = odd != (d.Len&1 != 0)
+	}
+	return s
+}

@@ -1,0 +1,60 @@
+// Package ktcp carries byte streams over the kernel's TCP sockets
+// ([fabric.Streams]). It needs no privileges, works on every network device,
+// and is what RC over AF_XDP is measured against.
+//
+// Everything is done by the thread that calls, in system calls that never
+// block. The kernel names what is new through one epoll instance,
+// edge-triggered; while there are no more than two streams they are both named
+// at each Poll instead, which saves the question.
+package ktcp
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/xwarp/xwarp/internal/base/mem"
+)
+
+// Config describes a carrier. Its zero value will do.
+type Config struct {
+	// Arena is memory for applications; the carrier does not use it, and the
+	// caller keeps it. Default: there is none.
+	Arena *mem.Arena
+	// Local is the address, IPv4 or IPv6, that Addr tells; default none. What
+	// a stream is sent from is Dial's from, or else the kernel's choice.
+	Local netip.Addr
+	// RcvBuf and SndBuf fix how much the kernel buffers for each stream in
+	// bytes, each way, within net.core.rmem_max and wmem_max. Default: it
+	// grows with what the stream needs (tcp(7), tcp_rmem and tcp_wmem).
+	RcvBuf, SndBuf int
+	// MTU is the largest IP packet in bytes that streams are cut into, both
+	// ways; default, and at most, what the path takes.
+	MTU int
+}
+
+const (
+	ipv4Len = 20
+	ipv6Len = 40
+	tcpLen  = 20 // without options
+
+	minMTU = 576   // RFC 1122, section 3.3.3
+	maxMSS = 32767 // of TCP_MAXSEG; a larger MTU, of loopback, is not limited
+)
+
+func (c Config) check() error {
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"RcvBuf", c.RcvBuf}, {"SndBuf", c.SndBuf}} {
+		if f.value < 0 {
+			return fmt.Errorf("ktcp: Config.%s is %d: it cannot be negative", f.name, f.value)
+		}
+	}
+	if c.MTU != 0 && (c.MTU < minMTU || c.MTU > 65536) {
+		return fmt.Errorf("ktcp: MTU %d: want %d to 65536, or 0 for what the path takes", c.MTU, minMTU)
+	}
+	if c.Local.IsUnspecified() {
+		return fmt.Errorf("ktcp: Config.Local is %s: want an address that peers can reach, or none", c.Local)
+	}
+	return nil
+}

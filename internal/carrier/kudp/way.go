@@ -1,0 +1,100 @@
+package kudp
+
+import (
+	"net/netip"
+
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+)
+
+// way is what is known of the way to a destination, beside its address.
+type way struct {
+	strange bool // made by Back, and nobody knows yet whether it leads to anybody
+	pieces  pieces
+}
+
+// pieces decides whether runs of datagrams to a destination are handed over in one
+// piece. Some network cards cut them wrongly, and then all of a run is lost, each time;
+// what was lost goes out by itself, so it shows: of what goes in pieces half has to be
+// sent again.
+type pieces struct {
+	cut   int32 // datagrams that went in pieces since the last verdict
+	again int32 // that were sent again since
+	alone int32 // datagrams that are yet to go each by itself
+	bad   uint8 // verdicts in a row
+}
+
+const (
+	piecesVerdict = 64   // datagrams in pieces for a verdict
+	piecesPause   = 1024 // datagrams without after a bad one; twice as many after each further
+	piecesDoubled = 10
+)
+
+// sent notes a message of n datagrams.
+func (p *pieces) sent(n int) {
+	switch {
+	case p.alone > 0:
+		if p.alone -= int32(n); p.alone <= 0 {
+			p.cut, p.again, p.alone = 0, 0, 0
+		}
+		return
+	case n == 1:
+		return
+	}
+	if p.cut += int32(n); p.cut < piecesVerdict {
+		return
+	}
+	if 2*p.again > p.cut {
+		p.alone = piecesPause << p.bad
+		p.bad = min(p.bad+1, piecesDoubled)
+	} else {
+		p.bad = 0
+	}
+	p.cut, p.again = 0, 0
+}
+
+func (s *Socket) addWay(to netip.AddrPort, strange bool) fabric.Path {
+	var p fabric.Path
+	if n := len(s.free); n > 0 {
+		p, s.free = s.free[n-1], s.free[:n-1]
+	} else {
+		p = fabric.Path(len(s.paths))
+		s.paths, s.ways = append(s.paths, rawAddr{}), append(s.ways, way{})
+	}
+	s.paths[p], s.ways[p] = rawAddrOf(to), way{strange: strange}
+	s.byAddr[to] = p
+	return p
+}
+
+// Back returns the path to who sent a datagram. The kernel finds the way there itself,
+// without making us wait.
+func (s *Socket) Back(from fabric.Remote, _ fabric.Station) (fabric.Path, bool) {
+	to := from.AddrPort()
+	if p, ok := s.byAddr[to]; ok {
+		return p, true
+	}
+	if a := to.Addr(); !a.IsValid() || a.Is4() != s.local.Addr().Is4() || a.IsUnspecified() || a.IsMulticast() || to.Port() == 0 {
+		return 0, false
+	}
+	return s.addWay(to, true), true
+}
+
+// Drop forgets a path of Back. Its number is used again when all that is queued was
+// sent.
+func (s *Socket) Drop(p fabric.Path) {
+	if !s.ways[p].strange {
+		return
+	}
+	s.ways[p].strange = false
+	delete(s.byAddr, s.paths[p].remote().AddrPort())
+	if s.tx.next == s.tx.end {
+		s.free = append(s.free, p)
+	} else {
+		s.dropped = append(s.dropped, p)
+	}
+}
+
+// Trust notes that the path leads to somebody.
+func (s *Socket) Trust(p fabric.Path, _ fabric.Station) { s.ways[p].strange = false }
+
+// Doubt does nothing: the kernel asks for a neighbour again that does not answer.
+func (s *Socket) Doubt(fabric.Path) {}

@@ -1,0 +1,88 @@
+package netstack
+
+import (
+	"encoding/binary"
+
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+
+	"github.com/xwarp/xwarp/internal/base/mono"
+)
+
+// ackHold is how long an acknowledgement waits for something to go with, as
+// RFC 1122, section 4.2.3.2, wants it, which allows 500 ms. It is longer than
+// an answer takes, and too short for anybody to wait for.
+const ackHold = 100 * mono.Microsecond
+
+// heldAck is the acknowledgement that waits: gVisor sends one for everything
+// that arrives, and an answer that follows would make it a waste of two
+// frames. It is one for all streams: when many of them are busy, what they
+// send follows each other closely anyway.
+type heldAck struct {
+	packet *stack.PacketBuffer // or nil
+	flow   flow
+	until  mono.Time
+}
+
+// hold reports whether p waits. When it follows what was held, which it makes
+// superfluous, it does not: the peer gets an acknowledgement at least every
+// second time.
+func (h *heldAck) hold(p *stack.PacketBuffer, now mono.Time) bool {
+	flow := flowOf(p)
+	if h.packet != nil {
+		if flow == h.flow {
+			h.drop()
+		}
+		return false
+	}
+	if !bareAck(p) {
+		return false
+	}
+	*h = heldAck{packet: p, flow: flow, until: now.Add(ackHold)}
+	return true
+}
+
+// due returns what has waited long enough.
+func (h *heldAck) due(now mono.Time) *stack.PacketBuffer {
+	if h.packet == nil || now < h.until {
+		return nil
+	}
+	p := h.packet
+	h.packet = nil
+	return p
+}
+
+// drop forgets what is held.
+func (h *heldAck) drop() {
+	if h.packet != nil {
+		h.packet.DecRef()
+		h.packet = nil
+	}
+}
+
+// flow tells streams apart: the destination, and both ports.
+type flow struct {
+	hi, lo uint64
+	ports  uint32
+}
+
+func flowOf(p *stack.PacketBuffer) flow {
+	f := flow{ports: binary.BigEndian.Uint32(p.TransportHeader().Slice())}
+	ip := p.NetworkHeader().Slice()
+	if ip[0]>>4 == 4 {
+		f.lo = uint64(binary.BigEndian.Uint32(ip[header.IPv4MinimumSize-header.IPv4AddressSize:]))
+		return f
+	}
+	to := ip[header.IPv6FixedHeaderSize-header.IPv6AddressSize:]
+	f.hi, f.lo = binary.BigEndian.Uint64(to), binary.BigEndian.Uint64(to[8:])
+	return f
+}
+
+// bareAck reports whether p says nothing but how far everything has arrived.
+// SACK blocks, which need more room than timestamps, are urgent: they tell
+// what is missing.
+func bareAck(p *stack.PacketBuffer) bool {
+	const timestamps = 12
+	tcp := header.TCP(p.TransportHeader().Slice())
+	return p.Data().Size() == 0 && tcp.Flags() == header.TCPFlagAck && tcp.DataOffset() <= tcpHeaderLen+timestamps
+}

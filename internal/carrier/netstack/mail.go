@@ -1,0 +1,187 @@
+package netstack
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+	"gvisor.dev/gvisor/pkg/waiter"
+
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/carrier/inet"
+)
+
+// mail is what gVisor's goroutines leave for the engine. They take the lock
+// for moments only; the engine takes it when there is something.
+type mail struct {
+	packets atomic.Bool // there is something in out
+	news    atomic.Bool // there is something in ready or found
+	asleep  atomic.Bool // the engine may be waiting for FD: ring
+	rung    atomic.Bool // somebody has, since then
+
+	bell int // eventfd
+	set  int // epoll of bell and the port's descriptor; -1 when it has none
+
+	mu    sync.Mutex
+	shut  bool                  // nothing is taken any more
+	out   []*stack.PacketBuffer // to send
+	ready []*entry              // streams and listeners with something new
+	found []found               // answers about hosts
+	lost  uint64                // packets for which there was no room
+}
+
+// found is what the kernel says about a host that has called us.
+type found struct {
+	addr netip.Addr
+	hop  inet.Hop
+	err  error
+}
+
+// outMax is how many packets may wait to be sent. More are dropped, as by any
+// queue of a device: TCP sends them again.
+const outMax = 1 << 14
+
+func (m *mail) open(portFD int) (err error) {
+	if m.bell, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
+		return fmt.Errorf("netstack: eventfd: %w (too many open files? see ulimit -n)", err)
+	}
+	if m.set = -1; portFD < 0 {
+		return nil
+	}
+	if m.set, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return errors.Join(fmt.Errorf("netstack: epoll_create: %w (too many open files? see ulimit -n)", err), m.close())
+	}
+	for _, fd := range []int{m.bell, portFD} {
+		if err := unix.EpollCtl(m.set, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
+			return errors.Join(fmt.Errorf("netstack: descriptor %d cannot be waited for: %w", fd, err), m.close())
+		}
+	}
+	return nil
+}
+
+func (m *mail) close() error {
+	var err error
+	if m.set >= 0 {
+		err = os.NewSyscallError("close", unix.Close(m.set))
+	}
+	return errors.Join(err, os.NewSyscallError("close", unix.Close(m.bell)))
+}
+
+// WritePacket implements stack.QueueingDiscipline: it takes a packet to send.
+func (m *mail) WritePacket(p *stack.PacketBuffer) tcpip.Error {
+	m.mu.Lock()
+	if m.shut || len(m.out) >= outMax {
+		m.lost++
+		m.mu.Unlock()
+		return &tcpip.ErrNoBufferSpace{}
+	}
+	m.out = append(m.out, p.IncRef())
+	m.packets.Store(true)
+	m.mu.Unlock()
+	m.wake()
+	return nil
+}
+
+// Close implements stack.QueueingDiscipline. The stack drops what is queued.
+func (m *mail) Close() {}
+
+// answer takes what was found out about a host.
+func (m *mail) answer(f found) {
+	m.mu.Lock()
+	m.found = append(m.found, f)
+	m.news.Store(true)
+	m.mu.Unlock()
+	m.wake()
+}
+
+// wake ends the engine's wait, if it waits.
+func (m *mail) wake() {
+	if m.asleep.Load() && !m.rung.Swap(true) {
+		_, _ = unix.Write(m.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // cannot fail: the counter is far from full
+	}
+}
+
+// sleep prepares for a wait. Whoever brings something from now on rings.
+func (m *mail) sleep() {
+	m.asleep.Store(true)
+	if m.packets.Load() || m.news.Load() {
+		m.wake()
+	}
+}
+
+// awake ends what sleep began.
+func (m *mail) awake() {
+	if !m.asleep.Load() {
+		return
+	}
+	m.asleep.Store(false)
+	m.rung.Store(false)
+	var count [8]byte
+	_, _ = unix.Read(m.bell, count[:]) // fails when nobody has rung
+}
+
+// takeOut exchanges the packets to send for an empty slice.
+func (m *mail) takeOut(empty []*stack.PacketBuffer) []*stack.PacketBuffer {
+	m.mu.Lock()
+	full := m.out
+	m.out = empty[:0]
+	m.packets.Store(false)
+	m.mu.Unlock()
+	return full
+}
+
+// takeNews appends the streams that have something new to ready, and returns
+// what was found out about hosts.
+func (m *mail) takeNews(ready []fabric.StreamID) ([]fabric.StreamID, []found) {
+	m.mu.Lock()
+	m.news.Store(false)
+	for i, e := range m.ready {
+		e.marked = false
+		if e.id >= 0 {
+			ready = append(ready, e.id)
+		}
+		m.ready[i] = nil
+	}
+	m.ready = m.ready[:0]
+	answers := m.found
+	m.found = nil
+	m.mu.Unlock()
+	return ready, answers
+}
+
+// entry is how gVisor tells of a stream or listener.
+type entry struct {
+	waiter.Entry
+	mail   *mail
+	id     fabric.StreamID // -1: closed. Guarded by mail.mu
+	marked bool            // it is in mail.ready. Guarded by mail.mu
+}
+
+const events = waiter.ReadableEvents | waiter.WritableEvents | waiter.EventErr | waiter.EventHUp | waiter.EventRdHUp
+
+// NotifyEvent implements waiter.EventListener. Any goroutine calls it, with
+// locks of the endpoint held.
+func (e *entry) NotifyEvent(waiter.EventMask) {
+	m := e.mail
+	m.mu.Lock()
+	if !e.marked {
+		e.marked = true
+		m.ready = append(m.ready, e)
+		m.news.Store(true)
+	}
+	m.mu.Unlock()
+	m.wake()
+}
+
+// forget keeps the entry's number from being named again.
+func (e *entry) forget() {
+	e.mail.mu.Lock()
+	e.id = -1
+	e.mail.mu.Unlock()
+}

@@ -1,0 +1,151 @@
+package shm
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// A sender asks a receiver for a ring with a handshake to its socket, and gets a handshake
+// back: a call and an answer, with their fields in this order and big-endian, and
+// descriptors (SCM_RIGHTS). Those of a call are one end of a socket pair, for the
+// answer, and from a channel the sender's eventfd, to tell it that there is room again.
+// Those of an answer with status ok are the ring, the receiver's eventfd, and for a
+// channel the receiver's bitmap.
+const (
+	magic   = 0x78_77_73_6d // "xwsm"
+	version = 3
+
+	nonceLen = 16
+)
+
+// call says who the sender is.
+type call struct {
+	Magic   uint32
+	Version uint16
+	Port    uint16         // of an endpoint
+	Addr    [16]byte       // likewise, IPv4 mapped to IPv6
+	Rank    uint64         // of a channel
+	At      uint64         // likewise, address of the nonce in its memory
+	Nonce   [nonceLen]byte // likewise; its name is made of it
+}
+
+// from returns the address of an endpoint, which is none when the call is of a channel.
+func (c *call) from() netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom16(c.Addr).Unmap(), c.Port)
+}
+
+// Statuses of an answer.
+const (
+	statusOK   = 0
+	statusFull = 1 // as many senders as there are rings
+)
+
+// answer says what the sender gets.
+type answer struct {
+	Magic   uint32
+	Version uint16
+	Status  uint16
+	Ring    uint32 // bytes
+	Most    uint32 // longest payload in bytes
+	Slot    uint32
+	Pulls   uint32 // to a channel: 1 when the receiver can read the sender's memory
+}
+
+// usable accepts only rings that a sender can write to.
+func (a *answer) usable() bool {
+	return a.Ring >= ringMin && a.Ring <= ringMax && a.Ring&(a.Ring-1) == 0 && a.Slot < channelPeers && depth(int(a.Ring), int(a.Most)) >= 1
+}
+
+// bodyOf returns a call or an answer as it is sent.
+func bodyOf(l any) []byte {
+	b, _ := binary.Append(nil, binary.BigEndian, l) // all of its fields have a size
+	binary.BigEndian.PutUint32(b, magic)
+	binary.BigEndian.PutUint16(b[4:], version)
+	return b
+}
+
+// parse reads a call or an answer. false means that it is none of our version.
+func parse(b []byte, l any) bool {
+	if len(b) != binary.Size(l) || binary.BigEndian.Uint32(b) != magic || binary.BigEndian.Uint16(b[4:]) != version {
+		return false
+	}
+	_, err := binary.Decode(b, binary.BigEndian, l)
+	return err == nil
+}
+
+// handshake is what one recvmsg(2) got.
+type handshake struct {
+	body []byte
+	fds  []int
+	uid  uint32 // of the user who sent it, as the kernel says
+	pid  int    // likewise of the process, as its number is here; 0 if it has none
+}
+
+// errOpened says that a handshake came from another user, or was cut.
+var errOpened = errors.New("shm: handshake is not whole, or of another user")
+
+// receive takes a handshake from a socket with SO_PASSCRED without waiting. The
+// caller closes its descriptors. Handshakes of other users are refused: an
+// abstract name has no owner and no permissions.
+func receive(fd int) (handshake, error) {
+	var l handshake
+	body := make([]byte, 64)
+	oob := make([]byte, unix.CmsgSpace(8*4)+unix.CmsgSpace(unix.SizeofUcred))
+	n, oobn, flags, _, err := unix.Recvmsg(fd, body, oob, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+	if err != nil {
+		return l, err
+	}
+	l.body, l.uid = body[:n], ^uint32(0)
+	msgs, err := unix.ParseSocketControlMessage(oob[:oobn])
+	for i := range msgs {
+		m := &msgs[i]
+		switch m.Header.Type {
+		case unix.SCM_RIGHTS:
+			fds, _ := unix.ParseUnixRights(m)
+			l.fds = append(l.fds, fds...)
+		case unix.SCM_CREDENTIALS:
+			if c, err := unix.ParseUnixCredentials(m); err == nil {
+				l.uid, l.pid = c.Uid, int(c.Pid)
+			}
+		}
+	}
+	if err != nil || flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 || n > 0 && l.uid != uint32(os.Getuid()) {
+		l.discard()
+		return handshake{}, errOpened
+	}
+	return l, nil
+}
+
+// discard closes the descriptors of a handshake.
+func (l *handshake) discard() {
+	for _, fd := range l.fds {
+		unix.Close(fd)
+	}
+	l.fds = nil
+}
+
+// rendezvous makes a socket with the abstract name of an endpoint.
+func rendezvous(at *unix.SockaddrUnix) (int, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("shm: %w", os.NewSyscallError("socket", err))
+	}
+	if err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err == nil {
+		err = unix.Bind(fd, at)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// name returns the abstract address of an endpoint.
+func name(a netip.AddrPort) *unix.SockaddrUnix {
+	return &unix.SockaddrUnix{Name: "@xwarp-shm/" + a.String()}
+}

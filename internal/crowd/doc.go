@@ -1,5 +1,0 @@
-// Package crowd measures what one end keeps for its peers. It connects a hub to
-// a number of them, exchanges a message with each, lets everything go idle, and
-// looks what memory goes away with the hub. Over reliable datagrams every peer
-// is a context of its own; over connections all are queue pairs of one context.
-package crowd

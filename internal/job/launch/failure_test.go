@@ -1,0 +1,100 @@
+package launch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/job/boot"
+)
+
+func TestExitCode(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want int
+		text string
+	}{
+		{nil, 0, "<nil>"},
+		{errors.New("x"), 125, "x"},
+		{&ConfigError{"bad"}, 125, "bad"},
+		{&HostError{"a", errors.New("gone")}, 125, "host a: gone"},
+		{ErrKilled, 125, "killed by a second signal"},
+		{&RankError{Rank: 1, PID: 7, Host: "a", Status: 3}, 3, "rank 1 (process 7 on a) exited with status 3"},
+		{&RankError{Rank: 1, PID: 7, Host: "a", Signal: unix.SIGSEGV, Core: true}, 139, "rank 1 (process 7 on a) was killed by signal 11 (SIGSEGV) and dumped core"},
+		{&RankError{Rank: 1, PID: 7, Host: "a", Why: "without Finalize"}, 1, "rank 1 (process 7 on a) exited with status 0 without Finalize"},
+		{&RankError{Rank: 1, PID: 7, Host: "a", Why: "without Finalize", Interrupt: unix.SIGINT}, 130, "rank 1 (process 7 on a) exited with status 0 without Finalize after SIGINT"},
+		{&AbortError{Rank: 2, Host: "a", Code: 256, Why: "no"}, 1, "rank 2 on a aborted the job with code 256: no"},
+		{&AbortError{Rank: 2, Host: "a", Code: 258}, 2, "rank 2 on a aborted the job with code 258"},
+		{&StartError{"a", "p", true, "no"}, 127, "cannot run p on a: no"},
+		{&StartError{"a", "p", false, "no"}, 126, "cannot run p on a: no"},
+		{fmt.Errorf("wrapped: %w", &TimeoutError{After: time.Second, Missing: []int{3}, Arrived: 1}), 124,
+			"wrapped: rank 3 has not reached the start of the job after 1s, while 1 rank waits: give more time with --start-timeout, or see what keeps the missing"},
+		{&TimeoutError{After: time.Second, Missing: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, Arrived: 2}, 124,
+			"ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more have not reached the start of the job after 1s, while 2 ranks wait: give more time with --start-timeout, or see what keeps the missing"},
+	} {
+		if got := ExitCode(c.err); got != c.want {
+			t.Errorf("%v: exit status %d, want %d", c.err, got, c.want)
+		}
+		if got := fmt.Sprint(c.err); got != c.text {
+			t.Errorf("%q, want %q", got, c.text)
+		}
+	}
+}
+
+// A rank that notices the death of another one may be heard of first. The cause is the
+// death that nobody asked for, with or without others that go on.
+func TestJob_cause(t *testing.T) {
+	follows := report{Op: opExit, Rank: 1, Status: 1}
+	killed := report{Op: opExit, Rank: 0, Signal: int(unix.SIGKILL)}
+	for name, c := range map[string]struct {
+		reports []report
+		want    int // exit status
+	}{
+		"killed first":           {[]report{killed, follows}, 137},
+		"killed, heard of later": {[]report{follows, {Op: opExit, Rank: 2, Status: 1}, killed}, 137},
+		"an abort that follows":  {[]report{{Op: opBoot, Rank: 1, Request: &boot.Request{Op: boot.OpAbort, Code: 5}}, killed}, 137},
+		"told to end":            {[]report{follows, {Op: opExit, Rank: 0, Signal: int(unix.SIGTERM), Told: true}}, 1},
+		"aborts by itself":       {[]report{follows, {Op: opExit, Rank: 0, Signal: int(unix.SIGABRT)}}, 1},
+		"the first status":       {[]report{{Op: opExit, Rank: 0, Status: 3}, follows}, 3},
+		"the first signal":       {[]report{killed, {Op: opExit, Rank: 1, Signal: int(unix.SIGSEGV)}}, 137},
+	} {
+		for _, goOn := range []bool{false, true} {
+			p, err := makePlan(Config{Program: "p", Ranks: 3}, machine{cpus: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := newJob(Config{KeepGoing: goOn}, p, &outputFiles{})
+			j.rankTable.begun = true
+			for _, r := range c.reports {
+				j.handleReport(&link{}, r)
+			}
+			j.stdin.close()
+			if got := ExitCode(cmp.Or(j.failure, j.borne)); got != c.want {
+				t.Errorf("%s, going on %v: exit status %d, want %d", name, goOn, got, c.want)
+			}
+		}
+	}
+}
+
+// The host of a rank that was killed is slow to say so, and a rank on another host is not.
+func TestRun_causeOnASlowHost(t *testing.T) {
+	const script = `
+		if [ $XWARP_RANK = 0 ]; then echo $PPID $$ > "$0"; exec sleep 1000; fi
+		until read agent victim < "$0"; do sleep 0.01; done 2>/dev/null
+		kill -STOP $agent; kill -KILL $victim
+		env -u XWARP_JOB -u XWARP_TEST_MARK setsid sh -c "while kill -0 $$; do sleep 0.01; done; kill -CONT $agent" >/dev/null 2>&1 &
+		exit 1`
+	c := Config{Program: "sh", Args: []string{"-c", script, filepath.Join(t.TempDir(), "up")}}
+	c.Hosts, c.Launcher = []Host{{Name: "a"}, {Name: "b"}}, []string{self, "as-launcher"}
+	c.Agent, c.Device, c.Fabric = []string{self, AgentArg}, "lo", "udp"
+	_, err := runJob(t, c)
+	var re *RankError
+	if !errors.As(err, &re) || re.Rank != 0 || re.Signal != unix.SIGKILL {
+		t.Error(err)
+	}
+}

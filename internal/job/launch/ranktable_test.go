@@ -1,0 +1,76 @@
+package launch
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/job/boot"
+)
+
+func TestRankTable_fenceSpreadsWhatWasPut(t *testing.T) {
+	l := newRankTable(3)
+	ask := func(rank int, r boot.Request, complete bool) []boot.Value {
+		t.Helper()
+		values, done, err := l.request(rank, r)
+		if err != nil || done != complete {
+			t.Fatalf("rank %d %s: complete %v, %v", rank, r.Op, done, err)
+		}
+		return values
+	}
+	for rank := range 3 {
+		ask(rank, boot.Request{Op: boot.OpHello}, false)
+	}
+	ask(0, boot.Request{Op: boot.OpPut, Key: "a", Value: []byte("0")}, false)
+	ask(0, boot.Request{Op: boot.OpFence}, false)
+	ask(2, boot.Request{Op: boot.OpFence}, false)
+	if got := l.missing(); !reflect.DeepEqual(got, []int{1}) || l.begun {
+		t.Errorf("missing %v, begun %v", got, l.begun)
+	}
+	ask(1, boot.Request{Op: boot.OpPut, Key: "b", Value: []byte("1")}, false)
+	got := ask(1, boot.Request{Op: boot.OpFence}, true)
+	if want := []boot.Value{{Rank: 0, Key: "a", Value: []byte("0")}, {Rank: 1, Key: "b", Value: []byte("1")}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if l.fenced != 0 || len(l.missing()) != 3 || !l.begun {
+		t.Errorf("after the fence: %+v", l)
+	}
+	ask(1, boot.Request{Op: boot.OpFence}, false)
+	ask(0, boot.Request{Op: boot.OpFence}, false)
+	if got := ask(2, boot.Request{Op: boot.OpFence}, true); len(got) != 0 {
+		t.Errorf("the second fence spread %v again", got)
+	}
+}
+
+func TestRankTable_requestOutOfPlace(t *testing.T) {
+	for name, requests := range map[string][]boot.Op{
+		"before hello": {boot.OpPut},
+		"hello twice":  {boot.OpHello, boot.OpHello},
+		"in a fence":   {boot.OpHello, boot.OpFence, boot.OpPut},
+		"fence twice":  {boot.OpHello, boot.OpFence, boot.OpFence},
+	} {
+		l := newRankTable(2)
+		for i, o := range requests {
+			_, _, err := l.request(1, boot.Request{Op: o})
+			if (err != nil) != (i == len(requests)-1) {
+				t.Errorf("%s, request %d: %v", name, i, err)
+			}
+		}
+	}
+}
+
+func TestRankTable_deserter(t *testing.T) {
+	l := newRankTable(3)
+	l.exit(2)
+	l.exit(2)
+	if l.alive != 2 {
+		t.Errorf("%d alive", l.alive)
+	}
+	if r, ok := l.deserter(); ok {
+		t.Errorf("rank %d, but nobody waits", r)
+	}
+	_, _, _ = l.request(0, boot.Request{Op: boot.OpHello})
+	_, _, _ = l.request(0, boot.Request{Op: boot.OpFence})
+	if r, ok := l.deserter(); !ok || r != 2 {
+		t.Errorf("%d, %v; want rank 2", r, ok)
+	}
+}

@@ -1,0 +1,71 @@
+package launch
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// When the time is over it is said what the ranks do, those too that cannot answer.
+func TestRun_stateAtTimeout(t *testing.T) {
+	mark := setMark(t)
+	for name, c := range map[string]struct {
+		config Config
+		want   []string
+	}{
+		"others":  {Config{Program: "sh", Args: []string{"-c", "sleep 1000 & wait"}}, []string{"no rank of MPI, or not yet\n", ": sh -c ", ": sleep 1000\n", " sleeps"}},
+		"silent":  {rankConfig(1, "hang"), []string{"does not answer\n", "as-rank hang\n"}},
+		"stopped": {Config{Program: "sh", Args: []string{"-c", "kill -STOP $$"}}, []string{" is stopped", ": sh -c kill -STOP"}},
+		"pmi":     {rankConfig(1, "pmistay"), []string{"a program of another MPI, whose calls xrun does not see\n", "as-rank pmistay\n"}},
+	} {
+		text := ""
+		for limit := time.Second; limit < 2*time.Minute && !strings.Contains(text, "rank 1 (process "); limit *= 2 { // a slow machine has not started both by then
+			var errOut safeBuffer
+			c.config.Ranks, c.config.Timeout, c.config.Stderr = 2, limit, &errOut
+			err := Run(c.config)
+			var reached *LimitError
+			if !errors.As(err, &reached) || ExitCode(err) != ExitTimeout {
+				t.Errorf("%s: %v", name, err)
+			}
+			text = errOut.String()
+		}
+		for _, want := range append(c.want, "xrun: what the ranks do ", "rank 0 (process ", "rank 1 (process ") {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, text)
+			}
+		}
+	}
+	awaitNone(mark)
+}
+
+// Who asks for it is told what the others do when a rank fails.
+func TestRun_stateAtFailure(t *testing.T) {
+	for _, wanted := range []bool{true, false} {
+		var errOut safeBuffer
+		c := Config{Program: "sh", Args: []string{"-c", "[ $XWARP_RANK = 0 ] && exec sleep 1000; exit 3"}, Ranks: 2, Stderr: &errOut, ReportState: wanted}
+		err := Run(c)
+		text := errOut.String()
+		if ExitCode(err) != 3 || strings.Contains(text, ": sleep 1000\n") != wanted || strings.Contains(text, "rank 1 (") {
+			t.Errorf("%v: %v\n%s", wanted, err, text)
+		}
+	}
+}
+
+func TestReadProcess(t *testing.T) {
+	session, err := unix.Getsid(0) // 0 in a container, where who leads it is outside
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, ok := readProcess(os.Getpid())
+	if !ok || p.pid != os.Getpid() || p.session != session || p.state != 'R' && p.state != 'S' || !strings.Contains(p.String(), "process "+strconv.Itoa(p.pid)+" ") {
+		t.Errorf("%+v, %v", p, ok)
+	}
+	if p, ok := readProcess(1 << 30); ok {
+		t.Errorf("%+v", p)
+	}
+}

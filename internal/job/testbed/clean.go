@@ -1,0 +1,157 @@
+package testbed
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Clean removes the namespaces of testbeds whose owner is dead and what was shared
+// as memory in them, and kills the processes there. Testbeds of living processes
+// stay. It returns the names of what it removed, also together with an error.
+func Clean() (removed []string, err error) {
+	names, err := netnsNames(namePrefix)
+	if err != nil {
+		return nil, err
+	}
+	folders, err := memoryNames(namePrefix)
+	errs := []error{err}
+	for _, name := range append(names, folders...) {
+		o, ok := ownerFromName(name)
+		if !ok || o.alive() {
+			continue
+		}
+		gone, err := remove(name, 0)
+		removed = append(removed, gone...)
+		errs = append(errs, err)
+	}
+	return removed, errors.Join(errs...)
+}
+
+// Inside reports whether the calling thread is in a host of a testbed.
+func Inside() bool {
+	here, ok := nsIDOf("/proc/thread-self/ns/net")
+	names, err := netnsNames(namePrefix)
+	return ok && err == nil && slices.ContainsFunc(names, func(name string) bool {
+		id, ok := nsIDOf(netnsPath(name))
+		return ok && id == here
+	})
+}
+
+// netnsNames returns the named network namespaces that begin with prefix.
+func netnsNames(prefix string) ([]string, error) {
+	entries, err := os.ReadDir(netnsDir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("testbed: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// remove removes the namespaces and memory whose names begin with prefix, after
+// killing the processes in them, the process spare excepted.
+func remove(prefix string, spare int) (removed []string, err error) {
+	names, err := netnsNames(prefix)
+	if err != nil {
+		return nil, err
+	}
+	spaces := make(map[nsID]bool)
+	for _, name := range names {
+		if id, ok := nsIDOf(netnsPath(name)); ok {
+			spaces[id] = true
+		}
+	}
+	var errs []error
+	if len(names) > 0 {
+		errs = append(errs, killIn(spaces, spare))
+	}
+	for _, name := range names {
+		if err := removeNetns(name); err != nil {
+			errs = append(errs, permission(err))
+			continue
+		}
+		removed = append(removed, name)
+	}
+	folders, err := removeMemory(prefix)
+	return append(removed, folders...), errors.Join(append(errs, err)...)
+}
+
+// removeNetns takes a namespace's name away; with the last process gone the
+// kernel then removes its devices. Somebody else may be doing the same.
+func removeNetns(name string) error {
+	path := netnsPath(name)
+	// EINVAL: not mounted, a name whose maker died half way.
+	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && err != unix.EINVAL && err != unix.ENOENT {
+		return fmt.Errorf("unmounting %s: %w", path, err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// nsID identifies a namespace.
+type nsID struct{ dev, ino uint64 }
+
+func nsIDOf(path string) (nsID, bool) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return nsID{}, false
+	}
+	return nsID{st.Dev, st.Ino}, true
+}
+
+// killIn kills the processes in the network namespaces until there are none.
+func killIn(spaces map[nsID]bool, spare int) error {
+	const tries = 10_000 // counted, not timed: who cannot run has not waited
+	for try := 1; ; try++ {
+		pids, err := processesIn(spaces, spare)
+		if err != nil || len(pids) == 0 {
+			return err
+		}
+		for _, pid := range pids {
+			if err := unix.Kill(pid, unix.SIGKILL); err != nil && err != unix.ESRCH {
+				return permission(fmt.Errorf("killing process %d: %w", pid, err))
+			}
+		}
+		if try == tries {
+			return fmt.Errorf("testbed: processes %v do not die", pids)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// processesIn returns the processes whose main thread is in one of the
+// namespaces, except spare and the caller.
+func processesIn(spaces map[nsID]bool, spare int) ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("testbed: %w", err)
+	}
+	var pids []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == spare || pid == os.Getpid() {
+			continue
+		}
+		// A zombie has no namespace, a process that is gone no file.
+		if id, ok := nsIDOf("/proc/" + e.Name() + "/ns/net"); ok && spaces[id] {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}

@@ -1,0 +1,369 @@
+package arq
+
+import (
+	"math/bits"
+
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/base/serial"
+)
+
+// loss finds what must be sent again, as RACK-TLP does (RFC 8985): by time and
+// not by counting, so that reordering costs nothing.
+type loss struct {
+	sacked, lost int32      // units in these states
+	hint         serial.U32 // nothing before it is lost
+	backoff      uint8      // time-outs in a row, on any network
+	reorderAt    mono.Time  // when something that is missing counts as lost
+}
+
+// rack is what of that each network has for itself: what was sent is compared with what
+// was sent on the same network, for on another one it may take longer.
+type rack struct {
+	probed    bool          // a tail-loss probe is under way
+	tries     uint8         // probes and time-outs before the first round trip was measured, on one of several networks
+	patience  uint8         // the reorder window is shifted left by it
+	episodes  uint8         // losses since patience was last raised
+	shownOnce bool          // what shown is about was sent once
+	fresh     bool          // nothing has arrived since it was empty
+	patientAt mono.Time     // when patience was last raised
+	rackTime  mono.Time     // latest sending time of anything that has arrived
+	shown     mono.Time     // latest sending time of what an acknowledgement shows, 0 = nothing new
+	deadline  mono.Time     // of the probe or the time-out
+	moved     mono.Time     // when una last moved, or something went into flight
+	empty     mono.Duration // shortest round trip since it was last empty
+}
+
+const (
+	patienceMost = 6
+	patienceKept = 16                   // losses for which patience lasts (RFC 8985, section 6.2, step 4)
+	backoffMost  = 32                   // keeps the shift sane; RTOMax ends it before
+	restartAfter = 5 * mono.Millisecond // without traffic
+)
+
+// begin sets the timer when the first unit goes into flight.
+func (f *subflow) begin(now mono.Time) {
+	if now.Sub(f.moved) > restartAfter {
+		f.restart(now)
+	}
+	f.fresh = true
+	f.progress(now, true)
+}
+
+// progress notes that an acknowledgement moved una, or shows that something has arrived
+// by this one of several networks, and sets the timer anew if more is in flight.
+func (f *subflow) progress(now mono.Time, more bool) {
+	f.moved, f.probed = now, false
+	if !more {
+		f.deadline = mono.Never
+		return
+	}
+	d := f.rtt.probe(&f.sh.cfg)
+	if f.rtt.smoothed == 0 {
+		d <<= f.tries
+	}
+	f.deadline = now.Add(d)
+}
+
+// shows notes that an acknowledgement shows a unit that was sent at a time.
+func (f *subflow) shows(sent mono.Time, once bool) {
+	if sent > f.shown {
+		f.shown, f.shownOnce = sent, once
+	}
+}
+
+// arrived takes a unit off the wire that has now arrived.
+func (s *Sender) arrived(now mono.Time, r *Record) {
+	f := s.network(r.via())
+	if r.state&lost != 0 {
+		r.state &^= lost
+		s.loss.lost--
+		if r.state&probe == 0 { // it was given up too soon
+			f.lostBytes = max(0, f.lostBytes-r.bytes())
+			f.bePatient(now)
+			s.undoTimeout(r.via())
+		}
+	} else {
+		f.pipe -= r.bytes()
+	}
+	f.arrivedBytes += r.bytes()
+	if r.state&resent != 0 && now.Sub(r.sent)-s.held < f.rtt.lowest/2 {
+		// Much sooner than any round trip: that was the first sending, and the
+		// time of the second says nothing (RFC 8985, section 6.2, step 2).
+		if r.state&probe == 0 {
+			f.bePatient(now)
+		}
+		return
+	}
+	f.rackTime = max(f.rackTime, r.sent)
+	if s.more != nil {
+		f.shows(r.sent, r.state&resent == 0)
+	}
+}
+
+// bePatient widens the reorder window, at most once per round trip.
+func (f *subflow) bePatient(now mono.Time) {
+	if now.Sub(f.patientAt) > f.rtt.smoothed {
+		f.patientAt, f.episodes = now, 0
+		f.patience = min(f.patience+1, patienceMost)
+	}
+}
+
+// undoTimeout takes back the last time-out on a network, if nothing has confirmed it:
+// the peer or this host had lost its core, and what was sent has arrived.
+func (s *Sender) undoTimeout(via int) {
+	f := s.network(via)
+	if f.prior == 0 {
+		return
+	}
+	f.cwnd = max(f.cwnd, f.prior)
+	f.beganCwnd, f.prior = f.cwnd, 0
+	for lsn := s.una; lsn != s.nxt && s.loss.lost > 0; lsn++ {
+		if r := s.Record(lsn); r.state&lost != 0 && r.via() == via {
+			r.state &^= lost
+			s.loss.lost--
+			f.pipe += r.bytes()
+		}
+	}
+}
+
+// OnSack takes in one word of selective acknowledgement: bit i set means that
+// base+i has arrived. Call Detect after the last word.
+func (s *Sender) OnSack(now mono.Time, base serial.U32, word uint64) {
+	l := &s.loss
+	for ; word != 0; word &= word - 1 {
+		lsn := base.Add(int32(bits.TrailingZeros64(word)))
+		if !s.Holds(lsn) {
+			continue // none of ours: the peer is confused or hostile
+		}
+		r := s.Record(lsn)
+		if r.state&sacked != 0 {
+			continue
+		}
+		s.arrived(now, r)
+		r.state |= sacked
+		l.sacked++
+		s.network(r.via()).shows(r.sent, r.state&resent == 0)
+	}
+}
+
+// Detect ends an acknowledgement: it marks as lost what was sent so long
+// before something that has arrived that reordering does not explain it, and
+// sets the timer for the rest.
+func (s *Sender) Detect(now mono.Time) {
+	if s.loss.sacked == 0 {
+		s.loss.reorderAt = mono.Never
+		return
+	}
+	s.settle(now)
+	s.detect(now)
+}
+
+func (s *Sender) detect(now mono.Time) {
+	found := uint8(0) // a bit for each network
+	f, via := &s.subflow, 0
+	reorder := f.reorder()
+	wait := mono.Never
+	left := s.loss.sacked
+	for lsn := s.una; lsn != s.nxt && left > 0; lsn++ {
+		r := s.Record(lsn)
+		if r.state&sacked != 0 {
+			left--
+			continue
+		}
+		if r.state&lost != 0 {
+			continue
+		}
+		if r.via() != via {
+			via = r.via()
+			f = s.network(via)
+			reorder = f.reorder()
+		}
+		if r.sent > f.rackTime {
+			continue
+		}
+		if due := r.sent.Add(f.rtt.smoothed + reorder); r.sent.Add(reorder) < f.rackTime || due <= now {
+			f.lostBytes += r.bytes()
+			s.markLost(lsn)
+			found |= 1 << via
+		} else {
+			wait = min(wait, due)
+		}
+	}
+	for ; found != 0; found &= found - 1 {
+		f := s.network(bits.TrailingZeros8(found))
+		f.onLoss(now)
+		if f.episodes++; f.episodes >= patienceKept {
+			f.episodes, f.patience = 0, 0
+		}
+	}
+	s.loss.reorderAt = wait
+}
+
+// reorder is how much later than its successors on its network a segment may arrive
+// before it counts as lost (RFC 8985, section 6.2).
+func (f *subflow) reorder() mono.Duration {
+	w := max(f.rtt.smoothed/4, f.sh.cfg.ReorderMin) << f.patience
+	return min(w, max(f.rtt.smoothed, f.sh.cfg.ProbeMin))
+}
+
+func (s *Sender) markLost(lsn serial.U32) {
+	r := s.Record(lsn)
+	if r.state&(lost|sacked) != 0 {
+		return
+	}
+	if s.loss.lost == 0 || lsn.Less(s.loss.hint) {
+		s.loss.hint = lsn
+	}
+	r.state = r.state&^probe | lost
+	s.loss.lost++
+	s.network(r.via()).pipe -= r.bytes()
+}
+
+// HasLost reports whether NextLost has something to send again now.
+func (s *Sender) HasLost() bool {
+	_, ok := s.NextLost()
+	return ok
+}
+
+// NextLost returns the oldest unit that must be sent again. ok is false when
+// there is none, or it may not be sent now.
+func (s *Sender) NextLost() (lsn serial.U32, ok bool) {
+	if s.loss.lost == 0 {
+		return 0, false
+	}
+	for lsn = s.loss.hint.Max(s.una); lsn != s.nxt; lsn++ {
+		if r := s.Record(lsn); r.state&lost != 0 {
+			s.loss.hint = lsn
+			return lsn, s.network(r.resendVia(s.use, s.alive)).allows(r.bytes())
+		}
+	}
+	panic("arq: lost units are counted that are not there")
+}
+
+// Resent notes that the unit which NextLost named was sent again.
+func (s *Sender) Resent(now mono.Time, lsn serial.U32) {
+	r := s.Record(lsn)
+	via := r.resendVia(s.use, s.alive)
+	f := s.network(via)
+	r.state = r.state&^(lost|viaMask) | resent | recordState(via)<<viaShift
+	r.sent = now
+	s.loss.lost--
+	f.push(now, r.bytes())
+	if f.deadline == mono.Never {
+		f.deadline = now.Add(s.timeout(f))
+	}
+}
+
+// timeout is how long to wait before everything in flight counts as lost. It
+// doubles with every second one: a single datagram often finds a queue full
+// that others share well, and must not starve. It differs by up to a quarter from peer to peer and from time to time, so that
+// those whom one full queue has hit do not come back all at once.
+func (s *Sender) timeout(f *subflow) mono.Duration {
+	d := f.rtt.retransmit(&f.sh.cfg)
+	if f.rtt.smoothed == 0 {
+		d <<= f.tries
+	}
+	d = min(d<<(s.loss.backoff/2), s.sh.cfg.RTOMax)
+	jitter := (uint32(s.una) + uint32(s.loss.backoff)) * 0x9e3779b1 >> 20 // Knuth's multiplicative hash
+	return d + d/4*mono.Duration(jitter)/(1<<12)
+}
+
+// Deadline returns when OnTimer must be called.
+func (s *Sender) Deadline() mono.Time {
+	at := min(s.deadline, s.loss.reorderAt, s.paceAt)
+	for i := 1; i < s.networks(); i++ {
+		at = min(at, s.network(i).deadline, s.network(i).paceAt)
+	}
+	return at
+}
+
+// OnTimer does what is due at now: ends a pause, looks for losses, then probes
+// for a lost tail by sending the last unit again, then gives up all that is
+// in flight with growing intervals. Ask NextLost and CanPush afterwards. It
+// never gives up on the peer: one may be alive and have no receive for long, so
+// whether it is there is found out by asking it (llp, Hello).
+func (s *Sender) OnTimer(now mono.Time) {
+	for i := range s.networks() {
+		if f := s.network(i); now >= f.paceAt {
+			f.paceAt = mono.Never
+		}
+	}
+	if now >= s.loss.reorderAt {
+		s.detect(now)
+	}
+	if s.una == s.nxt {
+		return
+	}
+	for i := range s.networks() {
+		if now >= s.network(i).deadline {
+			s.expire(now, i)
+		}
+	}
+}
+
+// expire probes a network, or gives up what is in flight there.
+func (s *Sender) expire(now mono.Time, via int) {
+	f := s.network(via)
+	f.deadline = now.Add(s.timeout(f))
+	if f.pipe == 0 {
+		return // what is lost goes out as soon as it may
+	}
+	if s.more != nil {
+		f.tries = min(f.tries+1, 6)
+	}
+	if !f.probed {
+		f.probed = true
+		lsn := s.newest(via)
+		s.markLost(lsn)
+		s.Record(lsn).state |= probe
+		return
+	}
+	s.loss.backoff = min(s.loss.backoff+1, backoffMost)
+	for lsn := s.una; lsn != s.nxt; lsn++ {
+		if s.Record(lsn).via() == via {
+			s.markLost(lsn)
+		}
+	}
+	f.onTimeout()
+	s.timedOut |= 1 << via
+}
+
+// TimeOuts returns how many time-outs there were in a row since anything was
+// acknowledged.
+func (s *Sender) TimeOuts() int { return int(s.loss.backoff) }
+
+// stuckTries is after how many time-outs in a row something does not get through.
+const stuckTries = 8
+
+// Stuck reports whether something does not get through, though the receiver may answer
+// when it is asked.
+func (s *Sender) Stuck() bool { return s.loss.backoff >= stuckTries }
+
+// Repeat has all that is in flight sent again: the peer had no receive for it,
+// and has one now. The network is not to blame, so the window stays as it is.
+func (s *Sender) Repeat(now mono.Time) {
+	if s.una == s.nxt {
+		return
+	}
+	for lsn := s.una; lsn != s.nxt; lsn++ {
+		if r := s.Record(lsn); r.state&(lost|sacked) == 0 {
+			s.markLost(lsn)
+			r.state |= probe
+		}
+	}
+	s.loss.backoff = 0
+	for i := range s.networks() {
+		f := s.network(i)
+		f.probed, f.deadline = false, now.Add(s.timeout(f))
+	}
+}
+
+// newest returns the last unit that is on the wire of a network as far as we know.
+// There is one when pipe is not 0.
+func (s *Sender) newest(via int) serial.U32 {
+	lsn := s.nxt - 1
+	for r := s.Record(lsn); r.state&(sacked|lost) != 0 || r.via() != via; r = s.Record(lsn) {
+		lsn--
+	}
+	return lsn
+}

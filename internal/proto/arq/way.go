@@ -1,0 +1,130 @@
+package arq
+
+import "github.com/xwarp/xwarp/internal/base/mono"
+
+// There may be a second way to a peer, for large data: cheaper by the byte than the
+// first, and slower. Nothing is to overtake anything, for that would be taken for
+// loss. So all of a Run goes one way, but for its beginning, which waits for the
+// first way to show that it is one; and what is lost is sent again the first way.
+
+// LongMin is from how many bytes on a message is long. A peer is sent to the second
+// way after RunAfter datagrams of long messages, of which not all have arrived yet: a
+// stream of short ones loses more by the slower way than it gains.
+const (
+	LongMin  = 32 << 10
+	RunAfter = 4
+)
+
+// Turn is how a datagram goes.
+type Turn uint8
+
+// Turns.
+const (
+	FirstWay  Turn = iota
+	LastFirst      // the first way, and the peer is to look at the second: what follows may come there
+	SecondWay
+)
+
+// Run is what is sent to a peer from when it has everything until it has
+// everything again.
+type Run struct {
+	long   uint8 // datagrams of long messages, up to RunAfter
+	second bool  // what is sent goes the second way
+}
+
+// Idle reports whether the run has no datagram of a long message: Next would
+// answer FirstWay to a short one, and change nothing.
+func (r *Run) Idle() bool { return r.long == 0 }
+
+// Large reports whether the run has become one for the second way.
+func (r *Run) Large() bool { return r.long == RunAfter }
+
+// Second reports whether what is sent goes the second way.
+func (r *Run) Second() bool { return r.second }
+
+// Next says how the next datagram goes, which belongs to a long message or not. s is
+// the Sender of the run; whole tells that all has arrived that was sent before.
+func (r *Run) Next(now mono.Time, w *Way, s *Sender, whole, long bool) Turn {
+	switch {
+	case whole:
+		r.end(now, w)
+	case r.second && s.TimeOuts() > 0: // a way on which nothing arrives is none
+		r.second = false
+		w.lose(now)
+	}
+	switch {
+	case r.second || !long:
+	case r.long < RunAfter:
+		if r.long++; r.long == RunAfter {
+			return LastFirst
+		}
+	default:
+		r.second = w.found
+	}
+	if r.second {
+		return SecondWay
+	}
+	return FirstWay
+}
+
+// end ends the run: all of it has arrived.
+func (r *Run) end(now mono.Time, w *Way) {
+	if r.second {
+		w.judge(now)
+	}
+	*r = Run{}
+}
+
+// Way is what a sender knows of the second way to a peer. Whether it leads there is
+// found out by asking: a firewall does not see AF_XDP, but may well see this.
+type Way struct {
+	found bool      // it leads there
+	asks  uint8     // questions that went it since large data did without loss
+	askAt mono.Time // when the next may
+
+	sent, resent uint32 // units of the present run, and of them again
+}
+
+// Time between questions: after the first that is not answered, and the most.
+const (
+	askFirst = 20 * mono.Millisecond
+	askMost  = 60 * mono.Second
+)
+
+// Found reports whether the way leads to the peer.
+func (w *Way) Found() bool { return w.found }
+
+// Wanting reports whether a question is due.
+func (w *Way) Wanting(now mono.Time) bool { return !w.found && now >= w.askAt }
+
+// Ask notes that a question goes that way.
+func (w *Way) Ask(now mono.Time) {
+	w.lose(now)
+	w.asks = min(w.asks+1, 250)
+}
+
+// Answered notes that a question was answered.
+func (w *Way) Answered() { w.found = w.found || w.asks > 0 }
+
+// Sent notes that n units went that way.
+func (w *Way) Sent(n int) { w.sent += uint32(n) }
+
+// Resent notes that n units of a run that goes that way were sent again.
+func (w *Way) Resent(n int) { w.resent += uint32(n) }
+
+// lose makes the way one that has to be found anew, later each time.
+func (w *Way) lose(now mono.Time) {
+	w.found, w.askAt = false, now.Add(min(askFirst<<min(w.asks, 20), askMost))
+}
+
+// judge looks back at a run, all of which has arrived. A way that has lost half of it
+// is none.
+func (w *Way) judge(now mono.Time) {
+	switch {
+	case w.resent > w.sent/2:
+		w.lose(now)
+	case w.resent == 0:
+		w.asks = 0
+	}
+	w.sent, w.resent = 0, 0
+}

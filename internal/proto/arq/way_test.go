@@ -1,0 +1,105 @@
+package arq
+
+import (
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/base/mono"
+)
+
+// TestRun_turns walks through a run, datagram by datagram.
+func TestRun_turns(t *testing.T) {
+	var s Sender
+	s.Init(NewShared(Config{}, 256), 1)
+	w := &Way{}
+	w.Ask(0)
+	w.Answered()
+	var r Run
+	for i, c := range []struct {
+		whole, long bool
+		want        Turn
+	}{
+		{true, false, FirstWay},
+		{false, true, FirstWay},
+		{false, true, FirstWay},
+		{false, false, FirstWay}, // does not count
+		{false, true, FirstWay},
+		{false, true, LastFirst},
+		{false, true, SecondWay},
+		{false, false, SecondWay}, // overtakes nothing
+		{true, true, FirstWay},
+		{false, true, FirstWay},
+	} {
+		if got := r.Next(0, w, &s, c.whole, c.long); got != c.want {
+			t.Fatalf("datagram %d goes %d, want %d", i, got, c.want)
+		}
+	}
+}
+
+// enter makes r a run that has become one for the second way.
+func enter(r *Run, w *Way, s *Sender) Turn {
+	for range RunAfter {
+		r.Next(0, w, s, false, true)
+	}
+	return r.Next(0, w, s, false, true)
+}
+
+func TestRun_unknownWay(t *testing.T) {
+	var s Sender
+	s.Init(NewShared(Config{}, 256), 1)
+	var r Run
+	w := &Way{}
+	if got := enter(&r, w, &s); got != FirstWay || !r.Large() || r.Second() || !w.Wanting(0) {
+		t.Fatalf("goes %d; large %v, wanting %v", got, r.Large(), w.Wanting(0))
+	}
+	w.Answered() // to nothing that was asked
+	if w.Found() {
+		t.Error("an answer counts that nobody has asked for")
+	}
+	w.Ask(0)
+	if w.Answered(); r.Next(0, w, &s, false, true) != SecondWay || w.Wanting(0) {
+		t.Error("the way was found and is not taken")
+	}
+}
+
+// TestWay_pauses: after a time-out, and after runs of which much was lost, the way has
+// to be found anew, later each time; one run without loss forgives all.
+func TestWay_pauses(t *testing.T) {
+	w := &Way{}
+	now := mono.Time(0)
+	for i := range 30 {
+		if !w.Wanting(now) {
+			t.Fatalf("question %d is not due", i)
+		}
+		w.Ask(now)
+		pause := min(askFirst<<min(i, 20), askMost)
+		if w.Wanting(now.Add(pause - 1)) {
+			t.Fatalf("question %d comes too soon", i+1)
+		}
+		now = now.Add(pause)
+	}
+	var s Sender
+	s.Init(NewShared(Config{}, 256), 1)
+	for _, c := range []struct {
+		sent, resent int
+		found        bool
+		asks         uint8
+	}{{10, 6, false, 30}, {10, 5, true, 30}, {10, 0, true, 0}} {
+		w.Ask(now)
+		w.Answered()
+		w.asks = 30
+		var r Run
+		enter(&r, w, &s)
+		w.Sent(c.sent)
+		w.Resent(c.resent)
+		r.Next(now, w, &s, true, false)
+		if w.Found() != c.found || w.asks != c.asks || !r.Idle() {
+			t.Errorf("%d of %d sent again: found %v, asked %d times", c.resent, c.sent, w.Found(), w.asks)
+		}
+	}
+	var r Run
+	enter(&r, w, &s)
+	s.loss.backoff = 1
+	if got := r.Next(now, w, &s, false, true); got != FirstWay || w.Found() {
+		t.Errorf("after a time-out data goes %d", got)
+	}
+}

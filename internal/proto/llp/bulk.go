@@ -1,0 +1,235 @@
+package llp
+
+import (
+	"net/netip"
+
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/base/serial"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/proto/arq"
+	"github.com/xwarp/xwarp/iwarp/dgram"
+)
+
+// bulk is the second way of an endpoint, for large data: the kernel's UDP beside
+// AF_XDP. A frame at a time is the quickest way for what is short; what is long is
+// cheaper in pieces of 64 KiB that the kernel cuts up late or, inside a machine,
+// never. The same datagrams go both ways, so all that makes them reliable is the
+// same, and what was lost is sent again the first way.
+//
+// Whether the second way leads to a peer is found out by a Hello: a firewall does
+// not see AF_XDP, but may well see this.
+type bulk struct {
+	dg     fabric.Datagram // or nil
+	ways   []way           // by Peer.Index
+	tx     *fabric.Batch
+	whole  int  // its room when nothing is queued
+	queued bool // something is, here or there
+	lent   bool // the batch that Recv filled last is of this carrier
+	looks  int  // how often an idle Recv looks here yet
+	turns  int  // batches of the first way in a row
+	idle   uint // Recvs that found nothing
+}
+
+// A look at the second way is a system call, so it is looked at when there is
+// reason to: for looksAfter idle Recvs after a datagram that says so, and by the next
+// idle one after sleepLeast without a Recv, for who sleeps is woken by either. Of all
+// others one in idleLook does. turnsMost batches come the first way at most before the
+// second is asked.
+const (
+	looksAfter = 64
+	sleepLeast = 10 * mono.Microsecond
+	idleLook   = 4096
+	turnsMost  = 8
+)
+
+// Long says that the open datagram to p begins with a part of a long message. Its
+// ULPDUs are pushed afterwards.
+func (e *Endpoint) Long(p *Peer) {
+	e.out.long = true
+	if e.multi.dg != nil {
+		p.Snd.Spread()
+	}
+}
+
+// way is what is known of the second way to a peer. It is not part of the peer, for
+// most have none.
+type way struct {
+	arq.Way
+	path fabric.Path // of the second carrier
+}
+
+// way returns that to p.
+func (b *bulk) way(p *Peer) *way {
+	for int(p.Index) >= len(b.ways) {
+		b.ways = append(b.ways, way{})
+	}
+	return &b.ways[p.Index]
+}
+
+// forget makes the way to p one that is not known, which nothing goes.
+func (b *bulk) forget(p *Peer) {
+	if int(p.Index) < len(b.ways) {
+		b.ways[p.Index], p.run = way{}, arq.Run{}
+	}
+}
+
+func (b *bulk) init(dg fabric.Datagram, bufs int) {
+	if b.dg = dg; dg != nil {
+		b.tx = fabric.NewBatch(txBatch, bufs)
+		b.whole = dg.TxRoom()
+	}
+}
+
+func (b *bulk) close() error {
+	if b.dg == nil {
+		return nil
+	}
+	return b.dg.Close()
+}
+
+// room reports whether one more datagram can be queued.
+func (b *bulk) room() bool { return b.dg.TxRoom() > len(b.tx.Pkts) }
+
+// recvOther fills the batch from the second way when it is its turn: the first had n
+// datagrams. Those come before, for who sends on both began there. away is the time
+// since the last Recv.
+func (e *Endpoint) recvOther(n int, away mono.Duration) int {
+	b := &e.bulk
+	b.lent = false
+	if away >= sleepLeast {
+		b.looks = max(b.looks, 1)
+	}
+	if n > 0 {
+		if b.looks > 0 {
+			b.turns++
+		}
+		return n
+	}
+	b.turns = 0
+	if b.looks > 0 {
+		b.looks--
+		return e.recvBulk()
+	}
+	if b.idle++; b.idle%idleLook == 0 {
+		return e.recvBulk()
+	}
+	return 0
+}
+
+// lookThere sees to it that the second way is looked at, if the header of what came
+// the first says so.
+func (e *Endpoint) lookThere(h *dgram.Header) {
+	if h.Flags&dgram.FlagBulk != 0 {
+		e.bulk.looks = looksAfter
+	}
+}
+
+// recvBulk fills the batch from the second way.
+func (e *Endpoint) recvBulk() int {
+	n := e.bulk.dg.Recv(e.rx)
+	if n == 0 {
+		return 0
+	}
+	e.bulk.lent, e.bulk.looks = true, looksAfter
+	e.Stats.RxBulk += uint64(n)
+	for i := range e.rx.Pkts {
+		from := &e.rx.Pkts[i].From
+		if from.Port() < dgram.BulkPort {
+			*from = fabric.Remote{} // nobody's
+			continue
+		}
+		*from = from.WithPort(from.Port() - dgram.BulkPort)
+	}
+	return n
+}
+
+// inBulk reports whether the next datagram to p, that with number lsn, goes as bulk.
+// Once one does all that follow do, until everything has arrived.
+func (e *Endpoint) inBulk(p *Peer, lsn serial.U32, long bool) bool {
+	if e.bulk.dg == nil || !long && p.run.Idle() {
+		return false
+	}
+	w := &e.bulk.way(p).Way
+	turn := p.run.Next(e.now, w, &p.Snd, lsn == p.acked, long)
+	if turn == arq.LastFirst {
+		e.out.hdr.Flags |= dgram.FlagBulk
+	}
+	if p.run.Large() && w.Wanting(e.now) {
+		e.Wake(&p.Assoc, e.now)
+	}
+	return turn == arq.SecondWay
+}
+
+// ask sends a Hello the second way when one is due, as long as a datagram to p may
+// be. The answer comes the first way.
+func (e *Endpoint) ask(p *Peer) {
+	if !p.run.Large() || !p.Open() {
+		return
+	}
+	w := e.bulk.way(p)
+	if !w.Wanting(e.now) {
+		return
+	}
+	w.Ask(e.now)
+	var ok bool
+	if w.path, ok = e.ResolveBulk(p.Remote); !ok {
+		return // it may be a later time
+	}
+	h := dgram.Header{Type: dgram.TypeHello, Flags: dgram.FlagBulk, SrcEpoch: p.local, DstEpoch: p.remote}
+	if e.beginHello(h, int(p.most), int(p.most)) {
+		e.finishBulk(w.path)
+	}
+}
+
+// ResolveBulk returns the second way to a peer, if there may be one. It is a control
+// call, like Resolve.
+func (e *Endpoint) ResolveBulk(to fabric.Remote) (path fabric.Path, ok bool) {
+	a := to.AddrPort()
+	if e.bulk.dg == nil || a.Port() > 0xffff-dgram.BulkPort {
+		return 0, false
+	}
+	path, err := e.bulk.dg.Resolve(netip.AddrPortFrom(a.Addr(), a.Port()+dgram.BulkPort))
+	return path, err == nil
+}
+
+// HasBulk reports whether there is a second way out.
+func (e *Endpoint) HasBulk() bool { return e.bulk.dg != nil }
+
+// wayAnswered deals with the answer to a Hello of size bytes that went the second way.
+func (e *Endpoint) wayAnswered(p *Peer, size int) {
+	if size >= int(p.most) {
+		e.bulk.way(p).Answered()
+	}
+}
+
+// finishBulk seals the open datagram and queues it for the second way.
+func (e *Endpoint) finishBulk(to fabric.Path) {
+	e.seal()
+	e.out.emit(e.bulk.tx, e.caps.Headroom, to, true)
+	e.queuedBulk()
+}
+
+// queuedBulk notes that one more datagram waits for the second way.
+func (e *Endpoint) queuedBulk() {
+	b := &e.bulk
+	b.queued = true
+	e.Stats.TxDatagrams++
+	e.Stats.TxBulk++
+	e.dirty = true
+	if len(b.tx.Pkts) == txBatch {
+		b.push()
+	}
+}
+
+func (b *bulk) push() {
+	if len(b.tx.Pkts) > 0 {
+		b.dg.Send(b.tx)
+		b.tx.Reset()
+	}
+}
+
+func (b *bulk) flush() {
+	b.push()
+	b.dg.Flush()
+	b.queued = b.dg.TxRoom() < b.whole
+}

@@ -1,0 +1,450 @@
+package llp
+
+import (
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/base/serial"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/proto/arq"
+	"github.com/xwarp/xwarp/iwarp/dgram"
+)
+
+// Peer is an association with another endpoint, from its first datagram until
+// one of the two is gone. A peer that restarts is another Peer.
+type Peer struct {
+	// What every datagram needs comes first, in one cache line.
+	local, remote uint32 // the two sides' numbers of the association; remote is 0 until it has answered
+	path          fabric.Path
+	most, whole   int32   // largest payload to send: in all, and without a nearly empty last frame
+	goal          int32   // largest payload that both ends take
+	mute          uint8   // short Hellos that were answered since data or an acknowledgement was heard
+	tries         uint8   // Hellos sent
+	run           arq.Run // what is sent to it
+	measured      bool    // a Hello of some size has come through
+	uncertain     bool    // where it is: the next datagram that is proven to be of it says so
+	stranger      bool    // nothing was heard that proves it alive: see strangers
+	Wanted        bool    // something was to be sent to it: see Want. Before, one that never answers is no loss
+
+	Assoc
+	Remote fabric.Remote
+
+	// A new life of the peer that says it is there, and has not proved it:
+	// its number and the one that it was given.
+	candidate, offered uint32
+	muteAt             uint32 // when mute last grew: milliseconds, which wrap, for a peer shall be small
+	credit             int32  // bytes that a stranger may be sent
+	older, newer       *Peer
+}
+
+// Open reports whether the peer has answered: before, no ULPDU may be sent.
+func (p *Peer) Open() bool { return p.remote != 0 }
+
+// Path returns the way to the peer.
+func (p *Peer) Path() fabric.Path { return p.path }
+
+// NewsKind is what became of an association.
+type NewsKind uint8
+
+// Kinds of news.
+const (
+	PeerOpened    NewsKind = iota + 1 // it has answered
+	PeerLost                          // it was silent for too long
+	PeerRestarted                     // it does not know the association any more, or has begun a new one
+)
+
+// News is something that became of an association.
+type News struct {
+	Kind NewsKind
+	Peer *Peer
+}
+
+// Sizes of a datagram's payload in bytes that a path is tried with. Every
+// network that we meet carries the last.
+const (
+	ethernetPayload = 1472
+	basePayload     = 1232 // the least MTU of IPv6 and its UDP header
+)
+
+// Timing of Hellos.
+const (
+	helloFirst = 20 * mono.Millisecond // until a Hello without an answer is sent again
+	helloMost  = mono.Second
+	helloTries = 3 // Hellos of one size
+)
+
+// peerAt returns the association with an endpoint, or nil.
+func (e *Endpoint) peerAt(remote fabric.Remote) *Peer {
+	hash := remote.Hash()
+	for p, at := e.byAddr.First(hash); p != nil; p, at = e.byAddr.Next(hash, at) {
+		if p.Remote == remote {
+			return p
+		}
+	}
+	return nil
+}
+
+// Associate returns the association with an endpoint, which is begun when there
+// is none: the Hello goes out with the next step.
+func (e *Endpoint) Associate(remote fabric.Remote, path fabric.Path) *Peer {
+	if p := e.peerAt(remote); p != nil {
+		e.strangers.remove(p) // it is the caller's now
+		return p
+	}
+	return e.add(remote, path, e.number())
+}
+
+// Want notes that something is to be sent to p, and from when on its silence
+// counts, if it has never answered: somebody may be there now, so a Hello is
+// due at once.
+func (e *Endpoint) Want(p *Peer) {
+	p.Wanted = true
+	if !p.Open() && !p.closed {
+		p.unanswered, p.askAt = 0, e.now
+		e.Wake(&p.Assoc, e.now)
+	}
+}
+
+// number makes the number of a new association.
+func (e *Endpoint) number() uint32 {
+	for {
+		if n := uint32(e.random.Uint64()); n != 0 {
+			return n
+		}
+	}
+}
+
+func (e *Endpoint) add(remote fabric.Remote, path fabric.Path, local uint32) *Peer {
+	p := &Peer{Remote: remote, path: path, local: local, uncertain: true}
+	e.Add(e.now, &p.Assoc, serial.U32(local), 0, e.now) // nothing to acknowledge before open
+	e.setPayload(p, basePayload)
+	if int(p.Index) == len(e.peers) {
+		e.peers = append(e.peers, nil)
+	}
+	e.peers[p.Index] = p
+	e.bulk.forget(p)
+	if e.multi.dg != nil {
+		e.multi.forget(p)
+	}
+	e.byAddr.Add(p.Remote.Hash(), p)
+	return p
+}
+
+// setPayload sets how much a datagram to p may carry.
+func (e *Endpoint) setPayload(p *Peer, n int) {
+	p.most, p.whole = int32(n), int32(e.Whole(n))
+	p.Snd.SetSegment(n)
+}
+
+// Whole returns how many of n bytes of payload a datagram should have for the best
+// bandwidth. At MTU 9000 that is 8128 of 8972: a further frame costs as much as
+// copying one, and with a nearly empty third one bandwidth is 4 % less.
+func (e *Endpoint) Whole(n int) int {
+	if rest := (e.caps.Headroom + n) % mem.FrameSize; rest < mem.FrameSize/4 && n > mem.FrameSize {
+		n -= rest
+	}
+	return n
+}
+
+// open notes the peer's number, with which its own ULPDUs begin.
+func (e *Endpoint) open(p *Peer, remote uint32) {
+	p.remote = remote
+	e.Expect(&p.Assoc, serial.U32(remote))
+	e.News = append(e.News, News{PeerOpened, p})
+}
+
+// end ends an association on this side.
+func (e *Endpoint) end(p *Peer, why NewsKind) {
+	if p.closed {
+		return
+	}
+	e.Stats.PeersLost++
+	e.News = append(e.News, News{why, p})
+	e.remove(p)
+}
+
+// remove forgets an association. Its index is used again, so the caller must
+// have dropped what it keeps under it before the next Associate or Next.
+//
+// A new life of the peer that was offered an association gets it now: it may
+// be using it already. Without that, two ends that begin anew at the same time
+// would refuse one another for ever.
+func (e *Endpoint) remove(p *Peer) {
+	e.Remove(&p.Assoc)
+	if p.stranger {
+		e.strangers.remove(p)
+		e.dg.Drop(p.path)
+	} else {
+		e.lives++
+	}
+	e.byAddr.Remove(p.Remote.Hash(), p)
+	if e.multi.dg != nil {
+		e.multi.drop(p)
+	}
+	e.peers[p.Index] = nil
+	if p.offered != 0 {
+		e.open(e.add(p.Remote, p.path, p.offered), p.candidate)
+	}
+}
+
+// Disassociate ends an association and tells the peer, as well as one datagram can.
+func (e *Endpoint) Disassociate(p *Peer) {
+	if !p.closed {
+		if p.Snd.TimeOuts() > 0 {
+			e.doubt(p) // nobody looks any more where it is, and it will ask why there is no answer
+		}
+		e.leave(p)
+		e.remove(p)
+	}
+}
+
+// leave acknowledges what p has sent, and tells it that the association is over.
+func (e *Endpoint) leave(p *Peer) {
+	if !p.Open() {
+		return
+	}
+	if !e.TxRoom() {
+		e.Flush()
+	}
+	if p.Rcv.Deadline() != mono.Never {
+		e.Ack(e.now, p, 0)
+	}
+	e.reset(p.path, p.local, p.remote)
+}
+
+// reset tells that the association src, dst is not known here, or not any more.
+func (e *Endpoint) reset(to fabric.Path, src, dst uint32) {
+	if !e.TxRoom() || !e.out.open(e.dg, e.arena, e.caps.Headroom, dgram.HeaderLen) {
+		return // the next datagram of the peer asks again
+	}
+	e.out.hdr = dgram.Header{Type: dgram.TypeReset, SrcEpoch: src, DstEpoch: dst}
+	e.finish(to)
+	e.Stats.TxResets++
+}
+
+// adopt decides about data or an acknowledgement whose numbers are not those of
+// the association with its sender, if there is one. It returns the association
+// that the datagram belongs to, or nil.
+func (e *Endpoint) adopt(p *Peer, from fabric.Remote, h *dgram.Header) *Peer {
+	switch {
+	case p != nil && p.local == h.DstEpoch && p.remote == 0:
+		e.open(p, h.SrcEpoch) // its answer to our Hello was lost
+		return p
+	case p != nil && p.accepts(h):
+		return e.promote(p)
+	}
+	if q := e.recall(p, from, h); q != nil {
+		return q
+	}
+	e.Stats.RxStale++
+	e.refuse(from, h)
+	return nil
+}
+
+// accepts reports whether a datagram accepts the association that p's new life
+// was offered.
+func (p *Peer) accepts(h *dgram.Header) bool {
+	return p.offered != 0 && p.offered == h.DstEpoch && p.candidate == h.SrcEpoch
+}
+
+// promote replaces an association by the one of the peer's new life, which has
+// proved with its last datagram that it is no echo of an old one.
+func (e *Endpoint) promote(old *Peer) *Peer {
+	e.end(old, PeerRestarted)
+	return e.peerAt(old.Remote)
+}
+
+// refuse tells the sender of a datagram that its association is not known here, and
+// keeps nothing of it.
+func (e *Endpoint) refuse(from fabric.Remote, h *dgram.Header) {
+	if h.DstEpoch == 0 || h.Type == dgram.TypeReset || e.unnamed() {
+		return
+	}
+	path, ok := e.wayBack(from)
+	if !ok {
+		return
+	}
+	e.reset(path, h.DstEpoch, h.SrcEpoch)
+	if e.peerAt(from) == nil {
+		e.push() // as long as the path is there
+		e.dg.Drop(path)
+	}
+}
+
+// control deals with what is about the association itself.
+func (e *Endpoint) control(p *Peer, from fabric.Remote, h *dgram.Header) {
+	if h.Type == dgram.TypeReset {
+		switch {
+		case p == nil || p.local != h.DstEpoch || p.remote != h.SrcEpoch:
+			e.Stats.RxStale++
+		case p.offered != 0: // it has begun anew, and does not know its former life
+			e.promote(p)
+		default:
+			e.end(p, PeerRestarted)
+		}
+		return
+	}
+	var body dgram.Hello
+	body.Parse(e.reader.Peek(dgram.HelloLen))
+	limit, size := int(body.MaxPayload), int(body.Length)
+	if h.Type == dgram.TypeHelloAck {
+		e.readPaths(h)
+		p, _ = e.named(p, from)
+		e.answered(p, h, limit, size)
+		return
+	}
+	if size != dgram.HeaderLen+e.reader.Len() || limit < basePayload {
+		e.Stats.RxMalformed++
+		return
+	}
+	e.readPaths(h)
+	p, from = e.named(p, from)
+	e.greeted(p, from, h, size)
+}
+
+// greeted deals with a Hello of size bytes.
+func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size int) {
+	if p != nil && p.accepts(h) {
+		p = e.promote(p)
+	}
+	if p != nil && p.stranger && h.DstEpoch == 0 && p.remote != h.SrcEpoch {
+		e.forget(p) // one of the two is made up, and both may be
+		p = nil
+	}
+	switch {
+	case h.DstEpoch != 0 && (p == nil || p.local != h.DstEpoch || p.remote != h.SrcEpoch && p.remote != 0):
+		if p = e.recall(p, from, h); p == nil {
+			e.Stats.RxStale++
+			e.refuse(from, h)
+			return
+		}
+		e.heard(p)
+	case h.DstEpoch == 0 && (p == nil || p.stranger):
+		path, ok := e.wayBack(from)    // where this one came from
+		if !ok || e.multi.via() != 0 { // strangers meet on the first network
+			e.Stats.RxMalformed++ // no way back: as good as no sender
+			return
+		}
+		if p == nil {
+			p = e.meet(from, path, h.SrcEpoch)
+		}
+		p.came(size)
+	case p.remote == 0:
+		e.open(p, h.SrcEpoch)
+	case p.remote != h.SrcEpoch:
+		// Perhaps the peer began anew, perhaps this is an old datagram that
+		// somebody sends again. Offer an association: who proves that it got
+		// the offer is alive.
+		if p.candidate != h.SrcEpoch {
+			p.candidate, p.offered = h.SrcEpoch, e.number()
+		}
+		e.hello(dgram.TypeHelloAck, e.back(p), p.offered, h.SrcEpoch, e.helloLeast(), size)
+		return
+	case h.DstEpoch != 0:
+		e.heard(p)
+		e.learn(p)
+	}
+	e.answerHello(p, h, size)
+}
+
+// answered deals with the answer to a Hello of size bytes, which says that the
+// peer takes datagrams of limit bytes.
+func (e *Endpoint) answered(p *Peer, h *dgram.Header, limit, size int) {
+	if p == nil || p.local != h.DstEpoch || p.remote != h.SrcEpoch && p.remote != 0 {
+		e.Stats.RxStale++
+		return
+	}
+	if p.remote == 0 {
+		e.open(p, h.SrcEpoch)
+	}
+	e.heard(p)
+	if h.Flags&dgram.FlagBulk != 0 {
+		e.wayAnswered(p, size)
+		return
+	}
+	if size < int(p.most) {
+		e.mutes(p)
+	}
+	e.learn(p)
+	if !e.pathAnswered(p, size) {
+		return
+	}
+	p.goal = int32(min(limit, e.caps.MaxPayload))
+	if n := min(int(p.goal), size); n > int(p.most) {
+		e.setPayload(p, n)
+		e.bulk.forget(p) // it may carry less
+		e.doubtOthers(p)
+	}
+	p.askAt = e.now.Add(e.Config().KeepAlive)
+	if size >= basePayload && !p.measured {
+		p.measured = true
+		if p.most < p.goal { // perhaps nobody was there yet when larger ones were tried
+			p.askAt = e.now
+			e.Wake(&p.Assoc, e.now)
+		}
+	}
+}
+
+// heard notes that the peer is alive: it knows both numbers.
+func (e *Endpoint) heard(p *Peer) {
+	e.Heard(e.now, &p.Assoc)
+	if p.uncertain {
+		e.known(p)
+	}
+}
+
+// shortHello is the length in bytes of a Hello without padding on a single network.
+const shortHello = dgram.HeaderLen + dgram.HelloLen
+
+// helloSize returns how long the next Hello to p is: as long as a datagram can
+// be, and less when that does not come through. Those that keep an association
+// alive are short, unless the path was not found to carry what both ends take:
+// then they try that, and a short one follows when there is no answer (RFC
+// 8899, section 5.3).
+func (e *Endpoint) helloSize(p *Peer) int {
+	switch {
+	case p.measured && (p.most >= p.goal || p.unanswered > 0):
+		return e.helloLeast()
+	case p.measured:
+		return int(p.goal)
+	case p.tries < helloTries:
+		return e.caps.MaxPayload
+	case p.tries < 2*helloTries:
+		return min(ethernetPayload, e.caps.MaxPayload)
+	}
+	return basePayload
+}
+
+// hello queues a Hello or an answer of size bytes to one of answered bytes.
+func (e *Endpoint) hello(t dgram.Type, to fabric.Path, src, dst uint32, size, answered int) bool {
+	if !e.beginHello(dgram.Header{Type: t, SrcEpoch: src, DstEpoch: dst}, size, answered) {
+		return false
+	}
+	e.finish(to)
+	return true
+}
+
+// answerHello answers a Hello of size bytes, which came the way that the answer
+// names.
+func (e *Endpoint) answerHello(p *Peer, h *dgram.Header, size int) {
+	answer := dgram.Header{Type: dgram.TypeHelloAck, Flags: h.Flags & dgram.FlagBulk, SrcEpoch: p.local, DstEpoch: p.remote}
+	if n := e.helloLeast(); p.spend(n) && e.beginHello(answer, n, size) {
+		e.finish(e.back(p))
+	}
+}
+
+// beginHello builds a Hello or an answer. false means no room.
+func (e *Endpoint) beginHello(h dgram.Header, size, answered int) bool {
+	if !e.TxRoom() || !e.out.open(e.dg, e.arena, e.caps.Headroom, size) {
+		return false
+	}
+	e.out.hdr = h
+	body := dgram.Hello{MaxPayload: uint16(e.caps.MaxPayload), Length: uint16(answered)}
+	body.Put(e.out.reserve(dgram.HelloLen))
+	if len(e.multi.list) > 0 {
+		e.out.hdr.Flags |= dgram.FlagPaths
+		e.out.put(e.arena, e.multi.list)
+	}
+	e.out.zeros(e.arena, size-e.helloLeast())
+	e.Stats.TxHellos++
+	return true
+}

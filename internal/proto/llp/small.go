@@ -1,0 +1,56 @@
+package llp
+
+import (
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/proto/arq"
+	"github.com/xwarp/xwarp/iwarp/dgram"
+)
+
+// SmallMax is the most bytes of a ULPDU, its DDP header included, that Small
+// takes: what fits one frame on every path.
+const SmallMax = basePayload - dgram.HeaderLen - dgram.LengthLen
+
+// Small is the short way of a datagram that has one ULPDU of n bytes, at most
+// SmallMax: it returns the place of the ULPDU, which the caller writes. SendSmall
+// follows. nil means no room now.
+func (e *Endpoint) Small(n int) []byte {
+	if e.dg.TxRoom() <= len(e.tx.Pkts) || e.bulk.queued && !e.bulk.room() {
+		return nil
+	}
+	f, ok := e.dg.Frame()
+	if !ok {
+		return nil
+	}
+	const front = dgram.HeaderLen + dgram.LengthLen
+	e.out.small = fabric.Desc{Addr: f + mem.Addr(e.caps.Headroom), Len: uint32(front + n)}
+	return e.arena.At(e.out.small.Addr, front+n)[front:]
+}
+
+// SendSmall sends what Small began to p at once, as the ULPDU that the next Push
+// is for. credit is as for Commit.
+func (e *Endpoint) SendSmall(now mono.Time, p *Peer, credit uint8) {
+	h := dgram.Header{
+		Type: dgram.TypeData, Key: e.cfg.Key, SrcEpoch: p.local, DstEpoch: p.remote, LSN: p.Snd.Next(),
+		Ack: p.Rcv.Next(), Window: e.Window(), Credit: credit, Held: arq.HeldOf(p.Rcv.Held(now)),
+	}
+	if p.Snd.AckSoon() {
+		h.Flags = dgram.FlagAckSoon
+	}
+	if !e.cfg.NoCRC {
+		h.Flags |= dgram.FlagCRC
+	}
+	h.PutSmall(e.arena.At(e.out.small.Addr, int(e.out.small.Len)), !e.cfg.NoCRC)
+	if e.inBulk(p, h.LSN, false) {
+		w := e.bulk.way(p)
+		w.Sent(1)
+		e.bulk.tx.Add(fabric.Packet{To: w.path}, e.out.small)
+		e.queuedBulk()
+	} else {
+		e.tx.Add(fabric.Packet{To: p.path, Sealed: !e.cfg.NoCRC}, e.out.small)
+		e.Stats.TxDatagrams++
+	}
+	e.Flush()
+	p.Rcv.Acked(false)
+}

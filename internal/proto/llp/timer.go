@@ -1,0 +1,112 @@
+package llp
+
+import (
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/iwarp/dgram"
+)
+
+// Expire returns a peer with something that may be due at now, or nil. The
+// caller looks at Peer.Snd and Peer.Rcv, and then calls Rearm.
+func (e *Endpoint) Expire(now mono.Time) *Peer {
+	e.now = now
+	for i, ok := e.Assocs.Expire(now); ok; i, ok = e.Assocs.Expire(now) {
+		if p := e.peers[i]; e.greet(p) && !e.swallowed(p) {
+			return p
+		}
+	}
+	return nil
+}
+
+// Rearm sets the timer of a peer anew, and frees what an idle one does not
+// need. idle tells that the caller has nothing to send to it either. An
+// acknowledgement that is due now is the caller's to send.
+func (e *Endpoint) Rearm(p *Peer, idle bool) {
+	if p.closed {
+		return
+	}
+	if n := uint8(p.Snd.TimeOuts()); n != p.timeOuts {
+		if n > p.timeOuts && n >= doubtTries {
+			e.doubt(p)
+		}
+		p.timeOuts = n
+	}
+	e.Assocs.Rearm(e.now, &p.Assoc, idle)
+	if e.multi.dg != nil {
+		e.Wake(&p.Assoc, max(e.tend(p), e.now+1))
+	}
+}
+
+// How many time-outs in a row, and short Hellos that were answered meanwhile,
+// are needed before the path may be suspected. Of datagrams that two thirds of
+// the time get lost, one way or the other, hardly as many do in a row.
+const (
+	swallowTries  = 8
+	swallowHellos = 4
+)
+
+// mutes notes that p has answered a short Hello. Answers that come together count as
+// one: a peer that stood still answers all Hellos at once that have waited for it, and
+// what was sent meanwhile, and found no room there, has yet to be sent again.
+func (e *Endpoint) mutes(p *Peer) {
+	now := uint32(e.now / mono.Time(mono.Millisecond))
+	if p.mute == 0 || mono.Duration(now-p.muteAt)*mono.Millisecond >= 2*e.Config().RTOMax {
+		p.mute, p.muteAt = min(p.mute+1, swallowHellos), now
+	}
+}
+
+// swallowed ends an association whose peer answers short Hellos and nothing
+// else: the path does not carry any more what it did when it was measured. What
+// was cut cannot be cut again, for each segment has its number; a new
+// association measures the path anew.
+func (e *Endpoint) swallowed(p *Peer) bool {
+	if p.Snd.TimeOuts() < swallowTries || p.mute < swallowHellos || p.most <= basePayload {
+		return false
+	}
+	e.end(p, PeerLost)
+	return true
+}
+
+// greet sends the Hello that is due to p, if one is: to set the association up,
+// to measure the path, or because nothing was heard for long. It reports
+// whether the association goes on.
+func (e *Endpoint) greet(p *Peer) bool {
+	if e.bulk.dg != nil {
+		e.ask(p)
+	}
+	if e.now < p.askAt {
+		return true
+	}
+	c := e.Config()
+	life := p.heardAt.Add(min(strangerLife, c.PeerLost))
+	if p.stranger && e.now >= life {
+		e.forget(p)
+		return false
+	}
+	if (p.Open() || p.Wanted) && e.lost(e.now, &p.Assoc) {
+		e.end(p, PeerLost)
+		return false
+	}
+	if p.measured && p.most >= p.goal && !e.KeepAlive(e.now, &p.Assoc) {
+		return true // nor need the path be tried again
+	}
+	size := e.helloSize(p)
+	if p.stranger {
+		size = min(size, int(p.credit))
+	}
+	if size < e.helloLeast() {
+		p.askAt = life // more must have come from it, or it is forgotten then
+		return true
+	}
+	if !e.hello(dgram.TypeHello, p.path, p.local, p.remote, size, size) {
+		p.askAt = e.now.Add(100 * mono.Microsecond) // no room
+		return true
+	}
+	p.spend(size)
+	if p.unanswered >= doubtTries {
+		e.doubt(p)
+	}
+	p.askAt = e.now.Add(min(helloFirst<<min(p.unanswered, 10), helloMost, c.PeerLost/(2*lostTries)))
+	p.asked(e.now)
+	p.tries = min(p.tries+1, 250)
+	return true
+}

@@ -1,0 +1,86 @@
+package conform
+
+import (
+	"errors"
+	"net/netip"
+	"runtime"
+	"testing"
+
+	"github.com/xwarp/xwarp/bpf"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/carrier/inet"
+	"github.com/xwarp/xwarp/internal/carrier/inet/route"
+	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
+	"github.com/xwarp/xwarp/xdp"
+	"github.com/xwarp/xwarp/xdp/asavie"
+)
+
+const xdpPort = 4791
+
+// TestDatagram_xdp runs over AF_XDP sockets on a veth pair, with both drivers
+// in both modes.
+func TestDatagram_xdp(t *testing.T) {
+	ours := func(c xdp.Config) (fabric.Port, error) { return xdp.Open(c) }
+	theirs := func(c xdp.Config) (fabric.Port, error) { return asavie.Open(c) }
+	for _, d := range []struct {
+		name string
+		mode bpf.Mode
+		open func(xdp.Config) (fabric.Port, error)
+		ipv6 bool
+	}{
+		{"generic", bpf.Generic, ours, false},
+		{"driver", bpf.Driver, ours, false},
+		{"asavieGeneric", bpf.Generic, theirs, false},
+		{"asavieDriver", bpf.Driver, theirs, false},
+		{"genericIPv6", bpf.Generic, ours, true},
+		{"driverIPv6", bpf.Driver, ours, true},
+		{"genericVLAN", bpf.Generic, openVLAN, false},
+		{"driverVLAN", bpf.Driver, openVLAN, false},
+		{"driverVLANIPv6", bpf.Driver, openVLAN, true},
+	} {
+		t.Run(d.name, func(t *testing.T) {
+			var ends [2]*inet.Endpoint
+			for i, h := range newTestbedOf(t, testbed.Config{MTU: 9000, IPv6: d.ipv6}).Hosts {
+				ends[i] = openXDP(t, h, d.open, d.mode)
+			}
+			Datagram(t, func(*testing.T) (a, b fabric.Datagram, step func()) { return ends[0], ends[1], runtime.Gosched })
+		})
+	}
+}
+
+// openVLAN opens a port whose frames have the tag of a VLAN.
+func openVLAN(c xdp.Config) (fabric.Port, error) {
+	c.Steer.VLAN = 100
+	return xdp.Open(c)
+}
+
+// openXDP opens an endpoint on the device of a host. All cases of a suite share
+// it: to open an AF_XDP socket takes longer than a case.
+func openXDP(t *testing.T, h *testbed.Host, open func(xdp.Config) (fabric.Port, error), mode bpf.Mode) (e *inet.Endpoint) {
+	t.Helper()
+	arena := newArena(t)
+	on(t, h, func() error {
+		table, err := route.Open(route.Config{Link: h.Dev})
+		if err != nil {
+			return err
+		}
+		closing(t, table)
+		port, err := open(xdp.Config{
+			Device: h.Dev, Arena: arena, Mode: mode, Steer: bpf.Config{PortBase: xdpPort},
+			RxDepth: 512, TxDepth: 512, Frames: 1536, Track: true,
+		})
+		if errors.Is(err, xdp.ErrUnsupported) {
+			testenv.NoXDP(t, err)
+		}
+		if err != nil {
+			return err
+		}
+		link := table.Link()
+		e = newEndpoint(t, inet.Config{
+			Port: port, Resolver: table, Local: netip.AddrPortFrom(h.Addr, xdpPort), MAC: link.MAC,
+		})
+		return nil
+	})
+	return e
+}

@@ -1,0 +1,34 @@
+// Package testenv says what tests need of the machine that they run on, and what
+// becomes of those that do not find it.
+package testenv
+
+import (
+	"os"
+	"testing"
+)
+
+// requireXDP is set to 1 where root and AF_XDP are supposed to be there, so that a test
+// which was left out cannot pass for a success.
+const requireXDP = "XWARP_REQUIRE_XDP"
+
+// RequiresXDP reports whether root and AF_XDP have to be there.
+func RequiresXDP() bool { return os.Getenv(requireXDP) == "1" }
+
+// NeedRoot leaves out a test that makes network namespaces, loads BPF programs or opens
+// AF_XDP sockets where the user may not; see NoXDP.
+func NeedRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		NoXDP(t, "needs root, for network namespaces and AF_XDP")
+	}
+}
+
+// NoXDP leaves out a test that this machine cannot run, for a reason that is a text or
+// an error. Where RequiresXDP it fails instead.
+func NoXDP(t testing.TB, why any) {
+	t.Helper()
+	if RequiresXDP() {
+		t.Fatalf("%v (and %s=1 is set)", why, requireXDP)
+	}
+	t.Skip(why)
+}

@@ -1,0 +1,111 @@
+package p2p
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/shm"
+)
+
+func TestTuner_limit(t *testing.T) {
+	cost := shm.PullCost{Call: 1500, PerByte: 0.068}
+	for _, c := range []struct {
+		name  string
+		each  float64 // ns per byte of a copy
+		lo, x int
+	}{
+		{"cores near each other", 0.095, 23_000, 26_000},
+		{"cores far from each other", 0.35, tuneLeast, tuneLeast},
+		{"in between", 0.15, 11_000, 12_000},
+		{"a copy that costs less than half a pull", 0.03, 40_000, 40_000},
+		{"a clock that stands still", 0, 40_000, 40_000},
+	} {
+		u := &tuner{least: c.each}
+		if n := u.limit(cost, 40_000); n < c.lo || n > c.x {
+			t.Errorf("%s: %d, want %d to %d", c.name, n, c.lo, c.x)
+		}
+	}
+}
+
+// TestTuner_disturbed: of several copies the shortest counts, and each decision
+// stands for itself.
+func TestTuner_disturbed(t *testing.T) {
+	u := &tuner{}
+	for round, base := range []mono.Duration{300, 900} {
+		for i := 1; i <= tuneCopies; i++ {
+			took := base
+			if i != 5 {
+				took = 4 * mono.Millisecond
+			}
+			if made := u.copied(3000, took); made != (i == tuneCopies) {
+				t.Fatalf("round %d, copy %d: a decision: %v", round, i, made)
+			}
+		}
+		if want := float64(base) / 3000; u.least != want {
+			t.Errorf("round %d: %g ns per byte, want %g", round, u.least, want)
+		}
+		u.limit(shm.PullCost{Call: 1}, 1<<20)
+	}
+}
+
+func TestTuner_nil(t *testing.T) {
+	var u *tuner
+	if u.due() || u.try() {
+		t.Error("a channel without a tuner is timed")
+	}
+}
+
+// TestChannel_tuned: the limit of a channel that is calibrated follows what copies take, in
+// its bounds, and messages on both sides of it come in order, those that are copied
+// for trial too.
+func TestChannel_tuned(t *testing.T) {
+	w := newCrew(t, 2, near, func(_ int, c *Config) { c.Calibrate = true })
+	p := &w.eps[0].peers[1]
+	for i := range 400 {
+		n := []int{3000, 5000, 20_000, 100, 24_000, 60_000}[i%6]
+		src, dst := bytes.Repeat([]byte{byte(i)}, n), make([]byte, n)
+		send := w.eps[0].Isend(word(0, 1), 1, src)
+		recv := w.eps[1].Irecv(word(0, 1), dst)
+		w.until(func() bool { return send.Done() && recv.Done() })
+		_, err := send.Wait()
+		must(t, err)
+		_, err = recv.Wait()
+		must(t, err)
+		if !bytes.Equal(src, dst) {
+			t.Fatalf("message %d is not what was sent", i)
+		}
+		if p.eagerMax != p.eagerTop || p.eagerTop < tuneLeast || p.eagerTop > p.eagerCap {
+			t.Fatalf("after message %d the limits are %d and %d, of at most %d", i, p.eagerMax, p.eagerTop, p.eagerCap)
+		}
+	}
+	if p.tune != nil && p.tune.tick < tuneCopies { // nil: pulls cannot be measured here
+		t.Errorf("%d copies were looked at", p.tune.tick)
+	}
+	w.drain()
+}
+
+// TestChannel_tunedIsSettable: a limit that is given stays.
+func TestChannel_tunedIsSettable(t *testing.T) {
+	for _, c := range []Config{{EagerMax: 4 << 10}, {EagerNear: 40_000}, {EagerNear: -1}} {
+		want := int32(max(c.EagerMax, c.EagerNear, 0))
+		c.Shared, c.Calibrate = true, true
+		w := newCrew(t, 2, c)
+		if p := &w.eps[0].peers[1]; p.tune != nil || p.eagerMax != want || p.channel == nil {
+			t.Errorf("%+v: the limit is %d, want %d; calibrated: %v", c, p.eagerMax, want, p.tune != nil)
+		}
+		for _, n := range []int{0, 39_000, 41_000} {
+			send := w.eps[0].Isend(word(0, 1), 1, make([]byte, n))
+			recv := w.eps[1].Irecv(word(0, 1), make([]byte, n))
+			w.until(func() bool { return send.Done() && recv.Done() })
+			_, err := send.Wait()
+			must(t, err)
+			_, err = recv.Wait()
+			must(t, err)
+			if near := w.eps[0].Stats.Near; n == 39_000 && (near == 2) != (want == 40_000) {
+				t.Errorf("%+v: %d messages were copied through the channel", c, near)
+			}
+		}
+		w.drain()
+	}
+}

@@ -1,0 +1,156 @@
+package verbs
+
+import (
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/fabric"
+)
+
+// streamUser is what a stream belongs to: a CMID while it listens or starts up,
+// then the connection of a queue pair.
+type streamUser interface {
+	// ready is called when the stream has something new, and returns how much
+	// work that was.
+	ready(now mono.Time) (work int)
+}
+
+// streams is what a context knows of its streams. Memory that is needed while
+// bytes are moved, and not between, is here and not at each connection.
+type streams struct {
+	users       []streamUser // by fabric.StreamID; nil: nobody
+	rcs         []*QP        // queue pairs of type RC, by number minus rcBase; nil is free
+	named       []fabric.StreamID
+	again       []*rc  // that have read something: there may be more
+	sending     []*rc  // that have something to send; FIFO
+	timed       []*rc  // that wait for a time
+	lines       []*SRQ // at which queue pairs wait for receives
+	other       []*rc  // the list that again or sending is swapped with
+	deadline    mono.Time
+	step        uint32
+	transmitted bool // something was sent since the last step: the rest waits for the next
+
+	in    []byte   // what is being received
+	out   batch    // what is being sent
+	spare [][]byte // buffers for parts of FPDUs
+}
+
+// inLen is how many bytes are received at a time: several of the longest FPDU,
+// and little enough to stay in the cache.
+const inLen = 256 << 10
+
+func (s *streams) init() { s.deadline = mono.Never }
+
+// use makes u the user of a stream; nil: nobody.
+func (s *streams) use(id fabric.StreamID, u streamUser) {
+	for len(s.users) <= int(id) {
+		s.users = append(s.users, nil)
+	}
+	s.users[id] = u
+}
+
+// pollStreams is Poll for RC and the connection manager.
+func (c *Context) pollStreams(now mono.Time) (work int) {
+	s := &c.streams
+	s.step++
+	again := s.again
+	s.again, s.other = s.other[:0], nil
+	for _, r := range again {
+		r.again = false
+	}
+	if len(s.lines) > 0 {
+		work += s.serveLines()
+	}
+	s.named = c.cfg.Streams.Poll(now, s.named[:0])
+	for _, id := range s.named {
+		if int(id) < len(s.users) && s.users[id] != nil {
+			work += s.users[id].ready(now)
+		}
+	}
+	for _, r := range again {
+		if r.looked != s.step {
+			work += r.ready(now)
+		}
+	}
+	clear(again)
+	s.other = again
+	if now >= c.cm.deadline {
+		work += c.expireCM(now)
+	}
+	if now >= s.deadline {
+		work += s.expire(now)
+	}
+	sending := s.sending
+	s.sending, s.other = s.other[:0], nil
+	for _, r := range sending {
+		r.queued = false
+		work += r.transmit(now)
+	}
+	clear(sending)
+	s.other = sending
+	c.cfg.Streams.Flush()
+	s.transmitted = false
+	return work
+}
+
+// streamDeadline is Deadline for streams.
+func (c *Context) streamDeadline() mono.Time {
+	if c.cfg.Streams == nil {
+		return mono.Never
+	}
+	s := &c.streams
+	if len(s.again)+len(s.sending) > 0 || s.canServe() {
+		return 0
+	}
+	return min(s.deadline, c.cm.deadline, c.cfg.Streams.Deadline())
+}
+
+// expire calls the connections whose time has come, and returns how many.
+func (s *streams) expire(now mono.Time) (work int) {
+	s.deadline = mono.Never
+	kept := s.timed[:0]
+	for _, r := range s.timed {
+		if r.timer <= now {
+			work++
+			r.expire(now)
+		}
+		if r.timer != mono.Never {
+			s.deadline = min(s.deadline, r.timer)
+			kept = append(kept, r)
+		} else {
+			r.timed = false
+		}
+	}
+	clear(s.timed[len(kept):])
+	s.timed = kept
+	return work
+}
+
+// buffer returns an empty buffer, keep takes one back.
+func (s *streams) buffer() []byte {
+	if n := len(s.spare); n > 0 {
+		b := s.spare[n-1]
+		s.spare = s.spare[:n-1]
+		return b[:0]
+	}
+	return nil
+}
+
+// sparesKept is how many buffers, of 64 KiB at most, wait to be used again.
+const sparesKept = 16
+
+func (s *streams) keep(b []byte) {
+	if cap(b) > 0 && len(s.spare) < sparesKept {
+		s.spare = append(s.spare, b[:0])
+	}
+}
+
+// closeStreams ends all connections in order.
+func (c *Context) closeStreams() {
+	for _, q := range c.streams.rcs {
+		if q != nil {
+			q.Destroy()
+		}
+	}
+	if c.cfg.Streams != nil {
+		c.cfg.Streams.Flush()
+	}
+}
