@@ -57,7 +57,7 @@ func (r *rank) sendRecord(out *outbox) {
 	if err != nil {
 		return
 	}
-	b := make([]byte, st.Size()) // what it was made with: see newRecord
+	b := make([]byte, st.Size())            // what it was made with: see newRecord
 	n, _ := r.record.ReadAt(b, 0)           // what cannot be read is missing in the end
 	if r.queue != nil && r.queueSlot == 0 { // they are the device's: once is enough
 		trace.AddLosses(b[:n], r.queue.losses())
