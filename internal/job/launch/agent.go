@@ -102,8 +102,9 @@ func (a *agent) obey(o order) (last bool) {
 		a.findWay(o.Peers, o.IPv6, o.Device)
 	case opFenced:
 		a.pmi.Add(o.Values)
+		line := marshal(boot.Reply{Op: boot.OpFenced, Values: o.Values})
 		for _, r := range a.ranks {
-			r.fenced(o.Values)
+			r.fenced(line)
 		}
 	case opEnded:
 		for _, r := range a.ranks {
