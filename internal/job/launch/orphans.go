@@ -51,12 +51,17 @@ func isDeadChild(pid int) bool {
 	return ok && p.parent == os.Getpid() && p.state == 'Z'
 }
 
-// killOrphans kills the descendants of this process that are of another user.
+// killOrphans kills the descendants of this process that are of another user. All ranks
+// are dead and were awaited. What seems to be dead is awaited, too: it may have threads.
 func killOrphans() error {
 	return killAll(func(pid int) bool {
 		p, ok := readProcess(pid)
-		if !ok || p.state == 'Z' || realUser(pid) == os.Getuid() {
+		if !ok || realUser(pid) == os.Getuid() {
 			return false
+		}
+		if p.parent == os.Getpid() && p.state == 'Z' {
+			dead, _ := unix.Wait4(pid, nil, unix.WNOHANG, nil)
+			return dead != pid
 		}
 		for ok && p.parent > 1 && p.parent != os.Getpid() {
 			p, ok = readProcess(p.parent)
