@@ -81,7 +81,7 @@ func New(c Config) (*Arena, error) {
 		size := roundUp(c.Size, hugePage)
 		fd, err := memfd(c.Name, size, unix.MFD_HUGETLB)
 		if err == nil {
-			if a, err := create(fd, size, unix.MAP_POPULATE); err == nil || c.Huge == HugeMust {
+			if a, err := create(Map, fd, size); err == nil || c.Huge == HugeMust {
 				return a, err
 			}
 		}
@@ -89,7 +89,7 @@ func New(c Config) (*Arena, error) {
 			return newCollapsed(c.Name, size)
 		}
 		if fd, err := hugeTmpfile(size); err == nil {
-			if a, err := create(fd, size, unix.MAP_POPULATE); err == nil {
+			if a, err := create(Map, fd, size); err == nil {
 				a.huge = true
 				return a, nil
 			}
@@ -100,7 +100,7 @@ func New(c Config) (*Arena, error) {
 	if err != nil {
 		return nil, fmt.Errorf("arena: %w", err)
 	}
-	return create(fd, size, unix.MAP_POPULATE)
+	return create(Map, fd, size)
 }
 
 // newCollapsed makes an arena of a memfd whose pages are made huge ones once they are
@@ -110,7 +110,7 @@ func newCollapsed(name string, size int) (*Arena, error) {
 	if err != nil {
 		return nil, fmt.Errorf("arena: %w", err)
 	}
-	a, err := create(fd, size, 0)
+	a, err := create(mapLater, fd, size)
 	if err != nil {
 		return nil, err
 	}
@@ -125,8 +125,8 @@ func newCollapsed(name string, size int) (*Arena, error) {
 }
 
 // create makes an arena of a file of size bytes, which it owns.
-func create(fd, size, flags int) (*Arena, error) {
-	a, err := mapFile(fd, size, flags)
+func create(mapped func(fd, size int) (*Arena, error), fd, size int) (*Arena, error) {
+	a, err := mapped(fd, size)
 	if err != nil {
 		unix.Close(fd)
 		return nil, err
@@ -167,7 +167,7 @@ func MapPart(fd, size int, part Part, prefault ...Part) (*Arena, error) {
 	if size <= 0 || int64(size) > st.Size || part.Len < 0 || uint64(part.Start) > uint64(size) || part.Len > size-int(part.Start) {
 		return nil, fmt.Errorf("arena: cannot map %d bytes, %d of them from %d on ours, of a file of %d", size, part.Len, part.Start, st.Size)
 	}
-	a, err := mapFile(fd, size, 0)
+	a, err := mapLater(fd, size)
 	if err != nil {
 		return nil, err
 	}
@@ -178,6 +178,9 @@ func MapPart(fd, size int, part Part, prefault ...Part) (*Arena, error) {
 	a.heap.resetTo(part.Start, Addr(part.Len))
 	return a, nil
 }
+
+// mapLater maps a file whose pages are looked up when they are touched first.
+func mapLater(fd, size int) (*Arena, error) { return mapFile(fd, size, 0) }
 
 func mapFile(fd, size, flags int) (*Arena, error) {
 	b, err := mapAligned(fd, size, flags)
