@@ -29,9 +29,10 @@ func (r *fillRing) push(chunk mem.Addr) {
 
 // put writes a chunk into the first entry from at on that nobody has written,
 // and returns the position behind it. All between what the kernel sees and that
-// is written then.
+// is written then. It gives up, and the chunk is lost, in a ring that somebody has torn
+// up: there is room for all chunks, so that the search ends within a lap or two.
 func (r *fillRing) put(at uint32, chunk mem.Addr) (next uint32) {
-	for {
+	for range putLaps * len(r.addrs) {
 		entry := (*uint64)(&r.addrs[at&r.mask])
 		old := atomic.LoadUint64(entry)
 		switch shown := atomic.LoadUint32(r.shared); {
@@ -43,11 +44,17 @@ func (r *fillRing) put(at uint32, chunk mem.Addr) (next uint32) {
 			return at + 1
 		}
 	}
+	return at
 }
 
-// show lets the kernel see all that is before end, which put has returned.
+// putLaps is more often than put goes around a ring while others write it, too.
+const putLaps = 16
+
+// show lets the kernel see all that is before end, which put has returned. Who comes
+// in between has shown at least one more entry, so that there are no more tries than
+// entries unless somebody tears up the ring.
 func (r *fillRing) show(end uint32) {
-	for {
+	for range len(r.addrs) + 1 {
 		shown := atomic.LoadUint32(r.shared)
 		if end-shown-1 > r.mask || atomic.CompareAndSwapUint32(r.shared, shown, end) {
 			return // somebody else did, or we

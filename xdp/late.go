@@ -69,6 +69,14 @@ func (m *meeting) await(slot int) (caps PortCaps, err error) {
 // each slot was opened or is gone, which gone reports. It reports whether that was
 // so. When it fails the slots do, with the same reason.
 func (q *Queue) Bind(gone func(slot int) bool) (done bool, err error) {
+	fault := guarded(func() error {
+		done, err = q.bindLate(gone)
+		return nil
+	})
+	return done || fault != nil, errors.Join(err, fault)
+}
+
+func (q *Queue) bindLate(gone func(slot int) bool) (done bool, err error) {
 	m := meetingOf(q.arena, q.layout)
 	for slot := range q.config.Slots {
 		if atomic.LoadUint32(&m.mapped[slot]) == 0 && !gone(slot) {

@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
 // livenessFile says which slots of a queue have somebody: a file without content, in
@@ -16,9 +18,9 @@ type livenessFile struct{ fd int }
 
 // newLivenessFile makes one in which nobody has a lock.
 func newLivenessFile() (livenessFile, error) {
-	fd, err := unix.MemfdCreate("xwarp-liveness", unix.MFD_CLOEXEC)
+	fd, err := mem.Memfd("xwarp-liveness", 0)
 	if err != nil {
-		return livenessFile{-1}, fmt.Errorf("xdp: memfd_create: %w", err)
+		return livenessFile{-1}, fmt.Errorf("xdp: %w", err)
 	}
 	return livenessFile{fd}, nil
 }

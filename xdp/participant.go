@@ -1,7 +1,6 @@
 package xdp
 
 import (
-	"math/bits"
 	"sync/atomic"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
@@ -142,14 +141,4 @@ func (m *participant) hold(bufs []Desc) {
 	for i := range bufs {
 		m.slotTable.mark(m.held, bufs[i].Addr)
 	}
-}
-
-// heldBy returns the frames that a slot holds.
-func (g *slotTable) heldBy(slot int) (frames []mem.Addr) {
-	for i := range g.held[slot] {
-		for w := atomic.LoadUint64(&g.held[slot][i]); w != 0; w &= w - 1 {
-			frames = append(frames, g.frame(i*64+bits.TrailingZeros64(w)))
-		}
-	}
-	return frames
 }

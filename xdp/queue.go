@@ -175,7 +175,7 @@ func OpenQueues(each []QueueConfig) (all []*Queue, err error) {
 	if err := rooms.Check(l.part / mem.FrameSize); err != nil {
 		return nil, fmt.Errorf("xdp: QueueConfig.Part is %d: %w", l.part, err)
 	}
-	arena, err := mem.New(mem.Config{Size: l.size()})
+	arena, err := mem.New(mem.Config{Size: l.size(), Shared: true})
 	if err != nil {
 		return nil, err
 	}
@@ -403,7 +403,7 @@ func (q *Queue) Vacate(slot int) error {
 	// Packets that were being delivered when the socket was taken out of the
 	// table are delivered after this: it waits for what runs on all processors.
 	_, _, _ = unix.Syscall(unix.SYS_MEMBARRIER, membarrierGlobal, 0, 0)
-	errs = append(errs, q.takeBack(slot, sockets))
+	errs = append(errs, guarded(func() error { return q.takeBack(slot, sockets) }))
 	for _, s := range sockets {
 		errs = append(errs, s.close())
 	}
@@ -421,12 +421,7 @@ func (q *Queue) takeBack(slot int, sockets []*socket) error {
 				return fmt.Errorf("xdp: cannot map the RX ring of slot %d: %w", slot, err)
 			}
 		}
-		rx := &s.rings.rx
-		rx.resume()
-		for rx.ours != rx.theirs {
-			g.mark(g.held[slot], rx.pop().Addr)
-		}
-		rx.publish()
+		g.markReceived(&s.rings.rx, g.held[slot])
 	}
 	held := g.heldBy(slot)
 	for len(held) > 0 { // by and by, so that they are spread

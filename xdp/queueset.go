@@ -176,7 +176,7 @@ func OpenQueueSets(each []QueueSetConfig) (all []*QueueSet, err error) {
 	}
 	first.ownArena = true
 	for range first.config.Slots {
-		a, err := mem.New(mem.Config{Size: part})
+		a, err := mem.New(mem.Config{Size: part, Shared: true})
 		if err != nil {
 			return nil, errors.Join(err, first.Close())
 		}

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		mains := map[string]func() error{
 			asRank: onWorld(rankMain), asDown: onWorld(downMain), asKiller: onWorld(killerMain), asSpread: onWorld(spreadMain),
-			asPairs: onWorld(pairsMain), asLauncher: launcherMain,
+			asPairs: onWorld(pairsMain), asLauncher: launcherMain, asHostile: hostileMain,
 		}
 		if rank := mains[os.Args[1]]; rank != nil {
 			if err := rank(); err != nil {
@@ -45,6 +45,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if os.Getenv(xrunEnv) != "" {
+		limitData()
 		main()
 	}
 	for _, name := range []string{"HYDRA_HOST_FILE", "SLURM_JOB_NODELIST", "SLURM_NODELIST", "LSB_MCPU_HOSTS", "LSB_HOSTS", "PE_HOSTFILE", "PBS_NODEFILE"} {

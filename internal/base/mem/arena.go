@@ -42,6 +42,10 @@ type Config struct {
 	Size int    // bytes, rounded up to a page (huge page); default 64 MiB
 	Huge Huge   // default HugeAuto
 	Name string // name of the memfd, visible in /proc/PID/maps; default "xwarp"
+
+	// Shared makes an arena for processes that do not trust each other: nobody can
+	// change its size. Default: whoever has its descriptor may be able to.
+	Shared bool
 }
 
 // Arena is one memfd mapped into this process. Processes that are given its
@@ -75,41 +79,54 @@ func New(c Config) (*Arena, error) {
 	}
 	if c.Huge != HugeNever {
 		size := roundUp(c.Size, hugePage)
-		fd, err := memfd(c.Name, unix.MFD_HUGETLB)
+		fd, err := memfd(c.Name, size, unix.MFD_HUGETLB)
 		if err == nil {
-			if a, err := create(fd, size); err == nil || c.Huge == HugeMust {
+			if a, err := create(Map, fd, size); err == nil || c.Huge == HugeMust {
 				return a, err
 			}
 		}
-		if fd, err := hugeTmpfile(); err == nil {
-			if a, err := create(fd, size); err == nil {
+		if c.Shared {
+			return newCollapsed(c.Name, size)
+		}
+		if fd, err := hugeTmpfile(size); err == nil {
+			if a, err := create(Map, fd, size); err == nil {
 				a.huge = true
 				return a, nil
 			}
 		}
 	}
-	fd, err := memfd(c.Name, 0)
+	size := roundUp(c.Size, FrameSize)
+	fd, err := Memfd(c.Name, size)
+	if err != nil {
+		return nil, fmt.Errorf("arena: %w", err)
+	}
+	return create(Map, fd, size)
+}
+
+// newCollapsed makes an arena of a memfd whose pages are made huge ones once they are
+// there, where the kernel does that (Linux 6.1) and has room. It needs no rights.
+func newCollapsed(name string, size int) (*Arena, error) {
+	fd, err := Memfd(name, size)
+	if err != nil {
+		return nil, fmt.Errorf("arena: %w", err)
+	}
+	a, err := create(mapLater, fd, size)
 	if err != nil {
 		return nil, err
 	}
-	return create(fd, roundUp(c.Size, FrameSize))
+	a.huge = true
+	for at := 0; at < size; at += hugePage {
+		a.b[at] = 0 // of nothing the kernel makes no huge page
+		if a.huge {
+			a.huge = unix.Madvise(a.b[at:at+hugePage], unix.MADV_COLLAPSE) == nil
+		}
+	}
+	return a, nil
 }
 
-func memfd(name string, flags int) (int, error) {
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|flags)
-	if err != nil {
-		return -1, fmt.Errorf("arena: memfd_create: %w", err)
-	}
-	return fd, nil
-}
-
-// create makes an arena of an empty file, which it owns.
-func create(fd, size int) (*Arena, error) {
-	if err := unix.Ftruncate(fd, int64(size)); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("arena: cannot make it %d bytes large: %w", size, err)
-	}
-	a, err := Map(fd, size)
+// create makes an arena of a file of size bytes, which it owns.
+func create(mapped func(fd, size int) (*Arena, error), fd, size int) (*Arena, error) {
+	a, err := mapped(fd, size)
 	if err != nil {
 		unix.Close(fd)
 		return nil, err
@@ -150,7 +167,7 @@ func MapPart(fd, size int, part Part, prefault ...Part) (*Arena, error) {
 	if size <= 0 || int64(size) > st.Size || part.Len < 0 || uint64(part.Start) > uint64(size) || part.Len > size-int(part.Start) {
 		return nil, fmt.Errorf("arena: cannot map %d bytes, %d of them from %d on ours, of a file of %d", size, part.Len, part.Start, st.Size)
 	}
-	a, err := mapFile(fd, size, 0)
+	a, err := mapLater(fd, size)
 	if err != nil {
 		return nil, err
 	}
@@ -162,8 +179,11 @@ func MapPart(fd, size int, part Part, prefault ...Part) (*Arena, error) {
 	return a, nil
 }
 
+// mapLater maps a file whose pages are looked up when they are touched first.
+func mapLater(fd, size int) (*Arena, error) { return mapFile(fd, size, 0) }
+
 func mapFile(fd, size, flags int) (*Arena, error) {
-	b, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|flags)
+	b, err := mapAligned(fd, size, flags)
 	if err != nil {
 		return nil, fmt.Errorf("arena: cannot map %d bytes: %w (fewer huge pages free than asked for, or too little memory)", size, err)
 	}
@@ -189,7 +209,7 @@ func (a *Arena) Close() error {
 	if a.fd < 0 || a.b == nil {
 		return nil
 	}
-	err := errors.Join(unix.Munmap(a.b), os.NewSyscallError("close", unix.Close(a.fd)))
+	err := errors.Join(unmap(a.b), os.NewSyscallError("close", unix.Close(a.fd)))
 	a.b, a.fd = nil, -1
 	return err
 }

@@ -194,3 +194,67 @@ func TestMapPart(t *testing.T) {
 		t.Error("nothing was mapped")
 	}
 }
+
+// An arena that processes share who do not trust each other keeps its size, lies on huge
+// pages where the kernel has some, and belongs to whoever maps it as any other.
+func TestNew_shared(t *testing.T) {
+	for _, huge := range []Huge{HugeAuto, HugeNever} {
+		a := newArena(t, Config{Size: 3 << 20, Huge: huge, Shared: true})
+		for _, size := range []int64{0, 4096, int64(a.Len()) + 4096} {
+			if err := unix.Ftruncate(a.FD(), size); !errors.Is(err, unix.EPERM) {
+				t.Errorf("cut to %d bytes: %v", size, err)
+			}
+		}
+		if _, err := unix.FcntlInt(uintptr(a.FD()), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE); !errors.Is(err, unix.EPERM) {
+			t.Errorf("nobody else can map it any more: %v", err)
+		}
+		for _, b := range a.Bytes() {
+			if b != 0 {
+				t.Fatal("it is not empty")
+			}
+		}
+		fd, err := unix.Dup(a.FD())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := Map(fd, a.Len())
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.At(2<<20, 1)[0] = 7
+		if b.At(2<<20, 1)[0] != 7 {
+			t.Error("it is another memory")
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The pages of a sealed memfd become huge ones, for everybody who maps it, and nothing but
+// the arena stays mapped.
+func TestNew_sharedOnHugePages(t *testing.T) {
+	const name = "xwarp-test-collapsed"
+	a, err := newCollapsed(name, 8<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !a.HugePages() {
+		a.Close()
+		t.Skip("this kernel, or its memory, has no huge pages for a memfd (Linux 6.1)")
+	}
+	text, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, of, _ := bytes.Cut(text, []byte(name))
+	if !bytes.Contains(of[:min(len(of), 1000)], []byte("ShmemPmdMapped:     8192 kB")) {
+		t.Errorf("not mapped in huge pages: %.1000s", of)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	if text, _ = os.ReadFile("/proc/self/maps"); bytes.Contains(text, []byte(name)) {
+		t.Error("a part of it is still mapped")
+	}
+}

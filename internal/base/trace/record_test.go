@@ -261,6 +261,22 @@ func TestWriteTimeline_threads(t *testing.T) {
 }
 
 // Two hosts whose clocks are a millisecond apart.
+// Calls that all cross one another, as no program makes them, do not each take a look at
+// all others.
+func TestWriteTimeline_callsThatCross(t *testing.T) {
+	r := &Report{Ops: []OpCount{{Name: "Recv"}}}
+	for i := range int64(3 * maxThreads) {
+		r.Events = append(r.Events, CallEvent{Kind: CallEnded, Begin: i, End: i + 10*maxThreads})
+	}
+	threads := map[int]bool{}
+	for _, c := range pick(timelineOf(t, nil, r), "X") {
+		threads[c.Tid] = true
+	}
+	if len(threads) != maxThreads {
+		t.Errorf("%d threads", len(threads))
+	}
+}
+
 func TestShifts(t *testing.T) {
 	const off, wire = 1_000_000, 5_000
 	a, b := &Report{Rank: 0, Host: "a"}, &Report{Rank: 1, Host: "b", Origin: off}

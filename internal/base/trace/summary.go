@@ -43,11 +43,11 @@ type CallSummary struct {
 // Summarize sums up the reports of a job with size ranks.
 func Summarize(reports []*Report, size int) Summary {
 	s := Summary{Ranks: []RankSummary{}, Comms: []CommCount{}, Calls: []CallSummary{}} // JSON has lists, too, where there is nothing
-	all, there := map[string]*CallSummary{}, map[int]bool{}
+	all, there, comms := map[string]*CallSummary{}, map[int]bool{}, map[comm]int{}
 	for _, r := range reports {
 		there[r.Rank] = true
 		rank := RankSummary{Rank: r.Rank, Host: r.Host, Totals: r.Totals, Limits: r.Limits, Carrier: r.Carrier, Losses: r.Losses, Queues: r.Queues, Networks: r.Networks, Comms: r.Comms}
-		s.addComms(r.Comms)
+		s.addComms(r.Comms, comms)
 		for _, op := range r.Ops {
 			c := CallSummary{op.Name, op.Calls, op.Bytes, op.Time}
 			rank.Calls = append(rank.Calls, c)
@@ -75,14 +75,21 @@ func Summarize(reports []*Report, size int) Summary {
 	return s
 }
 
-// addComms adds the counters of a rank. Communicators are told apart by name, context
-// and size: those that one Split has made of disjoint groups count as one.
-func (s *Summary) addComms(comms []CommCount) {
+// comm is what communicators are told apart by: those that one Split has made of
+// disjoint groups count as one.
+type comm struct {
+	name    string
+	context uint32
+	ranks   int
+}
+
+// addComms adds the counters of a rank. at is where each communicator is in the summary.
+func (s *Summary) addComms(comms []CommCount, at map[comm]int) {
 	for _, c := range comms {
-		i := slices.IndexFunc(s.Comms, func(x CommCount) bool {
-			return x.Name == c.Name && x.Context == c.Context && x.Ranks == c.Ranks
-		})
-		if i < 0 {
+		key := comm{c.Name, c.Context, c.Ranks}
+		i, found := at[key]
+		if !found {
+			at[key] = len(s.Comms)
 			s.Comms = append(s.Comms, c)
 			continue
 		}

@@ -141,8 +141,11 @@ func (t *timeline) write() {
 	}
 }
 
+// maxThreads keeps what a rank that has gone mad has left from taking for ever.
+const maxThreads = 1024
+
 // thread returns the first thread on which a call is after, or inside, what is
-// there.
+// there, or the last one that there may be.
 func (t *timeline) thread(e *CallEvent) int {
 	for i, open := range t.threads {
 		for len(open) > 0 && open[len(open)-1] <= e.Begin {
@@ -154,8 +157,12 @@ func (t *timeline) thread(e *CallEvent) int {
 			return i
 		}
 	}
-	t.threads = append(t.threads, []int64{e.End})
-	return len(t.threads) - 1
+	if len(t.threads) < maxThreads {
+		t.threads = append(t.threads, nil)
+	}
+	last := len(t.threads) - 1
+	t.threads[last] = append(t.threads[last], e.End)
+	return last
 }
 
 // threadAt returns a thread on which a call is open when a message goes or comes.

@@ -48,7 +48,7 @@ func (l *Channels) newIn(c *call, from *handshake) (*channelIn, int, error) {
 	if err := unix.SetNonblock(from.fds[0], true); err != nil {
 		return nil, -1, err
 	}
-	fd, err := newMemfd(dataAt + l.cfg.Ring)
+	fd, err := mem.Memfd(memfdName, dataAt+l.cfg.Ring)
 	if err != nil {
 		return nil, -1, err
 	}

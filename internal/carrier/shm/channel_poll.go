@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
 const (
@@ -32,7 +34,7 @@ const (
 
 // open makes a bitmap.
 func (b *bitmap) open() (err error) {
-	if b.fd, err = newMemfd(bitmapLen); err != nil {
+	if b.fd, err = mem.Memfd(memfdName, bitmapLen); err != nil {
 		return err
 	}
 	page, err := unix.Mmap(b.fd, 0, bitmapLen, readWrite, unix.MAP_SHARED)

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
 // liveness is a socket whose other end a peer holds open while it lives. A
@@ -144,31 +146,15 @@ func reply(line int, answer []byte, fds ...int) {
 	_ = unix.Sendmsg(line, answer, unix.UnixRights(fds...), nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 }
 
-const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+// memfdName is what /proc/PID/maps says of memory of ours.
+const memfdName = "xwarp-shm"
 
-// newMemfd makes a memfd whose size nobody can change any more: touching what
-// somebody has cut off would be fatal.
-func newMemfd(size int) (int, error) {
-	fd, err := unix.MemfdCreate("xwarp-shm", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return -1, fmt.Errorf("shm: %w", os.NewSyscallError("memfd_create", err))
-	}
-	if err = unix.Ftruncate(fd, int64(size)); err == nil {
-		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
-	}
-	if err != nil {
-		unix.Close(fd)
-		return -1, fmt.Errorf("shm: ring of %d bytes: %w", size, err)
-	}
-	return fd, nil
-}
-
-// mapMemfd maps a memfd that a peer has made with newMemfd.
+// mapMemfd maps a memfd that a peer has made with mem.Memfd.
 func mapMemfd(fd, size int) ([]byte, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(fd, &st)
 	have, sealed := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
-	if err != nil || st.Size != int64(size) || sealed != nil || have&seals != seals {
+	if err != nil || st.Size != int64(size) || sealed != nil || have&mem.Seals != mem.Seals {
 		return nil, fmt.Errorf("shm: %d bytes, seals %#x: that is no memory of ours", st.Size, have)
 	}
 	b, err := unix.Mmap(fd, 0, size, readWrite, unix.MAP_SHARED)

@@ -39,7 +39,7 @@ func (e *Endpoint) newRing(c *call, line int) (*inbound, int, error) {
 		return nil, -1, err
 	}
 	slot, size := e.free[n-1], 1<<e.shift
-	fd, err := newMemfd(dataAt + size)
+	fd, err := mem.Memfd(memfdName, dataAt+size)
 	if err != nil {
 		return nil, -1, err
 	}

@@ -98,6 +98,7 @@ type joined struct {
 	key    uint64
 	socket *os.File
 	write  sync.Mutex
+	quota  Quota // guarded by write
 	fence  sync.Mutex
 	fenced chan []Value
 	lost   chan struct{}
@@ -154,7 +155,10 @@ func (j *joined) read(lines *LineReader) {
 		}
 		if reply.Op == OpState {
 			if state := j.state.Load(); state != nil {
-				go func() { _ = j.send(Request{Op: OpState, Value: []byte((*state)())}) }() // who is gone need not know
+				go func() {
+					text := (*state)()
+					_ = j.send(Request{Op: OpState, Value: []byte(text[:min(len(text), maxState)])}) // who is gone need not know
+				}()
 			}
 			continue
 		}
@@ -178,6 +182,11 @@ func (j *joined) send(r Request) error {
 	}
 	j.write.Lock()
 	defer j.write.Unlock()
+	if r.Op == OpPut {
+		if err := j.quota.Take(r.Key, r.Value); err != nil {
+			return fmt.Errorf("boot: %w", err)
+		}
+	}
 	if _, err := j.socket.Write(line); err != nil {
 		return fmt.Errorf("%w (%w)", ErrLost, err)
 	}
@@ -207,7 +216,7 @@ func (j *joined) Fence() error {
 }
 
 func (j *joined) Abort(code int, why string) {
-	if j.send(Request{Op: OpAbort, Code: code, Why: why}) == nil {
+	if j.send(Request{Op: OpAbort, Code: code, Why: why[:min(len(why), maxWhy)]}) == nil {
 		<-j.lost // the launcher kills this process first
 	}
 }

@@ -152,19 +152,25 @@ func AppendLine(b []byte, v any) ([]byte, error) {
 	return append(append(b, line...), '\n'), nil
 }
 
-// ErrLongLine says that a peer sent more than MaxLine bytes without an end.
+// ErrLongLine says that a peer sent more bytes without an end than it may.
 var ErrLongLine = errors.New("line too long")
 
-// LineReader reads lines of up to MaxLine bytes, or pieces of a known length.
+// LineReader reads lines of limited length, or pieces of a known length.
 type LineReader struct {
 	r   *bufio.Reader
 	buf []byte
 	max int
 }
 
-// NewLineReader returns a LineReader on r.
+// NewLineReader returns a LineReader on r, of lines of up to MaxLine bytes.
 func NewLineReader(r io.Reader) *LineReader {
 	return &LineReader{r: bufio.NewReader(r), max: MaxLine}
+}
+
+// NewRequestReader returns a LineReader on what a rank says, in lines of up to MaxRequest
+// bytes.
+func NewRequestReader(r io.Reader) *LineReader {
+	return &LineReader{r: bufio.NewReader(r), max: MaxRequest}
 }
 
 // Next returns the next line without its end. The bytes are valid until the
@@ -175,7 +181,7 @@ func (l *LineReader) Next() ([]byte, error) {
 		part, err := l.r.ReadSlice('\n')
 		l.buf = append(l.buf, part...)
 		if len(l.buf) > l.max {
-			return nil, ErrLongLine
+			return nil, l.tooLong()
 		}
 		switch {
 		case err == nil:
@@ -189,11 +195,13 @@ func (l *LineReader) Next() ([]byte, error) {
 	}
 }
 
+func (l *LineReader) tooLong() error { return fmt.Errorf("%w: more than %d bytes", ErrLongLine, l.max) }
+
 // Piece returns the next n bytes, valid until the next call. Input that ends
 // inside them gives io.ErrUnexpectedEOF.
 func (l *LineReader) Piece(n int) ([]byte, error) {
 	if n > l.max {
-		return nil, ErrLongLine
+		return nil, l.tooLong()
 	}
 	l.buf = slices.Grow(l.buf[:0], n)[:n]
 	_, err := io.ReadFull(l.r, l.buf)

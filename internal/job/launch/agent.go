@@ -98,12 +98,16 @@ func (a *agent) obey(o order) (last bool) {
 		a.start = o.Start
 		a.pmi = pmi.NewServer(o.Start.Job, o.Start.Size, o.Start.Mapping)
 		a.startRanks()
+		if a.start.User != "" {
+			a.reapOrphans()
+		}
 	case opRoute:
 		a.findWay(o.Peers, o.IPv6, o.Device)
 	case opFenced:
 		a.pmi.Add(o.Values)
+		line := marshal(boot.Reply{Op: boot.OpFenced, Values: o.Values})
 		for _, r := range a.ranks {
-			r.fenced(o.Values)
+			r.fenced(line)
 		}
 	case opEnded:
 		for _, r := range a.ranks {
@@ -232,6 +236,11 @@ func (a *agent) prepare() error {
 			return fmt.Errorf("no way into its directory (--wdir): %w", err)
 		}
 	}
+	if a.start.User != "" {
+		if err := adopt(); err != nil {
+			return err
+		}
+	}
 	return a.start.confine()
 }
 
@@ -276,6 +285,9 @@ func (a *agent) cleanUp() {
 		_ = killMarked(a.start.Job) // the controller cannot do more about it
 	}
 	a.exited.Wait()
+	if a.start != nil && a.start.User != "" {
+		_ = killOrphans() // as above
+	}
 	for _, l := range a.links {
 		l.close() // the program is detached next
 	}

@@ -6,7 +6,8 @@ import "os"
 const backlogMemory = 1 << 20
 
 // backlog is output that waits: its end in memory, and what is before that, if it is
-// much, in a nameless file. Where there is no room for one all stays in memory.
+// much, in a nameless file. Where there is no room for one all stays in memory, and it
+// is full.
 type backlog struct {
 	mem  []byte
 	file *os.File // or nil

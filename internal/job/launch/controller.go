@@ -31,7 +31,7 @@ func Run(c Config) (err error) {
 	}
 	p, tb, err := prepare(c, m)
 	if err != nil {
-		return err
+		return explain(err)
 	}
 	if tb != nil {
 		defer func() { err = errors.Join(err, tb.Close()) }()
@@ -167,7 +167,7 @@ func (j *job) run(tb *testbed.Testbed) {
 	for _, a := range j.plan.agents {
 		l, err := j.config.startAgent(j.plan, a, tb, j.printer, j.events)
 		if err != nil {
-			j.fail(&HostError{a.hostName, fmt.Errorf("cannot start the agent: %w", err)})
+			j.fail(&HostError{a.hostName, fmt.Errorf("cannot start the agent: %w", explain(err))})
 			break
 		}
 		j.links = append(j.links, l)

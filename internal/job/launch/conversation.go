@@ -15,9 +15,10 @@ import (
 // relayRequests passes on what the rank asks of its launcher.
 func (r *rank) relayRequests(welcome boot.Reply, server *pmi.Server, out *outbox) {
 	defer close(r.asked)
-	lines := boot.NewLineReader(r.socket)
+	lines := boot.NewRequestReader(r.socket)
 	next := lines.Next
 	for {
+		r.boot.awaitRoom() // a rank that does not listen is not heard
 		text, err := next()
 		if err != nil && !errors.Is(err, boot.ErrLongLine) && !errors.Is(err, pmi.ErrLength) {
 			return // the rank is gone, or has closed its end
@@ -36,7 +37,7 @@ func (r *rank) relayRequests(welcome boot.Reply, server *pmi.Server, out *outbox
 			return
 		}
 		if request != nil {
-			out.post(report{Op: opBoot, Rank: r.number, Request: request, PMI: r.session.Load() != nil})
+			out.postWithRoom(report{Op: opBoot, Rank: r.number, Request: request, PMI: r.session.Load() != nil})
 		}
 	}
 }
@@ -72,11 +73,12 @@ func (r *rank) ended(ranks []int) {
 	}
 }
 
-// fenced tells the rank that the fence it waits in is complete.
-func (r *rank) fenced(values []boot.Value) {
+// fenced tells the rank that the fence it waits in is complete, and with a line, which
+// is that of all ranks, what was put.
+func (r *rank) fenced(line []byte) {
 	if session := r.session.Load(); session != nil {
 		session.Fenced()
 		return
 	}
-	r.boot.post(boot.Reply{Op: boot.OpFenced, Values: values})
+	r.boot.put(message{line: line}, false)
 }

@@ -9,8 +9,8 @@ import (
 
 // outbox writes lines in order, in a goroutine of its own, so that a reader
 // who is slow or stuck never stops the loops of agent and controller. What
-// they post is limited by the number of ranks; bulk, the ranks' output, waits
-// for room. It owns its writer, which stays open until the owner says close: it
+// they post is limited by the number of ranks; bulk, the ranks' output and what they
+// ask, waits for room. It owns its writer, which stays open until the owner says close: it
 // may be a socket that the other direction is still read from, and a reader who
 // is gone can have left words there.
 type outbox struct {
@@ -77,6 +77,22 @@ func (o *outbox) giveUp() {
 // post queues a message.
 func (o *outbox) post(v any) { o.put(message{line: marshal(v)}, false) }
 
+// postWithRoom queues a message when there is room.
+func (o *outbox) postWithRoom(v any) { o.put(message{line: marshal(v)}, true) }
+
+// awaitRoom waits until there is room, or nothing is taken any more.
+func (o *outbox) awaitRoom() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waitForRoom()
+}
+
+func (o *outbox) waitForRoom() {
+	for len(o.lines) >= outboxBulk && !o.closed && !o.failed {
+		o.change.Wait()
+	}
+}
+
 // postData queues a report and the bytes that follow it.
 func (o *outbox) postData(r report, data []byte) {
 	r.Length = len(data)
@@ -137,8 +153,8 @@ func marshal(v any) []byte {
 func (o *outbox) put(m message, bulk bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for bulk && len(o.lines) >= outboxBulk && !o.closed && !o.failed {
-		o.change.Wait()
+	if bulk {
+		o.waitForRoom()
 	}
 	if !o.closed && !o.failed {
 		o.lines = append(o.lines, m)

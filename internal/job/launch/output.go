@@ -180,6 +180,9 @@ func (p *printer) take(o *source, data []byte) {
 		p.write(o, data[:whole])
 	}
 	o.held.add(data[whole:])
+	if o.held.full { // there is no room for what has no end
+		p.flush(o)
+	}
 	if o.ask != nil {
 		o.ask.Reset(promptPause)
 	}

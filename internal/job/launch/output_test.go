@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -364,5 +365,22 @@ func TestRun_lastWordsOfTheKilled(t *testing.T) {
 	out, err := runJob(t, rankConfig(2, "diewithout", "1"))
 	if err == nil || out != "no newline" {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// A line without an end is printed before it takes all memory, where there is no file for
+// it.
+func TestPrinter_lineWithoutEndAndNoRoom(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "nowhere"))
+	var out bytes.Buffer
+	p := newPrinter(Config{Stdout: &out}, 2, &outputFiles{})
+	for range 3 * backlogMemory / outputPiece {
+		p.print(0, false, bytes.Repeat([]byte("x"), outputPiece))
+		if n := len(p.sources[0][0].held.mem); n > 2*backlogMemory {
+			t.Fatalf("%d bytes are kept", n)
+		}
+	}
+	if err := p.close(false); err != nil || out.Len() != 3*backlogMemory {
+		t.Errorf("%d bytes, %v", out.Len(), err)
 	}
 }

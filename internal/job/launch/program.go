@@ -74,7 +74,7 @@ func (e *missingError) Unwrap() error { return fs.ErrNotExist }
 func reason(err error) string {
 	var ee *exec.Error
 	if !errors.As(err, &ee) {
-		return err.Error()
+		return explain(err).Error()
 	}
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

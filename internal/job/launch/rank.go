@@ -298,10 +298,10 @@ func (r *rank) await(out *outbox) {
 
 // hangUp waits until all that the rank asked before its end is reported. A
 // child of the rank may hold the socket open: what is in it is still read, and
-// then there is nothing more to come.
+// then there is nothing more to come. Nor is anything more to be said.
 func (r *rank) hangUp() {
 	if raw, err := r.socket.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RD) })
+		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
 	}
 	<-r.asked
 }

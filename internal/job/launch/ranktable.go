@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -15,6 +16,7 @@ type rankTable struct {
 	fenced int  // ranks in the present fence
 	alive  int  // ranks that have not ended
 	begun  bool // a fence was completed
+	put    boot.Quota
 }
 
 type rankState struct {
@@ -25,6 +27,7 @@ type rankState struct {
 	fenced    bool
 	finalized bool
 	exited    bool
+	put       boot.Quota
 	end       error // why it has, if that is a failure
 }
 
@@ -50,6 +53,9 @@ func (l *rankTable) request(rank int, r boot.Request) (values []boot.Value, comp
 	case boot.OpHello:
 		s.joined = true
 	case boot.OpPut:
+		if err := errors.Join(s.put.Take(r.Key, r.Value), l.put.TakeTotal(r.Key, r.Value)); err != nil {
+			return nil, false, fmt.Errorf("rank %d: %w", rank, err)
+		}
 		l.staged = append(l.staged, boot.Value{Rank: rank, Key: r.Key, Value: r.Value})
 	case boot.OpFinalize:
 		s.finalized = true

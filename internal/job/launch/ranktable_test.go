@@ -1,7 +1,9 @@
 package launch
 
 import (
+	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/job/boot"
@@ -72,5 +74,26 @@ func TestRankTable_deserter(t *testing.T) {
 	_, _, _ = l.request(0, boot.Request{Op: boot.OpFence})
 	if r, ok := l.deserter(); !ok || r != 2 {
 		t.Errorf("%d, %v; want rank 2", r, ok)
+	}
+}
+
+func TestRankTable_putsWithoutEnd(t *testing.T) {
+	l := newRankTable(100)
+	value := make([]byte, boot.MaxValue)
+	var errs [2]error
+	for rank := range 100 {
+		_, _, _ = l.request(rank, boot.Request{Op: boot.OpHello})
+		for err := error(nil); err == nil; {
+			_, _, err = l.request(rank, boot.Request{Op: boot.OpPut, Key: "k", Value: value})
+			errs[min(rank, 1)] = err
+		}
+	}
+	for i, want := range []string{"rank 0: the table of the job takes no more: a rank may put 1024 KiB in all", "rank 99: the table of the job takes no more: the ranks of a job may put 48 MiB together"} {
+		if !errors.Is(errs[i], boot.ErrQuota) || !strings.Contains(errs[i].Error(), want) {
+			t.Errorf("%v, want %q", errs[i], want)
+		}
+	}
+	if n := len(l.staged) * boot.MaxValue; n > boot.MaxTable {
+		t.Errorf("%d bytes are kept", n)
 	}
 }

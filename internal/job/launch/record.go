@@ -6,9 +6,8 @@ import (
 	"os"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/xwarp/xwarp/internal/base/config"
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/base/trace"
 )
 
@@ -24,18 +23,13 @@ type Records struct {
 	Apart   bool            // the ranks are on several machines, with clocks of their own
 }
 
-// newRecord makes the memory of a record.
+// newRecord makes the memory of a record, whose size the rank cannot change.
 func newRecord(events int) (*os.File, error) {
-	fd, err := unix.MemfdCreate("xwarp-record", unix.MFD_CLOEXEC)
+	fd, err := mem.Memfd("xwarp-record", trace.RecordSize(events))
 	if err != nil {
 		return nil, fmt.Errorf("memory for the record of a rank: %w", err)
 	}
-	f := os.NewFile(uintptr(fd), "record")
-	if err := f.Truncate(int64(trace.RecordSize(events))); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("memory for the record of a rank: %w", err)
-	}
-	return f, nil
+	return os.NewFile(uintptr(fd), "record"), nil
 }
 
 // giveRecord makes a record for the rank, and lets it inherit the descriptor.
@@ -63,7 +57,7 @@ func (r *rank) sendRecord(out *outbox) {
 	if err != nil {
 		return
 	}
-	b := make([]byte, st.Size())
+	b := make([]byte, st.Size())            // what it was made with: see newRecord
 	n, _ := r.record.ReadAt(b, 0)           // what cannot be read is missing in the end
 	if r.queue != nil && r.queueSlot == 0 { // they are the device's: once is enough
 		trace.AddLosses(b[:n], r.queue.losses())

@@ -103,3 +103,21 @@ func TestRank_sendRecord(t *testing.T) {
 		t.Errorf("%d bytes of %d, or others", len(j.left[1]), len(want))
 	}
 }
+
+// A rank that has the memory of its record cannot make it larger, which its agent would
+// read, or smaller.
+func TestNewRecord_keepsItsSize(t *testing.T) {
+	f, err := newRecord(8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, size := range []int64{0, 1 << 40} {
+		if err := f.Truncate(size); err == nil {
+			t.Errorf("it has %d bytes now", size)
+		}
+	}
+	if st, err := f.Stat(); err != nil || st.Size() != int64(trace.RecordSize(8)) {
+		t.Errorf("%v, %v", st, err)
+	}
+}

@@ -161,11 +161,12 @@ func processes(session int) string {
 
 // process is what the kernel knows of a process.
 type process struct {
-	pid, session int
-	state        byte
-	where        string // in the kernel it sleeps; or ""
-	used         time.Duration
-	command      string
+	pid, parent, session int
+
+	state   byte
+	where   string // in the kernel it sleeps; or ""
+	used    time.Duration
+	command string
 }
 
 func readProcess(pid int) (p process, ok bool) {
@@ -180,6 +181,7 @@ func readProcess(pid int) (p process, ok bool) {
 		return p, false
 	}
 	p.pid, p.state = pid, fields[0][0]
+	p.parent, _ = strconv.Atoi(fields[1])
 	p.session, _ = strconv.Atoi(fields[3])
 	user, _ := strconv.Atoi(fields[11])
 	system, _ := strconv.Atoi(fields[12])
@@ -187,10 +189,13 @@ func readProcess(pid int) (p process, ok bool) {
 	if where, err := os.ReadFile(dir + "wchan"); err == nil && string(where) != "0" {
 		p.where = string(where)
 	}
-	command, _ := os.ReadFile(dir + "cmdline")
+	command, _ := readSome(dir+"cmdline", maxCommand)
 	p.command = strings.TrimSpace(strings.ReplaceAll(string(command), "\x00", " "))
 	return p, true
 }
+
+// maxCommand is how much of a command is read; less of it is shown.
+const maxCommand = 4096
 
 // ticks is how many clock ticks a second has in /proc: on Linux always so many.
 const ticks = 100

@@ -12,6 +12,7 @@ import (
 var (
 	ErrNoRoute     = errors.New("no route")
 	ErrNoNeighbour = errors.New("no neighbour")
+	ErrTableFull   = errors.New("the kernel's table of neighbours is full")
 	ErrLinkDown    = errors.New("link is down")
 	ErrLocal       = errors.New("address of this host")
 )
@@ -22,7 +23,7 @@ type Error struct {
 	Dst    netip.Addr
 	Link   string     // name of the device
 	Via    netip.Addr // the router or host that was asked for its Ethernet address
-	Reason error      // ErrNoRoute, ErrNoNeighbour, ErrLinkDown or ErrLocal
+	Reason error      // one of those above
 	Kernel error      // what the kernel said; may be nil
 }
 
@@ -41,6 +42,12 @@ func (e *Error) Error() string {
 			question = "neighbour solicitations"
 		}
 		s += fmt.Sprintf(": %s does not answer %s; is it up, on this network, and is its link up?", who, question)
+	case ErrTableFull:
+		name := "ipv4"
+		if e.Dst.Is6() {
+			name = "ipv6"
+		}
+		s += fmt.Sprintf(": all network namespaces of a machine share it; raise its limit there (sysctl -w net.%s.neigh.default.gc_thresh3=16384), or use fewer hosts in a testbed", name)
 	case ErrLinkDown:
 		s += fmt.Sprintf("; bring it up (ip link set %s up) and check its cable", e.Link)
 	case ErrLocal:
@@ -58,7 +65,7 @@ func (e *Error) Is(target error) bool {
 	switch e.Reason {
 	case ErrNoRoute:
 		return target == syscall.ENETUNREACH
-	case ErrNoNeighbour:
+	case ErrNoNeighbour, ErrTableFull:
 		return target == syscall.EHOSTUNREACH
 	case ErrLinkDown:
 		return target == syscall.ENETDOWN

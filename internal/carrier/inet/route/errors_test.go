@@ -12,7 +12,7 @@ import (
 func TestError_saysWhatTheKernelSays(t *testing.T) {
 	all := []error{syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN}
 	for _, tt := range []struct{ reason, want error }{
-		{ErrNoRoute, syscall.ENETUNREACH}, {ErrNoNeighbour, syscall.EHOSTUNREACH}, {ErrLinkDown, syscall.ENETDOWN}, {ErrLocal, nil},
+		{ErrNoRoute, syscall.ENETUNREACH}, {ErrNoNeighbour, syscall.EHOSTUNREACH}, {ErrTableFull, syscall.EHOSTUNREACH}, {ErrLinkDown, syscall.ENETDOWN}, {ErrLocal, nil},
 	} {
 		err := fmt.Errorf("dialling: %w", &Error{Reason: tt.reason})
 		for _, errno := range all {

@@ -84,6 +84,7 @@ type dest struct {
 	unroutable bool
 	hop        inet.Hop
 	ok         bool // hop can be used now
+	full       bool // the kernel had no room to enter the neighbour when it was asked last
 }
 
 // Open makes a table for a device in the network namespace of the calling
@@ -152,14 +153,19 @@ func (t *Table) openProber(to *int, family int) (err error) {
 
 // probe makes the kernel ask for the Ethernet address of the next hop to dst,
 // by an empty datagram to the discard port (RFC 863). Whether it was sent does
-// not matter: only the neighbour's answer does. t.mu is held.
-func (t *Table) probe(dst netip.Addr) {
+// not matter: only the neighbour's answer does. But full says that the kernel has
+// no room to enter a neighbour, of which it tells those only who have asked for
+// errors (for IPv6 of none). t.mu is held.
+func (t *Table) probe(dst netip.Addr) (full bool) {
 	const discard = 9
-	if dst.Is4() {
-		_ = unix.Sendto(t.prober, nil, 0, &unix.SockaddrInet4{Port: discard, Addr: dst.As4()})
-		return
+	if dst.Is6() {
+		_ = unix.Sendto(t.prober6, nil, 0, &unix.SockaddrInet6{Port: discard, Addr: dst.As16()})
+		return false
 	}
-	_ = unix.Sendto(t.prober6, nil, 0, &unix.SockaddrInet6{Port: discard, Addr: dst.As16()})
+	_ = unix.SetsockoptInt(t.prober, unix.IPPROTO_IP, unix.IP_RECVERR, 1)
+	err := unix.Sendto(t.prober, nil, 0, &unix.SockaddrInet4{Port: discard, Addr: dst.As4()})
+	_ = unix.SetsockoptInt(t.prober, unix.IPPROTO_IP, unix.IP_RECVERR, 0) // what else would come stays away
+	return errors.Is(err, unix.ENOBUFS)
 }
 
 // Close ends the subscription. Current answers as before, and Resolve fails.
@@ -310,7 +316,7 @@ func (t *Table) await(dst netip.Addr, d *dest) (inet.Hop, error) {
 	t.mu.Unlock()
 	for try := 0; !ok; try++ {
 		if try == t.config.Tries {
-			return hop, &Error{Dst: dst, Link: t.config.Link, Via: d.via, Reason: ErrNoNeighbour}
+			return hop, t.noNeighbour(dst, d)
 		}
 		var err error
 		if hop, ok, err = t.try(dst, d); err != nil {
@@ -318,6 +324,17 @@ func (t *Table) await(dst netip.Addr, d *dest) (inet.Hop, error) {
 		}
 	}
 	return hop, nil
+}
+
+// noNeighbour says why the neighbour on the way to d is not known.
+func (t *Table) noNeighbour(dst netip.Addr, d *dest) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := &Error{Dst: dst, Link: t.config.Link, Via: d.via, Reason: ErrNoNeighbour}
+	if d.full {
+		e.Reason = ErrTableFull
+	}
+	return e
 }
 
 // try makes the kernel ask the neighbour and waits for the outcome.
@@ -328,7 +345,7 @@ func (t *Table) try(dst netip.Addr, d *dest) (hop inet.Hop, ok bool, err error) 
 	defer timer.Stop()
 	t.mu.Lock()
 	failures := t.neighbours[d.via].failures
-	t.probe(dst)
+	d.full = t.probe(dst)
 	t.mu.Unlock()
 	for {
 		t.mu.Lock()

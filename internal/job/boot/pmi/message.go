@@ -47,18 +47,28 @@ func Parse(line []byte) (Message, error) {
 		return Message{}, fmt.Errorf("%.64q does not start with cmd=", line)
 	}
 	m := Message{Cmd: cmd}
-	for _, w := range words[1:] {
+	begun := 0 // the word that the last value began with
+	words = words[1:]
+	for i, w := range words {
 		key, value, ok := strings.Cut(w, "=")
 		switch {
 		case ok && key != "":
-			m.Attrs = append(m.Attrs, Attr{key, value})
-		case len(m.Attrs) > 0:
-			m.Attrs[len(m.Attrs)-1].Value += " " + w
-		default:
+			m.extend(words[begun:i])
+			m.Attrs, begun = append(m.Attrs, Attr{key, value}), i
+		case len(m.Attrs) == 0:
 			return Message{}, fmt.Errorf("%.32q in %.64q is no key=value", w, line)
 		}
 	}
+	m.extend(words[begun:])
 	return m, nil
+}
+
+// extend adds to the last value the words behind the one that it began with.
+func (m *Message) extend(words []string) {
+	if len(words) > 1 {
+		last := &m.Attrs[len(m.Attrs)-1].Value
+		*last = strings.Join(append([]string{*last}, words[1:]...), " ")
+	}
 }
 
 // Append appends m as a line with its end.

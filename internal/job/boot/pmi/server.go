@@ -1,7 +1,9 @@
 package pmi
 
 import (
+	"errors"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/xwarp/xwarp/internal/job/boot"
@@ -26,6 +28,7 @@ type Server struct {
 	values  map[string]string
 	node    map[string]string         // what processes of this host tell each other
 	waiting map[string][]func(string) // for a key of node
+	waiters int                       // in waiting
 }
 
 // NewServer returns a server for a host of a job with a name and a number of
@@ -64,28 +67,52 @@ func (s *Server) putHere(key, value string) {
 	waiting := s.waiting[key]
 	s.node[key] = value
 	delete(s.waiting, key)
+	s.waiters -= len(waiting)
 	s.mu.Unlock()
 	for _, found := range waiting {
 		found(value)
 	}
 }
 
-// getHere returns what putHere has stored. If there is nothing yet and found is not
-// nil, found will be called with it.
-func (s *Server) getHere(key string, found func(string)) (string, bool) {
+// getHere returns what putHere has stored.
+func (s *Server) getHere(key string) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v, ok := s.node[key]
-	if !ok && found != nil {
-		s.waiting[key] = append(s.waiting[key], found)
-	}
 	return v, ok
 }
 
-// good reports whether a key and a value can go into the table.
-func good(key, value string) bool {
-	return key != "" && utf8.ValidString(key) && len(key) < maxKey && len(value) < maxValue
+// awaitHere is getHere that calls found with what will be there, if there is nothing
+// yet. false says that too many wait.
+func (s *Server) awaitHere(key string, found func(string)) bool {
+	s.mu.Lock()
+	v, ok := s.node[key]
+	if !ok && s.waiters < maxWaiters {
+		s.waiting[key] = append(s.waiting[key], found)
+		s.waiters++
+		s.mu.Unlock()
+		return true
+	}
+	s.mu.Unlock()
+	if ok {
+		found(v)
+	}
+	return ok
 }
+
+// maxWaiters is more than the threads of all processes of a host that wait at a time.
+const maxWaiters = 1 << 14
+
+// take says why a key and a value of the process cannot go into a table, or takes room
+// for them.
+func (c *Session) take(key, value string) error {
+	if key == "" || !utf8.ValidString(key) || len(key) >= maxKey || len(value) >= maxValue {
+		return errInvalid
+	}
+	return c.quota.Take(key, []byte(value))
+}
+
+var errInvalid = errors.New("invalid key or value")
 
 // Session is the conversation with one process. One goroutine reads what the
 // process says and has it handled.
@@ -94,8 +121,9 @@ type Session struct {
 	rank, app int
 	version   int // of PMI, from the process' first line on
 	answer    func(string)
-	multiline string  // the command whose lines are being read, or ""
-	fence     Message // that the process waits in, in version 2
+	multiline string                  // the command whose lines are being read, or ""
+	fence     atomic.Pointer[Message] // that the process waits in, in version 2
+	quota     boot.Quota              // of what it has put
 }
 
 // NewSession starts a conversation with a rank, which runs program number app of
@@ -123,10 +151,11 @@ func (c *Session) Handle(text []byte) (*boot.Request, error) {
 	return c.handleLine(text)
 }
 
-// Fenced tells the process that the fence it asked for is complete.
+// Fenced tells the process that the fence it asked for is complete. Any goroutine may
+// call it.
 func (c *Session) Fenced() {
-	if c.version == 2 {
-		c.respond(c.fence, rcSuccess)
+	if fence := c.fence.Swap(nil); fence != nil {
+		c.respond(*fence, rcSuccess)
 		return
 	}
 	c.answer("cmd=barrier_out\n")

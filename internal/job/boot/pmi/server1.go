@@ -72,8 +72,12 @@ func (c *Session) init(m Message) *boot.Request {
 // and those of others after the next fence.
 func (c *Session) put(m Message) *boot.Request {
 	key, value := m.Get("key"), m.Get("value")
-	if !good(key, value) || m.Get("kvsname") != c.server.name {
-		c.answer("cmd=put_result rc=-1 msg=invalid\n")
+	err := errInvalid
+	if m.Get("kvsname") == c.server.name {
+		err = c.take(key, value)
+	}
+	if err != nil {
+		c.answer("cmd=put_result rc=-1 msg=" + strings.ReplaceAll(err.Error(), " ", "_") + "\n")
 		return nil
 	}
 	v := boot.Value{Key: key, Value: []byte(value)}

@@ -27,15 +27,15 @@ func (c *Session) handleFrame(frame []byte) (*boot.Request, error) {
 		return &boot.Request{Op: boot.OpHello, Version: boot.WireVersion}, nil
 	case "kvs-put":
 		key, value := m.Get("key"), m.Get("value")
-		if !good(key, value) {
-			c.respond(m, rcFail, "errmsg", "invalid key or value")
+		if err := c.take(key, value); err != nil {
+			c.respond(m, rcFail, "errmsg", err.Error())
 			return nil, nil
 		}
 		c.server.Add([]boot.Value{{Key: key, Value: []byte(value)}})
 		c.respond(m, rcSuccess)
 		return &boot.Request{Op: boot.OpPut, Key: key, Value: []byte(value)}, nil
 	case "kvs-fence":
-		c.fence = m
+		c.fence.Store(&m)
 		return &boot.Request{Op: boot.OpFence}, nil
 	case "finalize":
 		c.respond(m, rcSuccess)
@@ -85,18 +85,18 @@ func (c *Session) inquire(m Message) error {
 		value, ok := c.server.jobAttribute(key)
 		c.found(m, value, ok)
 	case "info-putnodeattr":
-		if !good(key, m.Get("value")) {
-			c.respond(m, rcFail, "errmsg", "invalid key or value")
+		if err := c.take(key, m.Get("value")); err != nil {
+			c.respond(m, rcFail, "errmsg", err.Error())
 			break
 		}
 		c.respond(m, rcSuccess)
 		c.server.putHere(key, m.Get("value"))
 	case "info-getnodeattr":
 		if !strings.EqualFold(m.Get("wait"), "TRUE") {
-			value, ok := c.server.getHere(key, nil)
+			value, ok := c.server.getHere(key)
 			c.found(m, value, ok)
-		} else if value, ok := c.server.getHere(key, func(value string) { c.found(m, value, true) }); ok {
-			c.found(m, value, true)
+		} else if !c.server.awaitHere(key, func(value string) { c.found(m, value, true) }) {
+			c.respond(m, rcFail, "errmsg", "too many wait")
 		}
 	case "spawn", "job-connect", "job-disconnect", "name-publish", "name-unpublish", "name-lookup", "ring":
 		c.respond(m, rcFail, "errmsg", "xrun does not support this")
