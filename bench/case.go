@@ -223,14 +223,14 @@ func (c Case) sizeRange(s *Spec) (lo, hi int, why string) {
 	return minFrame, s.MTU + ethHeader, fmt.Sprintf("one Ethernet frame at MTU %d", s.MTU)
 }
 
-// duplex reports whether both ends send at once, so that both measure.
-func (s *Spec) duplex() bool {
+// kind returns what the test measures.
+func (s *Spec) kind() Kind { return s.testCase().Kind }
+
+// testCase returns the test that is asked for, whose name Check has found.
+func (s *Spec) testCase() Case {
 	c, _ := Find(s.Test)
-	return c.Kind == Duplex
+	return c
 }
 
-// isPingPong reports whether the test with that name measures half round trips.
-func isPingPong(name string) bool {
-	c, _ := Find(name)
-	return c.Kind == PingPong
-}
+// duplex reports whether both ends send at once, so that both measure.
+func (s *Spec) duplex() bool { return s.kind() == Duplex }

@@ -81,42 +81,40 @@ func (m *mpiBench) Close() error {
 }
 
 func (m *mpiBench) Run(b Burst, rec *Recorder) error {
-	run := m.stream
-	switch pingPong := isPingPong(m.Spec.Test); {
-	case m.Spec.duplex():
-		run = m.both
-	case pingPong && m.Server:
-		run = m.echo
-	case pingPong:
-		run = m.ping
-	case m.Server:
-		run = m.swallow
-	}
-	err := run(b, rec)
+	err := m.run(b, rec)
 	m.failed = err != nil
 	return err
 }
 
+func (m *mpiBench) run(b Burst, rec *Recorder) error {
+	pingPong := m.Spec.kind() == PingPong
+	switch {
+	case m.Spec.duplex():
+		elapsed, err := m.clocked(b, func(n int) error { return m.exchange(b, n) })
+		rec.Stream(2*b.Iters, elapsed)
+		return err
+	case pingPong && m.Server:
+		return m.echo(b)
+	case pingPong:
+		return m.ping(b, rec)
+	case m.Server:
+		return m.swallow(b)
+	}
+	return m.stream(b, rec, func(n int) error { return m.windows(b, n) })
+}
+
 func (m *mpiBench) ping(b Burst, rec *Recorder) error {
 	out, in := m.out[:b.Size], m.in[:b.Size]
-	before := m.Clock.Now()
-	for i := -b.Warmup; i < b.Iters; i++ {
+	return m.trips(b, rec, func(int) error {
 		if err := mpi.Send(m.world, out, m.peer, mpiTag); err != nil {
 			return err
 		}
-		if _, err := mpi.Recv(m.world, in, m.peer, mpiTag); err != nil {
-			return err
-		}
-		now := m.Clock.Now()
-		if i >= 0 {
-			rec.Add(now.Sub(before))
-		}
-		before = now
-	}
-	return nil
+		_, err := mpi.Recv(m.world, in, m.peer, mpiTag)
+		return err
+	})
 }
 
-func (m *mpiBench) echo(b Burst, _ *Recorder) error {
+func (m *mpiBench) echo(b Burst) error {
 	out, in := m.out[:b.Size], m.in[:b.Size]
 	for range b.Warmup + b.Iters {
 		if _, err := mpi.Recv(m.world, in, m.peer, mpiTag); err != nil {
@@ -126,18 +124,6 @@ func (m *mpiBench) echo(b Burst, _ *Recorder) error {
 			return err
 		}
 	}
-	return nil
-}
-
-func (m *mpiBench) stream(b Burst, rec *Recorder) error {
-	if err := m.windows(b, b.Warmup); err != nil {
-		return err
-	}
-	start := m.Clock.Now()
-	if err := m.windows(b, b.Iters); err != nil {
-		return err
-	}
-	rec.Stream(b.Iters, m.Clock.Now().Sub(start))
 	return nil
 }
 
@@ -160,20 +146,7 @@ func (m *mpiBench) windows(b Burst, messages int) (err error) {
 	return nil
 }
 
-// both is what both ends of a test both ways do, as osu_bibw does.
-func (m *mpiBench) both(b Burst, rec *Recorder) error {
-	if err := m.exchange(b, b.Warmup); err != nil {
-		return err
-	}
-	start := m.Clock.Now()
-	if err := m.exchange(b, b.Iters); err != nil {
-		return err
-	}
-	rec.Stream(2*b.Iters, m.Clock.Now().Sub(start))
-	return nil
-}
-
-// exchange moves messages both ways, a window at a time.
+// exchange moves messages both ways, a window at a time, as osu_bibw does.
 func (m *mpiBench) exchange(b Burst, messages int) (err error) {
 	out, in := m.out[:b.Size], m.in[:b.Size]
 	received, sent := m.requests[:b.Window], m.requests[b.Window:2*b.Window]
@@ -195,7 +168,7 @@ func (m *mpiBench) exchange(b Burst, messages int) (err error) {
 	return nil
 }
 
-func (m *mpiBench) swallow(b Burst, _ *Recorder) (err error) {
+func (m *mpiBench) swallow(b Burst) (err error) {
 	in, requests := m.in[:b.Size], m.requests[:b.Window]
 	for range (b.Warmup + b.Iters) / b.Window {
 		for i := range requests {

@@ -113,16 +113,21 @@ func (t *tcpBench) Close() error { return t.s.close() }
 func (t *tcpBench) Progress() {}
 
 func (t *tcpBench) Run(b Burst, rec *Recorder) error {
-	pingPong := isPingPong(t.Spec.Test)
+	pingPong := t.Spec.kind() == PingPong
 	switch {
 	case pingPong && t.Server:
 		return t.echo(b)
 	case pingPong:
-		return t.ping(b, rec)
+		return t.trips(b, rec, func(int) error {
+			if err := t.send(b.Size); err != nil {
+				return err
+			}
+			return t.recv(b.Size)
+		})
 	case t.Server:
 		return t.swallow(b)
 	}
-	return t.stream(b, rec)
+	return t.stream(b, rec, func(n int) error { return t.windows(b, n) })
 }
 
 // send sends n bytes of the first half of the buffer.
@@ -158,24 +163,6 @@ func (t *tcpBench) recv(n int) error {
 	return nil
 }
 
-func (t *tcpBench) ping(b Burst, rec *Recorder) error {
-	before := t.Clock.Now()
-	for i := -b.Warmup; i < b.Iters; i++ {
-		if err := t.send(b.Size); err != nil {
-			return err
-		}
-		if err := t.recv(b.Size); err != nil {
-			return err
-		}
-		now := t.Clock.Now()
-		if i >= 0 {
-			rec.Add(now.Sub(before))
-		}
-		before = now
-	}
-	return nil
-}
-
 func (t *tcpBench) echo(b Burst) error {
 	for range b.Warmup + b.Iters {
 		if err := t.recv(b.Size); err != nil {
@@ -185,18 +172,6 @@ func (t *tcpBench) echo(b Burst) error {
 			return err
 		}
 	}
-	return nil
-}
-
-func (t *tcpBench) stream(b Burst, rec *Recorder) error {
-	if err := t.windows(b, b.Warmup); err != nil {
-		return err
-	}
-	start := t.Clock.Now()
-	if err := t.windows(b, b.Iters); err != nil {
-		return err
-	}
-	rec.Stream(b.Iters, t.Clock.Now().Sub(start))
 	return nil
 }
 
