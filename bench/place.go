@@ -96,8 +96,8 @@ func OpenPlace(c PlaceConfig) (*Place, error) {
 		args = append(args, "--netns", joinNames(bed.Hosts[1:peers]))
 	}
 	p.Client.Device, p.Client.Enter = b.Dev, b.Do
-	cmd := a.Command(c.Server[0], append(args, "--device", a.Dev, "--listen", netip.AddrPortFrom(a.Addr, 0).String())...)
-	if err := p.start(cmd.Cmd, cmd.Start); err != nil {
+	cmd := exec.Command(c.Server[0], append(args, "--device", a.Dev, "--listen", netip.AddrPortFrom(a.Addr, 0).String())...)
+	if err := p.start(cmd, func() error { return a.Start(cmd) }); err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
 	return p, nil

@@ -164,7 +164,7 @@ func (p Peer) Start(w Where) (_ *Job, err error) {
 // launch starts the library's launcher on the first host.
 func (p Peer) launch(bed *testbed.Testbed, start starter, w Where, program string) (*Job, error) {
 	command := append([]string{p.launcher}, p.arguments(start, w)...)
-	cmd := bed.Hosts[0].Command(start.path, append([]string{start.addrs()[0]}, append(command, program)...)...)
+	cmd := exec.Command(start.path, append([]string{start.addrs()[0]}, append(command, program)...)...)
 	cmd.Env = append(os.Environ(), append(p.environment(w), envCores+"="+joinInts(w.Cores))...)
 	j := &Job{Library: p.Name, Carrier: "TCP", complaints: &tail{}}
 	if w.Hosts == 1 {
@@ -179,7 +179,7 @@ func (p Peer) launch(bed *testbed.Testbed, start starter, w Where, program strin
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := bed.Hosts[0].Start(cmd); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.launcher, err)
 	}
 	j.orders, j.answers = orders, bufio.NewReader(answers)
