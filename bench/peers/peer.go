@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/xwarp/xwarp/bench"
 	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
@@ -165,8 +166,8 @@ func (p Peer) Start(w Where) (_ *Job, err error) {
 func (p Peer) launch(bed *testbed.Testbed, start starter, w Where, program string) (*Job, error) {
 	command := append([]string{p.launcher}, p.arguments(start, w)...)
 	cmd := exec.Command(start.path, append([]string{start.addrs()[0]}, append(command, program)...)...)
-	cmd.Env = append(os.Environ(), append(p.environment(w), envCores+"="+joinInts(w.Cores))...)
-	j := &Job{Library: p.Name, Carrier: "TCP", complaints: &tail{}}
+	cmd.Env = append(os.Environ(), append(p.environment(w), envCores+"="+bench.JoinInts(w.Cores))...)
+	j := &Job{Library: p.Name, Carrier: "TCP", complaints: &bench.Tail{}}
 	if w.Hosts == 1 {
 		j.Carrier = "shared memory"
 	}
@@ -191,12 +192,4 @@ func (p Peer) launch(bed *testbed.Testbed, start starter, w Where, program strin
 		return err
 	}
 	return j, nil
-}
-
-func joinInts(list []int) string {
-	text := make([]string, len(list))
-	for i, n := range list {
-		text[i] = strconv.Itoa(n)
-	}
-	return strings.Join(text, ",")
 }
