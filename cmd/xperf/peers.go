@@ -31,9 +31,9 @@ const rankCommand = "rank"
 
 // mpiFlags defines the flags of what starts all ranks itself.
 func (o *options) mpiFlags(fs *flag.FlagSet) {
-	eagerVar(fs, "eager", &o.spec.Eager)
-	eagerVar(fs, "eager-idle", &o.spec.EagerIdle)
-	eagerVar(fs, "eager-near", &o.spec.EagerNear)
+	parsed(fs, "eager", &o.spec.Eager, parseEager)
+	parsed(fs, "eager-idle", &o.spec.EagerIdle, parseEager)
+	parsed(fs, "eager-near", &o.spec.EagerNear, parseEager)
 	fs.StringVar(&o.spec.Rendezvous, "rendezvous", o.spec.Rendezvous, "")
 	fs.Func("n", "", func(s string) (err error) {
 		if o.twoEnds {
@@ -43,10 +43,7 @@ func (o *options) mpiFlags(fs *flag.FlagSet) {
 		return err
 	})
 	fs.BoolVar(&o.best, "best", o.best, "")
-	fs.Func("tests", "", func(s string) (err error) {
-		o.tests, err = parseTests(s)
-		return err
-	})
+	parsed(fs, "tests", &o.tests, parseTests)
 }
 
 // parseRanks reads numbers of ranks: "2,4,8".
