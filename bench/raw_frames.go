@@ -117,17 +117,14 @@ func (f *frameBench) meet() error {
 	if err := f.Pair.Fence(); err != nil {
 		return err
 	}
-	peer := map[string]string{}
-	for _, key := range []string{"mac", "address", "rx depth"} {
-		if peer[key], err = f.Pair.peerValue(key); err != nil {
-			return err
-		}
+	mac, macErr := said(f.Pair, "mac", net.ParseMAC)
+	to, toErr := said(f.Pair, "address", netip.ParseAddrPort)
+	f.limit, err = said(f.Pair, "rx depth", strconv.Atoi)
+	if err := errors.Join(macErr, toErr, err); err != nil {
+		return err
 	}
-	mac, macErr := net.ParseMAC(peer["mac"])
-	to, toErr := netip.ParseAddrPort(peer["address"])
-	f.limit, err = strconv.Atoi(peer["rx depth"])
-	if macErr != nil || toErr != nil || err != nil || len(mac) != 6 || !to.Addr().Is4() {
-		return fmt.Errorf("the other end gave %q as its address", peer)
+	if len(mac) != 6 || !to.Addr().Is4() {
+		return fmt.Errorf("the other end gave %v and %v as its addresses", mac, to)
 	}
 	f.ends = ends{inet.MAC(f.Device.HardwareAddr), inet.MAC(mac), here, to}
 	f.answer = f.ends.frame(minFrame)

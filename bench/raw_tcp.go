@@ -91,13 +91,12 @@ func exchangeAddr(e *End, fd int) error {
 
 // connectPeer connects the socket to the address that the other end told.
 func connectPeer(e *End, fd int) error {
-	text, err := e.Pair.peerValue("address")
+	peer, err := said(e.Pair, "address", netip.ParseAddrPort)
+	if err == nil && peer.Addr().Is4() != e.Addr.Is4() {
+		err = fmt.Errorf("the other end said that its address is %v, and that of this end is %v", peer, e.Addr)
+	}
 	if err != nil {
 		return err
-	}
-	peer, err := netip.ParseAddrPort(text)
-	if err != nil || peer.Addr().Is4() != e.Addr.Is4() {
-		return fmt.Errorf("the other end said that its address is %q", text)
 	}
 	if err := unix.Connect(fd, sockaddr(peer)); err != nil {
 		return fmt.Errorf("connect to %v: %w", peer, err)

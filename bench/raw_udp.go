@@ -87,12 +87,8 @@ func (u *udpBench) connect() error {
 	if err := exchangeAddr(u.End, fd); err != nil {
 		return err
 	}
-	text, err := u.Pair.peerValue("receive buffer")
-	if err != nil {
+	if u.limit, err = said(u.Pair, "receive buffer", strconv.Atoi); err != nil {
 		return err
-	}
-	if u.limit, err = strconv.Atoi(text); err != nil {
-		return fmt.Errorf("the other end said that its receive buffer is %q", text)
 	}
 	return connectPeer(u.End, fd)
 }

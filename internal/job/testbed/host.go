@@ -100,7 +100,7 @@ func (h *Host) close() {
 // Sockets and files that fn opens stay in the host's namespace and may be used
 // anywhere afterwards; goroutines that fn starts run outside. The thread ends
 // with fn, so a process that fn starts with Pdeathsig dies with it: use
-// Command.
+// Start.
 func (h *Host) Do(fn func() error) error {
 	return onNewThread(func() error {
 		// A closed handle is -1, which the kernel refuses.
