@@ -2,8 +2,10 @@ package bench
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -52,26 +54,28 @@ type batch struct {
 func openUDP(e *End) (Bench, error) {
 	slot := (max(slices.Max(e.Spec.Sizes), confirmSize) + 63) &^ 63
 	half := udpBatch * (mmsghdrSize + iovecSize + slot)
-	s, err := newSocket(e.Addr, unix.SOCK_DGRAM, 2*half)
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(e.Addr, 0)))
+	if err != nil {
+		return nil, fmt.Errorf("data socket: %w", err)
+	}
+	here := conn.LocalAddr().String()
+	s, err := newSocket(conn, 2*half)
 	if err != nil {
 		return nil, err
 	}
 	u := &udpBench{rawBench: rawBench{End: e}, s: s, dice: rand.New(rand.NewPCG(e.Pair.Key(), uint64(e.Pair.Rank())))}
 	u.link = u
 	u.out, u.in = newBatch(s, 0, slot), newBatch(s, half, slot)
-	if err := u.connect(); err != nil {
-		s.close()
-		return nil, fmt.Errorf("data socket: %w", err)
+	if err := u.connect(here); err != nil {
+		return nil, errors.Join(fmt.Errorf("data socket: %w", err), s.close())
 	}
 	return u, nil
 }
 
-func (u *udpBench) connect() error {
-	fd := u.s.fd
-	if err := unix.Bind(fd, sockaddr(netip.AddrPortFrom(u.Addr, 0))); err != nil {
-		return fmt.Errorf("bind to %v: %w", u.Addr, err)
-	}
+// connect connects the socket, whose address is here, with that of the other end.
+func (u *udpBench) connect(here string) error {
 	// Beyond the limit for ordinary users where that is allowed.
+	fd := u.s.fd
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, udpReceiveBuffer) != nil {
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, udpReceiveBuffer); err != nil {
 			return fmt.Errorf("SO_RCVBUF: %w", err)
@@ -81,16 +85,25 @@ func (u *udpBench) connect() error {
 	if err != nil {
 		return fmt.Errorf("SO_RCVBUF: %w", err)
 	}
-	if err := u.Pair.Put("receive buffer", strconv.Itoa(limit)); err != nil {
-		return err
-	}
-	if err := exchangeAddr(u.End, fd); err != nil {
+	err = errors.Join(u.Pair.Put("address", here), u.Pair.Put("receive buffer", strconv.Itoa(limit)), u.Pair.Fence())
+	if err != nil {
 		return err
 	}
 	if u.limit, err = said(u.Pair, "receive buffer", strconv.Atoi); err != nil {
 		return err
 	}
-	return connectPeer(u.End, fd)
+	peer, err := u.peerAddr()
+	if err != nil {
+		return err
+	}
+	var to unix.Sockaddr = &unix.SockaddrInet6{Addr: peer.Addr().As16(), Port: int(peer.Port())}
+	if peer.Addr().Is4() {
+		to = &unix.SockaddrInet4{Addr: peer.Addr().As4(), Port: int(peer.Port())}
+	}
+	if err := unix.Connect(fd, to); err != nil {
+		return fmt.Errorf("connect to %v: %w", peer, err)
+	}
+	return nil
 }
 
 // newBatch lays out udpBatch datagrams at off: headers, vectors, buffers.

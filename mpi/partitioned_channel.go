@@ -265,7 +265,7 @@ func (t *partRecv) advance(k *call) (done bool) {
 	k.st = nullStatus()
 	if t.source != ProcNull {
 		if t.err == nil && !t.posted {
-			t.err = t.post(k)
+			t.err = t.post()
 		}
 		if t.err == nil && !t.posted || t.posted && !t.settleAll() {
 			return false
@@ -278,7 +278,7 @@ func (t *partRecv) advance(k *call) (done bool) {
 }
 
 // post posts the receives, if the send is known.
-func (t *partRecv) post(k *call) error {
+func (t *partRecv) post() error {
 	c := t.c
 	if t.word.n == 0 {
 		if err := c.listen(t.source); err != nil {

@@ -149,7 +149,7 @@ func (p *program) compareAlgorithms(o *options) error {
 	if err != nil {
 		return err
 	}
-	rows, err := m.Algorithms(o.choice().Algorithms(m.Cores), p.emit(o, m, func(peers.Table, int, []bench.Result) {}))
+	rows, err := m.Algorithms(o.choice().Algorithms(m.Cores), p.emit(o, func(peers.Table, int, []bench.Result) {}))
 	if err = errors.Join(err, p.draw(o)); err != nil || o.json {
 		return err
 	}
@@ -159,11 +159,11 @@ func (p *program) compareAlgorithms(o *options) error {
 
 // tables measures tables, and prints and keeps them.
 func (p *program) tables(o *options, m peers.Measurement, c peers.Choice, also func(peers.Table, int, []bench.Result)) error {
-	return errors.Join(m.Measure(c.Plan(m.Cores), p.emit(o, m, also)), p.draw(o))
+	return errors.Join(m.Measure(c.Plan(m.Cores), p.emit(o, also)), p.draw(o))
 }
 
 // emit prints and keeps the rows of tables as they come.
-func (p *program) emit(o *options, m peers.Measurement, also func(peers.Table, int, []bench.Result)) func(peers.Table, int, []bench.Result) error {
+func (p *program) emit(o *options, also func(peers.Table, int, []bench.Result)) func(peers.Table, int, []bench.Result) error {
 	report := peers.Report{W: p.out, Markdown: o.markdown}
 	return func(t peers.Table, size int, results []bench.Result) error {
 		p.clear()
