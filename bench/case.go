@@ -18,8 +18,36 @@ const (
 	Duplex                 // streams of large messages both ways at once, counted together
 )
 
+// kinds is what there is to say about each.
+var kinds = [...]struct {
+	latency bool   // times are measured, not rates
+	metric  string // the number that counts, as in JSON
+	unit    string
+	title   string // of a table
+	chart   string // that such tests are in
+}{
+	PingPong: {
+		true, "lat_us.p50", "half round trip in microseconds",
+		"Latency: half round trip in microseconds (median)", "Latency",
+	},
+	RoundTrip: {
+		true, "lat_us.p50", "whole round trip in microseconds",
+		"Latency: whole round trip in microseconds (median)", "Latency",
+	},
+	Bandwidth:  {false, "gbit_s", "Gbit/s", "Bandwidth in Gbit/s, windows of 64 messages", "Bandwidth"},
+	Rate:       {false, "msg_s", "messages/s", "Messages per second, windows of 64", "Message rate"},
+	Collective: {true, "lat_us.avg", "microseconds per call", "Microseconds per call (mean)", "Collectives"},
+	Duplex: {
+		false, "gbit_s", "Gbit/s, both ways together",
+		"Bandwidth in Gbit/s, both ways together, windows of 64 messages", "Bandwidth both ways",
+	},
+}
+
 // latency reports whether tests of this kind measure times, not rates.
-func (k Kind) latency() bool { return k == PingPong || k == RoundTrip || k == Collective }
+func (k Kind) latency() bool { return kinds[k].latency }
+
+// Unit says what the numbers of tests of this kind are.
+func (k Kind) Unit() string { return kinds[k].unit }
 
 // Family is the operation that a test measures.
 type Family uint8
@@ -223,14 +251,14 @@ func (c Case) sizeRange(s *Spec) (lo, hi int, why string) {
 	return minFrame, s.MTU + ethHeader, fmt.Sprintf("one Ethernet frame at MTU %d", s.MTU)
 }
 
-// duplex reports whether both ends send at once, so that both measure.
-func (s *Spec) duplex() bool {
+// kind returns what the test measures.
+func (s *Spec) kind() Kind { return s.testCase().Kind }
+
+// testCase returns the test that is asked for, whose name Check has found.
+func (s *Spec) testCase() Case {
 	c, _ := Find(s.Test)
-	return c.Kind == Duplex
+	return c
 }
 
-// isPingPong reports whether the test with that name measures half round trips.
-func isPingPong(name string) bool {
-	c, _ := Find(name)
-	return c.Kind == PingPong
-}
+// duplex reports whether both ends send at once, so that both measure.
+func (s *Spec) duplex() bool { return s.kind() == Duplex }

@@ -45,7 +45,7 @@ func Charts(results []Result) []plot.Chart {
 		index := map[string]int{}
 		for i, r := range results {
 			c, _ := Find(r.Test)
-			if c.Kind.chart() != want.title {
+			if kinds[c.Kind].chart != want.title {
 				continue
 			}
 			k, ok := index[names[i]]
@@ -54,7 +54,7 @@ func Charts(results []Result) []plot.Chart {
 				index[names[i]] = k
 				chart.Series = append(chart.Series, plot.Series{Name: names[i]})
 			}
-			y := c.Kind.metric(Point{Lat: r.Lat, Gbit: r.Gbit, Msgs: r.Msgs})
+			y := r.Value(c.Kind)
 			chart.Series[k].Points = append(chart.Series[k].Points, plot.Point{X: float64(r.Size), Y: y})
 		}
 		if len(chart.Series) > 0 {
@@ -62,11 +62,6 @@ func Charts(results []Result) []plot.Chart {
 		}
 	}
 	return charts
-}
-
-// chart returns the title of the chart that tests of this kind are in.
-func (k Kind) chart() string {
-	return [...]string{PingPong: "Latency", RoundTrip: "Latency", Bandwidth: "Bandwidth", Rate: "Message rate", Collective: "Collectives", Duplex: "Bandwidth both ways"}[k]
 }
 
 // seriesNames names the configuration of each result by its test, and by

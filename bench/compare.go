@@ -107,41 +107,23 @@ type Table struct {
 }
 
 // Head begins the table.
-func (t *Table) Head() error { return t.head(t.Kind.title()) }
+func (t *Table) Head() error { return t.head(kinds[t.Kind].title) }
 
 func (t *Table) head(title string) error {
 	cells := []string{"bytes"}
 	for _, c := range t.Contenders {
 		cells = append(cells, c.Name)
 	}
-	return t.columns(title, cells)
+	return t.lines().Begin(title, cells)
 }
 
-// columns begins a table with these heads.
-func (t *Table) columns(title string, cells []string) error {
-	if _, err := fmt.Fprintf(t.W, "\n%s\n", title); err != nil {
-		return err
-	}
-	if !t.Markdown {
-		return t.line(cells)
-	}
-	if _, err := fmt.Fprintln(t.W); err != nil {
-		return err
-	}
-	if err := t.line(cells); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(t.W, strings.Repeat("|---:", len(cells))+"|")
-	return err
-}
+func (t *Table) lines() Lines { return Lines{t.W, t.Markdown, 14} }
 
 // Row writes the line of one size. What cannot send messages of that size has
 // no number.
 func (t *Table) Row(size int, r Row) error {
 	t.sizes, t.rows = append(t.sizes, size), append(t.rows, r)
-	return t.numbers(fmt.Sprint(size), r, func(x Result) float64 {
-		return t.Kind.metric(Point{Lat: x.Lat, Gbit: x.Gbit, Msgs: x.Msgs})
-	})
+	return t.numbers(fmt.Sprint(size), r, func(x Result) float64 { return x.Value(t.Kind) })
 }
 
 func (t *Table) numbers(label string, r Row, value func(Result) float64) error {
@@ -153,7 +135,7 @@ func (t *Table) numbers(label string, r Row, value func(Result) float64) error {
 		}
 		cells = append(cells, cell)
 	}
-	return t.line(cells)
+	return t.lines().Line(cells)
 }
 
 // Foot ends the table with what its rows leave out: the tail of latencies, or
@@ -185,27 +167,4 @@ func (t *Table) sum() Row {
 		}
 	}
 	return sum
-}
-
-func (t *Table) line(cells []string) error {
-	line := "| " + strings.Join(cells, " | ") + " |"
-	if !t.Markdown {
-		line = fmt.Sprintf("%10s", cells[0])
-		for _, c := range cells[1:] {
-			line += fmt.Sprintf("%14s", c)
-		}
-	}
-	_, err := fmt.Fprintln(t.W, line)
-	return err
-}
-
-func (k Kind) title() string {
-	return [...]string{
-		PingPong:   "Latency: half round trip in microseconds (median)",
-		RoundTrip:  "Latency: whole round trip in microseconds (median)",
-		Bandwidth:  "Bandwidth in Gbit/s, windows of 64 messages",
-		Rate:       "Messages per second, windows of 64",
-		Collective: "Microseconds per call (mean)",
-		Duplex:     "Bandwidth in Gbit/s, both ways together, windows of 64 messages",
-	}[k]
 }

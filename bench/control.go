@@ -289,6 +289,18 @@ func (p *Pair) Lost() <-chan struct{} { return p.gone }
 // Finalize does nothing: the end of a test is announced by its session.
 func (p *Pair) Finalize() error { return nil }
 
+// said returns what the other end has put under key, which parse reads.
+func said[T any](p *Pair, key string, parse func(string) (T, error)) (v T, err error) {
+	text, err := p.peerValue(key)
+	if err != nil {
+		return v, err
+	}
+	if v, err = parse(text); err != nil {
+		return v, fmt.Errorf("the other end said that its %s is %q: %w", key, text, err)
+	}
+	return v, nil
+}
+
 // peerValue returns what the other end has put under key.
 func (p *Pair) peerValue(key string) (string, error) {
 	v, ok := p.Get(1-p.rank, key)

@@ -3,6 +3,8 @@ package bench
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -55,4 +57,13 @@ func PinThread(core int) error {
 		return fmt.Errorf("pinning to core %d: %w", core, err)
 	}
 	return nil
+}
+
+// JoinInts writes numbers, as of cores, with commas between them.
+func JoinInts(list []int) string {
+	text := make([]string, len(list))
+	for i, n := range list {
+		text[i] = strconv.Itoa(n)
+	}
+	return strings.Join(text, ",")
 }

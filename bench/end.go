@@ -157,3 +157,38 @@ var errOver = errors.New("the other end has given up")
 type spin uint32
 
 func (s *spin) idle() bool { *s++; return *s&1023 == 0 }
+
+// trips times the round trips of a burst, after those to warm up; trip makes the
+// i-th of all.
+func (e *End) trips(b Burst, rec *Recorder, trip func(i int) error) error {
+	before := e.Clock.Now()
+	for i := range b.Warmup + b.Iters {
+		if err := trip(i); err != nil {
+			return err
+		}
+		now := e.Clock.Now()
+		if i >= b.Warmup {
+			rec.Add(now.Sub(before))
+		}
+		before = now
+	}
+	return nil
+}
+
+// clocked returns how long it takes to move the messages of a burst, after those to
+// warm up.
+func (e *End) clocked(b Burst, move func(n int) error) (mono.Duration, error) {
+	if err := move(b.Warmup); err != nil {
+		return 0, err
+	}
+	start := e.Clock.Now()
+	err := move(b.Iters)
+	return e.Clock.Now().Sub(start), err
+}
+
+// stream records how long that takes, where all of them arrive.
+func (e *End) stream(b Burst, rec *Recorder, move func(n int) error) error {
+	elapsed, err := e.clocked(b, move)
+	rec.Stream(b.Iters, elapsed)
+	return err
+}

@@ -190,13 +190,13 @@ type MemoryTable struct {
 
 // Row writes the line of one number of peers.
 func (t *MemoryTable) Row(row []Footprint) error {
-	lines := Table{W: t.W, Markdown: t.Markdown}
+	lines := Lines{t.W, t.Markdown, 14}
 	if t.last == nil {
 		cells := []string{"peers"}
 		for _, f := range row {
 			cells = append(cells, f.name()+" KiB", "per peer B")
 		}
-		if err := lines.columns("Memory of one end with idle peers", append(cells, "RD/RC", "RD/RC, SRQ")); err != nil {
+		if err := lines.Begin("Memory of one end with idle peers", append(cells, "RD/RC", "RD/RC, SRQ")); err != nil {
 			return err
 		}
 	}
@@ -208,14 +208,14 @@ func (t *MemoryTable) Row(row []Footprint) error {
 	for _, f := range row[1:] {
 		cells = append(cells, fmt.Sprintf("%.3f", float64(row[0].Total)/float64(f.Total)))
 	}
-	return lines.line(cells)
+	return lines.Line(cells)
 }
 
 // Foot writes what the last row is made of.
 func (t *MemoryTable) Foot() error {
-	lines := Table{W: t.W, Markdown: t.Markdown}
+	lines := Lines{t.W, t.Markdown, 14}
 	title := fmt.Sprintf("The parts of it with %d peers, in KiB", t.last[0].Peers)
-	if err := lines.columns(title, []string{"", "heap", "kernel", "buffers", "carrier"}); err != nil {
+	if err := lines.Begin(title, []string{"", "heap", "kernel", "buffers", "carrier"}); err != nil {
 		return err
 	}
 	for _, f := range t.last {
@@ -223,7 +223,7 @@ func (t *MemoryTable) Foot() error {
 		for _, n := range []int64{f.User, f.Kernel, f.Buffers} {
 			cells = append(cells, fmt.Sprint((n+512)>>10))
 		}
-		if err := lines.line(append(cells, f.Carrier)); err != nil {
+		if err := lines.Line(append(cells, f.Carrier)); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -67,8 +64,8 @@ func OpenPlace(c PlaceConfig) (*Place, error) {
 	p := &Place{Name: "loopback of this host", Client: ConnectConfig{Local: Local{Cores: c.Cores}}}
 	args := append([]string{}, c.Server[1:]...)
 	if len(c.Cores) > 0 {
-		p.Name = fmt.Sprintf("%s, cores %s", p.Name, joinInts(c.Cores))
-		args = append(args, "--cores", joinInts(c.Cores))
+		p.Name = fmt.Sprintf("%s, cores %s", p.Name, JoinInts(c.Cores))
+		args = append(args, "--cores", JoinInts(c.Cores))
 	}
 	if c.Loopback {
 		at := "127.0.0.1:0"
@@ -96,8 +93,8 @@ func OpenPlace(c PlaceConfig) (*Place, error) {
 		args = append(args, "--netns", joinNames(bed.Hosts[1:peers]))
 	}
 	p.Client.Device, p.Client.Enter = b.Dev, b.Do
-	cmd := a.Command(c.Server[0], append(args, "--device", a.Dev, "--listen", netip.AddrPortFrom(a.Addr, 0).String())...)
-	if err := p.start(cmd.Cmd, cmd.Start); err != nil {
+	cmd := exec.Command(c.Server[0], append(args, "--device", a.Dev, "--listen", netip.AddrPortFrom(a.Addr, 0).String())...)
+	if err := p.start(cmd, func() error { return a.Start(cmd) }); err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
 	return p, nil
@@ -116,14 +113,6 @@ func startOnThread(cmd *exec.Cmd, release <-chan struct{}) error {
 	return <-started
 }
 
-func joinInts(list []int) string {
-	text := make([]string, len(list))
-	for i, n := range list {
-		text[i] = strconv.Itoa(n)
-	}
-	return strings.Join(text, ",")
-}
-
 func joinNames(hosts []*testbed.Host) string {
 	names := make([]string, len(hosts))
 	for i, h := range hosts {
@@ -134,7 +123,7 @@ func joinNames(hosts []*testbed.Host) string {
 
 // start starts the server and waits until it listens.
 func (p *Place) start(cmd *exec.Cmd, start func() error) error {
-	var complaints tail
+	var complaints Tail
 	cmd.Stderr = &complaints
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -150,13 +139,13 @@ func (p *Place) start(cmd *exec.Cmd, start func() error) error {
 	addr, _, _ = strings.Cut(addr, " ")
 	if err != nil || !ok {
 		_ = cmd.Process.Kill() // it said something else than it should
-		err = errors.Join(fmt.Errorf("the server end did not start: %s", complaints.text()), cmd.Wait())
+		err = errors.Join(fmt.Errorf("the server end did not start: %s", &complaints), cmd.Wait())
 		return err
 	}
 	p.Client.Addr = addr
 	go func() {
 		err := cmd.Wait()
-		p.cancel(fmt.Errorf("the server end exited: %w: %s", err, complaints.text()))
+		p.cancel(fmt.Errorf("the server end exited: %w: %s", err, &complaints))
 	}()
 	return nil
 }
@@ -170,27 +159,6 @@ func (p *Place) Close() error {
 		return nil
 	}
 	return p.bed.Close()
-}
-
-// tail keeps the last part of what is written to it.
-type tail struct {
-	mu sync.Mutex
-	b  []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.b = append(t.b, p...)
-	const most = 4096
-	t.b = t.b[max(len(t.b)-most, 0):]
-	return len(p), nil
-}
-
-func (t *tail) text() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(bytes.TrimSpace(t.b))
 }
 
 // Root reports whether this process may make a testbed: root in a container

@@ -11,7 +11,6 @@ import (
 
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/base/mem"
-	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/carrier/capture"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/carrier/inet"
@@ -34,7 +33,7 @@ const frameBurst = 32
 // little protocol of stream.go. It enters the port as the engine does: Recv,
 // Send, and one Flush per turn.
 type frameBench struct {
-	*End
+	rawBench
 	port   fabric.Port
 	arena  *mem.Arena // when it is ours to close
 	pool   *mem.Pool
@@ -42,11 +41,8 @@ type frameBench struct {
 	rx     [fabric.MaxBufs * 4]fabric.Desc
 	tx     [fabric.MaxBufs]fabric.Desc
 	ends   ends
-	data   frame     // what a burst sends
-	answer frame     // confirmations
-	number uint64    // of the present ping
-	asked  mono.Time // when it was sent
-	sender streamSender
+	data   frame // what a burst sends
+	answer frame // confirmations
 	rcvr   streamReceiver
 	limit  int // frames that the receiver has room for
 }
@@ -62,7 +58,8 @@ func openFrames(e *End) (Bench, error) {
 	if len(e.Device.HardwareAddr) != 6 {
 		return nil, fmt.Errorf("device %s is no Ethernet: raw tests over %s need one; name it with --device", e.Device.Name, e.Spec.Fabric)
 	}
-	f := &frameBench{End: e}
+	f := &frameBench{rawBench: rawBench{End: e}}
+	f.link = f
 	if err := f.open(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -120,17 +117,14 @@ func (f *frameBench) meet() error {
 	if err := f.Pair.Fence(); err != nil {
 		return err
 	}
-	peer := map[string]string{}
-	for _, key := range []string{"mac", "address", "rx depth"} {
-		if peer[key], err = f.Pair.peerValue(key); err != nil {
-			return err
-		}
+	mac, macErr := said(f.Pair, "mac", net.ParseMAC)
+	to, toErr := said(f.Pair, "address", netip.ParseAddrPort)
+	f.limit, err = said(f.Pair, "rx depth", strconv.Atoi)
+	if err := errors.Join(macErr, toErr, err); err != nil {
+		return err
 	}
-	mac, macErr := net.ParseMAC(peer["mac"])
-	to, toErr := netip.ParseAddrPort(peer["address"])
-	f.limit, err = strconv.Atoi(peer["rx depth"])
-	if macErr != nil || toErr != nil || err != nil || len(mac) != 6 || !to.Addr().Is4() {
-		return fmt.Errorf("the other end gave %q as its address", peer)
+	if len(mac) != 6 || !to.Addr().Is4() {
+		return fmt.Errorf("the other end gave %v and %v as its addresses", mac, to)
 	}
 	f.ends = ends{inet.MAC(f.Device.HardwareAddr), inet.MAC(mac), here, to}
 	f.answer = f.ends.frame(minFrame)
@@ -173,19 +167,9 @@ func (f *frameBench) Close() error {
 // Progress gives the port its turn.
 func (f *frameBench) Progress() { f.port.Flush() }
 
-func (f *frameBench) Run(b Burst, rec *Recorder) error {
-	pingPong := isPingPong(f.Spec.Test)
-	f.data = f.ends.frame(b.Size)
-	switch {
-	case pingPong && f.Server:
-		return f.echo()
-	case pingPong:
-		return f.ping(b, rec)
-	case f.Server:
-		return f.swallow()
-	}
-	return f.stream(b, rec)
-}
+func (f *frameBench) prepare(size int) { f.data = f.ends.frame(size) }
+
+func (f *frameBench) window(int) int { return f.limit / 2 }
 
 // send queues one frame whose payload begins with two words. It reports
 // whether there was room.
@@ -218,156 +202,79 @@ func (f *frameBench) payload(d fabric.Desc) []byte {
 	return f.bytes[d.Addr+inet.HeaderLen:][:confirmSize]
 }
 
-func (f *frameBench) ping(b Burst, rec *Recorder) error {
-	f.asked = f.Clock.Now()
-	for i := -b.Warmup; i < b.Iters; i++ {
-		f.number++
-		f.send(&f.data, f.number, 0)
-		f.port.Flush()
-		if err := f.pong(rec); err != nil {
-			return err
-		}
-		now := f.Clock.Now()
-		if i >= 0 {
-			rec.Add(now.Sub(f.asked))
-		}
-		f.asked = now
-	}
-	return nil
-}
-
-// pong waits for the echo of the present ping and repeats the ping when the
-// echo does not come.
-func (f *frameBench) pong(rec *Recorder) error {
-	var turns spin
-	for {
-		if f.heard() {
-			return nil
-		}
-		f.port.Flush()
-		if !turns.idle() {
-			continue
-		}
-		if f.Pair.Over() {
-			return errOver
-		}
-		if now := f.Clock.Now(); now.Sub(f.asked) > tailTimeout {
-			f.asked = now // what was lost took no time that means anything
-			rec.Lost(1)
-			f.send(&f.data, f.number, 0)
-		}
-	}
-}
-
-// heard takes what has arrived and reports whether the echo was among it.
-func (f *frameBench) heard() (echo bool) {
+// each hands fn the payload of each frame that has arrived, which may be nil, and
+// reports whether there was any.
+func (f *frameBench) each(fn func(payload []byte)) bool {
 	n := f.port.Recv(f.rx[:])
 	first := true
 	for _, d := range f.rx[:n] {
 		if first {
-			if p := f.payload(d); p != nil && binary.LittleEndian.Uint64(p) == f.number {
-				echo = true
-			}
+			fn(f.payload(d))
 		}
 		first = d.Flags&fabric.More == 0
-		f.pool.Put(d.Addr)
-	}
-	return echo
-}
-
-// echo answers every frame with one of the same size, until the client says
-// stop.
-func (f *frameBench) echo() error {
-	var turns spin
-	for {
-		n := f.port.Recv(f.rx[:])
-		first := true
-		for _, d := range f.rx[:n] {
-			if first {
-				if p := f.payload(d); p != nil {
-					f.send(&f.data, binary.LittleEndian.Uint64(p), 0)
-				}
-			}
-			first = d.Flags&fabric.More == 0
-			f.pool.Put(d.Addr)
-		}
-		f.port.Flush()
-		if n == 0 && turns.idle() && f.Pair.Spoken() {
-			return nil
-		}
-	}
-}
-
-func (f *frameBench) stream(b Burst, rec *Recorder) error {
-	window := min(max(f.limit/2, 1), MaxWindow)
-	if err := f.push(b.Warmup, window); err != nil {
-		return err
-	}
-	start := f.Clock.Now()
-	if err := f.push(b.Iters, window); err != nil {
-		return err
-	}
-	lost := f.sender.lost()
-	rec.Stream(b.Iters-lost, f.Clock.Now().Sub(start))
-	rec.Lost(lost)
-	return nil
-}
-
-// push sends n frames and waits until all are confirmed or lost.
-func (f *frameBench) push(n, window int) error {
-	s := &f.sender
-	s.start(n, window, f.Clock.Now())
-	var turns spin
-	for !s.done() {
-		sent := 0
-		for room := min(s.room(), frameBurst); sent < room && f.send(&f.data, s.word(0), 0); sent++ {
-			s.sent(1)
-		}
-		got := f.confirmations()
-		f.port.Flush()
-		if got || sent > 0 || !turns.idle() {
-			continue
-		}
-		if f.Pair.Over() {
-			return errOver
-		}
-		if word, late := s.repeat(f.Clock.Now()); late {
-			f.send(&f.data, word, 0)
-		}
-	}
-	return nil
-}
-
-// confirmations takes the answers that have arrived.
-func (f *frameBench) confirmations() bool {
-	n := f.port.Recv(f.rx[:])
-	for _, d := range f.rx[:n] {
-		if p := f.payload(d); p != nil {
-			f.sender.confirm(p, f.Clock.Now())
-		}
 		f.pool.Put(d.Addr)
 	}
 	return n > 0
 }
 
-// swallow counts what comes and answers, until the client says stop.
+func (f *frameBench) ping(n uint64) error {
+	f.send(&f.data, n, 0)
+	f.port.Flush()
+	return nil
+}
+
+func (f *frameBench) echoed(n uint64) (echoed bool, err error) {
+	f.each(func(p []byte) { echoed = echoed || p != nil && binary.LittleEndian.Uint64(p) == n })
+	if !echoed {
+		f.port.Flush()
+	}
+	return echoed, nil
+}
+
+func (f *frameBench) echo(int) error {
+	var turns spin
+	for {
+		got := f.each(func(p []byte) {
+			if p != nil {
+				f.send(&f.data, binary.LittleEndian.Uint64(p), 0)
+			}
+		})
+		f.port.Flush()
+		if !got && turns.idle() && f.Pair.Spoken() {
+			return nil
+		}
+	}
+}
+
+func (f *frameBench) fill(s *streamSender, room int) (sent bool, err error) {
+	for range min(room, frameBurst) {
+		if !f.send(&f.data, s.word(0), 0) {
+			break
+		}
+		s.sent(1)
+		sent = true
+	}
+	return sent, nil
+}
+
+func (f *frameBench) repeat(word uint64) { f.send(&f.data, word, 0) }
+
+func (f *frameBench) confirmed(s *streamSender) (bool, error) {
+	got := f.each(func(p []byte) { s.confirm(p, f.Clock.Now()) })
+	f.port.Flush()
+	return got, nil
+}
+
 func (f *frameBench) swallow() error {
 	var turns spin
 	for {
-		n := f.port.Recv(f.rx[:])
-		first, confirm := true, false
-		for _, d := range f.rx[:n] {
-			if first {
-				confirm = f.rcvr.frame(f.payload(d)) || confirm
-			}
-			first = d.Flags&fabric.More == 0
-			f.pool.Put(d.Addr)
-		}
+		confirm := false
+		got := f.each(func(p []byte) { confirm = f.rcvr.frame(p) || confirm })
 		if confirm {
 			f.send(&f.answer, f.rcvr.highest, f.rcvr.received)
 		}
 		f.port.Flush()
-		if n == 0 && turns.idle() && f.Pair.Spoken() {
+		if !got && turns.idle() && f.Pair.Spoken() {
 			return nil
 		}
 	}

@@ -1,11 +1,11 @@
 package bench
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
-
-	"golang.org/x/sys/unix"
 )
 
 // tcpBench is the baseline: one kernel TCP connection with no protocol on it,
@@ -21,88 +21,61 @@ type tcpBench struct {
 const tcpChunk = 256 << 10
 
 func openTCP(e *End) (Bench, error) {
-	size := max(slices.Max(e.Spec.Sizes), tcpChunk)
-	s, err := newSocket(e.Addr, unix.SOCK_STREAM, 2*size)
-	if err != nil {
-		return nil, err
+	t := &tcpBench{End: e, size: max(slices.Max(e.Spec.Sizes), tcpChunk)}
+	conn, err := e.connectTCP()
+	if err == nil {
+		t.s, err = newSocket(conn, 2*t.size)
 	}
-	t := &tcpBench{End: e, s: s, size: size}
-	if err := t.connect(); err != nil {
-		s.close()
+	if err != nil {
 		return nil, fmt.Errorf("data connection: %w", err)
 	}
 	return t, nil
 }
 
-// connect replaces the socket by a connected one. The server listens on a port
-// of the kernel's choice and tells the client.
-func (t *tcpBench) connect() error {
-	if err := unix.Bind(t.s.fd, sockaddr(netip.AddrPortFrom(t.Addr, 0))); err != nil {
-		return fmt.Errorf("bind to %v: %w", t.Addr, err)
-	}
-	if t.Server {
-		if err := unix.Listen(t.s.fd, 1); err != nil {
-			return fmt.Errorf("listen: %w", err)
+// connectTCP connects the two ends, with TCP_NODELAY, as net has it. The server listens
+// on a port of the kernel's choice and tells the client.
+func (e *End) connectTCP() (*net.TCPConn, error) {
+	here := net.TCPAddrFromAddrPort(netip.AddrPortFrom(e.Addr, 0))
+	if !e.Server {
+		if err := e.Pair.Fence(); err != nil {
+			return nil, err
 		}
-	}
-	if err := exchangeAddr(t.End, t.s.fd); err != nil {
-		return err
-	}
-	if !t.Server {
-		if err := connectPeer(t.End, t.s.fd); err != nil {
-			return err
-		}
-	}
-	if err := t.Pair.Fence(); err != nil { // now the connection waits to be accepted
-		return err
-	}
-	if t.Server {
-		fd, _, err := unix.Accept4(t.s.fd, unix.SOCK_CLOEXEC)
+		to, err := e.peerAddr()
 		if err != nil {
-			return fmt.Errorf("accept: %w", err)
+			return nil, err
 		}
-		unix.Close(t.s.fd)
-		t.s.fd = fd
+		conn, err := net.DialTCP("tcp", here, net.TCPAddrFromAddrPort(to))
+		if err != nil {
+			return nil, err
+		}
+		return conn, e.Pair.Fence() // now the connection waits to be accepted
 	}
-	if err := unix.SetsockoptInt(t.s.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
-		return fmt.Errorf("TCP_NODELAY: %w", err)
+	var lc net.ListenConfig
+	lc.SetMultipathTCP(false)
+	ln, err := lc.Listen(context.Background(), "tcp", here.String())
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	defer ln.Close()
+	err = e.Pair.Put("address", ln.Addr().String())
+	for range 2 {
+		if err == nil {
+			err = e.Pair.Fence()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ln.(*net.TCPListener).AcceptTCP()
 }
 
-// exchangeAddr tells the other end what address the socket is bound to.
-func exchangeAddr(e *End, fd int) error {
-	name, err := unix.Getsockname(fd)
-	if err != nil {
-		return fmt.Errorf("getsockname: %w", err)
+// peerAddr returns the address that the other end has told.
+func (e *End) peerAddr() (netip.AddrPort, error) {
+	peer, err := said(e.Pair, "address", netip.ParseAddrPort)
+	if err == nil && peer.Addr().Is4() != e.Addr.Is4() {
+		err = fmt.Errorf("the other end said that its address is %v, and that of this end is %v", peer, e.Addr)
 	}
-	port := 0
-	switch n := name.(type) {
-	case *unix.SockaddrInet4:
-		port = n.Port
-	case *unix.SockaddrInet6:
-		port = n.Port
-	}
-	if err := e.Pair.Put("address", netip.AddrPortFrom(e.Addr, uint16(port)).String()); err != nil {
-		return err
-	}
-	return e.Pair.Fence()
-}
-
-// connectPeer connects the socket to the address that the other end told.
-func connectPeer(e *End, fd int) error {
-	text, err := e.Pair.peerValue("address")
-	if err != nil {
-		return err
-	}
-	peer, err := netip.ParseAddrPort(text)
-	if err != nil || peer.Addr().Is4() != e.Addr.Is4() {
-		return fmt.Errorf("the other end said that its address is %q", text)
-	}
-	if err := unix.Connect(fd, sockaddr(peer)); err != nil {
-		return fmt.Errorf("connect to %v: %w", peer, err)
-	}
-	return nil
+	return peer, err
 }
 
 func (t *tcpBench) Carrier() string { return "kernel TCP" }
@@ -113,16 +86,21 @@ func (t *tcpBench) Close() error { return t.s.close() }
 func (t *tcpBench) Progress() {}
 
 func (t *tcpBench) Run(b Burst, rec *Recorder) error {
-	pingPong := isPingPong(t.Spec.Test)
+	pingPong := t.Spec.kind() == PingPong
 	switch {
 	case pingPong && t.Server:
 		return t.echo(b)
 	case pingPong:
-		return t.ping(b, rec)
+		return t.trips(b, rec, func(int) error {
+			if err := t.send(b.Size); err != nil {
+				return err
+			}
+			return t.recv(b.Size)
+		})
 	case t.Server:
 		return t.swallow(b)
 	}
-	return t.stream(b, rec)
+	return t.stream(b, rec, func(n int) error { return t.windows(b, n) })
 }
 
 // send sends n bytes of the first half of the buffer.
@@ -158,24 +136,6 @@ func (t *tcpBench) recv(n int) error {
 	return nil
 }
 
-func (t *tcpBench) ping(b Burst, rec *Recorder) error {
-	before := t.Clock.Now()
-	for i := -b.Warmup; i < b.Iters; i++ {
-		if err := t.send(b.Size); err != nil {
-			return err
-		}
-		if err := t.recv(b.Size); err != nil {
-			return err
-		}
-		now := t.Clock.Now()
-		if i >= 0 {
-			rec.Add(now.Sub(before))
-		}
-		before = now
-	}
-	return nil
-}
-
 func (t *tcpBench) echo(b Burst) error {
 	for range b.Warmup + b.Iters {
 		if err := t.recv(b.Size); err != nil {
@@ -185,18 +145,6 @@ func (t *tcpBench) echo(b Burst) error {
 			return err
 		}
 	}
-	return nil
-}
-
-func (t *tcpBench) stream(b Burst, rec *Recorder) error {
-	if err := t.windows(b, b.Warmup); err != nil {
-		return err
-	}
-	start := t.Clock.Now()
-	if err := t.windows(b, b.Iters); err != nil {
-		return err
-	}
-	rec.Stream(b.Iters, t.Clock.Now().Sub(start))
 	return nil
 }
 

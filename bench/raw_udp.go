@@ -2,14 +2,15 @@ package bench
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
-	"github.com/xwarp/xwarp/internal/base/mono"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,16 +33,14 @@ const udpReceiveBuffer = 8 << 20
 // batched system calls for streams. See stream.go for the little protocol that
 // tells what was lost.
 type udpBench struct {
-	*End
-	s      *socket
-	out    batch // of which slot 0 also serves single datagrams
-	in     batch
-	number uint64    // of the present ping
-	asked  mono.Time // when it was sent
-	sender streamSender
-	rcvr   streamReceiver
-	limit  int // bytes that the receiver's kernel buffers
-	dice   *rand.Rand
+	rawBench
+	s     *socket
+	out   batch // of which slot 0 also serves single datagrams
+	in    batch
+	size  int // of the datagrams of a burst, in bytes
+	rcvr  streamReceiver
+	limit int // bytes that the receiver's kernel buffers
+	dice  *rand.Rand
 }
 
 // batch is a vector of datagrams in the arena for sendmmsg and recvmmsg.
@@ -55,25 +54,28 @@ type batch struct {
 func openUDP(e *End) (Bench, error) {
 	slot := (max(slices.Max(e.Spec.Sizes), confirmSize) + 63) &^ 63
 	half := udpBatch * (mmsghdrSize + iovecSize + slot)
-	s, err := newSocket(e.Addr, unix.SOCK_DGRAM, 2*half)
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(e.Addr, 0)))
+	if err != nil {
+		return nil, fmt.Errorf("data socket: %w", err)
+	}
+	here := conn.LocalAddr().String()
+	s, err := newSocket(conn, 2*half)
 	if err != nil {
 		return nil, err
 	}
-	u := &udpBench{End: e, s: s, dice: rand.New(rand.NewPCG(e.Pair.Key(), uint64(e.Pair.Rank())))}
+	u := &udpBench{rawBench: rawBench{End: e}, s: s, dice: rand.New(rand.NewPCG(e.Pair.Key(), uint64(e.Pair.Rank())))}
+	u.link = u
 	u.out, u.in = newBatch(s, 0, slot), newBatch(s, half, slot)
-	if err := u.connect(); err != nil {
-		s.close()
-		return nil, fmt.Errorf("data socket: %w", err)
+	if err := u.connect(here); err != nil {
+		return nil, errors.Join(fmt.Errorf("data socket: %w", err), s.close())
 	}
 	return u, nil
 }
 
-func (u *udpBench) connect() error {
-	fd := u.s.fd
-	if err := unix.Bind(fd, sockaddr(netip.AddrPortFrom(u.Addr, 0))); err != nil {
-		return fmt.Errorf("bind to %v: %w", u.Addr, err)
-	}
+// connect connects the socket, whose address is here, with that of the other end.
+func (u *udpBench) connect(here string) error {
 	// Beyond the limit for ordinary users where that is allowed.
+	fd := u.s.fd
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, udpReceiveBuffer) != nil {
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, udpReceiveBuffer); err != nil {
 			return fmt.Errorf("SO_RCVBUF: %w", err)
@@ -83,20 +85,25 @@ func (u *udpBench) connect() error {
 	if err != nil {
 		return fmt.Errorf("SO_RCVBUF: %w", err)
 	}
-	if err := u.Pair.Put("receive buffer", strconv.Itoa(limit)); err != nil {
-		return err
-	}
-	if err := exchangeAddr(u.End, fd); err != nil {
-		return err
-	}
-	text, err := u.Pair.peerValue("receive buffer")
+	err = errors.Join(u.Pair.Put("address", here), u.Pair.Put("receive buffer", strconv.Itoa(limit)), u.Pair.Fence())
 	if err != nil {
 		return err
 	}
-	if u.limit, err = strconv.Atoi(text); err != nil {
-		return fmt.Errorf("the other end said that its receive buffer is %q", text)
+	if u.limit, err = said(u.Pair, "receive buffer", strconv.Atoi); err != nil {
+		return err
 	}
-	return connectPeer(u.End, fd)
+	peer, err := u.peerAddr()
+	if err != nil {
+		return err
+	}
+	var to unix.Sockaddr = &unix.SockaddrInet6{Addr: peer.Addr().As16(), Port: int(peer.Port())}
+	if peer.Addr().Is4() {
+		to = &unix.SockaddrInet4{Addr: peer.Addr().As4(), Port: int(peer.Port())}
+	}
+	if err := unix.Connect(fd, to); err != nil {
+		return fmt.Errorf("connect to %v: %w", peer, err)
+	}
+	return nil
 }
 
 // newBatch lays out udpBatch datagrams at off: headers, vectors, buffers.
@@ -138,72 +145,38 @@ func (u *udpBench) Close() error { return u.s.close() }
 // Progress has nothing to do: the kernel does it.
 func (u *udpBench) Progress() {}
 
-func (u *udpBench) Run(b Burst, rec *Recorder) error {
-	pingPong := isPingPong(u.Spec.Test)
-	switch {
-	case pingPong && u.Server:
-		return u.echo(b)
-	case pingPong:
-		return u.ping(b, rec)
-	case u.Server:
-		return u.swallow()
-	}
-	return u.stream(b, rec)
+func (u *udpBench) prepare(size int) {
+	u.size = size
+	u.out.length(size)
 }
 
-func (u *udpBench) ping(b Burst, rec *Recorder) error {
+// window: a datagram takes up to twice its size, and its descriptor, of the
+// receiver's buffer.
+func (u *udpBench) window(size int) int { return u.limit / (2*size + 1280) }
+
+func (u *udpBench) ping(n uint64) error {
 	out, head := u.out.at(0)
-	u.asked = u.Clock.Now()
-	for i := -b.Warmup; i < b.Iters; i++ {
-		u.number++
-		binary.LittleEndian.PutUint64(head, u.number)
-		if u.s.send(out, b.Size) < 0 {
-			return u.s.failure("send")
-		}
-		if err := u.pong(b.Size, rec); err != nil {
-			return err
-		}
-		now := u.Clock.Now()
-		if i >= 0 {
-			rec.Add(now.Sub(u.asked))
-		}
-		u.asked = now
+	binary.LittleEndian.PutUint64(head, n)
+	if u.s.send(out, u.size) < 0 {
+		return u.s.failure("send")
 	}
 	return nil
 }
 
-// pong waits for the echo of the present ping and repeats the ping when the
-// echo does not come.
-func (u *udpBench) pong(size int, rec *Recorder) error {
-	out, _ := u.out.at(0)
+func (u *udpBench) echoed(n uint64) (bool, error) {
 	in, head := u.in.at(0)
-	var turns spin
-	for {
-		r := u.s.recv(in, size)
-		switch {
-		case r < 0:
-			return u.s.failure("recv")
-		case r >= streamHeader && binary.LittleEndian.Uint64(head) == u.number && !u.drop():
-			return nil
-		case !turns.idle():
-			continue
-		case u.Pair.Over():
-			return errOver
-		}
-		if now := u.Clock.Now(); now.Sub(u.asked) > tailTimeout {
-			u.asked = now // what was lost took no time that means anything
-			rec.Lost(1)
-			u.s.send(out, size)
-		}
+	r := u.s.recv(in, u.size)
+	if r < 0 {
+		return false, u.s.failure("recv")
 	}
+	return r >= streamHeader && binary.LittleEndian.Uint64(head) == n && !u.drop(), nil
 }
 
-// echo sends back what comes, until the client says stop.
-func (u *udpBench) echo(b Burst) error {
+func (u *udpBench) echo(size int) error {
 	in, _ := u.in.at(0)
 	var turns spin
 	for {
-		r := u.s.recv(in, b.Size)
+		r := u.s.recv(in, size)
 		if r < 0 || r > 0 && !u.drop() && u.s.send(in, r) < 0 {
 			return u.s.failure("echo")
 		}
@@ -213,75 +186,42 @@ func (u *udpBench) echo(b Burst) error {
 	}
 }
 
-func (u *udpBench) stream(b Burst, rec *Recorder) error {
-	// A datagram takes up to twice its size, and its descriptor, of the
-	// receiver's buffer.
-	window := min(max(u.limit/(2*b.Size+1280), 1), MaxWindow)
-	u.out.length(b.Size)
-	if err := u.push(b.Warmup, window); err != nil {
-		return err
+func (u *udpBench) fill(s *streamSender, room int) (sent bool, err error) {
+	room = min(room, udpBatch)
+	if room == 0 {
+		return false, nil
 	}
-	start := u.Clock.Now()
-	if err := u.push(b.Iters, window); err != nil {
-		return err
+	for i := range room {
+		_, head := u.out.at(i)
+		binary.LittleEndian.PutUint64(head, s.word(i))
 	}
-	lost := u.sender.lost()
-	rec.Stream(b.Iters-lost, u.Clock.Now().Sub(start))
-	rec.Lost(lost)
-	return nil
+	n := u.s.sendBatch(u.out.heads, room)
+	if n < 0 {
+		return false, u.s.failure("sendmmsg")
+	}
+	s.sent(n)
+	return true, nil
 }
 
-// push sends n datagrams and waits until all are confirmed or lost.
-func (u *udpBench) push(n, window int) error {
-	s := &u.sender
-	s.start(n, window, u.Clock.Now())
-	var turns spin
-	for !s.done() {
-		room := min(s.room(), udpBatch)
-		for i := range room {
-			_, head := u.out.at(i)
-			binary.LittleEndian.PutUint64(head, s.word(i))
-		}
-		if room > 0 {
-			sent := u.s.sendBatch(u.out.heads, room)
-			if sent < 0 {
-				return u.s.failure("sendmmsg")
-			}
-			s.sent(sent)
-		}
-		got, err := u.confirmations()
-		if err != nil {
-			return err
-		}
-		if got || room > 0 || !turns.idle() {
-			continue
-		}
-		if u.Pair.Over() {
-			return errOver
-		}
-		if word, late := s.repeat(u.Clock.Now()); late {
-			_, head := u.out.at(0)
-			binary.LittleEndian.PutUint64(head, word)
-			u.s.sendBatch(u.out.heads, 1)
-		}
-	}
-	return nil
+func (u *udpBench) repeat(word uint64) {
+	_, head := u.out.at(0)
+	binary.LittleEndian.PutUint64(head, word)
+	u.s.sendBatch(u.out.heads, 1)
 }
 
-// confirmations takes one answer, if there is any.
-func (u *udpBench) confirmations() (got bool, err error) {
+// confirmed takes one answer, if there is any.
+func (u *udpBench) confirmed(s *streamSender) (got bool, err error) {
 	in, head := u.in.at(0)
 	r := u.s.recv(in, confirmSize)
 	if r < 0 {
 		return false, u.s.failure("recv")
 	}
 	if r == confirmSize && !u.drop() {
-		u.sender.confirm(head, u.Clock.Now())
+		s.confirm(head, u.Clock.Now())
 	}
 	return r > 0, nil
 }
 
-// swallow counts what comes and answers, until the client says stop.
 func (u *udpBench) swallow() error {
 	out, answer := u.out.at(0)
 	var turns spin

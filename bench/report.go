@@ -97,10 +97,6 @@ func (k Kind) metric(p Point) float64 {
 	return p.Msgs
 }
 
-func (k Kind) metricName() string {
-	return [...]string{PingPong: "lat_us.p50", RoundTrip: "lat_us.p50", Bandwidth: "gbit_s", Rate: "msg_s", Collective: "lat_us.avg", Duplex: "gbit_s"}[k]
-}
-
 // compare returns the ratio of two configurations that were measured in turns.
 func compare(kind Kind, a, b []Point) *Ratio {
 	var as, bs, ratios []float64
@@ -111,7 +107,7 @@ func compare(kind Kind, a, b []Point) *Ratio {
 			ratios = append(ratios, x/y)
 		}
 	}
-	r := &Ratio{Metric: kind.metricName(), ARounds: slices.Clone(as), BRounds: slices.Clone(bs)}
+	r := &Ratio{Metric: kinds[kind].metric, ARounds: slices.Clone(as), BRounds: slices.Clone(bs)}
 	r.A, r.B = median(as), median(bs)
 	if len(ratios) > 0 && r.B > 0 {
 		r.Ratio, r.Low, r.High = r.A/r.B, slices.Min(ratios), slices.Max(ratios)

@@ -1,8 +1,9 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
-	"net/netip"
+	"os"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"golang.org/x/sys/unix"
@@ -15,43 +16,31 @@ import (
 // The kernel gets addresses in the socket's arena, which is mapped memory that
 // the garbage collector neither moves nor frees.
 type socket struct {
-	fd    int
+	file  *os.File
+	fd    int // of file
 	arena *mem.Arena
 	base  uintptr // address of the arena
 	err   unix.Errno
 }
 
-// newSocket makes a socket of the family of local, with a buffer of size bytes.
-func newSocket(local netip.Addr, kind, size int) (*socket, error) {
-	family := unix.AF_INET
-	if local.Is6() {
-		family = unix.AF_INET6
-	}
-	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("socket: %w", err)
-	}
-	s := &socket{fd: fd}
-	if s.arena, err = mem.New(mem.Config{Size: size, Name: "xperf"}); err != nil {
-		unix.Close(fd)
+// newSocket takes conn over, with a buffer of size bytes.
+func newSocket(conn interface {
+	File() (*os.File, error)
+	Close() error
+}, size int) (*socket, error) {
+	file, err := conn.File() // a descriptor of its own
+	if err = errors.Join(err, conn.Close()); err != nil {
 		return nil, err
+	}
+	s := &socket{file: file, fd: int(file.Fd())}
+	if s.arena, err = mem.New(mem.Config{Size: size, Name: "xperf"}); err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
 	s.base = uintptr(mem.AddressOf(s.arena.Bytes()))
 	return s, nil
 }
 
-// sockaddr returns an address as the kernel takes it.
-func sockaddr(a netip.AddrPort) unix.Sockaddr {
-	if a.Addr().Is4() {
-		return &unix.SockaddrInet4{Addr: a.Addr().As4(), Port: int(a.Port())}
-	}
-	return &unix.SockaddrInet6{Addr: a.Addr().As16(), Port: int(a.Port())}
-}
-
-func (s *socket) close() error {
-	unix.Close(s.fd)
-	return s.arena.Close()
-}
+func (s *socket) close() error { return errors.Join(s.file.Close(), s.arena.Close()) }
 
 // send sends n bytes at off and returns how many the kernel took: 0 when it
 // has no room, -1 after an error, which is in s.err.

@@ -216,13 +216,13 @@ func (s *Spec) Complete(mtu int) error {
 // countsArrivals reports whether messages may get lost without an error, so
 // that the server end counts what arrives.
 func (s *Spec) countsArrivals() bool {
-	c, _ := Find(s.Test)
+	c := s.testCase()
 	return s.Transport == "ud" && c.Family != MPI || c.Family == Record
 }
 
 // tallies reports whether the server end tells the client what it has counted.
 func (s *Spec) tallies() bool {
-	c, _ := Find(s.Test)
+	c := s.testCase()
 	return s.countsArrivals() || c.Kind == Duplex && c.Family != MPI
 }
 

@@ -82,15 +82,6 @@ func writeColumns(w io.Writer, sessions []*Session) error {
 	return err
 }
 
-// Unit says what the numbers of tests of this kind are.
-func (k Kind) Unit() string {
-	return [...]string{
-		PingPong: "half round trip in microseconds", RoundTrip: "whole round trip in microseconds",
-		Bandwidth: "Gbit/s", Rate: "messages/s", Collective: "microseconds per call",
-		Duplex: "Gbit/s, both ways together",
-	}[k]
-}
-
 // column is one column of the table of a session.
 type column struct {
 	head  string

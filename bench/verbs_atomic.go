@@ -40,8 +40,7 @@ func (t *atomicTest) Run(b Burst, rec *Recorder) error {
 	if t.Server {
 		return t.attend()
 	}
-	before := t.Clock.Now()
-	for i := -b.Warmup; i < b.Iters; i++ {
+	return t.trips(b, rec, func(int) error {
 		t.wr.Atomic.Compare, t.wr.Atomic.Swap = t.count, t.count+1 // ignored by fetch_add
 		if err := t.post(true); err != nil {
 			return err
@@ -53,11 +52,6 @@ func (t *atomicTest) Run(b Burst, rec *Recorder) error {
 			return fmt.Errorf("%v: the count was %d and should have been %d: an operation did not happen exactly once", t.wr.Opcode, old, t.count)
 		}
 		t.count++
-		now := t.Clock.Now()
-		if i >= 0 {
-			rec.Add(now.Sub(before))
-		}
-		before = now
-	}
-	return nil
+		return nil
+	})
 }

@@ -72,13 +72,9 @@ func (k *connector) connect() error {
 
 // dialAll connects the client's queue pairs.
 func (k *connector) dialAll() error {
-	text, err := k.Pair.peerValue(listenerKey)
+	to, err := said(k.Pair, listenerKey, netip.ParseAddrPort)
 	if err != nil {
 		return err
-	}
-	to, err := netip.ParseAddrPort(text)
-	if err != nil {
-		return fmt.Errorf("the other end said that it listens at %q", text)
 	}
 	for i, qp := range k.qps {
 		if err := k.dial(to, verbs.ConnParam{QP: qp, PrivateData: []byte{byte(i)}}); err != nil {

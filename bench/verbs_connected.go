@@ -53,7 +53,7 @@ func (p *endpoint) connectedTest(c Case) (b Bench, err error) {
 type confirmedWrites struct{ writeTest }
 
 func (t *confirmedWrites) Run(b Burst, rec *Recorder) error {
-	if t.Server && !t.Spec.duplex() || isPingPong(t.Spec.Test) {
+	if t.Server && !t.Spec.duplex() || t.Spec.kind() == PingPong {
 		return t.writeTest.Run(b, rec)
 	}
 	return t.timed(b, rec, func(n, window int) error { return t.confirmed(b.Size, n, window) })
@@ -80,22 +80,19 @@ func (t *confirmedWrites) confirmed(size, n, window int) error {
 // receives for, in a word of the sender's memory, by RDMA Write: at most a
 // window of messages is not counted. ib_send_bw has the same for iWARP.
 type creditTest struct {
-	*endpoint
-	links []link
-	rwr   verbs.RecvWR
+	flows
+	counts []count // of each connection
+	rwr    verbs.RecvWR
 }
 
-// link is one connection. Counts are of messages since it was made.
-type link struct {
-	qp     *verbs.QP
-	goal   uint64 // in all
-	posted uint64
-	sent   uint64 // are complete here
-	done   uint64 // are counted by the other end too
-	credit []byte // the word
-	taken  uint64 // the server has taken
-	told   uint64 // the client knows of
-	pause  uint64 // after which the client waits for the count: the end of warm-up
+// count is how many messages have come over a connection. For the server posted of its
+// flow counts the Writes that say so.
+type count struct {
+	sent  uint64 // are complete here, on the client
+	word  []byte // that the client reads and the server writes from
+	taken uint64 // the server has taken
+	told  uint64 // the client knows of
+	pause uint64 // after which the client waits for the count: the end of warm-up
 }
 
 const (
@@ -104,14 +101,15 @@ const (
 )
 
 func newCreditTest(p *endpoint) (*creditTest, error) {
-	t := &creditTest{endpoint: p, rwr: verbs.RecvWR{NumSGE: 1}}
+	t := &creditTest{flows: flows{endpoint: p}, rwr: verbs.RecvWR{NumSGE: 1}}
 	t.rwr.SGL[0] = p.mr.SGE(p.half, p.half)
 	for i, qp := range p.qps {
 		at := i * creditSize // where the server sends from; the client is written to
 		if !p.Server {
 			at += p.half
 		}
-		t.links = append(t.links, link{qp: qp, credit: p.mr.Bytes()[at : at+creditSize]})
+		t.each = append(t.each, flow{qp: qp})
+		t.counts = append(t.counts, count{word: p.mr.Bytes()[at : at+creditSize]})
 		if !p.Server {
 			continue
 		}
@@ -133,89 +131,25 @@ func (t *creditTest) Run(b Burst, rec *Recorder) error {
 		return t.swallow(b)
 	}
 	t.source(verbs.OpSend, b.Size)
-	if err := t.push(b.Warmup, uint64(b.Window)); err != nil {
-		return err
-	}
-	start := t.Clock.Now()
-	if err := t.push(b.Iters, uint64(b.Window)); err != nil {
-		return err
-	}
-	rec.Stream(b.Iters, t.Clock.Now().Sub(start))
-	return nil
+	return t.stream(b, rec, func(n int) error { return t.push(n, b.Window, t.news) })
 }
 
-// push posts n messages, as many to each connection, and waits until the other
-// end has counted them.
-func (t *creditTest) push(n int, window uint64) error {
-	for i := range t.links {
-		t.links[i].goal += uint64(n / len(t.links))
+// news takes completions and counts.
+func (t *creditTest) news() error {
+	err := t.sent(func(i int, count uint64) { t.counts[i].sent = count })
+	for i := range t.counts {
+		c := &t.counts[i]
+		t.each[i].done = min(c.sent, binary.NativeEndian.Uint64(c.word))
 	}
-	var turns spin
-	for busy := true; busy; {
-		for posted := true; posted; {
-			var err error
-			if posted, err = t.round(window); err != nil {
-				return err
-			}
-		}
-		if err := t.step(&turns); err != nil {
-			return err
-		}
-		var err error
-		if busy, err = t.news(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// round posts one message to each connection that has room in its window and
-// lacks messages.
-func (t *creditTest) round(window uint64) (posted bool, err error) {
-	every := max(window/4, 1)
-	for i := range t.links {
-		l := &t.links[i]
-		if l.posted == l.goal || l.posted-l.done == window {
-			continue
-		}
-		l.posted++
-		posted = true
-		t.wr.WRID = l.posted<<peerBits | uint64(i)
-		t.wr.Flags &^= verbs.Signaled
-		if l.posted%every == 0 || l.posted == l.goal {
-			t.wr.Flags |= verbs.Signaled
-		}
-		if err := l.qp.PostSend(&t.wr); err != nil {
-			return posted, err
-		}
-	}
-	return posted, nil
-}
-
-// news takes completions and counts, and reports whether anything is missing.
-func (t *creditTest) news() (busy bool, err error) {
-	n := t.sends.Poll(t.wc[:])
-	for i := range t.wc[:n] {
-		wc := &t.wc[i]
-		if wc.Status != verbs.Success {
-			return false, t.failed(t.wr.Opcode, wc)
-		}
-		t.links[wc.WRID&(1<<peerBits-1)].sent = wc.WRID >> peerBits
-	}
-	for i := range t.links {
-		l := &t.links[i]
-		l.done = min(l.sent, binary.NativeEndian.Uint64(l.credit))
-		busy = busy || l.done != l.goal
-	}
-	return busy, nil
+	return err
 }
 
 // swallow takes what comes.
 func (t *creditTest) swallow(b Burst) error {
-	for i := range t.links {
-		l := &t.links[i]
-		l.pause = l.goal + uint64(b.Warmup/len(t.links))
-		l.goal = l.pause + uint64(b.Iters/len(t.links))
+	for i := range t.each {
+		f := &t.each[i]
+		t.counts[i].pause = f.goal + uint64(b.Warmup/len(t.each))
+		f.goal = t.counts[i].pause + uint64(b.Iters/len(t.each))
 	}
 	every := uint64(max(b.Window/4, 1))
 	var turns spin
@@ -245,16 +179,16 @@ func (t *creditTest) take(every uint64) (int, error) {
 		if wc.Status != verbs.Success {
 			return 0, t.failed("receive", wc)
 		}
-		l := &t.links[wc.WRID]
+		f, c := &t.each[wc.WRID], &t.counts[wc.WRID]
 		t.rwr.WRID = wc.WRID
-		if err := l.qp.PostRecv(&t.rwr); err != nil {
+		if err := f.qp.PostRecv(&t.rwr); err != nil {
 			return 0, err
 		}
-		l.taken++
-		if l.taken-l.told < every && l.taken != l.pause && l.taken != l.goal {
+		c.taken++
+		if c.taken-c.told < every && c.taken != c.pause && c.taken != f.goal {
 			continue
 		}
-		if err := t.tell(l, int(wc.WRID)); err != nil {
+		if err := t.tell(int(wc.WRID)); err != nil {
 			return 0, err
 		}
 	}
@@ -262,16 +196,17 @@ func (t *creditTest) take(every uint64) (int, error) {
 }
 
 // tell writes the count of the i-th connection to the client.
-func (t *creditTest) tell(l *link, i int) error {
-	l.told = l.taken
-	binary.NativeEndian.PutUint64(l.credit, l.taken)
-	l.posted++
+func (t *creditTest) tell(i int) error {
+	f, c := &t.each[i], &t.counts[i]
+	c.told = c.taken
+	binary.NativeEndian.PutUint64(c.word, c.taken)
+	f.posted++
 	t.wr = verbs.SendWR{
-		WRID: l.posted, Opcode: verbs.OpRDMAWrite, Flags: verbs.Inline, InlineData: l.credit,
+		WRID: f.posted, Opcode: verbs.OpRDMAWrite, Flags: verbs.Inline, InlineData: c.word,
 		RKey: t.peer.RKey, RemoteAddr: t.peer.Target + uint64(i*creditSize),
 	}
-	if l.posted%creditEvery == 0 {
+	if f.posted%creditEvery == 0 {
 		t.wr.Flags |= verbs.Signaled
 	}
-	return l.qp.PostSend(&t.wr)
+	return f.qp.PostSend(&t.wr)
 }

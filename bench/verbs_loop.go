@@ -118,21 +118,14 @@ func (p *endpoint) push(n, window int) error {
 	return p.drain()
 }
 
-// stream measures how long it takes until all requests are done, that is
-// confirmed by the other end.
-func (p *endpoint) stream(b Burst, rec *Recorder) error { return p.timed(b, rec, p.push) }
-
-// timed measures how long it takes to move n messages, a window of them at a time.
-// Where both ends do so, the server tells the client what it has measured.
+// timed measures how long it takes to move n messages, a window of them at a time;
+// with push until all requests are done, that is confirmed by the other end. Where
+// both ends do so, the server tells the client what it has measured.
 func (p *endpoint) timed(b Burst, rec *Recorder, move func(n, window int) error) error {
-	if err := move(b.Warmup, b.Window); err != nil {
+	elapsed, err := p.clocked(b, func(n int) error { return move(n, b.Window) })
+	if err != nil {
 		return err
 	}
-	start := p.Clock.Now()
-	if err := move(b.Iters, b.Window); err != nil {
-		return err
-	}
-	elapsed := p.Clock.Now().Sub(start)
 	if !p.Server {
 		rec.Stream(b.Iters, elapsed)
 		return nil

@@ -56,7 +56,7 @@ func newLossyTest(p *endpoint, c Case) (*lossyTest, error) {
 func (t *lossyTest) Run(b Burst, rec *Recorder) error {
 	t.source(t.op, b.Size)
 	t.tally = Tally{Records: t.tally.Records}
-	pingPong := isPingPong(t.Spec.Test)
+	pingPong := t.Spec.kind() == PingPong
 	if t.Server {
 		err := t.serve(b, pingPong)
 		rec.Arrived(t.tally)
@@ -65,7 +65,7 @@ func (t *lossyTest) Run(b Burst, rec *Recorder) error {
 	if pingPong {
 		return t.ping(b, rec)
 	}
-	return t.stream(b, rec)
+	return t.timed(b, rec, t.push)
 }
 
 // take takes what has arrived, and returns how many messages there were and

@@ -19,19 +19,8 @@ import (
 // are ports of one host; over AF_XDP each needs a device of its own, which a
 // testbed has in network namespaces.
 type peersTest struct {
-	*endpoint             // the client's only one, or the server's first
-	server    []*sendTest // all endpoints of the server
-	peers     []peer      // as the client sees them
-	left      int         // messages of the client that are not done
-}
-
-// peer is the sending side of one peer.
-type peer struct {
-	ah        *verbs.AH
-	qpn       uint32
-	goal      uint64 // messages to post in all
-	posted    uint64
-	completed uint64
+	flows              // of the client; the endpoint is its only one, or the server's first
+	server []*sendTest // all endpoints of the server
 }
 
 func openPeers(e *End) (Bench, error) {
@@ -47,7 +36,7 @@ func openPeers(e *End) (Bench, error) {
 }
 
 func (t *peersTest) openClient(e *End) (err error) {
-	c, _ := Find(e.Spec.Test)
+	c := e.Spec.testCase()
 	if t.endpoint, err = openEndpoint(e, c); err != nil {
 		return err
 	}
@@ -65,7 +54,7 @@ func (t *peersTest) openClient(e *End) (err error) {
 		if err != nil {
 			return err
 		}
-		t.peers = append(t.peers, peer{ah: ah, qpn: t.peer.QPN})
+		t.each = append(t.each, flow{qp: t.qp, ah: ah, qpn: t.peer.QPN})
 	}
 	return nil
 }
@@ -78,7 +67,7 @@ func (t *peersTest) checkPeer() error {
 }
 
 func (t *peersTest) openServer(e *End) error {
-	c, _ := Find(e.Spec.Test)
+	c := e.Spec.testCase()
 	for i := range e.Spec.Peers {
 		ctx, err := openPeerContext(e, i)
 		if err != nil {
@@ -150,82 +139,9 @@ func (t *peersTest) Run(b Burst, rec *Recorder) error {
 		return t.swallow(b, rec)
 	}
 	t.source(verbs.OpSend, b.Size)
-	if err := t.push(b.Warmup, b.Window); err != nil {
-		return err
-	}
-	start := t.Clock.Now()
-	if err := t.push(b.Iters, b.Window); err != nil {
-		return err
-	}
-	rec.Stream(b.Iters, t.Clock.Now().Sub(start))
-	return nil
-}
-
-// push posts n messages, as many to each peer, and waits until all are done.
-// Only whole windows are sent.
-func (t *peersTest) push(n, window int) error {
-	for i := range t.peers {
-		t.peers[i].goal += uint64(n / len(t.peers))
-	}
-	t.left += n
-	var turns spin
-	for t.left > 0 {
-		for posted := true; posted; {
-			var err error
-			if posted, err = t.round(uint64(window)); err != nil {
-				return err
-			}
-		}
-		if err := t.step(&turns); err != nil {
-			return err
-		}
-		if err := t.reap(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// round posts one message to each peer that has room in its window and lacks
-// messages.
-func (t *peersTest) round(window uint64) (posted bool, err error) {
-	every := max(window/4, 1)
-	for i := range t.peers {
-		p := &t.peers[i]
-		if p.posted == p.goal || p.posted-p.completed == window {
-			continue
-		}
-		p.posted++
-		posted = true
-		t.wr.AH, t.wr.RemoteQPN = p.ah, p.qpn
-		t.wr.WRID = p.posted<<peerBits | uint64(i)
-		t.wr.Flags &^= verbs.Signaled
-		if p.posted%every == 0 || p.posted == p.goal {
-			t.wr.Flags |= verbs.Signaled
-		}
-		if err := t.qp.PostSend(&t.wr); err != nil {
-			return posted, err
-		}
-	}
-	return posted, nil
-}
-
-// peerBits of a WRID are the number of the peer.
-const peerBits = 8
-
-// reap takes completions: each stands for all messages to its peer before it.
-func (t *peersTest) reap() error {
-	n := t.sends.Poll(t.wc[:])
-	for i := range t.wc[:n] {
-		wc := &t.wc[i]
-		p := &t.peers[wc.WRID&(1<<peerBits-1)]
-		if wc.Status != verbs.Success {
-			return t.failed(fmt.Sprintf("%v to %v", t.wr.Opcode, p.ah.Remote()), wc)
-		}
-		t.left -= int(wc.WRID>>peerBits - p.completed)
-		p.completed = wc.WRID >> peerBits
-	}
-	return nil
+	done := func(i int, count uint64) { t.each[i].done = count }
+	news := func() error { return t.sent(done) }
+	return t.stream(b, rec, func(n int) error { return t.push(n, b.Window, news) })
 }
 
 // swallow takes what comes to any endpoint: all of it, or over UD until the

@@ -11,31 +11,17 @@ func (t *readTest) Run(b Burst, rec *Recorder) error {
 	t.wr.Opcode, t.wr.Flags = verbs.OpRDMARead, 0
 	t.wr.NumSGE, t.wr.SGL[0] = 1, t.mr.SGE(t.half, b.Size)
 	t.remote(t.peer.Source)
-	c, _ := Find(t.Spec.Test)
+	kind := t.Spec.kind()
 	switch {
-	case t.Server && c.Kind != Duplex:
+	case t.Server && kind != Duplex:
 		return t.attend()
-	case c.Kind.latency():
-		return t.fetch(b, rec)
+	case kind.latency():
+		return t.trips(b, rec, func(int) error {
+			if err := t.post(true); err != nil {
+				return err
+			}
+			return t.drain()
+		})
 	}
-	return t.stream(b, rec)
-}
-
-// fetch reads one message after the other.
-func (t *readTest) fetch(b Burst, rec *Recorder) error {
-	before := t.Clock.Now()
-	for i := -b.Warmup; i < b.Iters; i++ {
-		if err := t.post(true); err != nil {
-			return err
-		}
-		if err := t.drain(); err != nil {
-			return err
-		}
-		now := t.Clock.Now()
-		if i >= 0 {
-			rec.Add(now.Sub(before))
-		}
-		before = now
-	}
-	return nil
+	return t.timed(b, rec, t.push)
 }

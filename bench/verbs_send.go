@@ -14,8 +14,7 @@ type sendTest struct {
 func newSendTest(p *endpoint) (*sendTest, error) {
 	t := &sendTest{endpoint: p, rwr: verbs.RecvWR{NumSGE: 1}}
 	t.rwr.SGL[0] = p.mr.SGE(p.half, p.half)
-	c, _ := Find(p.Spec.Test)
-	return t, t.receive(p.depths(c).recv - 1) // a ping posts one before it takes one
+	return t, t.receive(p.depths(p.Spec.testCase()).recv - 1) // a ping posts one before it takes one
 }
 
 // receive posts n receives.
@@ -30,7 +29,7 @@ func (t *sendTest) receive(n int) error {
 
 func (t *sendTest) Run(b Burst, rec *Recorder) error {
 	t.source(verbs.OpSend, b.Size)
-	pingPong := isPingPong(t.Spec.Test)
+	pingPong := t.Spec.kind() == PingPong
 	switch {
 	case pingPong && t.Server:
 		return t.echo(b)
@@ -41,7 +40,7 @@ func (t *sendTest) Run(b Burst, rec *Recorder) error {
 	case t.Server:
 		return t.swallow(b)
 	}
-	return t.stream(b, rec)
+	return t.timed(b, rec, t.push)
 }
 
 // exchange sends n messages, at most window at a time, and takes as many of the
@@ -110,19 +109,14 @@ func (t *sendTest) send(i, n int) error {
 
 func (t *sendTest) ping(b Burst, rec *Recorder) error {
 	total := b.Warmup + b.Iters
-	before := t.Clock.Now()
-	for i := range total {
+	err := t.trips(b, rec, func(i int) error {
 		if err := t.send(i, total); err != nil {
 			return err
 		}
-		if err := t.await(); err != nil {
-			return err
-		}
-		now := t.Clock.Now()
-		if i >= b.Warmup {
-			rec.Add(now.Sub(before))
-		}
-		before = now
+		return t.await()
+	})
+	if err != nil {
+		return err
 	}
 	return t.drain()
 }

@@ -17,7 +17,7 @@ type writeTest struct {
 func (t *writeTest) Run(b Burst, rec *Recorder) error {
 	t.source(verbs.OpRDMAWrite, b.Size)
 	t.remote(t.peer.Target)
-	pingPong := isPingPong(t.Spec.Test)
+	pingPong := t.Spec.kind() == PingPong
 	if pingPong {
 		*t.flag(b.Size) = t.count // an earlier burst may have left the next count here
 	}
@@ -29,7 +29,7 @@ func (t *writeTest) Run(b Burst, rec *Recorder) error {
 	case t.Server && !t.Spec.duplex():
 		return t.attend()
 	}
-	return t.stream(b, rec)
+	return t.timed(b, rec, t.push)
 }
 
 // flag returns the byte that the other end writes last.
@@ -54,20 +54,15 @@ func (t *writeTest) await(flag *byte) error {
 
 func (t *writeTest) ping(b Burst, rec *Recorder) error {
 	flag, total := t.flag(b.Size), b.Warmup+b.Iters
-	before := t.Clock.Now()
-	for i := range total {
+	err := t.trips(b, rec, func(i int) error {
 		t.count++
 		if err := t.write(i, total, b.Size); err != nil {
 			return err
 		}
-		if err := t.await(flag); err != nil {
-			return err
-		}
-		now := t.Clock.Now()
-		if i >= b.Warmup {
-			rec.Add(now.Sub(before))
-		}
-		before = now
+		return t.await(flag)
+	})
+	if err != nil {
+		return err
 	}
 	return t.drain()
 }

@@ -92,11 +92,7 @@ func (c *Comm) CartCreate(dims []int, periods []bool, reorder bool) (*Comm, erro
 	if err != nil {
 		return nil, c.report(err)
 	}
-	color := 0
-	if place == Undefined {
-		color = Undefined
-	}
-	grid, err := c.split(op, color, place)
+	grid, err := c.split(op, colorOf(place), place)
 	if err != nil || grid == nil {
 		return nil, err
 	}
@@ -142,6 +138,15 @@ func (c *Comm) gridPlace(op string, dims []int, periods []bool, reorder bool) (i
 	return c.placed(n, places), nil
 }
 
+// colorOf returns the color of Split of a rank with a place in the new communicator, or
+// without one.
+func colorOf(place int) int {
+	if place == Undefined {
+		return Undefined
+	}
+	return 0
+}
+
 // placed returns the place of this rank among n that are given out, or Undefined.
 // places nil: each rank has its own.
 func (c *Comm) placed(n int, places []int) int {
@@ -170,11 +175,7 @@ func (c *Comm) hosts(op string) ([]int, error) {
 // host gets a box. Else ranks of one host
 // follow one another.
 func tile(dims, hosts []int) []int {
-	order := make([]int, len(hosts)) // ranks, those of one host together
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(hosts[a], hosts[b]) })
+	order := byHost(hosts)
 	box := boxFor(dims, perHost(hosts))
 	places := make([]int, len(hosts))
 	for i, r := range order {
@@ -184,6 +185,16 @@ func tile(dims, hosts []int) []int {
 		}
 	}
 	return places
+}
+
+// byHost returns the ranks, those of one host together.
+func byHost(hosts []int) []int {
+	order := make([]int, len(hosts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(hosts[a], hosts[b]) })
+	return order
 }
 
 // perHost returns how many ranks each host has, or 0 if they differ.

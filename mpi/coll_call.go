@@ -165,7 +165,7 @@ func (k *call) at(peer int32) (comm *Comm, world int32) {
 func (k *call) out(to, tag int32, bytes int) (env match.Envelope, dest int) {
 	env = match.Envelope{Context: k.c.context + 1, Source: int32(k.c.p.rank), Tag: tag}
 	_, world := k.at(to)
-	if w := k.c.p.watch; w != nil {
+	if w := k.c.p.watch; w != nil { // which sentAs asks, too, but as a call
 		w.sentAs(k.c, env, world, bytes)
 	}
 	return env, int(world)
@@ -203,9 +203,7 @@ func (k *call) IrecvOver(cur dtype.Cursor, from, tag int32) coll.Handle {
 
 func (k *call) Take(h coll.Handle, want int, peer int32) error {
 	st, err := k.c.ep.Inside().Wait(h.(handle).Request)
-	if w := k.c.p.watch; w != nil {
-		w.gotAs(k.c, k.c.context+1, st)
-	}
+	k.c.gotAs(k.c.context+1, st)
 	if err == nil && st.Bytes == want {
 		return nil
 	}

@@ -55,11 +55,8 @@ func (c *Comm) Create(g *Group) (*Comm, error) {
 		return nil, c.report(err)
 	}
 	if c.Inter() {
-		key, color := g.rankOf(int32(c.p.rank)), 0
-		if key == Undefined {
-			color = Undefined
-		}
-		return c.split("Comm.Create", color, key)
+		key := g.rankOf(int32(c.p.rank))
+		return c.split("Comm.Create", colorOf(key), key)
 	}
 	got, err := c.agree("Comm.Create", 1, nil)
 	if err != nil {

@@ -148,7 +148,6 @@ func (t *dup) advance(k *call) (done bool) {
 
 // decide goes on when a collective has ended, and reports whether it was the last.
 func (t *dup) decide(k *call) (last bool) {
-	p := t.c.p
 	if t.confirm {
 		if t.set[0]&alone != 0 {
 			return true
@@ -164,10 +163,7 @@ func (t *dup) decide(k *call) (last bool) {
 		return true
 	}
 	t.confirm, t.set = true, contextSet{}
-	if t.mine = p.contexts.has(t.got); t.mine {
-		for _, i := range t.got {
-			p.contexts.take(i)
-		}
+	if t.mine = t.c.p.contexts.take(t.got); t.mine {
 		t.set[0] = alone
 	}
 	t.reduce(k)
@@ -176,9 +172,7 @@ func (t *dup) decide(k *call) (last bool) {
 
 func (t *dup) giveBack() {
 	if t.mine {
-		for _, i := range t.got {
-			t.c.p.contexts.give(i)
-		}
+		t.c.p.contexts.give(t.got...)
 	}
 	t.mine, t.got = false, nil
 }

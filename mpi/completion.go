@@ -112,19 +112,27 @@ func Testall(requests []Request) (done bool, err error) {
 // one (MPI_Testany). When all requests are null, it reports true and the index
 // Undefined.
 func Testany(requests []Request) (index int, st Status, done bool, err error) {
-	ep := endpoint(requests)
-	if ep == nil {
-		return Undefined, emptyStatus(), true, nil
-	}
-	ep.Enter()
-	ep.Inside().Step()
-	index = finished(requests)
-	ep.Leave()
-	if index < 0 {
-		return Undefined, emptyStatus(), false, nil
+	if index, done = testany(requests); index == Undefined {
+		return Undefined, emptyStatus(), done, nil
 	}
 	st, err = requests[index].wait("Testany")
 	return index, st, true, err
+}
+
+// testany makes progress and returns the index of an operation that is complete, if
+// there is one. When all requests are null, there is none and done is true.
+func testany(requests []Request) (index int, done bool) {
+	ep := endpoint(requests)
+	if ep == nil {
+		return Undefined, true
+	}
+	ep.Enter()
+	defer ep.Leave()
+	ep.Inside().Step()
+	if index = finished(requests); index < 0 {
+		return Undefined, false
+	}
+	return index, true
 }
 
 // Some is one of the operations that Waitsome and Testsome have ended.

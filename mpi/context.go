@@ -39,38 +39,37 @@ func (s contextSet) choose(n, skip int) (free []uint32) {
 	return free[:min(n, len(free))]
 }
 
-// has reports whether all of these contexts are in the set.
-func (s *contextSet) has(all []uint32) bool {
+// take takes all of these contexts out of the set, or none when one is not in it.
+func (s *contextSet) take(all []uint32) bool {
 	for _, i := range all {
 		if s[i/64]&(1<<(i%64)) == 0 {
 			return false
 		}
 	}
+	for _, i := range all {
+		s[i/64] &^= 1 << (i % 64)
+	}
 	return true
 }
 
-func (s *contextSet) take(i uint32) { s[i/64] &^= 1 << (i % 64) }
-func (s *contextSet) give(i uint32) { s[i/64] |= 1 << (i % 64) }
+// give puts contexts back.
+func (s *contextSet) give(all ...uint32) {
+	for _, i := range all {
+		s[i/64] |= 1 << (i % 64)
+	}
+}
 
-// takeContexts takes all of these contexts, or none when one is taken.
+// takeContexts is take of those that no communicator has.
 func (p *Proc) takeContexts(all []uint32) bool {
 	p.ep.Enter()
-	ok := p.contexts.has(all)
-	for _, i := range all {
-		if ok {
-			p.contexts.take(i)
-		}
-	}
-	p.ep.Leave()
-	return ok
+	defer p.ep.Leave()
+	return p.contexts.take(all)
 }
 
 // giveContexts gives contexts back.
 func (p *Proc) giveContexts(all ...uint32) {
 	p.ep.Enter()
-	for _, i := range all {
-		p.contexts.give(i)
-	}
+	p.contexts.give(all...)
 	p.ep.Leave()
 }
 

@@ -117,9 +117,7 @@ func (r *Request) finish(op string) (Status, error) {
 	if err != nil {
 		err = r.c.report(r.c.wrap(op, err))
 	}
-	if w := r.c.p.watch; w != nil {
-		w.got(r.c, st)
-	}
+	r.c.got(st)
 	return r.c.status(st), err
 }
 
@@ -160,9 +158,7 @@ func (p *pair) advance(k *call) (done bool) {
 	if err == nil {
 		err = recvErr
 	}
-	if w := c.p.watch; w != nil {
-		w.got(c, st)
-	}
+	c.got(st)
 	k.st, k.err = c.status(st), c.wrap(k.op, err)
 	if k.err == nil {
 		k.err = c.exactly(k.op, st, p.room)

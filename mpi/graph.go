@@ -1,9 +1,6 @@
 package mpi
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // graph is a topology of neighbours (MPI 4.1, sections 8.5.3 and 8.5.4): whom
 // this rank hears and whom it speaks to.
@@ -49,11 +46,7 @@ func (c *Comm) GraphCreate(index, edges []int, reorder bool) (*Comm, error) {
 	if err != nil {
 		return nil, c.report(err)
 	}
-	color := 0
-	if node == Undefined {
-		color = Undefined
-	}
-	g, err := c.split(op, color, node)
+	g, err := c.split(op, colorOf(node), node)
 	if err != nil || g == nil {
 		return nil, err
 	}
@@ -128,11 +121,7 @@ func settleNodes(n int, neighbors func(node int) []int, hosts []int) []int {
 			}
 		}
 	}
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(hosts[a], hosts[b]) })
+	order := byHost(hosts)
 	nodes := make([]int, n)
 	for i, r := range order {
 		nodes[r] = walk[i]

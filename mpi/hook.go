@@ -173,24 +173,48 @@ func (w *watch) close(k *Call, err error) {
 	w.mu.Unlock()
 }
 
+// The following four note messages, where somebody wants to know of them: a message
+// before it goes, and one that has come.
+
 // sent notes a message of the program.
+func (c *Comm) sent(dest, tag, bytes int) {
+	if w := c.p.watch; w != nil {
+		w.sent(c, dest, tag, bytes)
+	}
+}
+
+// sentAs notes a message with an envelope, such as one of a collective, to a rank of World.
+func (c *Comm) sentAs(env match.Envelope, dest int32, bytes int) {
+	if w := c.p.watch; w != nil {
+		w.sentAs(c, env, dest, bytes)
+	}
+}
+
+// got notes that a message of the program has come.
+func (c *Comm) got(st p2p.Status) {
+	if w := c.p.watch; w != nil {
+		w.gotAs(c, c.context, st)
+	}
+}
+
+// gotAs notes that a message with a context has come.
+func (c *Comm) gotAs(context uint32, st p2p.Status) {
+	if w := c.p.watch; w != nil {
+		w.gotAs(c, context, st)
+	}
+}
+
 func (w *watch) sent(c *Comm, dest, tag, bytes int) {
 	if dest >= 0 {
 		w.sentAs(c, c.out(tag), int32(c.at(dest)), bytes)
 	}
 }
 
-// sentAs notes a message with an envelope, such as one of a collective, to a rank of
-// World. It is called before the message goes.
 func (w *watch) sentAs(c *Comm, env match.Envelope, dest int32, bytes int) {
 	env.Source = dest
 	w.message(trace.MessageSent, c, env, bytes, 0)
 }
 
-// got notes that a message of the program has come.
-func (w *watch) got(c *Comm, st p2p.Status) { w.gotAs(c, c.context, st) }
-
-// gotAs notes that a message with a context has come.
 func (w *watch) gotAs(c *Comm, context uint32, st p2p.Status) {
 	if st.Mark.Got() {
 		env := match.Envelope{Context: context, Source: st.Source, Tag: st.Tag}

@@ -1,27 +1,12 @@
 package mpi
 
-import "github.com/xwarp/xwarp/internal/base/mem"
-
 // Ssend is Send that returns only when the receive has been found (MPI_Ssend).
-func Ssend[T Scalar](c *Comm, buf []T, dest, tag int) error {
-	b := mem.BytesOf(buf)
-	t := c.watch().begin("Ssend", c, dest, tag, len(b))
-	r, err := c.issend("Ssend", b, dest, tag)
-	if err == nil {
-		_, err = r.wait("Ssend")
-	}
-	t.end(err)
-	return err
-}
+func Ssend[T Scalar](c *Comm, buf []T, dest, tag int) error { return c.Ssend(Slice(buf), dest, tag) }
 
 // Issend is Isend whose request completes only when the receive has been found
 // (MPI_Issend).
 func Issend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
-	b := mem.BytesOf(buf)
-	t := c.watch().begin("Issend", c, dest, tag, len(b))
-	r, err := c.issend("Issend", b, dest, tag)
-	t.end(err)
-	return r, err
+	return c.Issend(Slice(buf), dest, tag)
 }
 
 func (c *Comm) issend(op string, buf []byte, dest, tag int) (Request, error) {
@@ -31,9 +16,7 @@ func (c *Comm) issend(op string, buf []byte, dest, tag int) (Request, error) {
 		}
 		return c.request(c.ep.Null(nullEnvelope())), nil
 	}
-	if w := c.p.watch; w != nil {
-		w.sent(c, dest, tag, len(buf))
-	}
+	c.sent(dest, tag, len(buf))
 	return c.request(c.ep.Issend(c.out(tag), c.at(dest), buf)), nil
 }
 
@@ -49,21 +32,11 @@ func Irsend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
 // Bsend is Send that never waits for the receiver: it copies buf into the buffer
 // that is attached to the communicator, or else to the process (MPI_Bsend). When
 // that has no room the error's class is ErrBuffer.
-func Bsend[T Scalar](c *Comm, buf []T, dest, tag int) error {
-	b := mem.BytesOf(buf)
-	t := c.watch().begin("Bsend", c, dest, tag, len(b))
-	err := c.bsend("Bsend", b, dest, tag)
-	t.end(err)
-	return err
-}
+func Bsend[T Scalar](c *Comm, buf []T, dest, tag int) error { return c.Bsend(Slice(buf), dest, tag) }
 
 // Ibsend is Bsend with a request, which is complete (MPI_Ibsend).
 func Ibsend[T Scalar](c *Comm, buf []T, dest, tag int) (Request, error) {
-	b := mem.BytesOf(buf)
-	t := c.watch().begin("Ibsend", c, dest, tag, len(b))
-	r, err := c.ibsend("Ibsend", b, dest, tag)
-	t.end(err)
-	return r, err
+	return c.Ibsend(Slice(buf), dest, tag)
 }
 
 func (c *Comm) ibsend(op string, buf []byte, dest, tag int) (Request, error) {
@@ -84,9 +57,7 @@ func (c *Comm) bsend(op string, buf []byte, dest, tag int) error {
 			return c.report(b.full(c.ep, op, size))
 		}
 	}
-	if w := c.p.watch; w != nil {
-		w.sent(c, dest, tag, len(buf))
-	}
+	c.sent(dest, tag, len(buf))
 	r := c.request(c.ep.Isend(c.out(tag), c.at(dest), append([]byte(nil), buf...)))
 	c.ep.Enter()
 	b.sends = append(b.sends, buffered{r, size})

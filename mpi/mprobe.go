@@ -1,7 +1,6 @@
 package mpi
 
 import (
-	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 )
 
@@ -47,17 +46,7 @@ func (c *Comm) Improbe(source, tag int) (msg *Message, st Status, found bool, er
 }
 
 // Mrecv receives a message that Mprobe has found (MPI_Mrecv).
-func Mrecv[T Scalar](m *Message, buf []T) (Status, error) {
-	b := mem.BytesOf(buf)
-	t := m.watch().begin("Mrecv", m.comm(), Undefined, Undefined, len(b))
-	st := emptyStatus()
-	r, err := m.imrecv("Mrecv", b)
-	if err == nil {
-		st, err = r.wait("Mrecv")
-	}
-	t.end(err)
-	return st, err
-}
+func Mrecv[T Scalar](m *Message, buf []T) (Status, error) { return m.Recv(Slice(buf)) }
 
 // watch returns what watches the process of a message, or nil.
 func (m *Message) watch() *watch { return m.comm().watch() }
@@ -71,9 +60,7 @@ func (m *Message) comm() *Comm {
 }
 
 // Imrecv starts to receive a message that Mprobe has found (MPI_Imrecv).
-func Imrecv[T Scalar](m *Message, buf []T) (Request, error) {
-	return m.imrecv("Imrecv", mem.BytesOf(buf))
-}
+func Imrecv[T Scalar](m *Message, buf []T) (Request, error) { return m.Irecv(Slice(buf)) }
 
 func (m *Message) imrecv(op string, buf []byte) (Request, error) {
 	c := m.comm()

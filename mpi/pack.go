@@ -1,20 +1,17 @@
 package mpi
 
-import "math"
+import (
+	"math"
+
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
+)
 
 // Pack copies the elements of d to the bytes at pos of buf, side by side, and
 // returns where these end (MPI_Pack). What several calls have packed one behind the
 // other is sent with datatype TypePacked. It is an error of class ErrTruncate when
 // there is no room for all.
 func (c *Comm) Pack(d Data, buf []byte, pos int) (int, error) {
-	const op = "Comm.Pack"
-	if err := c.live(op); err != nil {
-		return pos, c.report(err)
-	}
-	cur, err := d.cursor(op)
-	if err == nil {
-		err = checkRoom(op, buf, pos, cur.Len())
-	}
+	cur, err := c.packing("Comm.Pack", d, buf, pos)
 	if err != nil {
 		return pos, c.report(err)
 	}
@@ -24,18 +21,24 @@ func (c *Comm) Pack(d Data, buf []byte, pos int) (int, error) {
 // Unpack is the opposite: it copies the bytes at pos of buf to the elements of d,
 // and returns where they end (MPI_Unpack).
 func (c *Comm) Unpack(buf []byte, pos int, d Data) (int, error) {
-	const op = "Comm.Unpack"
-	if err := c.live(op); err != nil {
+	cur, err := c.packing("Comm.Unpack", d, buf, pos)
+	if err != nil {
 		return pos, c.report(err)
+	}
+	return pos + cur.Unpack(buf[pos:pos+cur.Len()]), nil
+}
+
+// packing returns a cursor over d, whose packed bytes must be inside buf from pos on.
+func (c *Comm) packing(op string, d Data, buf []byte, pos int) (dtype.Cursor, error) {
+	err := c.live(op)
+	if err != nil {
+		return dtype.Cursor{}, err
 	}
 	cur, err := d.cursor(op)
 	if err == nil {
 		err = checkRoom(op, buf, pos, cur.Len())
 	}
-	if err != nil {
-		return pos, c.report(err)
-	}
-	return pos + cur.Unpack(buf[pos:pos+cur.Len()]), nil
+	return cur, err
 }
 
 // checkRoom refuses n bytes at pos that are not inside buf.

@@ -75,9 +75,7 @@ func (c *Comm) announceParts(dest, tag, n, bytes int) (first int32) {
 	m.used += int32(n)
 	in, w := c.ep.Inside(), word{tag: tag, first: first, n: n, bytes: uint64(bytes)}
 	b := w.encode()
-	if s := c.p.watch; s != nil {
-		s.sentAs(c, c.pairOut(tagWord), int32(c.at(dest)), len(b))
-	}
+	c.sentAs(c.pairOut(tagWord), int32(c.at(dest)), len(b))
 	in.Detach(in.Isend(c.pairOut(tagWord), c.at(dest), b)) // who is lost is told to those who send the partitions
 	in.Flush()
 	return first
@@ -109,9 +107,7 @@ func (c *Comm) listen(source int) error {
 		}
 		st, err := in.Wait(m.heard)
 		m.heard = nil
-		if s := c.p.watch; s != nil {
-			s.gotAs(c, c.context+1, st)
-		}
+		c.gotAs(c.context+1, st)
 		switch {
 		case err != nil && m.from != source: // who listens to that one finds out
 			continue
@@ -206,9 +202,7 @@ func (t *partSend) ready(op string, i int) error {
 		return err
 	}
 	tag := t.first + int32(i)
-	if w := t.c.p.watch; w != nil {
-		w.sentAs(t.c, t.c.pairOut(tag), int32(t.c.at(t.dest)), len(b))
-	}
+	t.c.sentAs(t.c.pairOut(tag), int32(t.c.at(t.dest)), len(b))
 	r := t.c.ep.Isend(t.c.pairOut(tag), t.c.at(t.dest), b)
 	t.c.ep.Enter()
 	t.sends[i] = r
@@ -271,7 +265,7 @@ func (t *partRecv) advance(k *call) (done bool) {
 	k.st = nullStatus()
 	if t.source != ProcNull {
 		if t.err == nil && !t.posted {
-			t.err = t.post(k)
+			t.err = t.post()
 		}
 		if t.err == nil && !t.posted || t.posted && !t.settleAll() {
 			return false
@@ -284,7 +278,7 @@ func (t *partRecv) advance(k *call) (done bool) {
 }
 
 // post posts the receives, if the send is known.
-func (t *partRecv) post(k *call) error {
+func (t *partRecv) post() error {
 	c := t.c
 	if t.word.n == 0 {
 		if err := c.listen(t.source); err != nil {
@@ -333,9 +327,7 @@ func (t *partRecv) settle(i int) bool {
 	c := t.c
 	st, err := c.ep.Inside().Wait(r)
 	t.got[i] = nil
-	if w := c.p.watch; w != nil {
-		w.gotAs(c, c.context+1, st)
-	}
+	c.gotAs(c.context+1, st)
 	size := t.d.size() / t.word.n
 	switch {
 	case err == nil && st.Bytes != size:

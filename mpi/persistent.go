@@ -11,18 +11,18 @@ type Persistent struct {
 	k *call // a collective, or a partitioned message; else a message:
 
 	c    *Comm
-	mode persistentMode
+	mode messageMode
 	data Data
 	peer int
 	tag  int
 	last Request
 }
 
-// persistentMode is what Start does for a message.
-type persistentMode uint8
+// messageMode is how a message is sent, or that it is received.
+type messageMode uint8
 
 const (
-	startSend persistentMode = iota
+	startSend messageMode = iota
 	startSsend
 	startBsend
 	startRecv
@@ -87,15 +87,7 @@ func (o *Persistent) startMessage() (Request, error) {
 	if o.c.freed {
 		return o.startFreed()
 	}
-	switch o.mode {
-	case startSsend:
-		return o.c.issendData("Start", &o.data, o.peer, o.tag)
-	case startBsend:
-		return o.c.ibsendData("Start", &o.data, o.peer, o.tag)
-	case startRecv:
-		return o.c.irecvData("Start", &o.data, o.peer, o.tag)
-	}
-	return o.c.isendData("Start", &o.data, o.peer, o.tag)
+	return o.c.start("Start", o.mode, &o.data, o.peer, o.tag)
 }
 
 // startFreed is startMessage on a communicator that takes no other operations. The
@@ -107,8 +99,8 @@ func (o *Persistent) startFreed() (Request, error) {
 	if err != nil || o.peer == ProcNull {
 		return c.startNothing(err)
 	}
-	if w := c.p.watch; w != nil && o.mode != startRecv {
-		w.sent(c, o.peer, o.tag, cur.Rest())
+	if o.mode != startRecv {
+		c.sent(o.peer, o.tag, cur.Rest())
 	}
 	switch o.mode {
 	case startSsend:
@@ -184,7 +176,7 @@ func BsendInit[T Scalar](c *Comm, buf []T, dest, tag int) (*Persistent, error) {
 	return c.sendInit("BsendInit", startBsend, Slice(buf), dest, tag)
 }
 
-func (c *Comm) sendInit(op string, mode persistentMode, d Data, dest, tag int) (*Persistent, error) {
+func (c *Comm) sendInit(op string, mode messageMode, d Data, dest, tag int) (*Persistent, error) {
 	err := c.checkSend(op, dest, tag)
 	if err == nil {
 		_, err = d.cursor(op)

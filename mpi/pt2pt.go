@@ -18,9 +18,7 @@ func (c *Comm) send(buf []byte, dest, tag int) error {
 		return c.report(c.checkSend("Send", dest, tag))
 	}
 	t := c.p.watch.begin("Send", c, dest, tag, len(buf))
-	if w := c.p.watch; w != nil {
-		w.sent(c, dest, tag, len(buf))
-	}
+	c.sent(dest, tag, len(buf))
 	err := c.ep.Send(c.out(tag), c.at(dest), buf)
 	if err != nil {
 		err = c.report(c.wrap("Send", err))
@@ -48,9 +46,7 @@ func (c *Comm) recv(buf []byte, source, tag int) (Status, error) {
 	if err != nil {
 		err = c.report(c.wrap("Recv", err))
 	}
-	if w := c.p.watch; w != nil {
-		w.got(c, st)
-	}
+	c.got(st)
 	t.end(err)
 	return c.status(st), err
 }
@@ -76,9 +72,7 @@ func (c *Comm) isend(buf []byte, dest, tag int) (Request, error) {
 		}
 		return c.request(c.ep.Null(nullEnvelope())), nil
 	}
-	if w := c.p.watch; w != nil {
-		w.sent(c, dest, tag, len(buf))
-	}
+	c.sent(dest, tag, len(buf))
 	return c.request(c.ep.Isend(c.out(tag), c.at(dest), buf)), nil
 }
 

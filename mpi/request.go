@@ -80,9 +80,7 @@ func (r *Request) wait(op string) (Status, error) {
 		return emptyStatus(), err
 	}
 	r.r = nil
-	if w := r.c.p.watch; w != nil {
-		w.got(r.c, st)
-	}
+	r.c.got(st)
 	return r.c.status(st), err
 }
 
@@ -112,7 +110,7 @@ func (r *Request) Test() (st Status, done bool, err error) {
 	}
 	if w := r.c.p.watch; w != nil { // those that find nothing are not worth a call
 		t := w.begin("Test", r.c, Undefined, Undefined, 0)
-		w.got(r.c, got)
+		r.c.got(got)
 		t.end(err)
 	}
 	return r.c.status(got), true, err

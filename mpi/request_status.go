@@ -65,16 +65,8 @@ func (r *Request) peek(op string) (st Status, done bool, err error) {
 // GetStatusAny is Testany that leaves the request as it is
 // (MPI_Request_get_status_any).
 func GetStatusAny(requests []Request) (index int, st Status, done bool, err error) {
-	ep := endpoint(requests)
-	if ep == nil {
-		return Undefined, emptyStatus(), true, nil
-	}
-	ep.Enter()
-	ep.Inside().Step()
-	index = finished(requests)
-	ep.Leave()
-	if index < 0 {
-		return Undefined, emptyStatus(), false, nil
+	if index, done = testany(requests); index == Undefined {
+		return Undefined, emptyStatus(), done, nil
 	}
 	st, done, err = requests[index].look()
 	return index, st, done, err

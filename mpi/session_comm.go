@@ -253,15 +253,10 @@ func (p *Proc) exchange(op string, c *Comm, env match.Envelope, out, in []byte) 
 	r := p.ep.Irecv(env, in)
 	back := env
 	back.Source = int32(p.rank)
-	w := p.watch
-	if w != nil {
-		w.sentAs(c, back, env.Source, len(out))
-	}
+	c.sentAs(back, env.Source, len(out))
 	_, err := p.ep.Isend(back, int(env.Source), out).Wait()
 	st, recvErr := r.Wait()
-	if w != nil {
-		w.gotAs(c, env.Context, st)
-	}
+	c.gotAs(env.Context, st)
 	if err == nil {
 		err = recvErr
 	}

@@ -18,23 +18,13 @@ func (c *Comm) Send(d Data, dest, tag int) error {
 		}
 		return c.send(b, dest, tag)
 	}
-	t := c.watch().begin("Send", c, dest, tag, d.size())
-	r, err := c.isendData("Send", &d, dest, tag)
-	if err == nil {
-		_, err = r.wait("Send")
-	}
-	t.end(err)
+	_, err := c.blocking("Send", startSend, &d, dest, tag)
 	return err
 }
 
 // Ssend is [Ssend] of data (MPI_Ssend).
 func (c *Comm) Ssend(d Data, dest, tag int) error {
-	t := c.watch().begin("Ssend", c, dest, tag, d.size())
-	r, err := c.issendData("Ssend", &d, dest, tag)
-	if err == nil {
-		_, err = r.wait("Ssend")
-	}
-	t.end(err)
+	_, err := c.blocking("Ssend", startSsend, &d, dest, tag)
 	return err
 }
 
@@ -59,38 +49,22 @@ func (c *Comm) Recv(d Data, source, tag int) (Status, error) {
 	if b, ok := d.flat(); ok {
 		return c.recv(b, source, tag)
 	}
-	t := c.watch().begin("Recv", c, source, tag, d.size())
-	st := emptyStatus()
-	r, err := c.irecvData("Recv", &d, source, tag)
-	if err == nil {
-		st, err = r.wait("Recv")
-	}
-	t.end(err)
-	return st, err
+	return c.blocking("Recv", startRecv, &d, source, tag)
 }
 
 // Isend is [Isend] of data (MPI_Isend).
 func (c *Comm) Isend(d Data, dest, tag int) (Request, error) {
-	t := c.watch().begin("Isend", c, dest, tag, d.size())
-	r, err := c.isendData("Isend", &d, dest, tag)
-	t.end(err)
-	return r, err
+	return c.nonblocking("Isend", startSend, &d, dest, tag)
 }
 
 // Issend is [Issend] of data (MPI_Issend).
 func (c *Comm) Issend(d Data, dest, tag int) (Request, error) {
-	t := c.watch().begin("Issend", c, dest, tag, d.size())
-	r, err := c.issendData("Issend", &d, dest, tag)
-	t.end(err)
-	return r, err
+	return c.nonblocking("Issend", startSsend, &d, dest, tag)
 }
 
 // Ibsend is [Ibsend] of data (MPI_Ibsend).
 func (c *Comm) Ibsend(d Data, dest, tag int) (Request, error) {
-	t := c.watch().begin("Ibsend", c, dest, tag, d.size())
-	r, err := c.ibsendData("Ibsend", &d, dest, tag)
-	t.end(err)
-	return r, err
+	return c.nonblocking("Ibsend", startBsend, &d, dest, tag)
 }
 
 // Irsend is [Irsend] of data (MPI_Irsend).
@@ -98,10 +72,7 @@ func (c *Comm) Irsend(d Data, dest, tag int) (Request, error) { return c.Isend(d
 
 // Irecv is [Irecv] of data (MPI_Irecv).
 func (c *Comm) Irecv(d Data, source, tag int) (Request, error) {
-	t := c.watch().begin("Irecv", c, source, tag, d.size())
-	r, err := c.irecvData("Irecv", &d, source, tag)
-	t.end(err)
-	return r, err
+	return c.nonblocking("Irecv", startRecv, &d, source, tag)
 }
 
 // SendInit is [SendInit] of data (MPI_Send_init).
@@ -144,6 +115,39 @@ func (m *Message) Recv(d Data) (Status, error) {
 // Irecv starts to receive the message (MPI_Imrecv). See [Imrecv].
 func (m *Message) Irecv(d Data) (Request, error) { return m.imrecvData("Imrecv", &d) }
 
+// start begins a message of a mode.
+func (c *Comm) start(op string, mode messageMode, d *Data, peer, tag int) (Request, error) {
+	switch mode {
+	case startSsend:
+		return c.issendData(op, d, peer, tag)
+	case startBsend:
+		return c.ibsendData(op, d, peer, tag)
+	case startRecv:
+		return c.irecvData(op, d, peer, tag)
+	}
+	return c.isendData(op, d, peer, tag)
+}
+
+// nonblocking is such a call of the program.
+func (c *Comm) nonblocking(op string, mode messageMode, d *Data, peer, tag int) (Request, error) {
+	t := c.watch().begin(op, c, peer, tag, d.size())
+	r, err := c.start(op, mode, d, peer, tag)
+	t.end(err)
+	return r, err
+}
+
+// blocking is a blocking call of the program.
+func (c *Comm) blocking(op string, mode messageMode, d *Data, peer, tag int) (Status, error) {
+	t := c.watch().begin(op, c, peer, tag, d.size())
+	st := emptyStatus()
+	r, err := c.start(op, mode, d, peer, tag)
+	if err == nil {
+		st, err = r.wait(op)
+	}
+	t.end(err)
+	return st, err
+}
+
 // isendData starts to send data.
 func (c *Comm) isendData(op string, d *Data, dest, tag int) (Request, error) {
 	if b, ok := d.flat(); ok {
@@ -153,9 +157,7 @@ func (c *Comm) isendData(op string, d *Data, dest, tag int) (Request, error) {
 	if err != nil || !c.sendOK(dest, tag) {
 		return c.startNothing(err, c.checkSend(op, dest, tag))
 	}
-	if w := c.p.watch; w != nil {
-		w.sent(c, dest, tag, cur.Rest())
-	}
+	c.sent(dest, tag, cur.Rest())
 	return c.request(c.ep.IsendTyped(c.out(tag), c.at(dest), cur)), nil
 }
 
@@ -178,9 +180,7 @@ func (c *Comm) issendData(op string, d *Data, dest, tag int) (Request, error) {
 	if err != nil || !c.sendOK(dest, tag) {
 		return c.startNothing(err, c.checkSend(op, dest, tag))
 	}
-	if w := c.p.watch; w != nil {
-		w.sent(c, dest, tag, cur.Rest())
-	}
+	c.sent(dest, tag, cur.Rest())
 	return c.request(c.ep.IssendTyped(c.out(tag), c.at(dest), cur)), nil
 }
 

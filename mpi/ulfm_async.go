@@ -121,9 +121,7 @@ func (t *shrinking) decide(k *call, d *ballot) (last bool) {
 		if d.flag != 0 {
 			return true
 		}
-		for _, i := range t.got {
-			p.contexts.give(i)
-		}
+		p.contexts.give(t.got...)
 		t.try++
 		t.propose(k)
 		return false
@@ -136,10 +134,7 @@ func (t *shrinking) decide(k *call, d *ballot) (last bool) {
 		return false
 	}
 	vote := ballot{kind: ballotShrink}
-	if p.contexts.has(t.got) {
-		for _, i := range t.got {
-			p.contexts.take(i)
-		}
+	if p.contexts.take(t.got) {
 		vote.flag = ^uint64(0)
 	} else {
 		t.got = nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -107,14 +108,14 @@ func TestKill_leavesNothing(t *testing.T) {
 	forEachDriver(t, func(t *testing.T, d driver) {
 		tb := newTestbed(t, d.mtu)
 		h := tb.Hosts[0]
-		victim := h.Command(os.Args[0], "-test.run=^TestHelper_holdPort$")
+		victim := exec.Command(os.Args[0], "-test.run=^TestHelper_holdPort$")
 		victim.Env = append(os.Environ(), holdPortEnv+"="+d.name)
 		victim.Stderr = os.Stderr
 		out, err := victim.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := victim.Start(); err != nil {
+		if err := h.Start(victim); err != nil {
 			t.Fatal(err)
 		}
 		line, err := bufio.NewReader(out).ReadString('\n')

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/xdp"
 )
 
@@ -26,7 +27,7 @@ func TestQueueCounter(t *testing.T) {
 	}
 	defer q.Close()
 	for _, n := range []int{2, 4, 1} {
-		if out, err := h.Command("ethtool", "-L", h.Dev, "rx", fmt.Sprint(n)).CombinedOutput(); err != nil {
+		if out, err := hosttest.Output(h, "ethtool", "-L", h.Dev, "rx", fmt.Sprint(n)); err != nil {
 			t.Fatalf("ethtool: %v: %s", err, out)
 		}
 		if got := q.Count(); got != n {

@@ -27,8 +27,6 @@ type carrier interface {
 	// run calls the turns of both ends until they have ended. A turn returns
 	// how much it did.
 	run(server, clients turn) error
-	// shut closes what open has opened.
-	shut() error
 }
 
 // turn moves one end. Its context waits when it did nothing.
@@ -76,7 +74,7 @@ func (s *connected) leave() error {
 func (s *connected) end() error {
 	err := s.server.ctx.Close()
 	s.server = nil
-	return errors.Join(err, s.carrier.shut())
+	return err
 }
 
 // server accepts connections and answers one message on each.
@@ -158,7 +156,7 @@ func (h *server) event(ev verbs.CMEvent) error {
 func (h *server) accept(id *verbs.CMID) error {
 	qp, err := h.pd.CreateQP(verbs.QPInit{
 		Type: verbs.RC, SendCQ: h.scq, RecvCQ: h.rcq, SRQ: h.srq,
-		Cap: verbs.QPCap{MaxSendWR: h.config.Sends, MaxRecvWR: h.config.Recvs},
+		Cap: verbs.QPCap{MaxSendWR: connectionSends, MaxRecvWR: h.config.Recvs},
 	})
 	if err != nil {
 		return err

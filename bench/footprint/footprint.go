@@ -26,15 +26,11 @@ func (c Carrier) String() string { return [...]string{"memory", "kernel TCP", "s
 type Config struct {
 	Carrier Carrier // Memory: reliable datagrams; else connections
 	Peers   int
-	Sends   int  // connections: send queue of each of the server's queue pairs; default 16
 	Recvs   int  // receives that it posts (connections: on each, unless Shared); default 512
 	Shared  bool // connections: all take their receives from one queue, of Recvs
 }
 
 func (c *Config) fill() error {
-	if c.Sends == 0 {
-		c.Sends = 16
-	}
 	if c.Recvs == 0 {
 		c.Recvs = 512
 	}
@@ -43,6 +39,9 @@ func (c *Config) fill() error {
 	}
 	return nil
 }
+
+// connectionSends is the send queue of each of the server's connections.
+const connectionSends = 16
 
 // completions is the depth of the server's completion queues, if that is enough:
 // each posted receive holds a place in one, and peers come in waves.

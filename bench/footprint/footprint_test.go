@@ -10,7 +10,7 @@ func TestHeap(t *testing.T) {
 	for _, c := range []Config{
 		{Carrier: Memory}, {Carrier: KernelTCP}, {Carrier: KernelTCP, Shared: true}, {Carrier: SimTCP}, {Carrier: SimTCP, Shared: true},
 	} {
-		c.Recvs, c.Sends = 64, 16
+		c.Recvs = 64
 		c.Peers = 1
 		one, err := Heap(c)
 		if err != nil {

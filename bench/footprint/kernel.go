@@ -31,7 +31,6 @@ func (k kernel) open(int) (verbs.Config, error) {
 }
 
 func (kernel) run(server, clients turn) error { return inTurns(server, clients) }
-func (kernel) shut() error                    { return nil } // a context closes its streams
 
 // spareFiles are the descriptors that a program needs for other things.
 const spareFiles = 128

@@ -13,23 +13,23 @@ func (r *rank) call(o Order) func() error {
 	n, all := o.Size, o.Size*r.size
 	switch o.Test {
 	case "allreduce":
-		out, in := mem.ScalarsOf[float32](r.out[:n&^3]), mem.ScalarsOf[float32](r.in[:n&^3])
-		return func() error { return mpi.Allreduce(r.world, out, in, mpi.Sum) }
+		out, in := mem.ScalarsOf[float32](r.Out[:n&^3]), mem.ScalarsOf[float32](r.In[:n&^3])
+		return func() error { return mpi.Allreduce(r.World, out, in, mpi.Sum) }
 	case "reduce":
-		out, in := mem.ScalarsOf[float32](r.out[:n&^3]), mem.ScalarsOf[float32](r.in[:n&^3])
-		return func() error { return mpi.Reduce(r.world, out, in, mpi.Sum, 0) }
+		out, in := mem.ScalarsOf[float32](r.Out[:n&^3]), mem.ScalarsOf[float32](r.In[:n&^3])
+		return func() error { return mpi.Reduce(r.World, out, in, mpi.Sum, 0) }
 	case "bcast":
-		return func() error { return mpi.Bcast(r.world, r.out[:n], 0) }
+		return func() error { return mpi.Bcast(r.World, r.Out[:n], 0) }
 	case "alltoall":
-		return func() error { return mpi.Alltoall(r.world, r.out[:all], r.in[:all]) }
+		return func() error { return mpi.Alltoall(r.World, r.Out[:all], r.In[:all]) }
 	case "allgather":
-		return func() error { return mpi.Allgather(r.world, r.out[:n], r.in[:all]) }
+		return func() error { return mpi.Allgather(r.World, r.Out[:n], r.In[:all]) }
 	case "gather":
-		return func() error { return mpi.Gather(r.world, r.out[:n], r.in[:all], 0) }
+		return func() error { return mpi.Gather(r.World, r.Out[:n], r.In[:all], 0) }
 	case "scatter":
-		return func() error { return mpi.Scatter(r.world, r.out[:all], r.in[:n], 0) }
+		return func() error { return mpi.Scatter(r.World, r.Out[:all], r.In[:n], 0) }
 	case "barrier":
-		return r.world.Barrier
+		return r.World.Barrier
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func (r *rank) collective(o Order) error {
 		if o.Test == "barrier" {
 			continue
 		}
-		if err := r.world.Barrier(); err != nil {
+		if err := r.World.Barrier(); err != nil {
 			return err
 		}
 	}
@@ -62,9 +62,9 @@ func (r *rank) collective(o Order) error {
 func (r *rank) gather(t bench.Latency) error {
 	sums, low, high := []float64{t.P50, t.P99, t.P999, t.Avg, t.Stdev}, []float64{t.Min}, []float64{t.Max}
 	for _, err := range []error{
-		mpi.Allreduce(r.world, mpi.InPlace[float64](), sums, mpi.Sum),
-		mpi.Allreduce(r.world, mpi.InPlace[float64](), low, mpi.Min),
-		mpi.Allreduce(r.world, mpi.InPlace[float64](), high, mpi.Max),
+		mpi.Allreduce(r.World, mpi.InPlace[float64](), sums, mpi.Sum),
+		mpi.Allreduce(r.World, mpi.InPlace[float64](), low, mpi.Min),
+		mpi.Allreduce(r.World, mpi.InPlace[float64](), high, mpi.Max),
 	} {
 		if err != nil {
 			return err

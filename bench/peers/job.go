@@ -2,10 +2,8 @@ package peers
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
-	"sync"
 
 	"github.com/xwarp/xwarp/bench"
 )
@@ -21,7 +19,7 @@ type Job struct {
 
 	orders     io.WriteCloser
 	answers    *bufio.Reader
-	complaints *tail
+	complaints *bench.Tail
 	end        func() error
 }
 
@@ -69,26 +67,5 @@ func (j *Job) Close() error {
 }
 
 func (j *Job) failure(what string, err error) error {
-	return fmt.Errorf("the ranks of %s over %s %s: %w: %s", j.Library, j.Carrier, what, err, j.complaints.text())
-}
-
-// tail keeps the last part of what is written to it. Any goroutine may.
-type tail struct {
-	mu sync.Mutex
-	b  []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	const most = 4096
-	t.b = append(t.b, p...)
-	t.b = t.b[max(len(t.b)-most, 0):]
-	return len(p), nil
-}
-
-func (t *tail) text() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(bytes.TrimSpace(t.b))
+	return fmt.Errorf("the ranks of %s over %s %s: %w: %s", j.Library, j.Carrier, what, err, j.complaints)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/xwarp/xwarp/bench"
 	"github.com/xwarp/xwarp/internal/job/launch"
 	"github.com/xwarp/xwarp/mpi"
 )
@@ -22,7 +23,7 @@ const arenaRoom = 64 << 20
 func Ours(program []string, w Where, fabric string, largest int, env ...string) (*Job, error) {
 	orders, feed := io.Pipe()
 	answers, say := io.Pipe()
-	complaints := &tail{}
+	complaints := &bench.Tail{}
 	config := launch.Config{
 		Program: program[0], Args: program[1:], Ranks: w.Ranks, Testbed: w.Hosts, MTU: w.MTU,
 		Fabric: fabric,

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/xwarp/xwarp/bench"
 	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
@@ -164,9 +165,9 @@ func (p Peer) Start(w Where) (_ *Job, err error) {
 // launch starts the library's launcher on the first host.
 func (p Peer) launch(bed *testbed.Testbed, start starter, w Where, program string) (*Job, error) {
 	command := append([]string{p.launcher}, p.arguments(start, w)...)
-	cmd := bed.Hosts[0].Command(start.path, append([]string{start.addrs()[0]}, append(command, program)...)...)
-	cmd.Env = append(os.Environ(), append(p.environment(w), envCores+"="+joinInts(w.Cores))...)
-	j := &Job{Library: p.Name, Carrier: "TCP", complaints: &tail{}}
+	cmd := exec.Command(start.path, append([]string{start.addrs()[0]}, append(command, program)...)...)
+	cmd.Env = append(os.Environ(), append(p.environment(w), envCores+"="+bench.JoinInts(w.Cores))...)
+	j := &Job{Library: p.Name, Carrier: "TCP", complaints: &bench.Tail{}}
 	if w.Hosts == 1 {
 		j.Carrier = "shared memory"
 	}
@@ -179,7 +180,7 @@ func (p Peer) launch(bed *testbed.Testbed, start starter, w Where, program strin
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := bed.Hosts[0].Start(cmd); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.launcher, err)
 	}
 	j.orders, j.answers = orders, bufio.NewReader(answers)
@@ -191,12 +192,4 @@ func (p Peer) launch(bed *testbed.Testbed, start starter, w Where, program strin
 		return err
 	}
 	return j, nil
-}
-
-func joinInts(list []int) string {
-	text := make([]string, len(list))
-	for i, n := range list {
-		text[i] = strconv.Itoa(n)
-	}
-	return strings.Join(text, ",")
 }

@@ -14,25 +14,19 @@ import (
 	"github.com/xwarp/xwarp/mpi"
 )
 
-// tag is the tag of all messages; the answers to windows have the next one.
-const tag = 1
-
 // linger is how long rank 0 goes on after an order, to acknowledge what came
 // last: nobody moves messages while it waits for the next order.
 const linger = 2 * mono.Millisecond
 
 // rank is a rank of ours. It does what peer/peer.c does.
 type rank struct {
+	bench.Messages
 	proc     *mpi.Proc
-	world    *mpi.Comm
 	me, size int
 	clock    mono.Real
 	orders   *bufio.Reader // rank 0
 	answers  io.Writer     // rank 0
-
-	out, in  []byte
 	samples  []mono.Duration
-	requests [2 * bench.MaxWindow]mpi.Request // as many each way
 }
 
 // Rank is the program of a rank of ours: it joins the job that it was started
@@ -44,7 +38,8 @@ func Rank(orders io.Reader, answers io.Writer) error {
 		return err
 	}
 	world := proc.World()
-	r := &rank{proc: proc, world: world, me: world.Rank(), size: world.Size(), orders: bufio.NewReader(orders), answers: answers}
+	r := &rank{proc: proc, me: world.Rank(), size: world.Size(), orders: bufio.NewReader(orders), answers: answers}
+	r.World, r.Peer = world, 1-r.me
 	if r.me == 0 {
 		if _, err := io.WriteString(answers, ready); err != nil {
 			return err
@@ -80,7 +75,7 @@ func (r *rank) next() (Order, error) {
 		}
 		copy(b[:], line)
 	}
-	if err := mpi.Bcast(r.world, b[:], 0); err != nil {
+	if err := mpi.Bcast(r.World, b[:], 0); err != nil {
 		return Order{}, err
 	}
 	line := strings.TrimRight(string(b[:]), "\x00")
@@ -95,30 +90,33 @@ func (r *rank) execute(o Order) error {
 		return err
 	}
 	runtime.GC() // now rather than later: nothing in the loops makes garbage
-	if err := r.world.Barrier(); err != nil {
+	if err := r.World.Barrier(); err != nil {
 		return err
 	}
 	switch o.Test {
 	case "lat":
 		return r.latency(o)
 	case "stream":
-		return r.stream(o, o.Iters, r.windows)
+		if r.me == 1 {
+			return r.stream(o, o.Iters, r.Receive)
+		}
+		return r.stream(o, o.Iters, r.Send)
 	case "duplex":
-		return r.stream(o, 2*o.Iters, r.exchange)
+		return r.stream(o, 2*o.Iters, r.Exchange)
 	}
 	return r.collective(o)
 }
 
 // prepare makes room for n bytes each way, and for the samples.
 func (r *rank) prepare(n, iters int) (err error) {
-	if n > len(r.out) {
-		if err = errors.Join(mpi.Free(r.proc, r.out), mpi.Free(r.proc, r.in)); err != nil {
+	if n > len(r.Out) {
+		if err = errors.Join(mpi.Free(r.proc, r.Out), mpi.Free(r.proc, r.In)); err != nil {
 			return err
 		}
-		if r.out, err = mpi.Alloc[byte](r.proc, n); err != nil {
+		if r.Out, err = mpi.Alloc[byte](r.proc, n); err != nil {
 			return err
 		}
-		if r.in, err = mpi.Alloc[byte](r.proc, n); err != nil {
+		if r.In, err = mpi.Alloc[byte](r.proc, n); err != nil {
 			return err
 		}
 	}
@@ -130,19 +128,15 @@ func (r *rank) latency(o Order) error {
 	if r.me > 1 {
 		return nil
 	}
-	out, in := r.out[:o.Size], r.in[:o.Size]
 	before := r.clock.Now()
 	for i := -o.Warmup; i < o.Iters; i++ {
 		if r.me == 1 {
-			if err := r.echo(out, in); err != nil {
+			if err := r.Echo(o.Size); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := mpi.Send(r.world, out, 1, tag); err != nil {
-			return err
-		}
-		if _, err := mpi.Recv(r.world, in, 1, tag); err != nil {
+		if err := r.Ping(o.Size); err != nil {
 			return err
 		}
 		now := r.clock.Now()
@@ -157,78 +151,20 @@ func (r *rank) latency(o Order) error {
 	return r.say(answer(bench.Summarize(r.samples, 2)))
 }
 
-func (r *rank) echo(out, in []byte) error {
-	if _, err := mpi.Recv(r.world, in, 0, tag); err != nil {
-		return err
-	}
-	return mpi.Send(r.world, out, 0, tag)
-}
-
 // stream says how long it takes to move messages, of which there are so many in
 // all that count.
-func (r *rank) stream(o Order, all int, move func(o Order, messages int) error) error {
+func (r *rank) stream(o Order, all int, move func(size, window, n int) error) error {
 	if r.me > 1 {
 		return nil
 	}
-	if err := move(o, o.Warmup); err != nil {
+	if err := move(o.Size, o.Window, o.Warmup); err != nil {
 		return err
 	}
 	start := r.clock.Now()
-	if err := move(o, o.Iters); err != nil || r.me == 1 {
+	if err := move(o.Size, o.Window, o.Iters); err != nil || r.me == 1 {
 		return err
 	}
 	return r.say(fmt.Sprintf("stream %d %.9g\n", all, r.clock.Now().Sub(start).Seconds()))
-}
-
-// windows moves messages from rank 0 to rank 1, with an answer after each
-// window.
-func (r *rank) windows(o Order, messages int) (err error) {
-	out, in, requests := r.out[:o.Size], r.in[:o.Size], r.requests[:o.Window]
-	for range messages / o.Window {
-		for i := range requests {
-			if r.me == 0 {
-				requests[i], err = mpi.Isend(r.world, out, 1, tag)
-			} else {
-				requests[i], err = mpi.Irecv(r.world, in, 0, tag)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if err := mpi.Waitall(requests); err != nil {
-			return err
-		}
-		if r.me == 0 {
-			_, err = mpi.Recv(r.world, r.in[:4], 1, tag+1)
-		} else {
-			err = mpi.Send(r.world, r.out[:4], 0, tag+1)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// exchange moves messages between ranks 0 and 1, both ways at once.
-func (r *rank) exchange(o Order, messages int) (err error) {
-	out, in, all := r.out[:o.Size], r.in[:o.Size], r.requests[:2*o.Window]
-	for range messages / o.Window {
-		for i := range o.Window {
-			if all[i], err = mpi.Irecv(r.world, in, 1-r.me, tag); err != nil {
-				return err
-			}
-		}
-		for i := range o.Window {
-			if all[o.Window+i], err = mpi.Isend(r.world, out, 1-r.me, tag); err != nil {
-				return err
-			}
-		}
-		if err := mpi.Waitall(all); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (r *rank) say(line string) error {

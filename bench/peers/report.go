@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/xwarp/xwarp/bench"
 )
@@ -45,14 +44,11 @@ func (r *Report) Row(t Table, size int, results []bench.Result) error {
 	for _, x := range others(results) {
 		cells = append(cells, share(ratio(results, x.Library, t.Case.Kind)))
 	}
-	return r.line(cells)
+	return r.lines().Line(cells)
 }
 
 // head begins a table.
 func (r *Report) head(t Table, results []bench.Result) error {
-	if _, err := fmt.Fprintf(r.W, "\n%s\n", t.title()); err != nil {
-		return err
-	}
 	cells := []string{"bytes"}
 	for _, x := range results {
 		cells = append(cells, x.Library)
@@ -60,30 +56,10 @@ func (r *Report) head(t Table, results []bench.Result) error {
 	for _, x := range others(results) {
 		cells = append(cells, "/"+x.Library)
 	}
-	if !r.Markdown {
-		return r.line(cells)
-	}
-	if _, err := fmt.Fprintln(r.W); err != nil {
-		return err
-	}
-	if err := r.line(cells); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(r.W, strings.Repeat("|---:", len(cells))+"|")
-	return err
+	return r.lines().Begin(t.title(), cells)
 }
 
-func (r *Report) line(cells []string) error {
-	line := "| " + strings.Join(cells, " | ") + " |"
-	if !r.Markdown {
-		line = fmt.Sprintf("%10s", cells[0])
-		for _, c := range cells[1:] {
-			line += fmt.Sprintf("%11s", c)
-		}
-	}
-	_, err := fmt.Fprintln(r.W, line)
-	return err
-}
+func (r *Report) lines() bench.Lines { return bench.Lines{W: r.W, Markdown: r.Markdown, Width: 11} }
 
 // number writes what a library came to.
 func number(x bench.Result, k bench.Kind) string {

@@ -129,15 +129,14 @@ func (o *options) flagSet(vs, sizes, netns *string) *flag.FlagSet {
 	fs.BoolVar(&o.spec.Markers, "markers", o.spec.Markers, "")
 	fs.BoolVar(&o.markdown, "markdown", o.markdown, "")
 	fs.StringVar(&o.plot, "plot", o.plot, "")
-	fs.Func("duration", "", func(s string) (err error) {
-		o.duration, err = parseSeconds(s)
-		return err
-	})
+	parsed(fs, "duration", &o.duration, parseSeconds)
 	fs.StringVar(netns, "netns", "", "")
 	o.mpiFlags(fs)
 	fs.BoolVar(&o.testbed, "testbed", o.testbed, "")
 	fs.IntVar(&o.spec.MTU, "mtu", o.spec.MTU, "")
-	o.networkFlags(fs)
+	fs.BoolVar(&o.spec.IPv6, "ipv6", o.spec.IPv6, "")
+	fs.BoolVar(&o.spec.IPv6, "6", o.spec.IPv6, "")
+	parsed(fs, "switch", &o.joined, testbed.ParseSwitch)
 	fs.StringVar(&o.spec.Transport, "transport", o.spec.Transport, "")
 	fs.StringVar(&o.spec.Fabric, "fabric", o.spec.Fabric, "")
 	fs.StringVar(&o.device, "device", o.device, "")
@@ -146,14 +145,11 @@ func (o *options) flagSet(vs, sizes, netns *string) *flag.FlagSet {
 	fs.IntVar(&o.spec.Iters, "iters", o.spec.Iters, "")
 	fs.IntVar(&o.spec.Warmup, "warmup", o.spec.Warmup, "")
 	fs.IntVar(&o.spec.Window, "window", o.spec.Window, "")
-	fs.Func("loss", "", func(s string) (err error) {
-		o.spec.Loss, err = parseShare(s)
-		return err
-	})
+	parsed(fs, "loss", &o.spec.Loss, parseShare)
 	fs.BoolVar(&o.json, "json", o.json, "")
 	fs.StringVar(vs, "vs", "", "")
 	fs.IntVar(&o.rounds, "rounds", o.rounds, "")
-	coresVar(fs, "cores", &o.cores)
+	parsed(fs, "cores", &o.cores, parseCores)
 	fs.StringVar(&o.spec.BulkWay, "bulk", o.spec.BulkWay, "")
 	fs.BoolVar(&o.spec.BusyPoll, "busy-poll", o.spec.BusyPoll, "")
 	fs.IntVar(&o.port, "port", o.port, "")
@@ -205,41 +201,27 @@ func (o *options) flags(args []string, vs *string) (places []string, err error) 
 	return places, nil
 }
 
-// networkFlags are about what lies between the ends.
-func (o *options) networkFlags(fs *flag.FlagSet) {
-	fs.BoolVar(&o.spec.IPv6, "ipv6", o.spec.IPv6, "")
-	fs.BoolVar(&o.spec.IPv6, "6", o.spec.IPv6, "")
-	fs.Func("switch", "", func(s string) (err error) {
-		o.joined, err = testbed.ParseSwitch(s)
-		return err
-	})
-}
-
-// eagerVar defines a flag that is a size, -1 for none.
-func eagerVar(fs *flag.FlagSet, name string, to *int) {
-	fs.Func(name, "", func(s string) error {
-		if s == "-1" {
-			*to = -1
-			return nil
-		}
-		sizes, err := bench.ParseSizes(s)
-		if err == nil && (len(sizes) != 1 || sizes[0] == 0) {
-			err = usagef("%q is no limit: write one size, as in 16K, or -1 for none", s)
-		}
-		if err != nil {
-			return err
-		}
-		*to = sizes[0]
-		return nil
-	})
-}
-
-// coresVar defines a flag that is a list of cores.
-func coresVar(fs *flag.FlagSet, name string, to *[]int) {
+// parsed defines a flag whose value parse reads.
+func parsed[T any](fs *flag.FlagSet, name string, to *T, parse func(string) (T, error)) {
 	fs.Func(name, "", func(s string) (err error) {
-		*to, err = parseCores(s)
+		*to, err = parse(s)
 		return err
 	})
+}
+
+// parseEager reads a size, -1 for none.
+func parseEager(s string) (int, error) {
+	if s == "-1" {
+		return -1, nil
+	}
+	sizes, err := bench.ParseSizes(s)
+	if err == nil && (len(sizes) != 1 || sizes[0] == 0) {
+		err = usagef("%q is no limit: write one size, as in 16K, or -1 for none", s)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return sizes[0], nil
 }
 
 // topic returns what `--help` stands before, if anything.
@@ -367,10 +349,8 @@ var commandFlags = map[string][]string{
 
 // checkCommand judges the flags of what is no test.
 func (o *options) checkCommand() error {
-	for _, name := range slices.Sorted(maps.Keys(o.given)) {
-		if !slices.Contains(commandFlags[o.command], name) {
-			return usagef("%s does not take --%s", o.command, name)
-		}
+	if err := o.only(o.command, commandFlags[o.command]...); err != nil {
+		return err
 	}
 	switch {
 	case o.host != "":

@@ -1,12 +1,6 @@
 package main
 
-import (
-	"bytes"
-	"os"
-
-	"github.com/xwarp/xwarp/bench"
-	"github.com/xwarp/xwarp/bench/plot"
-)
+import "github.com/xwarp/xwarp/bench"
 
 // memory prints what one end keeps for its peers.
 func (p *program) memory(o *options) error {
@@ -43,9 +37,5 @@ func (p *program) memory(o *options) error {
 	if o.plot == "" {
 		return nil
 	}
-	var b bytes.Buffer
-	if err := plot.Write(&b, bench.MemoryCharts(all)); err != nil {
-		return err
-	}
-	return os.WriteFile(o.plot, b.Bytes(), 0o644)
+	return writePlot(o.plot, bench.MemoryCharts(all))
 }

@@ -31,9 +31,9 @@ const rankCommand = "rank"
 
 // mpiFlags defines the flags of what starts all ranks itself.
 func (o *options) mpiFlags(fs *flag.FlagSet) {
-	eagerVar(fs, "eager", &o.spec.Eager)
-	eagerVar(fs, "eager-idle", &o.spec.EagerIdle)
-	eagerVar(fs, "eager-near", &o.spec.EagerNear)
+	parsed(fs, "eager", &o.spec.Eager, parseEager)
+	parsed(fs, "eager-idle", &o.spec.EagerIdle, parseEager)
+	parsed(fs, "eager-near", &o.spec.EagerNear, parseEager)
 	fs.StringVar(&o.spec.Rendezvous, "rendezvous", o.spec.Rendezvous, "")
 	fs.Func("n", "", func(s string) (err error) {
 		if o.twoEnds {
@@ -43,10 +43,7 @@ func (o *options) mpiFlags(fs *flag.FlagSet) {
 		return err
 	})
 	fs.BoolVar(&o.best, "best", o.best, "")
-	fs.Func("tests", "", func(s string) (err error) {
-		o.tests, err = parseTests(s)
-		return err
-	})
+	parsed(fs, "tests", &o.tests, parseTests)
 }
 
 // parseRanks reads numbers of ranks: "2,4,8".
@@ -152,7 +149,7 @@ func (p *program) compareAlgorithms(o *options) error {
 	if err != nil {
 		return err
 	}
-	rows, err := m.Algorithms(o.choice().Algorithms(m.Cores), p.emit(o, m, func(peers.Table, int, []bench.Result) {}))
+	rows, err := m.Algorithms(o.choice().Algorithms(m.Cores), p.emit(o, func(peers.Table, int, []bench.Result) {}))
 	if err = errors.Join(err, p.draw(o)); err != nil || o.json {
 		return err
 	}
@@ -162,11 +159,11 @@ func (p *program) compareAlgorithms(o *options) error {
 
 // tables measures tables, and prints and keeps them.
 func (p *program) tables(o *options, m peers.Measurement, c peers.Choice, also func(peers.Table, int, []bench.Result)) error {
-	return errors.Join(m.Measure(c.Plan(m.Cores), p.emit(o, m, also)), p.draw(o))
+	return errors.Join(m.Measure(c.Plan(m.Cores), p.emit(o, also)), p.draw(o))
 }
 
 // emit prints and keeps the rows of tables as they come.
-func (p *program) emit(o *options, m peers.Measurement, also func(peers.Table, int, []bench.Result)) func(peers.Table, int, []bench.Result) error {
+func (p *program) emit(o *options, also func(peers.Table, int, []bench.Result)) func(peers.Table, int, []bench.Result) error {
 	report := peers.Report{W: p.out, Markdown: o.markdown}
 	return func(t peers.Table, size int, results []bench.Result) error {
 		p.clear()

@@ -22,15 +22,25 @@ type peerFlag struct {
 // peerFlags are those that a command line may have, by name.
 type peerFlags map[string]peerFlag
 
-func as(name string) peerFlag     { return peerFlag{to: name} }
-func instead(why string) peerFlag { return peerFlag{hint: why} }
+func as(name string) peerFlag { return peerFlag{to: name} }
+
+// missing are names of flags that xperf has not, and what to do instead.
+type missing []struct{ names, hint string }
+
+func (m missing) addTo(flags peerFlags) {
+	for _, row := range m {
+		for name := range strings.FieldsSeq(row.names) {
+			flags[name] = peerFlag{hint: row.hint}
+		}
+	}
+}
 
 // perftestFlags are the flags of perftest (ib_send_lat and its like) that xperf
 // has not, and those with another name here.
 func perftestFlags() peerFlags {
 	idle, both := peerFlag{bare: true}, peerFlag{to: "bidirectional", bare: true}
 	cm := idle // queue pairs of rc are connected by a connection manager in any case
-	return peerFlags{
+	flags := peerFlags{
 		"s": as("size"), "D": as("duration"), "d": as("device"), "ib-dev": as("device"), "p": as("port"),
 		"m": as("mtu"), "q": as("peers"), "qp": as("peers"), "t": as("window"), "tx-depth": as("window"),
 		"c": {to: "transport", read: connection}, "connection": {to: "transport", read: connection},
@@ -39,62 +49,49 @@ func perftestFlags() peerFlags {
 		"R": cm, "rdma_cm": cm, "z": cm, "comm_rdma_cm": cm,
 		"F": idle, "CPU-freq": idle, "N": idle, "noPeak": idle, "report_gbits": idle,
 		"perform_warm_up": idle, "use_hugepages": idle, "use_old_post_send": idle,
-
-		"x":               instead("devices have no GIDs: --device names one, whose address is used"),
-		"gid-index":       instead("devices have no GIDs: --device names one, whose address is used"),
-		"i":               instead("a device has one port: --device names the device"),
-		"ib-port":         instead("a device has one port: --device names the device"),
-		"r":               instead("as many receives are posted as the test needs"),
-		"rx-depth":        instead("as many receives are posted as the test needs"),
-		"o":               instead("use --window: so many Reads are under way"),
-		"outs":            instead("use --window: so many Reads are under way"),
-		"l":               instead("requests are posted one by one"),
-		"post_list":       instead("requests are posted one by one"),
-		"recv_post_list":  instead("receives are posted one by one"),
-		"I":               instead("short messages go inline by themselves"),
-		"inline_size":     instead("short messages go inline by themselves"),
-		"Q":               instead("a quarter of a --window has one completion"),
-		"cq-mod":          instead("a quarter of a --window has one completion"),
-		"e":               instead("both ends spin, as in perftest without -e"),
-		"events":          instead("both ends spin, as in perftest without -e"),
-		"X":               instead("both ends spin: no completion wakes them"),
-		"f":               instead("use --warmup, which is not measured, and --duration"),
-		"margin":          instead("use --warmup, which is not measured, and --duration"),
-		"H":               instead("single samples are not shown: avg, stdev and percentiles are"),
-		"U":               instead("single samples are not shown: avg, stdev and percentiles are"),
-		"C":               instead("times are in microseconds"),
-		"g":               instead("there is no test of multicast"),
-		"mcg":             instead("there is no test of multicast"),
-		"M":               instead("there is no test of multicast"),
-		"O":               instead("use one device"),
-		"S":               instead("frames have no service level"),
-		"sl":              instead("frames have no service level"),
-		"T":               instead("frames have no type of service"),
-		"tos":             instead("frames have no type of service"),
-		"u":               instead("timeouts follow the measured path"),
-		"qp-timeout":      instead("timeouts follow the measured path"),
-		"w":               instead("compare what --json writes with the limit"),
-		"y":               instead("compare what --json writes with the limit"),
-		"W":               instead("use ethtool -S DEV before and after"),
-		"rate_limit":      instead("use --window"),
-		"V":               instead("use --version"),
-		"out_json_file":   instead("use --json > FILE"),
-		"run_infinitely":  instead("use --duration, up to a day"),
-		"cpu_util":        instead("both ends spin, so each takes all of its core"),
-		"report-both":     instead("tests both ways count both together"),
-		"reversed":        instead("start the server where the client is now"),
-		"use-srq":         instead("there is no test of shared receive queues"),
-		"bind_source_ip":  instead("use --device, and --listen on the server"),
-		"use_cuda":        instead("messages are in the memory of the host"),
-		"use_rocm":        instead("messages are in the memory of the host"),
-		"ipv6-addr":       instead("name the server by its address"),
-		"mr_per_qp":       instead("a test has one region"),
-		"odp":             instead("memory is registered"),
-		"latency_gap":     instead("each message follows the answer to the one before"),
-		"tclass":          instead("frames have no traffic class"),
-		"force-link":      instead("there is Ethernet only"),
-		"report-per-port": instead("use one device"),
 	}
+	perftestMissing.addTo(flags)
+	return flags
+}
+
+// perftestMissing are those flags of perftest that there is nothing like here.
+var perftestMissing = missing{
+	{"x gid-index", "devices have no GIDs: --device names one, whose address is used"},
+	{"i ib-port", "a device has one port: --device names the device"},
+	{"r rx-depth", "as many receives are posted as the test needs"},
+	{"o outs", "use --window: so many Reads are under way"},
+	{"l post_list", "requests are posted one by one"},
+	{"recv_post_list", "receives are posted one by one"},
+	{"I inline_size", "short messages go inline by themselves"},
+	{"Q cq-mod", "a quarter of a --window has one completion"},
+	{"e events", "both ends spin, as in perftest without -e"},
+	{"X", "both ends spin: no completion wakes them"},
+	{"f margin", "use --warmup, which is not measured, and --duration"},
+	{"H U", "single samples are not shown: avg, stdev and percentiles are"},
+	{"C", "times are in microseconds"},
+	{"g mcg M", "there is no test of multicast"},
+	{"O report-per-port", "use one device"},
+	{"S sl", "frames have no service level"},
+	{"T tos", "frames have no type of service"},
+	{"u qp-timeout", "timeouts follow the measured path"},
+	{"w y", "compare what --json writes with the limit"},
+	{"W", "use ethtool -S DEV before and after"},
+	{"rate_limit", "use --window"},
+	{"V", "use --version"},
+	{"out_json_file", "use --json > FILE"},
+	{"run_infinitely", "use --duration, up to a day"},
+	{"cpu_util", "both ends spin, so each takes all of its core"},
+	{"report-both", "tests both ways count both together"},
+	{"reversed", "start the server where the client is now"},
+	{"use-srq", "there is no test of shared receive queues"},
+	{"bind_source_ip", "use --device, and --listen on the server"},
+	{"use_cuda use_rocm", "messages are in the memory of the host"},
+	{"ipv6-addr", "name the server by its address"},
+	{"mr_per_qp", "a test has one region"},
+	{"odp", "memory is registered"},
+	{"latency_gap", "each message follows the answer to the one before"},
+	{"tclass", "frames have no traffic class"},
+	{"force-link", "there is Ethernet only"},
 }
 
 // osuFlags are those of the OSU micro-benchmarks, for tests of MPI. Where both have
@@ -108,37 +105,29 @@ func osuFlags() peerFlags {
 	maps.Copy(flags, peerFlags{
 		"m": sizes, "message-size": sizes, "i": as("iters"), "iterations": as("iters"), "x": as("warmup"),
 		"W": as("window"), "window-size": as("window"), "f": idle, "full": idle, "u": idle, "tail-lat": idle,
-
-		"b":            instead("messages come from one buffer; for both ways at once there is mpi_bibw"),
-		"buffer-num":   instead("messages come from one buffer"),
-		"c":            instead("what arrives is not compared here: the programs in examples/ check their answers"),
-		"validation":   instead("what arrives is not compared here: the programs in examples/ check their answers"),
-		"t":            instead("a rank has one thread here"),
-		"num-threads":  instead("a rank has one thread here"),
-		"z":            instead("p50, p99 and p99.9 are shown"),
-		"percentiles":  instead("p50, p99 and p99.9 are shown"),
-		"M":            instead("use --size"),
-		"mem-limit":    instead("use --size"),
-		"R":            instead("messages per second are always shown"),
-		"print-rate":   instead("messages per second are always shown"),
-		"V":            instead("use --window, one at a time"),
-		"vary-window":  instead("use --window, one at a time"),
-		"num-pairs":    instead("there is one pair of ranks"),
-		"G":            instead("use --plot FILE.svg"),
-		"graph":        instead("use --plot FILE.svg"),
-		"I":            instead("ranks start as xrun starts them"),
-		"init":         instead("ranks start as xrun starts them"),
-		"T":            instead("messages are bytes, in reductions floats"),
-		"type":         instead("messages are bytes, in reductions floats"),
-		"accelerator":  instead("messages are in the memory of the host"),
-		"r":            instead("messages are in the memory of the host"),
-		"v":            instead("use --version"),
-		"skip":         instead("use --warmup"),
-		"sync-option":  instead("there is no test of one-sided MPI"),
-		"win-options":  instead("there is no test of one-sided MPI"),
-		"mpi-threaded": instead("a rank has one thread here"),
 	})
+	osuMissing.addTo(flags)
 	return flags
+}
+
+// osuMissing are the same of the OSU micro-benchmarks.
+var osuMissing = missing{
+	{"b", "messages come from one buffer; for both ways at once there is mpi_bibw"},
+	{"buffer-num", "messages come from one buffer"},
+	{"c validation", "what arrives is not compared here: the programs in examples/ check their answers"},
+	{"t num-threads mpi-threaded", "a rank has one thread here"},
+	{"z percentiles", "p50, p99 and p99.9 are shown"},
+	{"M mem-limit", "use --size"},
+	{"R print-rate", "messages per second are always shown"},
+	{"V vary-window", "use --window, one at a time"},
+	{"num-pairs", "there is one pair of ranks"},
+	{"G graph", "use --plot FILE.svg"},
+	{"I init", "ranks start as xrun starts them"},
+	{"T type", "messages are bytes, in reductions floats"},
+	{"accelerator r", "messages are in the memory of the host"},
+	{"v", "use --version"},
+	{"skip", "use --warmup"},
+	{"sync-option win-options", "there is no test of one-sided MPI"},
 }
 
 // peerFlags returns the flags of others that a command line may have, by its test.

@@ -23,11 +23,16 @@ func (p *program) draw(o *options) error {
 	if o.plot == "" || len(p.results) == 0 {
 		return nil
 	}
+	return writePlot(o.plot, bench.Charts(p.results))
+}
+
+// writePlot writes charts to a file, all of them or nothing.
+func writePlot(file string, charts []plot.Chart) error {
 	var b bytes.Buffer
-	if err := plot.Write(&b, bench.Charts(p.results)); err != nil {
+	if err := plot.Write(&b, charts); err != nil {
 		return err
 	}
-	return os.WriteFile(o.plot, b.Bytes(), 0o644)
+	return os.WriteFile(file, b.Bytes(), 0o644)
 }
 
 // plotFiles draws what earlier runs have written with --json.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -111,11 +112,14 @@ func TestXrun_steeredFallsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tb.Close()
-	cmd := tb.Hosts[0].Command(self, "-n", "2", "--device", testbed.Device, "--fabric", "xdp", "--queues", "steered", self, asRank)
+	cmd := exec.Command(self, "-n", "2", "--device", testbed.Device, "--fabric", "xdp", "--queues", "steered", self, asRank)
 	cmd.Env = append(os.Environ(), xrunEnv+"=1")
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
-	if err := cmd.Run(); err != nil || strings.Count(out.String(), "\n") != 2 {
+	if err = tb.Hosts[0].Start(cmd); err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil || strings.Count(out.String(), "\n") != 2 {
 		t.Errorf("%v: %q, %s", err, out.String(), errOut.String())
 	}
 	if got := errOut.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "the ranks of host 0 share one queue: xdp: xw0: it cannot steer") {

@@ -3,6 +3,7 @@
 package trace
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -83,6 +84,20 @@ func NewRecord(b []byte, rank int, origin int64) (*Record, error) {
 func (r *Record) put(at int, v uint64) { binary.LittleEndian.PutUint64(r.b[at:], v) }
 func (r *Record) get(at int) uint64    { return binary.LittleEndian.Uint64(r.b[at:]) }
 
+// putWords writes numbers one behind the other.
+func putWords(b []byte, words []*uint64) {
+	for i, w := range words {
+		binary.LittleEndian.PutUint64(b[8*i:], *w)
+	}
+}
+
+// getWords reads them.
+func getWords(b []byte, words []*uint64) {
+	for i, w := range words {
+		*w = binary.LittleEndian.Uint64(b[8*i:])
+	}
+}
+
 // Op returns the number of an operation, for Count and CallEvent. There is one
 // number for all operations beyond the first 255.
 func (r *Record) Op(name string) int {
@@ -124,11 +139,7 @@ func (t *Totals) words() []*uint64 {
 }
 
 // SetTotals writes the totals of now.
-func (r *Record) SetTotals(t Totals) {
-	for i, w := range t.words() {
-		r.put(offTotals+8*i, *w)
-	}
-}
+func (r *Record) SetTotals(t Totals) { putWords(r.b[offTotals:], t.words()) }
 
 // Limits are the lengths in bytes up to which a rank sends messages whole: through the
 // network; through the network while little is under way; and through shared memory, the
@@ -143,11 +154,7 @@ type Limits struct {
 func (l *Limits) words() []*uint64 { return []*uint64{&l.Eager, &l.Idle, &l.NearLeast, &l.NearMost} }
 
 // SetLimits writes the limits of now.
-func (r *Record) SetLimits(l Limits) {
-	for i, w := range l.words() {
-		r.put(offLimits+8*i, *w)
-	}
-}
+func (r *Record) SetLimits(l Limits) { putWords(r.b[offLimits:], l.words()) }
 
 // SetCarrier says what carries the messages to other hosts, in 128 bytes at most.
 // It may be said again when more is known.
@@ -181,13 +188,7 @@ func (r *Record) networks() (all []NetworkCount) {
 }
 
 // SetLosses writes what the carrier has lost up to now.
-func (r *Record) SetLosses(l Losses) { setLosses(r.b, l) }
-
-func setLosses(b []byte, l Losses) {
-	for i, w := range l.Words() {
-		binary.LittleEndian.PutUint64(b[offLosses+8*i:], *w)
-	}
-}
+func (r *Record) SetLosses(l Losses) { putWords(r.b[offLosses:], l.Words()) }
 
 // SetArrivals writes what has come in up to now.
 func (r *Record) SetArrivals(a Arrivals) {
@@ -203,19 +204,16 @@ func (r *Record) arrivals() (a Arrivals) {
 	return a
 }
 
-func lossesIn(b []byte) (l Losses) {
-	for i, w := range l.Words() {
-		*w = binary.LittleEndian.Uint64(b[offLosses+8*i:])
-	}
-	return l
-}
-
 // AddLosses adds to the losses in b, the memory of a record, what the rank does not
 // know of.
 func AddLosses(b []byte, l Losses) {
-	if len(b) >= headLen {
-		setLosses(b, lossesIn(b).Plus(l))
+	if len(b) < headLen {
+		return
 	}
+	var known Losses
+	getWords(b[offLosses:], known.Words())
+	l = l.Plus(known)
+	putWords(b[offLosses:], l.Words())
 }
 
 // CommCount is what a rank has sent and received in a communicator.
@@ -247,9 +245,7 @@ func (r *Record) SetComm(i int, c CommCount) {
 	copy(r.b[at:at+nameLen], c.Name)
 	at += nameLen
 	r.put(at, uint64(c.Ranks)<<32|uint64(c.Context))
-	for i, w := range c.words() {
-		r.put(at+8+8*i, *w)
-	}
+	putWords(r.b[at+8:], c.words())
 }
 
 // comm reads what SetComm wrote. false means that nothing was.
@@ -259,9 +255,7 @@ func (r *Record) comm(i int) (c CommCount, ok bool) {
 	at += nameLen
 	both := r.get(at)
 	c.Ranks, c.Context = int(both>>32), uint32(both)
-	for i, w := range c.words() {
-		*w = r.get(at + 8 + 8*i)
-	}
+	getWords(r.b[at+8:], c.words())
 	return c, c.Ranks > 0
 }
 
@@ -379,13 +373,10 @@ func ReadRecord(b []byte) (*Report, error) {
 		return nil, fmt.Errorf("%w: %d bytes for %d events", ErrRecordSize, len(b), events)
 	}
 	out := &Report{Rank: int(int32(r.get(offRank))), Origin: int64(r.get(offOrigin))}
-	for i, w := range out.Totals.words() {
-		*w = r.get(offTotals + 8*i)
-	}
-	for i, w := range out.Limits.words() {
-		*w = r.get(offLimits + 8*i)
-	}
-	out.Losses, out.Queues, out.Carrier = lossesIn(b), r.arrivals(), cString(b[offCarrier:offNetworks])
+	getWords(b[offTotals:], out.Totals.words())
+	getWords(b[offLimits:], out.Limits.words())
+	getWords(b[offLosses:], out.Losses.Words())
+	out.Queues, out.Carrier = r.arrivals(), cString(b[offCarrier:offNetworks])
 	out.Networks = r.networks()
 	for op := range maxOps {
 		at := headLen + op*opLen
@@ -432,10 +423,6 @@ func readEvent(b []byte) CallEvent {
 
 // cString returns the bytes before the first zero.
 func cString(b []byte) string {
-	for i, c := range b {
-		if c == 0 {
-			return string(b[:i])
-		}
-	}
-	return string(b)
+	text, _, _ := bytes.Cut(b, []byte{0})
+	return string(text)
 }

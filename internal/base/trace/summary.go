@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -101,15 +102,7 @@ func (s *Summary) addComms(comms []CommCount, at map[comm]int) {
 }
 
 func longest(a, b CallSummary) int {
-	switch {
-	case a.Nanoseconds != b.Nanoseconds && a.Nanoseconds > b.Nanoseconds:
-		return -1
-	case a.Nanoseconds != b.Nanoseconds:
-		return 1
-	case a.Name < b.Name:
-		return -1
-	}
-	return 1
+	return cmp.Or(cmp.Compare(b.Nanoseconds, a.Nanoseconds), cmp.Compare(a.Name, b.Name))
 }
 
 // WriteJSON writes the summary as one JSON object. The error is w's.

@@ -246,22 +246,10 @@ func (c *Carrier) Stats() fabric.DatagramStats {
 func (c *Carrier) StatsOn(i int) fabric.DatagramStats { return c.on[i].Stats() }
 
 // Join joins a multicast group on the first network.
-func (c *Carrier) Join(group netip.Addr) error {
-	m, ok := c.on[0].Datagram.(fabric.Multicaster)
-	if !ok {
-		return fabric.ErrNoMulticast
-	}
-	return m.Join(group)
-}
+func (c *Carrier) Join(group netip.Addr) error { return fabric.Join(c.on[0].Datagram, group) }
 
 // Leave undoes Join.
-func (c *Carrier) Leave(group netip.Addr) error {
-	m, ok := c.on[0].Datagram.(fabric.Multicaster)
-	if !ok {
-		return fabric.ErrNoMulticast
-	}
-	return m.Leave(group)
-}
+func (c *Carrier) Leave(group netip.Addr) error { return fabric.Leave(c.on[0].Datagram, group) }
 
 // Close closes all.
 func (c *Carrier) Close() error {

@@ -2,7 +2,6 @@ package capture
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/netip"
 
@@ -136,22 +135,10 @@ func hardware(a netip.Addr) inet.MAC {
 
 // Join asks the carrier. Its error wraps fabric.ErrNoMulticast when that one
 // has no multicast.
-func (d *Datagram) Join(group netip.Addr) error {
-	m, ok := d.Datagram.(fabric.Multicaster)
-	if !ok {
-		return fmt.Errorf("capture: %s: %w", d.Datagram.Caps().Carrier, fabric.ErrNoMulticast)
-	}
-	return m.Join(group)
-}
+func (d *Datagram) Join(group netip.Addr) error { return fabric.Join(d.Datagram, group) }
 
 // Leave asks the carrier.
-func (d *Datagram) Leave(group netip.Addr) error {
-	m, ok := d.Datagram.(fabric.Multicaster)
-	if !ok {
-		return fmt.Errorf("capture: %s: %w", d.Datagram.Caps().Carrier, fabric.ErrNoMulticast)
-	}
-	return m.Leave(group)
-}
+func (d *Datagram) Leave(group netip.Addr) error { return fabric.Leave(d.Datagram, group) }
 
 // Close closes the carrier and the file. Its error says, among others, that
 // the file is not complete.

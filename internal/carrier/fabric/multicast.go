@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 )
 
@@ -26,4 +27,23 @@ type Multicaster interface {
 	// Leave undoes Join. Datagrams that were received before may still be
 	// handed out. Close leaves all groups.
 	Leave(group netip.Addr) error
+}
+
+// Join makes a carrier that may be no [Multicaster] join a group, for decorators. Its
+// error wraps ErrNoMulticast if it is none.
+func Join(d Datagram, group netip.Addr) error {
+	m, ok := d.(Multicaster)
+	if !ok {
+		return fmt.Errorf("%s: %w", d.Caps().Carrier, ErrNoMulticast)
+	}
+	return m.Join(group)
+}
+
+// Leave undoes that.
+func Leave(d Datagram, group netip.Addr) error {
+	m, ok := d.(Multicaster)
+	if !ok {
+		return fmt.Errorf("%s: %w", d.Caps().Carrier, ErrNoMulticast)
+	}
+	return m.Leave(group)
 }

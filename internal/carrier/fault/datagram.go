@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"fmt"
 	"net/netip"
 
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
@@ -75,22 +74,10 @@ func (d *Datagram) push() {
 
 // Join asks the carrier. Its error wraps fabric.ErrNoMulticast when that one
 // has no multicast.
-func (d *Datagram) Join(group netip.Addr) error {
-	m, ok := d.Datagram.(fabric.Multicaster)
-	if !ok {
-		return fmt.Errorf("fault: %s: %w", d.Datagram.Caps().Carrier, fabric.ErrNoMulticast)
-	}
-	return m.Join(group)
-}
+func (d *Datagram) Join(group netip.Addr) error { return fabric.Join(d.Datagram, group) }
 
 // Leave asks the carrier.
-func (d *Datagram) Leave(group netip.Addr) error {
-	m, ok := d.Datagram.(fabric.Multicaster)
-	if !ok {
-		return fmt.Errorf("fault: %s: %w", d.Datagram.Caps().Carrier, fabric.ErrNoMulticast)
-	}
-	return m.Leave(group)
-}
+func (d *Datagram) Leave(group netip.Addr) error { return fabric.Leave(d.Datagram, group) }
 
 // Close drops what is held back and closes the carrier.
 func (d *Datagram) Close() error {

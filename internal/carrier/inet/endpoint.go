@@ -41,11 +41,6 @@ type Config struct {
 	// MTU is the largest IP packet in bytes to send; default, and at most,
 	// the port's. All peers must accept it.
 	MTU int
-	// TTL is how many routers a packet may pass (hop limit of IPv6); default 64.
-	TTL uint8
-	// TOS is the DSCP and ECN byte of what is sent (traffic class of IPv6); default
-	// 0, best effort.
-	TOS uint8
 }
 
 // ErrPathMTU is wrapped when a destination cannot be reached with whole
@@ -132,9 +127,6 @@ func New(c Config) (*Endpoint, error) {
 	if mtu < least || mtu > port.MTU {
 		return nil, fmt.Errorf("inet: MTU %d: want %d to %d, the MTU of the device", mtu, least, port.MTU)
 	}
-	if c.TTL == 0 {
-		c.TTL = defaultTTL
-	}
 	headroom := Headroom
 	if headerLen+port.Headroom() > Headroom {
 		headroom = headroomTagged
@@ -149,7 +141,7 @@ func New(c Config) (*Endpoint, error) {
 		resolver:   c.Resolver,
 		generation: c.Resolver.Generation(),
 		byAddr:     map[fabric.Remote]fabric.Path{},
-		addr:       addresses{srcMAC: c.MAC, src: local, ttl: c.TTL, tos: c.TOS},
+		addr:       addresses{srcMAC: c.MAC, src: local, ttl: defaultTTL},
 	}
 	if words := wordsOf(local.Addr()); v6 {
 		e.local6 = words

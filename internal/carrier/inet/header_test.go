@@ -105,7 +105,7 @@ func TestTemplate_golden(t *testing.T) {
 
 // TestTemplate_everyLength compares the incremental checksum with a full one.
 func TestTemplate_everyLength(t *testing.T) {
-	tmpl := newTemplate(addresses{srcMAC: macA, dstMAC: macB, src: addrA, dst: addrB, ttl: 64, tos: 0xb8})
+	tmpl := newTemplate(addresses{srcMAC: macA, dstMAC: macB, src: addrA, dst: addrB, ttl: 64})
 	var frame [HeaderLen]byte
 	for n := 0; n <= 65507; n += 13 {
 		tmpl.put(&frame, uint16(n*7), n)
@@ -120,7 +120,7 @@ func TestTemplate_everyLength(t *testing.T) {
 // each accessor changes for the bits of its own field only.
 func TestIPv4_bitWalk(t *testing.T) {
 	var b [IPv4Len]byte
-	PutIPv4(b[:], IPv4Fields{TotalLen: 0x1234, ID: 0x5678, TOS: 3, TTL: 9, Protocol: 17, Src: [4]byte{1, 2, 3, 4}, Dst: [4]byte{5, 6, 7, 8}})
+	PutIPv4(b[:], IPv4Fields{TotalLen: 0x1234, ID: 0x5678, TTL: 9, Protocol: 17, Src: [4]byte{1, 2, 3, 4}, Dst: [4]byte{5, 6, 7, 8}})
 	type fields struct {
 		headerLen, totalLen int
 		id                  uint16

@@ -98,11 +98,10 @@ func (h IPv4) pseudo(udpLen int) Sum {
 }
 
 // IPv4Fields are the fields of an IPv4 header that we choose. The rest is
-// fixed: no options, "don't fragment" set.
+// fixed: no options, best effort, "don't fragment" set.
 type IPv4Fields struct {
 	TotalLen int // bytes, header included
 	ID       uint16
-	TOS      uint8 // DSCP and ECN
 	TTL      uint8
 	Protocol uint8
 	Src, Dst [4]byte
@@ -112,7 +111,7 @@ type IPv4Fields struct {
 func PutIPv4(b []byte, f IPv4Fields) {
 	b = b[:IPv4Len]
 	b[ipVersion] = ipVersion4Len5
-	b[ipTOS] = f.TOS
+	b[ipTOS] = 0
 	binary.BigEndian.PutUint16(b[ipTotalLen:], uint16(f.TotalLen))
 	binary.BigEndian.PutUint16(b[ipID:], f.ID)
 	binary.BigEndian.PutUint16(b[ipFragment:], ipDontFragment)

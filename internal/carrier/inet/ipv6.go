@@ -36,12 +36,6 @@ func (h IPv6) PayloadLen() int { return int(binary.BigEndian.Uint16(h[ip6Payload
 // payload.
 func (h IPv6) Next() uint8 { return h[ip6Next] }
 
-// HopLimit returns how many more routers the packet may pass.
-func (h IPv6) HopLimit() uint8 { return h[ip6HopLimit] }
-
-// Class returns the traffic class: DSCP and ECN.
-func (h IPv6) Class() uint8 { return h[0]<<4 | h[1]>>4 }
-
 // Src returns the address of the sender.
 func (h IPv6) Src() [16]byte { return [16]byte(h[ip6Src:]) }
 
@@ -60,11 +54,10 @@ func (h IPv6) pseudo(udpLen int) Sum {
 }
 
 // IPv6Fields are the fields of an IPv6 header that we choose. There are no
-// extension headers, and the flow label is 0: packets of one endpoint are told
+// extension headers, the traffic class is best effort, and the flow label is 0: packets of one endpoint are told
 // apart by their ports.
 type IPv6Fields struct {
-	PayloadLen int   // bytes behind the header
-	Class      uint8 // DSCP and ECN
+	PayloadLen int // bytes behind the header
 	HopLimit   uint8
 	Next       uint8
 	Src, Dst   [16]byte
@@ -73,7 +66,7 @@ type IPv6Fields struct {
 // PutIPv6 writes an IPv6 header to the first 40 bytes of b.
 func PutIPv6(b []byte, f IPv6Fields) {
 	b = b[:IPv6Len]
-	binary.BigEndian.PutUint32(b[ip6Version:], 6<<28|uint32(f.Class)<<20)
+	binary.BigEndian.PutUint32(b[ip6Version:], 6<<28)
 	binary.BigEndian.PutUint16(b[ip6PayloadLen:], uint16(f.PayloadLen))
 	b[ip6Next] = f.Next
 	b[ip6HopLimit] = f.HopLimit

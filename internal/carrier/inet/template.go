@@ -33,7 +33,7 @@ type template struct {
 type addresses struct {
 	srcMAC, dstMAC MAC
 	src, dst       netip.AddrPort
-	ttl, tos       uint8
+	ttl            uint8
 }
 
 func newTemplate(a addresses) template {
@@ -43,7 +43,7 @@ func newTemplate(a addresses) template {
 	var t template
 	PutEthernet(t.head[:], a.dstMAC, a.srcMAC, EtherIPv4)
 	PutIPv4(t.head[ipAt:], IPv4Fields{
-		TTL: a.ttl, TOS: a.tos, Protocol: ProtoUDP,
+		TTL: a.ttl, Protocol: ProtoUDP,
 		Src: a.src.Addr().As4(), Dst: a.dst.Addr().As4(),
 	})
 	PutUDP(t.head[udpAt:], a.src.Port(), a.dst.Port(), 0)
@@ -72,7 +72,7 @@ func newTemplate6(a addresses) template {
 	var h [HeaderLen6]byte
 	PutEthernet(h[:], a.dstMAC, a.srcMAC, EtherIPv6)
 	PutIPv6(h[ipAt:], IPv6Fields{
-		HopLimit: a.ttl, Class: a.tos, Next: ProtoUDP, Src: a.src.Addr().As16(), Dst: a.dst.Addr().As16(),
+		HopLimit: a.ttl, Next: ProtoUDP, Src: a.src.Addr().As16(), Dst: a.dst.Addr().As16(),
 	})
 	PutUDP(h[udpAt6:], a.src.Port(), a.dst.Port(), 0)
 	t.head, t.rest = [HeaderLen]byte(h[:]), [HeaderLen6 - HeaderLen]byte(h[HeaderLen:])

@@ -244,14 +244,6 @@ func Benchmark_flow1M(b *testing.B) {
 				})
 			})
 		}
-		for _, size := range []int{128 << 10, 512 << 10, 2 << 20} {
-			b.Run(fmt.Sprintf("buffers %dK", size>>10), func(b *testing.B) {
-				flow(b, at, Config{RcvBuf: size, SndBuf: size}, 256<<10, false, len(data), func(x *Stream) {
-					one[0] = data
-					all(x, one[:])
-				})
-			})
-		}
 	})
 }
 

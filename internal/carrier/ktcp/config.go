@@ -23,10 +23,6 @@ type Config struct {
 	// Local is the address, IPv4 or IPv6, that Addr tells; default none. What
 	// a stream is sent from is Dial's from, or else the kernel's choice.
 	Local netip.Addr
-	// RcvBuf and SndBuf fix how much the kernel buffers for each stream in
-	// bytes, each way, within net.core.rmem_max and wmem_max. Default: it
-	// grows with what the stream needs (tcp(7), tcp_rmem and tcp_wmem).
-	RcvBuf, SndBuf int
 	// MTU is the largest IP packet in bytes that streams are cut into, both
 	// ways; default, and at most, what the path takes.
 	MTU int
@@ -42,14 +38,6 @@ const (
 )
 
 func (c Config) check() error {
-	for _, f := range []struct {
-		name  string
-		value int
-	}{{"RcvBuf", c.RcvBuf}, {"SndBuf", c.SndBuf}} {
-		if f.value < 0 {
-			return fmt.Errorf("ktcp: Config.%s is %d: it cannot be negative", f.name, f.value)
-		}
-	}
 	if c.MTU != 0 && (c.MTU < minMTU || c.MTU > 65536) {
 		return fmt.Errorf("ktcp: MTU %d: want %d to 65536, or 0 for what the path takes", c.MTU, minMTU)
 	}

@@ -99,7 +99,7 @@ func (s *Streams) socket(addr netip.Addr) (int, error) {
 	if err != nil {
 		return -1, socketError(err)
 	}
-	if err := s.setOptions(fd); err != nil {
+	if err := setOptions(fd); err != nil {
 		unix.Close(fd)
 		return -1, err
 	}
@@ -119,17 +119,9 @@ func (s *Streams) socket(addr netip.Addr) (int, error) {
 
 // setOptions sets what each stream has. A message is never kept back to wait
 // for the next one: whoever has more to say says it in one Send.
-func (s *Streams) setOptions(fd int) error {
+func setOptions(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 		return fmt.Errorf("ktcp: %w", os.NewSyscallError("TCP_NODELAY", err))
-	}
-	for _, o := range []struct{ option, bytes int }{{unix.SO_RCVBUF, s.config.RcvBuf}, {unix.SO_SNDBUF, s.config.SndBuf}} {
-		if o.bytes == 0 {
-			continue
-		}
-		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, o.option, o.bytes); err != nil {
-			return fmt.Errorf("ktcp: socket buffer of %d bytes: %w", o.bytes, err)
-		}
 	}
 	return nil
 }

@@ -129,7 +129,7 @@ func (l *Listener) accepted(fd int, from unix.Sockaddr) *Stream {
 	c := &Stream{on: s, fd: fd, place: -1, remote: addrPort(from)}
 	local, err := localOf(fd)
 	if err == nil {
-		err = s.setOptions(fd)
+		err = setOptions(fd)
 	}
 	if err == nil {
 		c.local = local

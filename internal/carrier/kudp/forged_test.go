@@ -8,6 +8,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 )
 
 // TestSend_forgedICMP: the kernel believes an ICMP message about the MTU of the path,
@@ -43,7 +44,7 @@ func TestSend_forgedICMP(t *testing.T) {
 	}
 	full()
 	for believed := 0; believed != 600; {
-		if err := hosts[1].ForgeTooBig(a.Local(), b.Local(), 600); err != nil {
+		if err := hosttest.ForgeTooBig(hosts[1], a.Local(), b.Local(), 600); err != nil {
 			t.Fatal(err)
 		}
 		err := hosts[0].Do(func() error {

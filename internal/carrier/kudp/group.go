@@ -147,7 +147,7 @@ func (s *Socket) poll(msgs []message) (got int, self fabric.Remote) {
 	if len(s.groups) == 0 {
 		// An error is either "nothing there" or one that a datagram sent before
 		// has caused, which is reported once and means nothing to this call.
-		got, _ = recvmmsg(s.fd, msgs)
+		got = recvmmsg(s.fd, msgs)
 		return got, self
 	}
 	sources := 1 + len(s.groups)
@@ -157,7 +157,7 @@ func (s *Socket) poll(msgs []message) (got int, self fabric.Remote) {
 			fd, self = s.groups[s.turn-1].fd, fabric.RemoteOf(s.local)
 		}
 		s.turn = (s.turn + 1) % sources
-		if got, _ = recvmmsg(fd, msgs); got > 0 {
+		if got = recvmmsg(fd, msgs); got > 0 {
 			return got, self
 		}
 	}

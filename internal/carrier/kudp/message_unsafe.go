@@ -76,10 +76,10 @@ func sendmmsg(fd int, msgs []message) (int, unix.Errno) {
 }
 
 // recvmmsg receives up to len(msgs) datagrams without blocking.
-func recvmmsg(fd int, msgs []message) (int, unix.Errno) {
+func recvmmsg(fd int, msgs []message) int {
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd),
 		uintptr(unsafe.Pointer(unsafe.SliceData(msgs))), uintptr(len(msgs)), unix.MSG_DONTWAIT, 0, 0)
-	return count(n, errno), errno
+	return count(n, errno)
 }
 
 func count(n uintptr, errno unix.Errno) int {

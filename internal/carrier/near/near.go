@@ -255,22 +255,10 @@ func (c *Carrier) Stats() fabric.DatagramStats { return c.far.Stats().Plus(c.nea
 
 // Join joins a multicast group on the far carrier: what is sent to a group goes
 // to other hosts.
-func (c *Carrier) Join(group netip.Addr) error {
-	m, ok := c.far.(fabric.Multicaster)
-	if !ok {
-		return fabric.ErrNoMulticast
-	}
-	return m.Join(group)
-}
+func (c *Carrier) Join(group netip.Addr) error { return fabric.Join(c.far, group) }
 
 // Leave undoes Join.
-func (c *Carrier) Leave(group netip.Addr) error {
-	m, ok := c.far.(fabric.Multicaster)
-	if !ok {
-		return fabric.ErrNoMulticast
-	}
-	return m.Leave(group)
-}
+func (c *Carrier) Leave(group netip.Addr) error { return fabric.Leave(c.far, group) }
 
 // Close closes both.
 func (c *Carrier) Close() error {

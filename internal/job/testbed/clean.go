@@ -45,17 +45,17 @@ func Inside() bool {
 }
 
 // netnsNames returns the named network namespaces that begin with prefix.
-func netnsNames(prefix string) ([]string, error) {
-	entries, err := os.ReadDir(netnsDir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+func netnsNames(prefix string) ([]string, error) { return namesIn(netnsDir, prefix, false) }
+
+// namesIn returns the names in dir that begin with prefix: of folders, or of what is none.
+func namesIn(dir, prefix string, folders bool) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("testbed: %w", err)
 	}
 	var names []string
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), prefix) {
+		if e.IsDir() == folders && strings.HasPrefix(e.Name(), prefix) {
 			names = append(names, e.Name())
 		}
 	}

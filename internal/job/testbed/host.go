@@ -100,7 +100,7 @@ func (h *Host) close() {
 // Sockets and files that fn opens stay in the host's namespace and may be used
 // anywhere afterwards; goroutines that fn starts run outside. The thread ends
 // with fn, so a process that fn starts with Pdeathsig dies with it: use
-// Command.
+// Start.
 func (h *Host) Do(fn func() error) error {
 	return onNewThread(func() error {
 		// A closed handle is -1, which the kernel refuses.
@@ -127,54 +127,7 @@ func DoIn(name string, fn func() error) error {
 	})
 }
 
-// Cmd is an exec.Cmd that starts inside a host.
-type Cmd struct {
-	*exec.Cmd
-	host *Host
-}
-
-// Command returns a command that will run inside the host. It dies with the
-// testbed at the latest.
-func (h *Host) Command(name string, args ...string) *Cmd {
-	return &Cmd{exec.Command(name, args...), h}
-}
-
-// Start starts c inside its host; see exec.Cmd.Start.
-func (c *Cmd) Start() error { return c.host.Start(c.Cmd) }
-
-// Run starts c and waits for it; see exec.Cmd.Run.
-func (c *Cmd) Run() error {
-	if err := c.Start(); err != nil {
-		return err
-	}
-	return c.Wait()
-}
-
-// Output runs c and returns what it wrote to standard output.
-func (c *Cmd) Output() ([]byte, error) {
-	var b buffer
-	c.Stdout = &b
-	err := c.Run()
-	return b, err
-}
-
-// CombinedOutput runs c and returns what it wrote to standard output and
-// standard error.
-func (c *Cmd) CombinedOutput() ([]byte, error) {
-	var b buffer
-	c.Stdout, c.Stderr = &b, &b
-	err := c.Run()
-	return b, err
-}
-
-type buffer []byte
-
-func (b *buffer) Write(p []byte) (int, error) {
-	*b = append(*b, p...)
-	return len(p), nil
-}
-
-// Start starts cmd inside the host. The thread that does it lives until the
+// Start starts cmd inside the host, where it dies with the testbed at the latest. The thread that does it lives until the
 // testbed is closed, so Pdeathsig means what one expects.
 func (h *Host) Start(cmd *exec.Cmd) error {
 	done := make(chan error, 1)

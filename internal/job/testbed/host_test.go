@@ -1,8 +1,10 @@
 package testbed
 
 import (
+	"bytes"
 	"errors"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -101,14 +103,26 @@ func TestDo_passesOnAFatalTest(t *testing.T) {
 	}
 }
 
-func TestCommand_runsInside(t *testing.T) {
+// output runs a command inside the host and returns what it printed.
+func output(h *Host, name string, args ...string) ([]byte, error) {
+	var b bytes.Buffer
+	cmd := exec.Command(name, args...)
+	cmd.Stdout, cmd.Stderr = &b, &b
+	if err := h.Start(cmd); err != nil {
+		return nil, err
+	}
+	err := cmd.Wait()
+	return b.Bytes(), err
+}
+
+func TestStart_runsInside(t *testing.T) {
 	tb := open(t, Config{})
 	for _, h := range tb.Hosts {
-		out, err := h.Command("cat", "/proc/net/fib_trie").CombinedOutput()
+		out, err := output(h, "cat", "/proc/net/fib_trie")
 		if err != nil || !strings.Contains(string(out), h.Addr.String()) {
 			t.Errorf("%s: %v\n%s", h.Name, err, out)
 		}
-		out, err = h.Command("cat", "/proc/net/dev").Output()
+		out, err = output(h, "cat", "/proc/net/dev")
 		if err != nil || !strings.Contains(string(out), h.Dev) {
 			t.Errorf("%s: %v\n%s", h.Name, err, out)
 		}
@@ -117,8 +131,8 @@ func TestCommand_runsInside(t *testing.T) {
 
 func TestClose_killsWhatRunsInside(t *testing.T) {
 	tb := open(t, Config{})
-	cmd := tb.Hosts[1].Command("sleep", "1000")
-	if err := cmd.Start(); err != nil {
+	cmd := exec.Command("sleep", "1000")
+	if err := tb.Hosts[1].Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	if err := tb.Close(); err != nil {

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 func ownTestbed() {
 	tb, err := New(Config{Hosts: 3})
 	if err == nil {
-		err = tb.Hosts[2].Command("sleep", "1000").Start()
+		err = tb.Hosts[2].Start(exec.Command("sleep", "1000"))
 	}
 	if err == nil {
 		var dir string

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // memoryDir holds files that are memory (shm_overview(7)).
@@ -22,19 +21,7 @@ func (t *Testbed) Memory() (string, error) {
 }
 
 // memoryNames returns the folders of testbeds whose names begin with prefix.
-func memoryNames(prefix string) ([]string, error) {
-	entries, err := os.ReadDir(memoryDir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	var names []string
-	for _, e := range entries {
-		if e.IsDir() && strings.HasPrefix(e.Name(), prefix) {
-			names = append(names, e.Name())
-		}
-	}
-	return names, err
-}
+func memoryNames(prefix string) ([]string, error) { return namesIn(memoryDir, prefix, true) }
 
 // removeMemory removes the folders whose names begin with prefix.
 func removeMemory(prefix string) (removed []string, err error) {

@@ -41,27 +41,20 @@ const (
 	XDP
 )
 
+var switchNames = [...]string{Auto: "auto", Cable: "cable", Bridge: "bridge", XDP: "xdp"}
+
 // String returns the name of s.
 func (s Switch) String() string {
-	switch s {
-	case Auto:
-		return "auto"
-	case Cable:
-		return "cable"
-	case Bridge:
-		return "bridge"
-	case XDP:
-		return "xdp"
+	if s < 0 || int(s) >= len(switchNames) {
+		return "switch " + strconv.Itoa(int(s))
 	}
-	return "switch " + strconv.Itoa(int(s))
+	return switchNames[s]
 }
 
 // ParseSwitch returns the switch with this name.
 func ParseSwitch(name string) (Switch, error) {
-	for s := Auto; s <= XDP; s++ {
-		if s.String() == name {
-			return s, nil
-		}
+	if i := slices.Index(switchNames[:], name); i >= 0 {
+		return Switch(i), nil
 	}
 	return Auto, &ConfigError{"Switch", strconv.Quote(name), "auto, cable, bridge or xdp"}
 }

@@ -179,8 +179,8 @@ func TestClose_isForgiving(t *testing.T) {
 	if err := tb.Hosts[0].Do(func() error { return nil }); err == nil {
 		t.Error("Do works after Close")
 	}
-	if err := tb.Hosts[0].Command("true").Run(); err == nil {
-		t.Error("Run works after Close")
+	if err := tb.Hosts[0].Start(exec.Command("true")); err == nil {
+		t.Error("Start works after Close")
 	}
 }
 

@@ -59,7 +59,7 @@ func TestOffloadOff_clearsEveryBit(t *testing.T) {
 	if _, err := exec.LookPath("ethtool"); err != nil {
 		t.Skip("needs ethtool to look: apt-get install ethtool")
 	}
-	out, err := tb.Hosts[0].Command("ethtool", "-k", Device).Output()
+	out, err := output(tb.Hosts[0], "ethtool", "-k", Device)
 	if err != nil {
 		t.Fatal(err)
 	}

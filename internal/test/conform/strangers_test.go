@@ -22,6 +22,7 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/inet/route"
 	"github.com/xwarp/xwarp/internal/carrier/kudp"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/iwarp/dgram"
 	"github.com/xwarp/xwarp/verbs"
@@ -132,8 +133,8 @@ func TestStrangers_icmp(t *testing.T) {
 		}
 		lie := func(i int) {
 			from, to := netip.AddrPortFrom(a.Addr, strangePort), netip.AddrPortFrom(b.Addr, strangePort)
-			w.must(w.forger.ForgeTooBig(from, to, mtu))
-			w.must(w.forger.ForgeTooBig(to, from, mtu))
+			w.must(hosttest.ForgeTooBig(w.forger, from, to, mtu))
+			w.must(hosttest.ForgeTooBig(w.forger, to, from, mtu))
 			w.must(a.Do(func() error { // routes change now and then
 				link, err := netlink.LinkByName(a.Dev)
 				if err != nil {
@@ -202,8 +203,8 @@ var lieMAC = [6]byte{2, 6, 6, 6, 6, 6}
 func (w *lan) neighbourLies() func(int) {
 	return func(int) {
 		for range 6 {
-			w.must(w.forger.ForgeNeighbour(w.bed.Hosts[0].Addr, lieMAC[:]))
-			w.must(w.forger.ForgeNeighbour(w.bed.Hosts[1].Addr, lieMAC[:]))
+			w.must(hosttest.ForgeNeighbour(w.forger, w.bed.Hosts[0].Addr, lieMAC[:]))
+			w.must(hosttest.ForgeNeighbour(w.forger, w.bed.Hosts[1].Addr, lieMAC[:]))
 		}
 	}
 }
@@ -285,7 +286,7 @@ func TestStrangers_hellos(t *testing.T) {
 				n++
 				frames[i] = strangeHello(w.forger.MAC, w.bed.Hosts[0], n)
 			}
-			w.must(w.forger.SendFrames(frames...))
+			w.must(hosttest.SendFrames(w.forger, frames...))
 		})
 		st, _ := w.hosts[0].ctx.Stats()
 		if st.RxDatagrams < 5000 { // some may find no room

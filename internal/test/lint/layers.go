@@ -92,6 +92,7 @@ var Layers = []Row{
 	{Package: "cmd/internal/getopt", Pure: true},
 	{Package: "cmd/xping/rping", May: "verbs internal/progress"},
 	{Package: "internal/job/testbed", May: "bpf", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
+	{Package: "internal/test/hosttest", May: "internal/job/testbed", Modules: "golang.org/x/sys"},
 	{Package: "internal/job/launch", May: "internal/base/mem bpf xdp verbs/device internal/job/boot internal/job/boot/pmi internal/carrier/inet/route internal/job/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/test/check", May: "verbs iwarp/dgram internal/test/sim internal/carrier/fabric internal/carrier/fault internal/carrier/split internal/carrier/inet internal/base/mem internal/progress"},
 	{Package: "internal/test/vectors"},
@@ -127,8 +128,8 @@ var ExitPackages = map[string]string{
 // use them.
 var TestOnly = []string{
 	"internal/test/conform", "internal/test/mesh", "internal/test/sim", "internal/test/testenv", "internal/test/vectors", "internal/test/lint",
+	"internal/test/hosttest",
 	"internal/job/testbed.SetUp", "internal/job/testbed.ChecksumOff", // what happens to a host
-	"internal/job/testbed.ForgeTooBig", "internal/job/testbed.ForgeNeighbour", // and what it is told
 	"internal/proto/arq.Found",                              // whether a question about a path was answered
 	"mpi/internal/dtype.Replace", "mpi/internal/dtype.NoOp", // for accumulates, which mpi has not yet
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/carrier/inet"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 )
 
 // TestReroute_forgedICMP: what an ICMP message says of the MTU makes the kernel believe
@@ -36,7 +37,7 @@ func TestReroute_forgedICMP(t *testing.T) {
 				if _, err := socket.WriteToUDPAddrPort(nil, to); err != nil {
 					t.Fatal(err)
 				}
-				if err := b.b.ForgeTooBig(from, to, c.mtu); err != nil {
+				if err := hosttest.ForgeTooBig(b.b, from, to, c.mtu); err != nil {
 					t.Fatal(err)
 				}
 				b.inA(func() error {

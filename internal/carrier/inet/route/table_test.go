@@ -14,6 +14,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/carrier/inet"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
@@ -78,7 +79,7 @@ func (b *bench) ip(h *testbed.Host, args ...string) {
 	if _, err := exec.LookPath("ip"); err != nil {
 		b.t.Skip("needs ip: apt-get install iproute2")
 	}
-	if out, err := h.Command("ip", args...).CombinedOutput(); err != nil {
+	if out, err := hosttest.Output(h, "ip", args...); err != nil {
 		b.t.Fatalf("ip %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }

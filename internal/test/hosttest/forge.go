@@ -1,4 +1,6 @@
-package testbed
+// Package hosttest does to hosts of a testbed what only tests want: it lets them send
+// what nobody honest would, and runs commands there for what they print.
+package hosttest
 
 import (
 	"encoding/binary"
@@ -8,13 +10,15 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
 // ForgeTooBig lets the host send what a router sends that finds a packet larger than
 // mtu: "fragmentation needed" of ICMP, or "packet too big" of ICMPv6. It goes to the
 // host of from and quotes a UDP datagram from there to to, for tests of what those do
 // whom somebody lies to.
-func (h *Host) ForgeTooBig(from, to netip.AddrPort, mtu int) error {
+func ForgeTooBig(h *testbed.Host, from, to netip.AddrPort, mtu int) error {
 	msg := make([]byte, 8)
 	family, proto := unix.AF_INET, unix.IPPROTO_ICMP
 	if from.Addr().Is4() {
@@ -72,7 +76,7 @@ func onesComplement(b []byte) uint16 {
 // ForgeNeighbour lets the host say to everybody on the link that who has the Ethernet
 // address mac, 6 bytes, has the IP address whose: a gratuitous ARP reply, or an
 // unsolicited neighbour advertisement.
-func (h *Host) ForgeNeighbour(whose netip.Addr, mac []byte) error {
+func ForgeNeighbour(h *testbed.Host, whose netip.Addr, mac []byte) error {
 	frame := append([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, mac...)
 	if whose.Is4() { // RFC 826
 		frame = append(frame, 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 2)
@@ -89,11 +93,11 @@ func (h *Host) ForgeNeighbour(whose netip.Addr, mac []byte) error {
 		frame = append(frame, 0x86, 0xdd, 0x60, 0, 0, 0, 0, byte(len(na)), unix.IPPROTO_ICMPV6, 255)
 		frame = append(append(append(frame, whose.AsSlice()...), all[:]...), na...)
 	}
-	return h.SendFrames(frame)
+	return SendFrames(h, frame)
 }
 
 // SendFrames lets the host send Ethernet frames as they are.
-func (h *Host) SendFrames(frames ...[]byte) error {
+func SendFrames(h *testbed.Host, frames ...[]byte) error {
 	return h.Do(func() error {
 		link, err := net.InterfaceByName(h.Dev)
 		if err != nil {
