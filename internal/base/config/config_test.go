@@ -26,6 +26,7 @@ var reads = []struct {
 	{EnvIPv6, "1", func(s *Settings) { s.IPv6 = true }},
 	{EnvTransport, "hybrid", func(s *Settings) { s.Transport = "hybrid" }},
 	{EnvBusyPoll, "1", func(s *Settings) { s.BusyPoll = true }},
+	{EnvSecure, "1", func(s *Settings) { s.Secure = true }},
 	{EnvBulk, "kernel", func(s *Settings) { s.Bulk = "kernel" }},
 	{EnvShared, "0", func(s *Settings) { s.Shared = false }},
 	{EnvShared, "1", func(*Settings) {}},
