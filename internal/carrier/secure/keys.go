@@ -48,6 +48,11 @@ func (s schedule) aead(h *header, src, dst fabric.Remote, generation uint64) cip
 	if err != nil {
 		panic("secure: " + err.Error()) // only for keys that are too long
 	}
+	return newAEAD(key)
+}
+
+// newAEAD returns AES-GCM with nonces of 12 bytes and tags of 16.
+func newAEAD(key []byte) cipher.AEAD {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		panic("secure: " + err.Error()) // only for keys of another length
