@@ -101,7 +101,12 @@ type Spec struct {
 	// TCP, which tcpdump captures. Default none.
 	Capture string
 
-	slot  *xdp.Slot  // what Slot says of the device, or nil
+	given
+}
+
+// given is what of others a device uses.
+type given struct {
+	slot  *xdp.Slot  // what Spec.Slot says of the device, or nil
 	slots []xdp.Slot // of each device
 	pool  *mem.Pool  // that the carriers on several devices share, or nil
 }

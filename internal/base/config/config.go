@@ -21,9 +21,12 @@ type Settings struct {
 	Unexpected, Arena, Promote                int
 	Shared, Calibrate, IPv6, BusyPoll, Secure bool
 	Stats, Check                              bool
-	NetWait, PeerLost, DelayTarget            time.Duration
-	Machine                                   Machine
+	Times
+	Machine Machine
 }
+
+// Times are how long things may take.
+type Times struct{ NetWait, PeerLost, DelayTarget time.Duration }
 
 // Machine is how many ranks and processors the job has on this machine; 0 if nobody said.
 type Machine struct{ Ranks, Cores int }

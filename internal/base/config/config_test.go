@@ -81,7 +81,7 @@ func TestRead_default(t *testing.T) {
 	got, err := Read(func(string) (string, bool) { return "", false })
 	want := Settings{
 		Transport: "rd", Bulk: "auto", Rendezvous: "auto", Threads: "single", Shared: true, Calibrate: true,
-		NetWait: 20 * time.Second, PeerLost: time.Hour, DelayTarget: 500 * time.Microsecond,
+		Times: Times{NetWait: 20 * time.Second, PeerLost: time.Hour, DelayTarget: 500 * time.Microsecond},
 	}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)

@@ -10,12 +10,12 @@ import (
 
 // encrypted puts encryption over the carriers of a life, and what looks for nonces that come
 // twice below that. Keys change often, after 8 to 2048 datagrams.
-func (h *host) encrypted(first, second fabric.Datagram) (fabric.Datagram, fabric.Datagram, error) {
+func (w *world) encrypted(h *host, first, second fabric.Datagram) (fabric.Datagram, fabric.Datagram, error) {
 	secret := make([]byte, secure.SecretLen)
-	binary.BigEndian.PutUint64(secret, h.w.Seed)
+	binary.BigEndian.PutUint64(secret, w.Seed)
 	wrap := func(dg fabric.Datagram, way byte) (fabric.Datagram, error) {
-		c := secure.Config{Secret: secret, Instance: secure.Instance{way, byte(h.id), byte(h.lives)}, KeyBits: uint(3 + h.w.Seed%9)}
-		return secure.New(&wire{Datagram: dg, w: h.w, from: fabric.RemoteOf(dg.Local()), to: map[fabric.Path]fabric.Remote{}}, c)
+		c := secure.Config{Secret: secret, Instance: secure.Instance{way, byte(h.id), byte(h.lives)}, KeyBits: uint(3 + w.Seed%9)}
+		return secure.New(&wire{Datagram: dg, w: w, from: fabric.RemoteOf(dg.Local()), to: map[fabric.Path]fabric.Remote{}}, c)
 	}
 	first, err := wrap(first, 1)
 	if err == nil && second != nil {

@@ -126,7 +126,7 @@ func (h *host) open() error {
 	}
 	first, second, err := h.carriers(p)
 	if err == nil && w.Secure {
-		first, second, err = h.encrypted(first, second)
+		first, second, err = w.encrypted(h, first, second)
 	}
 	if err != nil {
 		return err
