@@ -73,3 +73,18 @@ func appendRemote(b []byte, r fabric.Remote) []byte {
 	}
 	return binary.BigEndian.AppendUint16(append(b, ip[:]...), r.Port())
 }
+
+const streamLabel = "xwarp stream key 1"
+
+// streamAEAD returns the cipher of one direction of a stream and of one generation. Both ends
+// have drawn something for the stream, so no key comes twice, whatever is played again.
+func (s schedule) streamAEAD(sender role, dialed, accepted *[randomLen]byte, generation uint64) cipher.AEAD {
+	info := append([]byte(streamLabel), byte(sender))
+	info = append(append(info, dialed[:]...), accepted[:]...)
+	info = binary.BigEndian.AppendUint64(info, generation)
+	key, err := hkdf.Expand(sha256.New, s.prk, string(info), keyLen)
+	if err != nil {
+		panic("secure: " + err.Error()) // only for keys that are too long
+	}
+	return newAEAD(key)
+}

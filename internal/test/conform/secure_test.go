@@ -3,11 +3,13 @@ package conform
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net/netip"
 	"runtime"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/carrier/ktcp"
 	"github.com/xwarp/xwarp/internal/carrier/kudp"
 	"github.com/xwarp/xwarp/internal/carrier/secure"
 )
@@ -47,4 +49,18 @@ func TestDatagram_secure(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestStreams_secure runs over kernel TCP on loopback.
+func TestStreams_secure(t *testing.T) {
+	Streams(t, func(*testing.T) StreamNet {
+		return StreamNet{Step: yield, Greets: true, Open: func(int) (fabric.Streams, []io.Closer, error) {
+			inner, err := ktcp.Open(ktcp.Config{Local: netip.MustParseAddr("127.0.0.1")})
+			if err != nil {
+				return nil, nil, err
+			}
+			s, err := secure.NewStreams(inner, secure.Config{Secret: bytes.Repeat([]byte{7}, secure.SecretLen), KeyBits: 8})
+			return s, nil, err
+		}}
+	})
 }
