@@ -64,8 +64,8 @@ type Config struct {
 	NoShared bool
 	// Secure refuses to start without encryption: everything that leaves the host is
 	// encrypted and authenticated, with a secret that xrun --secure, or Run, has drawn for
-	// the job. Messages through shared memory are not. Transports are RD and UD. Default:
-	// XWARP_SECURE=1 in the environment says so; with xrun --secure it is so anyway.
+	// the job. Messages through shared memory are not. Default: XWARP_SECURE=1 in the
+	// environment says so; with xrun --secure it is so anyway.
 	Secure bool
 	// Algorithms is rows that come before those of the tables that choose
 	// algorithms of collectives: see EnvColl. All ranks have the same.

@@ -11,11 +11,8 @@ func secretOf(job boot.Job, cfg Config) ([]byte, error) {
 	if c, ok := job.(boot.Confidential); ok {
 		secret = c.Secret()
 	}
-	switch {
-	case secret == nil && cfg.Secure && job.Size() > 1:
+	if secret == nil && cfg.Secure && job.Size() > 1 {
 		return nil, fail(ErrArg, "Init", "%s asks for encryption, and no launcher has given the ranks a secret: start them with xrun --secure", EnvSecure)
-	case secret != nil && (cfg.Transport == RC || cfg.Transport == Hybrid):
-		return nil, fail(ErrArg, "Init", "transport %v is not encrypted yet, and --secure (%s) asks for encryption: use transport rd or ud", cfg.Transport, EnvSecure)
 	}
 	return secret, nil
 }

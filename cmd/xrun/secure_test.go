@@ -21,6 +21,9 @@ func TestXrun_secure(t *testing.T) {
 		"xdp shared": {"--fabric", "xdp", "--queues", "shared", "-x", "XWARP_SHARED=0"},
 		"udp":        {"--fabric", "udp"},
 		"udp ud":     {"--fabric", "udp", "--transport", "ud"},
+		"udp rc":     {"--fabric", "udp", "--transport", "rc"},
+		"xdp rc":     {"--fabric", "xdp", "--transport", "rc"},
+		"xdp hybrid": {"--fabric", "xdp", "--transport", "hybrid"},
 		"xdp ud":     {"--fabric", "xdp", "--transport", "ud", "--ipv6"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -32,7 +35,7 @@ func TestXrun_secure(t *testing.T) {
 	}
 }
 
-// What is not encrypted yet is refused, and so is a rank that asks for encryption of a launcher
+// A program of another MPI is refused, and so is a rank that asks for encryption of a launcher
 // that was not told.
 func TestXrun_secureRefuses(t *testing.T) {
 	program, err := os.Executable()
@@ -40,10 +43,8 @@ func TestXrun_secureRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"does not encrypt transport rc yet: use rd or ud":     {"--secure", "--transport", "rc", program, asRank},
-		"does not encrypt transport hybrid yet: use rd or ud": {"-x", "XWARP_SECURE=1", "--transport", "hybrid", program, asRank},
-		"start them with xrun --secure":                       {"-env", "XWARP_SECURE", "1", program, asRank, ":", "-n", "1", program, asRank},
-		"it is a program of another MPI":                      {"--secure", "sh", "-c", "echo cmd=init pmi_version=1 pmi_subversion=1 >&3; exec cat <&3"},
+		"start them with xrun --secure":  {"-env", "XWARP_SECURE", "1", program, asRank, ":", "-n", "1", program, asRank},
+		"it is a program of another MPI": {"--secure", "sh", "-c", "echo cmd=init pmi_version=1 pmi_subversion=1 >&3; exec cat <&3"},
 	} {
 		if out, errOut, status := xrun(t, append([]string{"-n", "2"}, args...)...); status == 0 || !strings.Contains(errOut, want) {
 			t.Errorf("%q: status %d, %q, %q; want %q", args, status, out, errOut, want)

@@ -133,6 +133,9 @@ func (o *opening) carriers(s *Spec, arena *mem.Arena) (c carriers, err error) {
 			return c, errors.Join(err, c.Close())
 		}
 	}
+	if c.streams, err = s.streamsWithSecret(c.streams); err != nil {
+		return c, errors.Join(err, c.Close())
+	}
 	return c, nil
 }
 

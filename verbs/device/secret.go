@@ -8,19 +8,10 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/secure"
 )
 
-// ErrNotSecure is wrapped when Spec.Secret is set, and something else would go over the
-// network in clear.
-var ErrNotSecure = errors.New("nothing encrypts that yet")
-
-// checkSecret refuses what a secret does not protect.
+// checkSecret refuses a secret that may be a mistake.
 func (s *Spec) checkSecret() error {
-	switch {
-	case s.Secret == nil:
-		return nil
-	case len(s.Secret) != secure.SecretLen:
-		return fmt.Errorf("device: the secret has %d bytes: draw %d random ones", len(s.Secret), secure.SecretLen)
-	case s.Fabric == "tcp" || s.RC:
-		return fmt.Errorf("device: connections (RC) with a secret: %w: use datagrams (RD or UD) over xdp or udp", ErrNotSecure)
+	if n := len(s.Secret); s.Secret != nil && n != secure.SecretLen {
+		return fmt.Errorf("device: the secret has %d bytes: draw %d random ones", n, secure.SecretLen)
 	}
 	return nil
 }
@@ -34,6 +25,18 @@ func (s *Spec) withSecret(dg fabric.Datagram) (fabric.Datagram, error) {
 	e, err := secure.New(dg, secure.Config{Secret: s.Secret})
 	if err != nil {
 		return nil, errors.Join(err, dg.Close())
+	}
+	return e, nil
+}
+
+// streamsWithSecret is withSecret for streams, if there are any.
+func (s *Spec) streamsWithSecret(inner fabric.Streams) (fabric.Streams, error) {
+	if s.Secret == nil || inner == nil {
+		return inner, nil
+	}
+	e, err := secure.NewStreams(inner, secure.Config{Secret: s.Secret})
+	if err != nil {
+		return inner, err
 	}
 	return e, nil
 }

@@ -79,11 +79,11 @@ type Spec struct {
 	Epoch uint32 // default random
 	NoCRC bool   // leave out the CRC32C; all peers must agree
 	// Secret is what all endpoints that can talk to each other share, and nobody else
-	// knows: 32 random bytes, new for each job. With it datagrams are encrypted and
-	// authenticated with AES-GCM, which takes the place of the CRC32C; without it, the
-	// default, whoever can read the network reads and forges them. Not what goes through
-	// the memory of this host: fabric "shm". Not with RC or fabric "tcp", of which
-	// nothing is encrypted yet.
+	// knows: 32 random bytes, new for each job. With it datagrams and connections are
+	// encrypted and authenticated with AES-GCM, which takes the place of the CRC32C of
+	// datagrams; without it, the default, whoever can read the network reads and forges
+	// them. Not what goes through the memory of this host: fabric "shm". Other iWARP than
+	// this one cannot be connected with then.
 	Secret []byte
 	// Arena is the size in bytes of the memory for frames and for
 	// applications; default 64 MiB.

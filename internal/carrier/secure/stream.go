@@ -111,7 +111,8 @@ func (x *stream) push() {
 
 // meet reads the other end's greeting.
 func (x *stream) meet() {
-	x.fill()
+	for len(x.in) < greetingLen && x.fill() { // until there is no more: nobody names the stream again
+	}
 	if len(x.in) < greetingLen {
 		if n := min(len(x.in), len(greeting)); string(x.in[:n]) != greeting[:n] {
 			x.err = ErrNotSecure
@@ -308,8 +309,12 @@ func (x *stream) Close(abort bool) {
 // the other end is to see a reset.
 func (x *stream) unread() bool {
 	x.moved()
-	if x.opened && !x.eof && len(x.plain) == 0 && x.State() == fabric.StreamOpen && (x.whole() || x.fill()) && x.whole() {
-		x.record() // perhaps the end
+	if x.opened && !x.eof && len(x.plain) == 0 && x.State() == fabric.StreamOpen {
+		for !x.whole() && x.fill() {
+		}
+		if x.whole() {
+			x.record() // perhaps the end
+		}
 	}
 	return x.err != nil || len(x.plain) > 0 || x.opened && len(x.in) > x.at
 }

@@ -31,7 +31,7 @@ type Streams struct {
 	taken, given uint64 // bytes, of users
 }
 
-// StreamKeyBits is KeyBits of streams, whose records are longer: RFC 8446, section 5.5.
+// streamKeyBits is KeyBits of streams, whose records are longer: RFC 8446, section 5.5.
 const streamKeyBits = 24
 
 // NewStreams wraps inner, which it owns from now on when err is nil. Of c it takes Secret and

@@ -10,11 +10,3 @@ func (c *Config) newSecret() []byte {
 	}
 	return boot.NewSecret()
 }
-
-// checkSecure refuses to encrypt what is not encrypted yet.
-func (c *Config) checkSecure() error {
-	if set := settings(c.lookup); set.Secure && (set.Transport == "rc" || set.Transport == "hybrid") {
-		return configErrorf("--secure does not encrypt transport %s yet: use rd or ud", set.Transport)
-	}
-	return nil
-}

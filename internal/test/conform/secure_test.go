@@ -12,6 +12,7 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/ktcp"
 	"github.com/xwarp/xwarp/internal/carrier/kudp"
 	"github.com/xwarp/xwarp/internal/carrier/secure"
+	"github.com/xwarp/xwarp/internal/test/sim"
 )
 
 // encrypted puts encryption over a carrier. The instance is the one of a number, so that a
@@ -51,15 +52,37 @@ func TestDatagram_secure(t *testing.T) {
 	}
 }
 
+// encryptedStreams puts encryption over streams.
+func encryptedStreams(inner fabric.Streams, err error) (fabric.Streams, error) {
+	if err != nil {
+		return nil, err
+	}
+	return secure.NewStreams(inner, secure.Config{Secret: bytes.Repeat([]byte{7}, secure.SecretLen), KeyBits: 8})
+}
+
+// TestVerbsRC_secure runs in virtual time, over streams that are cut anywhere.
+func TestVerbsRC_secure(t *testing.T) {
+	for i, c := range []sim.StreamConfig{{}, {Segment: func(_ int, off int64, _ int) int { return 1 + int(off%1000)/3 }}, {SendBuffer: 3001, RecvBuffer: 2003}} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			onlyRC(t, func(t *testing.T, hosts int) Net {
+				net := simStreams(t, hosts, c)
+				open := net.Streams
+				net.Streams = func(i int) (fabric.Streams, netip.Addr, []io.Closer, error) {
+					s, at, under, err := open(i)
+					s, err = encryptedStreams(s, err)
+					return s, at, under, err
+				}
+				return net
+			}, connects[i].p)
+		})
+	}
+}
+
 // TestStreams_secure runs over kernel TCP on loopback.
 func TestStreams_secure(t *testing.T) {
 	Streams(t, func(*testing.T) StreamNet {
 		return StreamNet{Step: yield, Greets: true, Open: func(int) (fabric.Streams, []io.Closer, error) {
-			inner, err := ktcp.Open(ktcp.Config{Local: netip.MustParseAddr("127.0.0.1")})
-			if err != nil {
-				return nil, nil, err
-			}
-			s, err := secure.NewStreams(inner, secure.Config{Secret: bytes.Repeat([]byte{7}, secure.SecretLen), KeyBits: 8})
+			s, err := encryptedStreams(ktcp.Open(ktcp.Config{Local: netip.MustParseAddr("127.0.0.1")}))
 			return s, nil, err
 		}}
 	})
