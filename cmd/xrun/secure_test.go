@@ -28,7 +28,7 @@ func TestXrun_secure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, errOut, status := xrun(t, append(append([]string{"-n", "4", "--testbed", "2", "--secure", "--stats"}, args...), program, asRank)...)
-			if status != 0 || strings.Count(out, "\n") != 4 || !strings.Contains(errOut, "+aes-gcm") {
+			if status != 0 || strings.Count(out, "\n") != 4 || !strings.Contains(errOut, "+aes-gcm") || !strings.Contains(errOut, ", encrypted\n") {
 				t.Errorf("status %d, %q, %s", status, out, errOut)
 			}
 		})

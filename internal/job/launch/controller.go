@@ -41,7 +41,7 @@ func Run(c Config) (err error) {
 		return err
 	}
 	if c.Notice != nil && p.notice != "" && !p.routed {
-		fmt.Fprintf(c.Notice, "%s\n", p.notice)
+		fmt.Fprintf(c.Notice, "%s%s\n", p.notice, c.encrypted())
 	}
 	j := newJob(c, p, files)
 	j.run(tb)

@@ -10,3 +10,11 @@ func (c *Config) newSecret() []byte {
 	}
 	return boot.NewSecret()
 }
+
+// encrypted says so, for people.
+func (c *Config) encrypted() string {
+	if !settings(c.lookup).Secure {
+		return ""
+	}
+	return ", encrypted"
+}
