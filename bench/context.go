@@ -24,7 +24,7 @@ func (e *End) device() device.Spec {
 		// Both ends have a core of their own and look at the control connection
 		// while they wait.
 		Poller: progress.PollerConfig{Spin: 24 * time.Hour},
-		Key:    e.Pair.Key(), Arena: frameArena + 2*slices.Max(e.Spec.Sizes),
+		Key:    e.Pair.Key(), Secret: e.Pair.secret, Arena: frameArena + 2*slices.Max(e.Spec.Sizes),
 		Capture: e.Capture, BusyPoll: e.Spec.BusyPoll,
 		RC: e.Spec.connects() && e.Spec.Fabric != "tcp",
 	}

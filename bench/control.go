@@ -15,7 +15,7 @@ import (
 )
 
 // protocolVersion is the version of the control protocol.
-const protocolVersion = 2
+const protocolVersion = 3
 
 // maxLine is the longest control message in bytes.
 const maxLine = 256 << 10
@@ -52,6 +52,7 @@ type message struct {
 	Session int               `json:"session,omitempty"`    // hello: which of the client's configurations
 	Spec    *Spec             `json:"spec,omitempty"`       // hello of the client
 	Key     uint64            `json:"key,omitempty,string"` // hello of the server
+	Public  []byte            `json:"public,omitempty"`     // hello, of a test with encryption: see agreeOn
 	Values  map[string]string `json:"values,omitempty"`     // fence
 	Burst   *Burst            `json:"burst,omitempty"`      // run
 	Tally   *Tally            `json:"tally,omitempty"`      // done, where messages may get lost
@@ -115,10 +116,11 @@ var ErrPeerLost = errors.New("the other end is gone")
 // of two ranks that they form: it implements boot.Job, so that MPI runs
 // between them without a launcher. The server is rank 0.
 type Pair struct {
-	conn  net.Conn
-	rank  int
-	key   uint64
-	abort func(code int, why string) // see Abort
+	conn   net.Conn
+	rank   int
+	key    uint64
+	secret []byte                     // of a test with encryption
+	abort  func(code int, why string) // see Abort
 
 	inbox chan message
 	gone  chan struct{} // closed when nothing more will come

@@ -59,6 +59,7 @@ func (x Expectation) check(client Spec) error {
 		{"peers", x.Spec.Peers, client.Peers},
 		{"all", x.Spec.All, client.All},
 		{"busy-poll", x.Spec.BusyPoll, client.BusyPoll},
+		{"secure", x.Spec.Secure, client.Secure},
 		{"crc", x.Spec.CRC, client.CRC},
 		{"markers", x.Spec.Markers, client.Markers},
 	} {
@@ -186,7 +187,15 @@ func agree(conn net.Conn, p *Pair, config ServeConfig) (*End, error) {
 	if err := e.checkMTU(); err != nil {
 		return nil, err
 	}
-	return e, p.send(message{Op: opHello, Version: protocolVersion, Key: p.key})
+	hello := message{Op: opHello, Version: protocolVersion, Key: p.key}
+	if e.Spec.Secure {
+		own := newPrivate()
+		hello.Public = own.PublicKey().Bytes()
+		if p.secret, err = agreeOn(own, m.Public); err != nil {
+			return nil, err
+		}
+	}
+	return e, p.send(hello)
 }
 
 // serveBursts runs bursts until the client says bye.

@@ -181,7 +181,12 @@ func (s *Session) open(conn net.Conn, config ConnectConfig) (Bench, error) {
 	if err := e.checkMTU(); err != nil {
 		return nil, err
 	}
-	err = s.pair.send(message{Op: opHello, Version: protocolVersion, Session: config.Index, Spec: &s.Spec})
+	hello := message{Op: opHello, Version: protocolVersion, Session: config.Index, Spec: &s.Spec}
+	own := newPrivate()
+	if s.Spec.Secure {
+		hello.Public = own.PublicKey().Bytes()
+	}
+	err = s.pair.send(hello)
 	if err != nil {
 		return nil, err
 	}
@@ -194,6 +199,11 @@ func (s *Session) open(conn net.Conn, config ConnectConfig) (Bench, error) {
 		return nil, err
 	}
 	s.pair.key = m.Key
+	if s.Spec.Secure {
+		if s.pair.secret, err = agreeOn(own, m.Public); err != nil {
+			return nil, err
+		}
+	}
 	bench, err := open(e)
 	s.Spec, s.Notes = e.Spec, e.notes
 	return bench, err

@@ -55,6 +55,7 @@ type Spec struct {
 	EagerNear int     `json:"eager_near"` // MPI: the same through shared memory
 	BulkWay   string  `json:"bulk_way"`   // how large data leaves an endpoint on xdp: see device.ParseBulk; default "auto"
 	BusyPoll  bool    `json:"busy_poll"`  // both ends poll their devices while they wait; only over our driver for xdp
+	Secure    bool    `json:"secure"`     // what verbs and MPI send is encrypted
 	CRC       bool    `json:"crc"`        // rc: a CRC32C in each FPDU
 	Markers   bool    `json:"markers"`    // rc: both ends ask for markers
 	IPv6      bool    `json:"ipv6"`       // over IPv6; Connect sets it when the server's address is one
@@ -105,6 +106,9 @@ func (s *Spec) Check() error {
 	}
 	if s.BusyPoll && (!s.onXDP() || s.Fabric == "xdp:asavie") {
 		return usagef("--busy-poll is for network cards: it needs --fabric xdp, xdp:generic or xdp:driver")
+	}
+	if s.Secure && (s.Transport == "none" || s.Fabric == "shm") {
+		return usagef("--secure encrypts what verbs and MPI send over a network: use another test than %s, and another fabric than shm", s.Test)
 	}
 	if s.MTU != 0 && (s.MTU < minMTU || s.MTU > maxMTU) {
 		return usagef("MTU %d is outside of %d to %d", s.MTU, minMTU, maxMTU)

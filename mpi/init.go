@@ -28,6 +28,7 @@ const (
 	EnvPromote    = config.EnvPromote
 	EnvFaults     = config.EnvFaults
 	EnvBulk       = config.EnvBulk
+	EnvSecure     = config.EnvSecure
 	EnvBusyPoll   = config.EnvBusyPoll
 	EnvShared     = config.EnvShared
 	EnvNetWait    = config.EnvNetWait
@@ -88,7 +89,7 @@ func join(cfg Config) (*Proc, error) {
 				return err
 			}
 		}
-		ctx, err = open(job, spec, cfg.Transport)
+		ctx, err = open(job, spec, cfg)
 		return err
 	})
 	if err != nil {
@@ -113,8 +114,12 @@ func findJob() (boot.Job, error) {
 }
 
 // open opens the device of a rank.
-func open(job boot.Job, spec device.Spec, t Transport) (*verbs.Context, error) {
+func open(job boot.Job, spec device.Spec, cfg Config) (_ *verbs.Context, err error) {
+	t := cfg.Transport
 	spec.Key = job.Key()
+	if spec.Secret, err = secretOf(job, cfg); err != nil {
+		return nil, err
+	}
 	spec.RC = t == RC || t == Hybrid
 	if t == RC && (spec.Fabric == "" || spec.Fabric == "udp") {
 		spec.Fabric = "tcp" // nobody needs the datagrams
@@ -187,7 +192,7 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 	}
 	cfg = Config{
 		EagerMax: s.Eager, EagerIdle: s.EagerIdle, EagerNear: s.EagerNear, NoCalibrate: !s.Calibrate, UnexpectedMax: s.Unexpected,
-		PromoteMessages: s.Promote, NoShared: !s.Shared, Algorithms: s.Algorithms, Stats: s.Stats, Check: s.Check,
+		PromoteMessages: s.Promote, NoShared: !s.Shared, Secure: s.Secure, Algorithms: s.Algorithms, Stats: s.Stats, Check: s.Check,
 		Threads: ThreadLevel(config.Threads.Index(s.Threads)), Transport: Transport(config.Transports.Index(s.Transport)),
 		Rendezvous: Rendezvous(config.Rendezvous.Index(s.Rendezvous)),
 		retries:    device.NewRetryBudget(s.NetWait, EnvNetWait),

@@ -62,6 +62,11 @@ type Config struct {
 	// too. Default: XWARP_SHARED=0 in the environment of Init says so, else
 	// they go through shared memory.
 	NoShared bool
+	// Secure refuses to start without encryption: everything that leaves the host is
+	// encrypted and authenticated, with a secret that xrun --secure, or Run, has drawn for
+	// the job. Messages through shared memory are not. Default: XWARP_SECURE=1 in the
+	// environment says so; with xrun --secure it is so anyway.
+	Secure bool
 	// Algorithms is rows that come before those of the tables that choose
 	// algorithms of collectives: see EnvColl. All ranks have the same.
 	// Default: XWARP_COLL from the environment, else none.
@@ -86,6 +91,7 @@ type Config struct {
 	// environment.
 	Check bool
 
+	secret  []byte              // of the ranks of Run; or nil
 	apart   bool                // no world model: see SessionInit
 	retries *device.RetryBudget // with a network that is down; or nil
 	record  []byte              // where xrun reads what the rank leaves behind; or nil
@@ -107,6 +113,7 @@ func (c Config) or(defaults Config) Config {
 	c.PromoteBytes = cmp.Or(c.PromoteBytes, defaults.PromoteBytes)
 	c.Connections = cmp.Or(c.Connections, defaults.Connections)
 	c.Algorithms = cmp.Or(c.Algorithms, defaults.Algorithms)
+	c.Secure = c.Secure || defaults.Secure
 	c.NoShared = c.NoShared || defaults.NoShared
 	c.Stats = c.Stats || defaults.Stats
 	c.Check = c.Check || defaults.Check

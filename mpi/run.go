@@ -86,6 +86,9 @@ func runLocal(n int, cfg Config, body func(p *Proc) error, failed func(boot.Job,
 		spec.Arena = localArena
 	}
 	spec.Poller.Ranks, spec.Poller.Goroutines = n, true
+	if cfg.Secure {
+		cfg.secret = boot.NewSecret()
+	}
 	var group sync.WaitGroup
 	for _, job := range boot.Local(n) {
 		group.Go(func() {
@@ -100,7 +103,7 @@ func runLocal(n int, cfg Config, body func(p *Proc) error, failed func(boot.Job,
 }
 
 func runRank(job boot.Job, spec device.Spec, cfg Config, body func(p *Proc) error, failed func(error)) {
-	ctx, err := open(job, spec, cfg.Transport)
+	ctx, err := open(job, spec, cfg)
 	if err != nil {
 		failed(err)
 		return

@@ -54,7 +54,7 @@ type options struct {
 
 // vsFlags are what a second configuration may change. Everything else holds
 // for both.
-var vsFlags = []string{"test", "transport", "fabric", "ipv6", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "crc", "markers", "all", "cores", "bulk", "busy-poll", "capture", "eager", "eager-idle", "eager-near", "rendezvous"}
+var vsFlags = []string{"test", "transport", "fabric", "ipv6", "mtu", "size", "iters", "warmup", "window", "loss", "op", "peers", "crc", "markers", "all", "cores", "bulk", "busy-poll", "secure", "capture", "eager", "eager-idle", "eager-near", "rendezvous"}
 
 func usagef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", bench.ErrUsage, fmt.Sprintf(format, args...))
@@ -152,6 +152,7 @@ func (o *options) flagSet(vs, sizes, netns *string) *flag.FlagSet {
 	parsed(fs, "cores", &o.cores, parseCores)
 	fs.StringVar(&o.spec.BulkWay, "bulk", o.spec.BulkWay, "")
 	fs.BoolVar(&o.spec.BusyPoll, "busy-poll", o.spec.BusyPoll, "")
+	fs.BoolVar(&o.spec.Secure, "secure", o.spec.Secure, "")
 	fs.IntVar(&o.port, "port", o.port, "")
 	fs.StringVar(&o.listen, "listen", o.listen, "")
 	fs.DurationVar(&o.timeout, "connect-timeout", o.timeout, "")

@@ -95,6 +95,8 @@ Where:
                     a server listens at its address only
   --cores A,B       server's and client's core (default: the two highest)
   $XWARP_BULK
+  $XWARP_SECURE
+                    xperf agrees on the secret over the control connection
   $XWARP_BUSY_POLL
                     Both ends change napi_defer_hard_irqs and gro_flush_timeout
                     of the card meanwhile. The first line says whether it can

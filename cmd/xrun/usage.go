@@ -76,6 +76,8 @@ How they talk
                        2 and 200000 ns, and back at the end. Of no use with more
                        ranks than cores; see docs/NICS.md
   --mtu M              MTU of the testbed's devices in bytes (default 9000)
+  $XWARP_SECURE
+                       Shared memory of a host is not encrypted
   $XWARP_IPV6
                        Those of a testbed, too. It is so anyway where a host is
                        named by an IPv6 address or has no other

@@ -5,6 +5,7 @@
 
 local VERSION = 2
 local HEADER_LEN = 36
+local SECURE_LEN, TAG_LEN, ENCRYPTED = 24, 16, 0x30
 local HELLO_LEN = HEADER_LEN + 4 -- without its padding
 local MAX_SACK_WORDS = 8
 local MULTICAST_QPN = 0xffffff
@@ -66,6 +67,11 @@ field("hello.padding", "bytes", "Padding")
 field("ulpdu", "none", "ULPDU")
 field("ulpdu.length", "uint16", "Length")
 field("ulpdu.lsn", "uint32", "LSN")
+field("secure.group", "bool", "Sent to a multicast group", 8, nil, 0x01)
+field("secure.counter", "uint64", "Counter")
+field("secure.instance", "uint64", "Instance of the sender, but for its first four bytes", base.HEX)
+field("secure.ciphertext", "bytes", "Encrypted datagram")
+field("secure.tag", "bytes", "Tag")
 field("resent", "framenum", "Sent before in frame", base.NONE, frametype.NONE)
 field("seen", "framenum", "Seen before, at another interface, in frame", base.NONE, frametype.NONE)
 field("acks", "framenum", "Acknowledges frame", base.NONE, frametype.ACK)
@@ -429,7 +435,25 @@ show_body[RESET] = function(tvb, pinfo, tree, h)
   return string.format("of association 0x%08x", h.dst)
 end
 
+-- show_encrypted shows what can be seen of a datagram that is encrypted (docs/protocol/secure.md).
+local function show_encrypted(tvb, pinfo, root)
+  local n = tvb:captured_len()
+  local tree = root:add(xwarp, tvb())
+  tree:add(f.version, tvb(4, 1))
+  tree:add(f["secure.group"], tvb(5, 1))
+  tree:add(f["secure.counter"], tvb(8, 8))
+  tree:add(f["secure.instance"], tvb(16, 8))
+  tree:add(f["secure.ciphertext"], tvb(SECURE_LEN, n - SECURE_LEN - TAG_LEN))
+  tree:add(f["secure.tag"], tvb(n - TAG_LEN, TAG_LEN))
+  local words = string.format("Encrypted, %d bytes, number %s", n - SECURE_LEN - TAG_LEN, tvb(8, 8):uint64())
+  tree:append_text(", " .. words)
+  pinfo.cols.protocol = "xwarp"
+  pinfo.cols.info = string.format("%d > %d %s", pinfo.src_port, pinfo.dst_port, words)
+  return n
+end
+
 function xwarp.dissector(tvb, pinfo, root)
+  if tvb:captured_len() >= SECURE_LEN + TAG_LEN and tvb(4, 1):uint() == ENCRYPTED then return show_encrypted(tvb, pinfo, root) end
   if tvb:captured_len() < HEADER_LEN or tvb(4, 1):bitfield(0, 4) ~= VERSION then return 0 end
   local h = { type = tvb(4, 1):bitfield(4, 4) }
   local tree = root:add(xwarp, tvb())

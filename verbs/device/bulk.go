@@ -76,6 +76,10 @@ func (o *opening) openBulk(s *Spec, first fabric.Datagram, port fabric.Port) err
 		return second.Close()
 	}
 	o.bulkFD = second.FD()
-	o.bulk, err = s.withFaults(second)
+	wrapped, err := s.withFaults(second)
+	if err != nil {
+		return err
+	}
+	o.bulk, err = s.withSecret(wrapped)
 	return err
 }

@@ -1,6 +1,7 @@
 package device_test
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"testing"
@@ -27,7 +28,7 @@ type host struct {
 // openHost opens s on a host, or on loopback when h is nil.
 func openHost(h *testbed.Host, s device.Spec) (e *host, err error) {
 	e = &host{}
-	s.Key = 99
+	s.Key = cmp.Or(s.Key, 99)
 	enter := func(fn func() error) error { return fn() }
 	if h != nil {
 		s.Device, enter = h.Dev, h.Do

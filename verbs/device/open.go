@@ -35,6 +35,9 @@ func Open(s Spec) (*verbs.Context, error) {
 			return nil, err
 		}
 	}
+	if err := s.checkSecret(); err != nil {
+		return nil, err
+	}
 	devices, err := s.devices()
 	if err != nil {
 		return nil, err
@@ -60,7 +63,7 @@ func Open(s Spec) (*verbs.Context, error) {
 	o.closers = append(o.closers, poller)
 	c := verbs.Config{
 		Datagram: under.datagram, Bulk: under.bulk, Streams: under.streams, Engine: progress.New(s.Clock, poller), Key: s.Key, Epoch: s.Epoch,
-		NoCRC: s.NoCRC, Dgram: s.Dgram,
+		NoCRC: s.NoCRC || s.Secret != nil && s.Fabric != "shm", Dgram: s.Dgram,
 	}
 	watch, err := o.openWatch(&s)
 	if err != nil {
@@ -130,16 +133,23 @@ func (o *opening) carriers(s *Spec, arena *mem.Arena) (c carriers, err error) {
 			return c, errors.Join(err, c.Close())
 		}
 	}
+	if c.streams, err = s.streamsWithSecret(c.streams); err != nil {
+		return c, errors.Join(err, c.Close())
+	}
 	return c, nil
 }
 
-// faulty opens a carrier of datagrams, with the faults that are asked for.
-func (o *opening) faulty(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
+// wrapped opens a carrier of datagrams, with the faults that are asked for, and
+// encryption above them.
+func (o *opening) wrapped(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 	dg, err := o.datagram(s, arena)
 	if err != nil {
 		return nil, err
 	}
-	return s.withFaults(dg)
+	if dg, err = s.withFaults(dg); err != nil {
+		return nil, err
+	}
+	return s.withSecret(dg)
 }
 
 // withFaults puts the faults that are asked for over a carrier. After an error the

@@ -35,7 +35,15 @@ var carriers = []struct {
 	{"driver", true, 9000, device.Spec{Fabric: "xdp:driver"}},
 	{"driver/1500", true, 1500, device.Spec{Fabric: "xdp:driver"}},
 	{"asavie", true, 1500, device.Spec{Fabric: "xdp:asavie"}},
+	{"udp/1500/secret", true, 1500, device.Spec{Fabric: "udp", Secret: secret}},
+	{"generic/secret", true, 9000, device.Spec{Fabric: "xdp:generic", Bulk: device.BulkFrames, Secret: secret}},
+	{"generic/32000/secret", true, 32000, device.Spec{Fabric: "xdp:generic", Bulk: device.BulkFrames, Secret: secret}},
+	{"generic/kernel/secret", true, 9000, device.Spec{Fabric: "xdp:generic", Bulk: device.BulkKernel, Secret: secret}},
+	{"driver/1500/secret", true, 1500, device.Spec{Fabric: "xdp:driver", Secret: secret}},
 }
+
+// secret is that of the carriers with encryption.
+var secret = bytes.Repeat([]byte("secret. "), 4)
 
 // open opens both ends of a carrier, connected.
 func open(t testing.TB, veth bool, mtu int, s device.Spec) (a, b *host) {

@@ -91,7 +91,7 @@ func (o *opening) poolFrames(s *Spec, arena *mem.Arena) (all int, err error) {
 // onDevices opens what carries the datagrams: on one device, or on several.
 func (o *opening) onDevices(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 	if o.devices == nil {
-		return o.faulty(s, arena)
+		return o.wrapped(s, arena)
 	}
 	frames, err := o.poolFrames(s, arena)
 	if err != nil {
@@ -114,7 +114,7 @@ func (o *opening) onDevices(s *Spec, arena *mem.Arena) (fabric.Datagram, error) 
 		if s.Faults != (fault.Config{}) { // else there are none
 			one.Faults.Seed += uint64(i)
 		}
-		dg, err := o.faulty(&one, arena)
+		dg, err := o.wrapped(&one, arena)
 		if err == nil {
 			o.several = append(o.several, dg)
 			nets, err = apart(nets, o.devices, dg.Local().Addr())

@@ -78,6 +78,13 @@ type Spec struct {
 	Key   uint64 // job key
 	Epoch uint32 // default random
 	NoCRC bool   // leave out the CRC32C; all peers must agree
+	// Secret is what all endpoints that can talk to each other share, and nobody else
+	// knows: 32 random bytes, new for each job. With it datagrams and connections are
+	// encrypted and authenticated with AES-GCM, which takes the place of the CRC32C of
+	// datagrams; without it, the default, whoever can read the network reads and forges
+	// them. Not what goes through the memory of this host: fabric "shm". Other iWARP than
+	// this one cannot be connected with then.
+	Secret []byte
 	// Arena is the size in bytes of the memory for frames and for
 	// applications; default 64 MiB.
 	Arena  int
@@ -94,7 +101,12 @@ type Spec struct {
 	// TCP, which tcpdump captures. Default none.
 	Capture string
 
-	slot  *xdp.Slot  // what Slot says of the device, or nil
+	given
+}
+
+// given is what of others a device uses.
+type given struct {
+	slot  *xdp.Slot  // what Spec.Slot says of the device, or nil
 	slots []xdp.Slot // of each device
 	pool  *mem.Pool  // that the carriers on several devices share, or nil
 }

@@ -15,15 +15,18 @@ import (
 // Settings is what the environment says. What is not set there has its default, but numbers
 // of bytes and messages are 0: the default of these is for the program to set, or is measured.
 type Settings struct {
-	Fabric, Device, Slot, Faults, Algorithms string // as whoever opens them reads them
-	Transport, Bulk, Rendezvous, Threads     string // one of the Words
-	Eager, EagerIdle, EagerNear              int    // bytes; -1 for none
-	Unexpected, Arena, Promote               int
-	Shared, Calibrate, IPv6, BusyPoll        bool
-	Stats, Check                             bool
-	NetWait, PeerLost, DelayTarget           time.Duration
-	Machine                                  Machine
+	Fabric, Device, Slot, Faults, Algorithms  string // as whoever opens them reads them
+	Transport, Bulk, Rendezvous, Threads      string // one of the Words
+	Eager, EagerIdle, EagerNear               int    // bytes; -1 for none
+	Unexpected, Arena, Promote                int
+	Shared, Calibrate, IPv6, BusyPoll, Secure bool
+	Stats, Check                              bool
+	Times
+	Machine Machine
 }
+
+// Times are how long things may take.
+type Times struct{ NetWait, PeerLost, DelayTarget time.Duration }
 
 // Machine is how many ranks and processors the job has on this machine; 0 if nobody said.
 type Machine struct{ Ranks, Cores int }

@@ -26,6 +26,7 @@ var reads = []struct {
 	{EnvIPv6, "1", func(s *Settings) { s.IPv6 = true }},
 	{EnvTransport, "hybrid", func(s *Settings) { s.Transport = "hybrid" }},
 	{EnvBusyPoll, "1", func(s *Settings) { s.BusyPoll = true }},
+	{EnvSecure, "1", func(s *Settings) { s.Secure = true }},
 	{EnvBulk, "kernel", func(s *Settings) { s.Bulk = "kernel" }},
 	{EnvShared, "0", func(s *Settings) { s.Shared = false }},
 	{EnvShared, "1", func(*Settings) {}},
@@ -80,7 +81,7 @@ func TestRead_default(t *testing.T) {
 	got, err := Read(func(string) (string, bool) { return "", false })
 	want := Settings{
 		Transport: "rd", Bulk: "auto", Rendezvous: "auto", Threads: "single", Shared: true, Calibrate: true,
-		NetWait: 20 * time.Second, PeerLost: time.Hour, DelayTarget: 500 * time.Microsecond,
+		Times: Times{NetWait: 20 * time.Second, PeerLost: time.Hour, DelayTarget: 500 * time.Microsecond},
 	}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)

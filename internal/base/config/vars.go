@@ -16,6 +16,7 @@ const (
 	EnvPeerLost   = "XWARP_PEER_LOST"
 	EnvDelay      = "XWARP_DELAY_TARGET"
 	EnvFaults     = "XWARP_FAULTS"
+	EnvSecure     = "XWARP_SECURE"
 	EnvPMI        = "XWARP_PMI"
 	EnvEager      = "XWARP_EAGER"
 	EnvEagerIdle  = "XWARP_EAGER_IDLE"
@@ -116,6 +117,8 @@ func (s *Settings) network() []Var {
 			Doc: "what carries messages between hosts"},
 		{Name: EnvBusyPoll, Flag: "--busy-poll", Of: "xrun, xperf", By: "mpi, xrun", value: onOff(&s.BusyPoll, false),
 			Doc: "who waits over AF_XDP polls the network card itself, in place of its interrupts, where the driver can"},
+		{Name: EnvSecure, Flag: "--secure", Of: "xrun, xperf", By: "mpi, xrun", value: onOff(&s.Secure, false),
+			Doc: "encrypt and authenticate what goes over the network, AES-GCM, with a secret that is drawn for the job"},
 		{Name: EnvBulk, Flag: "--bulk WAY", Of: "xperf", By: "mpi", value: word(&s.Bulk, Bulk),
 			Doc: "how large data leaves an AF_XDP endpoint"},
 		{Name: EnvShared, By: "mpi, xrun", value: onOff(&s.Shared, true),

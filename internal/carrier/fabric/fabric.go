@@ -174,6 +174,7 @@ type DatagramCaps struct {
 	MaxPayload int    // largest UDP payload in bytes that is not fragmented
 	MaxBufs    int    // most buffers per datagram when sending
 	Headroom   int    // bytes to leave free in front of the first buffer of a datagram to send
+	Overhead   int    // bytes of UDP payload that the carrier adds to each datagram; MaxPayload is without them
 	RxDepth    int    // datagrams of MaxPayload bytes that may wait to be received
 }
 
@@ -185,6 +186,8 @@ type DatagramStats struct {
 	RxChecksum         uint64 // wrong IPv4 or UDP checksum, or none over IPv6
 	RxDropped          uint64 // no room
 	RxStray            uint64 // as in PortStats
+	RxForged           uint64 // not encrypted with the secret of the job, or changed on the way
+	RxReplayed         uint64 // authentic, but came before, or so late that nobody can tell
 	TxUnreachable      uint64 // no next hop at the moment of sending
 	TxErrors           uint64
 	RxQueues           trace.Arrivals // frames that came in, as in PortStats
@@ -207,6 +210,8 @@ func (s DatagramStats) Plus(o DatagramStats) DatagramStats {
 	s.RxChecksum += o.RxChecksum
 	s.RxDropped += o.RxDropped
 	s.RxStray += o.RxStray
+	s.RxForged += o.RxForged
+	s.RxReplayed += o.RxReplayed
 	s.TxUnreachable += o.TxUnreachable
 	s.TxErrors += o.TxErrors
 	for i, n := range o.RxQueues {

@@ -4,11 +4,30 @@
 package boot
 
 import (
+	"crypto/rand"
 	"errors"
 )
 
 // ErrNoLauncher says that the process was not started by a launcher.
 var ErrNoLauncher = errors.New("not started by a launcher")
+
+// SecretLen is the length in bytes of the secret of a job.
+const SecretLen = 32
+
+// NewSecret returns a secret for a job.
+func NewSecret() []byte {
+	secret := make([]byte, SecretLen)
+	_, _ = rand.Read(secret) // never fails, crypto/rand says
+	return secret
+}
+
+// Confidential is a Job whose ranks may share a secret.
+type Confidential interface {
+	Job
+	// Secret returns what all ranks of the job know, and nobody else: SecretLen bytes; nil
+	// if nothing is to be encrypted. It is for the calling process alone.
+	Secret() []byte
+}
 
 // Job is a process' membership in a job. Its methods may be called by any
 // goroutine.

@@ -86,7 +86,7 @@ func join(p placement, socket *os.File) (Job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("boot: launcher: %w", err)
 	}
-	j.key = welcome.JobKey
+	j.key, j.secret = welcome.JobKey, welcome.Secret
 	go j.read(lines)
 	return j, nil
 }
@@ -96,6 +96,7 @@ type joined struct {
 	table
 	p      placement
 	key    uint64
+	secret []byte
 	socket *os.File
 	write  sync.Mutex
 	quota  Quota // guarded by write
@@ -130,6 +131,7 @@ func (j *joined) Rank() int                   { return j.p.rank }
 func (j *joined) Size() int                   { return j.p.size }
 func (j *joined) Host() (host, localRank int) { return j.p.host, j.p.localRank }
 func (j *joined) Key() uint64                 { return j.key }
+func (j *joined) Secret() []byte              { return j.secret }
 func (j *joined) Lost() <-chan struct{}       { return j.lost }
 func (j *joined) Deaths(known int) []int      { return j.deaths.Deaths(known) }
 

@@ -19,7 +19,7 @@ import (
 
 // WireVersion is the version of the protocol. A rank and a launcher of
 // different versions refuse each other.
-const WireVersion = 4
+const WireVersion = 5
 
 // MaxLine is the longest line of the protocol in bytes.
 const MaxLine = 64 << 20
@@ -66,6 +66,7 @@ type Reply struct {
 	Op      Op      `json:"op"`
 	Version int     `json:"version,omitempty"`        // welcome
 	JobKey  uint64  `json:"job_key,string,omitempty"` // welcome
+	Secret  []byte  `json:"secret,omitempty"`         // welcome: of a job that is encrypted
 	Values  []Value `json:"values,omitempty"`         // fenced
 	Ranks   []int   `json:"ranks,omitempty"`          // ended
 }
@@ -102,6 +103,9 @@ func ParseReply(line []byte) (Reply, error) {
 	case OpWelcome:
 		if r.Version != WireVersion {
 			return Reply{}, versionError(r.Version)
+		}
+		if n := len(r.Secret); n != 0 && n != SecretLen {
+			return Reply{}, fmt.Errorf("secret of %d bytes", n)
 		}
 	case OpFenced:
 		for _, v := range r.Values {

@@ -41,7 +41,7 @@ func Run(c Config) (err error) {
 		return err
 	}
 	if c.Notice != nil && p.notice != "" && !p.routed {
-		fmt.Fprintf(c.Notice, "%s\n", p.notice)
+		fmt.Fprintf(c.Notice, "%s%s\n", p.notice, c.encrypted())
 	}
 	j := newJob(c, p, files)
 	j.run(tb)
@@ -115,6 +115,7 @@ type job struct {
 	plan      *plan
 	name      string
 	key       uint64
+	secret    []byte // nil: nothing is encrypted
 	links     []*link
 	rankTable *rankTable
 	printer   *printer
@@ -142,7 +143,7 @@ type job struct {
 func newJob(c Config, p *plan, files *outputFiles) *job {
 	j := &job{
 		config: c, plan: p,
-		name: rand.Text(), key: boot.NewKey(),
+		name: rand.Text(), key: boot.NewKey(), secret: c.newSecret(),
 		rankTable: newRankTable(p.size),
 		left:      map[int][]byte{},
 		began:     time.Now(),
@@ -363,7 +364,7 @@ func (j *job) start(l *link) {
 	}
 	l.out.post(order{Op: opStart, Start: &startOrder{
 		Version: wireVersion, Host: l.plan.host, Size: j.plan.size,
-		JobKey: j.key, Job: j.name, Fabric: j.plan.fabric, Device: cmp.Or(j.plan.device, l.way.Device), Shared: j.plan.shared, Record: j.config.Report != nil, RecordEvents: j.config.RecordEvents, User: j.config.User,
+		JobKey: j.key, Secret: j.secret, Job: j.name, Fabric: j.plan.fabric, Device: cmp.Or(j.plan.device, l.way.Device), Shared: j.plan.shared, Record: j.config.Report != nil, RecordEvents: j.config.RecordEvents, User: j.config.User,
 		Dir: dir, Apps: j.config.apps(), Env: j.plan.env(j.config), StdinTo: j.config.StdinTo, Merge: j.config.MergeOutput,
 		Bind: l.plan.bind, Processors: j.config.Processors, Map: j.config.Map, ReportBindings: j.config.ReportBindings, Mapping: pmi.FormatMapping(j.plan.hosts()),
 		Ranks: l.plan.ranks, Neighbors: j.plan.neighbors(l.plan),

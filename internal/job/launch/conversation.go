@@ -24,6 +24,10 @@ func (r *rank) relayRequests(welcome boot.Reply, server *pmi.Server, out *outbox
 			return // the rank is gone, or has closed its end
 		}
 		if err == nil && r.session.Load() == nil && bytes.HasPrefix(text, []byte("cmd=")) {
+			if welcome.Secret != nil {
+				out.post(report{Op: opBoot, Rank: r.number, Why: "it is a program of another MPI (it speaks PMI), whose messages --secure does not encrypt: leave --secure away, or build it with xwarp"})
+				return
+			}
 			session := server.NewSession(r.number, r.app, r.boot.postText)
 			next = func() ([]byte, error) { return session.Next(lines) }
 			r.session.Store(session)

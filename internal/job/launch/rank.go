@@ -145,7 +145,7 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 	}
 	out.post(report{Op: opStarted, Rank: p.Rank, PID: r.cmd.Process.Pid})
 	r.boot = newOutbox(ours)
-	go r.relayRequests(boot.Reply{Op: boot.OpWelcome, Version: boot.WireVersion, JobKey: s.JobKey}, server, out)
+	go r.relayRequests(boot.Reply{Op: boot.OpWelcome, Version: boot.WireVersion, JobKey: s.JobKey, Secret: s.Secret}, server, out)
 	r.passOn(out)
 	return r, nil
 }

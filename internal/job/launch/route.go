@@ -243,7 +243,7 @@ func (j *job) way(l *link, w wayOut) {
 	err := j.plan.settle(j.config, j.links)
 	j.fail(err)
 	if err == nil && j.config.Notice != nil {
-		fmt.Fprintf(j.config.Notice, "%s\n", j.plan.notice)
+		fmt.Fprintf(j.config.Notice, "%s%s\n", j.plan.notice, j.config.encrypted())
 	}
 	for _, l := range j.links {
 		j.start(l)

@@ -8,7 +8,7 @@ import (
 )
 
 // wireVersion is the version of the protocol between controller and agent.
-const wireVersion = 8
+const wireVersion = 9
 
 type op string
 
@@ -44,6 +44,7 @@ type startOrder struct {
 	Host    int      `json:"host"`
 	Size    int      `json:"size"`
 	JobKey  uint64   `json:"job_key,string"`
+	Secret  []byte   `json:"secret,omitempty"` // of a job that is encrypted
 	Job     string   `json:"job"`
 	Fabric  string   `json:"fabric"`
 	Device  string   `json:"device"`

@@ -409,7 +409,7 @@ func (e *Endpoint) helloSize(p *Peer) int {
 	case p.tries < helloTries:
 		return e.caps.MaxPayload
 	case p.tries < 2*helloTries:
-		return min(ethernetPayload, e.caps.MaxPayload)
+		return min(ethernetPayload-e.caps.Overhead, e.caps.MaxPayload)
 	}
 	return basePayload
 }

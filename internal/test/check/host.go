@@ -125,12 +125,15 @@ func (h *host) open() error {
 		return err
 	}
 	first, second, err := h.carriers(p)
+	if err == nil && w.Secure {
+		first, second, err = w.encrypted(h, first, second)
+	}
 	if err != nil {
 		return err
 	}
 	h.ctx, err = verbs.New(verbs.Config{
 		Datagram: first, Bulk: second, Engine: progress.New(h.task, h.task), Key: w.Seed ^ 0xfeed,
-		Epoch: h.rng.Uint32() | 1, Dgram: w.Dgram, ZeroBased: true, NoCRC: w.NoCRC,
+		Epoch: h.rng.Uint32() | 1, Dgram: w.Dgram, ZeroBased: true, NoCRC: w.NoCRC || w.Secure,
 	})
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ func Run(seed uint64, opt Options) (Result, error) { return Play(NewScenario(see
 // Play plays a scenario.
 func Play(s Scenario, opt Options) (Result, error) {
 	s.Sim.Log = opt.Log
-	w := &world{Scenario: s, sim: sim.New(s.Sim), hops: inet.Fixed{}, log: opt.Log}
+	w := &world{Scenario: s, sim: sim.New(s.Sim), hops: inet.Fixed{}, log: opt.Log, nonces: map[nonce]bool{}}
 	w.model = NewModel(s.Rules(), func() mono.Time { return w.clock })
 	w.see = w.model
 	if opt.Through != nil {
@@ -105,6 +105,7 @@ type world struct {
 	ops    uint64    // requests numbered so far
 	idle   int       // hosts in their last life that have posted all they had to
 	done   int       // hosts that have taken leave of all others
+	nonces map[nonce]bool
 }
 
 const port = 18700

@@ -31,6 +31,7 @@ type Scenario struct {
 	Chunks bool          // with Record: a completion for each chunk of a Write-Record
 	Notify bool          // receive completions are announced on a channel
 	NoCRC  bool          // the LLP's checksum is left out
+	Secure bool          // datagrams are encrypted
 	SendWR int           // size of send queues
 
 	Partitions []Partition
@@ -91,6 +92,7 @@ func NewScenario(seed uint64) Scenario {
 	s.Chunks = s.Record && oneIn(3)
 	s.Notify = oneIn(3)
 	s.NoCRC = s.Sim.Up.Corrupt == 0 && oneIn(3)
+	s.Secure = seed%3 == 1 // not drawn: the others stay what they were
 	return s
 }
 
@@ -156,7 +158,7 @@ func (s *Scenario) String() string {
 		name string
 	}{
 		{s.Sim.Down.Loss > 0, "both ways"}, {s.Starve, "starving"}, {s.Wrong, "wrong requests"}, {s.SRQ, "SRQ"}, {s.UD, "UD"},
-		{s.Record, "records"}, {s.Chunks, "by chunk"}, {s.Notify, "events"}, {s.NoCRC, "no CRC"}, {s.Window, "windows"}, {s.Pause > 0, "pauses"}, {s.Dgram.PeerLost > 0, "peers get lost"},
+		{s.Record, "records"}, {s.Chunks, "by chunk"}, {s.Notify, "events"}, {s.NoCRC, "no CRC"}, {s.Secure, "encrypted"}, {s.Window, "windows"}, {s.Pause > 0, "pauses"}, {s.Dgram.PeerLost > 0, "peers get lost"},
 	} {
 		if x.on {
 			b.WriteString(", " + x.name)

@@ -314,11 +314,12 @@ func testStats(t *testing.T, a, b *end) {
 	beforeA, beforeB := a.Stats(), b.Stats()
 	a.talk(numbered(8, 8, 500, 500, 500, 1000), true)
 	sent, got := a.Stats(), b.Stats()
-	if n, size := sent.TxPackets-beforeA.TxPackets, sent.TxBytes-beforeA.TxBytes; n != 6 || size != 2516 {
-		t.Errorf("sender counts %d datagrams, %d bytes; want 6 and 2516", n, size)
+	want := uint64(2516 + 6*a.caps.Overhead)
+	if n, size := sent.TxPackets-beforeA.TxPackets, sent.TxBytes-beforeA.TxBytes; n != 6 || size != want {
+		t.Errorf("sender counts %d datagrams, %d bytes; want 6 and %d", n, size, want)
 	}
-	if n, size := got.RxPackets-beforeB.RxPackets, got.RxBytes-beforeB.RxBytes; n != 6 || size != 2516 {
-		t.Errorf("receiver counts %d datagrams, %d bytes; want 6 and 2516", n, size)
+	if n, size := got.RxPackets-beforeB.RxPackets, got.RxBytes-beforeB.RxBytes; n != 6 || size != want {
+		t.Errorf("receiver counts %d datagrams, %d bytes; want 6 and %d", n, size, want)
 	}
 	errs := func(s fabric.DatagramStats) uint64 { return s.TxErrors + s.TxUnreachable + s.RxChecksum + s.RxDropped }
 	if errs(sent) != errs(beforeA) || errs(got) != errs(beforeB) {

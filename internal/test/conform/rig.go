@@ -10,6 +10,7 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/carrier/fault"
+	"github.com/xwarp/xwarp/internal/carrier/secure"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -133,6 +134,13 @@ func (h *host) openDatagrams(c *verbs.Config) {
 		f.Seed += uint64(h.i)
 		d, err = fault.NewDatagram(d, f)
 		r.must(err)
+	}
+	if r.config.Secure {
+		secret := make([]byte, secure.SecretLen)
+		secret[0] = byte(c.Key) // of another job, if the key is
+		d, err = secure.New(d, secure.Config{Secret: secret, Instance: secure.Instance{byte(r.opened >> 8), byte(r.opened), 1}, KeyBits: 5})
+		r.must(err)
+		c.NoCRC = true
 	}
 	h.wire = &cuttable{Datagram: d}
 	c.Datagram = h.wire

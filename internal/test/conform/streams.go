@@ -28,6 +28,9 @@ type StreamNet struct {
 	// Allocates says that the carrier stands on somebody else's code, which
 	// allocates memory for what it moves.
 	Allocates bool
+	// Greets says that the ends of a stream exchange something before it is open, so that
+	// one that nobody accepts is not.
+	Greets bool
 	// Kept says that the carriers stay open from case to case.
 	Kept bool
 	// Many is how many connections the case of that name has; default 200.

@@ -43,6 +43,8 @@ type VerbsConfig struct {
 	// Faults are done to everything that is sent. What reliable datagrams
 	// promise they promise in spite of them.
 	Faults fault.Config
+	// Secure encrypts the datagrams, above the faults.
+	Secure bool
 	Dgram  dgram.Config
 	// Types are the queue pairs that the network has; default RD and UD.
 	Types []verbs.QPType

@@ -222,8 +222,8 @@ func alien(r *rig) {
 		c.post(wr)
 	}
 	r.until(func() bool {
-		s, _ := b.ctx.Stats()
-		return s.RxForeign > 0
+		s, d := b.ctx.Stats()
+		return s.RxForeign+d.RxForged > 0
 	})
 	r.exchange(a, b)
 	dst.is(0, nil)

@@ -105,7 +105,11 @@ func TestVerbs_sim(t *testing.T) {
 			net := func(t *testing.T, hosts int) Net { return simNet(t, mtu, hosts) }
 			verbsOver(t, net)
 			for _, seed := range only[uint64](0, 1, 2) {
-				t.Run(fmt.Sprint("storm ", seed), func(t *testing.T) { Verbs(t, VerbsConfig{Net: net, Faults: storm(1000 + 10*seed)}) })
+				for _, secure := range []bool{false, true} {
+					t.Run(fmt.Sprintf("storm %d secure=%v", seed, secure), func(t *testing.T) {
+						Verbs(t, VerbsConfig{Net: net, Faults: storm(1000 + 10*seed), Secure: secure})
+					})
+				}
 			}
 		})
 	}

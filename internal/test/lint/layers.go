@@ -45,6 +45,7 @@ var Layers = []Row{
 	{Package: "internal/carrier/fabric", May: "internal/base/mem"},
 	{Package: "internal/carrier/bond", May: "internal/carrier/fabric internal/base/mem"},
 	{Package: "internal/carrier/fault", May: "internal/carrier/fabric internal/base/mem"},
+	{Package: "internal/carrier/secure", May: "internal/carrier/fabric internal/base/mem"},
 	{Package: "internal/test/mesh", May: "internal/carrier/fabric internal/base/mem"},
 	{Package: "internal/carrier/near", May: "internal/carrier/fabric internal/base/mem", Modules: "golang.org/x/sys"},
 	{Package: "internal/carrier/split", May: "internal/carrier/fabric internal/base/mem"},
@@ -74,7 +75,7 @@ var Layers = []Row{
 
 	// L5: verbs, and the composition root that knows every carrier.
 	{Package: "verbs", May: "internal/proto/arq iwarp iwarp/ddp iwarp/record iwarp/rdmap iwarp/dgram iwarp/mpa internal/carrier/fabric internal/proto/llp internal/base/mem internal/progress"},
-	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/proto/arq internal/carrier/fabric internal/carrier/bond internal/carrier/capture internal/carrier/fault internal/carrier/near internal/carrier/split internal/carrier/inet internal/carrier/inet/route internal/carrier/kudp internal/carrier/ktcp internal/carrier/netstack internal/carrier/shm internal/proto/llp internal/base/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "verbs/device", May: "verbs bpf xdp iwarp/dgram xdp/asavie internal/proto/arq internal/carrier/fabric internal/carrier/bond internal/carrier/capture internal/carrier/fault internal/carrier/near internal/carrier/secure internal/carrier/split internal/carrier/inet internal/carrier/inet/route internal/carrier/kudp internal/carrier/ktcp internal/carrier/netstack internal/carrier/shm internal/proto/llp internal/base/mem internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/job/boot", May: "verbs/device", Modules: "golang.org/x/sys"},
 	{Package: "internal/job/boot/pmi", May: "internal/job/boot", Modules: "golang.org/x/sys"},
 
@@ -94,7 +95,7 @@ var Layers = []Row{
 	{Package: "internal/job/testbed", May: "bpf", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
 	{Package: "internal/test/hosttest", May: "internal/job/testbed", Modules: "golang.org/x/sys"},
 	{Package: "internal/job/launch", May: "internal/base/mem bpf xdp verbs/device internal/job/boot internal/job/boot/pmi internal/carrier/inet/route internal/job/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
-	{Package: "internal/test/check", May: "verbs iwarp/dgram internal/test/sim internal/carrier/fabric internal/carrier/fault internal/carrier/split internal/carrier/inet internal/base/mem internal/progress"},
+	{Package: "internal/test/check", May: "verbs iwarp/dgram internal/test/sim internal/carrier/fabric internal/carrier/fault internal/carrier/secure internal/carrier/split internal/carrier/inet internal/base/mem internal/progress"},
 	{Package: "internal/test/vectors"},
 	{Package: "bench/footprint", May: "verbs internal/carrier/fabric internal/test/mesh internal/carrier/inet internal/carrier/ktcp internal/test/sim internal/base/mem internal/progress"},
 	{Package: "internal/test/conform", May: "...", Modules: "golang.org/x/sys"},
