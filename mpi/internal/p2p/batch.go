@@ -39,20 +39,20 @@ const (
 // appendBatch makes room for a short message of n bytes in the batch to p, behind what
 // was posted to p last, and returns where the caller is to copy the message.
 // nil means that there is no batch, or no room; then nothing happened.
-func (ep *Endpoint) appendBatch(env match.Envelope, p *peer, rank int32, n int) []byte {
-	t := &ep.batch
-	room := min(ep.maxSeg, headerLen+int(p.eagerMax)) // of one datagram, and of the peer's buffers
-	if full := t.n+subHeaderLen+n > room; t.to != nil && (t.to != p || full) && !ep.flushBatch() {
+func (nw *network) appendBatch(env match.Envelope, p *peer, rank int32, n int) []byte {
+	t := &nw.batch
+	room := min(nw.maxSeg, headerLen+int(p.eagerMax)) // of one datagram, and of the peer's buffers
+	if full := t.n+subHeaderLen+n > room; t.to != nil && (t.to != p || full) && !nw.flushBatch() {
 		return nil
 	}
-	if t.to == nil && (ep.latest != p || headerLen+subHeaderLen+n > room || !ep.openBatch(p, rank)) {
+	if t.to == nil && (nw.latest != p || headerLen+subHeaderLen+n > room || !nw.openBatch(p, rank)) {
 		return nil
 	}
-	b := ep.tx.get(t.slot, t.n+subHeaderLen+n)[t.n:]
+	b := nw.tx.get(t.slot, t.n+subHeaderLen+n)[t.n:]
 	putSubHeader(b, env, n)
 	t.n += subHeaderLen + n
 	t.messages++
-	ep.posts++
+	nw.posts++
 	return b[subHeaderLen:]
 }
 
@@ -62,36 +62,36 @@ func putSubHeader(b []byte, env match.Envelope, n int) {
 }
 
 // openBatch opens a batch. false means no room.
-func (ep *Endpoint) openBatch(p *peer, rank int32) bool {
-	free := len(ep.txFree)
+func (nw *network) openBatch(p *peer, rank int32) bool {
+	free := len(nw.txFree)
 	if free == 0 {
 		return false
 	}
-	t := &ep.batch
-	t.to, t.rank, t.slot, t.n, t.messages = p, rank, ep.txFree[free-1], headerLen, 0
-	ep.posts = max(ep.posts, 1) // as if one had gone before: this one waits
-	ep.txFree = ep.txFree[:free-1]
-	h := header{kind: kindBatch, source: ep.rank}
-	h.put(ep.tx.get(t.slot, headerLen))
+	t := &nw.batch
+	t.to, t.rank, t.slot, t.n, t.messages = p, rank, nw.txFree[free-1], headerLen, 0
+	nw.posts = max(nw.posts, 1) // as if one had gone before: this one waits
+	nw.txFree = nw.txFree[:free-1]
+	h := header{kind: kindBatch, source: nw.ep.rank}
+	h.put(nw.tx.get(t.slot, headerLen))
 	return true
 }
 
 // flushBatch posts the open batch. false means no room: it stays open.
-func (ep *Endpoint) flushBatch() bool {
-	t := &ep.batch
+func (nw *network) flushBatch() bool {
+	t := &nw.batch
 	p := t.to
 	if p.err != nil { // nobody takes it any more
 		t.to = nil
-		ep.txFree = append(ep.txFree, t.slot)
+		nw.txFree = append(nw.txFree, t.slot)
 		return true
 	}
 	t.wr = verbs.SendWR{
 		Opcode: verbs.OpSend, Flags: verbs.Signaled, NumSGE: 1,
 		WRID: wrBuffer | uint64(t.rank)<<wrPeerShift | uint64(t.slot),
 	}
-	t.wr.SGL[0] = verbs.SGE{Addr: ep.tx.addr(t.slot), Length: uint32(t.n), LKey: ep.tx.mr.LKey()}
+	t.wr.SGL[0] = verbs.SGE{Addr: nw.tx.addr(t.slot), Length: uint32(t.n), LKey: nw.tx.mr.LKey()}
 	t.to = nil
-	if !ep.post(p, &t.wr) {
+	if !nw.post(p, &t.wr) {
 		t.to = p
 		return false
 	}
@@ -101,15 +101,17 @@ func (ep *Endpoint) flushBatch() bool {
 }
 
 // step makes one step of the engine, which lets everything go out.
-func (ep *Endpoint) step() int {
-	if ep.batch.to != nil {
-		ep.flushBatch()
+func (d *driver) step() int {
+	ep := d.ep
+	if ep.net.batch.to != nil {
+		ep.net.flushBatch()
 	}
 	return ep.eng.Step()
 }
 
 // arrivedBatch takes in the messages of a batch.
-func (ep *Endpoint) arrivedBatch(h *header, b []byte) {
+func (pl *poller) arrivedBatch(h *header, b []byte) {
+	ep := pl.ep
 	for len(b) > 0 {
 		if len(b) < subHeaderLen {
 			ep.Stats.Malformed++
@@ -122,10 +124,10 @@ func (ep *Endpoint) arrivedBatch(h *header, b []byte) {
 			ep.Stats.Malformed++
 			return
 		}
-		if ep.impaired && ep.unwanted(env) {
+		if ep.failures.impaired && ep.failures.unwanted(env) {
 			ep.Stats.Stale++
 		} else {
-			ep.arrivedEager(env, b[subHeaderLen:n])
+			ep.match.arrivedEager(env, b[subHeaderLen:n])
 		}
 		b = b[n:]
 	}

@@ -36,8 +36,17 @@ const (
 	stepEvery  = 4   // questions whether something is done before it has
 )
 
+// neighbours is what reaches the ranks of this host.
+type neighbours struct {
+	ep       *Endpoint
+	channels *shm.Channels // or nil
+	batch    channelBatch
+	pullCost *shm.PullCost // nil: not measured yet; zero: that has failed
+}
+
 // openChannels opens this rank's end of all channels, where there can be any.
-func (ep *Endpoint) openChannels() error {
+func (nb *neighbours) open() error {
+	ep := nb.ep
 	if !ep.cfg.Shared || ep.cfg.Size == 1 {
 		return nil
 	}
@@ -48,45 +57,46 @@ func (ep *Endpoint) openChannels() error {
 	if !ep.eng.WatchBell(l) {
 		return l.Close() // nothing wakes this engine: it is of a simulation
 	}
-	ep.channels, ep.maxSpins = l, spinsMost
+	nb.channels, ep.maxSpins = l, spinsMost
 	if ep.eng.Crowded() {
 		ep.maxSpins = spinsLeast
 	}
 	return nil
 }
 
-func (ep *Endpoint) closeChannels() error {
-	if ep.channels == nil {
+func (nb *neighbours) close() error {
+	if nb.channels == nil {
 		return nil
 	}
-	ep.eng.Unwatch(ep.channels.FD())
-	err := ep.channels.Close()
-	ep.channels, ep.channelBatch.last, ep.channelBatch.way = nil, nil, nil
+	nb.ep.eng.Unwatch(nb.channels.FD())
+	err := nb.channels.Close()
+	nb.channels, nb.batch.last, nb.batch.way = nil, nil, nil
 	return err
 }
 
 // site returns what the card says of the channels.
-func (ep *Endpoint) site() string {
-	if ep.channels == nil {
+func (nb *neighbours) site() string {
+	if nb.channels == nil {
 		return ""
 	}
-	return fmt.Sprintf(" %s=%d:%s %s=%d", cardChannel, ep.cfg.Host, ep.channels.Name(), cardNear, ep.nearMost())
+	return fmt.Sprintf(" %s=%d:%s %s=%d", cardChannel, nb.ep.cfg.Host, nb.channels.Name(), cardNear, nb.most())
 }
 
 // nearMost returns the length of the longest message that this end's channels may carry.
-func (ep *Endpoint) nearMost() int {
-	if ep.cfg.Calibrate {
-		return ep.channels.MaxMessage() - headerLen
+func (nb *neighbours) most() int {
+	if nb.ep.cfg.Calibrate {
+		return nb.channels.MaxMessage() - headerLen
 	}
-	return ep.cfg.EagerNear
+	return nb.ep.cfg.EagerNear
 }
 
 // meetChannel gives a peer a channel, if it is near.
-func (ep *Endpoint) meetChannel(i int, p *peer, c *card) error {
-	if ep.channels == nil || c.host != ep.cfg.Host || !ep.channels.Near(c.channel) {
+func (nb *neighbours) meet(i int, p *peer, c *card) error {
+	ep := nb.ep
+	if nb.channels == nil || c.host != ep.cfg.Host || !nb.channels.Near(c.channel) {
 		return nil
 	}
-	way, err := ep.channels.Add(i, c.channel)
+	way, err := nb.channels.Add(i, c.channel)
 	if err != nil {
 		return err
 	}
@@ -94,7 +104,7 @@ func (ep *Endpoint) meetChannel(i int, p *peer, c *card) error {
 	p.eagerMax = int32(min(ep.cfg.EagerNear, c.near))
 	if p.eagerCap = p.eagerMax; ep.cfg.Calibrate {
 		p.tune = &tuner{}
-		p.eagerCap = int32(min(ep.nearMost(), c.near))
+		p.eagerCap = int32(min(nb.most(), c.near))
 	}
 	return nil
 }
@@ -107,36 +117,36 @@ func parseSite(s string) (host int, name string, err error) {
 }
 
 // putEager sends a message. false means no room.
-func (ep *Endpoint) putEager(env match.Envelope, p *peer, buf []byte) bool {
-	ep.flushChannelBatch()
+func (nb *neighbours) putEager(env match.Envelope, p *peer, buf []byte) bool {
+	nb.flush()
 	b, ok := p.channel.Reserve(headerLen + len(buf))
 	if !ok {
-		return ep.noRoom(p)
+		return nb.noRoom(p)
 	}
-	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
+	h := header{kind: kindEager, context: env.Context, source: nb.ep.rank, tag: env.Tag}
 	h.put(b)
 	if len(buf) >= tuneTimed && p.tune.due() {
-		ep.copyTimed(p, b[headerLen:], buf)
+		nb.copyTimed(p, b[headerLen:], buf)
 	} else {
 		copy(b[headerLen:], buf)
 	}
 	p.channel.Commit(headerLen + len(buf))
 	p.used = true
-	ep.counted(env.Context, true)
+	nb.ep.groups.counted(env.Context, true)
 	return true
 }
 
 // put sends a header and the next n bytes of d. false means no room.
-func (ep *Endpoint) put(p *peer, h *header, d *data, n int) bool {
-	ep.flushChannelBatch()
+func (nb *neighbours) put(p *peer, h *header, d *data, n int) bool {
+	nb.flush()
 	b, ok := p.channel.Reserve(headerLen + n)
 	if !ok {
-		return ep.noRoom(p)
+		return nb.noRoom(p)
 	}
 	h.put(b)
 	switch {
 	case n >= tuneTimed && !d.typed && p.tune.due():
-		ep.copyTimed(p, b[headerLen:], d.buf)
+		nb.copyTimed(p, b[headerLen:], d.buf)
 	case n > 0:
 		d.peek(b[headerLen:])
 	}
@@ -146,10 +156,10 @@ func (ep *Endpoint) put(p *peer, h *header, d *data, n int) bool {
 }
 
 // putHead sends the first n bytes of ep.head.
-func (ep *Endpoint) putHead(p *peer, n int) bool {
-	ep.flushChannelBatch()
-	if !p.channel.Put(ep.head[:n], nil) {
-		return ep.noRoom(p)
+func (nb *neighbours) putHead(p *peer, n int) bool {
+	nb.flush()
+	if !p.channel.Put(nb.ep.net.head[:n], nil) {
+		return nb.noRoom(p)
 	}
 	p.used = true
 	return true
@@ -158,8 +168,8 @@ func (ep *Endpoint) putHead(p *peer, n int) bool {
 // noRoom looks why a channel takes nothing. When there is no way to the peer through
 // shared memory, for want of descriptors for example, it becomes one that is
 // reached through the network: nothing was sent to it before.
-func (ep *Endpoint) noRoom(p *peer) bool {
-	ep.Stats.Queued++
+func (nb *neighbours) noRoom(p *peer) bool {
+	nb.ep.Stats.Queued++
 	if err := p.channel.Err(); err != nil && !errors.Is(err, shm.ErrGone) {
 		p.channel, p.tune, p.eagerTop, p.eagerCap = nil, nil, p.eagerFar, p.eagerFar
 		p.eagerMax = min(p.eagerMax, p.eagerFar) // -1 while it wants none
@@ -169,85 +179,88 @@ func (ep *Endpoint) noRoom(p *peer) bool {
 
 // pollChannels takes in what neighbours have put, up to budget messages, and goes
 // on with what is pulled.
-func (ep *Endpoint) pollChannels(budget int) int {
-	ep.flushChannelBatch()
+func (pl *poller) pollChannels(budget int) int {
+	ep := pl.ep
+	ep.near.flush()
 	n := 0
 	for n < budget {
-		from, b := ep.channels.Next()
+		from, b := ep.near.channels.Next()
 		if b == nil {
 			break
 		}
-		ep.arrivedNear(int32(from.Rank()), b)
-		ep.channels.Release()
+		pl.arrivedNear(int32(from.Rank()), b)
+		ep.near.channels.Release()
 		n++
 	}
-	if ep.pulls.head != nil {
-		n += ep.pull()
+	if ep.pulls.queue.head != nil {
+		n += ep.pulls.step()
 	}
-	for way := ep.channels.Lost(); way != nil; way = ep.channels.Lost() {
-		ep.lostNear(way)
+	for way := ep.near.channels.Lost(); way != nil; way = ep.near.channels.Lost() {
+		pl.lostNear(way)
 		n++
 	}
 	return n
 }
 
 // spin looks at the channels for a while, and reports whether something moved.
-func (ep *Endpoint) spin() bool {
-	if ep.posts > 0 || ep.hits >= hitsMost {
-		ep.hits = 0
+func (d *driver) spin() bool {
+	if d.ep.net.posts > 0 || d.hits >= hitsMost {
+		d.hits = 0
 		return false
 	}
-	for range ep.spins {
-		if ep.look() {
-			ep.spins = ep.maxSpins
-			ep.hits++
+	for range d.spins {
+		if d.look() {
+			d.spins = d.maxSpins
+			d.hits++
 			return true
 		}
 	}
-	ep.spins = max(ep.spins/2, spinsLeast)
+	d.spins = max(d.spins/2, spinsLeast)
 	return false
 }
 
 // look looks at the channels once, and reports whether something moved.
-func (ep *Endpoint) look() bool {
-	n := ep.pollChannels(1)
-	if ep.stuck.head != nil {
-		n += ep.advanceStuck()
+func (d *driver) look() bool {
+	ep := d.ep
+	n := ep.poller.pollChannels(1)
+	if ep.out.stuck.head != nil {
+		n += ep.out.advanceStuck()
 	}
 	if n == 0 {
 		return false
 	}
 	ep.eng.Moved()
-	ep.advanceHook()
+	ep.poller.advanceHook()
 	return true
 }
 
 // glance makes progress for a caller that does not wait but asks again and again,
 // with a look at the network every now and then.
-func (ep *Endpoint) glance() {
-	if ep.channels != nil && ep.posts == 0 && ep.hits < hitsMost {
-		ep.hits++
-		if ep.look() || ep.hits%stepEvery != 0 {
+func (d *driver) glance() {
+	if d.ep.near.channels != nil && d.ep.net.posts == 0 && d.hits < hitsMost {
+		d.hits++
+		if d.look() || d.hits%stepEvery != 0 {
 			return
 		}
 	}
-	ep.hits = 0
-	ep.step()
+	d.hits = 0
+	d.step()
 }
 
 // arrivedNear handles what a neighbour has put. Its bytes may change at any
 // time, so that each is read once.
-func (ep *Endpoint) arrivedNear(rank int32, b []byte) {
+func (pl *poller) arrivedNear(rank int32, b []byte) {
+	ep := pl.ep
 	var h header
 	if !h.parse(b, len(ep.peers)) || h.source != rank || h.kind == kindHead || h.kind == kindRest {
 		ep.Stats.Malformed++ // nothing comes in pieces through a channel
 		return
 	}
 	if h.near = true; h.kind == kindBatch && len(b) <= channelBatchRoom {
-		b = ep.channelBatch.in[:copy(ep.channelBatch.in[:], b)] // at once: so all its cache lines come at the same time
+		b = ep.near.batch.in[:copy(ep.near.batch.in[:], b)] // at once: so all its cache lines come at the same time
 	}
-	ep.handle(&h, b)
+	pl.handle(&h, b)
 }
 
 // lostNear handles the end of a neighbour.
-func (ep *Endpoint) lostNear(way *shm.Channel) { ep.left(way.Rank(), way.Err().Error()) }
+func (pl *poller) lostNear(way *shm.Channel) { pl.ep.failures.left(way.Rank(), way.Err().Error()) }

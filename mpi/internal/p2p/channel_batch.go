@@ -27,13 +27,13 @@ const (
 )
 
 // isendNear sends a message of a nonblocking send. false means no room.
-func (ep *Endpoint) isendNear(env match.Envelope, p *peer, buf []byte) bool {
-	t := &ep.channelBatch
+func (nb *neighbours) isend(env match.Envelope, p *peer, buf []byte) bool {
+	t := &nb.batch
 	if len(buf) > channelBatchedMax {
-		return ep.putEager(env, p, buf)
+		return nb.putEager(env, p, buf)
 	}
 	if t.last != p {
-		if !ep.putEager(env, p, buf) {
+		if !nb.putEager(env, p, buf) {
 			return false
 		}
 		t.last = p
@@ -41,8 +41,8 @@ func (ep *Endpoint) isendNear(env match.Envelope, p *peer, buf []byte) bool {
 	}
 	n := t.n + subHeaderLen + len(buf)
 	if t.way == nil || n > len(t.b) {
-		if !ep.openChannelBatch(p) {
-			return ep.putEager(env, p, buf)
+		if !nb.openBatch(p) {
+			return nb.putEager(env, p, buf)
 		}
 		n = headerLen + subHeaderLen + len(buf)
 	}
@@ -50,13 +50,13 @@ func (ep *Endpoint) isendNear(env match.Envelope, p *peer, buf []byte) bool {
 	putSubHeader(b, env, len(buf))
 	copy(b[subHeaderLen:], buf)
 	t.n = n
-	ep.counted(env.Context, true)
+	nb.ep.groups.counted(env.Context, true)
 	return true
 }
 
 // openChannelBatch opens a batch, behind the one that was open. false means no room.
-func (ep *Endpoint) openChannelBatch(p *peer) (ok bool) {
-	t := &ep.channelBatch
+func (nb *neighbours) openBatch(p *peer) (ok bool) {
+	t := &nb.batch
 	if t.way != nil {
 		t.way.Commit(t.n)
 		t.way = nil
@@ -65,21 +65,21 @@ func (ep *Endpoint) openChannelBatch(p *peer) (ok bool) {
 		return false
 	}
 	t.way, t.n = p.channel, headerLen
-	h := header{kind: kindBatch, source: ep.rank}
+	h := header{kind: kindBatch, source: nb.ep.rank}
 	h.put(t.b)
 	return true
 }
 
 // flushChannelBatch commits the open batch, if there is one. It is small enough to be
 // inlined, for most calls find none.
-func (ep *Endpoint) flushChannelBatch() {
-	if ep.channelBatch.last != nil {
-		ep.commitChannelBatch()
+func (nb *neighbours) flush() {
+	if nb.batch.last != nil {
+		nb.commit()
 	}
 }
 
-func (ep *Endpoint) commitChannelBatch() {
-	t := &ep.channelBatch
+func (nb *neighbours) commit() {
+	t := &nb.batch
 	if t.last = nil; t.way != nil {
 		t.way.Commit(t.n)
 		t.way, t.b = nil, nil

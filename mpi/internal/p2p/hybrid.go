@@ -48,18 +48,18 @@ func (ep *Endpoint) count(p *peer, wr *verbs.SendWR) {
 		return
 	}
 	p.watched = false
-	if ep.conn.links < ep.cfg.Connections && !ep.closing {
-		ep.conn.reach(p, int32(wr.WRID>>wrPeerShift&wrPeerMask))
+	if ep.net.conn.links < ep.cfg.Connections && !ep.failures.closing {
+		ep.net.conn.reach(p, int32(wr.WRID>>wrPeerShift&wrPeerMask))
 	}
 }
 
 // beginSwitch lets the mark go out, before all that waits for room.
 func (ep *Endpoint) beginSwitch(p *peer) {
 	p.watched = false
-	r := ep.notice(p.link.rank, header{kind: kindSwitch}, nil)
-	if !ep.advance(r) {
+	r := ep.out.notice(p.link.rank, header{kind: kindSwitch}, nil)
+	if !ep.out.advance(r) {
 		p.pending.pushFront(r)
-		ep.goOn(p)
+		ep.out.goOn(p)
 	}
 }
 
@@ -68,6 +68,6 @@ func (ep *Endpoint) switched(p *peer) {
 	if p.link.state == up {
 		p.qp, p.ah = p.link.qp, nil
 		ep.Stats.Promoted++
-		ep.goOn(p)
+		ep.out.goOn(p)
 	}
 }

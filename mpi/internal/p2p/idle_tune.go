@@ -108,7 +108,8 @@ func (t *idleTuner) limit(least int) int {
 }
 
 // prefersPieces decides about the send r of n bytes to a peer that is idle.
-func (ep *Endpoint) prefersPieces(p *peer, r *Request, n int) bool {
+func (pc *pieces) prefers(p *peer, r *Request, n int) bool {
+	ep := pc.ep
 	if !ep.cfg.tunesIdle || p.ah == nil {
 		return n <= ep.cfg.EagerIdle
 	}
@@ -128,22 +129,22 @@ func (ep *Endpoint) prefersPieces(p *peer, r *Request, n int) bool {
 }
 
 // timedIdle takes the time of the message that is timed: the peer has all of it.
-func (ep *Endpoint) timedIdle(t *idleTuner) {
-	took := ep.eng.Clock().Now().Sub(t.began)
+func (pc *pieces) timed(t *idleTuner) {
+	took := pc.ep.eng.Clock().Now().Sub(t.began)
 	t.class(t.size).took(t.way, float64(took)/float64(t.size))
 	t.began = 0
 }
 
 // arrivedPieces is timedIdle when no buffer is under way to p any more.
-func (ep *Endpoint) arrivedPieces(p *peer) {
+func (pc *pieces) arrivedPieces(p *peer) {
 	if t := p.idle; t.began != 0 && t.way == inPieces {
-		ep.timedIdle(t)
+		pc.timed(t)
 	}
 }
 
 // arrivedAsked is timedIdle when r, which was asked for, has come to its end.
-func (ep *Endpoint) arrivedAsked(r *Request) {
-	if t := ep.peers[r.peer].idle; t != nil && t.began != 0 && t.way == askedFor && t.id == r.wireID() && r.err == nil {
-		ep.timedIdle(t)
+func (pc *pieces) arrivedAsked(r *Request) {
+	if t := pc.ep.peers[r.peer].idle; t != nil && t.began != 0 && t.way == askedFor && t.id == r.wireID() && r.err == nil {
+		pc.timed(t)
 	}
 }

@@ -5,11 +5,11 @@ import (
 )
 
 // cancel is Cancel for those inside.
-func (ep *Endpoint) cancel(r *Request) bool {
+func (mt *matching) cancel(r *Request) bool {
 	if r.state != posted {
 		return false
 	}
-	ep.posted.Remove(&r.entry)
+	mt.posted.Remove(&r.entry)
 	r.st = Status{Source: match.Any, Tag: match.Any, Mark: Cancelled}
 	r.complete()
 	return true
@@ -19,18 +19,18 @@ func (ep *Endpoint) cancel(r *Request) bool {
 // that only Accept receives.
 type Matched struct{ m *message }
 
-func (ep *Endpoint) seize(env match.Envelope) (Matched, Status, bool, error) {
-	e := ep.unexpected.Match(env)
+func (mt *matching) seize(env match.Envelope) (Matched, Status, bool, error) {
+	e := mt.unexpected.Match(env)
 	if e == nil {
-		return Matched{}, Status{}, false, ep.unprobed(env)
+		return Matched{}, Status{}, false, mt.ep.failures.unprobed(env)
 	}
-	ep.seizes(e.Owner)
+	mt.seizes(e.Owner)
 	return Matched{e.Owner}, Status{Source: e.Source, Tag: e.Tag, Bytes: int(e.Owner.size)}, true, nil
 }
 
-func (ep *Endpoint) acceptMatched(m Matched, r *Request) *Request {
+func (mt *matching) acceptMatched(m Matched, r *Request) *Request {
 	r.entry.Envelope = m.m.entry.Envelope
-	ep.unseizes(m.m)
-	ep.accept(r, m.m)
+	mt.unseizes(m.m)
+	mt.accept(r, m.m)
 	return r
 }

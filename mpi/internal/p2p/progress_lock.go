@@ -65,6 +65,16 @@ const (
 	waitSpins = 10_000
 )
 
+// driver makes progress for the goroutine that calls.
+type driver struct {
+	ep       *Endpoint
+	lock     *progressLock // nil: one goroutine at a time
+	waits    *waits
+	spins    int // see spin
+	hits     int // see spin
+	maxSpins int // the most that spins are
+}
+
 // newProgressLock returns a lock for ep, or nil if its engine cannot be shared.
 func newProgressLock(ep *Endpoint) *progressLock {
 	l := &progressLock{ep: ep}
@@ -79,25 +89,25 @@ func newProgressLock(ep *Endpoint) *progressLock {
 }
 
 // Enter takes the progress lock, and Leave gives it back.
-func (ep *Endpoint) Enter() {
-	if ep.lock != nil {
-		ep.lock.enter()
+func (d *driver) Enter() {
+	if d.lock != nil {
+		d.lock.enter()
 	}
 }
 
 // Leave ends what Enter began.
-func (ep *Endpoint) Leave() {
-	if ep.lock != nil {
-		ep.lock.leave()
+func (d *driver) Leave() {
+	if d.lock != nil {
+		d.lock.leave()
 	}
 }
 
 // TryEnter is Enter that does not wait, and reports whether it has the lock.
-func (ep *Endpoint) TryEnter() bool { return ep.lock == nil || ep.lock.mu.TryLock() }
+func (d *driver) TryEnter() bool { return d.lock == nil || d.lock.mu.TryLock() }
 
 // Threads reports whether several goroutines may use the endpoint at the same
 // time.
-func (ep *Endpoint) Threads() bool { return ep.lock != nil }
+func (d *driver) Threads() bool { return d.lock != nil }
 
 func (l *progressLock) enter() {
 	if l.mu.TryLock() {
@@ -139,8 +149,8 @@ func (l *progressLock) exit() {
 	case !l.parked:
 	case l.news():
 		l.ep.eng.Wake()
-	case l.ep.channels != nil && !l.ep.channels.Sleeping():
-		l.ep.channels.FD() // somebody has looked meanwhile: neighbours ring no bell any more
+	case l.ep.near.channels != nil && !l.ep.near.channels.Sleeping():
+		l.ep.near.channels.FD() // somebody has looked meanwhile: neighbours ring no bell any more
 	}
 	l.mu.Unlock()
 }
@@ -149,28 +159,28 @@ func (l *progressLock) exit() {
 // for may be there, or there is something to do that it does not know of.
 func (l *progressLock) news() bool {
 	ep := l.ep
-	return l.target == nil || ep.impaired || l.target.state == done || ep.posts > 0 || ep.stuck.head != nil || ep.pulls.head != nil || ep.eng.NextDeadline() < l.until
+	return l.target == nil || ep.failures.impaired || l.target.state == done || ep.net.posts > 0 || ep.out.stuck.head != nil || ep.pulls.queue.head != nil || ep.eng.NextDeadline() < l.until
 }
 
 // progress makes one step, and waits until there may be more to do when there
 // was nothing. r is what the caller waits for; nil: anything.
-func (ep *Endpoint) progress(r *Request) {
-	if ep.lock != nil {
-		ep.lock.progress(r)
+func (d *driver) progress(r *Request) {
+	if d.lock != nil {
+		d.lock.progress(r)
 		return
 	}
-	if ep.channels != nil && ep.spin() {
+	if d.ep.near.channels != nil && d.spin() {
 		return
 	}
-	if ep.step() == 0 {
-		ep.waits.target = r
-		ep.eng.Park()
+	if d.step() == 0 {
+		d.waits.target = r
+		d.ep.eng.Park()
 	}
 }
 
 func (l *progressLock) progress(r *Request) {
 	ep, n := l.ep, 0
-	if ep.channels != nil && !l.led && ep.spin() {
+	if ep.near.channels != nil && !l.led && ep.spin() {
 		n = 1
 	} else {
 		n = ep.step()
@@ -294,11 +304,11 @@ func (s *waiter) wake() {
 // wakeMany wakes those that wait for anything, and when ranks are lost all, for
 // what they wait for may never come.
 func (l *progressLock) wakeMany() {
-	if l.many == 0 && !l.ep.impaired {
+	if l.many == 0 && !l.ep.failures.impaired {
 		return
 	}
 	for s := l.last; s != nil; s = s.next {
-		if s.target == nil || l.ep.impaired {
+		if s.target == nil || l.ep.failures.impaired {
 			s.wake()
 		}
 	}

@@ -38,8 +38,8 @@ type waits struct {
 
 // Waiting returns what the rank waits for or has waited for last. ok is false when
 // it has not. Any goroutine may call it.
-func (ep *Endpoint) Waiting() (w Wait, ok bool) {
-	s := ep.waits
+func (d *driver) Waiting() (w Wait, ok bool) {
+	s := d.waits
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w = s.last
