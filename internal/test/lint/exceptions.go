@@ -14,7 +14,6 @@ var (
 		"internal/test/check.host":        35,
 		"internal/job/launch.Config":      45,
 		"internal/carrier/netstack.Stack": 29,
-		"mpi/internal/p2p.peer":           31,
 	}
 	TooManyMethods = map[string]int{
 		"internal/proto/arq.Sender":      45,

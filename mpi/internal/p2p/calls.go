@@ -14,7 +14,12 @@ import (
 // The arguments are checked: dest is a rank.
 func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 	ep.Enter()
-	err := ep.out.send(env, dest, buf)
+	var err error
+	if ep.out.eager(&ep.peers[dest], env.Context, env.Tag, view{buf: buf}, alone) {
+		ep.out.push(1)
+	} else {
+		err = ep.out.send(env, dest, buf)
+	}
 	ep.Leave()
 	return err
 }
@@ -333,12 +338,13 @@ func (ep *Endpoint) Inside() Inside { return Inside{ep} }
 // room for it. If it reports true, buf may be changed. Messages may wait for one
 // another, as those of Isend.
 func (in Inside) TrySend(env match.Envelope, dest int, buf []byte) bool {
-	return in.ep.out.trySend(env, dest, buf)
+	return in.ep.out.trySend(env, dest, view{buf: buf})
 }
 
 // TrySendTyped is TrySend of the bytes before a cursor.
 func (in Inside) TrySendTyped(env match.Envelope, dest int, cur dtype.Cursor) bool {
-	return in.ep.out.trySendTyped(env, dest, cur)
+	d := dataOf(cur)
+	return in.ep.out.trySend(env, dest, d.view())
 }
 
 // IsendTyped is Endpoint.IsendTyped.

@@ -40,7 +40,7 @@ type card struct {
 
 // Card returns what the other ranks must know to connect to this one.
 func (ep *Endpoint) Card() string {
-	s := fmt.Sprintf("%s=%d %s=%d %s=%s %s=%v", cardVersion, Version, cardEager, ep.cfg.EagerMax, cardAddr, ep.net.addr, cardTransport, ep.cfg.Transport)
+	s := fmt.Sprintf("%s=%d %s=%d %s=%s %s=%v", cardVersion, Version, cardEager, ep.cfg.EagerMax, cardAddr, ep.net.ctx.Addr(), cardTransport, ep.cfg.Transport)
 	if ep.net.conn != nil {
 		s += fmt.Sprintf(" %s=%s", cardRC, ep.net.conn.listener.LocalAddr())
 	}
@@ -116,7 +116,7 @@ func (ep *Endpoint) meet(i int, c *card) error {
 	p.eagerFar = int32(min(ep.cfg.EagerMax, c.eager))
 	p.eagerMax, p.eagerCap = p.eagerFar, p.eagerFar
 	p.saidBye = mono.Never
-	if p.self = i == int(ep.rank); p.self {
+	if p.self {
 		return nil
 	}
 	if c.transport != ep.cfg.Transport {
@@ -130,23 +130,9 @@ func (ep *Endpoint) meet(i int, c *card) error {
 		p.watched = ep.cfg.Transport == Hybrid
 	}
 	if ep.net.qp != nil {
-		if err := ep.net.meetDatagrams(i, p, c); err != nil {
+		if err := ep.net.meet(p, c); err != nil {
 			return err
 		}
 	}
-	return ep.near.meet(i, p, c)
-}
-
-// meetDatagrams makes a peer one that datagrams reach.
-func (nw *network) meetDatagrams(i int, p *peer, c *card) error {
-	ah, err := nw.pd.CreateAH(c.addr)
-	if err != nil {
-		return err
-	}
-	ah.UserData = uint64(i) + 1
-	p.qp, p.ah = nw.qp, ah
-	if nw.rel != nil {
-		return nw.meetUD(p, c)
-	}
-	return nil
+	return ep.near.meet(p, c)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/xwarp/xwarp/internal/carrier/shm"
-	"github.com/xwarp/xwarp/mpi/internal/match"
+	"github.com/xwarp/xwarp/internal/progress"
 )
 
 // Ranks of one host reach one another through shared memory. A message that is
@@ -25,42 +25,32 @@ import (
 // A rank decides with its first message to a neighbour whether it goes by a channel
 // or through the network; the two directions decide for themselves.
 
-// Spins are looks at the channels before a step of the engine, which looks at the
-// network too: that may be a system call, a hundred times as long. A step comes
-// before a rank gives its core away, too: 8 ranks on 4 cores take 66 us for a
-// barrier when they spin for long and 32 when they do not.
-const (
-	spinsMost  = 200 // after something came
-	spinsLeast = 4   // when nothing came for long, or cores are scarce
-	hitsMost   = 32  // messages in a row before the network has its turn
-	stepEvery  = 4   // questions whether something is done before it has
-)
-
 // neighbours is what reaches the ranks of this host.
 type neighbours struct {
-	ep       *Endpoint
+	stats    *Stats
+	cfg      *Config
+	eng      *progress.Engine
 	channels *shm.Channels // or nil
-	batch    channelBatch
-	pullCost *shm.PullCost // nil: not measured yet; zero: that has failed
+	latest   *peer         // that the last short nonblocking send went to; nil when something else came after
+	batch    batch
+	in       [channelBatchRoom]byte // a batch that has come
+	pullCost *shm.PullCost          // nil: not measured yet; zero: that has failed
 }
 
 // openChannels opens this rank's end of all channels, where there can be any.
 func (nb *neighbours) open() error {
-	ep := nb.ep
-	if !ep.cfg.Shared || ep.cfg.Size == 1 {
+	cfg := nb.cfg
+	if !cfg.Shared || cfg.Size == 1 {
 		return nil
 	}
-	l, err := shm.OpenChannels(shm.ChannelsConfig{Rank: ep.cfg.Rank, NoPull: ep.cfg.NoPull, Message: headerLen + ep.cfg.EagerNear})
+	l, err := shm.OpenChannels(shm.ChannelsConfig{Rank: cfg.Rank, NoPull: cfg.NoPull, Message: headerLen + cfg.EagerNear})
 	if err != nil {
 		return fmt.Errorf("no shared memory for the ranks of this host: %w (XWARP_SHARED=0 does without)", err)
 	}
-	if !ep.eng.WatchBell(l) {
+	if !nb.eng.WatchBell(l) {
 		return l.Close() // nothing wakes this engine: it is of a simulation
 	}
-	nb.channels, ep.maxSpins = l, spinsMost
-	if ep.eng.Crowded() {
-		ep.maxSpins = spinsLeast
-	}
+	nb.channels = l
 	return nil
 }
 
@@ -68,9 +58,9 @@ func (nb *neighbours) close() error {
 	if nb.channels == nil {
 		return nil
 	}
-	nb.ep.eng.Unwatch(nb.channels.FD())
+	nb.eng.Unwatch(nb.channels.FD())
 	err := nb.channels.Close()
-	nb.channels, nb.batch.last, nb.batch.way = nil, nil, nil
+	nb.channels, nb.latest, nb.batch.to = nil, nil, nil
 	return err
 }
 
@@ -79,30 +69,29 @@ func (nb *neighbours) site() string {
 	if nb.channels == nil {
 		return ""
 	}
-	return fmt.Sprintf(" %s=%d:%s %s=%d", cardChannel, nb.ep.cfg.Host, nb.channels.Name(), cardNear, nb.most())
+	return fmt.Sprintf(" %s=%d:%s %s=%d", cardChannel, nb.cfg.Host, nb.channels.Name(), cardNear, nb.most())
 }
 
 // nearMost returns the length of the longest message that this end's channels may carry.
 func (nb *neighbours) most() int {
-	if nb.ep.cfg.Calibrate {
+	if nb.cfg.Calibrate {
 		return nb.channels.MaxMessage() - headerLen
 	}
-	return nb.ep.cfg.EagerNear
+	return nb.cfg.EagerNear
 }
 
 // meetChannel gives a peer a channel, if it is near.
-func (nb *neighbours) meet(i int, p *peer, c *card) error {
-	ep := nb.ep
-	if nb.channels == nil || c.host != ep.cfg.Host || !nb.channels.Near(c.channel) {
+func (nb *neighbours) meet(p *peer, c *card) error {
+	if nb.channels == nil || c.host != nb.cfg.Host || !nb.channels.Near(c.channel) {
 		return nil
 	}
-	way, err := nb.channels.Add(i, c.channel)
+	way, err := nb.channels.Add(int(p.rank), c.channel)
 	if err != nil {
 		return err
 	}
 	p.near, p.channel = way, way
-	p.eagerMax = int32(min(ep.cfg.EagerNear, c.near))
-	if p.eagerCap = p.eagerMax; ep.cfg.Calibrate {
+	p.eagerMax = int32(min(nb.cfg.EagerNear, c.near))
+	if p.eagerCap = p.eagerMax; nb.cfg.Calibrate {
 		p.tune = &tuner{}
 		p.eagerCap = int32(min(nb.most(), c.near))
 	}
@@ -116,151 +105,92 @@ func parseSite(s string) (host int, name string, err error) {
 	return host, name, err
 }
 
-// putEager sends a message. false means no room.
-func (nb *neighbours) putEager(env match.Envelope, p *peer, buf []byte) bool {
-	nb.flush()
-	b, ok := p.channel.Reserve(headerLen + len(buf))
-	if !ok {
-		return nb.noRoom(p)
+// eager sends a message of n bytes that others may follow: in a batch if it is short and one
+// went to p before it. false means no room; then nothing happened.
+func (nb *neighbours) eager(p *peer, h front, v view, n int) bool {
+	if n > channelBatchedMax {
+		return nb.put(p, h, v, n)
 	}
-	h := header{kind: kindEager, context: env.Context, source: nb.ep.rank, tag: env.Tag}
-	h.put(b)
-	if len(buf) >= tuneTimed && p.tune.due() {
-		nb.copyTimed(p, b[headerLen:], buf)
-	} else {
-		copy(b[headerLen:], buf)
+	if p == nb.latest && nb.coalesce(p, h, v, n) {
+		return true
 	}
-	p.channel.Commit(headerLen + len(buf))
-	p.used = true
-	nb.ep.groups.counted(env.Context, true)
+	if !nb.put(p, h, v, n) {
+		return false
+	}
+	nb.latest = p
 	return true
 }
 
-// put sends a header and the next n bytes of d. false means no room.
-func (nb *neighbours) put(p *peer, h *header, d *data, n int) bool {
+// put sends a header and n bytes of a message behind it.
+func (nb *neighbours) put(p *peer, h front, v view, n int) bool {
 	nb.flush()
 	b, ok := p.channel.Reserve(headerLen + n)
 	if !ok {
 		return nb.noRoom(p)
 	}
 	h.put(b)
-	switch {
-	case n >= tuneTimed && !d.typed && p.tune.due():
-		nb.copyTimed(p, b[headerLen:], d.buf)
-	case n > 0:
-		d.peek(b[headerLen:])
+	if n >= tuneTimed && v.cur == nil && p.tune.due() {
+		nb.copyTimed(p, b[headerLen:], v.buf)
+	} else {
+		v.copyTo(b[headerLen:])
 	}
 	p.channel.Commit(headerLen + n)
 	p.used = true
 	return true
 }
 
-// putHead sends the first n bytes of ep.head.
-func (nb *neighbours) putHead(p *peer, n int) bool {
+// word sends b.
+func (nb *neighbours) word(p *peer, b []byte) bool {
 	nb.flush()
-	if !p.channel.Put(nb.ep.net.head[:n], nil) {
+	if !p.channel.Put(b, nil) {
 		return nb.noRoom(p)
 	}
 	p.used = true
 	return true
 }
 
+// coalesce appends a short message to the batch to p. They are committed when it is full,
+// when anything else is sent through a channel, and with the next call that makes progress
+// or ends a request; every request of theirs has to be ended. false means no room.
+func (nb *neighbours) coalesce(p *peer, h front, v view, n int) bool {
+	t := &nb.batch
+	if t.to == nil || !t.fits(n) {
+		nb.commit()
+		b, ok := p.channel.Reserve(channelBatchRoom)
+		if !ok {
+			return false
+		}
+		t.open(p, h, b)
+		nb.latest = p
+	}
+	t.add(h, v, n)
+	return true
+}
+
+// flush commits the open batch, if there is one. It is small enough to be
+// inlined, for most calls find none.
+func (nb *neighbours) flush() {
+	if nb.latest != nil {
+		nb.commit()
+	}
+}
+
+func (nb *neighbours) commit() {
+	if t := &nb.batch; t.to != nil {
+		t.to.near.Commit(t.n)
+		t.to = nil
+	}
+	nb.latest = nil
+}
+
 // noRoom looks why a channel takes nothing. When there is no way to the peer through
 // shared memory, for want of descriptors for example, it becomes one that is
 // reached through the network: nothing was sent to it before.
 func (nb *neighbours) noRoom(p *peer) bool {
-	nb.ep.Stats.Queued++
+	nb.stats.Queued++
 	if err := p.channel.Err(); err != nil && !errors.Is(err, shm.ErrGone) {
-		p.channel, p.tune, p.eagerTop, p.eagerCap = nil, nil, p.eagerFar, p.eagerFar
-		p.eagerMax = min(p.eagerMax, p.eagerFar) // -1 while it wants none
+		p.channel, p.tune, p.eagerCap = nil, nil, p.eagerFar
+		p.setTop(int(p.eagerFar))
 	}
 	return false
 }
-
-// pollChannels takes in what neighbours have put, up to budget messages, and goes
-// on with what is pulled.
-func (pl *poller) pollChannels(budget int) int {
-	ep := pl.ep
-	ep.near.flush()
-	n := 0
-	for n < budget {
-		from, b := ep.near.channels.Next()
-		if b == nil {
-			break
-		}
-		pl.arrivedNear(int32(from.Rank()), b)
-		ep.near.channels.Release()
-		n++
-	}
-	if ep.pulls.queue.head != nil {
-		n += ep.pulls.step()
-	}
-	for way := ep.near.channels.Lost(); way != nil; way = ep.near.channels.Lost() {
-		pl.lostNear(way)
-		n++
-	}
-	return n
-}
-
-// spin looks at the channels for a while, and reports whether something moved.
-func (d *driver) spin() bool {
-	if d.ep.net.posts > 0 || d.hits >= hitsMost {
-		d.hits = 0
-		return false
-	}
-	for range d.spins {
-		if d.look() {
-			d.spins = d.maxSpins
-			d.hits++
-			return true
-		}
-	}
-	d.spins = max(d.spins/2, spinsLeast)
-	return false
-}
-
-// look looks at the channels once, and reports whether something moved.
-func (d *driver) look() bool {
-	ep := d.ep
-	n := ep.poller.pollChannels(1)
-	if ep.out.stuck.head != nil {
-		n += ep.out.advanceStuck()
-	}
-	if n == 0 {
-		return false
-	}
-	ep.eng.Moved()
-	ep.poller.advanceHook()
-	return true
-}
-
-// glance makes progress for a caller that does not wait but asks again and again,
-// with a look at the network every now and then.
-func (d *driver) glance() {
-	if d.ep.near.channels != nil && d.ep.net.posts == 0 && d.hits < hitsMost {
-		d.hits++
-		if d.look() || d.hits%stepEvery != 0 {
-			return
-		}
-	}
-	d.hits = 0
-	d.step()
-}
-
-// arrivedNear handles what a neighbour has put. Its bytes may change at any
-// time, so that each is read once.
-func (pl *poller) arrivedNear(rank int32, b []byte) {
-	ep := pl.ep
-	var h header
-	if !h.parse(b, len(ep.peers)) || h.source != rank || h.kind == kindHead || h.kind == kindRest {
-		ep.Stats.Malformed++ // nothing comes in pieces through a channel
-		return
-	}
-	if h.near = true; h.kind == kindBatch && len(b) <= channelBatchRoom {
-		b = ep.near.batch.in[:copy(ep.near.batch.in[:], b)] // at once: so all its cache lines come at the same time
-	}
-	pl.handle(&h, b)
-}
-
-// lostNear handles the end of a neighbour.
-func (pl *poller) lostNear(way *shm.Channel) { pl.ep.failures.left(way.Rank(), way.Err().Error()) }

@@ -105,7 +105,7 @@ func TestChannelTrain_lostPeer(t *testing.T) {
 	ep, env := w.eps[0], word(0, 1)
 	w.talk(0, 1, 1)
 	sends := []*Request{ep.Isend(env, 1, []byte{2}), ep.Isend(env, 1, []byte{3})}
-	if ep.near.batch.way == nil {
+	if ep.near.batch.to == nil {
 		t.Fatal("no batch is open")
 	}
 	ep.failures.failPeer(1, fmt.Errorf("gone"))

@@ -42,8 +42,8 @@ func (pu *pulls) putOffer(r *Request, p *peer) int {
 		atomic.StoreUint64(&r.guard[0], guardWord(r.wireID()))
 		o.addr, o.guard = mem.AddressOf(r.data.buf), mem.AddressOf(mem.BytesOf(r.guard))
 	}
-	binary.BigEndian.PutUint64(pu.ep.net.head[rtsLen:], o.addr)
-	binary.BigEndian.PutUint64(pu.ep.net.head[rtsLen+8:], o.guard)
+	binary.BigEndian.PutUint64(pu.ep.out.head[rtsLen:], o.addr)
+	binary.BigEndian.PutUint64(pu.ep.out.head[rtsLen+8:], o.guard)
 	return rtsLen + offerLen
 }
 
@@ -72,7 +72,7 @@ func parseOffer(h *header, b []byte) offer {
 
 // startPull lets the steps that follow pull the data of r.
 func (pu *pulls) start(r *Request) {
-	r.state = pulling
+	r.state = waitTurn
 	pu.queue.push(r)
 }
 

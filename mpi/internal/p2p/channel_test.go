@@ -146,7 +146,7 @@ func TestChannel_senderGivesUp(t *testing.T) {
 	send := w.eps[0].Isend(word(0, 1), 1, make([]byte, 100_000))
 	w.until(func() bool { return w.eps[1].match.unexpected.Len() > 0 })
 	recv := w.eps[1].Irecv(word(0, 1), make([]byte, 100_000))
-	if recv.state != pulling {
+	if recv.state != waitTurn {
 		t.Skip("process_vm_readv is not allowed here")
 	}
 	send.fail(gaveUp(0))
@@ -167,7 +167,7 @@ func TestChannel_unreadable(t *testing.T) {
 	send := w.eps[0].Isend(word(0, 1), 1, src)
 	w.until(func() bool { return w.eps[1].match.unexpected.Len() > 0 })
 	recv := w.eps[1].Irecv(word(0, 1), dst)
-	if recv.state != pulling {
+	if recv.state != waitTurn {
 		t.Skip("process_vm_readv is not allowed here")
 	}
 	recv.offer.addr = 8
@@ -428,7 +428,7 @@ func TestChannel_senderHasRevoked(t *testing.T) {
 	send := w.eps[0].Isend(env, 1, make([]byte, 100_000))
 	w.until(func() bool { return w.eps[1].match.unexpected.Len() > 0 })
 	recv := w.eps[1].Irecv(env, make([]byte, 100_000))
-	if recv.state != pulling {
+	if recv.state != waitTurn {
 		t.Skip("process_vm_readv is not allowed here")
 	}
 	w.eps[0].Revoke(2)

@@ -77,7 +77,7 @@ func (t *tuner) limit(cost shm.PullCost, most int) int {
 
 // copyTimed copies into the channel to p, and times that.
 func (nb *neighbours) copyTimed(p *peer, dst, src []byte) {
-	clock := nb.ep.eng.Clock()
+	clock := nb.eng.Clock()
 	before := clock.Now()
 	n := copy(dst, src)
 	nb.tuned(p, n, clock.Now().Sub(before))
@@ -97,16 +97,13 @@ func (nb *neighbours) tuned(p *peer, n int, took mono.Duration) {
 		}
 		top = p.tune.limit(cost, top)
 	}
-	p.eagerTop = int32(top)
-	if p.eagerMax >= 0 { // else it wants none now
-		p.eagerMax = p.eagerTop
-	}
+	p.setTop(top)
 }
 
 // pulling returns what it takes to pull, 0 if that cannot be measured.
 func (nb *neighbours) pulling() shm.PullCost {
 	if nb.pullCost == nil {
-		c, ok := shm.MeasurePull(nb.ep.eng.Clock())
+		c, ok := shm.MeasurePull(nb.eng.Clock())
 		if !ok {
 			c = shm.PullCost{}
 		}

@@ -50,25 +50,14 @@ func (ep *Endpoint) Drain() {
 	}
 }
 
-// stepUntil makes one step and sleeps until t at the latest.
-func (d *driver) stepUntil(t mono.Time) {
-	ep := d.ep
-	ep.poller.wakeAt = t
-	if d.step() == 0 {
-		d.waits.target = nil
-		ep.eng.Park()
-	}
-	ep.poller.wakeAt = mono.Never
-}
-
 // undrained reports whether an acknowledgement is still to be waited for, and
 // when the first wait for one that may never come ends.
 func (ep *Endpoint) undrained() (waiting bool, until mono.Time) {
 	now := ep.eng.Clock().Now()
 	until = mono.Never
 	for _, r := range ep.requests.all {
-		if !r.detached || r.state == free || r.state == posted || r.state == matchSelf {
-			continue // posted and matchSelf: the user has freed it, and it has met nothing
+		if !r.detached || r.state == free || r.state == posted || ep.peers[r.peer].self {
+			continue // posted, and those to the own rank: the user has freed it, and it has met nothing
 		}
 		p := &ep.peers[r.peer]
 		switch end := p.saidBye.Add(byeGrace); {

@@ -64,8 +64,7 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	ep.requests.ep = ep
 	ep.match.ep = ep
 	ep.out.ep = ep
-	ep.net.ep = ep
-	ep.near.ep = ep
+	ep.near.cfg, ep.near.eng, ep.near.stats = &ep.cfg, ep.eng, &ep.Stats
 	ep.poller.ep, ep.poller.wakeAt = ep, mono.Never
 	ep.rendezvous.ep = ep
 	ep.writes = writes{ep: ep, most: min(ctx.Attr().MaxMsg, 1<<30), wr: verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Signaled, NumSGE: 1}}
@@ -75,11 +74,14 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	if cfg.tunesIdle {
 		ep.pieces.most = idleMost
 	}
+	for i := range ep.peers {
+		ep.peers[i].rank, ep.peers[i].self = int32(i), i == cfg.Rank
+	}
 	if cfg.Aborted != nil || cfg.Deaths != nil {
 		ep.failures.abortAt = ep.eng.Clock().Now().Add(abortInterval)
 	}
 	ep.eng.SetSleepHook(ep.waits)
-	if err := ep.net.create(ctx); err != nil {
+	if err := ep.net.create(ctx, ep); err != nil {
 		return nil, errors.Join(err, ep.Close())
 	}
 	if cfg.Numbers {
@@ -89,6 +91,10 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 		ep.lock = newProgressLock(ep)
 	}
 	ep.eng.Add(&ep.poller)
+	ep.maxSpins = spinsMost
+	if ep.eng.Crowded() {
+		ep.maxSpins = spinsLeast
+	}
 	if err := ep.near.open(); err != nil {
 		return nil, errors.Join(err, ep.Close())
 	}
@@ -104,29 +110,5 @@ func (ep *Endpoint) Close() error {
 	ep.Enter()
 	defer ep.Leave()
 	ep.eng.Remove(&ep.poller)
-	errs := []error{ep.near.close()}
-	if ep.net.conn != nil {
-		errs = append(errs, ep.net.conn.close())
-		ep.net.conn = nil
-	}
-	switch {
-	case ep.net.rel != nil:
-		errs = append(errs, ep.net.rel.Close())
-	case ep.net.qp != nil:
-		ep.net.qp.Destroy()
-	}
-	if ep.net.srq != nil {
-		errs = append(errs, ep.net.srq.Destroy())
-		ep.net.srq = nil
-	}
-	for _, b := range []*buffers{&ep.net.rx, &ep.net.tx} {
-		if b.mr != nil {
-			errs = append(errs, b.mr.Dereg())
-		}
-		if b.bytes != nil {
-			ep.net.arena.Free(b.at)
-		}
-		*b = buffers{}
-	}
-	return errors.Join(errs...)
+	return errors.Join(ep.near.close(), ep.net.close())
 }

@@ -202,9 +202,9 @@ func (fs *failures) leave(p *peer) {
 // other one waiting.
 func (fs *failures) overtaken(r *Request) error {
 	switch r.state {
-	case sendData, sendCTS, sendRead, sendNotice, waitFIN, waitAck, waitRest, pulling, waitRoom, waitRead, recalled:
+	case sendData, sendCTS, sendRead, sendNotice, waitFIN, waitAck, waitRest, waitTurn, waitRead, lingering:
 		return nil
-	case sendSplit:
+	case sendEager:
 		if r.written > 0 {
 			return nil
 		}
@@ -222,7 +222,7 @@ func (fs *failures) failRequests(why func(*Request) error) {
 	ep.pulls.queue.fail(why)
 	for _, r := range ep.requests.all {
 		switch r.state {
-		case posted, matchSelf, waitCTS, waitFIN, waitAck, waitRest, waitRead, recalled:
+		case posted, waitCTS, waitFIN, waitAck, waitRest, waitRead, lingering:
 		default:
 			continue // it was in a queue, or is none, or has ended
 		}
@@ -295,6 +295,11 @@ func (fs *failures) neighbours(members []int32, f func(rank int)) {
 			}
 		}
 	}
+}
+
+// open reports whether messages may go to a peer: nobody who matters is lost.
+func (fs *failures) open(p *peer, env match.Envelope) bool {
+	return !fs.impaired || p.err == nil && fs.broken(env) == nil
 }
 
 // hopeless returns why a receive cannot be served any more, or nil.

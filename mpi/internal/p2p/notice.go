@@ -33,21 +33,21 @@ func (s *sender) postNotice(r *Request, p *peer) bool {
 	ep := s.ep
 	h := header{kind: r.notice, context: r.entry.Context, source: ep.rank, tag: r.entry.Tag, id: r.remote}
 	for {
-		n := copy(ep.net.head[headerLen:headerLen+ep.net.inlineMax&^7], r.data.buf)
+		n := copy(s.head[headerLen:headerLen+ep.net.inlineMax&^7], r.data.buf)
 		left := len(r.data.buf) - n
 		if n > 0 {
 			h.tag = int32(left)
 		}
-		h.put(ep.net.head[:])
+		h.put(s.head[:])
 		if left == 0 {
 			break
 		}
-		if !s.postInline(p, r.peer, headerLen+n) {
+		if !s.word(p, headerLen+n) {
 			return false
 		}
 		r.data.buf = r.data.buf[n:]
 	}
-	if !s.postSignaled(p, r, headerLen+len(r.data.buf)) {
+	if !s.lastWord(p, r, headerLen+len(r.data.buf)) {
 		return false
 	}
 	if r.notice == kindSwitch {

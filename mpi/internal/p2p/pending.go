@@ -4,8 +4,8 @@ package p2p
 // none waits that has to go before.
 func (p *peer) ready() bool { return p.reachable() && p.pending.head == nil }
 
-// reachable reports whether there is a way to a peer now.
-func (p *peer) reachable() bool { return p.channel != nil || p.qp != nil }
+// takes reports whether a message of n bytes may go to a peer at once, and whole.
+func (p *peer) takes(n int) bool { return n <= int(p.eagerMax) && p.ready() }
 
 // advanceOrQueue does the next step of r now, or when there is room for it.
 // Requests to one peer take their turn, so that messages stay in order.
@@ -16,13 +16,13 @@ func (s *sender) advanceOrQueue(r *Request) {
 	}
 	p.pending.push(r)
 	s.goOn(p)
-	s.reach(p, r.peer)
+	s.reach(p)
 }
 
 // reach begins to connect with a peer if there is no other way.
-func (s *sender) reach(p *peer, rank int32) {
+func (s *sender) reach(p *peer) {
 	if !p.reachable() && s.ep.net.conn != nil {
-		s.ep.net.conn.reach(p, rank)
+		s.ep.net.conn.reach(p)
 	}
 }
 
@@ -65,7 +65,7 @@ func (s *sender) advancePeer(p *peer) (n int) {
 		p.pending.pop()
 		if !s.advance(r) {
 			p.putBack(r)
-			s.reach(p, r.peer)
+			s.reach(p)
 			break
 		}
 		n++

@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/shm"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -59,7 +60,7 @@ func (pl *poller) Poll(now mono.Time, budget int) int {
 	}
 	n += pl.advanceHook()
 	if ep.net.batch.to != nil { // it had no room, or somebody else made the step
-		ep.net.flushBatch()
+		ep.net.flush()
 	}
 	return n
 }
@@ -85,6 +86,31 @@ func (pl *poller) pollQueue(budget int) int {
 		} else {
 			pl.sent(wc)
 		}
+	}
+	return n
+}
+
+// pollChannels takes in what neighbours have put, up to budget messages, and goes
+// on with what is pulled.
+func (pl *poller) pollChannels(budget int) int {
+	ep := pl.ep
+	ep.near.flush()
+	n := 0
+	for n < budget {
+		from, b := ep.near.channels.Next()
+		if b == nil {
+			break
+		}
+		pl.arrivedNear(int32(from.Rank()), b)
+		ep.near.channels.Release()
+		n++
+	}
+	if ep.pulls.queue.head != nil {
+		n += ep.pulls.step()
+	}
+	for way := ep.near.channels.Lost(); way != nil; way = ep.near.channels.Lost() {
+		pl.lostNear(way)
+		n++
 	}
 	return n
 }
@@ -140,6 +166,24 @@ func (pl *poller) arrived(b []byte) {
 	pl.handle(&h, b)
 }
 
+// arrivedNear handles what a neighbour has put. Its bytes may change at any
+// time, so that each is read once.
+func (pl *poller) arrivedNear(rank int32, b []byte) {
+	ep := pl.ep
+	var h header
+	if !h.parse(b, len(ep.peers)) || h.source != rank || h.kind == kindHead || h.kind == kindRest {
+		ep.Stats.Malformed++ // nothing comes in pieces through a channel
+		return
+	}
+	if h.near = true; h.kind == kindBatch && len(b) <= channelBatchRoom {
+		b = ep.near.in[:copy(ep.near.in[:], b)] // at once: so all its cache lines come at the same time
+	}
+	pl.handle(&h, b)
+}
+
+// lostNear handles the end of a neighbour.
+func (pl *poller) lostNear(way *shm.Channel) { pl.ep.failures.left(way.Rank(), way.Err().Error()) }
+
 // handle is arrived behind the header.
 func (pl *poller) handle(h *header, b []byte) {
 	ep := pl.ep
@@ -191,7 +235,7 @@ func (pl *poller) sent(wc *verbs.WC) {
 	ep := pl.ep
 	switch wc.WRID >> wrKindShift {
 	case wrBuffer >> wrKindShift:
-		ep.net.txFree = append(ep.net.txFree, int32(uint32(wc.WRID))) // never grows: cap is the number of buffers
+		ep.net.give(int32(uint32(wc.WRID)))
 		p := &ep.peers[wc.WRID>>wrPeerShift&wrPeerMask]
 		if p.buffered--; p.buffered == 0 && p.idle != nil {
 			ep.pieces.arrivedPieces(p)
@@ -223,7 +267,7 @@ func (pl *poller) released(wc *verbs.WC) {
 		switch p := &ep.peers[r.peer]; {
 		case r.state.waitsForRoom():
 			p.pending.remove(r)
-		case r.state == waitRoom:
+		case r.state == waitTurn:
 			p.readers.remove(r)
 		}
 		r.fail(ep.failures.lossOf(int(r.peer), wc.Status))
@@ -236,7 +280,7 @@ func (pl *poller) released(wc *verbs.WC) {
 			ep.pieces.arrivedAsked(r)
 		}
 		if r.complete(); marked {
-			ep.switched(p)
+			ep.net.conn.switched(p)
 		}
 	}
 }

@@ -14,7 +14,7 @@ type volley struct {
 
 func (v *volley) Advance() (n int) {
 	for ; v.left > 0; v.left-- {
-		if !v.ep.out.trySend(match.Envelope{Context: 1, Tag: int32(v.left)}, 1, []byte{byte(v.left)}) {
+		if !v.ep.out.trySend(match.Envelope{Context: 1, Tag: int32(v.left)}, 1, view{buf: []byte{byte(v.left)}}) {
 			return n // no room before the next step
 		}
 		n++
@@ -58,14 +58,14 @@ func TestFollow_sendsInsideAStep(t *testing.T) {
 func TestTrySend_notWhatTakesARequest(t *testing.T) {
 	ep := newEnd(t)
 	env := match.Envelope{Context: 1}
-	if ep.out.trySend(env, 1, make([]byte, ep.cfg.EagerMax+1)) || ep.out.trySend(env, 0, nil) {
+	if ep.out.trySend(env, 1, view{buf: make([]byte, ep.cfg.EagerMax+1)}) || ep.out.trySend(env, 0, view{}) {
 		t.Error("a long message, or one to itself, was sent at once")
 	}
 	ep.failures.failPeer(2, &Error{Code: PeerLost, Peer: 2})
-	if ep.out.trySend(env, 1, nil) || ep.out.trySend(match.Envelope{}, 2, nil) {
+	if ep.out.trySend(env, 1, view{}) || ep.out.trySend(match.Envelope{}, 2, view{}) {
 		t.Error("a message of a collective was sent after a loss, or one to the lost rank")
 	}
-	if !ep.out.trySend(match.Envelope{}, 1, nil) {
+	if !ep.out.trySend(match.Envelope{}, 1, view{}) {
 		t.Error("a message to another rank was not sent")
 	}
 }

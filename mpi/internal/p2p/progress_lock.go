@@ -65,16 +65,6 @@ const (
 	waitSpins = 10_000
 )
 
-// driver makes progress for the goroutine that calls.
-type driver struct {
-	ep       *Endpoint
-	lock     *progressLock // nil: one goroutine at a time
-	waits    *waits
-	spins    int // see spin
-	hits     int // see spin
-	maxSpins int // the most that spins are
-}
-
 // newProgressLock returns a lock for ep, or nil if its engine cannot be shared.
 func newProgressLock(ep *Endpoint) *progressLock {
 	l := &progressLock{ep: ep}
@@ -87,27 +77,6 @@ func newProgressLock(ep *Endpoint) *progressLock {
 	}
 	return l
 }
-
-// Enter takes the progress lock, and Leave gives it back.
-func (d *driver) Enter() {
-	if d.lock != nil {
-		d.lock.enter()
-	}
-}
-
-// Leave ends what Enter began.
-func (d *driver) Leave() {
-	if d.lock != nil {
-		d.lock.leave()
-	}
-}
-
-// TryEnter is Enter that does not wait, and reports whether it has the lock.
-func (d *driver) TryEnter() bool { return d.lock == nil || d.lock.mu.TryLock() }
-
-// Threads reports whether several goroutines may use the endpoint at the same
-// time.
-func (d *driver) Threads() bool { return d.lock != nil }
 
 func (l *progressLock) enter() {
 	if l.mu.TryLock() {
@@ -160,22 +129,6 @@ func (l *progressLock) exit() {
 func (l *progressLock) news() bool {
 	ep := l.ep
 	return l.target == nil || ep.failures.impaired || l.target.state == done || ep.net.posts > 0 || ep.out.stuck.head != nil || ep.pulls.queue.head != nil || ep.eng.NextDeadline() < l.until
-}
-
-// progress makes one step, and waits until there may be more to do when there
-// was nothing. r is what the caller waits for; nil: anything.
-func (d *driver) progress(r *Request) {
-	if d.lock != nil {
-		d.lock.progress(r)
-		return
-	}
-	if d.ep.near.channels != nil && d.spin() {
-		return
-	}
-	if d.step() == 0 {
-		d.waits.target = r
-		d.ep.eng.Park()
-	}
 }
 
 func (l *progressLock) progress(r *Request) {

@@ -85,7 +85,7 @@ func openConnector(ep *Endpoint, ctx *verbs.Context) (c *connector, err error) {
 	if c.listener, err = c.channel.CreateID(); err != nil {
 		return nil, err
 	}
-	if err = c.listener.BindAddr(netip.AddrPortFrom(ep.net.addr.Addr(), 0)); err != nil {
+	if err = c.listener.BindAddr(netip.AddrPortFrom(ctx.Addr().Addr(), 0)); err != nil {
 		return nil, err
 	}
 	return c, c.listener.Listen(listenBacklog)
@@ -102,9 +102,9 @@ func (c *connector) init() verbs.QPInit {
 }
 
 // reach begins to connect with a peer unless that was done before.
-func (c *connector) reach(p *peer, rank int32) {
+func (c *connector) reach(p *peer) {
 	if p.link == nil && p.err == nil {
-		p.link = &link{rank: rank}
+		p.link = &link{rank: p.rank}
 		c.links++
 		c.start(p.link)
 	}
@@ -273,7 +273,7 @@ func (c *connector) established(l *link) {
 		ep.out.notify(int(l.rank), kindBye, 0, 0)
 	}
 	if ep.cfg.Transport == Hybrid {
-		ep.beginSwitch(p)
+		c.beginSwitch(p)
 		return
 	}
 	p.qp = l.qp

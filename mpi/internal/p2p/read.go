@@ -93,8 +93,8 @@ func (rd *reads) lend(r *Request) int {
 		}
 		r.mr, r.lent = mr, true
 	}
-	binary.BigEndian.PutUint32(ep.net.head[rtsLen:], r.mr.RKey())
-	binary.BigEndian.PutUint64(ep.net.head[rtsLen+4:], r.mr.Addr())
+	binary.BigEndian.PutUint32(ep.out.head[rtsLen:], r.mr.RKey())
+	binary.BigEndian.PutUint64(ep.out.head[rtsLen+4:], r.mr.Addr())
 	return rtsLen + lendLen
 }
 
@@ -106,7 +106,7 @@ func (r *Request) unlend() {
 
 // recall asks the receiver of r, which has failed, to let go of its data.
 func (r *Request) recall() {
-	r.state = recalled
+	r.state = lingering
 	r.ep.out.notify(int(r.peer), kindRecall, 0, r.wireID())
 }
 
@@ -116,7 +116,7 @@ func (p *peer) mayRead() bool { return p.err == nil && p.saidBye == mono.Never }
 // returned ends the sends that have failed, and whose memory a peer had that leaves.
 func (rd *reads) returned(rank int32) {
 	for _, r := range rd.ep.requests.all {
-		if r.state == recalled && r.peer == rank {
+		if r.state == lingering && r.lent && r.peer == rank {
 			r.complete()
 		}
 	}
@@ -150,7 +150,7 @@ func (rd *reads) start(r *Request) bool {
 func (rd *reads) post(r *Request, p *peer) bool {
 	for r.written < r.grant.size {
 		if p.reading >= readsMost {
-			r.state = waitRoom
+			r.state = waitTurn
 			p.readers.push(r)
 			return true
 		}
@@ -196,7 +196,7 @@ func (rd *reads) finish(r *Request) {
 func (rd *reads) arrivedRecall(h *header) {
 	ep := rd.ep
 	for _, r := range ep.requests.all {
-		if (r.state == sendRead || r.state == waitRoom || r.state == waitRead) && r.peer == h.source && r.remote == h.id {
+		if (r.state == sendRead || r.state == waitTurn || r.state == waitRead) && r.peer == h.source && r.remote == h.id {
 			return
 		}
 	}

@@ -132,7 +132,7 @@ func TestRead_notForAll(t *testing.T) {
 			dst = dataOf(cur)
 		}
 		want := make([]byte, c.length)
-		src.peek(want)
+		src.view().copyTo(want)
 		s := a.out.isend(env, 1, src, true)
 		for b.match.unexpected.Len() == 0 {
 			a.eng.Step()
@@ -145,7 +145,7 @@ func TestRead_notForAll(t *testing.T) {
 		r.data = dst
 		finish(t, a, b, s, b.match.irecv(env, r))
 		got := make([]byte, c.length)
-		dst.peek(got)
+		dst.view().copyTo(got)
 		if !bytes.Equal(got, want) || b.Stats.Reads != 0 || lent(a) != 0 {
 			t.Errorf("%s: %d messages were read, %d sends lend, data equal %v", name, b.Stats.Reads, lent(a), bytes.Equal(got, want))
 		}

@@ -54,7 +54,7 @@ func (mt *matching) irecvTyped(env match.Envelope, cur dtype.Cursor) *Request {
 func (mt *matching) accept(r *Request, m *message) {
 	env := m.entry.Envelope
 	switch {
-	case m.self != nil && (m.self.state != matchSelf || m.self.gen != m.id):
+	case m.self != nil && (m.self.state != waitCTS || m.self.gen != m.id):
 		r.abandon(env) // the send has failed since the message was taken out of the queue
 	case m.self != nil:
 		r.deliverSelf(env, m.self)

@@ -25,8 +25,8 @@ type writes struct {
 func (rv *rendezvous) postRTS(r *Request, p *peer) bool {
 	ep := rv.ep
 	h := header{kind: kindRTS, context: r.entry.Context, source: ep.rank, tag: r.entry.Tag, id: r.wireID()}
-	h.put(ep.net.head[:])
-	binary.BigEndian.PutUint64(ep.net.head[headerLen:], r.total)
+	h.put(ep.out.head[:])
+	binary.BigEndian.PutUint64(ep.out.head[headerLen:], r.total)
 	n := rtsLen
 	switch {
 	case p.channel != nil:
@@ -34,7 +34,7 @@ func (rv *rendezvous) postRTS(r *Request, p *peer) bool {
 	case ep.reads.lends(r, p):
 		n = ep.reads.lend(r)
 	}
-	if !ep.out.postInline(p, r.peer, n) {
+	if !ep.out.word(p, n) {
 		return false
 	}
 	ep.Stats.Rendezvous++
@@ -108,9 +108,9 @@ func (wp *writes) postCTS(r *Request, p *peer) bool {
 	if r.grant.stream {
 		h.tag = ctsStream
 	}
-	h.put(ep.net.head[:])
-	r.grant.put(ep.net.head[:])
-	if !ep.out.postInline(p, r.peer, ctsLen) {
+	h.put(ep.out.head[:])
+	r.grant.put(ep.out.head[:])
+	if !ep.out.word(p, ctsLen) {
 		return false
 	}
 	r.state = waitFIN
@@ -188,8 +188,8 @@ func (wp *writes) postData(r *Request, p *peer) bool {
 	if r.err != nil {
 		h.tag = finFailed
 	}
-	h.put(ep.net.head[:])
-	if !ep.out.postInline(p, r.peer, headerLen) {
+	h.put(ep.out.head[:])
+	if !ep.out.word(p, headerLen) {
 		return false
 	}
 	if r.state = waitAck; r.inFlight == 0 {
@@ -203,36 +203,29 @@ func (wp *writes) postData(r *Request, p *peer) bool {
 func (wp *writes) writeDirect(r *Request, p *peer, left int) int {
 	n := min(left, wp.most)
 	wr := &wp.wr
-	wr.WRID = wrRequest | uint64(r.peer)<<wrPeerShift | uint64(r.wireID())
+	wr.WRID = r.workID(wrRequest)
 	wr.RemoteAddr, wr.RKey = r.grant.addr+r.written, r.grant.rkey
 	wr.SGL[0] = verbs.SGE{Addr: r.mr.Addr() + r.written, Length: uint32(n), LKey: r.mr.LKey()}
-	if !wp.ep.net.post(p, wr) {
+	if !wp.ep.net.postFor(p, wr, r) {
 		return 0
 	}
-	r.inFlight++
 	return n
 }
 
 // writePacked copies into a buffer of ours and posts a Write from there.
 func (wp *writes) writePacked(r *Request, p *peer, left int) int {
-	ep := wp.ep
-	free := len(ep.net.txFree)
-	if free == 0 {
-		ep.Stats.Queued++
+	net := &wp.ep.net
+	slot, ok := net.take()
+	if !ok {
 		return 0
 	}
-	n := min(left, ep.net.tx.stride)
-	slot := ep.net.txFree[free-1]
-	r.data.peek(ep.net.tx.get(slot, n))
-	wr := &wp.wr
-	wr.WRID = wrBuffer | uint64(r.peer)<<wrPeerShift | uint64(slot)
-	wr.RemoteAddr, wr.RKey = r.grant.addr+r.written, r.grant.rkey
-	wr.SGL[0] = verbs.SGE{Addr: ep.net.tx.addr(slot), Length: uint32(n), LKey: ep.net.tx.mr.LKey()}
-	if !ep.net.post(p, wr) {
+	n := min(left, net.tx.stride)
+	r.data.view().copyTo(net.tx.get(slot, n))
+	wp.wr.RemoteAddr, wp.wr.RKey = r.grant.addr+r.written, r.grant.rkey
+	if !net.postBuffer(p, &wp.wr, slot, n) {
+		net.give(slot)
 		return 0
 	}
-	ep.net.txFree = ep.net.txFree[:free-1]
-	p.buffered++
 	return n
 }
 
@@ -242,7 +235,7 @@ func (wp *writes) postPiece(r *Request, p *peer, left int) int {
 	ep := wp.ep
 	h := header{kind: kindData, source: ep.rank, id: r.grant.request}
 	n := min(left, max(int(p.eagerTop), ep.net.inlineMax))
-	if !ep.out.postBuffer(&h, p, r.peer, &r.data, n) {
+	if !ep.out.piece(p, h.pack(), r.data.view(), n) {
 		return 0
 	}
 	return n
@@ -262,7 +255,7 @@ func (wp *writes) arrivedData(h *header, b []byte) {
 func (rv *rendezvous) arrivedFIN(h *header) {
 	ep := rv.ep
 	r := ep.requests.lookup(h.id)
-	if r != nil && (r.state == waitCTS && (r.offered || r.lent) || r.state == recalled) && r.peer == h.source {
+	if r != nil && (r.state == waitCTS && (r.offered || r.lent) || r.state == lingering && r.lent) && r.peer == h.source {
 		ep.pieces.arrivedAsked(r)
 		r.complete() // the receiver has it, or will not read it
 		return

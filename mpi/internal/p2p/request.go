@@ -12,23 +12,19 @@ type state uint8
 const (
 	free       state = iota
 	posted           // receive: for a message
-	matchSelf        // large send to the own rank: for its receive
-	sendEager        // to post the message
-	sendSplit        // to post the pieces of the message
+	sendEager        // to post the message, whole or in pieces
 	sendRTS          // to post the RTS
 	sendData         // to post the Writes and the FIN
 	sendCTS          // receive: to post the CTS
 	sendRead         // receive: to post the Reads
 	sendNotice       // to post a word of our own
-	waitCTS          // for the receiver
+	waitCTS          // for the receiver, or in the own rank for the receive
 	waitFIN          // receive: for the data
 	waitAck          // for the acknowledgement of what was posted
 	waitRest         // receive: for the rest of the message
-	pulling          // receive: for its turn to copy from a neighbour
-	waitRoom         // receive: for others to be read, in peer.readers
+	waitTurn         // receive: for its turn to copy from a neighbour, or for others to be read, in peer.readers
 	waitRead         // receive: for its Reads
-	recalled         // failed, but a peer may be reading the memory
-	lingering        // failed, but verbs still holds the memory
+	lingering        // failed, but verbs still holds the memory, or a peer it was lent to
 	done             // for the user to take the result
 )
 
@@ -141,6 +137,11 @@ func (rp *requestPool) spare() *Request {
 
 // wireID returns the id under which the peer knows r.
 func (r *Request) wireID() uint32 { return r.id | r.gen<<slotBits }
+
+// workID returns the id of a work request of a kind that completes to r.
+func (r *Request) workID(kind uint64) uint64 {
+	return kind | uint64(r.peer)<<wrPeerShift | uint64(r.wireID())
+}
 
 // lookup returns the request with this wire id, or nil when it is not the
 // present use of its slot.

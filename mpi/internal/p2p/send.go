@@ -1,9 +1,6 @@
 package p2p
 
 import (
-	"errors"
-
-	"github.com/xwarp/xwarp/mpi/internal/dtype"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -14,30 +11,20 @@ import (
 // second, of 32 2.0, of 64 2.6, and long messages lost nothing by it.
 const burstMax = 64
 
-// sender brings messages, and words of our own, to the transport that leads to their peer,
-// each peer's in their order.
+// sender hands messages, and words of our own, to the transport that leads to their peer,
+// those to one peer in their order.
 type sender struct {
 	ep    *Endpoint
-	stuck peerQueue // with requests for which there was no room
+	stuck peerQueue             // with requests for which there was no room
+	head  [verbs.MaxInline]byte // word that is being written
 }
 
-// send is Send for those inside.
+// send is Send of what does not go at once.
 func (s *sender) send(env match.Envelope, dest int, buf []byte) error {
-	ep := s.ep
-	p := &ep.peers[dest]
-	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.failures.open(p, env)
-	if eager && p.channel != nil && ep.near.putEager(env, p, buf) {
-		return nil
-	}
-	d := data{buf: buf}
-	if eager && s.postEager(env, p, dest, &d) {
-		s.push(1)
-		return nil
-	}
-	if p.self && s.stranded(p, env, len(buf)) {
+	if p := &s.ep.peers[dest]; p.self && s.stranded(p, env, len(buf)) {
 		return &Error{Code: Deadlock, Peer: dest, Detail: "a blocking send of this size to the own rank waits for a receive that is not posted: post it with Irecv first, or use Sendrecv"}
 	}
-	_, err := s.isend(env, dest, d, false).wait()
+	_, err := s.isend(env, dest, data{buf: buf}, false).wait()
 	return err
 }
 
@@ -49,101 +36,58 @@ func (s *sender) stranded(p *peer, env match.Envelope, n int) bool {
 }
 
 // trySend is Inside.TrySend.
-func (s *sender) trySend(env match.Envelope, dest int, buf []byte) bool {
-	ep := s.ep
-	p := &ep.peers[dest]
-	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.failures.open(p, env)
-	if eager && p.channel != nil && ep.near.putEager(env, p, buf) {
-		return true
-	}
-	d := data{buf: buf}
-	if !eager || !s.postEager(env, p, dest, &d) {
+func (s *sender) trySend(env match.Envelope, dest int, v view) bool {
+	if !s.eager(&s.ep.peers[dest], env.Context, env.Tag, v, alone) {
 		return false
 	}
 	s.push(burstMax)
 	return true
-}
-
-// trySendTyped is Inside.TrySendTyped.
-func (s *sender) trySendTyped(env match.Envelope, dest int, cur dtype.Cursor) bool {
-	p, d := &s.ep.peers[dest], dataOf(cur)
-	if d.len() > int(p.eagerMax) || !p.ready() || !s.ep.failures.open(p, env) || !s.postEager(env, p, dest, &d) {
-		return false
-	}
-	s.push(burstMax)
-	return true
-}
-
-// open reports whether messages may go to a peer: nobody who matters is lost.
-func (fs *failures) open(p *peer, env match.Envelope) bool {
-	return !fs.impaired || p.err == nil && fs.broken(env) == nil
 }
 
 // isendBytes is isend of bytes that lie side by side. Of a short message that goes
 // at once, as most do, the request holds the result and nothing else.
 func (s *sender) isendBytes(env match.Envelope, dest int, buf []byte) *Request {
-	ep := s.ep
-	p := &ep.peers[dest]
-	if len(buf) > int(p.eagerMax) || !p.ready() || !ep.failures.open(p, env) || !s.dispatch(env, p, int32(dest), buf) {
+	if !s.eager(&s.ep.peers[dest], env.Context, env.Tag, view{buf: buf}, burst) {
 		return s.isend(env, dest, data{buf: buf}, false)
 	}
-	r := ep.requests.spare()
+	r := s.ep.requests.spare()
 	r.st = Status{Source: int32(dest), Tag: env.Tag, Bytes: len(buf)}
 	r.state = done
 	s.push(burstMax)
 	return r
 }
 
-// dispatch copies a message into a channel or into a batch. false means that neither
-// will do.
-func (s *sender) dispatch(env match.Envelope, p *peer, rank int32, buf []byte) bool {
-	ep := s.ep
-	switch {
-	case p.channel != nil:
-		return ep.near.isend(env, p, buf)
-	case len(buf) > batchedMax, ep.net.posts == 0 && !p.bursts.waits():
-		return false
-	}
-	room := ep.net.appendBatch(env, p, rank, len(buf))
-	if room == nil {
-		return false
-	}
-	copy(room, buf)
-	ep.groups.counted(env.Context, false)
-	return true
-}
-
 func (s *sender) isend(env match.Envelope, dest int, d data, sync bool) *Request {
-	ep := s.ep
-	p := &ep.peers[dest]
-	n := d.len()
-	r := ep.requests.request(int32(dest), nil)
+	p := &s.ep.peers[dest]
+	r := s.ep.requests.request(int32(dest), nil)
 	r.data = d
 	r.entry.Envelope = env
-	r.total = uint64(n)
-	r.st = Status{Source: int32(dest), Tag: env.Tag, Bytes: n}
+	r.total = uint64(d.len())
+	r.st = Status{Source: int32(dest), Tag: env.Tag, Bytes: d.len()}
 	switch {
-	case ep.failures.impaired && !ep.failures.open(p, env):
+	case !s.ep.failures.open(p, env):
 		if p.err == nil {
-			r.fail(ep.failures.broken(env))
+			r.fail(s.ep.failures.broken(env))
 		} else {
 			r.fail(p.err)
 		}
 	case p.self:
 		s.sendSelf(r, sync)
 	default:
-		r.state = sendRTS
-		switch {
-		case sync:
-		case n <= int(p.eagerMax), n <= int(p.eagerCap) && p.eagerMax >= 0 && p.tune.try():
+		if r.state = sendRTS; !sync && s.unasked(p, r) {
 			r.state = sendEager
-		case ep.pieces.fits(p, r, n):
-			r.state = sendSplit
 		}
 		s.advanceOrQueue(r)
 		s.push(burstMax)
 	}
 	return r
+}
+
+// unasked decides whether a message begins without an RTS, whole or in pieces. How it
+// crosses after one, its receiver decides (rendezvous.clear).
+func (s *sender) unasked(p *peer, r *Request) bool {
+	n := int(r.total)
+	return p.eagerMax >= 0 && (n <= int(p.eagerMax) || n <= int(p.eagerCap) && p.tune.try() || s.ep.pieces.fits(p, r, n))
 }
 
 // push lets what was posted go out when it is more than n messages. verbs puts
@@ -152,9 +96,8 @@ func (s *sender) isend(env match.Envelope, dest int, d data, sync bool) *Request
 // and nonblocking ones share frames: they go by the dozen, or with the next
 // call that waits.
 func (s *sender) push(n int) {
-	ep := s.ep
-	if ep.net.posts > n && !ep.poller.polling {
-		ep.step()
+	if s.ep.net.posts > n && !s.ep.poller.polling {
+		s.ep.step()
 	}
 }
 
@@ -164,129 +107,62 @@ func (s *sender) flush() {
 	s.push(1)
 }
 
-// postEager posts header and data in one Send. false means no room; then
+// sending says which message sender.eager is to send.
+type sending uint8
+
+const (
+	alone  sending = iota
+	burst          // others may follow at once
+	queued         // it has waited for its turn, and may go whatever its length
+)
+
+// eager sends a whole message at once. false means that it must not, or no room; then
 // nothing happened.
-func (s *sender) postEager(env match.Envelope, p *peer, dest int, d *data) bool {
-	ep := s.ep
-	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
-	n := d.len()
-	if n <= batchedMax && p.channel == nil && ep.net.posts > 0 {
-		if room := ep.net.appendBatch(env, p, int32(dest), n); room != nil {
-			d.peek(room)
-			ep.groups.counted(env.Context, false)
-			return true
-		}
-	}
-	if n <= ep.net.inlineMax && p.channel == nil {
-		h.put(ep.net.head[:])
-		d.peek(ep.net.head[headerLen : headerLen+n])
-		if !s.postInline(p, int32(dest), headerLen+n) {
-			return false
-		}
-		ep.groups.counted(env.Context, false)
-		return true
-	}
-	if !s.postBuffer(&h, p, int32(dest), d, n) {
+func (s *sender) eager(p *peer, context uint32, tag int32, v view, how sending) (ok bool) {
+	ep, n := s.ep, v.len()
+	if how != queued && (!p.takes(n) || !ep.failures.open(p, match.Envelope{Context: context, Tag: tag})) {
 		return false
 	}
-	ep.groups.counted(env.Context, p.channel != nil)
-	return true
+	f := header{kind: kindEager, context: context, source: ep.rank, tag: tag}
+	h := f.pack()
+	near := p.channel != nil
+	switch {
+	case !near:
+		ok = ep.net.eager(p, h, v, how)
+	case how == burst:
+		ok = ep.near.eager(p, h, v, n)
+	default:
+		ok = ep.near.put(p, h, v, n)
+	}
+	if ok {
+		ep.groups.counted(context, near)
+	}
+	return ok
 }
 
-// postBuffer posts a header and the next n bytes of d in one Send from a buffer
-// of ours. false means no room; then nothing happened.
-func (s *sender) postBuffer(h *header, p *peer, rank int32, d *data, n int) bool {
-	ep := s.ep
+// piece sends a header and n bytes of a message behind it. false means no room.
+func (s *sender) piece(p *peer, h front, v view, n int) bool {
 	if p.channel != nil {
-		return ep.near.put(p, h, d, n)
+		return s.ep.near.put(p, h, v, n)
 	}
-	free := len(ep.net.txFree)
-	if free == 0 {
-		ep.Stats.Queued++
-		return false
-	}
-	slot := ep.net.txFree[free-1]
-	b := ep.net.tx.get(slot, headerLen+n)
-	h.put(b)
-	d.peek(b[headerLen:])
-	wr := &ep.net.long
-	wr.WRID = wrBuffer | uint64(rank)<<wrPeerShift | uint64(slot)
-	wr.SGL[0] = verbs.SGE{Addr: ep.net.tx.addr(slot), Length: uint32(len(b)), LKey: ep.net.tx.mr.LKey()}
-	if !ep.net.post(p, wr) {
-		return false
-	}
-	ep.net.txFree = ep.net.txFree[:free-1]
-	p.buffered++
-	if len(b) > ep.net.maxSeg {
-		ep.net.posts = burstMax + 1 // only its first datagram has left: the rest needs a step
-	}
-	return true
+	return s.ep.net.sendBuffer(p, h, v, n)
 }
 
-// post hands a work request to the queue pair that leads to p. Everything that
-// is sent through the network passes here. false means no room.
-func (nw *network) post(p *peer, wr *verbs.SendWR) bool {
-	if p == nw.batch.to && !nw.flushBatch() { // it is before this one
-		return false
-	}
-	wr.AH = p.ah
-	var err error
-	if p.rel != nil {
-		err = nw.rel.PostSend(p.rel, wr)
-	} else {
-		err = p.qp.PostSend(wr)
-	}
-	if err != nil {
-		return nw.refused(err)
-	}
-	nw.posts++
-	nw.latest = p
-	if p.used = true; p.watched {
-		nw.ep.count(p, wr)
-	}
-	return true
-}
-
-// postInline posts the first n bytes of ep.head. Nobody is told when they have
-// arrived, only when they have not.
-func (s *sender) postInline(p *peer, rank int32, n int) bool {
-	ep := s.ep
+// word sends the first n bytes of s.head. Nobody is told when they have arrived, only
+// when they have not. false means no room.
+func (s *sender) word(p *peer, n int) bool {
 	if p.channel != nil {
-		return ep.near.putHead(p, n)
+		return s.ep.near.word(p, s.head[:n])
 	}
-	wr := &ep.net.inline
-	wr.WRID = wrNone | uint64(rank)<<wrPeerShift
-	wr.Flags = verbs.Inline
-	wr.InlineData = ep.net.head[:n]
-	return ep.net.post(p, wr)
+	return s.ep.net.sendInline(p, s.head[:n])
 }
 
-// postSignaled is postInline for the last word of a request: the completion
-// comes back to r.
-func (s *sender) postSignaled(p *peer, r *Request, n int) bool {
-	ep := s.ep
+// lastWord is word for the last one of a request: the completion comes back to r.
+func (s *sender) lastWord(p *peer, r *Request, n int) bool {
 	if p.channel != nil {
-		return ep.near.putHead(p, n) // it is there, and r has nothing in flight
+		return s.ep.near.word(p, s.head[:n]) // it is there, and r has nothing in flight
 	}
-	wr := &ep.net.inline
-	wr.WRID = wrRequest | uint64(r.peer)<<wrPeerShift | uint64(r.wireID())
-	wr.Flags = verbs.Inline | verbs.Signaled
-	wr.InlineData = ep.net.head[:n]
-	if !ep.net.post(p, wr) {
-		return false
-	}
-	r.inFlight++
-	return true
-}
-
-// refused counts a full queue. Any other refusal of a request that we built is
-// a bug of ours.
-func (nw *network) refused(err error) bool {
-	if !errors.Is(err, verbs.ErrQueueFull) {
-		panic("p2p: verbs refused a work request: " + err.Error())
-	}
-	nw.ep.Stats.Queued++
-	return false
+	return s.ep.net.sendTold(p, r, s.head[:n])
 }
 
 // advance posts what r is about to post. false means no room yet.
@@ -295,20 +171,17 @@ func (s *sender) advance(r *Request) bool {
 	p := &ep.peers[r.peer]
 	switch r.state {
 	case sendEager:
-		if p.eagerMax < 0 || r.total > uint64(p.eagerCap) { // the peer has asked for that meanwhile, or there is no channel to it
-			r.state = sendRTS
+		switch {
+		case r.written == 0 && (p.eagerMax < 0 || p.eagerCap == 0 && r.total > 0):
+			r.state = sendRTS // the peer has asked for that meanwhile, or there is no channel to it
 			return ep.rendezvous.postRTS(r, p)
+		case r.total > uint64(p.eagerCap):
+			return ep.pieces.post(r, p)
 		}
-		if !s.postEager(r.entry.Envelope, p, int(r.peer), &r.data) {
+		if !s.eager(p, r.entry.Context, r.entry.Tag, r.data.view(), queued) {
 			return false
 		}
 		r.complete()
-	case sendSplit:
-		if r.written == 0 && p.eagerMax < 0 {
-			r.state = sendRTS
-			return ep.rendezvous.postRTS(r, p)
-		}
-		return ep.pieces.post(r, p)
 	case sendRTS:
 		return ep.rendezvous.postRTS(r, p)
 	case sendCTS:
@@ -342,11 +215,11 @@ func (s *sender) sendSelf(r *Request, sync bool) {
 	m.entry.Envelope = env
 	m.kind, m.size = kindEager, r.total
 	if eager {
-		r.data.peek(m.data)
+		r.data.view().copyTo(m.data)
 		r.complete()
 	} else {
 		m.self, m.id = r, r.gen
-		r.state = matchSelf
+		r.state = waitCTS
 	}
 	ep.match.keep(m, ep.rank)
 }

@@ -56,13 +56,12 @@ func (pc *pieces) post(r *Request, p *peer) bool {
 			h = header{kind: kindHead, context: env.Context, source: ep.rank, tag: env.Tag, id: uint32(r.total)}
 		}
 		n := int(min(r.total-r.written, uint64(p.eagerTop)))
-		if !ep.out.postBuffer(&h, p, r.peer, &r.data, n) {
+		if !ep.out.piece(p, h.pack(), r.data.view(), n) {
 			return false
 		}
 		p.answered = false
 		r.written += uint64(n)
 		r.data.skip(n)
-		r.state = sendSplit
 	}
 	ep.groups.counted(r.entry.Context, false)
 	r.complete()

@@ -13,12 +13,11 @@ import (
 // completions, but the messages that arrive lie in memory of its own.
 
 // createUD makes the endpoint's way out one over a UD queue pair.
-func (nw *network) createUD(ctx *verbs.Context) (err error) {
-	ep := nw.ep
-	nw.rel, err = reliable.New(ctx, nw.pd, reliable.Config{
-		MaxMessage: max(headerLen+ep.cfg.EagerMax, verbs.MaxInline),
-		Buffer:     ep.cfg.Receives * (headerLen + ep.cfg.EagerMax),
-		ARQ:        ctx.Dgram(),
+func (nw *network) createUD(cfg *Config, size int) (err error) {
+	nw.rel, err = reliable.New(nw.ctx, nw.pd, reliable.Config{
+		MaxMessage: size,
+		Buffer:     cfg.Receives * (headerLen + cfg.EagerMax),
+		ARQ:        nw.ctx.Dgram(),
 	})
 	if err != nil {
 		return err
@@ -26,7 +25,7 @@ func (nw *network) createUD(ctx *verbs.Context) (err error) {
 	nw.qp = nw.rel.QP()
 	nw.inlineMax = reliable.MaxInline - headerLen
 	nw.maxSeg -= reliable.HeaderLen
-	return nw.carveSends()
+	return nil
 }
 
 // cardUD is what peers must know of it.

@@ -76,17 +76,17 @@ func (s *waits) describe(r *Request) {
 	switch r.state {
 	case posted:
 		w.For, w.Bytes = "a message", r.data.len()
-	case sendCTS, sendRead, waitFIN, waitRest, pulling, waitRoom, waitRead:
+	case sendCTS, sendRead, waitFIN, waitRest, waitTurn, waitRead:
 		w.For = "the rest of a message"
-	case waitCTS, matchSelf:
+	case waitCTS:
 		w.For = "the receive of a message"
-	case sendEager, sendSplit, sendRTS, sendData:
+	case sendEager, sendRTS, sendData:
 		w.For = "room to send a message"
 	case waitAck:
 		w.For = "the acknowledgement of a message"
 	}
 	switch r.state {
-	case posted, sendCTS, sendRead, waitFIN, waitRest, pulling, waitRoom, waitRead:
+	case posted, sendCTS, sendRead, waitFIN, waitRest, waitTurn, waitRead:
 		w.From = true
 	}
 }
