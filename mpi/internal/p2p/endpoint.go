@@ -45,7 +45,6 @@ type Endpoint struct {
 	near       neighbours
 	poller     poller
 	rendezvous rendezvous
-	writes     writes
 	reads      reads
 	pulls      pulls
 	pieces     pieces
@@ -66,8 +65,7 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	ep.out.ep = ep
 	ep.near.cfg, ep.near.eng, ep.near.stats = &ep.cfg, ep.eng, &ep.Stats
 	ep.poller.ep, ep.poller.wakeAt = ep, mono.Never
-	ep.rendezvous.ep = ep
-	ep.writes = writes{ep: ep, most: min(ctx.Attr().MaxMsg, 1<<30), wr: verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Signaled, NumSGE: 1}}
+	ep.rendezvous = rendezvous{ep: ep, most: min(ctx.Attr().MaxMsg, 1<<30), wr: verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Signaled, NumSGE: 1}}
 	ep.reads = reads{ep: ep, most: readPiece, wr: verbs.SendWR{Opcode: verbs.OpRDMARead, Flags: verbs.Signaled, NumSGE: 1}}
 	ep.pulls.ep = ep
 	ep.pieces = pieces{ep: ep, most: cfg.EagerIdle}

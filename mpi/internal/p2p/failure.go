@@ -79,9 +79,6 @@ func (fs *failures) loseDevice() {
 	}
 }
 
-// losePeer handles the failure of something that was sent.
-func (fs *failures) losePeer(rank int, why verbs.Status) { fs.failPeer(rank, fs.lossOf(rank, why)) }
-
 // happened handles what verbs has noticed apart from anything that was sent: a rank
 // that only waits for a message hears of the loss of its source, too.
 func (fs *failures) happened(e *verbs.AsyncEvent) {
@@ -93,9 +90,6 @@ func (fs *failures) happened(e *verbs.AsyncEvent) {
 		fs.gone(int(e.AH.UserData-1), fs.silent(e.Type.String()))
 	}
 }
-
-// loseLink handles that a peer cannot be connected with.
-func (fs *failures) loseLink(rank int, why error) { fs.failPeer(rank, fs.lost(rank, why.Error())) }
 
 // gone handles that a rank is not there any more. One that has said bye has left
 // as it should: it is no loss, but it answers nobody either.

@@ -128,23 +128,13 @@ func (pc *pieces) prefers(p *peer, r *Request, n int) bool {
 	return way == inPieces
 }
 
-// timedIdle takes the time of the message that is timed: the peer has all of it.
-func (pc *pieces) timed(t *idleTuner) {
+// arrived takes the time of the message that is timed, if it is the one with this id that
+// has gone that way: the peer has all of it.
+func (pc *pieces) arrived(t *idleTuner, way idleWay, id uint32) {
+	if t.began == 0 || t.way != way || t.id != id {
+		return
+	}
 	took := pc.ep.eng.Clock().Now().Sub(t.began)
 	t.class(t.size).took(t.way, float64(took)/float64(t.size))
 	t.began = 0
-}
-
-// arrivedPieces is timedIdle when no buffer is under way to p any more.
-func (pc *pieces) arrivedPieces(p *peer) {
-	if t := p.idle; t.began != 0 && t.way == inPieces {
-		pc.timed(t)
-	}
-}
-
-// arrivedAsked is timedIdle when r, which was asked for, has come to its end.
-func (pc *pieces) arrivedAsked(r *Request) {
-	if t := pc.ep.peers[r.peer].idle; t != nil && t.began != 0 && t.way == askedFor && t.id == r.wireID() && r.err == nil {
-		pc.timed(t)
-	}
 }

@@ -191,25 +191,18 @@ func (nw *network) eager(p *peer, h front, v view, how sending) bool {
 	}
 	h.put(nw.head[:])
 	v.copyTo(nw.head[headerLen : headerLen+n])
-	return nw.sendInline(p, nw.head[:headerLen+n])
+	return nw.sendInline(p, nw.head[:headerLen+n], nil)
 }
 
-// sendInline posts a Send whose bytes verbs copies. Nobody is told when they have arrived,
-// only when they have not.
-func (nw *network) sendInline(p *peer, b []byte) bool {
+// sendInline posts a Send whose bytes verbs copies. r hears when it has arrived; nil: nobody
+// does, only when it has not.
+func (nw *network) sendInline(p *peer, b []byte, r *Request) bool {
 	wr := &nw.inline
-	wr.WRID = wrNone | uint64(p.rank)<<wrPeerShift
-	wr.Flags = verbs.Inline
-	wr.InlineData = b
-	return nw.post(p, wr)
-}
-
-// sendTold is sendInline of which r hears when it has arrived.
-func (nw *network) sendTold(p *peer, r *Request, b []byte) bool {
-	wr := &nw.inline
-	wr.WRID = r.workID(wrRequest)
-	wr.Flags = verbs.Inline | verbs.Signaled
-	wr.InlineData = b
+	wr.WRID, wr.Flags, wr.InlineData = wrNone|uint64(p.rank)<<wrPeerShift, verbs.Inline, b
+	if r == nil {
+		return nw.post(p, wr)
+	}
+	wr.WRID, wr.Flags = r.workID(wrRequest), verbs.Inline|verbs.Signaled
 	return nw.postFor(p, wr, r)
 }
 

@@ -42,12 +42,12 @@ func (s *sender) postNotice(r *Request, p *peer) bool {
 		if left == 0 {
 			break
 		}
-		if !s.word(p, headerLen+n) {
+		if !s.word(p, headerLen+n, nil) {
 			return false
 		}
 		r.data.buf = r.data.buf[n:]
 	}
-	if !s.lastWord(p, r, headerLen+len(r.data.buf)) {
+	if !s.word(p, headerLen+len(r.data.buf), r) {
 		return false
 	}
 	if r.notice == kindSwitch {

@@ -2,7 +2,6 @@ package p2p
 
 import (
 	"github.com/xwarp/xwarp/internal/base/mono"
-	"github.com/xwarp/xwarp/internal/carrier/shm"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -109,7 +108,7 @@ func (pl *poller) pollChannels(budget int) int {
 		n += ep.pulls.step()
 	}
 	for way := ep.near.channels.Lost(); way != nil; way = ep.near.channels.Lost() {
-		pl.lostNear(way)
+		ep.failures.left(way.Rank(), way.Err().Error())
 		n++
 	}
 	return n
@@ -181,9 +180,6 @@ func (pl *poller) arrivedNear(rank int32, b []byte) {
 	pl.handle(&h, b)
 }
 
-// lostNear handles the end of a neighbour.
-func (pl *poller) lostNear(way *shm.Channel) { pl.ep.failures.left(way.Rank(), way.Err().Error()) }
-
 // handle is arrived behind the header.
 func (pl *poller) handle(h *header, b []byte) {
 	ep := pl.ep
@@ -210,7 +206,7 @@ func (pl *poller) handle(h *header, b []byte) {
 	case kindRTS:
 		ep.rendezvous.arrivedRTS(h, b)
 	case kindCTS:
-		ep.writes.arrivedCTS(h, b)
+		ep.rendezvous.arrivedCTS(h, b)
 	case kindFIN:
 		ep.rendezvous.arrivedFIN(h)
 	case kindLost:
@@ -218,7 +214,7 @@ func (pl *poller) handle(h *header, b []byte) {
 	case kindRevoke, kindAgree:
 		ep.groups.arrivedAbout(h, b[headerLen:])
 	case kindData:
-		ep.writes.arrivedData(h, b[headerLen:])
+		ep.rendezvous.arrivedData(h, b[headerLen:])
 	case kindRecall:
 		ep.reads.arrivedRecall(h)
 	case kindPace:
@@ -238,7 +234,7 @@ func (pl *poller) sent(wc *verbs.WC) {
 		ep.net.give(int32(uint32(wc.WRID)))
 		p := &ep.peers[wc.WRID>>wrPeerShift&wrPeerMask]
 		if p.buffered--; p.buffered == 0 && p.idle != nil {
-			ep.pieces.arrivedPieces(p)
+			ep.pieces.arrived(p.idle, inPieces, p.idle.id)
 		}
 	case wrRequest >> wrKindShift:
 		pl.released(wc)
@@ -246,7 +242,8 @@ func (pl *poller) sent(wc *verbs.WC) {
 		ep.reads.fetched(wc)
 	}
 	if wc.Status != verbs.Success {
-		ep.failures.losePeer(int(wc.WRID>>wrPeerShift&wrPeerMask), wc.Status)
+		rank := int(wc.WRID >> wrPeerShift & wrPeerMask)
+		ep.failures.failPeer(rank, ep.failures.lossOf(rank, wc.Status))
 	}
 }
 
@@ -276,8 +273,8 @@ func (pl *poller) released(wc *verbs.WC) {
 	case r.inFlight == 0 && (r.state == waitAck || r.state == lingering):
 		marked := r.notice == kindSwitch && r.state == waitAck
 		p := &ep.peers[r.peer]
-		if p.idle != nil {
-			ep.pieces.arrivedAsked(r)
+		if p.idle != nil && r.err == nil {
+			ep.pieces.arrived(p.idle, askedFor, r.wireID())
 		}
 		if r.complete(); marked {
 			ep.net.conn.switched(p)

@@ -357,7 +357,7 @@ func (c *connector) giveUp(l *link, why error) {
 	if c.ep.cfg.Transport == Hybrid {
 		return // datagrams go on
 	}
-	c.ep.failures.loseLink(int(l.rank), why)
+	c.ep.failures.failPeer(int(l.rank), c.ep.failures.lost(int(l.rank), why.Error()))
 }
 
 // ended handles the end of a connection. When all ranks leave, a peer that has
@@ -367,7 +367,7 @@ func (c *connector) ended(l *link) {
 	l.state = over
 	c.links--
 	if ep := c.ep; !ep.failures.closing || ep.peers[l.rank].saidBye == mono.Never {
-		ep.failures.losePeer(int(l.rank), verbs.RetryExcErr)
+		ep.failures.failPeer(int(l.rank), ep.failures.lossOf(int(l.rank), verbs.RetryExcErr))
 	}
 }
 

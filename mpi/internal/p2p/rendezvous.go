@@ -11,11 +11,9 @@ import (
 // maxMessage is the longest message in bytes: what a status can tell.
 const maxMessage = 1<<63 - 1
 
-// rendezvous announces large messages, and decides how each crosses.
-type rendezvous struct{ ep *Endpoint }
-
-// writes lets senders write into the memory of receivers.
-type writes struct {
+// rendezvous announces large messages, decides how each crosses, and lets senders write
+// into the memory of receivers.
+type rendezvous struct {
 	ep   *Endpoint
 	wr   verbs.SendWR // reused
 	most int          // bytes of a Write
@@ -34,7 +32,7 @@ func (rv *rendezvous) postRTS(r *Request, p *peer) bool {
 	case ep.reads.lends(r, p):
 		n = ep.reads.lend(r)
 	}
-	if !ep.out.word(p, n) {
+	if !ep.out.word(p, n, nil) {
 		return false
 	}
 	ep.Stats.Rendezvous++
@@ -102,15 +100,15 @@ func (rv *rendezvous) clear(r *Request, env match.Envelope, id uint32, size uint
 	ep.out.advanceOrQueue(r)
 }
 
-func (wp *writes) postCTS(r *Request, p *peer) bool {
-	ep := wp.ep
+func (rv *rendezvous) postCTS(r *Request, p *peer) bool {
+	ep := rv.ep
 	h := header{kind: kindCTS, context: r.entry.Context, source: ep.rank, id: r.remote}
 	if r.grant.stream {
 		h.tag = ctsStream
 	}
 	h.put(ep.out.head[:])
 	r.grant.put(ep.out.head[:])
-	if !ep.out.word(p, ctsLen) {
+	if !ep.out.word(p, ctsLen, nil) {
 		return false
 	}
 	r.state = waitFIN
@@ -118,8 +116,8 @@ func (wp *writes) postCTS(r *Request, p *peer) bool {
 }
 
 // arrivedCTS starts to send the data.
-func (wp *writes) arrivedCTS(h *header, b []byte) {
-	ep := wp.ep
+func (rv *rendezvous) arrivedCTS(h *header, b []byte) {
+	ep := rv.ep
 	var g grant
 	g.get(b)
 	g.stream = h.tag == ctsStream || ep.peers[h.source].channel != nil
@@ -139,7 +137,7 @@ func (wp *writes) arrivedCTS(h *header, b []byte) {
 	}
 	r.grant = g
 	r.grant.size = min(r.grant.size, r.total)
-	if !r.grant.stream && !wp.packs(r) {
+	if !r.grant.stream && !rv.packs(r) {
 		mr, err := ep.net.pd.RegMR(r.data.buf[:r.grant.size], 0)
 		if err != nil {
 			// Nothing is written; the FIN tells the receiver so.
@@ -156,8 +154,8 @@ func (wp *writes) arrivedCTS(h *header, b []byte) {
 // packs reports whether the Writes of r go from buffers of ours: a datatype is
 // packed there, and what fits into one buffer is copied, which takes less time
 // than the acknowledgement that the user's memory would have to wait for.
-func (wp *writes) packs(r *Request) bool {
-	return r.data.typed || r.grant.size <= uint64(wp.ep.net.tx.stride)
+func (rv *rendezvous) packs(r *Request) bool {
+	return r.data.typed || r.grant.size <= uint64(rv.ep.net.tx.stride)
 }
 
 // postData posts the data and then the FIN, as far as there is room. There are
@@ -165,18 +163,18 @@ func (wp *writes) packs(r *Request) bool {
 // stream of messages for receivers that have to unpack. The memory is the sender's
 // again when all Writes from it have come back; the FIN is a copy, so that nobody
 // waits for its acknowledgement.
-func (wp *writes) postData(r *Request, p *peer) bool {
-	ep := wp.ep
+func (rv *rendezvous) postData(r *Request, p *peer) bool {
+	ep := rv.ep
 	for r.written < r.grant.size {
 		var n int
 		left := int(r.grant.size - r.written)
 		switch {
 		case r.grant.stream:
-			n = wp.postPiece(r, p, left)
-		case wp.packs(r):
-			n = wp.writePacked(r, p, left)
+			n = rv.postPiece(r, p, left)
+		case rv.packs(r):
+			n = rv.writePacked(r, p, left)
 		default:
-			n = wp.writeDirect(r, p, left)
+			n = rv.writeDirect(r, p, left)
 		}
 		if n == 0 {
 			return false
@@ -189,7 +187,7 @@ func (wp *writes) postData(r *Request, p *peer) bool {
 		h.tag = finFailed
 	}
 	h.put(ep.out.head[:])
-	if !ep.out.word(p, headerLen) {
+	if !ep.out.word(p, headerLen, nil) {
 		return false
 	}
 	if r.state = waitAck; r.inFlight == 0 {
@@ -200,29 +198,29 @@ func (wp *writes) postData(r *Request, p *peer) bool {
 
 // writeDirect posts a Write from the user's memory. Like the other two it returns
 // how many of the next bytes are on their way, 0 when there is no room.
-func (wp *writes) writeDirect(r *Request, p *peer, left int) int {
-	n := min(left, wp.most)
-	wr := &wp.wr
+func (rv *rendezvous) writeDirect(r *Request, p *peer, left int) int {
+	n := min(left, rv.most)
+	wr := &rv.wr
 	wr.WRID = r.workID(wrRequest)
 	wr.RemoteAddr, wr.RKey = r.grant.addr+r.written, r.grant.rkey
 	wr.SGL[0] = verbs.SGE{Addr: r.mr.Addr() + r.written, Length: uint32(n), LKey: r.mr.LKey()}
-	if !wp.ep.net.postFor(p, wr, r) {
+	if !rv.ep.net.postFor(p, wr, r) {
 		return 0
 	}
 	return n
 }
 
 // writePacked copies into a buffer of ours and posts a Write from there.
-func (wp *writes) writePacked(r *Request, p *peer, left int) int {
-	net := &wp.ep.net
+func (rv *rendezvous) writePacked(r *Request, p *peer, left int) int {
+	net := &rv.ep.net
 	slot, ok := net.take()
 	if !ok {
 		return 0
 	}
 	n := min(left, net.tx.stride)
 	r.data.view().copyTo(net.tx.get(slot, n))
-	wp.wr.RemoteAddr, wp.wr.RKey = r.grant.addr+r.written, r.grant.rkey
-	if !net.postBuffer(p, &wp.wr, slot, n) {
+	rv.wr.RemoteAddr, rv.wr.RKey = r.grant.addr+r.written, r.grant.rkey
+	if !net.postBuffer(p, &rv.wr, slot, n) {
 		net.give(slot)
 		return 0
 	}
@@ -231,8 +229,8 @@ func (wp *writes) writePacked(r *Request, p *peer, left int) int {
 
 // postPiece posts the next message of a stream, as long as the eager buffers of
 // the receiver are.
-func (wp *writes) postPiece(r *Request, p *peer, left int) int {
-	ep := wp.ep
+func (rv *rendezvous) postPiece(r *Request, p *peer, left int) int {
+	ep := rv.ep
 	h := header{kind: kindData, source: ep.rank, id: r.grant.request}
 	n := min(left, max(int(p.eagerTop), ep.net.inlineMax))
 	if !ep.out.piece(p, h.pack(), r.data.view(), n) {
@@ -242,10 +240,10 @@ func (wp *writes) postPiece(r *Request, p *peer, left int) int {
 }
 
 // arrivedData takes in the next bytes of a stream.
-func (wp *writes) arrivedData(h *header, b []byte) {
-	r := wp.ep.requests.lookup(h.id)
+func (rv *rendezvous) arrivedData(h *header, b []byte) {
+	r := rv.ep.requests.lookup(h.id)
 	if r == nil || r.state != waitFIN || r.peer != h.source || !r.grant.stream || uint64(len(b)) > r.grant.size-r.written {
-		wp.ep.Stats.Stale++
+		rv.ep.Stats.Stale++
 		return
 	}
 	r.written += uint64(r.data.fill(b))
@@ -256,7 +254,9 @@ func (rv *rendezvous) arrivedFIN(h *header) {
 	ep := rv.ep
 	r := ep.requests.lookup(h.id)
 	if r != nil && (r.state == waitCTS && (r.offered || r.lent) || r.state == lingering && r.lent) && r.peer == h.source {
-		ep.pieces.arrivedAsked(r)
+		if t := ep.peers[r.peer].idle; t != nil && r.err == nil {
+			ep.pieces.arrived(t, askedFor, h.id)
+		}
 		r.complete() // the receiver has it, or will not read it
 		return
 	}

@@ -148,21 +148,13 @@ func (s *sender) piece(p *peer, h front, v view, n int) bool {
 	return s.ep.net.sendBuffer(p, h, v, n)
 }
 
-// word sends the first n bytes of s.head. Nobody is told when they have arrived, only
-// when they have not. false means no room.
-func (s *sender) word(p *peer, n int) bool {
+// word sends the first n bytes of s.head. r hears when they have arrived, unless they are
+// there at once; nil: nobody does. false means no room.
+func (s *sender) word(p *peer, n int, r *Request) bool {
 	if p.channel != nil {
 		return s.ep.near.word(p, s.head[:n])
 	}
-	return s.ep.net.sendInline(p, s.head[:n])
-}
-
-// lastWord is word for the last one of a request: the completion comes back to r.
-func (s *sender) lastWord(p *peer, r *Request, n int) bool {
-	if p.channel != nil {
-		return s.ep.near.word(p, s.head[:n]) // it is there, and r has nothing in flight
-	}
-	return s.ep.net.sendTold(p, r, s.head[:n])
+	return s.ep.net.sendInline(p, s.head[:n], r)
 }
 
 // advance posts what r is about to post. false means no room yet.
@@ -185,11 +177,11 @@ func (s *sender) advance(r *Request) bool {
 	case sendRTS:
 		return ep.rendezvous.postRTS(r, p)
 	case sendCTS:
-		return ep.writes.postCTS(r, p)
+		return ep.rendezvous.postCTS(r, p)
 	case sendRead:
 		return ep.reads.post(r, p)
 	case sendData:
-		return ep.writes.postData(r, p)
+		return ep.rendezvous.postData(r, p)
 	case sendNotice:
 		return s.postNotice(r, p)
 	default:
