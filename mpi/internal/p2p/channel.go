@@ -37,8 +37,8 @@ type neighbours struct {
 	pullCost *shm.PullCost          // nil: not measured yet; zero: that has failed
 }
 
-// openChannels opens this rank's end of all channels, where there can be any.
-func (nb *neighbours) open() error {
+// listen opens this rank's end of all channels, where there can be any.
+func (nb *neighbours) listen() error {
 	cfg := nb.cfg
 	if !cfg.Shared || cfg.Size == 1 {
 		return nil
@@ -72,7 +72,7 @@ func (nb *neighbours) site() string {
 	return fmt.Sprintf(" %s=%d:%s %s=%d", cardChannel, nb.cfg.Host, nb.channels.Name(), cardNear, nb.most())
 }
 
-// nearMost returns the length of the longest message that this end's channels may carry.
+// most returns the length of the longest message that this end's channels may carry.
 func (nb *neighbours) most() int {
 	if nb.cfg.Calibrate {
 		return nb.channels.MaxMessage() - headerLen
@@ -80,7 +80,7 @@ func (nb *neighbours) most() int {
 	return nb.cfg.EagerNear
 }
 
-// meetChannel gives a peer a channel, if it is near.
+// meet gives a peer a channel, if it is near.
 func (nb *neighbours) meet(p *peer, c *card) error {
 	if nb.channels == nil || c.host != nb.cfg.Host || !nb.channels.Near(c.channel) {
 		return nil
@@ -106,12 +106,15 @@ func parseSite(s string) (host int, name string, err error) {
 }
 
 // eager sends a message of n bytes that others may follow: in a batch if it is short and one
-// went to p before it. false means no room; then nothing happened.
+// went to p before it. Batches are committed when they are full, when anything else is sent
+// through a channel, and with the next call that makes progress or ends a request; every
+// request of theirs has to be ended. false means no room; then nothing happened.
 func (nb *neighbours) eager(p *peer, h front, v view, n int) bool {
 	if n > channelBatchedMax {
 		return nb.put(p, h, v, n)
 	}
-	if p == nb.latest && nb.coalesce(p, h, v, n) {
+	if t := &nb.batch; p == nb.latest && (t.to != nil && t.fits(n) || nb.open(p, h)) {
+		t.add(h, v, n)
 		return true
 	}
 	if !nb.put(p, h, v, n) {
@@ -119,6 +122,17 @@ func (nb *neighbours) eager(p *peer, h front, v view, n int) bool {
 	}
 	nb.latest = p
 	return true
+}
+
+// open opens a batch to p, behind the one that was open. false means no room.
+func (nb *neighbours) open(p *peer, h front) bool {
+	nb.commit()
+	b, ok := p.channel.Reserve(channelBatchRoom)
+	if ok {
+		nb.batch.open(p, h, b)
+		nb.latest = p
+	}
+	return ok
 }
 
 // put sends a header and n bytes of a message behind it.
@@ -146,24 +160,6 @@ func (nb *neighbours) word(p *peer, b []byte) bool {
 		return nb.noRoom(p)
 	}
 	p.used = true
-	return true
-}
-
-// coalesce appends a short message to the batch to p. They are committed when it is full,
-// when anything else is sent through a channel, and with the next call that makes progress
-// or ends a request; every request of theirs has to be ended. false means no room.
-func (nb *neighbours) coalesce(p *peer, h front, v view, n int) bool {
-	t := &nb.batch
-	if t.to == nil || !t.fits(n) {
-		nb.commit()
-		b, ok := p.channel.Reserve(channelBatchRoom)
-		if !ok {
-			return false
-		}
-		t.open(p, h, b)
-		nb.latest = p
-	}
-	t.add(h, v, n)
 	return true
 }
 

@@ -28,7 +28,7 @@ type offer struct {
 // offerLen is how much longer an RTS is that goes through a channel.
 const offerLen = 16
 
-// putOffer appends where the data of r lies to an RTS in ep.head, and returns
+// putOffer appends where the data of r lies to an RTS in sender.head, and returns
 // how long that is now. The guard is what the sender takes back when it gives up
 // the send, before the user has the memory back: a receiver that reads it behind
 // the data knows that it has not got something else.
@@ -70,13 +70,13 @@ func parseOffer(h *header, b []byte) offer {
 	return o
 }
 
-// startPull lets the steps that follow pull the data of r.
+// start lets the steps that follow pull the data of r.
 func (pu *pulls) start(r *Request) {
 	r.state = waitTurn
 	pu.queue.push(r)
 }
 
-// pull copies the next piece of one message.
+// step copies the next piece of one message.
 func (pu *pulls) step() int {
 	ep := pu.ep
 	r := pu.queue.head

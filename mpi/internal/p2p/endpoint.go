@@ -93,7 +93,7 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	if ep.eng.Crowded() {
 		ep.maxSpins = spinsLeast
 	}
-	if err := ep.near.open(); err != nil {
+	if err := ep.near.listen(); err != nil {
 		return nil, errors.Join(err, ep.Close())
 	}
 	return ep, nil

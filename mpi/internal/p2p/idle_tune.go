@@ -107,7 +107,7 @@ func (t *idleTuner) limit(least int) int {
 	return least
 }
 
-// prefersPieces decides about the send r of n bytes to a peer that is idle.
+// prefers decides about the send r of n bytes to a peer that is idle.
 func (pc *pieces) prefers(p *peer, r *Request, n int) bool {
 	ep := pc.ep
 	if !ep.cfg.tunesIdle || p.ah == nil {

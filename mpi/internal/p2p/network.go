@@ -183,7 +183,9 @@ func (nw *network) meet(p *peer, c *card) error {
 // from a send buffer. false means no room; then nothing happened.
 func (nw *network) eager(p *peer, h front, v view, how sending) bool {
 	n := v.len()
-	if n <= batchedMax && (nw.posts > 0 || how == burst && p.bursts.waits()) && nw.coalesce(p, h, v, n) {
+	if n <= batchedMax && (nw.posts > 0 || how == burst && p.bursts.waits()) && (p == nw.batch.to && nw.batch.fits(n) || nw.open(p, h, n)) {
+		nw.batch.add(h, v, n)
+		nw.posts++
 		return true
 	}
 	if n > nw.inlineMax {
@@ -297,29 +299,20 @@ func (nw *network) refused(err error) bool {
 	return false
 }
 
-// coalesce appends a short message to the batch to p, which begins behind what
-// was posted to p last. false means that there is none, or no room; then nothing happened.
-func (nw *network) coalesce(p *peer, h front, v view, n int) bool {
-	t := &nw.batch
-	if t.to != nil && (t.to != p || !t.fits(n)) && !nw.flush() {
+// open opens a batch to p with room for a message of n bytes, behind what was posted to p
+// last. false means that there is to be none, or no room; then nothing happened.
+func (nw *network) open(p *peer, h front, n int) bool {
+	room := min(nw.maxSeg, headerLen+int(p.eagerMax)) // of one datagram, and of the peer's buffers
+	if nw.batch.to != nil && !nw.flush() || nw.latest != p || headerLen+subHeaderLen+n > room {
 		return false
 	}
-	if t.to == nil {
-		room := min(nw.maxSeg, headerLen+int(p.eagerMax)) // of one datagram, and of the peer's buffers
-		if nw.latest != p || headerLen+subHeaderLen+n > room {
-			return false
-		}
-		slot, ok := nw.take()
-		if !ok {
-			return false
-		}
+	slot, ok := nw.take()
+	if ok {
 		nw.slot = slot
-		t.open(p, h, nw.tx.get(slot, room))
+		nw.batch.open(p, h, nw.tx.get(slot, room))
 		nw.posts = max(nw.posts, 1) // as if one had gone before: this one waits
 	}
-	t.add(h, v, n)
-	nw.posts++
-	return true
+	return ok
 }
 
 // flush posts the open batch. false means no room: it stays open.

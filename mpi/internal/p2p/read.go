@@ -83,7 +83,7 @@ func (rd *reads) lends(r *Request, p *peer) bool {
 const lendLen = 12
 
 // lend lets the receiver of r read its data, appends where they lie to an RTS in
-// ep.head, and returns how long that is now.
+// sender.head, and returns how long that is now.
 func (rd *reads) lend(r *Request) int {
 	ep := rd.ep
 	if !r.lent {
@@ -122,13 +122,13 @@ func (rd *reads) returned(rank int32) {
 	}
 }
 
-// reads reports whether r reads what was lent to it: it is a receive of plain memory,
+// fits reports whether r reads what was lent to it: it is a receive of plain memory,
 // from a rank that is reached through the network.
 func (rd *reads) fits(r *Request, p *peer, o offer) bool {
 	return o.rkey != 0 && !r.data.typed && rd.ep.cfg.Rendezvous != RendezvousWrite && p.channel == nil && p.rel == nil
 }
 
-// startRead begins to read the data of r. false means that its memory cannot be
+// start begins to read the data of r. false means that its memory cannot be
 // registered.
 func (rd *reads) start(r *Request) bool {
 	ep := rd.ep
@@ -145,7 +145,7 @@ func (rd *reads) start(r *Request) bool {
 	return true
 }
 
-// postReads posts the Reads of r that are left, as many as there may be. false means
+// post posts the Reads of r that are left, as many as there may be. false means
 // that the queue pair has no room.
 func (rd *reads) post(r *Request, p *peer) bool {
 	for r.written < r.grant.size {
@@ -185,7 +185,7 @@ func (rd *reads) fetched(wc *verbs.WC) {
 	}
 }
 
-// endRead gives the sender its memory back.
+// finish gives the sender its memory back.
 func (rd *reads) finish(r *Request) {
 	rd.ep.out.notify(int(r.peer), kindFIN, 0, r.remote)
 	r.complete()

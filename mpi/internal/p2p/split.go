@@ -34,7 +34,7 @@ type split struct {
 	m    *message // where it waits for one, or nil; neither: nobody wants it
 }
 
-// splits reports whether the send r of n bytes, too long to be eager, goes in pieces.
+// fits reports whether the send r of n bytes, too long to be eager, goes in pieces.
 func (pc *pieces) fits(p *peer, r *Request, n int) bool {
 	if n > pc.most || p.eagerMax <= 0 || p.asked > 0 || p.channel != nil || !p.ready() {
 		return false
@@ -46,7 +46,7 @@ func (pc *pieces) fits(p *peer, r *Request, n int) bool {
 	return int(p.buffered)+need <= idleBuffers && need <= len(pc.ep.net.txFree) && pc.prefers(p, r, n)
 }
 
-// postSplit posts the pieces of r that are left, as far as there is room.
+// post posts the pieces of r that are left, as far as there is room.
 func (pc *pieces) post(r *Request, p *peer) bool {
 	ep := pc.ep
 	for r.written < r.total {
@@ -106,7 +106,7 @@ func (r *Request) begin(env match.Envelope, total int, data []byte) {
 	r.state = waitRest
 }
 
-// acceptSplit gives a message that was waiting, of which m.filled bytes have come,
+// accept gives a message that was waiting, of which m.filled bytes have come,
 // to the receive r.
 func (pc *pieces) accept(r *Request, env match.Envelope, m *message) {
 	r.begin(env, len(m.data), m.data[:m.filled])
