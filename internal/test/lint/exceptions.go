@@ -14,8 +14,6 @@ var (
 		"internal/test/check.host":        35,
 		"internal/job/launch.Config":      45,
 		"internal/carrier/netstack.Stack": 29,
-		"mpi/internal/p2p.Endpoint":       64,
-		"mpi/internal/p2p.peer":           31,
 	}
 	TooManyMethods = map[string]int{
 		"internal/proto/arq.Sender":      45,
@@ -28,6 +26,5 @@ var (
 		"mpi.Proc":                       0, // likewise
 		"mpi.call":                       75,
 		"mpi/internal/coll.Schedule":     46,
-		"mpi/internal/p2p.Endpoint":      218,
 	}
 )

@@ -85,8 +85,8 @@ func (a *abuse) envelope(source int32) match.Envelope {
 
 // id is that of a request under way, or some number.
 func (a *abuse) id() uint32 {
-	if b := a.next(); b < 200 && len(a.ep.requests) > 0 {
-		return a.ep.requests[b%len(a.ep.requests)].wireID()
+	if b := a.next(); b < 200 && len(a.ep.requests.all) > 0 {
+		return a.ep.requests.all[b%len(a.ep.requests.all)].wireID()
 	}
 	return uint32(a.next()) << (a.next() % 32)
 }
@@ -97,7 +97,7 @@ func (a *abuse) arrival() []byte {
 	h := header{kind: kind(a.next() % int(kindEnd+1)), source: int32(1 + a.next()%2)}
 	env := a.envelope(0)
 	h.context, h.tag = env.Context, env.Tag
-	b := make([]byte, headerLen, a.ep.rx.stride)
+	b := make([]byte, headerLen, a.ep.net.rx.stride)
 	switch h.kind {
 	case kindEager, kindData, kindRest:
 		h.id = a.id()
@@ -197,8 +197,8 @@ func (a *abuse) step() {
 			a.other.Step()
 		}
 	default:
-		if b := a.arrival(); !ep.HandleRecv(nil, b) {
-			ep.arrived(b)
+		if b := a.arrival(); !ep.match.HandleRecv(nil, b) {
+			ep.poller.arrived(b)
 		}
 	}
 }
@@ -208,7 +208,7 @@ func (a *abuse) program() {
 	ep := a.ep
 	switch a.next() % 10 {
 	case 0:
-		if ep.at(4).members == nil {
+		if ep.groups.at(4).members == nil {
 			ep.Register(4, []int32{0, 2}, 1)
 		}
 	case 1:
@@ -235,7 +235,7 @@ func (a *abuse) program() {
 	case 7:
 		_, _, _ = ep.Iprobe(a.envelope(match.Any))
 	case 8:
-		ep.gone(1+a.next()%2, "the launcher says so")
+		ep.failures.gone(1+a.next()%2, "the launcher says so")
 	case 9:
 		defer ep.RegisterPart(2, a.envelope(0).Tag, []int32{0, 1})()
 		a.step()
@@ -245,7 +245,7 @@ func (a *abuse) program() {
 // take takes the result of a request that is done.
 func (a *abuse) take(i int) {
 	if r := a.under[i]; r.state == done {
-		_, _ = a.ep.take(r)
+		_, _ = a.ep.requests.take(r)
 		a.drop(i)
 	}
 }
@@ -257,7 +257,7 @@ func (a *abuse) check() {
 	a.Helper()
 	ep := a.ep
 	var waiting []*message
-	for _, e := range ep.unexpected.All() {
+	for _, e := range ep.match.unexpected.All() {
 		waiting = append(waiting, e.Owner)
 	}
 	for _, m := range a.seized {
@@ -267,14 +267,14 @@ func (a *abuse) check() {
 	for _, m := range waiting {
 		kept += m.cost()
 	}
-	if kept != ep.kept && ep.over == nil {
-		a.Fatalf("%d bytes are kept, and %d counted", kept, ep.kept)
+	if kept != ep.match.kept && ep.failures.over == nil {
+		a.Fatalf("%d bytes are kept, and %d counted", kept, ep.match.kept)
 	}
-	if ep.active != len(a.under) {
-		a.Fatalf("%d requests are active, and the program has %d", ep.active, len(a.under))
+	if ep.requests.active != len(a.under) {
+		a.Fatalf("%d requests are active, and the program has %d", ep.requests.active, len(a.under))
 	}
-	asked, buffers := make([]int32, len(ep.peers)), len(ep.txFree)
-	for _, r := range ep.requests {
+	asked, buffers := make([]int32, len(ep.peers)), len(ep.net.txFree)
+	for _, r := range ep.requests.all {
 		if (r.state == free || r.state == done) && (r.mr != nil || r.lent || r.asked || r.inFlight > 0) {
 			a.Fatalf("a request has ended, and has %v, lent %v, asked %v, %d in flight", r.mr, r.lent, r.asked, r.inFlight)
 		}
@@ -292,7 +292,7 @@ func (a *abuse) check() {
 			a.Fatalf("rank %d was asked %d times, and %d are counted; %d Reads, %d buffers", i, asked[i], p.asked, p.reading, p.buffered)
 		}
 	}
-	if ep.batch.to != nil {
+	if ep.net.batch.to != nil {
 		buffers++
 	}
 	if buffers != ep.cfg.Sends {

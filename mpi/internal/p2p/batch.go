@@ -4,17 +4,18 @@ import (
 	"encoding/binary"
 
 	"github.com/xwarp/xwarp/mpi/internal/match"
-	"github.com/xwarp/xwarp/verbs"
 )
 
-// Coalescing: a batch is one Send that carries several short messages, each behind a
-// sub-header. A Send costs both ends more than copying a short message does: the
-// sender numbers it and keeps it until it is acknowledged, the receiver takes a buffer
-// for it, completes it and posts the buffer again. So nonblocking sends that wait for
-// one another anyway (see push) share a batch. The first message after a step is sent
-// alone and at once, and so is every one that follows a message to another peer: a
+// Coalescing: a batch is one Send, or one record of a channel, that carries several short
+// messages, each behind a sub-header. A Send costs both ends more than copying a short
+// message does: the sender numbers it and keeps it until it is acknowledged, the receiver
+// takes a buffer for it, completes it and posts the buffer again. To publish a record in a
+// channel takes longer than a copy, too: the sender waits until all that it wrote before is
+// in its cache, and the line that it writes into next is in the receiver's. So nonblocking
+// sends that wait for one another anyway (see push) share a batch. The first message is
+// sent alone and at once, and so is every one that follows a message to another peer: a
 // program that sends one to each of its neighbours has nothing to gain. Where the burst
-// detector expects more to follow (burst.go), the first one waits for them.
+// detector expects more to follow (burst.go), the first one waits for them, in the network.
 //
 //	+---------------+-------+---------------+--------
 //	| length        |context| tag           | data ...      and so on
@@ -23,93 +24,41 @@ import (
 // Messages to one peer stay in order: whatever else is sent to it, the open batch is
 // flushed first.
 type batch struct {
-	to       *peer // nil: none is open
-	rank     int32
-	slot     int32 // of the send buffer
-	n        int   // bytes
+	to       *peer  // nil: none is open
+	b        []byte // memory of the transport
+	n        int    // bytes of it that are written
 	messages int
-	wr       verbs.SendWR
 }
 
 const (
-	subHeaderLen = 8   // bytes in front of each message
-	batchedMax   = 512 // longest message in bytes that goes into a batch
+	subHeaderLen      = 8        // bytes in front of each message
+	batchedMax        = 512      // longest message in bytes that goes into a batch through the network
+	channelBatchRoom  = 5*64 - 8 // bytes of a batch in a channel: five cache lines with the channel's header
+	channelBatchedMax = 64       // longest message in one of those: 14 % more of them a second; 128 bytes would lose 15 %
 )
 
-// appendBatch makes room for a short message of n bytes in the batch to p, behind what
-// was posted to p last, and returns where the caller is to copy the message.
-// nil means that there is no batch, or no room; then nothing happened.
-func (ep *Endpoint) appendBatch(env match.Envelope, p *peer, rank int32, n int) []byte {
-	t := &ep.batch
-	room := min(ep.maxSeg, headerLen+int(p.eagerMax)) // of one datagram, and of the peer's buffers
-	if full := t.n+subHeaderLen+n > room; t.to != nil && (t.to != p || full) && !ep.flushBatch() {
-		return nil
-	}
-	if t.to == nil && (ep.latest != p || headerLen+subHeaderLen+n > room || !ep.openBatch(p, rank)) {
-		return nil
-	}
-	b := ep.tx.get(t.slot, t.n+subHeaderLen+n)[t.n:]
-	putSubHeader(b, env, n)
-	t.n += subHeaderLen + n
+// open begins a batch in b, from the source of h.
+func (t *batch) open(to *peer, h front, b []byte) {
+	h = front{first: uint64(kindBatch)<<56 | uint64(uint32(h.first))}
+	h.put(b)
+	t.to, t.b, t.n, t.messages = to, b, headerLen, 0
+}
+
+// fits reports whether there is room for a message of n bytes.
+func (t *batch) fits(n int) bool { return t.n+subHeaderLen+n <= len(t.b) }
+
+// add appends a message that fits.
+func (t *batch) add(h front, v view, n int) {
+	b := t.b[t.n : t.n+subHeaderLen+n]
+	binary.BigEndian.PutUint64(b, uint64(n)<<48|h.first&(0xffff<<32)|h.second>>32)
+	v.copyTo(b[subHeaderLen:])
+	t.n += len(b)
 	t.messages++
-	ep.posts++
-	return b[subHeaderLen:]
-}
-
-// putSubHeader writes what is in front of a message of n bytes.
-func putSubHeader(b []byte, env match.Envelope, n int) {
-	binary.BigEndian.PutUint64(b, uint64(n)<<48|uint64(uint16(env.Context))<<32|uint64(uint32(env.Tag)))
-}
-
-// openBatch opens a batch. false means no room.
-func (ep *Endpoint) openBatch(p *peer, rank int32) bool {
-	free := len(ep.txFree)
-	if free == 0 {
-		return false
-	}
-	t := &ep.batch
-	t.to, t.rank, t.slot, t.n, t.messages = p, rank, ep.txFree[free-1], headerLen, 0
-	ep.posts = max(ep.posts, 1) // as if one had gone before: this one waits
-	ep.txFree = ep.txFree[:free-1]
-	h := header{kind: kindBatch, source: ep.rank}
-	h.put(ep.tx.get(t.slot, headerLen))
-	return true
-}
-
-// flushBatch posts the open batch. false means no room: it stays open.
-func (ep *Endpoint) flushBatch() bool {
-	t := &ep.batch
-	p := t.to
-	if p.err != nil { // nobody takes it any more
-		t.to = nil
-		ep.txFree = append(ep.txFree, t.slot)
-		return true
-	}
-	t.wr = verbs.SendWR{
-		Opcode: verbs.OpSend, Flags: verbs.Signaled, NumSGE: 1,
-		WRID: wrBuffer | uint64(t.rank)<<wrPeerShift | uint64(t.slot),
-	}
-	t.wr.SGL[0] = verbs.SGE{Addr: ep.tx.addr(t.slot), Length: uint32(t.n), LKey: ep.tx.mr.LKey()}
-	t.to = nil
-	if !ep.post(p, &t.wr) {
-		t.to = p
-		return false
-	}
-	p.buffered++
-	p.bursts.flushed(t.messages)
-	return true
-}
-
-// step makes one step of the engine, which lets everything go out.
-func (ep *Endpoint) step() int {
-	if ep.batch.to != nil {
-		ep.flushBatch()
-	}
-	return ep.eng.Step()
 }
 
 // arrivedBatch takes in the messages of a batch.
-func (ep *Endpoint) arrivedBatch(h *header, b []byte) {
+func (pl *poller) arrivedBatch(h *header, b []byte) {
+	ep := pl.ep
 	for len(b) > 0 {
 		if len(b) < subHeaderLen {
 			ep.Stats.Malformed++
@@ -122,10 +71,10 @@ func (ep *Endpoint) arrivedBatch(h *header, b []byte) {
 			ep.Stats.Malformed++
 			return
 		}
-		if ep.impaired && ep.unwanted(env) {
+		if ep.failures.impaired && ep.failures.unwanted(env) {
 			ep.Stats.Stale++
 		} else {
-			ep.arrivedEager(env, b[subHeaderLen:n])
+			ep.match.arrivedEager(env, b[subHeaderLen:n])
 		}
 		b = b[n:]
 	}

@@ -20,7 +20,7 @@ func bound(messages ...string) []byte {
 
 func TestTrain_bytes(t *testing.T) {
 	ep := newEnd(t)
-	ep.arrived(bound("a", "", "bcd"))
+	ep.poller.arrived(bound("a", "", "bcd"))
 	for tag, want := range []string{"a", "", "bcd"} {
 		buf := make([]byte, 8)
 		st, err := ep.Recv(match.Envelope{Source: 1, Tag: int32(tag)}, buf)
@@ -39,8 +39,8 @@ func TestTrain_malformed(t *testing.T) {
 		"length beyond the end": long, "tag below zero": negative, "cut sub-header": bound("abc")[:headerLen+5],
 	} {
 		ep := newEnd(t)
-		if ep.arrived(b); ep.Stats.Malformed != 1 || ep.unexpected.Len() != 0 {
-			t.Errorf("%s: %d were malformed, %d are kept", name, ep.Stats.Malformed, ep.unexpected.Len())
+		if ep.poller.arrived(b); ep.Stats.Malformed != 1 || ep.match.unexpected.Len() != 0 {
+			t.Errorf("%s: %d were malformed, %d are kept", name, ep.Stats.Malformed, ep.match.unexpected.Len())
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestTrain_order(t *testing.T) {
 		}
 		sends = append(sends, w.eps[0].Isend(env(to), to, messages(i, n)))
 	}
-	if w.eps[0].batch.to == nil {
+	if w.eps[0].net.batch.to == nil {
 		t.Error("the last messages do not share a Send")
 	}
 	for i, r := range append(receives, sends...) {
@@ -119,13 +119,13 @@ func TestTrain_lostPeer(t *testing.T) {
 	for range 3 {
 		_, _ = ep.Isend(env, 1, []byte("x")).Wait()
 	}
-	if ep.batch.to == nil {
+	if ep.net.batch.to == nil {
 		t.Fatal("no batch is open")
 	}
-	free := len(ep.txFree)
-	ep.failPeer(1, fmt.Errorf("gone"))
+	free := len(ep.net.txFree)
+	ep.failures.failPeer(1, fmt.Errorf("gone"))
 	ep.step()
-	if ep.batch.to != nil || len(ep.txFree) != free+1 {
-		t.Errorf("the batch is open still, or %d buffers are free and not %d", len(ep.txFree), free+1)
+	if ep.net.batch.to != nil || len(ep.net.txFree) != free+1 {
+		t.Errorf("the batch is open still, or %d buffers are free and not %d", len(ep.net.txFree), free+1)
 	}
 }

@@ -47,11 +47,11 @@ func TestTrain_windows(t *testing.T) {
 		var sends []*Request
 		for i := range windowLeast + 1 {
 			sends = append(sends, ep.Isend(env, 1, buf))
-			if waits := ep.batch.to != nil; i == 0 && waits != (round >= windowsLeast) {
+			if waits := ep.net.batch.to != nil; i == 0 && waits != (round >= windowsLeast) {
 				t.Errorf("window %d: the first message waits: %v", round, waits)
 			}
 		}
-		if ep.Flush(); ep.batch.to != nil {
+		if ep.Flush(); ep.net.batch.to != nil {
 			t.Error("the batch is still open")
 		}
 		for range sends {

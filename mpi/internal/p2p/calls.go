@@ -14,7 +14,12 @@ import (
 // The arguments are checked: dest is a rank.
 func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 	ep.Enter()
-	err := ep.send(env, dest, buf)
+	var err error
+	if ep.out.eager(&ep.peers[dest], env.Context, env.Tag, view{buf: buf}, alone) {
+		ep.out.push(1)
+	} else {
+		err = ep.out.send(env, dest, buf)
+	}
 	ep.Leave()
 	return err
 }
@@ -22,7 +27,7 @@ func (ep *Endpoint) Send(env match.Envelope, dest int, buf []byte) error {
 // Isend starts a send. Errors come with the result of the request.
 func (ep *Endpoint) Isend(env match.Envelope, dest int, buf []byte) *Request {
 	ep.Enter()
-	r := ep.isendBytes(env, dest, buf)
+	r := ep.out.isendBytes(env, dest, buf)
 	ep.Leave()
 	return r
 }
@@ -30,7 +35,7 @@ func (ep *Endpoint) Isend(env match.Envelope, dest int, buf []byte) *Request {
 // IsendTyped is Isend of the bytes before a cursor.
 func (ep *Endpoint) IsendTyped(env match.Envelope, dest int, cur dtype.Cursor) *Request {
 	ep.Enter()
-	r := ep.isend(env, dest, dataOf(cur), false)
+	r := ep.out.isend(env, dest, dataOf(cur), false)
 	ep.Leave()
 	return r
 }
@@ -39,7 +44,7 @@ func (ep *Endpoint) IsendTyped(env match.Envelope, dest int, cur dtype.Cursor) *
 // section 3.4): whatever its length, the receiver is asked first.
 func (ep *Endpoint) Issend(env match.Envelope, dest int, buf []byte) *Request {
 	ep.Enter()
-	r := ep.isend(env, dest, data{buf: buf}, true)
+	r := ep.out.isend(env, dest, data{buf: buf}, true)
 	ep.Leave()
 	return r
 }
@@ -47,7 +52,7 @@ func (ep *Endpoint) Issend(env match.Envelope, dest int, buf []byte) *Request {
 // IssendTyped is Issend of the bytes before a cursor.
 func (ep *Endpoint) IssendTyped(env match.Envelope, dest int, cur dtype.Cursor) *Request {
 	ep.Enter()
-	r := ep.isend(env, dest, dataOf(cur), true)
+	r := ep.out.isend(env, dest, dataOf(cur), true)
 	ep.Leave()
 	return r
 }
@@ -55,7 +60,7 @@ func (ep *Endpoint) IssendTyped(env match.Envelope, dest int, cur dtype.Cursor) 
 // Recv receives a message that fits env into buf.
 func (ep *Endpoint) Recv(env match.Envelope, buf []byte) (Status, error) {
 	ep.Enter()
-	st, err := ep.irecv(env, ep.request(env.Source, buf)).wait()
+	st, err := ep.match.irecv(env, ep.requests.request(env.Source, buf)).wait()
 	ep.Leave()
 	return st, err
 }
@@ -64,7 +69,7 @@ func (ep *Endpoint) Recv(env match.Envelope, buf []byte) (Status, error) {
 // hold match.Any; its source is a rank otherwise.
 func (ep *Endpoint) Irecv(env match.Envelope, buf []byte) *Request {
 	ep.Enter()
-	r := ep.irecv(env, ep.request(env.Source, buf))
+	r := ep.match.irecv(env, ep.requests.request(env.Source, buf))
 	ep.Leave()
 	return r
 }
@@ -72,7 +77,7 @@ func (ep *Endpoint) Irecv(env match.Envelope, buf []byte) *Request {
 // IrecvTyped is Irecv into the bytes before a cursor.
 func (ep *Endpoint) IrecvTyped(env match.Envelope, cur dtype.Cursor) *Request {
 	ep.Enter()
-	r := ep.irecvTyped(env, cur)
+	r := ep.match.irecvTyped(env, cur)
 	ep.Leave()
 	return r
 }
@@ -82,7 +87,7 @@ func (ep *Endpoint) IrecvTyped(env match.Envelope, cur dtype.Cursor) *Request {
 func (ep *Endpoint) Iprobe(env match.Envelope) (st Status, found bool, err error) {
 	ep.Enter()
 	ep.glance()
-	st, found, err = ep.find(env)
+	st, found, err = ep.match.find(env)
 	ep.Leave()
 	return st, found, err
 }
@@ -91,7 +96,7 @@ func (ep *Endpoint) Iprobe(env match.Envelope) (st Status, found bool, err error
 func (ep *Endpoint) Probe(env match.Envelope) (st Status, err error) {
 	ep.Enter()
 	for found := false; ; ep.progress(nil) {
-		if st, found, err = ep.find(env); found || err != nil {
+		if st, found, err = ep.match.find(env); found || err != nil {
 			break
 		}
 	}
@@ -103,7 +108,7 @@ func (ep *Endpoint) Probe(env match.Envelope) (st Status, err error) {
 func (ep *Endpoint) Improbe(env match.Envelope) (m Matched, st Status, found bool, err error) {
 	ep.Enter()
 	ep.glance()
-	m, st, found, err = ep.seize(env)
+	m, st, found, err = ep.match.seize(env)
 	ep.Leave()
 	return m, st, found, err
 }
@@ -112,7 +117,7 @@ func (ep *Endpoint) Improbe(env match.Envelope) (m Matched, st Status, found boo
 func (ep *Endpoint) Mprobe(env match.Envelope) (m Matched, st Status, err error) {
 	ep.Enter()
 	for found := false; ; ep.progress(nil) {
-		if m, st, found, err = ep.seize(env); found || err != nil {
+		if m, st, found, err = ep.match.seize(env); found || err != nil {
 			break
 		}
 	}
@@ -123,7 +128,7 @@ func (ep *Endpoint) Mprobe(env match.Envelope) (m Matched, st Status, err error)
 // Accept receives a message that was taken, once.
 func (ep *Endpoint) Accept(m Matched, buf []byte) *Request {
 	ep.Enter()
-	r := ep.acceptMatched(m, ep.request(m.m.entry.Source, buf))
+	r := ep.match.acceptMatched(m, ep.requests.request(m.m.entry.Source, buf))
 	ep.Leave()
 	return r
 }
@@ -131,9 +136,9 @@ func (ep *Endpoint) Accept(m Matched, buf []byte) *Request {
 // AcceptTyped is Accept into the bytes before a cursor.
 func (ep *Endpoint) AcceptTyped(m Matched, cur dtype.Cursor) *Request {
 	ep.Enter()
-	r := ep.request(m.m.entry.Source, nil)
+	r := ep.requests.request(m.m.entry.Source, nil)
 	r.data = dataOf(cur)
-	r = ep.acceptMatched(m, r)
+	r = ep.match.acceptMatched(m, r)
 	ep.Leave()
 	return r
 }
@@ -141,7 +146,7 @@ func (ep *Endpoint) AcceptTyped(m Matched, cur dtype.Cursor) *Request {
 // Null returns a request that is done.
 func (ep *Endpoint) Null(st Status) *Request {
 	ep.Enter()
-	r := ep.request(ep.rank, nil)
+	r := ep.requests.request(ep.rank, nil)
 	r.st = st
 	r.complete()
 	ep.Leave()
@@ -153,7 +158,7 @@ func (ep *Endpoint) Null(st Status) *Request {
 // 3.8.4, has come to that too).
 func (ep *Endpoint) Cancel(r *Request) bool {
 	ep.Enter()
-	ok := ep.cancel(r)
+	ok := ep.match.cancel(r)
 	ep.Leave()
 	return ok
 }
@@ -161,7 +166,7 @@ func (ep *Endpoint) Cancel(r *Request) bool {
 // Flush lets messages go out that wait for others.
 func (ep *Endpoint) Flush() {
 	ep.Enter()
-	ep.flush()
+	ep.out.flush()
 	ep.Leave()
 }
 
@@ -175,14 +180,14 @@ func (ep *Endpoint) Step() {
 // End fails everything under way and everything that follows.
 func (ep *Endpoint) End(err *Error) {
 	ep.Enter()
-	ep.end(err)
+	ep.failures.end(err)
 	ep.Leave()
 }
 
 // Active returns how many requests the user has not taken the result of.
 func (ep *Endpoint) Active() int {
 	ep.Enter()
-	n := ep.active
+	n := ep.requests.active
 	ep.Leave()
 	return n
 }
@@ -198,7 +203,7 @@ func (r *Request) Done() bool {
 
 // Ready is Done for those inside.
 func (r *Request) Ready() bool {
-	return r.state == done || r.ep.impaired && r.ep.interruption(r) != nil
+	return r.state == done || r.ep.failures.impaired && r.ep.failures.interruption(r) != nil
 }
 
 // Await makes progress until r is done and takes its result, or reports that r is
@@ -228,7 +233,7 @@ func (r *Request) Finish() bool {
 	ep.Enter()
 	fine := r.state == done && r.err == nil
 	if fine {
-		ep.release(r)
+		ep.requests.release(r)
 	}
 	ep.Leave()
 	return fine
@@ -243,9 +248,9 @@ func (r *Request) Test() (st Status, finished bool, err error) {
 		ep.glance()
 	}
 	if finished = r.state == done; finished {
-		st, err = ep.take(r)
-	} else if ep.impaired {
-		err = ep.interruption(r)
+		st, err = ep.requests.take(r)
+	} else if ep.failures.impaired {
+		err = ep.failures.interruption(r)
 	}
 	ep.Leave()
 	return st, finished, err
@@ -254,26 +259,27 @@ func (r *Request) Test() (st Status, finished bool, err error) {
 // Register makes a communicator known: its context, which is even, all ranks of
 // World in it, in any order, and how many bytes its ranks agree on. The context of
 // World is 0.
-func (ep *Endpoint) Register(context uint32, members []int32, agreed int) {
-	ep.Enter()
-	ep.register(context, members, agreed)
-	ep.Leave()
+func (gs *groups) Register(context uint32, members []int32, agreed int) {
+	gs.ep.Enter()
+	gs.register(context, members, agreed)
+	gs.ep.Leave()
 }
 
 // Counts returns the counters of a communicator.
-func (ep *Endpoint) Counts(context uint32) Counts {
-	ep.Enter()
-	c := *ep.countsOf(context)
-	ep.Leave()
+func (gs *groups) Counts(context uint32) Counts {
+	gs.ep.Enter()
+	c := *gs.countsOf(context)
+	gs.ep.Leave()
 	return c
 }
 
 // RegisterPart tells that members of a communicator do collectives with a tag of
 // their own, and returns how to end that.
-func (ep *Endpoint) RegisterPart(context uint32, tag int32, members []int32) (end func()) {
+func (gs *groups) RegisterPart(context uint32, tag int32, members []int32) (end func()) {
+	ep := gs.ep
 	ep.Enter()
 	defer ep.Leave()
-	inner := ep.registerPart(context, tag, members)
+	inner := gs.registerPart(context, tag, members)
 	return func() {
 		ep.Enter()
 		inner()
@@ -283,35 +289,36 @@ func (ep *Endpoint) RegisterPart(context uint32, tag int32, members []int32) (en
 
 // Failed returns the members of a communicator that are lost, in the order in
 // which this rank has learned of it, and how many of these are acknowledged.
-func (ep *Endpoint) Failed(context uint32) (lost []int32, acked int) {
-	ep.Enter()
-	defer ep.Leave()
-	g := ep.at(context)
+func (gs *groups) Failed(context uint32) (lost []int32, acked int) {
+	gs.ep.Enter()
+	defer gs.ep.Leave()
+	g := gs.at(context)
 	return slices.Clone(g.lost), g.acked
 }
 
 // Acknowledge lets receives from any source go on in spite of the first n losses.
-func (ep *Endpoint) Acknowledge(context uint32, n int) {
-	ep.Enter()
-	ep.acknowledge(context, n)
-	ep.Leave()
+func (gs *groups) Acknowledge(context uint32, n int) {
+	gs.ep.Enter()
+	gs.acknowledge(context, n)
+	gs.ep.Leave()
 }
 
 // IsRevoked reports whether a communicator was revoked, as far as this rank knows.
-func (ep *Endpoint) IsRevoked(context uint32) bool {
-	ep.Enter()
-	defer ep.Leave()
-	return ep.at(context).revoked
+func (gs *groups) IsRevoked(context uint32) bool {
+	gs.ep.Enter()
+	defer gs.ep.Leave()
+	return gs.at(context).revoked
 }
 
 // Revoke ends the use of a communicator on all ranks: everything but agreements
 // fails. Each rank that learns of it tells its neighbours, before it does anything
 // else, so all learn of it when one does that lives.
-func (ep *Endpoint) Revoke(context uint32) {
+func (gs *groups) Revoke(context uint32) {
+	ep := gs.ep
 	ep.Enter()
-	if g := ep.at(context); !g.revoked && ep.over == nil {
-		ep.revoke(context, g)
-		ep.push(0)
+	if g := gs.at(context); !g.revoked && ep.failures.over == nil {
+		gs.revoke(context, g)
+		ep.out.push(0)
 	}
 	ep.Leave()
 }
@@ -319,110 +326,125 @@ func (ep *Endpoint) Revoke(context uint32) {
 // Inside is an endpoint for those who are inside already: between Enter and
 // Leave, or called by the endpoint. It is what collectives are made with, of
 // which every message and every step forward happens inside.
-type Inside Endpoint
+type Inside struct{ ep *Endpoint }
 
 // Counts is Endpoint.Counts.
-func (in *Inside) Counts(context uint32) Counts { return *in.ep().countsOf(context) }
+func (in Inside) Counts(context uint32) Counts { return *in.ep.groups.countsOf(context) }
 
 // Inside returns the endpoint for use between Enter and Leave.
-func (ep *Endpoint) Inside() *Inside { return (*Inside)(ep) }
-
-func (in *Inside) ep() *Endpoint { return (*Endpoint)(in) }
+func (ep *Endpoint) Inside() Inside { return Inside{ep} }
 
 // TrySend sends buf if that takes no request: it goes eagerly, and there is
 // room for it. If it reports true, buf may be changed. Messages may wait for one
 // another, as those of Isend.
-func (in *Inside) TrySend(env match.Envelope, dest int, buf []byte) bool {
-	return in.ep().trySend(env, dest, buf)
+func (in Inside) TrySend(env match.Envelope, dest int, buf []byte) bool {
+	return in.ep.out.trySend(env, dest, view{buf: buf})
 }
 
 // TrySendTyped is TrySend of the bytes before a cursor.
-func (in *Inside) TrySendTyped(env match.Envelope, dest int, cur dtype.Cursor) bool {
-	return in.ep().trySendTyped(env, dest, cur)
+func (in Inside) TrySendTyped(env match.Envelope, dest int, cur dtype.Cursor) bool {
+	d := dataOf(cur)
+	return in.ep.out.trySend(env, dest, d.view())
 }
 
 // IsendTyped is Endpoint.IsendTyped.
-func (in *Inside) IsendTyped(env match.Envelope, dest int, cur dtype.Cursor) *Request {
-	return in.ep().isend(env, dest, dataOf(cur), false)
+func (in Inside) IsendTyped(env match.Envelope, dest int, cur dtype.Cursor) *Request {
+	return in.ep.out.isend(env, dest, dataOf(cur), false)
 }
 
 // IrecvTyped is Endpoint.IrecvTyped.
-func (in *Inside) IrecvTyped(env match.Envelope, cur dtype.Cursor) *Request {
-	return in.ep().irecvTyped(env, cur)
+func (in Inside) IrecvTyped(env match.Envelope, cur dtype.Cursor) *Request {
+	return in.ep.match.irecvTyped(env, cur)
 }
 
 // Isend is Endpoint.Isend.
-func (in *Inside) Isend(env match.Envelope, dest int, buf []byte) *Request {
-	return in.ep().isendBytes(env, dest, buf)
+func (in Inside) Isend(env match.Envelope, dest int, buf []byte) *Request {
+	return in.ep.out.isendBytes(env, dest, buf)
 }
 
 // Irecv is Endpoint.Irecv.
-func (in *Inside) Irecv(env match.Envelope, buf []byte) *Request {
-	return in.ep().irecv(env, in.ep().request(env.Source, buf))
+func (in Inside) Irecv(env match.Envelope, buf []byte) *Request {
+	return in.ep.match.irecv(env, in.ep.requests.request(env.Source, buf))
 }
 
 // Seize takes the oldest message that fits env, if there is one.
-func (in *Inside) Seize(env match.Envelope) (m Matched, found bool, err error) {
-	m, _, found, err = in.ep().seize(env)
+func (in Inside) Seize(env match.Envelope) (m Matched, found bool, err error) {
+	m, _, found, err = in.ep.match.seize(env)
 	return m, found, err
 }
 
 // Accept is Endpoint.Accept.
-func (in *Inside) Accept(m Matched, buf []byte) *Request {
-	return in.ep().acceptMatched(m, in.ep().request(m.m.entry.Source, buf))
+func (in Inside) Accept(m Matched, buf []byte) *Request {
+	return in.ep.match.acceptMatched(m, in.ep.requests.request(m.m.entry.Source, buf))
 }
 
 // Await makes progress until r is Ready. Others come inside meanwhile.
-func (in *Inside) Await(r *Request) {
+func (in Inside) Await(r *Request) {
 	for !r.Ready() {
-		in.ep().progress(r)
+		in.ep.progress(r)
 	}
 }
 
 // Wait is Request.Wait. Others come inside meanwhile.
-func (in *Inside) Wait(r *Request) (Status, error) { return r.wait() }
+func (in Inside) Wait(r *Request) (Status, error) { return r.wait() }
 
 // Progress makes one step, and sleeps until there is more to do when there was
 // nothing. Others come inside meanwhile.
-func (in *Inside) Progress() { in.ep().progress(nil) }
+func (in Inside) Progress() { in.ep.progress(nil) }
 
 // Step is Endpoint.Step.
-func (in *Inside) Step() { in.ep().step() }
+func (in Inside) Step() { in.ep.step() }
 
 // Flush is Endpoint.Flush.
-func (in *Inside) Flush() { in.ep().flush() }
+func (in Inside) Flush() { in.ep.out.flush() }
 
 // SetProgressHook calls f in every step from now on; nil ends that.
-func (in *Inside) SetProgressHook(f ProgressHook) { in.hook = f }
+func (in Inside) SetProgressHook(f ProgressHook) { in.ep.poller.hook = f }
 
 // Register is Endpoint.Register.
-func (in *Inside) Register(context uint32, members []int32, agreed int) {
-	in.ep().register(context, members, agreed)
+func (in Inside) Register(context uint32, members []int32, agreed int) {
+	in.ep.groups.register(context, members, agreed)
 }
 
 // Members returns all members of a communicator in the order of World, and what
 // Failed does. The lists are the endpoint's.
-func (in *Inside) Members(context uint32) (members, lost []int32, acked int) {
-	g := in.ep().at(context)
+func (in Inside) Members(context uint32) (members, lost []int32, acked int) {
+	g := in.ep.groups.at(context)
 	return g.members, g.lost, g.acked
 }
 
 // Result tells what Wait will of a request that is done, and leaves it to Wait.
 // There is none while it is only doubtful whether it will ever be done.
-func (in *Inside) Result(r *Request) (st Status, finished bool, err error) {
+func (in Inside) Result(r *Request) (st Status, finished bool, err error) {
 	if r.state != done {
-		return Status{}, false, in.ep().interruption(r)
+		return Status{}, false, in.ep.failures.interruption(r)
 	}
 	return r.st, true, r.err
 }
 
 // Detach lets a request end by itself: nobody will take its result.
-func (in *Inside) Detach(r *Request) {
-	ep := in.ep()
+func (in Inside) Detach(r *Request) {
+	ep := in.ep
 	if r.state == done {
-		_, _ = ep.take(r)
+		_, _ = ep.requests.take(r)
 		return
 	}
 	r.detached = true
-	ep.active--
+	ep.requests.active--
 }
+
+// UnderWay returns the requests of a communicator, given by its context, that have not
+// come to their end: messages of the program and those of collectives, also the ones
+// that nobody will wait for. A later use of one has another Generation.
+func (in Inside) UnderWay(context uint32) (all []*Request) {
+	for _, r := range in.ep.requests.all {
+		if r.state != free && r.state != done && r.entry.Context&^1 == context {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// Unregister forgets a communicator, if all its members are done with it. Else
+// some may still ask what was agreed upon, so the context must not be used again.
+func (in Inside) Unregister(context uint32, all bool) { in.ep.groups.unregister(context, all) }

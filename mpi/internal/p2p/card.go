@@ -40,14 +40,14 @@ type card struct {
 
 // Card returns what the other ranks must know to connect to this one.
 func (ep *Endpoint) Card() string {
-	s := fmt.Sprintf("%s=%d %s=%d %s=%s %s=%v", cardVersion, Version, cardEager, ep.cfg.EagerMax, cardAddr, ep.addr, cardTransport, ep.cfg.Transport)
-	if ep.conn != nil {
-		s += fmt.Sprintf(" %s=%s", cardRC, ep.conn.listener.LocalAddr())
+	s := fmt.Sprintf("%s=%d %s=%d %s=%s %s=%v", cardVersion, Version, cardEager, ep.cfg.EagerMax, cardAddr, ep.net.ctx.Addr(), cardTransport, ep.cfg.Transport)
+	if ep.net.conn != nil {
+		s += fmt.Sprintf(" %s=%s", cardRC, ep.net.conn.listener.LocalAddr())
 	}
-	if ep.rel != nil {
-		s += ep.cardUD()
+	if ep.net.rel != nil {
+		s += ep.net.cardUD()
 	}
-	return s + ep.site()
+	return s + ep.near.site()
 }
 
 func parseCard(s string) (c card, err error) {
@@ -105,7 +105,7 @@ func (ep *Endpoint) Connect(cards []string, await func(func() error) error) erro
 		}
 	}
 	if !slices.ContainsFunc(ep.peers, func(p peer) bool { return p.near != nil }) {
-		return ep.closeChannels() // nobody is near: whoever waits need not look there first
+		return ep.near.close() // nobody is near: whoever waits need not look there first
 	}
 	return nil
 }
@@ -116,37 +116,23 @@ func (ep *Endpoint) meet(i int, c *card) error {
 	p.eagerFar = int32(min(ep.cfg.EagerMax, c.eager))
 	p.eagerMax, p.eagerCap = p.eagerFar, p.eagerFar
 	p.saidBye = mono.Never
-	if p.self = i == int(ep.rank); p.self {
+	if p.self {
 		return nil
 	}
 	if c.transport != ep.cfg.Transport {
 		return fmt.Errorf("it uses transport %v, and this rank %v: start all ranks with the same one", c.transport, ep.cfg.Transport)
 	}
-	if ep.conn != nil {
+	if ep.net.conn != nil {
 		if !c.rc.IsValid() {
 			return errors.New("it has not told where it listens")
 		}
-		ep.conn.listeners[i] = c.rc
+		ep.net.conn.listeners[i] = c.rc
 		p.watched = ep.cfg.Transport == Hybrid
 	}
-	if ep.qp != nil {
-		if err := ep.meetDatagrams(i, p, c); err != nil {
+	if ep.net.qp != nil {
+		if err := ep.net.meet(p, c); err != nil {
 			return err
 		}
 	}
-	return ep.meetChannel(i, p, c)
-}
-
-// meetDatagrams makes a peer one that datagrams reach.
-func (ep *Endpoint) meetDatagrams(i int, p *peer, c *card) error {
-	ah, err := ep.pd.CreateAH(c.addr)
-	if err != nil {
-		return err
-	}
-	ah.UserData = uint64(i) + 1
-	p.qp, p.ah = ep.qp, ah
-	if ep.rel != nil {
-		return ep.meetUD(p, c)
-	}
-	return nil
+	return ep.near.meet(p, c)
 }

@@ -11,7 +11,7 @@ import (
 func (w *crew) came(rank int) int {
 	for w.turn(rank) > 0 {
 	}
-	return w.eps[rank].unexpected.Len()
+	return w.eps[rank].match.unexpected.Len()
 }
 
 // The first of several sends in a row is there at once, the others with whatever the
@@ -105,10 +105,10 @@ func TestChannelTrain_lostPeer(t *testing.T) {
 	ep, env := w.eps[0], word(0, 1)
 	w.talk(0, 1, 1)
 	sends := []*Request{ep.Isend(env, 1, []byte{2}), ep.Isend(env, 1, []byte{3})}
-	if ep.channelBatch.way == nil {
+	if ep.near.batch.to == nil {
 		t.Fatal("no batch is open")
 	}
-	ep.failPeer(1, fmt.Errorf("gone"))
+	ep.failures.failPeer(1, fmt.Errorf("gone"))
 	for _, s := range sends {
 		_, err := s.Wait()
 		must(t, err)

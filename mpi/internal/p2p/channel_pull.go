@@ -11,6 +11,12 @@ import (
 // not wait for long: 90 us.
 const pullPiece = 1 << 20
 
+// pulls lets receivers copy from the memory of neighbours.
+type pulls struct {
+	ep    *Endpoint
+	queue requestQueue
+}
+
 // offer says where a long message lies.
 type offer struct {
 	near  bool   // it is a neighbour's: if it cannot be pulled, it must be streamed
@@ -22,11 +28,11 @@ type offer struct {
 // offerLen is how much longer an RTS is that goes through a channel.
 const offerLen = 16
 
-// putOffer appends where the data of r lies to an RTS in ep.head, and returns
+// putOffer appends where the data of r lies to an RTS in sender.head, and returns
 // how long that is now. The guard is what the sender takes back when it gives up
 // the send, before the user has the memory back: a receiver that reads it behind
 // the data knows that it has not got something else.
-func (ep *Endpoint) putOffer(r *Request, p *peer) int {
+func (pu *pulls) putOffer(r *Request, p *peer) int {
 	var o offer
 	if !r.data.typed && r.total > 0 && p.channel.Pulls() {
 		if r.guard == nil {
@@ -36,8 +42,8 @@ func (ep *Endpoint) putOffer(r *Request, p *peer) int {
 		atomic.StoreUint64(&r.guard[0], guardWord(r.wireID()))
 		o.addr, o.guard = mem.AddressOf(r.data.buf), mem.AddressOf(mem.BytesOf(r.guard))
 	}
-	binary.BigEndian.PutUint64(ep.head[rtsLen:], o.addr)
-	binary.BigEndian.PutUint64(ep.head[rtsLen+8:], o.guard)
+	binary.BigEndian.PutUint64(pu.ep.out.head[rtsLen:], o.addr)
+	binary.BigEndian.PutUint64(pu.ep.out.head[rtsLen+8:], o.guard)
 	return rtsLen + offerLen
 }
 
@@ -64,16 +70,17 @@ func parseOffer(h *header, b []byte) offer {
 	return o
 }
 
-// startPull lets the steps that follow pull the data of r.
-func (ep *Endpoint) startPull(r *Request) {
-	r.state = pulling
-	ep.pulls.push(r)
+// start lets the steps that follow pull the data of r.
+func (pu *pulls) start(r *Request) {
+	r.state = waitTurn
+	pu.queue.push(r)
 }
 
-// pull copies the next piece of one message.
-func (ep *Endpoint) pull() int {
-	r := ep.pulls.head
-	ep.pulls.pop()
+// step copies the next piece of one message.
+func (pu *pulls) step() int {
+	ep := pu.ep
+	r := pu.queue.head
+	pu.queue.pop()
 	n := min(r.grant.size-r.written, pullPiece)
 	dst := r.data.buf[r.written:][:n]
 	word, err := ep.peers[r.peer].near.Pull(dst, r.offer.addr+r.written, r.offer.guard)
@@ -84,12 +91,12 @@ func (ep *Endpoint) pull() int {
 		// beginning.
 		r.written, r.grant.stream = 0, true
 		r.state = sendCTS
-		ep.advanceOrQueue(r)
+		ep.out.advanceOrQueue(r)
 	case r.written+n < r.grant.size:
 		r.written += n
-		ep.pulls.push(r)
+		pu.queue.push(r)
 	default:
-		ep.notify(int(r.peer), kindFIN, 0, r.remote)
+		ep.out.notify(int(r.peer), kindFIN, 0, r.remote)
 		r.complete()
 	}
 	return 1

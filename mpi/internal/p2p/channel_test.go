@@ -56,13 +56,13 @@ func TestChannel_allWays(t *testing.T) {
 					send = a.Isend(env, 1, bytes.Clone(want))
 				}
 				if late {
-					w.until(func() bool { return b.unexpected.Len() > 0 })
+					w.until(func() bool { return b.match.unexpected.Len() > 0 })
 					post()
 				}
 				w.until(func() bool { return send.Done() && recv.Done() })
-				_, err := a.take(send)
+				_, err := a.requests.take(send)
 				must(t, err)
-				st, err := b.take(recv)
+				st, err := b.requests.take(recv)
 				must(t, err)
 				got := plain
 				if typedTo {
@@ -78,7 +78,7 @@ func TestChannel_allWays(t *testing.T) {
 				}
 			}
 		}
-		if posted := b.qp.Stats.Recvs; posted != 0 {
+		if posted := b.net.qp.Stats.Recvs; posted != 0 {
 			t.Errorf("%d messages came through the network", posted)
 		}
 		w.drain()
@@ -104,9 +104,9 @@ func TestChannel_order(t *testing.T) {
 	}
 	for i := range count {
 		w.until(func() bool { return sends[i].Done() && recvs[i].Done() })
-		_, err := w.eps[0].take(sends[i])
+		_, err := w.eps[0].requests.take(sends[i])
 		must(t, err)
-		st, err := w.eps[1].take(recvs[i])
+		st, err := w.eps[1].requests.take(recvs[i])
 		must(t, err)
 		if got := binary.BigEndian.Uint64(buffers[i]); got != uint64(i) || st.Bytes != length(i) {
 			t.Fatalf("receive %d got message %d, %d bytes", i, got, st.Bytes)
@@ -124,9 +124,9 @@ func TestChannel_truncated(t *testing.T) {
 		recv := w.eps[1].Irecv(word(0, 1), guarded[:room])
 		send := w.eps[0].Isend(word(0, 1), 1, src)
 		w.until(func() bool { return send.Done() && recv.Done() })
-		_, err := w.eps[0].take(send)
+		_, err := w.eps[0].requests.take(send)
 		must(t, err)
-		st, err := w.eps[1].take(recv)
+		st, err := w.eps[1].requests.take(recv)
 		var e *Error
 		if !errors.As(err, &e) || e.Code != Truncated || st.Bytes != room {
 			t.Errorf("room %d: %d bytes, %v", room, st.Bytes, err)
@@ -144,15 +144,15 @@ func TestChannel_senderGivesUp(t *testing.T) {
 	w := newCrew(t, 2, near)
 	w.talk(0, 1, 1)
 	send := w.eps[0].Isend(word(0, 1), 1, make([]byte, 100_000))
-	w.until(func() bool { return w.eps[1].unexpected.Len() > 0 })
+	w.until(func() bool { return w.eps[1].match.unexpected.Len() > 0 })
 	recv := w.eps[1].Irecv(word(0, 1), make([]byte, 100_000))
-	if recv.state != pulling {
+	if recv.state != waitTurn {
 		t.Skip("process_vm_readv is not allowed here")
 	}
 	send.fail(gaveUp(0))
 	w.until(recv.Done)
 	var e *Error
-	if _, err := w.eps[1].take(recv); !errors.As(err, &e) || e.Code != PeerLost {
+	if _, err := w.eps[1].requests.take(recv); !errors.As(err, &e) || e.Code != PeerLost {
 		t.Errorf("the receive ends with %v", err)
 	}
 }
@@ -165,16 +165,16 @@ func TestChannel_unreadable(t *testing.T) {
 	src := bytes.Repeat([]byte{9}, 100_000)
 	dst := make([]byte, len(src))
 	send := w.eps[0].Isend(word(0, 1), 1, src)
-	w.until(func() bool { return w.eps[1].unexpected.Len() > 0 })
+	w.until(func() bool { return w.eps[1].match.unexpected.Len() > 0 })
 	recv := w.eps[1].Irecv(word(0, 1), dst)
-	if recv.state != pulling {
+	if recv.state != waitTurn {
 		t.Skip("process_vm_readv is not allowed here")
 	}
 	recv.offer.addr = 8
 	w.until(func() bool { return send.Done() && recv.Done() })
-	_, err := w.eps[0].take(send)
+	_, err := w.eps[0].requests.take(send)
 	must(t, err)
-	_, err = w.eps[1].take(recv)
+	_, err = w.eps[1].requests.take(recv)
 	must(t, err)
 	if !bytes.Equal(src, dst) {
 		t.Error("wrong bytes")
@@ -199,7 +199,7 @@ func TestChannel_lostNeighbour(t *testing.T) {
 		for ; err == nil; got++ {
 			r := ep.Irecv(word(2, rank), make([]byte, 100))
 			w.until(r.Done, rank)
-			_, err = ep.take(r)
+			_, err = ep.requests.take(r)
 		}
 		var e *Error
 		if !errors.As(err, &e) || e.Code != PeerLost || e.Peer != 2 || got-1 != want {
@@ -223,7 +223,7 @@ func TestChannel_nonsense(t *testing.T) {
 		}
 	}
 	w.talk(0, 1, 1)
-	if got := w.eps[1].Stats.Malformed - before; got != 4 || w.eps[1].unexpected.Len() != 0 {
+	if got := w.eps[1].Stats.Malformed - before; got != 4 || w.eps[1].match.unexpected.Len() != 0 {
 		t.Errorf("%d messages were counted as malformed", got)
 	}
 	w.drain()
@@ -236,16 +236,16 @@ func TestChannel_noWay(t *testing.T) {
 	squatter, err := shm.OpenChannels(shm.ChannelsConfig{Rank: 0})
 	must(t, err)
 	defer squatter.Close()
-	way, err := squatter.Add(1, w.eps[1].channels.Name())
+	way, err := squatter.Add(1, w.eps[1].near.channels.Name())
 	must(t, err)
 	w.until(func() bool { squatter.Next(); return way.Put([]byte("I am rank 0"), nil) })
 	for _, n := range []int{10, 100_000} {
 		send := w.eps[0].Isend(word(0, 1), 1, make([]byte, n))
 		recv := w.eps[1].Irecv(word(0, 1), make([]byte, n))
 		w.until(func() bool { return send.Done() && recv.Done() })
-		_, err = w.eps[0].take(send)
+		_, err = w.eps[0].requests.take(send)
 		must(t, err)
-		_, err = w.eps[1].take(recv)
+		_, err = w.eps[1].requests.take(recv)
 		must(t, err)
 	}
 	if w.eps[0].peers[1].channel != nil || w.eps[1].peers[0].channel == nil {
@@ -255,9 +255,9 @@ func TestChannel_noWay(t *testing.T) {
 	big := w.eps[1].Isend(word(1, 0), 0, make([]byte, 100_000))
 	recv := w.eps[0].Irecv(word(1, 0), make([]byte, 100_000))
 	w.until(func() bool { return big.Done() && recv.Done() })
-	_, err = w.eps[1].take(big)
+	_, err = w.eps[1].requests.take(big)
 	must(t, err)
-	_, err = w.eps[0].take(recv)
+	_, err = w.eps[0].requests.take(recv)
 	must(t, err)
 	w.drain()
 }
@@ -276,17 +276,17 @@ func TestChannel_fullHoldsUpNobody(t *testing.T) {
 		s := w.eps[0].Isend(word(0, 2), 2, fmt.Append(nil, i))
 		r := w.eps[2].Irecv(word(0, 2), make([]byte, 10))
 		w.until(func() bool { return s.Done() && r.Done() }, 0, 2)
-		_, err := w.eps[0].take(s)
+		_, err := w.eps[0].requests.take(s)
 		must(t, err)
-		_, err = w.eps[2].take(r)
+		_, err = w.eps[2].requests.take(r)
 		must(t, err)
 	}
 	for _, s := range sends {
 		r := w.eps[1].Irecv(word(0, 1), make([]byte, 10_000))
 		w.until(func() bool { return s.Done() && r.Done() })
-		_, err := w.eps[0].take(s)
+		_, err := w.eps[0].requests.take(s)
 		must(t, err)
-		_, err = w.eps[1].take(r)
+		_, err = w.eps[1].requests.take(r)
 		must(t, err)
 	}
 	w.drain()
@@ -323,7 +323,7 @@ func TestChannel_askedWhileAnotherSleeps(t *testing.T) {
 		asleep := func() bool {
 			ep.Enter()
 			defer ep.Leave()
-			return ep.lock.parked && ep.channels.Sleeping()
+			return ep.lock.parked && ep.near.channels.Sleeping()
 		}
 		for !asleep() {
 			runtime.Gosched()
@@ -395,20 +395,20 @@ func FuzzChannel_arrived(f *testing.F) {
 		ep := w.eps[1]
 		guarded := make([]byte, 64)
 		r := ep.Irecv(match.Envelope{Source: match.Any, Tag: match.Any}, guarded[:32])
-		ep.arrivedNear(0, first)
-		ep.arrivedNear(0, second)
+		ep.poller.arrivedNear(0, first)
+		ep.poller.arrivedNear(0, second)
 		for range 3 {
 			ep.eng.Step()
 		}
 		if r.state == waitFIN {
 			b := make([]byte, headerLen)
 			(&header{kind: kindFIN, source: 0, id: r.wireID()}).put(b)
-			ep.arrivedNear(0, b)
+			ep.poller.arrivedNear(0, b)
 		}
-		if r.state != done && !ep.cancel(r) {
+		if r.state != done && !ep.match.cancel(r) {
 			t.Fatalf("the receive is in state %d", r.state)
 		}
-		_, _ = ep.take(r)
+		_, _ = ep.requests.take(r)
 		if !bytes.Equal(guarded[32:], make([]byte, 32)) {
 			t.Fatal("bytes behind the buffer were written")
 		}
@@ -426,17 +426,17 @@ func TestChannel_senderHasRevoked(t *testing.T) {
 	}
 	env := match.Envelope{Context: 2, Source: 0, Tag: 1}
 	send := w.eps[0].Isend(env, 1, make([]byte, 100_000))
-	w.until(func() bool { return w.eps[1].unexpected.Len() > 0 })
+	w.until(func() bool { return w.eps[1].match.unexpected.Len() > 0 })
 	recv := w.eps[1].Irecv(env, make([]byte, 100_000))
-	if recv.state != pulling {
+	if recv.state != waitTurn {
 		t.Skip("process_vm_readv is not allowed here")
 	}
 	w.eps[0].Revoke(2)
 	w.until(func() bool { return send.Done() && recv.Done() })
-	if _, err := w.eps[1].take(recv); code(err) != Revoked {
+	if _, err := w.eps[1].requests.take(recv); code(err) != Revoked {
 		t.Errorf("the receive ends with %v", err)
 	}
-	if _, err := w.eps[0].take(send); code(err) != Revoked {
+	if _, err := w.eps[0].requests.take(send); code(err) != Revoked {
 		t.Errorf("the send ends with %v", err)
 	}
 	w.drain()

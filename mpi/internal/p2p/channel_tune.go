@@ -76,41 +76,38 @@ func (t *tuner) limit(cost shm.PullCost, most int) int {
 }
 
 // copyTimed copies into the channel to p, and times that.
-func (ep *Endpoint) copyTimed(p *peer, dst, src []byte) {
-	clock := ep.eng.Clock()
+func (nb *neighbours) copyTimed(p *peer, dst, src []byte) {
+	clock := nb.eng.Clock()
 	before := clock.Now()
 	n := copy(dst, src)
-	ep.tuned(p, n, clock.Now().Sub(before))
+	nb.tuned(p, n, clock.Now().Sub(before))
 }
 
 // tuned takes a copy to p into account.
-func (ep *Endpoint) tuned(p *peer, n int, took mono.Duration) {
+func (nb *neighbours) tuned(p *peer, n int, took mono.Duration) {
 	if !p.tune.copied(n, took) {
 		return
 	}
 	top := int(p.eagerCap)
 	if p.channel.Pulls() {
-		cost := ep.pulling()
+		cost := nb.pulling()
 		if cost.Call == 0 {
 			p.tune = nil // the limit stays as it is
 			return
 		}
 		top = p.tune.limit(cost, top)
 	}
-	p.eagerTop = int32(top)
-	if p.eagerMax >= 0 { // else it wants none now
-		p.eagerMax = p.eagerTop
-	}
+	p.setTop(top)
 }
 
 // pulling returns what it takes to pull, 0 if that cannot be measured.
-func (ep *Endpoint) pulling() shm.PullCost {
-	if ep.pullCost == nil {
-		c, ok := shm.MeasurePull(ep.eng.Clock())
+func (nb *neighbours) pulling() shm.PullCost {
+	if nb.pullCost == nil {
+		c, ok := shm.MeasurePull(nb.eng.Clock())
 		if !ok {
 			c = shm.PullCost{}
 		}
-		ep.pullCost = &c
+		nb.pullCost = &c
 	}
-	return *ep.pullCost
+	return *nb.pullCost
 }

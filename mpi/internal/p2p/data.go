@@ -26,14 +26,41 @@ func (d *data) len() int {
 	return len(d.buf)
 }
 
-// peek copies the next bytes into dst and stays where it is.
-func (d *data) peek(dst []byte) {
+// view returns what is left, to be copied.
+func (d *data) view() view {
 	if d.typed {
-		cur := d.cur
-		cur.Pack(dst)
-		return
+		return view{cur: &d.cur}
 	}
-	copy(dst, d.buf)
+	return view{buf: d.buf}
+}
+
+// view is what a transport copies a message from: bytes that lie side by side, or those
+// behind a cursor.
+type view struct {
+	buf []byte
+	cur *dtype.Cursor // or nil
+}
+
+func (v view) len() int {
+	if v.cur == nil {
+		return len(v.buf)
+	}
+	return v.cur.Rest()
+}
+
+// copyTo fills dst with the first of them. It is small enough to be inlined.
+func (v view) copyTo(dst []byte) {
+	if v.cur == nil {
+		copy(dst, v.buf)
+	} else {
+		pack(v.cur, dst)
+	}
+}
+
+//go:noinline
+func pack(cur *dtype.Cursor, dst []byte) {
+	at := *cur
+	at.Pack(dst)
 }
 
 // skip moves behind the next n bytes.

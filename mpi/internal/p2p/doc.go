@@ -23,10 +23,21 @@
 // other. An [Endpoint] is a progress.Source: it reads its completion queue
 // after the queue pair has done its part of the step.
 //
-// Files: wire.go the bytes, request.go what the user waits for, send.go and
-// recv.go the two halves, split.go messages in pieces, pending.go what waits for room, unexpected.go what nobody
-// has asked for yet, rendezvous.go large messages, poll.go what comes back from
-// verbs, notice.go words of our own, failure.go lost peers, group.go communicators
-// that lose ranks or are revoked, agreement.go what their ranks agree on, drain.go
-// the end.
+// An Endpoint is made of parts with a state of their own, which use one another's methods:
+//
+//	sender      brings messages to the transport of their peer, in order, and decides
+//	            which begin without an RTS: send.go, pending.go, notice.go
+//	network     queue pairs and their buffers: network.go, ud.go, rc.go, hybrid.go
+//	neighbours  channels of shared memory: channel.go, channel_tune.go
+//	matching    messages and receives: recv.go, unexpected.go, message.go
+//	rendezvous  long messages, and how each crosses (clear): rendezvous.go
+//	reads, pulls, pieces   the other ways: read.go, channel_pull.go; split.go, idle_tune.go
+//	poller      what arrives and completes: poll.go; wire.go has the bytes
+//	driver      what a goroutine does that waits: driver.go, progress_lock.go, waits.go
+//	requestPool what the user waits for: request.go, queue.go
+//	groups      communicators and their agreements: group.go, agreement.go
+//	failures    lost ranks: failure.go
+//
+// network and neighbours know nothing of the other parts, but for what they count. Both
+// append to a batch (batch.go) when messages follow one another.
 package p2p

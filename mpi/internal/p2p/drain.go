@@ -23,8 +23,8 @@ const (
 func (ep *Endpoint) Drain() {
 	ep.Enter()
 	defer ep.Leave()
-	ep.closing = true
-	for ep.conn != nil && ep.conn.unsettled() {
+	ep.failures.closing = true
+	for ep.net.conn != nil && ep.net.conn.unsettled() {
 		ep.stepUntil(mono.Never)
 	}
 	for i := range ep.peers {
@@ -32,13 +32,13 @@ func (ep *Endpoint) Drain() {
 		if p.self || p.err != nil || !p.used {
 			continue
 		}
-		ep.notify(i, kindBye, 0, 0)
+		ep.out.notify(i, kindBye, 0, 0)
 	}
 	for {
 		waiting, until := ep.undrained()
-		if ep.conn != nil && !waiting {
-			ep.conn.disconnect()
-			waiting = ep.conn.links > 0
+		if ep.net.conn != nil && !waiting {
+			ep.net.conn.disconnect()
+			waiting = ep.net.conn.links > 0
 		}
 		if !waiting {
 			break
@@ -50,24 +50,14 @@ func (ep *Endpoint) Drain() {
 	}
 }
 
-// stepUntil makes one step and sleeps until t at the latest.
-func (ep *Endpoint) stepUntil(t mono.Time) {
-	ep.wakeAt = t
-	if ep.step() == 0 {
-		ep.waits.target = nil
-		ep.eng.Park()
-	}
-	ep.wakeAt = mono.Never
-}
-
 // undrained reports whether an acknowledgement is still to be waited for, and
 // when the first wait for one that may never come ends.
 func (ep *Endpoint) undrained() (waiting bool, until mono.Time) {
 	now := ep.eng.Clock().Now()
 	until = mono.Never
-	for _, r := range ep.requests {
-		if !r.detached || r.state == free || r.state == posted || r.state == matchSelf {
-			continue // posted and matchSelf: the user has freed it, and it has met nothing
+	for _, r := range ep.requests.all {
+		if !r.detached || r.state == free || r.state == posted || ep.peers[r.peer].self {
+			continue // posted, and those to the own rank: the user has freed it, and it has met nothing
 		}
 		p := &ep.peers[r.peer]
 		switch end := p.saidBye.Add(byeGrace); {

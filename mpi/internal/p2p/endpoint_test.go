@@ -47,7 +47,7 @@ func newRank(t testing.TB, port *conform.Pipe, rank int) *Endpoint {
 // cardsOf makes those of all ranks, which are like ep.
 func cardsOf(ep *Endpoint, size int) (cards []string) {
 	for i := range size {
-		cards = append(cards, fmt.Sprintf("v=%d eager=%d addr=%s later=?", Version, ep.EagerMax(), rankAddr(i)))
+		cards = append(cards, fmt.Sprintf("v=%d eager=%d addr=%s later=?", Version, ep.cfg.EagerMax, rankAddr(i)))
 	}
 	return cards
 }
@@ -107,11 +107,11 @@ func TestEndpoint_malformedMessages(t *testing.T) {
 		"cut in pieces": sample(kindRTS, 0, 5)[:headerLen+3],
 	} {
 		before := ep.Stats.Malformed
-		if ep.arrived(b); ep.Stats.Malformed != before+1 {
+		if ep.poller.arrived(b); ep.Stats.Malformed != before+1 {
 			t.Errorf("%s: not counted as malformed", name)
 		}
 	}
-	if ep.unexpected.Len() != 0 {
+	if ep.match.unexpected.Len() != 0 {
 		t.Error("something was kept")
 	}
 }
@@ -120,13 +120,13 @@ func TestEndpoint_malformedMessages(t *testing.T) {
 // refused with a FIN, so that the receiver does not wait for ever.
 func TestEndpoint_staleAnswers(t *testing.T) {
 	ep := newEnd(t)
-	ep.arrived(sample(kindFIN, 7, 0))
-	ep.arrived(sample(kindCTS, 7, 0))
+	ep.poller.arrived(sample(kindFIN, 7, 0))
+	ep.poller.arrived(sample(kindCTS, 7, 0))
 	if ep.Stats.Stale != 2 {
 		t.Errorf("%d stale answers were counted, want 2", ep.Stats.Stale)
 	}
 	notices := 0
-	for _, r := range ep.requests {
+	for _, r := range ep.requests.all {
 		if r.state == waitAck && r.detached && r.notice == kindFIN && r.entry.Tag == finFailed {
 			notices++
 		}
@@ -140,13 +140,13 @@ func TestEndpoint_staleAnswers(t *testing.T) {
 func TestEndpoint_senderGivesUp(t *testing.T) {
 	ep := newEnd(t)
 	r := ep.Irecv(match.Envelope{Source: 1, Tag: 2}, make([]byte, 100))
-	ep.arrived(sample(kindRTS, 99, 100))
+	ep.poller.arrived(sample(kindRTS, 99, 100))
 	if r.state != waitFIN || r.mr == nil {
 		t.Fatalf("state %d after the RTS", r.state)
 	}
 	b := sample(kindFIN, r.wireID(), 0)
 	binary.BigEndian.PutUint32(b[8:], finFailed)
-	ep.arrived(b)
+	ep.poller.arrived(b)
 	if _, err := r.Wait(); err == nil || err.(*Error).Code != PeerLost {
 		t.Errorf("error is %v", err)
 	}
@@ -173,6 +173,6 @@ func TestEndpoint_randomNoise(t *testing.T) {
 		if rnd.IntN(50) == 0 {
 			ep.Irecv(match.Envelope{Source: match.Any, Tag: match.Any}, buf)
 		}
-		ep.arrived(b)
+		ep.poller.arrived(b)
 	}
 }

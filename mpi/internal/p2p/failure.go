@@ -26,18 +26,30 @@ import (
 // so that those who only receive know it, too. A loss is for ever: a rank that
 // hears that it is taken for lost itself ends.
 
+// failures knows what is lost, and why something cannot go on.
+type failures struct {
+	ep       *Endpoint
+	impaired bool      // a rank is lost, a communicator revoked, or over
+	closing  bool      // nobody's loss matters any more
+	ended    bool      // verbs is not waited for any more
+	over     error     // why nothing works any more
+	losses   []int32   // ranks that are lost, in the order in which we have learned of it
+	deaths   int       // how many the launcher has told of
+	abortAt  mono.Time // when to ask Config.Aborted next
+}
+
 // lossOf returns the error of everything that peer takes part in.
-func (ep *Endpoint) lossOf(rank int, why verbs.Status) error {
-	if err := ep.peers[rank].err; err != nil {
+func (fs *failures) lossOf(rank int, why verbs.Status) error {
+	if err := fs.ep.peers[rank].err; err != nil {
 		return err
 	}
-	return ep.lost(rank, ep.silent(why.String()))
+	return fs.lost(rank, fs.silent(why.String()))
 }
 
 // silent adds to why a rank is lost that is silent what of its frames this host has
 // lost, which may be the reason.
-func (ep *Endpoint) silent(why string) string {
-	if losses := ep.ctx.Losses().String(); losses != "" {
+func (fs *failures) silent(why string) string {
+	if losses := fs.ep.net.ctx.Losses().String(); losses != "" {
 		return why + "; here " + losses
 	}
 	return why
@@ -49,58 +61,52 @@ func lostError(rank int, why string) *Error {
 
 // lost is lostError, with what is wrong with the network device of this host if the rank is
 // on another one: that may be the cause.
-func (ep *Endpoint) lost(rank int, why string) *Error {
+func (fs *failures) lost(rank int, why string) *Error {
 	e := lostError(rank, why)
-	if ep.peers[rank].near == nil {
-		e.Err = ep.ctx.Trouble()
+	if fs.ep.peers[rank].near == nil {
+		e.Err = fs.ep.net.ctx.Trouble()
 	}
 	return e
 }
 
 // loseDevice handles that nothing goes through the network device any more: the ranks
 // of other hosts are lost to this one, for good.
-func (ep *Endpoint) loseDevice() {
-	for rank := range ep.peers {
-		if p := &ep.peers[rank]; !p.self && p.near == nil {
-			ep.failPeer(rank, ep.lost(rank, "nothing reaches it"))
+func (fs *failures) loseDevice() {
+	for rank := range fs.ep.peers {
+		if p := &fs.ep.peers[rank]; !p.self && p.near == nil {
+			fs.failPeer(rank, fs.lost(rank, "nothing reaches it"))
 		}
 	}
 }
 
-// losePeer handles the failure of something that was sent.
-func (ep *Endpoint) losePeer(rank int, why verbs.Status) { ep.failPeer(rank, ep.lossOf(rank, why)) }
-
 // happened handles what verbs has noticed apart from anything that was sent: a rank
 // that only waits for a message hears of the loss of its source, too.
-func (ep *Endpoint) happened(e *verbs.AsyncEvent) {
-	if e.Type == verbs.EventDeviceFatal || e.Type == verbs.EventPortErr && ep.rel != nil && ep.rel.Stuck() {
-		ep.loseDevice()
+func (fs *failures) happened(e *verbs.AsyncEvent) {
+	if e.Type == verbs.EventDeviceFatal || e.Type == verbs.EventPortErr && fs.ep.net.rel != nil && fs.ep.net.rel.Stuck() {
+		fs.loseDevice()
 		return
 	}
 	if (e.Type == verbs.EventPeerLost || e.Type == verbs.EventPeerRestarted) && e.AH != nil && e.AH.UserData != 0 {
-		ep.gone(int(e.AH.UserData-1), ep.silent(e.Type.String()))
+		fs.gone(int(e.AH.UserData-1), fs.silent(e.Type.String()))
 	}
 }
-
-// loseLink handles that a peer cannot be connected with.
-func (ep *Endpoint) loseLink(rank int, why error) { ep.failPeer(rank, ep.lost(rank, why.Error())) }
 
 // gone handles that a rank is not there any more. One that has said bye has left
 // as it should: it is no loss, but it answers nobody either.
-func (ep *Endpoint) gone(rank int, why string) {
-	if p := &ep.peers[rank]; p.near != nil && p.near.Open() {
+func (fs *failures) gone(rank int, why string) {
+	if p := &fs.ep.peers[rank]; p.near != nil && p.near.Open() {
 		return // the channel will tell, when all that it holds is read
 	}
-	ep.left(rank, why)
+	fs.left(rank, why)
 }
 
 // left is gone behind the last message of the rank.
-func (ep *Endpoint) left(rank int, why string) {
-	if ep.peers[rank].saidBye == mono.Never {
-		ep.failPeer(rank, ep.lost(rank, why))
+func (fs *failures) left(rank int, why string) {
+	if fs.ep.peers[rank].saidBye == mono.Never {
+		fs.failPeer(rank, fs.lost(rank, why))
 		return
 	}
-	for _, g := range ep.groups {
+	for _, g := range fs.ep.groups.list {
 		if g != nil && g.has(int32(rank)) {
 			g.deliberate(int32(rank))
 		}
@@ -108,59 +114,61 @@ func (ep *Endpoint) left(rank int, why string) {
 }
 
 // arrivedLost handles a peer's word that others are lost.
-func (ep *Endpoint) arrivedLost(h *header, ranks []byte) {
+func (fs *failures) arrivedLost(h *header, ranks []byte) {
+	ep := fs.ep
 	for ; len(ranks) >= 4; ranks = ranks[4:] {
 		rank := binary.BigEndian.Uint32(ranks)
 		switch {
 		case rank >= uint32(len(ep.peers)):
 			ep.Stats.Malformed++
 		case rank == uint32(ep.rank):
-			ep.end(lostError(int(rank), fmt.Sprintf("so rank %d takes this one, and the ranks that are left go on without it", h.source)))
+			fs.end(lostError(int(rank), fmt.Sprintf("so rank %d takes this one, and the ranks that are left go on without it", h.source)))
 			return
 		default:
-			ep.failPeer(int(rank), lostError(int(rank), fmt.Sprintf("rank %d says so", h.source)))
+			fs.failPeer(int(rank), lostError(int(rank), fmt.Sprintf("rank %d says so", h.source)))
 		}
 	}
 }
 
 // disown tells a rank that speaks, and that this one was told is lost, that it is
 // to end: others go on without it, and have agreed upon that.
-func (ep *Endpoint) disown(p *peer, rank int32) {
-	if p.disowned || p.qp == nil && p.channel == nil || ep.over != nil || ep.closing {
+func (fs *failures) disown(p *peer, rank int32) {
+	if p.disowned || p.qp == nil && p.channel == nil || fs.over != nil || fs.closing {
 		return
 	}
 	p.disowned = true
-	ep.advanceOrQueue(ep.notice(rank, header{kind: kindLost}, ep.lossList()))
+	fs.ep.out.advanceOrQueue(fs.ep.out.notice(rank, header{kind: kindLost}, fs.lossList()))
 }
 
 // failPeer fails everything that needs the peer, and tells the neighbours.
-func (ep *Endpoint) failPeer(rank int, err error) {
+func (fs *failures) failPeer(rank int, err error) {
+	ep := fs.ep
 	p := &ep.peers[rank]
 	if p.err != nil || p.self {
 		return
 	}
-	p.err, ep.impaired = err, true
-	ep.leave(p)
-	ep.losses = append(ep.losses, int32(rank))
-	for _, g := range ep.groups {
+	p.err, fs.impaired = err, true
+	fs.leave(p)
+	fs.losses = append(fs.losses, int32(rank))
+	for _, g := range ep.groups.list {
 		if g != nil && g.has(int32(rank)) {
 			g.lost = append(g.lost, int32(rank))
 		}
 	}
-	ep.failRequests(func(r *Request) error {
+	fs.failRequests(func(r *Request) error {
 		if int(r.peer) == rank {
 			return err
 		}
-		return ep.overtaken(r)
+		return fs.overtaken(r)
 	})
-	ep.purge()
-	if !ep.closing {
-		ep.spreadLosses()
+	ep.match.purge()
+	if !fs.closing {
+		fs.spreadLosses()
 	}
-	for context, g := range ep.groups {
+	for context, g := range ep.groups.list {
 		if g != nil && g.has(int32(rank)) {
-			if g.revoked && !ep.closing {
-				ep.spreadRevocation(uint32(2*context), g)
+			if g.revoked && !fs.closing {
+				ep.groups.spreadRevocation(uint32(2*context), g)
 			}
 			g.deliberate(int32(rank))
 		}
@@ -169,13 +177,14 @@ func (ep *Endpoint) failPeer(rank int, err error) {
 
 // leave makes verbs let go of all that is under way to a peer: nobody will ever
 // acknowledge it, and who waits for his memory need not wait for a time-out.
-func (ep *Endpoint) leave(p *peer) {
-	if ep.conn != nil {
-		ep.conn.abort(p)
+func (fs *failures) leave(p *peer) {
+	ep := fs.ep
+	if ep.net.conn != nil {
+		ep.net.conn.abort(p)
 	}
 	switch {
 	case p.rel != nil:
-		ep.rel.Abandon(p.rel)
+		ep.net.rel.Abandon(p.rel)
 	case p.ah != nil:
 		_ = p.ah.Destroy() // cannot fail: the context is open
 	}
@@ -185,28 +194,29 @@ func (ep *Endpoint) leave(p *peer) {
 // communicator is revoked, or its collective cannot come to its end. What both
 // ends work on comes to an end by itself, and ending one side would leave the
 // other one waiting.
-func (ep *Endpoint) overtaken(r *Request) error {
+func (fs *failures) overtaken(r *Request) error {
 	switch r.state {
-	case sendData, sendCTS, sendRead, sendNotice, waitFIN, waitAck, waitRest, pulling, waitRoom, waitRead, recalled:
+	case sendData, sendCTS, sendRead, sendNotice, waitFIN, waitAck, waitRest, waitTurn, waitRead, lingering:
 		return nil
-	case sendSplit:
+	case sendEager:
 		if r.written > 0 {
 			return nil
 		}
 	}
-	return ep.broken(r.entry.Envelope)
+	return fs.broken(r.entry.Envelope)
 }
 
 // failRequests fails the requests under way for which why has an error.
-func (ep *Endpoint) failRequests(why func(*Request) error) {
+func (fs *failures) failRequests(why func(*Request) error) {
+	ep := fs.ep
 	for i := range ep.peers {
 		ep.peers[i].pending.fail(why)
 		ep.peers[i].readers.fail(why)
 	}
-	ep.pulls.fail(why)
-	for _, r := range ep.requests {
+	ep.pulls.queue.fail(why)
+	for _, r := range ep.requests.all {
 		switch r.state {
-		case posted, matchSelf, waitCTS, waitFIN, waitAck, waitRest, waitRead, recalled:
+		case posted, waitCTS, waitFIN, waitAck, waitRest, waitRead, lingering:
 		default:
 			continue // it was in a queue, or is none, or has ended
 		}
@@ -215,32 +225,32 @@ func (ep *Endpoint) failRequests(why func(*Request) error) {
 			continue
 		}
 		if r.state == posted {
-			ep.posted.Remove(&r.entry)
+			ep.match.posted.Remove(&r.entry)
 		}
 		r.fail(err)
 	}
 }
 
 // purge throws away the messages that nobody can receive any more.
-func (ep *Endpoint) purge() {
-	for _, e := range ep.unexpected.All() {
-		if ep.unwanted(e.Envelope) {
-			ep.unexpected.Remove(e)
-			ep.forget(e.Owner)
+func (mt *matching) purge() {
+	for _, e := range mt.unexpected.All() {
+		if mt.ep.failures.unwanted(e.Envelope) {
+			mt.unexpected.Remove(e)
+			mt.forget(e.Owner)
 		}
 	}
 }
 
 // spreadLosses tells the neighbours of all losses. It is done at every loss, for
 // who has died may have been between us and somebody else.
-func (ep *Endpoint) spreadLosses() {
-	ep.neighbours(nil, func(to int) { ep.tell(to, header{kind: kindLost}, ep.lossList()) })
+func (fs *failures) spreadLosses() {
+	fs.neighbours(nil, func(to int) { fs.ep.out.tell(to, header{kind: kindLost}, fs.lossList()) })
 }
 
 // lossList returns all losses as the body of a word.
-func (ep *Endpoint) lossList() []byte {
-	list := make([]byte, 0, 4*len(ep.losses))
-	for _, rank := range ep.losses {
+func (fs *failures) lossList() []byte {
+	list := make([]byte, 0, 4*len(fs.losses))
+	for _, rank := range fs.losses {
 		list = binary.BigEndian.AppendUint32(list, uint32(rank))
 	}
 	return list
@@ -250,7 +260,8 @@ func (ep *Endpoint) lossList() []byte {
 // news to: the next live ones at distances 1, 2, 4, ... in both directions
 // (Angskun, Bosilca, Dongarra: Binomial graph, ISPA 2007). Live ranks always are a
 // ring at least, so news reach all of them.
-func (ep *Endpoint) neighbours(members []int32, f func(rank int)) {
+func (fs *failures) neighbours(members []int32, f func(rank int)) {
+	ep := fs.ep
 	n, me := len(members), 0
 	if members == nil {
 		n, me = len(ep.peers), int(ep.rank)
@@ -280,27 +291,32 @@ func (ep *Endpoint) neighbours(members []int32, f func(rank int)) {
 	}
 }
 
+// open reports whether messages may go to a peer: nobody who matters is lost.
+func (fs *failures) open(p *peer, env match.Envelope) bool {
+	return !fs.impaired || p.err == nil && fs.broken(env) == nil
+}
+
 // hopeless returns why a receive cannot be served any more, or nil.
-func (ep *Endpoint) hopeless(env match.Envelope) error {
+func (fs *failures) hopeless(env match.Envelope) error {
 	switch {
-	case !ep.impaired:
+	case !fs.impaired:
 		return nil
-	case env.Source != match.Any && ep.peers[env.Source].err != nil:
-		return ep.peers[env.Source].err
+	case env.Source != match.Any && fs.ep.peers[env.Source].err != nil:
+		return fs.ep.peers[env.Source].err
 	}
-	return ep.broken(env)
+	return fs.broken(env)
 }
 
 // unprobed returns why a message that has not come cannot come any more, or is not
 // to be waited for.
-func (ep *Endpoint) unprobed(env match.Envelope) error {
-	if !ep.impaired {
+func (fs *failures) unprobed(env match.Envelope) error {
+	if !fs.impaired {
 		return nil
 	}
-	if err := ep.hopeless(env); err != nil {
+	if err := fs.hopeless(env); err != nil {
 		return err
 	}
-	return given(ep.doubt(env))
+	return given(fs.doubt(env))
 }
 
 // given makes the error of a receive that may still be served that of one that was
@@ -317,13 +333,14 @@ func given(doubt error) error {
 const abortInterval = 100 * mono.Millisecond
 
 // askLauncher asks what the launcher knows about the job.
-func (ep *Endpoint) askLauncher(now mono.Time) {
-	ep.abortAt = now.Add(abortInterval)
+func (fs *failures) askLauncher(now mono.Time) {
+	ep := fs.ep
+	fs.abortAt = now.Add(abortInterval)
 	if ep.cfg.Deaths != nil {
-		for _, rank := range ep.cfg.Deaths(ep.deaths) {
-			ep.deaths++
+		for _, rank := range ep.cfg.Deaths(fs.deaths) {
+			fs.deaths++
 			if rank != int(ep.rank) {
-				ep.gone(rank, "the launcher says so")
+				fs.gone(rank, "the launcher says so")
 			}
 		}
 	}
@@ -331,29 +348,30 @@ func (ep *Endpoint) askLauncher(now mono.Time) {
 		return
 	}
 	if why := ep.cfg.Aborted(); why != nil {
-		ep.end(&Error{Code: Ended, Peer: -1, Detail: "the job is being ended", Err: why})
+		fs.end(&Error{Code: Ended, Peer: -1, Detail: "the job is being ended", Err: why})
 	}
 }
 
 // end is End for those inside.
-func (ep *Endpoint) end(err *Error) {
+func (fs *failures) end(err *Error) {
+	ep := fs.ep
 	for i := range ep.peers {
 		p := &ep.peers[i]
 		if p.reading > 0 {
-			ep.leave(p) // nothing is to come any more into memory that the user has back
+			fs.leave(p) // nothing is to come any more into memory that the user has back
 		}
 		p.err = err
 	}
-	ep.over, ep.impaired = err, true
-	ep.unexpected = match.Unexpected[message]{}
-	ep.failRequests(func(*Request) error { return err })
-	ep.ended, ep.abortAt = true, mono.Never
+	fs.over, fs.impaired = err, true
+	ep.match.unexpected = match.Unexpected[message]{}
+	fs.failRequests(func(*Request) error { return err })
+	fs.ended, fs.abortAt = true, mono.Never
 	for i := range ep.peers {
-		if ep.conn != nil {
-			ep.conn.abort(&ep.peers[i])
+		if ep.net.conn != nil {
+			ep.net.conn.abort(&ep.peers[i])
 		}
 	}
-	for _, r := range ep.requests {
+	for _, r := range ep.requests.all {
 		if r.state == lingering { // the program ends: do not wait for verbs
 			r.inFlight = 0
 			r.complete()

@@ -26,7 +26,7 @@ func TestLost_thisRankWithSeveralGoroutines(t *testing.T) {
 	b := binary.BigEndian.AppendUint32(make([]byte, headerLen), 1)
 	(&header{kind: kindLost}).put(b)
 	ep.Enter()
-	ep.arrived(b)
+	ep.poller.arrived(b)
 	ep.Leave()
 	if _, err := r.Wait(); code(err) != PeerLost {
 		t.Errorf("the receive ends with %v", err)
@@ -73,7 +73,7 @@ func TestFailPeer_manyThatWait(t *testing.T) {
 		left = append(left, ep.Isend(match.Envelope{Tag: 2}, 2, make([]byte, 1000)))
 	}
 	ep.Enter()
-	ep.failPeer(1, &Error{Code: PeerLost, Peer: 1})
+	ep.failures.failPeer(1, &Error{Code: PeerLost, Peer: 1})
 	ep.Leave()
 	for i, r := range lost {
 		if !r.Done() {

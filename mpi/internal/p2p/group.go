@@ -8,6 +8,13 @@ import (
 	"github.com/xwarp/xwarp/mpi/internal/match"
 )
 
+// groups has the communicators.
+type groups struct {
+	ep     *Endpoint
+	list   []*group // by context/2
+	others Counts   // of contexts that have none
+}
+
 // group is what an endpoint knows of a communicator: who is in it, and whether it
 // still works. It is found by its context, which messages of the user's have, and
 // with one more those of collectives.
@@ -64,38 +71,38 @@ type Counts struct {
 }
 
 // counted is a message that was sent eagerly.
-func (ep *Endpoint) counted(context uint32, near bool) {
-	ep.Stats.Eager++
-	c := ep.countsOf(context)
+func (gs *groups) counted(context uint32, near bool) {
+	gs.ep.Stats.Eager++
+	c := gs.countsOf(context)
 	c.Eager++
 	if near {
-		ep.Stats.Near++
+		gs.ep.Stats.Near++
 		c.Near++
 	}
 }
 
 // countsOf returns the counters of a context; those that have no group share some.
-func (ep *Endpoint) countsOf(context uint32) *Counts {
-	if i := int(context / 2); i < len(ep.groups) && ep.groups[i] != nil {
-		return &ep.groups[i].counts
+func (gs *groups) countsOf(context uint32) *Counts {
+	if i := int(context / 2); i < len(gs.list) && gs.list[i] != nil {
+		return &gs.list[i].counts
 	}
-	return &ep.others
+	return &gs.others
 }
 
 // groupOf returns the group that messages with an envelope belong to, or nil.
-func (ep *Endpoint) groupOf(env match.Envelope) *group {
-	if i := int(env.Context / 2); i < len(ep.groups) {
-		return ep.groups[i]
+func (gs *groups) groupOf(env match.Envelope) *group {
+	if i := int(env.Context / 2); i < len(gs.list) {
+		return gs.list[i]
 	}
 	return nil
 }
 
 // at returns the group of a context, made now if there is none.
-func (ep *Endpoint) at(context uint32) *group {
-	for int(context/2) >= len(ep.groups) {
-		ep.groups = append(ep.groups, nil)
+func (gs *groups) at(context uint32) *group {
+	for int(context/2) >= len(gs.list) {
+		gs.list = append(gs.list, nil)
 	}
-	g := &ep.groups[context/2]
+	g := &gs.list[context/2]
 	if *g == nil {
 		*g = &group{}
 	}
@@ -103,39 +110,39 @@ func (ep *Endpoint) at(context uint32) *group {
 }
 
 // register is Register for those inside.
-func (ep *Endpoint) register(context uint32, members []int32, agreed int) {
-	g := ep.at(context)
+func (gs *groups) register(context uint32, members []int32, agreed int) {
+	g := gs.at(context)
 	g.members = slices.Clone(members)
 	slices.Sort(g.members)
-	for _, rank := range ep.losses {
+	for _, rank := range gs.ep.failures.losses {
 		if g.has(rank) {
 			g.lost = append(g.lost, rank)
 		}
 	}
-	ep.newMachine(context, g, agreed)
+	gs.newMachine(context, g, agreed)
 	waiting := g.early
 	g.early = nil
 	for i := range waiting {
-		if e := &waiting[i]; ep.peers[e.h.source].err == nil {
-			ep.arrivedAbout(&e.h, e.body)
+		if e := &waiting[i]; gs.ep.peers[e.h.source].err == nil {
+			gs.arrivedAbout(&e.h, e.body)
 		}
 	}
 }
 
 // unregister is Inside.Unregister.
-func (ep *Endpoint) unregister(context uint32, all bool) {
+func (gs *groups) unregister(context uint32, all bool) {
 	if all {
-		ep.groups[context/2] = nil
+		gs.list[context/2] = nil
 		return
 	}
-	ep.at(context).left = true
-	ep.impaired = true
-	ep.purge()
+	gs.at(context).left = true
+	gs.ep.failures.impaired = true
+	gs.ep.match.purge()
 }
 
 // registerPart is RegisterPart for those inside.
-func (ep *Endpoint) registerPart(context uint32, tag int32, members []int32) (end func()) {
-	g := ep.at(context)
+func (gs *groups) registerPart(context uint32, tag int32, members []int32) (end func()) {
+	g := gs.at(context)
 	g.parts = append(g.parts, part{tag, members})
 	return func() {
 		g.parts = slices.DeleteFunc(g.parts, func(p part) bool { return p.tag == tag })
@@ -144,11 +151,11 @@ func (ep *Endpoint) registerPart(context uint32, tag int32, members []int32) (en
 
 // broken returns why messages with an envelope cannot go on any more, whoever is
 // at the other end, or nil.
-func (ep *Endpoint) broken(env match.Envelope) error {
-	g := ep.groupOf(env)
+func (fs *failures) broken(env match.Envelope) error {
+	g := fs.ep.groups.groupOf(env)
 	switch {
-	case ep.over != nil:
-		return ep.over
+	case fs.over != nil:
+		return fs.over
 	case g == nil:
 		return nil
 	case g.revoked:
@@ -157,7 +164,7 @@ func (ep *Endpoint) broken(env match.Envelope) error {
 	if collective(env.Context) {
 		for _, rank := range g.lost {
 			if g.needs(rank, env.Tag) {
-				return ep.peers[rank].err
+				return fs.ep.peers[rank].err
 			}
 		}
 	}
@@ -187,8 +194,8 @@ func (g *group) part(tag int32) *part {
 // says, or because the user is done with the communicator, or because the source
 // is not in it: there it was made, with a context that is free here, and here that
 // has failed.
-func (ep *Endpoint) unwanted(env match.Envelope) bool {
-	g := ep.groupOf(env)
+func (fs *failures) unwanted(env match.Envelope) bool {
+	g := fs.ep.groups.groupOf(env)
 	switch {
 	case g == nil || g.members == nil:
 		return false
@@ -197,58 +204,59 @@ func (ep *Endpoint) unwanted(env match.Envelope) bool {
 	case !g.revoked && env.Tag&PartTag != 0 && g.part(env.Tag) == nil:
 		return false // perhaps the part is not registered yet
 	}
-	return ep.broken(env) != nil
+	return fs.broken(env) != nil
 }
 
 // interruption returns why waiting for r may be in vain: it is a receive from any
 // source, and a loss that the user does not know of was perhaps that of the source.
-func (ep *Endpoint) interruption(r *Request) error {
+func (fs *failures) interruption(r *Request) error {
 	if r.state != posted {
 		return nil
 	}
-	return ep.doubt(r.entry.Envelope)
+	return fs.doubt(r.entry.Envelope)
 }
 
 // doubt is interruption for an envelope.
-func (ep *Endpoint) doubt(env match.Envelope) error {
-	g := ep.groupOf(env)
+func (fs *failures) doubt(env match.Envelope) error {
+	g := fs.ep.groups.groupOf(env)
 	if env.Source != match.Any || g == nil || g.acked >= len(g.lost) {
 		return nil
 	}
 	rank := g.lost[g.acked]
 	return &Error{Code: MayBeLost, Peer: int(rank), Detail: fmt.Sprintf(
-		"rank %d, from which the message may have been to come, is lost: receiving from any goes on after AckFailed", rank), Err: ep.peers[rank].err}
+		"rank %d, from which the message may have been to come, is lost: receiving from any goes on after AckFailed", rank), Err: fs.ep.peers[rank].err}
 }
 
 // acknowledge is Acknowledge for those inside.
-func (ep *Endpoint) acknowledge(context uint32, n int) {
-	g := ep.at(context)
+func (gs *groups) acknowledge(context uint32, n int) {
+	g := gs.at(context)
 	g.acked = max(g.acked, min(n, len(g.lost)))
 }
 
-func (ep *Endpoint) revoke(context uint32, g *group) {
-	g.revoked, ep.impaired = true, true
-	ep.failRequests(ep.overtaken)
-	ep.purge()
-	ep.spreadRevocation(context, g)
+func (gs *groups) revoke(context uint32, g *group) {
+	ep := gs.ep
+	g.revoked, ep.failures.impaired = true, true
+	ep.failures.failRequests(ep.failures.overtaken)
+	ep.match.purge()
+	gs.spreadRevocation(context, g)
 }
 
-func (ep *Endpoint) spreadRevocation(context uint32, g *group) {
-	ep.neighbours(g.members, func(to int) { ep.tell(to, header{kind: kindRevoke, context: context}, nil) })
+func (gs *groups) spreadRevocation(context uint32, g *group) {
+	gs.ep.failures.neighbours(g.members, func(to int) { gs.ep.out.tell(to, header{kind: kindRevoke, context: context}, nil) })
 }
 
 // arrivedAbout handles a peer's word about a communicator: that it is revoked, or a
 // piece of a message of its agreement.
-func (ep *Endpoint) arrivedAbout(h *header, body []byte) {
-	switch g := ep.at(h.context); {
+func (gs *groups) arrivedAbout(h *header, body []byte) {
+	switch g := gs.at(h.context); {
 	case g.members == nil:
 		g.early = append(g.early, early{*h, slices.Clone(body)})
 	case !g.has(h.source):
-		ep.Stats.Stale++
+		gs.ep.Stats.Stale++
 	case h.kind == kindRevoke && !g.revoked:
-		ep.revoke(h.context&^1, g)
+		gs.revoke(h.context&^1, g)
 	case h.kind == kindRevoke:
 	default:
-		ep.arrivedAgree(g, h, body)
+		gs.arrivedAgree(g, h, body)
 	}
 }

@@ -39,35 +39,37 @@ func (c *Config) fillHybrid() error {
 
 // count notes what is sent to a peer in datagrams, and promotes it when that is
 // enough.
-func (ep *Endpoint) count(p *peer, wr *verbs.SendWR) {
+func (c *connector) count(p *peer, wr *verbs.SendWR) {
+	cfg := &c.ep.cfg
 	p.messages++
 	if wr.Flags&verbs.Inline == 0 {
 		p.bytes += int(wr.SGL[0].Length)
 	}
-	if p.messages < ep.cfg.PromoteMessages && p.bytes < ep.cfg.PromoteBytes {
+	if p.messages < cfg.PromoteMessages && p.bytes < cfg.PromoteBytes {
 		return
 	}
 	p.watched = false
-	if ep.conn.links < ep.cfg.Connections && !ep.closing {
-		ep.conn.reach(p, int32(wr.WRID>>wrPeerShift&wrPeerMask))
+	if c.links < cfg.Connections && !c.ep.failures.closing {
+		c.reach(p)
 	}
 }
 
 // beginSwitch lets the mark go out, before all that waits for room.
-func (ep *Endpoint) beginSwitch(p *peer) {
+func (c *connector) beginSwitch(p *peer) {
+	out := &c.ep.out
 	p.watched = false
-	r := ep.notice(p.link.rank, header{kind: kindSwitch}, nil)
-	if !ep.advance(r) {
+	r := out.notice(p.rank, header{kind: kindSwitch}, nil)
+	if !out.advance(r) {
 		p.pending.pushFront(r)
-		ep.goOn(p)
+		out.goOn(p)
 	}
 }
 
 // switched goes on over the connection.
-func (ep *Endpoint) switched(p *peer) {
+func (c *connector) switched(p *peer) {
 	if p.link.state == up {
 		p.qp, p.ah = p.link.qp, nil
-		ep.Stats.Promoted++
-		ep.goOn(p)
+		c.ep.Stats.Promoted++
+		c.ep.out.goOn(p)
 	}
 }

@@ -107,8 +107,9 @@ func (t *idleTuner) limit(least int) int {
 	return least
 }
 
-// prefersPieces decides about the send r of n bytes to a peer that is idle.
-func (ep *Endpoint) prefersPieces(p *peer, r *Request, n int) bool {
+// prefers decides about the send r of n bytes to a peer that is idle.
+func (pc *pieces) prefers(p *peer, r *Request, n int) bool {
+	ep := pc.ep
 	if !ep.cfg.tunesIdle || p.ah == nil {
 		return n <= ep.cfg.EagerIdle
 	}
@@ -127,23 +128,13 @@ func (ep *Endpoint) prefersPieces(p *peer, r *Request, n int) bool {
 	return way == inPieces
 }
 
-// timedIdle takes the time of the message that is timed: the peer has all of it.
-func (ep *Endpoint) timedIdle(t *idleTuner) {
-	took := ep.eng.Clock().Now().Sub(t.began)
+// arrived takes the time of the message that is timed, if it is the one with this id that
+// has gone that way: the peer has all of it.
+func (pc *pieces) arrived(t *idleTuner, way idleWay, id uint32) {
+	if t.began == 0 || t.way != way || t.id != id {
+		return
+	}
+	took := pc.ep.eng.Clock().Now().Sub(t.began)
 	t.class(t.size).took(t.way, float64(took)/float64(t.size))
 	t.began = 0
-}
-
-// arrivedPieces is timedIdle when no buffer is under way to p any more.
-func (ep *Endpoint) arrivedPieces(p *peer) {
-	if t := p.idle; t.began != 0 && t.way == inPieces {
-		ep.timedIdle(t)
-	}
-}
-
-// arrivedAsked is timedIdle when r, which was asked for, has come to its end.
-func (ep *Endpoint) arrivedAsked(r *Request) {
-	if t := ep.peers[r.peer].idle; t != nil && t.began != 0 && t.way == askedFor && t.id == r.wireID() && r.err == nil {
-		ep.timedIdle(t)
-	}
 }

@@ -131,7 +131,7 @@ func TestIdle_settable(t *testing.T) {
 // timed may be lost with its peer.
 func TestIdle_typedAndLost(t *testing.T) {
 	a, b := newEnds(t)
-	a.cfg.tunesIdle, a.idleTop = true, idleMost
+	a.cfg.tunesIdle, a.pieces.most = true, idleMost
 	env := word(0, 1)
 	for i := range 4 {
 		buf := make([]byte, 80_000)
@@ -150,7 +150,7 @@ func TestIdle_typedAndLost(t *testing.T) {
 	if a.peers[1].idle.began == mono.Time(0) {
 		t.Error("nothing is timed")
 	}
-	a.failPeer(1, &Error{Code: PeerLost, Peer: 1})
+	a.failures.failPeer(1, &Error{Code: PeerLost, Peer: 1})
 	for range 100 {
 		a.eng.Step()
 	}

@@ -18,11 +18,11 @@ func (ep *Endpoint) Limits() Limits {
 }
 
 // Limits is Endpoint.Limits.
-func (in *Inside) Limits() Limits {
-	l := Limits{Eager: in.cfg.EagerMax, Idle: in.cfg.EagerIdle}
+func (in Inside) Limits() Limits {
+	l := Limits{Eager: in.ep.cfg.EagerMax, Idle: in.ep.cfg.EagerIdle}
 	lowest := idleMost
-	for i := range in.peers {
-		p := &in.peers[i]
+	for i := range in.ep.peers {
+		p := &in.ep.peers[i]
 		if p.idle != nil {
 			lowest = min(lowest, p.idle.limit(l.Eager))
 			l.Idle = lowest

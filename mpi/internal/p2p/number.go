@@ -14,11 +14,11 @@ const numbersWindow = 1 << 8
 
 // number counts a message that has met its receive. Messages with one envelope
 // meet theirs in the order in which they were sent.
-func (ep *Endpoint) number(env match.Envelope) Mark {
-	if ep.numbers == nil {
+func (mt *matching) number(env match.Envelope) Mark {
+	if mt.numbers == nil {
 		return 0
 	}
-	return Mark(Count(ep.numbers, env))
+	return Mark(Count(mt.numbers, env))
 }
 
 // Count returns how many messages with an envelope there were, this one included,

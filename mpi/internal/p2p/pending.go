@@ -4,51 +4,52 @@ package p2p
 // none waits that has to go before.
 func (p *peer) ready() bool { return p.reachable() && p.pending.head == nil }
 
-// reachable reports whether there is a way to a peer now.
-func (p *peer) reachable() bool { return p.channel != nil || p.qp != nil }
+// takes reports whether a message of n bytes may go to a peer at once, and whole.
+func (p *peer) takes(n int) bool { return n <= int(p.eagerMax) && p.ready() }
 
 // advanceOrQueue does the next step of r now, or when there is room for it.
 // Requests to one peer take their turn, so that messages stay in order.
-func (ep *Endpoint) advanceOrQueue(r *Request) {
-	p := &ep.peers[r.peer]
-	if p.ready() && ep.advance(r) {
+func (s *sender) advanceOrQueue(r *Request) {
+	p := &s.ep.peers[r.peer]
+	if p.ready() && s.advance(r) {
 		return
 	}
 	p.pending.push(r)
-	ep.goOn(p)
-	ep.reach(p, r.peer)
+	s.goOn(p)
+	s.reach(p)
 }
 
 // reach begins to connect with a peer if there is no other way.
-func (ep *Endpoint) reach(p *peer, rank int32) {
-	if !p.reachable() && ep.conn != nil {
-		ep.conn.reach(p, rank)
+func (s *sender) reach(p *peer) {
+	if !p.reachable() && s.ep.net.conn != nil {
+		s.ep.net.conn.reach(p)
 	}
 }
 
 // goOn sees to it that the requests that wait for a peer have their turn when
 // there is a way to it.
-func (ep *Endpoint) goOn(p *peer) {
+func (s *sender) goOn(p *peer) {
 	if p.reachable() && p.pending.head != nil && !p.stuck {
-		ep.stuck.push(p)
+		s.stuck.push(p)
 	}
 }
 
 // advanceStuck gives each peer for which requests wait one turn, and returns how
 // many of them have moved.
-func (ep *Endpoint) advanceStuck() (n int) {
+func (s *sender) advanceStuck() (n int) {
+	ep := s.ep
 	full := false // the queue pair that peers share
-	last := ep.stuck.tail
-	for p := ep.stuck.head; p != nil; p = ep.stuck.head {
-		ep.stuck.pop()
-		shares := p.channel == nil && p.qp == ep.qp && ep.rel == nil
+	last := s.stuck.tail
+	for p := s.stuck.head; p != nil; p = s.stuck.head {
+		s.stuck.pop()
+		shares := p.channel == nil && p.qp == ep.net.qp && ep.net.rel == nil
 		if !full || !shares {
-			moved := ep.advancePeer(p)
+			moved := s.advancePeer(p)
 			n += moved
 			full = full || shares && moved == 0
 		}
-		ep.goOn(p)
-		if p == last || full && ep.channels == nil {
+		s.goOn(p)
+		if p == last || full && ep.near.channels == nil {
 			break
 		}
 	}
@@ -56,15 +57,15 @@ func (ep *Endpoint) advanceStuck() (n int) {
 }
 
 // advancePeer posts what waits for a peer, as far as there is room.
-func (ep *Endpoint) advancePeer(p *peer) (n int) {
+func (s *sender) advancePeer(p *peer) (n int) {
 	for p.reachable() && p.pending.head != nil {
 		r := p.pending.head
 		// Off the queue first: posting may complete r, and a completed
 		// request may go back to the pool, which uses the same link.
 		p.pending.pop()
-		if !ep.advance(r) {
+		if !s.advance(r) {
 			p.putBack(r)
-			ep.reach(p, r.peer)
+			s.reach(p)
 			break
 		}
 		n++

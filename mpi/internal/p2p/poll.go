@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -18,61 +19,97 @@ const (
 	wrRead                                  // number: request
 )
 
+// poller takes in what transports have received and completed, in the steps of the engine.
+// It is a progress.Source.
+type poller struct {
+	ep      *Endpoint
+	wcs     [progress.Budget]verbs.WC
+	hook    ProgressHook
+	polling bool      // inside Poll: the step that is under way lets things go out
+	wakeAt  mono.Time // when Drain wants to look again
+}
+
 // Poll takes in what verbs has completed, posts what had no room before, and
 // looks at the clock. It implements progress.Source.
-func (ep *Endpoint) Poll(now mono.Time, budget int) int {
-	ep.posts = 0
+func (pl *poller) Poll(now mono.Time, budget int) int {
+	ep := pl.ep
+	ep.net.posts = 0
 	var n int
-	if ep.rel != nil {
-		n = ep.pollUD(now)
+	if ep.net.rel != nil {
+		n = pl.pollUD(now)
 	} else {
-		n = ep.pollQueue(budget)
+		n = pl.pollQueue(budget)
 	}
-	if ep.conn != nil && ep.cq.Len() == 0 { // what has arrived comes before the end of a connection
-		n += ep.conn.poll(now)
+	if ep.net.conn != nil && ep.net.cq.Len() == 0 { // what has arrived comes before the end of a connection
+		n += ep.net.conn.poll(now)
 	}
-	for e, ok := ep.ctx.GetAsyncEvent(); ok; e, ok = ep.ctx.GetAsyncEvent() {
+	for e, ok := ep.net.ctx.GetAsyncEvent(); ok; e, ok = ep.net.ctx.GetAsyncEvent() {
 		n++
-		ep.happened(&e)
+		ep.failures.happened(&e)
 	}
-	if ep.channels != nil {
-		n += ep.pollChannels(budget)
+	if ep.near.channels != nil {
+		n += pl.pollChannels(budget)
 	}
-	if ep.stuck.head != nil {
-		n += ep.advanceStuck()
+	if ep.out.stuck.head != nil {
+		n += ep.out.advanceStuck()
 	}
-	if now >= ep.abortAt {
+	if now >= ep.failures.abortAt {
 		n++ // it may end what the caller waits for
-		ep.askLauncher(now)
+		ep.failures.askLauncher(now)
 	}
-	n += ep.advanceHook()
-	if ep.batch.to != nil { // it had no room, or somebody else made the step
-		ep.flushBatch()
+	n += pl.advanceHook()
+	if ep.net.batch.to != nil { // it had no room, or somebody else made the step
+		ep.net.flush()
 	}
 	return n
 }
 
 // advanceHook lets the hook go on.
-func (ep *Endpoint) advanceHook() int {
-	if ep.hook == nil {
+func (pl *poller) advanceHook() int {
+	if pl.hook == nil {
 		return 0
 	}
-	ep.polling = true
-	n := ep.hook.Advance()
-	ep.polling = false
+	pl.polling = true
+	n := pl.hook.Advance()
+	pl.polling = false
 	return n
 }
 
 // pollQueue takes in what verbs has completed.
-func (ep *Endpoint) pollQueue(budget int) int {
-	n := ep.cq.Poll(ep.wcs[:min(budget, len(ep.wcs))])
-	for i := range ep.wcs[:n] {
-		wc := &ep.wcs[i]
+func (pl *poller) pollQueue(budget int) int {
+	n := pl.ep.net.cq.Poll(pl.wcs[:min(budget, len(pl.wcs))])
+	for i := range pl.wcs[:n] {
+		wc := &pl.wcs[i]
 		if wc.WRID>>wrKindShift == wrRecv>>wrKindShift {
-			ep.received(wc)
+			pl.received(wc)
 		} else {
-			ep.sent(wc)
+			pl.sent(wc)
 		}
+	}
+	return n
+}
+
+// pollChannels takes in what neighbours have put, up to budget messages, and goes
+// on with what is pulled.
+func (pl *poller) pollChannels(budget int) int {
+	ep := pl.ep
+	ep.near.flush()
+	n := 0
+	for n < budget {
+		from, b := ep.near.channels.Next()
+		if b == nil {
+			break
+		}
+		pl.arrivedNear(int32(from.Rank()), b)
+		ep.near.channels.Release()
+		n++
+	}
+	if ep.pulls.queue.head != nil {
+		n += ep.pulls.step()
+	}
+	for way := ep.near.channels.Lost(); way != nil; way = ep.near.channels.Lost() {
+		ep.failures.left(way.Rank(), way.Err().Error())
+		n++
 	}
 	return n
 }
@@ -86,116 +123,138 @@ type ProgressHook interface {
 }
 
 // Deadline implements progress.Source.
-func (ep *Endpoint) Deadline() mono.Time {
-	at := min(ep.abortAt, ep.wakeAt)
-	if ep.rel != nil {
-		at = min(at, ep.rel.Deadline())
+func (pl *poller) Deadline() mono.Time {
+	ep := pl.ep
+	at := min(ep.failures.abortAt, pl.wakeAt)
+	if ep.net.rel != nil {
+		at = min(at, ep.net.rel.Deadline())
 	}
-	if ep.conn != nil {
-		at = min(at, ep.conn.deadline)
+	if ep.net.conn != nil {
+		at = min(at, ep.net.conn.deadline)
 	}
 	return at
 }
 
 // received takes in one Send of a peer and gives its buffer back to verbs.
-func (ep *Endpoint) received(wc *verbs.WC) {
+func (pl *poller) received(wc *verbs.WC) {
+	ep := pl.ep
 	slot := int32(uint32(wc.WRID))
 	switch wc.Status {
 	case verbs.Success:
-		ep.arrived(ep.rx.get(slot, int(wc.ByteLen)))
+		pl.arrived(ep.net.rx.get(slot, int(wc.ByteLen)))
 	case verbs.WRFlushErr: // a connection has ended in the middle of a message, or the queue pair is being closed
-		if ep.conn == nil {
+		if ep.net.conn == nil {
 			return
 		}
 	default:
 		ep.Stats.Malformed++
 	}
-	if err := ep.postRecv(slot); err != nil {
+	if err := ep.net.postRecv(slot); err != nil {
 		panic("p2p: a receive buffer that has just come back does not fit: " + err.Error())
 	}
 }
 
 // arrived handles what a peer has sent. The bytes are ours until it returns.
-func (ep *Endpoint) arrived(b []byte) {
+func (pl *poller) arrived(b []byte) {
+	ep := pl.ep
 	var h header
 	if !h.parse(b, len(ep.peers)) || h.source == ep.rank {
 		ep.Stats.Malformed++
 		return
 	}
-	ep.handle(&h, b)
+	pl.handle(&h, b)
+}
+
+// arrivedNear handles what a neighbour has put. Its bytes may change at any
+// time, so that each is read once.
+func (pl *poller) arrivedNear(rank int32, b []byte) {
+	ep := pl.ep
+	var h header
+	if !h.parse(b, len(ep.peers)) || h.source != rank || h.kind == kindHead || h.kind == kindRest {
+		ep.Stats.Malformed++ // nothing comes in pieces through a channel
+		return
+	}
+	if h.near = true; h.kind == kindBatch && len(b) <= channelBatchRoom {
+		b = ep.near.in[:copy(ep.near.in[:], b)] // at once: so all its cache lines come at the same time
+	}
+	pl.handle(&h, b)
 }
 
 // handle is arrived behind the header.
-func (ep *Endpoint) handle(h *header, b []byte) {
+func (pl *poller) handle(h *header, b []byte) {
+	ep := pl.ep
 	p := &ep.peers[h.source]
 	if p.err != nil {
 		ep.Stats.Stale++
-		ep.disown(p, h.source)
+		ep.failures.disown(p, h.source)
 		return
 	}
 	p.used, p.answered = true, true
-	if ep.impaired && (h.kind == kindEager || h.kind == kindRTS) && ep.unwanted(h.envelope()) {
+	if ep.failures.impaired && (h.kind == kindEager || h.kind == kindRTS) && ep.failures.unwanted(h.envelope()) {
 		ep.Stats.Stale++
 		return
 	}
 	switch h.kind {
 	case kindEager:
-		ep.arrivedEager(h.envelope(), b[headerLen:])
+		ep.match.arrivedEager(h.envelope(), b[headerLen:])
 	case kindHead:
-		ep.arrivedHead(h, p, b[headerLen:])
+		ep.pieces.arrivedHead(h, p, b[headerLen:])
 	case kindRest:
-		ep.arrivedRest(p, b[headerLen:])
+		ep.pieces.arrivedRest(p, b[headerLen:])
 	case kindBatch:
-		ep.arrivedBatch(h, b[headerLen:])
+		pl.arrivedBatch(h, b[headerLen:])
 	case kindRTS:
-		ep.arrivedRTS(h, b)
+		ep.rendezvous.arrivedRTS(h, b)
 	case kindCTS:
-		ep.arrivedCTS(h, b)
+		ep.rendezvous.arrivedCTS(h, b)
 	case kindFIN:
-		ep.arrivedFIN(h)
+		ep.rendezvous.arrivedFIN(h)
 	case kindLost:
-		ep.arrivedLost(h, b[headerLen:])
+		ep.failures.arrivedLost(h, b[headerLen:])
 	case kindRevoke, kindAgree:
-		ep.arrivedAbout(h, b[headerLen:])
+		ep.groups.arrivedAbout(h, b[headerLen:])
 	case kindData:
-		ep.arrivedData(h, b[headerLen:])
+		ep.rendezvous.arrivedData(h, b[headerLen:])
 	case kindRecall:
-		ep.arrivedRecall(h)
+		ep.reads.arrivedRecall(h)
 	case kindPace:
-		ep.arrivedPace(h, p)
+		ep.match.arrivedPace(h, p)
 	case kindBye:
 		p.saidBye = ep.eng.Now()
-		ep.returned(h.source)
+		ep.reads.returned(h.source)
 	case kindSwitch: // both ways complete to one queue: there is nothing to do
 	}
 }
 
 // sent handles the completion of something that was sent.
-func (ep *Endpoint) sent(wc *verbs.WC) {
+func (pl *poller) sent(wc *verbs.WC) {
+	ep := pl.ep
 	switch wc.WRID >> wrKindShift {
 	case wrBuffer >> wrKindShift:
-		ep.txFree = append(ep.txFree, int32(uint32(wc.WRID))) // never grows: cap is the number of buffers
+		ep.net.give(int32(uint32(wc.WRID)))
 		p := &ep.peers[wc.WRID>>wrPeerShift&wrPeerMask]
 		if p.buffered--; p.buffered == 0 && p.idle != nil {
-			ep.arrivedPieces(p)
+			ep.pieces.arrived(p.idle, inPieces, p.idle.id)
 		}
 	case wrRequest >> wrKindShift:
-		ep.released(wc)
+		pl.released(wc)
 	case wrRead >> wrKindShift:
-		ep.fetched(wc)
+		ep.reads.fetched(wc)
 	}
 	if wc.Status != verbs.Success {
-		ep.losePeer(int(wc.WRID>>wrPeerShift&wrPeerMask), wc.Status)
+		rank := int(wc.WRID >> wrPeerShift & wrPeerMask)
+		ep.failures.failPeer(rank, ep.failures.lossOf(rank, wc.Status))
 	}
 }
 
 // released handles that verbs has let go of memory or of the last word of a
 // request.
-func (ep *Endpoint) released(wc *verbs.WC) {
-	if ep.ended {
+func (pl *poller) released(wc *verbs.WC) {
+	ep := pl.ep
+	if ep.failures.ended {
 		return // nobody waits for anything any more
 	}
-	r := ep.lookup(uint32(wc.WRID))
+	r := ep.requests.lookup(uint32(wc.WRID))
 	if r == nil {
 		panic("p2p: a work request completes for a request that has ended")
 	}
@@ -205,20 +264,20 @@ func (ep *Endpoint) released(wc *verbs.WC) {
 		switch p := &ep.peers[r.peer]; {
 		case r.state.waitsForRoom():
 			p.pending.remove(r)
-		case r.state == waitRoom:
+		case r.state == waitTurn:
 			p.readers.remove(r)
 		}
-		r.fail(ep.lossOf(int(r.peer), wc.Status))
+		r.fail(ep.failures.lossOf(int(r.peer), wc.Status))
 	case r.inFlight == 0 && r.state == waitRead:
-		ep.endRead(r)
+		ep.reads.finish(r)
 	case r.inFlight == 0 && (r.state == waitAck || r.state == lingering):
 		marked := r.notice == kindSwitch && r.state == waitAck
 		p := &ep.peers[r.peer]
-		if p.idle != nil {
-			ep.arrivedAsked(r)
+		if p.idle != nil && r.err == nil {
+			ep.pieces.arrived(p.idle, askedFor, r.wireID())
 		}
 		if r.complete(); marked {
-			ep.switched(p)
+			ep.net.conn.switched(p)
 		}
 	}
 }

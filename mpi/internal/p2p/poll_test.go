@@ -14,7 +14,7 @@ type volley struct {
 
 func (v *volley) Advance() (n int) {
 	for ; v.left > 0; v.left-- {
-		if !v.ep.trySend(match.Envelope{Context: 1, Tag: int32(v.left)}, 1, []byte{byte(v.left)}) {
+		if !v.ep.out.trySend(match.Envelope{Context: 1, Tag: int32(v.left)}, 1, view{buf: []byte{byte(v.left)}}) {
 			return n // no room before the next step
 		}
 		n++
@@ -58,14 +58,14 @@ func TestFollow_sendsInsideAStep(t *testing.T) {
 func TestTrySend_notWhatTakesARequest(t *testing.T) {
 	ep := newEnd(t)
 	env := match.Envelope{Context: 1}
-	if ep.trySend(env, 1, make([]byte, ep.EagerMax()+1)) || ep.trySend(env, 0, nil) {
+	if ep.out.trySend(env, 1, view{buf: make([]byte, ep.cfg.EagerMax+1)}) || ep.out.trySend(env, 0, view{}) {
 		t.Error("a long message, or one to itself, was sent at once")
 	}
-	ep.failPeer(2, &Error{Code: PeerLost, Peer: 2})
-	if ep.trySend(env, 1, nil) || ep.trySend(match.Envelope{}, 2, nil) {
+	ep.failures.failPeer(2, &Error{Code: PeerLost, Peer: 2})
+	if ep.out.trySend(env, 1, view{}) || ep.out.trySend(match.Envelope{}, 2, view{}) {
 		t.Error("a message of a collective was sent after a loss, or one to the lost rank")
 	}
-	if !ep.trySend(match.Envelope{}, 1, nil) {
+	if !ep.out.trySend(match.Envelope{}, 1, view{}) {
 		t.Error("a message to another rank was not sent")
 	}
 }
@@ -77,11 +77,11 @@ func TestIrecv_collectiveAfterALoss(t *testing.T) {
 	message := func(context uint32) {
 		b := make([]byte, headerLen)
 		(&header{kind: kindEager, context: context, source: 1, tag: 5}).put(b)
-		ep.arrived(b)
+		ep.poller.arrived(b)
 	}
 	message(1)
 	message(0)
-	ep.failPeer(2, &Error{Code: PeerLost, Peer: 2})
+	ep.failures.failPeer(2, &Error{Code: PeerLost, Peer: 2})
 	if _, err := ep.Recv(match.Envelope{Context: 1, Source: 1, Tag: 5}, nil); err == nil {
 		t.Error("a collective went on after a loss")
 	}

@@ -78,27 +78,6 @@ func newProgressLock(ep *Endpoint) *progressLock {
 	return l
 }
 
-// Enter takes the progress lock, and Leave gives it back.
-func (ep *Endpoint) Enter() {
-	if ep.lock != nil {
-		ep.lock.enter()
-	}
-}
-
-// Leave ends what Enter began.
-func (ep *Endpoint) Leave() {
-	if ep.lock != nil {
-		ep.lock.leave()
-	}
-}
-
-// TryEnter is Enter that does not wait, and reports whether it has the lock.
-func (ep *Endpoint) TryEnter() bool { return ep.lock == nil || ep.lock.mu.TryLock() }
-
-// Threads reports whether several goroutines may use the endpoint at the same
-// time.
-func (ep *Endpoint) Threads() bool { return ep.lock != nil }
-
 func (l *progressLock) enter() {
 	if l.mu.TryLock() {
 		return
@@ -139,8 +118,8 @@ func (l *progressLock) exit() {
 	case !l.parked:
 	case l.news():
 		l.ep.eng.Wake()
-	case l.ep.channels != nil && !l.ep.channels.Sleeping():
-		l.ep.channels.FD() // somebody has looked meanwhile: neighbours ring no bell any more
+	case l.ep.near.channels != nil && !l.ep.near.channels.Sleeping():
+		l.ep.near.channels.FD() // somebody has looked meanwhile: neighbours ring no bell any more
 	}
 	l.mu.Unlock()
 }
@@ -149,28 +128,12 @@ func (l *progressLock) exit() {
 // for may be there, or there is something to do that it does not know of.
 func (l *progressLock) news() bool {
 	ep := l.ep
-	return l.target == nil || ep.impaired || l.target.state == done || ep.posts > 0 || ep.stuck.head != nil || ep.pulls.head != nil || ep.eng.NextDeadline() < l.until
-}
-
-// progress makes one step, and waits until there may be more to do when there
-// was nothing. r is what the caller waits for; nil: anything.
-func (ep *Endpoint) progress(r *Request) {
-	if ep.lock != nil {
-		ep.lock.progress(r)
-		return
-	}
-	if ep.channels != nil && ep.spin() {
-		return
-	}
-	if ep.step() == 0 {
-		ep.waits.target = r
-		ep.eng.Park()
-	}
+	return l.target == nil || ep.failures.impaired || l.target.state == done || ep.net.posts > 0 || ep.out.stuck.head != nil || ep.pulls.queue.head != nil || ep.eng.NextDeadline() < l.until
 }
 
 func (l *progressLock) progress(r *Request) {
 	ep, n := l.ep, 0
-	if ep.channels != nil && !l.led && ep.spin() {
+	if ep.near.channels != nil && !l.led && ep.spin() {
 		n = 1
 	} else {
 		n = ep.step()
@@ -294,11 +257,11 @@ func (s *waiter) wake() {
 // wakeMany wakes those that wait for anything, and when ranks are lost all, for
 // what they wait for may never come.
 func (l *progressLock) wakeMany() {
-	if l.many == 0 && !l.ep.impaired {
+	if l.many == 0 && !l.ep.failures.impaired {
 		return
 	}
 	for s := l.last; s != nil; s = s.next {
-		if s.target == nil || l.ep.impaired {
+		if s.target == nil || l.ep.failures.impaired {
 			s.wake()
 		}
 	}

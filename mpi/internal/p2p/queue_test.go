@@ -70,7 +70,7 @@ func TestPending_peersDoNotWaitForEachOther(t *testing.T) {
 	if r := ep.Isend(env, 2, []byte("free")); !r.Done() {
 		t.Error("a message to another rank is held up")
 	}
-	if ep.trySend(env, 1, nil) {
+	if ep.out.trySend(env, 1, view{}) {
 		t.Error("a message overtakes those that wait")
 	}
 	for ep.eng.Step() > 0 {
@@ -81,14 +81,14 @@ func TestPending_peersDoNotWaitForEachOther(t *testing.T) {
 		}
 	}
 	ep.peers[1].qp = away
-	ep.goOn(&ep.peers[1])
+	ep.out.goOn(&ep.peers[1])
 	ep.eng.Step()
 	for i, r := range held {
 		if !r.Done() {
 			t.Errorf("message %d still waits", i)
 		}
 	}
-	if ep.stuck.head != nil {
+	if ep.out.stuck.head != nil {
 		t.Error("a peer is stuck for which nothing waits")
 	}
 }
@@ -105,8 +105,8 @@ func TestPending_orderWhenFull(t *testing.T) {
 	const n = 1500
 	var sends, receives []*Request
 	in := make([][4]byte, n)
-	polling := a.polling
-	a.polling = true // no steps meanwhile
+	polling := a.poller.polling
+	a.poller.polling = true // no steps meanwhile
 	for i := range n {
 		out := binary.BigEndian.AppendUint32(nil, uint32(i))
 		if i%3 == 0 {
@@ -115,7 +115,7 @@ func TestPending_orderWhenFull(t *testing.T) {
 			sends = append(sends, a.Isend(env, 1, out))
 		}
 	}
-	a.polling = polling
+	a.poller.polling = polling
 	if a.peers[1].pending.head == nil {
 		t.Fatal("there is room for all of them")
 	}

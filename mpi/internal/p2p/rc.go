@@ -85,7 +85,7 @@ func openConnector(ep *Endpoint, ctx *verbs.Context) (c *connector, err error) {
 	if c.listener, err = c.channel.CreateID(); err != nil {
 		return nil, err
 	}
-	if err = c.listener.BindAddr(netip.AddrPortFrom(ep.addr.Addr(), 0)); err != nil {
+	if err = c.listener.BindAddr(netip.AddrPortFrom(ctx.Addr().Addr(), 0)); err != nil {
 		return nil, err
 	}
 	return c, c.listener.Listen(listenBacklog)
@@ -96,15 +96,15 @@ func openConnector(ep *Endpoint, ctx *verbs.Context) (c *connector, err error) {
 func (c *connector) init() verbs.QPInit {
 	ep := c.ep
 	return verbs.QPInit{
-		Type: verbs.RC, SendCQ: ep.cq, RecvCQ: ep.cq, SRQ: ep.srq, RecvWait: true,
+		Type: verbs.RC, SendCQ: ep.net.cq, RecvCQ: ep.net.cq, SRQ: ep.net.srq, RecvWait: true,
 		Cap: verbs.QPCap{MaxSendWR: linkSends},
 	}
 }
 
 // reach begins to connect with a peer unless that was done before.
-func (c *connector) reach(p *peer, rank int32) {
+func (c *connector) reach(p *peer) {
 	if p.link == nil && p.err == nil {
-		p.link = &link{rank: rank}
+		p.link = &link{rank: p.rank}
 		c.links++
 		c.start(p.link)
 	}
@@ -131,7 +131,7 @@ func (c *connector) connect(l *link) error {
 	if err := id.ResolveRoute(0); err != nil {
 		return err
 	}
-	if err := id.CreateQP(c.ep.pd, c.init()); err != nil {
+	if err := id.CreateQP(c.ep.net.pd, c.init()); err != nil {
 		return err
 	}
 	l.qp = id.QP
@@ -233,7 +233,7 @@ func (c *connector) judge(g *greeting, private []byte) (*peer, verdict) {
 // accept takes the connection that a peer has asked for, instead of any of our
 // own that is on its way.
 func (c *connector) accept(p *peer, rank int32, id *verbs.CMID) error {
-	qp, err := c.ep.pd.CreateQP(c.init())
+	qp, err := c.ep.net.pd.CreateQP(c.init())
 	if err != nil {
 		return err
 	}
@@ -269,15 +269,15 @@ func (c *connector) established(l *link) {
 	l.state = up
 	p.used = true
 	ep.Stats.Connections++
-	if ep.closing { // the others have their bye
-		ep.notify(int(l.rank), kindBye, 0, 0)
+	if ep.failures.closing { // the others have their bye
+		ep.out.notify(int(l.rank), kindBye, 0, 0)
 	}
 	if ep.cfg.Transport == Hybrid {
-		ep.beginSwitch(p)
+		c.beginSwitch(p)
 		return
 	}
 	p.qp = l.qp
-	ep.goOn(p)
+	ep.out.goOn(p)
 }
 
 // fail handles that a connection has not come about: the peer's answer, or
@@ -357,7 +357,7 @@ func (c *connector) giveUp(l *link, why error) {
 	if c.ep.cfg.Transport == Hybrid {
 		return // datagrams go on
 	}
-	c.ep.loseLink(int(l.rank), why)
+	c.ep.failures.failPeer(int(l.rank), c.ep.failures.lost(int(l.rank), why.Error()))
 }
 
 // ended handles the end of a connection. When all ranks leave, a peer that has
@@ -366,8 +366,8 @@ func (c *connector) ended(l *link) {
 	c.drop(l)
 	l.state = over
 	c.links--
-	if ep := c.ep; !ep.closing || ep.peers[l.rank].saidBye == mono.Never {
-		ep.losePeer(int(l.rank), verbs.RetryExcErr)
+	if ep := c.ep; !ep.failures.closing || ep.peers[l.rank].saidBye == mono.Never {
+		ep.failures.failPeer(int(l.rank), ep.failures.lossOf(int(l.rank), verbs.RetryExcErr))
 	}
 }
 

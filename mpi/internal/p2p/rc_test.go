@@ -168,8 +168,8 @@ func TestRC_connectionsCross(t *testing.T) {
 			must(t, err)
 		}
 		for rank, ep := range w.eps {
-			if ep.Stats.Connections != 1 || ep.conn.links != 1 || string(in[rank]) != "hello" {
-				t.Errorf("rank %d has made %d connections and has %d, and has received %q", rank, ep.Stats.Connections, ep.conn.links, in[rank])
+			if ep.Stats.Connections != 1 || ep.net.conn.links != 1 || string(in[rank]) != "hello" {
+				t.Errorf("rank %d has made %d connections and has %d, and has received %q", rank, ep.Stats.Connections, ep.net.conn.links, in[rank])
 			}
 		}
 		w.drain()
@@ -210,7 +210,7 @@ func TestRC_strangers(t *testing.T) {
 	for name, private := range calls {
 		id, err := ch.CreateID()
 		must(t, err)
-		must(t, id.ResolveAddr(w.eps[0].conn.listener.LocalAddr(), 0))
+		must(t, id.ResolveAddr(w.eps[0].net.conn.listener.LocalAddr(), 0))
 		must(t, id.ResolveRoute(0))
 		must(t, id.CreateQP(pd, verbs.QPInit{SendCQ: cq, RecvCQ: cq}))
 		must(t, id.Connect(verbs.ConnParam{PrivateData: private}))
@@ -389,24 +389,24 @@ func TestHybrid_staysWithDatagrams(t *testing.T) {
 	w := newCrew(t, 4, Config{Transport: Hybrid, PromoteMessages: 10, Connections: 1})
 	w.stream(1, 100, 50_000)
 	for rank, ep := range w.eps {
-		if ep.Stats.Promoted > 1 || ep.conn.links > 1 {
-			t.Errorf("rank %d has %d connections, and one is allowed", rank, ep.conn.links)
+		if ep.Stats.Promoted > 1 || ep.net.conn.links > 1 {
+			t.Errorf("rank %d has %d connections, and one is allowed", rank, ep.net.conn.links)
 		}
 	}
 	w.drain()
 
 	w = newCrew(t, 2, Config{Transport: Hybrid, PromoteMessages: 10})
 	for _, ep := range w.eps {
-		for i := range ep.conn.listeners {
-			ep.conn.listeners[i] = netip.MustParseAddrPort("127.0.0.1:1") // nobody listens there
+		for i := range ep.net.conn.listeners {
+			ep.net.conn.listeners[i] = netip.MustParseAddrPort("127.0.0.1:1") // nobody listens there
 		}
 	}
 	w.stream(2, 300, 50_000)
-	w.until(func() bool { return !w.eps[0].conn.unsettled() && !w.eps[1].conn.unsettled() })
+	w.until(func() bool { return !w.eps[0].net.conn.unsettled() && !w.eps[1].net.conn.unsettled() })
 	w.talk(0, 1, 100)
 	for rank, ep := range w.eps {
-		if ep.Stats.Promoted != 0 || ep.conn.links != 0 || ep.peers[1-rank].err != nil {
-			t.Errorf("rank %d has %d connections, error %v", rank, ep.conn.links, ep.peers[1-rank].err)
+		if ep.Stats.Promoted != 0 || ep.net.conn.links != 0 || ep.peers[1-rank].err != nil {
+			t.Errorf("rank %d has %d connections, error %v", rank, ep.net.conn.links, ep.peers[1-rank].err)
 		}
 	}
 	w.drain()

@@ -56,6 +56,13 @@ func ParseRendezvous(s string) (Rendezvous, error) {
 	return RendezvousAuto, fmt.Errorf("%w %.32q: want %v", ErrRendezvous, s, config.Rendezvous)
 }
 
+// reads lets receivers read the memory of senders.
+type reads struct {
+	ep   *Endpoint
+	wr   verbs.SendWR // reused
+	most int          // bytes of a Read
+}
+
 // Reads are of readPiece bytes at most, and readsMost of them are under way to a
 // peer, which it answers one after the other: so it always has one to answer while
 // the next is asked for, and it is never asked for more than a few messages' worth
@@ -68,25 +75,26 @@ const (
 
 // lends reports whether the receiver of r may read its data: they are in one piece,
 // and so long that copying them would not free them sooner (see packs).
-func (ep *Endpoint) lends(r *Request, p *peer) bool {
-	return ep.cfg.Rendezvous == RendezvousRead && p.rel == nil && !r.data.typed && r.total > uint64(ep.tx.stride)
+func (rd *reads) lends(r *Request, p *peer) bool {
+	return rd.ep.cfg.Rendezvous == RendezvousRead && p.rel == nil && !r.data.typed && r.total > uint64(rd.ep.net.tx.stride)
 }
 
 // lendLen is how much longer an RTS is with which memory is lent.
 const lendLen = 12
 
 // lend lets the receiver of r read its data, appends where they lie to an RTS in
-// ep.head, and returns how long that is now.
-func (ep *Endpoint) lend(r *Request) int {
+// sender.head, and returns how long that is now.
+func (rd *reads) lend(r *Request) int {
+	ep := rd.ep
 	if !r.lent {
-		mr, err := ep.pd.RegMR(r.data.buf, verbs.RemoteRead)
+		mr, err := ep.net.pd.RegMR(r.data.buf, verbs.RemoteRead)
 		if err != nil {
 			return rtsLen // too many regions: perhaps there are fewer when it is to be written
 		}
 		r.mr, r.lent = mr, true
 	}
-	binary.BigEndian.PutUint32(ep.head[rtsLen:], r.mr.RKey())
-	binary.BigEndian.PutUint64(ep.head[rtsLen+4:], r.mr.Addr())
+	binary.BigEndian.PutUint32(ep.out.head[rtsLen:], r.mr.RKey())
+	binary.BigEndian.PutUint64(ep.out.head[rtsLen+4:], r.mr.Addr())
 	return rtsLen + lendLen
 }
 
@@ -98,33 +106,34 @@ func (r *Request) unlend() {
 
 // recall asks the receiver of r, which has failed, to let go of its data.
 func (r *Request) recall() {
-	r.state = recalled
-	r.ep.notify(int(r.peer), kindRecall, 0, r.wireID())
+	r.state = lingering
+	r.ep.out.notify(int(r.peer), kindRecall, 0, r.wireID())
 }
 
 // mayRead reports whether a peer may be reading what was lent to it.
 func (p *peer) mayRead() bool { return p.err == nil && p.saidBye == mono.Never }
 
 // returned ends the sends that have failed, and whose memory a peer had that leaves.
-func (ep *Endpoint) returned(rank int32) {
-	for _, r := range ep.requests {
-		if r.state == recalled && r.peer == rank {
+func (rd *reads) returned(rank int32) {
+	for _, r := range rd.ep.requests.all {
+		if r.state == lingering && r.lent && r.peer == rank {
 			r.complete()
 		}
 	}
 }
 
-// reads reports whether r reads what was lent to it: it is a receive of plain memory,
+// fits reports whether r reads what was lent to it: it is a receive of plain memory,
 // from a rank that is reached through the network.
-func (ep *Endpoint) reads(r *Request, p *peer, o offer) bool {
-	return o.rkey != 0 && !r.data.typed && ep.cfg.Rendezvous != RendezvousWrite && p.channel == nil && p.rel == nil
+func (rd *reads) fits(r *Request, p *peer, o offer) bool {
+	return o.rkey != 0 && !r.data.typed && rd.ep.cfg.Rendezvous != RendezvousWrite && p.channel == nil && p.rel == nil
 }
 
-// startRead begins to read the data of r. false means that its memory cannot be
+// start begins to read the data of r. false means that its memory cannot be
 // registered.
-func (ep *Endpoint) startRead(r *Request) bool {
+func (rd *reads) start(r *Request) bool {
+	ep := rd.ep
 	if r.grant.size > 0 {
-		mr, err := ep.pd.RegMR(r.data.buf[:r.grant.size], verbs.LocalWrite)
+		mr, err := ep.net.pd.RegMR(r.data.buf[:r.grant.size], verbs.LocalWrite)
 		if err != nil {
 			return false
 		}
@@ -132,25 +141,25 @@ func (ep *Endpoint) startRead(r *Request) bool {
 	}
 	ep.Stats.Reads++
 	r.state = sendRead
-	ep.advanceOrQueue(r)
+	ep.out.advanceOrQueue(r)
 	return true
 }
 
-// postReads posts the Reads of r that are left, as many as there may be. false means
+// post posts the Reads of r that are left, as many as there may be. false means
 // that the queue pair has no room.
-func (ep *Endpoint) postReads(r *Request, p *peer) bool {
+func (rd *reads) post(r *Request, p *peer) bool {
 	for r.written < r.grant.size {
 		if p.reading >= readsMost {
-			r.state = waitRoom
+			r.state = waitTurn
 			p.readers.push(r)
 			return true
 		}
-		n := min(r.grant.size-r.written, uint64(ep.maxRead))
-		wr := &ep.read
+		n := min(r.grant.size-r.written, uint64(rd.most))
+		wr := &rd.wr
 		wr.WRID = wrRead | uint64(r.peer)<<wrPeerShift | uint64(r.wireID())
 		wr.RemoteAddr, wr.RKey = r.offer.addr+r.written, r.offer.rkey
 		wr.SGL[0] = verbs.SGE{Addr: r.mr.Addr() + r.written, Length: uint32(n), LKey: r.mr.LKey()}
-		if !ep.post(p, wr) {
+		if !rd.ep.net.post(p, wr) {
 			return false
 		}
 		p.reading++
@@ -158,44 +167,46 @@ func (ep *Endpoint) postReads(r *Request, p *peer) bool {
 		r.written += n
 	}
 	if r.state = waitRead; r.inFlight == 0 {
-		ep.endRead(r) // there was no room for anything
+		rd.finish(r) // there was no room for anything
 	}
 	return true
 }
 
 // fetched handles the end of a Read.
-func (ep *Endpoint) fetched(wc *verbs.WC) {
+func (rd *reads) fetched(wc *verbs.WC) {
+	ep := rd.ep
 	p := &ep.peers[wc.WRID>>wrPeerShift&wrPeerMask]
 	p.reading--
-	ep.released(wc)
+	ep.poller.released(wc)
 	if next := p.readers.head; next != nil && p.err == nil {
 		p.readers.pop()
 		next.state = sendRead
-		ep.advanceOrQueue(next)
+		ep.out.advanceOrQueue(next)
 	}
 }
 
-// endRead gives the sender its memory back.
-func (ep *Endpoint) endRead(r *Request) {
-	ep.notify(int(r.peer), kindFIN, 0, r.remote)
+// finish gives the sender its memory back.
+func (rd *reads) finish(r *Request) {
+	rd.ep.out.notify(int(r.peer), kindFIN, 0, r.remote)
 	r.complete()
 }
 
 // arrivedRecall gives memory back that was lent with an RTS. If it is being read, the
 // FIN comes behind that; else it is not read any more.
-func (ep *Endpoint) arrivedRecall(h *header) {
-	for _, r := range ep.requests {
-		if (r.state == sendRead || r.state == waitRoom || r.state == waitRead) && r.peer == h.source && r.remote == h.id {
+func (rd *reads) arrivedRecall(h *header) {
+	ep := rd.ep
+	for _, r := range ep.requests.all {
+		if (r.state == sendRead || r.state == waitTurn || r.state == waitRead) && r.peer == h.source && r.remote == h.id {
 			return
 		}
 	}
-	for _, e := range ep.unexpected.All() {
+	for _, e := range ep.match.unexpected.All() {
 		e.Owner.recall(h)
 	}
-	for _, m := range ep.seized {
+	for _, m := range ep.match.seized {
 		m.recall(h)
 	}
-	ep.notify(int(h.source), kindFIN, finFailed, h.id)
+	ep.out.notify(int(h.source), kindFIN, finFailed, h.id)
 }
 
 // recall forgets where the data of m lie, if it is the one that h means.
@@ -207,13 +218,13 @@ func (m *message) recall(h *header) {
 
 // seizes notes that m, whose memory is lent, is in the user's hands, and not among
 // those that wait.
-func (ep *Endpoint) seizes(m *message) {
+func (mt *matching) seizes(m *message) {
 	if m.offer.rkey != 0 {
-		ep.seized = append(ep.seized, m)
+		mt.seized = append(mt.seized, m)
 	}
 }
 
 // unseizes ends that.
-func (ep *Endpoint) unseizes(m *message) {
-	ep.seized = slices.DeleteFunc(ep.seized, func(x *message) bool { return x == m })
+func (mt *matching) unseizes(m *message) {
+	mt.seized = slices.DeleteFunc(mt.seized, func(x *message) bool { return x == m })
 }

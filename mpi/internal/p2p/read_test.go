@@ -20,7 +20,7 @@ func readers(t testing.TB) (a, b *Endpoint) {
 
 // lent returns how many sends of an endpoint lend their memory.
 func lent(ep *Endpoint) (n int) {
-	for _, r := range ep.requests {
+	for _, r := range ep.requests.all {
 		if r.lent {
 			n++
 		}
@@ -41,12 +41,12 @@ func TestRead_pieces(t *testing.T) {
 		{20_000, 0, 1000},
 		{3 << 20, 3 << 20, readPiece},
 	} {
-		b.maxRead = c.piece
+		b.reads.most = c.piece
 		before := b.Stats.Reads
 		out, guarded := pattern(c.length), make([]byte, c.room+8)
 		env := match.Envelope{Source: 0, Tag: 3}
 		r := b.Irecv(env, guarded[:c.room])
-		_, st, sendErr, recvErr := both(t, a.isend(env, 1, data{buf: out}, true), r)
+		_, st, sendErr, recvErr := both(t, a.out.isend(env, 1, data{buf: out}, true), r)
 		n := min(c.length, c.room)
 		if sendErr != nil || (code(recvErr) == Truncated) != (c.room < c.length) || st.Bytes != n {
 			t.Errorf("%+v: %v, %v, %+v", c, sendErr, recvErr, st)
@@ -132,20 +132,20 @@ func TestRead_notForAll(t *testing.T) {
 			dst = dataOf(cur)
 		}
 		want := make([]byte, c.length)
-		src.peek(want)
-		s := a.isend(env, 1, src, true)
-		for b.unexpected.Len() == 0 {
+		src.view().copyTo(want)
+		s := a.out.isend(env, 1, src, true)
+		for b.match.unexpected.Len() == 0 {
 			a.eng.Step()
 			b.eng.Step()
 		}
 		if (lent(a) == 1) != c.lends {
 			t.Errorf("%s: %d sends lend", name, lent(a))
 		}
-		r := b.request(0, nil)
+		r := b.requests.request(0, nil)
 		r.data = dst
-		finish(t, a, b, s, b.irecv(env, r))
+		finish(t, a, b, s, b.match.irecv(env, r))
 		got := make([]byte, c.length)
-		dst.peek(got)
+		dst.view().copyTo(got)
 		if !bytes.Equal(got, want) || b.Stats.Reads != 0 || lent(a) != 0 {
 			t.Errorf("%s: %d messages were read, %d sends lend, data equal %v", name, b.Stats.Reads, lent(a), bytes.Equal(got, want))
 		}
@@ -159,8 +159,8 @@ func TestRead_grantEnds(t *testing.T) {
 		w := newCrew(t, 2, Config{Rendezvous: RendezvousRead})
 		a, b := w.eps[0], w.eps[1]
 		s := a.Isend(word(0, 1), 1, pattern(100_000))
-		w.until(func() bool { return b.unexpected.Len() > 0 })
-		o := b.unexpected.All()[0].Owner.offer
+		w.until(func() bool { return b.match.unexpected.Len() > 0 })
+		o := b.match.unexpected.All()[0].Owner.offer
 		if o.rkey == 0 || o.rkey != s.mr.RKey() {
 			t.Fatalf("the RTS says %+v", o)
 		}
@@ -176,12 +176,12 @@ func TestRead_grantEnds(t *testing.T) {
 			_, err := r.Wait()
 			must(t, err)
 		}
-		mr, err := b.pd.RegMR(make([]byte, 8), verbs.LocalWrite)
+		mr, err := b.net.pd.RegMR(make([]byte, 8), verbs.LocalWrite)
 		must(t, err)
 		late := b.Irecv(word(0, 1), nil)
 		wr := verbs.SendWR{Opcode: verbs.OpRDMARead, Flags: verbs.Signaled, NumSGE: 1, AH: b.peers[0].ah, RKey: o.rkey, RemoteAddr: o.addr, WRID: wrNone}
 		wr.SGL[0] = mr.SGE(0, 8)
-		must(t, b.qp.PostSend(&wr))
+		must(t, b.net.qp.PostSend(&wr))
 		w.until(late.Done)
 		if _, err := late.Wait(); code(err) != PeerLost || !bytes.Equal(mr.Bytes(), make([]byte, 8)) {
 			t.Errorf("typed %v: a Read with the old key ends with %v, and has brought %v", typed, err, mr.Bytes())
@@ -198,11 +198,11 @@ func TestRead_recall(t *testing.T) {
 		t.Run(when, func(t *testing.T) {
 			a, b := readers(t)
 			for _, ep := range []*Endpoint{a, b} {
-				ep.register(2, []int32{0, 1}, 8)
+				ep.groups.register(2, []int32{0, 1}, 8)
 			}
-			b.maxRead = 100
+			b.reads.most = 100
 			s := a.Isend(env, 1, pattern(100_000))
-			for b.unexpected.Len() == 0 {
+			for b.match.unexpected.Len() == 0 {
 				a.eng.Step()
 				b.eng.Step()
 			}
@@ -219,8 +219,8 @@ func TestRead_recall(t *testing.T) {
 				t.Fatalf("the send is done (%v) though its memory may be read", s.Done())
 			}
 			if when == "receiver has left" {
-				b.notify(0, kindBye, 0, 0)
-				b.seized, b.unexpected = nil, match.Unexpected[message]{}
+				b.out.notify(0, kindBye, 0, 0)
+				b.match.seized, b.match.unexpected = nil, match.Unexpected[message]{}
 			}
 			for !s.Done() {
 				a.eng.Step()
@@ -241,8 +241,8 @@ func TestRead_recall(t *testing.T) {
 					t.Errorf("the receive ends with %v", err)
 				}
 			}
-			if a.peers[1].err != nil || b.peers[0].err != nil || len(b.seized) != 0 {
-				t.Errorf("losses: %v, %v; %d messages are seized", a.peers[1].err, b.peers[0].err, len(b.seized))
+			if a.peers[1].err != nil || b.peers[0].err != nil || len(b.match.seized) != 0 {
+				t.Errorf("losses: %v, %v; %d messages are seized", a.peers[1].err, b.peers[0].err, len(b.match.seized))
 			}
 		})
 	}
@@ -253,7 +253,7 @@ func TestRead_loss(t *testing.T) {
 	lose := &Error{Code: PeerLost, Peer: 1}
 	for _, sender := range []bool{true, false} {
 		a, b := readers(t)
-		b.maxRead = 100
+		b.reads.most = 100
 		env := match.Envelope{Source: 0, Tag: 3}
 		var all []*Request
 		for range 3 {
@@ -267,8 +267,8 @@ func TestRead_loss(t *testing.T) {
 		if sender {
 			ep, other, rank = b, a, 0
 		}
-		ep.failPeer(rank, lose)
-		other.failPeer(1-rank, lose)
+		ep.failures.failPeer(rank, lose)
+		other.failures.failPeer(1-rank, lose)
 		for i, r := range all {
 			for !r.Done() {
 				a.eng.Step()
@@ -314,7 +314,7 @@ func TestRead_ended(t *testing.T) {
 func TestRead_bounded(t *testing.T) {
 	w := newCrew(t, 3, Config{Rendezvous: RendezvousRead})
 	b := w.eps[2]
-	b.maxRead = 1000
+	b.reads.most = 1000
 	var slow, quick []*Request
 	for range 5 {
 		for from, list := range []*[]*Request{&slow, &quick} {
@@ -384,7 +384,7 @@ func TestRead_grantWithoutKey(t *testing.T) {
 	s := ep.Isend(match.Envelope{Source: 0, Tag: 3}, 1, make([]byte, 100_000))
 	b := sample(kindCTS, s.wireID(), 0)
 	binary.BigEndian.PutUint64(b[headerLen+16:], 50_000)
-	if ep.arrived(b); ep.Stats.Malformed != 1 || s.state != waitCTS || !s.lent {
+	if ep.poller.arrived(b); ep.Stats.Malformed != 1 || s.state != waitCTS || !s.lent {
 		t.Errorf("%d malformed, state %d, lent %v", ep.Stats.Malformed, s.state, s.lent)
 	}
 }

@@ -6,59 +6,71 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
+// matching brings messages and receives together.
+type matching struct {
+	ep         *Endpoint
+	posted     match.Posted[Request]
+	unexpected match.Unexpected[message]
+	messages   messagePool
+	seized     []*message                // of those whose memory is lent, what the user has taken and not received
+	kept       int                       // bytes of eager messages among unexpected
+	holding    int                       // peers that were told to hold back
+	numbers    map[match.Envelope]uint64 // of messages received; or nil
+}
+
 // collective reports whether a context is the hidden half of a communicator,
 // which collectives use.
 func collective(context uint32) bool { return context&1 != 0 }
 
-func (ep *Endpoint) irecv(env match.Envelope, r *Request) *Request {
+func (mt *matching) irecv(env match.Envelope, r *Request) *Request {
 	r.entry.Envelope = env
 	// What has come already is received in spite of a loss. Where nothing may
 	// be received any more there is nothing: see unwanted.
-	if ep.unexpected.Len() > 0 {
-		if e := ep.unexpected.Match(env); e != nil {
-			ep.accept(r, e.Owner)
+	if mt.unexpected.Len() > 0 {
+		if e := mt.unexpected.Match(env); e != nil {
+			mt.accept(r, e.Owner)
 			return r
 		}
 	}
-	if ep.impaired {
-		if err := ep.hopeless(env); err != nil {
+	if mt.ep.failures.impaired {
+		if err := mt.ep.failures.hopeless(env); err != nil {
 			r.st = Status{Source: env.Source, Tag: env.Tag}
 			r.fail(err)
 			return r
 		}
 	}
 	r.state = posted
-	ep.posted.Post(&r.entry)
+	mt.posted.Post(&r.entry)
 	return r
 }
 
-func (ep *Endpoint) irecvTyped(env match.Envelope, cur dtype.Cursor) *Request {
-	r := ep.request(env.Source, nil)
+func (mt *matching) irecvTyped(env match.Envelope, cur dtype.Cursor) *Request {
+	r := mt.ep.requests.request(env.Source, nil)
 	r.data = dataOf(cur)
-	return ep.irecv(env, r)
+	return mt.irecv(env, r)
 }
 
 // accept gives a message that was waiting to the receive r.
-func (ep *Endpoint) accept(r *Request, m *message) {
+func (mt *matching) accept(r *Request, m *message) {
 	env := m.entry.Envelope
 	switch {
-	case m.self != nil && (m.self.state != matchSelf || m.self.gen != m.id):
+	case m.self != nil && (m.self.state != waitCTS || m.self.gen != m.id):
 		r.abandon(env) // the send has failed since the message was taken out of the queue
 	case m.self != nil:
 		r.deliverSelf(env, m.self)
 	case m.kind == kindRTS:
-		ep.clear(r, env, m.id, m.size, m.offer)
+		mt.ep.rendezvous.clear(r, env, m.id, m.size, m.offer)
 	case m.kind == kindHead:
-		ep.acceptSplit(r, env, m)
+		mt.ep.pieces.accept(r, env, m)
 	default:
 		r.deliver(env, m.data)
 	}
-	ep.forget(m)
+	mt.forget(m)
 }
 
 // abandon ends a receive whose sender has given up.
 func (r *Request) abandon(env match.Envelope) {
-	err := r.ep.broken(env)
+	err := r.ep.failures.broken(env)
 	if err == nil {
 		err = gaveUp(env.Source)
 	}
@@ -69,7 +81,7 @@ func (r *Request) abandon(env match.Envelope) {
 // message that is too long fills the buffer and is an error.
 func (r *Request) deliver(env match.Envelope, data []byte) {
 	n := r.data.fill(data)
-	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: n, Mark: got | r.ep.number(env)}
+	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: n, Mark: got | r.ep.match.number(env)}
 	if n < len(data) {
 		r.err = truncated(env.Source, uint64(len(data)), n)
 	}
@@ -79,7 +91,7 @@ func (r *Request) deliver(env match.Envelope, data []byte) {
 // deliverSelf is deliver for a send to the own rank, which is complete then too.
 func (r *Request) deliverSelf(env match.Envelope, from *Request) {
 	n := r.data.copyFrom(&from.data)
-	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: n, Mark: got | r.ep.number(env)}
+	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: n, Mark: got | r.ep.match.number(env)}
 	if uint64(n) < from.total {
 		r.err = truncated(env.Source, from.total, n)
 	}
@@ -87,22 +99,23 @@ func (r *Request) deliverSelf(env match.Envelope, from *Request) {
 	from.complete()
 }
 
-func (ep *Endpoint) find(env match.Envelope) (Status, bool, error) {
-	if e := ep.unexpected.Find(env); e != nil {
+func (mt *matching) find(env match.Envelope) (Status, bool, error) {
+	if e := mt.unexpected.Find(env); e != nil {
 		return Status{Source: e.Source, Tag: e.Tag, Bytes: int(e.Owner.size)}, true, nil
 	}
-	return Status{}, false, ep.unprobed(env)
+	return Status{}, false, mt.ep.failures.unprobed(env)
 }
 
 // HandleRecv implements verbs.RecvHandler: what most short messages are, a message that a
 // receive waits for, goes from the frame to the user. Everything else is received.
-func (ep *Endpoint) HandleRecv(_ *verbs.AH, b []byte) bool {
+func (mt *matching) HandleRecv(_ *verbs.AH, b []byte) bool {
+	ep := mt.ep
 	var h header
-	if len(b) == 0 || kind(b[0]) != kindEager || ep.impaired || !h.parse(b, len(ep.peers)) || h.source == ep.rank {
+	if len(b) == 0 || kind(b[0]) != kindEager || ep.failures.impaired || !h.parse(b, len(ep.peers)) || h.source == ep.rank {
 		return false
 	}
 	env := h.envelope()
-	e := ep.posted.Match(env)
+	e := mt.posted.Match(env)
 	if e == nil {
 		return false
 	}
@@ -113,14 +126,45 @@ func (ep *Endpoint) HandleRecv(_ *verbs.AH, b []byte) bool {
 }
 
 // arrivedEager takes in a message whose data came with it.
-func (ep *Endpoint) arrivedEager(env match.Envelope, data []byte) {
-	if e := ep.posted.Match(env); e != nil {
+func (mt *matching) arrivedEager(env match.Envelope, data []byte) {
+	if e := mt.posted.Match(env); e != nil {
 		e.Owner.deliver(env, data)
 		return
 	}
-	m := ep.messages.get(len(data))
+	m := mt.messages.get(len(data))
 	copy(m.data, data)
 	m.entry.Envelope = env
 	m.kind, m.size = kindEager, uint64(len(data))
-	ep.keep(m, env.Source)
+	mt.keep(m, env.Source)
+}
+
+// cancel is Cancel for those inside.
+func (mt *matching) cancel(r *Request) bool {
+	if r.state != posted {
+		return false
+	}
+	mt.posted.Remove(&r.entry)
+	r.st = Status{Source: match.Any, Tag: match.Any, Mark: Cancelled}
+	r.complete()
+	return true
+}
+
+// Matched is a message that was taken out of the queue of those that wait, and
+// that only Accept receives.
+type Matched struct{ m *message }
+
+func (mt *matching) seize(env match.Envelope) (Matched, Status, bool, error) {
+	e := mt.unexpected.Match(env)
+	if e == nil {
+		return Matched{}, Status{}, false, mt.ep.failures.unprobed(env)
+	}
+	mt.seizes(e.Owner)
+	return Matched{e.Owner}, Status{Source: e.Source, Tag: e.Tag, Bytes: int(e.Owner.size)}, true, nil
+}
+
+func (mt *matching) acceptMatched(m Matched, r *Request) *Request {
+	r.entry.Envelope = m.m.entry.Envelope
+	mt.unseizes(m.m)
+	mt.accept(r, m.m)
+	return r
 }

@@ -11,52 +11,63 @@ import (
 // maxMessage is the longest message in bytes: what a status can tell.
 const maxMessage = 1<<63 - 1
 
+// rendezvous announces large messages, decides how each crosses, and lets senders write
+// into the memory of receivers.
+type rendezvous struct {
+	ep   *Endpoint
+	wr   verbs.SendWR // reused
+	most int          // bytes of a Write
+}
+
 // postRTS asks the receiver of r for a place to write to.
-func (ep *Endpoint) postRTS(r *Request, p *peer) bool {
+func (rv *rendezvous) postRTS(r *Request, p *peer) bool {
+	ep := rv.ep
 	h := header{kind: kindRTS, context: r.entry.Context, source: ep.rank, tag: r.entry.Tag, id: r.wireID()}
-	h.put(ep.head[:])
-	binary.BigEndian.PutUint64(ep.head[headerLen:], r.total)
+	h.put(ep.out.head[:])
+	binary.BigEndian.PutUint64(ep.out.head[headerLen:], r.total)
 	n := rtsLen
 	switch {
 	case p.channel != nil:
-		n = ep.putOffer(r, p)
-	case ep.lends(r, p):
-		n = ep.lend(r)
+		n = ep.pulls.putOffer(r, p)
+	case ep.reads.lends(r, p):
+		n = ep.reads.lend(r)
 	}
-	if !ep.postInline(p, r.peer, n) {
+	if !ep.out.word(p, n, nil) {
 		return false
 	}
 	ep.Stats.Rendezvous++
-	ep.countsOf(r.entry.Context).Rendezvous++
+	ep.groups.countsOf(r.entry.Context).Rendezvous++
 	r.state, r.asked = waitCTS, true
 	p.asked++
 	return true
 }
 
 // arrivedRTS takes in the announcement of a large message.
-func (ep *Endpoint) arrivedRTS(h *header, b []byte) {
+func (rv *rendezvous) arrivedRTS(h *header, b []byte) {
+	ep := rv.ep
 	env, size := h.envelope(), binary.BigEndian.Uint64(b[headerLen:])
 	if size > maxMessage {
 		ep.Stats.Malformed++
 		return
 	}
-	if e := ep.posted.Match(env); e != nil {
-		ep.clear(e.Owner, env, h.id, size, parseOffer(h, b))
+	if e := ep.match.posted.Match(env); e != nil {
+		rv.clear(e.Owner, env, h.id, size, parseOffer(h, b))
 		return
 	}
-	m := ep.messages.get(0)
+	m := ep.match.messages.get(0)
 	m.entry.Envelope = env
 	m.kind, m.id, m.size, m.offer = kindRTS, h.id, size, parseOffer(h, b)
-	ep.keep(m, h.source)
+	ep.match.keep(m, h.source)
 }
 
 // clear answers the RTS that r has met. What does not fit into the buffer of r
 // is not asked for, so that nothing can be overrun.
-func (ep *Endpoint) clear(r *Request, env match.Envelope, id uint32, size uint64, o offer) {
+func (rv *rendezvous) clear(r *Request, env match.Envelope, id uint32, size uint64, o offer) {
+	ep := rv.ep
 	p := &ep.peers[env.Source]
 	room := min(uint64(r.data.len()), size)
 	r.peer = env.Source
-	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: int(room), Mark: got | ep.number(env)}
+	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: int(room), Mark: got | ep.match.number(env)}
 	r.total = size
 	if p.err != nil {
 		r.fail(p.err)
@@ -68,14 +79,14 @@ func (ep *Endpoint) clear(r *Request, env match.Envelope, id uint32, size uint64
 	r.remote, r.offer = id, o
 	r.grant = grant{request: r.wireID(), size: room, stream: r.data.typed || o.near}
 	if o.near && o.addr != 0 && !r.data.typed {
-		ep.startPull(r)
+		ep.pulls.start(r)
 		return
 	}
-	if ep.reads(r, p, o) && ep.startRead(r) {
+	if ep.reads.fits(r, p, o) && ep.reads.start(r) {
 		return
 	}
 	if room > 0 && !r.grant.stream {
-		mr, err := ep.pd.RegMR(r.data.buf[:room], verbs.LocalWrite|verbs.RemoteWrite)
+		mr, err := ep.net.pd.RegMR(r.data.buf[:room], verbs.LocalWrite|verbs.RemoteWrite)
 		if err != nil {
 			// The sender is told that there is no room, so that it ends too.
 			r.err = &Error{Code: NoMemory, Peer: int(env.Source), Detail: "cannot register the receive buffer", Err: err}
@@ -86,17 +97,18 @@ func (ep *Endpoint) clear(r *Request, env match.Envelope, id uint32, size uint64
 		}
 	}
 	r.state = sendCTS
-	ep.advanceOrQueue(r)
+	ep.out.advanceOrQueue(r)
 }
 
-func (ep *Endpoint) postCTS(r *Request, p *peer) bool {
+func (rv *rendezvous) postCTS(r *Request, p *peer) bool {
+	ep := rv.ep
 	h := header{kind: kindCTS, context: r.entry.Context, source: ep.rank, id: r.remote}
 	if r.grant.stream {
 		h.tag = ctsStream
 	}
-	h.put(ep.head[:])
-	r.grant.put(ep.head[:])
-	if !ep.postInline(p, r.peer, ctsLen) {
+	h.put(ep.out.head[:])
+	r.grant.put(ep.out.head[:])
+	if !ep.out.word(p, ctsLen, nil) {
 		return false
 	}
 	r.state = waitFIN
@@ -104,16 +116,17 @@ func (ep *Endpoint) postCTS(r *Request, p *peer) bool {
 }
 
 // arrivedCTS starts to send the data.
-func (ep *Endpoint) arrivedCTS(h *header, b []byte) {
+func (rv *rendezvous) arrivedCTS(h *header, b []byte) {
+	ep := rv.ep
 	var g grant
 	g.get(b)
 	g.stream = h.tag == ctsStream || ep.peers[h.source].channel != nil
-	r := ep.lookup(h.id)
+	r := ep.requests.lookup(h.id)
 	switch {
 	case r == nil || r.state != waitCTS || r.peer != h.source:
 		ep.Stats.Stale++
-		ep.explain(h)
-		ep.notify(int(h.source), kindFIN, finFailed, g.request) // or it waits for ever
+		ep.failures.explain(h)
+		ep.out.notify(int(h.source), kindFIN, finFailed, g.request) // or it waits for ever
 		return
 	case !g.stream && g.size > 0 && g.rkey == 0:
 		ep.Stats.Malformed++ // there is nothing to write to
@@ -124,8 +137,8 @@ func (ep *Endpoint) arrivedCTS(h *header, b []byte) {
 	}
 	r.grant = g
 	r.grant.size = min(r.grant.size, r.total)
-	if !r.grant.stream && !ep.packs(r) {
-		mr, err := ep.pd.RegMR(r.data.buf[:r.grant.size], 0)
+	if !r.grant.stream && !rv.packs(r) {
+		mr, err := ep.net.pd.RegMR(r.data.buf[:r.grant.size], 0)
 		if err != nil {
 			// Nothing is written; the FIN tells the receiver so.
 			r.err = &Error{Code: NoMemory, Peer: int(h.source), Detail: "cannot register the send buffer", Err: err}
@@ -135,14 +148,14 @@ func (ep *Endpoint) arrivedCTS(h *header, b []byte) {
 		}
 	}
 	r.state = sendData
-	ep.advanceOrQueue(r)
+	ep.out.advanceOrQueue(r)
 }
 
 // packs reports whether the Writes of r go from buffers of ours: a datatype is
 // packed there, and what fits into one buffer is copied, which takes less time
 // than the acknowledgement that the user's memory would have to wait for.
-func (ep *Endpoint) packs(r *Request) bool {
-	return r.data.typed || r.grant.size <= uint64(ep.tx.stride)
+func (rv *rendezvous) packs(r *Request) bool {
+	return r.data.typed || r.grant.size <= uint64(rv.ep.net.tx.stride)
 }
 
 // postData posts the data and then the FIN, as far as there is room. There are
@@ -150,17 +163,18 @@ func (ep *Endpoint) packs(r *Request) bool {
 // stream of messages for receivers that have to unpack. The memory is the sender's
 // again when all Writes from it have come back; the FIN is a copy, so that nobody
 // waits for its acknowledgement.
-func (ep *Endpoint) postData(r *Request, p *peer) bool {
+func (rv *rendezvous) postData(r *Request, p *peer) bool {
+	ep := rv.ep
 	for r.written < r.grant.size {
 		var n int
 		left := int(r.grant.size - r.written)
 		switch {
 		case r.grant.stream:
-			n = ep.postPiece(r, p, left)
-		case ep.packs(r):
-			n = ep.writePacked(r, p, left)
+			n = rv.postPiece(r, p, left)
+		case rv.packs(r):
+			n = rv.writePacked(r, p, left)
 		default:
-			n = ep.writeDirect(r, p, left)
+			n = rv.writeDirect(r, p, left)
 		}
 		if n == 0 {
 			return false
@@ -172,8 +186,8 @@ func (ep *Endpoint) postData(r *Request, p *peer) bool {
 	if r.err != nil {
 		h.tag = finFailed
 	}
-	h.put(ep.head[:])
-	if !ep.postInline(p, r.peer, headerLen) {
+	h.put(ep.out.head[:])
+	if !ep.out.word(p, headerLen, nil) {
 		return false
 	}
 	if r.state = waitAck; r.inFlight == 0 {
@@ -184,67 +198,65 @@ func (ep *Endpoint) postData(r *Request, p *peer) bool {
 
 // writeDirect posts a Write from the user's memory. Like the other two it returns
 // how many of the next bytes are on their way, 0 when there is no room.
-func (ep *Endpoint) writeDirect(r *Request, p *peer, left int) int {
-	n := min(left, ep.maxWrite)
-	wr := &ep.write
-	wr.WRID = wrRequest | uint64(r.peer)<<wrPeerShift | uint64(r.wireID())
+func (rv *rendezvous) writeDirect(r *Request, p *peer, left int) int {
+	n := min(left, rv.most)
+	wr := &rv.wr
+	wr.WRID = r.workID(wrRequest)
 	wr.RemoteAddr, wr.RKey = r.grant.addr+r.written, r.grant.rkey
 	wr.SGL[0] = verbs.SGE{Addr: r.mr.Addr() + r.written, Length: uint32(n), LKey: r.mr.LKey()}
-	if !ep.post(p, wr) {
+	if !rv.ep.net.postFor(p, wr, r) {
 		return 0
 	}
-	r.inFlight++
 	return n
 }
 
 // writePacked copies into a buffer of ours and posts a Write from there.
-func (ep *Endpoint) writePacked(r *Request, p *peer, left int) int {
-	free := len(ep.txFree)
-	if free == 0 {
-		ep.Stats.Queued++
+func (rv *rendezvous) writePacked(r *Request, p *peer, left int) int {
+	net := &rv.ep.net
+	slot, ok := net.take()
+	if !ok {
 		return 0
 	}
-	n := min(left, ep.tx.stride)
-	slot := ep.txFree[free-1]
-	r.data.peek(ep.tx.get(slot, n))
-	wr := &ep.write
-	wr.WRID = wrBuffer | uint64(r.peer)<<wrPeerShift | uint64(slot)
-	wr.RemoteAddr, wr.RKey = r.grant.addr+r.written, r.grant.rkey
-	wr.SGL[0] = verbs.SGE{Addr: ep.tx.addr(slot), Length: uint32(n), LKey: ep.tx.mr.LKey()}
-	if !ep.post(p, wr) {
+	n := min(left, net.tx.stride)
+	r.data.view().copyTo(net.tx.get(slot, n))
+	rv.wr.RemoteAddr, rv.wr.RKey = r.grant.addr+r.written, r.grant.rkey
+	if !net.postBuffer(p, &rv.wr, slot, n) {
+		net.give(slot)
 		return 0
 	}
-	ep.txFree = ep.txFree[:free-1]
-	p.buffered++
 	return n
 }
 
 // postPiece posts the next message of a stream, as long as the eager buffers of
 // the receiver are.
-func (ep *Endpoint) postPiece(r *Request, p *peer, left int) int {
+func (rv *rendezvous) postPiece(r *Request, p *peer, left int) int {
+	ep := rv.ep
 	h := header{kind: kindData, source: ep.rank, id: r.grant.request}
-	n := min(left, max(int(p.eagerTop), ep.inlineMax))
-	if !ep.postBuffer(&h, p, r.peer, &r.data, n) {
+	n := min(left, max(int(p.eagerTop), ep.net.inlineMax))
+	if !ep.out.piece(p, h.pack(), r.data.view(), n) {
 		return 0
 	}
 	return n
 }
 
 // arrivedData takes in the next bytes of a stream.
-func (ep *Endpoint) arrivedData(h *header, b []byte) {
-	r := ep.lookup(h.id)
+func (rv *rendezvous) arrivedData(h *header, b []byte) {
+	r := rv.ep.requests.lookup(h.id)
 	if r == nil || r.state != waitFIN || r.peer != h.source || !r.grant.stream || uint64(len(b)) > r.grant.size-r.written {
-		ep.Stats.Stale++
+		rv.ep.Stats.Stale++
 		return
 	}
 	r.written += uint64(r.data.fill(b))
 }
 
 // arrivedFIN ends a large receive: all data before it is placed.
-func (ep *Endpoint) arrivedFIN(h *header) {
-	r := ep.lookup(h.id)
-	if r != nil && (r.state == waitCTS && (r.offered || r.lent) || r.state == recalled) && r.peer == h.source {
-		ep.arrivedAsked(r)
+func (rv *rendezvous) arrivedFIN(h *header) {
+	ep := rv.ep
+	r := ep.requests.lookup(h.id)
+	if r != nil && (r.state == waitCTS && (r.offered || r.lent) || r.state == lingering && r.lent) && r.peer == h.source {
+		if t := ep.peers[r.peer].idle; t != nil && r.err == nil {
+			ep.pieces.arrived(t, askedFor, h.id)
+		}
 		r.complete() // the receiver has it, or will not read it
 		return
 	}
@@ -261,14 +273,15 @@ func (ep *Endpoint) arrivedFIN(h *header) {
 
 // explain tells the source of h, which waits for a message that was given up, what
 // it may not know yet of its communicator.
-func (ep *Endpoint) explain(h *header) {
-	g := ep.groupOf(h.envelope())
+func (fs *failures) explain(h *header) {
+	ep := fs.ep
+	g := ep.groups.groupOf(h.envelope())
 	switch {
 	case g == nil:
 	case g.revoked:
-		ep.tell(int(h.source), header{kind: kindRevoke, context: h.context &^ 1}, nil)
+		ep.out.tell(int(h.source), header{kind: kindRevoke, context: h.context &^ 1}, nil)
 	case len(g.lost) > 0:
-		ep.tell(int(h.source), header{kind: kindLost}, ep.lossList())
+		ep.out.tell(int(h.source), header{kind: kindLost}, fs.lossList())
 	}
 }
 

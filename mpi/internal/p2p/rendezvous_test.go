@@ -32,7 +32,7 @@ func TestRendezvous_manyWrites(t *testing.T) {
 		{50_000, 33_333, 7777},
 		{20_000, 0, 1000},
 	} {
-		a.maxWrite = c.write
+		a.rendezvous.most = c.write
 		out, guarded := make([]byte, c.length), make([]byte, c.room+8)
 		rnd.Read(out)
 		env := match.Envelope{Source: 0, Tag: 3}

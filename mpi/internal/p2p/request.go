@@ -12,23 +12,19 @@ type state uint8
 const (
 	free       state = iota
 	posted           // receive: for a message
-	matchSelf        // large send to the own rank: for its receive
-	sendEager        // to post the message
-	sendSplit        // to post the pieces of the message
+	sendEager        // to post the message, whole or in pieces
 	sendRTS          // to post the RTS
 	sendData         // to post the Writes and the FIN
 	sendCTS          // receive: to post the CTS
 	sendRead         // receive: to post the Reads
 	sendNotice       // to post a word of our own
-	waitCTS          // for the receiver
+	waitCTS          // for the receiver, or in the own rank for the receive
 	waitFIN          // receive: for the data
 	waitAck          // for the acknowledgement of what was posted
 	waitRest         // receive: for the rest of the message
-	pulling          // receive: for its turn to copy from a neighbour
-	waitRoom         // receive: for others to be read, in peer.readers
+	waitTurn         // receive: for its turn to copy from a neighbour, or for others to be read, in peer.readers
 	waitRead         // receive: for its Reads
-	recalled         // failed, but a peer may be reading the memory
-	lingering        // failed, but verbs still holds the memory
+	lingering        // failed, but verbs still holds the memory, or a peer it was lent to
 	done             // for the user to take the result
 )
 
@@ -97,6 +93,14 @@ type Request struct {
 	guard    []uint64 // see putOffer
 }
 
+// requestPool has all requests.
+type requestPool struct {
+	ep     *Endpoint
+	all    []*Request // by slot
+	idle   *Request   // free ones, chained
+	active int        // requests whose result the user has not taken
+}
+
 // Generation tells the uses of a pooled request apart.
 func (r *Request) Generation() uint32 { return r.gen }
 
@@ -109,39 +113,44 @@ const (
 )
 
 // request takes a request from the pool.
-func (ep *Endpoint) request(peer int32, buf []byte) *Request {
-	r := ep.spare()
+func (rp *requestPool) request(peer int32, buf []byte) *Request {
+	r := rp.spare()
 	r.peer, r.data.buf = peer, buf
 	r.total, r.written, r.notice = 0, 0, 0
 	return r
 }
 
 // spare takes a request from the pool of which only the result will be used.
-func (ep *Endpoint) spare() *Request {
-	r := ep.idle
+func (rp *requestPool) spare() *Request {
+	r := rp.idle
 	if r == nil {
-		r = &Request{ep: ep, id: uint32(len(ep.requests))}
+		r = &Request{ep: rp.ep, id: uint32(len(rp.all))}
 		r.entry.Owner = r
-		ep.requests = append(ep.requests, r)
+		rp.all = append(rp.all, r)
 	} else {
-		ep.idle = r.next
+		rp.idle = r.next
 		r.next = nil
 	}
-	ep.active++
+	rp.active++
 	return r
 }
 
 // wireID returns the id under which the peer knows r.
 func (r *Request) wireID() uint32 { return r.id | r.gen<<slotBits }
 
+// workID returns the id of a work request of a kind that completes to r.
+func (r *Request) workID(kind uint64) uint64 {
+	return kind | uint64(r.peer)<<wrPeerShift | uint64(r.wireID())
+}
+
 // lookup returns the request with this wire id, or nil when it is not the
 // present use of its slot.
-func (ep *Endpoint) lookup(id uint32) *Request {
+func (rp *requestPool) lookup(id uint32) *Request {
 	slot := int(id & slotMask)
-	if slot >= len(ep.requests) {
+	if slot >= len(rp.all) {
 		return nil
 	}
-	if r := ep.requests[slot]; r.state != free && r.wireID() == id {
+	if r := rp.all[slot]; r.state != free && r.wireID() == id {
 		return r
 	}
 	return nil
@@ -168,7 +177,7 @@ func (r *Request) complete() {
 		r.waiter.wake()
 	}
 	if r.detached {
-		r.ep.release(r)
+		r.ep.requests.release(r)
 	}
 }
 
@@ -189,22 +198,22 @@ func (r *Request) fail(err error) {
 	}
 }
 
-func (ep *Endpoint) release(r *Request) {
+func (rp *requestPool) release(r *Request) {
 	if !r.detached {
-		ep.active--
+		rp.active--
 	}
 	r.gen++
 	r.state, r.detached, r.err = free, false, nil
 	r.st = Status{}
-	r.next, ep.idle = ep.idle, r
+	r.next, rp.idle = rp.idle, r
 }
 
 // take hands the result of a finished request to the user and the request to
 // the pool.
-func (ep *Endpoint) take(r *Request) (Status, error) {
-	ep.flushChannelBatch()
+func (rp *requestPool) take(r *Request) (Status, error) {
+	rp.ep.near.flush()
 	st, err := r.st, r.err
-	ep.release(r)
+	rp.release(r)
 	return st, err
 }
 
@@ -214,8 +223,8 @@ func (r *Request) wait() (Status, error) {
 	if !active {
 		return st, err
 	}
-	r.ep.cancel(r)
-	st, _ = r.ep.take(r)
+	r.ep.match.cancel(r)
+	st, _ = r.ep.requests.take(r)
 	return st, given(err)
 }
 
@@ -223,13 +232,13 @@ func (r *Request) wait() (Status, error) {
 func (r *Request) await() (st Status, active bool, err error) {
 	ep := r.ep
 	for r.state != done {
-		if ep.impaired {
-			if err := ep.interruption(r); err != nil {
+		if ep.failures.impaired {
+			if err := ep.failures.interruption(r); err != nil {
 				return Status{}, true, err
 			}
 		}
 		ep.progress(r)
 	}
-	st, err = ep.take(r)
+	st, err = ep.requests.take(r)
 	return st, false, err
 }

@@ -1,9 +1,6 @@
 package p2p
 
 import (
-	"errors"
-
-	"github.com/xwarp/xwarp/mpi/internal/dtype"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -14,123 +11,83 @@ import (
 // second, of 32 2.0, of 64 2.6, and long messages lost nothing by it.
 const burstMax = 64
 
-// send is Send for those inside.
-func (ep *Endpoint) send(env match.Envelope, dest int, buf []byte) error {
-	p := &ep.peers[dest]
-	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.open(p, env)
-	if eager && p.channel != nil && ep.putEager(env, p, buf) {
-		return nil
-	}
-	d := data{buf: buf}
-	if eager && ep.postEager(env, p, dest, &d) {
-		ep.push(1)
-		return nil
-	}
-	if p.self && ep.stranded(p, env, len(buf)) {
+// sender hands messages, and words of our own, to the transport that leads to their peer,
+// those to one peer in their order.
+type sender struct {
+	ep    *Endpoint
+	stuck peerQueue             // with requests for which there was no room
+	head  [verbs.MaxInline]byte // word that is being written
+}
+
+// send is Send of what does not go at once.
+func (s *sender) send(env match.Envelope, dest int, buf []byte) error {
+	if p := &s.ep.peers[dest]; p.self && s.stranded(p, env, len(buf)) {
 		return &Error{Code: Deadlock, Peer: dest, Detail: "a blocking send of this size to the own rank waits for a receive that is not posted: post it with Irecv first, or use Sendrecv"}
 	}
-	_, err := ep.isend(env, dest, d, false).wait()
+	_, err := s.isend(env, dest, data{buf: buf}, false).wait()
 	return err
 }
 
 // stranded reports whether a blocking send of n bytes to the own rank can never
 // end: its receive is not posted, and there is no other goroutine that could.
-func (ep *Endpoint) stranded(p *peer, env match.Envelope, n int) bool {
-	return ep.lock == nil && (n > int(p.eagerMax) || ep.full()) && ep.open(p, env) && ep.posted.Find(env) == nil
+func (s *sender) stranded(p *peer, env match.Envelope, n int) bool {
+	ep := s.ep
+	return ep.lock == nil && (n > int(p.eagerMax) || ep.match.full()) && ep.failures.open(p, env) && ep.match.posted.Find(env) == nil
 }
 
 // trySend is Inside.TrySend.
-func (ep *Endpoint) trySend(env match.Envelope, dest int, buf []byte) bool {
-	p := &ep.peers[dest]
-	eager := len(buf) <= int(p.eagerMax) && p.ready() && ep.open(p, env)
-	if eager && p.channel != nil && ep.putEager(env, p, buf) {
-		return true
-	}
-	d := data{buf: buf}
-	if !eager || !ep.postEager(env, p, dest, &d) {
+func (s *sender) trySend(env match.Envelope, dest int, v view) bool {
+	if !s.eager(&s.ep.peers[dest], env.Context, env.Tag, v, alone) {
 		return false
 	}
-	ep.push(burstMax)
+	s.push(burstMax)
 	return true
-}
-
-// trySendTyped is Inside.TrySendTyped.
-func (ep *Endpoint) trySendTyped(env match.Envelope, dest int, cur dtype.Cursor) bool {
-	p, d := &ep.peers[dest], dataOf(cur)
-	if d.len() > int(p.eagerMax) || !p.ready() || !ep.open(p, env) || !ep.postEager(env, p, dest, &d) {
-		return false
-	}
-	ep.push(burstMax)
-	return true
-}
-
-// open reports whether messages may go to a peer: nobody who matters is lost.
-func (ep *Endpoint) open(p *peer, env match.Envelope) bool {
-	return !ep.impaired || p.err == nil && ep.broken(env) == nil
 }
 
 // isendBytes is isend of bytes that lie side by side. Of a short message that goes
 // at once, as most do, the request holds the result and nothing else.
-func (ep *Endpoint) isendBytes(env match.Envelope, dest int, buf []byte) *Request {
-	p := &ep.peers[dest]
-	if len(buf) > int(p.eagerMax) || !p.ready() || !ep.open(p, env) || !ep.dispatch(env, p, int32(dest), buf) {
-		return ep.isend(env, dest, data{buf: buf}, false)
+func (s *sender) isendBytes(env match.Envelope, dest int, buf []byte) *Request {
+	if !s.eager(&s.ep.peers[dest], env.Context, env.Tag, view{buf: buf}, burst) {
+		return s.isend(env, dest, data{buf: buf}, false)
 	}
-	r := ep.spare()
+	r := s.ep.requests.spare()
 	r.st = Status{Source: int32(dest), Tag: env.Tag, Bytes: len(buf)}
 	r.state = done
-	ep.push(burstMax)
+	s.push(burstMax)
 	return r
 }
 
-// dispatch copies a message into a channel or into a batch. false means that neither
-// will do.
-func (ep *Endpoint) dispatch(env match.Envelope, p *peer, rank int32, buf []byte) bool {
-	switch {
-	case p.channel != nil:
-		return ep.isendNear(env, p, buf)
-	case len(buf) > batchedMax, ep.posts == 0 && !p.bursts.waits():
-		return false
-	}
-	room := ep.appendBatch(env, p, rank, len(buf))
-	if room == nil {
-		return false
-	}
-	copy(room, buf)
-	ep.counted(env.Context, false)
-	return true
-}
-
-func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Request {
-	p := &ep.peers[dest]
-	n := d.len()
-	r := ep.request(int32(dest), nil)
+func (s *sender) isend(env match.Envelope, dest int, d data, sync bool) *Request {
+	p := &s.ep.peers[dest]
+	r := s.ep.requests.request(int32(dest), nil)
 	r.data = d
 	r.entry.Envelope = env
-	r.total = uint64(n)
-	r.st = Status{Source: int32(dest), Tag: env.Tag, Bytes: n}
+	r.total = uint64(d.len())
+	r.st = Status{Source: int32(dest), Tag: env.Tag, Bytes: d.len()}
 	switch {
-	case ep.impaired && !ep.open(p, env):
+	case !s.ep.failures.open(p, env):
 		if p.err == nil {
-			r.fail(ep.broken(env))
+			r.fail(s.ep.failures.broken(env))
 		} else {
 			r.fail(p.err)
 		}
 	case p.self:
-		ep.sendSelf(r, sync)
+		s.sendSelf(r, sync)
 	default:
-		r.state = sendRTS
-		switch {
-		case sync:
-		case n <= int(p.eagerMax), n <= int(p.eagerCap) && p.eagerMax >= 0 && p.tune.try():
+		if r.state = sendRTS; !sync && s.unasked(p, r) {
 			r.state = sendEager
-		case ep.splits(p, r, n):
-			r.state = sendSplit
 		}
-		ep.advanceOrQueue(r)
-		ep.push(burstMax)
+		s.advanceOrQueue(r)
+		s.push(burstMax)
 	}
 	return r
+}
+
+// unasked decides whether a message begins without an RTS, whole or in pieces. How it
+// crosses after one, its receiver decides (rendezvous.clear).
+func (s *sender) unasked(p *peer, r *Request) bool {
+	n := int(r.total)
+	return p.eagerMax >= 0 && (n <= int(p.eagerMax) || n <= int(p.eagerCap) && p.tune.try() || s.ep.pieces.fits(p, r, n))
 }
 
 // push lets what was posted go out when it is more than n messages. verbs puts
@@ -138,168 +95,95 @@ func (ep *Endpoint) isend(env match.Envelope, dest int, d data, sync bool) *Requ
 // until the next step. So single messages never wait, a blocking send neither,
 // and nonblocking ones share frames: they go by the dozen, or with the next
 // call that waits.
-func (ep *Endpoint) push(n int) {
-	if ep.posts > n && !ep.polling {
-		ep.step()
+func (s *sender) push(n int) {
+	if s.ep.net.posts > n && !s.ep.poller.polling {
+		s.ep.step()
 	}
 }
 
 // flush lets go out what waits for others.
-func (ep *Endpoint) flush() {
-	ep.flushChannelBatch()
-	ep.push(1)
+func (s *sender) flush() {
+	s.ep.near.flush()
+	s.push(1)
 }
 
-// postEager posts header and data in one Send. false means no room; then
+// sending says which message sender.eager is to send.
+type sending uint8
+
+const (
+	alone  sending = iota
+	burst          // others may follow at once
+	queued         // it has waited for its turn, and may go whatever its length
+)
+
+// eager sends a whole message at once. false means that it must not, or no room; then
 // nothing happened.
-func (ep *Endpoint) postEager(env match.Envelope, p *peer, dest int, d *data) bool {
-	h := header{kind: kindEager, context: env.Context, source: ep.rank, tag: env.Tag}
-	n := d.len()
-	if n <= batchedMax && p.channel == nil && ep.posts > 0 {
-		if room := ep.appendBatch(env, p, int32(dest), n); room != nil {
-			d.peek(room)
-			ep.counted(env.Context, false)
-			return true
-		}
-	}
-	if n <= ep.inlineMax && p.channel == nil {
-		h.put(ep.head[:])
-		d.peek(ep.head[headerLen : headerLen+n])
-		if !ep.postInline(p, int32(dest), headerLen+n) {
-			return false
-		}
-		ep.counted(env.Context, false)
-		return true
-	}
-	if !ep.postBuffer(&h, p, int32(dest), d, n) {
+func (s *sender) eager(p *peer, context uint32, tag int32, v view, how sending) (ok bool) {
+	ep, n := s.ep, v.len()
+	if how != queued && (!p.takes(n) || !ep.failures.open(p, match.Envelope{Context: context, Tag: tag})) {
 		return false
 	}
-	ep.counted(env.Context, p.channel != nil)
-	return true
+	f := header{kind: kindEager, context: context, source: ep.rank, tag: tag}
+	h := f.pack()
+	near := p.channel != nil
+	switch {
+	case !near:
+		ok = ep.net.eager(p, h, v, how)
+	case how == burst:
+		ok = ep.near.eager(p, h, v, n)
+	default:
+		ok = ep.near.put(p, h, v, n)
+	}
+	if ok {
+		ep.groups.counted(context, near)
+	}
+	return ok
 }
 
-// postBuffer posts a header and the next n bytes of d in one Send from a buffer
-// of ours. false means no room; then nothing happened.
-func (ep *Endpoint) postBuffer(h *header, p *peer, rank int32, d *data, n int) bool {
+// piece sends a header and n bytes of a message behind it. false means no room.
+func (s *sender) piece(p *peer, h front, v view, n int) bool {
 	if p.channel != nil {
-		return ep.put(p, h, d, n)
+		return s.ep.near.put(p, h, v, n)
 	}
-	free := len(ep.txFree)
-	if free == 0 {
-		ep.Stats.Queued++
-		return false
-	}
-	slot := ep.txFree[free-1]
-	b := ep.tx.get(slot, headerLen+n)
-	h.put(b)
-	d.peek(b[headerLen:])
-	wr := &ep.long
-	wr.WRID = wrBuffer | uint64(rank)<<wrPeerShift | uint64(slot)
-	wr.SGL[0] = verbs.SGE{Addr: ep.tx.addr(slot), Length: uint32(len(b)), LKey: ep.tx.mr.LKey()}
-	if !ep.post(p, wr) {
-		return false
-	}
-	ep.txFree = ep.txFree[:free-1]
-	p.buffered++
-	if len(b) > ep.maxSeg {
-		ep.posts = burstMax + 1 // only its first datagram has left: the rest needs a step
-	}
-	return true
+	return s.ep.net.sendBuffer(p, h, v, n)
 }
 
-// post hands a work request to the queue pair that leads to p. Everything that
-// is sent through the network passes here. false means no room.
-func (ep *Endpoint) post(p *peer, wr *verbs.SendWR) bool {
-	if p == ep.batch.to && !ep.flushBatch() { // it is before this one
-		return false
-	}
-	wr.AH = p.ah
-	var err error
-	if p.rel != nil {
-		err = ep.rel.PostSend(p.rel, wr)
-	} else {
-		err = p.qp.PostSend(wr)
-	}
-	if err != nil {
-		return ep.refused(err)
-	}
-	ep.posts++
-	ep.latest = p
-	if p.used = true; p.watched {
-		ep.count(p, wr)
-	}
-	return true
-}
-
-// postInline posts the first n bytes of ep.head. Nobody is told when they have
-// arrived, only when they have not.
-func (ep *Endpoint) postInline(p *peer, rank int32, n int) bool {
+// word sends the first n bytes of s.head. r hears when they have arrived, unless they are
+// there at once; nil: nobody does. false means no room.
+func (s *sender) word(p *peer, n int, r *Request) bool {
 	if p.channel != nil {
-		return ep.putHead(p, n)
+		return s.ep.near.word(p, s.head[:n])
 	}
-	wr := &ep.inline
-	wr.WRID = wrNone | uint64(rank)<<wrPeerShift
-	wr.Flags = verbs.Inline
-	wr.InlineData = ep.head[:n]
-	return ep.post(p, wr)
-}
-
-// postSignaled is postInline for the last word of a request: the completion
-// comes back to r.
-func (ep *Endpoint) postSignaled(p *peer, r *Request, n int) bool {
-	if p.channel != nil {
-		return ep.putHead(p, n) // it is there, and r has nothing in flight
-	}
-	wr := &ep.inline
-	wr.WRID = wrRequest | uint64(r.peer)<<wrPeerShift | uint64(r.wireID())
-	wr.Flags = verbs.Inline | verbs.Signaled
-	wr.InlineData = ep.head[:n]
-	if !ep.post(p, wr) {
-		return false
-	}
-	r.inFlight++
-	return true
-}
-
-// refused counts a full queue. Any other refusal of a request that we built is
-// a bug of ours.
-func (ep *Endpoint) refused(err error) bool {
-	if !errors.Is(err, verbs.ErrQueueFull) {
-		panic("p2p: verbs refused a work request: " + err.Error())
-	}
-	ep.Stats.Queued++
-	return false
+	return s.ep.net.sendInline(p, s.head[:n], r)
 }
 
 // advance posts what r is about to post. false means no room yet.
-func (ep *Endpoint) advance(r *Request) bool {
+func (s *sender) advance(r *Request) bool {
+	ep := s.ep
 	p := &ep.peers[r.peer]
 	switch r.state {
 	case sendEager:
-		if p.eagerMax < 0 || r.total > uint64(p.eagerCap) { // the peer has asked for that meanwhile, or there is no channel to it
-			r.state = sendRTS
-			return ep.postRTS(r, p)
+		switch {
+		case r.written == 0 && (p.eagerMax < 0 || p.eagerCap == 0 && r.total > 0):
+			r.state = sendRTS // the peer has asked for that meanwhile, or there is no channel to it
+			return ep.rendezvous.postRTS(r, p)
+		case r.total > uint64(p.eagerCap):
+			return ep.pieces.post(r, p)
 		}
-		if !ep.postEager(r.entry.Envelope, p, int(r.peer), &r.data) {
+		if !s.eager(p, r.entry.Context, r.entry.Tag, r.data.view(), queued) {
 			return false
 		}
 		r.complete()
-	case sendSplit:
-		if r.written == 0 && p.eagerMax < 0 {
-			r.state = sendRTS
-			return ep.postRTS(r, p)
-		}
-		return ep.postSplit(r, p)
 	case sendRTS:
-		return ep.postRTS(r, p)
+		return ep.rendezvous.postRTS(r, p)
 	case sendCTS:
-		return ep.postCTS(r, p)
+		return ep.rendezvous.postCTS(r, p)
 	case sendRead:
-		return ep.postReads(r, p)
+		return ep.reads.post(r, p)
 	case sendData:
-		return ep.postData(r, p)
+		return ep.rendezvous.postData(r, p)
 	case sendNotice:
-		return ep.postNotice(r, p)
+		return s.postNotice(r, p)
 	default:
 		panic("p2p: a request that has nothing to post is queued")
 	}
@@ -307,26 +191,27 @@ func (ep *Endpoint) advance(r *Request) bool {
 }
 
 // sendSelf delivers to the own rank.
-func (ep *Endpoint) sendSelf(r *Request, sync bool) {
+func (s *sender) sendSelf(r *Request, sync bool) {
+	ep := s.ep
 	env := r.entry.Envelope
-	if e := ep.posted.Match(env); e != nil {
+	if e := ep.match.posted.Match(env); e != nil {
 		e.Owner.deliverSelf(env, r)
 		return
 	}
-	eager := r.total <= uint64(ep.peers[ep.rank].eagerMax) && !sync && !ep.full()
+	eager := r.total <= uint64(ep.peers[ep.rank].eagerMax) && !sync && !ep.match.full()
 	n := 0
 	if eager {
 		n = int(r.total)
 	}
-	m := ep.messages.get(n)
+	m := ep.match.messages.get(n)
 	m.entry.Envelope = env
 	m.kind, m.size = kindEager, r.total
 	if eager {
-		r.data.peek(m.data)
+		r.data.view().copyTo(m.data)
 		r.complete()
 	} else {
 		m.self, m.id = r, r.gen
-		r.state = matchSelf
+		r.state = waitCTS
 	}
-	ep.keep(m, ep.rank)
+	ep.match.keep(m, ep.rank)
 }

@@ -21,6 +21,12 @@ import "github.com/xwarp/xwarp/mpi/internal/match"
 // acknowledgement of what it answers, so there is room for two messages of 64 KiB.
 const idleBuffers = 10
 
+// pieces sends messages in pieces.
+type pieces struct {
+	ep   *Endpoint
+	most int // bytes of the longest message that may go so
+}
+
 // split is a message of a peer of which only the beginning has come.
 type split struct {
 	left int      // bytes that are still to come
@@ -28,20 +34,21 @@ type split struct {
 	m    *message // where it waits for one, or nil; neither: nobody wants it
 }
 
-// splits reports whether the send r of n bytes, too long to be eager, goes in pieces.
-func (ep *Endpoint) splits(p *peer, r *Request, n int) bool {
-	if n > ep.idleTop || p.eagerMax <= 0 || p.asked > 0 || p.channel != nil || !p.ready() {
+// fits reports whether the send r of n bytes, too long to be eager, goes in pieces.
+func (pc *pieces) fits(p *peer, r *Request, n int) bool {
+	if n > pc.most || p.eagerMax <= 0 || p.asked > 0 || p.channel != nil || !p.ready() {
 		return false
 	}
 	if p.buffered > 0 && !p.answered {
 		return false // one after the other: a stream
 	}
 	need := (n + int(p.eagerMax) - 1) / int(p.eagerMax)
-	return int(p.buffered)+need <= idleBuffers && need <= len(ep.txFree) && ep.prefersPieces(p, r, n)
+	return int(p.buffered)+need <= idleBuffers && need <= len(pc.ep.net.txFree) && pc.prefers(p, r, n)
 }
 
-// postSplit posts the pieces of r that are left, as far as there is room.
-func (ep *Endpoint) postSplit(r *Request, p *peer) bool {
+// post posts the pieces of r that are left, as far as there is room.
+func (pc *pieces) post(r *Request, p *peer) bool {
+	ep := pc.ep
 	for r.written < r.total {
 		h := header{kind: kindRest, source: ep.rank}
 		if r.written == 0 {
@@ -49,49 +56,49 @@ func (ep *Endpoint) postSplit(r *Request, p *peer) bool {
 			h = header{kind: kindHead, context: env.Context, source: ep.rank, tag: env.Tag, id: uint32(r.total)}
 		}
 		n := int(min(r.total-r.written, uint64(p.eagerTop)))
-		if !ep.postBuffer(&h, p, r.peer, &r.data, n) {
+		if !ep.out.piece(p, h.pack(), r.data.view(), n) {
 			return false
 		}
 		p.answered = false
 		r.written += uint64(n)
 		r.data.skip(n)
-		r.state = sendSplit
 	}
-	ep.counted(r.entry.Context, false)
+	ep.groups.counted(r.entry.Context, false)
 	r.complete()
 	return true
 }
 
 // arrivedHead takes in the beginning of a message.
-func (ep *Endpoint) arrivedHead(h *header, p *peer, data []byte) {
+func (pc *pieces) arrivedHead(h *header, p *peer, data []byte) {
+	ep := pc.ep
 	env, total := h.envelope(), int(h.id)
 	if total <= len(data) || total > eagerMost || p.split.left > 0 {
 		ep.Stats.Malformed++
 		return
 	}
 	p.split = split{left: total - len(data)}
-	if ep.impaired && ep.unwanted(env) {
+	if ep.failures.impaired && ep.failures.unwanted(env) {
 		ep.Stats.Stale++
 		return
 	}
-	if e := ep.posted.Match(env); e != nil {
+	if e := ep.match.posted.Match(env); e != nil {
 		p.split.r = e.Owner
 		e.Owner.begin(env, total, data)
 		return
 	}
-	m := ep.messages.get(total)
+	m := ep.match.messages.get(total)
 	m.filled = copy(m.data, data)
 	m.entry.Envelope = env
 	m.kind, m.size = kindHead, uint64(total)
 	p.split.m = m
-	ep.keep(m, h.source)
+	ep.match.keep(m, h.source)
 }
 
 // begin takes the first bytes of a message that has not come as a whole.
 func (r *Request) begin(env match.Envelope, total int, data []byte) {
 	room := min(r.data.len(), total)
 	r.peer = env.Source
-	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: room, Mark: got | r.ep.number(env)}
+	r.st = Status{Source: env.Source, Tag: env.Tag, Bytes: room, Mark: got | r.ep.match.number(env)}
 	if room < total {
 		r.err = truncated(env.Source, uint64(total), room)
 	}
@@ -99,11 +106,11 @@ func (r *Request) begin(env match.Envelope, total int, data []byte) {
 	r.state = waitRest
 }
 
-// acceptSplit gives a message that was waiting, of which m.filled bytes have come,
+// accept gives a message that was waiting, of which m.filled bytes have come,
 // to the receive r.
-func (ep *Endpoint) acceptSplit(r *Request, env match.Envelope, m *message) {
+func (pc *pieces) accept(r *Request, env match.Envelope, m *message) {
 	r.begin(env, len(m.data), m.data[:m.filled])
-	p := &ep.peers[env.Source]
+	p := &pc.ep.peers[env.Source]
 	switch {
 	case m.filled == len(m.data):
 		r.complete()
@@ -115,10 +122,10 @@ func (ep *Endpoint) acceptSplit(r *Request, env match.Envelope, m *message) {
 }
 
 // arrivedRest takes in the next bytes.
-func (ep *Endpoint) arrivedRest(p *peer, data []byte) {
+func (pc *pieces) arrivedRest(p *peer, data []byte) {
 	s := &p.split
 	if len(data) == 0 || len(data) > s.left {
-		ep.Stats.Malformed++
+		pc.ep.Stats.Malformed++
 		return
 	}
 	s.left -= len(data)
@@ -131,7 +138,7 @@ func (ep *Endpoint) arrivedRest(p *peer, data []byte) {
 	case s.m != nil:
 		s.m.filled += copy(s.m.data[s.m.filled:], data)
 	default:
-		ep.Stats.Stale++
+		pc.ep.Stats.Stale++
 	}
 	if s.left == 0 {
 		*s = split{}
@@ -139,8 +146,8 @@ func (ep *Endpoint) arrivedRest(p *peer, data []byte) {
 }
 
 // abandon forgets the message m, which nobody will receive.
-func (ep *Endpoint) abandon(m *message) {
-	if s := &ep.peers[m.entry.Source].split; s.m == m {
+func (pc *pieces) abandon(m *message) {
+	if s := &pc.ep.peers[m.entry.Source].split; s.m == m {
 		s.m = nil
 	}
 }

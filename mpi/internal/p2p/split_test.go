@@ -40,13 +40,13 @@ func TestSplit_allWays(t *testing.T) {
 				}
 				send := a.Isend(env, 1, src)
 				for range 3 {
-					if recv == nil && when == "middle" && b.unexpected.Len() > 0 {
+					if recv == nil && when == "middle" && b.match.unexpected.Len() > 0 {
 						recv = receive()
 					}
 					a.eng.Step()
 					b.eng.Step()
 				}
-				for b.peers[0].split.left > 0 || when == "late" && b.unexpected.Len() == 0 {
+				for b.peers[0].split.left > 0 || when == "late" && b.match.unexpected.Len() == 0 {
 					a.eng.Step()
 					b.eng.Step()
 				}
@@ -63,8 +63,8 @@ func TestSplit_allWays(t *testing.T) {
 				if st.Bytes != n || !bytes.Equal(dst, src) {
 					t.Errorf("%d bytes, %s, typed %v: %d came, equal %v", n, when, typed, st.Bytes, bytes.Equal(dst, src))
 				}
-				if a.Stats.Rendezvous != 0 || a.Stats.Eager != 1 || b.kept != 0 {
-					t.Errorf("%d bytes, %s: %+v, %d bytes are kept", n, when, a.Stats, b.kept)
+				if a.Stats.Rendezvous != 0 || a.Stats.Eager != 1 || b.match.kept != 0 {
+					t.Errorf("%d bytes, %s: %+v, %d bytes are kept", n, when, a.Stats, b.match.kept)
 				}
 			}
 		}
@@ -162,7 +162,7 @@ func TestSplit_malformed(t *testing.T) {
 	} {
 		ep := newEnd(t)
 		for _, b := range c.came {
-			ep.arrived(b)
+			ep.poller.arrived(b)
 		}
 		if ep.Stats != c.want {
 			t.Errorf("%s: %+v, want %+v", name, ep.Stats, c.want)
@@ -175,7 +175,7 @@ func TestSplit_truncated(t *testing.T) {
 	buf := make([]byte, 5)
 	r := ep.Irecv(match.Envelope{Source: match.Any, Tag: match.Any}, buf[:4])
 	for _, b := range [][]byte{headOf(7, "abc"), restOf("def"), restOf("g")} {
-		ep.arrived(b)
+		ep.poller.arrived(b)
 	}
 	st, err := r.Wait()
 	if e, ok := err.(*Error); !ok || e.Code != Truncated || st.Bytes != 4 || string(buf) != "abcd\x00" {
@@ -193,8 +193,8 @@ func TestSplit_lostOnTheWay(t *testing.T) {
 		if !late {
 			r = ep.Irecv(env, make([]byte, 9))
 		}
-		ep.arrived(headOf(9, "abc"))
-		ep.failPeer(1, fmt.Errorf("gone"))
+		ep.poller.arrived(headOf(9, "abc"))
+		ep.failures.failPeer(1, fmt.Errorf("gone"))
 		if late {
 			r = ep.Irecv(env, make([]byte, 9))
 		}
@@ -204,9 +204,9 @@ func TestSplit_lostOnTheWay(t *testing.T) {
 		if _, err := r.Wait(); err == nil {
 			t.Error("no error")
 		}
-		ep.arrived(restOf("defghi"))
-		if ep.kept != 0 {
-			t.Errorf("%d bytes are kept", ep.kept)
+		ep.poller.arrived(restOf("defghi"))
+		if ep.match.kept != 0 {
+			t.Errorf("%d bytes are kept", ep.match.kept)
 		}
 	}
 }
@@ -223,16 +223,16 @@ func TestSplit_unwanted(t *testing.T) {
 			if i == when {
 				ep.Revoke(2)
 			}
-			ep.arrived(b)
+			ep.poller.arrived(b)
 		}
-		ep.arrived(headOf(4, "ab"))
-		ep.arrived(restOf("cd"))
+		ep.poller.arrived(headOf(4, "ab"))
+		ep.poller.arrived(restOf("cd"))
 		buf := make([]byte, 4)
 		if _, err := ep.Recv(match.Envelope{Source: 1, Tag: 2}, buf); err != nil || string(buf) != "abcd" {
 			t.Errorf("revoked before piece %d: %q, %v", when, buf, err)
 		}
-		if ep.kept != 0 || ep.unexpected.Len() != 0 || ep.Stats.Malformed != 0 {
-			t.Errorf("revoked before piece %d: %d bytes are kept, %+v", when, ep.kept, ep.Stats)
+		if ep.match.kept != 0 || ep.match.unexpected.Len() != 0 || ep.Stats.Malformed != 0 {
+			t.Errorf("revoked before piece %d: %d bytes are kept, %+v", when, ep.match.kept, ep.Stats)
 		}
 	}
 }

@@ -37,9 +37,9 @@ func finish(t *testing.T, a, b *Endpoint, send, recv *Request) Status {
 		a.eng.Step()
 		b.eng.Step()
 	}
-	_, err := a.take(send)
+	_, err := a.requests.take(send)
 	must(t, err)
-	st, err := b.take(recv)
+	st, err := b.requests.take(recv)
 	must(t, err)
 	return st
 }
@@ -120,7 +120,7 @@ func TestTyped_truncated(t *testing.T) {
 			a.eng.Step()
 			b.eng.Step()
 		}
-		st, err := b.take(recv)
+		st, err := b.requests.take(recv)
 		if e, ok := err.(*Error); !ok || e.Code != Truncated || st.Bytes != 2*n {
 			t.Errorf("%d bytes into %d: %v, %d bytes", 4*n, 2*n, err, st.Bytes)
 		}

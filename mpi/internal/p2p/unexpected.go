@@ -37,45 +37,47 @@ func (m *message) cost() int {
 }
 
 // keep adds a message of a rank to those that wait.
-func (ep *Endpoint) keep(m *message, from int32) {
+func (mt *matching) keep(m *message, from int32) {
+	ep := mt.ep
 	ep.Stats.Unexpected++
-	ep.unexpected.Add(&m.entry)
-	ep.kept += m.cost()
-	if p := &ep.peers[from]; ep.full() && !p.held && !p.self {
+	mt.unexpected.Add(&m.entry)
+	mt.kept += m.cost()
+	if p := &ep.peers[from]; mt.full() && !p.held && !p.self {
 		p.held = true
-		ep.holding++
-		ep.notify(int(from), kindPace, paceHold, 0)
+		mt.holding++
+		ep.out.notify(int(from), kindPace, paceHold, 0)
 	}
 }
 
 // full reports whether no more eager messages should be kept.
-func (ep *Endpoint) full() bool { return ep.kept > ep.cfg.UnexpectedMax }
+func (mt *matching) full() bool { return mt.kept > mt.ep.cfg.UnexpectedMax }
 
 // forget takes back the memory of a message that does not wait any more.
-func (ep *Endpoint) forget(m *message) {
-	ep.kept -= m.cost()
+func (mt *matching) forget(m *message) {
+	mt.kept -= m.cost()
 	if m.kind == kindHead {
-		ep.abandon(m)
+		mt.ep.pieces.abandon(m)
 	}
-	ep.messages.put(m)
-	if ep.holding > 0 && ep.kept <= ep.cfg.UnexpectedMax/2 {
-		ep.letGoOn()
+	mt.messages.put(m)
+	if mt.holding > 0 && mt.kept <= mt.ep.cfg.UnexpectedMax/2 {
+		mt.letGoOn()
 	}
 }
 
-func (ep *Endpoint) letGoOn() {
-	ep.holding = 0
+func (mt *matching) letGoOn() {
+	ep := mt.ep
+	mt.holding = 0
 	for i := range ep.peers {
 		if p := &ep.peers[i]; p.held {
 			p.held = false
-			ep.tell(i, header{kind: kindPace, tag: paceGoOn}, nil)
+			ep.out.tell(i, header{kind: kindPace, tag: paceGoOn}, nil)
 		}
 	}
 }
 
 // arrivedPace does what a peer asks that has no memory for our messages, or has it
 // again.
-func (ep *Endpoint) arrivedPace(h *header, p *peer) {
+func (mt *matching) arrivedPace(h *header, p *peer) {
 	if h.tag == paceHold {
 		p.eagerMax = -1 // not even empty ones
 	} else {

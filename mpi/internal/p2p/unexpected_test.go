@@ -21,12 +21,12 @@ func TestKeep_holdsBackWhoFloods(t *testing.T) {
 		sends[i] = a.Isend(env, 1, buf)
 		a.Engine().Step()
 		b.Engine().Step()
-		if most := b.cfg.UnexpectedMax + (a.cfg.Sends+b.cfg.Receives+2)*(length+keepCost); b.kept > most {
-			t.Fatalf("after %d messages %d bytes are kept, more than %d", i+1, b.kept, most)
+		if most := b.cfg.UnexpectedMax + (a.cfg.Sends+b.cfg.Receives+2)*(length+keepCost); b.match.kept > most {
+			t.Fatalf("after %d messages %d bytes are kept, more than %d", i+1, b.match.kept, most)
 		}
 	}
-	if !b.full() || b.holding != 1 || a.peers[1].eagerMax != -1 {
-		t.Fatalf("%d bytes are kept, %d peers are held back, the sender's limit is %d", b.kept, b.holding, a.peers[1].eagerMax)
+	if !b.match.full() || b.match.holding != 1 || a.peers[1].eagerMax != -1 {
+		t.Fatalf("%d bytes are kept, %d peers are held back, the sender's limit is %d", b.match.kept, b.match.holding, a.peers[1].eagerMax)
 	}
 	for i := range messages {
 		buf := make([]byte, length)
@@ -49,8 +49,8 @@ func TestKeep_holdsBackWhoFloods(t *testing.T) {
 		_, err := sends[i].Wait()
 		must(t, err)
 	}
-	if b.kept != 0 || b.holding != 0 || a.peers[1].eagerMax != a.peers[1].eagerTop {
-		t.Errorf("at the end %d bytes are kept, %d peers held back, the sender's limit is %d", b.kept, b.holding, a.peers[1].eagerMax)
+	if b.match.kept != 0 || b.match.holding != 0 || a.peers[1].eagerMax != a.peers[1].eagerTop {
+		t.Errorf("at the end %d bytes are kept, %d peers held back, the sender's limit is %d", b.match.kept, b.match.holding, a.peers[1].eagerMax)
 	}
 }
 
@@ -63,8 +63,8 @@ func TestKeep_ownMessages(t *testing.T) {
 	for range 20 {
 		sends = append(sends, ep.Isend(env, 0, make([]byte, 1000)))
 	}
-	if most := ep.cfg.UnexpectedMax + 1000 + keepCost; ep.kept > most || sends[19].Done() {
-		t.Errorf("%d bytes are kept, and the last send is done: %v", ep.kept, sends[19].Done())
+	if most := ep.cfg.UnexpectedMax + 1000 + keepCost; ep.match.kept > most || sends[19].Done() {
+		t.Errorf("%d bytes are kept, and the last send is done: %v", ep.match.kept, sends[19].Done())
 	}
 	if err := ep.Send(env, 0, nil); err == nil || err.(*Error).Code != Deadlock {
 		t.Errorf("a blocking send that waits for ever: %v", err)
@@ -77,7 +77,7 @@ func TestKeep_ownMessages(t *testing.T) {
 		_, err := r.Wait()
 		must(t, err)
 	}
-	if ep.kept != 0 {
-		t.Errorf("%d bytes are kept in the end", ep.kept)
+	if ep.match.kept != 0 {
+		t.Errorf("%d bytes are kept in the end", ep.match.kept)
 	}
 }

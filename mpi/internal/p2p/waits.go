@@ -38,8 +38,8 @@ type waits struct {
 
 // Waiting returns what the rank waits for or has waited for last. ok is false when
 // it has not. Any goroutine may call it.
-func (ep *Endpoint) Waiting() (w Wait, ok bool) {
-	s := ep.waits
+func (d *driver) Waiting() (w Wait, ok bool) {
+	s := d.waits
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w = s.last
@@ -76,17 +76,17 @@ func (s *waits) describe(r *Request) {
 	switch r.state {
 	case posted:
 		w.For, w.Bytes = "a message", r.data.len()
-	case sendCTS, sendRead, waitFIN, waitRest, pulling, waitRoom, waitRead:
+	case sendCTS, sendRead, waitFIN, waitRest, waitTurn, waitRead:
 		w.For = "the rest of a message"
-	case waitCTS, matchSelf:
+	case waitCTS:
 		w.For = "the receive of a message"
-	case sendEager, sendSplit, sendRTS, sendData:
+	case sendEager, sendRTS, sendData:
 		w.For = "room to send a message"
 	case waitAck:
 		w.For = "the acknowledgement of a message"
 	}
 	switch r.state {
-	case posted, sendCTS, sendRead, waitFIN, waitRest, pulling, waitRoom, waitRead:
+	case posted, sendCTS, sendRead, waitFIN, waitRest, waitTurn, waitRead:
 		w.From = true
 	}
 }

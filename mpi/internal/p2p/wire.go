@@ -85,13 +85,20 @@ type header struct {
 	near    bool // it came through a channel; not on the wire
 }
 
-func (h *header) put(b []byte) {
+func (h *header) put(b []byte) { h.pack().put(b) }
+
+// pack returns the header as it goes over the wire.
+func (h *header) pack() front {
+	return front{uint64(h.kind)<<56 | uint64(uint16(h.context))<<32 | uint64(uint32(h.source)), uint64(uint32(h.tag))<<32 | uint64(h.id)}
+}
+
+// front is a header in two words.
+type front struct{ first, second uint64 }
+
+func (h front) put(b []byte) {
 	_ = b[headerLen-1]
-	b[0], b[1] = byte(h.kind), 0
-	binary.BigEndian.PutUint16(b[2:], uint16(h.context))
-	binary.BigEndian.PutUint32(b[4:], uint32(h.source))
-	binary.BigEndian.PutUint32(b[8:], uint32(h.tag))
-	binary.BigEndian.PutUint32(b[12:], h.id)
+	binary.BigEndian.PutUint64(b, h.first)
+	binary.BigEndian.PutUint64(b[8:], h.second)
 }
 
 // minLen is how long a message of each kind is at least.
@@ -108,14 +115,13 @@ func (h *header) parse(b []byte, size int) bool {
 	if len(b) < headerLen {
 		return false
 	}
-	h.kind = kind(b[0]) // read once: what lies in shared memory may change
+	first, second := binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]) // read once: what lies in shared memory may change
+	h.kind = kind(first >> 56)
 	if h.kind == 0 || h.kind >= kindEnd || len(b) < minLen[h.kind] {
 		return false
 	}
-	h.context = uint32(binary.BigEndian.Uint16(b[2:]))
-	h.source = int32(binary.BigEndian.Uint32(b[4:]))
-	h.tag = int32(binary.BigEndian.Uint32(b[8:]))
-	h.id = binary.BigEndian.Uint32(b[12:])
+	h.context, h.source = uint32(uint16(first>>32)), int32(first)
+	h.tag, h.id = int32(second>>32), uint32(second)
 	return h.source >= 0 && int(h.source) < size && h.tag >= 0
 }
 

@@ -1,0 +1,125 @@
+package p2p
+
+import "github.com/xwarp/xwarp/internal/base/mono"
+
+// Spins are looks at the channels before a step of the engine, which looks at the
+// network too: that may be a system call, a hundred times as long. A step comes
+// before a rank gives its core away, too: 8 ranks on 4 cores take 66 us for a
+// barrier when they spin for long and 32 when they do not.
+const (
+	spinsMost  = 200 // after something came
+	spinsLeast = 4   // when nothing came for long, or cores are scarce
+	hitsMost   = 32  // messages in a row before the network has its turn
+	stepEvery  = 4   // questions whether something is done before it has
+)
+
+// driver makes progress for the goroutine that calls.
+type driver struct {
+	ep       *Endpoint
+	lock     *progressLock // nil: one goroutine at a time
+	waits    *waits
+	spins    int // see spin
+	hits     int // see spin
+	maxSpins int // the most that spins are
+}
+
+// Enter takes the progress lock, and Leave gives it back.
+func (d *driver) Enter() {
+	if d.lock != nil {
+		d.lock.enter()
+	}
+}
+
+// Leave ends what Enter began.
+func (d *driver) Leave() {
+	if d.lock != nil {
+		d.lock.leave()
+	}
+}
+
+// TryEnter is Enter that does not wait, and reports whether it has the lock.
+func (d *driver) TryEnter() bool { return d.lock == nil || d.lock.mu.TryLock() }
+
+// Threads reports whether several goroutines may use the endpoint at the same
+// time.
+func (d *driver) Threads() bool { return d.lock != nil }
+
+// progress makes one step, and waits until there may be more to do when there
+// was nothing. r is what the caller waits for; nil: anything.
+func (d *driver) progress(r *Request) {
+	if d.lock != nil {
+		d.lock.progress(r)
+		return
+	}
+	if d.ep.near.channels != nil && d.spin() {
+		return
+	}
+	if d.step() == 0 {
+		d.waits.target = r
+		d.ep.eng.Park()
+	}
+}
+
+// step makes one step of the engine, which lets everything go out.
+func (d *driver) step() int {
+	if d.ep.net.batch.to != nil {
+		d.ep.net.flush()
+	}
+	return d.ep.eng.Step()
+}
+
+// stepUntil makes one step and sleeps until t at the latest.
+func (d *driver) stepUntil(t mono.Time) {
+	ep := d.ep
+	ep.poller.wakeAt = t
+	if d.step() == 0 {
+		d.waits.target = nil
+		ep.eng.Park()
+	}
+	ep.poller.wakeAt = mono.Never
+}
+
+// spin looks at the channels for a while, and reports whether something moved.
+func (d *driver) spin() bool {
+	if d.ep.net.posts > 0 || d.hits >= hitsMost {
+		d.hits = 0
+		return false
+	}
+	for range d.spins {
+		if d.look() {
+			d.spins = d.maxSpins
+			d.hits++
+			return true
+		}
+	}
+	d.spins = max(d.spins/2, spinsLeast)
+	return false
+}
+
+// look looks at the channels once, and reports whether something moved.
+func (d *driver) look() bool {
+	ep := d.ep
+	n := ep.poller.pollChannels(1)
+	if ep.out.stuck.head != nil {
+		n += ep.out.advanceStuck()
+	}
+	if n == 0 {
+		return false
+	}
+	ep.eng.Moved()
+	ep.poller.advanceHook()
+	return true
+}
+
+// glance makes progress for a caller that does not wait but asks again and again,
+// with a look at the network every now and then.
+func (d *driver) glance() {
+	if d.ep.near.channels != nil && d.ep.net.posts == 0 && d.hits < hitsMost {
+		d.hits++
+		if d.look() || d.hits%stepEvery != 0 {
+			return
+		}
+	}
+	d.hits = 0
+	d.step()
+}

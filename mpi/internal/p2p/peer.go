@@ -1,0 +1,82 @@
+package p2p
+
+import (
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/shm"
+	"github.com/xwarp/xwarp/mpi/internal/reliable"
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// peer is what an endpoint knows of another rank. What each of its parts tells belongs to one
+// part of the endpoint.
+type peer struct {
+	rank    int32
+	self    bool // the own rank
+	used    bool // something was sent to it or received from it
+	held    bool // it was told to hold back: see unexpected.go
+	way          // the sender
+	limits       // the sender
+	load         // messages in pieces, and rendezvous by Read
+	bursts  burstDetector
+	split   split // message that is coming in pieces
+	loss          // failures
+	traffic       // Hybrid
+
+	// Requests that wait for room, or for a way there: each peer has a line of its
+	// own, so that one that is slow, or not connected yet, holds up nobody else.
+	pending requestQueue
+	readers requestQueue // receives that have more to read
+	next    *peer        // in sender.stuck
+	stuck   bool         // is in there
+}
+
+// way is how a peer is reached.
+type way struct {
+	channel *shm.Channel   // where to send to it; nil: through the network
+	near    *shm.Channel   // where it may send from; nil: it is on another host
+	qp      *verbs.QP      // that leads to it; nil for the own rank, and while there is no way
+	ah      *verbs.AH      // on a queue pair of datagrams
+	rel     *reliable.Peer // over UD
+	link    *link          // nil until there is, or shall be, a connection
+}
+
+// reachable reports whether there is a way to a peer now.
+func (w *way) reachable() bool { return w.channel != nil || w.qp != nil }
+
+// limits are the lengths up to which messages go to a peer at once.
+type limits struct {
+	eagerMax int32      // now; -1 while it wants none
+	eagerTop int32      // smaller one of both ends' limits
+	eagerFar int32      // the same through the network
+	eagerCap int32      // what buffers or the channel take at most
+	idle     *idleTuner // decides about messages in pieces; or nil
+	tune     *tuner     // sets eagerTop of the channel; nil: it is fixed
+}
+
+// setTop changes the limit.
+func (l *limits) setTop(n int) {
+	if l.eagerTop = int32(n); l.eagerMax >= 0 { // else it wants none now
+		l.eagerMax = l.eagerTop
+	}
+}
+
+// load is what is under way to a peer.
+type load struct {
+	buffered int32 // send buffers
+	asked    int32 // sends that began with an RTS and have not ended
+	reading  int32 // Reads of its memory
+	answered bool  // something came from it since the last message in pieces went to it
+}
+
+// loss is whether a peer is still there.
+type loss struct {
+	saidBye  mono.Time // when its bye came, or Never
+	err      error     // why it is lost, or nil
+	disowned bool      // it was told so
+}
+
+// traffic is what was sent to a peer in datagrams while it is watched.
+type traffic struct {
+	watched         bool
+	messages, bytes int
+}
