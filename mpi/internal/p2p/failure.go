@@ -163,6 +163,9 @@ func (ep *Endpoint) failPeer(rank int, err error) {
 				ep.spreadRevocation(uint32(2*context), g)
 			}
 			g.deliberate(int32(rank))
+			if g.active != nil {
+				g.active.Lost(int32(rank))
+			}
 		}
 	}
 }
@@ -187,7 +190,7 @@ func (ep *Endpoint) leave(p *peer) {
 // other one waiting.
 func (ep *Endpoint) overtaken(r *Request) error {
 	switch r.state {
-	case sendData, sendCTS, sendRead, sendNotice, waitFIN, waitAck, waitRest, pulling, waitRoom, waitRead, recalled:
+	case sendData, sendCTS, sendRead, sendWrite, sendActive, sendNotice, waitFIN, waitAck, waitRest, pulling, waitRoom, waitRead, recalled:
 		return nil
 	case sendSplit:
 		if r.written > 0 {

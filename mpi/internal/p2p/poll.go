@@ -161,6 +161,8 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 		ep.arrivedData(h, b[headerLen:])
 	case kindRecall:
 		ep.arrivedRecall(h)
+	case kindActive:
+		ep.arrivedActive(h, b[headerLen:])
 	case kindPace:
 		ep.arrivedPace(h, p)
 	case kindBye:

@@ -177,7 +177,9 @@ func (ep *Endpoint) fetched(wc *verbs.WC) {
 
 // endRead gives the sender its memory back.
 func (ep *Endpoint) endRead(r *Request) {
-	ep.notify(int(r.peer), kindFIN, 0, r.remote)
+	if r.notice != kindActive {
+		ep.notify(int(r.peer), kindFIN, 0, r.remote)
+	}
 	r.complete()
 }
 

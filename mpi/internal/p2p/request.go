@@ -19,6 +19,8 @@ const (
 	sendData         // to post the Writes and the FIN
 	sendCTS          // receive: to post the CTS
 	sendRead         // receive: to post the Reads
+	sendWrite        // to post Writes that no receive waits for
+	sendActive       // to post an active message
 	sendNotice       // to post a word of our own
 	waitCTS          // for the receiver
 	waitFIN          // receive: for the data
@@ -95,6 +97,7 @@ type Request struct {
 	grant    grant    // where to write to (sends); what to answer to (receives)
 	offer    offer    // receives: where the sender has the data
 	guard    []uint64 // see putOffer
+	answer   *message // active messages: its memory
 }
 
 // Generation tells the uses of a pooled request apart.

@@ -300,6 +300,10 @@ func (ep *Endpoint) advance(r *Request) bool {
 		return ep.postData(r, p)
 	case sendNotice:
 		return ep.postNotice(r, p)
+	case sendWrite:
+		return ep.postWrites(r, p)
+	case sendActive:
+		return ep.postAnswer(r, p)
 	default:
 		panic("p2p: a request that has nothing to post is queued")
 	}
