@@ -42,6 +42,15 @@ func (l *locks) claim(n int, rank int32, m Mode) (granted []int32, ok bool) {
 	return l.serve(), true
 }
 
+// try is claim that does not wait.
+func (l *locks) try(n int, rank int32, m Mode) (granted, ok bool) {
+	if len(l.queue) > 0 || !l.fits(m) {
+		return false, m == Shared || m == Exclusive
+	}
+	_, ok = l.claim(n, rank, m)
+	return ok, ok
+}
+
 func (l *locks) waits(rank int32) bool {
 	for _, c := range l.queue {
 		if c.rank == rank {

@@ -79,7 +79,7 @@ func (w *Window) Lock(rank int32, m Mode, free bool) error {
 		return err
 	}
 	w.opened++
-	err := w.ask(rank, m, free)
+	err := w.ask(rank, sayLock, m, free)
 	if err == nil {
 		err = w.locked(rank)
 	}
@@ -90,13 +90,13 @@ func (w *Window) Lock(rank int32, m Mode, free bool) error {
 }
 
 // ask asks for a lock.
-func (w *Window) ask(rank int32, m Mode, free bool) error {
+func (w *Window) ask(rank, what int32, m Mode, free bool) error {
 	t := w.target(rank)
-	t.held, t.free, t.asked = m, free, !free
+	t.held, t.free, t.asked, t.refused = m, free, !free, false
 	if free {
 		return nil
 	}
-	return w.word(rank, sayLock, uint32(m))
+	return w.word(rank, what, uint32(m))
 }
 
 // locked waits for a lock.
@@ -121,22 +121,46 @@ func (w *Window) close(rank int32) {
 
 // LockAll locks all targets, shared. Ranks that are lost are passed over: operations on
 // them fail.
+//
+// It first tries all at a time. Where that fails, it gives back the locks behind the first
+// target that has none for it now, and waits for the rest one by one, in the order of
+// ranks: who waits holds lower ones only, so that no two wait for each other.
 func (w *Window) LockAll(free bool) error {
 	if err := w.enter(all); err != nil {
 		return err
 	}
 	for i := range w.targets {
-		if err := w.ask(int32(i), Shared, free); err != nil {
+		if err := w.ask(int32(i), sayTry, Shared, free); err != nil {
 			w.abandon(int32(i), err)
 		}
 	}
+	first := len(w.targets)
 	for i := range w.targets {
-		if err := w.locked(int32(i)); err != nil && w.in.Trouble(w.context, w.targets[w.me].world) != nil {
+		if err := w.locked(int32(i)); err != nil && w.over() {
+			return err
+		}
+		if w.targets[i].refused {
+			first = min(first, i)
+		} else if i > first {
+			_ = w.word(int32(i), sayUnlock, 0) // it fails for those that are lost, which have given none
+		}
+	}
+	for i := first; i < len(w.targets); i++ {
+		err := w.ask(int32(i), sayLock, Shared, false)
+		if err == nil {
+			err = w.locked(int32(i))
+		} else {
+			w.abandon(int32(i), err)
+		}
+		if err != nil && w.over() {
 			return err
 		}
 	}
 	return nil
 }
+
+// over reports whether nothing works any more, whoever is at the other end.
+func (w *Window) over() bool { return w.in.Trouble(w.context, w.targets[w.me].world) != nil }
 
 // Unlock ends the epoch of a lock: operations are complete, here and there.
 func (w *Window) Unlock(rank int32) error {

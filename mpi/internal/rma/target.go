@@ -29,8 +29,16 @@ func (w *Window) Active(source, what int32, id uint32, body []byte) bool {
 		granted, ok := w.locks.claim(len(w.targets), rank, Mode(id))
 		w.grant(granted)
 		return ok
-	case sayLocked:
-		t.asked = false
+	case sayTry:
+		granted, ok := w.locks.try(len(w.targets), rank, Mode(id))
+		if granted {
+			w.tell(rank, sayLocked, 0)
+		} else {
+			w.tell(rank, sayBusy, 0)
+		}
+		return ok
+	case sayLocked, sayBusy:
+		t.asked, t.refused = false, what == sayBusy
 	case sayUnlock:
 		granted, ok := w.locks.release(rank)
 		if id != 0 {

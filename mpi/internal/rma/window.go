@@ -110,6 +110,7 @@ type target struct {
 	held    Mode  // its lock that this rank has
 	free    bool  // it was not asked for that, because of NOCHECK
 	asked   bool  // it was, and has not given it yet
+	refused bool  // it could not give it at once
 	dirty   bool  // something was sent that nobody has asked about yet
 	listed  bool  // in Window.touched
 	begun   bool  // in Window.started

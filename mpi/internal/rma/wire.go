@@ -28,7 +28,9 @@ const (
 	sayFlush                   // answer when all before is done
 	sayFlushed
 	sayLock   // id is the mode
+	sayTry    // the same, but do not keep it waiting
 	sayLocked // the lock is there
+	sayBusy   // it cannot be given now
 	sayUnlock // give the lock back; id is 1 to ask for an answer, a sayFlushed
 	sayPost   // the exposure epoch has begun
 	sayComplete
