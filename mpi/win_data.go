@@ -153,15 +153,22 @@ func (w *Win) combine(name string, d *Data, at At, op Operation, result *Data, t
 // matches finds out of what elements an accumulate is, and whether the operation is for
 // them.
 func (w *Win) matches(name string, o *rma.Op, d *Data, at At, op Operation) error {
-	if op.op == nil || !op.op.Predefined() {
-		return fail(ErrOp, name, "accumulates have the predefined operations only")
-	}
 	if d.t == nil {
 		return nil
 	}
-	o.Kind = d.t.Uniform()
-	if o.Kind == dtype.Derived || at.Type.t != nil && at.Type.t.Uniform() != o.Kind {
+	if at.Type.t != nil && at.Type.t.Uniform() != d.t.Uniform() {
 		return fail(ErrType, name, "both sides must have elements of one predefined datatype, the same one")
+	}
+	return w.suits(name, o, d.t, op)
+}
+
+// suits is matches for one side.
+func (w *Win) suits(name string, o *rma.Op, t *dtype.Type, op Operation) error {
+	if op.op == nil || !op.op.Predefined() {
+		return fail(ErrOp, name, "accumulates have the predefined operations only")
+	}
+	if o.Kind = t.Uniform(); o.Kind == dtype.Derived {
+		return fail(ErrType, name, "the elements of an accumulate must be of one predefined datatype")
 	}
 	_, err := op.op.On(o.Kind.Type())
 	return wrapType(name, err)

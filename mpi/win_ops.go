@@ -111,11 +111,35 @@ func GetAccumulate[T Scalar](w *Win, src, result []T, target, disp int, op Opera
 
 // FetchAndOp is GetAccumulate of one element (MPI_Fetch_and_op).
 func FetchAndOp[T Scalar](w *Win, value T, result *T, target, disp int, op Operation) error {
-	one, to := [1]T{value}, Data{}
-	if result != nil {
-		to = Slice(mem.SliceOf(result))
+	const name = "FetchAndOp"
+	v := [1]T{value}
+	b := mem.BytesOf(v[:])
+	off, err := w.find(name, len(b), target, disp)
+	if err == nil {
+		err = needResult(name, result)
 	}
-	return w.accumulate("FetchAndOp", Slice(one[:]), target, disp, op, &to, nil)
+	o := rma.Op{Target: int32(target), At: int64(off), Op: op.op}
+	if err == nil {
+		err = w.suits(name, &o, dtype.Of[T](), op)
+	}
+	if err != nil || target == ProcNull {
+		return w.report(err)
+	}
+	t := w.c.p.watch.begin(name, w.c, target, Undefined, len(b))
+	w.c.ep.Enter()
+	err = w.w.FetchOne(&o, b, mem.BytesOf(mem.SliceOf(result)))
+	w.c.ep.Leave()
+	err = w.failed(name, err)
+	t.end(err)
+	return err
+}
+
+// needResult refuses a result that has no place.
+func needResult[T Scalar](op string, result *T) error {
+	if result == nil {
+		return fail(ErrBuffer, op, "there is no room for the result (nil)")
+	}
+	return nil
 }
 
 // CompareAndSwap puts value in the place of an element of a target if that is equal to
@@ -125,8 +149,8 @@ func CompareAndSwap[T Integer](w *Win, value, compare T, result *T, target, disp
 	v, c := [1]T{value}, [1]T{compare}
 	b := mem.BytesOf(v[:])
 	off, err := w.find(op, len(b), target, disp)
-	if err == nil && result == nil {
-		err = fail(ErrBuffer, op, "there is no room for the result")
+	if err == nil {
+		err = needResult(op, result)
 	}
 	if err != nil || target == ProcNull {
 		return w.report(err)

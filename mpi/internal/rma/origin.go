@@ -142,6 +142,16 @@ func (w *Window) Fetch(o *Op, src, dst *dtype.Cursor) error {
 	return w.move(sayFetch, o, src, dst)
 }
 
+// FetchOne is Fetch of one element, in the same place of the target's memory as o says.
+func (w *Window) FetchOne(o *Op, value, dst []byte) error {
+	src, layout := plain(value)
+	cur, _ := plain(dst)
+	if o.Layout = layout; o.Op == dtype.NoOp {
+		return w.Fetch(o, nil, &cur)
+	}
+	return w.Fetch(o, &src, &cur)
+}
+
 // Swap puts value in the place of an element if that is equal to compare, bit by bit, and
 // brings what was there before to dst. All are elements of o.Kind.
 func (w *Window) Swap(o *Op, compare, value []byte, dst []byte) error {

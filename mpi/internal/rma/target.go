@@ -208,10 +208,10 @@ func (c *combination) write(there, data []byte) {
 	case c.element == nil:
 		copy(there, data)
 	case c.gapped:
-		var one [32]byte
-		cur, _ := c.element.Cursor(one[:], 0, 1)
+		one := c.w.one[:c.reach]
+		cur, _ := c.element.Cursor(one, 0, 1)
 		cur.Unpack(data)
-		c.reduce.Apply(one[:c.reach], there, 1)
+		c.reduce.Apply(one, there, 1)
 	default:
 		c.reduce.Apply(data, there, len(data)/c.size)
 	}

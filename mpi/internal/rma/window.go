@@ -74,8 +74,9 @@ type Window struct {
 	flying  int   // that are not
 
 	locks locks
-	reply []byte // memory of answers
-	loop  []byte // of messages to the own rank
+	reply []byte   // memory of answers
+	one   [32]byte // an element as it lies in memory
+	loop  []byte   // of messages to the own rank
 }
 
 // part is memory that was attached.
