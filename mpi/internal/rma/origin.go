@@ -34,9 +34,12 @@ func (w *Window) Put(rank int32, off uint64, src []byte, tally *Tally) error {
 		return err
 	}
 	t := w.target(rank)
-	if !t.plain {
+	if !t.plain || len(src) <= gatherMost {
 		cur, layout := plain(src)
 		return w.move(sayPut, &Op{Target: rank, At: int64(off), Layout: layout, Tally: tally}, &cur, nil)
+	}
+	if err := w.sendGathered(0, 0); err != nil {
+		return err
 	}
 	w.touch(rank, t)
 	if len(src) > w.in.WriteMax() {
@@ -66,6 +69,9 @@ func (w *Window) Get(rank int32, off uint64, dst []byte, tally *Tally) error {
 	if !t.reached || len(dst) < readMin {
 		cur, layout := plain(dst)
 		return w.move(sayGet, &Op{Target: rank, At: int64(off), Layout: layout, Tally: tally}, nil, &cur)
+	}
+	if err := w.sendGathered(0, 0); err != nil {
+		return err
 	}
 	w.listen(rank, t)
 	if len(w.pending) >= fetchMost {
@@ -229,7 +235,13 @@ func (w *Window) post(say int32, o *Op, f *front, src *dtype.Cursor, n int, dst 
 	a := p2p.Active{What: say, Head: head[:f.put(head[:])], Over: src, Bytes: n}
 	if dst == nil {
 		w.touch(o.Target, t)
+		if added, err := w.add(say, o, f, src, n); added || err != nil {
+			return err
+		}
 	} else {
+		if err := w.sendGathered(0, 0); err != nil {
+			return err
+		}
 		for w.flying >= fetchMost {
 			if err := w.in.Trouble(w.context, t.world); err != nil {
 				return err

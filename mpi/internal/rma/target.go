@@ -16,6 +16,10 @@ func (w *Window) Active(source, what int32, id uint32, body []byte) bool {
 		return false
 	}
 	t := &w.targets[rank]
+	if behind := what >> behindShift; behind != 0 {
+		what &= 1<<behindShift - 1
+		return (what == sayPut || what == sayAccumulate) && w.serve(rank, what, noRecord, body) && w.Active(source, behind, id, nil)
+	}
 	switch what {
 	case sayPut, sayAccumulate, sayFetch, sayGet, saySwap:
 		return w.serve(rank, what, id, body)

@@ -73,10 +73,11 @@ type Window struct {
 	idle    int32 // first free one, or -1
 	flying  int   // that are not
 
-	locks locks
-	reply []byte   // memory of answers
-	one   [32]byte // an element as it lies in memory
-	loop  []byte   // of messages to the own rank
+	locks  locks
+	gather gather
+	reply  []byte   // memory of answers
+	one    [32]byte // an element as it lies in memory
+	loop   []byte   // of messages to the own rank
 }
 
 // part is memory that was attached.
@@ -295,8 +296,16 @@ func (w *Window) sendSelf(t *target, a *p2p.Active) error {
 
 var errOwn = errors.New("rma: a rank refuses a message of its own")
 
-// word sends a message without a body.
+// word sends a message without a body, behind what is gathered for the rank or with it.
 func (w *Window) word(rank, what int32, id uint32) error {
+	if w.gather.f.n > 0 && w.gather.target == rank {
+		if what == sayFlush || what == sayUnlock || what == sayComplete {
+			return w.sendGathered(what, id)
+		}
+		if err := w.sendGathered(0, 0); err != nil {
+			return err
+		}
+	}
 	a := p2p.Active{What: what, ID: id}
 	return w.send(rank, &a)
 }
@@ -340,6 +349,9 @@ func (w *Window) fetched(i int32, err error) {
 // abandon forgets what is to come from a target that will send nothing any more.
 func (w *Window) abandon(rank int32, err error) {
 	t := w.target(rank)
+	if w.gather.target == rank {
+		w.gather.f.n, w.gather.data = 0, w.gather.data[:0]
+	}
 	for i := range w.fetches {
 		if f := &w.fetches[i]; f.busy && f.target == rank {
 			w.fetched(int32(i), err)

@@ -37,12 +37,16 @@ const (
 	sayEnd
 )
 
+// behindShift is where a message that brings operations has what is to be said behind
+// them: sayFlush, sayUnlock or sayComplete, whose id is that of the message.
+const behindShift = 8
+
 const noRecord = 1<<32 - 1
 
 const (
 	frontLen = 4  // bytes before the runs
 	runLen   = 12 // of each
-	maxRuns  = 24 // in one message
+	maxRuns  = 64 // in one message
 )
 
 // run is a range of a target's memory.
