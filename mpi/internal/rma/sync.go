@@ -205,8 +205,8 @@ func (w *Window) UnlockAll() error {
 	}
 	var all error
 	for i := range w.targets {
-		wanted := w.targets[i].listed
-		if err := w.unlock(int32(i)); wanted { // nobody has asked anything of the others
+		wanted := w.targets[i].dirty || w.targets[i].left(whole)
+		if err := w.unlock(int32(i)); wanted { // of the others nothing is lost
 			all = join(all, err)
 		}
 	}
