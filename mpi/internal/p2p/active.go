@@ -26,6 +26,9 @@ type ActiveHandler interface {
 	Lost(source int32)
 }
 
+// actives is an endpoint as active messages, Writes and Reads use it, inside.
+type actives Endpoint
+
 // Active is an active message: its body is Head, and behind it Data, or the next Bytes
 // before Over where that is not nil. What and ID are for the handler; What is not below
 // 0. Nothing of it is needed any more when it is sent.
@@ -95,7 +98,7 @@ func (in *Inside) Trouble(context uint32, rank int32) error {
 // wait for one another, as those of Isend.
 func (in *Inside) TryActive(rank int32, a *Active) bool {
 	ep := in.ep()
-	if !ep.mayPost(rank) || !ep.postActive(&ep.peers[rank], rank, a) {
+	if !(*actives)(ep).mayPost(rank) || !(*actives)(ep).postActive(&ep.peers[rank], rank, a) {
 		return false
 	}
 	ep.push(burstMax)
@@ -106,7 +109,7 @@ func (in *Inside) TryActive(rank int32, a *Active) bool {
 func (in *Inside) Answer(rank int32, a *Active) {
 	ep := in.ep()
 	p := &ep.peers[rank]
-	if p.err != nil || p.ready() && ep.postActive(p, rank, a) {
+	if p.err != nil || p.ready() && (*actives)(ep).postActive(p, rank, a) {
 		return
 	}
 	m := ep.messages.get(a.Size())
@@ -118,7 +121,8 @@ func (in *Inside) Answer(rank int32, a *Active) {
 
 // mayPost reports whether something may be posted to a rank now: there is a way, and
 // nothing waits that has to go before.
-func (ep *Endpoint) mayPost(rank int32) bool {
+func (x *actives) mayPost(rank int32) bool {
+	ep := (*Endpoint)(x)
 	p := &ep.peers[rank]
 	if p.ready() && p.err == nil {
 		return true
@@ -128,7 +132,8 @@ func (ep *Endpoint) mayPost(rank int32) bool {
 }
 
 // postActive posts a message. false means no room; then nothing happened.
-func (ep *Endpoint) postActive(p *peer, rank int32, a *Active) bool {
+func (x *actives) postActive(p *peer, rank int32, a *Active) bool {
+	ep := (*Endpoint)(x)
 	h := header{kind: kindActive, context: a.Context, source: ep.rank, tag: a.What, id: a.ID}
 	n := headerLen + a.Size()
 	if p.channel != nil {
@@ -160,11 +165,12 @@ func (ep *Endpoint) postActive(p *peer, rank int32, a *Active) bool {
 	wr := &ep.long
 	wr.WRID = wrBuffer | uint64(rank)<<wrPeerShift | uint64(slot)
 	wr.SGL[0] = verbs.SGE{Addr: ep.tx.addr(slot), Length: uint32(n), LKey: ep.tx.mr.LKey()}
-	return ep.postFrom(p, wr, n)
+	return x.postFrom(p, wr, n)
 }
 
 // postFrom posts what is to leave from the send buffer that was freed last, n bytes.
-func (ep *Endpoint) postFrom(p *peer, wr *verbs.SendWR, n int) bool {
+func (x *actives) postFrom(p *peer, wr *verbs.SendWR, n int) bool {
+	ep := (*Endpoint)(x)
 	if !ep.post(p, wr) {
 		return false
 	}
@@ -177,9 +183,10 @@ func (ep *Endpoint) postFrom(p *peer, wr *verbs.SendWR, n int) bool {
 }
 
 // postAnswer posts an answer that had to wait.
-func (ep *Endpoint) postAnswer(r *Request, p *peer) bool {
+func (x *actives) postAnswer(r *Request, p *peer) bool {
+	ep := (*Endpoint)(x)
 	a := Active{Context: r.entry.Context, What: r.entry.Tag, ID: r.remote, Data: r.data.buf}
-	if !ep.postActive(p, r.peer, &a) {
+	if !x.postActive(p, r.peer, &a) {
 		return false
 	}
 	ep.messages.put(r.answer)
@@ -189,7 +196,8 @@ func (ep *Endpoint) postAnswer(r *Request, p *peer) bool {
 }
 
 // arrivedActive hands a message to its handler.
-func (ep *Endpoint) arrivedActive(h *header, body []byte) {
+func (x *actives) arrivedActive(h *header, body []byte) {
+	ep := (*Endpoint)(x)
 	g := ep.groupOf(h.envelope())
 	switch {
 	case g == nil || g.active == nil || g.left || g.revoked:
@@ -207,21 +215,25 @@ func (in *Inside) WriteMax() int { return in.tx.stride }
 // messages to the rank come behind it. The rank is not Near.
 func (in *Inside) TryWrite(rank int32, key uint32, addr uint64, buf []byte) bool {
 	ep := in.ep()
-	if !ep.mayPost(rank) || !ep.postWrite(rank, key, addr, buf) {
+	if !(*actives)(ep).mayPost(rank) || !(*actives)(ep).postWrite(rank, key, addr, buf) {
 		return false
 	}
 	ep.push(burstMax)
 	return true
 }
 
-func (ep *Endpoint) postWrite(rank int32, key uint32, addr uint64, buf []byte) bool {
+func (x *actives) postWrite(rank int32, key uint32, addr uint64, buf []byte) bool {
+	ep := (*Endpoint)(x)
 	p := &ep.peers[rank]
 	if len(buf) <= headerLen+ep.inlineMax {
-		wr := &ep.inlineWrite
+		wr := &ep.inline
 		wr.WRID = wrNone | uint64(rank)<<wrPeerShift
+		wr.Opcode, wr.Flags = verbs.OpRDMAWrite, verbs.Inline
 		wr.RemoteAddr, wr.RKey = addr, key
 		wr.InlineData = ep.head[:copy(ep.head[:], buf)]
-		return ep.post(p, wr)
+		ok := ep.post(p, wr)
+		wr.Opcode = verbs.OpSend
+		return ok
 	}
 	free := len(ep.txFree)
 	if free == 0 {
@@ -234,14 +246,14 @@ func (ep *Endpoint) postWrite(rank int32, key uint32, addr uint64, buf []byte) b
 	wr.WRID = wrBuffer | uint64(rank)<<wrPeerShift | uint64(slot)
 	wr.RemoteAddr, wr.RKey = addr, key
 	wr.SGL[0] = verbs.SGE{Addr: ep.tx.addr(slot), Length: uint32(len(buf)), LKey: ep.tx.mr.LKey()}
-	return ep.postFrom(p, wr, len(buf))
+	return x.postFrom(p, wr, len(buf))
 }
 
 // Write writes buf, of any length, to memory of another rank from where it lies. The
 // request is done when buf may be changed. See TryWrite.
 func (in *Inside) Write(context uint32, rank int32, key uint32, addr uint64, buf []byte) *Request {
 	ep := in.ep()
-	r := ep.oneSided(context, rank, buf)
+	r := (*actives)(ep).oneSided(context, rank, buf)
 	if r.state == done {
 		return r
 	}
@@ -261,7 +273,7 @@ func (in *Inside) Write(context uint32, rank int32, key uint32, addr uint64, buf
 // is done when it is there. CanRead says where that is possible.
 func (in *Inside) Read(context uint32, rank int32, key uint32, addr uint64, buf []byte) *Request {
 	ep := in.ep()
-	r := ep.oneSided(context, rank, buf)
+	r := (*actives)(ep).oneSided(context, rank, buf)
 	if r.state == done {
 		return r
 	}
@@ -275,7 +287,8 @@ func (in *Inside) Read(context uint32, rank int32, key uint32, addr uint64, buf 
 }
 
 // oneSided makes a request that concerns memory of another rank.
-func (ep *Endpoint) oneSided(context uint32, rank int32, buf []byte) *Request {
+func (x *actives) oneSided(context uint32, rank int32, buf []byte) *Request {
+	ep := (*Endpoint)(x)
 	r := ep.request(rank, buf)
 	r.entry.Envelope = match.Envelope{Context: context}
 	r.total = uint64(len(buf))
@@ -287,7 +300,8 @@ func (ep *Endpoint) oneSided(context uint32, rank int32, buf []byte) *Request {
 }
 
 // postWrites posts what is left of r to be written.
-func (ep *Endpoint) postWrites(r *Request, p *peer) bool {
+func (x *actives) postWrites(r *Request, p *peer) bool {
+	ep := (*Endpoint)(x)
 	for r.written < r.grant.size {
 		n := ep.writeDirect(r, p, int(r.grant.size-r.written))
 		if n == 0 {

@@ -169,7 +169,6 @@ type Endpoint struct {
 	long         verbs.SendWR // reused: from a registered buffer
 	write        verbs.SendWR // reused: a Write of rendezvous
 	read         verbs.SendWR // reused: a Read of rendezvous
-	inlineWrite  verbs.SendWR // reused: a Write of what is in head
 	head         [verbs.MaxInline]byte
 	receive      verbs.RecvWR // reused
 	maxSeg       int          // bytes that fit one datagram
@@ -284,7 +283,6 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	ep.long = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Signaled, NumSGE: 1}
 	ep.write = verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Signaled, NumSGE: 1}
 	ep.read = verbs.SendWR{Opcode: verbs.OpRDMARead, Flags: verbs.Signaled, NumSGE: 1}
-	ep.inlineWrite = verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Inline}
 	if err := ep.create(ctx); err != nil {
 		return nil, errors.Join(err, ep.Close())
 	}

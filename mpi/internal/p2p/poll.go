@@ -162,7 +162,7 @@ func (ep *Endpoint) handle(h *header, b []byte) {
 	case kindRecall:
 		ep.arrivedRecall(h)
 	case kindActive:
-		ep.arrivedActive(h, b[headerLen:])
+		(*actives)(ep).arrivedActive(h, b[headerLen:])
 	case kindPace:
 		ep.arrivedPace(h, p)
 	case kindBye:

@@ -301,9 +301,9 @@ func (ep *Endpoint) advance(r *Request) bool {
 	case sendNotice:
 		return ep.postNotice(r, p)
 	case sendWrite:
-		return ep.postWrites(r, p)
+		return (*actives)(ep).postWrites(r, p)
 	case sendActive:
-		return ep.postAnswer(r, p)
+		return (*actives)(ep).postAnswer(r, p)
 	default:
 		panic("p2p: a request that has nothing to post is queued")
 	}

@@ -27,7 +27,7 @@ type gather struct {
 }
 
 // add lets the next n bytes before src go with what is gathered. false: they cannot.
-func (w *Window) add(say int32, o *Op, f *front, src *dtype.Cursor, n int) (added bool, err error) {
+func (w *flow) add(say int32, o *Op, f *front, src *dtype.Cursor, n int) (added bool, err error) {
 	g := &w.gather
 	room := min(gatherRoom, int(w.target(o.Target).chunk)-frontLen)
 	if o.Target == w.me || n > gatherMost || n+f.n*runLen > room {
@@ -54,7 +54,7 @@ func (w *Window) add(say int32, o *Op, f *front, src *dtype.Cursor, n int) (adde
 }
 
 // sendGathered sends what is gathered, with a word behind it that has an id.
-func (w *Window) sendGathered(behind int32, id uint32) error {
+func (w *flow) sendGathered(behind int32, id uint32) error {
 	g := &w.gather
 	if g.f.n == 0 {
 		return nil

@@ -84,7 +84,7 @@ func (w *Window) Get(rank int32, off uint64, dst []byte, tally *Tally) error {
 }
 
 // listen is touch for what the target need not be asked about.
-func (w *Window) listen(rank int32, t *target) {
+func (w *flow) listen(rank int32, t *target) {
 	dirty := t.dirty
 	w.touch(rank, t)
 	t.dirty = dirty

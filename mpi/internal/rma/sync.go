@@ -160,7 +160,7 @@ func (w *Window) LockAll(free bool) error {
 }
 
 // over reports whether nothing works any more, whoever is at the other end.
-func (w *Window) over() bool { return w.in.Trouble(w.context, w.targets[w.me].world) != nil }
+func (w *flow) over() bool { return w.in.Trouble(w.context, w.targets[w.me].world) != nil }
 
 // Unlock ends the epoch of a lock: operations are complete, here and there.
 func (w *Window) Unlock(rank int32) error {
@@ -219,7 +219,7 @@ func (w *Window) UnlockAll() error {
 }
 
 // ping asks a target to tell when all before is done.
-func (w *Window) ping(rank int32, t *target) error {
+func (w *flow) ping(rank int32, t *target) error {
 	if !t.dirty {
 		return nil
 	}
@@ -233,7 +233,7 @@ func (w *Window) ping(rank int32, t *target) error {
 }
 
 // Flush completes all operations on a target, here and there.
-func (w *Window) Flush(rank int32) error {
+func (w *flow) Flush(rank int32) error {
 	if err := w.ping(rank, w.target(rank)); err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (w *Window) Flush(rank int32) error {
 }
 
 // FlushAll is Flush of all targets.
-func (w *Window) FlushAll() error {
+func (w *flow) FlushAll() error {
 	var all error
 	for _, rank := range w.touched {
 		all = join(all, w.ping(rank, w.target(rank)))
@@ -250,7 +250,7 @@ func (w *Window) FlushAll() error {
 }
 
 // settleAll is settle of all targets that something was sent to.
-func (w *Window) settleAll() (all error) {
+func (w *flow) settleAll() (all error) {
 	for len(w.touched) > 0 { // other goroutines may add to it meanwhile
 		rank := w.touched[len(w.touched)-1]
 		w.touched = w.touched[:len(w.touched)-1]
@@ -272,10 +272,10 @@ func join(a, b error) error {
 }
 
 // FlushLocal completes all operations on a target here: their memory is the program's.
-func (w *Window) FlushLocal(rank int32) error { return w.await(rank, w.target(rank), local) }
+func (w *flow) FlushLocal(rank int32) error { return w.await(rank, w.target(rank), local) }
 
 // FlushLocalAll is FlushLocal of all targets.
-func (w *Window) FlushLocalAll() (all error) {
+func (w *flow) FlushLocalAll() (all error) {
 	for _, rank := range w.touched {
 		all = join(all, w.FlushLocal(rank))
 	}
@@ -283,7 +283,7 @@ func (w *Window) FlushLocalAll() (all error) {
 }
 
 // settle waits for all that is under way to a target, and tells what became of it.
-func (w *Window) settle(rank int32) error { return w.await(rank, w.target(rank), whole) }
+func (w *flow) settle(rank int32) error { return w.await(rank, w.target(rank), whole) }
 
 // extent is how much of what is under way is waited for.
 type extent uint8
@@ -300,7 +300,7 @@ func (t *target) left(e extent) bool {
 }
 
 // await waits for what is under way to a target.
-func (w *Window) await(rank int32, t *target, e extent) error {
+func (w *flow) await(rank int32, t *target, e extent) error {
 	var trouble error
 	for t.left(e) {
 		if w.reap(); !t.left(e) {
@@ -321,7 +321,7 @@ func (w *Window) await(rank int32, t *target, e extent) error {
 
 // Ended reports whether an operation has come to its end; if not, the caller makes
 // progress and asks again.
-func (w *Window) Ended(rank int32, tally *Tally) bool {
+func (w *flow) Ended(rank int32, tally *Tally) bool {
 	if tally.Left > 0 && len(w.pending) > 0 {
 		w.reap()
 	}

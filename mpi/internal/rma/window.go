@@ -51,33 +51,44 @@ type Config struct {
 // this rank; beside that some 2 KiB, what registering the memory takes, and 120 bytes
 // for each Get or fetching operation that was ever under way at a time.
 type Window struct {
-	in      *p2p.Inside
-	context uint32
-	me      int32
-	index   []int32
-	mem     []byte
-	dynamic bool
-	parts   []part
-	targets []target
+	flow
+	memory
 
 	access  access
-	busy    bool    // operations were started since the last fence
 	opened  int     // targets that are locked
 	started []int32 // of the access epoch of Start
 	exposed []int32 // of the exposure epoch of Post
 	posted  bool    // there is one: exposed may have no ranks
 
+	locks locks
+	reply []byte   // memory of answers
+	one   [32]byte // an element as it lies in memory
+}
+
+// flow is what is under way between this rank and its targets.
+type flow struct {
+	in      *p2p.Inside
+	context uint32
+	me      int32
+	self    p2p.ActiveHandler // the window
+	index   []int32
+	targets []target
+
+	busy    bool    // operations were started since the last fence
 	touched []int32 // ranks with operations since the last flush of all
 	pending []pending
 	fetches []fetch
 	idle    int32 // first free one, or -1
 	flying  int   // that are not
+	gather  gather
+	loop    []byte // of messages to the own rank
+}
 
-	locks  locks
-	gather gather
-	reply  []byte   // memory of answers
-	one    [32]byte // an element as it lies in memory
-	loop   []byte   // of messages to the own rank
+// memory is that of the own rank.
+type memory struct {
+	mem     []byte
+	dynamic bool
+	parts   []part
 }
 
 // part is memory that was attached.
@@ -164,9 +175,10 @@ const selfChunk = 16 << 10
 // New makes a window and lets others find it. It can be used when Meet was called.
 func New(c Config) *Window {
 	w := &Window{
-		in: c.In, context: c.Context, me: c.Rank, index: c.Index, mem: c.Memory, dynamic: c.Dynamic,
-		targets: make([]target, len(c.World)), idle: -1,
+		flow:   flow{in: c.In, context: c.Context, me: c.Rank, index: c.Index, targets: make([]target, len(c.World)), idle: -1},
+		memory: memory{mem: c.Memory, dynamic: c.Dynamic},
 	}
+	w.self = w
 	for i, world := range c.World { // others may use the memory here before this rank knows theirs
 		t := &w.targets[i]
 		t.world = world
@@ -179,7 +191,7 @@ func New(c Config) *Window {
 }
 
 // Meet tells where the memory of all ranks is.
-func (w *Window) Meet(all []Remote) {
+func (w *flow) Meet(all []Remote) {
 	for i := range w.targets {
 		t := &w.targets[i]
 		t.Remote = all[i]
@@ -192,13 +204,13 @@ func (w *Window) Meet(all []Remote) {
 }
 
 // Unit returns the displacement unit of a target in bytes.
-func (w *Window) Unit(rank int) int { return int(w.targets[rank].Unit) }
+func (w *flow) Unit(rank int) int { return int(w.targets[rank].Unit) }
 
 // Size returns the size of the memory of a target in bytes.
-func (w *Window) Size(rank int) int { return int(w.targets[rank].Size) }
+func (w *flow) Size(rank int) int { return int(w.targets[rank].Size) }
 
 // Attach adds memory to a dynamic window, under its address.
-func (w *Window) Attach(addr uint64, b []byte) bool {
+func (w *memory) Attach(addr uint64, b []byte) bool {
 	for _, p := range w.parts {
 		if addr < p.addr+uint64(len(p.mem)) && p.addr < addr+uint64(len(b)) {
 			return false
@@ -209,7 +221,7 @@ func (w *Window) Attach(addr uint64, b []byte) bool {
 }
 
 // Detach takes memory out of a dynamic window.
-func (w *Window) Detach(addr uint64) bool {
+func (w *memory) Detach(addr uint64) bool {
 	for i, p := range w.parts {
 		if p.addr == addr {
 			w.parts = append(w.parts[:i], w.parts[i+1:]...)
@@ -220,7 +232,7 @@ func (w *Window) Detach(addr uint64) bool {
 }
 
 // at returns n bytes of the own memory, or false.
-func (w *Window) at(off uint64, n int) ([]byte, bool) {
+func (w *memory) at(off uint64, n int) ([]byte, bool) {
 	if !w.dynamic {
 		return slice(w.mem, off, n)
 	}
@@ -242,7 +254,7 @@ func slice(b []byte, off uint64, n int) ([]byte, bool) {
 }
 
 // rankOf returns the rank of a member of World, or -1.
-func (w *Window) rankOf(world int32) int32 {
+func (w *flow) rankOf(world int32) int32 {
 	if w.index == nil {
 		if int(world) >= len(w.targets) {
 			return -1
@@ -253,10 +265,10 @@ func (w *Window) rankOf(world int32) int32 {
 }
 
 // target returns who serves the memory of a rank: the rank itself.
-func (w *Window) target(rank int32) *target { return &w.targets[rank] }
+func (w *flow) target(rank int32) *target { return &w.targets[rank] }
 
 // touch notes that something is sent to a target that a flush has to cover.
-func (w *Window) touch(rank int32, t *target) {
+func (w *flow) touch(rank int32, t *target) {
 	t.dirty, w.busy = true, true
 	if !t.listed {
 		t.listed = true
@@ -265,7 +277,7 @@ func (w *Window) touch(rank int32, t *target) {
 }
 
 // send sends a message to a rank. It waits for room.
-func (w *Window) send(rank int32, a *p2p.Active) error {
+func (w *flow) send(rank int32, a *p2p.Active) error {
 	t := w.target(rank)
 	a.Context = w.context
 	if rank == w.me {
@@ -281,14 +293,14 @@ func (w *Window) send(rank int32, a *p2p.Active) error {
 }
 
 // sendSelf does at once what a message to the own rank says.
-func (w *Window) sendSelf(t *target, a *p2p.Active) error {
+func (w *flow) sendSelf(t *target, a *p2p.Active) error {
 	n := a.Size()
 	if cap(w.loop) < n {
 		w.loop = make([]byte, n)
 	}
 	b := w.loop[:n]
 	a.Put(b)
-	if !w.Active(t.world, a.What, a.ID, b) {
+	if !w.self.Active(t.world, a.What, a.ID, b) {
 		return errOwn
 	}
 	return nil
@@ -297,7 +309,7 @@ func (w *Window) sendSelf(t *target, a *p2p.Active) error {
 var errOwn = errors.New("rma: a rank refuses a message of its own")
 
 // word sends a message without a body, behind what is gathered for the rank or with it.
-func (w *Window) word(rank, what int32, id uint32) error {
+func (w *flow) word(rank, what int32, id uint32) error {
 	if w.gather.f.n > 0 && w.gather.target == rank {
 		if what == sayFlush || what == sayUnlock || what == sayComplete {
 			return w.sendGathered(what, id)
@@ -311,18 +323,18 @@ func (w *Window) word(rank, what int32, id uint32) error {
 }
 
 // answer answers a rank, from a step.
-func (w *Window) answer(rank int32, a *p2p.Active) {
+func (w *flow) answer(rank int32, a *p2p.Active) {
 	t := w.target(rank)
 	a.Context = w.context
 	if rank == w.me {
-		w.Active(t.world, a.What, a.ID, a.Data)
+		w.self.Active(t.world, a.What, a.ID, a.Data)
 		return
 	}
 	w.in.Answer(t.world, a)
 }
 
 // record returns a free record of a fetch.
-func (w *Window) record() (int32, *fetch) {
+func (w *flow) record() (int32, *fetch) {
 	i := w.idle
 	if i < 0 {
 		i = int32(len(w.fetches))
@@ -337,7 +349,7 @@ func (w *Window) record() (int32, *fetch) {
 }
 
 // fetched ends a fetch.
-func (w *Window) fetched(i int32, err error) {
+func (w *flow) fetched(i int32, err error) {
 	f := &w.fetches[i]
 	w.target(f.target).fetches--
 	f.tally.end(err)
@@ -347,7 +359,7 @@ func (w *Window) fetched(i int32, err error) {
 }
 
 // abandon forgets what is to come from a target that will send nothing any more.
-func (w *Window) abandon(rank int32, err error) {
+func (w *flow) abandon(rank int32, err error) {
 	t := w.target(rank)
 	if w.gather.target == rank {
 		w.gather.f.n, w.gather.data = 0, w.gather.data[:0]
@@ -361,7 +373,7 @@ func (w *Window) abandon(rank int32, err error) {
 }
 
 // reap takes the results of Writes and Reads that are done.
-func (w *Window) reap() {
+func (w *flow) reap() {
 	left := w.pending[:0]
 	for _, p := range w.pending {
 		if !p.r.Ready() {
