@@ -3,6 +3,7 @@ package mpi
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
@@ -65,34 +66,44 @@ func WinCreate[T Scalar](c *Comm, memory []T, info *Info) (*Win, error) {
 	return c.winCreate("WinCreate", FlavorCreate, mem.BytesOf(memory), sizeOf[T](), info, nil)
 }
 
-// WinCreateBytes is [WinCreate] of memory of any type, with displacements that count units
-// of so many bytes.
-func WinCreateBytes(c *Comm, memory []byte, unit int, info *Info) (*Win, error) {
-	return c.winCreate("WinCreateBytes", FlavorCreate, memory, unit, info, nil)
+// WinCreate is [WinCreate] of memory of any type, with displacements that count units of
+// so many bytes.
+func (c *Comm) WinCreate(memory []byte, unit int, info *Info) (*Win, error) {
+	return c.winCreate("Comm.WinCreate", FlavorCreate, memory, unit, info, nil)
 }
 
 // WinAllocate makes a window of n zeroed elements and returns them (MPI_Win_allocate).
 // Free takes them back.
 func WinAllocate[T Scalar](c *Comm, n int, info *Info) (*Win, []T, error) {
-	const op = "WinAllocate"
-	if err := c.live(op); err != nil {
-		return nil, nil, c.report(err)
+	w, b, err := c.winAllocate("WinAllocate", n, sizeOf[T](), info)
+	return w, mem.ScalarsOf[T](b), err
+}
+
+// WinAllocate is [WinAllocate] of n units of so many bytes.
+func (c *Comm) WinAllocate(n, unit int, info *Info) (*Win, []byte, error) {
+	return c.winAllocate("Comm.WinAllocate", n, unit, info)
+}
+
+func (c *Comm) winAllocate(op string, n, unit int, info *Info) (*Win, []byte, error) {
+	err := c.live(op)
+	if err == nil && (n < 0 || unit < 1 || n > math.MaxInt/unit) {
+		err = fail(ErrArg, op, "%d units of %d bytes", n, unit)
 	}
-	memory, err := Alloc[T](c.p, n)
-	if err != nil && ClassOf(err) != ErrNoMem {
-		return nil, nil, c.report(err)
-	}
-	w, err := c.winCreate(op, FlavorAllocate, mem.BytesOf(memory), sizeOf[T](), info, err)
 	if err != nil {
-		return nil, nil, errors.Join(err, Free(c.p, memory))
+		return nil, nil, c.report(err)
+	}
+	memory, lack := c.p.alloc(n * unit)
+	w, err := c.winCreate(op, FlavorAllocate, memory, unit, info, lack)
+	if err != nil {
+		return nil, nil, errors.Join(err, c.p.free(memory))
 	}
 	return w, memory, nil
 }
 
 // WinCreateDynamic makes a window without memory (MPI_Win_create_dynamic), to which each
-// rank attaches some. Displacements are addresses: see [Win.Attach].
-func WinCreateDynamic(c *Comm, info *Info) (*Win, error) {
-	return c.winCreate("WinCreateDynamic", FlavorDynamic, nil, 1, info, nil)
+// rank attaches some. Displacements are addresses: see [Attach].
+func (c *Comm) WinCreateDynamic(info *Info) (*Win, error) {
+	return c.winCreate("Comm.WinCreateDynamic", FlavorDynamic, nil, 1, info, nil)
 }
 
 // winCreate makes a window. lack is why this rank has no memory for it, of which all are
@@ -254,7 +265,7 @@ func Attach[T Scalar](w *Win, memory []T) (disp int, err error) {
 	b := mem.BytesOf(memory)
 	switch {
 	case w.flavor != FlavorDynamic:
-		return 0, w.reportf(ErrRMAFlavor, op, "a window of flavor %v: WinCreateDynamic makes those that memory is attached to", w.flavor)
+		return 0, w.reportf(ErrRMAFlavor, op, "a window of flavor %v: Comm.WinCreateDynamic makes those that memory is attached to", w.flavor)
 	case len(b) == 0:
 		return 0, nil
 	}

@@ -150,7 +150,7 @@ func TestWin_pairs(t *testing.T) {
 			_, extent := pair.Extent()
 			const n = 300 // more than one message
 			memory := make([]byte, n*extent)
-			w, err := mpi.WinCreateBytes(p.World(), memory, extent, nil)
+			w, err := p.World().WinCreate(memory, extent, nil)
 			if err != nil {
 				return err
 			}
@@ -191,7 +191,7 @@ func TestWin_pairs(t *testing.T) {
 func TestWin_dynamic(t *testing.T) {
 	simulate(t, sim.Config{}, 2, func(p *mpi.Proc) error {
 		c := p.World()
-		w, err := mpi.WinCreateDynamic(c, nil)
+		w, err := c.WinCreateDynamic(nil)
 		if err != nil {
 			return err
 		}

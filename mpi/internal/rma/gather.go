@@ -69,6 +69,10 @@ func (w *flow) sendGathered(behind int32, id uint32) error {
 		}
 		w.in.Progress()
 	}
-	g.spare = a.Data[:0]
+	if g.data == nil {
+		g.data = a.Data[:0]
+	} else {
+		g.spare = a.Data[:0]
+	}
 	return nil
 }
