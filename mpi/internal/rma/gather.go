@@ -60,7 +60,8 @@ func (w *flow) sendGathered(behind int32, id uint32) error {
 		return nil
 	}
 	var head [frontLen + maxRuns*runLen]byte
-	a := p2p.Active{Context: w.context, What: g.say | behind<<behindShift, ID: id, Head: head[:g.f.put(head[:])], Data: g.data}
+	data := g.data
+	a := p2p.Active{Context: w.context, What: g.say | behind<<behindShift, ID: id, Head: head[:g.f.put(head[:])], Data: data}
 	t := w.target(g.target)
 	g.f.n, g.data, g.spare = 0, g.spare, nil // others may come in meanwhile, and gather theirs
 	for !w.in.TryActive(t.world, &a) {
@@ -70,9 +71,9 @@ func (w *flow) sendGathered(behind int32, id uint32) error {
 		w.in.Progress()
 	}
 	if g.data == nil {
-		g.data = a.Data[:0]
+		g.data = data[:0]
 	} else {
-		g.spare = a.Data[:0]
+		g.spare = data[:0]
 	}
 	return nil
 }
