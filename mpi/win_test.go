@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
@@ -295,5 +296,58 @@ func TestWin_lossInsideEpochs(t *testing.T) {
 			err = errors.Join(err, wantClass(w.Flush(1), lost), mpi.FetchAndOp(w, -1, got, 0, 1, mpi.OpSum), w.UnlockAll(), mpi.Send(c, word, 0, 5))
 			return errors.Join(err, wantClass(w.Fence(0), lost), w.Free())
 		})
+	}
+}
+
+// Several goroutines of each rank use a window at the same time.
+func TestWin_threads(t *testing.T) {
+	const workers, each = 3, 60
+	err := mpi.RunWith(3, mpi.Config{Threads: mpi.ThreadMultiple}, func(p *mpi.Proc) error {
+		w, memory, err := winOf(p, 1+workers*3*8)
+		if err == nil {
+			err = w.LockAll(0)
+		}
+		if err != nil {
+			return err
+		}
+		me := p.World().Rank()
+		errs := make([]error, workers)
+		var group sync.WaitGroup
+		for k := range workers {
+			group.Go(func() {
+				at := 1 + (me*workers+k)*8
+				src, dst := make([]int64, 8), make([]int64, 8)
+				for i := range each {
+					target, got := (me+i)%3, new(int64)
+					for j := range src {
+						src[j] = int64(1000*i + j)
+					}
+					err := errors.Join(
+						mpi.Put(w, src, target, at), mpi.FetchAndOp(w, 1, got, target, 0, mpi.OpSum), w.Flush(target),
+						mpi.Accumulate(w, src, target, at, mpi.OpSum), w.FlushAll(), mpi.Get(w, dst, target, at), w.Flush(target),
+					)
+					for j := range dst {
+						if dst[j] != 2*src[j] && err == nil {
+							err = fmt.Errorf("element %d is %d, want %d", j, dst[j], 2*src[j])
+						}
+					}
+					errs[k] = errors.Join(errs[k], err)
+				}
+			})
+		}
+		group.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		if err := errors.Join(w.UnlockAll(), p.World().Barrier()); err != nil {
+			return err
+		}
+		if memory[0] != workers*each {
+			return fmt.Errorf("the counter of rank %d is %d, want %d", me, memory[0], workers*each)
+		}
+		return w.Free()
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
