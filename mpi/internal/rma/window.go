@@ -48,7 +48,8 @@ type Config struct {
 // Window is a window as one rank has it.
 //
 // For each rank of its communicator it takes 88 bytes, and one more when somebody locks
-// this rank; beside that some 2 KiB, what registering the memory takes, and 120 bytes
+// this rank; beside that some 2 KiB, 8 KiB more once short operations were gathered, what
+// registering the memory takes, and 120 bytes
 // for each Get or fetching operation that was ever under way at a time.
 type Window struct {
 	flow
