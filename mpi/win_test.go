@@ -351,3 +351,46 @@ func TestWin_threads(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// What a flush, an unlock, a fence or a Wait has completed is at the target for everybody,
+// though the network loses frames.
+func TestWin_completeForOthers(t *testing.T) {
+	const rounds = 60
+	bad := sim.Faults{Loss: 0.1, Reorder: 0.1}
+	for seed := range seeds(t, 10) {
+		simulate(t, sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: bad}}, 3, func(p *mpi.Proc) error {
+			c := p.World()
+			n := []int{1, 200, 3000}[seed%3] // gathered, a Write, and one from where it lies
+			w, _, err := winOf(p, n)
+			if err != nil {
+				return err
+			}
+			b, word := make([]int64, n), make([]int64, 1)
+			for i := range rounds {
+				switch c.Rank() {
+				case 0:
+					b[0], b[n-1] = int64(i), int64(i)
+					err = errors.Join(w.Lock(mpi.LockShared, 1, 0), mpi.Put(w, b, 1, 0))
+					if i%2 == 0 {
+						err = errors.Join(err, w.Flush(1), mpi.Send(c, word, 2, 1), w.Unlock(1))
+					} else {
+						err = errors.Join(err, w.Unlock(1), mpi.Send(c, word, 2, 1))
+					}
+					if err == nil {
+						_, err = mpi.Recv(c, word, 2, 2)
+					}
+				case 2:
+					_, err1 := mpi.Recv(c, word, 0, 1)
+					err = errors.Join(err1, w.Lock(mpi.LockShared, 1, 0), mpi.Get(w, b, 1, 0), w.Unlock(1), mpi.Send(c, word, 0, 2))
+					if err == nil && (b[0] != int64(i) || b[n-1] != int64(i)) {
+						err = fmt.Errorf("seed %d, round %d: rank 2 has read %d and %d", seed, i, b[0], b[n-1])
+					}
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return errors.Join(c.Barrier(), w.Free())
+		})
+	}
+}
