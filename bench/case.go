@@ -62,6 +62,7 @@ const (
 	Record               // verbs RDMA Write-Record
 	MPI                  // MPI Send and Recv
 	Coll                 // collectives of MPI
+	RMA                  // one-sided MPI
 )
 
 // Case is one test.
@@ -118,6 +119,14 @@ var cases = []Case{
 		`--size 4K:4M --testbed --vs "mpi_bw --size 4K:4M"`},
 	{"mpi_rate", MPI, Rate, "windows of small MPI messages, one answer per window",
 		`--testbed --duration 10`},
+	{"mpi_put_lat", RMA, RoundTrip, "MPI Put and Flush under lock_all", `--size 8 --testbed --vs "write_lat --size 8"`},
+	{"mpi_get_lat", RMA, RoundTrip, "MPI Get and Flush under lock_all", `--size 8 --testbed --vs "read_lat --size 8"`},
+	{"mpi_acc_lat", RMA, RoundTrip, "MPI Accumulate and Flush under lock_all", `--size 8 --testbed`},
+	{"mpi_fop_lat", RMA, RoundTrip, "MPI Fetch_and_op of 8 bytes and Flush", `--testbed --vs "atomic_lat"`},
+	{"mpi_cas_lat", RMA, RoundTrip, "MPI Compare_and_swap of 8 bytes and Flush", `--testbed`},
+	{"mpi_put_bw", RMA, Bandwidth, "windows of large MPI Puts, one Flush per window", `--size 4K:4M --testbed --vs "mpi_bw --size 4K:4M"`},
+	{"mpi_get_bw", RMA, Bandwidth, "windows of large MPI Gets, one Flush per window", `--size 4K:4M --testbed`},
+	{"mpi_put_rate", RMA, Rate, "windows of small MPI Puts, one Flush per window", `--testbed --vs "mpi_rate"`},
 	{CollPrefix + "allreduce", Coll, Collective, "MPI Allreduce of floats, on -n ranks of two hosts",
 		`--testbed -n 2,4,8 --size 8:1M`},
 	{CollPrefix + "reduce", Coll, Collective, "MPI Reduce of floats to rank 0", `--testbed -n 4`},
@@ -188,6 +197,8 @@ func openCase(e *End) (Bench, error) {
 	switch {
 	case c.Family == MPI:
 		return openMPI(e)
+	case c.Family == RMA:
+		return openRMA(e)
 	case c.Family != Raw:
 		return openVerbs(e, c)
 	case e.Spec.Fabric == "tcp":
@@ -202,7 +213,7 @@ func openCase(e *End) (Bench, error) {
 func (c Case) defaultSizes(s *Spec) []int {
 	frame := s.MTU + ethHeader
 	switch {
-	case c.Family == Atomic:
+	case c.oneWord():
 		return []int{atomicSize}
 	case c.Family == Raw && s.onXDP() && c.Kind == PingPong:
 		return []int{64, frame}
@@ -222,6 +233,14 @@ func (c Case) defaultSizes(s *Spec) []int {
 	return []int{8}
 }
 
+// oneWord reports whether the operation is on 64 bits, and no others.
+func (c Case) oneWord() bool {
+	return c.Family == Atomic || c.Name == "mpi_fop_lat" || c.Name == "mpi_cas_lat"
+}
+
+// ofMPI reports whether MPI carries what the test moves between two ends.
+func (c Case) ofMPI() bool { return c.Family == MPI || c.Family == RMA }
+
 // allMax is the largest of all sizes (-a), as perftest has it.
 const allMax = 8 << 20
 
@@ -237,7 +256,7 @@ func allSizes() (sizes []int) {
 // fits a datagram of UD is known when the device is open: see endpoint.limit.
 func (c Case) sizeRange(s *Spec) (lo, hi int, why string) {
 	switch {
-	case c.Family == Atomic:
+	case c.oneWord():
 		return atomicSize, atomicSize, "atomic operations are on 64 bits"
 	case c.Family == Write && c.Kind == PingPong:
 		return 1, MaxSize, "the last byte is what each end waits for"

@@ -143,7 +143,7 @@ func specs(c Case, fabric string) map[string]Spec {
 			s.Sizes = []int{8, 1400, 100_000}
 		case c.Family == Raw && c.Kind.latency():
 			s.Sizes = []int{64, 1400, 2900}
-		case c.Family == Raw || c.Family == Atomic:
+		case c.Family == Raw || c.oneWord():
 		case c.Family == Send && transport == "ud":
 			s.Sizes = []int{8, 1400}
 		default:

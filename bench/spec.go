@@ -221,13 +221,13 @@ func (s *Spec) Complete(mtu int) error {
 // that the server end counts what arrives.
 func (s *Spec) countsArrivals() bool {
 	c := s.testCase()
-	return s.Transport == "ud" && c.Family != MPI || c.Family == Record
+	return s.Transport == "ud" && !c.ofMPI() || c.Family == Record
 }
 
 // tallies reports whether the server end tells the client what it has counted.
 func (s *Spec) tallies() bool {
 	c := s.testCase()
-	return s.countsArrivals() || c.Kind == Duplex && c.Family != MPI
+	return s.countsArrivals() || c.Kind == Duplex && !c.ofMPI()
 }
 
 // Burst is one run of the timed loop.

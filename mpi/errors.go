@@ -32,6 +32,7 @@ const (
 	ErrOther       ErrorClass = 16
 	ErrIntern      ErrorClass = 17
 	ErrPending     ErrorClass = 18
+	ErrAssert      ErrorClass = 22
 	ErrBase        ErrorClass = 24
 	ErrConversion  ErrorClass = 25
 	ErrInfoKey     ErrorClass = 31
@@ -39,7 +40,13 @@ const (
 	ErrInfoValue   ErrorClass = 33
 	ErrInfo        ErrorClass = 34
 	ErrKeyval      ErrorClass = 36
+	ErrLockType    ErrorClass = 37
 	ErrNoMem       ErrorClass = 39
+	ErrRMAAttach   ErrorClass = 46
+	ErrRMARange    ErrorClass = 48
+	ErrRMASync     ErrorClass = 50
+	ErrRMAFlavor   ErrorClass = 51
+	ErrWin         ErrorClass = 57
 	ErrProcAborted ErrorClass = 58
 	ErrSession     ErrorClass = 60
 
@@ -58,6 +65,9 @@ var classNames = map[ErrorClass]string{
 	ErrTopology: "invalid topology", ErrDims: "invalid dimensions", ErrKeyval: "invalid attribute key",
 	ErrArg: "invalid argument", ErrUnknown: "unknown error", ErrTruncate: "message truncated",
 	ErrOther: "error", ErrIntern: "internal error", ErrPending: "operations are pending",
+	ErrWin: "invalid window", ErrAssert: "invalid assertion", ErrLockType: "invalid kind of lock",
+	ErrRMASync: "wrong synchronization of one-sided operations", ErrRMARange: "not memory of the window",
+	ErrRMAAttach: "memory cannot be attached", ErrRMAFlavor: "wrong flavor of window",
 	ErrBase: "invalid address", ErrNoMem: "out of memory", ErrProcAborted: "rank aborted", ErrSession: "invalid session",
 	ErrProcFailed: "rank lost", ErrProcFailedPending: "rank lost that may have been the source", ErrRevoked: "communicator revoked",
 }

@@ -70,6 +70,7 @@ func suite(p *mpi.Proc) error {
 		{"collectives", suiteCollectives},
 		{"communicators", suiteCommunicators},
 		{"data", suiteData},
+		{"windows", winTraffic{seed: 7, rounds: 12, ops: 20, block: 3000}.run},
 	} {
 		if err := part.run(p); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
@@ -186,8 +187,8 @@ func TestSuite(t *testing.T) {
 			if err := launch.Run(c); err != nil {
 				t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
 			}
-			if n := strings.Count(stdout.String(), "suite:"); n != 4 {
-				t.Errorf("%d parts of the suite have ended, want 4:\n%s%s", n, stdout.String(), stderr.String())
+			if n := strings.Count(stdout.String(), "suite:"); n != 5 {
+				t.Errorf("%d parts of the suite have ended, want 5:\n%s%s", n, stdout.String(), stderr.String())
 			}
 		})
 	}

@@ -80,6 +80,9 @@ var typeClasses = [...]ErrorClass{
 
 // wrapType makes an error of the package of datatypes one of ours.
 func wrapType(op string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var e *dtype.Error
 	if errors.As(err, &e) {
 		return &Error{Class: typeClasses[e.Class], Op: op, Rank: -1, Detail: e.Detail}

@@ -45,3 +45,6 @@ func ScalarsOf[T Scalar](b []byte) []T {
 	}
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/size)
 }
+
+// SliceOf returns a slice of the one element at p.
+func SliceOf[T Scalar](p *T) []T { return unsafe.Slice(p, 1) }

@@ -36,6 +36,17 @@ func (t *Type) Cursor(mem []byte, origin, count int) (Cursor, error) {
 	return t.cursor(mem, origin, count), nil
 }
 
+// Layout returns a cursor over count elements of t in memory that another rank has: Next
+// and Pieces tell displacements from the address of the first element, and nothing is
+// packed or unpacked.
+func (t *Type) Layout(count int) (Cursor, error) {
+	lo, hi, err := t.Span(count)
+	if err != nil || lo == hi {
+		return Cursor{}, err
+	}
+	return t.cursor(nil, 0, count), nil
+}
+
 // cursor is for those who have checked.
 func (t *Type) cursor(mem []byte, origin, count int) Cursor {
 	c := Cursor{nd: t.prog.nd, count: count, step: t.extent(), base: origin + t.prog.off, size: t.size * count, mem: mem}

@@ -48,6 +48,7 @@ type Endpoint struct {
 	reads      reads
 	pulls      pulls
 	pieces     pieces
+	actives    actives
 }
 
 // New makes an endpoint with receives posted, so that peers may send as soon
@@ -68,6 +69,7 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	ep.rendezvous = rendezvous{ep: ep, most: min(ctx.Attr().MaxMsg, 1<<30), wr: verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Signaled, NumSGE: 1}}
 	ep.reads = reads{ep: ep, most: readPiece, wr: verbs.SendWR{Opcode: verbs.OpRDMARead, Flags: verbs.Signaled, NumSGE: 1}}
 	ep.pulls.ep = ep
+	ep.actives = actives{ep: ep, inline: verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Inline}}
 	ep.pieces = pieces{ep: ep, most: cfg.EagerIdle}
 	if cfg.tunesIdle {
 		ep.pieces.most = idleMost

@@ -171,6 +171,9 @@ func (fs *failures) failPeer(rank int, err error) {
 				ep.groups.spreadRevocation(uint32(2*context), g)
 			}
 			g.deliberate(int32(rank))
+			if g.active != nil {
+				g.active.Lost(int32(rank))
+			}
 		}
 	}
 }
@@ -196,7 +199,7 @@ func (fs *failures) leave(p *peer) {
 // other one waiting.
 func (fs *failures) overtaken(r *Request) error {
 	switch r.state {
-	case sendData, sendCTS, sendRead, sendNotice, waitFIN, waitAck, waitRest, waitTurn, waitRead, lingering:
+	case sendData, sendCTS, sendRead, sendWrite, sendActive, sendNotice, waitFIN, waitAck, waitRest, waitTurn, waitRead, lingering:
 		return nil
 	case sendEager:
 		if r.written > 0 {

@@ -29,6 +29,7 @@ type group struct {
 	machine *agree.Machine
 	heard   map[int32][]byte // pieces of messages of the machine, by source
 	early   []early          // what came before Register
+	active  ActiveHandler    // or nil
 }
 
 // SeqTagMax is the highest tag that is the number of a collective of all members, in

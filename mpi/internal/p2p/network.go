@@ -218,7 +218,13 @@ func (nw *network) sendBuffer(p *peer, h front, v view, n int) bool {
 	b := nw.tx.get(slot, n)
 	h.put(b)
 	v.copyTo(b[headerLen:])
-	if !nw.postBuffer(p, &nw.long, slot, n) {
+	return nw.postLong(p, &nw.long, slot, n)
+}
+
+// postLong is postBuffer of what may be more than one datagram. If it returns false, the
+// buffer is free again.
+func (nw *network) postLong(p *peer, wr *verbs.SendWR, slot int32, n int) bool {
+	if !nw.postBuffer(p, wr, slot, n) {
 		nw.give(slot)
 		return false
 	}

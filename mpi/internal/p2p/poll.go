@@ -217,6 +217,8 @@ func (pl *poller) handle(h *header, b []byte) {
 		ep.rendezvous.arrivedData(h, b[headerLen:])
 	case kindRecall:
 		ep.reads.arrivedRecall(h)
+	case kindActive:
+		ep.actives.arrived(h, b[headerLen:])
 	case kindPace:
 		ep.match.arrivedPace(h, p)
 	case kindBye:

@@ -187,7 +187,9 @@ func (rd *reads) fetched(wc *verbs.WC) {
 
 // finish gives the sender its memory back.
 func (rd *reads) finish(r *Request) {
-	rd.ep.out.notify(int(r.peer), kindFIN, 0, r.remote)
+	if r.notice != kindActive {
+		rd.ep.out.notify(int(r.peer), kindFIN, 0, r.remote)
+	}
 	r.complete()
 }
 

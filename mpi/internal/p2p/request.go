@@ -17,6 +17,8 @@ const (
 	sendData         // to post the Writes and the FIN
 	sendCTS          // receive: to post the CTS
 	sendRead         // receive: to post the Reads
+	sendWrite        // to post Writes that no receive waits for
+	sendActive       // to post an active message
 	sendNotice       // to post a word of our own
 	waitCTS          // for the receiver, or in the own rank for the receive
 	waitFIN          // receive: for the data
@@ -91,6 +93,7 @@ type Request struct {
 	grant    grant    // where to write to (sends); what to answer to (receives)
 	offer    offer    // receives: where the sender has the data
 	guard    []uint64 // see putOffer
+	answer   *message // active messages: its memory
 }
 
 // requestPool has all requests.

@@ -184,6 +184,10 @@ func (s *sender) advance(r *Request) bool {
 		return ep.rendezvous.postData(r, p)
 	case sendNotice:
 		return s.postNotice(r, p)
+	case sendWrite:
+		return ep.actives.postWrites(r, p)
+	case sendActive:
+		return ep.actives.postAnswer(r, p)
 	default:
 		panic("p2p: a request that has nothing to post is queued")
 	}

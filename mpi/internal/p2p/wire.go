@@ -25,12 +25,13 @@ const (
 	kindHead                   // the beginning of a message, whose rest follows
 	kindRest                   // the next bytes of it
 	kindRecall                 // the memory that an RTS has lent is wanted back
+	kindActive                 // for the handler of the communicator
 	kindEnd
 )
 
 // Version is the version of the bytes below. Ranks compare it before they
 // talk.
-const Version = 6
+const Version = 7
 
 // Every Send starts with 16 bytes, numbers in network order:
 //
@@ -66,6 +67,7 @@ const Version = 6
 //	head   the first bytes of the message; id is how many there are in all
 //	rest   the next ones, up to the end of the message whose head came last
 //	recall nothing; id is the sender's request
+//	active what the handler wants; tag and id too (package rma)
 const (
 	headerLen = 16
 	rtsLen    = headerLen + 8
@@ -106,7 +108,7 @@ var minLen = [kindEnd]int{
 	kindEager: headerLen, kindRTS: rtsLen, kindCTS: ctsLen,
 	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen, kindSwitch: headerLen,
 	kindRevoke: headerLen, kindAgree: headerLen, kindPace: headerLen, kindBatch: headerLen, kindHead: headerLen, kindRest: headerLen,
-	kindRecall: headerLen,
+	kindRecall: headerLen, kindActive: headerLen,
 }
 
 // parse reads and checks a header. size is the number of ranks. false means

@@ -1,0 +1,28 @@
+// Package rma is one-sided communication (MPI 4.1, chapter 12) below its types: windows
+// with bytes at offsets, epochs, the locks of a target, and the operations.
+//
+// What is one piece of memory on both sides and goes through the network is an RDMA
+// Write, or an RDMA Read when it is long. Everything else is active messages
+// (p2p.Active): a message says what is to be done with which ranges of the target's
+// memory, and the target does it in its next step, whatever its rank has called. Reads
+// and short Gets cost the same, for the target's processor serves both.
+//
+// What completes what: messages and Writes to one rank are taken in in the order in which
+// they were posted, and a Write is placed when the message behind it is handled. So one
+// word behind the operations of an epoch, flush, unlock or complete, covers all of them,
+// and its answer says that they are in the target's memory. The completion of a Write by
+// itself says that of a Write over reliable datagrams, where an acknowledgement is sent
+// for what was placed, but only that the memory is free again over TCP; it is used for
+// nothing else anywhere. A Read is complete with its data.
+//
+// Atomicity and order of accumulates (section 12.7.1) follow: all accumulates on the
+// memory of a rank are done by that rank, those from itself too, one after the other, and
+// those of one origin in its order. Verbs atomics are not used for them: they would be
+// executed by the same processor, and could not keep the order for wider elements.
+//
+// Ghosts, processes that serve the memory of the ranks of their host, will need another
+// rank and another base for a target. Both are looked up in one place (Window.target);
+// locks are by window and target, not by who serves it.
+//
+// All is called inside (see p2p.Endpoint.Inside), and waits there.
+package rma

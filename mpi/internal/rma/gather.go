@@ -1,0 +1,79 @@
+package rma
+
+import (
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
+)
+
+// Short Puts and Accumulates wait for one another: those of one kind on one target share a
+// message, and the word that closes them (flush, unlock, complete) goes with them. A frame
+// costs both ends more than all that is in it, and a Put with its Flush is one frame each
+// way. Nothing waits for long that somebody waits for: what is gathered is sent before
+// anything else goes to the target, and before this rank waits for it.
+
+// Limits of what is gathered.
+const (
+	gatherMost = 512     // the longest operation in bytes
+	gatherRoom = 4 << 10 // bytes of one message
+)
+
+// gather is the message that is being gathered.
+type gather struct {
+	target int32
+	say    int32
+	f      front
+	data   []byte
+	spare  []byte // the next data, while data is not being sent
+}
+
+// add lets the next n bytes before src go with what is gathered. false: they cannot.
+func (w *flow) add(say int32, o *Op, f *front, src *dtype.Cursor, n int) (added bool, err error) {
+	g := &w.gather
+	room := min(gatherRoom, int(w.target(o.Target).chunk)-frontLen)
+	if o.Target == w.me || n > gatherMost || n+f.n*runLen > room {
+		return false, w.sendGathered(0, 0)
+	}
+	fits := g.target == o.Target && g.say == say && g.f.kind == f.kind && g.f.op == f.op &&
+		g.f.n+f.n <= maxRuns && len(g.data)+n+(g.f.n+f.n)*runLen <= room
+	if g.f.n > 0 && !fits {
+		if err := w.sendGathered(0, 0); err != nil {
+			return false, err
+		}
+	}
+	if g.f.n == 0 {
+		g.target, g.say, g.f.kind, g.f.op = o.Target, say, f.kind, f.op
+		if g.data == nil {
+			g.data = make([]byte, 0, gatherRoom)
+		}
+	}
+	g.f.n += copy(g.f.runs[g.f.n:], f.runs[:f.n])
+	at := len(g.data)
+	g.data = g.data[:at+n]
+	src.Pack(g.data[at:])
+	return true, nil
+}
+
+// sendGathered sends what is gathered, with a word behind it that has an id.
+func (w *flow) sendGathered(behind int32, id uint32) error {
+	g := &w.gather
+	if g.f.n == 0 {
+		return nil
+	}
+	var head [frontLen + maxRuns*runLen]byte
+	data := g.data
+	a := p2p.Active{Context: w.context, What: g.say | behind<<behindShift, ID: id, Head: head[:g.f.put(head[:])], Data: data}
+	t := w.target(g.target)
+	g.f.n, g.data, g.spare = 0, g.spare, nil // others may come in meanwhile, and gather theirs
+	for !w.in.TryActive(t.world, &a) {
+		if err := w.in.Trouble(w.context, t.world); err != nil {
+			return err
+		}
+		w.in.Progress()
+	}
+	if g.data == nil {
+		g.data = data[:0]
+	} else {
+		g.spare = data[:0]
+	}
+	return nil
+}

@@ -1,0 +1,266 @@
+package rma
+
+import (
+	"fmt"
+
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
+)
+
+// readMin is from how many bytes on a Get is an RDMA Read: a shorter one is a message and
+// its answer, which need no registration.
+const readMin = 8 << 10
+
+// Op is an operation on memory of a target: on the bytes of Layout, at an offset.
+type Op struct {
+	Target int32
+	At     int64        // bytes from the start of the target's memory to where Layout counts from
+	Layout dtype.Cursor // see dtype.Type.Layout
+	Kind   dtype.Kind   // accumulates: of the elements
+	Op     *dtype.Op    // accumulates
+	Tally  *Tally       // or nil: who waits for the end
+}
+
+// contiguous returns where the bytes are at the target, if they are in one piece.
+func (o *Op) contiguous() (at int64, ok bool) {
+	rest := o.Layout
+	first, _ := rest.Next(rest.Rest())
+	return o.At + int64(first), rest.Rest() == 0
+}
+
+// Put writes bytes to memory of a target in one piece.
+func (w *Window) Put(rank int32, off uint64, src []byte, tally *Tally) error {
+	if err := w.may(rank); err != nil {
+		return err
+	}
+	t := w.target(rank)
+	if !t.plain || len(src) <= gatherMost {
+		cur, layout := plain(src)
+		return w.move(sayPut, &Op{Target: rank, At: int64(off), Layout: layout, Tally: tally}, &cur, nil)
+	}
+	if err := w.sendGathered(0, 0); err != nil {
+		return err
+	}
+	w.touch(rank, t)
+	if len(src) > w.in.WriteMax() {
+		if len(w.pending) >= fetchMost {
+			w.reap()
+		}
+		r := w.in.Write(w.context, t.world, t.Key, t.Addr+off, src)
+		t.writes++
+		w.pending = append(w.pending, pending{r: r, target: rank, tally: tally.more()})
+		return nil
+	}
+	for !w.in.TryWrite(t.world, t.Key, t.Addr+off, src) {
+		if err := w.in.Trouble(w.context, t.world); err != nil {
+			return err
+		}
+		w.in.Progress()
+	}
+	return nil
+}
+
+// Get reads bytes of memory of a target in one piece.
+func (w *Window) Get(rank int32, off uint64, dst []byte, tally *Tally) error {
+	if err := w.may(rank); err != nil {
+		return err
+	}
+	t := w.target(rank)
+	if !t.reached || len(dst) < readMin {
+		cur, layout := plain(dst)
+		return w.move(sayGet, &Op{Target: rank, At: int64(off), Layout: layout, Tally: tally}, nil, &cur)
+	}
+	if err := w.sendGathered(0, 0); err != nil {
+		return err
+	}
+	w.listen(rank, t)
+	if len(w.pending) >= fetchMost {
+		w.reap()
+	}
+	r := w.in.Read(w.context, t.world, t.Key, t.Addr+off, dst)
+	t.reads++
+	w.pending = append(w.pending, pending{r: r, target: rank, read: true, tally: tally.more()})
+	return nil
+}
+
+// listen is touch for what the target need not be asked about.
+func (w *flow) listen(rank int32, t *target) {
+	dirty := t.dirty
+	w.touch(rank, t)
+	t.dirty = dirty
+}
+
+// more counts one more part of an operation.
+func (t *Tally) more() *Tally {
+	if t != nil {
+		t.Left++
+	}
+	return t
+}
+
+// plain returns cursors over bytes here, and over as many at a target. There cannot be
+// too many of them.
+func plain(b []byte) (here, there dtype.Cursor) {
+	here, _ = dtype.Byte.Cursor(b, 0, len(b))
+	there, _ = dtype.Byte.Layout(len(b))
+	return here, there
+}
+
+// PutOver writes the bytes before src to those of o.Layout.
+func (w *Window) PutOver(o *Op, src *dtype.Cursor) error {
+	if b, ok := src.Contiguous(); ok {
+		if at, ok := o.contiguous(); ok {
+			return w.Put(o.Target, uint64(at), b, o.Tally)
+		}
+	}
+	if err := w.may(o.Target); err != nil {
+		return err
+	}
+	return w.move(sayPut, o, src, nil)
+}
+
+// GetOver reads the bytes of o.Layout into those before dst.
+func (w *Window) GetOver(o *Op, dst *dtype.Cursor) error {
+	if b, ok := dst.Contiguous(); ok {
+		if at, ok := o.contiguous(); ok {
+			return w.Get(o.Target, uint64(at), b, o.Tally)
+		}
+	}
+	if err := w.may(o.Target); err != nil {
+		return err
+	}
+	return w.move(sayGet, o, nil, dst)
+}
+
+// Accumulate combines the elements of src with those of o.Layout.
+func (w *Window) Accumulate(o *Op, src *dtype.Cursor) error {
+	if err := w.may(o.Target); err != nil {
+		return err
+	}
+	return w.move(sayAccumulate, o, src, nil)
+}
+
+// Fetch is Accumulate that brings what was there before to dst. Of NoOp src is nil.
+func (w *Window) Fetch(o *Op, src, dst *dtype.Cursor) error {
+	if err := w.may(o.Target); err != nil {
+		return err
+	}
+	return w.move(sayFetch, o, src, dst)
+}
+
+// FetchOne is Fetch of one element, in the same place of the target's memory as o says.
+func (w *Window) FetchOne(o *Op, value, dst []byte) error {
+	src, layout := plain(value)
+	cur, _ := plain(dst)
+	if o.Layout = layout; o.Op == dtype.NoOp {
+		return w.Fetch(o, nil, &cur)
+	}
+	return w.Fetch(o, &src, &cur)
+}
+
+// Swap puts value in the place of an element if that is equal to compare, bit by bit, and
+// brings what was there before to dst. All are elements of o.Kind.
+func (w *Window) Swap(o *Op, compare, value []byte, dst []byte) error {
+	if err := w.may(o.Target); err != nil {
+		return err
+	}
+	var both [2 * 32]byte
+	n := copy(both[:], compare)
+	n += copy(both[n:], value)
+	src, _ := plain(both[:n])
+	cur, _ := plain(dst)
+	f := front{kind: o.Kind, n: 1}
+	f.runs[0] = run{uint64(o.At), uint32(len(value))}
+	return w.post(saySwap, o, &f, &src, n, &cur)
+}
+
+// move does an operation, in messages as long as the target takes them.
+func (w *Window) move(say int32, o *Op, src, dst *dtype.Cursor) error {
+	f := front{kind: o.Kind}
+	element, gapped := 1, false
+	if o.Op != nil {
+		var ok bool
+		if f.op, ok = number(o.Op); !ok {
+			return &Error{Code: Type, Target: o.Target, Detail: fmt.Sprintf("%v: accumulates have the predefined operations only", o.Op)}
+		}
+		element, _, gapped = shapeOf(o.Kind)
+	}
+	room := int(w.target(o.Target).chunk) - frontLen
+	for o.Layout.Rest() > 0 {
+		n := 0
+		for f.n = 0; f.n < maxRuns; f.n++ {
+			left := room - (f.n+1)*runLen - n
+			if left -= left % element; gapped {
+				left = min(left, element)
+			}
+			at, size := o.Layout.Next(left)
+			for gapped && size > 0 && size < element { // the rest of the element
+				_, more := o.Layout.Next(element - size)
+				size += more
+			}
+			if size <= 0 {
+				break
+			}
+			f.runs[f.n] = run{uint64(o.At + int64(at)), uint32(size)}
+			n += size
+		}
+		if n == 0 {
+			panic("rma: no element fits a message")
+		}
+		data := n
+		if src == nil {
+			data = 0
+		}
+		if err := w.post(say, o, &f, src, data, dst); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shapeOf returns how many bytes of data an element has, how many it reaches over, and
+// whether there are gaps among them, or behind it.
+func shapeOf(k dtype.Kind) (size, reach int, gapped bool) {
+	t := k.Type()
+	_, extent := t.Extent()
+	_, reach = t.TrueExtent()
+	return t.Size(), reach, extent != t.Size()
+}
+
+// post sends one message of an operation, with the next n bytes before src. What it
+// brings back goes to dst.
+func (w *Window) post(say int32, o *Op, f *front, src *dtype.Cursor, n int, dst *dtype.Cursor) error {
+	t := w.target(o.Target)
+	var head [frontLen + maxRuns*runLen]byte
+	a := p2p.Active{What: say, Head: head[:f.put(head[:])], Over: src, Bytes: n}
+	if dst == nil {
+		w.touch(o.Target, t)
+		if added, err := w.add(say, o, f, src, n); added || err != nil {
+			return err
+		}
+	} else {
+		if err := w.sendGathered(0, 0); err != nil {
+			return err
+		}
+		for w.flying >= fetchMost {
+			if err := w.in.Trouble(w.context, t.world); err != nil {
+				return err
+			}
+			w.in.Progress()
+		}
+		w.listen(o.Target, t)
+		i, r := w.record()
+		r.cur, r.bytes, r.target, r.tally = *dst, f.bytes(), o.Target, o.Tally.more()
+		t.fetches++
+		a.ID = uint32(i)
+		dst.Seek(dst.Pos() + r.bytes)
+	}
+	if err := w.send(o.Target, &a); err != nil {
+		w.abandon(o.Target, err)
+		return err
+	}
+	if src != nil {
+		src.Seek(src.Pos() + n)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package rma
+
+// General active target synchronization (MPI 4.1, section 12.5.2): a word from each
+// target to each origin when the exposure epoch begins, and one back, behind the
+// operations, when the access epoch ends.
+
+// Post begins an exposure epoch for the ranks of origins. free says that none of them
+// calls Start before (MPI_MODE_NOCHECK): they are told nothing.
+func (w *Window) Post(origins []int32, free bool) error {
+	if w.posted {
+		return wrong(-1, "an exposure epoch of Post has not ended: call Wait")
+	}
+	w.posted, w.exposed = true, append(w.exposed[:0], origins...)
+	if free {
+		return nil
+	}
+	var first error
+	for _, rank := range origins {
+		if err := w.word(rank, sayPost, 0); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// Start begins an access epoch for operations on the ranks of targets, and waits until
+// each has posted, unless free says that all have.
+func (w *Window) Start(targets []int32, free bool) error {
+	if err := w.enter(starts); err != nil {
+		return err
+	}
+	w.started = append(w.started[:0], targets...)
+	for _, rank := range targets {
+		t := w.target(rank)
+		t.begun = true
+		if free {
+			continue
+		}
+		for t.posts == 0 {
+			if err := w.in.Trouble(w.context, t.world); err != nil {
+				w.stop()
+				return err
+			}
+			w.in.Progress()
+		}
+		t.posts--
+	}
+	return nil
+}
+
+// stop ends the access epoch of Start.
+func (w *Window) stop() {
+	for _, rank := range w.started {
+		w.target(rank).begun = false
+	}
+	w.access, w.busy = none, false
+}
+
+// Complete ends the access epoch of Start. The operations are complete here; at the
+// targets they are when their Wait returns.
+func (w *Window) Complete() error {
+	if w.access != starts {
+		return wrong(-1, "this is %s, not the one of Start", where[w.access])
+	}
+	var first error
+	for _, rank := range w.started {
+		t := w.target(rank)
+		err := w.await(rank, t, gets)
+		if err == nil {
+			t.dirty = false // the word covers all before it
+			err = w.word(rank, sayComplete, 0)
+		}
+		if err != nil && first == nil {
+			first = err
+		}
+	}
+	if err := w.settleAll(); first == nil {
+		first = err
+	}
+	w.stop()
+	return first
+}
+
+// Wait ends the exposure epoch of Post when all origins have ended their access epochs.
+func (w *Window) Wait() error {
+	if !w.posted {
+		return wrong(-1, "there is no exposure epoch: call Post before")
+	}
+	var first error
+	for _, rank := range w.exposed {
+		t := w.target(rank)
+		for t.ends == 0 {
+			if err := w.in.Trouble(w.context, t.world); err != nil {
+				first = err
+				t.ends++
+				break
+			}
+			w.in.Progress()
+		}
+		t.ends--
+	}
+	w.posted = false
+	return first
+}
+
+// Test is Wait that does not wait, and reports whether the epoch has ended.
+func (w *Window) Test() (bool, error) {
+	if !w.posted {
+		return false, wrong(-1, "there is no exposure epoch: call Post before")
+	}
+	w.in.Step()
+	for _, rank := range w.exposed {
+		if t := w.target(rank); t.ends == 0 && w.in.Trouble(w.context, t.world) == nil {
+			w.in.Flush()
+			return false, nil
+		}
+	}
+	return true, w.Wait()
+}
+
+// Idle says whether no epoch is open, so that the window may be freed.
+func (w *Window) Idle() error {
+	switch {
+	case w.posted:
+		return wrong(-1, "an exposure epoch of Post has not ended: call Wait")
+	case w.access == none, w.access == fenced && len(w.touched) == 0:
+		return nil
+	}
+	return wrong(-1, "%s has not ended", where[w.access])
+}

@@ -1,0 +1,334 @@
+package rma
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Epochs, as MPI 4.1, section 12.5 has them. Locks are there when Lock and LockAll
+// return, so that what a program may do under one it may do at once.
+
+func wrong(rank int32, format string, args ...any) error {
+	return &Error{Code: Sync, Target: rank, Detail: fmt.Sprintf(format, args...)}
+}
+
+// where says in which epoch a rank is.
+var where = [...]string{"no access epoch", "the epoch of a fence", "the epoch of Start", "the epoch of Lock", "the epoch of LockAll"}
+
+// may reports whether operations on a target may be started.
+func (w *Window) may(rank int32) error {
+	switch t := w.target(rank); {
+	case w.access == fenced, w.access == all, w.access == some && t.held != Unlocked, w.access == starts && t.begun:
+		return nil
+	}
+	return wrong(rank, "there is no epoch for operations on rank %d, but %s: call Lock, LockAll, Start or Fence before", rank, where[w.access])
+}
+
+// Passive says whether there is a passive epoch for operations on a target (-1: on all
+// that it has), which flushes and operations with requests need.
+func (w *Window) Passive(rank int32) error {
+	if w.access == all || w.access == some && (rank < 0 || w.target(rank).held != Unlocked) {
+		return nil
+	}
+	return wrong(rank, "it is for the epochs of Lock and LockAll, and this is %s", where[w.access])
+}
+
+// enter begins an access epoch where there is none: that of a fence without operations is
+// none.
+func (w *Window) enter(a access) error {
+	switch {
+	case w.access == none, w.access == fenced && !w.busy, w.access == some && a == some:
+		w.access = a
+		return nil
+	}
+	return wrong(-1, "%s has not ended", where[w.access])
+}
+
+// Fence ends the epoch before a fence, as far as this rank alone can: operations are
+// complete here and at their targets. The caller meets the others then, and calls Fenced.
+func (w *Window) Fence(precede bool) error {
+	if w.access != none && w.access != fenced || w.posted {
+		if w.posted {
+			return wrong(-1, "an exposure epoch of Post has not ended")
+		}
+		return wrong(-1, "%s has not ended", where[w.access])
+	}
+	if !precede && w.busy && len(w.touched) > 0 {
+		return wrong(-1, "ModeNoPrecede, after operations")
+	}
+	return w.FlushAll()
+}
+
+// Fenced ends a fence: another epoch begins, if one is to succeed.
+func (w *Window) Fenced(succeed bool) {
+	if w.busy = false; succeed {
+		w.access = fenced
+	} else {
+		w.access = none
+	}
+}
+
+// Lock locks a target, and returns when it has the lock. free says that nobody has, or
+// will ask for, one that conflicts (MPI_MODE_NOCHECK).
+func (w *Window) Lock(rank int32, m Mode, free bool) error {
+	t := w.target(rank)
+	if t.held != Unlocked {
+		return wrong(rank, "rank %d is locked already", rank)
+	}
+	if err := w.enter(some); err != nil {
+		return err
+	}
+	w.opened++
+	err := w.ask(rank, sayLock, m, free)
+	if err == nil {
+		err = w.locked(rank)
+	}
+	if err != nil {
+		w.close(rank)
+	}
+	return err
+}
+
+// ask asks for a lock.
+func (w *Window) ask(rank, what int32, m Mode, free bool) error {
+	t := w.target(rank)
+	t.held, t.free, t.asked, t.refused = m, free, !free, false
+	if free {
+		return nil
+	}
+	return w.word(rank, what, uint32(m))
+}
+
+// locked waits for a lock.
+func (w *Window) locked(rank int32) error {
+	for t := w.target(rank); t.asked; {
+		if err := w.in.Trouble(w.context, t.world); err != nil {
+			w.abandon(rank, err)
+			return err
+		}
+		w.in.Progress()
+	}
+	return nil
+}
+
+// close ends the epoch of a lock.
+func (w *Window) close(rank int32) {
+	w.target(rank).held = Unlocked
+	if w.opened--; w.opened == 0 && w.access == some {
+		w.access, w.busy = none, false
+	}
+}
+
+// LockAll locks all targets, shared. Ranks that are lost are passed over: operations on
+// them fail.
+//
+// It first tries all at a time. Where that fails, it gives back the locks behind the first
+// target that has none for it now, and waits for the rest one by one, in the order of
+// ranks: who waits holds lower ones only, so that no two wait for each other.
+func (w *Window) LockAll(free bool) error {
+	if err := w.enter(all); err != nil {
+		return err
+	}
+	for i := range w.targets {
+		if err := w.ask(int32(i), sayTry, Shared, free); err != nil {
+			w.abandon(int32(i), err)
+		}
+	}
+	first := len(w.targets)
+	for i := range w.targets {
+		if err := w.locked(int32(i)); err != nil && w.over() {
+			return err
+		}
+		if w.targets[i].refused {
+			first = min(first, i)
+		} else if i > first {
+			_ = w.word(int32(i), sayUnlock, 0) // it fails for those that are lost, which have given none
+		}
+	}
+	for i := first; i < len(w.targets); i++ {
+		err := w.ask(int32(i), sayLock, Shared, false)
+		if err == nil {
+			err = w.locked(int32(i))
+		} else {
+			w.abandon(int32(i), err)
+		}
+		if err != nil && w.over() {
+			return err
+		}
+	}
+	return nil
+}
+
+// over reports whether nothing works any more, whoever is at the other end.
+func (w *flow) over() bool { return w.in.Trouble(w.context, w.targets[w.me].world) != nil }
+
+// Unlock ends the epoch of a lock: operations are complete, here and there.
+func (w *Window) Unlock(rank int32) error {
+	if w.access != some || w.target(rank).held == Unlocked {
+		return wrong(rank, "rank %d is not locked: this is %s", rank, where[w.access])
+	}
+	err := w.unlock(rank)
+	if err == nil {
+		err = w.settle(rank)
+	}
+	w.close(rank)
+	return err
+}
+
+// unlock gives a lock back behind the operations, and asks to be told of it where there
+// were some. What is to be read is read before.
+func (w *Window) unlock(rank int32) error {
+	t := w.target(rank)
+	if err := w.await(rank, t, gets); err != nil {
+		return err
+	}
+	if t.free {
+		return w.ping(rank, t)
+	}
+	told := uint32(0)
+	if t.dirty {
+		told = 1
+		t.acks++
+		t.dirty = false
+	}
+	if err := w.word(rank, sayUnlock, told); err != nil {
+		w.abandon(rank, err)
+		return err
+	}
+	return nil
+}
+
+// UnlockAll ends the epoch of LockAll.
+func (w *Window) UnlockAll() error {
+	if w.access != all {
+		return wrong(-1, "this is %s", where[w.access])
+	}
+	var all error
+	for i := range w.targets {
+		wanted := w.targets[i].dirty || w.targets[i].left(whole)
+		if err := w.unlock(int32(i)); wanted { // of the others nothing is lost
+			all = join(all, err)
+		}
+	}
+	all = join(all, w.settleAll())
+	for i := range w.targets {
+		w.targets[i].held = Unlocked
+	}
+	w.access, w.busy = none, false
+	return all
+}
+
+// ping asks a target to tell when all before is done.
+func (w *flow) ping(rank int32, t *target) error {
+	if !t.dirty {
+		return nil
+	}
+	t.dirty = false
+	t.acks++
+	if err := w.word(rank, sayFlush, 0); err != nil {
+		w.abandon(rank, err)
+		return err
+	}
+	return nil
+}
+
+// Flush completes all operations on a target, here and there.
+func (w *flow) Flush(rank int32) error {
+	if err := w.ping(rank, w.target(rank)); err != nil {
+		return err
+	}
+	return w.settle(rank)
+}
+
+// FlushAll is Flush of all targets.
+func (w *flow) FlushAll() error {
+	var all error
+	for _, rank := range w.touched {
+		all = join(all, w.ping(rank, w.target(rank)))
+	}
+	return join(all, w.settleAll())
+}
+
+// settleAll is settle of all targets that something was sent to.
+func (w *flow) settleAll() (all error) {
+	for len(w.touched) > 0 { // other goroutines may add to it meanwhile
+		rank := w.touched[len(w.touched)-1]
+		w.touched = w.touched[:len(w.touched)-1]
+		w.target(rank).listed = false
+		all = join(all, w.settle(rank))
+	}
+	return all
+}
+
+// join is errors.Join where there mostly are none.
+func join(a, b error) error {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return errors.Join(a, b)
+}
+
+// FlushLocal completes all operations on a target here: their memory is the program's.
+func (w *flow) FlushLocal(rank int32) error { return w.await(rank, w.target(rank), local) }
+
+// FlushLocalAll is FlushLocal of all targets.
+func (w *flow) FlushLocalAll() (all error) {
+	for _, rank := range w.touched {
+		all = join(all, w.FlushLocal(rank))
+	}
+	return all
+}
+
+// settle waits for all that is under way to a target, and tells what became of it.
+func (w *flow) settle(rank int32) error { return w.await(rank, w.target(rank), whole) }
+
+// extent is how much of what is under way is waited for.
+type extent uint8
+
+const (
+	gets  extent = iota // what brings data
+	local               // and what uses memory of this rank
+	whole               // and what is not done at the target
+)
+
+// left reports whether something is under way.
+func (t *target) left(e extent) bool {
+	return t.fetches > 0 || t.reads > 0 || e >= local && t.writes > 0 || e == whole && t.acks > 0
+}
+
+// await waits for what is under way to a target.
+func (w *flow) await(rank int32, t *target, e extent) error {
+	var trouble error
+	for t.left(e) {
+		if w.reap(); !t.left(e) {
+			break
+		}
+		if err := w.in.Trouble(w.context, t.world); err != nil && (t.fetches > 0 || t.acks > 0) {
+			trouble = err // Writes and Reads end by themselves
+			w.abandon(rank, err)
+			continue
+		}
+		w.in.Progress()
+	}
+	if trouble == nil {
+		trouble, t.err = t.err, nil
+	}
+	return trouble
+}
+
+// Ended reports whether an operation has come to its end; if not, the caller makes
+// progress and asks again.
+func (w *flow) Ended(rank int32, tally *Tally) bool {
+	if tally.Left > 0 && len(w.pending) > 0 {
+		w.reap()
+	}
+	if tally.Left > 0 {
+		if err := w.in.Trouble(w.context, w.target(rank).world); err != nil && w.target(rank).fetches > 0 {
+			w.abandon(rank, err)
+		}
+	}
+	return tally.Left <= 0
+}

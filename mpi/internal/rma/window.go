@@ -1,0 +1,397 @@
+package rma
+
+import (
+	"errors"
+
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
+)
+
+// Code says what went wrong, in the terms of this layer; losses are p2p.Error.
+type Code uint8
+
+// The codes.
+const (
+	Sync  Code = iota + 1 // there is no epoch for it, or one is in the way
+	Range                 // not memory of the target
+	Type                  // elements that the operation is not for
+)
+
+// Error is what a call of this package returns when it is wrong.
+type Error struct {
+	Code   Code
+	Target int32 // or -1
+	Detail string
+}
+
+func (e *Error) Error() string { return e.Detail }
+
+// Remote is the memory of a target, as it has told when the window was made.
+type Remote struct {
+	Size uint64 // bytes
+	Unit uint32 // displacement unit in bytes
+	Key  uint32 // to write and read it with; 0: only messages may
+	Addr uint64 // under that key
+}
+
+// Config describes a window.
+type Config struct {
+	In      p2p.Inside
+	Context uint32 // of its communicator
+	Rank    int32
+	World   []int32 // rank in World of each rank
+	Index   []int32 // the other way round, -1 for those that are not members
+	Memory  []byte
+	Dynamic bool // memory is attached; offsets are addresses
+}
+
+// Window is a window as one rank has it.
+//
+// For each rank of its communicator it takes 88 bytes, and one more when somebody locks
+// this rank; beside that some 2 KiB, 8 KiB more once short operations were gathered, what
+// registering the memory takes, and 120 bytes
+// for each Get or fetching operation that was ever under way at a time.
+type Window struct {
+	flow
+	memory
+
+	access  access
+	opened  int     // targets that are locked
+	started []int32 // of the access epoch of Start
+	exposed []int32 // of the exposure epoch of Post
+	posted  bool    // there is one: exposed may have no ranks
+
+	locks locks
+	reply []byte   // memory of answers
+	one   [32]byte // an element as it lies in memory
+}
+
+// flow is what is under way between this rank and its targets.
+type flow struct {
+	in      p2p.Inside
+	context uint32
+	me      int32
+	self    p2p.ActiveHandler // the window
+	index   []int32
+	targets []target
+
+	busy    bool    // operations were started since the last fence
+	touched []int32 // ranks with operations since the last flush of all
+	pending []pending
+	fetches []fetch
+	idle    int32 // first free one, or -1
+	flying  int   // that are not
+	gather  gather
+	loop    []byte // of messages to the own rank
+}
+
+// memory is that of the own rank.
+type memory struct {
+	mem     []byte
+	dynamic bool
+	parts   []part
+}
+
+// part is memory that was attached.
+type part struct {
+	addr uint64
+	mem  []byte
+}
+
+// access is the access epoch of a rank.
+type access uint8
+
+const (
+	none   access = iota
+	fenced        // between two fences
+	starts        // between Start and Complete
+	some          // some targets are locked
+	all           // between LockAll and UnlockAll
+)
+
+// target is what a rank knows of another one as a target.
+type target struct {
+	Remote
+	err     error // that an operation has met and nobody was told of
+	world   int32
+	chunk   int32 // longest body of a message
+	acks    int32 // answers to come to sayFlush and sayUnlock
+	fetches int32 // answers to come that bring data
+	writes  int32 // in Window.pending
+	reads   int32 // there, too
+	posts   int32 // its exposure epochs that this rank has not joined
+	ends    int32 // its access epochs that have ended and this rank has not waited for
+	held    Mode  // its lock that this rank has
+	free    bool  // it was not asked for that, because of NOCHECK
+	asked   bool  // it was, and has not given it yet
+	refused bool  // it could not give it at once
+	dirty   bool  // something was sent that nobody has asked about yet
+	listed  bool  // in Window.touched
+	begun   bool  // in Window.started
+	plain   bool  // Writes go there
+	reached bool  // and Reads
+}
+
+// Tally counts what is left of one operation whose end somebody waits for.
+type Tally struct {
+	Left int
+	Err  error
+}
+
+func (t *Tally) end(err error) {
+	if t == nil {
+		return
+	}
+	t.Left--
+	if t.Err == nil {
+		t.Err = err
+	}
+}
+
+// pending is a Write or a Read under way.
+type pending struct {
+	r      *p2p.Request
+	target int32
+	read   bool
+	tally  *Tally
+}
+
+// fetch is an answer to come.
+type fetch struct {
+	cur    dtype.Cursor // where the next bytes go
+	bytes  int
+	tally  *Tally
+	target int32
+	next   int32 // in the list of free ones
+	busy   bool
+}
+
+// fetchMost is how many answers may be under way, so that what waits for room at a target
+// is bounded.
+const fetchMost = 512
+
+// selfChunk is the longest message to the own rank in bytes.
+const selfChunk = 16 << 10
+
+// New makes a window and lets others find it. It can be used when Meet was called.
+func New(c Config) *Window {
+	w := &Window{
+		flow:   flow{in: c.In, context: c.Context, me: c.Rank, index: c.Index, targets: make([]target, len(c.World)), idle: -1},
+		memory: memory{mem: c.Memory, dynamic: c.Dynamic},
+	}
+	w.self = w
+	for i, world := range c.World { // others may use the memory here before this rank knows theirs
+		t := &w.targets[i]
+		t.world = world
+		if t.chunk = selfChunk; i != int(w.me) {
+			t.chunk = int32(w.in.ActiveMax(world))
+		}
+	}
+	w.in.SetActive(c.Context, w)
+	return w
+}
+
+// Meet tells where the memory of all ranks is.
+func (w *flow) Meet(all []Remote) {
+	for i := range w.targets {
+		t := &w.targets[i]
+		t.Remote = all[i]
+		if i == int(w.me) {
+			continue
+		}
+		t.plain = t.Key != 0 && !w.in.Near(t.world)
+		t.reached = t.plain && w.in.CanRead(t.world)
+	}
+}
+
+// Unit returns the displacement unit of a target in bytes.
+func (w *flow) Unit(rank int) int { return int(w.targets[rank].Unit) }
+
+// Size returns the size of the memory of a target in bytes.
+func (w *flow) Size(rank int) int { return int(w.targets[rank].Size) }
+
+// Attach adds memory to a dynamic window, under its address.
+func (w *memory) Attach(addr uint64, b []byte) bool {
+	for _, p := range w.parts {
+		if addr < p.addr+uint64(len(p.mem)) && p.addr < addr+uint64(len(b)) {
+			return false
+		}
+	}
+	w.parts = append(w.parts, part{addr, b})
+	return true
+}
+
+// Detach takes memory out of a dynamic window.
+func (w *memory) Detach(addr uint64) bool {
+	for i, p := range w.parts {
+		if p.addr == addr {
+			w.parts = append(w.parts[:i], w.parts[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// at returns n bytes of the own memory, or false.
+func (w *memory) at(off uint64, n int) ([]byte, bool) {
+	if !w.dynamic {
+		return slice(w.mem, off, n)
+	}
+	for _, p := range w.parts {
+		if off >= p.addr {
+			if b, ok := slice(p.mem, off-p.addr, n); ok {
+				return b, true
+			}
+		}
+	}
+	return nil, false
+}
+
+func slice(b []byte, off uint64, n int) ([]byte, bool) {
+	if off > uint64(len(b)) || uint64(n) > uint64(len(b))-off {
+		return nil, false
+	}
+	return b[off : off+uint64(n) : off+uint64(n)], true
+}
+
+// rankOf returns the rank of a member of World, or -1.
+func (w *flow) rankOf(world int32) int32 {
+	if w.index == nil {
+		if int(world) >= len(w.targets) {
+			return -1
+		}
+		return world
+	}
+	return w.index[world]
+}
+
+// target returns who serves the memory of a rank: the rank itself.
+func (w *flow) target(rank int32) *target { return &w.targets[rank] }
+
+// touch notes that something is sent to a target that a flush has to cover.
+func (w *flow) touch(rank int32, t *target) {
+	t.dirty, w.busy = true, true
+	if !t.listed {
+		t.listed = true
+		w.touched = append(w.touched, rank)
+	}
+}
+
+// send sends a message to a rank. It waits for room.
+func (w *flow) send(rank int32, a *p2p.Active) error {
+	t := w.target(rank)
+	a.Context = w.context
+	if rank == w.me {
+		return w.sendSelf(t, a)
+	}
+	for !w.in.TryActive(t.world, a) {
+		if err := w.in.Trouble(w.context, t.world); err != nil {
+			return err
+		}
+		w.in.Progress()
+	}
+	return nil
+}
+
+// sendSelf does at once what a message to the own rank says.
+func (w *flow) sendSelf(t *target, a *p2p.Active) error {
+	n := a.Size()
+	if cap(w.loop) < n {
+		w.loop = make([]byte, n)
+	}
+	b := w.loop[:n]
+	a.Put(b)
+	if !w.self.Active(t.world, a.What, a.ID, b) {
+		return errOwn
+	}
+	return nil
+}
+
+var errOwn = errors.New("rma: a rank refuses a message of its own")
+
+// word sends a message without a body, behind what is gathered for the rank or with it.
+func (w *flow) word(rank, what int32, id uint32) error {
+	if w.gather.f.n > 0 && w.gather.target == rank {
+		if what == sayFlush || what == sayUnlock || what == sayComplete {
+			return w.sendGathered(what, id)
+		}
+		if err := w.sendGathered(0, 0); err != nil {
+			return err
+		}
+	}
+	a := p2p.Active{What: what, ID: id}
+	return w.send(rank, &a)
+}
+
+// answer answers a rank, from a step.
+func (w *flow) answer(rank int32, a *p2p.Active) {
+	t := w.target(rank)
+	a.Context = w.context
+	if rank == w.me {
+		w.self.Active(t.world, a.What, a.ID, a.Data)
+		return
+	}
+	w.in.Answer(t.world, a)
+}
+
+// record returns a free record of a fetch.
+func (w *flow) record() (int32, *fetch) {
+	i := w.idle
+	if i < 0 {
+		i = int32(len(w.fetches))
+		w.fetches = append(w.fetches, fetch{})
+	} else {
+		w.idle = w.fetches[i].next
+	}
+	w.flying++
+	f := &w.fetches[i]
+	f.busy = true
+	return i, f
+}
+
+// fetched ends a fetch.
+func (w *flow) fetched(i int32, err error) {
+	f := &w.fetches[i]
+	w.target(f.target).fetches--
+	f.tally.end(err)
+	*f = fetch{next: w.idle}
+	w.idle = i
+	w.flying--
+}
+
+// abandon forgets what is to come from a target that will send nothing any more.
+func (w *flow) abandon(rank int32, err error) {
+	t := w.target(rank)
+	if w.gather.target == rank {
+		w.gather.f.n, w.gather.data = 0, w.gather.data[:0]
+	}
+	for i := range w.fetches {
+		if f := &w.fetches[i]; f.busy && f.target == rank {
+			w.fetched(int32(i), err)
+		}
+	}
+	t.acks, t.asked, t.dirty = 0, false, false
+}
+
+// reap takes the results of Writes and Reads that are done.
+func (w *flow) reap() {
+	left := w.pending[:0]
+	for _, p := range w.pending {
+		if !p.r.Ready() {
+			left = append(left, p)
+			continue
+		}
+		_, err := w.in.Wait(p.r)
+		t := w.target(p.target)
+		if p.read {
+			t.reads--
+		} else {
+			t.writes--
+		}
+		if p.tally.end(err); p.tally == nil && err != nil && t.err == nil {
+			t.err = err
+		}
+	}
+	clear(w.pending[len(left):])
+	w.pending = left
+}

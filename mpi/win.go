@@ -1,0 +1,300 @@
+package mpi
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/mpi/internal/rma"
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// Win is a window (MPI_Win): memory of each rank of a communicator that the other ones
+// write, read and combine with their own, while the rank takes no part (MPI 4.1, chapter
+// 12). What they do happens at the latest when the rank is in some call of this package:
+// there is no thread that would do it meanwhile.
+//
+// Displacements count elements of the target's window: of the type of the slice that it
+// was made of, or of so many bytes as it has said. Memory of windows is that of the
+// program: public and private copy are one (MPI_WIN_UNIFIED).
+//
+// A window takes a communicator of its own, of which there are 2048, and 90 bytes for
+// each rank, on each rank.
+type Win struct {
+	c       *Comm // of its own
+	w       *rma.Window
+	flavor  WinFlavor
+	memory  []byte
+	unit    int
+	mr      *verbs.MR
+	name    string
+	noLocks bool
+	hints   *Info
+	attrs   attributes[*Win]
+	handler atomic.Pointer[WinErrhandler]
+}
+
+// WinFlavor is how a window was made.
+type WinFlavor int
+
+// The flavors.
+const (
+	FlavorCreate   WinFlavor = iota + 1 // of memory of the program's (MPI_WIN_FLAVOR_CREATE)
+	FlavorAllocate                      // with its memory (MPI_WIN_FLAVOR_ALLOCATE)
+	FlavorDynamic                       // memory comes and goes (MPI_WIN_FLAVOR_DYNAMIC)
+)
+
+func (f WinFlavor) String() string {
+	switch f {
+	case FlavorCreate:
+		return "create"
+	case FlavorAllocate:
+		return "allocate"
+	case FlavorDynamic:
+		return "dynamic"
+	}
+	return fmt.Sprintf("WinFlavor(%d)", int(f))
+}
+
+// WinCreate makes a window of memory (MPI_Win_create). All ranks of c call it, each with
+// memory of its own, which may be empty. The memory belongs to both until Free: what the
+// program may do with it when is said in MPI 4.1, section 12.7. Memory from [Alloc] is
+// written from and into without a copy.
+func WinCreate[T Scalar](c *Comm, memory []T, info *Info) (*Win, error) {
+	return c.winCreate("WinCreate", FlavorCreate, mem.BytesOf(memory), sizeOf[T](), info, nil)
+}
+
+// WinCreate is [WinCreate] of memory of any type, with displacements that count units of
+// so many bytes.
+func (c *Comm) WinCreate(memory []byte, unit int, info *Info) (*Win, error) {
+	return c.winCreate("Comm.WinCreate", FlavorCreate, memory, unit, info, nil)
+}
+
+// WinAllocate makes a window of n zeroed elements and returns them (MPI_Win_allocate).
+// Free takes them back.
+func WinAllocate[T Scalar](c *Comm, n int, info *Info) (*Win, []T, error) {
+	w, b, err := c.winAllocate("WinAllocate", n, sizeOf[T](), info)
+	return w, mem.ScalarsOf[T](b), err
+}
+
+// WinAllocate is [WinAllocate] of n units of so many bytes.
+func (c *Comm) WinAllocate(n, unit int, info *Info) (*Win, []byte, error) {
+	return c.winAllocate("Comm.WinAllocate", n, unit, info)
+}
+
+func (c *Comm) winAllocate(op string, n, unit int, info *Info) (*Win, []byte, error) {
+	err := c.live(op)
+	if err == nil && (n < 0 || unit < 1 || n > math.MaxInt/unit) {
+		err = fail(ErrArg, op, "%d units of %d bytes", n, unit)
+	}
+	if err != nil {
+		return nil, nil, c.report(err)
+	}
+	memory, lack := c.p.alloc(n * unit)
+	w, err := c.winCreate(op, FlavorAllocate, memory, unit, info, lack)
+	if err != nil {
+		return nil, nil, errors.Join(err, c.p.free(memory))
+	}
+	return w, memory, nil
+}
+
+// WinCreateDynamic makes a window without memory (MPI_Win_create_dynamic), to which each
+// rank attaches some. Displacements are addresses: see [Attach].
+func (c *Comm) WinCreateDynamic(info *Info) (*Win, error) {
+	return c.winCreate("Comm.WinCreateDynamic", FlavorDynamic, nil, 1, info, nil)
+}
+
+// winCreate makes a window. lack is why this rank has no memory for it, of which all are
+// told.
+func (c *Comm) winCreate(op string, flavor WinFlavor, memory []byte, unit int, info *Info, lack error) (*Win, error) {
+	if err := c.live(op); err != nil {
+		return nil, c.report(err)
+	}
+	w := &Win{flavor: flavor, memory: memory, unit: unit}
+	switch {
+	case c.Inter():
+		return nil, c.reportf(ErrComm, op, "it is not for intercommunicators: Merge first")
+	case unit < 1 || unit > 1<<31-1:
+		return nil, c.reportf(ErrArg, op, "a displacement unit of %d bytes", unit)
+	}
+	if err := w.hint(op, info); err != nil {
+		return nil, c.report(err)
+	}
+	got, err := c.agree(op, 1, nil)
+	if err != nil {
+		return nil, c.report(err)
+	}
+	w.c = c.p.newComm(2*got[0], c.Group())
+	w.c.SetErrhandler(func(_ *Comm, err error) { _ = w.report(err) })
+	if err = w.open(op, lack); err != nil {
+		return nil, c.report(errors.Join(err, w.discard(op)))
+	}
+	return w, nil
+}
+
+// open tells the other ranks about this one's memory, and learns about theirs.
+func (w *Win) open(op string, lack error) error {
+	c, own := w.c, rma.Remote{Size: uint64(len(w.memory)), Unit: uint32(w.unit)}
+	c.ep.Enter()
+	if len(w.memory) > 0 && lack == nil {
+		if w.mr, lack = c.ep.Inside().Expose(w.memory); lack == nil {
+			own.Key, own.Addr = w.mr.RKey(), w.mr.Addr()
+		}
+	}
+	config := rma.Config{
+		In: c.ep.Inside(), Context: c.context, Rank: int32(c.rank), World: c.Group().world, Index: c.index,
+		Memory: w.memory, Dynamic: w.flavor == FlavorDynamic,
+	}
+	w.w = rma.New(config)
+	c.ep.Leave()
+	lacks := int64(0)
+	if lack != nil {
+		lacks = 1
+	}
+	all, err := c.gatherInts(op, int64(own.Size), int64(own.Unit), int64(own.Key), int64(own.Addr), lacks)
+	if err != nil {
+		return err
+	}
+	remotes := make([]rma.Remote, c.size)
+	for i := range remotes {
+		v := all[5*i:]
+		if v[4] != 0 && lack == nil {
+			lack = fmt.Errorf("rank %d has none", i)
+		}
+		remotes[i] = rma.Remote{Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3])}
+	}
+	if lack != nil {
+		return &Error{Class: ErrNoMem, Op: op, Rank: -1, Detail: "there is no memory for the window", Err: lack}
+	}
+	c.ep.Enter()
+	w.w.Meet(remotes)
+	c.ep.Leave()
+	return nil
+}
+
+// discard gives back what a window has that did not come about.
+func (w *Win) discard(op string) error {
+	err := w.c.free(op)
+	return errors.Join(err, w.forget())
+}
+
+// forget ends the registration of the memory.
+func (w *Win) forget() (err error) {
+	w.c.ep.Enter()
+	if w.mr != nil {
+		err = w.mr.Dereg()
+		w.mr = nil
+	}
+	w.c.ep.Leave()
+	return err
+}
+
+// live reports that the window was freed.
+func (w *Win) live(op string) error {
+	if w == nil || w.c.freed {
+		return fail(ErrWin, op, "the window was freed, or is none")
+	}
+	return nil
+}
+
+// Free ends the use of a window (MPI_Win_free). All its ranks call it, outside of epochs,
+// and it waits until they do. After the failure of a rank the memory of the window stays
+// as it is, for those who do not know may still use it.
+func (w *Win) Free() error {
+	const op = "Win.Free"
+	err := w.live(op)
+	if err == nil {
+		w.c.ep.Enter()
+		err = w.wrap(op, w.w.Idle())
+		w.c.ep.Leave()
+	}
+	if err != nil {
+		return w.report(err)
+	}
+	err = w.attrs.removeAll(op, w)
+	w.c.coll.op = op
+	met := w.c.barrier()
+	err = errors.Join(err, w.c.free(op))
+	if met != nil {
+		return w.report(err)
+	}
+	err = errors.Join(err, w.forget())
+	if w.flavor == FlavorAllocate {
+		err = errors.Join(err, w.c.p.free(w.memory))
+	}
+	w.memory = nil
+	return w.report(err)
+}
+
+// Flavor returns how the window was made (the attribute MPI_WIN_CREATE_FLAVOR).
+func (w *Win) Flavor() WinFlavor { return w.flavor }
+
+// Memory returns the memory of this rank (the attributes MPI_WIN_BASE and MPI_WIN_SIZE);
+// nil of a dynamic window.
+func (w *Win) Memory() []byte { return w.memory }
+
+// Unit returns the displacement unit of a rank's memory in bytes (of the own rank the
+// attribute MPI_WIN_DISP_UNIT).
+func (w *Win) Unit(rank int) int { return w.w.Unit(rank) }
+
+// Rank returns the number of this rank in the group of the window.
+func (w *Win) Rank() int { return w.c.rank }
+
+// Size returns the number of ranks.
+func (w *Win) Size() int { return w.c.size }
+
+// Group returns the ranks of the window (MPI_Win_get_group).
+func (w *Win) Group() *Group { return w.c.Group() }
+
+// SetName gives the window a name (MPI_Win_set_name).
+func (w *Win) SetName(name string) { w.name = name }
+
+// Name returns the name, at first none (MPI_Win_get_name).
+func (w *Win) Name() string { return w.name }
+
+// Attach adds memory of this rank to a dynamic window (MPI_Win_attach) and returns where
+// it is: the displacement, for other ranks, of its first element. It must not overlap what
+// is attached already.
+func Attach[T Scalar](w *Win, memory []T) (disp int, err error) {
+	const op = "Attach"
+	if err := w.live(op); err != nil {
+		return 0, w.report(err)
+	}
+	b := mem.BytesOf(memory)
+	switch {
+	case w.flavor != FlavorDynamic:
+		return 0, w.reportf(ErrRMAFlavor, op, "a window of flavor %v: Comm.WinCreateDynamic makes those that memory is attached to", w.flavor)
+	case len(b) == 0:
+		return 0, nil
+	}
+	addr := mem.AddressOf(b)
+	w.c.ep.Enter()
+	ok := w.w.Attach(addr, b)
+	w.c.ep.Leave()
+	if !ok {
+		return 0, w.reportf(ErrRMAAttach, op, "a part of the memory is attached already")
+	}
+	return int(addr), nil
+}
+
+// Detach takes memory out of a dynamic window (MPI_Win_detach), which no operation of
+// others uses any more.
+func Detach[T Scalar](w *Win, memory []T) error {
+	const op = "Detach"
+	if err := w.live(op); err != nil {
+		return w.report(err)
+	}
+	b := mem.BytesOf(memory)
+	if len(b) == 0 {
+		return nil
+	}
+	w.c.ep.Enter()
+	ok := w.w.Detach(mem.AddressOf(b))
+	w.c.ep.Leave()
+	if !ok {
+		return w.reportf(ErrRMAAttach, op, "the memory was not attached, or it begins elsewhere")
+	}
+	return nil
+}
