@@ -102,9 +102,9 @@ func TestPair_foreignPeer(t *testing.T) {
 
 func TestParseMessage_errors(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
-		{`{"op":"hello","version":1}`, "use the same xperf"},
-		{`{"op":"hello","version":2,"session":-1}`, "session"},
-		{`{"op":"hello","version":2,"spec":{"test":"x"}}`, "there is no test"},
+		{`{"op":"hello","version":2}`, "use the same xperf"},
+		{`{"op":"hello","version":3,"session":-1}`, "session"},
+		{`{"op":"hello","version":3,"spec":{"test":"x"}}`, "there is no test"},
 		{`{"op":"run"}`, "without a burst"},
 		{`{"op":"run","burst":{"size":-1,"iters":1,"window":1}}`, "size"},
 		{`{"op":"run","burst":{"size":8,"iters":0,"window":1}}`, "iterations"},
@@ -121,7 +121,7 @@ func TestParseMessage_errors(t *testing.T) {
 }
 
 func FuzzParseMessage(f *testing.F) {
-	f.Add([]byte(`{"op":"hello","version":2,"spec":{"test":"raw_lat","sizes":[64]},"key":"7"}`))
+	f.Add([]byte(`{"op":"hello","version":3,"spec":{"test":"raw_lat","sizes":[64]},"key":"7"}`))
 	f.Add([]byte(`{"op":"run","burst":{"size":8,"iters":1,"warmup":0,"window":1}}`))
 	f.Add([]byte(`{"op":"done","tally":{"messages":9,"whole":3,"bytes":4000,"elapsed_ns":5,"records":true}}`))
 	f.Add([]byte(`{"op":"fence","values":{"a":"b"}}`))

@@ -206,7 +206,7 @@ func TestCases_loss(t *testing.T) {
 				spec.Loss = 0.1
 				s := site.open(t, spec)
 				check(t, s)
-				if transport == "rd" || c.Family == MPI {
+				if transport == "rd" || c.ofMPI() {
 					return
 				}
 				size := s.Spec.Sizes[len(s.Spec.Sizes)-1]

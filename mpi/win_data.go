@@ -23,16 +23,16 @@ type At struct {
 // Put is [Put] of data to where at says (MPI_Put). Both must have the same elements in the
 // same order.
 func (w *Win) Put(d Data, at At) error {
-	return w.transfer("Win.Put", &d, at, (*rma.Window).PutOver, nil)
+	return w.transfer("Win.Put", &d, at, false, nil)
 }
 
 // Get is [Get] of data from where at says (MPI_Get).
 func (w *Win) Get(d Data, at At) error {
-	return w.transfer("Win.Get", &d, at, (*rma.Window).GetOver, nil)
+	return w.transfer("Win.Get", &d, at, true, nil)
 }
 
 // transfer is a Put or a Get.
-func (w *Win) transfer(op string, d *Data, at At, f func(*rma.Window, *rma.Op, *dtype.Cursor) error, tally *rma.Tally) error {
+func (w *Win) transfer(op string, d *Data, at At, get bool, tally *rma.Tally) error {
 	cur, err := w.here(op, d, at.Rank)
 	if err != nil || at.Rank == ProcNull {
 		return w.report(err)
@@ -47,7 +47,11 @@ func (w *Win) transfer(op string, d *Data, at At, f func(*rma.Window, *rma.Op, *
 	o.Tally = tally
 	t := w.c.p.watch.begin(op, w.c, at.Rank, Undefined, cur.Len())
 	w.c.ep.Enter()
-	err = f(w.w, &o, &cur)
+	if get {
+		err = w.w.GetOver(&o, &cur)
+	} else {
+		err = w.w.PutOver(&o, &cur)
+	}
 	w.c.ep.Leave()
 	err = w.failed(op, err)
 	t.end(err)

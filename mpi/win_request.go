@@ -29,14 +29,14 @@ func RGetAccumulate[T Scalar](w *Win, src, result []T, target, disp int, op Oper
 // RPut is [Win.Put] with a request.
 func (w *Win) RPut(d Data, at At) (Request, error) {
 	return w.requested("Win.RPut", at.Rank, func(op string, tally *rma.Tally) error {
-		return w.transfer(op, &d, at, (*rma.Window).PutOver, tally)
+		return w.transfer(op, &d, at, false, tally)
 	})
 }
 
 // RGet is [Win.Get] with a request.
 func (w *Win) RGet(d Data, at At) (Request, error) {
 	return w.requested("Win.RGet", at.Rank, func(op string, tally *rma.Tally) error {
-		return w.transfer(op, &d, at, (*rma.Window).GetOver, tally)
+		return w.transfer(op, &d, at, true, tally)
 	})
 }
 

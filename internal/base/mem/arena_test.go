@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -257,4 +258,35 @@ func TestNew_sharedOnHugePages(t *testing.T) {
 	if text, _ = os.ReadFile("/proc/self/maps"); bytes.Contains(text, []byte(name)) {
 		t.Error("a part of it is still mapped")
 	}
+}
+
+// Arenas that several threads make and close at once do not get in each other's memory, also
+// where the first try to map one fails, for want of huge pages.
+func TestNew_manyAtOnce(t *testing.T) {
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for n := range 50 {
+				a, err := New(Config{Size: 4 << 20, Shared: i%2 == 0})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				b := a.Bytes()
+				for at := 0; at < len(b); at += FrameSize {
+					b[at] = byte(i + n)
+				}
+				for at := 0; at < len(b); at += FrameSize {
+					if b[at] != byte(i+n) {
+						t.Errorf("%d, %d: byte %d is another one", i, n, at)
+						break
+					}
+				}
+				if err := a.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -8,32 +8,21 @@ import (
 
 // mapAligned maps a file to read and write, at a multiple of the size of a huge page if
 // it has some: the kernel looks after that only where huge pages are what it was told to
-// take. The caller unmaps it with unmap.
+// take. The address is only proposed, so that nothing of another thread is ever replaced: where one
+// has taken the place meanwhile, the kernel chooses. The caller unmaps it with unmap.
 func mapAligned(fd, size, flags int) ([]byte, error) {
-	if size < hugePage {
-		p, err := unix.MmapPtr(fd, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|flags)
-		return bytesAt(p, size, err)
+	var at unsafe.Pointer
+	if size >= hugePage {
+		room, err := unix.MmapPtr(-1, 0, nil, uintptr(size+hugePage), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+		if err != nil {
+			return nil, err
+		}
+		if err := unix.MunmapPtr(room, uintptr(size+hugePage)); err != nil {
+			return nil, err
+		}
+		at = unsafe.Add(room, -uintptr(room)&(hugePage-1))
 	}
-	room, err := unix.MmapPtr(-1, 0, nil, uintptr(size+hugePage), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
-	if err != nil {
-		return nil, err
-	}
-	before := -uintptr(room) & (hugePage - 1)
-	at := unsafe.Add(room, before)
-	p, err := unix.MmapPtr(fd, 0, at, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED|flags)
-	if err != nil {
-		_ = unix.MunmapPtr(room, uintptr(size+hugePage))
-		return nil, err
-	}
-	if before > 0 {
-		_ = unix.MunmapPtr(room, before)
-	}
-	end := uintptr(roundUp(size, FrameSize))
-	_ = unix.MunmapPtr(unsafe.Add(at, end), uintptr(size)+hugePage-before-end)
-	return bytesAt(p, size, nil)
-}
-
-func bytesAt(p unsafe.Pointer, size int, err error) ([]byte, error) {
+	p, err := unix.MmapPtr(fd, 0, at, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|flags)
 	if err != nil {
 		return nil, err
 	}

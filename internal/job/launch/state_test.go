@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -47,7 +48,8 @@ func TestRun_stateAtTimeout(t *testing.T) {
 func TestRun_stateAtFailure(t *testing.T) {
 	for _, wanted := range []bool{true, false} {
 		var errOut safeBuffer
-		c := Config{Program: "sh", Args: []string{"-c", "[ $XWARP_RANK = 0 ] && exec sleep 1000; exit 3"}, Ranks: 2, Stderr: &errOut, ReportState: wanted}
+		script := `[ $XWARP_RANK = 0 ] && echo $$ > $0 && exec sleep 1000; until [ -s $0 ] && [ "$(cat /proc/$(cat $0)/comm)" = sleep ]; do :; done; exit 3`
+		c := Config{Program: "sh", Args: []string{"-c", script, filepath.Join(t.TempDir(), "pid")}, Ranks: 2, Stderr: &errOut, ReportState: wanted}
 		err := Run(c)
 		text := errOut.String()
 		if ExitCode(err) != 3 || strings.Contains(text, ": sleep 1000\n") != wanted || strings.Contains(text, "rank 1 (") {
