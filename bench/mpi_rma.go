@@ -48,13 +48,17 @@ func openRMA(e *End) (Bench, error) {
 	if err == nil {
 		err = r.win.LockAll(mpi.ModeNoCheck) // the other end may be outside of MPI by now
 	}
+	b = r
+	if floats {
+		b = floating{r, f.alone}
+	}
+	if err == nil {
+		err = e.Pair.meet(b)
+	}
 	if err != nil {
 		return nil, errors.Join(err, r.ctx.Close())
 	}
-	if floats {
-		return floating{r, f.alone}, nil
-	}
-	return r, nil
+	return b, nil
 }
 
 func (r *rmaBench) put(n int) error { return r.win.Put(bytesOf(r.Out[:n]), mpi.At{Rank: r.Peer}) }

@@ -287,6 +287,17 @@ func (p *Pair) linger(bench Bench) {
 	}
 }
 
+// meet waits until both ends have come here, and keeps a test going meanwhile: what one end has
+// sent last may get lost, and the other one wait for it.
+func (p *Pair) meet(bench Bench) error {
+	if err := p.send(message{Op: opFence}); err != nil {
+		return err
+	}
+	p.linger(bench)
+	_, err := p.receive(opFence)
+	return err
+}
+
 // lingerMin is longer than acknowledgements are held back.
 const lingerMin = 200 * mono.Microsecond
 

@@ -24,18 +24,20 @@ func (d *Datagram) seal(p *fabric.Packet, descs []fabric.Desc) {
 	if o.hdr.counter == o.until {
 		d.rekey(o)
 	}
-	binary.BigEndian.PutUint64(d.nonce[4:], o.hdr.counter)
+	hdr := o.hdr
+	o.hdr.counter++ // used, whatever becomes of this one
+	binary.BigEndian.PutUint64(d.nonce[4:], hdr.counter)
 	q := *p
 	q.First, q.Sealed, q.Len = int32(len(d.tx.Descs)), true, p.Len+Overhead
 	at, n := descs[0].Addr, int(descs[0].Len)
 	if len(descs) == 1 && int(at%mem.FrameSize)+n+TagLen <= mem.FrameSize {
 		b := d.arena.At(at-HeaderLen, HeaderLen+n+TagLen)
-		o.hdr.put(b)
+		hdr.put(b)
 		o.aead.Seal(b[HeaderLen:HeaderLen], d.nonce[:], b[HeaderLen:HeaderLen+n], nil)
 		d.tx.Descs = append(d.tx.Descs, fabric.Desc{Addr: at - HeaderLen, Len: uint32(len(b))})
 	} else {
 		flat := d.flat[:HeaderLen]
-		o.hdr.put(flat)
+		hdr.put(flat)
 		for i := range descs {
 			flat = append(flat, d.arena.At(descs[i].Addr, int(descs[i].Len))...)
 		}
@@ -46,7 +48,6 @@ func (d *Datagram) seal(p *fabric.Packet, descs []fabric.Desc) {
 		}
 		q.Bufs = int32(len(d.tx.Descs)) - q.First
 	}
-	o.hdr.counter++
 	d.tx.Pkts = append(d.tx.Pkts, q)
 }
 

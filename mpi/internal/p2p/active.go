@@ -171,8 +171,6 @@ func (x *actives) postAnswer(r *Request, p *peer) bool {
 	if !x.post(p, &a) {
 		return false
 	}
-	x.ep.match.messages.put(r.answer)
-	r.answer = nil
 	r.complete()
 	return true
 }
@@ -205,7 +203,7 @@ func (in Inside) TryWrite(rank int32, key uint32, addr uint64, buf []byte) bool 
 
 func (x *actives) write(p *peer, key uint32, addr uint64, buf []byte) bool {
 	net := &x.ep.net
-	if len(buf) <= verbs.MaxInline {
+	if len(buf) <= headerLen+net.inlineMax {
 		wr := &x.inline
 		wr.WRID = wrNone | uint64(p.rank)<<wrPeerShift
 		wr.RemoteAddr, wr.RKey = addr, key

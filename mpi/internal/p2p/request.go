@@ -174,6 +174,10 @@ func (r *Request) complete() {
 		r.asked = false
 		r.ep.peers[r.peer].asked--
 	}
+	if r.answer != nil {
+		r.ep.match.messages.put(r.answer)
+		r.answer = nil
+	}
 	r.data.clear()
 	r.state = done
 	if r.waiter != nil {

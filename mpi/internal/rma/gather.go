@@ -24,6 +24,8 @@ type gather struct {
 	f      front
 	data   []byte
 	spare  []byte // the next data, while data is not being sent
+
+	sending bool // a goroutine waits for room for what was gathered before
 }
 
 // add lets the next n bytes before src go with what is gathered. false: they cannot.
@@ -33,9 +35,7 @@ func (w *flow) add(say int32, o *Op, f *front, src *dtype.Cursor, n int) (added 
 	if o.Target == w.me || n > gatherMost || n+f.n*runLen > room {
 		return false, w.sendGathered(0, 0)
 	}
-	fits := g.target == o.Target && g.say == say && g.f.kind == f.kind && g.f.op == f.op &&
-		g.f.n+f.n <= maxRuns && len(g.data)+n+(g.f.n+f.n)*runLen <= room
-	if g.f.n > 0 && !fits {
+	for g.f.n > 0 && !g.fits(say, o, f, n, room) { // while it is sent other goroutines gather theirs
 		if err := w.sendGathered(0, 0); err != nil {
 			return false, err
 		}
@@ -53,8 +53,18 @@ func (w *flow) add(say int32, o *Op, f *front, src *dtype.Cursor, n int) (added 
 	return true, nil
 }
 
-// sendGathered sends what is gathered, with a word behind it that has an id.
+// fits reports whether n bytes of an operation can go with what is gathered, in a message with
+// so much room.
+func (g *gather) fits(say int32, o *Op, f *front, n, room int) bool {
+	return g.target == o.Target && g.say == say && g.f.kind == f.kind && g.f.op == f.op &&
+		g.f.n+f.n <= maxRuns && len(g.data)+n+(g.f.n+f.n)*runLen <= room
+}
+
+// sendGathered sends what is gathered, with a word behind it that has an id, and what another
+// goroutine sends goes before. An error is that of the target, which is told of it at its
+// next synchronization, or here if there is a word.
 func (w *flow) sendGathered(behind int32, id uint32) error {
+	w.awaitGather()
 	g := &w.gather
 	if g.f.n == 0 {
 		return nil
@@ -64,16 +74,29 @@ func (w *flow) sendGathered(behind int32, id uint32) error {
 	a := p2p.Active{Context: w.context, What: g.say | behind<<behindShift, ID: id, Head: head[:g.f.put(head[:])], Data: data}
 	t := w.target(g.target)
 	g.f.n, g.data, g.spare = 0, g.spare, nil // others may come in meanwhile, and gather theirs
-	for !w.in.TryActive(t.world, &a) {
-		if err := w.in.Trouble(w.context, t.world); err != nil {
-			return err
+	g.sending = true
+	var err error
+	for err == nil && !w.in.TryActive(t.world, &a) {
+		if err = w.in.Trouble(w.context, t.world); err == nil {
+			w.in.Progress()
 		}
-		w.in.Progress()
 	}
+	g.sending = false
 	if g.data == nil {
 		g.data = data[:0]
 	} else {
 		g.spare = data[:0]
 	}
-	return nil
+	if err != nil && behind == 0 {
+		t.note(err)
+		return nil
+	}
+	return err
+}
+
+// awaitGather waits while another goroutine sends what was gathered: nothing may pass that.
+func (w *flow) awaitGather() {
+	for w.gather.sending {
+		w.in.Progress()
+	}
 }

@@ -43,9 +43,7 @@ func (w *Window) Put(rank int32, off uint64, src []byte, tally *Tally) error {
 	}
 	w.touch(rank, t)
 	if len(src) > w.in.WriteMax() {
-		if len(w.pending) >= fetchMost {
-			w.reap()
-		}
+		w.awaitPending()
 		r := w.in.Write(w.context, t.world, t.Key, t.Addr+off, src)
 		t.writes++
 		w.pending = append(w.pending, pending{r: r, target: rank, tally: tally.more()})
@@ -74,9 +72,7 @@ func (w *Window) Get(rank int32, off uint64, dst []byte, tally *Tally) error {
 		return err
 	}
 	w.listen(rank, t)
-	if len(w.pending) >= fetchMost {
-		w.reap()
-	}
+	w.awaitPending()
 	r := w.in.Read(w.context, t.world, t.Key, t.Addr+off, dst)
 	t.reads++
 	w.pending = append(w.pending, pending{r: r, target: rank, read: true, tally: tally.more()})
@@ -246,7 +242,9 @@ func (w *Window) post(say int32, o *Op, f *front, src *dtype.Cursor, n int, dst 
 			if err := w.in.Trouble(w.context, t.world); err != nil {
 				return err
 			}
-			w.in.Progress()
+			if w.abandonLost(); w.flying >= fetchMost {
+				w.in.Progress()
+			}
 		}
 		w.listen(o.Target, t)
 		i, r := w.record()
@@ -257,7 +255,7 @@ func (w *Window) post(say int32, o *Op, f *front, src *dtype.Cursor, n int, dst 
 	}
 	if err := w.send(o.Target, &a); err != nil {
 		w.abandon(o.Target, err)
-		return err
+		return t.take()
 	}
 	if src != nil {
 		src.Seek(src.Pos() + n)

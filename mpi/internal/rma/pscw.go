@@ -30,21 +30,36 @@ func (w *Window) Start(targets []int32, free bool) error {
 		return err
 	}
 	w.started = append(w.started[:0], targets...)
+	var first error
 	for _, rank := range targets {
 		t := w.target(rank)
 		t.begun = true
 		if free {
 			continue
 		}
-		for t.posts == 0 {
-			if err := w.in.Trouble(w.context, t.world); err != nil {
-				w.stop()
-				return err
-			}
-			w.in.Progress()
+		err := w.awaitPost(t)
+		if first == nil {
+			first = err
 		}
-		t.posts--
 	}
+	if first != nil {
+		for _, rank := range targets { // those that are there wait for it
+			_ = w.word(rank, sayComplete, 0)
+		}
+		w.stop()
+	}
+	return first
+}
+
+// awaitPost waits until a target has posted.
+func (w *Window) awaitPost(t *target) error {
+	for t.posts == 0 {
+		if err := w.in.Trouble(w.context, t.world); err != nil {
+			return err
+		}
+		w.in.Progress()
+	}
+	t.posts--
 	return nil
 }
 
@@ -66,17 +81,10 @@ func (w *Window) Complete() error {
 	for _, rank := range w.started {
 		t := w.target(rank)
 		err := w.await(rank, t, gets)
-		if err == nil {
-			t.dirty = false // the word covers all before it
-			err = w.word(rank, sayComplete, 0)
-		}
-		if err != nil && first == nil {
-			first = err
-		}
+		t.dirty = false // the word covers all before it, and the target waits for it, whatever became of them
+		first = join(first, join(err, w.word(rank, sayComplete, 0)))
 	}
-	if err := w.settleAll(); first == nil {
-		first = err
-	}
+	first = join(first, w.settleAll())
 	w.stop()
 	return first
 }

@@ -101,14 +101,15 @@ func (w *Window) ask(rank, what int32, m Mode, free bool) error {
 
 // locked waits for a lock.
 func (w *Window) locked(rank int32) error {
-	for t := w.target(rank); t.asked; {
+	t := w.target(rank)
+	for t.asked {
 		if err := w.in.Trouble(w.context, t.world); err != nil {
 			w.abandon(rank, err)
-			return err
+			return t.take()
 		}
 		w.in.Progress()
 	}
-	return nil
+	return w.in.Trouble(w.context, t.world) // or another goroutine has abandoned it
 }
 
 // close ends the epoch of a lock.
@@ -137,6 +138,7 @@ func (w *Window) LockAll(free bool) error {
 	first := len(w.targets)
 	for i := range w.targets {
 		if err := w.locked(int32(i)); err != nil && w.over() {
+			w.access = none
 			return err
 		}
 		if w.targets[i].refused {
@@ -153,6 +155,7 @@ func (w *Window) LockAll(free bool) error {
 			w.abandon(int32(i), err)
 		}
 		if err != nil && w.over() {
+			w.access = none
 			return err
 		}
 	}
@@ -167,10 +170,7 @@ func (w *Window) Unlock(rank int32) error {
 	if w.access != some || w.target(rank).held == Unlocked {
 		return wrong(rank, "rank %d is not locked: this is %s", rank, where[w.access])
 	}
-	err := w.unlock(rank)
-	if err == nil {
-		err = w.settle(rank)
-	}
+	err := join(w.unlock(rank), w.settle(rank))
 	w.close(rank)
 	return err
 }
@@ -179,11 +179,9 @@ func (w *Window) Unlock(rank int32) error {
 // were some. What is to be read is read before.
 func (w *Window) unlock(rank int32) error {
 	t := w.target(rank)
-	if err := w.await(rank, t, gets); err != nil {
-		return err
-	}
+	before := w.await(rank, t, gets) // whatever became of operations, the lock is given back
 	if t.free {
-		return w.ping(rank, t)
+		return join(before, w.ping(rank, t))
 	}
 	told := uint32(0)
 	if t.dirty {
@@ -193,9 +191,9 @@ func (w *Window) unlock(rank int32) error {
 	}
 	if err := w.word(rank, sayUnlock, told); err != nil {
 		w.abandon(rank, err)
-		return err
+		return join(before, t.take())
 	}
-	return nil
+	return before
 }
 
 // UnlockAll ends the epoch of LockAll.
@@ -227,7 +225,7 @@ func (w *flow) ping(rank int32, t *target) error {
 	t.acks++
 	if err := w.word(rank, sayFlush, 0); err != nil {
 		w.abandon(rank, err)
-		return err
+		return t.take()
 	}
 	return nil
 }
@@ -242,22 +240,43 @@ func (w *flow) Flush(rank int32) error {
 
 // FlushAll is Flush of all targets.
 func (w *flow) FlushAll() error {
+	w.sweeps++
 	var all error
-	for _, rank := range w.touched {
+	for i := 0; i < len(w.touched); i++ { // other goroutines may add to it meanwhile
+		rank := w.touched[i]
 		all = join(all, w.ping(rank, w.target(rank)))
 	}
-	return join(all, w.settleAll())
+	all = join(all, w.settleAll())
+	w.sweeps--
+	w.sweep()
+	return all
 }
 
 // settleAll is settle of all targets that something was sent to.
 func (w *flow) settleAll() (all error) {
-	for len(w.touched) > 0 { // other goroutines may add to it meanwhile
-		rank := w.touched[len(w.touched)-1]
-		w.touched = w.touched[:len(w.touched)-1]
-		w.target(rank).listed = false
-		all = join(all, w.settle(rank))
+	w.sweeps++
+	for i := 0; i < len(w.touched); i++ {
+		all = join(all, w.settle(w.touched[i]))
 	}
+	w.sweeps--
+	w.sweep()
 	return all
+}
+
+// sweep takes the targets out of touched with which nothing is under way, if nobody goes over
+// them.
+func (w *flow) sweep() {
+	if w.sweeps > 0 {
+		return
+	}
+	kept := w.touched[:0]
+	for _, rank := range w.touched {
+		t := w.target(rank)
+		if t.listed = t.dirty || t.left(whole); t.listed {
+			kept = append(kept, rank)
+		}
+	}
+	w.touched = kept
 }
 
 // join is errors.Join where there mostly are none.
@@ -276,9 +295,12 @@ func (w *flow) FlushLocal(rank int32) error { return w.await(rank, w.target(rank
 
 // FlushLocalAll is FlushLocal of all targets.
 func (w *flow) FlushLocalAll() (all error) {
-	for _, rank := range w.touched {
-		all = join(all, w.FlushLocal(rank))
+	w.sweeps++
+	for i := 0; i < len(w.touched); i++ {
+		all = join(all, w.FlushLocal(w.touched[i]))
 	}
+	w.sweeps--
+	w.sweep()
 	return all
 }
 
@@ -301,22 +323,17 @@ func (t *target) left(e extent) bool {
 
 // await waits for what is under way to a target.
 func (w *flow) await(rank int32, t *target, e extent) error {
-	var trouble error
 	for t.left(e) {
 		if w.reap(); !t.left(e) {
 			break
 		}
 		if err := w.in.Trouble(w.context, t.world); err != nil && (t.fetches > 0 || t.acks > 0) {
-			trouble = err // Writes and Reads end by themselves
-			w.abandon(rank, err)
+			w.abandon(rank, err) // Writes and Reads end by themselves
 			continue
 		}
 		w.in.Progress()
 	}
-	if trouble == nil {
-		trouble, t.err = t.err, nil
-	}
-	return trouble
+	return t.take()
 }
 
 // Ended reports whether an operation has come to its end; if not, the caller makes

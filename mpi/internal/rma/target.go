@@ -97,8 +97,12 @@ func (w *Window) serve(rank, what int32, id uint32, body []byte) bool {
 	default:
 		ok = len(data) == n
 	}
-	if !ok || fetches && n > int(w.targets[rank].chunk) {
+	if !ok {
 		return false
+	}
+	if fetches && n > int(w.targets[rank].chunk) { // no answer can be as long
+		w.tell(rank, sayRefused, id)
+		return true
 	}
 	c := combination{w: w, what: what}
 	if what == sayAccumulate || what == sayFetch {

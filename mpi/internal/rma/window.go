@@ -77,6 +77,7 @@ type flow struct {
 
 	busy    bool    // operations were started since the last fence
 	touched []int32 // ranks with operations since the last flush of all
+	sweeps  int     // goroutines that go over touched: it only grows meanwhile
 	pending []pending
 	fetches []fetch
 	idle    int32 // first free one, or -1
@@ -311,6 +312,7 @@ var errOwn = errors.New("rma: a rank refuses a message of its own")
 
 // word sends a message without a body, behind what is gathered for the rank or with it.
 func (w *flow) word(rank, what int32, id uint32) error {
+	w.awaitGather()
 	if w.gather.f.n > 0 && w.gather.target == rank {
 		if what == sayFlush || what == sayUnlock || what == sayComplete {
 			return w.sendGathered(what, id)
@@ -359,9 +361,24 @@ func (w *flow) fetched(i int32, err error) {
 	w.flying--
 }
 
-// abandon forgets what is to come from a target that will send nothing any more.
+// note keeps an error until somebody waits for the target.
+func (t *target) note(err error) {
+	if t.err == nil {
+		t.err = err
+	}
+}
+
+// take returns the error that was kept.
+func (t *target) take() error {
+	err := t.err
+	t.err = nil
+	return err
+}
+
+// abandon forgets what is to come from a target that will send nothing any more, and notes why.
 func (w *flow) abandon(rank int32, err error) {
 	t := w.target(rank)
+	t.note(err)
 	if w.gather.target == rank {
 		w.gather.f.n, w.gather.data = 0, w.gather.data[:0]
 	}
@@ -371,6 +388,27 @@ func (w *flow) abandon(rank int32, err error) {
 		}
 	}
 	t.acks, t.asked, t.dirty = 0, false, false
+}
+
+// awaitPending waits until another Write or Read may be under way.
+func (w *flow) awaitPending() {
+	for len(w.pending) >= fetchMost {
+		if w.reap(); len(w.pending) < fetchMost {
+			return
+		}
+		w.in.Progress()
+	}
+}
+
+// abandonLost abandons the ranks from which answers are to come, and none will.
+func (w *flow) abandonLost() {
+	for i := range w.fetches {
+		if f := &w.fetches[i]; f.busy {
+			if err := w.in.Trouble(w.context, w.target(f.target).world); err != nil {
+				w.abandon(f.target, err)
+			}
+		}
+	}
 }
 
 // reap takes the results of Writes and Reads that are done.
@@ -388,8 +426,8 @@ func (w *flow) reap() {
 		} else {
 			t.writes--
 		}
-		if p.tally.end(err); p.tally == nil && err != nil && t.err == nil {
-			t.err = err
+		if p.tally.end(err); p.tally == nil && err != nil {
+			t.note(err)
 		}
 	}
 	clear(w.pending[len(left):])
