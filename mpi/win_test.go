@@ -223,6 +223,31 @@ func TestWin_dynamic(t *testing.T) {
 	})
 }
 
+// An operation on memory that is not there fails at the end of its epoch, and the epoch ends for
+// all the same: nobody waits for a lock that was not given back, or for a Complete.
+func TestWin_refusedInEpoch(t *testing.T) {
+	simulate(t, sim.Config{}, 2, func(p *mpi.Proc) error {
+		c := p.World()
+		w, err := c.WinCreateDynamic(nil)
+		if err != nil {
+			return err
+		}
+		group, other := c.Group(), 1-c.Rank()
+		peer, err := group.Incl(other)
+		if err != nil {
+			return err
+		}
+		for range 2 { // the second time the lock was given back
+			err = errors.Join(err,
+				w.Lock(mpi.LockExclusive, other, 0), mpi.Get(w, []int32{5, 6}, other, 8), wantClass(w.Unlock(other), mpi.ErrRMARange),
+				w.LockAll(0), mpi.Put(w, []int32{5, 6}, other, 8), wantClass(w.UnlockAll(), mpi.ErrRMARange),
+				w.Post(peer, 0), w.Start(peer, 0), mpi.Get(w, []int32{5, 6}, other, 8), wantClass(w.Complete(), mpi.ErrRMARange), w.Wait(),
+			)
+		}
+		return errors.Join(err, c.Barrier(), w.Free())
+	})
+}
+
 // Windows leave nothing behind when they are freed: neither contexts nor keys nor memory.
 func TestWin_freeManyTimes(t *testing.T) {
 	many := 3000 // more than there are contexts
