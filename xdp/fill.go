@@ -29,9 +29,9 @@ func (r *fillRing) push(chunk mem.Addr) {
 
 // put writes a chunk into the first entry from at on that nobody has written,
 // and returns the position behind it. All between what the kernel sees and that
-// is written then. It gives up, and the chunk is lost, in a ring that somebody has torn
-// up: there is room for all chunks, so that the search ends within a lap or two.
-func (r *fillRing) put(at uint32, chunk mem.Addr) (next uint32) {
+// is written then. false: it gives up, and the chunk is lost, in a ring that somebody has torn
+// up. There is room for all chunks, so that the search ends within a lap or two.
+func (r *fillRing) put(at uint32, chunk mem.Addr) (next uint32, ok bool) {
 	for range putLaps * len(r.addrs) {
 		entry := (*uint64)(&r.addrs[at&r.mask])
 		old := atomic.LoadUint64(entry)
@@ -41,10 +41,10 @@ func (r *fillRing) put(at uint32, chunk mem.Addr) (next uint32) {
 		case mem.Addr(old)&lapMask == r.lap(at):
 			at++
 		case atomic.CompareAndSwapUint64(entry, old, uint64(chunk|r.lap(at))):
-			return at + 1
+			return at + 1, true
 		}
 	}
-	return at
+	return at, false
 }
 
 // putLaps is more often than put goes around a ring while others write it, too.

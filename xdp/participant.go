@@ -38,19 +38,33 @@ func newParticipant(g *slotTable, r livenessFile, number int, completion *comple
 
 // give gives frames to the kernel to receive into, held until then by held, and
 // returns on which queue. A frame is not held any more before others can see it,
-// for then the kernel may give it to them.
-func (m *participant) give(frames []mem.Addr, held []uint64) (queue int) {
+// for then the kernel may give it to them. false: the ring takes no more, for somebody has torn
+// it up.
+func (m *participant) give(frames []mem.Addr, held []uint64) (queue int, ok bool) {
 	queue = m.emptiest()
 	fill := m.fills[queue]
 	at := atomic.LoadUint32(fill.shared)
 	for _, f := range frames {
 		m.slotTable.unmark(held, f)
 		m.slotTable.pause(unmarked)
-		at = fill.put(at, f)
+		at, ok = fill.put(at, f)
 		m.slotTable.pause(put)
+		if !ok {
+			break // each further try takes as long
+		}
 	}
 	fill.show(at)
-	return queue
+	return queue, ok
+}
+
+// giveAll is give by and by, so that the frames are spread over the queues. It ends where a ring
+// takes no more.
+func (m *participant) giveAll(frames []mem.Addr, held []uint64) {
+	for ok := true; ok && len(frames) > 0; {
+		n := min(len(frames), slab)
+		_, ok = m.give(frames[:n], held)
+		frames = frames[n:]
+	}
 }
 
 // emptiest returns the queue with the least to receive into: any frame may go to

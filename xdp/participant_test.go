@@ -66,7 +66,7 @@ func newSharing(t *testing.T, start uint32, slots, txDepth, rxDepth, frames int)
 	}
 	end := start
 	for i := range frames {
-		end = s.fill.put(end, s.slotTable.frame(i))
+		end, _ = s.fill.put(end, s.slotTable.frame(i))
 	}
 	s.fill.show(end)
 	return s

@@ -282,7 +282,7 @@ func (q *Queue) makeShared(r livenessFile) error {
 func (q *Queue) giveAll(queue int) {
 	fill, end := q.participant.fills[queue], uint32(0)
 	for i := queue; i < q.config.Frames; i += q.config.Queues {
-		end = fill.put(end, q.participant.slotTable.frame(i))
+		end, _ = fill.put(end, q.participant.slotTable.frame(i))
 	}
 	fill.show(end)
 }
@@ -423,12 +423,7 @@ func (q *Queue) takeBack(slot int, sockets []*socket) error {
 		}
 		g.markReceived(&s.rings.rx, g.held[slot])
 	}
-	held := g.heldBy(slot)
-	for len(held) > 0 { // by and by, so that they are spread
-		n := min(len(held), slab)
-		q.participant.give(held[:n], g.held[slot])
-		held = held[n:]
-	}
+	q.participant.giveAll(g.heldBy(slot), g.held[slot])
 	return nil
 }
 

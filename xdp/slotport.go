@@ -156,7 +156,7 @@ const lookAt = 8
 // giveBack gives received frames back to all.
 func (p *Port) giveBack() {
 	m := p.participant
-	queue := m.give(p.borrowed.Returned(), m.held)
+	queue, _ := m.give(p.borrowed.Returned(), m.held)
 	p.borrowed.TakeReturned()
 	if p.caps.ZeroCopy && m.fills[queue].needWakeup() {
 		p.refill(m.fds[queue])

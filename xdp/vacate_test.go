@@ -34,11 +34,24 @@ func newHostile(t *testing.T) *hostile {
 func (h *hostile) vacate(slot int) {
 	g := h.owner.slotTable
 	g.markReceived(&h.rx, g.held[slot])
-	held := g.heldBy(slot)
-	for len(held) > 0 {
-		n := min(len(held), slab)
-		h.owner.give(held[:n], g.held[slot])
-		held = held[n:]
+	h.owner.giveAll(g.heldBy(slot), g.held[slot])
+}
+
+// A ring of which every entry looks as if it were written already takes root's agent one try to
+// see through, and not one for each frame that a rank says it holds.
+func TestVacate_tornRing(t *testing.T) {
+	h := newHostile(t)
+	g, fill := h.slotTable, h.owner.fills[0]
+	for i := range uint32(len(fill.addrs)) {
+		at := *fill.shared + i
+		fill.addrs[at&fill.mask] = fill.lap(at)
+	}
+	for i := range g.held[0] {
+		g.held[0][i] = ^uint64(0)
+	}
+	h.vacate(0)
+	if left := len(g.heldBy(0)); left != g.frames-1 {
+		t.Errorf("%d frames of %d are held still: want all but the one that was tried", left, g.frames)
 	}
 }
 
