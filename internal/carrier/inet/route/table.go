@@ -165,6 +165,7 @@ func (t *Table) probe(dst netip.Addr) (full bool) {
 	_ = unix.SetsockoptInt(t.prober, unix.IPPROTO_IP, unix.IP_RECVERR, 1)
 	err := unix.Sendto(t.prober, nil, 0, &unix.SockaddrInet4{Port: discard, Addr: dst.As4()})
 	_ = unix.SetsockoptInt(t.prober, unix.IPPROTO_IP, unix.IP_RECVERR, 0) // what else would come stays away
+	_, _ = unix.GetsockoptInt(t.prober, unix.SOL_SOCKET, unix.SO_ERROR)   // what came already would fail the next probe
 	return errors.Is(err, unix.ENOBUFS)
 }
 

@@ -119,6 +119,18 @@ func TestResolve_neighbour(t *testing.T) {
 	}
 }
 
+// What a host answers to the question for its address, that nobody is at the discard port, does
+// not keep the next host from being asked.
+func TestResolve_oneAfterTheOther(t *testing.T) {
+	b := openOn(t, Config{Tries: 1}, testbed.Config{Hosts: 4})
+	for i := 2; i <= 4; i++ {
+		dst := netip.AddrFrom4([4]byte{10, 87, 0, byte(i)})
+		if _, err := b.Resolve(dst); err != nil {
+			t.Errorf("host %d: %v", i, err)
+		}
+	}
+}
+
 func TestResolve_gateway(t *testing.T) {
 	b := open(t, Config{})
 	b.ip(b.a, "route", "add", "10.99.0.0/16", "via", b.b.Addr.String(), "mtu", "1400")
