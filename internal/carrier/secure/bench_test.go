@@ -31,11 +31,12 @@ func BenchmarkDatagram(b *testing.B) {
 					b.Fatal(err)
 				}
 				tx, rx := fabric.NewBatch(1, fabric.MaxBufs), fabric.NewBatch(1, fabric.MaxBufs)
+				headroom := mem.Addr(from.Caps().Headroom)
 				b.ReportAllocs()
 				b.SetBytes(int64(size))
 				for b.Loop() {
 					p := fabric.Packet{Len: int32(size), To: path}
-					at := mem.Addr(from.Caps().Headroom)
+					at := headroom
 					for left := size; left > 0; at = 0 {
 						f, _ := from.Frame()
 						n := min(left, mem.FrameSize-int(at))
