@@ -26,10 +26,12 @@ func (e *End) device() device.Spec {
 		Poller: progress.PollerConfig{Spin: 24 * time.Hour},
 		Key:    e.Pair.Key(), Secret: e.Pair.secret, Arena: frameArena + 2*slices.Max(e.Spec.Sizes),
 		Capture: e.Capture, BusyPoll: e.Spec.BusyPoll,
-		RC: e.Spec.connects() && e.Spec.Fabric != "tcp",
+		RC: (e.Spec.rc() || e.Spec.connects() && !e.Spec.onXDP()) && e.Spec.Fabric != "tcp",
 	}
 	spec.Bulk, _ = device.ParseBulk(e.Spec.BulkWay) // Check has read it
-
+	if e.Spec.Transport == "hybrid" && e.Spec.onXDP() {
+		spec.Bulk = device.BulkTCP
+	}
 	if e.Spec.Loss > 0 { // without, nothing stands between the carrier and the protocol
 		spec.Faults = fault.Config{Loss: e.Spec.Loss, Seed: spec.Key + uint64(e.Pair.Rank())}
 	}

@@ -120,7 +120,10 @@ func open(job boot.Job, spec device.Spec, cfg Config) (_ *verbs.Context, err err
 	if spec.Secret, err = secretOf(job, cfg); err != nil {
 		return nil, err
 	}
-	spec.RC = t == RC || t == Hybrid
+	onXDP := strings.HasPrefix(spec.Fabric, "xdp")
+	if spec.RC = t == RC || t == Hybrid && !onXDP; t == Hybrid && onXDP {
+		spec.Bulk = device.BulkTCP
+	}
 	if t == RC && (spec.Fabric == "" || spec.Fabric == "udp") {
 		spec.Fabric = "tcp" // nobody needs the datagrams
 	}
@@ -130,7 +133,7 @@ func open(job boot.Job, spec device.Spec, cfg Config) (_ *verbs.Context, err err
 	if t != RD && device.SeveralDevices(spec.Device) != nil {
 		return nil, fail(ErrArg, "Init", "several devices (%s) are for transport rd: name one in %s, or do not use transport %v", spec.Device, config.EnvDevice, t)
 	}
-	if strings.HasPrefix(spec.Fabric, "xdp") {
+	if onXDP {
 		_, local := job.Host()
 		spec.Port = device.BasePort + uint16(local)
 		if spec.RC { // each rank of a host has its share

@@ -23,9 +23,9 @@ var overTransports = []struct {
 	{"rc", mpi.Config{Transport: mpi.RC}},
 	{"rcFewBuffers", mpi.Config{Transport: mpi.RC, Receives: 4, Sends: 2, EagerMax: 2000}},
 	{"hybridSoon", mpi.Config{Transport: mpi.Hybrid, PromoteMessages: 1}},
-	{"hybrid", mpi.Config{Transport: mpi.Hybrid, PromoteMessages: 100}},
+	{"hybrid", mpi.Config{Transport: mpi.Hybrid, PromoteMessages: 20}},
 	{"hybridBytes", mpi.Config{Transport: mpi.Hybrid, PromoteBytes: 1 << 20, Receives: 4, Sends: 2}},
-	{"hybridOne", mpi.Config{Transport: mpi.Hybrid, PromoteMessages: 50, Connections: 1}},
+	{"hybridOne", mpi.Config{Transport: mpi.Hybrid, PromoteMessages: 5, Connections: 1}},
 }
 
 // runWith runs body on n ranks over the kernel's sockets on loopback.

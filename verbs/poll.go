@@ -16,7 +16,7 @@ func (c *Context) Poll(now Time, _ int) int {
 	if c.ep != nil {
 		work += c.pollDatagrams(now)
 	}
-	if c.cfg.Streams != nil {
+	if c.cfg.Streams != nil && (!c.streams.rarely.on || c.streams.due(now, c.cm.deadline)) {
 		work += c.pollStreams(now)
 	}
 	return work

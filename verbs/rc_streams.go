@@ -27,10 +27,44 @@ type streams struct {
 	deadline    mono.Time
 	step        uint32
 	transmitted bool // something was sent since the last step: the rest waits for the next
+	rarely      streamLooks
 
 	in    []byte   // what is being received
 	out   batch    // what is being sent
 	spare [][]byte // buffers for parts of FPDUs
+}
+
+// streamLooks says when streams are looked at that stand beside datagrams and carry
+// little: a look is a system call, which those who wait for a datagram should not pay.
+type streamLooks struct {
+	on       bool      // else they are looked at in every step
+	expected int       // what is to come over them, or to be taken by them
+	last     mono.Time // look
+	skipped  bool      // there were steps since
+}
+
+// lookAfter is how long streams are not looked at, at most, while steps are made.
+const lookAfter = 20 * mono.Microsecond
+
+// ExpectStreams tells that n more things than before are to come over connections, or are
+// to be taken by them; n may be negative, or 0. From the first call on streams are looked
+// at in each step only while there are any, for whose connections stand beside datagrams
+// that are in a hurry. Otherwise they are looked at every 20 us.
+func (c *Context) ExpectStreams(n int) {
+	l := &c.streams.rarely
+	l.on = true
+	l.expected += n
+}
+
+// due reports whether streams are to be looked at in this step; at cm the connection manager
+// wants that.
+func (s *streams) due(now, cm mono.Time) bool {
+	l := &s.rarely
+	if l.skipped = l.expected == 0 && len(s.again)+len(s.sending)+len(s.lines) == 0 && now < min(s.deadline, cm, l.last.Add(lookAfter)); l.skipped {
+		return false
+	}
+	l.last = now
+	return true
 }
 
 // inLen is how many bytes are received at a time: several of the longest FPDU,
@@ -100,7 +134,11 @@ func (c *Context) streamDeadline() mono.Time {
 	if len(s.again)+len(s.sending) > 0 || s.canServe() {
 		return 0
 	}
-	return min(s.deadline, c.cm.deadline, c.cfg.Streams.Deadline())
+	at := min(s.deadline, c.cm.deadline, c.cfg.Streams.Deadline())
+	if s.rarely.skipped { // what has come meanwhile wakes nobody again
+		at = min(at, s.rarely.last.Add(lookAfter))
+	}
+	return at
 }
 
 // expire calls the connections whose time has come, and returns how many.

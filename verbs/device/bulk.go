@@ -24,9 +24,12 @@ const (
 	// BulkKernel sends it by a UDP socket of the kernel beside AF_XDP, which takes
 	// 64 KiB in one piece. Its port is that of the endpoint plus dgram.BulkPort.
 	BulkKernel Bulk = "kernel"
+	// BulkTCP opens TCP of the kernel beside AF_XDP, as Context.Streams: MPI has large
+	// data go by RDMA Writes over it where it finds that faster.
+	BulkTCP Bulk = "tcp"
 )
 
-// ParseBulk reads a way for large data: auto, frames or kernel.
+// ParseBulk reads a way for large data: auto, frames, kernel or tcp.
 func ParseBulk(s string) (Bulk, error) {
 	switch config.Bulk.Index(s) {
 	case -1:
@@ -53,6 +56,16 @@ func (o *opening) openBulk(s *Spec, first fabric.Datagram, port fabric.Port) err
 	local, most := first.Local(), first.Caps().MaxPayload
 	auto := s.Bulk == BulkAuto
 	switch {
+	case s.Bulk == BulkTCP && s.Capture != "":
+		return fmt.Errorf("device: of what goes through AF_XDP only frames can be captured, and large data would go by TCP of the kernel: leave Capture away, or Bulk %q", s.Bulk)
+	case s.Bulk == BulkTCP && s.RC:
+		return fmt.Errorf("device: Bulk %q and RC, which is TCP in user space, do not go together: choose one", s.Bulk)
+	case s.Bulk == BulkTCP:
+		streams, err := openTCP(s, first.Arena())
+		if err == nil {
+			o.streams = streams
+		}
+		return err
 	case s.Bulk == BulkFrames || auto && (s.Capture != "" || port.Caps().ZeroCopy || most >= bulkMTU):
 		return nil
 	case s.Capture != "":

@@ -43,7 +43,7 @@ func (s *Spec) devices() ([]string, error) {
 	}{
 		{s.Fabric != "udp" && s.Fabric != "xdp" && s.Fabric != "xdp:generic" && s.Fabric != "xdp:driver", fmt.Sprintf("fabric %q uses one: use udp or xdp", s.Fabric)},
 		{s.RC, "a connection (RC) stays on one: use reliable datagrams (RD), or name one"},
-		{s.Bulk == BulkKernel, "large data goes in frames there: leave Bulk away, or name one"},
+		{s.Bulk == BulkKernel || s.Bulk == BulkTCP, "large data goes in frames there: leave Bulk away, or name one"},
 		{s.Capture != "", "only one can be captured: leave Capture away, or name one"},
 	} {
 		if c.bad {

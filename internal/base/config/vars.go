@@ -67,7 +67,7 @@ var Transports = Words{
 var Rendezvous = Words{{"auto", "write"}, {"write", "by the sender into the memory of the receiver"}, {"read", "by the receiver; not over ud"}}
 
 // Bulk are the ways for large data.
-var Bulk = Words{{"auto", "what is better as a rule"}, {"frames", "of AF_XDP"}, {"kernel", "a UDP socket beside it, 64 KiB at a time"}}
+var Bulk = Words{{"auto", "what is better as a rule"}, {"frames", "of AF_XDP"}, {"kernel", "a UDP socket beside it, 64 KiB at a time"}, {"tcp", "TCP of the kernel beside it, for RDMA Writes of MPI"}}
 
 // Threads are the levels of MPI_Init_thread.
 var Threads = Words{{Name: "single"}, {Name: "funneled"}, {Name: "serialized"}, {Name: "multiple"}}

@@ -172,7 +172,7 @@ func (s *startOrder) openQueueSet(each []xdp.QueueConfig, transport string) (*qu
 	for _, c := range each {
 		lc := xdp.QueueSetConfig{
 			Device: c.Device, Slots: c.Slots, Steer: c.Steer, PeerSlots: s.Steered.Slots, Hops: s.Steered.Hops, Mode: c.Mode, Part: c.Part, BusyPoll: c.BusyPoll,
-			NeedTCP: transport == "rc" || transport == "hybrid", Keep: keep,
+			NeedTCP: transport == "rc", Keep: keep,
 		}
 		lc.Steer.TCPBase, lc.Steer.TCPPorts = xdp.TCPBlock(lc.PeerSlots)
 		own = append(own, lc)

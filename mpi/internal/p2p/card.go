@@ -123,11 +123,10 @@ func (ep *Endpoint) meet(i int, c *card) error {
 		return fmt.Errorf("it uses transport %v, and this rank %v: start all ranks with the same one", c.transport, ep.cfg.Transport)
 	}
 	if ep.net.conn != nil {
-		if !c.rc.IsValid() {
+		if !c.rc.IsValid() && !ep.net.conn.beside {
 			return errors.New("it has not told where it listens")
 		}
-		ep.net.conn.listeners[i] = c.rc
-		p.watched = ep.cfg.Transport == Hybrid
+		ep.net.conn.listeners[i] = c.rc // not valid: datagrams only
 	}
 	if ep.net.qp != nil {
 		if err := ep.net.meet(p, c); err != nil {

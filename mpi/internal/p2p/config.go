@@ -42,11 +42,11 @@ type Config struct {
 	Threads bool
 	// Key is the job key, which RC and Hybrid check when peers connect.
 	Key uint64
-	// PromoteMessages and PromoteBytes are how much Hybrid sends to a peer in
-	// datagrams before it connects, messages of our own included: whichever comes
-	// first. Defaults: 1000 and 4 MiB.
+	// PromoteMessages and PromoteBytes are how much of long messages RD and Hybrid send to
+	// a peer in datagrams before they connect: whichever comes first. Defaults: 1000 and
+	// 4 MiB.
 	PromoteMessages, PromoteBytes int
-	// Connections is to how many peers Hybrid connects at most; default 64.
+	// Connections is to how many peers RD and Hybrid connect at most; default 64.
 	Connections int
 	// Aborted is asked several times a second. When it returns an error,
 	// everything under way fails with it. Default: never.
@@ -56,6 +56,7 @@ type Config struct {
 	Deaths func(known int) []int
 
 	tunesIdle bool // how long messages in pieces are is found out
+	tunesLink bool // which way large data goes is found out
 }
 
 // Limits of eager messages in bytes.
@@ -91,6 +92,7 @@ func (c *Config) fill() error {
 // fillEager fills in the limits of eager messages.
 func (c *Config) fillEager() {
 	idle, near, least := eagerIdle, eagerMax, max(c.EagerMax, 0)
+	c.tunesLink = c.Calibrate
 	c.tunesIdle = c.Calibrate && c.EagerMax == 0 && c.EagerIdle == 0
 	c.Calibrate = c.Calibrate && c.EagerMax == 0 && c.EagerNear == 0
 	if c.EagerMax != 0 {

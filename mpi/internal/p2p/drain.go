@@ -24,6 +24,9 @@ func (ep *Endpoint) Drain() {
 	ep.Enter()
 	defer ep.Leave()
 	ep.failures.closing = true
+	if c := ep.net.conn; c != nil && c.beside {
+		c.severAll()
+	}
 	for ep.net.conn != nil && ep.net.conn.unsettled() {
 		ep.stepUntil(mono.Never)
 	}
@@ -61,7 +64,7 @@ func (ep *Endpoint) undrained() (waiting bool, until mono.Time) {
 		}
 		p := &ep.peers[r.peer]
 		switch end := p.saidBye.Add(byeGrace); {
-		case p.err != nil && p.link == nil: // it is lost, and acknowledges nothing
+		case p.err != nil && (p.link == nil || ep.net.conn.beside): // it is lost, and acknowledges nothing
 		case p.link != nil && p.link.state != over: // it waits for our bye
 			waiting = true
 		case now < end:

@@ -19,7 +19,7 @@ type Stats struct {
 	Malformed         uint64 // messages that our code did not send
 	Stale             uint64 // answers to requests that had failed, and messages of lost peers
 	Connections       uint64 // that came about
-	Promoted          uint64 // peers that Hybrid has gone over to a connection with
+	Linked            uint64 // large messages whose data went over a connection beside datagrams
 	Strangers         uint64 // connections that somebody wanted who is not of this job
 }
 

@@ -199,7 +199,7 @@ func (fs *failures) leave(p *peer) {
 // other one waiting.
 func (fs *failures) overtaken(r *Request) error {
 	switch r.state {
-	case sendData, sendCTS, sendRead, sendWrite, sendActive, sendNotice, waitFIN, waitAck, waitRest, waitTurn, waitRead, lingering:
+	case sendData, sendCTS, sendRead, sendWrite, sendActive, sendNotice, waitFIN, waitAck, waitPlaced, waitRest, waitTurn, waitRead, lingering:
 		return nil
 	case sendEager:
 		if r.written > 0 {
@@ -219,7 +219,7 @@ func (fs *failures) failRequests(why func(*Request) error) {
 	ep.pulls.queue.fail(why)
 	for _, r := range ep.requests.all {
 		switch r.state {
-		case posted, waitCTS, waitFIN, waitAck, waitRest, waitRead, lingering:
+		case posted, waitCTS, waitFIN, waitAck, waitPlaced, waitRest, waitRead, lingering:
 		default:
 			continue // it was in a queue, or is none, or has ended
 		}

@@ -1,24 +1,44 @@
 package p2p
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/xwarp/xwarp/internal/base/config"
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// Hybrid begins with datagrams, which need no connection, and promotes those
-// peers to a connection that much is sent to. Each direction switches by itself:
-// the sender stops, sends a mark behind all that went out in datagrams, and goes
-// on over the connection when the mark is acknowledged. All that came before it
-// was delivered then, and since both queue pairs complete to one queue, it comes
-// out of it first.
+// Connections beside datagrams, for large data. Everything begins in datagrams, and all
+// that is short stays there. Where a device copies each frame, the kernel's TCP, which
+// takes 64 KiB in one piece, is faster for what is long: when a peer was sent enough of
+// that, a connection is made, and the Writes of a rendezvous and the FIN behind them may go
+// over it, straight into the posted receive. Which way is faster is found out
+// (link_tune.go).
+//
+//	RTS, CTS          in datagrams
+//	Write, FIN ->     over the connection
+//	<- FIN            in a datagram: the peer has it
+//
+// That the stream has taken bytes does not mean that they arrive. So a send keeps its
+// memory until the peer has said that it has everything. When a connection breaks, each end
+// lets go of it, so that nothing of it is placed or counts any more, and says so: cut, in a
+// datagram, which comes behind all words about what has arrived. Who receives that knows
+// that the peer has not got what it has not acknowledged, and never will; it goes again, in
+// datagrams. There is no second connection then, for one that breaks while datagrams pass
+// was cut by something between, and would be again.
 
 // Defaults of Config.
 const (
 	promoteMessages = config.DefaultPromote
 	promoteBytes    = 4 << 20
 	connections     = 64
+)
+
+// Words that arrive over connections are FINs.
+const (
+	wordsIn   = 64 // receive buffers for them
+	linkedFIN = headerLen + 4
 )
 
 func (c *Config) fillHybrid() error {
@@ -37,39 +57,230 @@ func (c *Config) fillHybrid() error {
 	return nil
 }
 
-// count notes what is sent to a peer in datagrams, and promotes it when that is
-// enough.
-func (c *connector) count(p *peer, wr *verbs.SendWR) {
+// createBeside makes what connections beside datagrams need.
+func (nw *network) createBeside(ep *Endpoint) error {
+	srq, err := nw.pd.CreateSRQ(verbs.SRQInit{MaxWR: wordsIn})
+	if err != nil {
+		return err
+	}
+	if err = nw.carve(&nw.words, wordsIn, linkedFIN, "word", verbs.LocalWrite); err == nil {
+		nw.conn, err = openConnector(ep, nw.ctx, srq, true)
+	}
+	if nw.conn == nil {
+		return errors.Join(err, srq.Destroy())
+	}
+	if err != nil {
+		return err
+	}
+	for i := range int32(wordsIn) {
+		if err := nw.conn.postWord(i); err != nil {
+			return err
+		}
+	}
+	nw.ctx.ExpectStreams(0)
+	return nil
+}
+
+// postWord posts a receive for a word.
+func (c *connector) postWord(slot int32) error {
+	words := &c.ep.net.words
+	wr := verbs.RecvWR{WRID: wrWordIn | uint64(slot), NumSGE: 1}
+	wr.SGL[0] = verbs.SGE{Addr: words.addr(slot), Length: uint32(words.stride), LKey: words.mr.LKey()}
+	return c.srq.PostRecv(&wr)
+}
+
+// choose decides which way the data of a send goes, which the receiver has cleared.
+func (c *connector) choose(r *Request, p *peer) {
+	if !c.beside || !c.listeners[p.rank].IsValid() {
+		return
+	}
+	l := p.link
+	if l == nil {
+		c.count(p, r.grant.size)
+		return
+	}
+	if l.state != up {
+		return
+	}
+	r.grant.timed = true
+	if l.tune.begin(c.ep.eng.Clock().Now(), r.grant.size) == overLink {
+		r.grant.linked = true
+		c.ep.Stats.Linked++
+		c.expect(r)
+	}
+}
+
+// count notes what is sent to a peer in datagrams, and connects when that is enough.
+func (c *connector) count(p *peer, n uint64) {
 	cfg := &c.ep.cfg
 	p.messages++
-	if wr.Flags&verbs.Inline == 0 {
-		p.bytes += int(wr.SGL[0].Length)
-	}
+	p.bytes += int(n)
 	if p.messages < cfg.PromoteMessages && p.bytes < cfg.PromoteBytes {
 		return
 	}
-	p.watched = false
 	if c.links < cfg.Connections && !c.ep.failures.closing {
 		c.reach(p)
 	}
 }
 
-// beginSwitch lets the mark go out, before all that waits for room.
-func (c *connector) beginSwitch(p *peer) {
-	out := &c.ep.out
-	p.watched = false
-	r := out.notice(p.rank, header{kind: kindSwitch}, nil)
-	if !out.advance(r) {
-		p.pending.pushFront(r)
-		out.goOn(p)
+// expect has streams looked at until r is complete.
+func (c *connector) expect(r *Request) {
+	if c.beside {
+		r.grant.expects = true
+		c.ep.net.ctx.ExpectStreams(1)
 	}
 }
 
-// switched goes on over the connection.
-func (c *connector) switched(p *peer) {
-	if p.link.state == up {
-		p.qp, p.ah = p.link.qp, nil
-		c.ep.Stats.Promoted++
-		c.ep.out.goOn(p)
+// finished notes that r is complete, of which choose or expect knew.
+func (c *connector) finished(r *Request) {
+	if r.grant.expects {
+		c.ep.net.ctx.ExpectStreams(-1)
 	}
+	if r.grant.timed {
+		c.ep.peers[r.peer].link.tune.ended(c.ep.eng.Clock().Now(), r.grant.size, r.err != nil)
+	}
+	r.grant.expects, r.grant.timed = false, false
+}
+
+// postLink posts a work request of r to the connection with p. false means no room.
+func (nw *network) postLink(p *peer, wr *verbs.SendWR, r *Request) bool {
+	wr.AH = nil
+	if err := p.link.qp.PostSend(wr); err != nil {
+		return nw.refused(err)
+	}
+	if r != nil {
+		r.inFlight++
+	}
+	return true
+}
+
+// finishLinked posts the FIN behind the data of r, over the connection. The peer's request
+// is named by the header, that of this end behind it.
+func (rv *rendezvous) finishLinked(r *Request, p *peer) bool {
+	nw := &rv.ep.net
+	h := header{kind: kindFIN, source: rv.ep.rank, id: r.grant.request}
+	h.put(nw.head[:])
+	binary.BigEndian.PutUint32(nw.head[headerLen:], r.wireID())
+	wr := &nw.inline
+	wr.WRID, wr.Flags, wr.InlineData = wrWord, verbs.Inline, nw.head[:linkedFIN]
+	if !nw.postLink(p, wr, nil) {
+		return false
+	}
+	r.state = waitPlaced
+	return true
+}
+
+// completed takes in what is complete over a connection beside datagrams. What has failed
+// needs nothing: the connection has ended, and is severed.
+func (c *connector) completed(wc *verbs.WC) {
+	ep := c.ep
+	switch wc.WRID >> wrKindShift {
+	case wrLink >> wrKindShift:
+		if ep.failures.ended {
+			return
+		}
+		r := ep.requests.lookup(uint32(wc.WRID))
+		if r == nil {
+			panic("p2p: a Write over a connection completes for a request that has ended")
+		}
+		if r.inFlight--; r.inFlight == 0 && (r.state == waitAck || r.state == lingering) {
+			r.complete()
+		}
+	case wrWordIn >> wrKindShift:
+		slot := int32(uint32(wc.WRID))
+		if wc.Status == verbs.Success {
+			c.arrivedWord(ep.net.words.get(slot, int(wc.ByteLen)))
+		}
+		if err := c.postWord(slot); err != nil {
+			panic("p2p: a receive buffer for words that has just come back does not fit: " + err.Error())
+		}
+	}
+}
+
+// arrivedWord takes in the FIN of a message whose data is placed, and tells its sender so.
+func (c *connector) arrivedWord(b []byte) {
+	ep := c.ep
+	var h header
+	if !h.parse(b, len(ep.peers)) || h.source == ep.rank || h.kind != kindFIN || len(b) != linkedFIN {
+		ep.Stats.Malformed++
+		return
+	}
+	p := &ep.peers[h.source]
+	if p.err != nil || p.link == nil || p.link.state == over {
+		ep.Stats.Stale++ // it goes again in datagrams
+		return
+	}
+	p.used, p.answered = true, true
+	if r := ep.requests.lookup(h.id); r == nil || r.state != waitFIN || r.peer != h.source {
+		ep.Stats.Stale++
+	} else {
+		r.complete()
+	}
+	ep.out.brief(p, header{kind: kindFIN, id: binary.BigEndian.Uint32(b[headerLen:])})
+}
+
+// placed ends a send of which the peer has everything.
+func (c *connector) placed(r *Request) {
+	p := &c.ep.peers[r.peer]
+	if p.idle != nil && r.err == nil {
+		c.ep.pieces.arrived(p.idle, askedFor, r.wireID())
+	}
+	if r.inFlight > 0 { // the completion is in the queue
+		r.state = waitAck
+		return
+	}
+	r.complete()
+}
+
+// sever lets go of a connection beside datagrams, and tells the peer.
+func (c *connector) sever(l *link) {
+	if l.state != over {
+		c.drop(l)
+		l.state = over
+		c.links--
+	}
+	if !l.told {
+		l.told = true
+		c.ep.out.notify(int(l.rank), kindCut, 0, 0)
+	}
+}
+
+// severAll ends all connections beside datagrams.
+func (c *connector) severAll() {
+	for i := range c.ep.peers {
+		if p := &c.ep.peers[i]; p.link != nil && p.err == nil {
+			c.sever(p.link)
+		}
+	}
+}
+
+// arrivedCut handles that a peer has let go of its connection: what it has not acknowledged
+// goes again.
+func (c *connector) arrivedCut(p *peer) {
+	if c == nil || !c.beside || p.link != nil && p.link.cut {
+		return
+	}
+	if p.link == nil {
+		p.link = &link{rank: p.rank, state: over}
+	}
+	c.sever(p.link)
+	p.link.cut = true
+	for _, r := range c.ep.requests.all {
+		if r.state == waitPlaced && r.peer == p.rank {
+			r.state = sendData
+			c.ep.out.advanceOrQueue(r)
+		}
+	}
+}
+
+// missed decides about a send whose data is to go over a connection that is there no more.
+// It reports whether the data is to go now, in datagrams; else it waits for the peer to let
+// go of the connection.
+func (c *connector) missed(r *Request, l *link) bool {
+	if !l.cut {
+		r.state = waitPlaced
+		return false
+	}
+	r.grant.linked, r.written = false, 0
+	return true
 }

@@ -14,40 +14,24 @@ import "github.com/xwarp/xwarp/internal/base/mono"
 //
 // Connections tell only what their stream has taken, so there the limit is fixed.
 type idleTuner struct {
-	classes [len(idleTops)]idleClass
+	classes [len(idleTops)]choice
 	began   mono.Time // of the message that is timed; 0: none is
 	id      uint32    // its request
 	size    int32
-	way     idleWay
+	way     wayOf
 }
 
 // idleTops are the longest messages that are compared with one another, in bytes. What
 // is longer than the last is always asked for.
 var idleTops = [...]int32{24 << 10, 32 << 10, 48 << 10, 64 << 10, 96 << 10, idleMost}
 
+const idleMost = 128 << 10
+
+// How a message goes to an idle peer.
 const (
-	idleMost  = 128 << 10
-	idleTimed = 6  // messages each way, for a decision
-	idleEvery = 32 // one of so many goes the other way, after the first decision, and one is timed
+	inPieces = firstWay
+	askedFor = secondWay
 )
-
-// idleWay is how a message goes to an idle peer.
-type idleWay uint8
-
-const (
-	inPieces idleWay = iota
-	askedFor
-	idleWays
-)
-
-// idleClass is what is known of messages of about the same length.
-type idleClass struct {
-	least   [idleWays]float64 // ns per byte, since the last decision
-	timed   [idleWays]uint8
-	usual   idleWay
-	decided bool
-	tick    uint32
-}
 
 // newIdleTuner makes one that begins with the default of Config.EagerIdle.
 func newIdleTuner() *idleTuner {
@@ -61,40 +45,12 @@ func newIdleTuner() *idleTuner {
 }
 
 // class returns that of messages of n bytes.
-func (t *idleTuner) class(n int32) *idleClass {
+func (t *idleTuner) class(n int32) *choice {
 	i := 0
 	for n > idleTops[i] {
 		i++
 	}
 	return &t.classes[i]
-}
-
-// choose says how the next message goes, and whether it is to be timed.
-func (c *idleClass) choose() (way idleWay, timed bool) {
-	c.tick++
-	switch {
-	case !c.decided:
-		return idleWay(c.tick % uint32(idleWays)), true
-	case c.tick%idleEvery == 0:
-		return idleWays - 1 - c.usual, true
-	}
-	return c.usual, c.tick%idleEvery == idleEvery/2
-}
-
-// took takes the time of a message into account, in ns per byte.
-func (c *idleClass) took(way idleWay, each float64) {
-	if c.timed[way] == 0 || each < c.least[way] {
-		c.least[way] = each
-	}
-	c.timed[way] = min(c.timed[way]+1, idleTimed)
-	if min(c.timed[inPieces], c.timed[askedFor]) < idleTimed {
-		return
-	}
-	c.usual = inPieces
-	if c.least[askedFor] < c.least[inPieces] {
-		c.usual = askedFor
-	}
-	c.decided, c.timed = true, [idleWays]uint8{}
 }
 
 // limit returns the longest message that goes in pieces as a rule.
@@ -130,7 +86,7 @@ func (pc *pieces) prefers(p *peer, r *Request, n int) bool {
 
 // arrived takes the time of the message that is timed, if it is the one with this id that
 // has gone that way: the peer has all of it.
-func (pc *pieces) arrived(t *idleTuner, way idleWay, id uint32) {
+func (pc *pieces) arrived(t *idleTuner, way wayOf, id uint32) {
 	if t.began == 0 || t.way != way || t.id != id {
 		return
 	}

@@ -47,7 +47,7 @@ func TestIdleTuner_picksTheShorterWay(t *testing.T) {
 // and a change is noticed.
 func TestIdleTuner_rests(t *testing.T) {
 	c := &newIdleTuner().classes[0]
-	play := func(n int, better idleWay) (others int) {
+	play := func(n int, better wayOf) (others int) {
 		for range n {
 			way, timed := c.choose()
 			if way != better {
@@ -61,14 +61,14 @@ func TestIdleTuner_rests(t *testing.T) {
 		}
 		return others
 	}
-	play(2*idleTimed, inPieces)
+	play(2*choiceTimed, inPieces)
 	if !c.decided || c.usual != inPieces {
-		t.Fatalf("after %d messages: %+v", 2*idleTimed, c)
+		t.Fatalf("after %d messages: %+v", 2*choiceTimed, c)
 	}
-	if n := play(1000, inPieces); n == 0 || n > 1000/idleEvery {
+	if n := play(1000, inPieces); n == 0 || n > 1000/choiceEvery {
 		t.Errorf("%d of 1000 messages went the longer way", n)
 	}
-	play(4*idleTimed*idleEvery, askedFor)
+	play(4*choiceTimed*choiceEvery, askedFor)
 	if c.usual != askedFor {
 		t.Errorf("the other way has become the shorter one: %+v", c)
 	}
@@ -81,7 +81,7 @@ func TestIdle_tuned(t *testing.T) {
 	for _, transport := range []Transport{RD, UD, RC} {
 		w := newCrew(t, 2, Config{Calibrate: true, Transport: transport})
 		sizes := []int{20_000, 30_000, 40_000, 60_000, 90_000, 120_000, 150_000, 100}
-		for i := range 2 * idleTimed * len(sizes) {
+		for i := range 2 * choiceTimed * len(sizes) {
 			w.talk(0, 1, sizes[i%len(sizes)]+i)
 			w.until(func() bool { return w.eps[0].peers[1].buffered == 0 })
 		}
@@ -117,7 +117,7 @@ func TestIdle_settable(t *testing.T) {
 		{Config{Calibrate: true, EagerMax: 4000, EagerIdle: 100_000}, 100_000},
 	} {
 		w := newCrew(t, 2, c.cfg)
-		for range 3 * idleTimed {
+		for range 3 * choiceTimed {
 			w.talk(0, 1, 20_000)
 		}
 		if l := w.eps[0].Limits(); l.Idle != c.want || w.eps[0].peers[1].idle != nil {

@@ -20,6 +20,7 @@ type network struct {
 	cq    *verbs.CQ
 	srq   *verbs.SRQ         // of all queue pairs, with connections
 	conn  *connector         // nil without
+	words buffers            // what FINs over connections beside datagrams arrive in
 	rel   *reliable.Endpoint // what makes qp reliable, over UD
 
 	posts     int   // work requests posted since the last step of the engine
@@ -83,19 +84,22 @@ func (nw *network) createQueues(ep *Endpoint, size int) (err error) {
 	depth := verbs.QPCap{MaxSendWR: 512, MaxRecvWR: ep.cfg.Receives}
 	completions := depth.MaxSendWR + depth.MaxRecvWR
 	t := ep.cfg.Transport
-	if t.connects() {
-		completions += linkSends * min(len(ep.peers)-1, sharedLinks)
+	beside := t == Hybrid || t == RD && nw.ctx.Attr().StreamCarrier != ""
+	if t == RC || beside {
+		completions += linkSends*min(len(ep.peers)-1, sharedLinks) + wordsIn
 	}
 	if nw.cq, err = nw.ctx.CreateCQ(verbs.CQInit{Depth: completions}); err != nil {
 		return err
 	}
-	if t.connects() {
-		if nw.srq, err = nw.pd.CreateSRQ(verbs.SRQInit{MaxWR: ep.cfg.Receives}); err != nil {
-			return err
+	if t == RC {
+		if nw.srq, err = nw.pd.CreateSRQ(verbs.SRQInit{MaxWR: ep.cfg.Receives}); err == nil {
+			nw.conn, err = openConnector(ep, nw.ctx, nw.srq, false)
 		}
-		if nw.conn, err = openConnector(ep, nw.ctx); err != nil {
-			return fmt.Errorf("transport %v: %w", t, err)
-		}
+	} else if beside {
+		err = nw.createBeside(ep)
+	}
+	if err != nil {
+		return fmt.Errorf("transport %v: %w", t, err)
 	}
 	if t == RC {
 		nw.maxSeg = math.MaxInt // a stream takes a message as a whole
@@ -129,9 +133,11 @@ func (nw *network) carve(b *buffers, n, size int, what string, access verbs.Acce
 // close takes it all apart.
 func (nw *network) close() error {
 	var errs []error
-	if nw.conn != nil {
-		errs = append(errs, nw.conn.close())
-		nw.conn = nil
+	if c := nw.conn; c != nil {
+		errs = append(errs, c.close())
+		if nw.conn = nil; c.beside && c.srq != nil {
+			errs = append(errs, c.srq.Destroy())
+		}
 	}
 	switch {
 	case nw.rel != nil:
@@ -143,7 +149,7 @@ func (nw *network) close() error {
 		errs = append(errs, nw.srq.Destroy())
 		nw.srq = nil
 	}
-	for _, b := range []*buffers{&nw.rx, &nw.tx} {
+	for _, b := range []*buffers{&nw.rx, &nw.tx, &nw.words} {
 		if b.mr != nil {
 			errs = append(errs, b.mr.Dereg())
 		}
@@ -288,10 +294,7 @@ func (nw *network) post(p *peer, wr *verbs.SendWR) bool {
 		return nw.refused(err)
 	}
 	nw.posts++
-	nw.latest = p
-	if p.used = true; p.watched {
-		nw.conn.count(p, wr)
-	}
+	nw.latest, p.used = p, true
 	return true
 }
 

@@ -18,6 +18,15 @@ func (s *sender) tell(rank int, h header, body []byte) {
 	s.advanceOrQueue(s.notice(int32(rank), h, body))
 }
 
+// brief is notify of what nobody waits for, not even Drain: the bye comes behind it.
+func (s *sender) brief(p *peer, h header) {
+	h.source = s.ep.rank
+	h.put(s.head[:])
+	if !p.ready() || !s.word(p, headerLen, nil) {
+		s.tell(int(p.rank), h, nil)
+	}
+}
+
 // notice makes the request of a word.
 func (s *sender) notice(rank int32, h header, body []byte) *Request {
 	r := s.ep.requests.request(rank, body)
@@ -49,9 +58,6 @@ func (s *sender) postNotice(r *Request, p *peer) bool {
 	}
 	if !s.word(p, headerLen+len(r.data.buf), r) {
 		return false
-	}
-	if r.notice == kindSwitch {
-		p.qp = nil // until all before it was acknowledged
 	}
 	if r.state = waitAck; r.inFlight == 0 {
 		r.complete() // a neighbour has it

@@ -20,7 +20,7 @@ type peer struct {
 	bursts  burstDetector
 	split   split // message that is coming in pieces
 	loss          // failures
-	traffic       // Hybrid
+	traffic       // the connector
 
 	// Requests that wait for room, or for a way there: each peer has a line of its
 	// own, so that one that is slow, or not connected yet, holds up nobody else.
@@ -75,8 +75,5 @@ type loss struct {
 	disowned bool      // it was told so
 }
 
-// traffic is what was sent to a peer in datagrams while it is watched.
-type traffic struct {
-	watched         bool
-	messages, bytes int
-}
+// traffic is what of long messages was sent to a peer in datagrams.
+type traffic struct{ messages, bytes int }

@@ -17,6 +17,9 @@ const (
 	wrBuffer                                // number: send buffer
 	wrRequest                               // number: request
 	wrRead                                  // number: request
+	wrLink                                  // number: request; over a connection beside datagrams
+	wrWord                                  // inline, likewise: nothing is told but failures
+	wrWordIn                                // number: receive buffer of network.words
 )
 
 // poller takes in what transports have received and completed, in the steps of the engine.
@@ -80,9 +83,12 @@ func (pl *poller) pollQueue(budget int) int {
 	n := pl.ep.net.cq.Poll(pl.wcs[:min(budget, len(pl.wcs))])
 	for i := range pl.wcs[:n] {
 		wc := &pl.wcs[i]
-		if wc.WRID>>wrKindShift == wrRecv>>wrKindShift {
+		switch wc.WRID >> wrKindShift {
+		case wrRecv >> wrKindShift:
 			pl.received(wc)
-		} else {
+		case wrLink >> wrKindShift, wrWord >> wrKindShift, wrWordIn >> wrKindShift:
+			pl.ep.net.conn.completed(wc)
+		default:
 			pl.sent(wc)
 		}
 	}
@@ -143,7 +149,7 @@ func (pl *poller) received(wc *verbs.WC) {
 	case verbs.Success:
 		pl.arrived(ep.net.rx.get(slot, int(wc.ByteLen)))
 	case verbs.WRFlushErr: // a connection has ended in the middle of a message, or the queue pair is being closed
-		if ep.net.conn == nil {
+		if ep.net.srq == nil {
 			return
 		}
 	default:
@@ -224,7 +230,8 @@ func (pl *poller) handle(h *header, b []byte) {
 	case kindBye:
 		p.saidBye = ep.eng.Now()
 		ep.reads.returned(h.source)
-	case kindSwitch: // both ways complete to one queue: there is nothing to do
+	case kindCut:
+		ep.net.conn.arrivedCut(p)
 	}
 }
 
@@ -273,13 +280,10 @@ func (pl *poller) released(wc *verbs.WC) {
 	case r.inFlight == 0 && r.state == waitRead:
 		ep.reads.finish(r)
 	case r.inFlight == 0 && (r.state == waitAck || r.state == lingering):
-		marked := r.notice == kindSwitch && r.state == waitAck
 		p := &ep.peers[r.peer]
 		if p.idle != nil && r.err == nil {
 			ep.pieces.arrived(p.idle, askedFor, r.wireID())
 		}
-		if r.complete(); marked {
-			ep.net.conn.switched(p)
-		}
+		r.complete()
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// Connections: what RC and Hybrid have beside, or instead of, datagrams. Every
+// Connections: what RC has instead of datagrams, and RD and Hybrid may have beside them. Every
 // rank listens. A connection is made when there is something to send, and serves
 // both directions. When two ranks connect to each other at the same time, the
 // connection of the lower rank counts: the higher one refuses its own.
@@ -27,6 +27,8 @@ type connector struct {
 	timed     []*link          // that wait for a time
 	deadline  mono.Time        // the earliest of them, or Never
 	refused   []*verbs.CMID    // whose refusal is still on its way
+	srq       *verbs.SRQ       // of all connections
+	beside    bool             // they stand beside datagrams: see hybrid.go
 }
 
 // link is a connection with a peer.
@@ -38,6 +40,9 @@ type link struct {
 	tries int
 	since mono.Time // when no way to the peer was found first; 0: there is one
 	until mono.Time // when to do something about it, in states resting and awaited
+	tune  linkTuner // beside datagrams
+	told  bool      // the peer knows that this end has let go of it
+	cut   bool      // the peer has let go of it
 }
 
 // linkState is how far a link is.
@@ -71,11 +76,9 @@ const (
 // cardRC tells where a rank listens.
 const cardRC = "rc"
 
-func (t Transport) connects() bool { return t == RC || t == Hybrid }
-
 // openConnector begins to listen.
-func openConnector(ep *Endpoint, ctx *verbs.Context) (c *connector, err error) {
-	c = &connector{ep: ep, listeners: make([]netip.AddrPort, len(ep.peers)), deadline: mono.Never}
+func openConnector(ep *Endpoint, ctx *verbs.Context, srq *verbs.SRQ, beside bool) (c *connector, err error) {
+	c = &connector{ep: ep, srq: srq, beside: beside, listeners: make([]netip.AddrPort, len(ep.peers)), deadline: mono.Never}
 	if c.timeout = ctx.Dgram().PeerLost; c.timeout == 0 {
 		c.timeout = connectTimeout
 	}
@@ -96,7 +99,7 @@ func openConnector(ep *Endpoint, ctx *verbs.Context) (c *connector, err error) {
 func (c *connector) init() verbs.QPInit {
 	ep := c.ep
 	return verbs.QPInit{
-		Type: verbs.RC, SendCQ: ep.net.cq, RecvCQ: ep.net.cq, SRQ: ep.net.srq, RecvWait: true,
+		Type: verbs.RC, SendCQ: ep.net.cq, RecvCQ: ep.net.cq, SRQ: c.srq, RecvWait: true,
 		Cap: verbs.QPCap{MaxSendWR: linkSends},
 	}
 }
@@ -104,10 +107,14 @@ func (c *connector) init() verbs.QPInit {
 // reach begins to connect with a peer unless that was done before.
 func (c *connector) reach(p *peer) {
 	if p.link == nil && p.err == nil {
-		p.link = &link{rank: p.rank}
-		c.links++
+		c.newLink(p)
 		c.start(p.link)
 	}
+}
+
+func (c *connector) newLink(p *peer) {
+	p.link = &link{rank: p.rank, tune: linkTuner{fixed: !c.ep.cfg.tunesLink}}
+	c.links++
 }
 
 // start begins to connect.
@@ -219,7 +226,7 @@ func (c *connector) judge(g *greeting, private []byte) (*peer, verdict) {
 	case p.err != nil:
 		return p, lostHere
 	case l == nil:
-		if ep.cfg.Transport == Hybrid && c.links >= ep.cfg.Connections {
+		if c.beside && (c.links >= ep.cfg.Connections || ep.failures.closing) {
 			return p, full
 		}
 	case l.state == connecting && g.from > ep.rank:
@@ -242,8 +249,7 @@ func (c *connector) accept(p *peer, rank int32, id *verbs.CMID) error {
 		return err
 	}
 	if p.link == nil {
-		p.link = &link{rank: rank}
-		c.links++
+		c.newLink(p)
 	}
 	l := p.link
 	c.drop(l)
@@ -269,12 +275,11 @@ func (c *connector) established(l *link) {
 	l.state = up
 	p.used = true
 	ep.Stats.Connections++
+	if c.beside {
+		return
+	}
 	if ep.failures.closing { // the others have their bye
 		ep.out.notify(int(l.rank), kindBye, 0, 0)
-	}
-	if ep.cfg.Transport == Hybrid {
-		c.beginSwitch(p)
-		return
 	}
 	p.qp = l.qp
 	ep.out.goOn(p)
@@ -354,7 +359,7 @@ func (c *connector) expire(now mono.Time) (n int) {
 func (c *connector) giveUp(l *link, why error) {
 	l.state = over
 	c.links--
-	if c.ep.cfg.Transport == Hybrid {
+	if c.beside {
 		return // datagrams go on
 	}
 	c.ep.failures.failPeer(int(l.rank), c.ep.failures.lost(int(l.rank), why.Error()))
@@ -363,6 +368,10 @@ func (c *connector) giveUp(l *link, why error) {
 // ended handles the end of a connection. When all ranks leave, a peer that has
 // said bye may go.
 func (c *connector) ended(l *link) {
+	if c.beside {
+		c.sever(l)
+		return
+	}
 	c.drop(l)
 	l.state = over
 	c.links--
@@ -374,7 +383,7 @@ func (c *connector) ended(l *link) {
 // drop forgets the connection of a link, in whatever state it is.
 func (c *connector) drop(l *link) {
 	if p := &c.ep.peers[l.rank]; p.qp == l.qp {
-		p.qp = nil
+		p.qp = nil // not beside datagrams: there it is theirs
 	}
 	if l.id != nil {
 		_ = l.id.Destroy() // it fails for one that was destroyed before

@@ -361,22 +361,23 @@ func TestRC_randomTraffic(t *testing.T) {
 	}
 }
 
-// TestHybrid_promotes has ranks talk at random until they are connected, in the
+// TestHybrid_connects has ranks talk at random until they are connected, in the
 // middle of the traffic in both directions.
-func TestHybrid_promotes(t *testing.T) {
+func TestHybrid_connects(t *testing.T) {
 	for _, c := range []Config{
 		{PromoteMessages: 1},
-		{PromoteMessages: 40},
-		{PromoteMessages: 100, Receives: 5, Sends: 2},
+		{PromoteMessages: 4, Calibrate: true},
+		{PromoteMessages: 3, Receives: 5, Sends: 2},
 		{PromoteMessages: 1 << 30, PromoteBytes: 300_000},
+		{PromoteMessages: 1, EagerMax: -1},
 	} {
-		t.Run(fmt.Sprint(c.PromoteMessages, c.PromoteBytes), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			c.Transport = Hybrid
 			w := newCrew(t, 3, c)
 			w.stream(1, 400, 200_000)
 			for rank, ep := range w.eps {
-				if s := ep.Stats; s.Promoted != 2 || s.Connections != 2 {
-					t.Errorf("rank %d has promoted %d peers over %d connections, want 2", rank, s.Promoted, s.Connections)
+				if s := ep.Stats; s.Linked == 0 || s.Connections != 2 {
+					t.Errorf("rank %d has sent %d messages over %d connections, want 2", rank, s.Linked, s.Connections)
 				}
 			}
 			w.drain()
@@ -384,28 +385,131 @@ func TestHybrid_promotes(t *testing.T) {
 	}
 }
 
+// TestHybrid_connectionBreaks breaks connections in the middle of transfers, at one end or
+// at both: each message arrives once, whole and in order, and nothing is left.
+func TestHybrid_connectionBreaks(t *testing.T) {
+	resent := 0
+	for seed := range uint64(30) {
+		w := newCrew(t, 2, Config{Transport: Hybrid, PromoteMessages: 1, Receives: 8, Sends: 4})
+		w.talk(0, 1, 100_000)
+		w.until(func() bool { return w.joined(0, 1) && w.joined(1, 0) })
+		rng := rand.New(rand.NewPCG(seed, 3))
+		const count = 12
+		var all []*Request
+		var in [count][]byte
+		for i := range count {
+			from := i % 2
+			in[i] = make([]byte, 100_000+rng.IntN(2_000_000))
+			out := bytes.Repeat([]byte{byte(i + 1)}, len(in[i]))
+			all = append(all, w.eps[1-from].Irecv(word(from, 1-from), in[i]), w.eps[from].Isend(word(from, 1-from), 1-from, out))
+		}
+		for range rng.IntN(60) {
+			w.turn(rng.IntN(2))
+		}
+		if ends := rng.IntN(3); ends < 2 {
+			w.cut(ends, 1-ends)
+		} else {
+			w.cut(0, 1)
+			w.cut(1, 0)
+		}
+		for _, ep := range w.eps {
+			for _, r := range ep.requests.all {
+				if r.state == waitPlaced || r.state == sendData && r.grant.linked {
+					resent++
+				}
+			}
+		}
+		w.until(func() bool {
+			for _, r := range all {
+				if !r.Done() {
+					return false
+				}
+			}
+			return true
+		})
+		for _, r := range all {
+			_, err := r.Wait()
+			must(t, err)
+		}
+		for i, b := range in {
+			if !bytes.Equal(b, bytes.Repeat([]byte{byte(i + 1)}, len(b))) {
+				t.Errorf("seed %d: message %d is not what was sent", seed, i)
+			}
+		}
+		w.until(func() bool { return w.eps[0].peers[1].link.cut && w.eps[1].peers[0].link.cut })
+		w.talk(0, 1, 300_000)
+		w.talk(1, 0, 300_000)
+		for rank, ep := range w.eps {
+			if ep.peers[1-rank].err != nil || ep.net.conn.links != 0 || ep.Stats.Connections != 1 || ep.Stats.Malformed != 0 {
+				t.Errorf("seed %d: rank %d: error %v, %d connections, %+v", seed, rank, ep.peers[1-rank].err, ep.net.conn.links, ep.Stats)
+			}
+		}
+		w.drain()
+	}
+	if resent < 30 {
+		t.Errorf("only %d messages were under way when connections broke", resent)
+	}
+}
+
+// TestHybrid_peerIsLost loses a rank in the middle of transfers over a connection.
+func TestHybrid_peerIsLost(t *testing.T) {
+	w := newCrew(t, 3, Config{Transport: Hybrid, PromoteMessages: 1})
+	w.talk(0, 1, 100_000)
+	w.until(func() bool { return w.joined(0, 1) && w.joined(1, 0) })
+	s := w.eps[0].Isend(word(0, 1), 1, make([]byte, 8<<20))
+	r := w.eps[0].Irecv(word(1, 0), make([]byte, 8<<20))
+	w.eps[1].Irecv(word(0, 1), make([]byte, 8<<20))
+	w.eps[1].Isend(word(1, 0), 0, make([]byte, 8<<20))
+	w.until(func() bool { return w.eps[0].Stats.Linked > 0 && w.eps[1].Stats.Linked > 0 })
+	w.eps[0].failures.failPeer(1, lostError(1, "the test says so"))
+	w.until(func() bool { return s.Done() && r.Done() }, 0)
+	for _, r := range []*Request{s, r} {
+		var e *Error
+		if _, err := r.Wait(); !errors.As(err, &e) || e.Code != PeerLost {
+			t.Errorf("a transfer with a lost rank ends with %v", err)
+		}
+	}
+	if n := w.eps[0].net.conn.links; n != 0 {
+		t.Errorf("%d connections are left", n)
+	}
+	w.talk(0, 2, 200_000)
+}
+
+// joined reports whether a rank has a connection to another one.
+func (w *crew) joined(rank, with int) bool {
+	l := w.eps[rank].peers[with].link
+	return l != nil && l.state == up
+}
+
+// cut breaks the connection between two ranks at the end of the first.
+func (w *crew) cut(rank, with int) {
+	if l := w.eps[rank].peers[with].link; l != nil {
+		w.eps[rank].net.conn.ended(l)
+	}
+}
+
 // TestHybrid_staysWithDatagrams cannot connect, or only to one peer.
 func TestHybrid_staysWithDatagrams(t *testing.T) {
-	w := newCrew(t, 4, Config{Transport: Hybrid, PromoteMessages: 10, Connections: 1})
-	w.stream(1, 100, 50_000)
+	w := newCrew(t, 4, Config{Transport: Hybrid, PromoteMessages: 2, Connections: 1})
+	w.stream(1, 100, 150_000)
 	for rank, ep := range w.eps {
-		if ep.Stats.Promoted > 1 || ep.net.conn.links > 1 {
+		if ep.net.conn.links > 1 {
 			t.Errorf("rank %d has %d connections, and one is allowed", rank, ep.net.conn.links)
 		}
 	}
 	w.drain()
 
-	w = newCrew(t, 2, Config{Transport: Hybrid, PromoteMessages: 10})
+	w = newCrew(t, 2, Config{Transport: Hybrid, PromoteMessages: 2})
 	for _, ep := range w.eps {
 		for i := range ep.net.conn.listeners {
 			ep.net.conn.listeners[i] = netip.MustParseAddrPort("127.0.0.1:1") // nobody listens there
 		}
 	}
-	w.stream(2, 300, 50_000)
+	w.stream(2, 300, 150_000)
 	w.until(func() bool { return !w.eps[0].net.conn.unsettled() && !w.eps[1].net.conn.unsettled() })
 	w.talk(0, 1, 100)
 	for rank, ep := range w.eps {
-		if ep.Stats.Promoted != 0 || ep.net.conn.links != 0 || ep.peers[1-rank].err != nil {
+		if ep.Stats.Linked != 0 || ep.net.conn.links != 0 || ep.peers[1-rank].err != nil {
 			t.Errorf("rank %d has %d connections, error %v", rank, ep.net.conn.links, ep.peers[1-rank].err)
 		}
 	}

@@ -112,6 +112,9 @@ func (rv *rendezvous) postCTS(r *Request, p *peer) bool {
 		return false
 	}
 	r.state = waitFIN
+	if r.mr != nil && p.link != nil && p.link.state == up {
+		ep.net.conn.expect(r) // the data may come over it
+	}
 	return true
 }
 
@@ -145,6 +148,9 @@ func (rv *rendezvous) arrivedCTS(h *header, b []byte) {
 			r.grant.size = 0
 		} else {
 			r.mr = mr
+			if ep.net.conn != nil {
+				ep.net.conn.choose(r, &ep.peers[r.peer])
+			}
 		}
 	}
 	r.state = sendData
@@ -165,6 +171,9 @@ func (rv *rendezvous) packs(r *Request) bool {
 // waits for its acknowledgement.
 func (rv *rendezvous) postData(r *Request, p *peer) bool {
 	ep := rv.ep
+	if r.grant.linked && p.link.state != up && !ep.net.conn.missed(r, p.link) {
+		return true
+	}
 	for r.written < r.grant.size {
 		var n int
 		left := int(r.grant.size - r.written)
@@ -179,8 +188,12 @@ func (rv *rendezvous) postData(r *Request, p *peer) bool {
 		if n == 0 {
 			return false
 		}
-		r.written += uint64(n)
-		r.data.skip(n)
+		if r.written += uint64(n); r.mr == nil { // else it is not needed, but whole if the data has to go again
+			r.data.skip(n)
+		}
+	}
+	if r.grant.linked {
+		return rv.finishLinked(r, p)
 	}
 	h := header{kind: kindFIN, source: ep.rank, id: r.grant.request}
 	if r.err != nil {
@@ -204,7 +217,11 @@ func (rv *rendezvous) writeDirect(r *Request, p *peer, left int) int {
 	wr.WRID = r.workID(wrRequest)
 	wr.RemoteAddr, wr.RKey = r.grant.addr+r.written, r.grant.rkey
 	wr.SGL[0] = verbs.SGE{Addr: r.mr.Addr() + r.written, Length: uint32(n), LKey: r.mr.LKey()}
-	if !rv.ep.net.postFor(p, wr, r) {
+	post := (*network).postFor
+	if r.grant.linked {
+		wr.WRID, post = r.workID(wrLink), (*network).postLink
+	}
+	if !post(&rv.ep.net, p, wr, r) {
 		return 0
 	}
 	return n
@@ -258,6 +275,10 @@ func (rv *rendezvous) arrivedFIN(h *header) {
 			ep.pieces.arrived(t, askedFor, h.id)
 		}
 		r.complete() // the receiver has it, or will not read it
+		return
+	}
+	if r != nil && r.state == waitPlaced && r.peer == h.source {
+		ep.net.conn.placed(r)
 		return
 	}
 	if r == nil || r.state != waitFIN || r.peer != h.source {

@@ -23,6 +23,7 @@ const (
 	waitCTS          // for the receiver, or in the own rank for the receive
 	waitFIN          // receive: for the data
 	waitAck          // for the acknowledgement of what was posted
+	waitPlaced       // for the peer's word that it has what went over the connection beside datagrams
 	waitRest         // receive: for the rest of the message
 	waitTurn         // receive: for its turn to copy from a neighbour, or for others to be read, in peer.readers
 	waitRead         // receive: for its Reads
@@ -166,6 +167,9 @@ func (r *Request) complete() {
 		// more, because the context was closed.
 		_ = r.mr.Dereg()
 		r.mr, r.lent = nil, false
+		if r.grant.timed || r.grant.expects {
+			r.ep.net.conn.finished(r)
+		}
 	}
 	if r.offered {
 		r.withdraw()

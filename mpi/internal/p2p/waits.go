@@ -82,7 +82,7 @@ func (s *waits) describe(r *Request) {
 		w.For = "the receive of a message"
 	case sendEager, sendRTS, sendData:
 		w.For = "room to send a message"
-	case waitAck:
+	case waitAck, waitPlaced:
 		w.For = "the acknowledgement of a message"
 	}
 	switch r.state {

@@ -17,7 +17,7 @@ const (
 	kindLost                   // ranks are lost
 	kindBye                    // no more messages will follow
 	kindData                   // a piece of a large message, in a stream
-	kindSwitch                 // the last datagram: what follows comes over the connection
+	kindCut                    // the connection beside datagrams is of no use any more
 	kindRevoke                 // the communicator is revoked
 	kindAgree                  // of an agreement of the communicator
 	kindPace                   // send no more without asking, or do again
@@ -31,7 +31,7 @@ const (
 
 // Version is the version of the bytes below. Ranks compare it before they
 // talk.
-const Version = 7
+const Version = 8
 
 // Every Send starts with 16 bytes, numbers in network order:
 //
@@ -52,12 +52,14 @@ const Version = 7
 //	       and then key and address are 0
 //	FIN    nothing; id is the receiver's request, tag is 0, or 1 when the
 //	       sender could not write. Or the receiver has copied or read what an
-//	       RTS offered, or will not read it, and id is the sender's request
+//	       RTS offered, or will not read it, and id is the sender's request.
+//	       Over a connection beside datagrams: the sender's request (4); the answer
+//	       is a FIN with that as its id, in a datagram
 //	lost   all ranks that are lost (4 each); tag is how many bytes are
 //	       still to come in further messages
 //	bye    nothing
 //	data   the next bytes of the message; id is the receiver's request
-//	switch nothing
+//	cut    nothing
 //	revoke nothing
 //	pace   nothing; tag is 1 to ask that all messages begin with an RTS, 0 to
 //	       end that
@@ -106,7 +108,7 @@ func (h front) put(b []byte) {
 // minLen is how long a message of each kind is at least.
 var minLen = [kindEnd]int{
 	kindEager: headerLen, kindRTS: rtsLen, kindCTS: ctsLen,
-	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen, kindSwitch: headerLen,
+	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen, kindCut: headerLen,
 	kindRevoke: headerLen, kindAgree: headerLen, kindPace: headerLen, kindBatch: headerLen, kindHead: headerLen, kindRest: headerLen,
 	kindRecall: headerLen, kindActive: headerLen,
 }
@@ -138,6 +140,9 @@ type grant struct {
 	addr    uint64
 	size    uint64 // bytes of room
 	stream  bool   // data messages instead of Writes; told by the tag of the header
+	linked  bool   // sends: the data goes over the connection beside datagrams
+	timed   bool   // sends: counts in its linkTuner
+	expects bool   // counts in Context.ExpectStreams
 }
 
 func (g *grant) put(b []byte) {
