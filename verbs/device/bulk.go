@@ -61,7 +61,7 @@ func (o *opening) openBulk(s *Spec, first fabric.Datagram, port fabric.Port) err
 	case s.Bulk == BulkTCP && s.RC:
 		return fmt.Errorf("device: Bulk %q and RC, which is TCP in user space, do not go together: choose one", s.Bulk)
 	case s.Bulk == BulkTCP:
-		streams, err := openTCP(s, first.Arena())
+		streams, err := openTCP(s, first.Arena(), "cubic")
 		if err == nil {
 			o.streams = streams
 		}

@@ -129,7 +129,7 @@ func (o *opening) carriers(s *Spec, arena *mem.Arena) (c carriers, err error) {
 		}
 	}
 	if s.onKernelTCP() {
-		if c.streams, err = openTCP(s, arena); err != nil {
+		if c.streams, err = openTCP(s, arena, ""); err != nil {
 			return c, errors.Join(err, c.Close())
 		}
 	}

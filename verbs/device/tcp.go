@@ -63,8 +63,8 @@ func (o *opening) openNetstack(s *Spec, port fabric.Port, table *route.Table) (f
 	return rest, nil
 }
 
-// openTCP opens the kernel's TCP.
-func openTCP(s *Spec, arena *mem.Arena) (fabric.Streams, error) {
+// openTCP opens the kernel's TCP, with a way to control congestion, "" for the system's.
+func openTCP(s *Spec, arena *mem.Arena, congestion string) (fabric.Streams, error) {
 	if !s.Addr.IsValid() {
 		addr, err := Address(s.Device, s.IPv6)
 		if errors.Is(err, errNoAddress) { // TCP does with what there is
@@ -75,7 +75,7 @@ func openTCP(s *Spec, arena *mem.Arena) (fabric.Streams, error) {
 		}
 		s.Addr = addr
 	}
-	t, err := ktcp.Open(ktcp.Config{Arena: arena, Local: s.Addr, MTU: s.MTU})
+	t, err := ktcp.Open(ktcp.Config{Arena: arena, Local: s.Addr, MTU: s.MTU, Congestion: congestion})
 	if err != nil {
 		return nil, err // not t: an interface with a nil in it is not nil
 	}

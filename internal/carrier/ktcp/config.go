@@ -26,6 +26,11 @@ type Config struct {
 	// MTU is the largest IP packet in bytes that streams are cut into, both
 	// ways; default, and at most, what the path takes.
 	MTU int
+	// Congestion is the algorithm of congestion control, as in tcp(7), if the kernel has
+	// it and lets this process use it; default what the system says. BBR, which some
+	// systems say, paces: on a path within a machine or a rack it has less than half of
+	// the bandwidth of cubic.
+	Congestion string
 }
 
 const (

@@ -103,6 +103,9 @@ func (s *Streams) socket(addr netip.Addr) (int, error) {
 		unix.Close(fd)
 		return -1, err
 	}
+	if name := s.config.Congestion; name != "" { // a listener hands it on to what it accepts
+		_ = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
+	}
 	headers := ipv4Len + tcpLen
 	if addr.Is6() {
 		headers = ipv6Len + tcpLen
