@@ -32,6 +32,9 @@ func (e *End) device() device.Spec {
 	if e.Spec.Transport == "hybrid" && e.Spec.onXDP() {
 		spec.Bulk = device.BulkTCP
 	}
+	if c, ok := Find(e.Spec.Test); ok {
+		spec.BulkStreams = c.ofMPI() && e.Spec.Transport == "rd"
+	}
 	if e.Spec.Loss > 0 { // without, nothing stands between the carrier and the protocol
 		spec.Faults = fault.Config{Loss: e.Spec.Loss, Seed: spec.Key + uint64(e.Pair.Rank())}
 	}

@@ -124,6 +124,7 @@ func open(job boot.Job, spec device.Spec, cfg Config) (_ *verbs.Context, err err
 	if spec.RC = t == RC || t == Hybrid && !onXDP; t == Hybrid && onXDP {
 		spec.Bulk = device.BulkTCP
 	}
+	spec.BulkStreams = t == RD
 	if t == RC && (spec.Fabric == "" || spec.Fabric == "udp") {
 		spec.Fabric = "tcp" // nobody needs the datagrams
 	}

@@ -16,8 +16,12 @@ func (c *Context) Poll(now Time, _ int) int {
 	if c.ep != nil {
 		work += c.pollDatagrams(now)
 	}
-	if c.cfg.Streams != nil && (!c.streams.rarely.on || c.streams.due(now, c.cm.deadline)) {
-		work += c.pollStreams(now)
+	if c.cfg.Streams != nil {
+		if l := &c.streams.rarely; now >= l.next {
+			work += c.pollStreams(now)
+		} else {
+			l.skipped = true
+		}
 	}
 	return work
 }

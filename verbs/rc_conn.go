@@ -231,6 +231,7 @@ func (r *rc) arm(at mono.Time) {
 		s.timed = append(s.timed, r)
 	}
 	s.deadline = min(s.deadline, at)
+	s.hurry()
 }
 
 // expire is called when the timer has run out.
@@ -268,6 +269,7 @@ func (r *rc) hear() {
 func (r *rc) lookAgain() {
 	if !r.again {
 		r.again = true
+		r.q.ctx.streams.hurry()
 		r.q.ctx.streams.again = append(r.q.ctx.streams.again, r)
 	}
 }

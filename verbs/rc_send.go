@@ -62,6 +62,7 @@ func (r *rc) fill(w *wqe, wr *SendWR) error {
 func (r *rc) enqueue() {
 	if !r.queued && !r.full && r.stream != nil {
 		r.queued = true
+		r.q.ctx.streams.hurry()
 		r.q.ctx.streams.sending = append(r.q.ctx.streams.sending, r)
 	}
 }

@@ -38,9 +38,10 @@ type streams struct {
 // little: a look is a system call, which those who wait for a datagram should not pay.
 type streamLooks struct {
 	on       bool      // else they are looked at in every step
+	skipped  bool      // there were steps since the last look
 	expected int       // what is to come over them, or to be taken by them
-	last     mono.Time // look
-	skipped  bool      // there were steps since
+	next     mono.Time // look, while steps are made
+	sleep    mono.Time // look, if none are made
 }
 
 // lookAfter is how long streams are not looked at, at most, while steps are made.
@@ -51,20 +52,27 @@ const lookAfter = 20 * mono.Microsecond
 // at in each step only while there are any, for whose connections stand beside datagrams
 // that are in a hurry. Otherwise they are looked at every 20 us.
 func (c *Context) ExpectStreams(n int) {
-	l := &c.streams.rarely
-	l.on = true
-	l.expected += n
+	s := &c.streams
+	s.rarely.on = true
+	s.rarely.expected += n
+	s.hurry()
 }
 
-// due reports whether streams are to be looked at in this step; at cm the connection manager
-// wants that.
-func (s *streams) due(now, cm mono.Time) bool {
-	l := &s.rarely
-	if l.skipped = l.expected == 0 && len(s.again)+len(s.sending)+len(s.lines) == 0 && now < min(s.deadline, cm, l.last.Add(lookAfter)); l.skipped {
-		return false
+// StreamLooks returns how often streams were looked at. Events of connections come about
+// then only.
+func (c *Context) StreamLooks() uint32 { return c.streams.step }
+
+// hurry has streams looked at in the next step.
+func (s *streams) hurry() { s.rarely.next, s.rarely.sleep = 0, 0 }
+
+// looked decides, after a look at now, when the next one is.
+func (c *Context) looked(now mono.Time) {
+	l := &c.streams.rarely
+	l.skipped, l.sleep = false, c.eachDeadline()
+	l.next = min(l.sleep, now.Add(lookAfter))
+	if l.expected > 0 || len(c.streams.lines) > 0 {
+		l.next = 0
 	}
-	l.last = now
-	return true
 }
 
 // inLen is how many bytes are received at a time: several of the longest FPDU,
@@ -122,23 +130,33 @@ func (c *Context) pollStreams(now mono.Time) (work int) {
 	s.other = sending
 	c.cfg.Streams.Flush()
 	s.transmitted = false
+	if s.rarely.on {
+		c.looked(now)
+	}
 	return work
 }
 
 // streamDeadline is Deadline for streams.
 func (c *Context) streamDeadline() mono.Time {
-	if c.cfg.Streams == nil {
+	switch l := &c.streams.rarely; {
+	case c.cfg.Streams == nil:
 		return mono.Never
+	case !l.on:
+		return c.eachDeadline()
+	case l.skipped: // what has come meanwhile wakes nobody again
+		return l.next
+	default:
+		return l.sleep
 	}
+}
+
+// eachDeadline is streamDeadline when streams are looked at in every step.
+func (c *Context) eachDeadline() mono.Time {
 	s := &c.streams
 	if len(s.again)+len(s.sending) > 0 || s.canServe() {
 		return 0
 	}
-	at := min(s.deadline, c.cm.deadline, c.cfg.Streams.Deadline())
-	if s.rarely.skipped { // what has come meanwhile wakes nobody again
-		at = min(at, s.rarely.last.Add(lookAfter))
-	}
-	return at
+	return min(s.deadline, c.cm.deadline, c.cfg.Streams.Deadline())
 }
 
 // expire calls the connections whose time has come, and returns how many.

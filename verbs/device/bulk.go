@@ -15,7 +15,8 @@ type Bulk string
 
 // The ways for large data.
 const (
-	// BulkAuto is BulkKernel as far as we have measured that to be better: where
+	// BulkAuto is BulkTCP where the NIC's driver copies frames, if Spec.BulkStreams says
+	// that somebody chooses between the two; and BulkKernel as far as we have measured that to be better: where
 	// the NIC's driver copies frames, the MTU is below bulkMTU, and the kernel lets
 	// us buffer enough. Else it is BulkFrames.
 	BulkAuto Bulk = ""
@@ -60,12 +61,16 @@ func (o *opening) openBulk(s *Spec, first fabric.Datagram, port fabric.Port) err
 		return fmt.Errorf("device: of what goes through AF_XDP only frames can be captured, and large data would go by TCP of the kernel: leave Capture away, or Bulk %q", s.Bulk)
 	case s.Bulk == BulkTCP && s.RC:
 		return fmt.Errorf("device: Bulk %q and RC, which is TCP in user space, do not go together: choose one", s.Bulk)
-	case s.Bulk == BulkTCP:
+	case s.Bulk == BulkTCP || auto && s.BulkStreams && !s.RC && s.Capture == "" && !port.Caps().ZeroCopy:
 		streams, err := openTCP(s, first.Arena(), "cubic")
 		if err == nil {
 			o.streams = streams
 		}
-		return err
+		if !auto {
+			return err
+		}
+	}
+	switch {
 	case s.Bulk == BulkFrames || auto && (s.Capture != "" || port.Caps().ZeroCopy || most >= bulkMTU):
 		return nil
 	case s.Capture != "":

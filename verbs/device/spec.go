@@ -47,6 +47,9 @@ type Spec struct {
 	Queue  int // of the NIC, from 0
 	// Bulk is how large data leaves an endpoint on xdp; default BulkAuto.
 	Bulk Bulk
+	// BulkStreams lets BulkAuto open Context.Streams, of which the user finds out what they
+	// are good for; default false.
+	BulkStreams bool
 	// BusyPoll makes waits on xdp poll the device instead of leaving it to interrupts;
 	// default off. See xdp.Config.BusyPoll: the settings of the device are the caller's
 	// affair. A Slot has it if it was opened so; not with "xdp:asavie".

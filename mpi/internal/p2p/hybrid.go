@@ -89,6 +89,16 @@ func (c *connector) postWord(slot int32) error {
 	return c.srq.PostRecv(&wr)
 }
 
+// news reports whether something may have happened to connections since poll was called.
+func (c *connector) news() bool { return c.looks != c.ep.net.ctx.StreamLooks() || !c.beside }
+
+// hurry has streams looked at in the next step.
+func (c *connector) hurry() {
+	if c.beside {
+		c.ep.net.ctx.ExpectStreams(0)
+	}
+}
+
 // choose decides which way the data of a send goes, which the receiver has cleared.
 func (c *connector) choose(r *Request, p *peer) {
 	if !c.beside || !c.listeners[p.rank].IsValid() {

@@ -20,7 +20,6 @@ type network struct {
 	cq    *verbs.CQ
 	srq   *verbs.SRQ         // of all queue pairs, with connections
 	conn  *connector         // nil without
-	words buffers            // what FINs over connections beside datagrams arrive in
 	rel   *reliable.Endpoint // what makes qp reliable, over UD
 
 	posts     int   // work requests posted since the last step of the engine
@@ -37,6 +36,7 @@ type network struct {
 	head      [verbs.MaxInline]byte
 	rx        buffers
 	receive   verbs.RecvWR // reused
+	words     buffers      // what FINs over connections beside datagrams arrive in
 }
 
 // buffers is an array of equal registered buffers in the arena.

@@ -43,8 +43,8 @@ func (pl *poller) Poll(now mono.Time, budget int) int {
 	} else {
 		n = pl.pollQueue(budget)
 	}
-	if ep.net.conn != nil && ep.net.cq.Len() == 0 { // what has arrived comes before the end of a connection
-		n += ep.net.conn.poll(now)
+	if c := ep.net.conn; c != nil && c.news() && ep.net.cq.Len() == 0 { // what has arrived comes before the end of a connection
+		n += c.poll(now)
 	}
 	for e, ok := ep.net.ctx.GetAsyncEvent(); ok; e, ok = ep.net.ctx.GetAsyncEvent() {
 		n++
@@ -83,12 +83,9 @@ func (pl *poller) pollQueue(budget int) int {
 	n := pl.ep.net.cq.Poll(pl.wcs[:min(budget, len(pl.wcs))])
 	for i := range pl.wcs[:n] {
 		wc := &pl.wcs[i]
-		switch wc.WRID >> wrKindShift {
-		case wrRecv >> wrKindShift:
+		if wc.WRID>>wrKindShift == wrRecv>>wrKindShift {
 			pl.received(wc)
-		case wrLink >> wrKindShift, wrWord >> wrKindShift, wrWordIn >> wrKindShift:
-			pl.ep.net.conn.completed(wc)
-		default:
+		} else {
 			pl.sent(wc)
 		}
 	}
@@ -249,6 +246,9 @@ func (pl *poller) sent(wc *verbs.WC) {
 		pl.released(wc)
 	case wrRead >> wrKindShift:
 		ep.reads.fetched(wc)
+	case wrLink >> wrKindShift, wrWord >> wrKindShift, wrWordIn >> wrKindShift:
+		ep.net.conn.completed(wc)
+		return
 	}
 	if wc.Status != verbs.Success {
 		rank := int(wc.WRID >> wrPeerShift & wrPeerMask)

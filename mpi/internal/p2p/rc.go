@@ -28,6 +28,7 @@ type connector struct {
 	deadline  mono.Time        // the earliest of them, or Never
 	refused   []*verbs.CMID    // whose refusal is still on its way
 	srq       *verbs.SRQ       // of all connections
+	looks     uint32           // Context.StreamLooks when events were polled last
 	beside    bool             // they stand beside datagrams: see hybrid.go
 }
 
@@ -128,6 +129,7 @@ func (c *connector) start(l *link) {
 	if err != nil { // open files, or memory
 		c.fail(l, accepted, err)
 	}
+	c.hurry()
 }
 
 func (c *connector) connect(l *link) error {
@@ -152,12 +154,16 @@ func (c *connector) greet(to int32, v verdict) []byte {
 
 // poll takes in what has happened to connections, and returns how much that was.
 func (c *connector) poll(now mono.Time) (n int) {
+	c.looks = c.ep.net.ctx.StreamLooks()
 	for e, ok := c.channel.Poll(); ok; e, ok = c.channel.Poll() {
 		c.event(&e)
 		n++
 	}
 	if now >= c.deadline {
 		n += c.expire(now)
+	}
+	if n > 0 {
+		c.hurry() // what was asked for may have times and events of its own
 	}
 	return n
 }
