@@ -107,8 +107,8 @@ func eventOf(err error) CMEventType {
 type CMChannel struct {
 	ctx    *Context // nil after Close
 	events []CMEvent
-	taken  int // events before that one are gone
-	fd     *progress.WaitFD
+	taken  int              // events before that one are gone
+	fd     *progress.WaitFD // nil before FD: with it all that comes wakes two more sleepers
 }
 
 // CreateCMChannel makes a channel. The caller closes it.
@@ -119,11 +119,7 @@ func (c *Context) CreateCMChannel() (*CMChannel, error) {
 	if c.cfg.Streams == nil {
 		return nil, fmt.Errorf("%w: this context carries no connections: open the device with RC", ErrInvalid)
 	}
-	fd, err := c.Engine().NewWaitFD()
-	if err != nil {
-		return nil, err
-	}
-	ch := &CMChannel{ctx: c, fd: fd}
+	ch := &CMChannel{ctx: c}
 	c.cm.channels = append(c.cm.channels, ch)
 	return ch, nil
 }
@@ -174,10 +170,16 @@ func (ch *CMChannel) Wait() CMEvent {
 	return e
 }
 
-// FD returns a descriptor for poll(2), as CompChannel.FD does.
+// FD returns a descriptor for poll(2), as CompChannel.FD does; -1 also if the process has
+// no more left.
 func (ch *CMChannel) FD() int {
-	if ch.ctx == nil || ch.fd == nil {
+	if ch.ctx == nil {
 		return -1
+	}
+	if ch.fd == nil {
+		if ch.fd, _ = ch.ctx.Engine().NewWaitFD(); ch.fd == nil {
+			return -1
+		}
 	}
 	for e := ch.ctx.Engine(); !ch.ready() && e.Step() > 0; {
 	}

@@ -76,7 +76,18 @@ func (nw *network) create(ctx *verbs.Context, ep *Endpoint) (err error) {
 	for i := range int32(ep.cfg.Sends) {
 		nw.txFree = append(nw.txFree, i)
 	}
-	return nw.carve(&nw.tx, ep.cfg.Sends, size, "send", 0)
+	if err = nw.carve(&nw.tx, ep.cfg.Sends, size, "send", 0); err != nil || !nw.mayConnect(ep.cfg.Transport) {
+		return err
+	}
+	if err = nw.createBeside(ep); err != nil {
+		return fmt.Errorf("transport %v: %w", ep.cfg.Transport, err)
+	}
+	return nil
+}
+
+// mayConnect reports whether connections may stand beside datagrams.
+func (nw *network) mayConnect(t Transport) bool {
+	return t == Hybrid || t == RD && nw.ctx.Attr().StreamCarrier != ""
 }
 
 // createQueues makes the queues, and the queue pair of datagrams.
@@ -84,8 +95,7 @@ func (nw *network) createQueues(ep *Endpoint, size int) (err error) {
 	depth := verbs.QPCap{MaxSendWR: 512, MaxRecvWR: ep.cfg.Receives}
 	completions := depth.MaxSendWR + depth.MaxRecvWR
 	t := ep.cfg.Transport
-	beside := t == Hybrid || t == RD && nw.ctx.Attr().StreamCarrier != ""
-	if t == RC || beside {
+	if t == RC || nw.mayConnect(t) {
 		completions += linkSends*min(len(ep.peers)-1, sharedLinks) + wordsIn
 	}
 	if nw.cq, err = nw.ctx.CreateCQ(verbs.CQInit{Depth: completions}); err != nil {
@@ -95,8 +105,6 @@ func (nw *network) createQueues(ep *Endpoint, size int) (err error) {
 		if nw.srq, err = nw.pd.CreateSRQ(verbs.SRQInit{MaxWR: ep.cfg.Receives}); err == nil {
 			nw.conn, err = openConnector(ep, nw.ctx, nw.srq, false)
 		}
-	} else if beside {
-		err = nw.createBeside(ep)
 	}
 	if err != nil {
 		return fmt.Errorf("transport %v: %w", t, err)
