@@ -40,8 +40,8 @@ What to measure (the client decides; a flag that the server has too must agree):
                     then the server's count of what arrived is shown beside
                     what was sent. Connections are iWARP over TCP: the kernel's
                     with --fabric tcp, one in user space with xdp. MPI has a
-                    reliability of its own over ud, and hybrid: it begins with rd
-                    and goes over to rc
+                    reliability of its own over ud, and hybrid: rd, and TCP of
+                    the kernel for large data
   --crc, --markers  rc: both ends ask for a CRC32C in each FPDU, for markers
                     (default: neither, as Linux's siw has it)
   --size LIST       bytes per message: 8,64,4K,1MB, or 8:4M for powers of two.

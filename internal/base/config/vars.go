@@ -60,7 +60,7 @@ var fabrics = Words{{"xdp", "AF_XDP"}, {Name: "xdp:generic"}, {Name: "xdp:driver
 // Transports are what can carry messages between hosts.
 var Transports = Words{
 	{"rd", "reliable datagrams"}, {"rc", "a connection to each peer"}, {"ud", "unreliable datagrams and reliability of MPI's own"},
-	{"hybrid", "rd, and connections to peers that much goes to"},
+	{"hybrid", "rd, and connections for large data"},
 }
 
 // Rendezvous are the ways in which long messages cross the network.
@@ -151,7 +151,7 @@ func (s *Settings) messages() []Var {
 		{Name: EnvRendezvous, Flag: "--rendezvous W", Of: "xperf", By: "mpi", value: word(&s.Rendezvous, Rendezvous),
 			Doc: "how messages of MPI above the limits cross the network"},
 		{Name: EnvPromote, By: "mpi", value: count(&s.Promote, DefaultPromote),
-			Doc: "after how many messages transport hybrid connects with a peer"},
+			Doc: "after how many large messages to a peer transports rd and hybrid connect with it, to send large data by TCP where that is faster"},
 		{Name: EnvUnexpected, By: "mpi", value: size(&s.Unexpected, sizeText(DefaultUnexpected)),
 			Doc: "bytes of short messages that wait for their receives before their senders have to"},
 		{Name: EnvColl, By: "mpi", value: text(&s.Algorithms, "rows COLLECTIVE[.hosts][:BYTES[:RANKS]]=ALGORITHM, such as bcast:64k=binomial", ""),
