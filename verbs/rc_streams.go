@@ -47,30 +47,29 @@ type streamLooks struct {
 // lookAfter is how long streams are not looked at, at most, while steps are made.
 const lookAfter = 20 * mono.Microsecond
 
-// ExpectStreams tells that n more things than before are to come over connections, or are
-// to be taken by them; n may be negative, or 0. From the first call on streams are looked
-// at in each step only while there are any, for whose connections stand beside datagrams
-// that are in a hurry. Otherwise they are looked at every 20 us.
-func (c *Context) ExpectStreams(n int) {
-	s := &c.streams
+// Expect tells that n more things than before are to come over connections, or are to be
+// taken by them; n may be negative, or 0. From the first call on the streams of the context
+// are looked at in each step only while there are any, for whose connections stand beside
+// datagrams that are in a hurry. Otherwise they are looked at every 20 us.
+func (ch *CMChannel) Expect(n int) {
+	s := &ch.ctx.streams
 	s.rarely.on = true
 	s.rarely.expected += n
 	s.hurry()
 }
 
-// StreamLooks returns how often streams were looked at. Events of connections come about
-// then only.
-func (c *Context) StreamLooks() uint32 { return c.streams.step }
+// Looks returns how often streams were looked at. Events come about then only.
+func (ch *CMChannel) Looks() uint32 { return ch.ctx.streams.step }
 
 // hurry has streams looked at in the next step.
 func (s *streams) hurry() { s.rarely.next, s.rarely.sleep = 0, 0 }
 
 // looked decides, after a look at now, when the next one is.
-func (c *Context) looked(now mono.Time) {
-	l := &c.streams.rarely
-	l.skipped, l.sleep = false, c.eachDeadline()
+func (s *streams) looked(c *Context, now mono.Time) {
+	l := &s.rarely
+	l.skipped, l.sleep = false, s.eachDeadline(c)
 	l.next = min(l.sleep, now.Add(lookAfter))
-	if l.expected > 0 || len(c.streams.lines) > 0 {
+	if l.expected > 0 || len(s.lines) > 0 {
 		l.next = 0
 	}
 }
@@ -131,7 +130,7 @@ func (c *Context) pollStreams(now mono.Time) (work int) {
 	c.cfg.Streams.Flush()
 	s.transmitted = false
 	if s.rarely.on {
-		c.looked(now)
+		s.looked(c, now)
 	}
 	return work
 }
@@ -142,7 +141,7 @@ func (c *Context) streamDeadline() mono.Time {
 	case c.cfg.Streams == nil:
 		return mono.Never
 	case !l.on:
-		return c.eachDeadline()
+		return c.streams.eachDeadline(c)
 	case l.skipped: // what has come meanwhile wakes nobody again
 		return l.next
 	default:
@@ -151,8 +150,7 @@ func (c *Context) streamDeadline() mono.Time {
 }
 
 // eachDeadline is streamDeadline when streams are looked at in every step.
-func (c *Context) eachDeadline() mono.Time {
-	s := &c.streams
+func (s *streams) eachDeadline(c *Context) mono.Time {
 	if len(s.again)+len(s.sending) > 0 || s.canServe() {
 		return 0
 	}

@@ -44,6 +44,29 @@ func TestBulk_whichWay(t *testing.T) {
 	}
 }
 
+// TestBulk_streams: TCP of the kernel is there for who wants it, and chosen where frames are
+// copied.
+func TestBulk_streams(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		spec device.Spec
+		want string
+	}{
+		{"auto", device.Spec{Fabric: "xdp"}, ""},
+		{"auto for MPI", device.Spec{Fabric: "xdp", BulkStreams: true}, "tcp"},
+		{"frames for MPI", device.Spec{Fabric: "xdp", BulkStreams: true, Bulk: device.BulkFrames}, ""},
+		{"with a capture", device.Spec{Fabric: "xdp", BulkStreams: true, Capture: filepath.Join(t.TempDir(), "x")}, ""},
+		{"tcp", device.Spec{Fabric: "xdp", Bulk: device.BulkTCP}, "tcp"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, _ := open(t, true, 1500, c.spec)
+			if got := a.ctx.Attr().StreamCarrier; got != c.want {
+				t.Errorf("connections go over %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 // TestBulk_oneSide: a peer that has no second way is sent to in frames. What goes the
 // other way are Hellos, ever fewer of them; 8 MiB would be 128 datagrams.
 func TestBulk_oneSide(t *testing.T) {

@@ -77,7 +77,7 @@ func (nw *network) createBeside(ep *Endpoint) error {
 			return err
 		}
 	}
-	nw.ctx.ExpectStreams(0)
+	nw.conn.channel.Expect(0)
 	return nil
 }
 
@@ -90,12 +90,12 @@ func (c *connector) postWord(slot int32) error {
 }
 
 // news reports whether something may have happened to connections since poll was called.
-func (c *connector) news() bool { return c.looks != c.ep.net.ctx.StreamLooks() || !c.beside }
+func (c *connector) news() bool { return c.looks != c.channel.Looks() || !c.beside }
 
 // hurry has streams looked at in the next step.
 func (c *connector) hurry() {
 	if c.beside {
-		c.ep.net.ctx.ExpectStreams(0)
+		c.channel.Expect(0)
 	}
 }
 
@@ -137,14 +137,14 @@ func (c *connector) count(p *peer, n uint64) {
 func (c *connector) expect(r *Request) {
 	if c.beside {
 		r.grant.expects = true
-		c.ep.net.ctx.ExpectStreams(1)
+		c.channel.Expect(1)
 	}
 }
 
 // finished notes that r is complete, of which choose or expect knew.
 func (c *connector) finished(r *Request) {
 	if r.grant.expects {
-		c.ep.net.ctx.ExpectStreams(-1)
+		c.channel.Expect(-1)
 	}
 	if r.grant.timed {
 		c.ep.peers[r.peer].link.tune.ended(c.ep.eng.Clock().Now(), r.grant.size, r.err != nil)

@@ -28,7 +28,7 @@ type connector struct {
 	deadline  mono.Time        // the earliest of them, or Never
 	refused   []*verbs.CMID    // whose refusal is still on its way
 	srq       *verbs.SRQ       // of all connections
-	looks     uint32           // Context.StreamLooks when events were polled last
+	looks     uint32           // CMChannel.Looks when events were polled last
 	beside    bool             // they stand beside datagrams: see hybrid.go
 }
 
@@ -154,7 +154,7 @@ func (c *connector) greet(to int32, v verdict) []byte {
 
 // poll takes in what has happened to connections, and returns how much that was.
 func (c *connector) poll(now mono.Time) (n int) {
-	c.looks = c.ep.net.ctx.StreamLooks()
+	c.looks = c.channel.Looks()
 	for e, ok := c.channel.Poll(); ok; e, ok = c.channel.Poll() {
 		c.event(&e)
 		n++

@@ -142,7 +142,7 @@ type grant struct {
 	stream  bool   // data messages instead of Writes; told by the tag of the header
 	linked  bool   // sends: the data goes over the connection beside datagrams
 	timed   bool   // sends: counts in its linkTuner
-	expects bool   // counts in Context.ExpectStreams
+	expects bool   // counts in CMChannel.Expect
 }
 
 func (g *grant) put(b []byte) {
