@@ -94,7 +94,7 @@ func TestRead_refuses(t *testing.T) {
 		{EnvIPv6, "yes", "want 0 or 1"}, {EnvShared, "", "want 0 or 1"}, {EnvBusyPoll, "2", "want 0 or 1"},
 		{EnvCalibrate, "true", "want 0 or 1"}, {EnvStats, "-1", "want 0 or 1"}, {EnvCheck, "01", "want 0 or 1"},
 		{EnvTransport, "tcp", "want rd, rc, ud or hybrid"}, {EnvTransport, "", "want rd, rc"},
-		{EnvBulk, "queue", "want auto, frames or kernel"}, {EnvRendezvous, "Write", "want auto, write or read"},
+		{EnvBulk, "queue", "want auto, frames, kernel or tcp"}, {EnvRendezvous, "Write", "want auto, write or read"},
 		{EnvThreads, "many", "want single, funneled, serialized or multiple"},
 		{EnvArena, "-1", wantBytes}, {EnvUnexpected, "k", wantBytes}, {EnvEagerIdle, "16kb", wantBytes + "; 0 for none"},
 		{EnvEager, "many", wantBytes}, {EnvEagerNear, "99999999999999999999", wantBytes},
