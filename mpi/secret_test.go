@@ -9,6 +9,7 @@ import (
 	"github.com/xwarp/xwarp/internal/base/config"
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/job/boot"
+	"github.com/xwarp/xwarp/verbs/device"
 )
 
 // A rank with another secret is lost to the others, and they to it: both are told that
@@ -22,6 +23,17 @@ func TestRun_otherSecret(t *testing.T) {
 	spec.Fabric, spec.Device, spec.Arena = "udp", "", localArena
 	spec.Poller.Ranks, spec.Poller.Goroutines = 2, true
 	spec.Dgram.PeerLost = 300 * mono.Millisecond
+	for _, cfg.Transport = range []Transport{RD, UD, RC} {
+		spec := spec
+		if cfg.Transport == RC {
+			spec.Fabric = "tcp"
+		}
+		t.Run(cfg.Transport.String(), func(t *testing.T) { withSecrets(t, cfg, spec) })
+	}
+}
+
+// withSecrets runs two ranks with secrets that differ.
+func withSecrets(t *testing.T, cfg Config, spec device.Spec) {
 	var group sync.WaitGroup
 	for i, job := range boot.Local(2) {
 		cfg := cfg

@@ -310,7 +310,7 @@ func TestSummary(t *testing.T) {
 	for _, want := range []string{"all     7", "Send      4     32   1µs  250ns", "rank 1 has left no counters",
 		"\na: rank 0, 2: xdp/driver/copy on eth1, 4 queues, multi-buffer\n  frames to rank 0: 5 on queue 0, 6 on queue 2, 1 on others\n  sent on network 1: 11 datagrams, 102 bytes\n  sent on network 2: 23 datagrams, 204 bytes\n  4 frames came in on a queue of the network card without a socket (",
 		"ethtool -X DEV equal N)\n  2 frames were not sent for want of a next hop",
-		"  5 frames came in and were refused, for they are not encrypted with the secret of this job", "  6 frames came in a second time,",
+		"  5 frames or connections came in and were refused, for they are not encrypted with the secret of this job", "  6 frames came in a second time,",
 		"eager up to 16384 bytes, to idle ranks 65536, through shared memory 4096 to 24000",
 		"MPI_COMM_WORLD      3     0      0         0      0     12           0     0",
 		"context 2      2     0      0         0      0      0           4     0"} {

@@ -120,7 +120,7 @@ func (x *stream) meet() {
 	}
 	if len(x.in) < greetingLen {
 		if n := min(len(x.in), len(Greeting)); string(x.in[:n]) != Greeting[:n] {
-			x.err = ErrNotSecure
+			x.refuse(ErrNotSecure)
 		}
 		return
 	}
@@ -131,11 +131,17 @@ func (x *stream) meet() {
 // know takes the other end's greeting.
 func (x *stream) know(b []byte) {
 	if string(b[:len(Greeting)]) != Greeting {
-		x.err = ErrNotSecure
+		x.refuse(ErrNotSecure)
 		return
 	}
 	copy(x.theirs[:], b[len(Greeting):])
 	x.opened = true
+}
+
+// refuse ends the stream for what was received, which is counted.
+func (x *stream) refuse(err error) {
+	x.err = err
+	x.s.forged++
 }
 
 // fill receives what there is room for, and returns whether that was anything.
@@ -224,7 +230,7 @@ func (x *stream) record() {
 	x.rx.step(x)
 	plain, err := x.rx.aead.Open(in[recordLen:recordLen], x.rx.nonce[:], in[recordLen:end], in[:recordLen])
 	if err != nil || length > recordMost {
-		x.err = ErrForged
+		x.refuse(ErrForged)
 		return
 	}
 	x.at += end
@@ -234,7 +240,7 @@ func (x *stream) record() {
 	case kind == kindEnd && length == 0:
 		x.eof = true
 	default:
-		x.err = ErrForged
+		x.refuse(ErrForged)
 	}
 }
 

@@ -216,6 +216,9 @@ func TestStream_replayed(t *testing.T) {
 		if got, _ := c.to.all(); len(got) != 0 || !errors.Is(c.to.Err(), c.want) || c.to.State() != fabric.StreamFailed {
 			t.Errorf("%s: %q, %v; want %v", name, got, c.to.Err(), c.want)
 		}
+		if c.to.s.forged != 1 {
+			t.Errorf("%s: %d are counted", name, c.to.s.forged)
+		}
 	}
 }
 

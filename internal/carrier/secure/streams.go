@@ -32,6 +32,7 @@ type Streams struct {
 	spare  [][]byte          // buffers for what arrives
 
 	taken, given uint64 // bytes, of users
+	forged       uint64 // see fabric.StreamStats
 }
 
 // streamKeyBits is KeyBits of streams, whose records are longer: RFC 8446, section 5.5.
@@ -63,10 +64,10 @@ func (s *Streams) Caps() fabric.StreamCaps {
 	return c
 }
 
-// Stats returns those of the carrier below; bytes are those of users.
+// Stats returns those of the carrier below, with what was refused here; bytes are those of users.
 func (s *Streams) Stats() fabric.StreamStats {
 	all := s.Streams.Stats()
-	all.RxBytes, all.TxBytes = s.taken, s.given
+	all.RxBytes, all.TxBytes, all.RxForged = s.taken, s.given, s.forged
 	return all
 }
 
