@@ -30,28 +30,33 @@ type options struct {
 	spec    bench.Spec
 	given   map[string]bool // flags that were set, and "test"
 
-	testbed    bool
-	joined     testbed.Switch
-	device     string
-	capture    string // pcapng file that the client writes, or ""
-	cores      []int
-	json       bool
-	markdown   bool
-	plot       string // file to draw
-	rounds     int
-	duration   time.Duration // per size
-	netns      []string      // further hosts of a server, see --netns
-	vs         *options      // the second configuration, or nil
-	port       int
-	listen     string
-	keyFile    string
-	key        []byte // of the control connection, from keyFile; or nil
-	timeout    time.Duration
+	testbed  bool
+	joined   testbed.Switch
+	device   string
+	capture  string // pcapng file that the client writes, or ""
+	cores    []int
+	json     bool
+	markdown bool
+	plot     string // file to draw
+	rounds   int
+	duration time.Duration // per size
+	netns    []string      // further hosts of a server, see --netns
+	vs       *options      // the second configuration, or nil
+	control
 	collective bool // the test is one
 	best       bool // of all bursts the best one counts
 	twoEnds    bool // the test has, so that -n is perftest's
 	both       bool // perftest's -b: the test is the one that sends both ways
 	help       bool // on command, or on everything without one
+}
+
+// control is how the two ends reach each other.
+type control struct {
+	port    int
+	listen  string
+	timeout time.Duration
+	keyFile string
+	key     []byte // from keyFile, or nil
 }
 
 // vsFlags are what a second configuration may change. Everything else holds
@@ -64,7 +69,7 @@ func usagef(format string, args ...any) error {
 
 // parse reads the command line. Its errors wrap bench.ErrUsage.
 func parse(args []string) (*options, error) {
-	o := &options{port: defaultPort, timeout: 10 * time.Second, given: map[string]bool{}}
+	o := &options{control: control{port: defaultPort, timeout: 10 * time.Second}, given: map[string]bool{}}
 	o.spec.Warmup = -1
 	var vs string
 	places, err := o.flags(args, &vs)
