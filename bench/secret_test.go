@@ -75,7 +75,7 @@ func TestReadKey(t *testing.T) {
 		{strings.Repeat("password", 8), 0o600, "64 hexadecimal digits"},
 		{"", 0o600, "openssl rand"},
 	} {
-		os.Remove(name)
+		_ = os.Remove(name) // of the case before
 		if err := os.WriteFile(name, []byte(c.text), c.mode); err != nil {
 			t.Fatal(err)
 		}

@@ -101,7 +101,7 @@ func TestXrun_secureReplayed(t *testing.T) {
 	go func() { ended <- cmd.Wait() }()
 	fail := func(err error) {
 		if err != nil {
-			cmd.Process.Kill()
+			_ = cmd.Process.Kill()
 			t.Fatal(err, <-ended, errOut.String())
 		}
 	}

@@ -141,7 +141,9 @@ func TestConn_tampered(t *testing.T) {
 		if _, err := y.Write([]byte(says)); err != nil {
 			t.Fatal(err)
 		}
-		y.Conn.(*net.TCPConn).CloseWrite()
+		if err := y.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := NewConn(x, counting(), true); !errors.Is(err, ErrNotSecure) {
 			t.Errorf("%q instead of a greeting: %v", says, err)
 		}
