@@ -394,7 +394,7 @@ func newNeighbours(t testing.TB) *crew {
 		c.Rank, c.Size, c.Receives, c.Sends = rank, len(ports), 8, 4
 		ep := newRankOn(t, port, poller, c)
 		t.Cleanup(func() { must(t, ep.Close()) })
-		w.eps, cards = append(w.eps, ep), append(cards, ep.Card())
+		w.eps, cards = append(w.eps, ep), append(cards, ep.BusinessCard())
 	}
 	for _, ep := range w.eps {
 		must(t, ep.Connect(cards, nil))

@@ -46,7 +46,7 @@ func newCrew(t testing.TB, n int, c Config, change ...func(rank int, c *Config))
 		must(t, err)
 		t.Cleanup(func() { must(t, ep.Close()) })
 		w.ctxs, w.eps = append(w.ctxs, ctx), append(w.eps, ep)
-		cards[rank] = ep.Card()
+		cards[rank] = ep.BusinessCard()
 		if len(cards[rank]) > 200 {
 			t.Errorf("a card of %d bytes: %q", len(cards[rank]), cards[rank])
 		}
@@ -414,7 +414,7 @@ func TestHybrid_staysWithDatagrams(t *testing.T) {
 
 func TestConnect_transportsDiffer(t *testing.T) {
 	ep := newEnd(t)
-	cards := []string{ep.Card(), ep.Card() + " t=rc", ep.Card()}
+	cards := []string{ep.BusinessCard(), ep.BusinessCard() + " t=rc", ep.BusinessCard()}
 	if err := ep.Connect(cards, nil); err == nil {
 		t.Error("a rank with another transport was taken for a peer")
 	}
