@@ -21,7 +21,6 @@ var (
 		"internal/test/check.host":       51,
 		"internal/test/conform.host":     45,
 		"internal/carrier/inet.Endpoint": 46,
-		"internal/proto/llp.Endpoint":    96,
 		"mpi.Comm":                       0, // MPI's public face
 		"mpi.Proc":                       0, // likewise
 		"mpi.Win":                        0, // likewise
