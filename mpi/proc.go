@@ -297,7 +297,7 @@ func (p *Proc) connect(retries *device.RetryBudget) error {
 	host, _ := job.Host()
 	err := errors.Join(
 		job.Put(keyPlace, strconv.Itoa(host)),
-		job.Put(keyCard, p.ep.Card()),
+		job.Put(keyCard, p.ep.BusinessCard()),
 		job.Fence(),
 	)
 	if err != nil {

@@ -31,7 +31,7 @@ type startup struct {
 	tx        mpa.Tx      // of what is said behind a Reply that is no good
 	cause     iwarp.Cause // why it is not
 	why       error       // the same for the user
-	greeted   bool        // the first message of peer-to-peer mode is out
+	rtrSent   bool        // the first message of peer-to-peer mode is out
 }
 
 // ready implements streamUser.
@@ -270,8 +270,8 @@ func (id *CMID) refused(err error) {
 // more comes, and what it reads in one piece is one event for it.
 func (id *CMID) farewell(now mono.Time) {
 	st := id.start
-	if st.rtr != 0 && !st.greeted {
-		st.greeted = true
+	if st.rtr != 0 && !st.rtrSent {
+		st.rtrSent = true
 		h := emptyWrite()
 		st.say(id.ch.ctx, &h, nil)
 		id.ch.ctx.cm.arm(id, now.Add(nudgeAfter))

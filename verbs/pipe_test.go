@@ -57,7 +57,7 @@ func newPair(t testing.TB, mtu, bufSize int) (a, b *end) {
 		e.mr, err = e.pd.RegMR(make([]byte, bufSize), verbs.LocalWrite|verbs.RemoteWrite)
 		must(t, err)
 	}
-	for range 20 { // they greet each other
+	for range 20 { // the handshake
 		for _, e := range ends {
 			e.ctx.Engine().Step()
 		}

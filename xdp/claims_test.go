@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/bpf"
 )
 
 func finding(r Report, name string) Finding {
@@ -45,6 +47,8 @@ func TestReport_claims(t *testing.T) {
 		{"old and known", "6.1.0-18-amd64", device{driver: "igb", mtu: 1500}, "generic driver", ZeroCopyUnknown, "unknown before Linux 6.3"},
 		{"old and known for zero-copy", "6.1.0", device{driver: "i40e", mtu: 1500}, "generic driver", ZeroCopyNotTried, "as far as known of i40e"},
 		{"too old", "5.15.0", device{driver: "mana", mtu: 1500}, "generic", ZeroCopyUnknown, "unknown"},
+		{"drops", "6.12.0", device{driver: "ixgbevf", mtu: 1500, features: features{true, featureBasic, 1}}, "generic", ZeroCopyNo, "not supported by ixgbevf"},
+		{"old and drops", "6.1.0", device{driver: "ixgbevf", mtu: 1500}, "generic", ZeroCopyUnknown, "unknown"},
 		{"old and unknown", "6.1.0", device{driver: "e1000e", mtu: 1500}, "generic", ZeroCopyUnknown, "unknown"},
 	} {
 		r := Report{Kernel: tt.kernel}
@@ -53,6 +57,31 @@ func TestReport_claims(t *testing.T) {
 		r.zeroCopy(&tt.dev)
 		if f := finding(r, "zero-copy"); strings.Join(r.Modes, " ") != tt.modes || r.ZeroCopy != tt.zeroCopy || !strings.Contains(f.Detail, tt.says) || f.OK || f.Remedy == "" {
 			t.Errorf("%s: modes %v, zero-copy %q, %+v", tt.name, r.Modes, r.ZeroCopy, f)
+		}
+	}
+}
+
+// A driver that drops what programs redirect is given none.
+func TestDevice_dropsRedirected(t *testing.T) {
+	for _, tt := range []struct {
+		dev  device
+		want bpf.Mode
+	}{
+		{device{driver: "ixgbevf"}, bpf.Generic}, // before Linux 6.3
+		{device{driver: "igb"}, bpf.Auto},
+		{device{driver: "unheard of"}, bpf.Auto},
+		{device{driver: "unheard of", features: features{true, featureBasic, 0}}, bpf.Generic},
+		{device{driver: "ixgbevf", features: features{true, claimsNoSG, 1}}, bpf.Auto}, // a version that can
+		{device{driver: "says nothing", features: features{known: true}}, bpf.Auto},    // it may be older than what tells
+	} {
+		err := tt.dev.suits(bpf.Driver)
+		if got := tt.dev.preferred(bpf.Auto); got != tt.want || errors.Is(err, ErrUnsupported) != (got == bpf.Generic) || tt.dev.suits(bpf.Auto) != nil {
+			t.Errorf("%s, %+v: tries %v; driver mode: %v", tt.dev.driver, tt.dev.features, got, err)
+		}
+		var r Report
+		r.Kernel = "6.1.0"
+		if r.modes(&tt.dev); tt.want == bpf.Generic && (len(r.Modes) != 1 || finding(r, "driver mode").Unsure || !strings.Contains(finding(r, "driver mode").Detail, "drops")) {
+			t.Errorf("%s: %v, %+v", tt.dev.driver, r.Modes, finding(r, "driver mode"))
 		}
 	}
 }
@@ -71,6 +100,10 @@ func TestReport_mtuOfDriver(t *testing.T) {
 		{"igb", 9000, claimsAll, "generic driver", "mtu 3046"}, // a version that can do several
 		{"ixgbe", 9000, claimsNoSG, "generic", "mtu 3050"},
 		{"igc", 1501, claimsNoSG, "generic", "mtu 1500"},
+		{"vmxnet3", 3494, claimsNoSG, "generic driver", ""},
+		{"vmxnet3", 3495, claimsNoSG, "generic", "mtu 3494"},
+		{"ena", 9001, claimsNoSG, "generic", "mtu 3498"},
+		{"mana", 3507, claimsNoSG, "generic", "mtu 3506"},
 		{"virtio_net", 3826, claimsAll, "generic driver", ""},
 		{"virtio_net", 3827, claimsAll, "generic driver", "mtu 3826"},
 		{"unheard of", 9000, claimsNoSG, "generic driver", "mtu 3826"},

@@ -15,17 +15,19 @@ type driverSupport struct {
 	// mtu is the largest MTU with which the driver takes a program, if that is below
 	// MTUSingle: a frame with its VLAN tags and checksum has to fit into its buffer.
 	mtu int
+
+	drops bool // it takes programs, and drops the frames that they redirect
 }
 
 // driversKnown is what is known of drivers where the kernel does not tell it, before
 // Linux 6.3 (its features of XDP, Linux commit 66c0e13ad236, and the history of the
 // drivers). Names are those of ethtool -i. Most of it was read and not tried: what is
-// wrong here makes the report say too much or too little, and nothing else, for sockets
-// are opened in the best mode that the kernel gives.
+// wrong here, but for drops, makes the report say too much or too little, and nothing
+// else, for sockets are opened in the best mode that the kernel gives.
 var driversKnown = map[string]driverSupport{
 	"atlantic":   {driver: support{5, 19}},
 	"bnxt_en":    {driver: always},
-	"ena":        {driver: always},
+	"ena":        {driver: always, mtu: inPage - 22}, // ENA_XDP_MAX_MTU
 	"fsl_enetc":  {driver: always},
 	"hv_netvsc":  {driver: always},
 	"i40e":       {driver: always, zeroCopy: always},
@@ -33,11 +35,13 @@ var driversKnown = map[string]driverSupport{
 	"igb":        {driver: always, mtu: 3072 - 26}, // igb_xdp_setup
 	"igc":        {driver: always, zeroCopy: always, mtu: 1500},
 	"ixgbe":      {driver: always, zeroCopy: always, mtu: 3072 - 22}, // ixgbe_xdp_setup
-	"mana":       {driver: support{6, 0}},
+	"ixgbevf":    {drops: true},                                      // ixgbevf_run_xdp
+	"mana":       {driver: support{6, 0}, mtu: inPage - 14},          // MANA_XDP_MTU_MAX
 	"mlx4_en":    {driver: support{5, 17}},
 	"mlx5_core":  {driver: always, zeroCopy: always},
 	"mvneta":     {driver: always},
 	"mvpp2":      {driver: always},
+	"nicvf":      {drops: true}, // nicvf_xdp_rx
 	"qede":       {driver: always},
 	"sfc":        {driver: always},
 	"st_gmac":    {driver: always, zeroCopy: always, mtu: 1500},
@@ -45,7 +49,12 @@ var driversKnown = map[string]driverSupport{
 	"veth":       {driver: always},
 	"vif":        {driver: always},
 	"virtio_net": {driver: always},
+	"vmxnet3":    {driver: support{6, 6}, mtu: inPage - 26}, // VMXNET3_XDP_MAX_MTU
 }
+
+// inPage is what drivers have of a page of 4 KiB for a frame, beside headroom and the
+// kernel's struct skb_shared_info.
+const inPage = 4096 - 256 - 320
 
 // has reports whether a kernel is new enough.
 func (s support) has(release string) bool {
@@ -57,6 +66,15 @@ func (s support) has(release string) bool {
 func knownOf(driver, release string) (mode, zeroCopy bool) {
 	k := driversKnown[driver]
 	return k.driver.has(release), k.zeroCopy.has(release)
+}
+
+// dropsRedirected reports whether the driver takes programs and drops the frames that
+// they redirect: in driver mode a socket would get none.
+func (d *device) dropsRedirected() bool {
+	if d.features.known {
+		return d.features.flags&(featureBasic|featureRedirect) == featureBasic
+	}
+	return driversKnown[d.driver].drops
 }
 
 // mtuDriver is mtuSingle in driver mode, as far as it is known of the driver.

@@ -98,6 +98,8 @@ func (d *device) suits(wish bpf.Mode) error {
 		return &Error{Device: d.name, Reason: ErrUnsupported, Detail: d.kind.what + ": " + d.kind.why, Remedy: "use kernel UDP (--fabric udp)"}
 	case d.kind.use == useGeneric && wish == bpf.Driver:
 		return &Error{Device: d.name, Reason: ErrUnsupported, Detail: "driver mode on " + d.kind.what + ": " + d.kind.why, Remedy: "use generic mode (--fabric xdp:generic)"}
+	case d.dropsRedirected() && wish == bpf.Driver:
+		return &Error{Device: d.name, Reason: ErrUnsupported, Detail: "driver mode: " + d.who() + " drops the frames that a program redirects", Remedy: "use generic mode (--fabric xdp:generic)"}
 	}
 	return nil
 }
@@ -106,7 +108,7 @@ func (d *device) suits(wish bpf.Mode) error {
 // latency: there is no hardware queue to be closer to, and driver mode adds a
 // hop through NAPI.
 func (d *device) preferred(wish bpf.Mode) bpf.Mode {
-	if wish == bpf.Auto && (d.driver == "veth" || d.kind.use == useGeneric) {
+	if wish == bpf.Auto && (d.driver == "veth" || d.kind.use == useGeneric || d.dropsRedirected()) {
 		return bpf.Generic
 	}
 	return wish

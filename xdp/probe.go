@@ -279,6 +279,8 @@ func (r *Report) modes(dev *device) {
 		f.Remedy = fmt.Sprintf("generic mode is used; or lower the MTU on all hosts: ip link set dev %s mtu %d", dev.name, dev.mtuDriver())
 	case f.OK:
 		r.Modes = append(r.Modes, bpf.Driver.String())
+	case dev.dropsRedirected():
+		f.Detail, f.Remedy = dev.who()+" takes programs, but drops the frames that they redirect", "generic mode is used"
 	case !dev.features.known:
 		f.Unsure, f.Detail = true, "unknown: the kernel tells since Linux 6.3, and "+dev.who()+" is not known to have it"
 		f.Remedy = "it is used if it is there; to find out: " + tryCommand(dev)

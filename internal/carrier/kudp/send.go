@@ -76,7 +76,7 @@ func (s *Socket) Send(b *fabric.Batch) {
 			}
 			continue
 		}
-		w := &s.ways[p.To].pieces
+		w := &s.states[p.To].pieces
 		if p.Again {
 			w.again++
 		}
@@ -122,7 +122,7 @@ func (s *Socket) Flush() {
 
 // retire takes the n datagrams in front, which were sent, out of the queue.
 func (s *Socket) retire(n int) {
-	s.ways[s.tx.pkts[s.tx.next].to].pieces.sent(n)
+	s.states[s.tx.pkts[s.tx.next].to].pieces.sent(n)
 	for range n {
 		s.stats.TxPackets++
 		s.stats.TxBytes += uint64(s.tx.pkts[s.tx.next].len)

@@ -18,7 +18,7 @@ func queue(t *testing.T, pkts []fabric.Packet) *Socket {
 	s := open(t, Config{})
 	for range 4 { // paths to anywhere
 		s.paths = append(s.paths, rawAddrOf(netip.AddrPortFrom(netip.IPv4Unspecified(), 0)))
-		s.ways = append(s.ways, way{})
+		s.states = append(s.states, pathState{})
 	}
 	for _, p := range pkts {
 		b := fabric.Batch{Pkts: []fabric.Packet{p}}

@@ -35,7 +35,7 @@ type Socket struct {
 	device    int    // index of the one that has local
 	deviceMTU int
 	paths     []rawAddr
-	ways      []way         // likewise, by fabric.Path
+	states    []pathState   // likewise, by fabric.Path
 	free      []fabric.Path // numbers that nobody has
 	dropped   []fabric.Path // that will be free when all that is queued was sent
 	byAddr    map[netip.AddrPort]fabric.Path
@@ -231,7 +231,7 @@ func (s *Socket) Stats() fabric.DatagramStats {
 func (s *Socket) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
 	known, ok := s.byAddr[to]
-	if ok && !s.ways[known].strange {
+	if ok && !s.states[known].strange {
 		return known, nil
 	}
 	switch a := to.Addr(); {
@@ -253,10 +253,10 @@ func (s *Socket) Resolve(to netip.AddrPort) (fabric.Path, error) {
 		return 0, fmt.Errorf("kudp: %s takes packets of %d bytes, %d are wanted: %w; choose a smaller MTU", to.Addr(), mtu, need, ErrPathMTU)
 	}
 	if ok {
-		s.ways[known].strange = false
+		s.states[known].strange = false
 		return known, nil
 	}
-	return s.addWay(to, false), nil
+	return s.addPath(to, false), nil
 }
 
 // pathMTU returns how large an IP packet to a host may be, as far as this host is

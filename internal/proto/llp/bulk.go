@@ -19,6 +19,7 @@ import (
 // Whether the second way leads to a peer is found out by a Hello: a firewall does
 // not see AF_XDP, but may well see this.
 type bulk struct {
+	ep     *Endpoint
 	dg     fabric.Datagram // or nil
 	ways   []way           // by Peer.Index
 	tx     *fabric.Batch
@@ -73,7 +74,8 @@ func (b *bulk) forget(p *Peer) {
 	}
 }
 
-func (b *bulk) init(dg fabric.Datagram, bufs int) {
+func (b *bulk) init(ep *Endpoint, dg fabric.Datagram, bufs int) {
+	b.ep = ep
 	if b.dg = dg; dg != nil {
 		b.tx = fabric.NewBatch(txBatch, bufs)
 		b.whole = dg.TxRoom()
@@ -93,8 +95,7 @@ func (b *bulk) room() bool { return b.dg.TxRoom() > len(b.tx.Pkts) }
 // recvOther fills the batch from the second way when it is its turn: the first had n
 // datagrams. Those come before, for who sends on both began there. away is the time
 // since the last Recv.
-func (e *Endpoint) recvOther(n int, away mono.Duration) int {
-	b := &e.bulk
+func (b *bulk) recvOther(n int, away mono.Duration) int {
 	b.lent = false
 	if away >= sleepLeast {
 		b.looks = max(b.looks, 1)
@@ -108,32 +109,32 @@ func (e *Endpoint) recvOther(n int, away mono.Duration) int {
 	b.turns = 0
 	if b.looks > 0 {
 		b.looks--
-		return e.recvBulk()
+		return b.recvBulk()
 	}
 	if b.idle++; b.idle%idleLook == 0 {
-		return e.recvBulk()
+		return b.recvBulk()
 	}
 	return 0
 }
 
 // lookThere sees to it that the second way is looked at, if the header of what came
 // the first says so.
-func (e *Endpoint) lookThere(h *dgram.Header) {
+func (b *bulk) lookThere(h *dgram.Header) {
 	if h.Flags&dgram.FlagBulk != 0 {
-		e.bulk.looks = looksAfter
+		b.looks = looksAfter
 	}
 }
 
 // recvBulk fills the batch from the second way.
-func (e *Endpoint) recvBulk() int {
-	n := e.bulk.dg.Recv(e.rx)
+func (b *bulk) recvBulk() int {
+	n := b.dg.Recv(b.ep.rx)
 	if n == 0 {
 		return 0
 	}
-	e.bulk.lent, e.bulk.looks = true, looksAfter
-	e.Stats.RxBulk += uint64(n)
-	for i := range e.rx.Pkts {
-		from := &e.rx.Pkts[i].From
+	b.lent, b.looks = true, looksAfter
+	b.ep.Stats.RxBulk += uint64(n)
+	for i := range b.ep.rx.Pkts {
+		from := &b.ep.rx.Pkts[i].From
 		if from.Port() < dgram.BulkPort {
 			*from = fabric.Remote{} // nobody's
 			continue
@@ -145,39 +146,39 @@ func (e *Endpoint) recvBulk() int {
 
 // inBulk reports whether the next datagram to p, that with number lsn, goes as bulk.
 // Once one does all that follow do, until everything has arrived.
-func (e *Endpoint) inBulk(p *Peer, lsn serial.U32, long bool) bool {
-	if e.bulk.dg == nil || !long && p.run.Idle() {
+func (b *bulk) inBulk(p *Peer, lsn serial.U32, long bool) bool {
+	if b.dg == nil || !long && p.run.Idle() {
 		return false
 	}
-	w := &e.bulk.way(p).Way
-	turn := p.run.Next(e.now, w, &p.Snd, lsn == p.acked, long)
+	w := &b.way(p).Way
+	turn := p.run.Next(b.ep.now, w, &p.Snd, lsn == p.acked, long)
 	if turn == arq.LastFirst {
-		e.out.hdr.Flags |= dgram.FlagBulk
+		b.ep.out.hdr.Flags |= dgram.FlagBulk
 	}
-	if p.run.Large() && w.Wanting(e.now) {
-		e.Wake(&p.Assoc, e.now)
+	if p.run.Large() && w.Wanting(b.ep.now) {
+		b.ep.Wake(&p.Assoc, b.ep.now)
 	}
 	return turn == arq.SecondWay
 }
 
 // ask sends a Hello the second way when one is due, as long as a datagram to p may
 // be. The answer comes the first way.
-func (e *Endpoint) ask(p *Peer) {
+func (b *bulk) ask(p *Peer) {
 	if !p.run.Large() || !p.Open() {
 		return
 	}
-	w := e.bulk.way(p)
-	if !w.Wanting(e.now) {
+	w := b.way(p)
+	if !w.Wanting(b.ep.now) {
 		return
 	}
-	w.Ask(e.now)
+	w.Ask(b.ep.now)
 	var ok bool
-	if w.path, ok = e.ResolveBulk(p.Remote); !ok {
+	if w.path, ok = b.ep.ResolveBulk(p.Remote); !ok {
 		return // it may be a later time
 	}
 	h := dgram.Header{Type: dgram.TypeHello, Flags: dgram.FlagBulk, SrcEpoch: p.local, DstEpoch: p.remote}
-	if e.beginHello(h, int(p.most), int(p.most)) {
-		e.finishBulk(w.path)
+	if b.ep.shake.beginHello(h, int(p.most), int(p.most)) {
+		b.finishBulk(w.path)
 	}
 }
 
@@ -196,26 +197,25 @@ func (e *Endpoint) ResolveBulk(to fabric.Remote) (path fabric.Path, ok bool) {
 func (e *Endpoint) HasBulk() bool { return e.bulk.dg != nil }
 
 // wayAnswered deals with the answer to a Hello of size bytes that went the second way.
-func (e *Endpoint) wayAnswered(p *Peer, size int) {
+func (b *bulk) wayAnswered(p *Peer, size int) {
 	if size >= int(p.most) {
-		e.bulk.way(p).Answered()
+		b.way(p).Answered()
 	}
 }
 
 // finishBulk seals the open datagram and queues it for the second way.
-func (e *Endpoint) finishBulk(to fabric.Path) {
-	e.seal()
-	e.out.emit(e.bulk.tx, e.caps.Headroom, to, true)
-	e.queuedBulk()
+func (b *bulk) finishBulk(to fabric.Path) {
+	b.ep.out.seal()
+	b.ep.out.emit(b.tx, b.ep.caps.Headroom, to, true)
+	b.queuedBulk()
 }
 
 // queuedBulk notes that one more datagram waits for the second way.
-func (e *Endpoint) queuedBulk() {
-	b := &e.bulk
+func (b *bulk) queuedBulk() {
 	b.queued = true
-	e.Stats.TxDatagrams++
-	e.Stats.TxBulk++
-	e.dirty = true
+	b.ep.Stats.TxDatagrams++
+	b.ep.Stats.TxBulk++
+	b.ep.out.dirty = true
 	if len(b.tx.Pkts) == txBatch {
 		b.push()
 	}

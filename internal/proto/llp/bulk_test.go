@@ -36,7 +36,7 @@ func (s *side) sendSized(p *Peer, n int) bool {
 
 // ackAll lets p say that it has everything that was sent to it.
 func (s *side) ackAll(p *Peer) {
-	s.ep.tx.Reset()
+	s.ep.out.tx.Reset()
 	s.ep.bulk.tx.Reset()
 	p.acked = p.Snd.Next()
 }
@@ -72,7 +72,7 @@ func TestInBulk(t *testing.T) {
 		if a.sendSized(p, addrLen) {
 			t.Fatal("many small messages go as bulk")
 		}
-		a.ep.tx.Reset()
+		a.ep.out.tx.Reset()
 	}
 }
 
@@ -351,7 +351,7 @@ func TestBulk_payloadGrowsMeanwhile(t *testing.T) {
 	}
 	size := int(p.most)
 	p.most--
-	a.ep.answered(p, &dgram.Header{SrcEpoch: p.remote, DstEpoch: p.local}, size, size)
+	a.ep.shake.helloAnswered(p, &dgram.Header{SrcEpoch: p.remote, DstEpoch: p.local}, size, size)
 	before := len(r.seen)
 	a.put(p, 8000, 8)
 	a.ep.Flush()
@@ -374,7 +374,7 @@ func TestSmall_noRoomOnTheSecondWay(t *testing.T) {
 	r.stream(a, b, p, 8)
 	for a.ep.TxRoom() {
 		a.put(p, 4000, 1)
-		a.ep.push()
+		a.ep.out.push()
 	}
 	if !p.run.Second() || a.ep.bulk.room() {
 		t.Fatal("the second way is not full")

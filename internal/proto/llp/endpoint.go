@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net/netip"
 
-	"github.com/xwarp/xwarp/internal/base/addrtable"
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/base/serial"
@@ -55,7 +54,14 @@ type Stats struct {
 
 // Endpoint is one UDP endpoint that talks to any number of peers: reliably
 // over associations, unreliably without any state. It is driven by one
-// verbs.Context; it has no loop of its own.
+// verbs.Context; it has no loop of its own. What it does for its user is its methods;
+// its parts have a state of their own, and use one another's methods:
+//
+//	Assocs     sequence numbers, timers, the line of those with something to send
+//	handshake  peers: how associations begin, are kept alive and end
+//	outgoing   the datagram that is being built, and those that wait for Flush
+//	bulk       the second way, for large data
+//	multipath  several networks
 //
 // Owner: engine.
 type Endpoint struct {
@@ -64,33 +70,29 @@ type Endpoint struct {
 
 	Assocs // those with peers: Peer.Assoc
 
-	cfg    Config
-	dg     fabric.Datagram
-	arena  *mem.Arena
-	caps   fabric.DatagramCaps
-	random *rand.ChaCha8
-
-	peers  []*Peer // by Peer.Index
-	byAddr addrtable.Table[Peer]
-
-	reliable  bool // associations are taken
-	strangers strangers
-	lives     uint64 // associations that are over: see cookie
+	cfg      Config
+	dg       fabric.Datagram
+	arena    *mem.Arena
+	caps     fabric.DatagramCaps
+	reliable bool // associations are taken
 
 	rx     *fabric.Batch
 	rxPos  int
 	reader Reader
 	now    mono.Time // of the batch
 
-	tx    *fabric.Batch
+	shake handshake
 	out   outgoing
 	bulk  bulk
 	multi multipath
-	dirty bool // something was built since the last Flush
 }
 
-// outgoing is the datagram that is being built.
+// outgoing is the datagram that is being built, and those that wait for Flush.
 type outgoing struct {
+	ep    *Endpoint
+	tx    *fabric.Batch
+	dirty bool // something was built since the last Flush
+
 	writer
 	hdr   dgram.Header
 	small fabric.Desc // that of Small
@@ -122,12 +124,12 @@ func New(dg fabric.Datagram, c Config, now mono.Time) (*Endpoint, error) {
 	}
 	e := &Endpoint{
 		cfg: c, dg: dg, arena: dg.Arena(), caps: caps, now: now,
-		random: rand.NewChaCha8(c.Seed),
-		rx:     fabric.NewBatch(64, bufs+1),
-		tx:     fabric.NewBatch(txBatch, bufs),
+		rx: fabric.NewBatch(64, bufs+1),
 	}
-	e.bulk.init(c.Bulk, bufs)
-	if e.multi.init(dg); e.HasPaths() && c.Bulk != nil {
+	e.shake = handshake{ep: e, random: rand.NewChaCha8(c.Seed)}
+	e.out.ep, e.out.tx = e, fabric.NewBatch(txBatch, bufs)
+	e.bulk.init(e, c.Bulk, bufs)
+	if e.multi.init(e, dg); e.HasPaths() && c.Bulk != nil {
 		return nil, errors.New("llp: a second way for large data leads to one network only: leave out Bulk, or all networks but one")
 	}
 	e.Assocs.Init(c.Dgram, caps.RxDepth, now)
@@ -164,7 +166,7 @@ func (e *Endpoint) Close() error {
 // nobody any more, all associations end, and their peers are told.
 func (e *Endpoint) SetReliable(on bool) {
 	e.reliable = on
-	for _, p := range e.peers {
+	for _, p := range e.shake.peers {
 		if p != nil && !on {
 			e.Disassociate(p)
 		}
@@ -181,7 +183,7 @@ func (e *Endpoint) Recv(now mono.Time) int {
 		n = e.dg.Recv(e.rx)
 	}
 	if e.bulk.dg != nil {
-		n = e.recvOther(n, away)
+		n = e.bulk.recvOther(n, away)
 	}
 	e.Stats.RxDatagrams += uint64(n)
 	return n
@@ -236,7 +238,7 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 	}
 	e.reader.open(e.arena, first[dgram.HeaderLen:], descs[1:], int(pkt.Len)-dgram.HeaderLen)
 	if h.Type == dgram.TypeUD {
-		e.lookThere(h)
+		e.bulk.lookThere(h)
 		return nil, true
 	}
 	if !e.reliable {
@@ -247,27 +249,35 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 	if e.multi.dg != nil {
 		from = e.multi.whose(from)
 	}
-	p := e.peerAt(from)
+	p := e.shake.peerAt(from)
 	if h.Type > dgram.TypeAck {
-		e.control(p, from, h)
+		e.shake.control(p, from, h)
 		return nil, false
 	}
 	if p == nil || p.remote != h.SrcEpoch || p.local != h.DstEpoch {
-		if p = e.adopt(p, from, h); p == nil {
+		if p = e.shake.adopt(p, from, h); p == nil {
 			return nil, false
 		}
 	}
 	e.heard(p)
 	if e.multi.dg != nil {
-		e.cameOn(p, h.Type == dgram.TypeData)
+		e.multi.cameOn(p, h.Type == dgram.TypeData)
 	}
 	p.mute = 0
-	e.lookThere(h)
+	e.bulk.lookThere(h)
 	p.acked = h.Ack
 	if h.Type == dgram.TypeData {
 		e.Arrived(e.now, &p.Assoc)
 	}
 	return p, true
+}
+
+// heard notes that the peer is alive: it knows both numbers.
+func (e *Endpoint) heard(p *Peer) {
+	e.Heard(e.now, &p.Assoc)
+	if p.uncertain {
+		e.shake.known(p)
+	}
 }
 
 // intact checks the CRC32C of a datagram that lies in first and rest.
@@ -284,7 +294,7 @@ func (e *Endpoint) intact(first []byte, rest []fabric.Desc, h *dgram.Header) boo
 
 // TxRoom reports whether a datagram can be built now.
 func (e *Endpoint) TxRoom() bool {
-	return e.dg.TxRoom() > len(e.tx.Pkts) && (!e.bulk.queued || e.bulk.room())
+	return e.dg.TxRoom() > len(e.out.tx.Pkts) && (!e.bulk.queued || e.bulk.room())
 }
 
 // Begin opens a datagram to p whose first ULPDU has number lsn and, with its
@@ -352,13 +362,13 @@ func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
 	if p.Snd.AckSoon() || soon {
 		e.out.hdr.Flags |= dgram.FlagAckSoon
 	}
-	e.acknowledge(now, p, credit)
-	if e.inBulk(p, e.out.hdr.LSN, e.out.long) {
+	e.out.acknowledge(now, p, credit)
+	if e.bulk.inBulk(p, e.out.hdr.LSN, e.out.long) {
 		w := e.bulk.way(p)
 		w.Sent(int(e.out.hdr.Count))
-		e.finishBulk(w.path)
+		e.bulk.finishBulk(w.path)
 	} else {
-		e.finish(e.multi.pathOf(p, e.out.hdr.LSN))
+		e.out.finish(e.multi.pathOf(p, e.out.hdr.LSN))
 	}
 	p.Rcv.Acked(false)
 }
@@ -367,12 +377,12 @@ func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
 // may be what lost them.
 func (e *Endpoint) Recommit(now mono.Time, p *Peer, credit uint8) {
 	e.out.hdr.Flags |= dgram.FlagAckSoon
-	e.acknowledge(now, p, credit)
+	e.out.acknowledge(now, p, credit)
 	if p.run.Second() {
 		e.bulk.way(p).Resent(int(e.out.hdr.Count))
 	}
 	e.out.again = true
-	e.finish(e.multi.pathOf(p, e.out.hdr.LSN))
+	e.out.finish(e.multi.pathOf(p, e.out.hdr.LSN))
 	p.Rcv.Acked(false)
 }
 
@@ -381,12 +391,12 @@ func (e *Endpoint) Recommit(now mono.Time, p *Peer, credit uint8) {
 func (e *Endpoint) CommitUD(path fabric.Path, turn arq.Turn) {
 	switch turn {
 	case arq.SecondWay:
-		e.finishBulk(path)
+		e.bulk.finishBulk(path)
 		return
 	case arq.LastFirst:
 		e.out.hdr.Flags |= dgram.FlagBulk
 	}
-	e.finish(path)
+	e.out.finish(path)
 }
 
 // Ack queues a datagram that acknowledges what p has sent. false means no room.
@@ -397,74 +407,74 @@ func (e *Endpoint) Ack(now mono.Time, p *Peer, credit uint8) bool {
 	}
 	e.out.hdr = dgram.Header{Type: dgram.TypeAck, LSN: p.Snd.Next(), SackWords: uint8(words)}
 	p.PutSack(e.out.reserve(8 * words))
-	e.acknowledge(now, p, credit)
-	e.finish(e.ackPath(p))
+	e.out.acknowledge(now, p, credit)
+	e.out.finish(e.multi.ackPath(p))
 	p.Rcv.Acked(true)
 	e.Stats.TxAcks++
 	return true
 }
 
 // acknowledge fills in what the header says about the other direction.
-func (e *Endpoint) acknowledge(now mono.Time, p *Peer, credit uint8) {
-	h := &e.out.hdr
+func (o *outgoing) acknowledge(now mono.Time, p *Peer, credit uint8) {
+	h := &o.hdr
 	h.SrcEpoch, h.DstEpoch = p.local, p.remote
-	h.Ack, h.Window, h.Credit = p.Rcv.Next(), e.Window(), credit
+	h.Ack, h.Window, h.Credit = p.Rcv.Next(), o.ep.Window(), credit
 	h.Held = arq.HeldOf(p.Rcv.Held(now))
 }
 
 // finish seals the open datagram and queues it.
-func (e *Endpoint) finish(to fabric.Path) {
-	e.seal()
-	h := &e.out.hdr
+func (o *outgoing) finish(to fabric.Path) {
+	o.seal()
+	h := &o.hdr
 	// Our CRC does not cover the addresses. An association would not know a
 	// changed one, nor the epochs of both ends; who receives any other unreliable
 	// datagram is told of it, so that has the carrier's checksum too.
-	e.out.emit(e.tx, e.caps.Headroom, to, !e.cfg.NoCRC && (h.Type != dgram.TypeUD || e.out.named))
-	pkt := &e.tx.Pkts[len(e.tx.Pkts)-1]
-	pkt.Again, e.out.again = e.out.again, false
-	e.Stats.TxDatagrams++
-	e.dirty = true
-	if len(e.tx.Pkts) == txBatch {
-		e.push()
+	o.emit(o.tx, o.ep.caps.Headroom, to, !o.ep.cfg.NoCRC && (h.Type != dgram.TypeUD || o.named))
+	pkt := &o.tx.Pkts[len(o.tx.Pkts)-1]
+	pkt.Again, o.again = o.again, false
+	o.ep.Stats.TxDatagrams++
+	o.dirty = true
+	if len(o.tx.Pkts) == txBatch {
+		o.push()
 	}
 }
 
 // seal writes the header and the CRC of the open datagram.
-func (e *Endpoint) seal() {
-	if e.out.size > e.caps.MaxPayload {
-		panic(fmt.Sprintf("llp: a datagram of %d bytes was built, which is more than %s takes (%d)", e.out.size, e.caps.Carrier, e.caps.MaxPayload))
+func (o *outgoing) seal() {
+	if o.size > o.ep.caps.MaxPayload {
+		panic(fmt.Sprintf("llp: a datagram of %d bytes was built, which is more than %s takes (%d)", o.size, o.ep.caps.Carrier, o.ep.caps.MaxPayload))
 	}
-	h := &e.out.hdr
-	h.Key = e.cfg.Key
-	if !e.cfg.NoCRC {
+	h := &o.hdr
+	h.Key = o.ep.cfg.Key
+	if !o.ep.cfg.NoCRC {
 		h.Flags |= dgram.FlagCRC
 	}
-	h.Put(e.out.first)
-	if !e.cfg.NoCRC {
-		dgram.Seal(e.out.first, e.out.crc(e.arena))
+	h.Put(o.first)
+	if !o.ep.cfg.NoCRC {
+		dgram.Seal(o.first, o.crc(o.ep.arena))
 	}
 }
 
-func (e *Endpoint) push() {
-	if len(e.tx.Pkts) > 0 {
-		e.dg.Send(e.tx)
-		e.tx.Reset()
+func (o *outgoing) push() {
+	if len(o.tx.Pkts) > 0 {
+		o.ep.dg.Send(o.tx)
+		o.tx.Reset()
 	}
 }
 
 // Flush hands everything queued to the carrier and rings its doorbell.
 func (e *Endpoint) Flush() {
-	e.push()
+	e.out.push()
 	e.dg.Flush()
 	if e.bulk.queued {
 		e.bulk.flush()
 	}
-	e.dirty = false
+	e.out.dirty = false
 }
 
 // Unflushed reports whether a datagram waits for Flush: one that was built for
 // the caller, or of the endpoint's own.
-func (e *Endpoint) Unflushed() bool { return e.dirty }
+func (e *Endpoint) Unflushed() bool { return e.out.dirty }
 
 // MaxULPDU returns the most bytes of one ULPDU to p, DDP header included.
 func (p *Peer) MaxULPDU() int { return int(p.whole) - dgram.HeaderLen - dgram.LengthLen }

@@ -104,11 +104,11 @@ func TestMeet_bounded(t *testing.T) {
 		}
 	}
 	b.step()
-	if n := b.ep.byAddr.Len(); n != maxStrangers+1 {
+	if n := b.ep.shake.byAddr.Len(); n != maxStrangers+1 {
 		t.Errorf("%d peers, want %d and one that is known", n, maxStrangers)
 	}
-	if b.ep.Stats.PeersDropped != more || len(b.ep.peers) != maxStrangers+1 {
-		t.Errorf("%d dropped, %d places", b.ep.Stats.PeersDropped, len(b.ep.peers))
+	if b.ep.Stats.PeersDropped != more || len(b.ep.shake.peers) != maxStrangers+1 {
+		t.Errorf("%d dropped, %d places", b.ep.Stats.PeersDropped, len(b.ep.shake.peers))
 	}
 	r.sides = []*side{a, b}
 	a.send(pa, 1)
@@ -117,13 +117,13 @@ func TestMeet_bounded(t *testing.T) {
 		t.Error("the known peer gave way")
 	}
 	n := 0
-	for p := b.ep.strangers.oldest; p != nil; p = p.newer {
+	for p := b.ep.shake.strangers.oldest; p != nil; p = p.newer {
 		if n++; p.newer != nil && p.newer.older != p {
 			t.Fatal("the list is broken")
 		}
 	}
-	if n != b.ep.strangers.n {
-		t.Errorf("%d in the list, %d counted", n, b.ep.strangers.n)
+	if n != b.ep.shake.strangers.n {
+		t.Errorf("%d in the list, %d counted", n, b.ep.shake.strangers.n)
 	}
 }
 
@@ -132,8 +132,8 @@ func TestMeet_known(t *testing.T) {
 	r := newRig(t)
 	a, b := r.pair()
 	r.meet(a, b)
-	if a.ep.strangers.n+b.ep.strangers.n != 0 {
-		t.Errorf("%d and %d strangers", a.ep.strangers.n, b.ep.strangers.n)
+	if a.ep.shake.strangers.n+b.ep.shake.strangers.n != 0 {
+		t.Errorf("%d and %d strangers", a.ep.shake.strangers.n, b.ep.shake.strangers.n)
 	}
 }
 
@@ -264,7 +264,7 @@ func FuzzEndpoint(f *testing.F) {
 			r.now = r.now.Add(1 << min(script[5], 36))
 		}
 		r.run(2*ms, ms/10)
-		if n := b.ep.byAddr.Len(); n > 2+hellos {
+		if n := b.ep.shake.byAddr.Len(); n > 2+hellos {
 			t.Errorf("%d peers of %d Hellos", n, hellos)
 		}
 		if got := b.got[b.peer(honest)]; pc.Closed() || !slices.Equal(got, want) {
@@ -299,7 +299,7 @@ func TestBeginUD_checksum(t *testing.T) {
 		}
 		a.ep.ULPDU(addrLen, addrLen)
 		a.ep.CommitUD(path, arq.FirstWay)
-		if got := a.ep.tx.Pkts[len(a.ep.tx.Pkts)-1].Sealed; got != named {
+		if got := a.ep.out.tx.Pkts[len(a.ep.out.tx.Pkts)-1].Sealed; got != named {
 			t.Errorf("epochs named: %v, checksum left out: %v", named, got)
 		}
 		a.ep.Flush()

@@ -21,6 +21,7 @@ import (
 // Where a peer can be reached its Hellos tell. Whoever it comes from, an association
 // is known by the peer's address on the first network.
 type multipath struct {
+	ep   *Endpoint
 	dg   fabric.Multipath // nil: there is one network
 	list []byte           // where we can be reached, as a Hello tells it
 	of   []paths          // by Peer.Index
@@ -69,7 +70,8 @@ const (
 )
 
 // init prepares an endpoint on dg, which may be on several networks.
-func (m *multipath) init(dg fabric.Datagram) {
+func (m *multipath) init(ep *Endpoint, dg fabric.Datagram) {
+	m.ep = ep
 	multi, ok := dg.(fabric.Multipath)
 	if !ok || len(multi.Locals()) < 2 {
 		return
@@ -82,7 +84,7 @@ func (m *multipath) init(dg fabric.Datagram) {
 
 // helloLeast returns the length in bytes of a Hello without padding, and of an answer: with
 // where we can be reached, if there are several networks.
-func (e *Endpoint) helloLeast() int { return shortHello + len(e.multi.list) }
+func (m *multipath) helloLeast() int { return shortHello + len(m.list) }
 
 // HasPaths reports whether the endpoint is on several networks.
 func (e *Endpoint) HasPaths() bool { return e.multi.dg != nil }
@@ -136,11 +138,10 @@ func (m *multipath) whose(from fabric.Remote) fabric.Remote {
 }
 
 // cameOn notes that a datagram of p was heard, of data or not.
-func (e *Endpoint) cameOn(p *Peer, data bool) {
-	m := &e.multi
+func (m *multipath) cameOn(p *Peer, data bool) {
 	via := int8(m.dg.Via())
 	ps := &m.of[p.Index]
-	ps.on[via].heard, ps.on[via].asks = e.now, 0
+	ps.on[via].heard, ps.on[via].asks = m.ep.now, 0
 	if data {
 		ps.heard = via
 	}
@@ -148,20 +149,19 @@ func (e *Endpoint) cameOn(p *Peer, data bool) {
 
 // readPaths reads what a Hello tells, behind its body, about where its sender can be
 // reached. It must have come from there.
-func (e *Endpoint) readPaths(h *dgram.Header) {
-	m := &e.multi
-	if m.dg == nil || h.Flags&dgram.FlagPaths == 0 || e.reader.Len() < dgram.HelloLen+1 {
+func (m *multipath) readPaths(h *dgram.Header) {
+	if m.dg == nil || h.Flags&dgram.FlagPaths == 0 || m.ep.reader.Len() < dgram.HelloLen+1 {
 		return
 	}
-	e.reader.Skip(dgram.HelloLen)
-	n := int(e.reader.Peek(1)[0])
-	e.reader.Skip(1)
-	if n > fabric.MaxPaths || e.reader.Len() < n*dgram.PathLen {
+	m.ep.reader.Skip(dgram.HelloLen)
+	n := int(m.ep.reader.Peek(1)[0])
+	m.ep.reader.Skip(1)
+	if n > fabric.MaxPaths || m.ep.reader.Len() < n*dgram.PathLen {
 		return
 	}
 	for i := range n {
-		m.told[i] = dgram.ParsePath(e.reader.Peek(dgram.PathLen))
-		e.reader.Skip(dgram.PathLen)
+		m.told[i] = dgram.ParsePath(m.ep.reader.Peek(dgram.PathLen))
+		m.ep.reader.Skip(dgram.PathLen)
 		if !m.told[i].Addr().IsValid() || m.told[i].Port() == 0 {
 			return
 		}
@@ -173,25 +173,23 @@ func (e *Endpoint) readPaths(h *dgram.Header) {
 
 // named returns whose present Hello it is, by the address on the first network that it
 // tells, if it came on another and from an address that is not known there.
-func (e *Endpoint) named(p *Peer, from fabric.Remote) (*Peer, fabric.Remote) {
-	m := &e.multi
+func (m *multipath) named(p *Peer, from fabric.Remote) (*Peer, fabric.Remote) {
 	if p != nil || m.nTold == 0 {
 		return p, from
 	}
 	from = fabric.RemoteOf(m.told[0])
-	return e.peerAt(from), from
+	return m.ep.shake.peerAt(from), from
 }
 
 // unnamed reports whether the present datagram came on another network than the first,
 // and does not tell from whom: it may be of somebody who will tell soon.
-func (e *Endpoint) unnamed() bool {
-	return e.multi.dg != nil && e.multi.dg.Via() != 0 && e.multi.nTold == 0 && e.multi.last == nil
+func (m *multipath) unnamed() bool {
+	return m.dg != nil && m.dg.Via() != 0 && m.nTold == 0 && m.last == nil
 }
 
 // learn notes where p can be reached, as its present Hello tells, which knows the
 // numbers of both sides.
-func (e *Endpoint) learn(p *Peer) {
-	m := &e.multi
+func (m *multipath) learn(p *Peer) {
 	if m.dg == nil || m.nTold == 0 || fabric.RemoteOf(m.told[0]) != p.Remote || m.told[0].Addr() == m.dg.Local().Addr() {
 		return // or it is of this host, where there is one way
 	}
@@ -203,24 +201,24 @@ func (e *Endpoint) learn(p *Peer) {
 			continue
 		}
 		delete(m.byAddr, o.remote)
-		*o = onPath{remote: at, askAt: e.now, heard: e.now}
+		*o = onPath{remote: at, askAt: m.ep.now, heard: m.ep.now}
 		m.byAddr[at] = p
 		m.lastAddr = fabric.Remote{}
-		e.Wake(&p.Assoc, e.now)
+		m.ep.Wake(&p.Assoc, m.ep.now)
 		ps.spread(p)
 	}
 }
 
 // back returns the path for an answer to p, the way that the present datagram came.
-func (e *Endpoint) back(p *Peer) fabric.Path {
-	if to, ok := e.pathHere(p); ok {
+func (m *multipath) back(p *Peer) fabric.Path {
+	if to, ok := m.pathHere(p); ok {
 		return to
 	}
-	o := &e.multi.of[p.Index].on[e.multi.dg.Via()]
-	if o.remote != e.multi.from {
+	o := &m.of[p.Index].on[m.dg.Via()]
+	if o.remote != m.from {
 		return p.path
 	}
-	to, ok := e.dg.Back(e.multi.from, e.station())
+	to, ok := m.ep.dg.Back(m.from, m.ep.shake.station())
 	if !ok {
 		return p.path
 	}
@@ -230,28 +228,28 @@ func (e *Endpoint) back(p *Peer) fabric.Path {
 
 // pathHere returns the path to p on the network that the present datagram came on, if
 // it is known.
-func (e *Endpoint) pathHere(p *Peer) (to fabric.Path, ok bool) {
-	if e.multi.dg == nil {
+func (m *multipath) pathHere(p *Peer) (to fabric.Path, ok bool) {
+	if m.dg == nil {
 		return p.path, true
 	}
-	o := &e.multi.of[p.Index].on[e.multi.dg.Via()]
+	o := &m.of[p.Index].on[m.dg.Via()]
 	return o.to, o.ready
 }
 
 // wayBack returns the path to who sent the present datagram and has the address from,
 // and false where there is none.
-func (e *Endpoint) wayBack(from fabric.Remote) (fabric.Path, bool) {
-	if e.multi.dg != nil {
-		from = e.multi.from
+func (m *multipath) wayBack(from fabric.Remote) (fabric.Path, bool) {
+	if m.dg != nil {
+		from = m.from
 	}
-	return e.dg.Back(from, e.station())
+	return m.ep.dg.Back(from, m.ep.shake.station())
 }
 
 // ackPath returns the path that an acknowledgement to p takes: the one that data came
 // on last, for the one that we send on may be dead, and only data finds that out soon.
-func (e *Endpoint) ackPath(p *Peer) fabric.Path {
-	if e.multi.dg != nil {
-		ps := &e.multi.of[p.Index]
+func (m *multipath) ackPath(p *Peer) fabric.Path {
+	if m.dg != nil {
+		ps := &m.of[p.Index]
 		if o := &ps.on[ps.heard]; o.ready {
 			return o.to
 		}
@@ -288,8 +286,7 @@ func (ps *paths) spread(p *Peer) {
 // tend leaves paths that nothing arrives on, sends the Hellos that are due
 // on all paths, and takes the first that is alive. It returns when it is to be called
 // again.
-func (e *Endpoint) tend(p *Peer) (next mono.Time) {
-	m := &e.multi
+func (m *multipath) tend(p *Peer) (next mono.Time) {
 	ps := &m.of[p.Index]
 	silent := p.Snd.TimedOut()
 	if !p.Open() || m.lone(ps) {
@@ -297,11 +294,11 @@ func (e *Endpoint) tend(p *Peer) (next mono.Time) {
 	}
 	for i := range ps.on {
 		if silent>>i&1 != 0 && i != int(ps.use) {
-			ps.on[i].leave(e.now)
+			ps.on[i].leave(m.ep.now)
 		}
 	}
 	if silent>>ps.use&1 != 0 {
-		e.leavePath(p, ps)
+		m.leavePath(p, ps)
 	}
 	if !p.measured { // the path in use is first, and its Hellos go on it
 		return mono.Never
@@ -312,15 +309,15 @@ func (e *Endpoint) tend(p *Peer) (next mono.Time) {
 		if o.remote == (fabric.Remote{}) {
 			continue
 		}
-		if e.now >= o.askAt {
-			e.askOn(p, ps, i)
+		if m.ep.now >= o.askAt {
+			m.askOn(p, ps, i)
 		}
 		next = min(next, o.askAt)
 	}
 	for i := range ps.on {
 		if o := &ps.on[i]; o.alive && o.ready {
 			if i < int(ps.use) || !ps.on[ps.use].alive {
-				e.usePath(p, ps, i)
+				m.usePath(p, ps, i)
 			}
 			break
 		}
@@ -331,14 +328,14 @@ func (e *Endpoint) tend(p *Peer) (next mono.Time) {
 
 // doubtOthers has all paths of p but the one in use asked anew: whether they carry as
 // much as that was found to.
-func (e *Endpoint) doubtOthers(p *Peer) {
-	if e.multi.dg == nil {
+func (m *multipath) doubtOthers(p *Peer) {
+	if m.dg == nil {
 		return
 	}
-	ps := &e.multi.of[p.Index]
+	ps := &m.of[p.Index]
 	for i := range ps.on {
 		if o := &ps.on[i]; i != int(ps.use) && o.alive {
-			o.alive, o.askAt = false, e.now
+			o.alive, o.askAt = false, m.ep.now
 		}
 	}
 	ps.spread(p)
@@ -355,52 +352,52 @@ func (m *multipath) lone(ps *paths) bool {
 }
 
 // askOn sends a Hello on a path of p where one is due, unless it was heard on lately.
-func (e *Endpoint) askOn(p *Peer, ps *paths, i int) {
+func (m *multipath) askOn(p *Peer, ps *paths, i int) {
 	o := &ps.on[i]
-	quiet := o.heard.Add(e.Config().KeepAlive)
-	if o.alive && o.asks == 0 && e.now < quiet {
+	quiet := o.heard.Add(m.ep.Config().KeepAlive)
+	if o.alive && o.asks == 0 && m.ep.now < quiet {
 		o.askAt = quiet
 		return
 	}
 	if !o.ready {
-		to, err := e.multi.dg.ResolveOn(i, o.remote.AddrPort())
+		to, err := m.dg.ResolveOn(i, o.remote.AddrPort())
 		if err != nil {
-			o.askAt = e.now.Add(routeWait)
+			o.askAt = m.ep.now.Add(routeWait)
 			return
 		}
 		o.to, o.ready = to, true
 	}
-	size := e.helloLeast()
+	size := m.helloLeast()
 	if !o.alive && p.measured { // it has to carry what the one that was measured does
 		size = max(size, int(p.most))
 	}
-	if !e.hello(dgram.TypeHello, o.to, p.local, p.remote, size, size) {
-		o.askAt = e.now.Add(100 * mono.Microsecond) // no room
+	if !m.ep.shake.hello(dgram.TypeHello, o.to, p.local, p.remote, size, size) {
+		o.askAt = m.ep.now.Add(100 * mono.Microsecond) // no room
 		return
 	}
-	o.askAt = e.now.Add(min(askFirst<<min(o.asks, 10), askMost))
+	o.askAt = m.ep.now.Add(min(askFirst<<min(o.asks, 10), askMost))
 	o.asks = min(o.asks+1, 250)
 	if o.asks > askTries {
 		o.alive = false
 		if i == int(ps.use) {
-			e.leavePath(p, ps)
+			m.leavePath(p, ps)
 		}
 	}
 }
 
 // pathAnswered notes that a Hello of size bytes was answered the way that it went, and
 // reports whether that is the path in use.
-func (e *Endpoint) pathAnswered(p *Peer, size int) (inUse bool) {
-	if e.multi.dg == nil {
+func (m *multipath) pathAnswered(p *Peer, size int) (inUse bool) {
+	if m.dg == nil {
 		return true
 	}
-	via := e.multi.dg.Via()
-	ps := &e.multi.of[p.Index]
+	via := m.dg.Via()
+	ps := &m.of[p.Index]
 	o := &ps.on[via]
 	if !o.alive && size >= int(p.most) {
-		o.alive, o.since = true, e.now
+		o.alive, o.since = true, m.ep.now
 	}
-	e.Wake(&p.Assoc, e.now)
+	m.ep.Wake(&p.Assoc, m.ep.now)
 	return via == int(ps.use)
 }
 
@@ -420,8 +417,8 @@ func (o *onPath) leave(now mono.Time) {
 
 // leavePath makes another path of p the one in use: the first that is alive, or else the
 // next one in turn.
-func (e *Endpoint) leavePath(p *Peer, ps *paths) {
-	ps.on[ps.use].leave(e.now)
+func (m *multipath) leavePath(p *Peer, ps *paths) {
+	ps.on[ps.use].leave(m.ep.now)
 	next := -1
 	for k := range fabric.MaxPaths - 1 {
 		i := (int(ps.use) + 1 + k) % fabric.MaxPaths
@@ -434,13 +431,13 @@ func (e *Endpoint) leavePath(p *Peer, ps *paths) {
 		}
 	}
 	if next >= 0 {
-		e.Stats.PathsLeft++
-		e.usePath(p, ps, next)
+		m.ep.Stats.PathsLeft++
+		m.usePath(p, ps, next)
 	}
 }
 
-func (e *Endpoint) usePath(p *Peer, ps *paths, i int) {
+func (m *multipath) usePath(p *Peer, ps *paths, i int) {
 	ps.use, p.path = int8(i), ps.on[i].to
-	ps.on[i].since = e.now
+	ps.on[i].since = m.ep.now
 	ps.spread(p)
 }

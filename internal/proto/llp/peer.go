@@ -1,6 +1,9 @@
 package llp
 
 import (
+	"math/rand/v2"
+
+	"github.com/xwarp/xwarp/internal/base/addrtable"
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/base/serial"
@@ -42,6 +45,17 @@ func (p *Peer) Open() bool { return p.remote != 0 }
 // Path returns the way to the peer.
 func (p *Peer) Path() fabric.Path { return p.path }
 
+// handshake has the peers of an endpoint: how associations with them begin, are kept alive
+// and end.
+type handshake struct {
+	ep        *Endpoint
+	random    *rand.ChaCha8
+	peers     []*Peer // by Peer.Index
+	byAddr    addrtable.Table[Peer]
+	strangers strangers
+	lives     uint64 // associations that are over: see cookie
+}
+
 // NewsKind is what became of an association.
 type NewsKind uint8
 
@@ -73,9 +87,9 @@ const (
 )
 
 // peerAt returns the association with an endpoint, or nil.
-func (e *Endpoint) peerAt(remote fabric.Remote) *Peer {
+func (hs *handshake) peerAt(remote fabric.Remote) *Peer {
 	hash := remote.Hash()
-	for p, at := e.byAddr.First(hash); p != nil; p, at = e.byAddr.Next(hash, at) {
+	for p, at := hs.byAddr.First(hash); p != nil; p, at = hs.byAddr.Next(hash, at) {
 		if p.Remote == remote {
 			return p
 		}
@@ -86,11 +100,11 @@ func (e *Endpoint) peerAt(remote fabric.Remote) *Peer {
 // Associate returns the association with an endpoint, which is begun when there
 // is none: the Hello goes out with the next step.
 func (e *Endpoint) Associate(remote fabric.Remote, path fabric.Path) *Peer {
-	if p := e.peerAt(remote); p != nil {
-		e.strangers.remove(p) // it is the caller's now
+	if p := e.shake.peerAt(remote); p != nil {
+		e.shake.strangers.remove(p) // it is the caller's now
 		return p
 	}
-	return e.add(remote, path, e.number())
+	return e.shake.add(remote, path, e.shake.number())
 }
 
 // Want notes that something is to be sent to p, and from when on its silence
@@ -105,33 +119,33 @@ func (e *Endpoint) Want(p *Peer) {
 }
 
 // number makes the number of a new association.
-func (e *Endpoint) number() uint32 {
+func (hs *handshake) number() uint32 {
 	for {
-		if n := uint32(e.random.Uint64()); n != 0 {
+		if n := uint32(hs.random.Uint64()); n != 0 {
 			return n
 		}
 	}
 }
 
-func (e *Endpoint) add(remote fabric.Remote, path fabric.Path, local uint32) *Peer {
+func (hs *handshake) add(remote fabric.Remote, path fabric.Path, local uint32) *Peer {
 	p := &Peer{Remote: remote, path: path, local: local, uncertain: true}
-	e.Add(e.now, &p.Assoc, serial.U32(local), 0, e.now) // nothing to acknowledge before open
-	e.setPayload(p, basePayload)
-	if int(p.Index) == len(e.peers) {
-		e.peers = append(e.peers, nil)
+	hs.ep.Add(hs.ep.now, &p.Assoc, serial.U32(local), 0, hs.ep.now) // nothing to acknowledge before open
+	hs.setPayload(p, basePayload)
+	if int(p.Index) == len(hs.peers) {
+		hs.peers = append(hs.peers, nil)
 	}
-	e.peers[p.Index] = p
-	e.bulk.forget(p)
-	if e.multi.dg != nil {
-		e.multi.forget(p)
+	hs.peers[p.Index] = p
+	hs.ep.bulk.forget(p)
+	if hs.ep.multi.dg != nil {
+		hs.ep.multi.forget(p)
 	}
-	e.byAddr.Add(p.Remote.Hash(), p)
+	hs.byAddr.Add(p.Remote.Hash(), p)
 	return p
 }
 
 // setPayload sets how much a datagram to p may carry.
-func (e *Endpoint) setPayload(p *Peer, n int) {
-	p.most, p.whole = int32(n), int32(e.Whole(n))
+func (hs *handshake) setPayload(p *Peer, n int) {
+	p.most, p.whole = int32(n), int32(hs.ep.Whole(n))
 	p.Snd.SetSegment(n)
 }
 
@@ -146,20 +160,20 @@ func (e *Endpoint) Whole(n int) int {
 }
 
 // open notes the peer's number, with which its own ULPDUs begin.
-func (e *Endpoint) open(p *Peer, remote uint32) {
+func (hs *handshake) open(p *Peer, remote uint32) {
 	p.remote = remote
-	e.Expect(&p.Assoc, serial.U32(remote))
-	e.News = append(e.News, News{PeerOpened, p})
+	hs.ep.Expect(&p.Assoc, serial.U32(remote))
+	hs.ep.News = append(hs.ep.News, News{PeerOpened, p})
 }
 
 // end ends an association on this side.
-func (e *Endpoint) end(p *Peer, why NewsKind) {
+func (hs *handshake) end(p *Peer, why NewsKind) {
 	if p.closed {
 		return
 	}
-	e.Stats.PeersLost++
-	e.News = append(e.News, News{why, p})
-	e.remove(p)
+	hs.ep.Stats.PeersLost++
+	hs.ep.News = append(hs.ep.News, News{why, p})
+	hs.remove(p)
 }
 
 // remove forgets an association. Its index is used again, so the caller must
@@ -168,21 +182,21 @@ func (e *Endpoint) end(p *Peer, why NewsKind) {
 // A new life of the peer that was offered an association gets it now: it may
 // be using it already. Without that, two ends that begin anew at the same time
 // would refuse one another for ever.
-func (e *Endpoint) remove(p *Peer) {
-	e.Remove(&p.Assoc)
+func (hs *handshake) remove(p *Peer) {
+	hs.ep.Remove(&p.Assoc)
 	if p.stranger {
-		e.strangers.remove(p)
-		e.dg.Drop(p.path)
+		hs.strangers.remove(p)
+		hs.ep.dg.Drop(p.path)
 	} else {
-		e.lives++
+		hs.lives++
 	}
-	e.byAddr.Remove(p.Remote.Hash(), p)
-	if e.multi.dg != nil {
-		e.multi.drop(p)
+	hs.byAddr.Remove(p.Remote.Hash(), p)
+	if hs.ep.multi.dg != nil {
+		hs.ep.multi.drop(p)
 	}
-	e.peers[p.Index] = nil
+	hs.peers[p.Index] = nil
 	if p.offered != 0 {
-		e.open(e.add(p.Remote, p.path, p.offered), p.candidate)
+		hs.open(hs.add(p.Remote, p.path, p.offered), p.candidate)
 	}
 }
 
@@ -190,53 +204,53 @@ func (e *Endpoint) remove(p *Peer) {
 func (e *Endpoint) Disassociate(p *Peer) {
 	if !p.closed {
 		if p.Snd.TimeOuts() > 0 {
-			e.doubt(p) // nobody looks any more where it is, and it will ask why there is no answer
+			e.shake.doubt(p) // nobody looks any more where it is, and it will ask why there is no answer
 		}
-		e.leave(p)
-		e.remove(p)
+		e.shake.leave(p)
+		e.shake.remove(p)
 	}
 }
 
 // leave acknowledges what p has sent, and tells it that the association is over.
-func (e *Endpoint) leave(p *Peer) {
+func (hs *handshake) leave(p *Peer) {
 	if !p.Open() {
 		return
 	}
-	if !e.TxRoom() {
-		e.Flush()
+	if !hs.ep.TxRoom() {
+		hs.ep.Flush()
 	}
 	if p.Rcv.Deadline() != mono.Never {
-		e.Ack(e.now, p, 0)
+		hs.ep.Ack(hs.ep.now, p, 0)
 	}
-	e.reset(p.path, p.local, p.remote)
+	hs.reset(p.path, p.local, p.remote)
 }
 
 // reset tells that the association src, dst is not known here, or not any more.
-func (e *Endpoint) reset(to fabric.Path, src, dst uint32) {
-	if !e.TxRoom() || !e.out.open(e.dg, e.arena, e.caps.Headroom, dgram.HeaderLen) {
+func (hs *handshake) reset(to fabric.Path, src, dst uint32) {
+	if !hs.ep.TxRoom() || !hs.ep.out.open(hs.ep.dg, hs.ep.arena, hs.ep.caps.Headroom, dgram.HeaderLen) {
 		return // the next datagram of the peer asks again
 	}
-	e.out.hdr = dgram.Header{Type: dgram.TypeReset, SrcEpoch: src, DstEpoch: dst}
-	e.finish(to)
-	e.Stats.TxResets++
+	hs.ep.out.hdr = dgram.Header{Type: dgram.TypeReset, SrcEpoch: src, DstEpoch: dst}
+	hs.ep.out.finish(to)
+	hs.ep.Stats.TxResets++
 }
 
 // adopt decides about data or an acknowledgement whose numbers are not those of
 // the association with its sender, if there is one. It returns the association
 // that the datagram belongs to, or nil.
-func (e *Endpoint) adopt(p *Peer, from fabric.Remote, h *dgram.Header) *Peer {
+func (hs *handshake) adopt(p *Peer, from fabric.Remote, h *dgram.Header) *Peer {
 	switch {
 	case p != nil && p.local == h.DstEpoch && p.remote == 0:
-		e.open(p, h.SrcEpoch) // its answer to our Hello was lost
+		hs.open(p, h.SrcEpoch) // its answer to our Hello was lost
 		return p
 	case p != nil && p.accepts(h):
-		return e.promote(p)
+		return hs.promote(p)
 	}
-	if q := e.recall(p, from, h); q != nil {
+	if q := hs.recall(p, from, h); q != nil {
 		return q
 	}
-	e.Stats.RxStale++
-	e.refuse(from, h)
+	hs.ep.Stats.RxStale++
+	hs.refuse(from, h)
 	return nil
 }
 
@@ -248,147 +262,139 @@ func (p *Peer) accepts(h *dgram.Header) bool {
 
 // promote replaces an association by the one of the peer's new life, which has
 // proved with its last datagram that it is no echo of an old one.
-func (e *Endpoint) promote(old *Peer) *Peer {
-	e.end(old, PeerRestarted)
-	return e.peerAt(old.Remote)
+func (hs *handshake) promote(old *Peer) *Peer {
+	hs.end(old, PeerRestarted)
+	return hs.peerAt(old.Remote)
 }
 
 // refuse tells the sender of a datagram that its association is not known here, and
 // keeps nothing of it.
-func (e *Endpoint) refuse(from fabric.Remote, h *dgram.Header) {
-	if h.DstEpoch == 0 || h.Type == dgram.TypeReset || e.unnamed() {
+func (hs *handshake) refuse(from fabric.Remote, h *dgram.Header) {
+	if h.DstEpoch == 0 || h.Type == dgram.TypeReset || hs.ep.multi.unnamed() {
 		return
 	}
-	path, ok := e.wayBack(from)
+	path, ok := hs.ep.multi.wayBack(from)
 	if !ok {
 		return
 	}
-	e.reset(path, h.DstEpoch, h.SrcEpoch)
-	if e.peerAt(from) == nil {
-		e.push() // as long as the path is there
-		e.dg.Drop(path)
+	hs.reset(path, h.DstEpoch, h.SrcEpoch)
+	if hs.peerAt(from) == nil {
+		hs.ep.out.push() // as long as the path is there
+		hs.ep.dg.Drop(path)
 	}
 }
 
 // control deals with what is about the association itself.
-func (e *Endpoint) control(p *Peer, from fabric.Remote, h *dgram.Header) {
+func (hs *handshake) control(p *Peer, from fabric.Remote, h *dgram.Header) {
 	if h.Type == dgram.TypeReset {
 		switch {
 		case p == nil || p.local != h.DstEpoch || p.remote != h.SrcEpoch:
-			e.Stats.RxStale++
+			hs.ep.Stats.RxStale++
 		case p.offered != 0: // it has begun anew, and does not know its former life
-			e.promote(p)
+			hs.promote(p)
 		default:
-			e.end(p, PeerRestarted)
+			hs.end(p, PeerRestarted)
 		}
 		return
 	}
 	var body dgram.Hello
-	body.Parse(e.reader.Peek(dgram.HelloLen))
+	body.Parse(hs.ep.reader.Peek(dgram.HelloLen))
 	limit, size := int(body.MaxPayload), int(body.Length)
 	if h.Type == dgram.TypeHelloAck {
-		e.readPaths(h)
-		p, _ = e.named(p, from)
-		e.answered(p, h, limit, size)
+		hs.ep.multi.readPaths(h)
+		p, _ = hs.ep.multi.named(p, from)
+		hs.helloAnswered(p, h, limit, size)
 		return
 	}
-	if size != dgram.HeaderLen+e.reader.Len() || limit < basePayload {
-		e.Stats.RxMalformed++
+	if size != dgram.HeaderLen+hs.ep.reader.Len() || limit < basePayload {
+		hs.ep.Stats.RxMalformed++
 		return
 	}
-	e.readPaths(h)
-	p, from = e.named(p, from)
-	e.greeted(p, from, h, size)
+	hs.ep.multi.readPaths(h)
+	p, from = hs.ep.multi.named(p, from)
+	hs.helloArrived(p, from, h, size)
 }
 
-// greeted deals with a Hello of size bytes.
-func (e *Endpoint) greeted(p *Peer, from fabric.Remote, h *dgram.Header, size int) {
+// helloArrived deals with a Hello of size bytes.
+func (hs *handshake) helloArrived(p *Peer, from fabric.Remote, h *dgram.Header, size int) {
 	if p != nil && p.accepts(h) {
-		p = e.promote(p)
+		p = hs.promote(p)
 	}
 	if p != nil && p.stranger && h.DstEpoch == 0 && p.remote != h.SrcEpoch {
-		e.forget(p) // one of the two is made up, and both may be
+		hs.forget(p) // one of the two is made up, and both may be
 		p = nil
 	}
 	switch {
 	case h.DstEpoch != 0 && (p == nil || p.local != h.DstEpoch || p.remote != h.SrcEpoch && p.remote != 0):
-		if p = e.recall(p, from, h); p == nil {
-			e.Stats.RxStale++
-			e.refuse(from, h)
+		if p = hs.recall(p, from, h); p == nil {
+			hs.ep.Stats.RxStale++
+			hs.refuse(from, h)
 			return
 		}
-		e.heard(p)
+		hs.ep.heard(p)
 	case h.DstEpoch == 0 && (p == nil || p.stranger):
-		path, ok := e.wayBack(from)    // where this one came from
-		if !ok || e.multi.via() != 0 { // strangers meet on the first network
-			e.Stats.RxMalformed++ // no way back: as good as no sender
+		path, ok := hs.ep.multi.wayBack(from) // where this one came from
+		if !ok || hs.ep.multi.via() != 0 {    // strangers meet on the first network
+			hs.ep.Stats.RxMalformed++ // no way back: as good as no sender
 			return
 		}
 		if p == nil {
-			p = e.meet(from, path, h.SrcEpoch)
+			p = hs.meet(from, path, h.SrcEpoch)
 		}
 		p.came(size)
 	case p.remote == 0:
-		e.open(p, h.SrcEpoch)
+		hs.open(p, h.SrcEpoch)
 	case p.remote != h.SrcEpoch:
 		// Perhaps the peer began anew, perhaps this is an old datagram that
 		// somebody sends again. Offer an association: who proves that it got
 		// the offer is alive.
 		if p.candidate != h.SrcEpoch {
-			p.candidate, p.offered = h.SrcEpoch, e.number()
+			p.candidate, p.offered = h.SrcEpoch, hs.number()
 		}
-		e.hello(dgram.TypeHelloAck, e.back(p), p.offered, h.SrcEpoch, e.helloLeast(), size)
+		hs.hello(dgram.TypeHelloAck, hs.ep.multi.back(p), p.offered, h.SrcEpoch, hs.ep.multi.helloLeast(), size)
 		return
 	case h.DstEpoch != 0:
-		e.heard(p)
-		e.learn(p)
+		hs.ep.heard(p)
+		hs.ep.multi.learn(p)
 	}
-	e.answerHello(p, h, size)
+	hs.answerHello(p, h, size)
 }
 
-// answered deals with the answer to a Hello of size bytes, which says that the
+// helloAnswered deals with the answer to a Hello of size bytes, which says that the
 // peer takes datagrams of limit bytes.
-func (e *Endpoint) answered(p *Peer, h *dgram.Header, limit, size int) {
+func (hs *handshake) helloAnswered(p *Peer, h *dgram.Header, limit, size int) {
 	if p == nil || p.local != h.DstEpoch || p.remote != h.SrcEpoch && p.remote != 0 {
-		e.Stats.RxStale++
+		hs.ep.Stats.RxStale++
 		return
 	}
 	if p.remote == 0 {
-		e.open(p, h.SrcEpoch)
+		hs.open(p, h.SrcEpoch)
 	}
-	e.heard(p)
+	hs.ep.heard(p)
 	if h.Flags&dgram.FlagBulk != 0 {
-		e.wayAnswered(p, size)
+		hs.ep.bulk.wayAnswered(p, size)
 		return
 	}
 	if size < int(p.most) {
-		e.mutes(p)
+		hs.mutes(p)
 	}
-	e.learn(p)
-	if !e.pathAnswered(p, size) {
+	hs.ep.multi.learn(p)
+	if !hs.ep.multi.pathAnswered(p, size) {
 		return
 	}
-	p.goal = int32(min(limit, e.caps.MaxPayload))
+	p.goal = int32(min(limit, hs.ep.caps.MaxPayload))
 	if n := min(int(p.goal), size); n > int(p.most) {
-		e.setPayload(p, n)
-		e.bulk.forget(p) // it may carry less
-		e.doubtOthers(p)
+		hs.setPayload(p, n)
+		hs.ep.bulk.forget(p) // it may carry less
+		hs.ep.multi.doubtOthers(p)
 	}
-	p.askAt = e.now.Add(e.Config().KeepAlive)
+	p.askAt = hs.ep.now.Add(hs.ep.Config().KeepAlive)
 	if size >= basePayload && !p.measured {
 		p.measured = true
 		if p.most < p.goal { // perhaps nobody was there yet when larger ones were tried
-			p.askAt = e.now
-			e.Wake(&p.Assoc, e.now)
+			p.askAt = hs.ep.now
+			hs.ep.Wake(&p.Assoc, hs.ep.now)
 		}
-	}
-}
-
-// heard notes that the peer is alive: it knows both numbers.
-func (e *Endpoint) heard(p *Peer) {
-	e.Heard(e.now, &p.Assoc)
-	if p.uncertain {
-		e.known(p)
 	}
 }
 
@@ -400,51 +406,51 @@ const shortHello = dgram.HeaderLen + dgram.HelloLen
 // alive are short, unless the path was not found to carry what both ends take:
 // then they try that, and a short one follows when there is no answer (RFC
 // 8899, section 5.3).
-func (e *Endpoint) helloSize(p *Peer) int {
+func (hs *handshake) helloSize(p *Peer) int {
 	switch {
 	case p.measured && (p.most >= p.goal || p.unanswered > 0):
-		return e.helloLeast()
+		return hs.ep.multi.helloLeast()
 	case p.measured:
 		return int(p.goal)
 	case p.tries < helloTries:
-		return e.caps.MaxPayload
+		return hs.ep.caps.MaxPayload
 	case p.tries < 2*helloTries:
-		return min(ethernetPayload-e.caps.Overhead, e.caps.MaxPayload)
+		return min(ethernetPayload-hs.ep.caps.Overhead, hs.ep.caps.MaxPayload)
 	}
 	return basePayload
 }
 
 // hello queues a Hello or an answer of size bytes to one of answered bytes.
-func (e *Endpoint) hello(t dgram.Type, to fabric.Path, src, dst uint32, size, answered int) bool {
-	if !e.beginHello(dgram.Header{Type: t, SrcEpoch: src, DstEpoch: dst}, size, answered) {
+func (hs *handshake) hello(t dgram.Type, to fabric.Path, src, dst uint32, size, answered int) bool {
+	if !hs.beginHello(dgram.Header{Type: t, SrcEpoch: src, DstEpoch: dst}, size, answered) {
 		return false
 	}
-	e.finish(to)
+	hs.ep.out.finish(to)
 	return true
 }
 
 // answerHello answers a Hello of size bytes, which came the way that the answer
 // names.
-func (e *Endpoint) answerHello(p *Peer, h *dgram.Header, size int) {
+func (hs *handshake) answerHello(p *Peer, h *dgram.Header, size int) {
 	answer := dgram.Header{Type: dgram.TypeHelloAck, Flags: h.Flags & dgram.FlagBulk, SrcEpoch: p.local, DstEpoch: p.remote}
-	if n := e.helloLeast(); p.spend(n) && e.beginHello(answer, n, size) {
-		e.finish(e.back(p))
+	if n := hs.ep.multi.helloLeast(); p.spend(n) && hs.beginHello(answer, n, size) {
+		hs.ep.out.finish(hs.ep.multi.back(p))
 	}
 }
 
 // beginHello builds a Hello or an answer. false means no room.
-func (e *Endpoint) beginHello(h dgram.Header, size, answered int) bool {
-	if !e.TxRoom() || !e.out.open(e.dg, e.arena, e.caps.Headroom, size) {
+func (hs *handshake) beginHello(h dgram.Header, size, answered int) bool {
+	if !hs.ep.TxRoom() || !hs.ep.out.open(hs.ep.dg, hs.ep.arena, hs.ep.caps.Headroom, size) {
 		return false
 	}
-	e.out.hdr = h
-	body := dgram.Hello{MaxPayload: uint16(e.caps.MaxPayload), Length: uint16(answered)}
-	body.Put(e.out.reserve(dgram.HelloLen))
-	if len(e.multi.list) > 0 {
-		e.out.hdr.Flags |= dgram.FlagPaths
-		e.out.put(e.arena, e.multi.list)
+	hs.ep.out.hdr = h
+	body := dgram.Hello{MaxPayload: uint16(hs.ep.caps.MaxPayload), Length: uint16(answered)}
+	body.Put(hs.ep.out.reserve(dgram.HelloLen))
+	if len(hs.ep.multi.list) > 0 {
+		hs.ep.out.hdr.Flags |= dgram.FlagPaths
+		hs.ep.out.put(hs.ep.arena, hs.ep.multi.list)
 	}
-	e.out.zeros(e.arena, size-e.helloLeast())
-	e.Stats.TxHellos++
+	hs.ep.out.zeros(hs.ep.arena, size-hs.ep.multi.helloLeast())
+	hs.ep.Stats.TxHellos++
 	return true
 }

@@ -120,9 +120,9 @@ func TestAdopt_noDataBeforeOpen(t *testing.T) {
 	}
 }
 
-// TestGreeted_replayed: a Hello of the association that is heard again, be it
+// TestHandshake_replayed: a Hello of the association that is heard again, be it
 // the first one, changes nothing.
-func TestGreeted_replayed(t *testing.T) {
+func TestHandshake_replayed(t *testing.T) {
 	r := newRig(t)
 	a, b := r.pair()
 	pa, pb := r.meet(a, b)
@@ -146,9 +146,9 @@ func TestGreeted_replayed(t *testing.T) {
 	}
 }
 
-// TestGreeted_replayedOfFormerLife: a Hello of an association that is gone is
+// TestHandshake_replayedOfFormerLife: a Hello of an association that is gone is
 // answered, and the living one is left alone; nobody takes the answer up.
-func TestGreeted_replayedOfFormerLife(t *testing.T) {
+func TestHandshake_replayedOfFormerLife(t *testing.T) {
 	r := newRig(t)
 	a, b := r.pair()
 	r.meet(a, b)

@@ -129,7 +129,7 @@ func (s *side) to(o *side) *Peer {
 
 // peer returns the association with another side, or nil.
 func (s *side) peer(o *side) *Peer {
-	return s.ep.peerAt(fabric.RemoteOf(o.addr))
+	return s.ep.shake.peerAt(fabric.RemoteOf(o.addr))
 }
 
 // step does what a context does in one step.
@@ -154,7 +154,7 @@ func (s *side) step() {
 	}
 	for e.Waiting() > 0 {
 		if a := e.Take(); a.Rcv.Deadline() <= now && !a.Closed() {
-			e.Ack(now, e.peers[a.Index], 63)
+			e.Ack(now, e.shake.peers[a.Index], 63)
 		}
 	}
 	s.news = append(s.news, e.News...)

@@ -15,7 +15,7 @@ func TestNumber_seed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return e.number()
+		return e.shake.number()
 	}
 	if a, b := first([32]byte{}), first([32]byte{}); a != b {
 		t.Error("a simulation would not repeat itself")

@@ -16,7 +16,7 @@ const SmallMax = basePayload - dgram.HeaderLen - dgram.LengthLen
 // SmallMax: it returns the place of the ULPDU, which the caller writes. SendSmall
 // follows. nil means no room now.
 func (e *Endpoint) Small(n int) []byte {
-	if e.dg.TxRoom() <= len(e.tx.Pkts) || e.bulk.queued && !e.bulk.room() {
+	if e.dg.TxRoom() <= len(e.out.tx.Pkts) || e.bulk.queued && !e.bulk.room() {
 		return nil
 	}
 	f, ok := e.dg.Frame()
@@ -42,13 +42,13 @@ func (e *Endpoint) SendSmall(now mono.Time, p *Peer, credit uint8) {
 		h.Flags |= dgram.FlagCRC
 	}
 	h.PutSmall(e.arena.At(e.out.small.Addr, int(e.out.small.Len)), !e.cfg.NoCRC)
-	if e.inBulk(p, h.LSN, false) {
+	if e.bulk.inBulk(p, h.LSN, false) {
 		w := e.bulk.way(p)
 		w.Sent(1)
 		e.bulk.tx.Add(fabric.Packet{To: w.path}, e.out.small)
-		e.queuedBulk()
+		e.bulk.queuedBulk()
 	} else {
-		e.tx.Add(fabric.Packet{To: p.path, Sealed: !e.cfg.NoCRC}, e.out.small)
+		e.out.tx.Add(fabric.Packet{To: p.path, Sealed: !e.cfg.NoCRC}, e.out.small)
 		e.Stats.TxDatagrams++
 	}
 	e.Flush()

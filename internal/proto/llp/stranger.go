@@ -64,34 +64,34 @@ func (s *strangers) remove(p *Peer) {
 
 // meet makes an association with somebody who said Hello, and whose number is
 // remote.
-func (e *Endpoint) meet(from fabric.Remote, path fabric.Path, remote uint32) *Peer {
-	if e.strangers.n == maxStrangers {
-		e.forget(e.strangers.oldest)
+func (hs *handshake) meet(from fabric.Remote, path fabric.Path, remote uint32) *Peer {
+	if hs.strangers.n == maxStrangers {
+		hs.forget(hs.strangers.oldest)
 	}
-	p := e.add(from, path, e.cookie(from, remote))
-	e.strangers.add(p)
-	e.open(p, remote)
+	p := hs.add(from, path, hs.cookie(from, remote))
+	hs.strangers.add(p)
+	hs.open(p, remote)
 	return p
 }
 
 // forget ends the association with a stranger. It is no loss.
-func (e *Endpoint) forget(p *Peer) {
-	e.Stats.PeersDropped++
-	e.remove(p)
+func (hs *handshake) forget(p *Peer) {
+	hs.ep.Stats.PeersDropped++
+	hs.remove(p)
 }
 
 // cookie returns our number of the association with a stranger whose own is remote. As
 // long as no association ends, it is the same each time; afterwards it is another one, so
 // that nobody can bring back with old datagrams what is over.
-func (e *Endpoint) cookie(from fabric.Remote, remote uint32) uint32 {
-	var b [len(e.cfg.Seed) + 16 + 2 + 4 + 8]byte
-	at := copy(b[:], e.cfg.Seed[:])
+func (hs *handshake) cookie(from fabric.Remote, remote uint32) uint32 {
+	var b [len(hs.ep.cfg.Seed) + 16 + 2 + 4 + 8]byte
+	at := copy(b[:], hs.ep.cfg.Seed[:])
 	a := from.AddrPort()
 	ip := a.Addr().As16()
 	at += copy(b[at:], ip[:])
 	binary.BigEndian.PutUint16(b[at:], a.Port())
 	binary.BigEndian.PutUint32(b[at+2:], remote)
-	binary.BigEndian.PutUint64(b[at+6:], e.lives)
+	binary.BigEndian.PutUint64(b[at+6:], hs.lives)
 	sum := sha256.Sum256(b[:])
 	return max(binary.BigEndian.Uint32(sum[:]), 1)
 }
@@ -99,44 +99,44 @@ func (e *Endpoint) cookie(from fabric.Remote, remote uint32) uint32 {
 // recall returns the association with a stranger that was forgotten, and which has shown
 // with a datagram of it that it knows our number; or nil. p is who has the address now,
 // or nil.
-func (e *Endpoint) recall(p *Peer, from fabric.Remote, h *dgram.Header) *Peer {
-	if p != nil && !p.stranger || h.DstEpoch != e.cookie(from, h.SrcEpoch) {
+func (hs *handshake) recall(p *Peer, from fabric.Remote, h *dgram.Header) *Peer {
+	if p != nil && !p.stranger || h.DstEpoch != hs.cookie(from, h.SrcEpoch) {
 		return nil
 	}
 	if p != nil {
-		e.forget(p)
+		hs.forget(p)
 	}
-	path, ok := e.wayBack(from)
-	if !ok || e.multi.via() != 0 {
+	path, ok := hs.ep.multi.wayBack(from)
+	if !ok || hs.ep.multi.via() != 0 {
 		return nil
 	}
-	p = e.add(from, path, h.DstEpoch)
-	e.open(p, h.SrcEpoch)
+	p = hs.add(from, path, h.DstEpoch)
+	hs.open(p, h.SrcEpoch)
 	return p
 }
 
 // known notes where the peer is that has sent a datagram which nobody else can have
 // sent.
-func (e *Endpoint) known(p *Peer) {
+func (hs *handshake) known(p *Peer) {
 	if p.stranger {
-		e.strangers.remove(p)
-		p.askAt = min(p.askAt, e.now.Add(helloFirst)) // it may have waited for being allowed
-		e.Wake(&p.Assoc, p.askAt)
+		hs.strangers.remove(p)
+		p.askAt = min(p.askAt, hs.ep.now.Add(helloFirst)) // it may have waited for being allowed
+		hs.ep.Wake(&p.Assoc, p.askAt)
 	}
-	if !e.bulk.lent { // there the kernel has received it, and does not say from where
-		if to, ok := e.pathHere(p); ok {
+	if !hs.ep.bulk.lent { // there the kernel has received it, and does not say from where
+		if to, ok := hs.ep.multi.pathHere(p); ok {
 			p.uncertain = false
-			e.dg.Trust(to, e.station())
+			hs.ep.dg.Trust(to, hs.station())
 		}
 	}
 }
 
 // station returns what the datagram came from that is looked at.
-func (e *Endpoint) station() fabric.Station {
-	if e.bulk.lent {
+func (hs *handshake) station() fabric.Station {
+	if hs.ep.bulk.lent {
 		return 0
 	}
-	return e.rx.Pkts[e.rxPos-1].Station
+	return hs.ep.rx.Pkts[hs.ep.rxPos-1].Station
 }
 
 // came counts n bytes from a stranger.
@@ -167,9 +167,9 @@ func (p *Peer) Uncertain() { p.uncertain = true }
 // doubt tells the carrier of a peer that should have answered and did not: it may be
 // somewhere else by now, or somebody may have lied about where it is. What comes from it
 // next shows it.
-func (e *Endpoint) doubt(p *Peer) {
+func (hs *handshake) doubt(p *Peer) {
 	if !p.stranger {
 		p.uncertain = true
-		e.dg.Doubt(p.path)
+		hs.ep.dg.Doubt(p.path)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/xwarp/xwarp/iwarp/dgram"
 )
 
-// TestGreet_strangerIsSentLittle: whoever only says Hello, with whatever address, makes
+// TestHandshake_strangerIsSentLittle: whoever only says Hello, with whatever address, makes
 // nobody send more than three times as much there, and is soon forgotten.
-func TestGreet_strangerIsSentLittle(t *testing.T) {
+func TestHandshake_strangerIsSentLittle(t *testing.T) {
 	for _, size := range []int{shortHello, 300, basePayload, 8972} {
 		r := newRig(t)
 		b := r.open(2, 0xb1, 0, dgram.Config{})
@@ -36,8 +36,8 @@ func TestGreet_strangerIsSentLittle(t *testing.T) {
 		}
 		r.run(strangerLife, 10*ms)
 		all, strange := b.ep.Datagram().(*mesh.End).Paths()
-		if b.ep.byAddr.Len() != 0 || all != 0 || strange != 0 || b.ep.strangers.n != 0 {
-			t.Errorf("Hello of %d bytes: %d peers and %d paths are left", size, b.ep.byAddr.Len(), all)
+		if b.ep.shake.byAddr.Len() != 0 || all != 0 || strange != 0 || b.ep.shake.strangers.n != 0 {
+			t.Errorf("Hello of %d bytes: %d peers and %d paths are left", size, b.ep.shake.byAddr.Len(), all)
 		}
 		if s := b.ep.Stats; s.PeersDropped != 1 || s.PeersLost != 0 {
 			t.Errorf("%d dropped, %d lost: a stranger is no loss", s.PeersDropped, s.PeersLost)
@@ -45,9 +45,9 @@ func TestGreet_strangerIsSentLittle(t *testing.T) {
 	}
 }
 
-// TestGreeted_flood: strangers without number, with the right key, take a bounded place,
+// TestHandshake_flood: strangers without number, with the right key, take a bounded place,
 // and an association goes on meanwhile without a loss.
-func TestGreeted_flood(t *testing.T) {
+func TestHandshake_flood(t *testing.T) {
 	r := newRig(t)
 	a, b := r.pair()
 	pa, pb := r.meet(a, b)
@@ -64,8 +64,8 @@ func TestGreeted_flood(t *testing.T) {
 		r.run(ms/10, ms/10)
 		r.seen = r.seen[:0]
 		all, strange := b.ep.Datagram().(*mesh.End).Paths()
-		if len(b.ep.peers) > maxStrangers+1 || all > maxStrangers+1 || strange > maxStrangers {
-			t.Fatalf("after %d Hellos there are %d peers and %d paths, %d of strangers", i+1, len(b.ep.peers), all, strange)
+		if len(b.ep.shake.peers) > maxStrangers+1 || all > maxStrangers+1 || strange > maxStrangers {
+			t.Fatalf("after %d Hellos there are %d peers and %d paths, %d of strangers", i+1, len(b.ep.shake.peers), all, strange)
 		}
 	}
 	r.run(ms, ms/10)
@@ -76,8 +76,8 @@ func TestGreeted_flood(t *testing.T) {
 		r.run(strangerLife/40, 10*ms)
 		r.seen = r.seen[:0]
 	}
-	if b.ep.strangers.n != 0 || b.ep.byAddr.Len() != 1 || pb.Closed() {
-		t.Errorf("%d strangers are left, the peer is closed: %v", b.ep.strangers.n, pb.Closed())
+	if b.ep.shake.strangers.n != 0 || b.ep.shake.byAddr.Len() != 1 || pb.Closed() {
+		t.Errorf("%d strangers are left, the peer is closed: %v", b.ep.shake.strangers.n, pb.Closed())
 	}
 }
 
@@ -113,7 +113,7 @@ func TestRecall_stoodStill(t *testing.T) {
 		}
 		r.run(100*ms, ms)
 		pb := b.peer(a)
-		if pb == nil || !slices.Equal(b.got[pb], []uint64{7}) || pa.Closed() || b.ep.Stats.TxResets != 0 || b.ep.strangers.n != 0 {
+		if pb == nil || !slices.Equal(b.got[pb], []uint64{7}) || pa.Closed() || b.ep.Stats.TxResets != 0 || b.ep.shake.strangers.n != 0 {
 			t.Errorf("%v first: peer %v, closed %v, %+v", first, pb, pa.Closed(), b.ep.Stats)
 		}
 	}
@@ -138,9 +138,9 @@ func TestRecall_over(t *testing.T) {
 	}
 }
 
-// TestGreeted_impostor: somebody says Hello in the name of a peer, before and while that
+// TestHandshake_impostor: somebody says Hello in the name of a peer, before and while that
 // one begins: it is not in its way.
-func TestGreeted_impostor(t *testing.T) {
+func TestHandshake_impostor(t *testing.T) {
 	r := newRig(t)
 	a, b := r.pair()
 	n := uint32(77)
@@ -214,10 +214,10 @@ func (n twoNetworks) Via() int { return 0 }
 
 func (n twoNetworks) ResolveOn(_ int, to netip.AddrPort) (fabric.Path, error) { return n.Resolve(to) }
 
-// TestGreet_strangerOfSeveralNetworks: the list of networks makes a Hello longer, and what a
+// TestHandshake_strangerOfSeveralNetworks: the list of networks makes a Hello longer, and what a
 // stranger's own Hellos have left of its credit may lie between the two lengths: nothing is
 // sent then, and never a Hello that is cut.
-func TestGreet_strangerOfSeveralNetworks(t *testing.T) {
+func TestHandshake_strangerOfSeveralNetworks(t *testing.T) {
 	for size := shortHello; size < shortHello+120; size++ {
 		r := newRig(t)
 		ep, err := New(twoNetworks{r.net.Open(addrOf(2), 0)}, Config{Epoch: 0xb1, Key: rigKey}, r.now)
@@ -232,8 +232,8 @@ func TestGreet_strangerOfSeveralNetworks(t *testing.T) {
 		r.run(strangerLife/2, 10*ms)
 		sent := 0
 		for _, s := range r.seen {
-			if sent += len(s.payload); len(s.payload) < ep.helloLeast() {
-				t.Fatalf("Hello of %d bytes: %d were sent, with the list there are %d at least", size, len(s.payload), ep.helloLeast())
+			if sent += len(s.payload); len(s.payload) < ep.multi.helloLeast() {
+				t.Fatalf("Hello of %d bytes: %d were sent, with the list there are %d at least", size, len(s.payload), ep.multi.helloLeast())
 			}
 		}
 		if sent > 3*size || sent == 0 {

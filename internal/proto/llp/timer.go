@@ -10,7 +10,7 @@ import (
 func (e *Endpoint) Expire(now mono.Time) *Peer {
 	e.now = now
 	for i, ok := e.Assocs.Expire(now); ok; i, ok = e.Assocs.Expire(now) {
-		if p := e.peers[i]; e.greet(p) && !e.swallowed(p) {
+		if p := e.shake.peers[i]; e.shake.sendHello(p) && !e.shake.swallowed(p) {
 			return p
 		}
 	}
@@ -26,13 +26,13 @@ func (e *Endpoint) Rearm(p *Peer, idle bool) {
 	}
 	if n := uint8(p.Snd.TimeOuts()); n != p.timeOuts {
 		if n > p.timeOuts && n >= doubtTries {
-			e.doubt(p)
+			e.shake.doubt(p)
 		}
 		p.timeOuts = n
 	}
 	e.Assocs.Rearm(e.now, &p.Assoc, idle)
 	if e.multi.dg != nil {
-		e.Wake(&p.Assoc, max(e.tend(p), e.now+1))
+		e.Wake(&p.Assoc, max(e.multi.tend(p), e.now+1))
 	}
 }
 
@@ -47,9 +47,9 @@ const (
 // mutes notes that p has answered a short Hello. Answers that come together count as
 // one: a peer that stood still answers all Hellos at once that have waited for it, and
 // what was sent meanwhile, and found no room there, has yet to be sent again.
-func (e *Endpoint) mutes(p *Peer) {
-	now := uint32(e.now / mono.Time(mono.Millisecond))
-	if p.mute == 0 || mono.Duration(now-p.muteAt)*mono.Millisecond >= 2*e.Config().RTOMax {
+func (hs *handshake) mutes(p *Peer) {
+	now := uint32(hs.ep.now / mono.Time(mono.Millisecond))
+	if p.mute == 0 || mono.Duration(now-p.muteAt)*mono.Millisecond >= 2*hs.ep.Config().RTOMax {
 		p.mute, p.muteAt = min(p.mute+1, swallowHellos), now
 	}
 }
@@ -58,55 +58,55 @@ func (e *Endpoint) mutes(p *Peer) {
 // else: the path does not carry any more what it did when it was measured. What
 // was cut cannot be cut again, for each segment has its number; a new
 // association measures the path anew.
-func (e *Endpoint) swallowed(p *Peer) bool {
+func (hs *handshake) swallowed(p *Peer) bool {
 	if p.Snd.TimeOuts() < swallowTries || p.mute < swallowHellos || p.most <= basePayload {
 		return false
 	}
-	e.end(p, PeerLost)
+	hs.end(p, PeerLost)
 	return true
 }
 
-// greet sends the Hello that is due to p, if one is: to set the association up,
+// sendHello sends the Hello that is due to p, if one is: to set the association up,
 // to measure the path, or because nothing was heard for long. It reports
 // whether the association goes on.
-func (e *Endpoint) greet(p *Peer) bool {
-	if e.bulk.dg != nil {
-		e.ask(p)
+func (hs *handshake) sendHello(p *Peer) bool {
+	if hs.ep.bulk.dg != nil {
+		hs.ep.bulk.ask(p)
 	}
-	if e.now < p.askAt {
+	if hs.ep.now < p.askAt {
 		return true
 	}
-	c := e.Config()
+	c := hs.ep.Config()
 	life := p.heardAt.Add(min(strangerLife, c.PeerLost))
-	if p.stranger && e.now >= life {
-		e.forget(p)
+	if p.stranger && hs.ep.now >= life {
+		hs.forget(p)
 		return false
 	}
-	if (p.Open() || p.Wanted) && e.lost(e.now, &p.Assoc) {
-		e.end(p, PeerLost)
+	if (p.Open() || p.Wanted) && hs.ep.lost(hs.ep.now, &p.Assoc) {
+		hs.end(p, PeerLost)
 		return false
 	}
-	if p.measured && p.most >= p.goal && !e.KeepAlive(e.now, &p.Assoc) {
+	if p.measured && p.most >= p.goal && !hs.ep.KeepAlive(hs.ep.now, &p.Assoc) {
 		return true // nor need the path be tried again
 	}
-	size := e.helloSize(p)
+	size := hs.helloSize(p)
 	if p.stranger {
 		size = min(size, int(p.credit))
 	}
-	if size < e.helloLeast() {
+	if size < hs.ep.multi.helloLeast() {
 		p.askAt = life // more must have come from it, or it is forgotten then
 		return true
 	}
-	if !e.hello(dgram.TypeHello, p.path, p.local, p.remote, size, size) {
-		p.askAt = e.now.Add(100 * mono.Microsecond) // no room
+	if !hs.hello(dgram.TypeHello, p.path, p.local, p.remote, size, size) {
+		p.askAt = hs.ep.now.Add(100 * mono.Microsecond) // no room
 		return true
 	}
 	p.spend(size)
 	if p.unanswered >= doubtTries {
-		e.doubt(p)
+		hs.doubt(p)
 	}
-	p.askAt = e.now.Add(min(helloFirst<<min(p.unanswered, 10), helloMost, c.PeerLost/(2*lostTries)))
-	p.asked(e.now)
+	p.askAt = hs.ep.now.Add(min(helloFirst<<min(p.unanswered, 10), helloMost, c.PeerLost/(2*lostTries)))
+	p.asked(hs.ep.now)
 	p.tries = min(p.tries+1, 250)
 	return true
 }

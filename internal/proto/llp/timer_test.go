@@ -8,9 +8,9 @@ import (
 	"github.com/xwarp/xwarp/iwarp/dgram"
 )
 
-// TestGreet_keepAlive: silence is broken every KeepAlive by short Hellos, by
+// TestHandshake_keepAlive: silence is broken every KeepAlive by short Hellos, by
 // both sides together no more than twice; who talks is not asked.
-func TestGreet_keepAlive(t *testing.T) {
+func TestHandshake_keepAlive(t *testing.T) {
 	r := newRig(t)
 	a, b := r.pair()
 	pa, pb := r.meet(a, b)
@@ -35,9 +35,9 @@ func TestGreet_keepAlive(t *testing.T) {
 	}
 }
 
-// TestGreet_peerLost: a dead peer is found after PeerLost, not before, and not
+// TestHandshake_peerLost: a dead peer is found after PeerLost, not before, and not
 // much later than KeepAlive and PeerLost.
-func TestGreet_peerLost(t *testing.T) {
+func TestHandshake_peerLost(t *testing.T) {
 	for _, lost := range []mono.Duration{200 * ms, 2 * mono.Second, 30 * mono.Second} {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			r := newRig(t)
@@ -57,9 +57,9 @@ func TestGreet_peerLost(t *testing.T) {
 	}
 }
 
-// TestGreet_absent: a side that was not stepped for long does not take its own
+// TestHandshake_absent: a side that was not stepped for long does not take its own
 // absence for the peer's, however seldom it looks, or when its queue was full.
-func TestGreet_absent(t *testing.T) {
+func TestHandshake_absent(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		steps int
@@ -87,9 +87,9 @@ func TestGreet_absent(t *testing.T) {
 	}
 }
 
-// TestGreet_unwanted: a peer that never answers is lost when something was to
+// TestHandshake_unwanted: a peer that never answers is lost when something was to
 // be sent to it, and else asked on and on.
-func TestGreet_unwanted(t *testing.T) {
+func TestHandshake_unwanted(t *testing.T) {
 	r := newRig(t)
 	a := r.open(1, 1, 0, dgram.Config{PeerLost: mono.Second})
 	b := r.open(2, 2, 0, dgram.Config{})

@@ -64,7 +64,7 @@ func (nb *neighbours) close() error {
 	return err
 }
 
-// site returns what the card says of the channels.
+// site returns what the business card says of the channels.
 func (nb *neighbours) site() string {
 	if nb.channels == nil {
 		return ""
@@ -81,7 +81,7 @@ func (nb *neighbours) most() int {
 }
 
 // meet gives a peer a channel, if it is near.
-func (nb *neighbours) meet(p *peer, c *card) error {
+func (nb *neighbours) meet(p *peer, c *businessCard) error {
 	if nb.channels == nil || c.host != nb.cfg.Host || !nb.channels.Near(c.channel) {
 		return nil
 	}

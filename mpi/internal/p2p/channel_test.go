@@ -262,6 +262,40 @@ func TestChannel_noWay(t *testing.T) {
 	w.drain()
 }
 
+// TestChannel_noWayForQueued sends what a channel would take whole, and finds that there is
+// none: it is longer than the eager limit of the network, so it is asked for.
+func TestChannel_noWayForQueued(t *testing.T) {
+	w := newCrew(t, 2, Config{Shared: true, EagerMax: 2048, EagerNear: 16 << 10})
+	squatter, err := shm.OpenChannels(shm.ChannelsConfig{Rank: 0})
+	must(t, err)
+	defer squatter.Close()
+	way, err := squatter.Add(1, w.eps[1].near.channels.Name())
+	must(t, err)
+	w.until(func() bool { squatter.Next(); return way.Put([]byte("I am rank 0"), nil) })
+	for _, n := range []int{10_000, 1000} { // the second one fits what the network takes at once
+		asked, eager := w.eps[0].Stats.Rendezvous, w.eps[0].Stats.Eager
+		send := w.eps[0].Isend(word(0, 1), 1, bytes.Repeat([]byte{7}, n))
+		in := make([]byte, n)
+		recv := w.eps[1].Irecv(word(0, 1), in)
+		w.until(func() bool { return send.Done() && recv.Done() })
+		_, err = w.eps[0].requests.take(send)
+		must(t, err)
+		_, err = w.eps[1].requests.take(recv)
+		must(t, err)
+		if !bytes.Equal(in, bytes.Repeat([]byte{7}, n)) {
+			t.Errorf("other bytes have come than the %d that were sent", n)
+		}
+		asked, eager = w.eps[0].Stats.Rendezvous-asked, w.eps[0].Stats.Eager-eager
+		if long := uint64(n / 10_000); asked != long || eager != 1-long {
+			t.Errorf("%d bytes: %d messages with and %d without asking", n, asked, eager)
+		}
+	}
+	if w.eps[0].peers[1].channel != nil {
+		t.Error("there is a channel")
+	}
+	w.drain()
+}
+
 // TestChannel_fullHoldsUpNobody fills the channel to one that does not look, and talks
 // with another one.
 func TestChannel_fullHoldsUpNobody(t *testing.T) {
@@ -360,7 +394,7 @@ func newNeighbours(t testing.TB) *crew {
 		c.Rank, c.Size, c.Receives, c.Sends = rank, len(ports), 8, 4
 		ep := newRankOn(t, port, poller, c)
 		t.Cleanup(func() { must(t, ep.Close()) })
-		w.eps, cards = append(w.eps, ep), append(cards, ep.Card())
+		w.eps, cards = append(w.eps, ep), append(cards, ep.BusinessCard())
 	}
 	for _, ep := range w.eps {
 		must(t, ep.Connect(cards, nil))

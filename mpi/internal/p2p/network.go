@@ -180,7 +180,7 @@ func (nw *network) postRecv(slot int32) error {
 }
 
 // meet makes a peer one that datagrams reach.
-func (nw *network) meet(p *peer, c *card) error {
+func (nw *network) meet(p *peer, c *businessCard) error {
 	ah, err := nw.pd.CreateAH(c.addr)
 	if err != nil {
 		return err

@@ -144,11 +144,11 @@ func (c *connector) connect(l *link) error {
 		return err
 	}
 	l.qp = id.QP
-	return id.Connect(verbs.ConnParam{PrivateData: c.greet(l.rank, accepted), Timeout: c.timeout})
+	return id.Connect(verbs.ConnParam{PrivateData: c.handshake(l.rank, accepted), Timeout: c.timeout})
 }
 
-func (c *connector) greet(to int32, v verdict) []byte {
-	g := greeting{verdict: v, key: c.ep.cfg.Key, from: c.ep.rank, to: to}
+func (c *connector) handshake(to int32, v verdict) []byte {
+	g := handshake{verdict: v, key: c.ep.cfg.Key, from: c.ep.rank, to: to}
 	return g.put()
 }
 
@@ -186,7 +186,7 @@ func (c *connector) event(e *verbs.CMEvent) {
 		}
 		c.established(l)
 	case verbs.CMRejected:
-		var g greeting
+		var g handshake
 		if !g.parse(e.Param.PrivateData) {
 			g.verdict = accepted // by the network, or a process that has ended
 		}
@@ -201,13 +201,13 @@ func (c *connector) event(e *verbs.CMEvent) {
 // knows reports whether private data is what a rank of this job has sent to this
 // one.
 func (c *connector) knows(private []byte, rank int32) bool {
-	var g greeting
+	var g handshake
 	return g.parse(private) && g.key == c.ep.cfg.Key && g.to == c.ep.rank && g.from == rank
 }
 
 // asked decides about a connection that a peer wants.
 func (c *connector) asked(e *verbs.CMEvent) {
-	var g greeting
+	var g handshake
 	p, v := c.judge(&g, e.Param.PrivateData)
 	if v == accepted {
 		if err := c.accept(p, g.from, e.ID); err == nil {
@@ -218,11 +218,11 @@ func (c *connector) asked(e *verbs.CMEvent) {
 	if v == stranger {
 		c.ep.Stats.Strangers++
 	}
-	c.refuse(e.ID, c.greet(g.from, v))
+	c.refuse(e.ID, c.handshake(g.from, v))
 }
 
 // judge reads who asks for a connection, and says what is to become of it.
-func (c *connector) judge(g *greeting, private []byte) (*peer, verdict) {
+func (c *connector) judge(g *handshake, private []byte) (*peer, verdict) {
 	ep := c.ep
 	if !g.parse(private) || g.key != ep.cfg.Key || g.to != ep.rank || g.from < 0 || int(g.from) >= len(ep.peers) || g.from == ep.rank {
 		return nil, stranger
@@ -250,7 +250,7 @@ func (c *connector) accept(p *peer, rank int32, id *verbs.CMID) error {
 	if err != nil {
 		return err
 	}
-	if err := id.Accept(verbs.ConnParam{QP: qp, PrivateData: c.greet(rank, accepted), Timeout: c.timeout}); err != nil {
+	if err := id.Accept(verbs.ConnParam{QP: qp, PrivateData: c.handshake(rank, accepted), Timeout: c.timeout}); err != nil {
 		qp.Destroy()
 		return err
 	}
@@ -368,7 +368,7 @@ func (c *connector) giveUp(l *link, why error) {
 	if c.beside {
 		return // datagrams go on
 	}
-	c.ep.failures.failPeer(int(l.rank), c.ep.failures.lost(int(l.rank), why.Error()))
+	c.ep.failures.failPeer(int(l.rank), c.ep.failures.lost(int(l.rank), c.ep.failures.silent(why.Error())))
 }
 
 // ended handles the end of a connection. When all ranks leave, a peer that has

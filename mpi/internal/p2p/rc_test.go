@@ -46,7 +46,7 @@ func newCrew(t testing.TB, n int, c Config, change ...func(rank int, c *Config))
 		must(t, err)
 		t.Cleanup(func() { must(t, ep.Close()) })
 		w.ctxs, w.eps = append(w.ctxs, ctx), append(w.eps, ep)
-		cards[rank] = ep.Card()
+		cards[rank] = ep.BusinessCard()
 		if len(cards[rank]) > 200 {
 			t.Errorf("a card of %d bytes: %q", len(cards[rank]), cards[rank])
 		}
@@ -179,8 +179,8 @@ func TestRC_connectionsCross(t *testing.T) {
 // TestRC_strangers connects to a rank as somebody who has no business there.
 func TestRC_strangers(t *testing.T) {
 	w := newCrew(t, 3, Config{Transport: RC})
-	good := greeting{key: crewKey, from: 1, to: 0}
-	change := func(f func(*greeting)) []byte {
+	good := handshake{key: crewKey, from: 1, to: 0}
+	change := func(f func(*handshake)) []byte {
 		g := good
 		f(&g)
 		return g.put()
@@ -190,11 +190,11 @@ func TestRC_strangers(t *testing.T) {
 	calls := map[string][]byte{
 		"nothing":       nil,
 		"noise":         []byte("GET / HTTP/1.1"),
-		"other job":     change(func(g *greeting) { g.key++ }),
-		"other rank":    change(func(g *greeting) { g.to = 2 }),
-		"own rank":      change(func(g *greeting) { g.from = 0 }),
-		"no rank":       change(func(g *greeting) { g.from = 3 }),
-		"negative rank": change(func(g *greeting) { g.from = -1 }),
+		"other job":     change(func(g *handshake) { g.key++ }),
+		"other rank":    change(func(g *handshake) { g.to = 2 }),
+		"own rank":      change(func(g *handshake) { g.from = 0 }),
+		"no rank":       change(func(g *handshake) { g.from = 3 }),
+		"negative rank": change(func(g *handshake) { g.from = -1 }),
 		"old version":   oldVersion,
 		"too long":      append(good.put(), 0),
 	}
@@ -220,7 +220,7 @@ func TestRC_strangers(t *testing.T) {
 			e, ok = ch.GetEvent()
 			return ok && e.Type != verbs.CMAddrResolved && e.Type != verbs.CMRouteResolved
 		})
-		var g greeting
+		var g handshake
 		if e.Type != verbs.CMRejected || !g.parse(e.Param.PrivateData) || g.verdict != stranger {
 			t.Errorf("%s: event %v with verdict %v, want a rejection of a stranger", name, e.Type, g.verdict)
 		}
@@ -518,18 +518,18 @@ func TestHybrid_staysWithDatagrams(t *testing.T) {
 
 func TestConnect_transportsDiffer(t *testing.T) {
 	ep := newEnd(t)
-	cards := []string{ep.Card(), ep.Card() + " t=rc", ep.Card()}
+	cards := []string{ep.BusinessCard(), ep.BusinessCard() + " t=rc", ep.BusinessCard()}
 	if err := ep.Connect(cards, nil); err == nil {
 		t.Error("a rank with another transport was taken for a peer")
 	}
 }
 
-func FuzzGreeting(f *testing.F) {
-	g := greeting{verdict: simultaneous, key: 1 << 60, from: 3, to: 4}
+func FuzzHandshake(f *testing.F) {
+	g := handshake{verdict: simultaneous, key: 1 << 60, from: 3, to: 4}
 	f.Add(g.put())
 	f.Add([]byte("xwMP"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var g greeting
+		var g handshake
 		if g.parse(b) && !bytes.Equal(g.put(), b) {
 			t.Errorf("%x is read as %+v", b, g)
 		}

@@ -88,7 +88,7 @@ type Request struct {
 	peer     int32 // match.Any for a receive from anybody
 	id       uint32
 	inFlight int      // signaled work requests of it that verbs holds
-	notice   kind     // of a word of our own
+	notice   kind     // of a word of our own; kindHead: the message goes in pieces
 	remote   uint32   // request of the peer
 	lent     bool     // sends: the receiver may read the data, which mr is for
 	grant    grant    // where to write to (sends); what to answer to (receives)

@@ -86,8 +86,16 @@ func (s *sender) isend(env match.Envelope, dest int, d data, sync bool) *Request
 // unasked decides whether a message begins without an RTS, whole or in pieces. How it
 // crosses after one, its receiver decides (rendezvous.clear).
 func (s *sender) unasked(p *peer, r *Request) bool {
-	n := int(r.total)
-	return p.eagerMax >= 0 && (n <= int(p.eagerMax) || n <= int(p.eagerCap) && p.tune.try() || s.ep.pieces.fits(p, r, n))
+	switch n := int(r.total); {
+	case p.eagerMax < 0:
+		return false
+	case n <= int(p.eagerMax), n <= int(p.eagerCap) && p.tune.try():
+		return true
+	case s.ep.pieces.fits(p, r, n):
+		r.notice = kindHead
+		return true
+	}
+	return false
 }
 
 // push lets what was posted go out when it is more than n messages. verbs puts
@@ -164,10 +172,10 @@ func (s *sender) advance(r *Request) bool {
 	switch r.state {
 	case sendEager:
 		switch {
-		case r.written == 0 && (p.eagerMax < 0 || p.eagerCap == 0 && r.total > 0):
+		case r.written == 0 && (p.eagerMax < 0 || r.notice != kindHead && r.total > uint64(p.eagerCap)):
 			r.state = sendRTS // the peer has asked for that meanwhile, or there is no channel to it
 			return ep.rendezvous.postRTS(r, p)
-		case r.total > uint64(p.eagerCap):
+		case r.notice == kindHead:
 			return ep.pieces.post(r, p)
 		}
 		if !s.eager(p, r.entry.Context, r.entry.Tag, r.data.view(), queued) {

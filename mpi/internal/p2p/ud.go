@@ -34,7 +34,7 @@ func (nw *network) cardUD() string {
 }
 
 // meetUD makes a peer known to it.
-func (nw *network) meetUD(p *peer, c *card) (err error) {
+func (nw *network) meetUD(p *peer, c *businessCard) (err error) {
 	if c.ud.version != reliable.Version {
 		return fmt.Errorf("it speaks version %d of the protocol over unreliable datagrams and this rank version %d: start all ranks from the same build and with the same transport", c.ud.version, reliable.Version)
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// greeting is the private data with which ranks connect, and accept: who they
+// handshake is the private data with which ranks connect, and accept: who they
 // are, and whom they believe to talk to. Ports are used again, so that the port
 // of a rank may have become that of another job.
 //
@@ -16,15 +16,15 @@ import (
 //	| sender's rank | other's rank  |
 //	+---------------+---------------+
 //	16              20              24
-type greeting struct {
+type handshake struct {
 	verdict  verdict
 	key      uint64
 	from, to int32
 }
 
 const (
-	greetingMagic = 0x78774d50
-	greetingLen   = 24
+	handshakeMagic = 0x78774d50
+	handshakeLen   = 24
 )
 
 // verdict is what a rank says to a connection.
@@ -48,10 +48,10 @@ func (v verdict) String() string {
 	return fmt.Sprintf("verdict(%d)", uint16(v))
 }
 
-// put returns the bytes of a greeting.
-func (g *greeting) put() []byte {
-	b := make([]byte, greetingLen)
-	binary.BigEndian.PutUint32(b, greetingMagic)
+// put returns the bytes of a handshake.
+func (g *handshake) put() []byte {
+	b := make([]byte, handshakeLen)
+	binary.BigEndian.PutUint32(b, handshakeMagic)
 	binary.BigEndian.PutUint16(b[4:], Version)
 	binary.BigEndian.PutUint16(b[6:], uint16(g.verdict))
 	binary.BigEndian.PutUint64(b[8:], g.key)
@@ -60,9 +60,9 @@ func (g *greeting) put() []byte {
 	return b
 }
 
-// parse reads a greeting. false means that it is none of this version.
-func (g *greeting) parse(b []byte) bool {
-	if len(b) != greetingLen || binary.BigEndian.Uint32(b) != greetingMagic || binary.BigEndian.Uint16(b[4:]) != Version {
+// parse reads a handshake. false means that it is none of this version.
+func (g *handshake) parse(b []byte) bool {
+	if len(b) != handshakeLen || binary.BigEndian.Uint32(b) != handshakeMagic || binary.BigEndian.Uint16(b[4:]) != Version {
 		return false
 	}
 	g.verdict = verdict(binary.BigEndian.Uint16(b[6:]))

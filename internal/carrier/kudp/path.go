@@ -6,8 +6,8 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
-// way is what is known of the way to a destination, beside its address.
-type way struct {
+// pathState is what is known of a path, beside its address.
+type pathState struct {
 	strange bool // made by Back, and nobody knows yet whether it leads to anybody
 	pieces  pieces
 }
@@ -52,15 +52,15 @@ func (p *pieces) sent(n int) {
 	p.cut, p.again = 0, 0
 }
 
-func (s *Socket) addWay(to netip.AddrPort, strange bool) fabric.Path {
+func (s *Socket) addPath(to netip.AddrPort, strange bool) fabric.Path {
 	var p fabric.Path
 	if n := len(s.free); n > 0 {
 		p, s.free = s.free[n-1], s.free[:n-1]
 	} else {
 		p = fabric.Path(len(s.paths))
-		s.paths, s.ways = append(s.paths, rawAddr{}), append(s.ways, way{})
+		s.paths, s.states = append(s.paths, rawAddr{}), append(s.states, pathState{})
 	}
-	s.paths[p], s.ways[p] = rawAddrOf(to), way{strange: strange}
+	s.paths[p], s.states[p] = rawAddrOf(to), pathState{strange: strange}
 	s.byAddr[to] = p
 	return p
 }
@@ -75,16 +75,16 @@ func (s *Socket) Back(from fabric.Remote, _ fabric.Station) (fabric.Path, bool) 
 	if a := to.Addr(); !a.IsValid() || a.Is4() != s.local.Addr().Is4() || a.IsUnspecified() || a.IsMulticast() || to.Port() == 0 {
 		return 0, false
 	}
-	return s.addWay(to, true), true
+	return s.addPath(to, true), true
 }
 
 // Drop forgets a path of Back. Its number is used again when all that is queued was
 // sent.
 func (s *Socket) Drop(p fabric.Path) {
-	if !s.ways[p].strange {
+	if !s.states[p].strange {
 		return
 	}
-	s.ways[p].strange = false
+	s.states[p].strange = false
 	delete(s.byAddr, s.paths[p].remote().AddrPort())
 	if s.tx.next == s.tx.end {
 		s.free = append(s.free, p)
@@ -94,7 +94,7 @@ func (s *Socket) Drop(p fabric.Path) {
 }
 
 // Trust notes that the path leads to somebody.
-func (s *Socket) Trust(p fabric.Path, _ fabric.Station) { s.ways[p].strange = false }
+func (s *Socket) Trust(p fabric.Path, _ fabric.Station) { s.states[p].strange = false }
 
 // Doubt does nothing: the kernel asks for a neighbour again that does not answer.
 func (s *Socket) Doubt(fabric.Path) {}

@@ -11,7 +11,7 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
-// A card tells the other ranks how to reach one: words of the form key=value,
+// A business card tells the other ranks how to reach one: words of the form key=value,
 // with a space between them. Words that a rank does not know it passes over.
 const (
 	cardVersion   = "v"     // of the bytes on the wire
@@ -23,8 +23,8 @@ const (
 	cardChannel   = "channel" // number of the host, colon, and the name of its shared memory
 )
 
-// card is what is read from one.
-type card struct {
+// businessCard is what is read from one.
+type businessCard struct {
 	version, eager int
 	near           int
 	addr           netip.AddrPort
@@ -38,8 +38,8 @@ type card struct {
 	channel string // or empty
 }
 
-// Card returns what the other ranks must know to connect to this one.
-func (ep *Endpoint) Card() string {
+// BusinessCard returns what the other ranks must know to connect to this one.
+func (ep *Endpoint) BusinessCard() string {
 	s := fmt.Sprintf("%s=%d %s=%d %s=%s %s=%v", cardVersion, Version, cardEager, ep.cfg.EagerMax, cardAddr, ep.net.ctx.Addr(), cardTransport, ep.cfg.Transport)
 	if ep.net.conn != nil {
 		s += fmt.Sprintf(" %s=%s", cardRC, ep.net.conn.listener.LocalAddr())
@@ -50,7 +50,7 @@ func (ep *Endpoint) Card() string {
 	return s + ep.near.site()
 }
 
-func parseCard(s string) (c card, err error) {
+func parseBusinessCard(s string) (c businessCard, err error) {
 	for word := range strings.FieldsSeq(s) {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
@@ -83,7 +83,7 @@ func parseCard(s string) (c card, err error) {
 	return c, nil
 }
 
-// Connect makes the peers known by their cards, in the order of ranks. It asks for
+// Connect makes the peers known by their business cards, in the order of ranks. It asks for
 // the way to each by await, which may call the function that it gets again if that
 // fails; nil calls it once.
 func (ep *Endpoint) Connect(cards []string, await func(func() error) error) error {
@@ -91,7 +91,7 @@ func (ep *Endpoint) Connect(cards []string, await func(func() error) error) erro
 		await = func(try func() error) error { return try() }
 	}
 	for i := range ep.peers {
-		c, err := parseCard(cards[i])
+		c, err := parseBusinessCard(cards[i])
 		if err != nil {
 			return fmt.Errorf("rank %d has told %q about itself: %w", i, cards[i], err)
 		}
@@ -111,7 +111,7 @@ func (ep *Endpoint) Connect(cards []string, await func(func() error) error) erro
 }
 
 // meet makes rank i a peer.
-func (ep *Endpoint) meet(i int, c *card) error {
+func (ep *Endpoint) meet(i int, c *businessCard) error {
 	p := &ep.peers[i]
 	p.eagerFar = int32(min(ep.cfg.EagerMax, c.eager))
 	p.eagerMax, p.eagerCap = p.eagerFar, p.eagerFar

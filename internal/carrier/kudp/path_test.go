@@ -59,7 +59,7 @@ func TestGroup_again(t *testing.T) {
 		{[]fabric.Packet{first, first, other, other}, 9, []int{1, 1, 2}},
 	} {
 		s := queue(t, nil)
-		s.ways[0].pieces.alone = c.alone
+		s.states[0].pieces.alone = c.alone
 		b := &fabric.Batch{Pkts: c.pkts}
 		for i := range c.pkts {
 			f, _ := s.Frame()
