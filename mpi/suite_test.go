@@ -70,7 +70,9 @@ func suite(p *mpi.Proc) error {
 		{"collectives", suiteCollectives},
 		{"communicators", suiteCommunicators},
 		{"data", suiteData},
-		{"windows", winTraffic{seed: 7, rounds: 12, ops: 20, block: 3000}.run},
+		{"windows", winTraffic{seed: 7, rounds: 12, ops: 20, block: 3000, flavor: mpi.FlavorCreate}.run},
+		{"windows with their memory", winTraffic{seed: 8, rounds: 24, ops: 20, block: 1000, flavor: mpi.FlavorAllocate}.run},
+		{"shared windows", suiteSharedWindows},
 	} {
 		if err := part.run(p); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
@@ -138,6 +140,19 @@ func suiteCommunicators(p *mpi.Proc) error {
 		return fmt.Errorf("rank %d is rank %d of its half, want %d", world.Rank(), half.Rank(), last-world.Rank()/2)
 	}
 	return errors.Join(half.Free(), dup.Free())
+}
+
+// suiteSharedWindows has a shared window on each host.
+func suiteSharedWindows(p *mpi.Proc) error {
+	if os.Getenv(mpi.EnvShared) == "0" && p.World().Size() > 1 {
+		_, _, err := mpi.WinAllocateShared[byte](p.World(), 1, nil)
+		return wantClass(err, mpi.ErrRMAShared)
+	}
+	host, err := p.World().SplitType(mpi.TypeShared, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(sharedByAll(host, 100, false), sharedByAll(host, 5000, true), host.Free())
 }
 
 // suiteRuns are the jobs.

@@ -34,6 +34,13 @@ func (w *Window) Put(rank int32, off uint64, src []byte, tally *Tally) error {
 		return err
 	}
 	t := w.target(rank)
+	if t.near != nil {
+		b, err := w.within(rank, t, off, len(src))
+		if err == nil {
+			copy(b, src)
+		}
+		return err
+	}
 	if !t.plain || len(src) <= gatherMost {
 		cur, layout := plain(src)
 		return w.move(sayPut, &Op{Target: rank, At: int64(off), Layout: layout, Tally: tally}, &cur, nil)
@@ -64,6 +71,13 @@ func (w *Window) Get(rank int32, off uint64, dst []byte, tally *Tally) error {
 		return err
 	}
 	t := w.target(rank)
+	if t.near != nil {
+		b, err := w.within(rank, t, off, len(dst))
+		if err == nil {
+			copy(dst, b)
+		}
+		return err
+	}
 	if !t.reached || len(dst) < readMin {
 		cur, layout := plain(dst)
 		return w.move(sayGet, &Op{Target: rank, At: int64(off), Layout: layout, Tally: tally}, nil, &cur)
@@ -112,6 +126,9 @@ func (w *Window) PutOver(o *Op, src *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
+	if t := w.target(o.Target); t.near != nil {
+		return w.ranges(o, t, func(there []byte) { src.Pack(there) })
+	}
 	return w.move(sayPut, o, src, nil)
 }
 
@@ -125,6 +142,9 @@ func (w *Window) GetOver(o *Op, dst *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
+	if t := w.target(o.Target); t.near != nil {
+		return w.ranges(o, t, func(there []byte) { dst.Unpack(there) })
+	}
 	return w.move(sayGet, o, nil, dst)
 }
 
@@ -133,6 +153,9 @@ func (w *Window) Accumulate(o *Op, src *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
+	if t := w.target(o.Target); t.near != nil && atomicKind(o.Kind) {
+		return w.combine(sayAccumulate, o, t, src, nil)
+	}
 	return w.move(sayAccumulate, o, src, nil)
 }
 
@@ -140,6 +163,9 @@ func (w *Window) Accumulate(o *Op, src *dtype.Cursor) error {
 func (w *Window) Fetch(o *Op, src, dst *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
+	}
+	if t := w.target(o.Target); t.near != nil && atomicKind(o.Kind) {
+		return w.combine(sayFetch, o, t, src, dst)
 	}
 	return w.move(sayFetch, o, src, dst)
 }
@@ -160,6 +186,11 @@ func (w *Window) Swap(o *Op, compare, value []byte, dst []byte) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
+	if t := w.target(o.Target); t.near != nil {
+		if done, err := w.swap(o, t, compare, value, dst); done || err != nil {
+			return err
+		}
+	}
 	var both [2 * 32]byte
 	n := copy(both[:], compare)
 	n += copy(both[n:], value)
@@ -177,7 +208,7 @@ func (w *Window) move(say int32, o *Op, src, dst *dtype.Cursor) error {
 	if o.Op != nil {
 		var ok bool
 		if f.op, ok = number(o.Op); !ok {
-			return &Error{Code: Type, Target: o.Target, Detail: fmt.Sprintf("%v: accumulates have the predefined operations only", o.Op)}
+			return notPredefined(o)
 		}
 		element, _, gapped = shapeOf(o.Kind)
 	}
@@ -212,6 +243,10 @@ func (w *Window) move(say int32, o *Op, src, dst *dtype.Cursor) error {
 		}
 	}
 	return nil
+}
+
+func notPredefined(o *Op) error {
+	return &Error{Code: Type, Target: o.Target, Detail: fmt.Sprintf("%v: accumulates have the predefined operations only", o.Op)}
 }
 
 // shapeOf returns how many bytes of data an element has, how many it reaches over, and
