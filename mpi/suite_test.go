@@ -202,8 +202,8 @@ func TestSuite(t *testing.T) {
 			if err := launch.Run(c); err != nil {
 				t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
 			}
-			if n := strings.Count(stdout.String(), "suite:"); n != 5 {
-				t.Errorf("%d parts of the suite have ended, want 5:\n%s%s", n, stdout.String(), stderr.String())
+			if n := strings.Count(stdout.String(), "suite:"); n != 7 {
+				t.Errorf("%d parts of the suite have ended, want 7:\n%s%s", n, stdout.String(), stderr.String())
 			}
 		})
 	}

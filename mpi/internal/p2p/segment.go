@@ -6,6 +6,9 @@ import "github.com/xwarp/xwarp/internal/carrier/shm"
 // by the number that this one has told them.
 type Segment = shm.Segment
 
+// Shared reports whether this rank has memory in common with others, if there are some near.
+func (ep *Endpoint) Shared() bool { return ep.near.shares }
+
 // Shares reports whether a rank can have memory in common with this one: it is on the same
 // host, and neither does without shared memory; or it is this rank. All ranks for which that
 // is true of one another see it alike.
