@@ -32,6 +32,8 @@ func TestMain(m *testing.M) {
 			os.Exit(survivorMain())
 		case asRecorded:
 			os.Exit(recordedMain())
+		case asLocked:
+			os.Exit(lockedMain())
 		case asSession:
 			os.Exit(sessionMain())
 		case asController:

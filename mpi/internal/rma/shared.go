@@ -67,6 +67,18 @@ func (w *Window) Memory(rank int) []byte {
 	return nil
 }
 
+// paceMost is after how many calls that end something a step is made at the latest.
+const paceMost = 16
+
+// pace makes progress now and then in calls that need none for themselves: others may wait
+// for what this rank does in a step, and it learns there who is lost.
+func (w *flow) pace() {
+	if w.unpaced++; w.unpaced == paceMost {
+		w.unpaced = 0
+		w.in.Step()
+	}
+}
+
 // within returns n bytes of a neighbour's memory, which may be used now.
 func (w *Window) within(rank int32, t *target, off uint64, n int) ([]byte, error) {
 	b, ok := slice(t.near.mem, off, n)
@@ -235,6 +247,7 @@ func (w *Window) unlockShared(rank int32, t *target) {
 
 // tellWaiting lets a target try again that waits for its own lock.
 func (w *Window) tellWaiting(rank int32, t *target) {
+	w.pace()
 	if t.near.lock.far.Load() != 0 {
 		_ = w.word(rank, sayRetry, 0) // a target that is lost waits for nothing
 	}

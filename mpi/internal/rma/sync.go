@@ -264,15 +264,18 @@ func (w *flow) Flush(rank int32) error {
 
 // deadNear reports that a neighbour is lost, of which no message tells.
 func (w *flow) deadNear(rank int32) error {
-	if t := w.target(rank); t.near != nil {
-		return w.in.Trouble(w.context, t.world)
+	t := w.target(rank)
+	if t.near == nil {
+		return nil
 	}
-	return nil
+	w.pace()
+	return w.in.Trouble(w.context, t.world)
 }
 
 // FlushAll is Flush of all targets.
 func (w *flow) FlushAll() error {
 	w.sweeps++
+	w.pace()
 	var all error
 	for i := 0; i < len(w.touched); i++ { // other goroutines may add to it meanwhile
 		rank := w.touched[i]

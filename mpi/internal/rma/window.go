@@ -90,6 +90,7 @@ type flow struct {
 	flying  int   // that are not
 	gather  gather
 	loop    []byte // of messages to the own rank
+	unpaced int    // calls without a step: see pace
 }
 
 // memory is that of the own rank.
