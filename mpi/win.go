@@ -13,15 +13,19 @@ import (
 
 // Win is a window (MPI_Win): memory of each rank of a communicator that the other ones
 // write, read and combine with their own, while the rank takes no part (MPI 4.1, chapter
-// 12). What they do happens at the latest when the rank is in some call of this package:
+// 12). What ranks of other hosts do happens at the latest when the rank is in some call of this package:
 // there is no thread that would do it meanwhile.
 //
 // Displacements count elements of the target's window: of the type of the slice that it
 // was made of, or of so many bytes as it has said. Memory of windows is that of the
 // program: public and private copy are one (MPI_WIN_UNIFIED).
 //
-// A window takes a communicator of its own, of which there are 2048, and 90 bytes for
-// each rank, on each rank.
+// Between ranks of one host the origin does it itself, in windows that have brought their
+// memory: see [WinAllocate].
+//
+// A window takes a communicator of its own, of which there are 2048, and 100 bytes for
+// each rank, on each rank; where it has memory in common with others of its host also a page
+// of theirs, or two bytes for each pair of them.
 type Win struct {
 	c       *Comm // of its own
 	w       *rma.Window
@@ -36,6 +40,7 @@ type Win struct {
 	hints   *Info
 	attrs   attributes[*Win]
 	handler atomic.Pointer[WinErrhandler]
+	barrier atomic.Uint32 // to change it orders memory
 }
 
 // WinFlavor is how a window was made.
