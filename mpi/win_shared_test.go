@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"unsafe"
 
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/test/sim"
 	"github.com/xwarp/xwarp/mpi"
 )
@@ -43,12 +43,13 @@ func sharedByAll(c *mpi.Comm, n int, apart bool) error {
 		}
 	}
 	for r := 1; r < c.Size() && !apart && len(all[r]) > 0; r++ {
-		if end := uintptr(unsafe.Pointer(&all[r-1][0])) + uintptr(8*len(all[r-1])); end != uintptr(unsafe.Pointer(&all[r][0])) {
+		before, here := mem.BytesOf(all[r-1]), mem.BytesOf(all[r])
+		if mem.AddressOf(before)+uint64(len(before)) != mem.AddressOf(here) {
 			return fmt.Errorf("the memory of rank %d does not begin where that of the one before ends", r)
 		}
 	}
 	first, unit, err := w.SharedQuery(mpi.ProcNull)
-	if err != nil || unit != 8 || &first[0] != (*byte)(unsafe.Pointer(&all[0][0])) {
+	if err != nil || unit != 8 || mem.AddressOf(first) != mem.AddressOf(mem.BytesOf(all[0])) {
 		return fmt.Errorf("the first memory is %d bytes of unit %d: %w", len(first), unit, err)
 	}
 	if err := errors.Join(w.Sync(), c.Barrier(), w.Sync()); err != nil {

@@ -35,7 +35,7 @@ func (w *Window) Put(rank int32, off uint64, src []byte, tally *Tally) error {
 	}
 	t := w.target(rank)
 	if t.near != nil {
-		b, err := w.within(rank, t, off, len(src))
+		b, err := w.near.within(rank, t, off, len(src))
 		if err == nil {
 			copy(b, src)
 		}
@@ -72,7 +72,7 @@ func (w *Window) Get(rank int32, off uint64, dst []byte, tally *Tally) error {
 	}
 	t := w.target(rank)
 	if t.near != nil {
-		b, err := w.within(rank, t, off, len(dst))
+		b, err := w.near.within(rank, t, off, len(dst))
 		if err == nil {
 			copy(dst, b)
 		}
@@ -127,7 +127,7 @@ func (w *Window) PutOver(o *Op, src *dtype.Cursor) error {
 		return err
 	}
 	if t := w.target(o.Target); t.near != nil {
-		return w.ranges(o, t, func(there []byte) { src.Pack(there) })
+		return w.near.ranges(o, t, func(there []byte) { src.Pack(there) })
 	}
 	return w.move(sayPut, o, src, nil)
 }
@@ -143,7 +143,7 @@ func (w *Window) GetOver(o *Op, dst *dtype.Cursor) error {
 		return err
 	}
 	if t := w.target(o.Target); t.near != nil {
-		return w.ranges(o, t, func(there []byte) { dst.Unpack(there) })
+		return w.near.ranges(o, t, func(there []byte) { dst.Unpack(there) })
 	}
 	return w.move(sayGet, o, nil, dst)
 }
@@ -154,7 +154,7 @@ func (w *Window) Accumulate(o *Op, src *dtype.Cursor) error {
 		return err
 	}
 	if t := w.target(o.Target); t.near != nil && atomicKind(o.Kind) {
-		return w.combine(sayAccumulate, o, t, src, nil)
+		return w.near.combine(sayAccumulate, o, t, src, nil)
 	}
 	return w.move(sayAccumulate, o, src, nil)
 }
@@ -165,13 +165,21 @@ func (w *Window) Fetch(o *Op, src, dst *dtype.Cursor) error {
 		return err
 	}
 	if t := w.target(o.Target); t.near != nil && atomicKind(o.Kind) {
-		return w.combine(sayFetch, o, t, src, dst)
+		return w.near.combine(sayFetch, o, t, src, dst)
 	}
 	return w.move(sayFetch, o, src, dst)
 }
 
 // FetchOne is Fetch of one element, in the same place of the target's memory as o says.
 func (w *Window) FetchOne(o *Op, value, dst []byte) error {
+	if t := w.target(o.Target); t.near != nil && atomicKind(o.Kind) {
+		if err := w.may(o.Target); err != nil {
+			return err
+		}
+		if done, err := w.near.one(sayFetch, o, t, len(value), value, dst); done {
+			return err
+		}
+	}
 	src, layout := plain(value)
 	cur, _ := plain(dst)
 	if o.Layout = layout; o.Op == dtype.NoOp {
@@ -186,14 +194,14 @@ func (w *Window) Swap(o *Op, compare, value []byte, dst []byte) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
-	if t := w.target(o.Target); t.near != nil {
-		if done, err := w.swap(o, t, compare, value, dst); done || err != nil {
-			return err
-		}
-	}
 	var both [2 * 32]byte
 	n := copy(both[:], compare)
 	n += copy(both[n:], value)
+	if t := w.target(o.Target); t.near != nil {
+		if done, err := w.near.one(saySwap, o, t, len(value), both[:n], dst); done {
+			return err
+		}
+	}
 	src, _ := plain(both[:n])
 	cur, _ := plain(dst)
 	f := front{kind: o.Kind, n: 1}

@@ -3,7 +3,6 @@ package rma
 import (
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
@@ -40,19 +39,26 @@ type neighbour struct {
 	lock sharedLock
 }
 
-// share takes what this rank has in common with others. It is called once, before anything
+// neighbours are the ranks of this host, with whose memory this one does everything itself.
+type neighbours struct {
+	w       *Window
+	members []int32 // nil: there is no memory in common
+	member  int     // which of them this rank is
+	stage   stage
+}
+
+// take takes what this rank has in common with others. It is called once, before anything
 // else.
-func (w *Window) share(s *Common) {
-	if s == nil {
+func (nb *neighbours) take(w *Window, c *Common) {
+	if c == nil {
 		return
 	}
-	n := len(s.Members)
-	w.members = s.Members
-	w.member = slices.Index(s.Members, w.me)
-	for i, rank := range s.Members {
-		words := mem.Words32(s.Control[i*controlStride(n):][:controlStride(n)])
+	n := len(c.Members)
+	nb.w, nb.members, nb.member = w, c.Members, slices.Index(c.Members, w.me)
+	for i, rank := range c.Members {
+		words := mem.Words32(c.Control[i*controlStride(n):][:controlStride(n)])
 		w.targets[rank].near = &neighbour{
-			mem:  s.Memory[i],
+			mem:  c.Memory[i],
 			lock: sharedLock{owner: &words[0], far: &words[1], readers: words[lockWords : lockWords+n+1]},
 		}
 	}
@@ -80,20 +86,20 @@ func (w *flow) pace() {
 }
 
 // within returns n bytes of a neighbour's memory, which may be used now.
-func (w *Window) within(rank int32, t *target, off uint64, n int) ([]byte, error) {
+func (nb *neighbours) within(rank int32, t *target, off uint64, n int) ([]byte, error) {
 	b, ok := slice(t.near.mem, off, n)
 	if !ok {
 		return nil, &Error{Code: Range, Target: rank, Detail: fmt.Sprintf("rank %d has no such memory in the window", rank)}
 	}
-	w.busy = true
-	return b, w.in.Trouble(w.context, t.world)
+	nb.w.busy = true
+	return b, nb.w.in.Trouble(nb.w.context, t.world)
 }
 
 // ranges calls do with each range of a neighbour's memory that o is about.
-func (w *Window) ranges(o *Op, t *target, do func(there []byte)) error {
+func (nb *neighbours) ranges(o *Op, t *target, do func(there []byte)) error {
 	for o.Layout.Rest() > 0 {
 		at, n := o.Layout.Next(o.Layout.Rest())
-		there, err := w.within(o.Target, t, uint64(o.At+int64(at)), n)
+		there, err := nb.within(o.Target, t, uint64(o.At+int64(at)), n)
 		if err != nil {
 			return err
 		}
@@ -112,20 +118,16 @@ type stage struct {
 
 // combine does an accumulate on memory of a neighbour. What it fetches goes to dst, if that
 // is not nil. Elements that are not aligned go to the target.
-func (w *Window) combine(say int32, o *Op, t *target, src, dst *dtype.Cursor) error {
-	c := combination{w: w, what: say}
+func (nb *neighbours) combine(say int32, o *Op, t *target, src, dst *dtype.Cursor) error {
+	c := combination{w: nb.w, what: say}
 	f := front{kind: o.Kind, n: 1}
-	var ok bool
-	if f.op, ok = number(o.Op); !ok {
-		return notPredefined(o)
-	}
-	if !c.of(&front{kind: o.Kind, op: f.op}) {
-		return &Error{Code: Type, Target: o.Target, Detail: fmt.Sprintf("%v is not for %v", o.Op, o.Kind.Type())}
+	if err := c.named(o, &f); err != nil {
+		return err
 	}
 	for o.Layout.Rest() > 0 {
 		at, n := o.Layout.Next(stageLen)
 		off := uint64(o.At + int64(at))
-		there, err := w.within(o.Target, t, off, n)
+		there, err := nb.within(o.Target, t, off, n)
 		if err != nil {
 			return err
 		}
@@ -135,132 +137,56 @@ func (w *Window) combine(say int32, o *Op, t *target, src, dst *dtype.Cursor) er
 		}
 		if !c.atomic(there) {
 			f.runs[0] = run{off, uint32(n)}
-			if err := w.post(say, o, &f, src, data, dst); err != nil {
+			if err := nb.w.post(say, o, &f, src, data, dst); err != nil {
 				return err
 			}
 			continue
 		}
 		if src != nil {
-			src.Pack(w.stage.data[:n])
+			src.Pack(nb.stage.data[:n])
 		}
-		c.applyAll(there, w.stage.data[:data], w.stage.old[:n])
+		c.applyAll(there, nb.stage.data[:data], nb.stage.old[:n])
 		if dst != nil {
-			dst.Unpack(w.stage.old[:n])
+			dst.Unpack(nb.stage.old[:n])
 		}
 	}
 	return nil
 }
 
-// swap is Swap in memory of a neighbour. false: the element is not aligned.
-func (w *Window) swap(o *Op, t *target, compare, value, dst []byte) (done bool, err error) {
-	there, err := w.within(o.Target, t, uint64(o.At), len(value))
+// one does a fetching operation on one element of a neighbour. false: it is not aligned.
+func (nb *neighbours) one(say int32, o *Op, t *target, size int, data, dst []byte) (done bool, err error) {
+	there, err := nb.within(o.Target, t, uint64(o.At), size)
 	if err != nil {
 		return true, err
 	}
-	c := combination{w: w, what: saySwap, size: len(value)}
+	c := combination{w: nb.w, what: say, size: size}
+	if say == sayFetch {
+		var f front
+		if err := c.named(o, &f); err != nil {
+			return true, err
+		}
+	}
 	if !c.atomic(there) {
 		return false, nil
 	}
-	n := copy(w.stage.data[:], compare)
-	copy(w.stage.data[n:], value)
-	c.apply(there, w.stage.data[:2*n], w.stage.old[:n])
-	copy(dst, w.stage.old[:n])
+	if o.Op == dtype.NoOp {
+		data = nil
+	}
+	n := copy(nb.stage.data[:], data)
+	c.apply(there, nb.stage.data[:n], nb.stage.old[:size])
+	copy(dst, nb.stage.old[:size])
 	return true, nil
 }
 
-// sharedLock is the lock of a target in memory that the ranks of its host have in common.
-// Each of them has a number there, its member; the last one is that of the target for
-// ranks of other hosts, for which it takes the lock as they ask (locks.go). Who has the
-// lock, or waits to have it for itself alone, follows from words that nobody else writes as
-// long as that one lives; so what a dead rank had can be taken from it.
-type sharedLock struct {
-	owner   *atomic.Uint32  // 1 + the member that has it Exclusive, or will when the readers are gone
-	far     *atomic.Uint32  // 1: the target waits for it, and is to be told when something is given back
-	readers []atomic.Uint32 // of each member: 1 has it Shared
-}
-
-// lockWords is how many words there are before the readers.
-const lockWords = 2
-
-// try takes the lock for a member, or reports that it cannot now. Who wants it Exclusive and
-// cannot keeps later readers out from then on, and tries again, or calls release.
-func (l *sharedLock) try(member int, m Mode) bool {
-	if m == Shared {
-		if l.owner.Load() != 0 {
-			return false
-		}
-		l.readers[member].Store(1)
-		if l.owner.Load() == 0 { // the other order than that of who becomes the owner
-			return true
-		}
-		l.readers[member].Store(0)
-		return false
+// named makes c and f those of the operation of o.
+func (c *combination) named(o *Op, f *front) error {
+	var ok bool
+	if f.op, ok = number(o.Op); !ok {
+		return notPredefined(o)
 	}
-	me := uint32(member + 1)
-	if l.owner.Load() != me && !l.owner.CompareAndSwap(0, me) {
-		return false
-	}
-	for i := range l.readers {
-		if l.readers[i].Load() != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// release gives back what a member has or waits for.
-func (l *sharedLock) release(member int) {
-	if l.readers[member].Load() != 0 {
-		l.readers[member].Store(0)
-	}
-	l.owner.CompareAndSwap(uint32(member+1), 0)
-}
-
-// lockShared takes the lock of a neighbour. It waits.
-func (w *Window) lockShared(rank int32, t *target, m Mode) error {
-	for tries := 0; !w.tryShared(rank, t, m); tries++ {
-		if err := w.in.Trouble(w.context, t.world); err != nil {
-			w.unlockShared(rank, t)
-			return err
-		}
-		w.in.Pause(tries)
+	f.kind = o.Kind
+	if err := c.reduces(f.kind, f.op); err != nil {
+		return &Error{Code: Type, Target: o.Target, Detail: err.Error()}
 	}
 	return nil
-}
-
-// tryShared takes the lock of a neighbour if it is free.
-func (w *Window) tryShared(rank int32, t *target, m Mode) bool {
-	if t.near.lock.try(w.member, m) {
-		return true
-	}
-	if m == Shared { // the target may have seen this rank among the readers
-		w.tellWaiting(rank, t)
-	}
-	return false
-}
-
-// unlockShared gives the lock of a neighbour back.
-func (w *Window) unlockShared(rank int32, t *target) {
-	t.near.lock.release(w.member)
-	w.tellWaiting(rank, t)
-}
-
-// tellWaiting lets a target try again that waits for its own lock.
-func (w *Window) tellWaiting(rank int32, t *target) {
-	w.pace()
-	if t.near.lock.far.Load() != 0 {
-		_ = w.word(rank, sayRetry, 0) // a target that is lost waits for nothing
-	}
-}
-
-// bury takes from a lost rank of this host the locks that it has. Each of the others does
-// the same.
-func (w *Window) bury(rank int32) {
-	if w.targets[rank].near == nil {
-		return
-	}
-	lost := slices.Index(w.members, rank)
-	for _, member := range w.members {
-		w.targets[member].near.lock.release(lost)
-	}
 }

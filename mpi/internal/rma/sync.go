@@ -85,7 +85,7 @@ func (w *Window) Lock(rank int32, m Mode, free bool) error {
 	}
 	if err != nil {
 		if t.near != nil && !free {
-			w.unlockShared(rank, t)
+			w.near.unlock(rank, t)
 		}
 		w.close(rank)
 	}
@@ -102,10 +102,10 @@ func (w *Window) ask(rank, what int32, m Mode, free bool) error {
 	case t.near == nil:
 		return w.word(rank, what, uint32(m))
 	case what == sayTry:
-		t.refused = !w.tryShared(rank, t, m)
+		t.refused = !w.near.try(rank, t, m)
 		return nil
 	}
-	return w.lockShared(rank, t, m)
+	return w.near.lock(rank, t, m)
 }
 
 // locked waits for a lock.
@@ -175,7 +175,7 @@ func (w *Window) LockAll(free bool) error {
 // which has given none.
 func (w *Window) giveBack(rank int32) {
 	if t := w.target(rank); t.near != nil {
-		w.unlockShared(rank, t)
+		w.near.unlock(rank, t)
 		return
 	}
 	_ = w.word(rank, sayUnlock, 0)
@@ -204,7 +204,7 @@ func (w *Window) unlock(rank int32) error {
 	}
 	if t.near != nil {
 		before = join(before, join(w.ping(rank, t), w.settle(rank)))
-		w.unlockShared(rank, t)
+		w.near.unlock(rank, t)
 		return before
 	}
 	told := uint32(0)

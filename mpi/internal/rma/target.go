@@ -68,7 +68,7 @@ func (w *Window) Lost(source int32) {
 	if rank < 0 {
 		return
 	}
-	w.bury(rank)
+	w.near.bury(rank)
 	if w.locks.held != nil {
 		w.grant(w.locks.lost(rank))
 	}
@@ -155,16 +155,21 @@ type combination struct {
 
 // of makes c that of an accumulate. false: there is no such operation on such elements.
 func (c *combination) of(f *front) bool {
-	var err error
-	c.element = f.kind.Type()
-	c.reduce, err = operations[f.op].On(c.element)
-	c.size, c.reach, c.gapped = shapeOf(f.kind)
+	err := c.reduces(f.kind, f.op)
 	for _, r := range f.runs[:f.n] {
 		if c.gapped && int(r.len) != c.size || int(r.len)%c.size != 0 {
 			return false
 		}
 	}
 	return err == nil
+}
+
+// reduces makes c that of an operation on elements of a kind.
+func (c *combination) reduces(k dtype.Kind, op uint8) (err error) {
+	c.element = k.Type()
+	c.reduce, err = operations[op].On(c.element)
+	c.size, c.reach, c.gapped = shapeOf(k)
+	return err
 }
 
 // memory returns where a run lies.
@@ -191,7 +196,7 @@ func (c *combination) do(f *front, data, old []byte) {
 	for _, r := range f.runs[:f.n] {
 		there, _ := c.memory(r)
 		n := int(r.len)
-		if c.w.members != nil && c.atomic(there) {
+		if c.w.near.members != nil && c.atomic(there) {
 			take := len(data)
 			if c.what != saySwap {
 				take = min(take, n)

@@ -66,10 +66,7 @@ type Window struct {
 	locks locks
 	reply []byte   // memory of answers
 	one   [32]byte // an element as it lies in memory
-	stage stage
-
-	members []int32 // of Common; nil: there is none
-	member  int     // which of them this rank is
+	near  neighbours
 }
 
 // flow is what is under way between this rank and its targets.
@@ -189,7 +186,7 @@ func New(c Config) *Window {
 		memory: memory{mem: c.Memory, dynamic: c.Dynamic},
 	}
 	w.self = w
-	w.share(c.Common)
+	w.near.take(w, c.Common)
 	for i, world := range c.World { // others may use the memory here before this rank knows theirs
 		t := &w.targets[i]
 		t.world = world
