@@ -215,3 +215,43 @@ func TestCombination_atomic(t *testing.T) {
 		t.Error("elements that are not aligned are for no instruction, those that are are")
 	}
 }
+
+// What messages bring is done with the same instructions as what neighbours do at the same
+// time.
+func TestWindow_servesBesideNeighbours(t *testing.T) {
+	const each = 400_000
+	words := make([]uint64, 1)
+	w := ownWindow(mem.BytesOf(words), 0)
+	w.near.members = []int32{0}
+	sum, _ := number(dtype.Sum)
+	message := body(dtype.Int64.Kind(), sum, []run{{0, 8}}, mem.BytesOf([]int64{1})...)
+	var group sync.WaitGroup
+	var there atomic.Int32
+	both := func() {
+		for there.Add(1); there.Load() < 2; {
+			runtime.Gosched()
+		}
+	}
+	group.Go(func() {
+		both()
+		for range each {
+			if !w.Active(0, sayAccumulate, 0, message) {
+				t.Error("it is refused")
+			}
+		}
+	})
+	group.Go(func() {
+		x := combination{w: &Window{}, what: sayAccumulate}
+		if err := x.reduces(dtype.Int64.Kind(), sum); err != nil {
+			t.Error(err)
+		}
+		both()
+		for range each {
+			x.applyAll(mem.BytesOf(words), mem.BytesOf([]int64{1}), nil)
+		}
+	})
+	group.Wait()
+	if words[0] != 2*each {
+		t.Errorf("the sum is %d, want %d", words[0], 2*each)
+	}
+}
