@@ -219,7 +219,7 @@ func TestCombination_atomic(t *testing.T) {
 // What messages bring is done with the same instructions as what neighbours do at the same
 // time.
 func TestWindow_servesBesideNeighbours(t *testing.T) {
-	const each = 400_000
+	const each = 3_000_000
 	words := make([]uint64, 1)
 	w := ownWindow(mem.BytesOf(words), 0)
 	w.near.members = []int32{0}
