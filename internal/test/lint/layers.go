@@ -116,9 +116,11 @@ var UnsafePackages = []string{"internal/base/mem", "xdp", "internal/carrier/shm"
 
 // ClockPackages may read the clock of the machine, and why.
 var ClockPackages = map[string]string{
-	"examples/cg":         "it tells how long solving took, as any program of a user would",
-	"internal/job/launch": "it waits for processes to die",
-	"internal/base/mono":  "it is the clock",
+	"examples/blocksparse": "it tells how long ranks wait for each other",
+	"examples/hashtable":   "it tells how long an insertion takes",
+	"examples/cg":          "it tells how long solving took, as any program of a user would",
+	"internal/job/launch":  "it waits for processes to die",
+	"internal/base/mono":   "it is the clock",
 }
 
 // ExitPackages are libraries that may end the process, and why.
