@@ -13,7 +13,8 @@ type SplitType int
 
 // Kinds of SplitType.
 const (
-	// TypeShared is memory: ranks of one host (MPI_COMM_TYPE_SHARED).
+	// TypeShared is memory: ranks of one host (MPI_COMM_TYPE_SHARED). Those of testbeds
+	// that have a network namespace each have none in common, although their host is one.
 	TypeShared SplitType = iota
 	// TypeHWGuided is the piece of hardware that the key mpi_hw_resource_type
 	// names (MPI_COMM_TYPE_HW_GUIDED): "mpi_shared_memory" or "host", and
@@ -47,13 +48,13 @@ func (c *Comm) SplitTypeWithInfo(kind SplitType, key int, info *Info) (*Comm, er
 	host, _ := c.p.job.Host()
 	switch kind {
 	case TypeShared:
-		return c.split(op, host, key)
+		return c.split(op, c.p.sharing(host), key)
 	case Undefined:
 		return c.split(op, Undefined, key)
 	case TypeHWUnguided:
 		return c.splitSmaller(op, key, host)
 	case TypeHWGuided:
-		return c.split(op, guided(info, host), key)
+		return c.split(op, guided(info, host, c.p.sharing(host)), key)
 	}
 	return nil, c.report(fail(ErrArg, op, "there is no kind %d; there is TypeShared, TypeHWGuided and TypeHWUnguided", kind))
 }
@@ -62,21 +63,34 @@ func (c *Comm) SplitTypeWithInfo(kind SplitType, key int, info *Info) (*Comm, er
 // those of all hosts are told apart: Undefined for a process that is bound to none.
 var hwResources = [...]struct {
 	name  string
-	color func(host int) int
+	color func(host, sharing int) int
 }{
-	{"mpi_shared_memory", hostColor},
-	{"host", hostColor},
-	{"numanode", numaColor},
+	{"mpi_shared_memory", func(_, sharing int) int { return sharing }},
+	{"host", func(host, _ int) int { return host }},
+	{"numanode", func(host, _ int) int { return numaColor(host) }},
 }
 
-func hostColor(host int) int { return host }
+// sharing returns what ranks of this host have in common that can have memory in common: the
+// lowest of them in World. Where shared memory is turned off they are those of the host.
+func (p *Proc) sharing(host int) (lowest int) {
+	lowest = p.rank
+	off := p.job.Size() == 1 || !p.ep.Shared()
+	p.ep.Enter()
+	defer p.ep.Leave()
+	for r := p.rank - 1; r >= 0; r-- {
+		if off && p.hosts[r] == host || p.ep.Inside().Shares(int32(r)) {
+			lowest = r
+		}
+	}
+	return lowest
+}
 
 // guided returns the color of the piece of hardware that info names.
-func guided(info *Info, host int) int {
+func guided(info *Info, host, sharing int) int {
 	resource, _ := info.Get(hwResource)
 	for _, kind := range hwResources {
 		if kind.name == resource {
-			return kind.color(host)
+			return kind.color(host, sharing)
 		}
 	}
 	return Undefined

@@ -56,7 +56,7 @@ func (p *Proc) HWResourceInfo() *Info {
 	i := &Info{}
 	for _, kind := range hwResources {
 		value := "false"
-		if kind.color(0) != Undefined {
+		if kind.color(0, 0) != Undefined {
 			value = "true"
 		}
 		i.pairs = append(i.pairs, infoPair{kind.name, value})

@@ -44,6 +44,7 @@ const (
 	ErrNoMem       ErrorClass = 39
 	ErrRMAAttach   ErrorClass = 46
 	ErrRMARange    ErrorClass = 48
+	ErrRMAShared   ErrorClass = 49
 	ErrRMASync     ErrorClass = 50
 	ErrRMAFlavor   ErrorClass = 51
 	ErrWin         ErrorClass = 57
@@ -68,7 +69,8 @@ var classNames = map[ErrorClass]string{
 	ErrWin: "invalid window", ErrAssert: "invalid assertion", ErrLockType: "invalid kind of lock",
 	ErrRMASync: "wrong synchronization of one-sided operations", ErrRMARange: "not memory of the window",
 	ErrRMAAttach: "memory cannot be attached", ErrRMAFlavor: "wrong flavor of window",
-	ErrBase: "invalid address", ErrNoMem: "out of memory", ErrProcAborted: "rank aborted", ErrSession: "invalid session",
+	ErrRMAShared: "memory cannot be shared",
+	ErrBase:      "invalid address", ErrNoMem: "out of memory", ErrProcAborted: "rank aborted", ErrSession: "invalid session",
 	ErrProcFailed: "rank lost", ErrProcFailedPending: "rank lost that may have been the source", ErrRevoked: "communicator revoked",
 }
 

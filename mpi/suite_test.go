@@ -32,6 +32,8 @@ func TestMain(m *testing.M) {
 			os.Exit(survivorMain())
 		case asRecorded:
 			os.Exit(recordedMain())
+		case asLocked:
+			os.Exit(lockedMain())
 		case asSession:
 			os.Exit(sessionMain())
 		case asController:
@@ -70,7 +72,9 @@ func suite(p *mpi.Proc) error {
 		{"collectives", suiteCollectives},
 		{"communicators", suiteCommunicators},
 		{"data", suiteData},
-		{"windows", winTraffic{seed: 7, rounds: 12, ops: 20, block: 3000}.run},
+		{"windows", winTraffic{seed: 7, rounds: 12, ops: 20, block: 3000, flavor: mpi.FlavorCreate}.run},
+		{"windows with their memory", winTraffic{seed: 8, rounds: 24, ops: 20, block: 1000, flavor: mpi.FlavorAllocate}.run},
+		{"shared windows", suiteSharedWindows},
 	} {
 		if err := part.run(p); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
@@ -140,6 +144,19 @@ func suiteCommunicators(p *mpi.Proc) error {
 	return errors.Join(half.Free(), dup.Free())
 }
 
+// suiteSharedWindows has a shared window on each host.
+func suiteSharedWindows(p *mpi.Proc) error {
+	if os.Getenv(mpi.EnvShared) == "0" && p.World().Size() > 1 {
+		_, _, err := mpi.WinAllocateShared[byte](p.World(), 1, nil)
+		return wantClass(err, mpi.ErrRMAShared)
+	}
+	host, err := p.World().SplitType(mpi.TypeShared, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(sharedByAll(host, 100, false), sharedByAll(host, 5000, true), host.Free())
+}
+
 // suiteRuns are the jobs.
 var suiteRuns = []struct {
 	name   string
@@ -187,8 +204,8 @@ func TestSuite(t *testing.T) {
 			if err := launch.Run(c); err != nil {
 				t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
 			}
-			if n := strings.Count(stdout.String(), "suite:"); n != 5 {
-				t.Errorf("%d parts of the suite have ended, want 5:\n%s%s", n, stdout.String(), stderr.String())
+			if n := strings.Count(stdout.String(), "suite:"); n != 7 {
+				t.Errorf("%d parts of the suite have ended, want 7:\n%s%s", n, stdout.String(), stderr.String())
 			}
 		})
 	}

@@ -3,25 +3,29 @@ package mpi
 import (
 	"errors"
 	"fmt"
-	"math"
 	"sync/atomic"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/mpi/internal/rma"
 	"github.com/xwarp/xwarp/verbs"
 )
 
 // Win is a window (MPI_Win): memory of each rank of a communicator that the other ones
 // write, read and combine with their own, while the rank takes no part (MPI 4.1, chapter
-// 12). What they do happens at the latest when the rank is in some call of this package:
+// 12). What ranks of other hosts do happens at the latest when the rank is in some call of this package:
 // there is no thread that would do it meanwhile.
 //
 // Displacements count elements of the target's window: of the type of the slice that it
 // was made of, or of so many bytes as it has said. Memory of windows is that of the
 // program: public and private copy are one (MPI_WIN_UNIFIED).
 //
-// A window takes a communicator of its own, of which there are 2048, and 90 bytes for
-// each rank, on each rank.
+// Between ranks of one host the origin does it itself, in windows that have brought their
+// memory: see [WinAllocate].
+//
+// A window takes a communicator of its own, of which there are 2048, and 100 bytes for
+// each rank, on each rank; where it has memory in common with others of its host also a page
+// of theirs, or two bytes for each pair of them.
 type Win struct {
 	c       *Comm // of its own
 	w       *rma.Window
@@ -29,11 +33,14 @@ type Win struct {
 	memory  []byte
 	unit    int
 	mr      *verbs.MR
+	segment *p2p.Segment // that the memory lies in, or nil
+	common  *rma.Common  // what is there of it, or nil
 	name    string
 	noLocks bool
 	hints   *Info
 	attrs   attributes[*Win]
 	handler atomic.Pointer[WinErrhandler]
+	barrier atomic.Uint32 // to change it orders memory
 }
 
 // WinFlavor is how a window was made.
@@ -44,6 +51,7 @@ const (
 	FlavorCreate   WinFlavor = iota + 1 // of memory of the program's (MPI_WIN_FLAVOR_CREATE)
 	FlavorAllocate                      // with its memory (MPI_WIN_FLAVOR_ALLOCATE)
 	FlavorDynamic                       // memory comes and goes (MPI_WIN_FLAVOR_DYNAMIC)
+	FlavorShared                        // with memory that all ranks have mapped (MPI_WIN_FLAVOR_SHARED)
 )
 
 func (f WinFlavor) String() string {
@@ -54,6 +62,8 @@ func (f WinFlavor) String() string {
 		return "allocate"
 	case FlavorDynamic:
 		return "dynamic"
+	case FlavorShared:
+		return "shared"
 	}
 	return fmt.Sprintf("WinFlavor(%d)", int(f))
 }
@@ -63,89 +73,72 @@ func (f WinFlavor) String() string {
 // program may do with it when is said in MPI 4.1, section 12.7. Memory from [Alloc] is
 // written from and into without a copy.
 func WinCreate[T Scalar](c *Comm, memory []T, info *Info) (*Win, error) {
-	return c.winCreate("WinCreate", FlavorCreate, mem.BytesOf(memory), sizeOf[T](), info, nil)
+	return c.winCreate("WinCreate", FlavorCreate, mem.BytesOf(memory), sizeOf[T](), info)
 }
 
 // WinCreate is [WinCreate] of memory of any type, with displacements that count units of
 // so many bytes.
 func (c *Comm) WinCreate(memory []byte, unit int, info *Info) (*Win, error) {
-	return c.winCreate("Comm.WinCreate", FlavorCreate, memory, unit, info, nil)
-}
-
-// WinAllocate makes a window of n zeroed elements and returns them (MPI_Win_allocate).
-// Free takes them back.
-func WinAllocate[T Scalar](c *Comm, n int, info *Info) (*Win, []T, error) {
-	w, b, err := c.winAllocate("WinAllocate", n, sizeOf[T](), info)
-	return w, mem.ScalarsOf[T](b), err
-}
-
-// WinAllocate is [WinAllocate] of n units of so many bytes.
-func (c *Comm) WinAllocate(n, unit int, info *Info) (*Win, []byte, error) {
-	return c.winAllocate("Comm.WinAllocate", n, unit, info)
-}
-
-func (c *Comm) winAllocate(op string, n, unit int, info *Info) (*Win, []byte, error) {
-	err := c.live(op)
-	if err == nil && (n < 0 || unit < 1 || n > math.MaxInt/unit) {
-		err = fail(ErrArg, op, "%d units of %d bytes", n, unit)
-	}
-	if err != nil {
-		return nil, nil, c.report(err)
-	}
-	memory, lack := c.p.alloc(n * unit)
-	w, err := c.winCreate(op, FlavorAllocate, memory, unit, info, lack)
-	if err != nil {
-		return nil, nil, errors.Join(err, c.p.free(memory))
-	}
-	return w, memory, nil
+	return c.winCreate("Comm.WinCreate", FlavorCreate, memory, unit, info)
 }
 
 // WinCreateDynamic makes a window without memory (MPI_Win_create_dynamic), to which each
 // rank attaches some. Displacements are addresses: see [Attach].
 func (c *Comm) WinCreateDynamic(info *Info) (*Win, error) {
-	return c.winCreate("Comm.WinCreateDynamic", FlavorDynamic, nil, 1, info, nil)
+	return c.winCreate("Comm.WinCreateDynamic", FlavorDynamic, nil, 1, info)
 }
 
-// winCreate makes a window. lack is why this rank has no memory for it, of which all are
-// told.
-func (c *Comm) winCreate(op string, flavor WinFlavor, memory []byte, unit int, info *Info, lack error) (*Win, error) {
-	if err := c.live(op); err != nil {
-		return nil, c.report(err)
-	}
-	w := &Win{flavor: flavor, memory: memory, unit: unit}
-	switch {
-	case c.Inter():
-		return nil, c.reportf(ErrComm, op, "it is not for intercommunicators: Merge first")
-	case unit < 1 || unit > 1<<31-1:
-		return nil, c.reportf(ErrArg, op, "a displacement unit of %d bytes", unit)
-	}
-	if err := w.hint(op, info); err != nil {
-		return nil, c.report(err)
-	}
-	got, err := c.agree(op, 1, nil)
+// winCreate makes a window of memory that is there.
+func (c *Comm) winCreate(op string, flavor WinFlavor, memory []byte, unit int, info *Info) (*Win, error) {
+	w, err := c.winBegin(op, flavor, unit, info)
 	if err != nil {
 		return nil, c.report(err)
 	}
-	w.c = c.p.newComm(2*got[0], c.Group())
-	w.c.SetErrhandler(func(_ *Comm, err error) { _ = w.report(err) })
-	if err = w.open(op, lack); err != nil {
+	w.memory = memory
+	if err = w.open(op, nil, true); err != nil {
 		return nil, c.report(errors.Join(err, w.discard(op)))
 	}
 	return w, nil
 }
 
-// open tells the other ranks about this one's memory, and learns about theirs.
-func (w *Win) open(op string, lack error) error {
+// winBegin makes a window without memory, with a communicator of its own.
+func (c *Comm) winBegin(op string, flavor WinFlavor, unit int, info *Info) (*Win, error) {
+	if err := c.live(op); err != nil {
+		return nil, err
+	}
+	w := &Win{flavor: flavor, unit: unit}
+	switch {
+	case c.Inter():
+		return nil, fail(ErrComm, op, "it is not for intercommunicators: Merge first")
+	case unit < 1 || unit > 1<<31-1:
+		return nil, fail(ErrArg, op, "a displacement unit of %d bytes", unit)
+	}
+	if err := w.hint(op, info); err != nil {
+		return nil, err
+	}
+	got, err := c.agree(op, 1, nil)
+	if err != nil {
+		return nil, err
+	}
+	w.c = c.p.newComm(2*got[0], c.Group())
+	w.c.SetErrhandler(func(_ *Comm, err error) { _ = w.report(err) })
+	return w, nil
+}
+
+// open tells the other ranks about this one's memory, and learns about theirs. lack is why
+// there is none, of which all are told. The memory is registered if others reach it through
+// the network.
+func (w *Win) open(op string, lack error, far bool) error {
 	c, own := w.c, rma.Remote{Size: uint64(len(w.memory)), Unit: uint32(w.unit)}
 	c.ep.Enter()
-	if len(w.memory) > 0 && lack == nil {
+	if far && len(w.memory) > 0 && lack == nil {
 		if w.mr, lack = c.ep.Inside().Expose(w.memory); lack == nil {
 			own.Key, own.Addr = w.mr.RKey(), w.mr.Addr()
 		}
 	}
 	config := rma.Config{
 		In: c.ep.Inside(), Context: c.context, Rank: int32(c.rank), World: c.Group().world, Index: c.index,
-		Memory: w.memory, Dynamic: w.flavor == FlavorDynamic,
+		Memory: w.memory, Dynamic: w.flavor == FlavorDynamic, Common: w.common,
 	}
 	w.w = rma.New(config)
 	c.ep.Leave()
@@ -156,6 +149,9 @@ func (w *Win) open(op string, lack error) error {
 	all, err := c.gatherInts(op, int64(own.Size), int64(own.Unit), int64(own.Key), int64(own.Addr), lacks)
 	if err != nil {
 		return err
+	}
+	if w.segment != nil {
+		w.segment.Withdraw() // all who need it have it
 	}
 	remotes := make([]rma.Remote, c.size)
 	for i := range remotes {
@@ -180,7 +176,7 @@ func (w *Win) discard(op string) error {
 	return errors.Join(err, w.forget())
 }
 
-// forget ends the registration of the memory.
+// forget ends the registration of the memory, and gives back what is not the program's.
 func (w *Win) forget() (err error) {
 	w.c.ep.Enter()
 	if w.mr != nil {
@@ -188,6 +184,13 @@ func (w *Win) forget() (err error) {
 		w.mr = nil
 	}
 	w.c.ep.Leave()
+	switch {
+	case w.segment != nil:
+		err = errors.Join(err, w.segment.Close())
+	case w.flavor == FlavorAllocate || w.flavor == FlavorShared:
+		err = errors.Join(err, w.c.p.free(w.memory))
+	}
+	w.segment, w.memory = nil, nil
 	return err
 }
 
@@ -220,12 +223,7 @@ func (w *Win) Free() error {
 	if met != nil {
 		return w.report(err)
 	}
-	err = errors.Join(err, w.forget())
-	if w.flavor == FlavorAllocate {
-		err = errors.Join(err, w.c.p.free(w.memory))
-	}
-	w.memory = nil
-	return w.report(err)
+	return w.report(errors.Join(err, w.forget()))
 }
 
 // Flavor returns how the window was made (the attribute MPI_WIN_CREATE_FLAVOR).

@@ -104,6 +104,7 @@ func (w *Win) DeleteAttr(k *WinKeyval) error {
 var winHints = [...]infoPair{
 	{"no_locks", "false"}, {"accumulate_ordering", "rar,raw,war,waw"}, {"accumulate_ops", "same_op_no_op"},
 	{"mpi_accumulate_granularity", "0"}, {"same_size", "false"}, {"same_disp_unit", "false"},
+	{noncontiguous, "false"},
 }
 
 // hint takes hints that are known.

@@ -1,6 +1,7 @@
 package mpi_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -21,8 +22,9 @@ import (
 type winTraffic struct {
 	seed   uint64
 	rounds int
-	ops    int // of a rank in a round
-	block  int // elements of a block
+	ops    int           // of a rank in a round
+	block  int           // elements of a block
+	flavor mpi.WinFlavor // 0: by chance
 }
 
 // Cells in front of the blocks.
@@ -64,9 +66,13 @@ func (x winTraffic) run(p *mpi.Proc) error {
 	}
 	r.sums, r.xors, r.locked = make([]int64, r.n), make([]int64, r.n), make([]int64, r.n)
 	var memory []int64
-	if common.IntN(2) == 0 {
+	flavor := []mpi.WinFlavor{mpi.FlavorAllocate, mpi.FlavorCreate}[common.IntN(2)]
+	switch cmp.Or(x.flavor, flavor) {
+	case mpi.FlavorAllocate:
 		r.w, memory, err = mpi.WinAllocate[int64](c, size, nil)
-	} else {
+	case mpi.FlavorShared:
+		r.w, memory, err = mpi.WinAllocateShared[int64](c, size, nil)
+	default:
 		memory = make([]int64, size)
 		r.w, err = mpi.WinCreate(c, memory, nil)
 	}

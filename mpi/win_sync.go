@@ -276,12 +276,13 @@ func (w *Win) flushes(op string, f func(*rma.Window) error) error {
 }
 
 // Sync makes what other ranks have written, and what the program has, visible to each
-// other (MPI_Win_sync). Windows have one copy of their memory, which this rank alone
-// touches, so it makes progress and nothing else.
+// other (MPI_Win_sync). Windows have one copy of their memory, so it is a memory barrier, and
+// makes progress.
 func (w *Win) Sync() error {
 	if err := w.live("Win.Sync"); err != nil {
 		return w.report(err)
 	}
+	w.barrier.Add(1)
 	w.c.ep.Step()
 	return nil
 }

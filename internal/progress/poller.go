@@ -183,6 +183,10 @@ func (p *Poller) Park(until mono.Time, idle mono.Duration) (slept bool) {
 	return true
 }
 
+// Yield lets another thread have the core that is ready to run. It is raw, for the scheduler
+// of Go need not know about a call that never sleeps.
+func Yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
 // Spin implements Spinner.
 func (p *Poller) Spin(idle mono.Duration) (spun, slept bool) {
 	if idle >= p.spin {
@@ -193,8 +197,7 @@ func (p *Poller) Spin(idle mono.Duration) (spun, slept bool) {
 	}
 	switch p.policy {
 	case yieldOS:
-		// Raw: the scheduler of Go need not know about a call that never sleeps.
-		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		Yield()
 		return true, true
 	case yieldRuntime:
 		runtime.Gosched()
@@ -229,7 +232,7 @@ func (p *Poller) spinShared() (slept bool) {
 	}
 	p.others.Unlock()
 	if p.policy == yieldOS && p.turns%goschedShared != 0 {
-		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		Yield()
 	} else {
 		runtime.Gosched()
 	}

@@ -48,3 +48,9 @@ func ScalarsOf[T Scalar](b []byte) []T {
 
 // SliceOf returns a slice of the one element at p.
 func SliceOf[T Scalar](p *T) []T { return unsafe.Slice(p, 1) }
+
+// AlignOf returns what addresses of elements of a type are multiples of.
+func AlignOf[T Scalar]() int {
+	var zero T
+	return int(unsafe.Alignof(zero))
+}

@@ -16,12 +16,12 @@ func channelName(name string) *unix.SockaddrUnix {
 }
 
 // accept is what the listener calls: it gives a neighbour that sends first a ring, for that
-// direction. The nonce of the call tells that the process whose memory is read is the
+// direction, or the segment that it asks for. The nonce of the call tells that the process whose memory is read is the
 // one that has called, wherever their process ids come from.
 func (l *Channels) accept(from *handshake) bool {
 	var c call
 	if !parse(from.body, &c) || len(from.fds) != 2 || int(c.Rank) < 0 {
-		return false
+		return l.giveSegment(from)
 	}
 	in, fd, err := l.newIn(&c, from)
 	if err != nil {
@@ -131,19 +131,7 @@ func (n *Channel) call() {
 
 // listen waits for the answer to a call and then for the end of the neighbour.
 func (l *Channels) listen(n *Channel) {
-	var answer handshake
-	raw, err := n.alive.file.SyscallConn()
-	if err == nil {
-		var bad error
-		err = raw.Read(func(fd uintptr) bool {
-			answer, bad = receive(int(fd))
-			return !errors.Is(bad, unix.EAGAIN)
-		})
-		err = errors.Join(err, bad)
-	}
-	if err != nil {
-		answer = handshake{}
-	}
+	answer, _ := awaitAnswer(n.alive.file) // none where that fails
 	l.mu.Lock()
 	n.answer = &answer
 	l.mu.Unlock()

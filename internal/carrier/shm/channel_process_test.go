@@ -56,6 +56,21 @@ func neighbour(role string) {
 				}
 			}
 		}
+	case "segment": // of rank 0, filled, and held until it is killed
+		for b := []byte(nil); b == nil; _, b = l.Next() {
+		}
+		s, err := n.OpenSegment(1, segmentTestLen)
+		fail(err)
+		fail(s.Populate(0, segmentTestLen))
+		for i := range s.Bytes() {
+			s.Bytes()[i] = byte(i % 251)
+		}
+		for !n.Put([]byte("filled"), nil) {
+			l.Next()
+		}
+		for { // until it is killed
+			l.Next()
+		}
 	case "echo":
 		for !n.Put(nil, nil) { // opens the way back
 			l.Next()

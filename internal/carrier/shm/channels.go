@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -68,10 +67,7 @@ type Channels struct {
 
 	pull puller
 
-	mu       sync.Mutex
-	arrivals []*channelIn // not yet met
-	senders  []*channelIn // all
-	closed   bool
+	meeting
 }
 
 // OpenChannels makes the end of a process, which neighbours reach by its Name in
@@ -205,6 +201,10 @@ func (l *Channels) Close() error {
 	l.closed = true
 	for _, in := range l.senders {
 		in.alive.close()
+	}
+	for id, fd := range l.segments {
+		unix.Close(fd)
+		delete(l.segments, id)
 	}
 	l.mu.Unlock()
 	for _, n := range l.channels {

@@ -30,7 +30,8 @@ type neighbours struct {
 	stats    *Stats
 	cfg      *Config
 	eng      *progress.Engine
-	channels *shm.Channels // or nil
+	channels *shm.Channels // or nil, also when nobody is near
+	shares   bool          // shared memory is turned on, and can be used
 	latest   *peer         // that the last short nonblocking send went to; nil when something else came after
 	batch    batch
 	in       [channelBatchRoom]byte // a batch that has come
@@ -50,7 +51,7 @@ func (nb *neighbours) listen() error {
 	if !nb.eng.WatchBell(l) {
 		return l.Close() // nothing wakes this engine: it is of a simulation
 	}
-	nb.channels = l
+	nb.channels, nb.shares = l, true
 	return nil
 }
 

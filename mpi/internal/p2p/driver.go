@@ -1,6 +1,12 @@
 package p2p
 
-import "github.com/xwarp/xwarp/internal/base/mono"
+import (
+	"runtime"
+	"time"
+
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/progress"
+)
 
 // Spins are looks at the channels before a step of the engine, which looks at the
 // network too: that may be a system call, a hundred times as long. A step comes
@@ -122,4 +128,30 @@ func (d *driver) glance() {
 	}
 	d.hits = 0
 	d.step()
+}
+
+// pauseSpins is how often Pause gives the core away before it sleeps, and pauseSleep for how
+// long it does then.
+const (
+	pauseSpins = 200
+	pauseSleep = 50 * time.Microsecond
+)
+
+// Pause makes a step, and lets others have the core, for a caller that waits for memory to
+// change, of which no engine tells. tries counts its calls: after some it sleeps, for a
+// short time. Others come inside meanwhile.
+func (in Inside) Pause(tries int) {
+	ep := in.ep
+	in.Flush()
+	ep.step()
+	ep.Leave()
+	if tries < pauseSpins {
+		progress.Yield()
+		if tries%8 == 7 {
+			runtime.Gosched()
+		}
+	} else {
+		time.Sleep(pauseSleep)
+	}
+	ep.Enter()
 }

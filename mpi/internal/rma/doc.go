@@ -17,7 +17,8 @@
 //
 // Atomicity and order of accumulates (section 12.7.1) follow: all accumulates on the
 // memory of a rank are done by that rank, those from itself too, one after the other, and
-// those of one origin in its order. Verbs atomics are not used for them: they would be
+// those of one origin in its order; or by atomic instructions, where ranks of a host have
+// memory in common (shared.go). Verbs atomics are not used for them: they would be
 // executed by the same processor, and could not keep the order for wider elements.
 //
 // Ghosts, processes that serve the memory of the ranks of their host, will need another

@@ -13,12 +13,18 @@ const (
 // locks are the locks of one target: what its rank keeps for those who lock it. Who asks
 // first is served first, so that neither kind starves the other one. It knows no messages:
 // its methods return who is to be told that it has the lock.
+//
+// Ranks of this host have their lock of the target in memory, if it has some in common with
+// them, and are not here. Then who is here has its lock only while the target has that one
+// for it.
 type locks struct {
-	held    []Mode  // by rank
-	holders int     // how many are not Unlocked
-	only    bool    // the one holder has it Exclusive
-	queue   []claim // who waits, in order
-	granted []int32 // memory of results
+	held    []Mode      // by rank
+	holders int         // how many are not Unlocked
+	only    bool        // the one holder has it Exclusive
+	queue   []claim     // who waits, in order
+	granted []int32     // memory of results
+	shared  *sharedLock // or nil
+	member  int         // whose lock there is that of all ranks here
 }
 
 type claim struct {
@@ -26,29 +32,63 @@ type claim struct {
 	mode Mode
 }
 
-// fits reports whether a lock can be given now.
-func (l *locks) fits(m Mode) bool { return l.holders == 0 || m == Shared && !l.only }
+// fits reports whether a lock can be given now. Then it is given.
+func (l *locks) fits(m Mode) bool {
+	if l.holders > 0 {
+		return m == Shared && !l.only
+	}
+	if l.shared == nil || l.shared.try(l.member, m) {
+		return true
+	}
+	l.shared.far.Store(1) // who gives something back from now on tells
+	return l.shared.try(l.member, m)
+}
+
+// give notes that a rank has a lock that fits.
+func (l *locks) give(c claim) {
+	l.held[c.rank] = c.mode
+	l.holders++
+	l.only = c.mode == Exclusive
+}
+
+// idle gives back what the target has for nobody.
+func (l *locks) idle() {
+	if l.shared != nil && l.holders == 0 {
+		l.shared.release(l.member)
+	}
+}
 
 // claim asks for a lock, of n ranks' worth. It returns false for what nobody asks for who
 // keeps to the protocol.
 func (l *locks) claim(n int, rank int32, m Mode) (granted []int32, ok bool) {
-	if l.held == nil {
-		l.held = make([]Mode, n)
-	}
-	if m != Shared && m != Exclusive || l.held[rank] != Unlocked || l.waits(rank) {
+	if !l.may(n, rank, m) {
 		return nil, false
 	}
 	l.queue = append(l.queue, claim{rank, m})
 	return l.serve(), true
 }
 
+// may reports whether a rank may ask for a lock.
+func (l *locks) may(n int, rank int32, m Mode) bool {
+	if l.held == nil {
+		l.held = make([]Mode, n)
+	}
+	return (m == Shared || m == Exclusive) && l.held[rank] == Unlocked && !l.waits(rank)
+}
+
 // try is claim that does not wait.
 func (l *locks) try(n int, rank int32, m Mode) (granted, ok bool) {
-	if len(l.queue) > 0 || !l.fits(m) {
-		return false, m == Shared || m == Exclusive
+	if !l.may(n, rank, m) {
+		return false, false
 	}
-	_, ok = l.claim(n, rank, m)
-	return ok, ok
+	if len(l.queue) > 0 || !l.fits(m) {
+		if len(l.queue) == 0 {
+			l.idle()
+		}
+		return false, true
+	}
+	l.give(claim{rank, m})
+	return true, true
 }
 
 func (l *locks) waits(rank int32) bool {
@@ -68,6 +108,7 @@ func (l *locks) release(rank int32) (granted []int32, ok bool) {
 	l.held[rank] = Unlocked
 	l.holders--
 	l.only = false
+	l.idle()
 	return l.serve(), true
 }
 
@@ -83,6 +124,7 @@ func (l *locks) lost(rank int32) (granted []int32) {
 	if granted, ok := l.release(rank); ok {
 		return granted
 	}
+	l.idle() // it may have been the one for whom the target waits
 	return l.serve()
 }
 
@@ -91,12 +133,12 @@ func (l *locks) serve() []int32 {
 	l.granted = l.granted[:0]
 	n := 0
 	for ; n < len(l.queue) && l.fits(l.queue[n].mode); n++ {
-		c := l.queue[n]
-		l.held[c.rank] = c.mode
-		l.holders++
-		l.only = c.mode == Exclusive
-		l.granted = append(l.granted, c.rank)
+		l.give(l.queue[n])
+		l.granted = append(l.granted, l.queue[n].rank)
 	}
 	l.queue = l.queue[:copy(l.queue, l.queue[n:])]
+	if l.shared != nil && len(l.queue) == 0 {
+		l.shared.far.Store(0)
+	}
 	return l.granted
 }

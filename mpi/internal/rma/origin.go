@@ -34,6 +34,13 @@ func (w *Window) Put(rank int32, off uint64, src []byte, tally *Tally) error {
 		return err
 	}
 	t := w.target(rank)
+	if t.near != nil {
+		b, err := w.near.within(rank, t, off, len(src))
+		if err == nil {
+			copy(b, src)
+		}
+		return err
+	}
 	if !t.plain || len(src) <= gatherMost {
 		cur, layout := plain(src)
 		return w.move(sayPut, &Op{Target: rank, At: int64(off), Layout: layout, Tally: tally}, &cur, nil)
@@ -64,6 +71,13 @@ func (w *Window) Get(rank int32, off uint64, dst []byte, tally *Tally) error {
 		return err
 	}
 	t := w.target(rank)
+	if t.near != nil {
+		b, err := w.near.within(rank, t, off, len(dst))
+		if err == nil {
+			copy(dst, b)
+		}
+		return err
+	}
 	if !t.reached || len(dst) < readMin {
 		cur, layout := plain(dst)
 		return w.move(sayGet, &Op{Target: rank, At: int64(off), Layout: layout, Tally: tally}, nil, &cur)
@@ -112,6 +126,9 @@ func (w *Window) PutOver(o *Op, src *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
+	if t := w.target(o.Target); t.near != nil {
+		return w.near.ranges(o, t, func(there []byte) { src.Pack(there) })
+	}
 	return w.move(sayPut, o, src, nil)
 }
 
@@ -125,6 +142,9 @@ func (w *Window) GetOver(o *Op, dst *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
+	if t := w.target(o.Target); t.near != nil {
+		return w.near.ranges(o, t, func(there []byte) { dst.Unpack(there) })
+	}
 	return w.move(sayGet, o, nil, dst)
 }
 
@@ -132,6 +152,9 @@ func (w *Window) GetOver(o *Op, dst *dtype.Cursor) error {
 func (w *Window) Accumulate(o *Op, src *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
+	}
+	if t := w.target(o.Target); t.near != nil && atomicKind(o.Kind) {
+		return w.near.combine(sayAccumulate, o, t, src, nil)
 	}
 	return w.move(sayAccumulate, o, src, nil)
 }
@@ -141,11 +164,22 @@ func (w *Window) Fetch(o *Op, src, dst *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
+	if t := w.target(o.Target); t.near != nil && atomicKind(o.Kind) {
+		return w.near.combine(sayFetch, o, t, src, dst)
+	}
 	return w.move(sayFetch, o, src, dst)
 }
 
 // FetchOne is Fetch of one element, in the same place of the target's memory as o says.
 func (w *Window) FetchOne(o *Op, value, dst []byte) error {
+	if t := w.target(o.Target); t.near != nil && atomicKind(o.Kind) {
+		if err := w.may(o.Target); err != nil {
+			return err
+		}
+		if done, err := w.near.one(sayFetch, o, t, len(value), value, dst); done {
+			return err
+		}
+	}
 	src, layout := plain(value)
 	cur, _ := plain(dst)
 	if o.Layout = layout; o.Op == dtype.NoOp {
@@ -163,6 +197,11 @@ func (w *Window) Swap(o *Op, compare, value []byte, dst []byte) error {
 	var both [2 * 32]byte
 	n := copy(both[:], compare)
 	n += copy(both[n:], value)
+	if t := w.target(o.Target); t.near != nil {
+		if done, err := w.near.one(saySwap, o, t, len(value), both[:n], dst); done {
+			return err
+		}
+	}
 	src, _ := plain(both[:n])
 	cur, _ := plain(dst)
 	f := front{kind: o.Kind, n: 1}
@@ -177,7 +216,7 @@ func (w *Window) move(say int32, o *Op, src, dst *dtype.Cursor) error {
 	if o.Op != nil {
 		var ok bool
 		if f.op, ok = number(o.Op); !ok {
-			return &Error{Code: Type, Target: o.Target, Detail: fmt.Sprintf("%v: accumulates have the predefined operations only", o.Op)}
+			return notPredefined(o)
 		}
 		element, _, gapped = shapeOf(o.Kind)
 	}
@@ -212,6 +251,10 @@ func (w *Window) move(say int32, o *Op, src, dst *dtype.Cursor) error {
 		}
 	}
 	return nil
+}
+
+func notPredefined(o *Op) error {
+	return &Error{Code: Type, Target: o.Target, Detail: fmt.Sprintf("%v: accumulates have the predefined operations only", o.Op)}
 }
 
 // shapeOf returns how many bytes of data an element has, how many it reaches over, and

@@ -131,7 +131,7 @@ func (w *Window) Idle() error {
 	switch {
 	case w.posted:
 		return wrong(-1, "an exposure epoch of Post has not ended: call Wait")
-	case w.access == none, w.access == fenced && len(w.touched) == 0:
+	case w.access == none, w.access == fenced && !w.busy:
 		return nil
 	}
 	return wrong(-1, "%s has not ended", where[w.access])

@@ -53,7 +53,7 @@ func (w *Window) Fence(precede bool) error {
 		}
 		return wrong(-1, "%s has not ended", where[w.access])
 	}
-	if !precede && w.busy && len(w.touched) > 0 {
+	if !precede && w.busy {
 		return wrong(-1, "ModeNoPrecede, after operations")
 	}
 	return w.FlushAll()
@@ -84,6 +84,9 @@ func (w *Window) Lock(rank int32, m Mode, free bool) error {
 		err = w.locked(rank)
 	}
 	if err != nil {
+		if t.near != nil && !free {
+			w.near.unlock(rank, t)
+		}
 		w.close(rank)
 	}
 	return err
@@ -92,11 +95,17 @@ func (w *Window) Lock(rank int32, m Mode, free bool) error {
 // ask asks for a lock.
 func (w *Window) ask(rank, what int32, m Mode, free bool) error {
 	t := w.target(rank)
-	t.held, t.free, t.asked, t.refused = m, free, !free, false
-	if free {
+	t.held, t.free, t.asked, t.refused = m, free, !free && t.near == nil, false
+	switch {
+	case free:
+		return nil
+	case t.near == nil:
+		return w.word(rank, what, uint32(m))
+	case what == sayTry:
+		t.refused = !w.near.try(rank, t, m)
 		return nil
 	}
-	return w.word(rank, what, uint32(m))
+	return w.near.lock(rank, t, m)
 }
 
 // locked waits for a lock.
@@ -144,7 +153,7 @@ func (w *Window) LockAll(free bool) error {
 		if w.targets[i].refused {
 			first = min(first, i)
 		} else if i > first {
-			_ = w.word(int32(i), sayUnlock, 0) // it fails for those that are lost, which have given none
+			w.giveBack(int32(i))
 		}
 	}
 	for i := first; i < len(w.targets); i++ {
@@ -162,6 +171,16 @@ func (w *Window) LockAll(free bool) error {
 	return nil
 }
 
+// giveBack gives back a lock behind which nothing was done. It fails for a rank that is lost,
+// which has given none.
+func (w *Window) giveBack(rank int32) {
+	if t := w.target(rank); t.near != nil {
+		w.near.unlock(rank, t)
+		return
+	}
+	_ = w.word(rank, sayUnlock, 0)
+}
+
 // over reports whether nothing works any more, whoever is at the other end.
 func (w *flow) over() bool { return w.in.Trouble(w.context, w.targets[w.me].world) != nil }
 
@@ -172,7 +191,7 @@ func (w *Window) Unlock(rank int32) error {
 	}
 	err := join(w.unlock(rank), w.settle(rank))
 	w.close(rank)
-	return err
+	return join(err, w.deadNear(rank))
 }
 
 // unlock gives a lock back behind the operations, and asks to be told of it where there
@@ -182,6 +201,11 @@ func (w *Window) unlock(rank int32) error {
 	before := w.await(rank, t, gets) // whatever became of operations, the lock is given back
 	if t.free {
 		return join(before, w.ping(rank, t))
+	}
+	if t.near != nil {
+		before = join(before, join(w.ping(rank, t), w.settle(rank)))
+		w.near.unlock(rank, t)
+		return before
 	}
 	told := uint32(0)
 	if t.dirty {
@@ -235,12 +259,23 @@ func (w *flow) Flush(rank int32) error {
 	if err := w.ping(rank, w.target(rank)); err != nil {
 		return err
 	}
-	return w.settle(rank)
+	return join(w.settle(rank), w.deadNear(rank))
+}
+
+// deadNear reports that a neighbour is lost, of which no message tells.
+func (w *flow) deadNear(rank int32) error {
+	t := w.target(rank)
+	if t.near == nil {
+		return nil
+	}
+	w.pace()
+	return w.in.Trouble(w.context, t.world)
 }
 
 // FlushAll is Flush of all targets.
 func (w *flow) FlushAll() error {
 	w.sweeps++
+	w.pace()
 	var all error
 	for i := 0; i < len(w.touched); i++ { // other goroutines may add to it meanwhile
 		rank := w.touched[i]

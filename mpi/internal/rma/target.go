@@ -50,6 +50,8 @@ func (w *Window) Active(source, what int32, id uint32, body []byte) bool {
 		}
 		w.grant(granted)
 		return ok
+	case sayRetry:
+		w.grant(w.locks.serve())
 	case sayPost:
 		t.posts++
 	case sayComplete:
@@ -62,7 +64,12 @@ func (w *Window) Active(source, what int32, id uint32, body []byte) bool {
 
 // Lost implements p2p.ActiveHandler: the locks of a lost rank are free.
 func (w *Window) Lost(source int32) {
-	if rank := w.rankOf(source); rank >= 0 && w.locks.held != nil {
+	rank := w.rankOf(source)
+	if rank < 0 {
+		return
+	}
+	w.near.bury(rank)
+	if w.locks.held != nil {
 		w.grant(w.locks.lost(rank))
 	}
 }
@@ -148,16 +155,21 @@ type combination struct {
 
 // of makes c that of an accumulate. false: there is no such operation on such elements.
 func (c *combination) of(f *front) bool {
-	var err error
-	c.element = f.kind.Type()
-	c.reduce, err = operations[f.op].On(c.element)
-	c.size, c.reach, c.gapped = shapeOf(f.kind)
+	err := c.reduces(f.kind, f.op)
 	for _, r := range f.runs[:f.n] {
 		if c.gapped && int(r.len) != c.size || int(r.len)%c.size != 0 {
 			return false
 		}
 	}
 	return err == nil
+}
+
+// reduces makes c that of an operation on elements of a kind.
+func (c *combination) reduces(k dtype.Kind, op uint8) (err error) {
+	c.element = k.Type()
+	c.reduce, err = operations[op].On(c.element)
+	c.size, c.reach, c.gapped = shapeOf(k)
+	return err
 }
 
 // memory returns where a run lies.
@@ -184,6 +196,15 @@ func (c *combination) do(f *front, data, old []byte) {
 	for _, r := range f.runs[:f.n] {
 		there, _ := c.memory(r)
 		n := int(r.len)
+		if c.w.near.members != nil && c.atomic(there) {
+			take := len(data)
+			if c.what != saySwap {
+				take = min(take, n)
+			}
+			c.applyAll(there, data[:take], old[:min(len(old), n)])
+			data, old = data[take:], old[min(len(old), n):]
+			continue
+		}
 		if old != nil {
 			c.read(old[:n], there)
 			old = old[n:]

@@ -42,13 +42,15 @@ type Config struct {
 	World   []int32 // rank in World of each rank
 	Index   []int32 // the other way round, -1 for those that are not members
 	Memory  []byte
-	Dynamic bool // memory is attached; offsets are addresses
+	Dynamic bool    // memory is attached; offsets are addresses
+	Common  *Common // or nil: ranks of this host have nothing in common
 }
 
 // Window is a window as one rank has it.
 //
-// For each rank of its communicator it takes 88 bytes, and one more when somebody locks
-// this rank; beside that some 2 KiB, 8 KiB more once short operations were gathered, what
+// For each rank of its communicator it takes 96 bytes, one more when somebody locks
+// this rank, and for each of this host 80 more and in the segment, once for all, 4 for each
+// pair of them; beside that some 2.5 KiB, 8 KiB more once short operations were gathered, what
 // registering the memory takes, and 120 bytes
 // for each Get or fetching operation that was ever under way at a time.
 type Window struct {
@@ -64,6 +66,7 @@ type Window struct {
 	locks locks
 	reply []byte   // memory of answers
 	one   [32]byte // an element as it lies in memory
+	near  neighbours
 }
 
 // flow is what is under way between this rank and its targets.
@@ -84,6 +87,7 @@ type flow struct {
 	flying  int   // that are not
 	gather  gather
 	loop    []byte // of messages to the own rank
+	unpaced int    // calls without a step: see pace
 }
 
 // memory is that of the own rank.
@@ -113,7 +117,8 @@ const (
 // target is what a rank knows of another one as a target.
 type target struct {
 	Remote
-	err     error // that an operation has met and nobody was told of
+	near    *neighbour // or nil: its memory is not mapped here
+	err     error      // that an operation has met and nobody was told of
 	world   int32
 	chunk   int32 // longest body of a message
 	acks    int32 // answers to come to sayFlush and sayUnlock
@@ -181,6 +186,7 @@ func New(c Config) *Window {
 		memory: memory{mem: c.Memory, dynamic: c.Dynamic},
 	}
 	w.self = w
+	w.near.take(w, c.Common)
 	for i, world := range c.World { // others may use the memory here before this rank knows theirs
 		t := &w.targets[i]
 		t.world = world

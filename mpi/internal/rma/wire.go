@@ -34,6 +34,7 @@ const (
 	sayUnlock // give the lock back; id is 1 to ask for an answer, a sayFlushed
 	sayPost   // the exposure epoch has begun
 	sayComplete
+	sayRetry // a rank of the target's host has given its lock back, for which ranks of others wait
 	sayEnd
 )
 

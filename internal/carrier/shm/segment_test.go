@@ -1,0 +1,166 @@
+package shm
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const segmentTestLen = 5 << 12
+
+// segmentMaps returns how often this process has mapped segments.
+func segmentMaps(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Count(text, []byte(segmentName))
+}
+
+// All ends map the same memory, as often as they like, and of none that was closed
+// anything is left.
+func TestSegment(t *testing.T) {
+	ends := newChannels(t, 20, ChannelsConfig{}) // more than a socket holds calls
+	files := openFiles(t)
+	for range 3 {
+		s, err := ends[0].NewSegment(segmentTestLen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mapped := make([]*Segment, len(ends))
+		mapped[0] = s
+		var group sync.WaitGroup
+		for i, l := range ends[1:] {
+			group.Go(func() {
+				var err error
+				if mapped[1+i], err = l.byRank[0].OpenSegment(s.ID(), segmentTestLen); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if t.Failed() {
+			return
+		}
+		s.Withdraw()
+		if _, err := ends[1].byRank[0].OpenSegment(s.ID(), segmentTestLen); err == nil {
+			t.Error("a segment that was withdrawn was mapped")
+		}
+		for i, m := range mapped {
+			if err := m.Populate(100*i, 100); err != nil {
+				t.Error(err)
+			}
+			m.Bytes()[100*i] = byte(i + 1)
+		}
+		for i := range mapped {
+			if got := s.Bytes()[100*i]; got != byte(i+1) {
+				t.Errorf("end %d has written %d", i, got)
+			}
+		}
+		for _, m := range mapped {
+			for range 2 {
+				if err := m.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	if n := segmentMaps(t); n != 0 {
+		t.Errorf("segments are mapped %d times still", n)
+	}
+	if now := openFiles(t); now != files {
+		t.Errorf("%d files are open, there were %d", now, files)
+	}
+}
+
+// What cannot be had is an error: no segment of that number, another size, no neighbour any
+// more. Whoever closes its channels withdraws what it offers.
+func TestSegment_errors(t *testing.T) {
+	ends := newChannels(t, 3, ChannelsConfig{})
+	if _, err := ends[0].NewSegment(0); err == nil {
+		t.Error("a segment of no bytes")
+	}
+	if _, err := ends[0].NewSegment(1 << 62); err == nil {
+		t.Error("a segment of more memory than there is")
+	}
+	s, err := ends[0].NewSegment(segmentTestLen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	to := ends[1].byRank[0]
+	for _, size := range []int{1, segmentTestLen - 1, segmentTestLen + 1} {
+		if _, err := to.OpenSegment(s.ID(), size); err == nil {
+			t.Errorf("%d bytes of a segment of %d were mapped", size, segmentTestLen)
+		}
+	}
+	if _, err := to.OpenSegment(s.ID()+1, segmentTestLen); err == nil || errors.Is(err, ErrGone) {
+		t.Errorf("a segment that nobody has made: %v", err)
+	}
+	if _, err := ends[1].byRank[2].OpenSegment(s.ID(), segmentTestLen); err == nil {
+		t.Error("a segment of somebody else")
+	}
+	fd, err := to.fetchSegment(s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Ftruncate(fd, 0); !errors.Is(err, unix.EPERM) {
+		t.Errorf("a neighbour cuts the segment off: %v", err)
+	}
+	unix.Close(fd)
+	files := openFiles(t)
+	if err := ends[0].Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := to.OpenSegment(s.ID(), segmentTestLen); !errors.Is(err, ErrGone) {
+		t.Errorf("a segment of who is gone: %v", err)
+	}
+	if now := openFiles(t); now >= files {
+		t.Errorf("%d files are open, there were %d", now, files)
+	}
+	s.Bytes()[0] = 1 // its maker has it still
+}
+
+// A process that is killed takes nothing with it, and leaves nothing.
+func TestSegment_killed(t *testing.T) {
+	files := 0
+	for round := range 3 {
+		l, n, child := startNeighbour(t, "segment")
+		s, err := l.NewSegment(segmentTestLen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for !n.Put([]byte("there"), nil) {
+			l.Next()
+		}
+		if _, b := next(l); string(b) != "filled" {
+			t.Fatalf("the neighbour says %q", b)
+		}
+		l.Release()
+		if err := child.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = child.Wait() // it was killed, and says so
+		for i, b := range s.Bytes() {
+			if b != byte(i%251) {
+				t.Fatalf("byte %d is %d", i, b)
+			}
+		}
+		if err := errors.Join(s.Close(), l.Close()); err != nil {
+			t.Error(err)
+		}
+		if now := openFiles(t); round == 0 {
+			files = now
+		} else if now != files {
+			t.Errorf("round %d: %d files are open, there were %d", round, now, files)
+		}
+	}
+	if n := segmentMaps(t); n != 0 {
+		t.Errorf("segments are mapped %d times still", n)
+	}
+}

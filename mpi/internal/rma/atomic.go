@@ -1,0 +1,99 @@
+package rma
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
+)
+
+// Accumulates by atomic instructions of the processor, in memory that several ranks of a
+// host have mapped. Everybody uses them on the same elements, so whole elements change at
+// once whoever else is at work. Elements of up to 4 bytes are changed in the word around
+// them: that fails where anything else in the word has changed, and is tried again.
+
+// atomicKind reports whether the processor does accumulates on elements of a kind, where
+// they are aligned.
+func atomicKind(k dtype.Kind) bool {
+	size, _, gapped := shapeOf(k)
+	return !gapped && size <= 8 && size&(size-1) == 0
+}
+
+// atomic reports whether c is for instructions of the processor on these elements.
+func (c *combination) atomic(there []byte) bool {
+	size := c.size
+	switch c.what {
+	case saySwap:
+		size = len(there)
+	case sayAccumulate, sayFetch:
+		if c.gapped {
+			return false
+		}
+	default:
+		return false
+	}
+	return len(there) > 0 && size <= 8 && size&(size-1) == 0 && mem.AddressOf(there)%uint64(size) == 0
+}
+
+// applyAll does the operation on each of the elements there, and leaves in old, if there is
+// some, what was there before.
+func (c *combination) applyAll(there, data, old []byte) {
+	if c.what == saySwap {
+		c.apply(there, data, old)
+		return
+	}
+	for at := 0; at < len(there); at += c.size {
+		var mine, was []byte
+		if len(data) > 0 {
+			mine = data[at : at+c.size]
+		}
+		if len(old) > 0 {
+			was = old[at : at+c.size]
+		}
+		c.apply(there[at:at+c.size], mine, was)
+	}
+}
+
+// apply does the operation on one element.
+func (c *combination) apply(there, data, old []byte) {
+	n := len(there)
+	if n == 8 {
+		w, now := mem.Word64(there), c.w.one[:8]
+		for {
+			was := w.Load()
+			binary.NativeEndian.PutUint64(now, was)
+			copy(old, now)
+			if !c.change(now, data) || w.CompareAndSwap(was, binary.NativeEndian.Uint64(now)) {
+				return
+			}
+		}
+	}
+	w, at := mem.Word32(there)
+	now := c.w.one[:4]
+	for {
+		was := w.Load()
+		binary.NativeEndian.PutUint32(now, was)
+		copy(old, now[at:at+n])
+		if !c.change(now[at:at+n], data) || w.CompareAndSwap(was, binary.NativeEndian.Uint32(now)) {
+			return
+		}
+	}
+}
+
+// change puts in the place of an element what it is to become. false: it stays what it is.
+func (c *combination) change(now, data []byte) bool {
+	switch {
+	case c.what == saySwap:
+		n := len(now)
+		if !bytes.Equal(now, data[:n]) {
+			return false
+		}
+		copy(now, data[n:])
+	case len(data) == 0:
+		return false
+	default:
+		c.reduce.Apply(data, now, 1)
+	}
+	return true
+}

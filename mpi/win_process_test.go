@@ -1,0 +1,175 @@
+package mpi_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xwarp/xwarp/internal/job/launch"
+	"github.com/xwarp/xwarp/mpi"
+)
+
+// asLocked is the argument that makes the test binary a rank of TestWin_killedWithLock.
+const asLocked = "as-locked"
+
+// lockedMain is a rank of a job whose rank 1 dies with locks.
+func lockedMain() int {
+	p, err := mpi.Init()
+	if err == nil {
+		err = outliveLocks(p, os.Getenv(envDoes))
+	}
+	if err == nil {
+		err = p.Finalize()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// outliveLocks has rank 1 die in an epoch, and the others use what it has locked.
+func outliveLocks(p *mpi.Proc, epoch string) error {
+	c := p.World()
+	w, memory, err := mpi.WinAllocate[int64](c, 4, nil)
+	if err != nil {
+		return err
+	}
+	word := make([]int64, 1)
+	if c.Rank() == 1 {
+		switch epoch {
+		case "exclusive":
+			err = w.Lock(mpi.LockExclusive, 0, 0)
+		case "shared":
+			err = w.Lock(mpi.LockShared, 0, 0)
+		default:
+			err = w.LockAll(0)
+		}
+		err = errors.Join(err, mpi.Put(w, []int64{5}, 0, 0), w.Flush(0), mpi.Send(c, word, 2, 0), mpi.Send(c, word, 3, 0))
+		if err != nil {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond) // the others wait by then, as a rule
+		kill(os.Getpid())
+	}
+	if c.Rank() != 0 {
+		if _, err := mpi.Recv(c, word, 1, 0); err != nil {
+			return fmt.Errorf("rank 1 was to say that it has the lock: %w", err)
+		}
+		got := new(int64)
+		err = errors.Join(
+			w.Lock(mpi.LockExclusive, 0, 0), mpi.Get(w, word, 0, 1), w.Flush(0), mpi.Put(w, []int64{word[0] + 1}, 0, 1), w.Unlock(0),
+			w.Lock(mpi.LockShared, 0, 0), mpi.FetchAndOp(w, 0, got, 0, 0, mpi.OpNoOp), w.Unlock(0),
+		)
+		if *got != 5 && err == nil {
+			err = fmt.Errorf("what the dead rank has flushed is %d", *got)
+		}
+		dead := w.Lock(mpi.LockShared, 1, 0)
+		for dead == nil { // somebody else may have freed what it had locked: this rank has not heard yet
+			dead = errors.Join(w.Unlock(1), w.Lock(mpi.LockShared, 1, 0))
+		}
+		err = errors.Join(err, wantClass(dead, mpi.ErrProcFailed), w.LockAll(0))
+		_ = mpi.Put(w, word, 1, 0)
+		err = errors.Join(err, wantClass(w.Flush(1), mpi.ErrProcFailed))
+		_ = w.UnlockAll() // it may say that rank 1 is lost
+		err = errors.Join(err, mpi.Send(c, word, 0, 1))
+	} else {
+		for _, from := range []int{2, 3} {
+			_, one := mpi.Recv(c, word, from, 1)
+			err = errors.Join(err, one)
+		}
+		if memory[1] != 2 && err == nil {
+			err = fmt.Errorf("the others have counted to %d", memory[1])
+		}
+	}
+	err = errors.Join(err, wantClass(w.Fence(0), mpi.ErrProcFailed))
+	if err == nil {
+		fmt.Println("outlived")
+	}
+	return err
+}
+
+// A process that is killed in an epoch does not keep its locks, and who operates on it, or
+// waits for it, gets the error of its class; through shared memory and through the network.
+func TestWin_killedWithLock(t *testing.T) {
+	networks(t, func(t *testing.T, on launch.Config) {
+		for _, epoch := range []string{"exclusive", "shared", "all"} {
+			for _, env := range [][]string{{}, {"XWARP_SHARED=0"}} {
+				on.Env = env
+				job := launch.Config{
+					Program: "/proc/self/exe", Args: []string{asLocked}, Ranks: 4, KeepGoing: true,
+					Agent: []string{"/proc/self/exe", launch.AgentArg}, Env: []string{envDoes + "=" + epoch},
+				}
+				stdout, stderr, _ := launchJob(t, job, on) // that a rank was killed is an error
+				if n := strings.Count(stdout, "outlived"); n != 3 {
+					t.Errorf("%s, %v: %d ranks are left as they should be, want 3:\n%s%s", epoch, env, n, stdout, stderr)
+				}
+			}
+		}
+	})
+}
+
+// Windows that come and go leave no descriptor, no mapping and no memory of the arena behind.
+// XWARP_LONG=1 makes more of them.
+func TestWin_leaveNothing(t *testing.T) {
+	many := 300
+	if os.Getenv("XWARP_LONG") == "1" {
+		many = 10_000
+	}
+	counts := func() (fds, maps int) {
+		files, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile("/proc/self/maps")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(files), bytes.Count(text, []byte("xwarp-segment"))
+	}
+	err := mpi.Run(2, func(p *mpi.Proc) error {
+		c := p.World()
+		files := 0
+		for i := range many {
+			w, memory, err := mpi.WinAllocate[int64](c, 1000, nil)
+			if i%2 == 1 && err == nil {
+				err = w.Free()
+				if err == nil {
+					w, memory, err = mpi.WinAllocateShared[int64](c, 1000, nil)
+				}
+			}
+			if err != nil {
+				return fmt.Errorf("window %d: %w", i, err)
+			}
+			if memory[0] != 0 || memory[999] != 0 {
+				return fmt.Errorf("window %d is not empty", i)
+			}
+			memory[0] = 1
+			if err := errors.Join(w.Fence(0), mpi.Put(w, []int64{2}, 1-c.Rank(), 999), w.Fence(mpi.ModeNoSucceed), w.Free()); err != nil {
+				return fmt.Errorf("window %d: %w", i, err)
+			}
+			if i == 10 || i == many-1 {
+				if err := c.Barrier(); err != nil {
+					return err
+				}
+				fds, maps := counts()
+				if err := c.Barrier(); err != nil {
+					return err
+				}
+				if i == 10 {
+					files = fds
+				} else if fds > files+8 || maps != 0 {
+					return fmt.Errorf("%d descriptors, there were %d; segments are mapped %d times", fds, files, maps)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
