@@ -163,7 +163,7 @@ func (w *Window) LockAll(free bool) error {
 }
 
 // over reports whether nothing works any more, whoever is at the other end.
-func (w *flow) over() bool { return w.in.Trouble(w.context, w.targets[w.me].world) != nil }
+func (w *flow) over() bool { return w.in.Trouble(w.context, w.targets[w.me].home) != nil }
 
 // Unlock ends the epoch of a lock: operations are complete, here and there.
 func (w *Window) Unlock(rank int32) error {
