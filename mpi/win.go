@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/mpi/internal/rma"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -14,13 +15,14 @@ import (
 // Win is a window (MPI_Win): memory of each rank of a communicator that the other ones
 // write, read and combine with their own, while the rank takes no part (MPI 4.1, chapter
 // 12). What they do happens at the latest when the rank is in some call of this package:
-// there is no thread that would do it meanwhile.
+// there is no thread that would do it meanwhile. With xrun --ghosts other processes of its
+// host do it at once, of windows from [WinAllocate].
 //
 // Displacements count elements of the target's window: of the type of the slice that it
 // was made of, or of so many bytes as it has said. Memory of windows is that of the
 // program: public and private copy are one (MPI_WIN_UNIFIED).
 //
-// A window takes a communicator of its own, of which there are 2048, and 90 bytes for
+// A window takes a communicator of its own, of which there are 2048, and 100 bytes for
 // each rank, on each rank.
 type Win struct {
 	c       *Comm // of its own
@@ -31,6 +33,8 @@ type Win struct {
 	mr      *verbs.MR
 	name    string
 	noLocks bool
+	async   bool         // ghosts may serve the memory
+	segment *p2p.Segment // that the memory is in, or nil
 	hints   *Info
 	attrs   attributes[*Win]
 	handler atomic.Pointer[WinErrhandler]
@@ -63,13 +67,13 @@ func (f WinFlavor) String() string {
 // program may do with it when is said in MPI 4.1, section 12.7. Memory from [Alloc] is
 // written from and into without a copy.
 func WinCreate[T Scalar](c *Comm, memory []T, info *Info) (*Win, error) {
-	return c.winCreate("WinCreate", FlavorCreate, mem.BytesOf(memory), sizeOf[T](), info, nil)
+	return c.winOver("WinCreate", &Win{flavor: FlavorCreate, memory: mem.BytesOf(memory), unit: sizeOf[T]()}, info)
 }
 
 // WinCreate is [WinCreate] of memory of any type, with displacements that count units of
 // so many bytes.
 func (c *Comm) WinCreate(memory []byte, unit int, info *Info) (*Win, error) {
-	return c.winCreate("Comm.WinCreate", FlavorCreate, memory, unit, info, nil)
+	return c.winOver("Comm.WinCreate", &Win{flavor: FlavorCreate, memory: memory, unit: unit}, info)
 }
 
 // WinAllocate makes a window of n zeroed elements and returns them (MPI_Win_allocate).
@@ -92,78 +96,93 @@ func (c *Comm) winAllocate(op string, n, unit int, info *Info) (*Win, []byte, er
 	if err != nil {
 		return nil, nil, c.report(err)
 	}
-	memory, lack := c.p.alloc(n * unit)
-	w, err := c.winCreate(op, FlavorAllocate, memory, unit, info, lack)
-	if err != nil {
-		return nil, nil, errors.Join(err, c.p.free(memory))
+	w := &Win{flavor: FlavorAllocate, unit: unit}
+	if w.async, err = ghostsWanted(op, info); err != nil {
+		return nil, nil, c.report(err)
 	}
-	return w, memory, nil
+	var lack error
+	w.segment, w.memory, lack = c.p.windowMemory(n*unit, w.async)
+	if err := c.winCreate(op, w, info, lack); err != nil {
+		return nil, nil, errors.Join(err, w.release(c.p))
+	}
+	return w, w.memory, nil
 }
 
 // WinCreateDynamic makes a window without memory (MPI_Win_create_dynamic), to which each
 // rank attaches some. Displacements are addresses: see [Attach].
 func (c *Comm) WinCreateDynamic(info *Info) (*Win, error) {
-	return c.winCreate("Comm.WinCreateDynamic", FlavorDynamic, nil, 1, info, nil)
+	return c.winOver("Comm.WinCreateDynamic", &Win{flavor: FlavorDynamic, unit: 1}, info)
 }
 
-// winCreate makes a window. lack is why this rank has no memory for it, of which all are
-// told.
-func (c *Comm) winCreate(op string, flavor WinFlavor, memory []byte, unit int, info *Info, lack error) (*Win, error) {
-	if err := c.live(op); err != nil {
-		return nil, c.report(err)
+// winOver makes a window of memory that is there.
+func (c *Comm) winOver(op string, w *Win, info *Info) (*Win, error) {
+	if err := c.winCreate(op, w, info, nil); err != nil {
+		return nil, err
 	}
-	w := &Win{flavor: flavor, memory: memory, unit: unit}
+	return w, nil
+}
+
+// winCreate makes w, which knows its memory, a window. lack is why this rank has no memory
+// for it, of which all are told.
+func (c *Comm) winCreate(op string, w *Win, info *Info, lack error) error {
+	unit := w.unit
+	if err := c.live(op); err != nil {
+		return c.report(err)
+	}
 	switch {
 	case c.Inter():
-		return nil, c.reportf(ErrComm, op, "it is not for intercommunicators: Merge first")
+		return c.reportf(ErrComm, op, "it is not for intercommunicators: Merge first")
 	case unit < 1 || unit > 1<<31-1:
-		return nil, c.reportf(ErrArg, op, "a displacement unit of %d bytes", unit)
+		return c.reportf(ErrArg, op, "a displacement unit of %d bytes", unit)
 	}
 	if err := w.hint(op, info); err != nil {
-		return nil, c.report(err)
+		return c.report(err)
 	}
 	got, err := c.agree(op, 1, nil)
 	if err != nil {
-		return nil, c.report(err)
+		return c.report(err)
 	}
 	w.c = c.p.newComm(2*got[0], c.Group())
 	w.c.SetErrhandler(func(_ *Comm, err error) { _ = w.report(err) })
 	if err = w.open(op, lack); err != nil {
-		return nil, c.report(errors.Join(err, w.discard(op)))
+		return c.report(errors.Join(err, w.discard(op)))
 	}
-	return w, nil
+	return nil
 }
 
 // open tells the other ranks about this one's memory, and learns about theirs.
 func (w *Win) open(op string, lack error) error {
 	c, own := w.c, rma.Remote{Size: uint64(len(w.memory)), Unit: uint32(w.unit)}
 	c.ep.Enter()
-	if len(w.memory) > 0 && lack == nil {
+	config := rma.Config{
+		In: c.ep.Inside(), Context: c.context, Rank: int32(c.rank), World: c.Group().world, Ranks: len(c.p.hosts), Index: c.index,
+		Memory: w.memory, Dynamic: w.flavor == FlavorDynamic, Ghosts: c.p.ghosts,
+	}
+	w.w = rma.New(config)
+	if lack == nil {
+		own, lack = w.askGhost(own)
+	}
+	if len(w.memory) > 0 && lack == nil && own.Client == 0 {
 		if w.mr, lack = c.ep.Inside().Expose(w.memory); lack == nil {
 			own.Key, own.Addr = w.mr.RKey(), w.mr.Addr()
 		}
 	}
-	config := rma.Config{
-		In: c.ep.Inside(), Context: c.context, Rank: int32(c.rank), World: c.Group().world, Index: c.index,
-		Memory: w.memory, Dynamic: w.flavor == FlavorDynamic,
-	}
-	w.w = rma.New(config)
 	c.ep.Leave()
 	lacks := int64(0)
 	if lack != nil {
 		lacks = 1
 	}
-	all, err := c.gatherInts(op, int64(own.Size), int64(own.Unit), int64(own.Key), int64(own.Addr), lacks)
+	all, err := c.gatherInts(op, int64(own.Size), int64(own.Unit), int64(own.Key), int64(own.Addr), lacks, int64(own.Client))
 	if err != nil {
 		return err
 	}
 	remotes := make([]rma.Remote, c.size)
 	for i := range remotes {
-		v := all[5*i:]
+		v := all[6*i:]
 		if v[4] != 0 && lack == nil {
 			lack = fmt.Errorf("rank %d has none", i)
 		}
-		remotes[i] = rma.Remote{Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3])}
+		remotes[i] = rma.Remote{Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3]), Client: int32(v[5])}
 	}
 	if lack != nil {
 		return &Error{Class: ErrNoMem, Op: op, Rank: -1, Detail: "there is no memory for the window", Err: lack}
@@ -176,6 +195,11 @@ func (w *Win) open(op string, lack error) error {
 
 // discard gives back what a window has that did not come about.
 func (w *Win) discard(op string) error {
+	if w.w != nil {
+		w.c.ep.Enter()
+		_ = w.w.Leave() // which fails where all does
+		w.c.ep.Leave()
+	}
 	err := w.c.free(op)
 	return errors.Join(err, w.forget())
 }
@@ -216,14 +240,16 @@ func (w *Win) Free() error {
 	err = w.attrs.removeAll(op, w)
 	w.c.coll.op = op
 	met := w.c.barrier()
+	if met == nil {
+		w.c.ep.Enter()
+		met = w.w.Leave()
+		w.c.ep.Leave()
+	}
 	err = errors.Join(err, w.c.free(op))
 	if met != nil {
 		return w.report(err)
 	}
-	err = errors.Join(err, w.forget())
-	if w.flavor == FlavorAllocate {
-		err = errors.Join(err, w.c.p.free(w.memory))
-	}
+	err = errors.Join(err, w.forget(), w.release(w.c.p))
 	w.memory = nil
 	return w.report(err)
 }
