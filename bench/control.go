@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/xwarp/xwarp/internal/base/trace"
+	"github.com/xwarp/xwarp/internal/carrier/secure"
 )
 
 // protocolVersion is the version of the control protocol.
@@ -143,7 +144,12 @@ func newPair(conn net.Conn, rank int, abort func(code int, why string)) *Pair {
 }
 
 func (p *Pair) read() {
-	lines := bufio.NewScanner(p.conn)
+	in := bufio.NewReader(p.conn)
+	if first, err := in.Peek(1); err == nil && first[0] == secure.Greeting[0] { // no message begins like that
+		p.finish(fmt.Errorf("control connection to %s: %w", p.conn.RemoteAddr(), errKeyMissing))
+		return
+	}
+	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 0, 4096), maxLine)
 	for lines.Scan() {
 		m, err := parseMessage(lines.Bytes())
@@ -156,6 +162,10 @@ func (p *Pair) read() {
 		p.inbox <- m
 	}
 	err := lines.Err()
+	if errors.Is(err, secure.ErrForged) {
+		p.finish(fmt.Errorf("control connection to %s: %w: give both ends the same --secure-key", p.conn.RemoteAddr(), err))
+		return
+	}
 	if err == nil {
 		err = io.EOF
 	}

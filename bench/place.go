@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/job/boot"
 	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
@@ -38,7 +39,8 @@ type Place struct {
 // ends that are not pinned.
 type PlaceConfig struct {
 	// Server is the command of a program that prints "listening ADDRESS", with
-	// words about it behind, and serves tests: `xperf serve`. It must be set.
+	// words about it behind, and serves tests to who has the key in the file that
+	// --secure-key names: `xperf serve`. It must be set.
 	Server []string
 	// Loopback puts both ends on this host, without namespaces.
 	Loopback bool
@@ -62,7 +64,12 @@ var joined = map[testbed.Switch]string{
 // OpenPlace makes the place and starts the server there. The caller closes it.
 func OpenPlace(c PlaceConfig) (*Place, error) {
 	p := &Place{Name: "loopback of this host", Client: ConnectConfig{Local: Local{Cores: c.Cores}}}
-	args := append([]string{}, c.Server[1:]...)
+	key, err := p.drawKey()
+	if err != nil {
+		return nil, err
+	}
+	defer key.Close()
+	args := append(c.Server[1:len(c.Server):len(c.Server)], "--secure-key", inheritedKey)
 	if len(c.Cores) > 0 {
 		p.Name = fmt.Sprintf("%s, cores %s", p.Name, JoinInts(c.Cores))
 		args = append(args, "--cores", JoinInts(c.Cores))
@@ -73,6 +80,7 @@ func OpenPlace(c PlaceConfig) (*Place, error) {
 			at = "[::1]:0"
 		}
 		cmd := exec.Command(c.Server[0], append(args, "--listen", at)...)
+		cmd.ExtraFiles = []*os.File{key}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		p.release = make(chan struct{})
 		if err := p.start(cmd, func() error { return startOnThread(cmd, p.release) }); err != nil {
@@ -94,10 +102,29 @@ func OpenPlace(c PlaceConfig) (*Place, error) {
 	}
 	p.Client.Device, p.Client.Enter = b.Dev, b.Do
 	cmd := exec.Command(c.Server[0], append(args, "--device", a.Dev, "--listen", netip.AddrPortFrom(a.Addr, 0).String())...)
+	cmd.ExtraFiles = []*os.File{key}
 	if err := p.start(cmd, func() error { return a.Start(cmd) }); err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
 	return p, nil
+}
+
+// inheritedKey names the key for a process that has it as its first further descriptor.
+const inheritedKey = "/proc/self/fd/3"
+
+// drawKey draws the key of the control connections, and returns it as a file for the server:
+// nobody else can read that, and there is none on disk.
+func (p *Place) drawKey() (*os.File, error) {
+	p.Client.Key = boot.NewSecret()
+	out, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	if _, err := fmt.Fprintf(in, "%x", p.Client.Key); err != nil {
+		return nil, errors.Join(err, out.Close())
+	}
+	return out, nil
 }
 
 // startOnThread starts cmd on a thread that lives until release is closed:

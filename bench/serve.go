@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"reflect"
 	"runtime"
@@ -20,6 +21,8 @@ type ServeConfig struct {
 	// Expect are the configurations that the clients must come with, by
 	// ConnectConfig.Index. Default: any.
 	Expect []Expectation
+	// Key is as in ConnectConfig: clients that do not have it are refused.
+	Key []byte
 	// Sessions is how many tests to serve. Default: no end.
 	Sessions int
 	// Silence is how long the other machine may answer nothing on the control
@@ -128,6 +131,10 @@ func serveConn(conn net.Conn, config ServeConfig) error {
 		conn.Close()
 		return fmt.Errorf("%w with %s: %w", errNoHello, conn.RemoteAddr(), err)
 	}
+	conn, err := protect(conn, config.Key, false, math.MaxInt64) // whoever says nothing holds nothing but this connection
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNoHello, err)
+	}
 	p := newPair(conn, 0, config.Abort)
 	defer p.close()
 	p.key = newKey()
@@ -181,6 +188,9 @@ func agree(conn net.Conn, p *Pair, config ServeConfig) (*End, error) {
 		return nil, err
 	}
 	e.Spec = *m.Spec
+	if err := checkSecure(e.Spec, config.Key); err != nil {
+		return nil, err
+	}
 	if err := e.Spec.Complete(e.Device.MTU); err != nil {
 		return nil, err
 	}

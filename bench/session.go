@@ -51,6 +51,9 @@ type ConnectConfig struct {
 	Local
 	// Addr is the server's host:port. It must be set.
 	Addr string
+	// Key protects the control connection: KeyLen bytes, which the server has as well. It
+	// must be set if Spec.Secure is. Default: that connection is in clear.
+	Key []byte
 	// Index says which of several configurations this is (--vs).
 	Index int
 	// Timeout is how long to wait for the server to answer. Default: until it
@@ -67,6 +70,9 @@ type ConnectConfig struct {
 // when the server refused, and name the server when it does not answer.
 func Connect(ctx context.Context, spec Spec, config ConnectConfig) (*Session, error) {
 	if err := spec.Check(); err != nil {
+		return nil, err
+	}
+	if err := checkSecure(spec, config.Key); err != nil {
 		return nil, err
 	}
 	if config.Capture != "" {
@@ -98,6 +104,9 @@ func (s *Session) main(ctx context.Context, config ConnectConfig, opened chan<- 
 	}
 	conn, err := dial(ctx, config, s.Spec.IPv6)
 	if err != nil {
+		return err
+	}
+	if conn, err = protect(conn, config.Key, true, config.Timeout); err != nil {
 		return err
 	}
 	s.pair = newPair(conn, 1, config.Abort)

@@ -262,7 +262,7 @@ func (w *watch) total() {
 	l := w.p.ep.Inside().Limits()
 	w.record.SetLimits(trace.Limits{Eager: uint64(l.Eager), Idle: uint64(l.Idle), NearLeast: uint64(l.NearLeast), NearMost: uint64(l.NearMost)})
 	_, carried := w.p.ctx.Stats()
-	w.record.SetLosses(carried.Losses())
+	w.record.SetLosses(w.p.ctx.Losses())
 	w.record.SetArrivals(carried.RxQueues)
 	for i, n := range w.p.ctx.NetworkStats() {
 		w.record.SetNetwork(i, trace.NetworkCount{Datagrams: n.TxPackets, Bytes: n.TxBytes})

@@ -179,10 +179,13 @@ func (c *Context) NetworkStats() (on []DatagramStats) {
 	return on
 }
 
-// Losses returns what the carriers of datagrams have lost.
+// Losses returns what the carriers of datagrams have lost, and how many connections were
+// refused because they are not encrypted with the secret of the job.
 func (c *Context) Losses() Losses {
 	_, carried := c.Stats()
-	return carried.Losses()
+	l := carried.Losses()
+	l.Forged += c.StreamStats().RxForged
+	return l
 }
 
 // StreamStats returns what the carrier of streams did.

@@ -115,3 +115,60 @@ func writable(t *testing.T, s xdp.Slot) (all [][]byte) {
 	}
 	return all
 }
+
+// On a veth, which cannot steer, a queue has one slot that receives there and one that sends
+// there. Its socket is all that two slots of a host have in common, and slots have no ring, no
+// arena and no queue of one kind twice.
+func TestQueueSet_slotsOfAVeth(t *testing.T) {
+	tb := testbedOf(t, testbed.Config{MTU: 9000, Queues: 11})
+	l := openQueueSet(t, tb.Hosts[0], xdp.QueueSetConfig{Device: tb.Hosts[0].Dev, Slots: 3, Mode: bpf.Generic, Steer: bpf.Config{PortBase: portBase}})
+	of := func(number int, fd func(s xdp.Slot) []int) map[string]bool { return files(t, fd(l.Slot(number))) }
+	receive := func(s xdp.Slot) (fds []int) {
+		for _, p := range s.Pairs {
+			fds = append(fds, p.ReceiveFD)
+		}
+		return fds
+	}
+	transmit := func(s xdp.Slot) (fds []int) {
+		for _, p := range s.Pairs {
+			fds = append(fds, p.SendFD)
+		}
+		return fds
+	}
+	shared := 0
+	for one := range 3 {
+		for other := range one {
+			common := 0
+			for _, c := range []struct {
+				what     string
+				of, from func(xdp.Slot) []int
+			}{{"receive", receive, receive}, {"send", transmit, transmit}, {"memory", arenaOf, arenaOf}, {"", receive, transmit}, {"", transmit, receive}} {
+				theirs := of(other, c.from)
+				for name := range of(one, c.of) {
+					if !theirs[name] {
+						continue
+					}
+					if common++; c.what != "" {
+						t.Errorf("slots %d and %d both %s on %s", one, other, c.what, name)
+					}
+				}
+			}
+			theirs, all := of(other, allOf), 0
+			for name := range of(one, allOf) {
+				if theirs[name] {
+					all++
+				}
+			}
+			if all != common {
+				t.Errorf("slots %d and %d have %d files in common, of which %d are sockets", one, other, all, common)
+			}
+			shared += all
+		}
+	}
+	if shared == 0 {
+		t.Error("no two slots have a socket in common: the test shows nothing")
+	}
+}
+
+func arenaOf(s xdp.Slot) []int { return []int{s.ArenaFD} }
+func allOf(s xdp.Slot) []int   { return s.FDs() }

@@ -30,26 +30,33 @@ type options struct {
 	spec    bench.Spec
 	given   map[string]bool // flags that were set, and "test"
 
-	testbed    bool
-	joined     testbed.Switch
-	device     string
-	capture    string // pcapng file that the client writes, or ""
-	cores      []int
-	json       bool
-	markdown   bool
-	plot       string // file to draw
-	rounds     int
-	duration   time.Duration // per size
-	netns      []string      // further hosts of a server, see --netns
-	vs         *options      // the second configuration, or nil
-	port       int
-	listen     string
-	timeout    time.Duration
+	testbed  bool
+	joined   testbed.Switch
+	device   string
+	capture  string // pcapng file that the client writes, or ""
+	cores    []int
+	json     bool
+	markdown bool
+	plot     string // file to draw
+	rounds   int
+	duration time.Duration // per size
+	netns    []string      // further hosts of a server, see --netns
+	vs       *options      // the second configuration, or nil
+	control
 	collective bool // the test is one
 	best       bool // of all bursts the best one counts
 	twoEnds    bool // the test has, so that -n is perftest's
 	both       bool // perftest's -b: the test is the one that sends both ways
 	help       bool // on command, or on everything without one
+}
+
+// control is how the two ends reach each other.
+type control struct {
+	port    int
+	listen  string
+	timeout time.Duration
+	keyFile string
+	key     []byte // from keyFile, or nil
 }
 
 // vsFlags are what a second configuration may change. Everything else holds
@@ -62,7 +69,7 @@ func usagef(format string, args ...any) error {
 
 // parse reads the command line. Its errors wrap bench.ErrUsage.
 func parse(args []string) (*options, error) {
-	o := &options{port: defaultPort, timeout: 10 * time.Second, given: map[string]bool{}}
+	o := &options{control: control{port: defaultPort, timeout: 10 * time.Second}, given: map[string]bool{}}
 	o.spec.Warmup = -1
 	var vs string
 	places, err := o.flags(args, &vs)
@@ -153,6 +160,7 @@ func (o *options) flagSet(vs, sizes, netns *string) *flag.FlagSet {
 	fs.StringVar(&o.spec.BulkWay, "bulk", o.spec.BulkWay, "")
 	fs.BoolVar(&o.spec.BusyPoll, "busy-poll", o.spec.BusyPoll, "")
 	fs.BoolVar(&o.spec.Secure, "secure", o.spec.Secure, "")
+	fs.StringVar(&o.keyFile, "secure-key", o.keyFile, "")
 	fs.IntVar(&o.port, "port", o.port, "")
 	fs.StringVar(&o.listen, "listen", o.listen, "")
 	fs.DurationVar(&o.timeout, "connect-timeout", o.timeout, "")
@@ -285,6 +293,9 @@ func (o *options) check() error {
 	if err := o.checkAmounts(); err != nil {
 		return err
 	}
+	if err := o.readKey(); err != nil {
+		return err
+	}
 	allowed, err := bench.AllowedCores()
 	if err != nil {
 		return err
@@ -308,6 +319,9 @@ func (o *options) check() error {
 	}
 	o.given["test"] = true
 	o.spec.Test = o.command
+	if o.spec.Secure && !o.testbed && o.key == nil {
+		return usagef("--secure between two hosts needs a key that both have: --secure-key FILE, where FILE is of (umask 077; openssl rand -hex 32 > FILE)")
+	}
 	if err := o.spec.Check(); err != nil || o.capture == "" {
 		return err
 	}
@@ -315,6 +329,18 @@ func (o *options) check() error {
 		return usagef("--capture is for the client: give it where HOST is given")
 	}
 	return o.spec.CheckCapture()
+}
+
+// readKey reads the key of the control connection.
+func (o *options) readKey() (err error) {
+	switch {
+	case !o.given["secure-key"] || o.key != nil:
+		return nil
+	case o.testbed:
+		return usagef("--testbed draws a key of its own: leave --secure-key away")
+	}
+	o.key, err = bench.ReadKey(o.keyFile)
+	return err
 }
 
 // checkAmounts judges how much is to be measured. What the bench itself checks
@@ -342,7 +368,7 @@ func (o *options) checkAmounts() error {
 // commandFlags are the commands that are no tests, and the flags that they take.
 var commandFlags = map[string][]string{
 	rankCommand: {},
-	"serve":     {"device", "ipv6", "netns", "cores", "port", "listen"},
+	"serve":     {"device", "ipv6", "netns", "cores", "port", "listen", "secure-key"},
 	"compare":   {"testbed", "switch", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "loss", "n", "tests", "best"},
 	"memory":    {"peers", "json", "markdown", "plot"},
 	"plot":      {"plot"},

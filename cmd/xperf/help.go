@@ -96,7 +96,12 @@ Where:
   --cores A,B       server's and client's core (default: the two highest)
   $XWARP_BULK
   $XWARP_SECURE
-                    xperf agrees on the secret over the control connection
+                    xperf agrees on the secret over the control connection,
+                    which --testbed encrypts, too; between two hosts it takes
+                    --secure-key
+  --secure-key FILE on both hosts: encrypt the control connection with the key in
+                    FILE, and refuse who has not got it. Make it with
+                    (umask 077; openssl rand -hex 32 > FILE)
   $XWARP_BUSY_POLL
                     Both ends change napi_defer_hard_irqs and gro_flush_timeout
                     of the card meanwhile. The first line says whether it can
@@ -116,7 +121,8 @@ Output:
                     on AF_XDP detail (device, queues, buffers per frame); where
                     carriers have lost frames losses{here,there}, each
                     {rx_no_socket, rx_no_room, rx_checksum, tx_unreachable,
-                    tx_refused}, which the tables name but for rx_no_room
+                    tx_refused, rx_forged, rx_replayed}, which the tables name
+                    but for rx_no_room
                     with --vs also {metric, a, b, ratio, low, high}
                     memory: transport, receives, carrier, peers, user_bytes,
                     kernel_bytes, buffer_bytes, total_bytes, per_peer_bytes

@@ -47,7 +47,7 @@ func TestControlAddr_ipv6(t *testing.T) {
 	defer tb.Close()
 	host := tb.Hosts[0]
 	if err := host.Do(func() error {
-		o := &options{device: host.Dev, port: 18515}
+		o := &options{device: host.Dev, control: control{port: 18515}}
 		at, err := o.controlAddr()
 		if want := netip.AddrPortFrom(host.Addr, 18515).String(); at != want {
 			t.Errorf("%q, want %q", at, want)
@@ -64,7 +64,7 @@ func TestControlAddr(t *testing.T) {
 		"": ":5", ":7": ":7", "192.0.2.1": "192.0.2.1:5", "192.0.2.1:0": "192.0.2.1:0", "a": "a:5",
 		"::1": "[::1]:5", "[::1]": "[::1]:5", "[::1]:7": "[::1]:7", "fe80::1%eth1": "[fe80::1%eth1]:5",
 	} {
-		o := &options{listen: listen, host: listen, port: 5}
+		o := &options{host: listen, control: control{listen: listen, port: 5}}
 		if at, err := o.controlAddr(); err != nil || at != want {
 			t.Errorf("--listen %q: %q, %v; want %q", listen, at, err, want)
 		}

@@ -47,7 +47,7 @@ func (p *program) server(o *options) error {
 }
 
 func (p *program) listen(o *options, config bench.ServeConfig) error {
-	config.Local = bench.Local{Device: o.device, Cores: o.cores, Alone: true}
+	config.Local, config.Key = bench.Local{Device: o.device, Cores: o.cores, Alone: true}, o.key
 	for _, name := range o.netns {
 		config.Hosts = append(config.Hosts, func(fn func() error) error { return testbed.DoIn(name, fn) })
 	}
@@ -126,7 +126,7 @@ func (p *program) client(o *options) error {
 	for i, c := range o.configurations() {
 		s, err := bench.Connect(context.Background(), c.spec, bench.ConnectConfig{
 			Local: bench.Local{Device: c.device, Cores: c.cores, Capture: c.capture, Alone: true},
-			Addr:  o.address(), Index: i, Timeout: o.timeout, Abort: abort,
+			Addr:  o.address(), Key: o.key, Index: i, Timeout: o.timeout, Abort: abort,
 		})
 		if err != nil {
 			return errors.Join(err, closeAll(sessions))

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		mains := map[string]func() error{
 			asRank: onWorld(rankMain), asDown: onWorld(downMain), asKiller: onWorld(killerMain), asSpread: onWorld(spreadMain),
-			asPairs: onWorld(pairsMain), asLauncher: launcherMain, asHostile: hostileMain, asServed: onWorld(servedMain),
+			asPairs: onWorld(pairsMain), asLasting: onWorld(lastingMain), asLauncher: launcherMain, asHostile: hostileMain,
+			asServed: onWorld(servedMain),
 		}
 		if rank := mains[os.Args[1]]; rank != nil {
 			if err := rank(); err != nil {

@@ -19,6 +19,7 @@ type block struct {
 	u, next    []float64
 	column     mpi.Datatype // of the points, without the frame
 	inside     mpi.Datatype // all of these
+	halo       *halo        // exchanges edges by Put; nil: by messages
 }
 
 func newBlock(comm *mpi.Comm, points int) (*block, error) {
@@ -65,13 +66,19 @@ func (b *block) row(i int) []float64 {
 // side returns the points of column j, from -1 to cols, without the frame.
 func (b *block) side(j int) mpi.Data { return mpi.Typed(b.u[b.cols+2+j+1:], 1, b.column) }
 
-// exchange fills the frame with the edges of the neighbours' blocks, which are
-// those above and below, to the west and to the east. At an edge of the plate
-// there is nobody, and the frame stays as it is.
+// edges returns the edges of the block: above, below, to the west and to the east.
+func (b *block) edges() []mpi.Data {
+	return []mpi.Data{mpi.Slice(b.row(0)), mpi.Slice(b.row(b.rows - 1)), b.side(0), b.side(b.cols - 1)}
+}
+
+// exchange fills the frame with the edges of the neighbours' blocks. At an edge of the
+// plate there is nobody, and the frame stays as it is.
 func (b *block) exchange() error {
-	edges := []mpi.Data{mpi.Slice(b.row(0)), mpi.Slice(b.row(b.rows - 1)), b.side(0), b.side(b.cols - 1)}
+	if b.halo != nil {
+		return b.halo.exchange(b)
+	}
 	frame := []mpi.Data{mpi.Slice(b.row(-1)), mpi.Slice(b.row(b.rows)), b.side(-1), b.side(b.cols)}
-	return b.comm.NeighborAlltoallw(edges, frame)
+	return b.comm.NeighborAlltoallw(b.edges(), frame)
 }
 
 // ratio is alpha dt / h^2: above 0.25 the method is not stable.

@@ -29,6 +29,7 @@ and checks the end against what is known.
 
   --points N     points along an edge (default 256)
   --steps N      steps of time (default 500)
+  --put          exchange edges one-sidedly, by Put (default: by messages)
   --png FILE     write the plate at the end as a picture
 
 Exit status: 0 the answer is right, 1 anything else.
@@ -36,6 +37,7 @@ Exit status: 0 the answer is right, 1 anything else.
 
 type options struct {
 	points, steps int
+	put           bool
 	png           string
 }
 
@@ -46,6 +48,7 @@ func main() {
 		Flags: func(fs *flag.FlagSet) {
 			fs.IntVar(&o.points, "points", 256, "")
 			fs.IntVar(&o.steps, "steps", 500, "")
+			fs.BoolVar(&o.put, "put", false, "")
 			fs.StringVar(&o.png, "png", "", "")
 		},
 		Check: o.check,
@@ -68,9 +71,19 @@ func run(comm *mpi.Comm, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if o.put {
+		if b.halo, err = newHalo(b); err != nil {
+			return err
+		}
+	}
 	b.start()
 	for range o.steps {
 		if err := b.step(); err != nil {
+			return err
+		}
+	}
+	if o.put {
+		if err := b.halo.close(); err != nil {
 			return err
 		}
 	}

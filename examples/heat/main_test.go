@@ -12,24 +12,29 @@ import (
 )
 
 func TestRun(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 4, 6} {
-		for _, points := range []int{7, 40} {
-			var out strings.Builder
-			o := options{points: points, steps: 60, png: filepath.Join(t.TempDir(), "plate.png")}
-			err := mpi.Run(n, func(p *mpi.Proc) error { return run(p.World(), o, &out) })
-			if err != nil || !strings.Contains(out.String(), "60 steps") {
-				t.Fatalf("%d ranks, %d points: %v, %q", n, points, err, out.String())
-			}
-			f, err := os.Open(o.png)
-			if err != nil {
-				t.Fatal(err)
-			}
-			img, err := png.Decode(f)
-			if err != nil || img.Bounds().Dx() != points {
-				t.Errorf("%d ranks, %d points: the picture cannot be read: %v", n, points, err)
-			}
-			f.Close()
+	for _, put := range []bool{false, true} {
+		for _, n := range []int{1, 2, 3, 4, 6} {
+			testRun(t, n, 7, put)
+			testRun(t, n, 40, put)
 		}
+	}
+}
+
+func testRun(t *testing.T, n, points int, put bool) {
+	var out strings.Builder
+	o := options{points: points, steps: 60, put: put, png: filepath.Join(t.TempDir(), "plate.png")}
+	err := mpi.Run(n, func(p *mpi.Proc) error { return run(p.World(), o, &out) })
+	if err != nil || !strings.Contains(out.String(), "60 steps") {
+		t.Fatalf("%d ranks, %d points, put %v: %v, %q", n, points, put, err, out.String())
+	}
+	f, err := os.Open(o.png)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	img, err := png.Decode(f)
+	if err != nil || img.Bounds().Dx() != points {
+		t.Errorf("%d ranks, %d points: the picture cannot be read: %v", n, points, err)
 	}
 }
 

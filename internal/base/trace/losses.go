@@ -13,11 +13,13 @@ type Losses struct {
 	Checksum    uint64 `json:"rx_checksum"`    // came in with a wrong checksum
 	Unreachable uint64 `json:"tx_unreachable"` // were not sent: no next hop
 	Refused     uint64 `json:"tx_refused"`     // were not sent: an error of the kernel or the device
+	Forged      uint64 `json:"rx_forged"`      // frames and connections that were not authentic, where all is encrypted
+	Replayed    uint64 `json:"rx_replayed"`    // came in again, or so late that nobody can tell
 }
 
 // Words returns all counters, to read and to write, in an order that stays.
 func (l *Losses) Words() []*uint64 {
-	return []*uint64{&l.NoSocket, &l.NoRoom, &l.Checksum, &l.Unreachable, &l.Refused}
+	return []*uint64{&l.NoSocket, &l.NoRoom, &l.Checksum, &l.Unreachable, &l.Refused, &l.Forged, &l.Replayed}
 }
 
 // Since returns what was lost after there was old.
@@ -65,6 +67,8 @@ func (l Losses) String() string {
 		"came in with a wrong checksum",
 		"were not sent for want of a next hop (ip route, ip neigh)",
 		"were not sent, because the kernel or the device refused them",
+		"or connections came in and were refused, for they are not encrypted with the secret of this job (somebody forges or changes them, a rank has another secret, or they are of a job before)",
+		"came in a second time, or far too late, and were refused (somebody sends again what he has recorded, or the network doubles and delays)",
 	} {
 		if n := *l.Words()[i]; n > 0 {
 			text = append(text, fmt.Sprintf("%d frames %s", n, about))

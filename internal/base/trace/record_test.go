@@ -56,7 +56,7 @@ func TestRecord_communicators(t *testing.T) {
 	r.SetComm(0, first)
 	r.SetComm(MaxComms-1, last)
 	r.SetLimits(Limits{1, 2, 3, 4})
-	r.SetLosses(Losses{1, 2, 3, 4, 5})
+	r.SetLosses(Losses{1, 2, 3, 4, 5, 6, 7})
 	r.SetArrivals(Arrivals{1: 20, 7: 30})
 	r.SetCarrier(strings.Repeat("c", 1000))
 	r.SetNetwork(0, NetworkCount{1, 2})
@@ -65,7 +65,7 @@ func TestRecord_communicators(t *testing.T) {
 	AddLosses(b[:8], Losses{NoSocket: 10}) // of a rank that has left nothing
 	r.Add(CallEvent{Kind: MessageSent, Begin: 5})
 	got := read(t, b)
-	if got.Losses != (Losses{11, 2, 3, 4, 5}) || got.Queues != (Arrivals{1: 20, 7: 30}) || got.Carrier != strings.Repeat("c", 128) {
+	if got.Losses != (Losses{11, 2, 3, 4, 5, 6, 7}) || got.Queues != (Arrivals{1: 20, 7: 30}) || got.Carrier != strings.Repeat("c", 128) {
 		t.Errorf("%+v, carrier %q", got.Losses, got.Carrier)
 	}
 	if !slices.Equal(got.Networks, []NetworkCount{{1, 2}, {3, 4}}) {
@@ -296,7 +296,7 @@ func TestSummary(t *testing.T) {
 	a := &Report{Rank: 0, Host: "a", Carrier: "xdp/driver/copy on eth1, 4 queues, multi-buffer", Losses: Losses{NoSocket: 3}, Queues: Arrivals{5, 0, 6, 7: 1}, Networks: []NetworkCount{{10, 100}, {20, 200}}, Totals: Totals{SentMessages: 3}, Ops: []OpCount{{"Send", 3, 24, 900}, {"Barrier", 1, 0, 5_000_000}},
 		Comms:  []CommCount{{Name: "MPI_COMM_WORLD", Ranks: 3, Eager: 5}, {Context: 2, Ranks: 2, Rendezvous: 1}},
 		Limits: Limits{Eager: 16384, Idle: 65536, NearLeast: 4096, NearMost: 9000}}
-	b := &Report{Rank: 2, Host: "a", Carrier: "xdp/driver/copy on eth1, 4 queues, multi-buffer", Losses: Losses{NoSocket: 1, Unreachable: 2}, Networks: []NetworkCount{{1, 2}, {3, 4}}, Totals: Totals{SentMessages: 4}, Ops: []OpCount{{"Send", 1, 8, 100}},
+	b := &Report{Rank: 2, Host: "a", Carrier: "xdp/driver/copy on eth1, 4 queues, multi-buffer", Losses: Losses{NoSocket: 1, Unreachable: 2, Forged: 5, Replayed: 6}, Networks: []NetworkCount{{1, 2}, {3, 4}}, Totals: Totals{SentMessages: 4}, Ops: []OpCount{{"Send", 1, 8, 100}},
 		Comms:  []CommCount{{Name: "MPI_COMM_WORLD", Ranks: 3, Eager: 7}, {Context: 2, Ranks: 2, Rendezvous: 3}},
 		Limits: Limits{Eager: 16384, Idle: 65536, NearLeast: 5000, NearMost: 24000}}
 	s := Summarize([]*Report{a, b}, 3)
@@ -310,6 +310,7 @@ func TestSummary(t *testing.T) {
 	for _, want := range []string{"all     7", "Send      4     32   1µs  250ns", "rank 1 has left no counters",
 		"\na: rank 0, 2: xdp/driver/copy on eth1, 4 queues, multi-buffer\n  frames to rank 0: 5 on queue 0, 6 on queue 2, 1 on others\n  sent on network 1: 11 datagrams, 102 bytes\n  sent on network 2: 23 datagrams, 204 bytes\n  4 frames came in on a queue of the network card without a socket (",
 		"ethtool -X DEV equal N)\n  2 frames were not sent for want of a next hop",
+		"  5 frames or connections came in and were refused, for they are not encrypted with the secret of this job", "  6 frames came in a second time,",
 		"eager up to 16384 bytes, to idle ranks 65536, through shared memory 4096 to 24000",
 		"MPI_COMM_WORLD      3     0      0         0      0     12           0     0",
 		"context 2      2     0      0         0      0      0           4     0"} {

@@ -197,6 +197,7 @@ type DatagramStats struct {
 func (s DatagramStats) Losses() trace.Losses {
 	return trace.Losses{
 		NoSocket: s.RxStray, NoRoom: s.RxDropped, Checksum: s.RxChecksum, Unreachable: s.TxUnreachable, Refused: s.TxErrors,
+		Forged: s.RxForged, Replayed: s.RxReplayed,
 	}
 }
 

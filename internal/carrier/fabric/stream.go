@@ -23,6 +23,7 @@ type StreamStats struct {
 	RxCalls, TxCalls uint64 // times that bytes were moved: system calls, for the kernel
 	Opened, Accepted uint64
 	Failed           uint64 // connections that ended with an error
+	RxForged         uint64 // connections that ended because what came was not encrypted with the secret of the job
 }
 
 // Streams opens and accepts byte streams: TCP of the kernel, or in user space.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/base/addrtable"
 	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
@@ -25,6 +26,9 @@ type Config struct {
 	// one takes over. All must agree. Default 28: as many blocks of AES as TLS 1.3 allows
 	// (RFC 8446, section 5.5), where datagrams have the size of Ethernet's frames.
 	KeyBits uint
+	// Linger is how long Streams.Close lets closed streams send what they still have.
+	// Default 1 s.
+	Linger mono.Duration
 }
 
 const defaultKeyBits = 28
@@ -122,6 +126,7 @@ func New(inner fabric.Datagram, c Config) (*Datagram, error) {
 func (d *Datagram) Caps() fabric.DatagramCaps {
 	c := d.caps
 	c.Carrier += "+aes-gcm"
+	c.Detail = d.Datagram.Caps().Detail // which may change
 	c.MaxPayload -= Overhead
 	c.Headroom += Overhead
 	c.Overhead += Overhead

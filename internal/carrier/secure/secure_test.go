@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/test/mesh"
 )
@@ -311,5 +312,73 @@ func TestNew_secret(t *testing.T) {
 		if _, err := New(net.Open(addrA, 0), Config{Secret: make([]byte, n)}); err == nil {
 			t.Errorf("a secret of %d bytes is taken", n)
 		}
+	}
+}
+
+// A datagram that finds no frame for its last bytes is lost, and its counter is used up: the
+// nonce may have been used to encrypt it.
+func TestDatagram_noFrame(t *testing.T) {
+	r := newRig(t, Config{})
+	r.send(r.a, "first")
+	room := mem.FrameSize - r.a.Caps().Headroom
+	user, err := r.a.Arena().Alloc(mem.FrameSize, mem.FrameSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _ := r.a.Frame()
+	var all []mem.Addr
+	for f, ok := r.a.Frame(); ok; f, ok = r.a.Frame() {
+		all = append(all, f)
+	}
+	b := fabric.NewBatch(1, fabric.MaxBufs)
+	b.Descs = append(b.Descs, fabric.Desc{Addr: first + mem.Addr(r.a.Caps().Headroom), Len: uint32(room), Flags: fabric.More}, fabric.Desc{Addr: user, Len: 100})
+	b.Pkts = append(b.Pkts, fabric.Packet{Bufs: 2, Len: int32(room + 100), To: r.a.to})
+	r.a.Send(b)
+	r.a.Flush()
+	if n := r.a.Stats().TxErrors; n != 1 {
+		t.Errorf("%d datagrams are lost for want of a frame, want 1", n)
+	}
+	for _, f := range all {
+		r.a.Unframe(f)
+	}
+	r.send(r.a, "next")
+	wire := r.take()
+	if len(wire) != 2 || binary.BigEndian.Uint64(wire[1].bytes[8:]) != 2 {
+		t.Errorf("%d datagrams on the wire, the last one %x: want two, and the counter 2", len(wire), wire[len(wire)-1].bytes[:HeaderLen])
+	}
+	if got := r.received(r.b); !slices.Equal(got, []string{"first", "next"}) {
+		t.Errorf("%q arrive", got)
+	}
+	if n := r.net.Free(); n != 1024 {
+		t.Errorf("%d frames are free", n)
+	}
+}
+
+// detailed is a carrier of which more is known later.
+type detailed struct {
+	fabric.Datagram
+	detail string
+}
+
+func (d *detailed) Caps() fabric.DatagramCaps {
+	c := d.Datagram.Caps()
+	c.Detail = d.detail
+	return c
+}
+
+// How the carrier below is used is told as it is now.
+func TestDatagram_detail(t *testing.T) {
+	net, err := mesh.New(mesh.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	below := &detailed{Datagram: net.Open(addrA, 0)}
+	d, err := New(below, Config{Secret: counting()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	below.detail = "eth1, 4 queues"
+	if c := d.Caps(); c.Detail != below.detail || c.Carrier != "mesh+aes-gcm" {
+		t.Errorf("%+v", c)
 	}
 }

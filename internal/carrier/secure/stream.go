@@ -8,7 +8,7 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
-// A stream begins with a greeting in each direction, of 4 bytes of greeting and 16 random
+// A stream begins with a greeting in each direction, of Greeting and 16 random
 // ones. Records follow:
 //
 //	 0      1        3
@@ -16,9 +16,11 @@ import (
 //
 // Length is that of the ciphertext. Kind and length are authenticated, too.
 const (
-	greeting    = "xws\x01"
+	// Greeting is what an end of an encrypted stream says first.
+	Greeting = "xws\x01"
+
 	randomLen   = 16
-	greetingLen = len(greeting) + randomLen
+	greetingLen = len(Greeting) + randomLen
 	recordLen   = 3       // of the header of a record
 	recordMost  = 1 << 14 // plaintext of one
 	recordWhole = recordLen + recordMost + TagLen
@@ -81,12 +83,11 @@ func (d *direction) step(x *stream) {
 	d.next++
 }
 
-// greet draws what makes the keys of the connection new, and has it sent.
-func (x *stream) greet() {
+// draw makes the keys of the connection new, and the greeting pending.
+func (x *stream) draw() {
 	_, _ = rand.Read(x.own[:]) // never fails
-	x.pending = append(append(x.pending, greeting...), x.own[:]...)
+	x.pending = append(append(x.pending, Greeting...), x.own[:]...)
 	x.tx.role, x.rx.role = x.role, dialer+accepter-x.role
-	x.moved()
 }
 
 // moved goes on after something has happened to the stream below.
@@ -95,8 +96,12 @@ func (x *stream) moved() {
 	if !x.opened && x.err == nil && x.Stream.State() == fabric.StreamOpen {
 		x.meet()
 	}
-	if x.closed && len(x.pending) == 0 || x.closed && x.Stream.State() == fabric.StreamFailed {
-		x.leave(false)
+	if !x.closed {
+		return
+	}
+	// Reading finds a reset as well, without which what is pending might wait for room for ever.
+	if abort := x.unread(); abort || len(x.pending) == 0 || x.State() == fabric.StreamFailed {
+		x.leave(abort)
 	}
 }
 
@@ -114,17 +119,29 @@ func (x *stream) meet() {
 	for len(x.in) < greetingLen && x.fill() { // until there is no more: nobody names the stream again
 	}
 	if len(x.in) < greetingLen {
-		if n := min(len(x.in), len(greeting)); string(x.in[:n]) != greeting[:n] {
-			x.err = ErrNotSecure
+		if n := min(len(x.in), len(Greeting)); string(x.in[:n]) != Greeting[:n] {
+			x.refuse(ErrNotSecure)
 		}
 		return
 	}
-	if string(x.in[:len(greeting)]) != greeting {
-		x.err = ErrNotSecure
+	x.know(x.in[:greetingLen])
+	x.at = greetingLen
+}
+
+// know takes the other end's greeting.
+func (x *stream) know(b []byte) {
+	if string(b[:len(Greeting)]) != Greeting {
+		x.refuse(ErrNotSecure)
 		return
 	}
-	copy(x.theirs[:], x.in[len(greeting):greetingLen])
-	x.at, x.opened = greetingLen, true
+	copy(x.theirs[:], b[len(Greeting):])
+	x.opened = true
+}
+
+// refuse ends the stream for what was received, which is counted.
+func (x *stream) refuse(err error) {
+	x.err = err
+	x.s.forged++
 }
 
 // fill receives what there is room for, and returns whether that was anything.
@@ -213,7 +230,7 @@ func (x *stream) record() {
 	x.rx.step(x)
 	plain, err := x.rx.aead.Open(in[recordLen:recordLen], x.rx.nonce[:], in[recordLen:end], in[:recordLen])
 	if err != nil || length > recordMost {
-		x.err = ErrForged
+		x.refuse(ErrForged)
 		return
 	}
 	x.at += end
@@ -223,7 +240,7 @@ func (x *stream) record() {
 	case kind == kindEnd && length == 0:
 		x.eof = true
 	default:
-		x.err = ErrForged
+		x.refuse(ErrForged)
 	}
 }
 
@@ -295,6 +312,7 @@ func (x *stream) CloseWrite() {
 
 // Close gives the stream back.
 func (x *stream) Close(abort bool) {
+	x.moved()
 	if abort = abort || x.unread(); !abort {
 		x.end()
 	}
@@ -306,17 +324,14 @@ func (x *stream) Close(abort bool) {
 }
 
 // unread reports whether bytes have arrived that nobody has taken, or something is wrong: then
-// the other end is to see a reset.
+// the other end is to see a reset. The record that ends its direction is none of them.
 func (x *stream) unread() bool {
-	x.moved()
-	if x.opened && !x.eof && len(x.plain) == 0 && x.State() == fabric.StreamOpen {
-		for !x.whole() && x.fill() {
-		}
+	for x.opened && len(x.plain) == 0 && x.State() == fabric.StreamOpen && (x.whole() || x.fill()) {
 		if x.whole() {
-			x.record() // perhaps the end
+			x.record()
 		}
 	}
-	return x.err != nil || len(x.plain) > 0 || x.opened && len(x.in) > x.at
+	return x.err != nil || len(x.plain) > 0 || x.opened && len(x.in) > x.at && x.in[x.at] != kindEnd
 }
 
 // leave gives the stream below back.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
@@ -15,16 +16,25 @@ type pipe struct {
 	in, out []byte
 	eof     bool // nothing follows in
 	room    int  // bytes that out takes yet
+	reset   bool // by the peer, which Recv finds, as the kernel's sockets do
+	failed  bool // it has found it
+	gone    bool // Close was called
+	aborted bool // with abort
 }
 
-func (p *pipe) ID() fabric.StreamID       { return 0 }
-func (p *pipe) State() fabric.StreamState { return fabric.StreamOpen }
-func (p *pipe) Err() error                { return nil }
-func (p *pipe) Local() netip.AddrPort     { return addrA }
-func (p *pipe) Remote() netip.AddrPort    { return addrB }
-func (p *pipe) MSS() int                  { return 1460 }
-func (p *pipe) CloseWrite()               {}
-func (p *pipe) Close(bool)                {}
+func (p *pipe) ID() fabric.StreamID { return 0 }
+func (p *pipe) State() fabric.StreamState {
+	if p.failed {
+		return fabric.StreamFailed
+	}
+	return fabric.StreamOpen
+}
+func (p *pipe) Err() error             { return nil }
+func (p *pipe) Local() netip.AddrPort  { return addrA }
+func (p *pipe) Remote() netip.AddrPort { return addrB }
+func (p *pipe) MSS() int               { return 1460 }
+func (p *pipe) CloseWrite()            {}
+func (p *pipe) Close(abort bool)       { p.gone, p.aborted = true, abort }
 func (p *pipe) Send(bufs [][]byte) (n int) {
 	for _, b := range bufs {
 		k := min(len(b), p.room)
@@ -35,6 +45,9 @@ func (p *pipe) Send(bufs [][]byte) (n int) {
 }
 
 func (p *pipe) Recv(dst []byte) (int, bool) {
+	if p.failed = p.failed || p.reset; p.failed {
+		return 0, false
+	}
 	n := copy(dst, p.in)
 	p.in = p.in[n:]
 	return n, n == 0 && p.eof
@@ -202,6 +215,99 @@ func TestStream_replayed(t *testing.T) {
 		c.to.pipe.in = append(c.to.pipe.in, c.wire...)
 		if got, _ := c.to.all(); len(got) != 0 || !errors.Is(c.to.Err(), c.want) || c.to.State() != fabric.StreamFailed {
 			t.Errorf("%s: %q, %v; want %v", name, got, c.to.Err(), c.want)
+		}
+		if c.to.s.forged != 1 {
+			t.Errorf("%s: %d are counted", name, c.to.s.forged)
+		}
+	}
+}
+
+// A stream that is closed with bytes pending stays until they are sent, whatever of its end the
+// peer has sent by then, and goes when the peer resets or sends what nobody will read.
+func TestStream_closedWhilePending(t *testing.T) {
+	open := func() (a, b *streamEnd) {
+		a, b, _ = conversation(t, 0)
+		a.pipe.room = 10
+		a.say(t, "it waits for room")
+		a.Close(false)
+		if a.pipe.gone || len(a.pending) == 0 {
+			t.Fatal("it does not wait for room")
+		}
+		return a, b
+	}
+	for name, ends := range map[string]bool{"reset": false, "reset behind the end": true} {
+		a, b := open()
+		if ends {
+			b.CloseWrite()
+			pass(b, a)
+		}
+		if a.pipe.gone {
+			t.Fatalf("%s: it is gone before", name)
+		}
+		a.pipe.reset = true
+		if a.moved(); !a.pipe.gone {
+			t.Errorf("%s: it stays", name)
+		}
+	}
+	a, b := open()
+	b.say(t, "nobody reads that")
+	if pass(b, a); !a.pipe.gone || !a.pipe.aborted {
+		t.Errorf("what arrives unread: gone %v, aborted %v", a.pipe.gone, a.pipe.aborted)
+	}
+	a, b = open()
+	b.CloseWrite()
+	for _, c := range b.pipe.out { // the end comes in pieces
+		a.pipe.in = append(a.pipe.in, c)
+		a.moved()
+	}
+	if a.pipe.gone {
+		t.Fatal("it goes with bytes pending")
+	}
+	a.pipe.room = 1000
+	a.moved()
+	pass(a, b)
+	if got, eof := b.all(); string(got) != "it waits for room" || !eof || !a.pipe.gone || a.pipe.aborted {
+		t.Errorf("%q arrives, end %v; gone %v, aborted %v", got, eof, a.pipe.gone, a.pipe.aborted)
+	}
+}
+
+// slow is a carrier whose only stream has room for a byte at each Poll, and at most most bytes.
+type slow struct {
+	fabric.Streams
+	end  *streamEnd
+	most int
+}
+
+func (s *slow) Poll(mono.Time, []fabric.StreamID) []fabric.StreamID {
+	if s.most > 0 {
+		s.most--
+		s.end.pipe.room = 1
+	}
+	return []fabric.StreamID{0}
+}
+
+func (s *slow) Flush()       {}
+func (s *slow) Close() error { return nil }
+
+// What Send has taken of a stream that was closed is sent before the carrier closes, as TCP
+// itself has it, unless that takes too long.
+func TestStreams_closeSendsWhatIsPending(t *testing.T) {
+	for _, most := range []int{1 << 20, 100} {
+		a, b, _ := conversation(t, 0)
+		a.s.Streams, a.s.linger = &slow{end: a, most: most}, 10*mono.Millisecond
+		if most > 1000 {
+			a.s.linger = 60 * mono.Second
+		}
+		text := strings.Repeat("x", 1000)
+		a.pipe.room = 0
+		a.say(t, text)
+		a.Close(false)
+		if err := a.s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		pass(a, b)
+		if got, eof := b.all(); eof != (most > 1000) || eof && string(got) != text {
+			t.Errorf("%d bytes of %d arrive, end %v", len(got), len(text), eof)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime"
+	"slices"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
@@ -21,21 +23,23 @@ var (
 // Owner: engine, like the carrier's.
 type Streams struct {
 	fabric.Streams
-	keys  schedule
-	bits  uint
-	all   []*stream         // by number; nil: none of ours
-	fresh []fabric.StreamID // accepted since the last Poll
-	out   []byte            // records that are being made
-	spare [][]byte          // buffers for what arrives
+	keys   schedule
+	bits   uint
+	linger mono.Duration
+	all    []*stream         // by number; nil: none of ours
+	fresh  []fabric.StreamID // accepted since the last Poll
+	out    []byte            // records that are being made
+	spare  [][]byte          // buffers for what arrives
 
 	taken, given uint64 // bytes, of users
+	forged       uint64 // see fabric.StreamStats
 }
 
 // streamKeyBits is KeyBits of streams, whose records are longer: RFC 8446, section 5.5.
 const streamKeyBits = 24
 
-// NewStreams wraps inner, which it owns from now on when err is nil. Of c it takes Secret and
-// KeyBits, whose default is 24.
+// NewStreams wraps inner, which it owns from now on when err is nil. Of c it takes Secret,
+// Linger, and KeyBits, whose default is 24.
 func NewStreams(inner fabric.Streams, c Config) (*Streams, error) {
 	if len(c.Secret) != SecretLen {
 		return nil, fmt.Errorf("secure: the secret has %d bytes: want %d", len(c.Secret), SecretLen)
@@ -47,7 +51,10 @@ func NewStreams(inner fabric.Streams, c Config) (*Streams, error) {
 	if c.KeyBits == 0 {
 		c.KeyBits = streamKeyBits
 	}
-	return &Streams{Streams: inner, keys: keys, bits: c.KeyBits, out: make([]byte, 0, sendMost)}, nil
+	if c.Linger == 0 {
+		c.Linger = mono.Second
+	}
+	return &Streams{Streams: inner, keys: keys, bits: c.KeyBits, linger: c.Linger, out: make([]byte, 0, sendMost)}, nil
 }
 
 // Caps returns those of the carrier below.
@@ -57,10 +64,10 @@ func (s *Streams) Caps() fabric.StreamCaps {
 	return c
 }
 
-// Stats returns those of the carrier below; bytes are those of users.
+// Stats returns those of the carrier below, with what was refused here; bytes are those of users.
 func (s *Streams) Stats() fabric.StreamStats {
 	all := s.Streams.Stats()
-	all.RxBytes, all.TxBytes = s.taken, s.given
+	all.RxBytes, all.TxBytes, all.RxForged = s.taken, s.given, s.forged
 	return all
 }
 
@@ -99,7 +106,8 @@ func (l *listener) Accept() fabric.Stream {
 
 func (s *Streams) add(inner fabric.Stream, r role) *stream {
 	x := &stream{Stream: inner, s: s, role: r}
-	x.greet()
+	x.draw()
+	x.moved()
 	id := int(inner.ID())
 	for id >= len(s.all) {
 		s.all = append(s.all, nil)
@@ -121,15 +129,25 @@ func (s *Streams) Poll(now mono.Time, ready []fabric.StreamID) []fabric.StreamID
 	return ready
 }
 
-// Close sends what can be sent of what was taken, and closes the carrier below.
+// Close lets streams that were closed send what is pending, for Config.Linger at most, aborts
+// the others, and closes the carrier below.
 func (s *Streams) Close() error {
-	for _, x := range s.all {
-		if x != nil {
-			x.push()
+	var clock mono.Real
+	for until := clock.Now().Add(s.linger); s.leaving(); {
+		now := clock.Now()
+		if now >= until {
+			break
 		}
+		s.Poll(now, nil)
+		s.Flush()
+		runtime.Gosched()
 	}
-	s.Streams.Flush()
 	return s.Streams.Close()
+}
+
+// leaving reports whether a stream that was closed is still there.
+func (s *Streams) leaving() bool {
+	return slices.ContainsFunc(s.all, func(x *stream) bool { return x != nil && x.closed })
 }
 
 // buffer returns one for what arrives.

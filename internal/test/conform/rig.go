@@ -27,6 +27,7 @@ type rig struct {
 	wrid   uint64           // of the last request
 	dest   map[uint64]*host // RC: to whom a request is, by its number
 	opened uint32           // contexts, in all
+	job    uint64           // number of the job, which has a key and a secret of its own
 	memory []*region
 }
 
@@ -93,7 +94,7 @@ func (h *host) open() {
 	r.t.Helper()
 	r.opened++
 	c := verbs.Config{
-		Key: 0x5eed, Epoch: r.opened * 0x10001, Dgram: r.config.Dgram, ZeroBased: r.net.Virtual,
+		Key: 0x5eed + r.job, Epoch: r.opened * 0x10001, Dgram: r.config.Dgram, ZeroBased: r.net.Virtual,
 	}
 	if r.what.alien && h.i == max(r.what.hosts, 2)-1 {
 		c.Key++

@@ -94,7 +94,7 @@ var Layers = []Row{
 	{Package: "cmd/internal/getopt", Pure: true},
 	{Package: "cmd/xping/rping", May: "verbs internal/progress"},
 	{Package: "internal/job/testbed", May: "bpf", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
-	{Package: "internal/test/hosttest", May: "internal/job/testbed", Modules: "golang.org/x/sys"},
+	{Package: "internal/test/hosttest", May: "internal/job/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/job/launch", May: "internal/base/mem bpf xdp verbs/device internal/job/boot internal/job/boot/pmi internal/carrier/inet/route internal/job/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/test/check", May: "verbs iwarp/dgram internal/test/sim internal/carrier/fabric internal/carrier/fault internal/carrier/secure internal/carrier/split internal/carrier/inet internal/base/mem internal/progress"},
 	{Package: "internal/test/vectors"},
@@ -116,9 +116,11 @@ var UnsafePackages = []string{"internal/base/mem", "xdp", "internal/carrier/shm"
 
 // ClockPackages may read the clock of the machine, and why.
 var ClockPackages = map[string]string{
-	"examples/cg":         "it tells how long solving took, as any program of a user would",
-	"internal/job/launch": "it waits for processes to die",
-	"internal/base/mono":  "it is the clock",
+	"examples/blocksparse": "it tells how long ranks wait for each other",
+	"examples/hashtable":   "it tells how long an insertion takes",
+	"examples/cg":          "it tells how long solving took, as any program of a user would",
+	"internal/job/launch":  "it waits for processes to die",
+	"internal/base/mono":   "it is the clock",
 }
 
 // ExitPackages are libraries that may end the process, and why.

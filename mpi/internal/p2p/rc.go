@@ -357,7 +357,7 @@ func (c *connector) giveUp(l *link, why error) {
 	if c.ep.cfg.Transport == Hybrid {
 		return // datagrams go on
 	}
-	c.ep.failures.failPeer(int(l.rank), c.ep.failures.lost(int(l.rank), why.Error()))
+	c.ep.failures.failPeer(int(l.rank), c.ep.failures.lost(int(l.rank), c.ep.failures.silent(why.Error())))
 }
 
 // ended handles the end of a connection. When all ranks leave, a peer that has

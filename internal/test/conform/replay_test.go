@@ -1,0 +1,108 @@
+package conform
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/test/hosttest"
+)
+
+// TestStrangers_replay: somebody on the path records all frames of a job that encrypts, and
+// sends them again, over and over and to both ends, while the job runs, and to the next job at
+// the same addresses. Messages arrive as they should, what is refused is counted, and nothing
+// is remembered of it.
+func TestStrangers_replay(t *testing.T) {
+	onLANs(t, []bool{false}, func(t *testing.T, xdpCarrier, ipv6 bool) { // the tap is of IPv4
+		w := newLAN(t, xdpCarrier, ipv6)
+		w.encrypt()
+		w.must(hosttest.FloodBridge(w.bed.Name))
+		tap, err := hosttest.OpenTap(w.forger.Name, w.forger.Dev)
+		w.must(err)
+		closing(t, tap)
+		w.meetAll()
+		w.talk(100, func(int) {})
+		w.large(200_000)
+		recorded, err := tap.Datagrams(strangePort, strangePort)
+		w.must(err)
+		if len(recorded) < 200 {
+			t.Fatalf("%d frames were recorded of 200 messages", len(recorded))
+		}
+		w.suffer(tap, recorded)
+		if forged, replayed := w.refused(); forged != 0 || replayed == 0 {
+			t.Errorf("the job itself counts %d as forged, %d as replayed", forged, replayed)
+		}
+		for _, h := range w.hosts {
+			h.close()
+		}
+		w.job++
+		for _, h := range w.hosts {
+			h.open()
+		}
+		w.must(tap.Send(recorded...))
+		w.meetAll()
+		w.suffer(tap, recorded)
+		if forged, replayed := w.refused(); forged == 0 || replayed != 0 {
+			t.Errorf("the next job counts %d as forged, %d as replayed", forged, replayed)
+		}
+	})
+}
+
+// encrypt opens the hosts anew, with encryption.
+func (w *lan) encrypt() {
+	w.config.Secure = true
+	for _, h := range w.hosts {
+		h.close()
+	}
+	for _, h := range w.hosts {
+		h.open()
+	}
+}
+
+// refused returns what the hosts have refused.
+func (w *lan) refused() (forged, replayed uint64) {
+	for _, h := range w.hosts {
+		_, d := h.ctx.Stats()
+		forged, replayed = forged+d.RxForged, replayed+d.RxReplayed
+	}
+	return forged, replayed
+}
+
+// suffer exchanges messages while frames are played again, more than once each.
+func (w *lan) suffer(tap *hosttest.Tap, frames [][]byte) {
+	w.t.Helper()
+	play := func(i int) {
+		for k := range 50 {
+			w.must(tap.Send(frames[(50*i+k)%len(frames)]))
+		}
+	}
+	rounds := 2*len(frames)/50 + 1
+	w.talk(rounds, play)
+	w.large(200_000)
+	grown := func(lie func(int)) int64 {
+		held := heap()
+		w.talk(rounds, lie)
+		return int64(heap() - held)
+	}
+	without, before := grown(func(int) {}), w.refusals() // the rig remembers messages, too
+	with := grown(play)
+	if n := w.refusals() - before; n == 0 {
+		w.t.Error("nothing is refused")
+	}
+	if with > without+32<<10 { // 36 bytes for each
+		w.t.Errorf("%d bytes are remembered of %d frames", with-without, 50*rounds)
+	}
+	w.large(200_000)
+}
+
+func (w *lan) refusals() uint64 {
+	forged, replayed := w.refused()
+	return forged + replayed
+}
+
+// heap returns how many bytes Go's memory holds.
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
