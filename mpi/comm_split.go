@@ -78,7 +78,7 @@ func (p *Proc) sharing(host int) (lowest int) {
 	p.ep.Enter()
 	defer p.ep.Leave()
 	for r := p.rank - 1; r >= 0; r-- {
-		if off && p.hosts[r] == host || p.ep.Inside().Shares(int32(r)) {
+		if off && p.hosts[r] == host || p.ep.Inside().Segments().With(int32(r)) {
 			lowest = r
 		}
 	}

@@ -147,14 +147,14 @@ func open(job boot.Job, spec device.Spec, cfg Config) (_ *verbs.Context, err err
 
 const keyHost = "host"
 
-// ranksHere returns how many ranks share this host, and its cores.
+// ranksHere returns how many ranks and ghosts share this host, and its cores.
 func ranksHere(job boot.Job) (int, error) {
 	mine, _ := job.Host()
 	if err := errors.Join(job.Put(keyHost, strconv.Itoa(mine)), job.Fence()); err != nil {
 		return 0, err
 	}
 	n := 0
-	for rank := range job.Size() {
+	for rank := range job.Size() + boot.Ghosts(job) {
 		if host, ok := job.Get(rank, keyHost); ok && host == strconv.Itoa(mine) {
 			n++
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/xwarp/xwarp/internal/job/boot"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
+	"github.com/xwarp/xwarp/mpi/internal/rma"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
 )
@@ -162,15 +163,15 @@ func ParseTransport(s string) (Transport, error) { return p2p.ParseTransport(s) 
 // was asked for: see [InitThread]. Messages move while one of its functions is
 // called.
 type Proc struct {
-	job       boot.Job
-	ctx       *verbs.Context
-	ep        *p2p.Endpoint
-	world     *Comm
-	self      *Comm
-	rank      int
-	contexts  contextSet // that no communicator has
-	buffer    sendBuffer
-	hosts     []int        // that ranks of World run on
+	job      boot.Job
+	ctx      *verbs.Context
+	ep       *p2p.Endpoint
+	world    *Comm
+	self     *Comm
+	rank     int
+	contexts contextSet // that no communicator has
+	buffer   sendBuffer
+	where
 	thread    int          // of the operating system, that called Init
 	calls     calls        // nonblocking collectives
 	dups      int          // Idups and Ishrinks under way
@@ -187,6 +188,12 @@ type Proc struct {
 	gone      gone
 	meeting   *Comm              // of all ranks, for those that have no communicator yet: see sessionContext
 	creating  map[int32]struct{} // tags of communicators that are being made there
+}
+
+// where says where the processes of the job are.
+type where struct {
+	hosts  []int       // that ranks of World run on
+	ghosts *rma.Ghosts // or nil
 }
 
 // Job is how the ranks of a job find one another: what a launcher gives them. Init
@@ -222,7 +229,9 @@ func New(job Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	if err := p.observe(cfg); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	p.world, p.self = newWorld(p), newSelf(p)
+	if p.rank < job.Size() { // else it is a ghost
+		p.world, p.self = newWorld(p), newSelf(p)
+	}
 	return p, nil
 }
 
@@ -257,7 +266,7 @@ func (p *Proc) carrier() string {
 
 func (p *Proc) open(cfg Config) (err error) {
 	c := p2p.Config{
-		Rank: p.job.Rank(), Size: p.job.Size(), Transport: cfg.Transport, Key: p.job.Key(),
+		Rank: p.job.Rank(), Size: p.job.Size() + boot.Ghosts(p.job), Ghosts: boot.Ghosts(p.job), Transport: cfg.Transport, Key: p.job.Key(),
 		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
 		EagerMax: cfg.EagerMax, EagerIdle: cfg.EagerIdle, EagerNear: cfg.EagerNear, Calibrate: !cfg.NoCalibrate,
 		Rendezvous: cfg.Rendezvous, Receives: cfg.Receives, Sends: cfg.Sends, UnexpectedMax: cfg.UnexpectedMax,
@@ -303,14 +312,18 @@ func (p *Proc) connect(retries *device.RetryBudget) error {
 	if err != nil {
 		return err
 	}
-	cards := make([]string, job.Size())
-	p.hosts = make([]int, job.Size())
+	cards := make([]string, job.Size()+boot.Ghosts(job))
+	hosts := make([]int, len(cards))
 	for i := range cards {
 		cards[i], _ = job.Get(i, keyCard)
 		host, _ := job.Get(i, keyPlace)
-		if p.hosts[i], err = strconv.Atoi(host); err != nil {
+		if hosts[i], err = strconv.Atoi(host); err != nil {
 			return fmt.Errorf("rank %d has told %q as its host: %w", i, host, err)
 		}
+	}
+	p.hosts = hosts[:job.Size()]
+	if len(hosts) > len(p.hosts) {
+		p.ghosts = rma.NewGhosts(p.hosts, hosts[job.Size():])
 	}
 	if retries == nil {
 		retries = &device.RetryBudget{}

@@ -14,7 +14,8 @@ import (
 // Win is a window (MPI_Win): memory of each rank of a communicator that the other ones
 // write, read and combine with their own, while the rank takes no part (MPI 4.1, chapter
 // 12). What ranks of other hosts do happens at the latest when the rank is in some call of this package:
-// there is no thread that would do it meanwhile.
+// there is no thread that would do it meanwhile. With xrun --ghosts other processes of its
+// host do it at once, of windows from [WinAllocate].
 //
 // Displacements count elements of the target's window: of the type of the slice that it
 // was made of, or of so many bytes as it has said. Memory of windows is that of the
@@ -37,6 +38,7 @@ type Win struct {
 	common  *rma.Common  // what is there of it, or nil
 	name    string
 	noLocks bool
+	async   bool // ghosts may serve the memory
 	hints   *Info
 	attrs   attributes[*Win]
 	handler atomic.Pointer[WinErrhandler]
@@ -131,22 +133,25 @@ func (c *Comm) winBegin(op string, flavor WinFlavor, unit int, info *Info) (*Win
 func (w *Win) open(op string, lack error, far bool) error {
 	c, own := w.c, rma.Remote{Size: uint64(len(w.memory)), Unit: uint32(w.unit)}
 	c.ep.Enter()
-	if far && len(w.memory) > 0 && lack == nil {
+	config := rma.Config{
+		In: c.ep.Inside(), Context: c.context, Rank: int32(c.rank), World: c.Group().world, Ranks: len(c.p.hosts), Index: c.index,
+		Memory: w.memory, Dynamic: w.flavor == FlavorDynamic, Common: w.common, Ghosts: c.p.ghosts,
+	}
+	w.w = rma.New(config)
+	if lack == nil {
+		own, lack = w.askGhost(own)
+	}
+	if far && len(w.memory) > 0 && lack == nil && own.Client == 0 {
 		if w.mr, lack = c.ep.Inside().Expose(w.memory); lack == nil {
 			own.Key, own.Addr = w.mr.RKey(), w.mr.Addr()
 		}
 	}
-	config := rma.Config{
-		In: c.ep.Inside(), Context: c.context, Rank: int32(c.rank), World: c.Group().world, Index: c.index,
-		Memory: w.memory, Dynamic: w.flavor == FlavorDynamic, Common: w.common,
-	}
-	w.w = rma.New(config)
 	c.ep.Leave()
 	lacks := int64(0)
 	if lack != nil {
 		lacks = 1
 	}
-	all, err := c.gatherInts(op, int64(own.Size), int64(own.Unit), int64(own.Key), int64(own.Addr), lacks)
+	all, err := c.gatherInts(op, int64(own.Size), int64(own.Unit), int64(own.Key), int64(own.Addr), lacks, int64(own.Client))
 	if err != nil {
 		return err
 	}
@@ -155,11 +160,11 @@ func (w *Win) open(op string, lack error, far bool) error {
 	}
 	remotes := make([]rma.Remote, c.size)
 	for i := range remotes {
-		v := all[5*i:]
+		v := all[6*i:]
 		if v[4] != 0 && lack == nil {
 			lack = fmt.Errorf("rank %d has none", i)
 		}
-		remotes[i] = rma.Remote{Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3])}
+		remotes[i] = rma.Remote{Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3]), Client: int32(v[5])}
 	}
 	if lack != nil {
 		return &Error{Class: ErrNoMem, Op: op, Rank: -1, Detail: "there is no memory for the window", Err: lack}
@@ -172,6 +177,11 @@ func (w *Win) open(op string, lack error, far bool) error {
 
 // discard gives back what a window has that did not come about.
 func (w *Win) discard(op string) error {
+	if w.w != nil {
+		w.c.ep.Enter()
+		_ = w.w.Leave() // which fails where all does
+		w.c.ep.Leave()
+	}
 	err := w.c.free(op)
 	return errors.Join(err, w.forget())
 }
@@ -219,6 +229,11 @@ func (w *Win) Free() error {
 	err = w.attrs.removeAll(op, w)
 	w.c.coll.op = op
 	met := w.c.barrier()
+	if met == nil {
+		w.c.ep.Enter()
+		met = w.w.Leave()
+		w.c.ep.Leave()
+	}
 	err = errors.Join(err, w.c.free(op))
 	if met != nil {
 		return w.report(err)

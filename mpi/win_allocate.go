@@ -19,7 +19,8 @@ import (
 const noncontiguous = "alloc_shared_noncontig"
 
 // WinAllocate makes a window of n zeroed elements and returns them (MPI_Win_allocate).
-// Free takes them back. Between ranks of one host operations on it are loads and stores.
+// Free takes them back. Between ranks of one host operations on it are loads and stores,
+// but with ghosts all ask these.
 func WinAllocate[T Scalar](c *Comm, n int, info *Info) (*Win, []T, error) {
 	w, b, err := c.winAllocate("WinAllocate", FlavorAllocate, n, sizeOf[T](), mem.AlignOf[T](), info)
 	return w, mem.ScalarsOf[T](b), err
@@ -114,13 +115,24 @@ func (c *Comm) winAllocate(op string, flavor WinFlavor, n, unit, align int, info
 	if err != nil {
 		return nil, nil, c.report(err)
 	}
+	async, err := ghostsWanted(op, info)
+	if err != nil {
+		return nil, nil, c.report(err)
+	}
 	w, err := c.winBegin(op, flavor, unit, info)
 	if err != nil {
 		return nil, nil, c.report(err)
 	}
-	lack, err := w.provide(op, members, n*unit, align)
+	w.async = async
+	var lack error
+	served := c.p.ghosts != nil && flavor == FlavorAllocate
+	if served {
+		lack = w.provideServed(op, n*unit)
+	} else {
+		lack, err = w.provide(op, members, n*unit, align)
+	}
 	if err == nil {
-		err = w.open(op, lack, len(members) < c.size)
+		err = w.open(op, lack, served || len(members) < c.size)
 	}
 	if err != nil {
 		return nil, nil, c.report(errors.Join(err, w.discard(op)))
@@ -133,7 +145,7 @@ func (c *Comm) winAllocate(op string, flavor WinFlavor, n, unit, align int, info
 func (c *Comm) neighbours() (members []int32) {
 	c.ep.Enter()
 	for r := range c.size {
-		if c.ep.Inside().Shares(int32(c.at(r))) {
+		if c.ep.Inside().Segments().With(int32(c.at(r))) {
 			members = append(members, int32(r))
 		}
 	}
@@ -186,7 +198,7 @@ func (w *Win) provide(op string, members []int32, n, align int) (lack, err error
 func (w *Win) newSegment(size int) (*p2p.Segment, error) {
 	w.c.ep.Enter()
 	defer w.c.ep.Leave()
-	return w.c.ep.Inside().NewSegment(size)
+	return w.c.ep.Inside().Segments().New(size)
 }
 
 // enter makes the memory of a window that in a segment, which the first member has made.
@@ -199,7 +211,7 @@ func (w *Win) enter(members []int32, l layout, id uint64) (err error) {
 		return fmt.Errorf("rank %d has made none", leader)
 	case leader != c.rank:
 		c.ep.Enter()
-		w.segment, err = c.ep.Inside().OpenSegment(int32(c.at(leader)), id, l.size)
+		w.segment, err = c.ep.Inside().Segments().Open(int32(c.at(leader)), id, l.size)
 		c.ep.Leave()
 		if err != nil {
 			return err

@@ -107,6 +107,10 @@ var winHints = [...]infoPair{
 	{noncontiguous, "false"},
 }
 
+// asyncConfig is the hint of Casper that a window is made with: "off" leaves its memory to
+// the rank, where there are ghosts. Info tells what came of it.
+const asyncConfig = "async_config"
+
 // hint takes hints that are known.
 func (w *Win) hint(op string, info *Info) error {
 	hints := w.hints.Dup()

@@ -98,6 +98,10 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	fs.Func("n", "", positive(&c.Ranks))
 	fs.Func("np", "", positive(&c.Ranks))
 	fs.Func("ppn", "", positive(&c.PerHost))
+	fs.Func("ghosts", "", func(s string) (err error) {
+		c.Ghosts, err = strconv.Atoi(s)
+		return err
+	})
 	fs.Func("testbed", "", positive(&c.Testbed))
 	fs.Func("mtu", "", positive(&c.MTU))
 	for _, variable := range []string{config.EnvIPv6, config.EnvBusyPoll, config.EnvTransport, config.EnvSecure} {

@@ -42,7 +42,7 @@ func TestParse(t *testing.T) {
 		{"--start-timeout 0 -x A=B -x PASSED a", launch.Config{Program: "a", Env: []string{"A=B", "PASSED=on"}, StartTimeout: -1}},
 		{"-genv A -1 --env B=C=D -genv=E=F -l -env G  a -env H I", launch.Config{Program: "a", Args: []string{"-env", "H", "I"}, Env: []string{"A=-1", "E=F", "B=C=D", "G="}, TagOutput: true, StartTimeout: time.Minute}},
 		{"-n 2 -env A 1 -genv B 2 a : b x : -np 3 -env A=2 ./c -n 4", launch.Config{
-			Program: "a", Ranks: 2, Env: []string{"B=2"}, OwnEnv: []string{"A=1"}, StartTimeout: time.Minute,
+			Program: "a", Ranks: 2, Env: []string{"B=2"}, Own: launch.Own{OwnEnv: []string{"A=1"}}, StartTimeout: time.Minute,
 			Further: []launch.App{{Program: "b", Args: []string{"x"}}, {Program: "./c", Args: []string{"-n", "4"}, Ranks: 3, Env: []string{"A=2"}}},
 		}},
 		{"-ppn 2 --map-by numa --bind-to core --wdir /x --timeout 90 --ordered-output a", launch.Config{Program: "a", PerHost: 2, Map: launch.MapNUMA, Bind: launch.BindCore, Dir: "/x", Timeout: 90 * time.Second, OrderOutput: true, StartTimeout: time.Minute}},
@@ -58,7 +58,7 @@ func TestParse(t *testing.T) {
 		}},
 		{"--stdin none -envlist PASSED a", launch.Config{Program: "a", StdinTo: launch.StdinNone, Env: []string{"PASSED=on"}, StartTimeout: time.Minute}},
 		{"-host a:2 --agent-path /x s : -host b,a c : -n 2 d", launch.Config{
-			Program: "s", OwnHosts: []string{"a"}, Hosts: []launch.Host{{Name: "a", Slots: 2}, {Name: "b"}}, Agent: []string{"/x", launch.AgentArg}, StartTimeout: time.Minute,
+			Program: "s", Own: launch.Own{OwnHosts: []string{"a"}}, Hosts: []launch.Host{{Name: "a", Slots: 2}, {Name: "b"}}, Agent: []string{"/x", launch.AgentArg}, StartTimeout: time.Minute,
 			Further: []launch.App{{Program: "c", Args: []string{}, Hosts: []string{"b", "a"}}, {Program: "d", Args: []string{}, Ranks: 2, Hosts: []string{"a"}}},
 		}},
 		{"--timeout 1h --hostfile HOSTFILE --agent-path /x a", launch.Config{

@@ -13,11 +13,15 @@ import (
 
 	"github.com/xwarp/xwarp/cmd/internal/cli"
 	"github.com/xwarp/xwarp/internal/job/launch"
+	"github.com/xwarp/xwarp/mpi"
 )
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == launch.AgentArg {
 		os.Exit(launch.AgentMain(os.Stdin, os.Stdout))
+	}
+	if len(os.Args) == 2 && os.Args[1] == launch.GhostArg {
+		os.Exit(ghost(os.Stderr))
 	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -56,6 +60,15 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	return launch.ExitCode(err)
+}
+
+// ghost is a ghost of a job. It does not return before the job is over.
+func ghost(stderr io.Writer) int {
+	if err := mpi.Ghost(); err != nil {
+		fmt.Fprintf(stderr, "xrun: ghost: %v\n", err)
+		return 1
+	}
+	return 0
 }
 
 // page is what xrun says about itself.

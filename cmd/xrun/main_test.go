@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		mains := map[string]func() error{
 			asRank: onWorld(rankMain), asDown: onWorld(downMain), asKiller: onWorld(killerMain), asSpread: onWorld(spreadMain),
 			asPairs: onWorld(pairsMain), asLasting: onWorld(lastingMain), asLauncher: launcherMain, asHostile: hostileMain,
+			asServed: onWorld(servedMain),
 		}
 		if rank := mains[os.Args[1]]; rank != nil {
 			if err := rank(); err != nil {

@@ -29,6 +29,9 @@ Where
                        standard input (also --machinefile FILE); behind a host,
                        binding=WHAT is --bind-to for its ranks, as in
                        A:2 binding=user:0,1, and user=NAME logs in there
+  --ghosts K           start K more processes on each host, which serve the windows
+                       of its ranks while these compute (default 0); ranks do
+                       not see them; see docs/architecture/ghosts.md
   --oversubscribe      put more ranks on the hosts than fit, in rounds, up to
                        max_slots
   --map-by WHAT        which places ranks take first: slot (fill a host, then

@@ -196,6 +196,10 @@ func (e *Engine) Step() int {
 	return work
 }
 
+// SinceStep returns how long ago the last step was, or a few steps more, for a caller that
+// waits. It reads the clock.
+func (e *Engine) SinceStep() mono.Duration { return e.clock.Now().Sub(e.now) }
+
 // Park waits until there may be work. Call it when Step returned 0:
 //
 //	for !done() {

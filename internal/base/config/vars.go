@@ -35,6 +35,7 @@ const (
 const (
 	EnvRank       = "XWARP_RANK"
 	EnvSize       = "XWARP_SIZE"
+	EnvGhosts     = "XWARP_GHOSTS"
 	EnvHost       = "XWARP_HOST"
 	EnvLocalRank  = "XWARP_LOCAL_RANK"
 	EnvJob        = "XWARP_JOB"
@@ -183,6 +184,7 @@ func identity() []Var {
 func (s *Settings) launcher() []Var {
 	return []Var{
 		{Name: EnvJob, By: "xrun", value: own("a word"), Doc: "name of the job, the same for all its ranks; no secret"},
+		{Name: EnvGhosts, By: "mpi", value: own("a number"), Doc: "ghosts of the job, whose numbers are behind those of the ranks"},
 		{Name: EnvMachine, By: "mpi", value: share(&s.Machine), Doc: "ranks of the job on this machine, and the processors that they have"},
 		{Name: EnvBootFD, By: "mpi", value: own("a descriptor"), Doc: "socket to the launcher"},
 		{Name: EnvRecordFD, By: "mpi", value: own("a descriptor"), Doc: "memory for what the rank leaves behind"},

@@ -15,7 +15,7 @@ const EnvPMIFD = "PMI_FD"
 
 // placement is what the environment says.
 type placement struct {
-	rank, size, host, localRank, fd int
+	rank, size, ghosts, host, localRank, fd int
 }
 
 // placementFromEnv reads the environment. It returns ErrNoLauncher when there
@@ -33,9 +33,11 @@ func placementFromEnv(lookup func(string) (string, bool)) (placement, error) {
 	for _, v := range []struct {
 		name string
 		into *int
-	}{{config.EnvRank, &p.rank}, {config.EnvSize, &p.size}, {config.EnvHost, &p.host}, {config.EnvLocalRank, &p.localRank}, {config.EnvBootFD, &p.fd}} {
+	}{{config.EnvRank, &p.rank}, {config.EnvSize, &p.size}, {config.EnvGhosts, &p.ghosts}, {config.EnvHost, &p.host}, {config.EnvLocalRank, &p.localRank}, {config.EnvBootFD, &p.fd}} {
 		s, ok := lookup(v.name)
 		switch {
+		case !ok && v.name == config.EnvGhosts:
+			continue
 		case !ok && launched:
 			return placement{}, envError(v.name, "is not set")
 		case !ok:
@@ -50,7 +52,7 @@ func placementFromEnv(lookup func(string) (string, bool)) (placement, error) {
 	switch {
 	case !launched && (p.size == 0 || p.rank < p.size): // also a child of a rank: it has all but the descriptor
 		return placement{}, ErrNoLauncher
-	case p.rank >= p.size:
+	case p.rank >= p.size+p.ghosts:
 		return placement{}, &EnvError{config.EnvRank, fmt.Sprintf("is %d, but the job has %d ranks", p.rank, p.size), cause(config.EnvRank)}
 	case p.localRank > p.rank:
 		return placement{}, envError(config.EnvLocalRank, fmt.Sprintf("is %d, more than the rank %d", p.localRank, p.rank))

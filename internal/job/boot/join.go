@@ -24,6 +24,22 @@ type Watched interface {
 	Lost() <-chan struct{}
 }
 
+// WithGhosts is a Job with ghosts: processes of the launcher's own that serve the ranks. They
+// take part in its table under the numbers behind those of the ranks.
+type WithGhosts interface {
+	Job
+	// Ghosts returns how many there are, on all hosts.
+	Ghosts() int
+}
+
+// Ghosts returns how many ghosts a job has.
+func Ghosts(j Job) int {
+	if h, ok := j.(WithGhosts); ok {
+		return h.Ghosts()
+	}
+	return 0
+}
+
 // Witness is a Job whose ranks may die while the others go on.
 type Witness interface {
 	Job
@@ -129,6 +145,7 @@ func (d *deaths) Deaths(known int) []int {
 
 func (j *joined) Rank() int                   { return j.p.rank }
 func (j *joined) Size() int                   { return j.p.size }
+func (j *joined) Ghosts() int                 { return j.p.ghosts }
 func (j *joined) Host() (host, localRank int) { return j.p.host, j.p.localRank }
 func (j *joined) Key() uint64                 { return j.key }
 func (j *joined) Secret() []byte              { return j.secret }
@@ -152,7 +169,7 @@ func (j *joined) read(lines *LineReader) {
 			return
 		}
 		if reply.Op == OpEnded {
-			j.deaths.learn(slices.DeleteFunc(reply.Ranks, func(rank int) bool { return rank >= j.Size() })...)
+			j.deaths.learn(slices.DeleteFunc(reply.Ranks, func(rank int) bool { return rank >= j.Size()+j.Ghosts() })...)
 			continue
 		}
 		if reply.Op == OpState {

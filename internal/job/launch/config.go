@@ -85,7 +85,13 @@ const (
 	StdinNone = -2 // none does
 )
 
-// MaxRanks is the most ranks that a job may have.
+// GhostArg is the argument that makes the program of the agent a ghost.
+const GhostArg = "--ghost"
+
+// MaxGhosts is the most that Config.Ghosts may be.
+const MaxGhosts = 64
+
+// MaxRanks is the most ranks that a job may have, with its ghosts.
 const MaxRanks = 1 << 16
 
 // App is a program of a job and its ranks.
@@ -104,6 +110,14 @@ type App struct {
 	Hosts []string `json:"-"`
 }
 
+// Own is what an App has besides, of the first program of a job.
+type Own struct {
+	// OwnEnv are variables, as NAME=VALUE.
+	OwnEnv []string
+	// OwnHosts are the names of those Config.Hosts that it may run on. Default all.
+	OwnHosts []string
+}
+
 // Config describes a job. Program is all that must be set.
 type Config struct {
 	// Program is looked up in PATH on every host; Args follow it.
@@ -112,11 +126,12 @@ type Config struct {
 	// Ranks is the number of processes. Default: as many as fit, one per host
 	// where that is not said; 1 where there are further programs.
 	Ranks int
-	// OwnEnv are variables for the ranks of Program alone, as NAME=VALUE.
-	OwnEnv []string
-	// OwnHosts are the names of those Hosts that ranks of Program may run on.
-	// Default all.
-	OwnHosts []string
+	// Ghosts is how many ghosts each host with ranks has: processes that serve the
+	// windows of these ranks, and end with them. They are the agent's own program,
+	// started with GhostArg. Default 0.
+	Ghosts int
+	// Own is what holds for the ranks of Program alone.
+	Own
 	// Further are the programs that the ranks after those of Program run.
 	Further []App
 	// PerHost is the number of ranks that fit on a host, whatever Hosts says.
@@ -250,6 +265,14 @@ func (c *Config) apps() []App {
 		all[i].Ranks = cmp.Or(all[i].Ranks, 1)
 	}
 	return all
+}
+
+// programs returns apps, and what the ghosts run behind them.
+func (c *Config) programs() []App {
+	if c.Ghosts == 0 {
+		return c.apps()
+	}
+	return append(c.apps(), App{Program: "/proc/self/exe", Args: []string{GhostArg}})
 }
 
 // dir returns the directory that the ranks start in. Other hosts have to have

@@ -36,7 +36,7 @@ func Run(c Config) (err error) {
 	if tb != nil {
 		defer func() { err = errors.Join(err, tb.Close()) }()
 	}
-	files, err := openOutputFiles(c, p.hostNames())
+	files, err := openOutputFiles(c, p.hostNames()[:p.users()])
 	if err != nil {
 		return err
 	}
@@ -144,14 +144,14 @@ func newJob(c Config, p *plan, files *outputFiles) *job {
 	j := &job{
 		config: c, plan: p,
 		name: rand.Text(), key: boot.NewKey(), secret: c.newSecret(),
-		rankTable: newRankTable(p.size),
+		rankTable: newRankTable(p.users(), p.ghosts),
 		left:      map[int][]byte{},
 		began:     time.Now(),
-		printer:   newPrinter(c, p.size, files),
+		printer:   newPrinter(c, p.users(), p.ghosts, files),
 		events:    make(chan event),
 		timer:     time.NewTimer(time.Hour),
 		stdin:     newStdinPump(c.Stdin),
-		readers:   c.newReaders(p.size),
+		readers:   c.newReaders(p.users()),
 	}
 	j.timer.Stop()
 	if c.Timeout > 0 {
@@ -323,7 +323,7 @@ func (j *job) handleReport(l *link, r report) {
 	case opStarted:
 		j.rankTable.ranks[r.Rank].pid = r.PID
 	case opFailed:
-		j.fail(&StartError{l.plan.hostName, j.config.apps()[j.plan.appOf(r.Rank)].Program, r.NotFound, r.Why})
+		j.fail(&StartError{l.plan.hostName, j.config.programs()[j.plan.appOf(r.Rank)].Program, r.NotFound, r.Why})
 		l.hangUp() // it leaves, with the ranks that it could start
 	case opBoot:
 		j.request(r)
@@ -363,9 +363,9 @@ func (j *job) start(l *link) {
 		return
 	}
 	l.out.post(order{Op: opStart, Start: &startOrder{
-		Version: wireVersion, Host: l.plan.host, Size: j.plan.size,
+		Version: wireVersion, Host: l.plan.host, jobSize: jobSize{j.plan.users(), j.plan.ghosts},
 		JobKey: j.key, Secret: j.secret, Job: j.name, Fabric: j.plan.fabric, Device: cmp.Or(j.plan.device, l.way.Device), Shared: j.plan.shared, Record: j.config.Report != nil, RecordEvents: j.config.RecordEvents, User: j.config.User,
-		Dir: dir, Apps: j.config.apps(), Env: j.plan.env(j.config), StdinTo: j.config.StdinTo, Merge: j.config.MergeOutput,
+		Dir: dir, Apps: j.config.programs(), Env: j.plan.env(j.config), StdinTo: j.config.StdinTo, Merge: j.config.MergeOutput,
 		Bind: l.plan.bind, Processors: j.config.Processors, Map: j.config.Map, ReportBindings: j.config.ReportBindings, Mapping: pmi.FormatMapping(j.plan.hosts()),
 		Ranks: l.plan.ranks, Neighbors: j.plan.neighbors(l.plan),
 		Steered: j.plan.steered,
@@ -400,6 +400,10 @@ func (j *job) request(r report) {
 		return
 	}
 	if r.Request.Op == boot.OpHello {
+		if r.PMI && j.plan.ghosts > 0 {
+			j.fail(configErrorf("rank %d is a program of another MPI (it speaks PMI), whose windows ghosts cannot serve: leave --ghosts away, or build it with xwarp", r.Rank))
+			return
+		}
 		if other, found := j.rankTable.stranger(r.Rank, r.PMI); found {
 			j.fail(j.mixed(r.Rank, other))
 			return
@@ -420,14 +424,20 @@ func (j *job) request(r report) {
 
 func (j *job) exit(r report) {
 	s := &j.rankTable.ranks[r.Rank]
-	j.rankTable.exit(r.Rank)
+	if !j.rankTable.exit(r.Rank) || r.Rank >= j.plan.users() && j.finishing {
+		return // a ghost ends with the last rank
+	}
 	defer j.forget(rankPlan{Rank: r.Rank})
 	j.feed(j.readers.gone(r.Rank))
 	e := &RankError{
-		Rank: r.Rank, PID: s.pid, Host: s.host,
+		Rank: r.Rank, PID: s.pid, Host: s.host, Ghost: r.Rank >= j.plan.users(),
 		Status: r.Status, Signal: unix.Signal(r.Signal), Core: r.Core, Interrupt: j.interrupt,
 	}
-	if s.joined && !s.finalized {
+	switch {
+	case e.Ghost:
+		e.Rank -= j.plan.users()
+		e.Why = "before the ranks"
+	case s.joined && !s.finalized:
 		e.Why = "without Finalize"
 	}
 	var err error
@@ -437,6 +447,10 @@ func (j *job) exit(r report) {
 	s.end = err
 	if !r.Told && err != nil && !mayFollow(err) {
 		j.blame(err)
+	}
+	if e.Ghost {
+		j.fail(err) // windows cannot go on without what it has of them
+		return
 	}
 	j.bear(err, r.Rank)
 	j.checkDeserter()

@@ -224,7 +224,7 @@ func TestRun_programMissesThere(t *testing.T) {
 		{App{Program: "./here"}, nil, dir + "/here\n"},
 	} {
 		c := Config{
-			Program: tt.app.Program, OwnEnv: tt.app.Env, Env: tt.env, Dir: dir, Hosts: []Host{{Name: "a", Slots: 1}},
+			Program: tt.app.Program, Own: Own{OwnEnv: tt.app.Env}, Env: tt.env, Dir: dir, Hosts: []Host{{Name: "a", Slots: 1}},
 			Launcher: []string{self, "as-launcher"}, Agent: []string{self, AgentArg}, Device: "lo", Fabric: "udp",
 		}
 		out, err := runJob(t, c)

@@ -28,6 +28,7 @@ var ErrKilled = errors.New("killed by a second signal")
 // happens to the others afterwards is a consequence.
 type RankError struct {
 	Rank   int
+	Ghost  bool // it is not a rank but the ghost with that number
 	PID    int
 	Host   string
 	Status int         // exit status
@@ -40,7 +41,11 @@ type RankError struct {
 
 func (e *RankError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "rank %d (process %d on %s) ", e.Rank, e.PID, e.Host)
+	who := "rank"
+	if e.Ghost {
+		who = "ghost"
+	}
+	fmt.Fprintf(&b, "%s %d (process %d on %s) ", who, e.Rank, e.PID, e.Host)
 	switch {
 	case e.Signal != 0:
 		fmt.Fprintf(&b, "was killed by signal %d (%s)", int(e.Signal), unix.SignalName(e.Signal))

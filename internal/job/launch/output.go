@@ -68,8 +68,9 @@ type source struct {
 	ask  *time.Timer // shows what may be a question; nil: it cannot be one
 }
 
-// newPrinter returns the printer of a job with that many ranks and these files.
-func newPrinter(c Config, ranks int, files *outputFiles) *printer {
+// newPrinter returns the printer of a job with that many ranks and ghosts, and these files,
+// which ranks have.
+func newPrinter(c Config, ranks, ghosts int, files *outputFiles) *printer {
 	p := &printer{
 		tag: c.TagOutput, streams: [2]stream{{w: c.Stdout}, {w: c.Stderr}}, files: files,
 		order: c.OrderOutput, gone: map[int]bool{},
@@ -78,14 +79,14 @@ func newPrinter(c Config, ranks int, files *outputFiles) *printer {
 	for which := range p.streams {
 		s := &p.streams[which]
 		s.tty, s.alone = isTerminal(s.w), ranks == 1 && !same
-		p.sources[which] = make([]source, ranks)
-		for rank := range ranks {
+		p.sources[which] = make([]source, ranks+ghosts)
+		for rank := range ranks + ghosts {
 			o := &p.sources[which][rank]
 			o.rank, o.to = rank, s
-			if of := files.of[which]; of != nil {
+			if of := files.of[which]; of != nil && rank < ranks {
 				o.to = of[rank]
 			}
-			if o.to.tty && isTerminal(c.Stdin) && (c.StdinTo == rank || c.StdinTo == StdinAll) {
+			if o.to.tty && isTerminal(c.Stdin) && rank < ranks && (c.StdinTo == rank || c.StdinTo == StdinAll) {
 				o.ask = time.AfterFunc(time.Hour, func() { p.show(o) })
 				o.ask.Stop() // until a line has begun
 			}

@@ -58,7 +58,7 @@ func TestForward(t *testing.T) {
 
 func TestPrinter(t *testing.T) {
 	var out, errOut bytes.Buffer
-	p := newPrinter(Config{Stdout: &out, Stderr: &errOut}, 3, &outputFiles{})
+	p := newPrinter(Config{Stdout: &out, Stderr: &errOut}, 3, 0, &outputFiles{})
 	p.print(0, false, []byte("a\nb"))
 	p.print(0, false, []byte("c\n"))
 	p.print(1, false, []byte("unfinished"))
@@ -80,7 +80,7 @@ func TestPrinter(t *testing.T) {
 
 func TestPrinter_inOrder(t *testing.T) {
 	var out, errOut bytes.Buffer
-	p := newPrinter(Config{Stdout: &out, Stderr: &errOut, TagOutput: true, OrderOutput: true}, 5, &outputFiles{})
+	p := newPrinter(Config{Stdout: &out, Stderr: &errOut, TagOutput: true, OrderOutput: true}, 5, 0, &outputFiles{})
 	expect := func(want string) {
 		t.Helper()
 		if out.String() != want {
@@ -112,7 +112,7 @@ func TestPrinter_inOrder(t *testing.T) {
 
 func TestPrinter_tags(t *testing.T) {
 	var out bytes.Buffer
-	p := newPrinter(Config{Stdout: &out, TagOutput: true}, 13, &outputFiles{})
+	p := newPrinter(Config{Stdout: &out, TagOutput: true}, 13, 0, &outputFiles{})
 	p.print(0, false, []byte("a\n\nb"))
 	p.print(0, false, []byte("c\nd"))
 	p.print(12, false, []byte("e\n"))
@@ -242,7 +242,7 @@ func TestLastWords(t *testing.T) {
 // Nothing comes between the pieces of the only rank of an output.
 func TestPrinter_alone(t *testing.T) {
 	var out bytes.Buffer
-	p := newPrinter(Config{Stdout: &out, TagOutput: true}, 1, &outputFiles{})
+	p := newPrinter(Config{Stdout: &out, TagOutput: true}, 1, 0, &outputFiles{})
 	p.print(0, false, []byte("a"))
 	p.print(0, false, []byte("b\nc"))
 	if want := "[0] ab\n[0] c"; out.String() != want {
@@ -282,7 +282,7 @@ func terminal(t *testing.T) (ours, theirs *os.File) {
 // it was; lines of others stay whole.
 func TestPrinter_prompt(t *testing.T) {
 	ours, theirs := terminal(t)
-	p := newPrinter(Config{Stdin: theirs, Stdout: theirs}, 2, &outputFiles{})
+	p := newPrinter(Config{Stdin: theirs, Stdout: theirs}, 2, 0, &outputFiles{})
 	shown := func(want string) {
 		t.Helper()
 		b := make([]byte, len(want))
@@ -308,7 +308,7 @@ func TestPrinter_prompt(t *testing.T) {
 		"no input of a terminal":  {Stdin: strings.NewReader(""), Stdout: theirs},
 		"another rank reads":      {Stdin: theirs, Stdout: theirs, StdinTo: 1},
 	} {
-		if p := newPrinter(c, 2, &outputFiles{}); p.sources[0][0].ask != nil {
+		if p := newPrinter(c, 2, 0, &outputFiles{}); p.sources[0][0].ask != nil {
 			t.Errorf("%s: what rank 0 has begun is shown before its end", name)
 		}
 	}
@@ -373,7 +373,7 @@ func TestRun_lastWordsOfTheKilled(t *testing.T) {
 func TestPrinter_lineWithoutEndAndNoRoom(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "nowhere"))
 	var out bytes.Buffer
-	p := newPrinter(Config{Stdout: &out}, 2, &outputFiles{})
+	p := newPrinter(Config{Stdout: &out}, 2, 0, &outputFiles{})
 	for range 3 * backlogMemory / outputPiece {
 		p.print(0, false, bytes.Repeat([]byte("x"), outputPiece))
 		if n := len(p.sources[0][0].held.mem); n > 2*backlogMemory {

@@ -132,12 +132,20 @@ func (p *plan) place(c Config, m machine) (most int, err error) {
 		if len(ranks) == 0 {
 			continue
 		}
+		for range c.Ghosts {
+			ranks = append(ranks, rankPlan{Rank: p.size, Local: len(ranks), Slot: -1, App: len(apps)})
+			p.size++
+			p.ghosts++
+		}
 		a := agentPlan{host: i, hostName: m.name, netns: i, ranks: ranks}
 		if len(c.Hosts) > 0 {
 			a.hostName = c.Hosts[i].Name
 		}
 		most = max(most, len(ranks))
 		p.agents = append(p.agents, a)
+	}
+	if p.size > MaxRanks {
+		return 0, configErrorf("%d ranks and %d ghosts: want up to %d", p.users(), p.ghosts, MaxRanks)
 	}
 	return most, nil
 }
@@ -210,7 +218,7 @@ func (p *plan) appOf(rank int) int {
 	return 0
 }
 
-// hostNames returns the name of the host of each rank.
+// hostNames returns the name of the host of each rank, and of each ghost.
 func (p *plan) hostNames() []string {
 	names := make([]string, p.size)
 	for _, a := range p.agents {
@@ -223,10 +231,12 @@ func (p *plan) hostNames() []string {
 
 // hosts returns the host of each rank.
 func (p *plan) hosts() []int {
-	hosts := make([]int, p.size)
+	hosts := make([]int, p.users())
 	for _, a := range p.agents {
 		for _, r := range a.ranks {
-			hosts[r.Rank] = a.host
+			if r.Rank < len(hosts) {
+				hosts[r.Rank] = a.host
+			}
 		}
 	}
 	return hosts

@@ -13,7 +13,8 @@ import (
 // plan is what a Config comes to on this machine.
 type plan struct {
 	agents  []agentPlan
-	size    int
+	size    int // ranks and ghosts, which have the numbers behind theirs
+	ghosts  int // of them
 	fabric  string
 	device  string          // "" when agents look for it
 	ipv6    bool            // the ranks use IPv6 addresses
@@ -83,8 +84,8 @@ func makePlan(c Config, m machine) (*plan, error) {
 	default:
 		err = p.here(c, m)
 	}
-	if err == nil && (c.StdinTo < StdinNone || c.StdinTo >= p.size) {
-		err = configErrorf("the standard input is for rank %d, and there are %d", c.StdinTo, p.size)
+	if err == nil && (c.StdinTo < StdinNone || c.StdinTo >= p.users()) {
+		err = configErrorf("the standard input is for rank %d, and there are %d", c.StdinTo, p.users())
 	}
 	if err != nil {
 		return nil, err
@@ -103,6 +104,10 @@ func (c *Config) check() error {
 		}
 	}
 	switch {
+	case c.Ghosts < 0 || c.Ghosts > MaxGhosts:
+		return configErrorf("%d ghosts on each host: want up to %d", c.Ghosts, MaxGhosts)
+	case c.Ghosts > 0 && c.Queues == QueuesPerRank:
+		return configErrorf("ghosts have memory in common with the ranks of their host, and with --queues per-rank each is a host by itself: leave it out, or --ghosts")
 	case c.Testbed < 0 || c.Testbed > testbed.MaxHosts:
 		return configErrorf("a testbed of %d hosts: want 1 to %d", c.Testbed, testbed.MaxHosts)
 	case c.Testbed > 0 && len(c.Hosts) > 0:
@@ -268,7 +273,16 @@ func (p *plan) within(c Config) string {
 	return " through shared memory"
 }
 
-func (p *plan) ranks() string { return count(p.size, "rank", "ranks") }
+// users returns how many ranks the job has.
+func (p *plan) users() int { return p.size - p.ghosts }
+
+func (p *plan) ranks() string {
+	s := count(p.users(), "rank", "ranks")
+	if p.ghosts > 0 {
+		s += " and " + count(p.ghosts, "ghost", "ghosts")
+	}
+	return s
+}
 
 // bindRanks gives the ranks of one machine places in turn.
 func (p *plan) bindRanks(c Config, m machine) {
@@ -319,7 +333,7 @@ func (c *Config) wantShared(perHost int) bool {
 	if c.Queues != QueuesAuto {
 		return c.Queues == QueuesShared
 	}
-	return c.User != "" || c.Testbed == 0 && perHost > 1
+	return c.User != "" || c.Ghosts > 0 || c.Testbed == 0 && perHost > 1
 }
 
 // share puts the ranks of a host on one queue, and tells so if they are many.

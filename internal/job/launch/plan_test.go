@@ -112,8 +112,8 @@ func TestMakePlan(t *testing.T) {
 		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a,b"), PerHost: 2, Ranks: 3, Map: MapCore}, "a#0[ 0.0/0 1.1/1 ] b#1[ 2.0/0 ] udp lo", "3 ranks"},
 		{root, Config{Testbed: 2, PerHost: 2, Fabric: "udp", Map: MapNode}, "me@0#0[ 0.0/0 2.1/2 ] me@1#1[ 1.0/1 3.1/3 ] udp xw0 testbed 2 mtu 0", "4 ranks"},
 		{root, Config{PerHost: 3, Map: MapNUMA}, "me#0[ 0.0/0 1.1/1 2.2/2 ] udp lo", "3 ranks"},
-		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a,b,c"), OwnHosts: []string{"b"}, Further: []App{{Program: "x", Ranks: 4, Hosts: []string{"a", "c"}}, {Program: "y", Ranks: 3}}}, "a#0[ 1.0/-1 2.1/-1 5.2/-1 ] b#1[ 0.0/-1 6.1/-1 ] c#2[ 3.0/-1 4.1/-1 7.2/-1 ] udp lo", "8 ranks"},
-		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a:2,b:3"), Ranks: 2, OwnHosts: []string{"b"}, Further: []App{{Program: "x", Ranks: 3}}}, "a#0[ 2.0/-1 3.1/-1 ] b#1[ 0.0/-1 1.1/-1 4.2/-1 ] udp lo", "5 ranks"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a,b,c"), Own: Own{OwnHosts: []string{"b"}}, Further: []App{{Program: "x", Ranks: 4, Hosts: []string{"a", "c"}}, {Program: "y", Ranks: 3}}}, "a#0[ 1.0/-1 2.1/-1 5.2/-1 ] b#1[ 0.0/-1 6.1/-1 ] c#2[ 3.0/-1 4.1/-1 7.2/-1 ] udp lo", "8 ranks"},
+		{root, Config{Device: "lo", Fabric: "udp", Hosts: hosts("a:2,b:3"), Ranks: 2, Own: Own{OwnHosts: []string{"b"}}, Further: []App{{Program: "x", Ranks: 3}}}, "a#0[ 2.0/-1 3.1/-1 ] b#1[ 0.0/-1 1.1/-1 4.2/-1 ] udp lo", "5 ranks"},
 		{root, Config{Hosts: hosts("a:2,b:2"), Ranks: 2}, "a#0[ 0.0/-1 1.1/-1 ] udp lo", "2 ranks on a through shared memory"},
 		{user, Config{Hosts: hosts("a,b"), Fabric: "xdp"}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] xdp  routed", ""},
 		{root, Config{Hosts: hosts("a,b"), Queues: QueuesSteered}, "a#0[ 0.0/-1 ] b#1[ 1.0/-1 ] xdp  routed steered 1 hops -1", "each with queues of its own"},
@@ -215,4 +215,25 @@ func FuzzParseHosts(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Ghosts are behind the ranks, on hosts that have some, and change nothing for these.
+func TestMakePlan_ghosts(t *testing.T) {
+	c := Config{Program: "x", Ranks: 3, Testbed: 2, Ghosts: 2, Bind: BindCore}
+	p, err := makePlan(c, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "me@0#0[ 0.0/0 3.1/3 4.2/4 ] me@1#1[ 1.0/1 2.1/2 5.2/5 6.3/6 ] xdp xw0 shared testbed 2 mtu 0"
+	if got := p.String(); got != want || p.users() != 3 || len(p.hosts()) != 3 || p.appOf(3) != 1 {
+		t.Errorf("%s, %d ranks; want %s", got, p.users(), want)
+	}
+	for _, wrong := range []Config{
+		{Program: "x", Ranks: 2, Ghosts: MaxGhosts + 1}, {Program: "x", Ghosts: -1}, {Program: "x", Ranks: MaxRanks, Ghosts: 1},
+		{Program: "x", Ranks: 2, Testbed: 2, Ghosts: 1, Queues: QueuesPerRank}, {Program: "x", Ranks: 2, Ghosts: 1, StdinTo: 2},
+	} {
+		if _, err := makePlan(wrong, root); err == nil {
+			t.Errorf("%d ranks and %d ghosts were planned", wrong.Ranks, wrong.Ghosts)
+		}
+	}
 }

@@ -56,7 +56,7 @@ func (s *startOrder) environment(r rankPlan) []string {
 		name  string
 		value any
 	}{
-		{config.EnvRank, r.Rank}, {config.EnvSize, s.Size}, {config.EnvHost, s.Host}, {config.EnvLocalRank, r.Local},
+		{config.EnvRank, r.Rank}, {config.EnvSize, s.Size}, {config.EnvGhosts, s.Ghosts}, {config.EnvHost, s.Host}, {config.EnvLocalRank, r.Local},
 		{config.EnvBootFD, bootFD}, {boot.EnvPMIFD, bootFD}, {pmi.EnvRank, r.Rank}, {pmi.EnvSize, s.Size},
 		{config.EnvFabric, s.Fabric}, {config.EnvDevice, s.Device}, {config.EnvJob, s.Job},
 	} {
@@ -73,7 +73,7 @@ func cleanEnv(env []string) []string {
 	var clean []string
 	for _, e := range env {
 		switch name, _, _ := strings.Cut(e, "="); name {
-		case config.EnvRank, config.EnvSize, config.EnvHost, config.EnvLocalRank, config.EnvBootFD, config.EnvFabric, config.EnvDevice, config.EnvSlot, config.EnvJob, config.EnvRecordFD,
+		case config.EnvRank, config.EnvSize, config.EnvGhosts, config.EnvHost, config.EnvLocalRank, config.EnvBootFD, config.EnvFabric, config.EnvDevice, config.EnvSlot, config.EnvJob, config.EnvRecordFD,
 			boot.EnvPMIFD, pmi.EnvRank, pmi.EnvSize, pmi.EnvPort, pmi.EnvID, pmi.EnvJobID:
 		default:
 			clean = append(clean, e)
@@ -113,7 +113,7 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 		// agent is not left waiting by ranks that spin.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}}
-	pipes, err := r.makePipes(s.StdinTo == p.Rank || s.StdinTo == StdinAll)
+	pipes, err := r.makePipes(p.Rank < s.Size && (s.StdinTo == p.Rank || s.StdinTo == StdinAll))
 	opened = append(opened, pipes.theirs...)
 	if s.Merge {
 		r.cmd.Stderr = r.cmd.Stdout // in one pipe, so in the order that it was written in

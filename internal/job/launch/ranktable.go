@@ -13,8 +13,10 @@ import (
 type rankTable struct {
 	ranks  []rankState
 	staged []boot.Value
-	fenced int  // ranks in the present fence
-	alive  int  // ranks that have not ended
+	ghosts int  // of these, the last ones
+	fenced int  // ranks in the present fence, without ghosts
+	inside int  // ghosts in it
+	alive  int  // ranks that have not ended, without ghosts
 	begun  bool // a fence was completed
 	put    boot.Quota
 }
@@ -31,9 +33,12 @@ type rankState struct {
 	end       error // why it has, if that is a failure
 }
 
-func newRankTable(size int) *rankTable {
-	return &rankTable{ranks: make([]rankState, size), alive: size}
+func newRankTable(ranks, ghosts int) *rankTable {
+	return &rankTable{ranks: make([]rankState, ranks+ghosts), ghosts: ghosts, alive: ranks}
 }
+
+// ghost reports whether a rank is a ghost.
+func (l *rankTable) ghost(rank int) bool { return rank >= len(l.ranks)-l.ghosts }
 
 // stranger returns a rank that has joined in another language than this one does.
 func (l *rankTable) stranger(rank int, pmi bool) (other int, found bool) {
@@ -61,7 +66,12 @@ func (l *rankTable) request(rank int, r boot.Request) (values []boot.Value, comp
 		s.finalized = true
 	case boot.OpFence:
 		s.fenced = true
-		if l.fenced++; l.fenced == len(l.ranks) {
+		if l.ghost(rank) {
+			l.inside++
+		} else {
+			l.fenced++
+		}
+		if l.fenced+l.inside == len(l.ranks) {
 			return l.complete(), true, nil
 		}
 	}
@@ -70,7 +80,7 @@ func (l *rankTable) request(rank int, r boot.Request) (values []boot.Value, comp
 
 func (l *rankTable) complete() []boot.Value {
 	values := l.staged
-	l.staged, l.fenced, l.begun = nil, 0, true
+	l.staged, l.fenced, l.inside, l.begun = nil, 0, 0, true
 	for i := range l.ranks {
 		l.ranks[i].fenced = false
 	}
@@ -83,7 +93,9 @@ func (l *rankTable) exit(rank int) bool {
 		return false
 	}
 	l.ranks[rank].exited = true
-	l.alive--
+	if !l.ghost(rank) {
+		l.alive--
+	}
 	return true
 }
 

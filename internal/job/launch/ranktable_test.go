@@ -10,7 +10,7 @@ import (
 )
 
 func TestRankTable_fenceSpreadsWhatWasPut(t *testing.T) {
-	l := newRankTable(3)
+	l := newRankTable(3, 0)
 	ask := func(rank int, r boot.Request, complete bool) []boot.Value {
 		t.Helper()
 		values, done, err := l.request(rank, r)
@@ -50,7 +50,7 @@ func TestRankTable_requestOutOfPlace(t *testing.T) {
 		"in a fence":   {boot.OpHello, boot.OpFence, boot.OpPut},
 		"fence twice":  {boot.OpHello, boot.OpFence, boot.OpFence},
 	} {
-		l := newRankTable(2)
+		l := newRankTable(2, 0)
 		for i, o := range requests {
 			_, _, err := l.request(1, boot.Request{Op: o})
 			if (err != nil) != (i == len(requests)-1) {
@@ -61,7 +61,7 @@ func TestRankTable_requestOutOfPlace(t *testing.T) {
 }
 
 func TestRankTable_deserter(t *testing.T) {
-	l := newRankTable(3)
+	l := newRankTable(3, 0)
 	l.exit(2)
 	l.exit(2)
 	if l.alive != 2 {
@@ -78,7 +78,7 @@ func TestRankTable_deserter(t *testing.T) {
 }
 
 func TestRankTable_putsWithoutEnd(t *testing.T) {
-	l := newRankTable(100)
+	l := newRankTable(100, 0)
 	value := make([]byte, boot.MaxValue)
 	var errs [2]error
 	for rank := range 100 {
@@ -95,5 +95,37 @@ func TestRankTable_putsWithoutEnd(t *testing.T) {
 	}
 	if n := len(l.staged) * boot.MaxValue; n > boot.MaxTable {
 		t.Errorf("%d bytes are kept", n)
+	}
+}
+
+// Ghosts take part in fences, but nobody is told to hurry because of them alone, and the job
+// is over without them.
+func TestRankTable_ghosts(t *testing.T) {
+	l := newRankTable(2, 1)
+	ask := func(rank int, op boot.Op, complete bool) {
+		t.Helper()
+		if _, done, err := l.request(rank, boot.Request{Op: op}); err != nil || done != complete {
+			t.Fatalf("rank %d, %s: complete %v, %v", rank, op, done, err)
+		}
+	}
+	for rank := range 3 {
+		ask(rank, boot.OpHello, false)
+	}
+	ask(2, boot.OpFence, false)
+	if l.fenced != 0 {
+		t.Error("a ghost that waits is taken for a rank")
+	}
+	l.exit(1)
+	if rank, ok := l.deserter(); ok {
+		t.Errorf("rank %d is missed by a ghost", rank)
+	}
+	ask(0, boot.OpFence, false)
+	if rank, ok := l.deserter(); !ok || rank != 1 {
+		t.Errorf("rank %d is missed, want 1", rank)
+	}
+	l.ranks[1].exited = false
+	ask(1, boot.OpFence, true)
+	if l.exit(0); l.alive != 0 {
+		t.Errorf("%d ranks are left, and want none", l.alive)
 	}
 }

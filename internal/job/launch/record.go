@@ -34,7 +34,7 @@ func newRecord(events int) (*os.File, error) {
 
 // giveRecord makes a record for the rank, and lets it inherit the descriptor.
 func (r *rank) giveRecord(s *startOrder) (err error) {
-	if !s.Record {
+	if !s.Record || r.number >= s.Size {
 		return nil
 	}
 	if r.record, err = newRecord(s.RecordEvents); err != nil {
@@ -69,7 +69,7 @@ func (r *rank) sendRecord(out *outbox) {
 
 // records reads what the ranks have left behind.
 func (j *job) records() Records {
-	all := Records{Ranks: j.plan.size, Apart: j.plan.remote}
+	all := Records{Ranks: j.plan.users(), Apart: j.plan.remote}
 	size := trace.RecordSize(j.config.RecordEvents)
 	for _, a := range j.plan.agents {
 		for _, p := range a.ranks {

@@ -60,7 +60,7 @@ func (j *job) ask() {
 	}
 	j.asked = &question{limit: time.After(questionTimeout), waits: map[int]bool{}, answers: map[int]string{}}
 	for rank, r := range j.rankTable.ranks {
-		if r.pid != 0 && !r.exited {
+		if r.pid != 0 && !r.exited && !j.rankTable.ghost(rank) {
 			j.asked.waits[rank] = true
 		}
 	}

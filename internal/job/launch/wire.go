@@ -8,7 +8,7 @@ import (
 )
 
 // wireVersion is the version of the protocol between controller and agent.
-const wireVersion = 9
+const wireVersion = 10
 
 type op string
 
@@ -40,9 +40,9 @@ type order struct {
 
 // startOrder is all that an agent needs to know.
 type startOrder struct {
-	Version int      `json:"version"`
-	Host    int      `json:"host"`
-	Size    int      `json:"size"`
+	Version int `json:"version"`
+	Host    int `json:"host"`
+	jobSize
 	JobKey  uint64   `json:"job_key,string"`
 	Secret  []byte   `json:"secret,omitempty"` // of a job that is encrypted
 	Job     string   `json:"job"`
@@ -70,6 +70,12 @@ type startOrder struct {
 	Neighbors int `json:"neighbors"` // ranks on the machine
 
 	Steered *steeredOrder `json:"steered,omitempty"` // the ranks have queues of their own; or nil
+}
+
+// jobSize says how many processes the job has on all hosts.
+type jobSize struct {
+	Size   int `json:"size"`             // ranks
+	Ghosts int `json:"ghosts,omitempty"` // whose numbers are behind those of ranks
 }
 
 // What an agent reports.
@@ -140,11 +146,11 @@ func parseOrder(line []byte) (order, error) {
 }
 
 func (s *startOrder) check() error {
-	if len(s.Apps) == 0 || len(s.Ranks) == 0 || s.Size < 1 || s.Size > MaxRanks || s.Host < 0 || s.RecordEvents < 0 || s.RecordEvents > MaxRecordEvents {
+	if len(s.Apps) == 0 || len(s.Ranks) == 0 || s.Size < 1 || s.Ghosts < 0 || s.Size > MaxRanks-s.Ghosts || s.Host < 0 || s.RecordEvents < 0 || s.RecordEvents > MaxRecordEvents {
 		return fmt.Errorf("incomplete start order")
 	}
 	for _, r := range s.Ranks {
-		if r.Rank < 0 || r.Rank >= s.Size || r.Local < 0 || r.Slot < -1 || r.App < 0 || r.App >= len(s.Apps) {
+		if r.Rank < 0 || r.Rank >= s.Size+s.Ghosts || r.Local < 0 || r.Slot < -1 || r.App < 0 || r.App >= len(s.Apps) {
 			return fmt.Errorf("start order for rank %d of %d", r.Rank, s.Size)
 		}
 	}

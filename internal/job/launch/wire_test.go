@@ -8,7 +8,7 @@ import (
 )
 
 var someStart = startOrder{
-	Version: wireVersion, Host: 1, Size: 4, JobKey: 1<<64 - 1, Job: "j", Fabric: "udp", Device: "lo", Dir: "/",
+	Version: wireVersion, Host: 1, jobSize: jobSize{Size: 4}, JobKey: 1<<64 - 1, Job: "j", Fabric: "udp", Device: "lo", Dir: "/",
 	Apps: []App{{Program: "p", Args: []string{"a", "b\n"}}, {Program: "q", Env: []string{"C=D"}}}, Env: []string{"A=B"}, Bind: Binding{To: BindUser, Places: [][]int{{0, 1}, {2}}}, Processors: []int{0, 1, 2}, Ranks: []rankPlan{{2, 0, -1, 1}, {3, 1, 7, 0}},
 }
 

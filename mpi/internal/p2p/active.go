@@ -26,9 +26,17 @@ type ActiveHandler interface {
 	Lost(source int32)
 }
 
+// Server takes the active messages of all communicators, in a process that is in none: a
+// ghost. See ActiveHandler.
+type Server interface {
+	Serve(context uint32, source, what int32, id uint32, body []byte) bool
+	Lost(source int32)
+}
+
 // actives sends and receives active messages, and Writes and Reads that no receive waits for.
 type actives struct {
 	ep     *Endpoint
+	server Server       // or nil
 	inline verbs.SendWR // reused: a short Write
 }
 
@@ -67,6 +75,9 @@ func (a *Active) Put(b []byte) {
 // SetActive gives the active messages of a communicator to a handler, until the
 // communicator is unregistered.
 func (in Inside) SetActive(context uint32, h ActiveHandler) { in.ep.groups.at(context).active = h }
+
+// SetServer gives all active messages to a server, for good. It is called inside.
+func (ep *Endpoint) SetServer(s Server) { ep.actives.server = s }
 
 // ActiveMax returns the length of the longest body that may be sent to a rank, through
 // shared memory or not. It is the same the other way round.
@@ -177,11 +188,17 @@ func (x *actives) postAnswer(r *Request, p *peer) bool {
 
 // arrived hands a message to its handler.
 func (x *actives) arrived(h *header, body []byte) {
+	if x.server != nil {
+		if !x.server.Serve(h.context, h.source, h.tag, h.id, body) {
+			x.ep.Stats.Malformed++
+		}
+		return
+	}
 	g := x.ep.groups.groupOf(h.envelope())
 	switch {
 	case g == nil || g.active == nil || g.left || g.revoked:
 		x.ep.Stats.Stale++ // the user is done with it here
-	case !g.has(h.source) || !g.active.Active(h.source, h.tag, h.id, body):
+	case !g.has(h.source) && int(h.source) < x.ep.cfg.Size-x.ep.cfg.Ghosts || !g.active.Active(h.source, h.tag, h.id, body):
 		x.ep.Stats.Malformed++
 	}
 }
@@ -280,7 +297,10 @@ func (x *actives) postWrites(r *Request, p *peer) bool {
 	return true
 }
 
+// Region is memory that is registered.
+type Region = verbs.MR
+
 // Expose registers memory that other ranks may write and read.
-func (in Inside) Expose(buf []byte) (*verbs.MR, error) {
+func (in Inside) Expose(buf []byte) (*Region, error) {
 	return in.ep.net.pd.RegMR(buf, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead)
 }

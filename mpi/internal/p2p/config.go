@@ -10,7 +10,8 @@ import (
 // Config describes an endpoint. Rank and Size are needed; zero values of the
 // rest mean the defaults.
 type Config struct {
-	Rank, Size int
+	Rank, Size int // Size: ghosts are among them
+	Ghosts     int // how many of the last ones are ghosts; default 0
 	Transport  Transport
 	Shared     bool // reach ranks on the same host through shared memory
 	NoPull     bool // but do without process_vm_readv, as if it were forbidden
@@ -79,6 +80,9 @@ func (c *Config) fill() error {
 	}
 	if c.Size < 1 || c.Size > 1<<24 || c.Rank < 0 || c.Rank >= c.Size {
 		return fmt.Errorf("p2p: rank %d of %d is not possible (at most %d ranks)", c.Rank, c.Size, 1<<24)
+	}
+	if c.Ghosts < 0 || c.Ghosts >= c.Size {
+		return fmt.Errorf("p2p: %d of %d ranks are ghosts", c.Ghosts, c.Size)
 	}
 	if err := c.fillHybrid(); err != nil {
 		return err

@@ -130,6 +130,20 @@ func (d *driver) glance() {
 	d.step()
 }
 
+// paceMost is how long a rank may go without a step when calls that need none follow each
+// other: others may wait for what it does in a step, and it learns there who is lost.
+const paceMost = 5 * mono.Microsecond
+
+// Pace makes progress now and then, for a caller that needs none itself.
+func (in Inside) Pace() {
+	if in.ep.eng.SinceStep() < paceMost {
+		return
+	}
+	if in.ep.step() > 0 {
+		in.ep.step() // answers go out
+	}
+}
+
 // pauseSpins is how often Pause gives the core away before it sleeps, and pauseSleep for how
 // long it does then.
 const (

@@ -113,6 +113,14 @@ func (fs *failures) left(rank int, why string) {
 	}
 }
 
+// who names a rank, or a ghost, for people.
+func (fs *failures) who(rank int32) string {
+	if ranks := fs.ep.cfg.Size - fs.ep.cfg.Ghosts; int(rank) >= ranks {
+		return fmt.Sprintf("ghost %d", int(rank)-ranks)
+	}
+	return fmt.Sprintf("rank %d", rank)
+}
+
 // arrivedLost handles a peer's word that others are lost.
 func (fs *failures) arrivedLost(h *header, ranks []byte) {
 	ep := fs.ep
@@ -122,10 +130,10 @@ func (fs *failures) arrivedLost(h *header, ranks []byte) {
 		case rank >= uint32(len(ep.peers)):
 			ep.Stats.Malformed++
 		case rank == uint32(ep.rank):
-			fs.end(lostError(int(rank), fmt.Sprintf("so rank %d takes this one, and the ranks that are left go on without it", h.source)))
+			fs.end(lostError(int(rank), fmt.Sprintf("so %s takes this one, and the ranks that are left go on without it", fs.who(h.source))))
 			return
 		default:
-			fs.failPeer(int(rank), lostError(int(rank), fmt.Sprintf("rank %d says so", h.source)))
+			fs.failPeer(int(rank), lostError(int(rank), fs.who(h.source)+" says so"))
 		}
 	}
 }
@@ -164,6 +172,9 @@ func (fs *failures) failPeer(rank int, err error) {
 	ep.match.purge()
 	if !fs.closing {
 		fs.spreadLosses()
+	}
+	if ep.actives.server != nil {
+		ep.actives.server.Lost(int32(rank))
 	}
 	for context, g := range ep.groups.list {
 		if g != nil && g.has(int32(rank)) {

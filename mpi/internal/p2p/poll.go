@@ -227,6 +227,9 @@ func (pl *poller) handle(h *header, b []byte) {
 	case kindBye:
 		p.saidBye = ep.eng.Now()
 		ep.reads.returned(h.source)
+		if ep.actives.server != nil { // it does not leave before the others, and has nothing more to say to this one
+			ep.out.notify(int(h.source), kindBye, 0, 0)
+		}
 	case kindCut:
 		ep.net.conn.arrivedCut(p)
 	}

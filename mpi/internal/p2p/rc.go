@@ -381,7 +381,7 @@ func (c *connector) ended(l *link) {
 	c.drop(l)
 	l.state = over
 	c.links--
-	if ep := c.ep; !ep.failures.closing || ep.peers[l.rank].saidBye == mono.Never {
+	if ep := c.ep; !ep.failures.closing && ep.actives.server == nil || ep.peers[l.rank].saidBye == mono.Never {
 		ep.failures.failPeer(int(l.rank), ep.failures.lossOf(int(l.rank), verbs.RetryExcErr))
 	}
 }

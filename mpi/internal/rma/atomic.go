@@ -59,7 +59,7 @@ func (c *combination) applyAll(there, data, old []byte) {
 func (c *combination) apply(there, data, old []byte) {
 	n := len(there)
 	if n == 8 {
-		w, now := mem.Word64(there), c.w.one[:8]
+		w, now := mem.Word64(there), c.s.one[:8]
 		for {
 			was := w.Load()
 			binary.NativeEndian.PutUint64(now, was)
@@ -70,7 +70,7 @@ func (c *combination) apply(there, data, old []byte) {
 		}
 	}
 	w, at := mem.Word32(there)
-	now := c.w.one[:4]
+	now := c.s.one[:4]
 	for {
 		was := w.Load()
 		binary.NativeEndian.PutUint32(now, was)

@@ -22,8 +22,9 @@
 // executed by the same processor, and could not keep the order for wider elements.
 //
 // Ghosts, processes that serve the memory of the ranks of their host, will need another
-// rank and another base for a target. Both are looked up in one place (Window.target);
-// locks are by window and target, not by who serves it.
+// Ghosts are processes that serve memory of the ranks of their host instead of these. Who
+// serves a target is looked up in one place (target.world); what does it is the same code
+// (server).
 //
 // All is called inside (see p2p.Endpoint.Inside), and waits there.
 package rma

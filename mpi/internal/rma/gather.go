@@ -32,7 +32,7 @@ type gather struct {
 func (w *flow) add(say int32, o *Op, f *front, src *dtype.Cursor, n int) (added bool, err error) {
 	g := &w.gather
 	room := min(gatherRoom, int(w.target(o.Target).chunk)-frontLen)
-	if o.Target == w.me || n > gatherMost || n+f.n*runLen > room {
+	if w.own(o.Target) || n > gatherMost || n+f.n*runLen > room {
 		return false, w.sendGathered(0, 0)
 	}
 	for g.f.n > 0 && !g.fits(say, o, f, n, room) { // while it is sent other goroutines gather theirs
@@ -73,6 +73,7 @@ func (w *flow) sendGathered(behind int32, id uint32) error {
 	data := g.data
 	a := p2p.Active{Context: w.context, What: g.say | behind<<behindShift, ID: id, Head: head[:g.f.put(head[:])], Data: data}
 	t := w.target(g.target)
+	a.What |= t.client << clientShift
 	g.f.n, g.data, g.spare = 0, g.spare, nil // others may come in meanwhile, and gather theirs
 	g.sending = true
 	var err error

@@ -1,5 +1,7 @@
 package rma
 
+import "github.com/xwarp/xwarp/mpi/internal/p2p"
+
 // General active target synchronization (MPI 4.1, section 12.5.2): a word from each
 // target to each origin when the exposure epoch begins, and one back, behind the
 // operations, when the access epoch ends.
@@ -16,7 +18,7 @@ func (w *Window) Post(origins []int32, free bool) error {
 	}
 	var first error
 	for _, rank := range origins {
-		if err := w.word(rank, sayPost, 0); err != nil && first == nil {
+		if err := w.tellHome(rank, sayPost); err != nil && first == nil {
 			first = err
 		}
 	}
@@ -44,17 +46,36 @@ func (w *Window) Start(targets []int32, free bool) error {
 	}
 	if first != nil {
 		for _, rank := range targets { // those that are there wait for it
-			_ = w.word(rank, sayComplete, 0)
+			_ = w.tellHome(rank, sayComplete)
 		}
 		w.stop()
 	}
 	return first
 }
 
+// tellHome sends a word to a rank itself, whoever serves its memory.
+func (w *Window) tellHome(rank, what int32) error {
+	t := w.target(rank)
+	if t.client == 0 {
+		return w.word(rank, what, 0)
+	}
+	a := p2p.Active{Context: w.context, What: what}
+	if rank == w.me {
+		return w.sendSelf(t, &a)
+	}
+	for !w.in.TryActive(t.home, &a) {
+		if err := w.in.Trouble(w.context, t.home); err != nil {
+			return err
+		}
+		w.in.Progress()
+	}
+	return nil
+}
+
 // awaitPost waits until a target has posted.
 func (w *Window) awaitPost(t *target) error {
 	for t.posts == 0 {
-		if err := w.in.Trouble(w.context, t.world); err != nil {
+		if err := w.in.Trouble(w.context, t.home); err != nil {
 			return err
 		}
 		w.in.Progress()
@@ -80,11 +101,20 @@ func (w *Window) Complete() error {
 	var first error
 	for _, rank := range w.started {
 		t := w.target(rank)
+		if t.client != 0 { // what a ghost has done a word to the target does not cover
+			first = join(first, w.ping(rank, t))
+			continue
+		}
 		err := w.await(rank, t, gets)
 		t.dirty = false // the word covers all before it, and the target waits for it, whatever became of them
 		first = join(first, join(err, w.word(rank, sayComplete, 0)))
 	}
 	first = join(first, w.settleAll())
+	for _, rank := range w.started {
+		if w.target(rank).client != 0 {
+			first = join(first, w.tellHome(rank, sayComplete))
+		}
+	}
 	w.stop()
 	return first
 }
@@ -98,7 +128,7 @@ func (w *Window) Wait() error {
 	for _, rank := range w.exposed {
 		t := w.target(rank)
 		for t.ends == 0 {
-			if err := w.in.Trouble(w.context, t.world); err != nil {
+			if err := w.in.Trouble(w.context, t.home); err != nil {
 				first = err
 				t.ends++
 				break
@@ -118,7 +148,7 @@ func (w *Window) Test() (bool, error) {
 	}
 	w.in.Step()
 	for _, rank := range w.exposed {
-		if t := w.target(rank); t.ends == 0 && w.in.Trouble(w.context, t.world) == nil {
+		if t := w.target(rank); t.ends == 0 && w.in.Trouble(w.context, t.home) == nil {
 			w.in.Flush()
 			return false, nil
 		}

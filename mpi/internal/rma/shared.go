@@ -62,7 +62,7 @@ func (nb *neighbours) take(w *Window, c *Common) {
 			lock: sharedLock{owner: &words[0], far: &words[1], readers: words[lockWords : lockWords+n+1]},
 		}
 	}
-	w.locks.shared, w.locks.member = &w.targets[w.me].near.lock, n
+	w.here.atomic, w.here.locks.shared, w.here.locks.member = true, &w.targets[w.me].near.lock, n
 }
 
 // Memory returns the memory of a rank, if it is mapped here.
@@ -71,18 +71,6 @@ func (w *Window) Memory(rank int) []byte {
 		return near.mem
 	}
 	return nil
-}
-
-// paceMost is after how many calls that end something a step is made at the latest.
-const paceMost = 16
-
-// pace makes progress now and then in calls that need none for themselves: others may wait
-// for what this rank does in a step, and it learns there who is lost.
-func (w *flow) pace() {
-	if w.unpaced++; w.unpaced == paceMost {
-		w.unpaced = 0
-		w.in.Step()
-	}
 }
 
 // within returns n bytes of a neighbour's memory, which may be used now.
@@ -119,7 +107,7 @@ type stage struct {
 // combine does an accumulate on memory of a neighbour. What it fetches goes to dst, if that
 // is not nil. Elements that are not aligned go to the target.
 func (nb *neighbours) combine(say int32, o *Op, t *target, src, dst *dtype.Cursor) error {
-	c := combination{w: nb.w, what: say}
+	c := combination{s: &nb.w.here, what: say}
 	f := front{kind: o.Kind, n: 1}
 	if err := c.named(o, &f); err != nil {
 		return err
@@ -159,7 +147,7 @@ func (nb *neighbours) one(say int32, o *Op, t *target, size int, data, dst []byt
 	if err != nil {
 		return true, err
 	}
-	c := combination{w: nb.w, what: say, size: size}
+	c := combination{s: &nb.w.here, what: say, size: size}
 	if say == sayFetch {
 		var f front
 		if err := c.named(o, &f); err != nil {

@@ -84,7 +84,7 @@ func (nb *neighbours) unlock(rank int32, t *target) {
 
 // tellWaiting lets a target try again that waits for its own lock.
 func (nb *neighbours) tellWaiting(rank int32, t *target) {
-	nb.w.pace()
+	nb.w.in.Pace()
 	if t.near.lock.far.Load() != 0 {
 		_ = nb.w.word(rank, sayRetry, 0) // a target that is lost waits for nothing
 	}

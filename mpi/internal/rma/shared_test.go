@@ -175,7 +175,7 @@ func TestCombination_atomic(t *testing.T) {
 		var group sync.WaitGroup
 		for k := range workers {
 			group.Go(func() {
-				x := combination{w: &Window{}, what: sayAccumulate}
+				x := combination{s: &server{}, what: sayAccumulate}
 				if !x.of(&front{kind: c.kind.Kind(), op: sum}) {
 					t.Error("no sums")
 				}
@@ -204,7 +204,7 @@ func TestCombination_atomic(t *testing.T) {
 			t.Errorf("elements of %d bytes: %x, want %x", c.size, memory, want)
 		}
 	}
-	x := combination{w: &Window{}, what: sayAccumulate}
+	x := combination{s: &server{}, what: sayAccumulate}
 	maxloc, _ := number(dtype.Maxloc)
 	if !x.of(&front{kind: dtype.ShortInt.Kind(), op: maxloc}) || x.atomic(make([]byte, 8)) || atomicKind(dtype.ShortInt.Kind()) {
 		t.Error("elements with gaps are for no instruction")
@@ -225,7 +225,7 @@ func TestWindow_servesBesideNeighbours(t *testing.T) {
 	}
 	words := make([]uint64, 1)
 	w := ownWindow(mem.BytesOf(words), 0)
-	w.near.members = []int32{0}
+	w.here.atomic = true
 	sum, _ := number(dtype.Sum)
 	message := body(dtype.Int64.Kind(), sum, []run{{0, 8}}, mem.BytesOf([]int64{1})...)
 	var group sync.WaitGroup
@@ -244,7 +244,7 @@ func TestWindow_servesBesideNeighbours(t *testing.T) {
 		}
 	})
 	group.Go(func() {
-		x := combination{w: &Window{}, what: sayAccumulate}
+		x := combination{s: &server{}, what: sayAccumulate}
 		if err := x.reduces(dtype.Int64.Kind(), sum); err != nil {
 			t.Error(err)
 		}

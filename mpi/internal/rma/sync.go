@@ -182,7 +182,7 @@ func (w *Window) giveBack(rank int32) {
 }
 
 // over reports whether nothing works any more, whoever is at the other end.
-func (w *flow) over() bool { return w.in.Trouble(w.context, w.targets[w.me].world) != nil }
+func (w *flow) over() bool { return w.in.Trouble(w.context, w.targets[w.me].home) != nil }
 
 // Unlock ends the epoch of a lock: operations are complete, here and there.
 func (w *Window) Unlock(rank int32) error {
@@ -256,6 +256,7 @@ func (w *flow) ping(rank int32, t *target) error {
 
 // Flush completes all operations on a target, here and there.
 func (w *flow) Flush(rank int32) error {
+	w.in.Pace()
 	if err := w.ping(rank, w.target(rank)); err != nil {
 		return err
 	}
@@ -268,14 +269,13 @@ func (w *flow) deadNear(rank int32) error {
 	if t.near == nil {
 		return nil
 	}
-	w.pace()
 	return w.in.Trouble(w.context, t.world)
 }
 
 // FlushAll is Flush of all targets.
 func (w *flow) FlushAll() error {
 	w.sweeps++
-	w.pace()
+	w.in.Pace()
 	var all error
 	for i := 0; i < len(w.touched); i++ { // other goroutines may add to it meanwhile
 		rank := w.touched[i]
@@ -326,7 +326,10 @@ func join(a, b error) error {
 }
 
 // FlushLocal completes all operations on a target here: their memory is the program's.
-func (w *flow) FlushLocal(rank int32) error { return w.await(rank, w.target(rank), local) }
+func (w *flow) FlushLocal(rank int32) error {
+	w.in.Pace()
+	return w.await(rank, w.target(rank), local)
+}
 
 // FlushLocalAll is FlushLocal of all targets.
 func (w *flow) FlushLocalAll() (all error) {

@@ -10,11 +10,11 @@ import (
 // ownWindow is a window of a job of one rank, with memory in the middle of more.
 func ownWindow(all []byte, margin int) *Window {
 	w := &Window{
-		flow:   flow{targets: make([]target, 1), idle: -1},
-		memory: memory{mem: all[margin : len(all)-margin : len(all)-margin]},
+		flow: flow{targets: make([]target, 1), idle: -1},
 	}
 	w.self = w
-	w.targets[0].Remote = Remote{Size: uint64(len(w.mem)), Unit: 1}
+	w.here = server{self: w, ranks: 1, memory: memory{mem: all[margin : len(all)-margin : len(all)-margin]}}
+	w.targets[0].Remote = Remote{Size: uint64(len(w.here.mem)), Unit: 1}
 	w.targets[0].chunk = selfChunk
 	return w
 }

@@ -28,10 +28,11 @@ func (e *Error) Error() string { return e.Detail }
 
 // Remote is the memory of a target, as it has told when the window was made.
 type Remote struct {
-	Size uint64 // bytes
-	Unit uint32 // displacement unit in bytes
-	Key  uint32 // to write and read it with; 0: only messages may
-	Addr uint64 // under that key
+	Size   uint64 // bytes
+	Unit   uint32 // displacement unit in bytes
+	Key    uint32 // to write and read it with; 0: only messages may
+	Addr   uint64 // under that key
+	Client int32  // of a ghost that serves it; 0: its rank does
 }
 
 // Config describes a window.
@@ -40,22 +41,24 @@ type Config struct {
 	Context uint32 // of its communicator
 	Rank    int32
 	World   []int32 // rank in World of each rank
+	Ranks   int     // of the job
 	Index   []int32 // the other way round, -1 for those that are not members
 	Memory  []byte
 	Dynamic bool    // memory is attached; offsets are addresses
 	Common  *Common // or nil: ranks of this host have nothing in common
+	Ghosts  *Ghosts // of the job; nil: none
 }
 
 // Window is a window as one rank has it.
 //
-// For each rank of its communicator it takes 96 bytes, one more when somebody locks
+// For each rank of its communicator it takes 104 bytes, one more when somebody locks
 // this rank, and for each of this host 80 more and in the segment, once for all, 4 for each
 // pair of them; beside that some 2.5 KiB, 8 KiB more once short operations were gathered, what
 // registering the memory takes, and 120 bytes
 // for each Get or fetching operation that was ever under way at a time.
 type Window struct {
 	flow
-	memory
+	here server // of the memory of this rank
 
 	access  access
 	opened  int     // targets that are locked
@@ -63,10 +66,7 @@ type Window struct {
 	exposed []int32 // of the exposure epoch of Post
 	posted  bool    // there is one: exposed may have no ranks
 
-	locks locks
-	reply []byte   // memory of answers
-	one   [32]byte // an element as it lies in memory
-	near  neighbours
+	near neighbours
 }
 
 // flow is what is under way between this rank and its targets.
@@ -76,6 +76,7 @@ type flow struct {
 	me      int32
 	self    p2p.ActiveHandler // the window
 	index   []int32
+	ghosts  *Ghosts // or nil
 	targets []target
 
 	busy    bool    // operations were started since the last fence
@@ -87,20 +88,6 @@ type flow struct {
 	flying  int   // that are not
 	gather  gather
 	loop    []byte // of messages to the own rank
-	unpaced int    // calls without a step: see pace
-}
-
-// memory is that of the own rank.
-type memory struct {
-	mem     []byte
-	dynamic bool
-	parts   []part
-}
-
-// part is memory that was attached.
-type part struct {
-	addr uint64
-	mem  []byte
 }
 
 // access is the access epoch of a rank.
@@ -119,23 +106,25 @@ type target struct {
 	Remote
 	near    *neighbour // or nil: its memory is not mapped here
 	err     error      // that an operation has met and nobody was told of
-	world   int32
-	chunk   int32 // longest body of a message
-	acks    int32 // answers to come to sayFlush and sayUnlock
-	fetches int32 // answers to come that bring data
-	writes  int32 // in Window.pending
-	reads   int32 // there, too
-	posts   int32 // its exposure epochs that this rank has not joined
-	ends    int32 // its access epochs that have ended and this rank has not waited for
-	held    Mode  // its lock that this rank has
-	free    bool  // it was not asked for that, because of NOCHECK
-	asked   bool  // it was, and has not given it yet
-	refused bool  // it could not give it at once
-	dirty   bool  // something was sent that nobody has asked about yet
-	listed  bool  // in Window.touched
-	begun   bool  // in Window.started
-	plain   bool  // Writes go there
-	reached bool  // and Reads
+	home    int32      // the rank in World
+	world   int32      // who serves its memory: the rank, or a ghost
+	client  int32      // which is told by this for whom; 0: the rank
+	chunk   int32      // longest body of a message
+	acks    int32      // answers to come to sayFlush and sayUnlock
+	fetches int32      // answers to come that bring data
+	writes  int32      // in Window.pending
+	reads   int32      // there, too
+	posts   int32      // its exposure epochs that this rank has not joined
+	ends    int32      // its access epochs that have ended and this rank has not waited for
+	held    Mode       // its lock that this rank has
+	free    bool       // it was not asked for that, because of NOCHECK
+	asked   bool       // it was, and has not given it yet
+	refused bool       // it could not give it at once
+	dirty   bool       // something was sent that nobody has asked about yet
+	listed  bool       // in Window.touched
+	begun   bool       // in Window.started
+	plain   bool       // Writes go there
+	reached bool       // and Reads
 }
 
 // Tally counts what is left of one operation whose end somebody waits for.
@@ -182,14 +171,14 @@ const selfChunk = 16 << 10
 // New makes a window and lets others find it. It can be used when Meet was called.
 func New(c Config) *Window {
 	w := &Window{
-		flow:   flow{in: c.In, context: c.Context, me: c.Rank, index: c.Index, targets: make([]target, len(c.World)), idle: -1},
-		memory: memory{mem: c.Memory, dynamic: c.Dynamic},
+		flow: flow{in: c.In, context: c.Context, me: c.Rank, index: c.Index, targets: make([]target, len(c.World)), ghosts: c.Ghosts, idle: -1},
 	}
 	w.self = w
 	w.near.take(w, c.Common)
+	w.here = server{in: c.In, context: c.Context, ranks: c.Ranks, me: c.World[c.Rank], self: w, memory: memory{mem: c.Memory, dynamic: c.Dynamic}}
 	for i, world := range c.World { // others may use the memory here before this rank knows theirs
 		t := &w.targets[i]
-		t.world = world
+		t.home, t.world = world, world
 		if t.chunk = selfChunk; i != int(w.me) {
 			t.chunk = int32(w.in.ActiveMax(world))
 		}
@@ -203,7 +192,11 @@ func (w *flow) Meet(all []Remote) {
 	for i := range w.targets {
 		t := &w.targets[i]
 		t.Remote = all[i]
-		if i == int(w.me) {
+		switch {
+		case t.Client != 0:
+			t.client, t.world = t.Client, w.ghosts.Of[t.home]
+			t.chunk = int32(w.in.ActiveMax(t.world))
+		case i == int(w.me):
 			continue
 		}
 		t.plain = t.Key != 0 && !w.in.Near(t.world)
@@ -217,60 +210,24 @@ func (w *flow) Unit(rank int) int { return int(w.targets[rank].Unit) }
 // Size returns the size of the memory of a target in bytes.
 func (w *flow) Size(rank int) int { return int(w.targets[rank].Size) }
 
-// Attach adds memory to a dynamic window, under its address.
-func (w *memory) Attach(addr uint64, b []byte) bool {
-	for _, p := range w.parts {
-		if addr < p.addr+uint64(len(p.mem)) && p.addr < addr+uint64(len(b)) {
-			return false
-		}
-	}
-	w.parts = append(w.parts, part{addr, b})
-	return true
-}
-
-// Detach takes memory out of a dynamic window.
-func (w *memory) Detach(addr uint64) bool {
-	for i, p := range w.parts {
-		if p.addr == addr {
-			w.parts = append(w.parts[:i], w.parts[i+1:]...)
-			return true
-		}
-	}
-	return false
-}
-
-// at returns n bytes of the own memory, or false.
-func (w *memory) at(off uint64, n int) ([]byte, bool) {
-	if !w.dynamic {
-		return slice(w.mem, off, n)
-	}
-	for _, p := range w.parts {
-		if off >= p.addr {
-			if b, ok := slice(p.mem, off-p.addr, n); ok {
-				return b, true
-			}
-		}
-	}
-	return nil, false
-}
-
-func slice(b []byte, off uint64, n int) ([]byte, bool) {
-	if off > uint64(len(b)) || uint64(n) > uint64(len(b))-off {
-		return nil, false
-	}
-	return b[off : off+uint64(n) : off+uint64(n)], true
-}
-
-// rankOf returns the rank of a member of World, or -1.
-func (w *flow) rankOf(world int32) int32 {
-	if w.index == nil {
-		if int(world) >= len(w.targets) {
+// rankOf returns the rank of a member of World, or of that which a ghost speaks of, or -1.
+func (w *flow) rankOf(world, client int32) int32 {
+	if client != 0 {
+		if world = w.ghosts.rank(world, client); world < 0 {
 			return -1
 		}
+	}
+	switch {
+	case w.index == nil && int(world) < len(w.targets):
 		return world
+	case int(world) >= len(w.index): // a ghost that says nothing of a rank
+		return -1
 	}
 	return w.index[world]
 }
+
+// own reports whether the memory of a rank is that of this rank, and no ghost serves it.
+func (w *flow) own(rank int32) bool { return rank == w.me && w.targets[rank].client == 0 }
 
 // target returns who serves the memory of a rank: the rank itself.
 func (w *flow) target(rank int32) *target { return &w.targets[rank] }
@@ -288,7 +245,8 @@ func (w *flow) touch(rank int32, t *target) {
 func (w *flow) send(rank int32, a *p2p.Active) error {
 	t := w.target(rank)
 	a.Context = w.context
-	if rank == w.me {
+	a.What |= t.client << clientShift
+	if w.own(rank) {
 		return w.sendSelf(t, a)
 	}
 	for !w.in.TryActive(t.world, a) {
@@ -308,7 +266,7 @@ func (w *flow) sendSelf(t *target, a *p2p.Active) error {
 	}
 	b := w.loop[:n]
 	a.Put(b)
-	if !w.self.Active(t.world, a.What, a.ID, b) {
+	if !w.self.Active(t.home, a.What, a.ID, b) {
 		return errOwn
 	}
 	return nil
@@ -329,17 +287,6 @@ func (w *flow) word(rank, what int32, id uint32) error {
 	}
 	a := p2p.Active{What: what, ID: id}
 	return w.send(rank, &a)
-}
-
-// answer answers a rank, from a step.
-func (w *flow) answer(rank int32, a *p2p.Active) {
-	t := w.target(rank)
-	a.Context = w.context
-	if rank == w.me {
-		w.self.Active(t.world, a.What, a.ID, a.Data)
-		return
-	}
-	w.in.Answer(t.world, a)
 }
 
 // record returns a free record of a fetch.

@@ -34,13 +34,23 @@ const (
 	sayUnlock // give the lock back; id is 1 to ask for an answer, a sayFlushed
 	sayPost   // the exposure epoch has begun
 	sayComplete
-	sayRetry // a rank of the target's host has given its lock back, for which ranks of others wait
+	sayRetry  // a rank of the target's host has given its lock back, for which ranks of others wait
+	sayServe  // to a ghost: serve this memory of mine; an order
+	sayServed // it does; id is the key, the body the address
+	sayLeave  // it is to do so no more; the answer is a sayFlushed
 	sayEnd
 )
 
 // behindShift is where a message that brings operations has what is to be said behind
 // them: sayFlush, sayUnlock or sayComplete, whose id is that of the message.
 const behindShift = 8
+
+// clientShift is where a message between an origin and a ghost has the number of the target
+// among those that the ghost serves, from 1 on. 0 is a message between ranks.
+const (
+	clientShift = 16
+	clientMost  = 1<<15 - 1
+)
 
 const noRecord = 1<<32 - 1
 

@@ -1,0 +1,193 @@
+package rma
+
+import (
+	"encoding/binary"
+
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
+)
+
+// Ghost is what a ghost does: it serves memory of ranks of its host for the windows that it
+// is of. It takes part in no epoch and no collective, so that nobody ever waits for more
+// than its next step: an epoch of whatever kind is locks and flushes to it.
+type Ghost struct {
+	in     p2p.Inside
+	me     int32
+	ghosts *Ghosts
+	served [][]*served // by context/2 and client
+}
+
+// served is a window's memory of a rank.
+type served struct {
+	server
+	mr      *p2p.Region  // or nil
+	segment *p2p.Segment // or nil: there is no memory
+}
+
+// NewGhost returns what serves the clients of the process number me in World.
+func NewGhost(in p2p.Inside, me int32, ghosts *Ghosts) *Ghost {
+	return &Ghost{in: in, me: me, ghosts: ghosts}
+}
+
+// Serve implements p2p.Server.
+func (g *Ghost) Serve(context uint32, source, what int32, id uint32, body []byte) bool {
+	client := what >> clientShift
+	what &= 1<<clientShift - 1
+	owner := g.ghosts.rank(g.me, client)
+	if owner < 0 || int(source) >= len(g.ghosts.Of) {
+		return false
+	}
+	if what == sayServe {
+		return source == owner && g.open(context, source, client, body)
+	}
+	s := g.find(context, client)
+	switch {
+	case s == nil || *s == nil:
+		return false
+	case what == sayLeave:
+		return source == owner && g.close(s)
+	}
+	return (*s).take(source, what, id, body)
+}
+
+// Lost implements p2p.Server: the locks of a lost rank are free.
+func (g *Ghost) Lost(source int32) {
+	for _, clients := range g.served {
+		for _, s := range clients {
+			if s != nil && int(source) < len(g.ghosts.Of) {
+				s.lose(source)
+			}
+		}
+	}
+}
+
+// find returns where a window's memory of a rank is kept, or nil.
+func (g *Ghost) find(context uint32, client int32) **served {
+	if int(context/2) >= len(g.served) || int(client) >= len(g.served[context/2]) {
+		return nil
+	}
+	return &g.served[context/2][client]
+}
+
+// open begins to serve memory, or tells that it cannot: then the rank does it itself.
+func (g *Ghost) open(context uint32, source, client int32, body []byte) bool {
+	if len(body) != serveLen {
+		return false
+	}
+	for int(context/2) >= len(g.served) {
+		g.served = append(g.served, nil)
+	}
+	clients := &g.served[context/2]
+	for int(client) >= len(*clients) {
+		*clients = append(*clients, nil)
+	}
+	s := &served{server: server{in: g.in, context: context, client: client, me: g.me, ranks: len(g.ghosts.Of)}}
+	var addr [8]byte
+	a := p2p.Active{What: sayServed}
+	if key, ok := s.attach(source, binary.BigEndian.Uint64(body), binary.BigEndian.Uint64(body[8:])); ok {
+		if old := (*clients)[client]; old != nil { // its rank has not taken leave of it
+			old.detach()
+		}
+		(*clients)[client] = s
+		binary.BigEndian.PutUint64(addr[:], key.Addr)
+		a.ID, a.Data = key.Key, addr[:]
+	}
+	s.answer(source, &a)
+	return true
+}
+
+// attach maps a segment of a rank, and lets others write and read it.
+func (s *served) attach(owner int32, id, size uint64) (r Remote, ok bool) {
+	if size == 0 {
+		return r, true
+	}
+	var err error
+	if s.segment, err = s.in.Segments().Open(owner, id, int(size)); err != nil {
+		return r, false
+	}
+	s.mem = s.segment.Bytes()[:size:size]
+	if s.mr, err = s.in.Expose(s.mem); err != nil {
+		s.detach()
+		return r, false
+	}
+	return Remote{Key: s.mr.RKey(), Addr: s.mr.Addr()}, true
+}
+
+// detach is the opposite. Answers to Reads that are sent again find no registration any
+// more, and do not look at the memory.
+func (s *served) detach() {
+	if s.mr != nil {
+		_ = s.mr.Dereg() // no memory window is bound to it
+	}
+	if s.segment != nil {
+		_ = s.segment.Close() // it was mapped by us
+	}
+	s.mr, s.segment, s.mem = nil, nil, nil
+}
+
+// close ends the service. Nobody operates on the memory any more.
+func (g *Ghost) close(at **served) bool {
+	s := *at
+	*at = nil
+	s.detach()
+	s.tell(g.ghosts.rank(g.me, s.client), sayFlushed, 0)
+	return true
+}
+
+// serveLen is the length of the body of a sayServe: number and bytes of the segment.
+const serveLen = 16
+
+// Serve asks the ghost of this rank to serve its memory, a segment of so many bytes. It
+// returns what others are to know of it; a Client of 0: the ghost cannot.
+func (w *flow) Serve(segment, size uint64) (r Remote, err error) {
+	var body [serveLen]byte
+	binary.BigEndian.PutUint64(body[:], segment)
+	binary.BigEndian.PutUint64(body[8:], size)
+	t := w.target(w.me)
+	t.asked, t.Client = true, 0
+	err = w.order(sayServe, body[:])
+	for err == nil && t.asked {
+		if err = w.in.Trouble(w.context, w.ghosts.Of[t.home]); err == nil {
+			w.in.Progress()
+		}
+	}
+	t.asked = false
+	return t.Remote, err
+}
+
+// served takes the answer.
+func (w *flow) served(key uint32, addr []byte) bool {
+	t := w.target(w.me)
+	if !t.asked || len(addr) != 0 && len(addr) != 8 {
+		return false
+	}
+	if t.asked = false; len(addr) == 8 {
+		t.Client, t.Key, t.Addr = w.ghosts.Client[t.home], key, binary.BigEndian.Uint64(addr)
+	}
+	return true
+}
+
+// Leave ends the service, when nobody operates on the memory any more.
+func (w *flow) Leave() error {
+	t := w.target(w.me)
+	if t.Client == 0 {
+		return nil
+	}
+	t.acks++
+	if err := w.order(sayLeave, nil); err != nil {
+		w.abandon(w.me, err)
+	}
+	return w.settle(w.me)
+}
+
+// order sends a message to the ghost of this rank.
+func (w *flow) order(what int32, body []byte) error {
+	home := w.target(w.me).home
+	a := p2p.Active{Context: w.context, What: what | w.ghosts.Client[home]<<clientShift, Data: body}
+	for !w.in.TryActive(w.ghosts.Of[home], &a) {
+		if err := w.in.Trouble(w.context, w.ghosts.Of[home]); err != nil {
+			return err
+		}
+		w.in.Progress()
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package rma
+
+// Ghosts says which ghost serves the memory of which rank. Each rank has one, which does
+// all operations on its memory and keeps its locks (static rank binding: Si and Balaji,
+// Casper, IPDPS 2015): so orders and locks are those of one process.
+type Ghosts struct {
+	Of     []int32 // by rank in World: its ghost
+	Client []int32 // by rank in World: the number that the ghost knows it by, above 0
+	ranks  [][]int32
+}
+
+// NewGhosts deals the ranks of each host to its ghosts, neighbours together. ranks are the
+// hosts of the ranks, ghosts those of the ghosts, whose numbers are behind those of ranks.
+// Nil: there are none, or not on every host.
+func NewGhosts(ranks, ghosts []int) *Ghosts {
+	g := &Ghosts{Of: make([]int32, len(ranks)), Client: make([]int32, len(ranks)), ranks: make([][]int32, len(ghosts))}
+	users, servers := map[int][]int32{}, map[int][]int32{}
+	for i, host := range ranks {
+		users[host] = append(users[host], int32(i))
+	}
+	for i, host := range ghosts {
+		servers[host] = append(servers[host], int32(i))
+	}
+	for host, all := range users {
+		own := servers[host]
+		if len(own) == 0 || len(all) > clientMost {
+			return nil
+		}
+		for i, rank := range all {
+			ghost := own[i*len(own)/len(all)]
+			g.ranks[ghost] = append(g.ranks[ghost], rank)
+			g.Of[rank] = int32(len(ranks)) + ghost
+			g.Client[rank] = int32(len(g.ranks[ghost]))
+		}
+	}
+	return g
+}
+
+// rank returns the rank in World that a ghost serves under a number, or -1.
+func (g *Ghosts) rank(ghost, client int32) int32 {
+	if g == nil {
+		return -1
+	}
+	i := int(ghost) - len(g.Of)
+	if i < 0 || i >= len(g.ranks) || client < 1 || int(client) > len(g.ranks[i]) {
+		return -1
+	}
+	return g.ranks[i][client-1]
+}
