@@ -33,6 +33,8 @@ type conn struct {
 	cur  int32 // next to be cut
 	tail int32
 	ask  bool // an Ask is to follow what was sent
+	// since when what is sent again and again finds no acknowledgement; 0: it does
+	stuckAt mono.Time
 
 	// The second way, for large data.
 	run    arq.Run
@@ -92,11 +94,31 @@ func (p *protocol) timer(now mono.Time, c *conn) {
 	if p.assocs.KeepAlive(now, &c.Assoc) && c.Snd.InFlight() == 0 {
 		c.ask, owes = true, true
 	}
-	if owes && p.assocs.Silent(now, &c.Assoc) {
+	if owes && p.assocs.Silent(now, &c.Assoc) || p.stuck(now, c) {
 		p.fail(c)
 		return
 	}
 	p.assocs.Ready(&c.Assoc)
+}
+
+// stuckTries is how often the same must have been sent in vain before the path may be
+// suspected: of datagrams that two thirds of the time get lost, one way or the other, hardly
+// as many do in a row.
+const stuckTries = 8
+
+// stuck reports whether the peer is as good as lost though it may be heard of: the path
+// swallows what is sent to it, because it is longer than what the path carries now. What was
+// cut cannot be cut again.
+func (p *protocol) stuck(now mono.Time, c *conn) bool {
+	switch tries := c.Snd.TimeOuts(); {
+	case tries == 0:
+		c.stuckAt = 0
+	case c.stuckAt == 0:
+		c.stuckAt = now
+	default:
+		return tries >= stuckTries && now.Sub(c.stuckAt) > p.assocs.Config().PeerLost
+	}
+	return false
 }
 
 // fail ends everything that is under way with a peer, which is lost.

@@ -271,6 +271,31 @@ func TestEndpoint_lostPeer(t *testing.T) {
 	}
 }
 
+// A path that swallows what is long, and nothing else, is the loss of the peer for who has
+// to send that: the peer asks, and answers, and yet nothing can reach it.
+func TestEndpoint_pathSwallows(t *testing.T) {
+	r := newRig(t, 1472)
+	a, b := r.ends[0], r.ends[1]
+	must(t, b.PostSend(b.peer, b.inline(0, nil)))
+	r.until("the first", func() bool { return len(b.wcs) == 1 })
+	r.net.Wire = func(from, to fabric.Remote, d []byte) {
+		if len(d) < 600 {
+			r.net.Deliver(from, to, d)
+		}
+	}
+	must(t, a.PostSend(a.peer, a.long(1, verbs.OpSend, 0, 1000)))
+	start := r.now
+	for !a.peer.Lost() && r.now < start.Add(30*mono.Second) {
+		r.step(mono.Millisecond)
+	}
+	if took := r.now.Sub(start); !a.peer.Lost() || took < mono.Second || len(a.wcs) != 1 || a.wcs[0].Status != verbs.RetryExcErr {
+		t.Errorf("after %v, lost: %v, %+v", took, a.peer.Lost(), a.wcs)
+	}
+	if b.Asks == 0 {
+		t.Error("the peer has not asked meanwhile")
+	}
+}
+
 // The user knows that the peer is gone: it need not be silent for long first.
 func TestEndpoint_abandon(t *testing.T) {
 	r := newRig(t, 1472)
