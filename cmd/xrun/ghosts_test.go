@@ -453,7 +453,7 @@ func TestXrun_ghosts(t *testing.T) {
 func TestXrun_ghostsAreNotSeen(t *testing.T) {
 	testenv.NeedRoot(t)
 	for _, ghosts := range []string{"0", "2"} {
-		out, errOut, status := xrun(t, "-n", "3", "--ghosts", ghosts, "--testbed", "2", "--tag-output", "--ordered-output", self, asServed, "who")
+		out, errOut, status := xrun(t, "-n", "3", "--ghosts", ghosts, "--queues", "shared", "--testbed", "2", "--tag-output", "--ordered-output", self, asServed, "who")
 		want := "[0] 0/3 0/1 0/3\n[1] 1/3 0/2 1/3\n[2] 2/3 1/2 2/3\n"
 		if status != 0 || out != want {
 			t.Errorf("%s ghosts: status %d, %q, %s", ghosts, status, out, errOut)

@@ -4,7 +4,7 @@
 // What is one piece of memory on both sides and goes through the network is an RDMA
 // Write, or an RDMA Read when it is long. Everything else is active messages
 // (p2p.Active): a message says what is to be done with which ranges of the target's
-// memory, and the target does it in its next step, whatever its rank has called. Reads
+// memory, and the target, or its ghost, does it in its next step, whatever its rank has called. Reads
 // and short Gets cost the same, for the target's processor serves both.
 //
 // What completes what: messages and Writes to one rank are taken in in the order in which
@@ -16,12 +16,11 @@
 // nothing else anywhere. A Read is complete with its data.
 //
 // Atomicity and order of accumulates (section 12.7.1) follow: all accumulates on the
-// memory of a rank are done by that rank, those from itself too, one after the other, and
+// memory of a rank are done by that rank, or by its ghost, those from itself too, one after the other, and
 // those of one origin in its order; or by atomic instructions, where ranks of a host have
 // memory in common (shared.go). Verbs atomics are not used for them: they would be
 // executed by the same processor, and could not keep the order for wider elements.
 //
-// Ghosts, processes that serve the memory of the ranks of their host, will need another
 // Ghosts are processes that serve memory of the ranks of their host instead of these. Who
 // serves a target is looked up in one place (target.world); what does it is the same code
 // (server).

@@ -84,6 +84,7 @@ func (l *locks) try(n int, rank int32, m Mode) (granted, ok bool) {
 	if len(l.queue) > 0 || !l.fits(m) {
 		if len(l.queue) == 0 {
 			l.idle()
+			l.stopWaiting()
 		}
 		return false, true
 	}
@@ -137,8 +138,15 @@ func (l *locks) serve() []int32 {
 		l.granted = append(l.granted, l.queue[n].rank)
 	}
 	l.queue = l.queue[:copy(l.queue, l.queue[n:])]
-	if l.shared != nil && len(l.queue) == 0 {
-		l.shared.far.Store(0)
+	if len(l.queue) == 0 {
+		l.stopWaiting()
 	}
 	return l.granted
+}
+
+// stopWaiting notes that the target need not be told when something is given back.
+func (l *locks) stopWaiting() {
+	if l.shared != nil {
+		l.shared.far.Store(0)
+	}
 }

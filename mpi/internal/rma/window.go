@@ -174,8 +174,8 @@ func New(c Config) *Window {
 		flow: flow{in: c.In, context: c.Context, me: c.Rank, index: c.Index, targets: make([]target, len(c.World)), ghosts: c.Ghosts, idle: -1},
 	}
 	w.self = w
-	w.near.take(w, c.Common)
 	w.here = server{in: c.In, context: c.Context, ranks: c.Ranks, me: c.World[c.Rank], self: w, memory: memory{mem: c.Memory, dynamic: c.Dynamic}}
+	w.near.take(w, c.Common)
 	for i, world := range c.World { // others may use the memory here before this rank knows theirs
 		t := &w.targets[i]
 		t.home, t.world = world, world
