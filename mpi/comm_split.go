@@ -13,8 +13,8 @@ type SplitType int
 
 // Kinds of SplitType.
 const (
-	// TypeShared is memory: ranks of one host (MPI_COMM_TYPE_SHARED). Those of testbeds
-	// that have a network namespace each have none in common, although their host is one.
+	// TypeShared is memory: ranks of one host (MPI_COMM_TYPE_SHARED). Ranks of a
+	// testbed with a network namespace each have none in common, though their host is one.
 	TypeShared SplitType = iota
 	// TypeHWGuided is the piece of hardware that the key mpi_hw_resource_type
 	// names (MPI_COMM_TYPE_HW_GUIDED): "mpi_shared_memory" or "host", and

@@ -129,8 +129,8 @@ func (c Config) or(defaults Config) Config {
 type Transport = p2p.Transport
 
 // The transports: reliable datagrams, a TCP connection to each peer, unreliable
-// datagrams with reliability of MPI's own, and datagrams with connections to
-// those peers that much is sent to.
+// datagrams with reliability of MPI's own, and reliable datagrams with connections
+// beside them for large data.
 const (
 	RD     = p2p.RD
 	RC     = p2p.RC

@@ -21,12 +21,12 @@ import (
 // was made of, or of so many bytes as it has said. Memory of windows is that of the
 // program: public and private copy are one (MPI_WIN_UNIFIED).
 //
-// Between ranks of one host the origin does it itself, in windows that have brought their
-// memory: see [WinAllocate].
+// Between ranks of one host the origin does it itself, in windows of [WinAllocate] (unless
+// ghosts serve them) and [WinAllocateShared].
 //
 // A window takes a communicator of its own, of which there are 2048, and 100 bytes for
-// each rank, on each rank; where it has memory in common with others of its host also a page
-// of theirs, or two bytes for each pair of them.
+// each rank, on each rank; on a host whose ranks have memory in common also, once, 4 bytes for
+// each pair of them, and a page at least.
 type Win struct {
 	c       *Comm // of its own
 	w       *rma.Window

@@ -48,7 +48,7 @@ func (c *Comm) WinAllocateShared(n, unit int, info *Info) (*Win, []byte, error) 
 
 // SharedQuery returns the memory of a rank of the window, as far as this one can touch it
 // (MPI_Win_shared_query): all of WinAllocateShared, of WinAllocate that of ranks on this
-// host, or nil. It is there until Free. ProcNull means the lowest rank that has some. When
+// host (in a job with ghosts its own only), or nil. It is there until Free. ProcNull means the lowest rank that has some. When
 // others see what is written is said in MPI 4.1, section 12.4: after [Win.Sync] and a
 // message, for example.
 func SharedQuery[T Scalar](w *Win, rank int) ([]T, error) {

@@ -64,7 +64,7 @@ func TestRecvHandler(t *testing.T) {
 	}
 }
 
-func TestTaker_onlyRD(t *testing.T) {
+func TestRecvHandler_onlyRD(t *testing.T) {
 	a, _ := newPair(t, 9000, 64)
 	_, err := a.pd.CreateQP(verbs.QPInit{Type: verbs.UD, SendCQ: a.scq, RecvCQ: a.rcq, RecvHandler: &picky{}})
 	if !errors.Is(err, verbs.ErrInvalid) {

@@ -35,13 +35,13 @@ What to measure (the client decides; a flag that the server has too must agree):
   --fabric F        xdp (default)FABRICS;
                     tcp with --transport rc and with raw tests. Raw tests over
                     udp and tcp are plain kernel sockets that spin: the baselines.
-  --transport T     rd (default), ud, or rc. Reliable datagrams carry every test;
+  --transport T     rd (default), ud, rc, or hybrid. Reliable datagrams carry every test;
                     unreliable ones Sends of one datagram and Write-Records, and
                     then the server's count of what arrived is shown beside
                     what was sent. Connections are iWARP over TCP: the kernel's
-                    with --fabric tcp, one in user space with xdp. MPI has a
-                    reliability of its own over ud, and hybrid: rd, and TCP of
-                    the kernel for large data
+                    with --fabric tcp, one in user space with xdp. Over ud
+                    MPI has reliability of its own; tests of MPI also take
+                    hybrid: rd, and TCP of the kernel for large data
   --crc, --markers  rc: both ends ask for a CRC32C in each FPDU, for markers
                     (default: neither, as Linux's siw has it)
   --size LIST       bytes per message: 8,64,4K,1MB, or 8:4M for powers of two.

@@ -29,9 +29,11 @@ Where
                        standard input (also --machinefile FILE); behind a host,
                        binding=WHAT is --bind-to for its ranks, as in
                        A:2 binding=user:0,1, and user=NAME logs in there
-  --ghosts K           start K more processes on each host, which serve the windows
-                       of its ranks while these compute (default 0); ranks do
-                       not see them; see docs/architecture/ghosts.md
+  --ghosts K           start K more processes on each host, at most 64, which
+                       serve windows of its ranks while these compute (default
+                       0); ranks do not see them; not with --queues per-rank,
+                       nor for programs of other MPIs;
+                       see docs/architecture/ghosts.md
   --oversubscribe      put more ranks on the hosts than fit, in rounds, up to
                        max_slots
   --map-by WHAT        which places ranks take first: slot (fill a host, then
@@ -45,7 +47,7 @@ Where
                        socket, to processors of your choice (user:0,1+2,3 are
                        three places, taken in turn on each host) or to none
                        (default: core in a testbed with a processor for every
-                       rank, else what --map-by says, else none)
+                       rank and ghost, else what --map-by says, else none)
   --cpu-set LIST       use only these processors of each host, as in 0-3,8
   --report-bindings    say where each rank runs, and what it is tied to (also
                        --display-map, --print-rank-map)
@@ -65,7 +67,7 @@ How they talk
                        own on the same NIC, which steers by n-tuple filters; one
                        that cannot is shared) or per-rank (each is given a NIC,
                        in a --testbed only; the default there, unless another
-                       --user is set)
+                       --user or --ghosts is set)
   $XWARP_DEVICE
                        It is the same on all hosts; where their routes part,
                        kernel UDP on that of the default route. With several,

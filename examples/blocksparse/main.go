@@ -8,7 +8,8 @@
 // are, multiplies them, and accumulates the product into a block of C: get, compute,
 // accumulate, as the contractions of NWChem's coupled cluster do on Global Arrays. No rank
 // takes part in what others do with its memory, but while it multiplies it makes no progress
-// either: what others want of it waits for the end of a task. The numbers are whole and
+// either: what ranks of other hosts want of it waits for the end of a task, unless
+// xrun --ghosts serves its windows. The numbers are whole and
 // small, so that sums are exact, and the product is checked with a vector: C x must be
 // A (B x) (Freivalds 1979). The exit status is 0 when it is right.
 package main

@@ -15,10 +15,10 @@ type Bulk string
 
 // The ways for large data.
 const (
-	// BulkAuto is BulkTCP where the NIC's driver copies frames, if Spec.BulkStreams says
-	// that somebody chooses between the two; and BulkKernel as far as we have measured that to be better: where
-	// the NIC's driver copies frames, the MTU is below bulkMTU, and the kernel lets
-	// us buffer enough. Else it is BulkFrames.
+	// BulkAuto is what was measured to be better. Where the NIC's driver copies frames, it is
+	// BulkKernel if the MTU is below bulkMTU and the kernel lets us buffer enough, and
+	// BulkTCP too if Spec.BulkStreams says that the user chooses between the two. Else it is
+	// BulkFrames.
 	BulkAuto Bulk = ""
 	// BulkFrames sends it like everything else, in frames of AF_XDP.
 	BulkFrames Bulk = "frames"

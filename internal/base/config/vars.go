@@ -152,7 +152,7 @@ func (s *Settings) messages() []Var {
 		{Name: EnvRendezvous, Flag: "--rendezvous W", Of: "xperf", By: "mpi", value: word(&s.Rendezvous, Rendezvous),
 			Doc: "how messages of MPI above the limits cross the network"},
 		{Name: EnvPromote, By: "mpi", value: count(&s.Promote, DefaultPromote),
-			Doc: "after how many large messages to a peer transports rd and hybrid connect with it, to send large data by TCP where that is faster"},
+			Doc: "after how many large messages to a peer, or 4 MiB of them, transports rd and hybrid connect with it, to send large data by TCP where that is faster"},
 		{Name: EnvUnexpected, By: "mpi", value: size(&s.Unexpected, sizeText(DefaultUnexpected)),
 			Doc: "bytes of short messages that wait for their receives before their senders have to"},
 		{Name: EnvColl, By: "mpi", value: text(&s.Algorithms, "rows COLLECTIVE[.hosts][:BYTES[:RANKS]]=ALGORITHM, such as bcast:64k=binomial", ""),
@@ -184,7 +184,7 @@ func identity() []Var {
 func (s *Settings) launcher() []Var {
 	return []Var{
 		{Name: EnvJob, By: "xrun", value: own("a word"), Doc: "name of the job, the same for all its ranks; no secret"},
-		{Name: EnvGhosts, By: "mpi", value: own("a number"), Doc: "ghosts of the job, whose numbers are behind those of the ranks"},
+		{Name: EnvGhosts, By: "mpi", value: own("a number"), Doc: "how many ghosts the job has; their numbers follow those of the ranks"},
 		{Name: EnvMachine, By: "mpi", value: share(&s.Machine), Doc: "ranks of the job on this machine, and the processors that they have"},
 		{Name: EnvBootFD, By: "mpi", value: own("a descriptor"), Doc: "socket to the launcher"},
 		{Name: EnvRecordFD, By: "mpi", value: own("a descriptor"), Doc: "memory for what the rank leaves behind"},

@@ -12,7 +12,7 @@ func TestNewHosts_nothingToGain(t *testing.T) {
 }
 
 // On the root's host the parts begin with the root, elsewhere with the first rank.
-func TestHosts_rails(t *testing.T) {
+func TestHosts_multiLeader(t *testing.T) {
 	h := NewHosts([]int{0, 0, 0, 1, 1, 2, 2, 2})
 	const root = 1
 	for me, want := range [][]int32{{}, {1, 3, 5}, {2, 4, 6}, {1, 3, 5}, {2, 4, 6}, {1, 3, 5}, {2, 4, 6}, {}} {

@@ -18,7 +18,7 @@ func bound(messages ...string) []byte {
 	return b
 }
 
-func TestTrain_bytes(t *testing.T) {
+func TestBatch_bytes(t *testing.T) {
 	ep := newEnd(t)
 	ep.poller.arrived(bound("a", "", "bcd"))
 	for tag, want := range []string{"a", "", "bcd"} {
@@ -30,7 +30,7 @@ func TestTrain_bytes(t *testing.T) {
 	}
 }
 
-func TestTrain_malformed(t *testing.T) {
+func TestBatch_malformed(t *testing.T) {
 	long := bound("abc")
 	long[headerLen+1] = 4
 	negative := bound("abc")
@@ -47,7 +47,7 @@ func TestTrain_malformed(t *testing.T) {
 
 // Short messages share batches, long ones and those that need an answer do not, and all
 // of them come in order. Some go to a peer that no batch goes to.
-func TestTrain_order(t *testing.T) {
+func TestBatch_order(t *testing.T) {
 	w := newCrew(t, 3, Config{})
 	env := func(to int) match.Envelope { return match.Envelope{Source: 0, Tag: int32(to)} }
 	sizes := []int{8, 8, 0, 300, 8, batchedMax, batchedMax + 1, 8, 20_000, 8, 8, 100_000, 8}
@@ -91,7 +91,7 @@ func TestTrain_order(t *testing.T) {
 }
 
 // What fits an eager buffer alone may not fit it in a batch.
-func TestTrain_smallBuffers(t *testing.T) {
+func TestBatch_smallBuffers(t *testing.T) {
 	w := newCrew(t, 2, Config{EagerMax: 64})
 	env := match.Envelope{Source: 0, Tag: 1}
 	for _, n := range []int{8, 64, 8, 60, 56, 1} {
@@ -113,7 +113,7 @@ func TestTrain_smallBuffers(t *testing.T) {
 }
 
 // A batch to a peer that is lost meanwhile gives its buffer back.
-func TestTrain_lostPeer(t *testing.T) {
+func TestBatch_lostPeer(t *testing.T) {
 	ep := newEnd(t)
 	env := match.Envelope{Source: 0, Tag: 1}
 	for range 3 {

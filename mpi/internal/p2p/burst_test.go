@@ -39,7 +39,7 @@ func TestBurstDetector(t *testing.T) {
 
 // From the third window on the first message shares its Send with the others. Flush
 // lets all of them go.
-func TestTrain_windows(t *testing.T) {
+func TestBatch_windows(t *testing.T) {
 	w := newCrew(t, 2, Config{})
 	env := match.Envelope{Source: 0, Tag: 1}
 	ep, buf := w.eps[0], make([]byte, 8)

@@ -16,7 +16,7 @@ func (w *crew) came(rank int) int {
 
 // The first of several sends in a row is there at once, the others with whatever the
 // sender does next, but for further sends and receives that do not wait.
-func TestChannelTrain_leaves(t *testing.T) {
+func TestChannelBatch_leaves(t *testing.T) {
 	const messages = 3
 	for name, next := range map[string]func(ep *Endpoint, sends []*Request){
 		"a look":            func(ep *Endpoint, _ []*Request) { ep.look() },
@@ -68,7 +68,7 @@ func TestChannelTrain_leaves(t *testing.T) {
 
 // More than a channel has room for, of lengths that share records and that do not: all of it comes
 // in order.
-func TestChannelTrain_order(t *testing.T) {
+func TestChannelBatch_order(t *testing.T) {
 	w := newCrew(t, 2, near)
 	const count = 8000
 	length := func(i int) int { return 8 + i*i%(channelBatchedMax+8) }
@@ -100,7 +100,7 @@ func TestChannelTrain_order(t *testing.T) {
 }
 
 // A batch that is open when its neighbour is lost goes nowhere.
-func TestChannelTrain_lostPeer(t *testing.T) {
+func TestChannelBatch_lostPeer(t *testing.T) {
 	w := newCrew(t, 2, near)
 	ep, env := w.eps[0], word(0, 1)
 	w.talk(0, 1, 1)

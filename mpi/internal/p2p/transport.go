@@ -15,7 +15,7 @@ const (
 	RD     Transport = iota // one queue pair of reliable datagrams
 	RC                      // a connection to each peer, made on first use
 	UD                      // unreliable datagrams, and reliability of our own
-	Hybrid                  // RD, and a connection to those peers that much is sent to
+	Hybrid                  // RD, and connections beside it for large data
 )
 
 func (t Transport) String() string {
