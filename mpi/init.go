@@ -84,7 +84,7 @@ func join(cfg Config) (*Proc, error) {
 	}
 	var ctx *verbs.Context
 	err = defaults.retries.Await(func() (err error) {
-		if here < job.Size() && spec.Device == "" {
+		if here < job.Size()+boot.Ghosts(job) && spec.Device == "" {
 			if spec.Addr, err = outwardAddr(spec.IPv6); err != nil {
 				return err
 			}

@@ -180,11 +180,15 @@ func (w *Win) discard(op string) error {
 	if w.w != nil {
 		w.c.ep.Enter()
 		_ = w.w.Leave() // which fails where all does
+		w.deaf()
 		w.c.ep.Leave()
 	}
 	err := w.c.free(op)
 	return errors.Join(err, w.forget())
 }
+
+// deaf ends that messages and losses reach the window, whose memory is to go.
+func (w *Win) deaf() { w.c.ep.Inside().SetActive(w.c.context, nil) }
 
 // forget ends the registration of the memory, and gives back what is not the program's.
 func (w *Win) forget() (err error) {
@@ -231,7 +235,9 @@ func (w *Win) Free() error {
 	met := w.c.barrier()
 	if met == nil {
 		w.c.ep.Enter()
-		met = w.w.Leave()
+		if met = w.w.Leave(); met == nil {
+			w.deaf()
+		}
 		w.c.ep.Leave()
 	}
 	err = errors.Join(err, w.c.free(op))

@@ -419,3 +419,30 @@ func TestWin_completeForOthers(t *testing.T) {
 		})
 	}
 }
+
+// A rank that looks at its own window again and again, in epochs that need nobody else, lets
+// others in, whatever the window is made of.
+func TestWin_pollsItself(t *testing.T) {
+	for name, mode := range map[string]mpi.WinMode{"lock": 0, "no check": mpi.ModeNoCheck} {
+		t.Run(name, func(t *testing.T) {
+			err := mpi.Run(2, func(p *mpi.Proc) error {
+				w, memory, err := winOf(p, 1)
+				if err != nil {
+					return err
+				}
+				if p.World().Rank() == 0 {
+					for memory[0] == 0 {
+						if err := errors.Join(w.Lock(mpi.LockShared, 0, mode), w.Unlock(0)); err != nil {
+							return err
+						}
+					}
+					return w.Free()
+				}
+				return errors.Join(w.Lock(mpi.LockShared, 0, mode), mpi.Put(w, []int64{1}, 0, 0), w.Unlock(0), w.Free())
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -62,7 +62,7 @@ func (o *opening) openBulk(s *Spec, first fabric.Datagram, port fabric.Port) err
 	case s.Bulk == BulkTCP && s.RC:
 		return fmt.Errorf("device: Bulk %q and RC, which is TCP in user space, do not go together: choose one", s.Bulk)
 	case s.Bulk == BulkTCP || auto && s.BulkStreams && !s.RC && s.Capture == "" && !port.Caps().ZeroCopy:
-		streams, err := openTCP(s, first.Arena(), "cubic")
+		streams, err := openTCP(s, first.Arena(), besideAFXDP())
 		if err == nil {
 			o.streams = streams
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/carrier/fault"
+	"github.com/xwarp/xwarp/internal/carrier/ktcp"
 	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -129,7 +130,7 @@ func (o *opening) carriers(s *Spec, arena *mem.Arena) (c carriers, err error) {
 		}
 	}
 	if s.onKernelTCP() {
-		if c.streams, err = openTCP(s, arena, ""); err != nil {
+		if c.streams, err = openTCP(s, arena, ktcp.Config{}); err != nil {
 			return c, errors.Join(err, c.Close())
 		}
 	}

@@ -3,6 +3,7 @@ package device
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/base/mem"
@@ -63,8 +64,14 @@ func (o *opening) openNetstack(s *Spec, port fabric.Port, table *route.Table) (f
 	return rest, nil
 }
 
-// openTCP opens the kernel's TCP, with a way to control congestion, "" for the system's.
-func openTCP(s *Spec, arena *mem.Arena, congestion string) (fabric.Streams, error) {
+// besideAFXDP is TCP for large data: who sends goes on in datagrams when a path has swallowed
+// it for so long.
+func besideAFXDP() ktcp.Config {
+	return ktcp.Config{Congestion: "cubic", Patience: 20 * time.Second}
+}
+
+// openTCP opens the kernel's TCP, as c says and s.
+func openTCP(s *Spec, arena *mem.Arena, c ktcp.Config) (fabric.Streams, error) {
 	if !s.Addr.IsValid() {
 		addr, err := Address(s.Device, s.IPv6)
 		if errors.Is(err, errNoAddress) { // TCP does with what there is
@@ -75,7 +82,8 @@ func openTCP(s *Spec, arena *mem.Arena, congestion string) (fabric.Streams, erro
 		}
 		s.Addr = addr
 	}
-	t, err := ktcp.Open(ktcp.Config{Arena: arena, Local: s.Addr, MTU: s.MTU, Congestion: congestion})
+	c.Arena, c.Local, c.MTU = arena, s.Addr, s.MTU
+	t, err := ktcp.Open(c)
 	if err != nil {
 		return nil, err // not t: an interface with a nil in it is not nil
 	}

@@ -147,7 +147,11 @@ func (a *agent) obey(o order) (last bool) {
 // SIGTSTP does nothing.
 func (a *agent) pass(sig unix.Signal) {
 	if sig != unix.SIGTSTP {
-		a.signal(sig)
+		for _, r := range a.ranks {
+			if r.number < a.start.Size || sig == unix.SIGCONT { // ghosts end with the ranks, whatever these make of a signal
+				r.signal(sig)
+			}
+		}
 		return
 	}
 	a.signal(unix.SIGSTOP)
@@ -191,7 +195,7 @@ func (a *agent) startRanks() {
 		if p.Slot >= 0 && len(bindings) > 0 {
 			cpus = bindings[p.Slot%len(bindings)]
 		}
-		if err == nil && a.start.ReportBindings {
+		if err == nil && a.start.ReportBindings && p.Rank < a.start.Size {
 			host, _ := os.Hostname()
 			a.out.post(report{Op: opNotice, Rank: p.Rank, Why: bindingOf(p.Rank, host, cpus)})
 		}

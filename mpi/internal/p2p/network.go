@@ -80,9 +80,26 @@ func (nw *network) create(ctx *verbs.Context, ep *Endpoint) (err error) {
 		return err
 	}
 	if err = nw.createBeside(ep); err != nil {
+		if ep.cfg.Transport == RD { // nobody has asked for them: all goes in datagrams
+			return nw.closeConnector()
+		}
 		return fmt.Errorf("transport %v: %w", ep.cfg.Transport, err)
 	}
 	return nil
+}
+
+// closeConnector ends the connections, if there may be some.
+func (nw *network) closeConnector() error {
+	c := nw.conn
+	if c == nil {
+		return nil
+	}
+	nw.conn = nil
+	err := c.close()
+	if c.beside && c.srq != nil {
+		err = errors.Join(err, c.srq.Destroy())
+	}
+	return err
 }
 
 // mayConnect reports whether connections may stand beside datagrams.
@@ -140,13 +157,7 @@ func (nw *network) carve(b *buffers, n, size int, what string, access verbs.Acce
 
 // close takes it all apart.
 func (nw *network) close() error {
-	var errs []error
-	if c := nw.conn; c != nil {
-		errs = append(errs, c.close())
-		if nw.conn = nil; c.beside && c.srq != nil {
-			errs = append(errs, c.srq.Destroy())
-		}
-	}
+	errs := []error{nw.closeConnector()}
 	switch {
 	case nw.rel != nil:
 		errs = append(errs, nw.rel.Close())

@@ -278,10 +278,14 @@ func (c *connector) refuse(id *verbs.CMID, why []byte) {
 // established begins to use a connection.
 func (c *connector) established(l *link) {
 	ep, p := c.ep, &c.ep.peers[l.rank]
+	first := l.state == connecting
 	l.state = up
 	p.used = true
 	ep.Stats.Connections++
 	if c.beside {
+		if first { // the other end may not speak before this one has (RFC 5044, section 7.1.2)
+			_ = l.qp.PostSend(&verbs.SendWR{WRID: wrWord, Opcode: verbs.OpRDMAWrite, Flags: verbs.Inline, RKey: 1})
+		}
 		return
 	}
 	if ep.failures.closing { // the others have their bye
@@ -296,7 +300,7 @@ func (c *connector) established(l *link) {
 func (c *connector) fail(l *link, v verdict, err error) {
 	c.drop(l)
 	now := c.ep.eng.Clock().Now()
-	if unreachable(err) {
+	if !c.beside && unreachable(err) { // beside datagrams nobody waits for it
 		if l.since == 0 {
 			l.since = now
 		}

@@ -189,6 +189,7 @@ func (w *Window) Unlock(rank int32) error {
 	if w.access != some || w.target(rank).held == Unlocked {
 		return wrong(rank, "rank %d is not locked: this is %s", rank, where[w.access])
 	}
+	w.in.Pace()
 	err := join(w.unlock(rank), w.settle(rank))
 	w.close(rank)
 	return join(err, w.deadNear(rank))
@@ -225,6 +226,7 @@ func (w *Window) UnlockAll() error {
 	if w.access != all {
 		return wrong(-1, "this is %s", where[w.access])
 	}
+	w.in.Pace()
 	var all error
 	for i := range w.targets {
 		wanted := w.targets[i].dirty || w.targets[i].left(whole)
@@ -334,6 +336,7 @@ func (w *flow) FlushLocal(rank int32) error {
 // FlushLocalAll is FlushLocal of all targets.
 func (w *flow) FlushLocalAll() (all error) {
 	w.sweeps++
+	w.in.Pace()
 	for i := 0; i < len(w.touched); i++ {
 		all = join(all, w.FlushLocal(w.touched[i]))
 	}
