@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strconv"
@@ -488,5 +489,20 @@ func TestXrun_ghostsEnd(t *testing.T) {
 		if status != 137 || !strings.Contains(errOut, "xrun: "+want) || !strings.Contains(errOut, "was killed by signal 9 (SIGKILL)") {
 			t.Errorf("%s: status %d, %s", what, status, errOut)
 		}
+	}
+}
+
+// A signal that xrun passes on is for the ranks: what they make of it is their affair, and
+// ghosts go on.
+func TestXrun_ghostsGetNoSignals(t *testing.T) {
+	const script = `trap got=1 INT; sleep 0.2; kill -INT $XRUN_TEST_PID; while [ -z "$got" ]; do sleep 0.05; done; sleep 0.5; echo end`
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", `export XRUN_TEST_PID=$$; exec "$0" -q -n 1 --ghosts 1 sh -c "$1"`, exe, script)
+	cmd.Env = append(os.Environ(), xrunEnv+"=1")
+	if out, errOut, status := finish(t, cmd); out != "end\n" || status != 0 {
+		t.Errorf("status %d, %q, %s", status, out, errOut)
 	}
 }
