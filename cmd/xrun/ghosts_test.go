@@ -35,6 +35,7 @@ const (
 	cellSum
 	cellFetched
 	cellSwapped
+	cellBegun
 	cellShort // of each rank
 )
 
@@ -53,6 +54,14 @@ func busyTargets(w *mpi.Comm) error {
 			return err
 		}
 		if w.Rank() == target {
+			// Until all have come out of the barrier: what this rank has said in it may be lost, and
+			// only a rank that calls something sends it again.
+			for err == nil && atomic.LoadInt64(&mem[cellBegun]) < int64(n-1) {
+				_, _, err = w.Iprobe(mpi.AnySource, mpi.AnyTag)
+			}
+			if err != nil {
+				return err
+			}
 			for atomic.LoadInt64(&mem[cellDone]) < int64(n-1) {
 				runtime.Gosched()
 			}
@@ -87,6 +96,7 @@ func busyOrigin(win *mpi.Win, target, rounds, long, block int) error {
 	}
 	errs := []error{
 		err,
+		mpi.Accumulate(win, []int64{1}, target, cellBegun, mpi.OpSum), win.Flush(target),
 		mpi.Put(win, []int64{rank + 1}, target, cellShort+int(rank)),
 		mpi.Put(win, all, target, block),
 		win.Put(mpi.Slice(all[:long/2]), mpi.At{Rank: target, Disp: block + long, Count: 1, Type: strided}),
