@@ -26,14 +26,11 @@ func (e *End) device() device.Spec {
 		Poller: progress.PollerConfig{Spin: 24 * time.Hour},
 		Key:    e.Pair.Key(), Secret: e.Pair.secret, Arena: frameArena + 2*slices.Max(e.Spec.Sizes),
 		Capture: e.Capture, BusyPoll: e.Spec.BusyPoll,
-		RC: (e.Spec.rc() || e.Spec.connects() && !e.Spec.onXDP()) && e.Spec.Fabric != "tcp",
+		RC: e.Spec.rc() && e.Spec.Fabric != "tcp",
 	}
 	spec.Bulk, _ = device.ParseBulk(e.Spec.BulkWay) // Check has read it
-	if e.Spec.Transport == "hybrid" && e.Spec.onXDP() {
-		spec.Bulk = device.BulkTCP
-	}
-	if c, ok := Find(e.Spec.Test); ok {
-		spec.BulkStreams = c.ofMPI() && e.Spec.Transport == "rd"
+	if c, ok := Find(e.Spec.Test); ok && c.ofMPI() && (e.Spec.Transport == "rd" || e.Spec.Transport == "hybrid") {
+		spec.Beside(e.Spec.Transport == "hybrid")
 	}
 	if e.Spec.Loss > 0 { // without, nothing stands between the carrier and the protocol
 		spec.Faults = fault.Config{Loss: e.Spec.Loss, Seed: spec.Key + uint64(e.Pair.Rank())}

@@ -43,10 +43,14 @@ func protect(conn net.Conn, key []byte, dialed bool, timeout time.Duration) (net
 	return c, nil
 }
 
-// checkSecure refuses a test with encryption whose control connection is in clear.
-func checkSecure(s Spec, key []byte) error {
+// keyHow says how to make the file of a key.
+const keyHow = "make one with (umask 077; openssl rand -hex 32 > FILE), and take it to both hosts"
+
+// CheckKey refuses a test with encryption whose control connection would be in clear. Its
+// error wraps ErrUsage.
+func CheckKey(s Spec, key []byte) error {
 	if s.Secure && key == nil {
-		return usagef("--secure needs a key that both ends have: --secure-key FILE, or --testbed")
+		return usagef("--secure needs a key that both ends have, or --testbed: --secure-key FILE; %s", keyHow)
 	}
 	return nil
 }
@@ -54,10 +58,9 @@ func checkSecure(s Spec, key []byte) error {
 // ReadKey reads a key from a file that others cannot read: 64 hexadecimal digits. Its errors
 // wrap ErrUsage.
 func ReadKey(name string) ([]byte, error) {
-	const how = "make one with (umask 077; openssl rand -hex 32 > FILE), and take it to both hosts"
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, usagef("--secure-key: %v: %s", err, how)
+		return nil, usagef("--secure-key: %v: %s", err, keyHow)
 	}
 	defer f.Close()
 	if st, err := f.Stat(); err != nil || st.Mode().Perm()&0o077 != 0 {
@@ -69,7 +72,7 @@ func ReadKey(name string) ([]byte, error) {
 	}
 	key, err := hex.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(key) != KeyLen {
-		return nil, usagef("--secure-key: %s does not hold %d hexadecimal digits: %s", name, 2*KeyLen, how)
+		return nil, usagef("--secure-key: %s does not hold %d hexadecimal digits: %s", name, 2*KeyLen, keyHow)
 	}
 	return key, nil
 }

@@ -188,7 +188,7 @@ func agree(conn net.Conn, p *Pair, config ServeConfig) (*End, error) {
 		return nil, err
 	}
 	e.Spec = *m.Spec
-	if err := checkSecure(e.Spec, config.Key); err != nil {
+	if err := CheckKey(e.Spec, config.Key); err != nil {
 		return nil, err
 	}
 	if err := e.Spec.Complete(e.Device.MTU); err != nil {

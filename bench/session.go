@@ -72,7 +72,7 @@ func Connect(ctx context.Context, spec Spec, config ConnectConfig) (*Session, er
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
-	if err := checkSecure(spec, config.Key); err != nil {
+	if err := CheckKey(spec, config.Key); err != nil {
 		return nil, err
 	}
 	if config.Capture != "" {

@@ -121,10 +121,9 @@ func open(job boot.Job, spec device.Spec, cfg Config) (_ *verbs.Context, err err
 		return nil, err
 	}
 	onXDP := strings.HasPrefix(spec.Fabric, "xdp")
-	if spec.RC = t == RC || t == Hybrid && !onXDP; t == Hybrid && onXDP {
-		spec.Bulk = device.BulkTCP
+	if spec.RC = t == RC; t == RD || t == Hybrid {
+		spec.Beside(t == Hybrid)
 	}
-	spec.BulkStreams = t == RD
 	if t == RC && (spec.Fabric == "" || spec.Fabric == "udp") {
 		spec.Fabric = "tcp" // nobody needs the datagrams
 	}

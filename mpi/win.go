@@ -13,9 +13,9 @@ import (
 
 // Win is a window (MPI_Win): memory of each rank of a communicator that the other ones
 // write, read and combine with their own, while the rank takes no part (MPI 4.1, chapter
-// 12). What ranks of other hosts do happens at the latest when the rank is in some call of this package:
-// there is no thread that would do it meanwhile. With xrun --ghosts other processes of its
-// host do it at once, of windows from [WinAllocate].
+// 12). What ranks of other hosts do happens at the latest when the rank is in some call of
+// this package: there is no thread that would do it meanwhile. With xrun --ghosts other
+// processes of its host do it at once, of windows from [WinAllocate].
 //
 // Displacements count elements of the target's window: of the type of the slice that it
 // was made of, or of so many bytes as it has said. Memory of windows is that of the

@@ -48,9 +48,9 @@ type streamLooks struct {
 const lookAfter = 20 * mono.Microsecond
 
 // Expect tells that n more things than before are to come over connections, or are to be
-// taken by them; n may be negative, or 0. From the first call on the streams of the context
-// are looked at in each step only while there are any, for whose connections stand beside
-// datagrams that are in a hurry. Otherwise they are looked at every 20 us.
+// taken by them; n may be negative, or 0. From the first call on, streams of the context are
+// looked at in each step while something is expected, and otherwise every 20 us: a look
+// costs datagrams a system call.
 func (ch *CMChannel) Expect(n int) {
 	s := &ch.ctx.streams
 	s.rarely.on = true

@@ -319,8 +319,10 @@ func (o *options) check() error {
 	}
 	o.given["test"] = true
 	o.spec.Test = o.command
-	if o.spec.Secure && !o.testbed && o.key == nil {
-		return usagef("--secure between two hosts needs a key that both have: --secure-key FILE, where FILE is of (umask 077; openssl rand -hex 32 > FILE)")
+	if !o.testbed {
+		if err := bench.CheckKey(o.spec, o.key); err != nil {
+			return err
+		}
 	}
 	if err := o.spec.Check(); err != nil || o.capture == "" {
 		return err

@@ -35,8 +35,8 @@ What to measure (the client decides; a flag that the server has too must agree):
   --fabric F        xdp (default)FABRICS;
                     tcp with --transport rc and with raw tests. Raw tests over
                     udp and tcp are plain kernel sockets that spin: the baselines.
-  --transport T     rd (default), ud, rc, or hybrid. Reliable datagrams carry every test;
-                    unreliable ones Sends of one datagram and Write-Records, and
+  --transport T     rd (default), ud, rc, or hybrid. Reliable datagrams carry
+                    every test; unreliable ones Sends of one datagram and Write-Records, and
                     then the server's count of what arrived is shown beside
                     what was sent. Connections are iWARP over TCP: the kernel's
                     with --fabric tcp, one in user space with xdp. Over ud

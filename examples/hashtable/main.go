@@ -11,7 +11,6 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -103,14 +102,7 @@ func (t *table) verify(comm *mpi.Comm, o options) error {
 	if n := uint64(o.keys * comm.Size()); wrong == "" && sum[0] != n {
 		wrong = fmt.Sprintf("%d keys are in the table, and %d were inserted", sum[0], n)
 	}
-	ok, err := job.All(comm, wrong == "")
-	switch {
-	case err != nil || ok:
-		return err
-	case wrong == "":
-		return errors.New("the part of another rank is wrong")
-	}
-	return errors.New("wrong: " + wrong)
+	return job.Verdict(comm, wrong)
 }
 
 // generate returns the keys of a rank. None is 0.

@@ -3,6 +3,7 @@ package device
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/xwarp/xwarp/internal/base/config"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
@@ -29,6 +30,19 @@ const (
 	// data go by RDMA Writes over it where it finds that faster.
 	BulkTCP Bulk = "tcp"
 )
+
+// Beside asks for connections beside reliable datagrams, for large data. must: they are
+// needed, over whatever carries them; else they are opened where they may be faster.
+func (s *Spec) Beside(must bool) {
+	switch {
+	case !must:
+		s.BulkStreams = true
+	case strings.HasPrefix(s.Fabric, "xdp"):
+		s.Bulk = BulkTCP
+	default:
+		s.RC = true
+	}
+}
 
 // ParseBulk reads a way for large data: auto, frames, kernel or tcp.
 func ParseBulk(s string) (Bulk, error) {

@@ -93,15 +93,15 @@ func All(comm *mpi.Comm, ok bool) (bool, error) {
 	return all[0] == 1, err
 }
 
-// Verdict ends a check that rank 0 makes for all: wrong says what is wrong there,
-// or nothing. All ranks return an error then.
+// Verdict ends a check that some ranks make, or all: wrong says what is wrong here, or
+// nothing. If anything is wrong anywhere, all ranks return an error.
 func Verdict(comm *mpi.Comm, wrong string) error {
 	ok, err := All(comm, wrong == "")
 	switch {
 	case err != nil || ok:
 		return err
 	case wrong == "":
-		return errors.New("the answer is wrong; rank 0 says why")
+		return errors.New("the answer is wrong; another rank says why")
 	}
 	return errors.New("wrong: " + wrong)
 }

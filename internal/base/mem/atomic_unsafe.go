@@ -36,6 +36,3 @@ func Word32(b []byte) (w *atomic.Uint32, at int) {
 	at = int(uintptr(p) % 4)
 	return (*atomic.Uint32)(unsafe.Add(p, -at)), at
 }
-
-// Word64 returns the 8 bytes at b, which lie on an 8-byte boundary, as an atomic word.
-func Word64(b []byte) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&b[:8][0])) }

@@ -198,7 +198,7 @@ func (x *actives) arrived(h *header, body []byte) {
 	switch {
 	case g == nil || g.active == nil || g.left || g.revoked:
 		x.ep.Stats.Stale++ // the user is done with it here
-	case !g.has(h.source) && int(h.source) < x.ep.cfg.Size-x.ep.cfg.Ghosts || !g.active.Active(h.source, h.tag, h.id, body):
+	case !g.has(h.source) && int(h.source) < x.ep.cfg.ranks() || !g.active.Active(h.source, h.tag, h.id, body):
 		x.ep.Stats.Malformed++
 	}
 }

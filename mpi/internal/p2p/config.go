@@ -67,6 +67,9 @@ const (
 	eagerIdle = config.DefaultEagerIdle
 )
 
+// ranks returns how many of the processes are ranks.
+func (c *Config) ranks() int { return c.Size - c.Ghosts }
+
 func (c *Config) fill() error {
 	c.fillEager()
 	if c.Receives == 0 {

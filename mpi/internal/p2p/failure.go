@@ -115,7 +115,7 @@ func (fs *failures) left(rank int, why string) {
 
 // who names a rank, or a ghost, for people.
 func (fs *failures) who(rank int32) string {
-	if ranks := fs.ep.cfg.Size - fs.ep.cfg.Ghosts; int(rank) >= ranks {
+	if ranks := fs.ep.cfg.ranks(); int(rank) >= ranks {
 		return fmt.Sprintf("ghost %d", int(rank)-ranks)
 	}
 	return fmt.Sprintf("rank %d", rank)

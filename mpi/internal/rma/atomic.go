@@ -59,12 +59,12 @@ func (c *combination) applyAll(there, data, old []byte) {
 func (c *combination) apply(there, data, old []byte) {
 	n := len(there)
 	if n == 8 {
-		w, now := mem.Word64(there), c.s.one[:8]
+		now := c.s.one[:8]
 		for {
-			was := w.Load()
+			was, _ := mem.Load64(there) // it is aligned: see atomic
 			binary.NativeEndian.PutUint64(now, was)
 			copy(old, now)
-			if !c.change(now, data) || w.CompareAndSwap(was, binary.NativeEndian.Uint64(now)) {
+			if !c.change(now, data) || mem.CompareAndSwap64(there, was, binary.NativeEndian.Uint64(now)) {
 				return
 			}
 		}

@@ -127,7 +127,7 @@ func (w *Window) PutOver(o *Op, src *dtype.Cursor) error {
 		return err
 	}
 	if t := w.target(o.Target); t.near != nil {
-		return w.near.ranges(o, t, func(there []byte) { src.Pack(there) })
+		return w.near.transfer(o, t, src, nil)
 	}
 	return w.move(sayPut, o, src, nil)
 }
@@ -143,7 +143,7 @@ func (w *Window) GetOver(o *Op, dst *dtype.Cursor) error {
 		return err
 	}
 	if t := w.target(o.Target); t.near != nil {
-		return w.near.ranges(o, t, func(there []byte) { dst.Unpack(there) })
+		return w.near.transfer(o, t, nil, dst)
 	}
 	return w.move(sayGet, o, nil, dst)
 }

@@ -83,15 +83,20 @@ func (nb *neighbours) within(rank int32, t *target, off uint64, n int) ([]byte, 
 	return b, nb.w.in.Trouble(nb.w.context, t.world)
 }
 
-// ranges calls do with each range of a neighbour's memory that o is about.
-func (nb *neighbours) ranges(o *Op, t *target, do func(there []byte)) error {
+// transfer copies what is before src to the ranges of a neighbour's memory that o is about,
+// or, if src is nil, these to what is before dst.
+func (nb *neighbours) transfer(o *Op, t *target, src, dst *dtype.Cursor) error {
 	for o.Layout.Rest() > 0 {
 		at, n := o.Layout.Next(o.Layout.Rest())
 		there, err := nb.within(o.Target, t, uint64(o.At+int64(at)), n)
 		if err != nil {
 			return err
 		}
-		do(there)
+		if src != nil {
+			src.Pack(there)
+		} else {
+			dst.Unpack(there)
+		}
 	}
 	return nil
 }
