@@ -145,7 +145,7 @@ func newPair(conn net.Conn, rank int, abort func(code int, why string)) *Pair {
 
 func (p *Pair) read() {
 	in := bufio.NewReader(p.conn)
-	if first, err := in.Peek(1); err == nil && first[0] == secure.Greeting[0] { // no message begins like that
+	if first, err := in.Peek(1); err == nil && first[0] == secure.Preamble[0] { // no message begins like that
 		p.finish(fmt.Errorf("control connection to %s: %w", p.conn.RemoteAddr(), errKeyMissing))
 		return
 	}

@@ -92,24 +92,24 @@ func (t *collective) envelope(source int) match.Envelope {
 
 // allreduce reduces the words of all ranks.
 func (t *collective) allreduce(v []uint64, op Op[uint64]) error {
-	return planAllreduce(t.c.again(t.op), Data{}, Slice(v), by(op, nil)).finish()
+	return planAllreduce(t.c.beginCached(t.op), Data{}, Slice(v), by(op, nil)).finish()
 }
 
 // sum adds the numbers of all ranks.
 func (t *collective) sum(v []int64) error {
-	return planAllreduce(t.c.again(t.op), Data{}, Slice(v), by(Sum[int64], nil)).finish()
+	return planAllreduce(t.c.beginCached(t.op), Data{}, Slice(v), by(Sum[int64], nil)).finish()
 }
 
 // bcast copies the bytes of root.
 func (t *collective) bcast(b []byte, root int) error {
-	k := t.c.now(t.op)
+	k := t.c.beginBlocking(t.op)
 	coll.Bcast(&k.s, k.team(), b, root)
 	return k.finish()
 }
 
 // barrier waits for all ranks.
 func (c *Comm) barrier() error {
-	k := c.now(c.coll.op)
+	k := c.beginBlocking(c.coll.op)
 	coll.Barrier(&k.s, k.team())
 	return k.finish()
 }

@@ -9,17 +9,17 @@ import (
 // is in its part of recv. On an intercommunicator recv has those of the other
 // group.
 func Allgather[T Scalar](c *Comm, send, recv []T) error {
-	return planAllgather(c.now("Allgather"), Slice(send), Slice(recv)).run()
+	return planAllgather(c.beginBlocking("Allgather"), Slice(send), Slice(recv)).run()
 }
 
 // Iallgather is Allgather that does not wait (MPI_Iallgather).
 func Iallgather[T Scalar](c *Comm, send, recv []T) (Request, error) {
-	return planAllgather(c.later("Iallgather"), Slice(send), Slice(recv)).start()
+	return planAllgather(c.beginNonblocking("Iallgather"), Slice(send), Slice(recv)).start()
 }
 
 // AllgatherInit prepares Allgather to be started many times (MPI_Allgather_init).
 func AllgatherInit[T Scalar](c *Comm, send, recv []T) (*Persistent, error) {
-	return planAllgather(c.often("AllgatherInit"), Slice(send), Slice(recv)).keep()
+	return planAllgather(c.beginPersistent("AllgatherInit"), Slice(send), Slice(recv)).keep()
 }
 
 func planAllgather(k *call, send, recv Data) *call {
@@ -44,17 +44,17 @@ func planAllgather(k *call, send, recv Data) *call {
 // counts[i] elements of rank i go to recv from displs[i] on. All ranks give the
 // same counts. displs nil: one vector comes after the other.
 func Allgatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int) error {
-	return planAllgatherv(c.now("Allgatherv"), Slice(send), Slice(recv), counts, displs).run()
+	return planAllgatherv(c.beginBlocking("Allgatherv"), Slice(send), Slice(recv), counts, displs).run()
 }
 
 // Iallgatherv is Allgatherv that does not wait (MPI_Iallgatherv).
 func Iallgatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int) (Request, error) {
-	return planAllgatherv(c.later("Iallgatherv"), Slice(send), Slice(recv), counts, displs).start()
+	return planAllgatherv(c.beginNonblocking("Iallgatherv"), Slice(send), Slice(recv), counts, displs).start()
 }
 
 // AllgathervInit prepares Allgatherv to be started many times (MPI_Allgatherv_init).
 func AllgathervInit[T Scalar](c *Comm, send, recv []T, counts, displs []int) (*Persistent, error) {
-	return planAllgatherv(c.often("AllgathervInit"), Slice(send), Slice(recv), counts, displs).keep()
+	return planAllgatherv(c.beginPersistent("AllgathervInit"), Slice(send), Slice(recv), counts, displs).keep()
 }
 
 func planAllgatherv(k *call, send, recv Data, counts, displs []int) *call {

@@ -8,17 +8,17 @@ import (
 // this rank becomes the i-th part of recv (MPI_Alltoall). In place the parts of
 // recv are exchanged.
 func Alltoall[T Scalar](c *Comm, send, recv []T) error {
-	return planAlltoall(c.now("Alltoall"), Slice(send), Slice(recv)).run()
+	return planAlltoall(c.beginBlocking("Alltoall"), Slice(send), Slice(recv)).run()
 }
 
 // Ialltoall is Alltoall that does not wait (MPI_Ialltoall).
 func Ialltoall[T Scalar](c *Comm, send, recv []T) (Request, error) {
-	return planAlltoall(c.later("Ialltoall"), Slice(send), Slice(recv)).start()
+	return planAlltoall(c.beginNonblocking("Ialltoall"), Slice(send), Slice(recv)).start()
 }
 
 // AlltoallInit prepares Alltoall to be started many times (MPI_Alltoall_init).
 func AlltoallInit[T Scalar](c *Comm, send, recv []T) (*Persistent, error) {
-	return planAlltoall(c.often("AlltoallInit"), Slice(send), Slice(recv)).keep()
+	return planAlltoall(c.beginPersistent("AlltoallInit"), Slice(send), Slice(recv)).keep()
 }
 
 func planAlltoall(k *call, send, recv Data) *call {
@@ -55,17 +55,17 @@ func planAlltoall(k *call, send, recv Data) *call {
 // sendCounts, the parts of recv are exchanged. (A rank with nothing to send may
 // well have nil as send, but it has counts.)
 func Alltoallv[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) error {
-	return planAlltoallv(c.now("Alltoallv"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).run()
+	return planAlltoallv(c.beginBlocking("Alltoallv"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).run()
 }
 
 // Ialltoallv is Alltoallv that does not wait (MPI_Ialltoallv).
 func Ialltoallv[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (Request, error) {
-	return planAlltoallv(c.later("Ialltoallv"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).start()
+	return planAlltoallv(c.beginNonblocking("Ialltoallv"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).start()
 }
 
 // AlltoallvInit prepares Alltoallv to be started many times (MPI_Alltoallv_init).
 func AlltoallvInit[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (*Persistent, error) {
-	return planAlltoallv(c.often("AlltoallvInit"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).keep()
+	return planAlltoallv(c.beginPersistent("AlltoallvInit"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).keep()
 }
 
 func planAlltoallv(k *call, send Data, sendCounts, sendDispls []int, recv Data, recvCounts, recvDispls []int) *call {
@@ -105,19 +105,19 @@ func (k *call) exchange(parts, room []Data) *call {
 // send[j], and what rank i gives goes to recv[i]. In place, which is nil as send,
 // the parts of recv are exchanged.
 func Alltoallw[T Scalar](c *Comm, send, recv [][]T) error {
-	k := c.now("Alltoallw")
+	k := c.beginBlocking("Alltoallw")
 	return planAlltoallw(k, slicesOf(k, send), slicesOf(k, recv)).run()
 }
 
 // Ialltoallw is Alltoallw that does not wait (MPI_Ialltoallw).
 func Ialltoallw[T Scalar](c *Comm, send, recv [][]T) (Request, error) {
-	k := c.later("Ialltoallw")
+	k := c.beginNonblocking("Ialltoallw")
 	return planAlltoallw(k, slicesOf(k, send), slicesOf(k, recv)).start()
 }
 
 // AlltoallwInit prepares Alltoallw to be started many times (MPI_Alltoallw_init).
 func AlltoallwInit[T Scalar](c *Comm, send, recv [][]T) (*Persistent, error) {
-	k := c.often("AlltoallwInit")
+	k := c.beginPersistent("AlltoallwInit")
 	return planAlltoallw(k, slicesOf(k, send), slicesOf(k, recv)).keep()
 }
 

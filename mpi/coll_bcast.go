@@ -6,14 +6,18 @@ import (
 
 // Barrier waits until all ranks of the communicator have called it, or all of
 // the remote group of an intercommunicator (MPI_Barrier).
-func (c *Comm) Barrier() error { return planBarrier(c.again("Barrier")).run() }
+func (c *Comm) Barrier() error { return planBarrier(c.beginCached("Barrier")).run() }
 
 // Ibarrier is Barrier that does not wait (MPI_Ibarrier): its request is complete
 // when all have called it.
-func (c *Comm) Ibarrier() (Request, error) { return planBarrier(c.later("Ibarrier")).start() }
+func (c *Comm) Ibarrier() (Request, error) {
+	return planBarrier(c.beginNonblocking("Ibarrier")).start()
+}
 
 // BarrierInit prepares Barrier to be started many times (MPI_Barrier_init).
-func (c *Comm) BarrierInit() (*Persistent, error) { return planBarrier(c.often("BarrierInit")).keep() }
+func (c *Comm) BarrierInit() (*Persistent, error) {
+	return planBarrier(c.beginPersistent("BarrierInit")).keep()
+}
 
 func planBarrier(k *call) *call {
 	switch {
@@ -30,17 +34,17 @@ func planBarrier(k *call) *call {
 // ranks call it with the same length and root. On an intercommunicator those of
 // the other group than the root's get it; see [Root].
 func Bcast[T Scalar](c *Comm, buf []T, root int) error {
-	return planBcast(c.again("Bcast"), Slice(buf), root).run()
+	return planBcast(c.beginCached("Bcast"), Slice(buf), root).run()
 }
 
 // Ibcast is Bcast that does not wait (MPI_Ibcast).
 func Ibcast[T Scalar](c *Comm, buf []T, root int) (Request, error) {
-	return planBcast(c.later("Ibcast"), Slice(buf), root).start()
+	return planBcast(c.beginNonblocking("Ibcast"), Slice(buf), root).start()
 }
 
 // BcastInit prepares Bcast to be started many times (MPI_Bcast_init).
 func BcastInit[T Scalar](c *Comm, buf []T, root int) (*Persistent, error) {
-	return planBcast(c.often("BcastInit"), Slice(buf), root).keep()
+	return planBcast(c.beginPersistent("BcastInit"), Slice(buf), root).keep()
 }
 
 func planBcast(k *call, buf Data, root int) *call {

@@ -34,18 +34,18 @@ type call struct {
 	check *checking // what goes on before a call that goes on in steps; nil: it is over, or there is none
 }
 
-// now begins a blocking collective.
-func (c *Comm) now(op string) *call {
-	k := c.again(op)
+// beginBlocking begins a blocking collective.
+func (c *Comm) beginBlocking(op string) *call {
+	k := c.beginCached(op)
 	if k.plan.kind != planNone {
 		k.clear()
 	}
 	return k
 }
 
-// again begins a blocking collective whose plan calls same: what was planned
+// beginCached begins a blocking collective whose plan calls same: what was planned
 // last is still there.
-func (c *Comm) again(op string) *call {
+func (c *Comm) beginCached(op string) *call {
 	if err := c.live(op); err != nil {
 		return &call{c: c, op: op, err: err}
 	}

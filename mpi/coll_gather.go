@@ -8,17 +8,17 @@ import (
 // rank root, one after the other in recv (MPI_Gather). Others may give nil as
 // recv. In place the root's own vector is in its part of recv.
 func Gather[T Scalar](c *Comm, send, recv []T, root int) error {
-	return planGather(c.now("Gather"), Slice(send), Slice(recv), root).run()
+	return planGather(c.beginBlocking("Gather"), Slice(send), Slice(recv), root).run()
 }
 
 // Igather is Gather that does not wait (MPI_Igather).
 func Igather[T Scalar](c *Comm, send, recv []T, root int) (Request, error) {
-	return planGather(c.later("Igather"), Slice(send), Slice(recv), root).start()
+	return planGather(c.beginNonblocking("Igather"), Slice(send), Slice(recv), root).start()
 }
 
 // GatherInit prepares Gather to be started many times (MPI_Gather_init).
 func GatherInit[T Scalar](c *Comm, send, recv []T, root int) (*Persistent, error) {
-	return planGather(c.often("GatherInit"), Slice(send), Slice(recv), root).keep()
+	return planGather(c.beginPersistent("GatherInit"), Slice(send), Slice(recv), root).keep()
 }
 
 func planGather(k *call, send, recv Data, root int) *call {
@@ -75,17 +75,17 @@ func (k *call) gathered(send, recv Data) (mine, all []byte) {
 // displs count at the root only: counts[i] elements of rank i go to recv from
 // displs[i] on. displs nil: one vector comes after the other.
 func Gatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int, root int) error {
-	return planGatherv(c.now("Gatherv"), Slice(send), Slice(recv), counts, displs, root).run()
+	return planGatherv(c.beginBlocking("Gatherv"), Slice(send), Slice(recv), counts, displs, root).run()
 }
 
 // Igatherv is Gatherv that does not wait (MPI_Igatherv).
 func Igatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int, root int) (Request, error) {
-	return planGatherv(c.later("Igatherv"), Slice(send), Slice(recv), counts, displs, root).start()
+	return planGatherv(c.beginNonblocking("Igatherv"), Slice(send), Slice(recv), counts, displs, root).start()
 }
 
 // GathervInit prepares Gatherv to be started many times (MPI_Gatherv_init).
 func GathervInit[T Scalar](c *Comm, send, recv []T, counts, displs []int, root int) (*Persistent, error) {
-	return planGatherv(c.often("GathervInit"), Slice(send), Slice(recv), counts, displs, root).keep()
+	return planGatherv(c.beginPersistent("GathervInit"), Slice(send), Slice(recv), counts, displs, root).keep()
 }
 
 func planGatherv(k *call, send, recv Data, counts, displs []int, root int) *call {

@@ -9,17 +9,17 @@ import (
 // place the root's own vector is in recv. All ranks call it with the same length,
 // operation and options.
 func Reduce[T Scalar](c *Comm, send, recv []T, op Op[T], root int, options ...OpOption) error {
-	return planReduce(c.now("Reduce"), Slice(send), Slice(recv), root, by(op, options)).run()
+	return planReduce(c.beginBlocking("Reduce"), Slice(send), Slice(recv), root, by(op, options)).run()
 }
 
 // Ireduce is Reduce that does not wait (MPI_Ireduce).
 func Ireduce[T Scalar](c *Comm, send, recv []T, op Op[T], root int, options ...OpOption) (Request, error) {
-	return planReduce(c.later("Ireduce"), Slice(send), Slice(recv), root, by(op, options)).start()
+	return planReduce(c.beginNonblocking("Ireduce"), Slice(send), Slice(recv), root, by(op, options)).start()
 }
 
 // ReduceInit prepares Reduce to be started many times (MPI_Reduce_init).
 func ReduceInit[T Scalar](c *Comm, send, recv []T, op Op[T], root int, options ...OpOption) (*Persistent, error) {
-	return planReduce(c.often("ReduceInit"), Slice(send), Slice(recv), root, by(op, options)).keep()
+	return planReduce(c.beginPersistent("ReduceInit"), Slice(send), Slice(recv), root, by(op, options)).keep()
 }
 
 func planReduce(k *call, send, recv Data, root int, r reduction) *call {
@@ -68,17 +68,17 @@ func planReduce(k *call, send, recv Data, root int, r reduction) *call {
 // same length, operation and options, and all get the same bits. On an
 // intercommunicator each group gets the reduction of the other one.
 func Allreduce[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) error {
-	return planAllreduce(c.again("Allreduce"), Slice(send), Slice(recv), by(op, options)).run()
+	return planAllreduce(c.beginCached("Allreduce"), Slice(send), Slice(recv), by(op, options)).run()
 }
 
 // Iallreduce is Allreduce that does not wait (MPI_Iallreduce).
 func Iallreduce[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) (Request, error) {
-	return planAllreduce(c.later("Iallreduce"), Slice(send), Slice(recv), by(op, options)).start()
+	return planAllreduce(c.beginNonblocking("Iallreduce"), Slice(send), Slice(recv), by(op, options)).start()
 }
 
 // AllreduceInit prepares Allreduce to be started many times (MPI_Allreduce_init).
 func AllreduceInit[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) (*Persistent, error) {
-	return planAllreduce(c.often("AllreduceInit"), Slice(send), Slice(recv), by(op, options)).keep()
+	return planAllreduce(c.beginPersistent("AllreduceInit"), Slice(send), Slice(recv), by(op, options)).keep()
 }
 
 func planAllreduce(k *call, send, recv Data, r reduction) *call {

@@ -11,17 +11,17 @@ import (
 // intercommunicator each group gets the reduction of the other one, and counts
 // are those of the own group.
 func ReduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op[T], options ...OpOption) error {
-	return planReduceScatter(c.now("ReduceScatter"), Slice(send), Slice(recv), counts, by(op, options)).run()
+	return planReduceScatter(c.beginBlocking("ReduceScatter"), Slice(send), Slice(recv), counts, by(op, options)).run()
 }
 
 // IreduceScatter is ReduceScatter that does not wait (MPI_Ireduce_scatter).
 func IreduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op[T], options ...OpOption) (Request, error) {
-	return planReduceScatter(c.later("IreduceScatter"), Slice(send), Slice(recv), counts, by(op, options)).start()
+	return planReduceScatter(c.beginNonblocking("IreduceScatter"), Slice(send), Slice(recv), counts, by(op, options)).start()
 }
 
 // ReduceScatterInit prepares ReduceScatter to be started many times (MPI_Reduce_scatter_init).
 func ReduceScatterInit[T Scalar](c *Comm, send, recv []T, counts []int, op Op[T], options ...OpOption) (*Persistent, error) {
-	return planReduceScatter(c.often("ReduceScatterInit"), Slice(send), Slice(recv), counts, by(op, options)).keep()
+	return planReduceScatter(c.beginPersistent("ReduceScatterInit"), Slice(send), Slice(recv), counts, by(op, options)).keep()
 }
 
 func planReduceScatter(k *call, send, recv Data, counts []int, r reduction) *call {
@@ -70,17 +70,17 @@ func (k *call) reduceScatter(in []byte, list [][]byte, recv Data) *call {
 // ReduceScatterBlock is ReduceScatter with the same number of elements for each
 // rank (MPI_Reduce_scatter_block).
 func ReduceScatterBlock[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) error {
-	return planReduceScatterBlock(c.now("ReduceScatterBlock"), Slice(send), Slice(recv), by(op, options)).run()
+	return planReduceScatterBlock(c.beginBlocking("ReduceScatterBlock"), Slice(send), Slice(recv), by(op, options)).run()
 }
 
 // IreduceScatterBlock is ReduceScatterBlock that does not wait (MPI_Ireduce_scatter_block).
 func IreduceScatterBlock[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) (Request, error) {
-	return planReduceScatterBlock(c.later("IreduceScatterBlock"), Slice(send), Slice(recv), by(op, options)).start()
+	return planReduceScatterBlock(c.beginNonblocking("IreduceScatterBlock"), Slice(send), Slice(recv), by(op, options)).start()
 }
 
 // ReduceScatterBlockInit prepares ReduceScatterBlock to be started many times (MPI_Reduce_scatter_block_init).
 func ReduceScatterBlockInit[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) (*Persistent, error) {
-	return planReduceScatterBlock(c.often("ReduceScatterBlockInit"), Slice(send), Slice(recv), by(op, options)).keep()
+	return planReduceScatterBlock(c.beginPersistent("ReduceScatterBlockInit"), Slice(send), Slice(recv), by(op, options)).keep()
 }
 
 func planReduceScatterBlock(k *call, send, recv Data, r reduction) *call {

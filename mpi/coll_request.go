@@ -54,8 +54,8 @@ func (a *calls) Advance() (n int) {
 	return n
 }
 
-// later begins a nonblocking collective.
-func (c *Comm) later(op string) *call {
+// beginNonblocking begins a nonblocking collective.
+func (c *Comm) beginNonblocking(op string) *call {
 	if err := c.live(op); err != nil {
 		return &call{c: c, op: op, err: err}
 	}
@@ -85,7 +85,7 @@ func (a *calls) follow(k *call) {
 
 // begin starts a task that takes no part in the order of collectives.
 func (c *Comm) begin(op string, t task) (Request, error) {
-	k := c.later(op)
+	k := c.beginNonblocking(op)
 	k.task = t
 	return k.launch()
 }

@@ -8,17 +8,17 @@ import (
 // (MPI_Scan). All ranks call it with the same length, operation and options. In
 // place the vector is in recv.
 func Scan[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) error {
-	return planScan(c.now("Scan"), Slice(send), Slice(recv), by(op, options)).run()
+	return planScan(c.beginBlocking("Scan"), Slice(send), Slice(recv), by(op, options)).run()
 }
 
 // Iscan is Scan that does not wait (MPI_Iscan).
 func Iscan[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) (Request, error) {
-	return planScan(c.later("Iscan"), Slice(send), Slice(recv), by(op, options)).start()
+	return planScan(c.beginNonblocking("Iscan"), Slice(send), Slice(recv), by(op, options)).start()
 }
 
 // ScanInit prepares Scan to be started many times (MPI_Scan_init).
 func ScanInit[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) (*Persistent, error) {
-	return planScan(c.often("ScanInit"), Slice(send), Slice(recv), by(op, options)).keep()
+	return planScan(c.beginPersistent("ScanInit"), Slice(send), Slice(recv), by(op, options)).keep()
 }
 
 func planScan(k *call, send, recv Data, r reduction) *call {
@@ -28,17 +28,17 @@ func planScan(k *call, send, recv Data, r reduction) *call {
 // Exscan is Scan without the rank itself (MPI_Exscan): on rank 0 recv stays as it
 // is.
 func Exscan[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) error {
-	return planExscan(c.now("Exscan"), Slice(send), Slice(recv), by(op, options)).run()
+	return planExscan(c.beginBlocking("Exscan"), Slice(send), Slice(recv), by(op, options)).run()
 }
 
 // Iexscan is Exscan that does not wait (MPI_Iexscan).
 func Iexscan[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) (Request, error) {
-	return planExscan(c.later("Iexscan"), Slice(send), Slice(recv), by(op, options)).start()
+	return planExscan(c.beginNonblocking("Iexscan"), Slice(send), Slice(recv), by(op, options)).start()
 }
 
 // ExscanInit prepares Exscan to be started many times (MPI_Exscan_init).
 func ExscanInit[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) (*Persistent, error) {
-	return planExscan(c.often("ExscanInit"), Slice(send), Slice(recv), by(op, options)).keep()
+	return planExscan(c.beginPersistent("ExscanInit"), Slice(send), Slice(recv), by(op, options)).keep()
 }
 
 func planExscan(k *call, send, recv Data, r reduction) *call {

@@ -8,17 +8,17 @@ import (
 // root (MPI_Scatter). Others may give nil as send. In place, which is nil as recv
 // at the root, the root's part stays where it is.
 func Scatter[T Scalar](c *Comm, send, recv []T, root int) error {
-	return planScatter(c.now("Scatter"), Slice(send), Slice(recv), root).run()
+	return planScatter(c.beginBlocking("Scatter"), Slice(send), Slice(recv), root).run()
 }
 
 // Iscatter is Scatter that does not wait (MPI_Iscatter).
 func Iscatter[T Scalar](c *Comm, send, recv []T, root int) (Request, error) {
-	return planScatter(c.later("Iscatter"), Slice(send), Slice(recv), root).start()
+	return planScatter(c.beginNonblocking("Iscatter"), Slice(send), Slice(recv), root).start()
 }
 
 // ScatterInit prepares Scatter to be started many times (MPI_Scatter_init).
 func ScatterInit[T Scalar](c *Comm, send, recv []T, root int) (*Persistent, error) {
-	return planScatter(c.often("ScatterInit"), Slice(send), Slice(recv), root).keep()
+	return planScatter(c.beginPersistent("ScatterInit"), Slice(send), Slice(recv), root).keep()
 }
 
 func planScatter(k *call, send, recv Data, root int) *call {
@@ -70,17 +70,17 @@ func (k *call) scattered(recv Data, part []byte) []byte {
 // displs count at the root only: rank i gets counts[i] elements of send from
 // displs[i] on. displs nil: one part comes after the other.
 func Scatterv[T Scalar](c *Comm, send []T, counts, displs []int, recv []T, root int) error {
-	return planScatterv(c.now("Scatterv"), Slice(send), counts, displs, Slice(recv), root).run()
+	return planScatterv(c.beginBlocking("Scatterv"), Slice(send), counts, displs, Slice(recv), root).run()
 }
 
 // Iscatterv is Scatterv that does not wait (MPI_Iscatterv).
 func Iscatterv[T Scalar](c *Comm, send []T, counts, displs []int, recv []T, root int) (Request, error) {
-	return planScatterv(c.later("Iscatterv"), Slice(send), counts, displs, Slice(recv), root).start()
+	return planScatterv(c.beginNonblocking("Iscatterv"), Slice(send), counts, displs, Slice(recv), root).start()
 }
 
 // ScattervInit prepares Scatterv to be started many times (MPI_Scatterv_init).
 func ScattervInit[T Scalar](c *Comm, send []T, counts, displs []int, recv []T, root int) (*Persistent, error) {
-	return planScatterv(c.often("ScattervInit"), Slice(send), counts, displs, Slice(recv), root).keep()
+	return planScatterv(c.beginPersistent("ScattervInit"), Slice(send), counts, displs, Slice(recv), root).keep()
 }
 
 func planScatterv(k *call, send Data, counts, displs []int, recv Data, root int) *call {

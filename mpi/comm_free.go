@@ -47,7 +47,7 @@ func (c *Comm) free(op string) error {
 	case c == c.p.world || c == c.p.self:
 		return c.report(fail(ErrComm, op, "%s is there until Finalize", c.name))
 	}
-	err = c.tidy(op)
+	err = c.releaseLocal(op)
 	sync := c.inner()
 	sync.coll.op = op
 	// Nobody uses the context again before everybody is done with it: never,
@@ -67,8 +67,8 @@ func (c *Comm) inner() *Comm {
 	return c
 }
 
-// tidy is the part of Free that this rank does alone, before the others are met.
-func (c *Comm) tidy(op string) error {
+// releaseLocal is the part of Free that this rank does alone, before the others are met.
+func (c *Comm) releaseLocal(op string) error {
 	c.p.watch.left(c)
 	err := c.attrs.removeAll(op, c)
 	if err == nil {

@@ -165,7 +165,7 @@ func (c *Comm) deliverEnds(op string, ends []int64) ([]int64, error) {
 	for i := 0; i < len(ends); i += endWords {
 		out[ends[i]] += endWords
 	}
-	if err := planAlltoall(c.now(op), Slice(out), Slice(in)).finish(); err != nil {
+	if err := planAlltoall(c.beginBlocking(op), Slice(out), Slice(in)).finish(); err != nil {
 		return nil, err
 	}
 	outCounts, inCounts, total := make([]int, c.size), make([]int, c.size), 0
@@ -182,7 +182,7 @@ func (c *Comm) deliverEnds(op string, ends []int64) ([]int64, error) {
 		next[ends[0]] += copy(sorted[next[ends[0]]:], ends[:endWords])
 	}
 	mine := make([]int64, total)
-	return mine, planAlltoallv(c.now(op), Slice(sorted), outCounts, nil, Slice(mine), inCounts, nil).finish()
+	return mine, planAlltoallv(c.beginBlocking(op), Slice(sorted), outCounts, nil, Slice(mine), inCounts, nil).finish()
 }
 
 // settleEnds gives all ranks the whole graph, and each a node of it.
@@ -200,7 +200,7 @@ func (c *Comm) settleEnds(op string, ends []int64) (all []int64, node int, err e
 	if ends == nil {
 		ends = []int64{} // nil would be in place
 	}
-	if err := planAllgatherv(c.now(op), Slice(ends), Slice(all), counts, nil).finish(); err != nil {
+	if err := planAllgatherv(c.beginBlocking(op), Slice(ends), Slice(all), counts, nil).finish(); err != nil {
 		return nil, 0, err
 	}
 	near := make([][]int, c.size)

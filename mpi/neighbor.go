@@ -105,18 +105,18 @@ func (k *call) everywhere(b []byte, n int) []coll.Block {
 // NeighborAllgather sends send to all neighbours and puts what comes from the i-th
 // one, which is as long, into the i-th part of recv (MPI_Neighbor_allgather).
 func NeighborAllgather[T Scalar](c *Comm, send, recv []T) error {
-	return planNeighborAllgather(c.now("NeighborAllgather"), Slice(send), Slice(recv)).run()
+	return planNeighborAllgather(c.beginBlocking("NeighborAllgather"), Slice(send), Slice(recv)).run()
 }
 
 // IneighborAllgather is NeighborAllgather that does not wait (MPI_Ineighbor_allgather).
 func IneighborAllgather[T Scalar](c *Comm, send, recv []T) (Request, error) {
-	return planNeighborAllgather(c.later("IneighborAllgather"), Slice(send), Slice(recv)).start()
+	return planNeighborAllgather(c.beginNonblocking("IneighborAllgather"), Slice(send), Slice(recv)).start()
 }
 
 // NeighborAllgatherInit prepares NeighborAllgather to be started many times
 // (MPI_Neighbor_allgather_init).
 func NeighborAllgatherInit[T Scalar](c *Comm, send, recv []T) (*Persistent, error) {
-	return planNeighborAllgather(c.often("NeighborAllgatherInit"), Slice(send), Slice(recv)).keep()
+	return planNeighborAllgather(c.beginPersistent("NeighborAllgatherInit"), Slice(send), Slice(recv)).keep()
 }
 
 func planNeighborAllgather(k *call, send, recv Data) *call {
@@ -132,18 +132,18 @@ func planNeighborAllgather(k *call, send, recv Data) *call {
 // (MPI_Neighbor_allgatherv): counts[i] elements of the i-th neighbour go to recv from
 // displs[i] on. displs nil: one vector comes after the other.
 func NeighborAllgatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int) error {
-	return planNeighborAllgatherv(c.now("NeighborAllgatherv"), Slice(send), Slice(recv), counts, displs).run()
+	return planNeighborAllgatherv(c.beginBlocking("NeighborAllgatherv"), Slice(send), Slice(recv), counts, displs).run()
 }
 
 // IneighborAllgatherv is NeighborAllgatherv that does not wait (MPI_Ineighbor_allgatherv).
 func IneighborAllgatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int) (Request, error) {
-	return planNeighborAllgatherv(c.later("IneighborAllgatherv"), Slice(send), Slice(recv), counts, displs).start()
+	return planNeighborAllgatherv(c.beginNonblocking("IneighborAllgatherv"), Slice(send), Slice(recv), counts, displs).start()
 }
 
 // NeighborAllgathervInit prepares NeighborAllgatherv to be started many times
 // (MPI_Neighbor_allgatherv_init).
 func NeighborAllgathervInit[T Scalar](c *Comm, send, recv []T, counts, displs []int) (*Persistent, error) {
-	return planNeighborAllgatherv(c.often("NeighborAllgathervInit"), Slice(send), Slice(recv), counts, displs).keep()
+	return planNeighborAllgatherv(c.beginPersistent("NeighborAllgathervInit"), Slice(send), Slice(recv), counts, displs).keep()
 }
 
 func planNeighborAllgatherv(k *call, send, recv Data, counts, displs []int) *call {
@@ -158,18 +158,18 @@ func planNeighborAllgatherv(k *call, send, recv Data, counts, displs []int) *cal
 // NeighborAlltoall sends the i-th of the equal parts of send to the i-th neighbour
 // and puts what comes from it into the i-th part of recv (MPI_Neighbor_alltoall).
 func NeighborAlltoall[T Scalar](c *Comm, send, recv []T) error {
-	return planNeighborAlltoall(c.now("NeighborAlltoall"), Slice(send), Slice(recv)).run()
+	return planNeighborAlltoall(c.beginBlocking("NeighborAlltoall"), Slice(send), Slice(recv)).run()
 }
 
 // IneighborAlltoall is NeighborAlltoall that does not wait (MPI_Ineighbor_alltoall).
 func IneighborAlltoall[T Scalar](c *Comm, send, recv []T) (Request, error) {
-	return planNeighborAlltoall(c.later("IneighborAlltoall"), Slice(send), Slice(recv)).start()
+	return planNeighborAlltoall(c.beginNonblocking("IneighborAlltoall"), Slice(send), Slice(recv)).start()
 }
 
 // NeighborAlltoallInit prepares NeighborAlltoall to be started many times
 // (MPI_Neighbor_alltoall_init).
 func NeighborAlltoallInit[T Scalar](c *Comm, send, recv []T) (*Persistent, error) {
-	return planNeighborAlltoall(c.often("NeighborAlltoallInit"), Slice(send), Slice(recv)).keep()
+	return planNeighborAlltoall(c.beginPersistent("NeighborAlltoallInit"), Slice(send), Slice(recv)).keep()
 }
 
 func planNeighborAlltoall(k *call, send, recv Data) *call {
@@ -183,18 +183,18 @@ func planNeighborAlltoall(k *call, send, recv Data) *call {
 // NeighborAlltoallv is NeighborAlltoall with parts of different lengths
 // (MPI_Neighbor_alltoallv), which are named as those of [Alltoallv].
 func NeighborAlltoallv[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) error {
-	return planNeighborAlltoallv(c.now("NeighborAlltoallv"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).run()
+	return planNeighborAlltoallv(c.beginBlocking("NeighborAlltoallv"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).run()
 }
 
 // IneighborAlltoallv is NeighborAlltoallv that does not wait (MPI_Ineighbor_alltoallv).
 func IneighborAlltoallv[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (Request, error) {
-	return planNeighborAlltoallv(c.later("IneighborAlltoallv"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).start()
+	return planNeighborAlltoallv(c.beginNonblocking("IneighborAlltoallv"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).start()
 }
 
 // NeighborAlltoallvInit prepares NeighborAlltoallv to be started many times
 // (MPI_Neighbor_alltoallv_init).
 func NeighborAlltoallvInit[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (*Persistent, error) {
-	return planNeighborAlltoallv(c.often("NeighborAlltoallvInit"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).keep()
+	return planNeighborAlltoallv(c.beginPersistent("NeighborAlltoallvInit"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).keep()
 }
 
 func planNeighborAlltoallv(k *call, send Data, sendCounts, sendDispls []int, recv Data, recvCounts, recvDispls []int) *call {
@@ -209,20 +209,20 @@ func planNeighborAlltoallv(k *call, send Data, sendCounts, sendDispls []int, rec
 // NeighborAlltoallw is NeighborAlltoall with parts anywhere in memory
 // (MPI_Neighbor_alltoallw).
 func NeighborAlltoallw[T Scalar](c *Comm, send, recv [][]T) error {
-	k := c.now("NeighborAlltoallw")
+	k := c.beginBlocking("NeighborAlltoallw")
 	return planNeighborAlltoallw(k, slicesOf(k, send), slicesOf(k, recv)).run()
 }
 
 // IneighborAlltoallw is NeighborAlltoallw that does not wait (MPI_Ineighbor_alltoallw).
 func IneighborAlltoallw[T Scalar](c *Comm, send, recv [][]T) (Request, error) {
-	k := c.later("IneighborAlltoallw")
+	k := c.beginNonblocking("IneighborAlltoallw")
 	return planNeighborAlltoallw(k, slicesOf(k, send), slicesOf(k, recv)).start()
 }
 
 // NeighborAlltoallwInit prepares NeighborAlltoallw to be started many times
 // (MPI_Neighbor_alltoallw_init).
 func NeighborAlltoallwInit[T Scalar](c *Comm, send, recv [][]T) (*Persistent, error) {
-	k := c.often("NeighborAlltoallwInit")
+	k := c.beginPersistent("NeighborAlltoallwInit")
 	return planNeighborAlltoallw(k, slicesOf(k, send), slicesOf(k, recv)).keep()
 }
 

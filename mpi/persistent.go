@@ -28,8 +28,8 @@ const (
 	startRecv
 )
 
-// often begins a persistent collective.
-func (c *Comm) often(op string) *call {
+// beginPersistent begins a beginPersistent collective.
+func (c *Comm) beginPersistent(op string) *call {
 	k := &call{c: c, op: op, kept: true, sign: unsigned}
 	k.err = c.live(op)
 	return k

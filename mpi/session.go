@@ -244,7 +244,7 @@ func freeAll(op string, all []*Comm) error {
 	var meets []Request
 	all = slices.DeleteFunc(all, func(c *Comm) bool { return hidden[c] })
 	for _, c := range all {
-		errs = append(errs, c.tidy(op))
+		errs = append(errs, c.releaseLocal(op))
 		meet, err := c.inner().Ibarrier()
 		errs = append(errs, err)
 		meets = append(meets, meet)

@@ -95,7 +95,7 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 		q.rc = &rc{}
 		q.rc.init(q, sends)
 	case UD:
-		q.ud = &udQP{datagramQP: datagramQP{QP: q, ep: c.ep}, line: line{none, none}}
+		q.ud = &udQP{datagramQP: datagramQP{QP: q, ep: c.ep}, line: requestList{none, none}}
 		q.ud.sq.init(sends)
 	case RD:
 		q.rd = &rdQP{datagramQP: datagramQP{QP: q, ep: c.ep}, in: rdReceiver{QP: q, handler: init.RecvHandler}}

@@ -144,5 +144,5 @@ func (q *rdQP) dropAnswers(ah *AH) {
 		q.sq.give(i)
 		i = next
 	}
-	c.answers = line{none, none}
+	c.answers = requestList{none, none}
 }

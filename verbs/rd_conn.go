@@ -20,7 +20,7 @@ type conn struct {
 	// What is to be cut into segments: requests, and answers to the Reads and
 	// atomics of the peer. They do not wait for one another: two peers could
 	// each hold back the answer that the other one needs.
-	requests, answers line
+	requests, answers requestList
 
 	msn      [4]uint32 // of the last message on each untagged queue
 	sends    int32     // Sends that are cut and not acknowledged
@@ -31,7 +31,7 @@ type conn struct {
 
 	turn    bool // an answer was cut last
 	dead    bool // over: everything to this peer fails
-	starved bool // it found no receive, and waits to hear that there are some
+	rnr     bool // it found no receive, and waits to hear that there are some
 	refused bool // it asked for what was not granted: nothing is taken from it any more
 
 	// The last acknowledgement that rode on data, until the next step applies it.
@@ -47,7 +47,7 @@ type conn struct {
 
 func (c *conn) init() {
 	c.head, c.tail = none, none
-	c.requests, c.answers = line{none, none}, line{none, none}
+	c.requests, c.answers = requestList{none, none}, requestList{none, none}
 	c.credit = 1
 }
 

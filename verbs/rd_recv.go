@@ -17,7 +17,7 @@ import (
 type rdReceiver struct {
 	*QP
 	inboxes []*inbox    // that no peer has
-	starved []*AH       // peers that found no receive
+	rnr     []*AH       // peers that found no receive
 	handler RecvHandler // or nil
 }
 
@@ -27,20 +27,20 @@ const fewReceives = 16
 // feed tells the peers that found no receive that there are some now.
 func (q *rdReceiver) feed() {
 	q.ctx.in.dry = false
-	for _, ah := range q.starved {
-		ah.conn.starved = false
+	for _, ah := range q.rnr {
+		ah.conn.rnr = false
 		if !ah.conn.dead {
 			q.ctx.ep.ScheduleAck(q.ctx.cfg.Engine.Now(), &ah.peer.Assoc, true, false)
 		}
 	}
-	q.starved = q.starved[:0]
+	q.rnr = q.rnr[:0]
 }
 
 // starve notes that a peer found no receive.
 func (q *rdReceiver) starve(ah *AH) {
-	if !ah.conn.starved {
-		ah.conn.starved = true
-		q.starved = append(q.starved, ah)
+	if !ah.conn.rnr {
+		ah.conn.rnr = true
+		q.rnr = append(q.rnr, ah)
 	}
 }
 

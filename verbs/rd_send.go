@@ -60,11 +60,11 @@ func (q *rdQP) enqueue(ah *AH, i int32, sent bool) {
 	if !ah.peer.Wanted {
 		q.ep.Want(ah.peer)
 	}
-	q.line(ah, &c.requests, i)
+	q.submit(ah, &c.requests, i)
 }
 
-// line appends entry i to a line and sends what can be sent.
-func (q *rdQP) line(ah *AH, l *line, i int32) {
+// submit appends entry i to a submit and sends what can be sent.
+func (q *rdQP) submit(ah *AH, l *requestList, i int32) {
 	q.sq.append(l, i)
 	if !q.ctx.transmitted {
 		q.transmitNow(ah)
@@ -76,7 +76,7 @@ func (q *rdQP) line(ah *AH, l *line, i int32) {
 
 // answerTo posts an entry of ours to a peer: answers wait for nothing that the
 // user has posted.
-func (q *rdQP) answerTo(ah *AH, i int32) { q.line(ah, &ah.conn.answers, i) }
+func (q *rdQP) answerTo(ah *AH, i int32) { q.submit(ah, &ah.conn.answers, i) }
 
 // terminate tells a peer why it was refused, and with what (RFC 5040, section
 // 4.8). Nothing is taken from it any more.
@@ -100,10 +100,10 @@ func (q *rdQP) terminate(ah *AH, t *rdmap.Term) {
 func (q *rdQP) transmitNow(ah *AH) {
 	c := q.ctx
 	c.transmitted = true
-	l := q.nextLine(ah)
+	l := q.nextList(ah)
 	if l == nil && ah.conn.acked { // the acknowledgement may make room
 		c.deferredWork(c.cfg.Engine.Now())
-		l = q.nextLine(ah)
+		l = q.nextList(ah)
 	}
 	if l == nil || !c.ep.TxRoom() {
 		return
@@ -113,16 +113,16 @@ func (q *rdQP) transmitNow(ah *AH) {
 	c.ep.Flush()
 }
 
-// nextLine returns the line whose first request may be cut into a segment now,
+// nextList returns the line whose first request may be cut into a segment now,
 // or nil. Answers and requests take turns. Of several networks what is long takes any,
 // all else the one in use.
-func (q *rdQP) nextLine(ah *AH) *line {
+func (q *rdQP) nextList(ah *AH) *requestList {
 	c, snd := &ah.conn, &ah.peer.Snd
 	room, spread := snd.CanPush(1), snd.Several() && snd.CanSpread()
 	if !ah.peer.Open() || !room && !spread {
 		return nil
 	}
-	var l *line
+	var l *requestList
 	ready := c.requests.cur != none && !q.held(c)
 	switch {
 	case c.answers.cur != none && !(ready && c.turn):
@@ -164,7 +164,7 @@ func (q *rdQP) held(c *conn) bool {
 
 // makeReady puts a peer in the line of those that may send, if it can.
 func (c *datagrams) makeReady(ah *AH) {
-	if !ah.conn.dead && (c.rd.nextLine(ah) != nil || ah.peer.Snd.HasLost()) {
+	if !ah.conn.dead && (c.rd.nextList(ah) != nil || ah.peer.Snd.HasLost()) {
 		c.ep.Ready(&ah.peer.Assoc)
 	}
 }
@@ -204,7 +204,7 @@ func (q *rdQP) transmitPeer(now mono.Time, ah *AH) (sent int) {
 			}
 			continue
 		}
-		if l := q.nextLine(ah); l == nil || !q.sendNew(now, ah, l) {
+		if l := q.nextList(ah); l == nil || !q.sendNew(now, ah, l) {
 			break
 		}
 	}
@@ -213,7 +213,7 @@ func (q *rdQP) transmitPeer(now mono.Time, ah *AH) (sent int) {
 
 // sendNew builds one datagram of segments that were not sent before: the next
 // one of a line, and those behind it as long as they fit whole.
-func (q *rdQP) sendNew(now mono.Time, ah *AH, l *line) bool {
+func (q *rdQP) sendNew(now mono.Time, ah *AH, l *requestList) bool {
 	n, _ := q.nextSegment(ah, l)
 	w := &q.sq.wqes[l.cur]
 	if !q.begin(ah, ah.peer.Snd.Next(), w, w.sent, n) {
@@ -225,7 +225,7 @@ func (q *rdQP) sendNew(now mono.Time, ah *AH, l *line) bool {
 	}
 	ah.conn.turn = l == &ah.conn.answers
 	soon := q.cut(now, ah, l, n)
-	for l = q.nextLine(ah); l != nil; l = q.nextLine(ah) {
+	for l = q.nextList(ah); l != nil; l = q.nextList(ah) {
 		n, hdr := q.nextSegment(ah, l)
 		if !q.ep.Fits(hdr+n) || !q.granted(&q.sq.wqes[l.cur]) {
 			break
@@ -250,7 +250,7 @@ func (q *rdQP) creditCode() uint8 {
 }
 
 // nextSegment returns the payload and header length of a line's next segment.
-func (q *rdQP) nextSegment(ah *AH, l *line) (n, hdr int) {
+func (q *rdQP) nextSegment(ah *AH, l *requestList) (n, hdr int) {
 	w := &q.sq.wqes[l.cur]
 	if w.inside {
 		hdr = w.headerLen()
@@ -274,7 +274,7 @@ func (q *rdQP) begin(ah *AH, lsn serial.U32, w *wqe, off uint32, n int) bool {
 
 // cut takes the next segment, of n bytes, off a line. It reports whether
 // somebody waits for its acknowledgement.
-func (q *rdQP) cut(now mono.Time, ah *AH, l *line, n int) (soon bool) {
+func (q *rdQP) cut(now mono.Time, ah *AH, l *requestList, n int) (soon bool) {
 	c := &ah.conn
 	i := l.cur
 	w := &q.sq.wqes[i]
@@ -427,7 +427,7 @@ func (q *rdQP) failFrom(ah *AH, culprit int32, cause Status) {
 		}
 		q.complete(ah, status)
 	}
-	c.requests = line{none, none}
+	c.requests = requestList{none, none}
 }
 
 // flushPosted ends what was posted to a peer that is gone.

@@ -34,13 +34,13 @@ func (q *rdQP) sendFast(wr *SendWR) bool {
 	if !ok {
 		return false
 	}
-	b := q.ep.Small(h.Len() + len(src))
+	b := q.ep.Fast(h.Len() + len(src))
 	if b == nil {
 		return false
 	}
 	copy(b[h.Put(b):], src)
 	ctx.transmitted = true
-	q.ep.SendSmall(ctx.cfg.Engine.Now(), ah.peer, q.creditCode())
+	q.ep.SendFast(ctx.cfg.Engine.Now(), ah.peer, q.creditCode())
 	return true
 }
 

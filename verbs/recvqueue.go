@@ -153,7 +153,7 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	case !low:
 	case q.typ == RC:
 		q.rc.in.fed()
-	case q.typ == RD && len(q.rd.in.starved) > 0:
+	case q.typ == RD && len(q.rd.in.rnr) > 0:
 		q.rd.in.feed()
 	}
 	return nil

@@ -55,7 +55,7 @@ func (s *SRQ) PostRecv(wr *RecvWR) error {
 	if err := s.rq.post(s.pd.ctx, s.pd, wr); err != nil {
 		return err
 	}
-	if q := s.pd.ctx.rd; low && q != nil && q.srq == s && len(q.in.starved) > 0 {
+	if q := s.pd.ctx.rd; low && q != nil && q.srq == s && len(q.in.rnr) > 0 {
 		q.in.feed()
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 // udQP is what a queue pair of type UD has besides the common parts.
 type udQP struct {
 	datagramQP
-	line    line         // requests that are not sent whole, of all peers
+	line    requestList  // requests that are not sent whole, of all peers
 	message uint32       // messages that were posted: numbers Sends and Write-Records
 	groups  []netip.Addr // multicast groups that it is attached to
 }
@@ -169,10 +169,10 @@ func (q *udQP) send() bool {
 
 // commit sends the open datagram to ah, the way that its flags say.
 func (q *udQP) commit(ah *AH, flags SendFlags) {
-	path, turn := ah.path, arq.FirstWay
+	path, turn := ah.path, arq.FirstPath
 	switch {
 	case flags&Bulk != 0 && ah.hasBulk(q.ep):
-		path, turn = ah.bulk, arq.SecondWay
+		path, turn = ah.bulk, arq.SecondPath
 	case flags&BulkNext != 0:
 		turn = arq.LastFirst
 	}

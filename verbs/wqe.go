@@ -306,7 +306,7 @@ func (s *sendQueue) cut(i int32, n int) (off uint32) {
 }
 
 // append puts entry i at the end of a line.
-func (s *sendQueue) append(l *line, i int32) {
+func (s *sendQueue) append(l *requestList, i int32) {
 	s.wqes[i].next = none
 	if l.cur == none {
 		l.cur = i
@@ -316,9 +316,9 @@ func (s *sendQueue) append(l *line, i int32) {
 	l.tail = i
 }
 
-// line is a list of requests, linked by wqe.next, whose first is being cut
+// requestList is a list of requests, linked by wqe.next, whose first is being cut
 // into segments.
-type line struct{ cur, tail int32 }
+type requestList struct{ cur, tail int32 }
 
 // none ends a list of requests.
 const none = -1

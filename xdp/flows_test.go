@@ -16,7 +16,7 @@ import (
 )
 
 // onCard returns the configuration of two slots behind a network card.
-func onCard(card *xdp.FakeCard, h *testbed.Host) xdp.QueueSetConfig {
+func onCard(card *xdp.FakeNIC, h *testbed.Host) xdp.QueueSetConfig {
 	c := setConfig(2, 2, bpf.Driver, testbed.Cable)
 	c.Steer.Addr = h.Addr
 	c.Steer.TCPBase, c.Steer.TCPPorts = xdp.TCPBlock(2)
@@ -36,7 +36,7 @@ func TestQueueSet_card(t *testing.T) {
 	var hosts [2][2]end
 	var sets [2]*xdp.QueueSet
 	var kept xdp.Flows
-	cards := [2]*xdp.FakeCard{{Size: 16}, {Size: 512, Picks: true}}
+	cards := [2]*xdp.FakeNIC{{Size: 16}, {Size: 512, Picks: true}}
 	for i, h := range tb.Hosts {
 		c := onCard(cards[i], h)
 		if i == 0 {
@@ -115,15 +115,15 @@ func TestQueueSet_cardRefuses(t *testing.T) {
 		return nil
 	}
 	for name, c := range map[string]struct {
-		card  xdp.FakeCard
+		card  xdp.FakeNIC
 		spoil func(*xdp.QueueSetConfig)
 		want  string
 	}{
-		"few queues":    {xdp.FakeCard{Size: 9, On: true}, func(c *xdp.QueueSetConfig) { c.Slots, c.PeerSlots = 3, 3 }, "3 queues are needed, it has 2): add queues (ethtool -L xw0 combined 3)"},
-		"off for good":  {xdp.FakeCard{Size: 9, Fixed: true}, nil, "n-tuple filters are switched off"},
-		"small table":   {xdp.FakeCard{Size: 1, On: true}, nil, "all 1 places"},
-		"no such flow":  {xdp.FakeCard{Size: 9, On: true, Refuse: func(xdp.Filter) error { return unix.EOPNOTSUPP }}, nil, "flow-type udp4 dst-ip 10.87.0.1 dst-port 7471"},
-		"TCP is needed": {xdp.FakeCard{Size: 9, On: true, Refuse: noRanges}, func(c *xdp.QueueSetConfig) { c.NeedTCP = true }, "flow-type tcp4"},
+		"few queues":    {xdp.FakeNIC{Size: 9, On: true}, func(c *xdp.QueueSetConfig) { c.Slots, c.PeerSlots = 3, 3 }, "3 queues are needed, it has 2): add queues (ethtool -L xw0 combined 3)"},
+		"off for good":  {xdp.FakeNIC{Size: 9, Fixed: true}, nil, "n-tuple filters are switched off"},
+		"small table":   {xdp.FakeNIC{Size: 1, On: true}, nil, "all 1 places"},
+		"no such flow":  {xdp.FakeNIC{Size: 9, On: true, Refuse: func(xdp.Filter) error { return unix.EOPNOTSUPP }}, nil, "flow-type udp4 dst-ip 10.87.0.1 dst-port 7471"},
+		"TCP is needed": {xdp.FakeNIC{Size: 9, On: true, Refuse: noRanges}, func(c *xdp.QueueSetConfig) { c.NeedTCP = true }, "flow-type tcp4"},
 	} {
 		h := tb.Hosts[0]
 		config := onCard(&c.card, h)
@@ -146,7 +146,7 @@ func TestQueueSet_cardRefuses(t *testing.T) {
 		}
 	}
 	theirs := filter(unix.IPPROTO_UDP, tb.Hosts[0].Addr, portBase, 0xffff, 0) // as ours will be
-	taken := &xdp.FakeCard{Size: 9, On: true}
+	taken := &xdp.FakeNIC{Size: 9, On: true}
 	if err := taken.Insert(theirs); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestQueueSet_cardRefuses(t *testing.T) {
 	if left := taken.Filters(); !errors.Is(err, unix.EEXIST) || !errors.Is(err, xdp.ErrNoSteering) || len(left) != 1 {
 		t.Errorf("somebody else's filter: %v, left %v", err, left)
 	}
-	card := &xdp.FakeCard{Size: 9, On: true, Refuse: noRanges}
+	card := &xdp.FakeNIC{Size: 9, On: true, Refuse: noRanges}
 	l := openQueueSet(t, tb.Hosts[0], onCard(card, tb.Hosts[0]))
 	if s := l.Slot(1); s.TCPPorts != 0 || len(card.Filters()) != 2 {
 		t.Errorf("without filters for TCP: %d TCP ports, filters %v", s.TCPPorts, card.Filters())

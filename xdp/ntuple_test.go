@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FakeCard is a network card with n-tuple filters, as a driver's ethtool
+// FakeNIC is a network card with n-tuple filters, as a driver's ethtool
 // operations show it.
-type FakeCard struct {
+type FakeNIC struct {
 	Size   int  // locations
 	Picks  bool // the driver picks locations
 	On     bool // filtering
@@ -26,7 +26,7 @@ type FakeCard struct {
 }
 
 // Filters returns those that are in the card, by port.
-func (c *FakeCard) Filters() (all []Filter) {
+func (c *FakeNIC) Filters() (all []Filter) {
 	for _, b := range c.rules {
 		f, ok := decodeFilter(b)
 		if !ok {
@@ -39,7 +39,7 @@ func (c *FakeCard) Filters() (all []Filter) {
 }
 
 // Insert adds a filter as somebody else does.
-func (c *FakeCard) Insert(f Filter) error {
+func (c *FakeNIC) Insert(f Filter) error {
 	e := ethtool(c.do)
 	t, err := e.list()
 	if err != nil {
@@ -49,9 +49,9 @@ func (c *FakeCard) Insert(f Filter) error {
 }
 
 // Use makes c the network card of a configuration.
-func (c *FakeCard) Use(config *QueueSetConfig) { config.card = c.do }
+func (c *FakeNIC) Use(config *QueueSetConfig) { config.card = c.do }
 
-func (c *FakeCard) do(b []byte) error {
+func (c *FakeNIC) do(b []byte) error {
 	if c.rules == nil {
 		c.rules = map[uint32][]byte{}
 	}
@@ -103,7 +103,7 @@ func (c *FakeCard) do(b []byte) error {
 	return nil
 }
 
-func (c *FakeCard) insert(b []byte, location uint32) error {
+func (c *FakeNIC) insert(b []byte, location uint32) error {
 	if !c.On {
 		return unix.EOPNOTSUPP
 	}
@@ -188,7 +188,7 @@ func TestDecodeFilter(t *testing.T) {
 
 func TestEthtool_insertAndRemove(t *testing.T) {
 	for _, picks := range []bool{false, true} {
-		card := &FakeCard{Size: 256, On: true, Picks: picks}
+		card := &FakeNIC{Size: 256, On: true, Picks: picks}
 		e := ethtool(card.do)
 		theirs := udpFilter(53, 9)
 		table, err := e.list()
@@ -222,7 +222,7 @@ func TestEthtool_insertAndRemove(t *testing.T) {
 }
 
 func TestEthtool_full(t *testing.T) {
-	card := &FakeCard{Size: 2, On: true}
+	card := &FakeNIC{Size: 2, On: true}
 	e := ethtool(card.do)
 	table, err := e.list()
 	if err != nil {

@@ -54,7 +54,7 @@ func TestQueueSet_slotsOfACardAreApart(t *testing.T) {
 	var ends []end
 	var theirs [][]byte
 	for _, h := range tb.Hosts {
-		l := openQueueSet(t, h, onCard(&xdp.FakeCard{Size: 9, On: true}, h))
+		l := openQueueSet(t, h, onCard(&xdp.FakeNIC{Size: 9, On: true}, h))
 		sets = append(sets, l)
 		p, err := sitAlone(t, l.Slot(0))
 		if err != nil {

@@ -248,9 +248,9 @@ func TestQueues_differ(t *testing.T) {
 func TestQueueSets_cards(t *testing.T) {
 	tb := testbedOf(t, testbed.Config{MTU: 9000, Queues: 2, Second: true})
 	var ends [2][2][2]end // by host, slot and device
-	var cards [2]*xdp.FakeCard
+	var cards [2]*xdp.FakeNIC
 	for i, h := range tb.Hosts {
-		cards = [2]*xdp.FakeCard{{Size: 16}, {Size: 512, Picks: true}}
+		cards = [2]*xdp.FakeNIC{{Size: 16}, {Size: 512, Picks: true}}
 		var each []xdp.QueueSetConfig
 		for at, dev := range []*testbed.Host{h, h.Second} {
 			c := onCard(cards[at], dev)
@@ -311,7 +311,7 @@ func TestQueueSets_cards(t *testing.T) {
 func TestQueueSets_oneRefuses(t *testing.T) {
 	tb := testbedOf(t, testbed.Config{MTU: 1500, Queues: 2, Second: true})
 	h := tb.Hosts[0]
-	good, bad := &xdp.FakeCard{Size: 16}, &xdp.FakeCard{Size: 16, Fixed: true}
+	good, bad := &xdp.FakeNIC{Size: 16}, &xdp.FakeNIC{Size: 16, Fixed: true}
 	first, second := onCard(good, h), onCard(bad, h.Second)
 	second.Device = h.Second.Dev
 	err := h.Do(func() error {

@@ -64,7 +64,7 @@ func TestQuick6_takesWhatCheckTakes(t *testing.T) {
 		copy(e.bytes[at:], frame)
 		e.rx[0], e.rxNext, e.rxEnd = fabric.Desc{Addr: at, Len: uint32(len(frame))}, 0, 1
 		b := fabric.NewBatch(1, fabric.MaxBufs)
-		if !e.quick(b, &e.rx[0]) {
+		if !e.recvFast(b, &e.rx[0]) {
 			if n == 0 || len(b.Pkts) != 0 {
 				t.Fatalf("not taken, %d datagrams: %x", len(b.Pkts), frame)
 			}
@@ -160,7 +160,7 @@ func FuzzCheck6(f *testing.F) {
 		if fault == intact && !a.sum.Add(b[a.start:a.start+a.payload]).Good() {
 			fault = badChecksum
 		}
-		if e.quick(fabric.NewBatch(1, fabric.MaxBufs), &e.rx[0]) && fault != intact {
+		if e.recvFast(fabric.NewBatch(1, fabric.MaxBufs), &e.rx[0]) && fault != intact {
 			t.Fatalf("quick takes what has fault %d: %x", fault, b)
 		}
 	})

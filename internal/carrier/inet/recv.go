@@ -26,7 +26,7 @@ func (e *Endpoint) Recv(b *fabric.Batch) int {
 			}
 			e.fetch(&e.rx[0])
 		}
-		if len(b.Descs) < cap(b.Descs) && e.quick(b, &e.rx[e.rxNext]) {
+		if len(b.Descs) < cap(b.Descs) && e.recvFast(b, &e.rx[e.rxNext]) {
 			e.rxNext++
 			continue
 		}

@@ -39,8 +39,8 @@ func NewConn(inner net.Conn, secret []byte, dialed bool) (*Conn, error) {
 	if _, err := inner.Write(x.pending); err != nil {
 		return nil, err
 	}
-	var theirs [greetingLen]byte
-	if n, err := io.ReadFull(inner, theirs[:]); err != nil && string(theirs[:min(n, len(Greeting))]) == Greeting[:min(n, len(Greeting))] {
+	var theirs [preambleLen]byte
+	if n, err := io.ReadFull(inner, theirs[:]); err != nil && string(theirs[:min(n, len(Preamble))]) == Preamble[:min(n, len(Preamble))] {
 		return nil, fmt.Errorf("%w (%w)", ErrNotSecure, err)
 	}
 	if x.know(theirs[:]); x.err != nil {

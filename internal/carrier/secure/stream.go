@@ -16,11 +16,11 @@ import (
 //
 // Length is that of the ciphertext. Kind and length are authenticated, too.
 const (
-	// Greeting is what an end of an encrypted stream says first.
-	Greeting = "xws\x01"
+	// Preamble is what an end of an encrypted stream says first.
+	Preamble = "xws\x01"
 
 	randomLen   = 16
-	greetingLen = len(Greeting) + randomLen
+	preambleLen = len(Preamble) + randomLen
 	recordLen   = 3       // of the header of a record
 	recordMost  = 1 << 14 // plaintext of one
 	recordWhole = recordLen + recordMost + TagLen
@@ -86,7 +86,7 @@ func (d *direction) step(x *stream) {
 // draw makes the keys of the connection new, and the greeting pending.
 func (x *stream) draw() {
 	_, _ = rand.Read(x.own[:]) // never fails
-	x.pending = append(append(x.pending, Greeting...), x.own[:]...)
+	x.pending = append(append(x.pending, Preamble...), x.own[:]...)
 	x.tx.role, x.rx.role = x.role, dialer+accepter-x.role
 }
 
@@ -116,25 +116,25 @@ func (x *stream) push() {
 
 // meet reads the other end's greeting.
 func (x *stream) meet() {
-	for len(x.in) < greetingLen && x.fill() { // until there is no more: nobody names the stream again
+	for len(x.in) < preambleLen && x.fill() { // until there is no more: nobody names the stream again
 	}
-	if len(x.in) < greetingLen {
-		if n := min(len(x.in), len(Greeting)); string(x.in[:n]) != Greeting[:n] {
+	if len(x.in) < preambleLen {
+		if n := min(len(x.in), len(Preamble)); string(x.in[:n]) != Preamble[:n] {
 			x.refuse(ErrNotSecure)
 		}
 		return
 	}
-	x.know(x.in[:greetingLen])
-	x.at = greetingLen
+	x.know(x.in[:preambleLen])
+	x.at = preambleLen
 }
 
 // know takes the other end's greeting.
 func (x *stream) know(b []byte) {
-	if string(b[:len(Greeting)]) != Greeting {
+	if string(b[:len(Preamble)]) != Preamble {
 		x.refuse(ErrNotSecure)
 		return
 	}
-	copy(x.theirs[:], b[len(Greeting):])
+	copy(x.theirs[:], b[len(Preamble):])
 	x.opened = true
 }
 

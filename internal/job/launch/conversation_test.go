@@ -62,7 +62,7 @@ func TestRank_asksAndDoesNotListen(t *testing.T) {
 			r.boot.mu.Lock()
 			waiting := len(r.boot.lines)
 			r.boot.mu.Unlock()
-			if waiting > 4*outboxBulk {
+			if waiting > 4*outboxOutput {
 				t.Fatalf("%s: %d lines wait for a rank that does not listen", name, waiting)
 			}
 			if now := written.Load(); now == last && now > 0 {

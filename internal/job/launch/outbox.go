@@ -17,7 +17,7 @@ type outbox struct {
 	mu     sync.Mutex
 	change sync.Cond
 	lines  []message
-	free   []bulk // that was written
+	free   []outputBuf // that was written
 	closed bool
 	failed bool
 	done   chan struct{} // closed after close, when all is written or cannot be
@@ -26,10 +26,10 @@ type outbox struct {
 // message is something to write, and the memory that it lies in if that was lent.
 type message struct {
 	line []byte
-	lent bulk
+	lent outputBuf
 }
 
-const outboxBulk = 16 // messages beyond which bulk waits
+const outboxOutput = 16 // messages beyond which bulk waits
 
 func newOutbox(w io.WriteCloser) *outbox {
 	o := &outbox{done: make(chan struct{})}
@@ -88,7 +88,7 @@ func (o *outbox) awaitRoom() {
 }
 
 func (o *outbox) waitForRoom() {
-	for len(o.lines) >= outboxBulk && !o.closed && !o.failed {
+	for len(o.lines) >= outboxOutput && !o.closed && !o.failed {
 		o.change.Wait()
 	}
 }
@@ -102,17 +102,17 @@ func (o *outbox) postData(r report, data []byte) {
 // postText queues whole lines.
 func (o *outbox) postText(lines string) { o.put(message{line: []byte(lines)}, false) }
 
-// bulk is memory for bytes that are to be posted, with room before them for what a
+// outputBuf is memory for bytes that are to be posted, with room before them for what a
 // report says about them.
-type bulk []byte
+type outputBuf []byte
 
 // bulkHead is more than the line of a report with bytes takes.
 const bulkHead = 128
 
-func (b bulk) data() []byte { return b[bulkHead:] }
+func (b outputBuf) data() []byte { return b[bulkHead:] }
 
 // lend returns memory for postBulk.
-func (o *outbox) lend() bulk {
+func (o *outbox) lend() outputBuf {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if n := len(o.free); n > 0 {
@@ -120,12 +120,12 @@ func (o *outbox) lend() bulk {
 		o.free = o.free[:n-1]
 		return b
 	}
-	return make(bulk, bulkHead+outputPiece)
+	return make(outputBuf, bulkHead+outputPiece)
 }
 
-// postBulk queues a report and the first n bytes in b, which was lent, when there is
+// postOutput queues a report and the first n bytes in b, which was lent, when there is
 // room.
-func (o *outbox) postBulk(r report, b bulk, n int) {
+func (o *outbox) postOutput(r report, b outputBuf, n int) {
 	r.Length = n
 	head := marshal(r)
 	at := bulkHead - len(head)
@@ -134,10 +134,10 @@ func (o *outbox) postBulk(r report, b bulk, n int) {
 }
 
 // recycle keeps lent memory for the next who needs some.
-func (o *outbox) recycle(b bulk) {
+func (o *outbox) recycle(b outputBuf) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if b != nil && len(o.free) < outboxBulk {
+	if b != nil && len(o.free) < outboxOutput {
 		o.free = append(o.free, b)
 	}
 }

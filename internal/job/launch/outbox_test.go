@@ -15,18 +15,18 @@ func TestOutbox_keepsOrderAndCloses(t *testing.T) {
 	r, w := io.Pipe()
 	o := newOutbox(w)
 	go func() {
-		for i := range 3 * outboxBulk {
+		for i := range 3 * outboxOutput {
 			if i%2 == 0 {
 				o.post(i)
 			} else {
 				b := o.lend()
-				o.postBulk(report{Op: opOutput}, b, copy(b.data(), fmt.Sprintln(i)))
+				o.postOutput(report{Op: opOutput}, b, copy(b.data(), fmt.Sprintln(i)))
 			}
 		}
 		o.close()
 	}()
 	want := ""
-	for i := range 3 * outboxBulk {
+	for i := range 3 * outboxOutput {
 		if i%2 != 0 {
 			want += fmt.Sprintf(`{"op":"output","length":%d}`, len(fmt.Sprintln(i))) + "\n"
 		}
@@ -46,13 +46,13 @@ func TestOutbox_readerIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := newOutbox(w)
-	for range 10 * outboxBulk {
+	for range 10 * outboxOutput {
 		o.post(strings.Repeat("x", 1000))
 	}
 	r.Close()
-	o.postBulk(report{}, o.lend(), 1)
+	o.postOutput(report{}, o.lend(), 1)
 	o.post("y")
-	o.postBulk(report{}, o.lend(), 1)
+	o.postOutput(report{}, o.lend(), 1)
 	o.close()
 	<-o.done
 }

@@ -24,7 +24,7 @@ func (o *outbox) forward(from io.Reader, r report) {
 		b := o.lend()
 		n, err := from.Read(b.data())
 		if n > 0 {
-			o.postBulk(r, b, n)
+			o.postOutput(r, b, n)
 		} else {
 			o.recycle(b)
 		}

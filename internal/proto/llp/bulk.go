@@ -21,7 +21,7 @@ import (
 type bulk struct {
 	ep     *Endpoint
 	dg     fabric.Datagram // or nil
-	ways   []way           // by Peer.Index
+	paths  []bulkPath      // by Peer.Index
 	tx     *fabric.Batch
 	whole  int  // its room when nothing is queued
 	queued bool // something is, here or there
@@ -52,25 +52,25 @@ func (e *Endpoint) Long(p *Peer) {
 	}
 }
 
-// way is what is known of the second way to a peer. It is not part of the peer, for
+// bulkPath is what is known of the second bulkPath to a peer. It is not part of the peer, for
 // most have none.
-type way struct {
-	arq.Way
+type bulkPath struct {
+	arq.BulkPath
 	path fabric.Path // of the second carrier
 }
 
-// way returns that to p.
-func (b *bulk) way(p *Peer) *way {
-	for int(p.Index) >= len(b.ways) {
-		b.ways = append(b.ways, way{})
+// to returns that to p.
+func (b *bulk) to(p *Peer) *bulkPath {
+	for int(p.Index) >= len(b.paths) {
+		b.paths = append(b.paths, bulkPath{})
 	}
-	return &b.ways[p.Index]
+	return &b.paths[p.Index]
 }
 
 // forget makes the way to p one that is not known, which nothing goes.
 func (b *bulk) forget(p *Peer) {
-	if int(p.Index) < len(b.ways) {
-		b.ways[p.Index], p.run = way{}, arq.Run{}
+	if int(p.Index) < len(b.paths) {
+		b.paths[p.Index], p.burst = bulkPath{}, arq.Burst{}
 	}
 }
 
@@ -147,27 +147,27 @@ func (b *bulk) recvBulk() int {
 // inBulk reports whether the next datagram to p, that with number lsn, goes as bulk.
 // Once one does all that follow do, until everything has arrived.
 func (b *bulk) inBulk(p *Peer, lsn serial.U32, long bool) bool {
-	if b.dg == nil || !long && p.run.Idle() {
+	if b.dg == nil || !long && p.burst.Idle() {
 		return false
 	}
-	w := &b.way(p).Way
-	turn := p.run.Next(b.ep.now, w, &p.Snd, lsn == p.acked, long)
+	w := &b.to(p).BulkPath
+	turn := p.burst.Next(b.ep.now, w, &p.Snd, lsn == p.acked, long)
 	if turn == arq.LastFirst {
 		b.ep.out.hdr.Flags |= dgram.FlagBulk
 	}
-	if p.run.Large() && w.Wanting(b.ep.now) {
+	if p.burst.Large() && w.Wanting(b.ep.now) {
 		b.ep.Wake(&p.Assoc, b.ep.now)
 	}
-	return turn == arq.SecondWay
+	return turn == arq.SecondPath
 }
 
 // ask sends a Hello the second way when one is due, as long as a datagram to p may
 // be. The answer comes the first way.
 func (b *bulk) ask(p *Peer) {
-	if !p.run.Large() || !p.Open() {
+	if !p.burst.Large() || !p.Open() {
 		return
 	}
-	w := b.way(p)
+	w := b.to(p)
 	if !w.Wanting(b.ep.now) {
 		return
 	}
@@ -199,7 +199,7 @@ func (e *Endpoint) HasBulk() bool { return e.bulk.dg != nil }
 // wayAnswered deals with the answer to a Hello of size bytes that went the second way.
 func (b *bulk) wayAnswered(p *Peer, size int) {
 	if size >= int(p.most) {
-		b.way(p).Answered()
+		b.to(p).Answered()
 	}
 }
 

@@ -47,13 +47,13 @@ func TestInBulk(t *testing.T) {
 	p, _ := r.meet(a, b)
 	r.stream(a, b, p, 8) // finds the second way
 	for range 2 {        // the second time like the first
-		for i := range arq.RunAfter {
+		for i := range arq.BurstAfter {
 			if a.sendSized(p, 4000) {
 				t.Fatalf("datagram %d of a message goes as bulk", i+1)
 			}
 		}
 		if !a.sendSized(p, 4000) {
-			t.Errorf("with %d on their way the next does not go as bulk", arq.RunAfter)
+			t.Errorf("with %d on their way the next does not go as bulk", arq.BurstAfter)
 		}
 		if !a.sendSized(p, addrLen) {
 			t.Error("a small datagram overtakes those before it")
@@ -68,7 +68,7 @@ func TestInBulk(t *testing.T) {
 		}
 		a.ackAll(p)
 	}
-	for range 4 * arq.RunAfter {
+	for range 4 * arq.BurstAfter {
 		if a.sendSized(p, addrLen) {
 			t.Fatal("many small messages go as bulk")
 		}
@@ -129,13 +129,13 @@ func TestBulk_takesTheSecondWay(t *testing.T) {
 	if n := a.bulkSent(dgram.TypeHello); n != 1 {
 		t.Fatalf("%d Hellos went the second way, want 1", n)
 	}
-	if !a.ep.bulk.way(p).Found() {
+	if !a.ep.bulk.to(p).Found() {
 		t.Fatal("the second way was not found")
 	}
 	before := len(r.seen)
 	r.stream(a, b, p, 8)
-	if n := a.bulkSent(dgram.TypeData); n != 8-arq.RunAfter {
-		t.Errorf("%d of 8 datagrams went the second way, want all but the first %d", n, arq.RunAfter)
+	if n := a.bulkSent(dgram.TypeData); n != 8-arq.BurstAfter {
+		t.Errorf("%d of 8 datagrams went the second way, want all but the first %d", n, arq.BurstAfter)
 	}
 	told := false
 	for _, x := range r.seen[before:] {
@@ -172,7 +172,7 @@ func TestBulk_firewall(t *testing.T) {
 		r.stream(a, b, p, 16)
 		r.run(100*ms, 10*ms)
 	}
-	if !a.ep.bulk.way(p).Found() {
+	if !a.ep.bulk.to(p).Found() {
 		t.Error("the second way was not found after the firewall had gone")
 	}
 }
@@ -246,7 +246,7 @@ func TestBulk_swallows(t *testing.T) {
 		}
 		r.run(5*ms, ms)
 	}
-	lossy := a.bulkSent(dgram.TypeData) / (8 - arq.RunAfter)
+	lossy := a.bulkSent(dgram.TypeData) / (8 - arq.BurstAfter)
 	if lossy == 0 || lossy > runs/20 {
 		t.Errorf("%d of %d runs went a way that loses everything, want a few", lossy, runs)
 	}
@@ -269,7 +269,7 @@ func TestBulk_timeOut(t *testing.T) {
 	sent := a.bulkSent(dgram.TypeData)
 	a.put(p, 8000, 8)
 	a.ep.Flush()
-	if n := a.bulkSent(dgram.TypeData); n != sent && a.ep.bulk.way(p).Found() {
+	if n := a.bulkSent(dgram.TypeData); n != sent && a.ep.bulk.to(p).Found() {
 		t.Error("after a time-out data still goes the second way")
 	}
 }
@@ -288,7 +288,7 @@ func TestBulk_narrowWay(t *testing.T) {
 	for range 4 {
 		r.stream(a, b, p, 16)
 	}
-	if a.ep.bulk.way(p).Found() {
+	if a.ep.bulk.to(p).Found() {
 		t.Error("a way counts that carries less than the first one")
 	}
 }
@@ -301,7 +301,7 @@ func TestBulk_peerWithoutSecondWay(t *testing.T) {
 		r.stream(a, b, p, 16)
 		r.stream(b, a, q, 16)
 	}
-	if a.ep.bulk.way(p).Found() || a.bulkSent(dgram.TypeData) != 0 {
+	if a.ep.bulk.to(p).Found() || a.bulkSent(dgram.TypeData) != 0 {
 		t.Error("data goes to a port that nobody has")
 	}
 }
@@ -346,7 +346,7 @@ func TestBulk_payloadGrowsMeanwhile(t *testing.T) {
 	for i := range 8 {
 		a.put(p, 8000, uint64(i))
 	}
-	if !p.run.Second() {
+	if !p.burst.Second() {
 		t.Fatal("nothing goes the second way")
 	}
 	size := int(p.most)
@@ -376,10 +376,10 @@ func TestSmall_noRoomOnTheSecondWay(t *testing.T) {
 		a.put(p, 4000, 1)
 		a.ep.out.push()
 	}
-	if !p.run.Second() || a.ep.bulk.room() {
+	if !p.burst.Second() || a.ep.bulk.room() {
 		t.Fatal("the second way is not full")
 	}
-	if a.ep.Small(addrLen) != nil {
+	if a.ep.Fast(addrLen) != nil {
 		t.Error("a short message has room behind what has none")
 	}
 }

@@ -364,7 +364,7 @@ func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
 	}
 	e.out.acknowledge(now, p, credit)
 	if e.bulk.inBulk(p, e.out.hdr.LSN, e.out.long) {
-		w := e.bulk.way(p)
+		w := e.bulk.to(p)
 		w.Sent(int(e.out.hdr.Count))
 		e.bulk.finishBulk(w.path)
 	} else {
@@ -378,8 +378,8 @@ func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
 func (e *Endpoint) Recommit(now mono.Time, p *Peer, credit uint8) {
 	e.out.hdr.Flags |= dgram.FlagAckSoon
 	e.out.acknowledge(now, p, credit)
-	if p.run.Second() {
-		e.bulk.way(p).Resent(int(e.out.hdr.Count))
+	if p.burst.Second() {
+		e.bulk.to(p).Resent(int(e.out.hdr.Count))
 	}
 	e.out.again = true
 	e.out.finish(e.multi.pathOf(p, e.out.hdr.LSN))
@@ -388,9 +388,9 @@ func (e *Endpoint) Recommit(now mono.Time, p *Peer, credit uint8) {
 
 // CommitUD closes the open unreliable datagram and queues it. path is what Resolve
 // has returned, for turn SecondWay ResolveBulk.
-func (e *Endpoint) CommitUD(path fabric.Path, turn arq.Turn) {
+func (e *Endpoint) CommitUD(path fabric.Path, turn arq.PathChoice) {
 	switch turn {
-	case arq.SecondWay:
+	case arq.SecondPath:
 		e.bulk.finishBulk(path)
 		return
 	case arq.LastFirst:

@@ -298,7 +298,7 @@ func TestBeginUD_checksum(t *testing.T) {
 			a.ep.NameUD(0xb1)
 		}
 		a.ep.ULPDU(addrLen, addrLen)
-		a.ep.CommitUD(path, arq.FirstWay)
+		a.ep.CommitUD(path, arq.FirstPath)
 		if got := a.ep.out.tx.Pkts[len(a.ep.out.tx.Pkts)-1].Sealed; got != named {
 			t.Errorf("epochs named: %v, checksum left out: %v", named, got)
 		}

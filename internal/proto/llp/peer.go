@@ -18,15 +18,15 @@ type Peer struct {
 	// What every datagram needs comes first, in one cache line.
 	local, remote uint32 // the two sides' numbers of the association; remote is 0 until it has answered
 	path          fabric.Path
-	most, whole   int32   // largest payload to send: in all, and without a nearly empty last frame
-	goal          int32   // largest payload that both ends take
-	mute          uint8   // short Hellos that were answered since data or an acknowledgement was heard
-	tries         uint8   // Hellos sent
-	run           arq.Run // what is sent to it
-	measured      bool    // a Hello of some size has come through
-	uncertain     bool    // where it is: the next datagram that is proven to be of it says so
-	stranger      bool    // nothing was heard that proves it alive: see strangers
-	Wanted        bool    // something was to be sent to it: see Want. Before, one that never answers is no loss
+	most, whole   int32     // largest payload to send: in all, and without a nearly empty last frame
+	goal          int32     // largest payload that both ends take
+	mute          uint8     // short Hellos that were answered since data or an acknowledgement was heard
+	tries         uint8     // Hellos sent
+	burst         arq.Burst // what is sent to it
+	measured      bool      // a Hello of some size has come through
+	uncertain     bool      // where it is: the next datagram that is proven to be of it says so
+	stranger      bool      // nothing was heard that proves it alive: see strangers
+	Wanted        bool      // something was to be sent to it: see Want. Before, one that never answers is no loss
 
 	Assoc
 	Remote fabric.Remote

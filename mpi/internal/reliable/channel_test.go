@@ -134,7 +134,7 @@ func newChannel(t testing.TB, n int, seed uint64, slots int, c arq.Config) *chan
 
 // transmit puts a packet of a node on its way.
 func (x *node) transmit(pk *packet) {
-	d := &datagram{from: x.id, to: int(pk.peer.qpn), chunk: pk.chunk, psn: pk.psn, second: pk.turn == arq.SecondWay}
+	d := &datagram{from: x.id, to: int(pk.peer.qpn), chunk: pk.chunk, psn: pk.psn, second: pk.turn == arq.SecondPath}
 	if !pk.chunk {
 		d.bytes = append(d.bytes, pk.hdr[:pk.len]...)
 	}

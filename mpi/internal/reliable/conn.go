@@ -37,8 +37,8 @@ type conn struct {
 	stuckAt mono.Time
 
 	// The second way, for large data.
-	run    arq.Run
-	way    arq.Way
+	run    arq.Burst
+	way    arq.BulkPath
 	hello  bool // it is to be asked for
 	answer bool // the peer has asked, and gets an answer
 

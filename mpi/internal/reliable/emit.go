@@ -123,7 +123,7 @@ func (e *Endpoint) emit(pk *packet) bool {
 }
 
 // wayFlags are those of work requests that go as a Turn says.
-var wayFlags = [...]verbs.SendFlags{arq.FirstWay: 0, arq.LastFirst: verbs.BulkNext, arq.SecondWay: verbs.Bulk}
+var wayFlags = [...]verbs.SendFlags{arq.FirstPath: 0, arq.LastFirst: verbs.BulkNext, arq.SecondPath: verbs.Bulk}
 
 // longOf makes the Send of a packet whose header is followed by what s names.
 func (e *Endpoint) longOf(pk *packet, s verbs.SGE) *verbs.SendWR {

@@ -71,7 +71,7 @@ type packet struct {
 	off   uint32
 	n     uint32
 	psn   serial.U32
-	turn  arq.Turn
+	turn  arq.PathChoice
 	chunk bool
 	hdr   [ackLen]byte
 	len   int // of the header
@@ -154,7 +154,7 @@ func (p *protocol) pick(now mono.Time, c *conn, pk *packet) bool {
 		rec := snd.Record(psn)
 		pk.peer, pk.req = c.peer, &p.requests.all[rec.Token]
 		pk.psn, pk.off, pk.n = psn, rec.Off, rec.Len
-		pk.turn = arq.FirstWay // the other may be what lost it
+		pk.turn = arq.FirstPath // the other may be what lost it
 		snd.Resent(now, psn)
 		p.Resent++
 		if c.run.Second() {
@@ -167,20 +167,20 @@ func (p *protocol) pick(now mono.Time, c *conn, pk *packet) bool {
 	if p.cutNext(now, c, pk, !due) {
 		return true
 	}
-	pk.peer, pk.req, pk.n, pk.turn = c.peer, nil, 0, arq.FirstWay
+	pk.peer, pk.req, pk.n, pk.turn = c.peer, nil, 0, arq.FirstPath
 	switch {
 	case c.ask:
 		c.ask = false
 		p.Asks++
 		p.head(now, c, pk, kindAsk, 0)
 		if c.run.Second() {
-			pk.turn = arq.SecondWay // behind what it asks for
+			pk.turn = arq.SecondPath // behind what it asks for
 		}
 	case c.hello:
 		c.hello = false
 		p.Hellos++
 		p.head(now, c, pk, kindHello, 0)
-		pk.n, pk.turn = p.hello, arq.SecondWay
+		pk.n, pk.turn = p.hello, arq.SecondPath
 	case c.answer:
 		c.answer = false
 		p.head(now, c, pk, kindHelloAck, 0)
@@ -224,7 +224,7 @@ func (p *protocol) cutNext(now mono.Time, c *conn, pk *packet, chunks bool) bool
 func (p *protocol) cut(now mono.Time, c *conn, pk *packet, i int32, n uint32) {
 	r := &p.requests.all[i]
 	pk.peer, pk.req, pk.off, pk.n = c.peer, r, r.cut, n
-	pk.turn = p.turn(now, c, r)
+	pk.turn = p.choosePath(now, c, r)
 	r.cut += n
 	last := r.cut == r.total
 	pk.psn = c.Snd.Push(now, uint32(i), pk.off, n, last)
@@ -242,18 +242,18 @@ func (p *protocol) cut(now mono.Time, c *conn, pk *packet, i int32, n uint32) {
 	p.dress(now, c, pk, soon)
 }
 
-// turn says how the next part of a request goes that is sent for the first time.
-func (p *protocol) turn(now mono.Time, c *conn, r *request) arq.Turn {
+// choosePath says how the next part of a request goes that is sent for the first time.
+func (p *protocol) choosePath(now mono.Time, c *conn, r *request) arq.PathChoice {
 	long := r.total >= p.long && r.op == verbs.OpRDMAWrite
 	if !p.second || !long && c.run.Idle() {
-		return arq.FirstWay
+		return arq.FirstPath
 	}
 	turn := c.run.Next(now, &c.way, &c.Snd, c.Snd.InFlight() == 0, long)
 	if c.run.Large() && c.way.Wanting(now) {
 		c.way.Ask(now)
 		c.hello = true
 	}
-	if turn == arq.SecondWay {
+	if turn == arq.SecondPath {
 		c.way.Sent(1)
 		p.Bulk++
 	}

@@ -10,24 +10,24 @@ import (
 func TestRun_turns(t *testing.T) {
 	var s Sender
 	s.Init(NewShared(Config{}, 256), 1)
-	w := &Way{}
+	w := &BulkPath{}
 	w.Ask(0)
 	w.Answered()
-	var r Run
+	var r Burst
 	for i, c := range []struct {
 		whole, long bool
-		want        Turn
+		want        PathChoice
 	}{
-		{true, false, FirstWay},
-		{false, true, FirstWay},
-		{false, true, FirstWay},
-		{false, false, FirstWay}, // does not count
-		{false, true, FirstWay},
+		{true, false, FirstPath},
+		{false, true, FirstPath},
+		{false, true, FirstPath},
+		{false, false, FirstPath}, // does not count
+		{false, true, FirstPath},
 		{false, true, LastFirst},
-		{false, true, SecondWay},
-		{false, false, SecondWay}, // overtakes nothing
-		{true, true, FirstWay},
-		{false, true, FirstWay},
+		{false, true, SecondPath},
+		{false, false, SecondPath}, // overtakes nothing
+		{true, true, FirstPath},
+		{false, true, FirstPath},
 	} {
 		if got := r.Next(0, w, &s, c.whole, c.long); got != c.want {
 			t.Fatalf("datagram %d goes %d, want %d", i, got, c.want)
@@ -36,8 +36,8 @@ func TestRun_turns(t *testing.T) {
 }
 
 // enter makes r a run that has become one for the second way.
-func enter(r *Run, w *Way, s *Sender) Turn {
-	for range RunAfter {
+func enter(r *Burst, w *BulkPath, s *Sender) PathChoice {
+	for range BurstAfter {
 		r.Next(0, w, s, false, true)
 	}
 	return r.Next(0, w, s, false, true)
@@ -46,9 +46,9 @@ func enter(r *Run, w *Way, s *Sender) Turn {
 func TestRun_unknownWay(t *testing.T) {
 	var s Sender
 	s.Init(NewShared(Config{}, 256), 1)
-	var r Run
-	w := &Way{}
-	if got := enter(&r, w, &s); got != FirstWay || !r.Large() || r.Second() || !w.Wanting(0) {
+	var r Burst
+	w := &BulkPath{}
+	if got := enter(&r, w, &s); got != FirstPath || !r.Large() || r.Second() || !w.Wanting(0) {
 		t.Fatalf("goes %d; large %v, wanting %v", got, r.Large(), w.Wanting(0))
 	}
 	w.Answered() // to nothing that was asked
@@ -56,7 +56,7 @@ func TestRun_unknownWay(t *testing.T) {
 		t.Error("an answer counts that nobody has asked for")
 	}
 	w.Ask(0)
-	if w.Answered(); r.Next(0, w, &s, false, true) != SecondWay || w.Wanting(0) {
+	if w.Answered(); r.Next(0, w, &s, false, true) != SecondPath || w.Wanting(0) {
 		t.Error("the way was found and is not taken")
 	}
 }
@@ -64,7 +64,7 @@ func TestRun_unknownWay(t *testing.T) {
 // TestWay_pauses: after a time-out, and after runs of which much was lost, the way has
 // to be found anew, later each time; one run without loss forgives all.
 func TestWay_pauses(t *testing.T) {
-	w := &Way{}
+	w := &BulkPath{}
 	now := mono.Time(0)
 	for i := range 30 {
 		if !w.Wanting(now) {
@@ -87,7 +87,7 @@ func TestWay_pauses(t *testing.T) {
 		w.Ask(now)
 		w.Answered()
 		w.asks = 30
-		var r Run
+		var r Burst
 		enter(&r, w, &s)
 		w.Sent(c.sent)
 		w.Resent(c.resent)
@@ -96,10 +96,10 @@ func TestWay_pauses(t *testing.T) {
 			t.Errorf("%d of %d sent again: found %v, asked %d times", c.resent, c.sent, w.Found(), w.asks)
 		}
 	}
-	var r Run
+	var r Burst
 	enter(&r, w, &s)
 	s.loss.backoff = 1
-	if got := r.Next(now, w, &s, false, true); got != FirstWay || w.Found() {
+	if got := r.Next(now, w, &s, false, true); got != FirstPath || w.Found() {
 		t.Errorf("after a time-out data goes %d", got)
 	}
 }

@@ -8,43 +8,43 @@ import "github.com/xwarp/xwarp/internal/base/mono"
 // first way to show that it is one; and what is lost is sent again the first way.
 
 // LongMin is from how many bytes on a message is long. A peer is sent to the second
-// way after RunAfter datagrams of long messages, of which not all have arrived yet: a
+// way after BurstAfter datagrams of long messages, of which not all have arrived yet: a
 // stream of short ones loses more by the slower way than it gains.
 const (
-	LongMin  = 32 << 10
-	RunAfter = 4
+	LongMin    = 32 << 10
+	BurstAfter = 4
 )
 
-// Turn is how a datagram goes.
-type Turn uint8
+// PathChoice is how a datagram goes.
+type PathChoice uint8
 
 // Turns.
 const (
-	FirstWay  Turn = iota
-	LastFirst      // the first way, and the peer is to look at the second: what follows may come there
-	SecondWay
+	FirstPath PathChoice = iota
+	LastFirst            // the first way, and the peer is to look at the second: what follows may come there
+	SecondPath
 )
 
-// Run is what is sent to a peer from when it has everything until it has
+// Burst is what is sent to a peer from when it has everything until it has
 // everything again.
-type Run struct {
+type Burst struct {
 	long   uint8 // datagrams of long messages, up to RunAfter
 	second bool  // what is sent goes the second way
 }
 
 // Idle reports whether the run has no datagram of a long message: Next would
 // answer FirstWay to a short one, and change nothing.
-func (r *Run) Idle() bool { return r.long == 0 }
+func (r *Burst) Idle() bool { return r.long == 0 }
 
 // Large reports whether the run has become one for the second way.
-func (r *Run) Large() bool { return r.long == RunAfter }
+func (r *Burst) Large() bool { return r.long == BurstAfter }
 
 // Second reports whether what is sent goes the second way.
-func (r *Run) Second() bool { return r.second }
+func (r *Burst) Second() bool { return r.second }
 
 // Next says how the next datagram goes, which belongs to a long message or not. s is
 // the Sender of the run; whole tells that all has arrived that was sent before.
-func (r *Run) Next(now mono.Time, w *Way, s *Sender, whole, long bool) Turn {
+func (r *Burst) Next(now mono.Time, w *BulkPath, s *Sender, whole, long bool) PathChoice {
 	switch {
 	case whole:
 		r.end(now, w)
@@ -54,30 +54,30 @@ func (r *Run) Next(now mono.Time, w *Way, s *Sender, whole, long bool) Turn {
 	}
 	switch {
 	case r.second || !long:
-	case r.long < RunAfter:
-		if r.long++; r.long == RunAfter {
+	case r.long < BurstAfter:
+		if r.long++; r.long == BurstAfter {
 			return LastFirst
 		}
 	default:
 		r.second = w.found
 	}
 	if r.second {
-		return SecondWay
+		return SecondPath
 	}
-	return FirstWay
+	return FirstPath
 }
 
 // end ends the run: all of it has arrived.
-func (r *Run) end(now mono.Time, w *Way) {
+func (r *Burst) end(now mono.Time, w *BulkPath) {
 	if r.second {
 		w.judge(now)
 	}
-	*r = Run{}
+	*r = Burst{}
 }
 
-// Way is what a sender knows of the second way to a peer. Whether it leads there is
+// BulkPath is what a sender knows of the second way to a peer. Whether it leads there is
 // found out by asking: a firewall does not see AF_XDP, but may well see this.
-type Way struct {
+type BulkPath struct {
 	found bool      // it leads there
 	asks  uint8     // questions that went it since large data did without loss
 	askAt mono.Time // when the next may
@@ -92,34 +92,34 @@ const (
 )
 
 // Found reports whether the way leads to the peer.
-func (w *Way) Found() bool { return w.found }
+func (w *BulkPath) Found() bool { return w.found }
 
 // Wanting reports whether a question is due.
-func (w *Way) Wanting(now mono.Time) bool { return !w.found && now >= w.askAt }
+func (w *BulkPath) Wanting(now mono.Time) bool { return !w.found && now >= w.askAt }
 
 // Ask notes that a question goes that way.
-func (w *Way) Ask(now mono.Time) {
+func (w *BulkPath) Ask(now mono.Time) {
 	w.lose(now)
 	w.asks = min(w.asks+1, 250)
 }
 
 // Answered notes that a question was answered.
-func (w *Way) Answered() { w.found = w.found || w.asks > 0 }
+func (w *BulkPath) Answered() { w.found = w.found || w.asks > 0 }
 
 // Sent notes that n units went that way.
-func (w *Way) Sent(n int) { w.sent += uint32(n) }
+func (w *BulkPath) Sent(n int) { w.sent += uint32(n) }
 
 // Resent notes that n units of a run that goes that way were sent again.
-func (w *Way) Resent(n int) { w.resent += uint32(n) }
+func (w *BulkPath) Resent(n int) { w.resent += uint32(n) }
 
 // lose makes the way one that has to be found anew, later each time.
-func (w *Way) lose(now mono.Time) {
+func (w *BulkPath) lose(now mono.Time) {
 	w.found, w.askAt = false, now.Add(min(askFirst<<min(w.asks, 20), askMost))
 }
 
 // judge looks back at a run, all of which has arrived. A way that has lost half of it
 // is none.
-func (w *Way) judge(now mono.Time) {
+func (w *BulkPath) judge(now mono.Time) {
 	switch {
 	case w.resent > w.sent/2:
 		w.lose(now)

@@ -12,10 +12,10 @@ import (
 // takes: what fits one frame on every path.
 const SmallMax = basePayload - dgram.HeaderLen - dgram.LengthLen
 
-// Small is the short way of a datagram that has one ULPDU of n bytes, at most
+// Fast is the short way of a datagram that has one ULPDU of n bytes, at most
 // SmallMax: it returns the place of the ULPDU, which the caller writes. SendSmall
 // follows. nil means no room now.
-func (e *Endpoint) Small(n int) []byte {
+func (e *Endpoint) Fast(n int) []byte {
 	if e.dg.TxRoom() <= len(e.out.tx.Pkts) || e.bulk.queued && !e.bulk.room() {
 		return nil
 	}
@@ -28,9 +28,9 @@ func (e *Endpoint) Small(n int) []byte {
 	return e.arena.At(e.out.small.Addr, front+n)[front:]
 }
 
-// SendSmall sends what Small began to p at once, as the ULPDU that the next Push
+// SendFast sends what Small began to p at once, as the ULPDU that the next Push
 // is for. credit is as for Commit.
-func (e *Endpoint) SendSmall(now mono.Time, p *Peer, credit uint8) {
+func (e *Endpoint) SendFast(now mono.Time, p *Peer, credit uint8) {
 	h := dgram.Header{
 		Type: dgram.TypeData, Key: e.cfg.Key, SrcEpoch: p.local, DstEpoch: p.remote, LSN: p.Snd.Next(),
 		Ack: p.Rcv.Next(), Window: e.Window(), Credit: credit, Held: arq.HeldOf(p.Rcv.Held(now)),
@@ -43,7 +43,7 @@ func (e *Endpoint) SendSmall(now mono.Time, p *Peer, credit uint8) {
 	}
 	h.PutSmall(e.arena.At(e.out.small.Addr, int(e.out.small.Len)), !e.cfg.NoCRC)
 	if e.bulk.inBulk(p, h.LSN, false) {
-		w := e.bulk.way(p)
+		w := e.bulk.to(p)
 		w.Sent(1)
 		e.bulk.tx.Add(fabric.Packet{To: w.path}, e.out.small)
 		e.bulk.queuedBulk()

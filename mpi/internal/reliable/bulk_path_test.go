@@ -23,7 +23,7 @@ func (ch *channel) streams(n int) int {
 	return ch.there - before
 }
 
-func twoWays(t *testing.T, f faults) *channel {
+func withBulk(t *testing.T, f faults) *channel {
 	ch := newChannel(t, 2, 1, 256, arq.Config{})
 	ch.faults = f
 	ch.two()
@@ -32,7 +32,7 @@ func twoWays(t *testing.T, f faults) *channel {
 
 // A run begins the first way, and so does all of it before the peer has answered there.
 func TestWay_found(t *testing.T) {
-	ch := twoWays(t, faults{})
+	ch := withBulk(t, faults{})
 	ch.streams(1)
 	if x := ch.nodes[0]; x.Hellos != 1 || !x.peers[1].conn.way.Found() {
 		t.Fatalf("%d Hellos; the way was found: %v", x.Hellos, x.peers[1].conn.way.Found())
@@ -41,8 +41,8 @@ func TestWay_found(t *testing.T) {
 	bulk := ch.nodes[0].Bulk
 	ch.streams(runs)
 	// A Write is two runs at most, for all may have arrived at once of what a window takes.
-	if n := ch.nodes[0].Bulk - bulk; n > runs*(chunks-arq.RunAfter) || n < runs*(chunks-2*arq.RunAfter) {
-		t.Errorf("%d chunks of %d went the second way, want all but the first %d of each run", n, runs*chunks, arq.RunAfter)
+	if n := ch.nodes[0].Bulk - bulk; n > runs*(chunks-arq.BurstAfter) || n < runs*(chunks-2*arq.BurstAfter) {
+		t.Errorf("%d chunks of %d went the second way, want all but the first %d of each run", n, runs*chunks, arq.BurstAfter)
 	}
 	if x := ch.nodes[0]; x.Resent != 0 || x.Hellos != 1 {
 		t.Errorf("%d chunks were sent again, %d Hellos", x.Resent, x.Hellos)
@@ -51,7 +51,7 @@ func TestWay_found(t *testing.T) {
 
 // Short messages never ask for a way that they would not take.
 func TestWay_shortMessages(t *testing.T) {
-	ch := twoWays(t, faults{})
+	ch := withBulk(t, faults{})
 	for range 300 {
 		ch.bulk(0, 1, 1, 2*testChunk)
 	}
@@ -63,7 +63,7 @@ func TestWay_shortMessages(t *testing.T) {
 
 // A way that answers and loses half is left alone for longer and longer.
 func TestWay_swallows(t *testing.T) {
-	ch := twoWays(t, faults{eats: 0.9})
+	ch := withBulk(t, faults{eats: 0.9})
 	const runs = 300
 	all := ch.streams(runs)
 	if runs := ch.nodes[0].Bulk / 50; runs == 0 || runs > 30 {
@@ -79,7 +79,7 @@ func TestWay_swallows(t *testing.T) {
 
 // Behind a firewall everything goes the first way, and Hellos become rare.
 func TestWay_firewall(t *testing.T) {
-	ch := twoWays(t, faults{wall: [2]mono.Time{0, mono.Never}})
+	ch := withBulk(t, faults{wall: [2]mono.Time{0, mono.Never}})
 	ch.streams(300)
 	if x := ch.nodes[0]; x.Bulk != 0 || x.Resent != 0 || x.Hellos < 3 || x.Hellos > 12 {
 		t.Errorf("%d chunks went the second way, %d were sent again, %d Hellos", x.Bulk, x.Resent, x.Hellos)
@@ -88,7 +88,7 @@ func TestWay_firewall(t *testing.T) {
 
 // Over queue pairs of verbs: large Writes go the second way once it is found, what is
 // lost there comes the first, and nothing is allocated for any of it.
-func TestEndpoint_twoWays(t *testing.T) {
+func TestEndpoint_withBulk(t *testing.T) {
 	r := newRigOf(t, 8972, true)
 	rng := rand.New(rand.NewPCG(1, 2))
 	a, b := r.ends[0], r.ends[1]
@@ -121,7 +121,7 @@ func TestEndpoint_twoWays(t *testing.T) {
 	}
 }
 
-func TestAllocs_twoWays(t *testing.T) {
+func TestAllocs_withBulk(t *testing.T) {
 	r := newRigOf(t, 8972, true)
 	a, b := r.ends[0], r.ends[1]
 	wr := a.long(1, verbs.OpRDMAWrite, 0, 200_000)

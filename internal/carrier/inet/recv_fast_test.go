@@ -46,7 +46,7 @@ func TestQuick_takesWhatCheckTakes(t *testing.T) {
 		copy(e.bytes[at:], frame)
 		e.rx[0], e.rxNext, e.rxEnd = fabric.Desc{Addr: at, Len: uint32(len(frame))}, 0, 1
 		b := fabric.NewBatch(1, fabric.MaxBufs)
-		if !e.quick(b, &e.rx[0]) {
+		if !e.recvFast(b, &e.rx[0]) {
 			if n == 0 || len(b.Pkts) != 0 {
 				t.Fatalf("not taken, %d datagrams: %x", len(b.Pkts), frame)
 			}
