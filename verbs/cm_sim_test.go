@@ -24,9 +24,9 @@ type simCM struct {
 	served         []string // what the server has heard, one for each connection
 }
 
-// simPatience is how long a program waits for events: longer than all time
+// simTimeout is how long a program waits for events: longer than all time
 // limits one after another.
-const simPatience = 60 * mono.Second
+const simTimeout = 60 * mono.Second
 
 const simCMPort = 7174
 
@@ -96,7 +96,7 @@ func (c *simCM) connect(t *sim.Task, n int) error {
 	}
 	heard, last := "", CMEventType(0)
 	for last != CMDisconnected && last != CMRejected && last != CMUnreachable && last != CMConnectError {
-		e, got := ch.await(t, t.Now().Add(simPatience))
+		e, got := ch.await(t, t.Now().Add(simTimeout))
 		if !got {
 			return fmt.Errorf("client %d has heard %q, and then nothing in state %v", n, heard, id.State())
 		}
@@ -112,7 +112,7 @@ func (c *simCM) connect(t *sim.Task, n int) error {
 			return fmt.Errorf("%v without a reason", last)
 		}
 	}
-	if e, got := ch.await(t, t.Now().Add(simPatience)); got {
+	if e, got := ch.await(t, t.Now().Add(simTimeout)); got {
 		return fmt.Errorf("client %d has heard %q, and then %v", n, heard, e.Type)
 	}
 	c.told[n] = heard
@@ -139,7 +139,7 @@ func (c *simCM) serve(t *sim.Task) error {
 		return err
 	}
 	heard := map[*CMID]string{}
-	for e, got := ch.await(t, t.Now().Add(simPatience)); got; e, got = ch.await(t, t.Now().Add(simPatience)) {
+	for e, got := ch.await(t, t.Now().Add(simTimeout)); got; e, got = ch.await(t, t.Now().Add(simTimeout)) {
 		heard[e.ID] += e.Type.String() + "; "
 		if e.Type != CMConnectRequest {
 			continue

@@ -25,7 +25,7 @@ var (
 // one kind. Programs do not fill it in: device.Open does.
 type Config struct {
 	Datagram Datagram     // carries RD and UD; default: there are none. The context owns and closes it
-	Bulk     Datagram     // a second way for large data: see llp.Config. RD takes it by itself, UD with flag Bulk. Default: none
+	Bulk     Datagram     // a second path for large data: see llp.Config. RD takes it by itself, UD with flag Bulk. Default: none
 	Streams  Streams      // carries RC; default: there is none. The context owns and closes it
 	Engine   *Engine      // what moves it
 	Key      uint64       // job key; peers with another one are not heard

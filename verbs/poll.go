@@ -36,7 +36,7 @@ func (c *Context) Deadline() Time {
 		at = min(at, c.ep.Deadline())
 	}
 	if c.in.stalled() {
-		at = min(at, c.in.since.Add(recvPatience))
+		at = min(at, c.in.since.Add(rnrTimeout))
 	}
 	for _, q := range c.uds {
 		if q != nil {

@@ -32,14 +32,14 @@ type QP struct {
 	rq     recvQueue // unused with srq
 	srq    *SRQ
 
-	rd      *rdQP // of these three
-	ud      *udQP // there is the one
-	rc      *rc   // of its type
-	records recordTable
-	names   uint32 // of answers that were asked for
-	closed  bool
-	patient bool // QPInit.RecvWait
-	lasting bool // QPInit.Lasting
+	rd       *rdQP // of these three
+	ud       *udQP // there is the one
+	rc       *rc   // of its type
+	records  recordTable
+	names    uint32 // of answers that were asked for
+	closed   bool
+	recvWait bool // QPInit.RecvWait
+	lasting  bool // QPInit.Lasting
 }
 
 // QPStats counts what a queue pair did and refused.
@@ -84,7 +84,7 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 	}
 	q := &QP{
 		ctx: c, pd: p, typ: init.Type, num: rdNum, sendCQ: init.SendCQ, recvCQ: init.RecvCQ,
-		patient: init.RecvWait, lasting: init.Lasting && init.Type == UD,
+		recvWait: init.RecvWait, lasting: init.Lasting && init.Type == UD,
 	}
 	if err := q.records.init(init.Record); err != nil {
 		return nil, err

@@ -66,13 +66,13 @@ const (
 
 // cursor is how far the messages of a connection were cut into FPDUs.
 type cursor struct {
-	req       uint32 // request that is cut, or will be next
-	ans       uint32 // answer, likewise
-	off       uint32 // bytes of the message under way that were cut
-	reads     int32  // our Reads and atomics that were cut and not answered
-	mid       bool   // a message is under way
-	answering bool   // it is an answer
-	turn      bool   // an answer was cut last
+	req        uint32 // request that is cut, or will be next
+	ans        uint32 // answer, likewise
+	off        uint32 // bytes of the message under way that were cut
+	reads      int32  // our Reads and atomics that were cut and not answered
+	mid        bool   // a message is under way
+	answering  bool   // it is an answer
+	answerLast bool   // an answer was cut last
 }
 
 // Times of a connection.

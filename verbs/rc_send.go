@@ -78,7 +78,7 @@ func (r *rc) choose(c *cursor) bool {
 		return false
 	}
 	ready := c.req != r.requests.tail && !r.held(c) && !r.requests.at(c.req).isLocal()
-	c.answering = c.ans != r.answers.tail && !(ready && c.turn)
+	c.answering = c.ans != r.answers.tail && !(ready && c.answerLast)
 	return ready || c.answering
 }
 
@@ -195,7 +195,7 @@ func (r *rc) cut(b *batch, c *cursor, tx *mpa.Tx) bool {
 		return true
 	}
 	c.off = 0
-	if c.turn = c.answering; c.answering {
+	if c.answerLast = c.answering; c.answering {
 		c.ans++
 		return true
 	}

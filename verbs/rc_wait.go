@@ -31,7 +31,7 @@ type recvLine struct {
 // queue those come first who have waited.
 func (r *rcReceiver) takeRecv() (*rqe, bool) {
 	q := r.q
-	if q.srq != nil && q.patient {
+	if q.srq != nil && q.recvWait {
 		if l := &q.srq.line; len(l.waiting) > 0 {
 			if l.serving != r.rc || l.left == 0 {
 				return nil, false
@@ -46,7 +46,7 @@ func (r *rcReceiver) takeRecv() (*rqe, bool) {
 // ULPDU: it waits, or the connection ends (RFC 5041, section 7.2). false: that.
 func (r *rcReceiver) noRecv(u []byte) bool {
 	q := r.q
-	if !q.patient {
+	if !q.recvWait {
 		return r.refuse(ddp.NoBuffer, u, len(u))
 	}
 	q.Stats.RecvStalls++
@@ -63,7 +63,7 @@ func (r *rcReceiver) noRecv(u []byte) bool {
 
 // appetite returns how many bytes of FPDUs may be held at once.
 func (r *rcReceiver) appetite() int {
-	if r.q.patient && r.q.recvsLeft() == 0 {
+	if r.q.recvWait && r.q.recvsLeft() == 0 {
 		return min(max(waitingRead, len(r.part)+waitingRead/2), inLen)
 	}
 	return inLen

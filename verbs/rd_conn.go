@@ -29,10 +29,10 @@ type conn struct {
 	answered int32     // Reads and atomics of the peer whose answer is not acknowledged
 	record   uint32    // number of the last Write-Record
 
-	turn    bool // an answer was cut last
-	dead    bool // over: everything to this peer fails
-	rnr     bool // it found no receive, and waits to hear that there are some
-	refused bool // it asked for what was not granted: nothing is taken from it any more
+	answerLast bool // an answer was cut last
+	dead       bool // over: everything to this peer fails
+	rnr        bool // it found no receive, and waits to hear that there are some
+	refused    bool // it asked for what was not granted: nothing is taken from it any more
 
 	// The last acknowledgement that rode on data, until the next step applies it.
 	acked  bool

@@ -78,10 +78,10 @@ func (in *inbound) drop(ep *llp.Endpoint) {
 	*in = inbound{}
 }
 
-// recvPatience is how long a Send waits for a receive to be posted before it
+// rnrTimeout is how long a Send waits for a receive to be posted before it
 // is dropped, to be sent again, so that a user who never posts one still hears
 // acknowledgements, and other peers do not wait for long.
-const recvPatience = 200 * mono.Microsecond
+const rnrTimeout = 200 * mono.Microsecond
 
 // receive takes in one batch of datagrams and returns how many.
 func (c *datagrams) receive(now mono.Time) (work int) {
@@ -371,7 +371,7 @@ func (q *rdReceiver) giveUp(now mono.Time) bool {
 		in.since = now
 		q.Stats.RecvStalls++
 	}
-	if now.Sub(in.since) < recvPatience {
+	if now.Sub(in.since) < rnrTimeout {
 		return false
 	}
 	in.since, in.dry = 0, true

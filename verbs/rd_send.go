@@ -125,7 +125,7 @@ func (q *rdQP) nextList(ah *AH) *requestList {
 	var l *requestList
 	ready := c.requests.cur != none && !q.held(c)
 	switch {
-	case c.answers.cur != none && !(ready && c.turn):
+	case c.answers.cur != none && !(ready && c.answerLast):
 		l = &c.answers
 	case ready:
 		l = &c.requests
@@ -223,7 +223,7 @@ func (q *rdQP) sendNew(now mono.Time, ah *AH, l *requestList) bool {
 	if long {
 		q.ep.Long(ah.peer)
 	}
-	ah.conn.turn = l == &ah.conn.answers
+	ah.conn.answerLast = l == &ah.conn.answers
 	soon := q.cut(now, ah, l, n)
 	for l = q.nextList(ah); l != nil; l = q.nextList(ah) {
 		n, hdr := q.nextSegment(ah, l)

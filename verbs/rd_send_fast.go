@@ -49,7 +49,7 @@ func (q *rdQP) shortSource(wr *SendWR) (b []byte, ok bool) {
 	if wr.Flags&Inline != 0 {
 		return wr.InlineData, len(wr.InlineData) <= MaxInline
 	}
-	if wr.NumSGE != 1 || wr.SGL[0].Length > llp.SmallMax-ddp.UntaggedLen {
+	if wr.NumSGE != 1 || wr.SGL[0].Length > llp.FastMax-ddp.UntaggedLen {
 		return nil, false
 	}
 	b, err := q.ctx.resolve(q.pd, &wr.SGL[0], 0)
@@ -66,5 +66,5 @@ func (q *rdQP) recordFast(ah *AH, i int32) {
 	if w.op == OpSend {
 		c.sends++
 	}
-	c.turn = false
+	c.answerLast = false
 }

@@ -94,8 +94,8 @@ const (
 	Solicited                       // wake a target that waits for solicited events only
 	Fence                           // not before all earlier Reads and atomics to this peer are done
 	Numbered                        // OpRDMAWriteRecord on UD: SendWR.RecordID is the number of the record
-	Bulk                            // UD: by the second way, for large data, if DeviceAttr.Bulk. It may lead nowhere
-	BulkNext                        // UD: what follows may go the second way: the target is to look there
+	Bulk                            // UD: by the second path, for large data, if DeviceAttr.Bulk. It may lead nowhere
+	BulkNext                        // UD: what follows may go by the second path: the target is to look there
 )
 
 // SGE is one scatter/gather element: Length bytes at Addr inside the memory
@@ -321,6 +321,6 @@ type DeviceAttr struct {
 	MaxSRQWR      int
 	MaxQPRdAtom   int // Reads and atomics outstanding per peer, in each direction
 	MaxMcastGrp   int
-	Bulk          bool // there is a second way out, for large data
+	Bulk          bool // there is a second path out, for large data
 	AtomicAtomic  bool // atomics are atomic with sync/atomic on this host too
 }

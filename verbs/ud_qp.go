@@ -169,17 +169,17 @@ func (q *udQP) send() bool {
 
 // commit sends the open datagram to ah, the way that its flags say.
 func (q *udQP) commit(ah *AH, flags SendFlags) {
-	path, turn := ah.path, arq.FirstPath
+	path, choice := ah.path, arq.FirstPath
 	switch {
 	case flags&Bulk != 0 && ah.hasBulk(q.ep):
-		path, turn = ah.bulk, arq.SecondPath
+		path, choice = ah.bulk, arq.SecondPath
 	case flags&BulkNext != 0:
-		turn = arq.LastFirst
+		choice = arq.LastFirst
 	}
-	q.ep.CommitUD(path, turn)
+	q.ep.CommitUD(path, choice)
 }
 
-// hasBulk reports whether there is a second way to a, which it finds the first time.
+// hasBulk reports whether there is a second path to a, which it finds the first time.
 func (a *AH) hasBulk(ep *llp.Endpoint) bool {
 	if !a.bulkKnown && !a.Remote().Addr().IsMulticast() {
 		a.bulk, a.bulkKnown = ep.ResolveBulk(a.remote)

@@ -40,11 +40,11 @@ const (
 const (
 	FlagCRC     = 0x80 // the CRC field is filled in
 	FlagAckSoon = 0x40 // the sender waits for the acknowledgement
-	FlagBulk    = 0x20 // large data goes, or is to go, the second way: see BulkPort
+	FlagBulk    = 0x20 // large data goes, or is to go, the second path: see BulkPort
 	FlagPaths   = 0x10 // a Hello or a HelloAck tells where its sender can be reached: see PathLen
 )
 
-// BulkPort is added to the UDP port of an endpoint for that of its second way, if
+// BulkPort is added to the UDP port of an endpoint for that of its second path, if
 // it has one.
 const BulkPort = 8192
 
@@ -86,11 +86,11 @@ func (h *Header) Put(b []byte) {
 	binary.BigEndian.PutUint32(b[32:], uint32(h.Credit)<<26|uint32(h.Window)<<16|uint32(h.Held))
 }
 
-// PutSmall writes h, and the CRC when sealed is set, to the first bytes of b: a
+// PutOne writes h, and the CRC when sealed is set, to the first bytes of b: a
 // datagram of one ULPDU, which is there already but for its length. It writes
 // whole words, so that no load of the CRC, nor of a checksum over b, meets two
 // stores that are under way.
-func (h *Header) PutSmall(b []byte, sealed bool) {
+func (h *Header) PutOne(b []byte, sealed bool) {
 	const ulpdu = HeaderLen + LengthLen
 	first := (Version<<4|uint32(h.Type))<<24 | uint32(h.Flags)<<16 | 1<<8
 	_ = b[ulpdu+1]

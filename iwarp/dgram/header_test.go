@@ -189,7 +189,7 @@ func TestHeader_PutSmall(t *testing.T) {
 			if sealed {
 				Seal(want, CRC(0, want[CRCLen:]))
 			}
-			if h.PutSmall(got, sealed); !bytes.Equal(got, want) {
+			if h.PutOne(got, sealed); !bytes.Equal(got, want) {
 				t.Fatalf("%d bytes, sealed %v:\n%x, want\n%x", n, sealed, got, want)
 			}
 		}

@@ -67,7 +67,7 @@ func TestBulk_streams(t *testing.T) {
 	}
 }
 
-// TestBulk_oneSide: a peer that has no second way is sent to in frames. What goes the
+// TestBulk_oneSide: a peer that has no second path is sent to in frames. What goes the
 // other way are Hellos, ever fewer of them; 8 MiB would be 128 datagrams.
 func TestBulk_oneSide(t *testing.T) {
 	testenv.NeedRoot(t)
@@ -153,12 +153,12 @@ func TestParseBulk(t *testing.T) {
 	}
 }
 
-// TestBulk_unreliable: an unreliable Send takes the second way when it is told to, a
+// TestBulk_unreliable: an unreliable Send takes by the second path when it is told to, a
 // Write-Record too, and both come from the address that their sender is known by.
 func TestBulk_unreliable(t *testing.T) {
 	a, b := open(t, true, 9000, device.Spec{Fabric: "xdp", Bulk: device.BulkKernel})
 	if !a.ctx.Attr().Bulk {
-		t.Fatal("there is no second way")
+		t.Fatal("there is no second path")
 	}
 	qps := map[*host]*verbs.QP{}
 	for _, e := range []*host{a, b} {
@@ -185,7 +185,7 @@ func TestBulk_unreliable(t *testing.T) {
 			t.Errorf("%v: %+v", op, wc)
 		}
 		if after, _ := b.ctx.Stats(); after.RxBulk == before.RxBulk {
-			t.Errorf("%v came the first way", op)
+			t.Errorf("%v came by the first path", op)
 		}
 		poll(a, b, a.scq)
 	}

@@ -87,7 +87,7 @@ func Open(s Spec) (*verbs.Context, error) {
 // carriers are what a context stands on: datagrams, streams or both.
 type carriers struct {
 	datagram fabric.Datagram // or nil
-	bulk     fabric.Datagram // a second way for large data, or nil
+	bulk     fabric.Datagram // a second path for large data, or nil
 	streams  fabric.Streams  // or nil
 }
 

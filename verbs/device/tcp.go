@@ -67,7 +67,7 @@ func (o *opening) openNetstack(s *Spec, port fabric.Port, table *route.Table) (f
 // besideAFXDP is TCP for large data: who sends goes on in datagrams when a path has swallowed
 // it for so long.
 func besideAFXDP() ktcp.Config {
-	return ktcp.Config{Congestion: "cubic", Patience: 20 * time.Second}
+	return ktcp.Config{Congestion: "cubic", UserTimeout: 20 * time.Second}
 }
 
 // openTCP opens the kernel's TCP, as c says and s.

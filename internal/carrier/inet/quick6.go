@@ -7,9 +7,9 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
-// quick6 is quick over IPv6: a datagram to us in one buffer, right behind the
+// recvFast6 is quick over IPv6: a datagram to us in one buffer, right behind the
 // IPv6 header.
-func (e *Endpoint) quick6(b *fabric.Batch, d *fabric.Desc) bool {
+func (e *Endpoint) recvFast6(b *fabric.Batch, d *fabric.Desc) bool {
 	h := e.bytes[d.Addr:][:d.Len]
 	if len(h) < HeaderLen6 || d.Flags&fabric.More != 0 {
 		return false

@@ -8,13 +8,13 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
-// recvFast is the short way of accept for what nearly every frame is: a datagram to
+// recvFast is the fast path of accept for what nearly every frame is: a datagram to
 // us in one buffer, without IP options or fragments. It looks at the headers eight
 // bytes at a time. false means that accept has to look; then
 // nothing was done.
 func (e *Endpoint) recvFast(b *fabric.Batch, d *fabric.Desc) bool {
 	if e.v6 {
-		return e.quick6(b, d)
+		return e.recvFast6(b, d)
 	}
 	h := e.bytes[d.Addr:][:d.Len]
 	if len(h) < HeaderLen || d.Flags&fabric.More != 0 {

@@ -32,10 +32,10 @@ type Config struct {
 	// systems say, paces: on a path within a machine or a rack it has less than half of
 	// the bandwidth of cubic.
 	Congestion string
-	// Patience is for how long what was sent may stay without an acknowledgement, or find
+	// UserTimeout is for how long what was sent may stay without an acknowledgement, or find
 	// no room at the other end, until the stream fails (TCP_USER_TIMEOUT, tcp(7)); in
 	// milliseconds, rounded down; default what the system says, about 15 minutes.
-	Patience time.Duration
+	UserTimeout time.Duration
 }
 
 const (

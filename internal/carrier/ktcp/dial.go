@@ -106,10 +106,10 @@ func (s *Streams) socket(addr netip.Addr) (int, error) {
 	if name := s.config.Congestion; name != "" { // a listener hands it on to what it accepts
 		_ = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
 	}
-	if t := s.config.Patience; t != 0 { // likewise
+	if t := s.config.UserTimeout; t != 0 { // likewise
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(t.Milliseconds())); err != nil {
 			unix.Close(fd)
-			return -1, fmt.Errorf("ktcp: patience of %v: %w", t, os.NewSyscallError("TCP_USER_TIMEOUT", err))
+			return -1, fmt.Errorf("ktcp: a user timeout of %v: %w", t, os.NewSyscallError("TCP_USER_TIMEOUT", err))
 		}
 	}
 	headers := ipv4Len + tcpLen

@@ -284,13 +284,13 @@ func TestAccept_withoutDescriptors(t *testing.T) {
 		t.Fatal("accepted without a descriptor")
 	}
 	now := s.now
-	if d := s.Deadline(); d != now.Add(starvedFor) {
+	if d := s.Deadline(); d != now.Add(descriptorWait) {
 		t.Fatalf("deadline %v after now", d.Sub(now))
 	}
-	if ids := s.Poll(now.Add(starvedFor-1), nil); has(ids, l.id) {
+	if ids := s.Poll(now.Add(descriptorWait-1), nil); has(ids, l.id) {
 		t.Error("named too early")
 	}
-	if ids := s.Poll(now.Add(starvedFor), nil); !has(ids, l.id) {
+	if ids := s.Poll(now.Add(descriptorWait), nil); !has(ids, l.id) {
 		t.Error("the listener is not named again")
 	}
 	if l.Accept() == nil {

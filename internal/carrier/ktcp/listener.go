@@ -15,12 +15,12 @@ import (
 //
 // Owner: engine.
 type Listener struct {
-	on      *Streams
-	fd      int
-	id      fabric.StreamID
-	local   netip.AddrPort
-	starved bool // Accept has found no descriptor
-	closed  bool
+	on           *Streams
+	fd           int
+	id           fabric.StreamID
+	local        netip.AddrPort
+	noDescriptor bool // Accept has found no descriptor
+	closed       bool
 }
 
 var _ fabric.Listener = (*Listener)(nil)
@@ -119,8 +119,8 @@ func (l *Listener) Accept() fabric.Stream {
 
 // starve has the listener looked at again after a while.
 func (l *Listener) starve() {
-	l.starved = true
-	l.on.retry = min(l.on.retry, l.on.now.Add(starvedFor))
+	l.noDescriptor = true
+	l.on.retry = min(l.on.retry, l.on.now.Add(descriptorWait))
 }
 
 // accepted makes a stream of a socket, or nil if the peer has gone away.

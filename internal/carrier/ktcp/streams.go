@@ -26,9 +26,9 @@ const (
 	eventsMax = 128
 	// maxIovecs is the most buffers of one system call (UIO_MAXIOV).
 	maxIovecs = 1024
-	// starvedFor is how long a listener waits when the process is out of
+	// descriptorWait is how long a listener waits when the process is out of
 	// descriptors, which no event tells the end of.
-	starvedFor = 100 * mono.Millisecond
+	descriptorWait = 100 * mono.Millisecond
 )
 
 // Streams is the kernel's TCP as a [fabric.Streams]. Sockets are opened in the
@@ -44,7 +44,7 @@ type Streams struct {
 	used   int               // numbers in use
 	news   []fabric.StreamID // what turned out between two Polls
 	now    mono.Time         // of the last Poll
-	retry  mono.Time         // when to look at starved listeners again
+	retry  mono.Time         // when to look at listeners without descriptors again
 	polls  uint32
 	ask    bool // somebody is about to wait for epoll: the next Poll looks what for
 	events [eventsMax]unix.EpollEvent
@@ -154,8 +154,8 @@ func (s *Streams) look(ready []fabric.StreamID, few bool) []fabric.StreamID {
 func (s *Streams) feed(ready []fabric.StreamID) []fabric.StreamID {
 	s.retry = mono.Never
 	for i := range s.table {
-		if l := s.table[i].listener; l != nil && l.starved {
-			l.starved = false
+		if l := s.table[i].listener; l != nil && l.noDescriptor {
+			l.noDescriptor = false
 			ready = append(ready, l.id)
 		}
 	}

@@ -84,7 +84,7 @@ func (s *Stack) check(h []byte, size int) (total int, ok bool) {
 		return 0, false
 	}
 	if tcp := h[headerLen:]; len(tcp) >= tcpHeaderLen && header.TCPFlags(tcp[tcpFlagsAt])&header.TCPFlagSyn != 0 {
-		s.greetings.note(from, tcp)
+		s.syns.note(from, tcp)
 	}
 	return total, true
 }

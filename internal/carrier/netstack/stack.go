@@ -43,13 +43,13 @@ type Stack struct {
 	outNext int // out[outNext:] waits for room
 	held    heldAck
 
-	greetings greetings
-	ids       []fabric.StreamID // free ones
-	idNext    fabric.StreamID
-	leaving   []tcpip.Endpoint // closed streams that may have something to deliver
-	now       mono.Time        // of the last Poll
-	yields    int              // times to let gVisor's goroutines in
-	told      mono.Time        // when the engine will come back by itself
+	syns    synTable
+	ids     []fabric.StreamID // free ones
+	idNext  fabric.StreamID
+	leaving []tcpip.Endpoint // closed streams that may have something to deliver
+	now     mono.Time        // of the last Poll
+	yields  int              // times to let gVisor's goroutines in
+	told    mono.Time        // when the engine will come back by itself
 
 	stats       fabric.StreamStats
 	malformed   uint64 // frames that were no TCP for us

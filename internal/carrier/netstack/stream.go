@@ -131,16 +131,16 @@ func (st *Stream) fail(err tcpip.Error) {
 // MSS implements fabric.Stream.
 func (st *Stream) MSS() int {
 	if st.mss == 0 && st.State() == fabric.StreamOpen {
-		said, ok := st.stack.greetings.take(st.peer())
+		said, ok := st.stack.syns.take(st.peer())
 		if !ok {
-			said = greeting{mss: uint16(st.stack.payload(st.mtu)), timestamp: true, sack: true}
+			said = synOptions{mss: uint16(st.stack.payload(st.mtu)), timestamp: true, sack: true}
 		}
 		st.mss = said.segment(st.stack.payload(st.mtu))
 	}
 	return st.mss
 }
 
-// peer is the key of the stream in greetings.
+// peer is the key of the stream in syns.
 func (st *Stream) peer() peer {
 	return peer{st.remote.Addr(), st.remote.Port(), st.local.Port()}
 }
@@ -228,7 +228,7 @@ func (st *Stream) Close(abort bool) {
 	s := st.stack
 	s.leave(&st.entry, st.wq)
 	if st.mss == 0 && st.remote.IsValid() {
-		s.greetings.take(st.peer())
+		s.syns.take(st.peer())
 	}
 	if abort {
 		st.ep.Abort()

@@ -22,7 +22,7 @@ type Conn struct {
 // endWait is how long Close waits for room for the record that ends the stream.
 const endWait = time.Second
 
-// NewConn exchanges greetings over inner, which it owns from now on when err is nil: with
+// NewConn exchanges preambles over inner, which it owns from now on when err is nil: with
 // [NewConn] at the other end, of which one has dialed. Both need the same secret; that they
 // have shows with the first record. Its errors wrap ErrNotSecure if the other end says
 // something else.

@@ -145,7 +145,7 @@ func TestConn_tampered(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := NewConn(x, counting(), true); !errors.Is(err, ErrNotSecure) {
-			t.Errorf("%q instead of a greeting: %v", says, err)
+			t.Errorf("%q instead of a preamble: %v", says, err)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
-// A stream begins with a greeting in each direction, of Greeting and 16 random
+// A stream begins with a preamble in each direction, of Preamble and 16 random
 // ones. Records follow:
 //
 //	 0      1        3
@@ -44,7 +44,7 @@ type stream struct {
 	fabric.Stream
 	s       *Streams
 	role    role
-	opened  bool // the other end's greeting is there, and so are keys
+	opened  bool // the other end's preamble is there, and so are keys
 	closed  bool // by its user: it goes when all was sent
 	ended   bool // our end is sent: nothing follows
 	eof     bool // the other end's end was received
@@ -83,7 +83,7 @@ func (d *direction) step(x *stream) {
 	d.next++
 }
 
-// draw makes the keys of the connection new, and the greeting pending.
+// draw makes the keys of the connection new, and the preamble pending.
 func (x *stream) draw() {
 	_, _ = rand.Read(x.own[:]) // never fails
 	x.pending = append(append(x.pending, Preamble...), x.own[:]...)
@@ -114,7 +114,7 @@ func (x *stream) push() {
 	}
 }
 
-// meet reads the other end's greeting.
+// meet reads the other end's preamble.
 func (x *stream) meet() {
 	for len(x.in) < preambleLen && x.fill() { // until there is no more: nobody names the stream again
 	}
@@ -128,7 +128,7 @@ func (x *stream) meet() {
 	x.at = preambleLen
 }
 
-// know takes the other end's greeting.
+// know takes the other end's preamble.
 func (x *stream) know(b []byte) {
 	if string(b[:len(Preamble)]) != Preamble {
 		x.refuse(ErrNotSecure)

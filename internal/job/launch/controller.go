@@ -251,7 +251,7 @@ func (j *job) end() {
 	j.broadcast(order{Op: opKill})
 	for _, l := range j.links {
 		if !l.ready { // it cannot have ranks, and may never hear us
-			l.hangUp()
+			l.closeInput()
 			l.kill()
 		}
 	}
@@ -324,7 +324,7 @@ func (j *job) handleReport(l *link, r report) {
 		j.rankTable.ranks[r.Rank].pid = r.PID
 	case opFailed:
 		j.fail(&StartError{l.plan.hostName, j.config.programs()[j.plan.appOf(r.Rank)].Program, r.NotFound, r.Why})
-		l.hangUp() // it leaves, with the ranks that it could start
+		l.closeInput() // it leaves, with the ranks that it could start
 	case opBoot:
 		j.request(r)
 	case opStdinRoom:
@@ -345,7 +345,7 @@ func (j *job) handleReport(l *link, r report) {
 		j.exit(r)
 	case opBye:
 		l.bye = true
-		l.hangUp()
+		l.closeInput()
 	}
 }
 
@@ -359,7 +359,7 @@ func (j *job) start(l *link) {
 	dir, err := j.config.dir()
 	j.fail(err)
 	if j.failure != nil {
-		l.hangUp()
+		l.closeInput()
 		return
 	}
 	l.out.post(order{Op: opStart, Start: &startOrder{

@@ -51,10 +51,10 @@ func testExchange(t *testing.T, c Config, mode string) {
 }
 
 // A shell that greets before it runs the agent does no harm, and is heard.
-func TestRun_greeting(t *testing.T) {
+func TestRun_welcome(t *testing.T) {
 	var errOut safeBuffer
 	err := Run(Config{
-		Program: "true", Hosts: []Host{{Name: "a"}, {Name: "greeting"}}, Launcher: []string{self, "as-launcher"},
+		Program: "true", Hosts: []Host{{Name: "a"}, {Name: "welcome"}}, Launcher: []string{self, "as-launcher"},
 		Agent: []string{self, AgentArg}, Device: "lo", Fabric: "udp", Stderr: &errOut,
 	})
 	if want := "Welcome!\n\nYou have mail.\n"; err != nil || errOut.String() != want {
@@ -278,7 +278,7 @@ func TestRun_hostFails(t *testing.T) {
 	})
 	t.Run("not an agent", func(t *testing.T) {
 		for says, want := range map[string]string{
-			"welcome to host a": "its agent did not start (exit status 0)", // a greeting, and then nothing
+			"welcome to host a": "its agent did not start (exit status 0)", // a welcome, and then nothing
 			`{"op":"welcome"}`:  `unknown report "welcome"`,
 			"{a":                "malformed report",
 		} {

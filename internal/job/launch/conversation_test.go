@@ -74,7 +74,7 @@ func TestRank_asksAndDoesNotListen(t *testing.T) {
 		if n := written.Load(); n >= 64<<20 {
 			t.Errorf("%s: all of %d bytes were heard", name, n)
 		}
-		r.hangUp()
+		r.finishReports()
 		<-done
 		out.close()
 		<-out.done

@@ -118,21 +118,21 @@ func (c *Config) startAgent(p *plan, a agentPlan, tb *testbed.Testbed, prn *prin
 }
 
 // read prints the output of the ranks and turns all else into events. What a host says
-// for a greeting, as a line in somebody's .bashrc may let it, comes before.
+// for a welcome, as a line in somebody's .bashrc may let it, comes before.
 func (l *link) read(stdout io.Reader, size int, prn *printer, events chan<- event) {
 	lines := boot.NewLineReader(stdout)
-	for greeting := true; ; {
+	for preamble := true; ; {
 		line, err := lines.Next()
 		if err != nil {
 			break
 		}
-		if greeting && !bytes.HasPrefix(line, []byte("{")) {
+		if preamble && !bytes.HasPrefix(line, []byte("{")) {
 			if w := prn.errors(); w != nil {
 				fmt.Fprintf(w, "%s\n", line) // of a shell that runs the agent there
 			}
 			continue
 		}
-		greeting = false
+		preamble = false
 		r, err := parseReport(line, size)
 		if err == nil && r.Length > 0 {
 			r.Data, err = lines.Piece(r.Length)
@@ -150,13 +150,13 @@ func (l *link) read(stdout io.Reader, size int, prn *printer, events chan<- even
 			break
 		}
 	}
-	l.hangUp()
+	l.closeInput()
 	_ = l.cmd.Wait() // the state says it all
 	events <- event{from: l, ended: true}
 }
 
-// hangUp ends the agent's input, which makes it kill its ranks and leave.
-func (l *link) hangUp() { l.out.close() }
+// closeInput ends the agent's input, which makes it kill its ranks and leave.
+func (l *link) closeInput() { l.out.close() }
 
 // kill ends the agent at once, and the kernel its ranks.
 func (l *link) kill() {

@@ -319,7 +319,7 @@ func launcherMain(host string, argv []string) int {
 		forever()
 	case strings.HasPrefix(host, "broken"):
 		return 255
-	case strings.HasPrefix(host, "greeting"):
+	case strings.HasPrefix(host, "welcome"):
 		fmt.Print("Welcome!\n\nYou have mail.\n")
 	}
 	err := syscall.Exec(argv[0], argv, append(os.Environ(), "ON_HOST="+host))

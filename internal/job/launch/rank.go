@@ -265,7 +265,7 @@ func (r *rank) await(out *outbox) {
 	told := r.told
 	r.mu.Unlock()
 	_ = r.cmd.Wait() // the status is what counts
-	r.hangUp()
+	r.finishReports()
 	r.boot.close()
 	for _, p := range r.pipes {
 		_ = p.SetReadDeadline(time.Now()) // see lastWords
@@ -296,10 +296,10 @@ func (r *rank) await(out *outbox) {
 	}
 }
 
-// hangUp waits until all that the rank asked before its end is reported. A
+// finishReports waits until all that the rank asked before its end is reported. A
 // child of the rank may hold the socket open: what is in it is still read, and
 // then there is nothing more to come. Nor is anything more to be said.
-func (r *rank) hangUp() {
+func (r *rank) finishReports() {
 	if raw, err := r.socket.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
-// TestRun_turns walks through a run, datagram by datagram.
-func TestRun_turns(t *testing.T) {
+// TestBurst_choices walks through a burst, datagram by datagram.
+func TestBurst_choices(t *testing.T) {
 	var s Sender
 	s.Init(NewShared(Config{}, 256), 1)
 	w := &BulkPath{}
@@ -35,7 +35,7 @@ func TestRun_turns(t *testing.T) {
 	}
 }
 
-// enter makes r a run that has become one for the second way.
+// enter makes r a burst that has become one for the second path.
 func enter(r *Burst, w *BulkPath, s *Sender) PathChoice {
 	for range BurstAfter {
 		r.Next(0, w, s, false, true)
@@ -43,7 +43,7 @@ func enter(r *Burst, w *BulkPath, s *Sender) PathChoice {
 	return r.Next(0, w, s, false, true)
 }
 
-func TestRun_unknownWay(t *testing.T) {
+func TestBurst_unknownPath(t *testing.T) {
 	var s Sender
 	s.Init(NewShared(Config{}, 256), 1)
 	var r Burst
@@ -61,9 +61,9 @@ func TestRun_unknownWay(t *testing.T) {
 	}
 }
 
-// TestWay_pauses: after a time-out, and after runs of which much was lost, the way has
-// to be found anew, later each time; one run without loss forgives all.
-func TestWay_pauses(t *testing.T) {
+// TestBulkPath_pauses: after a time-out, and after bursts of which much was lost, the path has
+// to be found anew, later each time; one burst without loss forgives all.
+func TestBulkPath_pauses(t *testing.T) {
 	w := &BulkPath{}
 	now := mono.Time(0)
 	for i := range 30 {

@@ -432,7 +432,7 @@ func TestSender_reorderTimerIsNoTimeout(t *testing.T) {
 
 // What arrives after it was given up makes the sender wait longer, until many
 // losses were real.
-func TestSender_patience(t *testing.T) {
+func TestSender_reorderShift(t *testing.T) {
 	p := newPath(t)
 	p.round(100 * mono.Microsecond)
 	p.snd.SetSegment(testSegment)
@@ -440,10 +440,10 @@ func TestSender_patience(t *testing.T) {
 	p.roundLosing(1, 100*mono.Microsecond)
 	p.snd.OnAck(p.now, p.snd.Next(), 256, 0) // it was not lost at all
 	p.snd.Detect(p.now)
-	if p.snd.patience != 1 || p.snd.reorder() < 2*before {
+	if p.snd.reorderShift != 1 || p.snd.reorder() < 2*before {
 		t.Errorf("the reorder window went from %v to %v", before, p.snd.reorder())
 	}
-	for range patienceKept {
+	for range reorderShiftKept {
 		p.snd.cwnd = cwndInitial * testSegment
 		p.pass(mono.Millisecond)
 		p.roundLosing(1, 100*mono.Microsecond)
@@ -453,8 +453,8 @@ func TestSender_patience(t *testing.T) {
 		p.snd.OnAck(p.now, p.snd.Next(), 256, 0)
 		p.snd.Detect(p.now)
 	}
-	if got := p.snd.patience; got != 0 {
-		t.Errorf("patience is %d after %d real losses", got, patienceKept)
+	if got := p.snd.reorderShift; got != 0 {
+		t.Errorf("the shift is %d after %d real losses", got, reorderShiftKept)
 	}
 }
 

@@ -19,25 +19,25 @@ type loss struct {
 // rack is what of that each network has for itself: what was sent is compared with what
 // was sent on the same network, for on another one it may take longer.
 type rack struct {
-	probed    bool          // a tail-loss probe is under way
-	tries     uint8         // probes and time-outs before the first round trip was measured, on one of several networks
-	patience  uint8         // the reorder window is shifted left by it
-	episodes  uint8         // losses since patience was last raised
-	shownOnce bool          // what shown is about was sent once
-	fresh     bool          // nothing has arrived since it was empty
-	patientAt mono.Time     // when patience was last raised
-	rackTime  mono.Time     // latest sending time of anything that has arrived
-	shown     mono.Time     // latest sending time of what an acknowledgement shows, 0 = nothing new
-	deadline  mono.Time     // of the probe or the time-out
-	moved     mono.Time     // when una last moved, or something went into flight
-	empty     mono.Duration // shortest round trip since it was last empty
+	probed       bool          // a tail-loss probe is under way
+	tries        uint8         // probes and time-outs before the first round trip was measured, on one of several networks
+	reorderShift uint8         // the reorder window is shifted left by it
+	episodes     uint8         // losses since reorderShift was last raised
+	shownOnce    bool          // what shown is about was sent once
+	fresh        bool          // nothing has arrived since it was empty
+	shiftedAt    mono.Time     // when reorderShift was last raised
+	rackTime     mono.Time     // latest sending time of anything that has arrived
+	shown        mono.Time     // latest sending time of what an acknowledgement shows, 0 = nothing new
+	deadline     mono.Time     // of the probe or the time-out
+	moved        mono.Time     // when una last moved, or something went into flight
+	empty        mono.Duration // shortest round trip since it was last empty
 }
 
 const (
-	patienceMost = 6
-	patienceKept = 16                   // losses for which patience lasts (RFC 8985, section 6.2, step 4)
-	backoffMost  = 32                   // keeps the shift sane; RTOMax ends it before
-	restartAfter = 5 * mono.Millisecond // without traffic
+	reorderShiftMost = 6
+	reorderShiftKept = 16                   // losses for which reorderShift lasts (RFC 8985, section 6.2, step 4)
+	backoffMost      = 32                   // keeps the shift sane; RTOMax ends it before
+	restartAfter     = 5 * mono.Millisecond // without traffic
 )
 
 // begin sets the timer when the first unit goes into flight.
@@ -102,9 +102,9 @@ func (s *Sender) arrived(now mono.Time, r *Record) {
 
 // bePatient widens the reorder window, at most once per round trip.
 func (f *subflow) bePatient(now mono.Time) {
-	if now.Sub(f.patientAt) > f.rtt.smoothed {
-		f.patientAt, f.episodes = now, 0
-		f.patience = min(f.patience+1, patienceMost)
+	if now.Sub(f.shiftedAt) > f.rtt.smoothed {
+		f.shiftedAt, f.episodes = now, 0
+		f.reorderShift = min(f.reorderShift+1, reorderShiftMost)
 	}
 }
 
@@ -192,8 +192,8 @@ func (s *Sender) detect(now mono.Time) {
 	for ; found != 0; found &= found - 1 {
 		f := s.network(bits.TrailingZeros8(found))
 		f.onLoss(now)
-		if f.episodes++; f.episodes >= patienceKept {
-			f.episodes, f.patience = 0, 0
+		if f.episodes++; f.episodes >= reorderShiftKept {
+			f.episodes, f.reorderShift = 0, 0
 		}
 	}
 	s.loss.reorderAt = wait
@@ -202,7 +202,7 @@ func (s *Sender) detect(now mono.Time) {
 // reorder is how much later than its successors on its network a segment may arrive
 // before it counts as lost (RFC 8985, section 6.2).
 func (f *subflow) reorder() mono.Duration {
-	w := max(f.rtt.smoothed/4, f.sh.cfg.ReorderMin) << f.patience
+	w := max(f.rtt.smoothed/4, f.sh.cfg.ReorderMin) << f.reorderShift
 	return min(w, max(f.rtt.smoothed, f.sh.cfg.ProbeMin))
 }
 

@@ -14,7 +14,7 @@ type Receiver struct {
 	top  serial.U32 // one past the highest that has arrived
 	bits []uint64   // ring: what has arrived from next on; nil while all is in order
 
-	owed     int32     // units that arrived since the last acknowledgement
+	unacked  int32     // units that arrived since the last acknowledgement
 	arrival  mono.Time // of the newest
 	deadline mono.Time // when to acknowledge
 }
@@ -63,7 +63,7 @@ func (r *Receiver) Fresh(lsn serial.U32) bool {
 // Mark notes that a fresh unit was placed and returns the new Next: all
 // before it may be delivered.
 func (r *Receiver) Mark(lsn serial.U32) serial.U32 {
-	r.owed++
+	r.unacked++
 	if lsn == r.next && r.top == r.next {
 		r.next++
 		r.top++
@@ -92,7 +92,7 @@ func (r *Receiver) Arrived(now mono.Time) { r.arrival = now }
 
 // Presses reports whether the acknowledgement cannot wait, so that AckDue is to
 // be called at once: there is a gap, or there are many units.
-func (r *Receiver) Presses() bool { return int(r.owed) >= r.sh.cfg.AckEvery || !r.InOrder() }
+func (r *Receiver) Presses() bool { return int(r.unacked) >= r.sh.cfg.AckEvery || !r.InOrder() }
 
 // AckDue is called once for each datagram, after its units were marked. It
 // asks for an acknowledgement of what has arrived by now: at once when urgent
@@ -102,7 +102,7 @@ func (r *Receiver) AckDue(now mono.Time, urgent, soon bool) {
 	switch {
 	case urgent || r.Presses():
 		r.deadline = now
-	case r.owed == 0: // something has acknowledged them already
+	case r.unacked == 0: // something has acknowledged them already
 	case soon:
 		r.deadline = min(r.deadline, now.Add(r.sh.cfg.AckSoon))
 	default:
@@ -117,7 +117,7 @@ func (r *Receiver) Deadline() mono.Time { return r.deadline }
 // SACK words does not tell about gaps, so it only counts when there are none.
 func (r *Receiver) Acked(withSack bool) {
 	if withSack || r.InOrder() {
-		r.owed = 0
+		r.unacked = 0
 		r.deadline = mono.Never
 	}
 }

@@ -10,37 +10,37 @@ import (
 	"github.com/xwarp/xwarp/iwarp/dgram"
 )
 
-// bulk is the second way of an endpoint, for large data: the kernel's UDP beside
-// AF_XDP. A frame at a time is the quickest way for what is short; what is long is
+// bulk is the second path of an endpoint, for large data: the kernel's UDP beside
+// AF_XDP. A frame at a time has the least latency for what is short; what is long is
 // cheaper in pieces of 64 KiB that the kernel cuts up late or, inside a machine,
-// never. The same datagrams go both ways, so all that makes them reliable is the
-// same, and what was lost is sent again the first way.
+// never. The same datagrams take both paths, so all that makes them reliable is the
+// same, and what was lost is sent again by the first path.
 //
-// Whether the second way leads to a peer is found out by a Hello: a firewall does
+// Whether the second path leads to a peer is found out by a Hello: a firewall does
 // not see AF_XDP, but may well see this.
 type bulk struct {
-	ep     *Endpoint
-	dg     fabric.Datagram // or nil
-	paths  []bulkPath      // by Peer.Index
-	tx     *fabric.Batch
-	whole  int  // its room when nothing is queued
-	queued bool // something is, here or there
-	lent   bool // the batch that Recv filled last is of this carrier
-	looks  int  // how often an idle Recv looks here yet
-	turns  int  // batches of the first way in a row
-	idle   uint // Recvs that found nothing
+	ep         *Endpoint
+	dg         fabric.Datagram // or nil
+	paths      []bulkPath      // by Peer.Index
+	tx         *fabric.Batch
+	whole      int  // its room when nothing is queued
+	queued     bool // something is, here or there
+	lent       bool // the batch that Recv filled last is of this carrier
+	looks      int  // how often an idle Recv looks here yet
+	firstInRow int  // batches of the first path in a row
+	idle       uint // Recvs that found nothing
 }
 
-// A look at the second way is a system call, so it is looked at when there is
+// A look at the second path is a system call, so it is looked at when there is
 // reason to: for looksAfter idle Recvs after a datagram that says so, and by the next
 // idle one after sleepLeast without a Recv, for who sleeps is woken by either. Of all
-// others one in idleLook does. turnsMost batches come the first way at most before the
+// others one in idleLook does. firstMost batches come by the first path at most before the
 // second is asked.
 const (
 	looksAfter = 64
 	sleepLeast = 10 * mono.Microsecond
 	idleLook   = 4096
-	turnsMost  = 8
+	firstMost  = 8
 )
 
 // Long says that the open datagram to p begins with a part of a long message. Its
@@ -52,7 +52,7 @@ func (e *Endpoint) Long(p *Peer) {
 	}
 }
 
-// bulkPath is what is known of the second bulkPath to a peer. It is not part of the peer, for
+// bulkPath is what is known of the second path to a peer. It is not part of the peer, for
 // most have none.
 type bulkPath struct {
 	arq.BulkPath
@@ -67,7 +67,7 @@ func (b *bulk) to(p *Peer) *bulkPath {
 	return &b.paths[p.Index]
 }
 
-// forget makes the way to p one that is not known, which nothing goes.
+// forget makes the path to p one that is not known, which nothing takes.
 func (b *bulk) forget(p *Peer) {
 	if int(p.Index) < len(b.paths) {
 		b.paths[p.Index], p.burst = bulkPath{}, arq.Burst{}
@@ -92,9 +92,9 @@ func (b *bulk) close() error {
 // room reports whether one more datagram can be queued.
 func (b *bulk) room() bool { return b.dg.TxRoom() > len(b.tx.Pkts) }
 
-// recvOther fills the batch from the second way when it is its turn: the first had n
-// datagrams. Those come before, for who sends on both began there. away is the time
-// since the last Recv.
+// recvOther fills the batch from the second path if the first had none: n datagrams came
+// there. Those come before, for a sender on both began there. away is the time since the
+// last Recv.
 func (b *bulk) recvOther(n int, away mono.Duration) int {
 	b.lent = false
 	if away >= sleepLeast {
@@ -102,11 +102,11 @@ func (b *bulk) recvOther(n int, away mono.Duration) int {
 	}
 	if n > 0 {
 		if b.looks > 0 {
-			b.turns++
+			b.firstInRow++
 		}
 		return n
 	}
-	b.turns = 0
+	b.firstInRow = 0
 	if b.looks > 0 {
 		b.looks--
 		return b.recvBulk()
@@ -117,7 +117,7 @@ func (b *bulk) recvOther(n int, away mono.Duration) int {
 	return 0
 }
 
-// lookThere sees to it that the second way is looked at, if the header of what came
+// lookThere sees to it that the second path is looked at, if the header of what came
 // the first says so.
 func (b *bulk) lookThere(h *dgram.Header) {
 	if h.Flags&dgram.FlagBulk != 0 {
@@ -125,7 +125,7 @@ func (b *bulk) lookThere(h *dgram.Header) {
 	}
 }
 
-// recvBulk fills the batch from the second way.
+// recvBulk fills the batch from the second path.
 func (b *bulk) recvBulk() int {
 	n := b.dg.Recv(b.ep.rx)
 	if n == 0 {
@@ -151,18 +151,18 @@ func (b *bulk) inBulk(p *Peer, lsn serial.U32, long bool) bool {
 		return false
 	}
 	w := &b.to(p).BulkPath
-	turn := p.burst.Next(b.ep.now, w, &p.Snd, lsn == p.acked, long)
-	if turn == arq.LastFirst {
+	choice := p.burst.Next(b.ep.now, w, &p.Snd, lsn == p.acked, long)
+	if choice == arq.LastFirst {
 		b.ep.out.hdr.Flags |= dgram.FlagBulk
 	}
 	if p.burst.Large() && w.Wanting(b.ep.now) {
 		b.ep.Wake(&p.Assoc, b.ep.now)
 	}
-	return turn == arq.SecondPath
+	return choice == arq.SecondPath
 }
 
-// ask sends a Hello the second way when one is due, as long as a datagram to p may
-// be. The answer comes the first way.
+// ask sends a Hello by the second path when one is due, as long as a datagram to p may
+// be. The answer comes by the first path.
 func (b *bulk) ask(p *Peer) {
 	if !p.burst.Large() || !p.Open() {
 		return
@@ -182,7 +182,7 @@ func (b *bulk) ask(p *Peer) {
 	}
 }
 
-// ResolveBulk returns the second way to a peer, if there may be one. It is a control
+// ResolveBulk returns the second path to a peer, if there may be one. It is a control
 // call, like Resolve.
 func (e *Endpoint) ResolveBulk(to fabric.Remote) (path fabric.Path, ok bool) {
 	a := to.AddrPort()
@@ -193,24 +193,24 @@ func (e *Endpoint) ResolveBulk(to fabric.Remote) (path fabric.Path, ok bool) {
 	return path, err == nil
 }
 
-// HasBulk reports whether there is a second way out.
+// HasBulk reports whether there is a second path out.
 func (e *Endpoint) HasBulk() bool { return e.bulk.dg != nil }
 
-// wayAnswered deals with the answer to a Hello of size bytes that went the second way.
-func (b *bulk) wayAnswered(p *Peer, size int) {
+// helloAnswered takes the answer to a Hello of size bytes that went by the second path.
+func (b *bulk) helloAnswered(p *Peer, size int) {
 	if size >= int(p.most) {
 		b.to(p).Answered()
 	}
 }
 
-// finishBulk seals the open datagram and queues it for the second way.
+// finishBulk seals the open datagram and queues it for the second path.
 func (b *bulk) finishBulk(to fabric.Path) {
 	b.ep.out.seal()
 	b.ep.out.emit(b.tx, b.ep.caps.Headroom, to, true)
 	b.queuedBulk()
 }
 
-// queuedBulk notes that one more datagram waits for the second way.
+// queuedBulk notes that one more datagram waits for the second path.
 func (b *bulk) queuedBulk() {
 	b.queued = true
 	b.ep.Stats.TxDatagrams++

@@ -45,7 +45,7 @@ func TestInBulk(t *testing.T) {
 	r := newRig(t)
 	a, b := r.openTwo(1, 0xa1, 0), r.openTwo(2, 0xb1, 0)
 	p, _ := r.meet(a, b)
-	r.stream(a, b, p, 8) // finds the second way
+	r.stream(a, b, p, 8) // finds the second path
 	for range 2 {        // the second time like the first
 		for i := range arq.BurstAfter {
 			if a.sendSized(p, 4000) {
@@ -76,7 +76,7 @@ func TestInBulk(t *testing.T) {
 	}
 }
 
-// openTwo adds an endpoint whose second way carries datagrams of up to most bytes.
+// openTwo adds an endpoint whose second path carries datagrams of up to most bytes.
 func (r *rig) openTwo(i int, epoch uint32, most int) *side {
 	return r.openWith(i, 0, Config{Epoch: epoch, Bulk: r.net.Open(addrPlus(addrOf(i), dgram.BulkPort), most)})
 }
@@ -104,7 +104,7 @@ func (r *rig) stream(a, b *side, p *Peer, n int) {
 	}
 }
 
-// bulkSent counts what a side has sent to a port of somebody's second way.
+// bulkSent counts what a side has sent to a port of somebody's second path.
 func (s *side) bulkSent(kind dgram.Type) (n int) {
 	for i := range s.rig.seen {
 		x := &s.rig.seen[i]
@@ -118,7 +118,7 @@ func (s *side) bulkSent(kind dgram.Type) (n int) {
 	return n
 }
 
-func TestBulk_takesTheSecondWay(t *testing.T) {
+func TestBulk_takesTheSecondPath(t *testing.T) {
 	r := newRig(t)
 	a, b := r.openTwo(1, 0xa1, 0), r.openTwo(2, 0xb1, 0)
 	p, _ := r.meet(a, b)
@@ -127,25 +127,25 @@ func TestBulk_takesTheSecondWay(t *testing.T) {
 		t.Fatalf("%d datagrams went a way that nobody had answered on", n)
 	}
 	if n := a.bulkSent(dgram.TypeHello); n != 1 {
-		t.Fatalf("%d Hellos went the second way, want 1", n)
+		t.Fatalf("%d Hellos went by the second path, want 1", n)
 	}
 	if !a.ep.bulk.to(p).Found() {
-		t.Fatal("the second way was not found")
+		t.Fatal("the second path was not found")
 	}
 	before := len(r.seen)
 	r.stream(a, b, p, 8)
 	if n := a.bulkSent(dgram.TypeData); n != 8-arq.BurstAfter {
-		t.Errorf("%d of 8 datagrams went the second way, want all but the first %d", n, arq.BurstAfter)
+		t.Errorf("%d of 8 datagrams went by the second path, want all but the first %d", n, arq.BurstAfter)
 	}
 	told := false
 	for _, x := range r.seen[before:] {
 		told = told || x.h.Flags&dgram.FlagBulk != 0
 		if x.to.Port() != addrOf(0).Port() && !told {
-			t.Error("a datagram went the second way before the peer was told to look there")
+			t.Error("a datagram went by the second path before the peer was told to look there")
 		}
 	}
 	if got := b.ep.Stats.RxBulk; got != a.ep.Stats.TxBulk || got == 0 {
-		t.Errorf("%d datagrams were received on the second way, %d sent", got, a.ep.Stats.TxBulk)
+		t.Errorf("%d datagrams were received on the second path, %d sent", got, a.ep.Stats.TxBulk)
 	}
 	if p.Snd.TimeOuts() != 0 || a.ep.Stats.TxResent != 0 {
 		t.Errorf("%d ULPDUs were sent again", a.ep.Stats.TxResent)
@@ -165,7 +165,7 @@ func TestBulk_firewall(t *testing.T) {
 		t.Errorf("%d datagrams went a way that leads nowhere", n)
 	}
 	if n := a.bulkSent(dgram.TypeHello); n < 3 || n > 12 {
-		t.Errorf("%d Hellos asked for the second way in ten seconds, want a few, with growing pauses", n)
+		t.Errorf("%d Hellos asked for the second path in ten seconds, want a few, with growing pauses", n)
 	}
 	r.wall = false
 	for range 200 {
@@ -173,13 +173,13 @@ func TestBulk_firewall(t *testing.T) {
 		r.run(100*ms, 10*ms)
 	}
 	if !a.ep.bulk.to(p).Found() {
-		t.Error("the second way was not found after the firewall had gone")
+		t.Error("the second path was not found after the firewall had gone")
 	}
 }
 
-// TestBulk_wayDies: what was lost arrives by the first way, and nothing is sent
+// TestBulk_pathDies: what was lost arrives by the first path, and nothing is sent
 // the second until it has been found anew.
-func TestBulk_wayDies(t *testing.T) {
+func TestBulk_pathDies(t *testing.T) {
 	r := newRig(t)
 	a, b := r.openTwo(1, 0xa1, 0), r.openTwo(2, 0xb1, 0)
 	p, _ := r.meet(a, b)
@@ -191,7 +191,7 @@ func TestBulk_wayDies(t *testing.T) {
 	a.ep.Flush()
 	lost := a.bulkSent(dgram.TypeData)
 	if lost == 0 {
-		t.Fatal("nothing went the second way")
+		t.Fatal("nothing went by the second path")
 	}
 	for range 100 {
 		r.resend(a, p)
@@ -270,11 +270,11 @@ func TestBulk_timeOut(t *testing.T) {
 	a.put(p, 8000, 8)
 	a.ep.Flush()
 	if n := a.bulkSent(dgram.TypeData); n != sent && a.ep.bulk.to(p).Found() {
-		t.Error("after a time-out data still goes the second way")
+		t.Error("after a time-out data still goes by the second path")
 	}
 }
 
-func TestBulk_narrowWay(t *testing.T) {
+func TestBulk_narrowPath(t *testing.T) {
 	r := newRig(t)
 	a, b := r.openTwo(1, 0xa1, 0), r.openTwo(2, 0xb1, 0)
 	p, _ := r.meet(a, b)
@@ -293,7 +293,7 @@ func TestBulk_narrowWay(t *testing.T) {
 	}
 }
 
-func TestBulk_peerWithoutSecondWay(t *testing.T) {
+func TestBulk_peerWithoutSecondPath(t *testing.T) {
 	r := newRig(t)
 	a, b := r.openTwo(1, 0xa1, 0), r.open(2, 0xb1, 0, dgram.Config{})
 	p, q := r.meet(a, b)
@@ -306,7 +306,7 @@ func TestBulk_peerWithoutSecondWay(t *testing.T) {
 	}
 }
 
-// What comes from a port that no second way has is nobody's, and hurts nobody.
+// What comes from a port that no second path has is nobody's, and hurts nobody.
 func TestBulk_strangePort(t *testing.T) {
 	r := newRig(t)
 	a, b := r.openTwo(1, 0xa1, 0), r.openTwo(2, 0xb1, 0)
@@ -334,8 +334,8 @@ func TestBulk_closesBoth(t *testing.T) {
 	}
 }
 
-// When the first way turns out to carry more, the second one is asked anew, and until
-// then what follows goes the first way: not to whoever happens to be known there.
+// When the first path turns out to carry more, the second one is asked anew, and until
+// then what follows goes by the first path: not to whoever happens to be known there.
 func TestBulk_payloadGrowsMeanwhile(t *testing.T) {
 	r := newRig(t)
 	a, b, c := r.openTwo(1, 0xa1, 0), r.openTwo(2, 0xb1, 0), r.openTwo(3, 0xc1, 0)
@@ -347,7 +347,7 @@ func TestBulk_payloadGrowsMeanwhile(t *testing.T) {
 		a.put(p, 8000, uint64(i))
 	}
 	if !p.burst.Second() {
-		t.Fatal("nothing goes the second way")
+		t.Fatal("nothing goes by the second path")
 	}
 	size := int(p.most)
 	p.most--
@@ -366,8 +366,8 @@ func TestBulk_payloadGrowsMeanwhile(t *testing.T) {
 	}
 }
 
-// A short message waits when the second way, which it would go, has no room.
-func TestSmall_noRoomOnTheSecondWay(t *testing.T) {
+// A short message waits when the second path, which it would go, has no room.
+func TestFast_noRoomOnTheSecondPath(t *testing.T) {
 	r := newRig(t)
 	a, b := r.openTwo(1, 0xa1, 0), r.openTwo(2, 0xb1, 0)
 	p, _ := r.meet(a, b)
@@ -377,14 +377,14 @@ func TestSmall_noRoomOnTheSecondWay(t *testing.T) {
 		a.ep.out.push()
 	}
 	if !p.burst.Second() || a.ep.bulk.room() {
-		t.Fatal("the second way is not full")
+		t.Fatal("the second path is not full")
 	}
 	if a.ep.Fast(addrLen) != nil {
 		t.Error("a short message has room behind what has none")
 	}
 }
 
-// Who was woken may have been by the second way, which is looked at then at once.
+// Who was woken may have been by the second path, which is looked at then at once.
 func TestBulk_looksAfterSleep(t *testing.T) {
 	r := newRig(t)
 	a, b := r.openTwo(1, 0xa1, 0), r.openTwo(2, 0xb1, 0)

@@ -27,9 +27,9 @@ type Config struct {
 	Seed  [32]byte
 	NoCRC bool // leave out the CRC32C; both ends must agree. Default: CRC on
 	Dgram dgram.Config
-	// Bulk is a second way to the same peers, for large data: a carrier on the
+	// Bulk is a second path to the same peers, for large data: a carrier on the
 	// arena and with the frames of the first one, and with a port that is
-	// dgram.BulkPort higher. The endpoint owns it. Default: everything goes one way.
+	// dgram.BulkPort higher. The endpoint owns it. Default: everything takes one path.
 	Bulk fabric.Datagram
 }
 
@@ -37,7 +37,7 @@ type Config struct {
 type Stats struct {
 	RxDatagrams, TxDatagrams uint64
 	TxDirect                 uint64 // ULPDUs sent from where they lie, without copying
-	RxBulk, TxBulk           uint64 // datagrams that went the second way
+	RxBulk, TxBulk           uint64 // datagrams that went by the second path
 	TxAcks                   uint64 // datagrams that carry an acknowledgement only
 	TxHellos                 uint64 // datagrams that set up, keep alive or measure the path
 	TxResets                 uint64 // answers to datagrams of associations that are gone
@@ -60,7 +60,7 @@ type Stats struct {
 //	Assocs     sequence numbers, timers, the line of those with something to send
 //	handshake  peers: how associations begin, are kept alive and end
 //	outgoing   the datagram that is being built, and those that wait for Flush
-//	bulk       the second way, for large data
+//	bulk       the second path, for large data
 //	multipath  several networks
 //
 // Owner: engine.
@@ -95,7 +95,7 @@ type outgoing struct {
 
 	writer
 	hdr   dgram.Header
-	small fabric.Desc // that of Small
+	one   fabric.Desc // that of Small
 	limit int         // largest payload in bytes
 	again bool        // it was sent before
 	long  bool        // it belongs to a long message
@@ -130,7 +130,7 @@ func New(dg fabric.Datagram, c Config, now mono.Time) (*Endpoint, error) {
 	e.out.ep, e.out.tx = e, fabric.NewBatch(txBatch, bufs)
 	e.bulk.init(e, c.Bulk, bufs)
 	if e.multi.init(e, dg); e.HasPaths() && c.Bulk != nil {
-		return nil, errors.New("llp: a second way for large data leads to one network only: leave out Bulk, or all networks but one")
+		return nil, errors.New("llp: a second path for large data leads to one network only: leave out Bulk, or all networks but one")
 	}
 	e.Assocs.Init(c.Dgram, caps.RxDepth, now)
 	return e, nil
@@ -179,7 +179,7 @@ func (e *Endpoint) Recv(now mono.Time) int {
 	away := now.Sub(e.now)
 	e.rxPos, e.now = 0, now
 	n := 0
-	if e.bulk.turns < turnsMost { // always, where there is no second way
+	if e.bulk.firstInRow < firstMost { // always, where there is no second path
 		n = e.dg.Recv(e.rx)
 	}
 	if e.bulk.dg != nil {
@@ -387,9 +387,9 @@ func (e *Endpoint) Recommit(now mono.Time, p *Peer, credit uint8) {
 }
 
 // CommitUD closes the open unreliable datagram and queues it. path is what Resolve
-// has returned, for turn SecondWay ResolveBulk.
-func (e *Endpoint) CommitUD(path fabric.Path, turn arq.PathChoice) {
-	switch turn {
+// has returned, for choice SecondPath ResolveBulk.
+func (e *Endpoint) CommitUD(path fabric.Path, choice arq.PathChoice) {
+	switch choice {
 	case arq.SecondPath:
 		e.bulk.finishBulk(path)
 		return

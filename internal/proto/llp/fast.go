@@ -8,13 +8,12 @@ import (
 	"github.com/xwarp/xwarp/iwarp/dgram"
 )
 
-// SmallMax is the most bytes of a ULPDU, its DDP header included, that Small
+// FastMax is the most bytes of a ULPDU, its DDP header included, that Fast
 // takes: what fits one frame on every path.
-const SmallMax = basePayload - dgram.HeaderLen - dgram.LengthLen
+const FastMax = basePayload - dgram.HeaderLen - dgram.LengthLen
 
-// Fast is the short way of a datagram that has one ULPDU of n bytes, at most
-// SmallMax: it returns the place of the ULPDU, which the caller writes. SendSmall
-// follows. nil means no room now.
+// Fast begins a datagram that has one ULPDU of n bytes, at most FastMax: it returns the
+// place of the ULPDU, which the caller writes. SendFast follows. nil means no room now.
 func (e *Endpoint) Fast(n int) []byte {
 	if e.dg.TxRoom() <= len(e.out.tx.Pkts) || e.bulk.queued && !e.bulk.room() {
 		return nil
@@ -24,11 +23,11 @@ func (e *Endpoint) Fast(n int) []byte {
 		return nil
 	}
 	const front = dgram.HeaderLen + dgram.LengthLen
-	e.out.small = fabric.Desc{Addr: f + mem.Addr(e.caps.Headroom), Len: uint32(front + n)}
-	return e.arena.At(e.out.small.Addr, front+n)[front:]
+	e.out.one = fabric.Desc{Addr: f + mem.Addr(e.caps.Headroom), Len: uint32(front + n)}
+	return e.arena.At(e.out.one.Addr, front+n)[front:]
 }
 
-// SendFast sends what Small began to p at once, as the ULPDU that the next Push
+// SendFast sends what Fast began to p at once, as the ULPDU that the next Push
 // is for. credit is as for Commit.
 func (e *Endpoint) SendFast(now mono.Time, p *Peer, credit uint8) {
 	h := dgram.Header{
@@ -41,14 +40,14 @@ func (e *Endpoint) SendFast(now mono.Time, p *Peer, credit uint8) {
 	if !e.cfg.NoCRC {
 		h.Flags |= dgram.FlagCRC
 	}
-	h.PutSmall(e.arena.At(e.out.small.Addr, int(e.out.small.Len)), !e.cfg.NoCRC)
+	h.PutOne(e.arena.At(e.out.one.Addr, int(e.out.one.Len)), !e.cfg.NoCRC)
 	if e.bulk.inBulk(p, h.LSN, false) {
 		w := e.bulk.to(p)
 		w.Sent(1)
-		e.bulk.tx.Add(fabric.Packet{To: w.path}, e.out.small)
+		e.bulk.tx.Add(fabric.Packet{To: w.path}, e.out.one)
 		e.bulk.queuedBulk()
 	} else {
-		e.out.tx.Add(fabric.Packet{To: p.path, Sealed: !e.cfg.NoCRC}, e.out.small)
+		e.out.tx.Add(fabric.Packet{To: p.path, Sealed: !e.cfg.NoCRC}, e.out.one)
 		e.Stats.TxDatagrams++
 	}
 	e.Flush()

@@ -372,7 +372,7 @@ func (hs *handshake) helloAnswered(p *Peer, h *dgram.Header, limit, size int) {
 	}
 	hs.ep.heard(p)
 	if h.Flags&dgram.FlagBulk != 0 {
-		hs.ep.bulk.wayAnswered(p, size)
+		hs.ep.bulk.helloAnswered(p, size)
 		return
 	}
 	if size < int(p.most) {

@@ -26,7 +26,7 @@ type rig struct {
 
 	path  int                        // bytes of payload that the network carries
 	lose  func(h *dgram.Header) bool // what else it loses
-	wall  bool                       // nothing gets through to the second way of anybody
+	wall  bool                       // nothing gets through to the second path of anybody
 	seen  []sighting                 // all that was sent
 	sides []*side
 }

@@ -2,7 +2,6 @@ package lint
 
 import (
 	"go/ast"
-	"slices"
 	"strings"
 	"unicode"
 )
@@ -64,7 +63,7 @@ func bannedWords(glossary string) map[string]string {
 	return banned
 }
 
-// wordsOf cuts an identifier where an upper-case letter begins a word.
+// wordsOf cuts an identifier where an upper-case letter begins a word, and at underscores.
 func wordsOf(name string) []string {
 	var words []string
 	begin := 0
@@ -75,8 +74,5 @@ func wordsOf(name string) []string {
 		}
 	}
 	words = append(words, string(runes[begin:]))
-	for i := range words {
-		words[i] = strings.ToLower(words[i])
-	}
-	return slices.DeleteFunc(words, func(w string) bool { return w == "" })
+	return strings.FieldsFunc(strings.ToLower(strings.Join(words, "_")), func(r rune) bool { return r == '_' })
 }

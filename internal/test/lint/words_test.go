@@ -27,7 +27,7 @@ func TestCheckWords(t *testing.T) {
 }
 
 func TestWordsOf(t *testing.T) {
-	for name, want := range map[string][]string{"openQPNow": {"open", "qpnow"}, "a": {"a"}, "TestRC_random": {"test", "rc_random"}} {
+	for name, want := range map[string][]string{"openQPNow": {"open", "qpnow"}, "a": {"a"}, "TestRC_random": {"test", "rc", "random"}} {
 		if got := wordsOf(name); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}

@@ -28,15 +28,15 @@ type Port struct {
 	closed bool
 	stats  fabric.PortStats
 
-	posted  fifo[mem.Addr]    // FILL ring
-	rx      fifo[fabric.Desc] // RX ring
-	tx      fifo[fabric.Desc] // TX ring, flushed frames first
-	done    fifo[mem.Addr]    // COMPLETION ring
-	flushed int               // buffers at the head of tx that the NIC may take
-	onWire  []fabric.Desc     // buffers of the frame that is being sent
-	pending *packet           // and its bytes
-	starved bool              // somebody found no room in the TX ring
-	relief  bool              // there is room or a frame again: Park must not wait
+	posted    fifo[mem.Addr]    // FILL ring
+	rx        fifo[fabric.Desc] // RX ring
+	tx        fifo[fabric.Desc] // TX ring, flushed frames first
+	done      fifo[mem.Addr]    // COMPLETION ring
+	flushed   int               // buffers at the head of tx that the NIC may take
+	onWire    []fabric.Desc     // buffers of the frame that is being sent
+	pending   *packet           // and its bytes
+	wantSpace bool              // somebody found no room in the TX ring
+	relief    bool              // there is room or a frame again: Park must not wait
 }
 
 func newPort(n *Node, pool *mem.Pool, steer func([]byte) bool) *Port {
@@ -103,7 +103,7 @@ func (p *Port) Recv(dst []fabric.Desc) int {
 func (p *Port) TxFree() int {
 	p.relief = false
 	room := p.tx.cap() - p.tx.len()
-	p.starved = room < fabric.MaxBufs
+	p.wantSpace = room < fabric.MaxBufs
 	return room
 }
 
@@ -122,7 +122,7 @@ func (p *Port) Send(src []fabric.Desc) int {
 		}
 		p.checkFrame(i+1-first, length)
 		if i >= room {
-			p.starved = true
+			p.wantSpace = true
 			break
 		}
 		for ; first <= i; first++ {
@@ -223,8 +223,8 @@ func (s *sent) fire(w *World) {
 	p.pending = nil
 	if p.closed {
 		p.reap()
-	} else if p.starved || p.pool.Free() == 0 {
-		p.starved, p.relief = false, true
+	} else if p.wantSpace || p.pool.Free() == 0 {
+		p.wantSpace, p.relief = false, true
 		p.notify()
 	}
 	p.node.sending = false

@@ -23,7 +23,7 @@ type Stream struct {
 	isNamed       bool
 	hasID         bool // false while it waits to be accepted
 	dirty         bool // is in Streams.dirty
-	starved       bool // Send has taken less than it was given
+	wantSpace     bool // Send has taken less than it was given
 	closed        bool
 }
 
@@ -93,10 +93,10 @@ func (st *Stream) request() {
 		case st.state != fabric.StreamConnecting || st.closed:
 		case l == nil:
 			st.after(to, n, func() { st.fail(syscall.ECONNREFUSED) })
-		case len(l.queue)+l.greeting >= l.backlog:
+		case len(l.queue)+l.handshakes >= l.backlog:
 			w.push(w.now.Add(retryAfter), scene(st.request))
 		default:
-			l.greeting++
+			l.handshakes++
 			l.greet(st)
 		}
 	})
@@ -149,7 +149,7 @@ func (l *StreamListener) greet(dialer *Stream) {
 	w.note(traceConnect, w.conns, s.node.id, nil)
 	st.after(s.node, dialer.streams.node, func() {
 		if !dialer.alive() {
-			l.greeting--
+			l.handshakes--
 			st.fail(syscall.ECONNRESET)
 			return
 		}
@@ -162,7 +162,7 @@ func (l *StreamListener) greet(dialer *Stream) {
 
 // ready makes a connection wait for Accept.
 func (l *StreamListener) ready(st *Stream) {
-	l.greeting--
+	l.handshakes--
 	if l.closed {
 		st.Close(true)
 		return
@@ -229,7 +229,7 @@ func (st *Stream) Send(bufs [][]byte) int {
 		st.out.taken += int64(n)
 		taken += n
 		if n < len(b) {
-			st.starved = true
+			st.wantSpace = true
 			break
 		}
 	}

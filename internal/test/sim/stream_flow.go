@@ -307,8 +307,8 @@ func (e *answered) fire(w *World) {
 
 // writable tells the sender that Send takes more, if it wanted to.
 func (f *flow) writable() {
-	if f.from.starved && f.from.alive() && f.held() < f.from.streams.config.SendBuffer {
-		f.from.starved = false
+	if f.from.wantSpace && f.from.alive() && f.held() < f.from.streams.config.SendBuffer {
+		f.from.wantSpace = false
 		f.from.tell()
 	}
 }

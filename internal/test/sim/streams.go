@@ -294,14 +294,14 @@ func (s *Streams) Listen(at netip.AddrPort, backlog int) (fabric.Listener, error
 
 // StreamListener accepts streams. It implements fabric.Listener.
 type StreamListener struct {
-	streams  *Streams
-	id       fabric.StreamID
-	local    netip.AddrPort
-	backlog  int
-	greeting int // streams that are being set up
-	queue    []*Stream
-	isNamed  bool
-	closed   bool
+	streams    *Streams
+	id         fabric.StreamID
+	local      netip.AddrPort
+	backlog    int
+	handshakes int // streams that are being set up
+	queue      []*Stream
+	isNamed    bool
+	closed     bool
 }
 
 func (l *StreamListener) named() *bool { return &l.isNamed }

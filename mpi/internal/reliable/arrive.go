@@ -35,7 +35,7 @@ func (p *protocol) arrived(now mono.Time, peer *Peer, slot int32, n int) {
 		c.answer = true
 		p.assocs.Ready(&c.Assoc)
 	case kindHelloAck:
-		c.way.Answered()
+		c.bulk.Answered()
 	}
 	p.free = append(p.free, slot)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // streams writes n times 20 KB from node 0 to node 1, one after the other with
-// pauses, and returns how many datagrams went the second way.
+// pauses, and returns how many datagrams went by the second path.
 func (ch *channel) streams(n int) int {
 	const size = 100 * testChunk
 	before := ch.there
@@ -30,63 +30,63 @@ func withBulk(t *testing.T, f faults) *channel {
 	return ch
 }
 
-// A run begins the first way, and so does all of it before the peer has answered there.
-func TestWay_found(t *testing.T) {
+// A burst begins on the first path, and so does all of it before the peer has answered there.
+func TestBulkPath_found(t *testing.T) {
 	ch := withBulk(t, faults{})
 	ch.streams(1)
-	if x := ch.nodes[0]; x.Hellos != 1 || !x.peers[1].conn.way.Found() {
-		t.Fatalf("%d Hellos; the way was found: %v", x.Hellos, x.peers[1].conn.way.Found())
+	if x := ch.nodes[0]; x.Hellos != 1 || !x.peers[1].conn.bulk.Found() {
+		t.Fatalf("%d Hellos; the way was found: %v", x.Hellos, x.peers[1].conn.bulk.Found())
 	}
-	const runs, chunks = 10, 100
+	const bursts, chunks = 10, 100
 	bulk := ch.nodes[0].Bulk
-	ch.streams(runs)
-	// A Write is two runs at most, for all may have arrived at once of what a window takes.
-	if n := ch.nodes[0].Bulk - bulk; n > runs*(chunks-arq.BurstAfter) || n < runs*(chunks-2*arq.BurstAfter) {
-		t.Errorf("%d chunks of %d went the second way, want all but the first %d of each run", n, runs*chunks, arq.BurstAfter)
+	ch.streams(bursts)
+	// A Write is two bursts at most, for all may have arrived at once of what a window takes.
+	if n := ch.nodes[0].Bulk - bulk; n > bursts*(chunks-arq.BurstAfter) || n < bursts*(chunks-2*arq.BurstAfter) {
+		t.Errorf("%d chunks of %d went by the second path, want all but the first %d of each burst", n, bursts*chunks, arq.BurstAfter)
 	}
 	if x := ch.nodes[0]; x.Resent != 0 || x.Hellos != 1 {
 		t.Errorf("%d chunks were sent again, %d Hellos", x.Resent, x.Hellos)
 	}
 }
 
-// Short messages never ask for a way that they would not take.
-func TestWay_shortMessages(t *testing.T) {
+// Short messages never ask for a path that they would not take.
+func TestBulkPath_shortMessages(t *testing.T) {
 	ch := withBulk(t, faults{})
 	for range 300 {
 		ch.bulk(0, 1, 1, 2*testChunk)
 	}
 	ch.finish()
 	if ch.there != 0 {
-		t.Errorf("%d datagrams went the second way", ch.there)
+		t.Errorf("%d datagrams went by the second path", ch.there)
 	}
 }
 
-// A way that answers and loses half is left alone for longer and longer.
-func TestWay_swallows(t *testing.T) {
+// A path that answers and loses half is left alone for longer and longer.
+func TestBulkPath_swallows(t *testing.T) {
 	ch := withBulk(t, faults{eats: 0.9})
-	const runs = 300
-	all := ch.streams(runs)
-	if runs := ch.nodes[0].Bulk / 50; runs == 0 || runs > 30 {
-		t.Errorf("about %d runs of %d went a way that loses most of it", runs, all)
+	const bursts = 300
+	all := ch.streams(bursts)
+	if bursts := ch.nodes[0].Bulk / 50; bursts == 0 || bursts > 30 {
+		t.Errorf("about %d bursts of %d took a path that loses most of it", bursts, all)
 	}
 	ch.faults.eats = 0
 	ch.now = ch.now.Add(60 * mono.Second)
 	ch.streams(3)
-	if !ch.nodes[0].peers[1].conn.way.Found() {
+	if !ch.nodes[0].peers[1].conn.bulk.Found() {
 		t.Error("the way is good again, and was not found")
 	}
 }
 
-// Behind a firewall everything goes the first way, and Hellos become rare.
-func TestWay_firewall(t *testing.T) {
+// Behind a firewall everything goes by the first path, and Hellos become rare.
+func TestBulkPath_firewall(t *testing.T) {
 	ch := withBulk(t, faults{wall: [2]mono.Time{0, mono.Never}})
 	ch.streams(300)
 	if x := ch.nodes[0]; x.Bulk != 0 || x.Resent != 0 || x.Hellos < 3 || x.Hellos > 12 {
-		t.Errorf("%d chunks went the second way, %d were sent again, %d Hellos", x.Bulk, x.Resent, x.Hellos)
+		t.Errorf("%d chunks went by the second path, %d were sent again, %d Hellos", x.Bulk, x.Resent, x.Hellos)
 	}
 }
 
-// Over queue pairs of verbs: large Writes go the second way once it is found, what is
+// Over queue pairs of verbs: large Writes go by the second path once it is found, what is
 // lost there comes the first, and nothing is allocated for any of it.
 func TestEndpoint_withBulk(t *testing.T) {
 	r := newRigOf(t, 8972, true)
@@ -111,8 +111,8 @@ func TestEndpoint_withBulk(t *testing.T) {
 	write("the first Write")
 	write("the second")
 	stats, _ := b.ctx.Stats()
-	if !a.peer.conn.way.Found() || stats.RxBulk < 80 || a.Resent != 0 {
-		t.Errorf("found: %v; %d datagrams came the second way, %d were sent again", a.peer.conn.way.Found(), stats.RxBulk, a.Resent)
+	if !a.peer.conn.bulk.Found() || stats.RxBulk < 80 || a.Resent != 0 {
+		t.Errorf("found: %v; %d datagrams came by the second path, %d were sent again", a.peer.conn.bulk.Found(), stats.RxBulk, a.Resent)
 	}
 	r.loses = func() bool { return rng.Float64() < 0.05 }
 	write("one with loss")
@@ -146,6 +146,6 @@ func TestAllocs_withBulk(t *testing.T) {
 		t.Errorf("%v allocations for a Write", n)
 	}
 	if a.Bulk == bulk {
-		t.Error("nothing went the second way")
+		t.Error("nothing went by the second path")
 	}
 }

@@ -26,7 +26,7 @@ type channel struct {
 	nodes  []*node
 	faults faults
 	sent   int
-	there  int       // of them, by the second way
+	there  int       // of them, by the second path
 	ended  mono.Time // when the last request completed
 }
 
@@ -38,10 +38,10 @@ type faults struct {
 	rate         int64         // bytes a second into each node; 0: no limit
 	room         int           // bytes that may wait there
 
-	second bool          // there is a second way
+	second bool          // there is a second path
 	wall   [2]mono.Time  // nothing gets through there between these
 	eats   float64       // that it loses, Hellos apart
-	later  mono.Duration // than by the first way
+	later  mono.Duration // than by the first path
 }
 
 // node is one endpoint of a channel.
@@ -86,7 +86,7 @@ type datagram struct {
 	from, to int
 	bytes    []byte
 	chunk    bool
-	second   bool // goes the second way
+	second   bool // goes by the second path
 	psn      serial.U32
 	addr     uint64
 }
@@ -134,7 +134,7 @@ func newChannel(t testing.TB, n int, seed uint64, slots int, c arq.Config) *chan
 
 // transmit puts a packet of a node on its way.
 func (x *node) transmit(pk *packet) {
-	d := &datagram{from: x.id, to: int(pk.peer.qpn), chunk: pk.chunk, psn: pk.psn, second: pk.turn == arq.SecondPath}
+	d := &datagram{from: x.id, to: int(pk.peer.qpn), chunk: pk.chunk, psn: pk.psn, second: pk.choice == arq.SecondPath}
 	if !pk.chunk {
 		d.bytes = append(d.bytes, pk.hdr[:pk.len]...)
 	}
@@ -350,7 +350,7 @@ func (x *node) more() bool {
 	return false
 }
 
-// two gives the nodes a second way, for Writes of 500 bytes and more.
+// two gives the nodes a second path, for Writes of 500 bytes and more.
 func (ch *channel) two() {
 	for _, x := range ch.nodes {
 		x.second, x.long, x.hello = true, 500, testPart

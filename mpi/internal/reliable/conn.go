@@ -36,9 +36,9 @@ type conn struct {
 	// since when what is sent again and again finds no acknowledgement; 0: it does
 	stuckAt mono.Time
 
-	// The second way, for large data.
-	run    arq.Burst
-	way    arq.BulkPath
+	// The second path, for large data.
+	burst  arq.Burst
+	bulk   arq.BulkPath
 	hello  bool // it is to be asked for
 	answer bool // the peer has asked, and gets an answer
 
@@ -86,15 +86,15 @@ func (p *protocol) timers(now mono.Time) {
 // timer does what is due for one peer. What was sent and an Ask are what it must answer:
 // who only waits for it hears of its loss by the latter.
 func (p *protocol) timer(now mono.Time, c *conn) {
-	owes := false
+	silent := false
 	if c.Snd.Deadline() <= now {
 		c.Snd.OnTimer(now)
-		owes = c.Snd.TimeOuts() > 0
+		silent = c.Snd.TimeOuts() > 0
 	}
 	if p.assocs.KeepAlive(now, &c.Assoc) && c.Snd.InFlight() == 0 {
-		c.ask, owes = true, true
+		c.ask, silent = true, true
 	}
-	if owes && p.assocs.Silent(now, &c.Assoc) || p.stuck(now, c) {
+	if silent && p.assocs.Silent(now, &c.Assoc) || p.stuck(now, c) {
 		p.fail(c)
 		return
 	}

@@ -80,27 +80,27 @@ func (e *Endpoint) retry() {
 // emit posts one packet. false means no room.
 func (e *Endpoint) emit(pk *packet) bool {
 	var wr *verbs.SendWR
-	r, way := pk.req, wayFlags[pk.turn]
+	r, flags := pk.req, pathFlags[pk.choice]
 	switch {
 	case pk.chunk:
 		wr = e.chunkOf(pk)
-		wr.Flags |= way
+		wr.Flags |= flags
 	case r == nil && pk.n == 0:
 		wr = &e.send
 		wr.InlineData = pk.hdr[:pk.len]
-		wr.Flags = verbs.Inline | way
+		wr.Flags = verbs.Inline | flags
 	case r == nil:
 		wr = e.longOf(pk, verbs.SGE{Addr: e.pad.mr.Addr(), Length: pk.n, LKey: e.pad.mr.LKey()})
-		wr.Flags = way
+		wr.Flags = flags
 	case r.flags&verbs.Inline != 0:
 		wr = &e.send
 		copy(e.small[:], pk.hdr[:HeaderLen])
 		n := copy(e.small[HeaderLen:], r.inline[pk.off:pk.off+pk.n])
 		wr.InlineData = e.small[:HeaderLen+n]
-		wr.Flags = verbs.Inline | way
+		wr.Flags = verbs.Inline | flags
 	default:
 		wr = e.longOf(pk, verbs.SGE{Addr: r.sge.Addr + uint64(pk.off), Length: pk.n, LKey: r.sge.LKey})
-		wr.Flags = way
+		wr.Flags = flags
 	}
 	wr.AH, wr.RemoteQPN = pk.peer.ah, pk.peer.qpn
 	if err := e.qp.PostSend(wr); err != nil {
@@ -122,8 +122,8 @@ func (e *Endpoint) emit(pk *packet) bool {
 	return true
 }
 
-// wayFlags are those of work requests that go as a Turn says.
-var wayFlags = [...]verbs.SendFlags{arq.FirstPath: 0, arq.LastFirst: verbs.BulkNext, arq.SecondPath: verbs.Bulk}
+// pathFlags are those of work requests, by their path.
+var pathFlags = [...]verbs.SendFlags{arq.FirstPath: 0, arq.LastFirst: verbs.BulkNext, arq.SecondPath: verbs.Bulk}
 
 // longOf makes the Send of a packet whose header is followed by what s names.
 func (e *Endpoint) longOf(pk *packet, s verbs.SGE) *verbs.SendWR {

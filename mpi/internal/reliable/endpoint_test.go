@@ -38,7 +38,7 @@ type rigEnd struct {
 	wcs     []verbs.WC
 }
 
-// secondPort is how much higher the port of the second way is (docs/PROTOCOL.md,
+// secondPort is how much higher the port of the second path is (docs/PROTOCOL.md,
 // section 4).
 const secondPort = 8192
 
@@ -60,7 +60,7 @@ func (r *rig) Park(mono.Time, mono.Duration) bool { return false }
 
 func newRig(t testing.TB, payload int) *rig { return newRigOf(t, payload, false) }
 
-// newRigOf returns a rig, with a second way for large data or without.
+// newRigOf returns a rig, with a second path for large data or without.
 func newRigOf(t testing.TB, payload int, second bool) *rig {
 	t.Helper()
 	return newRigWith(t, payload, second, func(d fabric.Datagram) fabric.Datagram { return d })

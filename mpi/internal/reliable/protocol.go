@@ -14,7 +14,7 @@ type Stats struct {
 	Packets, Chunks    uint64 // sent for the first time
 	Resent             uint64 // of both
 	Acks, Asks, Hellos uint64 // sent
-	Bulk               uint64 // packets and chunks that went the second way
+	Bulk               uint64 // packets and chunks that went by the second path
 	Received           uint64 // packets and chunks that were new
 	Duplicates         uint64 // those that were not, or lie outside of the window
 	Dropped            uint64 // ahead of a gap when there was no room to keep them
@@ -37,7 +37,7 @@ type protocol struct {
 	part     uint32 // most bytes of a message in one datagram
 	chunk    uint32 // and of a Write, if it is copied
 	room     uint32 // and if it is not
-	second   bool   // there is a second way
+	second   bool   // there is a second path
 	hello    uint32 // how many bytes a Hello has behind its header: as a datagram at most
 	long     uint32 // from how many bytes on a Write is large data
 
@@ -66,15 +66,15 @@ func (p *protocol) slot(i int32, n int) []byte {
 // packet is something to be sent: a header and a part of a request behind it,
 // or a chunk, which has no header.
 type packet struct {
-	peer  *Peer
-	req   *request // nil: none, and n bytes that mean nothing follow the header
-	off   uint32
-	n     uint32
-	psn   serial.U32
-	turn  arq.PathChoice
-	chunk bool
-	hdr   [ackLen]byte
-	len   int // of the header
+	peer   *Peer
+	req    *request // nil: none, and n bytes that mean nothing follow the header
+	off    uint32
+	n      uint32
+	psn    serial.U32
+	choice arq.PathChoice
+	chunk  bool
+	hdr    [ackLen]byte
+	len    int // of the header
 }
 
 // post appends a work request to the line of its peer. false means that the
@@ -154,11 +154,11 @@ func (p *protocol) pick(now mono.Time, c *conn, pk *packet) bool {
 		rec := snd.Record(psn)
 		pk.peer, pk.req = c.peer, &p.requests.all[rec.Token]
 		pk.psn, pk.off, pk.n = psn, rec.Off, rec.Len
-		pk.turn = arq.FirstPath // the other may be what lost it
+		pk.choice = arq.FirstPath // the other may be what lost it
 		snd.Resent(now, psn)
 		p.Resent++
-		if c.run.Second() {
-			c.way.Resent(1)
+		if c.burst.Second() {
+			c.bulk.Resent(1)
 		}
 		p.dress(now, c, pk, true)
 		return true
@@ -167,20 +167,20 @@ func (p *protocol) pick(now mono.Time, c *conn, pk *packet) bool {
 	if p.cutNext(now, c, pk, !due) {
 		return true
 	}
-	pk.peer, pk.req, pk.n, pk.turn = c.peer, nil, 0, arq.FirstPath
+	pk.peer, pk.req, pk.n, pk.choice = c.peer, nil, 0, arq.FirstPath
 	switch {
 	case c.ask:
 		c.ask = false
 		p.Asks++
 		p.head(now, c, pk, kindAsk, 0)
-		if c.run.Second() {
-			pk.turn = arq.SecondPath // behind what it asks for
+		if c.burst.Second() {
+			pk.choice = arq.SecondPath // behind what it asks for
 		}
 	case c.hello:
 		c.hello = false
 		p.Hellos++
 		p.head(now, c, pk, kindHello, 0)
-		pk.n, pk.turn = p.hello, arq.SecondPath
+		pk.n, pk.choice = p.hello, arq.SecondPath
 	case c.answer:
 		c.answer = false
 		p.head(now, c, pk, kindHelloAck, 0)
@@ -224,7 +224,7 @@ func (p *protocol) cutNext(now mono.Time, c *conn, pk *packet, chunks bool) bool
 func (p *protocol) cut(now mono.Time, c *conn, pk *packet, i int32, n uint32) {
 	r := &p.requests.all[i]
 	pk.peer, pk.req, pk.off, pk.n = c.peer, r, r.cut, n
-	pk.turn = p.choosePath(now, c, r)
+	pk.choice = p.choosePath(now, c, r)
 	r.cut += n
 	last := r.cut == r.total
 	pk.psn = c.Snd.Push(now, uint32(i), pk.off, n, last)
@@ -245,19 +245,19 @@ func (p *protocol) cut(now mono.Time, c *conn, pk *packet, i int32, n uint32) {
 // choosePath says how the next part of a request goes that is sent for the first time.
 func (p *protocol) choosePath(now mono.Time, c *conn, r *request) arq.PathChoice {
 	long := r.total >= p.long && r.op == verbs.OpRDMAWrite
-	if !p.second || !long && c.run.Idle() {
+	if !p.second || !long && c.burst.Idle() {
 		return arq.FirstPath
 	}
-	turn := c.run.Next(now, &c.way, &c.Snd, c.Snd.InFlight() == 0, long)
-	if c.run.Large() && c.way.Wanting(now) {
-		c.way.Ask(now)
+	choice := c.burst.Next(now, &c.bulk, &c.Snd, c.Snd.InFlight() == 0, long)
+	if c.burst.Large() && c.bulk.Wanting(now) {
+		c.bulk.Ask(now)
 		c.hello = true
 	}
-	if turn == arq.SecondPath {
-		c.way.Sent(1)
+	if choice == arq.SecondPath {
+		c.bulk.Sent(1)
 		p.Bulk++
 	}
-	return turn
+	return choice
 }
 
 // dress gives a part of a request its header, or makes it a chunk.

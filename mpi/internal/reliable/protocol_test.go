@@ -50,7 +50,7 @@ func TestProtocol_model(t *testing.T) {
 				}
 				ch.finish()
 				if went := ch.there > 0; went != f.second {
-					t.Errorf("something went a second way: %v", went)
+					t.Errorf("something went a second path: %v", went)
 				}
 				if t.Failed() {
 					t.Fatalf("seed %d", seed)

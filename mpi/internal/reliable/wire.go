@@ -20,7 +20,7 @@ const (
 	kindData     kind = iota + 1 // part of a message follows
 	kindAck                      // SACK words follow
 	kindAsk                      // acknowledge at once: chunks cannot say so themselves
-	kindHello                    // goes the second way, with padding: does it lead there?
+	kindHello                    // goes by the second path, with padding: does it lead there?
 	kindHelloAck                 // it does
 	kindEnd
 )
