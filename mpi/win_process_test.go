@@ -16,25 +16,9 @@ import (
 // asLocked is the argument that makes the test binary a rank of TestWin_killedWithLock.
 const asLocked = "as-locked"
 
-// lockedMain is a rank of a job whose rank 1 dies with locks.
-func lockedMain() int {
-	p, err := mpi.Init()
-	if err == nil {
-		err = outliveLocks(p, os.Getenv(envDoes))
-	}
-	if err == nil {
-		err = p.Finalize()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
-}
-
 // outliveLocks has rank 1 die in an epoch, and the others use what it has locked.
-func outliveLocks(p *mpi.Proc, epoch string) error {
-	c := p.World()
+func outliveLocks(p *mpi.Proc) error {
+	c, epoch := p.World(), os.Getenv(envDoes)
 	w, memory, err := mpi.WinAllocate[int64](c, 4, nil)
 	if err != nil {
 		return err
