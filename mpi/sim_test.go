@@ -3,6 +3,7 @@ package mpi_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"os"
 	"testing"
@@ -50,6 +51,17 @@ func newSimWorld(c sim.Config, n int) *simWorld {
 		w.hops[node.Addr()] = inet.Hop{MAC: node.MAC(), Source: node.Addr(), MTU: max(c.MTU, 9000)}
 	}
 	return w
+}
+
+// fallApart has some node cut off from the others, so many times within most, and for up to as
+// long.
+func (w *simWorld) fallApart(rnd *rand.Rand, times int, most mono.Duration) {
+	for range times {
+		at := mono.Time(rnd.IntN(int(most)))
+		node := w.nodes[rnd.IntN(len(w.nodes))]
+		until := at.Add(mono.Duration(rnd.IntN(int(most))))
+		w.At(at, func() { w.Partition(until, node) })
+	}
 }
 
 // open opens a verbs context for a rank.
