@@ -27,10 +27,52 @@ type simWorld struct {
 	mpi   mpi.Config
 	dgram dgram.Config
 	tcp   sim.StreamConfig // with a transport that connects
-	stray uint64           // see strayPort
+	hosted
+	stray uint64 // see strayPort
+}
+
+// hosted says on which hosts ranks are together with others, and with ghosts: nil, on none. Each
+// process still has a node of its own, so that all messages cross the network.
+type hosted struct {
+	hosts  []int         // of each node
+	ghosts int           // how many of the last nodes have ghosts
+	left   int           // ranks that have ended
+	over   chan struct{} // closed when all have
+}
+
+// member is what a process of such a job knows of it.
+type member struct {
+	*simRank
+	*hosted
+}
+
+type simRank = sim.Rank
+
+func (m member) Size() int             { return m.simRank.Size() - m.ghosts }
+func (m member) Ghosts() int           { return m.ghosts }
+func (m member) Lost() <-chan struct{} { return m.over }
+
+func (m member) Host() (host, local int) {
+	host = m.hosts[m.simRank.Rank()]
+	for _, h := range m.hosts[:m.simRank.Rank()] {
+		if h == host {
+			local++
+		}
+	}
+	return host, local
 }
 
 const simPort = 18700
+
+// newHostedWorld is newSimWorld of n ranks on so many hosts, with ghosts on each.
+func newHostedWorld(c sim.Config, n, hosts, ghosts int) *simWorld {
+	w := newSimWorld(c, n+hosts*ghosts)
+	w.ghosts, w.over = hosts*ghosts, make(chan struct{})
+	for i := range w.nodes {
+		w.hosts = append(w.hosts, i%hosts)
+	}
+	return w
+}
 
 func newSimWorld(c sim.Config, n int) *simWorld {
 	w := &simWorld{World: sim.New(c), hops: inet.Fixed{}}
@@ -113,15 +155,26 @@ func (w *simWorld) launch(body func(*sim.Task, *mpi.Proc) error) {
 		if err != nil {
 			return err
 		}
-		p, err := mpi.New(r, ctx, w.mpi)
+		var job mpi.Job = r
+		if w.hosts != nil {
+			job = member{r, &w.hosted}
+		}
+		p, err := mpi.New(job, ctx, w.mpi)
 		if err != nil {
 			return err
+		}
+		if r.Rank() >= job.Size() {
+			return mpi.ServeAsGhost(p)
 		}
 		if err := body(t, p); err != nil {
 			return err
 		}
 		t.Doing("Finalize")
-		return p.Finalize()
+		err = p.Finalize()
+		if w.left++; w.hosts != nil && w.left == job.Size() {
+			close(w.over)
+		}
+		return err
 	})
 }
 

@@ -3,7 +3,6 @@ package mpi_test
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
@@ -94,56 +93,5 @@ func TestWin_requestAtLostTarget(t *testing.T) {
 			_ = w.UnlockAll()
 			return errors.Join(err, wantClass(failed, mpi.ErrProcFailed))
 		})
-	}
-}
-
-// Goroutines whose short operations find no room, and that flush all at the same time, keep
-// them apart: each is done once, where it belongs, before the flush returns.
-func TestWin_threadsWithoutRoom(t *testing.T) {
-	const workers, rounds, ops = 4, 40, 30
-	err := mpi.RunWith(3, mpi.Config{Threads: mpi.ThreadMultiple, NoShared: true, Sends: 1, Receives: 4}, func(p *mpi.Proc) error {
-		me := p.World().Rank()
-		w, memory, err := winOf(p, 1+3*workers*ops)
-		if err == nil {
-			err = w.LockAll(0)
-		}
-		if err != nil {
-			return err
-		}
-		errs := make([]error, workers)
-		var group sync.WaitGroup
-		for k := range workers {
-			group.Go(func() {
-				base := 1 + (me*workers+k)*ops
-				got := make([]int64, ops)
-				for round := range rounds {
-					target := (me + 1 + (k+round)%2) % 3
-					for i := range ops {
-						err := mpi.Put(w, []int64{int64(1000*round + i)}, target, base+i)
-						if i%3 == 0 {
-							err = errors.Join(err, mpi.Accumulate(w, []int64{1}, target, 0, mpi.OpSum))
-						}
-						errs[k] = errors.Join(errs[k], err)
-					}
-					errs[k] = errors.Join(errs[k], w.FlushAll(), mpi.Get(w, got, target, base), w.Flush(target))
-					for i, v := range got {
-						if v != int64(1000*round+i) && errs[k] == nil {
-							errs[k] = fmt.Errorf("round %d: element %d is %d", round, i, v)
-						}
-					}
-				}
-			})
-		}
-		group.Wait()
-		if err := errors.Join(errors.Join(errs...), w.UnlockAll(), p.World().Barrier()); err != nil {
-			return err
-		}
-		if want := int64(workers * rounds * ops / 3); memory[0] != want {
-			return fmt.Errorf("rank %d: the sum is %d, want %d", me, memory[0], want)
-		}
-		return w.Free()
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
