@@ -22,11 +22,13 @@ import (
 // its own.
 type simWorld struct {
 	*sim.World
-	nodes []*sim.Node
-	hops  inet.Fixed
-	mpi   mpi.Config
-	dgram dgram.Config
-	tcp   sim.StreamConfig // with a transport that connects
+	nodes  []*sim.Node
+	hops   inet.Fixed
+	mpi    mpi.Config
+	dgram  dgram.Config
+	tcp    sim.StreamConfig // with a transport that connects
+	opened []fabric.Streams // of all ranks
+	deaf   bool             // there are streams with every transport, and nobody can listen for them
 	hosted
 	stray uint64 // see strayPort
 }
@@ -123,13 +125,23 @@ func (p strayPort) Stats() fabric.PortStats {
 	return s
 }
 
+// deafStreams are streams that nobody can listen for.
+type deafStreams struct{ fabric.Streams }
+
+var errDeaf = errors.New("no port is free")
+
+func (deafStreams) Listen(netip.AddrPort, int) (fabric.Listener, error) { return nil, errDeaf }
+
 func (w *simWorld) openWith(t *sim.Task, r *sim.Rank, clock mono.Clock, parker progress.Parker) (*verbs.Context, error) {
 	node := t.Node()
 	c := verbs.Config{
 		ZeroBased: true, Engine: progress.New(clock, parker), Key: r.Key(), Epoch: uint32(1000 + r.Rank()), Dgram: w.dgram,
 	}
-	if w.mpi.Transport == mpi.RC || w.mpi.Transport == mpi.Hybrid {
-		c.Streams = node.Streams(w.tcp)
+	if w.mpi.Transport == mpi.RC || w.mpi.Transport == mpi.Hybrid || w.deaf {
+		if c.Streams = node.Streams(w.tcp); w.deaf {
+			c.Streams = deafStreams{c.Streams}
+		}
+		w.opened = append(w.opened, c.Streams)
 	}
 	if w.mpi.Transport == mpi.RC {
 		return verbs.New(c)
