@@ -160,6 +160,14 @@ func (w *simWorld) openWith(t *sim.Task, r *sim.Rank, clock mono.Clock, parker p
 	return verbs.New(c)
 }
 
+// job is what a rank knows of its job.
+func (w *simWorld) job(r *sim.Rank) mpi.Job {
+	if w.hosts == nil {
+		return r
+	}
+	return member{r, &w.hosted}
+}
+
 // launch starts the ranks. The body is followed by Finalize, whose error counts.
 func (w *simWorld) launch(body func(*sim.Task, *mpi.Proc) error) {
 	w.Launch(w.nodes, func(t *sim.Task, r *sim.Rank) error {
@@ -167,10 +175,7 @@ func (w *simWorld) launch(body func(*sim.Task, *mpi.Proc) error) {
 		if err != nil {
 			return err
 		}
-		var job mpi.Job = r
-		if w.hosts != nil {
-			job = member{r, &w.hosted}
-		}
+		job := w.job(r)
 		p, err := mpi.New(job, ctx, w.mpi)
 		if err != nil {
 			return err

@@ -95,3 +95,43 @@ func TestWin_requestAtLostTarget(t *testing.T) {
 		})
 	}
 }
+
+// Ranks die while others free a window: what is heard of losses later does not reach its memory,
+// which is mapped no more.
+func TestWin_lossWhileFreed(t *testing.T) {
+	freeing := [2]mono.Time{} // when all are in Free, without losses
+	play := func(at mono.Time) {
+		m := mortalsOf(newHostedWorld(sim.Config{Seed: 4}, 4, 1, 0))
+		m.tells = true
+		if at > 0 {
+			m.killed[1], m.killed[2] = at, at.Add(500*mono.Millisecond)
+		}
+		m.play(t, func(task *sim.Task, p *mpi.Proc) error {
+			c := p.World()
+			w, _, err := mpi.WinAllocateShared[int64](c, 10, nil)
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(w.Fence(0), mpi.Put(w, []int64{1}, (c.Rank()+1)%4, 0), w.Fence(0)); err != nil {
+				return err
+			}
+			began := task.Now()
+			err = w.Free()
+			if at == 0 {
+				freeing[0], freeing[1] = max(freeing[0], began), max(freeing[1], task.Now())
+				return err
+			}
+			for lost := 1; lost <= 2; lost++ {
+				if _, err := mpi.Recv(c, make([]int64, 1), lost, 0); mpi.ClassOf(err) != mpi.ErrProcFailed {
+					return fmt.Errorf("rank %d was to be lost: %w", lost, err)
+				}
+			}
+			return nil
+		})
+	}
+	play(0)
+	const times = 60
+	for i := range mono.Time(times) {
+		play(freeing[0] + (freeing[1]-freeing[0])*i/times)
+	}
+}
