@@ -20,8 +20,14 @@ const asLocked = "as-locked"
 func outliveLocks(p *mpi.Proc) error {
 	c, epoch := p.World(), os.Getenv(envDoes)
 	w, memory, err := mpi.WinAllocate[int64](c, 4, nil)
+	if err == nil && envInt("XWARP_GHOSTS") > 0 {
+		err = wantServed(w)
+	}
 	if err != nil {
 		return err
+	}
+	if epoch == "fence" || epoch == "start" || epoch == "post" {
+		return outliveActive(c, w, epoch)
 	}
 	word := make([]int64, 1)
 	if c.Rank() == 1 {
@@ -77,20 +83,66 @@ func outliveLocks(p *mpi.Proc) error {
 	return err
 }
 
+// outliveActive has rank 1 die in an epoch of active targets, and the others end theirs.
+func outliveActive(c *mpi.Comm, w *mpi.Win, epoch string) error {
+	lost := mpi.ErrProcFailed
+	group := func(rank int) *mpi.Group {
+		g, err := w.Group().Incl(rank)
+		if err != nil {
+			panic(err)
+		}
+		return g
+	}
+	inside := func() error { return mpi.Send(c, []byte{1}, 1, 0) } // rank 1 may die
+	var err error
+	switch me := c.Rank(); {
+	case epoch == "fence":
+		err = errors.Join(w.Fence(0), mpi.Put(w, []int64{1}, (me+1)%c.Size(), 0))
+	case epoch == "start" && me == 1:
+		err = errors.Join(w.Start(group(0), 0), mpi.Put(w, []int64{1}, 0, 0))
+	case epoch == "start" && me == 0: // it waits for the end of the dead one
+		err = errors.Join(w.Post(group(1), 0), inside(), wantClass(w.Wait(), lost))
+	case epoch == "post" && me == 1:
+		err = w.Post(group(0), 0)
+	case epoch == "post" && me == 0: // it may start, and what becomes of the Put nobody can say
+		if err = inside(); w.Start(group(1), 0) == nil {
+			_ = mpi.Put(w, []int64{1}, 1, 0)
+			_ = w.Complete()
+		}
+	}
+	switch me := c.Rank(); {
+	case me == 1:
+		for from := range c.Size() {
+			if from != 1 && err == nil {
+				_, err = mpi.Recv(c, []byte{0}, from, 0)
+			}
+		}
+		if err == nil {
+			kill(os.Getpid())
+		}
+	case me != 0 || epoch == "fence":
+		err = errors.Join(err, inside())
+	}
+	if err = errors.Join(err, wantClass(w.Fence(0), lost)); err == nil {
+		fmt.Println("outlived")
+	}
+	return err
+}
+
 // A process that is killed in an epoch does not keep its locks, and who operates on it, or
 // waits for it, gets the error of its class; through shared memory and through the network.
 func TestWin_killedWithLock(t *testing.T) {
 	networks(t, func(t *testing.T, on launch.Config) {
-		for _, epoch := range []string{"exclusive", "shared", "all"} {
-			for _, env := range [][]string{{}, {"XWARP_SHARED=0"}} {
-				on.Env = env
+		for _, epoch := range []string{"exclusive", "shared", "all", "fence", "start", "post"} {
+			for _, how := range []launch.Config{{}, {Env: []string{mpi.EnvShared + "=0"}}, {Ghosts: 1}} {
+				on.Env, on.Ghosts = how.Env, how.Ghosts
 				job := launch.Config{
 					Program: "/proc/self/exe", Args: []string{asLocked}, Ranks: 4, KeepGoing: true,
 					Agent: []string{"/proc/self/exe", launch.AgentArg}, Env: []string{envDoes + "=" + epoch},
 				}
 				stdout, stderr, _ := launchJob(t, job, on) // that a rank was killed is an error
 				if n := strings.Count(stdout, "outlived"); n != 3 {
-					t.Errorf("%s, %v: %d ranks are left as they should be, want 3:\n%s%s", epoch, env, n, stdout, stderr)
+					t.Errorf("%s, %v, %d ghosts: %d ranks are left as they should be, want 3:\n%s%s", epoch, on.Env, on.Ghosts, n, stdout, stderr)
 				}
 			}
 		}
