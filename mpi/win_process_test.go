@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +27,9 @@ func outliveLocks(p *mpi.Proc) error {
 	}
 	if err != nil {
 		return err
+	}
+	if epoch == "ghost" {
+		return outliveNoGhost(w)
 	}
 	if epoch == "fence" || epoch == "start" || epoch == "post" {
 		return outliveActive(c, w, epoch)
@@ -127,6 +132,48 @@ func outliveActive(c *mpi.Comm, w *mpi.Win, epoch string) error {
 		fmt.Println("outlived")
 	}
 	return err
+}
+
+// outliveNoGhost has rank 0 kill the ghost of its host, while all count. It does not return
+// before something fails.
+func outliveNoGhost(w *mpi.Win) error {
+	for round := 0; ; round++ {
+		if w.Rank() == 0 && round == 20 {
+			files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+			if err != nil {
+				return err
+			}
+			for _, name := range files {
+				pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+				if args, _ := os.ReadFile(name); strings.Contains(string(args), launch.GhostArg) && parentOf(pid) == os.Getppid() {
+					kill(pid)
+				}
+			}
+		}
+		got := new(int64)
+		to := round % w.Size()
+		if err := errors.Join(w.Lock(mpi.LockExclusive, to, 0), mpi.FetchAndOp(w, 1, got, to, 0, mpi.OpSum), w.Unlock(to)); err != nil {
+			return err
+		}
+	}
+}
+
+// The end of a ghost is that of the job, also where the others would go on without a rank: its
+// cause is told, and nothing is left.
+func TestWin_killedGhost(t *testing.T) {
+	networks(t, func(t *testing.T, on launch.Config) {
+		for _, keepGoing := range []bool{false, true} {
+			on.Ghosts = 1
+			job := launch.Config{
+				Program: "/proc/self/exe", Args: []string{asLocked}, Ranks: 4, KeepGoing: keepGoing,
+				Agent: []string{"/proc/self/exe", launch.AgentArg}, Env: []string{envDoes + "=ghost"},
+			}
+			_, stderr, err := launchJob(t, job, on)
+			if text := fmt.Sprint(err); !strings.Contains(text, "ghost 0") || !strings.Contains(text, "was killed by signal 9") || strings.Contains(stderr, "rank 4") {
+				t.Errorf("keep going %v: %v\n%s", keepGoing, err, stderr)
+			}
+		}
+	})
 }
 
 // A process that is killed in an epoch does not keep its locks, and who operates on it, or
