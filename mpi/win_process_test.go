@@ -1,7 +1,6 @@
 package mpi_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -194,65 +193,4 @@ func TestWin_killedWithLock(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Windows that come and go leave no descriptor, no mapping and no memory of the arena behind.
-// XWARP_LONG=1 makes more of them.
-func TestWin_leaveNothing(t *testing.T) {
-	many := 300
-	if os.Getenv("XWARP_LONG") == "1" {
-		many = 10_000
-	}
-	counts := func() (fds, maps int) {
-		files, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := os.ReadFile("/proc/self/maps")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(files), bytes.Count(text, []byte("xwarp-segment"))
-	}
-	err := mpi.Run(2, func(p *mpi.Proc) error {
-		c := p.World()
-		files := 0
-		for i := range many {
-			w, memory, err := mpi.WinAllocate[int64](c, 1000, nil)
-			if i%2 == 1 && err == nil {
-				err = w.Free()
-				if err == nil {
-					w, memory, err = mpi.WinAllocateShared[int64](c, 1000, nil)
-				}
-			}
-			if err != nil {
-				return fmt.Errorf("window %d: %w", i, err)
-			}
-			if memory[0] != 0 || memory[999] != 0 {
-				return fmt.Errorf("window %d is not empty", i)
-			}
-			memory[0] = 1
-			if err := errors.Join(w.Fence(0), mpi.Put(w, []int64{2}, 1-c.Rank(), 999), w.Fence(mpi.ModeNoSucceed), w.Free()); err != nil {
-				return fmt.Errorf("window %d: %w", i, err)
-			}
-			if i == 10 || i == many-1 {
-				if err := c.Barrier(); err != nil {
-					return err
-				}
-				fds, maps := counts()
-				if err := c.Barrier(); err != nil {
-					return err
-				}
-				if i == 10 {
-					files = fds
-				} else if fds > files+8 || maps != 0 {
-					return fmt.Errorf("%d descriptors, there were %d; segments are mapped %d times", fds, files, maps)
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
