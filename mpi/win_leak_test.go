@@ -129,7 +129,11 @@ func TestWin_leaveNothingWithGhosts(t *testing.T) {
 // and so much for each of its ranks.
 func TestWin_memory(t *testing.T) {
 	const base, each, windows = 14 << 10, 512, 50
-	for _, ranks := range []int{2, 12} {
+	sizes := []int{2, 12}
+	if slow {
+		sizes = sizes[:1]
+	}
+	for _, ranks := range sizes {
 		for _, flavor := range []mpi.WinFlavor{mpi.FlavorAllocate, mpi.FlavorCreate, mpi.FlavorDynamic} {
 			simulate(t, sim.Config{Seed: 1}, ranks, func(p *mpi.Proc) error {
 				c := p.World()

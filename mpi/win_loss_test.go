@@ -130,8 +130,11 @@ func TestWin_lossWhileFreed(t *testing.T) {
 		})
 	}
 	play(0)
-	const times = 60
-	for i := range mono.Time(times) {
+	times := mono.Time(60)
+	if slow {
+		times = 15
+	}
+	for i := range times {
 		play(freeing[0] + (freeing[1]-freeing[0])*i/times)
 	}
 }
