@@ -3,6 +3,7 @@ module github.com/xwarp/xwarp
 go 1.26.3
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/asavie/xdp v0.3.3
 	github.com/cilium/ebpf v0.22.0
 	github.com/gopacket/gopacket v1.7.7

@@ -15,6 +15,11 @@ func Ghost() error {
 	if p.rank < p.job.Size() {
 		return fail(ErrOther, "Ghost", "this process is rank %d of %d: xrun --ghosts starts ghosts", p.rank, p.job.Size())
 	}
+	return p.serve()
+}
+
+// serve is what a ghost does until the job is over.
+func (p *Proc) serve() error {
 	if p.ghosts == nil {
 		return fail(ErrOther, "Ghost", "there are ranks without a ghost on their host")
 	}

@@ -46,18 +46,12 @@ func envInt(name string) int {
 	return n
 }
 
-// survivorMain is a rank that goes on when others die. Meanwhile one of them does
+// survivor is a rank that goes on when others die. Meanwhile one of them does
 // something bad.
-func survivorMain() int {
-	p, err := mpi.Init()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
+func survivor(p *mpi.Proc) error {
 	if os.Getenv(envMet) == "1" {
 		if err := p.World().Barrier(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+			return err
 		}
 	}
 	work, rounds := turns, envInt(envRounds)
@@ -78,15 +72,11 @@ func survivorMain() int {
 		}
 	}
 	c, err := survive(func(string) {}, p.World(), rounds, work, minutes{})
-	if err == nil {
-		fmt.Printf("%d are left\n", c.Size())
-		err = p.Finalize()
-	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "rank %d: %v\n", p.World().Rank(), err)
-		return 1
+		return fmt.Errorf("rank %d: %w", p.World().Rank(), err)
 	}
-	return 0
+	fmt.Printf("%d are left\n", c.Size())
+	return nil
 }
 
 // turns is a round of work that takes turns, for machines with fewer processors
@@ -182,7 +172,7 @@ func networks(t *testing.T, fn func(t *testing.T, c launch.Config)) {
 func launchJob(t *testing.T, c launch.Config, on launch.Config) (stdout, stderr string, err error) {
 	t.Helper()
 	mark := "XWARP_TEST_MARK=" + rand.Text()
-	c.Fabric, c.Testbed, c.Queues = on.Fabric, on.Testbed, on.Queues
+	c.Fabric, c.Testbed, c.Queues, c.Ghosts = on.Fabric, on.Testbed, on.Queues, on.Ghosts
 	c.Env = append(append(c.Env, mark), on.Env...)
 	var out, errOut lockedBuffer
 	c.Stdout, c.Stderr = &out, &errOut

@@ -208,11 +208,7 @@ func TestRandomTraffic_simulated(t *testing.T) {
 			}
 			m := newRandomTraffic(uint64(seed), ranks, w.mpi.EagerMax)
 			m.watched = true
-			for range rnd.IntN(4) {
-				at := mono.Time(rnd.IntN(int(20 * mono.Millisecond)))
-				node := w.nodes[rnd.IntN(ranks)]
-				w.At(at, func() { w.Partition(at.Add(mono.Duration(rnd.IntN(int(20*mono.Millisecond)))), node) })
-			}
+			w.fallApart(rnd, rnd.IntN(4), 20*mono.Millisecond)
 			w.launch(func(_ *sim.Task, p *mpi.Proc) error { return m.run(p) })
 			if err := w.Run(); err != nil {
 				t.Fatalf("%v, %+v: %v", w.mpi.Transport, w.mpi, err)

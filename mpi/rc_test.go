@@ -108,6 +108,62 @@ func TestRandom_messagesOverSimulatedConnections(t *testing.T) {
 	}
 }
 
+// Connections beside datagrams are a gain and no need: where nobody can listen, RD has none and
+// goes on. Who has asked for them is told.
+func TestRD_withoutListener(t *testing.T) {
+	for _, transport := range []mpi.Transport{mpi.RD, mpi.Hybrid} {
+		w := newSimWorld(sim.Config{Seed: 2}, 2)
+		w.mpi.Transport, w.deaf, w.mpi.PromoteMessages = transport, true, 1
+		w.launch(func(_ *sim.Task, p *mpi.Proc) error {
+			return exercise{seed: 2, messages: 100, maxLen: 300_000, tags: 3}.run(p)
+		})
+		if err := w.Run(); (err == nil) != (transport == mpi.RD) || err != nil && !errors.Is(err, errDeaf) {
+			t.Errorf("%v: %v", transport, err)
+		}
+	}
+}
+
+// The end that has accepted a connection may use it at once, though the other one has nothing to
+// send: its messages do not wait for a timer.
+func TestHybrid_acceptingEndSpeaksAtOnce(t *testing.T) {
+	w := newSimWorld(sim.Config{Seed: 1}, 2)
+	w.mpi = mpi.Config{Transport: mpi.Hybrid, PromoteMessages: 1, NoCalibrate: true}
+	var longest mono.Duration
+	w.launch(func(task *sim.Task, p *mpi.Proc) error {
+		b := make([]byte, 200_000)
+		if p.World().Rank() == 0 { // it connects
+			if err := mpi.Send(p.World(), b, 1, 0); err != nil {
+				return err
+			}
+		} else if _, err := mpi.Recv(p.World(), b, 0, 0); err != nil {
+			return err
+		}
+		for range 40 {
+			if p.World().Rank() == 0 {
+				if _, err := mpi.Recv(p.World(), b, 1, 0); err != nil {
+					return err
+				}
+				continue
+			}
+			began := task.Now()
+			if err := mpi.Send(p.World(), b, 0, 0); err != nil {
+				return err
+			}
+			longest = max(longest, task.Now().Sub(began)) // on virtual time
+		}
+		return nil
+	})
+	if err := w.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if longest >= 50*mono.Millisecond {
+		t.Errorf("a message took %v", longest)
+	}
+	if n := w.opened[1].Stats().TxBytes; n < 30*200_000 {
+		t.Errorf("%d bytes went over the connection", n)
+	}
+}
+
 // TestRC_sameSeedSameTrace runs one seed twice, byte for byte.
 func TestRC_sameSeedSameTrace(t *testing.T) {
 	for _, c := range overTransports {

@@ -3,7 +3,6 @@ package mpi_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/base/trace"
@@ -14,21 +13,6 @@ import (
 
 // asRecorded makes the test binary a rank that sends every kind of message there is.
 const asRecorded = "as-recorded"
-
-func recordedMain() int {
-	p, err := mpi.Init()
-	if err == nil {
-		err = everyMessage(p)
-	}
-	if err == nil {
-		err = p.Finalize()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
-}
 
 // everyMessage uses whatever sends messages: collectives of all forms on both kinds of
 // communicators, those of neighbours, partitions, and what makes communicators, some

@@ -3,7 +3,6 @@ package mpi_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/job/launch"
@@ -13,15 +12,6 @@ import (
 
 // asSession makes the test binary a rank without the world model.
 const asSession = "as-session"
-
-func sessionMain() int {
-	err := sessionRank()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
-}
 
 func sessionRank() error {
 	level, err := mpi.NewInfo("thread_level", "MPI_THREAD_MULTIPLE")

@@ -3,6 +3,7 @@ package mpi_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"os"
 	"testing"
@@ -21,15 +22,59 @@ import (
 // its own.
 type simWorld struct {
 	*sim.World
-	nodes []*sim.Node
-	hops  inet.Fixed
-	mpi   mpi.Config
-	dgram dgram.Config
-	tcp   sim.StreamConfig // with a transport that connects
-	stray uint64           // see strayPort
+	nodes  []*sim.Node
+	hops   inet.Fixed
+	mpi    mpi.Config
+	dgram  dgram.Config
+	tcp    sim.StreamConfig // with a transport that connects
+	opened []fabric.Streams // of all ranks
+	deaf   bool             // there are streams with every transport, and nobody can listen for them
+	hosted
+	stray uint64 // see strayPort
+}
+
+// hosted says on which hosts ranks are together with others, and with ghosts: nil, on none. Each
+// process still has a node of its own, so that all messages cross the network.
+type hosted struct {
+	hosts  []int         // of each node
+	ghosts int           // how many of the last nodes have ghosts
+	left   int           // ranks that have ended
+	over   chan struct{} // closed when all have
+}
+
+// member is what a process of such a job knows of it.
+type member struct {
+	*simRank
+	*hosted
+}
+
+type simRank = sim.Rank
+
+func (m member) Size() int             { return m.simRank.Size() - m.ghosts }
+func (m member) Ghosts() int           { return m.ghosts }
+func (m member) Lost() <-chan struct{} { return m.over }
+
+func (m member) Host() (host, local int) {
+	host = m.hosts[m.simRank.Rank()]
+	for _, h := range m.hosts[:m.simRank.Rank()] {
+		if h == host {
+			local++
+		}
+	}
+	return host, local
 }
 
 const simPort = 18700
+
+// newHostedWorld is newSimWorld of n ranks on so many hosts, with ghosts on each.
+func newHostedWorld(c sim.Config, n, hosts, ghosts int) *simWorld {
+	w := newSimWorld(c, n+hosts*ghosts)
+	w.ghosts, w.over = hosts*ghosts, make(chan struct{})
+	for i := range w.nodes {
+		w.hosts = append(w.hosts, i%hosts)
+	}
+	return w
+}
 
 func newSimWorld(c sim.Config, n int) *simWorld {
 	w := &simWorld{World: sim.New(c), hops: inet.Fixed{}}
@@ -52,6 +97,17 @@ func newSimWorld(c sim.Config, n int) *simWorld {
 	return w
 }
 
+// fallApart has some node cut off from the others, so many times within most, and for up to as
+// long.
+func (w *simWorld) fallApart(rnd *rand.Rand, times int, most mono.Duration) {
+	for range times {
+		at := mono.Time(rnd.IntN(int(most)))
+		node := w.nodes[rnd.IntN(len(w.nodes))]
+		until := at.Add(mono.Duration(rnd.IntN(int(most))))
+		w.At(at, func() { w.Partition(until, node) })
+	}
+}
+
 // open opens a verbs context for a rank.
 func (w *simWorld) open(t *sim.Task, r *sim.Rank) (*verbs.Context, error) {
 	return w.openWith(t, r, t, t)
@@ -69,13 +125,23 @@ func (p strayPort) Stats() fabric.PortStats {
 	return s
 }
 
+// deafStreams are streams that nobody can listen for.
+type deafStreams struct{ fabric.Streams }
+
+var errDeaf = errors.New("no port is free")
+
+func (deafStreams) Listen(netip.AddrPort, int) (fabric.Listener, error) { return nil, errDeaf }
+
 func (w *simWorld) openWith(t *sim.Task, r *sim.Rank, clock mono.Clock, parker progress.Parker) (*verbs.Context, error) {
 	node := t.Node()
 	c := verbs.Config{
 		ZeroBased: true, Engine: progress.New(clock, parker), Key: r.Key(), Epoch: uint32(1000 + r.Rank()), Dgram: w.dgram,
 	}
-	if w.mpi.Transport == mpi.RC || w.mpi.Transport == mpi.Hybrid {
-		c.Streams = node.Streams(w.tcp)
+	if w.mpi.Transport == mpi.RC || w.mpi.Transport == mpi.Hybrid || w.deaf {
+		if c.Streams = node.Streams(w.tcp); w.deaf {
+			c.Streams = deafStreams{c.Streams}
+		}
+		w.opened = append(w.opened, c.Streams)
 	}
 	if w.mpi.Transport == mpi.RC {
 		return verbs.New(c)
@@ -94,6 +160,14 @@ func (w *simWorld) openWith(t *sim.Task, r *sim.Rank, clock mono.Clock, parker p
 	return verbs.New(c)
 }
 
+// job is what a rank knows of its job.
+func (w *simWorld) job(r *sim.Rank) mpi.Job {
+	if w.hosts == nil {
+		return r
+	}
+	return member{r, &w.hosted}
+}
+
 // launch starts the ranks. The body is followed by Finalize, whose error counts.
 func (w *simWorld) launch(body func(*sim.Task, *mpi.Proc) error) {
 	w.Launch(w.nodes, func(t *sim.Task, r *sim.Rank) error {
@@ -101,15 +175,23 @@ func (w *simWorld) launch(body func(*sim.Task, *mpi.Proc) error) {
 		if err != nil {
 			return err
 		}
-		p, err := mpi.New(r, ctx, w.mpi)
+		job := w.job(r)
+		p, err := mpi.New(job, ctx, w.mpi)
 		if err != nil {
 			return err
+		}
+		if r.Rank() >= job.Size() {
+			return mpi.ServeAsGhost(p)
 		}
 		if err := body(t, p); err != nil {
 			return err
 		}
 		t.Doing("Finalize")
-		return p.Finalize()
+		err = p.Finalize()
+		if w.left++; w.hosts != nil && w.left == job.Size() {
+			close(w.over)
+		}
+		return err
 	})
 }
 

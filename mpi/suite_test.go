@@ -19,26 +19,17 @@ import (
 // asRank is the argument that makes the test binary a rank of the suite.
 const asRank = "as-rank"
 
+// TestMain makes the test binary whatever its first argument says: a process of a job that
+// a test has started.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case launch.AgentArg:
-			os.Exit(launch.AgentMain(os.Stdin, os.Stdout))
-		case asRank:
-			os.Exit(suiteMain())
-		case asLinked:
-			os.Exit(linkedMain())
-		case asSurvivor:
-			os.Exit(survivorMain())
-		case asRecorded:
-			os.Exit(recordedMain())
-		case asLocked:
-			os.Exit(lockedMain())
-		case asSession:
-			os.Exit(sessionMain())
-		case asController:
-			os.Exit(controllerMain())
-		}
+	mains := map[string]func() int{
+		launch.AgentArg: func() int { return launch.AgentMain(os.Stdin, os.Stdout) }, asController: controllerMain,
+		launch.GhostArg: status(mpi.Ghost), asSession: status(sessionRank),
+		asRank: onProc(suite), asLinked: onProc(linkedJob), asSurvivor: onProc(survivor), asRecorded: onProc(everyMessage),
+		asLocked: onProc(outliveLocks), asLinear: onProc(linearRank),
+	}
+	if len(os.Args) > 1 && mains[os.Args[1]] != nil {
+		os.Exit(mains[os.Args[1]]())
 	}
 	if os.Getenv("GORACE") == "" {
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector's second at every exit adds up
@@ -46,20 +37,29 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// suiteMain is a rank of the suite.
-func suiteMain() int {
-	p, err := mpi.Init()
-	if err == nil {
-		err = suite(p)
+// onProc is a rank that does something.
+func onProc(body func(*mpi.Proc) error) func() int {
+	return status(func() error {
+		p, err := mpi.Init()
+		if err == nil {
+			err = body(p)
+		}
+		if err == nil {
+			err = p.Finalize()
+		}
+		return err
+	})
+}
+
+// status is a program whose error it prints.
+func status(program func() error) func() int {
+	return func() int {
+		if err := program(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
 	}
-	if err == nil {
-		err = p.Finalize()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
 }
 
 // suite is what all ranks do.

@@ -24,8 +24,10 @@ type mortals struct {
 	deaths []int
 }
 
-func newMortals(c sim.Config, n int) *mortals {
-	m := &mortals{simWorld: newSimWorld(c, n)}
+func newMortals(c sim.Config, n int) *mortals { return mortalsOf(newSimWorld(c, n)) }
+
+func mortalsOf(w *simWorld) *mortals {
+	m, n := &mortals{simWorld: w}, len(w.nodes)
 	m.dgram = dgram.Config{PeerLost: 300 * mono.Millisecond}
 	m.killed = slices.Repeat([]mono.Time{mono.Never}, n)
 	return m
@@ -98,9 +100,9 @@ func (m *mortals) play(t *testing.T, body func(*sim.Task, *mpi.Proc) error) {
 
 func (m *mortals) join(r *sim.Rank, ctx *verbs.Context) (*mpi.Proc, error) {
 	if m.tells {
-		return mpi.New(witness{r, m}, ctx, m.mpi)
+		return mpi.New(witness{m.job(r), m}, ctx, m.mpi)
 	}
-	return mpi.New(r, ctx, m.mpi)
+	return mpi.New(m.job(r), ctx, m.mpi)
 }
 
 // minutes is what ranks have agreed upon, to be compared by all: also those who

@@ -3,7 +3,6 @@ package mpi_test
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
@@ -97,53 +96,45 @@ func TestWin_requestAtLostTarget(t *testing.T) {
 	}
 }
 
-// Goroutines whose short operations find no room, and that flush all at the same time, keep
-// them apart: each is done once, where it belongs, before the flush returns.
-func TestWin_threadsWithoutRoom(t *testing.T) {
-	const workers, rounds, ops = 4, 40, 30
-	err := mpi.RunWith(3, mpi.Config{Threads: mpi.ThreadMultiple, NoShared: true, Sends: 1, Receives: 4}, func(p *mpi.Proc) error {
-		me := p.World().Rank()
-		w, memory, err := winOf(p, 1+3*workers*ops)
-		if err == nil {
-			err = w.LockAll(0)
+// Ranks die while others free a window: what is heard of losses later does not reach its memory,
+// which is mapped no more.
+func TestWin_lossWhileFreed(t *testing.T) {
+	freeing := [2]mono.Time{} // when all are in Free, without losses
+	play := func(at mono.Time) {
+		m := mortalsOf(newHostedWorld(sim.Config{Seed: 4}, 4, 1, 0))
+		m.tells = true
+		if at > 0 {
+			m.killed[1], m.killed[2] = at, at.Add(500*mono.Millisecond)
 		}
-		if err != nil {
-			return err
-		}
-		errs := make([]error, workers)
-		var group sync.WaitGroup
-		for k := range workers {
-			group.Go(func() {
-				base := 1 + (me*workers+k)*ops
-				got := make([]int64, ops)
-				for round := range rounds {
-					target := (me + 1 + (k+round)%2) % 3
-					for i := range ops {
-						err := mpi.Put(w, []int64{int64(1000*round + i)}, target, base+i)
-						if i%3 == 0 {
-							err = errors.Join(err, mpi.Accumulate(w, []int64{1}, target, 0, mpi.OpSum))
-						}
-						errs[k] = errors.Join(errs[k], err)
-					}
-					errs[k] = errors.Join(errs[k], w.FlushAll(), mpi.Get(w, got, target, base), w.Flush(target))
-					for i, v := range got {
-						if v != int64(1000*round+i) && errs[k] == nil {
-							errs[k] = fmt.Errorf("round %d: element %d is %d", round, i, v)
-						}
-					}
+		m.play(t, func(task *sim.Task, p *mpi.Proc) error {
+			c := p.World()
+			w, _, err := mpi.WinAllocateShared[int64](c, 10, nil)
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(w.Fence(0), mpi.Put(w, []int64{1}, (c.Rank()+1)%4, 0), w.Fence(0)); err != nil {
+				return err
+			}
+			began := task.Now()
+			err = w.Free()
+			if at == 0 {
+				freeing[0], freeing[1] = max(freeing[0], began), max(freeing[1], task.Now())
+				return err
+			}
+			for lost := 1; lost <= 2; lost++ {
+				if _, err := mpi.Recv(c, make([]int64, 1), lost, 0); mpi.ClassOf(err) != mpi.ErrProcFailed {
+					return fmt.Errorf("rank %d was to be lost: %w", lost, err)
 				}
-			})
-		}
-		group.Wait()
-		if err := errors.Join(errors.Join(errs...), w.UnlockAll(), p.World().Barrier()); err != nil {
-			return err
-		}
-		if want := int64(workers * rounds * ops / 3); memory[0] != want {
-			return fmt.Errorf("rank %d: the sum is %d, want %d", me, memory[0], want)
-		}
-		return w.Free()
-	})
-	if err != nil {
-		t.Fatal(err)
+			}
+			return nil
+		})
+	}
+	play(0)
+	times := mono.Time(60)
+	if slow {
+		times = 15
+	}
+	for i := range times {
+		play(freeing[0] + (freeing[1]-freeing[0])*i/times)
 	}
 }

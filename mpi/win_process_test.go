@@ -1,10 +1,11 @@
 package mpi_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,28 +17,21 @@ import (
 // asLocked is the argument that makes the test binary a rank of TestWin_killedWithLock.
 const asLocked = "as-locked"
 
-// lockedMain is a rank of a job whose rank 1 dies with locks.
-func lockedMain() int {
-	p, err := mpi.Init()
-	if err == nil {
-		err = outliveLocks(p, os.Getenv(envDoes))
-	}
-	if err == nil {
-		err = p.Finalize()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
-}
-
 // outliveLocks has rank 1 die in an epoch, and the others use what it has locked.
-func outliveLocks(p *mpi.Proc, epoch string) error {
-	c := p.World()
+func outliveLocks(p *mpi.Proc) error {
+	c, epoch := p.World(), os.Getenv(envDoes)
 	w, memory, err := mpi.WinAllocate[int64](c, 4, nil)
+	if err == nil && envInt("XWARP_GHOSTS") > 0 {
+		err = wantServed(w)
+	}
 	if err != nil {
 		return err
+	}
+	if epoch == "ghost" {
+		return outliveNoGhost(w)
+	}
+	if epoch == "fence" || epoch == "start" || epoch == "post" {
+		return outliveActive(c, w, epoch)
 	}
 	word := make([]int64, 1)
 	if c.Rank() == 1 {
@@ -93,83 +87,110 @@ func outliveLocks(p *mpi.Proc, epoch string) error {
 	return err
 }
 
+// outliveActive has rank 1 die in an epoch of active targets, and the others end theirs.
+func outliveActive(c *mpi.Comm, w *mpi.Win, epoch string) error {
+	lost := mpi.ErrProcFailed
+	group := func(rank int) *mpi.Group {
+		g, err := w.Group().Incl(rank)
+		if err != nil {
+			panic(err)
+		}
+		return g
+	}
+	inside := func() error { return mpi.Send(c, []byte{1}, 1, 0) } // rank 1 may die
+	var err error
+	switch me := c.Rank(); {
+	case epoch == "fence":
+		err = errors.Join(w.Fence(0), mpi.Put(w, []int64{1}, (me+1)%c.Size(), 0))
+	case epoch == "start" && me == 1:
+		err = errors.Join(w.Start(group(0), 0), mpi.Put(w, []int64{1}, 0, 0))
+	case epoch == "start" && me == 0: // it waits for the end of the dead one
+		err = errors.Join(w.Post(group(1), 0), inside(), wantClass(w.Wait(), lost))
+	case epoch == "post" && me == 1:
+		err = w.Post(group(0), 0)
+	case epoch == "post" && me == 0: // it may start, and what becomes of the Put nobody can say
+		if err = inside(); w.Start(group(1), 0) == nil {
+			_ = mpi.Put(w, []int64{1}, 1, 0)
+			_ = w.Complete()
+		}
+	}
+	switch me := c.Rank(); {
+	case me == 1:
+		for from := range c.Size() {
+			if from != 1 && err == nil {
+				_, err = mpi.Recv(c, []byte{0}, from, 0)
+			}
+		}
+		if err == nil {
+			kill(os.Getpid())
+		}
+	case me != 0 || epoch == "fence":
+		err = errors.Join(err, inside())
+	}
+	if err = errors.Join(err, wantClass(w.Fence(0), lost)); err == nil {
+		fmt.Println("outlived")
+	}
+	return err
+}
+
+// outliveNoGhost has rank 0 kill the ghost of its host, while all count. It does not return
+// before something fails.
+func outliveNoGhost(w *mpi.Win) error {
+	for round := 0; ; round++ {
+		if w.Rank() == 0 && round == 20 {
+			files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+			if err != nil {
+				return err
+			}
+			for _, name := range files {
+				pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+				if args, _ := os.ReadFile(name); strings.Contains(string(args), launch.GhostArg) && parentOf(pid) == os.Getppid() {
+					kill(pid)
+				}
+			}
+		}
+		got := new(int64)
+		to := round % w.Size()
+		if err := errors.Join(w.Lock(mpi.LockExclusive, to, 0), mpi.FetchAndOp(w, 1, got, to, 0, mpi.OpSum), w.Unlock(to)); err != nil {
+			return err
+		}
+	}
+}
+
+// The end of a ghost is that of the job, also where the others would go on without a rank: its
+// cause is told, and nothing is left.
+func TestWin_killedGhost(t *testing.T) {
+	networks(t, func(t *testing.T, on launch.Config) {
+		for _, keepGoing := range []bool{false, true} {
+			on.Ghosts = 1
+			job := launch.Config{
+				Program: "/proc/self/exe", Args: []string{asLocked}, Ranks: 4, KeepGoing: keepGoing,
+				Agent: []string{"/proc/self/exe", launch.AgentArg}, Env: []string{envDoes + "=ghost"},
+			}
+			_, stderr, err := launchJob(t, job, on)
+			if text := fmt.Sprint(err); !strings.Contains(text, "ghost 0") || !strings.Contains(text, "was killed by signal 9") || strings.Contains(stderr, "rank 4") {
+				t.Errorf("keep going %v: %v\n%s", keepGoing, err, stderr)
+			}
+		}
+	})
+}
+
 // A process that is killed in an epoch does not keep its locks, and who operates on it, or
 // waits for it, gets the error of its class; through shared memory and through the network.
 func TestWin_killedWithLock(t *testing.T) {
 	networks(t, func(t *testing.T, on launch.Config) {
-		for _, epoch := range []string{"exclusive", "shared", "all"} {
-			for _, env := range [][]string{{}, {"XWARP_SHARED=0"}} {
-				on.Env = env
+		for _, epoch := range []string{"exclusive", "shared", "all", "fence", "start", "post"} {
+			for _, how := range []launch.Config{{}, {Env: []string{mpi.EnvShared + "=0"}}, {Ghosts: 1}} {
+				on.Env, on.Ghosts = how.Env, how.Ghosts
 				job := launch.Config{
 					Program: "/proc/self/exe", Args: []string{asLocked}, Ranks: 4, KeepGoing: true,
 					Agent: []string{"/proc/self/exe", launch.AgentArg}, Env: []string{envDoes + "=" + epoch},
 				}
 				stdout, stderr, _ := launchJob(t, job, on) // that a rank was killed is an error
 				if n := strings.Count(stdout, "outlived"); n != 3 {
-					t.Errorf("%s, %v: %d ranks are left as they should be, want 3:\n%s%s", epoch, env, n, stdout, stderr)
+					t.Errorf("%s, %v, %d ghosts: %d ranks are left as they should be, want 3:\n%s%s", epoch, on.Env, on.Ghosts, n, stdout, stderr)
 				}
 			}
 		}
 	})
-}
-
-// Windows that come and go leave no descriptor, no mapping and no memory of the arena behind.
-// XWARP_LONG=1 makes more of them.
-func TestWin_leaveNothing(t *testing.T) {
-	many := 300
-	if os.Getenv("XWARP_LONG") == "1" {
-		many = 10_000
-	}
-	counts := func() (fds, maps int) {
-		files, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := os.ReadFile("/proc/self/maps")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(files), bytes.Count(text, []byte("xwarp-segment"))
-	}
-	err := mpi.Run(2, func(p *mpi.Proc) error {
-		c := p.World()
-		files := 0
-		for i := range many {
-			w, memory, err := mpi.WinAllocate[int64](c, 1000, nil)
-			if i%2 == 1 && err == nil {
-				err = w.Free()
-				if err == nil {
-					w, memory, err = mpi.WinAllocateShared[int64](c, 1000, nil)
-				}
-			}
-			if err != nil {
-				return fmt.Errorf("window %d: %w", i, err)
-			}
-			if memory[0] != 0 || memory[999] != 0 {
-				return fmt.Errorf("window %d is not empty", i)
-			}
-			memory[0] = 1
-			if err := errors.Join(w.Fence(0), mpi.Put(w, []int64{2}, 1-c.Rank(), 999), w.Fence(mpi.ModeNoSucceed), w.Free()); err != nil {
-				return fmt.Errorf("window %d: %w", i, err)
-			}
-			if i == 10 || i == many-1 {
-				if err := c.Barrier(); err != nil {
-					return err
-				}
-				fds, maps := counts()
-				if err := c.Barrier(); err != nil {
-					return err
-				}
-				if i == 10 {
-					files = fds
-				} else if fds > files+8 || maps != 0 {
-					return fmt.Errorf("%d descriptors, there were %d; segments are mapped %d times", fds, files, maps)
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/test/sim"
 	"github.com/xwarp/xwarp/mpi"
 )
@@ -25,6 +26,7 @@ type winTraffic struct {
 	ops    int           // of a rank in a round
 	block  int           // elements of a block
 	flavor mpi.WinFlavor // 0: by chance
+	served bool          // there are ghosts, for those that they can serve
 }
 
 // Cells in front of the blocks.
@@ -49,6 +51,9 @@ type winRank struct {
 	tickets [2][][]int64 // that were drawn, by target
 	locked  []int64      // how often, by target
 	keep    [][]int64    // what operations under way use
+	start   []int64      // displacement of each rank's memory
+	unit    int          // of an element
+	passive bool         // the epoch is one of locks: there may be requests
 	checks  []func() error
 }
 
@@ -65,17 +70,8 @@ func (x winTraffic) run(p *mpi.Proc) error {
 		r.tickets[0], r.tickets[1] = append(r.tickets[0], nil), append(r.tickets[1], nil)
 	}
 	r.sums, r.xors, r.locked = make([]int64, r.n), make([]int64, r.n), make([]int64, r.n)
-	var memory []int64
-	flavor := []mpi.WinFlavor{mpi.FlavorAllocate, mpi.FlavorCreate}[common.IntN(2)]
-	switch cmp.Or(x.flavor, flavor) {
-	case mpi.FlavorAllocate:
-		r.w, memory, err = mpi.WinAllocate[int64](c, size, nil)
-	case mpi.FlavorShared:
-		r.w, memory, err = mpi.WinAllocateShared[int64](c, size, nil)
-	default:
-		memory = make([]int64, size)
-		r.w, err = mpi.WinCreate(c, memory, nil)
-	}
+	flavors := []mpi.WinFlavor{mpi.FlavorAllocate, mpi.FlavorCreate, mpi.FlavorDynamic}
+	memory, err := r.make(c, cmp.Or(x.flavor, flavors[common.IntN(len(flavors))]), size)
 	if err != nil {
 		return err
 	}
@@ -87,12 +83,55 @@ func (x winTraffic) run(p *mpi.Proc) error {
 	if err := errors.Join(c.Barrier(), r.final(c, memory)); err != nil {
 		return fmt.Errorf("seed %d: %w", x.seed, err)
 	}
-	return errors.Join(r.w.Free(), c.Free())
+	if r.w.Flavor() == mpi.FlavorDynamic {
+		err = mpi.Detach(r.w, memory)
+	}
+	return errors.Join(err, r.w.Free(), c.Free())
 }
+
+// make makes the window.
+func (r *winRank) make(c *mpi.Comm, flavor mpi.WinFlavor, size int) (memory []int64, err error) {
+	r.start, r.unit = make([]int64, r.n), 1
+	switch flavor {
+	case mpi.FlavorAllocate:
+		if r.w, memory, err = mpi.WinAllocate[int64](c, size, nil); err == nil && r.served {
+			err = wantServed(r.w)
+		}
+	case mpi.FlavorShared:
+		r.w, memory, err = mpi.WinAllocateShared[int64](c, size, nil)
+	case mpi.FlavorDynamic:
+		memory, r.unit = make([]int64, size), 8
+		if r.w, err = c.WinCreateDynamic(nil); err != nil {
+			return nil, err
+		}
+		at, err := mpi.Attach(r.w, memory)
+		return memory, errors.Join(err, mpi.Allgather(c, []int64{int64(at)}, r.start))
+	default:
+		memory = make([]int64, size)
+		r.w, err = mpi.WinCreate(c, memory, nil)
+	}
+	return memory, err
+}
+
+// wantServed fails unless a ghost serves this rank's memory of a window.
+func wantServed(w *mpi.Win) error {
+	hints, err := w.Info()
+	if err != nil {
+		return err
+	}
+	if is, _ := hints.Get("async_config"); is != "on" {
+		return fmt.Errorf("no ghost serves the window: async_config is %q", is)
+	}
+	return nil
+}
+
+// disp returns where an element of a rank's memory is.
+func (r *winRank) disp(t, i int) int { return int(r.start[t]) + i*r.unit }
 
 // round does operations in one kind of epochs.
 func (r *winRank) round(kind int) error {
 	w := r.w
+	r.passive = kind == 1 || kind == 2
 	switch kind {
 	case 0:
 		if err := w.Fence(mpi.ModeNoPrecede); err != nil {
@@ -104,8 +143,11 @@ func (r *winRank) round(kind int) error {
 			return err
 		}
 		err := r.many(r.anyone)
-		if r.rnd.IntN(2) == 0 {
+		switch r.rnd.IntN(3) {
+		case 0:
 			err = errors.Join(err, w.FlushAll(), r.check(), r.many(r.anyone))
+		case 1: // what was fetched is here, and what was written may be overwritten
+			err = errors.Join(err, w.FlushLocalAll(), r.check())
 		}
 		return errors.Join(err, w.UnlockAll(), r.check())
 	case 2:
@@ -175,10 +217,10 @@ func (r *winRank) increment() error {
 		return err
 	}
 	v := []int64{-1}
-	err := errors.Join(mpi.Get(r.w, v, target, cellLocked), r.w.Flush(target))
+	err := errors.Join(mpi.Get(r.w, v, target, r.disp(target, cellLocked)), r.w.Flush(target))
 	v[0]++
 	r.locked[target]++
-	return errors.Join(err, mpi.Put(r.w, v, target, cellLocked), r.w.Unlock(target))
+	return errors.Join(err, mpi.Put(r.w, v, target, r.disp(target, cellLocked)), r.w.Unlock(target))
 }
 
 // many does operations on targets. Within an epoch no element is touched twice by what has
@@ -241,18 +283,18 @@ func (r *winRank) one(t int, used map[[2]int]bool) error {
 	case 4:
 		v := r.values(1)
 		r.sums[t] += v[0]
-		return mpi.Accumulate(r.w, v, t, cellSum, mpi.OpSum)
+		return mpi.Accumulate(r.w, v, t, r.disp(t, cellSum), mpi.OpSum)
 	case 5:
 		v := r.values(1)
 		r.xors[t] ^= v[0]
-		return mpi.Accumulate(r.w, v, t, cellXor, mpi.OpBXor)
+		return mpi.Accumulate(r.w, v, t, r.disp(t, cellXor), mpi.OpBXor)
 	case 6:
 		got := new(int64)
 		r.checks = append(r.checks, func() error {
 			r.tickets[0][t] = append(r.tickets[0][t], *got)
 			return nil
 		})
-		return mpi.FetchAndOp(r.w, 1, got, t, cellTicket, mpi.OpSum)
+		return mpi.FetchAndOp(r.w, 1, got, t, r.disp(t, cellTicket), mpi.OpSum)
 	case 7: // a guess, and whether it was right
 		got, guess := new(int64), int64(r.rnd.IntN(30))
 		r.checks = append(r.checks, func() error {
@@ -261,14 +303,14 @@ func (r *winRank) one(t int, used map[[2]int]bool) error {
 			}
 			return nil
 		})
-		return mpi.CompareAndSwap(r.w, guess+1, guess, got, t, cellSwapped)
+		return mpi.CompareAndSwap(r.w, guess+1, guess, got, t, r.disp(t, cellSwapped))
 	}
 	return r.inOrder(t, base, used)
 }
 
 // block1 writes or reads elements of the own block.
 func (r *winRank) block1(kind, t, at, n, stride, base int) error {
-	layout := mpi.At{Rank: t, Disp: base + at}
+	layout := mpi.At{Rank: t, Disp: r.disp(t, base+at)}
 	if stride > 1 {
 		v, err := mpi.TypeVector(n, 1, stride, mpi.TypeInt64)
 		if err == nil {
@@ -286,20 +328,26 @@ func (r *winRank) block1(kind, t, at, n, stride, base int) error {
 		for i := range v {
 			*model(i) = v[i]
 		}
-		if stride > 1 || kind == 1 {
+		switch {
+		case r.passive && kind == 1:
+			return r.wait(r.w.RPut(mpi.Slice(v), layout))
+		case stride > 1 || kind == 1:
 			return r.w.Put(mpi.Slice(v), layout)
 		}
-		return mpi.Put(r.w, v, t, base+at)
+		return mpi.Put(r.w, v, t, layout.Disp)
 	case 2:
 		want := make([]int64, n)
 		for i := range want {
 			want[i] = *model(i)
 		}
 		r.checks = append(r.checks, func() error { return r.same("Get", v, want) })
+		if r.passive && r.rnd.IntN(2) == 0 {
+			return errors.Join(r.wait(r.w.RGet(mpi.Slice(v), layout)), r.same("RGet", v, want))
+		}
 		if stride > 1 {
 			return r.w.Get(mpi.Slice(v), layout)
 		}
-		return mpi.Get(r.w, v, t, base+at)
+		return mpi.Get(r.w, v, t, layout.Disp)
 	}
 	old, want := r.values(n), make([]int64, n)
 	for i := range want {
@@ -307,6 +355,9 @@ func (r *winRank) block1(kind, t, at, n, stride, base int) error {
 		*model(i) += v[i]
 	}
 	r.checks = append(r.checks, func() error { return r.same("GetAccumulate", old, want) })
+	if r.passive && r.rnd.IntN(2) == 0 {
+		return errors.Join(r.wait(r.w.RGetAccumulate(mpi.Slice(v), mpi.Slice(old), layout, mpi.OpSum)), r.same("RGetAccumulate", old, want))
+	}
 	return r.w.GetAccumulate(mpi.Slice(v), mpi.Slice(old), layout, mpi.OpSum)
 }
 
@@ -316,19 +367,28 @@ func (r *winRank) inOrder(t, base int, used map[[2]int]bool) error {
 	if !ok {
 		return nil
 	}
+	disp := r.disp(t, base+at)
 	for range 3 {
 		v := r.values(1)
-		if err := mpi.Accumulate(r.w, v, t, base+at, mpi.OpReplace); err != nil {
+		if err := mpi.Accumulate(r.w, v, t, disp, mpi.OpReplace); err != nil {
 			return err
 		}
 		got, want := new(int64), v[0]
 		r.checks = append(r.checks, func() error { return r.same("FetchAndOp", []int64{*got}, []int64{want}) })
-		if err := mpi.FetchAndOp(r.w, 3, got, t, base+at, mpi.OpSum); err != nil {
+		if err := mpi.FetchAndOp(r.w, 3, got, t, disp, mpi.OpSum); err != nil {
 			return err
 		}
 		r.mine[t][at] = v[0] + 3
 	}
 	return nil
+}
+
+// wait waits for a request: what it has brought is there then.
+func (r *winRank) wait(started mpi.Request, err error) error {
+	if err == nil {
+		_, err = started.Wait()
+	}
+	return err
 }
 
 func (r *winRank) same(what string, got, want []int64) error {
@@ -343,6 +403,9 @@ func (r *winRank) check() error {
 	var errs []error
 	for _, f := range r.checks {
 		errs = append(errs, f())
+	}
+	for _, v := range r.keep {
+		clear(v)
 	}
 	r.checks, r.keep = nil, nil
 	return errors.Join(errs...)
@@ -408,23 +471,42 @@ func (r *winRank) linear(c *mpi.Comm, memory []int64) error {
 	return nil
 }
 
-// TestWin_randomOverBadNetwork runs random traffic in the simulator.
+// TestWin_randomOverBadNetwork runs random traffic in the simulator: over each transport, with
+// queues and limits of all kinds, with ghosts and without.
 func TestWin_randomOverBadNetwork(t *testing.T) {
-	bad := sim.Faults{Loss: 0.03, Dup: 0.03, Reorder: 0.05, Corrupt: 0.005}
-	for seed := range seeds(t, 60) {
+	for seed := range seeds(t, 120) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
+			rnd := rand.New(rand.NewPCG(uint64(seed), 9))
 			x := winTraffic{seed: uint64(seed), rounds: 6, ops: 12, block: 40}
 			if seed%4 == 1 {
 				x.block, x.ops = 5000, 6
 			}
-			w := newSimWorld(sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: bad}}, 1+seed%5)
+			w := badWorld(uint64(seed), rnd, 1+seed%5)
+			if seed%7 > 0 { // else as it is by default
+				w.mpi = trafficConfig(rnd)
+			}
 			w.mpi.Transport = []mpi.Transport{mpi.RD, mpi.UD, mpi.RD, mpi.RC, mpi.Hybrid}[seed%5]
 			w.mpi.PromoteMessages = 60
+			x.served = w.ghosts > 0
 			w.launch(func(_ *sim.Task, p *mpi.Proc) error { return x.run(p) })
 			if err := w.Run(); err != nil {
-				t.Fatal(err)
+				t.Fatalf("%+v, %d ghosts: %v", w.mpi, w.ghosts, err)
 			}
 		})
 	}
+}
+
+// badWorld is a simulation of ranks in one of three on hosts of their own, else on one or two
+// with one or two ghosts each. Its network loses, doubles, reorders and spoils frames, and falls
+// apart for a while.
+func badWorld(seed uint64, rnd *rand.Rand, ranks int) *simWorld {
+	bad := sim.Faults{Loss: 0.05, Dup: 0.05, Reorder: 0.1, Corrupt: 0.005}
+	config := sim.Config{Seed: seed, Up: sim.LinkConfig{Faults: bad}}
+	w := newSimWorld(config, ranks)
+	if ghosts := rnd.IntN(3); ghosts > 0 {
+		w = newHostedWorld(config, ranks, min(ranks, 1+rnd.IntN(2)), ghosts)
+	}
+	w.fallApart(rnd, rnd.IntN(4), 20*mono.Millisecond)
+	return w
 }

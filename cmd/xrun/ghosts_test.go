@@ -491,13 +491,19 @@ func TestXrun_ghostsFreeLocks(t *testing.T) {
 	}
 }
 
-// The end of a rank, or of a ghost, is that of the job.
+// The end of a rank, or of a ghost, is that of the job: on each network and within a host, and
+// that of a ghost also where the others would go on without a rank.
 func TestXrun_ghostsEnd(t *testing.T) {
 	testenv.NeedRoot(t)
-	for what, want := range map[string]string{"die": "rank ", "stay": "ghost "} {
-		_, errOut, status := xrun(t, "-n", "2", "--ghosts", "1", "--testbed", "2", self, asServed, what)
-		if status != 137 || !strings.Contains(errOut, "xrun: "+want) || !strings.Contains(errOut, "was killed by signal 9 (SIGKILL)") {
-			t.Errorf("%s: status %d, %s", what, status, errOut)
+	for _, fabric := range append(ghostFabrics, nil) {
+		for _, c := range []struct{ what, says, option string }{
+			{"die", "rank ", "--quiet"}, {"stay", "ghost ", "--quiet"}, {"stay", "ghost ", "--disable-auto-cleanup"},
+		} {
+			args := slices.Concat([]string{"-n", "2", "--ghosts", "1", "--wdir", "/", c.option}, fabric, []string{self, asServed, c.what})
+			_, errOut, status := xrun(t, args...)
+			if status != 137 || !strings.Contains(errOut, "xrun: "+c.says) || !strings.Contains(errOut, "was killed by signal 9 (SIGKILL)") {
+				t.Errorf("%v: status %d, %s", args, status, errOut)
+			}
 		}
 	}
 }

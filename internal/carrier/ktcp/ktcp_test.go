@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -110,9 +111,12 @@ func TestClose_twiceIsAnError(t *testing.T) {
 }
 
 func TestOptions_ofBothEnds(t *testing.T) {
-	s := open(t, Config{MTU: 1000})
+	s := open(t, Config{MTU: 1000, Patience: 17 * time.Second})
 	x, y := pair(t, s, listen(t, s, "127.0.0.1:0"))
 	for _, c := range []*Stream{x, y} {
+		if ms := option(t, c.fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT); ms != 17_000 {
+			t.Errorf("the stream fails after %d ms without an acknowledgement, want 17000", ms)
+		}
 		if option(t, c.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY) != 1 {
 			t.Error("small messages are kept back")
 		}

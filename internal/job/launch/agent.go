@@ -136,7 +136,7 @@ func (a *agent) obey(o order) (last bool) {
 		a.signal(unix.SIGCONT) // a stopped rank would not notice
 		time.AfterFunc(killGrace, func() { a.end(unix.SIGKILL) })
 	case opFinish:
-		a.signal(unix.SIGKILL) // ghosts are left, which have nothing to lose
+		a.end(unix.SIGKILL) // ghosts are left, which have nothing to lose
 		a.cleanUp()
 		return true
 	}

@@ -424,7 +424,7 @@ func (j *job) request(r report) {
 
 func (j *job) exit(r report) {
 	s := &j.rankTable.ranks[r.Rank]
-	if !j.rankTable.exit(r.Rank) || r.Rank >= j.plan.users() && j.finishing {
+	if !j.rankTable.exit(r.Rank) || r.Rank >= j.plan.users() && j.finishing && (r.Told || r.Signal == 0) {
 		return // a ghost ends with the last rank
 	}
 	defer j.forget(rankPlan{Rank: r.Rank})
@@ -449,7 +449,9 @@ func (j *job) exit(r report) {
 		j.blame(err)
 	}
 	if e.Ghost {
-		j.fail(err) // windows cannot go on without what it has of them
+		if !j.finishing { // else all ranks have ended, perhaps because of it
+			j.fail(err) // windows cannot go on without what it has of them
+		}
 		return
 	}
 	j.bear(err, r.Rank)

@@ -81,6 +81,35 @@ func TestJob_cause(t *testing.T) {
 	}
 }
 
+// A ghost that was killed is the cause though all ranks have ended because of it before it was
+// heard of. One that was told to end with them is none, and neither is one of a job that has
+// ended well.
+func TestJob_causeIsGhost(t *testing.T) {
+	for _, c := range []struct {
+		status int // of the ranks
+		told   bool
+		want   int
+	}{{1, false, 137}, {1, true, 1}, {0, false, 0}} {
+		for _, goOn := range []bool{false, true} {
+			p, err := makePlan(Config{Program: "p", Ranks: 2, Ghosts: 1}, machine{cpus: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := newJob(Config{KeepGoing: goOn}, p, &outputFiles{})
+			j.rankTable.begun = true
+			for rank := range 2 {
+				j.handleReport(&link{}, report{Op: opExit, Rank: rank, Status: c.status})
+			}
+			j.finish()
+			j.handleReport(&link{}, report{Op: opExit, Rank: 2, Signal: int(unix.SIGKILL), Told: c.told})
+			j.stdin.close()
+			if got := ExitCode(cmp.Or(j.failure, j.borne)); got != c.want {
+				t.Errorf("%+v, going on %v: exit status %d", c, goOn, got)
+			}
+		}
+	}
+}
+
 // The host of a rank that was killed is slow to say so, and a rank on another host is not.
 func TestRun_causeOnASlowHost(t *testing.T) {
 	const script = `

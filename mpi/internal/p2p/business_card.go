@@ -104,7 +104,7 @@ func (ep *Endpoint) Connect(cards []string, await func(func() error) error) erro
 			return fmt.Errorf("no way to %s: %w", ep.failures.who(int32(i)), err)
 		}
 	}
-	if !slices.ContainsFunc(ep.peers, func(p peer) bool { return p.near != nil }) {
+	if !slices.ContainsFunc(ep.peers, func(p peer) bool { return p.lends != nil }) {
 		return ep.near.close() // nobody is near: whoever waits need not look there first
 	}
 	return nil

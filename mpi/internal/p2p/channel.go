@@ -31,6 +31,7 @@ type neighbours struct {
 	cfg      *Config
 	eng      *progress.Engine
 	channels *shm.Channels // or nil, also when nobody is near
+	segments *shm.Channels // channels, but in a simulation, where memory is all that neighbours share; or nil
 	shares   bool          // shared memory is turned on, and can be used
 	latest   *peer         // that the last short nonblocking send went to; nil when something else came after
 	batch    batch
@@ -48,46 +49,47 @@ func (nb *neighbours) listen() error {
 	if err != nil {
 		return fmt.Errorf("no shared memory for the ranks of this host: %w (XWARP_SHARED=0 does without)", err)
 	}
-	if !nb.eng.WatchBell(l) {
-		return l.Close() // nothing wakes this engine: it is of a simulation
-	}
-	nb.channels, nb.shares = l, true
+	if nb.segments, nb.shares = l, true; nb.eng.WatchBell(l) {
+		nb.channels = l
+	} // else nothing wakes this engine: it is of a simulation, and messages go through the network
 	return nil
 }
 
 func (nb *neighbours) close() error {
-	if nb.channels == nil {
+	if nb.segments == nil {
 		return nil
 	}
-	nb.eng.Unwatch(nb.channels.FD())
-	err := nb.channels.Close()
-	nb.channels, nb.latest, nb.batch.to = nil, nil, nil
+	if nb.channels != nil {
+		nb.eng.Unwatch(nb.channels.FD())
+	}
+	err := nb.segments.Close()
+	nb.channels, nb.segments, nb.latest, nb.batch.to = nil, nil, nil, nil
 	return err
 }
 
 // site returns what the business card says of the channels.
 func (nb *neighbours) site() string {
-	if nb.channels == nil {
+	if nb.segments == nil {
 		return ""
 	}
-	return fmt.Sprintf(" %s=%d:%s %s=%d", cardChannel, nb.cfg.Host, nb.channels.Name(), cardNear, nb.most())
+	return fmt.Sprintf(" %s=%d:%s %s=%d", cardChannel, nb.cfg.Host, nb.segments.Name(), cardNear, nb.most())
 }
 
 // most returns the length of the longest message that this end's channels may carry.
 func (nb *neighbours) most() int {
 	if nb.cfg.Calibrate {
-		return nb.channels.MaxMessage() - headerLen
+		return nb.segments.MaxMessage() - headerLen
 	}
 	return nb.cfg.EagerNear
 }
 
 // meet gives a peer a channel, if it is near.
 func (nb *neighbours) meet(p *peer, c *businessCard) error {
-	if nb.channels == nil || c.host != nb.cfg.Host || !nb.channels.Near(c.channel) {
+	if nb.segments == nil || c.host != nb.cfg.Host || !nb.segments.Near(c.channel) {
 		return nil
 	}
-	way, err := nb.channels.Add(int(p.rank), c.channel)
-	if err != nil {
+	way, err := nb.segments.Add(int(p.rank), c.channel)
+	if p.lends = way; err != nil || nb.channels == nil {
 		return err
 	}
 	p.near, p.channel = way, way

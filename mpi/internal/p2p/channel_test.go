@@ -229,21 +229,28 @@ func TestChannel_nonsense(t *testing.T) {
 	w.drain()
 }
 
-// TestChannel_noWay reaches a neighbour that has no ring for this rank through the
-// network.
-func TestChannel_noWay(t *testing.T) {
-	w := newCrew(t, 2, near)
+// newCrewWithoutWay is newCrew of two, of which rank 1 has no ring for rank 0: somebody else
+// has it.
+func newCrewWithoutWay(t *testing.T, cfg Config) *crew {
+	w := newCrew(t, 2, cfg)
 	squatter, err := shm.OpenChannels(shm.ChannelsConfig{Rank: 0})
 	must(t, err)
-	defer squatter.Close()
+	t.Cleanup(func() { must(t, squatter.Close()) })
 	way, err := squatter.Add(1, w.eps[1].near.channels.Name())
 	must(t, err)
 	w.until(func() bool { squatter.Next(); return way.Put([]byte("I am rank 0"), nil) })
+	return w
+}
+
+// TestChannel_noWay reaches a neighbour that has no ring for this rank through the
+// network.
+func TestChannel_noWay(t *testing.T) {
+	w := newCrewWithoutWay(t, near)
 	for _, n := range []int{10, 100_000} {
 		send := w.eps[0].Isend(word(0, 1), 1, make([]byte, n))
 		recv := w.eps[1].Irecv(word(0, 1), make([]byte, n))
 		w.until(func() bool { return send.Done() && recv.Done() })
-		_, err = w.eps[0].requests.take(send)
+		_, err := w.eps[0].requests.take(send)
 		must(t, err)
 		_, err = w.eps[1].requests.take(recv)
 		must(t, err)
@@ -255,7 +262,7 @@ func TestChannel_noWay(t *testing.T) {
 	big := w.eps[1].Isend(word(1, 0), 0, make([]byte, 100_000))
 	recv := w.eps[0].Irecv(word(1, 0), make([]byte, 100_000))
 	w.until(func() bool { return big.Done() && recv.Done() })
-	_, err = w.eps[1].requests.take(big)
+	_, err := w.eps[1].requests.take(big)
 	must(t, err)
 	_, err = w.eps[0].requests.take(recv)
 	must(t, err)
@@ -265,20 +272,14 @@ func TestChannel_noWay(t *testing.T) {
 // TestChannel_noWayForQueued sends what a channel would take whole, and finds that there is
 // none: it is longer than the eager limit of the network, so it is asked for.
 func TestChannel_noWayForQueued(t *testing.T) {
-	w := newCrew(t, 2, Config{Shared: true, EagerMax: 2048, EagerNear: 16 << 10})
-	squatter, err := shm.OpenChannels(shm.ChannelsConfig{Rank: 0})
-	must(t, err)
-	defer squatter.Close()
-	way, err := squatter.Add(1, w.eps[1].near.channels.Name())
-	must(t, err)
-	w.until(func() bool { squatter.Next(); return way.Put([]byte("I am rank 0"), nil) })
+	w := newCrewWithoutWay(t, Config{Shared: true, EagerMax: 2048, EagerNear: 16 << 10})
 	for _, n := range []int{10_000, 1000} { // the second one fits what the network takes at once
 		asked, eager := w.eps[0].Stats.Rendezvous, w.eps[0].Stats.Eager
 		send := w.eps[0].Isend(word(0, 1), 1, bytes.Repeat([]byte{7}, n))
 		in := make([]byte, n)
 		recv := w.eps[1].Irecv(word(0, 1), in)
 		w.until(func() bool { return send.Done() && recv.Done() })
-		_, err = w.eps[0].requests.take(send)
+		_, err := w.eps[0].requests.take(send)
 		must(t, err)
 		_, err = w.eps[1].requests.take(recv)
 		must(t, err)

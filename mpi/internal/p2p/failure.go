@@ -55,14 +55,14 @@ func (fs *failures) silent(why string) string {
 	return why
 }
 
-func lostError(rank int, why string) *Error {
-	return &Error{Code: PeerLost, Peer: rank, Detail: fmt.Sprintf("rank %d is lost: %s", rank, why)}
+func (fs *failures) lostError(rank int, why string) *Error {
+	return &Error{Code: PeerLost, Peer: rank, Detail: fmt.Sprintf("%s is lost: %s", fs.who(int32(rank)), why)}
 }
 
 // lost is lostError, with what is wrong with the network device of this host if the rank is
 // on another one: that may be the cause.
 func (fs *failures) lost(rank int, why string) *Error {
-	e := lostError(rank, why)
+	e := fs.lostError(rank, why)
 	if fs.ep.peers[rank].near == nil {
 		e.Err = fs.ep.net.ctx.Trouble()
 	}
@@ -130,10 +130,10 @@ func (fs *failures) arrivedLost(h *header, ranks []byte) {
 		case rank >= uint32(len(ep.peers)):
 			ep.Stats.Malformed++
 		case rank == uint32(ep.rank):
-			fs.end(lostError(int(rank), fmt.Sprintf("so %s takes this one, and the ranks that are left go on without it", fs.who(h.source))))
+			fs.end(fs.lostError(int(rank), fmt.Sprintf("so %s takes this one, and the ranks that are left go on without it", fs.who(h.source))))
 			return
 		default:
-			fs.failPeer(int(rank), lostError(int(rank), fs.who(h.source)+" says so"))
+			fs.failPeer(int(rank), fs.lostError(int(rank), fs.who(h.source)+" says so"))
 		}
 	}
 }

@@ -34,6 +34,7 @@ type peer struct {
 type way struct {
 	channel *shm.Channel   // where to send to it; nil: through the network
 	near    *shm.Channel   // where it may send from; nil: it is on another host
+	lends   *shm.Channel   // by which it has memory in common with this rank: near, but in a simulation
 	qp      *verbs.QP      // that leads to it; nil for the own rank, and while there is no way
 	ah      *verbs.AH      // on a queue pair of datagrams
 	rel     *reliable.Peer // over UD

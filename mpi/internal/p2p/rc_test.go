@@ -461,7 +461,7 @@ func TestHybrid_peerIsLost(t *testing.T) {
 	w.eps[1].Irecv(word(0, 1), make([]byte, 8<<20))
 	w.eps[1].Isend(word(1, 0), 0, make([]byte, 8<<20))
 	w.until(func() bool { return w.eps[0].Stats.Linked > 0 && w.eps[1].Stats.Linked > 0 })
-	w.eps[0].failures.failPeer(1, lostError(1, "the test says so"))
+	w.eps[0].failures.failPeer(1, w.eps[0].failures.lostError(1, "the test says so"))
 	w.until(func() bool { return s.Done() && r.Done() }, 0)
 	for _, r := range []*Request{s, r} {
 		var e *Error

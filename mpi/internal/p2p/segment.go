@@ -20,13 +20,13 @@ func (in Inside) Segments() Segments { return Segments(in) }
 // is true of one another see it alike.
 func (s Segments) With(rank int32) bool {
 	p := &s.ep.peers[rank]
-	return p.self || p.near != nil
+	return p.self || p.lends != nil
 }
 
 // New makes a segment that ranks of this host may open. With is true of some other rank.
-func (s Segments) New(size int) (*Segment, error) { return s.ep.near.channels.NewSegment(size) }
+func (s Segments) New(size int) (*Segment, error) { return s.ep.near.segments.NewSegment(size) }
 
 // Open maps a segment of another rank.
 func (s Segments) Open(rank int32, id uint64, size int) (*Segment, error) {
-	return s.ep.peers[rank].near.OpenSegment(id, size)
+	return s.ep.peers[rank].lends.OpenSegment(id, size)
 }

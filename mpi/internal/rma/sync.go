@@ -75,6 +75,9 @@ func (w *Window) Lock(rank int32, m Mode, free bool) error {
 	if t.held != Unlocked {
 		return wrong(rank, "rank %d is locked already", rank)
 	}
+	if err := w.gone(rank); err != nil {
+		return err
+	}
 	if err := w.enter(some); err != nil {
 		return err
 	}
@@ -192,7 +195,7 @@ func (w *Window) Unlock(rank int32) error {
 	w.in.Pace()
 	err := join(w.unlock(rank), w.settle(rank))
 	w.close(rank)
-	return join(err, w.deadNear(rank))
+	return join(err, w.gone(rank))
 }
 
 // unlock gives a lock back behind the operations, and asks to be told of it where there
@@ -262,16 +265,17 @@ func (w *flow) Flush(rank int32) error {
 	if err := w.ping(rank, w.target(rank)); err != nil {
 		return err
 	}
-	return join(w.settle(rank), w.deadNear(rank))
+	return join(w.settle(rank), w.gone(rank))
 }
 
-// deadNear reports that a neighbour is lost, of which no message tells.
-func (w *flow) deadNear(rank int32) error {
+// gone reports that a target is lost of which no message tells: its memory is mapped here, or a
+// ghost serves it, which goes on.
+func (w *flow) gone(rank int32) error {
 	t := w.target(rank)
-	if t.near == nil {
+	if t.near == nil && t.client == 0 {
 		return nil
 	}
-	return w.in.Trouble(w.context, t.world)
+	return w.in.Trouble(w.context, t.home)
 }
 
 // FlushAll is Flush of all targets.
@@ -293,7 +297,8 @@ func (w *flow) FlushAll() error {
 func (w *flow) settleAll() (all error) {
 	w.sweeps++
 	for i := 0; i < len(w.touched); i++ {
-		all = join(all, w.settle(w.touched[i]))
+		rank := w.touched[i]
+		all = join(all, join(w.settle(rank), w.gone(rank)))
 	}
 	w.sweeps--
 	w.sweep()
