@@ -89,7 +89,7 @@ func (k Kind) metric(p Point) float64 {
 	switch {
 	case k == Collective && p.Lat != nil:
 		return p.Lat.Avg
-	case k.latency() && p.Lat != nil:
+	case k.Latency() && p.Lat != nil:
 		return p.Lat.P50
 	case k == Bandwidth || k == Duplex:
 		return p.Gbit

@@ -3,6 +3,7 @@ package peers
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/xwarp/xwarp/bench"
 	"github.com/xwarp/xwarp/internal/base/mono"
@@ -96,7 +97,8 @@ func (m Measurement) open(tables []Table) (columns []column, err error) {
 	add := func(j *Job) {
 		columns = append(columns, column{j.Library, j.Carrier, func(_ Table, o Order) (bench.Point, error) { return j.Run(o) }, j.Close})
 	}
-	if m.Server != nil && tables[0].Case.Family != bench.Coll && w.Hosts == 2 {
+	messages := slices.ContainsFunc(tables, func(t Table) bool { return t.Case.Family == bench.MPI })
+	if m.Server != nil && messages && w.Hosts == 2 {
 		m.tell("starting raw", w)
 		place, err := bench.OpenPlace(bench.PlaceConfig{Server: m.Server, MTU: w.MTU, Cores: w.Cores})
 		if err != nil {
@@ -182,7 +184,7 @@ func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, e
 func (t Table) first(size int) Order {
 	o := Order{Test: t.order(), Size: size, Iters: 10, Warmup: 2, Window: window}
 	switch {
-	case t.Case.Family != bench.Coll && o.Test != "lat":
+	case !t.Case.Kind.Latency():
 		o.Iters, o.Warmup = window, 0
 	case t.Where.Crowded:
 		o.Iters, o.Warmup = 3, 1
@@ -217,7 +219,7 @@ func (t Table) burst(size int, p bench.Point, length mono.Duration) Order {
 		return o
 	}
 	each := p.Lat.Avg
-	if o.Test == "lat" || t.Case.Name != "mpi_barrier" {
+	if t.Case.Kind == bench.PingPong || t.Case.Kind == bench.Collective && t.Case.Name != "mpi_barrier" {
 		each *= 2 // there and back, or a barrier as well
 	}
 	o.Iters = min(max(int(length.Seconds()*1e6/each), leastCalls), mostCalls)

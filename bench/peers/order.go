@@ -21,7 +21,7 @@ import (
 
 // Order is one burst of a test.
 type Order struct {
-	Test   string // "lat", "stream", "duplex", or a collective: "allreduce", "bcast", ...
+	Test   string // "lat", "stream", "duplex", a one-sided one: "put_lat", ..., or a collective: "allreduce", ...
 	Size   int    // bytes per message; per block in alltoall, allgather, gather and scatter
 	Iters  int    // calls that count, or messages
 	Warmup int    // those before them

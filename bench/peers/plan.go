@@ -17,14 +17,15 @@ type Table struct {
 // order returns the test as ranks know it.
 func (t Table) order() string {
 	switch {
-	case t.Case.Family != bench.Coll && t.Case.Kind == bench.PingPong:
+	case t.Case.Family != bench.MPI:
+	case t.Case.Kind == bench.PingPong:
 		return "lat"
-	case t.Case.Family != bench.Coll && t.Case.Kind == bench.Duplex:
+	case t.Case.Kind == bench.Duplex:
 		return "duplex"
-	case t.Case.Family != bench.Coll:
+	default:
 		return "stream"
 	}
-	return t.Case.Name[len(bench.CollPrefix):]
+	return t.Case.Name[len(bench.MPIPrefix):]
 }
 
 // window is how many messages of a stream are under way.
@@ -59,7 +60,10 @@ func (c Choice) Plan(cores []int) []Table {
 	if ranks == nil {
 		ranks = []int{2, 4, 8}
 	}
-	pairTests := []string{"mpi_lat", "mpi_rate", "mpi_bw", "mpi_bibw"}
+	pairTests := []string{
+		"mpi_lat", "mpi_rate", "mpi_bw", "mpi_bibw",
+		"mpi_put_lat", "mpi_get_lat", "mpi_acc_lat", "mpi_fop_lat", "mpi_cas_lat", "mpi_put_bw", "mpi_get_bw", "mpi_put_rate",
+	}
 	var tables []Table
 	pair := func(w Where, names ...string) {
 		for _, name := range names {
@@ -89,6 +93,8 @@ func (c Choice) add(tables []Table, w Where, name string) []Table {
 	switch {
 	case name == "mpi_barrier":
 		t.Sizes = []int{0}
+	case t.Case.OneWord():
+		t.Sizes = []int{8}
 	case t.Sizes != nil:
 	case t.Case.Family == bench.Coll:
 		t.Sizes = collectiveSizes

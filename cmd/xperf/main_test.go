@@ -167,7 +167,7 @@ func TestRun_collective(t *testing.T) {
 // is left behind.
 func TestRun_comparePeers(t *testing.T) {
 	testenv.NeedRoot(t)
-	out, errs, code := xperf("compare", "peers", "--testbed", "--tests", "mpi_lat,mpi_bibw,mpi_reduce,mpi_gather,mpi_scatter", "-n", "2", "--mtu", "1500", "--size", "8", "--rounds", "1", "--duration", "0.002", "--json")
+	out, errs, code := xperf("compare", "peers", "--testbed", "--tests", "mpi_lat,mpi_bibw,mpi_put_lat,mpi_cas_lat,mpi_acc_lat,mpi_get_bw,mpi_put_rate,mpi_reduce,mpi_gather,mpi_scatter", "-n", "2", "--mtu", "1500", "--size", "8", "--rounds", "1", "--duration", "0.002", "--json")
 	if code != exitOK {
 		t.Fatalf("code %d: %s", code, errs)
 	}
@@ -179,11 +179,11 @@ func TestRun_comparePeers(t *testing.T) {
 		}
 		got[r.Library]++
 	}
-	if got["raw"] != 1 || got["xwarp"] != 7 { // there are no raw frames both ways
-		t.Errorf("results by library %v: want 1 of raw and 7 of xwarp", got)
+	if got["raw"] != 1 || got["xwarp"] != 17 { // there are no raw frames both ways, nor one-sided ones
+		t.Errorf("results by library %v: want 1 of raw and 17 of xwarp", got)
 	}
 	for _, peer := range peers.Peers() {
-		want := 7 // two on two hosts and on one, and three collectives
+		want := 17 // seven on two hosts and on one, and three collectives
 		if peer.Missing() != "" {
 			want = 0
 		}

@@ -61,8 +61,8 @@ func parseRanks(list string) (ranks []int, err error) {
 // parseTests reads names of tests of MPI.
 func parseTests(list string) (tests []string, err error) {
 	for name := range strings.SplitSeq(list, ",") {
-		if c, ok := bench.Find(name); !ok || c.Family != bench.MPI && c.Family != bench.Coll {
-			return nil, fmt.Errorf("%q is no test of MPI: mpi_lat, mpi_bw, mpi_allreduce and the like are", name)
+		if c, ok := bench.Find(name); !ok || !c.OfMPI() {
+			return nil, fmt.Errorf("%q is no test of MPI: mpi_lat, mpi_put_lat, mpi_allreduce and the like are", name)
 		}
 		tests = append(tests, name)
 	}

@@ -138,7 +138,7 @@ func (o *options) peerFlags(args []string) peerFlags {
 	}
 	c, found := bench.Find(name)
 	o.twoEnds = found && c.Family != bench.Coll
-	if c.Family == bench.MPI || c.Family == bench.RMA || c.Family == bench.Coll {
+	if c.OfMPI() {
 		return osuFlags()
 	}
 	return perftestFlags()

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <mpi.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,6 +209,94 @@ static void stream(const struct order *o, int ways, void (*move)(const struct or
 	}
 }
 
+/*
+ * One-sided tests: rank 0 operates on the window of rank 1, which waits for a
+ * message meanwhile, under lock_all, and flushes after each window of operations.
+ */
+static MPI_Win win;
+static int64_t result;
+
+static void put(int n) { MPI_Put(out, n, MPI_CHAR, 1, 0, n, MPI_CHAR, win); }
+static void get(int n) { MPI_Get(in, n, MPI_CHAR, 1, 0, n, MPI_CHAR, win); }
+static void acc(int n) { MPI_Accumulate(out, n, MPI_UNSIGNED_CHAR, 1, 0, n, MPI_UNSIGNED_CHAR, MPI_SUM, win); }
+
+static void fop(int n)
+{
+	const int64_t one = 1;
+
+	(void)n;
+	MPI_Fetch_and_op(&one, &result, MPI_INT64_T, 1, 0, MPI_SUM, win);
+}
+
+static void cas(int n)
+{
+	int64_t compare = result, value = result + 1;
+
+	(void)n;
+	MPI_Compare_and_swap(&value, &compare, &result, MPI_INT64_T, 1, 0, win);
+}
+
+static const struct one_sided {
+	const char *name;
+	void (*call)(int);
+	int stream;
+} one_sided[] = {
+	{"put_lat", put, 0}, {"get_lat", get, 0}, {"acc_lat", acc, 0}, {"fop_lat", fop, 0}, {"cas_lat", cas, 0},
+	{"put_bw", put, 1}, {"get_bw", get, 1}, {"put_rate", put, 1},
+};
+
+/* flushed does n operations, and waits for them after each window. */
+static void flushed(const struct order *o, const struct one_sided *t, int window, int n)
+{
+	int i, w;
+
+	for (w = 0; w < n / window; w++) {
+		for (i = 0; i < window; i++)
+			t->call(o->size);
+		MPI_Win_flush(1, win);
+	}
+}
+
+static void operate(const struct order *o, const struct one_sided *t)
+{
+	double before, now;
+	int i;
+
+	if (t->stream) {
+		flushed(o, t, o->window, o->warmup);
+		before = MPI_Wtime();
+		flushed(o, t, o->window, o->iters);
+		printf("stream %d %.9g\n", o->iters, MPI_Wtime() - before);
+		fflush(stdout);
+		return;
+	}
+	before = MPI_Wtime();
+	for (i = -o->warmup; i < o->iters; i++) {
+		flushed(o, t, 1, 1);
+		now = MPI_Wtime();
+		if (i >= 0)
+			samples[i] = now - before;
+		before = now;
+	}
+	answer_times(sum_up(o->iters, 1));
+}
+
+static void on_window(const struct order *o, const struct one_sided *t)
+{
+	void *base;
+
+	MPI_Win_allocate(o->size + 8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+	MPI_Win_lock_all(MPI_MODE_NOCHECK, win);
+	if (me == 0) {
+		operate(o, t);
+		MPI_Send(out, 0, MPI_CHAR, 1, TAG, MPI_COMM_WORLD);
+	} else if (me == 1) {
+		MPI_Recv(in, 0, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	}
+	MPI_Win_unlock_all(win);
+	MPI_Win_free(&win);
+}
+
 static void allreduce(int n) { MPI_Allreduce(out, in, n / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
 static void reduce(int n) { MPI_Reduce(out, in, n / 4, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD); }
 static void gather(int n) { MPI_Gather(out, n, MPI_CHAR, in, n, MPI_CHAR, 0, MPI_COMM_WORLD); }
@@ -278,6 +367,12 @@ static void execute(const struct order *o)
 	if (strcmp(o->test, "duplex") == 0) {
 		stream(o, 2, exchange);
 		return;
+	}
+	for (i = 0; i < sizeof one_sided / sizeof *one_sided; i++) {
+		if (strcmp(o->test, one_sided[i].name) == 0) {
+			on_window(o, &one_sided[i]);
+			return;
+		}
 	}
 	for (i = 0; i < sizeof collectives / sizeof *collectives; i++) {
 		if (strcmp(o->test, collectives[i].name) == 0) {
