@@ -16,6 +16,7 @@ const (
 	Rate                   // a stream of small messages
 	Collective             // calls of all ranks
 	Duplex                 // streams of large messages both ways at once, counted together
+	Computing              // epochs of an origin while its target computes
 )
 
 // kinds is what there is to say about each.
@@ -40,6 +41,10 @@ var kinds = [...]struct {
 	Duplex: {
 		false, "gbit_s", "Gbit/s, both ways together",
 		"Bandwidth in Gbit/s, both ways together, windows of 64 messages", "Bandwidth both ways",
+	},
+	Computing: {
+		true, "lat_us.p50", "microseconds of the origin (median) over those that the target computes",
+		"Epochs while the target computes: microseconds (median)", "Overlap",
 	},
 }
 
@@ -127,6 +132,8 @@ var cases = []Case{
 	{"mpi_put_bw", RMA, Bandwidth, "windows of large MPI Puts, one Flush per window", `--size 4K:4M --testbed --vs "mpi_bw --size 4K:4M"`},
 	{"mpi_get_bw", RMA, Bandwidth, "windows of large MPI Gets, one Flush per window", `--size 4K:4M --testbed`},
 	{"mpi_put_rate", RMA, Rate, "windows of small MPI Puts, one Flush per window", `--testbed --vs "mpi_rate"`},
+	{"mpi_overlap", RMA, Computing, "epochs of one-sided MPI while the target computes, with ghosts and without",
+		`--testbed --op acc,fence --ghosts 0,1 --compute 0,100,1000 --plot overlap.svg`},
 	{MPIPrefix + "allreduce", Coll, Collective, "MPI Allreduce of floats, on -n ranks of two hosts",
 		`--testbed -n 2,4,8 --size 8:1M`},
 	{MPIPrefix + "reduce", Coll, Collective, "MPI Reduce of floats to rank 0", `--testbed -n 4`},
@@ -237,6 +244,10 @@ func (c Case) defaultSizes(s *Spec) []int {
 func (c Case) OneWord() bool {
 	return c.Family == Atomic || c.Name == "mpi_fop_lat" || c.Name == "mpi_cas_lat"
 }
+
+// Job reports whether the ranks of the test start together, as a job, so that there are no
+// two ends.
+func (c Case) Job() bool { return c.Family == Coll || c.Kind == Computing }
 
 // OfMPI reports whether MPI carries what the test moves.
 func (c Case) OfMPI() bool { return c.Family == MPI || c.Family == RMA || c.Family == Coll }

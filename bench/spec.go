@@ -77,7 +77,7 @@ func (s *Spec) Check() error {
 	if !ok {
 		return usagef("there is no test %q; the tests are %s", s.Test, strings.Join(Names(), ", "))
 	}
-	if c.Family == Coll {
+	if c.Job() {
 		return usagef("%s has no two ends: all its ranks start together, with --testbed", s.Test)
 	}
 	if s.Fabric == "" {

@@ -104,6 +104,9 @@ func (r *rank) execute(o Order) error {
 	case "duplex":
 		return r.stream(o, 2*o.Iters, r.Exchange)
 	}
+	if op, ok := strings.CutPrefix(o.Test, overlapOrder); ok {
+		return r.overlap(o, op)
+	}
 	if c, ok := bench.Find(bench.MPIPrefix + o.Test); ok && c.Family == bench.RMA {
 		return r.oneSided(o, c)
 	}
@@ -180,6 +183,34 @@ func (r *rank) oneSided(o Order, c bench.Case) (err error) {
 		return err
 	}
 	return ops.End()
+}
+
+// overlapOrder is what the names of orders of mpi_overlap begin with.
+const overlapOrder = "overlap_"
+
+// overlap times epochs of rank 0 while rank 1 computes.
+func (r *rank) overlap(o Order, op string) error {
+	x, err := r.Overlap(op, o.Size)
+	if err != nil {
+		return err
+	}
+	if r.me == 1 {
+		err = x.Target(mono.Duration(o.Compute)*mono.Microsecond, o.Warmup+o.Iters)
+		return errors.Join(err, x.End())
+	}
+	for i := -o.Warmup; i < o.Iters; i++ {
+		took, err := x.Origin()
+		if err != nil {
+			return err
+		}
+		if i >= 0 {
+			r.samples = append(r.samples, took)
+		}
+	}
+	if err := errors.Join(x.Done(), x.End()); err != nil {
+		return err
+	}
+	return r.say(answer(bench.Summarize(r.samples, 1)))
 }
 
 // stream says how long it takes to move messages, of which there are so many in

@@ -137,7 +137,7 @@ func (o *options) peerFlags(args []string) peerFlags {
 		name = args[i]
 	}
 	c, found := bench.Find(name)
-	o.twoEnds = found && c.Family != bench.Coll
+	o.twoEnds = found && !c.Job()
 	if c.OfMPI() {
 		return osuFlags()
 	}

@@ -6,7 +6,7 @@
  *
  * Rank 0 says "ready", reads orders, a line each, from its standard input:
  *
- *	TEST SIZE ITERS WARMUP WINDOW
+ *	TEST SIZE ITERS WARMUP WINDOW COMPUTE
  *
  * and answers each with "times MIN P50 P99 P999 MAX AVG STDEV" in microseconds, or with
  * "stream MESSAGES SECONDS". Between orders the other ranks sleep, so that they
@@ -36,6 +36,7 @@ static MPI_Request requests[2 * WINDOW_MAX]; /* as many each way */
 struct order {
 	char test[16];
 	int size, iters, warmup, window;
+	int compute; /* microseconds */
 };
 
 static void fail(const char *why)
@@ -297,6 +298,102 @@ static void on_window(const struct order *o, const struct one_sided *t)
 	MPI_Win_free(&win);
 }
 
+/*
+ * Epochs of rank 0 while rank 1 computes: lock_all, an operation and flush, or
+ * operations between two fences.
+ */
+enum { FENCE_WINDOW = 64 };
+
+static MPI_Datatype every_other;
+
+static void put_words(int n) { MPI_Put(out, n, MPI_INT64_T, 1, 0, n, MPI_INT64_T, win); }
+static void get_words(int n) { MPI_Get(in, n, MPI_INT64_T, 1, 0, n, MPI_INT64_T, win); }
+static void acc_words(int n) { MPI_Accumulate(out, n, MPI_INT64_T, 1, 0, n, MPI_INT64_T, MPI_SUM, win); }
+static void acc_vector(int n) { MPI_Accumulate(out, n, MPI_INT64_T, 1, 0, 1, every_other, MPI_SUM, win); }
+
+static const struct epoch {
+	const char *name;
+	void (*call)(int);
+	int fences;
+} epochs[] = {
+	{"overlap_acc", acc_words, 0}, {"overlap_put", put_words, 0}, {"overlap_get", get_words, 0},
+	{"overlap_vector", acc_vector, 0}, {"overlap_fence", acc_words, 1},
+};
+
+static double origin(const struct epoch *e, int words)
+{
+	double start, took;
+	int i;
+
+	if (e->fences) {
+		MPI_Win_fence(MPI_MODE_NOPRECEDE, win);
+		start = MPI_Wtime();
+		for (i = 0; i < FENCE_WINDOW; i++)
+			e->call(words);
+		MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+		return MPI_Wtime() - start;
+	}
+	start = MPI_Wtime();
+	MPI_Win_lock_all(0, win);
+	e->call(words);
+	MPI_Win_flush(1, win);
+	took = MPI_Wtime() - start;
+	MPI_Win_unlock_all(win);
+	return took;
+}
+
+static void compute(double seconds)
+{
+	double end = MPI_Wtime() + seconds;
+
+	while (MPI_Wtime() < end)
+		;
+}
+
+static void target(const struct order *o, const struct epoch *e)
+{
+	int i, done = 0;
+
+	if (e->fences) {
+		for (i = 0; i < o->warmup + o->iters; i++) {
+			MPI_Win_fence(MPI_MODE_NOPRECEDE, win);
+			compute(o->compute * 1e-6);
+			MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+		}
+	} else {
+		while (!done) {
+			compute(o->compute * 1e-6);
+			MPI_Iprobe(0, TAG, MPI_COMM_WORLD, &done, MPI_STATUS_IGNORE);
+		}
+	}
+	MPI_Recv(in, 0, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void overlap(const struct order *o, const struct epoch *e)
+{
+	int i, words = o->size / 8;
+	double took;
+	void *base;
+
+	MPI_Type_vector(words, 1, 2, MPI_INT64_T, &every_other);
+	MPI_Type_commit(&every_other);
+	MPI_Win_allocate(2 * o->size, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+	if (me == 0) {
+		for (i = -o->warmup; i < o->iters; i++) {
+			took = origin(e, words);
+			if (i >= 0)
+				samples[i] = took;
+		}
+		MPI_Send(out, 0, MPI_CHAR, 1, TAG, MPI_COMM_WORLD);
+	} else {
+		target(o, e);
+	}
+	MPI_Win_free(&win);
+	MPI_Type_free(&every_other);
+	if (me == 0)
+		answer_times(sum_up(o->iters, 1));
+}
+
 static void allreduce(int n) { MPI_Allreduce(out, in, n / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
 static void reduce(int n) { MPI_Reduce(out, in, n / 4, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD); }
 static void gather(int n) { MPI_Gather(out, n, MPI_CHAR, in, n, MPI_CHAR, 0, MPI_COMM_WORLD); }
@@ -374,6 +471,12 @@ static void execute(const struct order *o)
 			return;
 		}
 	}
+	for (i = 0; i < sizeof epochs / sizeof *epochs; i++) {
+		if (strcmp(o->test, epochs[i].name) == 0) {
+			overlap(o, &epochs[i]);
+			return;
+		}
+	}
 	for (i = 0; i < sizeof collectives / sizeof *collectives; i++) {
 		if (strcmp(o->test, collectives[i].name) == 0) {
 			collective(o, collectives[i].call);
@@ -393,7 +496,7 @@ static int next(struct order *o)
 
 	memset(o, 0, sizeof *o);
 	if (me == 0 && fgets(line, sizeof line, stdin)) {
-		if (sscanf(line, "%15s %d %d %d %d", o->test, &o->size, &o->iters, &o->warmup, &o->window) != 5 ||
+		if (sscanf(line, "%15s %d %d %d %d %d", o->test, &o->size, &o->iters, &o->warmup, &o->window, &o->compute) != 6 ||
 		    o->size < 0 || o->size > MESSAGE_MAX || o->iters < 1 || o->warmup < 0 ||
 		    o->window < 1 || o->window > WINDOW_MAX)
 			fail("bad order");
