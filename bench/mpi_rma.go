@@ -47,10 +47,8 @@ func (m *Messages) OneSided(test string, largest int) (*OneSided, error) {
 // End gives the window back. All ranks of the world call it.
 func (o *OneSided) End() error { return errors.Join(o.win.UnlockAll(), o.win.Free()) }
 
-func (o *OneSided) put(n int) error { return o.win.Put(bytesOf(o.Out[:n]), mpi.At{Rank: o.Peer}) }
-func (o *OneSided) get(n int) error { return o.win.Get(bytesOf(o.In[:n]), mpi.At{Rank: o.Peer}) }
-
-func bytesOf(b []byte) mpi.Data { return mpi.Slice(b) }
+func (o *OneSided) put(n int) error { return mpi.Put(o.win, o.Out[:n], o.Peer, 0) }
+func (o *OneSided) get(n int) error { return mpi.Get(o.win, o.In[:n], o.Peer, 0) }
 
 func (o *OneSided) accumulate(n int) error {
 	return mpi.Accumulate(o.win, o.Out[:n], o.Peer, 0, mpi.OpSum)
