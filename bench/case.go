@@ -16,6 +16,7 @@ const (
 	Rate                   // a stream of small messages
 	Collective             // calls of all ranks
 	Duplex                 // streams of large messages both ways at once, counted together
+	Computing              // epochs of an origin while its target computes
 )
 
 // kinds is what there is to say about each.
@@ -41,10 +42,14 @@ var kinds = [...]struct {
 		false, "gbit_s", "Gbit/s, both ways together",
 		"Bandwidth in Gbit/s, both ways together, windows of 64 messages", "Bandwidth both ways",
 	},
+	Computing: {
+		true, "lat_us.p50", "microseconds of the origin (median) over those that the target computes",
+		"Epochs while the target computes: microseconds (median)", "Overlap",
+	},
 }
 
-// latency reports whether tests of this kind measure times, not rates.
-func (k Kind) latency() bool { return kinds[k].latency }
+// Latency reports whether tests of this kind measure times, not rates.
+func (k Kind) Latency() bool { return kinds[k].latency }
 
 // Unit says what the numbers of tests of this kind are.
 func (k Kind) Unit() string { return kinds[k].unit }
@@ -127,19 +132,21 @@ var cases = []Case{
 	{"mpi_put_bw", RMA, Bandwidth, "windows of large MPI Puts, one Flush per window", `--size 4K:4M --testbed --vs "mpi_bw --size 4K:4M"`},
 	{"mpi_get_bw", RMA, Bandwidth, "windows of large MPI Gets, one Flush per window", `--size 4K:4M --testbed`},
 	{"mpi_put_rate", RMA, Rate, "windows of small MPI Puts, one Flush per window", `--testbed --vs "mpi_rate"`},
-	{CollPrefix + "allreduce", Coll, Collective, "MPI Allreduce of floats, on -n ranks of two hosts",
+	{"mpi_overlap", RMA, Computing, "epochs of one-sided MPI while the target computes, with ghosts and without",
+		`--testbed --op acc,fence --ghosts 0,1 --compute 0,100,1000 --plot overlap.svg`},
+	{MPIPrefix + "allreduce", Coll, Collective, "MPI Allreduce of floats, on -n ranks of two hosts",
 		`--testbed -n 2,4,8 --size 8:1M`},
-	{CollPrefix + "reduce", Coll, Collective, "MPI Reduce of floats to rank 0", `--testbed -n 4`},
-	{CollPrefix + "bcast", Coll, Collective, "MPI Bcast from rank 0", `--testbed -n 4`},
-	{CollPrefix + "alltoall", Coll, Collective, "MPI Alltoall, bytes per block", `--testbed -n 4`},
-	{CollPrefix + "allgather", Coll, Collective, "MPI Allgather, bytes per block", `--testbed -n 4`},
-	{CollPrefix + "gather", Coll, Collective, "MPI Gather at rank 0, bytes per block", `--testbed -n 4`},
-	{CollPrefix + "scatter", Coll, Collective, "MPI Scatter from rank 0, bytes per block", `--testbed -n 4`},
-	{CollPrefix + "barrier", Coll, Collective, "MPI Barrier", `--testbed -n 2,4,8`},
+	{MPIPrefix + "reduce", Coll, Collective, "MPI Reduce of floats to rank 0", `--testbed -n 4`},
+	{MPIPrefix + "bcast", Coll, Collective, "MPI Bcast from rank 0", `--testbed -n 4`},
+	{MPIPrefix + "alltoall", Coll, Collective, "MPI Alltoall, bytes per block", `--testbed -n 4`},
+	{MPIPrefix + "allgather", Coll, Collective, "MPI Allgather, bytes per block", `--testbed -n 4`},
+	{MPIPrefix + "gather", Coll, Collective, "MPI Gather at rank 0, bytes per block", `--testbed -n 4`},
+	{MPIPrefix + "scatter", Coll, Collective, "MPI Scatter from rank 0, bytes per block", `--testbed -n 4`},
+	{MPIPrefix + "barrier", Coll, Collective, "MPI Barrier", `--testbed -n 2,4,8`},
 }
 
-// CollPrefix is what the names of tests of collectives begin with.
-const CollPrefix = "mpi_"
+// MPIPrefix is what the names of tests of MPI begin with.
+const MPIPrefix = "mpi_"
 
 // Find returns the test with that name.
 func Find(name string) (Case, bool) {
@@ -213,7 +220,7 @@ func openCase(e *End) (Bench, error) {
 func (c Case) defaultSizes(s *Spec) []int {
 	frame := s.MTU + ethHeader
 	switch {
-	case c.oneWord():
+	case c.OneWord():
 		return []int{atomicSize}
 	case c.Family == Raw && s.onXDP() && c.Kind == PingPong:
 		return []int{64, frame}
@@ -225,7 +232,7 @@ func (c Case) defaultSizes(s *Spec) []int {
 		return []int{8, 64, 1024}
 	case c.Family == Raw && s.Fabric == "udp" && c.Kind == Bandwidth:
 		return []int{min(s.MTU, maxMTU) - s.udpHeaders()}
-	case c.Kind.latency():
+	case c.Kind.Latency():
 		return []int{8, 64, 512, 4 << 10, 32 << 10, 256 << 10}
 	case c.Kind == Bandwidth || c.Kind == Duplex:
 		return []int{1 << 10, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20}
@@ -233,13 +240,17 @@ func (c Case) defaultSizes(s *Spec) []int {
 	return []int{8}
 }
 
-// oneWord reports whether the operation is on 64 bits, and no others.
-func (c Case) oneWord() bool {
+// OneWord reports whether the operation is on 64 bits, and no others.
+func (c Case) OneWord() bool {
 	return c.Family == Atomic || c.Name == "mpi_fop_lat" || c.Name == "mpi_cas_lat"
 }
 
-// ofMPI reports whether MPI carries what the test moves between two ends.
-func (c Case) ofMPI() bool { return c.Family == MPI || c.Family == RMA }
+// Job reports whether the ranks of the test start together, as a job, so that there are no
+// two ends.
+func (c Case) Job() bool { return c.Family == Coll || c.Kind == Computing }
+
+// OfMPI reports whether MPI carries what the test moves.
+func (c Case) OfMPI() bool { return c.Family == MPI || c.Family == RMA || c.Family == Coll }
 
 // allMax is the largest of all sizes (-a), as perftest has it.
 const allMax = 8 << 20
@@ -256,7 +267,7 @@ func allSizes() (sizes []int) {
 // fits a datagram of UD is known when the device is open: see endpoint.limit.
 func (c Case) sizeRange(s *Spec) (lo, hi int, why string) {
 	switch {
-	case c.oneWord():
+	case c.OneWord():
 		return atomicSize, atomicSize, "atomic operations are on 64 bits"
 	case c.Family == Write && c.Kind == PingPong:
 		return 1, MaxSize, "the last byte is what each end waits for"

@@ -38,10 +38,13 @@ func ReadResults(r io.Reader) ([]Result, error) {
 func Charts(results []Result) []plot.Chart {
 	names := seriesNames(results)
 	var charts []plot.Chart
-	for _, want := range []struct{ title, unit string }{
-		{"Latency", "microseconds (median)"}, {"Bandwidth", "Gbit/s"}, {"Bandwidth both ways", "Gbit/s"}, {"Message rate", "messages/s"}, {"Collectives", "microseconds (mean)"},
+	const bytes = "bytes per message"
+	for _, want := range []struct{ title, x, unit string }{
+		{"Latency", bytes, "microseconds (median)"}, {"Bandwidth", bytes, "Gbit/s"}, {"Bandwidth both ways", bytes, "Gbit/s"},
+		{"Message rate", bytes, "messages/s"}, {"Collectives", bytes, "microseconds (mean)"},
+		{"Overlap", "microseconds that the target computes", "microseconds of the origin (median)"},
 	} {
-		chart := plot.Chart{Title: want.title, X: "bytes per message", Y: want.unit}
+		chart := plot.Chart{Title: want.title, X: want.x, Y: want.unit}
 		index := map[string]int{}
 		for i, r := range results {
 			c, _ := Find(r.Test)
@@ -54,8 +57,11 @@ func Charts(results []Result) []plot.Chart {
 				index[names[i]] = k
 				chart.Series = append(chart.Series, plot.Series{Name: names[i]})
 			}
-			y := r.Value(c.Kind)
-			chart.Series[k].Points = append(chart.Series[k].Points, plot.Point{X: float64(r.Size), Y: y})
+			at := plot.Point{X: float64(r.Size), Y: r.Value(c.Kind)}
+			if c.Kind == Computing {
+				at.X = float64(r.Compute)
+			}
+			chart.Series[k].Points = append(chart.Series[k].Points, at)
 		}
 		if len(chart.Series) > 0 {
 			charts = append(charts, chart)
@@ -72,6 +78,7 @@ func seriesNames(results []Result) []string {
 		func(r Result) string { return r.Transport },
 		func(r Result) string { return r.Fabric },
 		func(r Result) string { return r.Op },
+		func(r Result) string { return fmt.Sprintf("%d ghosts", r.Ghosts) },
 		func(r Result) string { return fmt.Sprintf("%d ranks", r.Ranks) },
 		func(r Result) string { return fmt.Sprintf("%d hosts", r.Hosts) },
 		func(r Result) string { return fmt.Sprintf("MTU %d", r.MTU) },

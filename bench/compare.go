@@ -141,7 +141,7 @@ func (t *Table) numbers(label string, r Row, value func(Result) float64) error {
 // Foot ends the table with what its rows leave out: the tail of latencies, or
 // the share of messages that got lost in streams.
 func (t *Table) Foot() error {
-	if !t.Kind.latency() {
+	if !t.Kind.Latency() {
 		return t.numbers("lost %", t.sum(), func(x Result) float64 { return 100 * float64(x.Lost) / float64(x.Iters) })
 	}
 	if err := t.head("The same, 99th percentile"); err != nil {

@@ -29,7 +29,7 @@ func (e *End) device() device.Spec {
 		RC: e.Spec.rc() && e.Spec.Fabric != "tcp",
 	}
 	spec.Bulk, _ = device.ParseBulk(e.Spec.BulkWay) // Check has read it
-	if c, ok := Find(e.Spec.Test); ok && c.ofMPI() && (e.Spec.Transport == "rd" || e.Spec.Transport == "hybrid") {
+	if c, ok := Find(e.Spec.Test); ok && c.OfMPI() && (e.Spec.Transport == "rd" || e.Spec.Transport == "hybrid") {
 		spec.Beside(e.Spec.Transport == "hybrid")
 	}
 	if e.Spec.Loss > 0 { // without, nothing stands between the carrier and the protocol

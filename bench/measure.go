@@ -28,7 +28,7 @@ type Measurement struct {
 func CheckPair(a, b Spec) error {
 	x, _ := Find(a.Test)
 	y, _ := Find(b.Test)
-	if x.Kind.latency() != y.Kind.latency() {
+	if x.Kind.Latency() != y.Kind.Latency() {
 		return usagef("--vs compares latency with latency and streams with streams, not %s with %s", a.Test, b.Test)
 	}
 	if n, m := len(a.Sizes), len(b.Sizes); n != m && n > 0 && m > 0 && !a.Clip && !b.Clip {

@@ -7,30 +7,81 @@ import (
 	"github.com/xwarp/xwarp/mpi"
 )
 
-// rmaBench moves data with one-sided MPI, as osu_put_latency and its like do with
-// lock_all and flush: the client operates on the window of the server, which waits for a
-// message meanwhile.
-type rmaBench struct {
-	*mpiBench
+// OneSided are the loops of tests of one-sided MPI, as osu_put_latency and its like have
+// them with lock_all and flush: one rank operates on the window of the other one, which
+// waits for a message meanwhile.
+type OneSided struct {
+	*Messages
 	win    *mpi.Win
-	op     func(r *rmaBench, n int) error
+	op     func(o *OneSided, n int) error
 	result int64
 }
 
-// rmaOps are the operations by what the names of tests have in the middle.
-var rmaOps = map[string]func(r *rmaBench, n int) error{
-	"mpi_put_lat":  (*rmaBench).put,
-	"mpi_put_bw":   (*rmaBench).put,
-	"mpi_put_rate": (*rmaBench).put,
-	"mpi_get_lat":  (*rmaBench).get,
-	"mpi_get_bw":   (*rmaBench).get,
-	"mpi_acc_lat":  (*rmaBench).accumulate,
-	"mpi_fop_lat": func(r *rmaBench, _ int) error {
-		return mpi.FetchAndOp(r.win, 1, &r.result, r.Peer, 0, mpi.OpSum)
+// oneSidedOps are the operations by the names of tests.
+var oneSidedOps = map[string]func(o *OneSided, n int) error{
+	"mpi_put_lat":  (*OneSided).put,
+	"mpi_put_bw":   (*OneSided).put,
+	"mpi_put_rate": (*OneSided).put,
+	"mpi_get_lat":  (*OneSided).get,
+	"mpi_get_bw":   (*OneSided).get,
+	"mpi_acc_lat":  (*OneSided).accumulate,
+	"mpi_fop_lat": func(o *OneSided, _ int) error {
+		return mpi.FetchAndOp(o.win, 1, &o.result, o.Peer, 0, mpi.OpSum)
 	},
-	"mpi_cas_lat": func(r *rmaBench, _ int) error {
-		return mpi.CompareAndSwap(r.win, r.result+1, r.result, &r.result, r.Peer, 0)
+	"mpi_cas_lat": func(o *OneSided, _ int) error {
+		return mpi.CompareAndSwap(o.win, o.result+1, o.result, &o.result, o.Peer, 0)
 	},
+}
+
+// OneSided makes a window for operations on up to largest bytes, and locks it. All ranks
+// of the world call it.
+func (m *Messages) OneSided(test string, largest int) (*OneSided, error) {
+	o := &OneSided{Messages: m, op: oneSidedOps[test]}
+	var err error
+	if o.win, _, err = mpi.WinAllocate[int64](m.World, (largest+7)/8+1, nil); err != nil {
+		return nil, err
+	}
+	return o, o.win.LockAll(mpi.ModeNoCheck) // the other end may be outside of MPI by now
+}
+
+// End gives the window back. All ranks of the world call it.
+func (o *OneSided) End() error { return errors.Join(o.win.UnlockAll(), o.win.Free()) }
+
+func (o *OneSided) put(n int) error { return mpi.Put(o.win, o.Out[:n], o.Peer, 0) }
+func (o *OneSided) get(n int) error { return mpi.Get(o.win, o.In[:n], o.Peer, 0) }
+
+func (o *OneSided) accumulate(n int) error {
+	return mpi.Accumulate(o.win, o.Out[:n], o.Peer, 0, mpi.OpSum)
+}
+
+// Flushed does n operations, and waits for them after each window.
+func (o *OneSided) Flushed(size, window, n int) error {
+	for range n / window {
+		for range window {
+			if err := o.op(o, size); err != nil {
+				return err
+			}
+		}
+		if err := o.win.Flush(o.Peer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Done tells the other rank that nothing follows, and Serve waits for that.
+func (o *OneSided) Done() error { return mpi.Send(o.World, o.Out[:0], o.Peer, mpiTag) }
+
+// Serve is the other end of Flushed.
+func (o *OneSided) Serve() error {
+	_, err := mpi.Recv(o.World, o.In[:0], o.Peer, mpiTag)
+	return err
+}
+
+// rmaBench does that between two ends.
+type rmaBench struct {
+	*mpiBench
+	ops *OneSided
 }
 
 func openRMA(e *End) (Bench, error) {
@@ -38,16 +89,12 @@ func openRMA(e *End) (Bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rmaBench{op: rmaOps[e.Spec.Test]}
 	f, floats := b.(floating)
 	if floats {
 		b = f.Bench
 	}
-	r.mpiBench = b.(*mpiBench)
-	r.win, _, err = mpi.WinAllocate[int64](r.World, (slices.Max(e.Spec.Sizes)+7)/8+1, nil)
-	if err == nil {
-		err = r.win.LockAll(mpi.ModeNoCheck) // the other end may be outside of MPI by now
-	}
+	r := &rmaBench{mpiBench: b.(*mpiBench)}
+	r.ops, err = r.OneSided(e.Spec.Test, slices.Max(e.Spec.Sizes))
 	b = r
 	if floats {
 		b = floating{r, f.alone}
@@ -61,15 +108,6 @@ func openRMA(e *End) (Bench, error) {
 	return b, nil
 }
 
-func (r *rmaBench) put(n int) error { return r.win.Put(bytesOf(r.Out[:n]), mpi.At{Rank: r.Peer}) }
-func (r *rmaBench) get(n int) error { return r.win.Get(bytesOf(r.In[:n]), mpi.At{Rank: r.Peer}) }
-
-func bytesOf(b []byte) mpi.Data { return mpi.Slice(b) }
-
-func (r *rmaBench) accumulate(n int) error {
-	return mpi.Accumulate(r.win, r.Out[:n], r.Peer, 0, mpi.OpSum)
-}
-
 // Run implements Bench.
 func (r *rmaBench) Run(b Burst, rec *Recorder) error {
 	err := r.run(b, rec)
@@ -77,39 +115,19 @@ func (r *rmaBench) Run(b Burst, rec *Recorder) error {
 	return err
 }
 
-func (r *rmaBench) run(b Burst, rec *Recorder) error {
-	if r.Server {
-		_, err := mpi.Recv(r.World, r.In[:0], r.Peer, mpiTag)
-		return err
-	}
-	c, _ := Find(r.Spec.Test)
-	var err error
-	if c.Kind.latency() {
-		err = r.trips(b, rec, func(int) error { return r.window(b.Size, 1) })
-	} else {
-		err = r.stream(b, rec, func(n int) error {
-			for range n / b.Window {
-				if err := r.window(b.Size, b.Window); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+func (r *rmaBench) run(b Burst, rec *Recorder) (err error) {
+	switch {
+	case r.Server:
+		return r.ops.Serve()
+	case r.Spec.kind().Latency():
+		err = r.trips(b, rec, func(int) error { return r.ops.Flushed(b.Size, 1, 1) })
+	default:
+		err = r.stream(b, rec, func(n int) error { return r.ops.Flushed(b.Size, b.Window, n) })
 	}
 	if err != nil {
 		return err
 	}
-	return mpi.Send(r.World, r.Out[:0], r.Peer, mpiTag)
-}
-
-// window does operations, and waits for them.
-func (r *rmaBench) window(size, ops int) error {
-	for range ops {
-		if err := r.op(r, size); err != nil {
-			return err
-		}
-	}
-	return r.win.Flush(r.Peer)
+	return r.ops.Done()
 }
 
 // Close implements Bench.
@@ -117,5 +135,5 @@ func (r *rmaBench) Close() error {
 	if r.failed {
 		return r.mpiBench.Close()
 	}
-	return errors.Join(r.win.UnlockAll(), r.win.Free(), r.mpiBench.Close())
+	return errors.Join(r.ops.End(), r.mpiBench.Close())
 }

@@ -24,7 +24,7 @@ type Result struct {
 
 	// What only some tests have.
 	IPv6    bool    `json:"ipv6,omitempty"`    // over IPv6
-	Op      string  `json:"op,omitempty"`      // atomic operation
+	Op      string  `json:"op,omitempty"`      // atomic operation, or one of mpi_overlap
 	Peers   int     `json:"peers,omitempty"`   // when there are several
 	CRC     bool    `json:"crc,omitempty"`     // rc: a CRC32C in each FPDU
 	Markers bool    `json:"markers,omitempty"` // rc: both ends asked for them
@@ -33,8 +33,15 @@ type Result struct {
 	Ranks   int     `json:"ranks,omitempty"`   // likewise
 	Hosts   int     `json:"hosts,omitempty"`   // that they are on
 	Detail  string  `json:"detail,omitempty"`  // how the carrier is used: device, queues, buffers per frame
-	Losses  *Losses `json:"losses,omitempty"`  // frames and datagrams that the carriers have lost
-	Sent    *Sent   `json:"sent,omitempty"`    // where messages may be lost: gbit_s and msg_s are what arrived
+	Overlapped
+	Losses *Losses `json:"losses,omitempty"` // frames and datagrams that the carriers have lost
+	Sent   *Sent   `json:"sent,omitempty"`   // where messages may be lost: gbit_s and msg_s are what arrived
+}
+
+// Overlapped is what only mpi_overlap has.
+type Overlapped struct {
+	Compute int `json:"compute_us,omitempty"` // microseconds that the target computes
+	Ghosts  int `json:"ghosts,omitempty"`     // of each host
 }
 
 // Ratio compares two results that were measured in turns.
@@ -89,7 +96,7 @@ func (k Kind) metric(p Point) float64 {
 	switch {
 	case k == Collective && p.Lat != nil:
 		return p.Lat.Avg
-	case k.latency() && p.Lat != nil:
+	case k.Latency() && p.Lat != nil:
 		return p.Lat.P50
 	case k == Bandwidth || k == Duplex:
 		return p.Gbit

@@ -232,7 +232,7 @@ func (s *Session) serveBursts(bench Bench) error {
 }
 
 func (s *Session) burst(bench Bench, b Burst, rec *Recorder) (Point, error) {
-	if s.Spec.countsArrivals() && !s.Case.Kind.latency() && b.Warmup > 0 {
+	if s.Spec.countsArrivals() && !s.Case.Kind.Latency() && b.Warmup > 0 {
 		// A burst of its own: the server cannot tell what is lost of which.
 		warmup := b
 		warmup.Iters, warmup.Warmup, b.Warmup = b.Warmup, 0, 0

@@ -108,7 +108,7 @@ func check(t *testing.T, s *Session) {
 		if x.Msgs <= 0 || x.Size > 0 && x.Gbit <= 0 {
 			t.Errorf("no messages: %+v", x)
 		}
-		if (x.Lat != nil) != s.Case.Kind.latency() {
+		if (x.Lat != nil) != s.Case.Kind.Latency() {
 			t.Errorf("latency %+v of %s", x.Lat, x.Test)
 		}
 		if l := x.Lat; l != nil && !(0 < l.Min && l.Min <= l.P50 && l.P50 <= l.P99 && l.P99 <= l.P999 && l.P999 <= l.Max && l.Min <= l.Avg && l.Avg <= l.Max) {
@@ -132,7 +132,7 @@ func specs(c Case, fabric string) map[string]Spec {
 	for _, transport := range append(Transports(), "") {
 		s := brief(c.Name, fabric)
 		s.Transport = transport
-		if c.Kind.latency() { // each waits for the one before, and on a busy machine for a turn of the other end
+		if c.Kind.Latency() { // each waits for the one before, and on a busy machine for a turn of the other end
 			s.Iters, s.Warmup = 20, 2
 		}
 		if s.Check() != nil {
@@ -141,9 +141,9 @@ func specs(c Case, fabric string) map[string]Spec {
 		switch {
 		case c.Family == Raw && fabric == "tcp":
 			s.Sizes = []int{8, 1400, 100_000}
-		case c.Family == Raw && c.Kind.latency():
+		case c.Family == Raw && c.Kind.Latency():
 			s.Sizes = []int{64, 1400, 2900}
-		case c.Family == Raw || c.oneWord():
+		case c.Family == Raw || c.OneWord():
 		case c.Family == Send && transport == "ud":
 			s.Sizes = []int{8, 1400}
 		default:
@@ -206,12 +206,12 @@ func TestCases_loss(t *testing.T) {
 				spec.Loss = 0.1
 				s := site.open(t, spec)
 				check(t, s)
-				if transport == "rd" || c.ofMPI() {
+				if transport == "rd" || c.OfMPI() {
 					return
 				}
 				size := s.Spec.Sizes[len(s.Spec.Sizes)-1]
 				n := 1000
-				if c.Kind.latency() {
+				if c.Kind.Latency() {
 					n = 100 // each that is lost takes 10 ms, and of large ones most are
 				}
 				p, err := s.Run(Burst{Size: size, Iters: n, Warmup: 16, Window: 16})

@@ -77,7 +77,7 @@ func (s *Spec) Check() error {
 	if !ok {
 		return usagef("there is no test %q; the tests are %s", s.Test, strings.Join(Names(), ", "))
 	}
-	if c.Family == Coll {
+	if c.Job() {
 		return usagef("%s has no two ends: all its ranks start together, with --testbed", s.Test)
 	}
 	if s.Fabric == "" {
@@ -221,13 +221,13 @@ func (s *Spec) Complete(mtu int) error {
 // that the server end counts what arrives.
 func (s *Spec) countsArrivals() bool {
 	c := s.testCase()
-	return s.Transport == "ud" && !c.ofMPI() || c.Family == Record
+	return s.Transport == "ud" && !c.OfMPI() || c.Family == Record
 }
 
 // tallies reports whether the server end tells the client what it has counted.
 func (s *Spec) tallies() bool {
 	c := s.testCase()
-	return s.countsArrivals() || c.Kind == Duplex && !c.ofMPI()
+	return s.countsArrivals() || c.Kind == Duplex && !c.OfMPI()
 }
 
 // Burst is one run of the timed loop.
@@ -265,7 +265,7 @@ func (s *Spec) burst(kind Kind, size int, quick bool) Burst {
 	if b.Warmup < 0 {
 		b.Warmup = max(b.Iters/10, 1)
 	}
-	if !kind.latency() {
+	if !kind.Latency() {
 		unit := b.Window * max(s.Peers, 1)
 		b.Iters = (b.Iters + unit - 1) / unit * unit
 		b.Warmup = (b.Warmup + unit - 1) / unit * unit
@@ -275,7 +275,7 @@ func (s *Spec) burst(kind Kind, size int, quick bool) Burst {
 
 // defaultIters makes a burst take a tenth to half a second on a veth pair.
 func defaultIters(kind Kind, size int) int {
-	if kind.latency() {
+	if kind.Latency() {
 		return min(max(256<<20/max(size, 1), 100), 20_000)
 	}
 	return min(max(1<<30/max(size, 1), 256), 200_000)

@@ -79,7 +79,7 @@ func TestSpec_defaults(t *testing.T) {
 }
 
 func TestSpec_collective(t *testing.T) {
-	s := Spec{Test: CollPrefix + "bcast"}
+	s := Spec{Test: MPIPrefix + "bcast"}
 	if err := s.Check(); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "no two ends") {
 		t.Errorf("a collective is no test of two ends: %v", err)
 	}

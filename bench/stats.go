@@ -135,7 +135,7 @@ func (r *Recorder) point(kind Kind, size int) Point {
 	}
 	p.Sent = &Sent{Msgs: p.Msgs, Gbit: p.Gbit}
 	sent := r.asked
-	if !kind.latency() {
+	if !kind.Latency() {
 		sent = r.messages
 		// The longer of the times that the two ends took: a short stream may
 		// arrive in one piece.

@@ -67,7 +67,7 @@ func writeColumns(w io.Writer, sessions []*Session) error {
 	if s.Case.Family == Raw && s.Spec.onXDP() {
 		what = "bytes per Ethernet frame"
 	}
-	if s.Case.Kind.latency() || s.Case.Kind == Duplex {
+	if s.Case.Kind.Latency() || s.Case.Kind == Duplex {
 		what += "; " + s.Case.Kind.Unit()
 	}
 	if _, err := fmt.Fprintf(w, "# %s\n", what); err != nil {
@@ -96,15 +96,15 @@ func (s *Session) columns() []column {
 		{"bytes", 9, func(r Result) string { return fmt.Sprint(r.Size) }},
 		{"iters", 9, func(r Result) string { return fmt.Sprint(r.Iters) }},
 	}
-	if s.Case.Kind.latency() {
+	if s.Case.Kind.Latency() {
 		columns = append(columns, latencyColumns...)
 	} else {
 		columns = append(columns, streamColumns...)
 	}
-	if s.Spec.countsArrivals() && !s.Case.Kind.latency() {
+	if s.Spec.countsArrivals() && !s.Case.Kind.Latency() {
 		columns = append(columns, sentColumns...)
 	}
-	if !s.Case.Kind.latency() || s.Spec.Loss > 0 || s.Spec.Transport == "ud" {
+	if !s.Case.Kind.Latency() || s.Spec.Loss > 0 || s.Spec.Transport == "ud" {
 		columns = append(columns, column{"lost", 9, func(r Result) string { return fmt.Sprint(r.Lost) }})
 	}
 	if s.Case.Family == Record {

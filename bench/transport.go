@@ -32,9 +32,9 @@ func (s *Spec) inKernel() bool {
 // checkTransport checks what the protocol has to do with.
 func (s *Spec) checkTransport(c Case) error {
 	switch {
-	case (s.CRC || s.Markers) && c.ofMPI():
+	case (s.CRC || s.Markers) && c.OfMPI():
 		return usagef("--crc and --markers are for tests of verbs: MPI connects without")
-	case s.Transport == "hybrid" && !c.ofMPI():
+	case s.Transport == "hybrid" && !c.OfMPI():
 		return usagef("hybrid is a transport of MPI: use rd or rc for %s", s.Test)
 	case (s.CRC || s.Markers) && c.Family != Raw && s.Transport != "rc" && s.Fabric != "tcp":
 		return usagef("--crc and --markers are for --transport rc; datagrams always have a CRC and never markers")
@@ -56,7 +56,7 @@ func (s *Spec) checkTransport(c Case) error {
 	if why := notOverUD[c.Family]; s.Transport == "ud" && why != "" {
 		return usagef("%s does not run over ud: %s", s.Test, why)
 	}
-	if s.Transport == "ud" && c.Kind == Duplex && !c.ofMPI() {
+	if s.Transport == "ud" && c.Kind == Duplex && !c.OfMPI() {
 		return usagef("%s does not run over ud, where both ends would have to tell what is lost from what is late; use --transport rd", s.Test)
 	}
 	return nil

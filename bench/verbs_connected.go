@@ -27,7 +27,7 @@ func (p *endpoint) connectedTest(c Case) (b Bench, err error) {
 		return nil, err
 	}
 	switch {
-	case c.Family == Send && (c.Kind.latency() || c.Kind == Duplex):
+	case c.Family == Send && (c.Kind.Latency() || c.Kind == Duplex):
 		b, err = newSendTest(p)
 	case c.Family == Send:
 		b, err = newCreditTest(p)

@@ -126,7 +126,7 @@ const (
 // under way; longer queues would only push each other out of the cache.
 func (e *End) depths(c Case) depths {
 	switch {
-	case c.Kind.latency():
+	case c.Kind.Latency():
 		return depths{2 * signalEvery, 2 * signalEvery}
 	case e.Spec.rc():
 		return depths{max(e.Spec.Window, 2*signalEvery), e.Spec.Window}

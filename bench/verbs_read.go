@@ -15,7 +15,7 @@ func (t *readTest) Run(b Burst, rec *Recorder) error {
 	switch {
 	case t.Server && kind != Duplex:
 		return t.attend()
-	case kind.latency():
+	case kind.Latency():
 		return t.trips(b, rec, func(int) error {
 			if err := t.post(true); err != nil {
 				return err

@@ -39,6 +39,7 @@ type Call struct {
 	w      *watch
 	op     int
 	number uint64 // in the record
+	served uint64 // of an operation on a window, one more than who does it
 	next   *Call  // in the pool
 }
 
@@ -57,6 +58,7 @@ type watch struct {
 	numbers map[match.Envelope]uint64
 	seen    int     // calls
 	comms   []*Comm // by their places in the record; nil: freed
+	wins    []*Win  // likewise
 	idle    *Call
 }
 
@@ -96,10 +98,10 @@ func (w *watch) begin(name string, c *Comm, peer, tag, bytes int) *Call {
 	if w == nil {
 		return nil
 	}
-	return w.open(name, c, peer, tag, bytes)
+	return w.open(name, c, peer, tag, bytes, 0)
 }
 
-func (w *watch) open(name string, c *Comm, peer, tag, bytes int) *Call {
+func (w *watch) open(name string, c *Comm, peer, tag, bytes int, served uint64) *Call {
 	now := w.now()
 	w.mu.Lock()
 	k := w.idle
@@ -108,7 +110,7 @@ func (w *watch) open(name string, c *Comm, peer, tag, bytes int) *Call {
 	} else {
 		w.idle = k.next
 	}
-	*k = Call{Name: name, Comm: c, Peer: peer, Tag: tag, Bytes: bytes, Begin: time.Duration(now - w.began), w: w}
+	*k = Call{Name: name, Comm: c, Peer: peer, Tag: tag, Bytes: bytes, Begin: time.Duration(now - w.began), w: w, served: served}
 	if w.record != nil {
 		w.note(c)
 		k.op = w.record.Op(name)
@@ -124,7 +126,7 @@ func (w *watch) open(name string, c *Comm, peer, tag, bytes int) *Call {
 
 // event is the call as the record has it.
 func (k *Call) event(now int64) trace.CallEvent {
-	e := trace.CallEvent{Kind: trace.CallBegun, Op: uint8(k.op), Begin: now, Peer: -1, Tag: int32(k.Tag), Bytes: uint64(k.Bytes)}
+	e := trace.CallEvent{Kind: trace.CallBegun, Op: uint8(k.op), Begin: now, Peer: -1, Tag: int32(k.Tag), Bytes: uint64(k.Bytes), Number: k.served}
 	if c := k.Comm; c != nil {
 		e.Context = c.context
 		if k.Peer >= 0 && k.Peer < c.size {
@@ -270,6 +272,11 @@ func (w *watch) total() {
 	for i, c := range w.comms {
 		if c != nil {
 			w.record.SetComm(i, c.totals())
+		}
+	}
+	for i, win := range w.wins {
+		if win != nil {
+			win.totals(w.record, i)
 		}
 	}
 	w.mu.Unlock()

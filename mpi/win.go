@@ -24,7 +24,7 @@ import (
 // Between ranks of one host the origin does it itself, in windows of [WinAllocate] (unless
 // ghosts serve them) and [WinAllocateShared].
 //
-// A window takes a communicator of its own, of which there are 2048, and 100 bytes for
+// A window takes a communicator of its own, of which there are 2048, and 120 bytes for
 // each rank, on each rank; on a host whose ranks have memory in common also, once, 4 bytes for
 // each pair of them, and a page at least.
 type Win struct {
@@ -135,7 +135,7 @@ func (w *Win) open(op string, lack error, far bool) error {
 	c.ep.Enter()
 	config := rma.Config{
 		In: c.ep.Inside(), Context: c.context, Rank: int32(c.rank), World: c.Group().world, Ranks: len(c.p.hosts), Index: c.index,
-		Memory: w.memory, Dynamic: w.flavor == FlavorDynamic, Common: w.common, Ghosts: c.p.ghosts,
+		Memory: w.memory, Dynamic: w.flavor == FlavorDynamic, Common: w.common, Ghosts: c.p.ghosts, Clock: c.p.watch.waits(),
 	}
 	w.w = rma.New(config)
 	if lack == nil {
@@ -172,6 +172,7 @@ func (w *Win) open(op string, lack error, far bool) error {
 	c.ep.Enter()
 	w.w.Meet(remotes)
 	c.ep.Leave()
+	c.p.watch.noteWin(w)
 	return nil
 }
 
@@ -231,6 +232,7 @@ func (w *Win) Free() error {
 		return w.report(err)
 	}
 	err = w.attrs.removeAll(op, w)
+	w.c.p.watch.leftWin(w)
 	w.c.coll.op = op
 	met := w.c.barrier()
 	if met == nil {

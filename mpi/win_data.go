@@ -45,7 +45,7 @@ func (w *Win) transfer(op string, d *Data, at At, get bool, tally *rma.Tally) er
 		return w.report(err)
 	}
 	o.Tally = tally
-	t := w.c.p.watch.begin(op, w.c, at.Rank, Undefined, cur.Len())
+	t := w.beginOn(op, at.Rank, cur.Len(), nil)
 	w.c.ep.Enter()
 	if get {
 		err = w.w.GetOver(&o, &cur)
@@ -138,7 +138,7 @@ func (w *Win) combine(name string, d *Data, at At, op Operation, result *Data, t
 		return w.report(err)
 	}
 	o.Op, o.Tally = op.op, tally
-	t := w.c.p.watch.begin(name, w.c, at.Rank, Undefined, src.Len())
+	t := w.beginOn(name, at.Rank, src.Len(), &o)
 	w.c.ep.Enter()
 	switch {
 	case result == nil:

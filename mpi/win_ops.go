@@ -27,7 +27,7 @@ func (w *Win) put(op string, src []byte, target, disp int) error {
 	if err != nil || target == ProcNull {
 		return w.report(err)
 	}
-	t := w.c.p.watch.begin(op, w.c, target, Undefined, len(src))
+	t := w.beginOn(op, target, len(src), nil)
 	w.c.ep.Enter()
 	err = w.w.Put(int32(target), off, src, nil)
 	w.c.ep.Leave()
@@ -46,7 +46,7 @@ func (w *Win) get(op string, dst []byte, target, disp int) error {
 	if err != nil || target == ProcNull {
 		return w.report(err)
 	}
-	t := w.c.p.watch.begin(op, w.c, target, Undefined, len(dst))
+	t := w.beginOn(op, target, len(dst), nil)
 	w.c.ep.Enter()
 	err = w.w.Get(int32(target), off, dst, nil)
 	w.c.ep.Leave()
@@ -125,7 +125,7 @@ func FetchAndOp[T Scalar](w *Win, value T, result *T, target, disp int, op Opera
 	if err != nil || target == ProcNull {
 		return w.report(err)
 	}
-	t := w.c.p.watch.begin(name, w.c, target, Undefined, len(b))
+	t := w.beginOn(name, target, len(b), &o)
 	w.c.ep.Enter()
 	err = w.w.FetchOne(&o, b, mem.BytesOf(mem.SliceOf(result)))
 	w.c.ep.Leave()
@@ -155,8 +155,8 @@ func CompareAndSwap[T Integer](w *Win, value, compare T, result *T, target, disp
 	if err != nil || target == ProcNull {
 		return w.report(err)
 	}
-	t := w.c.p.watch.begin(op, w.c, target, Undefined, len(b))
 	o := rma.Op{Target: int32(target), At: int64(off), Kind: dtype.Of[T]().Kind()}
+	t := w.beginOn(op, target, len(b), &o)
 	w.c.ep.Enter()
 	err = w.w.Swap(&o, mem.BytesOf(c[:]), b, mem.BytesOf(mem.SliceOf(result)))
 	w.c.ep.Leave()

@@ -26,6 +26,8 @@ type Job struct {
 // Where says what hosts a job runs on, and with how many ranks.
 type Where struct {
 	Hosts, Ranks int
+	// Ghosts is how many each host has, of ours.
+	Ghosts int
 	// MTU is that of the devices in bytes.
 	MTU int
 	// Cores are processors that ranks are pinned to in turn. Default: none,

@@ -3,6 +3,7 @@ package peers
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/xwarp/xwarp/bench"
 	"github.com/xwarp/xwarp/internal/base/mono"
@@ -17,8 +18,10 @@ type Measurement struct {
 	Server []string
 	// Peers are the other libraries.
 	Peers []Peer
-	// Fabric carries xwarp: "xdp" or "udp".
+	// Fabric carries xwarp: "xdp" or "udp", or "shm" inside of a host.
 	Fabric string
+	// Ghosts are numbers of ghosts of each host, with a column for each. Default: 0 alone.
+	Ghosts []int
 	// Cores are the processors that may be used.
 	Cores []int
 	// Rounds is how many bursts each library gets per size, in turns. Default 5.
@@ -37,6 +40,7 @@ type Measurement struct {
 // column is what fills a column of a table.
 type column struct {
 	library, carrier string
+	ghosts           int // of ours
 	run              func(t Table, o Order) (bench.Point, error)
 	close            func() error
 }
@@ -90,33 +94,43 @@ func (m Measurement) open(tables []Table) (columns []column, err error) {
 	w, largest := tables[0].Where, 0
 	for _, t := range tables {
 		for _, size := range t.Sizes {
-			largest = max(largest, size)
+			largest = max(largest, t.first(size).Size)
 		}
 	}
-	add := func(j *Job) {
-		columns = append(columns, column{j.Library, j.Carrier, func(_ Table, o Order) (bench.Point, error) { return j.Run(o) }, j.Close})
+	add := func(j *Job, ghosts int) {
+		columns = append(columns, column{j.Library, j.Carrier, ghosts, func(_ Table, o Order) (bench.Point, error) { return j.Run(o) }, j.Close})
 	}
-	if m.Server != nil && tables[0].Case.Family != bench.Coll && w.Hosts == 2 {
+	messages := slices.ContainsFunc(tables, func(t Table) bool { return t.Case.Family == bench.MPI })
+	if m.Server != nil && messages && w.Hosts == 2 {
 		m.tell("starting raw", w)
 		place, err := bench.OpenPlace(bench.PlaceConfig{Server: m.Server, MTU: w.MTU, Cores: w.Cores})
 		if err != nil {
 			return columns, err
 		}
 		r := &raw{place: place, abort: m.Abort}
-		columns = append(columns, column{RawLibrary, "AF_XDP", r.run, r.close})
+		columns = append(columns, column{RawLibrary, "AF_XDP", 0, r.run, r.close})
 	}
-	m.tell("starting xwarp", w)
-	j, err := Ours(m.Program, w, m.Fabric, largest)
-	if err != nil {
-		return columns, err
+	ghosts := m.Ghosts
+	if ghosts == nil {
+		ghosts = []int{0}
 	}
-	add(j)
-	for _, p := range m.Peers {
-		m.tell("starting "+p.Name, w)
-		if j, err = p.Start(w); err != nil {
+	for _, n := range ghosts {
+		m.tell("starting "+withGhosts(n), w)
+		on := w
+		on.Ghosts = n
+		j, err := Ours(m.Program, on, m.Fabric, largest)
+		if err != nil {
 			return columns, err
 		}
-		add(j)
+		add(j, n)
+	}
+	for _, p := range m.Peers {
+		m.tell("starting "+p.Name, w)
+		j, err := p.Start(w)
+		if err != nil {
+			return columns, err
+		}
+		add(j, 0)
 	}
 	return columns, nil
 }
@@ -182,7 +196,9 @@ func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, e
 func (t Table) first(size int) Order {
 	o := Order{Test: t.order(), Size: size, Iters: 10, Warmup: 2, Window: window}
 	switch {
-	case t.Case.Family != bench.Coll && o.Test != "lat":
+	case t.Case.Kind == bench.Computing:
+		o.Size, o.Compute = t.Bytes, size
+	case !t.Case.Kind.Latency():
 		o.Iters, o.Warmup = window, 0
 	case t.Where.Crowded:
 		o.Iters, o.Warmup = 3, 1
@@ -217,8 +233,8 @@ func (t Table) burst(size int, p bench.Point, length mono.Duration) Order {
 		return o
 	}
 	each := p.Lat.Avg
-	if o.Test == "lat" || t.Case.Name != "mpi_barrier" {
-		each *= 2 // there and back, or a barrier as well
+	if t.Case.Kind == bench.PingPong || t.Case.Kind == bench.Computing || t.Case.Kind == bench.Collective && t.Case.Name != "mpi_barrier" {
+		each *= 2 // there and back; or a barrier, or what begins and ends the epoch, as well
 	}
 	o.Iters = min(max(int(length.Seconds()*1e6/each), leastCalls), mostCalls)
 	o.Warmup = max(o.Iters/10, 2)
@@ -228,10 +244,10 @@ func (t Table) burst(size int, p bench.Point, length mono.Duration) Order {
 // result makes a result of the points of all rounds.
 func (t Table) result(c column, o Order, points []bench.Point, fabric string) bench.Result {
 	r := bench.Result{
-		Test: t.Case.Name, Transport: "none", Fabric: "tcp", MTU: t.Where.MTU, Size: o.Size, Iters: o.Iters,
+		Test: t.Case.Name, Transport: "none", Fabric: "tcp", MTU: t.Where.MTU, Size: o.Size, Iters: o.Iters, Op: t.Op, Overlapped: bench.Overlapped{Compute: o.Compute, Ghosts: c.ghosts},
 		Carrier: c.carrier, Rounds: len(points), Library: c.library, Ranks: t.Where.Ranks, Hosts: t.Where.Hosts,
 	}
-	if c.library == oursLibrary {
+	if c.library == oursLibrary || c.ghosts > 0 {
 		r.Transport, r.Fabric = "rd", fabric
 	} else if c.library == RawLibrary {
 		r.Fabric = "xdp"

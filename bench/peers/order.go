@@ -21,11 +21,13 @@ import (
 
 // Order is one burst of a test.
 type Order struct {
-	Test   string // "lat", "stream", "duplex", or a collective: "allreduce", "bcast", ...
+	Test   string // "lat", "stream", "duplex", a one-sided one: "put_lat", ..., or a collective: "allreduce", ...
 	Size   int    // bytes per message; per block in alltoall, allgather, gather and scatter
 	Iters  int    // calls that count, or messages
 	Warmup int    // those before them
 	Window int    // stream: messages under way
+
+	Compute int // overlap_acc and the like: microseconds that rank 1 computes between two calls
 }
 
 // maxSize is the longest message in bytes, as peer/peer.c has it.
@@ -33,17 +35,17 @@ const maxSize = 64 << 20
 
 // line returns the order as rank 0 reads it.
 func (o Order) line() string {
-	return fmt.Sprintf("%s %d %d %d %d\n", o.Test, o.Size, o.Iters, o.Warmup, o.Window)
+	return fmt.Sprintf("%s %d %d %d %d %d\n", o.Test, o.Size, o.Iters, o.Warmup, o.Window, o.Compute)
 }
 
 // parseOrder reads a line.
 func parseOrder(line string) (Order, error) {
 	var o Order
-	_, err := fmt.Sscanf(line, "%s %d %d %d %d", &o.Test, &o.Size, &o.Iters, &o.Warmup, &o.Window)
+	_, err := fmt.Sscanf(line, "%s %d %d %d %d %d", &o.Test, &o.Size, &o.Iters, &o.Warmup, &o.Window, &o.Compute)
 	switch {
 	case err != nil:
 		return Order{}, fmt.Errorf("%.80q is no order: %w", line, err)
-	case o.Size < 0 || o.Size > maxSize, o.Iters < 1 || o.Iters > bench.MaxIters, o.Warmup < 0 || o.Warmup > bench.MaxIters, o.Window < 1 || o.Window > bench.MaxWindow:
+	case o.Size < 0 || o.Size > maxSize, o.Iters < 1 || o.Iters > bench.MaxIters, o.Warmup < 0 || o.Warmup > bench.MaxIters, o.Window < 1 || o.Window > bench.MaxWindow, o.Compute < 0 || o.Compute > bench.OverlapMost:
 		return Order{}, fmt.Errorf("%.80q is no order: a number in it is out of range", line)
 	}
 	return o, nil

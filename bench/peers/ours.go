@@ -26,11 +26,14 @@ func Ours(program []string, w Where, fabric string, largest int, env ...string) 
 	complaints := &bench.Tail{}
 	config := launch.Config{
 		Program: program[0], Args: program[1:], Ranks: w.Ranks, Testbed: w.Hosts, MTU: w.MTU,
-		Fabric: fabric,
-		Env:    append(env, fmt.Sprintf("%s=%d", mpi.EnvArena, arenaRoom+2*largest*w.Ranks)),
-		Stdin:  orders, Stdout: say, Stderr: complaints,
+		Fabric: fabric, Ghosts: w.Ghosts,
+		Env:   append(env, fmt.Sprintf("%s=%d", mpi.EnvArena, arenaRoom+2*largest*w.Ranks)),
+		Stdin: orders, Stdout: say, Stderr: complaints,
 	}
-	if w.Ranks > w.Hosts { // as on a host with one NIC
+	if fabric == onHost { // whatever they have besides, ranks of one host do not use it
+		config.Fabric = "udp"
+	}
+	if w.Ranks > w.Hosts || w.Ghosts > 0 { // as on a host with one NIC
 		config.Queues = launch.QueuesShared
 	}
 	ended := make(chan error, 1)
@@ -46,7 +49,7 @@ func Ours(program []string, w Where, fabric string, largest int, env ...string) 
 		orders.CloseWithError(why)
 		ended <- err
 	}()
-	j := &Job{Library: oursLibrary, Carrier: carrierName(fabric), orders: feed, answers: bufio.NewReader(answers), complaints: complaints}
+	j := &Job{Library: withGhosts(w.Ghosts), Carrier: carrierName(fabric), orders: feed, answers: bufio.NewReader(answers), complaints: complaints}
 	j.end = func() error {
 		// Nobody reads the output any more.
 		go func() { _, _ = io.Copy(io.Discard, answers) }()
@@ -58,9 +61,26 @@ func Ours(program []string, w Where, fabric string, largest int, env ...string) 
 	return j, nil
 }
 
+// withGhosts returns what ours is called with so many ghosts on each host.
+func withGhosts(n int) string {
+	switch n {
+	case 0:
+		return oursLibrary
+	case 1:
+		return "1 ghost"
+	}
+	return fmt.Sprintf("%d ghosts", n)
+}
+
+// onHost is the fabric of ranks on one host.
+const onHost = "shm"
+
 func carrierName(fabric string) string {
-	if fabric == "udp" {
+	switch fabric {
+	case "udp":
 		return "UDP"
+	case onHost:
+		return "shared memory"
 	}
 	return "AF_XDP"
 }

@@ -118,7 +118,7 @@ func orte(s starter, w Where) []string {
 	args := []string{"--allow-run-as-root", "--host", strings.Join(hosts, ","), "-n", strconv.Itoa(w.Ranks), "--map-by", "ppr:" + perHost + ":node", "--bind-to", "none"}
 	for _, option := range [][2]string{
 		{"plm", "rsh"}, {"plm_rsh_agent", s.path}, {"oob_tcp_if_include", testbed.Device},
-		{"pml", "ob1"}, {"btl", "tcp,vader,self"}, {"btl_tcp_if_include", testbed.Device},
+		{"pml", "ob1"}, {"btl", "tcp,vader,self"}, {"btl_tcp_if_include", testbed.Device}, {"osc", "sm,pt2pt"},
 		{"mpi_yield_when_idle", yield}, {"btl_vader_backing_directory", s.memory},
 	} {
 		args = append(args, "--mca", option[0], option[1])

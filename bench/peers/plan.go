@@ -11,20 +11,25 @@ import (
 type Table struct {
 	Case  bench.Case
 	Where Where
-	Sizes []int // bytes; one of them for a barrier, which counts for nothing
+	Sizes []int  // bytes, one of them for a barrier, which counts for nothing; of mpi_overlap microseconds that the target computes
+	Op    string // mpi_overlap
+	Bytes int    // mpi_overlap: of an operation
 }
 
 // order returns the test as ranks know it.
 func (t Table) order() string {
 	switch {
-	case t.Case.Family != bench.Coll && t.Case.Kind == bench.PingPong:
+	case t.Case.Kind == bench.Computing:
+		return overlapOrder + t.Op
+	case t.Case.Family != bench.MPI:
+	case t.Case.Kind == bench.PingPong:
 		return "lat"
-	case t.Case.Family != bench.Coll && t.Case.Kind == bench.Duplex:
+	case t.Case.Kind == bench.Duplex:
 		return "duplex"
-	case t.Case.Family != bench.Coll:
+	default:
 		return "stream"
 	}
-	return t.Case.Name[len(bench.CollPrefix):]
+	return t.Case.Name[len(bench.MPIPrefix):]
 }
 
 // window is how many messages of a stream are under way.
@@ -43,6 +48,10 @@ type Choice struct {
 	MTUs  []int    // of messages between hosts; default 1500, 9000 and 32000
 	Ranks []int    // of collectives; default 2, 4 and 8
 	Sizes []int    // in bytes; default by test
+
+	Ops     []string // mpi_overlap; default all
+	Compute []int    // mpi_overlap: microseconds that the target computes; default 0 to 1000
+	Bytes   int      // mpi_overlap: of an operation; default 64
 }
 
 // collectiveMTU is the MTU that collectives are measured with, unless one was
@@ -59,7 +68,10 @@ func (c Choice) Plan(cores []int) []Table {
 	if ranks == nil {
 		ranks = []int{2, 4, 8}
 	}
-	pairTests := []string{"mpi_lat", "mpi_rate", "mpi_bw", "mpi_bibw"}
+	pairTests := []string{
+		"mpi_lat", "mpi_rate", "mpi_bw", "mpi_bibw",
+		"mpi_put_lat", "mpi_get_lat", "mpi_acc_lat", "mpi_fop_lat", "mpi_cas_lat", "mpi_put_bw", "mpi_get_bw", "mpi_put_rate",
+	}
 	var tables []Table
 	pair := func(w Where, names ...string) {
 		for _, name := range names {
@@ -73,9 +85,40 @@ func (c Choice) Plan(cores []int) []Table {
 	if !slices.Contains(mtus, mtu) {
 		mtu = mtus[0]
 	}
+	tables = append(tables, c.Overlap(2, cores)...)
 	pair(on(1, 2, mtu, cores), pairTests...)
 	for _, n := range ranks {
 		pair(on(2, n, mtu, cores), "mpi_allreduce", "mpi_reduce", "mpi_bcast", "mpi_alltoall", "mpi_allgather", "mpi_gather", "mpi_scatter", "mpi_barrier")
+	}
+	return tables
+}
+
+// overlapBytes is the size of an operation of mpi_overlap: 8 words.
+const overlapBytes = 64
+
+// Overlap returns the tables of mpi_overlap, on so many hosts.
+func (c Choice) Overlap(hosts int, cores []int) (tables []Table) {
+	const name = "mpi_overlap"
+	if c.Tests != nil && !slices.Contains(c.Tests, name) {
+		return nil
+	}
+	t := Table{Where: on(hosts, 2, collectiveMTU, cores), Sizes: c.Compute, Bytes: overlapBytes}
+	t.Case, _ = bench.Find(name)
+	if c.MTUs != nil {
+		t.Where.MTU = c.MTUs[0]
+	}
+	if c.Bytes != 0 {
+		t.Bytes = c.Bytes
+	}
+	if t.Sizes == nil {
+		t.Sizes = []int{0, 10, 30, 100, 300, 1000}
+	}
+	ops := c.Ops
+	if ops == nil {
+		ops = bench.OverlapOps()
+	}
+	for _, t.Op = range ops {
+		tables = append(tables, t)
 	}
 	return tables
 }
@@ -89,6 +132,8 @@ func (c Choice) add(tables []Table, w Where, name string) []Table {
 	switch {
 	case name == "mpi_barrier":
 		t.Sizes = []int{0}
+	case t.Case.OneWord():
+		t.Sizes = []int{8}
 	case t.Sizes != nil:
 	case t.Case.Family == bench.Coll:
 		t.Sizes = collectiveSizes

@@ -24,7 +24,7 @@ func TestChoice_plan(t *testing.T) {
 		}
 	}
 	for _, c := range bench.Cases() {
-		if (c.Family == bench.MPI || c.Family == bench.Coll) && !tests[c.Name] {
+		if c.OfMPI() && !tests[c.Name] {
 			t.Errorf("%s is not measured", c.Name)
 		}
 	}

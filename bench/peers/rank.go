@@ -104,6 +104,12 @@ func (r *rank) execute(o Order) error {
 	case "duplex":
 		return r.stream(o, 2*o.Iters, r.Exchange)
 	}
+	if op, ok := strings.CutPrefix(o.Test, overlapOrder); ok {
+		return r.overlap(o, op)
+	}
+	if c, ok := bench.Find(bench.MPIPrefix + o.Test); ok && c.Family == bench.RMA {
+		return r.oneSided(o, c)
+	}
 	return r.collective(o)
 }
 
@@ -128,15 +134,22 @@ func (r *rank) latency(o Order) error {
 	if r.me > 1 {
 		return nil
 	}
-	before := r.clock.Now()
-	for i := -o.Warmup; i < o.Iters; i++ {
-		if r.me == 1 {
+	if r.me == 1 {
+		for range o.Warmup + o.Iters {
 			if err := r.Echo(o.Size); err != nil {
 				return err
 			}
-			continue
 		}
-		if err := r.Ping(o.Size); err != nil {
+		return nil
+	}
+	return r.trips(o, 2, func() error { return r.Ping(o.Size) })
+}
+
+// trips times trips, each of so many ways, of which one is shown.
+func (r *rank) trips(o Order, ways int, trip func() error) error {
+	before := r.clock.Now()
+	for i := -o.Warmup; i < o.Iters; i++ {
+		if err := trip(); err != nil {
 			return err
 		}
 		now := r.clock.Now()
@@ -145,10 +158,59 @@ func (r *rank) latency(o Order) error {
 		}
 		before = now
 	}
-	if r.me == 1 {
-		return nil
+	return r.say(answer(bench.Summarize(r.samples, ways)))
+}
+
+// oneSided times what rank 0 does to the window of rank 1.
+func (r *rank) oneSided(o Order, c bench.Case) (err error) {
+	ops, err := r.OneSided(c.Name, o.Size)
+	if err != nil {
+		return err
 	}
-	return r.say(answer(bench.Summarize(r.samples, 2)))
+	switch {
+	case r.me > 1:
+	case r.me == 1:
+		err = ops.Serve()
+	case c.Kind == bench.RoundTrip:
+		err = r.trips(o, 1, func() error { return ops.Flushed(o.Size, 1, 1) })
+	default:
+		err = r.stream(o, o.Iters, ops.Flushed)
+	}
+	if err == nil && r.me == 0 {
+		err = ops.Done()
+	}
+	if err != nil {
+		return err
+	}
+	return ops.End()
+}
+
+// overlapOrder is what the names of orders of mpi_overlap begin with.
+const overlapOrder = "overlap_"
+
+// overlap times epochs of rank 0 while rank 1 computes.
+func (r *rank) overlap(o Order, op string) error {
+	x, err := r.Overlap(op, o.Size)
+	if err != nil {
+		return err
+	}
+	if r.me == 1 {
+		err = x.Target(mono.Duration(o.Compute)*mono.Microsecond, o.Warmup+o.Iters)
+		return errors.Join(err, x.End())
+	}
+	for i := -o.Warmup; i < o.Iters; i++ {
+		took, err := x.Origin()
+		if err != nil {
+			return err
+		}
+		if i >= 0 {
+			r.samples = append(r.samples, took)
+		}
+	}
+	if err := errors.Join(x.Done(), x.End()); err != nil {
+		return err
+	}
+	return r.say(answer(bench.Summarize(r.samples, 1)))
 }
 
 // stream says how long it takes to move messages, of which there are so many in

@@ -30,7 +30,7 @@ func frame(t Table, size int) int {
 	full := t.Where.MTU + ethernetHeader
 	n := max(size+packetHeader, shortestFrame)
 	switch {
-	case t.Case.Kind == bench.Duplex:
+	case t.Case.Family != bench.MPI || t.Case.Kind == bench.Duplex:
 		return 0
 	case t.Case.Kind == bench.Bandwidth:
 		return full

@@ -26,12 +26,16 @@ func (t Table) title() string {
 	if t.Where.Crowded {
 		on += ", more ranks than processors"
 	}
-	return fmt.Sprintf("%s, %s: %s", t.Case.Name, on, t.Case.Kind.Unit())
+	name := t.Case.Name
+	if t.Op != "" {
+		name += fmt.Sprintf(" %s of %d bytes", t.Op, t.Bytes)
+	}
+	return fmt.Sprintf("%s, %s: %s", name, on, t.Case.Kind.Unit())
 }
 
 // Row writes the line of one size.
 func (r *Report) Row(t Table, size int, results []bench.Result) error {
-	if r.current == nil || r.current.Case != t.Case || !same(r.current.Where, t.Where) {
+	if r.current == nil || r.current.Case != t.Case || r.current.Op != t.Op || !same(r.current.Where, t.Where) {
 		r.current = &t
 		if err := r.head(t, results); err != nil {
 			return err
@@ -50,6 +54,9 @@ func (r *Report) Row(t Table, size int, results []bench.Result) error {
 // head begins a table.
 func (r *Report) head(t Table, results []bench.Result) error {
 	cells := []string{"bytes"}
+	if t.Op != "" {
+		cells[0] = "computes"
+	}
 	for _, x := range results {
 		cells = append(cells, x.Library)
 	}

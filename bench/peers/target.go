@@ -30,6 +30,14 @@ var targets = []target{
 	{test: "mpi_bw", hosts: 2, mtu: 9000, size: 1 << 20, of: "Open MPI", bound: 1, strict: true},
 	{test: "mpi_bw", hosts: 2, mtu: 32000, size: 1 << 20, of: "MPICH", bound: 1.8},
 	{test: "mpi_bw", hosts: 2, mtu: 32000, size: 1 << 20, of: "Open MPI", bound: 1.8},
+	{test: "mpi_put_lat", hosts: 2, size: 8, of: "MPICH", bound: 0.3},
+	{test: "mpi_put_lat", hosts: 2, size: 8, of: "Open MPI", bound: 0.5},
+	{test: "mpi_acc_lat", hosts: 2, size: 8, of: "MPICH", bound: 0.5},
+	{test: "mpi_fop_lat", hosts: 2, size: 8, of: "MPICH", bound: 0.5},
+	{test: "mpi_put_rate", hosts: 2, size: 8, of: "MPICH", bound: 20},
+	{test: "mpi_put_bw", hosts: 2, size: 1 << 20, of: "MPICH", bound: 1},
+	{test: "mpi_put_bw", hosts: 2, size: 1 << 20, of: "Open MPI", bound: 1},
+	{test: "mpi_put_lat", hosts: 1, size: 8, of: "MPICH", bound: 1.2},
 	{test: "mpi_lat", hosts: 1, size: 8, of: "MPICH", bound: 2},
 	{test: "mpi_bw", hosts: 1, size: 1 << 20, of: "MPICH", bound: 1},
 }
@@ -61,9 +69,8 @@ func (v *Verdict) Row(t Table, size int, results []bench.Result) {
 		if r == 0 || !g.concerns(t, size) {
 			continue
 		}
-		atMost := t.Case.Kind != bench.Bandwidth && t.Case.Kind != bench.Duplex && t.Case.Kind != bench.Rate
 		met, word := r >= g.bound, "at least"
-		if atMost {
+		if t.Case.Kind.Latency() {
 			met, word = r <= g.bound, "at most"
 		}
 		if g.strict {
@@ -105,7 +112,7 @@ func (v *Verdict) count(t Table, size int, results []bench.Result) {
 			c.won++
 			continue
 		}
-		c.lost = append(c.lost, fmt.Sprintf("%s %d on %d (%.2f)", strings.TrimPrefix(t.Case.Name, bench.CollPrefix), size, t.Where.Ranks, r))
+		c.lost = append(c.lost, fmt.Sprintf("%s %d on %d (%.2f)", strings.TrimPrefix(t.Case.Name, bench.MPIPrefix), size, t.Where.Ranks, r))
 	}
 }
 

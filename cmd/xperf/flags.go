@@ -25,8 +25,6 @@ type options struct {
 	host    string   // "" on the server
 	table   string   // compare: which one
 	files   []string // plot: results
-	tests   []string // compare peers: default all
-	ranks   []int    // of collectives
 	spec    bench.Spec
 	given   map[string]bool // flags that were set, and "test"
 
@@ -43,11 +41,11 @@ type options struct {
 	netns    []string      // further hosts of a server, see --netns
 	vs       *options      // the second configuration, or nil
 	control
-	collective bool // the test is one
-	best       bool // of all bursts the best one counts
-	twoEnds    bool // the test has, so that -n is perftest's
-	both       bool // perftest's -b: the test is the one that sends both ways
-	help       bool // on command, or on everything without one
+	jobs
+	job     bool // the ranks of the test start together
+	twoEnds bool // the test has, so that -n is perftest's
+	both    bool // perftest's -b: the test is the one that sends both ways
+	help    bool // on command, or on everything without one
 }
 
 // control is how the two ends reach each other.
@@ -57,6 +55,15 @@ type control struct {
 	timeout time.Duration
 	keyFile string
 	key     []byte // from keyFile, or nil
+}
+
+// jobs is what tests are asked for whose ranks start together.
+type jobs struct {
+	tests   []string // compare peers: default all
+	ranks   []int    // of collectives
+	best    bool     // of all bursts the best one counts
+	ghosts  []int    // mpi_overlap: of each host
+	compute []int    // mpi_overlap: microseconds
 }
 
 // vsFlags are what a second configuration may change. Everything else holds
@@ -309,10 +316,10 @@ func (o *options) check() error {
 	if _, ok := commandFlags[o.command]; ok {
 		return o.checkCommand()
 	}
-	if c, ok := bench.Find(o.command); ok && c.Family == bench.Coll {
-		return o.checkCollective()
+	if c, ok := bench.Find(o.command); ok && c.Job() {
+		return o.checkJob(c)
 	}
-	for _, name := range []string{"markdown", "netns", "n", "tests", "best"} {
+	for _, name := range []string{"markdown", "netns", "n", "tests", "best", "ghosts", "compute"} {
 		if o.given[name] {
 			return usagef("%s does not take --%s", o.command, name)
 		}
@@ -408,9 +415,9 @@ func (o *options) checkCommand() error {
 	return err
 }
 
-// checkCollective judges the flags of a test that starts all ranks itself.
-func (o *options) checkCollective() error {
-	o.collective = true
+// checkJob judges the flags of a test that starts all ranks itself.
+func (o *options) checkJob(c bench.Case) error {
+	o.job = true
 	switch {
 	case o.host != "":
 		return usagef("%s starts all ranks itself: leave HOST %s away", o.command, o.host)
@@ -422,14 +429,38 @@ func (o *options) checkCollective() error {
 			return usagef("%s does not take --%s: its bursts last as long as --duration says", o.command, name)
 		}
 	}
-	return o.only(o.command, "testbed", "fabric", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "n", "best")
+	flags := []string{"testbed", "fabric", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "best"}
+	if c.Kind == bench.Computing {
+		return errors.Join(o.only(o.command, append(flags, "op", "ghosts", "compute")...), o.checkOverlap())
+	}
+	return o.only(o.command, append(flags, "n")...)
+}
+
+// checkOverlap judges what is asked for of mpi_overlap, and fills in defaults.
+func (o *options) checkOverlap() error {
+	if o.ghosts == nil {
+		o.ghosts = []int{0, 1}
+	}
+	if len(o.spec.Sizes) > 1 {
+		return usagef("mpi_overlap has a row for each time that the target computes (--compute), and one --size")
+	}
+	for _, n := range o.spec.Sizes {
+		if err := bench.CheckOverlapSize(n); err != nil {
+			return err
+		}
+	}
+	if o.spec.Op == "" {
+		return nil
+	}
+	_, err := bench.ParseOverlapOps(o.spec.Op)
+	return err
 }
 
 // startsAll reports whether the command starts all ranks itself. Its bursts
 // have a length of time, and there are as many as one likes.
 func (o *options) startsAll() bool {
 	c, _ := bench.Find(o.command)
-	return o.table == peersTable || o.table == algorithmsTable || c.Family == bench.Coll
+	return o.table == peersTable || o.table == algorithmsTable || c.Job()
 }
 
 // only refuses all flags but these.

@@ -55,12 +55,12 @@ func TestParse_amounts(t *testing.T) {
 		{"compare --testbed", func(o *options) bool { return o.table == "mpi" }},
 		{"compare verbs --testbed --markdown", func(o *options) bool { return o.table == "verbs" && o.markdown }},
 		{"compare algorithms --testbed -n 4 --tests mpi_bcast", func(o *options) bool { return o.table == algorithmsTable && o.startsAll() }},
-		{"mpi_bcast --testbed --best", func(o *options) bool { return o.best && o.collective }},
+		{"mpi_bcast --testbed --best", func(o *options) bool { return o.best && o.job }},
 		{"compare peers --testbed -n 2,4 --tests mpi_lat,mpi_bcast --mtu 9000", func(o *options) bool {
 			return slices.Equal(o.ranks, []int{2, 4}) && slices.Equal(o.tests, []string{"mpi_lat", "mpi_bcast"})
 		}},
 		{"mpi_allreduce --testbed -n 8 --size 8:64 --fabric udp", func(o *options) bool {
-			return o.collective && slices.Equal(o.ranks, []int{8}) && len(o.spec.Sizes) == 4 && o.spec.Fabric == "udp"
+			return o.job && slices.Equal(o.ranks, []int{8}) && len(o.spec.Sizes) == 4 && o.spec.Fabric == "udp"
 		}},
 		{"write_lat --help", func(o *options) bool { return o.help && o.command == "write_lat" }},
 		{"--help write_lat", func(o *options) bool { return o.help && o.command == "write_lat" }},
@@ -190,6 +190,25 @@ func TestParse_vs(t *testing.T) {
 	}
 	if o, err = parse([]string{"mpi_bw", "--testbed", "--vs", "--fabric udp"}); err != nil || o.vs.spec.Fabric != "udp" || o.vs.spec.Test != "mpi_bw" {
 		t.Errorf("only flags: %v", err)
+	}
+}
+
+func TestParse_overlapErrors(t *testing.T) {
+	for line, want := range map[string]string{
+		"mpi_overlap":                               "needs --testbed",
+		"mpi_overlap --testbed --op acc,add":        "there is no operation",
+		"mpi_overlap --testbed --size 12":           "words of 8 bytes",
+		"mpi_overlap --testbed --size 8,16":         "one --size",
+		"mpi_overlap --testbed --compute 10,long":   "no list of microseconds",
+		"mpi_overlap --testbed --ghosts 1000":       "no list of numbers of ghosts",
+		"mpi_overlap --testbed -n 4":                "does not take --n",
+		"mpi_put_lat --testbed --ghosts 1":          "does not take --ghosts",
+		"mpi_bcast --testbed --compute 10":          "does not take --compute",
+		"mpi_overlap --testbed --ghosts 0 10.0.0.1": "leave HOST",
+	} {
+		if _, err := parse(strings.Fields(line)); !errors.Is(err, bench.ErrUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", line, err, want)
+		}
 	}
 }
 

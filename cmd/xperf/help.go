@@ -50,7 +50,13 @@ What to measure (the client decides; a flag that the server has too must agree):
   -a, --all         all powers of two from 1 to 8M that can be sent
   -b, --bidirectional   send_bw, write_bw, read_bw: both ends send at once, as in
                     send_bibw, write_bibw and read_bibw; mpi_bw takes the long one
-  --op O            atomic_lat: fetch_add (default), cmp_swap or swap
+  --op O            atomic_lat: fetch_add (default), cmp_swap or swap;
+                    mpi_overlap: of acc, put, get, vector (Accumulate on every other
+                    word) and fence (64 Accumulates between two) a list (default: all)
+  --ghosts LIST     mpi_overlap: ghosts on each host, a column for each number (default
+                    0,1); see xrun --ghosts
+  --compute LIST    mpi_overlap: for how many microseconds the target computes between
+                    two calls (default 0,10,30,100,300,1000)
   --peers N         send_rate: the server has N endpoints, which the client sends
                     to in turns (over xdp: with --testbed, which makes N hosts);
                     over rc N connections of one endpoint. memory: the most
@@ -123,6 +129,7 @@ Output:
                     {rx_no_socket, rx_no_room, rx_checksum, tx_unreachable,
                     tx_refused, rx_forged, rx_replayed}, which the tables name
                     but for rx_no_room
+                    of mpi_overlap op, compute_us, ghosts;
                     with --vs also {metric, a, b, ratio, low, high}
                     memory: transport, receives, carrier, peers, user_bytes,
                     kernel_bytes, buffer_bytes, total_bytes, per_peer_bytes
@@ -158,6 +165,7 @@ Examples:
   xperf compare verbs --testbed --markdown --plot verbs.svg
   xperf compare --testbed --size 8,1M --rounds 9
   xperf compare peers --testbed --tests mpi_lat,mpi_bw --mtu 9000
+  xperf mpi_overlap --testbed --ghosts 0,1 --plot overlap.svg
   xperf memory --peers 1000 --markdown
   xperf write_bw 192.0.2.1 -a --json > write.json
   xperf plot write.json read.json --plot both.svg

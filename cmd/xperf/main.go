@@ -15,6 +15,7 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/job/launch"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/mpi"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,6 +31,13 @@ const (
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == launch.AgentArg {
 		os.Exit(launch.AgentMain(os.Stdin, os.Stdout))
+	}
+	if len(os.Args) == 2 && os.Args[1] == launch.GhostArg {
+		if err := mpi.Ghost(); err != nil {
+			fmt.Fprintln(os.Stderr, "xperf: ghost:", err)
+			os.Exit(exitFailed)
+		}
+		return
 	}
 	p := &program{out: os.Stdout, errs: os.Stderr, terminal: isTerminal(os.Stderr)}
 	signals := make(chan os.Signal, 1)
@@ -96,8 +104,8 @@ func (p *program) dispatch(o *options) error {
 		return p.comparePeers(o)
 	case o.command == "compare" && o.table == algorithmsTable:
 		return p.compareAlgorithms(o)
-	case o.collective:
-		return p.collective(o)
+	case o.job:
+		return p.job(o)
 	case o.command == "compare":
 		return p.compare(o)
 	case o.command == "memory":

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -21,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == rankCommand || os.Args[1] == launch.AgentArg) {
+	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == rankCommand || os.Args[1] == launch.AgentArg || os.Args[1] == launch.GhostArg) {
 		main() // what --testbed and collectives start is this program executed again
 	}
 	os.Exit(m.Run())
@@ -163,11 +164,51 @@ func TestRun_collective(t *testing.T) {
 	}
 }
 
+// What an epoch takes the origin has in it what the target computes, without ghosts, and has
+// not with one.
+func TestRun_overlap(t *testing.T) {
+	testenv.NeedRoot(t)
+	const computes = 100_000 // microseconds: far more than a process waits for a processor
+	for _, c := range []struct{ fabric, ops string }{{"xdp", "acc,put"}, {"udp", "get,vector"}} {
+		chart := filepath.Join(t.TempDir(), "overlap.svg")
+		out, errs, code := xperf("mpi_overlap", "--testbed", "--fabric", c.fabric, "--op", c.ops, "--compute", strconv.Itoa(computes), "--rounds", "1", "--json", "--plot", chart)
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if code != exitOK || len(lines) != 4 {
+			t.Fatalf("code %d: %s%s", code, out, errs)
+		}
+		for i, op := range strings.Split(c.ops, ",") {
+			var alone, served bench.Result
+			err := errors.Join(json.Unmarshal([]byte(lines[2*i]), &alone), json.Unmarshal([]byte(lines[2*i+1]), &served))
+			if err != nil || alone.Op != op || served.Op != op || alone.Ghosts != 0 || served.Ghosts != 1 || alone.Compute != computes || alone.Lat == nil || served.Lat == nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if alone.Lat.P50 < computes || served.Lat.P50 > computes/2 {
+				t.Errorf("%s over %s, the target computes for %d us: %.0f us without ghosts and %.0f with one", op, c.fabric, computes, alone.Lat.P50, served.Lat.P50)
+			}
+		}
+		drawn, err := os.ReadFile(chart)
+		if err != nil || !strings.Contains(string(drawn), "microseconds that the target computes") {
+			t.Errorf("the drawing: %v, %d bytes", err, len(drawn))
+		}
+	}
+}
+
+// Fences, and ranks of one host, with ghosts and without.
+func TestRun_overlapEpochs(t *testing.T) {
+	testenv.NeedRoot(t)
+	for _, fabric := range []string{"udp", "shm"} {
+		out, errs, code := xperf("mpi_overlap", "--testbed", "--fabric", fabric, "--compute", "10", "--size", "32", "--rounds", "1", "--duration", "0.002")
+		if code != exitOK || strings.Count(out, "of 32 bytes") != len(bench.OverlapOps()) || !strings.Contains(out, "1 ghost") {
+			t.Errorf("%s: code %d: %s%s", fabric, code, out, errs)
+		}
+	}
+}
+
 // Raw frames and whichever of the other libraries are installed, and nothing
 // is left behind.
 func TestRun_comparePeers(t *testing.T) {
 	testenv.NeedRoot(t)
-	out, errs, code := xperf("compare", "peers", "--testbed", "--tests", "mpi_lat,mpi_bibw,mpi_reduce,mpi_gather,mpi_scatter", "-n", "2", "--mtu", "1500", "--size", "8", "--rounds", "1", "--duration", "0.002", "--json")
+	out, errs, code := xperf("compare", "peers", "--testbed", "--tests", "mpi_lat,mpi_bibw,mpi_put_lat,mpi_cas_lat,mpi_acc_lat,mpi_get_bw,mpi_put_rate,mpi_overlap,mpi_reduce,mpi_gather,mpi_scatter", "-n", "2", "--mtu", "1500", "--size", "8", "--rounds", "1", "--duration", "0.002", "--json")
 	if code != exitOK {
 		t.Fatalf("code %d: %s", code, errs)
 	}
@@ -179,11 +220,11 @@ func TestRun_comparePeers(t *testing.T) {
 		}
 		got[r.Library]++
 	}
-	if got["raw"] != 1 || got["xwarp"] != 7 { // there are no raw frames both ways
-		t.Errorf("results by library %v: want 1 of raw and 7 of xwarp", got)
+	if got["raw"] != 1 || got["xwarp"] != 47 { // there are no raw frames both ways, nor one-sided ones
+		t.Errorf("results by library %v: want 1 of raw and 47 of xwarp", got)
 	}
 	for _, peer := range peers.Peers() {
-		want := 7 // two on two hosts and on one, and three collectives
+		want := 47 // seven on two hosts and on one, five epochs at six times, and three collectives
 		if peer.Missing() != "" {
 			want = 0
 		}

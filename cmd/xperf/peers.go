@@ -11,6 +11,7 @@ import (
 
 	"github.com/xwarp/xwarp/bench"
 	"github.com/xwarp/xwarp/bench/peers"
+	"github.com/xwarp/xwarp/internal/job/launch"
 	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
@@ -44,6 +45,20 @@ func (o *options) mpiFlags(fs *flag.FlagSet) {
 	})
 	fs.BoolVar(&o.best, "best", o.best, "")
 	parsed(fs, "tests", &o.tests, parseTests)
+	parsed(fs, "ghosts", &o.ghosts, parseGhosts)
+	parsed(fs, "compute", &o.compute, bench.ParseCompute)
+}
+
+// parseGhosts reads numbers of ghosts: "0,1".
+func parseGhosts(list string) (ghosts []int, err error) {
+	for part := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 0 || n > launch.MaxGhosts {
+			return nil, fmt.Errorf("%q is no list of numbers of ghosts of each host up to %d, as in 0,1", list, launch.MaxGhosts)
+		}
+		ghosts = append(ghosts, n)
+	}
+	return ghosts, nil
 }
 
 // parseRanks reads numbers of ranks: "2,4,8".
@@ -61,8 +76,8 @@ func parseRanks(list string) (ranks []int, err error) {
 // parseTests reads names of tests of MPI.
 func parseTests(list string) (tests []string, err error) {
 	for name := range strings.SplitSeq(list, ",") {
-		if c, ok := bench.Find(name); !ok || c.Family != bench.MPI && c.Family != bench.Coll {
-			return nil, fmt.Errorf("%q is no test of MPI: mpi_lat, mpi_bw, mpi_allreduce and the like are", name)
+		if c, ok := bench.Find(name); !ok || !c.OfMPI() {
+			return nil, fmt.Errorf("%q is no test of MPI: mpi_lat, mpi_put_lat, mpi_allreduce and the like are", name)
 		}
 		tests = append(tests, name)
 	}
@@ -92,14 +107,14 @@ func (p *program) comparePeers(o *options) error {
 		m.Peers = append(m.Peers, peer)
 	}
 	var verdict peers.Verdict
-	if err := p.tables(o, m, o.choice(), verdict.Row); err != nil || o.json {
+	if err := p.tables(o, m, o.choice().Plan(m.Cores), verdict.Row); err != nil || o.json {
 		return err
 	}
 	return verdict.Write(p.out)
 }
 
-// collective measures one collective of ours.
-func (p *program) collective(o *options) error {
+// job measures a test whose ranks start together, of ours.
+func (p *program) job(o *options) error {
 	if !bench.Root() {
 		return testbed.ErrPermission
 	}
@@ -109,12 +124,26 @@ func (p *program) collective(o *options) error {
 	}
 	choice := o.choice()
 	choice.Tests = []string{o.command}
-	return p.tables(o, m, choice, func(peers.Table, int, []bench.Result) {})
+	tables := choice.Plan(m.Cores)
+	if o.command == "mpi_overlap" {
+		hosts := 2
+		if m.Fabric == "shm" {
+			hosts = 1
+		}
+		if len(choice.Sizes) > 0 {
+			choice.Bytes = choice.Sizes[0]
+		}
+		m.Ghosts, tables = o.ghosts, choice.Overlap(hosts, m.Cores)
+	}
+	return p.tables(o, m, tables, func(peers.Table, int, []bench.Result) {})
 }
 
 // choice is what the flags narrow down.
 func (o *options) choice() peers.Choice {
-	c := peers.Choice{Tests: o.tests, Ranks: o.ranks, Sizes: o.spec.Sizes}
+	c := peers.Choice{Tests: o.tests, Ranks: o.ranks, Sizes: o.spec.Sizes, Compute: o.compute}
+	if o.spec.Op != "" {
+		c.Ops = strings.Split(o.spec.Op, ",")
+	}
 	if o.spec.MTU != 0 {
 		c.MTUs = []int{o.spec.MTU}
 	}
@@ -158,8 +187,8 @@ func (p *program) compareAlgorithms(o *options) error {
 }
 
 // tables measures tables, and prints and keeps them.
-func (p *program) tables(o *options, m peers.Measurement, c peers.Choice, also func(peers.Table, int, []bench.Result)) error {
-	return errors.Join(m.Measure(c.Plan(m.Cores), p.emit(o, also)), p.draw(o))
+func (p *program) tables(o *options, m peers.Measurement, tables []peers.Table, also func(peers.Table, int, []bench.Result)) error {
+	return errors.Join(m.Measure(tables, p.emit(o, also)), p.draw(o))
 }
 
 // emit prints and keeps the rows of tables as they come.

@@ -137,8 +137,8 @@ func (o *options) peerFlags(args []string) peerFlags {
 		name = args[i]
 	}
 	c, found := bench.Find(name)
-	o.twoEnds = found && c.Family != bench.Coll
-	if c.Family == bench.MPI || c.Family == bench.RMA || c.Family == bench.Coll {
+	o.twoEnds = found && !c.Job()
+	if c.OfMPI() {
 		return osuFlags()
 	}
 	return perftestFlags()

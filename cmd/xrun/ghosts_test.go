@@ -25,7 +25,7 @@ const asServed = "as-served-rank"
 func servedMain(w *mpi.Comm) error {
 	return map[string]func(*mpi.Comm) error{
 		"busy": busyTargets, "epochs": servedEpochs, "apart": windowsApart, "odd": oddWindows, "who": whoIsThere,
-		"die": rankDies, "stay": stayForever, "outlive": outliveHolder, "overlap": overlapMain,
+		"die": rankDies, "stay": stayForever, "outlive": outliveHolder,
 	}[os.Args[2]](w)
 }
 

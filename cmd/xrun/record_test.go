@@ -35,6 +35,8 @@ func ringMain(what string) error {
 		return threadsMain()
 	case "stuck":
 		return stuckMain()
+	case "windows":
+		return windowsMain()
 	}
 	p, err := mpi.Init()
 	if err != nil {

@@ -119,7 +119,9 @@ What you see
                        zero-copy, device, queues, buffers per frame, busy
                        polling), on which of several queues each rank's frames
                        came in, and what was lost there: frames on queues
-                       without a socket, ...
+                       without a socket, ...; and of windows the epochs, who has
+                       done the operations (loads and stores, the own rank, the
+                       target, a ghost), and for whom each rank has waited longest
   --json FILE          write the same, rank by rank, as JSON (-: standard
                        output)
   --trace FILE         write a time line of all calls and messages, which

@@ -6,7 +6,7 @@
  *
  * Rank 0 says "ready", reads orders, a line each, from its standard input:
  *
- *	TEST SIZE ITERS WARMUP WINDOW
+ *	TEST SIZE ITERS WARMUP WINDOW COMPUTE
  *
  * and answers each with "times MIN P50 P99 P999 MAX AVG STDEV" in microseconds, or with
  * "stream MESSAGES SECONDS". Between orders the other ranks sleep, so that they
@@ -18,6 +18,7 @@
 #include <math.h>
 #include <mpi.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ static MPI_Request requests[2 * WINDOW_MAX]; /* as many each way */
 struct order {
 	char test[16];
 	int size, iters, warmup, window;
+	int compute; /* microseconds */
 };
 
 static void fail(const char *why)
@@ -208,6 +210,190 @@ static void stream(const struct order *o, int ways, void (*move)(const struct or
 	}
 }
 
+/*
+ * One-sided tests: rank 0 operates on the window of rank 1, which waits for a
+ * message meanwhile, under lock_all, and flushes after each window of operations.
+ */
+static MPI_Win win;
+static int64_t result;
+
+static void put(int n) { MPI_Put(out, n, MPI_CHAR, 1, 0, n, MPI_CHAR, win); }
+static void get(int n) { MPI_Get(in, n, MPI_CHAR, 1, 0, n, MPI_CHAR, win); }
+static void acc(int n) { MPI_Accumulate(out, n, MPI_UNSIGNED_CHAR, 1, 0, n, MPI_UNSIGNED_CHAR, MPI_SUM, win); }
+
+static void fop(int n)
+{
+	const int64_t one = 1;
+
+	(void)n;
+	MPI_Fetch_and_op(&one, &result, MPI_INT64_T, 1, 0, MPI_SUM, win);
+}
+
+static void cas(int n)
+{
+	int64_t compare = result, value = result + 1;
+
+	(void)n;
+	MPI_Compare_and_swap(&value, &compare, &result, MPI_INT64_T, 1, 0, win);
+}
+
+static const struct one_sided {
+	const char *name;
+	void (*call)(int);
+	int stream;
+} one_sided[] = {
+	{"put_lat", put, 0}, {"get_lat", get, 0}, {"acc_lat", acc, 0}, {"fop_lat", fop, 0}, {"cas_lat", cas, 0},
+	{"put_bw", put, 1}, {"get_bw", get, 1}, {"put_rate", put, 1},
+};
+
+/* flushed does n operations, and waits for them after each window. */
+static void flushed(const struct order *o, const struct one_sided *t, int window, int n)
+{
+	int i, w;
+
+	for (w = 0; w < n / window; w++) {
+		for (i = 0; i < window; i++)
+			t->call(o->size);
+		MPI_Win_flush(1, win);
+	}
+}
+
+static void operate(const struct order *o, const struct one_sided *t)
+{
+	double before, now;
+	int i;
+
+	if (t->stream) {
+		flushed(o, t, o->window, o->warmup);
+		before = MPI_Wtime();
+		flushed(o, t, o->window, o->iters);
+		printf("stream %d %.9g\n", o->iters, MPI_Wtime() - before);
+		fflush(stdout);
+		return;
+	}
+	before = MPI_Wtime();
+	for (i = -o->warmup; i < o->iters; i++) {
+		flushed(o, t, 1, 1);
+		now = MPI_Wtime();
+		if (i >= 0)
+			samples[i] = now - before;
+		before = now;
+	}
+	answer_times(sum_up(o->iters, 1));
+}
+
+static void on_window(const struct order *o, const struct one_sided *t)
+{
+	void *base;
+
+	MPI_Win_allocate(o->size + 8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+	MPI_Win_lock_all(MPI_MODE_NOCHECK, win);
+	if (me == 0) {
+		operate(o, t);
+		MPI_Send(out, 0, MPI_CHAR, 1, TAG, MPI_COMM_WORLD);
+	} else if (me == 1) {
+		MPI_Recv(in, 0, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	}
+	MPI_Win_unlock_all(win);
+	MPI_Win_free(&win);
+}
+
+/*
+ * Epochs of rank 0 while rank 1 computes: lock_all, an operation and flush, or
+ * operations between two fences.
+ */
+enum { FENCE_WINDOW = 64 };
+
+static MPI_Datatype every_other;
+
+static void put_words(int n) { MPI_Put(out, n, MPI_INT64_T, 1, 0, n, MPI_INT64_T, win); }
+static void get_words(int n) { MPI_Get(in, n, MPI_INT64_T, 1, 0, n, MPI_INT64_T, win); }
+static void acc_words(int n) { MPI_Accumulate(out, n, MPI_INT64_T, 1, 0, n, MPI_INT64_T, MPI_SUM, win); }
+static void acc_vector(int n) { MPI_Accumulate(out, n, MPI_INT64_T, 1, 0, 1, every_other, MPI_SUM, win); }
+
+static const struct epoch {
+	const char *name;
+	void (*call)(int);
+	int fences;
+} epochs[] = {
+	{"overlap_acc", acc_words, 0}, {"overlap_put", put_words, 0}, {"overlap_get", get_words, 0},
+	{"overlap_vector", acc_vector, 0}, {"overlap_fence", acc_words, 1},
+};
+
+static double origin(const struct epoch *e, int words)
+{
+	double start, took;
+	int i;
+
+	if (e->fences) {
+		MPI_Win_fence(MPI_MODE_NOPRECEDE, win);
+		start = MPI_Wtime();
+		for (i = 0; i < FENCE_WINDOW; i++)
+			e->call(words);
+		MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+		return MPI_Wtime() - start;
+	}
+	start = MPI_Wtime();
+	MPI_Win_lock_all(0, win);
+	e->call(words);
+	MPI_Win_flush(1, win);
+	took = MPI_Wtime() - start;
+	MPI_Win_unlock_all(win);
+	return took;
+}
+
+static void compute(double seconds)
+{
+	double end = MPI_Wtime() + seconds;
+
+	while (MPI_Wtime() < end)
+		;
+}
+
+static void target(const struct order *o, const struct epoch *e)
+{
+	int i, done = 0;
+
+	if (e->fences) {
+		for (i = 0; i < o->warmup + o->iters; i++) {
+			MPI_Win_fence(MPI_MODE_NOPRECEDE, win);
+			compute(o->compute * 1e-6);
+			MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+		}
+	} else {
+		while (!done) {
+			compute(o->compute * 1e-6);
+			MPI_Iprobe(0, TAG, MPI_COMM_WORLD, &done, MPI_STATUS_IGNORE);
+		}
+	}
+	MPI_Recv(in, 0, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void overlap(const struct order *o, const struct epoch *e)
+{
+	int i, words = o->size / 8;
+	double took;
+	void *base;
+
+	MPI_Type_vector(words, 1, 2, MPI_INT64_T, &every_other);
+	MPI_Type_commit(&every_other);
+	MPI_Win_allocate(2 * o->size, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+	if (me == 0) {
+		for (i = -o->warmup; i < o->iters; i++) {
+			took = origin(e, words);
+			if (i >= 0)
+				samples[i] = took;
+		}
+		MPI_Send(out, 0, MPI_CHAR, 1, TAG, MPI_COMM_WORLD);
+	} else {
+		target(o, e);
+	}
+	MPI_Win_free(&win);
+	MPI_Type_free(&every_other);
+	if (me == 0)
+		answer_times(sum_up(o->iters, 1));
+}
+
 static void allreduce(int n) { MPI_Allreduce(out, in, n / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
 static void reduce(int n) { MPI_Reduce(out, in, n / 4, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD); }
 static void gather(int n) { MPI_Gather(out, n, MPI_CHAR, in, n, MPI_CHAR, 0, MPI_COMM_WORLD); }
@@ -279,6 +465,18 @@ static void execute(const struct order *o)
 		stream(o, 2, exchange);
 		return;
 	}
+	for (i = 0; i < sizeof one_sided / sizeof *one_sided; i++) {
+		if (strcmp(o->test, one_sided[i].name) == 0) {
+			on_window(o, &one_sided[i]);
+			return;
+		}
+	}
+	for (i = 0; i < sizeof epochs / sizeof *epochs; i++) {
+		if (strcmp(o->test, epochs[i].name) == 0) {
+			overlap(o, &epochs[i]);
+			return;
+		}
+	}
 	for (i = 0; i < sizeof collectives / sizeof *collectives; i++) {
 		if (strcmp(o->test, collectives[i].name) == 0) {
 			collective(o, collectives[i].call);
@@ -298,7 +496,7 @@ static int next(struct order *o)
 
 	memset(o, 0, sizeof *o);
 	if (me == 0 && fgets(line, sizeof line, stdin)) {
-		if (sscanf(line, "%15s %d %d %d %d", o->test, &o->size, &o->iters, &o->warmup, &o->window) != 5 ||
+		if (sscanf(line, "%15s %d %d %d %d %d", o->test, &o->size, &o->iters, &o->warmup, &o->window, &o->compute) != 6 ||
 		    o->size < 0 || o->size > MESSAGE_MAX || o->iters < 1 || o->warmup < 0 ||
 		    o->window < 1 || o->window > WINDOW_MAX)
 			fail("bad order");

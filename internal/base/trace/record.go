@@ -17,7 +17,7 @@ import (
 //
 // Layout, all numbers little-endian: a header of headLen bytes; maxOps operations
 // of opLen bytes, each its name and its counters; MaxComms communicators of commLen
-// bytes, likewise; then events of eventLen bytes,
+// bytes, likewise; MaxWindows windows of windowLen bytes (window.go); then events of eventLen bytes,
 // which are overwritten in turn.
 type Record struct {
 	b    []byte
@@ -34,6 +34,9 @@ const (
 	nameLen  = 40
 	eventLen = 48
 
+	// MaxEvents is the most events that there may be room for.
+	MaxEvents = 1 << 20
+
 	// MaxComms is of how many communicators a record has counters.
 	MaxComms = 32
 	commLen  = 128
@@ -41,7 +44,7 @@ const (
 	// MaxNetworks is of how many networks a record has counters.
 	MaxNetworks = 4
 
-	magic = 0x3463727470726177 // "warptrc4"
+	magic = 0x3563727470726177 // "warptrc5"
 
 	offMagic    = 0
 	offRank     = 8
@@ -58,7 +61,9 @@ const (
 
 // RecordSize returns how many bytes a Record with room for events takes, a power
 // of two or 0.
-func RecordSize(events int) int { return headLen + maxOps*opLen + MaxComms*commLen + events*eventLen }
+func RecordSize(events int) int {
+	return headLen + maxOps*opLen + MaxComms*commLen + MaxWindows*windowLen + events*eventLen
+}
 
 // Errors of records.
 var (
@@ -281,7 +286,7 @@ type CallEvent struct {
 	Peer       int32 // rank of the job, or negative
 	Tag        int32
 	Bytes      uint64
-	Number     uint64 // of a message among those of the same ranks, context and tag, from 1; 0: unknown
+	Number     uint64 // of a message among those of the same ranks, context and tag, from 1; 0: unknown. Of an operation on a window 1 more than who does it: see ServerName
 }
 
 // Add adds an event and returns its number, for End.
@@ -345,6 +350,7 @@ type Report struct {
 	Queues   Arrivals
 	Networks []NetworkCount // nil: there is one
 	Comms    []CommCount
+	Windows  []WindowCount
 	Events   []CallEvent // the oldest first
 	Lost     uint64      // events that newer ones have replaced
 }
@@ -392,6 +398,7 @@ func ReadRecord(b []byte) (*Report, error) {
 			out.Comms = append(out.Comms, c)
 		}
 	}
+	out.Windows = r.windows()
 	if events == 0 {
 		return out, nil
 	}

@@ -16,6 +16,7 @@ type Summary struct {
 	Ranks   []RankSummary `json:"ranks"`
 	Comms   []CommCount   `json:"communicators"`     // of all ranks together, in the order of their first use
 	Calls   []CallSummary `json:"calls"`             // of all ranks together, those that took longest first
+	Windows []WindowCount `json:"windows,omitempty"` // likewise
 	Missing []int         `json:"missing,omitempty"` // ranks that have left nothing: no programs of MPI, or lost with their host
 }
 
@@ -30,6 +31,7 @@ type RankSummary struct {
 	Queues   Arrivals       `json:"rx_queues,omitzero"` // frames that came in on each queue of the network card, if it has several
 	Networks []NetworkCount `json:"networks,omitempty"` // sent on each, where there are several
 	Comms    []CommCount    `json:"communicators"`
+	Windows  []WindowCount  `json:"windows,omitempty"`
 	Calls    []CallSummary  `json:"calls"`
 }
 
@@ -44,11 +46,12 @@ type CallSummary struct {
 // Summarize sums up the reports of a job with size ranks.
 func Summarize(reports []*Report, size int) Summary {
 	s := Summary{Ranks: []RankSummary{}, Comms: []CommCount{}, Calls: []CallSummary{}} // JSON has lists, too, where there is nothing
-	all, there, comms := map[string]*CallSummary{}, map[int]bool{}, map[comm]int{}
+	all, there, comms, windows := map[string]*CallSummary{}, map[int]bool{}, map[comm]int{}, map[comm]int{}
 	for _, r := range reports {
 		there[r.Rank] = true
-		rank := RankSummary{Rank: r.Rank, Host: r.Host, Totals: r.Totals, Limits: r.Limits, Carrier: r.Carrier, Losses: r.Losses, Queues: r.Queues, Networks: r.Networks, Comms: r.Comms}
+		rank := RankSummary{Rank: r.Rank, Host: r.Host, Totals: r.Totals, Limits: r.Limits, Carrier: r.Carrier, Losses: r.Losses, Queues: r.Queues, Networks: r.Networks, Comms: r.Comms, Windows: r.Windows}
 		s.addComms(r.Comms, comms)
+		s.addWindows(r.Windows, windows)
 		for _, op := range r.Ops {
 			c := CallSummary{op.Name, op.Calls, op.Bytes, op.Time}
 			rank.Calls = append(rank.Calls, c)
@@ -140,6 +143,9 @@ func (s Summary) WriteTable(w io.Writer) error {
 		return err
 	}
 	if err := s.writeComms(t); err != nil {
+		return err
+	}
+	if err := s.writeWindows(w, t); err != nil {
 		return err
 	}
 	fmt.Fprintln(t, "\ncall\tcalls\tbytes\ttime\teach\t")

@@ -100,6 +100,8 @@ type timeline struct {
 	b       []byte
 	between string
 	threads [][]int64 // of each, the ends of the calls that are open
+	epochs  map[epoch]int64
+	count   int // of epochs
 }
 
 func (t *timeline) write() {
@@ -135,6 +137,7 @@ func (t *timeline) write() {
 		case CallBegun, CallEnded:
 			on = t.thread(e)
 			t.slice(e, on)
+			t.epoch(e)
 		case MessageSent, MessageGot:
 			t.message(e)
 		}
@@ -209,6 +212,9 @@ func (t *timeline) slice(e *CallEvent, thread int) {
 		t.b = fmt.Appendf(t.b, `,"tag":%d`, e.Tag)
 	}
 	t.b = fmt.Appendf(t.b, `,"bytes":%d`, e.Bytes)
+	if e.Number > 0 {
+		t.b = fmt.Appendf(t.b, `,"served":%q`, ServerName(int(e.Number-1)))
+	}
 	if e.Kind == CallBegun {
 		t.b = append(t.b, `,"unfinished":true`...)
 	}
@@ -216,6 +222,50 @@ func (t *timeline) slice(e *CallEvent, thread int) {
 		t.b = append(t.b, `,"failed":true`...)
 	}
 	t.b = append(t.b, "}}"...)
+}
+
+// epoch is what epochs of a rank are told apart by.
+type epoch struct {
+	kind    string
+	context uint32
+	peer    int32
+}
+
+// epochCalls are the calls that begin epochs of windows, and those that end them.
+var epochCalls = map[string]struct {
+	kind       string
+	begin, end bool
+}{
+	"Win.Fence": {"fence", true, true},
+	"Win.Start": {"start", true, false}, "Win.Complete": {"start", false, true},
+	"Win.Post": {"post", true, false}, "Win.Wait": {"post", false, true},
+	"Win.Lock": {"lock", true, false}, "Win.Unlock": {"lock", false, true},
+	"Win.LockAll": {"lock_all", true, false}, "Win.UnlockAll": {"lock_all", false, true},
+}
+
+// epoch writes an epoch when the call that ends it is there: from the end of the one that began
+// it to its own.
+func (t *timeline) epoch(e *CallEvent) {
+	c, ok := epochCalls[t.r.Name(e.Op)]
+	if !ok || e.Kind != CallEnded || e.Failed {
+		return
+	}
+	which := epoch{c.kind, e.Context, e.Peer}
+	if since, open := t.epochs[which]; open && c.end {
+		t.count++
+		for i, phase := range []string{"b", "e"} {
+			t.event(fmt.Sprintf("epoch of %s, window %d", c.kind, e.Context), phase, 0)
+			t.at("ts", t.r.Origin+[]int64{since, e.End}[i]-t.base)
+			t.b = fmt.Appendf(t.b, `,"cat":"epoch","id":%d}`, t.r.Rank*MaxEvents+t.count)
+		}
+		delete(t.epochs, which)
+	}
+	if c.begin {
+		if t.epochs == nil {
+			t.epochs = map[epoch]int64{}
+		}
+		t.epochs[which] = e.End
+	}
 }
 
 // message writes one end of an arrow. Viewers draw only those that begin and end in a

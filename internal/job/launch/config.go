@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/xwarp/xwarp/internal/base/trace"
 	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
@@ -77,7 +78,7 @@ type Host struct {
 const DefaultStartTimeout = 60 * time.Second
 
 // MaxRecordEvents is the most that Config.RecordEvents may be.
-const MaxRecordEvents = 1 << 20
+const MaxRecordEvents = trace.MaxEvents
 
 // Values of Config.StdinTo that are no ranks.
 const (

@@ -11,7 +11,8 @@ import (
 // Accumulates by atomic instructions of the processor, in memory that several ranks of a
 // host have mapped. Everybody uses them on the same elements, so whole elements change at
 // once whoever else is at work. Elements of up to 4 bytes are changed in the word around
-// them: that fails where anything else in the word has changed, and is tried again.
+// them, all that are for the same word at once: that fails where anything else in it has
+// changed, and is tried again.
 
 // atomicKind reports whether the processor does accumulates on elements of a kind, where
 // they are aligned.
@@ -43,19 +44,24 @@ func (c *combination) applyAll(there, data, old []byte) {
 		c.apply(there, data, old)
 		return
 	}
-	for at := 0; at < len(there); at += c.size {
+	n := 0
+	for at := 0; at < len(there); at += n {
+		n = c.size
+		if n < 4 && len(there)-at >= 4 && mem.AddressOf(there[at:])%4 == 0 {
+			n = 4
+		}
 		var mine, was []byte
 		if len(data) > 0 {
-			mine = data[at : at+c.size]
+			mine = data[at : at+n]
 		}
 		if len(old) > 0 {
-			was = old[at : at+c.size]
+			was = old[at : at+n]
 		}
-		c.apply(there[at:at+c.size], mine, was)
+		c.apply(there[at:at+n], mine, was)
 	}
 }
 
-// apply does the operation on one element.
+// apply does the operation on the elements of one word.
 func (c *combination) apply(there, data, old []byte) {
 	n := len(there)
 	if n == 8 {
@@ -81,7 +87,7 @@ func (c *combination) apply(there, data, old []byte) {
 	}
 }
 
-// change puts in the place of an element what it is to become. false: it stays what it is.
+// change puts in the place of elements what they are to become. false: they stay what they are.
 func (c *combination) change(now, data []byte) bool {
 	switch {
 	case c.what == saySwap:
@@ -93,7 +99,7 @@ func (c *combination) change(now, data []byte) bool {
 	case len(data) == 0:
 		return false
 	default:
-		c.reduce.Apply(data, now, 1)
+		c.reduce.Apply(data, now, len(data)/c.size)
 	}
 	return true
 }

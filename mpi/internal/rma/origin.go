@@ -34,6 +34,7 @@ func (w *Window) Put(rank int32, off uint64, src []byte, tally *Tally) error {
 		return err
 	}
 	t := w.target(rank)
+	w.counts.served[t.by].Puts++
 	if t.near != nil {
 		b, err := w.near.within(rank, t, off, len(src))
 		if err == nil {
@@ -71,6 +72,7 @@ func (w *Window) Get(rank int32, off uint64, dst []byte, tally *Tally) error {
 		return err
 	}
 	t := w.target(rank)
+	w.counts.served[t.by].Gets++
 	if t.near != nil {
 		b, err := w.near.within(rank, t, off, len(dst))
 		if err == nil {
@@ -126,7 +128,9 @@ func (w *Window) PutOver(o *Op, src *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
-	if t := w.target(o.Target); t.near != nil {
+	t := w.target(o.Target)
+	w.counts.served[t.by].Puts++
+	if t.near != nil {
 		return w.near.transfer(o, t, src, nil)
 	}
 	return w.move(sayPut, o, src, nil)
@@ -142,7 +146,9 @@ func (w *Window) GetOver(o *Op, dst *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
-	if t := w.target(o.Target); t.near != nil {
+	t := w.target(o.Target)
+	w.counts.served[t.by].Gets++
+	if t.near != nil {
 		return w.near.transfer(o, t, nil, dst)
 	}
 	return w.move(sayGet, o, nil, dst)
@@ -153,7 +159,10 @@ func (w *Window) Accumulate(o *Op, src *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
-	if t := w.target(o.Target); t.near != nil && atomicKind(o.Kind) {
+	t := w.target(o.Target)
+	direct := t.near != nil && atomicKind(o.Kind)
+	w.counts.accumulate(t, o.Target == w.me, direct).Accumulates++
+	if direct {
 		return w.near.combine(sayAccumulate, o, t, src, nil)
 	}
 	return w.move(sayAccumulate, o, src, nil)
@@ -164,7 +173,10 @@ func (w *Window) Fetch(o *Op, src, dst *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
-	if t := w.target(o.Target); t.near != nil && atomicKind(o.Kind) {
+	t := w.target(o.Target)
+	direct := t.near != nil && atomicKind(o.Kind)
+	w.counts.accumulate(t, o.Target == w.me, direct).Accumulates++
+	if direct {
 		return w.near.combine(sayFetch, o, t, src, dst)
 	}
 	return w.move(sayFetch, o, src, dst)
@@ -177,6 +189,7 @@ func (w *Window) FetchOne(o *Op, value, dst []byte) error {
 			return err
 		}
 		if done, err := w.near.one(sayFetch, o, t, len(value), value, dst); done {
+			w.counts.served[ByItself].Accumulates++
 			return err
 		}
 	}
@@ -197,11 +210,14 @@ func (w *Window) Swap(o *Op, compare, value []byte, dst []byte) error {
 	var both [2 * 32]byte
 	n := copy(both[:], compare)
 	n += copy(both[n:], value)
-	if t := w.target(o.Target); t.near != nil {
+	t := w.target(o.Target)
+	if t.near != nil {
 		if done, err := w.near.one(saySwap, o, t, len(value), both[:n], dst); done {
+			w.counts.served[ByItself].Accumulates++
 			return err
 		}
 	}
+	w.counts.accumulate(t, o.Target == w.me, false).Accumulates++
 	src, _ := plain(both[:n])
 	cur, _ := plain(dst)
 	f := front{kind: o.Kind, n: 1}

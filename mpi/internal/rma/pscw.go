@@ -13,6 +13,7 @@ func (w *Window) Post(origins []int32, free bool) error {
 		return wrong(-1, "an exposure epoch of Post has not ended: call Wait")
 	}
 	w.posted, w.exposed = true, append(w.exposed[:0], origins...)
+	w.counts.epochs.Posts++
 	if free {
 		return nil
 	}
@@ -32,6 +33,7 @@ func (w *Window) Start(targets []int32, free bool) error {
 		return err
 	}
 	w.started = append(w.started[:0], targets...)
+	w.counts.epochs.Starts++
 	var first error
 	for _, rank := range targets {
 		t := w.target(rank)
@@ -74,12 +76,14 @@ func (w *Window) tellHome(rank, what int32) error {
 
 // awaitPost waits until a target has posted.
 func (w *Window) awaitPost(t *target) error {
+	since := w.counts.waiting()
 	for t.posts == 0 {
 		if err := w.in.Trouble(w.context, t.home); err != nil {
 			return err
 		}
 		w.in.Progress()
 	}
+	w.counts.waited(t, since)
 	t.posts--
 	return nil
 }
@@ -127,6 +131,7 @@ func (w *Window) Wait() error {
 	var first error
 	for _, rank := range w.exposed {
 		t := w.target(rank)
+		since := w.counts.waiting()
 		for t.ends == 0 {
 			if err := w.in.Trouble(w.context, t.home); err != nil {
 				first = err
@@ -135,6 +140,7 @@ func (w *Window) Wait() error {
 			}
 			w.in.Progress()
 		}
+		w.counts.waited(t, since)
 		t.ends--
 	}
 	w.posted = false

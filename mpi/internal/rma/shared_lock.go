@@ -55,6 +55,10 @@ func (l *sharedLock) release(member int) {
 
 // lock takes the lock of a neighbour. It waits.
 func (nb *neighbours) lock(rank int32, t *target, m Mode) error {
+	if nb.try(rank, t, m) {
+		return nil
+	}
+	since := nb.w.counts.waiting()
 	for tries := 0; !nb.try(rank, t, m); tries++ {
 		if err := nb.w.in.Trouble(nb.w.context, t.world); err != nil {
 			nb.unlock(rank, t)
@@ -62,6 +66,7 @@ func (nb *neighbours) lock(rank int32, t *target, m Mode) error {
 		}
 		nb.w.in.Pause(tries)
 	}
+	nb.w.counts.waited(t, since)
 	return nil
 }
 

@@ -216,6 +216,52 @@ func TestCombination_atomic(t *testing.T) {
 	}
 }
 
+// Many elements at a time, from any of them on, are changed as each by itself would be, whoever
+// changes others of the same words.
+func TestCombination_atomicOnMany(t *testing.T) {
+	const elements, each, workers = 40, 300, 4
+	sum, _ := number(dtype.Sum)
+	for kind, size := range map[*dtype.Type]int{dtype.Uint8: 1, dtype.Uint16: 2, dtype.Uint32: 4, dtype.Uint64: 8} {
+		memory := mem.BytesOf(make([]uint64, elements*size/8))
+		ones := make([]byte, len(memory))
+		for i := 0; i < len(ones); i += size {
+			ones[i] = 1 // as amd64 and arm64 have it
+		}
+		var group sync.WaitGroup
+		for k := range workers {
+			group.Go(func() {
+				x := combination{s: &server{}, what: sayFetch}
+				if !x.of(&front{kind: kind.Kind(), op: sum}) {
+					t.Error("no sums")
+				}
+				old := make([]byte, len(memory))
+				from, to := k*size, len(memory)-k*size
+				last := -1 // of the first element
+				for range each {
+					x.applyAll(memory[from:to], ones[:to-from], old[:to-from])
+					if now := int(old[0]) | int(old[1])<<8; size > 1 && now <= last {
+						t.Errorf("elements of %d bytes: %d was there after %d", size, now, last)
+					} else {
+						last = now
+					}
+				}
+			})
+		}
+		group.Wait()
+		for i := range elements {
+			n := 0
+			for k := range workers {
+				if i >= k && i < elements-k {
+					n += each
+				}
+			}
+			if at := i * size; memory[at] != byte(n) || size > 1 && memory[at+1] != byte(n>>8) {
+				t.Errorf("elements of %d bytes: element %d is %x, want %x", size, i, memory[at:at+size], n)
+			}
+		}
+	}
+}
+
 // What messages bring is done with the same instructions as what neighbours do at the same
 // time.
 func TestWindow_servesBesideNeighbours(t *testing.T) {

@@ -61,6 +61,7 @@ func (w *Window) Fence(precede bool) error {
 
 // Fenced ends a fence: another epoch begins, if one is to succeed.
 func (w *Window) Fenced(succeed bool) {
+	w.counts.epochs.Fences++
 	if w.busy = false; succeed {
 		w.access = fenced
 	} else {
@@ -82,6 +83,7 @@ func (w *Window) Lock(rank int32, m Mode, free bool) error {
 		return err
 	}
 	w.opened++
+	w.counts.epochs.Locks++
 	err := w.ask(rank, sayLock, m, free)
 	if err == nil {
 		err = w.locked(rank)
@@ -114,12 +116,16 @@ func (w *Window) ask(rank, what int32, m Mode, free bool) error {
 // locked waits for a lock.
 func (w *Window) locked(rank int32) error {
 	t := w.target(rank)
-	for t.asked {
-		if err := w.in.Trouble(w.context, t.world); err != nil {
-			w.abandon(rank, err)
-			return t.take()
+	if t.asked {
+		since := w.counts.waiting()
+		for t.asked {
+			if err := w.in.Trouble(w.context, t.world); err != nil {
+				w.abandon(rank, err)
+				return t.take()
+			}
+			w.in.Progress()
 		}
-		w.in.Progress()
+		w.counts.waited(t, since)
 	}
 	return w.in.Trouble(w.context, t.world) // or another goroutine has abandoned it
 }
@@ -142,6 +148,7 @@ func (w *Window) LockAll(free bool) error {
 	if err := w.enter(all); err != nil {
 		return err
 	}
+	w.counts.epochs.LockAlls++
 	for i := range w.targets {
 		if err := w.ask(int32(i), sayTry, Shared, free); err != nil {
 			w.abandon(int32(i), err)
@@ -369,6 +376,10 @@ func (t *target) left(e extent) bool {
 
 // await waits for what is under way to a target.
 func (w *flow) await(rank int32, t *target, e extent) error {
+	if !t.left(e) {
+		return t.take()
+	}
+	since := w.counts.waiting()
 	for t.left(e) {
 		if w.reap(); !t.left(e) {
 			break
@@ -379,6 +390,7 @@ func (w *flow) await(rank int32, t *target, e extent) error {
 		}
 		w.in.Progress()
 	}
+	w.counts.waited(t, since)
 	return t.take()
 }
 

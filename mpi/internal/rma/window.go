@@ -3,6 +3,7 @@ package rma
 import (
 	"errors"
 
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 )
@@ -44,14 +45,15 @@ type Config struct {
 	Ranks   int     // of the job
 	Index   []int32 // the other way round, -1 for those that are not members
 	Memory  []byte
-	Dynamic bool    // memory is attached; offsets are addresses
-	Common  *Common // or nil: ranks of this host have nothing in common
-	Ghosts  *Ghosts // of the job; nil: none
+	Dynamic bool       // memory is attached; offsets are addresses
+	Common  *Common    // or nil: ranks of this host have nothing in common
+	Ghosts  *Ghosts    // of the job; nil: none
+	Clock   mono.Clock // for how long this rank waits for others; nil: nobody wants to know
 }
 
 // Window is a window as one rank has it.
 //
-// For each rank of its communicator it takes 104 bytes, one more when somebody locks
+// For each rank of its communicator it takes 120 bytes, one more when somebody locks
 // this rank, and for each of this host 80 more and in the segment, once for all, 4 for each
 // pair of them; beside that some 2.5 KiB, 8 KiB more once short operations were gathered, what
 // registering the memory takes, and 120 bytes
@@ -88,6 +90,8 @@ type flow struct {
 	flying  int   // that are not
 	gather  gather
 	loop    []byte // of messages to the own rank
+
+	counts counters
 }
 
 // access is the access epoch of a rank.
@@ -104,27 +108,29 @@ const (
 // target is what a rank knows of another one as a target.
 type target struct {
 	Remote
-	near    *neighbour // or nil: its memory is not mapped here
-	err     error      // that an operation has met and nobody was told of
-	home    int32      // the rank in World
-	world   int32      // who serves its memory: the rank, or a ghost
-	client  int32      // which is told by this for whom; 0: the rank
-	chunk   int32      // longest body of a message
-	acks    int32      // answers to come to sayFlush and sayUnlock
-	fetches int32      // answers to come that bring data
-	writes  int32      // in Window.pending
-	reads   int32      // there, too
-	posts   int32      // its exposure epochs that this rank has not joined
-	ends    int32      // its access epochs that have ended and this rank has not waited for
-	held    Mode       // its lock that this rank has
-	free    bool       // it was not asked for that, because of NOCHECK
-	asked   bool       // it was, and has not given it yet
-	refused bool       // it could not give it at once
-	dirty   bool       // something was sent that nobody has asked about yet
-	listed  bool       // in Window.touched
-	begun   bool       // in Window.started
-	plain   bool       // Writes go there
-	reached bool       // and Reads
+	near    *neighbour    // or nil: its memory is not mapped here
+	err     error         // that an operation has met and nobody was told of
+	home    int32         // the rank in World
+	world   int32         // who serves its memory: the rank, or a ghost
+	client  int32         // which is told by this for whom; 0: the rank
+	by      int32         // in counters.served: who does what needs no message, or gets it
+	waited  mono.Duration // for it
+	chunk   int32         // longest body of a message
+	acks    int32         // answers to come to sayFlush and sayUnlock
+	fetches int32         // answers to come that bring data
+	writes  int32         // in Window.pending
+	reads   int32         // there, too
+	posts   int32         // its exposure epochs that this rank has not joined
+	ends    int32         // its access epochs that have ended and this rank has not waited for
+	held    Mode          // its lock that this rank has
+	free    bool          // it was not asked for that, because of NOCHECK
+	asked   bool          // it was, and has not given it yet
+	refused bool          // it could not give it at once
+	dirty   bool          // something was sent that nobody has asked about yet
+	listed  bool          // in Window.touched
+	begun   bool          // in Window.started
+	plain   bool          // Writes go there
+	reached bool          // and Reads
 }
 
 // Tally counts what is left of one operation whose end somebody waits for.
@@ -171,7 +177,9 @@ const selfChunk = 16 << 10
 // New makes a window and lets others find it. It can be used when Meet was called.
 func New(c Config) *Window {
 	w := &Window{
-		flow: flow{in: c.In, context: c.Context, me: c.Rank, index: c.Index, targets: make([]target, len(c.World)), ghosts: c.Ghosts, idle: -1},
+		flow: flow{in: c.In, context: c.Context, me: c.Rank, index: c.Index, targets: make([]target, len(c.World)), ghosts: c.Ghosts, idle: -1,
+			counts: counters{clock: c.Clock, served: []Served{{By: ByItself}, {By: ByOwn}, {By: ByTarget}}},
+		},
 	}
 	w.self = w
 	w.here = server{in: c.In, context: c.Context, ranks: c.Ranks, me: c.World[c.Rank], self: w, memory: memory{mem: c.Memory, dynamic: c.Dynamic}}
@@ -179,6 +187,14 @@ func New(c Config) *Window {
 	for i, world := range c.World { // others may use the memory here before this rank knows theirs
 		t := &w.targets[i]
 		t.home, t.world = world, world
+		switch {
+		case t.near != nil:
+			t.by = ByItself
+		case i == int(w.me):
+			t.by = ByOwn
+		default:
+			t.by = ByTarget
+		}
 		if t.chunk = selfChunk; i != int(w.me) {
 			t.chunk = int32(w.in.ActiveMax(world))
 		}
@@ -195,6 +211,7 @@ func (w *flow) Meet(all []Remote) {
 		switch {
 		case t.Client != 0:
 			t.client, t.world = t.Client, w.ghosts.Of[t.home]
+			t.by = w.counts.by(ByGhost + int(t.world) - len(w.ghosts.Of))
 			t.chunk = int32(w.in.ActiveMax(t.world))
 		case i == int(w.me):
 			continue

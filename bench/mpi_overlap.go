@@ -1,0 +1,166 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/mpi"
+)
+
+// Overlap is mpi_overlap: an origin operates on the window of a target that computes for a
+// while between two calls. What nobody does while the target computes the origin waits for
+// (Si, Peña, Hammond, Balaji, Takagi, Ishikawa: Casper, IPDPS 2015).
+type Overlap struct {
+	*Messages
+	win    *mpi.Win
+	op     func() error
+	fences bool
+	clock  mono.Real
+}
+
+// OverlapOps returns what --op of mpi_overlap may be: an Accumulate, a Put, a Get, an
+// Accumulate on every other word, or many Accumulates between two fences.
+func OverlapOps() []string { return []string{"acc", "put", "get", "vector", "fence"} }
+
+// overlapWord is what the bytes of an operation are a multiple of.
+const overlapWord = 8
+
+// OverlapWindow is how many operations there are between two fences.
+const OverlapWindow = 64
+
+// Overlap makes a window for operations on size bytes. All ranks of the world call it.
+func (m *Messages) Overlap(op string, size int) (*Overlap, error) {
+	o := &Overlap{Messages: m, fences: op == "fence"}
+	words := mem.ScalarsOf[int64](m.Out[:size])
+	there := mpi.At{Rank: m.Peer}
+	switch op {
+	case "acc", "fence":
+		o.op = func() error { return mpi.Accumulate(o.win, words, m.Peer, 0, mpi.OpSum) }
+	case "put":
+		o.op = func() error { return o.win.Put(mpi.Slice(words), there) }
+	case "get":
+		into := mem.ScalarsOf[int64](m.In[:size])
+		o.op = func() error { return o.win.Get(mpi.Slice(into), there) }
+	case "vector":
+		every, err := mpi.TypeVector(len(words), 1, 2, mpi.TypeInt64)
+		if err = errors.Join(err, every.Commit()); err != nil {
+			return nil, err
+		}
+		there.Type, there.Count = every, 1
+		o.op = func() error { return o.win.Accumulate(mpi.Slice(words), there, mpi.OpSum) }
+	default:
+		return nil, fmt.Errorf("there is no operation %q", op)
+	}
+	var err error
+	o.win, _, err = mpi.WinAllocate[int64](m.World, 2*len(words), nil)
+	return o, err
+}
+
+// End gives the window back. All ranks of the world call it.
+func (o *Overlap) End() error { return o.win.Free() }
+
+// Origin goes through an epoch, and returns how long it took: lock_all, an operation and
+// flush, or operations and the fence that ends them.
+func (o *Overlap) Origin() (mono.Duration, error) {
+	if o.fences {
+		if err := o.win.Fence(mpi.ModeNoPrecede); err != nil {
+			return 0, err
+		}
+		start := o.clock.Now()
+		for range OverlapWindow {
+			if err := o.op(); err != nil {
+				return 0, err
+			}
+		}
+		err := o.win.Fence(mpi.ModeNoSucceed)
+		return o.clock.Now().Sub(start), err
+	}
+	start := o.clock.Now()
+	if err := o.win.LockAll(0); err != nil {
+		return 0, err
+	}
+	if err := o.op(); err != nil {
+		return 0, err
+	}
+	err := o.win.Flush(o.Peer)
+	took := o.clock.Now().Sub(start)
+	if err != nil {
+		return 0, err
+	}
+	return took, o.win.UnlockAll()
+}
+
+// Target is the other end of n epochs: it computes for a while between two calls.
+func (o *Overlap) Target(compute mono.Duration, n int) error {
+	if !o.fences {
+		for {
+			o.compute(compute)
+			_, done, err := o.World.Iprobe(o.Peer, mpiTag)
+			if err != nil {
+				return err
+			}
+			if done {
+				_, err = mpi.Recv(o.World, o.In[:0], o.Peer, mpiTag)
+				return err
+			}
+		}
+	}
+	for range n {
+		if err := o.win.Fence(mpi.ModeNoPrecede); err != nil {
+			return err
+		}
+		o.compute(compute)
+		if err := o.win.Fence(mpi.ModeNoSucceed); err != nil {
+			return err
+		}
+	}
+	_, err := mpi.Recv(o.World, o.In[:0], o.Peer, mpiTag)
+	return err
+}
+
+// Done tells the target that no epoch follows.
+func (o *Overlap) Done() error { return mpi.Send(o.World, o.Out[:0], o.Peer, mpiTag) }
+
+func (o *Overlap) compute(d mono.Duration) {
+	for end := o.clock.Now().Add(d); o.clock.Now() < end; {
+	}
+}
+
+// OverlapMost is the longest that a target computes, in microseconds.
+const OverlapMost = 1_000_000
+
+// ParseCompute reads for how long targets compute, in microseconds: "0,10,100".
+func ParseCompute(list string) (micros []int, err error) {
+	for part := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 0 || n > OverlapMost {
+			return nil, usagef("%q is no list of microseconds up to %d: write for how long the target computes, as in 0,10,100", list, OverlapMost)
+		}
+		micros = append(micros, n)
+	}
+	return micros, nil
+}
+
+// CheckOverlapSize judges the size of an operation of mpi_overlap.
+func CheckOverlapSize(n int) error {
+	if n < overlapWord || n%overlapWord != 0 {
+		return usagef("size %d: mpi_overlap accumulates words of %d bytes", n, overlapWord)
+	}
+	return nil
+}
+
+// ParseOverlapOps reads operations of mpi_overlap: "acc,put".
+func ParseOverlapOps(list string) ([]string, error) {
+	ops := strings.Split(list, ",")
+	for _, op := range ops {
+		if !slices.Contains(OverlapOps(), op) {
+			return nil, usagef("there is no operation %q; those of mpi_overlap are %s", op, strings.Join(OverlapOps(), ", "))
+		}
+	}
+	return ops, nil
+}
