@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 			os.Exit(suiteMain())
 		case asLinked:
 			os.Exit(linkedMain())
+		case asSlots:
+			os.Exit(slotsMain())
 		case asSurvivor:
 			os.Exit(survivorMain())
 		case asRecorded:
