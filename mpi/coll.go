@@ -27,6 +27,7 @@ type collective struct {
 	known bool   // hosts and inter are
 	hosts *coll.Hosts
 	inter coll.Inter
+	slots slots
 	near  *neighbors
 	parts channels
 }

@@ -49,6 +49,7 @@ func (c *Comm) beginCached(op string) *call {
 	if err := c.live(op); err != nil {
 		return &call{c: c, op: op, err: err}
 	}
+	c.coll.count(op)
 	k := &c.coll.call
 	k.c, k.op, k.err = c, op, nil
 	if c.p.check {
@@ -114,7 +115,11 @@ func (k *call) team() coll.Team {
 	if !t.known {
 		t.learn()
 	}
-	return coll.Team{Me: k.c.rank, Size: k.c.size, Hosts: t.hosts, Tables: k.c.p.tables}
+	team := coll.Team{Me: k.c.rank, Size: k.c.size, Hosts: t.hosts, Tables: k.c.p.tables}
+	if k == &t.call {
+		team.Slots = t.slots.near
+	}
+	return team
 }
 
 // inter is the two groups of an intercommunicator.

@@ -159,6 +159,7 @@ func (f *farewell) advance(*call) (done bool) {
 	}
 	for x := c; x != nil; x = x.within {
 		c.ep.Inside().Unregister(x.context, f.all)
+		x.coll.slots.close()
 		if f.all {
 			c.p.contexts.give(x.context / 2)
 		}

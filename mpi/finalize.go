@@ -88,6 +88,9 @@ func (p *Proc) close() error {
 		return p.ctx.Close()
 	}
 	p.gone.set()
+	if p.world != nil {
+		p.world.coll.slots.close()
+	}
 	p.ep.End(&p2p.Error{Code: p2p.Ended, Peer: -1, Detail: "Finalize was called"})
 	return errors.Join(p.ep.Close(), p.ctx.Close())
 }

@@ -107,6 +107,14 @@ func (e *Engine) Crowded() bool {
 	return ok && p.Crowded()
 }
 
+// Yield gives the core to another rank, where they share it, for a caller that knows better
+// than by the time how long it is to do so: while others have the core, time passes.
+func (e *Engine) Yield() {
+	if p, ok := e.parker.(interface{ Yield() }); ok {
+		p.Yield()
+	}
+}
+
 // watcher is a parker that descriptors can end the wait of.
 type watcher interface {
 	WatchBell(Bell)

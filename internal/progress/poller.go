@@ -187,6 +187,15 @@ func (p *Poller) Park(until mono.Time, idle mono.Duration) (slept bool) {
 // of Go need not know about a call that never sleeps.
 func Yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
+// Yield gives the core away as Spin does where ranks share cores.
+func (p *Poller) Yield() {
+	if p.policy == yieldRuntime {
+		runtime.Gosched()
+	} else {
+		Yield()
+	}
+}
+
 // Spin implements Spinner.
 func (p *Poller) Spin(idle mono.Duration) (spun, slept bool) {
 	if idle >= p.spin {

@@ -29,6 +29,14 @@ func Words32(b []byte) []atomic.Uint32 {
 	return unsafe.Slice((*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
 }
 
+// Word64 returns the first 8 bytes of b, which begins at a multiple of 8, as an atomic word.
+func Word64(b []byte) *atomic.Uint64 {
+	if AddressOf(b)%8 != 0 {
+		panic("mem: a word that is not aligned")
+	}
+	return (*atomic.Uint64)(unsafe.Pointer(&b[:8][0]))
+}
+
 // Word32 returns the aligned word of 4 bytes that the first byte of b, which is not empty,
 // lies in, and where in it that is. The whole word is memory that may be touched.
 func Word32(b []byte) (w *atomic.Uint32, at int) {

@@ -111,7 +111,7 @@ func TestClose_twiceIsAnError(t *testing.T) {
 }
 
 func TestOptions_ofBothEnds(t *testing.T) {
-	s := open(t, Config{MTU: 1000, Patience: 17 * time.Second})
+	s := open(t, Config{MTU: 1000, UserTimeout: 17 * time.Second})
 	x, y := pair(t, s, listen(t, s, "127.0.0.1:0"))
 	for _, c := range []*Stream{x, y} {
 		if ms := option(t, c.fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT); ms != 17_000 {

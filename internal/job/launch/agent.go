@@ -143,8 +143,8 @@ func (a *agent) obey(o order) (last bool) {
 	return false
 }
 
-// pass passes on what xrun was sent. A rank leads a session of its own, in which
-// SIGTSTP does nothing.
+// pass passes on what xrun was sent. SIGTSTP does nothing to a group that no shell
+// of its session has started.
 func (a *agent) pass(sig unix.Signal) {
 	if sig != unix.SIGTSTP {
 		for _, r := range a.ranks {

@@ -106,6 +106,28 @@ func TestRun_testbedGivesEachRankANIC(t *testing.T) {
 	}
 }
 
+// Linux shares processors out by session, so that ranks which give their core to one another
+// must be in one; and a signal that is for the rank of a host is for its children, but for no
+// other rank.
+func TestRun_ranksShareASession(t *testing.T) {
+	c := Config{Ranks: 3, Program: "sh", Args: []string{"-c", `echo $$ $(cut -d" " -f5,6 /proc/$$/stat)`}}
+	out, err := runJob(t, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions := map[int]bool{}
+	for line := range strings.Lines(out) {
+		var pid, group, session int
+		if _, err := fmt.Sscan(line, &pid, &group, &session); err != nil || group != pid || session == pid {
+			t.Errorf("process, group and session are %q: %v", line, err)
+		}
+		sessions[session] = true
+	}
+	if len(sessions) != 1 || strings.Count(out, "\n") != c.Ranks {
+		t.Errorf("want one session of three ranks:\n%s", out)
+	}
+}
+
 func TestRun_rankFails(t *testing.T) {
 	for _, c := range []struct {
 		mode   []string

@@ -107,11 +107,11 @@ func startRank(s *startOrder, path string, p rankPlan, cpus []int, q *queue, ser
 		Env:        s.environment(p),
 		Dir:        s.Apps[p.App].Dir,
 		ExtraFiles: []*os.File{theirs},
-		// A session of its own, and so a group: Ctrl-C reaches the ranks
-		// through xrun only, and a signal to the group reaches the rank's
-		// children. Linux shares processors out by session (autogroup): the
-		// agent is not left waiting by ranks that spin.
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+		// A group of its own: Ctrl-C reaches the ranks through xrun only, and a
+		// signal to the group reaches the rank's children. But the session is
+		// that of all ranks of this machine: Linux shares processors out by
+		// session (autogroup), and sched_yield gives a core to no other one.
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	}}
 	pipes, err := r.makePipes(p.Rank < s.Size && (s.StdinTo == p.Rank || s.StdinTo == StdinAll))
 	opened = append(opened, pipes.theirs...)

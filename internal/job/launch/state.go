@@ -143,8 +143,8 @@ func (r *rank) answer() (text string, ok bool) {
 	}
 }
 
-// processes tells what the kernel knows of a session, which a rank leads.
-func processes(session int) string {
+// processes tells what the kernel knows of a group of processes, which a rank leads.
+func processes(group int) string {
 	entries, _ := os.ReadDir("/proc")
 	var b strings.Builder
 	for _, e := range entries {
@@ -152,7 +152,7 @@ func processes(session int) string {
 		if err != nil {
 			continue
 		}
-		if p, ok := readProcess(pid); ok && p.session == session {
+		if p, ok := readProcess(pid); ok && p.group == group {
 			b.WriteString("    " + p.String() + "\n")
 		}
 	}
@@ -161,7 +161,7 @@ func processes(session int) string {
 
 // process is what the kernel knows of a process.
 type process struct {
-	pid, parent, session int
+	pid, parent, group int
 
 	state   byte
 	where   string // in the kernel it sleeps; or ""
@@ -182,7 +182,7 @@ func readProcess(pid int) (p process, ok bool) {
 	}
 	p.pid, p.state = pid, fields[0][0]
 	p.parent, _ = strconv.Atoi(fields[1])
-	p.session, _ = strconv.Atoi(fields[3])
+	p.group, _ = strconv.Atoi(fields[2])
 	user, _ := strconv.Atoi(fields[11])
 	system, _ := strconv.Atoi(fields[12])
 	p.used = time.Duration(user+system) * time.Second / ticks

@@ -59,12 +59,12 @@ func TestRun_stateAtFailure(t *testing.T) {
 }
 
 func TestReadProcess(t *testing.T) {
-	session, err := unix.Getsid(0) // 0 in a container, where who leads it is outside
+	group, err := unix.Getpgid(0) // 0 in a container, where who leads it is outside
 	if err != nil {
 		t.Fatal(err)
 	}
 	p, ok := readProcess(os.Getpid())
-	if !ok || p.pid != os.Getpid() || p.session != session || p.state != 'R' && p.state != 'S' || !strings.Contains(p.String(), "process "+strconv.Itoa(p.pid)+" ") {
+	if !ok || p.pid != os.Getpid() || p.group != group || p.state != 'R' && p.state != 'S' || !strings.Contains(p.String(), "process "+strconv.Itoa(p.pid)+" ") {
 		t.Errorf("%+v, %v", p, ok)
 	}
 	if p, ok := readProcess(1 << 30); ok {

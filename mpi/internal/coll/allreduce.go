@@ -17,12 +17,13 @@ var allreduceTable = table{
 		{upTo: 256 << 10, use: doubling},
 		{use: linear},
 	},
+	near: []rule{{upTo: SlotBytes, ranks: 3, use: slots}},
 	hosts: []rule{
 		{upTo: 2 << 10, use: hosts},
 		{upTo: 64 << 10, ranks: 17, use: hosts},
 		{use: multiLeader},
 	},
-	has:     []algorithm{doubling, rabenseifner, ring, linear},
+	has:     []algorithm{doubling, rabenseifner, ring, linear, slots},
 	onHosts: []algorithm{hosts, multiLeader},
 }
 
@@ -43,6 +44,9 @@ func Allreduce(s *Schedule, t Team, in, v []byte) {
 		return
 	case multiLeader:
 		AllreduceMultiLeader(s, t, in, v)
+		return
+	case slots:
+		AllreduceSlots(s, t, in, v)
 		return
 	}
 	s.Copy(v, in)
@@ -67,7 +71,7 @@ func (s *Schedule) allreduceBy(t Team, v []byte) algorithm {
 	switch {
 	case use == multiLeader && (few || t.Hosts.least == 1):
 		return hosts
-	case use == hosts, use == multiLeader:
+	case use == hosts, use == multiLeader, use == slots:
 	case few:
 		return doubling // the others need an element per rank
 	case use == ring && !s.commutes:

@@ -8,9 +8,9 @@ package coll
 // or the like over hosts.
 func AllreduceHosts(s *Schedule, t Team, v []byte) {
 	local, first, top, _ := t.Hosts.levels(s, t, 0)
-	ReduceBinomial(s, local, v, v, first)
+	reduceNear(s, local, v, v, first)
 	if top.Me >= 0 {
 		Allreduce(s, top, v, v)
 	}
-	BcastBinomial(s, local, v, first)
+	bcastNear(s, local, v, first)
 }

@@ -2,9 +2,12 @@ package coll
 
 // Barrier ends on no rank before all have begun it.
 func Barrier(s *Schedule, t Team) {
-	if t.Hosts != nil {
+	switch {
+	case t.Hosts != nil:
 		BarrierHosts(s, t)
-		return
+	case t.Size > 2 && t.near(0):
+		BarrierSlots(s, t)
+	default:
+		BarrierDissemination(s, t)
 	}
-	BarrierDissemination(s, t)
 }

@@ -9,9 +9,9 @@ package coll
 // number of hosts a.
 func BarrierHosts(s *Schedule, t Team) {
 	local, first, top, _ := t.Hosts.levels(s, t, 0)
-	ReduceBinomial(s, local, nil, nil, first)
+	reduceNear(s, local, nil, nil, first)
 	if top.Me >= 0 {
 		BarrierDissemination(s, top)
 	}
-	BcastBinomial(s, local, nil, first)
+	bcastNear(s, local, nil, first)
 }

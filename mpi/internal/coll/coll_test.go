@@ -18,7 +18,11 @@ func TestBarrier_waitsForAll(t *testing.T) {
 				Barrier(s, t)
 			}
 		}
+		share := slotted()
+		algorithms[fmt.Sprint("hosts with slots", i)] = func(s *Schedule, t Team) { Barrier(s, share(hosted(t, place))) }
 	}
+	share := slotted()
+	algorithms["slots"] = func(s *Schedule, t Team) { BarrierSlots(s, share(t)) }
 	algorithms.each(t, func(t *testing.T, barrier func(*Schedule, Team)) {
 		for _, n := range sizes {
 			if err := world(n, barrier, nothing, nothing); err != nil {
@@ -77,6 +81,8 @@ func TestBcast_everyRootAndLength(t *testing.T) {
 			}
 		}
 	}
+	share := slotted()
+	algorithms["slots"] = func(s *Schedule, t Team, buf []byte, root int) { bcastNear(s, share(t), buf, root) }
 	algorithms.each(t, func(t *testing.T, bcast bcaster) {
 		for _, n := range sizes {
 			for root := range n {
@@ -117,6 +123,14 @@ func TestReduce_everyRootAndOrder(t *testing.T) {
 	for i, place := range placements {
 		algorithms[fmt.Sprint("hosts", i)] = func(s *Schedule, t Team, in, out []byte, root int) {
 			Reduce(s, hosted(t, place), in, out, root)
+		}
+	}
+	share := slotted()
+	algorithms["slots"] = func(s *Schedule, t Team, in, out []byte, root int) {
+		if t = share(t); t.near(len(in)) {
+			ReduceSlots(s, t, in, out, root)
+		} else {
+			Reduce(s, t, in, out, root)
 		}
 	}
 	algorithms.each(t, func(t *testing.T, reduce reducer) {
@@ -177,8 +191,10 @@ func testReduce(t *testing.T, reduce reducer, red reduction, n, root, count int)
 type allreducer func(s *Schedule, t Team, in, v []byte)
 
 func TestAllreduce_everyOrder(t *testing.T) {
+	share := slotted()
 	algorithms := variants[allreducer]{
 		"choice": Allreduce, "linear": AllreduceLinear,
+		"slots":        func(s *Schedule, t Team, in, v []byte) { Allreduce(s, share(t), in, v) },
 		"doubling":     where(AllreduceDoubling),
 		"rabenseifner": where(AllreduceRabenseifner),
 		"ring": where(func(s *Schedule, t Team, v []byte) {
@@ -191,6 +207,8 @@ func TestAllreduce_everyOrder(t *testing.T) {
 	}
 	for i, place := range placements {
 		algorithms[fmt.Sprint("hosts", i)] = func(s *Schedule, t Team, in, v []byte) { Allreduce(s, hosted(t, place), in, v) }
+		share := slotted()
+		algorithms[fmt.Sprint("hosts with slots", i)] = func(s *Schedule, t Team, in, v []byte) { Allreduce(s, share(hosted(t, place)), in, v) }
 		algorithms[fmt.Sprint("multileader", i)] = func(s *Schedule, t Team, in, v []byte) {
 			if t = hosted(t, place); t.Hosts != nil && s.commutes {
 				AllreduceMultiLeader(s, t, in, v)

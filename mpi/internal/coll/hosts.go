@@ -44,7 +44,7 @@ func NewHosts(host []int) *Hosts {
 func (h *Hosts) levels(s *Schedule, t Team, root int) (local Team, first int, top Team, rootTop int) {
 	me, rootHost := int32(t.Me), h.of[root]
 	local = Part(me, h.ranks[h.of[t.Me]])
-	local.Tables = t.Tables
+	local.Tables, local.Slots = t.Tables, t.Slots
 	leaders := s.ranks(len(h.ranks))
 	for i := range leaders {
 		leaders[i] = h.ranks[i][0]

@@ -293,9 +293,36 @@ func hosted(t Team, host func(r int) int) Team {
 	return t
 }
 
+// slotted gives the teams of a world slots: those on each host have their own.
+func slotted() func(t Team) Team {
+	var memory map[int32][]byte
+	return func(t Team) Team {
+		if t.Me == 0 {
+			memory = map[int32][]byte{}
+		}
+		me, members, host := t.Me, t.Size, int32(0)
+		if t.Hosts != nil {
+			host = t.Hosts.of[t.Me]
+			members = len(t.Hosts.ranks[host])
+			me = slices.Index(t.Hosts.ranks[host], int32(t.Me))
+		}
+		if memory[host] == nil {
+			memory[host] = words(SlotsSize(members))
+		}
+		t.Slots = NewSlots(memory[host], me, members, nobody{})
+		return t
+	}
+}
+
 // placements are ways to spread ranks over hosts.
 var placements = []func(r int) int{
 	func(r int) int { return r / 3 },
 	func(r int) int { return r % 3 },
 	func(r int) int { return 9 - r*r%5 },
 }
+
+// nobody waits: schedules are advanced.
+type nobody struct{}
+
+func (nobody) Await(*Slots) error { panic("only Run waits") }
+func (nobody) Rouse(uint64)       {}

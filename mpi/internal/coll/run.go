@@ -79,6 +79,15 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 				return false
 			}
 			continue // even after an error: what is under way has to end
+		case slotBegin, slotFree, slotGive, slotAwait, slotReduce, slotCopy:
+			if !s.slots.do(s, st, wait) {
+				return false
+			}
+			if s.err != nil {
+				s.at = len(s.steps)
+				return true
+			}
+			continue
 		case swap:
 			if !s.begun {
 				s.begun = true

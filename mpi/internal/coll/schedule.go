@@ -27,6 +27,13 @@ const (
 	reduce                // b = a op b
 	move                  // copy a to b
 	copyTyped             // copy cursor peer to cursor other
+
+	slotBegin  // begin a collective through slots
+	slotFree   // wait until this member's slot is free
+	slotGive   // make a this member's slot
+	slotAwait  // wait for the slot of member peer of the host, or for all
+	slotReduce // b = the reduction of all slots
+	slotCopy   // copy the slot of member peer to b
 )
 
 // step is one thing that a rank does.
@@ -70,6 +77,7 @@ type Schedule struct {
 	lists   [][]byte
 	parts   []Block
 	cursors []dtype.Cursor
+	slots   *Slots
 }
 
 // Reset makes the schedule empty.
@@ -82,7 +90,7 @@ func (s *Schedule) Reset() {
 		s.scratch = make([]uint64, s.need) // next time one piece does
 	}
 	s.steps, s.lists, s.parts, s.members, s.cursors = s.steps[:0], s.lists[:0], s.parts[:0], s.members[:0], s.cursors[:0]
-	s.op, s.taken, s.need = nil, 0, 0
+	s.op, s.slots, s.taken, s.need = nil, nil, 0, 0
 	s.Rewind()
 }
 
@@ -98,11 +106,11 @@ func (s *Schedule) Reduction(op Op, elem int, commutes bool) {
 	s.op, s.elem, s.commutes = op, elem, commutes
 }
 
-// Sends returns how many bytes the messages have that this rank sends.
+// Sends returns how many bytes the messages and slots have that this rank gives to others.
 func (s *Schedule) Sends() (bytes int) {
 	for i := range s.steps {
 		switch st := &s.steps[i]; st.what {
-		case send, swap:
+		case send, swap, slotGive:
 			bytes += len(st.a)
 		case sendOver:
 			bytes += s.cursors[st.other].Rest()

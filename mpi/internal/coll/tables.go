@@ -24,12 +24,13 @@ const (
 	multiLeader                   // several leaders on each host, in segments
 	ring                          // to the next one only
 	scatter                       // scatter and allgather
+	slots                         // through memory that the ranks of a host have in common
 )
 
 var algorithmNames = [...]string{
 	binomial: "binomial", bruck: "bruck", chain: "chain", doubling: "doubling", halving: "halving",
 	hosts: "hosts", linear: "linear", pairwise: "pairwise", rabenseifner: "rabenseifner",
-	multiLeader: "multileader", ring: "ring", scatter: "scatter",
+	multiLeader: "multileader", ring: "ring", scatter: "scatter", slots: "slots",
 }
 
 // collective is one of those that have several algorithms.
@@ -60,6 +61,7 @@ type rule struct {
 type table struct {
 	name         string
 	flat, hosts  []rule
+	near         []rule      // before flat, for ranks that have Slots
 	has, onHosts []algorithm // onHosts: further ones there
 }
 
@@ -89,7 +91,12 @@ func (t Team) choose(c collective, bytes int) algorithm {
 // chooseFlat is choose for a team of which nobody knows where it runs.
 func (t Team) chooseFlat(c collective, bytes int) algorithm {
 	if t.Tables != nil {
-		if use, ok := firstFit(t.Tables.flat[c], bytes, t.Size); ok {
+		if use, ok := firstFit(t.Tables.flat[c], bytes, t.Size); ok && (use != slots || t.near(bytes)) {
+			return use
+		}
+	}
+	if t.near(bytes) {
+		if use, ok := firstFit(tables[c].near, bytes, t.Size); ok {
 			return use
 		}
 	}

@@ -230,6 +230,7 @@ func (pl *poller) handle(h *header, b []byte) {
 		if ep.actives.server != nil { // it does not leave before the others, and has nothing more to say to this one
 			ep.out.notify(int(h.source), kindBye, 0, 0)
 		}
+	case kindRouse: // who waits has made this step, and looks again
 	case kindCut:
 		ep.net.conn.arrivedCut(p)
 	}

@@ -28,6 +28,7 @@ const waitCalls = 32
 type waits struct {
 	ep     *Endpoint
 	target *Request // what the present wait is for; nil: anything
+	shared Shared   // memory that it is for, or nil
 
 	mu      sync.Mutex // for what follows
 	last    Wait
@@ -50,6 +51,9 @@ func (d *driver) Waiting() (w Wait, ok bool) {
 // Sleep implements progress.SleepHook.
 func (s *waits) Sleep() {
 	eng, r := s.ep.eng, s.target
+	if s.shared != nil && !s.shared.Sleep() {
+		eng.Wake() // it is there: do not sleep
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	same := len(s.last.Calls) > 0 && r == s.request

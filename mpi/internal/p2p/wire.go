@@ -26,12 +26,13 @@ const (
 	kindRest                   // the next bytes of it
 	kindRecall                 // the memory that an RTS has lent is wanted back
 	kindActive                 // for the handler of the communicator
+	kindRouse                  // memory that both have mapped has changed
 	kindEnd
 )
 
 // Version is the version of the bytes below. Ranks compare it before they
 // talk.
-const Version = 8
+const Version = 9
 
 // Every Send starts with 16 bytes, numbers in network order:
 //
@@ -69,6 +70,7 @@ const Version = 8
 //	head   the first bytes of the message; id is how many there are in all
 //	rest   the next ones, up to the end of the message whose head came last
 //	recall nothing; id is the sender's request
+//	rouse  nothing
 //	active what the handler wants; tag and id too (package rma)
 const (
 	headerLen = 16

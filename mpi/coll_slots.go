@@ -1,0 +1,122 @@
+package mpi
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/xwarp/xwarp/mpi/internal/coll"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
+)
+
+// slots is what the ranks of a communicator that share a host have in common for short
+// blocking collectives. All ranks make them at the same time, before the same collective,
+// and have them or not alike. Nonblocking collectives, persistent ones, and those of
+// processes whose goroutines may call at the same time are done with messages.
+type slots struct {
+	c       *Comm
+	calls   int // blocking collectives before there were any
+	segment *p2p.Segment
+	near    *coll.Slots // nil: there are none, or this rank is alone on its host
+	members []int32     // ranks of the communicator that have them
+}
+
+// slotsAfter is how many blocking collectives a communicator has before it gets slots: those
+// that are used for less are better off without.
+const slotsAfter = 8
+
+// count counts a blocking collective, and makes slots when it is time.
+func (t *collective) count(op string) {
+	if t.slots.calls > slotsAfter || t.part != 0 || t.c.Inter() {
+		return
+	}
+	if t.slots.calls++; t.slots.calls > slotsAfter && t.together() {
+		t.share(op)
+	}
+}
+
+// together reports whether some of the ranks share a host, and there are more than two: these
+// have nothing to gain. They all say the same.
+func (t *collective) together() bool {
+	seen := map[int]bool{}
+	for r := range t.c.size {
+		seen[t.c.p.hosts[t.c.at(r)]] = true
+	}
+	return len(seen) < t.c.size && t.c.size > 2
+}
+
+// share makes the slots. An error is that of a communicator on which no collective works any
+// more.
+func (t *collective) share(op string) {
+	c, sl := t.c, &t.slots
+	members := c.neighbours()
+	size := coll.SlotsSize(len(members))
+	willing := !c.ep.Threads() && len(members) <= coll.SlotMembers
+	alone := len(members) == 1
+	var id int64
+	if willing && !alone && int(members[0]) == c.rank {
+		c.ep.Enter()
+		if s, err := c.ep.Inside().Segments().New(size); err == nil {
+			sl.segment, id = s, int64(s.ID())
+		}
+		c.ep.Leave()
+	}
+	ids, err := c.gatherInts(op, id)
+	if err == nil && willing && !alone {
+		if leader := members[0]; int(leader) != c.rank && ids[leader] != 0 {
+			c.ep.Enter()
+			if s, err := c.ep.Inside().Segments().Open(int32(c.at(int(leader))), uint64(ids[leader]), size); err == nil {
+				sl.segment = s
+			}
+			c.ep.Leave()
+		}
+		willing = sl.segment != nil && sl.segment.Populate(0, size) == nil
+	}
+	var all []int64
+	if err == nil {
+		yes := int64(0)
+		if willing {
+			yes = 1
+		}
+		all, err = c.gatherInts(op, yes)
+	}
+	if err != nil || slices.Contains(all, 0) {
+		sl.close()
+		return
+	}
+	if sl.segment != nil {
+		sl.segment.Withdraw()
+		sl.c, sl.members = c, members
+		sl.near = coll.NewSlots(sl.segment.Bytes(), slices.Index(members, int32(c.rank)), len(members), sl)
+	}
+}
+
+// close gives the memory back.
+func (sl *slots) close() {
+	if sl.segment != nil {
+		_ = sl.segment.Close() // of memory that is mapped: it cannot fail
+	}
+	sl.segment, sl.near = nil, nil
+}
+
+// Await implements coll.Waiter.
+func (sl *slots) Await(near *coll.Slots) error {
+	k := &sl.c.coll.call
+	shared := sl.c.ep.Inside().Segments()
+	env := k.in(int32(sl.c.rank), k.s.Tag)
+	for tries := 0; !near.Ready(); tries++ {
+		if err := shared.Hopeless(env); err != nil {
+			return sl.c.wrap(k.op, err)
+		}
+		shared.Progress(near, tries)
+	}
+	return nil
+}
+
+// Rouse implements coll.Waiter.
+func (sl *slots) Rouse(members uint64) {
+	for ; members != 0; members &= members - 1 {
+		if i := bits.TrailingZeros64(members); i < len(sl.members) {
+			sl.c.ep.Inside().Segments().Rouse(int32(sl.c.at(int(sl.members[i]))))
+		}
+	}
+}

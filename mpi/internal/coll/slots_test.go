@@ -1,0 +1,107 @@
+package coll
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// Members that come through slots run ahead of one another, as far as they can: nobody
+// overwrites what another one has not read.
+func TestSlots_manyInARow(t *testing.T) {
+	const n, rounds, length = 5, 40, 64
+	share := slotted()
+	var bufs, sums, tops [n][rounds][]byte
+	err := world(n, func(s *Schedule, t Team) {
+		t = share(t)
+		s.Reduction(xor{}, 4, true)
+		for i := range rounds {
+			bufs[t.Me][i], sums[t.Me][i], tops[t.Me][i] = words(length), words(length), words(length)
+			BcastSlots(s, t, bufs[t.Me][i], i%n)
+			if i%3 == 0 {
+				AllreduceSlots(s, t, bufs[t.Me][i], sums[t.Me][i])
+			}
+			ReduceSlots(s, t, bufs[t.Me][i], tops[t.Me][i], (i+1)%n)
+		}
+	}, func(me int) error {
+		for i := range rounds {
+			clear(bufs[me][i])
+			if i%n == me {
+				fill(bufs[me][i], i)
+			}
+		}
+		return nil
+	}, func(me int) error {
+		for i := range rounds {
+			want := filled(length, i)
+			if err := same(bufs[me][i], want); err != nil {
+				return err
+			}
+			if i%3 == 0 { // of an odd number of equal vectors the exclusive or is one of them
+				if err := same(sums[me][i], want); err != nil {
+					return err
+				}
+			}
+			if (i+1)%n == me {
+				if err := same(tops[me][i], want); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Who sleeps on a slot is told when it is there, and nobody sleeps on one that is.
+func TestSlots_sleepersAreTold(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	const n = 4
+	memory := words(SlotsSize(n))
+	var all [n]*Slots
+	for i := range all {
+		all[i] = NewSlots(memory, i, n, nobody{})
+	}
+	for range 100 {
+		for _, sl := range all {
+			sl.begin()
+		}
+		order := rnd.Perm(n)
+		var asleep [n]bool
+		for _, i := range order {
+			for told := all[i].give(nil); told != 0; told &= told - 1 {
+				for m := range asleep {
+					if told>>m&1 != 0 {
+						asleep[m] = false
+					}
+				}
+			}
+			for m, sl := range all { // those that have given, and are awake
+				if !asleep[m] && sl.sequence[m].Load() == sl.at {
+					sl.await(everyMember)
+					asleep[m] = sl.Sleep()
+				}
+			}
+		}
+		for m, sl := range all {
+			if asleep[m] || !sl.Ready() || sl.Sleep() {
+				t.Fatalf("member %d sleeps, and all slots are there", m)
+			}
+		}
+	}
+}
+
+// Longer vectors, teams of two, and those that have slots with some members only use messages.
+func TestSlots_whereTheyFit(t *testing.T) {
+	memory := words(SlotsSize(4))
+	for _, c := range []struct {
+		size, members, bytes int
+		want                 algorithm
+	}{{4, 4, SlotBytes, slots}, {4, 4, SlotBytes + 1, doubling}, {4, 3, 8, doubling}, {2, 2, 8, doubling}} {
+		team := Team{Size: c.size, Slots: NewSlots(memory, 0, c.members, nobody{})}
+		if use := team.choose(ofAllreduce, c.bytes); use != c.want {
+			t.Errorf("%+v: %v", c, use)
+		}
+	}
+}

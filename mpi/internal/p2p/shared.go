@@ -1,0 +1,81 @@
+package p2p
+
+import (
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/mpi/internal/match"
+)
+
+// Shared is memory that ranks of this host have in common, and that one of them waits for
+// to change.
+type Shared interface {
+	// Ready reports whether it has changed.
+	Ready() bool
+	// Sleep asks the others for a Rouse when it does, and reports whether it has not.
+	Sleep() bool
+}
+
+// sharedSleep is how long a rank sleeps at most that waits for memory: a Rouse is sent, but
+// nobody sees to it that it goes out where there is no room.
+const sharedSleep = 5 * mono.Millisecond
+
+// How often a rank gives its core away, where cores are scarce, before it sleeps, and how
+// many of these times are without a step. It does not go by the time, as Park does: each of
+// the others has to run for what it waits for, and be it for long.
+const (
+	yieldsBeside = 200
+	stepsBeside  = 4
+)
+
+// Progress is Inside.Progress for a caller that waits for m, on an endpoint for one goroutine
+// at a time. tries counts its calls.
+func (s Segments) Progress(m Shared, tries int) {
+	d := &s.ep.driver
+	if d.spinBeside(m) {
+		return
+	}
+	ep := s.ep
+	yields := d.maxSpins == spinsLeast && tries < yieldsBeside
+	switch {
+	case yields && tries%stepsBeside != stepsBeside-1 && ep.net.posts == 0:
+		ep.eng.Yield()
+	case d.step() > 0:
+	case yields:
+		ep.eng.Yield()
+	default:
+		d.waits.target, d.waits.shared = nil, m
+		ep.poller.wakeAt = ep.eng.Now().Add(sharedSleep)
+		ep.eng.Park()
+		ep.poller.wakeAt = mono.Never
+		d.waits.shared = nil
+	}
+}
+
+// spinBeside is spin that looks at m, too.
+func (d *driver) spinBeside(m Shared) bool {
+	if d.ep.net.posts > 0 || d.hits >= hitsMost {
+		d.hits = 0
+		return false
+	}
+	for range d.spins {
+		if m.Ready() {
+			return true
+		}
+		if d.look() {
+			d.spins = d.maxSpins
+			d.hits++
+			return true
+		}
+	}
+	d.spins = max(d.spins/2, spinsLeast)
+	return m.Ready()
+}
+
+// Hopeless returns why a collective with an envelope cannot come to its end any more, or nil.
+func (s Segments) Hopeless(env match.Envelope) error { return s.ep.failures.hopeless(env) }
+
+// Rouse tells a rank of this host that memory has changed which it sleeps on.
+func (s Segments) Rouse(rank int32) {
+	if p := &s.ep.peers[rank]; p.err == nil {
+		s.ep.out.brief(p, header{kind: kindRouse})
+	}
+}

@@ -1,0 +1,192 @@
+package mpi_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/job/launch"
+	"github.com/xwarp/xwarp/mpi"
+)
+
+// asSlots is the argument that makes the test binary a rank that does many short
+// collectives.
+const asSlots = "as-slots"
+
+// envMapped is "1" where ranks are to have slots.
+const envMapped = "XWARP_TEST_MAPPED"
+
+// slotsRank is such a rank. One that has lost another does not wait for it in Finalize.
+func slotsRank() error {
+	p, err := mpi.Init()
+	switch {
+	case err != nil:
+		return err
+	case os.Getenv(envDoes) == "die":
+		err = outliveCollectives(p.World())
+	default:
+		err = errors.Join(shortCollectives(p.World()), p.Finalize())
+	}
+	if err == nil {
+		fmt.Println("done")
+	}
+	return err
+}
+
+// segments returns how many segments the process has mapped.
+func segments() (int, error) {
+	text, err := os.ReadFile("/proc/self/maps")
+	return bytes.Count(text, []byte("xwarp-segment")), err
+}
+
+// shortCollectives does collectives of all lengths on communicators, which have slots for
+// the short ones where their ranks share a host, mixed with others.
+func shortCollectives(w *mpi.Comm) error {
+	half, err := w.Split(w.Rank()%2, -w.Rank())
+	if err != nil {
+		return err
+	}
+	twin, err := w.Dup()
+	if err != nil {
+		return err
+	}
+	for round := range 60 {
+		for _, c := range []*mpi.Comm{w, half, twin} {
+			if err := shortRound(c, round); err != nil {
+				return fmt.Errorf("round %d on %d ranks: %w", round, c.Size(), err)
+			}
+		}
+	}
+	before, err := segments()
+	if err == nil {
+		err = errors.Join(twin.Free(), half.Free())
+	}
+	if err != nil {
+		return err
+	}
+	after, err := segments()
+	if mapped := os.Getenv(envMapped) == "1"; err == nil && (mapped != (before > after) || mapped != (after == 1)) {
+		err = fmt.Errorf("%d segments are mapped, and %d when communicators were freed", before, after)
+	}
+	return err
+}
+
+// shortRound compares collectives with what they are to yield.
+func shortRound(c *mpi.Comm, round int) error {
+	n, me := c.Size(), c.Rank()
+	for _, length := range []int{1, 5, 256, 257} {
+		in, sum, list := make([]int32, length), make([]int32, length), make([]int32, length)
+		for i := range in {
+			in[i] = int32(me*length + i + round)
+		}
+		late, err := mpi.Iallreduce(c, in, list, mpi.Sum[int32])
+		if err = errors.Join(err, mpi.Allreduce(c, in, sum, mpi.Sum[int32])); err != nil {
+			return err
+		}
+		root := (round + length) % n
+		told := []int32{int32(me)}
+		if err := errors.Join(c.Barrier(), mpi.Bcast(c, told, root)); err != nil {
+			return err
+		}
+		if _, err := late.Wait(); err != nil {
+			return err
+		}
+		for i := range sum {
+			want := int32(n*(n-1)/2*length + n*(i+round))
+			if sum[i] != want || list[i] != want || told[0] != int32(root) {
+				return fmt.Errorf("element %d of %d is %d and %d, want %d; %d from root %d", i, length, sum[i], list[i], want, told[0], root)
+			}
+		}
+	}
+	return nil
+}
+
+// outliveCollectives has rank 1 die in the middle of collectives that it has done many of.
+func outliveCollectives(w *mpi.Comm) error {
+	v := []int32{1}
+	for i := range 100 {
+		if w.Rank() == 1 && i == 60 {
+			kill(os.Getpid())
+		}
+		err := mpi.Allreduce(w, nil, v, mpi.Max[int32])
+		if err == nil {
+			err = w.Barrier()
+		}
+		switch {
+		case err == nil && i < 61:
+		case mpi.ClassOf(err) == mpi.ErrProcFailed && i >= 60:
+			return wantClass(w.Barrier(), mpi.ErrProcFailed)
+		default:
+			return fmt.Errorf("collective %d: %w, want class %v from 60 on", i, err, mpi.ErrProcFailed)
+		}
+	}
+	return errors.New("nobody has noticed that rank 1 is dead")
+}
+
+func slotsJob(ranks int, env ...string) launch.Config {
+	return launch.Config{
+		Program: "/proc/self/exe", Args: []string{asSlots}, Ranks: ranks, KeepGoing: true,
+		Agent: []string{"/proc/self/exe", launch.AgentArg}, Env: env,
+	}
+}
+
+// Short collectives of processes that share one host, or two hosts.
+func TestProcess_shortCollectives(t *testing.T) {
+	for _, ranks := range []int{2, 3, 5, 8, 16} {
+		for _, env := range []string{"XWARP_SHARED=1", "XWARP_SHARED=0", "XWARP_THREADS=multiple"} {
+			if ranks != 5 && env != "XWARP_SHARED=1" {
+				continue
+			}
+			mapped := envMapped + "=0"
+			if ranks > 2 && env == "XWARP_SHARED=1" {
+				mapped = envMapped + "=1"
+			}
+			stdout, stderr, err := launchJob(t, slotsJob(ranks, env, mapped), launch.Config{Device: "lo", Fabric: "udp"})
+			if n := strings.Count(stdout, "done"); err != nil || n != ranks {
+				t.Errorf("%d of %d ranks, %s: %v\n%s%s", n, ranks, env, err, stdout, stderr)
+			}
+		}
+	}
+}
+
+// Those of ranks on two hosts have slots on each.
+func TestProcess_shortCollectivesOfHosts(t *testing.T) {
+	networks(t, func(t *testing.T, on launch.Config) {
+		mapped := envMapped + "=1"
+		if on.Fabric == "xdp" && on.Queues != launch.QueuesShared { // each rank is in a network namespace of its own
+			mapped = envMapped + "=0"
+		}
+		stdout, stderr, err := launchJob(t, slotsJob(6, mapped), on)
+		if n := strings.Count(stdout, "done"); err != nil || n != 6 {
+			t.Errorf("%d of 6 ranks: %v\n%s%s", n, err, stdout, stderr)
+		}
+	})
+}
+
+// A rank that dies makes short collectives fail with the error of its class, on all others.
+func TestProcess_killedInShortCollectives(t *testing.T) {
+	networks(t, func(t *testing.T, on launch.Config) {
+		stdout, stderr, _ := launchJob(t, slotsJob(5, envDoes+"=die"), on) // that a rank was killed is an error
+		if n := strings.Count(stdout, "done"); n != 4 {
+			t.Errorf("%d ranks are left as they should be, want 4:\n%s%s", n, stdout, stderr)
+		}
+	})
+}
+
+// Ranks that are goroutines have slots, too.
+func TestRun_shortCollectives(t *testing.T) {
+	err := mpi.Run(4, func(p *mpi.Proc) error {
+		for round := range 30 {
+			if err := shortRound(p.World(), round); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
