@@ -46,8 +46,9 @@ const (
 	ErrRMARange    ErrorClass = 48
 	ErrRMAShared   ErrorClass = 49
 	ErrRMASync     ErrorClass = 50
-	ErrRMAFlavor   ErrorClass = 51
-	ErrWin         ErrorClass = 57
+	ErrUnsupported ErrorClass = 55
+	ErrWin         ErrorClass = 56
+	ErrRMAFlavor   ErrorClass = 57
 	ErrProcAborted ErrorClass = 58
 	ErrSession     ErrorClass = 60
 
@@ -69,8 +70,9 @@ var classNames = map[ErrorClass]string{
 	ErrWin: "invalid window", ErrAssert: "invalid assertion", ErrLockType: "invalid kind of lock",
 	ErrRMASync: "wrong synchronization of one-sided operations", ErrRMARange: "not memory of the window",
 	ErrRMAAttach: "memory cannot be attached", ErrRMAFlavor: "wrong flavor of window",
-	ErrRMAShared: "memory cannot be shared",
-	ErrBase:      "invalid address", ErrNoMem: "out of memory", ErrProcAborted: "rank aborted", ErrSession: "invalid session",
+	ErrRMAShared:   "memory cannot be shared",
+	ErrUnsupported: "unsupported operation",
+	ErrBase:        "invalid address", ErrNoMem: "out of memory", ErrProcAborted: "rank aborted", ErrSession: "invalid session",
 	ErrProcFailed: "rank lost", ErrProcFailedPending: "rank lost that may have been the source", ErrRevoked: "communicator revoked",
 }
 

@@ -54,6 +54,8 @@ Where
   --user NAME          user that the ranks run as, if xrun is run by root: they
                        need no privileges with --queues shared or steered or
                        kernel UDP
+  $XWARP_ABI
+                       see docs/ABI.md
   --wdir, --wd DIR     directory to start in, on every host (default: this one).
                        A PROGRAM without a slash is looked for there in PATH, or
                        that of -x PATH=..., one with a slash from this directory

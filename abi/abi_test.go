@@ -1,0 +1,103 @@
+// Package abi_test runs programs in C, compiled for both ABIs and with MPICH's own compiler
+// script where that is installed, on the libraries of this folder.
+package abi_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// dir is where TestMain has built, or why it has not.
+type built struct{ dir, missing string }
+
+var libraries built
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		for _, tool := range []string{"gcc", "make"} {
+			if _, err := exec.LookPath(tool); err != nil {
+				libraries.missing = "there is no " + tool
+				return m.Run()
+			}
+		}
+		var err error
+		if libraries.dir, err = os.MkdirTemp("", "xwarp-abi"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(libraries.dir)
+		for _, args := range [][]string{{"make", "-s", "-C", "..", "abi", "ABI_DIR=" + libraries.dir}, {"go", "build", "-o", libraries.dir + "/bin/", "../cmd/xrun"}} {
+			cmd := exec.Command(args[0], args[1:]...)
+			cmd.Env = append(os.Environ(), "MAKEFLAGS=")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				fmt.Fprintf(os.Stderr, "%v: %v\n%s", args, err, out)
+				return 1
+			}
+		}
+		return m.Run()
+	}())
+}
+
+// compilers are ways to compile a program.
+var compilers = map[string][]string{
+	"mpi": {"xmpicc", "-abi", "mpi"}, "mpich": {"xmpicc", "-abi", "mpich"}, "debian": {"mpicc.mpich"},
+}
+
+// compile returns a program of testdata.
+func compile(t *testing.T, compiler, name string) string {
+	t.Helper()
+	if libraries.missing != "" {
+		t.Skip(libraries.missing)
+	}
+	args := compilers[compiler]
+	path := filepath.Join(libraries.dir, "bin", args[0])
+	if compiler == "debian" {
+		var err error
+		if path, err = exec.LookPath(args[0]); err != nil {
+			t.Skip("MPICH's compiler script is not installed")
+		}
+	}
+	program := filepath.Join(t.TempDir(), name)
+	args = append(args[1:], "-Wall", "-Werror", "-pthread", "-o", program, filepath.Join("testdata", name+".c"))
+	if out, err := exec.Command(path, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %v: %v\n%s", path, args, err, out)
+	}
+	return program
+}
+
+// run returns what a command writes, and its error.
+func run(name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// xrun returns what a job writes.
+func xrun(args ...string) (string, error) {
+	return run(filepath.Join(libraries.dir, "bin/xrun"), append([]string{"--quiet"}, args...)...)
+}
+
+func TestHello(t *testing.T) {
+	for compiler := range compilers {
+		t.Run(compiler, func(t *testing.T) {
+			program := compile(t, compiler, "hello")
+			for _, how := range []string{"", "--fabric udp", "--testbed 2"} {
+				if how == "--testbed 2" && os.Geteuid() != 0 {
+					t.Skip("AF_XDP over a testbed is for root")
+				}
+				out, err := xrun(append(strings.Fields(how), "-n", "3", program)...)
+				if err != nil || out != "3 ranks, token 3\n" {
+					t.Errorf("xrun %s: %v, %q", how, err, out)
+				}
+			}
+			t.Setenv("LD_LIBRARY_PATH", filepath.Join(libraries.dir, "lib"))
+			if out, err := run(program); err != nil || out != "1 ranks, token 1\n" {
+				t.Errorf("without a launcher: %v, %q", err, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,53 @@
+package capi
+
+import "github.com/xwarp/xwarp/mpi"
+
+// comm is a communicator of the program.
+type comm struct {
+	*mpi.Comm
+	handler Handle // its error handler
+}
+
+// lookup returns a communicator, or nil.
+func (l *Lib) lookup(h Handle) *comm {
+	switch h {
+	case MPI_COMM_WORLD:
+		return &l.world
+	case MPI_COMM_SELF:
+		return &l.self
+	}
+	return l.comms.get(h)
+}
+
+// comm returns a communicator, or says what is wrong.
+func (l *Lib) comm(h Handle) (*comm, error) {
+	c := l.lookup(h)
+	if c != nil && c.Comm != nil && l.state.Load() == initialized {
+		return c, nil
+	}
+	if err := l.up(); err != nil {
+		return nil, err
+	}
+	if h == MPI_COMM_NULL {
+		return nil, fail(mpi.ErrComm, "MPI_COMM_NULL")
+	}
+	return nil, fail(mpi.ErrComm, "%#x is no communicator, or was freed", uintptr(h))
+}
+
+// CommRank is MPI_Comm_rank.
+func CommRank(l *Lib, comm Handle, rank Ints) error {
+	c, err := l.comm(comm)
+	if err == nil {
+		rank.set(0, c.Rank())
+	}
+	return err
+}
+
+// CommSize is MPI_Comm_size.
+func CommSize(l *Lib, comm Handle, size Ints) error {
+	c, err := l.comm(comm)
+	if err == nil {
+		size.set(0, c.Size())
+	}
+	return err
+}
