@@ -5,7 +5,8 @@ import "github.com/xwarp/xwarp/mpi"
 // comm is a communicator of the program.
 type comm struct {
 	*mpi.Comm
-	handler Handle // its error handler
+	handler  Handle   // its error handler
+	attached attached // to MPI_Bsend
 }
 
 // lookup returns a communicator, or nil.
@@ -32,6 +33,21 @@ func (l *Lib) comm(h Handle) (*comm, error) {
 		return nil, fail(mpi.ErrComm, "MPI_COMM_NULL")
 	}
 	return nil, fail(mpi.ErrComm, "%#x is no communicator, or was freed", uintptr(h))
+}
+
+// addComm gives the program a communicator that was made from others, whose error handler it
+// inherits.
+func (l *Lib) addComm(c *mpi.Comm, handler Handle) Handle {
+	if c == nil {
+		return MPI_COMM_NULL
+	}
+	return l.comms.add(comm{Comm: c, handler: l.hold(handler)})
+}
+
+// dropComm is the end of a communicator that was freed.
+func (l *Lib) dropComm(h Handle) {
+	l.release(l.comms.get(h).handler)
+	l.comms.remove(h)
 }
 
 // CommRank is MPI_Comm_rank.

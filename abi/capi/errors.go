@@ -118,11 +118,72 @@ func ErrorClass(l *Lib, errorcode int, class Ints) error {
 
 // ErrorString is MPI_Error_string.
 func ErrorString(l *Lib, errorcode int, text Text, length Ints) error {
-	c := classFrom(errorcode)
-	s := c.String()
-	if l.state.Load() == initialized {
-		s = l.proc.ErrorString(c)
-	}
-	length.set(0, text.set(s, MPI_MAX_ERROR_STRING))
+	length.set(0, text.set(l.textOf(errorcode), MPI_MAX_ERROR_STRING))
 	return nil
+}
+
+// textOf is the text of an error class or code.
+func (l *Lib) textOf(errorcode int) string {
+	c := classFrom(errorcode)
+	if l.state.Load() == initialized {
+		return l.proc.ErrorString(c)
+	}
+	return c.String()
+}
+
+// AddErrorClass is MPI_Add_error_class.
+func AddErrorClass(l *Lib, class Ints) error {
+	err := l.up()
+	if err == nil {
+		class.set(0, classTo(l.proc.AddErrorClass()))
+	}
+	return err
+}
+
+// AddErrorCode is MPI_Add_error_code.
+func AddErrorCode(l *Lib, class int, number Ints) error {
+	if err := l.up(); err != nil {
+		return err
+	}
+	c, err := l.proc.AddErrorCode(classFrom(class))
+	if err == nil {
+		number.set(0, classTo(c))
+	}
+	return err
+}
+
+// AddErrorString is MPI_Add_error_string.
+func AddErrorString(l *Lib, number int, text string) error {
+	err := l.up()
+	if err == nil {
+		err = l.proc.AddErrorString(classFrom(number), text)
+	}
+	return err
+}
+
+// RemoveErrorClass is MPI_Remove_error_class.
+func RemoveErrorClass(l *Lib, class int) error {
+	err := l.up()
+	if err == nil {
+		err = l.proc.RemoveErrorClass(classFrom(class))
+	}
+	return err
+}
+
+// RemoveErrorCode is MPI_Remove_error_code.
+func RemoveErrorCode(l *Lib, number int) error {
+	err := l.up()
+	if err == nil {
+		err = l.proc.RemoveErrorCode(classFrom(number))
+	}
+	return err
+}
+
+// RemoveErrorString is MPI_Remove_error_string.
+func RemoveErrorString(l *Lib, number int) error {
+	err := l.up()
+	if err == nil {
+		err = l.proc.RemoveErrorString(classFrom(number))
+	}
+	return err
 }

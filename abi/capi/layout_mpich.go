@@ -117,7 +117,13 @@ var classes = [...]int{
 	62:          MPI_ERR_ABI,
 }
 
+// shift is between the numbers of errors that the program adds, there and in package mpi.
+const shift = MPI_ERR_LASTCODE - 0x3fff
+
 func classTo(c mpi.ErrorClass) int {
+	if c > 0x3fff {
+		return int(c) + shift
+	}
 	if int(c) < len(classes) && c >= 0 {
 		return classes[c]
 	}
@@ -125,6 +131,9 @@ func classTo(c mpi.ErrorClass) int {
 }
 
 func classFrom(code int) mpi.ErrorClass {
+	if code > MPI_ERR_LASTCODE {
+		return mpi.ErrorClass(code - shift)
+	}
 	for c, n := range classes {
 		if n == code {
 			return mpi.ErrorClass(c)

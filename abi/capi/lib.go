@@ -12,6 +12,10 @@ import (
 type Callbacks struct {
 	// Errhandler calls an error handler of the program.
 	Errhandler func(function Addr, object Handle, code int)
+	// Query, Free and Cancel call the functions of a generalized request.
+	Query  func(function, state Addr, status *StatusMemory) int
+	Free   func(function, state Addr) int
+	Cancel func(function, state Addr, complete bool) int
 	// Exit writes a text to standard error and ends the process.
 	Exit func(code int, text string)
 }
@@ -28,8 +32,10 @@ type Lib struct {
 	types       [slots]named // predefined ones
 	derived     table[mpi.Datatype]
 	requests    table[request]
-	messages    table[*mpi.Message]
+	messages    table[message]
 	errhandlers table[errhandler]
+	batches     batches
+	attached    attached // to MPI_Bsend of the process
 }
 
 // What a Lib has been through.

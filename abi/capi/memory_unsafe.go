@@ -147,3 +147,6 @@ func (s Statuses) setError(i, code int) {
 		s.at(i).err = int32(code)
 	}
 }
+
+// statusOf is a status of ours as one of the program's.
+func statusOf(m *StatusMemory) Statuses { return Statuses(unsafe.Pointer(m)) }
