@@ -69,6 +69,9 @@ func (p param) typeOf(large bool) string {
 
 func (p param) declaration(large bool) string {
 	t := p.typeOf(large) + " " + p.stars + p.name + p.suffix
+	if p.base == "MPI_Status" { // as an array, MPI_STATUSES_IGNORE would be too short for compilers
+		t = p.base + " *" + p.name
+	}
 	if p.constant {
 		return "const " + t
 	}
