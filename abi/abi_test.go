@@ -3,6 +3,7 @@
 package abi_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -107,6 +108,26 @@ func TestPrograms(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A process has signals, threads and work besides MPI: what process.c says.
+func TestProcess(t *testing.T) {
+	const want = "on a stack of its own: 1\non a stack of its own: 1\nhandled: 1\nawake\nshell: 3\n"
+	for _, abi := range []string{"mpi", "mpich"} {
+		t.Run(abi, func(t *testing.T) {
+			program := compile(t, abi, "process")
+			t.Setenv("LD_LIBRARY_PATH", filepath.Join(libraries.dir, "lib"))
+			out, err := run(program)
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != 5 || out != want {
+				t.Errorf("%v, it writes\n%s\nand not\n%s", err, out, want)
+			}
+			out, err = run("sh", "-c", "ulimit -v 4000000 && exec "+program)
+			if !errors.As(err, &exit) || exit.ExitCode() != 5 || out != want {
+				t.Errorf("with 4 GB of addresses: %v, it writes\n%s", err, out)
+			}
+		})
 	}
 }
 

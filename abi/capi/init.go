@@ -34,6 +34,7 @@ func (l *Lib) init(required int) error {
 		return err
 	}
 	l.proc, l.level = p, levels[level]
+	stayAwake()
 	l.world.Comm, l.self.Comm = p.World(), p.Self()
 	l.state.Store(initialized)
 	return nil
