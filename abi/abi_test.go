@@ -131,6 +131,35 @@ func TestProcess(t *testing.T) {
 	}
 }
 
+// Programs that fail end with the code that they say, and a line says why.
+func TestFail(t *testing.T) {
+	for _, abi := range []string{"mpi", "mpich"} {
+		program := compile(t, abi, "fail")
+		class := map[string][]int{"mpi": {16, 6, 55}, "mpich": {15, 6, 44}}[abi] // MPI_ERR_OTHER, _RANK, _UNSUPPORTED_OPERATION
+		for _, c := range []struct {
+			way, text string
+			code      int
+		}{
+			{"early", "MPI_Comm_rank: error: MPI_Init was not called", class[0]},
+			{"late", "MPI_Comm_rank: error: MPI_Finalize was called before", class[0]},
+			{"abort", "called MPI_Abort with code 23", 23},
+			{"fatal", "MPI_Send: invalid rank: destination 99", class[1]},
+			{"missing", "MPI_Close_port: unsupported operation", class[2]},
+			{"exit", "", 9}, {"segv", "", 139}, {"well", "", 0},
+		} {
+			out, err := xrun("-n", "2", program, c.way)
+			code := 0
+			var exit *exec.ExitError
+			if errors.As(err, &exit) {
+				code = exit.ExitCode()
+			}
+			if code != c.code || !strings.Contains(out, c.text) {
+				t.Errorf("%s, %s: code %d, %s; want %d, %s", abi, c.way, code, out, c.code, c.text)
+			}
+		}
+	}
+}
+
 func TestHello(t *testing.T) {
 	for compiler := range compilers {
 		t.Run(compiler, func(t *testing.T) {

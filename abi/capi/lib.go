@@ -16,6 +16,8 @@ type Callbacks struct {
 	Query  func(function, state Addr, status *StatusMemory) int
 	Free   func(function, state Addr) int
 	Cancel func(function, state Addr, complete bool) int
+	// Flush writes what the program has printed and the C library keeps.
+	Flush func()
 	// Exit writes a text to standard error and ends the process.
 	Exit func(code int, text string)
 }
@@ -78,6 +80,7 @@ func (l *Lib) Boundary(name string, rc *int32) {
 
 // die ends the job.
 func (l *Lib) die(code int, why string) {
+	l.calls.Flush() // the launcher may end this process at once
 	if l.state.Load() == initialized {
 		l.proc.AbortWith(code, why)
 	}
