@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer os.RemoveAll(libraries.dir)
+		defer func() { _ = os.RemoveAll(libraries.dir) }()
 		for _, args := range [][]string{{"make", "-s", "-C", "..", "abi", "ABI_DIR=" + libraries.dir}, {"go", "build", "-o", libraries.dir + "/bin/", "../cmd/xrun"}} {
 			cmd := exec.Command(args[0], args[1:]...)
 			cmd.Env = append(os.Environ(), "MAKEFLAGS=")

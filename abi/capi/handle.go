@@ -118,21 +118,6 @@ func rankFrom(r int) int {
 	return mpi.Undefined
 }
 
-// rankTo is a rank as the program has it.
-func rankTo(r int) int {
-	switch {
-	case r >= 0:
-		return r
-	case r == mpi.ProcNull:
-		return MPI_PROC_NULL
-	case r == mpi.AnySource:
-		return MPI_ANY_SOURCE
-	case r == mpi.Root:
-		return MPI_ROOT
-	}
-	return MPI_UNDEFINED
-}
-
 // tagFrom is a tag as package mpi has it.
 func tagFrom(tag int) int {
 	switch {
@@ -142,12 +127,4 @@ func tagFrom(tag int) int {
 		return mpi.AnyTag
 	}
 	return mpi.Undefined
-}
-
-// tagTo is a tag as the program has it.
-func tagTo(tag int) int {
-	if tag == mpi.AnyTag {
-		return MPI_ANY_TAG
-	}
-	return tag
 }
