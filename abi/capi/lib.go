@@ -18,6 +18,8 @@ type Callbacks struct {
 	Cancel func(function, state Addr, complete bool) int
 	// Flush writes what the program has printed and the C library keeps.
 	Flush func()
+	// Reduce calls a function of the program that reduces elements.
+	Reduce func(function Addr, in, inout Addr, count int, datatype Handle, large bool)
 	// Exit writes a text to standard error and ends the process.
 	Exit func(code int, text string)
 }
@@ -31,8 +33,8 @@ type Lib struct {
 
 	world, self comm // MPI_COMM_WORLD and MPI_COMM_SELF
 	comms       table[comm]
-	types       [slots]named // predefined ones
-	derived     table[mpi.Datatype]
+	types       datatypes
+	ops         operations
 	requests    table[request]
 	messages    table[message]
 	errhandlers table[errhandler]
@@ -50,11 +52,10 @@ const (
 // New returns the state of a process that has not called MPI_Init yet.
 func New(calls Callbacks) *Lib {
 	l := &Lib{calls: calls}
-	l.comms.kind, l.derived.kind, l.requests.kind = kindComm, kindDatatype, kindRequest
+	l.comms.kind, l.requests.kind = kindComm, kindRequest
 	l.messages.kind, l.errhandlers.kind = kindMessage, kindErrhandler
-	for h, t := range predefinedTypes {
-		l.types[slotOf(h)] = named{h, t}
-	}
+	l.types.init()
+	l.ops.init()
 	l.world.handler, l.self.handler = MPI_ERRORS_ARE_FATAL, MPI_ERRORS_ARE_FATAL
 	return l
 }

@@ -26,6 +26,9 @@ func (a Addr) memory() bool { return a >= lowest && a < highest }
 // bytes is n bytes of memory.
 func (a Addr) bytes(n int) []byte { return unsafe.Slice((*byte)(a.pointer()), n) }
 
+// addressOf is where memory of ours is.
+func addressOf(b []byte) Addr { return Addr(unsafe.Pointer(unsafe.SliceData(b))) }
+
 // String is the text that ends with a byte 0.
 func (a Addr) String() string {
 	if !a.memory() {
