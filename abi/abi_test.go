@@ -160,6 +160,29 @@ func TestFail(t *testing.T) {
 	}
 }
 
+// NetPIPE as Debian has compiled it checks what it receives.
+func TestNetPIPE(t *testing.T) {
+	if libraries.missing != "" {
+		t.Skip(libraries.missing)
+	}
+	if _, err := exec.LookPath("NPmpich2"); err != nil {
+		t.Skip("Debian's netpipe-mpich2 is not installed")
+	}
+	ways := []string{"--fabric udp --x XWARP_SHARED=0", ""}
+	if os.Geteuid() == 0 {
+		ways = append(ways, "--testbed 2")
+	}
+	for _, way := range ways {
+		for _, mode := range []string{"-i -n 10", "-n 10", "-a -n 10", "-S -n 10", "-z -n 10"} {
+			args := append(strings.Fields(way), "-n", "2", "NPmpich2", "-l", "1", "-u", "200000", "-o", filepath.Join(t.TempDir(), "np.out"))
+			out, err := xrun(append(args, strings.Fields(mode)...)...)
+			if err != nil || !strings.Contains(out, "196609 bytes") || strings.Contains(out, "mismatch") {
+				t.Errorf("xrun %s NPmpich2 %s: %v\n%s", way, mode, err, out)
+			}
+		}
+	}
+}
+
 func TestHello(t *testing.T) {
 	for compiler := range compilers {
 		t.Run(compiler, func(t *testing.T) {
