@@ -91,6 +91,20 @@ func (t *table[T]) get(h Handle) *T {
 	return nil
 }
 
+// find returns the handle of an object, or none.
+func (t *table[T]) find(none Handle, is func(*T) bool) Handle {
+	t.mu.Lock()
+	n := t.n
+	t.mu.Unlock()
+	for i := range n {
+		h := makeHandle(t.kind, i)
+		if v := t.get(h); v != nil && is(v) {
+			return h
+		}
+	}
+	return none
+}
+
 // remove takes an object out of the table.
 func (t *table[T]) remove(h Handle) {
 	t.mu.Lock()
