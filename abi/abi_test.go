@@ -62,7 +62,11 @@ func compile(t *testing.T, compiler, name string) string {
 		}
 	}
 	program := filepath.Join(t.TempDir(), name)
-	args = append(args[1:], "-Wall", "-Werror", "-pthread", "-o", program, filepath.Join("testdata", name+".c"))
+	warnings := "-Werror" // in Debian's header MPI_STATUSES_IGNORE is too short an array
+	if compiler == "debian" {
+		warnings = "-w"
+	}
+	args = append(args[1:], "-Wall", warnings, "-pthread", "-o", program, filepath.Join("testdata", name+".c"))
 	if out, err := exec.Command(path, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %v: %v\n%s", path, args, err, out)
 	}
@@ -79,6 +83,31 @@ func run(name string, args ...string) (string, error) {
 // xrun returns what a job writes.
 func xrun(args ...string) (string, error) {
 	return run(filepath.Join(libraries.dir, "bin/xrun"), append([]string{"--quiet"}, args...)...)
+}
+
+// Programs write the same on our libraries and on MPICH.
+func TestPrograms(t *testing.T) {
+	for _, program := range []string{"p2p"} {
+		want, err := os.ReadFile(filepath.Join("testdata", program+".out"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for compiler := range compilers {
+			t.Run(program+"/"+compiler, func(t *testing.T) {
+				path := compile(t, compiler, program)
+				ways := [][]string{{"-n", "2"}, {"-n", "2", "--fabric", "udp", "--x", "XWARP_SHARED=0"}}
+				if compiler == "debian" {
+					ways = append(ways, []string{"-n", "2", "--abi", "off"})
+				}
+				for _, way := range ways {
+					out, err := xrun(append(way, path)...)
+					if err != nil || out != string(want) {
+						t.Errorf("xrun %v: %v; it writes\n%s\nand not\n%s", way, err, out, want)
+					}
+				}
+			})
+		}
+	}
 }
 
 func TestHello(t *testing.T) {

@@ -19,8 +19,9 @@ static void status(const char *what, MPI_Status *st, MPI_Datatype type)
     MPI_Get_count(st, type, &count);
     MPI_Get_elements(st, type, &elements);
     MPI_Test_cancelled(st, &cancelled);
+    cancelled &= strcmp(what, "probe") != 0; /* MPICH does not set it there */
     if (rank == 0)
-        printf("%s: source %d, tag %d, %d of the type, %d elements, cancelled %d\n", what, st->MPI_SOURCE == MPI_PROC_NULL ? -9 : st->MPI_SOURCE,
+        printf("%s: source %d, tag %d, %d of the type, %d elements, cancelled %d\n", what, st->MPI_SOURCE == MPI_PROC_NULL ? -9 : st->MPI_SOURCE == MPI_ANY_SOURCE ? -8 : st->MPI_SOURCE,
                st->MPI_TAG == MPI_ANY_TAG ? -9 : st->MPI_TAG, count, elements, cancelled);
 }
 
