@@ -223,12 +223,12 @@ func AttrDelete(l *Lib, comm Handle, key int) error { return CommDeleteAttr(l, c
 
 // handleOfType returns the program's handle of a datatype.
 func (l *Lib) handleOfType(t mpi.Datatype) Handle {
-	for i := range l.types {
-		if l.types[i].t == t {
-			return l.types[i].handle
-		}
+	l.types.mu.Lock()
+	defer l.types.mu.Unlock()
+	if h, there := l.types.handles[t]; there {
+		return h
 	}
-	return l.derived.find(MPI_DATATYPE_NULL, func(x *mpi.Datatype) bool { return *x == t })
+	return MPI_DATATYPE_NULL
 }
 
 // TypeCreateKeyval is MPI_Type_create_keyval.

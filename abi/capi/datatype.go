@@ -1,6 +1,10 @@
 package capi
 
-import "github.com/xwarp/xwarp/mpi"
+import (
+	"sync"
+
+	"github.com/xwarp/xwarp/mpi"
+)
 
 // predefinedTypes are the datatypes that need not be made.
 var predefinedTypes = map[Handle]mpi.Datatype{
@@ -66,19 +70,82 @@ var predefinedTypes = map[Handle]mpi.Datatype{
 	MPI_COMPLEX16:               mpi.TypeComplex16,
 }
 
-// named is a datatype with its handle.
-type named struct {
-	handle Handle
-	t      mpi.Datatype
+// datatypes are those that the program has handles for.
+type datatypes struct {
+	predefined [slots]struct {
+		handle Handle
+		t      mpi.Datatype
+	}
+	made table[madeType]
+
+	mu      sync.Mutex // guards what follows
+	handles map[mpi.Datatype]Handle
+	f90     map[parameters]Handle
+}
+
+// madeType is a datatype that was made.
+type madeType struct {
+	mpi.Datatype
+	large bool        // by a function with large counts
+	f90   *parameters // not nil: by one of those for types of Fortran, and it is not to be freed
+	uses  int         // how often the program has got its handle, guarded by datatypes.mu
+}
+
+func (d *datatypes) init() {
+	d.made.kind = kindDatatype
+	d.handles = map[mpi.Datatype]Handle{}
+	d.f90 = map[parameters]Handle{}
+	for h, t := range predefinedTypes {
+		d.predefined[slotOf(h)].handle, d.predefined[slotOf(h)].t = h, t
+		d.handles[t] = h
+	}
+}
+
+// handle gives the program a handle of a datatype, which it must free unless the datatype is
+// predefined.
+func (d *datatypes) handle(t mpi.Datatype, large bool) Handle {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h, there := d.handles[t]
+	if !there {
+		h = d.made.add(madeType{Datatype: t, large: large})
+		d.handles[t] = h
+	}
+	if m := d.made.get(h); m != nil {
+		m.uses++
+	}
+	return h
+}
+
+// drop takes back a handle that the program has got.
+func (d *datatypes) drop(h Handle) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := d.made.get(h)
+	if m == nil {
+		return
+	}
+	if m.uses--; m.uses == 0 {
+		delete(d.handles, m.Datatype)
+		d.made.remove(h)
+	}
+}
+
+// last reports whether the program has got the handle no more than once.
+func (d *datatypes) last(h Handle) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := d.made.get(h)
+	return m != nil && m.uses == 1
 }
 
 // datatype returns a datatype, or says what is wrong.
 func (l *Lib) datatype(h Handle) (mpi.Datatype, error) {
-	if p := &l.types[slotOf(h)]; p.handle == h && !p.t.IsNull() {
+	if p := &l.types.predefined[slotOf(h)]; p.handle == h && !p.t.IsNull() {
 		return p.t, nil
 	}
-	if t := l.derived.get(h); t != nil {
-		return *t, nil
+	if m := l.types.made.get(h); m != nil {
+		return m.Datatype, nil
 	}
 	if h == MPI_DATATYPE_NULL {
 		return mpi.Datatype{}, fail(mpi.ErrType, "MPI_DATATYPE_NULL")
@@ -110,10 +177,16 @@ func (l *Lib) data(buf Addr, count int, datatype Handle) (mpi.Data, error) {
 	}
 	size += max(more, -more)
 	at := buf + Addr(low)
-	if !at.memory() {
+	if !at.memory() || at+Addr(size) < at {
 		return mpi.Data{}, fail(mpi.ErrBuffer, "%d elements at address %#x", count, uintptr(buf))
 	}
 	return mpi.Bytes(at.bytes(size), -low, count, t), nil
+}
+
+// GetAddress is MPI_Get_address.
+func GetAddress(_ *Lib, location Addr, address Ints) error {
+	address.set(0, int(location))
+	return nil
 }
 
 // AintAdd is MPI_Aint_add.

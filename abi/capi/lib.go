@@ -21,6 +21,8 @@ type Callbacks struct {
 	DeleteAttr func(function Addr, object Handle, key int, value, extra Addr) (rc int)
 	// AtExit sees to it that Leave is called when the process ends.
 	AtExit func()
+	// Reduce calls a function of the program that reduces elements.
+	Reduce func(function Addr, in, inout Addr, count int, datatype Handle, large bool)
 	// Exit writes a text to standard error and ends the process.
 	Exit func(code int, text string)
 }
@@ -35,12 +37,11 @@ type Lib struct {
 
 	world, self comm // MPI_COMM_WORLD and MPI_COMM_SELF
 	comms       table[comm]
-	types       [slots]named // predefined ones
-	derived     table[mpi.Datatype]
+	types       datatypes
+	ops         operations
 	requests    table[request]
 	messages    table[message]
 	errhandlers table[errhandler]
-	ops         operations
 	groups      table[*mpi.Group]
 	infos       table[*mpi.Info]
 	keyvals     table[keyval]
@@ -61,14 +62,12 @@ const (
 // New returns the state of a process that has not called MPI_Init yet.
 func New(calls Callbacks) *Lib {
 	l := &Lib{calls: calls}
-	l.comms.kind, l.derived.kind, l.requests.kind = kindComm, kindDatatype, kindRequest
+	l.comms.kind, l.requests.kind = kindComm, kindRequest
 	l.messages.kind, l.errhandlers.kind = kindMessage, kindErrhandler
 	l.groups.kind, l.infos.kind, l.keyvals.kind = kindGroup, kindInfo, kindKeyval
 	l.wins.kind, l.sessions.kind = kindWin, kindSession
+	l.types.init()
 	l.ops.init()
-	for h, t := range predefinedTypes {
-		l.types[slotOf(h)] = named{h, t}
-	}
 	l.world.handler, l.self.handler = MPI_ERRORS_ARE_FATAL, MPI_ERRORS_ARE_FATAL
 	return l
 }

@@ -56,6 +56,9 @@ func (in *input) entry(b *strings.Builder, f function) {
 			args = append(args, "large")
 		}
 	}
+	if f.constructor() {
+		args = append(args, "large")
+	}
 	if f.tellsForm() {
 		params = append(params, "large bool")
 	}

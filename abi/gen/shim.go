@@ -42,8 +42,17 @@ func (p param) crossing() crossing {
 // capi is told which.
 func (p param) callback() bool { return p.varies() && strings.HasSuffix(p.base, "_function") }
 
+// constructor reports whether f makes a datatype: package capi is told which form did, for
+// MPI_Type_get_contents.
+func (f function) constructor() bool {
+	return f.large && strings.HasPrefix(f.name, "MPI_Type_") && f.params[len(f.params)-1].base == "MPI_Datatype"
+}
+
 // tellsForm reports whether Go must know which form of f was called.
 func (f function) tellsForm() bool {
+	if f.constructor() {
+		return true
+	}
 	for _, p := range f.params {
 		if p.callback() || p.varies() && p.base == "int" && p.pointer() {
 			return true

@@ -109,6 +109,7 @@ static void others(void)
     int key, flag, *got, memory[4];
     MPI_Aint *bytes;
     void *base;
+    MPI_Datatype t, u;
     MPI_Win w;
 
     MPI_Type_create_keyval(copy_type, delete_type, &key, NULL);
@@ -116,6 +117,13 @@ static void others(void)
     MPI_Type_get_attr(MPI_INT, key, &got, &flag);
     say("of MPI_INT", *got);
     MPI_Type_delete_attr(MPI_INT, key);
+    MPI_Type_contiguous(3, MPI_INT, &t);
+    MPI_Type_set_attr(t, key, &values[5]);
+    MPI_Type_dup(t, &u);
+    MPI_Type_get_attr(u, key, &got, &flag);
+    say("of the duplicate", *got);
+    MPI_Type_free(&t);
+    MPI_Type_free(&u);
     error("a communicator with such a key", MPI_Comm_set_attr(MPI_COMM_WORLD, key, &values[0]));
     MPI_Type_free_keyval(&key);
 
