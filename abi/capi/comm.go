@@ -23,7 +23,7 @@ func (l *Lib) lookup(h Handle) *comm {
 // comm returns a communicator, or says what is wrong.
 func (l *Lib) comm(h Handle) (*comm, error) {
 	c := l.lookup(h)
-	if c != nil && c.Comm != nil && l.state.Load() == initialized {
+	if c != nil && c.Comm != nil && l.users.Load() > 0 {
 		return c, nil
 	}
 	if err := l.up(); err != nil {

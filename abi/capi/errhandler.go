@@ -46,6 +46,16 @@ func (l *Lib) handlerAt(w Where) *Handle {
 			return &c.handler
 		}
 	}
+	if w.kind == kindWin {
+		if x := l.wins.get(w.handle); x != nil {
+			return &(*x).handler
+		}
+	}
+	if w.kind == kindSession {
+		if s := l.sessions.get(w.handle); s != nil {
+			return &(*s).handler
+		}
+	}
 	return nil
 }
 

@@ -91,6 +91,20 @@ func (t *table[T]) get(h Handle) *T {
 	return nil
 }
 
+// find returns the handle of an object, or none.
+func (t *table[T]) find(none Handle, is func(*T) bool) Handle {
+	t.mu.Lock()
+	n := t.n
+	t.mu.Unlock()
+	for i := range n {
+		h := makeHandle(t.kind, i)
+		if v := t.get(h); v != nil && is(v) {
+			return h
+		}
+	}
+	return none
+}
+
 // remove takes an object out of the table.
 func (t *table[T]) remove(h Handle) {
 	t.mu.Lock()
@@ -116,6 +130,21 @@ func rankFrom(r int) int {
 		return mpi.Root
 	}
 	return mpi.Undefined
+}
+
+// rankTo is a rank as the program has it.
+func rankTo(r int) int {
+	switch {
+	case r >= 0:
+		return r
+	case r == mpi.ProcNull:
+		return MPI_PROC_NULL
+	case r == mpi.AnySource:
+		return MPI_ANY_SOURCE
+	case r == mpi.Root:
+		return MPI_ROOT
+	}
+	return MPI_UNDEFINED
 }
 
 // tagFrom is a tag as package mpi has it.

@@ -29,23 +29,40 @@ func (l *Lib) init(required int) error {
 			level = mpi.ThreadLevel(i)
 		}
 	}
-	p, err := mpi.InitThread(level)
-	if err != nil {
-		return err
+	if l.proc == nil { // no session has joined
+		if err := l.join(level); err != nil {
+			return err
+		}
 	}
-	l.proc, l.level = p, levels[level]
-	stayAwake()
-	l.world.Comm, l.self.Comm = p.World(), p.Self()
+	l.level = levels[min(level, l.proc.QueryThread())]
+	l.world.Comm, l.self.Comm = l.proc.World(), l.proc.Self()
+	l.users.Add(1)
 	l.state.Store(initialized)
 	return nil
+}
+
+// join makes the process a rank of the job.
+func (l *Lib) join(level mpi.ThreadLevel) error {
+	p, err := mpi.InitThread(level)
+	if err == nil {
+		l.proc = p
+		l.fixAttrs()
+		stayAwake()
+	}
+	return err
 }
 
 // Finalize is MPI_Finalize.
 func Finalize(l *Lib) error {
 	err := l.up()
+	if err == nil && l.state.Load() != initialized {
+		err = fail(mpi.ErrOther, "MPI_Init was not called, or MPI_Finalize was")
+	}
 	if err == nil {
 		err = l.proc.Finalize()
 		l.state.Store(finalized)
+		l.users.Add(-1)
+		l.world.Comm, l.self.Comm = nil, nil
 	}
 	return err
 }

@@ -142,21 +142,6 @@ func classFrom(code int) mpi.ErrorClass {
 	return mpi.ErrorClass(code)
 }
 
-// rankTo is a rank as the program has it.
-func rankTo(r int) int {
-	switch {
-	case r >= 0:
-		return r
-	case r == mpi.ProcNull:
-		return MPI_PROC_NULL
-	case r == mpi.AnySource:
-		return MPI_ANY_SOURCE
-	case r == mpi.Root:
-		return MPI_ROOT
-	}
-	return MPI_UNDEFINED
-}
-
 // tagTo is a tag as the program has it.
 func tagTo(tag int) int {
 	if tag == mpi.AnyTag {

@@ -29,6 +29,9 @@ func (a Addr) bytes(n int) []byte { return unsafe.Slice((*byte)(a.pointer()), n)
 // addressOf is where memory of ours is.
 func addressOf(b []byte) Addr { return Addr(unsafe.Pointer(unsafe.SliceData(b))) }
 
+// addressOfValue is where a variable of ours is that the program may read.
+func addressOfValue[T any](p *T) Addr { return Addr(unsafe.Pointer(p)) }
+
 // String is the text that ends with a byte 0.
 func (a Addr) String() string {
 	if !a.memory() {
@@ -95,6 +98,24 @@ func (n Ints) slice(count int) []int {
 		s[i] = n.get(i)
 	}
 	return s
+}
+
+// list is slice that says what is wrong with the arguments.
+func (n Ints) list(what string, count int) ([]int, error) {
+	switch {
+	case count < 0:
+		return nil, fail(mpi.ErrArg, "%d %s", count, what)
+	case count > 0 && n.null():
+		return nil, fail(mpi.ErrArg, "%d %s, and no array of them", count, what)
+	}
+	return n.slice(count), nil
+}
+
+// setAll sets them to those of a list that there is room for.
+func (n Ints) setAll(list []int, room int) {
+	for i, v := range list[:min(len(list), max(room, 0))] {
+		n.set(i, v)
+	}
 }
 
 // Handles are one or more variables of the program with handles.

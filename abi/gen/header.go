@@ -67,8 +67,13 @@ func (p param) typeOf(large bool) string {
 	return p.base
 }
 
+// declaration declares a parameter. Arrays are pointers, lest compilers warn about constants in
+// their places, like MPI_UNWEIGHTED.
 func (p param) declaration(large bool) string {
 	t := p.typeOf(large) + " " + p.stars + p.name + p.suffix
+	if p.suffix == "[]" {
+		t = p.typeOf(large) + " " + p.stars + "*" + p.name
+	}
 	if p.base == "MPI_Status" { // as an array, MPI_STATUSES_IGNORE would be too short for compilers
 		t = p.base + " *" + p.name
 	}
