@@ -18,8 +18,9 @@ PREFIX ?= /usr/local
 # What --version says comes from git, by way of go build: unless git refuses, as it
 # does root in somebody else's folder, or there is none, as in an archive. There,
 # make VERSION=v1.2.3 says it; and go build does not know git's worktrees.
-STAMP = -buildvcs=$(if $(shell git rev-parse HEAD 2>/dev/null),auto,false) \
-	-ldflags '$(LDFLAGS)$(if $(VERSION), -X github.com/xwarp/xwarp/cmd/internal/cli.release=$(VERSION))'
+STAMP_FLAGS = -buildvcs=$(if $(shell git rev-parse HEAD 2>/dev/null),auto,false)
+STAMP_LD = $(LDFLAGS)$(if $(VERSION), -X github.com/xwarp/xwarp/cmd/internal/cli.release=$(VERSION))
+STAMP = $(STAMP_FLAGS) -ldflags '$(STAMP_LD)'
 ifneq ($(wildcard .git),)
 ifeq ($(wildcard .git/HEAD),)
 VERSION ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null)
@@ -41,6 +42,24 @@ build: modules ## build the commands and examples into bin/
 	@mkdir -p $(BIN)
 	@echo "building into $(BIN)/: what Go has not compiled before takes minutes, the rest seconds"
 	CGO_ENABLED=0 $(GO) build $(STAMP) -pgo=cmd/xperf/default.pgo -o $(BIN)/ ./cmd/... ./examples/...
+
+# The libraries for programs in C, one for each binary interface, below ABI_DIR. They are made
+# of abi/functions.txt, and need a C compiler: nothing else here does.
+.PHONY: abi
+ABI_DIR ?= .
+ABI_LINK = -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--version-script=$(CURDIR)/bin/_abi/exports.map
+ABI_BUILD = CGO_ENABLED=1 $(GO) build -buildmode=c-shared $(STAMP_FLAGS) -pgo=cmd/xperf/default.pgo
+abi: modules ## build the libraries for programs in C and Fortran (docs/ABI.md): lib/, include/ and bin/xmpicc
+	@mkdir -p $(ABI_DIR)/bin $(ABI_DIR)/lib $(ABI_DIR)/include/mpi $(ABI_DIR)/include/mpich
+	$(GO) run ./abi/gen
+	$(ABI_BUILD) -o $(ABI_DIR)/lib/libmpi_abi.so.1 -ldflags '$(STAMP_LD) -extldflags "-Wl,-soname,libmpi_abi.so.1 $(ABI_LINK)"' ./bin/_abi/mpi
+	$(ABI_BUILD) -o $(ABI_DIR)/lib/libmpich.so.12 -tags mpich -ldflags '$(STAMP_LD) -extldflags "-Wl,-soname,libmpich.so.12 $(ABI_LINK)"' ./bin/_abi/mpich
+	@rm -f $(ABI_DIR)/lib/*.h
+	@ln -sf libmpi_abi.so.1 $(ABI_DIR)/lib/libmpi_abi.so && ln -sf libmpi_abi.so.1 $(ABI_DIR)/lib/libmpi_abi.so.0
+	@ln -sf libmpich.so.12 $(ABI_DIR)/lib/libmpi.so.12 && ln -sf libmpich.so.12 $(ABI_DIR)/lib/libmpich.so
+	install -m 644 bin/_abi/mpi/mpi.h $(ABI_DIR)/include/mpi/mpi.h
+	install -m 644 bin/_abi/mpich/mpi.h $(ABI_DIR)/include/mpich/mpi.h
+	install abi/xmpicc $(ABI_DIR)/bin/xmpicc
 
 .PHONY: install uninstall deb
 COMMANDS = $(patsubst cmd/%/main.go,%,$(wildcard cmd/*/main.go))
@@ -133,4 +152,4 @@ profile: ## measure anew which code a message runs through, for the compiler (cm
 
 clean: ## remove what was built, and what killed runs left behind on this machine
 	@if [ -x bin/xinfo ]; then ./bin/xinfo --clean; fi
-	rm -rf bin
+	rm -rf bin lib include

@@ -12,8 +12,9 @@ type Keyval = KeyvalOf[*Comm]
 // program wants to find again at an object.
 type KeyvalOf[O any] struct {
 	// Copy decides what a duplicate of the object gets; ok == false: nothing.
-	// Nil: nothing (MPI_COMM_NULL_COPY_FN). See CopyAttr.
-	Copy func(old O, value any) (copied any, ok bool)
+	// Nil: nothing (MPI_COMM_NULL_COPY_FN). See CopyAttr. An error is that of the call
+	// that was to make the duplicate, which then makes none.
+	Copy func(old O, value any) (copied any, ok bool, err error)
 	// Delete is called when the attribute goes: because it is deleted, or
 	// overwritten, or the object is freed. Nil does nothing.
 	Delete func(o O, value any) error
@@ -21,7 +22,7 @@ type KeyvalOf[O any] struct {
 
 // CopyAttr is a Keyval.Copy that gives the duplicate the same value
 // (MPI_COMM_DUP_FN).
-func CopyAttr(_ *Comm, value any) (any, bool) { return value, true }
+func CopyAttr(_ *Comm, value any) (any, bool, error) { return value, true, nil }
 
 // attributes are few: a list in the order in which they were set. Any goroutine
 // may use it; what the program wants to be called is called without the lock, for
@@ -109,16 +110,21 @@ func (a *attributes[O]) removeAll(op string, o O) error {
 	return nil
 }
 
-// copyTo gives a duplicate of o, which nobody else knows yet, what it gets.
-func (a *attributes[O]) copyTo(to *attributes[O], o O) {
+// copies returns what a duplicate of o gets.
+func (a *attributes[O]) copies(op string, o O) (list []attribute[O], err error) {
 	for _, at := range a.all() {
 		if at.key.Copy == nil {
 			continue
 		}
-		if value, ok := at.key.Copy(o, at.value); ok {
-			to.list = append(to.list, attribute[O]{at.key, value})
+		value, ok, err := at.key.Copy(o, at.value)
+		if err != nil {
+			return nil, wrapOther(op, err)
+		}
+		if ok {
+			list = append(list, attribute[O]{at.key, value})
 		}
 	}
+	return list, nil
 }
 
 // SetAttr sets an attribute (MPI_Comm_set_attr).

@@ -114,10 +114,10 @@ func (c *Comm) gridPlace(op string, dims []int, periods []bool, reorder bool) (i
 	}
 	n := 1
 	for _, d := range dims {
-		if d < 1 || n > c.Size() {
-			return Undefined, fail(ErrDims, op, "a grid of %v is not possible with %d ranks", dims, c.Size())
+		if d < 1 {
+			return Undefined, fail(ErrDims, op, "%d along a dimension", d)
 		}
-		n *= d
+		n = min(n*d, c.Size()+1) // which is too many
 	}
 	switch {
 	case c.Inter():
@@ -125,7 +125,7 @@ func (c *Comm) gridPlace(op string, dims []int, periods []bool, reorder bool) (i
 	case len(periods) != len(dims):
 		return Undefined, fail(ErrArg, op, "%d dimensions, and periods of %d", len(dims), len(periods))
 	case n > c.Size():
-		return Undefined, fail(ErrDims, op, "a grid of %v has %d places, and the communicator %d ranks", dims, n, c.Size())
+		return Undefined, fail(ErrArg, op, "a grid of %v has more places than the communicator ranks, %d", dims, c.Size())
 	}
 	var places []int
 	if reorder {
@@ -318,7 +318,7 @@ func (c *Comm) CartRank(coords ...int) (int, error) {
 	}
 	rank, ok := t.rank(coords)
 	if !ok {
-		return ProcNull, c.reportf(ErrRank, op, "%v lies outside of the grid of %v", coords, t.dims)
+		return ProcNull, c.reportf(ErrArg, op, "%v lies outside of the grid of %v", coords, t.dims)
 	}
 	return rank, nil
 }

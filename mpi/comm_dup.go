@@ -4,23 +4,29 @@ package mpi
 // (MPI_Comm_dup). All ranks call it. Attributes are copied as their keys say,
 // and the error handler and the topology with them. Hints are not.
 func (c *Comm) Dup() (*Comm, error) {
-	if err := c.live("Comm.Dup"); err != nil {
+	const op = "Comm.Dup"
+	err := c.live(op)
+	if err != nil {
+		return nil, c.report(err)
+	}
+	copies, err := c.attrs.copies(op, c)
+	if err != nil {
 		return nil, c.report(err)
 	}
 	if c.Inter() {
-		return c.dupInter()
+		return c.dupInter(copies)
 	}
-	got, err := c.agree("Comm.Dup", 1, nil)
+	got, err := c.agree(op, 1, nil)
 	if err != nil {
 		return nil, c.report(err)
 	}
 	d := c.p.newComm(2*got[0], c.Group())
-	c.bequeath(d)
+	c.bequeath(d, copies)
 	return d, nil
 }
 
 // dupInter is Dup for intercommunicators.
-func (c *Comm) dupInter() (*Comm, error) {
+func (c *Comm) dupInter(copies []attribute[*Comm]) (*Comm, error) {
 	t := c.p.watch.begin("Comm.Dup", c, Undefined, Undefined, 0)
 	got, err := c.agreeInter("Comm.Dup")
 	t.end(err)
@@ -28,15 +34,15 @@ func (c *Comm) dupInter() (*Comm, error) {
 		return nil, c.report(err)
 	}
 	d := c.within.inter(got, c.RemoteGroup())
-	c.bequeath(d)
+	c.bequeath(d, copies)
 	return d, nil
 }
 
-// bequeath gives a duplicate what it gets from c.
-func (c *Comm) bequeath(d *Comm) {
+// bequeath gives a duplicate what it gets from c: with copies of the attributes.
+func (c *Comm) bequeath(d *Comm, copies []attribute[*Comm]) {
 	d.topo = c.topo
 	d.SetErrhandler(c.Errhandler())
-	c.attrs.copyTo(&d.attrs, c)
+	d.attrs.list = copies
 }
 
 // DupWithInfo is [Comm.Dup] with hints for the new communicator
@@ -69,7 +75,11 @@ func (c *Comm) idup(op string, info *Info) (*Comm, Request, error) {
 	if err := d.hint(op, info); err != nil {
 		return nil, Request{}, c.report(err)
 	}
-	c.bequeath(d)
+	copies, err := c.attrs.copies(op, c)
+	if err != nil {
+		return nil, Request{}, c.report(err)
+	}
+	c.bequeath(d, copies)
 	t := &dup{c: c, d: d, tag: c.coll.number(), need: 1}
 	if c.Inter() {
 		t.need, t.near = 2, c.within.coll.number()

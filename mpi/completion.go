@@ -91,9 +91,25 @@ func noRoom(op string, requests []Request, statuses []Status) error {
 // Testall makes progress and reports whether all operations are complete
 // (MPI_Testall). If so, it has the effect of Waitall; else it changes nothing.
 func Testall(requests []Request) (done bool, err error) {
+	if done = testall(requests); done {
+		err = Waitall(requests)
+	}
+	return done, err
+}
+
+// TestallStatus is Testall that tells about each message: statuses has room for all.
+func TestallStatus(requests []Request, statuses []Status) (done bool, err error) {
+	if done = testall(requests); done {
+		err = WaitallStatus(requests, statuses)
+	}
+	return done, err
+}
+
+// testall makes progress and reports whether all operations are complete.
+func testall(requests []Request) (done bool) {
 	ep := endpoint(requests)
 	if ep == nil {
-		return true, nil
+		return true
 	}
 	done = true
 	ep.Enter()
@@ -102,10 +118,7 @@ func Testall(requests []Request) (done bool, err error) {
 		done = done && requests[i].done()
 	}
 	ep.Leave()
-	if done {
-		err = Waitall(requests)
-	}
-	return done, err
+	return done
 }
 
 // Testany makes progress and ends one operation that is complete, if there is

@@ -13,43 +13,69 @@ type ErrorClass int
 
 // Error classes.
 const (
-	Success        ErrorClass = 0
-	ErrBuffer      ErrorClass = 1
-	ErrCount       ErrorClass = 2
-	ErrType        ErrorClass = 3
-	ErrTag         ErrorClass = 4
-	ErrComm        ErrorClass = 5
-	ErrRank        ErrorClass = 6
-	ErrRequest     ErrorClass = 7
-	ErrRoot        ErrorClass = 8
-	ErrGroup       ErrorClass = 9
-	ErrOp          ErrorClass = 10
-	ErrTopology    ErrorClass = 11
-	ErrDims        ErrorClass = 12
-	ErrArg         ErrorClass = 13
-	ErrUnknown     ErrorClass = 14
-	ErrTruncate    ErrorClass = 15
-	ErrOther       ErrorClass = 16
-	ErrIntern      ErrorClass = 17
-	ErrPending     ErrorClass = 18
-	ErrAssert      ErrorClass = 22
-	ErrBase        ErrorClass = 24
-	ErrConversion  ErrorClass = 25
-	ErrInfoKey     ErrorClass = 31
-	ErrInfoNoKey   ErrorClass = 32
-	ErrInfoValue   ErrorClass = 33
-	ErrInfo        ErrorClass = 34
-	ErrKeyval      ErrorClass = 36
-	ErrLockType    ErrorClass = 37
-	ErrNoMem       ErrorClass = 39
-	ErrRMAAttach   ErrorClass = 46
-	ErrRMARange    ErrorClass = 48
-	ErrRMAShared   ErrorClass = 49
-	ErrRMASync     ErrorClass = 50
-	ErrRMAFlavor   ErrorClass = 51
-	ErrWin         ErrorClass = 57
-	ErrProcAborted ErrorClass = 58
-	ErrSession     ErrorClass = 60
+	Success               ErrorClass = 0
+	ErrBuffer             ErrorClass = 1
+	ErrCount              ErrorClass = 2
+	ErrType               ErrorClass = 3
+	ErrTag                ErrorClass = 4
+	ErrComm               ErrorClass = 5
+	ErrRank               ErrorClass = 6
+	ErrRequest            ErrorClass = 7
+	ErrRoot               ErrorClass = 8
+	ErrGroup              ErrorClass = 9
+	ErrOp                 ErrorClass = 10
+	ErrTopology           ErrorClass = 11
+	ErrDims               ErrorClass = 12
+	ErrArg                ErrorClass = 13
+	ErrUnknown            ErrorClass = 14
+	ErrTruncate           ErrorClass = 15
+	ErrOther              ErrorClass = 16
+	ErrIntern             ErrorClass = 17
+	ErrPending            ErrorClass = 18
+	ErrInStatus           ErrorClass = 19
+	ErrAccess             ErrorClass = 20
+	ErrAmode              ErrorClass = 21
+	ErrAssert             ErrorClass = 22
+	ErrBadFile            ErrorClass = 23
+	ErrBase               ErrorClass = 24
+	ErrConversion         ErrorClass = 25
+	ErrDisp               ErrorClass = 26
+	ErrDupDatarep         ErrorClass = 27
+	ErrFileExists         ErrorClass = 28
+	ErrFileInUse          ErrorClass = 29
+	ErrFile               ErrorClass = 30
+	ErrInfoKey            ErrorClass = 31
+	ErrInfoNoKey          ErrorClass = 32
+	ErrInfoValue          ErrorClass = 33
+	ErrInfo               ErrorClass = 34
+	ErrIO                 ErrorClass = 35
+	ErrKeyval             ErrorClass = 36
+	ErrLockType           ErrorClass = 37
+	ErrName               ErrorClass = 38
+	ErrNoMem              ErrorClass = 39
+	ErrNotSame            ErrorClass = 40
+	ErrNoSpace            ErrorClass = 41
+	ErrNoSuchFile         ErrorClass = 42
+	ErrPort               ErrorClass = 43
+	ErrQuota              ErrorClass = 44
+	ErrReadOnly           ErrorClass = 45
+	ErrRMAAttach          ErrorClass = 46
+	ErrRMAConflict        ErrorClass = 47
+	ErrRMARange           ErrorClass = 48
+	ErrRMAShared          ErrorClass = 49
+	ErrRMASync            ErrorClass = 50
+	ErrService            ErrorClass = 51
+	ErrSize               ErrorClass = 52
+	ErrSpawn              ErrorClass = 53
+	ErrUnsupportedDatarep ErrorClass = 54
+	ErrUnsupported        ErrorClass = 55
+	ErrWin                ErrorClass = 56
+	ErrRMAFlavor          ErrorClass = 57
+	ErrProcAborted        ErrorClass = 58
+	ErrValueTooLarge      ErrorClass = 59
+	ErrSession            ErrorClass = 60
+	ErrErrhandler         ErrorClass = 61
+	ErrABI                ErrorClass = 62
 
 	// Fault tolerance. It is not in the standard yet, so the numbers are ours.
 	ErrProcFailed        ErrorClass = 101 // a rank that takes part is lost (MPIX_ERR_PROC_FAILED)
@@ -69,8 +95,22 @@ var classNames = map[ErrorClass]string{
 	ErrWin: "invalid window", ErrAssert: "invalid assertion", ErrLockType: "invalid kind of lock",
 	ErrRMASync: "wrong synchronization of one-sided operations", ErrRMARange: "not memory of the window",
 	ErrRMAAttach: "memory cannot be attached", ErrRMAFlavor: "wrong flavor of window",
-	ErrRMAShared: "memory cannot be shared",
-	ErrBase:      "invalid address", ErrNoMem: "out of memory", ErrProcAborted: "rank aborted", ErrSession: "invalid session",
+	ErrRMAShared:   "memory cannot be shared",
+	ErrUnsupported: "unsupported operation",
+	ErrInStatus:    "statuses have errors", ErrAccess: "permission denied",
+	ErrAmode: "invalid access mode", ErrBadFile: "invalid file name",
+	ErrDisp: "invalid displacement", ErrDupDatarep: "data representation exists",
+	ErrFileExists: "file exists", ErrFileInUse: "file is in use",
+	ErrFile: "invalid file", ErrIO: "input or output error",
+	ErrName: "no such service", ErrNotSame: "ranks differ",
+	ErrNoSpace: "no space left", ErrNoSuchFile: "no such file",
+	ErrPort: "invalid port", ErrQuota: "quota exceeded",
+	ErrReadOnly: "read-only file", ErrRMAConflict: "conflicting accesses to a window",
+	ErrService: "service cannot be withdrawn", ErrSize: "invalid size",
+	ErrSpawn: "processes cannot be started", ErrUnsupportedDatarep: "unsupported data representation",
+	ErrValueTooLarge: "value too large", ErrErrhandler: "invalid error handler",
+	ErrABI:  "error of the binary interface",
+	ErrBase: "invalid address", ErrNoMem: "out of memory", ErrProcAborted: "rank aborted", ErrSession: "invalid session",
 	ErrProcFailed: "rank lost", ErrProcFailedPending: "rank lost that may have been the source", ErrRevoked: "communicator revoked",
 }
 

@@ -75,7 +75,7 @@ func (c *Comm) graphPlace(op string, index, edges []int, reorder bool) (t *graph
 	case !slices.IsSorted(index) || n > 0 && (index[0] < 0 || index[n-1] != len(edges)):
 		err = fail(ErrTopology, op, "index must rise to the number of edges, which is %d", len(edges))
 	case slices.ContainsFunc(edges, func(e int) bool { return e < 0 || e >= n }):
-		err = fail(ErrTopology, op, "an edge leads to no node of the graph")
+		err = fail(ErrArg, op, "an edge leads to no node of the graph")
 	}
 	if err != nil {
 		return nil, Undefined, err

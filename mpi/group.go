@@ -27,6 +27,9 @@ const (
 // Size returns the number of ranks (MPI_Group_size).
 func (g *Group) Size() int { return len(g.world) }
 
+// Session returns the session that the group is of; nil: the world model, or no ranks.
+func (g *Group) Session() *Session { return g.session }
+
 // Rank returns the rank of a process in the group, or Undefined (MPI_Group_rank).
 func (g *Group) Rank(p *Proc) int { return g.rankOf(int32(p.rank)) }
 
@@ -171,7 +174,7 @@ func (g *Group) ranks(op string, ranges []Range) (ranks []int, err error) {
 		}
 		for i := r.First; r.Stride > 0 && i <= r.Last || r.Stride < 0 && i >= r.Last; i += r.Stride {
 			if i < 0 || i >= len(g.world) { // before it goes on for ever
-				return nil, g.noRank(op, i)
+				return nil, fail(ErrArg, op, "a range has %d, which is no rank of this group, which has ranks 0 to %d", i, len(g.world)-1)
 			}
 			ranks = append(ranks, i)
 		}

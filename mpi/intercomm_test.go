@@ -92,6 +92,6 @@ func TestTopology_maps(t *testing.T) {
 		if err != nil || (ring == nil) != (node == mpi.Undefined) || ring != nil && ring.Rank() != node {
 			return fmt.Errorf("node %d of the graph: %w", node, err)
 		}
-		return errors.Join(wantClass(second(w.CartMap([]int{8}, []bool{false})), mpi.ErrDims), wantClass(second(w.GraphMap([]int{2}, edges)), mpi.ErrTopology))
+		return errors.Join(wantClass(second(w.CartMap([]int{8}, []bool{false})), mpi.ErrArg), wantClass(second(w.GraphMap([]int{2}, edges)), mpi.ErrTopology))
 	})
 }

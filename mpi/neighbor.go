@@ -21,20 +21,41 @@ func (k *call) neighbors() *neighbors {
 	if !k.ok() {
 		return nil
 	}
-	near := k.c.coll.near
+	near := k.c.neighbors()
+	if near == nil {
+		k.refuse(ErrTopology, "the communicator has no topology: make one with CartCreate, GraphCreate or DistGraphCreateAdjacent")
+	}
+	return near
+}
+
+// neighbors returns the neighbours of this rank, or nil.
+func (c *Comm) neighbors() *neighbors {
+	near := c.coll.near
 	if near != nil {
 		return near
 	}
-	switch t := k.c.topo.(type) {
+	switch t := c.topo.(type) {
 	case *cart:
 		near = t.neighbors()
 	case *graph:
 		near = &neighbors{sources: t.sources, dests: t.dests}
-	default:
-		k.refuse(ErrTopology, "the communicator has no topology: make one with CartCreate, GraphCreate or DistGraphCreateAdjacent")
 	}
-	k.c.coll.near = near
+	c.coll.near = near
 	return near
+}
+
+// NeighborCount returns how many neighbours this rank hears and speaks to in
+// neighbourhood collectives: of a grid, two for each dimension.
+func (c *Comm) NeighborCount() (sources, dests int, err error) {
+	const op = "Comm.NeighborCount"
+	if err := c.live(op); err != nil {
+		return 0, 0, c.report(err)
+	}
+	near := c.neighbors()
+	if near == nil {
+		return 0, 0, c.report(fail(ErrTopology, op, "the communicator has no topology"))
+	}
+	return len(near.sources), len(near.dests), nil
 }
 
 // neighbors of a place in a grid. Where a dimension has one or two places and is

@@ -360,6 +360,9 @@ func (p *Proc) Abort(code int) {
 	p.abort(code, fmt.Sprintf("rank %d called Abort with code %d", p.rank, code))
 }
 
+// AbortWith is Abort that says why.
+func (p *Proc) AbortWith(code int, why string) { p.abort(code, why) }
+
 func (p *Proc) abort(code int, why string) {
 	p.job.Abort(code, why)
 	p.ep.End(&p2p.Error{Code: p2p.Ended, Peer: -1, Detail: why})

@@ -34,6 +34,12 @@ type Status struct {
 	cancelled bool
 }
 
+// StatusOf is the status of a message of so many bytes, for libraries that keep statuses in a
+// form of their own.
+func StatusOf(source, tag, bytes int, cancelled bool) Status {
+	return Status{Source: source, Tag: tag, bytes: bytes, cancelled: cancelled}
+}
+
 // Cancelled reports whether the receive was taken back (MPI_Test_cancelled):
 // then there was no message.
 func (s Status) Cancelled() bool { return s.cancelled }

@@ -14,7 +14,7 @@ type TypeKeyval = KeyvalOf[Datatype]
 
 // CopyTypeAttr is a TypeKeyval.Copy that gives the duplicate the same value
 // (MPI_TYPE_DUP_FN).
-func CopyTypeAttr(_ Datatype, value any) (any, bool) { return value, true }
+func CopyTypeAttr(_ Datatype, value any) (any, bool, error) { return value, true, nil }
 
 // notes returns what there is about t, which is made if there is nothing yet.
 func (p *Proc) notes(op string, t Datatype) (*typeNotes, error) {
@@ -90,12 +90,21 @@ func (p *Proc) TypeDeleteAttr(t Datatype, k *TypeKeyval) error {
 
 // TypeDup is [TypeDup] that copies the attributes as their keys say.
 func (p *Proc) TypeDup(old Datatype) (Datatype, error) {
+	n := p.noted(old)
+	if n == nil {
+		return TypeDup(old)
+	}
+	copies, err := n.attrs.copies("TypeDup", old)
+	if err != nil {
+		return Datatype{}, err
+	}
 	t, err := TypeDup(old)
-	if n := p.noted(old); err == nil && n != nil {
-		var copies *typeNotes
-		if copies, err = p.notes("TypeDup", t); err == nil {
-			n.attrs.copyTo(&copies.attrs, old)
-		}
+	if err != nil || len(copies) == 0 {
+		return t, err
+	}
+	to, err := p.notes("TypeDup", t)
+	if err == nil {
+		to.attrs.list = copies
 	}
 	return t, err
 }

@@ -113,7 +113,7 @@ func (c *Comm) winBegin(op string, flavor WinFlavor, unit int, info *Info) (*Win
 	case c.Inter():
 		return nil, fail(ErrComm, op, "it is not for intercommunicators: Merge first")
 	case unit < 1 || unit > 1<<31-1:
-		return nil, fail(ErrArg, op, "a displacement unit of %d bytes", unit)
+		return nil, fail(ErrDisp, op, "a displacement unit of %d bytes", unit)
 	}
 	if err := w.hint(op, info); err != nil {
 		return nil, err

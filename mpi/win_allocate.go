@@ -22,13 +22,14 @@ const noncontiguous = "alloc_shared_noncontig"
 // Free takes them back. Between ranks of one host operations on it are loads and stores,
 // but with ghosts all ask these.
 func WinAllocate[T Scalar](c *Comm, n int, info *Info) (*Win, []T, error) {
-	w, b, err := c.winAllocate("WinAllocate", FlavorAllocate, n, sizeOf[T](), mem.AlignOf[T](), info)
+	w, b, err := winAllocate[T](c, "WinAllocate", FlavorAllocate, n, info)
 	return w, mem.ScalarsOf[T](b), err
 }
 
-// WinAllocate is [WinAllocate] of n units of so many bytes.
-func (c *Comm) WinAllocate(n, unit int, info *Info) (*Win, []byte, error) {
-	return c.winAllocate("Comm.WinAllocate", FlavorAllocate, n, unit, 1, info)
+// WinAllocate is [WinAllocate] of size bytes, with displacements that count units of so many
+// bytes.
+func (c *Comm) WinAllocate(size, unit int, info *Info) (*Win, []byte, error) {
+	return c.winAllocate("Comm.WinAllocate", FlavorAllocate, size, unit, 1, info)
 }
 
 // WinAllocateShared is [WinAllocate] of memory that all ranks of c may touch as their own
@@ -37,13 +38,14 @@ func (c *Comm) WinAllocate(n, unit int, info *Info) (*Win, []byte, error) {
 // each rank begins where that of the rank before ends, unless the info says "true" to
 // alloc_shared_noncontig.
 func WinAllocateShared[T Scalar](c *Comm, n int, info *Info) (*Win, []T, error) {
-	w, b, err := c.winAllocate("WinAllocateShared", FlavorShared, n, sizeOf[T](), mem.AlignOf[T](), info)
+	w, b, err := winAllocate[T](c, "WinAllocateShared", FlavorShared, n, info)
 	return w, mem.ScalarsOf[T](b), err
 }
 
-// WinAllocateShared is [WinAllocateShared] of n units of so many bytes.
-func (c *Comm) WinAllocateShared(n, unit int, info *Info) (*Win, []byte, error) {
-	return c.winAllocate("Comm.WinAllocateShared", FlavorShared, n, unit, 1, info)
+// WinAllocateShared is [WinAllocateShared] of size bytes, with displacements that count units
+// of so many bytes.
+func (c *Comm) WinAllocateShared(size, unit int, info *Info) (*Win, []byte, error) {
+	return c.winAllocate("Comm.WinAllocateShared", FlavorShared, size, unit, 1, info)
 }
 
 // SharedQuery returns the memory of a rank of the window, as far as this one can touch it
@@ -99,12 +101,21 @@ func (w *Win) touchable(rank int) (memory []byte, unit int) {
 	return memory, w.w.Unit(rank)
 }
 
-// winAllocate makes a window with memory of n units, of elements that lie at multiples of
-// align.
-func (c *Comm) winAllocate(op string, flavor WinFlavor, n, unit, align int, info *Info) (*Win, []byte, error) {
+// winAllocate makes a window with memory of n elements.
+func winAllocate[T Scalar](c *Comm, op string, flavor WinFlavor, n int, info *Info) (*Win, []byte, error) {
+	unit := sizeOf[T]()
+	if n > math.MaxInt/unit {
+		return nil, nil, c.reportf(ErrArg, op, "%d elements of %d bytes", n, unit)
+	}
+	return c.winAllocate(op, flavor, n*unit, unit, mem.AlignOf[T](), info)
+}
+
+// winAllocate makes a window with memory of so many bytes, for elements that lie at multiples
+// of align.
+func (c *Comm) winAllocate(op string, flavor WinFlavor, size, unit, align int, info *Info) (*Win, []byte, error) {
 	err := c.live(op)
-	if err == nil && (n < 0 || unit < 1 || n > math.MaxInt/unit) {
-		err = fail(ErrArg, op, "%d units of %d bytes", n, unit)
+	if err == nil && size < 0 {
+		err = fail(ErrArg, op, "%d bytes", size)
 	}
 	var members []int32
 	if err == nil {
@@ -127,9 +138,9 @@ func (c *Comm) winAllocate(op string, flavor WinFlavor, n, unit, align int, info
 	var lack error
 	served := c.p.ghosts != nil && flavor == FlavorAllocate
 	if served {
-		lack = w.provideServed(op, n*unit)
+		lack = w.provideServed(op, size)
 	} else {
-		lack, err = w.provide(op, members, n*unit, align)
+		lack, err = w.provide(op, members, size, align)
 	}
 	if err == nil {
 		err = w.open(op, lack, served || len(members) < c.size)

@@ -177,3 +177,45 @@ func (w *Win) suits(name string, o *rma.Op, t *dtype.Type, op Operation) error {
 	_, err := op.op.On(o.Kind.Type())
 	return wrapType(name, err)
 }
+
+// FetchAndOp is [FetchAndOp] of one element of any predefined datatype (MPI_Fetch_and_op).
+func (w *Win) FetchAndOp(d, result Data, at At, op Operation) error {
+	const name = "Win.FetchAndOp"
+	if op == OpNoOp {
+		d = result // that of the origin means nothing
+	}
+	value, ok := d.element()
+	old, okResult := result.element()
+	if !ok || !okResult || len(value) != len(old) { // with gaps, or something is wrong
+		return w.combine(name, &d, at, op, &result, nil)
+	}
+	return w.fetchOne(name, value, old, d.t, at.Rank, at.Disp, op)
+}
+
+// CompareAndSwap is [CompareAndSwap] of one element of a datatype of integers, of bytes or of
+// truth values (MPI_Compare_and_swap).
+func (w *Win) CompareAndSwap(d, compare, result Data, at At) error {
+	const op = "Win.CompareAndSwap"
+	value, ok := d.element()
+	with, okCompare := compare.element()
+	old, okResult := result.element()
+	if !ok || !okCompare || !okResult || len(with) != len(value) || len(old) != len(value) || !exact(d.t) {
+		return w.reportf(ErrType, op, "it is for one element of a predefined datatype of integers")
+	}
+	return w.swap(op, value, with, old, d.t, at.Rank, at.Disp)
+}
+
+// exact reports whether equal elements of a datatype have equal bits.
+func exact(t *dtype.Type) bool {
+	_, notBits := dtype.Band.On(t)
+	_, notTruth := dtype.Land.On(t)
+	return notBits == nil || notTruth == nil
+}
+
+// element returns the bytes of one element of a predefined datatype without gaps.
+func (d *Data) element() ([]byte, bool) {
+	if d.count != 1 || !d.Type().Predefined() || d.t.Dense() == 0 {
+		return nil, false
+	}
+	return d.flat()
+}

@@ -113,24 +113,28 @@ func GetAccumulate[T Scalar](w *Win, src, result []T, target, disp int, op Opera
 func FetchAndOp[T Scalar](w *Win, value T, result *T, target, disp int, op Operation) error {
 	const name = "FetchAndOp"
 	v := [1]T{value}
-	b := mem.BytesOf(v[:])
-	off, err := w.find(name, len(b), target, disp)
-	if err == nil {
-		err = needResult(name, result)
+	if err := needResult(name, result); err != nil {
+		return w.report(err)
 	}
+	return w.fetchOne(name, mem.BytesOf(v[:]), mem.BytesOf(mem.SliceOf(result)), dtype.Of[T](), target, disp, op)
+}
+
+// fetchOne is FetchAndOp of an element of a datatype without gaps.
+func (w *Win) fetchOne(name string, value, result []byte, t *dtype.Type, target, disp int, op Operation) error {
+	off, err := w.find(name, len(value), target, disp)
 	o := rma.Op{Target: int32(target), At: int64(off), Op: op.op}
 	if err == nil {
-		err = w.suits(name, &o, dtype.Of[T](), op)
+		err = w.suits(name, &o, t, op)
 	}
 	if err != nil || target == ProcNull {
 		return w.report(err)
 	}
-	t := w.beginOn(name, target, len(b), &o)
+	begun := w.beginOn(name, target, len(value), &o)
 	w.c.ep.Enter()
-	err = w.w.FetchOne(&o, b, mem.BytesOf(mem.SliceOf(result)))
+	err = w.w.FetchOne(&o, value, result)
 	w.c.ep.Leave()
 	err = w.failed(name, err)
-	t.end(err)
+	begun.end(err)
 	return err
 }
 
@@ -147,20 +151,24 @@ func needResult[T Scalar](op string, result *T) error {
 func CompareAndSwap[T Integer](w *Win, value, compare T, result *T, target, disp int) error {
 	const op = "CompareAndSwap"
 	v, c := [1]T{value}, [1]T{compare}
-	b := mem.BytesOf(v[:])
-	off, err := w.find(op, len(b), target, disp)
-	if err == nil {
-		err = needResult(op, result)
+	if err := needResult(op, result); err != nil {
+		return w.report(err)
 	}
+	return w.swap(op, mem.BytesOf(v[:]), mem.BytesOf(c[:]), mem.BytesOf(mem.SliceOf(result)), dtype.Of[T](), target, disp)
+}
+
+// swap is CompareAndSwap of an element of a datatype without gaps.
+func (w *Win) swap(op string, value, compare, result []byte, t *dtype.Type, target, disp int) error {
+	off, err := w.find(op, len(value), target, disp)
 	if err != nil || target == ProcNull {
 		return w.report(err)
 	}
-	o := rma.Op{Target: int32(target), At: int64(off), Kind: dtype.Of[T]().Kind()}
-	t := w.beginOn(op, target, len(b), &o)
+	o := rma.Op{Target: int32(target), At: int64(off), Kind: t.Kind()}
+	begun := w.beginOn(op, target, len(value), &o)
 	w.c.ep.Enter()
-	err = w.w.Swap(&o, mem.BytesOf(c[:]), b, mem.BytesOf(mem.SliceOf(result)))
+	err = w.w.Swap(&o, compare, value, result)
 	w.c.ep.Leave()
 	err = w.failed(op, err)
-	t.end(err)
+	begun.end(err)
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +42,9 @@ func parse(args []string) (launch.Config, *recording, error) {
 	var c launch.Config
 	var o options
 	fs := flagSet(&c, &o)
-	args, err := withConfigFile(args)
+	err := o.harness(&c)
+	args, configErr := withConfigFile(args)
+	err = errors.Join(err, configErr)
 	parts := splitPrograms(args)
 	if err == nil {
 		err = explain(fs.Parse(joinPairs(fs, parts[0])))
@@ -91,6 +94,21 @@ func parse(args []string) (launch.Config, *recording, error) {
 	return c, &o.record, errors.Join(err, addHosts(&c, more))
 }
 
+// envTimeout and the name mpiexec are what test suites of MPI libraries know: a number of
+// seconds, as --timeout has it, and a launcher that says nothing of its own.
+const envTimeout, harnessName = "MPIEXEC_TIMEOUT", "mpiexec"
+
+// harness reads what a test suite says before the flags do.
+func (o *options) harness(c *launch.Config) error {
+	o.quiet = filepath.Base(os.Args[0]) == harnessName
+	if s := os.Getenv(envTimeout); s != "" {
+		if err := seconds(&c.Timeout)(s); err != nil {
+			return fmt.Errorf("%s is %.32q: %w", envTimeout, s, err)
+		}
+	}
+	return nil
+}
+
 func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	fs := flag.NewFlagSet("xrun", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -104,7 +122,7 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	})
 	fs.Func("testbed", "", positive(&c.Testbed))
 	fs.Func("mtu", "", positive(&c.MTU))
-	for _, variable := range []string{config.EnvIPv6, config.EnvBusyPoll, config.EnvTransport, config.EnvSecure} {
+	for _, variable := range []string{config.EnvIPv6, config.EnvBusyPoll, config.EnvTransport, config.EnvSecure, config.EnvABI} {
 		variableFlag(fs, c, variable)
 	}
 	fs.Func("switch", "", func(s string) (err error) {

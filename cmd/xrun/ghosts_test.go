@@ -311,7 +311,7 @@ func oddWindows(w *mpi.Comm) error {
 	}
 	for i, info := range []*mpi.Info{nil, off} {
 		unit, units := me+1, 100*(me%2)
-		win, mem, err := w.WinAllocate(units, unit, info)
+		win, mem, err := w.WinAllocate(units*unit, unit, info)
 		if err != nil {
 			return err
 		}

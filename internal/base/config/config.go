@@ -16,7 +16,7 @@ import (
 // of bytes and messages are 0: the default of these is for the program to set, or is measured.
 type Settings struct {
 	Fabric, Device, Slot, Faults, Algorithms  string // as whoever opens them reads them
-	Transport, Bulk, Rendezvous, Threads      string // one of the Words
+	Transport, Bulk, Rendezvous, Threads, ABI string // one of the Words
 	Eager, EagerIdle, EagerNear               int    // bytes; -1 for none
 	Unexpected, Arena, Promote                int
 	Shared, Calibrate, IPv6, BusyPoll, Secure bool

@@ -27,6 +27,7 @@ var reads = []struct {
 	{EnvTransport, "hybrid", func(s *Settings) { s.Transport = "hybrid" }},
 	{EnvBusyPoll, "1", func(s *Settings) { s.BusyPoll = true }},
 	{EnvSecure, "1", func(s *Settings) { s.Secure = true }},
+	{EnvABI, "off", func(s *Settings) { s.ABI = "off" }},
 	{EnvBulk, "kernel", func(s *Settings) { s.Bulk = "kernel" }},
 	{EnvShared, "0", func(s *Settings) { s.Shared = false }},
 	{EnvShared, "1", func(*Settings) {}},
@@ -80,7 +81,7 @@ func TestRead(t *testing.T) {
 func TestRead_default(t *testing.T) {
 	got, err := Read(func(string) (string, bool) { return "", false })
 	want := Settings{
-		Transport: "rd", Bulk: "auto", Rendezvous: "auto", Threads: "single", Shared: true, Calibrate: true,
+		Transport: "rd", Bulk: "auto", Rendezvous: "auto", Threads: "single", ABI: "auto", Shared: true, Calibrate: true,
 		Times: Times{NetWait: 20 * time.Second, PeerLost: time.Hour, DelayTarget: 500 * time.Microsecond},
 	}
 	if err != nil || got != want {
@@ -175,7 +176,7 @@ func TestNames(t *testing.T) {
 		switch name := d.Name(); {
 		case err != nil:
 			return err
-		case d.IsDir() && slices.Contains([]string{".git", "bin", "shared"}, name):
+		case d.IsDir() && slices.Contains([]string{".git", "bin", "lib", "include", "shared"}, name):
 			return fs.SkipDir
 		case slices.Contains(misspelling, strings.TrimPrefix(path, root+"/")), !d.Type().IsRegular(), slices.Contains([]string{".o", ".pgo", ".pcap", ".h"}, filepath.Ext(name)):
 			return nil

@@ -18,6 +18,7 @@ const (
 	EnvFaults     = "XWARP_FAULTS"
 	EnvSecure     = "XWARP_SECURE"
 	EnvPMI        = "XWARP_PMI"
+	EnvABI        = "XWARP_ABI"
 	EnvEager      = "XWARP_EAGER"
 	EnvEagerIdle  = "XWARP_EAGER_IDLE"
 	EnvEagerNear  = "XWARP_EAGER_NEAR"
@@ -63,6 +64,9 @@ var Transports = Words{
 	{"rd", "reliable datagrams"}, {"rc", "a connection to each peer"}, {"ud", "unreliable datagrams and reliability of MPI's own"},
 	{"hybrid", "rd, and connections for large data"},
 }
+
+// ABIs say whose libraries programs in C and Fortran get.
+var ABIs = Words{{"auto", "those of xwarp that fit, where make abi has built them"}, {"off", "those that the system finds"}}
 
 // Rendezvous are the ways in which long messages cross the network.
 var Rendezvous = Words{{"auto", "write"}, {"write", "by the sender into the memory of the receiver"}, {"read", "by the receiver; not over ud"}}
@@ -164,6 +168,8 @@ func (s *Settings) program() []Var {
 	return []Var{
 		{Name: EnvThreads, By: "mpi", value: word(&s.Threads, Threads),
 			Doc: "which goroutines of a rank call MPI, unless the program says so"},
+		{Name: EnvABI, Flag: "--abi A", Of: "xrun", By: "xrun", value: word(&s.ABI, ABIs),
+			Doc: "libraries of MPI that programs in C and Fortran find"},
 		{Name: EnvStats, By: "mpi", value: onOff(&s.Stats, false),
 			Doc: "count the calls of the program (xrun --stats does so, and prints the counts)"},
 		{Name: EnvCheck, By: "mpi", value: onOff(&s.Check, false),

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/xwarp/xwarp/internal/base/config"
 )
 
 // Programs of Open MPI find nobody under xrun that they could talk with, and each would be
@@ -24,22 +26,55 @@ func (e *foreignError) Error() string {
 // checkForeign refuses a program of Open MPI, also as what a wrapper starts.
 func (s *startOrder) checkForeign(app int, path string) error {
 	a := s.Apps[app]
-	if slices.Contains(wrappers[:], filepath.Base(path)) {
-		for _, arg := range a.Args {
-			if inner, err := exec.LookPath(arg); err == nil && !slices.Contains(wrappers[:], filepath.Base(inner)) {
-				path = inner
-				break
-			}
-		}
-	}
-	search := searchPath(func(name string) string {
-		value, _ := lookupIn(append(slices.Clone(s.Env), a.Env...), name)
-		return value
-	})
-	if library := openMPI(path, search); library != "" {
+	path = a.inner(path)
+	if library := linkedWith(path, s.searchPath(a), isOpenMPI); library != "" {
 		return &foreignError{path, library}
 	}
 	return nil
+}
+
+// libraries returns the folder with the libraries of ours that a program is linked with by
+// their names, if there is one and they are wanted: bin/xrun has them in lib.
+func (s *startOrder) libraries(app int, path string) string {
+	a := s.Apps[app]
+	if word, _ := lookupIn(append(slices.Clone(s.Env), a.Env...), config.EnvABI); word == "off" {
+		return ""
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	dir := filepath.Join(filepath.Dir(filepath.Dir(self)), "lib")
+	ours := func(library string) bool {
+		_, err := os.Stat(filepath.Join(dir, library))
+		return err == nil && (strings.HasPrefix(library, "libmpi") || strings.HasPrefix(library, "libpmpi"))
+	}
+	if linkedWith(a.inner(path), s.searchPath(a), ours) == "" {
+		return ""
+	}
+	return dir
+}
+
+// inner is the program that a wrapper starts, or the one that is none.
+func (a App) inner(path string) string {
+	if slices.Contains(wrappers[:], filepath.Base(path)) {
+		for _, arg := range a.Args {
+			if inner, err := exec.LookPath(arg); err == nil && !slices.Contains(wrappers[:], filepath.Base(inner)) {
+				return inner
+			}
+		}
+	}
+	return path
+}
+
+// libraryPath is where the dynamic linker looks first.
+const libraryPath = "LD_LIBRARY_PATH"
+
+func (s *startOrder) searchPath(a App) []string {
+	return searchPath(func(name string) string {
+		value, _ := lookupIn(append(slices.Clone(s.Env), a.Env...), name)
+		return value
+	})
 }
 
 // wrappers start the program that their arguments name.
@@ -48,15 +83,15 @@ var wrappers = [...]string{"env", "nice", "ionice", "nohup", "setsid", "stdbuf",
 // maxLibraries is more than a program is linked with.
 const maxLibraries = 500
 
-// openMPI returns the library of Open MPI that an ELF file is linked with, itself or
+// linkedWith returns the library of a kind that an ELF file is linked with, itself or
 // through others, or "". search is where libraries are found.
-func openMPI(path string, search []string) string {
+func linkedWith(path string, search []string, kind func(library string) bool) string {
 	seen := map[string]bool{}
 	for queue := []string{path}; len(queue) > 0 && len(seen) < maxLibraries; queue = queue[1:] {
 		needed, runpath := linked(queue[0])
 		for _, library := range needed {
 			switch {
-			case isOpenMPI(library):
+			case kind(library):
 				return library
 			case seen[library]:
 				continue
@@ -110,7 +145,7 @@ func linked(path string) (needed, dirs []string) {
 
 // searchPath returns where the dynamic linker looks for libraries (ld.so(8)).
 func searchPath(env func(string) string) (dirs []string) {
-	dirs = filepath.SplitList(env("LD_LIBRARY_PATH"))
+	dirs = filepath.SplitList(env(libraryPath))
 	configs, _ := filepath.Glob("/etc/ld.so.conf.d/*.conf")
 	for _, file := range append([]string{"/etc/ld.so.conf"}, configs...) {
 		text, _ := os.ReadFile(file) // there may be none

@@ -79,14 +79,14 @@ func TestOpenMPI(t *testing.T) {
 		"direct": "libmpi.so.40", "fortran": "libmpi_usempif08.so.40", "through": "libmpi.so.40", "old": "libopen-rte.so.12",
 		"searched": "libmpi.so.40", "mpich": "", "circle": "", "script": "", "none": "",
 	} {
-		if got := openMPI(at(name), []string{at("lib")}); got != want {
+		if got := linkedWith(at(name), []string{at("lib")}, isOpenMPI); got != want {
 			t.Errorf("%s is linked with %q, want %q", name, got, want)
 		}
 	}
-	if got := openMPI(at("searched"), nil); got != "" {
+	if got := linkedWith(at("searched"), nil, isOpenMPI); got != "" {
 		t.Errorf("a library that is not found is %q", got)
 	}
-	if got := openMPI("/proc/self/exe", nil); got != "" {
+	if got := linkedWith("/proc/self/exe", nil, isOpenMPI); got != "" {
 		t.Errorf("this test is linked with %q", got)
 	}
 }
@@ -127,7 +127,7 @@ func TestOpenMPI_itself(t *testing.T) {
 	if out, err := exec.Command(cc, "-o", dir+"/a", dir+"/a.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if got := openMPI(dir+"/a", searchPath(os.Getenv)); !strings.HasPrefix(got, "libmpi.so.") && !strings.HasPrefix(got, "libopen-") {
+	if got := linkedWith(dir+"/a", searchPath(os.Getenv), isOpenMPI); !strings.HasPrefix(got, "libmpi.so.") && !strings.HasPrefix(got, "libopen-") {
 		t.Errorf("linked with %q", got)
 	}
 }

@@ -18,6 +18,11 @@ func (a *agent) program(app int) (path string, err error) {
 	if path, err = a.start.path(a.start.Apps[app]); err == nil {
 		err = a.start.checkForeign(app, path)
 	}
+	if dir := a.start.libraries(app, path); err == nil && dir != "" {
+		env := &a.start.Apps[app].Env
+		old, _ := lookupIn(append(slices.Clone(a.start.Env), *env...), libraryPath)
+		*env = append(*env, strings.TrimSuffix(libraryPath+"="+dir+":"+old, ":"))
+	}
 	if a.programs == nil {
 		a.programs = map[int]string{}
 	}

@@ -107,12 +107,15 @@ var Layers = []Row{
 	{Package: "examples/internal/job", May: "mpi"},
 	{Package: "examples/*", May: "mpi examples/cg/mtx examples/internal/job"},
 	{Package: "cmd/*", May: "...", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
+	{Package: "abi/capi", May: "mpi"},
+	{Package: "abi/gen"},
+	{Package: "abi", May: "internal/test/hosttest"},
 	{Package: "internal/test/gotest"},
 	{Package: "internal/test/lint"},
 }
 
 // UnsafePackages may hold unsafe code, in files named *_unsafe.go only.
-var UnsafePackages = []string{"internal/base/mem", "xdp", "internal/carrier/shm", "internal/carrier/kudp", "internal/carrier/ktcp"}
+var UnsafePackages = []string{"internal/base/mem", "xdp", "internal/carrier/shm", "internal/carrier/kudp", "internal/carrier/ktcp", "abi/capi"}
 
 // ClockPackages may read the clock of the machine, and why.
 var ClockPackages = map[string]string{

@@ -57,7 +57,7 @@ type Problem struct {
 func (p Problem) String() string { return p.Where + ": " + p.What }
 
 // skippedDirs hold nothing that was written by hand.
-var skippedDirs = map[string]bool{".git": true, "bin": true, ".cache": true, ".vagrant": true, "node_modules": true}
+var skippedDirs = map[string]bool{".git": true, "bin": true, ".cache": true, ".vagrant": true, "node_modules": true, "lib": true, "include": true}
 
 // Load parses the repository whose root is root.
 func Load(root fs.FS) (*Tree, error) {

@@ -1,0 +1,205 @@
+// Package abi_test runs programs in C, compiled for both ABIs and with MPICH's own compiler
+// script where that is installed, on the libraries of this folder.
+package abi_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// dir is where TestMain has built, or why it has not.
+type built struct{ dir, missing string }
+
+var libraries built
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		for _, tool := range []string{"gcc", "make"} {
+			if _, err := exec.LookPath(tool); err != nil {
+				libraries.missing = "there is no " + tool
+				return m.Run()
+			}
+		}
+		var err error
+		if libraries.dir, err = os.MkdirTemp("", "xwarp-abi"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer func() { _ = os.RemoveAll(libraries.dir) }()
+		for _, args := range [][]string{{"make", "-s", "-C", "..", "abi", "ABI_DIR=" + libraries.dir}, {"go", "build", "-o", libraries.dir + "/bin/", "../cmd/xrun"}} {
+			cmd := exec.Command(args[0], args[1:]...)
+			cmd.Env = append(os.Environ(), "MAKEFLAGS=")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				fmt.Fprintf(os.Stderr, "%v: %v\n%s", args, err, out)
+				return 1
+			}
+		}
+		return m.Run()
+	}())
+}
+
+// compilers are ways to compile a program.
+var compilers = map[string][]string{
+	"mpi": {"xmpicc", "-abi", "mpi"}, "mpich": {"xmpicc", "-abi", "mpich"}, "debian": {"mpicc.mpich"},
+}
+
+// compile returns a program of testdata.
+func compile(t *testing.T, compiler, name string) string {
+	t.Helper()
+	if libraries.missing != "" {
+		t.Skip(libraries.missing)
+	}
+	args := compilers[compiler]
+	path := filepath.Join(libraries.dir, "bin", args[0])
+	if compiler == "debian" {
+		var err error
+		if path, err = exec.LookPath(args[0]); err != nil {
+			t.Skip("MPICH's compiler script is not installed")
+		}
+	}
+	program := filepath.Join(t.TempDir(), name)
+	warnings := "-Werror" // in Debian's header MPI_STATUSES_IGNORE is too short an array
+	if compiler == "debian" {
+		warnings = "-w"
+	}
+	args = append(args[1:], "-Wall", warnings, "-pthread", "-o", program, filepath.Join("testdata", name+".c"))
+	if out, err := exec.Command(path, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %v: %v\n%s", path, args, err, out)
+	}
+	return program
+}
+
+// run returns what a command writes, and its error.
+func run(name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// xrun returns what a job writes.
+func xrun(args ...string) (string, error) {
+	return run(filepath.Join(libraries.dir, "bin/xrun"), append([]string{"--quiet"}, args...)...)
+}
+
+// Programs write the same on our libraries and on MPICH.
+func TestPrograms(t *testing.T) {
+	for _, program := range []string{"p2p"} {
+		want, err := os.ReadFile(filepath.Join("testdata", program+".out"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for compiler := range compilers {
+			t.Run(program+"/"+compiler, func(t *testing.T) {
+				path := compile(t, compiler, program)
+				ways := [][]string{{"-n", "2"}, {"-n", "2", "--fabric", "udp", "--x", "XWARP_SHARED=0"}}
+				if compiler == "debian" {
+					ways = append(ways, []string{"-n", "2", "--abi", "off"})
+				}
+				for _, way := range ways {
+					out, err := xrun(append(way, path)...)
+					if err != nil || out != string(want) {
+						t.Errorf("xrun %v: %v; it writes\n%s\nand not\n%s", way, err, out, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A process has signals, threads and work besides MPI: what process.c says.
+func TestProcess(t *testing.T) {
+	const want = "on a stack of its own: 1\non a stack of its own: 1\nhandled: 1\nawake\nshell: 3\n"
+	for _, abi := range []string{"mpi", "mpich"} {
+		t.Run(abi, func(t *testing.T) {
+			program := compile(t, abi, "process")
+			t.Setenv("LD_LIBRARY_PATH", filepath.Join(libraries.dir, "lib"))
+			out, err := run(program)
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != 5 || out != want {
+				t.Errorf("%v, it writes\n%s\nand not\n%s", err, out, want)
+			}
+			out, err = run("sh", "-c", "ulimit -v 4000000 && exec "+program)
+			if !errors.As(err, &exit) || exit.ExitCode() != 5 || out != want {
+				t.Errorf("with 4 GB of addresses: %v, it writes\n%s", err, out)
+			}
+		})
+	}
+}
+
+// Programs that fail end with the code that they say, and a line says why.
+func TestFail(t *testing.T) {
+	for _, abi := range []string{"mpi", "mpich"} {
+		program := compile(t, abi, "fail")
+		class := map[string][]int{"mpi": {16, 6, 55}, "mpich": {15, 6, 44}}[abi] // MPI_ERR_OTHER, _RANK, _UNSUPPORTED_OPERATION
+		for _, c := range []struct {
+			way, text string
+			code      int
+		}{
+			{"early", "MPI_Comm_rank: error: MPI_Init was not called", class[0]},
+			{"late", "MPI_Comm_rank: error: MPI_Finalize was called before", class[0]},
+			{"abort", "called MPI_Abort with code 23", 23},
+			{"fatal", "MPI_Send: invalid rank: destination 99", class[1]},
+			{"missing", "MPI_Close_port: unsupported operation", class[2]},
+			{"exit", "", 9}, {"segv", "", 139}, {"well", "", 0},
+		} {
+			out, err := xrun("-n", "2", program, c.way)
+			code := 0
+			var exit *exec.ExitError
+			if errors.As(err, &exit) {
+				code = exit.ExitCode()
+			}
+			if code != c.code || !strings.Contains(out, c.text) {
+				t.Errorf("%s, %s: code %d, %s; want %d, %s", abi, c.way, code, out, c.code, c.text)
+			}
+		}
+	}
+}
+
+// NetPIPE as Debian has compiled it checks what it receives.
+func TestNetPIPE(t *testing.T) {
+	if libraries.missing != "" {
+		t.Skip(libraries.missing)
+	}
+	if _, err := exec.LookPath("NPmpich2"); err != nil {
+		t.Skip("Debian's netpipe-mpich2 is not installed")
+	}
+	ways := []string{"--fabric udp --x XWARP_SHARED=0", ""}
+	if os.Geteuid() == 0 {
+		ways = append(ways, "--testbed 2")
+	}
+	for _, way := range ways {
+		for _, mode := range []string{"-i -n 10", "-a -p 0 -n 10"} {
+			args := append(strings.Fields(way), "-n", "2", "NPmpich2", "-l", "1", "-u", "200000", "-o", filepath.Join(t.TempDir(), "np.out"))
+			out, err := xrun(append(args, strings.Fields(mode)...)...)
+			if err != nil || !strings.Contains(out, " 196608 bytes") && !strings.Contains(out, " 196609 bytes") || strings.Contains(out, "mismatch") {
+				t.Errorf("xrun %s NPmpich2 %s: %v\n%s", way, mode, err, out)
+			}
+		}
+	}
+}
+
+func TestHello(t *testing.T) {
+	for compiler := range compilers {
+		t.Run(compiler, func(t *testing.T) {
+			program := compile(t, compiler, "hello")
+			for _, how := range []string{"", "--fabric udp", "--testbed 2"} {
+				if how == "--testbed 2" && os.Geteuid() != 0 {
+					t.Skip("AF_XDP over a testbed is for root")
+				}
+				out, err := xrun(append(strings.Fields(how), "-n", "3", program)...)
+				if err != nil || out != "3 ranks, token 3\n" {
+					t.Errorf("xrun %s: %v, %q", how, err, out)
+				}
+			}
+			t.Setenv("LD_LIBRARY_PATH", filepath.Join(libraries.dir, "lib"))
+			if out, err := run(program); err != nil || out != "1 ranks, token 1\n" {
+				t.Errorf("without a launcher: %v, %q", err, out)
+			}
+		})
+	}
+}

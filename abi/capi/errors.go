@@ -1,0 +1,189 @@
+package capi
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/xwarp/xwarp/mpi"
+)
+
+func fail(class mpi.ErrorClass, format string, args ...any) error {
+	return &mpi.Error{Class: class, Rank: -1, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Where says whose error handler gets an error.
+type Where struct {
+	kind   kind // 0: MPI_T, whose functions have none
+	handle Handle
+}
+
+// OnComm is the handler of a communicator.
+func OnComm(h uintptr) Where { return Where{kindComm, Handle(h)} }
+
+// OnWin is the handler of a window.
+func OnWin(h uintptr) Where { return Where{kindWin, Handle(h)} }
+
+// OnFile is the handler of a file.
+func OnFile(h uintptr) Where { return Where{kindFile, Handle(h)} }
+
+// OnSession is the handler of a session.
+func OnSession(h uintptr) Where { return Where{kindSession, Handle(h)} }
+
+// OnSelf is the handler for errors of calls without an object, that of MPI_COMM_SELF.
+func OnSelf() Where { return Where{kindComm, MPI_COMM_SELF} }
+
+// OnTools is none: functions of MPI_T return their errors.
+func OnTools() Where { return Where{} }
+
+// elsewhere is an error for the handler of another object than the arguments of the call
+// tell: that of a request.
+type elsewhere struct {
+	error
+	where Where
+}
+
+func (e *elsewhere) Unwrap() error { return e.error }
+
+// on is err for the error handler of a communicator.
+func on(h Handle, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &elsewhere{err, Where{kindComm, h}}
+}
+
+// inStatus is the error of a call with several requests: the statuses say more.
+type inStatus struct{ error }
+
+// code is the number of an error.
+func code(err error) int {
+	var s inStatus
+	if errors.As(err, &s) {
+		return MPI_ERR_IN_STATUS
+	}
+	return classTo(mpi.ClassOf(err))
+}
+
+// Raise calls the error handler with an error of the function name, and returns its code.
+func (l *Lib) Raise(name string, err error, where Where) int32 {
+	var e *elsewhere
+	if errors.As(err, &e) {
+		where = e.where
+	}
+	c := code(err)
+	if where.kind == 0 {
+		if mpi.ClassOf(err) == mpi.ErrUnsupported {
+			return MPI_T_ERR_NOT_SUPPORTED
+		}
+		return int32(c)
+	}
+	l.handle(l.handlerOf(where), where.handle, c, func() string { return l.explain(name, err) })
+	return int32(c)
+}
+
+// Missing raises the error of a function that is not implemented.
+func (l *Lib) Missing(name string, where Where) int32 {
+	return l.Raise(name, fail(mpi.ErrUnsupported, "this library does not have it (docs/ABI.md lists what it has)"), where)
+}
+
+// explain says what is wrong in a call.
+func (l *Lib) explain(name string, err error) string {
+	rank := ""
+	if l.state.Load() == initialized {
+		rank = fmt.Sprintf("rank %d: ", l.proc.World().Rank())
+	}
+	var e *mpi.Error
+	if errors.As(err, &e) {
+		text := e.Class.String()
+		if e.Detail != "" {
+			text += ": " + e.Detail
+		}
+		if e.Err != nil {
+			text += ": " + e.Err.Error()
+		}
+		return rank + name + ": " + text
+	}
+	return rank + name + ": " + err.Error()
+}
+
+// ErrorClass is MPI_Error_class.
+func ErrorClass(l *Lib, errorcode int, class Ints) error {
+	c := classFrom(errorcode)
+	if l.state.Load() == initialized {
+		c = l.proc.ErrorClass(c)
+	}
+	class.set(0, classTo(c))
+	return nil
+}
+
+// ErrorString is MPI_Error_string.
+func ErrorString(l *Lib, errorcode int, text Text, length Ints) error {
+	length.set(0, text.set(l.textOf(errorcode), MPI_MAX_ERROR_STRING))
+	return nil
+}
+
+// textOf is the text of an error class or code.
+func (l *Lib) textOf(errorcode int) string {
+	c := classFrom(errorcode)
+	if l.state.Load() == initialized {
+		return l.proc.ErrorString(c)
+	}
+	return c.String()
+}
+
+// AddErrorClass is MPI_Add_error_class.
+func AddErrorClass(l *Lib, class Ints) error {
+	err := l.up()
+	if err == nil {
+		class.set(0, classTo(l.proc.AddErrorClass()))
+	}
+	return err
+}
+
+// AddErrorCode is MPI_Add_error_code.
+func AddErrorCode(l *Lib, class int, number Ints) error {
+	if err := l.up(); err != nil {
+		return err
+	}
+	c, err := l.proc.AddErrorCode(classFrom(class))
+	if err == nil {
+		number.set(0, classTo(c))
+	}
+	return err
+}
+
+// AddErrorString is MPI_Add_error_string.
+func AddErrorString(l *Lib, number int, text string) error {
+	err := l.up()
+	if err == nil {
+		err = l.proc.AddErrorString(classFrom(number), text)
+	}
+	return err
+}
+
+// RemoveErrorClass is MPI_Remove_error_class.
+func RemoveErrorClass(l *Lib, class int) error {
+	err := l.up()
+	if err == nil {
+		err = l.proc.RemoveErrorClass(classFrom(class))
+	}
+	return err
+}
+
+// RemoveErrorCode is MPI_Remove_error_code.
+func RemoveErrorCode(l *Lib, number int) error {
+	err := l.up()
+	if err == nil {
+		err = l.proc.RemoveErrorCode(classFrom(number))
+	}
+	return err
+}
+
+// RemoveErrorString is MPI_Remove_error_string.
+func RemoveErrorString(l *Lib, number int) error {
+	err := l.up()
+	if err == nil {
+		err = l.proc.RemoveErrorString(classFrom(number))
+	}
+	return err
+}

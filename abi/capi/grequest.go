@@ -1,0 +1,54 @@
+package capi
+
+import "github.com/xwarp/xwarp/mpi"
+
+// StatusMemory is an MPI_Status that functions of the program fill in.
+type StatusMemory [statusSize / 4]int32
+
+// GrequestStart is MPI_Grequest_start.
+func GrequestStart(l *Lib, query, free, cancel, state Addr, request Handles) error {
+	if err := l.up(); err != nil {
+		return err
+	}
+	g := &mpi.Grequest{
+		Query: func(st *mpi.Status) error {
+			memory := new(StatusMemory)
+			filled := statusOf(memory)
+			filled.set(0, *st)
+			rc := l.calls.Query(query, state, memory)
+			*st = filled.at(0).get()
+			return ofProgram(rc)
+		},
+		Free:   func() error { return ofProgram(l.calls.Free(free, state)) },
+		Cancel: func(complete bool) error { return ofProgram(l.calls.Cancel(cancel, state, complete)) },
+	}
+	r, err := l.proc.GrequestStart(g)
+	if err == nil {
+		request.set(0, l.generalized(r, g))
+	}
+	return err
+}
+
+// ofProgram is the error that a function of the program returns.
+func ofProgram(rc int) error {
+	if rc == MPI_SUCCESS {
+		return nil
+	}
+	return fail(classFrom(rc), "a function of the program returns %d", rc)
+}
+
+// GrequestComplete is MPI_Grequest_complete.
+func GrequestComplete(l *Lib, request Handle) error {
+	r, err := l.request(request)
+	switch {
+	case err != nil:
+		return err
+	case r == nil || r.general == nil:
+		return fail(mpi.ErrRequest, "the request is not of a generalized request")
+	}
+	return r.general.Complete()
+}
+
+func (l *Lib) generalized(r mpi.Request, g *mpi.Grequest) Handle {
+	return l.requests.add(request{Request: r, general: g, comm: MPI_COMM_SELF})
+}

@@ -1,0 +1,159 @@
+package capi
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/xwarp/xwarp/mpi"
+)
+
+// A Handle names an object of MPI in the program. How it looks is for the ABI to say.
+type Handle uintptr
+
+// kind is what a handle is for. The numbers are MPICH's.
+type kind uintptr
+
+const (
+	kindComm kind = 1 + iota
+	kindGroup
+	kindDatatype
+	kindFile
+	kindErrhandler
+	kindOp
+	kindInfo
+	kindWin
+	kindKeyval
+	_
+	kindRequest
+	kindMessage
+	_
+	kindSession
+)
+
+// firstIndex is the lowest number in handles of ours: lower ones are predefined.
+const firstIndex = 256
+
+const (
+	chunkSize = 256
+	maxChunks = 1 << 14
+)
+
+// A table has the objects of one kind that the program has handles for. To look one up takes
+// no lock.
+type table[T any] struct {
+	kind   kind
+	chunks [maxChunks]atomic.Pointer[[chunkSize]row[T]]
+
+	mu   sync.Mutex // guards what follows
+	free []int
+	n    int
+}
+
+type row[T any] struct {
+	used  atomic.Bool
+	value T
+}
+
+// add puts an object into the table.
+func (t *table[T]) add(v T) Handle {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	index := t.n
+	if last := len(t.free) - 1; last >= 0 {
+		index, t.free = t.free[last], t.free[:last]
+	} else {
+		if t.n++; index%chunkSize == 0 {
+			t.chunks[index/chunkSize].Store(new([chunkSize]row[T]))
+		}
+	}
+	r := &t.chunks[index/chunkSize].Load()[index%chunkSize]
+	r.value = v
+	r.used.Store(true)
+	return makeHandle(t.kind, index)
+}
+
+func (t *table[T]) row(h Handle) *row[T] {
+	index := indexOf(t.kind, h)
+	if index < 0 || index >= chunkSize*maxChunks {
+		return nil
+	}
+	if chunk := t.chunks[index/chunkSize].Load(); chunk != nil && chunk[index%chunkSize].used.Load() {
+		return &chunk[index%chunkSize]
+	}
+	return nil
+}
+
+// get returns an object, or nil.
+func (t *table[T]) get(h Handle) *T {
+	if r := t.row(h); r != nil {
+		return &r.value
+	}
+	return nil
+}
+
+// find returns the handle of an object, or none.
+func (t *table[T]) find(none Handle, is func(*T) bool) Handle {
+	t.mu.Lock()
+	n := t.n
+	t.mu.Unlock()
+	for i := range n {
+		h := makeHandle(t.kind, i)
+		if v := t.get(h); v != nil && is(v) {
+			return h
+		}
+	}
+	return none
+}
+
+// remove takes an object out of the table.
+func (t *table[T]) remove(h Handle) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.row(h); r != nil {
+		var none T
+		r.value = none
+		r.used.Store(false)
+		t.free = append(t.free, indexOf(t.kind, h))
+	}
+}
+
+// rankFrom is a rank as package mpi has it.
+func rankFrom(r int) int {
+	switch {
+	case r >= 0:
+		return r
+	case r == MPI_PROC_NULL:
+		return mpi.ProcNull
+	case r == MPI_ANY_SOURCE:
+		return mpi.AnySource
+	case r == MPI_ROOT:
+		return mpi.Root
+	}
+	return mpi.Undefined
+}
+
+// rankTo is a rank as the program has it.
+func rankTo(r int) int {
+	switch {
+	case r >= 0:
+		return r
+	case r == mpi.ProcNull:
+		return MPI_PROC_NULL
+	case r == mpi.AnySource:
+		return MPI_ANY_SOURCE
+	case r == mpi.Root:
+		return MPI_ROOT
+	}
+	return MPI_UNDEFINED
+}
+
+// tagFrom is a tag as package mpi has it.
+func tagFrom(tag int) int {
+	switch {
+	case tag >= 0:
+		return tag
+	case tag == MPI_ANY_TAG:
+		return mpi.AnyTag
+	}
+	return mpi.Undefined
+}

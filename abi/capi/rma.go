@@ -1,0 +1,162 @@
+package capi
+
+import "github.com/xwarp/xwarp/mpi"
+
+// A transfer is what calls with an origin and a target have: elements here, and where those at
+// the target are.
+type transfer struct {
+	w    *win
+	data mpi.Data
+	at   mpi.At
+}
+
+// transfer reads the arguments of an operation on a window.
+func (l *Lib) transfer(buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, win Handle) (t transfer, err error) {
+	if t, err = l.target(rank, disp, atCount, atType, win); err == nil {
+		t.data, err = l.data(buf, count, datatype)
+	}
+	return t, err
+}
+
+// target is transfer without elements here.
+func (l *Lib) target(rank, disp, count int, datatype, win Handle) (t transfer, err error) {
+	if t.w, err = l.win(win); err != nil {
+		return t, err
+	}
+	if count < 0 {
+		return t, fail(mpi.ErrCount, "%d elements at the target", count)
+	}
+	of, err := l.datatype(datatype)
+	t.at = mpi.At{Rank: rankFrom(rank), Disp: disp, Count: count, Type: of}
+	return t, err
+}
+
+// requested gives the program the request of an operation.
+func (l *Lib) requested(r mpi.Request, err error, to Handles) error {
+	return l.start(r, err, MPI_COMM_SELF, to)
+}
+
+// Put is MPI_Put.
+func Put(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, win Handle) error {
+	t, err := l.transfer(buf, count, datatype, rank, disp, atCount, atType, win)
+	if err != nil {
+		return err
+	}
+	return t.w.Put(t.data, t.at)
+}
+
+// Rput is MPI_Rput.
+func Rput(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, win Handle, request Handles) error {
+	t, err := l.transfer(buf, count, datatype, rank, disp, atCount, atType, win)
+	if err != nil {
+		return err
+	}
+	r, err := t.w.RPut(t.data, t.at)
+	return l.requested(r, err, request)
+}
+
+// Get is MPI_Get.
+func Get(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, win Handle) error {
+	t, err := l.transfer(buf, count, datatype, rank, disp, atCount, atType, win)
+	if err != nil {
+		return err
+	}
+	return t.w.Get(t.data, t.at)
+}
+
+// Rget is MPI_Rget.
+func Rget(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, win Handle, request Handles) error {
+	t, err := l.transfer(buf, count, datatype, rank, disp, atCount, atType, win)
+	if err != nil {
+		return err
+	}
+	r, err := t.w.RGet(t.data, t.at)
+	return l.requested(r, err, request)
+}
+
+// Accumulate is MPI_Accumulate.
+func Accumulate(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, op, win Handle) error {
+	t, o, err := l.combination(buf, count, datatype, rank, disp, atCount, atType, op, win)
+	if err != nil {
+		return err
+	}
+	return t.w.Accumulate(t.data, t.at, o)
+}
+
+// Raccumulate is MPI_Raccumulate.
+func Raccumulate(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, op, win Handle, request Handles) error {
+	t, o, err := l.combination(buf, count, datatype, rank, disp, atCount, atType, op, win)
+	if err != nil {
+		return err
+	}
+	r, err := t.w.RAccumulate(t.data, t.at, o)
+	return l.requested(r, err, request)
+}
+
+// combination is transfer with an operation. What the origin of MPI_NO_OP is does not count.
+func (l *Lib) combination(buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, op, win Handle) (t transfer, o mpi.Operation, err error) {
+	if t, err = l.target(rank, disp, atCount, atType, win); err != nil {
+		return t, o, err
+	}
+	if o, err = l.op(op); err == nil && op != MPI_NO_OP {
+		t.data, err = l.data(buf, count, datatype)
+	}
+	return t, o, err
+}
+
+// GetAccumulate is MPI_Get_accumulate.
+func GetAccumulate(l *Lib, buf Addr, count int, datatype Handle, result Addr, resultCount int, resultType Handle, rank, disp, atCount int, atType, op, win Handle) error {
+	t, o, err := l.combination(buf, count, datatype, rank, disp, atCount, atType, op, win)
+	if err != nil {
+		return err
+	}
+	to, err := l.data(result, resultCount, resultType)
+	if err != nil {
+		return err
+	}
+	return t.w.GetAccumulate(t.data, to, t.at, o)
+}
+
+// RgetAccumulate is MPI_Rget_accumulate.
+func RgetAccumulate(l *Lib, buf Addr, count int, datatype Handle, result Addr, resultCount int, resultType Handle, rank, disp, atCount int, atType, op, win Handle, request Handles) error {
+	t, o, err := l.combination(buf, count, datatype, rank, disp, atCount, atType, op, win)
+	if err != nil {
+		return err
+	}
+	to, err := l.data(result, resultCount, resultType)
+	if err != nil {
+		return err
+	}
+	r, err := t.w.RGetAccumulate(t.data, to, t.at, o)
+	return l.requested(r, err, request)
+}
+
+// FetchAndOp is MPI_Fetch_and_op.
+func FetchAndOp(l *Lib, buf, result Addr, datatype Handle, rank, disp int, op, win Handle) error {
+	t, o, err := l.combination(buf, 1, datatype, rank, disp, 1, datatype, op, win)
+	if err != nil {
+		return err
+	}
+	to, err := l.data(result, 1, datatype)
+	if err != nil {
+		return err
+	}
+	return t.w.FetchAndOp(t.data, to, t.at, o)
+}
+
+// CompareAndSwap is MPI_Compare_and_swap.
+func CompareAndSwap(l *Lib, buf, compare, result Addr, datatype Handle, rank, disp int, win Handle) error {
+	t, err := l.transfer(buf, 1, datatype, rank, disp, 1, datatype, win)
+	if err != nil {
+		return err
+	}
+	with, err := l.data(compare, 1, datatype)
+	if err != nil {
+		return err
+	}
+	to, err := l.data(result, 1, datatype)
+	if err != nil {
+		return err
+	}
+	return t.w.CompareAndSwap(t.data, with, to, t.at)
+}
