@@ -34,7 +34,7 @@ func (l *Lib) init(required int) error {
 			return err
 		}
 	}
-	l.level = levels[l.proc.QueryThread()]
+	l.level = levels[min(level, l.proc.QueryThread())]
 	l.world.Comm, l.self.Comm = l.proc.World(), l.proc.Self()
 	l.users.Add(1)
 	l.state.Store(initialized)
@@ -47,6 +47,7 @@ func (l *Lib) join(level mpi.ThreadLevel) error {
 	if err == nil {
 		l.proc = p
 		l.fixAttrs()
+		stayAwake()
 	}
 	return err
 }

@@ -16,6 +16,8 @@ type Callbacks struct {
 	Query  func(function, state Addr, status *StatusMemory) int
 	Free   func(function, state Addr) int
 	Cancel func(function, state Addr, complete bool) int
+	// Flush writes what the program has printed and the C library keeps.
+	Flush func()
 	// CopyAttr and DeleteAttr call the functions of an attribute key.
 	CopyAttr   func(function Addr, object Handle, key int, extra, value Addr) (copied Addr, ok bool, rc int)
 	DeleteAttr func(function Addr, object Handle, key int, value, extra Addr) (rc int)
@@ -94,6 +96,7 @@ func (l *Lib) Boundary(name string, rc *int32) {
 
 // die ends the job.
 func (l *Lib) die(code int, why string) {
+	l.calls.Flush() // the launcher may end this process at once
 	if l.up() == nil {
 		l.proc.AbortWith(code, why)
 	}
