@@ -74,6 +74,11 @@ static void fill(void)
 #define MPI_IScan_ MPI_Iscan
 #define MPI_IExscan_ MPI_Iexscan
 #define MPI_IBcast_ MPI_Ibcast
+#define MPI_INeighbor_allgather_ MPI_Ineighbor_allgather
+#define MPI_INeighbor_allgatherv_ MPI_Ineighbor_allgatherv
+#define MPI_INeighbor_alltoall_ MPI_Ineighbor_alltoall
+#define MPI_INeighbor_alltoallv_ MPI_Ineighbor_alltoallv
+#define MPI_INeighbor_alltoallw_ MPI_Ineighbor_alltoallw
 
 static void affine(void *a, void *b, int *n, MPI_Datatype *t) /* does not commute */
 {
@@ -216,6 +221,48 @@ static void errors(void)
     MPI_Type_free(&vec);
 }
 
+static void neighbors(void)
+{
+    MPI_Comm world = comm;
+    int dims[2] = {4, 1}, periods[2] = {1, 0};
+    MPI_Aint at[8], sat[8];
+    for (int i = 0; i < 8; i++)
+        at[i] = 40 * i, sat[i] = 20 * i;
+    MPI_Cart_create(world, 2, dims, periods, 0, &comm);
+    FORMS("neighbor allgather", Neighbor_allgather, out, 4, MPI_INT, in, 4, MPI_INT);
+    fill();
+    FORMS("neighbor alltoall", Neighbor_alltoall, out, 4, MPI_INT, in, 4, MPI_INT);
+    int same[4] = {3, 3, 3, 3};
+    FORMS("neighbor allgatherv", Neighbor_allgatherv, out, 3, MPI_INT, in, same, displs, MPI_INT);
+    FORMS("neighbor alltoallv", Neighbor_alltoallv, out, same, sdispls, MPI_INT, in, same, displs, MPI_INT);
+    FORMS("neighbor alltoallw", Neighbor_alltoallw, out, same, sat, types, in, same, at, types);
+    MPI_Comm_free(&comm);
+    comm = world;
+}
+
+static void groups(void)
+{
+    MPI_Comm half, world = comm;
+    int me, root;
+    MPI_Comm_split(world, rank % 2, rank, &half);
+    MPI_Comm_rank(half, &me);
+    MPI_Intercomm_create(half, 0, world, 1 - rank % 2, 5, &comm);
+    root = rank % 2 ? 1 : me == 1 ? MPI_ROOT : MPI_PROC_NULL; /* the second of the even ones */
+    fill();
+    MPI_Bcast(rank % 2 ? in : out, 30, MPI_INT, root, comm);
+    tell("inter bcast", in, 256);
+    FORMS("inter gather", Gather, out, 5, MPI_INT, in, 5, MPI_INT, root);
+    FORMS("inter scatter", Scatter, out, 5, MPI_INT, in, 5, MPI_INT, root);
+    FORMS("inter allgather", Allgather, out, 6, MPI_INT, in, 6, MPI_INT);
+    FORMS("inter alltoall", Alltoall, out, 6, MPI_INT, in, 6, MPI_INT);
+    FORMS("inter reduce", Reduce, out, in, 20, MPI_INT, MPI_SUM, root);
+    FORMS("inter allreduce", Allreduce, out, in, 20, MPI_INT, MPI_SUM);
+    MPI_Barrier(comm);
+    MPI_Comm_free(&comm);
+    MPI_Comm_free(&half);
+    comm = world;
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -226,6 +273,8 @@ int main(int argc, char **argv)
     forms();
     backwards();
     large();
+    neighbors();
+    groups();
     errors();
     MPI_Finalize();
     return 0;
