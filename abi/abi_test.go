@@ -3,6 +3,7 @@
 package abi_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer os.RemoveAll(libraries.dir)
+		defer func() { _ = os.RemoveAll(libraries.dir) }()
 		for _, args := range [][]string{{"make", "-s", "-C", "..", "abi", "ABI_DIR=" + libraries.dir}, {"go", "build", "-o", libraries.dir + "/bin/", "../cmd/xrun"}} {
 			cmd := exec.Command(args[0], args[1:]...)
 			cmd.Env = append(os.Environ(), "MAKEFLAGS=")
@@ -106,6 +107,55 @@ func TestPrograms(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// A process has signals, threads and work besides MPI: what process.c says.
+func TestProcess(t *testing.T) {
+	const want = "on a stack of its own: 1\non a stack of its own: 1\nhandled: 1\nawake\nshell: 3\n"
+	for _, abi := range []string{"mpi", "mpich"} {
+		t.Run(abi, func(t *testing.T) {
+			program := compile(t, abi, "process")
+			t.Setenv("LD_LIBRARY_PATH", filepath.Join(libraries.dir, "lib"))
+			out, err := run(program)
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != 5 || out != want {
+				t.Errorf("%v, it writes\n%s\nand not\n%s", err, out, want)
+			}
+			out, err = run("sh", "-c", "ulimit -v 4000000 && exec "+program)
+			if !errors.As(err, &exit) || exit.ExitCode() != 5 || out != want {
+				t.Errorf("with 4 GB of addresses: %v, it writes\n%s", err, out)
+			}
+		})
+	}
+}
+
+// Programs that fail end with the code that they say, and a line says why.
+func TestFail(t *testing.T) {
+	for _, abi := range []string{"mpi", "mpich"} {
+		program := compile(t, abi, "fail")
+		class := map[string][]int{"mpi": {16, 6, 55}, "mpich": {15, 6, 44}}[abi] // MPI_ERR_OTHER, _RANK, _UNSUPPORTED_OPERATION
+		for _, c := range []struct {
+			way, text string
+			code      int
+		}{
+			{"early", "MPI_Comm_rank: error: MPI_Init was not called", class[0]},
+			{"late", "MPI_Comm_rank: error: MPI_Finalize was called before", class[0]},
+			{"abort", "called MPI_Abort with code 23", 23},
+			{"fatal", "MPI_Send: invalid rank: destination 99", class[1]},
+			{"missing", "MPI_Close_port: unsupported operation", class[2]},
+			{"exit", "", 9}, {"segv", "", 139}, {"well", "", 0},
+		} {
+			out, err := xrun("-n", "2", program, c.way)
+			code := 0
+			var exit *exec.ExitError
+			if errors.As(err, &exit) {
+				code = exit.ExitCode()
+			}
+			if code != c.code || !strings.Contains(out, c.text) {
+				t.Errorf("%s, %s: code %d, %s; want %d, %s", abi, c.way, code, out, c.code, c.text)
+			}
 		}
 	}
 }

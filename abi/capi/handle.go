@@ -157,11 +157,3 @@ func tagFrom(tag int) int {
 	}
 	return mpi.Undefined
 }
-
-// tagTo is a tag as the program has it.
-func tagTo(tag int) int {
-	if tag == mpi.AnyTag {
-		return MPI_ANY_TAG
-	}
-	return tag
-}

@@ -46,6 +46,7 @@ func (l *Lib) join(level mpi.ThreadLevel) error {
 	p, err := mpi.InitThread(level)
 	if err == nil {
 		l.proc = p
+		stayAwake()
 		l.fixAttrs()
 	}
 	return err

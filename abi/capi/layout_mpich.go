@@ -141,3 +141,11 @@ func classFrom(code int) mpi.ErrorClass {
 	}
 	return mpi.ErrorClass(code)
 }
+
+// tagTo is a tag as the program has it.
+func tagTo(tag int) int {
+	if tag == mpi.AnyTag {
+		return MPI_ANY_TAG
+	}
+	return tag
+}

@@ -21,6 +21,8 @@ type Callbacks struct {
 	DeleteAttr func(function Addr, object Handle, key int, value, extra Addr) (rc int)
 	// AtExit sees to it that Leave is called when the process ends.
 	AtExit func()
+	// Flush writes what the program has printed and the C library keeps.
+	Flush func()
 	// Reduce calls a function of the program that reduces elements.
 	Reduce func(function Addr, in, inout Addr, count int, datatype Handle, large bool)
 	// Exit writes a text to standard error and ends the process.
@@ -48,6 +50,7 @@ type Lib struct {
 	wins        table[*win]
 	sessions    table[*session]
 	fixed       predefinedAttrs
+	memory      allocated
 	batches     batches
 	attached    attached // to MPI_Bsend of the process
 }
@@ -94,6 +97,7 @@ func (l *Lib) Boundary(name string, rc *int32) {
 
 // die ends the job.
 func (l *Lib) die(code int, why string) {
+	l.calls.Flush() // the launcher may end this process at once
 	if l.up() == nil {
 		l.proc.AbortWith(code, why)
 	}

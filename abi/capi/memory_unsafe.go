@@ -1,6 +1,7 @@
 package capi
 
 import (
+	"syscall"
 	"unsafe"
 
 	"github.com/xwarp/xwarp/mpi"
@@ -12,12 +13,15 @@ type Addr uintptr
 // pointer is for addresses of memory only: what is below lowest must not become a pointer.
 func (a Addr) pointer() unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a)) }
 
-// lowest is the lowest address that memory can have: Go ends a program in which a pointer is
-// lower, and not nil.
-const lowest = 0x1000
+// Memory has addresses from lowest to below highest, other words are none: Go ends a program
+// in which a pointer is lower, and not nil.
+const (
+	lowest  = 0x1000
+	highest = 1 << 56
+)
 
 // memory reports whether there can be memory at a.
-func (a Addr) memory() bool { return a >= lowest }
+func (a Addr) memory() bool { return a >= lowest && a < highest }
 
 // bytes is n bytes of memory.
 func (a Addr) bytes(n int) []byte { return unsafe.Slice((*byte)(a.pointer()), n) }
@@ -174,3 +178,8 @@ func (s Statuses) setError(i, code int) {
 
 // statusOf is a status of ours as one of the program's.
 func statusOf(m *StatusMemory) Statuses { return Statuses(unsafe.Pointer(m)) }
+
+// rawNanosleep sleeps without telling Go's runtime.
+func rawNanosleep(t *syscall.Timespec) {
+	_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(t)), 0, 0)
+}

@@ -312,7 +312,7 @@ func RequestGetStatus(l *Lib, req Handle, flag Ints, status Statuses) error {
 		return err
 	}
 	st, done := emptyStatus(), true
-	comm := Handle(MPI_COMM_SELF)
+	comm := MPI_COMM_SELF
 	if r != nil {
 		comm = r.comm
 		st, done, err = r.GetStatus()

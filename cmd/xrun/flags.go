@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +42,9 @@ func parse(args []string) (launch.Config, *recording, error) {
 	var c launch.Config
 	var o options
 	fs := flagSet(&c, &o)
-	args, err := withConfigFile(args)
+	err := o.harness(&c)
+	args, configErr := withConfigFile(args)
+	err = errors.Join(err, configErr)
 	parts := splitPrograms(args)
 	if err == nil {
 		err = explain(fs.Parse(joinPairs(fs, parts[0])))
@@ -89,6 +92,21 @@ func parse(args []string) (launch.Config, *recording, error) {
 		c.Agent, err = remoteAgent(o.agentPath)
 	}
 	return c, &o.record, errors.Join(err, addHosts(&c, more))
+}
+
+// envTimeout and the name mpiexec are what test suites of MPI libraries know: a number of
+// seconds, as --timeout has it, and a launcher that says nothing of its own.
+const envTimeout, harnessName = "MPIEXEC_TIMEOUT", "mpiexec"
+
+// harness reads what a test suite says before the flags do.
+func (o *options) harness(c *launch.Config) error {
+	o.quiet = filepath.Base(os.Args[0]) == harnessName
+	if s := os.Getenv(envTimeout); s != "" {
+		if err := seconds(&c.Timeout)(s); err != nil {
+			return fmt.Errorf("%s is %.32q: %w", envTimeout, s, err)
+		}
+	}
+	return nil
 }
 
 func flagSet(c *launch.Config, o *options) *flag.FlagSet {

@@ -131,7 +131,8 @@ What you see
                        the last ones, 48 bytes of memory each (default 65536)
   --report-state       when the job fails, print what the other ranks are doing
                        before they are ended, as --timeout does
-  --quiet, -q          do not say what the job runs on
+  --quiet, -q          do not say what the job runs on; so does xrun when it is
+                       called mpiexec
 
 Starting
   --start-timeout D    time for hosts to answer and for ranks to reach the start
@@ -141,7 +142,8 @@ Starting
                        go on (fault tolerance: Comm.Shrink and its like); the
                        exit status is the same
   --timeout D          end the job if it takes longer: 30s, 5m, or a number of
-                       seconds (default 0: for ever). Before, print what each
+                       seconds (default 0: for ever, or what MPIEXEC_TIMEOUT in
+                       the environment says). Before, print what each
                        rank does: the call of MPI that it is in, for how long
                        and what for, and its stacks; of other programs, what the
                        kernel knows. So Open MPI's --report-state-on-timeout and
