@@ -2,7 +2,9 @@ package abi_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -52,6 +54,23 @@ func TestObjects_apart(t *testing.T) {
 				t.Errorf("%v; it writes\n%s\nand not\n%s", err, out, want)
 			}
 		})
+	}
+}
+
+// A Fortran program has windows, collectives in place and attributes, through MPICH's Fortran
+// library.
+func TestFortran(t *testing.T) {
+	compiler, err := exec.LookPath("mpif90.mpich")
+	if err != nil || libraries.missing != "" {
+		t.Skip("MPICH's compiler script for Fortran, or a C compiler, is not installed")
+	}
+	program := filepath.Join(t.TempDir(), "fortran")
+	if out, err := run(compiler, "-o", program, "testdata/fortran.f90"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	out, err := xrun("-n", "3", program)
+	if want := "0 3 4 0 2 2 T T T 42"; err != nil || strings.Join(strings.Fields(out), " ") != want {
+		t.Errorf("%v: it writes %q and not %s", err, out, want)
 	}
 }
 

@@ -7,6 +7,7 @@ type keyval struct {
 	comm     *mpi.Keyval
 	datatype *mpi.TypeKeyval
 	win      *mpi.WinKeyval
+	f        *attrFunctions
 }
 
 // dupFn is MPI_DUP_FN of the ABI of the standard. That of MPICH's is a function.
@@ -20,6 +21,16 @@ type predefinedAttrs struct{ tagUB, host, io, global, universe, app, code int32 
 type attrFunctions struct {
 	copy, delete, extra Addr
 	key                 int // as the program has it
+
+	// What calls those of Fortran; 0: they are C.
+	copyProxy, deleteProxy Addr
+}
+
+// SetProxy says what calls the functions of a key, which are those of a Fortran program.
+func (l *Lib) SetProxy(key int, copyProxy, deleteProxy Addr) {
+	if k := l.keyvals.get(keyHandle(key)); k != nil {
+		k.f.copyProxy, k.f.deleteProxy = copyProxy, deleteProxy
+	}
 }
 
 // keyvalFor is a key of package mpi that calls the functions. handleOf returns the
@@ -32,13 +43,13 @@ func keyvalFor[O any](l *Lib, f *attrFunctions, handleOf func(O) Handle) *mpi.Ke
 		k.Copy = func(_ O, value any) (any, bool, error) { return value, true, nil }
 	default:
 		k.Copy = func(old O, value any) (any, bool, error) {
-			to, ok, rc := l.calls.CopyAttr(f.copy, handleOf(old), f.key, f.extra, value.(Addr))
+			to, ok, rc := l.calls.CopyAttr(f.copy, f.copyProxy, handleOf(old), f.key, f.extra, value.(Addr))
 			return to, ok, attrError("copy", rc)
 		}
 	}
 	if f.delete != 0 {
 		k.Delete = func(o O, value any) error {
-			return attrError("delete", l.calls.DeleteAttr(f.delete, handleOf(o), f.key, value.(Addr), f.extra))
+			return attrError("delete", l.calls.DeleteAttr(f.delete, f.deleteProxy, handleOf(o), f.key, value.(Addr), f.extra))
 		}
 	}
 	return k
@@ -111,7 +122,7 @@ func (l *Lib) handleOfComm(c *mpi.Comm) Handle {
 // CommCreateKeyval is MPI_Comm_create_keyval.
 func CommCreateKeyval(l *Lib, copyFn, deleteFn Addr, key Ints, extra Addr) error {
 	return l.addKeyval(copyFn, deleteFn, extra, key, func(f *attrFunctions) keyval {
-		return keyval{comm: keyvalFor(l, f, l.handleOfComm)}
+		return keyval{f: f, comm: keyvalFor(l, f, l.handleOfComm)}
 	})
 }
 
@@ -234,7 +245,7 @@ func (l *Lib) handleOfType(t mpi.Datatype) Handle {
 // TypeCreateKeyval is MPI_Type_create_keyval.
 func TypeCreateKeyval(l *Lib, copyFn, deleteFn Addr, key Ints, extra Addr) error {
 	return l.addKeyval(copyFn, deleteFn, extra, key, func(f *attrFunctions) keyval {
-		return keyval{datatype: keyvalFor(l, f, l.handleOfType)}
+		return keyval{f: f, datatype: keyvalFor(l, f, l.handleOfType)}
 	})
 }
 
@@ -296,7 +307,7 @@ func (l *Lib) handleOfWin(w *mpi.Win) Handle {
 // WinCreateKeyval is MPI_Win_create_keyval.
 func WinCreateKeyval(l *Lib, copyFn, deleteFn Addr, key Ints, extra Addr) error {
 	return l.addKeyval(copyFn, deleteFn, extra, key, func(f *attrFunctions) keyval {
-		return keyval{win: keyvalFor(l, f, l.handleOfWin)}
+		return keyval{f: f, win: keyvalFor(l, f, l.handleOfWin)}
 	})
 }
 

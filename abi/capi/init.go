@@ -46,8 +46,8 @@ func (l *Lib) join(level mpi.ThreadLevel) error {
 	p, err := mpi.InitThread(level)
 	if err == nil {
 		l.proc = p
-		l.fixAttrs()
 		stayAwake()
+		l.fixAttrs()
 	}
 	return err
 }

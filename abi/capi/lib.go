@@ -16,13 +16,14 @@ type Callbacks struct {
 	Query  func(function, state Addr, status *StatusMemory) int
 	Free   func(function, state Addr) int
 	Cancel func(function, state Addr, complete bool) int
-	// Flush writes what the program has printed and the C library keeps.
-	Flush func()
-	// CopyAttr and DeleteAttr call the functions of an attribute key.
-	CopyAttr   func(function Addr, object Handle, key int, extra, value Addr) (copied Addr, ok bool, rc int)
-	DeleteAttr func(function Addr, object Handle, key int, value, extra Addr) (rc int)
+	// CopyAttr and DeleteAttr call the functions of an attribute key, by their proxies if these
+	// are not 0.
+	CopyAttr   func(function, proxy Addr, object Handle, key int, extra, value Addr) (copied Addr, ok bool, rc int)
+	DeleteAttr func(function, proxy Addr, object Handle, key int, value, extra Addr) (rc int)
 	// AtExit sees to it that Leave is called when the process ends.
 	AtExit func()
+	// Flush writes what the program has printed and the C library keeps.
+	Flush func()
 	// Reduce calls a function of the program that reduces elements.
 	Reduce func(function Addr, in, inout Addr, count int, datatype Handle, large bool)
 	// Exit writes a text to standard error and ends the process.
@@ -50,6 +51,7 @@ type Lib struct {
 	wins        table[*win]
 	sessions    table[*session]
 	fixed       predefinedAttrs
+	memory      allocated
 	batches     batches
 	attached    attached // to MPI_Bsend of the process
 }

@@ -225,6 +225,42 @@ static void errors(MPI_Win w)
     say("handled", handled);
 }
 
+static void alloc(void)
+{
+    int *memory, *more;
+    MPI_Win w;
+
+    MPI_Alloc_mem(16 * sizeof(int), MPI_INFO_NULL, &memory);
+    MPI_Alloc_mem(0, MPI_INFO_NULL, &more);
+    MPI_Free_mem(more);
+    MPI_Win_create(memory, 16 * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &w);
+    fences(w, memory);
+    MPI_Win_free(&w);
+    error("free", MPI_Free_mem(memory));
+}
+
+/* columns puts a column of a matrix into a column of that of the next rank, and adds another one. */
+static void columns(void)
+{
+    int matrix[4][4], i, j;
+    MPI_Datatype column;
+    MPI_Win w;
+
+    for (i = 0; i < 4; i++)
+        for (j = 0; j < 4; j++)
+            matrix[i][j] = 100 * rank + 10 * i + j;
+    MPI_Type_vector(4, 1, 4, MPI_INT, &column);
+    MPI_Type_commit(&column);
+    MPI_Win_create(matrix, sizeof matrix, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &w);
+    MPI_Win_fence(0, w);
+    MPI_Put(&matrix[0][0], 1, column, next, 1, 1, column, w);
+    MPI_Accumulate(&matrix[0][0], 1, column, next, 3, 1, column, MPI_SUM, w);
+    MPI_Win_fence(0, w);
+    ints("columns", matrix[0], 16);
+    MPI_Win_free(&w);
+    MPI_Type_free(&column);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Win w;
@@ -245,6 +281,8 @@ int main(int argc, char **argv)
     if (argc == 1)
         shared();
     dynamic();
+    alloc();
+    columns();
     MPI_Finalize();
     return 0;
 }
