@@ -179,7 +179,11 @@ func (s Statuses) setError(i, code int) {
 // statusOf is a status of ours as one of the program's.
 func statusOf(m *StatusMemory) Statuses { return Statuses(unsafe.Pointer(m)) }
 
-// rawNanosleep sleeps without telling Go's runtime.
+// rawNanosleep sleeps without telling Go's runtime. It is not inlined, for the loop around it
+// would have no other point at which the runtime can stop the goroutine: a signal finds the
+// thread in the system call, where Go does not preempt.
+//
+//go:noinline
 func rawNanosleep(t *syscall.Timespec) {
 	_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(t)), 0, 0)
 }
