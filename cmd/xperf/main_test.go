@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -171,19 +172,20 @@ func TestRun_overlap(t *testing.T) {
 	const computes = 100_000 // microseconds: far more than a process waits for a processor
 	for _, c := range []struct{ fabric, ops string }{{"xdp", "acc,put"}, {"udp", "get,vector"}} {
 		chart := filepath.Join(t.TempDir(), "overlap.svg")
-		out, errs, code := xperf("mpi_overlap", "--testbed", "--fabric", c.fabric, "--op", c.ops, "--compute", strconv.Itoa(computes), "--rounds", "1", "--json", "--plot", chart)
-		lines := strings.Split(strings.TrimSpace(out), "\n")
-		if code != exitOK || len(lines) != 4 {
-			t.Fatalf("code %d: %s%s", code, out, errs)
-		}
-		for i, op := range strings.Split(c.ops, ",") {
-			var alone, served bench.Result
-			err := errors.Join(json.Unmarshal([]byte(lines[2*i]), &alone), json.Unmarshal([]byte(lines[2*i+1]), &served))
-			if err != nil || alone.Op != op || served.Op != op || alone.Ghosts != 0 || served.Ghosts != 1 || alone.Compute != computes || alone.Lat == nil || served.Lat == nil {
-				t.Fatalf("%v: %s", err, out)
+		args := []string{"mpi_overlap", "--testbed", "--fabric", c.fabric, "--op", c.ops, "--compute", strconv.Itoa(computes), "--rounds", "1", "--json", "--plot", chart}
+		// A machine that stands still may hide it, but not each time.
+		for tries := 1; ; tries++ {
+			out, errs, code := xperf(args...)
+			if code != exitOK {
+				t.Fatalf("code %d: %s%s", code, out, errs)
 			}
-			if alone.Lat.P50 < computes || served.Lat.P50 > computes/2 {
-				t.Errorf("%s over %s, the target computes for %d us: %.0f us without ghosts and %.0f with one", op, c.fabric, computes, alone.Lat.P50, served.Lat.P50)
+			wrong := overlapOf(t, out, strings.Split(c.ops, ","), computes)
+			if wrong == "" {
+				break
+			}
+			t.Logf("try %d over %s: %s", tries, c.fabric, wrong)
+			if tries == 5 {
+				t.Fatalf("over %s: ghosts do not serve while the target computes", c.fabric)
 			}
 		}
 		drawn, err := os.ReadFile(chart)
@@ -191,6 +193,27 @@ func TestRun_overlap(t *testing.T) {
 			t.Errorf("the drawing: %v, %d bytes", err, len(drawn))
 		}
 	}
+}
+
+// overlapOf reads results of mpi_overlap, without ghosts and with one for each operation, and
+// says which of them do not look as they should.
+func overlapOf(t *testing.T, out string, ops []string, computes float64) (wrong string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 2*len(ops) {
+		t.Fatalf("%d results, want %d: %s", len(lines), 2*len(ops), out)
+	}
+	for i, op := range ops {
+		var alone, served bench.Result
+		err := errors.Join(json.Unmarshal([]byte(lines[2*i]), &alone), json.Unmarshal([]byte(lines[2*i+1]), &served))
+		if err != nil || alone.Op != op || served.Op != op || alone.Ghosts != 0 || served.Ghosts != 1 || float64(alone.Compute) != computes || alone.Lat == nil || served.Lat == nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if alone.Lat.P50 < computes || served.Lat.P50 > computes/2 {
+			wrong += fmt.Sprintf("%s: %.0f us without ghosts and %.0f with one; ", op, alone.Lat.P50, served.Lat.P50)
+		}
+	}
+	return wrong
 }
 
 // Fences, and ranks of one host, with ghosts and without.
