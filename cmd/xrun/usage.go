@@ -123,7 +123,7 @@ What you see
                        came in, and what was lost there: frames on queues
                        without a socket, ...; and of windows the epochs, who has
                        done the operations (loads and stores, the own rank, the
-                       target, a ghost), and for whom each rank has waited longest
+                       target, a ghost), and for whom each rank has waited most
   --json FILE          write the same, rank by rank, as JSON (-: standard
                        output)
   --trace FILE         write a time line of all calls and messages, which
