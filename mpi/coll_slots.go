@@ -50,8 +50,8 @@ func (t *collective) share(op string) {
 	c, sl := t.c, &t.slots
 	members := c.neighbours()
 	size := coll.SlotsSize(len(members))
-	willing := !c.ep.Threads() && len(members) <= coll.SlotMembers
 	alone := len(members) == 1
+	willing := !c.ep.Threads() && len(members) <= coll.SlotMembers && (alone || c.ep.Inside().Segments().Awaitable())
 	var id int64
 	if willing && !alone && int(members[0]) == c.rank {
 		c.ep.Enter()

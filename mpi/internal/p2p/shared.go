@@ -70,6 +70,10 @@ func (d *driver) spinBeside(m Shared) bool {
 	return m.Ready()
 }
 
+// Awaitable reports whether a rank may wait for memory of this host to change: not in a
+// simulation, where time goes on between messages.
+func (s Segments) Awaitable() bool { return s.ep.near.channels != nil }
+
 // Hopeless returns why a collective with an envelope cannot come to its end any more, or nil.
 func (s Segments) Hopeless(env match.Envelope) error { return s.ep.failures.hopeless(env) }
 
