@@ -96,7 +96,7 @@ test: modules ## run all tests; as root also those that need AF_XDP and network 
 
 # What takes long: packages that start whole jobs, use devices or try every case;
 # and, by their names, such tests of the others.
-LONG_PACKAGES = /(bench|bpf|xdp|cmd/(xperf|xrun|xping)|examples/(cg|hello|ulfm)|internal/(test/(conform|check)|job/(launch|boot/pmi)|proto/arq|carrier/(netstack|capture))|verbs/device|mpi/internal/(coll|reliable|match|p2p|dtype))$$
+LONG_PACKAGES = /(abi|bench|bpf|xdp|cmd/(xperf|xrun|xping)|examples/(cg|hello|ulfm)|internal/(test/(conform|check)|job/(launch|boot/pmi)|proto/arq|carrier/(netstack|capture))|verbs/device|mpi/internal/(coll|reliable|match|p2p|dtype))$$
 LONG_TESTS = (?i:oracle|random|storm|soak|scale|incast|tshark|byte|process|ulfm|partition|lost|givesback|every|many|whole|veth|inter_|grequest|allocs|Reductions_in|free|suite)
 
 test-short: modules ## run the tests that take no time (under a minute once they are built)
