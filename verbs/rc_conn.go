@@ -16,7 +16,7 @@ import (
 // 5044 have it. Bytes come in order, so what is placed is delivered.
 type rc struct {
 	q      *QP
-	id     *CMID         // hears what becomes of the connection
+	id     *CMID         // is told what becomes of the connection
 	stream fabric.Stream // nil before attach and after the end
 	phase  rcPhase
 	queued bool // is in streams.sending
@@ -370,7 +370,7 @@ func (r *rc) flush() {
 		r.q.flushOne(r.in.msg.buf.wrid)
 		r.in.msg = inboundSend{}
 	}
-	if r.phase == rcOpen || r.stream != nil && r.q.state == StateReset { // by the user: nobody waits for what is flushed
+	if r.phase == rcOpen || r.stream != nil && r.q.state == StateReset { // by the user: there is no wait for what is flushed
 		r.phase = rcClosing
 		r.over(true)
 	}

@@ -33,8 +33,8 @@ type Config struct {
 	// one device share one.
 	Resolver Resolver
 	// Local is the address and port that peers send to: IPv4 or IPv6, and all
-	// peers are of the same family. The port must not be 0: nobody but the caller
-	// knows which ones are free.
+	// peers are of the same family. The port must not be 0: only the caller
+	// can tell which ones are free.
 	Local netip.AddrPort
 	// MAC is the Ethernet address of the device.
 	MAC MAC
@@ -81,7 +81,7 @@ type Endpoint struct {
 	resolver   Resolver
 	generation uint64 // of the resolver when the paths were last read
 	paths      []path
-	free       []fabric.Path // numbers that nobody has
+	free       []fabric.Path // numbers not in use
 	byAddr     map[fabric.Remote]fabric.Path
 	addr       addresses // of every path, but for its destination
 	groups     []group   // joined
@@ -91,7 +91,7 @@ type Endpoint struct {
 type path struct {
 	template
 	maxPayload int32          // bytes; -1 while there is no next hop
-	strange    bool           // made by Back, and nobody knows yet whether it leads to anybody
+	strange    bool           // made by Back, and not proven yet to lead to a peer
 	unknown    bool           // the resolver was not heard of it yet
 	kernels    bool           // the resolver's Ethernet address is tried, though the peer has shown another
 	station    fabric.Station // that the peer has shown, or 0
@@ -203,7 +203,7 @@ func (e *Endpoint) Close() error {
 }
 
 // Resolve makes a destination known: a host, or a multicast group, whose
-// datagrams go to everybody on the link. The error is the resolver's, or wraps
+// datagrams go to all hosts on the link. The error is the resolver's, or wraps
 // [ErrPathMTU].
 func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())

@@ -32,7 +32,7 @@ func GroupMAC(group netip.Addr) MAC {
 }
 
 // groupTTL keeps datagrams to groups on the link, those of IPv6 too whatever scope
-// their address has: who is asked for membership is the kernel, and it asks no router
+// their address has: the kernel is asked for membership, and it asks no router
 // further away (RFC 1112, section 6.1).
 const groupTTL = 1
 
@@ -117,7 +117,7 @@ func (e *Endpoint) groupsOf() string {
 
 // member reports whether a frame with headers h, whose IP header is whole, to dst
 // (see wordsOf), is for a group that was joined: by both of its addresses, since
-// many groups share an Ethernet address and anybody may write any IP address. What
+// many groups share an Ethernet address and any host may write any IP address. What
 // this host sent itself and a switch has sent back is not.
 func (e *Endpoint) member(h []byte, dst [2]uint64) bool {
 	mac := binary.LittleEndian.Uint64(h[ethDst:]) & (1<<48 - 1)

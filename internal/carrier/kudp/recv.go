@@ -17,7 +17,7 @@ const rxBatch = 64
 // receiver is the receiving half of a socket: slots in the arena, each for one
 // datagram (with GRO: for one run of them).
 //
-// msgs[free:] name the slots that nobody uses, ready for recvmmsg. A slot that
+// msgs[free:] name the free slots, ready for recvmmsg. A slot that
 // was received into leaves at the front, one that is released comes back there.
 type receiver struct {
 	base  mem.Addr // of slot 0

@@ -32,7 +32,7 @@ func (s *Stack) receive() int {
 }
 
 // deliver copies a frame of size bytes and gives it back: gVisor keeps
-// segments for as long as nobody reads them.
+// segments for as long as they are not read.
 func (s *Stack) deliver(bufs []fabric.Desc, size int) {
 	total, ok := s.check(s.bytes[bufs[0].Addr:][:bufs[0].Len], size)
 	if !ok {

@@ -46,7 +46,7 @@ func appendPacket(b *fabric.Batch, at mem.Addr, size uint32, from fabric.Remote)
 	p.To, p.From, p.Station, p.Sealed = 0, from, 0, false
 }
 
-// meet learns who came and who left.
+// meet takes in which peers came and left.
 func (e *Endpoint) meet() {
 	e.seen = e.changed.Load()
 	e.in, e.leaving = e.senderList(e.in)
@@ -75,7 +75,7 @@ func (e *Endpoint) Release(b *fabric.Batch) {
 
 // FD returns an eventfd for poll(2), and makes it readable when there are
 // datagrams, or peers ring it when there will be. So call it before each wait:
-// nobody rings it once Recv was called again. It is always the same.
+// no peer rings it once Recv was called again. It is always the same.
 func (e *Endpoint) FD() int {
 	quietBell(e.bell)
 	e.armed = true
