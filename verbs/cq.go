@@ -157,8 +157,8 @@ func (q *CQ) next() *WC {
 // mark returns where the completions end, for unwind.
 func (q *CQ) mark() uint32 { return q.tail }
 
-// unwind takes back the completions that were added since mark, unseen by
-// anyone, and their places.
+// unwind takes back the completions that were added since mark, which were
+// not polled, and their places.
 func (q *CQ) unwind(mark uint32) {
 	for at := mark; at != q.tail; at++ {
 		if r := q.ring[at&uint32(len(q.ring)-1)].Record; r != nil {

@@ -97,18 +97,9 @@ func (r *rc) init(q *QP, sends int) {
 
 // add gives an RC queue pair its number.
 func (s *streams) add(q *QP) error {
-	for i, have := range s.rcs {
-		if have == nil {
-			s.rcs[i], q.num = q, uint32(rcBase+i)
-			return nil
-		}
-	}
-	if len(s.rcs) == maxRC {
-		return fmt.Errorf("%w: this context has %d RC queue pairs already", ErrInvalid, maxRC)
-	}
-	q.num = uint32(rcBase + len(s.rcs))
-	s.rcs = append(s.rcs, q)
-	return nil
+	i, err := enter(&s.rcs, q, maxRC, RC)
+	q.num = uint32(rcBase + i)
+	return err
 }
 
 // attach connects a queue pair to a stream whose start-up is over, and takes

@@ -167,6 +167,25 @@ func (b *Batch) Add(p Packet, d Desc) {
 	at.To, at.From, at.Sealed, at.Again = p.To, p.From, p.Sealed, p.Again
 }
 
+// AddReceived appends a datagram of one buffer, for which there is room, as a receiver
+// found it. It sets fields one by one: what was written in parts a moment ago and is
+// then copied as a whole stalls the processor.
+func (b *Batch) AddReceived(at mem.Addr, size uint32, from Remote) {
+	n, first := len(b.Pkts), len(b.Descs)
+	b.Pkts, b.Descs = b.Pkts[:n+1], b.Descs[:first+1]
+	p, d := &b.Pkts[n], &b.Descs[first]
+	d.Addr, d.Len, d.Flags = at, size, 0
+	p.First, p.Bufs, p.Len = int32(first), 1, int32(size)
+	p.To, p.From, p.Station, p.Sealed = 0, from, 0, false
+}
+
+// PutAll gives the frames of bufs back to their pool.
+func PutAll(pool *mem.Pool, bufs []Desc) {
+	for i := range bufs {
+		pool.Put(bufs[i].Addr)
+	}
+}
+
 // DatagramCaps says what a datagram carrier can do.
 type DatagramCaps struct {
 	Carrier    string // for people: "xdp/generic/copy", "udp"

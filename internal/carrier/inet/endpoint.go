@@ -84,7 +84,7 @@ type Endpoint struct {
 	free       []fabric.Path // numbers not in use
 	byAddr     map[fabric.Remote]fabric.Path
 	addr       addresses // of every path, but for its destination
-	groups     []group   // joined
+	groups     groups
 }
 
 // path is a destination. Its address is in the template.
@@ -141,6 +141,7 @@ func New(c Config) (*Endpoint, error) {
 		resolver:   c.Resolver,
 		generation: c.Resolver.Generation(),
 		byAddr:     map[fabric.Remote]fabric.Path{},
+		groups:     newGroups(c.Resolver, local.Addr()),
 		addr:       addresses{srcMAC: c.MAC, src: local, ttl: defaultTTL},
 	}
 	if words := wordsOf(local.Addr()); v6 {
@@ -196,8 +197,8 @@ func (e *Endpoint) Stats() fabric.DatagramStats {
 // Close leaves all groups, gives back what Recv had not handed out and closes
 // the port. The resolver stays open.
 func (e *Endpoint) Close() error {
-	left := e.leaveAll()
-	e.putAll(e.rx[e.rxNext:e.rxEnd])
+	left := e.groups.leaveAll()
+	fabric.PutAll(e.pool, e.rx[e.rxNext:e.rxEnd])
 	e.rxNext, e.rxEnd = 0, 0
 	return errors.Join(left, e.port.Close())
 }
@@ -213,7 +214,7 @@ func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	}
 	switch {
 	case to.Addr().Is6() != e.v6 || to.Port() == 0:
-		return 0, fmt.Errorf("inet: destination %s: want an %s address and a port, as this end has: %s", to, e.family(), e.addr.src)
+		return 0, fmt.Errorf("inet: destination %s: want an %s address and a port, as this end has: %s", to, familyOf(e.v6), e.addr.src)
 	case e.v6 && to.Addr().IsLinkLocalUnicast():
 		return 0, fmt.Errorf("inet: destination %s: %w", to, ErrLinkLocal)
 	case to.Addr().IsMulticast():
@@ -277,14 +278,8 @@ func (e *Endpoint) Flush() {
 	e.port.Flush()
 }
 
-func (e *Endpoint) putAll(bufs []fabric.Desc) {
-	for i := range bufs {
-		e.pool.Put(bufs[i].Addr)
-	}
-}
-
-func (e *Endpoint) family() string {
-	if e.v6 {
+func familyOf(v6 bool) string {
+	if v6 {
 		return "IPv6"
 	}
 	return "IPv4"

@@ -112,7 +112,7 @@ func (s *Stack) push() {
 		return
 	}
 	if took := s.port.Send(s.out.frames[:s.out.staged]); took < s.out.staged {
-		s.putAll(s.out.frames[took:s.out.staged])
+		fabric.PutAll(s.pool, s.out.frames[took:s.out.staged])
 	}
 	s.out.staged = 0
 }

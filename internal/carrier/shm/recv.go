@@ -1,7 +1,6 @@
 package shm
 
 import (
-	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
@@ -26,24 +25,12 @@ func (e *Endpoint) Recv(b *fabric.Batch) int {
 			if !ok {
 				break
 			}
-			appendPacket(b, at, n, in.from)
+			b.AddReceived(at, n, in.from)
 			e.stats.RxPackets++
 			e.stats.RxBytes += uint64(n)
 		}
 	}
 	return len(b.Pkts)
-}
-
-// appendPacket appends a datagram in one buffer to b, which has room for it.
-// It sets fields one by one: what was written in parts a moment ago and is
-// then copied as a whole stalls the processor.
-func appendPacket(b *fabric.Batch, at mem.Addr, size uint32, from fabric.Remote) {
-	n, first := len(b.Pkts), len(b.Descs)
-	b.Pkts, b.Descs = b.Pkts[:n+1], b.Descs[:first+1]
-	p, d := &b.Pkts[n], &b.Descs[first]
-	d.Addr, d.Len, d.Flags = at, size, 0
-	p.First, p.Bufs, p.Len = int32(first), 1, int32(size)
-	p.To, p.From, p.Station, p.Sealed = 0, from, 0, false
 }
 
 // meet takes in which peers came and left.
