@@ -225,7 +225,7 @@ func (p *Pair) refuse(err error) {
 	if errors.As(err, &peer) || errors.Is(err, ErrPeerLost) {
 		return
 	}
-	_ = p.send(message{Op: opAbort, Code: 1, Why: err.Error()}) // there is nobody else to tell
+	_ = p.send(message{Op: opAbort, Code: 1, Why: err.Error()}) // there is no other end to tell
 }
 
 func (p *Pair) close() error { return p.conn.Close() }
@@ -287,7 +287,7 @@ func (p *Pair) Get(rank int, key string) (string, bool) {
 }
 
 // Abort tells the other end why the test ends here, and then ends this process
-// if whoever made the pair has said how.
+// if the maker of the pair has set how.
 func (p *Pair) Abort(code int, why string) {
 	_ = p.send(message{Op: opAbort, Code: code, Why: why}) // the other end may be gone
 	if p.abort != nil {

@@ -17,7 +17,7 @@ type Measurement struct {
 	Duration mono.Duration
 	// Quick makes bursts whose length was not asked for eight times shorter.
 	Quick bool
-	// Progress is told what comes next. Default: nobody is.
+	// Progress is told what comes next. Default: nil.
 	Progress func(what string)
 
 	done string // how far it is, for Progress

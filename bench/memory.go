@@ -35,7 +35,7 @@ type MemoryConfig struct {
 	Shared int
 	// Buffer is the bytes of each receive buffer. Default 8 KiB.
 	Buffer int
-	// Progress is told what comes next. Default: nobody is.
+	// Progress is told what comes next. Default: nil.
 	Progress func(what string)
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // Overlap is mpi_overlap: an origin operates on the window of a target that computes for a
-// while between two calls. What nobody does while the target computes the origin waits for
+// while between two calls. The origin waits for what is not done while the target computes
 // (Si, Peña, Hammond, Balaji, Takagi, Ishikawa: Casper, IPDPS 2015).
 type Overlap struct {
 	*Messages

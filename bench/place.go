@@ -39,7 +39,7 @@ type Place struct {
 // ends that are not pinned.
 type PlaceConfig struct {
 	// Server is the command of a program that prints "listening ADDRESS", with
-	// words about it behind, and serves tests to who has the key in the file that
+	// words about it behind, and serves tests to clients with the key in the file that
 	// --secure-key names: `xperf serve`. It must be set.
 	Server []string
 	// Loopback puts both ends on this host, without namespaces.
@@ -113,7 +113,7 @@ func OpenPlace(c PlaceConfig) (*Place, error) {
 const inheritedKey = "/proc/self/fd/3"
 
 // drawKey draws the key of the control connections, and returns it as a file for the server:
-// nobody else can read that, and there is none on disk.
+// no other process can read that, and there is none on disk.
 func (p *Place) drawKey() (*os.File, error) {
 	p.Client.Key = boot.NewSecret()
 	out, in, err := os.Pipe()

@@ -120,7 +120,7 @@ func (t *tcpBench) send(n int) error {
 }
 
 // recv receives n bytes into the second half of the buffer, which may be
-// smaller: nobody looks at them.
+// smaller: their contents are not used.
 func (t *tcpBench) recv(n int) error {
 	var turns spin
 	for n > 0 {

@@ -87,7 +87,7 @@ func newPrivate() *ecdh.PrivateKey {
 }
 
 // agreeOn returns the secret of a test with encryption (X25519, RFC 7748). The control
-// connection that it goes over is authenticated, so nobody is in between; and whoever gets hold
+// connection that it goes over is authenticated, so no host is in between; and a host that gets hold
 // of the key of that later does not learn what was measured with.
 func agreeOn(own *ecdh.PrivateKey, theirs []byte) ([]byte, error) {
 	public, err := ecdh.X25519().NewPublicKey(theirs)

@@ -29,7 +29,7 @@ type ServeConfig struct {
 	// connection, while it has nothing to say too, before it counts as gone:
 	// machines that lose their power say no goodbye. Default 30 s, at least 2 s.
 	Silence time.Duration
-	// Report is told how each session ended. Default: nobody is.
+	// Report is told how each session ended. Default: nil.
 	Report func(error)
 	// Abort ends this process when MPI asks for it. Default: the test fails.
 	Abort func(code int, why string)
@@ -131,7 +131,7 @@ func serveConn(conn net.Conn, config ServeConfig) error {
 		conn.Close()
 		return fmt.Errorf("%w with %s: %w", errNoHello, conn.RemoteAddr(), err)
 	}
-	conn, err := protect(conn, config.Key, false, math.MaxInt64) // whoever says nothing holds nothing but this connection
+	conn, err := protect(conn, config.Key, false, math.MaxInt64) // a silent client holds nothing but this connection
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNoHello, err)
 	}
@@ -168,7 +168,7 @@ func serveSession(conn net.Conn, p *Pair, config ServeConfig) error {
 
 // agree reads the client's hello and answers it.
 func agree(conn net.Conn, p *Pair, config ServeConfig) (*End, error) {
-	m, err := p.receive(opHello) // whoever says nothing holds nothing but this connection
+	m, err := p.receive(opHello) // a silent client holds nothing but this connection
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ type Session struct {
 	Carrier string   // what carries the messages
 	Notes   []string // what the user should know about the test
 	Detail  string   // how that is used: device, queues, buffers; may be empty
-	Place   string   // where the ends are, for people; whoever connects says so
+	Place   string   // where the ends are, for people; set by the end that connects
 	Case    Case
 
 	lost, told Losses // up to now, and up to the last result

@@ -21,7 +21,7 @@ type connector struct {
 const listenerKey = "listener"
 
 // openConnector opens the connection manager; the server listens, and the
-// client hears of it with the next fence.
+// client is told with the next fence.
 func openConnector(p *endpoint) (*connector, error) {
 	k := &connector{endpoint: p}
 	var err error

@@ -156,7 +156,7 @@ func attach(p *ebpf.Program, ifindex int, mode Mode) (link.Link, Mode, error) {
 }
 
 // How often, and how long after the last time, attach tries. This is counted and
-// not timed: who cannot run has not waited.
+// not timed: a process that cannot run has not waited.
 const (
 	tries = 100
 	retry = 50 * time.Millisecond

@@ -4,7 +4,7 @@
 //
 // Programs are attached as bpf links. A link belongs to the process: when that
 // dies, however it dies, the kernel detaches the program. A program that
-// somebody else attached is never replaced, see [AttachedError].
+// another program attached is never replaced, see [AttachedError].
 //
 // Interfaces are those of the network namespace of the calling thread.
 package bpf

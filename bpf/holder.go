@@ -13,7 +13,7 @@ import (
 
 // detach takes what a link holds off its interface, and closes the link. To close
 // it is not enough: a child of this process between fork and exec has a copy of
-// the descriptor, and so has whoever lists the links of this machine.
+// the descriptor, and so has a process that lists the links of this machine.
 func detach(l link.Link) error {
 	// Without the right to detach, or where the interface is gone, the last copy
 	// that is closed does it.

@@ -11,7 +11,7 @@ import (
 
 // Switch is a fast path beside the bridge that joins the veth pairs of a
 // testbed: frames for known stations go from pair to pair below the stack. All
-// others, for everyone, a group or an unknown station, are left to the bridge,
+// others, for all hosts, a group or an unknown station, are left to the bridge,
 // whose ports must be those of the switch.
 //
 // The other ends of the pairs must not rely on offloads: turn off
@@ -31,7 +31,7 @@ type Switch struct {
 // SwitchCounters says what a switch did since it was loaded.
 type SwitchCounters struct {
 	Forwarded uint64 // frames for a known station
-	Passed    uint64 // frames for everyone, a group, or an unknown station, left to the bridge
+	Passed    uint64 // frames for all hosts, a group, or an unknown station, left to the bridge
 	Malformed uint64 // frames without a whole Ethernet header, dropped
 }
 

@@ -88,7 +88,7 @@ func (c Cause) text() string {
 }
 
 // registry is IANA's list of RDDP errors (RFC 6580; RFC 7306 added none), in
-// words for whoever posted the request that failed.
+// words for the owner of the request that failed.
 var registry = [...]struct {
 	cause Cause
 	text  string

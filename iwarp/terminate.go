@@ -3,7 +3,7 @@ package iwarp
 import "fmt"
 
 // TerminateError tells that a stream was terminated because of an error in the
-// protocol, and by whom (RFC 5040, section 4.8).
+// protocol, and in which layer (RFC 5040, section 4.8).
 type TerminateError struct {
 	Cause  Cause
 	Remote bool // the peer has found the error, and has told us

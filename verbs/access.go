@@ -44,7 +44,7 @@ func (r *region) refusal(q *QP, addr uint64, n uint32, need Access) iwarp.Cause 
 	return rdmap.BaseBounds
 }
 
-// tagged returns the same cause as DDP names it, which is who checks tagged
+// tagged returns the same cause as DDP names it, which checks tagged
 // segments (RFC 5041, section 7.1). DDP knows no rights.
 func tagged(c iwarp.Cause) iwarp.Cause {
 	switch c {

@@ -26,7 +26,7 @@ import (
 type CompChannel struct {
 	ctx     *Context // nil after Close
 	cqs     []*CQ
-	pending []*CQ // those with events that nobody has taken, oldest first
+	pending []*CQ // those with events not taken yet, oldest first
 	fd      *progress.WaitFD
 }
 

@@ -29,7 +29,7 @@ func (c *Context) now() mono.Time { return c.cfg.Engine.Clock().Now() }
 // peers answer long before theirs.
 func (c *Context) expireCM(now mono.Time) (work int) {
 	m := &c.cm
-	for i := len(m.timed) - 1; i >= 0; i-- { // whoever takes the place of one that goes comes from behind
+	for i := len(m.timed) - 1; i >= 0; i-- { // the one that takes the place of a removed one comes from behind
 		if i >= len(m.timed) { // a listener has made room
 			continue
 		}

@@ -22,7 +22,7 @@ const (
 	CMConnectRequest                        // ID is new, and wants to connect to Listener: Accept or Reject it
 	CMConnectError                          // start-up has failed: the peer does not speak MPA as we do, or has left while we accepted
 	CMUnreachable                           // there is no way to the peer, or it has not answered in time
-	CMRejected                              // the peer has said no, or hung up without a word, or nobody listens there
+	CMRejected                              // the peer rejected it, or closed without an answer, or there is no listener
 	CMEstablished                           // connected: the queue pair is in state RTS
 	CMDisconnected                          // either end has disconnected, or the connection has failed: see Err
 	cmEventCount
@@ -45,7 +45,7 @@ func (t CMEventType) String() string {
 type CMEvent struct {
 	Type     CMEventType
 	ID       *CMID
-	Listener *CMID // CMConnectRequest: whom the peer wants to connect to
+	Listener *CMID // CMConnectRequest: the listener that the peer connects to
 	Err      error // why, for those that tell of a failure: a *CMError
 	// Param: CMConnectRequest, CMEstablished, CMRejected: the peer's private
 	// data. CMConnectRequest: also what the peer offers, at most

@@ -47,7 +47,7 @@ type CMID struct {
 	peer     netip.AddrPort
 	start    *startup   // while the connection starts up
 	conn     *QP        // the queue pair that has the connection
-	listener *CMID      // whom the peer wanted to connect to, until the user has decided
+	listener *CMID      // that the peer connects to, until the user has decided
 	listens  *listening // in state Listening
 	stranger bool       // the user has never heard of it
 }
@@ -90,7 +90,7 @@ func (ch *CMChannel) carries(a netip.Addr) error {
 }
 
 // ResolveAddr sets the peer's address (rdma_resolve_addr(3)); CMAddrResolved or
-// CMAddrError follows. timeout 0: 2 s. TCP asks nobody for an address, so the
+// CMAddrError follows. timeout 0: 2 s. TCP looks up no address, so the
 // event is there at once, and the time does not matter.
 func (id *CMID) ResolveAddr(to netip.AddrPort, timeout time.Duration) error {
 	if err := id.may(callResolveAddr); err != nil {
@@ -203,7 +203,7 @@ func (id *CMID) Connect(p ConnParam) error {
 	}
 	id.start = st
 	id.setState(IDConnecting)
-	if err != nil { // some carriers know at once, others later: the user hears it the same way
+	if err != nil { // some carriers know at once, others later: the user is told in the same way
 		id.fail(eventOf(err), err)
 		return nil
 	}

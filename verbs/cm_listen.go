@@ -139,7 +139,7 @@ func (l *listening) end(id *CMID) {
 		unheard[e.ID] = e.Listener == id
 		return false
 	})
-	for i := len(c.cm.ids) - 1; i >= 0; i-- { // whoever takes the place of one that goes comes from behind
+	for i := len(c.cm.ids) - 1; i >= 0; i-- { // the one that takes the place of a removed one comes from behind
 		x := c.cm.ids[i]
 		if x.listener != id {
 			continue

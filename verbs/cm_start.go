@@ -260,7 +260,7 @@ func (id *CMID) refused(err error) {
 	id.ch.ctx.cm.arm(id, id.ch.ctx.now().Add(nudgeAfter))
 }
 
-// farewell tells a responder, for whom the connection is up already, why it
+// farewell tells a responder, whose connection is up already, why it
 // ends. The queue pair takes no part.
 //
 // In peer-to-peer mode a responder is connected when it has the initiator's first
@@ -330,7 +330,7 @@ func (id *CMID) drop() {
 	id.destroy(true)
 }
 
-// wrapCM says whom an error is about.
+// wrapCM adds the peer to an error.
 func wrapCM(peer netip.AddrPort, err error) error {
 	if err == nil {
 		return nil
@@ -401,7 +401,7 @@ func (st *startup) pull(room *[frameRoom]byte) (got int, over error) {
 	return got, over
 }
 
-// paramOf returns what the user hears. With turn, a is the peer's own point of
+// paramOf returns what the user is told. With turn, a is the peer's own point of
 // view: its IRD is what bounds our Reads.
 func paramOf(a *mpa.Agreed, turn bool) ConnParam {
 	ird, ord := a.IRD, a.ORD

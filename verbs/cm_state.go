@@ -11,7 +11,7 @@ type IDState uint8
 const (
 	IDIdle          IDState = iota
 	IDBound                 // has a local address
-	IDAddrResolved          // knows whom to connect to
+	IDAddrResolved          // has the peer's address
 	IDRouteResolved         // and how
 	IDListening
 	IDConnecting    // TCP connects

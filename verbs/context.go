@@ -36,10 +36,10 @@ type Config struct {
 	// (IBV_ACCESS_ZERO_BASED), so that what is on the wire does not depend on
 	// where memory lies: the simulator needs that to repeat itself. So it
 	// makes the keys of memory follow from Key and Epoch. Default: virtual
-	// addresses, and keys that nobody can foresee.
+	// addresses, and keys that cannot be foreseen.
 	ZeroBased bool
 	Closers   []io.Closer // closed after the carrier, in order: what it stands on
-	Link      Link        // knows the network device; default: nobody does
+	Link      Link        // watches the network device; default: it is not watched
 }
 
 // Context is an open device: one UDP endpoint, or a carrier of streams, or
@@ -290,7 +290,7 @@ func (p *PD) CreateAH(remote netip.AddrPort) (*AH, error) {
 	return ah, nil
 }
 
-// CreateAHFromWC returns the handle of whoever sent what a receive completion
+// CreateAHFromWC returns the handle of the sender of what a receive completion
 // tells of (ibv_create_ah_from_wc(3)).
 func (p *PD) CreateAHFromWC(wc *WC) (*AH, error) {
 	if wc.SrcAddr == (Remote{}) {
@@ -300,7 +300,7 @@ func (p *PD) CreateAHFromWC(wc *WC) (*AH, error) {
 }
 
 // Destroy ends the use of a handle (ibv_destroy_ah(3)): what is outstanding is
-// flushed, and the peer hears that the association is over.
+// flushed, and the peer is told that the association is over.
 func (a *AH) Destroy() error {
 	c := a.pd.ctx
 	for i, ah := range c.loose {
@@ -318,6 +318,6 @@ func (a *AH) Destroy() error {
 
 // SetEpoch tells the Config.Epoch of the endpoint that the handle leads to. UD
 // datagrams then name it, so that no other endpoint takes them, and go out without a
-// UDP checksum, as those of RD do: the CRC says that they are whole, and whom they are
+// UDP checksum, as those of RD do: the CRC shows that they are whole, and where they are
 // for. Whose they are the target has to see by WC.SrcEpoch.
 func (a *AH) SetEpoch(epoch uint32) { a.epoch = epoch }

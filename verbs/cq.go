@@ -22,7 +22,7 @@ type CQ struct {
 	channel *CompChannel
 	armed   notifyOn
 	seen    uint32 // while armed: completions before this one make no event
-	events  int    // that nobody has taken from the channel
+	events  int    // not taken from the channel yet
 }
 
 // notifyOn says which completions make an event.
@@ -119,7 +119,7 @@ func (q *CQ) ReqNotify(solicitedOnly bool) error {
 }
 
 // look makes the event that the queue is armed for if a completion since then
-// is one to make it. Nothing is looked at when a completion is added: whoever
+// is one to make it. Nothing is looked at when a completion is added: a caller that
 // waits for events asks before each wait, and Poll before it takes any away.
 func (q *CQ) look() {
 	for ; q.seen != q.tail; q.seen++ {
@@ -157,8 +157,8 @@ func (q *CQ) next() *WC {
 // mark returns where the completions end, for unwind.
 func (q *CQ) mark() uint32 { return q.tail }
 
-// unwind takes back the completions that were added since mark, unseen by
-// anyone, and their places.
+// unwind takes back the completions that were added since mark, which were
+// not polled, and their places.
 func (q *CQ) unwind(mark uint32) {
 	for at := mark; at != q.tail; at++ {
 		if r := q.ring[at&uint32(len(q.ring)-1)].Record; r != nil {

@@ -31,7 +31,7 @@ func errNoAH() error {
 	return fmt.Errorf("%w: the request needs an address handle of the queue pair's protection domain, and RD one of a host", ErrInvalid)
 }
 
-// local does a request that concerns nobody else, at once, in an entry that stays free.
+// local does a request without a peer, at once, in an entry that stays free.
 func (q *datagramQP) local(wr *SendWR) {
 	w := &q.sq.wqes[q.sq.first()]
 	w.setLocal(wr)

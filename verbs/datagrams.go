@@ -133,7 +133,7 @@ func (c *datagrams) flush(work int) {
 	c.moved = work > 0
 }
 
-// terminateTries is after how many time-outs a peer that was refused hears that
+// terminateTries is after how many time-outs a peer that was refused is told that
 // the association is over, and no more why. When each end has refused the
 // other, neither may ever get as far as the other's Terminate.
 const terminateTries = 2
@@ -169,7 +169,7 @@ func (c *datagrams) timer(now mono.Time, ah *AH) (idle bool) {
 }
 
 // handleOf returns the address handle of a peer, or nil while there is none:
-// the peer has said Hello, and nobody has sent anything yet.
+// the peer has said Hello, and nothing was sent yet.
 func (c *datagrams) handleOf(p *llp.Peer) *AH {
 	if int(p.Index) < len(c.ahs) {
 		if ah := c.ahs[p.Index]; ah != nil && ah.peer == p {
@@ -185,7 +185,7 @@ func (c *datagrams) news() {
 		n := c.ep.News[i]
 		ah := c.handleOf(n.Peer)
 		if ah == nil || ah.conn.dead {
-			continue // nobody has used it
+			continue // it was never used
 		}
 		if n.Kind == llp.PeerOpened {
 			c.makeReady(ah)

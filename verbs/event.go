@@ -45,16 +45,16 @@ type AsyncEvent struct {
 	SRQ  *SRQ
 }
 
-// eventMax is how many events wait. Whoever takes none for so long has no use
+// eventMax is how many events wait. A program that takes none for so long has no use
 // for more; they are counted.
 const eventMax = 256
 
-// asyncEvents is a ring of events that nobody has taken yet.
+// asyncEvents is a ring of events not taken yet.
 type asyncEvents struct {
 	ring       []AsyncEvent
 	head, tail uint32
 	lost       uint64
-	signal     *progress.Signal // nil until somebody wants the descriptor
+	signal     *progress.Signal // nil until the descriptor is asked for
 }
 
 // raise appends an event. The first one makes the ring: most contexts never

@@ -34,7 +34,7 @@ func (r *region) slice(addr uint64, n uint32) ([]byte, bool) {
 }
 
 // keyTable finds regions by key. All 32 bits of a key are random, so that
-// knowing some tells nothing of the others, and whoever guesses has hardly a
+// knowing some tells nothing of the others, and a guess has hardly a
 // chance: with n keys valid one guess in 2^32/n is right, each is counted, and
 // on RD the first wrong one ends the peer's association.
 //
@@ -57,7 +57,7 @@ type keySlot struct {
 }
 
 // resting is a key that was valid, and the object that is used again when
-// nobody can mistake the one for the other any more.
+// the one cannot be taken for the other any more.
 type resting struct {
 	key uint32
 	mr  *MR

@@ -27,7 +27,7 @@ func (c *Context) Fail(cause error) { c.order(&failure{cause, false}) }
 
 // FailIfStuck is Fail for a trouble of the device that lets some things pass, such as an
 // MTU that is too small: it does nothing while reliable datagrams get through, and raises
-// EventPortErr (IBV_EVENT_PORT_ERR) for those who have a protocol of their own over UD.
+// EventPortErr (IBV_EVENT_PORT_ERR) for programs with a protocol of their own over UD.
 func (c *Context) FailIfStuck(cause error) { c.order(&failure{cause, true}) }
 
 func (c *Context) order(f *failure) {

@@ -157,7 +157,7 @@ func allIfZero(mask uint64) uint64 {
 	return mask
 }
 
-// setLocal makes w a request that concerns nobody else.
+// setLocal makes w a request without a peer.
 func (w *wqe) setLocal(wr *SendWR) {
 	w.wrid, w.op, w.flags, w.bufN, w.size = wr.WRID, wr.Opcode, wr.Flags, 0, 0
 }

@@ -1,6 +1,9 @@
 package verbs
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Numbers of queue pairs. Two ends need not tell each other theirs when they
 // have one of a kind.
@@ -133,20 +136,26 @@ func (c *Context) add(q *QP) error {
 	return nil
 }
 
+// enter puts q at the first free place of list, which holds most, and returns the place.
+func enter[T comparable](list *[]T, q T, most int, typ QPType) (int, error) {
+	var free T
+	i := slices.Index(*list, free)
+	switch {
+	case i >= 0:
+		(*list)[i] = q
+		return i, nil
+	case len(*list) == most:
+		return 0, fmt.Errorf("%w: this context has %d %v queue pairs already", ErrInvalid, most, typ)
+	}
+	*list = append(*list, q)
+	return len(*list) - 1, nil
+}
+
 // addUD gives a UD queue pair its number.
 func (c *datagrams) addUD(q *udQP) error {
-	for i, have := range c.uds {
-		if have == nil {
-			c.uds[i], q.num = q, uint32(udBase+i)
-			return nil
-		}
-	}
-	if len(c.uds) == maxUD {
-		return fmt.Errorf("%w: this context has %d UD queue pairs already", ErrInvalid, maxUD)
-	}
-	q.num = uint32(udBase + len(c.uds))
-	c.uds = append(c.uds, q)
-	return nil
+	i, err := enter(&c.uds, q, maxUD, UD)
+	q.num = uint32(udBase + i)
+	return err
 }
 
 func orDefault(n, d int) int {

@@ -52,7 +52,7 @@ func (r *rc) refuseRevoked() {
 
 // refuse answers what was not granted, or makes no sense: u is the ULPDU, n its
 // length, or nil when the lower layer has found the error. Nothing is taken
-// from the peer any more, it hears why (RFC 5040, section 7.1), and the
+// from the peer any more, it is told why (RFC 5040, section 7.1), and the
 // connection ends. It returns false.
 func (r *rc) refuse(cause iwarp.Cause, u []byte, n int) bool {
 	q := r.q

@@ -16,7 +16,7 @@ import (
 // 5044 have it. Bytes come in order, so what is placed is delivered.
 type rc struct {
 	q      *QP
-	id     *CMID         // hears what becomes of the connection
+	id     *CMID         // is told what becomes of the connection
 	stream fabric.Stream // nil before attach and after the end
 	phase  rcPhase
 	queued bool // is in streams.sending
@@ -97,18 +97,9 @@ func (r *rc) init(q *QP, sends int) {
 
 // add gives an RC queue pair its number.
 func (s *streams) add(q *QP) error {
-	for i, have := range s.rcs {
-		if have == nil {
-			s.rcs[i], q.num = q, uint32(rcBase+i)
-			return nil
-		}
-	}
-	if len(s.rcs) == maxRC {
-		return fmt.Errorf("%w: this context has %d RC queue pairs already", ErrInvalid, maxRC)
-	}
-	q.num = uint32(rcBase + len(s.rcs))
-	s.rcs = append(s.rcs, q)
-	return nil
+	i, err := enter(&s.rcs, q, maxRC, RC)
+	q.num = uint32(rcBase + i)
+	return err
 }
 
 // attach connects a queue pair to a stream whose start-up is over, and takes
@@ -370,7 +361,7 @@ func (r *rc) flush() {
 		r.q.flushOne(r.in.msg.buf.wrid)
 		r.in.msg = inboundSend{}
 	}
-	if r.phase == rcOpen || r.stream != nil && r.q.state == StateReset { // by the user: nobody waits for what is flushed
+	if r.phase == rcOpen || r.stream != nil && r.q.state == StateReset { // by the user: there is no wait for what is flushed
 		r.phase = rcClosing
 		r.over(true)
 	}

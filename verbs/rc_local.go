@@ -1,7 +1,7 @@
 package verbs
 
-// postLocal does a request that concerns nobody else, at once: what is posted
-// behind it may name what it has bound. But it completes in its turn: whoever
+// postLocal does a request without a peer, at once: what is posted
+// behind it may name what it has bound. But it completes in its turn: a caller that
 // waits for it takes it that all before it is done, such as the Read whose sink
 // it invalidates.
 func (r *rc) postLocal(w *wqe, wr *SendWR) {

@@ -131,7 +131,7 @@ func (r *rc) ended(eof bool, left int) {
 // take takes in the FPDUs that are whole, and returns how many bytes of b they
 // were.
 func (r *rcReceiver) take(b []byte) (used int) {
-	if r.phase != rcOpen { // nobody listens any more
+	if r.phase != rcOpen { // the messages have no receiver any more
 		return len(b)
 	}
 	for used < len(b) {

@@ -16,7 +16,7 @@ type streamUser interface {
 // streams is what a context knows of its streams. Memory that is needed while
 // bytes are moved, and not between, is here and not at each connection.
 type streams struct {
-	users       []streamUser // by fabric.StreamID; nil: nobody
+	users       []streamUser // by fabric.StreamID; nil: none
 	rcs         []*QP        // queue pairs of type RC, by number minus rcBase; nil is free
 	named       []fabric.StreamID
 	again       []*rc  // that have read something: there may be more
@@ -35,7 +35,7 @@ type streams struct {
 }
 
 // streamLooks says when streams are looked at that stand beside datagrams and carry
-// little: a look is a system call, which those who wait for a datagram should not pay.
+// little: a look is a system call, which a wait for a datagram should not pay.
 type streamLooks struct {
 	on       bool      // else they are looked at in every step
 	skipped  bool      // there were steps since the last look
@@ -80,7 +80,7 @@ const inLen = 256 << 10
 
 func (s *streams) init() { s.deadline = mono.Never }
 
-// use makes u the user of a stream; nil: nobody.
+// use makes u the user of a stream; nil: none.
 func (s *streams) use(id fabric.StreamID, u streamUser) {
 	for len(s.users) <= int(id) {
 		s.users = append(s.users, nil)
@@ -142,7 +142,7 @@ func (c *Context) streamDeadline() mono.Time {
 		return mono.Never
 	case !l.on:
 		return c.streams.eachDeadline(c)
-	case l.skipped: // what has come meanwhile wakes nobody again
+	case l.skipped: // what has come meanwhile causes no further event
 		return l.next
 	default:
 		return l.sleep

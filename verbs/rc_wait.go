@@ -9,8 +9,8 @@ import (
 
 // How a queue pair waits that was made with QPInit.RecvWait: the ULPDU that
 // finds no receive is put aside, what was read behind it stays in rc.part, and
-// nothing more is read. Whoever posts a receive to the queue pair makes the next
-// step go on; at a shared queue those who wait form a line.
+// nothing more is read. A receive posted to the queue pair makes the next
+// step go on; at a shared queue the waiting connections form a line.
 
 // recvTurn is how many receives of a shared queue a connection may take in its
 // turn while others wait.
@@ -20,7 +20,7 @@ const recvTurn = 16
 // what is read behind a message that has to wait takes memory until it goes on.
 const waitingRead = inLen / 4
 
-// recvLine is who waits for receives of a shared queue.
+// recvLine are the connections that wait for receives of a shared queue.
 type recvLine struct {
 	waiting []*rc // FIFO
 	serving *rc   // whose turn it is
@@ -28,7 +28,7 @@ type recvLine struct {
 }
 
 // takeRecv is QP.takeRecv for a connection that may have to wait: at a shared
-// queue those come first who have waited.
+// queue those come first that have waited.
 func (r *rcReceiver) takeRecv() (*rqe, bool) {
 	q := r.q
 	if q.srq != nil && q.recvWait {
@@ -121,15 +121,15 @@ func (r *rcReceiver) giveUpWaiting() {
 	r.lookAgain() // what comes is read and dropped, up to the end
 }
 
-// leaveLine takes a shared queue off the list of those where somebody waits.
+// leaveLine takes a shared queue off the list of those where connections wait.
 func (s *streams) leaveLine(srq *SRQ) {
 	s.lines = slices.DeleteFunc(s.lines, func(x *SRQ) bool { return x == srq })
 }
 
-// serveLines lets those go on who wait at shared queues that have receives, and
+// serveLines lets connections go on that wait at shared queues with receives, and
 // returns how much work that was.
 func (s *streams) serveLines() (work int) {
-	for i := len(s.lines) - 1; i >= 0; i-- { // whoever takes the place of one that goes comes from behind
+	for i := len(s.lines) - 1; i >= 0; i-- { // the one that takes the place of a removed one comes from behind
 		if i < len(s.lines) {
 			work += s.serve(s.lines[i])
 		}
@@ -158,7 +158,7 @@ func (s *streams) serve(srq *SRQ) (work int) {
 	return work
 }
 
-// canServe reports whether somebody waits for what is there.
+// canServe reports whether a connection waits for what is there.
 func (s *streams) canServe() bool {
 	for _, srq := range s.lines {
 		if srq.rq.len() == 0 {

@@ -74,7 +74,7 @@ func (q *rdReceiver) placeControl(ah *AH, rd *llp.Reader, h *ddp.Header, op rdma
 
 // refuse answers what was not granted, or makes no sense: seg is the segment
 // from its DDP header on as far as it is at hand, n its length. Nothing is
-// taken from the peer any more, and it hears why (RFC 5040, section 7.1).
+// taken from the peer any more, and it is told why (RFC 5040, section 7.1).
 func (q *rdReceiver) refuse(ah *AH, cause iwarp.Cause, seg []byte, n int) verdict {
 	var t rdmap.Term
 	q.blame(&t, cause, seg, n)

@@ -79,7 +79,7 @@ func (in *inbound) drop(ep *llp.Endpoint) {
 }
 
 // rnrTimeout is how long a Send waits for a receive to be posted before it
-// is dropped, to be sent again, so that a user who never posts one still hears
+// is dropped, to be sent again, so that a program that never posts one is still told
 // acknowledgements, and other peers do not wait for long.
 const rnrTimeout = 200 * mono.Microsecond
 
@@ -257,7 +257,7 @@ func (q *rdReceiver) ulpdus(now mono.Time) bool {
 			}
 			q.Stats.RecvDrops++
 			q.starve(in.ah)
-			in.urgent = true // its sender hears that there is no credit, to send it again when there is
+			in.urgent = true // its sender is told that there is no credit, to send it again when there is
 			break
 		}
 		in.since = 0
@@ -361,7 +361,7 @@ func (c *datagrams) nextULPDU() (n int, ok bool) {
 }
 
 // giveUp notes a stall and reports whether it has lasted too long. Once it has,
-// nobody is held up again before a receive is posted.
+// no sender is held up again before a receive is posted.
 func (q *rdReceiver) giveUp(now mono.Time) bool {
 	in := &q.ctx.in
 	if in.dry {

@@ -273,7 +273,7 @@ func (q *rdQP) begin(ah *AH, lsn serial.U32, w *wqe, off uint32, n int) bool {
 }
 
 // cut takes the next segment, of n bytes, off a line. It reports whether
-// somebody waits for its acknowledgement.
+// a completion waits for its acknowledgement.
 func (q *rdQP) cut(now mono.Time, ah *AH, l *requestList, n int) (soon bool) {
 	c := &ah.conn
 	i := l.cur

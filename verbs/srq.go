@@ -116,7 +116,7 @@ func (s *SRQ) Destroy() error {
 // is none, or its completion would find no place.
 //
 // A queue pair's own receives have their places in the completion queue since
-// they were posted. Of a shared one nobody knows before which queue it will be.
+// they were posted. Of a shared one the queue is not known before.
 func (q *QP) takeRecv() (*rqe, bool) {
 	s := q.srq
 	if s == nil {

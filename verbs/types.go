@@ -205,7 +205,7 @@ const (
 )
 
 // Remote is the IPv4 or IPv6 address and UDP port of a peer, as a value that can be
-// compared. The zero Remote is nobody.
+// compared. The zero Remote is none.
 type Remote = fabric.Remote
 
 // RemoteOf returns an address and port as completions tell them.
@@ -225,7 +225,7 @@ type WC struct {
 	// AH.SetEpoch.
 	SrcEpoch uint32
 	ImmData  uint64  // with WCWithImm
-	Src      *AH     // RD receives: who sent it. For a failed send: whom it was meant for
+	Src      *AH     // RD receives: the sender. For a failed send: the destination
 	SrcAddr  Remote  // receives: address of the sender; see PD.CreateAHFromWC
 	Record   *Record // OpRecvRDMAWriteRecord: valid until Record.Release
 }
@@ -243,7 +243,7 @@ type QPInit struct {
 	RecvCQ *CQ
 	SRQ    *SRQ // receives come from here; default: the queue pair's own
 	Cap    QPCap
-	// Reset leaves the queue pair in state Reset, for those who want to walk
+	// Reset leaves the queue pair in state Reset, for programs that walk
 	// it up with Modify. Default: it is ready to send; datagrams need no
 	// exchange before.
 	Reset  bool
@@ -262,7 +262,7 @@ type QPInit struct {
 	// arena (QP.Direct). RD holds requests for that long anyway.
 	Lasting bool
 	// RecvHandler is for type RD: it is offered short Sends before they take a receive.
-	// Default: nobody is. An extension.
+	// Default: none is. An extension.
 	RecvHandler RecvHandler
 }
 

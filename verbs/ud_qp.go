@@ -217,8 +217,8 @@ func (q *udQP) flush() {
 	}
 }
 
-// receiveUD takes in an unreliable datagram. Whatever is wrong with it harms
-// nobody: it is counted, and the rest of it dropped.
+// receiveUD takes in an unreliable datagram. What is wrong with it does no
+// harm: it is counted, and the rest of it dropped.
 func (c *datagrams) receiveUD(now mono.Time, rd *llp.Reader) {
 	in := &c.in
 	in.rd = rd

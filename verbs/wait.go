@@ -11,7 +11,7 @@ import (
 // when it returns 0. A negative timeout is none; with 0 it lets the engine do what
 // there is to do, and does not park. After Destroy it returns 0.
 //
-// It needs no CompChannel. Whoever waits for descriptors of its own as well takes
+// It needs no CompChannel. A program that waits for descriptors of its own as well takes
 // CompChannel.FD.
 func (q *CQ) Wait(dst []WC, timeout time.Duration) int {
 	w := wait{}

@@ -41,7 +41,7 @@ type wqe struct {
 	raddr uint64 // tagged offset where they begin
 	addr  mem.Addr
 	imm   [rdmap.ImmLen]byte // as they are sent
-	ah    *AH                // to whom: requests of UD, Reads and atomics of RD
+	ah    *AH                // the destination: requests of UD, Reads and atomics of RD
 	bufs  [MaxSGE][]byte     // payload, or what a Read or an atomic reads into
 	// data is what is sent if built is set: inline data, or a message for RDMAP. A Read
 	// Response keeps the request here that it answers.
@@ -66,7 +66,7 @@ type pending struct {
 // isRead reports whether w is done only when its answer has come.
 func (w *wqe) isRead() bool { return w.op >= OpRDMARead && w.op <= OpAtomicSwap }
 
-// isLocal reports whether w concerns nobody else.
+// isLocal reports whether w has no peer.
 func (w *wqe) isLocal() bool { return w.op == OpLocalInv || w.op == OpBindMW }
 
 // tagged reports whether w goes out in tagged segments.
@@ -268,7 +268,7 @@ func (s *sendQueue) answer() int32 {
 const answersKept = 1024
 
 // trim gives the memory of answers back after very many were under way at a
-// time. Nobody may hold a pointer to an entry.
+// time. No pointer to an entry may be kept.
 func (s *sendQueue) trim() {
 	if n := len(s.wqes) - s.cap; n > answersKept && len(s.freeAnswers) == n {
 		s.wqes = append(make([]wqe, 0, s.cap), s.wqes[:s.cap]...)

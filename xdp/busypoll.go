@@ -16,7 +16,7 @@ import (
 // With busy polling a system call on an AF_XDP socket runs the poll function of the
 // driver (NAPI) for the queue of the socket, on the core of the caller. Of several
 // callers, on sockets of one queue, one polls and puts into the RX rings of all; the
-// others find it busy and go on. Interrupts come only when nobody has polled for
+// others find it busy and go on. Interrupts come only when the queue was not polled for
 // some time (NAPI.GROFlushTimeout), as while all ranks compute or sleep.
 
 // busyPolling is what a port knows about it.
@@ -107,7 +107,7 @@ func (p *Port) wakeByPoll(fd int) {
 }
 
 // NAPI are the settings of a network device that busy polling wants to be changed.
-// They are the device's and not a process's: whoever sets them must set them back.
+// They are the device's and not a process's: the process that sets them must set them back.
 type NAPI struct {
 	Device          string `json:"device"`
 	Ifindex         int    `json:"ifindex"`
@@ -140,7 +140,7 @@ func NAPIOf(device string, mode bpf.Mode) (n NAPI, err error) {
 	}
 	switch atBind := napiAtBind(); {
 	case atBind && !queueHasNAPI(dev.index):
-		return none(dev.who()+" does not tell the kernel which NAPI its queues have", nil)
+		return none(dev.driverText()+" does not tell the kernel which NAPI its queues have", nil)
 	case !atBind && dev.preferred(mode) == bpf.Generic:
 		return none("in generic mode it needs Linux 6.13", nil)
 	}
@@ -193,7 +193,7 @@ func (n NAPI) Set() error {
 }
 
 // Restore sets the settings back to those of n, in the network namespace of the
-// calling thread, and reports whether it did: it leaves alone what somebody else has
+// calling thread, and reports whether it did: it leaves alone what another process has
 // set since, and a device that is gone has none. Doing it again is harmless.
 func (n NAPI) Restore() (bool, error) {
 	dev, err := lookup(n.Device)

@@ -114,7 +114,7 @@ func (c Config) WithDefaults() (Config, error) {
 // batch.
 const rxHeld = 8 * fabric.MaxBufs
 
-// Budget says who holds how many of the port's chunks at most.
+// Budget is how many of the port's chunks each part holds at most.
 func (c Config) Budget() Budget {
 	return Budget{
 		{Name: "FILL and RX rings", Frames: max(c.Queues, 1) * c.RxDepth, Why: "chunks ready to be received into, or received", Knob: "Config.RxDepth, Config.Queues"},

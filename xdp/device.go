@@ -71,7 +71,7 @@ func describe(l netlink.Link) *device {
 
 // settle waits until the link is as it was when the device was looked up: many
 // drivers reset the card when they get a program or a socket, and then it has no
-// link for some seconds. When it stays away that is for those to say who send.
+// link for some seconds. When it stays away the senders report that.
 func (d *device) settle() {
 	for range settleTries {
 		l, err := netlink.LinkByIndex(d.index)
@@ -87,8 +87,8 @@ const (
 	settleTries = 500 // ten seconds
 )
 
-// who names the driver, for people.
-func (d *device) who() string {
+// driverText names the driver, for people.
+func (d *device) driverText() string {
 	if d.driver == "" {
 		return "this device"
 	}

@@ -6,7 +6,7 @@
 // AF_XDP in short (Documentation/networking/af_xdp.rst in the kernel): a
 // socket is bound to a queue of a device and shares memory with the kernel,
 // the UMEM, cut into chunks of 4 KiB; ours is the whole arena. Four rings in
-// shared memory say who owns which chunk:
+// shared memory show the owner of each chunk:
 //
 //	FILL        us -> kernel   empty chunks to receive into
 //	RX          kernel -> us   received buffers
@@ -18,7 +18,7 @@
 // Linux 6.6). An XDP program (package bpf) decides which frames come to us.
 //
 // A buffer to send may lie anywhere in the arena, also in memory that belongs
-// to somebody else, but it must not be empty and must not cross the boundary
+// to another owner, but it must not be empty and must not cross the boundary
 // of a chunk (a multiple of 4096): splitting is the caller's duty. The first
 // buffer must hold all headers: a receiving XDP program looks there.
 //

@@ -6,7 +6,7 @@ import (
 )
 
 // Reasons why a device cannot be used, for errors.Is. An interface with
-// somebody else's XDP program gives a *bpf.AttachedError instead.
+// a foreign XDP program gives a *bpf.AttachedError instead.
 var (
 	ErrNoDevice    = errors.New("no such network device")
 	ErrPermission  = errors.New("not permitted")

@@ -21,15 +21,15 @@ func (r *fillRing) push(chunk mem.Addr) {
 }
 
 // Where many processes write the ring each uses put and show in place of push
-// and publish. They need no lock, and whoever is stopped or killed between two
-// instructions holds nobody up: an entry is written once in a lap of the ring,
-// by whoever comes first, and anybody shows the kernel what is written. An entry
+// and publish. They need no lock, and a process stopped or killed between two
+// instructions holds up no other: an entry is written once in a lap of the ring,
+// by the first process there, and any process shows the kernel what is written. An entry
 // carries its lap in the low bits of the address, which the kernel does not read
 // (UMEM in aligned chunk mode).
 
-// put writes a chunk into the first entry from at on that nobody has written,
+// put writes a chunk into the first entry from at on that is not written yet,
 // and returns the position behind it. All between what the kernel sees and that
-// is written then. false: it gives up, and the chunk is lost, in a ring that somebody has torn
+// is written then. false: it gives up, and the chunk is lost, in a ring that a process has torn
 // up. There is room for all chunks, so that the search ends within a lap or two.
 func (r *fillRing) put(at uint32, chunk mem.Addr) (next uint32, ok bool) {
 	for range putLaps * len(r.addrs) {
@@ -50,14 +50,14 @@ func (r *fillRing) put(at uint32, chunk mem.Addr) (next uint32, ok bool) {
 // putLaps is more often than put goes around a ring while others write it, too.
 const putLaps = 16
 
-// show lets the kernel see all that is before end, which put has returned. Who comes
+// show lets the kernel see all that is before end, which put has returned. A process that comes
 // in between has shown at least one more entry, so that there are no more tries than
-// entries unless somebody tears up the ring.
+// entries unless a process tears up the ring.
 func (r *fillRing) show(end uint32) {
 	for range len(r.addrs) + 1 {
 		shown := atomic.LoadUint32(r.shared)
 		if end-shown-1 > r.mask || atomic.CompareAndSwapUint32(r.shared, shown, end) {
-			return // somebody else did, or we
+			return // done by another process, or by this one
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Flows are the filters that [OpenQueueSet] puts into a network card, and what else
-// it changes there. They outlive the process: whoever it was that noted them can
+// it changes there. They outlive the process: any process that finds the note can
 // take them out (QueueSetConfig.Keep).
 type Flows struct {
 	Device  string   `json:"device"`
@@ -19,7 +19,7 @@ type Flows struct {
 }
 
 // Remove takes out what is still there of the filters and switches filtering off
-// if it was off before and nobody else has filters by now, in the network
+// if it was off before and there are no other filters by now, in the network
 // namespace of the calling thread. Doing it again is harmless. It returns how many
 // filters it found.
 func (f *Flows) Remove() (int, error) {

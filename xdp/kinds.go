@@ -99,7 +99,7 @@ func (d *device) suits(wish bpf.Mode) error {
 	case d.kind.use == useGeneric && wish == bpf.Driver:
 		return &Error{Device: d.name, Reason: ErrUnsupported, Detail: "driver mode on " + d.kind.what + ": " + d.kind.why, Remedy: "use generic mode (--fabric xdp:generic)"}
 	case d.dropsRedirected() && wish == bpf.Driver:
-		return &Error{Device: d.name, Reason: ErrUnsupported, Detail: "driver mode: " + d.who() + " drops the frames that a program redirects", Remedy: "use generic mode (--fabric xdp:generic)"}
+		return &Error{Device: d.name, Reason: ErrUnsupported, Detail: "driver mode: " + d.driverText() + " drops the frames that a program redirects", Remedy: "use generic mode (--fabric xdp:generic)"}
 	}
 	return nil
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
-// Before Linux 6.4 nobody can map the rings of a socket that is bound, and slots
+// Before Linux 6.4 the rings of a bound socket cannot be mapped, and slots
 // map those that another process has made (QueueConfig.Late). So each slot maps
-// them first and says so; when all have that are still there, who made the queues
+// them first and says so; when all have that are still there, the maker of the queues
 // binds the sockets; and then the slots are told what the ports can do, which is
 // known only now. They meet in the beginning of what they share in the arena.
 

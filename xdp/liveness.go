@@ -10,13 +10,13 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
-// livenessFile says which slots of a queue have somebody: a file without content, in
+// livenessFile shows which slots of a queue are taken: a file without content, in
 // which each holds a lock on the byte of its number. The kernel gives the lock
 // up when the process is gone, however it went, and not before its last thread
-// is, so nobody who is without a lock touches memory any more.
+// is, so no process without a lock touches memory any more.
 type livenessFile struct{ fd int }
 
-// newLivenessFile makes one in which nobody has a lock.
+// newLivenessFile makes one without locks.
 func newLivenessFile() (livenessFile, error) {
 	fd, err := mem.Memfd("xwarp-liveness", 0)
 	if err != nil {
@@ -45,7 +45,7 @@ func sign(fd, number int) (livenessFile, error) {
 	return livenessFile{-1}, fmt.Errorf("xdp: cannot lock a byte of the liveness file of a shared queue: %w", err)
 }
 
-// absent reports whether nobody has a number. It must not be our own.
+// absent reports whether a number is free. It must not be our own.
 func (r livenessFile) absent(number int) bool {
 	lock := byteLock(number)
 	err := unix.FcntlFlock(uintptr(r.fd), unix.F_OFD_GETLK, &lock)

@@ -25,10 +25,10 @@ type Desc = fabric.Desc
 const More = fabric.More
 
 // Pool is the chunks of the arena that a port has for frames: GetToSend takes one to
-// fill and send, and who received one gives it back with Put.
+// fill and send, and a receiver gives each back with Put.
 type Pool = mem.Pool
 
-// Budget says who holds how many chunks at most.
+// Budget is how many chunks each part holds at most.
 type Budget = mem.Budget
 
 // PortCaps says what a port can do, PortStats what it did.

@@ -12,7 +12,7 @@ import (
 
 // N-tuple filters make a network card put the packets of a flow into a queue of
 // our choice (ethtool --config-ntuple). They belong to the card and not to a
-// process: who inserts one must remove it.
+// process: a process that inserts one must remove it.
 
 // Filter sends the packets to some ports of an address to a queue.
 type Filter struct {
@@ -250,7 +250,7 @@ func (e ethtool) remove(filters []Filter) (n, others int, err error) {
 		switch err := e(b); {
 		case err == nil:
 			n++
-		case !errors.Is(err, unix.ENOENT): // somebody else was faster
+		case !errors.Is(err, unix.ENOENT): // another process was faster
 			errs = append(errs, fmt.Errorf("%v: %w", f, err))
 		}
 	}

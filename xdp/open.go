@@ -13,7 +13,7 @@ import (
 
 // Open opens a port on the queues of a device in the network namespace of the
 // calling thread. It returns an [*Error] with its reason and what to do, or a
-// *bpf.AttachedError when the device has somebody else's XDP program. It waits
+// *bpf.AttachedError when the device has a foreign XDP program. It waits
 // for some seconds when a queue was closed just before. The caller closes
 // the port; when the process dies the kernel removes everything.
 func Open(c Config) (FramePort, error) {

@@ -8,9 +8,9 @@ import (
 )
 
 // overlay maps memory for the UMEM of a queue on which one process sends and
-// another receives, which may be the same, or nobody (nil) where the queue is not
+// another receives, which may be the same, or none (nil) where the queue is not
 // used that way. The UMEM is the arena of the sender, but for its first bytes,
-// which are those of the receiver's. Since everybody receives into the beginning
+// which are those of the receiver's. Since every slot receives into the beginning
 // of his arena and sends from behind it, both find in the UMEM what they mean under
 // the addresses of their own arenas, and neither what the other has besides.
 // The caller unmaps it.
@@ -21,7 +21,7 @@ func overlay(sender, receiver *Arena, receive int) ([]byte, error) {
 	if receiver == nil {
 		receiver = sender
 	}
-	if sender == nil { // a queue that must be there and that nobody uses
+	if sender == nil { // a queue that must be there and without users
 		return unix.Mmap(-1, 0, receive, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	}
 	b, err := unix.Mmap(sender.FD(), 0, sender.Len(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)

@@ -6,14 +6,14 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
-// participant is one who takes part in a shared queue: a slot's port, or who made
+// participant is one user of a shared queue: a slot's port, or the maker of
 // the queue.
 type participant struct {
 	slotTable  *slotTable
 	liveness   livenessFile
-	number     int         // of the slot; that of no slot for who made the queue
+	number     int         // of the slot; that of no slot for the maker of the queue
 	fills      []*fillRing // of each queue
-	fds        []int       // of our sockets there; none for who made the queues
+	fds        []int       // of our sockets there; none for the maker of the queues
 	completion *completionRing
 	held       []uint64 // frames that we hold, a bit for each; nil for no slot
 	own        mem.Part
@@ -38,7 +38,7 @@ func newParticipant(g *slotTable, r livenessFile, number int, completion *comple
 
 // give gives frames to the kernel to receive into, held until then by held, and
 // returns on which queue. A frame is not held any more before others can see it,
-// for then the kernel may give it to them. false: the ring takes no more, for somebody has torn
+// for then the kernel may give it to them. false: the ring takes no more, for a process has torn
 // it up.
 func (m *participant) give(frames []mem.Addr, held []uint64) (queue int, ok bool) {
 	queue = m.emptiest()
@@ -93,7 +93,7 @@ func (m *participant) look(pool *Pool) (sent int) {
 		cq.refresh()
 		end := cq.theirs
 		if end-seen > cq.mask+1 || end != seen && !m.take(b, cursor, cursorOf(entries, end)) {
-			continue // somebody has moved the cursor on
+			continue // another process has moved the cursor on
 		}
 		for _, a := range m.found {
 			pool.PutSent(a)
@@ -108,7 +108,7 @@ func (m *participant) look(pool *Pool) (sent int) {
 }
 
 // take finds our buffers between two cursors, and sets the second one if the first
-// still stands: then they are ours, and nobody will tell us about them.
+// still stands: then they are ours, and no other participant will report them.
 func (m *participant) take(b *mailbox, cursor, next uint64) bool {
 	for at := uint32(cursor); at != uint32(next); at++ {
 		if a := m.completion.entry(at); a-m.own.Start < mem.Addr(m.own.Len) {

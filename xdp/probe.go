@@ -13,12 +13,12 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
-// Finding is one thing that AF_XDP needs or likes on a device.
+// Finding is one thing that AF_XDP needs or can use on a device.
 type Finding struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Needed bool   `json:"needed"`           // false: it works without, only slower
-	Unsure bool   `json:"unsure,omitempty"` // it may be OK: nobody has tried
+	Unsure bool   `json:"unsure,omitempty"` // it may be OK: it was not tried
 	Detail string `json:"detail,omitempty"` // what was found
 	Remedy string `json:"remedy,omitempty"` // what to do when not OK
 }
@@ -52,7 +52,7 @@ type Report struct {
 	MultiBuffer  bool          `json:"multi_buffer"` // frames above MTUSingle, in copy mode
 	NeedWakeup   bool          `json:"need_wakeup"`
 	Memlock      uint64        `json:"memlock"`           // limit in bytes; ^0 is none
-	Program      *bpf.Attached `json:"program,omitempty"` // somebody's XDP program
+	Program      *bpf.Attached `json:"program,omitempty"` // the device's XDP program
 	Findings     []Finding     `json:"findings"`
 }
 
@@ -124,13 +124,13 @@ func (r *Report) queues(dev *device) {
 // spreads what no filter steers.
 func (r *Report) steering(dev *device) {
 	const share = "ranks of one host share a queue"
-	f := Finding{Name: "steering", Detail: "no n-tuple filters in " + dev.who(), Remedy: share}
+	f := Finding{Name: "steering", Detail: "no n-tuple filters in " + dev.driverText(), Remedy: share}
 	var on bool
 	card, closeCard, err := openEthtool(dev.card)
 	if err == nil {
 		defer closeCard()
 		r.hash(dev, card)
-		on, _ = card.filtering() // who has filters can say it
+		on, _ = card.filtering() // a card with filters reports it
 		_, err = card.list()
 	}
 	switch {
@@ -267,25 +267,25 @@ func (r *Report) trialSocket(dev *device) {
 
 func (r *Report) modes(dev *device) {
 	r.Modes = []string{bpf.Generic.String()}
-	f := Finding{Name: "driver mode", OK: dev.features.driverMode(), Detail: "supported by " + dev.who()}
+	f := Finding{Name: "driver mode", OK: dev.features.driverMode(), Detail: "supported by " + dev.driverText()}
 	if known, _ := knownOf(dev.driver, r.Kernel); !dev.features.known {
-		f.OK, f.Detail = known, "supported by "+dev.who()+", as far as known: the kernel tells since Linux 6.3"
+		f.OK, f.Detail = known, "supported by "+dev.driverText()+", as far as known: the kernel tells since Linux 6.3"
 	}
 	switch {
 	case dev.kind.use != useBest && dev.kind.use != useLower:
 		f.OK, f.Detail, f.Remedy = false, "not used on "+dev.kind.what, "see device"
 	case f.OK && dev.tooLarge():
-		f.OK, f.Detail = false, fmt.Sprintf("supported by %s, but not with an MTU above %d", dev.who(), dev.mtuDriver())
+		f.OK, f.Detail = false, fmt.Sprintf("supported by %s, but not with an MTU above %d", dev.driverText(), dev.mtuDriver())
 		f.Remedy = fmt.Sprintf("generic mode is used; or lower the MTU on all hosts: ip link set dev %s mtu %d", dev.name, dev.mtuDriver())
 	case f.OK:
 		r.Modes = append(r.Modes, bpf.Driver.String())
 	case dev.dropsRedirected():
-		f.Detail, f.Remedy = dev.who()+" takes programs, but drops the frames that they redirect", "generic mode is used"
+		f.Detail, f.Remedy = dev.driverText()+" takes programs, but drops the frames that they redirect", "generic mode is used"
 	case !dev.features.known:
-		f.Unsure, f.Detail = true, "unknown: the kernel tells since Linux 6.3, and "+dev.who()+" is not known to have it"
+		f.Unsure, f.Detail = true, "unknown: the kernel tells since Linux 6.3, and "+dev.driverText()+" is not known to have it"
 		f.Remedy = "it is used if it is there; to find out: " + tryCommand(dev)
 	default:
-		f.Detail, f.Remedy = "not supported by "+dev.who(), "generic mode is used; a network card with XDP in its driver is faster"
+		f.Detail, f.Remedy = "not supported by "+dev.driverText(), "generic mode is used; a network card with XDP in its driver is faster"
 	}
 	r.add(f)
 }
@@ -308,10 +308,10 @@ func (r *Report) multiBuffer(dev *device) {
 // zeroCopy tells what the driver says, which is not all that it takes.
 func (r *Report) zeroCopy(dev *device) {
 	r.ZeroCopySegs = int(dev.features.zcSegs)
-	has, by := dev.features.zeroCopy(), "as "+dev.who()+" says"
+	has, by := dev.features.zeroCopy(), "as "+dev.driverText()+" says"
 	if !dev.features.known {
 		_, has = knownOf(dev.driver, r.Kernel)
-		by = "as far as known of " + dev.who()
+		by = "as far as known of " + dev.driverText()
 	}
 	f := Finding{Name: "zero-copy"}
 	switch {
@@ -320,10 +320,10 @@ func (r *Report) zeroCopy(dev *device) {
 		f.Detail, f.Remedy = "unknown before Linux 6.3", "it is used where it works; to find out: "+tryCommand(dev)
 	case !has:
 		r.ZeroCopy = ZeroCopyNo
-		f.Detail, f.Remedy = "not supported by "+dev.who(), "the kernel copies; a network card with AF_XDP zero-copy in its driver is faster"
+		f.Detail, f.Remedy = "not supported by "+dev.driverText(), "the kernel copies; a network card with AF_XDP zero-copy in its driver is faster"
 	case dev.lacks != "":
 		r.ZeroCopy = ZeroCopyNo
-		f.Detail, f.Remedy = "supported by "+dev.who()+", but not here: "+dev.lacks, "the kernel copies; ask who runs the host of this machine"
+		f.Detail, f.Remedy = "supported by "+dev.driverText()+", but not here: "+dev.lacks, "the kernel copies; ask who runs the host of this machine"
 	case dev.tooLarge(), dev.mtu > dev.mtuSingle() && dev.features.zcSegs <= 1:
 		r.ZeroCopy, f.Detail = ZeroCopyNo, "only for frames of one buffer (zc_max_segs 1)"
 		f.Remedy = fmt.Sprintf("lower the MTU on all hosts to use it, to %d at most: ip link set dev %s mtu %[1]d", dev.mtuDriver(), dev.name)

@@ -98,7 +98,7 @@ func defaultPart(slots int) int {
 	return mem.DefaultSize
 }
 
-// Budget says who holds how many of the shared chunks at most. While they are
+// Budget is how many of the shared chunks each part holds at most. While they are
 // enough for all, a slot whose process does not look at what arrives cannot
 // take those away that others need.
 func (c QueueConfig) Budget() Budget {
@@ -116,7 +116,7 @@ func (c QueueConfig) Budget() Budget {
 // slot has as many as it may.
 const fillLeast = 512
 
-// slotBudget says who holds how many of the chunks in a slot's own part at
+// slotBudget is how many of the chunks in a slot's own part each part of it holds at
 // most.
 func slotBudget(txDepth int) Budget {
 	return Budget{

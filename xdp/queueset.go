@@ -40,7 +40,7 @@ type QueueSetConfig struct {
 	// that cannot steer. Else its slots have no TCP ports then.
 	NeedTCP bool
 	// Keep is told what will be changed in a network card, before it is, so that
-	// it can be undone by somebody when this process dies before Close. An error
+	// it can be undone by another process when this process dies before Close. An error
 	// of it is one of OpenQueueSet. Default nil.
 	Keep func(Flows) error
 
@@ -85,7 +85,7 @@ func setPart(part, receive, slots int, rooms Budget) (int, error) {
 	return part, nil
 }
 
-// receiveBudget says who holds how many of the chunks to receive into of a slot
+// receiveBudget is how many of a slot's chunks to receive into each part holds
 // with queues of its own at most.
 func receiveBudget(links, rxDepth int) Budget {
 	return Budget{
@@ -104,7 +104,7 @@ func receiveLen(links, rxDepth int) int {
 // one sees them that has the privileges. A queue pair is a queue, one socket on it, and
 // at most two processes: RX and FILL ring belong to the one that receives there,
 // TX and COMPLETION ring to the one that sends there. So nothing is shared and
-// nothing is locked, and what a process holds when it dies nobody else misses.
+// nothing is locked, and what a process holds when it dies is not missing elsewhere.
 // Each slot has an arena of its own.
 //
 // On a network card that steers flows to queues (n-tuple filters) a slot has one
@@ -347,8 +347,8 @@ func (l *QueueSet) openSockets(c Config) error {
 	return err
 }
 
-// users returns the arenas of those who send and who receive on each queue, or nil
-// for nobody, where a host has fewer slots than others.
+// users returns the arenas of the sender and the receiver on each queue, or nil
+// for none, where a host has fewer slots than others.
 func (l *QueueSet) users() (senders, receivers []*Arena) {
 	n := l.plan.queues()
 	senders, receivers = make([]*Arena, n), make([]*Arena, n)

@@ -42,7 +42,7 @@ func (r *rxRing) take(dst []Desc) received {
 	return got
 }
 
-// resume goes on where somebody else has stopped to take buffers.
+// resume goes on where another process has stopped to take buffers.
 func (r *rxRing) resume() {
 	r.ours = atomic.LoadUint32(r.shared)
 	r.refresh()

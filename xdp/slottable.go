@@ -9,17 +9,17 @@ import (
 // slotTable is what the slots of a queue share besides its rings: in front of their
 // parts of the arena. Any of them may be stopped or killed at any instruction and the
 // others must go on, so there is no lock. What others see changes by a
-// compare-and-swap of a word that does not take the same value again: who was
-// stopped before it comes too late and changes nothing, and what somebody left
+// compare-and-swap of a word that does not take the same value again: a process that was
+// stopped before it comes too late and changes nothing, and what a process left
 // half done is done by the next one.
 //
 // A frame to receive into is always either the kernel's (on its way through
 // FILL ring and RX ring) or marked as held in the map of one slot. In between,
-// for the moment of giving it back, it is neither: who is killed there takes one
+// for the moment of giving it back, it is neither: a process killed there takes one
 // frame along, of the many that were counted for it (QueueConfig.Budget).
 //
 // The COMPLETION ring is read by all slots. Each looks for its own buffers, and
-// remembers up to where. Once in a while somebody frees the ring for the kernel:
+// remembers up to where. Once in a while a participant frees the ring for the kernel:
 // it puts what others have not seen into their mailboxes, which is rare, and moves
 // their cursors on. So no entry goes before its owner knows.
 type slotTable struct {
@@ -34,7 +34,7 @@ type slotTable struct {
 type place int
 
 const (
-	unmarked place = iota // a frame is nobody's
+	unmarked place = iota // a frame has no owner
 	put                   // a frame is in the FILL ring, and the kernel may not see it
 	found                 // what was sent was read, and the cursor stands
 	writing               // an entry is about to be written

@@ -179,7 +179,7 @@ func bindError(dev *device, queue int, flags uint16, err error) error {
 		e.Reason, e.Remedy = ErrPermission, permissionRemedy
 	case flags&unix.XDP_ZEROCOPY != 0:
 		e.Reason, e.Detail = ErrUnsupported, "zero-copy"
-		e.Remedy = dev.who() + " has none in this configuration: do without"
+		e.Remedy = dev.driverText() + " has none in this configuration: do without"
 	default:
 		return fmt.Errorf("xdp: cannot bind to queue %d of %s: %w", queue, dev.name, err)
 	}

@@ -10,7 +10,7 @@ import (
 
 // Steering is a device with an XDP program that gives the frames for one slot
 // to sockets, one for each queue. It is the part of a port that does not depend
-// on who reads the sockets: [Open] and package asavie use the same.
+// on the reader of the sockets: [Open] and package asavie use the same.
 type Steering struct {
 	device     *device
 	mode       bpf.Mode
@@ -110,7 +110,7 @@ func (s *Steering) Register(queue, fd int) error {
 }
 
 // Stray returns how many frames for our ports have arrived on a queue where no
-// socket waits for them. The kernel has them, which knows nobody of that port.
+// socket waits for them. They go to the kernel, where that port has no socket.
 func (s *Steering) Stray() uint64 {
 	c, err := s.program.Counters()
 	if err != nil { // it fails only after Close

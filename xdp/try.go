@@ -13,8 +13,8 @@ import (
 
 // Try is [Probe], and then tries what a driver only claims: for a moment it runs our
 // program in driver mode, which passes everything on, and binds a socket with
-// zero-copy to a queue that nobody holds. That may make a card reset itself and lose
-// its link for some seconds, so it is for those who ask for it.
+// zero-copy to a queue without an owner. That may make a card reset itself and lose
+// its link for some seconds, so it is done on request only.
 func Try(name string) (Report, error) {
 	dev, err := lookup(name)
 	if err != nil {
@@ -36,7 +36,7 @@ type trial struct {
 	queue    int   // that was bound, or the last that was tried
 }
 
-// tryPort is a UDP port that nobody uses: nothing is steered while trying.
+// tryPort is a UDP port not in use: nothing is steered while trying.
 const tryPort = 9 // discard
 
 func try(dev *device) (t trial) {
@@ -84,10 +84,10 @@ const tryDepth = 2048
 
 // tried tells what came of trying.
 func (r *Report) tried(dev *device, t trial) {
-	f := Finding{Name: "driver mode", OK: t.mode == nil, Detail: "tried: works in " + dev.who()}
+	f := Finding{Name: "driver mode", OK: t.mode == nil, Detail: "tried: works in " + dev.driverText()}
 	r.Modes = []string{bpf.Generic.String()}
 	if !f.OK {
-		f.Detail = "tried, and refused by " + dev.who() + ": " + meaning(t.mode)
+		f.Detail = "tried, and refused by " + dev.driverText() + ": " + meaning(t.mode)
 		f.Remedy = "generic mode is used"
 		r.add(f)
 		r.ZeroCopy = ZeroCopyNo

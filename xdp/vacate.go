@@ -9,10 +9,10 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
-// Who made a shared queue takes back what a slot had whose process has ended
+// The maker of a shared queue takes back what a slot had whose process has ended
 // ([Queue.Vacate]), and may do so with more rights than that process. All that it reads
 // for it lies in memory that any process of a slot can write: the indices and entries
-// of rings, and the maps of frames that are held. So it believes none of that: it goes
+// of rings, and the maps of frames that are held. So it trusts none of that: it goes
 // around a ring once at most, and gives the kernel nothing but frames to receive into.
 // What was torn up may cost frames, which the slots miss that share the queue.
 
@@ -48,9 +48,9 @@ func (g *slotTable) heldBy(slot int) (frames []mem.Addr) {
 	return frames
 }
 
-// guarded calls f, which uses memory that others have, too. Its size is fixed, but who
+// guarded calls f, which uses memory that others have, too. Its size is fixed, but a process that
 // may write to huge pages that were set aside can take them out of it, and if there are
-// no others then whoever touches it next gets a SIGBUS. That is an error of guarded.
+// no others then the process that touches it next gets a SIGBUS. That is an error of guarded.
 func guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -110,7 +110,7 @@ func (d *datagrams) play() error {
 	return d.settle()
 }
 
-// settle lets everybody go idle: long enough for every timer, and for three
+// settle lets all members go idle: long enough for every timer, and for three
 // rounds of keep-alive.
 func (d *datagrams) settle() error {
 	for i := range 160 {
@@ -216,7 +216,7 @@ func Addresses(n int) (int64, error) {
 	return after - before, nil
 }
 
-// silent is a port that nobody sends on.
+// silent is a port without senders.
 type silent struct {
 	fabric.Port
 	arena *mem.Arena

@@ -139,7 +139,7 @@ func (m *member) open(config verbs.Config, sends, recvs int) (err error) {
 	return err
 }
 
-// receive is a receive into the member's memory: what arrives, nobody reads.
+// receive is a receive into the member's memory: what arrives is not read.
 func (m *member) receive() *verbs.RecvWR {
 	return &verbs.RecvWR{NumSGE: 1, SGL: [verbs.MaxSGE]verbs.SGE{m.mr.SGE(0, message)}}
 }

@@ -26,7 +26,7 @@ type nic struct {
 	vendor vendor
 }
 
-// vendor is who made a card, from its PCI configuration; 0 for devices that
+// vendor is the maker of a card, from its PCI configuration; 0 for devices that
 // are no PCI cards.
 type vendor struct{ id, part, revision uint64 }
 

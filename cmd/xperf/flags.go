@@ -353,7 +353,7 @@ func (o *options) readKey() (err error) {
 }
 
 // checkAmounts judges how much is to be measured. What the bench itself checks
-// has a default at 0, which nobody may ask for.
+// has a default at 0, which is no valid value of a flag.
 func (o *options) checkAmounts() error {
 	switch {
 	case o.rounds < 0 || o.rounds > 1000 || o.given["rounds"] && o.rounds == 0:
@@ -457,7 +457,7 @@ func (o *options) checkOverlap() error {
 }
 
 // startsAll reports whether the command starts all ranks itself. Its bursts
-// have a length of time, and there are as many as one likes.
+// have a length of time, and there may be any number.
 func (o *options) startsAll() bool {
 	c, _ := bench.Find(o.command)
 	return o.table == peersTable || o.table == algorithmsTable || c.Job()

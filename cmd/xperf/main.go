@@ -126,7 +126,7 @@ func isTerminal(f *os.File) bool {
 	return err == nil
 }
 
-// tellEvery is how often a long run says where it is when nobody watches.
+// tellEvery is how often a long run reports how far it is when the output is no terminal.
 const tellEvery = 30 * mono.Second
 
 // progress shows what is going on: on a terminal at once, elsewhere now and

@@ -21,7 +21,7 @@ const (
 	exitFailed       = 1 // the connection was lost, or data were wrong
 	exitUsage        = 2
 	exitUnavailable  = 3 // this machine or user lacks what is needed
-	exitNoConnection = 4 // nobody is there, or they refuse
+	exitNoConnection = 4 // there is no server, or it refuses
 	exitInterrupted  = 130
 )
 

@@ -123,7 +123,7 @@ func (p *program) onTestbed(o *options) error {
 	case s = <-begun:
 	}
 	err := enter[1](func() error { return p.client(&client) })
-	// A signal stops the client only; but a server that nobody has connected to
+	// A signal stops the client only; but a server without a connection
 	// would wait for ever.
 	s.Stop()
 	return errors.Join(err, otherThanStopped(<-served))

@@ -19,7 +19,7 @@ func withConfigFile(args []string) ([]string, error) {
 	fs := flagSet(&c, &o)
 	own := joinPairs(fs, parts[0])
 	if err := fs.Parse(own); err != nil || o.configFile == "" {
-		return args, nil //nolint:nilerr // who reads the command line finds it, too
+		return args, nil //nolint:nilerr // the parser of the command line finds it, too
 	}
 	if fs.NArg() > 0 || len(parts) > 1 {
 		return nil, errors.New("--configfile has the programs: leave out those of the command line")

@@ -50,7 +50,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		if err = launch.Run(c); record.err != nil {
 			err = errors.Join(err, record.err)
 		}
-		signal.Stop(signals) // who does not read what follows can still end us
+		signal.Stop(signals) // a second signal ends the process
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "xrun: %v\n", err)

@@ -42,7 +42,7 @@ type Spinner interface {
 type Sharer interface {
 	// Share makes every wait call l.Unlock before and l.Lock after it, whenever
 	// the calling thread may stand still. yieldNever says that there is a core for
-	// each rank, so that to spin for a moment takes nothing from anybody.
+	// each rank, so that to spin for a moment takes nothing from others.
 	Share(l sync.Locker) (yieldNever bool)
 }
 
@@ -99,7 +99,7 @@ func (e *Engine) Remove(s Source) {
 // the wait that follows is a new one.
 func (e *Engine) Moved() { e.waiting = false }
 
-// Crowded reports whether there are more ranks than cores: then whoever waits
+// Crowded reports whether there are more ranks than cores: then a waiter
 // gives its core away at once, and does not look for long whether that will be
 // necessary.
 func (e *Engine) Crowded() bool {
@@ -217,7 +217,7 @@ func (e *Engine) SinceStep() mono.Duration { return e.clock.Now().Sub(e.now) }
 //	}
 func (e *Engine) Park() {
 	e.waiting = true
-	e.slept = true // for those who step meanwhile, where the engine is shared
+	e.slept = true // for goroutines that step meanwhile, where the engine is shared
 	if e.spinner != nil {
 		spun, slept := e.spinner.Spin(e.now.Sub(e.worked))
 		if spun {

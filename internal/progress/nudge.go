@@ -8,7 +8,7 @@ type Waker interface {
 }
 
 // Nudge makes the next Step count as work, and wakes the goroutine that runs the engine:
-// whoever waits there looks again at what it waits for. Any goroutine may call it.
+// it looks again at what it waits for. Any goroutine may call it.
 func (e *Engine) Nudge() {
 	e.nudged.Store(true)
 	e.Wake()

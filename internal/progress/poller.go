@@ -66,7 +66,7 @@ type Poller struct {
 	fds    []unix.PollFd // the first is event
 	bells  []Bell
 	state  atomic.Uint32
-	nest   *nest // nil until somebody wants a descriptor
+	nest   *nest // nil until FD is called
 
 	others sync.Locker   // what to let go of while it waits; nil: nothing
 	copied []unix.PollFd // of fds, which others may change during ppoll
@@ -75,7 +75,7 @@ type Poller struct {
 // The states of a poller.
 const (
 	awake    = iota
-	asleep   // in ppoll, or about to be, or somebody waits on FD: Wake must write to the eventfd
+	asleep   // in ppoll, or about to be, or a caller waits on FD: Wake must write to the eventfd
 	notified // Wake was called: the next Park returns at once
 )
 
@@ -290,7 +290,7 @@ func (p *Poller) ask() {
 	}
 }
 
-// look empties the eventfd and finds descriptors that somebody has closed:
+// look empties the eventfd and finds descriptors that were closed:
 // with one of them watched no Park would wait again.
 func (p *Poller) look(fds []unix.PollFd) {
 	if fds[0].Revents != 0 {
@@ -315,7 +315,7 @@ func (p *Poller) Wake() {
 	}
 }
 
-// Close gives back the eventfd; nobody may call Wake any more. The watched
+// Close gives back the eventfd; Wake must not be called any more. The watched
 // descriptors stay open.
 func (p *Poller) Close() error {
 	if len(p.fds) == 0 {

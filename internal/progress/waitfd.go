@@ -66,7 +66,7 @@ func clearFD(fd int) {
 	_, _ = unix.Read(fd, count[:])
 }
 
-// WaitFD is a descriptor for somebody who waits for something that an engine
+// WaitFD is a descriptor for a caller that waits for something that an engine
 // brings about: it is readable when that is there, and when the engine has
 // something to do that may bring it.
 type WaitFD struct {

@@ -30,7 +30,7 @@ func CreditOf(code uint8) int {
 }
 
 // CreditCode returns the code of the largest number that is not above n, so
-// that nobody is promised what is not there. Below 0 counts as 0.
+// that no peer is promised what is not there. Below 0 counts as 0.
 func CreditCode(n int) uint8 {
 	switch {
 	case n == CreditUnlimited:
@@ -43,5 +43,5 @@ func CreditCode(n int) uint8 {
 }
 
 // HeldFor returns for how long the newest ULPDU that h acknowledges was kept
-// by its receiver. arq.HeldUnknown or more: nobody knows.
+// by its receiver. arq.HeldUnknown or more: not known.
 func (h *Header) HeldFor() mono.Duration { return arq.HeldFor(h.Held) }

@@ -32,7 +32,7 @@ const (
 	TypeAck      Type = 2 // carries an acknowledgement and SACK words only
 	TypeHello    Type = 3 // asks a peer whether it is there, and how large a datagram gets there
 	TypeHelloAck Type = 4 // answers a Hello
-	TypeUD       Type = 5 // carries ULPDUs that nobody acknowledges
+	TypeUD       Type = 5 // carries ULPDUs that are not acknowledged
 	TypeReset    Type = 6 // tells that the association is not known, or not any more
 )
 

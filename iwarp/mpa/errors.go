@@ -22,7 +22,7 @@ type ProtocolError struct {
 	// Cause is what a Terminate says. errors.Is finds it.
 	Cause iwarp.Cause
 	// Terminate tells whether to send one before closing; if not, there is
-	// nobody who would understand it.
+	// no peer that would understand it.
 	Terminate bool
 	What      string // what is wrong, and what can be done
 }

@@ -68,7 +68,7 @@ func (i *Initiator) Reply(b []byte) (n int, a Agreed, err error) {
 	private := slices.Clone(f.Private)
 	enhanced := i.c.Revision == 2
 	switch {
-	case f.Reject: // before the rest: who rejects may know an older revision only
+	case f.Reject: // before the rest: an end that rejects may have an older revision only
 		return 0, a, &RejectedError{Private: private}
 	case f.Revision != i.c.Revision:
 		return 0, a, invalid("the peer answers with revision %d to revision %d: set the revision to that", f.Revision, i.c.Revision)
@@ -133,7 +133,7 @@ func preferred(r RTR) RTR {
 type Responder struct {
 	// Peer is what the initiator wants: its private data, its IRD and ORD,
 	// whether it asks for CRCs and for markers (SendMarkers: ours), its kinds
-	// of first message. For whoever decides. Valid once Request has returned
+	// of first message. For the end that decides. Valid once Request has returned
 	// n > 0. Revision 1 has no IRD and ORD: 0.
 	Peer Agreed
 	req  Frame // without private data

@@ -72,7 +72,7 @@ type Spec struct {
 	Port uint16
 	// TCPBase and TCPPorts are the range of TCP ports that RC over xdp takes
 	// from the kernel, for listeners and for what it opens; default from 61000,
-	// the first that Linux gives to nobody, to the last. No program on this
+	// the first that Linux does not give out, to the last. No program on this
 	// host can use them on Device then.
 	TCPBase  uint16
 	TCPPorts int
@@ -81,10 +81,10 @@ type Spec struct {
 	Key   uint64 // job key
 	Epoch uint32 // default random
 	NoCRC bool   // leave out the CRC32C; all peers must agree
-	// Secret is what all endpoints that can talk to each other share, and nobody else
+	// Secret is what all endpoints that can talk to each other share, and no others
 	// knows: 32 random bytes, new for each job. With it datagrams and connections are
 	// encrypted and authenticated with AES-GCM, which takes the place of the CRC32C of
-	// datagrams; without it, the default, whoever can read the network reads and forges
+	// datagrams; without it, the default, a host that can read the network reads and forges
 	// them. Not what goes through the memory of this host: fabric "shm". Other iWARP than
 	// this one cannot be connected with then.
 	Secret []byte

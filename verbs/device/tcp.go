@@ -64,7 +64,7 @@ func (o *opening) openNetstack(s *Spec, port fabric.Port, table *route.Table) (f
 	return rest, nil
 }
 
-// besideAFXDP is TCP for large data: who sends goes on in datagrams when a path has swallowed
+// besideAFXDP is TCP for large data: a sender goes on in datagrams when a path has swallowed
 // it for so long.
 func besideAFXDP() ktcp.Config {
 	return ktcp.Config{Congestion: "cubic", UserTimeout: 20 * time.Second}

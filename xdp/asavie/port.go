@@ -182,7 +182,7 @@ func (p *Port) Recv(dst []xdp.Desc) int {
 // TxFree returns how many buffers Send takes now.
 func (p *Port) TxFree() int {
 	// Frames that are queued here look free to the library until Flush. A
-	// quarter is early enough for callers who keep room for several frames.
+	// quarter is early enough for callers that keep room for several frames.
 	if len(p.spare) < max(p.caps.TxDepth/4, fabric.MaxBufs) && len(p.queued) == 0 {
 		p.reclaim()
 	}

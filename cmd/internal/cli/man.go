@@ -197,7 +197,7 @@ func replace(pattern *regexp.Regexp, text string, other, found func(string) stri
 
 func bold(text string) string { return `\fB` + literal(text) + `\fP` }
 
-// plain is text that roff may break and set as it likes.
+// plain is text that roff may break and set anywhere.
 func plain(text string) string { return strings.ReplaceAll(text, `\`, `\e`) }
 
 // literal is text that can be copied into a shell.

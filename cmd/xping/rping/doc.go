@@ -25,7 +25,7 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// Port is the TCP port that a server listens at when nobody says otherwise.
+// Port is the TCP port that a server listens at by default.
 const Port = 7174
 
 // Sizes of a ping in bytes: rping's own limits.
@@ -69,12 +69,12 @@ type Config struct {
 	// times: for what it receives, for what it sends, for the text that comes
 	// back, and for the text. A server has one text only.
 	Register func(*verbs.PD, []byte, verbs.Access) (*verbs.MR, error)
-	// Ping is told of each ping that is done; default, nobody is.
+	// Ping is told of each ping that is done; default nil.
 	Ping func(Ping)
 	// Ended is told of each connection that a server has served, and why it
-	// ended, if not in order; default, nobody is.
+	// ended, if not in order; default nil.
 	Ended func(Result, error)
-	// Logf is told of every step; default, nobody is.
+	// Logf is told of every step; default nil.
 	Logf func(format string, args ...any)
 }
 

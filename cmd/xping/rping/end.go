@@ -9,7 +9,7 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// end is what a client and a server have in common: a context that nobody else
+// end is what a client and a server have in common: a context that no other code
 // uses meanwhile, and its connection events.
 type end struct {
 	ctx     *verbs.Context

@@ -6,7 +6,7 @@ import "encoding/binary"
 const InfoLen = 16
 
 // Info says where memory of the client is. It is what all Sends of the client
-// hold; a server's Sends are as long, and nobody looks at what is in them.
+// hold; a server's Sends are as long, and their contents are not used.
 //
 //	 0               8       12      16
 //	+---------------+-------+-------+

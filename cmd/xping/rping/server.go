@@ -15,7 +15,7 @@ const backlog = 3
 // Server is the end that reads and writes back.
 type Server struct {
 	*end
-	listener *verbs.CMID // nil when nobody else is served
+	listener *verbs.CMID // nil when no other client is served
 	serving  []*serving
 }
 
@@ -90,7 +90,7 @@ func (s *Server) events() {
 // connect answers a client that wants to connect.
 func (s *Server) connect(id *verbs.CMID, wants verbs.ConnParam) {
 	if s.listener == nil { // it came while the one client was being accepted
-		_ = id.Reject(nil) // whether it hears that or not, it is not served
+		_ = id.Reject(nil) // whether that arrives or not, it is not served
 		_ = id.Destroy()
 		return
 	}
@@ -162,7 +162,7 @@ type serving struct {
 	state   state
 	got     int // bytes of the ping that was read
 	result  Result
-	leaving bool // it is us who end
+	leaving bool // this end closes it
 	ended   bool
 	err     error
 }

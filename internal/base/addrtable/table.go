@@ -3,7 +3,7 @@ package addrtable
 
 // Table is a hash table with linear probing over a power of two, at most three quarters
 // full. It knows hashes and not what they are of, so that no key is kept twice and none
-// is compared or hashed through an interface: who looks for a key compares it himself.
+// is compared or hashed through an interface: the caller that looks for a key compares it.
 //
 //	for p, at := t.First(hash); p != nil; p, at = t.Next(hash, at) {
 //		if p.key == key {

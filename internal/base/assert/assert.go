@@ -18,7 +18,7 @@ func That(ok bool, what string) {
 // detector the others. The zero value is ready.
 type Guard struct{ inside bool }
 
-// Enter panics with what when somebody is inside already.
+// Enter panics with what when another caller is inside already.
 func (g *Guard) Enter(what string) {
 	if g.inside {
 		panic(what)

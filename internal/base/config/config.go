@@ -15,7 +15,7 @@ import (
 // Settings is what the environment says. What is not set there has its default, but numbers
 // of bytes and messages are 0: the default of these is for the program to set, or is measured.
 type Settings struct {
-	Fabric, Device, Slot, Faults, Algorithms  string // as whoever opens them reads them
+	Fabric, Device, Slot, Faults, Algorithms  string // parsed where they are opened
 	Transport, Bulk, Rendezvous, Threads, ABI string // one of the Words
 	Eager, EagerIdle, EagerNear               int    // bytes; -1 for none
 	Unexpected, Arena, Promote                int
@@ -28,7 +28,7 @@ type Settings struct {
 // Times are how long things may take.
 type Times struct{ NetWait, PeerLost, DelayTarget time.Duration }
 
-// Machine is how many ranks and processors the job has on this machine; 0 if nobody said.
+// Machine is how many ranks and processors the job has on this machine; 0 if not set.
 type Machine struct{ Ranks, Cores int }
 
 // Read reads the environment. Of a bad value the error names the variable, the value and what
@@ -60,7 +60,7 @@ type Var struct {
 	Name string
 	Flag string // that means the same, as help texts have it: "--bulk WAY"; or ""
 	Of   string // commands that have the flag
-	By   string // who reads the variable
+	By   string // the reader of the variable
 	Doc  string // what it sets; of a switch, what it means when it is not as by default
 	value
 }

@@ -10,7 +10,7 @@ import (
 const prefix = "XWARP_"
 
 // CheckNames returns an error for the first name of an environment that is not that of a
-// variable, but nearly so. What else begins with XWARP_ may be somebody's own.
+// variable, but nearly so. What else begins with XWARP_ may be another program's.
 func CheckNames(environment []string) error {
 	var known, offered []string
 	for _, g := range Groups() {

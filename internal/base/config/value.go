@@ -127,7 +127,7 @@ func word(to *string, words Words) value {
 	}}
 }
 
-// text is what those who use it check.
+// text is checked where it is used.
 func text(to *string, want, otherwise string) value {
 	return value{Want: want, Default: otherwise, set: func(s string) bool { *to = s; return true }}
 }

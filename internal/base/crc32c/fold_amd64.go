@@ -22,8 +22,8 @@ func foldable(n int) int {
 
 // short does for the state of a CRC32C what fold does, for buffers of any length
 // up to some hundred bytes: those of small messages, for which hash/crc32 looks
-// at too much before it begins. It reads whole words at multiples of 8, as who
-// wrote them a moment ago has written them: where a load meets several stores
+// at too much before it begins. It reads whole words at multiples of 8, as
+// the code that wrote them a moment ago did: where a load meets several stores
 // that are under way, the processor waits.
 //
 //go:noescape

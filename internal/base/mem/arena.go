@@ -43,8 +43,8 @@ type Config struct {
 	Huge Huge   // default HugeAuto
 	Name string // name of the memfd, visible in /proc/PID/maps; default "xwarp"
 
-	// Shared makes an arena for processes that do not trust each other: nobody can
-	// change its size. Default: whoever has its descriptor may be able to.
+	// Shared makes an arena for processes that do not trust each other: no process can
+	// change its size. Default: a process with its descriptor may be able to.
 	Shared bool
 }
 
@@ -55,7 +55,7 @@ type Config struct {
 // may be called by any.
 type Arena struct {
 	b    []byte
-	fd   int // -1 for memory that somebody else owns
+	fd   int // -1 for memory that the arena does not own
 	huge bool
 	heap heap
 }
@@ -235,7 +235,7 @@ func (a *Arena) HugePages() bool { return a.huge }
 func (a *Arena) Room() int { return int(a.heap.free) }
 
 // Alloc takes n bytes from the arena at a multiple of align, a power of two
-// (0 means 64). They hold what whoever had them before left there. Give them
+// (0 means 64). They hold what their last user left there. Give them
 // back with Free.
 func (a *Arena) Alloc(n, align int) (Addr, error) {
 	if align == 0 {

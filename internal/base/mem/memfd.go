@@ -9,8 +9,8 @@ import (
 // Seals are what a memfd of [Memfd] has.
 const Seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-// Memfd makes memory of size bytes for processes that do not trust each other. Nobody
-// can change its size, which would be fatal to whoever touches what was cut off, nor
+// Memfd makes memory of size bytes for processes that do not trust each other. None of them
+// can change its size, which would be fatal to a process that touches what was cut off, nor
 // how others may use it. The caller owns the descriptor.
 func Memfd(name string, size int) (fd int, err error) { return memfd(name, size, 0) }
 

@@ -70,7 +70,7 @@ func (p *Pool) Get() (addr Addr, ok bool) {
 
 // Put gives back the frame that addr lies in. Addresses outside of the pool
 // (payload sent straight from a registered buffer) are ignored: they belong to
-// somebody else.
+// another owner.
 func (p *Pool) Put(addr Addr) {
 	if addr < p.base || addr >= p.end {
 		for _, b := range p.borrowed {
@@ -90,7 +90,7 @@ func (p *Pool) Put(addr Addr) {
 
 // Borrow makes Put of a frame of the count ones from base on keep it for
 // Borrowed.TakeReturned. They belong to several pools, whose owners hand them round
-// among themselves: whoever was given one puts it into its own pool. A pool may
+// among themselves: an owner that was given one puts it into its own pool. A pool may
 // have several such ranges, of frames that different carriers receive into.
 func (p *Pool) Borrow(base Addr, count int) *Borrowed {
 	b := &Borrowed{base: base, length: Addr(count) * FrameSize, returned: make([]Addr, 0, count)}
@@ -101,10 +101,10 @@ func (p *Pool) Borrow(base Addr, count int) *Borrowed {
 // Returned returns the borrowed frames that were put since TakeReturned.
 func (b *Borrowed) Returned() []Addr { return b.returned }
 
-// TakeReturned makes Returned empty: its frames are somebody else's now.
+// TakeReturned makes Returned empty: its frames have another owner now.
 func (b *Borrowed) TakeReturned() { b.returned = b.returned[:0] }
 
-// Reclaim takes a borrowed frame that was put, the last one, for who hands none
+// Reclaim takes a borrowed frame that was put, the last one, for an owner that hands none
 // round and gives it to the kernel again. ok is false when there is none.
 func (b *Borrowed) Reclaim() (addr Addr, ok bool) {
 	n := len(b.returned)

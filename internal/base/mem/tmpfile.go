@@ -8,7 +8,7 @@ import (
 )
 
 // hugeTmpfile makes a nameless file of size bytes on transparent huge pages, for machines on
-// which nobody has set huge pages aside. A memfd gets none there unless the
+// which no huge pages are set aside. A memfd gets none there unless the
 // whole system is told so, but a tmpfs of our own may. It is mounted nowhere
 // and ends with the file. Only root may do that (Linux 5.2).
 //

@@ -4,7 +4,7 @@ import "time"
 
 // Await returns what c brings, or false if it has brought nothing for d and is open.
 // The time in which this process stood still (stopped, or kept from the processors)
-// counts as a tenth of d at most: whoever could not look has not waited in vain, and
+// counts as a tenth of d at most: a process that could not look has not waited in vain, and
 // those it waits for may have stood still with it.
 func Await[T any](c <-chan T, d Duration) (v T, came bool) {
 	const parts = 10

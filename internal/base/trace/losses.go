@@ -14,7 +14,7 @@ type Losses struct {
 	Unreachable uint64 `json:"tx_unreachable"` // were not sent: no next hop
 	Refused     uint64 `json:"tx_refused"`     // were not sent: an error of the kernel or the device
 	Forged      uint64 `json:"rx_forged"`      // frames and connections that were not authentic, where all is encrypted
-	Replayed    uint64 `json:"rx_replayed"`    // came in again, or so late that nobody can tell
+	Replayed    uint64 `json:"rx_replayed"`    // came in again, or too late to tell
 }
 
 // Words returns all counters, to read and to write, in an order that stays.

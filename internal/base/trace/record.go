@@ -286,7 +286,7 @@ type CallEvent struct {
 	Peer       int32 // rank of the job, or negative
 	Tag        int32
 	Bytes      uint64
-	Number     uint64 // of a message among those of the same ranks, context and tag, from 1; 0: unknown. Of an operation on a window 1 more than who does it: see ServerName
+	Number     uint64 // of a message among those of the same ranks, context and tag, from 1; 0: unknown. Of an operation on a window 1 more than the server that does it: see ServerName
 }
 
 // Add adds an event and returns its number, for End.
@@ -340,7 +340,7 @@ type OpCount struct {
 // Report is a record that was read.
 type Report struct {
 	Rank     int
-	Host     string // for people; whoever reads it knows
+	Host     string // for people; set by the reader
 	Origin   int64  // ns since 1970
 	Ops      []OpCount
 	Totals   Totals
@@ -364,8 +364,8 @@ func (r *Report) Name(op uint8) string {
 }
 
 // ReadRecord reads a record. What is in the memory may be anything: the program
-// that wrote it may have gone mad. It returns ErrNoRecord for memory that nobody
-// has written to.
+// that wrote it may have been corrupted. It returns ErrNoRecord for memory that was never
+// written to.
 func ReadRecord(b []byte) (*Report, error) {
 	r := &Record{b: b}
 	if len(b) < RecordSize(0) {

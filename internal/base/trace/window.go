@@ -22,7 +22,7 @@ type WindowCount struct {
 	WaitedNanoseconds uint64 `json:"waited_ns"`           // for locks, and for answers of targets
 	WaitedMost        uint64 `json:"waited_most_ns"`      // of that, for one rank
 	WaitedFor         int    `json:"waited_for"`          // which; -1: for none
-	Served            []Done `json:"served_by,omitempty"` // operations, by who has done them
+	Served            []Done `json:"served_by,omitempty"` // operations, by the server that did them
 }
 
 // Done is what one has done of the operations on a window.
@@ -34,7 +34,7 @@ type Done struct {
 	who         uint64
 }
 
-// ServerName says who has done operations, by a number that rma.Server returns.
+// ServerName names the server of operations, by a number that rma.Server returns.
 func ServerName(who int) string {
 	if who < len(servers) {
 		return servers[max(who, 0)]
@@ -66,7 +66,7 @@ func (d *Done) words() []*uint64 { return []*uint64{&d.who, &d.Puts, &d.Gets, &d
 func windowAt(i int) int { return headLen + maxOps*opLen + MaxComms*commLen + i*windowLen }
 
 // SetWindow writes the counters of a window, by a number below MaxWindows. Of its name the
-// first 40 bytes are kept, of those who have done something the first 8.
+// first 40 bytes are kept, of the servers the first 8.
 func (r *Record) SetWindow(i int, c WindowCount) {
 	at := windowAt(i)
 	clear(r.b[at : at+nameLen])
@@ -114,8 +114,8 @@ func (r *Record) windows() (all []WindowCount) {
 	return all
 }
 
-// addWindows adds the counters of a rank. at is where each window is in the summary. Who has
-// waited for whom is of one rank, and not in it.
+// addWindows adds the counters of a rank. at is where each window is in the summary. Which rank has
+// waited for which is of one rank, and not in it.
 func (s *Summary) addWindows(windows []WindowCount, at map[comm]int) {
 	for _, c := range windows {
 		key := comm{c.Name, c.Context, c.Ranks}
@@ -151,8 +151,8 @@ func (c *WindowCount) title() string {
 	return fmt.Sprintf("context %d", c.Context)
 }
 
-// writeWindows writes what was done with windows: the epochs of all ranks, who has done the
-// operations, and for whom each rank has waited longest.
+// writeWindows writes what was done with windows: the epochs of all ranks, the servers of the
+// operations, and for which rank each has waited longest.
 func (s Summary) writeWindows(w io.Writer, t *tabwriter.Writer) error {
 	if len(s.Windows) == 0 {
 		return nil

@@ -32,7 +32,7 @@ type one struct {
 	fabric.Datagram
 	batch *fabric.Batch // sorted by Send
 	full  mono.Time     // since when it has had no room, or 0
-	stuck bool          // for so long that nobody waits for it
+	stuck bool          // for so long that nothing waits for it
 }
 
 var (
@@ -230,7 +230,7 @@ func (c *Carrier) Flush() {
 	}
 }
 
-// FD returns -1: whoever waits has to wait for each of the carriers.
+// FD returns -1: a caller waits for each of the carriers.
 func (c *Carrier) FD() int { return -1 }
 
 // Stats returns the sums of all.

@@ -76,8 +76,8 @@ func (c PortCaps) Detail() string {
 type PortStats struct {
 	RxFrames, RxBytes uint64
 	TxFrames, TxBytes uint64
-	RxDropped         uint64 // frames lost because nobody made room
-	RxStray           uint64 // frames for us on a queue of the NIC where nobody receives, if that is known
+	RxDropped         uint64 // frames lost for want of free buffers
+	RxStray           uint64 // frames for us on a queue of the NIC without a receiver, if that is known
 	TxInvalid         uint64 // buffers the kernel refused: a bug of ours
 	RxInvalid         uint64
 	Wakeups           uint64 // system calls made to move frames
@@ -94,7 +94,7 @@ func (s PortStats) Losses() trace.Losses {
 
 // Port sends and receives whole Ethernet frames that live in an arena.
 //
-// Ownership: the buffers that Recv returns belong to the caller, who gives
+// Ownership: the buffers that Recv returns belong to the caller, which gives
 // each back with Pool.Put. The buffers given to Send belong to the port, which
 // gives frames of its pool back when they are on the wire; buffers outside
 // the pool must stay unchanged until then.
@@ -141,7 +141,7 @@ type Packet struct {
 }
 
 // Batch is a list of datagrams and of the buffers that they are made of. The
-// slices keep their capacity between uses; whoever makes a batch sizes them.
+// slices keep their capacity between uses; the maker of a batch sizes them.
 type Batch struct {
 	Pkts  []Packet
 	Descs []Desc
@@ -167,6 +167,25 @@ func (b *Batch) Add(p Packet, d Desc) {
 	at.To, at.From, at.Sealed, at.Again = p.To, p.From, p.Sealed, p.Again
 }
 
+// AddReceived appends a datagram of one buffer, for which there is room, as a receiver
+// found it. It sets fields one by one: what was written in parts a moment ago and is
+// then copied as a whole stalls the processor.
+func (b *Batch) AddReceived(at mem.Addr, size uint32, from Remote) {
+	n, first := len(b.Pkts), len(b.Descs)
+	b.Pkts, b.Descs = b.Pkts[:n+1], b.Descs[:first+1]
+	p, d := &b.Pkts[n], &b.Descs[first]
+	d.Addr, d.Len, d.Flags = at, size, 0
+	p.First, p.Bufs, p.Len = int32(first), 1, int32(size)
+	p.To, p.From, p.Station, p.Sealed = 0, from, 0, false
+}
+
+// PutAll gives the frames of bufs back to their pool.
+func PutAll(pool *mem.Pool, bufs []Desc) {
+	for i := range bufs {
+		pool.Put(bufs[i].Addr)
+	}
+}
+
 // DatagramCaps says what a datagram carrier can do.
 type DatagramCaps struct {
 	Carrier    string // for people: "xdp/generic/copy", "udp"
@@ -187,7 +206,7 @@ type DatagramStats struct {
 	RxDropped          uint64 // no room
 	RxStray            uint64 // as in PortStats
 	RxForged           uint64 // not encrypted with the secret of the job, or changed on the way
-	RxReplayed         uint64 // authentic, but came before, or so late that nobody can tell
+	RxReplayed         uint64 // authentic, but came before, or too late to tell
 	TxUnreachable      uint64 // no next hop at the moment of sending
 	TxErrors           uint64
 	RxQueues           trace.Arrivals // frames that came in, as in PortStats
@@ -233,8 +252,8 @@ type Datagram interface {
 	// address again returns the same number.
 	Resolve(to netip.AddrPort) (Path, error)
 	// Back returns the path back to where a received datagram came from, and false
-	// when there is none. It never waits and asks nobody, since anybody can make it be
-	// called; so the address may be anybody's. The path lasts until Drop, or for good
+	// when there is none. It never waits and sends no question, since any host can make it be
+	// called; so the address may be forged. The path lasts until Drop, or for good
 	// once it was resolved or trusted.
 	Back(from Remote, station Station) (Path, bool)
 	// Drop forgets a path of Back that was neither resolved nor trusted; others stay.
@@ -265,7 +284,7 @@ type Datagram interface {
 	Flush()
 	// FD is for poll(2); see Port.FD. It is the same descriptor each time, but
 	// has to be asked for before each wait: a carrier in shared memory makes
-	// peers ring then, and nobody ring while the engine polls.
+	// peers ring then, and none while the engine polls.
 	FD() int
 	Stats() DatagramStats
 	Close() error

@@ -6,7 +6,7 @@ import (
 )
 
 // Remote is the address and UDP port of a peer in a form that is compared and
-// copied fast, holds no pointer and can be a map's key. The zero Remote is nobody.
+// copied fast, holds no pointer and can be a map's key. The zero Remote is none.
 type Remote struct {
 	hi, lo uint64 // IPv6, or IPv4 mapped to it (RFC 4291, section 2.5.5.2)
 	port   uint16
@@ -15,7 +15,7 @@ type Remote struct {
 // mapped stands in front of an IPv4 address that is mapped to IPv6.
 const mapped = 0xffff << 32
 
-// RemoteOf packs an address and port. The zone of an address is lost: whoever
+// RemoteOf packs an address and port. The zone of an address is lost: code that
 // has the Remote knows the link.
 func RemoteOf(a netip.AddrPort) Remote {
 	b := a.Addr().As16()

@@ -7,13 +7,13 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
-// A path has its Ethernet address from one of two: the kernel, which believes whoever
+// A path has its Ethernet address from one of two: the kernel, which accepts it from any host that
 // sends ARP, and the frames of the peer itself, once the layer above has found them to
 // be authentic. The latter counts. When nothing comes back from the peer, the two are
 // tried in turn, and the neighbour is asked for again.
 
-// Back returns the path to who sent a datagram, which came from the Ethernet address
-// station. It asks nobody: what is sent to a path that was made here goes to that
+// Back returns the path to the sender of a datagram, which came from the Ethernet address
+// station. It sends no question: what is sent to a path that was made here goes to that
 // station, with packets of any size that this host sends.
 func (e *Endpoint) Back(from fabric.Remote, station fabric.Station) (fabric.Path, bool) {
 	p, known := e.byAddr[from]
@@ -119,7 +119,7 @@ const (
 	hopLimitHere = 255
 )
 
-// solicit asks who has an address on the link, from the port: we may lack the rights to
+// solicit asks for the owner of an address on the link, from the port: the process may lack the rights to
 // have the kernel do it. The answer goes to the kernel, like all that is not for us.
 func (e *Endpoint) solicit(who netip.Addr) {
 	if e.port.TxFree() == 0 {

@@ -33,8 +33,8 @@ type Config struct {
 	// one device share one.
 	Resolver Resolver
 	// Local is the address and port that peers send to: IPv4 or IPv6, and all
-	// peers are of the same family. The port must not be 0: nobody but the caller
-	// knows which ones are free.
+	// peers are of the same family. The port must not be 0: only the caller
+	// can tell which ones are free.
 	Local netip.AddrPort
 	// MAC is the Ethernet address of the device.
 	MAC MAC
@@ -81,17 +81,17 @@ type Endpoint struct {
 	resolver   Resolver
 	generation uint64 // of the resolver when the paths were last read
 	paths      []path
-	free       []fabric.Path // numbers that nobody has
+	free       []fabric.Path // numbers not in use
 	byAddr     map[fabric.Remote]fabric.Path
 	addr       addresses // of every path, but for its destination
-	groups     []group   // joined
+	groups     groups
 }
 
 // path is a destination. Its address is in the template.
 type path struct {
 	template
 	maxPayload int32          // bytes; -1 while there is no next hop
-	strange    bool           // made by Back, and nobody knows yet whether it leads to anybody
+	strange    bool           // made by Back, and not proven yet to lead to a peer
 	unknown    bool           // the resolver was not heard of it yet
 	kernels    bool           // the resolver's Ethernet address is tried, though the peer has shown another
 	station    fabric.Station // that the peer has shown, or 0
@@ -141,6 +141,7 @@ func New(c Config) (*Endpoint, error) {
 		resolver:   c.Resolver,
 		generation: c.Resolver.Generation(),
 		byAddr:     map[fabric.Remote]fabric.Path{},
+		groups:     newGroups(c.Resolver, local.Addr()),
 		addr:       addresses{srcMAC: c.MAC, src: local, ttl: defaultTTL},
 	}
 	if words := wordsOf(local.Addr()); v6 {
@@ -196,14 +197,14 @@ func (e *Endpoint) Stats() fabric.DatagramStats {
 // Close leaves all groups, gives back what Recv had not handed out and closes
 // the port. The resolver stays open.
 func (e *Endpoint) Close() error {
-	left := e.leaveAll()
-	e.putAll(e.rx[e.rxNext:e.rxEnd])
+	left := e.groups.leaveAll()
+	fabric.PutAll(e.pool, e.rx[e.rxNext:e.rxEnd])
 	e.rxNext, e.rxEnd = 0, 0
 	return errors.Join(left, e.port.Close())
 }
 
 // Resolve makes a destination known: a host, or a multicast group, whose
-// datagrams go to everybody on the link. The error is the resolver's, or wraps
+// datagrams go to all hosts on the link. The error is the resolver's, or wraps
 // [ErrPathMTU].
 func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
@@ -213,7 +214,7 @@ func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	}
 	switch {
 	case to.Addr().Is6() != e.v6 || to.Port() == 0:
-		return 0, fmt.Errorf("inet: destination %s: want an %s address and a port, as this end has: %s", to, e.family(), e.addr.src)
+		return 0, fmt.Errorf("inet: destination %s: want an %s address and a port, as this end has: %s", to, familyOf(e.v6), e.addr.src)
 	case e.v6 && to.Addr().IsLinkLocalUnicast():
 		return 0, fmt.Errorf("inet: destination %s: %w", to, ErrLinkLocal)
 	case to.Addr().IsMulticast():
@@ -277,14 +278,8 @@ func (e *Endpoint) Flush() {
 	e.port.Flush()
 }
 
-func (e *Endpoint) putAll(bufs []fabric.Desc) {
-	for i := range bufs {
-		e.pool.Put(bufs[i].Addr)
-	}
-}
-
-func (e *Endpoint) family() string {
-	if e.v6 {
+func familyOf(v6 bool) string {
+	if v6 {
 		return "IPv6"
 	}
 	return "IPv4"

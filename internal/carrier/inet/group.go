@@ -32,7 +32,7 @@ func GroupMAC(group netip.Addr) MAC {
 }
 
 // groupTTL keeps datagrams to groups on the link, those of IPv6 too whatever scope
-// their address has: who is asked for membership is the kernel, and it asks no router
+// their address has: the kernel is asked for membership, and it asks no router
 // further away (RFC 1112, section 6.1).
 const groupTTL = 1
 
@@ -55,82 +55,91 @@ var _ fabric.Multicaster = (*Endpoint)(nil)
 // was joined already, or is not.
 var ErrMembership = errors.New("wrong membership")
 
+// groups are those that an endpoint has joined.
+type groups struct {
+	joined     []group
+	membership Membership // nil: the network delivers all groups
+	v6         bool
+	local      [2]uint64 // the address of this host, see wordsOf
+}
+
+func newGroups(r Resolver, local netip.Addr) groups {
+	m, _ := r.(Membership)
+	return groups{membership: m, v6: local.Is6(), local: wordsOf(local)}
+}
+
 // Join makes the endpoint receive datagrams to a group and its port. When the
 // resolver is a [Membership] it is asked to have them delivered; without one
 // the network is taken to deliver all groups, as a simulated one does.
-func (e *Endpoint) Join(to netip.Addr) error {
-	to = to.Unmap()
-	if to.Is6() != e.v6 || !to.IsMulticast() || to.Zone() != "" {
-		return fmt.Errorf("inet: cannot join %s: a group is an address in %s", to, e.groupsOf())
-	}
-	g := newGroup(to)
-	if slices.Contains(e.groups, g) {
-		return fmt.Errorf("inet: %w: %s was joined before", ErrMembership, to)
-	}
-	if m, ok := e.resolver.(Membership); ok {
-		if err := m.Join(to); err != nil {
-			return fmt.Errorf("inet: %w", err)
-		}
-	}
-	e.groups = append(e.groups, g)
-	return nil
-}
+func (e *Endpoint) Join(to netip.Addr) error { return e.groups.join(to.Unmap()) }
 
 // Leave undoes Join.
 func (e *Endpoint) Leave(from netip.Addr) error {
 	from = from.Unmap()
-	i := slices.IndexFunc(e.groups, func(g group) bool { return g.name == from })
+	i := slices.IndexFunc(e.groups.joined, func(g group) bool { return g.name == from })
 	if i < 0 {
 		return fmt.Errorf("inet: %w: %s was not joined", ErrMembership, from)
 	}
-	return e.leave(i)
+	return e.groups.leave(i)
 }
 
-// leave leaves e.groups[i].
-func (e *Endpoint) leave(i int) error {
-	addr := e.groups[i].name
-	e.groups = slices.Delete(e.groups, i, i+1)
-	if m, ok := e.resolver.(Membership); ok {
-		if err := m.Leave(addr); err != nil {
+func (s *groups) join(to netip.Addr) error {
+	if to.Is6() != s.v6 || !to.IsMulticast() || to.Zone() != "" {
+		where := "224.0.0.0/4"
+		if s.v6 {
+			where = "ff00::/8"
+		}
+		return fmt.Errorf("inet: cannot join %s: a group is an address in %s", to, where)
+	}
+	g := newGroup(to)
+	if slices.Contains(s.joined, g) {
+		return fmt.Errorf("inet: %w: %s was joined before", ErrMembership, to)
+	}
+	if s.membership != nil {
+		if err := s.membership.Join(to); err != nil {
+			return fmt.Errorf("inet: %w", err)
+		}
+	}
+	s.joined = append(s.joined, g)
+	return nil
+}
+
+// leave leaves s.joined[i].
+func (s *groups) leave(i int) error {
+	addr := s.joined[i].name
+	s.joined = slices.Delete(s.joined, i, i+1)
+	if s.membership != nil {
+		if err := s.membership.Leave(addr); err != nil {
 			return fmt.Errorf("inet: %w", err)
 		}
 	}
 	return nil
 }
 
-// leaveAll leaves all groups.
-func (e *Endpoint) leaveAll() error {
+func (s *groups) leaveAll() error {
 	var errs []error
-	for len(e.groups) > 0 {
-		errs = append(errs, e.leave(len(e.groups)-1))
+	for len(s.joined) > 0 {
+		errs = append(errs, s.leave(len(s.joined)-1))
 	}
 	return errors.Join(errs...)
 }
 
-// groupsOf returns where the groups of the endpoint's family are.
-func (e *Endpoint) groupsOf() string {
-	if e.v6 {
-		return "ff00::/8"
-	}
-	return "224.0.0.0/4"
-}
-
-// member reports whether a frame with headers h, whose IP header is whole, to dst
+// has reports whether a frame with headers h, whose IP header is whole, to dst
 // (see wordsOf), is for a group that was joined: by both of its addresses, since
-// many groups share an Ethernet address and anybody may write any IP address. What
+// many groups share an Ethernet address and any host may write any IP address. What
 // this host sent itself and a switch has sent back is not.
-func (e *Endpoint) member(h []byte, dst [2]uint64) bool {
+func (s *groups) has(h []byte, dst [2]uint64) bool {
 	mac := binary.LittleEndian.Uint64(h[ethDst:]) & (1<<48 - 1)
 	ip := h[EthernetLen:]
-	for i := range e.groups {
-		g := &e.groups[i]
+	for i := range s.joined {
+		g := &s.joined[i]
 		if g.addr != dst || g.mac != mac {
 			continue
 		}
-		if e.v6 {
-			return [2]uint64{binary.LittleEndian.Uint64(ip[ip6Src:]), binary.LittleEndian.Uint64(ip[ip6Src+8:])} != e.local6
+		if s.v6 {
+			return [2]uint64{binary.LittleEndian.Uint64(ip[ip6Src:]), binary.LittleEndian.Uint64(ip[ip6Src+8:])} != s.local
 		}
-		return binary.LittleEndian.Uint32(ip[ipSrc:]) != e.localAddr
+		return uint64(binary.LittleEndian.Uint32(ip[ipSrc:])) != s.local[0]
 	}
 	return false
 }

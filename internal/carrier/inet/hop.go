@@ -58,7 +58,7 @@ func (f Fixed) Current(dst netip.Addr) (Hop, bool) {
 // Follow does nothing: all is known.
 func (Fixed) Follow(netip.Addr) {}
 
-// Doubt returns the zero Addr: there is nobody to ask.
+// Doubt returns the zero Addr: there is no kernel to ask.
 func (Fixed) Doubt(netip.Addr) netip.Addr { return netip.Addr{} }
 
 // Generation returns 0: nothing changes.

@@ -35,12 +35,12 @@ func frame6(n int) []byte {
 }
 
 func receiver6() *Endpoint {
-	return &Endpoint{bytes: make([]byte, mem.FrameSize), v6: true, headerLen: HeaderLen6, local6: wordsOf(ip6B), localPort: 18700}
+	return &Endpoint{bytes: make([]byte, mem.FrameSize), v6: true, headerLen: HeaderLen6, local6: wordsOf(ip6B), localPort: 18700, groups: newGroups(nil, ip6B)}
 }
 
-// TestQuick6_takesWhatCheckTakes: whatever quick accepts over IPv6 check accepts, with
+// TestRecvFast6_takesWhatCheckTakes: whatever recvFast6 accepts over IPv6 check accepts, with
 // the same result; and it does accept a plain datagram.
-func TestQuick6_takesWhatCheckTakes(t *testing.T) {
+func TestRecvFast6_takesWhatCheckTakes(t *testing.T) {
 	const at, size = 256, HeaderLen6 + 38
 	plain := frame6(size - HeaderLen6)
 	e := receiver6()
@@ -88,7 +88,7 @@ func TestQuick6_takesWhatCheckTakes(t *testing.T) {
 // TestCheck6_refuses: what check says of single faults.
 func TestCheck6_refuses(t *testing.T) {
 	e := receiver6()
-	e.groups = []group{newGroup(netip.MustParseAddr("ff02::1:2"))}
+	e.groups.joined = []group{newGroup(netip.MustParseAddr("ff02::1:2"))}
 	put := func(at int, v ...byte) func([]byte) { return func(b []byte) { copy(b[at:], v) } }
 	toGroup := func(b []byte) {
 		g := netip.MustParseAddr("ff02::1:2")
@@ -145,7 +145,7 @@ func TestTemplate6_isWhatPutWrites(t *testing.T) {
 	}
 }
 
-// FuzzCheck6: no bytes make the checks of a frame panic, and quick takes nothing that
+// FuzzCheck6: no bytes make the checks of a frame panic, and recvFast takes nothing that
 // check refuses.
 func FuzzCheck6(f *testing.F) {
 	f.Add(frame6(38))
@@ -161,7 +161,7 @@ func FuzzCheck6(f *testing.F) {
 			fault = badChecksum
 		}
 		if e.recvFast(fabric.NewBatch(1, fabric.MaxBufs), &e.rx[0]) && fault != intact {
-			t.Fatalf("quick takes what has fault %d: %x", fault, b)
+			t.Fatalf("recvFast takes what has fault %d: %x", fault, b)
 		}
 	})
 }

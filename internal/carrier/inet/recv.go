@@ -65,7 +65,7 @@ func (e *Endpoint) nextFrame() (bufs, size int) {
 
 // Release gives back all buffers of b and empties it.
 func (e *Endpoint) Release(b *fabric.Batch) {
-	e.putAll(b.Descs)
+	fabric.PutAll(e.pool, b.Descs)
 	b.Reset()
 }
 
@@ -91,7 +91,7 @@ func (e *Endpoint) accept(b *fabric.Batch, frame []fabric.Desc, size int) {
 	case badChecksum:
 		e.stats.RxChecksum++
 	}
-	e.putAll(frame)
+	fabric.PutAll(e.pool, frame)
 }
 
 // appendPacket appends a datagram to b, which has room for it. It sets the
@@ -151,7 +151,7 @@ func (e *Endpoint) check(h []byte, size int) (a arrival, f fault) {
 	// Any unicast Ethernet address will do: the NIC has matched it with its
 	// own, and in promiscuous mode the IP address tells what is for us.
 	dst := binary.LittleEndian.Uint32(ip[ipDst:])
-	if (h[ethDst]&1 != 0 || dst != e.localAddr) && !e.member(h, [2]uint64{uint64(dst)}) {
+	if (h[ethDst]&1 != 0 || dst != e.localAddr) && !e.groups.has(h, [2]uint64{uint64(dst)}) {
 		return a, malformed
 	}
 	headerLen := ip.HeaderLen()

@@ -10,9 +10,9 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
-// TestQuick_takesWhatCheckTakes: whatever quick accepts check accepts, with the
+// TestRecvFast_takesWhatCheckTakes: whatever recvFast accepts check accepts, with the
 // same result; and it does accept a plain datagram.
-func TestQuick_takesWhatCheckTakes(t *testing.T) {
+func TestRecvFast_takesWhatCheckTakes(t *testing.T) {
 	const at, size = 256, 100
 	plain := make([]byte, size)
 	PutEthernet(plain, MAC{2, 0, 0, 0, 0, 2}, MAC{2, 0, 0, 0, 0, 1}, EtherIPv4)

@@ -113,7 +113,7 @@ func (e *Endpoint) overrun(bufs []fabric.Desc) {
 			e.stats.TxBytes += uint64(e.headerLen)
 		}
 	}
-	e.putAll(bufs)
+	fabric.PutAll(e.pool, bufs)
 }
 
 // refuse drops a datagram that has no way to go, or is too large for it.
@@ -123,5 +123,5 @@ func (e *Endpoint) refuse(to *path, bufs []fabric.Desc) {
 	} else {
 		e.stats.TxErrors++
 	}
-	e.putAll(bufs)
+	fabric.PutAll(e.pool, bufs)
 }

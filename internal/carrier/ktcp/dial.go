@@ -127,7 +127,7 @@ func (s *Streams) socket(addr netip.Addr) (int, error) {
 }
 
 // setOptions sets what each stream has. A message is never kept back to wait
-// for the next one: whoever has more to say says it in one Send.
+// for the next one: a caller with more bytes passes them in one Send.
 func setOptions(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 		return fmt.Errorf("ktcp: %w", os.NewSyscallError("TCP_NODELAY", err))

@@ -144,7 +144,7 @@ func (l *Listener) accepted(fd int, from unix.Sockaddr) *Stream {
 	return c
 }
 
-// Close ends listening. Connections that nobody has accepted are reset.
+// Close ends listening. Connections not accepted yet are reset.
 func (l *Listener) Close() {
 	if !l.closed {
 		l.closed = true

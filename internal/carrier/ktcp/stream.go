@@ -88,7 +88,7 @@ func (c *Stream) Recv(dst []byte) (n int, eof bool) {
 	switch {
 	case n > 0:
 		c.on.stats.RxBytes += uint64(n)
-		// What comes now makes a new event, so that nobody need ask again.
+		// What comes now makes a new event, so that no further poll is needed.
 		c.drained = n < len(dst) && !c.ending
 	case errno == unix.EAGAIN:
 		c.drained = true
@@ -203,7 +203,7 @@ func (c *Stream) connected() {
 	case err != nil:
 		errno = int(unix.ECONNABORTED)
 	case errno == 0 && c.local == c.remote:
-		// Nobody listens there: the kernel chose the peer's port for us, and
+		// There is no listener: the kernel chose the peer's port for us, and
 		// our SYN met itself (simultaneous open, RFC 9293, section 3.5).
 		errno = int(unix.ECONNREFUSED)
 	}

@@ -46,7 +46,7 @@ type Streams struct {
 	now    mono.Time         // of the last Poll
 	retry  mono.Time         // when to look at listeners without descriptors again
 	polls  uint32
-	ask    bool // somebody is about to wait for epoll: the next Poll looks what for
+	ask    bool // a caller is about to wait for epoll: the next Poll looks what for
 	events [eventsMax]unix.EpollEvent
 	iovs   [maxIovecs]unix.Iovec
 	msg    unix.Msghdr

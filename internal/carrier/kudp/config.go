@@ -1,4 +1,4 @@
-// Package kudp is the carrier for everybody: datagrams over the kernel's UDP
+// Package kudp is the carrier that needs no rights: datagrams over the kernel's UDP
 // sockets. It needs no privileges and works on every network device, loopback
 // included; what AF_XDP wins is measured against it.
 //

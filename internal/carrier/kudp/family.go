@@ -32,7 +32,7 @@ func familyOf(a netip.Addr) family {
 }
 
 // wholePackets makes a socket send no fragments, and packets of the device's MTU
-// whatever ICMP has told the kernel about the path: anybody can send that. The LLP finds
+// whatever ICMP has told the kernel about the path: any host can send that. The LLP finds
 // out by itself what the path carries.
 func (f family) wholePackets(fd int) error {
 	if f.domain == unix.AF_INET6 { // beside what it is told about the path, to cut what it sends itself

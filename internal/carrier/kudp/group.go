@@ -141,7 +141,7 @@ func (s *Socket) toGroups() error {
 
 // poll receives into msgs from the socket whose turn it is, or the next one
 // that has something: each is asked first in turn, so that none waits for
-// another to fall silent. self is who must not be heard: the sender of what
+// another to fall silent. self is the address to ignore: the sender of what
 // comes back from a group.
 func (s *Socket) poll(msgs []message) (got int, self fabric.Remote) {
 	if len(s.groups) == 0 {

@@ -8,7 +8,7 @@ import (
 
 // pathState is what is known of a path, beside its address.
 type pathState struct {
-	strange bool // made by Back, and nobody knows yet whether it leads to anybody
+	strange bool // made by Back, and not proven yet to lead to a peer
 	pieces  pieces
 }
 
@@ -65,7 +65,7 @@ func (s *Socket) addPath(to netip.AddrPort, strange bool) fabric.Path {
 	return p
 }
 
-// Back returns the path to who sent a datagram. The kernel finds the way there itself,
+// Back returns the path to the sender of a datagram. The kernel finds the way there itself,
 // without making us wait.
 func (s *Socket) Back(from fabric.Remote, _ fabric.Station) (fabric.Path, bool) {
 	to := from.AddrPort()
@@ -93,7 +93,7 @@ func (s *Socket) Drop(p fabric.Path) {
 	}
 }
 
-// Trust notes that the path leads to somebody.
+// Trust notes that the path leads to a peer.
 func (s *Socket) Trust(p fabric.Path, _ fabric.Station) { s.states[p].strange = false }
 
 // Doubt does nothing: the kernel asks for a neighbour again that does not answer.

@@ -17,7 +17,7 @@ const rxBatch = 64
 // receiver is the receiving half of a socket: slots in the arena, each for one
 // datagram (with GRO: for one run of them).
 //
-// msgs[free:] name the slots that nobody uses, ready for recvmmsg. A slot that
+// msgs[free:] name the free slots, ready for recvmmsg. A slot that
 // was received into leaves at the front, one that is released comes back there.
 type receiver struct {
 	base  mem.Addr // of slot 0
@@ -113,7 +113,7 @@ func (s *Socket) Recv(b *fabric.Batch) int {
 	for r.next < r.end && len(b.Pkts) < room {
 		run := &r.runs[r.next]
 		size := min(run.size, run.end-run.at)
-		appendPacket(b, run.at, uint32(size), run.from)
+		b.AddReceived(run.at, uint32(size), run.from)
 		s.stats.RxPackets++
 		s.stats.RxBytes += uint64(size)
 		run.at += size
@@ -122,18 +122,6 @@ func (s *Socket) Recv(b *fabric.Batch) int {
 		}
 	}
 	return len(b.Pkts)
-}
-
-// appendPacket appends a datagram in one buffer to b, which has room for it.
-// It sets fields one by one: what was written in parts a moment ago and is
-// then copied as a whole stalls the processor.
-func appendPacket(b *fabric.Batch, at mem.Addr, size uint32, from fabric.Remote) {
-	n, first := len(b.Pkts), len(b.Descs)
-	b.Pkts, b.Descs = b.Pkts[:n+1], b.Descs[:first+1]
-	p, d := &b.Pkts[n], &b.Descs[first]
-	d.Addr, d.Len, d.Flags = at, size, 0
-	p.First, p.Bufs, p.Len = int32(first), 1, int32(size)
-	p.To, p.From, p.Station, p.Sealed = 0, from, 0, false
 }
 
 // fetch receives up to n messages into free slots.

@@ -36,7 +36,7 @@ type Socket struct {
 	deviceMTU int
 	paths     []rawAddr
 	states    []pathState   // likewise, by fabric.Path
-	free      []fabric.Path // numbers that nobody has
+	free      []fabric.Path // numbers not in use
 	dropped   []fabric.Path // that will be free when all that is queued was sent
 	byAddr    map[netip.AddrPort]fabric.Path
 
@@ -48,7 +48,7 @@ type Socket struct {
 var _ fabric.Datagram = (*Socket)(nil)
 
 // Open opens a socket in the network namespace of the calling thread, where it
-// stays whoever uses it. The caller closes it.
+// stays for all users. The caller closes it.
 func Open(c Config) (*Socket, error) {
 	c.Local = netip.AddrPortFrom(c.Local.Addr().Unmap(), c.Local.Port())
 	if c.Arena == nil {
@@ -261,7 +261,7 @@ func (s *Socket) Resolve(to netip.AddrPort) (fabric.Path, error) {
 
 // pathMTU returns how large an IP packet to a host may be, as far as this host is
 // configured: the MTU of the route, or else that of its device. What the kernel has
-// heard of the path by ICMP does not count, for anybody can send that.
+// heard of the path by ICMP does not count, for any host can send that.
 func (s *Socket) pathMTU(to netip.AddrPort) (int, error) {
 	if err := unix.Connect(s.scout, sockaddr(to)); err != nil {
 		if errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.EINVAL) {

@@ -244,7 +244,7 @@ func (c *Carrier) FD() int {
 	return c.poll
 }
 
-// forgetFar makes the descriptor wait for near alone: while somebody waits for a
+// forgetFar makes the descriptor wait for near alone: while a caller waits for a
 // socket the kernel tells him of each packet, which takes 300 ns of the sender.
 func (c *Carrier) forgetFar() {
 	c.farIn = c.control(unix.EPOLL_CTL_DEL, c.far.FD()) != nil

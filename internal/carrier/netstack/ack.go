@@ -11,7 +11,7 @@ import (
 
 // ackHold is how long an acknowledgement waits for something to go with, as
 // RFC 1122, section 4.2.3.2, wants it, which allows 500 ms. It is longer than
-// an answer takes, and too short for anybody to wait for.
+// an answer takes, and too short to be noticed.
 const ackHold = 100 * mono.Microsecond
 
 // heldAck is the acknowledgement that waits: gVisor sends one for everything

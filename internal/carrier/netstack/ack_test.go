@@ -30,7 +30,7 @@ func TestAck_goesWithTheAnswer(t *testing.T) {
 func TestAck_goesAloneInTheEnd(t *testing.T) {
 	p := newPair(t, 1500, nil)
 	a, b := p.connect()
-	p.until(func() bool { return p.a.held.packet == nil && p.b.held.packet == nil })
+	p.until(func() bool { return p.a.out.held.packet == nil && p.b.out.held.packet == nil })
 	before := p.ports[1].stats.TxFrames
 	a.Send([][]byte{make([]byte, 8)})
 	var buf [8]byte

@@ -30,7 +30,7 @@ type host struct {
 	waiting []*stack.PacketBuffer
 }
 
-// Limits against strangers who make us ask for hosts that are not there.
+// Limits on questions for absent hosts that strangers can cause.
 const (
 	hostsMax   = 1 << 16
 	askingMax  = 32

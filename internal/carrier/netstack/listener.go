@@ -46,12 +46,12 @@ func (l *Listener) Local() netip.AddrPort { return l.local }
 // Accept implements fabric.Listener.
 func (l *Listener) Accept() fabric.Stream {
 	ep, wq, err := l.ep.Accept(nil)
-	if err != nil { // nobody waits, or the listener is closed
+	if err != nil { // no connection waits, or the listener is closed
 		return nil
 	}
 	st := l.stack.adopt(ep, wq)
 	st.name()
-	// What came before the stream had an entry was told to nobody.
+	// What came before the stream had an entry was not reported.
 	st.NotifyEvent(events)
 	l.stack.stats.Accepted++
 	return st

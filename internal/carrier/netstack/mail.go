@@ -23,7 +23,7 @@ type mail struct {
 	packets atomic.Bool // there is something in out
 	news    atomic.Bool // there is something in ready or found
 	asleep  atomic.Bool // the engine may be waiting for FD: ring
-	rung    atomic.Bool // somebody has, since then
+	rung    atomic.Bool // the bell was rung since then
 
 	bell int // eventfd
 	set  int // epoll of bell and the port's descriptor; -1 when it has none
@@ -107,7 +107,7 @@ func (m *mail) wake() {
 	}
 }
 
-// sleep prepares for a wait. Whoever brings something from now on rings.
+// sleep prepares for a wait. New mail rings the bell from now on.
 func (m *mail) sleep() {
 	m.asleep.Store(true)
 	if m.packets.Load() || m.news.Load() {
@@ -123,7 +123,7 @@ func (m *mail) awake() {
 	m.asleep.Store(false)
 	m.rung.Store(false)
 	var count [8]byte
-	_, _ = unix.Read(m.bell, count[:]) // fails when nobody has rung
+	_, _ = unix.Read(m.bell, count[:]) // fails when the bell was not rung
 }
 
 // takeOut exchanges the packets to send for an empty slice.

@@ -32,12 +32,12 @@ func (s *Stack) receive() int {
 }
 
 // deliver copies a frame of size bytes and gives it back: gVisor keeps
-// segments for as long as nobody reads them.
+// segments for as long as they are not read.
 func (s *Stack) deliver(bufs []fabric.Desc, size int) {
 	total, ok := s.check(s.bytes[bufs[0].Addr:][:bufs[0].Len], size)
 	if !ok {
 		s.malformed++
-		s.putAll(bufs)
+		fabric.PutAll(s.pool, bufs)
 		return
 	}
 	v := buffer.NewView(total)
@@ -48,7 +48,7 @@ func (s *Stack) deliver(bufs []fabric.Desc, size int) {
 		_, _ = v.Write(b) // grows v if need be: never fails
 		skip, rest = 0, rest-len(b)
 	}
-	s.putAll(bufs)
+	fabric.PutAll(s.pool, bufs)
 	if s.attached == nil {
 		v.Release()
 		return
@@ -93,9 +93,3 @@ const (
 	protoTCP   = 6
 	tcpFlagsAt = 13
 )
-
-func (s *Stack) putAll(bufs []fabric.Desc) {
-	for i := range bufs {
-		s.pool.Put(bufs[i].Addr)
-	}
-}

@@ -90,7 +90,7 @@ func TestReceive_fromAnUnreachableHost(t *testing.T) {
 func TestAllocs_idleAndForeignFrames(t *testing.T) {
 	p := newPair(t, 1500, nil)
 	p.connect()
-	p.until(func() bool { return p.b.held.packet == nil && !p.b.mail.packets.Load() })
+	p.until(func() bool { return p.b.out.held.packet == nil && !p.b.mail.packets.Load() })
 	frame := segment(addrA.As4(), set(23, 17))
 	if n := testing.AllocsPerRun(200, func() {
 		p.ports[1].arrive(frame)

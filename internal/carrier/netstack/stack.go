@@ -36,12 +36,8 @@ type Stack struct {
 	family family
 	mac    inet.MAC
 
-	rx      [rxStage]fabric.Desc
-	tx      [txStage]fabric.Desc // frames for one call to the port's Send
-	staged  int                  // buffers in tx
-	out     []*stack.PacketBuffer
-	outNext int // out[outNext:] waits for room
-	held    heldAck
+	rx  [rxStage]fabric.Desc
+	out output
 
 	syns    synTable
 	ids     []fabric.StreamID // free ones
@@ -55,6 +51,15 @@ type Stack struct {
 	malformed   uint64 // frames that were no TCP for us
 	unreachable uint64 // packets without next hop
 	closed      bool
+}
+
+// output is what gVisor has sent and the port does not have yet.
+type output struct {
+	frames  [txStage]fabric.Desc // for one call to the port's Send
+	staged  int                  // buffers in frames
+	packets []*stack.PacketBuffer
+	next    int // packets[next:] waits for room
+	held    heldAck
 }
 
 const (
@@ -150,7 +155,7 @@ func (s *Stack) Addr() netip.Addr { return s.config.Local }
 func (s *Stack) Stats() fabric.StreamStats { return s.stats }
 
 // FD implements fabric.Streams. It has to be asked for before each wait, as a
-// Datagram's: nobody rings while the engine polls.
+// Datagram's: no peer rings while the engine polls.
 func (s *Stack) FD() int {
 	s.mail.sleep()
 	if s.clock.deadline() < s.told { // a goroutine has set a timer since
@@ -162,11 +167,11 @@ func (s *Stack) FD() int {
 // Deadline implements fabric.Streams.
 func (s *Stack) Deadline() mono.Time {
 	s.told = s.clock.deadline()
-	if s.outNext < len(s.out) { // the port was full
+	if s.out.next < len(s.out.packets) { // the port was full
 		s.told = min(s.told, s.now.Add(retry))
 	}
-	if s.held.packet != nil {
-		s.told = min(s.told, s.held.until)
+	if s.out.held.packet != nil {
+		s.told = min(s.told, s.out.held.until)
 	}
 	return s.told
 }
@@ -187,8 +192,8 @@ func (s *Stack) Poll(now mono.Time, ready []fabric.StreamID) []fabric.StreamID {
 	if s.yields > 0 {
 		// gVisor's goroutine for these segments was put first in the queue of
 		// this processor: it runs here and now, and not when another thread has
-		// been woken for it. (Gosched would wake one.) Once in a while somebody
-		// else is let in before it, and an engine that spins must not keep it
+		// been woken for it. (Gosched would wake one.) Once in a while another
+		// goroutine is let in before it, and an engine that spins must not keep it
 		// waiting then.
 		s.yields--
 		sync.Goyield()
@@ -218,7 +223,7 @@ func (s *Stack) Poll(now mono.Time, ready []fabric.StreamID) []fabric.StreamID {
 // Flush implements fabric.Streams.
 func (s *Stack) Flush() {
 	s.hosts.follow()
-	if s.staged > 0 || s.outNext < len(s.out) || s.mail.packets.Load() || s.held.packet != nil && s.now >= s.held.until {
+	if s.out.staged > 0 || s.out.next < len(s.out.packets) || s.mail.packets.Load() || s.out.held.packet != nil && s.now >= s.out.held.until {
 		s.drain()
 	}
 	s.port.Flush()
@@ -363,8 +368,8 @@ func (s *Stack) drop() {
 	s.mail.mu.Lock()
 	s.mail.shut = true
 	s.mail.mu.Unlock()
-	s.held.drop()
-	for _, p := range s.out[s.outNext:] {
+	s.out.held.drop()
+	for _, p := range s.out.packets[s.out.next:] {
 		p.DecRef()
 	}
 	for _, p := range s.mail.takeOut(nil) {
@@ -375,5 +380,5 @@ func (s *Stack) drop() {
 			p.DecRef()
 		}
 	}
-	s.out, s.outNext = nil, 0
+	s.out.packets, s.out.next = nil, 0
 }

@@ -15,24 +15,24 @@ const frameBytes = mem.FrameSize
 // drain makes frames of the packets that wait to be sent, as many as the port
 // takes. The rest stays for the next Flush.
 func (s *Stack) drain() {
-	if p := s.held.due(s.now); p != nil && !s.forward(p) {
+	if p := s.out.held.due(s.now); p != nil && !s.forward(p) {
 		p.DecRef() // no room: what comes next tells the same
 	}
 	for {
-		if s.outNext == len(s.out) {
+		if s.out.next == len(s.out.packets) {
 			if !s.mail.packets.Load() {
 				break
 			}
-			s.out = s.mail.takeOut(s.out)
-			s.outNext = 0
+			s.out.packets = s.mail.takeOut(s.out.packets)
+			s.out.next = 0
 			continue
 		}
-		p := s.out[s.outNext]
-		if !s.held.hold(p, s.now) && !s.forward(p) {
+		p := s.out.packets[s.out.next]
+		if !s.out.held.hold(p, s.now) && !s.forward(p) {
 			break
 		}
-		s.out[s.outNext] = nil
-		s.outNext++
+		s.out.packets[s.out.next] = nil
+		s.out.next++
 	}
 	s.push()
 }
@@ -63,10 +63,10 @@ func (s *Stack) forward(p *stack.PacketBuffer) bool {
 func (s *Stack) frame(p *stack.PacketBuffer, to inet.MAC) bool {
 	size := s.room + inet.EthernetLen + p.Size()
 	need := (size + frameBytes - 1) / frameBytes
-	if s.staged+need > len(s.tx) {
+	if s.out.staged+need > len(s.out.frames) {
 		s.push()
 	}
-	if need > s.port.TxFree()-s.staged || need > s.pool.Free() {
+	if need > s.port.TxFree()-s.out.staged || need > s.pool.Free() {
 		return false
 	}
 	narrow(p.TransportHeader().Slice())
@@ -102,17 +102,17 @@ func bytesFrom(v *buffer.View, offset *int) []byte {
 }
 
 func (s *Stack) stage(at mem.Addr, n int, flags uint32) {
-	s.tx[s.staged] = fabric.Desc{Addr: at, Len: uint32(n), Flags: flags}
-	s.staged++
+	s.out.frames[s.out.staged] = fabric.Desc{Addr: at, Len: uint32(n), Flags: flags}
+	s.out.staged++
 }
 
 // push hands what is staged to the port, which has room for it.
 func (s *Stack) push() {
-	if s.staged == 0 {
+	if s.out.staged == 0 {
 		return
 	}
-	if took := s.port.Send(s.tx[:s.staged]); took < s.staged {
-		s.putAll(s.tx[took:s.staged])
+	if took := s.port.Send(s.out.frames[:s.out.staged]); took < s.out.staged {
+		fabric.PutAll(s.pool, s.out.frames[took:s.out.staged])
 	}
-	s.staged = 0
+	s.out.staged = 0
 }

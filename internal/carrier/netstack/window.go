@@ -18,7 +18,7 @@ const (
 // for 8 MiB, also when it judges what arrives. So the window shrinks while
 // segments come in, and what the peer has sent up to the edge that it was told
 // before is refused: the last bytes, and with them all acknowledgements from
-// there on, until somebody reads. Linux fills windows like that; two programs
+// there on, until the stream is read. Linux fills windows like that; two programs
 // that send before they read would wait forever. With one unit less, gVisor
 // always accepts more than the peer was told.
 func narrow(tcp []byte) {

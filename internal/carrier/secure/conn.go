@@ -115,7 +115,7 @@ func (c *Conn) record() error {
 // Close tells the other end that nothing follows, if there is room for that, and closes the
 // connection below.
 func (c *Conn) Close() error {
-	if c.write.TryLock() { // else somebody waits for room, whom closing wakes
+	if c.write.TryLock() { // else a writer waits for room, and closing wakes it
 		late := time.AfterFunc(endWait, func() { c.Conn.Close() })
 		_ = c.send(kindEnd, nil) // the other end may be gone
 		late.Stop()

@@ -15,7 +15,7 @@ import (
 
 // Config describes the encryption of a carrier.
 type Config struct {
-	// Secret is what all endpoints that can talk to each other share, and nobody else
+	// Secret is what all endpoints that can talk to each other share, and no others
 	// knows: 32 random bytes, drawn anew for each job. It never leaves the process. There
 	// is no default.
 	Secret []byte
@@ -34,7 +34,7 @@ type Config struct {
 const defaultKeyBits = 28
 
 // strangersTried is for how many datagrams of one batch from senders that are not known yet a
-// key is derived in vain: a few microseconds each, which anybody can make us spend.
+// key is derived in vain: a few microseconds each, which any host can cause.
 const strangersTried = 4
 
 // nearBit is the bit of a path that may be set though there are few paths: see package near.
@@ -85,7 +85,7 @@ type incoming struct {
 	generation uint64      // of the newest key that was used
 	newest     cipher.AEAD // of generation
 	before     cipher.AEAD // of the one before, or nil
-	next       cipher.AEAD // of the one that follows, or nil as long as nobody has claimed it
+	next       cipher.AEAD // of the one that follows, or nil as long as it was not claimed
 	window     window
 }
 
@@ -164,7 +164,7 @@ func (d *Datagram) Back(from fabric.Remote, station fabric.Station) (fabric.Path
 }
 
 // leads notes where a path leads. What was sent there before, by whatever path, counts on.
-// Whoever is answered has sent something authentic, so this is no place for strangers to
+// The peer that is answered has sent something authentic, so this is no place for strangers to
 // fill memory.
 func (d *Datagram) leads(path fabric.Path, to fabric.Remote, group bool) {
 	ways := &d.ways[path>>nearBit]

@@ -2,7 +2,7 @@
 // (NIST SP 800-38D), for endpoints that share a secret of 32 bytes. docs/protocol/secure.md
 // says what is on the wire, how keys follow from the secret, and why.
 //
-// Whoever holds a [Datagram] sees plaintext; what is below it (devices, captures, injected
+// The user of a [Datagram] sees plaintext; what is below it (devices, captures, injected
 // faults, other machines) sees what is encrypted. Nothing that was not authenticated is ever
 // handed out.
 package secure

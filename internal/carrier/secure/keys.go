@@ -65,7 +65,7 @@ func newAEAD(key []byte) cipher.AEAD {
 }
 
 // appendRemote appends 18 bytes: the address, of IPv4 mapped to IPv6, and the port. Those
-// of nobody are zeros.
+// of the zero Remote are zeros.
 func appendRemote(b []byte, r fabric.Remote) []byte {
 	var ip [16]byte
 	if r != (fabric.Remote{}) {

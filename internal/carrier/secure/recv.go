@@ -84,7 +84,7 @@ func (d *Datagram) open(p *fabric.Packet, descs []fabric.Desc) bool {
 	return true
 }
 
-// sender returns who sends from an address as h says, or nil.
+// sender returns the peer with the address that h names, or nil.
 func (d *Datagram) sender(from fabric.Remote, h *header) *incoming {
 	if s := d.last; s != nil && s.is(from, h) {
 		return s
@@ -103,7 +103,7 @@ func (s *incoming) is(from fabric.Remote, h *header) bool {
 }
 
 // key returns what a datagram of s is decrypted with, or nil if that is not known. The key
-// of the next generation is made when it is claimed first, by anybody, and kept.
+// of the next generation is made when it is first claimed, authentic or not, and kept.
 func (d *Datagram) key(s *incoming, generation uint64) cipher.AEAD {
 	switch {
 	case s == nil:

@@ -28,7 +28,7 @@ const (
 	recvMost    = 4 * recordWhole
 
 	kindData = 1
-	kindEnd  = 2 // nothing follows: without it somebody has cut the stream off
+	kindEnd  = 2 // nothing follows: without it the stream was cut off
 )
 
 // role tells the two directions of a stream apart.
@@ -61,7 +61,7 @@ type stream struct {
 
 // direction is the key of one direction.
 type direction struct {
-	role  role   // of who sends
+	role  role   // of the sender
 	next  uint64 // number of the next record
 	until uint64 // the first that aead is not for
 	aead  cipher.AEAD
@@ -116,7 +116,7 @@ func (x *stream) push() {
 
 // meet reads the other end's preamble.
 func (x *stream) meet() {
-	for len(x.in) < preambleLen && x.fill() { // until there is no more: nobody names the stream again
+	for len(x.in) < preambleLen && x.fill() { // until there is no more: there is no further event for the stream
 	}
 	if len(x.in) < preambleLen {
 		if n := min(len(x.in), len(Preamble)); string(x.in[:n]) != Preamble[:n] {
@@ -323,7 +323,7 @@ func (x *stream) Close(abort bool) {
 	x.leave(abort)
 }
 
-// unread reports whether bytes have arrived that nobody has taken, or something is wrong: then
+// unread reports whether bytes have arrived that were not taken, or something is wrong: then
 // the other end is to see a reset. The record that ends its direction is none of them.
 func (x *stream) unread() bool {
 	for x.opened && len(x.plain) == 0 && x.State() == fabric.StreamOpen && (x.whole() || x.fill()) {

@@ -100,7 +100,7 @@ func (l *listener) Accept() fabric.Stream {
 		return nil // no stream, and no interface with one in it
 	}
 	x := l.s.add(inner, accepter)
-	l.s.fresh = append(l.s.fresh, x.ID()) // what arrived before nobody names again
+	l.s.fresh = append(l.s.fresh, x.ID()) // what arrived before has no further event
 	return x
 }
 

@@ -4,7 +4,7 @@ package secure
 const windowWords = 32
 
 // window remembers which counters of a sender have come: of the newest 1984 to 2048. Older
-// ones count as replayed, for nobody can tell.
+// ones count as replayed, for that is not known any more.
 type window struct {
 	high uint64 // the highest that has come
 	seen [windowWords]uint64

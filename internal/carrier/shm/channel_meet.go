@@ -74,7 +74,7 @@ func (l *Channels) newIn(c *call, from *handshake) (*channelIn, int, error) {
 	return in, fd, nil
 }
 
-// meetAll learns who came, who answered and who left.
+// meetAll takes in which peers came, answered and left.
 func (l *Channels) meetAll() {
 	l.seen = l.changed.Load()
 	l.mu.Lock()

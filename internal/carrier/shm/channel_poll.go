@@ -24,7 +24,7 @@ const (
 type bitmap struct {
 	fd    int // of its owner
 	page  []byte
-	words []*atomic.Uint64 // up to the last slot that somebody has
+	words []*atomic.Uint64 // up to the last slot in use
 }
 
 const (

@@ -59,7 +59,7 @@ func canPull(pid int, c *call) bool {
 // Pull fills dst from the neighbour's memory at addr with process_vm_readv(2):
 // one copy. Then it reads the guard, a word in the neighbour's memory that tells
 // whether addr was still meant when the copy was made. It takes as long as
-// copying takes, so long messages are pulled in pieces. Only who gets messages
+// copying takes, so long messages are pulled in pieces. Only a receiver of messages
 // from the neighbour can pull, and only where Pulls is true on its side.
 func (n *Channel) Pull(dst []byte, addr, guard uint64) (word uint64, err error) {
 	if n.in == nil || n.in.pid == 0 {

@@ -38,7 +38,7 @@ const (
 // Each neighbour that sends has a ring of its own here, made when it sends
 // first (ring.go; meeting in channel_meet.go). One that dies, or writes nonsense,
 // spoils that ring and nothing else. A step looks at a few rings only: those
-// which had something last. Who sends into another one says so on a bitmap
+// which had something last. A sender into another one sets its bit in a bitmap
 // that all neighbours share (channel_poll.go).
 //
 // Owner: engine.
@@ -56,7 +56,7 @@ type Channels struct {
 	slots    []*channelIn // of those to read from, by slot
 	strange  []*channelIn // of senders that Add has not told of
 	hot      []*channelIn // looked at in every step
-	turn     int          // whom of them to begin with
+	turn     int          // which of them to begin with
 	left     int          // how many messages it may still hand out in a row
 	victim   int          // whose place the next hot one takes
 	seen     uint32       // listener.changed when meet was called last
@@ -118,7 +118,7 @@ func (l *Channels) openAll() (err error) {
 func channelMost(ring int) int { return ring/8*3 - 2*granule - headerLen }
 
 // Name returns the name by which neighbours find this end, a word of at most 64
-// characters. Whoever knows it and is the same user can send.
+// characters. Any process of the same user that has it can send.
 func (l *Channels) Name() string { return l.name }
 
 // Near reports whether a name is that of an end that can be reached from here.
@@ -140,7 +140,7 @@ func site() (string, error) {
 func (l *Channels) MaxMessage() int { return l.most }
 
 // Add makes a neighbour known by its rank and the name of its end. Nothing
-// happens until somebody sends. There is one channel for each rank.
+// happens until a peer sends. There is one channel for each rank.
 func (l *Channels) Add(rank int, name string) (*Channel, error) {
 	if !l.Near(name) {
 		return nil, fmt.Errorf("shm: rank %d has told %.64q as the name of its channels, which is not near %s", rank, name, l.name)
@@ -157,7 +157,7 @@ func (l *Channels) Add(rank int, name string) (*Channel, error) {
 
 // FD returns an eventfd for poll(2), and makes it readable when there is
 // something to do, or neighbours ring it when there will be. So call it before
-// each wait: nobody rings it once Next was called again. It is always the same.
+// each wait: no peer rings it once Next was called again. It is always the same.
 func (l *Channels) FD() int {
 	quietBell(l.bell)
 	l.sleeping = true
@@ -175,7 +175,7 @@ func (l *Channels) FD() int {
 // Sleeping reports whether neighbours were told to ring the bell.
 func (l *Channels) Sleeping() bool { return l.sleeping }
 
-// pressing reports whether the engine must not sleep. Who waits for room asks
+// pressing reports whether the engine must not sleep. A sender that waits for room asks
 // to be rung for it.
 func (l *Channels) pressing() bool {
 	if l.changed.Load() != l.seen || l.leaving > 0 {

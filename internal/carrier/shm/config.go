@@ -6,14 +6,14 @@
 // the sender's buffers into the receiver's arena.
 //
 // Each sender has a ring of its own at each receiver (ring.go), a memfd that
-// nobody else maps. So a neighbour that dies in the middle of a datagram, or
+// no other process maps. So a neighbour that dies in the middle of a datagram, or
 // writes nonsense, spoils its own ring and nothing else: what is read from a
 // ring is checked, positions are kept outside of it, and a ring is never used
 // again. Senders find receivers by a socket with an abstract name (listener.go).
 // Nothing of this has a name in a file system, so nothing is left behind
 // however a process ends.
 //
-// Like UDP an Endpoint loses datagrams: when a ring is full, or nobody listens.
+// Like UDP an Endpoint loses datagrams: when a ring is full, or there is no listener.
 package shm
 
 import (
@@ -45,7 +45,7 @@ type Config struct {
 	// DefaultPeers.
 	Peers int
 	// Ring is how many bytes of the arena hold what one peer has sent and
-	// nobody has released, a power of two; default, what a quarter of the
+	// are not released, a power of two; default, what a quarter of the
 	// arena's room allows, at most 1 MiB. Memory is taken when it is used.
 	Ring int
 	// Track checks every move of a frame, as mem.NewPool does.
@@ -63,7 +63,7 @@ const (
 	mtuMin  = 68 // RFC 791
 	mtuMax  = 65535
 	ringMin = 16 << 10
-	ringMax = 64 << 20 // nobody needs more; a peer that says so is broken
+	ringMax = 64 << 20 // more is of no use; a peer that asks for more is broken
 )
 
 // Errors that Open and Resolve wrap.

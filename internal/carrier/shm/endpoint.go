@@ -31,9 +31,9 @@ type Endpoint struct {
 	base    mem.Addr
 	span    int // bytes of all rings
 	shift   int
-	slots   []*inbound // by slot: who has or had it
+	slots   []*inbound // by slot: the peer that has or had it
 	in      []*inbound // those to poll
-	turn    int        // whom to begin with
+	turn    int        // which to begin with
 	seen    uint32     // listener.changed when in was made
 	leaving bool       // some of in are gone
 	armed   bool       // peers were told to ring the bell
@@ -54,7 +54,7 @@ type Endpoint struct {
 var _ fabric.Datagram = (*Endpoint)(nil)
 
 // Open opens an endpoint in the network namespace of the calling thread, where
-// it stays whoever uses it. The caller closes it.
+// it stays for all users. The caller closes it.
 func Open(c Config) (*Endpoint, error) {
 	c, err := c.withDefaults()
 	if err != nil {

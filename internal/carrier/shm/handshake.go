@@ -23,7 +23,7 @@ const (
 	nonceLen = 16
 )
 
-// call says who the sender is.
+// call names the sender.
 type call struct {
 	Magic   uint32
 	Version uint16
@@ -82,7 +82,7 @@ func parse(b []byte, l any) bool {
 type handshake struct {
 	body []byte
 	fds  []int
-	uid  uint32 // of the user who sent it, as the kernel says
+	uid  uint32 // of the sender's user, from the kernel
 	pid  int    // likewise of the process, as its number is here; 0 if it has none
 }
 

@@ -21,7 +21,7 @@ type liveness struct {
 
 // watch waits until the socket ends, and calls ended.
 func (l *liveness) watch(ended func()) {
-	_, _ = l.file.Read(make([]byte, 1)) // nobody ever writes to it
+	_, _ = l.file.Read(make([]byte, 1)) // it is never written to
 	l.gone.Store(true)
 	ended()
 }
@@ -34,7 +34,7 @@ func (l *liveness) close() { _ = l.file.Close() }
 // peers shall not wait.
 type listener struct {
 	sock    int
-	bell    int           // eventfd, which those who came ring
+	bell    int           // eventfd, which peers ring when they come
 	file    *os.File      // owns sock
 	changed atomic.Uint32 // counts what happened to senders
 	busy    sync.WaitGroup
@@ -89,7 +89,7 @@ func (d *listener) serve(admit func(*handshake) bool) {
 	}
 }
 
-// close waits until nobody works here any more. All liveness sockets are closed.
+// close waits until no goroutine is at work here any more. All liveness sockets are closed.
 func (d *listener) close() error {
 	err := d.file.Close()
 	d.busy.Wait()

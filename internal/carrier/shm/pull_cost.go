@@ -31,7 +31,7 @@ func MeasurePull(clock mono.Clock) (PullCost, bool) {
 	var p puller
 	var guard [guardLen]byte
 	src, dst := make([]byte, costLong), make([]byte, costLong)
-	for i := range src { // pages that nobody has written to are all one
+	for i := range src { // pages not written to yet are all one
 		src[i], dst[i] = 1, 2
 	}
 	least := [2]mono.Duration{mono.Second, mono.Second}

@@ -26,7 +26,7 @@ func (e *Endpoint) admit(l *handshake) bool {
 	return true
 }
 
-// newRing makes a ring, which replaces a piece of the arena, for who is at the other end
+// newRing makes a ring, which replaces a piece of the arena, for the peer at the other end
 // of line. It returns the memfd, too, which the caller closes.
 func (e *Endpoint) newRing(c *call, line int) (*inbound, int, error) {
 	e.mu.Lock()
@@ -69,9 +69,9 @@ func (e *Endpoint) newRing(c *call, line int) (*inbound, int, error) {
 	return in, fd, nil
 }
 
-// senderList writes those who are connected into list, after it took out those
-// who have left and of whom nothing is left to read or to release. leaving
-// means that there are some of whom there is.
+// senderList writes the connected senders into list, after it took out those
+// that have left and of which nothing is left to read or to release. leaving
+// means that there are some of which there is.
 func (e *Endpoint) senderList(list []*inbound) (now []*inbound, leaving bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,7 +99,7 @@ func (e *Endpoint) remove(in *inbound) {
 	e.free = append(e.free, in.slot)
 }
 
-// disconnect ends what others send here, and waits until nobody works here any more.
+// disconnect ends what others send here, and waits until no goroutine is at work here any more.
 func (e *Endpoint) disconnect() error {
 	e.mu.Lock()
 	e.closed = true
@@ -116,10 +116,10 @@ func (e *Endpoint) disconnect() error {
 }
 
 // restore makes the rings' memory part of the arena's file again and gives it
-// back. Nobody may be connected any more.
+// back. No peer may be connected any more.
 func (e *Endpoint) restore() error {
 	if err := mapOver(e.arena.At(e.base, e.span), e.arena.FD(), int64(e.base)); err != nil {
-		return err // and nobody gets this memory any more
+		return err // and no peer gets this memory any more
 	}
 	e.arena.Free(e.base)
 	return nil

@@ -1,7 +1,6 @@
 package shm
 
 import (
-	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
@@ -26,7 +25,7 @@ func (e *Endpoint) Recv(b *fabric.Batch) int {
 			if !ok {
 				break
 			}
-			appendPacket(b, at, n, in.from)
+			b.AddReceived(at, n, in.from)
 			e.stats.RxPackets++
 			e.stats.RxBytes += uint64(n)
 		}
@@ -34,19 +33,7 @@ func (e *Endpoint) Recv(b *fabric.Batch) int {
 	return len(b.Pkts)
 }
 
-// appendPacket appends a datagram in one buffer to b, which has room for it.
-// It sets fields one by one: what was written in parts a moment ago and is
-// then copied as a whole stalls the processor.
-func appendPacket(b *fabric.Batch, at mem.Addr, size uint32, from fabric.Remote) {
-	n, first := len(b.Pkts), len(b.Descs)
-	b.Pkts, b.Descs = b.Pkts[:n+1], b.Descs[:first+1]
-	p, d := &b.Pkts[n], &b.Descs[first]
-	d.Addr, d.Len, d.Flags = at, size, 0
-	p.First, p.Bufs, p.Len = int32(first), 1, int32(size)
-	p.To, p.From, p.Station, p.Sealed = 0, from, 0, false
-}
-
-// meet learns who came and who left.
+// meet takes in which peers came and left.
 func (e *Endpoint) meet() {
 	e.seen = e.changed.Load()
 	e.in, e.leaving = e.senderList(e.in)
@@ -75,7 +62,7 @@ func (e *Endpoint) Release(b *fabric.Batch) {
 
 // FD returns an eventfd for poll(2), and makes it readable when there are
 // datagrams, or peers ring it when there will be. So call it before each wait:
-// nobody rings it once Recv was called again. It is always the same.
+// no peer rings it once Recv was called again. It is always the same.
 func (e *Endpoint) FD() int {
 	quietBell(e.bell)
 	e.armed = true

@@ -29,8 +29,8 @@ import (
 // before its time: the sender writes the 0 behind a record before it publishes
 // the record, and keeps room for it.
 //
-// Each end keeps its own position to itself. The sender believes head only
-// when it is possible; the receiver believes nothing (inbound.next).
+// Each end keeps its own position to itself. The sender uses head only
+// when it is possible; the receiver checks everything (inbound.next).
 const (
 	headAt      = 0
 	asleepAt    = 64
@@ -45,8 +45,8 @@ const (
 	skip    = 1 << 62 // the rest up to the end of the ring is empty
 )
 
-// What the receiver wants to be told about a ring, in its word asleep. Whoever
-// sends takes the wish and fulfils it.
+// What the receiver wants to be told about a ring, in its word asleep. A sender
+// clears the word and does what it asked for.
 const (
 	awake    = 0 // nothing: it looks by itself
 	wantBell = 1 // the bit on the bitmap and the bell: it sleeps
@@ -167,8 +167,8 @@ func (w *writer) commit(n int) {
 }
 
 // wipe makes the header at pos 0. That takes the cache line from the receiver,
-// who had it a lap ago; so a small record finds it done, when the record before
-// was published, and nobody waits for that.
+// that had it a lap ago; so a small record finds it done, when the record before
+// was published, and there is no wait for that.
 func (w *writer) wipe(pos uint64) {
 	binary.NativeEndian.PutUint64(w.data[pos&w.mask:], 0)
 	w.clean = pos

@@ -12,7 +12,7 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
-// Segment is memory that processes of one host have in common: a memfd whose size nobody
+// Segment is memory that processes of one host have in common: a memfd whose size none of them
 // can change. One makes it, with [Channels.NewSegment]; its neighbours get the descriptor
 // from the goroutine of its listener, also while it computes, and map it with
 // [Channel.OpenSegment]. It has no name in a file system, so it ends with the last process
@@ -109,8 +109,8 @@ func (s *Segment) Close() error {
 }
 
 // Populate makes the pages that n bytes from at on lie in, near the processor that calls. An
-// error means that there is no memory for them, which would otherwise be fatal to whoever
-// touches them. Kernels before 5.14 take them later.
+// error means that there is no memory for them, which would otherwise kill the process
+// that touches them. Kernels before 5.14 take them later.
 func (s *Segment) Populate(at, n int) error {
 	if n == 0 {
 		return nil
@@ -194,7 +194,7 @@ func awaitAnswer(f *os.File) (answer handshake, err error) {
 	return answer, nil
 }
 
-// giveSegment answers who asks for a segment. false: nobody of ours has asked that way.
+// giveSegment answers a process that asks for a segment. false: it is none of this job.
 func (l *Channels) giveSegment(from *handshake) bool {
 	var c segmentCall
 	if !parse(from.body, &c) || len(from.fds) != 1 {

@@ -15,8 +15,8 @@ import (
 // that does not read must not stop what goes to others.
 const txRoom = 64
 
-// Resolve makes a destination known. That nobody listens there is no error, as
-// with UDP: once somebody does, datagrams arrive. Errors wrap [ErrNotLocal],
+// Resolve makes a destination known. A missing listener is no error, as
+// with UDP: once there is one, datagrams arrive. Errors wrap [ErrNotLocal],
 // [ErrPeers] or [ErrMTU].
 func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
@@ -52,7 +52,7 @@ func (e *Endpoint) Back(from fabric.Remote, _ fabric.Station) (fabric.Path, bool
 // Drop does nothing: there are few processes on a host.
 func (e *Endpoint) Drop(fabric.Path) {}
 
-// Trust does nothing: the kernel has said who it is.
+// Trust does nothing: the kernel has named the peer.
 func (e *Endpoint) Trust(fabric.Path, fabric.Station) {}
 
 // Doubt does nothing: there is one way.
@@ -107,7 +107,7 @@ func (e *Endpoint) sendOne(to *path, p *fabric.Packet, bufs []fabric.Desc) {
 	if !o.put(e.bytes, bufs, int(p.Len)) {
 		o.dropped.Add(1)
 	}
-	if !o.dirty { // after a full ring, too: whoever sleeps must read it
+	if !o.dirty { // after a full ring, too: a receiver that sleeps must read it
 		o.dirty = true
 		e.dirty = append(e.dirty, o)
 	}

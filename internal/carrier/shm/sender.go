@@ -40,7 +40,7 @@ func (e *Endpoint) reach(p *path) bool {
 	return p.out != nil
 }
 
-// ask sends a handshake to the peer. An error says that nobody is there, or that
+// ask sends a handshake to the peer. An error means that there is no listener, or that
 // it is too busy to get handshakes now.
 func (e *Endpoint) ask(p *path) error {
 	c := call{Port: e.local.Port(), Addr: e.local.Addr().As16()}

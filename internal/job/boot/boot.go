@@ -24,7 +24,7 @@ func NewSecret() []byte {
 // Confidential is a Job whose ranks may share a secret.
 type Confidential interface {
 	Job
-	// Secret returns what all ranks of the job know, and nobody else: SecretLen bytes; nil
+	// Secret returns what all ranks of the job share, and no other process has: SecretLen bytes; nil
 	// if nothing is to be encrypted. It is for the calling process alone.
 	Secret() []byte
 }

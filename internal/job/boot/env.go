@@ -78,7 +78,7 @@ func bootSocket(fd int) (*os.File, error) {
 // An EnvError is an environment that no launcher of ours makes.
 type EnvError struct {
 	Name, Problem string
-	Cause         string // the variable without which nobody would have looked
+	Cause         string // the variable without which it would not have been read
 }
 
 func envError(name, problem string) error { return &EnvError{name, problem, config.EnvBootFD} }

@@ -58,7 +58,7 @@ type Stateful interface {
 }
 
 // Join returns the job that this process was started for. It returns
-// ErrNoLauncher for a process that nobody launched, which may then be a job of
+// ErrNoLauncher for a process without a launcher, which may then be a job of
 // its own (Solo), an *EnvError for an environment that makes no sense, and an
 // error when the launcher cannot be talked to. A process can join once: the
 // children of a rank are not ranks.
@@ -176,7 +176,7 @@ func (j *joined) read(lines *LineReader) {
 			if state := j.state.Load(); state != nil {
 				go func() {
 					text := (*state)()
-					_ = j.send(Request{Op: OpState, Value: []byte(text[:min(len(text), maxState)])}) // who is gone need not know
+					_ = j.send(Request{Op: OpState, Value: []byte(text[:min(len(text), maxState)])}) // a launcher that is gone need not get it
 				}()
 			}
 			continue

@@ -14,7 +14,7 @@ func NewKey() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// Solo returns a job of one rank, for a process that nobody launched. There is
+// Solo returns a job of one rank, for a process without a launcher. There is
 // no launcher to end it: Abort returns, and the caller ends the process.
 func Solo() Job { return Local(1)[0] }
 
@@ -111,7 +111,7 @@ func (l *local) Fence() error {
 func Leave(job Job) {
 	l := job.(*local)
 	l.deaths.learn(l.rank)
-	_ = l.Finalize() // which nobody is to wait for in a fence
+	_ = l.Finalize() // so that no fence waits for it
 }
 
 // failure says why no fence can complete any more.

@@ -309,5 +309,5 @@ func (a *agent) cleanUp() {
 		}
 		close(drained)
 	}()
-	mono.Await(drained, killGrace) // not for ever: somebody else's process may hold a pipe open
+	mono.Await(drained, killGrace) // not for ever: a foreign process may hold a pipe open
 }

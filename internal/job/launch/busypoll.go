@@ -56,7 +56,7 @@ func BusyPoll(device string, mode bpf.Mode) (end func(), err error) {
 // pollWith is BusyPoll for a device whose settings are before, with a note in dir; no
 // note if that is "".
 func pollWith(dir string, before xdp.NAPI) (end func(), err error) {
-	if before == before.Busy() { // somebody else has set them, and sets them back
+	if before == before.Busy() { // another process has set them, and sets them back
 		return func() {}, nil
 	}
 	var n *note

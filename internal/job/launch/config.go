@@ -159,7 +159,7 @@ type Config struct {
 	// Queues says how ranks of one host share its NIC over AF_XDP.
 	Queues Queues
 	// User is the name or number of the user that the ranks run as. Only root
-	// can choose. Default the one who runs the agent.
+	// can choose. Default the agent's user.
 	User string
 	// MTU is that of the testbed's devices in bytes. Default 9000.
 	MTU int

@@ -125,7 +125,7 @@ type job struct {
 	borne     error // the first cause that the others go on in spite of
 	ending    bool  // the ranks were told to end
 	finishing bool  // the agents were told to leave
-	killed    bool  // the agents were killed, as somebody asks who has no more endTimeout
+	killed    bool  // the agents were killed, because endTimeout is over
 
 	abandoned  bool // what they have said last finds no reader
 	suspending bool // this program stops when the ranks are
@@ -133,7 +133,7 @@ type job struct {
 	timer      *time.Timer // start-up, and then the end
 	limit      <-chan time.Time
 	began      time.Time
-	asked      *question // what the ranks do; nil: nobody was asked
+	asked      *question // what the ranks do; nil: not asked
 	told       bool      // why the job fails was known when they were asked
 	stdin      *stdinPump
 	readers    readers
@@ -216,7 +216,7 @@ func (j *job) fail(err error) {
 	}
 }
 
-// blame notes a death that nobody asked for. Ranks that noticed it may have been heard
+// blame notes an unexpected death. Ranks that noticed it may have been heard
 // of before: it is the cause of what they did.
 func (j *job) blame(err error) {
 	if mayFollow(j.failure) {

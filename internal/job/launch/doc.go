@@ -12,7 +12,7 @@
 //	xrun (controller) --stdin/stdout--> agent --socketpair, pipes--> rank
 //	                  --ssh...--------> agent --...----------------> rank
 //
-// Nothing outlives the job, whoever is killed first:
+// Nothing outlives the job, whichever process is killed first:
 //   - a rank: the agent reports it and the controller ends the job, or, if the
 //     others are to go on (Config.KeepGoing), lets them know;
 //   - an agent: the kernel kills its ranks (PR_SET_PDEATHSIG) and the

@@ -99,7 +99,7 @@ func (e *AbortError) exitCode() int {
 	return 1
 }
 
-// TimeoutError says who did not start in time.
+// TimeoutError names hosts or ranks that did not start in time.
 type TimeoutError struct {
 	After   time.Duration
 	Hosts   []string // hosts without an answer
@@ -185,7 +185,7 @@ func mayFollow(err error) bool {
 	return errors.As(err, &e)
 }
 
-// lostError describes the end of an agent's process that nobody asked for. One on
+// lostError describes the unexpected end of an agent's process. One on
 // another host that never answered was not reached.
 func (l *link) lostError(remote bool) error {
 	end := "it has ended"

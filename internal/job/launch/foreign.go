@@ -12,9 +12,9 @@ import (
 	"github.com/xwarp/xwarp/internal/base/config"
 )
 
-// Programs of Open MPI find nobody under xrun that they could talk with, and each would be
+// Programs of Open MPI find no launcher of theirs under xrun, and each would be
 // a job of one rank, which does the same work as the others. What they are linked with
-// tells; of scripts, and of programs that other programs start, nobody can know.
+// tells; of scripts, and of programs that other programs start, that is not known.
 
 // A foreignError says that a program cannot be a rank here.
 type foreignError struct{ program, library string }

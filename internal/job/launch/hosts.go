@@ -30,7 +30,7 @@ func ParseHosts(list string) ([]Host, error) {
 // ParseHostfile reads a file of hosts: a name per line, or several with numbers as in
 // n[01-16], with the number of ranks that fit as MPICH (a:2) or Open MPI (a slots=2
 // max_slots=4) writes it. As in files of MPICH, binding=user:0,1 ties the ranks of that
-// host, and user=NAME is who logs in there. What follows a "#" is a comment. A host that
+// host, and user=NAME is the user to log in as. What follows a "#" is a comment. A host that
 // is there again has room for more.
 func ParseHostfile(text string) ([]Host, error) {
 	var hosts []Host

@@ -37,7 +37,7 @@ type event struct {
 	ended  bool  // its process has
 }
 
-// defaultLauncher asks no questions: there may be nobody to answer. It notices
+// defaultLauncher asks no questions: there may be no terminal to answer. It notices
 // after three minutes that a host has vanished.
 var defaultLauncher = [...]string{"ssh", "-x", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=60"}
 
@@ -85,7 +85,7 @@ func (c *Config) here(host string) bool {
 
 // isOwn reports whether a device of this machine has the address.
 func isOwn(addr netip.Addr) bool {
-	own, _ := net.InterfaceAddrs() // without them it is somebody else's, and ssh will tell
+	own, _ := net.InterfaceAddrs() // without them it counts as another host's, and ssh will tell
 	return slices.ContainsFunc(own, func(a net.Addr) bool {
 		p, err := netip.ParsePrefix(a.String())
 		return err == nil && p.Addr() == addr.WithZone("")
@@ -118,7 +118,7 @@ func (c *Config) startAgent(p *plan, a agentPlan, tb *testbed.Testbed, prn *prin
 }
 
 // read prints the output of the ranks and turns all else into events. What a host says
-// for a welcome, as a line in somebody's .bashrc may let it, comes before.
+// for a welcome, as a line in .bashrc may make it, comes before.
 func (l *link) read(stdout io.Reader, size int, prn *printer, events chan<- event) {
 	lines := boot.NewLineReader(stdout)
 	for preamble := true; ; {

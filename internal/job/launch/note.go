@@ -83,7 +83,7 @@ func noteChanges(dir string, c changes) (*note, error) {
 	return n, nil
 }
 
-// newNote makes an empty note that we have locked. Before we have, somebody who
+// newNote makes an empty note that we have locked. Before we have, a process that
 // cleans up may take it for one that was left behind: then there is another one.
 func newNote(dir string) (*note, error) {
 	for {
@@ -167,7 +167,7 @@ var errElsewhere = errors.New("the device is in another network namespace: run x
 func obey(file *os.File) (done string, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &st); err != nil || st.Nlink == 0 {
-		return "", err // somebody else did it
+		return "", err // another process did it
 	}
 	text, err := io.ReadAll(file)
 	if err != nil {

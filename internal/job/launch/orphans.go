@@ -47,7 +47,7 @@ func keepDescriptors() error {
 const reapPause = 500 * time.Millisecond
 
 // reapOrphans takes notice of the death of adopted processes, without which their numbers
-// would stay taken, as long as this process lives. Ranks have somebody who awaits them.
+// would stay taken, as long as this process lives. Ranks are awaited elsewhere.
 func (a *agent) reapOrphans() {
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, unix.SIGCHLD)
@@ -88,7 +88,7 @@ func killOrphans() error {
 	})
 }
 
-// realUser returns who has started a process, or our own user if that is not known.
+// realUser returns the user that started a process, or our own user if that is not known.
 func realUser(pid int) int {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	_, ids, _ := bytes.Cut(status, []byte("\nUid:\t"))

@@ -8,10 +8,10 @@ import (
 )
 
 // outbox writes lines in order, in a goroutine of its own, so that a reader
-// who is slow or stuck never stops the loops of agent and controller. What
+// that is slow or stuck never stops the loops of agent and controller. What
 // they post is limited by the number of ranks; bulk, the ranks' output and what they
 // ask, waits for room. It owns its writer, which stays open until the owner says close: it
-// may be a socket that the other direction is still read from, and a reader who
+// may be a socket that the other direction is still read from, and a reader that
 // is gone can have left words there.
 type outbox struct {
 	mu     sync.Mutex
@@ -133,7 +133,7 @@ func (o *outbox) postOutput(r report, b outputBuf, n int) {
 	o.put(message{b[at : bulkHead+n], b}, true)
 }
 
-// recycle keeps lent memory for the next who needs some.
+// recycle keeps lent memory for the next use.
 func (o *outbox) recycle(b outputBuf) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -109,8 +109,8 @@ func isTerminal(v any) bool {
 	return err == nil && no == nil
 }
 
-// widen gives a pipe room for many pieces, where the kernel has it: then who writes and
-// who reads it wake each other seldom.
+// widen gives a pipe room for many pieces, where the kernel has it: then writer and
+// reader wake each other seldom.
 func widen(pipe any) {
 	f, ok := pipe.(*os.File)
 	if !ok {
@@ -236,8 +236,8 @@ func (p *printer) ended(rank int) {
 }
 
 // close writes what is held back: nothing more comes that it could wait for. It
-// returns what went wrong. A job that was killed leaves it as it is while somebody
-// waits for a reader who does not read.
+// returns what went wrong. A job that was killed leaves it as it is while a goroutine
+// waits for a reader that does not read.
 func (p *printer) close(killed bool) error {
 	if !p.mu.TryLock() {
 		if killed {

@@ -184,7 +184,7 @@ func (p *plan) splitAgents() {
 	p.agents = split
 }
 
-// withoutTestbed is a testbed's place taken by this host, for users who may
+// withoutTestbed is a testbed's place taken by this host, for users that may
 // not make one. The ranks still see the hosts that were asked for.
 func (p *plan) withoutTestbed(c Config, m machine) error {
 	if isXDP(c.Fabric) {
@@ -376,7 +376,7 @@ func (p *plan) steerTestbed(c Config, perHost int) (why string, err error) {
 func (p *plan) shareReal(c Config, perHost int) (why string, err error) {
 	switch {
 	case c.Queues == QueuesSteered:
-		return p.steer(perHost, -1) // what veths are joined to nobody knows
+		return p.steer(perHost, -1) // what veths are joined to is not known
 	case c.wantShared(perHost):
 		return p.share(perHost)
 	case perHost > 1:

@@ -257,7 +257,7 @@ func (l *lastWords) now(b []byte) (n int, err error) {
 // await waits for the end of the rank, passes on what it has written, and reports it.
 func (r *rank) await(out *outbox) {
 	// Leave the process a zombie, so that its number stays its own, until
-	// nobody can signal it any more.
+	// it cannot be signalled any more.
 	for unix.Waitid(unix.P_PID, r.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 	r.mu.Lock()
@@ -275,7 +275,7 @@ func (r *rank) await(out *outbox) {
 		r.said.Wait()
 		close(said)
 	}()
-	mono.Await(said, killGrace) // longer if this agent stood still, but not if nobody reads what xrun prints
+	mono.Await(said, killGrace) // longer if this agent stood still, but not if xrun's output is not read
 	r.sendRecord(out)
 	end := report{Op: opExit, Rank: r.number}
 	ws := r.cmd.ProcessState.Sys().(syscall.WaitStatus)
@@ -313,7 +313,7 @@ func (r *rank) signal(sig unix.Signal) {
 	r.send(sig)
 }
 
-// send is signal for who has locked the rank.
+// send is signal for callers that have locked the rank.
 func (r *rank) send(sig unix.Signal) {
 	if !r.reaped {
 		_ = unix.Kill(-r.cmd.Process.Pid, sig)

@@ -8,8 +8,8 @@ import (
 	"github.com/xwarp/xwarp/internal/job/boot"
 )
 
-// rankTable is what the controller knows about the ranks: who is there, what they
-// have put, and who waits in a fence. It is plain data, without processes.
+// rankTable is what the controller knows about the ranks: which are there, what they
+// have put, and which wait in a fence. It is plain data, without processes.
 type rankTable struct {
 	ranks  []rankState
 	staged []boot.Value

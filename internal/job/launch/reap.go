@@ -21,7 +21,7 @@ func killMarked(job string) error { return killAll(func(pid int) bool { return h
 // killAll kills all processes, but this one, that are what is asked for, until there is
 // none.
 func killAll(is func(pid int) bool) error {
-	const tries = 5000 // counted, not timed: who cannot run has not waited
+	const tries = 5000 // counted, not timed: a process that cannot run has not waited
 	for try := 1; ; try++ {
 		pids := processesThat(is)
 		if len(pids) == 0 {
@@ -46,7 +46,7 @@ func killIf(pid int, is func(pid int) bool) {
 	}
 	defer unix.Close(fd)
 	if is(pid) {
-		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // gone already, or somebody else's
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // gone already, or another process has its number
 	}
 }
 
@@ -63,7 +63,7 @@ func processesThat(is func(pid int) bool) (pids []int) {
 
 // hasMark reports whether the name of a job is in the environment of a process.
 func hasMark(pid int, job string) bool {
-	// Unreadable: somebody else's process. Empty: a zombie.
+	// Unreadable: another user's process. Empty: a zombie.
 	env, err := readSome(fmt.Sprintf("/proc/%d/environ", pid), maxEnviron)
 	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+config.EnvJob+"="+job+"\x00"))
 }

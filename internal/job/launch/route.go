@@ -219,7 +219,7 @@ func (j *job) peers(l *link) (names []string) {
 	for i := 1; i < len(j.links) && len(names) < maxPeers; i++ {
 		name := j.links[(at+i)%len(j.links)].plan.hostName
 		name = name[strings.LastIndexByte(name, '@')+1:]
-		if isLoopback(name) { // elsewhere that is somebody else
+		if isLoopback(name) { // elsewhere that is another host
 			if own, err := os.Hostname(); err == nil {
 				name = own
 			}

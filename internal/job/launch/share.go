@@ -47,7 +47,7 @@ type queue struct {
 	living atomic.Int32 // ranks
 	mu     sync.Mutex
 	gone   map[int]bool // queueSlots whose ranks have ended
-	lost   trace.Losses // up to the first of these: what comes later for them is nobody's loss
+	lost   trace.Losses // up to the first of these: what comes later for them is no loss
 	xdp    []queueSlots // by device
 	notes  []*note      // of what is to be undone in network cards
 }
@@ -193,7 +193,7 @@ func (s *startOrder) openQueueSet(each []xdp.QueueConfig, transport string) (*qu
 // lookup returns a variable of the ranks' environment.
 func (s *startOrder) lookup(name string) (string, bool) { return lookupIn(s.Env, name) }
 
-// settings returns what can be read of an environment: who needs the rest says what is wrong.
+// settings returns what can be read of an environment: errors are reported where the rest is used.
 func settings(lookup func(string) (string, bool)) config.Settings {
 	s, _ := config.Read(lookup)
 	return s
@@ -267,7 +267,7 @@ func (q *queue) vacate(queueSlot int) error {
 	return errors.Join(errs...)
 }
 
-// losses returns what was lost on the way to the ranks that these cannot see, who have
+// losses returns what was lost on the way to the ranks that these cannot see, which have
 // no rights to ask for it.
 func (q *queue) losses() trace.Losses {
 	q.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"github.com/xwarp/xwarp/internal/job/boot"
 )
 
-// What the ranks do is asked when a job takes too long, and when somebody wants to
+// What the ranks do is asked when a job takes too long, and when a user asks to
 // know. A rank of ours answers over its socket; of others, and of those that do not
 // answer, the agent tells what the kernel knows of their processes.
 
@@ -38,7 +38,7 @@ func (q *question) over() <-chan time.Time {
 	return q.limit
 }
 
-// endAfterAsking ends the ranks, once, after they have told what they do if somebody
+// endAfterAsking ends the ranks, once, after they have told what they do if a user
 // wants to know.
 func (j *job) endAfterAsking() {
 	var limit *LimitError

@@ -228,7 +228,7 @@ func threads(list []core) []core {
 }
 
 // joined returns neighbours on one NUMA node as if they were one core, or, where no
-// node has as many, neighbours wherever they are. What is left over is nobody's.
+// node has as many, neighbours wherever they are. What is left over is not used.
 func joined(list []core, each int) []core {
 	if whole := joinedOn(list, each, nodeOf); len(whole) > 0 {
 		return whole

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// credentials returns who a process is that runs as a user, given by name or
+// credentials returns the credentials of a process that runs as a user, given by name or
 // number.
 func credentials(name string) (*syscall.Credential, error) {
 	u, err := osuser.Lookup(name)

@@ -91,7 +91,7 @@ func remove(prefix string, spare int) (removed []string, err error) {
 }
 
 // removeNetns takes a namespace's name away; with the last process gone the
-// kernel then removes its devices. Somebody else may be doing the same.
+// kernel then removes its devices. Another process may be doing the same.
 func removeNetns(name string) error {
 	path := netnsPath(name)
 	// EINVAL: not mounted, a name whose maker died half way.
@@ -117,7 +117,7 @@ func nsIDOf(path string) (nsID, bool) {
 
 // killIn kills the processes in the network namespaces until there are none.
 func killIn(spaces map[nsID]bool, spare int) error {
-	const tries = 10_000 // counted, not timed: who cannot run has not waited
+	const tries = 10_000 // counted, not timed: a process that cannot run has not waited
 	for try := 1; ; try++ {
 		pids, err := processesIn(spaces, spare)
 		if err != nil || len(pids) == 0 {

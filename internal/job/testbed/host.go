@@ -158,7 +158,7 @@ func (h *Host) configure(mtu int) error {
 		if err := h.enableIPv6(); err != nil {
 			return err
 		}
-		addr.Flags = unix.IFA_F_NODAD // nobody else has it, and to find that out takes a second
+		addr.Flags = unix.IFA_F_NODAD // no other host has it, and to find that out takes a second
 	}
 	if err := nl.AddrAdd(link, addr); err != nil {
 		return fmt.Errorf("%s: address %v of %s: %w", h.Name, h.Addr, h.Dev, err)
@@ -185,7 +185,7 @@ func (h *Host) SetUp(up bool) error {
 }
 
 // enableIPv6 lets the device have addresses of IPv6: those that it is given, and none
-// that it makes up or hears of from routers.
+// that it makes up or gets from routers.
 func (h *Host) enableIPv6() error {
 	return h.Do(func() error {
 		for _, set := range []struct{ name, value string }{
@@ -202,7 +202,7 @@ func (h *Host) enableIPv6() error {
 // awaitLink waits until the kernel's link watcher has seen the carrier, so
 // that programs that look at the operational state find the device up.
 func (h *Host) awaitLink() error {
-	const tries = 30_000 // counted, not timed: who cannot run has not waited
+	const tries = 30_000 // counted, not timed: a process that cannot run has not waited
 	nl, err := netlink.NewHandleAt(h.ns)
 	if err != nil {
 		return fmt.Errorf("%s: %w", h.Name, err)

@@ -34,5 +34,5 @@ func HeldOf(d mono.Duration) uint16 {
 	return uint16(min(max(d, 0), HeldUnknown) / HeldUnit)
 }
 
-// HeldFor returns what a code means. HeldUnknown: nobody knows.
+// HeldFor returns what a code means. HeldUnknown: not known.
 func HeldFor(code uint16) mono.Duration { return mono.Duration(code) * HeldUnit }

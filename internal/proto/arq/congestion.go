@@ -93,7 +93,7 @@ func (c *congestion) lossShare() int64 {
 
 // AckSoon reports whether the datagram that is being sent should ask for its
 // acknowledgement: four times per window, so that acknowledgements keep a
-// small window moving though the receiver likes to wait. Call it once for each
+// small window moving though the receiver delays acknowledgements. Call it once for each
 // datagram.
 func (s *Sender) AckSoon() bool {
 	f := s.current()
@@ -133,7 +133,7 @@ func (f *subflow) restart(now mono.Time) {
 
 // measure takes in that something sent at the time sent has been acknowledged
 // now; clean means that it was sent once, so that the round-trip time is known.
-func (s *Sender) measure(f *subflow, now, sent mono.Time, clean bool) {
+func (f *subflow) measure(s *Sender, now, sent mono.Time, clean bool) {
 	c := &f.congestion
 	if clean && s.held < HeldUnknown {
 		d := max(now.Sub(sent)-s.held, 1)
@@ -183,7 +183,7 @@ func (f *subflow) flatTarget() mono.Duration {
 
 // endRound adjusts the window to what the round has shown. A large window
 // forgives one round above the target: that was a host that lost its core, and
-// not a queue. Who does not use the window is not to blame for the delay.
+// not a queue. A sender that does not use its window has not caused the delay.
 func (f *subflow) endRound(now mono.Time) {
 	c := &f.congestion
 	elapsed := now.Sub(c.began)

@@ -80,7 +80,7 @@ func (s *Sender) arrived(now mono.Time, r *Record) {
 		if r.state&probe == 0 { // it was given up too soon
 			f.lostBytes = max(0, f.lostBytes-r.bytes())
 			f.bePatient(now)
-			s.undoTimeout(r.via())
+			f.undoTimeout(s)
 		}
 	} else {
 		f.pipe -= r.bytes()
@@ -108,17 +108,16 @@ func (f *subflow) bePatient(now mono.Time) {
 	}
 }
 
-// undoTimeout takes back the last time-out on a network, if nothing has confirmed it:
+// undoTimeout takes back the last time-out on the network, if nothing has confirmed it:
 // the peer or this host had lost its core, and what was sent has arrived.
-func (s *Sender) undoTimeout(via int) {
-	f := s.network(via)
+func (f *subflow) undoTimeout(s *Sender) {
 	if f.prior == 0 {
 		return
 	}
 	f.cwnd = max(f.cwnd, f.prior)
 	f.beganCwnd, f.prior = f.cwnd, 0
 	for lsn := s.una; lsn != s.nxt && s.loss.lost > 0; lsn++ {
-		if r := s.Record(lsn); r.state&lost != 0 && r.via() == via {
+		if r := s.Record(lsn); r.state&lost != 0 && s.network(r.via()) == f {
 			r.state &^= lost
 			s.loss.lost--
 			f.pipe += r.bytes()
@@ -250,15 +249,16 @@ func (s *Sender) Resent(now mono.Time, lsn serial.U32) {
 	s.loss.lost--
 	f.push(now, r.bytes())
 	if f.deadline == mono.Never {
-		f.deadline = now.Add(s.timeout(f))
+		f.deadline = now.Add(f.timeout(s))
 	}
 }
 
 // timeout is how long to wait before everything in flight counts as lost. It
-// doubles with every second one: a single datagram often finds a queue full
-// that others share well, and must not starve. It differs by up to a quarter from peer to peer and from time to time, so that
-// those whom one full queue has hit do not come back all at once.
-func (s *Sender) timeout(f *subflow) mono.Duration {
+// doubles with every second one: a single datagram often finds a queue full that
+// others share well. It differs by up to a quarter from peer to peer and from time to
+// time, so that senders that lost datagrams in one full queue do not all send again at
+// the same time.
+func (f *subflow) timeout(s *Sender) mono.Duration {
 	d := f.rtt.retransmit(&f.sh.cfg)
 	if f.rtt.smoothed == 0 {
 		d <<= f.tries
@@ -295,16 +295,15 @@ func (s *Sender) OnTimer(now mono.Time) {
 		return
 	}
 	for i := range s.networks() {
-		if now >= s.network(i).deadline {
-			s.expire(now, i)
+		if f := s.network(i); now >= f.deadline {
+			f.expire(s, now, i)
 		}
 	}
 }
 
-// expire probes a network, or gives up what is in flight there.
-func (s *Sender) expire(now mono.Time, via int) {
-	f := s.network(via)
-	f.deadline = now.Add(s.timeout(f))
+// expire probes the network, number via, or gives up what is in flight there.
+func (f *subflow) expire(s *Sender, now mono.Time, via int) {
+	f.deadline = now.Add(f.timeout(s))
 	if f.pipe == 0 {
 		return // what is lost goes out as soon as it may
 	}
@@ -313,7 +312,7 @@ func (s *Sender) expire(now mono.Time, via int) {
 	}
 	if !f.probed {
 		f.probed = true
-		lsn := s.newest(via)
+		lsn := f.newest(s)
 		s.markLost(lsn)
 		s.Record(lsn).state |= probe
 		return
@@ -354,15 +353,15 @@ func (s *Sender) Repeat(now mono.Time) {
 	s.loss.backoff = 0
 	for i := range s.networks() {
 		f := s.network(i)
-		f.probed, f.deadline = false, now.Add(s.timeout(f))
+		f.probed, f.deadline = false, now.Add(f.timeout(s))
 	}
 }
 
-// newest returns the last unit that is on the wire of a network as far as we know.
+// newest returns the last unit that is on the wire of the network as far as is known.
 // There is one when pipe is not 0.
-func (s *Sender) newest(via int) serial.U32 {
+func (f *subflow) newest(s *Sender) serial.U32 {
 	lsn := s.nxt - 1
-	for r := s.Record(lsn); r.state&(sacked|lost) != 0 || r.via() != via; r = s.Record(lsn) {
+	for r := s.Record(lsn); r.state&(sacked|lost) != 0 || s.network(r.via()) != f; r = s.Record(lsn) {
 		lsn--
 	}
 	return lsn

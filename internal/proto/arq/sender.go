@@ -187,7 +187,7 @@ func (s *Sender) OnAck(now mono.Time, ack serial.U32, window uint16, held mono.D
 		return from, true
 	}
 	if newest.state&sacked == 0 {
-		s.measure(&s.subflow, now, newest.sent, newest.state&resent == 0)
+		s.subflow.measure(s, now, newest.sent, newest.state&resent == 0)
 	}
 	s.subflow.progress(now, s.una != s.nxt)
 	return from, true

@@ -226,7 +226,7 @@ func (s *Sender) settle(now mono.Time) {
 			f.deadline = mono.Never
 		}
 		if f.shown != 0 {
-			s.measure(f, now, f.shown, f.shownOnce)
+			f.measure(s, now, f.shown, f.shownOnce)
 			f.shown = 0
 			if s.more != nil {
 				f.progress(now, f.pipe > 0)
@@ -236,6 +236,6 @@ func (s *Sender) settle(now mono.Time) {
 	}
 	if timer == mono.Never && s.una != s.nxt { // what is lost waits for room
 		f := s.network(int(s.use))
-		f.deadline = now.Add(s.timeout(f))
+		f.deadline = now.Add(f.timeout(s))
 	}
 }

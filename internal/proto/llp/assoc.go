@@ -70,13 +70,13 @@ const Quota = 32
 // something to send, what is to be dated, and the division of the receive room.
 //
 // A step of the user goes: Date; take in what has arrived (Heard, Arrived, ScheduleAck);
-// Expire and Rearm when Due says so; then Take until there is no room or nobody left.
+// Expire and Rearm when Due says so; then Take until there is no room or no association left.
 //
 // Owner: engine.
 type Assocs struct {
 	shared  *arq.Shared
 	count   int32       // numbers that were given out
-	free    []int32     // those of them that nobody has
+	free    []int32     // those of them that are not in use
 	timers  wheel.Wheel // by Assoc.Index
 	wakeAt  mono.Time   // never later than the earliest timer
 	senders senders
@@ -174,7 +174,7 @@ func (s *Assocs) Ready(a *Assoc) {
 // First returns the first of the line. There is one; it may be over.
 func (s *Assocs) First() *Assoc { return s.line[s.taken] }
 
-// Alone reports whether nobody but a is in the line.
+// Alone reports whether a alone is in the line.
 func (s *Assocs) Alone(a *Assoc) bool {
 	n := s.Waiting()
 	return n == 0 || n == 1 && s.First() == a
@@ -225,7 +225,7 @@ func (s *Assocs) Wake(a *Assoc, at mono.Time) {
 	}
 }
 
-// Due reports whether somebody is in the line, or timers are due.
+// Due reports whether an association is in the line, or timers are due.
 func (s *Assocs) Due(now mono.Time) bool { return len(s.line) > 0 || now >= s.wakeAt }
 
 // TimersDue reports whether Expire is to be called.

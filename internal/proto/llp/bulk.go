@@ -33,7 +33,7 @@ type bulk struct {
 
 // A look at the second path is a system call, so it is looked at when there is
 // reason to: for looksAfter idle Recvs after a datagram that says so, and by the next
-// idle one after sleepLeast without a Recv, for who sleeps is woken by either. Of all
+// idle one after sleepLeast without a Recv, for a sleeping engine is woken by either. Of all
 // others one in idleLook does. firstMost batches come by the first path at most before the
 // second is asked.
 const (
@@ -136,7 +136,7 @@ func (b *bulk) recvBulk() int {
 	for i := range b.ep.rx.Pkts {
 		from := &b.ep.rx.Pkts[i].From
 		if from.Port() < dgram.BulkPort {
-			*from = fabric.Remote{} // nobody's
+			*from = fabric.Remote{} // no sender's
 			continue
 		}
 		*from = from.WithPort(from.Port() - dgram.BulkPort)

@@ -22,7 +22,7 @@ type Config struct {
 	Key   uint64 // job key: datagrams with another one are dropped
 	Epoch uint32 // life of this endpoint, random, not 0
 	// Seed is what the numbers of associations follow from: 32 random bytes, or
-	// who has the job key and has seen the epoch could guess them. Default: Key
+	// a host with the job key that has seen the epoch could guess them. Default: Key
 	// and Epoch, so that a simulation repeats itself.
 	Seed  [32]byte
 	NoCRC bool // leave out the CRC32C; both ends must agree. Default: CRC on
@@ -161,9 +161,9 @@ func (e *Endpoint) Close() error {
 	return errors.Join(e.bulk.close(), e.dg.Close())
 }
 
-// SetReliable tells whether there is somebody for what associations carry. At
-// first there is not, and peers who begin one are not heard. When there is
-// nobody any more, all associations end, and their peers are told.
+// SetReliable tells whether there is a user of what associations carry. At
+// first there is none, and peers that begin one are ignored. When there is
+// none any more, all associations end, and their peers are told.
 func (e *Endpoint) SetReliable(on bool) {
 	e.reliable = on
 	for _, p := range e.shake.peers {
@@ -189,7 +189,7 @@ func (e *Endpoint) Recv(now mono.Time) int {
 	return n
 }
 
-// Next returns the next good datagram of the batch: its header, whom it is
+// Next returns the next good datagram of the batch: its header, where it is
 // from, and a reader that stands behind the header. Bad ones are counted and
 // passed over; those that are about the association itself are dealt with.
 // The peer is nil for unreliable datagrams, and then From tells the sender.
@@ -207,7 +207,7 @@ func (e *Endpoint) Next(h *dgram.Header) (*Peer, *Reader) {
 	return nil, nil
 }
 
-// From returns who sent the datagram that Next returned.
+// From returns the sender of the datagram that Next returned.
 func (e *Endpoint) From() fabric.Remote { return e.rx.Pkts[e.rxPos-1].From }
 
 // Release gives the batch's frames back.
@@ -356,7 +356,7 @@ func (e *Endpoint) Attach(addr mem.Addr, n int) {
 }
 
 // Commit closes the open datagram to p and queues it. credit is the code of
-// how many Sends p may have outstanding; soon tells p that somebody waits for
+// how many Sends p may have outstanding; soon tells p that a request waits for
 // the acknowledgement.
 func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
 	if p.Snd.AckSoon() || soon {
@@ -427,7 +427,7 @@ func (o *outgoing) finish(to fabric.Path) {
 	o.seal()
 	h := &o.hdr
 	// Our CRC does not cover the addresses. An association would not know a
-	// changed one, nor the epochs of both ends; who receives any other unreliable
+	// changed one, nor the epochs of both ends; a receiver of any other unreliable
 	// datagram is told of it, so that has the carrier's checksum too.
 	o.emit(o.tx, o.ep.caps.Headroom, to, !o.ep.cfg.NoCRC && (h.Type != dgram.TypeUD || o.named))
 	pkt := &o.tx.Pkts[len(o.tx.Pkts)-1]

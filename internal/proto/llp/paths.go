@@ -18,7 +18,7 @@ import (
 // sooner, by a time-out. What is under way there is sent again on the one in use: all
 // paths carry the same datagrams under the same sequence numbers.
 //
-// Where a peer can be reached its Hellos tell. Whoever it comes from, an association
+// The Hellos of a peer tell where it can be reached. Wherever it comes from, an association
 // is known by the peer's address on the first network.
 type multipath struct {
 	ep   *Endpoint
@@ -32,7 +32,7 @@ type multipath struct {
 	lastAddr fabric.Remote
 	last     *Peer
 
-	from  fabric.Remote                   // who sent the present datagram: not always Peer.Remote
+	from  fabric.Remote                   // the sender of the present datagram: not always Peer.Remote
 	told  [fabric.MaxPaths]netip.AddrPort // what the present Hello tells
 	nTold int
 }
@@ -48,7 +48,7 @@ const _ = uint(arq.MaxNetworks - fabric.MaxPaths) // a sender has as many
 
 // onPath is what is known of the path on one network.
 type onPath struct {
-	remote fabric.Remote // the peer there; nobody: it has not told
+	remote fabric.Remote // the peer there; zero: it has not told
 	to     fabric.Path
 	ready  bool      // to is known
 	alive  bool      // a Hello was answered, and nothing has shown since that it is dead
@@ -121,7 +121,7 @@ func (m *multipath) via() int {
 	return m.dg.Via()
 }
 
-// whose returns the address on the first network of who sent a datagram that came on
+// whose returns the address on the first network of the sender of a datagram that came on
 // another, as far as that is known.
 func (m *multipath) whose(from fabric.Remote) fabric.Remote {
 	m.from, m.nTold = from, 0
@@ -182,7 +182,7 @@ func (m *multipath) named(p *Peer, from fabric.Remote) (*Peer, fabric.Remote) {
 }
 
 // unnamed reports whether the present datagram came on another network than the first,
-// and does not tell from whom: it may be of somebody who will tell soon.
+// and does not name its sender: that may be a peer that will name itself soon.
 func (m *multipath) unnamed() bool {
 	return m.dg != nil && m.dg.Via() != 0 && m.nTold == 0 && m.last == nil
 }
@@ -236,7 +236,7 @@ func (m *multipath) pathHere(p *Peer) (to fabric.Path, ok bool) {
 	return o.to, o.ready
 }
 
-// wayBack returns the path to who sent the present datagram and has the address from,
+// wayBack returns the path to the sender of the present datagram, which has the address from,
 // and false where there is none.
 func (m *multipath) wayBack(from fabric.Remote) (fabric.Path, bool) {
 	if m.dg != nil {

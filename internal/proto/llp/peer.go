@@ -108,7 +108,7 @@ func (e *Endpoint) Associate(remote fabric.Remote, path fabric.Path) *Peer {
 }
 
 // Want notes that something is to be sent to p, and from when on its silence
-// counts, if it has never answered: somebody may be there now, so a Hello is
+// counts, if it has never answered: the peer may have started since, so a Hello is
 // due at once.
 func (e *Endpoint) Want(p *Peer) {
 	p.Wanted = true
@@ -204,7 +204,7 @@ func (hs *handshake) remove(p *Peer) {
 func (e *Endpoint) Disassociate(p *Peer) {
 	if !p.closed {
 		if p.Snd.TimeOuts() > 0 {
-			e.shake.doubt(p) // nobody looks any more where it is, and it will ask why there is no answer
+			e.shake.doubt(p) // after this nothing here checks its address
 		}
 		e.shake.leave(p)
 		e.shake.remove(p)
@@ -345,9 +345,9 @@ func (hs *handshake) helloArrived(p *Peer, from fabric.Remote, h *dgram.Header, 
 	case p.remote == 0:
 		hs.open(p, h.SrcEpoch)
 	case p.remote != h.SrcEpoch:
-		// Perhaps the peer began anew, perhaps this is an old datagram that
-		// somebody sends again. Offer an association: who proves that it got
-		// the offer is alive.
+		// Perhaps the peer began anew, perhaps this is an old datagram,
+		// sent again. Offer an association: a sender that proves that it got the offer
+		// is alive.
 		if p.candidate != h.SrcEpoch {
 			p.candidate, p.offered = h.SrcEpoch, hs.number()
 		}
@@ -391,7 +391,7 @@ func (hs *handshake) helloAnswered(p *Peer, h *dgram.Header, limit, size int) {
 	p.askAt = hs.ep.now.Add(hs.ep.Config().KeepAlive)
 	if size >= basePayload && !p.measured {
 		p.measured = true
-		if p.most < p.goal { // perhaps nobody was there yet when larger ones were tried
+		if p.most < p.goal { // perhaps the peer had not started when larger ones were tried
 			p.askAt = hs.ep.now
 			hs.ep.Wake(&p.Assoc, hs.ep.now)
 		}

@@ -21,11 +21,11 @@ const (
 )
 
 // strangers are the peers that have not shown yet that they know our number of
-// the association: the Hello that began it may be an old one that somebody
+// the association: the Hello that began it may be an old one that a forger
 // sends again, or be forged. Our own Hello makes a live one known after one
 // round trip. When there are too many, the oldest gives way.
 //
-// To forget one does no harm, for its number follows from who it is (cookie): whoever
+// To forget one does no harm, for its number follows from its address (cookie): a peer that
 // comes back with it has got our answer.
 type strangers struct {
 	oldest, newest *Peer
@@ -62,7 +62,7 @@ func (s *strangers) remove(p *Peer) {
 	s.n--
 }
 
-// meet makes an association with somebody who said Hello, and whose number is
+// meet makes an association with the sender of a Hello, whose number is
 // remote.
 func (hs *handshake) meet(from fabric.Remote, path fabric.Path, remote uint32) *Peer {
 	if hs.strangers.n == maxStrangers {
@@ -82,7 +82,7 @@ func (hs *handshake) forget(p *Peer) {
 
 // cookie returns our number of the association with a stranger whose own is remote. As
 // long as no association ends, it is the same each time; afterwards it is another one, so
-// that nobody can bring back with old datagrams what is over.
+// that old datagrams cannot bring back what is over.
 func (hs *handshake) cookie(from fabric.Remote, remote uint32) uint32 {
 	var b [len(hs.ep.cfg.Seed) + 16 + 2 + 4 + 8]byte
 	at := copy(b[:], hs.ep.cfg.Seed[:])
@@ -97,7 +97,7 @@ func (hs *handshake) cookie(from fabric.Remote, remote uint32) uint32 {
 }
 
 // recall returns the association with a stranger that was forgotten, and which has shown
-// with a datagram of it that it knows our number; or nil. p is who has the address now,
+// with a datagram of it that it knows our number; or nil. p is the peer with the address now,
 // or nil.
 func (hs *handshake) recall(p *Peer, from fabric.Remote, h *dgram.Header) *Peer {
 	if p != nil && !p.stranger || h.DstEpoch != hs.cookie(from, h.SrcEpoch) {
@@ -115,7 +115,7 @@ func (hs *handshake) recall(p *Peer, from fabric.Remote, h *dgram.Header) *Peer 
 	return p
 }
 
-// known notes where the peer is that has sent a datagram which nobody else can have
+// known notes where the peer is that has sent a datagram which no other host can have
 // sent.
 func (hs *handshake) known(p *Peer) {
 	if p.stranger {
@@ -156,7 +156,7 @@ func (p *Peer) spend(n int) bool {
 }
 
 // doubtTries is how many time-outs or Hellos without an answer it takes in a row until
-// the carrier hears of it: a single one happens.
+// the carrier is told of it: a single one happens.
 const doubtTries = 2
 
 // Uncertain has the next datagram that is proven to be of p show where p is. It is called
@@ -165,7 +165,7 @@ const doubtTries = 2
 func (p *Peer) Uncertain() { p.uncertain = true }
 
 // doubt tells the carrier of a peer that should have answered and did not: it may be
-// somewhere else by now, or somebody may have lied about where it is. What comes from it
+// somewhere else by now, or its address may have been forged. What comes from it
 // next shows it.
 func (hs *handshake) doubt(p *Peer) {
 	if !p.stranger {

@@ -37,6 +37,7 @@ func TestRepository(t *testing.T) {
 		{"fields", func() []Problem { return CheckFields(tree, TooManyFields) }},
 		{"methods", func() []Problem { return CheckMethods(tree, TooManyMethods) }},
 		{"words", func() []Problem { return CheckWords(tree) }},
+		{"persons", func() []Problem { return CheckPersons(tree, Persons) }},
 		{"used", func() []Problem { return CheckUsed(tree, TestOnly) }},
 	}
 	for _, law := range laws {

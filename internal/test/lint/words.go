@@ -2,6 +2,7 @@ package lint
 
 import (
 	"go/ast"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -75,4 +76,32 @@ func wordsOf(name string) []string {
 	}
 	words = append(words, string(runes[begin:]))
 	return strings.FieldsFunc(strings.ToLower(strings.Join(words, "_")), func(r rune) bool { return r == '_' })
+}
+
+// persons are words for people. What a program does is done by a component, and a comment
+// that names it tells more.
+var persons = []string{
+	"who", "whom", "whoever", "somebody", "someone", "anybody", "anyone", "nobody", "everybody", "everyone", "hears", "believes", "likes",
+}
+
+// CheckPersons finds comments outside of tests whose subject is a person, but in folders
+// that are excepted.
+func CheckPersons(t *Tree, exceptions []string) []Problem {
+	var out []Problem
+	t.code(func(pkg *Package, f *File) {
+		if slices.ContainsFunc(exceptions, func(e string) bool { return pkg.Path == e || strings.HasPrefix(pkg.Path, e+"/") }) {
+			return
+		}
+		for _, group := range f.AST.Comments {
+			for _, c := range group.List {
+				for _, w := range strings.FieldsFunc(strings.ToLower(c.Text), func(r rune) bool { return !unicode.IsLetter(r) }) {
+					if slices.Contains(persons, w) {
+						out = append(out, t.at(c.Pos(), "%s: name the component", w))
+						break
+					}
+				}
+			}
+		}
+	})
+	return out
 }

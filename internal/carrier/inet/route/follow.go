@@ -76,7 +76,7 @@ func (t *Table) hear(k netlink.Neigh, deleted bool) {
 			n.failures++
 		}
 	case n.valid:
-		// The kernel forgets whom it does not talk to when it knows many,
+		// The kernel drops neighbours without traffic when its table is full,
 		// and it does not see our traffic: what it knew is still good.
 		n.sure = false
 	}
@@ -195,7 +195,7 @@ func (t *Table) settle(dst netip.Addr, d *dest) {
 	}
 }
 
-// announce wakes those who wait for a change. t.mu is held.
+// announce wakes all waiters for a change. t.mu is held.
 func (t *Table) announce() {
 	close(t.changed)
 	t.changed = make(chan struct{})

@@ -46,7 +46,7 @@ func (t *Table) Leave(group netip.Addr) error {
 
 // membership changes the membership of the socket that also probes neighbours:
 // the kernel is a member for as long as a socket of its is. Nothing is ever
-// received there, since it is bound to a port that nobody knows. t.routing is
+// received there, since it is bound to a port that no peer has been told. t.routing is
 // held.
 func (t *Table) membership(join bool, group netip.Addr) error {
 	if t.prober < 0 {

@@ -48,8 +48,8 @@ func (t *Table) ask(dst netip.Addr) (way, error) {
 		return fail(ErrNoRoute, errors.New("not a unicast route to a router or host of the same family"))
 	}
 	w := way{via: dst}
-	// The MTU of the entry is what somebody has configured. That of the answer without
-	// FIBMatch may be what an ICMP message has said, which anybody can send.
+	// The MTU of the entry is the configured one. That of the answer without
+	// FIBMatch may be what an ICMP message has said, which any host can send.
 	if len(configured) > 0 {
 		w.mtu = configured[0].MTU
 	}

@@ -55,7 +55,7 @@ type Table struct {
 	generation atomic.Uint64
 
 	// routing is held while a route is asked for and entered, so that
-	// whoever asks later also enters later; and while a group is joined.
+	// a later call also enters later; and while a group is joined.
 	routing sync.Mutex
 	groups  map[netip.Addr]int // how often each was joined
 
@@ -78,7 +78,7 @@ type neighbour struct {
 	failures uint64 // how often the kernel has given up on it
 }
 
-// dest is a destination that somebody has resolved.
+// dest is a destination that was resolved.
 type dest struct {
 	way
 	unroutable bool
@@ -88,7 +88,7 @@ type dest struct {
 }
 
 // Open makes a table for a device in the network namespace of the calling
-// thread, where it stays whoever uses it. The caller closes it. It starts one
+// thread, where it stays for all users. The caller closes it. It starts one
 // goroutine, which ends with Close.
 func Open(c Config) (*Table, error) {
 	if c.Tries == 0 {
@@ -154,8 +154,7 @@ func (t *Table) openProber(to *int, family int) (err error) {
 // probe makes the kernel ask for the Ethernet address of the next hop to dst,
 // by an empty datagram to the discard port (RFC 863). Whether it was sent does
 // not matter: only the neighbour's answer does. But full says that the kernel has
-// no room to enter a neighbour, of which it tells those only who have asked for
-// errors (for IPv6 of none). t.mu is held.
+// no room to enter a neighbour, which it reports only where errors were asked for (for IPv6 of none). t.mu is held.
 func (t *Table) probe(dst netip.Addr) (full bool) {
 	const discard = 9
 	if dst.Is6() {
@@ -241,8 +240,8 @@ func (t *Table) Follow(dst netip.Addr) {
 	})
 }
 
-// Doubt makes the kernel look into it whether the neighbour on the way to dst is who it
-// takes it for. That takes the kernel some seconds, and it begins with asking the
+// Doubt makes the kernel check whether the neighbour on the way to dst is still at its
+// Ethernet address. That takes the kernel some seconds, and it begins with asking the
 // Ethernet address that it has; so the neighbour is returned, for the caller to ask all.
 func (t *Table) Doubt(dst netip.Addr) netip.Addr {
 	dst = dst.Unmap()

@@ -63,7 +63,7 @@ type WatchConfig struct {
 	MTU  int        // that it must not fall below, in bytes; default: what it has now
 	XDP  bool       // the program that it has, or gets, must stay attached
 	// Queues counts the receive queues, which must not become more: what comes in on new
-	// ones does not reach us. The watch closes it. Default: nobody counts them.
+	// ones does not reach us. The watch closes it. Default: they are not counted.
 	Queues QueueCounter
 	// Delay is for how long something must be wrong until it is told, if it is not
 	// final; default 2 seconds.
@@ -245,7 +245,7 @@ func (w *Watch) trouble(reason error, remedy string) *Trouble {
 func (w *Watch) has(link netlink.Link) bool {
 	addrs, err := w.kernel.AddrList(link, netlink.FAMILY_ALL)
 	if err != nil {
-		return true // nobody knows
+		return true // unknown
 	}
 	for _, a := range addrs {
 		if addr, ok := netip.AddrFromSlice(a.IP); ok && addr.Unmap() == w.config.Addr {

@@ -10,7 +10,7 @@ import (
 )
 
 // conn is a process' connection to its launcher. A goroutine reads, so that
-// the end of the launcher is noticed while nobody asks anything.
+// the end of the launcher is noticed between requests, too.
 type conn struct {
 	socket  io.ReadWriteCloser
 	version int        // of PMI, 1 or 2

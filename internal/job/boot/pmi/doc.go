@@ -1,5 +1,5 @@
 // Package pmi joins jobs that launchers of others start: MPICH's hydra
-// (mpiexec), Slurm (srun --mpi=pmi2) and whoever else speaks version 1 or 2 of the
+// (mpiexec), Slurm (srun --mpi=pmi2) and others that speak version 1 or 2 of the
 // Process Management Interface. Its Server is the other end, for programs of others
 // under our launcher.
 //

@@ -14,9 +14,9 @@ import (
 	"github.com/xwarp/xwarp/internal/job/boot"
 )
 
-// The environment of a process that a PMI launcher started: a socket and who
-// the process is, or else where the launcher listens and which of those who
-// connect the process is.
+// The environment of a process that a PMI launcher started: a socket and the
+// rank of the process, or else where the launcher listens and the number of the process
+// among those that connect.
 const (
 	EnvFD    = boot.EnvPMIFD // descriptor of the socket to the launcher
 	EnvRank  = "PMI_RANK"    // number of the rank
@@ -32,11 +32,11 @@ const (
 // names the other one is asked for that.
 const EnvVersion = config.EnvPMI
 
-// place is who a process is and how it reaches its launcher.
+// place is the rank of a process and how it reaches its launcher.
 type place struct {
 	rank, size int
 	jobID      string // what the launcher calls the job, or ""
-	version    string // to speak: "1", "2", or "auto" or "" for what the launcher likes
+	version    string // to speak: "1", "2", or "auto" or "" for the launcher's choice
 	socket     io.ReadWriteCloser
 	lines      *boot.LineReader
 }
@@ -149,7 +149,7 @@ func dial() (p place, err error) {
 	return p, p.check()
 }
 
-// introduce says who has connected and learns rank and size.
+// introduce names the process to the launcher and learns rank and size.
 func (p *place) introduce(id int) error {
 	hello, err := Append(nil, question("initack", "pmiid", strconv.Itoa(id)))
 	if err != nil {
@@ -196,7 +196,7 @@ func envNumber(name string, low int) (int, error) {
 	return number(name, os.Getenv(name), low, EnvFD)
 }
 
-// number reads a variable. Without the one called cause nobody would have looked at it.
+// number reads a variable. It is read because the one called cause is set.
 func number(name, s string, low int, cause string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < low || n > 1<<30 {

@@ -16,7 +16,7 @@ var foreign = [...]struct{ size, name, remedy string }{
 
 // A ForeignError says that the process is one of many that a launcher has started
 // which it cannot talk with. As jobs of one rank each they would do the same work
-// many times over, and nobody would notice.
+// many times over, without an error.
 type ForeignError struct {
 	Variable, Launcher, Remedy string
 	Size                       int

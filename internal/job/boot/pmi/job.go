@@ -89,7 +89,7 @@ const (
 	keyJob  = "pmi job"
 )
 
-// meet agrees on the key of the job and finds out who shares a host.
+// meet agrees on the key of the job and finds out which ranks share a host.
 func (j *job) meet() error {
 	name, err := hostIdentity()
 	if err != nil {

@@ -53,7 +53,7 @@ func (c *Session) inMultiline(line string) bool {
 	return true
 }
 
-// init agrees on a version. In version 2 the process goes on to say who it is.
+// init agrees on a version. In version 2 the process goes on to name itself.
 func (c *Session) init(m Message) *boot.Request {
 	switch m.Get("pmi_version") {
 	case "1":

@@ -7,7 +7,7 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
-// recvFast6 is quick over IPv6: a datagram to us in one buffer, right behind the
+// recvFast6 is recvFast over IPv6: a datagram to us in one buffer, right behind the
 // IPv6 header.
 func (e *Endpoint) recvFast6(b *fabric.Batch, d *fabric.Desc) bool {
 	h := e.bytes[d.Addr:][:d.Len]
@@ -52,7 +52,7 @@ func (e *Endpoint) check6(h []byte, size int) (a arrival, f fault) {
 		return a, malformed
 	}
 	dst := [2]uint64{binary.LittleEndian.Uint64(ip[ip6Dst:]), binary.LittleEndian.Uint64(ip[ip6Dst+8:])}
-	if (h[ethDst]&1 != 0 || dst != e.local6) && !e.member(h, dst) {
+	if (h[ethDst]&1 != 0 || dst != e.local6) && !e.groups.has(h, dst) {
 		return a, malformed
 	}
 	udp := UDP(ip[IPv6Len:])
