@@ -133,7 +133,7 @@ func appendPacket(b *fabric.Batch, at mem.Addr, size uint32, from fabric.Remote)
 	p, d := &b.Pkts[n], &b.Descs[first]
 	d.Addr, d.Len, d.Flags = at, size, 0
 	p.First, p.Bufs, p.Len = int32(first), 1, int32(size)
-	p.To, p.From, p.Station, p.Sealed = 0, from, 0, false
+	p.To, p.From, p.Station, p.Queue, p.Sealed = 0, from, 0, 0, false
 }
 
 // fetch receives up to n messages into free slots.
