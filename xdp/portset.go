@@ -132,6 +132,7 @@ type portSet struct {
 	slot  *Slot // whose pairs they are, by slot of the peer; nil: it sends on the first
 	ports []*Port
 	first int // queue of the first port
+	home  int // PortCaps.Home
 	next  int // to be asked first by Recv
 	drive int // to be driven next by Recv
 	poll  int // epoll descriptor of all
@@ -155,6 +156,7 @@ func (f *portSet) watch() (err error) {
 // Caps returns what the port can do.
 func (f *portSet) Caps() PortCaps {
 	c := f.ports[0].Caps()
+	c.Home = f.home
 	for _, p := range f.ports[1:] {
 		if p.findNAPI() { // frames may have arrived there only
 			c.BusyPoll = p.busy.String()
@@ -176,15 +178,16 @@ func (f *portSet) FD() int { return f.poll }
 // device for one queue, the next one with each call: a system call, as for one queue.
 func (f *portSet) Recv(dst []Desc) int {
 	for range f.ports {
-		p := f.ports[f.next]
+		queue := f.next
 		if f.next++; f.next == len(f.ports) {
 			f.next = 0
 		}
-		if n := p.take(dst); n > 0 {
-			return n
+		if n := f.ports[queue].take(dst); n > 0 {
+			return f.tell(dst[:n], queue)
 		}
 	}
-	p := f.ports[f.drive]
+	queue := f.drive
+	p := f.ports[queue]
 	if p.busy == busyOff {
 		return 0
 	}
@@ -194,7 +197,18 @@ func (f *portSet) Recv(dst []Desc) int {
 	if !p.drive() {
 		return 0
 	}
-	return p.take(dst)
+	return f.tell(dst[:p.take(dst)], queue)
+}
+
+// tell notes on which queue buffers have come in, where that matters, and returns how many
+// they are.
+func (f *portSet) tell(bufs []Desc, queue int) int {
+	if f.home != 0 {
+		for i := range bufs {
+			bufs[i].Flags |= fabric.OnQueue(f.first + queue)
+		}
+	}
+	return len(bufs)
 }
 
 // TxFree returns how many buffers Send takes now, wherever they go.

@@ -33,6 +33,9 @@ func (s *Slot) MapArena() (*Arena, error) {
 // Buffers to send must lie in the part of the arena that is the slot's own.
 func OpenSlot(s Slot, arena *Arena, pool *Pool, track bool) (FramePort, error) {
 	f := &portSet{poll: -1}
+	if n := len(s.Queues); n > 1 { // the slots divide the queues among them
+		f.home = 1 + s.Number%n
+	}
 	for _, q := range s.Queues {
 		p := &Port{sock: &socket{fd: q.SocketFD}, arena: arena, caps: s.Caps}
 		p.out = p.sock

@@ -51,10 +51,14 @@ func (o *opening) openXDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 			return nil, err
 		}
 	}
-	ep, err := inet.New(inet.Config{
+	i := inet.Config{
 		Port: port, Resolver: table,
 		Local: netip.AddrPortFrom(s.Addr, s.Port), MAC: link.MAC, MTU: s.MTU,
-	})
+	}
+	if s.slot != nil { // so all peers have ports from there on: no endpoint has one that is free
+		i.FirstPort = BasePort
+	}
+	ep, err := inet.New(i)
 	if err != nil {
 		return nil, errors.Join(err, port.Close())
 	}

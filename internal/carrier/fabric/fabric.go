@@ -20,12 +20,24 @@ import (
 type Desc struct {
 	Addr  mem.Addr
 	Len   uint32 // bytes
-	Flags uint32 // More, or 0 for the last buffer of a frame
+	Flags uint32 // More, or 0 for the last buffer of a frame; received, also OnQueue
 }
 
 // More marks a buffer that is followed by another one of the same frame
 // (XDP_PKT_CONTD).
 const More = 1
+
+// OnQueue returns the flags of a buffer that was received on a queue of the NIC, from
+// ports that say so: see PortCaps.Home.
+func OnQueue(queue int) uint32 { return uint32(min(queue, queueMost)+1) << queueShift }
+
+// QueueOf returns the number of the queue that flags name, plus 1, or 0.
+func QueueOf(flags uint32) uint8 { return uint8(flags >> queueShift) }
+
+const (
+	queueShift = 8
+	queueMost  = 254 // the last number stands for all from there on
+)
 
 // MaxBufs is the most buffers that one frame may have: MAX_SKB_FRAGS+1 of
 // Linux, and what a 64 KiB frame needs.
@@ -42,6 +54,7 @@ type PortCaps struct {
 	RxDepth  int    // frames that may wait to be received
 	ZeroCopy bool   // the NIC reads and writes the arena itself
 	VLAN     uint16 // whose tag (802.1Q) the port puts into frames, and takes off; 0: none
+	Home     int    // 1 + the queue that what is sent here had best arrive on; 0: any, or there is one
 	BusyPoll string // what came of busy polling, for people; "": not asked for. It may change with the first frame
 }
 
@@ -136,6 +149,8 @@ type Packet struct {
 	To      Path    // destination; only when sending
 	From    Remote  // source; only when received
 	Station Station // what it came from, likewise
+	Queue   uint8   // 1 + the queue of the NIC that it came in on, or 0, likewise
+	Source  uint8   // number of the source port, less than SourcePorts: 0 is the endpoint's own; only when sending
 	Sealed  bool    // the payload carries a CRC of its own; only when sending
 	Again   bool    // it was sent before and lost; only when sending
 }
@@ -176,7 +191,7 @@ func (b *Batch) AddReceived(at mem.Addr, size uint32, from Remote) {
 	p, d := &b.Pkts[n], &b.Descs[first]
 	d.Addr, d.Len, d.Flags = at, size, 0
 	p.First, p.Bufs, p.Len = int32(first), 1, int32(size)
-	p.To, p.From, p.Station, p.Sealed = 0, from, 0, false
+	p.To, p.From, p.Station, p.Queue, p.Sealed = 0, from, 0, 0, false
 }
 
 // PutAll gives the frames of bufs back to their pool.
@@ -195,6 +210,7 @@ type DatagramCaps struct {
 	Headroom   int    // bytes to leave free in front of the first buffer of a datagram to send
 	Overhead   int    // bytes of UDP payload that the carrier adds to each datagram; MaxPayload is without them
 	RxDepth    int    // datagrams of MaxPayload bytes that may wait to be received
+	Home       int    // as in PortCaps
 }
 
 // DatagramStats counts what a datagram carrier did and dropped.

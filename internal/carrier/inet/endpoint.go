@@ -41,6 +41,9 @@ type Config struct {
 	// MTU is the largest IP packet in bytes to send; default, and at most,
 	// the port's. All peers must accept it.
 	MTU int
+	// FirstPort is the first of SourceOwners ports whose endpoints may send from other
+	// source ports: see source.go. All peers must agree, or not have it. Default: none.
+	FirstPort uint16
 }
 
 // ErrPathMTU is wrapped when a destination cannot be reached with whole
@@ -66,6 +69,7 @@ type Endpoint struct {
 	localAddr uint32    // IPv4, as it lies in a header, read in little-endian order
 	local6    [2]uint64 // likewise IPv6
 	localPort uint16
+	firstPort uint16 // Config.FirstPort
 	id        uint16 // of the last packet sent
 	caps      fabric.DatagramCaps
 
@@ -111,6 +115,8 @@ func New(c Config) (*Endpoint, error) {
 		return nil, fmt.Errorf("inet: local address %s: want an IPv4 address, or one of IPv6, of the device and a port", c.Local)
 	case c.Local.Addr().Is6() && c.Local.Addr().IsLinkLocalUnicast():
 		return nil, fmt.Errorf("inet: local address %s: %w", c.Local, ErrLinkLocal)
+	case c.FirstPort > sourcesAt-SourceOwners:
+		return nil, fmt.Errorf("inet: Config.FirstPort is %d: want %d at most", c.FirstPort, sourcesAt-SourceOwners)
 	case c.MAC.Group():
 		return nil, fmt.Errorf("inet: %s is no address of a device", c.MAC)
 	}
@@ -138,6 +144,7 @@ func New(c Config) (*Endpoint, error) {
 		v6:         v6,
 		headerLen:  headerLen,
 		localPort:  local.Port(),
+		firstPort:  c.FirstPort,
 		resolver:   c.Resolver,
 		generation: c.Resolver.Generation(),
 		byAddr:     map[fabric.Remote]fabric.Path{},
@@ -155,6 +162,7 @@ func New(c Config) (*Endpoint, error) {
 		MaxBufs:    min(port.MaxBufs, fabric.MaxBufs),
 		Headroom:   headroom,
 		RxDepth:    port.RxDepth,
+		Home:       port.Home,
 	}
 	if port.MaxBufs == 1 { // all of it has to fit one frame
 		e.caps.MaxPayload = min(e.caps.MaxPayload, mem.FrameSize-headroom)

@@ -74,6 +74,7 @@ func (e *Endpoint) Release(b *fabric.Batch) {
 func (e *Endpoint) accept(b *fabric.Batch, frame []fabric.Desc, size int) {
 	h := e.bytes[frame[0].Addr:][:frame[0].Len]
 	in, fault := e.check(h, size)
+	in.queue = fabric.QueueOf(frame[0].Flags)
 	if fault == intact {
 		frame = e.trim(frame, in.start, in.payload)
 		if in.sum != 0 && !e.addPayload(in.sum, frame).Good() {
@@ -102,7 +103,7 @@ func appendPacket(b *fabric.Batch, bufs []fabric.Desc, in *arrival) {
 	b.Pkts = b.Pkts[:n+1]
 	p := &b.Pkts[n]
 	p.First, p.Bufs, p.Len = int32(len(b.Descs)), int32(len(bufs)), int32(in.payload)
-	p.To, p.From, p.Station, p.Sealed = 0, in.from, in.station, false
+	p.To, p.From, p.Station, p.Queue, p.Sealed = 0, in.from, in.station, in.queue, false
 	if len(bufs) == 1 {
 		b.Descs = b.Descs[:p.First+1]
 		d := &b.Descs[p.First]
@@ -126,6 +127,7 @@ type arrival struct {
 	start, payload int // where the UDP payload is in the frame, and its bytes
 	from           fabric.Remote
 	station        fabric.Station
+	queue          uint8
 	sum            Sum // of everything but the payload; 0 when the sender left out the checksum
 }
 
@@ -166,7 +168,7 @@ func (e *Endpoint) check(h []byte, size int) (a arrival, f fault) {
 	}
 	a.start = EthernetLen + headerLen + UDPLen
 	a.payload = udp.Len() - UDPLen
-	a.from = fabric.Remote4(binary.BigEndian.Uint32(ip[ipSrc:]), udp.SrcPort())
+	a.from = fabric.Remote4(binary.BigEndian.Uint32(ip[ipSrc:]), e.own(udp.SrcPort()))
 	a.station = stationOf(h)
 	return a, intact
 }

@@ -42,19 +42,19 @@ func (e *Endpoint) recvFast(b *fabric.Batch, d *fabric.Desc) bool {
 	if udp>>48 != 0 && !IPv4(h[ipAt:]).pseudo(udpLen).Merge(Sum(udp)).Add(h[HeaderLen:udpAt+udpLen]).Good() {
 		return false
 	}
-	from := fabric.Remote4(binary.BigEndian.Uint32(h[ipAt+ipSrc:]), bits.ReverseBytes16(uint16(udp)))
-	appendOne(b, d.Addr+HeaderLen, udpLen-UDPLen, from, stationOf(h))
+	from := fabric.Remote4(binary.BigEndian.Uint32(h[ipAt+ipSrc:]), e.own(bits.ReverseBytes16(uint16(udp))))
+	appendOne(b, d, HeaderLen, udpLen-UDPLen, from, stationOf(h))
 	e.stats.RxPackets++
 	e.stats.RxBytes += uint64(udpLen - UDPLen)
 	return true
 }
 
-// appendOne is appendPacket for n bytes of payload in one buffer.
-func appendOne(b *fabric.Batch, at mem.Addr, n int, from fabric.Remote, station fabric.Station) {
+// appendOne is appendPacket for n bytes of payload that are in one buffer, from offset at on.
+func appendOne(b *fabric.Batch, frame *fabric.Desc, at mem.Addr, n int, from fabric.Remote, station fabric.Station) {
 	pkts, descs := len(b.Pkts), len(b.Descs)
 	b.Pkts, b.Descs = b.Pkts[:pkts+1], b.Descs[:descs+1]
 	p, d := &b.Pkts[pkts], &b.Descs[descs]
-	d.Addr, d.Len, d.Flags = at, uint32(n), 0
+	d.Addr, d.Len, d.Flags = frame.Addr+at, uint32(n), 0
 	p.First, p.Bufs, p.Len = int32(descs), 1, int32(n)
-	p.To, p.From, p.Station, p.Sealed = 0, from, station, false
+	p.To, p.From, p.Station, p.Queue, p.Sealed = 0, from, station, fabric.QueueOf(frame.Flags), false
 }

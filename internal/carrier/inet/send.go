@@ -48,11 +48,19 @@ func (e *Endpoint) sendOne(p *fabric.Packet, d *fabric.Desc) bool {
 	t := &e.tx[0]
 	if e.v6 {
 		h := (*[HeaderLen6]byte)(e.bytes[d.Addr-HeaderLen6:])
-		to.put6(h, int(p.Len)).Add(e.bytes[d.Addr:][:d.Len]).PutChecksumUDP(h[udpAt6+udpChecksum:])
+		sum := to.put6(h, int(p.Len))
+		if p.Source != 0 {
+			sum = e.putSource(h[udpAt6:], p.Source, sum)
+		}
+		sum.Add(e.bytes[d.Addr:][:d.Len]).PutChecksumUDP(h[udpAt6+udpChecksum:])
 		t.Addr, t.Len, t.Flags = d.Addr-HeaderLen6, d.Len+HeaderLen6, 0
 	} else {
 		e.id++
-		to.put((*[HeaderLen]byte)(e.bytes[d.Addr-HeaderLen:]), e.id, int(p.Len))
+		h := (*[HeaderLen]byte)(e.bytes[d.Addr-HeaderLen:])
+		to.put(h, e.id, int(p.Len))
+		if p.Source != 0 {
+			e.putSource(h[udpAt:], p.Source, 0)
+		}
 		t.Addr, t.Len, t.Flags = d.Addr-HeaderLen, d.Len+HeaderLen, 0
 	}
 	e.stats.TxPackets++
@@ -65,12 +73,19 @@ func (e *Endpoint) sendOne(p *fabric.Packet, d *fabric.Desc) bool {
 func (e *Endpoint) putHeaders(to *path, p *fabric.Packet, bufs []fabric.Desc) {
 	if e.v6 { // which has no checksum but this: RFC 8200, section 8.1
 		h := (*[HeaderLen6]byte)(e.bytes[bufs[0].Addr-HeaderLen6:])
-		e.addPayload(to.put6(h, int(p.Len)), bufs).PutChecksumUDP(h[udpAt6+udpChecksum:])
+		sum := to.put6(h, int(p.Len))
+		if p.Source != 0 {
+			sum = e.putSource(h[udpAt6:], p.Source, sum)
+		}
+		e.addPayload(sum, bufs).PutChecksumUDP(h[udpAt6+udpChecksum:])
 		return
 	}
 	h := (*[HeaderLen]byte)(e.bytes[bufs[0].Addr-HeaderLen:])
 	e.id++
 	sum := to.put(h, e.id, int(p.Len))
+	if p.Source != 0 {
+		sum = e.putSource(h[udpAt:], p.Source, sum)
+	}
 	if !p.Sealed { // else it has a CRC of its own, and RFC 768 allows to leave this out
 		e.addPayload(sum, bufs).PutChecksumUDP(h[udpAt+udpChecksum:])
 	}

@@ -368,7 +368,7 @@ func (e *Endpoint) Commit(now mono.Time, p *Peer, credit uint8, soon bool) {
 		w.Sent(int(e.out.hdr.Count))
 		e.bulk.finishBulk(w.path)
 	} else {
-		e.out.finish(e.multi.pathOf(p, e.out.hdr.LSN))
+		e.out.finish(e.multi.pathOf(p, e.out.hdr.LSN), p.source)
 	}
 	p.Rcv.Acked(false)
 }
@@ -382,7 +382,7 @@ func (e *Endpoint) Recommit(now mono.Time, p *Peer, credit uint8) {
 		e.bulk.to(p).Resent(int(e.out.hdr.Count))
 	}
 	e.out.again = true
-	e.out.finish(e.multi.pathOf(p, e.out.hdr.LSN))
+	e.out.finish(e.multi.pathOf(p, e.out.hdr.LSN), p.source)
 	p.Rcv.Acked(false)
 }
 
@@ -396,7 +396,7 @@ func (e *Endpoint) CommitUD(path fabric.Path, choice arq.PathChoice) {
 	case arq.LastFirst:
 		e.out.hdr.Flags |= dgram.FlagBulk
 	}
-	e.out.finish(path)
+	e.out.finish(path, 0)
 }
 
 // Ack queues a datagram that acknowledges what p has sent. false means no room.
@@ -408,7 +408,7 @@ func (e *Endpoint) Ack(now mono.Time, p *Peer, credit uint8) bool {
 	e.out.hdr = dgram.Header{Type: dgram.TypeAck, LSN: p.Snd.Next(), SackWords: uint8(words)}
 	p.PutSack(e.out.reserve(8 * words))
 	e.out.acknowledge(now, p, credit)
-	e.out.finish(e.multi.ackPath(p))
+	e.out.finish(e.multi.ackPath(p), p.source)
 	p.Rcv.Acked(true)
 	e.Stats.TxAcks++
 	return true
@@ -422,8 +422,8 @@ func (o *outgoing) acknowledge(now mono.Time, p *Peer, credit uint8) {
 	h.Held = arq.HeldOf(p.Rcv.Held(now))
 }
 
-// finish seals the open datagram and queues it.
-func (o *outgoing) finish(to fabric.Path) {
+// finish seals the open datagram and queues it, to be sent from the source port of a number.
+func (o *outgoing) finish(to fabric.Path, source uint8) {
 	o.seal()
 	h := &o.hdr
 	// Our CRC does not cover the addresses. An association would not know a
@@ -431,7 +431,7 @@ func (o *outgoing) finish(to fabric.Path) {
 	// datagram is told of it, so that has the carrier's checksum too.
 	o.emit(o.tx, o.ep.caps.Headroom, to, !o.ep.cfg.NoCRC && (h.Type != dgram.TypeUD || o.named))
 	pkt := &o.tx.Pkts[len(o.tx.Pkts)-1]
-	pkt.Again, o.again = o.again, false
+	pkt.Source, pkt.Again, o.again = source, o.again, false
 	o.ep.Stats.TxDatagrams++
 	o.dirty = true
 	if len(o.tx.Pkts) == txBatch {

@@ -47,7 +47,7 @@ func (e *Endpoint) SendFast(now mono.Time, p *Peer, credit uint8) {
 		e.bulk.tx.Add(fabric.Packet{To: w.path}, e.out.one)
 		e.bulk.queuedBulk()
 	} else {
-		e.out.tx.Add(fabric.Packet{To: p.path, Sealed: !e.cfg.NoCRC}, e.out.one)
+		e.out.tx.Add(fabric.Packet{To: p.path, Source: p.source, Sealed: !e.cfg.NoCRC}, e.out.one)
 		e.Stats.TxDatagrams++
 	}
 	e.Flush()

@@ -22,6 +22,7 @@ type Peer struct {
 	goal          int32     // largest payload that both ends take
 	mute          uint8     // short Hellos that were answered since data or an acknowledgement was heard
 	tries         uint8     // Hellos sent
+	source        uint8     // number of the source port that it is sent from
 	burst         arq.Burst // what is sent to it
 	measured      bool      // a Hello of some size has come through
 	uncertain     bool      // where it is: the next datagram that is proven to be of it says so
@@ -37,6 +38,7 @@ type Peer struct {
 	muteAt             uint32 // when mute last grew: milliseconds, which wrap, for a peer shall be small
 	credit             int32  // bytes that a stranger may be sent
 	older, newer       *Peer
+	search             sourceSearch
 }
 
 // Open reports whether the peer has answered: before, no ULPDU may be sent.
@@ -231,7 +233,7 @@ func (hs *handshake) reset(to fabric.Path, src, dst uint32) {
 		return // the next datagram of the peer asks again
 	}
 	hs.ep.out.hdr = dgram.Header{Type: dgram.TypeReset, SrcEpoch: src, DstEpoch: dst}
-	hs.ep.out.finish(to)
+	hs.ep.out.finish(to, 0)
 	hs.ep.Stats.TxResets++
 }
 
@@ -375,6 +377,9 @@ func (hs *handshake) helloAnswered(p *Peer, h *dgram.Header, limit, size int) {
 		hs.ep.bulk.helloAnswered(p, size)
 		return
 	}
+	if hs.sourceAnswered(p, h, size) {
+		return
+	}
 	if size < int(p.most) {
 		hs.mutes(p)
 	}
@@ -425,7 +430,7 @@ func (hs *handshake) hello(t dgram.Type, to fabric.Path, src, dst uint32, size, 
 	if !hs.beginHello(dgram.Header{Type: t, SrcEpoch: src, DstEpoch: dst}, size, answered) {
 		return false
 	}
-	hs.ep.out.finish(to)
+	hs.ep.out.finish(to, 0)
 	return true
 }
 
@@ -433,8 +438,9 @@ func (hs *handshake) hello(t dgram.Type, to fabric.Path, src, dst uint32, size, 
 // names.
 func (hs *handshake) answerHello(p *Peer, h *dgram.Header, size int) {
 	answer := dgram.Header{Type: dgram.TypeHelloAck, Flags: h.Flags & dgram.FlagBulk, SrcEpoch: p.local, DstEpoch: p.remote}
+	hs.queueTold(&answer, h)
 	if n := hs.ep.multi.helloLeast(); p.spend(n) && hs.beginHello(answer, n, size) {
-		hs.ep.out.finish(hs.ep.multi.back(p))
+		hs.ep.out.finish(hs.ep.multi.back(p), p.source)
 	}
 }
 

@@ -31,6 +31,9 @@ func (e *Endpoint) Rearm(p *Peer, idle bool) {
 		p.timeOuts = n
 	}
 	e.Assocs.Rearm(e.now, &p.Assoc, idle)
+	if p.search.due != 0 {
+		e.Wake(&p.Assoc, max(p.search.due, e.now+1))
+	}
 	if e.multi.dg != nil {
 		e.Wake(&p.Assoc, max(e.multi.tend(p), e.now+1))
 	}
@@ -73,6 +76,7 @@ func (hs *handshake) sendHello(p *Peer) bool {
 	if hs.ep.bulk.dg != nil {
 		hs.ep.bulk.ask(p)
 	}
+	hs.sourceDue(p)
 	if hs.ep.now < p.askAt {
 		return true
 	}
@@ -97,10 +101,12 @@ func (hs *handshake) sendHello(p *Peer) bool {
 		p.askAt = life // more must have come from it, or it is forgotten then
 		return true
 	}
-	if !hs.hello(dgram.TypeHello, p.path, p.local, p.remote, size, size) {
+	h := dgram.Header{Type: dgram.TypeHello, SrcEpoch: p.local, DstEpoch: p.remote}
+	if putSource(&h, p.source); !hs.beginHello(h, size, size) {
 		p.askAt = hs.ep.now.Add(100 * mono.Microsecond) // no room
 		return true
 	}
+	hs.ep.out.finish(p.path, p.source)
 	p.spend(size)
 	if p.unanswered >= doubtTries {
 		hs.doubt(p)

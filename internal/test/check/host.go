@@ -149,14 +149,14 @@ func (h *host) open() error {
 // it for large data, as a socket of the kernel is beside AF_XDP.
 func (h *host) carriers(p fabric.Port) (first, second fabric.Datagram, err error) {
 	w := h.w
-	c := inet.Config{Port: p, Resolver: w.hops, Local: w.addr(h.id), MAC: h.node.MAC()}
+	c := inet.Config{Port: p, Resolver: w.hops, Local: w.addr(h.id), MAC: h.node.MAC(), FirstPort: w.addr(0).Port()}
 	if w.Seed%2 == 0 {
 		first, err = inet.New(c)
 		return first, nil, err
 	}
 	bulk := netip.AddrPortFrom(c.Local.Addr(), c.Local.Port()+dgram.BulkPort)
 	b := c
-	b.Local = bulk
+	b.Local, b.FirstPort = bulk, 0
 	b.Port, c.Port = split.By(p, func(frame []byte) bool {
 		const portAt = inet.EthernetLen + inet.IPv4Len + 2
 		return len(frame) >= portAt+2 && binary.BigEndian.Uint16(frame[portAt:]) == bulk.Port()

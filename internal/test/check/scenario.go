@@ -92,7 +92,8 @@ func NewScenario(seed uint64) Scenario {
 	s.Chunks = s.Record && oneIn(3)
 	s.Notify = oneIn(3)
 	s.NoCRC = s.Sim.Up.Corrupt == 0 && oneIn(3)
-	s.Secure = seed%3 == 1 // not drawn: the others stay what they were
+	s.Secure = seed%3 == 1 // these are not drawn: the others stay what they were
+	s.Sim.Queues = 1 + int(seed/3%4)
 	return s
 }
 
@@ -163,6 +164,9 @@ func (s *Scenario) String() string {
 		if x.on {
 			b.WriteString(", " + x.name)
 		}
+	}
+	if s.Sim.Queues > 1 {
+		fmt.Fprintf(b, ", %d queues", s.Sim.Queues)
 	}
 	for _, p := range s.Partitions {
 		fmt.Fprintf(b, ", %v cut off at %v for %v", p.Hosts, mono.Duration(p.At), p.For)

@@ -73,7 +73,7 @@ func sit(t *testing.T, h *testbed.Host, q *xdp.Queue, number int) *inet.Endpoint
 	closing(t, table)
 	link := table.Link()
 	return newEndpoint(t, inet.Config{
-		Port: port, Resolver: table, Local: netip.AddrPortFrom(link.Addr, s.Port), MAC: link.MAC,
+		Port: port, Resolver: table, Local: netip.AddrPortFrom(link.Addr, s.Port), MAC: link.MAC, FirstPort: xdpPort,
 	})
 }
 

@@ -32,6 +32,10 @@ type Net struct {
 	// decides what becomes of it: it calls Deliver now, later, twice, or never.
 	// The payload is the mesh's again when Wire returns.
 	Wire func(from, to fabric.Remote, payload []byte)
+	// Queue, when not nil, is the queue of the receiver's network card that a datagram comes in on,
+	// plus 1, and Home the one that receivers like best: see fabric.Packet.
+	Queue func(from, to fabric.Remote, source uint8) uint8
+	Home  int
 	// Lost counts datagrams that found nobody, no room or no frame.
 	Lost int
 
@@ -40,6 +44,7 @@ type Net struct {
 	pool   *mem.Pool
 	ends   map[fabric.Remote]*End
 	flat   []byte // the datagram on the wire
+	source uint8  // of it
 }
 
 // New makes a mesh without carriers.
@@ -120,8 +125,12 @@ func (n *Net) Deliver(from, to fabric.Remote, payload []byte) {
 			break
 		}
 	}
+	queue := uint8(0)
+	if n.Queue != nil {
+		queue = n.Queue(from, to, n.source)
+	}
 	e.rx.Pkts = append(e.rx.Pkts, fabric.Packet{
-		First: int32(first), Bufs: int32(len(e.rx.Descs) - first), Len: int32(len(payload)), From: from,
+		First: int32(first), Bufs: int32(len(e.rx.Descs) - first), Len: int32(len(payload)), From: from, Queue: queue,
 	})
 }
 
@@ -134,7 +143,7 @@ func (e *End) Waiting() int { return len(e.rx.Pkts) - e.rxPkt }
 // Caps implements fabric.Datagram.
 func (e *End) Caps() fabric.DatagramCaps {
 	return fabric.DatagramCaps{
-		Carrier: "mesh", MaxPayload: e.most, MaxBufs: fabric.MaxBufs, Headroom: Headroom, RxDepth: e.net.config.Depth,
+		Carrier: "mesh", MaxPayload: e.most, MaxBufs: fabric.MaxBufs, Headroom: Headroom, RxDepth: e.net.config.Depth, Home: e.net.Home,
 	}
 }
 
@@ -245,7 +254,7 @@ func (e *End) Flush() {
 			flat = append(flat, e.net.arena.At(d.Addr, int(d.Len))...)
 			e.net.pool.Put(d.Addr)
 		}
-		e.net.flat = flat
+		e.net.flat, e.net.source = flat, p.Source
 		if len(flat) != int(p.Len) {
 			panic(fmt.Sprintf("mesh: datagram of %d bytes in buffers of %d", p.Len, len(flat)))
 		}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"hash/crc32"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
@@ -53,8 +54,12 @@ func newPort(n *Node, pool *mem.Pool, steer func([]byte) bool) *Port {
 // Caps implements fabric.Port.
 func (p *Port) Caps() fabric.PortCaps {
 	c := &p.node.world.config
+	home := 0
+	if c.Queues > 1 {
+		home = 1 + p.node.id%c.Queues
+	}
 	return fabric.PortCaps{
-		Driver: "sim", MTU: c.MTU, MaxBufs: fabric.MaxBufs, TxDepth: c.TxDepth, ZeroCopy: true,
+		Home: home, Driver: "sim", MTU: c.MTU, MaxBufs: fabric.MaxBufs, TxDepth: c.TxDepth, ZeroCopy: true,
 		RxDepth: c.RxDepth / ((c.MTU + ethHeader + rxChunk - 1) / rxChunk),
 	}
 }
@@ -240,13 +245,19 @@ func (p *Port) receive(pk *packet) {
 		w.note(traceNoRoom, pk.id, p.node.id, nil)
 		return
 	}
+	flags := uint32(0)
+	if w.config.Queues > 1 {
+		queue := p.queueOf(pk.frame)
+		p.stats.RxQueues[min(queue, len(p.stats.RxQueues)-1)]++
+		flags = fabric.OnQueue(queue)
+	}
 	for rest := pk.frame; len(rest) > 0; {
 		addr := p.posted.pop() + rxHeadroom
 		n := copy(p.node.arena.At(addr, rxChunk), rest)
 		rest = rest[n:]
-		d := fabric.Desc{Addr: addr, Len: uint32(n)}
+		d := fabric.Desc{Addr: addr, Len: uint32(n), Flags: flags}
 		if len(rest) > 0 {
-			d.Flags = fabric.More
+			d.Flags |= fabric.More
 		}
 		p.rx.push(d)
 	}
@@ -254,6 +265,17 @@ func (p *Port) receive(pk *packet) {
 	p.stats.RxBytes += uint64(len(pk.frame))
 	w.note(traceDeliver, pk.id, p.node.id, pk.frame)
 	p.notify()
+}
+
+// queueOf returns the queue that a frame comes in on: by its addresses and ports, as they lie
+// behind an Ethernet header and in an IPv4 one, and by a key that differs from world to world.
+func (p *Port) queueOf(frame []byte) int {
+	const from, to = ethHeader + 12, ethHeader + 24
+	if len(frame) < to {
+		return 0
+	}
+	key := p.node.world.config.Seed
+	return int(crc32.Update(uint32(key^key>>32), crc32.IEEETable, frame[from:to])>>7) % p.node.world.config.Queues
 }
 
 // notify wakes whoever reads the port.

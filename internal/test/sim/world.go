@@ -25,6 +25,7 @@ type Config struct {
 	Frames    int           // frames in the pool of a port; default 1024
 	RxDepth   int           // buffers in the RX ring and in the FILL ring of a port; default Frames/2
 	TxDepth   int           // buffers in the TX ring of a port; default Frames/4
+	Queues    int           // of a NIC, which spreads what it receives over them by the UDP ports; default 1
 	Log       io.Writer     // one line per event, for people; default none
 }
 
