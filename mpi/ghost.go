@@ -36,7 +36,11 @@ func (p *Proc) serve() error {
 // hasGhost reports whether a ghost can serve memory of this rank: there is one, and shared
 // memory.
 func (p *Proc) hasGhost() bool {
-	return p.ghosts != nil && p.ep.Inside().Segments().With(p.ghosts.Of[p.rank])
+	if p.ghosts == nil {
+		return false
+	}
+	in, ghost := p.ep.Inside(), p.ghosts.Of[p.rank]
+	return in.Segments().With(ghost) && !in.Lost(ghost)
 }
 
 // provideServed gives a window memory of n bytes: of a segment, if a ghost is to serve it.
@@ -71,7 +75,7 @@ func (w *Win) askGhost(own rma.Remote) (rma.Remote, error) {
 		id = w.segment.ID()
 	}
 	got, err := w.w.Serve(id, uint64(len(w.memory)))
-	if err != nil {
+	if err != nil && !w.c.p.fallsBack() {
 		return own, err
 	}
 	value := "off" // it has said why

@@ -176,7 +176,10 @@ func (w *flow) Leave() error {
 	if err := w.order(sayLeave, nil); err != nil {
 		w.abandon(w.me, err)
 	}
-	return w.settle(w.me)
+	if err := w.settle(w.me); !w.in.Lost(t.world) || w.over() {
+		return err
+	}
+	return nil // there is nobody to leave
 }
 
 // order sends a message to the ghost of this rank.
