@@ -2,6 +2,12 @@ package mpi
 
 import "github.com/xwarp/xwarp/mpi/internal/rma"
 
+// GhostConfig says what ghosts do.
+type GhostConfig struct {
+	Failure GhostFailure
+	Binding GhostBinding // of windows whose hint ghost_binding says nothing else
+}
+
 // GhostFailure says what the end of a ghost is, before that of the ranks.
 type GhostFailure int
 
@@ -16,7 +22,7 @@ const (
 // was told so (by this Fence, or before). What is known of the loss may differ, so they agree.
 
 // fallsBack reports whether ranks go on without a ghost that is lost.
-func (p *Proc) fallsBack() bool { return p.ghosts != nil && p.onLoss == GhostFallback }
+func (p *Proc) fallsBack() bool { return p.ghosts != nil && p.Failure == GhostFallback }
 
 // meet waits in a fence until all ranks are there, and lets them serve themselves whose ghost
 // any of them knows to be lost.

@@ -157,7 +157,7 @@ func TestWin_outlastsGhost(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(uint64(seed), 3))
 		ranks, hosts := 2+rnd.IntN(3), 1+rnd.IntN(2)
 		m := mortalsOf(newHostedWorld(sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.02, Reorder: 0.05, Dup: 0.02}}}, ranks, hosts, 1))
-		m.mpi.Transport, m.mpi.GhostFailure = mpi.Transport(seed%3), mpi.GhostFallback
+		m.mpi.Transport, m.mpi.Ghosts.Failure = mpi.Transport(seed%3), mpi.GhostFallback
 		m.tells = m.mpi.Transport != mpi.RD || rnd.IntN(2) == 0 // over the others nobody asks whether the one is there who owes an answer
 		at := mono.Time(0).Add(mono.Duration(2+rnd.IntN(20)) * mono.Millisecond)
 		m.killed[ranks+rnd.IntN(hosts)] = at

@@ -17,17 +17,20 @@ import (
 type Settings struct {
 	Fabric, Device, Slot, Faults, Algorithms  string // as whoever opens them reads them
 	Transport, Bulk, Rendezvous, Threads, ABI string // one of the Words
-	GhostFailure, GhostBinding                string // one of the Words, too
 	Eager, EagerIdle, EagerNear               int    // bytes; -1 for none
 	Unexpected, Arena, Promote                int
 	Shared, Calibrate, IPv6, BusyPoll, Secure bool
 	Stats, Check                              bool
 	Times
+	Ghosts
 	Machine Machine
 }
 
 // Times are how long things may take.
 type Times struct{ NetWait, PeerLost, DelayTarget time.Duration }
+
+// Ghosts are what ghosts do: each is one of the Words.
+type Ghosts struct{ GhostFailure, GhostBinding string }
 
 // Machine is how many ranks and processors the job has on this machine; 0 if nobody said.
 type Machine struct{ Ranks, Cores int }
