@@ -81,6 +81,7 @@ const (
 	ErrProcFailed        ErrorClass = 101 // a rank that takes part is lost (MPIX_ERR_PROC_FAILED)
 	ErrProcFailedPending ErrorClass = 102 // a receive from any source may wait for a lost rank; it goes on (MPIX_ERR_PROC_FAILED_PENDING)
 	ErrRevoked           ErrorClass = 103 // a rank has revoked the communicator (MPIX_ERR_REVOKED)
+	ErrGhostFailed       ErrorClass = 104 // a ghost is lost: whether operations are done that no flush has covered is not known; see Win.Fence
 )
 
 var classNames = map[ErrorClass]string{
@@ -112,6 +113,7 @@ var classNames = map[ErrorClass]string{
 	ErrABI:  "error of the binary interface",
 	ErrBase: "invalid address", ErrNoMem: "out of memory", ErrProcAborted: "rank aborted", ErrSession: "invalid session",
 	ErrProcFailed: "rank lost", ErrProcFailedPending: "rank lost that may have been the source", ErrRevoked: "communicator revoked",
+	ErrGhostFailed: "ghost lost",
 }
 
 func (c ErrorClass) String() string {

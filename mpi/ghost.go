@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"github.com/xwarp/xwarp/internal/base/config"
 	"github.com/xwarp/xwarp/mpi/internal/rma"
 )
 
@@ -36,7 +37,11 @@ func (p *Proc) serve() error {
 // hasGhost reports whether a ghost can serve memory of this rank: there is one, and shared
 // memory.
 func (p *Proc) hasGhost() bool {
-	return p.ghosts != nil && p.ep.Inside().Segments().With(p.ghosts.Of[p.rank])
+	if p.ghosts == nil {
+		return false
+	}
+	in, ghost := p.ep.Inside(), p.ghosts.Of[p.rank]
+	return in.Segments().With(ghost) && !in.Lost(ghost)
 }
 
 // provideServed gives a window memory of n bytes: of a segment, if a ghost is to serve it.
@@ -71,15 +76,18 @@ func (w *Win) askGhost(own rma.Remote) (rma.Remote, error) {
 		id = w.segment.ID()
 	}
 	got, err := w.w.Serve(id, uint64(len(w.memory)))
-	if err != nil {
+	if err != nil && !w.c.p.fallsBack() {
 		return own, err
 	}
 	value := "off" // it has said why
 	if got.Client != 0 {
-		own.Key, own.Addr, own.Client = got.Key, got.Addr, got.Client
+		own.Key, own.Addr, own.Client, own.Others = got.Key, got.Addr, got.Client, got.Others
 		value = "on"
 	}
-	return own, w.hints.Set(asyncConfig, value)
+	if err = w.hints.Set(asyncConfig, value); err == nil {
+		err = w.hints.Set(ghostBinding, config.GhostBindings[w.binding].Name)
+	}
+	return own, err
 }
 
 // ghostsWanted reports whether ghosts may serve the memory of this rank, as info says.
@@ -89,4 +97,39 @@ func ghostsWanted(op string, info *Info) (bool, error) {
 		return false, fail(ErrInfoValue, op, "%s is %q; it must be on or off", asyncConfig, value)
 	}
 	return value != "off", nil
+}
+
+// ghostBinding is the hint that says which of several ghosts of a host serves what.
+const ghostBinding = "ghost_binding"
+
+// bindingWanted returns the binding that info says, or else otherwise.
+func bindingWanted(op string, info *Info, otherwise GhostBinding) (GhostBinding, error) {
+	value, ok := info.Get(ghostBinding)
+	if !ok {
+		return otherwise, nil
+	}
+	at := config.GhostBindings.Index(value)
+	if at < 0 {
+		return 0, fail(ErrInfoValue, op, "%s is %q; it must be one of %s", ghostBinding, value, config.GhostBindings)
+	}
+	return GhostBinding(at), nil
+}
+
+// putOthers appends to what a rank tells of its memory who serves it beside its ghost: three
+// words for each ghost that a host has beyond one, the first of which is 0 where there is none.
+func (p *Proc) putOthers(words []int64, all []rma.Other) []int64 {
+	for _, o := range all {
+		words = append(words, int64(o.World), int64(o.Key), int64(o.Addr))
+	}
+	return append(words, make([]int64, 3*max(p.ghosts.Most()-1-len(all), 0))...)
+}
+
+// getOthers is the opposite.
+func getOthers(words []int64) (all []rma.Other) {
+	for ; len(words) >= 3; words = words[3:] {
+		if words[0] != 0 { // which is no ghost
+			all = append(all, rma.Other{World: int32(words[0]), Key: uint32(words[1]), Addr: uint64(words[2])})
+		}
+	}
+	return all
 }

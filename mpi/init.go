@@ -39,6 +39,9 @@ const (
 	EnvStats      = config.EnvStats
 	EnvCheck      = config.EnvCheck
 	EnvThreads    = config.EnvThreads
+
+	EnvGhostFailure = config.EnvGhostFailure
+	EnvGhostBinding = config.EnvGhostBinding
 )
 
 // Init joins the job that this process was started for (MPI_Init), by xrun or
@@ -198,6 +201,7 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		PromoteMessages: s.Promote, NoShared: !s.Shared, Secure: s.Secure, Algorithms: s.Algorithms, Stats: s.Stats, Check: s.Check,
 		Threads: ThreadLevel(config.Threads.Index(s.Threads)), Transport: Transport(config.Transports.Index(s.Transport)),
 		Rendezvous: Rendezvous(config.Rendezvous.Index(s.Rendezvous)),
+		Ghosts:     GhostConfig{Failure: GhostFailure(config.GhostFailures.Index(s.GhostFailure)), Binding: GhostBinding(config.GhostBindings.Index(s.GhostBinding))},
 		retries:    device.NewRetryBudget(s.NetWait, EnvNetWait),
 	}
 	spec = device.Spec{Fabric: s.Fabric, Device: s.Device, Slot: s.Slot, Arena: s.Arena, IPv6: s.IPv6, BusyPoll: s.BusyPoll}

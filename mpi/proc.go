@@ -73,6 +73,10 @@ type Config struct {
 	// algorithms of collectives: see EnvColl. All ranks have the same.
 	// Default: XWARP_COLL from the environment, else none.
 	Algorithms string
+	// Ghosts says what ghosts do. All ranks have the same. Default: XWARP_GHOST_FAILURE and
+	// XWARP_GHOST_BINDING from the environment, else the end of one is that of the job, and each
+	// rank has its own.
+	Ghosts GhostConfig
 	// Threads says which goroutines use the Proc. Default: XWARP_THREADS from
 	// the environment, else one at a time. See InitThread.
 	Threads ThreadLevel
@@ -121,6 +125,8 @@ func (c Config) or(defaults Config) Config {
 	c.Check = c.Check || defaults.Check
 	c.Hooks = cmp.Or(c.Hooks, defaults.Hooks)
 	c.Threads = cmp.Or(c.Threads, defaults.Threads)
+	c.Ghosts.Failure = cmp.Or(c.Ghosts.Failure, defaults.Ghosts.Failure)
+	c.Ghosts.Binding = cmp.Or(c.Ghosts.Binding, defaults.Ghosts.Binding)
 	c.retries = defaults.retries
 	return c
 }
@@ -194,6 +200,7 @@ type Proc struct {
 type where struct {
 	hosts  []int       // that ranks of World run on
 	ghosts *rma.Ghosts // or nil
+	GhostConfig
 }
 
 // Job is how the ranks of a job find one another: what a launcher gives them. Init
@@ -214,7 +221,7 @@ func New(job Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	p := &Proc{
 		job: job, ctx: ctx, rank: job.Rank(), thread: syscall.Gettid(), contexts: newContextSet(),
 		allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{}, creating: map[int32]struct{}{},
-		apart: cfg.apart, check: cfg.Check,
+		apart: cfg.apart, check: cfg.Check, where: where{GhostConfig: cfg.Ghosts},
 	}
 	if err := p.choose(cfg.Algorithms); err != nil {
 		return nil, errors.Join(err, p.close())

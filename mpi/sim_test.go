@@ -186,13 +186,18 @@ func (w *simWorld) launch(body func(*sim.Task, *mpi.Proc) error) {
 		if err := body(t, p); err != nil {
 			return err
 		}
-		t.Doing("Finalize")
-		err = p.Finalize()
-		if w.left++; w.hosts != nil && w.left == job.Size() {
-			close(w.over)
-		}
-		return err
+		return w.leave(t, p)
 	})
+}
+
+// leave is the end of a rank. That of the last one is the end of the ghosts.
+func (w *simWorld) leave(t *sim.Task, p *mpi.Proc) error {
+	t.Doing("Finalize")
+	err := p.Finalize()
+	if w.left++; w.hosts != nil && w.left == len(w.nodes)-w.ghosts {
+		close(w.over)
+	}
+	return err
 }
 
 // simulate runs body on n ranks and fails the test when it returns an error.

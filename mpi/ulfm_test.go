@@ -65,6 +65,8 @@ type witness struct {
 }
 
 func (w witness) Deaths(known int) []int { return w.m.deaths[known:] }
+func (w witness) Ghosts() int            { return w.m.ghosts }
+func (w witness) Lost() <-chan struct{}  { return w.m.over }
 
 // play runs body on all ranks, followed by Finalize.
 func (m *mortals) play(t *testing.T, body func(*sim.Task, *mpi.Proc) error) {
@@ -84,14 +86,16 @@ func (m *mortals) play(t *testing.T, body func(*sim.Task, *mpi.Proc) error) {
 			return err
 		}
 		p, err := m.join(r, ctx)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case r.Rank() >= m.job(r).Size():
+			return mpi.ServeAsGhost(p)
 		}
 		if err := body(task, p); err != nil {
 			return err
 		}
-		task.Doing("Finalize")
-		return p.Finalize()
+		return m.leave(task, p)
 	})
 	if err := m.Run(); err != nil {
 		t.Fatal(err)

@@ -39,6 +39,7 @@ type Win struct {
 	name    string
 	noLocks bool
 	async   bool // ghosts may serve the memory
+	binding GhostBinding
 	hints   *Info
 	attrs   attributes[*Win]
 	handler atomic.Pointer[WinErrhandler]
@@ -135,7 +136,7 @@ func (w *Win) open(op string, lack error, far bool) error {
 	c.ep.Enter()
 	config := rma.Config{
 		In: c.ep.Inside(), Context: c.context, Rank: int32(c.rank), World: c.Group().world, Ranks: len(c.p.hosts), Index: c.index,
-		Memory: w.memory, Dynamic: w.flavor == FlavorDynamic, Common: w.common, Ghosts: c.p.ghosts, Clock: c.p.watch.waits(),
+		Memory: w.memory, Dynamic: w.flavor == FlavorDynamic, Common: w.common, Ghosts: c.p.ghosts, Binding: w.binding, Clock: c.p.watch.waits(),
 	}
 	w.w = rma.New(config)
 	if lack == nil {
@@ -151,7 +152,9 @@ func (w *Win) open(op string, lack error, far bool) error {
 	if lack != nil {
 		lacks = 1
 	}
-	all, err := c.gatherInts(op, int64(own.Size), int64(own.Unit), int64(own.Key), int64(own.Addr), lacks, int64(own.Client))
+	words := []int64{int64(own.Size), int64(own.Unit), int64(own.Key), int64(own.Addr), lacks, int64(own.Client)}
+	words = c.p.putOthers(words, own.Others)
+	all, err := c.gatherInts(op, words...)
 	if err != nil {
 		return err
 	}
@@ -160,11 +163,11 @@ func (w *Win) open(op string, lack error, far bool) error {
 	}
 	remotes := make([]rma.Remote, c.size)
 	for i := range remotes {
-		v := all[6*i:]
+		v := all[len(words)*i:][:len(words)]
 		if v[4] != 0 && lack == nil {
 			lack = fmt.Errorf("rank %d has none", i)
 		}
-		remotes[i] = rma.Remote{Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3]), Client: int32(v[5])}
+		remotes[i] = rma.Remote{Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3]), Client: int32(v[5]), Others: getOthers(v[6:])}
 	}
 	if lack != nil {
 		return &Error{Class: ErrNoMem, Op: op, Rank: -1, Detail: "there is no memory for the window", Err: lack}

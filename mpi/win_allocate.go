@@ -127,6 +127,10 @@ func (c *Comm) winAllocate(op string, flavor WinFlavor, size, unit, align int, i
 		return nil, nil, c.report(err)
 	}
 	async, err := ghostsWanted(op, info)
+	binding := c.p.GhostConfig.Binding
+	if err == nil {
+		binding, err = bindingWanted(op, info, binding)
+	}
 	if err != nil {
 		return nil, nil, c.report(err)
 	}
@@ -134,7 +138,7 @@ func (c *Comm) winAllocate(op string, flavor WinFlavor, size, unit, align int, i
 	if err != nil {
 		return nil, nil, c.report(err)
 	}
-	w.async = async
+	w.async, w.binding = async, binding
 	var lack error
 	served := c.p.ghosts != nil && flavor == FlavorAllocate
 	if served {

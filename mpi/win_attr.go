@@ -3,6 +3,7 @@ package mpi
 import (
 	"errors"
 
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/mpi/internal/rma"
 )
 
@@ -57,6 +58,9 @@ func (w *Win) wrap(op string, err error) error {
 	var e *rma.Error
 	if errors.As(err, &e) {
 		return &Error{Class: rmaClasses[e.Code], Op: op, Rank: int(e.Target), Detail: e.Detail}
+	}
+	if ghost := (*p2p.Error)(nil); errors.As(err, &ghost) && ghost.Code == p2p.PeerLost && ghost.Peer >= len(w.c.p.hosts) {
+		return &Error{Class: ErrGhostFailed, Op: op, Rank: -1, Detail: ghost.Detail + ": what it was asked to do since the last flush may be done or not, and the locks that it kept are gone; Win.Fence, on all ranks, makes those that it served serve themselves", Err: ghost.Err}
 	}
 	return w.c.wrap(op, err)
 }

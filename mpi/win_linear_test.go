@@ -234,6 +234,7 @@ func (x linearTraffic) simulated() error {
 	w.mpi.PromoteMessages = 20
 	x.workers, x.flavor = 1, []mpi.WinFlavor{mpi.FlavorAllocate, mpi.FlavorCreate}[rnd.IntN(2)]
 	x.served = w.ghosts > 0
+	w.mpi.Ghosts.Binding = mpi.GhostBinding(rnd.IntN(5))
 	stamp := int64(0)
 	x.now = func() int64 { stamp++; return stamp }
 	w.launch(func(_ *sim.Task, p *mpi.Proc) error { return x.run(p) })
@@ -336,7 +337,7 @@ func TestWin_linearizableProcesses(t *testing.T) {
 		for _, how := range []struct {
 			ghosts int
 			env    []string
-		}{{0, nil}, {0, []string{mpi.EnvShared + "=0"}}, {1, nil}, {2, nil}} {
+		}{{0, nil}, {0, []string{mpi.EnvShared + "=0"}}, {1, nil}, {2, nil}, {2, []string{mpi.EnvGhostBinding + "=segment"}}, {2, []string{mpi.EnvGhostBinding + "=random"}}, {2, []string{mpi.EnvGhostBinding + "=operations"}}, {2, []string{mpi.EnvGhostBinding + "=bytes"}}} {
 			on.Env, on.Ghosts = how.env, how.ghosts
 			job := launch.Config{
 				Program: "/proc/self/exe", Args: []string{asLinear}, Ranks: 4,

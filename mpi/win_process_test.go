@@ -138,15 +138,8 @@ func outliveActive(c *mpi.Comm, w *mpi.Win, epoch string) error {
 func outliveNoGhost(w *mpi.Win) error {
 	for round := 0; ; round++ {
 		if w.Rank() == 0 && round == 20 {
-			files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-			if err != nil {
+			if err := killGhosts(); err != nil {
 				return err
-			}
-			for _, name := range files {
-				pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-				if args, _ := os.ReadFile(name); strings.Contains(string(args), launch.GhostArg) && parentOf(pid) == os.Getppid() {
-					kill(pid)
-				}
 			}
 		}
 		got := new(int64)
@@ -155,6 +148,18 @@ func outliveNoGhost(w *mpi.Win) error {
 			return err
 		}
 	}
+}
+
+// killGhosts kills the ghosts of this host.
+func killGhosts() error {
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range files {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if args, _ := os.ReadFile(name); strings.Contains(string(args), launch.GhostArg) && parentOf(pid) == os.Getppid() {
+			kill(pid)
+		}
+	}
+	return err
 }
 
 // The end of a ghost is that of the job, also where the others would go on without a rank: its

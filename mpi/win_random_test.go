@@ -489,6 +489,7 @@ func TestWin_randomOverBadNetwork(t *testing.T) {
 			w.mpi.Transport = []mpi.Transport{mpi.RD, mpi.UD, mpi.RD, mpi.RC, mpi.Hybrid}[seed%5]
 			w.mpi.PromoteMessages = 60
 			x.served = w.ghosts > 0
+			w.mpi.Ghosts.Binding = mpi.GhostBinding(rnd.IntN(5))
 			w.launch(func(_ *sim.Task, p *mpi.Proc) error { return x.run(p) })
 			if err := w.Run(); err != nil {
 				t.Fatalf("%+v, %d ghosts: %v", w.mpi, w.ghosts, err)

@@ -43,6 +43,10 @@ func (w *Win) begin(op string, mode, legal WinMode) error {
 // All of them call it. Operations that were started before are complete, here and at
 // their targets; what other ranks have done with the memory of this one is there.
 // ModeNoSucceed says that no epoch begins.
+//
+// If a ghost has ended (xrun --ghost-failure fallback), the operations that it may or may not
+// have done make the Fence fail, with an error of class [ErrGhostFailed], on the ranks that
+// have started them. In any case the ranks that it has served serve themselves from then on.
 func (w *Win) Fence(mode WinMode) error {
 	const op = "Win.Fence"
 	if err := w.begin(op, mode, ModeNoStore|ModeNoPut|ModeNoPrecede|ModeNoSucceed); err != nil {
@@ -55,7 +59,7 @@ func (w *Win) Fence(mode WinMode) error {
 	var wrong *rma.Error
 	if !errors.As(err, &wrong) || wrong.Code != rma.Sync {
 		w.c.coll.op = op
-		if met := w.c.barrier(); err == nil {
+		if met := w.meet(); err == nil {
 			err = met
 		}
 		w.c.ep.Enter()

@@ -22,11 +22,15 @@ type Settings struct {
 	Shared, Calibrate, IPv6, BusyPoll, Secure bool
 	Stats, Check                              bool
 	Times
+	Ghosts
 	Machine Machine
 }
 
 // Times are how long things may take.
 type Times struct{ NetWait, PeerLost, DelayTarget time.Duration }
+
+// Ghosts are what ghosts do: each is one of the Words.
+type Ghosts struct{ GhostFailure, GhostBinding string }
 
 // Machine is how many ranks and processors the job has on this machine; 0 if not set.
 type Machine struct{ Ranks, Cores int }

@@ -30,6 +30,9 @@ const (
 	EnvThreads    = "XWARP_THREADS"
 	EnvStats      = "XWARP_STATS"
 	EnvCheck      = "XWARP_CHECK"
+
+	EnvGhostFailure = "XWARP_GHOST_FAILURE"
+	EnvGhostBinding = "XWARP_GHOST_BINDING"
 )
 
 // Variables that the launcher sets for ranks.
@@ -76,6 +79,15 @@ var Bulk = Words{{"auto", "what is better as a rule"}, {"frames", "of AF_XDP"}, 
 
 // Threads are the levels of MPI_Init_thread.
 var Threads = Words{{Name: "single"}, {Name: "funneled"}, {Name: "serialized"}, {Name: "multiple"}}
+
+// GhostFailures say what the end of a ghost is for its job.
+var GhostFailures = Words{{"abort", "the job ends"}, {"fallback", "ranks serve themselves from their next Fence on"}}
+
+// GhostBindings say which ghost of a host serves what.
+var GhostBindings = Words{
+	{"rank", "all of a rank by one"}, {"segment", "Puts and Gets by where in the memory of the host they are"}, {"random", "Puts and Gets in turn"},
+	{"operations", "by the one that did fewest"}, {"bytes", "by the one that moved least"},
+}
 
 // NetWait is longer than a link takes to come up, and shorter than xrun waits for ranks.
 const defaultNetWait = 20 * time.Second
@@ -170,6 +182,10 @@ func (s *Settings) program() []Var {
 			Doc: "which goroutines of a rank call MPI, unless the program says so"},
 		{Name: EnvABI, Flag: "--abi A", Of: "xrun", By: "xrun", value: word(&s.ABI, ABIs),
 			Doc: "libraries of MPI that programs in C and Fortran find"},
+		{Name: EnvGhostFailure, Flag: "--ghost-failure W", Of: "xrun", By: "mpi, xrun", value: word(&s.GhostFailure, GhostFailures),
+			Doc: "what happens when a ghost ends before the ranks"},
+		{Name: EnvGhostBinding, Flag: "--ghost-binding B", Of: "xrun", By: "mpi", value: word(&s.GhostBinding, GhostBindings),
+			Doc: "which of several ghosts of a host serves what of a rank's windows"},
 		{Name: EnvStats, By: "mpi", value: onOff(&s.Stats, false),
 			Doc: "count the calls of the program (xrun --stats does so, and prints the counts)"},
 		{Name: EnvCheck, By: "mpi", value: onOff(&s.Check, false),

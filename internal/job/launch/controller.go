@@ -450,7 +450,7 @@ func (j *job) exit(r report) {
 	}
 	if e.Ghost {
 		if !j.finishing { // else all ranks have ended, perhaps because of it
-			j.fail(err) // windows cannot go on without what it has of them
+			j.loseGhost(e, r.Rank)
 		}
 		return
 	}

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xwarp/xwarp/internal/base/config"
+
 	"github.com/xwarp/xwarp/internal/job/boot"
 )
 
@@ -107,6 +109,25 @@ func TestJob_causeIsGhost(t *testing.T) {
 				t.Errorf("%+v, going on %v: exit status %d", c, goOn, got)
 			}
 		}
+	}
+}
+
+// A ghost that was killed does not end a job whose ranks may serve themselves: they are told, and
+// it is not the cause of what comes later.
+func TestJob_outlivesGhost(t *testing.T) {
+	c := Config{Program: "p", Ranks: 2, Ghosts: 1, Env: []string{config.EnvGhostFailure + "=fallback"}}
+	p, err := makePlan(c, machine{cpus: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, begun := range []bool{true, false} {
+		j := newJob(c, p, &outputFiles{})
+		j.rankTable.begun = begun
+		j.handleReport(&link{}, report{Op: opExit, Rank: 2, Signal: int(unix.SIGKILL)})
+		if (j.failure == nil) != begun {
+			t.Errorf("begun %v: %v", begun, j.failure)
+		}
+		j.stdin.close()
 	}
 }
 

@@ -108,6 +108,9 @@ func (in Inside) Trouble(context uint32, rank int32) error {
 	return in.ep.failures.broken(match.Envelope{Context: context, Source: rank})
 }
 
+// Lost reports whether a rank, or a ghost, is lost.
+func (in Inside) Lost(rank int32) bool { return in.ep.peers[rank].err != nil }
+
 // TryActive sends a message to another rank if there is room for it now. Messages may
 // wait for one another, as those of Isend.
 func (in Inside) TryActive(rank int32, a *Active) bool {

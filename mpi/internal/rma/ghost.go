@@ -129,65 +129,109 @@ func (g *Ghost) close(at **served) bool {
 	s := *at
 	*at = nil
 	s.detach()
-	s.tell(g.ghosts.rank(g.me, s.client), sayFlushed, 0)
+	s.tell(g.ghosts.rank(g.me, s.client), sayServed, 0)
 	return true
 }
 
 // serveLen is the length of the body of a sayServe: number and bytes of the segment.
 const serveLen = 16
 
-// Serve asks the ghost of this rank to serve its memory, a segment of so many bytes. It
-// returns what others are to know of it; a Client of 0: the ghost cannot.
+// service is what a ghost does for this rank, by its own word.
+type service struct {
+	Other
+	asked bool // it has not answered yet
+	given bool
+}
+
+// Serve asks the ghost of this rank to serve its memory, a segment of so many bytes, and, if the
+// window is bound to several, those beside it to serve Puts and Gets. It returns
+// what others are to know of it; a Client of 0: the ghost cannot.
 func (w *flow) Serve(segment, size uint64) (r Remote, err error) {
 	var body [serveLen]byte
 	binary.BigEndian.PutUint64(body[:], segment)
 	binary.BigEndian.PutUint64(body[8:], size)
 	t := w.target(w.me)
-	t.asked, t.Client = true, 0
-	err = w.order(sayServe, body[:])
-	for err == nil && t.asked {
-		if err = w.in.Trouble(w.context, w.ghosts.Of[t.home]); err == nil {
+	t.Client = 0
+	ghosts := w.ghosts.on[t.home]
+	if w.spread.binding == ByRank || size == 0 {
+		ghosts = w.ghosts.Of[t.home : t.home+1]
+	}
+	w.spread.serving = w.spread.serving[:0]
+	for _, ghost := range ghosts {
+		if !w.in.Lost(ghost) {
+			w.spread.serving = append(w.spread.serving, service{Other: Other{World: ghost}})
+		}
+	}
+	if err = w.orders(sayServe, body[:]); err != nil {
+		return t.Remote, err
+	}
+	for _, s := range w.spread.serving {
+		switch {
+		case !s.given:
+		case s.World == w.ghosts.Of[t.home]:
+			t.Client, t.Key, t.Addr = w.ghosts.Client[t.home], s.Key, s.Addr
+		default:
+			t.Others = append(t.Others, s.Other)
+		}
+	}
+	return t.Remote, nil
+}
+
+// served takes the answer of a ghost: it serves the memory at an address, or, without one, not.
+func (w *flow) served(ghost int32, key uint32, addr []byte) bool {
+	if len(addr) != 0 && len(addr) != 8 {
+		return false
+	}
+	for i := range w.spread.serving {
+		if s := &w.spread.serving[i]; s.World == ghost && s.asked {
+			if s.asked, s.given = false, len(addr) == 8; s.given {
+				s.Key, s.Addr = key, binary.BigEndian.Uint64(addr)
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// Leave ends the service, when nobody operates on the memory any more. Ghosts that are lost
+// have left.
+func (w *flow) Leave() error {
+	kept := w.spread.serving[:0]
+	for _, s := range w.spread.serving {
+		if s.given && !w.in.Lost(s.World) {
+			kept = append(kept, s)
+		}
+	}
+	w.spread.serving = kept
+	err := w.orders(sayLeave, nil)
+	for _, s := range kept {
+		if w.in.Lost(s.World) && !w.over() {
+			return nil
+		}
+	}
+	return err
+}
+
+// orders sends a message to the ghosts that serve this rank, and waits for their answers.
+func (w *flow) orders(what int32, body []byte) (err error) {
+	all := w.spread.serving
+	for i := range all {
+		a := p2p.Active{Context: w.context, What: what | w.ghosts.Client[w.target(w.me).home]<<clientShift, Data: body}
+		all[i].asked = true
+		for !w.in.TryActive(all[i].World, &a) {
+			if err := w.in.Trouble(w.context, all[i].World); err != nil {
+				return err
+			}
 			w.in.Progress()
 		}
 	}
-	t.asked = false
-	return t.Remote, err
-}
-
-// served takes the answer.
-func (w *flow) served(key uint32, addr []byte) bool {
-	t := w.target(w.me)
-	if !t.asked || len(addr) != 0 && len(addr) != 8 {
-		return false
-	}
-	if t.asked = false; len(addr) == 8 {
-		t.Client, t.Key, t.Addr = w.ghosts.Client[t.home], key, binary.BigEndian.Uint64(addr)
-	}
-	return true
-}
-
-// Leave ends the service, when nobody operates on the memory any more.
-func (w *flow) Leave() error {
-	t := w.target(w.me)
-	if t.Client == 0 {
-		return nil
-	}
-	t.acks++
-	if err := w.order(sayLeave, nil); err != nil {
-		w.abandon(w.me, err)
-	}
-	return w.settle(w.me)
-}
-
-// order sends a message to the ghost of this rank.
-func (w *flow) order(what int32, body []byte) error {
-	home := w.target(w.me).home
-	a := p2p.Active{Context: w.context, What: what | w.ghosts.Client[home]<<clientShift, Data: body}
-	for !w.in.TryActive(w.ghosts.Of[home], &a) {
-		if err := w.in.Trouble(w.context, w.ghosts.Of[home]); err != nil {
-			return err
+	for i := range all {
+		for all[i].asked {
+			if err := w.in.Trouble(w.context, all[i].World); err != nil {
+				return err
+			}
+			w.in.Progress()
 		}
-		w.in.Progress()
 	}
 	return nil
 }

@@ -4,22 +4,23 @@ package rma
 // all operations on its memory and keeps its locks (static rank binding: Si and Balaji,
 // Casper, IPDPS 2015): so orders and locks are those of one process.
 type Ghosts struct {
-	Of     []int32 // by rank in World: its ghost
-	Client []int32 // by rank in World: the number that the ghost knows it by, above 0
-	ranks  [][]int32
+	Of     []int32   // by rank in World: its ghost
+	Client []int32   // by rank in World: the number that all ghosts of its host know it by, above 0
+	on     [][]int32 // by rank in World: the ghosts of its host, by their numbers there
+	ranks  [][]int32 // by ghost: the ranks of its host
 }
 
 // NewGhosts deals the ranks of each host to its ghosts, neighbours together. ranks are the
 // hosts of the ranks, ghosts those of the ghosts, whose numbers are behind those of ranks.
 // Nil: there are none, or not on every host.
 func NewGhosts(ranks, ghosts []int) *Ghosts {
-	g := &Ghosts{Of: make([]int32, len(ranks)), Client: make([]int32, len(ranks)), ranks: make([][]int32, len(ghosts))}
+	g := &Ghosts{Of: make([]int32, len(ranks)), Client: make([]int32, len(ranks)), on: make([][]int32, len(ranks)), ranks: make([][]int32, len(ghosts))}
 	users, servers := map[int][]int32{}, map[int][]int32{}
 	for i, host := range ranks {
 		users[host] = append(users[host], int32(i))
 	}
 	for i, host := range ghosts {
-		servers[host] = append(servers[host], int32(i))
+		servers[host] = append(servers[host], int32(len(ranks)+i))
 	}
 	for host, all := range users {
 		own := servers[host]
@@ -27,10 +28,10 @@ func NewGhosts(ranks, ghosts []int) *Ghosts {
 			return nil
 		}
 		for i, rank := range all {
-			ghost := own[i*len(own)/len(all)]
-			g.ranks[ghost] = append(g.ranks[ghost], rank)
-			g.Of[rank] = int32(len(ranks)) + ghost
-			g.Client[rank] = int32(len(g.ranks[ghost]))
+			g.Of[rank], g.on[rank], g.Client[rank] = own[i*len(own)/len(all)], own, int32(i+1)
+		}
+		for _, ghost := range own {
+			g.ranks[int(ghost)-len(ranks)] = all
 		}
 	}
 	return g
@@ -46,4 +47,14 @@ func (g *Ghosts) rank(ghost, client int32) int32 {
 		return -1
 	}
 	return g.ranks[i][client-1]
+}
+
+// Most returns how many ghosts there are on the host with the most.
+func (g *Ghosts) Most() (most int) {
+	if g != nil {
+		for _, on := range g.on {
+			most = max(most, len(on))
+		}
+	}
+	return most
 }

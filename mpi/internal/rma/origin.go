@@ -34,6 +34,15 @@ func (w *Window) Put(rank int32, off uint64, src []byte, tally *Tally) error {
 		return err
 	}
 	t := w.target(rank)
+	if t.others != nil {
+		if n := t.others.piece(off, len(src)); n < len(src) {
+			if err := w.Put(rank, off, src[:n], tally); err != nil {
+				return err
+			}
+			return w.Put(rank, off+uint64(n), src[n:], tally)
+		}
+		rank, t = w.choose(t, off, len(src))
+	}
 	w.counts.served[t.by].Puts++
 	if t.near != nil {
 		b, err := w.near.within(rank, t, off, len(src))
@@ -72,6 +81,15 @@ func (w *Window) Get(rank int32, off uint64, dst []byte, tally *Tally) error {
 		return err
 	}
 	t := w.target(rank)
+	if t.others != nil {
+		if n := t.others.piece(off, len(dst)); n < len(dst) {
+			if err := w.Get(rank, off, dst[:n], tally); err != nil {
+				return err
+			}
+			return w.Get(rank, off+uint64(n), dst[n:], tally)
+		}
+		rank, t = w.choose(t, off, len(dst))
+	}
 	w.counts.served[t.by].Gets++
 	if t.near != nil {
 		b, err := w.near.within(rank, t, off, len(dst))
@@ -129,6 +147,11 @@ func (w *Window) PutOver(o *Op, src *dtype.Cursor) error {
 		return err
 	}
 	t := w.target(o.Target)
+	if t.others != nil {
+		bound := *o
+		o = &bound
+		o.Target, t = w.choose(t, uint64(o.At), o.Layout.Rest())
+	}
 	w.counts.served[t.by].Puts++
 	if t.near != nil {
 		return w.near.transfer(o, t, src, nil)
@@ -147,6 +170,11 @@ func (w *Window) GetOver(o *Op, dst *dtype.Cursor) error {
 		return err
 	}
 	t := w.target(o.Target)
+	if t.others != nil {
+		bound := *o
+		o = &bound
+		o.Target, t = w.choose(t, uint64(o.At), o.Layout.Rest())
+	}
 	w.counts.served[t.by].Gets++
 	if t.near != nil {
 		return w.near.transfer(o, t, nil, dst)
@@ -160,6 +188,9 @@ func (w *Window) Accumulate(o *Op, src *dtype.Cursor) error {
 		return err
 	}
 	t := w.target(o.Target)
+	if t.others != nil {
+		w.note(o.Target, o.Layout.Rest())
+	}
 	direct := t.near != nil && atomicKind(o.Kind)
 	w.counts.accumulate(t, o.Target == w.me, direct).Accumulates++
 	if direct {
@@ -174,6 +205,9 @@ func (w *Window) Fetch(o *Op, src, dst *dtype.Cursor) error {
 		return err
 	}
 	t := w.target(o.Target)
+	if t.others != nil {
+		w.note(o.Target, o.Layout.Rest())
+	}
 	direct := t.near != nil && atomicKind(o.Kind)
 	w.counts.accumulate(t, o.Target == w.me, direct).Accumulates++
 	if direct {
@@ -216,6 +250,9 @@ func (w *Window) Swap(o *Op, compare, value []byte, dst []byte) error {
 			w.counts.served[ByItself].Accumulates++
 			return err
 		}
+	}
+	if t.others != nil {
+		w.note(o.Target, len(value))
 	}
 	w.counts.accumulate(t, o.Target == w.me, false).Accumulates++
 	src, _ := plain(both[:n])

@@ -107,6 +107,9 @@ func (w *Window) Complete() error {
 		t := w.target(rank)
 		if t.client != 0 { // what a ghost has done a word to the target does not cover
 			first = join(first, w.ping(rank, t))
+			for i := range t.others.all() {
+				first = join(first, w.ping(i, w.target(i)))
+			}
 			continue
 		}
 		err := w.await(rank, t, gets)

@@ -149,13 +149,13 @@ func (w *Window) LockAll(free bool) error {
 		return err
 	}
 	w.counts.epochs.LockAlls++
-	for i := range w.targets {
+	for i := range w.ranks {
 		if err := w.ask(int32(i), sayTry, Shared, free); err != nil {
 			w.abandon(int32(i), err)
 		}
 	}
-	first := len(w.targets)
-	for i := range w.targets {
+	first := w.ranks
+	for i := range w.ranks {
 		if err := w.locked(int32(i)); err != nil && w.over() {
 			w.access = none
 			return err
@@ -166,7 +166,7 @@ func (w *Window) LockAll(free bool) error {
 			w.giveBack(int32(i))
 		}
 	}
-	for i := first; i < len(w.targets); i++ {
+	for i := first; i < w.ranks; i++ {
 		err := w.ask(int32(i), sayLock, Shared, false)
 		if err == nil {
 			err = w.locked(int32(i))
@@ -200,7 +200,8 @@ func (w *Window) Unlock(rank int32) error {
 		return wrong(rank, "rank %d is not locked: this is %s", rank, where[w.access])
 	}
 	w.in.Pace()
-	err := join(w.unlock(rank), w.settle(rank))
+	err := w.quiet(rank)
+	err = join(err, join(w.unlock(rank), w.settle(rank)))
 	w.close(rank)
 	return join(err, w.gone(rank))
 }
@@ -237,15 +238,15 @@ func (w *Window) UnlockAll() error {
 		return wrong(-1, "this is %s", where[w.access])
 	}
 	w.in.Pace()
-	var all error
-	for i := range w.targets {
+	all := w.quietAll()
+	for i := range w.ranks {
 		wanted := w.targets[i].dirty || w.targets[i].left(whole)
 		if err := w.unlock(int32(i)); wanted { // of the others nothing is lost
 			all = join(all, err)
 		}
 	}
 	all = join(all, w.settleAll())
-	for i := range w.targets {
+	for i := range w.ranks {
 		w.targets[i].held = Unlocked
 	}
 	w.access, w.busy = none, false
@@ -269,6 +270,9 @@ func (w *flow) ping(rank int32, t *target) error {
 // Flush completes all operations on a target, here and there.
 func (w *flow) Flush(rank int32) error {
 	w.in.Pace()
+	if w.target(rank).others != nil {
+		return w.flushOthers(rank)
+	}
 	if err := w.ping(rank, w.target(rank)); err != nil {
 		return err
 	}
@@ -289,6 +293,7 @@ func (w *flow) gone(rank int32) error {
 func (w *flow) FlushAll() error {
 	w.sweeps++
 	w.in.Pace()
+	clear(w.spread.loads)
 	var all error
 	for i := 0; i < len(w.touched); i++ { // other goroutines may add to it meanwhile
 		rank := w.touched[i]
@@ -342,7 +347,12 @@ func join(a, b error) error {
 // FlushLocal completes all operations on a target here: their memory is the program's.
 func (w *flow) FlushLocal(rank int32) error {
 	w.in.Pace()
-	return w.await(rank, w.target(rank), local)
+	t := w.target(rank)
+	err := w.await(rank, t, local)
+	for i := range t.others.all() {
+		err = join(err, w.await(i, w.target(i), local))
+	}
+	return err
 }
 
 // FlushLocalAll is FlushLocal of all targets.
@@ -403,6 +413,11 @@ func (w *flow) Ended(rank int32, tally *Tally) bool {
 	if tally.Left > 0 {
 		if err := w.in.Trouble(w.context, w.target(rank).world); err != nil && w.target(rank).fetches > 0 {
 			w.abandon(rank, err)
+		}
+		for i := range w.target(rank).others.all() {
+			if err := w.in.Trouble(w.context, w.target(i).world); err != nil && w.target(i).fetches > 0 {
+				w.abandon(i, err)
+			}
 		}
 	}
 	return tally.Left <= 0

@@ -11,6 +11,9 @@ func (w *Window) Active(source, what int32, id uint32, body []byte) bool {
 	if rank < 0 {
 		return false
 	}
+	if client != 0 {
+		rank = w.serverOf(rank, source)
+	}
 	t := &w.targets[rank]
 	if what>>behindShift == sayComplete { // behind operations, which are for the server
 		what &= 1<<behindShift - 1
@@ -24,7 +27,7 @@ func (w *Window) Active(source, what int32, id uint32, body []byte) bool {
 	case sayLocked, sayBusy:
 		t.asked, t.refused = false, what == sayBusy
 	case sayServed:
-		return rank == w.me && w.served(id, body)
+		return t.rank == w.me && w.served(source, id, body)
 	case sayPost:
 		t.posts++
 	case sayComplete:
@@ -46,7 +49,8 @@ func (w *Window) Lost(source int32) {
 // fetchedData takes an answer.
 func (w *Window) fetchedData(rank, what int32, id uint32, body []byte) bool {
 	if what == sayRefused {
-		err := &Error{Code: Range, Target: rank, Detail: fmt.Sprintf("rank %d has no such memory in the window", rank)}
+		of := w.targets[rank].rank
+		err := &Error{Code: Range, Target: of, Detail: fmt.Sprintf("rank %d has no such memory in the window", of)}
 		if id == noRecord {
 			w.targets[rank].err = err
 			return true

@@ -29,11 +29,12 @@ func (e *Error) Error() string { return e.Detail }
 
 // Remote is the memory of a target, as it has told when the window was made.
 type Remote struct {
-	Size   uint64 // bytes
-	Unit   uint32 // displacement unit in bytes
-	Key    uint32 // to write and read it with; 0: only messages may
-	Addr   uint64 // under that key
-	Client int32  // of a ghost that serves it; 0: its rank does
+	Size   uint64  // bytes
+	Unit   uint32  // displacement unit in bytes
+	Key    uint32  // to write and read it with; 0: only messages may
+	Addr   uint64  // under that key
+	Client int32   // of a ghost that serves it; 0: its rank does
+	Others []Other // that serve Puts and Gets on it, too
 }
 
 // Config describes a window.
@@ -48,6 +49,7 @@ type Config struct {
 	Dynamic bool       // memory is attached; offsets are addresses
 	Common  *Common    // or nil: ranks of this host have nothing in common
 	Ghosts  *Ghosts    // of the job; nil: none
+	Binding Binding    // of Puts and Gets of this rank
 	Clock   mono.Clock // for how long this rank waits for others; nil: nobody wants to know
 }
 
@@ -78,8 +80,10 @@ type flow struct {
 	me      int32
 	self    p2p.ActiveHandler // the window
 	index   []int32
-	ghosts  *Ghosts // or nil
-	targets []target
+	ghosts  *Ghosts  // or nil
+	targets []target // by rank, and behind those the other ghosts that serve memory: see spread
+	ranks   int
+	spread  spread
 
 	busy    bool    // operations were started since the last fence
 	touched []int32 // ranks with operations since the last flush of all
@@ -108,6 +112,8 @@ const (
 // target is what a rank knows of another one as a target.
 type target struct {
 	Remote
+	others  *others       // or nil: one serves all of its memory
+	rank    int32         // whose memory it is
 	near    *neighbour    // or nil: its memory is not mapped here
 	err     error         // that an operation has met and nobody was told of
 	home    int32         // the rank in World
@@ -177,7 +183,7 @@ const selfChunk = 16 << 10
 // New makes a window and lets others find it. It can be used when Meet was called.
 func New(c Config) *Window {
 	w := &Window{
-		flow: flow{in: c.In, context: c.Context, me: c.Rank, index: c.Index, targets: make([]target, len(c.World)), ghosts: c.Ghosts, idle: -1,
+		flow: flow{ranks: len(c.World), spread: spread{binding: c.Binding}, in: c.In, context: c.Context, me: c.Rank, index: c.Index, targets: make([]target, len(c.World)), ghosts: c.Ghosts, idle: -1,
 			counts: counters{clock: c.Clock, served: []Served{{By: ByItself}, {By: ByOwn}, {By: ByTarget}}},
 		},
 	}
@@ -186,7 +192,7 @@ func New(c Config) *Window {
 	w.near.take(w, c.Common)
 	for i, world := range c.World { // others may use the memory here before this rank knows theirs
 		t := &w.targets[i]
-		t.home, t.world = world, world
+		t.home, t.world, t.rank = world, world, int32(i)
 		switch {
 		case t.near != nil:
 			t.by = ByItself
@@ -205,7 +211,8 @@ func New(c Config) *Window {
 
 // Meet tells where the memory of all ranks is.
 func (w *flow) Meet(all []Remote) {
-	for i := range w.targets {
+	defer w.meetOthers()
+	for i := range w.ranks {
 		t := &w.targets[i]
 		t.Remote = all[i]
 		switch {
@@ -235,7 +242,7 @@ func (w *flow) rankOf(world, client int32) int32 {
 		}
 	}
 	switch {
-	case w.index == nil && int(world) < len(w.targets):
+	case w.index == nil && int(world) < w.ranks:
 		return world
 	case int(world) >= len(w.index): // a ghost that says nothing of a rank
 		return -1

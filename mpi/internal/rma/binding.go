@@ -1,0 +1,238 @@
+package rma
+
+// Binding says which of several ghosts of a host serves which Put or Get on memory of its ranks.
+// Accumulates and locks are always for the one that Ghosts.Of tells, in whose order they are.
+type Binding uint8
+
+// The bindings.
+const (
+	ByRank       Binding = iota // the one of the rank
+	BySegment                   // the one that has this part of the memory of the host
+	ByTurn                      // one after the other
+	ByOperations                // the one that this rank has asked for the fewest since the last flush
+	ByBytes                     // the one that it has moved the fewest bytes with since then
+)
+
+// A window keeps what is under way to each of those ghosts as it does for a rank: as a target of
+// its own, behind those of the ranks. So a flush of all covers them, and one of a rank goes over
+// others, too. Locks are there when Lock returns, so Puts and Gets are bound to no ghost in any
+// epoch; a lock is given back when all of them have answered.
+
+// Other is one more ghost that serves Puts and Gets on the memory of a rank.
+type Other struct {
+	World int32 // its number there
+	Key   uint32
+	Addr  uint64
+}
+
+// others are the targets, beside the one of a rank, for its memory.
+type others struct {
+	first, n int32
+	cuts     []cut // BySegment
+}
+
+// cut is where in the memory of a rank the part of a target ends.
+type cut struct {
+	end    uint64
+	target int32
+}
+
+// all yields the targets.
+func (o *others) all() func(yield func(int32) bool) {
+	return func(yield func(int32) bool) {
+		for i := int32(0); o != nil && i < o.n; i++ {
+			if !yield(o.first + i) {
+				return
+			}
+		}
+	}
+}
+
+// piece returns how many of n bytes from off on are for one target.
+func (o *others) piece(off uint64, n int) int {
+	for _, c := range o.cuts {
+		if off < c.end {
+			return int(min(uint64(n), c.end-off))
+		}
+	}
+	return n
+}
+
+// spread is what this rank has asked ghosts for since its last flush.
+type spread struct {
+	binding Binding
+	turn    int32
+	loads   []load // by ghost of the job
+	serving []service
+}
+
+// load is what one was asked for.
+type load struct{ operations, bytes int }
+
+// less reports whether a is less than b, as a binding counts.
+func (a load) less(b load, by Binding) bool {
+	if by == ByBytes {
+		return a.bytes < b.bytes
+	}
+	return a.operations < b.operations
+}
+
+// choose returns the target for a Put or Get of n bytes from off on of the memory of one that has
+// others.
+func (w *flow) choose(t *target, off uint64, n int) (int32, *target) {
+	s, best := &w.spread, t.rank
+	switch s.binding {
+	case BySegment:
+		for _, c := range t.others.cuts {
+			if off < c.end {
+				best = c.target
+				break
+			}
+		}
+	case ByTurn:
+		if s.turn = (s.turn + 1) % (t.others.n + 1); s.turn > 0 {
+			best = t.others.first + s.turn - 1
+		}
+	case ByOperations, ByBytes:
+		for i := t.others.first; i < t.others.first+t.others.n; i++ {
+			if w.load(i).less(*w.load(best), s.binding) && !w.in.Lost(w.targets[i].world) {
+				best = i
+			}
+		}
+	}
+	if best != t.rank && w.in.Lost(w.targets[best].world) {
+		best = t.rank
+	}
+	w.note(best, n)
+	return best, &w.targets[best]
+}
+
+// note counts an operation on so many bytes.
+func (w *flow) note(i int32, n int) {
+	l := w.load(i)
+	l.operations++
+	l.bytes += n
+}
+
+// load returns what the server of a target was asked for.
+func (w *flow) load(i int32) *load {
+	return &w.spread.loads[int(w.targets[i].world)-len(w.ghosts.Of)]
+}
+
+// serverOf returns the target of those for the memory of a rank whose server a process is.
+func (w *flow) serverOf(rank, world int32) int32 {
+	if t := &w.targets[rank]; t.world != world && t.others != nil {
+		for i := t.others.first; i < t.others.first+t.others.n; i++ {
+			if w.targets[i].world == world {
+				return i
+			}
+		}
+	}
+	return rank
+}
+
+// meetOthers makes the targets for the ghosts that serve memory of ranks beside theirs.
+func (w *flow) meetOthers() {
+	if w.spread.binding == ByRank {
+		return
+	}
+	for i := range w.ranks {
+		from := &w.targets[i]
+		if from.client == 0 || len(from.Others) == 0 {
+			continue
+		}
+		if w.spread.loads == nil {
+			w.spread.loads = make([]load, len(w.ghosts.ranks))
+		}
+		more := &others{first: int32(len(w.targets)), n: int32(len(from.Others))}
+		from.others = more
+		for _, other := range w.targets[i].Others {
+			t := target{Remote: w.targets[i].Remote, rank: int32(i), home: w.targets[i].home, world: other.World, client: w.targets[i].client}
+			t.Key, t.Addr = other.Key, other.Addr
+			t.by = w.counts.by(ByGhost + int(t.world) - len(w.ghosts.Of))
+			t.chunk = int32(w.in.ActiveMax(t.world))
+			t.plain = t.Key != 0 && !w.in.Near(t.world)
+			t.reached = t.plain && w.in.CanRead(t.world)
+			w.targets = append(w.targets, t)
+		}
+	}
+	if w.spread.binding == BySegment {
+		w.cutAll()
+	}
+}
+
+// segmentAlign is what segments begin at multiples of, so that no element is divided.
+const segmentAlign = 16
+
+// cutAll divides the memory that the ranks of each host have in the window among its ghosts, in
+// the order of ranks: each has as many bytes of it, or fewer.
+func (w *flow) cutAll() {
+	total, before := map[int32]uint64{}, map[int32]uint64{} // by the first ghost of the host
+	for i := range w.ranks {
+		if t := &w.targets[i]; t.others != nil {
+			total[w.ghosts.on[t.home][0]] += aligned(t.Size)
+		}
+	}
+	for i := range w.ranks {
+		t := &w.targets[i]
+		if t.others == nil {
+			continue
+		}
+		on := w.ghosts.on[t.home]
+		share := max(aligned((total[on[0]]+uint64(len(on))-1)/uint64(len(on))), segmentAlign)
+		at := before[on[0]]
+		before[on[0]] = at + aligned(t.Size)
+		for k := at / share; k < uint64(len(on)) && k*share < at+t.Size; k++ {
+			t.others.cuts = append(t.others.cuts, cut{min((k+1)*share-at, t.Size), w.serverOf(int32(i), on[k])})
+		}
+	}
+}
+
+func aligned(n uint64) uint64 { return (n + segmentAlign - 1) / segmentAlign * segmentAlign }
+
+// flushOthers is Flush of a rank whose memory several serve.
+func (w *flow) flushOthers(rank int32) error {
+	clear(w.spread.loads)
+	t := w.target(rank)
+	all := w.ping(rank, t)
+	for i := range t.others.all() {
+		all = join(all, w.ping(i, w.target(i)))
+	}
+	all = join(all, w.settle(rank))
+	for i := range t.others.all() {
+		all = join(all, w.settle(i))
+	}
+	return join(all, w.gone(rank))
+}
+
+// quiet completes all that others than the one that keeps its lock do for this rank with the
+// memory of a rank: who gets the lock next sees it.
+func (w *flow) quiet(rank int32) (all error) {
+	t := w.target(rank)
+	if t.others == nil {
+		return nil
+	}
+	clear(w.spread.loads)
+	for i := range t.others.all() {
+		all = join(all, w.ping(i, w.target(i)))
+	}
+	for i := range t.others.all() {
+		all = join(all, w.settle(i))
+	}
+	return all
+}
+
+// quietAll is quiet for all ranks.
+func (w *flow) quietAll() (all error) {
+	if len(w.targets) == w.ranks {
+		return nil
+	}
+	clear(w.spread.loads)
+	for i := w.ranks; i < len(w.targets); i++ {
+		all = join(all, w.ping(int32(i), &w.targets[i]))
+	}
+	for i := w.ranks; i < len(w.targets); i++ {
+		all = join(all, w.settle(int32(i)))
+	}
+	return all
+}
