@@ -34,6 +34,8 @@ Where
                        0); ranks do not see them; not with --queues per-rank,
                        nor for programs of other MPIs;
                        see docs/architecture/ghosts.md
+  $XWARP_PROGRESS
+                       see docs/architecture/threads.md
   --oversubscribe      put more ranks on the hosts than fit, in rounds, up to
                        max_slots
   --map-by WHAT        which places ranks take first: slot (fill a host, then

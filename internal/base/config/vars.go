@@ -28,6 +28,7 @@ const (
 	EnvUnexpected = "XWARP_UNEXPECTED"
 	EnvColl       = "XWARP_COLL"
 	EnvThreads    = "XWARP_THREADS"
+	EnvProgress   = "XWARP_PROGRESS"
 	EnvStats      = "XWARP_STATS"
 	EnvCheck      = "XWARP_CHECK"
 )
@@ -76,6 +77,12 @@ var Bulk = Words{{"auto", "what is better as a rule"}, {"frames", "of AF_XDP"}, 
 
 // Threads are the levels of MPI_Init_thread.
 var Threads = Words{{Name: "single"}, {Name: "funneled"}, {Name: "serialized"}, {Name: "multiple"}}
+
+// Progresses say who makes progress while a rank computes, without ghosts.
+var Progresses = Words{
+	{"none", "nobody"}, {"thread", "a thread of each rank, on the processors that the rank has"},
+	{"thread-core", "a thread of each rank, on the second half of these processors, which the rank does without"},
+}
 
 // NetWait is longer than a link takes to come up, and shorter than xrun waits for ranks.
 const defaultNetWait = 20 * time.Second
@@ -168,6 +175,8 @@ func (s *Settings) program() []Var {
 	return []Var{
 		{Name: EnvThreads, By: "mpi", value: word(&s.Threads, Threads),
 			Doc: "which goroutines of a rank call MPI, unless the program says so"},
+		{Name: EnvProgress, Flag: "--progress WHO", Of: "xrun", By: "mpi, xrun", value: word(&s.Progress, Progresses),
+			Doc: "who makes progress while a rank computes"},
 		{Name: EnvABI, Flag: "--abi A", Of: "xrun", By: "xrun", value: word(&s.ABI, ABIs),
 			Doc: "libraries of MPI that programs in C and Fortran find"},
 		{Name: EnvStats, By: "mpi", value: onOff(&s.Stats, false),
