@@ -79,6 +79,7 @@ func seriesNames(results []Result) []string {
 		func(r Result) string { return r.Fabric },
 		func(r Result) string { return r.Op },
 		func(r Result) string { return fmt.Sprintf("%d ghosts", r.Ghosts) },
+		func(r Result) string { return r.Progress },
 		func(r Result) string { return fmt.Sprintf("%d ranks", r.Ranks) },
 		func(r Result) string { return fmt.Sprintf("%d hosts", r.Hosts) },
 		func(r Result) string { return fmt.Sprintf("MTU %d", r.MTU) },

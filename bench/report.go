@@ -40,8 +40,9 @@ type Result struct {
 
 // Overlapped is what only mpi_overlap has.
 type Overlapped struct {
-	Compute int `json:"compute_us,omitempty"` // microseconds that the target computes
-	Ghosts  int `json:"ghosts,omitempty"`     // of each host
+	Compute  int    `json:"compute_us,omitempty"` // microseconds that the target computes
+	Ghosts   int    `json:"ghosts,omitempty"`     // of each host
+	Progress string `json:"progress,omitempty"`   // the thread that makes progress
 }
 
 // Ratio compares two results that were measured in turns.

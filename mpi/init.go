@@ -39,6 +39,7 @@ const (
 	EnvStats      = config.EnvStats
 	EnvCheck      = config.EnvCheck
 	EnvThreads    = config.EnvThreads
+	EnvProgress   = config.EnvProgress
 
 	EnvGhostFailure = config.EnvGhostFailure
 	EnvGhostBinding = config.EnvGhostBinding
@@ -81,7 +82,9 @@ func join(cfg Config) (*Proc, error) {
 	if spec.Poller.Ranks == 0 { // the launcher did not say how crowded the machine is
 		spec.Poller.Ranks = here
 	}
-	cfg = cfg.or(defaults)
+	if cfg = cfg.or(defaults); cfg.Progress != ProgressNone {
+		spec.Poller.Ranks *= 2 // each with a thread
+	}
 	if cfg.NoShared && cfg.Transport == RC && spec.Slot != "" && here > 1 {
 		return nil, fail(ErrArg, "Init", "ranks that share a queue of their NIC cannot connect through it: do not set %s=0, or use another transport than rc", EnvShared)
 	}
@@ -200,9 +203,9 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		EagerMax: s.Eager, EagerIdle: s.EagerIdle, EagerNear: s.EagerNear, NoCalibrate: !s.Calibrate, UnexpectedMax: s.Unexpected,
 		PromoteMessages: s.Promote, NoShared: !s.Shared, Secure: s.Secure, Algorithms: s.Algorithms, Stats: s.Stats, Check: s.Check,
 		Threads: ThreadLevel(config.Threads.Index(s.Threads)), Transport: Transport(config.Transports.Index(s.Transport)),
-		Rendezvous: Rendezvous(config.Rendezvous.Index(s.Rendezvous)),
-		Ghosts:     GhostConfig{Failure: GhostFailure(config.GhostFailures.Index(s.GhostFailure)), Binding: GhostBinding(config.GhostBindings.Index(s.GhostBinding))},
-		retries:    device.NewRetryBudget(s.NetWait, EnvNetWait),
+		Rendezvous: Rendezvous(config.Rendezvous.Index(s.Rendezvous)), Progress: Progress(config.Progresses.Index(s.Progress)),
+		Ghosts:  GhostConfig{Failure: GhostFailure(config.GhostFailures.Index(s.GhostFailure)), Binding: GhostBinding(config.GhostBindings.Index(s.GhostBinding))},
+		retries: device.NewRetryBudget(s.NetWait, EnvNetWait),
 	}
 	spec = device.Spec{Fabric: s.Fabric, Device: s.Device, Slot: s.Slot, Arena: s.Arena, IPv6: s.IPv6, BusyPoll: s.BusyPoll}
 	spec.Dgram.PeerLost, spec.Dgram.DelayTarget = s.PeerLost, s.DelayTarget

@@ -80,6 +80,9 @@ type Config struct {
 	// Threads says which goroutines use the Proc. Default: XWARP_THREADS from
 	// the environment, else one at a time. See InitThread.
 	Threads ThreadLevel
+	// Progress says who makes progress while the program computes. Default: XWARP_PROGRESS from
+	// the environment, else nobody: see the constants of its type.
+	Progress Progress
 	// Hooks are called around the calls of the program. Default: none.
 	Hooks *Hooks
 	// Stats counts the calls of the program: see Comm.Stats and Proc.Stats, and
@@ -127,6 +130,7 @@ func (c Config) or(defaults Config) Config {
 	c.Threads = cmp.Or(c.Threads, defaults.Threads)
 	c.Ghosts.Failure = cmp.Or(c.Ghosts.Failure, defaults.Ghosts.Failure)
 	c.Ghosts.Binding = cmp.Or(c.Ghosts.Binding, defaults.Ghosts.Binding)
+	c.Progress = cmp.Or(c.Progress, defaults.Progress)
 	c.retries = defaults.retries
 	return c
 }
@@ -179,6 +183,7 @@ type Proc struct {
 	buffer   sendBuffer
 	where
 	thread    int          // of the operating system, that called Init
+	attendant attendant    // the progress thread
 	calls     calls        // nonblocking collectives
 	dups      int          // Idups and Ishrinks under way
 	tables    *coll.Tables // of collectives; nil: those that are built in
@@ -238,6 +243,9 @@ func New(job Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	}
 	if p.rank < job.Size() { // else it is a ghost
 		p.world, p.self = newWorld(p), newSelf(p)
+		if err := p.attend(cfg); err != nil {
+			return nil, errors.Join(err, p.close())
+		}
 	}
 	return p, nil
 }
@@ -277,7 +285,7 @@ func (p *Proc) open(cfg Config) (err error) {
 		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
 		EagerMax: cfg.EagerMax, EagerIdle: cfg.EagerIdle, EagerNear: cfg.EagerNear, Calibrate: !cfg.NoCalibrate,
 		Rendezvous: cfg.Rendezvous, Receives: cfg.Receives, Sends: cfg.Sends, UnexpectedMax: cfg.UnexpectedMax,
-		Threads: cfg.Threads == ThreadMultiple, Numbers: len(cfg.record) > trace.RecordSize(0),
+		Threads: cfg.Threads == ThreadMultiple || cfg.Progress != ProgressNone && p.rank < p.job.Size(), Numbers: len(cfg.record) > trace.RecordSize(0),
 	}
 	c.Shared = !cfg.NoShared
 	c.Host, _ = p.job.Host()

@@ -28,6 +28,8 @@ type Where struct {
 	Hosts, Ranks int
 	// Ghosts is how many each host has, of ours.
 	Ghosts int
+	// Progress is which thread makes progress, of ours. Default: none.
+	Progress string
 	// MTU is that of the devices in bytes.
 	MTU int
 	// Cores are processors that ranks are pinned to in turn. Default: none,

@@ -22,6 +22,9 @@ type Measurement struct {
 	Fabric string
 	// Ghosts are numbers of ghosts of each host, with a column for each. Default: 0 alone.
 	Ghosts []int
+	// Threads names threads that make progress, as config.Progresses has them, each with a
+	// column behind those of the ghosts. Default: none.
+	Threads []string
 	// Cores are the processors that may be used.
 	Cores []int
 	// Rounds is how many bursts each library gets per size, in turns. Default 5.
@@ -40,7 +43,8 @@ type Measurement struct {
 // column is what fills a column of a table.
 type column struct {
 	library, carrier string
-	ghosts           int // of ours
+	ghosts           int    // of ours
+	progress         string // of ours
 	run              func(t Table, o Order) (bench.Point, error)
 	close            func() error
 }
@@ -97,8 +101,8 @@ func (m Measurement) open(tables []Table) (columns []column, err error) {
 			largest = max(largest, t.first(size).Size)
 		}
 	}
-	add := func(j *Job, ghosts int) {
-		columns = append(columns, column{j.Library, j.Carrier, ghosts, func(_ Table, o Order) (bench.Point, error) { return j.Run(o) }, j.Close})
+	add := func(j *Job, on Where) {
+		columns = append(columns, column{j.Library, j.Carrier, on.Ghosts, on.Progress, func(_ Table, o Order) (bench.Point, error) { return j.Run(o) }, j.Close})
 	}
 	messages := slices.ContainsFunc(tables, func(t Table) bool { return t.Case.Family == bench.MPI })
 	if m.Server != nil && messages && w.Hosts == 2 {
@@ -108,21 +112,30 @@ func (m Measurement) open(tables []Table) (columns []column, err error) {
 			return columns, err
 		}
 		r := &raw{place: place, abort: m.Abort}
-		columns = append(columns, column{RawLibrary, "AF_XDP", 0, r.run, r.close})
+		columns = append(columns, column{RawLibrary, "AF_XDP", 0, "", r.run, r.close})
 	}
 	ghosts := m.Ghosts
 	if ghosts == nil {
 		ghosts = []int{0}
 	}
+	var ours []Where
 	for _, n := range ghosts {
-		m.tell("starting "+withGhosts(n), w)
 		on := w
 		on.Ghosts = n
+		ours = append(ours, on)
+	}
+	for _, who := range m.Threads {
+		on := w
+		on.Progress = who
+		ours = append(ours, on)
+	}
+	for _, on := range ours {
+		m.tell("starting "+on.ours(), w)
 		j, err := Ours(m.Program, on, m.Fabric, largest)
 		if err != nil {
 			return columns, err
 		}
-		add(j, n)
+		add(j, on)
 	}
 	for _, p := range m.Peers {
 		m.tell("starting "+p.Name, w)
@@ -130,7 +143,7 @@ func (m Measurement) open(tables []Table) (columns []column, err error) {
 		if err != nil {
 			return columns, err
 		}
-		add(j, 0)
+		add(j, Where{})
 	}
 	return columns, nil
 }
@@ -244,10 +257,10 @@ func (t Table) burst(size int, p bench.Point, length mono.Duration) Order {
 // result makes a result of the points of all rounds.
 func (t Table) result(c column, o Order, points []bench.Point, fabric string) bench.Result {
 	r := bench.Result{
-		Test: t.Case.Name, Transport: "none", Fabric: "tcp", MTU: t.Where.MTU, Size: o.Size, Iters: o.Iters, Op: t.Op, Overlapped: bench.Overlapped{Compute: o.Compute, Ghosts: c.ghosts},
+		Test: t.Case.Name, Transport: "none", Fabric: "tcp", MTU: t.Where.MTU, Size: o.Size, Iters: o.Iters, Op: t.Op, Overlapped: bench.Overlapped{Compute: o.Compute, Ghosts: c.ghosts, Progress: c.progress},
 		Carrier: c.carrier, Rounds: len(points), Library: c.library, Ranks: t.Where.Ranks, Hosts: t.Where.Hosts,
 	}
-	if c.library == oursLibrary || c.ghosts > 0 {
+	if c.library == oursLibrary || c.ghosts > 0 || c.progress != "" {
 		r.Transport, r.Fabric = "rd", fabric
 	} else if c.library == RawLibrary {
 		r.Fabric = "xdp"

@@ -33,6 +33,9 @@ func Ours(program []string, w Where, fabric string, largest int, env ...string) 
 	if fabric == onHost { // whatever they have besides, ranks of one host do not use it
 		config.Fabric = "udp"
 	}
+	if w.Progress != "" {
+		config.Env = append(config.Env, mpi.EnvProgress+"="+w.Progress)
+	}
 	if w.Ranks > w.Hosts || w.Ghosts > 0 { // as on a host with one NIC
 		config.Queues = launch.QueuesShared
 	}
@@ -49,7 +52,7 @@ func Ours(program []string, w Where, fabric string, largest int, env ...string) 
 		orders.CloseWithError(why)
 		ended <- err
 	}()
-	j := &Job{Library: withGhosts(w.Ghosts), Carrier: carrierName(fabric), orders: feed, answers: bufio.NewReader(answers), complaints: complaints}
+	j := &Job{Library: w.ours(), Carrier: carrierName(fabric), orders: feed, answers: bufio.NewReader(answers), complaints: complaints}
 	j.end = func() error {
 		// Nobody reads the output any more.
 		go func() { _, _ = io.Copy(io.Discard, answers) }()
@@ -61,15 +64,17 @@ func Ours(program []string, w Where, fabric string, largest int, env ...string) 
 	return j, nil
 }
 
-// withGhosts returns what ours is called with so many ghosts on each host.
-func withGhosts(n int) string {
-	switch n {
-	case 0:
+// ours returns what ours is called with such ghosts, or such a thread.
+func (w Where) ours() string {
+	switch {
+	case w.Progress != "":
+		return w.Progress
+	case w.Ghosts == 0:
 		return oursLibrary
-	case 1:
+	case w.Ghosts == 1:
 		return "1 ghost"
 	}
-	return fmt.Sprintf("%d ghosts", n)
+	return fmt.Sprintf("%d ghosts", w.Ghosts)
 }
 
 // onHost is the fabric of ranks on one host.

@@ -59,11 +59,12 @@ type control struct {
 
 // jobs is what tests are asked for whose ranks start together.
 type jobs struct {
-	tests   []string // compare peers: default all
-	ranks   []int    // of collectives
-	best    bool     // of all bursts the best one counts
-	ghosts  []int    // mpi_overlap: of each host
-	compute []int    // mpi_overlap: microseconds
+	tests    []string // compare peers: default all
+	ranks    []int    // of collectives
+	best     bool     // of all bursts the best one counts
+	ghosts   []int    // mpi_overlap: of each host
+	progress []string // mpi_overlap: threads that make progress
+	compute  []int    // mpi_overlap: microseconds
 }
 
 // vsFlags are what a second configuration may change. Everything else holds
@@ -319,7 +320,7 @@ func (o *options) check() error {
 	if c, ok := bench.Find(o.command); ok && c.Job() {
 		return o.checkJob(c)
 	}
-	for _, name := range []string{"markdown", "netns", "n", "tests", "best", "ghosts", "compute"} {
+	for _, name := range []string{"markdown", "netns", "n", "tests", "best", "ghosts", "progress", "compute"} {
 		if o.given[name] {
 			return usagef("%s does not take --%s", o.command, name)
 		}
@@ -431,7 +432,7 @@ func (o *options) checkJob(c bench.Case) error {
 	}
 	flags := []string{"testbed", "fabric", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "best"}
 	if c.Kind == bench.Computing {
-		return errors.Join(o.only(o.command, append(flags, "op", "ghosts", "compute")...), o.checkOverlap())
+		return errors.Join(o.only(o.command, append(flags, "op", "ghosts", "progress", "compute")...), o.checkOverlap())
 	}
 	return o.only(o.command, append(flags, "n")...)
 }

@@ -202,6 +202,7 @@ func TestParse_overlapErrors(t *testing.T) {
 		"mpi_overlap --testbed --compute 10,long":   "no list of microseconds",
 		"mpi_overlap --testbed --ghosts 1000":       "no list of numbers of ghosts",
 		"mpi_overlap --testbed -n 4":                "does not take --n",
+		"mpi_overlap --testbed --progress none":     "may be thread, thread-core or both",
 		"mpi_put_lat --testbed --ghosts 1":          "does not take --ghosts",
 		"mpi_bcast --testbed --compute 10":          "does not take --compute",
 		"mpi_overlap --testbed --ghosts 0 10.0.0.1": "leave HOST",

@@ -55,6 +55,8 @@ What to measure (the client decides; a flag that the server has too must agree):
                     word) and fence (64 Accumulates between two) a list (default: all)
   --ghosts LIST     mpi_overlap: ghosts on each host, a column for each number (default
                     0,1); see xrun --ghosts
+  --progress LIST   mpi_overlap: a column for each thread, thread or thread-core,
+                    that makes progress meanwhile; see xrun --progress
   --compute LIST    mpi_overlap: for how many microseconds the target computes between
                     two calls (default 0,10,30,100,300,1000)
   --peers N         send_rate: the server has N endpoints, which the client sends
@@ -129,7 +131,7 @@ Output:
                     {rx_no_socket, rx_no_room, rx_checksum, tx_unreachable,
                     tx_refused, rx_forged, rx_replayed}, which the tables name
                     but for rx_no_room
-                    of mpi_overlap op, compute_us, ghosts;
+                    of mpi_overlap op, compute_us, ghosts, progress;
                     with --vs also {metric, a, b, ratio, low, high}
                     memory: transport, receives, carrier, peers, user_bytes,
                     kernel_bytes, buffer_bytes, total_bytes, per_peer_bytes

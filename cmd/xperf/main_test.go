@@ -166,26 +166,29 @@ func TestRun_collective(t *testing.T) {
 }
 
 // What an epoch takes the origin has in it what the target computes, without ghosts, and has
-// not with one.
+// not with one, or with a thread that makes progress.
 func TestRun_overlap(t *testing.T) {
 	testenv.NeedRoot(t)
 	const computes = 100_000 // microseconds: far more than a process waits for a processor
-	for _, c := range []struct{ fabric, ops string }{{"xdp", "acc,put"}, {"udp", "get,vector"}} {
+	for _, c := range []struct{ fabric, ops, thread string }{{"xdp", "acc,put", ""}, {"udp", "get,vector", ""}, {"xdp", "acc", "thread"}} {
 		chart := filepath.Join(t.TempDir(), "overlap.svg")
 		args := []string{"mpi_overlap", "--testbed", "--fabric", c.fabric, "--op", c.ops, "--compute", strconv.Itoa(computes), "--rounds", "1", "--json", "--plot", chart}
+		if c.thread != "" {
+			args = append(args, "--ghosts", "0", "--progress", c.thread)
+		}
 		// A machine that stands still may hide it, but not each time.
 		for tries := 1; ; tries++ {
 			out, errs, code := xperf(args...)
 			if code != exitOK {
 				t.Fatalf("code %d: %s%s", code, out, errs)
 			}
-			wrong := overlapOf(t, out, strings.Split(c.ops, ","), computes)
+			wrong := overlapOf(t, out, strings.Split(c.ops, ","), computes, c.thread)
 			if wrong == "" {
 				break
 			}
 			t.Logf("try %d over %s: %s", tries, c.fabric, wrong)
 			if tries == 5 {
-				t.Fatalf("over %s: ghosts do not serve while the target computes", c.fabric)
+				t.Fatalf("over %s: ghosts, or threads, do not serve while the target computes", c.fabric)
 			}
 		}
 		drawn, err := os.ReadFile(chart)
@@ -195,9 +198,9 @@ func TestRun_overlap(t *testing.T) {
 	}
 }
 
-// overlapOf reads results of mpi_overlap, without ghosts and with one for each operation, and
-// says which of them do not look as they should.
-func overlapOf(t *testing.T, out string, ops []string, computes float64) (wrong string) {
+// overlapOf reads results of mpi_overlap, without ghosts and with one, or a thread, for each
+// operation, and says which of them do not look as they should.
+func overlapOf(t *testing.T, out string, ops []string, computes float64, thread string) (wrong string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) != 2*len(ops) {
@@ -206,7 +209,7 @@ func overlapOf(t *testing.T, out string, ops []string, computes float64) (wrong 
 	for i, op := range ops {
 		var alone, served bench.Result
 		err := errors.Join(json.Unmarshal([]byte(lines[2*i]), &alone), json.Unmarshal([]byte(lines[2*i+1]), &served))
-		if err != nil || alone.Op != op || served.Op != op || alone.Ghosts != 0 || served.Ghosts != 1 || float64(alone.Compute) != computes || alone.Lat == nil || served.Lat == nil {
+		if err != nil || alone.Op != op || served.Op != op || alone.Ghosts != 0 || served.Progress != thread || (served.Ghosts == 1) != (thread == "") || float64(alone.Compute) != computes || alone.Lat == nil || served.Lat == nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		if alone.Lat.P50 < computes || served.Lat.P50 > computes/2 {

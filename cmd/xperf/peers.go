@@ -11,6 +11,7 @@ import (
 
 	"github.com/xwarp/xwarp/bench"
 	"github.com/xwarp/xwarp/bench/peers"
+	"github.com/xwarp/xwarp/internal/base/config"
 	"github.com/xwarp/xwarp/internal/job/launch"
 	"github.com/xwarp/xwarp/internal/job/testbed"
 )
@@ -46,6 +47,7 @@ func (o *options) mpiFlags(fs *flag.FlagSet) {
 	fs.BoolVar(&o.best, "best", o.best, "")
 	parsed(fs, "tests", &o.tests, parseTests)
 	parsed(fs, "ghosts", &o.ghosts, parseGhosts)
+	parsed(fs, "progress", &o.progress, parseProgress)
 	parsed(fs, "compute", &o.compute, bench.ParseCompute)
 }
 
@@ -59,6 +61,17 @@ func parseGhosts(list string) (ghosts []int, err error) {
 		ghosts = append(ghosts, n)
 	}
 	return ghosts, nil
+}
+
+// parseProgress reads names of threads that make progress: "thread,thread-core".
+func parseProgress(list string) ([]string, error) {
+	names := strings.Split(list, ",")
+	for _, name := range names {
+		if config.Progresses.Index(name) < 1 {
+			return nil, fmt.Errorf("%q is no list of threads that make progress: it may be thread, thread-core or both, and what is without them --ghosts 0 shows", list)
+		}
+	}
+	return names, nil
 }
 
 // parseRanks reads numbers of ranks: "2,4,8".
@@ -133,7 +146,7 @@ func (p *program) job(o *options) error {
 		if len(choice.Sizes) > 0 {
 			choice.Bytes = choice.Sizes[0]
 		}
-		m.Ghosts, tables = o.ghosts, choice.Overlap(hosts, m.Cores)
+		m.Ghosts, m.Threads, tables = o.ghosts, o.progress, choice.Overlap(hosts, m.Cores)
 	}
 	return p.tables(o, m, tables, func(peers.Table, int, []bench.Result) {})
 }

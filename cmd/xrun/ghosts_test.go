@@ -522,3 +522,31 @@ func TestXrun_ghostsGetNoSignals(t *testing.T) {
 		t.Errorf("status %d, %q, %s", status, out, errOut)
 	}
 }
+
+// A progress thread does what a ghost does: what others do to a rank that computes is done before
+// the rank calls anything.
+func TestXrun_progress(t *testing.T) {
+	testenv.NeedRoot(t)
+	for _, fabric := range append(ghostFabrics, []string{}) {
+		for _, who := range []string{"thread", "thread-core"} {
+			for _, what := range []string{"busy", "epochs"} {
+				t.Run(strings.Join(append(fabric, who, what), "_"), func(t *testing.T) {
+					args := append([]string{"-n", "3", "--progress", who, "--wdir", "/"}, fabric...)
+					out, errOut, status := xrun(t, append(args, self, asServed, what)...)
+					switch {
+					case who == "thread-core" && runtime.NumCPU() < 2:
+						if status == 0 || !strings.Contains(errOut, "--bind-to") {
+							t.Errorf("with one processor: status %d, %s", status, errOut)
+						}
+					case status != 0 || out != strings.Repeat("done\n", 3):
+						t.Errorf("status %d, %q, %s", status, out, errOut)
+					}
+				})
+			}
+		}
+	}
+	_, errOut, status := xrun(t, "-n", "2", "--progress", "thread-core", "--bind-to", "core", self, asServed, "who")
+	if status == 0 || !strings.Contains(errOut, "--bind-to core:2") {
+		t.Errorf("no processor for the thread: status %d, %s", status, errOut)
+	}
+}

@@ -36,6 +36,8 @@ Where
                        see docs/architecture/ghosts.md
   $XWARP_GHOST_FAILURE
   $XWARP_GHOST_BINDING
+  $XWARP_PROGRESS
+                       see docs/architecture/threads.md
   --oversubscribe      put more ranks on the hosts than fit, in rounds, up to
                        max_slots
   --map-by WHAT        which places ranks take first: slot (fill a host, then

@@ -17,6 +17,7 @@ import (
 type Settings struct {
 	Fabric, Device, Slot, Faults, Algorithms  string // parsed where they are opened
 	Transport, Bulk, Rendezvous, Threads, ABI string // one of the Words
+	Progress                                  string // likewise
 	Eager, EagerIdle, EagerNear               int    // bytes; -1 for none
 	Unexpected, Arena, Promote                int
 	Shared, Calibrate, IPv6, BusyPoll, Secure bool

@@ -46,6 +46,7 @@ var reads = []struct {
 	{EnvUnexpected, "1g", func(s *Settings) { s.Unexpected = 1 << 30 }},
 	{EnvColl, "bcast=chain", func(s *Settings) { s.Algorithms = "bcast=chain" }},
 	{EnvThreads, "multiple", func(s *Settings) { s.Threads = "multiple" }},
+	{EnvProgress, "thread-core", func(s *Settings) { s.Progress = "thread-core" }},
 	{EnvStats, "1", func(s *Settings) { s.Stats = true }},
 	{EnvCheck, "1", func(s *Settings) { s.Check = true }},
 	{EnvMachine, "8/4", func(s *Settings) { s.Machine = Machine{8, 4} }},
@@ -81,7 +82,7 @@ func TestRead(t *testing.T) {
 func TestRead_default(t *testing.T) {
 	got, err := Read(func(string) (string, bool) { return "", false })
 	want := Settings{
-		Transport: "rd", Bulk: "auto", Rendezvous: "auto", Threads: "single", ABI: "auto", Shared: true, Calibrate: true,
+		Transport: "rd", Bulk: "auto", Rendezvous: "auto", Threads: "single", Progress: "none", ABI: "auto", Shared: true, Calibrate: true,
 		Times: Times{NetWait: 20 * time.Second, PeerLost: time.Hour, DelayTarget: 500 * time.Microsecond},
 	}
 	if err != nil || got != want {
@@ -97,6 +98,7 @@ func TestRead_refuses(t *testing.T) {
 		{EnvTransport, "tcp", "want rd, rc, ud or hybrid"}, {EnvTransport, "", "want rd, rc"},
 		{EnvBulk, "queue", "want auto, frames, kernel or tcp"}, {EnvRendezvous, "Write", "want auto, write or read"},
 		{EnvThreads, "many", "want single, funneled, serialized or multiple"},
+		{EnvProgress, "core", "want none, thread or thread-core"},
 		{EnvArena, "-1", wantBytes}, {EnvUnexpected, "k", wantBytes}, {EnvEagerIdle, "16kb", wantBytes + "; 0 for none"},
 		{EnvEager, "many", wantBytes}, {EnvEagerNear, "99999999999999999999", wantBytes},
 		{EnvPromote, "0", "want a number above 0"}, {EnvPromote, "x", "want a number above 0"},

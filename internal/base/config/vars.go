@@ -28,6 +28,7 @@ const (
 	EnvUnexpected = "XWARP_UNEXPECTED"
 	EnvColl       = "XWARP_COLL"
 	EnvThreads    = "XWARP_THREADS"
+	EnvProgress   = "XWARP_PROGRESS"
 	EnvStats      = "XWARP_STATS"
 	EnvCheck      = "XWARP_CHECK"
 
@@ -87,6 +88,12 @@ var GhostFailures = Words{{"abort", "the job ends"}, {"fallback", "ranks serve t
 var GhostBindings = Words{
 	{"rank", "all of a rank by one"}, {"segment", "Puts and Gets by where in the memory of the host they are"}, {"random", "Puts and Gets in turn"},
 	{"operations", "by the one that did fewest"}, {"bytes", "by the one that moved least"},
+}
+
+// Progresses say who makes progress while a rank computes, without ghosts.
+var Progresses = Words{
+	{"none", "nobody"}, {"thread", "a thread of each rank, on the processors that the rank has"},
+	{"thread-core", "a thread of each rank, on the second half of these processors, which the rank does without"},
 }
 
 // NetWait is longer than a link takes to come up, and shorter than xrun waits for ranks.
@@ -180,6 +187,8 @@ func (s *Settings) program() []Var {
 	return []Var{
 		{Name: EnvThreads, By: "mpi", value: word(&s.Threads, Threads),
 			Doc: "which goroutines of a rank call MPI, unless the program says so"},
+		{Name: EnvProgress, Flag: "--progress WHO", Of: "xrun", By: "mpi, xrun", value: word(&s.Progress, Progresses),
+			Doc: "who makes progress while a rank computes"},
 		{Name: EnvABI, Flag: "--abi A", Of: "xrun", By: "xrun", value: word(&s.ABI, ABIs),
 			Doc: "libraries of MPI that programs in C and Fortran find"},
 		{Name: EnvGhostFailure, Flag: "--ghost-failure W", Of: "xrun", By: "mpi, xrun", value: word(&s.GhostFailure, GhostFailures),

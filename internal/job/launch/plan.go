@@ -292,7 +292,7 @@ func (p *plan) bindRanks(c Config, m machine) {
 			p.bind = BindNUMA
 		case c.Map == MapSocket:
 			p.bind = BindSocket
-		case c.Map == MapCore, p.testbed != nil && p.size <= m.cpus:
+		case c.Map == MapCore, p.testbed != nil && p.size <= m.cpus && settings(c.lookup).Progress == "none":
 			p.bind = BindCore
 		default:
 			p.bind = BindNone

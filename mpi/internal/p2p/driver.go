@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
@@ -64,6 +65,18 @@ func (d *driver) progress(r *Request) {
 		d.waits.target = r
 		d.ep.eng.Park()
 	}
+}
+
+// Attend makes progress until stop says so and the engine is woken, beside the goroutines of
+// the program, of an endpoint that is for several of them. It leads where none of these does,
+// and waits for nothing that comes, so that calls which change nothing for it do not wake it.
+func (d *driver) Attend(stop *atomic.Bool) {
+	never := &Request{ep: d.ep, peer: d.ep.rank}
+	d.Enter()
+	for !stop.Load() && !d.ep.failures.ended {
+		d.progress(never)
+	}
+	d.Leave()
 }
 
 // step makes one step of the engine, which lets everything go out.
