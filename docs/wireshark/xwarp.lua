@@ -57,6 +57,9 @@ field("held", "uint16", "Held in units of 256 ns")
 field("held_ns", "uint32", "Held in ns")
 field("sack", "uint64", "SACK word", base.HEX)
 field("sack.range", "string", "Arrived")
+field("hello.source", "uint8", "Number of the source port")
+field("hello.queue", "uint8", "Queue that the Hello came in on, plus 1")
+field("hello.home", "uint8", "Queue that it should, plus 1")
 field("hello.largest", "uint16", "Largest UDP payload that the sender can receive")
 field("hello.length", "uint16", "Length of this Hello")
 field("hello.answers", "uint16", "Length of the Hello that this answers")
@@ -408,6 +411,7 @@ local function show_paths(tvb, tree)
 end
 
 show_body[HELLO] = function(tvb, pinfo, tree, h)
+  add(tree, tvb, { { "hello.source", 1 } }, 24)
   add(tree, tvb, { { "hello.largest", 2 }, { "hello.length", 2 } }, HEADER_LEN)
   local last = show_paths(tvb, tree)
   if tvb:captured_len() > last then tree:add(f["hello.padding"], tvb(last)) end
@@ -420,6 +424,7 @@ show_body[HELLO] = function(tvb, pinfo, tree, h)
 end
 
 show_body[HELLO_ACK] = function(tvb, pinfo, tree, h)
+  add(tree, tvb, { { "hello.source", 1 }, { "hello.queue", 1 }, { "hello.home", 1 } }, 24)
   add(tree, tvb, { { "hello.largest", 2 }, { "hello.answers", 2 } }, HEADER_LEN)
   local last = show_paths(tvb, tree)
   if tvb:reported_len() ~= last then

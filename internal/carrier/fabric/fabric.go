@@ -179,7 +179,7 @@ func (b *Batch) Add(p Packet, d Desc) {
 	b.Descs[m] = d
 	at := &b.Pkts[n]
 	at.First, at.Bufs, at.Len = int32(m), 1, int32(d.Len)
-	at.To, at.From, at.Sealed, at.Again = p.To, p.From, p.Sealed, p.Again
+	at.To, at.From, at.Source, at.Sealed, at.Again = p.To, p.From, p.Source, p.Sealed, p.Again
 }
 
 // AddReceived appends a datagram of one buffer, for which there is room, as a receiver
