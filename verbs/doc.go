@@ -78,7 +78,7 @@
 //
 // # What differs
 //
-// There is no thread behind the scenes, nor a NIC: everything moves when the
+// There is no thread of its own, nor a NIC: everything moves when the
 // engine steps, which CQ.Wait and the channels do too. A program that polls
 // steps and polls in turns:
 //

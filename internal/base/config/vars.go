@@ -125,7 +125,7 @@ const (
 func (s *Settings) groups() []Group {
 	return []Group{
 		{"The network", true, s.network()}, {"Messages", true, s.messages()}, {"The program", true, s.program()},
-		{"Who the rank is", true, identity()}, {"Between launcher and rank", false, s.launcher()}, {"Tests and packaging", false, tests()},
+		{"What the rank is", true, identity()}, {"Between launcher and rank", false, s.launcher()}, {"Tests and packaging", false, tests()},
 	}
 }
 
@@ -140,7 +140,7 @@ func (s *Settings) network() []Var {
 		{Name: EnvTransport, Flag: "--transport T", Of: "xrun, xperf", By: "mpi, xrun", value: word(&s.Transport, Transports),
 			Doc: "what carries messages between hosts"},
 		{Name: EnvBusyPoll, Flag: "--busy-poll", Of: "xrun, xperf", By: "mpi, xrun", value: onOff(&s.BusyPoll, false),
-			Doc: "who waits over AF_XDP polls the network card itself, in place of its interrupts, where the driver can"},
+			Doc: "a rank that waits over AF_XDP polls the network card itself, in place of its interrupts, where the driver can"},
 		{Name: EnvSecure, Flag: "--secure", Of: "xrun, xperf", By: "mpi, xrun", value: onOff(&s.Secure, false),
 			Doc: "encrypt and authenticate what goes over the network, AES-GCM, with a secret that is drawn for the job"},
 		{Name: EnvBulk, Flag: "--bulk WAY", Of: "xperf", By: "mpi", value: word(&s.Bulk, Bulk),
@@ -158,7 +158,7 @@ func (s *Settings) network() []Var {
 		{Name: EnvFaults, By: "mpi", value: text(&s.Faults, "probabilities, such as loss=0.01,dup=0.001,reorder=0.01,corrupt=0.001", ""),
 			Doc: "what is to go wrong with datagrams, for tests"},
 		{Name: EnvPMI, By: "mpi", value: value{Want: "1, 2 or auto", Default: "auto"},
-			Doc: "version of PMI to speak with another launcher than xrun; auto is what that likes"},
+			Doc: "version of PMI to speak with another launcher than xrun; auto is the choice of that"},
 	}
 }
 

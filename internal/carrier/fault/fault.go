@@ -51,7 +51,7 @@ func newDice(c Config) (dice, error) {
 	return dice{Config: c, rand: rand.New(rand.NewPCG(c.Seed, 0x666175_6c74))}, nil
 }
 
-func (d *dice) roll(probability float64) bool {
+func (d *dice) chance(probability float64) bool {
 	return probability > 0 && d.rand.Float64() < probability
 }
 

@@ -14,7 +14,7 @@ func TestNewDice_refuses(t *testing.T) {
 		}
 	}
 	d, err := newDice(Config{Loss: 1})
-	if err != nil || d.Span != 8 || !d.roll(1) || d.roll(0) {
+	if err != nil || d.Span != 8 || !d.chance(1) || d.chance(0) {
 		t.Errorf("certain loss: %+v, %v", d, err)
 	}
 }

@@ -50,18 +50,18 @@ func newMill(c Config, arena *mem.Arena) (mill, error) {
 // add decides what happens to a packet. With spoil, its bits may flip.
 func (m *mill) add(p fabric.Packet, bufs []fabric.Desc, spoil bool) {
 	m.stats.Packets++
-	if m.roll(m.Loss) {
+	if m.chance(m.Loss) {
 		m.stats.Lost++
 		m.drop(bufs)
 		m.release(holdMax)
 		return
 	}
-	if m.roll(m.Dup) && m.copy(bufs) {
+	if m.chance(m.Dup) && m.copy(bufs) {
 		m.stats.Duplicated++
 		m.emit(p, m.scratch)
 	}
-	late := len(m.held) < holdMax && m.roll(m.Reorder)
-	spoil = spoil && p.Len > 0 && m.roll(m.Corrupt)
+	late := len(m.held) < holdMax && m.chance(m.Reorder)
+	spoil = spoil && p.Len > 0 && m.chance(m.Corrupt)
 	if !late && !spoil || !m.copy(bufs) {
 		m.emit(p, bufs)
 		m.release(holdMax)

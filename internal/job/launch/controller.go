@@ -135,7 +135,7 @@ type job struct {
 	began      time.Time
 	asked      *question // what the ranks do; nil: not asked
 	told       bool      // why the job fails was known when they were asked
-	stdin      *stdinPump
+	stdin      *stdinReader
 	readers    readers
 	left       map[int][]byte // records by rank
 }
@@ -150,7 +150,7 @@ func newJob(c Config, p *plan, files *outputFiles) *job {
 		printer:   newPrinter(c, p.users(), p.ghosts, files),
 		events:    make(chan event),
 		timer:     time.NewTimer(time.Hour),
-		stdin:     newStdinPump(c.Stdin),
+		stdin:     newStdinReader(c.Stdin),
 		readers:   c.newReaders(p.users()),
 	}
 	j.timer.Stop()

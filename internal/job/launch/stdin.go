@@ -2,23 +2,23 @@ package launch
 
 import "io"
 
-// stdinPump reads the standard input for the ranks that get it, one piece at a
+// stdinReader reads the standard input for the ranks that get it, one piece at a
 // time: the next one when they have taken the one before. So a rank that does not
 // read does not make us read either.
-type stdinPump struct {
+type stdinReader struct {
 	data chan []byte // pieces; an empty one is the end
 	next chan struct{}
 	done chan struct{}
 }
 
-func newStdinPump(r io.Reader) *stdinPump {
-	p := &stdinPump{data: make(chan []byte), next: make(chan struct{}, 1), done: make(chan struct{})}
+func newStdinReader(r io.Reader) *stdinReader {
+	p := &stdinReader{data: make(chan []byte), next: make(chan struct{}, 1), done: make(chan struct{})}
 	go p.run(r)
 	return p
 }
 
 // run stays blocked in Read for as long as r does, also after the job.
-func (p *stdinPump) run(r io.Reader) {
+func (p *stdinReader) run(r io.Reader) {
 	for p.wanted() {
 		piece := make([]byte, 32<<10)
 		n := 0
@@ -36,7 +36,7 @@ func (p *stdinPump) run(r io.Reader) {
 	}
 }
 
-func (p *stdinPump) wanted() bool {
+func (p *stdinReader) wanted() bool {
 	select {
 	case <-p.next:
 		return true
@@ -46,14 +46,14 @@ func (p *stdinPump) wanted() bool {
 }
 
 // more asks for the next piece. It never blocks.
-func (p *stdinPump) more() {
+func (p *stdinReader) more() {
 	select {
 	case p.next <- struct{}{}:
 	default:
 	}
 }
 
-func (p *stdinPump) close() { close(p.done) }
+func (p *stdinReader) close() { close(p.done) }
 
 // readers are the ranks that get the standard input.
 type readers struct {

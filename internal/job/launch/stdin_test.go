@@ -91,8 +91,8 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-func TestStdinPump_readsOnlyWhenAsked(t *testing.T) {
-	p := newStdinPump(strings.NewReader("abc"))
+func TestStdinReader_readsOnlyWhenAsked(t *testing.T) {
+	p := newStdinReader(strings.NewReader("abc"))
 	defer p.close()
 	select {
 	case b := <-p.data:

@@ -231,8 +231,8 @@ func (f *flow) send(lsn serial.U32, soon bool) {
 	f.net.post(netEvent{at: f.there, flow: f, kind: eventQueue, lsn: lsn, soon: soon})
 }
 
-// pump sends what may be sent.
-func (f *flow) pump() {
+// transmit sends what may be sent.
+func (f *flow) transmit() {
 	now := f.net.now
 	room := serializeTime(txRing*f.wireBytes(), f.rate)
 	for {
@@ -291,7 +291,7 @@ func (f *flow) onSndTimer(e *netEvent) {
 	}
 	f.sndAlarm = mono.Never
 	f.snd.OnTimer(f.net.now)
-	f.pump()
+	f.transmit()
 }
 
 func (f *flow) onData(e *netEvent) {
@@ -348,7 +348,7 @@ func (f *flow) onAck(e *netEvent) {
 		}
 		f.snd.Detect(now)
 	}
-	f.pump()
+	f.transmit()
 }
 
 // jain is the fairness index of Jain, Chiu and Hawe: 1 when all are equal, 1/n

@@ -172,9 +172,9 @@ func TestFits_many(t *testing.T) {
 	}
 }
 
-// pump makes a datagram with data go from a to b, and the acknowledgement come
+// exchange makes a datagram with data go from a to b, and the acknowledgement come
 // back.
-func pump(a, b *side, p *Peer, h *dgram.Header) {
+func exchange(a, b *side, p *Peer, h *dgram.Header) {
 	now := a.rig.now
 	if !a.ep.Begin(p, p.Snd.Next(), addrLen) {
 		panic("no room")
@@ -205,9 +205,9 @@ func TestAllocs_sendReceive(t *testing.T) {
 	r.net.Wire = nil
 	var h dgram.Header
 	for range 100 {
-		pump(a, b, pa, &h)
+		exchange(a, b, pa, &h)
 	}
-	if n := testing.AllocsPerRun(1000, func() { pump(a, b, pa, &h) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { exchange(a, b, pa, &h) }); n != 0 {
 		t.Errorf("%v allocations for a datagram and its acknowledgement", n)
 	}
 	if pa.Snd.InFlight() != 0 {

@@ -166,7 +166,7 @@ func (e *streamEnd) poll() (work int) {
 			work += e.doors[id].open()
 		}
 		if int(id) < len(e.conns) && e.conns[id] != nil {
-			work += e.conns[id].pump()
+			work += e.conns[id].transmit()
 		}
 	}
 	e.Flush()
@@ -290,19 +290,19 @@ func (c *conn) offer(n int64, cuts ...int) {
 		c.cuts = cuts
 	}
 	c.offered += n
-	c.pump()
+	c.transmit()
 	c.end.Flush()
 }
 
 // eat lets c receive n bytes more.
 func (c *conn) eat(n int64) {
 	c.appetite += n
-	c.pump()
+	c.transmit()
 	c.end.Flush()
 }
 
-// pump does what there is to do until Recv and Send do nothing more.
-func (c *conn) pump() (work int) {
+// transmit does what there is to do until Recv and Send do nothing more.
+func (c *conn) transmit() (work int) {
 	if errors.Is(c.Err(), unix.ETIMEDOUT) { // no case wants that, and many would wait for ever
 		c.end.rig.t.Fatalf("%v - %v: %v", c.Local(), c.Remote(), c.Err())
 	}

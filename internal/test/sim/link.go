@@ -117,13 +117,13 @@ func (l *Link) travel(w *World, p *packet, leave mono.Time) {
 		w.note(traceCut, p.id, l.node.id, nil)
 		w.discard(p)
 		return
-	case l.roll(l.Loss):
+	case l.chance(l.Loss):
 		l.stats.Lost++
 		w.note(traceLost, p.id, l.node.id, nil)
 		w.discard(p)
 		return
 	}
-	if l.roll(l.Dup) {
+	if l.chance(l.Dup) {
 		l.stats.Dup++
 		twin := w.clone(p)
 		w.note(traceDup, p.id, l.node.id, nil)
@@ -136,13 +136,13 @@ func (l *Link) travel(w *World, p *packet, leave mono.Time) {
 
 // arrive schedules the other end's event.
 func (l *Link) arrive(w *World, p *packet, leave mono.Time) {
-	if l.roll(l.Corrupt) {
+	if l.chance(l.Corrupt) {
 		l.stats.Corrupted++
 		l.corrupt(p.frame)
 		w.note(traceCorrupt, p.id, l.node.id, nil)
 	}
 	at := max(leave.Add(l.Delay), l.last+1)
-	if l.roll(l.Reorder) {
+	if l.chance(l.Reorder) {
 		l.stats.Reordered++
 		at += 1 + mono.Time(l.rand.Int64N(int64(max(l.ReorderBy, 1))))
 		w.note(traceDelayed, p.id, l.node.id, nil)
@@ -159,8 +159,8 @@ func (l *Link) corrupt(frame []byte) {
 	}
 }
 
-// roll draws only where there is something to decide, so that a link without
+// chance draws only where there is something to decide, so that a link without
 // faults costs nothing.
-func (l *Link) roll(probability float64) bool {
+func (l *Link) chance(probability float64) bool {
 	return probability > 0 && l.rand.Float64() < probability
 }

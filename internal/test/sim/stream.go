@@ -67,7 +67,7 @@ func (st *Stream) alive() bool { return !st.closed && st.state != fabric.StreamF
 // is open after a whole one, and the peer can be accepted half a one later.
 func (st *Stream) connect() {
 	w := st.world()
-	w.push(w.present().Add(st.streams.config.Timeout), scene(func() {
+	w.push(w.present().Add(st.streams.config.Timeout), callback(func() {
 		if st.state == fabric.StreamConnecting {
 			st.fail(syscall.ETIMEDOUT)
 		}
@@ -94,7 +94,7 @@ func (st *Stream) request() {
 		case l == nil:
 			st.after(to, n, func() { st.fail(syscall.ECONNREFUSED) })
 		case len(l.queue)+l.handshakes >= l.backlog:
-			w.push(w.now.Add(retryAfter), scene(st.request))
+			w.push(w.now.Add(retryAfter), callback(st.request))
 		default:
 			l.handshakes++
 			l.greet(st)

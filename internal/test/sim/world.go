@@ -118,11 +118,11 @@ func (w *World) Now() mono.Time {
 // At runs f at virtual time t, or as soon as possible when t has passed: to
 // change links, or to do what a person would do to a machine. f runs between
 // tasks and must not block.
-func (w *World) At(t mono.Time, f func()) { w.push(max(t, w.present()), scene(f)) }
+func (w *World) At(t mono.Time, f func()) { w.push(max(t, w.present()), callback(f)) }
 
-type scene func()
+type callback func()
 
-func (f scene) fire(*World) { f() }
+func (f callback) fire(*World) { f() }
 
 // Run handles events until all tasks have ended. It returns the error or the
 // panic of the first task that fails, or a [HaltError]; the other tasks are
