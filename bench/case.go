@@ -142,6 +142,15 @@ var cases = []Case{
 	{MPIPrefix + "allgather", Coll, Collective, "MPI Allgather, bytes per block", `--testbed -n 4`},
 	{MPIPrefix + "gather", Coll, Collective, "MPI Gather at rank 0, bytes per block", `--testbed -n 4`},
 	{MPIPrefix + "scatter", Coll, Collective, "MPI Scatter from rank 0, bytes per block", `--testbed -n 4`},
+	{MPIPrefix + "allgatherv", Coll, Collective, "MPI Allgatherv of equal blocks", `--testbed -n 4`},
+	{MPIPrefix + "alltoallv", Coll, Collective, "MPI Alltoallv of equal blocks", `--testbed -n 4`},
+	{MPIPrefix + "alltoallw", Coll, Collective, "MPI Alltoallw of equal blocks", `--testbed -n 4`},
+	{MPIPrefix + "gatherv", Coll, Collective, "MPI Gatherv of equal blocks at rank 0", `--testbed -n 4`},
+	{MPIPrefix + "scatterv", Coll, Collective, "MPI Scatterv of equal blocks from rank 0", `--testbed -n 4`},
+	{MPIPrefix + "reduce_scatter", Coll, Collective, "MPI Reduce_scatter, bytes per block", `--testbed -n 4`},
+	{MPIPrefix + "reduce_scatter_block", Coll, Collective, "MPI Reduce_scatter_block", `--testbed -n 4`},
+	{MPIPrefix + "scan", Coll, Collective, "MPI Scan of floats", `--testbed -n 4`},
+	{MPIPrefix + "exscan", Coll, Collective, "MPI Exscan of floats", `--testbed -n 4`},
 	{MPIPrefix + "barrier", Coll, Collective, "MPI Barrier", `--testbed -n 2,4,8`},
 }
 

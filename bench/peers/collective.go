@@ -11,6 +11,9 @@ import (
 // call returns one call of a collective, or nil.
 func (r *rank) call(o Order) func() error {
 	n, all := o.Size, o.Size*r.size
+	if call := r.callWithCounts(o); call != nil {
+		return call
+	}
 	switch o.Test {
 	case "allreduce":
 		out, in := mem.ScalarsOf[float32](r.Out[:n&^3]), mem.ScalarsOf[float32](r.In[:n&^3])
@@ -28,8 +31,51 @@ func (r *rank) call(o Order) func() error {
 		return func() error { return mpi.Gather(r.World, r.Out[:n], r.In[:all], 0) }
 	case "scatter":
 		return func() error { return mpi.Scatter(r.World, r.Out[:all], r.In[:n], 0) }
+	case "scan", "exscan":
+		out, in := mem.ScalarsOf[float32](r.Out[:n&^3]), mem.ScalarsOf[float32](r.In[:n&^3])
+		if o.Test == "scan" {
+			return func() error { return mpi.Scan(r.World, out, in, mpi.Sum) }
+		}
+		return func() error { return mpi.Exscan(r.World, out, in, mpi.Sum) }
 	case "barrier":
 		return r.World.Barrier
+	}
+	return nil
+}
+
+// callWithCounts returns one call of a collective that takes a count for each rank, or one
+// that reduces blocks, or nil. All counts are alike.
+func (r *rank) callWithCounts(o Order) func() error {
+	n, all := o.Size, o.Size*r.size
+	counts, displs := make([]int, r.size), make([]int, r.size)
+	outs, ins := make([][]byte, r.size), make([][]byte, r.size)
+	for i := range r.size {
+		counts[i], displs[i] = n, i*n
+		outs[i], ins[i] = r.Out[i*n:(i+1)*n], r.In[i*n:(i+1)*n]
+	}
+	switch o.Test {
+	case "allgatherv":
+		return func() error { return mpi.Allgatherv(r.World, r.Out[:n], r.In[:all], counts, displs) }
+	case "alltoallv":
+		return func() error {
+			return mpi.Alltoallv(r.World, r.Out[:all], counts, displs, r.In[:all], counts, displs)
+		}
+	case "alltoallw":
+		return func() error { return mpi.Alltoallw(r.World, outs, ins) }
+	case "gatherv":
+		return func() error { return mpi.Gatherv(r.World, r.Out[:n], r.In[:all], counts, displs, 0) }
+	case "scatterv":
+		return func() error { return mpi.Scatterv(r.World, r.Out[:all], counts, displs, r.In[:n], 0) }
+	case "reduce_scatter", "reduce_scatter_block":
+		words := n / 4
+		out, in := mem.ScalarsOf[float32](r.Out[:4*words*r.size]), mem.ScalarsOf[float32](r.In[:4*words])
+		if o.Test == "reduce_scatter_block" {
+			return func() error { return mpi.ReduceScatterBlock(r.World, out, in, mpi.Sum) }
+		}
+		for i := range counts {
+			counts[i] = words
+		}
+		return func() error { return mpi.ReduceScatter(r.World, out, in, counts, mpi.Sum) }
 	}
 	return nil
 }

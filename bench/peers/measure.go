@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/xwarp/xwarp/bench"
 	"github.com/xwarp/xwarp/internal/base/mono"
@@ -38,6 +39,29 @@ type Measurement struct {
 	Progress func(what string)
 	// Abort ends the process when MPI asks for it.
 	Abort func(code int, why string)
+	// Budget is how long Measure goes on to begin rows. Default: to the last one.
+	Budget mono.Duration
+
+	pace *pace // of Measure
+}
+
+// pace is how far Measure is.
+type pace struct {
+	began     mono.Time
+	all, done int // rows
+}
+
+// left says how far it is, and how long the rest will take at the pace so far.
+func (p *pace) left(now mono.Time) string {
+	if p == nil {
+		return ""
+	}
+	text := fmt.Sprintf("; row %d of %d", p.done+1, p.all)
+	if p.done > 0 {
+		rest := float64(now.Sub(p.began)) / float64(p.done) * float64(p.all-p.done)
+		text += fmt.Sprintf(", %v left", time.Duration(rest).Round(time.Second))
+	}
+	return text
 }
 
 // column is what fills a column of a table.
@@ -55,7 +79,11 @@ const RawLibrary = "raw"
 // Measure measures the tables and hands each row to emit: a result for each
 // library, those that cannot do it without rounds.
 func (m Measurement) Measure(tables []Table, emit func(Table, int, []bench.Result) error) error {
-	for len(tables) > 0 {
+	m.pace = &pace{began: mono.Real{}.Now()}
+	for _, t := range tables {
+		m.pace.all += len(t.Sizes)
+	}
+	for len(tables) > 0 && !m.spent() {
 		n := 1
 		for n < len(tables) && same(tables[n].Where, tables[0].Where) {
 			n++
@@ -66,6 +94,11 @@ func (m Measurement) Measure(tables []Table, emit func(Table, int, []bench.Resul
 		tables = tables[n:]
 	}
 	return nil
+}
+
+// spent reports whether no further row is to begin.
+func (m Measurement) spent() bool {
+	return m.Budget > 0 && mono.Real{}.Now().Sub(m.pace.began) >= m.Budget
 }
 
 // together measures tables of the same ranks.
@@ -81,7 +114,11 @@ func (m Measurement) together(tables []Table, emit func(Table, int, []bench.Resu
 	}
 	for _, t := range tables {
 		for _, size := range t.Sizes {
+			if m.spent() {
+				return nil
+			}
 			results, err := m.row(t, size, columns)
+			m.pace.done++
 			if err != nil {
 				return err
 			}
@@ -150,7 +187,7 @@ func (m Measurement) open(tables []Table) (columns []column, err error) {
 
 func (m Measurement) tell(what string, w Where) {
 	if m.Progress != nil {
-		m.Progress(fmt.Sprintf("%s: %d ranks, MTU %d", what, w.Ranks, w.MTU))
+		m.Progress(fmt.Sprintf("%s: %d ranks, MTU %d%s", what, w.Ranks, w.MTU, m.pace.left(mono.Real{}.Now())))
 	}
 }
 

@@ -88,9 +88,19 @@ func (c Choice) Plan(cores []int) []Table {
 	tables = append(tables, c.Overlap(2, cores)...)
 	pair(on(1, 2, mtu, cores), pairTests...)
 	for _, n := range ranks {
-		pair(on(2, n, mtu, cores), "mpi_allreduce", "mpi_reduce", "mpi_bcast", "mpi_alltoall", "mpi_allgather", "mpi_gather", "mpi_scatter", "mpi_barrier")
+		pair(on(2, n, mtu, cores), collectives()...)
 	}
 	return tables
+}
+
+// collectives returns the names of the tests of collectives.
+func collectives() (names []string) {
+	for _, c := range bench.Cases() {
+		if c.Family == bench.Coll {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 // overlapBytes is the size of an operation of mpi_overlap: 8 words.

@@ -19,10 +19,7 @@ type Report struct {
 
 // title says what a table is.
 func (t Table) title() string {
-	on := fmt.Sprintf("%d ranks on %d hosts, MTU %d", t.Where.Ranks, t.Where.Hosts, t.Where.MTU)
-	if t.Where.Hosts == 1 {
-		on = fmt.Sprintf("%d ranks on one host", t.Where.Ranks)
-	}
+	on := place(t.Where.Hosts, t.Where.Ranks, t.Where.MTU)
 	if t.Where.Crowded {
 		on += ", more ranks than processors"
 	}
@@ -31,6 +28,14 @@ func (t Table) title() string {
 		name += fmt.Sprintf(" %s of %d bytes", t.Op, t.Bytes)
 	}
 	return fmt.Sprintf("%s, %s: %s", name, on, t.Case.Kind.Unit())
+}
+
+// place says where so many ranks are.
+func place(hosts, ranks, mtu int) string {
+	if hosts == 1 {
+		return fmt.Sprintf("%d ranks on one host", ranks)
+	}
+	return fmt.Sprintf("%d ranks on %d hosts, MTU %d", ranks, hosts, mtu)
 }
 
 // Row writes the line of one size.

@@ -25,7 +25,7 @@ func sizeAxis(lo, hi, at, to float64) axis {
 		first, last = first-1, last+1
 	}
 	step := math.Ceil((last - first) / 12) // more labels would touch
-	a := axis{lo: math.Exp2(first), hi: math.Exp2(last), at: at, to: to, label: binary}
+	a := axis{lo: math.Exp2(first), hi: math.Exp2(last), at: at, to: to, label: Bytes}
 	for e := first; e <= last; e += step {
 		a.ticks = append(a.ticks, math.Exp2(e))
 	}
@@ -56,8 +56,8 @@ func valueAxis(lo, hi, at, to float64) axis {
 	return a
 }
 
-// binary writes a number of bytes: 512, 4K, 1M.
-func binary(v float64) string {
+// Bytes writes a number of bytes: 512, 4K, 1M.
+func Bytes(v float64) string {
 	unit := ""
 	for _, next := range []string{"K", "M", "G"} {
 		if v < 1024 {

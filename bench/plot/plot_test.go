@@ -94,3 +94,28 @@ func TestWrite_manySeries(t *testing.T) {
 		t.Errorf("%v; want %d points", n, len(many))
 	}
 }
+
+// What loses is orange, what wins is blue, the more the stronger, and what is missing is left
+// out.
+func TestHeat(t *testing.T) {
+	var b bytes.Buffer
+	h := Heat{Title: "<ratios>", Rows: []string{"a", "b"}, Columns: []string{"8", "1M"}, Values: [][]float64{{0.25, 4}, {1, 0}}}
+	if err := h.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"&lt;ratios&gt;", `fill="#338ec1"`, `fill="#dd7e33"`, ">0.25<", ">4.00<", ">1.00<", ">1M<"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in\n%s", want, b.String())
+		}
+	}
+	if n := strings.Count(b.String(), "<rect"); n != 4 { // and the background
+		t.Errorf("%d rectangles, want 4", n)
+	}
+	for d := xml.NewDecoder(&b); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

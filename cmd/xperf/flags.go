@@ -65,6 +65,9 @@ type jobs struct {
 	ghosts   []int    // mpi_overlap: of each host
 	progress []string // mpi_overlap: threads that make progress
 	compute  []int    // mpi_overlap: microseconds
+	matrix   bool     // compare peers: judge all cells
+	quick    bool     // in two minutes
+	out      string   // file that they are kept in
 }
 
 // vsFlags are what a second configuration may change. Everything else holds
@@ -320,7 +323,7 @@ func (o *options) check() error {
 	if c, ok := bench.Find(o.command); ok && c.Job() {
 		return o.checkJob(c)
 	}
-	for _, name := range []string{"markdown", "netns", "n", "tests", "best", "ghosts", "progress", "compute"} {
+	for _, name := range []string{"markdown", "netns", "n", "tests", "best", "ghosts", "progress", "compute", "matrix", "quick", "out"} {
 		if o.given[name] {
 			return usagef("%s does not take --%s", o.command, name)
 		}
@@ -379,7 +382,7 @@ func (o *options) checkAmounts() error {
 var commandFlags = map[string][]string{
 	rankCommand: {},
 	"serve":     {"device", "ipv6", "netns", "cores", "port", "listen", "secure-key"},
-	"compare":   {"testbed", "switch", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "loss", "n", "tests", "best"},
+	"compare":   {"testbed", "switch", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "loss", "n", "tests", "best", "matrix", "quick", "out"},
 	"memory":    {"peers", "json", "markdown", "plot"},
 	"plot":      {"plot"},
 }
@@ -392,7 +395,7 @@ func (o *options) checkCommand() error {
 	switch {
 	case o.host != "":
 		return usagef("%s does not take a HOST", o.command)
-	case o.command == "compare" && !o.testbed:
+	case o.command == "compare" && !o.testbed && !(o.matrix && o.out != ""):
 		return usagef("compare needs --testbed: it measures AF_XDP beside kernel sockets on this machine")
 	case o.json && o.markdown:
 		return usagef("--json and --markdown at once: give one of them")
@@ -405,15 +408,27 @@ func (o *options) checkCommand() error {
 		o.table = "mpi"
 	}
 	if o.table == peersTable || o.table == algorithmsTable {
-		return o.only("compare "+o.table, "testbed", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "n", "tests", "best")
+		return o.checkPeers()
 	}
-	for _, name := range []string{"n", "tests", "best"} {
+	for _, name := range []string{"n", "tests", "best", "matrix", "quick", "out"} {
 		if o.given[name] {
 			return usagef("compare %s does not take --%s: it is for compare %s and %s", o.table, name, peersTable, algorithmsTable)
 		}
 	}
 	_, err := bench.FindComparison(o.table, bench.Root())
 	return err
+}
+
+// checkPeers judges the flags of the tables of several libraries and algorithms.
+func (o *options) checkPeers() error {
+	flags := []string{"testbed", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "n", "tests", "best"}
+	if o.table == peersTable {
+		flags = append(flags, "matrix", "quick", "out")
+	}
+	if (o.quick || o.given["out"]) && !o.matrix {
+		return usagef("--quick and --out are for compare peers --matrix")
+	}
+	return o.only("compare "+o.table, flags...)
 }
 
 // checkJob judges the flags of a test that starts all ranks itself.

@@ -65,6 +65,14 @@ What to measure (the client decides; a flag that the server has too must agree):
   -n LIST           mpi_allreduce and the like, compare peers: ranks of the
                     collectives, half of them on each of two hosts (default 2,4,8)
   --tests LIST      compare peers: tests of MPI (default: all)
+  --matrix          compare peers: streams, latency and collectives, 8 bytes to
+                    4 MiB, one host and two at MTU 1500, 9000 and 32000, -n ranks;
+                    prints the cells in which MPICH or Open MPI is faster. Without
+                    --testbed it prints what --out has
+  --quick           a part of the matrix, in less than two minutes
+  --out FILE        keep the matrix in FILE, lines of JSON. What is there is not
+                    measured again: so a run goes on where one was broken off, and
+                    runs with other --tests, -n, --mtu and --size add to it
   --iters N         messages or round trips per burst (default: by size)
   --warmup N        messages before those (default: a tenth)
   --window N        messages under way to each peer in bw and rate tests
@@ -167,6 +175,7 @@ Examples:
   xperf compare verbs --testbed --markdown --plot verbs.svg
   xperf compare --testbed --size 8,1M --rounds 9
   xperf compare peers --testbed --tests mpi_lat,mpi_bw --mtu 9000
+  xperf compare peers --testbed --matrix --out m.json --plot m.svg
   xperf mpi_overlap --testbed --ghosts 0,1 --plot overlap.svg
   xperf memory --peers 1000 --markdown
   xperf write_bw 192.0.2.1 -a --json > write.json

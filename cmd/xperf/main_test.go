@@ -260,6 +260,49 @@ func TestRun_comparePeers(t *testing.T) {
 	}
 }
 
+// A run of the matrix goes on where another one ended, and what is kept is judged without
+// measuring.
+func TestRun_matrix(t *testing.T) {
+	testenv.NeedRoot(t)
+	file := filepath.Join(t.TempDir(), "matrix.json")
+	piece := func(sizes string, args ...string) (string, string) {
+		out, errs, code := xperf(append([]string{"compare", "peers", "--matrix", "--out", file, "--tests", "mpi_lat,mpi_scan", "-n", "2", "--mtu", "1500", "--rounds", "1", "--duration", "0.002", "--size", sizes}, args...)...)
+		if code != exitOK {
+			t.Fatalf("code %d: %s", code, errs)
+		}
+		return out, errs
+	}
+	lines := func() int {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Count(b, []byte("\n"))
+	}
+	libraries := 1
+	for _, peer := range peers.Peers() {
+		if peer.Missing() == "" {
+			libraries++
+		}
+	}
+	piece("8", "--testbed", "--quick")
+	if n := lines(); n != 4*libraries {
+		t.Errorf("%d results of two tests on one host and two, of %d libraries", n, libraries)
+	}
+	out, _ := piece("8,64", "--testbed")
+	if n := lines(); n != 8*libraries || strings.Contains(out, " 8  ") {
+		t.Errorf("%d results of two sizes, one of which was there:\n%s", n, out)
+	}
+	drawing := filepath.Join(t.TempDir(), "matrix.svg")
+	out, _ = piece("8", "--plot", drawing)
+	if want := "of 8 cells above"; libraries > 1 && !strings.Contains(out, want) {
+		t.Errorf("no %q in\n%s", want, out)
+	}
+	if b, err := os.ReadFile(drawing); err != nil || !bytes.Contains(b, []byte("</svg>")) {
+		t.Errorf("the drawing: %v", err)
+	}
+}
+
 // All algorithms of a collective, and how to choose the best: a program that is told
 // so must take it.
 func TestRun_compareAlgorithms(t *testing.T) {

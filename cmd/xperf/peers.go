@@ -45,6 +45,9 @@ func (o *options) mpiFlags(fs *flag.FlagSet) {
 		return err
 	})
 	fs.BoolVar(&o.best, "best", o.best, "")
+	fs.BoolVar(&o.matrix, "matrix", o.matrix, "")
+	fs.BoolVar(&o.quick, "quick", o.quick, "")
+	fs.StringVar(&o.out, "out", o.out, "")
 	parsed(fs, "tests", &o.tests, parseTests)
 	parsed(fs, "ghosts", &o.ghosts, parseGhosts)
 	parsed(fs, "progress", &o.progress, parseProgress)
@@ -100,6 +103,9 @@ func parseTests(list string) (tests []string, err error) {
 // comparePeers prints what xwarp, raw frames and other libraries came to, all
 // measured in turns, and which targets that meets.
 func (p *program) comparePeers(o *options) error {
+	if !o.testbed {
+		return p.matrix(o, peers.Measurement{}, nil)
+	}
 	if !bench.Root() {
 		return testbed.ErrPermission
 	}
@@ -107,11 +113,6 @@ func (p *program) comparePeers(o *options) error {
 	if err != nil {
 		return err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	m.Server = []string{self, "serve"}
 	for _, peer := range peers.Peers() {
 		if missing := peer.Missing(); missing != "" {
 			p.notice("%s", missing)
@@ -119,6 +120,10 @@ func (p *program) comparePeers(o *options) error {
 		}
 		m.Peers = append(m.Peers, peer)
 	}
+	if o.matrix {
+		return p.matrix(o, m, o.choice().Matrix(m.Cores, o.quick))
+	}
+	m.Server = []string{m.Program[0], "serve"}
 	var verdict peers.Verdict
 	if err := p.tables(o, m, o.choice().Plan(m.Cores), verdict.Row); err != nil || o.json {
 		return err

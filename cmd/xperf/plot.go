@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/xwarp/xwarp/bench"
@@ -28,8 +29,13 @@ func (p *program) draw(o *options) error {
 
 // writePlot writes charts to a file, all of them or nothing.
 func writePlot(file string, charts []plot.Chart) error {
+	return writeDrawing(file, func(w io.Writer) error { return plot.Write(w, charts) })
+}
+
+// writeDrawing writes what draw draws to a file, all of it or nothing.
+func writeDrawing(file string, draw func(io.Writer) error) error {
 	var b bytes.Buffer
-	if err := plot.Write(&b, charts); err != nil {
+	if err := draw(&b); err != nil {
 		return err
 	}
 	return os.WriteFile(file, b.Bytes(), 0o644)

@@ -24,7 +24,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { TAG = 1, WINDOW_MAX = 4096, MESSAGE_MAX = 64 << 20 };
+enum { TAG = 1, WINDOW_MAX = 4096, MESSAGE_MAX = 64 << 20, RANKS_MAX = 256 };
 
 static int me, ranks;
 static char *out, *in;
@@ -34,7 +34,7 @@ static int room_samples;
 static MPI_Request requests[2 * WINDOW_MAX]; /* as many each way */
 
 struct order {
-	char test[16];
+	char test[32];
 	int size, iters, warmup, window;
 	int compute; /* microseconds */
 };
@@ -401,6 +401,48 @@ static void scatter(int n) { MPI_Scatter(out, n, MPI_CHAR, in, n, MPI_CHAR, 0, M
 static void bcast(int n) { MPI_Bcast(out, n, MPI_CHAR, 0, MPI_COMM_WORLD); }
 static void alltoall(int n) { MPI_Alltoall(out, n, MPI_CHAR, in, n, MPI_CHAR, MPI_COMM_WORLD); }
 static void allgather(int n) { MPI_Allgather(out, n, MPI_CHAR, in, n, MPI_CHAR, MPI_COMM_WORLD); }
+static void scan(int n) { MPI_Scan(out, in, n / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
+static void exscan(int n) { MPI_Exscan(out, in, n / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
+
+/* Of the collectives that take a count for each rank; all are alike. */
+static int counts[RANKS_MAX], words[RANKS_MAX], displs[RANKS_MAX];
+static MPI_Datatype types[RANKS_MAX];
+
+static void count(int n)
+{
+	int i;
+
+	for (i = 0; i < ranks; i++) {
+		counts[i] = n;
+		words[i] = n / 4;
+		displs[i] = i * n;
+		types[i] = MPI_CHAR;
+	}
+}
+
+static void allgatherv(int n) { MPI_Allgatherv(out, n, MPI_CHAR, in, counts, displs, MPI_CHAR, MPI_COMM_WORLD); }
+static void gatherv(int n) { MPI_Gatherv(out, n, MPI_CHAR, in, counts, displs, MPI_CHAR, 0, MPI_COMM_WORLD); }
+static void scatterv(int n) { MPI_Scatterv(out, counts, displs, MPI_CHAR, in, n, MPI_CHAR, 0, MPI_COMM_WORLD); }
+static void reduce_scatter_block(int n) { MPI_Reduce_scatter_block(out, in, n / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
+
+static void alltoallv(int n)
+{
+	(void)n;
+	MPI_Alltoallv(out, counts, displs, MPI_CHAR, in, counts, displs, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+static void alltoallw(int n)
+{
+	(void)n;
+	MPI_Alltoallw(out, counts, displs, types, in, counts, displs, types, MPI_COMM_WORLD);
+}
+
+static void reduce_scatter(int n)
+{
+	(void)n;
+	MPI_Reduce_scatter(out, in, words, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
 static void barrier(int n) { (void)n; MPI_Barrier(MPI_COMM_WORLD); }
 
 /*
@@ -413,6 +455,7 @@ static void collective(const struct order *o, void (*call)(int))
 	double start;
 	int i;
 
+	count(o->size);
 	for (i = -o->warmup; i < o->iters; i++) {
 		start = MPI_Wtime();
 		call(o->size);
@@ -446,6 +489,9 @@ static const struct {
 	{"allreduce", allreduce}, {"bcast", bcast}, {"alltoall", alltoall},
 	{"allgather", allgather}, {"barrier", barrier},
 	{"reduce", reduce}, {"gather", gather}, {"scatter", scatter},
+	{"allgatherv", allgatherv}, {"alltoallv", alltoallv}, {"alltoallw", alltoallw},
+	{"gatherv", gatherv}, {"scatterv", scatterv}, {"scan", scan}, {"exscan", exscan},
+	{"reduce_scatter", reduce_scatter}, {"reduce_scatter_block", reduce_scatter_block},
 };
 
 static void execute(const struct order *o)
@@ -496,7 +542,7 @@ static int next(struct order *o)
 
 	memset(o, 0, sizeof *o);
 	if (me == 0 && fgets(line, sizeof line, stdin)) {
-		if (sscanf(line, "%15s %d %d %d %d %d", o->test, &o->size, &o->iters, &o->warmup, &o->window, &o->compute) != 6 ||
+		if (sscanf(line, "%31s %d %d %d %d %d", o->test, &o->size, &o->iters, &o->warmup, &o->window, &o->compute) != 6 ||
 		    o->size < 0 || o->size > MESSAGE_MAX || o->iters < 1 || o->warmup < 0 ||
 		    o->window < 1 || o->window > WINDOW_MAX)
 			fail("bad order");
@@ -517,6 +563,8 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &me);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	if (ranks > RANKS_MAX)
+		fail("too many ranks");
 	pin();
 	if (me == 0) {
 		puts("ready");
