@@ -47,9 +47,10 @@ build: modules ## build the commands and examples into bin/
 # of abi/functions.txt, and need a C compiler: nothing else here does.
 .PHONY: abi
 ABI_DIR ?= .
+ABI_SCRIPTS = xmpicc xmpicxx xmpifort
 ABI_LINK = -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--version-script=$(CURDIR)/bin/_abi/exports.map
 ABI_BUILD = CGO_ENABLED=1 $(GO) build -buildmode=c-shared $(STAMP_FLAGS) -pgo=cmd/xperf/default.pgo
-abi: modules ## build the libraries for programs in C and Fortran (docs/ABI.md): lib/, include/ and bin/xmpicc
+abi: modules ## build the libraries for programs in C and Fortran (docs/ABI.md): lib/, include/ and bin/xmpicc, xmpicxx, xmpifort
 	@mkdir -p $(ABI_DIR)/bin $(ABI_DIR)/lib $(ABI_DIR)/include/mpi $(ABI_DIR)/include/mpich
 	$(GO) run ./abi/gen
 	$(ABI_BUILD) -o $(ABI_DIR)/lib/libmpi_abi.so.1 -ldflags '$(STAMP_LD) -extldflags "-Wl,-soname,libmpi_abi.so.1 $(ABI_LINK)"' ./bin/_abi/mpi
@@ -59,7 +60,7 @@ abi: modules ## build the libraries for programs in C and Fortran (docs/ABI.md):
 	@ln -sf libmpich.so.12 $(ABI_DIR)/lib/libmpi.so.12 && ln -sf libmpich.so.12 $(ABI_DIR)/lib/libmpich.so
 	install -m 644 bin/_abi/mpi/mpi.h $(ABI_DIR)/include/mpi/mpi.h
 	install -m 644 bin/_abi/mpich/mpi.h $(ABI_DIR)/include/mpich/mpi.h
-	install abi/xmpicc $(ABI_DIR)/bin/xmpicc
+	for s in $(ABI_SCRIPTS); do install abi/xmpicc $(ABI_DIR)/bin/$$s || exit; done
 
 .PHONY: install uninstall deb
 COMMANDS = $(patsubst cmd/%/main.go,%,$(wildcard cmd/*/main.go))
@@ -68,7 +69,7 @@ MAN = $(SHARE)/man/man1
 COMPLETION = $(SHARE)/bash-completion/completions
 
 # With sudo there often is no Go: what make build has built is installed then.
-install: $(if $(shell command -v $(firstword $(GO))),build) ## install commands, manual pages, completion and docs in PREFIX=/usr/local (and DESTDIR)
+install: $(if $(shell command -v $(firstword $(GO))),build) ## install commands, docs and what make abi has built in PREFIX=/usr/local (and DESTDIR)
 	@[ -x $(BIN)/xrun ] || { echo "make install: nothing is built and there is no Go: run make build first, as a user who has it" >&2; exit 1; }
 	install -d $(DESTDIR)$(PREFIX)/bin $(MAN) $(COMPLETION) $(SHARE)/doc/xwarp/docs/architecture $(SHARE)/doc/xwarp/docs/protocol $(SHARE)/xwarp/wireshark
 	install $(COMMANDS:%=$(BIN)/%) $(DESTDIR)$(PREFIX)/bin
@@ -77,10 +78,26 @@ install: $(if $(shell command -v $(firstword $(GO))),build) ## install commands,
 	install -m 644 README.md CHANGELOG.md LICENSE $(SHARE)/doc/xwarp
 	for d in . architecture protocol; do install -m 644 docs/$$d/*.md $(SHARE)/doc/xwarp/docs/$$d || exit; done
 	install -m 644 docs/wireshark/* $(SHARE)/xwarp/wireshark
+	$(if $(wildcard $(ABI_DIR)/lib/libmpi_abi.so.1),$(INSTALL_ABI))
+
+# What make abi has built, if it has: links stay links.
+LIB = $(DESTDIR)$(PREFIX)/lib
+INCLUDE = $(DESTDIR)$(PREFIX)/include
+ABI_LIBS = libmpi_abi.so.1 libmpi_abi.so.0 libmpi_abi.so libmpich.so.12 libmpich.so libmpi.so.12
+ABI_PC = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@ABI@|$(1)|' -e 's|@NAME@|xwarp-$(1)|' -e 's|@WHOSE@|$(2)|' -e 's|@LIBRARY@|$(3)|' abi/parts/xwarp.pc.txt >$(LIB)/pkgconfig/xwarp-$(1).pc
+define INSTALL_ABI
+install -d $(LIB)/pkgconfig $(INCLUDE)/mpi $(INCLUDE)/mpich
+	cp -dp $(ABI_LIBS:%=$(ABI_DIR)/lib/%) $(LIB)
+	for a in mpi mpich; do install -m 644 $(ABI_DIR)/include/$$a/mpi.h $(INCLUDE)/$$a/mpi.h || exit; done
+	install $(ABI_SCRIPTS:%=$(ABI_DIR)/bin/%) $(DESTDIR)$(PREFIX)/bin
+	umask 022 && $(call ABI_PC,mpi,MPI 5.0,mpi_abi) && $(call ABI_PC,mpich,MPICH,mpich)
+endef
 
 uninstall: ## remove what make install has installed there
 	rm -f $(COMMANDS:%=$(DESTDIR)$(PREFIX)/bin/%) $(COMMANDS:%=$(MAN)/%.1) $(COMMANDS:%=$(COMPLETION)/%)
 	rm -rf $(SHARE)/doc/xwarp $(SHARE)/xwarp
+	rm -f $(ABI_SCRIPTS:%=$(DESTDIR)$(PREFIX)/bin/%) $(ABI_LIBS:%=$(LIB)/%) $(LIB)/pkgconfig/xwarp-mpi.pc $(LIB)/pkgconfig/xwarp-mpich.pc $(INCLUDE)/mpi/mpi.h $(INCLUDE)/mpich/mpi.h
+	@rmdir $(INCLUDE)/mpi $(INCLUDE)/mpich 2>/dev/null || true
 
 # For every amd64, unless make deb GOAMD64=v3 says otherwise.
 deb: export GOAMD64 = v1

@@ -61,6 +61,10 @@ func code(err error) int {
 	if errors.As(err, &s) {
 		return MPI_ERR_IN_STATUS
 	}
+	var t toolsError
+	if errors.As(err, &t) {
+		return int(t)
+	}
 	return classTo(mpi.ClassOf(err))
 }
 

@@ -48,6 +48,7 @@ func (l *Lib) join(level mpi.ThreadLevel) error {
 		l.proc = p
 		stayAwake()
 		l.fixAttrs()
+		l.tools.joined(p)
 	}
 	return err
 }
@@ -59,6 +60,7 @@ func Finalize(l *Lib) error {
 		err = fail(mpi.ErrOther, "MPI_Init was not called, or MPI_Finalize was")
 	}
 	if err == nil {
+		l.tools.leaving()
 		err = l.proc.Finalize()
 		l.state.Store(finalized)
 		l.users.Add(-1)

@@ -54,6 +54,8 @@ type Lib struct {
 	memory      allocated
 	batches     batches
 	attached    attached // to MPI_Bsend of the process
+	tools       tools
+	abi         abiState
 }
 
 // What a Lib has been through.
@@ -71,6 +73,7 @@ func New(calls Callbacks) *Lib {
 	l.groups.kind, l.infos.kind, l.keyvals.kind = kindGroup, kindInfo, kindKeyval
 	l.wins.kind, l.sessions.kind = kindWin, kindSession
 	l.types.init()
+	l.tools.init()
 	l.ops.init()
 	l.world.handler, l.self.handler = MPI_ERRORS_ARE_FATAL, MPI_ERRORS_ARE_FATAL
 	return l

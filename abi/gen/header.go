@@ -9,7 +9,8 @@ import (
 func (in *input) header(a abi) string {
 	var b strings.Builder
 	b.WriteString("/* MPI for C, with the binary interface of " + map[string]string{"mpi": "the MPI 5.0 standard", "mpich": "MPICH"}[a.name] + ". Made by abi/gen of xwarp. */\n")
-	b.WriteString("#ifndef MPI_INCLUDED\n#define MPI_H_XWARP\n\n")
+	// MPI_INCLUDED is MPICH's name for it, MPI_H_ABI that of the MPI Forum.
+	b.WriteString("#ifndef MPI_INCLUDED\n#define MPI_INCLUDED\n#define MPI_H_XWARP\n" + map[string]string{"mpi": "#define MPI_H_ABI\n"}[a.name] + "\n")
 	b.WriteString(in.parts["types_"+a.name+".h"])
 	b.WriteString(in.parts["types.h"])
 	for _, c := range in.constants {

@@ -37,6 +37,7 @@ func run(root, out string, checkedIn bool) error {
 		files := map[string]string{
 			"mpi.h": in.header(abi), "shim.c": in.shim(abi), "entry.go": in.entries(),
 			"library.go": in.parts["library.go"], "library.h": in.parts["library.h"], "library.c": in.parts["library.c"],
+			"legacy.c": in.parts["legacy.c"],
 		}
 		for name, text := range files {
 			if err := writeChanged(filepath.Join(dir, name), text); err != nil {
@@ -56,4 +57,4 @@ func writeChanged(path, text string) error {
 }
 
 // exportsMap is the version script of the linker: what programs see.
-const exportsMap = "{ global: MPI_*; PMPI_*; MPIR_*; MPII_*; sigaction; signal; local: *; };\n"
+const exportsMap = "{ global: MPI_*; PMPI_*; MPIX_*; PMPIX_*; MPIR_*; MPII_*; sigaction; signal; local: *; };\n"

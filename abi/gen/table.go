@@ -68,7 +68,7 @@ func readInput(root string) (*input, error) {
 	if err == nil {
 		err = in.readCapi(filepath.Join(root, "abi/capi"))
 	}
-	for _, name := range []string{"library.go", "library.h", "library.c", "types_mpi.h", "types_mpich.h", "types.h", "ABI.md"} {
+	for _, name := range []string{"library.go", "library.h", "library.c", "legacy.c", "types_mpi.h", "types_mpich.h", "types.h", "ABI.md"} {
 		text, readErr := os.ReadFile(filepath.Join(root, "abi/parts", name+".txt"))
 		if err == nil {
 			err = readErr

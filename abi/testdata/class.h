@@ -1,5 +1,6 @@
 /* Rank 0 prints what it finds: numbers, and errors by the names of their classes. */
 #include <mpi.h>
+#include <mpi.h> /* as programs of several files do */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -106,3 +106,14 @@ func (v Var) Flags() (names []string) {
 	}
 	return names
 }
+
+// Words returns what the value is one of, if it is one of words and nothing else.
+func (v Var) Words() Words {
+	if v.words.Index(v.Default) < 0 {
+		return nil
+	}
+	return v.words
+}
+
+// Rank reports whether ranks read the variable with Read.
+func (v Var) Rank() bool { return v.set != nil && strings.HasPrefix(v.By, "mpi") }

@@ -107,7 +107,7 @@ var Layers = []Row{
 	{Package: "examples/internal/job", May: "mpi"},
 	{Package: "examples/*", May: "mpi examples/cg/mtx examples/internal/job"},
 	{Package: "cmd/*", May: "...", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
-	{Package: "abi/capi", May: "mpi"},
+	{Package: "abi/capi", May: "mpi internal/base/config"},
 	{Package: "abi/gen"},
 	{Package: "abi", May: "internal/test/hosttest"},
 	{Package: "internal/test/gotest"},

@@ -1,0 +1,133 @@
+package abi_test
+
+import (
+	"debug/elf"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// suite are the programs that together call every function there is. What they write is what
+// they write on MPICH 4.0, but for those with arguments and newer, which has what that does not.
+var suite = []struct{ ranks, program, args, want string }{
+	{"4", "every_coll", "", "every_coll"},
+	{"2", "every_p2p", "", "every_p2p"},
+	{"2", "every_rma", "", "every_rma"},
+	{"2", "classes", "", "classes"},
+	{"2", "classes", "ours", "classes_ours"},
+	{"1", "tools", "", "tools"},
+	{"1", "tools", "ours", "tools_ours"},
+	{"2", "newer", "", "newer"},
+	{"3", "threads", "0", "threads"},
+	{"3", "threads", "1", "threads"},
+	{"3", "threads", "2", "threads"},
+	{"3", "threads", "3", "threads"},
+}
+
+func TestSuite(t *testing.T) {
+	for compiler := range compilers {
+		for _, c := range suite {
+			if c.program == "newer" && compiler == "debian" {
+				continue
+			}
+			t.Run(c.program+c.args+"/"+compiler, func(t *testing.T) {
+				program := compile(t, compiler, c.program)
+				want, err := os.ReadFile(filepath.Join("testdata", c.want+".want"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				out, err := xrun(append([]string{"-n", c.ranks, program}, strings.Fields(c.args)...)...)
+				if err != nil || out != string(want) {
+					t.Errorf("%v; it writes\n%s\nand not\n%s", err, out, want)
+				}
+			})
+		}
+	}
+}
+
+// What the programs are to write is what they write on MPICH.
+func TestSuite_onMPICH(t *testing.T) {
+	if _, err := exec.LookPath("mpiexec.mpich"); err != nil {
+		t.Skip("MPICH is not installed")
+	}
+	for _, c := range suite {
+		if c.program == "newer" || c.args == "ours" {
+			continue
+		}
+		args := c.args
+		if c.program == "every_coll" {
+			args = "blocking and nonblocking" // Debian's persistent MPI_Gather and MPI_Scatter are wrong
+		}
+		t.Run(c.program+c.args, func(t *testing.T) {
+			program := compile(t, "debian", c.program)
+			want, err := os.ReadFile(filepath.Join("testdata", c.want+".want"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("mpiexec.mpich", append([]string{"-n", c.ranks, program}, strings.Fields(args)...)...)
+			out, err := cmd.Output() // it warns of what programs leave behind
+			if err != nil || string(out) != string(want) {
+				t.Errorf("%v; it writes\n%s\nand not\n%s", err, out, want)
+			}
+		})
+	}
+}
+
+// More ranks than there are processors, by far.
+func TestSuite_32ranks(t *testing.T) {
+	out, err := xrun("-n", "32", compile(t, "mpi", "every_coll"), "once")
+	if err != nil || strings.Contains(out, "and not") || !strings.Contains(out, "Neighbor_alltoallw") {
+		t.Errorf("%v; it writes\n%s", err, out)
+	}
+}
+
+// Every function that there is, docs/ABI.md says, is called by a program of testdata.
+func TestSuite_every(t *testing.T) {
+	if libraries.missing != "" {
+		t.Skip(libraries.missing)
+	}
+	called := map[string]bool{}
+	sources, err := filepath.Glob("testdata/*.c")
+	if err != nil || len(sources) == 0 {
+		t.Fatal(sources, err)
+	}
+	for _, source := range sources {
+		object := filepath.Join(t.TempDir(), "object.o")
+		if out, err := run(filepath.Join(libraries.dir, "bin/xmpicc"), "-c", "-w", "-pthread", "-o", object, source); err != nil {
+			t.Fatalf("%s: %v: %s", source, err, out)
+		}
+		f, err := elf.Open(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		symbols, err := f.Symbols()
+		if err = errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range symbols {
+			if s.Section == elf.SHN_UNDEF {
+				called[strings.TrimPrefix(s.Name, "P")] = true
+			}
+		}
+	}
+	doc, err := os.ReadFile("../docs/ABI.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, _, _ := strings.Cut(string(doc), "## What is not")
+	names := regexp.MustCompile(`(?m)^(MPI_\w+)(\[_c\])?$`).FindAllStringSubmatch(there, -1)
+	if len(names) < 300 {
+		t.Fatalf("%d functions are in docs/ABI.md", len(names))
+	}
+	for _, n := range names {
+		for _, form := range []string{"", "_c"}[:1+len(n[2])/4] {
+			if !called[n[1]+form] {
+				t.Errorf("no program calls %s", n[1]+form)
+			}
+		}
+	}
+}
