@@ -3,6 +3,7 @@ package p2p
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -115,7 +116,7 @@ func (ep *Endpoint) meet(i int, c *businessCard) error {
 	p := &ep.peers[i]
 	p.eagerFar = int32(min(ep.cfg.EagerMax, c.eager))
 	p.eagerMax, p.eagerCap = p.eagerFar, p.eagerFar
-	p.saidBye = mono.Never
+	p.saidBye, p.plainMax = mono.Never, math.MaxInt32
 	if p.self {
 		return nil
 	}
@@ -133,5 +134,9 @@ func (ep *Endpoint) meet(i int, c *businessCard) error {
 			return err
 		}
 	}
-	return ep.near.meet(p, c)
+	if err := ep.near.meet(p, c); err != nil || p.channel != nil {
+		return err
+	}
+	ep.lanes.meet(p, c.rc.IsValid())
+	return nil
 }

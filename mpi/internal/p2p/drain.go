@@ -72,5 +72,12 @@ func (ep *Endpoint) undrained() (waiting bool, until mono.Time) {
 			until = min(until, end)
 		}
 	}
+	for i := range ep.peers {
+		p := &ep.peers[i]
+		if end := p.saidBye.Add(byeGrace); p.err == nil && p.lane != nil && p.lane.had != p.lane.sent && now < end {
+			waiting = true
+			until = min(until, end)
+		}
+	}
 	return waiting, until
 }

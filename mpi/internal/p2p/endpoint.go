@@ -19,7 +19,7 @@ type Stats struct {
 	Malformed         uint64 // messages that our code did not send
 	Stale             uint64 // answers to requests that had failed, and messages of lost peers
 	Connections       uint64 // that came about
-	Linked            uint64 // large messages whose data went over a connection beside datagrams
+	Linked            uint64 // messages whose data went over a connection beside datagrams
 	Strangers         uint64 // connections that somebody wanted who is not of this job
 }
 
@@ -48,6 +48,7 @@ type Endpoint struct {
 	reads      reads
 	pulls      pulls
 	pieces     pieces
+	lanes      lanes
 	actives    actives
 }
 
@@ -74,6 +75,7 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	if cfg.tunesIdle {
 		ep.pieces.most = idleMost
 	}
+	ep.lanes.ep = ep
 	for i := range ep.peers {
 		ep.peers[i].rank, ep.peers[i].self = int32(i), i == cfg.Rank
 	}

@@ -210,7 +210,7 @@ func (fs *failures) leave(p *peer) {
 // other one waiting.
 func (fs *failures) overtaken(r *Request) error {
 	switch r.state {
-	case sendData, sendCTS, sendRead, sendWrite, sendActive, sendNotice, waitFIN, waitAck, waitPlaced, waitRest, waitTurn, waitRead, lingering:
+	case sendData, sendCTS, sendRead, sendWrite, sendActive, sendAgain, sendNotice, waitFIN, waitAck, waitPlaced, waitRest, waitTurn, waitRead, lingering:
 		return nil
 	case sendEager:
 		if r.written > 0 {

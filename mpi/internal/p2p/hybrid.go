@@ -35,9 +35,9 @@ const (
 	connections     = 64
 )
 
-// Words that arrive over connections are FINs.
+// What arrives over connections is FINs, and the data of eager messages (lane.go).
 const (
-	wordsIn   = 64 // receive buffers for them
+	wordsIn   = 32 // receive buffers for them, and for eager messages
 	linkedFIN = headerLen + 4
 )
 
@@ -63,7 +63,7 @@ func (nw *network) createBeside(ep *Endpoint) error {
 	if err != nil {
 		return err
 	}
-	if err = nw.carve(&nw.words, wordsIn, linkedFIN, "word", verbs.LocalWrite); err == nil {
+	if err = nw.carve(&nw.words, wordsIn, max(linkedFIN, headerLen+laneMost), "word", verbs.LocalWrite); err == nil {
 		nw.conn, err = openConnector(ep, nw.ctx, srq, true)
 	}
 	if nw.conn == nil {
@@ -78,7 +78,7 @@ func (nw *network) createBeside(ep *Endpoint) error {
 		}
 	}
 	nw.conn.channel.Expect(0)
-	return nil
+	return ep.lanes.create()
 }
 
 // postWord posts a receive for a word.
@@ -198,35 +198,45 @@ func (c *connector) completed(wc *verbs.WC) {
 		}
 	case wrWordIn >> wrKindShift:
 		slot := int32(uint32(wc.WRID))
-		if wc.Status == verbs.Success {
-			c.arrivedWord(ep.net.words.get(slot, int(wc.ByteLen)))
-		}
-		if err := c.postWord(slot); err != nil {
-			panic("p2p: a receive buffer for words that has just come back does not fit: " + err.Error())
+		if wc.Status != verbs.Success || c.arrivedWord(slot, ep.net.words.get(slot, int(wc.ByteLen))) {
+			c.returnWord(slot)
 		}
 	}
 }
 
-// arrivedWord takes in the FIN of a message whose data is placed, and tells its sender so.
-func (c *connector) arrivedWord(b []byte) {
+// returnWord posts a receive buffer that has come back.
+func (c *connector) returnWord(slot int32) {
+	if err := c.postWord(slot); err != nil {
+		panic("p2p: a receive buffer for words that has just come back does not fit: " + err.Error())
+	}
+}
+
+// arrivedWord takes in what has come over a connection: the data of an eager message, or
+// the FIN of a message whose data is placed, of which it tells the sender. It reports
+// whether the buffer is needed no more.
+func (c *connector) arrivedWord(slot int32, b []byte) bool {
 	ep := c.ep
 	var h header
-	if !h.parse(b, len(ep.peers)) || h.source == ep.rank || h.kind != kindFIN || len(b) != linkedFIN {
+	if !h.parse(b, len(ep.peers)) || h.source == ep.rank || h.kind != kindData && (h.kind != kindFIN || len(b) != linkedFIN) {
 		ep.Stats.Malformed++
-		return
+		return true
 	}
 	p := &ep.peers[h.source]
 	if p.err != nil || p.link == nil || p.link.state == over {
 		ep.Stats.Stale++ // it goes again in datagrams
-		return
+		return true
 	}
 	p.used, p.answered = true, true
+	if h.kind == kindData {
+		return ep.lanes.arrivedData(p, slot, b)
+	}
 	if r := ep.requests.lookup(h.id); r == nil || r.state != waitFIN || r.peer != h.source {
 		ep.Stats.Stale++
 	} else {
 		r.complete()
 	}
 	ep.out.brief(p, header{kind: kindFIN, id: binary.BigEndian.Uint32(b[headerLen:])})
+	return true
 }
 
 // placed ends a send of which the peer has everything.
@@ -251,6 +261,7 @@ func (c *connector) sever(l *link) {
 	}
 	if !l.told {
 		l.told = true
+		c.ep.lanes.severed(&c.ep.peers[l.rank])
 		c.ep.out.notify(int(l.rank), kindCut, 0, 0)
 	}
 }
@@ -275,6 +286,7 @@ func (c *connector) arrivedCut(p *peer) {
 	}
 	c.sever(p.link)
 	p.link.cut = true
+	c.ep.lanes.repeat(p)
 	for _, r := range c.ep.requests.all {
 		if r.state == waitPlaced && r.peer == p.rank {
 			r.state = sendData

@@ -36,7 +36,8 @@ type network struct {
 	head      [verbs.MaxInline]byte
 	rx        buffers
 	receive   verbs.RecvWR // reused
-	words     buffers      // what FINs over connections beside datagrams arrive in
+	words     buffers      // what comes over connections beside datagrams
+	linked    buffers      // eager messages that go over them
 }
 
 // buffers is an array of equal registered buffers in the arena.
@@ -168,7 +169,7 @@ func (nw *network) close() error {
 		errs = append(errs, nw.srq.Destroy())
 		nw.srq = nil
 	}
-	for _, b := range []*buffers{&nw.rx, &nw.tx, &nw.words} {
+	for _, b := range []*buffers{&nw.rx, &nw.tx, &nw.words, &nw.linked} {
 		if b.mr != nil {
 			errs = append(errs, b.mr.Dereg())
 		}

@@ -39,6 +39,8 @@ type way struct {
 	ah      *verbs.AH      // on a queue pair of datagrams
 	rel     *reliable.Peer // over UD
 	link    *link          // nil until there is, or shall be, a connection
+	beside  bool           // there may be one beside datagrams
+	lane    *lane          // eager messages over it; or nil
 }
 
 // reachable reports whether there is a way to a peer now.
@@ -49,6 +51,7 @@ type limits struct {
 	eagerMax int32      // now; -1 while it wants none
 	eagerTop int32      // smaller one of both ends' limits
 	eagerFar int32      // the same through the network
+	plainMax int32      // what goes without a look at the connection beside datagrams
 	eagerCap int32      // what buffers or the channel take at most
 	idle     *idleTuner // decides about messages in pieces; or nil
 	tune     *tuner     // sets eagerTop of the channel; nil: it is fixed

@@ -5,7 +5,7 @@ package p2p
 func (p *peer) ready() bool { return p.reachable() && p.pending.head == nil }
 
 // takes reports whether a message of n bytes may go to a peer at once, and whole.
-func (p *peer) takes(n int) bool { return n <= int(p.eagerMax) && p.ready() }
+func (p *peer) takes(n int) bool { return n <= int(p.eagerMax) && n <= int(p.plainMax) && p.ready() }
 
 // advanceOrQueue does the next step of r now, or when there is room for it.
 // Requests to one peer take their turn, so that messages stay in order.

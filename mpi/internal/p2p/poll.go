@@ -173,7 +173,7 @@ func (pl *poller) arrived(b []byte) {
 func (pl *poller) arrivedNear(rank int32, b []byte) {
 	ep := pl.ep
 	var h header
-	if !h.parse(b, len(ep.peers)) || h.source != rank || h.kind == kindHead || h.kind == kindRest {
+	if !h.parse(b, len(ep.peers)) || h.source != rank || h.kind == kindHead || h.kind == kindRest || h.kind == kindLinked {
 		ep.Stats.Malformed++ // nothing comes in pieces through a channel
 		return
 	}
@@ -231,6 +231,12 @@ func (pl *poller) handle(h *header, b []byte) {
 			ep.out.notify(int(h.source), kindBye, 0, 0)
 		}
 	case kindRouse: // who waits has made this step, and looks again
+	case kindLinked:
+		ep.lanes.arrivedLinked(h, p)
+	case kindHave:
+		ep.lanes.arrivedHave(h, p)
+	case kindAgain:
+		ep.lanes.arrivedAgain(p, b[headerLen:])
 	case kindCut:
 		ep.net.conn.arrivedCut(p)
 	}
@@ -245,6 +251,9 @@ func (pl *poller) sent(wc *verbs.WC) {
 		p := &ep.peers[wc.WRID>>wrPeerShift&wrPeerMask]
 		if p.buffered--; p.buffered == 0 && p.idle != nil {
 			ep.pieces.arrived(p.idle, inPieces, p.idle.id)
+		}
+		if p.buffered == 0 && p.lane != nil {
+			ep.lanes.drained(p)
 		}
 	case wrRequest >> wrKindShift:
 		pl.released(wc)

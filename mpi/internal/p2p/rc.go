@@ -406,6 +406,7 @@ func (c *connector) drop(l *link) {
 
 // abort ends the connection with a peer that is lost.
 func (c *connector) abort(p *peer) {
+	c.ep.lanes.lost(c, p)
 	if l := p.link; l != nil && l.state != over {
 		l.state = over
 		c.links--

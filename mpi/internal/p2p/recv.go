@@ -62,6 +62,8 @@ func (mt *matching) accept(r *Request, m *message) {
 		mt.ep.rendezvous.clear(r, env, m.id, m.size, m.offer)
 	case m.kind == kindHead:
 		mt.ep.pieces.accept(r, env, m)
+	case m.kind == kindLinked:
+		mt.ep.lanes.accept(r, env, m)
 	default:
 		r.deliver(env, m.data)
 	}

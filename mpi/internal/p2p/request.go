@@ -19,6 +19,7 @@ const (
 	sendRead         // receive: to post the Reads
 	sendWrite        // to post Writes that no receive waits for
 	sendActive       // to post an active message
+	sendAgain        // to post what has not come over a connection that is broken
 	sendNotice       // to post a word of our own
 	waitCTS          // for the receiver, or in the own rank for the receive
 	waitFIN          // receive: for the data
@@ -88,7 +89,7 @@ type Request struct {
 	peer     int32 // match.Any for a receive from anybody
 	id       uint32
 	inFlight int      // signaled work requests of it that verbs holds
-	notice   kind     // of a word of our own; kindHead: the message goes in pieces
+	notice   kind     // of a word of our own; kindHead: the message goes in pieces; kindLinked: over a connection
 	remote   uint32   // request of the peer
 	lent     bool     // sends: the receiver may read the data, which mr is for
 	grant    grant    // where to write to (sends); what to answer to (receives)
@@ -176,7 +177,10 @@ func (r *Request) complete() {
 	}
 	if r.asked {
 		r.asked = false
-		r.ep.peers[r.peer].asked--
+		p := &r.ep.peers[r.peer]
+		if p.asked--; p.lane != nil {
+			r.ep.lanes.drained(p)
+		}
 	}
 	if r.answer != nil {
 		r.ep.match.messages.put(r.answer)

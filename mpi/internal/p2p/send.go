@@ -89,6 +89,9 @@ func (s *sender) unasked(p *peer, r *Request) bool {
 	switch n := int(r.total); {
 	case p.eagerMax < 0:
 		return false
+	case n > int(p.plainMax) && s.ep.lanes.prefers(p, r):
+		r.notice = kindLinked
+		return true
 	case n <= int(p.eagerMax), n <= int(p.eagerCap) && p.tune.try():
 		return true
 	case s.ep.pieces.fits(p, r, n):
@@ -172,6 +175,8 @@ func (s *sender) advance(r *Request) bool {
 	switch r.state {
 	case sendEager:
 		switch {
+		case r.notice == kindLinked:
+			return ep.lanes.post(r, p)
 		case r.written == 0 && (p.eagerMax < 0 || r.notice != kindHead && r.total > uint64(p.eagerCap)):
 			r.state = sendRTS // the peer has asked for that meanwhile, or there is no channel to it
 			return ep.rendezvous.postRTS(r, p)
@@ -190,6 +195,8 @@ func (s *sender) advance(r *Request) bool {
 		return ep.reads.post(r, p)
 	case sendData:
 		return ep.rendezvous.postData(r, p)
+	case sendAgain:
+		return ep.lanes.postAgain(r, p)
 	case sendNotice:
 		return s.postNotice(r, p)
 	case sendWrite:

@@ -55,8 +55,11 @@ func (mt *matching) full() bool { return mt.kept > mt.ep.cfg.UnexpectedMax }
 // forget takes back the memory of a message that does not wait any more.
 func (mt *matching) forget(m *message) {
 	mt.kept -= m.cost()
-	if m.kind == kindHead {
+	switch m.kind {
+	case kindHead:
 		mt.ep.pieces.abandon(m)
+	case kindLinked:
+		mt.ep.lanes.abandon(m)
 	}
 	mt.messages.put(m)
 	if mt.holding > 0 && mt.kept <= mt.ep.cfg.UnexpectedMax/2 {

@@ -27,12 +27,15 @@ const (
 	kindRecall                 // the memory that an RTS has lent is wanted back
 	kindActive                 // for the handler of the communicator
 	kindRouse                  // memory that both have mapped has changed
+	kindLinked                 // a message whose data goes over the connection beside datagrams
+	kindHave                   // how many of those are here
+	kindAgain                  // data of theirs, for the connection is broken
 	kindEnd
 )
 
 // Version is the version of the bytes below. Ranks compare it before they
 // talk.
-const Version = 9
+const Version = 10
 
 // Every Send starts with 16 bytes, numbers in network order:
 //
@@ -71,6 +74,11 @@ const Version = 9
 //	rest   the next ones, up to the end of the message whose head came last
 //	recall nothing; id is the sender's request
 //	rouse  nothing
+//	linked nothing; id is its length (24 bits), and above (8) when to say have: 0 later,
+//	       1 when no other one is announced, 2 at once. The data is that of a data message
+//	       over the connection: the n-th one there is that of the n-th linked
+//	have   nothing; id is how many linked messages have come whole, ever
+//	again  the next bytes of the linked messages that have not come
 //	active what the handler wants; tag and id too (package rma)
 const (
 	headerLen = 16
@@ -112,7 +120,7 @@ var minLen = [kindEnd]int{
 	kindEager: headerLen, kindRTS: rtsLen, kindCTS: ctsLen,
 	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen, kindCut: headerLen,
 	kindRevoke: headerLen, kindAgree: headerLen, kindPace: headerLen, kindBatch: headerLen, kindHead: headerLen, kindRest: headerLen,
-	kindRecall: headerLen, kindActive: headerLen,
+	kindRecall: headerLen, kindActive: headerLen, kindLinked: headerLen, kindHave: headerLen, kindAgain: headerLen,
 }
 
 // parse reads and checks a header. size is the number of ranks. false means
