@@ -59,7 +59,7 @@ func Finalize(l *Lib) error {
 		err = fail(mpi.ErrOther, "MPI_Init was not called, or MPI_Finalize was")
 	}
 	if err == nil {
-		err = l.proc.Finalize()
+		err = unlessPending(l.proc.Finalize())
 		l.state.Store(finalized)
 		l.users.Add(-1)
 		l.world.Comm, l.self.Comm = nil, nil
