@@ -145,7 +145,7 @@ func TestFail(t *testing.T) {
 			{"abort", "called MPI_Abort with code 23", 23},
 			{"fatal", "MPI_Send: invalid rank: destination 99", class[1]},
 			{"missing", "MPI_Close_port: unsupported operation", class[2]},
-			{"exit", "", 9}, {"segv", "", 139}, {"well", "", 0},
+			{"exit", "", 9}, {"segv", "", 139}, {"left", "", 0}, {"well", "", 0},
 		} {
 			out, err := xrun("-n", "2", program, c.way)
 			code := 0

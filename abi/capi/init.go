@@ -61,7 +61,7 @@ func Finalize(l *Lib) error {
 	}
 	if err == nil {
 		l.tools.leaving()
-		err = l.proc.Finalize()
+		err = unlessPending(l.proc.Finalize())
 		l.state.Store(finalized)
 		l.users.Add(-1)
 		l.world.Comm, l.self.Comm = nil, nil

@@ -33,6 +33,11 @@ int main(int argc, char **argv)
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
         return 0;
     }
+    if (!strcmp(way, "left")) { /* a receive for which nothing comes */
+        static int word;
+        MPI_Request request;
+        MPI_Irecv(&word, 1, MPI_INT, rank, 1, MPI_COMM_WORLD, &request);
+    }
     if (!strcmp(way, "segv"))
         *(volatile int *)8 = 1;
     MPI_Finalize();

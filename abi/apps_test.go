@@ -1,0 +1,179 @@
+package abi_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The tests of this file run programs of Debian's packages that were compiled for MPICH.
+// docs/ABI.md says what came of them.
+
+// packageFiles are the files of a package that match, or the test is left out.
+func packageFiles(t *testing.T, name string, patterns ...string) (files []string) {
+	t.Helper()
+	if os.Getenv("XWARP_LONG") != "1" {
+		t.Skip("programs of Debian's packages: XWARP_LONG=1")
+	}
+	if libraries.missing != "" {
+		t.Skip(libraries.missing)
+	}
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) == 0 {
+			t.Skipf("there is no %s: apt-get install %s", pattern, name)
+		}
+		files = append(files, found...)
+	}
+	return files
+}
+
+// inFolder runs a command in a folder with input, and returns what it writes.
+func inFolder(dir, input, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// job runs a program as ranks of a job, with more arguments of xrun in front.
+func job(dir, how, program string, args ...string) (string, error) {
+	line := slices.Concat([]string{"--quiet"}, strings.Fields(how), []string{program}, args)
+	return inFolder(dir, "", filepath.Join(libraries.dir, "bin/xrun"), line...)
+}
+
+var energies = regexp.MustCompile(`(?:Total SCF energy|Total MP2 energy|CCSD corr. energy|Total CCSD energy)[ =:]+(-[0-9]+\.[0-9]{12})`)
+
+// NWChem keeps its data in windows, by ARMCI over MPI. Its energies are those that it finds
+// as one process of MPICH: with several on one host MPICH 4.0.2 does not get there.
+func TestApps_nwchem(t *testing.T) {
+	program := packageFiles(t, "nwchem-mpich", "/usr/bin/nwchem.mpich")[0]
+	input, err := filepath.Abs("testdata/water.nw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := func(out string) (found []string) {
+		for _, m := range energies.FindAllStringSubmatch(out, -1) {
+			found = append(found, m[1])
+		}
+		return found
+	}
+	out, err := inFolder(t.TempDir(), "", "mpiexec.mpich", "-n", "1", program, input)
+	want := find(out)
+	if err != nil || len(want) != 6 {
+		t.Fatalf("on MPICH: %v: energies %q in\n%s", err, want, out)
+	}
+	hosts := "--testbed 2"
+	if os.Geteuid() != 0 {
+		hosts = "--fabric udp --x XWARP_SHARED=0"
+	}
+	for _, ranks := range []int{2, 4} {
+		for ghosts := range 2 {
+			how := fmt.Sprintf("-n %d --ghosts %d %s", ranks, ghosts, hosts)
+			out, err := job(t.TempDir(), how, program, input)
+			if got := find(out); err != nil || !slices.Equal(got, want) {
+				t.Errorf("xrun %s: %v: energies %q, want %q\n%s", how, err, got, want, out)
+			}
+		}
+	}
+}
+
+// numerical are those of ScaLAPACK's tests that fail in some cases by themselves.
+var numerical = []string{"xssyevr", "xdsyevr", "xcheevr", "xzheevr"}
+
+// ScaLAPACK and BLACS come with tests of their own.
+func TestApps_scalapack(t *testing.T) {
+	const dir = "/usr/lib/x86_64-linux-gnu/scalapack/mpich-tests/"
+	programs := packageFiles(t, "scalapack-mpi-test", dir+"BLACS/x*", dir+"x[sdcz]*", dir+"PBLAS/*tst")
+	input := packageFiles(t, "scalapack-mpi-test", "/usr/share/scalapack/*.dat", "/usr/share/scalapack/*/*.dat")
+	failed := regexp.MustCompile(`[1-9][0-9]* (?:tests completed and failed|FAILED)|(?m)^.*\bFAILED *$`)
+	for _, program := range programs {
+		name := filepath.Base(program)
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			for _, path := range input {
+				if err := os.Symlink(path, filepath.Join(folder, filepath.Base(path))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out, err := job(folder, "-n 4", program)
+			summaries, _ := filepath.Glob(filepath.Join(folder, "*.SUMM"))
+			for _, path := range summaries {
+				text, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out += string(text)
+			}
+			if strings.HasSuffix(name, "btest") { // ends with a test of MPI_Abort
+				if !strings.Contains(out, "called MPI_Abort with code -1") {
+					t.Errorf("it did not get to its last test")
+				}
+				err = nil
+			}
+			bad := failed.FindAllString(out, -1)
+			if slices.Contains(numerical, name) {
+				bad = nil
+			}
+			if err != nil || len(bad) > 0 {
+				t.Errorf("%v: %q\n%s", err, bad, out)
+			}
+		})
+	}
+}
+
+// images are programs of libcaf-mpich's tests that want so many images, and arguments.
+var images = map[string]string{
+	"issue-488-multi-dim-cobounds": "8 true", "issue-493-coindex-slice": "8", "issue-515-mimic-mpi-gatherv": "2", "sync_team": "8",
+}
+
+// The library of gfortran's coarrays. Images that fail, and issue-552, fail on MPICH as well.
+func TestApps_coarrays(t *testing.T) {
+	for _, program := range packageFiles(t, "libcoarrays-mpich-dev", "/usr/lib/x86_64-linux-gnu/open-coarrays/mpich/bin/*/*") {
+		name := filepath.Base(program)
+		if strings.HasPrefix(name, "image_fail") || strings.HasPrefix(name, "issue-552") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			words := strings.Fields(images[name] + " 4")
+			if images[name] == "" {
+				words = []string{"4"}
+			} else {
+				words = words[:len(words)-1]
+			}
+			out, err := job(t.TempDir(), "-n "+words[0], program, words[1:]...)
+			if err != nil || !strings.Contains(out, "Test passed") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// Examples of MPICH, which find pi.
+func TestApps_examples(t *testing.T) {
+	const dir = "/usr/share/doc/mpich/examples/"
+	for _, program := range packageFiles(t, "mpich-doc gfortran", dir+"cpi.c", dir+"icpi.c", dir+"f77/fpi.f", dir+"f90/pi3f90.f90", dir+"cxx/cxxpi.cxx") {
+		t.Run(filepath.Base(program), func(t *testing.T) {
+			compiler := map[string]string{".c": "mpicc.mpich", ".cxx": "mpicxx.mpich"}[filepath.Ext(program)]
+			if compiler == "" {
+				compiler = "mpifort.mpich"
+			}
+			path := filepath.Join(t.TempDir(), "example")
+			if out, err := run(compiler, "-w", "-o", path, program, "-lm"); err != nil {
+				t.Fatal(err, out)
+			}
+			out, err := inFolder(t.TempDir(), "100000\n0\n", filepath.Join(libraries.dir, "bin/xrun"), "-q", "-n", "3", path)
+			if err != nil || !strings.Contains(out, "3.14159265") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
