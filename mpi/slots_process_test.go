@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,7 +78,7 @@ func shortCollectives(w *mpi.Comm) error {
 // shortRound compares collectives with what they are to yield.
 func shortRound(c *mpi.Comm, round int) error {
 	n, me := c.Size(), c.Rank()
-	for _, length := range []int{1, 5, 256, 257} {
+	for _, length := range []int{1, 5, 1024, 1025} {
 		in, sum, list := make([]int32, length), make([]int32, length), make([]int32, length)
 		for i := range in {
 			in[i] = int32(me*length + i + round)
@@ -87,17 +88,26 @@ func shortRound(c *mpi.Comm, round int) error {
 			return err
 		}
 		root := (round + length) % n
-		told := []int32{int32(me)}
-		if err := errors.Join(c.Barrier(), mpi.Bcast(c, told, root)); err != nil {
+		told, top, all := make([]int32, length), make([]int32, length), make([]int32, n*length)
+		told[length-1] = int32(me)
+		if err := errors.Join(c.Barrier(), mpi.Bcast(c, told, root), mpi.Reduce(c, in, top, mpi.Sum[int32], root), mpi.Allgather(c, in, all)); err != nil {
 			return err
 		}
 		if _, err := late.Wait(); err != nil {
 			return err
 		}
+		for i, v := range all {
+			if v != int32(i+round) {
+				return fmt.Errorf("element %d of %d gathered is %d, want %d", i, len(all), v, i+round)
+			}
+		}
+		if me == root && !slices.Equal(top, sum) {
+			return fmt.Errorf("reduced to root %d: %v, want %v", root, top, sum)
+		}
 		for i := range sum {
 			want := int32(n*(n-1)/2*length + n*(i+round))
-			if sum[i] != want || list[i] != want || told[0] != int32(root) {
-				return fmt.Errorf("element %d of %d is %d and %d, want %d; %d from root %d", i, length, sum[i], list[i], want, told[0], root)
+			if sum[i] != want || list[i] != want || told[length-1] != int32(root) {
+				return fmt.Errorf("element %d of %d is %d and %d, want %d; %d from root %d", i, length, sum[i], list[i], want, told[length-1], root)
 			}
 		}
 	}

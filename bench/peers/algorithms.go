@@ -12,12 +12,13 @@ import (
 )
 
 // algorithms are those of the collectives that are measured, as mpi.EnvColl knows
-// them: of all, and further ones where hosts have several ranks.
-var algorithms = map[string]struct{ all, hosts []string }{
-	"allgather": {[]string{"doubling", "bruck", "ring", "linear"}, []string{"multileader"}},
-	"allreduce": {[]string{"doubling", "rabenseifner", "ring", "linear"}, []string{"hosts", "multileader"}},
+// them: of all, further ones where hosts have several ranks, and on one host.
+var algorithms = map[string]struct{ all, hosts, near []string }{
+	"allgather": {[]string{"doubling", "bruck", "ring", "linear"}, []string{"multileader"}, []string{"slots"}},
+	"allreduce": {[]string{"doubling", "rabenseifner", "ring", "linear"}, []string{"hosts", "multileader"}, []string{"slots"}},
 	"alltoall":  {all: []string{"bruck", "linear", "pairwise"}},
-	"bcast":     {[]string{"binomial", "scatter", "chain"}, []string{"hosts", "multileader"}},
+	"bcast":     {[]string{"binomial", "scatter", "chain"}, []string{"hosts", "multileader"}, []string{"slots"}},
+	"reduce":    {[]string{"binomial", "rabenseifner"}, []string{"hosts"}, []string{"slots"}},
 }
 
 // Algorithms returns the tables of the algorithms of collectives: those of several
@@ -33,7 +34,7 @@ func (c Choice) Algorithms(cores []int) (tables []Table) {
 	}
 	for _, n := range ranks {
 		for hosts := 2; hosts > 0; hosts-- {
-			for _, name := range []string{"mpi_allreduce", "mpi_bcast", "mpi_alltoall", "mpi_allgather"} {
+			for _, name := range []string{"mpi_allreduce", "mpi_bcast", "mpi_alltoall", "mpi_allgather", "mpi_reduce"} {
 				tables = c.add(tables, on(hosts, n, mtu, cores), name)
 			}
 		}
@@ -71,6 +72,8 @@ func (m Measurement) algorithms(t Table, emit func(Table, int, []bench.Result) e
 	names := algorithms[t.order()].all
 	if t.shared() {
 		names = slices.Concat(names, algorithms[t.order()].hosts)
+	} else if t.Where.Hosts == 1 && t.Where.Ranks > 2 {
+		names = slices.Concat(names, algorithms[t.order()].near)
 	}
 	var columns []column
 	defer func() {

@@ -35,6 +35,8 @@ func (c Choice) Matrix(cores []int, quick bool) (tables []Table) {
 	sizes, ranks, mtus, colls := []int{8, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20}, []int{2, 4, 8}, []int{collectiveMTU, 1500, 32000}, collectives()
 	if quick {
 		sizes, ranks = []int{8, 4 << 10, 64 << 10, 1 << 20}, []int{2, 4}
+	}
+	if quick && c.Tests == nil {
 		colls = []string{"mpi_allreduce", "mpi_bcast", "mpi_allgather", "mpi_alltoall", "mpi_barrier"}
 	}
 	if c.Sizes == nil {

@@ -17,7 +17,8 @@ var allgatherTable = table{
 		{upTo: 32 << 10, use: doubling},
 		{use: multiLeader},
 	},
-	has:     []algorithm{bruck, doubling, ring, linear},
+	near:    []rule{{upTo: SlotBytes, ranks: 3, use: slots}},
+	has:     []algorithm{bruck, doubling, ring, linear, slots},
 	onHosts: []algorithm{multiLeader},
 }
 
@@ -51,6 +52,8 @@ func (use algorithm) allgather(s *Schedule, t Team, mine []byte, blocks [][]byte
 	switch use {
 	case multiLeader:
 		AllgatherMultiLeader(s, t, mine, blocks)
+	case slots:
+		AllgatherSlots(s, t, mine, blocks)
 	case ring:
 		AllgatherRing(s, t, mine, blocks)
 	case linear:

@@ -18,7 +18,8 @@ var bcastTable = table{
 		{upTo: 64 << 10, ranks: 17, use: hosts},
 		{use: multiLeader},
 	},
-	has:     []algorithm{binomial, chain, scatter},
+	near:    []rule{{upTo: SlotBytes, ranks: 3, use: slots}},
+	has:     []algorithm{binomial, chain, scatter, slots},
 	onHosts: []algorithm{hosts, multiLeader},
 }
 
@@ -33,6 +34,8 @@ func Bcast(s *Schedule, t Team, buf []byte, root int) {
 		BcastHosts(s, t, buf, root)
 	case multiLeader:
 		BcastMultiLeader(s, t, buf, root)
+	case slots:
+		BcastSlots(s, t, buf, root)
 	case scatter:
 		BcastScatterAllgather(s, t, buf, root)
 	case chain:

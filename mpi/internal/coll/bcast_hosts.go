@@ -9,5 +9,5 @@ func BcastHosts(s *Schedule, t Team, buf []byte, root int) {
 	if top.Me >= 0 {
 		BcastBinomial(s, top, buf, rootTop)
 	}
-	BcastBinomial(s, local, buf, first)
+	bcastNear(s, local, buf, first)
 }

@@ -83,6 +83,10 @@ func TestBcast_everyRootAndLength(t *testing.T) {
 	}
 	share := slotted()
 	algorithms["slots"] = func(s *Schedule, t Team, buf []byte, root int) { bcastNear(s, share(t), buf, root) }
+	algorithms["choice of slots"] = func(s *Schedule, t Team, buf []byte, root int) { Bcast(s, share(t), buf, root) }
+	for i, place := range placements {
+		algorithms[fmt.Sprint("hosts with slots", i)] = func(s *Schedule, t Team, buf []byte, root int) { Bcast(s, share(hosted(t, place)), buf, root) }
+	}
 	algorithms.each(t, func(t *testing.T, bcast bcaster) {
 		for _, n := range sizes {
 			for root := range n {
@@ -126,6 +130,12 @@ func TestReduce_everyRootAndOrder(t *testing.T) {
 		}
 	}
 	share := slotted()
+	for i, place := range placements {
+		algorithms[fmt.Sprint("hosts with slots", i)] = func(s *Schedule, t Team, in, out []byte, root int) {
+			Reduce(s, share(hosted(t, place)), in, out, root)
+		}
+	}
+	algorithms["choice of slots"] = func(s *Schedule, t Team, in, out []byte, root int) { Reduce(s, share(t), in, out, root) }
 	algorithms["slots"] = func(s *Schedule, t Team, in, out []byte, root int) {
 		if t = share(t); t.near(len(in)) {
 			ReduceSlots(s, t, in, out, root)
@@ -373,6 +383,8 @@ func TestAllgather_everyLength(t *testing.T) {
 			}
 		}
 	}
+	share := slotted()
+	algorithms["slots"] = func(s *Schedule, t Team, mine []byte, blocks [][]byte) { Allgatherv(s, share(t), mine, blocks) }
 	for name, allgather := range algorithms {
 		even := name == "even" || name == "doubling"
 		t.Run(name, func(t *testing.T) {

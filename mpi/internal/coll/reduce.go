@@ -15,7 +15,8 @@ var reduceTable = table{
 		{ranks: 4, use: rabenseifner},
 		{use: binomial},
 	},
-	has:     []algorithm{binomial, rabenseifner},
+	near:    []rule{{upTo: SlotBytes, ranks: 3, use: slots}},
+	has:     []algorithm{binomial, rabenseifner, slots},
 	onHosts: []algorithm{hosts},
 }
 
@@ -34,6 +35,8 @@ func Reduce(s *Schedule, t Team, in, out []byte, root int) {
 	switch use := t.choose(ofReduce, len(in)); {
 	case use == hosts:
 		ReduceHosts(s, t, in, out, root)
+	case use == slots:
+		ReduceSlots(s, t, in, out, root)
 	case use == rabenseifner && s.count(in) >= t.Size:
 		ReduceRabenseifner(s, t, in, out, root)
 	default:

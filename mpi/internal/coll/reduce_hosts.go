@@ -11,7 +11,7 @@ func ReduceHosts(s *Schedule, t Team, in, out []byte, root int) {
 	if top.Me >= 0 && t.Me != root {
 		acc = s.Temp(len(in))
 	}
-	ReduceBinomial(s, local, in, acc, first)
+	reduceNear(s, local, in, acc, first)
 	if top.Me >= 0 {
 		ReduceBinomial(s, top, acc, acc, rootTop)
 	}

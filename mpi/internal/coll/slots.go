@@ -25,6 +25,7 @@ type Slots struct {
 	me       int
 	waiter   Waiter
 	at       uint64 // the present collective
+	seen     uint64 // one that all members are known to have begun
 
 	// What Ready is about: member, or all from it on, have come to want.
 	want   uint64
@@ -33,7 +34,7 @@ type Slots struct {
 }
 
 // SlotBytes is the longest vector that fits into a slot.
-const SlotBytes = 1024
+const SlotBytes = 4096
 
 const (
 	slotDepth  = 4 // slots of a member
@@ -84,6 +85,9 @@ func (sl *Slots) begin() {
 	if sl.at >= slotDepth {
 		sl.want = sl.at - slotDepth + 1
 	}
+	if sl.want <= sl.seen {
+		sl.member = len(sl.sequence) // nobody has to be looked at
+	}
 }
 
 // give makes v this member's slot, and returns who sleeps until it is there.
@@ -116,6 +120,7 @@ func (sl *Slots) Ready() bool {
 			return false
 		}
 	}
+	sl.seen = max(sl.seen, sl.want)
 	return true
 }
 
@@ -148,12 +153,9 @@ func slotStep(s *Schedule, t Team, what what, member int, a, b []byte) {
 }
 
 // give begins a collective through the slots of the team, in which this member gives v.
-// Those that nobody waits for ask for a free slot first.
-func give(s *Schedule, t Team, v []byte, free bool) {
+func give(s *Schedule, t Team, v []byte) {
 	slotStep(s, t, slotBegin, 0, nil, nil)
-	if free {
-		slotStep(s, t, slotFree, 0, nil, nil)
-	}
+	slotStep(s, t, slotFree, 0, nil, nil)
 	slotStep(s, t, slotGive, 0, v, nil)
 }
 
@@ -162,7 +164,7 @@ func give(s *Schedule, t Team, v []byte, free bool) {
 // Why: no messages. With more ranks than cores each has to run once, and not once a round.
 // Cost: p cache lines.
 func BarrierSlots(s *Schedule, t Team) {
-	give(s, t, nil, false)
+	give(s, t, nil)
 	slotStep(s, t, slotAwait, everyMember, nil, nil)
 }
 
@@ -171,7 +173,7 @@ func BarrierSlots(s *Schedule, t Team) {
 // Why: no messages, and nobody waits for the result of another one.
 // Cost: p n (b + g).
 func AllreduceSlots(s *Schedule, t Team, in, v []byte) {
-	give(s, t, in, false)
+	give(s, t, in)
 	slotStep(s, t, slotAwait, everyMember, nil, nil)
 	slotStep(s, t, slotReduce, 0, nil, v)
 }
@@ -182,7 +184,7 @@ func AllreduceSlots(s *Schedule, t Team, in, v []byte) {
 // Why: as AllreduceSlots; the others wait for nobody.
 // Cost: p n (b + g).
 func ReduceSlots(s *Schedule, t Team, in, out []byte, root int) {
-	give(s, t, in, true)
+	give(s, t, in)
 	if t.Me == root {
 		slotStep(s, t, slotAwait, everyMember, nil, nil)
 		slotStep(s, t, slotReduce, 0, nil, out)
@@ -195,12 +197,24 @@ func ReduceSlots(s *Schedule, t Team, in, out []byte, root int) {
 // Cost: n b.
 func BcastSlots(s *Schedule, t Team, buf []byte, root int) {
 	if t.Me == root {
-		give(s, t, buf, true)
+		give(s, t, buf)
 		return
 	}
-	give(s, t, nil, true)
+	give(s, t, nil)
 	slotStep(s, t, slotAwait, root, nil, nil)
 	slotStep(s, t, slotCopy, root, nil, buf)
+}
+
+// AllgatherSlots lets each member copy the slots of all others.
+//
+// Why: as AllreduceSlots; each block is written once, however many read it.
+// Cost: p n b.
+func AllgatherSlots(s *Schedule, t Team, mine []byte, blocks [][]byte) {
+	give(s, t, mine)
+	slotStep(s, t, slotAwait, everyMember, nil, nil)
+	for i, b := range blocks {
+		slotStep(s, t, slotCopy, i, nil, b)
+	}
 }
 
 // reduceNear reduces among the ranks of a host.

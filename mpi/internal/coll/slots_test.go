@@ -54,6 +54,47 @@ func TestSlots_manyInARow(t *testing.T) {
 	}
 }
 
+// A member that gives a slot for the second time waits for those that may still read it,
+// whatever the collectives are.
+func TestSlots_readBeforeOverwritten(t *testing.T) {
+	const n, rounds, length = 3, slotDepth, 8
+	share := slotted()
+	var told [n][rounds][]byte
+	var all [n][]byte
+	err := world(n, func(s *Schedule, t Team) {
+		t = share(t)
+		for i := range told[t.Me] {
+			told[t.Me][i] = make([]byte, length)
+			BcastSlots(s, t, told[t.Me][i], 0)
+		}
+		all[t.Me] = make([]byte, n*length)
+		AllgatherSlots(s, t, filled(length, 100+t.Me), s.Even(all[t.Me], n))
+	}, func(me int) error {
+		for i := range rounds {
+			clear(told[me][i])
+			if me == 0 {
+				fill(told[me][i], i)
+			}
+		}
+		return nil
+	}, func(me int) error {
+		for i := range rounds {
+			if err := same(told[me][i], filled(length, i)); err != nil {
+				return err
+			}
+		}
+		for i := range n {
+			if err := same(all[me][i*length:][:length], filled(length, 100+i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Who sleeps on a slot is told when it is there, and nobody sleeps on one that is.
 func TestSlots_sleepersAreTold(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -102,6 +143,11 @@ func TestSlots_whereTheyFit(t *testing.T) {
 		team := Team{Size: c.size, Slots: NewSlots(memory, 0, c.members, nobody{})}
 		if use := team.choose(ofAllreduce, c.bytes); use != c.want {
 			t.Errorf("%+v: %v", c, use)
+		}
+		for _, other := range []collective{ofAllgather, ofBcast, ofReduce} {
+			if use := team.choose(other, c.bytes); (use == slots) != (c.want == slots) {
+				t.Errorf("%s of %+v: %v", tables[other].name, c, use)
+			}
 		}
 	}
 }
