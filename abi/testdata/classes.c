@@ -13,7 +13,7 @@ static int buf[100], counts[2] = {1, 1}, negative[2] = {-1, 1}, displs[2], n, fl
 static MPI_Request r = MPI_REQUEST_NULL;
 static MPI_Status st;
 static MPI_Datatype open, t; /* open is not committed */
-static MPI_Comm c, inter = MPI_COMM_NULL;
+static MPI_Comm c;
 static MPI_Group g;
 static MPI_Info info;
 

@@ -81,7 +81,7 @@ static void types(void)
     int in[24], out[24], n = 0, gsizes = 24, distribution = MPI_DISTRIBUTE_BLOCK, darg = MPI_DISTRIBUTE_DFLT_DARG, procs = 1;
     char packed[400];
     for (int i = 0; i < 24; i++)
-        in[i] = i, out[i] = -1;
+        in[i] = i, out[i] = 99;
     struct {
         const char *name;
         MPI_Datatype type;
