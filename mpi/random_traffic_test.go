@@ -171,6 +171,24 @@ func (d *trafficData) read(n int) ([]byte, error) {
 	return b, nil
 }
 
+// bothPaths makes a run over Hybrid one of messages whose data is in datagrams and over
+// connections at the same time: frames are short, eager messages long, and some connections
+// break in the middle, at one end or at both.
+func (m *randomTraffic) bothPaths(rnd *rand.Rand, w *simWorld) {
+	w.mpi.EagerMax, w.mpi.EagerIdle = []int{0, 5000, 20_000}[rnd.IntN(3)], []int{0, 60_000}[rnd.IntN(2)]
+	w.mpi.PromoteMessages, w.mpi.NoCalibrate, w.mpi.ConnectEager = 1+rnd.IntN(5), rnd.IntN(2) == 0, true
+	for range rnd.IntN(4) {
+		w.tcp.Faults = append(w.tcp.Faults, sim.StreamFault{
+			Conn: rnd.IntN(3), Offset: rnd.Int64N(800_000), Kind: sim.StreamReset + sim.StreamFaultKind(rnd.IntN(5)), Heal: mono.Millisecond,
+		})
+	}
+	for _, t := range m.plan {
+		if n := t.length; n > 300 && n < 60_000 && rnd.IntN(3) > 0 {
+			t.length = 1400 + rnd.IntN(66_000)
+		}
+	}
+}
+
 // trafficConfig chooses everything else by the seed.
 func trafficConfig(rnd *rand.Rand) mpi.Config {
 	return mpi.Config{
@@ -197,7 +215,7 @@ func TestRandomTraffic_simulated(t *testing.T) {
 			if rnd.IntN(3) > 0 {
 				link.Faults = sim.Faults{Loss: 0.05, Dup: 0.05, Reorder: 0.05, Corrupt: 0.005}
 			}
-			w := newSimWorld(sim.Config{Seed: uint64(seed), Up: link}, ranks)
+			w := newSimWorld(sim.Config{Seed: uint64(seed), Up: link, MTU: []int{0, 1500}[seed/4%2]}, ranks)
 			transport := w.mpi.Transport
 			if w.mpi = trafficConfig(rnd); transport == 0 {
 				transport = mpi.Transport(seed % 4)
@@ -208,6 +226,9 @@ func TestRandomTraffic_simulated(t *testing.T) {
 			}
 			m := newRandomTraffic(uint64(seed), ranks, w.mpi.EagerMax)
 			m.watched = true
+			if transport == mpi.Hybrid && seed%8 > 3 {
+				m.bothPaths(rnd, w)
+			}
 			w.fallApart(rnd, rnd.IntN(4), 20*mono.Millisecond)
 			w.launch(func(_ *sim.Task, p *mpi.Proc) error { return m.run(p) })
 			if err := w.Run(); err != nil {

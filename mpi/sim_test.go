@@ -1,6 +1,7 @@
 package mpi_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -92,7 +93,7 @@ func newSimWorld(c sim.Config, n int) *simWorld {
 	}
 	w.nodes = w.Nodes(n)
 	for _, node := range w.nodes {
-		w.hops[node.Addr()] = inet.Hop{MAC: node.MAC(), Source: node.Addr(), MTU: max(c.MTU, 9000)}
+		w.hops[node.Addr()] = inet.Hop{MAC: node.MAC(), Source: node.Addr(), MTU: cmp.Or(c.MTU, 9000)}
 	}
 	return w
 }

@@ -47,6 +47,8 @@ type Config struct {
 	// a peer in datagrams before they connect: whichever comes first. Defaults: 1000 and
 	// 4 MiB.
 	PromoteMessages, PromoteBytes int
+	// ConnectEager lets eager messages of several frames go over connections too.
+	ConnectEager bool
 	// Connections is to how many peers RD and Hybrid connect at most; default 64.
 	Connections int
 	// Aborted is asked several times a second. When it returns an error,

@@ -89,7 +89,7 @@ func (ls *lanes) create() error {
 	nw := &ep.net
 	seg := nw.maxSeg - headerLen
 	least, most := max(seg, min(2*seg, laneFew))+1, min(laneMost, ep.cfg.EagerIdle)
-	if least > most {
+	if !ep.cfg.ConnectEager || least > most {
 		return nil
 	}
 	if err := nw.carve(&nw.linked, laneBuffers, headerLen+laneMost, "connection send", 0); err != nil {
