@@ -49,6 +49,8 @@ var reads = []struct {
 	{EnvProgress, "thread-core", func(s *Settings) { s.Progress = "thread-core" }},
 	{EnvStats, "1", func(s *Settings) { s.Stats = true }},
 	{EnvCheck, "1", func(s *Settings) { s.Check = true }},
+	{EnvGhostFailure, "fallback", func(s *Settings) { s.GhostFailure = "fallback" }},
+	{EnvGhostBinding, "bytes", func(s *Settings) { s.GhostBinding = "bytes" }},
 	{EnvMachine, "8/4", func(s *Settings) { s.Machine = Machine{8, 4} }},
 	{EnvSlot, "a slot", func(s *Settings) { s.Slot = "a slot" }},
 }
@@ -83,7 +85,8 @@ func TestRead_default(t *testing.T) {
 	got, err := Read(func(string) (string, bool) { return "", false })
 	want := Settings{
 		Transport: "rd", Bulk: "auto", Rendezvous: "auto", Threads: "single", Progress: "none", ABI: "auto", Shared: true, Calibrate: true,
-		Times: Times{NetWait: 20 * time.Second, PeerLost: time.Hour, DelayTarget: 500 * time.Microsecond},
+		Ghosts: Ghosts{"abort", "rank"},
+		Times:  Times{NetWait: 20 * time.Second, PeerLost: time.Hour, DelayTarget: 500 * time.Microsecond},
 	}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)

@@ -10,7 +10,7 @@ import (
 // ownWindow is a window of a job of one rank, with memory in the middle of more.
 func ownWindow(all []byte, margin int) *Window {
 	w := &Window{
-		flow: flow{targets: make([]target, 1), idle: -1},
+		flow: flow{targets: make([]target, 1), ranks: 1, idle: -1},
 	}
 	w.self = w
 	w.here = server{self: w, ranks: 1, memory: memory{mem: all[margin : len(all)-margin : len(all)-margin]}}
