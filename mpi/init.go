@@ -40,6 +40,8 @@ const (
 	EnvCheck      = config.EnvCheck
 	EnvThreads    = config.EnvThreads
 	EnvProgress   = config.EnvProgress
+	EnvAsync      = config.EnvAsync
+	EnvAsyncTime  = config.EnvAsyncTime
 )
 
 // Init joins the job that this process was started for (MPI_Init), by xrun or
@@ -201,6 +203,7 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		PromoteMessages: s.Promote, NoShared: !s.Shared, Secure: s.Secure, Algorithms: s.Algorithms, Stats: s.Stats, Check: s.Check,
 		Threads: ThreadLevel(config.Threads.Index(s.Threads)), Transport: Transport(config.Transports.Index(s.Transport)),
 		Rendezvous: Rendezvous(config.Rendezvous.Index(s.Rendezvous)), Progress: Progress(config.Progresses.Index(s.Progress)),
+		Async: Async(config.Asyncs.Index(s.Async)), AsyncInterval: s.AsyncTime,
 		retries: device.NewRetryBudget(s.NetWait, EnvNetWait),
 	}
 	spec = device.Spec{Fabric: s.Fabric, Device: s.Device, Slot: s.Slot, Arena: s.Arena, IPv6: s.IPv6, BusyPoll: s.BusyPoll}

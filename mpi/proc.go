@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/base/mono"
@@ -79,6 +80,11 @@ type Config struct {
 	// Progress says who makes progress while the program computes. Default: XWARP_PROGRESS from
 	// the environment, else nobody: see the constants of its type.
 	Progress Progress
+	// Async says which windows ghosts serve that say nothing of it, and AsyncInterval for how long a
+	// rank looks at what it does before it decides, where that is AsyncAuto. All ranks have the
+	// same. Defaults: XWARP_ASYNC and XWARP_ASYNC_INTERVAL from the environment, else AsyncOn and 1 s.
+	Async         Async
+	AsyncInterval time.Duration
 	// Hooks are called around the calls of the program. Default: none.
 	Hooks *Hooks
 	// Stats counts the calls of the program: see Comm.Stats and Proc.Stats, and
@@ -125,6 +131,8 @@ func (c Config) or(defaults Config) Config {
 	c.Hooks = cmp.Or(c.Hooks, defaults.Hooks)
 	c.Threads = cmp.Or(c.Threads, defaults.Threads)
 	c.Progress = cmp.Or(c.Progress, defaults.Progress)
+	c.Async = cmp.Or(c.Async, defaults.Async)
+	c.AsyncInterval = cmp.Or(c.AsyncInterval, defaults.AsyncInterval)
 	c.retries = defaults.retries
 	return c
 }
@@ -176,8 +184,9 @@ type Proc struct {
 	contexts contextSet // that no communicator has
 	buffer   sendBuffer
 	where
-	thread    int          // of the operating system, that called Init
-	attendant attendant    // the progress thread
+	thread    int       // of the operating system, that called Init
+	attendant attendant // the progress thread
+	async     asyncDefaults
 	calls     calls        // nonblocking collectives
 	dups      int          // Idups and Ishrinks under way
 	tables    *coll.Tables // of collectives; nil: those that are built in
@@ -219,7 +228,7 @@ func New(job Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	p := &Proc{
 		job: job, ctx: ctx, rank: job.Rank(), thread: syscall.Gettid(), contexts: newContextSet(),
 		allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{}, creating: map[int32]struct{}{},
-		apart: cfg.apart, check: cfg.Check,
+		apart: cfg.apart, check: cfg.Check, async: asyncDefaults{cfg.Async, cfg.AsyncInterval},
 	}
 	if err := p.choose(cfg.Algorithms); err != nil {
 		return nil, errors.Join(err, p.close())

@@ -126,7 +126,7 @@ func (c *Comm) winAllocate(op string, flavor WinFlavor, size, unit, align int, i
 	if err != nil {
 		return nil, nil, c.report(err)
 	}
-	async, err := ghostsWanted(op, info)
+	async, err := c.asyncOf(op, info)
 	if err != nil {
 		return nil, nil, c.report(err)
 	}
@@ -134,7 +134,7 @@ func (c *Comm) winAllocate(op string, flavor WinFlavor, size, unit, align int, i
 	if err != nil {
 		return nil, nil, c.report(err)
 	}
-	w.async = async
+	w.async.mode = async
 	var lack error
 	served := c.p.ghosts != nil && flavor == FlavorAllocate
 	if served {

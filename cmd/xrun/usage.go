@@ -34,6 +34,7 @@ Where
                        0); ranks do not see them; not with --queues per-rank,
                        nor for programs of other MPIs;
                        see docs/architecture/ghosts.md
+  $XWARP_ASYNC
   $XWARP_PROGRESS
                        see docs/architecture/threads.md
   --oversubscribe      put more ranks on the hosts than fit, in rounds, up to

@@ -17,7 +17,7 @@ import (
 type Settings struct {
 	Fabric, Device, Slot, Faults, Algorithms  string // as whoever opens them reads them
 	Transport, Bulk, Rendezvous, Threads, ABI string // one of the Words
-	Progress                                  string // likewise
+	Progress, Async                           string // likewise
 	Eager, EagerIdle, EagerNear               int    // bytes; -1 for none
 	Unexpected, Arena, Promote                int
 	Shared, Calibrate, IPv6, BusyPoll, Secure bool
@@ -27,7 +27,7 @@ type Settings struct {
 }
 
 // Times are how long things may take.
-type Times struct{ NetWait, PeerLost, DelayTarget time.Duration }
+type Times struct{ NetWait, PeerLost, DelayTarget, AsyncTime time.Duration }
 
 // Machine is how many ranks and processors the job has on this machine; 0 if nobody said.
 type Machine struct{ Ranks, Cores int }

@@ -183,11 +183,5 @@ func (w *flow) Leave() error {
 func (w *flow) order(what int32, body []byte) error {
 	home := w.target(w.me).home
 	a := p2p.Active{Context: w.context, What: what | w.ghosts.Client[home]<<clientShift, Data: body}
-	for !w.in.TryActive(w.ghosts.Of[home], &a) {
-		if err := w.in.Trouble(w.context, w.ghosts.Of[home]); err != nil {
-			return err
-		}
-		w.in.Progress()
-	}
-	return nil
+	return w.deliver(w.ghosts.Of[home], &a)
 }

@@ -34,6 +34,13 @@ type Remote struct {
 	Key    uint32 // to write and read it with; 0: only messages may
 	Addr   uint64 // under that key
 	Client int32  // of a ghost that serves it; 0: its rank does
+	Own    Access // of a ghost's: where it is at the rank itself
+}
+
+// Access is where others write and read memory.
+type Access struct {
+	Key  uint32 // 0: only messages may
+	Addr uint64
 }
 
 // Config describes a window.
@@ -212,12 +219,10 @@ func (w *flow) Meet(all []Remote) {
 		case t.Client != 0:
 			t.client, t.world = t.Client, w.ghosts.Of[t.home]
 			t.by = w.counts.by(ByGhost + int(t.world) - len(w.ghosts.Of))
-			t.chunk = int32(w.in.ActiveMax(t.world))
 		case i == int(w.me):
 			continue
 		}
-		t.plain = t.Key != 0 && !w.in.Near(t.world)
-		t.reached = t.plain && w.in.CanRead(t.world)
+		w.reach(int32(i), t)
 	}
 }
 
@@ -266,13 +271,7 @@ func (w *flow) send(rank int32, a *p2p.Active) error {
 	if w.own(rank) {
 		return w.sendSelf(t, a)
 	}
-	for !w.in.TryActive(t.world, a) {
-		if err := w.in.Trouble(w.context, t.world); err != nil {
-			return err
-		}
-		w.in.Progress()
-	}
-	return nil
+	return w.deliver(t.world, a)
 }
 
 // sendSelf does at once what a message to the own rank says.
