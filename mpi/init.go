@@ -202,9 +202,9 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		EagerMax: s.Eager, EagerIdle: s.EagerIdle, EagerNear: s.EagerNear, NoCalibrate: !s.Calibrate, UnexpectedMax: s.Unexpected,
 		PromoteMessages: s.Promote, NoShared: !s.Shared, Secure: s.Secure, Algorithms: s.Algorithms, Stats: s.Stats, Check: s.Check,
 		Threads: ThreadLevel(config.Threads.Index(s.Threads)), Transport: Transport(config.Transports.Index(s.Transport)),
-		Rendezvous: Rendezvous(config.Rendezvous.Index(s.Rendezvous)), Progress: Progress(config.Progresses.Index(s.Progress)),
-		Async: Async(config.Asyncs.Index(s.Async)), AsyncInterval: s.AsyncTime,
-		retries: device.NewRetryBudget(s.NetWait, EnvNetWait),
+		Rendezvous: Rendezvous(config.Rendezvous.Index(s.Rendezvous)),
+		Asynchrony: Asynchrony{Progress(config.Progresses.Index(s.Progress)), Async(config.Asyncs.Index(s.Async)), s.AsyncTime},
+		retries:    device.NewRetryBudget(s.NetWait, EnvNetWait),
 	}
 	spec = device.Spec{Fabric: s.Fabric, Device: s.Device, Slot: s.Slot, Arena: s.Arena, IPv6: s.IPv6, BusyPoll: s.BusyPoll}
 	spec.Dgram.PeerLost, spec.Dgram.DelayTarget = s.PeerLost, s.DelayTarget

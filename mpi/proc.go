@@ -77,14 +77,7 @@ type Config struct {
 	// Threads says which goroutines use the Proc. Default: XWARP_THREADS from
 	// the environment, else one at a time. See InitThread.
 	Threads ThreadLevel
-	// Progress says who makes progress while the program computes. Default: XWARP_PROGRESS from
-	// the environment, else nobody: see the constants of its type.
-	Progress Progress
-	// Async says which windows ghosts serve that say nothing of it, and AsyncInterval for how long a
-	// rank looks at what it does before it decides, where that is AsyncAuto. All ranks have the
-	// same. Defaults: XWARP_ASYNC and XWARP_ASYNC_INTERVAL from the environment, else AsyncOn and 1 s.
-	Async         Async
-	AsyncInterval time.Duration
+	Asynchrony
 	// Hooks are called around the calls of the program. Default: none.
 	Hooks *Hooks
 	// Stats counts the calls of the program: see Comm.Stats and Proc.Stats, and
@@ -130,11 +123,29 @@ func (c Config) or(defaults Config) Config {
 	c.Check = c.Check || defaults.Check
 	c.Hooks = cmp.Or(c.Hooks, defaults.Hooks)
 	c.Threads = cmp.Or(c.Threads, defaults.Threads)
-	c.Progress = cmp.Or(c.Progress, defaults.Progress)
-	c.Async = cmp.Or(c.Async, defaults.Async)
-	c.AsyncInterval = cmp.Or(c.AsyncInterval, defaults.AsyncInterval)
+	c.Asynchrony = c.Asynchrony.or(defaults.Asynchrony)
 	c.retries = defaults.retries
 	return c
+}
+
+// Asynchrony says who does what others want of a rank while that computes.
+type Asynchrony struct {
+	// Progress says who makes progress in the rank. Default: XWARP_PROGRESS from the
+	// environment, else nobody: see the constants of its type.
+	Progress Progress
+	// Async says which windows ghosts serve that say nothing of it, and AsyncInterval for how long a
+	// rank looks at what it does before it decides, where that is AsyncAuto. All ranks have the
+	// same. Defaults: XWARP_ASYNC and XWARP_ASYNC_INTERVAL from the environment, else AsyncOn and 1 s.
+	Async         Async
+	AsyncInterval time.Duration
+}
+
+// or is Config.or.
+func (a Asynchrony) or(defaults Asynchrony) Asynchrony {
+	a.Progress = cmp.Or(a.Progress, defaults.Progress)
+	a.Async = cmp.Or(a.Async, defaults.Async)
+	a.AsyncInterval = cmp.Or(a.AsyncInterval, defaults.AsyncInterval)
+	return a
 }
 
 // Transport is what carries messages between hosts.
@@ -184,9 +195,7 @@ type Proc struct {
 	contexts contextSet // that no communicator has
 	buffer   sendBuffer
 	where
-	thread    int       // of the operating system, that called Init
-	attendant attendant // the progress thread
-	async     asyncDefaults
+	threads
 	calls     calls        // nonblocking collectives
 	dups      int          // Idups and Ishrinks under way
 	tables    *coll.Tables // of collectives; nil: those that are built in
@@ -208,6 +217,7 @@ type Proc struct {
 type where struct {
 	hosts  []int       // that ranks of World run on
 	ghosts *rma.Ghosts // or nil
+	async  Asynchrony  // of windows that say nothing
 }
 
 // Job is how the ranks of a job find one another: what a launcher gives them. Init
@@ -226,9 +236,9 @@ const (
 // closes it. Programs call [Init].
 func New(job Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	p := &Proc{
-		job: job, ctx: ctx, rank: job.Rank(), thread: syscall.Gettid(), contexts: newContextSet(),
+		job: job, ctx: ctx, rank: job.Rank(), threads: threads{main: syscall.Gettid()}, contexts: newContextSet(),
 		allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{}, creating: map[int32]struct{}{},
-		apart: cfg.apart, check: cfg.Check, async: asyncDefaults{cfg.Async, cfg.AsyncInterval},
+		apart: cfg.apart, check: cfg.Check, where: where{async: cfg.Asynchrony},
 	}
 	if err := p.choose(cfg.Algorithms); err != nil {
 		return nil, errors.Join(err, p.close())

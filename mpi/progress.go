@@ -32,6 +32,12 @@ func (p Progress) String() string {
 	return fmt.Sprintf("Progress(%d)", uint8(p))
 }
 
+// threads are those of the operating system that a rank knows of.
+type threads struct {
+	main      int // that called Init
+	attendant attendant
+}
+
 // attendant is the thread that makes progress beside the program.
 type attendant struct {
 	over  atomic.Bool
@@ -41,6 +47,7 @@ type attendant struct {
 
 // attend starts the thread that the configuration asks for.
 func (p *Proc) attend(cfg Config) error {
+	a := &p.threads.attendant
 	switch {
 	case cfg.Progress == ProgressNone:
 		return nil
@@ -67,7 +74,7 @@ func (p *Proc) attend(cfg Config) error {
 	}
 	// The thread comes back from the kernel while the program computes.
 	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))
-	p.attendant.wake, p.attendant.ended = p.ep.Engine().Wake, make(chan struct{})
+	a.wake, a.ended = p.ep.Engine().Wake, make(chan struct{})
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and it ends with the goroutine
@@ -76,9 +83,9 @@ func (p *Proc) attend(cfg Config) error {
 			err = unix.SchedSetaffinity(0, own)
 		}
 		if started <- err; err == nil {
-			p.ep.Attend(&p.attendant.over)
+			p.ep.Attend(&a.over)
 		}
-		close(p.attendant.ended)
+		close(a.ended)
 	}()
 	if err := <-started; err != nil {
 		return fail(ErrOther, "Init", "the processor of the thread that makes progress: %v", err)

@@ -24,7 +24,7 @@ import (
 // Between ranks of one host the origin does it itself, in windows of [WinAllocate] (unless
 // ghosts serve them) and [WinAllocateShared].
 //
-// A window takes a communicator of its own, of which there are 2048, and 120 bytes for
+// A window takes a communicator of its own, of which there are 2048, and 136 bytes for
 // each rank, on each rank; on a host whose ranks have memory in common also, once, 4 bytes for
 // each pair of them, and a page at least.
 type Win struct {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/xwarp/xwarp/internal/base/config"
 	"github.com/xwarp/xwarp/internal/base/mono"
@@ -49,12 +48,6 @@ func parseAsync(op, value string) (Async, error) {
 	return 0, fail(ErrInfoValue, op, "%s is %q; it must be on, off or auto", asyncConfig, value)
 }
 
-// asyncDefaults are what windows have that say nothing.
-type asyncDefaults struct {
-	mode     Async
-	interval time.Duration
-}
-
 // asyncOf returns what a window is made with: as its info says, or that of the communicator, or
 // else the configuration.
 func (c *Comm) asyncOf(op string, info *Info) (Async, error) {
@@ -63,7 +56,7 @@ func (c *Comm) asyncOf(op string, info *Info) (Async, error) {
 		value, ok = c.hints.Get(asyncConfig)
 	}
 	if !ok {
-		return c.p.async.mode, nil
+		return c.p.async.Async, nil
 	}
 	return parseAsync(op, value)
 }
@@ -99,7 +92,7 @@ func (p *Proc) predict(mode Async) {
 	w := p.watch
 	w.mu.Lock()
 	if w.predictor == nil {
-		w.predictor = adapt.New(adapt.Config{Interval: mono.Duration(p.async.interval)}, mono.Time(w.now()))
+		w.predictor = adapt.New(adapt.Config{Interval: mono.Duration(p.async.AsyncInterval)}, mono.Time(w.now()))
 	}
 	w.mu.Unlock()
 }

@@ -16,15 +16,18 @@ import (
 // of bytes and messages are 0: the default of these is for the program to set, or is measured.
 type Settings struct {
 	Fabric, Device, Slot, Faults, Algorithms  string // as whoever opens them reads them
-	Transport, Bulk, Rendezvous, Threads, ABI string // one of the Words
-	Progress, Async                           string // likewise
+	Transport, Bulk, Rendezvous, ABI          string // one of the Words
 	Eager, EagerIdle, EagerNear               int    // bytes; -1 for none
 	Unexpected, Arena, Promote                int
 	Shared, Calibrate, IPv6, BusyPoll, Secure bool
 	Stats, Check                              bool
 	Times
+	Helpers
 	Machine Machine
 }
+
+// Helpers are who is at work in a rank, and for it, beside the program: one of the Words each.
+type Helpers struct{ Threads, Progress, Async string }
 
 // Times are how long things may take.
 type Times struct{ NetWait, PeerLost, DelayTarget, AsyncTime time.Duration }

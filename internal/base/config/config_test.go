@@ -84,7 +84,7 @@ func TestRead(t *testing.T) {
 func TestRead_default(t *testing.T) {
 	got, err := Read(func(string) (string, bool) { return "", false })
 	want := Settings{
-		Transport: "rd", Bulk: "auto", Rendezvous: "auto", Threads: "single", Progress: "none", Async: "on", ABI: "auto", Shared: true, Calibrate: true,
+		Transport: "rd", Bulk: "auto", Rendezvous: "auto", Helpers: Helpers{Threads: "single", Progress: "none", Async: "on"}, ABI: "auto", Shared: true, Calibrate: true,
 		Times: Times{NetWait: 20 * time.Second, PeerLost: time.Hour, DelayTarget: 500 * time.Microsecond, AsyncTime: time.Second},
 	}
 	if err != nil || got != want {

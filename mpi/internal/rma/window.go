@@ -60,7 +60,7 @@ type Config struct {
 
 // Window is a window as one rank has it.
 //
-// For each rank of its communicator it takes 120 bytes, one more when somebody locks
+// For each rank of its communicator it takes 136 bytes, one more when somebody locks
 // this rank, and for each of this host 80 more and in the segment, once for all, 4 for each
 // pair of them; beside that some 2.5 KiB, 8 KiB more once short operations were gathered, what
 // registering the memory takes, and 120 bytes
