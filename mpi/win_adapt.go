@@ -134,7 +134,7 @@ func (w *Win) exchange(op string) error {
 	}
 	probe := adapt.Decide(a.wants, a.on)
 	w.c.ep.Enter()
-	w.w.Route(a.on)
+	w.w.Routes().Set(a.on)
 	w.c.ep.Leave()
 	if watch := w.c.p.watch; probe && watch != nil {
 		watch.mu.Lock()
@@ -160,7 +160,7 @@ func (w *Win) setAsync(op string, info *Info) error {
 		}
 		value = wanted
 	}
-	if w.w.Served() { // else it is the rank that serves its memory, whatever anybody wants
+	if w.w.Routes().Own() { // else it is the rank that serves its memory, whatever anybody wants
 		w.async.mode = mode
 		w.c.p.predict(mode)
 		if err := w.hints.Set(asyncConfig, value); err != nil {

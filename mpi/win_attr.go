@@ -155,7 +155,7 @@ func (w *Win) Info() (*Info, error) {
 		return hints, nil
 	}
 	now := "off"
-	if w.w.ServedNow() {
+	if w.w.Routes().Now() {
 		now = "on"
 	}
 	return hints, w.report(hints.Set(asyncNow, now))

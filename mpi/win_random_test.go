@@ -173,6 +173,11 @@ func (r *winRank) round(kind int) error {
 		}
 		return errors.Join(r.many(r.anyone), w.Fence(mpi.ModeNoSucceed), r.check())
 	case 1:
+		if r.adapts && w.Flavor() == mpi.FlavorAllocate { // nobody has a lock that is in the way of who meets the others
+			if err := r.setAsync(); err != nil {
+				return err
+			}
+		}
 		if err := w.LockAll(0); err != nil {
 			return err
 		}

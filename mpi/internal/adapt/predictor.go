@@ -18,9 +18,9 @@ const (
 
 // Config is how a Predictor decides. Its zero value is ready to use.
 type Config struct {
-	Interval  mono.Duration // time between decisions; default 1 s
-	High, Low float64       // parts of the time in MPI: above the one Off, below the other On; default 0.90 and 0.85
-	Patience  int           // intervals in Off before a probe; default 8. Each probe in vain doubles it, up to eight times as many
+	Interval   mono.Duration // time between decisions; default 1 s
+	High, Low  float64       // parts of the time in MPI: above the one Off, below the other On; default 0.90 and 0.85
+	ProbeAfter int           // intervals in Off before a probe; default 8. Each probe in vain doubles it, up to eight times as many
 }
 
 // Predictor watches how much of its time one rank spends in MPI, and takes the next interval
@@ -30,13 +30,13 @@ type Config struct {
 // they wait is time in MPI: so ranks may keep each other Off that would not be so with ghosts.
 // Therefore a rank that is Off for long asks for a probe.
 type Predictor struct {
-	c        Config
-	state    State
-	since    mono.Time     // when the present interval began
-	spent    mono.Duration // in MPI since
-	offs     int           // intervals in Off
-	patience int           // so many are enough
-	probing  bool          // the probe has begun
+	c       Config
+	state   State
+	since   mono.Time     // when the present interval began
+	spent   mono.Duration // in MPI since
+	offs    int           // intervals in Off
+	after   int           // so many are enough
+	probing bool          // the probe has begun
 }
 
 // New returns a predictor that begins with On.
@@ -50,10 +50,10 @@ func New(c Config, now mono.Time) *Predictor {
 	if c.Low == 0 {
 		c.Low = 0.85
 	}
-	if c.Patience == 0 {
-		c.Patience = 8
+	if c.ProbeAfter == 0 {
+		c.ProbeAfter = 8
 	}
-	return &Predictor{c: c, state: On, since: now, patience: c.Patience}
+	return &Predictor{c: c, state: On, since: now, after: c.ProbeAfter}
 }
 
 // State returns what the rank wants.
@@ -78,11 +78,11 @@ func (p *Predictor) judge(part float64) {
 		p.state, p.offs = Off, 0
 	case p.state == Probe && !p.probing && part >= p.c.Low: // nobody was told yet
 	case p.state == Probe && p.probing && part > p.c.High:
-		p.state, p.offs, p.patience = Off, 0, min(2*p.patience, 8*p.c.Patience)
+		p.state, p.offs, p.after = Off, 0, min(2*p.after, 8*p.c.ProbeAfter)
 	case p.state == Probe, p.state == Off && part < p.c.Low:
-		p.state, p.patience = On, p.c.Patience
+		p.state, p.after = On, p.c.ProbeAfter
 	case p.state == Off:
-		if p.offs++; p.offs >= p.patience {
+		if p.offs++; p.offs >= p.after {
 			p.state, p.probing = Probe, false
 		}
 	}

@@ -7,28 +7,35 @@ import "github.com/xwarp/xwarp/mpi/internal/p2p"
 // accumulates are always done by one process, in their order. Locks stay with the ghost: who
 // has one keeps it.
 
+// Routes are the routes of a window.
+type Routes struct{ w *flow }
+
+// Routes returns them. It is for those who are inside.
+func (w *Window) Routes() Routes { return Routes{&w.flow} }
+
 // Serves reports whether ghosts serve memory of any rank, so that routes may change.
-func (w *flow) Serves() bool {
-	for i := range w.targets {
-		if w.targets[i].Client != 0 {
+func (r Routes) Serves() bool {
+	for i := range r.w.targets {
+		if r.w.targets[i].Client != 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// Route says of each rank whether its ghost, if it has one, does the operations on its memory.
+// Set says of each rank whether its ghost, if it has one, does the operations on its memory.
 // All ranks of the window have flushed before, and know the same.
-func (w *flow) Route(ghosts []bool) {
-	for i := range w.targets {
-		if t := &w.targets[i]; t.Client != 0 && (t.client != 0) != ghosts[i] {
-			w.turn(int32(i))
+func (r Routes) Set(ghosts []bool) {
+	for i := range r.w.targets {
+		if t := &r.w.targets[i]; t.Client != 0 && (t.client != 0) != ghosts[i] {
+			r.turn(int32(i))
 		}
 	}
 }
 
 // turn changes who does the operations on the memory of a rank.
-func (w *flow) turn(rank int32) {
+func (r Routes) turn(rank int32) {
+	w := r.w
 	t := w.target(rank)
 	t.Key, t.Own.Key = t.Own.Key, t.Key
 	t.Addr, t.Own.Addr = t.Own.Addr, t.Addr
@@ -82,8 +89,8 @@ func (w *flow) deliver(world int32, a *p2p.Active) error {
 	return nil
 }
 
-// Served reports whether a ghost can serve the memory of this rank.
-func (w *flow) Served() bool { return w.targets[w.me].Client != 0 }
+// Own reports whether a ghost can serve the memory of this rank.
+func (r Routes) Own() bool { return r.w.targets[r.w.me].Client != 0 }
 
-// ServedNow reports whether a ghost does the operations on the memory of this rank.
-func (w *flow) ServedNow() bool { return w.targets[w.me].client != 0 }
+// Now reports whether a ghost does the operations on the memory of this rank.
+func (r Routes) Now() bool { return r.w.targets[r.w.me].client != 0 }
