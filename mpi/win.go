@@ -176,7 +176,7 @@ func (w *Win) open(op string, lack error, far bool) error {
 	}
 	c.ep.Enter()
 	w.w.Meet(remotes)
-	w.async.served = w.w.Routes().Serves()
+	w.async.served = rma.RoutesOf(w.w).Serves()
 	c.ep.Leave()
 	c.p.predict(w.async.mode)
 	c.p.watch.noteWin(w)

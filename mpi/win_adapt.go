@@ -8,6 +8,7 @@ import (
 	"github.com/xwarp/xwarp/internal/base/config"
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/mpi/internal/adapt"
+	"github.com/xwarp/xwarp/mpi/internal/rma"
 )
 
 // Whether ghosts do the operations on the memory of a rank, or the rank itself, may change
@@ -134,7 +135,7 @@ func (w *Win) exchange(op string) error {
 	}
 	probe := adapt.Decide(a.wants, a.on)
 	w.c.ep.Enter()
-	w.w.Routes().Set(a.on)
+	rma.RoutesOf(w.w).Set(a.on)
 	w.c.ep.Leave()
 	if watch := w.c.p.watch; probe && watch != nil {
 		watch.mu.Lock()
@@ -160,7 +161,7 @@ func (w *Win) setAsync(op string, info *Info) error {
 		}
 		value = wanted
 	}
-	if w.w.Routes().Own() { // else it is the rank that serves its memory, whatever anybody wants
+	if rma.RoutesOf(w.w).Own() { // else it is the rank that serves its memory, whatever anybody wants
 		w.async.mode = mode
 		w.c.p.predict(mode)
 		if err := w.hints.Set(asyncConfig, value); err != nil {

@@ -155,7 +155,7 @@ func (w *Win) Info() (*Info, error) {
 		return hints, nil
 	}
 	now := "off"
-	if w.w.Routes().Now() {
+	if rma.RoutesOf(w.w).Now() {
 		now = "on"
 	}
 	return hints, w.report(hints.Set(asyncNow, now))

@@ -10,8 +10,8 @@ import "github.com/xwarp/xwarp/mpi/internal/p2p"
 // Routes are the routes of a window.
 type Routes struct{ w *flow }
 
-// Routes returns them. It is for those who are inside.
-func (w *Window) Routes() Routes { return Routes{&w.flow} }
+// RoutesOf returns those of a window. It is for those who are inside.
+func RoutesOf(w *Window) Routes { return Routes{&w.flow} }
 
 // Serves reports whether ghosts serve memory of any rank, so that routes may change.
 func (r Routes) Serves() bool {
