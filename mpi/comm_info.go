@@ -50,6 +50,14 @@ func (c *Comm) hint(op string, info *Info) error {
 			}
 		}
 	}
+	if value, ok := info.Get(asyncConfig); ok {
+		if _, err := parseAsync(op, value); err != nil {
+			return err
+		}
+		if err := hints.Set(asyncConfig, value); err != nil {
+			return err
+		}
+	}
 	c.assume(hints)
 	return nil
 }

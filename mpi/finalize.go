@@ -38,7 +38,7 @@ func (p *Proc) Finalize() error {
 		t.end(errors.Join(errs...))
 		return errors.Join(errs...)
 	}
-	p.attendant.stop()
+	p.threads.attendant.stop()
 	p.ep.Drain()
 	t.end(errors.Join(errs...))
 	p.watch.last()
@@ -88,7 +88,7 @@ func (p *Proc) close() error {
 	if p.ep == nil {
 		return p.ctx.Close()
 	}
-	p.attendant.stop()
+	p.threads.attendant.stop()
 	p.gone.set()
 	if p.world != nil {
 		p.world.coll.slots.close()

@@ -48,7 +48,7 @@ func (p *Proc) hasGhost() bool {
 // lack is why there is none.
 func (w *Win) provideServed(op string, n int) (lack error) {
 	p := w.c.p
-	if !w.async || n == 0 || !p.hasGhost() {
+	if w.async.mode == AsyncOff || n == 0 || !p.hasGhost() {
 		w.memory, lack = p.alloc(n)
 		return lack
 	}
@@ -68,7 +68,8 @@ func (w *Win) askGhost(own rma.Remote) (rma.Remote, error) {
 	if w.flavor != FlavorAllocate || w.c.p.ghosts == nil {
 		return own, nil
 	}
-	if !w.async || !w.c.p.hasGhost() {
+	if w.async.mode == AsyncOff || !w.c.p.hasGhost() {
+		w.async.mode = AsyncOff
 		return own, w.hints.Set(asyncConfig, "off")
 	}
 	id := uint64(0)
@@ -79,24 +80,15 @@ func (w *Win) askGhost(own rma.Remote) (rma.Remote, error) {
 	if err != nil && !w.c.p.fallsBack() {
 		return own, err
 	}
-	value := "off" // it has said why
-	if got.Client != 0 {
+	if got.Client == 0 { // it has said why
+		w.async.mode = AsyncOff
+	} else {
 		own.Key, own.Addr, own.Client, own.Others = got.Key, got.Addr, got.Client, got.Others
-		value = "on"
 	}
-	if err = w.hints.Set(asyncConfig, value); err == nil {
+	if err = w.hints.Set(asyncConfig, w.async.mode.String()); err == nil {
 		err = w.hints.Set(ghostBinding, config.GhostBindings[w.binding].Name)
 	}
 	return own, err
-}
-
-// ghostsWanted reports whether ghosts may serve the memory of this rank, as info says.
-func ghostsWanted(op string, info *Info) (bool, error) {
-	value, ok := info.Get(asyncConfig)
-	if ok && value != "on" && value != "off" {
-		return false, fail(ErrInfoValue, op, "%s is %q; it must be on or off", asyncConfig, value)
-	}
-	return value != "off", nil
 }
 
 // ghostBinding is the hint that says which of several ghosts of a host serves what.

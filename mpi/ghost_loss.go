@@ -22,29 +22,7 @@ const (
 // was told so (by this Fence, or before). What is known of the loss may differ, so they agree.
 
 // fallsBack reports whether ranks go on without a ghost that is lost.
-func (p *Proc) fallsBack() bool { return p.ghosts != nil && p.Failure == GhostFallback }
-
-// meet waits in a fence until all ranks are there, and lets them serve themselves whose ghost
-// any of them knows to be lost.
-func (w *Win) meet() error {
-	p := w.c.p
-	if !p.fallsBack() || w.flavor != FlavorAllocate {
-		return w.c.barrier()
-	}
-	w.c.ep.Enter()
-	lost := w.w.LostGhosts()
-	w.c.ep.Leave()
-	if err := w.c.coll.sum(lost); err != nil {
-		return err
-	}
-	w.c.ep.Enter()
-	own := w.w.TakeOver(lost)
-	w.c.ep.Leave()
-	if own {
-		return w.hints.Set(asyncConfig, "off")
-	}
-	return nil
-}
+func (p *Proc) fallsBack() bool { return p.ghosts != nil && p.async.Ghosts.Failure == GhostFallback }
 
 // GhostBinding says which of several ghosts of a host serves which Put or Get on the memory of
 // its ranks; accumulates and locks of a rank are always for the same one.
@@ -58,3 +36,22 @@ const (
 	GhostByOperations = rma.ByOperations // that with the fewest operations of the origin since its last flush
 	GhostByBytes      = rma.ByBytes      // that with the fewest bytes
 )
+
+// relieve waits in a fence until all ranks are there, and lets them serve themselves whose ghost
+// any of them knows to be lost.
+func (w *Win) relieve() error {
+	w.c.ep.Enter()
+	lost := w.w.LostGhosts()
+	w.c.ep.Leave()
+	if err := w.c.coll.sum(lost); err != nil {
+		return err
+	}
+	w.c.ep.Enter()
+	own := w.w.TakeOver(lost)
+	w.c.ep.Leave()
+	if own {
+		w.async.mode = AsyncOff
+		return w.hints.Set(asyncConfig, AsyncOff.String())
+	}
+	return nil
+}

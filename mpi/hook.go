@@ -5,7 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/base/trace"
+	"github.com/xwarp/xwarp/mpi/internal/adapt"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 )
@@ -50,16 +52,17 @@ type watch struct {
 	p     *Proc
 	began int64 // of the engine's clock, in ns
 
-	mu      sync.Mutex
-	hooks   *Hooks
-	all     CommStats
-	record  *trace.Record // or nil
-	totals  trace.Totals  // for the record
-	numbers map[match.Envelope]uint64
-	seen    int     // calls
-	comms   []*Comm // by their places in the record; nil: freed
-	wins    []*Win  // likewise
-	idle    *Call
+	mu        sync.Mutex
+	hooks     *Hooks
+	all       CommStats
+	record    *trace.Record    // or nil
+	totals    trace.Totals     // for the record
+	predictor *adapt.Predictor // of windows whose async_config is auto; or nil
+	numbers   map[match.Envelope]uint64
+	seen      int     // calls
+	comms     []*Comm // by their places in the record; nil: freed
+	wins      []*Win  // likewise
+	idle      *Call
 }
 
 // totalsEvery is after how many calls the record gets the counters of the layer
@@ -153,6 +156,9 @@ func (w *watch) close(k *Call, err error) {
 		c.stats.count(k.Name, k.Bytes, took)
 	}
 	due := false
+	if w.predictor != nil {
+		w.predictor.Spent(mono.Time(now), mono.Duration(took))
+	}
 	if w.record != nil {
 		w.record.Count(k.op, uint64(k.Bytes), took)
 		w.record.End(k.number, now, err != nil)

@@ -40,6 +40,8 @@ const (
 	EnvCheck      = config.EnvCheck
 	EnvThreads    = config.EnvThreads
 	EnvProgress   = config.EnvProgress
+	EnvAsync      = config.EnvAsync
+	EnvAsyncTime  = config.EnvAsyncTime
 
 	EnvGhostFailure = config.EnvGhostFailure
 	EnvGhostBinding = config.EnvGhostBinding
@@ -203,8 +205,9 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		EagerMax: s.Eager, EagerIdle: s.EagerIdle, EagerNear: s.EagerNear, NoCalibrate: !s.Calibrate, UnexpectedMax: s.Unexpected,
 		PromoteMessages: s.Promote, NoShared: !s.Shared, Secure: s.Secure, Algorithms: s.Algorithms, Stats: s.Stats, Check: s.Check,
 		Threads: ThreadLevel(config.Threads.Index(s.Threads)), Transport: Transport(config.Transports.Index(s.Transport)),
-		Rendezvous: Rendezvous(config.Rendezvous.Index(s.Rendezvous)), Progress: Progress(config.Progresses.Index(s.Progress)),
-		Ghosts:  GhostConfig{Failure: GhostFailure(config.GhostFailures.Index(s.GhostFailure)), Binding: GhostBinding(config.GhostBindings.Index(s.GhostBinding))},
+		Rendezvous: Rendezvous(config.Rendezvous.Index(s.Rendezvous)),
+		Asynchrony: Asynchrony{Progress(config.Progresses.Index(s.Progress)), Async(config.Asyncs.Index(s.Async)), s.AsyncTime,
+			GhostConfig{GhostFailure(config.GhostFailures.Index(s.GhostFailure)), GhostBinding(config.GhostBindings.Index(s.GhostBinding))}},
 		retries: device.NewRetryBudget(s.NetWait, EnvNetWait),
 	}
 	spec = device.Spec{Fabric: s.Fabric, Device: s.Device, Slot: s.Slot, Arena: s.Arena, IPv6: s.IPv6, BusyPoll: s.BusyPoll}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/base/mono"
@@ -77,16 +78,10 @@ type Config struct {
 	// algorithms of collectives: see EnvColl. All ranks have the same.
 	// Default: XWARP_COLL from the environment, else none.
 	Algorithms string
-	// Ghosts says what ghosts do. All ranks have the same. Default: XWARP_GHOST_FAILURE and
-	// XWARP_GHOST_BINDING from the environment, else the end of one is that of the job, and each
-	// rank has its own.
-	Ghosts GhostConfig
 	// Threads says which goroutines use the Proc. Default: XWARP_THREADS from
 	// the environment, else one at a time. See InitThread.
 	Threads ThreadLevel
-	// Progress says who makes progress while the program computes. Default: XWARP_PROGRESS from
-	// the environment, else nobody: see the constants of its type.
-	Progress Progress
+	Asynchrony
 	// Hooks are called around the calls of the program. Default: none.
 	Hooks *Hooks
 	// Stats counts the calls of the program: see Comm.Stats and Proc.Stats, and
@@ -133,11 +128,34 @@ func (c Config) or(defaults Config) Config {
 	c.Check = c.Check || defaults.Check
 	c.Hooks = cmp.Or(c.Hooks, defaults.Hooks)
 	c.Threads = cmp.Or(c.Threads, defaults.Threads)
-	c.Ghosts.Failure = cmp.Or(c.Ghosts.Failure, defaults.Ghosts.Failure)
-	c.Ghosts.Binding = cmp.Or(c.Ghosts.Binding, defaults.Ghosts.Binding)
-	c.Progress = cmp.Or(c.Progress, defaults.Progress)
+	c.Asynchrony = c.Asynchrony.or(defaults.Asynchrony)
 	c.retries = defaults.retries
 	return c
+}
+
+// Asynchrony says who does what others want of a rank while that computes.
+type Asynchrony struct {
+	// Progress says who makes progress in the rank. Default: XWARP_PROGRESS from the
+	// environment, else nobody: see the constants of its type.
+	Progress Progress
+	// Async says which windows ghosts serve that say nothing of it, and AsyncInterval for how long a
+	// rank looks at what it does before it decides, where that is AsyncAuto. All ranks have the
+	// same. Defaults: XWARP_ASYNC and XWARP_ASYNC_INTERVAL from the environment, else AsyncOn and 1 s.
+	Async         Async
+	AsyncInterval time.Duration
+	// Ghosts says what ghosts do. Defaults: XWARP_GHOST_FAILURE and XWARP_GHOST_BINDING from the
+	// environment, else GhostAbort and GhostByRank.
+	Ghosts GhostConfig
+}
+
+// or is Config.or.
+func (a Asynchrony) or(defaults Asynchrony) Asynchrony {
+	a.Progress = cmp.Or(a.Progress, defaults.Progress)
+	a.Async = cmp.Or(a.Async, defaults.Async)
+	a.AsyncInterval = cmp.Or(a.AsyncInterval, defaults.AsyncInterval)
+	a.Ghosts.Failure = cmp.Or(a.Ghosts.Failure, defaults.Ghosts.Failure)
+	a.Ghosts.Binding = cmp.Or(a.Ghosts.Binding, defaults.Ghosts.Binding)
+	return a
 }
 
 // Transport is what carries messages between hosts.
@@ -187,8 +205,7 @@ type Proc struct {
 	contexts contextSet // that no communicator has
 	buffer   sendBuffer
 	where
-	thread    int          // of the operating system, that called Init
-	attendant attendant    // the progress thread
+	threads
 	calls     calls        // nonblocking collectives
 	dups      int          // Idups and Ishrinks under way
 	tables    *coll.Tables // of collectives; nil: those that are built in
@@ -210,7 +227,7 @@ type Proc struct {
 type where struct {
 	hosts  []int       // that ranks of World run on
 	ghosts *rma.Ghosts // or nil
-	GhostConfig
+	async  Asynchrony  // of windows that say nothing
 }
 
 // Job is how the ranks of a job find one another: what a launcher gives them. Init
@@ -229,9 +246,9 @@ const (
 // closes it. Programs call [Init].
 func New(job Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	p := &Proc{
-		job: job, ctx: ctx, rank: job.Rank(), thread: syscall.Gettid(), contexts: newContextSet(),
+		job: job, ctx: ctx, rank: job.Rank(), threads: threads{main: syscall.Gettid()}, contexts: newContextSet(),
 		allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{}, creating: map[int32]struct{}{},
-		apart: cfg.apart, check: cfg.Check, where: where{GhostConfig: cfg.Ghosts},
+		apart: cfg.apart, check: cfg.Check, where: where{async: cfg.Asynchrony},
 	}
 	if err := p.choose(cfg.Algorithms); err != nil {
 		return nil, errors.Join(err, p.close())

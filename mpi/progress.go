@@ -1,16 +1,12 @@
 package mpi
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"runtime"
-	"strconv"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/xwarp/xwarp/internal/base/config"
+	"github.com/xwarp/xwarp/internal/progress"
 )
 
 // Progress says who makes progress while the program computes: whose windows are operated on
@@ -32,6 +28,12 @@ func (p Progress) String() string {
 	return fmt.Sprintf("Progress(%d)", uint8(p))
 }
 
+// threads are those of the operating system that a rank knows of.
+type threads struct {
+	main      int // that called Init
+	attendant attendant
+}
+
 // attendant is the thread that makes progress beside the program.
 type attendant struct {
 	over  atomic.Bool
@@ -41,6 +43,7 @@ type attendant struct {
 
 // attend starts the thread that the configuration asks for.
 func (p *Proc) attend(cfg Config) error {
+	a := &p.threads.attendant
 	switch {
 	case cfg.Progress == ProgressNone:
 		return nil
@@ -49,36 +52,25 @@ func (p *Proc) attend(cfg Config) error {
 	case !p.ep.Threads():
 		return fail(ErrArg, "Init", "a simulation has no threads: leave Config.Progress away")
 	}
-	rest := &unix.CPUSet{} // nil would be that of nobody
-	own := (*unix.CPUSet)(nil)
+	tie := func() error { return nil }
 	if cfg.Progress == ProgressCore {
-		var all unix.CPUSet
-		err := unix.SchedGetaffinity(0, &all)
-		if err == nil {
-			_, local := p.job.Host()
-			own, rest, err = halves(all, local)
-		}
-		if err == nil {
-			err = confine(rest)
-		}
-		if err != nil {
+		_, local := p.job.Host()
+		var err error
+		if tie, err = progress.DivideProcessors(local); err != nil {
 			return fail(ErrOther, "Init", "a processor of its own for the thread that makes progress: %v; %s=%v needs none", err, EnvProgress, ProgressThread)
 		}
 	}
 	// The thread comes back from the kernel while the program computes.
 	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))
-	p.attendant.wake, p.attendant.ended = p.ep.Engine().Wake, make(chan struct{})
+	a.wake, a.ended = p.ep.Engine().Wake, make(chan struct{})
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and it ends with the goroutine
-		var err error
-		if own != nil {
-			err = unix.SchedSetaffinity(0, own)
-		}
+		err := tie()
 		if started <- err; err == nil {
-			p.ep.Attend(&p.attendant.over)
+			p.ep.Attend(&a.over)
 		}
-		close(p.attendant.ended)
+		close(a.ended)
 	}()
 	if err := <-started; err != nil {
 		return fail(ErrOther, "Init", "the processor of the thread that makes progress: %v", err)
@@ -94,48 +86,4 @@ func (a *attendant) stop() {
 	a.over.Store(true)
 	a.wake()
 	<-a.ended
-}
-
-// halves divides processors: one of the second half for the progress thread of the local-th
-// rank of a host, the first half for the rest of it.
-func halves(all unix.CPUSet, local int) (own, rest *unix.CPUSet, err error) {
-	own, rest = &unix.CPUSet{}, &unix.CPUSet{}
-	n := all.Count()
-	if n < 2 {
-		return nil, nil, errors.New("the rank may run on one only (--bind-to core:2 gives it two, --bind-to none all)")
-	}
-	first := n / 2
-	i, mine := 0, first+local%(n-first)
-	for cpu := 0; i < n; cpu++ {
-		if !all.IsSet(cpu) {
-			continue
-		}
-		if i < first {
-			rest.Set(cpu)
-		}
-		if i == mine {
-			own.Set(cpu)
-		}
-		i++
-	}
-	return own, rest, nil
-}
-
-// confine ties all threads of this process to processors, and those that they will start.
-func confine(to *unix.CPUSet) error {
-	const threads = "/proc/self/task"
-	entries, err := os.ReadDir(threads)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		id, err := strconv.Atoi(e.Name())
-		if err == nil {
-			err = unix.SchedSetaffinity(id, to)
-		}
-		if err != nil && !errors.Is(err, unix.ESRCH) { // it has ended
-			return err
-		}
-	}
-	return nil
 }

@@ -15,7 +15,7 @@ import (
 // origin would do it itself.
 func TestProgress(t *testing.T) {
 	for _, transport := range []mpi.Transport{mpi.RD, mpi.RC, mpi.UD} {
-		cfg := mpi.Config{Progress: mpi.ProgressThread, NoShared: true, Transport: transport}
+		cfg := mpi.Config{Asynchrony: mpi.Asynchrony{Progress: mpi.ProgressThread}, NoShared: true, Transport: transport}
 		err := mpi.RunWith(2, cfg, func(p *mpi.Proc) error {
 			c := p.World()
 			w, memory, err := mpi.WinAllocate[int64](c, 1, nil)

@@ -55,4 +55,4 @@ func (p *Proc) QueryThread() ThreadLevel {
 // IsThreadMain reports whether the caller runs on the thread that called Init
 // (MPI_Is_thread_main). Goroutines change their threads unless they call
 // runtime.LockOSThread, so it means something for those only, and in C.
-func (p *Proc) IsThreadMain() bool { return syscall.Gettid() == p.thread }
+func (p *Proc) IsThreadMain() bool { return syscall.Gettid() == p.threads.main }

@@ -24,7 +24,7 @@ import (
 // Between ranks of one host the origin does it itself, in windows of [WinAllocate] (unless
 // ghosts serve them) and [WinAllocateShared].
 //
-// A window takes a communicator of its own, of which there are 2048, and 120 bytes for
+// A window takes a communicator of its own, of which there are 2048, and 136 bytes for
 // each rank, on each rank; on a host whose ranks have memory in common also, once, 4 bytes for
 // each pair of them, and a page at least.
 type Win struct {
@@ -38,7 +38,7 @@ type Win struct {
 	common  *rma.Common  // what is there of it, or nil
 	name    string
 	noLocks bool
-	async   bool // ghosts may serve the memory
+	async   asyncWin
 	binding GhostBinding
 	hints   *Info
 	attrs   attributes[*Win]
@@ -142,9 +142,13 @@ func (w *Win) open(op string, lack error, far bool) error {
 	if lack == nil {
 		own, lack = w.askGhost(own)
 	}
-	if far && len(w.memory) > 0 && lack == nil && own.Client == 0 {
+	if far && len(w.memory) > 0 && lack == nil {
 		if w.mr, lack = c.ep.Inside().Expose(w.memory); lack == nil {
-			own.Key, own.Addr = w.mr.RKey(), w.mr.Addr()
+			if at := (rma.Access{Key: w.mr.RKey(), Addr: w.mr.Addr()}); own.Client != 0 {
+				own.Own = at
+			} else {
+				own.Key, own.Addr = at.Key, at.Addr
+			}
 		}
 	}
 	c.ep.Leave()
@@ -152,7 +156,7 @@ func (w *Win) open(op string, lack error, far bool) error {
 	if lack != nil {
 		lacks = 1
 	}
-	words := []int64{int64(own.Size), int64(own.Unit), int64(own.Key), int64(own.Addr), lacks, int64(own.Client)}
+	words := []int64{int64(own.Size), int64(own.Unit), int64(own.Key), int64(own.Addr), lacks, int64(own.Client), int64(own.Own.Key), int64(own.Own.Addr), w.async.says()}
 	words = c.p.putOthers(words, own.Others)
 	all, err := c.gatherInts(op, words...)
 	if err != nil {
@@ -164,17 +168,23 @@ func (w *Win) open(op string, lack error, far bool) error {
 	remotes := make([]rma.Remote, c.size)
 	for i := range remotes {
 		v := all[len(words)*i:][:len(words)]
+		w.async.hear(i, v[8])
 		if v[4] != 0 && lack == nil {
 			lack = fmt.Errorf("rank %d has none", i)
 		}
-		remotes[i] = rma.Remote{Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3]), Client: int32(v[5]), Others: getOthers(v[6:])}
+		remotes[i] = rma.Remote{
+			Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3]), Client: int32(v[5]),
+			Own: rma.Access{Key: uint32(v[6]), Addr: uint64(v[7])}, Others: getOthers(v[9:]),
+		}
 	}
 	if lack != nil {
 		return &Error{Class: ErrNoMem, Op: op, Rank: -1, Detail: "there is no memory for the window", Err: lack}
 	}
 	c.ep.Enter()
 	w.w.Meet(remotes)
+	w.async.served = rma.RoutesOf(w.w).Serves()
 	c.ep.Leave()
+	c.p.predict(w.async.mode)
 	c.p.watch.noteWin(w)
 	return nil
 }

@@ -126,8 +126,8 @@ func (c *Comm) winAllocate(op string, flavor WinFlavor, size, unit, align int, i
 	if err != nil {
 		return nil, nil, c.report(err)
 	}
-	async, err := ghostsWanted(op, info)
-	binding := c.p.GhostConfig.Binding
+	async, err := c.asyncOf(op, info)
+	binding := c.p.async.Ghosts.Binding
 	if err == nil {
 		binding, err = bindingWanted(op, info, binding)
 	}
@@ -138,7 +138,7 @@ func (c *Comm) winAllocate(op string, flavor WinFlavor, size, unit, align int, i
 	if err != nil {
 		return nil, nil, c.report(err)
 	}
-	w.async, w.binding = async, binding
+	w.async.mode, w.binding = async, binding
 	var lack error
 	served := c.p.ghosts != nil && flavor == FlavorAllocate
 	if served {

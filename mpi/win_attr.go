@@ -111,10 +111,6 @@ var winHints = [...]infoPair{
 	{noncontiguous, "false"},
 }
 
-// asyncConfig is the hint of Casper that a window is made with: "off" leaves its memory to
-// the rank, where there are ghosts. Info tells what came of it.
-const asyncConfig = "async_config"
-
 // hint takes hints that are known.
 func (w *Win) hint(op string, info *Info) error {
 	hints := w.hints.Dup()
@@ -139,13 +135,18 @@ func (w *Win) hint(op string, info *Info) error {
 }
 
 // SetInfo gives hints (MPI_Win_set_info). All ranks call it. Keys that are not known do
-// nothing.
+// nothing. With symmetric = true, which all of them say, it ends what was started before, waits
+// for all, and async_config (on, off or auto) holds from there on, in whatever epoch that is.
 func (w *Win) SetInfo(info *Info) error {
-	err := w.live("Win.SetInfo")
+	const op = "Win.SetInfo"
+	err := w.live(op)
 	if err == nil {
-		err = w.hint("Win.SetInfo", info)
+		err = w.hint(op, info)
 	}
-	return w.report(err)
+	if err == nil {
+		err = w.setAsync(op, info)
+	}
+	return w.failed(op, err)
 }
 
 // Info returns the hints that hold (MPI_Win_get_info). The copy belongs to the caller.
@@ -153,5 +154,13 @@ func (w *Win) Info() (*Info, error) {
 	if err := w.live("Win.Info"); err != nil {
 		return nil, w.report(err)
 	}
-	return w.hints.Dup(), nil
+	hints := w.hints.Dup()
+	if !w.async.served {
+		return hints, nil
+	}
+	now := "off"
+	if rma.RoutesOf(w.w).Now() {
+		now = "on"
+	}
+	return hints, w.report(hints.Set(asyncNow, now))
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/test/sim"
@@ -27,6 +28,7 @@ type winTraffic struct {
 	block  int           // elements of a block
 	flavor mpi.WinFlavor // 0: by chance
 	served bool          // there are ghosts, for those that they can serve
+	adapts bool          // and who serves changes
 }
 
 // Cells in front of the blocks.
@@ -76,7 +78,7 @@ func (x winTraffic) run(p *mpi.Proc) error {
 		return err
 	}
 	for round := range x.rounds {
-		if err := r.round(common.IntN(5)); err != nil {
+		if err := errors.Join(r.adapt(common), r.round(common.IntN(5))); err != nil {
 			return fmt.Errorf("seed %d, round %d: %w", x.seed, round, err)
 		}
 	}
@@ -125,6 +127,38 @@ func wantServed(w *mpi.Win) error {
 	return nil
 }
 
+// adapt changes who serves the window, at times: as each rank likes, or as predictors do.
+func (r *winRank) adapt(common *rand.Rand) error {
+	if !r.adapts || r.w.Flavor() != mpi.FlavorAllocate {
+		return nil
+	}
+	switch common.IntN(4) {
+	case 0:
+		return r.info("auto")
+	case 1:
+		return nil
+	}
+	return r.setAsync()
+}
+
+// setAsync has this rank say who is to serve its memory, and holds that against what comes of it.
+func (r *winRank) setAsync() error {
+	want := []string{"on", "off"}[r.rnd.IntN(2)]
+	if err := r.info(want); err != nil {
+		return err
+	}
+	hints, err := r.w.Info()
+	if is, _ := hints.Get("async_now"); is != want {
+		err = errors.Join(err, fmt.Errorf("async_now is %q, want %q", is, want))
+	}
+	return err
+}
+
+func (r *winRank) info(async string) error {
+	info, err := mpi.NewInfo("async_config", async, "symmetric", "true")
+	return errors.Join(err, r.w.SetInfo(info))
+}
+
 // disp returns where an element of a rank's memory is.
 func (r *winRank) disp(t, i int) int { return int(r.start[t]) + i*r.unit }
 
@@ -139,10 +173,18 @@ func (r *winRank) round(kind int) error {
 		}
 		return errors.Join(r.many(r.anyone), w.Fence(mpi.ModeNoSucceed), r.check())
 	case 1:
+		if r.adapts && w.Flavor() == mpi.FlavorAllocate { // nobody has a lock that is in the way of who meets the others
+			if err := r.setAsync(); err != nil {
+				return err
+			}
+		}
 		if err := w.LockAll(0); err != nil {
 			return err
 		}
 		err := r.many(r.anyone)
+		if r.adapts && r.w.Flavor() == mpi.FlavorAllocate { // all ranks are in such an epoch
+			err = errors.Join(err, r.setAsync(), r.check(), r.many(r.anyone))
+		}
 		switch r.rnd.IntN(3) {
 		case 0:
 			err = errors.Join(err, w.FlushAll(), r.check(), r.many(r.anyone))
@@ -510,4 +552,29 @@ func badWorld(seed uint64, rnd *rand.Rand, ranks int) *simWorld {
 	}
 	w.fallApart(rnd, rnd.IntN(4), 20*mono.Millisecond)
 	return w
+}
+
+// TestWin_randomAdapts is the same where it changes, as ranks like it and by itself, who does the
+// operations.
+func TestWin_randomAdapts(t *testing.T) {
+	for seed := range seeds(t, 120) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			rnd := rand.New(rand.NewPCG(uint64(seed), 10))
+			ranks := 2 + seed%4
+			config := sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.05, Dup: 0.05, Reorder: 0.1, Corrupt: 0.005}}}
+			w := newHostedWorld(config, ranks, 1+rnd.IntN(2), 1+rnd.IntN(2))
+			w.fallApart(rnd, rnd.IntN(3), 20*mono.Millisecond)
+			w.mpi.Transport = []mpi.Transport{mpi.RD, mpi.UD, mpi.RD, mpi.RC, mpi.Hybrid}[seed%5]
+			w.mpi.Async, w.mpi.AsyncInterval = mpi.AsyncAuto, 50*time.Microsecond
+			x := winTraffic{seed: uint64(seed), rounds: 10, ops: 10, block: 40, flavor: mpi.FlavorAllocate, adapts: true}
+			if seed%4 == 1 {
+				x.block, x.ops = 5000, 6
+			}
+			w.launch(func(_ *sim.Task, p *mpi.Proc) error { return x.run(p) })
+			if err := w.Run(); err != nil {
+				t.Fatalf("%+v, %d ghosts: %v", w.mpi, w.ghosts, err)
+			}
+		})
+	}
 }

@@ -59,7 +59,7 @@ func (w *Win) Fence(mode WinMode) error {
 	var wrong *rma.Error
 	if !errors.As(err, &wrong) || wrong.Code != rma.Sync {
 		w.c.coll.op = op
-		if met := w.meet(); err == nil {
+		if met := w.meet(op); err == nil {
 			err = met
 		}
 		w.c.ep.Enter()

@@ -122,7 +122,7 @@ func flagSet(c *launch.Config, o *options) *flag.FlagSet {
 	})
 	fs.Func("testbed", "", positive(&c.Testbed))
 	fs.Func("mtu", "", positive(&c.MTU))
-	for _, variable := range []string{config.EnvIPv6, config.EnvBusyPoll, config.EnvTransport, config.EnvSecure, config.EnvProgress, config.EnvABI, config.EnvGhostFailure, config.EnvGhostBinding} {
+	for _, variable := range []string{config.EnvIPv6, config.EnvBusyPoll, config.EnvTransport, config.EnvSecure, config.EnvProgress, config.EnvAsync, config.EnvABI, config.EnvGhostFailure, config.EnvGhostBinding} {
 		variableFlag(fs, c, variable)
 	}
 	fs.Func("switch", "", func(s string) (err error) {

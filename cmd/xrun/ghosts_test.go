@@ -25,7 +25,7 @@ const asServed = "as-served-rank"
 func servedMain(w *mpi.Comm) error {
 	return map[string]func(*mpi.Comm) error{
 		"busy": busyTargets, "epochs": servedEpochs, "apart": windowsApart, "odd": oddWindows, "who": whoIsThere,
-		"die": rankDies, "stay": stayForever, "outlive": outliveHolder,
+		"flips": serversChange, "phases": phasesAdapt, "die": rankDies, "stay": stayForever, "outlive": outliveHolder,
 	}[os.Args[2]](w)
 }
 
@@ -520,33 +520,5 @@ func TestXrun_ghostsGetNoSignals(t *testing.T) {
 	cmd.Env = append(os.Environ(), xrunEnv+"=1")
 	if out, errOut, status := finish(t, cmd); out != "end\n" || status != 0 {
 		t.Errorf("status %d, %q, %s", status, out, errOut)
-	}
-}
-
-// A progress thread does what a ghost does: what others do to a rank that computes is done before
-// the rank calls anything.
-func TestXrun_progress(t *testing.T) {
-	testenv.NeedRoot(t)
-	for _, fabric := range append(ghostFabrics, []string{}) {
-		for _, who := range []string{"thread", "thread-core"} {
-			for _, what := range []string{"busy", "epochs"} {
-				t.Run(strings.Join(append(fabric, who, what), "_"), func(t *testing.T) {
-					args := append([]string{"-n", "3", "--progress", who, "--wdir", "/"}, fabric...)
-					out, errOut, status := xrun(t, append(args, self, asServed, what)...)
-					switch {
-					case who == "thread-core" && runtime.NumCPU() < 2:
-						if status == 0 || !strings.Contains(errOut, "--bind-to") {
-							t.Errorf("with one processor: status %d, %s", status, errOut)
-						}
-					case status != 0 || out != strings.Repeat("done\n", 3):
-						t.Errorf("status %d, %q, %s", status, out, errOut)
-					}
-				})
-			}
-		}
-	}
-	_, errOut, status := xrun(t, "-n", "2", "--progress", "thread-core", "--bind-to", "core", self, asServed, "who")
-	if status == 0 || !strings.Contains(errOut, "--bind-to core:2") {
-		t.Errorf("no processor for the thread: status %d, %s", status, errOut)
 	}
 }

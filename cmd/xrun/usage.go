@@ -36,6 +36,7 @@ Where
                        see docs/architecture/ghosts.md
   $XWARP_GHOST_FAILURE
   $XWARP_GHOST_BINDING
+  $XWARP_ASYNC
   $XWARP_PROGRESS
                        see docs/architecture/threads.md
   --oversubscribe      put more ranks on the hosts than fit, in rounds, up to

@@ -16,19 +16,24 @@ import (
 // of bytes and messages are 0: the default of these is for the program to set, or is measured.
 type Settings struct {
 	Fabric, Device, Slot, Faults, Algorithms  string // parsed where they are opened
-	Transport, Bulk, Rendezvous, Threads, ABI string // one of the Words
-	Progress                                  string // likewise
+	Transport, Bulk, Rendezvous, ABI          string // one of the Words
 	Eager, EagerIdle, EagerNear               int    // bytes; -1 for none
 	Unexpected, Arena, Promote                int
 	Shared, Calibrate, IPv6, BusyPoll, Secure bool
 	Stats, Check                              bool
 	Times
-	Ghosts
+	Helpers
 	Machine Machine
 }
 
+// Helpers are what works in a rank, and for it, beside the program: one of the Words each.
+type Helpers struct {
+	Threads, Progress, Async string
+	Ghosts
+}
+
 // Times are how long things may take.
-type Times struct{ NetWait, PeerLost, DelayTarget time.Duration }
+type Times struct{ NetWait, PeerLost, DelayTarget, AsyncTime time.Duration }
 
 // Ghosts are what ghosts do: each is one of the Words.
 type Ghosts struct{ GhostFailure, GhostBinding string }

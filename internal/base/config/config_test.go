@@ -47,6 +47,8 @@ var reads = []struct {
 	{EnvColl, "bcast=chain", func(s *Settings) { s.Algorithms = "bcast=chain" }},
 	{EnvThreads, "multiple", func(s *Settings) { s.Threads = "multiple" }},
 	{EnvProgress, "thread-core", func(s *Settings) { s.Progress = "thread-core" }},
+	{EnvAsync, "auto", func(s *Settings) { s.Async = "auto" }},
+	{EnvAsyncTime, "20ms", func(s *Settings) { s.AsyncTime = 20 * time.Millisecond }},
 	{EnvStats, "1", func(s *Settings) { s.Stats = true }},
 	{EnvCheck, "1", func(s *Settings) { s.Check = true }},
 	{EnvGhostFailure, "fallback", func(s *Settings) { s.GhostFailure = "fallback" }},
@@ -84,9 +86,8 @@ func TestRead(t *testing.T) {
 func TestRead_default(t *testing.T) {
 	got, err := Read(func(string) (string, bool) { return "", false })
 	want := Settings{
-		Transport: "rd", Bulk: "auto", Rendezvous: "auto", Threads: "single", Progress: "none", ABI: "auto", Shared: true, Calibrate: true,
-		Ghosts: Ghosts{"abort", "rank"},
-		Times:  Times{NetWait: 20 * time.Second, PeerLost: time.Hour, DelayTarget: 500 * time.Microsecond},
+		Transport: "rd", Bulk: "auto", Rendezvous: "auto", Helpers: Helpers{Threads: "single", Progress: "none", Async: "on", Ghosts: Ghosts{"abort", "rank"}}, ABI: "auto", Shared: true, Calibrate: true,
+		Times: Times{NetWait: 20 * time.Second, PeerLost: time.Hour, DelayTarget: 500 * time.Microsecond, AsyncTime: time.Second},
 	}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
@@ -101,6 +102,7 @@ func TestRead_refuses(t *testing.T) {
 		{EnvTransport, "tcp", "want rd, rc, ud or hybrid"}, {EnvTransport, "", "want rd, rc"},
 		{EnvBulk, "queue", "want auto, frames, kernel or tcp"}, {EnvRendezvous, "Write", "want auto, write or read"},
 		{EnvThreads, "many", "want single, funneled, serialized or multiple"},
+		{EnvAsync, "yes", "want on, off or auto"}, {EnvAsyncTime, "1ms", "want a time of at least 10ms"},
 		{EnvProgress, "core", "want none, thread or thread-core"},
 		{EnvArena, "-1", wantBytes}, {EnvUnexpected, "k", wantBytes}, {EnvEagerIdle, "16kb", wantBytes + "; 0 for none"},
 		{EnvEager, "many", wantBytes}, {EnvEagerNear, "99999999999999999999", wantBytes},

@@ -29,6 +29,8 @@ const (
 	EnvColl       = "XWARP_COLL"
 	EnvThreads    = "XWARP_THREADS"
 	EnvProgress   = "XWARP_PROGRESS"
+	EnvAsync      = "XWARP_ASYNC"
+	EnvAsyncTime  = "XWARP_ASYNC_INTERVAL"
 	EnvStats      = "XWARP_STATS"
 	EnvCheck      = "XWARP_CHECK"
 
@@ -95,6 +97,15 @@ var Progresses = Words{
 	{"none", "nobody"}, {"thread", "a thread of each rank, on the processors that the rank has"},
 	{"thread-core", "a thread of each rank, on the second half of these processors, which the rank does without"},
 }
+
+// Asyncs say for which windows ghosts do what is asked for.
+var Asyncs = Words{{"on", "all that they can serve"}, {"off", "none"}, {"auto", "each rank's while it computes for more than a seventh of its time"}}
+
+// defaultAsyncTime is that of Casper, minAsyncTime what a process may have to wait for a processor.
+const (
+	defaultAsyncTime = time.Second
+	minAsyncTime     = 10 * time.Millisecond
+)
 
 // NetWait is longer than a link takes to come up, and shorter than xrun waits for ranks.
 const defaultNetWait = 20 * time.Second
@@ -189,6 +200,10 @@ func (s *Settings) program() []Var {
 			Doc: "which goroutines of a rank call MPI, unless the program says so"},
 		{Name: EnvProgress, Flag: "--progress WHO", Of: "xrun", By: "mpi, xrun", value: word(&s.Progress, Progresses),
 			Doc: "who makes progress while a rank computes"},
+		{Name: EnvAsync, Flag: "--async WHICH", Of: "xrun", By: "mpi, xrun", value: word(&s.Async, Asyncs),
+			Doc: "which windows ghosts serve, unless the info async_config of the window or of its communicator says so"},
+		{Name: EnvAsyncTime, By: "mpi", value: span(&s.AsyncTime, defaultAsyncTime, minAsyncTime, 0),
+			Doc: "how long a rank whose async_config is auto looks at what it does before it decides"},
 		{Name: EnvABI, Flag: "--abi A", Of: "xrun", By: "xrun", value: word(&s.ABI, ABIs),
 			Doc: "libraries of MPI that programs in C and Fortran find"},
 		{Name: EnvGhostFailure, Flag: "--ghost-failure W", Of: "xrun", By: "mpi, xrun", value: word(&s.GhostFailure, GhostFailures),

@@ -65,13 +65,7 @@ func (w *Window) tellHome(rank, what int32) error {
 	if rank == w.me {
 		return w.sendSelf(t, &a)
 	}
-	for !w.in.TryActive(t.home, &a) {
-		if err := w.in.Trouble(w.context, t.home); err != nil {
-			return err
-		}
-		w.in.Progress()
-	}
-	return nil
+	return w.deliver(t.home, &a)
 }
 
 // awaitPost waits until a target has posted.

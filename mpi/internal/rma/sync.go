@@ -105,7 +105,7 @@ func (w *Window) ask(rank, what int32, m Mode, free bool) error {
 	case free:
 		return nil
 	case t.near == nil:
-		return w.word(rank, what, uint32(m))
+		return w.guard(rank, what, uint32(m))
 	case what == sayTry:
 		t.refused = !w.near.try(rank, t, m)
 		return nil
@@ -116,10 +116,11 @@ func (w *Window) ask(rank, what int32, m Mode, free bool) error {
 // locked waits for a lock.
 func (w *Window) locked(rank int32) error {
 	t := w.target(rank)
+	keeper, _ := w.keeper(t)
 	if t.asked {
 		since := w.counts.waiting()
 		for t.asked {
-			if err := w.in.Trouble(w.context, t.world); err != nil {
+			if err := w.in.Trouble(w.context, keeper); err != nil {
 				w.abandon(rank, err)
 				return t.take()
 			}
@@ -127,7 +128,7 @@ func (w *Window) locked(rank int32) error {
 		}
 		w.counts.waited(t, since)
 	}
-	return w.in.Trouble(w.context, t.world) // or another goroutine has abandoned it
+	return w.in.Trouble(w.context, keeper) // or another goroutine has abandoned it
 }
 
 // close ends the epoch of a lock.
@@ -188,7 +189,7 @@ func (w *Window) giveBack(rank int32) {
 		w.near.unlock(rank, t)
 		return
 	}
-	_ = w.word(rank, sayUnlock, 0)
+	_ = w.guard(rank, sayUnlock, 0)
 }
 
 // over reports whether nothing works any more, whoever is at the other end.
@@ -219,13 +220,16 @@ func (w *Window) unlock(rank int32) error {
 		w.near.unlock(rank, t)
 		return before
 	}
+	if keeper, _ := w.keeper(t); keeper != t.world { // to whom the unlock does not say that operations are done
+		before = join(before, join(w.ping(rank, t), w.settle(rank)))
+	}
 	told := uint32(0)
 	if t.dirty {
 		told = 1
 		t.acks++
 		t.dirty = false
 	}
-	if err := w.word(rank, sayUnlock, told); err != nil {
+	if err := w.guard(rank, sayUnlock, told); err != nil {
 		w.abandon(rank, err)
 		return join(before, t.take())
 	}

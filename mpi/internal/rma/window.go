@@ -35,6 +35,14 @@ type Remote struct {
 	Addr   uint64  // under that key
 	Client int32   // of a ghost that serves it; 0: its rank does
 	Others []Other // that serve Puts and Gets on it, too
+	Own    Access  // of memory that a ghost serves: where it is at the rank itself
+}
+
+// Access is where others write and read memory.
+type Access struct {
+	Key    uint32 // 0: only messages may
+	Addr   uint64
+	others *others
 }
 
 // Config describes a window.
@@ -55,7 +63,7 @@ type Config struct {
 
 // Window is a window as one rank has it.
 //
-// For each rank of its communicator it takes 120 bytes, one more when somebody locks
+// For each rank of its communicator it takes 136 bytes, one more when somebody locks
 // this rank, and for each of this host 80 more and in the segment, once for all, 4 for each
 // pair of them; beside that some 2.5 KiB, 8 KiB more once short operations were gathered, what
 // registering the memory takes, and 120 bytes
@@ -219,12 +227,10 @@ func (w *flow) Meet(all []Remote) {
 		case t.Client != 0:
 			t.client, t.world = t.Client, w.ghosts.Of[t.home]
 			t.by = w.counts.by(ByGhost + int(t.world) - len(w.ghosts.Of))
-			t.chunk = int32(w.in.ActiveMax(t.world))
 		case i == int(w.me):
 			continue
 		}
-		t.plain = t.Key != 0 && !w.in.Near(t.world)
-		t.reached = t.plain && w.in.CanRead(t.world)
+		w.reach(int32(i), t)
 	}
 }
 
@@ -273,13 +279,7 @@ func (w *flow) send(rank int32, a *p2p.Active) error {
 	if w.own(rank) {
 		return w.sendSelf(t, a)
 	}
-	for !w.in.TryActive(t.world, a) {
-		if err := w.in.Trouble(w.context, t.world); err != nil {
-			return err
-		}
-		w.in.Progress()
-	}
-	return nil
+	return w.deliver(t.world, a)
 }
 
 // sendSelf does at once what a message to the own rank says.

@@ -1,4 +1,4 @@
-package mpi
+package progress
 
 import (
 	"testing"

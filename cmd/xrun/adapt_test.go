@@ -1,0 +1,161 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xwarp/xwarp/internal/test/testenv"
+	"github.com/xwarp/xwarp/mpi"
+)
+
+// serversChange has all ranks draw tickets of each other, while it changes within epochs who gives
+// them.
+func serversChange(w *mpi.Comm) error {
+	n, me := w.Size(), w.Rank()
+	win, mem, err := mpi.WinAllocate[int64](w, 2, nil)
+	if err != nil {
+		return err
+	}
+	const rounds, draws = 20, 10
+	drawn := make([]int64, n*rounds*2*draws)
+	err = win.LockAll(0)
+	for round := range rounds {
+		for part := range 2 {
+			for i := range draws {
+				to := (me + i) % n
+				got := int64(-1)
+				err = errors.Join(err, mpi.FetchAndOp(win, int64(1), &got, to, 0, mpi.OpSum), mpi.Accumulate(win, []int64{3}, to, 1, mpi.OpSum), win.Flush(to))
+				if err != nil || got < 0 {
+					return errors.Join(err, fmt.Errorf("ticket %d", got))
+				}
+				if to == 0 {
+					drawn[got]++
+				}
+			}
+			want := []string{"on", "off"}[(round+part+me)%2]
+			info, err1 := mpi.NewInfo("async_config", want, "symmetric", "true")
+			err = errors.Join(err, err1, win.SetInfo(info), asyncNow(win, want))
+		}
+		if round%5 == 4 {
+			err = errors.Join(err, win.UnlockAll(), win.Fence(0), win.Fence(mpi.ModeNoSucceed), win.LockAll(0))
+		}
+	}
+	if err = errors.Join(err, win.UnlockAll(), mpi.Allreduce(w, nil, drawn, mpi.Sum)); err != nil {
+		return err
+	}
+	if mem[1] != 3*mem[0] {
+		return fmt.Errorf("%d tickets were drawn, and %d added", mem[0], mem[1])
+	}
+	total := []int64{mem[0]}
+	if err := mpi.Allreduce(w, nil, total, mpi.Sum); err != nil || total[0] != int64(n*rounds*2*draws) {
+		return errors.Join(err, fmt.Errorf("%d tickets were drawn of all", total[0]))
+	}
+	for i, times := range drawn {
+		if me == 0 && (times == 1) != (int64(i) < mem[0]) {
+			return fmt.Errorf("ticket %d was drawn %d times", i, times)
+		}
+	}
+	fmt.Println("done")
+	return win.Free()
+}
+
+// asyncNow fails unless a ghost serves the memory of this rank, or does not.
+func asyncNow(win *mpi.Win, want string) error {
+	hints, err := win.Info()
+	if err != nil {
+		return err
+	}
+	if is, _ := hints.Get("async_now"); is != want {
+		return fmt.Errorf("async_now is %q, want %q", is, want)
+	}
+	return nil
+}
+
+// phasesAdapt is in MPI all the time until the ranks serve themselves, and computes until ghosts
+// do. It takes windows as the environment makes them.
+func phasesAdapt(w *mpi.Comm) error {
+	win, mem, err := mpi.WinAllocate[int64](w, 1, nil)
+	if err != nil {
+		return err
+	}
+	fences := int64(0)
+	for _, want := range []string{"off", "on", "off", "on"} {
+		for there := []int64{0}; there[0] < int64(w.Size()); {
+			if want == "on" {
+				for end := time.Now().Add(15 * time.Millisecond); time.Now().Before(end); {
+				}
+			}
+			err := errors.Join(win.Fence(0), mpi.Accumulate(win, []int64{1}, (w.Rank()+1)%w.Size(), 0, mpi.OpSum), win.Fence(0))
+			if err == nil && mem[0] != fences+1 {
+				err = fmt.Errorf("behind %d fences there are %d", fences+1, mem[0])
+			}
+			if err != nil {
+				return err
+			}
+			fences++
+			there[0] = 0
+			if asyncNow(win, want) == nil {
+				there[0] = 1
+			}
+			if err := mpi.Allreduce(w, nil, there, mpi.Sum); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Println("done")
+	return win.Free()
+}
+
+// A progress thread does what a ghost does: what others do to a rank that computes is done before
+// the rank calls anything.
+func TestXrun_progress(t *testing.T) {
+	testenv.NeedRoot(t)
+	for i, fabric := range append(ghostFabrics, []string{}) {
+		for _, who := range []string{"thread", "thread-core"} {
+			for _, what := range []string{"busy", "epochs"} {
+				if i > 0 && (what == "epochs" || who == "thread-core") {
+					continue
+				}
+				t.Run(strings.Join(append(fabric, who, what), "_"), func(t *testing.T) {
+					args := append([]string{"-n", "3", "--progress", who, "--wdir", "/"}, fabric...)
+					out, errOut, status := xrun(t, append(args, self, asServed, what)...)
+					switch {
+					case who == "thread-core" && runtime.NumCPU() < 2:
+						if status == 0 || !strings.Contains(errOut, "--bind-to") {
+							t.Errorf("with one processor: status %d, %s", status, errOut)
+						}
+					case status != 0 || out != strings.Repeat("done\n", 3):
+						t.Errorf("status %d, %q, %s", status, out, errOut)
+					}
+				})
+			}
+		}
+	}
+	_, errOut, status := xrun(t, "-n", "2", "--progress", "thread-core", "--bind-to", "core", self, asServed, "who")
+	if status == 0 || !strings.Contains(errOut, "--bind-to core:2") {
+		t.Errorf("no processor for the thread: status %d, %s", status, errOut)
+	}
+}
+
+// It may change who serves a window, at calls of all its ranks, as they say or by itself.
+func TestXrun_ghostsAdapt(t *testing.T) {
+	testenv.NeedRoot(t)
+	for i, fabric := range append(ghostFabrics, []string{}) {
+		for what, env := range map[string]string{"flips": "XWARP_ASYNC=on", "phases": "XWARP_ASYNC=auto", "epochs": "XWARP_ASYNC=auto"} {
+			if i > 0 && what == "epochs" {
+				continue
+			}
+			t.Run(strings.Join(append(fabric, what), "_"), func(t *testing.T) {
+				args := append([]string{"-n", "3", "--ghosts", "1", "--wdir", "/", "-x", env, "-x", "XWARP_ASYNC_INTERVAL=10ms"}, fabric...)
+				out, errOut, status := xrun(t, append(args, self, asServed, what)...)
+				if status != 0 || out != strings.Repeat("done\n", 3) {
+					t.Errorf("status %d, %q, %s", status, out, errOut)
+				}
+			})
+		}
+	}
+}

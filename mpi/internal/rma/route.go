@@ -1,0 +1,96 @@
+package rma
+
+import "github.com/xwarp/xwarp/mpi/internal/p2p"
+
+// Who does the operations on memory that a ghost serves: that ghost, or the rank itself. Which
+// it is changes where all ranks of the window are in one call and nothing is under way, so that
+// accumulates are always done by one process, in their order. Locks stay with the ghost: who
+// has one keeps it.
+
+// Routes are the routes of a window.
+type Routes struct{ w *flow }
+
+// RoutesOf returns those of a window. It is for those who are inside.
+func RoutesOf(w *Window) Routes { return Routes{&w.flow} }
+
+// Serves reports whether ghosts serve memory of any rank, so that routes may change.
+func (r Routes) Serves() bool {
+	for i := range r.w.targets {
+		if r.w.targets[i].Client != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Set says of each rank whether its ghost, if it has one, does the operations on its memory.
+// All ranks of the window have flushed before, and know the same.
+func (r Routes) Set(ghosts []bool) {
+	for i := range r.w.targets {
+		if t := &r.w.targets[i]; t.Client != 0 && (t.client != 0) != ghosts[i] {
+			r.w.turn(int32(i))
+		}
+	}
+}
+
+// turn changes who does the operations on the memory of a rank.
+func (w *flow) turn(rank int32) {
+	t := w.target(rank)
+	t.Key, t.Own.Key = t.Own.Key, t.Key
+	t.Addr, t.Own.Addr = t.Own.Addr, t.Addr
+	t.others, t.Own.others = t.Own.others, t.others
+	if t.client == 0 {
+		t.client, t.world = t.Client, w.ghosts.Of[t.home]
+		t.by = w.counts.by(ByGhost + int(t.world) - len(w.ghosts.Of))
+	} else {
+		t.client, t.world, t.by = 0, t.home, ByTarget
+	}
+	w.reach(rank, t)
+}
+
+// reach finds out how those who do the operations on the memory of a rank can be reached.
+func (w *flow) reach(rank int32, t *target) {
+	if w.own(rank) {
+		t.by, t.chunk, t.plain, t.reached = ByOwn, selfChunk, false, false
+		return
+	}
+	t.chunk = int32(w.in.ActiveMax(t.world))
+	t.plain = t.Key != 0 && !w.in.Near(t.world)
+	t.reached = t.plain && w.in.CanRead(t.world)
+}
+
+// keeper returns who keeps the locks of a rank, and the number that it knows the rank by.
+func (w *flow) keeper(t *target) (world, client int32) {
+	if t.Client == t.client {
+		return t.world, t.client
+	}
+	return w.ghosts.Of[t.home], t.Client
+}
+
+// guard sends a word about the lock of a rank.
+func (w *flow) guard(rank, what int32, id uint32) error {
+	t := w.target(rank)
+	world, client := w.keeper(t)
+	if world == t.world {
+		return w.word(rank, what, id)
+	}
+	a := p2p.Active{Context: w.context, What: what | client<<clientShift, ID: id}
+	return w.deliver(world, &a)
+}
+
+// deliver sends a message to a process. It waits for room.
+func (w *flow) deliver(world int32, a *p2p.Active) error {
+	for !w.in.TryActive(world, a) {
+		if err := w.in.Trouble(w.context, world); err != nil {
+			return err
+		}
+		w.in.Progress()
+	}
+	return nil
+}
+
+// Own reports whether a ghost can serve the memory of this rank.
+func (r Routes) Own() bool { return r.w.targets[r.w.me].Client != 0 }
+
+// Now reports whether a ghost does the operations on the memory of this rank.
+func (r Routes) Now() bool { return r.w.targets[r.w.me].client != 0 }
