@@ -69,7 +69,7 @@ type Endpoint struct {
 	localAddr uint32    // IPv4, as it lies in a header, read in little-endian order
 	local6    [2]uint64 // likewise IPv6
 	localPort uint16
-	firstPort uint16 // Config.FirstPort
+	sources   sources
 	id        uint16 // of the last packet sent
 	caps      fabric.DatagramCaps
 
@@ -144,7 +144,7 @@ func New(c Config) (*Endpoint, error) {
 		v6:         v6,
 		headerLen:  headerLen,
 		localPort:  local.Port(),
-		firstPort:  c.FirstPort,
+		sources:    sources{first: c.FirstPort, local: local.Port()},
 		resolver:   c.Resolver,
 		generation: c.Resolver.Generation(),
 		byAddr:     map[fabric.Remote]fabric.Path{},

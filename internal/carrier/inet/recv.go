@@ -168,7 +168,7 @@ func (e *Endpoint) check(h []byte, size int) (a arrival, f fault) {
 	}
 	a.start = EthernetLen + headerLen + UDPLen
 	a.payload = udp.Len() - UDPLen
-	a.from = fabric.Remote4(binary.BigEndian.Uint32(ip[ipSrc:]), e.own(udp.SrcPort()))
+	a.from = fabric.Remote4(binary.BigEndian.Uint32(ip[ipSrc:]), e.sources.owner(udp.SrcPort()))
 	a.station = stationOf(h)
 	return a, intact
 }

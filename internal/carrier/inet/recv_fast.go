@@ -42,7 +42,7 @@ func (e *Endpoint) recvFast(b *fabric.Batch, d *fabric.Desc) bool {
 	if udp>>48 != 0 && !IPv4(h[ipAt:]).pseudo(udpLen).Merge(Sum(udp)).Add(h[HeaderLen:udpAt+udpLen]).Good() {
 		return false
 	}
-	from := fabric.Remote4(binary.BigEndian.Uint32(h[ipAt+ipSrc:]), e.own(bits.ReverseBytes16(uint16(udp))))
+	from := fabric.Remote4(binary.BigEndian.Uint32(h[ipAt+ipSrc:]), e.sources.owner(bits.ReverseBytes16(uint16(udp))))
 	appendOne(b, d, HeaderLen, udpLen-UDPLen, from, stationOf(h))
 	e.stats.RxPackets++
 	e.stats.RxBytes += uint64(udpLen - UDPLen)

@@ -34,7 +34,7 @@ func (e *Endpoint) recvFast6(b *fabric.Batch, d *fabric.Desc) bool {
 	if !IPv6(h[ipAt:]).pseudo(udpLen).Merge(Sum(udp)).Add(h[HeaderLen6 : udpAt6+udpLen]).Good() {
 		return false
 	}
-	from := fabric.Remote6(binary.BigEndian.Uint64(h[ipAt+ip6Src:]), binary.BigEndian.Uint64(h[ipAt+ip6Src+8:]), e.own(bits.ReverseBytes16(uint16(udp))))
+	from := fabric.Remote6(binary.BigEndian.Uint64(h[ipAt+ip6Src:]), binary.BigEndian.Uint64(h[ipAt+ip6Src+8:]), e.sources.owner(bits.ReverseBytes16(uint16(udp))))
 	appendOne(b, d, HeaderLen6, udpLen-UDPLen, from, stationOf(h))
 	e.stats.RxPackets++
 	e.stats.RxBytes += uint64(udpLen - UDPLen)
@@ -66,6 +66,6 @@ func (e *Endpoint) check6(h []byte, size int) (a arrival, f fault) {
 	a.start = HeaderLen6
 	a.payload = udp.Len() - UDPLen
 	a.station = stationOf(h)
-	a.from = fabric.Remote6(binary.BigEndian.Uint64(ip[ip6Src:]), binary.BigEndian.Uint64(ip[ip6Src+8:]), e.own(udp.SrcPort()))
+	a.from = fabric.Remote6(binary.BigEndian.Uint64(ip[ip6Src:]), binary.BigEndian.Uint64(ip[ip6Src+8:]), e.sources.owner(udp.SrcPort()))
 	return a, intact
 }

@@ -50,7 +50,7 @@ func (e *Endpoint) sendOne(p *fabric.Packet, d *fabric.Desc) bool {
 		h := (*[HeaderLen6]byte)(e.bytes[d.Addr-HeaderLen6:])
 		sum := to.put6(h, int(p.Len))
 		if p.Source != 0 {
-			sum = e.putSource(h[udpAt6:], p.Source, sum)
+			sum = e.sources.put(h[udpAt6:], p.Source, sum)
 		}
 		sum.Add(e.bytes[d.Addr:][:d.Len]).PutChecksumUDP(h[udpAt6+udpChecksum:])
 		t.Addr, t.Len, t.Flags = d.Addr-HeaderLen6, d.Len+HeaderLen6, 0
@@ -59,7 +59,7 @@ func (e *Endpoint) sendOne(p *fabric.Packet, d *fabric.Desc) bool {
 		h := (*[HeaderLen]byte)(e.bytes[d.Addr-HeaderLen:])
 		to.put(h, e.id, int(p.Len))
 		if p.Source != 0 {
-			e.putSource(h[udpAt:], p.Source, 0)
+			e.sources.put(h[udpAt:], p.Source, 0)
 		}
 		t.Addr, t.Len, t.Flags = d.Addr-HeaderLen, d.Len+HeaderLen, 0
 	}
@@ -75,7 +75,7 @@ func (e *Endpoint) putHeaders(to *path, p *fabric.Packet, bufs []fabric.Desc) {
 		h := (*[HeaderLen6]byte)(e.bytes[bufs[0].Addr-HeaderLen6:])
 		sum := to.put6(h, int(p.Len))
 		if p.Source != 0 {
-			sum = e.putSource(h[udpAt6:], p.Source, sum)
+			sum = e.sources.put(h[udpAt6:], p.Source, sum)
 		}
 		e.addPayload(sum, bufs).PutChecksumUDP(h[udpAt6+udpChecksum:])
 		return
@@ -84,7 +84,7 @@ func (e *Endpoint) putHeaders(to *path, p *fabric.Packet, bufs []fabric.Desc) {
 	e.id++
 	sum := to.put(h, e.id, int(p.Len))
 	if p.Source != 0 {
-		sum = e.putSource(h[udpAt:], p.Source, sum)
+		sum = e.sources.put(h[udpAt:], p.Source, sum)
 	}
 	if !p.Sealed { // else it has a CRC of its own, and RFC 768 allows to leave this out
 		e.addPayload(sum, bufs).PutChecksumUDP(h[udpAt+udpChecksum:])

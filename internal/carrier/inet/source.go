@@ -14,22 +14,25 @@ const (
 	SourceOwners = (1<<16 - sourcesAt) / fabric.SourcePorts
 )
 
-// own returns the port of the endpoint that has sent from a port.
-func (e *Endpoint) own(port uint16) uint16 {
-	if port < sourcesAt || e.firstPort == 0 {
+// sources are those of an endpoint at port local.
+type sources struct{ first, local uint16 }
+
+// owner returns the port of the endpoint that has sent from a port.
+func (o sources) owner(port uint16) uint16 {
+	if port < sourcesAt || o.first == 0 {
 		return port
 	}
-	return e.firstPort + (port-sourcesAt)/fabric.SourcePorts
+	return o.first + (port-sourcesAt)/fabric.SourcePorts
 }
 
-// putSource makes k the number of the source port in a UDP header with the sum s, and
-// returns the sum then.
-func (e *Endpoint) putSource(udp []byte, k uint8, s Sum) Sum {
-	owner := e.localPort - e.firstPort
-	if e.firstPort == 0 || owner >= SourceOwners {
+// put makes k the number of the source port in a UDP header with the sum s, and returns the
+// sum then.
+func (o sources) put(udp []byte, k uint8, s Sum) Sum {
+	owner := o.local - o.first
+	if o.first == 0 || owner >= SourceOwners {
 		return s
 	}
 	port := sourcesAt + owner*fabric.SourcePorts + uint16(k)%fabric.SourcePorts
 	binary.BigEndian.PutUint16(udp, port)
-	return s.AddWord(port).AddWord(^e.localPort)
+	return s.AddWord(port).AddWord(^o.local)
 }
