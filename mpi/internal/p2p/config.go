@@ -58,8 +58,13 @@ type Config struct {
 	// others go on, without the first known ones. Default: nobody is told.
 	Deaths func(known int) []int
 
-	tunesIdle bool // how long messages in pieces are is found out
-	tunesLink bool // which way large data goes is found out
+	found
+}
+
+// found is what is found out with the messages of the program.
+type found struct {
+	tunesIdle bool // how long messages in pieces are
+	tunesLink bool // which way large data, and that of eager messages, goes
 }
 
 // Limits of eager messages in bytes.
