@@ -403,12 +403,12 @@ func (o *options) checkCommand() error {
 	if o.table == "" {
 		o.table = "mpi"
 	}
-	if o.table == peersTable || o.table == algorithmsTable {
+	if ofRanks(o.table) {
 		return o.only("compare "+o.table, "testbed", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "n", "tests", "best")
 	}
 	for _, name := range []string{"n", "tests", "best"} {
 		if o.given[name] {
-			return usagef("compare %s does not take --%s: it is for compare %s and %s", o.table, name, peersTable, algorithmsTable)
+			return usagef("compare %s does not take --%s: it is for compare %s, %s and %s", o.table, name, peersTable, algorithmsTable, abiTable)
 		}
 	}
 	_, err := bench.FindComparison(o.table, bench.Root())
@@ -460,7 +460,7 @@ func (o *options) checkOverlap() error {
 // have a length of time, and there are as many as one likes.
 func (o *options) startsAll() bool {
 	c, _ := bench.Find(o.command)
-	return o.table == peersTable || o.table == algorithmsTable || c.Job()
+	return ofRanks(o.table) || c.Job()
 }
 
 // only refuses all flags but these.
