@@ -17,6 +17,8 @@ type Measurement struct {
 	// Server is the command that serves raw tests: see bench.PlaceConfig.
 	// Default: raw is left out.
 	Server []string
+	// Xmpicc compiles programs in C for xwarp: a column for each ABI. Default: none.
+	Xmpicc string
 	// Peers are the other libraries.
 	Peers []Peer
 	// Fabric carries xwarp: "xdp" or "udp", or "shm" inside of a host.
@@ -69,6 +71,7 @@ type column struct {
 	library, carrier string
 	ghosts           int    // of ours
 	progress         string // of ours
+	ours             bool
 	run              func(t Table, o Order) (bench.Point, error)
 	close            func() error
 }
@@ -139,7 +142,7 @@ func (m Measurement) open(tables []Table) (columns []column, err error) {
 		}
 	}
 	add := func(j *Job, on Where) {
-		columns = append(columns, column{j.Library, j.Carrier, on.Ghosts, on.Progress, func(_ Table, o Order) (bench.Point, error) { return j.Run(o) }, j.Close})
+		columns = append(columns, column{j.Library, j.Carrier, on.Ghosts, on.Progress, j.Library == on.ours(), func(_ Table, o Order) (bench.Point, error) { return j.Run(o) }, j.Close})
 	}
 	messages := slices.ContainsFunc(tables, func(t Table) bool { return t.Case.Family == bench.MPI })
 	if m.Server != nil && messages && w.Hosts == 2 {
@@ -149,7 +152,7 @@ func (m Measurement) open(tables []Table) (columns []column, err error) {
 			return columns, err
 		}
 		r := &raw{place: place, abort: m.Abort}
-		columns = append(columns, column{RawLibrary, "AF_XDP", 0, "", r.run, r.close})
+		columns = append(columns, column{RawLibrary, "AF_XDP", 0, "", false, r.run, r.close})
 	}
 	ghosts := m.Ghosts
 	if ghosts == nil {
@@ -173,6 +176,17 @@ func (m Measurement) open(tables []Table) (columns []column, err error) {
 			return columns, err
 		}
 		add(j, on)
+	}
+	if m.Xmpicc != "" {
+		for _, abi := range ABIs() {
+			m.tell("starting C, "+abi, w)
+			j, err := m.inC(abi, w, largest)
+			if err != nil {
+				return columns, err
+			}
+			add(j, w)
+			columns[len(columns)-1].ours = true
+		}
 	}
 	for _, p := range m.Peers {
 		m.tell("starting "+p.Name, w)
@@ -297,7 +311,7 @@ func (t Table) result(c column, o Order, points []bench.Point, fabric string) be
 		Test: t.Case.Name, Transport: "none", Fabric: "tcp", MTU: t.Where.MTU, Size: o.Size, Iters: o.Iters, Op: t.Op, Overlapped: bench.Overlapped{Compute: o.Compute, Ghosts: c.ghosts, Progress: c.progress},
 		Carrier: c.carrier, Rounds: len(points), Library: c.library, Ranks: t.Where.Ranks, Hosts: t.Where.Hosts,
 	}
-	if c.library == oursLibrary || c.ghosts > 0 || c.progress != "" {
+	if c.ours {
 		r.Transport, r.Fabric = "rd", fabric
 	} else if c.library == RawLibrary {
 		r.Fabric = "xdp"

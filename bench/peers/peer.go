@@ -133,12 +133,9 @@ func (p Peer) Start(w Where) (_ *Job, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }() // all ranks run by then
-	source, program := filepath.Join(dir, "peer.c"), filepath.Join(dir, "peer")
-	if err := os.WriteFile(source, peerSource, 0o600); err != nil {
+	program, err := compileTests(dir, p.compiler)
+	if err != nil {
 		return nil, err
-	}
-	if out, err := exec.Command(p.compiler, "-O2", "-o", program, source, "-lm").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("compiling the tests with %s: %w: %s", p.compiler, err, out)
 	}
 	bed, err := testbed.New(testbed.Config{Hosts: w.Hosts, MTU: w.MTU})
 	if err != nil {
@@ -160,6 +157,19 @@ func (p Peer) Start(w Where) (_ *Job, err error) {
 		return nil, errors.Join(err, j.Close())
 	}
 	return j, nil
+}
+
+// compileTests makes the program of a rank of a C library in a folder.
+func compileTests(dir string, compiler ...string) (string, error) {
+	source, program := filepath.Join(dir, "peer.c"), filepath.Join(dir, "peer")
+	if err := os.WriteFile(source, peerSource, 0o600); err != nil {
+		return "", err
+	}
+	args := append(compiler[1:len(compiler):len(compiler)], "-O2", "-o", program, source, "-lm")
+	if out, err := exec.Command(compiler[0], args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("compiling the tests with %s: %w: %s", compiler[0], err, out)
+	}
+	return program, nil
 }
 
 // launch starts the library's launcher on the first host.

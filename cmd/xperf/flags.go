@@ -407,12 +407,12 @@ func (o *options) checkCommand() error {
 	if o.table == "" {
 		o.table = "mpi"
 	}
-	if o.table == peersTable || o.table == algorithmsTable {
+	if ofRanks(o.table) {
 		return o.checkPeers()
 	}
 	for _, name := range []string{"n", "tests", "best", "matrix", "quick", "out"} {
 		if o.given[name] {
-			return usagef("compare %s does not take --%s: it is for compare %s and %s", o.table, name, peersTable, algorithmsTable)
+			return usagef("compare %s does not take --%s: it is for compare %s, %s and %s", o.table, name, peersTable, algorithmsTable, abiTable)
 		}
 	}
 	_, err := bench.FindComparison(o.table, bench.Root())
@@ -476,7 +476,7 @@ func (o *options) checkOverlap() error {
 // have a length of time, and there may be any number.
 func (o *options) startsAll() bool {
 	c, _ := bench.Find(o.command)
-	return o.table == peersTable || o.table == algorithmsTable || c.Job()
+	return ofRanks(o.table) || c.Job()
 }
 
 // only refuses all flags but these.

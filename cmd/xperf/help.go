@@ -211,6 +211,7 @@ func manual() (string, error) {
 		fmt.Fprintf(&b, "  %-17s %s\n", t.Name, t.Summary)
 	}
 	fmt.Fprintf(&b, "  %-17s %s\n", peersTable, peersSummary)
+	fmt.Fprintf(&b, "  %-17s %s\n", abiTable, abiSummary)
 	fmt.Fprintf(&b, "  %-17s %s\n", algorithmsTable, algorithmsSummary)
 	others := slices.DeleteFunc(bench.Fabrics(), func(f string) bool { return f == "xdp" || f == "tcp" })
 	b.WriteString(cli.Configured(strings.Replace(helpTail, "FABRICS", ", "+strings.Join(others, ", "), 1), 20))

@@ -104,6 +104,8 @@ func (p *program) dispatch(o *options) error {
 		return p.comparePeers(o)
 	case o.command == "compare" && o.table == algorithmsTable:
 		return p.compareAlgorithms(o)
+	case o.command == "compare" && o.table == abiTable:
+		return p.compareABI(o)
 	case o.job:
 		return p.job(o)
 	case o.command == "compare":

@@ -28,6 +28,17 @@ const (
 	algorithmsSummary = "algorithms of collectives, and what XWARP_COLL is to be for the best ones"
 )
 
+// abiTable is the table of compare that has programs in C over xwarp in it.
+const (
+	abiTable   = "abi"
+	abiSummary = "MPI over AF_XDP in Go beside the same in C, over the libraries of make abi"
+)
+
+// ofRanks reports whether a table of compare has jobs of MPI ranks in its columns.
+func ofRanks(table string) bool {
+	return table == peersTable || table == algorithmsTable || table == abiTable
+}
+
 // rankCommand makes xperf a rank of a job; no user gives it.
 const rankCommand = "rank"
 
@@ -129,6 +140,25 @@ func (p *program) comparePeers(o *options) error {
 		return err
 	}
 	return verdict.Write(p.out)
+}
+
+// compareABI prints what the way through the libraries for C takes more than the Go API.
+func (p *program) compareABI(o *options) error {
+	if !bench.Root() {
+		return testbed.ErrPermission
+	}
+	m, err := p.measurement(o)
+	if err != nil {
+		return err
+	}
+	if m.Xmpicc, err = peers.Xmpicc(m.Program[0]); err != nil {
+		return err
+	}
+	choice := o.choice()
+	if choice.Tests == nil {
+		choice.Tests = []string{"mpi_lat", "mpi_rate"}
+	}
+	return p.tables(o, m, choice.Plan(m.Cores), func(peers.Table, int, []bench.Result) {})
 }
 
 // job measures a test whose ranks start together, of ours.

@@ -92,7 +92,7 @@ var GhostBindings = Words{
 	{"operations", "by the one that did fewest"}, {"bytes", "by the one that moved least"},
 }
 
-// Progresses say who makes progress while a rank computes, without ghosts.
+// Progresses say what makes progress while a rank computes, without ghosts.
 var Progresses = Words{
 	{"none", "nobody"}, {"thread", "a thread of each rank, on the processors that the rank has"},
 	{"thread-core", "a thread of each rank, on the second half of these processors, which the rank does without"},

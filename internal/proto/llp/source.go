@@ -7,8 +7,8 @@ import (
 )
 
 // sourceSearch looks for a source port from which datagrams arrive at a peer on the queue of
-// its NIC that it likes best, so that ranks which share a NIC have a queue each. How the NIC
-// chooses the queue nobody needs to know: the answer to a Hello says on which one that came
+// its NIC that is its home queue, so that ranks which share a NIC have a queue each. No knowledge of how
+// the NIC chooses the queue is needed: the answer to a Hello says on which one that came
 // in, and short Hellos try one source port after the other.
 type sourceSearch struct {
 	asked uint8     // number of the source port of the last Hello
