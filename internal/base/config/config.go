@@ -20,7 +20,7 @@ type Settings struct {
 	Eager, EagerIdle, EagerNear               int    // bytes; -1 for none
 	Unexpected, Arena, Promote                int
 	Shared, Calibrate, IPv6, BusyPoll, Secure bool
-	Stats, Check                              bool
+	Watching
 	Times
 	Ghosts
 	Machine Machine
@@ -31,6 +31,9 @@ type Times struct{ NetWait, PeerLost, DelayTarget time.Duration }
 
 // Ghosts are what ghosts do: each is one of the Words.
 type Ghosts struct{ GhostFailure, GhostBinding string }
+
+// Watching is what looks at the calls of the program.
+type Watching struct{ Stats, Check bool }
 
 // Machine is how many ranks and processors the job has on this machine; 0 if nobody said.
 type Machine struct{ Ranks, Cores int }
