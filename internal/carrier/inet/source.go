@@ -8,7 +8,7 @@ import (
 
 // Source ports. The endpoints at ports FirstPort to FirstPort+511 may send from the upper half
 // of all ports as well, where each has 64: number k of the one at FirstPort+i is
-// 32768 + 64 i + k. Whoever receives from there knows by that whose it is.
+// 32768 + 64 i + k. So the source port tells a receiver which endpoint has sent.
 const (
 	sourcesAt    = 1 << 15
 	SourceOwners = (1<<16 - sourcesAt) / fabric.SourcePorts

@@ -77,10 +77,10 @@ func (a load) less(b load, by Binding) bool {
 	return a.operations < b.operations
 }
 
-// choose returns the target for a Put or Get of n bytes from off on of the memory of one that has
+// choose returns the target for a Put or Get of n bytes from off on of the memory of a rank that has
 // others.
-func (w *flow) choose(t *target, off uint64, n int) (int32, *target) {
-	s, best := &w.spread, t.rank
+func (w *flow) choose(rank int32, off uint64, n int) (int32, *target) {
+	s, t, best := &w.spread, &w.targets[rank], rank
 	switch s.binding {
 	case BySegment:
 		for _, c := range t.others.cuts {
@@ -95,13 +95,13 @@ func (w *flow) choose(t *target, off uint64, n int) (int32, *target) {
 		}
 	case ByOperations, ByBytes:
 		for i := t.others.first; i < t.others.first+t.others.n; i++ {
-			if w.load(i).less(*w.load(best), s.binding) && !w.in.Lost(w.targets[i].world) {
+			if loadOf(w, i).less(*loadOf(w, best), s.binding) && !w.in.Lost(w.targets[i].world) {
 				best = i
 			}
 		}
 	}
-	if best != t.rank && w.in.Lost(w.targets[best].world) {
-		best = t.rank
+	if best != rank && w.in.Lost(w.targets[best].world) {
+		best = rank
 	}
 	w.note(best, n)
 	return best, &w.targets[best]
@@ -109,18 +109,18 @@ func (w *flow) choose(t *target, off uint64, n int) (int32, *target) {
 
 // note counts an operation on so many bytes.
 func (w *flow) note(i int32, n int) {
-	l := w.load(i)
+	l := loadOf(w, i)
 	l.operations++
 	l.bytes += n
 }
 
-// load returns what the server of a target was asked for.
-func (w *flow) load(i int32) *load {
+// loadOf returns what the server of a target was asked for.
+func loadOf(w *flow, i int32) *load {
 	return &w.spread.loads[int(w.targets[i].world)-len(w.ghosts.Of)]
 }
 
 // serverOf returns the target of those for the memory of a rank whose server a process is.
-func (w *flow) serverOf(rank, world int32) int32 {
+func serverOf(w *flow, rank, world int32) int32 {
 	if t := &w.targets[rank]; t.world != world && t.others != nil {
 		for i := t.others.first; i < t.others.first+t.others.n; i++ {
 			if w.targets[i].world == world {
@@ -132,7 +132,7 @@ func (w *flow) serverOf(rank, world int32) int32 {
 }
 
 // meetOthers makes the targets for the ghosts that serve memory of ranks beside theirs.
-func (w *flow) meetOthers() {
+func meetOthers(w *flow) {
 	if w.spread.binding == ByRank {
 		return
 	}
@@ -147,7 +147,7 @@ func (w *flow) meetOthers() {
 		more := &others{first: int32(len(w.targets)), n: int32(len(from.Others))}
 		from.others = more
 		for _, other := range w.targets[i].Others {
-			t := target{Remote: w.targets[i].Remote, rank: int32(i), home: w.targets[i].home, world: other.World, client: w.targets[i].client}
+			t := target{Remote: w.targets[i].Remote, home: w.targets[i].home, world: other.World, client: w.targets[i].client}
 			t.Key, t.Addr = other.Key, other.Addr
 			t.by = w.counts.by(ByGhost + int(t.world) - len(w.ghosts.Of))
 			t.chunk = int32(w.in.ActiveMax(t.world))
@@ -157,7 +157,7 @@ func (w *flow) meetOthers() {
 		}
 	}
 	if w.spread.binding == BySegment {
-		w.cutAll()
+		cutAll(w)
 	}
 }
 
@@ -166,7 +166,7 @@ const segmentAlign = 16
 
 // cutAll divides the memory that the ranks of each host have in the window among its ghosts, in
 // the order of ranks: each has as many bytes of it, or fewer.
-func (w *flow) cutAll() {
+func cutAll(w *flow) {
 	total, before := map[int32]uint64{}, map[int32]uint64{} // by the first ghost of the host
 	for i := range w.ranks {
 		if t := &w.targets[i]; t.others != nil {
@@ -183,7 +183,7 @@ func (w *flow) cutAll() {
 		at := before[on[0]]
 		before[on[0]] = at + aligned(t.Size)
 		for k := at / share; k < uint64(len(on)) && k*share < at+t.Size; k++ {
-			t.others.cuts = append(t.others.cuts, cut{min((k+1)*share-at, t.Size), w.serverOf(int32(i), on[k])})
+			t.others.cuts = append(t.others.cuts, cut{min((k+1)*share-at, t.Size), serverOf(w, int32(i), on[k])})
 		}
 	}
 }
@@ -191,7 +191,7 @@ func (w *flow) cutAll() {
 func aligned(n uint64) uint64 { return (n + segmentAlign - 1) / segmentAlign * segmentAlign }
 
 // flushOthers is Flush of a rank whose memory several serve.
-func (w *flow) flushOthers(rank int32) error {
+func flushOthers(w *flow, rank int32) error {
 	clear(w.spread.loads)
 	t := w.target(rank)
 	all := w.ping(rank, t)
@@ -207,7 +207,7 @@ func (w *flow) flushOthers(rank int32) error {
 
 // quiet completes all that others than the one that keeps its lock do for this rank with the
 // memory of a rank: who gets the lock next sees it.
-func (w *flow) quiet(rank int32) (all error) {
+func quiet(w *flow, rank int32) (all error) {
 	t := w.target(rank)
 	if t.others == nil {
 		return nil
@@ -223,7 +223,7 @@ func (w *flow) quiet(rank int32) (all error) {
 }
 
 // quietAll is quiet for all ranks.
-func (w *flow) quietAll() (all error) {
+func quietAll(w *flow) (all error) {
 	if len(w.targets) == w.ranks {
 		return nil
 	}

@@ -95,7 +95,7 @@ func (a Account) Counts() Counts {
 		took := w.targets[i].waited
 		c.Waited += took
 		if took > c.Most {
-			c.Most, c.For = took, int(w.targets[i].rank)
+			c.Most, c.For = took, int(w.rankOf(w.targets[i].home, 0))
 		}
 	}
 	return c

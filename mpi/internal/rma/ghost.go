@@ -162,7 +162,7 @@ func (w *flow) Serve(segment, size uint64) (r Remote, err error) {
 			w.spread.serving = append(w.spread.serving, service{Other: Other{World: ghost}})
 		}
 	}
-	if err = w.orders(sayServe, body[:]); err != nil {
+	if err = orders(w, sayServe, body[:]); err != nil {
 		return t.Remote, err
 	}
 	for _, s := range w.spread.serving {
@@ -203,7 +203,7 @@ func (w *flow) Leave() error {
 		}
 	}
 	w.spread.serving = kept
-	err := w.orders(sayLeave, nil)
+	err := orders(w, sayLeave, nil)
 	for _, s := range kept {
 		if w.in.Lost(s.World) && !w.over() {
 			return nil
@@ -213,7 +213,7 @@ func (w *flow) Leave() error {
 }
 
 // orders sends a message to the ghosts that serve this rank, and waits for their answers.
-func (w *flow) orders(what int32, body []byte) (err error) {
+func orders(w *flow, what int32, body []byte) (err error) {
 	all := w.spread.serving
 	for i := range all {
 		a := p2p.Active{Context: w.context, What: what | w.ghosts.Client[w.target(w.me).home]<<clientShift, Data: body}

@@ -41,7 +41,7 @@ func (w *Window) Put(rank int32, off uint64, src []byte, tally *Tally) error {
 			}
 			return w.Put(rank, off+uint64(n), src[n:], tally)
 		}
-		rank, t = w.choose(t, off, len(src))
+		rank, t = w.choose(rank, off, len(src))
 	}
 	w.counts.served[t.by].Puts++
 	if t.near != nil {
@@ -88,7 +88,7 @@ func (w *Window) Get(rank int32, off uint64, dst []byte, tally *Tally) error {
 			}
 			return w.Get(rank, off+uint64(n), dst[n:], tally)
 		}
-		rank, t = w.choose(t, off, len(dst))
+		rank, t = w.choose(rank, off, len(dst))
 	}
 	w.counts.served[t.by].Gets++
 	if t.near != nil {
@@ -150,7 +150,7 @@ func (w *Window) PutOver(o *Op, src *dtype.Cursor) error {
 	if t.others != nil {
 		bound := *o
 		o = &bound
-		o.Target, t = w.choose(t, uint64(o.At), o.Layout.Rest())
+		o.Target, t = w.choose(o.Target, uint64(o.At), o.Layout.Rest())
 	}
 	w.counts.served[t.by].Puts++
 	if t.near != nil {
@@ -173,7 +173,7 @@ func (w *Window) GetOver(o *Op, dst *dtype.Cursor) error {
 	if t.others != nil {
 		bound := *o
 		o = &bound
-		o.Target, t = w.choose(t, uint64(o.At), o.Layout.Rest())
+		o.Target, t = w.choose(o.Target, uint64(o.At), o.Layout.Rest())
 	}
 	w.counts.served[t.by].Gets++
 	if t.near != nil {

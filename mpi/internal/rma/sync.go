@@ -201,7 +201,7 @@ func (w *Window) Unlock(rank int32) error {
 		return wrong(rank, "rank %d is not locked: this is %s", rank, where[w.access])
 	}
 	w.in.Pace()
-	err := w.quiet(rank)
+	err := quiet(&w.flow, rank)
 	err = join(err, join(w.unlock(rank), w.settle(rank)))
 	w.close(rank)
 	return join(err, w.gone(rank))
@@ -242,7 +242,7 @@ func (w *Window) UnlockAll() error {
 		return wrong(-1, "this is %s", where[w.access])
 	}
 	w.in.Pace()
-	all := w.quietAll()
+	all := quietAll(&w.flow)
 	for i := range w.ranks {
 		wanted := w.targets[i].dirty || w.targets[i].left(whole)
 		if err := w.unlock(int32(i)); wanted { // of the others nothing is lost
@@ -275,7 +275,7 @@ func (w *flow) ping(rank int32, t *target) error {
 func (w *flow) Flush(rank int32) error {
 	w.in.Pace()
 	if w.target(rank).others != nil {
-		return w.flushOthers(rank)
+		return flushOthers(w, rank)
 	}
 	if err := w.ping(rank, w.target(rank)); err != nil {
 		return err

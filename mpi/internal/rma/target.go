@@ -12,7 +12,7 @@ func (w *Window) Active(source, what int32, id uint32, body []byte) bool {
 		return false
 	}
 	if client != 0 {
-		rank = w.serverOf(rank, source)
+		rank = serverOf(&w.flow, rank, source)
 	}
 	t := &w.targets[rank]
 	if what>>behindShift == sayComplete { // behind operations, which are for the server
@@ -27,7 +27,7 @@ func (w *Window) Active(source, what int32, id uint32, body []byte) bool {
 	case sayLocked, sayBusy:
 		t.asked, t.refused = false, what == sayBusy
 	case sayServed:
-		return t.rank == w.me && w.served(source, id, body)
+		return t.home == w.targets[w.me].home && w.served(source, id, body)
 	case sayPost:
 		t.posts++
 	case sayComplete:
@@ -49,7 +49,7 @@ func (w *Window) Lost(source int32) {
 // fetchedData takes an answer.
 func (w *Window) fetchedData(rank, what int32, id uint32, body []byte) bool {
 	if what == sayRefused {
-		of := w.targets[rank].rank
+		of := w.rankOf(w.targets[rank].home, 0)
 		err := &Error{Code: Range, Target: of, Detail: fmt.Sprintf("rank %d has no such memory in the window", of)}
 		if id == noRecord {
 			w.targets[rank].err = err

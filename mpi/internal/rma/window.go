@@ -121,7 +121,6 @@ const (
 type target struct {
 	Remote
 	others  *others       // or nil: one serves all of its memory
-	rank    int32         // whose memory it is
 	near    *neighbour    // or nil: its memory is not mapped here
 	err     error         // that an operation has met and nobody was told of
 	home    int32         // the rank in World
@@ -200,7 +199,7 @@ func New(c Config) *Window {
 	w.near.take(w, c.Common)
 	for i, world := range c.World { // others may use the memory here before this rank knows theirs
 		t := &w.targets[i]
-		t.home, t.world, t.rank = world, world, int32(i)
+		t.home, t.world = world, world
 		switch {
 		case t.near != nil:
 			t.by = ByItself
@@ -219,7 +218,7 @@ func New(c Config) *Window {
 
 // Meet tells where the memory of all ranks is.
 func (w *flow) Meet(all []Remote) {
-	defer w.meetOthers()
+	defer meetOthers(w)
 	for i := range w.ranks {
 		t := &w.targets[i]
 		t.Remote = all[i]
