@@ -86,9 +86,6 @@ func TestApps_nwchem(t *testing.T) {
 	}
 }
 
-// numerical are those of ScaLAPACK's tests that fail in some cases by themselves.
-var numerical = []string{"xssyevr", "xdsyevr", "xcheevr", "xzheevr"}
-
 // ScaLAPACK and BLACS come with tests of their own.
 func TestApps_scalapack(t *testing.T) {
 	const dir = "/usr/lib/x86_64-linux-gnu/scalapack/mpich-tests/"
@@ -120,9 +117,6 @@ func TestApps_scalapack(t *testing.T) {
 				err = nil
 			}
 			bad := failed.FindAllString(out, -1)
-			if slices.Contains(numerical, name) {
-				bad = nil
-			}
 			if err != nil || len(bad) > 0 {
 				t.Errorf("%v: %q\n%s", err, bad, out)
 			}

@@ -41,13 +41,13 @@ const (
 // any of them knows to be lost.
 func (w *Win) relieve() error {
 	w.c.ep.Enter()
-	lost := w.w.LostGhosts()
+	lost := rma.RoutesOf(w.w).Lost()
 	w.c.ep.Leave()
 	if err := w.c.coll.sum(lost); err != nil {
 		return err
 	}
 	w.c.ep.Enter()
-	own := w.w.TakeOver(lost)
+	own := rma.RoutesOf(w.w).TakeOver(lost)
 	w.c.ep.Leave()
 	if own {
 		w.async.mode = AsyncOff

@@ -208,7 +208,7 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 		Rendezvous: Rendezvous(config.Rendezvous.Index(s.Rendezvous)),
 		Asynchrony: Asynchrony{Progress(config.Progresses.Index(s.Progress)), Async(config.Asyncs.Index(s.Async)), s.AsyncTime,
 			GhostConfig{GhostFailure(config.GhostFailures.Index(s.GhostFailure)), GhostBinding(config.GhostBindings.Index(s.GhostBinding))}},
-		retries: device.NewRetryBudget(s.NetWait, EnvNetWait),
+		joining: joining{retries: device.NewRetryBudget(s.NetWait, EnvNetWait)},
 	}
 	spec = device.Spec{Fabric: s.Fabric, Device: s.Device, Slot: s.Slot, Arena: s.Arena, IPv6: s.IPv6, BusyPoll: s.BusyPoll}
 	spec.Dgram.PeerLost, spec.Dgram.DelayTarget = s.PeerLost, s.DelayTarget

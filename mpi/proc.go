@@ -99,11 +99,10 @@ type Config struct {
 	// environment.
 	Check bool
 
-	secret  []byte              // of the ranks of Run; or nil
-	apart   bool                // no world model: see SessionInit
-	retries *device.RetryBudget // with a network that is down; or nil
-	record  []byte              // where xrun reads what the rank leaves behind; or nil
-	witness *witness            // or nil
+	secret []byte // of the ranks of Run; or nil
+	apart  bool   // no world model: see SessionInit
+	joining
+	witness *witness // or nil
 }
 
 // or returns the configuration with defaults for what is not set.
@@ -131,6 +130,12 @@ func (c Config) or(defaults Config) Config {
 	c.Asynchrony = c.Asynchrony.or(defaults.Asynchrony)
 	c.retries = defaults.retries
 	return c
+}
+
+// joining is what Init knows of the job.
+type joining struct {
+	retries *device.RetryBudget // with a network that is down; or nil
+	record  []byte              // where xrun reads what the rank leaves behind; or nil
 }
 
 // Asynchrony says who does what others want of a rank while that computes.

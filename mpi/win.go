@@ -193,7 +193,7 @@ func (w *Win) open(op string, lack error, far bool) error {
 func (w *Win) discard(op string) error {
 	if w.w != nil {
 		w.c.ep.Enter()
-		_ = w.w.Leave() // which fails where all does
+		_ = rma.ServiceOf(w.w).Leave() // which fails where all does
 		w.deaf()
 		w.c.ep.Leave()
 	}
@@ -250,7 +250,7 @@ func (w *Win) Free() error {
 	met := w.c.barrier()
 	if met == nil {
 		w.c.ep.Enter()
-		if met = w.w.Leave(); met == nil {
+		if met = rma.ServiceOf(w.w).Leave(); met == nil {
 			w.deaf()
 		}
 		w.c.ep.Leave()

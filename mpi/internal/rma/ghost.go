@@ -136,6 +136,12 @@ func (g *Ghost) close(at **served) bool {
 // serveLen is the length of the body of a sayServe: number and bytes of the segment.
 const serveLen = 16
 
+// Service is how this rank has its memory served by ghosts.
+type Service struct{ w *flow }
+
+// ServiceOf returns that of a window. It is for those who are inside.
+func ServiceOf(w *Window) Service { return Service{&w.flow} }
+
 // service is what a ghost does for this rank, by its own word.
 type service struct {
 	Other
@@ -146,7 +152,8 @@ type service struct {
 // Serve asks the ghost of this rank to serve its memory, a segment of so many bytes, and, if the
 // window is bound to several, those beside it to serve Puts and Gets. It returns
 // what others are to know of it; a Client of 0: the ghost cannot.
-func (w *flow) Serve(segment, size uint64) (r Remote, err error) {
+func (of Service) Serve(segment, size uint64) (r Remote, err error) {
+	w := of.w
 	var body [serveLen]byte
 	binary.BigEndian.PutUint64(body[:], segment)
 	binary.BigEndian.PutUint64(body[8:], size)
@@ -178,7 +185,8 @@ func (w *flow) Serve(segment, size uint64) (r Remote, err error) {
 }
 
 // served takes the answer of a ghost: it serves the memory at an address, or, without one, not.
-func (w *flow) served(ghost int32, key uint32, addr []byte) bool {
+func (of Service) served(ghost int32, key uint32, addr []byte) bool {
+	w := of.w
 	if len(addr) != 0 && len(addr) != 8 {
 		return false
 	}
@@ -195,7 +203,8 @@ func (w *flow) served(ghost int32, key uint32, addr []byte) bool {
 
 // Leave ends the service, when nobody operates on the memory any more. Ghosts that are lost
 // have left.
-func (w *flow) Leave() error {
+func (of Service) Leave() error {
+	w := of.w
 	kept := w.spread.serving[:0]
 	for _, s := range w.spread.serving {
 		if s.given && !w.in.Lost(s.World) {

@@ -27,7 +27,7 @@ func (w *Window) Active(source, what int32, id uint32, body []byte) bool {
 	case sayLocked, sayBusy:
 		t.asked, t.refused = false, what == sayBusy
 	case sayServed:
-		return t.home == w.targets[w.me].home && w.served(source, id, body)
+		return t.home == w.targets[w.me].home && Service{&w.flow}.served(source, id, body)
 	case sayPost:
 		t.posts++
 	case sayComplete:
