@@ -58,7 +58,7 @@ func heatColour(v float64) string {
 	strength = 0.8 * min(strength, 1) // the number stays legible
 	colour := "#"
 	for _, c := range full {
-		colour += fmt.Sprintf("%02x", int(255+(c-255)*strength))
+		colour += fmt.Sprintf("%02x", int(math.Round(255+(c-255)*strength)))
 	}
 	return colour
 }
