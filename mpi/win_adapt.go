@@ -93,7 +93,7 @@ func (p *Proc) predict(mode Async) {
 	w := p.watch
 	w.mu.Lock()
 	if w.predictor == nil {
-		w.predictor = adapt.New(adapt.Config{Interval: mono.Duration(p.async.AsyncInterval)}, mono.Time(w.now()))
+		w.predictor = adapt.New(adapt.Config{Interval: p.async.AsyncInterval}, mono.Time(w.now()))
 	}
 	w.mu.Unlock()
 }

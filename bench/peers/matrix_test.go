@@ -169,7 +169,7 @@ func TestPace_left(t *testing.T) {
 
 // No row begins when the budget is spent, and what was measured is kept.
 func TestMeasurement_budget(t *testing.T) {
-	m := Measurement{Budget: mono.Duration(time.Nanosecond), Program: []string{"/nonexistent"}}
+	m := Measurement{Budget: time.Nanosecond, Program: []string{"/nonexistent"}}
 	err := m.Measure([]Table{table("mpi_lat", 2, 1500)}, func(Table, int, []bench.Result) error { return errors.New("a row") })
 	if err != nil {
 		t.Errorf("a spent budget: %v", err)
