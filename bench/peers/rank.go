@@ -67,7 +67,9 @@ func (r *rank) next() (Order, error) {
 	var b [orderMax]byte
 	if r.me == 0 {
 		for end := r.clock.Now().Add(linger); r.clock.Now() < end; {
-			r.proc.Engine().Step()
+			if _, _, err := r.World.Iprobe(mpi.AnySource, mpi.AnyTag); err != nil { // a step, beside a progress thread as well
+				return Order{}, err
+			}
 		}
 		line, err := r.orders.ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
