@@ -28,11 +28,11 @@ func TestHelloSize_path(t *testing.T) {
 			pa := a.to(b)
 			r.run(c.within, ms)
 			pb := b.peer(a)
-			if pa.most != int32(c.want) || pb.most != int32(c.want) || !pa.measured {
+			if pa.most != uint16(c.want) || pb.most != uint16(c.want) || !pa.measured {
 				t.Fatalf("payload is %d and %d after %v, want %d", pa.most, pb.most, c.within, c.want)
 			}
 			r.run(20*mono.Second, ms)
-			if pa.Closed() || pb.Closed() || pa.most != int32(c.want) {
+			if pa.Closed() || pb.Closed() || pa.most != uint16(c.want) {
 				t.Fatal("the association did not last")
 			}
 			r.path = 1 << 16

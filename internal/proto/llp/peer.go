@@ -1,6 +1,7 @@
 package llp
 
 import (
+	"math"
 	"math/rand/v2"
 
 	"github.com/xwarp/xwarp/internal/base/addrtable"
@@ -18,8 +19,8 @@ type Peer struct {
 	// What every datagram needs comes first, in one cache line.
 	local, remote uint32 // the two sides' numbers of the association; remote is 0 until it has answered
 	path          fabric.Path
-	most, whole   int32     // largest payload to send: in all, and without a nearly empty last frame
-	goal          int32     // largest payload that both ends take
+	most, whole   uint16    // largest payload to send: in all, and without a nearly empty last frame
+	goal          uint16    // largest payload that both ends take
 	mute          uint8     // short Hellos that were answered since data or an acknowledgement was heard
 	tries         uint8     // Hellos sent
 	source        uint8     // number of the source port that it is sent from
@@ -38,7 +39,6 @@ type Peer struct {
 	muteAt             uint32 // when mute last grew: milliseconds, which wrap, for a peer shall be small
 	credit             int32  // bytes that a stranger may be sent
 	older, newer       *Peer
-	search             sourceSearch
 }
 
 // Open reports whether the peer has answered: before, no ULPDU may be sent.
@@ -55,7 +55,8 @@ type handshake struct {
 	peers     []*Peer // by Peer.Index
 	byAddr    addrtable.Table[Peer]
 	strangers strangers
-	lives     uint64 // associations that are over: see cookie
+	searches  map[*Peer]*sourceSearch // of those that needed one
+	lives     uint64                  // associations that are over: see cookie
 }
 
 // NewsKind is what became of an association.
@@ -147,7 +148,7 @@ func (hs *handshake) add(remote fabric.Remote, path fabric.Path, local uint32) *
 
 // setPayload sets how much a datagram to p may carry.
 func (hs *handshake) setPayload(p *Peer, n int) {
-	p.most, p.whole = int32(n), int32(hs.ep.Whole(n))
+	p.most, p.whole = uint16(n), uint16(hs.ep.Whole(n))
 	p.Snd.SetSegment(n)
 }
 
@@ -196,6 +197,7 @@ func (hs *handshake) remove(p *Peer) {
 	if hs.ep.multi.dg != nil {
 		hs.ep.multi.drop(p)
 	}
+	delete(hs.searches, p)
 	hs.peers[p.Index] = nil
 	if p.offered != 0 {
 		hs.open(hs.add(p.Remote, p.path, p.offered), p.candidate)
@@ -387,7 +389,7 @@ func (hs *handshake) helloAnswered(p *Peer, h *dgram.Header, limit, size int) {
 	if !hs.ep.multi.pathAnswered(p, size) {
 		return
 	}
-	p.goal = int32(min(limit, hs.ep.caps.MaxPayload))
+	p.goal = uint16(min(limit, hs.ep.caps.MaxPayload, math.MaxUint16))
 	if n := min(int(p.goal), size); n > int(p.most) {
 		hs.setPayload(p, n)
 		hs.ep.bulk.forget(p) // it may carry less

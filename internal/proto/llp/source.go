@@ -42,15 +42,17 @@ func (hs *handshake) queueTold(answer, hello *dgram.Header) {
 // reports whether that Hello was sent for nothing else.
 func (hs *handshake) sourceAnswered(p *Peer, h *dgram.Header, size int) (tried bool) {
 	source, queue, home := sourceOf(h), uint8(h.LSN>>16), uint8(h.LSN>>8)
-	s, current := &p.search, source == p.source
+	s, current := hs.searches[p], source == p.source
 	switch {
-	case home == 0 || queue == 0 || source >= fabric.SourcePorts || s.over || hs.ep.multi.dg != nil:
+	case home == 0 || queue == 0 || source >= fabric.SourcePorts || s != nil && s.over || hs.ep.multi.dg != nil:
 	case queue == home:
-		p.source, s.due = source, 0
-	case s.due == 0 && current: // the search begins, or the NIC chooses otherwise than it did
-		*s = sourceSearch{asked: source, queue: queue}
+		if p.source = source; s != nil {
+			s.due = 0
+		}
+	case (s == nil || s.due == 0) && current: // the search begins, or the NIC chooses otherwise than it did
+		hs.search(p, sourceSearch{asked: source, queue: queue})
 		hs.trySource(p)
-	case s.due != 0 && source == s.asked:
+	case s != nil && s.due != 0 && source == s.asked:
 		if queue != s.queue {
 			s.queue = 0
 		}
@@ -61,7 +63,7 @@ func (hs *handshake) sourceAnswered(p *Peer, h *dgram.Header, size int) (tried b
 
 // trySource sends a Hello from the next source port.
 func (hs *handshake) trySource(p *Peer) {
-	s := &p.search
+	s := hs.searches[p]
 	if s.tried++; s.tried == fabric.SourcePorts || s.queue != 0 && s.tried == sameQueue {
 		s.over, s.due = true, 0
 		return
@@ -78,15 +80,24 @@ func (hs *handshake) trySource(p *Peer) {
 
 // sourceDue tries the next source port when there was no answer to the last.
 func (hs *handshake) sourceDue(p *Peer) {
-	if p.search.due != 0 && hs.ep.now >= p.search.due {
+	if s := hs.searches[p]; s != nil && s.due != 0 && hs.ep.now >= s.due {
 		hs.trySource(p)
 	}
 }
 
 // ownSource goes back to the endpoint's own port for good: what was chosen may be why nothing
 // comes back.
-func (p *Peer) ownSource() {
-	if p.source != 0 || p.search.due != 0 {
-		p.source, p.search = 0, sourceSearch{over: true}
+func (hs *handshake) ownSource(p *Peer) {
+	if s := hs.searches[p]; p.source != 0 || s != nil && s.due != 0 {
+		p.source = 0
+		hs.search(p, sourceSearch{over: true})
 	}
+}
+
+// search keeps how far the search for a peer is.
+func (hs *handshake) search(p *Peer, s sourceSearch) {
+	if hs.searches == nil {
+		hs.searches = map[*Peer]*sourceSearch{}
+	}
+	hs.searches[p] = &s
 }

@@ -58,8 +58,12 @@ func TestSource_found(t *testing.T) {
 			from, to *side
 			p        *Peer
 		}{{a, b, pa}, {b, a, pb}} {
-			if x.p.search.due != 0 || x.p.search.over != (r.arrivals(x.from, x.to, x.p) != uint8(queues)) || x.p.search.over && seed%2 == 0 {
-				t.Errorf("seed %d: %d queues, number %d is used, which arrives on %d: %+v", seed, queues, x.p.source, r.arrivals(x.from, x.to, x.p), x.p.search)
+			search := sourceSearch{}
+			if s := x.from.ep.shake.searches[x.p]; s != nil {
+				search = *s
+			}
+			if search.due != 0 || search.over != (r.arrivals(x.from, x.to, x.p) != uint8(queues)) || search.over && seed%2 == 0 {
+				t.Errorf("seed %d: %d queues, number %d is used, which arrives on %d: %+v", seed, queues, x.p.source, r.arrivals(x.from, x.to, x.p), search)
 			}
 		}
 	}
@@ -73,15 +77,15 @@ func TestSource_givenUp(t *testing.T) {
 	a, b := r.pair()
 	pa, _ := r.meet(a, b)
 	r.run(100*ms, ms/2)
-	if hellos := a.sent(dgram.TypeHello, 0); !pa.search.over || pa.source != 0 || hellos > sameQueue+3 {
-		t.Errorf("%d Hellos, %+v", hellos, pa.search)
+	if hellos := a.sent(dgram.TypeHello, 0); a.ep.shake.searches[pa] == nil || !a.ep.shake.searches[pa].over || pa.source != 0 || hellos > sameQueue+3 {
+		t.Errorf("%d Hellos, %+v", hellos, a.ep.shake.searches[pa])
 	}
 	r = newRig(t)
 	a, b = r.pair()
 	pa, _ = r.meet(a, b)
 	r.run(100*ms, ms/2)
-	if hellos := a.sent(dgram.TypeHello, 0); pa.search != (sourceSearch{}) || hellos > 2 {
-		t.Errorf("one queue: %d Hellos, %+v", hellos, pa.search)
+	if hellos := a.sent(dgram.TypeHello, 0); a.ep.shake.searches[pa] != nil || hellos > 2 {
+		t.Errorf("one queue: %d Hellos, %+v", hellos, a.ep.shake.searches[pa])
 	}
 	r = newRig(t)
 	chosen := byPorts(6)

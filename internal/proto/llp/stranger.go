@@ -170,7 +170,7 @@ func (p *Peer) Uncertain() { p.uncertain = true }
 func (hs *handshake) doubt(p *Peer) {
 	if !p.stranger {
 		p.uncertain = true
-		p.ownSource()
+		hs.ownSource(p)
 		hs.ep.dg.Doubt(p.path)
 	}
 }

@@ -31,8 +31,8 @@ func (e *Endpoint) Rearm(p *Peer, idle bool) {
 		p.timeOuts = n
 	}
 	e.Assocs.Rearm(e.now, &p.Assoc, idle)
-	if p.search.due != 0 {
-		e.Wake(&p.Assoc, max(p.search.due, e.now+1))
+	if s := e.shake.searches[p]; s != nil && s.due != 0 {
+		e.Wake(&p.Assoc, max(s.due, e.now+1))
 	}
 	if e.multi.dg != nil {
 		e.Wake(&p.Assoc, max(e.multi.tend(p), e.now+1))
