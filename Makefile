@@ -152,7 +152,7 @@ fuzz: ## run every fuzz test for FUZZ_TIME=1m (or 50000x inputs), or those in FU
 	done; exit $$failed; }
 
 lint: ## check the style: gofmt, go vet, golangci-lint
-	@gofmt -d . && test -z "$$(gofmt -l .)"
+	@dirs=$$($(GO) list -f '{{.Dir}}' ./...) && gofmt -d $$dirs && test -z "$$(gofmt -l $$dirs)"
 	$(GO) vet ./...
 	@[ -d "$$($(GO) env GOMODCACHE)/github.com/golangci/golangci-lint/v2@$(GOLANGCI_LINT_VERSION)" ] || \
 		echo "fetching and building golangci-lint $(GOLANGCI_LINT_VERSION), once: some minutes, of which nothing is seen"
