@@ -25,6 +25,7 @@ type Peer struct {
 	tries         uint8     // Hellos sent
 	source        uint8     // number of the source port that it is sent from
 	burst         arq.Burst // what is sent to it
+	sought        bool      // no better source port was found, or one was given up: see sourceSearch
 	measured      bool      // a Hello of some size has come through
 	uncertain     bool      // where it is: the next datagram that is proven to be of it says so
 	stranger      bool      // nothing was heard that proves it alive: see strangers
@@ -55,7 +56,7 @@ type handshake struct {
 	peers     []*Peer // by Peer.Index
 	byAddr    addrtable.Table[Peer]
 	strangers strangers
-	searches  map[*Peer]*sourceSearch // of those that needed one
+	searches  map[*Peer]*sourceSearch // under way
 	lives     uint64                  // associations that are over: see cookie
 }
 

@@ -14,8 +14,7 @@ type sourceSearch struct {
 	asked uint8     // number of the source port of the last Hello
 	tried uint8     // how many were
 	queue uint8     // that all have come in on, or 0 when there were several
-	over  bool      // none was found, or what was found was given up
-	due   mono.Time // when the next is tried if there is no answer; 0: nothing is searched
+	due   mono.Time // when the next is tried if there is no answer
 }
 
 // A NIC may look at addresses only. sameQueue source ports in a row on one queue show that,
@@ -44,15 +43,17 @@ func (hs *handshake) sourceAnswered(p *Peer, h *dgram.Header, size int) (tried b
 	source, queue, home := sourceOf(h), uint8(h.LSN>>16), uint8(h.LSN>>8)
 	s, current := hs.searches[p], source == p.source
 	switch {
-	case home == 0 || queue == 0 || source >= fabric.SourcePorts || s != nil && s.over || hs.ep.multi.dg != nil:
+	case home == 0 || queue == 0 || source >= fabric.SourcePorts || p.sought || hs.ep.multi.dg != nil:
 	case queue == home:
-		if p.source = source; s != nil {
-			s.due = 0
+		p.source = source
+		delete(hs.searches, p)
+	case s == nil && current: // the search begins, or the NIC chooses otherwise than it did
+		if hs.searches == nil {
+			hs.searches = map[*Peer]*sourceSearch{}
 		}
-	case (s == nil || s.due == 0) && current: // the search begins, or the NIC chooses otherwise than it did
-		hs.search(p, sourceSearch{asked: source, queue: queue})
+		hs.searches[p] = &sourceSearch{asked: source, queue: queue}
 		hs.trySource(p)
-	case s != nil && s.due != 0 && source == s.asked:
+	case s != nil && source == s.asked:
 		if queue != s.queue {
 			s.queue = 0
 		}
@@ -65,7 +66,8 @@ func (hs *handshake) sourceAnswered(p *Peer, h *dgram.Header, size int) (tried b
 func (hs *handshake) trySource(p *Peer) {
 	s := hs.searches[p]
 	if s.tried++; s.tried == fabric.SourcePorts || s.queue != 0 && s.tried == sameQueue {
-		s.over, s.due = true, 0
+		p.sought = true
+		delete(hs.searches, p)
 		return
 	}
 	s.asked = (s.asked + 1) % fabric.SourcePorts
@@ -80,7 +82,7 @@ func (hs *handshake) trySource(p *Peer) {
 
 // sourceDue tries the next source port when there was no answer to the last.
 func (hs *handshake) sourceDue(p *Peer) {
-	if s := hs.searches[p]; s != nil && s.due != 0 && hs.ep.now >= s.due {
+	if s := hs.searches[p]; s != nil && hs.ep.now >= s.due {
 		hs.trySource(p)
 	}
 }
@@ -88,16 +90,8 @@ func (hs *handshake) sourceDue(p *Peer) {
 // ownSource goes back to the endpoint's own port for good: what was chosen may be why nothing
 // comes back.
 func (hs *handshake) ownSource(p *Peer) {
-	if s := hs.searches[p]; p.source != 0 || s != nil && s.due != 0 {
-		p.source = 0
-		hs.search(p, sourceSearch{over: true})
+	if p.source != 0 || hs.searches[p] != nil {
+		p.source, p.sought = 0, true
+		delete(hs.searches, p)
 	}
-}
-
-// search keeps how far the search for a peer is.
-func (hs *handshake) search(p *Peer, s sourceSearch) {
-	if hs.searches == nil {
-		hs.searches = map[*Peer]*sourceSearch{}
-	}
-	hs.searches[p] = &s
 }

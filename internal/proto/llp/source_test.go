@@ -58,11 +58,8 @@ func TestSource_found(t *testing.T) {
 			from, to *side
 			p        *Peer
 		}{{a, b, pa}, {b, a, pb}} {
-			search := sourceSearch{}
-			if s := x.from.ep.shake.searches[x.p]; s != nil {
-				search = *s
-			}
-			if search.due != 0 || search.over != (r.arrivals(x.from, x.to, x.p) != uint8(queues)) || search.over && seed%2 == 0 {
+			search := x.from.ep.shake.searches[x.p]
+			if search != nil || x.p.sought != (r.arrivals(x.from, x.to, x.p) != uint8(queues)) || x.p.sought && seed%2 == 0 {
 				t.Errorf("seed %d: %d queues, number %d is used, which arrives on %d: %+v", seed, queues, x.p.source, r.arrivals(x.from, x.to, x.p), search)
 			}
 		}
@@ -77,7 +74,7 @@ func TestSource_givenUp(t *testing.T) {
 	a, b := r.pair()
 	pa, _ := r.meet(a, b)
 	r.run(100*ms, ms/2)
-	if hellos := a.sent(dgram.TypeHello, 0); a.ep.shake.searches[pa] == nil || !a.ep.shake.searches[pa].over || pa.source != 0 || hellos > sameQueue+3 {
+	if hellos := a.sent(dgram.TypeHello, 0); a.ep.shake.searches[pa] != nil || !pa.sought || pa.source != 0 || hellos > sameQueue+3 {
 		t.Errorf("%d Hellos, %+v", hellos, a.ep.shake.searches[pa])
 	}
 	r = newRig(t)

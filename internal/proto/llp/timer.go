@@ -31,8 +31,10 @@ func (e *Endpoint) Rearm(p *Peer, idle bool) {
 		p.timeOuts = n
 	}
 	e.Assocs.Rearm(e.now, &p.Assoc, idle)
-	if s := e.shake.searches[p]; s != nil && s.due != 0 {
-		e.Wake(&p.Assoc, max(s.due, e.now+1))
+	if len(e.shake.searches) > 0 { // while associations begin
+		if s := e.shake.searches[p]; s != nil {
+			e.Wake(&p.Assoc, max(s.due, e.now+1))
+		}
 	}
 	if e.multi.dg != nil {
 		e.Wake(&p.Assoc, max(e.multi.tend(p), e.now+1))

@@ -367,8 +367,6 @@ func TestHybrid_connects(t *testing.T) {
 	for _, c := range []Config{
 		{PromoteMessages: 1},
 		{PromoteMessages: 4, Calibrate: true},
-		{PromoteMessages: 1, ConnectEager: true},
-		{PromoteMessages: 4, Calibrate: true, ConnectEager: true},
 		{PromoteMessages: 3, Receives: 5, Sends: 2},
 		{PromoteMessages: 1 << 30, PromoteBytes: 300_000},
 		{PromoteMessages: 1, EagerMax: -1},
