@@ -57,6 +57,7 @@ func newSharing(t *testing.T, start uint32, slots, txDepth, rxDepth, frames int)
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { part.Close() })
 		pool, err := mem.NewPool(part, txDepth, true)
 		if err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package xdp
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -74,38 +75,40 @@ func TestVacate_believesNothing(t *testing.T) {
 		}
 		return g.frame(0) + mem.Addr(rng.IntN(2*g.frames*mem.FrameSize))
 	}
-	for range 300 {
-		h := newHostile(t)
-		g := h.slotTable
-		for slot := range g.held {
-			for i := range g.held[slot] {
-				g.held[slot][i] = rng.Uint64() | rng.Uint64()
+	for n := range 300 {
+		t.Run(strconv.Itoa(n), func(t *testing.T) { // an arena at a time
+			h := newHostile(t)
+			g := h.slotTable
+			for slot := range g.held {
+				for i := range g.held[slot] {
+					g.held[slot][i] = rng.Uint64() | rng.Uint64()
+				}
 			}
-		}
-		for i := range h.rx.descs {
-			h.rx.descs[i].Addr = address(g)
-		}
-		*h.rx.shared, *h.rx.kernel = word(h.rx.shared), word(h.rx.kernel)
-		*h.fill.shared, *h.fill.kernel = word(h.fill.shared), word(h.fill.kernel)
-		laps := rng.IntN(3)
-		ours := map[mem.Addr]bool{}
-		for i := range h.fill.addrs {
-			switch at := *h.fill.shared + uint32(i); laps {
-			case 0: // no entry is free
-				h.fill.addrs[at&h.fill.mask] = h.fill.lap(at)
-			case 1:
-				h.fill.addrs[at&h.fill.mask] = address(g)
+			for i := range h.rx.descs {
+				h.rx.descs[i].Addr = address(g)
 			}
-		}
-		for _, a := range h.fill.addrs {
-			ours[a] = true
-		}
-		h.vacate(0)
-		for _, a := range h.fill.addrs {
-			if !ours[a] && !g.isFrame(a&^lapMask) {
-				t.Fatalf("the kernel was given %#x to receive into; frames are %#x to %#x", a, g.frame(0), g.frame(g.frames))
+			*h.rx.shared, *h.rx.kernel = word(h.rx.shared), word(h.rx.kernel)
+			*h.fill.shared, *h.fill.kernel = word(h.fill.shared), word(h.fill.kernel)
+			laps := rng.IntN(3)
+			ours := map[mem.Addr]bool{}
+			for i := range h.fill.addrs {
+				switch at := *h.fill.shared + uint32(i); laps {
+				case 0: // no entry is free
+					h.fill.addrs[at&h.fill.mask] = h.fill.lap(at)
+				case 1:
+					h.fill.addrs[at&h.fill.mask] = address(g)
+				}
 			}
-		}
+			for _, a := range h.fill.addrs {
+				ours[a] = true
+			}
+			h.vacate(0)
+			for _, a := range h.fill.addrs {
+				if !ours[a] && !g.isFrame(a&^lapMask) {
+					t.Fatalf("the kernel was given %#x to receive into; frames are %#x to %#x", a, g.frame(0), g.frame(g.frames))
+				}
+			}
+		})
 	}
 }
 

@@ -38,6 +38,9 @@ func run(args []string, out io.Writer) (int, error) {
 			list = append(list, a)
 		}
 	}
+	if len(list) == 1 {
+		return 1, errors.New("no package: name them by their folders, as in ./...")
+	}
 	packages, err := exec.Command("go", list...).Output()
 	if err != nil {
 		return 1, fmt.Errorf("go %s: %w", strings.Join(list, " "), err)

@@ -22,15 +22,19 @@ type story struct {
 
 	running map[string]*suite
 	left    map[string]map[string]bool // reason, tests that were left out for it
-	failed  []string                   // packages
+	failed  []string                   // packages, and their tests
 }
 
 // suite is a package whose tests run.
 type suite struct {
 	test   string              // that began last
+	failed []string            // tests, and what a panic said
 	output map[string][]string // by test; "" is the package's own
 	order  []string            // tests that have output, in the order of their first line
 }
+
+// failedShown is how many failed tests of a package are named once more in the end.
+const failedShown = 10
 
 func newStory(out io.Writer, total int) *story {
 	s := &story{out: out, now: mono.Real{}.Now, total: total, running: map[string]*suite{}, left: map[string]map[string]bool{}}
@@ -65,7 +69,9 @@ func (s *story) hear(line string) {
 	case "pass", "fail", "skip":
 		if e.Test == "" {
 			s.finish(e, r)
-		} else if e.Action != "fail" {
+		} else if e.Action == "fail" {
+			r.failed = append(r.failed, e.Test)
+		} else {
 			if e.Action == "skip" {
 				s.leave(e, r.output[e.Test])
 			}
@@ -80,6 +86,9 @@ func (r *suite) keep(e event) {
 		if strings.HasPrefix(e.Output, noise) {
 			return
 		}
+	}
+	if strings.HasPrefix(e.Output, "panic: ") {
+		r.failed = append(r.failed, strings.TrimSpace(e.Output))
 	}
 	if r.output[e.Test] == nil {
 		r.order = append(r.order, e.Test)
@@ -107,7 +116,7 @@ func (s *story) finish(e event, r *suite) {
 	delete(s.running, e.Package)
 	s.ended++
 	if e.Action == "fail" {
-		s.failed = append(s.failed, e.Package)
+		s.failed = append(s.failed, strings.TrimSpace(e.Package+" "+strings.Join(r.failed[:min(len(r.failed), failedShown)], ", ")))
 		for _, test := range r.order {
 			for _, line := range r.output[test] {
 				if !isVerdict(line) {
@@ -177,6 +186,6 @@ func (s *story) end() {
 		}
 	}
 	if len(s.failed) > 0 {
-		fmt.Fprintf(s.out, "FAIL: %s [%s]\n", strings.Join(s.failed, ", "), s.progress())
+		fmt.Fprintf(s.out, "FAIL: %s [%s]\n", strings.Join(s.failed, "; "), s.progress())
 	}
 }

@@ -47,7 +47,7 @@ func TestStory(t *testing.T) {
 			a + `"output","Test":"TestA","Output":"--- FAIL: TestA (0.00s)\n"}`, a + `"fail","Test":"TestA/x"}`, a + `"fail","Test":"TestA"}`,
 			a + `"output","Test":"TestB","Output":"    a_test.go:9: right\n"}`, a + `"pass","Test":"TestB"}`,
 			a + `"output","Output":"FAIL\n"}`, a + `"output","Output":"exit status 1\n"}`, a + `"output","Output":"FAIL\tx/a\t0.1s\n"}`, a + `"fail","Elapsed":0.1}`,
-		}, "    a_test.go:3: wrong\n--- FAIL: TestA (0.00s)\nexit status 1\nFAIL\tx/a\t0.100s\t[1 of 2 packages, 0s]\nFAIL: x/a [1 of 2 packages, 0s]\n"},
+		}, "    a_test.go:3: wrong\n--- FAIL: TestA (0.00s)\nexit status 1\nFAIL\tx/a\t0.100s\t[1 of 2 packages, 0s]\nFAIL: x/a TestA/x, TestA [1 of 2 packages, 0s]\n"},
 		{"does not build", []string{
 			`{"ImportPath":"x/a","Action":"build-output","Output":"a.go:1: no\n"}`, `{"ImportPath":"x/a","Action":"build-fail"}`,
 			a + `"start"}`, a + `"output","Output":"FAIL\tx/a [build failed]\n"}`, a + `"fail","FailedBuild":"x/a"}`,
@@ -90,8 +90,8 @@ func TestRun(t *testing.T) {
 	t.Chdir(dir)
 	for pattern, want := range map[string][]string{
 		"./good":   {"ok  \tx/good\t", "[1 of 1 packages, "},
-		"./bad":    {"it is wrong", "--- FAIL: TestB", "FAIL\tx/bad\t", "FAIL: x/bad"},
-		"./panics": {"panic: out of luck", "FAIL\tx/panics\t"},
+		"./bad":    {"it is wrong", "--- FAIL: TestB", "FAIL\tx/bad\t", "FAIL: x/bad TestB ["},
+		"./panics": {"panic: out of luck", "FAIL\tx/panics\t", "FAIL: x/panics panic: out of luck", ", TestP ["},
 		"./broken": {"cannot use", "FAIL\tx/broken\t[build failed]"},
 	} {
 		var out strings.Builder
