@@ -67,7 +67,8 @@ func (m *meeting) await(slot int) (caps PortCaps, err error) {
 
 // Bind binds the sockets of queues that were opened with QueueConfig.Late, once
 // each slot was opened or is gone, which gone reports. It reports whether that was
-// so. When it fails the slots do, with the same reason.
+// so. When it fails the slots do, with the same reason. The calling thread must be in the
+// network namespace of the device.
 func (q *Queue) Bind(gone func(slot int) bool) (done bool, err error) {
 	fault := guarded(func() error {
 		done, err = q.bindLate(gone)

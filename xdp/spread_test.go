@@ -208,17 +208,27 @@ func TestQueue_late(t *testing.T) {
 	opened := make(chan fabric.Port, slots)
 	for n := range slots - 1 {
 		slot := take(t, q, n)
-		go func() { opened <- occupy(t, slot) }()
+		go func() {
+			var p fabric.Port
+			defer func() { opened <- p }() // also when occupy has ended this goroutine
+			p = occupy(t, slot)
+		}()
 	}
 	second := func(slot int) bool { return slot == slots-1 }
-	for done := false; !done; time.Sleep(time.Millisecond) {
-		var err error
-		if done, err = q.Bind(second); err != nil {
-			t.Fatal(err)
+	bind := func() (err error) {
+		for done := false; !done && err == nil && !t.Failed(); time.Sleep(time.Millisecond) {
+			done, err = q.Bind(second)
 		}
+		return err
+	}
+	if err := tb.Hosts[0].Do(bind); err != nil || t.Failed() {
+		t.Fatal(err)
 	}
 	for range slots - 1 {
 		p := <-opened
+		if p == nil {
+			t.FailNow()
+		}
 		caps := p.Caps()
 		caps.Home = 0 // which each slot has for itself
 		if caps != q.Caps() || caps.MTU != 1500 {
