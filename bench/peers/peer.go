@@ -53,6 +53,12 @@ func (p Peer) Missing() string {
 			return fmt.Sprintf("%s is left out: there is no %s here (%s)", p.Name, program, p.install)
 		}
 	}
+	// Debian has the compiler of Open MPI in another package than what it compiles with.
+	headers := exec.Command(p.compiler, "-xc", "-E", "-o", os.DevNull, "-")
+	headers.Stdin = strings.NewReader("#include <mpi.h>\n")
+	if headers.Run() != nil {
+		return fmt.Sprintf("%s is left out: %s finds no mpi.h (%s)", p.Name, p.compiler, p.install)
+	}
 	return ""
 }
 
