@@ -10,9 +10,9 @@ import (
 
 // Accumulates by atomic instructions of the processor, in memory that several ranks of a
 // host have mapped. Everybody uses them on the same elements, so whole elements change at
-// once whoever else is at work. Elements of up to 4 bytes are changed in the word around
-// them, all that are for the same word at once: that fails where anything else in it has
-// changed, and is tried again.
+// once whoever else is at work. Several elements are changed by words of 8 bytes, and single
+// ones of up to 4 bytes by the word of 4 around them: that fails where anything else in it
+// has changed, and is tried again.
 
 // atomicKind reports whether the processor does accumulates on elements of a kind, where
 // they are aligned.
@@ -44,20 +44,43 @@ func (c *combination) applyAll(there, data, old []byte) {
 		c.apply(there, data, old)
 		return
 	}
-	n := 0
-	for at := 0; at < len(there); at += n {
-		n = c.size
-		if n < 4 && len(there)-at >= 4 && mem.AddressOf(there[at:])%4 == 0 {
+	for n := 0; len(there) > 0; there = there[n:] {
+		switch at := mem.AddressOf(there); {
+		case len(there) >= 16 && at%8 == 0:
+			n = min(len(there)&^7, stageLen)
+			c.applyWords(there[:n], upTo(data, n), upTo(old, n))
+		case c.size < 4 && len(there) >= 4 && at%4 == 0:
 			n = 4
+			c.apply(there[:n], upTo(data, n), upTo(old, n))
+		default:
+			n = c.size
+			c.apply(there[:n], upTo(data, n), upTo(old, n))
 		}
-		var mine, was []byte
-		if len(data) > 0 {
-			mine = data[at : at+n]
+		data, old = data[min(n, len(data)):], old[min(n, len(old)):]
+	}
+}
+
+// upTo returns the first n bytes of b, or none if there are none.
+func upTo(b []byte, n int) []byte { return b[:min(n, len(b))] }
+
+// applyWords does the operation on aligned words of 8 bytes, at most stageLen bytes: on what
+// is there now in all of them, and once more in each word that changes meanwhile.
+func (c *combination) applyWords(there, data, old []byte) {
+	was, now := c.s.words.was[:len(there)], c.s.words.now[:len(there)]
+	for at := 0; at < len(there); at += 8 {
+		w, _ := mem.Load64(there[at:])
+		binary.NativeEndian.PutUint64(was[at:], w)
+	}
+	copy(now, was)
+	copy(old, was)
+	if !c.change(now, data) {
+		return
+	}
+	for at := 0; at < len(there); at += 8 {
+		w, to := binary.NativeEndian.Uint64(was[at:]), binary.NativeEndian.Uint64(now[at:])
+		if w != to && !mem.CompareAndSwap64(there[at:], w, to) {
+			c.apply(there[at:at+8], data[at:at+8], upTo(old[min(at, len(old)):], 8))
 		}
-		if len(old) > 0 {
-			was = old[at : at+n]
-		}
-		c.apply(there[at:at+n], mine, was)
 	}
 }
 

@@ -22,6 +22,9 @@ type server struct {
 	atomic bool     // other processes operate on the memory, too: see atomic.go
 	reply  []byte   // memory of answers
 	one    [32]byte // an element as it lies in memory
+	words  struct { // of many elements, before and after: see applyWords
+		was, now [stageLen]byte
+	}
 }
 
 // take takes a message of an origin.
