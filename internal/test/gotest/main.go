@@ -39,7 +39,7 @@ func run(args []string, out io.Writer) (int, error) {
 		}
 	}
 	if len(list) == 1 {
-		return 1, errors.New("no package: name them by their folders, as in ./...")
+		return 1, errors.New("no package: name folders, such as ./... for all")
 	}
 	packages, err := exec.Command("go", list...).Output()
 	if err != nil {
