@@ -53,6 +53,21 @@ func (w *flow) add(say int32, o *Op, f *front, src *dtype.Cursor, n int) (added 
 	return true, nil
 }
 
+// addBytes is add of a Put of bytes in one piece, where others of that target wait already:
+// the short way for streams of them.
+func (w *flow) addBytes(rank int32, off uint64, src []byte) bool {
+	g := &w.gather
+	room := min(gatherRoom, int(w.targets[rank].chunk)-frontLen)
+	if g.f.n == 0 || g.f.n == maxRuns || g.target != rank || g.say != sayPut || len(src) == 0 || len(src) > gatherMost ||
+		len(g.data)+len(src)+(g.f.n+1)*runLen > room {
+		return false
+	}
+	g.f.runs[g.f.n] = run{off, uint32(len(src))}
+	g.f.n++
+	g.data = append(g.data, src...)
+	return true
+}
+
 // fits reports whether n bytes of an operation can go with what is gathered, in a message with
 // so much room.
 func (g *gather) fits(say int32, o *Op, f *front, n, room int) bool {

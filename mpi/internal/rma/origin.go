@@ -52,6 +52,10 @@ func (w *Window) Put(rank int32, off uint64, src []byte, tally *Tally) error {
 		return err
 	}
 	if !t.plain || len(src) <= gatherMost {
+		if w.addBytes(rank, off, src) {
+			w.touch(rank, t)
+			return nil
+		}
 		cur, layout := plain(src)
 		return w.move(sayPut, &Op{Target: rank, At: int64(off), Layout: layout, Tally: tally}, &cur, nil)
 	}
@@ -323,14 +327,15 @@ func shapeOf(k dtype.Kind) (size, reach int, gapped bool) {
 // brings back goes to dst.
 func (w *Window) post(say int32, o *Op, f *front, src *dtype.Cursor, n int, dst *dtype.Cursor) error {
 	t := w.target(o.Target)
-	var head [frontLen + maxRuns*runLen]byte
-	a := p2p.Active{What: say, Head: head[:f.put(head[:])], Over: src, Bytes: n}
 	if dst == nil {
 		w.touch(o.Target, t)
 		if added, err := w.add(say, o, f, src, n); added || err != nil {
 			return err
 		}
-	} else {
+	}
+	var head [frontLen + maxRuns*runLen]byte
+	a := p2p.Active{What: say, Head: head[:f.put(head[:])], Over: src, Bytes: n}
+	if dst != nil {
 		if err := w.sendGathered(0, 0); err != nil {
 			return err
 		}
