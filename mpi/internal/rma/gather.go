@@ -41,10 +41,7 @@ func (w *flow) add(say int32, o *Op, f *front, src *dtype.Cursor, n int) (added 
 		}
 	}
 	if g.f.n == 0 {
-		g.target, g.say, g.f.kind, g.f.op = o.Target, say, f.kind, f.op
-		if g.data == nil {
-			g.data = make([]byte, 0, gatherRoom)
-		}
+		g.begin(o.Target, say, f.kind, f.op)
 	}
 	g.f.n += copy(g.f.runs[g.f.n:], f.runs[:f.n])
 	at := len(g.data)
@@ -53,13 +50,25 @@ func (w *flow) add(say int32, o *Op, f *front, src *dtype.Cursor, n int) (added 
 	return true, nil
 }
 
-// addBytes is add of a Put of bytes in one piece, where others of that target wait already:
-// the short way for streams of them.
+// begin makes the message one of a kind, to a target.
+func (g *gather) begin(target, say int32, kind dtype.Kind, op uint8) {
+	g.target, g.say, g.f.kind, g.f.op = target, say, kind, op
+	if g.data == nil {
+		g.data = make([]byte, 0, gatherRoom)
+	}
+}
+
+// addBytes is add of a Put of bytes in one piece, if it fits without anything being sent: the
+// short way of nearly all of them.
 func (w *flow) addBytes(rank int32, off uint64, src []byte) bool {
 	g := &w.gather
 	room := min(gatherRoom, int(w.targets[rank].chunk)-frontLen)
-	if g.f.n == 0 || g.f.n == maxRuns || g.target != rank || g.say != sayPut || len(src) == 0 || len(src) > gatherMost ||
-		len(g.data)+len(src)+(g.f.n+1)*runLen > room {
+	if len(src) == 0 || len(src) > gatherMost || len(g.data)+len(src)+(g.f.n+1)*runLen > room || g.f.n == maxRuns || w.own(rank) {
+		return false
+	}
+	if g.f.n == 0 {
+		g.begin(rank, sayPut, 0, 0)
+	} else if g.target != rank || g.say != sayPut {
 		return false
 	}
 	g.f.runs[g.f.n] = run{off, uint32(len(src))}
