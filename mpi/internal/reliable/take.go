@@ -17,9 +17,7 @@ import (
 //
 // A message is read with Message and given back with Release.
 func (e *Endpoint) Poll(now mono.Time, dst []verbs.WC) (n int, worked bool) {
-	if e.assocs.Undated() {
-		e.assocs.Date(now)
-	}
+	e.assocs.Date(now)
 	if e.stuck {
 		e.retry()
 	}
