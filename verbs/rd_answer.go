@@ -133,7 +133,7 @@ func (q *rdQP) dropAnswers(ah *AH) {
 	c := &ah.conn
 	snd := &ah.peer.Snd
 	for lsn := snd.Next().Add(-int32(snd.InFlight())); lsn != snd.Next(); lsn++ {
-		if r := snd.Record(lsn); r.Last && int(r.Token) >= q.sq.cap {
+		if r := snd.Unit(lsn); r.Last && int(r.Token) >= q.sq.cap {
 			q.sq.give(int32(r.Token))
 		}
 	}

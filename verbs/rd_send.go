@@ -299,7 +299,7 @@ func (q *rdQP) cut(now mono.Time, ah *AH, l *requestList, n int) (soon bool) {
 // and of those behind it that were lost too and fit.
 func (q *rdQP) resend(now mono.Time, ah *AH, lsn serial.U32) bool {
 	snd := &ah.peer.Snd
-	r, via := snd.Record(lsn), snd.Via(lsn)
+	r, via := snd.Unit(lsn), snd.Via(lsn)
 	w := &q.sq.wqes[r.Token]
 	if !q.begin(ah, lsn, w, r.Off, int(r.Len)) {
 		return false
@@ -312,7 +312,7 @@ func (q *rdQP) resend(now mono.Time, ah *AH, lsn serial.U32) bool {
 		if lsn++; !ok || next != lsn || snd.Via(lsn) != via {
 			break
 		}
-		r = snd.Record(lsn)
+		r = snd.Unit(lsn)
 		w = &q.sq.wqes[r.Token]
 		if !q.ep.Fits(w.headerAt(r.Off)+int(r.Len)) || w.op == opReadResponse {
 			break
@@ -333,7 +333,7 @@ func (q *rdQP) applyAck(ah *AH) {
 func (q *rdQP) acked(ah *AH, from, to serial.U32, culprit int32) {
 	over, told := false, false
 	for ; from != to; from++ {
-		r := ah.peer.Snd.Record(from)
+		r := ah.peer.Snd.Unit(from)
 		over = over || int32(r.Token) == culprit
 		switch {
 		case !r.Last:

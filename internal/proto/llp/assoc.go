@@ -180,7 +180,7 @@ func (s *Assocs) Apply(a *Assoc) (from, to serial.U32) {
 // OnAck takes in an acknowledgement that was heard last, with the words that tell of gaps:
 // it finds what was lost, and asks for the acknowledgement of what came with one that was
 // noted, unless an answer has carried that meanwhile. It returns the units that are no
-// longer in flight; see arq.Sender.Record.
+// longer in flight; see arq.Sender.Unit.
 func (s *Assocs) OnAck(a *Assoc, ack serial.U32, window, held uint16, sack []byte) (from, to serial.U32) {
 	if a.noted && ack.Less(a.ack) {
 		ack, window, held, sack = a.ack, a.window, a.kept, nil

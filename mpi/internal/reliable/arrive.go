@@ -44,7 +44,7 @@ func (p *protocol) acked(now mono.Time, c *conn, h *header, words []byte) {
 	p.assocs.Heard(now, &c.Assoc)
 	from, to := p.assocs.OnAck(&c.Assoc, h.ack, h.window, h.held, words[:8*h.sack])
 	for ; from != to; from++ {
-		if c.Snd.Record(from).Last {
+		if c.Snd.Unit(from).Last {
 			p.complete(c, verbs.Success)
 		}
 	}
