@@ -88,7 +88,12 @@ type Counters struct {
 // Program is the steering program, loaded into the kernel. Its methods are for
 // one goroutine at a time.
 type Program struct {
-	objs    steerObjects
+	objs struct { // in the kernel
+		Steer         *ebpf.Program  `ebpf:"steer"`
+		Sockets       *ebpf.Map      `ebpf:"sockets"`
+		Counters      *ebpf.Map      `ebpf:"counters"`
+		LossThreshold *ebpf.Variable `ebpf:"loss_threshold"`
+	}
 	link    link.Link // nil until Attach
 	ifindex int       // of Attach
 	mode    Mode      // of Attach
@@ -122,30 +127,30 @@ func Load(c Config) (*Program, error) {
 }
 
 func (p *Program) load(c Config) error {
-	spec, err := loadSteer()
+	spec, err := object("steer")
 	if err != nil {
 		return err
 	}
-	spec.Maps[steerMapSockets].MaxEntries = uint32(c.Queues * c.Slots)
+	spec.Maps["sockets"].MaxEntries = uint32(c.Queues * c.Slots)
 	family, addr := destination(c.Addr.Unmap())
 	var stripped uint16
 	if c.Untagged {
 		stripped = 1
 	}
 	err = errors.Join(
-		spec.Variables[steerVarPortBase].Set(c.PortBase),
-		spec.Variables[steerVarSlots].Set(uint16(c.Slots)),
-		spec.Variables[steerVarTcpBase].Set(c.TCPBase),
-		spec.Variables[steerVarTcpPorts].Set(uint16(c.TCPPorts)),
-		spec.Variables[steerVarFamily].Set(family),
-		spec.Variables[steerVarVlan].Set(c.VLAN),
-		spec.Variables[steerVarStripped].Set(stripped),
-		spec.Variables[steerVarAddress].Set(addr))
+		spec.Variables["port_base"].Set(c.PortBase),
+		spec.Variables["slots"].Set(uint16(c.Slots)),
+		spec.Variables["tcp_base"].Set(c.TCPBase),
+		spec.Variables["tcp_ports"].Set(uint16(c.TCPPorts)),
+		spec.Variables["family"].Set(family),
+		spec.Variables["vlan"].Set(c.VLAN),
+		spec.Variables["stripped"].Set(stripped),
+		spec.Variables["address"].Set(addr))
 	if err != nil {
 		return err
 	}
 	if !p.frags {
-		spec.Programs[steerProgSteer].Flags &^= unix.BPF_F_XDP_HAS_FRAGS
+		spec.Programs["steer"].Flags &^= unix.BPF_F_XDP_HAS_FRAGS
 	}
 	return spec.LoadAndAssign(&p.objs, nil)
 }
@@ -258,7 +263,7 @@ func (p *Program) Close() error {
 		err = detach(p.link)
 		p.link = nil
 	}
-	return errors.Join(err, p.objs.Close())
+	return errors.Join(err, p.objs.Steer.Close(), p.objs.Sockets.Close(), p.objs.Counters.Close())
 }
 
 // sums reads counters 0, 1, ... of a per-CPU array.

@@ -23,7 +23,12 @@ import (
 //
 // Methods are for one goroutine at a time.
 type Switch struct {
-	objs  l2switchObjects
+	objs struct { // in the kernel
+		L2switch *ebpf.Program `ebpf:"l2switch"`
+		Ports    *ebpf.Map     `ebpf:"ports"`
+		Stations *ebpf.Map     `ebpf:"stations"`
+		Counters *ebpf.Map     `ebpf:"counters"`
+	}
 	mode  Mode
 	links map[int]link.Link // by interface index
 }
@@ -42,7 +47,11 @@ func LoadSwitch(mode Mode) (*Switch, error) {
 		mode = Generic
 	}
 	s := &Switch{mode: mode, links: map[int]link.Link{}}
-	if err := loadL2switchObjects(&s.objs, nil); err != nil {
+	spec, err := object("switch")
+	if err == nil {
+		err = spec.LoadAndAssign(&s.objs, nil)
+	}
+	if err != nil {
 		return nil, loadError("switch", err)
 	}
 	return s, nil
@@ -86,5 +95,5 @@ func (s *Switch) Close() error {
 		errs = append(errs, detach(l))
 	}
 	s.links = nil
-	return errors.Join(append(errs, s.objs.Close())...)
+	return errors.Join(append(errs, s.objs.L2switch.Close(), s.objs.Ports.Close(), s.objs.Stations.Close(), s.objs.Counters.Close())...)
 }

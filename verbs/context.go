@@ -259,7 +259,7 @@ type AH struct {
 func (a *AH) Remote() netip.AddrPort { return a.remote.AddrPort() }
 
 // Lost reports whether the peer is considered lost.
-func (a *AH) Lost() bool { return a.conn.dead }
+func (a *AH) Lost() bool { return a.peer != nil && a.peer.Closed() }
 
 // CreateAH returns the handle of the peer at remote, which may be a multicast
 // group for UD. It may ask the kernel for the way there and wait; asking again
@@ -308,11 +308,10 @@ func (a *AH) Destroy() error {
 			c.loose = append(c.loose[:i], c.loose[i+1:]...)
 		}
 	}
-	if a.peer != nil && !a.conn.dead {
+	if a.peer != nil && !a.Lost() {
 		c.rd.fail(a, WRFlushErr)
 		c.ep.Flush()
 	}
-	a.conn.dead = true
 	return nil
 }
 

@@ -20,7 +20,7 @@ type datagramQP struct {
 // mayPost takes a place for one more request, if there is one once the noted
 // acknowledgements are applied.
 func (q *datagramQP) mayPost() bool {
-	if len(q.sq.free) == 0 && len(q.ctx.acks) > 0 {
+	if len(q.sq.free) == 0 && q.ep.Deferred() {
 		q.ctx.deferredWork(q.ctx.cfg.Engine.Now())
 	}
 	return len(q.sq.free) > 0 && q.sendCQ.reserve()

@@ -18,10 +18,9 @@ type datagrams struct {
 	loose []*AH         // that only UD can use, or made before there was a reliable queue pair
 
 	in          inbound
-	acks        []*AH // peers whose acknowledgement is noted, not applied
-	transmitted bool  // a datagram went out since the last step: the rest waits for the next
-	moved       bool  // frames came in since the carrier was flushed
-	idle        int   // steps since then
+	transmitted bool // a datagram went out since the last step: the rest waits for the next
+	moved       bool // frames came in since the carrier was flushed
+	idle        int  // steps since then
 }
 
 // maxSeg is DeviceAttr.MaxSeg.
@@ -64,11 +63,11 @@ func (c *datagrams) associate() {
 
 // pollDatagrams is Poll for RD and UD.
 func (c *datagrams) pollDatagrams(now mono.Time) int {
-	applied := len(c.acks)
-	if c.ep.Undated() || c.in.read || applied > 0 {
-		c.deferredWork(now)
+	work := 0
+	if c.ep.Deferred() || c.in.read {
+		work = c.deferredWork(now)
 	}
-	work := c.receive(now)
+	work += c.receive(now)
 	sent := 0
 	if c.ep.Due(now) {
 		sent = c.transmit(now)
@@ -80,29 +79,23 @@ func (c *datagrams) pollDatagrams(now mono.Time) int {
 	}
 	c.flush(work)
 	c.transmitted = false
-	return applied + work + sent
+	return work + sent
 }
 
 // deferredWork does what the last step left: it dates what was sent since, gives the
 // frames of what was received back, applies the acknowledgements that rode on
-// data, and sees to it that this data is acknowledged, unless an answer has done
-// that meanwhile.
-func (c *datagrams) deferredWork(now mono.Time) {
+// data, and returns how many.
+func (c *datagrams) deferredWork(now mono.Time) (applied int) {
 	c.ep.Date(now)
 	if c.in.read {
 		c.in.read = false
 		c.ep.Release()
 	}
-	for _, ah := range c.acks {
-		k := &ah.conn
-		k.acked = false
-		if !k.dead {
-			c.rd.onAck(k.ackAt, ah, k.ack, k.window, k.held)
-			c.rd.afterAck(now, ah)
-			c.scheduleAck(k.ackAt, ah, false)
-		}
+	for a := c.ep.NextNoted(); a != nil; a = c.ep.NextNoted() {
+		c.rd.applyAck(c.ahs[a.Index])
+		applied++
 	}
-	c.acks = c.acks[:0]
+	return applied
 }
 
 // transmit fires timers, sends what waits, and acknowledges what finds no data
@@ -184,7 +177,7 @@ func (c *datagrams) news() {
 	for i := 0; i < len(c.ep.News); i++ {
 		n := c.ep.News[i]
 		ah := c.handleOf(n.Peer)
-		if ah == nil || ah.conn.dead {
+		if ah == nil {
 			continue // it was never used
 		}
 		if n.Kind == llp.PeerOpened {

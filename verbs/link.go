@@ -47,7 +47,7 @@ func (c *Context) obey() {
 	if c.fatal != nil {
 		return
 	}
-	stuck := func(ah *AH) bool { return ah != nil && !ah.conn.dead && ah.peer.Snd.Stuck() }
+	stuck := func(ah *AH) bool { return ah != nil && ah.peer.Snd.Stuck() }
 	if f.ifStuck && !slices.ContainsFunc(c.ahs, stuck) { // reliable datagrams get through to all peers
 		c.raise(AsyncEvent{Type: EventPortErr})
 		return
@@ -55,7 +55,7 @@ func (c *Context) obey() {
 	c.fatal = f.cause
 	c.raise(AsyncEvent{Type: EventDeviceFatal})
 	for _, ah := range c.ahs {
-		if ah != nil && !ah.conn.dead {
+		if ah != nil {
 			c.rd.fail(ah, RetryExcErr)
 		}
 	}

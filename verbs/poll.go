@@ -28,7 +28,7 @@ func (c *Context) Poll(now Time, _ int) int {
 
 // Deadline is when Poll must be called though nothing has arrived.
 func (c *Context) Deadline() Time {
-	if len(c.acks) != 0 || c.in.read {
+	if c.in.read {
 		return 0 // is left for the next step
 	}
 	at := min(c.until, c.streamDeadline())

@@ -118,9 +118,9 @@ func (q *rdQP) answered(ah *AH, name uint32) {
 	w.name, w.answered = 0, true
 	c.reads--
 	if !w.acked {
-		q.ctx.applyAck(ah) // that came with the answer
+		q.applyAck(ah) // that came with the answer
 	}
-	if c.dead {
+	if ah.Lost() {
 		return
 	}
 	w.done = w.acked
@@ -131,12 +131,10 @@ func (q *rdQP) answered(ah *AH, name uint32) {
 // dropAnswers frees the answers that a peer will not get any more.
 func (q *rdQP) dropAnswers(ah *AH) {
 	c := &ah.conn
-	if ah.peer != nil {
-		snd := &ah.peer.Snd
-		for lsn := snd.Next().Add(-int32(snd.InFlight())); lsn != snd.Next(); lsn++ {
-			if r := snd.Record(lsn); r.Last && int(r.Token) >= q.sq.cap {
-				q.sq.give(int32(r.Token))
-			}
+	snd := &ah.peer.Snd
+	for lsn := snd.Next().Add(-int32(snd.InFlight())); lsn != snd.Next(); lsn++ {
+		if r := snd.Unit(lsn); r.Last && int(r.Token) >= q.sq.cap {
+			q.sq.give(int32(r.Token))
 		}
 	}
 	for i := c.answers.cur; i != none; {

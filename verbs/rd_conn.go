@@ -1,10 +1,5 @@
 package verbs
 
-import (
-	"github.com/xwarp/xwarp/internal/base/mono"
-	"github.com/xwarp/xwarp/internal/base/serial"
-)
-
 // rdQP is what a queue pair of type RD has besides the common parts.
 type rdQP struct {
 	datagramQP
@@ -30,17 +25,8 @@ type conn struct {
 	record   uint32    // number of the last Write-Record
 
 	answerLast bool // an answer was cut last
-	dead       bool // over: everything to this peer fails
 	rnr        bool // it found no receive, and waits to hear that there are some
 	refused    bool // it asked for what was not granted: nothing is taken from it any more
-
-	// The last acknowledgement that rode on data, until the next step applies it.
-	acked  bool
-	soon   bool // and its sender waits for that of the data
-	window uint16
-	held   mono.Duration
-	ack    serial.U32
-	ackAt  mono.Time
 
 	inbox *inbox // nil when nothing is out of order, and no message is in parts
 }

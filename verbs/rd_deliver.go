@@ -28,7 +28,7 @@ func (q *rdReceiver) deliver(ah *AH, lsn serial.U32, ev *event) {
 		in.events[uint32(from)&mask] = event{}
 		q.finish(ah, &e, &in.requests[uint32(from)&mask])
 		switch {
-		case ah.conn.dead:
+		case ah.Lost():
 			return
 		case ah.conn.refused: // what comes behind is not delivered
 			q.dropInbound(&ah.conn)

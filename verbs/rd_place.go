@@ -174,24 +174,11 @@ func (q *rdQP) terminated(ah *AH, b []byte) {
 	var t rdmap.Term
 	t.Parse(b)
 	culprit := q.culprit(&ah.conn, &t)
-	q.doneBefore(ah, culprit)
+	if culprit != none { // those before it are done
+		from, to := q.ep.Apply(&ah.peer.Assoc)
+		q.acked(ah, from, to, culprit)
+	}
 	q.failFrom(ah, culprit, statusOf(t.Cause))
-}
-
-// doneBefore applies the acknowledgement that came with a Terminate as far as
-// the request that it tells of: those before it are done.
-func (q *rdQP) doneBefore(ah *AH, culprit int32) {
-	c := &ah.conn
-	if !c.acked || culprit == none {
-		return
-	}
-	snd := &ah.peer.Snd
-	for lsn := snd.Next().Add(-int32(snd.InFlight())); lsn.Less(c.ack); lsn++ {
-		if int32(snd.Record(lsn).Token) == culprit {
-			c.ack = lsn
-		}
-	}
-	q.ctx.unnote(c.ackAt, ah)
 }
 
 // culprit finds the request that a Terminate tells of.

@@ -29,9 +29,7 @@ func (q *rdReceiver) feed() {
 	q.ctx.in.dry = false
 	for _, ah := range q.rnr {
 		ah.conn.rnr = false
-		if !ah.conn.dead {
-			q.ctx.ep.ScheduleAck(q.ctx.cfg.Engine.Now(), &ah.peer.Assoc, true, false)
-		}
+		q.ctx.ep.ScheduleAck(q.ctx.cfg.Engine.Now(), &ah.peer.Assoc, true, false)
 	}
 	q.rnr = q.rnr[:0]
 }
@@ -107,36 +105,14 @@ func (c *datagrams) receive(now mono.Time) (work int) {
 		if !all {
 			return work
 		}
-		c.ackDue(now, in.ah)
+		if in.urgent { // it has come again, or will
+			in.ah.peer.Uncertain()
+		}
+		c.ep.ScheduleAck(now, &in.ah.peer.Assoc, in.urgent, in.h.Flags&dgram.FlagAckSoon != 0)
 		in.ah = nil
 	}
 	in.active, in.read = false, true
 	return work
-}
-
-// ackDue notes that the datagram just read is to be acknowledged. Unless that is
-// urgent it is left for the next step: an answer may do it first.
-func (c *datagrams) ackDue(now mono.Time, ah *AH) {
-	k := &ah.conn
-	if c.in.h.Flags&dgram.FlagAckSoon != 0 {
-		k.soon = true
-	}
-	if c.in.urgent || !k.acked || ah.peer.Rcv.Presses() {
-		c.scheduleAck(now, ah, c.in.urgent)
-	}
-}
-
-// scheduleAck sets the time of the next acknowledgement.
-func (c *datagrams) scheduleAck(now mono.Time, ah *AH, urgent bool) {
-	k := &ah.conn
-	if k.dead {
-		return
-	}
-	if urgent { // it has come again, or will
-		ah.peer.Uncertain()
-	}
-	c.ep.ScheduleAck(now, &ah.peer.Assoc, urgent, k.soon)
-	k.soon = false
 }
 
 // begin starts on the next datagram: applies its acknowledgement and notes
@@ -168,67 +144,25 @@ func (c *datagrams) begin(now mono.Time) bool {
 	}
 	k.credit = credit
 	if in.h.Type == dgram.TypeData {
-		c.noteAck(now, ah)
+		c.ep.Note(&p.Assoc, in.h.Ack, in.h.Window, in.h.Held)
 		return true
 	}
-	if k.acked { // the later one counts
-		c.unnote(now, ah)
-	}
-	c.rd.onAck(now, ah, in.h.Ack, in.h.Window, in.h.HeldFor())
 	n := 8 * int(in.h.SackWords)
-	p.OnSack(now, in.h.Ack, rd.Peek(n))
+	from, to := c.ep.OnAck(&p.Assoc, in.h.Ack, in.h.Window, in.h.Held, rd.Peek(n))
 	rd.Skip(n)
-	c.rd.afterAck(now, ah)
+	c.rd.acked(ah, from, to, none)
 	return true
-}
-
-// noteAck keeps an acknowledgement that rides on data for the next step: its
-// data is more urgent.
-func (c *datagrams) noteAck(now mono.Time, ah *AH) {
-	k, h := &ah.conn, &c.in.h
-	if k.acked && h.Ack.Less(k.ack) {
-		return // an older one that was overtaken
-	}
-	k.ack, k.window, k.held, k.ackAt = h.Ack, h.Window, h.HeldFor(), now
-	if !k.acked {
-		k.acked = true
-		c.acks = append(c.acks, ah)
-	}
-}
-
-// unnote applies the acknowledgement of ah that was noted before one that
-// cannot wait.
-func (c *datagrams) unnote(now mono.Time, ah *AH) {
-	k := &ah.conn
-	k.acked = false
-	for i, have := range c.acks {
-		if have == ah {
-			c.acks = append(c.acks[:i], c.acks[i+1:]...)
-			break
-		}
-	}
-	c.rd.onAck(k.ackAt, ah, k.ack, k.window, k.held)
-	c.scheduleAck(k.ackAt, ah, false)
-}
-
-// applyAck applies the acknowledgement of ah that was noted, if one was.
-func (c *datagrams) applyAck(ah *AH) {
-	if ah.conn.acked {
-		at := ah.conn.ackAt
-		c.unnote(at, ah)
-		c.rd.afterAck(at, ah)
-	}
 }
 
 // ulpdus takes in the rest of the datagram. false means that it stalled: the
 // next step goes on with the same ULPDU.
 func (q *rdReceiver) ulpdus(now mono.Time) bool {
 	in := &q.ctx.in
-	switch k := &in.ah.conn; {
-	case k.dead: // its association ended while it waited for a receive
+	switch {
+	case in.ah.Lost(): // its association ended while it waited for a receive
 		in.left, in.since = 0, 0
 		return true
-	case k.refused:
+	case in.ah.conn.refused:
 		in.ah.peer.Uncertain() // it has not heard why
 		q.lastWord(in)
 		return true
@@ -265,7 +199,7 @@ func (q *rdReceiver) ulpdus(now mono.Time) bool {
 			break // not acknowledged, and nothing behind it
 		}
 		q.deliver(in.ah, in.lsn, &ev)
-		if in.ah.conn.dead || in.ah.conn.refused {
+		if in.ah.Lost() || in.ah.conn.refused {
 			break
 		}
 		in.lsn++

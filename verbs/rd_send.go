@@ -45,7 +45,7 @@ func (q *rdQP) enqueue(ah *AH, i int32, sent bool) {
 		q.sq.wqes[c.tail].after = i
 	}
 	c.tail = i
-	if c.dead || q.state == StateErr {
+	if ah.Lost() || q.state == StateErr {
 		q.flushPosted(ah)
 		return
 	}
@@ -82,7 +82,7 @@ func (q *rdQP) answerTo(ah *AH, i int32) { q.submit(ah, &ah.conn.answers, i) }
 // 4.8). Nothing is taken from it any more.
 func (q *rdQP) terminate(ah *AH, t *rdmap.Term) {
 	c := &ah.conn
-	if c.dead || c.refused {
+	if ah.Lost() || c.refused {
 		return
 	}
 	c.refused = true
@@ -101,8 +101,8 @@ func (q *rdQP) transmitNow(ah *AH) {
 	c := q.ctx
 	c.transmitted = true
 	l := q.nextList(ah)
-	if l == nil && ah.conn.acked { // the acknowledgement may make room
-		c.deferredWork(c.cfg.Engine.Now())
+	if l == nil { // an acknowledgement may make room
+		q.applyAck(ah)
 		l = q.nextList(ah)
 	}
 	if l == nil || !c.ep.TxRoom() {
@@ -164,7 +164,7 @@ func (q *rdQP) held(c *conn) bool {
 
 // makeReady puts a peer in the line of those that may send, if it can.
 func (c *datagrams) makeReady(ah *AH) {
-	if !ah.conn.dead && (c.rd.nextList(ah) != nil || ah.peer.Snd.HasLost()) {
+	if c.rd.nextList(ah) != nil || ah.peer.Snd.HasLost() {
 		c.ep.Ready(&ah.peer.Assoc)
 	}
 }
@@ -299,7 +299,7 @@ func (q *rdQP) cut(now mono.Time, ah *AH, l *requestList, n int) (soon bool) {
 // and of those behind it that were lost too and fit.
 func (q *rdQP) resend(now mono.Time, ah *AH, lsn serial.U32) bool {
 	snd := &ah.peer.Snd
-	r, via := snd.Record(lsn), snd.Via(lsn)
+	r, via := snd.Unit(lsn), snd.Via(lsn)
 	w := &q.sq.wqes[r.Token]
 	if !q.begin(ah, lsn, w, r.Off, int(r.Len)) {
 		return false
@@ -312,7 +312,7 @@ func (q *rdQP) resend(now mono.Time, ah *AH, lsn serial.U32) bool {
 		if lsn++; !ok || next != lsn || snd.Via(lsn) != via {
 			break
 		}
-		r = snd.Record(lsn)
+		r = snd.Unit(lsn)
 		w = &q.sq.wqes[r.Token]
 		if !q.ep.Fits(w.headerAt(r.Off)+int(r.Len)) || w.op == opReadResponse {
 			break
@@ -322,26 +322,37 @@ func (q *rdQP) resend(now mono.Time, ah *AH, lsn serial.U32) bool {
 	return true
 }
 
-// onAck applies an acknowledgement that arrived at now.
-func (q *rdQP) onAck(now mono.Time, ah *AH, ack serial.U32, window uint16, held mono.Duration) {
-	snd := &ah.peer.Snd
-	from, ok := snd.OnAck(now, ack, window, held)
-	if !ok {
-		return
-	}
-	for lsn := from; lsn != ack; lsn++ {
-		switch r := snd.Record(lsn); {
-		case !r.Last:
-		case !ah.conn.dead:
-			q.acknowledged(ah, int32(r.Token))
-		case int(r.Token) >= q.sq.cap:
-			q.sq.give(int32(r.Token)) // an answer behind the Terminate that ended all
-		}
-	}
+// applyAck applies the acknowledgement of a peer that was noted, if one was.
+func (q *rdQP) applyAck(ah *AH) {
+	from, to := q.ep.Apply(&ah.peer.Assoc)
+	q.acked(ah, from, to, none)
 }
 
-// acknowledged notes that the peer has all of entry i.
-func (q *rdQP) acknowledged(ah *AH, i int32) {
+// acked notes that the peer has the units from one up to another, and lets its requests
+// go on. Of those from the culprit on, or behind a Terminate, only answers are given back.
+func (q *rdQP) acked(ah *AH, from, to serial.U32, culprit int32) {
+	over, told := false, false
+	for ; from != to; from++ {
+		r := ah.peer.Snd.Unit(from)
+		over = over || int32(r.Token) == culprit
+		switch {
+		case !r.Last:
+		case !over:
+			told = q.acknowledged(ah, int32(r.Token))
+			over = told
+		case int(r.Token) >= q.sq.cap:
+			q.sq.give(int32(r.Token))
+		}
+	}
+	if told {
+		q.fail(ah, WRFlushErr) // the peer knows why
+	}
+	q.ctx.makeReady(ah)
+}
+
+// acknowledged notes that the peer has all of entry i, and reports whether that is a
+// Terminate.
+func (q *rdQP) acknowledged(ah *AH, i int32) bool {
 	c := &ah.conn
 	w := &q.sq.wqes[i]
 	switch w.op {
@@ -350,19 +361,19 @@ func (q *rdQP) acknowledged(ah *AH, i int32) {
 	case OpRDMARead, OpAtomicCmpAndSwp, OpAtomicFetchAndAdd, OpAtomicSwap:
 		w.acked = true
 		if !w.answered {
-			return // the answer completes it
+			return false // the answer completes it
 		}
 	case opReadResponse, opAtomicResponse:
 		c.answered--
 		q.sq.give(i)
-		return
+		return false
 	case opTerminate:
 		q.sq.give(i)
-		q.fail(ah, WRFlushErr) // the peer knows why
-		return
+		return true
 	}
 	w.done = true
 	q.settle(c, ah)
+	return false
 }
 
 // settle completes the oldest requests that are done, in the order of posting.
@@ -370,17 +381,6 @@ func (q *rdQP) settle(c *conn, ah *AH) {
 	for c.head != none && q.sq.wqes[c.head].done {
 		q.complete(ah, Success)
 	}
-}
-
-// afterAck looks what an acknowledgement has shown to be lost, and lets the
-// peer's requests go on.
-func (q *rdQP) afterAck(now mono.Time, ah *AH) {
-	if ah.conn.dead {
-		return
-	}
-	ah.peer.Snd.Detect(now)
-	q.ep.Wake(&ah.peer.Assoc, ah.peer.Snd.Deadline())
-	q.ctx.makeReady(ah)
 }
 
 // complete ends the oldest request to a peer.
@@ -400,9 +400,7 @@ func (q *rdQP) complete(ah *AH, status Status) {
 //
 // What the peer has acknowledged with data is done, though that was only noted.
 func (q *rdQP) fail(ah *AH, cause Status) {
-	if c := &ah.conn; c.acked {
-		q.ctx.unnote(c.ackAt, ah)
-	}
+	q.applyAck(ah)
 	q.failFrom(ah, none, cause)
 }
 
@@ -410,15 +408,12 @@ func (q *rdQP) fail(ah *AH, cause Status) {
 // flushed; none stands for the oldest.
 func (q *rdQP) failFrom(ah *AH, culprit int32, cause Status) {
 	c := &ah.conn
-	if !c.dead {
-		c.dead = true
+	if q.ctx.handleOf(ah.peer) != nil {
 		q.in.dropInbound(c)
 		q.dropAnswers(ah)
 		q.records.lost(q.QP, ah)
-		if ah.peer != nil {
-			q.ep.Disassociate(ah.peer)
-			q.ctx.ahs[ah.peer.Index] = nil
-		}
+		q.ep.Disassociate(ah.peer)
+		q.ctx.ahs[ah.peer.Index] = nil
 	}
 	for c.head != none {
 		status := WRFlushErr

@@ -18,7 +18,7 @@ func (q *rdQP) sendFast(wr *SendWR) bool {
 	if ctx.transmitted || c.requests.cur != none || c.answers.cur != none || wr.Flags&(Fence|Solicited) != 0 {
 		return false
 	}
-	if q.state != StateRTS || c.dead || !ah.peer.Open() || !ah.peer.Snd.CanPush(1) {
+	if q.state != StateRTS || ah.peer.Closed() || !ah.peer.Open() || !ah.peer.Snd.CanPush(1) {
 		return false
 	}
 	h := ddp.Header{Last: true}

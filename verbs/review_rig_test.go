@@ -26,7 +26,7 @@ type bench struct {
 	clock stillClock
 	a, b  *end
 	lose  func(frame []byte) bool // nil loses nothing
-	carry [2]*inet.Endpoint
+	carry [2]*inet.Datagram
 	addrs [2]netip.AddrPort
 }
 

@@ -1,6 +1,6 @@
 // Package progress is the engine: the one loop that moves everything of a
 // rank. Progress happens in the thread that calls, as in every fast MPI; there
-// is no engine goroutine to hop to (DESIGN.md, rule 1).
+// is no engine goroutine to hop to.
 package progress
 
 import (

@@ -3,9 +3,6 @@ package dgram
 import (
 	"math"
 	"math/bits"
-
-	"github.com/xwarp/xwarp/internal/base/mono"
-	"github.com/xwarp/xwarp/internal/proto/arq"
 )
 
 // CreditUnlimited is the number of credits that means "as many as you like".
@@ -41,7 +38,3 @@ func CreditCode(n int) uint8 {
 	exp := bits.Len(uint(n)) - 3 // n>>exp is 4 to 7
 	return uint8(min(exp<<2+8+n>>exp-4, creditMax))
 }
-
-// HeldFor returns for how long the newest ULPDU that h acknowledges was kept
-// by its receiver. arq.HeldUnknown or more: not known.
-func (h *Header) HeldFor() mono.Duration { return arq.HeldFor(h.Held) }

@@ -1,7 +1,7 @@
 // Package mem holds the one arena that everything lives in: AF_XDP frames,
 // eager buffers and the memory that applications send from. An offset into it
 // is at once the address of an AF_XDP descriptor, the local address of a
-// scatter/gather element and the identity of a buffer (DESIGN.md, rule 4).
+// scatter/gather element and the identity of a buffer.
 package mem
 
 import (

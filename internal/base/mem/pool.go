@@ -2,7 +2,7 @@ package mem
 
 import "fmt"
 
-// FrameState is where a frame is in its life (DESIGN.md, rule 5).
+// FrameState is where a frame is in its life.
 type FrameState uint8
 
 // The states of a frame. A frame moves free -> fill -> rx -> (lent) -> free

@@ -1,4 +1,4 @@
-// Package fabric is the lower of the two seams (DESIGN.md, section 2): what a
+// Package fabric is the lower of the two seams: what a
 // carrier must offer. A [Port] moves batches of Ethernet frames, a [Datagram]
 // moves batches of UDP payloads. Every call handles a batch, so that an
 // interface call is paid once per batch and never per frame.

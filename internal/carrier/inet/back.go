@@ -15,7 +15,7 @@ import (
 // Back returns the path to the sender of a datagram, which came from the Ethernet address
 // station. It sends no question: what is sent to a path that was made here goes to that
 // station, with packets of any size that this host sends.
-func (e *Endpoint) Back(from fabric.Remote, station fabric.Station) (fabric.Path, bool) {
+func (e *Datagram) Back(from fabric.Remote, station fabric.Station) (fabric.Path, bool) {
 	p, known := e.byAddr[from]
 	if known && !e.paths[p].strange {
 		return p, true
@@ -37,7 +37,7 @@ func (e *Endpoint) Back(from fabric.Remote, station fabric.Station) (fabric.Path
 
 // Drop forgets a path that Back has made, unless it was resolved or trusted since. Its
 // number is used again.
-func (e *Endpoint) Drop(p fabric.Path) {
+func (e *Datagram) Drop(p fabric.Path) {
 	if to := &e.paths[p]; to.strange {
 		delete(e.byAddr, fabric.RemoteOf(to.dst()))
 		*to = path{maxPayload: -1}
@@ -47,7 +47,7 @@ func (e *Endpoint) Drop(p fabric.Path) {
 
 // Trust notes that a datagram from station is proven to be of the peer at the end of a
 // path.
-func (e *Endpoint) Trust(p fabric.Path, station fabric.Station) {
+func (e *Datagram) Trust(p fabric.Path, station fabric.Station) {
 	to := &e.paths[p]
 	if to.dropped() || station == 0 || macOf(station).Group() {
 		return
@@ -64,7 +64,7 @@ func (e *Endpoint) Trust(p fabric.Path, station fabric.Station) {
 }
 
 // Doubt notes that nothing comes back from the peer at the end of a path.
-func (e *Endpoint) Doubt(p fabric.Path) {
+func (e *Datagram) Doubt(p fabric.Path) {
 	to := &e.paths[p]
 	dst := to.dst().Addr()
 	if to.strange || dst.IsMulticast() {
@@ -78,7 +78,7 @@ func (e *Endpoint) Doubt(p fabric.Path) {
 }
 
 // settle gives a path the next hop that counts now.
-func (e *Endpoint) settle(p *path) {
+func (e *Datagram) settle(p *path) {
 	to := p.dst()
 	hop, ok := e.resolver.Current(to.Addr())
 	p.unknown = p.unknown && hop.MTU == 0
@@ -121,7 +121,7 @@ const (
 
 // solicit asks for the owner of an address on the link, from the port: the process may lack the rights to
 // have the kernel do it. The answer goes to the kernel, like all that is not for us.
-func (e *Endpoint) solicit(who netip.Addr) {
+func (e *Datagram) solicit(who netip.Addr) {
 	if e.port.TxFree() == 0 {
 		return
 	}

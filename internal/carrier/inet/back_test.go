@@ -35,7 +35,7 @@ func stationOf(m inet.MAC) fabric.Station {
 
 // out is an endpoint on a port whose frames are looked at.
 type out struct {
-	*inet.Endpoint
+	*inet.Datagram
 	port, other *conform.Pipe
 	net         *liar
 	t           *testing.T
@@ -48,7 +48,7 @@ func newOut(t *testing.T, local netip.AddrPort) *out {
 	if o.port, o.other, err = conform.NewPipe(conform.PipeConfig{}); err != nil {
 		t.Fatal(err)
 	}
-	if o.Endpoint, err = inet.New(inet.Config{Port: o.port, Resolver: o.net, Local: local, MAC: macA}); err != nil {
+	if o.Datagram, err = inet.New(inet.Config{Port: o.port, Resolver: o.net, Local: local, MAC: macA}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.Close() })

@@ -50,7 +50,7 @@ func (l *loop) Close() error               { return nil }
 
 const batch = 16
 
-func benchEndpoint(b *testing.B) (*inet.Endpoint, *loop) {
+func benchEndpoint(b *testing.B) (*inet.Datagram, *loop) {
 	l := newLoop(b)
 	e, err := inet.New(inet.Config{Port: l, Resolver: newNetwork(), Local: addrB, MAC: macB})
 	if err != nil {

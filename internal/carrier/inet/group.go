@@ -49,7 +49,7 @@ func newGroup(a netip.Addr) group {
 	return group{wordsOf(a), uint64(binary.LittleEndian.Uint32(mac[:])) | uint64(mac[4])<<32 | uint64(mac[5])<<40, a}
 }
 
-var _ fabric.Multicaster = (*Endpoint)(nil)
+var _ fabric.Multicaster = (*Datagram)(nil)
 
 // ErrMembership is wrapped by the errors of Join and Leave for a group that
 // was joined already, or is not.
@@ -71,10 +71,10 @@ func newGroups(r Resolver, local netip.Addr) groups {
 // Join makes the endpoint receive datagrams to a group and its port. When the
 // resolver is a [Membership] it is asked to have them delivered; without one
 // the network is taken to deliver all groups, as a simulated one does.
-func (e *Endpoint) Join(to netip.Addr) error { return e.groups.join(to.Unmap()) }
+func (e *Datagram) Join(to netip.Addr) error { return e.groups.join(to.Unmap()) }
 
 // Leave undoes Join.
-func (e *Endpoint) Leave(from netip.Addr) error {
+func (e *Datagram) Leave(from netip.Addr) error {
 	from = from.Unmap()
 	i := slices.IndexFunc(e.groups.joined, func(g group) bool { return g.name == from })
 	if i < 0 {

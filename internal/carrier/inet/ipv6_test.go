@@ -34,8 +34,8 @@ func frame6(n int) []byte {
 	return b
 }
 
-func receiver6() *Endpoint {
-	return &Endpoint{bytes: make([]byte, mem.FrameSize), v6: true, headerLen: HeaderLen6, local6: wordsOf(ip6B), localPort: 18700, groups: newGroups(nil, ip6B)}
+func receiver6() *Datagram {
+	return &Datagram{bytes: make([]byte, mem.FrameSize), v6: true, headerLen: HeaderLen6, local6: wordsOf(ip6B), localPort: 18700, groups: newGroups(nil, ip6B)}
 }
 
 // TestRecvFast6_takesWhatCheckTakes: whatever recvFast6 accepts over IPv6 check accepts, with

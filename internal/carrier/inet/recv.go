@@ -11,7 +11,7 @@ import (
 // that are not well-formed datagrams to it are counted and given back. What
 // does not fit b is handed out by the next call, so call again before parking
 // when the result was not 0.
-func (e *Endpoint) Recv(b *fabric.Batch) int {
+func (e *Datagram) Recv(b *fabric.Batch) int {
 	b.Reset()
 	more := true // the port may have frames that it was not asked for yet
 	for len(b.Pkts) < cap(b.Pkts) {
@@ -47,12 +47,12 @@ func (e *Endpoint) Recv(b *fabric.Batch) int {
 // fetch asks for the second cache line of a frame while the first, which holds
 // the headers, is on its way as well: another core wrote both, and one after
 // the other they cost more than all checks.
-func (e *Endpoint) fetch(d *fabric.Desc) {
+func (e *Datagram) fetch(d *fabric.Desc) {
 	e.warm += e.bytes[d.Addr+mem.Addr(min(d.Len-1, 64))]
 }
 
 // nextFrame returns the number of buffers and bytes of the next waiting frame.
-func (e *Endpoint) nextFrame() (bufs, size int) {
+func (e *Datagram) nextFrame() (bufs, size int) {
 	waiting := e.rx[e.rxNext:e.rxEnd]
 	for i := range waiting {
 		size += int(waiting[i].Len)
@@ -64,14 +64,14 @@ func (e *Endpoint) nextFrame() (bufs, size int) {
 }
 
 // Release gives back all buffers of b and empties it.
-func (e *Endpoint) Release(b *fabric.Batch) {
+func (e *Datagram) Release(b *fabric.Batch) {
 	fabric.PutAll(e.pool, b.Descs)
 	b.Reset()
 }
 
 // accept appends the datagram in frame, which is size bytes long, to b, or
 // counts what is wrong with it and gives it back.
-func (e *Endpoint) accept(b *fabric.Batch, frame []fabric.Desc, size int) {
+func (e *Datagram) accept(b *fabric.Batch, frame []fabric.Desc, size int) {
 	h := e.bytes[frame[0].Addr:][:frame[0].Len]
 	in, fault := e.check(h, size)
 	in.queue = fabric.QueueOf(frame[0].Flags)
@@ -133,7 +133,7 @@ type arrival struct {
 
 // check validates the headers in h, the first buffer of a frame that is size
 // bytes long in all. Every test is on a field that the network controls.
-func (e *Endpoint) check(h []byte, size int) (a arrival, f fault) {
+func (e *Datagram) check(h []byte, size int) (a arrival, f fault) {
 	if e.v6 {
 		return e.check6(h, size)
 	}
@@ -176,7 +176,7 @@ func (e *Endpoint) check(h []byte, size int) (a arrival, f fault) {
 // trim cuts frame down to the n bytes from offset start on, gives back the
 // buffers that hold none of them and returns the others. The first one stays
 // in any case, so that an empty datagram has a buffer too.
-func (e *Endpoint) trim(frame []fabric.Desc, start, n int) []fabric.Desc {
+func (e *Datagram) trim(frame []fabric.Desc, start, n int) []fabric.Desc {
 	first := &frame[0]
 	first.Addr += mem.Addr(start)
 	first.Len = uint32(min(int(first.Len)-start, n))
@@ -196,7 +196,7 @@ func (e *Endpoint) trim(frame []fabric.Desc, start, n int) []fabric.Desc {
 }
 
 // addPayload returns the sum of s and all buffers.
-func (e *Endpoint) addPayload(s Sum, bufs []fabric.Desc) Sum {
+func (e *Datagram) addPayload(s Sum, bufs []fabric.Desc) Sum {
 	odd := false
 	for i := range bufs {
 		d := &bufs[i]

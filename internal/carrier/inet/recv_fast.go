@@ -12,7 +12,7 @@ import (
 // us in one buffer, without IP options or fragments. It looks at the headers eight
 // bytes at a time. false means that accept has to look; then
 // nothing was done.
-func (e *Endpoint) recvFast(b *fabric.Batch, d *fabric.Desc) bool {
+func (e *Datagram) recvFast(b *fabric.Batch, d *fabric.Desc) bool {
 	if e.v6 {
 		return e.recvFast6(b, d)
 	}

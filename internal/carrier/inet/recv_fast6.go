@@ -9,7 +9,7 @@ import (
 
 // recvFast6 is recvFast over IPv6: a datagram to us in one buffer, right behind the
 // IPv6 header.
-func (e *Endpoint) recvFast6(b *fabric.Batch, d *fabric.Desc) bool {
+func (e *Datagram) recvFast6(b *fabric.Batch, d *fabric.Desc) bool {
 	h := e.bytes[d.Addr:][:d.Len]
 	if len(h) < HeaderLen6 || d.Flags&fabric.More != 0 {
 		return false
@@ -43,7 +43,7 @@ func (e *Endpoint) recvFast6(b *fabric.Batch, d *fabric.Desc) bool {
 
 // check6 is check over IPv6. Extension headers are refused, those of fragments
 // among them: endpoints send none.
-func (e *Endpoint) check6(h []byte, size int) (a arrival, f fault) {
+func (e *Datagram) check6(h []byte, size int) (a arrival, f fault) {
 	if len(h) < HeaderLen6 || Ethernet(h).Type() != EtherIPv6 {
 		return a, malformed
 	}

@@ -18,7 +18,7 @@ func TestRecvFast_takesWhatCheckTakes(t *testing.T) {
 	PutEthernet(plain, MAC{2, 0, 0, 0, 0, 2}, MAC{2, 0, 0, 0, 0, 1}, EtherIPv4)
 	PutIPv4(plain[ipAt:], IPv4Fields{TotalLen: size - EthernetLen, TTL: 64, Protocol: ProtoUDP, Src: [4]byte{10, 0, 0, 1}, Dst: [4]byte{10, 0, 0, 2}})
 	PutUDP(plain[udpAt:], 4791, 18700, size-EthernetLen-IPv4Len)
-	e := &Endpoint{bytes: make([]byte, mem.FrameSize), localAddr: uint32(wordsOf(netip.AddrFrom4([4]byte{10, 0, 0, 2}))[0]), localPort: 18700}
+	e := &Datagram{bytes: make([]byte, mem.FrameSize), localAddr: uint32(wordsOf(netip.AddrFrom4([4]byte{10, 0, 0, 2}))[0]), localPort: 18700}
 	rng := rand.New(rand.NewPCG(1, 2))
 	taken, summed := 0, 0
 	for n := range 200_000 {

@@ -6,14 +6,14 @@ import (
 )
 
 // TxRoom returns how many datagrams of MaxBufs buffers Send takes now.
-func (e *Endpoint) TxRoom() int {
+func (e *Datagram) TxRoom() int {
 	return e.port.TxFree() / e.caps.MaxBufs
 }
 
 // Send writes the headers in front of all datagrams of b and queues them.
 // Datagrams to a destination that cannot be reached now are counted and
 // dropped. The buffers belong to the port afterwards.
-func (e *Endpoint) Send(b *fabric.Batch) {
+func (e *Datagram) Send(b *fabric.Batch) {
 	if len(b.Pkts) == 1 && len(b.Descs) == 1 && e.sendOne(&b.Pkts[0], &b.Descs[0]) {
 		return
 	}
@@ -40,7 +40,7 @@ func (e *Endpoint) Send(b *fabric.Batch) {
 
 // sendOne is Send for what a small message is: one datagram in one buffer. false
 // means that Send has to look; then nothing was done.
-func (e *Endpoint) sendOne(p *fabric.Packet, d *fabric.Desc) bool {
+func (e *Datagram) sendOne(p *fabric.Packet, d *fabric.Desc) bool {
 	to := &e.paths[p.To]
 	if p.Len > to.maxPayload || !p.Sealed || e.port.TxFree() == 0 {
 		return false
@@ -70,7 +70,7 @@ func (e *Endpoint) sendOne(p *fabric.Packet, d *fabric.Desc) bool {
 }
 
 // putHeaders writes the headers of p in front of its first buffer.
-func (e *Endpoint) putHeaders(to *path, p *fabric.Packet, bufs []fabric.Desc) {
+func (e *Datagram) putHeaders(to *path, p *fabric.Packet, bufs []fabric.Desc) {
 	if e.v6 { // which has no checksum but this: RFC 8200, section 8.1
 		h := (*[HeaderLen6]byte)(e.bytes[bufs[0].Addr-HeaderLen6:])
 		sum := to.put6(h, int(p.Len))
@@ -93,7 +93,7 @@ func (e *Endpoint) putHeaders(to *path, p *fabric.Packet, bufs []fabric.Desc) {
 
 // stage copies the buffers of a datagram to e.tx[n:], as those of a frame:
 // with the headers, and linked. It returns where the next one goes.
-func (e *Endpoint) stage(n int, bufs []fabric.Desc) int {
+func (e *Datagram) stage(n int, bufs []fabric.Desc) int {
 	e.tx[n] = fabric.Desc{Addr: bufs[0].Addr - mem.Addr(e.headerLen), Len: bufs[0].Len + uint32(e.headerLen)}
 	for i := 1; i < len(bufs); i++ {
 		if bufs[i].Len == 0 { // the kernel refuses a frame that has an empty buffer
@@ -108,7 +108,7 @@ func (e *Endpoint) stage(n int, bufs []fabric.Desc) int {
 }
 
 // push hands the first n staged buffers to the port.
-func (e *Endpoint) push(n int) {
+func (e *Datagram) push(n int) {
 	if n == 0 {
 		return
 	}
@@ -119,7 +119,7 @@ func (e *Endpoint) push(n int) {
 
 // overrun drops frames that the port did not take because the caller sent
 // more than TxRoom said.
-func (e *Endpoint) overrun(bufs []fabric.Desc) {
+func (e *Datagram) overrun(bufs []fabric.Desc) {
 	for i := range bufs {
 		e.stats.TxBytes -= uint64(bufs[i].Len)
 		if bufs[i].Flags&fabric.More == 0 {
@@ -132,7 +132,7 @@ func (e *Endpoint) overrun(bufs []fabric.Desc) {
 }
 
 // refuse drops a datagram that has no way to go, or is too large for it.
-func (e *Endpoint) refuse(to *path, bufs []fabric.Desc) {
+func (e *Datagram) refuse(to *path, bufs []fabric.Desc) {
 	if to.maxPayload < 0 {
 		e.stats.TxUnreachable++
 	} else {

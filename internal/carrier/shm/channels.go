@@ -32,7 +32,7 @@ const (
 
 // Channels joins a process with its neighbours: those on the same host and of the
 // same user. A channel is reliable and ordered, and messages are read where they
-// lie; see [Channel]. Unlike an [Endpoint] it never drops anything: what finds no
+// lie; see [Channel]. Unlike a [Datagram] it never drops anything: what finds no
 // room is the sender's to offer again.
 //
 // Each neighbour that sends has a ring of its own here, made when it sends

@@ -1,5 +1,5 @@
 // Package shm joins processes of one host through memory that both map. An
-// [Endpoint] carries datagrams, as an alternative to a network; [Channels] carry
+// [Datagram] carries datagrams, as an alternative to a network; [Channels] carry
 // messages for MPI, reliably, with nothing above them (channels.go).
 //
 // Datagrams take no system call each while the receiver polls, and one copy, from
@@ -13,7 +13,7 @@
 // Nothing of this has a name in a file system, so nothing is left behind
 // however a process ends.
 //
-// Like UDP an Endpoint loses datagrams: when a ring is full, or there is no listener.
+// Like UDP a Datagram loses datagrams: when a ring is full, or there is no listener.
 package shm
 
 import (

@@ -39,7 +39,7 @@ func newArena(t testing.TB, size int) *mem.Arena {
 	return a
 }
 
-func open(t testing.TB, c Config) *Endpoint {
+func open(t testing.TB, c Config) *Datagram {
 	t.Helper()
 	if c.Arena == nil {
 		c.Arena = newArena(t, 16<<20)
@@ -60,7 +60,7 @@ func open(t testing.TB, c Config) *Endpoint {
 	return e
 }
 
-func resolve(t testing.TB, e *Endpoint, to netip.AddrPort) fabric.Path {
+func resolve(t testing.TB, e *Datagram, to netip.AddrPort) fabric.Path {
 	t.Helper()
 	p, err := e.Resolve(to)
 	if err != nil {
@@ -70,7 +70,7 @@ func resolve(t testing.TB, e *Endpoint, to netip.AddrPort) fabric.Path {
 }
 
 // send sends one datagram of n bytes that begins with number.
-func send(e *Endpoint, to fabric.Path, number uint64, n int) {
+func send(e *Datagram, to fabric.Path, number uint64, n int) {
 	b := fabric.NewBatch(1, fabric.MaxBufs)
 	b.Pkts = append(b.Pkts, fabric.Packet{Len: int32(n), To: to})
 	for left := n; left > 0 || len(b.Descs) == 0; left -= mem.FrameSize {
@@ -98,7 +98,7 @@ type got struct {
 }
 
 // poll takes what is there.
-func poll(e *Endpoint) []got {
+func poll(e *Datagram) []got {
 	var all []got
 	b := fabric.NewBatch(64, 1)
 	for e.Recv(b) > 0 {
@@ -119,7 +119,7 @@ func poll(e *Endpoint) []got {
 }
 
 // await waits for n datagrams.
-func await(e *Endpoint, n int) []got {
+func await(e *Datagram, n int) []got {
 	var all []got
 	for len(all) < n {
 		all = append(all, poll(e)...)

@@ -11,7 +11,7 @@ import (
 )
 
 // admit is what the listener calls: it gives a sender a ring.
-func (e *Endpoint) admit(l *handshake) bool {
+func (e *Datagram) admit(l *handshake) bool {
 	var c call
 	if !parse(l.body, &c) || len(l.fds) != 1 || c.Port == 0 || c.from().Addr().IsUnspecified() {
 		return false
@@ -28,7 +28,7 @@ func (e *Endpoint) admit(l *handshake) bool {
 
 // newRing makes a ring, which replaces a piece of the arena, for the peer at the other end
 // of line. It returns the memfd, too, which the caller closes.
-func (e *Endpoint) newRing(c *call, line int) (*inbound, int, error) {
+func (e *Datagram) newRing(c *call, line int) (*inbound, int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := len(e.free)
@@ -72,7 +72,7 @@ func (e *Endpoint) newRing(c *call, line int) (*inbound, int, error) {
 // senderList writes the connected senders into list, after it took out those
 // that have left and of which nothing is left to read or to release. leaving
 // means that there are some of which there is.
-func (e *Endpoint) senderList(list []*inbound) (now []*inbound, leaving bool) {
+func (e *Datagram) senderList(list []*inbound) (now []*inbound, leaving bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	list = list[:0]
@@ -93,14 +93,14 @@ func (e *Endpoint) senderList(list []*inbound) (now []*inbound, leaving bool) {
 
 // remove gives back what a sender had. Its ring stays where it is in the arena
 // until the next one replaces it.
-func (e *Endpoint) remove(in *inbound) {
+func (e *Datagram) remove(in *inbound) {
 	in.alive.close()
 	_ = unix.Munmap(in.control)
 	e.free = append(e.free, in.slot)
 }
 
 // disconnect ends what others send here, and waits until no goroutine is at work here any more.
-func (e *Endpoint) disconnect() error {
+func (e *Datagram) disconnect() error {
 	e.mu.Lock()
 	e.closed = true
 	for _, in := range e.senders {
@@ -117,7 +117,7 @@ func (e *Endpoint) disconnect() error {
 
 // restore makes the rings' memory part of the arena's file again and gives it
 // back. No peer may be connected any more.
-func (e *Endpoint) restore() error {
+func (e *Datagram) restore() error {
 	if err := mapOver(e.arena.At(e.base, e.span), e.arena.FD(), int64(e.base)); err != nil {
 		return err // and no peer gets this memory any more
 	}

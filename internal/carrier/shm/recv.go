@@ -6,7 +6,7 @@ import (
 
 // Recv fills b with datagrams, from one peer after the other, beginning with
 // another one each time.
-func (e *Endpoint) Recv(b *fabric.Batch) int {
+func (e *Datagram) Recv(b *fabric.Batch) int {
 	b.Reset()
 	if e.armed {
 		e.disarm()
@@ -34,7 +34,7 @@ func (e *Endpoint) Recv(b *fabric.Batch) int {
 }
 
 // meet takes in which peers came and left.
-func (e *Endpoint) meet() {
+func (e *Datagram) meet() {
 	e.seen = e.changed.Load()
 	e.in, e.leaving = e.senderList(e.in)
 	for _, in := range e.in {
@@ -43,7 +43,7 @@ func (e *Endpoint) meet() {
 }
 
 // Release gives back all buffers of b and empties it.
-func (e *Endpoint) Release(b *fabric.Batch) {
+func (e *Datagram) Release(b *fabric.Batch) {
 	var last *inbound
 	for i := range b.Descs {
 		off := b.Descs[i].Addr - e.base
@@ -63,7 +63,7 @@ func (e *Endpoint) Release(b *fabric.Batch) {
 // FD returns an eventfd for poll(2), and makes it readable when there are
 // datagrams, or peers ring it when there will be. So call it before each wait:
 // no peer rings it once Recv was called again. It is always the same.
-func (e *Endpoint) FD() int {
+func (e *Datagram) FD() int {
 	quietBell(e.bell)
 	e.armed = true
 	if e.changed.Load() != e.seen {
@@ -82,7 +82,7 @@ func (e *Endpoint) FD() int {
 }
 
 // disarm tells peers that the engine looks by itself.
-func (e *Endpoint) disarm() {
+func (e *Datagram) disarm() {
 	e.armed = false
 	for _, in := range e.in {
 		in.asleep.Store(awake)

@@ -18,7 +18,7 @@ const txRoom = 64
 // Resolve makes a destination known. A missing listener is no error, as
 // with UDP: once there is one, datagrams arrive. Errors wrap [ErrNotLocal],
 // [ErrPeers] or [ErrMTU].
-func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
+func (e *Datagram) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
 	if n, ok := e.byAddr[to]; ok {
 		e.connect(e.paths[n]) // it may have begun to listen, or begun anew
@@ -44,22 +44,22 @@ func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 
 // Back returns the path back to a process of this host, which has let us in before it
 // sent anything: it need not be waited for.
-func (e *Endpoint) Back(from fabric.Remote, _ fabric.Station) (fabric.Path, bool) {
+func (e *Datagram) Back(from fabric.Remote, _ fabric.Station) (fabric.Path, bool) {
 	p, err := e.Resolve(from.AddrPort())
 	return p, err == nil
 }
 
 // Drop does nothing: there are few processes on a host.
-func (e *Endpoint) Drop(fabric.Path) {}
+func (e *Datagram) Drop(fabric.Path) {}
 
 // Trust does nothing: the kernel has named the peer.
-func (e *Endpoint) Trust(fabric.Path, fabric.Station) {}
+func (e *Datagram) Trust(fabric.Path, fabric.Station) {}
 
 // Doubt does nothing: there is one way.
-func (e *Endpoint) Doubt(fabric.Path) {}
+func (e *Datagram) Doubt(fabric.Path) {}
 
 // connect is reach that waits for the answer, once.
-func (e *Endpoint) connect(p *path) {
+func (e *Datagram) connect(p *path) {
 	if e.reach(p) || p.asked < 0 || p.waited {
 		return
 	}
@@ -74,11 +74,11 @@ func (e *Endpoint) connect(p *path) {
 }
 
 // TxRoom returns how many datagrams of MaxBufs buffers Send takes now.
-func (e *Endpoint) TxRoom() int { return txRoom }
+func (e *Datagram) TxRoom() int { return txRoom }
 
 // Send copies the datagrams of b into the rings of their receivers, where they
 // can be read at once. What finds no room is lost, and the receiver counts it.
-func (e *Endpoint) Send(b *fabric.Batch) {
+func (e *Datagram) Send(b *fabric.Batch) {
 	for i := range b.Pkts {
 		p := &b.Pkts[i]
 		bufs := b.Descs[p.First : p.First+p.Bufs]
@@ -89,7 +89,7 @@ func (e *Endpoint) Send(b *fabric.Batch) {
 	}
 }
 
-func (e *Endpoint) sendOne(to *path, p *fabric.Packet, bufs []fabric.Desc) {
+func (e *Datagram) sendOne(to *path, p *fabric.Packet, bufs []fabric.Desc) {
 	o := to.out
 	if o == nil || o.alive.gone.Load() {
 		if !e.reach(to) {
@@ -114,7 +114,7 @@ func (e *Endpoint) sendOne(to *path, p *fabric.Packet, bufs []fabric.Desc) {
 }
 
 // Flush rings the doorbells of receivers that sleep.
-func (e *Endpoint) Flush() {
+func (e *Datagram) Flush() {
 	if len(e.dirty) == 0 {
 		return
 	}

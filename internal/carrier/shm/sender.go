@@ -27,7 +27,7 @@ const resolveTimeout = 1000
 // reach connects a path without waiting and reports whether it is connected.
 // Each attempt costs some system calls, for a datagram that is lost anyway if
 // the peer is not there.
-func (e *Endpoint) reach(p *path) bool {
+func (e *Datagram) reach(p *path) bool {
 	if p.out != nil && p.out.alive.gone.Load() {
 		_ = e.part(p) // the peer is gone, and its ring with it
 	}
@@ -42,7 +42,7 @@ func (e *Endpoint) reach(p *path) bool {
 
 // ask sends a handshake to the peer. An error means that there is no listener, or that
 // it is too busy to get handshakes now.
-func (e *Endpoint) ask(p *path) error {
+func (e *Datagram) ask(p *path) error {
 	c := call{Port: e.local.Port(), Addr: e.local.Addr().As16()}
 	asked, err := e.request(name(p.to), bodyOf(&c))
 	if err != nil {
@@ -53,7 +53,7 @@ func (e *Endpoint) ask(p *path) error {
 }
 
 // hear takes the answer if it has come.
-func (e *Endpoint) hear(p *path) {
+func (e *Datagram) hear(p *path) {
 	l, err := receive(p.asked)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 		return
@@ -74,7 +74,7 @@ func (e *Endpoint) hear(p *path) {
 }
 
 // accept maps the ring that an answer brings, and takes the eventfd and line.
-func (e *Endpoint) accept(p *path, l *handshake, line int) (*outbound, error) {
+func (e *Datagram) accept(p *path, l *handshake, line int) (*outbound, error) {
 	var a answer
 	if !parse(l.body, &a) || !a.usable() {
 		return nil, fmt.Errorf("shm: %s ended, or its answer of %d bytes makes no sense: is it another version?", p.to, len(l.body))
@@ -98,7 +98,7 @@ func (e *Endpoint) accept(p *path, l *handshake, line int) (*outbound, error) {
 }
 
 // part ends a connection.
-func (e *Endpoint) part(p *path) error {
+func (e *Datagram) part(p *path) error {
 	o := p.out
 	p.out = nil
 	if i := slices.Index(e.dirty, o); i >= 0 {

@@ -53,7 +53,7 @@ func TestSize_idlePeer(t *testing.T) {
 	if n := reflect.TypeFor[Sender]().Size() + reflect.TypeFor[Receiver]().Size(); n > 320 {
 		t.Errorf("%d bytes for a peer that is idle", n)
 	}
-	if n := reflect.TypeFor[Record]().Size(); n > 24 {
+	if n := reflect.TypeFor[Unit]().Size(); n > 24 {
 		t.Errorf("%d bytes for a unit in flight", n)
 	}
 }

@@ -144,7 +144,7 @@ func (n *bottleneck) seed(s uint64) { n.rng = rand.New(rand.NewPCG(s, 2)) }
 // add makes a flow that begins to send at start.
 func (n *bottleneck) add(c Config, segment int, start mono.Time) *flow {
 	f := &flow{
-		net: n, start: start, rate: n.rate, delay: 5 * mono.Microsecond, size: uint32(segment - 36 - recordOverhead), stop: mono.Never,
+		net: n, start: start, rate: n.rate, delay: 5 * mono.Microsecond, size: uint32(segment - 36 - unitOverhead), stop: mono.Never,
 		sndSh: NewShared(c, 1000), rcvSh: NewShared(c, 1000), sndAlarm: mono.Never, rcvAlarm: mono.Never,
 	}
 	first := serial.U32(n.rng.Uint32())
@@ -192,7 +192,7 @@ func (n *bottleneck) step() {
 func serializeTime(bytes, rate int64) mono.Duration { return mono.Duration(bytes * 8e9 / rate) }
 
 // wireBytes is what a unit of the flow takes on a wire.
-func (f *flow) wireBytes() int64 { return int64(f.size) + recordOverhead + wireOverheadTest }
+func (f *flow) wireBytes() int64 { return int64(f.size) + unitOverhead + wireOverheadTest }
 
 func (n *bottleneck) isCut() bool { return n.now >= n.cut[0] && n.now < n.cut[1] }
 
@@ -246,7 +246,7 @@ func (f *flow) transmit() {
 			f.send(lsn, true)
 			continue
 		}
-		if now >= f.stop || f.burst > 0 && f.pushed == f.burst || !f.snd.CanPush(int(f.size)+recordOverhead-lengthLen) {
+		if now >= f.stop || f.burst > 0 && f.pushed == f.burst || !f.snd.CanPush(int(f.size)+unitOverhead-lengthLen) {
 			break
 		}
 		f.pushed++

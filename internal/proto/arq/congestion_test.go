@@ -49,7 +49,7 @@ func warm(t *testing.T, n int) *path {
 // fill sends until the window is full.
 func (p *path) fill() (n int) {
 	for p.snd.CanPush(testSegment - lengthLen) {
-		p.snd.Push(p.now, 0, 0, testSegment-recordOverhead, true)
+		p.snd.Push(p.now, 0, 0, testSegment-unitOverhead, true)
 		n++
 		if n > WindowMax {
 			p.Fatal("the window has no end")
@@ -364,7 +364,7 @@ func TestSender_segmentScalesTheWindow(t *testing.T) {
 // known, and then four times per window.
 func TestSender_asksFourTimesPerWindow(t *testing.T) {
 	p := newPath(t)
-	p.snd.Push(p.now, 0, 0, testSegment-recordOverhead, true)
+	p.snd.Push(p.now, 0, 0, testSegment-unitOverhead, true)
 	if !p.snd.AckSoon() {
 		t.Error("the first datagram does not ask")
 	}
@@ -372,7 +372,7 @@ func TestSender_asksFourTimesPerWindow(t *testing.T) {
 	p.snd.OnAck(p.now, p.snd.Next(), 256, 0)
 	asked := 0
 	for range cwndInitial {
-		p.snd.Push(p.now, 0, 0, testSegment-recordOverhead, true)
+		p.snd.Push(p.now, 0, 0, testSegment-unitOverhead, true)
 		if p.snd.AckSoon() {
 			asked++
 		}

@@ -86,7 +86,7 @@ func (a *abuse) check() {
 	lostN, sackedN := int32(0), int32(0)
 	var pipe [MaxNetworks]int32
 	for lsn := snd.una; lsn != snd.nxt; lsn++ {
-		r := snd.Record(lsn)
+		r := snd.Unit(lsn)
 		switch r.state & (lost | sacked) {
 		case lost:
 			lostN++
@@ -125,7 +125,7 @@ func (a *abuse) settle() {
 	snd := &a.snd
 	has := map[serial.U32]bool{}
 	for lsn := snd.una; lsn != snd.nxt; lsn++ {
-		has[lsn] = snd.Record(lsn).state&sacked != 0
+		has[lsn] = snd.Unit(lsn).state&sacked != 0
 	}
 	end := snd.nxt
 	for tries := 0; snd.InFlight() > 0; tries++ {

@@ -72,7 +72,7 @@ func (f *subflow) shows(sent mono.Time, once bool) {
 }
 
 // arrived takes a unit off the wire that has now arrived.
-func (s *Sender) arrived(now mono.Time, r *Record) {
+func (s *Sender) arrived(now mono.Time, r *Unit) {
 	f := s.network(r.via())
 	if r.state&lost != 0 {
 		r.state &^= lost
@@ -117,7 +117,7 @@ func (f *subflow) undoTimeout(s *Sender) {
 	f.cwnd = max(f.cwnd, f.prior)
 	f.beganCwnd, f.prior = f.cwnd, 0
 	for lsn := s.una; lsn != s.nxt && s.loss.lost > 0; lsn++ {
-		if r := s.Record(lsn); r.state&lost != 0 && s.network(r.via()) == f {
+		if r := s.Unit(lsn); r.state&lost != 0 && s.network(r.via()) == f {
 			r.state &^= lost
 			s.loss.lost--
 			f.pipe += r.bytes()
@@ -134,7 +134,7 @@ func (s *Sender) OnSack(now mono.Time, base serial.U32, word uint64) {
 		if !s.Holds(lsn) {
 			continue // none of ours: the peer is confused or hostile
 		}
-		r := s.Record(lsn)
+		r := s.Unit(lsn)
 		if r.state&sacked != 0 {
 			continue
 		}
@@ -164,7 +164,7 @@ func (s *Sender) detect(now mono.Time) {
 	wait := mono.Never
 	left := s.loss.sacked
 	for lsn := s.una; lsn != s.nxt && left > 0; lsn++ {
-		r := s.Record(lsn)
+		r := s.Unit(lsn)
 		if r.state&sacked != 0 {
 			left--
 			continue
@@ -206,7 +206,7 @@ func (f *subflow) reorder() mono.Duration {
 }
 
 func (s *Sender) markLost(lsn serial.U32) {
-	r := s.Record(lsn)
+	r := s.Unit(lsn)
 	if r.state&(lost|sacked) != 0 {
 		return
 	}
@@ -231,7 +231,7 @@ func (s *Sender) NextLost() (lsn serial.U32, ok bool) {
 		return 0, false
 	}
 	for lsn = s.loss.hint.Max(s.una); lsn != s.nxt; lsn++ {
-		if r := s.Record(lsn); r.state&lost != 0 {
+		if r := s.Unit(lsn); r.state&lost != 0 {
 			s.loss.hint = lsn
 			return lsn, s.network(r.resendVia(s.use, s.alive)).allows(r.bytes())
 		}
@@ -241,10 +241,10 @@ func (s *Sender) NextLost() (lsn serial.U32, ok bool) {
 
 // Resent notes that the unit which NextLost named was sent again.
 func (s *Sender) Resent(now mono.Time, lsn serial.U32) {
-	r := s.Record(lsn)
+	r := s.Unit(lsn)
 	via := r.resendVia(s.use, s.alive)
 	f := s.network(via)
-	r.state = r.state&^(lost|viaMask) | resent | recordState(via)<<viaShift
+	r.state = r.state&^(lost|viaMask) | resent | unitState(via)<<viaShift
 	r.sent = now
 	s.loss.lost--
 	f.push(now, r.bytes())
@@ -314,12 +314,12 @@ func (f *subflow) expire(s *Sender, now mono.Time, via int) {
 		f.probed = true
 		lsn := f.newest(s)
 		s.markLost(lsn)
-		s.Record(lsn).state |= probe
+		s.Unit(lsn).state |= probe
 		return
 	}
 	s.loss.backoff = min(s.loss.backoff+1, backoffMost)
 	for lsn := s.una; lsn != s.nxt; lsn++ {
-		if s.Record(lsn).via() == via {
+		if s.Unit(lsn).via() == via {
 			s.markLost(lsn)
 		}
 	}
@@ -345,7 +345,7 @@ func (s *Sender) Repeat(now mono.Time) {
 		return
 	}
 	for lsn := s.una; lsn != s.nxt; lsn++ {
-		if r := s.Record(lsn); r.state&(lost|sacked) == 0 {
+		if r := s.Unit(lsn); r.state&(lost|sacked) == 0 {
 			s.markLost(lsn)
 			r.state |= probe
 		}
@@ -361,7 +361,7 @@ func (s *Sender) Repeat(now mono.Time) {
 // There is one when pipe is not 0.
 func (f *subflow) newest(s *Sender) serial.U32 {
 	lsn := s.nxt - 1
-	for r := s.Record(lsn); r.state&(sacked|lost) != 0 || s.network(r.via()) != f; r = s.Record(lsn) {
+	for r := s.Unit(lsn); r.state&(sacked|lost) != 0 || s.network(r.via()) != f; r = s.Unit(lsn) {
 		lsn--
 	}
 	return lsn

@@ -7,7 +7,7 @@ import (
 
 // Receiver is the receiving half of a peer: which units have arrived, and
 // when to say so. Duplicates and what lies outside of the window end here;
-// letting them through would corrupt memory (DESIGN.md, rule 3).
+// letting them through would corrupt memory.
 type Receiver struct {
 	sh   *Shared
 	next serial.U32 // all before it have arrived

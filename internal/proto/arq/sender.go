@@ -5,55 +5,55 @@ import (
 	"github.com/xwarp/xwarp/internal/base/serial"
 )
 
-// Record is what the sender remembers of a unit in flight: not its bytes, but
+// Unit is what the sender remembers of a unit in flight: not its bytes, but
 // where they came from. The owner of the token builds it again from the source
-// buffer when it is lost (DESIGN.md, rule 4).
-type Record struct {
+// buffer when it is lost.
+type Unit struct {
 	Token uint32 // whose bytes: the caller's
 	Off   uint32 // offset of the payload in the message
 	Len   uint32 // bytes of payload
 	Last  bool   // last unit of its message
 
-	state recordState
+	state unitState
 	sent  mono.Time // when it was last sent
 }
 
-type recordState uint8
+type unitState uint8
 
 const (
-	sacked recordState = 1 << iota // arrived, though something before it did not
-	lost                           // to be sent again
-	resent                         // was sent more than once: no RTT sample
-	probe                          // is lost or was sent again only to get an answer
+	sacked unitState = 1 << iota // arrived, though something before it did not
+	lost                         // to be sent again
+	resent                       // was sent more than once: no RTT sample
+	probe                        // is lost or was sent again only to get an answer
 
 	viaShift = 6 // the bits above are the number of the network that it was sent on last
 	viaMask  = (MaxNetworks - 1) << viaShift
 )
 
-// recordOverhead is what a unit takes beside its payload, in bytes: its length
+// unitOverhead is what a unit takes beside its payload, in bytes: its length
 // field and the longer DDP header.
 const (
-	lengthLen      = 2
-	recordOverhead = lengthLen + 18
+	lengthLen    = 2
+	unitOverhead = lengthLen + 18
 )
 
 // bytes returns how much of the congestion window the unit takes.
-func (r *Record) bytes() int32 { return int32(r.Len) + recordOverhead }
+func (r *Unit) bytes() int32 { return int32(r.Len) + unitOverhead }
 
 // Sender is the sending half of a peer: the window of units in flight, what
 // of it is lost (loss.go), how fast to go (congestion.go), when to try
 // again, and which network to take if there are several (subflow.go).
 type Sender struct {
-	recs []Record   // ring, indexed by LSN; nil while nothing is in flight
+	recs []Unit     // ring, indexed by LSN; nil while nothing is in flight
 	una  serial.U32 // oldest unit in flight
 	nxt  serial.U32 // next to be sent
 
 	peerWindow uint32 // units that the peer takes, from una on; at most the length of a ring
 
-	via      recordState // number of the network that new units take, as a record has it
-	use      uint8       // number of the one in use
-	alive    uint8       // a bit for each that large messages may take
-	timedOut uint8       // a bit for each that had a time-out since TimedOut was asked
+	via      unitState // number of the network that new units take, as a record has it
+	use      uint8     // number of the one in use
+	alive    uint8     // a bit for each that large messages may take
+	timedOut uint8     // a bit for each that had a time-out since TimedOut was asked
 
 	held mono.Duration // of the acknowledgement that is being taken in
 	loss loss
@@ -97,9 +97,9 @@ func (s *Sender) Next() serial.U32 { return s.nxt }
 // RTT returns the smoothed round-trip time on the first network, 0 while it is not known.
 func (s *Sender) RTT() mono.Duration { return s.rtt.smoothed }
 
-// Record returns the record of a unit in flight, or of one that the last
+// Unit returns the record of a unit in flight, or of one that the last
 // OnAck took out of flight, until the next Push, Rest or Init.
-func (s *Sender) Record(lsn serial.U32) *Record { return &s.recs[uint32(lsn)&uint32(len(s.recs)-1)] }
+func (s *Sender) Unit(lsn serial.U32) *Unit { return &s.recs[uint32(lsn)&uint32(len(s.recs)-1)] }
 
 // CanPush reports whether a new unit of n bytes, header included, may be
 // sent now.
@@ -114,8 +114,8 @@ func (s *Sender) Push(now mono.Time, token, off, n uint32, last bool) serial.U32
 		s.recs = s.sh.takeRing()
 	}
 	lsn := s.nxt
-	r, f := s.Record(lsn), s.current()
-	*r = Record{Token: token, Off: off, Len: n, Last: last, state: s.via, sent: now}
+	r, f := s.Unit(lsn), s.current()
+	*r = Unit{Token: token, Off: off, Len: n, Last: last, state: s.via, sent: now}
 	if s.una == lsn {
 		s.loss.backoff = 0
 		f.begin(now)
@@ -137,11 +137,11 @@ func (s *Sender) Date(now mono.Time, first serial.U32) {
 		return
 	}
 	for lsn := first; lsn != s.nxt; lsn++ {
-		s.Record(lsn).sent = now
+		s.Unit(lsn).sent = now
 	}
 	if first == s.una {
 		s.loss.backoff = 0
-		s.network(s.Record(first).via()).begin(now)
+		s.network(s.Unit(first).via()).begin(now)
 	}
 }
 
@@ -163,7 +163,7 @@ func (s *Sender) OnAck(now mono.Time, ack serial.U32, window uint16, held mono.D
 	}
 	clean := int32(0) // bytes of what was sent once and not yet known to have arrived
 	recs, mask := s.recs, uint32(len(s.recs)-1)
-	var newest *Record
+	var newest *Unit
 	last := mono.Time(0) // when the newest of those was sent
 	for lsn := from; lsn != ack; lsn++ {
 		newest = &recs[uint32(lsn)&mask]
@@ -195,7 +195,7 @@ func (s *Sender) OnAck(now mono.Time, ack serial.U32, window uint16, held mono.D
 
 // ackedLessCommon takes a unit out of flight that was lost, or is known to
 // have arrived already.
-func (s *Sender) ackedLessCommon(now mono.Time, r *Record) {
+func (s *Sender) ackedLessCommon(now mono.Time, r *Unit) {
 	if r.state&sacked != 0 {
 		s.loss.sacked--
 		return

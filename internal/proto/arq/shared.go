@@ -9,7 +9,7 @@ import "fmt"
 // Owner: engine, like the Senders and Receivers that use it.
 type Shared struct {
 	cfg   Config
-	rings [][]Record // free; each as long as the window
+	rings [][]Unit   // free; each as long as the window
 	bits  [][]uint64 // free and all 0; one bit for each unit of the window
 }
 
@@ -26,20 +26,20 @@ func NewShared(c Config, depth int) *Shared {
 // Config returns the configuration with its defaults filled in.
 func (sh *Shared) Config() *Config { return &sh.cfg }
 
-func (sh *Shared) takeRing() []Record {
+func (sh *Shared) takeRing() []Unit {
 	if n := len(sh.rings); n > 0 {
 		r := sh.rings[n-1]
 		sh.rings = sh.rings[:n-1]
 		return r
 	}
-	return make([]Record, sh.cfg.Window)
+	return make([]Unit, sh.cfg.Window)
 }
 
 // kept is how many rings wait to be used again. What more peers than that had
 // in flight at a time is given back to the system.
 const kept = 64
 
-func (sh *Shared) giveRing(r []Record) {
+func (sh *Shared) giveRing(r []Unit) {
 	if len(sh.rings) < kept {
 		sh.rings = append(sh.rings, r)
 	}

@@ -53,7 +53,7 @@ func (f *subflow) push(now mono.Time, n int32) {
 }
 
 // via returns the number of the network that a unit was sent on last.
-func (r *Record) via() int { return int(r.state >> viaShift) }
+func (r *Unit) via() int { return int(r.state >> viaShift) }
 
 // networks returns how many there are.
 func (s *Sender) networks() int {
@@ -110,7 +110,7 @@ func (s *Sender) TimedOut() uint8 {
 // Via returns which network a unit in flight was sent on last or, if it is lost, is to
 // be sent on again.
 func (s *Sender) Via(lsn serial.U32) int {
-	r := s.Record(lsn)
+	r := s.Unit(lsn)
 	if r.state&lost != 0 {
 		return r.resendVia(s.use, s.alive)
 	}
@@ -119,7 +119,7 @@ func (s *Sender) Via(lsn serial.U32) int {
 
 // resendVia returns which network a lost unit is to be sent on again, of the one in use
 // and those alive.
-func (r *Record) resendVia(use, alive uint8) int {
+func (r *Unit) resendVia(use, alive uint8) int {
 	if r.state&probe != 0 && alive>>r.via()&1 != 0 {
 		return r.via()
 	}
@@ -128,19 +128,19 @@ func (r *Record) resendVia(use, alive uint8) int {
 
 // Gather makes the network in use the one that new units take.
 func (s *Sender) Gather() {
-	s.via = recordState(s.use) << viaShift
+	s.via = unitState(s.use) << viaShift
 }
 
 // Spread chooses the network that the next datagram of a large message takes. Gather
 // undoes it.
 func (s *Sender) Spread() {
 	if i := s.soonest(); i >= 0 {
-		s.via = recordState(i) << viaShift
+		s.via = unitState(i) << viaShift
 	}
 }
 
 // Spreads reports whether Spread has chosen another network than the one in use.
-func (s *Sender) Spreads() bool { return s.via>>viaShift != recordState(s.use) }
+func (s *Sender) Spreads() bool { return s.via>>viaShift != unitState(s.use) }
 
 // Several reports whether there are several networks: then CanSpread tells whether a
 // datagram of a large message may be sent now, and CanPush whether another one may.

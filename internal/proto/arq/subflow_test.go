@@ -27,7 +27,7 @@ func newSpread(t *testing.T, far mono.Duration) *script {
 // take sends n units on a network.
 func (s *script) take(via, n int) {
 	s.Helper()
-	s.snd.via = recordState(via) << viaShift
+	s.snd.via = unitState(via) << viaShift
 	s.send(n)
 	s.snd.Gather()
 }
@@ -104,7 +104,7 @@ func TestSpread_deadNetwork(t *testing.T) {
 	}
 	s.snd.SetNetworks(0, 0b01)
 	s.resends(2, 3, 4)
-	if s.snd.pipe != 3*recordOverhead || s.snd.network(1).pipe != 0 || s.snd.cwnd != window {
+	if s.snd.pipe != 3*unitOverhead || s.snd.network(1).pipe != 0 || s.snd.cwnd != window {
 		t.Errorf("%d and %d bytes on the wire, window %d, was %d", s.snd.pipe, s.snd.network(1).pipe, s.snd.cwnd, window)
 	}
 	s.pass(10 * mono.Microsecond)

@@ -18,7 +18,11 @@ type Assoc struct {
 	heardAt    mono.Time  // when anything was heard
 	period     uint32     // of the active senders, in which it was counted last
 	Index      int32      // its number among those of its Assocs, used again when the association is over
-	acked      serial.U32 // what the peer last said to have, which Snd may learn later
+	ack        serial.U32 // what the peer last said to have,
+	window     uint16     // how much from there on it takes,
+	kept       uint16     // and for how long it had the newest, see arq.HeldOf
+	noted      bool       // Snd has yet to learn that
+	soon       bool       // the peer waits for the acknowledgement of what came with it
 	unanswered uint8      // questions since anything was heard
 	timeOuts   uint8      // of Snd that were noticed
 	closed     bool       // over: nothing is sent or taken any more
@@ -44,13 +48,6 @@ func (a *Assoc) PutSack(b []byte) (words int) {
 	return words
 }
 
-// OnSack takes in the words behind the acknowledgement ack. Snd.Detect follows.
-func (a *Assoc) OnSack(now mono.Time, ack serial.U32, words []byte) {
-	for w := range len(words) / 8 {
-		a.Snd.OnSack(now, ack.Add(int32(1+64*w)), binary.BigEndian.Uint64(words[8*w:]))
-	}
-}
-
 // lostTries is how many answers must be missing for a peer to be lost.
 const lostTries = 3
 
@@ -69,8 +66,9 @@ const Quota = 32
 // Assocs are the associations of one endpoint: their timers, the line of those with
 // something to send, what is to be dated, and the division of the receive room.
 //
-// A step of the user goes: Date; take in what has arrived (Heard, Arrived, ScheduleAck);
-// Expire and Rearm when Due says so; then Take until there is no room or no association left.
+// A step of the user goes: Date, and Apply what NextNoted returns; take in what has arrived
+// (Heard, OnAck or Note, Arrived, ScheduleAck); Expire and Rearm when Due says so; then Take
+// until there is no room or no association left.
 //
 // Owner: engine.
 type Assocs struct {
@@ -83,6 +81,7 @@ type Assocs struct {
 	line    []*Assoc // those with something to send,
 	taken   int      // but for so many
 	undated []undated
+	noted   []*Assoc // those with an acknowledgement that is not applied, and some that had one
 }
 
 // undated is an association of which the units from first on have yet to get their time.
@@ -145,10 +144,74 @@ func (s *Assocs) Arrived(now mono.Time, a *Assoc) {
 	}
 }
 
+// Note keeps an acknowledgement that came with data for the next step: the data is more
+// urgent.
+func (s *Assocs) Note(a *Assoc, ack serial.U32, window, held uint16) {
+	switch {
+	case !a.noted:
+		a.noted = true
+		s.noted = append(s.noted, a)
+	case ack.Less(a.ack):
+		return // an older one that was overtaken
+	}
+	a.ack, a.window, a.kept = ack, window, held
+}
+
+// NextNoted returns an association that is not over and whose acknowledgement is noted, or
+// nil: it is to be applied.
+func (s *Assocs) NextNoted() *Assoc {
+	for n := len(s.noted); n > 0; n = len(s.noted) {
+		a := s.noted[n-1]
+		if s.noted = s.noted[:n-1]; a.noted && !a.closed {
+			return a
+		}
+	}
+	return nil
+}
+
+// Apply is OnAck with the acknowledgement that was noted, if one was.
+func (s *Assocs) Apply(a *Assoc) (from, to serial.U32) {
+	if !a.noted {
+		return 0, 0
+	}
+	return s.OnAck(a, a.ack, a.window, a.kept, nil)
+}
+
+// OnAck takes in an acknowledgement that was heard last, with the words that tell of gaps:
+// it finds what was lost, and asks for the acknowledgement of what came with one that was
+// noted, unless an answer has carried that meanwhile. It returns the units that are no
+// longer in flight; see arq.Sender.Unit.
+func (s *Assocs) OnAck(a *Assoc, ack serial.U32, window, held uint16, sack []byte) (from, to serial.U32) {
+	if a.noted && ack.Less(a.ack) {
+		ack, window, held, sack = a.ack, a.window, a.kept, nil
+	}
+	a.ack, a.window, a.kept = ack, window, held
+	from, ok := a.Snd.OnAck(a.heardAt, ack, max(window, 1), arq.HeldFor(held))
+	for w := range len(sack) / 8 {
+		a.Snd.OnSack(a.heardAt, ack.Add(int32(1+64*w)), binary.BigEndian.Uint64(sack[8*w:]))
+	}
+	a.Snd.Detect(a.heardAt)
+	s.Wake(a, a.Snd.Deadline())
+	if a.noted {
+		a.noted = false
+		s.ScheduleAck(a.heardAt, a, false, false)
+	}
+	if !ok {
+		from = ack
+	}
+	return from, ack
+}
+
 // ScheduleAck sees to it that what has arrived is acknowledged, now or when that is due:
-// see arq.Receiver.AckDue.
+// see arq.Receiver.AckDue. What came with an acknowledgement that is noted waits for that,
+// unless it is urgent: an answer may do it first.
 func (s *Assocs) ScheduleAck(now mono.Time, a *Assoc, urgent, soon bool) {
-	a.Rcv.AckDue(now, urgent, soon)
+	a.soon = a.soon || soon
+	if a.noted && !urgent && !a.Rcv.Presses() {
+		return
+	}
+	a.Rcv.AckDue(now, urgent, a.soon)
+	a.soon = false
 	if at := a.Rcv.Deadline(); at <= now {
 		s.Ready(a)
 	} else {
@@ -214,8 +277,8 @@ func (s *Assocs) Date(now mono.Time) {
 	s.undated = s.undated[:0]
 }
 
-// Undated reports whether Date has something to do.
-func (s *Assocs) Undated() bool { return len(s.undated) > 0 }
+// Deferred reports whether the last step has left Date or NextNoted something.
+func (s *Assocs) Deferred() bool { return len(s.undated)+len(s.noted) > 0 }
 
 // Wake makes Expire return a no later than a tick after at, unless it is over.
 func (s *Assocs) Wake(a *Assoc, at mono.Time) {
@@ -233,7 +296,7 @@ func (s *Assocs) TimersDue(now mono.Time) bool { return now >= s.wakeAt }
 
 // Deadline returns when the next step must be.
 func (s *Assocs) Deadline() mono.Time {
-	if len(s.line) > 0 || len(s.undated) > 0 {
+	if len(s.line) > 0 || s.Deferred() {
 		return 0
 	}
 	return s.wakeAt

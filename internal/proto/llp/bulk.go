@@ -151,7 +151,7 @@ func (b *bulk) inBulk(p *Peer, lsn serial.U32, long bool) bool {
 		return false
 	}
 	w := &b.to(p).BulkPath
-	choice := p.burst.Next(b.ep.now, w, &p.Snd, lsn == p.acked, long)
+	choice := p.burst.Next(b.ep.now, w, &p.Snd, lsn == p.ack, long)
 	if choice == arq.LastFirst {
 		b.ep.out.hdr.Flags |= dgram.FlagBulk
 	}

@@ -38,7 +38,7 @@ func (s *side) sendSized(p *Peer, n int) bool {
 func (s *side) ackAll(p *Peer) {
 	s.ep.out.tx.Reset()
 	s.ep.bulk.tx.Reset()
-	p.acked = p.Snd.Next()
+	p.ack = p.Snd.Next()
 }
 
 func TestInBulk(t *testing.T) {

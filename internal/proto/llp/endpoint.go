@@ -195,7 +195,7 @@ func (e *Endpoint) Recv(now mono.Time) int {
 // The peer is nil for unreliable datagrams, and then From tells the sender.
 // The reader is nil at the end of the batch.
 //
-// The datagram's acknowledgement is for the caller to apply (Peer.Snd).
+// The datagram's acknowledgement is for the caller to take in: OnAck or Note.
 func (e *Endpoint) Next(h *dgram.Header) (*Peer, *Reader) {
 	for e.rxPos < len(e.rx.Pkts) {
 		pkt := &e.rx.Pkts[e.rxPos]
@@ -265,7 +265,6 @@ func (e *Endpoint) accept(pkt *fabric.Packet, h *dgram.Header) (*Peer, bool) {
 	}
 	p.mute = 0
 	e.bulk.lookThere(h)
-	p.acked = h.Ack
 	if h.Type == dgram.TypeData {
 		e.Arrived(e.now, &p.Assoc)
 	}

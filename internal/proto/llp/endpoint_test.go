@@ -186,7 +186,7 @@ func exchange(a, b *side, p *Peer, h *dgram.Header) {
 	for _, s := range []*side{b, a} {
 		for s.ep.Recv(now) > 0 {
 			for p, rd := s.ep.Next(h); rd != nil; p, rd = s.ep.Next(h) {
-				p.Snd.OnAck(now, h.Ack, h.Window, h.HeldFor())
+				s.ep.OnAck(&p.Assoc, h.Ack, h.Window, h.Held, nil)
 				if h.Count > 0 {
 					p.Rcv.Mark(h.LSN)
 					s.ep.Ack(now, p, 63)

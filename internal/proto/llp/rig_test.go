@@ -164,11 +164,9 @@ func (s *side) step() {
 
 func (s *side) take(p *Peer, rd *Reader, h *dgram.Header) {
 	now := s.rig.now
-	p.Snd.OnAck(now, h.Ack, h.Window, h.HeldFor())
-	for w := range int(h.SackWords) {
-		p.Snd.OnSack(now, h.Ack.Add(int32(1+64*w)), binary.BigEndian.Uint64(rd.Peek(8)))
-		rd.Skip(8)
-	}
+	n := 8 * int(h.SackWords)
+	s.ep.OnAck(&p.Assoc, h.Ack, h.Window, h.Held, rd.Peek(n))
+	rd.Skip(n)
 	lsn := h.LSN
 	for range int(h.Count) {
 		if rd.Len() < dgram.LengthLen+addrLen {

@@ -64,7 +64,7 @@ func openPipes(t *testing.T, c PipeConfig) (a, b fabric.Datagram, step func()) {
 		newEndpoint(t, inet.Config{Port: portB, Resolver: net, Local: addrB, MAC: macB}), nil
 }
 
-func newEndpoint(t *testing.T, c inet.Config) *inet.Endpoint {
+func newEndpoint(t *testing.T, c inet.Config) *inet.Datagram {
 	t.Helper()
 	e, err := inet.New(c)
 	if err != nil {

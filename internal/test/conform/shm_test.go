@@ -12,7 +12,7 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/shm"
 )
 
-func openShm(t testing.TB, a *mem.Arena, c shm.Config) *shm.Endpoint {
+func openShm(t testing.TB, a *mem.Arena, c shm.Config) *shm.Datagram {
 	t.Helper()
 	c.Arena, c.Track = a, true
 	c.Local = netip.MustParseAddrPort("127.0.0.1:0")

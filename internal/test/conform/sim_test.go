@@ -38,7 +38,7 @@ func (n neighbours) Generation() uint64 { return 0 }
 func TestDatagram_inetSim(t *testing.T) {
 	Datagram(t, func(t *testing.T) (a, b fabric.Datagram, step func()) {
 		w := sim.New(sim.Config{Seed: 1, Limit: mono.Duration(mono.Never)})
-		var ends [2]*inet.Endpoint
+		var ends [2]*inet.Datagram
 		nodes := w.Nodes(2)
 		for i, n := range nodes {
 			port, err := n.Open(nil)

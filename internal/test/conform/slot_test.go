@@ -42,7 +42,7 @@ func openQueue(t *testing.T, h *testbed.Host, slots int, mode bpf.Mode) *xdp.Que
 }
 
 // sit opens an endpoint on a slot, as a process would that was passed it.
-func sit(t *testing.T, h *testbed.Host, q *xdp.Queue, number int) *inet.Endpoint {
+func sit(t *testing.T, h *testbed.Host, q *xdp.Queue, number int) *inet.Datagram {
 	t.Helper()
 	s := q.Slot(number)
 	own := func(fd int) int {
@@ -78,9 +78,9 @@ func sit(t *testing.T, h *testbed.Host, q *xdp.Queue, number int) *inet.Endpoint
 }
 
 // besides puts shared memory beside an endpoint, for others of its host.
-func besides(t *testing.T, h *testbed.Host, far *inet.Endpoint) *near.Carrier {
+func besides(t *testing.T, h *testbed.Host, far *inet.Datagram) *near.Carrier {
 	t.Helper()
-	var local *shm.Endpoint
+	var local *shm.Datagram
 	on(t, h, func() (err error) {
 		local, err = shm.Open(shm.Config{Arena: far.Arena(), Local: far.Local(), MTU: 9000, Peers: 8, Track: true})
 		return err
@@ -111,7 +111,7 @@ func TestDatagram_slots(t *testing.T) {
 	for _, mode := range []bpf.Mode{bpf.Generic, bpf.Driver} {
 		t.Run(mode.String(), func(t *testing.T) {
 			tb := newTestbed(t, 9000)
-			var ends [2]*inet.Endpoint
+			var ends [2]*inet.Datagram
 			for i, h := range tb.Hosts {
 				q := openQueue(t, h, 3, mode)
 				sit(t, h, q, 0)

@@ -17,7 +17,7 @@ import (
 func TestVerbs_sourcePorts(t *testing.T) {
 	const slot = 1
 	tb := newTestbedOf(t, testbed.Config{Hosts: 3, Switch: testbed.Bridge, MTU: 1500, Queues: 4})
-	var ends []*inet.Endpoint
+	var ends []*inet.Datagram
 	for _, h := range tb.Hosts {
 		ends = append(ends, sit(t, h, openQueue(t, h, 2, bpf.Generic), slot))
 	}
@@ -33,7 +33,7 @@ func TestVerbs_sourcePorts(t *testing.T) {
 				for range 20 {
 					r.exchange(a, b)
 				}
-				for n, end := range []*inet.Endpoint{ends[a.i], ends[b.i]} {
+				for n, end := range []*inet.Datagram{ends[a.i], ends[b.i]} {
 					all, there := uint64(0), uint64(0)
 					for queue, frames := range end.Stats().RxQueues {
 						came := frames - before[n].RxQueues[queue]

@@ -258,7 +258,7 @@ func TestVerbs_xdp(t *testing.T) {
 
 // kept is an endpoint that stays open for the next case: to open an AF_XDP
 // socket takes longer than a case.
-type kept struct{ *inet.Endpoint }
+type kept struct{ *inet.Datagram }
 
 // Close forgets what nobody has received.
 func (k kept) Close() error {
@@ -273,7 +273,7 @@ func (k kept) Close() error {
 // keepOn opens an endpoint on host i, which is closed when t ends.
 func keepOn(t *testing.T, tb *hosts, i int, a *mem.Arena, mode bpf.Mode, open func(xdp.Config) (fabric.Port, error)) kept {
 	t.Helper()
-	var e *inet.Endpoint
+	var e *inet.Datagram
 	err := tb.on(i, func() (err error) {
 		e, err = endpointOn(t, tb.Hosts[i].Dev, a, mode, open)
 		return err
@@ -290,7 +290,7 @@ func keepOn(t *testing.T, tb *hosts, i int, a *mem.Arena, mode bpf.Mode, open fu
 
 // endpointOn opens an endpoint on the device of a host, in whose network
 // namespace it is called.
-func endpointOn(t *testing.T, dev string, a *mem.Arena, mode bpf.Mode, open func(xdp.Config) (fabric.Port, error)) (*inet.Endpoint, error) {
+func endpointOn(t *testing.T, dev string, a *mem.Arena, mode bpf.Mode, open func(xdp.Config) (fabric.Port, error)) (*inet.Datagram, error) {
 	table, err := route.Open(route.Config{Link: dev})
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func TestDatagram_xdp(t *testing.T) {
 		{"driverVLANIPv6", bpf.Driver, openVLAN, true},
 	} {
 		t.Run(d.name, func(t *testing.T) {
-			var ends [2]*inet.Endpoint
+			var ends [2]*inet.Datagram
 			for i, h := range newTestbedOf(t, testbed.Config{MTU: 9000, IPv6: d.ipv6}).Hosts {
 				ends[i] = openXDP(t, h, d.open, d.mode)
 			}
@@ -57,7 +57,7 @@ func openVLAN(c xdp.Config) (fabric.Port, error) {
 
 // openXDP opens an endpoint on the device of a host. All cases of a suite share
 // it: to open an AF_XDP socket takes longer than a case.
-func openXDP(t *testing.T, h *testbed.Host, open func(xdp.Config) (fabric.Port, error), mode bpf.Mode) (e *inet.Endpoint) {
+func openXDP(t *testing.T, h *testbed.Host, open func(xdp.Config) (fabric.Port, error), mode bpf.Mode) (e *inet.Datagram) {
 	t.Helper()
 	arena := newArena(t)
 	on(t, h, func() error {

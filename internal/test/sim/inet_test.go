@@ -14,13 +14,13 @@ import (
 )
 
 // udp opens a UDP endpoint on every node.
-func udp(t *testing.T, nodes []*sim.Node, mtu int) []*inet.Endpoint {
+func udp(t *testing.T, nodes []*sim.Node, mtu int) []*inet.Datagram {
 	t.Helper()
 	hops := inet.Fixed{}
 	for _, n := range nodes {
 		hops[n.Addr()] = inet.Hop{MAC: n.MAC(), Source: n.Addr(), MTU: mtu}
 	}
-	ends := make([]*inet.Endpoint, len(nodes))
+	ends := make([]*inet.Datagram, len(nodes))
 	for i, n := range nodes {
 		port, err := n.Open(nil)
 		if err != nil {
@@ -35,7 +35,7 @@ func udp(t *testing.T, nodes []*sim.Node, mtu int) []*inet.Endpoint {
 }
 
 // sendNumber sends a datagram of size bytes that all follow from its number.
-func sendNumber(e *inet.Endpoint, to fabric.Path, b *fabric.Batch, number uint32, size int) bool {
+func sendNumber(e *inet.Datagram, to fabric.Path, b *fabric.Batch, number uint32, size int) bool {
 	b.Reset()
 	for off := 0; off < size; {
 		addr, ok := e.Frame()
@@ -63,7 +63,7 @@ func sendNumber(e *inet.Endpoint, to fabric.Path, b *fabric.Batch, number uint32
 }
 
 // readNumber checks the i-th datagram of b and returns its number.
-func readNumber(e *inet.Endpoint, b *fabric.Batch, i int) (uint32, error) {
+func readNumber(e *inet.Datagram, b *fabric.Batch, i int) (uint32, error) {
 	p := b.Pkts[i]
 	var payload []byte
 	for _, d := range b.Descs[p.First : p.First+p.Bufs] {

@@ -88,11 +88,11 @@ func (nb *neighbours) meet(p *peer, c *businessCard) error {
 	if nb.segments == nil || c.host != nb.cfg.Host || !nb.segments.Near(c.channel) {
 		return nil
 	}
-	way, err := nb.segments.Add(int(p.rank), c.channel)
-	if p.lends = way; err != nil || nb.channels == nil {
+	out, err := nb.segments.Add(int(p.rank), c.channel)
+	if p.lends = out; err != nil || nb.channels == nil {
 		return err
 	}
-	p.near, p.channel = way, way
+	p.near, p.channel = out, out
 	p.eagerMax = int32(min(nb.cfg.EagerNear, c.near))
 	if p.eagerCap = p.eagerMax; nb.cfg.Calibrate {
 		p.tune = &tuner{}

@@ -18,9 +18,9 @@ type network struct {
 	pd    *verbs.PD
 	qp    *verbs.QP
 	cq    *verbs.CQ
-	srq   *verbs.SRQ         // of all queue pairs, with connections
-	conn  *connector         // nil without
-	rel   *reliable.Endpoint // what makes qp reliable, over UD
+	srq   *verbs.SRQ          // of all queue pairs, with connections
+	conn  *connector          // nil without
+	rel   *reliable.QueuePair // what makes qp reliable, over UD
 
 	posts     int   // work requests posted since the last step of the engine
 	latest    *peer // that something was posted to

@@ -14,7 +14,7 @@ type peer struct {
 	self    bool // the own rank
 	used    bool // something was sent to it or received from it
 	held    bool // it was told to hold back: see unexpected.go
-	way          // the sender
+	path         // the sender
 	limits       // the sender
 	load         // messages in pieces, and rendezvous by Read
 	bursts  burstDetector
@@ -30,8 +30,8 @@ type peer struct {
 	stuck   bool         // is in there
 }
 
-// way is how a peer is reached.
-type way struct {
+// path is how a peer is reached.
+type path struct {
 	channel *shm.Channel   // where to send to it; nil: through the network
 	near    *shm.Channel   // where it may send from; nil: it is on another host
 	lends   *shm.Channel   // by which it has memory in common with this rank: near, but in a simulation
@@ -43,8 +43,8 @@ type way struct {
 	lane    *lane          // eager messages over it; or nil
 }
 
-// reachable reports whether there is a way to a peer now.
-func (w *way) reachable() bool { return w.channel != nil || w.qp != nil }
+// reachable reports whether there is a path to a peer now.
+func (p *path) reachable() bool { return p.channel != nil || p.qp != nil }
 
 // limits are the lengths up to which messages go to a peer at once.
 type limits struct {

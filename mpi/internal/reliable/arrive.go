@@ -3,7 +3,6 @@ package reliable
 import (
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/base/serial"
-	"github.com/xwarp/xwarp/internal/proto/arq"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -43,24 +42,14 @@ func (p *protocol) arrived(now mono.Time, peer *Peer, slot int32, n int) {
 // acked takes in what a header says about what was sent.
 func (p *protocol) acked(now mono.Time, c *conn, h *header, words []byte) {
 	p.assocs.Heard(now, &c.Assoc)
-	snd := &c.Snd
-	from, ok := snd.OnAck(now, h.ack, max(h.window, 1), arq.HeldFor(h.held))
-	if !ok {
-		return
-	}
-	for ; from != h.ack; from++ {
-		if snd.Record(from).Last {
+	from, to := p.assocs.OnAck(&c.Assoc, h.ack, h.window, h.held, words[:8*h.sack])
+	for ; from != to; from++ {
+		if c.Snd.Unit(from).Last {
 			p.complete(c, verbs.Success)
 		}
 	}
-	if h.kind == kindAck {
-		c.OnSack(now, h.ack, words)
-		snd.Detect(now)
-	}
-	if c.cur != none || snd.HasLost() {
+	if c.cur != none || c.Snd.HasLost() {
 		p.assocs.Ready(&c.Assoc)
-	} else {
-		p.assocs.Wake(&c.Assoc, snd.Deadline())
 	}
 }
 

@@ -88,7 +88,7 @@ func TestBulkPath_firewall(t *testing.T) {
 
 // Over queue pairs of verbs: large Writes go by the second path once it is found, what is
 // lost there comes the first, and nothing is allocated for any of it.
-func TestEndpoint_withBulk(t *testing.T) {
+func TestQueuePair_withBulk(t *testing.T) {
 	r := newRigOf(t, 8972, true)
 	rng := rand.New(rand.NewPCG(1, 2))
 	a, b := r.ends[0], r.ends[1]

@@ -25,5 +25,5 @@
 // peer are those of llp.Assocs.
 //
 // protocol*.go, conn.go and wire.go are sans-I/O: packets and the time in, packets and
-// completions out. endpoint.go, emit.go and take.go speak verbs.
+// completions out. queue_pair.go, emit.go and take.go speak verbs.
 package reliable

@@ -19,25 +19,25 @@ import (
 //
 // The first request after a step of the engine goes out at once; those that
 // follow share frames and go out with the next step.
-func (e *Endpoint) PostSend(to *Peer, wr *verbs.SendWR) error {
-	if err := e.check(wr); err != nil {
+func (q *QueuePair) PostSend(to *Peer, wr *verbs.SendWR) error {
+	if err := q.check(wr); err != nil {
 		return err
 	}
-	direct := wr.Opcode == verbs.OpRDMAWrite && wr.Flags&verbs.Inline == 0 && wr.SGL[0].Length >= e.room && e.qp.Direct(&wr.SGL[0])
-	if !e.post(e.eng.Now(), to, wr, direct) {
+	direct := wr.Opcode == verbs.OpRDMAWrite && wr.Flags&verbs.Inline == 0 && wr.SGL[0].Length >= q.room && q.qp.Direct(&wr.SGL[0])
+	if !q.post(q.eng.Now(), to, wr, direct) {
 		return verbs.ErrQueueFull
 	}
-	if e.stuck {
-		e.assocs.Ready(&to.conn.Assoc)
+	if q.stuck {
+		q.assocs.Ready(&to.conn.Assoc)
 	}
-	for !e.stuck && e.nextPacket(e.eng.Now(), to, &e.pk) {
-		e.stuck = !e.emit(&e.pk)
+	for !q.stuck && q.nextPacket(q.eng.Now(), to, &q.pk) {
+		q.stuck = !q.emit(&q.pk)
 	}
 	return nil
 }
 
 // check refuses what cannot be sent.
-func (e *Endpoint) check(wr *verbs.SendWR) error {
+func (q *QueuePair) check(wr *verbs.SendWR) error {
 	n := 0
 	switch {
 	case wr.Opcode != verbs.OpSend && wr.Opcode != verbs.OpRDMAWrite:
@@ -51,72 +51,72 @@ func (e *Endpoint) check(wr *verbs.SendWR) error {
 	default:
 		n = int(wr.SGL[0].Length)
 	}
-	if wr.Opcode == verbs.OpSend && n > e.most {
-		return fmt.Errorf("%w: message of %d bytes; at most %d", verbs.ErrInvalid, n, e.most)
+	if wr.Opcode == verbs.OpSend && n > q.most {
+		return fmt.Errorf("%w: message of %d bytes; at most %d", verbs.ErrInvalid, n, q.most)
 	}
 	return nil
 }
 
 // transmit hands packets to the queue pair as long as it takes them, and returns how
 // many.
-func (e *Endpoint) transmit(now mono.Time) (sent int) {
-	for !e.stuck && e.next(now, &e.pk) {
-		e.stuck = !e.emit(&e.pk)
+func (q *QueuePair) transmit(now mono.Time) (sent int) {
+	for !q.stuck && q.next(now, &q.pk) {
+		q.stuck = !q.emit(&q.pk)
 		sent++
 	}
 	return sent
 }
 
 // retry sends the packet that found no room.
-func (e *Endpoint) retry() {
-	c := e.pk.peer.conn
-	if e.pk.req != nil && (c.Closed() || !c.Snd.Holds(e.pk.psn)) {
-		e.stuck = false // it has arrived in spite of it, and its memory may be another's
+func (q *QueuePair) retry() {
+	c := q.pk.peer.conn
+	if q.pk.req != nil && (c.Closed() || !c.Snd.Holds(q.pk.psn)) {
+		q.stuck = false // it has arrived in spite of it, and its memory may be another's
 		return
 	}
-	e.stuck = !e.emit(&e.pk)
+	q.stuck = !q.emit(&q.pk)
 }
 
 // emit posts one packet. false means no room.
-func (e *Endpoint) emit(pk *packet) bool {
+func (q *QueuePair) emit(pk *packet) bool {
 	var wr *verbs.SendWR
 	r, flags := pk.req, pathFlags[pk.choice]
 	switch {
 	case pk.chunk:
-		wr = e.chunkOf(pk)
+		wr = q.chunkOf(pk)
 		wr.Flags |= flags
 	case r == nil && pk.n == 0:
-		wr = &e.send
+		wr = &q.send
 		wr.InlineData = pk.hdr[:pk.len]
 		wr.Flags = verbs.Inline | flags
 	case r == nil:
-		wr = e.longOf(pk, verbs.SGE{Addr: e.pad.mr.Addr(), Length: pk.n, LKey: e.pad.mr.LKey()})
+		wr = q.longOf(pk, verbs.SGE{Addr: q.pad.mr.Addr(), Length: pk.n, LKey: q.pad.mr.LKey()})
 		wr.Flags = flags
 	case r.flags&verbs.Inline != 0:
-		wr = &e.send
-		copy(e.small[:], pk.hdr[:HeaderLen])
-		n := copy(e.small[HeaderLen:], r.inline[pk.off:pk.off+pk.n])
-		wr.InlineData = e.small[:HeaderLen+n]
+		wr = &q.send
+		copy(q.small[:], pk.hdr[:HeaderLen])
+		n := copy(q.small[HeaderLen:], r.inline[pk.off:pk.off+pk.n])
+		wr.InlineData = q.small[:HeaderLen+n]
 		wr.Flags = verbs.Inline | flags
 	default:
-		wr = e.longOf(pk, verbs.SGE{Addr: r.sge.Addr + uint64(pk.off), Length: pk.n, LKey: r.sge.LKey})
+		wr = q.longOf(pk, verbs.SGE{Addr: r.sge.Addr + uint64(pk.off), Length: pk.n, LKey: r.sge.LKey})
 		wr.Flags = flags
 	}
 	wr.AH, wr.RemoteQPN = pk.peer.ah, pk.peer.qpn
-	if err := e.qp.PostSend(wr); err != nil {
+	if err := q.qp.PostSend(wr); err != nil {
 		if !errors.Is(err, verbs.ErrQueueFull) {
 			panic("reliable: verbs refused a packet: " + err.Error())
 		}
 		return false
 	}
-	if e.posted++; r != nil {
-		r.posted = e.posted
+	if q.posted++; r != nil {
+		r.posted = q.posted
 	}
-	if wr == &e.long {
+	if wr == &q.long {
 		// The queue pair holds fewer packets than there are headers, and lets
 		// go of the oldest first: the next one is free.
-		if e.head++; e.head > sendDepth {
-			e.head = 0
+		if q.head++; q.head > sendDepth {
+			q.head = 0
 		}
 	}
 	return true
@@ -126,17 +126,17 @@ func (e *Endpoint) emit(pk *packet) bool {
 var pathFlags = [...]verbs.SendFlags{arq.FirstPath: 0, arq.LastFirst: verbs.BulkNext, arq.SecondPath: verbs.Bulk}
 
 // longOf makes the Send of a packet whose header is followed by what s names.
-func (e *Endpoint) longOf(pk *packet, s verbs.SGE) *verbs.SendWR {
-	at := e.head * HeaderLen
-	copy(e.heads.bytes[at:], pk.hdr[:HeaderLen])
-	e.long.SGL[0] = verbs.SGE{Addr: e.heads.mr.Addr() + uint64(at), Length: HeaderLen, LKey: e.heads.mr.LKey()}
-	e.long.SGL[1] = s
-	return &e.long
+func (q *QueuePair) longOf(pk *packet, s verbs.SGE) *verbs.SendWR {
+	at := q.head * HeaderLen
+	copy(q.heads.bytes[at:], pk.hdr[:HeaderLen])
+	q.long.SGL[0] = verbs.SGE{Addr: q.heads.mr.Addr() + uint64(at), Length: HeaderLen, LKey: q.heads.mr.LKey()}
+	q.long.SGL[1] = s
+	return &q.long
 }
 
 // chunkOf makes the Write-Record of a chunk.
-func (e *Endpoint) chunkOf(pk *packet) *verbs.SendWR {
-	wr, r := &e.write, pk.req
+func (q *QueuePair) chunkOf(pk *packet) *verbs.SendWR {
+	wr, r := &q.write, pk.req
 	wr.RecordID, wr.RKey, wr.RemoteAddr = uint32(pk.psn), r.rkey, r.raddr+uint64(pk.off)
 	if r.flags&verbs.Inline != 0 {
 		wr.Flags, wr.NumSGE = verbs.Numbered|verbs.Inline, 0

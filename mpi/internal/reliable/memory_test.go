@@ -26,7 +26,7 @@ func (c *clogged) TxRoom() int {
 // sent again in vain, and wait in the queue pair for a carrier that is full. The memory
 // is not the user's before that has gone out too: it might be overwritten, or not be
 // there any more.
-func TestEndpoint_keepsMemoryOfWhatIsQueued(t *testing.T) {
+func TestQueuePair_keepsMemoryOfWhatIsQueued(t *testing.T) {
 	for _, op := range []verbs.Opcode{verbs.OpRDMAWrite, verbs.OpSend} {
 		for _, abandon := range []bool{false, true} {
 			t.Run(op.String(), func(t *testing.T) { testKeepsMemory(t, op, abandon) })

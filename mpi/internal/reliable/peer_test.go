@@ -9,7 +9,7 @@ import (
 )
 
 func TestPeerAt(t *testing.T) {
-	var e Endpoint
+	var e QueuePair
 	remote := func(i int) verbs.Remote {
 		return verbs.RemoteOf(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 18700))
 	}

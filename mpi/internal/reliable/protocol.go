@@ -151,7 +151,7 @@ func (p *protocol) next(now mono.Time, pk *packet) bool {
 func (p *protocol) pick(now mono.Time, c *conn, pk *packet) bool {
 	snd := &c.Snd
 	if psn, ok := snd.NextLost(); ok {
-		rec := snd.Record(psn)
+		rec := snd.Unit(psn)
 		pk.peer, pk.req = c.peer, &p.requests.all[rec.Token]
 		pk.psn, pk.off, pk.n = psn, rec.Off, rec.Len
 		pk.choice = arq.FirstPath // the other may be what lost it

@@ -14,10 +14,10 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
-// Endpoint is a [fabric.Datagram] for this host.
+// Datagram is a [fabric.Datagram] for this host.
 //
 // Owner: engine.
-type Endpoint struct {
+type Datagram struct {
 	listener
 	arena *mem.Arena
 	bytes []byte    // of the arena
@@ -51,16 +51,16 @@ type Endpoint struct {
 	closed  bool
 }
 
-var _ fabric.Datagram = (*Endpoint)(nil)
+var _ fabric.Datagram = (*Datagram)(nil)
 
 // Open opens an endpoint in the network namespace of the calling thread, where
 // it stays for all users. The caller closes it.
-func Open(c Config) (*Endpoint, error) {
+func Open(c Config) (*Datagram, error) {
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	e := &Endpoint{arena: c.Arena, bytes: c.Arena.Bytes(), local: c.Local, byAddr: map[netip.AddrPort]fabric.Path{}}
+	e := &Datagram{arena: c.Arena, bytes: c.Arena.Bytes(), local: c.Local, byAddr: map[netip.AddrPort]fabric.Path{}}
 	if e.hosts, err = hostAddrs(); err != nil {
 		return nil, err
 	}
@@ -74,9 +74,9 @@ func Open(c Config) (*Endpoint, error) {
 }
 
 // here reports whether an address is of this host.
-func (e *Endpoint) here(a netip.Addr) bool { return a.IsLoopback() || e.hosts[a] }
+func (e *Datagram) here(a netip.Addr) bool { return a.IsLoopback() || e.hosts[a] }
 
-func (e *Endpoint) open(c *Config) error {
+func (e *Datagram) open(c *Config) error {
 	var err error
 	if err = e.openBell(); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (e *Endpoint) open(c *Config) error {
 }
 
 // bind takes the endpoint's name, and chooses one if need be.
-func (e *Endpoint) bind() (int, error) {
+func (e *Datagram) bind() (int, error) {
 	if e.local.Port() != 0 {
 		sock, err := rendezvous(name(e.local))
 		if errors.Is(err, unix.EADDRINUSE) {
@@ -123,7 +123,7 @@ func (e *Endpoint) bind() (int, error) {
 
 // openRings takes the part of the arena for rings, and begins to let senders
 // in. The listener owns sock when the error is nil.
-func (e *Endpoint) openRings(c *Config, sock int) error {
+func (e *Datagram) openRings(c *Config, sock int) error {
 	align := c.Ring
 	if c.Arena.HugePages() {
 		align = max(align, 2<<20) // no smaller piece of a huge page can be replaced
@@ -147,24 +147,24 @@ func (e *Endpoint) openRings(c *Config, sock int) error {
 }
 
 // Caps says what the endpoint can do.
-func (e *Endpoint) Caps() fabric.DatagramCaps { return e.caps }
+func (e *Datagram) Caps() fabric.DatagramCaps { return e.caps }
 
 // Arena returns the arena that the endpoint was given.
-func (e *Endpoint) Arena() *mem.Arena { return e.arena }
+func (e *Datagram) Arena() *mem.Arena { return e.arena }
 
 // Local returns the address and port that peers send to.
-func (e *Endpoint) Local() netip.AddrPort { return e.local }
+func (e *Datagram) Local() netip.AddrPort { return e.local }
 
 // Frame takes a frame to build a datagram in, from its start on.
-func (e *Endpoint) Frame() (mem.Addr, bool) { return e.pool.Get() }
+func (e *Datagram) Frame() (mem.Addr, bool) { return e.pool.Get() }
 
 // Unframe gives back a frame that was not sent.
-func (e *Endpoint) Unframe(a mem.Addr) { e.pool.Put(a) }
+func (e *Datagram) Unframe(a mem.Addr) { e.pool.Put(a) }
 
 // Stats counts what the endpoint did, what peers could not put into their
 // rings for want of room (RxDropped), and nonsense from neighbours
 // (RxMalformed).
-func (e *Endpoint) Stats() fabric.DatagramStats {
+func (e *Datagram) Stats() fabric.DatagramStats {
 	st := e.stats
 	st.RxMalformed += e.refused.Load()
 	e.mu.Lock()
@@ -178,7 +178,7 @@ func (e *Endpoint) Stats() fabric.DatagramStats {
 
 // Close closes the endpoint. Peers notice. What was received and not read is
 // lost, and buffers that were received are invalid from now on.
-func (e *Endpoint) Close() error {
+func (e *Datagram) Close() error {
 	var errs []error
 	for _, p := range e.paths {
 		if p.out != nil {

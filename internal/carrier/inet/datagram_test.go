@@ -37,7 +37,7 @@ func newNetwork() *network {
 
 // pair is two endpoints on a pipe, and the ports below them.
 type pair struct {
-	a, b         *inet.Endpoint
+	a, b         *inet.Datagram
 	portA, portB *conform.Pipe
 	net          *network
 }

@@ -40,11 +40,11 @@ func (c *Config) fill() error {
 	return nil
 }
 
-// Endpoint is a UD queue pair that loses nothing. Its memory is in the arena of
+// QueuePair is a UD queue pair that loses nothing. Its memory is in the arena of
 // the context.
 //
 // Owner: engine.
-type Endpoint struct {
+type QueuePair struct {
 	protocol
 
 	arena *mem.Arena
@@ -80,7 +80,7 @@ const sendDepth = 512
 
 // New makes an endpoint with receives posted. Its queue pair completes to a
 // queue of its own.
-func New(ctx *verbs.Context, pd *verbs.PD, cfg Config) (*Endpoint, error) {
+func New(ctx *verbs.Context, pd *verbs.PD, cfg Config) (*QueuePair, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
 	}
@@ -88,113 +88,113 @@ func New(ctx *verbs.Context, pd *verbs.PD, cfg Config) (*Endpoint, error) {
 	if seg < 2*ackLen {
 		return nil, fmt.Errorf("reliable: datagrams of %d bytes are too short", seg)
 	}
-	e := &Endpoint{arena: ctx.Arena(), eng: ctx.Engine()}
-	e.part = uint32(min(seg-HeaderLen, cfg.MaxMessage))
-	e.room, e.chunk = uint32(seg-recordLen), uint32(ctx.BestSeg()-recordLen)
-	if e.second = ctx.Attr().Bulk; e.second {
-		e.hello = uint32(seg - HeaderLen)
+	q := &QueuePair{arena: ctx.Arena(), eng: ctx.Engine()}
+	q.part = uint32(min(seg-HeaderLen, cfg.MaxMessage))
+	q.room, q.chunk = uint32(seg-recordLen), uint32(ctx.BestSeg()-recordLen)
+	if q.second = ctx.Attr().Bulk; q.second {
+		q.hello = uint32(seg - HeaderLen)
 	}
-	e.stride = (HeaderLen + max(int(e.part), int(e.hello), ackLen) + 63) &^ 63
-	slots := min(max(cfg.Buffer/e.stride, slotsLeast), slotsMost)
-	e.protocol.init(&cfg, slots, e.eng.Clock().Now())
-	e.send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline}
-	e.long = verbs.SendWR{Opcode: verbs.OpSend, NumSGE: 2}
-	e.write = verbs.SendWR{Opcode: verbs.OpRDMAWriteRecord}
-	if err := e.create(ctx, pd, slots); err != nil {
-		return nil, errors.Join(err, e.Close())
+	q.stride = (HeaderLen + max(int(q.part), int(q.hello), ackLen) + 63) &^ 63
+	slots := min(max(cfg.Buffer/q.stride, slotsLeast), slotsMost)
+	q.protocol.init(&cfg, slots, q.eng.Clock().Now())
+	q.send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline}
+	q.long = verbs.SendWR{Opcode: verbs.OpSend, NumSGE: 2}
+	q.write = verbs.SendWR{Opcode: verbs.OpRDMAWriteRecord}
+	if err := q.create(ctx, pd, slots); err != nil {
+		return nil, errors.Join(err, q.Close())
 	}
-	return e, nil
+	return q, nil
 }
 
 // recordLen is how much longer the headers of a chunk are than those of a Send.
 const recordLen = 8
 
-func (e *Endpoint) create(ctx *verbs.Context, pd *verbs.PD, slots int) (err error) {
+func (q *QueuePair) create(ctx *verbs.Context, pd *verbs.PD, slots int) (err error) {
 	// Records that are placed need room beside the receives, and none waits
 	// for longer than a step.
-	if e.cq, err = ctx.CreateCQ(verbs.CQInit{Depth: sendDepth + 2*slots + arq.WindowMax}); err != nil {
+	if q.cq, err = ctx.CreateCQ(verbs.CQInit{Depth: sendDepth + 2*slots + arq.WindowMax}); err != nil {
 		return err
 	}
-	e.qp, err = pd.CreateQP(verbs.QPInit{Type: verbs.UD, SendCQ: e.cq, RecvCQ: e.cq, Lasting: true, Cap: verbs.QPCap{MaxSendWR: sendDepth, MaxRecvWR: slots}})
+	q.qp, err = pd.CreateQP(verbs.QPInit{Type: verbs.UD, SendCQ: q.cq, RecvCQ: q.cq, Lasting: true, Cap: verbs.QPCap{MaxSendWR: sendDepth, MaxRecvWR: slots}})
 	if err != nil {
 		return err
 	}
-	if err = e.carve(pd, &e.rx, slots*e.stride, "receive buffers", verbs.LocalWrite); err != nil {
+	if err = q.carve(pd, &q.rx, slots*q.stride, "receive buffers", verbs.LocalWrite); err != nil {
 		return err
 	}
-	if err = e.carve(pd, &e.heads, (sendDepth+1)*HeaderLen, "headers", 0); err != nil {
+	if err = q.carve(pd, &q.heads, (sendDepth+1)*HeaderLen, "headers", 0); err != nil {
 		return err
 	}
-	if e.second {
-		if err = e.carve(pd, &e.pad, int(e.hello), "padding", 0); err != nil {
+	if q.second {
+		if err = q.carve(pd, &q.pad, int(q.hello), "padding", 0); err != nil {
 			return err
 		}
-		clear(e.pad.bytes)
+		clear(q.pad.bytes)
 	}
-	e.protocol.rx = e.rx.bytes
-	e.recv.NumSGE = 1
-	e.recv.SGL[0] = verbs.SGE{Length: uint32(e.stride), LKey: e.rx.mr.LKey()}
+	q.protocol.rx = q.rx.bytes
+	q.recv.NumSGE = 1
+	q.recv.SGL[0] = verbs.SGE{Length: uint32(q.stride), LKey: q.rx.mr.LKey()}
 	for i := range int32(slots) {
-		e.postRecv(i)
+		q.postRecv(i)
 	}
-	e.spare = slots
+	q.spare = slots
 	return nil
 }
 
-func (e *Endpoint) carve(pd *verbs.PD, r *region, n int, what string, access verbs.Access) (err error) {
-	if r.at, err = e.arena.Alloc(n, mem.FrameSize); err != nil {
+func (q *QueuePair) carve(pd *verbs.PD, r *region, n int, what string, access verbs.Access) (err error) {
+	if r.at, err = q.arena.Alloc(n, mem.FrameSize); err != nil {
 		return fmt.Errorf("%d bytes of %s: %w", n, what, err)
 	}
-	r.bytes = e.arena.At(r.at, n)
+	r.bytes = q.arena.At(r.at, n)
 	r.mr, err = pd.RegMR(r.bytes, access)
 	return err
 }
 
 // QP returns the queue pair.
-func (e *Endpoint) QP() *verbs.QP { return e.qp }
+func (q *QueuePair) QP() *verbs.QP { return q.qp }
 
 // Num returns the number of the queue pair, which peers must know.
-func (e *Endpoint) Num() uint32 { return e.qp.Num() }
+func (q *QueuePair) Num() uint32 { return q.qp.Num() }
 
 // Segment returns how many bytes of a Write a datagram carries at most, which peers
 // must know: it is the same for all.
-func (e *Endpoint) Segment() int { return int(e.room) }
+func (q *QueuePair) Segment() int { return int(q.room) }
 
 // Peer makes known the endpoint that ah leads to, once: the number of its queue
 // pair, its Segment, and the Epoch of its context.
-func (e *Endpoint) Peer(ah *verbs.AH, qpn uint32, segment int, epoch uint32) (*Peer, error) {
-	if segment != e.Segment() {
-		return nil, fmt.Errorf("reliable: datagrams there carry %d bytes and here %d: over unreliable datagrams, which find out nothing about the path, all ends need the same MTU", segment, e.Segment())
+func (q *QueuePair) Peer(ah *verbs.AH, qpn uint32, segment int, epoch uint32) (*Peer, error) {
+	if segment != q.Segment() {
+		return nil, fmt.Errorf("reliable: datagrams there carry %d bytes and here %d: over unreliable datagrams, which find out nothing about the path, all ends need the same MTU", segment, q.Segment())
 	}
 	ah.SetEpoch(epoch)
 	p := &Peer{ah: ah, qpn: qpn, epoch: epoch, remote: verbs.RemoteOf(ah.Remote())}
-	e.peers.Add(p.remote.Hash(), p)
+	q.peers.Add(p.remote.Hash(), p)
 	return p, nil
 }
 
 // Deadline returns when Poll must be called though nothing arrives.
-func (e *Endpoint) Deadline() mono.Time {
-	if e.stuck || len(e.free) > 0 {
+func (q *QueuePair) Deadline() mono.Time {
+	if q.stuck || len(q.free) > 0 {
 		return 0
 	}
-	return e.assocs.Deadline()
+	return q.assocs.Deadline()
 }
 
 // Close ends the queue pair. Nothing that is under way completes.
-func (e *Endpoint) Close() error {
+func (q *QueuePair) Close() error {
 	var errs []error
-	if e.qp != nil {
-		e.qp.Destroy()
+	if q.qp != nil {
+		q.qp.Destroy()
 	}
-	if e.cq != nil {
-		errs = append(errs, e.cq.Destroy())
+	if q.cq != nil {
+		errs = append(errs, q.cq.Destroy())
 	}
-	for _, r := range []*region{&e.rx, &e.heads, &e.pad} {
+	for _, r := range []*region{&q.rx, &q.heads, &q.pad} {
 		if r.mr != nil {
 			errs = append(errs, r.mr.Dereg())
 		}
 		if r.bytes != nil {
-			e.arena.Free(r.at)
+			q.arena.Free(r.at)
 		}
 		*r = region{}
 	}

@@ -86,7 +86,7 @@ func TestSend_many(t *testing.T) {
 	next := map[netip.AddrPort]uint64{}
 	var lost uint64
 	for round := range 5 {
-		var tx []*Endpoint
+		var tx []*Datagram
 		for range 6 {
 			e := open(t, Config{Peers: 1, Ring: 64 << 10})
 			to := resolve(t, e, rx.Local())

@@ -28,7 +28,7 @@ type rig struct {
 }
 
 type rigEnd struct {
-	*Endpoint
+	*QueuePair
 	carrier fabric.Datagram
 	ctx     *verbs.Context
 	pd      *verbs.PD
@@ -89,7 +89,7 @@ func newRigWith(t testing.TB, payload int, second bool, wrap func(fabric.Datagra
 		must(t, err)
 		e.pd, err = e.ctx.AllocPD()
 		must(t, err)
-		e.Endpoint, err = New(e.ctx, e.pd, Config{MaxMessage: 20000, MaxSendWR: 32, ARQ: arq.Config{PeerLost: mono.Second}})
+		e.QueuePair, err = New(e.ctx, e.pd, Config{MaxMessage: 20000, MaxSendWR: 32, ARQ: arq.Config{PeerLost: mono.Second}})
 		must(t, err)
 		e.mr, err = e.pd.RegMR(make([]byte, 1<<20), verbs.LocalWrite|verbs.RemoteWrite)
 		must(t, err)
@@ -155,7 +155,7 @@ func (e *rigEnd) long(id uint64, op verbs.Opcode, at, n int) *verbs.SendWR {
 
 // Messages and Writes of all sizes, one after the other, over a carrier that
 // loses: what arrives is what was sent.
-func TestEndpoint_everySize(t *testing.T) {
+func TestQueuePair_everySize(t *testing.T) {
 	for _, payload := range []int{1472, 8972, 20000} {
 		for _, loss := range []float64{0, 0.15} {
 			r := newRig(t, payload)
@@ -201,7 +201,7 @@ func TestEndpoint_everySize(t *testing.T) {
 
 // A Write that is sent again must not be placed again: by then the target's
 // user may have put something else there.
-func TestEndpoint_writesOnce(t *testing.T) {
+func TestQueuePair_writesOnce(t *testing.T) {
 	r := newRig(t, 1472)
 	a, b := r.ends[0], r.ends[1]
 	wr := a.long(1, verbs.OpRDMAWrite, 0, 100)
@@ -218,7 +218,7 @@ func TestEndpoint_writesOnce(t *testing.T) {
 	}
 }
 
-func TestEndpoint_fullQueue(t *testing.T) {
+func TestQueuePair_fullQueue(t *testing.T) {
 	r := newRig(t, 1472)
 	r.loses = func() bool { return true }
 	a, b := r.ends[0], r.ends[1]
@@ -244,7 +244,7 @@ func TestEndpoint_fullQueue(t *testing.T) {
 
 // A silent peer is lost: the first request says so, the others are flushed, and
 // so are those that are posted later.
-func TestEndpoint_lostPeer(t *testing.T) {
+func TestQueuePair_lostPeer(t *testing.T) {
 	r := newRig(t, 1472)
 	a, b := r.ends[0], r.ends[1]
 	must(t, a.PostSend(a.peer, a.inline(0, nil)))
@@ -273,7 +273,7 @@ func TestEndpoint_lostPeer(t *testing.T) {
 
 // A path that swallows what is long, and nothing else, is the loss of the peer for who has
 // to send that: the peer asks, and answers, and yet nothing can reach it.
-func TestEndpoint_pathSwallows(t *testing.T) {
+func TestQueuePair_pathSwallows(t *testing.T) {
 	r := newRig(t, 1472)
 	a, b := r.ends[0], r.ends[1]
 	must(t, b.PostSend(b.peer, b.inline(0, nil)))
@@ -297,7 +297,7 @@ func TestEndpoint_pathSwallows(t *testing.T) {
 }
 
 // The user knows that the peer is gone: it need not be silent for long first.
-func TestEndpoint_abandon(t *testing.T) {
+func TestQueuePair_abandon(t *testing.T) {
 	r := newRig(t, 1472)
 	a := r.ends[0]
 	r.loses = func() bool { return true }
@@ -313,7 +313,7 @@ func TestEndpoint_abandon(t *testing.T) {
 	}
 }
 
-func TestEndpoint_refuses(t *testing.T) {
+func TestQueuePair_refuses(t *testing.T) {
 	r := newRig(t, 1472)
 	a := r.ends[0]
 	two := a.long(0, verbs.OpSend, 0, 10)
@@ -339,7 +339,7 @@ func TestEndpoint_refuses(t *testing.T) {
 }
 
 // Packets of strangers change nothing.
-func TestEndpoint_strangers(t *testing.T) {
+func TestQueuePair_strangers(t *testing.T) {
 	r := newRig(t, 1472)
 	a, b := r.ends[0], r.ends[1]
 	b.peers = addrtable.Table[Peer]{}
@@ -364,7 +364,7 @@ func TestEndpoint_strangers(t *testing.T) {
 
 // What comes from the address of a peer, and from another life of its endpoint or for
 // another one of this, is a stranger's: the UDP checksum does not cover the address.
-func TestEndpoint_epochs(t *testing.T) {
+func TestQueuePair_epochs(t *testing.T) {
 	r := newRig(t, 1472)
 	a, b := r.ends[0], r.ends[1]
 	try := func() {
@@ -394,7 +394,7 @@ func TestEndpoint_epochs(t *testing.T) {
 	}
 }
 
-func TestAllocs_Endpoint(t *testing.T) {
+func TestAllocs_QueuePair(t *testing.T) {
 	r := newRig(t, 1472)
 	a, b := r.ends[0], r.ends[1]
 	small := a.inline(1, make([]byte, 100))
@@ -432,7 +432,7 @@ func TestAllocs_Endpoint(t *testing.T) {
 
 // Who only waits for a peer hears of its loss too, and a peer that is there is
 // asked now and then and not lost.
-func TestEndpoint_keepAlive(t *testing.T) {
+func TestQueuePair_keepAlive(t *testing.T) {
 	r := newRig(t, 1472)
 	a, b := r.ends[0], r.ends[1]
 	must(t, a.PostSend(a.peer, a.inline(0, nil)))

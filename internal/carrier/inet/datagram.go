@@ -10,7 +10,7 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
-// Headroom is what an Endpoint needs in front of the first buffer of a
+// Headroom is what a Datagram needs in front of the first buffer of a
 // datagram: the headers, rounded up so that the payload starts at a cache line.
 // headroomTagged is that of one over IPv6 on a port that adds a tag to them.
 const (
@@ -55,11 +55,11 @@ var ErrPathMTU = errors.New("MTU of the path is too small")
 // to host, so peers cannot tell it to each other.
 var ErrLinkLocal = errors.New("link-local IPv6 addresses are not supported: give the devices addresses of a network (ip addr add fd00::1/64 dev DEVICE)")
 
-// Endpoint is a UDP port in user space: a [fabric.Datagram] over a
+// Datagram is a UDP port in user space: a [fabric.Datagram] over a
 // [fabric.Port].
 //
 // Owner: engine.
-type Endpoint struct {
+type Datagram struct {
 	port  fabric.Port
 	pool  *mem.Pool
 	bytes []byte // the arena
@@ -101,11 +101,11 @@ type path struct {
 	station    fabric.Station // that the peer has shown, or 0
 }
 
-var _ fabric.Datagram = (*Endpoint)(nil)
+var _ fabric.Datagram = (*Datagram)(nil)
 
 // New makes an endpoint. Its errors say which field of c is wrong. The
 // endpoint owns c.Port from now on when err is nil.
-func New(c Config) (*Endpoint, error) {
+func New(c Config) (*Datagram, error) {
 	switch {
 	case c.Port == nil:
 		return nil, errors.New("inet: Config.Port is missing")
@@ -137,7 +137,7 @@ func New(c Config) (*Endpoint, error) {
 	if headerLen+port.Headroom() > Headroom {
 		headroom = headroomTagged
 	}
-	e := &Endpoint{
+	e := &Datagram{
 		port:       c.Port,
 		pool:       c.Port.Pool(),
 		bytes:      c.Port.Arena().Bytes(),
@@ -171,29 +171,29 @@ func New(c Config) (*Endpoint, error) {
 }
 
 // Caps says what the endpoint can do.
-func (e *Endpoint) Caps() fabric.DatagramCaps {
+func (e *Datagram) Caps() fabric.DatagramCaps {
 	c := e.caps
 	c.Detail = e.port.Caps().Detail() // it may know more by now
 	return c
 }
 
 // Arena returns the port's arena.
-func (e *Endpoint) Arena() *mem.Arena { return e.port.Arena() }
+func (e *Datagram) Arena() *mem.Arena { return e.port.Arena() }
 
 // Local returns the address and port that peers send to.
-func (e *Endpoint) Local() netip.AddrPort { return e.addr.src }
+func (e *Datagram) Local() netip.AddrPort { return e.addr.src }
 
 // FD returns the port's descriptor for poll(2).
-func (e *Endpoint) FD() int { return e.port.FD() }
+func (e *Datagram) FD() int { return e.port.FD() }
 
 // Frame takes a frame to build a datagram in, from offset Caps().Headroom on.
-func (e *Endpoint) Frame() (mem.Addr, bool) { return e.pool.GetToSend() }
+func (e *Datagram) Frame() (mem.Addr, bool) { return e.pool.GetToSend() }
 
 // Unframe gives back a frame that was not sent.
-func (e *Endpoint) Unframe(a mem.Addr) { e.pool.Put(a) }
+func (e *Datagram) Unframe(a mem.Addr) { e.pool.Put(a) }
 
 // Stats counts what the endpoint did, with what its port lost.
-func (e *Endpoint) Stats() fabric.DatagramStats {
+func (e *Datagram) Stats() fabric.DatagramStats {
 	s, port := e.stats, e.port.Stats()
 	s.RxDropped += port.RxDropped
 	s.RxStray += port.RxStray
@@ -204,7 +204,7 @@ func (e *Endpoint) Stats() fabric.DatagramStats {
 
 // Close leaves all groups, gives back what Recv had not handed out and closes
 // the port. The resolver stays open.
-func (e *Endpoint) Close() error {
+func (e *Datagram) Close() error {
 	left := e.groups.leaveAll()
 	fabric.PutAll(e.pool, e.rx[e.rxNext:e.rxEnd])
 	e.rxNext, e.rxEnd = 0, 0
@@ -214,7 +214,7 @@ func (e *Endpoint) Close() error {
 // Resolve makes a destination known: a host, or a multicast group, whose
 // datagrams go to all hosts on the link. The error is the resolver's, or wraps
 // [ErrPathMTU].
-func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
+func (e *Datagram) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
 	known, ok := e.byAddr[fabric.RemoteOf(to)]
 	if ok && !e.paths[known].strange {
@@ -243,7 +243,7 @@ func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Path, error) {
 	return e.addPath(to, hop), nil
 }
 
-func (e *Endpoint) addPath(to netip.AddrPort, hop Hop) fabric.Path {
+func (e *Datagram) addPath(to netip.AddrPort, hop Hop) fabric.Path {
 	var p fabric.Path
 	if n := len(e.free); n > 0 {
 		p, e.free = e.free[n-1], e.free[:n-1]
@@ -257,7 +257,7 @@ func (e *Endpoint) addPath(to netip.AddrPort, hop Hop) fabric.Path {
 }
 
 // reload reads all next hops again, after the resolver said that some changed.
-func (e *Endpoint) reload(generation uint64) {
+func (e *Datagram) reload(generation uint64) {
 	e.generation = generation
 	for i := range e.paths {
 		p := &e.paths[i]
@@ -268,7 +268,7 @@ func (e *Endpoint) reload(generation uint64) {
 	}
 }
 
-func (e *Endpoint) setHop(p *path, to netip.AddrPort, hop Hop) {
+func (e *Datagram) setHop(p *path, to netip.AddrPort, hop Hop) {
 	a := e.addr
 	a.dstMAC, a.dst = hop.MAC, to
 	if to.Addr().IsMulticast() {
@@ -279,7 +279,7 @@ func (e *Endpoint) setHop(p *path, to netip.AddrPort, hop Hop) {
 }
 
 // Flush rings the port's doorbell and follows changes of next hops.
-func (e *Endpoint) Flush() {
+func (e *Datagram) Flush() {
 	if g := e.resolver.Generation(); g != e.generation {
 		e.reload(g)
 	}
