@@ -93,16 +93,19 @@ var deeds = map[string]func(){
 	"minute":     func() { flap(time.Minute) },
 }
 
-func kill(pid int) { _ = unix.Kill(pid, unix.SIGKILL) }
+func kill(pid int) {
+	if pid < 2 {
+		panic("no process " + strconv.Itoa(pid))
+	}
+	_ = unix.Kill(pid, unix.SIGKILL)
+}
 
+// parentOf returns the parent of a process, or 0 if that is gone.
 func parentOf(pid int) int {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, _ := strings.Cut(string(status), "PPid:\t")
 	line, _, _ := strings.Cut(rest, "\n")
 	parent, _ := strconv.Atoi(line)
-	if parent < 2 {
-		panic("no parent of " + strconv.Itoa(pid))
-	}
 	return parent
 }
 
