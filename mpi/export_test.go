@@ -20,3 +20,23 @@ func PutsBy(w *Win) map[int]uint64 {
 	}
 	return done
 }
+
+// HasGhost reports whether there is a ghost for this rank's memory of a window.
+func HasGhost(w *Win) bool { return rma.RoutesOf(w.w).Own() }
+
+// ServedByGhosts returns, for each rank of a window, whether this one asks a ghost for what it does
+// with its memory.
+func ServedByGhosts(w *Win) (all []bool) {
+	for rank := range w.Size() {
+		all = append(all, w.w.Account().Server(int32(rank), nil) >= rma.ByGhost)
+	}
+	return all
+}
+
+// LockMemory returns how many bytes a window has for locks among ranks of this host.
+func LockMemory(w *Win) int {
+	if w.common == nil {
+		return 0
+	}
+	return len(w.common.Control)
+}

@@ -19,7 +19,8 @@ const (
 
 // A fence is where ranks can take over what a ghost has served: all of them are there, none has
 // a lock or operations under way, and who has had some that the ghost may or may not have done
-// was told so (by this Fence, or before). What is known of the loss may differ, so they agree.
+// was told so (by this Fence, or before). What is known of the loss may differ, so they tell one
+// another: see Win.exchange.
 
 // fallsBack reports whether ranks go on without a ghost that is lost.
 func (p *Proc) fallsBack() bool { return p.ghosts != nil && p.async.Ghosts.Failure == GhostFallback }
@@ -36,22 +37,3 @@ const (
 	GhostByOperations = rma.ByOperations // that with the fewest operations of the origin since its last flush
 	GhostByBytes      = rma.ByBytes      // that with the fewest bytes
 )
-
-// relieve waits in a fence until all ranks are there, and lets them serve themselves whose ghost
-// any of them knows to be lost.
-func (w *Win) relieve() error {
-	w.c.ep.Enter()
-	lost := rma.RoutesOf(w.w).Lost()
-	w.c.ep.Leave()
-	if err := w.c.coll.sum(lost); err != nil {
-		return err
-	}
-	w.c.ep.Enter()
-	own := rma.RoutesOf(w.w).TakeOver(lost)
-	w.c.ep.Leave()
-	if own {
-		w.async.mode = AsyncOff
-		return w.hints.Set(asyncConfig, AsyncOff.String())
-	}
-	return nil
-}

@@ -157,7 +157,11 @@ func (w *watch) close(k *Call, err error) {
 	}
 	due := false
 	if w.predictor != nil {
-		w.predictor.Spent(mono.Time(now), mono.Duration(took))
+		var work mono.Duration
+		if k.served != 0 {
+			work = adapt.Work(k.Bytes)
+		}
+		w.predictor.Spent(mono.Time(now), mono.Duration(took), work)
 	}
 	if w.record != nil {
 		w.record.Count(k.op, uint64(k.Bytes), took)

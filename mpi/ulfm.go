@@ -150,6 +150,7 @@ const (
 	ballotAgree    = 1
 	ballotShrink   = 2
 	ballotFinalize = 4
+	ballotRoutes   = 8 // of a window
 )
 
 const ballotHead = 8 + 8 + 8*contextWords

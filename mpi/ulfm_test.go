@@ -39,22 +39,21 @@ var errKilled = errors.New("killed")
 // mortal is the clock and the parker of a rank that is to be killed.
 type mortal struct {
 	*sim.Task
-	at mono.Time
+	m    *mortals
+	rank int
 }
 
 func (m mortal) Now() mono.Time {
 	now := m.Task.Now()
-	if now >= m.at {
+	if now >= m.m.killed[m.rank] {
 		panic(errKilled)
 	}
 	return now
 }
 
 func (m mortal) Park(until mono.Time, idle mono.Duration) bool {
-	slept := m.Task.Park(min(until, m.at), idle)
-	if m.Task.Now() >= m.at {
-		panic(errKilled)
-	}
+	slept := m.Task.Park(min(until, m.m.killed[m.rank]), idle)
+	m.Now()
 	return slept
 }
 
@@ -75,12 +74,14 @@ func (m *mortals) play(t *testing.T, body func(*sim.Task, *mpi.Proc) error) {
 		defer func() {
 			m.deaths = append(m.deaths, r.Rank())
 			if v := recover(); v == errKilled {
-				err = nil
+				if err = nil; r.Rank() < m.job(r).Size() {
+					m.ended()
+				}
 			} else if v != nil {
 				panic(v)
 			}
 		}()
-		life := mortal{task, m.killed[r.Rank()]}
+		life := mortal{task, m, r.Rank()}
 		ctx, err := m.openWith(task, r, life, life)
 		if err != nil {
 			return err

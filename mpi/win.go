@@ -37,7 +37,8 @@ type Win struct {
 	segment *p2p.Segment // that the memory lies in, or nil
 	common  *rma.Common  // what is there of it, or nil
 	name    string
-	noLocks bool
+	epochs
+	lazy    bool // no_local_load_store
 	async   asyncWin
 	binding GhostBinding
 	hints   *Info
@@ -152,11 +153,11 @@ func (w *Win) open(op string, lack error, far bool) error {
 		}
 	}
 	c.ep.Leave()
-	lacks := int64(0)
+	flags := w.declares()
 	if lack != nil {
-		lacks = 1
+		flags |= winLacks
 	}
-	words := []int64{int64(own.Size), int64(own.Unit), int64(own.Key), int64(own.Addr), lacks, int64(own.Client), int64(own.Own.Key), int64(own.Own.Addr), w.async.says()}
+	words := []int64{int64(own.Size), int64(own.Unit), int64(own.Key), int64(own.Addr), flags, int64(own.Client), int64(own.Own.Key), int64(own.Own.Addr), w.async.says()}
 	words = c.p.putOthers(words, own.Others)
 	all, err := c.gatherInts(op, words...)
 	if err != nil {
@@ -169,11 +170,11 @@ func (w *Win) open(op string, lack error, far bool) error {
 	for i := range remotes {
 		v := all[len(words)*i:][:len(words)]
 		w.async.hear(i, v[8])
-		if v[4] != 0 && lack == nil {
+		if v[4]&winLacks != 0 && lack == nil {
 			lack = fmt.Errorf("rank %d has none", i)
 		}
 		remotes[i] = rma.Remote{
-			Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3]), Client: int32(v[5]),
+			Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3]), Client: int32(v[5]), Locked: v[4]&winLocked != 0,
 			Own: rma.Access{Key: uint32(v[6]), Addr: uint64(v[7])}, Others: getOthers(v[9:]),
 		}
 	}

@@ -69,6 +69,7 @@ type asyncWin struct {
 	served bool          // there is memory that ghosts can serve
 	wants  []adapt.State // of each rank, as of the last exchange
 	on     []bool
+	failed bool // an exchange has, so that all others will
 }
 
 // says is what others are to know of the mode of this rank.
@@ -93,7 +94,7 @@ func (p *Proc) predict(mode Async) {
 	w := p.watch
 	w.mu.Lock()
 	if w.predictor == nil {
-		w.predictor = adapt.New(adapt.Config{Interval: p.async.AsyncInterval}, mono.Time(w.now()))
+		w.predictor = adapt.New(adapt.Config{Interval: p.async.AsyncInterval, Sharers: p.ghosts.Sharers(p.rank)}, mono.Time(w.now()))
 	}
 	w.mu.Unlock()
 }
@@ -114,47 +115,109 @@ func (w *Win) wants() adapt.State {
 
 // meet waits in a fence for all ranks of the window, which have ended what they have started.
 func (w *Win) meet(op string) error {
-	falls := w.c.p.fallsBack() && w.flavor == FlavorAllocate
-	if falls {
-		w.c.coll.op = op
-		if err := w.relieve(); err != nil {
-			return err
-		}
-	}
-	switch {
-	case w.async.served && w.async.auto:
-		return w.exchange(op)
-	case falls:
-		return nil // that was the barrier
+	losses, modes := w.c.p.fallsBack() && w.flavor == FlavorAllocate, w.async.served && w.async.auto
+	if losses || modes {
+		return w.exchange(op, losses, modes)
 	}
 	w.c.coll.op = op
 	return w.c.barrier()
 }
 
-// exchange is a barrier at which all tell what they want, and that holds.
-func (w *Win) exchange(op string) error {
-	all, err := w.c.gatherInts(op, int64(w.wants()), w.async.says())
+// exchange is a barrier at which all tell which ghosts they know to be lost, and, or, what they
+// want. Behind it all ranks that are left have the same routes, whoever is lost meanwhile.
+func (w *Win) exchange(op string, losses, modes bool) error {
+	c, a, routes := w.c, &w.async, rma.RoutesOf(w.w)
+	var all []int64
+	if losses {
+		c.ep.Enter()
+		all = routes.Lost()
+		c.ep.Leave()
+	}
+	ghosts := len(all)
+	if modes {
+		all = append(all, make([]int64, 2*c.size)...)
+		all[ghosts+2*c.rank], all[ghosts+2*c.rank+1] = int64(w.wants()), a.says()
+	}
+	c.coll.op = op
+	err := c.coll.sum(all)
+	lost, probe := all[:ghosts], false
+	if err == nil && modes {
+		probe = a.decide(all[ghosts:], c.size)
+	}
+	var on []bool
+	if modes {
+		on = a.on
+	}
+	changes := err == nil && routes.Differ(lost, on)
+	if err != nil || changes {
+		err = w.commit(op, err)
+	}
 	if err != nil {
 		return err
 	}
-	a := &w.async
-	a.wants, a.on = slices.Grow(a.wants[:0], w.c.size)[:w.c.size], slices.Grow(a.on[:0], w.c.size)[:w.c.size]
+	if probe {
+		c.p.probed()
+	}
+	if !changes {
+		return nil
+	}
+	c.ep.Enter()
+	own := routes.Change(lost, on)
+	c.ep.Leave()
+	if own {
+		a.mode = AsyncOff
+		return w.hints.Set(asyncConfig, AsyncOff.String())
+	}
+	return nil
+}
+
+// decide takes in what all ranks have said in an exchange, and decides who is to serve.
+func (a *asyncWin) decide(all []int64, ranks int) (probe bool) {
+	a.wants, a.on = slices.Grow(a.wants[:0], ranks)[:ranks], slices.Grow(a.on[:0], ranks)[:ranks]
 	for i := range a.wants {
 		a.wants[i] = adapt.State(all[2*i])
 		a.hear(i, all[2*i+1])
 	}
-	probe := adapt.Decide(a.wants, a.on)
-	w.c.ep.Enter()
-	rma.RoutesOf(w.w).Set(a.on)
-	w.c.ep.Leave()
-	if watch := w.c.p.watch; probe && watch != nil {
-		watch.mu.Lock()
-		if watch.predictor != nil {
-			watch.predictor.Probed(mono.Time(watch.now()))
+	return adapt.Decide(a.wants, a.on)
+}
+
+// commit is the end of an exchange behind which routes change, or which has failed on this rank
+// because another one was lost: then others may know what all have said, and this one not. So
+// who is to change them asks all that are left whether they can, in an agreement. Who has failed
+// has told them that it cannot, and need not wait for them: nothing changes. From then on
+// every exchange fails, for the lost rank is missing.
+func (w *Win) commit(op string, failed error) error {
+	c, a := w.c, &w.async
+	if failed == nil {
+		d, err := c.decide(op, ballot{kind: ballotRoutes, flag: 1})
+		if err != nil || d.flag != 0 {
+			return err
 		}
-		watch.mu.Unlock()
+		a.failed = true
+		if err = c.unacknowledged(op, d); err == nil {
+			err = fail(ErrProcFailed, op, "another rank of the window could not meet all of the others")
+		}
+		return err
 	}
-	return nil
+	if !a.failed {
+		a.failed = true
+		c.ep.Enter()
+		_ = c.beginAgree(op, ballot{kind: ballotRoutes}) // it is the first one under way
+		c.ep.Inside().Flush()
+		c.ep.Leave()
+	}
+	return failed
+}
+
+// probed tells the predictor that a probe begins.
+func (p *Proc) probed() {
+	if w := p.watch; w != nil {
+		w.mu.Lock()
+		if w.predictor != nil {
+			w.predictor.Probed(mono.Time(w.now()))
+		}
+		w.mu.Unlock()
+	}
 }
 
 // setAsync is SetInfo of what has to do with ghosts.
@@ -182,7 +245,7 @@ func (w *Win) setAsync(op string, info *Info) error {
 	w.c.ep.Enter()
 	err := w.w.FlushAll()
 	w.c.ep.Leave()
-	err = errors.Join(err, w.exchange(op))
+	err = errors.Join(err, w.exchange(op, false, true))
 	t.end(err)
 	return err
 }

@@ -176,11 +176,11 @@ func (w *Win) provide(op string, members []int32, n, align int) (lack, err error
 		return lack, nil
 	}
 	hint, _ := w.hints.Get(noncontiguous)
-	apart := int64(0)
+	flags := w.declares()
 	if w.flavor != FlavorShared || hint == "true" {
-		apart = 1
+		flags |= winApart
 	}
-	all, err := c.gatherInts(op, int64(n), int64(align), apart)
+	all, err := c.gatherInts(op, int64(n), int64(align), flags)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (w *Win) enter(members []int32, l layout, id uint64) (err error) {
 		}
 	}
 	b := w.segment.Bytes()
-	w.common = &rma.Common{Members: members, Control: b[:rma.ControlSize(len(members))]}
+	w.common = &rma.Common{Members: members, Control: b[:l.control]}
 	for i, p := range l.parts {
 		part := b[p.at : p.at+p.size : p.at+p.size]
 		w.common.Memory = append(w.common.Memory, part)
@@ -247,10 +247,11 @@ func (w *Win) enter(members []int32, l layout, id uint64) (err error) {
 
 // layout is where in a segment the memory of its members is.
 type layout struct {
-	parts []part
-	size  int
-	err   error // no host has as much memory
-	odd   error // of a shared window: parts that lie side by side are not aligned
+	parts   []part
+	control int // bytes for locks, before the parts
+	size    int
+	err     error // no host has as much memory
+	odd     error // of a shared window: parts that lie side by side are not aligned
 }
 
 // part is a range of a segment in bytes.
@@ -265,11 +266,16 @@ const (
 )
 
 // layoutOf lays out the memory of members, whose sizes, alignments, and whether they may lie
-// apart, all ranks have told.
+// apart, all ranks have told, and whether there are locks.
 func layoutOf(members []int32, all []int64) (l layout) {
-	at := roundUp(rma.ControlSize(len(members)), layoutPage)
+	for i := 2; i < len(all); i += 3 {
+		if all[i]&winLocked != 0 {
+			l.control = rma.ControlSize(len(members))
+		}
+	}
+	at := roundUp(l.control, layoutPage)
 	for _, rank := range members {
-		size, align, apart := int(all[3*rank]), int(all[3*rank+1]), all[3*rank+2] != 0
+		size, align, apart := int(all[3*rank]), int(all[3*rank+1]), all[3*rank+2]&winApart != 0
 		switch {
 		case size > layoutMost-at:
 			l.err = fmt.Errorf("rank %d wants %d bytes", rank, size)

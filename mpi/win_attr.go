@@ -104,11 +104,11 @@ func (w *Win) DeleteAttr(k *WinKeyval) error {
 
 // winHints are the hints of windows, with their defaults (MPI 4.1, section 12.2). Order
 // and atomicity of accumulates are always those of the defaults, which is what programs
-// may count on that ask for less; no_locks is held against what the program does.
+// may count on that ask for less; no_locks and epochs_used are held against what the program does.
 var winHints = [...]infoPair{
-	{"no_locks", "false"}, {"accumulate_ordering", "rar,raw,war,waw"}, {"accumulate_ops", "same_op_no_op"},
+	{noLocks, "false"}, {"accumulate_ordering", "rar,raw,war,waw"}, {"accumulate_ops", "same_op_no_op"},
 	{"mpi_accumulate_granularity", "0"}, {"same_size", "false"}, {"same_disp_unit", "false"},
-	{noncontiguous, "false"},
+	{noncontiguous, "false"}, {epochsUsed, epochNames}, {noLoadStore, "false"},
 }
 
 // hint takes hints that are known.
@@ -116,7 +116,7 @@ func (w *Win) hint(op string, info *Info) error {
 	hints := w.hints.Dup()
 	for _, known := range winHints {
 		value, ok := info.Get(known.key)
-		if !ok {
+		if !ok || known.key == epochsUsed && w.hints != nil { // the window was made for these
 			if value, ok = hints.Get(known.key); !ok {
 				value = known.value
 			}
@@ -128,10 +128,13 @@ func (w *Win) hint(op string, info *Info) error {
 			return err
 		}
 	}
-	w.hints = hints
-	value, _ := hints.Get("no_locks")
-	w.noLocks = value == "true"
-	return nil
+	value, _ := hints.Get(noLoadStore)
+	w.lazy = value == "true"
+	err := w.epochs.take(op, hints, w.hints == nil)
+	if err == nil {
+		w.hints = hints
+	}
+	return err
 }
 
 // SetInfo gives hints (MPI_Win_set_info). All ranks call it. Keys that are not known do

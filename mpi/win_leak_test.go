@@ -38,7 +38,7 @@ func useWindow(c *mpi.Comm, flavor mpi.WinFlavor, served bool) error {
 		return err
 	}
 	if served && flavor == mpi.FlavorAllocate {
-		err = wantServed(r.w)
+		err = wantAsync(r.w, "on")
 	}
 	if memory[0] != 0 || memory[999] != 0 {
 		err = errors.Join(err, errors.New("the memory of a new window is not empty"))

@@ -114,7 +114,7 @@ func (x linearTraffic) run(p *mpi.Proc) error {
 		w, err = mpi.WinCreate(c, make([]int64, linearCells), nil)
 	} else {
 		if w, _, err = mpi.WinAllocate[int64](c, linearCells, nil); err == nil && x.served {
-			err = wantServed(w)
+			err = wantAsync(w, "on")
 		}
 	}
 	if err == nil {

@@ -22,7 +22,7 @@ func outliveLocks(p *mpi.Proc) error {
 	c, epoch := p.World(), os.Getenv(envDoes)
 	w, memory, err := mpi.WinAllocate[int64](c, 4, nil)
 	if err == nil && envInt("XWARP_GHOSTS") > 0 {
-		err = wantServed(w)
+		err = wantAsync(w, "on")
 	}
 	if err != nil {
 		return err

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/test/sim"
@@ -56,6 +56,8 @@ type winRank struct {
 	start   []int64      // displacement of each rank's memory
 	unit    int          // of an element
 	passive bool         // the epoch is one of locks: there may be requests
+	hints   *mpi.Info
+	kinds   []int // of epochs: see round
 	checks  []func() error
 }
 
@@ -73,12 +75,15 @@ func (x winTraffic) run(p *mpi.Proc) error {
 	}
 	r.sums, r.xors, r.locked = make([]int64, r.n), make([]int64, r.n), make([]int64, r.n)
 	flavors := []mpi.WinFlavor{mpi.FlavorAllocate, mpi.FlavorCreate, mpi.FlavorDynamic}
+	if err := r.promise(common); err != nil {
+		return err
+	}
 	memory, err := r.make(c, cmp.Or(x.flavor, flavors[common.IntN(len(flavors))]), size)
 	if err != nil {
 		return err
 	}
 	for round := range x.rounds {
-		if err := errors.Join(r.adapt(common), r.round(common.IntN(5))); err != nil {
+		if err := errors.Join(r.adapt(common), r.round(r.kinds[common.IntN(len(r.kinds))])); err != nil {
 			return fmt.Errorf("seed %d, round %d: %w", x.seed, round, err)
 		}
 	}
@@ -91,38 +96,55 @@ func (x winTraffic) run(p *mpi.Proc) error {
 	return errors.Join(err, r.w.Free(), c.Free())
 }
 
+// promise chooses which kinds of epochs there are, and says so if not all of them.
+func (r *winRank) promise(common *rand.Rand) error {
+	kinds := [][]int{{0}, {4}, {2, 3}, {1}} // of each of the names
+	var used []string
+	for i, name := range []string{"fence", "pscw", "lock", "lockall"} {
+		if r.flavor != 0 || common.IntN(3) > 0 {
+			used, r.kinds = append(used, name), append(r.kinds, kinds[i]...)
+		}
+	}
+	if len(used) == 0 {
+		used, r.kinds = []string{"lockall"}, []int{1}
+	}
+	var err error
+	r.hints, err = mpi.NewInfo("epochs_used", strings.Join(used, ","), "no_local_load_store", fmt.Sprint(r.rnd.IntN(2) == 0))
+	return err
+}
+
 // make makes the window.
 func (r *winRank) make(c *mpi.Comm, flavor mpi.WinFlavor, size int) (memory []int64, err error) {
 	r.start, r.unit = make([]int64, r.n), 1
 	switch flavor {
 	case mpi.FlavorAllocate:
-		if r.w, memory, err = mpi.WinAllocate[int64](c, size, nil); err == nil && r.served {
-			err = wantServed(r.w)
+		if r.w, memory, err = mpi.WinAllocate[int64](c, size, r.hints); err == nil && r.served {
+			err = wantAsync(r.w, "on")
 		}
 	case mpi.FlavorShared:
-		r.w, memory, err = mpi.WinAllocateShared[int64](c, size, nil)
+		r.w, memory, err = mpi.WinAllocateShared[int64](c, size, r.hints)
 	case mpi.FlavorDynamic:
 		memory, r.unit = make([]int64, size), 8
-		if r.w, err = c.WinCreateDynamic(nil); err != nil {
+		if r.w, err = c.WinCreateDynamic(r.hints); err != nil {
 			return nil, err
 		}
 		at, err := mpi.Attach(r.w, memory)
 		return memory, errors.Join(err, mpi.Allgather(c, []int64{int64(at)}, r.start))
 	default:
 		memory = make([]int64, size)
-		r.w, err = mpi.WinCreate(c, memory, nil)
+		r.w, err = mpi.WinCreate(c, memory, r.hints)
 	}
 	return memory, err
 }
 
-// wantServed fails unless a ghost serves this rank's memory of a window.
-func wantServed(w *mpi.Win) error {
+// wantAsync fails unless ghosts serve this rank's memory of a window in a mode.
+func wantAsync(w *mpi.Win, mode string) error {
 	hints, err := w.Info()
 	if err != nil {
 		return err
 	}
-	if is, _ := hints.Get("async_config"); is != "on" {
-		return fmt.Errorf("no ghost serves the window: async_config is %q", is)
+	if is, _ := hints.Get("async_config"); is != mode {
+		return fmt.Errorf("async_config is %q, want %q: no ghost serves the window", is, mode)
 	}
 	return nil
 }
@@ -552,29 +574,4 @@ func badWorld(seed uint64, rnd *rand.Rand, ranks int) *simWorld {
 	}
 	w.fallApart(rnd, rnd.IntN(4), 20*mono.Millisecond)
 	return w
-}
-
-// TestWin_randomAdapts is the same where it changes, as ranks like it and by itself, who does the
-// operations.
-func TestWin_randomAdapts(t *testing.T) {
-	for seed := range seeds(t, 120) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			rnd := rand.New(rand.NewPCG(uint64(seed), 10))
-			ranks := 2 + seed%4
-			config := sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.05, Dup: 0.05, Reorder: 0.1, Corrupt: 0.005}}}
-			w := newHostedWorld(config, ranks, 1+rnd.IntN(2), 1+rnd.IntN(2))
-			w.fallApart(rnd, rnd.IntN(3), 20*mono.Millisecond)
-			w.mpi.Transport = []mpi.Transport{mpi.RD, mpi.UD, mpi.RD, mpi.RC, mpi.Hybrid}[seed%5]
-			w.mpi.Async, w.mpi.AsyncInterval = mpi.AsyncAuto, 50*time.Microsecond
-			x := winTraffic{seed: uint64(seed), rounds: 10, ops: 10, block: 40, flavor: mpi.FlavorAllocate, adapts: true}
-			if seed%4 == 1 {
-				x.block, x.ops = 5000, 6
-			}
-			w.launch(func(_ *sim.Task, p *mpi.Proc) error { return x.run(p) })
-			if err := w.Run(); err != nil {
-				t.Fatalf("%+v, %d ghosts: %v", w.mpi, w.ghosts, err)
-			}
-		})
-	}
 }

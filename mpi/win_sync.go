@@ -28,10 +28,13 @@ const (
 	ModeNoSucceed                     // Fence: no rank will until the next one (MPI_MODE_NOSUCCEED)
 )
 
-// begin checks what all calls of epochs have in common.
-func (w *Win) begin(op string, mode, legal WinMode) error {
+// begin checks what all calls have in common that begin an epoch of some kind.
+func (w *Win) begin(op string, kind epochSet, mode, legal WinMode) error {
 	if err := w.live(op); err != nil {
 		return err
+	}
+	if w.used&kind == 0 {
+		return fail(ErrRMASync, op, "epochs_used, or no_locks, has said that the window has no epochs of this kind")
 	}
 	if mode&^legal != 0 {
 		return fail(ErrAssert, op, "assertion %#x is not for this call", uint(mode&^legal))
@@ -49,7 +52,7 @@ func (w *Win) begin(op string, mode, legal WinMode) error {
 // have started them. In any case the ranks that it has served serve themselves from then on.
 func (w *Win) Fence(mode WinMode) error {
 	const op = "Win.Fence"
-	if err := w.begin(op, mode, ModeNoStore|ModeNoPut|ModeNoPrecede|ModeNoSucceed); err != nil {
+	if err := w.begin(op, epochFence, mode, ModeNoStore|ModeNoPut|ModeNoPrecede|ModeNoSucceed); err != nil {
 		return w.report(err)
 	}
 	t := w.c.watch().begin(op, w.c, Undefined, Undefined, 0)
@@ -102,7 +105,7 @@ func (w *Win) start(ranks []int32, free bool) error { return w.w.Start(ranks, fr
 
 // grouped is a call with a group.
 func (w *Win) grouped(op string, g *Group, mode, legal WinMode, f func([]int32, bool) error) error {
-	err := w.begin(op, mode, legal)
+	err := w.begin(op, epochPSCW, mode, legal)
 	if err != nil {
 		return w.report(err)
 	}
@@ -157,14 +160,12 @@ func (w *Win) closes(op string, peer int, f func(*rma.Window) error) error {
 }
 
 // Lock begins an access epoch for operations on one rank, which need not call anything
-// (MPI_Win_lock). It returns when this rank has the lock. Several ranks may be locked at a
+// (MPI_Win_lock). It returns when this rank has the lock; but with the hint no_local_load_store
+// one of the rank itself does not wait, and the first operation does. Several ranks may be locked at a
 // time, in the same order on all ranks lest two wait for each other.
 func (w *Win) Lock(kind LockType, target int, mode WinMode) error {
 	const op = "Win.Lock"
-	err := w.begin(op, mode, ModeNoCheck)
-	if err == nil && w.noLocks {
-		err = fail(ErrRMASync, op, "no_locks has said that there are none")
-	}
+	err := w.begin(op, epochLock, mode, ModeNoCheck)
 	if err == nil && kind != LockShared && kind != LockExclusive {
 		err = fail(ErrLockType, op, "%d is no kind of lock", int(kind))
 	}
@@ -176,7 +177,7 @@ func (w *Win) Lock(kind LockType, target int, mode WinMode) error {
 	}
 	t := w.c.watch().begin(op, w.c, target, Undefined, 0)
 	w.c.ep.Enter()
-	err = w.w.Lock(int32(target), rma.Mode(kind), mode&ModeNoCheck != 0)
+	err = w.w.Lock(int32(target), rma.Mode(kind), mode&ModeNoCheck != 0, w.lazy && target == w.c.rank)
 	w.c.ep.Leave()
 	err = w.failed(op, err)
 	t.end(err)
@@ -192,14 +193,12 @@ func (w *Win) rank(op string, target int) error {
 }
 
 // LockAll begins an access epoch for operations on all ranks, with a shared lock of each
-// (MPI_Win_lock_all). It returns when this rank has all of them. Unlike Lock it does not
+// (MPI_Win_lock_all). It returns when this rank has all of them, at once if epochs_used has
+// said on all ranks that nobody calls Lock. Unlike Lock it does not
 // fail because of ranks that are lost: the operations on these do.
 func (w *Win) LockAll(mode WinMode) error {
 	const op = "Win.LockAll"
-	err := w.begin(op, mode, ModeNoCheck)
-	if err == nil && w.noLocks {
-		err = fail(ErrRMASync, op, "no_locks has said that there are none")
-	}
+	err := w.begin(op, epochLockAll, mode, ModeNoCheck)
 	if err != nil {
 		return w.report(err)
 	}

@@ -11,7 +11,7 @@ type State uint8
 
 // The states.
 const (
-	Off   State = iota // the rank does them: it is in MPI nearly all the time, and several share a ghost
+	Off   State = iota // the rank does them: it is in MPI nearly all the time, and they keep the ghost busy
 	On                 // the ghost does
 	Probe              // all ghosts do for an interval, to see whether the time in MPI was time spent waiting for ranks that compute
 )
@@ -20,11 +20,16 @@ const (
 type Config struct {
 	Interval   mono.Duration // time between decisions; default 1 s
 	High, Low  float64       // parts of the time in MPI: above the one Off, below the other On; default 0.90 and 0.85
+	Busy       float64       // part of its time that a ghost needs for operations: above Off, below half of that On; default 0.02
+	Sharers    int           // ranks that have one ghost; default 1
 	ProbeAfter int           // intervals in Off before a probe; default 8. Each probe in vain doubles it, up to eight times as many
 }
 
-// Predictor watches how much of its time one rank spends in MPI, and takes the next interval
-// for one like the last.
+// Predictor watches how much of its time one rank spends in MPI, and how many operations it starts,
+// and takes the next interval for one like the last. Few operations are no burden to a ghost: who
+// is in MPI all the time and starts few of them waits for others, and may need their ghosts. It
+// takes those that this rank starts for as many as others start on its memory, and all ranks of
+// a ghost for like it.
 //
 // Who is Off makes those wait who want something from it while it computes, and time that
 // they wait is time in MPI: so ranks may keep each other Off that would not be so with ghosts.
@@ -34,6 +39,7 @@ type Predictor struct {
 	state   State
 	since   mono.Time     // when the present interval began
 	spent   mono.Duration // in MPI since
+	work    mono.Duration // of the ghost for the operations since
 	offs    int           // intervals in Off
 	after   int           // so many are enough
 	probing bool          // the probe has begun
@@ -50,6 +56,12 @@ func New(c Config, now mono.Time) *Predictor {
 	if c.Low == 0 {
 		c.Low = 0.85
 	}
+	if c.Busy == 0 {
+		c.Busy = 0.02
+	}
+	if c.Sharers == 0 {
+		c.Sharers = 1
+	}
 	if c.ProbeAfter == 0 {
 		c.ProbeAfter = 8
 	}
@@ -59,27 +71,35 @@ func New(c Config, now mono.Time) *Predictor {
 // State returns what the rank wants.
 func (p *Predictor) State() State { return p.state }
 
-// Spent notes that a call of MPI has ended that took so long.
-func (p *Predictor) Spent(now mono.Time, took mono.Duration) {
+// Work is about what a ghost takes for an operation on so many bytes.
+func Work(bytes int) mono.Duration {
+	return mono.Microsecond + mono.Duration(bytes)*mono.Nanosecond
+}
+
+// Spent notes that a call of MPI has ended that took so long, and has given a ghost so much work.
+func (p *Predictor) Spent(now mono.Time, took, work mono.Duration) {
 	p.spent += took
+	p.work += work
 	span := now.Sub(p.since)
 	if span < p.c.Interval {
 		return
 	}
 	part := float64(min(p.spent, span)) / float64(span) // a call may have begun before
-	p.since, p.spent = now, 0
-	p.judge(part)
+	load := float64(p.work) * float64(p.c.Sharers) / float64(span)
+	p.since, p.spent, p.work = now, 0, 0
+	p.judge(part > p.c.High && load > p.c.Busy, part < p.c.Low || load < p.c.Busy/2)
 }
 
-// judge decides after an interval.
-func (p *Predictor) judge(part float64) {
+// judge decides after an interval that was clearly one for the rank itself, or for a ghost, or
+// neither.
+func (p *Predictor) judge(off, on bool) {
 	switch {
-	case p.state == On && part > p.c.High:
+	case p.state == On && off:
 		p.state, p.offs = Off, 0
-	case p.state == Probe && !p.probing && part >= p.c.Low: // nobody was told yet
-	case p.state == Probe && p.probing && part > p.c.High:
+	case p.state == Probe && !p.probing && !on: // nobody was told yet
+	case p.state == Probe && p.probing && off:
 		p.state, p.offs, p.after = Off, 0, min(2*p.after, 8*p.c.ProbeAfter)
-	case p.state == Probe, p.state == Off && part < p.c.Low:
+	case p.state == Probe, p.state == Off && on:
 		p.state, p.after = On, p.c.ProbeAfter
 	case p.state == Off:
 		if p.offs++; p.offs >= p.after {
@@ -94,7 +114,7 @@ func (p *Predictor) Probed(now mono.Time) {
 	if p.state == On || p.state == Probe && p.probing {
 		return
 	}
-	p.state, p.probing, p.since, p.spent = Probe, true, now, 0
+	p.state, p.probing, p.since, p.spent, p.work = Probe, true, now, 0, 0
 }
 
 // Decide says of which ranks ghosts do the operations, as all of them want it: all see the

@@ -8,10 +8,35 @@ import (
 )
 
 // interval lets a predictor of the default configuration see one, of which so many percent
-// were in MPI.
-func interval(p *Predictor, now *mono.Time, percent int) {
+// were in MPI, with operations that keep the ghost busy.
+func interval(p *Predictor, now *mono.Time, percent int) { operations(p, now, percent, 100) }
+
+// operations is interval with operations for which the ghost needs so many thousandths of it.
+func operations(p *Predictor, now *mono.Time, percent, thousandths int) {
 	*now = now.Add(mono.Second)
-	p.Spent(*now, mono.Duration(percent)*mono.Second/100)
+	p.Spent(*now, mono.Duration(percent)*mono.Second/100, mono.Duration(thousandths)*mono.Millisecond)
+}
+
+// Who is in MPI all the time, but starts few operations, waits for others, and needs their ghosts
+// as they may need its own. Ranks that share a ghost keep it busy together.
+func TestPredictor_operations(t *testing.T) {
+	var now mono.Time
+	p := New(Config{}, now)
+	for i, c := range []struct {
+		thousandths int
+		want        State
+	}{{0, On}, {19, On}, {21, Off}, {15, Off}, {9, On}, {15, On}, {30, Off}} {
+		if operations(p, &now, 100, c.thousandths); p.State() != c.want {
+			t.Fatalf("interval %d: %d thousandths: %v, want %v", i, c.thousandths, p.State(), c.want)
+		}
+	}
+	p = New(Config{Sharers: 4}, now)
+	if operations(p, &now, 100, 6); p.State() != Off {
+		t.Error("four ranks with a fourth of the work each leave it On")
+	}
+	if one, many := Work(8), Work(1<<20); one >= 2*mono.Microsecond || many < 100*one {
+		t.Errorf("work for 8 bytes is %v, and for 1 MiB %v", one, many)
+	}
 }
 
 // The two thresholds make a hysteresis: between them nothing changes.
@@ -35,15 +60,15 @@ func TestPredictor_spans(t *testing.T) {
 	p := New(Config{}, now)
 	for range 9 {
 		now = now.Add(mono.Second / 10)
-		if p.Spent(now, mono.Second/10); p.State() != On {
+		if p.Spent(now, mono.Second/10, mono.Second); p.State() != On {
 			t.Fatal("it has decided before the end of the interval")
 		}
 	}
-	if p.Spent(now.Add(mono.Second/10), mono.Second/10); p.State() != Off {
+	if p.Spent(now.Add(mono.Second/10), mono.Second/10, 0); p.State() != Off {
 		t.Error("all of the time in MPI leaves it On")
 	}
 	p = New(Config{}, 0)
-	p.Spent(mono.Time(mono.Second), 100*mono.Second)
+	p.Spent(mono.Time(mono.Second), 100*mono.Second, mono.Second)
 	now = mono.Time(mono.Second)
 	if interval(p, &now, 0); p.State() != On {
 		t.Error("a long call counts twice")

@@ -49,6 +49,23 @@ func (g *Ghosts) rank(ghost, client int32) int32 {
 	return g.ranks[i][client-1]
 }
 
+// misses reports whether the ghost of a rank is among the lost ones: see Routes.Lost.
+func (g *Ghosts) misses(rank int32, lost []int64) bool {
+	return len(lost) > 0 && lost[int(g.Of[rank])-len(g.Of)] != 0
+}
+
+// Sharers returns how many ranks have the ghost of a rank, that one included; 0: it has none.
+func (g *Ghosts) Sharers(rank int) (n int) {
+	if g != nil {
+		for _, ghost := range g.Of {
+			if ghost == g.Of[rank] {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // Most returns how many ghosts there are on the host with the most.
 func (g *Ghosts) Most() (most int) {
 	if g != nil {

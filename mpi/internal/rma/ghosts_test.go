@@ -32,7 +32,10 @@ func TestNewGhosts(t *testing.T) {
 			}
 		}
 	}
-	if g := NewGhosts([]int{0, 1}, []int{0}); g != nil || g.rank(2, 1) != -1 {
+	if g := NewGhosts([]int{0, 0, 0, 0, 0}, []int{0, 0}); g.Sharers(0) != 3 || g.Sharers(4) != 2 {
+		t.Errorf("ghosts serve %d and %d ranks, want 3 and 2", g.Sharers(0), g.Sharers(4))
+	}
+	if g := NewGhosts([]int{0, 1}, []int{0}); g.Sharers(0) != 0 || g != nil || g.rank(2, 1) != -1 {
 		t.Error("a host without ghosts")
 	}
 }

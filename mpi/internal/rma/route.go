@@ -23,14 +23,56 @@ func (r Routes) Serves() bool {
 	return false
 }
 
-// Set says of each rank whether its ghost, if it has one, does the operations on its memory.
-// All ranks of the window have flushed before, and know the same.
-func (r Routes) Set(ghosts []bool) {
-	for i := range r.w.targets {
-		if t := &r.w.targets[i]; t.Client != 0 && (t.client != 0) != ghosts[i] {
-			r.w.turn(int32(i))
+// Differ reports whether Change would change anything.
+func (r Routes) Differ(lost []int64, ghosts []bool) bool {
+	for i := range r.w.ranks {
+		t := &r.w.targets[i]
+		if t.Client != 0 && (r.w.ghosts.misses(t.home, lost) || ghosts != nil && (t.client != 0) != ghosts[i]) {
+			return true
 		}
 	}
+	return false
+}
+
+// Change lets ranks serve themselves whose ghosts are lost, and of all others that have one the
+// ghost do the operations on their memory, or not, as ghosts says of each rank: nil, of none. It
+// reports whether this rank's ghost is lost. All ranks of the window have flushed before, and
+// say the same. Where ghosts are lost they are behind the end of an epoch, too: nobody has a
+// lock, so the new servers begin without any knowledge of what the ghosts have had.
+func (r Routes) Change(lost []int64, ghosts []bool) (own bool) {
+	w := r.w
+	for i := range w.ranks {
+		t := &w.targets[i]
+		if t.Client == 0 {
+			continue
+		}
+		on := t.client != 0
+		if ghosts != nil {
+			on = ghosts[i]
+		}
+		misses := w.ghosts.misses(t.home, lost)
+		if on = on && !misses; on != (t.client != 0) {
+			w.turn(int32(i))
+		}
+		if misses {
+			t.Client, t.Own = 0, Access{}
+			t.asked, t.refused, t.acks = false, false, 0
+			own = own || i == int(w.me)
+		}
+	}
+	return own
+}
+
+// Lost returns, for each ghost of the job, 1 if it is lost to this rank, and else 0.
+func (r Routes) Lost() []int64 {
+	w := r.w
+	lost := make([]int64, len(w.ghosts.ranks))
+	for i := range lost {
+		if w.in.Lost(int32(len(w.ghosts.Of) + i)) {
+			lost[i] = 1
+		}
+	}
+	return lost
 }
 
 // turn changes who does the operations on the memory of a rank.

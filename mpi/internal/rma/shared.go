@@ -24,7 +24,7 @@ import (
 type Common struct {
 	Members []int32  // the ranks, in ascending order, this one among them
 	Memory  [][]byte // of each
-	Control []byte   // ControlSize bytes from the start of a page on, zero at first
+	Control []byte   // ControlSize bytes from the start of a page on, zero at first, or none: there are no locks
 }
 
 // ControlSize returns how many bytes beside their memory that many ranks need.
@@ -36,7 +36,7 @@ func controlStride(members int) int { return (4*(lockWords+members+1) + 63) &^ 6
 // neighbour is a target whose memory is mapped here, perhaps this rank itself.
 type neighbour struct {
 	mem  []byte
-	lock sharedLock
+	lock *sharedLock // or nil: there are none
 }
 
 // neighbours are the ranks of this host, with whose memory this one does everything itself.
@@ -56,13 +56,14 @@ func (nb *neighbours) take(w *Window, c *Common) {
 	n := len(c.Members)
 	nb.w, nb.members, nb.member = w, c.Members, slices.Index(c.Members, w.me)
 	for i, rank := range c.Members {
-		words := mem.Words32(c.Control[i*controlStride(n):][:controlStride(n)])
-		w.targets[rank].near = &neighbour{
-			mem:  c.Memory[i],
-			lock: sharedLock{owner: &words[0], far: &words[1], readers: words[lockWords : lockWords+n+1]},
+		near := &neighbour{mem: c.Memory[i]}
+		if len(c.Control) > 0 {
+			words := mem.Words32(c.Control[i*controlStride(n):][:controlStride(n)])
+			near.lock = &sharedLock{owner: &words[0], far: &words[1], readers: words[lockWords : lockWords+n+1]}
 		}
+		w.targets[rank].near = near
 	}
-	w.here.atomic, w.here.locks.shared, w.here.locks.member = true, &w.targets[w.me].near.lock, n
+	w.here.atomic, w.here.locks.shared, w.here.locks.member = true, w.targets[w.me].near.lock, n
 }
 
 // Memory returns the memory of a rank, if it is mapped here.

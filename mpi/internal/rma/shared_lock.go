@@ -98,7 +98,7 @@ func (nb *neighbours) tellWaiting(rank int32, t *target) {
 // bury takes from a lost rank of this host the locks that it has. Each of the others does
 // the same.
 func (nb *neighbours) bury(rank int32) {
-	if len(nb.members) == 0 || nb.w.targets[rank].near == nil {
+	if len(nb.members) == 0 || nb.w.targets[rank].near == nil || nb.w.targets[rank].near.lock == nil {
 		return
 	}
 	lost := slices.Index(nb.members, rank)

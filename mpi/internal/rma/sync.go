@@ -18,8 +18,12 @@ var where = [...]string{"no access epoch", "the epoch of a fence", "the epoch of
 // may reports whether operations on a target may be started.
 func (w *Window) may(rank int32) error {
 	switch t := w.target(rank); {
-	case w.access == fenced, w.access == all, w.access == some && t.held != Unlocked, w.access == starts && t.begun:
+	case w.access == some && t.asked:
+		return w.locked(rank)
+	case w.access == fenced, w.access >= some && t.held != Unlocked, w.access == starts && t.begun:
 		return nil
+	case w.access == all: // the ghost that keeps the lock is lost, whoever does the operations
+		return w.in.Trouble(w.context, w.keptBy(t))
 	}
 	return wrong(rank, "there is no epoch for operations on rank %d, but %s: call Lock, LockAll, Start or Fence before", rank, where[w.access])
 }
@@ -69,9 +73,10 @@ func (w *Window) Fenced(succeed bool) {
 	}
 }
 
-// Lock locks a target, and returns when it has the lock. free says that nobody has, or
-// will ask for, one that conflicts (MPI_MODE_NOCHECK).
-func (w *Window) Lock(rank int32, m Mode, free bool) error {
+// Lock locks a target, and returns when it has the lock, or, if that is for later, lets the first
+// operation wait for it. free says that nobody has, or will ask for, one that conflicts
+// (MPI_MODE_NOCHECK).
+func (w *Window) Lock(rank int32, m Mode, free, later bool) error {
 	t := w.target(rank)
 	if t.held != Unlocked {
 		return wrong(rank, "rank %d is locked already", rank)
@@ -82,10 +87,16 @@ func (w *Window) Lock(rank int32, m Mode, free bool) error {
 	if err := w.enter(some); err != nil {
 		return err
 	}
+	var err error
+	if w.target(w.me).asked { // who waits for two at a time may get the second one first
+		err = w.locked(w.me)
+	}
 	w.opened++
 	w.counts.epochs.Locks++
-	err := w.ask(rank, sayLock, m, free)
 	if err == nil {
+		err = w.ask(rank, sayLock, m, free)
+	}
+	if err == nil && !later {
 		err = w.locked(rank)
 	}
 	if err != nil {
@@ -150,6 +161,7 @@ func (w *Window) LockAll(free bool) error {
 		return err
 	}
 	w.counts.epochs.LockAlls++
+	free = free || !w.locks
 	for i := range w.ranks {
 		if err := w.ask(int32(i), sayTry, Shared, free); err != nil {
 			w.abandon(int32(i), err)
@@ -179,7 +191,18 @@ func (w *Window) LockAll(free bool) error {
 			return err
 		}
 	}
+	for i := range w.ranks {
+		if t := &w.targets[i]; t.Client != 0 && w.in.Lost(w.keptBy(t)) {
+			t.held = Unlocked // nobody has its lock any more
+		}
+	}
 	return nil
+}
+
+// keptBy returns who keeps the lock of a rank.
+func (w *flow) keptBy(t *target) int32 {
+	world, _ := w.keeper(t)
+	return world
 }
 
 // giveBack gives back a lock behind which nothing was done. It fails for a rank that is lost,
@@ -202,6 +225,9 @@ func (w *Window) Unlock(rank int32) error {
 	}
 	w.in.Pace()
 	err := quiet(&w.flow, rank)
+	if w.target(rank).asked {
+		err = join(err, w.locked(rank))
+	}
 	err = join(err, join(w.unlock(rank), w.settle(rank)))
 	w.close(rank)
 	return join(err, w.gone(rank))

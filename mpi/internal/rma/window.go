@@ -34,6 +34,7 @@ type Remote struct {
 	Key    uint32  // to write and read it with; 0: only messages may
 	Addr   uint64  // under that key
 	Client int32   // of a ghost that serves it; 0: its rank does
+	Locked bool    // its rank may lock others one by one
 	Others []Other // that serve Puts and Gets on it, too
 	Own    Access  // of memory that a ghost serves: where it is at the rank itself
 }
@@ -93,6 +94,7 @@ type flow struct {
 	ranks   int
 	spread  spread
 
+	locks   bool    // targets may be locked one by one, so that locks of all may have to wait
 	busy    bool    // operations were started since the last fence
 	touched []int32 // ranks with operations since the last flush of all
 	sweeps  int     // goroutines that go over touched: it only grows meanwhile
@@ -222,6 +224,7 @@ func (w *flow) Meet(all []Remote) {
 	for i := range w.ranks {
 		t := &w.targets[i]
 		t.Remote = all[i]
+		w.locks = w.locks || t.Locked
 		switch {
 		case t.Client != 0:
 			t.client, t.world = t.Client, w.ghosts.Of[t.home]
