@@ -3,12 +3,15 @@
 package abi_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -31,7 +34,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer func() { _ = os.RemoveAll(libraries.dir) }()
-		for _, args := range [][]string{{"make", "-s", "-C", "..", "abi", "ABI_DIR=" + libraries.dir}, {"go", "build", "-o", libraries.dir + "/bin/", "../cmd/xrun"}} {
+		for _, args := range [][]string{{"make", "-s", "-C", "..", "abi", "LDFLAGS=-s -w", "ABI_DIR=" + libraries.dir}, {"go", "build", "-o", libraries.dir + "/bin/", "../cmd/xrun"}} {
 			cmd := exec.Command(args[0], args[1:]...)
 			cmd.Env = append(os.Environ(), "MAKEFLAGS=")
 			if out, err := cmd.CombinedOutput(); err != nil {
@@ -48,30 +51,63 @@ var compilers = map[string][]string{
 	"mpi": {"xmpicc", "-abi", "mpi"}, "mpich": {"xmpicc", "-abi", "mpich"}, "debian": {"mpicc.mpich"},
 }
 
-// compile returns a program of testdata.
-func compile(t *testing.T, compiler, name string) string {
+// abis are the compilers that all programs are run of. MPICH's own makes the same of them as
+// ours with -abi mpich does: TestHeader.
+func abis() []string {
+	if os.Getenv("XWARP_LONG") == "1" {
+		return []string{"mpi", "mpich", "debian"}
+	}
+	return []string{"mpi", "mpich"}
+}
+
+// files are those that compilers have made, by compiler and file: each is made once.
+var files sync.Map
+
+// made returns the file of that name that a compiler makes with arguments.
+func made(t *testing.T, compiler, name string, args ...string) string {
 	t.Helper()
 	if libraries.missing != "" {
 		t.Skip(libraries.missing)
 	}
-	args := compilers[compiler]
-	path := filepath.Join(libraries.dir, "bin", args[0])
+	path := filepath.Join(libraries.dir, "bin", compilers[compiler][0])
 	if compiler == "debian" {
 		var err error
-		if path, err = exec.LookPath(args[0]); err != nil {
+		if path, err = exec.LookPath(compilers[compiler][0]); err != nil {
 			t.Skip("MPICH's compiler script is not installed")
 		}
 	}
-	program := filepath.Join(t.TempDir(), name)
+	file := filepath.Join(libraries.dir, "programs", compiler, name)
+	once, _ := files.LoadOrStore(file, sync.OnceValue(func() error {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		args = slices.Concat(compilers[compiler][1:], []string{"-Wall", "-pthread", "-o", file}, args)
+		out, err := run(path, args...)
+		if err != nil {
+			err = fmt.Errorf("%s %v: %w\n%s", path, args, err, out)
+		}
+		return err
+	}))
+	if err := once.(func() error)(); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// object returns a program of testdata that is not linked yet.
+func object(t *testing.T, compiler, name string) string {
+	t.Helper()
 	warnings := "-Werror" // in Debian's header MPI_STATUSES_IGNORE is too short an array
 	if compiler == "debian" {
 		warnings = "-w"
 	}
-	args = append(args[1:], "-Wall", warnings, "-pthread", "-o", program, filepath.Join("testdata", name+".c"))
-	if out, err := exec.Command(path, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s %v: %v\n%s", path, args, err, out)
-	}
-	return program
+	return made(t, compiler, name+".o", warnings, "-c", filepath.Join("testdata", name+".c"))
+}
+
+// compile returns a program of testdata.
+func compile(t *testing.T, compiler, name string) string {
+	t.Helper()
+	return made(t, compiler, name, object(t, compiler, name))
 }
 
 // run returns what a command writes, and its error.
@@ -86,6 +122,30 @@ func xrun(args ...string) (string, error) {
 	return run(filepath.Join(libraries.dir, "bin/xrun"), append([]string{"--quiet"}, args...)...)
 }
 
+// Our mpi.h for MPICH's ABI is the same to a compiler as MPICH's own: objects are equal, byte
+// for byte.
+func TestHeader(t *testing.T) {
+	sources, err := filepath.Glob("testdata/*.c")
+	if err != nil || len(sources) == 0 {
+		t.Fatal(sources, err)
+	}
+	for _, source := range sources {
+		name := strings.TrimSuffix(filepath.Base(source), ".c")
+		if name == "newer" {
+			continue // than MPICH 4.0
+		}
+		var objects [2][]byte
+		for i, compiler := range []string{"mpich", "debian"} {
+			if objects[i], err = os.ReadFile(object(t, compiler, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bytes.Equal(objects[0], objects[1]) {
+			t.Errorf("%s is another program with MPICH's mpi.h", name)
+		}
+	}
+}
+
 // Programs write the same on our libraries and on MPICH.
 func TestPrograms(t *testing.T) {
 	for _, program := range []string{"p2p"} {
@@ -93,7 +153,7 @@ func TestPrograms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for compiler := range compilers {
+		for _, compiler := range abis() {
 			t.Run(program+"/"+compiler, func(t *testing.T) {
 				path := compile(t, compiler, program)
 				ways := [][]string{{"-n", "2"}, {"-n", "2", "--fabric", "udp", "--x", "XWARP_SHARED=0"}}

@@ -86,11 +86,32 @@ func TestApps_nwchem(t *testing.T) {
 	}
 }
 
+// clean is a library that clears the stack below two functions before they return: tests of
+// xSYEVR and xHEEVR compare variables with themselves that were never set, VL and VU, and fail
+// where these are no numbers. They do so on MPICH when the stack is filled with -1.
+const clean = `#include <mpi.h>
+__attribute__((noinline)) static void clear(void)
+{
+    volatile char room[100000];
+    for (unsigned i = 0; i < sizeof room; i++)
+        room[i] = 0;
+}
+int MPI_Comm_create(MPI_Comm c, MPI_Group g, MPI_Comm *to) { int code = PMPI_Comm_create(c, g, to); return clear(), code; }
+int MPI_Comm_free(MPI_Comm *c) { int code = PMPI_Comm_free(c); return clear(), code; }
+`
+
 // ScaLAPACK and BLACS come with tests of their own.
 func TestApps_scalapack(t *testing.T) {
 	const dir = "/usr/lib/x86_64-linux-gnu/scalapack/mpich-tests/"
 	programs := packageFiles(t, "scalapack-mpi-test", dir+"BLACS/x*", dir+"x[sdcz]*", dir+"PBLAS/*tst")
 	input := packageFiles(t, "scalapack-mpi-test", "/usr/share/scalapack/*.dat", "/usr/share/scalapack/*/*.dat")
+	source, preload := filepath.Join(t.TempDir(), "clean.c"), filepath.Join(libraries.dir, "clean.so")
+	if err := os.WriteFile(source, []byte(clean), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run(filepath.Join(libraries.dir, "bin/xmpicc"), "-abi", "mpich", "-shared", "-fPIC", "-o", preload, source); err != nil {
+		t.Fatal(err, out)
+	}
 	failed := regexp.MustCompile(`[1-9][0-9]* (?:tests completed and failed|FAILED)|(?m)^.*\bFAILED *$`)
 	for _, program := range programs {
 		name := filepath.Base(program)
@@ -101,7 +122,11 @@ func TestApps_scalapack(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			out, err := job(folder, "-n 4", program)
+			how := "-n 4"
+			if strings.HasSuffix(name, "evr") {
+				how += " -x LD_PRELOAD=" + preload
+			}
+			out, err := job(folder, how, program)
 			summaries, _ := filepath.Glob(filepath.Join(folder, "*.SUMM"))
 			for _, path := range summaries {
 				text, err := os.ReadFile(path)

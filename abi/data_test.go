@@ -13,7 +13,7 @@ func TestPrograms_data(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for compiler := range compilers {
+		for _, compiler := range abis() {
 			t.Run(program+"/"+compiler, func(t *testing.T) {
 				path := compile(t, compiler, program)
 				for _, way := range [][]string{nil, {"--fabric", "udp", "--x", "XWARP_SHARED=0"}} {

@@ -9,20 +9,17 @@ import (
 	"testing"
 )
 
-// What make install installs compiles and runs programs from where it is, and make uninstall
+// What make install installs, of the commands just one, compiles and runs programs from where it is, and make uninstall
 // removes all of it.
 func TestInstall(t *testing.T) {
 	if libraries.missing != "" {
 		t.Skip(libraries.missing)
 	}
-	if out, err := run("go", "build", "-o", libraries.dir+"/bin/", "../cmd/..."); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	root := t.TempDir()
 	prefix := filepath.Join(root, "opt/x")
 	mk := func(target string) {
 		t.Helper()
-		cmd := exec.Command("make", "-s", "-C", "..", target, "GO=nogo", "BIN="+libraries.dir+"/bin", "ABI_DIR="+libraries.dir, "DESTDIR="+root, "PREFIX=/opt/x")
+		cmd := exec.Command("make", "-s", "-C", "..", target, "GO=nogo", "COMMANDS=xrun", "BIN="+libraries.dir+"/bin", "ABI_DIR="+libraries.dir, "DESTDIR="+root, "PREFIX=/opt/x")
 		cmd.Env = append(os.Environ(), "MAKEFLAGS=")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)

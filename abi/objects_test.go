@@ -25,7 +25,7 @@ func TestObjects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for compiler := range compilers {
+		for _, compiler := range abis() {
 			t.Run(name+"/"+compiler, func(t *testing.T) {
 				program := compile(t, compiler, name)
 				for _, way := range ways {
