@@ -10,11 +10,11 @@ import (
 )
 
 // Connections beside datagrams, for large data. Everything begins in datagrams, and what is
-// short, and the envelopes of all messages, stay there. What goes without asking is in lane.go. Where a device copies each frame, the kernel's TCP, which
-// takes 64 KiB in one piece, is faster for what is long: when a peer was sent enough of
-// that, a connection is made, and the Writes of a rendezvous and the FIN behind them may go
-// over it, straight into the posted receive. Which way is faster is found out
-// (link_tune.go).
+// short, and the envelopes of all messages, stay there. Where a device copies each frame, the
+// kernel's TCP, which takes 64 KiB in one piece, is faster for what is long: when a peer was
+// sent enough of that, a connection is made. The Writes of a rendezvous and the FIN behind
+// them may go over it, straight into the posted receive; which way is faster is found out
+// (link_tune.go). So may the data of shorter messages, without asking (lane.go).
 //
 //	RTS, CTS          in datagrams
 //	Write, FIN ->     over the connection
@@ -211,8 +211,8 @@ func (c *connector) returnWord(slot int32) {
 	}
 }
 
-// arrivedWord takes in what has come over a connection: the data of a message that was not asked for, or
-// the FIN of a message whose data is placed, of which it tells the sender. It reports
+// arrivedWord takes in what has come over a connection: the data of a message that was not
+// asked for, or the FIN of one whose data is placed, of which it tells the sender. It reports
 // whether the buffer is needed no more.
 func (c *connector) arrivedWord(slot int32, b []byte) bool {
 	ep := c.ep
