@@ -26,24 +26,29 @@ type rc struct {
 	why    error // why the connection ends, nil in order
 
 	// Sending.
-	requests   wqeRing
-	answers    wqeRing // owed to the peer
-	asked      uint32  // no Read or atomic before this one is unanswered
-	first      uint32  // the oldest request of this connection
-	cur        cursor
-	sent       [4]uint32 // MSN of the last message on each untagged queue
-	ord        int32     // Reads and atomics that may be outstanding
-	tx         mpa.Tx
-	rest       []byte // of an FPDU that the stream has taken in part
-	mulpdu     int
-	segmentMin int    // QPInit.SegmentMin
-	full       bool   // the stream takes no more for now
-	probe      bool   // it was full: one FPDU is enough to see whether it still is
-	ird        uint32 // how many answers may be owed
+	requests wqeRing
+	answers  wqeRing // owed to the peer
+	asked    uint32  // no Read or atomic before this one is unanswered
+	first    uint32  // the oldest request of this connection
+	cur      cursor
+	sent     [4]uint32 // MSN of the last message on each untagged queue
+	ord      int32     // Reads and atomics that may be outstanding
+	tx       mpa.Tx
+	rest     []byte // of an FPDU that the stream has taken in part
+	full     bool   // the stream takes no more for now
+	probe    bool   // it was full: one FPDU is enough to see whether it still is
+	ird      uint32 // how many answers may be owed
 
 	looked uint32 // streams.step in which ready was called last
 	in     rcReceiver
 	rcStartup
+	rcSegments
+}
+
+// rcSegments is how long the segments of messages are.
+type rcSegments struct {
+	mulpdu     int // now
+	segmentMin int // QPInit.SegmentMin
 }
 
 // rcStartup is how far the ends have heard of each other.
