@@ -33,7 +33,7 @@ func openMPI(e *End) (Bench, error) {
 	if e.Spec.Fabric == "shm" {
 		job, m.carrier = near{e.Pair}, "MPI in shared memory"
 	}
-	cfg := mpi.Config{Transport: transport, EagerMax: e.Spec.Eager, EagerIdle: e.Spec.EagerIdle, EagerNear: e.Spec.EagerNear, ConnectEager: e.Spec.BulkWay == "tcp"}
+	cfg := mpi.Config{Transport: transport, EagerMax: e.Spec.Eager, EagerIdle: e.Spec.EagerIdle, EagerNear: e.Spec.EagerNear}
 	cfg.Rendezvous, _ = mpi.ParseRendezvous(e.Spec.Rendezvous) // Check has read it
 	if m.proc, err = mpi.New(job, ctx, cfg); err != nil {
 		return nil, err

@@ -216,7 +216,6 @@ func fromEnv(lookup func(string) (string, bool)) (cfg Config, spec device.Spec, 
 	if spec.Bulk, err = device.ParseBulk(s.Bulk); err != nil {
 		return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvBulk, err)
 	}
-	cfg.ConnectEager = spec.Bulk == device.BulkTCP
 	if spec.Faults, err = device.ParseFaults(s.Faults); err != nil {
 		return cfg, spec, fail(ErrArg, "Init", "%s: %v", EnvFaults, err)
 	}

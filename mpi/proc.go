@@ -46,10 +46,6 @@ type Config struct {
 	// copying takes on this machine, and EagerIdle the time that messages of the program
 	// take to each rank with and without asking, unless they or EagerMax are given.
 	NoCalibrate bool
-	// ConnectEager lets eager messages of several frames have their data go over the
-	// connection beside datagrams too, where that is measured to be faster. Default:
-	// XWARP_BULK=tcp in the environment of Init says so.
-	ConnectEager bool
 	// Rendezvous is how longer messages cross the network: see the constants of its
 	// type. Default: XWARP_RENDEZVOUS from the environment in Init, else auto.
 	Rendezvous Rendezvous
@@ -112,7 +108,6 @@ func (c Config) or(defaults Config) Config {
 	c.EagerIdle = cmp.Or(c.EagerIdle, defaults.EagerIdle)
 	c.EagerNear = cmp.Or(c.EagerNear, defaults.EagerNear)
 	c.NoCalibrate = c.NoCalibrate || defaults.NoCalibrate
-	c.ConnectEager = c.ConnectEager || defaults.ConnectEager
 	c.Rendezvous = cmp.Or(c.Rendezvous, defaults.Rendezvous)
 	c.Receives = cmp.Or(c.Receives, defaults.Receives)
 	c.Sends = cmp.Or(c.Sends, defaults.Sends)
@@ -310,7 +305,7 @@ func (p *Proc) open(cfg Config) (err error) {
 	c := p2p.Config{
 		Rank: p.job.Rank(), Size: p.job.Size() + boot.Ghosts(p.job), Ghosts: boot.Ghosts(p.job), Transport: cfg.Transport, Key: p.job.Key(),
 		PromoteMessages: cfg.PromoteMessages, PromoteBytes: cfg.PromoteBytes, Connections: cfg.Connections,
-		EagerMax: cfg.EagerMax, EagerIdle: cfg.EagerIdle, EagerNear: cfg.EagerNear, Calibrate: !cfg.NoCalibrate, ConnectEager: cfg.ConnectEager,
+		EagerMax: cfg.EagerMax, EagerIdle: cfg.EagerIdle, EagerNear: cfg.EagerNear, Calibrate: !cfg.NoCalibrate,
 		Rendezvous: cfg.Rendezvous, Receives: cfg.Receives, Sends: cfg.Sends, UnexpectedMax: cfg.UnexpectedMax,
 		Threads: cfg.Threads == ThreadMultiple || cfg.Progress != ProgressNone && p.rank < p.job.Size(), Numbers: len(cfg.record) > trace.RecordSize(0),
 	}

@@ -176,7 +176,7 @@ func (d *trafficData) read(n int) ([]byte, error) {
 // break in the middle, at one end or at both.
 func (m *randomTraffic) bothPaths(rnd *rand.Rand, w *simWorld) {
 	w.mpi.EagerMax, w.mpi.EagerIdle = []int{0, 5000, 20_000}[rnd.IntN(3)], []int{0, 60_000}[rnd.IntN(2)]
-	w.mpi.PromoteMessages, w.mpi.NoCalibrate, w.mpi.ConnectEager = 1+rnd.IntN(5), rnd.IntN(2) == 0, true
+	w.mpi.PromoteMessages, w.mpi.NoCalibrate = 1+rnd.IntN(5), rnd.IntN(2) == 0
 	for range rnd.IntN(4) {
 		w.tcp.Faults = append(w.tcp.Faults, sim.StreamFault{
 			Conn: rnd.IntN(3), Offset: rnd.Int64N(800_000), Kind: sim.StreamReset + sim.StreamFaultKind(rnd.IntN(5)), Heal: mono.Millisecond,

@@ -97,6 +97,7 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 	case RC:
 		q.rc = &rc{}
 		q.rc.init(q, sends)
+		q.rc.segmentMin = init.SegmentMin
 	case UD:
 		q.ud = &udQP{datagramQP: datagramQP{QP: q, ep: c.ep}, line: requestList{none, none}}
 		q.ud.sq.init(sends)

@@ -35,7 +35,6 @@ type rc struct {
 	ord      int32     // Reads and atomics that may be outstanding
 	tx       mpa.Tx
 	rest     []byte // of an FPDU that the stream has taken in part
-	mulpdu   int
 	full     bool   // the stream takes no more for now
 	probe    bool   // it was full: one FPDU is enough to see whether it still is
 	ird      uint32 // how many answers may be owed
@@ -43,6 +42,13 @@ type rc struct {
 	looked uint32 // streams.step in which ready was called last
 	in     rcReceiver
 	rcStartup
+	rcSegments
+}
+
+// rcSegments is how long the segments of messages are.
+type rcSegments struct {
+	mulpdu     int // now
+	segmentMin int // QPInit.SegmentMin
 }
 
 // rcStartup is how far the ends have heard of each other.

@@ -99,7 +99,7 @@ func (r *rc) transmit(now mono.Time) (sent int) {
 		return 0
 	}
 	b := &r.q.ctx.streams.out
-	r.mulpdu = mpa.MULPDU(r.stream.MSS(), r.tx.Markers)
+	r.mulpdu = mpa.MULPDU(max(r.stream.MSS(), r.segmentMin), r.tx.Markers)
 	for range transmitRounds {
 		sent += r.pass()
 		b.reset()

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -90,7 +91,7 @@ func newSoakEnd(t *testing.T, rng *rand.Rand) *soakEnd {
 	ok(t, err)
 	e.rcq, err = e.ctx.CreateCQ(CQInit{})
 	ok(t, err)
-	init := QPInit{Type: RC, SendCQ: e.scq, RecvCQ: e.rcq, Cap: QPCap{MaxSendWR: []int{1, 3, 8, 33, 512}[rng.IntN(5)]}}
+	init := QPInit{Type: RC, SendCQ: e.scq, RecvCQ: e.rcq, Cap: QPCap{MaxSendWR: []int{1, 3, 8, 33, 512}[rng.IntN(5)]}, SegmentMin: []int{0, 0, 4000}[rng.IntN(3)]}
 	if rng.IntN(4) == 0 {
 		e.srq, err = e.pd.CreateSRQ(SRQInit{})
 		ok(t, err)
@@ -454,5 +455,29 @@ func soakEnded(t *testing.T, seed, how string, a, b *soakEnd) {
 		if r := e.q.rc; r.requests.len() != 0 || r.rest != nil || r.in.part != nil || r.stream != nil || r.in.msg.used || r.phase != rcIdle {
 			t.Fatalf("%s: end %d: something is left: %+v", seed, i, r)
 		}
+	}
+}
+
+// TestRC_segmentMin looks at how long the first segment of a message is.
+func TestRC_segmentMin(t *testing.T) {
+	looked := [2]int{}
+	for seed := range uint64(60) {
+		a, _ := soakPair(t, seed)
+		if a.q.rc.tx.Markers {
+			continue
+		}
+		a.s.mss, a.s.room = 1448, 1<<20
+		ok(t, a.q.PostSend(&SendWR{Opcode: OpSend, NumSGE: 1, SGL: [MaxSGE]SGE{a.msrc.SGE(0, 5000)}}))
+		a.step()
+		got, want, is := int(binary.BigEndian.Uint16(a.s.sent[a.moved:])), 1448-6, 0
+		if a.q.rc.segmentMin == 4000 {
+			want, is = 4000-6, 1
+		}
+		if looked[is]++; got > want || got < want-8 {
+			t.Errorf("the first ULPDU has %d bytes, want %d", got, want)
+		}
+	}
+	if looked[0] == 0 || looked[1] == 0 {
+		t.Errorf("%v connections were looked at", looked)
 	}
 }

@@ -256,6 +256,11 @@ type QPInit struct {
 	// 5040, section 7.1), which is the default. Queue pairs that wait at one SRQ
 	// are served in turn.
 	RecvWait bool
+	// SegmentMin is for type RC: DDP segments may have so many bytes though a segment of TCP
+	// carries less. Default: each fits into one, with its FPDU, as RFC 5044, section 5.1, asks
+	// for, since hardware that receives wants that. Software takes less time for long ones,
+	// and the kernel's TCP is given 64 KiB in one piece anyway.
+	SegmentMin int
 	// Lasting is for type UD, whose requests are complete when the carrier has
 	// them: their memory stays as it is for longer, until the user knows that what
 	// was sent has arrived. Then it may be sent from where it lies, if it is in the

@@ -78,7 +78,7 @@ var ABIs = Words{{"auto", "those of xwarp that fit, where make abi has built the
 var Rendezvous = Words{{"auto", "write"}, {"write", "by the sender into the memory of the receiver"}, {"read", "by the receiver; not over ud"}}
 
 // Bulk are the ways for large data.
-var Bulk = Words{{"auto", "what is better as a rule"}, {"frames", "of AF_XDP"}, {"kernel", "a UDP socket beside it, 64 KiB at a time"}, {"tcp", "TCP of the kernel beside it, for RDMA Writes of MPI, and where that is faster the data of eager messages of several frames"}}
+var Bulk = Words{{"auto", "what is better as a rule"}, {"frames", "of AF_XDP"}, {"kernel", "a UDP socket beside it, 64 KiB at a time"}, {"tcp", "TCP of the kernel beside it, for messages of MPI of several datagrams"}}
 
 // Threads are the levels of MPI_Init_thread.
 var Threads = Words{{Name: "single"}, {Name: "funneled"}, {Name: "serialized"}, {Name: "multiple"}}

@@ -343,7 +343,7 @@ func (l *line) rage(r *rand.Rand) {
 func (l *line) init() {
 	s := l.s
 	var err error
-	l.qp, err = s.pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: s.cq, RecvCQ: s.cq, Cap: verbs.QPCap{MaxSendWR: 64, MaxRecvWR: 16}})
+	l.qp, err = s.pd.CreateQP(verbs.QPInit{Type: verbs.RC, SendCQ: s.cq, RecvCQ: s.cq, Cap: verbs.QPCap{MaxSendWR: 64, MaxRecvWR: 16}, SegmentMin: l.n % 2 * 4000})
 	s.must(err)
 	l.src = s.field(lineWindow*lineMsg, 0)
 	l.sink = s.field(lineWindow*lineMem, verbs.LocalWrite)

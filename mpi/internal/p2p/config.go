@@ -47,8 +47,6 @@ type Config struct {
 	// a peer in datagrams before they connect: whichever comes first. Defaults: 1000 and
 	// 4 MiB.
 	PromoteMessages, PromoteBytes int
-	// ConnectEager lets eager messages of several frames go over connections too.
-	ConnectEager bool
 	// Connections is to how many peers RD and Hybrid connect at most; default 64.
 	Connections int
 	// Aborted is asked several times a second. When it returns an error,
@@ -64,7 +62,7 @@ type Config struct {
 // found is what is found out with the messages of the program.
 type found struct {
 	tunesIdle bool // how long messages in pieces are
-	tunesLink bool // which way large data, and that of eager messages, goes
+	tunesLink bool // which way large data goes
 }
 
 // Limits of eager messages in bytes.

@@ -9,12 +9,12 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// Connections beside datagrams, for large data. Everything begins in datagrams, and all
-// that is short stays there. Where a device copies each frame, the kernel's TCP, which
-// takes 64 KiB in one piece, is faster for what is long: when a peer was sent enough of
-// that, a connection is made, and the Writes of a rendezvous and the FIN behind them may go
-// over it, straight into the posted receive. Which way is faster is found out
-// (link_tune.go).
+// Connections beside datagrams, for large data. Everything begins in datagrams, and what is
+// short, and the envelopes of all messages, stay there. Where a device copies each frame, the
+// kernel's TCP, which takes 64 KiB in one piece, is faster for what is long: when a peer was
+// sent enough of that, a connection is made. The Writes of a rendezvous and the FIN behind
+// them may go over it, straight into the posted receive; which way is faster is found out
+// (link_tune.go). So may the data of shorter messages, without asking (lane.go).
 //
 //	RTS, CTS          in datagrams
 //	Write, FIN ->     over the connection
@@ -35,9 +35,9 @@ const (
 	connections     = 64
 )
 
-// What arrives over connections is FINs, and the data of eager messages (lane.go).
+// What arrives over connections is FINs, and the data of messages that are not asked for (lane.go).
 const (
-	wordsIn   = 32 // receive buffers for them, and for eager messages
+	wordsIn   = 32 // receive buffers for them
 	linkedFIN = headerLen + 4
 )
 
@@ -211,8 +211,8 @@ func (c *connector) returnWord(slot int32) {
 	}
 }
 
-// arrivedWord takes in what has come over a connection: the data of an eager message, or
-// the FIN of a message whose data is placed, of which it tells the sender. It reports
+// arrivedWord takes in what has come over a connection: the data of a message that was not
+// asked for, or the FIN of one whose data is placed, of which it tells the sender. It reports
 // whether the buffer is needed no more.
 func (c *connector) arrivedWord(slot int32, b []byte) bool {
 	ep := c.ep

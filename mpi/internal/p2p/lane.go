@@ -5,8 +5,8 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// Eager messages of more than a few frames may have their data go over the connection
-// beside datagrams, while the envelope goes in a datagram:
+// Messages of several datagrams, up to 64 KiB, may have their data go over the connection
+// beside datagrams without asking, while the envelope goes in a datagram:
 //
 //	data ->      over the connection, from a buffer of ours
 //	linked ->    envelope and length, in a datagram
@@ -22,23 +22,20 @@ import (
 
 const (
 	laneMost    = 64 << 10 // bytes of the longest message
+	laneLeast   = 3 << 10  // a message of several datagrams goes so only if it is longer
+	laneAlone   = 8        // and if it has more datagrams than so many, or is not alone
 	laneBuffers = 32       // send buffers, of all peers
-	laneFew     = 8 << 10  // a message of two datagrams goes so only if it is longer
 )
 
-// When the receiver of a message is to say what it has; above the length in the id of the
-// envelope.
-const (
-	laneLengthBits = 24
-	haveLater      = iota - 1
-	haveLast       // when it has this one, and no other was announced
-	haveSoon       // when it has this one
-)
+// laneAsks is set in the id of an envelope, above the length, when the receiver is to say
+// what it has as soon as it has this message.
+const laneAsks = 1 << 24
 
 // lanes is the part of an endpoint that sends and receives such messages.
 type lanes struct {
 	ep    *Endpoint
 	least int // bytes of the shortest message; 0: there are none
+	alone int // of the longest one that does not go so if it is alone
 	most  int
 	free  []int32
 	wr    verbs.SendWR // reused
@@ -46,7 +43,6 @@ type lanes struct {
 
 // lane is what is under way with a peer.
 type lane struct {
-	tune     laneTuner
 	sent     uint32 // messages whose data was posted
 	had      uint32 // of those, what the peer has
 	asked    uint32 // up to which one it was asked to say so soon
@@ -68,7 +64,7 @@ type laneSlot struct{ slot, n int32 }
 // laneDue is a message that was announced.
 type laneDue struct {
 	left int
-	tell uint32
+	asks bool
 	r    *Request // its receive, or nil
 	m    *message // where it waits for one, or nil; neither: nobody wants it
 }
@@ -88,8 +84,8 @@ func (ls *lanes) create() error {
 	ep := ls.ep
 	nw := &ep.net
 	seg := nw.maxSeg - headerLen
-	least, most := max(seg, min(2*seg, laneFew))+1, min(laneMost, ep.cfg.EagerIdle)
-	if !ep.cfg.ConnectEager || least > most {
+	least, most := max(seg, laneLeast)+1, min(laneMost, ep.cfg.EagerIdle)
+	if least > most {
 		return nil
 	}
 	if err := nw.carve(&nw.linked, laneBuffers, headerLen+laneMost, "connection send", 0); err != nil {
@@ -99,7 +95,7 @@ func (ls *lanes) create() error {
 		ls.free = append(ls.free, i)
 	}
 	ls.wr = verbs.SendWR{WRID: wrWord, Opcode: verbs.OpSend, NumSGE: 1}
-	ls.least, ls.most = least, most
+	ls.least, ls.alone, ls.most = least, laneAlone*seg, most
 	return nil
 }
 
@@ -107,38 +103,35 @@ func (ls *lanes) create() error {
 func (ls *lanes) of(p *peer) *lane {
 	if p.lane == nil {
 		p.lane = &lane{}
-		p.lane.tune.fixed = !ls.ep.cfg.tunesLink
 	}
 	return p.lane
 }
 
-// covers reports whether the data of a message of n bytes to p may go over a connection,
-// now or when there is one.
-func (ls *lanes) covers(p *peer, n int) bool {
-	return p.beside && p.channel == nil && ls.least > 0 && n >= ls.least && n <= ls.most && p.eagerMax >= 0
-}
-
-// prefers decides whether the data of the send r goes over the connection.
-func (ls *lanes) prefers(p *peer, r *Request) bool {
-	n := int(r.total)
-	if !ls.covers(p, n) {
+// takes decides whether the data of a message of n bytes goes over the connection. Alone, one
+// of a few datagrams is there sooner in datagrams. One that follows others of some datagrams
+// which the peer has not answered is one of a stream, and then TCP has less work with each.
+func (ls *lanes) takes(p *peer, n int) bool {
+	if n < ls.least || n > ls.most || !p.beside || p.channel != nil || p.eagerMax < 0 {
 		return false
 	}
-	c := ls.ep.net.conn
-	switch l := p.link; {
-	case l == nil:
-		c.count(p, uint64(n))
+	switch {
+	case p.link == nil:
+		ls.ep.net.conn.count(p, uint64(n))
 		return false
-	case l.state != up:
+	case p.link.state != up:
 		return false
+	case !p.answered, n > ls.alone:
+		return true
+	case n <= int(p.eagerMax):
+		p.answered = false // one of more datagrams clears it itself
 	}
-	return ls.of(p).tune.begin(ls.ep.eng.Clock().Now(), n, p.answered) == overLink
+	return false
 }
 
 // post posts the data and the envelope of r. false: there is no room.
 func (ls *lanes) post(r *Request, p *peer) bool {
 	ep := ls.ep
-	ln := p.lane
+	ln := ls.of(p)
 	if r.written == 0 {
 		switch ls.postData(r, p) {
 		case laneWaits:
@@ -150,12 +143,14 @@ func (ls *lanes) post(r *Request, p *peer) bool {
 	}
 	env := r.entry.Envelope
 	h := header{kind: kindLinked, context: env.Context, source: ep.rank, tag: env.Tag, id: uint32(r.total)}
-	h.id |= ln.tell() << laneLengthBits
+	if ln.sent-ln.asked >= ln.share {
+		h.id |= laneAsks
+	}
 	h.put(ep.out.head[:])
 	if !ep.out.word(p, headerLen, nil) {
 		return false
 	}
-	if h.id>>laneLengthBits == haveSoon {
+	if h.id&laneAsks != 0 {
 		ln.asked = ln.sent
 	}
 	p.answered = false
@@ -163,17 +158,6 @@ func (ls *lanes) post(r *Request, p *peer) bool {
 	ep.groups.counted(env.Context, false)
 	r.complete()
 	return true
-}
-
-// tell says when the peer is to say what it has of the message that was posted last.
-func (ln *lane) tell() uint32 {
-	switch {
-	case ln.sent-ln.asked >= ln.share:
-		return haveSoon
-	case ln.tune.open && ln.tune.timed:
-		return haveLast
-	}
-	return haveLater
 }
 
 // laneOutcome is what became of data that was to be posted.
@@ -225,14 +209,14 @@ func (ls *lanes) postElse(r *Request, p *peer) bool {
 // arrivedLinked takes in the envelope of a message.
 func (ls *lanes) arrivedLinked(h *header, p *peer) {
 	ep := ls.ep
-	env, total := h.envelope(), int(h.id&(1<<laneLengthBits-1))
+	env, total := h.envelope(), int(h.id&^laneAsks)
 	ln := ls.of(p)
 	if total == 0 || total > laneMost || ln.said-ln.got == laneBuffers || !p.beside {
 		ep.Stats.Malformed++
 		return
 	}
 	d := &ln.due[ln.said%laneBuffers]
-	*d = laneDue{left: total, tell: h.id >> laneLengthBits}
+	*d = laneDue{left: total, asks: h.id&laneAsks != 0}
 	ln.said++
 	if p.link != nil && p.link.state != over {
 		ln.expected++
@@ -325,14 +309,14 @@ func (ls *lanes) place(p *peer, b []byte) {
 	if d.left > 0 {
 		return
 	}
-	r, tell := d.r, d.tell
+	r, asks := d.r, d.asks
 	*d = laneDue{}
 	ln.got++
 	if ln.expected > 0 {
 		ln.expected--
 		ep.net.conn.channel.Expect(-1)
 	}
-	if tell == haveSoon || tell == haveLast && ln.got == ln.said {
+	if asks {
 		ls.say(p)
 	}
 	if r != nil {
@@ -356,20 +340,12 @@ func (ls *lanes) arrivedHave(h *header, p *peer) {
 	for ln.had != h.id {
 		ls.release(ln)
 	}
-	ls.drained(p)
 }
 
 // release frees the buffer of the first message that the peer was not known to have.
 func (ls *lanes) release(ln *lane) {
 	ls.free = append(ls.free, ln.out[ln.had%laneBuffers].slot) // never grows
 	ln.had++
-}
-
-// drained ends the run that is timed, if all that went to p has arrived.
-func (ls *lanes) drained(p *peer) {
-	if ln := p.lane; ln.tune.open && p.buffered == 0 && p.asked == 0 && ln.had == ln.sent {
-		ln.tune.finish(ls.ep.eng.Clock().Now())
-	}
 }
 
 // severed handles that the connection with p is used no more: what has come over it and
@@ -404,7 +380,6 @@ func (ls *lanes) lost(c *connector, p *peer) {
 			ls.release(ln)
 		}
 		ln.due, ln.got = [laneBuffers]laneDue{}, ln.said
-		ln.tune.open = false
 	}
 }
 
@@ -435,7 +410,6 @@ func (ls *lanes) postAgain(r *Request, p *peer) bool {
 		ls.release(ln)
 		r.written = 0
 	}
-	ln.tune.open = false
 	r.complete()
 	return true
 }

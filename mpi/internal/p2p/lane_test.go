@@ -6,18 +6,113 @@ import (
 	"testing"
 )
 
-// TestLane_connectionBreaks has eager messages go both ways at once, and breaks the connection
+// newLanes makes n ranks of which the first two are connected. What is longer than 2000 bytes
+// may go over the connection, and alone than 10,000, as if frames were short.
+func newLanes(t testing.TB, n int) *crew {
+	w := newCrew(t, n, Config{Transport: Hybrid, PromoteMessages: 1})
+	for _, ep := range w.eps {
+		ep.lanes.least, ep.lanes.alone = 2001, 10_000
+		for i := range ep.peers {
+			if p := &ep.peers[i]; !p.self {
+				ep.lanes.meet(p, true)
+			}
+		}
+	}
+	w.talk(0, 1, 100_000)
+	w.until(func() bool { return w.joined(0, 1) && w.joined(1, 0) })
+	return w
+}
+
+// TestLane_takes sends what goes over the connection, and what does not.
+func TestLane_takes(t *testing.T) {
+	w := newLanes(t, 2)
+	defer w.drain()
+	for i, c := range []struct {
+		answered bool // the other rank has just sent something
+		length   int
+		over     uint64 // messages over the connection
+	}{
+		{true, 2000, 0}, {false, 2000, 0},
+		{true, 2001, 0}, {false, 2001, 1}, {false, 2000, 0}, {false, 10_000, 1}, {false, laneMost, 1},
+		{true, 10_000, 0}, {true, 10_001, 1}, {true, laneMost, 1}, {false, 2001, 1}, {true, 2001, 0},
+	} {
+		if c.answered {
+			w.talk(1, 0, 8)
+		}
+		before := w.eps[0].Stats.Linked
+		w.talk(0, 1, c.length)
+		if got := w.eps[0].Stats.Linked - before; got != c.over {
+			t.Errorf("%d: %d messages of %d bytes, answered %v, went over the connection, want %d", i, got, c.length, c.answered, c.over)
+		}
+	}
+}
+
+// TestLane_peerIsLost loses a rank while messages of all states are under way to it and from
+// it: nothing waits for it, and all buffers come back.
+func TestLane_peerIsLost(t *testing.T) {
+	w := newLanes(t, 3)
+	var all []*Request
+	for range 40 { // more than there are buffers
+		all = append(all, w.eps[0].Isend(word(0, 1), 1, make([]byte, 5000)))
+		w.eps[1].Isend(word(1, 0), 0, make([]byte, 20_000))
+	}
+	for range 3 {
+		w.turn(1, 0)
+	}
+	for range 50 {
+		all = append(all, w.eps[0].Irecv(word(1, 0), make([]byte, 20_000)))
+	}
+	if ln := w.eps[0].peers[1].lane; ln.had == ln.sent {
+		t.Error("nothing is under way")
+	}
+	w.eps[0].failures.failPeer(1, w.eps[0].failures.lostError(1, "the test says so"))
+	failed := 0
+	for _, r := range all {
+		w.until(r.Done, 0)
+		if _, err := r.Wait(); err != nil {
+			failed++
+		}
+	}
+	if ep := w.eps[0]; len(ep.lanes.free) != laneBuffers || failed == 0 {
+		t.Errorf("%d of %d buffers are back, and %d messages failed", len(ep.lanes.free), laneBuffers, failed)
+	}
+	w.talk(0, 2, 5000)
+}
+
+func TestAllocs_lane(t *testing.T) {
+	w := newLanes(t, 2)
+	defer w.drain()
+	out, in := make([]byte, 20_000), make([]byte, 20_000)
+	exchange := func() {
+		for i := range 4 { // the second one of each rank is of a stream
+			r := w.eps[1-i/2].Irecv(word(i/2, 1-i/2), in)
+			s := w.eps[i/2].Isend(word(i/2, 1-i/2), 1-i/2, out[:5000+i%2*10_000])
+			for !r.Done() || !s.Done() {
+				w.turn()
+			}
+			if _, err := r.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Wait(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 50 {
+		exchange()
+	}
+	before := w.eps[0].Stats.Linked
+	if got := testing.AllocsPerRun(50, exchange); got != 0 || w.eps[0].Stats.Linked == before {
+		t.Errorf("%v allocations per exchange, want none", got)
+	}
+}
+
+// TestLane_connectionBreaks has messages go both ways at once, and breaks the connection
 // in the middle: each arrives once, whole and in order.
 func TestLane_connectionBreaks(t *testing.T) {
 	again := uint32(0)
 	for seed := range uint64(20) {
-		w := newCrew(t, 2, Config{Transport: Hybrid, PromoteMessages: 1, ConnectEager: true})
-		for rank, ep := range w.eps {
-			ep.lanes.least = 2000 // as if frames were short
-			ep.lanes.meet(&ep.peers[1-rank], true)
-		}
-		w.talk(0, 1, 100_000)
-		w.until(func() bool { return w.joined(0, 1) && w.joined(1, 0) })
+		w := newLanes(t, 2)
 		rng := rand.New(rand.NewPCG(seed, 3))
 		var all []*Request
 		var in, out [60][]byte

@@ -69,7 +69,7 @@ type load struct {
 	buffered int32 // send buffers
 	asked    int32 // sends that began with an RTS and have not ended
 	reading  int32 // Reads of its memory
-	answered bool  // something came from it since the last message in pieces went to it
+	answered bool  // something came from it since the last message of several datagrams went to it
 }
 
 // loss is whether a peer is still there.

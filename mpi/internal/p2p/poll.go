@@ -252,9 +252,6 @@ func (pl *poller) sent(wc *verbs.WC) {
 		if p.buffered--; p.buffered == 0 && p.idle != nil {
 			ep.pieces.arrived(p.idle, inPieces, p.idle.id)
 		}
-		if p.buffered == 0 && p.lane != nil {
-			ep.lanes.drained(p)
-		}
 	case wrRequest >> wrKindShift:
 		pl.released(wc)
 	case wrRead >> wrKindShift:

@@ -63,7 +63,8 @@ const (
 	linkSends     = 128 // send queue of each
 	sharedLinks   = 64  // how many of them may be full before others notice
 	listenBacklog = 1024
-	connectTries  = 6 // of which the last is a good second after the first
+	linkSegment   = 16 << 10 // bytes of a segment, for both ends are software: see verbs.QPInit.SegmentMin
+	connectTries  = 6        // of which the last is a good second after the first
 	firstRest     = 20 * mono.Millisecond
 	wayRest       = 100 * mono.Millisecond // until a way to the peer is looked for again
 	// crossedWait is how long a connection is waited for that the peer has told
@@ -101,7 +102,7 @@ func (c *connector) init() verbs.QPInit {
 	ep := c.ep
 	return verbs.QPInit{
 		Type: verbs.RC, SendCQ: ep.net.cq, RecvCQ: ep.net.cq, SRQ: c.srq, RecvWait: true,
-		Cap: verbs.QPCap{MaxSendWR: linkSends},
+		Cap: verbs.QPCap{MaxSendWR: linkSends}, SegmentMin: linkSegment,
 	}
 }
 

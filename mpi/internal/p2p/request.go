@@ -89,7 +89,7 @@ type Request struct {
 	peer     int32 // match.Any for a receive from anybody
 	id       uint32
 	inFlight int      // signaled work requests of it that verbs holds
-	notice   kind     // of a word of our own; kindHead: the message goes in pieces; kindLinked: over a connection
+	notice   kind     // of a word of our own; kindHead: the message goes in pieces; kindLinked: its data goes over the connection
 	remote   uint32   // request of the peer
 	lent     bool     // sends: the receiver may read the data, which mr is for
 	grant    grant    // where to write to (sends); what to answer to (receives)
@@ -177,10 +177,7 @@ func (r *Request) complete() {
 	}
 	if r.asked {
 		r.asked = false
-		p := &r.ep.peers[r.peer]
-		if p.asked--; p.lane != nil {
-			r.ep.lanes.drained(p)
-		}
+		r.ep.peers[r.peer].asked--
 	}
 	if r.answer != nil {
 		r.ep.match.messages.put(r.answer)

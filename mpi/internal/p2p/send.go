@@ -89,7 +89,7 @@ func (s *sender) unasked(p *peer, r *Request) bool {
 	switch n := int(r.total); {
 	case p.eagerMax < 0:
 		return false
-	case n > int(p.plainMax) && s.ep.lanes.prefers(p, r):
+	case n > int(p.plainMax) && s.ep.lanes.takes(p, n):
 		r.notice = kindLinked
 		return true
 	case n <= int(p.eagerMax), n <= int(p.eagerCap) && p.tune.try():

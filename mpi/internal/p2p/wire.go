@@ -74,9 +74,9 @@ const Version = 10
 //	rest   the next ones, up to the end of the message whose head came last
 //	recall nothing; id is the sender's request
 //	rouse  nothing
-//	linked nothing; id is its length (24 bits), and above (8) when to say have: 0 later,
-//	       1 when no other one is announced, 2 at once. The data is that of a data message
-//	       over the connection: the n-th one there is that of the n-th linked
+//	linked nothing; id is its length (24 bits), and 1 above (8 bits) to ask for a have as
+//	       soon as it is whole. The data is that of a data message over the connection:
+//	       the n-th one there is that of the n-th linked
 //	have   nothing; id is how many linked messages have come whole, ever
 //	again  the next bytes of the linked messages that have not come
 //	active what the handler wants; tag and id too (package rma)
