@@ -60,10 +60,9 @@ func (g *gather) begin(target, say int32, kind dtype.Kind, op uint8) {
 
 // addBytes is add of a Put of bytes in one piece, if it fits without anything being sent: the
 // short way of nearly all of them.
-func (w *flow) addBytes(rank int32, off uint64, src []byte) bool {
-	g := &w.gather
-	room := min(gatherRoom, int(w.targets[rank].chunk)-frontLen)
-	if len(src) == 0 || len(src) > gatherMost || len(g.data)+len(src)+(g.f.n+1)*runLen > room || g.f.n == maxRuns || w.own(rank) {
+func (g *gather) addBytes(rank int32, t *target, off uint64, src []byte) bool {
+	room := min(gatherRoom, int(t.chunk)-frontLen)
+	if len(src) == 0 || len(src) > gatherMost || len(g.data)+len(src)+(g.f.n+1)*runLen > room || g.f.n == maxRuns {
 		return false
 	}
 	if g.f.n == 0 {

@@ -52,7 +52,7 @@ func (w *Window) Put(rank int32, off uint64, src []byte, tally *Tally) error {
 		return err
 	}
 	if !t.plain || len(src) <= gatherMost {
-		if w.addBytes(rank, off, src) {
+		if !w.own(rank) && w.gather.addBytes(rank, t, off, src) {
 			w.touch(rank, t)
 			return nil
 		}
