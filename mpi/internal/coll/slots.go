@@ -1,6 +1,7 @@
 package coll
 
 import (
+	"math/bits"
 	"sync/atomic"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
@@ -24,6 +25,7 @@ type Slots struct {
 	sequence []*atomic.Uint64 // by member
 	me       int
 	waiter   Waiter
+	scratch  []byte // reductions of some members, for each bit of their number
 	at       uint64 // the present collective
 	seen     uint64 // one that all members are known to have begun
 
@@ -61,7 +63,7 @@ type Waiter interface {
 // NewSlots returns slots in memory of SlotsSize bytes, which is zero at first, as member me
 // of so many sees them.
 func NewSlots(memory []byte, me, members int, waiter Waiter) *Slots {
-	sl := &Slots{memory: memory, me: me, waiter: waiter}
+	sl := &Slots{memory: memory, me: me, waiter: waiter, scratch: make([]byte, bits.Len(uint(members))*SlotBytes)}
 	for i := range members {
 		sl.sequence = append(sl.sequence, mem.Word64(memory[i*slotStride:]))
 	}
@@ -133,14 +135,47 @@ func (sl *Slots) Sleep() bool {
 	return !sl.Ready()
 }
 
-// reduce sets v to the reduction of the slots of all members, in their order.
-func (sl *Slots) reduce(op Op, v []byte) {
-	last := len(sl.sequence) - 1
-	copy(v, sl.slot(last, len(v)))
-	for i := last - 1; i >= 0; i-- {
-		op.Reduce(sl.slot(i, len(v)), v)
+// reduce sets v to the reduction of the slots of all members in the order in which messages
+// do it, so that a call rounds as it did before there were slots: that of AllreduceDoubling
+// or, with the member at its top, of ReduceBinomial.
+func (sl *Slots) reduce(op Op, v []byte, top int) {
+	p := len(sl.sequence)
+	n, folded := p, 0
+	if top == inDoubling {
+		top, n = 0, powerBelow(p)
+		folded = p - n
+	}
+	var done [slotLevels][]byte // of 1, 2, 4, ... numbers before i, by the bits of i
+	for i := range n {
+		level, acc := bits.TrailingZeros(^uint(i)), v
+		if i < n-1 {
+			acc = sl.scratch[level*SlotBytes:][:len(v)]
+		}
+		switch {
+		case i < folded:
+			copy(acc, sl.slot(2*i+1, len(v)))
+			op.Reduce(sl.slot(2*i, len(v)), acc)
+		case level == 0 && i < n-1: // it is only read
+			acc = sl.slot((i+folded+top)%p, len(v))
+		default:
+			copy(acc, sl.slot((i+folded+top)%p, len(v)))
+		}
+		for k := 0; i>>k != 0; k++ {
+			if i>>k&1 != 0 {
+				op.Reduce(done[k], acc)
+			} else if i < n-1 {
+				break
+			}
+		}
+		done[level] = acc
 	}
 }
+
+// inDoubling stands for no member at the top.
+const inDoubling = -1
+
+// slotLevels is how many bits the number of a member has at most.
+const slotLevels = 7
 
 // near reports whether a vector of n bytes goes through the slots of the team.
 func (t Team) near(n int) bool {
@@ -168,26 +203,30 @@ func BarrierSlots(s *Schedule, t Team) {
 	slotStep(s, t, slotAwait, everyMember, nil, nil)
 }
 
-// AllreduceSlots lets each member reduce the slots of all, in the order of the ranks.
+// AllreduceSlots lets each member reduce the slots of all, as AllreduceDoubling does.
 //
 // Why: no messages, and nobody waits for the result of another one.
 // Cost: p n (b + g).
 func AllreduceSlots(s *Schedule, t Team, in, v []byte) {
 	give(s, t, in)
 	slotStep(s, t, slotAwait, everyMember, nil, nil)
-	slotStep(s, t, slotReduce, 0, nil, v)
+	slotStep(s, t, slotReduce, inDoubling, nil, v)
 }
 
-// ReduceSlots lets the root reduce the slots of all, in the order of the ranks. in and out
-// may be the same.
+// ReduceSlots lets the root reduce the slots of all, as ReduceBinomial does. in and out may
+// be the same.
 //
 // Why: as AllreduceSlots; the others wait for nobody.
 // Cost: p n (b + g).
 func ReduceSlots(s *Schedule, t Team, in, out []byte, root int) {
 	give(s, t, in)
+	top := root
+	if !s.commutes {
+		top = 0
+	}
 	if t.Me == root {
 		slotStep(s, t, slotAwait, everyMember, nil, nil)
-		slotStep(s, t, slotReduce, 0, nil, out)
+		slotStep(s, t, slotReduce, top, nil, out)
 	}
 }
 
@@ -246,7 +285,7 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 		}
 	case slotReduce:
 		if s.op != nil && len(st.b) > 0 {
-			sl.reduce(s.op, st.b)
+			sl.reduce(s.op, st.b, int(st.peer))
 		}
 	case slotCopy:
 		copy(st.b, sl.slot(int(st.peer), len(st.b)))

@@ -1,6 +1,7 @@
 package coll
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 )
@@ -51,6 +52,50 @@ func TestSlots_manyInARow(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// rounding is an operation that commutes and, as sums of floating point, is not associative.
+type rounding struct{}
+
+func (rounding) Reduce(in, inout []byte) {
+	for i, b := range in {
+		inout[i] = 3*(inout[i]+b) + 1
+	}
+}
+
+// Reductions through slots have the same result as by messages: a call rounds alike before there
+// are slots and after.
+func TestSlots_reduceInTheOrderOfMessages(t *testing.T) {
+	const length = 16
+	for n := 2; n <= 17; n++ {
+		for _, commutes := range []bool{true, false} {
+			share := slotted()
+			roots := n // each in turn
+			all, near := make([][2][]byte, n), make([][][2][]byte, n)
+			err := world(n, func(s *Schedule, t Team) {
+				t = share(t)
+				s.Reduction(rounding{}, 1, commutes)
+				all[t.Me] = [2][]byte{filled(length, t.Me), words(length)}
+				AllreduceSlots(s, t, filled(length, t.Me), all[t.Me][1])
+				AllreduceDoubling(s, t, all[t.Me][0])
+				near[t.Me] = make([][2][]byte, roots)
+				for root := range roots {
+					to := &near[t.Me][root]
+					to[0], to[1] = words(length), words(length)
+					ReduceBinomial(s, t, filled(length, t.Me), to[0], root)
+					ReduceSlots(s, t, filled(length, t.Me), to[1], root)
+				}
+			}, func(me int) error {
+				fill(all[me][0], me)
+				return nil
+			}, func(me int) error {
+				return errors.Join(same(all[me][1], all[me][0]), same(near[me][me][1], near[me][me][0]))
+			})
+			if err != nil {
+				t.Errorf("%d members, %v: %v", n, commutes, err)
+			}
+		}
 	}
 }
 
