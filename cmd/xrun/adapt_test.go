@@ -82,12 +82,12 @@ func phasesAdapt(w *mpi.Comm) error {
 	if err != nil {
 		return err
 	}
-	const operations = 5000 // in an epoch, so that they keep a ghost busy
+	const operations = 100 // in an epoch: they keep a ghost busy, and take less than an interval
 	epochs := int64(0)
 	for _, want := range []string{"off", "on", "off", "on"} {
-		for there := []int64{0}; there[0] < int64(w.Size()); {
-			if want == "on" {
-				for end := time.Now().Add(15 * time.Millisecond); time.Now().Before(end); {
+		for there, tries := []int64{0}, 1; there[0] < int64(w.Size()); tries++ {
+			if want == "on" { // longer and longer, for the operations may take long on few cores
+				for end := time.Now().Add(time.Duration(tries) * 15 * time.Millisecond); time.Now().Before(end); {
 				}
 			}
 			err := win.Fence(0)

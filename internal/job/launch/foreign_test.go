@@ -124,7 +124,11 @@ func TestOpenMPI_itself(t *testing.T) {
 	if err := os.WriteFile(dir+"/a.c", []byte("#include <mpi.h>\nint main(int c, char **v) { return MPI_Init(&c, &v) || MPI_Finalize(); }\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(cc, "-o", dir+"/a", dir+"/a.c").CombinedOutput(); err != nil {
+	out, err := exec.Command(cc, "-o", dir+"/a", dir+"/a.c").CombinedOutput()
+	if strings.Contains(string(out), "mpi.h: No such file") {
+		t.Skip("Open MPI's compiler is installed without its header (Debian: libopenmpi-dev)")
+	}
+	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if got := linkedWith(dir+"/a", searchPath(os.Getenv), isOpenMPI); !strings.HasPrefix(got, "libmpi.so.") && !strings.HasPrefix(got, "libopen-") {

@@ -20,7 +20,7 @@ const (
 type Config struct {
 	Interval   mono.Duration // time between decisions; default 1 s
 	High, Low  float64       // parts of the time in MPI: above the one Off, below the other On; default 0.90 and 0.85
-	Busy       float64       // part of its time that a ghost needs for operations: above Off, below half of that On; default 0.02
+	Busy       float64       // part of its time that a ghost needs for operations: above Off, below half of that On; default 0.005
 	Sharers    int           // ranks that have one ghost; default 1
 	ProbeAfter int           // intervals in Off before a probe; default 8. Each probe in vain doubles it, up to eight times as many
 }
@@ -57,7 +57,7 @@ func New(c Config, now mono.Time) *Predictor {
 		c.Low = 0.85
 	}
 	if c.Busy == 0 {
-		c.Busy = 0.02
+		c.Busy = 0.005
 	}
 	if c.Sharers == 0 {
 		c.Sharers = 1

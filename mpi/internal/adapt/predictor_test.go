@@ -9,12 +9,12 @@ import (
 
 // interval lets a predictor of the default configuration see one, of which so many percent
 // were in MPI, with operations that keep the ghost busy.
-func interval(p *Predictor, now *mono.Time, percent int) { operations(p, now, percent, 100) }
+func interval(p *Predictor, now *mono.Time, percent int) { operations(p, now, percent, 1000) }
 
-// operations is interval with operations for which the ghost needs so many thousandths of it.
-func operations(p *Predictor, now *mono.Time, percent, thousandths int) {
+// operations is interval with operations for which the ghost needs so many ten-thousandths of it.
+func operations(p *Predictor, now *mono.Time, percent, part int) {
 	*now = now.Add(mono.Second)
-	p.Spent(*now, mono.Duration(percent)*mono.Second/100, mono.Duration(thousandths)*mono.Millisecond)
+	p.Spent(*now, mono.Duration(percent)*mono.Second/100, mono.Duration(part)*100*mono.Microsecond)
 }
 
 // Who is in MPI all the time, but starts few operations, waits for others, and needs their ghosts
@@ -23,15 +23,15 @@ func TestPredictor_operations(t *testing.T) {
 	var now mono.Time
 	p := New(Config{}, now)
 	for i, c := range []struct {
-		thousandths int
-		want        State
-	}{{0, On}, {19, On}, {21, Off}, {15, Off}, {9, On}, {15, On}, {30, Off}} {
-		if operations(p, &now, 100, c.thousandths); p.State() != c.want {
-			t.Fatalf("interval %d: %d thousandths: %v, want %v", i, c.thousandths, p.State(), c.want)
+		part int
+		want State
+	}{{0, On}, {49, On}, {51, Off}, {40, Off}, {24, On}, {40, On}, {60, Off}} {
+		if operations(p, &now, 100, c.part); p.State() != c.want {
+			t.Fatalf("interval %d: %d ten-thousandths: %v, want %v", i, c.part, p.State(), c.want)
 		}
 	}
 	p = New(Config{Sharers: 4}, now)
-	if operations(p, &now, 100, 6); p.State() != Off {
+	if operations(p, &now, 100, 14); p.State() != Off {
 		t.Error("four ranks with a fourth of the work each leave it On")
 	}
 	if one, many := Work(8), Work(1<<20); one >= 2*mono.Microsecond || many < 100*one {
