@@ -57,6 +57,10 @@ func useWindow(c *mpi.Comm, flavor mpi.WinFlavor, served bool) error {
 	return errors.Join(err, r.w.Free())
 }
 
+// errGrown is the error of leaves. A leak shows each time; what jobs of other tests have left,
+// whose ranks were killed, may grow once.
+var errGrown = errors.New("something was left behind")
+
 // leaves makes many windows, and fails when they leave something behind.
 func leaves(p *mpi.Proc, many int, flavors []mpi.WinFlavor, served bool) error {
 	const warm = 20 // windows: what is kept for later is there then
@@ -81,7 +85,7 @@ func leaves(p *mpi.Proc, many int, flavors []mpi.WinFlavor, served bool) error {
 		}
 		grown := h.heap - before.heap
 		if h.files > before.files+8 || h.segments > before.segments || h.goroutines > before.goroutines+8 || grown > 256<<10+int64(many)*16 {
-			return fmt.Errorf("after %d windows there are %+v, and were %+v", i, h, before)
+			return fmt.Errorf("%w: after %d windows there are %+v, and were %+v", errGrown, i, h, before)
 		}
 	}
 	return nil
@@ -107,7 +111,12 @@ func TestWin_leaveNothing(t *testing.T) {
 		if cfg.NoShared {
 			some = []mpi.WinFlavor{mpi.FlavorAllocate, mpi.FlavorCreate, mpi.FlavorDynamic}
 		}
-		err := mpi.RunWith(2, cfg, func(p *mpi.Proc) error { return leaves(p, manyWindows(240), some, false) })
+		many := func(p *mpi.Proc) error { return leaves(p, manyWindows(240), some, false) }
+		err := mpi.RunWith(2, cfg, many)
+		for tries := 0; errors.Is(err, errGrown) && tries < 2; tries++ {
+			t.Log(err)
+			err = mpi.RunWith(2, cfg, many)
+		}
 		if err != nil {
 			t.Errorf("%+v: %v", cfg, err)
 		}
