@@ -107,9 +107,9 @@ deb: ## build a Debian package, bin/xwarp_VERSION_ARCHITECTURE.deb
 demo: build ## two hosts over AF_XDP on this machine: a table of transports, then an MPI program (under 2 minutes)
 	@./examples/demo.sh
 
-test: modules ## run all tests; as root also those that need AF_XDP and network namespaces
+test: modules ## run all tests; as root also those that need AF_XDP and network namespaces (TIMEOUT=60m ends a package that hangs)
 	@[ "$$(id -u)" = 0 ] || echo "make test: not root, so what needs AF_XDP or network namespaces is left out: sudo make test"
-	$(GOTEST) -timeout 30m ./...
+	$(GOTEST) -timeout $(or $(TIMEOUT),60m) ./...
 
 # What takes long: packages that start whole jobs, use devices or try every case;
 # and, by their names, such tests of the others.

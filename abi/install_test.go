@@ -9,17 +9,26 @@ import (
 	"testing"
 )
 
-// What make install installs, of the commands just one, compiles and runs programs from where it is, and make uninstall
-// removes all of it.
+// What make install installs compiles and runs programs from where it is, and make uninstall
+// removes all of it. To link the commands takes a minute: it is one of them, and all with
+// XWARP_LONG=1.
 func TestInstall(t *testing.T) {
 	if libraries.missing != "" {
 		t.Skip(libraries.missing)
+	}
+	commands := []string{"COMMANDS=xrun"}
+	if os.Getenv("XWARP_LONG") == "1" {
+		commands = nil
+		if out, err := run("go", "build", "-o", libraries.dir+"/bin/", "../cmd/..."); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
 	}
 	root := t.TempDir()
 	prefix := filepath.Join(root, "opt/x")
 	mk := func(target string) {
 		t.Helper()
-		cmd := exec.Command("make", "-s", "-C", "..", target, "GO=nogo", "COMMANDS=xrun", "BIN="+libraries.dir+"/bin", "ABI_DIR="+libraries.dir, "DESTDIR="+root, "PREFIX=/opt/x")
+		args := append([]string{"-s", "-C", "..", target, "GO=nogo", "BIN=" + libraries.dir + "/bin", "ABI_DIR=" + libraries.dir, "DESTDIR=" + root, "PREFIX=/opt/x"}, commands...)
+		cmd := exec.Command("make", args...)
 		cmd.Env = append(os.Environ(), "MAKEFLAGS=")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)

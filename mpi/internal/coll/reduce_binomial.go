@@ -7,10 +7,7 @@ package coll
 // are reduced to member 0, whose tree has the ranks in order, and sent on.
 // Cost: ceil(log2 p) (a + n b + n g).
 func ReduceBinomial(s *Schedule, t Team, in, out []byte, root int) {
-	top := root
-	if !s.commutes {
-		top = 0
-	}
+	top := s.topFor(root)
 	me := t.from(top)
 	acc := in
 	if me == 0 || me%2 == 0 && me+1 < t.Size {
@@ -48,4 +45,13 @@ func ReduceBinomial(s *Schedule, t Team, in, out []byte, root int) {
 		}
 	}
 	s.fence()
+}
+
+// topFor returns the member at the top of the tree: the root, or member 0, whose tree has the
+// ranks in order, for operations that do not commute.
+func (s *Schedule) topFor(root int) int {
+	if s.commutes {
+		return root
+	}
+	return 0
 }

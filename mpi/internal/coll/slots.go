@@ -220,13 +220,9 @@ func AllreduceSlots(s *Schedule, t Team, in, v []byte) {
 // Cost: p n (b + g).
 func ReduceSlots(s *Schedule, t Team, in, out []byte, root int) {
 	give(s, t, in)
-	top := root
-	if !s.commutes {
-		top = 0
-	}
 	if t.Me == root {
 		slotStep(s, t, slotAwait, everyMember, nil, nil)
-		slotStep(s, t, slotReduce, top, nil, out)
+		slotStep(s, t, slotReduce, s.topFor(root), nil, out)
 	}
 }
 

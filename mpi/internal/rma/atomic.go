@@ -45,15 +45,14 @@ func (c *combination) applyAll(there, data, old []byte) {
 		return
 	}
 	for n := 0; len(there) > 0; there = there[n:] {
-		switch at := mem.AddressOf(there); {
-		case len(there) >= 16 && at%8 == 0:
+		at := mem.AddressOf(there)
+		if len(there) >= 16 && at%8 == 0 {
 			n = min(len(there)&^7, stageLen)
 			c.applyWords(there[:n], upTo(data, n), upTo(old, n))
-		case c.size < 4 && len(there) >= 4 && at%4 == 0:
-			n = 4
-			c.apply(there[:n], upTo(data, n), upTo(old, n))
-		default:
-			n = c.size
+		} else {
+			if n = c.size; n < 4 && len(there) >= 4 && at%4 == 0 {
+				n = 4
+			}
 			c.apply(there[:n], upTo(data, n), upTo(old, n))
 		}
 		data, old = data[min(n, len(data)):], old[min(n, len(old)):]
