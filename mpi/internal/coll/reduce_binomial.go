@@ -7,7 +7,7 @@ package coll
 // are reduced to member 0, whose tree has the ranks in order, and sent on.
 // Cost: ceil(log2 p) (a + n b + n g).
 func ReduceBinomial(s *Schedule, t Team, in, out []byte, root int) {
-	top := s.topFor(root)
+	top := topFor(s, root)
 	me := t.from(top)
 	acc := in
 	if me == 0 || me%2 == 0 && me+1 < t.Size {
@@ -49,7 +49,7 @@ func ReduceBinomial(s *Schedule, t Team, in, out []byte, root int) {
 
 // topFor returns the member at the top of the tree: the root, or member 0, whose tree has the
 // ranks in order, for operations that do not commute.
-func (s *Schedule) topFor(root int) int {
+func topFor(s *Schedule, root int) int {
 	if s.commutes {
 		return root
 	}

@@ -222,7 +222,7 @@ func ReduceSlots(s *Schedule, t Team, in, out []byte, root int) {
 	give(s, t, in)
 	if t.Me == root {
 		slotStep(s, t, slotAwait, everyMember, nil, nil)
-		slotStep(s, t, slotReduce, s.topFor(root), nil, out)
+		slotStep(s, t, slotReduce, topFor(s, root), nil, out)
 	}
 }
 
