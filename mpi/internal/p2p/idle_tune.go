@@ -18,7 +18,7 @@ type idleTuner struct {
 	began   mono.Time // of the message that is timed; 0: none is
 	id      uint32    // its request
 	size    int32
-	way     wayOf
+	chosen  option
 }
 
 // idleTops are the longest messages that are compared with one another, in bytes. What
@@ -29,8 +29,8 @@ const idleMost = 128 << 10
 
 // How a message goes to an idle peer.
 const (
-	inPieces = firstWay
-	askedFor = secondWay
+	inPieces = firstOption
+	askedFor = secondOption
 )
 
 // newIdleTuner makes one that begins with the default of Config.EagerIdle.
@@ -77,20 +77,20 @@ func (pc *pieces) prefers(p *peer, r *Request, n int) bool {
 	if p.buffered > 0 || r.data.typed {
 		return c.usual == inPieces
 	}
-	way, timed := c.choose()
+	o, timed := c.choose()
 	if t.began = 0; timed {
-		t.began, t.id, t.size, t.way = ep.eng.Clock().Now(), r.wireID(), int32(n), way
+		t.began, t.id, t.size, t.chosen = ep.eng.Clock().Now(), r.wireID(), int32(n), o
 	}
-	return way == inPieces
+	return o == inPieces
 }
 
 // arrived takes the time of the message that is timed, if it is the one with this id that
 // has gone that way: the peer has all of it.
-func (pc *pieces) arrived(t *idleTuner, way wayOf, id uint32) {
-	if t.began == 0 || t.way != way || t.id != id {
+func (pc *pieces) arrived(t *idleTuner, o option, id uint32) {
+	if t.began == 0 || t.chosen != o || t.id != id {
 		return
 	}
 	took := pc.ep.eng.Clock().Now().Sub(t.began)
-	t.class(t.size).took(t.way, float64(took)/float64(t.size))
+	t.class(t.size).took(t.chosen, float64(took)/float64(t.size))
 	t.began = 0
 }

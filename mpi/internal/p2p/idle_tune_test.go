@@ -47,7 +47,7 @@ func TestIdleTuner_picksTheShorterWay(t *testing.T) {
 // and a change is noticed.
 func TestIdleTuner_rests(t *testing.T) {
 	c := &newIdleTuner().classes[0]
-	play := func(n int, better wayOf) (others int) {
+	play := func(n int, better option) (others int) {
 		for range n {
 			way, timed := c.choose()
 			if way != better {

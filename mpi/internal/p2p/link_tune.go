@@ -19,14 +19,14 @@ type linkTuner struct {
 	bytes   uint64                       // of the run that have arrived
 	class   uint8
 	several uint8 // 1: the last run was of several messages
-	way     wayOf
+	path    option
 	timed   bool
 }
 
-// The ways of data.
+// The paths of data.
 const (
-	inDatagrams = firstWay
-	overLink    = secondWay
+	inDatagrams = firstOption
+	overLink    = secondOption
 )
 
 // linkTops are the longest messages that are compared with one another, in bytes; what is
@@ -37,7 +37,7 @@ var linkTops = [...]uint64{24 << 10, 48 << 10, 96 << 10, 192 << 10, 768 << 10}
 const linkRun = 32 << 20
 
 // begin says which way a message of n bytes goes.
-func (t *linkTuner) begin(now mono.Time, n uint64) wayOf {
+func (t *linkTuner) begin(now mono.Time, n uint64) option {
 	if t.fixed {
 		return overLink
 	}
@@ -52,13 +52,13 @@ func (t *linkTuner) begin(now mono.Time, n uint64) wayOf {
 	switch {
 	case t.under == t.earlier && t.count == 0:
 		t.class, t.began, t.bytes = class, now, 0
-		t.way, t.timed = t.classes[class][t.several].choose()
+		t.path, t.timed = t.classes[class][t.several].choose()
 	case class != t.class:
 		t.timed = false
 	}
 	t.under++
 	t.count++
-	return t.way
+	return t.path
 }
 
 // ended notes that a message of n bytes has arrived, or has failed.
@@ -86,7 +86,7 @@ func (t *linkTuner) finish(now mono.Time) {
 		t.several = 1
 	}
 	if t.timed && was == t.several && t.bytes > 0 {
-		t.classes[t.class][was].took(t.way, float64(now.Sub(t.began))/float64(t.bytes))
+		t.classes[t.class][was].took(t.path, float64(now.Sub(t.began))/float64(t.bytes))
 	}
 	t.count, t.earlier = 0, 0
 }

@@ -14,7 +14,7 @@ func TestLinkTuner_picksTheFasterWay(t *testing.T) {
 		datagrams, link costs
 		n               uint64
 		window          int
-		want            wayOf
+		want            option
 	}{
 		"long":                     {costs{2000, 1}, costs{9000, 0.5}, 1 << 20, 1, overLink},
 		"short":                    {costs{2000, 1}, costs{9000, 0.5}, 8 << 10, 1, inDatagrams},
@@ -27,13 +27,13 @@ func TestLinkTuner_picksTheFasterWay(t *testing.T) {
 		better := 0
 		const runs = 400
 		for range runs {
-			var under []wayOf
+			var under []option
 			for range c.window {
 				under = append(under, l.begin(now, c.n))
 			}
-			paid := [ways]bool{}
+			paid := [options]bool{}
 			for _, way := range under {
-				cost := [ways]costs{c.datagrams, c.link}[way]
+				cost := [options]costs{c.datagrams, c.link}[way]
 				if !paid[way] {
 					paid[way] = true
 					now = now.Add(mono.Duration(cost.once))
@@ -68,7 +68,7 @@ func TestLinkTuner_failures(t *testing.T) {
 	}
 	for class := range l.classes {
 		for several, c := range l.classes[class] {
-			if c.timed != [ways]uint8{} || c.decided {
+			if c.timed != [options]uint8{} || c.decided {
 				t.Errorf("class %d, several %d: %+v", class, several, c)
 			}
 		}
