@@ -11,14 +11,6 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// stride is how many bytes lie between the places where streams are cut.
-func stride() int64 {
-	if slow {
-		return 29
-	}
-	return 1
-}
-
 // manyWorlds makes the collector of garbage run seldom: worlds come and go by the
 // thousand.
 func manyWorlds(t *testing.T) {
@@ -43,6 +35,7 @@ func sent(t *testing.T, p verbs.ConnParam) (n [2]int64) {
 // TestRC_segmentedAnywhere cuts the stream once, at each byte of an exchange that
 // has every kind of message: what is behind the cut comes later.
 func TestRC_segmentedAnywhere(t *testing.T) {
+	oneGoroutine(t)
 	manyWorlds(t)
 	for _, c := range []int{0, 3, 6} {
 		c := connects[c]
@@ -50,7 +43,7 @@ func TestRC_segmentedAnywhere(t *testing.T) {
 		for back := range 2 {
 			t.Run(fmt.Sprint(c.name, []string{" there", " back"}[back]), func(t *testing.T) {
 				t.Parallel()
-				for cut := int64(1); cut < total[back]; cut += stride() {
+				for cut := int64(1); cut < total[back]; cut++ {
 					var s [2]sim.StreamConfig
 					s[back].Gap = 30 * mono.Microsecond
 					s[back].Segment = func(_ int, off int64, n int) int {
@@ -68,9 +61,10 @@ func TestRC_segmentedAnywhere(t *testing.T) {
 
 // TestRC_segmentedEvenly cuts the stream into parts of all small lengths.
 func TestRC_segmentedEvenly(t *testing.T) {
+	oneGoroutine(t)
 	manyWorlds(t)
 	for _, c := range connects {
-		for n := 1; n < 40; n += int(min(stride(), 8)) {
+		for n := 1; n < 40; n++ {
 			s := sim.StreamConfig{Gap: 2 * mono.Microsecond, Segment: func(int, int64, int) int { return n }}
 			newExchange(t, fmt.Sprintf("%s, cut every %d bytes", c.name, n), c.p, [2]sim.StreamConfig{s, s}).run(true)
 		}
@@ -80,9 +74,10 @@ func TestRC_segmentedEvenly(t *testing.T) {
 // TestRC_sentInParts has streams that take few bytes at a time, of all small
 // numbers, and windows as small.
 func TestRC_sentInParts(t *testing.T) {
+	oneGoroutine(t)
 	manyWorlds(t)
 	for _, c := range connects {
-		for n := 1; n < 100; n += 1 + n/8 + int(stride()/2) {
+		for n := 1; n < 100; n += 1 + n/8 {
 			for _, s := range []sim.StreamConfig{{SendBuffer: n}, {RecvBuffer: n}, {SendBuffer: n, RecvBuffer: 3}} {
 				newExchange(t, fmt.Sprintf("%s, %d bytes taken at a time", c.name, n), c.p, [2]sim.StreamConfig{s, s}).run(true)
 			}
@@ -94,6 +89,7 @@ func TestRC_sentInParts(t *testing.T) {
 // in each manner, and every third time while it is choked: no byte is wrong, no completion is lost or comes twice, and
 // both ends come to an end.
 func TestRC_streamFailsAnywhere(t *testing.T) {
+	oneGoroutine(t)
 	manyWorlds(t)
 	p := verbs.ConnParam{CRC: true, RTR: mpa.RTRSend}
 	total := sent(t, p)
@@ -101,7 +97,7 @@ func TestRC_streamFailsAnywhere(t *testing.T) {
 		for back := range 2 {
 			t.Run(fmt.Sprint(kind, []string{" there", " back"}[back]), func(t *testing.T) {
 				t.Parallel()
-				for at := int64(0); at < total[back]; at += stride() {
+				for at := int64(0); at < total[back]; at++ {
 					var s [2]sim.StreamConfig
 					s[back].Faults = []sim.StreamFault{{Offset: at, Kind: kind}}
 					if at%3 == 0 {
@@ -117,11 +113,12 @@ func TestRC_streamFailsAnywhere(t *testing.T) {
 // TestRC_silenceHeals lets nothing through for a while, at places all over the
 // exchange: nothing is lost.
 func TestRC_silenceHeals(t *testing.T) {
+	oneGoroutine(t)
 	manyWorlds(t)
 	p := verbs.ConnParam{}
 	total := sent(t, p)
 	for back := range 2 {
-		for at := int64(0); at < total[back]; at += 7 * stride() {
+		for at := int64(0); at < total[back]; at += 7 {
 			var s [2]sim.StreamConfig
 			s[back].Faults = []sim.StreamFault{{Offset: at, Kind: sim.StreamSilence, Heal: 300 * mono.Millisecond}}
 			newExchange(t, fmt.Sprintf("silence at byte %d of %d", at, total[back]), p, s).run(true)

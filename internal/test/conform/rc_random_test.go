@@ -457,18 +457,16 @@ func value(i, at int) byte { return byte(i*53+at*7) | 1 }
 
 // TestRC_random runs random connections.
 func TestRC_random(t *testing.T) {
+	oneGoroutine(t)
 	manyWorlds(t)
-	seeds := uint64(400)
-	if slow {
-		seeds = 40
-	}
-	for seed := range seeds {
+	for seed := range uint64(400) {
 		newRandomRC(t, seed).run()
 	}
 }
 
 // The same seed is the same run, byte for byte.
 func TestRC_randomRepeats(t *testing.T) {
+	oneGoroutine(t)
 	for seed := range uint64(8) {
 		if a, b := newRandomRC(t, seed).run(), newRandomRC(t, seed).run(); a != b {
 			t.Errorf("seed %d: traces %x and %x", seed, a, b)

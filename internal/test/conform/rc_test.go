@@ -64,10 +64,8 @@ var connects = []struct {
 // TestVerbsRC_sim runs in virtual time, over streams that are gentle and such
 // that are cut anywhere.
 func TestVerbsRC_sim(t *testing.T) {
-	for i, c := range connects {
-		if slow && i != 3 { // with all that it can do to a stream
-			continue
-		}
+	oneGoroutine(t)
+	for _, c := range connects {
 		t.Run(c.name, func(t *testing.T) {
 			onlyRC(t, func(t *testing.T, hosts int) Net { return simStreams(t, hosts, sim.StreamConfig{}) }, c.p)
 		})
@@ -93,9 +91,6 @@ func TestVerbsRC_sim(t *testing.T) {
 		}},
 		{"window", connects[6].p, func() sim.StreamConfig { return sim.StreamConfig{SendBuffer: 3001, RecvBuffer: 2003} }},
 	} {
-		if slow && s.name != "random" {
-			continue
-		}
 		t.Run(s.name, func(t *testing.T) {
 			onlyRC(t, func(t *testing.T, hosts int) Net { return simStreams(t, hosts, s.c()) }, s.p)
 		})

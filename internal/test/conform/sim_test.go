@@ -36,6 +36,7 @@ func (n neighbours) Doubt(netip.Addr) netip.Addr { return netip.Addr{} }
 func (n neighbours) Generation() uint64 { return 0 }
 
 func TestDatagram_inetSim(t *testing.T) {
+	oneGoroutine(t)
 	Datagram(t, func(t *testing.T) (a, b fabric.Datagram, step func()) {
 		w := sim.New(sim.Config{Seed: 1, Limit: mono.Duration(mono.Never)})
 		var ends [2]*inet.Datagram
@@ -95,6 +96,7 @@ func stepping(t *testing.T, w *sim.World, n *sim.Node, nap *mono.Duration) func(
 // TestStreams_sim runs in virtual time, over streams that are gentle and such
 // that are cut anywhere.
 func TestStreams_sim(t *testing.T) {
+	oneGoroutine(t)
 	r := rand.New(rand.NewPCG(1, 1))
 	for name, c := range map[string]sim.StreamConfig{
 		"plain":  {},
