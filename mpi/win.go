@@ -157,6 +157,9 @@ func (w *Win) open(op string, lack error, far bool) error {
 	if lack != nil {
 		flags |= winLacks
 	}
+	if mem.AddressOf(w.memory)%8 == 0 {
+		flags |= winWords
+	}
 	words := []int64{int64(own.Size), int64(own.Unit), int64(own.Key), int64(own.Addr), flags, int64(own.Client), int64(own.Own.Key), int64(own.Own.Addr), w.async.says()}
 	words = c.p.putOthers(words, own.Others)
 	all, err := c.gatherInts(op, words...)
@@ -174,7 +177,7 @@ func (w *Win) open(op string, lack error, far bool) error {
 			lack = fmt.Errorf("rank %d has none", i)
 		}
 		remotes[i] = rma.Remote{
-			Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3]), Client: int32(v[5]), Locked: v[4]&winLocked != 0,
+			Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3]), Client: int32(v[5]), Locked: v[4]&winLocked != 0, Words: v[4]&winWords != 0,
 			Own: rma.Access{Key: uint32(v[6]), Addr: uint64(v[7])}, Others: getOthers(v[9:]),
 		}
 	}

@@ -65,6 +65,7 @@ const (
 	winLacks  int64 = 1 << iota // there is no memory for it
 	winApart                    // its memory may lie apart from that of others
 	winLocked                   // ranks may be locked one by one
+	winWords                    // its memory begins at a multiple of 8
 )
 
 // declares is what this rank has to say of that for its program.

@@ -35,6 +35,7 @@ type Remote struct {
 	Addr   uint64  // under that key
 	Client int32   // of a ghost that serves it; 0: its rank does
 	Locked bool    // its rank may lock others one by one
+	Words  bool    // it begins at a multiple of 8
 	Others []Other // that serve Puts and Gets on it, too
 	Own    Access  // of memory that a ghost serves: where it is at the rank itself
 }
