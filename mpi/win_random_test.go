@@ -109,7 +109,8 @@ func (r *winRank) promise(common *rand.Rand) error {
 		used, r.kinds = []string{"lockall"}, []int{1}
 	}
 	var err error
-	r.hints, err = mpi.NewInfo("epochs_used", strings.Join(used, ","), "no_local_load_store", fmt.Sprint(r.rnd.IntN(2) == 0))
+	r.hints, err = mpi.NewInfo("epochs_used", strings.Join(used, ","), "no_local_load_store", fmt.Sprint(r.rnd.IntN(2) == 0),
+		"window_layout", []string{"table", "overlapping"}[common.IntN(2)])
 	return err
 }
 
