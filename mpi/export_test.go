@@ -21,6 +21,12 @@ func PutsBy(w *Win) map[int]uint64 {
 	return done
 }
 
+// Windows returns how many windows one is made of.
+func Windows(w *Win) int { return 1 + len(w.layers) }
+
+// Atomics returns how many atomics of verbs a rank has asked for.
+func Atomics(p *Proc) uint64 { return p.ep.Stats.Atomics }
+
 // HasGhost reports whether there is a ghost for this rank's memory of a window.
 func HasGhost(w *Win) bool { return rma.RoutesOf(w.w).Own() }
 

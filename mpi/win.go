@@ -38,7 +38,8 @@ type Win struct {
 	common  *rma.Common  // what is there of it, or nil
 	name    string
 	epochs
-	lazy    bool // no_local_load_store
+	layers  []*Comm // of overlapping windows, behind c
+	lazy    bool    // no_local_load_store
 	async   asyncWin
 	binding GhostBinding
 	hints   *Info
@@ -120,11 +121,14 @@ func (c *Comm) winBegin(op string, flavor WinFlavor, unit int, info *Info) (*Win
 	if err := w.hint(op, info); err != nil {
 		return nil, err
 	}
-	got, err := c.agree(op, 1, nil)
+	got, err := c.agree(op, w.windows(c), nil)
 	if err != nil {
 		return nil, err
 	}
 	w.c = c.p.newComm(2*got[0], c.Group())
+	for _, more := range got[1:] {
+		w.layers = append(w.layers, c.p.newComm(2*more, c.Group()))
+	}
 	w.c.SetErrhandler(func(_ *Comm, err error) { _ = w.report(err) })
 	return w, nil
 }
@@ -137,7 +141,7 @@ func (w *Win) open(op string, lack error, far bool) error {
 	c.ep.Enter()
 	config := rma.Config{
 		In: c.ep.Inside(), Context: c.context, Rank: int32(c.rank), World: c.Group().world, Ranks: len(c.p.hosts), Index: c.index,
-		Memory: w.memory, Dynamic: w.flavor == FlavorDynamic, Common: w.common, Ghosts: c.p.ghosts, Binding: w.binding, Clock: c.p.watch.waits(),
+		Memory: w.memory, Dynamic: w.flavor == FlavorDynamic, Common: w.common, Ghosts: c.p.ghosts, Binding: w.binding, Layers: w.contexts(), Clock: c.p.watch.waits(),
 	}
 	w.w = rma.New(config)
 	if lack == nil {
@@ -157,6 +161,12 @@ func (w *Win) open(op string, lack error, far bool) error {
 	if lack != nil {
 		flags |= winLacks
 	}
+	if len(w.layers) > 0 {
+		flags |= winOverlaps
+	}
+	if mem.AddressOf(w.memory)%8 == 0 {
+		flags |= winWords
+	}
 	words := []int64{int64(own.Size), int64(own.Unit), int64(own.Key), int64(own.Addr), flags, int64(own.Client), int64(own.Own.Key), int64(own.Own.Addr), w.async.says()}
 	words = c.p.putOthers(words, own.Others)
 	all, err := c.gatherInts(op, words...)
@@ -166,17 +176,21 @@ func (w *Win) open(op string, lack error, far bool) error {
 	if w.segment != nil {
 		w.segment.Withdraw() // all who need it have it
 	}
-	remotes := make([]rma.Remote, c.size)
+	odd, remotes := false, make([]rma.Remote, c.size)
 	for i := range remotes {
 		v := all[len(words)*i:][:len(words)]
 		w.async.hear(i, v[8])
+		odd = odd || (v[4]^flags)&winOverlaps != 0
 		if v[4]&winLacks != 0 && lack == nil {
 			lack = fmt.Errorf("rank %d has none", i)
 		}
 		remotes[i] = rma.Remote{
-			Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3]), Client: int32(v[5]), Locked: v[4]&winLocked != 0,
+			Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3]), Client: int32(v[5]), Locked: v[4]&winLocked != 0, Words: v[4]&winWords != 0,
 			Own: rma.Access{Key: uint32(v[6]), Addr: uint64(v[7])}, Others: getOthers(v[9:]),
 		}
+	}
+	if odd {
+		return fail(ErrInfoValue, op, "%s must be the same on all ranks", windowLayout)
 	}
 	if lack != nil {
 		return &Error{Class: ErrNoMem, Op: op, Rank: -1, Detail: "there is no memory for the window", Err: lack}
@@ -199,11 +213,17 @@ func (w *Win) discard(op string) error {
 		w.c.ep.Leave()
 	}
 	err := w.c.free(op)
+	w.endLayers(err == nil)
 	return errors.Join(err, w.forget())
 }
 
 // deaf ends that messages and losses reach the window, whose memory is to go.
-func (w *Win) deaf() { w.c.ep.Inside().SetActive(w.c.context, nil) }
+func (w *Win) deaf() {
+	w.c.ep.Inside().SetActive(w.c.context, nil)
+	for _, l := range w.layers {
+		w.c.ep.Inside().SetActive(l.context, nil)
+	}
+}
 
 // forget ends the registration of the memory, and gives back what is not the program's.
 func (w *Win) forget() (err error) {
@@ -257,6 +277,7 @@ func (w *Win) Free() error {
 		w.c.ep.Leave()
 	}
 	err = errors.Join(err, w.c.free(op))
+	w.endLayers(err == nil && met == nil)
 	if met != nil {
 		return w.report(err)
 	}

@@ -108,7 +108,7 @@ func (w *Win) DeleteAttr(k *WinKeyval) error {
 var winHints = [...]infoPair{
 	{noLocks, "false"}, {"accumulate_ordering", "rar,raw,war,waw"}, {"accumulate_ops", "same_op_no_op"},
 	{"mpi_accumulate_granularity", "0"}, {"same_size", "false"}, {"same_disp_unit", "false"},
-	{noncontiguous, "false"}, {epochsUsed, epochNames}, {noLoadStore, "false"},
+	{noncontiguous, "false"}, {windowLayout, layoutTable}, {epochsUsed, epochNames}, {noLoadStore, "false"},
 }
 
 // hint takes hints that are known.
@@ -116,7 +116,7 @@ func (w *Win) hint(op string, info *Info) error {
 	hints := w.hints.Dup()
 	for _, known := range winHints {
 		value, ok := info.Get(known.key)
-		if !ok || known.key == epochsUsed && w.hints != nil { // the window was made for these
+		if !ok || (known.key == epochsUsed || known.key == windowLayout) && w.hints != nil { // the window was made for these
 			if value, ok = hints.Get(known.key); !ok {
 				value = known.value
 			}
@@ -130,7 +130,10 @@ func (w *Win) hint(op string, info *Info) error {
 	}
 	value, _ := hints.Get(noLoadStore)
 	w.lazy = value == "true"
-	err := w.epochs.take(op, hints, w.hints == nil)
+	err := takeLayout(op, hints)
+	if err == nil {
+		err = w.epochs.take(op, hints, w.hints == nil)
+	}
 	if err == nil {
 		w.hints = hints
 	}

@@ -62,9 +62,11 @@ func (e *epochs) take(op string, hints *Info, first bool) error {
 
 // What ranks tell each other of a window that they make, to be joined by or.
 const (
-	winLacks  int64 = 1 << iota // there is no memory for it
-	winApart                    // its memory may lie apart from that of others
-	winLocked                   // ranks may be locked one by one
+	winLacks    int64 = 1 << iota // there is no memory for it
+	winApart                      // its memory may lie apart from that of others
+	winLocked                     // ranks may be locked one by one
+	winOverlaps                   // it is made of overlapping windows
+	winWords                      // its memory begins at a multiple of 8
 )
 
 // declares is what this rank has to say of that for its program.

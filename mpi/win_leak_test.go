@@ -34,8 +34,8 @@ func holdingsNow() (h holdings, err error) {
 }
 
 // useWindow makes a window of a flavor, uses it and frees it.
-func useWindow(c *mpi.Comm, flavor mpi.WinFlavor, served bool) error {
-	r := &winRank{n: c.Size(), me: c.Rank()}
+func useWindow(c *mpi.Comm, flavor mpi.WinFlavor, served bool, hints *mpi.Info) error {
+	r := &winRank{n: c.Size(), me: c.Rank(), hints: hints}
 	memory, err := r.make(c, flavor, 1000)
 	if err != nil {
 		return err
@@ -70,7 +70,11 @@ func leaves(p *mpi.Proc, many int, flavors []mpi.WinFlavor, served bool) error {
 	c := p.World()
 	var before holdings
 	for i := range many {
-		if err := useWindow(c, flavors[i%len(flavors)], served); err != nil {
+		hints, err := mpi.NewInfo("window_layout", []string{"table", "overlapping"}[i%5/4])
+		if err != nil {
+			return err
+		}
+		if err := useWindow(c, flavors[i%len(flavors)], served, hints); err != nil {
 			return fmt.Errorf("window %d, %v: %w", i, flavors[i%len(flavors)], err)
 		}
 		if i != warm && i != many-1 {
@@ -153,7 +157,7 @@ func TestWin_memory(t *testing.T) {
 		for _, flavor := range []mpi.WinFlavor{mpi.FlavorAllocate, mpi.FlavorCreate, mpi.FlavorDynamic} {
 			simulate(t, sim.Config{Seed: 1}, ranks, func(p *mpi.Proc) error {
 				c := p.World()
-				if err := useWindow(c, flavor, false); err != nil {
+				if err := useWindow(c, flavor, false, nil); err != nil {
 					return err
 				}
 				before, err := heapOfAll(c)

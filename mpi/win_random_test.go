@@ -44,6 +44,7 @@ const (
 // winRank is one rank of it.
 type winRank struct {
 	winTraffic
+	c       *mpi.Comm
 	w       *mpi.Win
 	rnd     *rand.Rand
 	me, n   int
@@ -58,6 +59,7 @@ type winRank struct {
 	passive bool         // the epoch is one of locks: there may be requests
 	hints   *mpi.Info
 	kinds   []int // of epochs: see round
+	started int   // epochs of Start
 	checks  []func() error
 }
 
@@ -66,7 +68,7 @@ func (x winTraffic) run(p *mpi.Proc) error {
 	if err != nil {
 		return err
 	}
-	r := &winRank{winTraffic: x, me: c.Rank(), n: c.Size(), rnd: rand.New(rand.NewPCG(x.seed, uint64(c.Rank())))}
+	r := &winRank{winTraffic: x, c: c, me: c.Rank(), n: c.Size(), rnd: rand.New(rand.NewPCG(x.seed, uint64(c.Rank())))}
 	common := rand.New(rand.NewPCG(x.seed, 1<<40)) // what all ranks do the same
 	size := cells + r.n*x.block
 	for range r.n {
@@ -109,7 +111,8 @@ func (r *winRank) promise(common *rand.Rand) error {
 		used, r.kinds = []string{"lockall"}, []int{1}
 	}
 	var err error
-	r.hints, err = mpi.NewInfo("epochs_used", strings.Join(used, ","), "no_local_load_store", fmt.Sprint(r.rnd.IntN(2) == 0))
+	r.hints, err = mpi.NewInfo("epochs_used", strings.Join(used, ","), "no_local_load_store", fmt.Sprint(r.rnd.IntN(2) == 0),
+		"window_layout", []string{"table", "overlapping"}[common.IntN(2)])
 	return err
 }
 
@@ -190,10 +193,11 @@ func (r *winRank) round(kind int) error {
 	r.passive = kind == 1 || kind == 2
 	switch kind {
 	case 0:
-		if err := w.Fence(mpi.ModeNoPrecede); err != nil {
+		noStore := mpi.ModeNoStore * mpi.WinMode(r.rnd.IntN(2)) // of each rank by itself
+		if err := w.Fence(mpi.ModeNoPrecede | noStore); err != nil {
 			return err
 		}
-		return errors.Join(r.many(r.anyone), w.Fence(mpi.ModeNoSucceed), r.check())
+		return errors.Join(r.many(r.anyone), w.Fence(mpi.ModeNoSucceed|noStore), r.check())
 	case 1:
 		if r.adapts && w.Flavor() == mpi.FlavorAllocate { // nobody has a lock that is in the way of who meets the others
 			if err := r.setAsync(); err != nil {
@@ -241,7 +245,7 @@ func (r *winRank) round(kind int) error {
 
 func (r *winRank) anyone() int { return r.rnd.IntN(r.n) }
 
-// active does operations on the next ranks, with Post and Start.
+// active does operations on the next ranks, with Post and Start, every other time with MPI_MODE_NOCHECK.
 func (r *winRank) active() error {
 	all := r.w.Group()
 	origins, err := all.Incl((r.me+r.n-1)%r.n, r.me)
@@ -258,7 +262,12 @@ func (r *winRank) active() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(r.w.Post(origins, 0), r.w.Start(targets, 0)); err != nil {
+	r.started++
+	checks := mpi.ModeNoCheck * mpi.WinMode(r.started%2)
+	if err = r.w.Post(origins, checks); checks != 0 { // nobody asks, so it takes something else to know
+		err = errors.Join(err, r.c.Barrier())
+	}
+	if err = errors.Join(err, r.w.Start(targets, checks)); err != nil {
 		return err
 	}
 	err = r.many(func() int { return (r.me + r.rnd.IntN(2)) % r.n })

@@ -35,9 +35,11 @@ type Server interface {
 
 // actives sends and receives active messages, and Writes and Reads that no receive waits for.
 type actives struct {
-	ep     *Endpoint
-	server Server       // or nil
-	inline verbs.SendWR // reused: a short Write
+	ep      *Endpoint
+	server  Server       // or nil
+	inline  verbs.SendWR // reused: a short Write
+	atomic  verbs.SendWR // reused
+	answers []header     // to atomics under way, by send buffer
 }
 
 // Active is an active message: its body is Head, and behind it Data, or the next Bytes
@@ -303,7 +305,7 @@ func (x *actives) postWrites(r *Request, p *peer) bool {
 // Region is memory that is registered.
 type Region = verbs.MR
 
-// Expose registers memory that other ranks may write and read.
+// Expose registers memory that other ranks may write and read, and do atomics on.
 func (in Inside) Expose(buf []byte) (*Region, error) {
-	return in.ep.net.pd.RegMR(buf, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead)
+	return in.ep.net.pd.RegMR(buf, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead|verbs.RemoteAtomic)
 }

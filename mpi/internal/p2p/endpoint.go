@@ -13,6 +13,7 @@ import (
 type Stats struct {
 	Eager, Rendezvous uint64 // messages sent
 	Reads             uint64 // large messages received that were read: see Rendezvous
+	Atomics           uint64 // of memory of others, asked for
 	Near              uint64 // of the eager ones, those through shared memory
 	Unexpected        uint64 // messages that came before their receive
 	Queued            uint64 // times that the queue pair had no room
@@ -70,7 +71,7 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	ep.rendezvous = rendezvous{ep: ep, most: min(ctx.Attr().MaxMsg, 1<<30), wr: verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Signaled, NumSGE: 1}}
 	ep.reads = reads{ep: ep, most: readPiece, wr: verbs.SendWR{Opcode: verbs.OpRDMARead, Flags: verbs.Signaled, NumSGE: 1}}
 	ep.pulls.ep = ep
-	ep.actives = actives{ep: ep, inline: verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Inline}}
+	ep.actives = actives{ep: ep, inline: verbs.SendWR{Opcode: verbs.OpRDMAWrite, Flags: verbs.Inline}, atomic: verbs.SendWR{Flags: verbs.Signaled, NumSGE: 1}}
 	ep.pieces = pieces{ep: ep, most: cfg.EagerIdle}
 	if cfg.tunesIdle {
 		ep.pieces.most = idleMost

@@ -77,7 +77,7 @@ func (nw *network) create(ctx *verbs.Context, ep *Endpoint) (err error) {
 	for i := range int32(ep.cfg.Sends) {
 		nw.txFree = append(nw.txFree, i)
 	}
-	if err = nw.carve(&nw.tx, ep.cfg.Sends, size, "send", 0); err != nil || !nw.mayConnect(ep.cfg.Transport) {
+	if err = nw.carve(&nw.tx, ep.cfg.Sends, size, "send", verbs.LocalWrite); err != nil || !nw.mayConnect(ep.cfg.Transport) {
 		return err
 	}
 	if err = nw.createBeside(ep); err != nil {

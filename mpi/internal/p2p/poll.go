@@ -20,6 +20,7 @@ const (
 	wrLink                                  // number: request; over a connection beside datagrams
 	wrWord                                  // inline, likewise: nothing is told but failures
 	wrWordIn                                // number: receive buffer of network.words
+	wrAtomic                                // number: send buffer
 )
 
 // poller takes in what transports have received and completed, in the steps of the engine.
@@ -256,6 +257,8 @@ func (pl *poller) sent(wc *verbs.WC) {
 		pl.released(wc)
 	case wrRead >> wrKindShift:
 		ep.reads.fetched(wc)
+	case wrAtomic >> wrKindShift:
+		ep.actives.atomicDone(wc)
 	case wrLink >> wrKindShift, wrWord >> wrKindShift, wrWordIn >> wrKindShift:
 		ep.net.conn.completed(wc)
 		return

@@ -18,8 +18,8 @@
 // Atomicity and order of accumulates (section 12.7.1) follow: all accumulates on the
 // memory of a rank are done by that rank, or by its ghost, those from itself too, one after the other, and
 // those of one origin in its order; or by atomic instructions, where ranks of a host have
-// memory in common (shared.go). Verbs atomics are not used for them: they would be
-// executed by the same processor, and could not keep the order for wider elements.
+// memory in common (shared.go). What is one word of 8 bytes may be an atomic of verbs, which the
+// engine of that same process does (verbs.go).
 //
 // Ghosts are processes that serve memory of the ranks of their host instead of these. Who
 // serves a target is looked up in one place (target.world); what does it is the same code

@@ -94,8 +94,8 @@ func (w *flow) sendGathered(behind int32, id uint32) error {
 	}
 	var head [frontLen + maxRuns*runLen]byte
 	data := g.data
-	a := p2p.Active{Context: w.context, What: g.say | behind<<behindShift, ID: id, Head: head[:g.f.put(head[:])], Data: data}
 	t := w.target(g.target)
+	a := p2p.Active{Context: w.layers.of(t.client, w.context), What: g.say | behind<<behindShift, ID: id, Head: head[:g.f.put(head[:])], Data: data}
 	a.What |= t.client << clientShift
 	g.f.n, g.data, g.spare = 0, g.spare, nil // others may come in meanwhile, and gather theirs
 	g.sending = true

@@ -166,7 +166,7 @@ func (of Service) Serve(segment, size uint64) (r Remote, err error) {
 	w.spread.serving = w.spread.serving[:0]
 	for _, ghost := range ghosts {
 		if !w.in.Lost(ghost) {
-			w.spread.serving = append(w.spread.serving, service{Other: Other{World: ghost}})
+			w.spread.serving = append(w.spread.serving, service{Other: Other{World: ghost}, given: true})
 		}
 	}
 	if err = orders(w, sayServe, body[:]); err != nil {
@@ -192,7 +192,7 @@ func (of Service) served(ghost int32, key uint32, addr []byte) bool {
 	}
 	for i := range w.spread.serving {
 		if s := &w.spread.serving[i]; s.World == ghost && s.asked {
-			if s.asked, s.given = false, len(addr) == 8; s.given {
+			if s.asked, s.given = false, s.given && len(addr) == 8; s.given {
 				s.Key, s.Addr = key, binary.BigEndian.Uint64(addr)
 			}
 			return true
@@ -221,11 +221,28 @@ func (of Service) Leave() error {
 	return err
 }
 
-// orders sends a message to the ghosts that serve this rank, and waits for their answers.
-func orders(w *flow, what int32, body []byte) (err error) {
+// orders sends a message to the ghosts that serve this rank, and waits for their answers: for each
+// overlapping window, last for the one that others ask for its memory.
+func orders(w *flow, what int32, body []byte) error {
+	if len(w.spread.serving) == 0 {
+		return nil
+	}
+	client := w.ghosts.Client[w.target(w.me).home]
+	own := w.layers.of(client, w.context)
+	for _, context := range w.layers {
+		if context != own {
+			if err := ordersIn(w, context, what|client<<clientShift, body); err != nil {
+				return err
+			}
+		}
+	}
+	return ordersIn(w, own, what|client<<clientShift, body)
+}
+
+func ordersIn(w *flow, context uint32, what int32, body []byte) (err error) {
 	all := w.spread.serving
 	for i := range all {
-		a := p2p.Active{Context: w.context, What: what | w.ghosts.Client[w.target(w.me).home]<<clientShift, Data: body}
+		a := p2p.Active{Context: context, What: what, Data: body}
 		all[i].asked = true
 		for !w.in.TryActive(all[i].World, &a) {
 			if err := w.in.Trouble(w.context, all[i].World); err != nil {

@@ -1,6 +1,7 @@
 package rma
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
@@ -231,6 +232,18 @@ func (w *Window) FetchOne(o *Op, value, dst []byte) error {
 			return err
 		}
 	}
+	if t := w.target(o.Target); t.fit(o, len(value)) {
+		if a, ok := atomicOf(o, value); ok {
+			if err := w.may(o.Target); err != nil {
+				return err
+			}
+			if t.others != nil {
+				w.note(o.Target, len(value))
+			}
+			w.counts.accumulate(t, false, false).Accumulates++
+			return byVerbs(&w.flow, o, &a, dst)
+		}
+	}
 	src, layout := plain(value)
 	cur, _ := plain(dst)
 	if o.Layout = layout; o.Op == dtype.NoOp {
@@ -259,6 +272,11 @@ func (w *Window) Swap(o *Op, compare, value []byte, dst []byte) error {
 		w.note(o.Target, len(value))
 	}
 	w.counts.accumulate(t, o.Target == w.me, false).Accumulates++
+	if t.fit(o, len(value)) {
+		a := p2p.Atomic{Op: p2p.AtomicCompare}
+		a.Operands.Compare, a.Operands.Swap = binary.NativeEndian.Uint64(compare), binary.NativeEndian.Uint64(value)
+		return byVerbs(&w.flow, o, &a, dst)
+	}
 	src, _ := plain(both[:n])
 	cur, _ := plain(dst)
 	f := front{kind: o.Kind, n: 1}

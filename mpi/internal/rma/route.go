@@ -116,7 +116,7 @@ func (w *flow) guard(rank, what int32, id uint32) error {
 	if world == t.world {
 		return w.word(rank, what, id)
 	}
-	a := p2p.Active{Context: w.context, What: what | client<<clientShift, ID: id}
+	a := p2p.Active{Context: w.layers.of(client, w.context), What: what | client<<clientShift, ID: id}
 	return w.deliver(world, &a)
 }
 

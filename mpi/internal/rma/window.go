@@ -35,6 +35,7 @@ type Remote struct {
 	Addr   uint64  // under that key
 	Client int32   // of a ghost that serves it; 0: its rank does
 	Locked bool    // its rank may lock others one by one
+	Words  bool    // it begins at a multiple of 8
 	Others []Other // that serve Puts and Gets on it, too
 	Own    Access  // of memory that a ghost serves: where it is at the rank itself
 }
@@ -59,6 +60,7 @@ type Config struct {
 	Common  *Common    // or nil: ranks of this host have nothing in common
 	Ghosts  *Ghosts    // of the job; nil: none
 	Binding Binding    // of Puts and Gets of this rank
+	Layers  []uint32   // contexts of overlapping windows; nil: see layers
 	Clock   mono.Clock // for how long this rank waits for others; nil: nobody wants to know
 }
 
@@ -89,7 +91,8 @@ type flow struct {
 	me      int32
 	self    p2p.ActiveHandler // the window
 	index   []int32
-	ghosts  *Ghosts  // or nil
+	ghosts  *Ghosts // or nil
+	layers  layers
 	targets []target // by rank, and behind those the other ghosts that serve memory: see spread
 	ranks   int
 	spread  spread
@@ -192,7 +195,7 @@ const selfChunk = 16 << 10
 // New makes a window and lets others find it. It can be used when Meet was called.
 func New(c Config) *Window {
 	w := &Window{
-		flow: flow{ranks: len(c.World), spread: spread{binding: c.Binding}, in: c.In, context: c.Context, me: c.Rank, index: c.Index, targets: make([]target, len(c.World)), ghosts: c.Ghosts, idle: -1,
+		flow: flow{ranks: len(c.World), spread: spread{binding: c.Binding}, layers: c.Layers, in: c.In, context: c.Context, me: c.Rank, index: c.Index, targets: make([]target, len(c.World)), ghosts: c.Ghosts, idle: -1,
 			counts: counters{clock: c.Clock, served: []Served{{By: ByItself}, {By: ByOwn}, {By: ByTarget}}},
 		},
 	}
@@ -215,6 +218,9 @@ func New(c Config) *Window {
 		}
 	}
 	w.in.SetActive(c.Context, w)
+	for _, context := range c.Layers {
+		w.in.SetActive(context, w)
+	}
 	return w
 }
 
@@ -276,7 +282,7 @@ func (w *flow) touch(rank int32, t *target) {
 // send sends a message to a rank. It waits for room.
 func (w *flow) send(rank int32, a *p2p.Active) error {
 	t := w.target(rank)
-	a.Context = w.context
+	a.Context = w.layers.of(t.client, w.context)
 	a.What |= t.client << clientShift
 	if w.own(rank) {
 		return w.sendSelf(t, a)
