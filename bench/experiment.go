@@ -154,13 +154,13 @@ func (e Experiment) Finding(rows [][]Result, cores int) Finding {
 		}
 		parts = append(parts, fmt.Sprintf("%s%s", e.Ways[i+1].Name, part))
 	}
-	crowd := ""
+	turns := ""
 	for _, way := range e.Ways {
 		if n := 2 + e.Hosts*way.Ghosts; n > cores {
-			crowd = fmt.Sprintf("; up to %d processes took turns on %d processors", n, cores)
+			turns = fmt.Sprintf("; up to %d processes took turns on %d processors", n, cores)
 		}
 	}
-	f.Here = fmt.Sprintf("of the time of %s: %s (%s)%s", e.Ways[0].Name, strings.Join(parts, "; "), e.Axis, crowd)
+	f.Here = fmt.Sprintf("of the time of %s: %s (%s)%s", e.Ways[0].Name, strings.Join(parts, "; "), e.Axis, turns)
 	return f
 }
 
