@@ -17,6 +17,7 @@ const (
 	Collective             // calls of all ranks
 	Duplex                 // streams of large messages both ways at once, counted together
 	Computing              // epochs of an origin while its target computes
+	Trials                 // experiments of a publication
 )
 
 // kinds is what there is to say about each.
@@ -45,6 +46,10 @@ var kinds = [...]struct {
 	Computing: {
 		true, "lat_us.p50", "microseconds of the origin (median) over those that the target computes",
 		"Epochs while the target computes: microseconds (median)", "Overlap",
+	},
+	Trials: {
+		true, "lat_us.p50", "microseconds (median)",
+		"Experiments: microseconds (median)", "Experiments",
 	},
 }
 
@@ -132,6 +137,8 @@ var cases = []Case{
 	{"mpi_put_bw", RMA, Bandwidth, "windows of large MPI Puts, one Flush per window", `--size 4K:4M --testbed --vs "mpi_bw --size 4K:4M"`},
 	{"mpi_get_bw", RMA, Bandwidth, "windows of large MPI Gets, one Flush per window", `--size 4K:4M --testbed`},
 	{"mpi_put_rate", RMA, Rate, "windows of small MPI Puts, one Flush per window", `--testbed --vs "mpi_rate"`},
+	{"mpi_ghosts", RMA, Trials, "experiments with ghosts, and what was published of them beside what they come to here",
+		`--testbed --op fence,self,phases --json`},
 	{"mpi_overlap", RMA, Computing, "epochs of one-sided MPI while the target computes, with ghosts and without",
 		`--testbed --op acc,fence --ghosts 0,1 --compute 0,100,1000 --plot overlap.svg`},
 	{MPIPrefix + "allreduce", Coll, Collective, "MPI Allreduce of floats, on -n ranks of two hosts",
@@ -256,7 +263,7 @@ func (c Case) OneWord() bool {
 
 // Job reports whether the ranks of the test start together, as a job, so that there are no
 // two ends.
-func (c Case) Job() bool { return c.Family == Coll || c.Kind == Computing }
+func (c Case) Job() bool { return c.Family == Coll || c.Kind == Computing || c.Kind == Trials }
 
 // OfMPI reports whether MPI carries what the test moves.
 func (c Case) OfMPI() bool { return c.Family == MPI || c.Family == RMA || c.Family == Coll }

@@ -43,6 +43,7 @@ func Charts(results []Result) []plot.Chart {
 		{"Latency", bytes, "microseconds (median)"}, {"Bandwidth", bytes, "Gbit/s"}, {"Bandwidth both ways", bytes, "Gbit/s"},
 		{"Message rate", bytes, "messages/s"}, {"Collectives", bytes, "microseconds (mean)"},
 		{"Overlap", "microseconds that the target computes", "microseconds of the origin (median)"},
+		{"Experiments", "operations, bytes or elements", "microseconds (median)"},
 	} {
 		chart := plot.Chart{Title: want.title, X: want.x, Y: want.unit}
 		index := map[string]int{}
@@ -58,8 +59,11 @@ func Charts(results []Result) []plot.Chart {
 				chart.Series = append(chart.Series, plot.Series{Name: names[i]})
 			}
 			at := plot.Point{X: float64(r.Size), Y: r.Value(c.Kind)}
-			if c.Kind == Computing {
+			switch c.Kind {
+			case Computing:
 				at.X = float64(r.Compute)
+			case Trials:
+				at.X = float64(r.N)
 			}
 			chart.Series[k].Points = append(chart.Series[k].Points, at)
 		}

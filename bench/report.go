@@ -24,7 +24,7 @@ type Result struct {
 
 	// What only some tests have.
 	IPv6    bool    `json:"ipv6,omitempty"`    // over IPv6
-	Op      string  `json:"op,omitempty"`      // atomic operation, or one of mpi_overlap
+	Op      string  `json:"op,omitempty"`      // atomic operation, one of mpi_overlap, or an experiment of mpi_ghosts
 	Peers   int     `json:"peers,omitempty"`   // when there are several
 	CRC     bool    `json:"crc,omitempty"`     // rc: a CRC32C in each FPDU
 	Markers bool    `json:"markers,omitempty"` // rc: both ends asked for them
@@ -38,11 +38,12 @@ type Result struct {
 	Sent   *Sent   `json:"sent,omitempty"`   // where messages may be lost: gbit_s and msg_s are what arrived
 }
 
-// Overlapped is what only mpi_overlap has.
+// Overlapped is what only mpi_overlap and mpi_ghosts have.
 type Overlapped struct {
 	Compute  int    `json:"compute_us,omitempty"` // microseconds that the target computes
 	Ghosts   int    `json:"ghosts,omitempty"`     // of each host
 	Progress string `json:"progress,omitempty"`   // the thread that makes progress
+	N        int    `json:"n,omitempty"`          // mpi_ghosts: the row
 }
 
 // Ratio compares two results that were measured in turns.

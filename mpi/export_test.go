@@ -1,8 +1,10 @@
 package mpi
 
 import (
+	"encoding/binary"
 	"errors"
 
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/mpi/internal/rma"
 )
 
@@ -45,4 +47,31 @@ func LockMemory(w *Win) int {
 		return 0
 	}
 	return len(w.common.Control)
+}
+
+// costlyServer is what a ghost does, where it takes time.
+type costlyServer struct {
+	p2p.Server
+	spend func(operations, bytes int)
+}
+
+func (c costlyServer) Serve(context uint32, source, what int32, id uint32, body []byte) bool {
+	operations := 0
+	if what&0xff <= 4 && len(body) >= 4 { // see wire.go of rma
+		operations = int(binary.BigEndian.Uint16(body[2:]))
+	}
+	c.spend(operations, len(body))
+	return c.Server.Serve(context, source, what, id, body)
+}
+
+// ServeAsCostlyGhost is ServeAsGhost of one that spends time on each message before it looks at it.
+func ServeAsCostlyGhost(p *Proc, spend func(operations, bytes int)) error {
+	p.ep.Enter()
+	in := p.ep.Inside()
+	p.ep.SetServer(costlyServer{rma.NewGhost(in, int32(p.rank), p.ghosts), spend})
+	for in.Trouble(0, int32(p.rank)) == nil {
+		in.Progress()
+	}
+	p.ep.Leave()
+	return p.close()
 }

@@ -37,10 +37,11 @@ type simWorld struct {
 // hosted says on which hosts ranks are together with others, and with ghosts: nil, on none. Each
 // process still has a node of its own, so that all messages cross the network.
 type hosted struct {
-	hosts  []int         // of each node
-	ghosts int           // how many of the last nodes have ghosts
-	left   int           // ranks that have ended
-	over   chan struct{} // closed when all have
+	hosts  []int                                     // of each node
+	ghosts int                                       // how many of the last nodes have ghosts
+	left   int                                       // ranks that have ended
+	over   chan struct{}                             // closed when all have
+	costs  func(operations, bytes int) mono.Duration // of a message to a ghost; nil: nothing
 }
 
 // member is what a process of such a job knows of it.
@@ -152,13 +153,21 @@ func (w *simWorld) openWith(t *sim.Task, r *sim.Rank, clock mono.Clock, parker p
 		return nil, err
 	}
 	c.Datagram, err = inet.New(inet.Config{
-		Port: strayPort{port, w.stray}, Resolver: w.hops, MAC: node.MAC(),
+		Port: strayPort{w.costly(t, port), w.stray}, Resolver: w.hops, MAC: node.MAC(),
 		Local: netip.AddrPortFrom(node.Addr(), simPort),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return verbs.New(c)
+}
+
+// costly returns a port whose frames take time, if they are to.
+func (w *simWorld) costly(t *sim.Task, port fabric.Port) fabric.Port {
+	if w.costs == nil {
+		return port
+	}
+	return costlyPort{port, t}
 }
 
 // job is what a rank knows of its job.
@@ -181,7 +190,10 @@ func (w *simWorld) launch(body func(*sim.Task, *mpi.Proc) error) {
 		if err != nil {
 			return err
 		}
-		if r.Rank() >= job.Size() {
+		switch {
+		case r.Rank() >= job.Size() && w.costs != nil:
+			return mpi.ServeAsCostlyGhost(p, func(operations, bytes int) { t.Sleep(w.costs(operations, bytes)) })
+		case r.Rank() >= job.Size():
 			return mpi.ServeAsGhost(p)
 		}
 		if err := body(t, p); err != nil {

@@ -87,7 +87,7 @@ func (m Measurement) algorithms(t Table, emit func(Table, int, []bench.Result) e
 		if err != nil {
 			return nil, err
 		}
-		columns = append(columns, column{name, j.Carrier, 0, "", true, func(_ Table, o Order) (bench.Point, error) { return j.Run(o) }, j.Close})
+		columns = append(columns, column{name, j.Carrier, bench.Way{}, true, func(_ Table, o Order) (bench.Point, error) { return j.Run(o) }, j.Close})
 	}
 	var winners []string
 	for _, size := range t.Sizes {

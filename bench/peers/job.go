@@ -26,10 +26,7 @@ type Job struct {
 // Where says what hosts a job runs on, and with how many ranks.
 type Where struct {
 	Hosts, Ranks int
-	// Ghosts is how many each host has, of ours.
-	Ghosts int
-	// Progress is which thread makes progress, of ours. Default: none.
-	Progress string
+	bench.Way    // of ours
 	// MTU is that of the devices in bytes.
 	MTU int
 	// Cores are processors that ranks are pinned to in turn. Default: none,

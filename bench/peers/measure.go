@@ -23,11 +23,8 @@ type Measurement struct {
 	Peers []Peer
 	// Fabric carries xwarp: "xdp" or "udp", or "shm" inside of a host.
 	Fabric string
-	// Ghosts are numbers of ghosts of each host, with a column for each. Default: 0 alone.
-	Ghosts []int
-	// Threads names threads that make progress, as config.Progresses has them, each with a
-	// column behind those of the ghosts. Default: none.
-	Threads []string
+	// Ways are how ours is served, with a column for each. Default: without ghosts alone.
+	Ways []bench.Way
 	// Cores are the processors that may be used.
 	Cores []int
 	// Rounds is how many bursts each library gets per size, in turns. Default 5.
@@ -69,8 +66,7 @@ func (p *pace) left(now mono.Time) string {
 // column is what fills a column of a table.
 type column struct {
 	library, carrier string
-	ghosts           int    // of ours
-	progress         string // of ours
+	way              bench.Way // of ours
 	ours             bool
 	run              func(t Table, o Order) (bench.Point, error)
 	close            func() error
@@ -141,8 +137,14 @@ func (m Measurement) open(tables []Table) (columns []column, err error) {
 			largest = max(largest, t.first(size).Size)
 		}
 	}
-	add := func(j *Job, on Where) {
-		columns = append(columns, column{j.Library, j.Carrier, on.Ghosts, on.Progress, j.Library == on.ours(), func(_ Table, o Order) (bench.Point, error) { return j.Run(o) }, j.Close})
+	add := func(j *Job, library string, way bench.Way, ours bool) {
+		run := func(t Table, o Order) (bench.Point, error) {
+			if way.Variant != "" {
+				o.Test += variantMark + way.Variant
+			}
+			return j.Run(o)
+		}
+		columns = append(columns, column{library, j.Carrier, way, ours, run, j.Close})
 	}
 	messages := slices.ContainsFunc(tables, func(t Table) bool { return t.Case.Family == bench.MPI })
 	if m.Server != nil && messages && w.Hosts == 2 {
@@ -152,30 +154,26 @@ func (m Measurement) open(tables []Table) (columns []column, err error) {
 			return columns, err
 		}
 		r := &raw{place: place, abort: m.Abort}
-		columns = append(columns, column{RawLibrary, "AF_XDP", 0, "", false, r.run, r.close})
+		columns = append(columns, column{RawLibrary, "AF_XDP", bench.Way{}, false, r.run, r.close})
 	}
-	ghosts := m.Ghosts
-	if ghosts == nil {
-		ghosts = []int{0}
+	ways := m.Ways
+	if ways == nil {
+		ways = []bench.Way{{}}
 	}
-	var ours []Where
-	for _, n := range ghosts {
+	var j *Job
+	for i, way := range ways {
 		on := w
-		on.Ghosts = n
-		ours = append(ours, on)
-	}
-	for _, who := range m.Threads {
-		on := w
-		on.Progress = who
-		ours = append(ours, on)
-	}
-	for _, on := range ours {
+		on.Way = way
+		if i > 0 && alike(way, ways[i-1]) { // its ranks are only told something else
+			add(j, on.ours(), way, true)
+			columns[len(columns)-1].close = func() error { return nil }
+			continue
+		}
 		m.tell("starting "+on.ours(), w)
-		j, err := Ours(m.Program, on, m.Fabric, largest)
-		if err != nil {
+		if j, err = Ours(m.Program, on, m.Fabric, largest); err != nil {
 			return columns, err
 		}
-		add(j, on)
+		add(j, on.ours(), way, true)
 	}
 	if m.Xmpicc != "" {
 		for _, abi := range ABIs() {
@@ -184,8 +182,7 @@ func (m Measurement) open(tables []Table) (columns []column, err error) {
 			if err != nil {
 				return columns, err
 			}
-			add(j, w)
-			columns[len(columns)-1].ours = true
+			add(j, j.Library, bench.Way{}, true)
 		}
 	}
 	for _, p := range m.Peers {
@@ -194,9 +191,14 @@ func (m Measurement) open(tables []Table) (columns []column, err error) {
 		if err != nil {
 			return columns, err
 		}
-		add(j, Where{})
+		add(j, j.Library, bench.Way{}, false)
 	}
 	return columns, nil
+}
+
+// alike reports whether one job is for both.
+func alike(a, b bench.Way) bool {
+	return a.Ghosts == b.Ghosts && a.Progress == b.Progress && slices.Equal(a.Env, b.Env)
 }
 
 func (m Measurement) tell(what string, w Where) {
@@ -262,6 +264,8 @@ func (t Table) first(size int) Order {
 	switch {
 	case t.Case.Kind == bench.Computing:
 		o.Size, o.Compute = t.Bytes, size
+	case t.Case.Kind == bench.Trials:
+		o.Size, o.Compute, o.Iters, o.Warmup = 0, size, 3, 1
 	case !t.Case.Kind.Latency():
 		o.Iters, o.Warmup = window, 0
 	case t.Where.Crowded:
@@ -297,7 +301,7 @@ func (t Table) burst(size int, p bench.Point, length mono.Duration) Order {
 		return o
 	}
 	each := p.Lat.Avg
-	if t.Case.Kind == bench.PingPong || t.Case.Kind == bench.Computing || t.Case.Kind == bench.Collective && t.Case.Name != "mpi_barrier" {
+	if t.Case.Kind == bench.PingPong || t.Case.Kind == bench.Computing || t.Case.Kind == bench.Trials || t.Case.Kind == bench.Collective && t.Case.Name != "mpi_barrier" {
 		each *= 2 // there and back; or a barrier, or what begins and ends the epoch, as well
 	}
 	o.Iters = min(max(int(length.Seconds()*1e6/each), leastCalls), mostCalls)
@@ -307,8 +311,12 @@ func (t Table) burst(size int, p bench.Point, length mono.Duration) Order {
 
 // result makes a result of the points of all rounds.
 func (t Table) result(c column, o Order, points []bench.Point, fabric string) bench.Result {
+	more := bench.Overlapped{Compute: o.Compute, Ghosts: c.way.Ghosts, Progress: c.way.Progress}
+	if t.Case.Kind == bench.Trials {
+		more.Compute, more.N = 0, o.Compute
+	}
 	r := bench.Result{
-		Test: t.Case.Name, Transport: "none", Fabric: "tcp", MTU: t.Where.MTU, Size: o.Size, Iters: o.Iters, Op: t.Op, Overlapped: bench.Overlapped{Compute: o.Compute, Ghosts: c.ghosts, Progress: c.progress},
+		Test: t.Case.Name, Transport: "none", Fabric: "tcp", MTU: t.Where.MTU, Size: o.Size, Iters: o.Iters, Op: t.Op, Overlapped: more,
 		Carrier: c.carrier, Rounds: len(points), Library: c.library, Ranks: t.Where.Ranks, Hosts: t.Where.Hosts,
 	}
 	if c.ours {

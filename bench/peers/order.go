@@ -27,7 +27,7 @@ type Order struct {
 	Warmup int    // those before them
 	Window int    // stream: messages under way
 
-	Compute int // overlap_acc and the like: microseconds that rank 1 computes between two calls
+	Compute int // overlap_acc and the like: microseconds that rank 1 computes between two calls; of an experiment the row
 }
 
 // maxSize is the longest message in bytes, as peer/peer.c has it.

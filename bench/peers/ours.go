@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/xwarp/xwarp/bench"
 	"github.com/xwarp/xwarp/internal/job/launch"
@@ -27,7 +28,7 @@ func Ours(program []string, w Where, fabric string, largest int, env ...string) 
 	config := launch.Config{
 		Program: program[0], Args: program[1:], Ranks: w.Ranks, Testbed: w.Hosts, MTU: w.MTU,
 		Fabric: fabric, Ghosts: w.Ghosts,
-		Env:   append(env, fmt.Sprintf("%s=%d", mpi.EnvArena, arenaRoom+2*largest*w.Ranks)),
+		Env:   append(slices.Concat(env, w.Env), fmt.Sprintf("%s=%d", mpi.EnvArena, arenaRoom+2*largest*w.Ranks)),
 		Stdin: orders, Stdout: say, Stderr: complaints,
 	}
 	if fabric == onHost { // whatever they have besides, ranks of one host do not use it
@@ -67,6 +68,8 @@ func Ours(program []string, w Where, fabric string, largest int, env ...string) 
 // ours returns what ours is called with such ghosts, or such a thread.
 func (w Where) ours() string {
 	switch {
+	case w.Name != "":
+		return w.Name
 	case w.Progress != "":
 		return w.Progress
 	case w.Ghosts == 0:

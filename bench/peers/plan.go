@@ -11,8 +11,8 @@ import (
 type Table struct {
 	Case  bench.Case
 	Where Where
-	Sizes []int  // bytes, one of them for a barrier, which counts for nothing; of mpi_overlap microseconds that the target computes
-	Op    string // mpi_overlap
+	Sizes []int  // bytes, one of them for a barrier, which counts for nothing; of mpi_overlap microseconds that the target computes, of mpi_ghosts the rows
+	Op    string // mpi_overlap; mpi_ghosts: the experiment
 	Bytes int    // mpi_overlap: of an operation
 }
 
@@ -21,6 +21,8 @@ func (t Table) order() string {
 	switch {
 	case t.Case.Kind == bench.Computing:
 		return overlapOrder + t.Op
+	case t.Case.Kind == bench.Trials:
+		return trialOrder + t.Op
 	case t.Case.Family != bench.MPI:
 	case t.Case.Kind == bench.PingPong:
 		return "lat"
@@ -131,6 +133,16 @@ func (c Choice) Overlap(hosts int, cores []int) (tables []Table) {
 		tables = append(tables, t)
 	}
 	return tables
+}
+
+// Experiment returns the table of an experiment of mpi_ghosts.
+func (c Choice) Experiment(e bench.Experiment, cores []int) Table {
+	t := Table{Where: on(e.Hosts, 2, collectiveMTU, cores), Sizes: e.Rows, Op: e.Name}
+	t.Case, _ = bench.Find("mpi_ghosts")
+	if c.MTUs != nil {
+		t.Where.MTU = c.MTUs[0]
+	}
+	return t
 }
 
 func (c Choice) add(tables []Table, w Where, name string) []Table {

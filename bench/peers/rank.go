@@ -60,7 +60,7 @@ func Rank(orders io.Reader, answers io.Writer) error {
 }
 
 // orderMax is the room for a line.
-const orderMax = 80
+const orderMax = 120
 
 // next gives all ranks the next order. It returns io.EOF at the end.
 func (r *rank) next() (Order, error) {
@@ -108,6 +108,10 @@ func (r *rank) execute(o Order) error {
 	}
 	if op, ok := strings.CutPrefix(o.Test, overlapOrder); ok {
 		return r.overlap(o, op)
+	}
+	if name, ok := strings.CutPrefix(o.Test, trialOrder); ok {
+		name, variant, _ := strings.Cut(name, variantMark)
+		return r.trial(o, name, variant)
 	}
 	if c, ok := bench.Find(bench.MPIPrefix + o.Test); ok && c.Family == bench.RMA {
 		return r.oneSided(o, c)
@@ -210,6 +214,28 @@ func (r *rank) overlap(o Order, op string) error {
 		}
 	}
 	if err := errors.Join(x.Done(), x.End()); err != nil {
+		return err
+	}
+	return r.say(answer(bench.Summarize(r.samples, 1)))
+}
+
+// trialOrder is what the names of orders of mpi_ghosts begin with, and variantMark is before what
+// ranks are told.
+const (
+	trialOrder  = "trial_"
+	variantMark = ":"
+)
+
+// trial times an experiment.
+func (r *rank) trial(o Order, name, variant string) error {
+	t, err := r.Trial(name, variant, o.Compute)
+	if err != nil {
+		return err
+	}
+	if r.me == 1 {
+		return t.Target(o.Warmup + o.Iters)
+	}
+	if r.samples, err = t.Origin(o.Warmup, o.Iters, r.samples); err != nil {
 		return err
 	}
 	return r.say(answer(bench.Summarize(r.samples, 1)))

@@ -24,7 +24,10 @@ func (t Table) title() string {
 		on += ", more ranks than processors"
 	}
 	name := t.Case.Name
-	if t.Op != "" {
+	switch {
+	case t.Case.Kind == bench.Trials:
+		name += " " + t.Op
+	case t.Op != "":
 		name += fmt.Sprintf(" %s of %d bytes", t.Op, t.Bytes)
 	}
 	return fmt.Sprintf("%s, %s: %s", name, on, t.Case.Kind.Unit())
@@ -59,7 +62,10 @@ func (r *Report) Row(t Table, size int, results []bench.Result) error {
 // head begins a table.
 func (r *Report) head(t Table, results []bench.Result) error {
 	cells := []string{"bytes"}
-	if t.Op != "" {
+	switch {
+	case t.Case.Kind == bench.Trials:
+		cells[0] = "n"
+	case t.Op != "":
 		cells[0] = "computes"
 	}
 	for _, x := range results {

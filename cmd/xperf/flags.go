@@ -449,6 +449,15 @@ func (o *options) checkJob(c bench.Case) error {
 	if c.Kind == bench.Computing {
 		return errors.Join(o.only(o.command, append(flags, "op", "ghosts", "progress", "compute")...), o.checkOverlap())
 	}
+	if c.Kind == bench.Trials {
+		flags = append(slices.DeleteFunc(flags, func(name string) bool { return name == "size" }), "op")
+		err := o.only(o.command, flags...)
+		if o.spec.Op != "" {
+			_, wrong := bench.ParseExperiments(o.spec.Op)
+			err = errors.Join(err, wrong)
+		}
+		return err
+	}
 	return o.only(o.command, append(flags, "n")...)
 }
 

@@ -195,17 +195,21 @@ func TestParse_vs(t *testing.T) {
 
 func TestParse_overlapErrors(t *testing.T) {
 	for line, want := range map[string]string{
-		"mpi_overlap":                               "needs --testbed",
-		"mpi_overlap --testbed --op acc,add":        "there is no operation",
-		"mpi_overlap --testbed --size 12":           "words of 8 bytes",
-		"mpi_overlap --testbed --size 8,16":         "one --size",
-		"mpi_overlap --testbed --compute 10,long":   "no list of microseconds",
-		"mpi_overlap --testbed --ghosts 1000":       "no list of numbers of ghosts",
-		"mpi_overlap --testbed -n 4":                "does not take --n",
-		"mpi_overlap --testbed --progress none":     "may be thread, thread-core or both",
-		"mpi_put_lat --testbed --ghosts 1":          "does not take --ghosts",
-		"mpi_bcast --testbed --compute 10":          "does not take --compute",
-		"mpi_overlap --testbed --ghosts 0 10.0.0.1": "leave HOST",
+		"mpi_overlap":                                "needs --testbed",
+		"mpi_overlap --testbed --op acc,add":         "there is no operation",
+		"mpi_overlap --testbed --size 12":            "words of 8 bytes",
+		"mpi_overlap --testbed --size 8,16":          "one --size",
+		"mpi_overlap --testbed --compute 10,long":    "no list of microseconds",
+		"mpi_overlap --testbed --ghosts 1000":        "no list of numbers of ghosts",
+		"mpi_overlap --testbed -n 4":                 "does not take --n",
+		"mpi_overlap --testbed --progress none":      "may be thread, thread-core or both",
+		"mpi_ghosts":                                 "needs --testbed",
+		"mpi_ghosts --testbed --op fence,acc":        "there is no experiment",
+		"mpi_ghosts --testbed --size 8":              "does not take --size",
+		"compare peers --testbed --tests mpi_ghosts": "is no test of MPI",
+		"mpi_put_lat --testbed --ghosts 1":           "does not take --ghosts",
+		"mpi_bcast --testbed --compute 10":           "does not take --compute",
+		"mpi_overlap --testbed --ghosts 0 10.0.0.1":  "leave HOST",
 	} {
 		if _, err := parse(strings.Fields(line)); !errors.Is(err, bench.ErrUsage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", line, err, want)

@@ -52,7 +52,8 @@ What to measure (the client decides; a flag that the server has too must agree):
                     send_bibw, write_bibw and read_bibw; mpi_bw takes the long one
   --op O            atomic_lat: fetch_add (default), cmp_swap or swap;
                     mpi_overlap: of acc, put, get, vector (Accumulate on every other
-                    word) and fence (64 Accumulates between two) a list (default: all)
+                    word) and fence (64 Accumulates between two) a list (default: all);
+                    mpi_ghosts: a list of experiments (default: all)
   --ghosts LIST     mpi_overlap: ghosts on each host, a column for each number (default
                     0,1); see xrun --ghosts
   --progress LIST   mpi_overlap: a column for each thread, thread or thread-core,
@@ -139,7 +140,8 @@ Output:
                     {rx_no_socket, rx_no_room, rx_checksum, tx_unreachable,
                     tx_refused, rx_forged, rx_replayed}, which the tables name
                     but for rx_no_room
-                    of mpi_overlap op, compute_us, ghosts, progress;
+                    of mpi_overlap and mpi_ghosts op, compute_us or n, ghosts, progress,
+                    and of each experiment {experiment, figure, published, here};
                     with --vs also {metric, a, b, ratio, low, high}
                     memory: transport, receives, carrier, peers, user_bytes,
                     kernel_bytes, buffer_bytes, total_bytes, per_peer_bytes

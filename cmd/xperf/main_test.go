@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -227,6 +228,40 @@ func TestRun_overlapEpochs(t *testing.T) {
 		if code != exitOK || strings.Count(out, "of 32 bytes") != len(bench.OverlapOps()) || !strings.Contains(out, "1 ghost") {
 			t.Errorf("%s: code %d: %s%s", fabric, code, out, errs)
 		}
+	}
+}
+
+// An experiment with ghosts says what was published and what came out, in JSON as well.
+func TestRun_ghosts(t *testing.T) {
+	testenv.NeedRoot(t)
+	args := []string{"mpi_ghosts", "--testbed", "--fabric", "udp", "--op", "self", "--rounds", "1", "--duration", "0.001"}
+	out, errs, code := xperf(append(args, "--json")...)
+	if code != exitOK {
+		t.Fatalf("code %d: %s%s", code, out, errs)
+	}
+	ways, findings := map[string]int{}, 0
+	for line := range strings.Lines(out) {
+		var r struct {
+			bench.Result
+			bench.Finding
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		switch {
+		case r.Experiment != "":
+			if findings++; r.Published == "" || !strings.Contains(r.Here, "1 ghost") {
+				t.Errorf("a finding is %s", line)
+			}
+		case r.Lat == nil || r.Lat.P50 <= 0 || r.N == 0 || (r.Ghosts == 0) != (r.Library == "no ghost"):
+			t.Errorf("a result is %s", line)
+		default:
+			ways[r.Op+" "+r.Library]++
+		}
+	}
+	want := map[string]int{"self no ghost": 1, "self 1 ghost": 1, "self no load": 1, "self no check": 1}
+	if findings != 1 || !maps.Equal(ways, want) {
+		t.Errorf("%d findings, results %v, want %v", findings, ways, want)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -103,7 +104,7 @@ func parseRanks(list string) (ranks []int, err error) {
 // parseTests reads names of tests of MPI.
 func parseTests(list string) (tests []string, err error) {
 	for name := range strings.SplitSeq(list, ",") {
-		if c, ok := bench.Find(name); !ok || !c.OfMPI() {
+		if c, ok := bench.Find(name); !ok || !c.OfMPI() || c.Kind == bench.Trials {
 			return nil, fmt.Errorf("%q is no test of MPI: mpi_lat, mpi_put_lat, mpi_allreduce and the like are", name)
 		}
 		tests = append(tests, name)
@@ -172,6 +173,9 @@ func (p *program) job(o *options) error {
 	}
 	choice := o.choice()
 	choice.Tests = []string{o.command}
+	if o.command == "mpi_ghosts" {
+		return p.experiments(o, m, choice)
+	}
 	tables := choice.Plan(m.Cores)
 	if o.command == "mpi_overlap" {
 		hosts := 2
@@ -181,9 +185,37 @@ func (p *program) job(o *options) error {
 		if len(choice.Sizes) > 0 {
 			choice.Bytes = choice.Sizes[0]
 		}
-		m.Ghosts, m.Threads, tables = o.ghosts, o.progress, choice.Overlap(hosts, m.Cores)
+		for _, n := range o.ghosts {
+			m.Ways = append(m.Ways, bench.Way{Ghosts: n})
+		}
+		for _, who := range o.progress {
+			m.Ways = append(m.Ways, bench.Way{Progress: who})
+		}
+		tables = choice.Overlap(hosts, m.Cores)
 	}
 	return p.tables(o, m, tables, func(peers.Table, int, []bench.Result) {})
+}
+
+// experiments measures those of mpi_ghosts, and prints behind each what was published of it.
+func (p *program) experiments(o *options, m peers.Measurement, choice peers.Choice) error {
+	for _, e := range bench.Experiments(choice.Ops) {
+		m.Ways = e.Ways
+		var rows [][]bench.Result
+		err := m.Measure([]peers.Table{choice.Experiment(e, m.Cores)}, p.emit(o, func(_ peers.Table, _ int, row []bench.Result) { rows = append(rows, row) }))
+		if err != nil {
+			return err
+		}
+		f := e.Finding(rows, len(m.Cores))
+		if o.json {
+			err = json.NewEncoder(p.out).Encode(f)
+		} else {
+			_, err = fmt.Fprintf(p.out, "%s (n: %s)\npublished, figure %s: %s\nhere: %s\n", e.What, e.Axis, f.Figure, f.Published, f.Here)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return p.draw(o)
 }
 
 // choice is what the flags narrow down.
