@@ -29,7 +29,7 @@ func (m Measurement) inC(abi string, w Where, largest int) (_ *Job, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }() // all ranks run by then
-	program, err := compileTests(dir, m.Xmpicc, "-abi", abi)
+	program, err := m.tests.in(dir, m.Xmpicc, "-abi", abi)
 	if err != nil {
 		return nil, err
 	}

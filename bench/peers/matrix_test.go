@@ -162,7 +162,17 @@ func TestPace_left(t *testing.T) {
 	if got := p.left(p.began.Add(6 * mono.Second)); got != "; row 3 of 8, 18s left" {
 		t.Errorf("after 6 s %q", got)
 	}
-	if got := (*pace)(nil).left(0); got != "" {
+	if at := p.share(p.began); at != 0 {
+		t.Errorf("without a budget a row ends at %v", at)
+	}
+	p.budget = 12 * mono.Second
+	if at, want := p.share(p.began.Add(6*mono.Second)), p.began.Add(7*mono.Second); at != want {
+		t.Errorf("one of 6 rows that have 6 s ends at %v, want %v", at, want)
+	}
+	if got := p.left(p.began.Add(9 * mono.Second)); got != "; row 3 of 8, 3s left" {
+		t.Errorf("with a budget of 12 s, after 9 s %q", got)
+	}
+	if got := (*pace)(nil).left(0); got != "" || (*pace)(nil).share(0) != 0 {
 		t.Errorf("without a plan %q", got)
 	}
 }

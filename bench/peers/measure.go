@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,16 +39,28 @@ type Measurement struct {
 	Progress func(what string)
 	// Abort ends the process when MPI asks for it.
 	Abort func(code int, why string)
-	// Budget is how long Measure goes on to begin rows. Default: to the last one.
+	// Budget is how long Measure goes on to begin rows, and rounds of rows that have had
+	// their share of it. Default: to the last one.
 	Budget mono.Duration
 
-	pace *pace // of Measure
+	pace  *pace    // of Measure
+	tests programs // of Measure
 }
 
 // pace is how far Measure is.
 type pace struct {
 	began     mono.Time
-	all, done int // rows
+	budget    mono.Duration // or 0
+	all, done int           // rows
+}
+
+// share returns when the row that begins has had its share of the budget: of what is left,
+// as much as each row to come. It returns 0 without a budget.
+func (p *pace) share(now mono.Time) mono.Time {
+	if p == nil || p.budget == 0 {
+		return 0
+	}
+	return now.Add(p.began.Add(p.budget).Sub(now) / mono.Duration(p.all-p.done))
 }
 
 // left says how far it is, and how long the rest will take at the pace so far.
@@ -58,6 +71,9 @@ func (p *pace) left(now mono.Time) string {
 	text := fmt.Sprintf("; row %d of %d", p.done+1, p.all)
 	if p.done > 0 {
 		rest := float64(now.Sub(p.began)) / float64(p.done) * float64(p.all-p.done)
+		if p.budget > 0 {
+			rest = max(min(rest, float64(p.began.Add(p.budget).Sub(now))), 0)
+		}
 		text += fmt.Sprintf(", %v left", time.Duration(rest).Round(time.Second))
 	}
 	return text
@@ -78,7 +94,7 @@ const RawLibrary = "raw"
 // Measure measures the tables and hands each row to emit: a result for each
 // library, those that cannot do it without rounds.
 func (m Measurement) Measure(tables []Table, emit func(Table, int, []bench.Result) error) error {
-	m.pace = &pace{began: mono.Real{}.Now()}
+	m.pace, m.tests = &pace{began: mono.Real{}.Now(), budget: m.Budget}, programs{}
 	for _, t := range tables {
 		m.pace.all += len(t.Sizes)
 	}
@@ -187,7 +203,7 @@ func (m Measurement) open(tables []Table) (columns []column, err error) {
 	}
 	for _, p := range m.Peers {
 		m.tell("starting "+p.Name, w)
-		j, err := p.Start(w)
+		j, err := p.start(w, m.tests)
 		if err != nil {
 			return columns, err
 		}
@@ -213,9 +229,14 @@ func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, e
 	if rounds == 0 {
 		rounds = 5
 	}
+	length := cmp.Or(m.Burst, 40*mono.Millisecond)
+	enough := m.pace.share(mono.Real{}.Now())
 	orders := make([]Order, len(columns))
 	points := make([][]bench.Point, len(columns))
 	for round := -1; round < rounds; round++ { // the first one is to learn how long a burst may be
+		if round > 0 && enough > 0 && (mono.Real{}).Now() >= enough {
+			break
+		}
 		for turn := range columns {
 			k := turn
 			if round&1 == 1 { // not always the same one first
@@ -237,10 +258,10 @@ func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, e
 			switch {
 			case round >= 0:
 				points[k] = append(points[k], p)
-			case p.Lat != nil && p.Lat.Avg > slowCall:
+			case p.Lat != nil && p.Lat.Avg > length.Seconds()*1e6:
 				points[k] = []bench.Point{p} // that will do: ranks without processors are not waited for
 			default:
-				orders[k] = t.burst(size, p, m.Burst)
+				orders[k] = t.burst(size, p, length)
 			}
 		}
 	}
@@ -279,16 +300,11 @@ const (
 	leastCalls = 10
 	mostCalls  = 20_000
 	mostStream = 1 << 20
-
-	slowCall = 50_000 // microseconds: what takes longer is measured once
 )
 
 // burst returns the burst that takes about as long as asked for, when a short
 // one came to p.
 func (t Table) burst(size int, p bench.Point, length mono.Duration) Order {
-	if length == 0 {
-		length = 40 * mono.Millisecond
-	}
 	o := t.first(size)
 	if p.Lat == nil {
 		messages := p.Msgs * length.Seconds()

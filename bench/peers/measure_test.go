@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/bench"
+	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
 // Libraries take turns, now the one first and now the other; what takes for ever
@@ -17,7 +18,7 @@ func TestMeasurement_row(t *testing.T) {
 			return bench.Point{Lat: &bench.Latency{P50: us, Avg: us}}, nil
 		}}
 	}
-	columns := []column{library(oursLibrary, 4), library("MPICH", 8), library("Open MPI", 2*slowCall)}
+	columns := []column{library(oursLibrary, 4), library("MPICH", 8), library("Open MPI", 100_000)}
 	results, err := Measurement{Rounds: 2}.row(table("mpi_bcast", 2, 9000), 8, columns)
 	if err != nil {
 		t.Fatal(err)
@@ -33,6 +34,20 @@ func TestMeasurement_row(t *testing.T) {
 	}
 	if r := ratio(results, "MPICH", bench.Collective); r != 0.5 {
 		t.Errorf("of MPICH %g, want 0.5", r)
+	}
+}
+
+// A row that has had its share of the budget ends with the round.
+func TestMeasurement_rowWithoutTime(t *testing.T) {
+	m := Measurement{Rounds: 5, pace: &pace{began: mono.Real{}.Now(), budget: 1, all: 1}}
+	turns := 0
+	ours := column{library: oursLibrary, run: func(Table, Order) (bench.Point, error) {
+		turns++
+		return bench.Point{Lat: &bench.Latency{P50: 4, Avg: 4}}, nil
+	}}
+	results, err := m.row(table("mpi_lat", 2, 9000), 8, []column{ours})
+	if err != nil || turns != 2 || results[0].Rounds != 1 {
+		t.Errorf("%d turns, %+v, %v; want one to learn and one that counts", turns, results, err)
 	}
 }
 

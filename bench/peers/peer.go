@@ -132,14 +132,14 @@ func orte(s starter, w Where) []string {
 	return args
 }
 
-// Start compiles the tests, makes hosts and starts the library there.
-func (p Peer) Start(w Where) (_ *Job, err error) {
+// start compiles the tests, makes hosts and starts the library there.
+func (p Peer) start(w Where, tests programs) (_ *Job, err error) {
 	dir, err := os.MkdirTemp("", "xperf-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }() // all ranks run by then
-	program, err := compileTests(dir, p.compiler)
+	program, err := tests.in(dir, p.compiler)
 	if err != nil {
 		return nil, err
 	}
@@ -165,9 +165,15 @@ func (p Peer) Start(w Where) (_ *Job, err error) {
 	return j, nil
 }
 
-// compileTests makes the program of a rank of a C library in a folder.
-func compileTests(dir string, compiler ...string) (string, error) {
-	source, program := filepath.Join(dir, "peer.c"), filepath.Join(dir, "peer")
+// programs are the tests, compiled, by the command that did it.
+type programs map[string][]byte
+
+// in makes the program of a rank of a C library in a folder. A command compiles it once.
+func (c programs) in(dir string, compiler ...string) (string, error) {
+	source, program, key := filepath.Join(dir, "peer.c"), filepath.Join(dir, "peer"), strings.Join(compiler, " ")
+	if made, ok := c[key]; ok {
+		return program, os.WriteFile(program, made, 0o700)
+	}
 	if err := os.WriteFile(source, peerSource, 0o600); err != nil {
 		return "", err
 	}
@@ -175,7 +181,9 @@ func compileTests(dir string, compiler ...string) (string, error) {
 	if out, err := exec.Command(compiler[0], args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compiling the tests with %s: %w: %s", compiler[0], err, out)
 	}
-	return program, nil
+	made, err := os.ReadFile(program)
+	c[key] = made
+	return program, err
 }
 
 // launch starts the library's launcher on the first host.

@@ -43,7 +43,7 @@ func (p *program) matrix(o *options, m peers.Measurement, tables []peers.Table) 
 		err = errors.Join(err, x.Write(p.out, o.markdown))
 	}
 	if rows > 0 {
-		p.notice("%d rows are left: run it again with the same --out for them", rows)
+		p.notice("%d rows are left: runs with the same --out FILE go on where the last one ended", rows)
 	}
 	if o.plot == "" {
 		return err

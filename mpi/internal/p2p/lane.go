@@ -324,10 +324,20 @@ func (ls *lanes) place(p *peer, b []byte) {
 	}
 }
 
-// say tells a peer what is here.
+// say tells a peer what is here, before the messages whose turn it is: they may wait for the
+// peer to say the same, while those of the peer wait for this.
 func (ls *lanes) say(p *peer) {
 	p.lane.told = p.lane.got
-	ls.ep.out.brief(p, header{kind: kindHave, id: p.lane.got})
+	if first := p.pending.head; first != nil && first.state == sendNotice && first.notice == kindHave {
+		first.remote = p.lane.got
+		return
+	}
+	out, h := &ls.ep.out, header{kind: kindHave, source: ls.ep.rank, id: p.lane.got}
+	h.put(out.head[:])
+	if !out.word(p, headerLen, nil) {
+		p.pending.pushFront(out.notice(p.rank, h, nil))
+		out.goOn(p)
+	}
 }
 
 // arrivedHave lets go of what the peer has.

@@ -79,6 +79,29 @@ func TestLane_peerIsLost(t *testing.T) {
 	w.talk(0, 2, 5000)
 }
 
+// TestLane_bothWays has more messages wait for buffers than there are, at both ends at once:
+// what either end has arrives although messages of its own wait for the same of the other.
+func TestLane_bothWays(t *testing.T) {
+	w := newLanes(t, 2)
+	defer w.drain()
+	var all []*Request
+	for i := range 4 * laneBuffers {
+		from := i % 2
+		all = append(all, w.eps[1-from].Irecv(word(from, 1-from), make([]byte, 20_000)),
+			w.eps[from].Isend(word(from, 1-from), 1-from, make([]byte, 20_000)))
+	}
+	for _, r := range all {
+		w.until(r.Done)
+		_, err := r.Wait()
+		must(t, err)
+	}
+	for rank, ep := range w.eps {
+		if ep.Stats.Linked <= laneBuffers || ep.Stats.Malformed != 0 {
+			t.Errorf("rank %d: %+v", rank, ep.Stats)
+		}
+	}
+}
+
 func TestAllocs_lane(t *testing.T) {
 	w := newLanes(t, 2)
 	defer w.drain()
