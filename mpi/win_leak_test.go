@@ -84,7 +84,6 @@ func leaves(p *mpi.Proc, many int, flavors []mpi.WinFlavor, served bool) error {
 			return err
 		}
 		var h holdings
-		var err error
 		if c.Rank() == 0 {
 			h, err = holdingsNow()
 		}
