@@ -3,8 +3,7 @@ package mpi
 import (
 	"errors"
 	"math"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
 )
@@ -40,7 +39,7 @@ func (p *Proc) alloc(n int) ([]byte, error) {
 	if err == nil {
 		b = arena.At(addr, n)
 		clear(b)
-	} else if pages, lack := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON); lack == nil {
+	} else if pages, lack := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON); lack == nil {
 		b = pages
 	} else {
 		return nil, &Error{Class: ErrNoMem, Op: "Alloc", Rank: -1, Err: errors.Join(err, lack)}
@@ -63,7 +62,7 @@ func (p *Proc) free(b []byte) error {
 	delete(p.allocated, at)
 	addr, inArena := arena.Find(b)
 	if !inArena {
-		return unix.Munmap(b[:len(b):len(b)])
+		return syscall.Munmap(b[:len(b):len(b)])
 	}
 	arena.Free(addr)
 	return nil
