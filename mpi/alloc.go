@@ -33,18 +33,24 @@ func (p *Proc) alloc(n int) ([]byte, error) {
 	}
 	arena := p.ctx.Arena()
 	p.ep.Enter()
-	addr, err := arena.Alloc(n, 64)
-	defer p.ep.Leave()
+	addr, full := arena.Alloc(n, 64)
 	var b []byte
-	if err == nil {
+	var lack error
+	if full == nil {
 		b = arena.At(addr, n)
-		clear(b)
-	} else if pages, lack := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON); lack == nil {
-		b = pages
 	} else {
-		return nil, &Error{Class: ErrNoMem, Op: "Alloc", Rank: -1, Err: errors.Join(err, lack)}
+		b, lack = syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	}
-	p.allocated[mem.AddressOf(b)] = n
+	if lack == nil {
+		p.allocated[mem.AddressOf(b)] = n
+	}
+	p.ep.Leave()
+	if lack != nil {
+		return nil, &Error{Class: ErrNoMem, Op: "Alloc", Rank: -1, Err: errors.Join(full, lack)}
+	}
+	if full == nil { // pages are zeros
+		clear(b)
+	}
 	return b, nil
 }
 
