@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/base/trace"
 	"github.com/xwarp/xwarp/internal/job/boot"
@@ -206,10 +205,10 @@ type Proc struct {
 	buffer   sendBuffer
 	where
 	threads
-	calls     calls        // nonblocking collectives
-	dups      int          // Idups and Ishrinks under way
-	tables    *coll.Tables // of collectives; nil: those that are built in
-	allocated map[mem.Addr]int
+	calls     calls          // nonblocking collectives
+	dups      int            // Idups and Ishrinks under way
+	tables    *coll.Tables   // of collectives; nil: those that are built in
+	allocated map[uint64]int // bytes of what Alloc returned, by address
 	types     map[Datatype]*typeNotes
 	finalized atomic.Bool
 	errors    map[ErrorClass]*userError
@@ -247,7 +246,7 @@ const (
 func New(job Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	p := &Proc{
 		job: job, ctx: ctx, rank: job.Rank(), threads: threads{main: syscall.Gettid()}, contexts: newContextSet(),
-		allocated: map[mem.Addr]int{}, types: map[Datatype]*typeNotes{}, creating: map[int32]struct{}{},
+		allocated: map[uint64]int{}, types: map[Datatype]*typeNotes{}, creating: map[int32]struct{}{},
 		apart: cfg.apart, check: cfg.Check, where: where{async: cfg.Asynchrony},
 	}
 	if err := p.choose(cfg.Algorithms); err != nil {

@@ -265,7 +265,15 @@ func TestArguments(t *testing.T) {
 		_, probe := c.Probe(5, 0)
 		_, _, iprobe := c.Iprobe(0, -5)
 		_, alloc := mpi.Alloc[int](p, -1)
-		_, huge := mpi.Alloc[byte](p, 1<<40)
+		_, huge := mpi.Alloc[byte](p, 1<<50)
+		big, moreThanArena := mpi.Alloc[byte](p, 1<<30)
+		if moreThanArena != nil {
+			return moreThanArena
+		}
+		big[len(big)-1] = 1
+		if err := mpi.Free(p, big); err != nil {
+			return err
+		}
 		for name, check := range map[string]struct {
 			err   error
 			class mpi.ErrorClass
@@ -289,6 +297,7 @@ func TestArguments(t *testing.T) {
 			"Alloc":            {alloc, mpi.ErrArg},
 			"Alloc huge":       {huge, mpi.ErrNoMem},
 			"Free":             {mpi.Free(p, b), mpi.ErrBase},
+			"Free twice":       {mpi.Free(p, big), mpi.ErrBase},
 		} {
 			if err := wantClass(check.err, check.class); err != nil {
 				return fmt.Errorf("%s: %w", name, err)

@@ -20,6 +20,9 @@ func AllocMem(l *Lib, size int, info Handle, base Addr) error {
 	if _, err := l.infoOrNull(info); err != nil {
 		return err
 	}
+	if base == 0 {
+		return fail(mpi.ErrArg, "baseptr is NULL")
+	}
 	b, err := mpi.Alloc[byte](l.proc, size)
 	if err != nil {
 		return err

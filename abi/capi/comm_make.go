@@ -184,8 +184,12 @@ func CommGetParent(l *Lib, parent Handles) error {
 	return err
 }
 
-// CommGetName is MPI_Comm_get_name.
+// CommGetName is MPI_Comm_get_name. MPI_COMM_NULL has a name since MPI 4.0.
 func CommGetName(l *Lib, comm Handle, name Text, length Ints) error {
+	if comm == MPI_COMM_NULL && l.up() == nil {
+		length.set(0, name.set("MPI_COMM_NULL", MPI_MAX_OBJECT_NAME))
+		return nil
+	}
 	c, err := l.comm(comm)
 	if err == nil {
 		length.set(0, name.set(c.Name(), MPI_MAX_OBJECT_NAME))

@@ -90,6 +90,11 @@ func (l *Lib) Missing(name string, where Where) int32 {
 	return l.Raise(name, fail(mpi.ErrUnsupported, "this library does not have it (docs/ABI.md lists what it has)"), where)
 }
 
+// Null raises the error of a call with NULL for a variable that it sets.
+func (l *Lib) Null(name, variable string, where Where) int32 {
+	return l.Raise(name, fail(mpi.ErrArg, "%s is NULL", variable), where)
+}
+
 // explain says what is wrong in a call.
 func (l *Lib) explain(name string, err error) string {
 	rank := ""

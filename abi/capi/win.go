@@ -115,6 +115,9 @@ func (l *Lib) allocateWin(size, unit int, info, comm Handle, f func(*mpi.Comm, i
 	if size < 0 {
 		return fail(mpi.ErrSize, "%d bytes", size)
 	}
+	if base == 0 {
+		return fail(mpi.ErrArg, "baseptr is NULL")
+	}
 	w, memory, err := f(c.Comm, size, unit, i)
 	if err != nil {
 		return err
@@ -201,8 +204,12 @@ func WinGetGroup(l *Lib, win Handle, to Handles) error {
 	return err
 }
 
-// WinGetName is MPI_Win_get_name.
+// WinGetName is MPI_Win_get_name. MPI_WIN_NULL has a name since MPI 4.0.
 func WinGetName(l *Lib, win Handle, name Text, length Ints) error {
+	if win == MPI_WIN_NULL && l.up() == nil {
+		length.set(0, name.set("MPI_WIN_NULL", MPI_MAX_OBJECT_NAME))
+		return nil
+	}
 	w, err := l.win(win)
 	if err == nil {
 		length.set(0, name.set(w.Name(), MPI_MAX_OBJECT_NAME))

@@ -37,8 +37,17 @@ func (f function) raiser() string {
 // goName is the parameter in Go, where C's names may be words of the language.
 func (p param) goName() string { return "_" + p.name }
 
+// sets reports whether f sets one variable, for which NULL is an error. Tools get what they
+// want of MPI_T's variables, and MPI_Init needs no argc.
+func (f function) sets(p param) bool {
+	one := p.stars == "*" && p.suffix == "" && !p.constant && p.name != "argc" && !strings.HasPrefix(f.name, "MPI_T_")
+	into := p.crossing().capi
+	return one && (strings.HasPrefix(into, "capi.Handles") || strings.HasPrefix(into, "capi.Ints"))
+}
+
 func (in *input) entry(b *strings.Builder, f function) {
 	var params, args []string
+	checks := ""
 	for _, p := range f.params {
 		c := p.crossing()
 		params = append(params, p.goName()+" "+c.goType)
@@ -55,6 +64,9 @@ func (in *input) entry(b *strings.Builder, f function) {
 		if p.callback() {
 			args = append(args, "large")
 		}
+		if f.sets(p) {
+			checks += fmt.Sprintf("\tif %s == 0 {\n\t\treturn library.Null(%q, %q, %s)\n\t}\n", p.goName(), f.name, p.name, f.raiser())
+		}
 	}
 	if f.constructor() {
 		args = append(args, "large")
@@ -70,6 +82,6 @@ func (in *input) entry(b *strings.Builder, f function) {
 	case !in.there(f):
 		fmt.Fprintf(b, "int32 {\n\treturn library.Missing(%q, %s)\n}\n\n", f.name, f.raiser())
 	default:
-		fmt.Fprintf(b, "(rc int32) {\n\tdefer library.Boundary(%q, &rc)\n\tif err := %s; err != nil {\n\t\treturn library.Raise(%q, err, %s)\n\t}\n\treturn 0\n}\n\n", f.name, call, f.name, f.raiser())
+		fmt.Fprintf(b, "(rc int32) {\n\tdefer library.Boundary(%q, &rc)\n%s\tif err := %s; err != nil {\n\t\treturn library.Raise(%q, err, %s)\n\t}\n\treturn 0\n}\n\n", f.name, checks, call, f.name, f.raiser())
 	}
 }

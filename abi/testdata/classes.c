@@ -149,6 +149,22 @@ static void types(void)
     TRY(MPI_Type_set_attr(MPI_INT, MPI_KEYVAL_INVALID, NULL));
 }
 
+/* what has no room for its result */
+static void nulls(void)
+{
+    TRY(MPI_Comm_rank(MPI_COMM_WORLD, NULL));
+    TRY(MPI_Comm_dup(MPI_COMM_WORLD, NULL));
+    TRY(MPI_Comm_split(MPI_COMM_WORLD, 0, 0, NULL));
+    TRY(MPI_Isend(buf, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, NULL));
+    TRY(MPI_Wait(NULL, &st));
+    TRY(MPI_Get_count(&st, MPI_INT, NULL));
+    TRY(MPI_Type_contiguous(1, MPI_INT, NULL));
+    TRY(MPI_Info_create(NULL));
+    TRY(MPI_Op_create(NULL, 1, &(MPI_Op){MPI_OP_NULL}));
+    OURS(MPI_Comm_get_name(MPI_COMM_NULL, (char[MPI_MAX_OBJECT_NAME]){0}, &n));
+    OURS(MPI_Win_get_name(MPI_WIN_NULL, (char[MPI_MAX_OBJECT_NAME]){0}, &n));
+}
+
 static void topologies(void)
 {
     int dims[1] = {9}, periods[1] = {0}, zero[2] = {0, 3};
@@ -181,6 +197,7 @@ static void infos(void)
     TRY(MPI_Win_create(buf, -1, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &w));
     TRY(MPI_Win_create(buf, 4, 0, MPI_INFO_NULL, MPI_COMM_WORLD, &w));
     TRY(MPI_Alloc_mem(-1, MPI_INFO_NULL, &w));
+    TRY(MPI_Alloc_mem(1, MPI_INFO_NULL, NULL));
     TRY(MPI_Errhandler_free(&(MPI_Errhandler){MPI_ERRHANDLER_NULL}));
 }
 
@@ -194,6 +211,7 @@ int main(int argc, char **argv)
     collectives();
     communicators();
     types();
+    nulls();
     topologies();
     infos();
     MPI_Type_free(&open);
