@@ -137,7 +137,7 @@ var cases = []Case{
 	{"mpi_put_bw", RMA, Bandwidth, "windows of large MPI Puts, one Flush per window", `--size 4K:4M --testbed --vs "mpi_bw --size 4K:4M"`},
 	{"mpi_get_bw", RMA, Bandwidth, "windows of large MPI Gets, one Flush per window", `--size 4K:4M --testbed`},
 	{"mpi_put_rate", RMA, Rate, "windows of small MPI Puts, one Flush per window", `--testbed --vs "mpi_rate"`},
-	{"mpi_ghosts", RMA, Trials, "experiments with ghosts, and what was published of them beside what they come to here",
+	{"mpi_ghosts", RMA, Trials, "experiments with ghosts, beside what was published of them",
 		`--testbed --op fence,self,phases --json`},
 	{"mpi_overlap", RMA, Computing, "epochs of one-sided MPI while the target computes, with ghosts and without",
 		`--testbed --op acc,fence --ghosts 0,1 --compute 0,100,1000 --plot overlap.svg`},

@@ -51,7 +51,7 @@ func asynchronous(name, mode string) Way {
 var experiments = []Experiment{
 	{
 		"alloc", "4.11a", "a window is made and freed", "bytes", []int{4096}, 1,
-		[]Way{alone, oneGhost, hinted("lock", "epochs_used=lock"), hinted("no lock", "epochs_used=fence,pscw,lockall"), hinted("off", "async_config=off")},
+		[]Way{alone, oneGhost, hinted("lock", "epochs_used=lock"), hinted("no lock", "epochs_used=fence,pscw,lockall"), hinted("overlapping", "window_layout=overlapping"), hinted("off", "async_config=off")},
 		"all epochs are heavy, lock alone slightly less, no lock far less and still over 2 times native; off is about native", (*Trial).alloc,
 	},
 	{

@@ -230,7 +230,7 @@ func (l *Lib) rooted(sendbuf, recvbuf Addr, count int, datatype, op Handle, root
 		x.send, err = l.unless(x.isRoot(), sendbuf, count, datatype)
 	}
 	if err == nil {
-		x.op, err = l.op(op)
+		x.op, err = l.reduceOp(op)
 	}
 	return x, err
 }
@@ -245,7 +245,7 @@ func (l *Lib) reduction(sendbuf, recvbuf Addr, count int, datatype, op, h Handle
 		x.send, err = l.unless(!x.c.Inter(), sendbuf, count, datatype)
 	}
 	if err == nil {
-		x.op, err = l.op(op)
+		x.op, err = l.reduceOp(op)
 	}
 	return x, err
 }
@@ -285,7 +285,7 @@ func (l *Lib) parted(x *operands, sendbuf, recvbuf Addr, total, mine int, dataty
 		x.recv, err = l.data(recvbuf, mine, datatype)
 	}
 	if err == nil {
-		x.op, err = l.op(op)
+		x.op, err = l.reduceOp(op)
 	}
 	return err
 }

@@ -44,6 +44,14 @@ func (l *Lib) op(h Handle) (mpi.Operation, error) {
 	return mpi.Operation{}, fail(mpi.ErrOp, "%#x is no operation, or was freed", uintptr(h))
 }
 
+// reduceOp is op for a reduction, which those for accumulates alone are not.
+func (l *Lib) reduceOp(h Handle) (mpi.Operation, error) {
+	if h == MPI_REPLACE || h == MPI_NO_OP {
+		return mpi.Operation{}, fail(mpi.ErrOp, "MPI_REPLACE and MPI_NO_OP are for one-sided communication")
+	}
+	return l.op(h)
+}
+
 // OpCreate is MPI_Op_create.
 func OpCreate(l *Lib, function Addr, large bool, commute int, to Handles) error {
 	if err := l.up(); err != nil {

@@ -197,6 +197,9 @@ func (l *Lib) graph(comm Handle, n int, index, edges Ints) (c *comm, ends, to []
 	if c, err = l.comm(comm); err != nil {
 		return nil, nil, nil, err
 	}
+	if n > c.Size() { // arrays of so many numbers need not be there
+		return nil, nil, nil, fail(mpi.ErrArg, "the graph has %d nodes, and the communicator %d ranks", n, c.Size())
+	}
 	if ends, err = index.list("nodes", n); err != nil || n == 0 {
 		return c, nil, nil, err
 	}

@@ -76,6 +76,9 @@ static void collectives(void)
     TRY(MPI_Bcast(buf, 1, MPI_INT, 0, MPI_COMM_NULL));
     TRY(MPI_Reduce(buf, buf + 10, 1, MPI_INT, MPI_OP_NULL, 0, MPI_COMM_WORLD));
     TRY(MPI_Reduce(buf, buf + 10, 1, MPI_FLOAT, MPI_BAND, 0, MPI_COMM_WORLD));
+    TRY(MPI_Reduce(buf, buf + 10, 1, MPI_CHAR, MPI_SUM, 0, MPI_COMM_WORLD));
+    TRY(MPI_Reduce(buf, buf + 10, 1, MPI_INT, MPI_REPLACE, 0, MPI_COMM_WORLD));
+    TRY(MPI_Exscan(buf, buf + 10, 1, MPI_INT, MPI_NO_OP, MPI_COMM_WORLD));
     TRY(MPI_Reduce(buf, buf + 10, 1, MPI_INT, MPI_SUM, 7, MPI_COMM_WORLD));
     OURS(MPI_Allreduce(buf, buf + 10, -1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     TRY(MPI_Allreduce(buf, buf, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));

@@ -69,6 +69,7 @@ static void graph(void)
     say("mapped:", n >= 0 && n < 4);
     error("neighbours of 9", MPI_Graph_neighbors_count(c, 9, &n));
     error("an edge to 8", MPI_Graph_create(MPI_COMM_WORLD, 1, (int[]){1}, (int[]){8}, 0, &c));
+    error("too large a graph", MPI_Graph_create(MPI_COMM_WORLD, 1000000000, index, edges, 0, &c));
     MPI_Comm_free(&c);
 }
 

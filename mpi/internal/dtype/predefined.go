@@ -8,8 +8,8 @@ type Kind uint8
 type group uint8
 
 const (
-	groupNone          group = iota // no reductions: characters, packed data
-	groupCInteger                   // C integer
+	groupNone          group = iota // no reductions: wide characters, those of Fortran, packed data
+	groupCInteger                   // C integer, and MPI_CHAR as MPICH and Open MPI have it
 	groupFortranInt                 // Fortran integer
 	groupFloat                      // Floating point
 	groupLogical                    // Logical
@@ -131,7 +131,7 @@ type kindInfo struct {
 var kinds = [...]kindInfo{
 	kByte:                 {"MPI_BYTE", mUint8, groupByte, 1, 1, 1, 0, 0},
 	kPacked:               {"MPI_PACKED", mUint8, groupNone, 1, 1, 1, 0, 0},
-	kChar:                 {"MPI_CHAR", mInt8, groupNone, 1, 1, 1, 0, 0},
+	kChar:                 {"MPI_CHAR", mInt8, groupCInteger, 1, 1, 1, 0, 0},
 	kSignedChar:           {"MPI_SIGNED_CHAR", mInt8, groupCInteger, 1, 1, 1, 0, 0},
 	kUnsignedChar:         {"MPI_UNSIGNED_CHAR", mUint8, groupCInteger, 1, 1, 1, 0, 0},
 	kWChar:                {"MPI_WCHAR", mInt32, groupNone, 4, 4, 2, 0, 0},
