@@ -109,7 +109,10 @@ demo: build ## two hosts over AF_XDP on this machine: a table of transports, the
 
 test: modules ## run all tests; as root also those that need AF_XDP and network namespaces (TIMEOUT=60m ends a package that hangs)
 	@[ "$$(id -u)" = 0 ] || echo "make test: not root, so what needs AF_XDP or network namespaces is left out: sudo make test"
-	$(GOTEST) -timeout $(or $(TIMEOUT),60m) ./...
+	$(GOTEST) -timeout $(or $(TIMEOUT),60m) $(LONGEST_FIRST) ./...
+
+# So that none of them runs alone in the end.
+LONGEST_FIRST = ./mpi ./internal/test/conform ./cmd/xrun
 
 # What takes long: packages that start whole jobs, use devices or try every case;
 # and, by their names, such tests of the others.
