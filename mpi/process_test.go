@@ -162,6 +162,9 @@ func networks(t *testing.T, fn func(t *testing.T, c launch.Config)) {
 		{"xdp", launch.Config{Fabric: "xdp", Testbed: 2}},
 		{"shared queue", launch.Config{Fabric: "xdp", Testbed: 2, Queues: launch.QueuesShared}},
 	} {
+		if slow && n.name != "local" && n.name != "xdp" { // what lies beneath has no goroutines
+			continue
+		}
 		t.Run(n.name, func(t *testing.T) {
 			if n.c.Testbed > 0 {
 				testenv.NeedRoot(t)
