@@ -40,9 +40,6 @@ var (
 )
 
 func hinted(name, variant string) Way { return Way{Name: name, Ghosts: 1, Variant: variant} }
-func segments(n int) Way {
-	return Way{Name: fmt.Sprintf("%d ghosts", n), Ghosts: n, Env: []string{mpi.EnvGhostBinding + "=segment"}}
-}
 
 func asynchronous(name, mode string) Way {
 	return Way{Name: name, Ghosts: 1, Env: []string{mpi.EnvAsync + "=" + mode, mpi.EnvAsyncTime + "=20ms"}}
@@ -61,10 +58,6 @@ var experiments = []Experiment{
 	{
 		"pscw", "4.11b", "Start, accumulates, Complete", "accumulates", []int{1, 8, 64, 512}, 2,
 		[]Way{alone, oneGhost}, "one or two times more for few operations, nothing for many", (*Trial).pscw,
-	},
-	{
-		"segments", "4.11c", "an accumulate and its flush", "doubles of 1024", []int{128, 256, 512}, 1,
-		[]Way{oneGhost, segments(2), segments(4)}, "what crosses segments takes longer the more ghosts there are", (*Trial).segments,
 	},
 	{
 		"self", "4.11d", "lock of the rank itself, Put, unlock", "doubles", []int{1}, 1,

@@ -68,18 +68,6 @@ func (t *Trial) pscw() error {
 	return err
 }
 
-func (t *Trial) segments() error {
-	w, err := t.keep(1024)
-	data := make([]float64, t.n)
-	t.mine = func() error {
-		if err := w.LockAll(mpi.ModeNoCheck); err != nil {
-			return err
-		}
-		return errors.Join(mpi.Accumulate(w, data, t.Peer, 512-t.n/2, mpi.OpSum), w.UnlockAll())
-	}
-	return err
-}
-
 func (t *Trial) selfLock() error {
 	w, err := t.keep(t.n)
 	data, me, mode := make([]float64, t.n), t.World.Rank(), mpi.WinMode(0)
