@@ -60,9 +60,9 @@ func ExampleOp_On() {
 	in, inout := []int32{7, 0, 5, 0}, []int32{3, 1, 5, 1}
 	r.Apply(mem.BytesOf(in), mem.BytesOf(inout), 2)
 	fmt.Println(inout)
-	_, err = dtype.Sum.On(dtype.Char)
+	_, err = dtype.Sum.On(dtype.TwoInt)
 	fmt.Println(err)
 	// Output:
 	// [7 0 5 0]
-	// datatype: Reduce: invalid operation: MPI_SUM is not for MPI_CHAR
+	// datatype: Reduce: invalid operation: MPI_SUM is not for MPI_2INT
 }
