@@ -250,6 +250,7 @@ func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, e
 			o := orders[k]
 			if round < 0 {
 				o = t.first(size)
+				o.Warmup = max(o.Warmup, t.cold(size))
 			}
 			p, err := c.run(t, o)
 			if err != nil {
@@ -293,6 +294,21 @@ func (t Table) first(size int) Order {
 		o.Iters, o.Warmup = 3, 1
 	}
 	return o
+}
+
+// cold returns how many messages of a size go before the first burst that counts: the first
+// thousand frames of more than a page on a new veth pair take its kernel many times as long
+// as later ones, which raw frames show, too, and a quick matrix has bursts of a hundred.
+func (t Table) cold(size int) int {
+	const frames, page = 1000, 4096
+	if t.Where.Hosts != 2 || t.Where.Crowded || min(t.Where.MTU, size) < page || t.Case.Kind == bench.Computing || t.Case.Kind == bench.Trials {
+		return 0
+	}
+	n := (frames*t.Where.MTU + size - 1) / max(size, t.Where.MTU)
+	if !t.Case.Kind.Latency() {
+		n -= n % window
+	}
+	return n
 }
 
 // The least and the most calls or messages of a burst.
