@@ -192,20 +192,29 @@ func TestProcess(t *testing.T) {
 }
 
 // The first call after 1 ms of computing beside one in a loop, in microseconds, with as many
-// processors as there are: 1 us more is the most that is wanted.
+// processors as there are: 1 us more is the most that is wanted. Where MPICH is installed the
+// same program runs on it in turns: what that takes is the caches and the processor.
 func BenchmarkFirstCall(b *testing.B) {
 	program := compile(b, "mpich", "first")
-	var loop, after float64
-	for range b.N {
-		var in, out float64
-		text, err := xrun("-n", "1", program)
-		if _, scan := fmt.Sscan(text, &in, &out); err != nil || scan != nil {
-			b.Fatal(err, scan, text)
-		}
-		loop, after = loop+in, after+out
+	ways := map[string]string{"": filepath.Join(libraries.dir, "bin/xrun")}
+	if path, err := exec.LookPath("mpiexec.mpich"); err == nil {
+		ways["mpich-"] = path
 	}
-	b.ReportMetric(loop/float64(b.N), "us/loop-call")
-	b.ReportMetric(after/float64(b.N), "us/first-call")
+	sums := map[string]float64{}
+	for range b.N {
+		for name, launcher := range ways {
+			var loop, first float64
+			text, err := run(launcher, "-n", "1", program)
+			if _, scan := fmt.Sscan(text, &loop, &first); err != nil || scan != nil {
+				b.Fatal(err, scan, text)
+			}
+			sums["us/"+name+"loop-call"] += loop
+			sums["us/"+name+"first-call"] += first
+		}
+	}
+	for unit, sum := range sums {
+		b.ReportMetric(sum/float64(b.N), unit)
+	}
 }
 
 // Programs that fail end with the code that they say, and a line says why.

@@ -10,17 +10,59 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The tests of this file run programs of Debian's packages that were compiled for MPICH.
 // docs/ABI.md says what came of them.
 
-// packageFiles are the files of a package that match, or the test is left out.
-func packageFiles(t *testing.T, name string, patterns ...string) (files []string) {
-	t.Helper()
+// An app is what one package has.
+type app struct {
+	programs int
+	failed   []string
+}
+
+// run tests one program of it.
+func (a *app) run(t *testing.T, name string, test func(*testing.T)) {
+	a.programs++
+	if !t.Run(name, test) {
+		a.failed = append(a.failed, name)
+	}
+}
+
+// TestApps ends with a table of what passed.
+func TestApps(t *testing.T) {
 	if os.Getenv("XWARP_LONG") != "1" {
 		t.Skip("programs of Debian's packages: XWARP_LONG=1")
 	}
+	table := "\nprograms  failed  seconds  package"
+	for _, of := range []struct {
+		name string
+		test func(*testing.T, *app)
+	}{
+		{"mpich-doc", examples}, {"netpipe-mpich2", netpipe}, {"libcoarrays-mpich-dev", coarrays}, {"scalapack-mpi-test", scalapack}, {"nwchem-mpich", nwchem},
+	} {
+		var a app
+		missing, start := "", time.Now()
+		t.Run(of.name, func(t *testing.T) {
+			defer func() {
+				if t.Skipped() {
+					missing = " is not installed"
+				}
+			}()
+			of.test(t, &a)
+		})
+		table += fmt.Sprintf("\n%8d%8d%9.0f  %s%s", a.programs, len(a.failed), time.Since(start).Seconds(), of.name, missing)
+		if a.failed != nil {
+			table += fmt.Sprint(" ", a.failed)
+		}
+	}
+	t.Log(table)
+}
+
+// packageFiles are the files of a package that match, or the test is left out.
+func packageFiles(t *testing.T, name string, patterns ...string) (files []string) {
+	t.Helper()
 	if libraries.missing != "" {
 		t.Skip(libraries.missing)
 	}
@@ -56,7 +98,7 @@ var energies = regexp.MustCompile(`(?:Total SCF energy|Total MP2 energy|CCSD cor
 // NWChem keeps its data in windows, by ARMCI over MPI. Its energies are those that it finds
 // as one process of MPICH: with several on one host MPICH 4.0.2 does not get there. The last
 // of 12 decimals differs between its runs there, too.
-func TestApps_nwchem(t *testing.T) {
+func nwchem(t *testing.T, a *app) {
 	program := packageFiles(t, "nwchem-mpich", "/usr/bin/nwchem.mpich")[0]
 	input, err := filepath.Abs("testdata/water.nw")
 	if err != nil {
@@ -79,11 +121,13 @@ func TestApps_nwchem(t *testing.T) {
 	}
 	for _, ranks := range []int{2, 4} {
 		for ghosts := range 2 {
-			how := fmt.Sprintf("-n %d --ghosts %d %s", ranks, ghosts, hosts)
-			out, err := job(t.TempDir(), how, program, input)
-			if got := find(out); err != nil || !slices.Equal(got, want) {
-				t.Errorf("xrun %s: %v: energies %q, want %q\n%s", how, err, got, want, out)
-			}
+			a.run(t, fmt.Sprintf("%d ranks, %d ghosts", ranks, ghosts), func(t *testing.T) {
+				how := fmt.Sprintf("-n %d --ghosts %d %s", ranks, ghosts, hosts)
+				out, err := job(t.TempDir(), how, program, input)
+				if got := find(out); err != nil || !slices.Equal(got, want) {
+					t.Errorf("xrun %s: %v: energies %q, want %q\n%s", how, err, got, want, out)
+				}
+			})
 		}
 	}
 }
@@ -112,14 +156,14 @@ func badCases(out string) (bad []string) {
 var reasonless = regexp.MustCompile(`^'TEST|(?:PASSED +\w+|FAILED)$|^IL, IU, VL or VU altered`)
 
 // ScaLAPACK and BLACS come with tests of their own.
-func TestApps_scalapack(t *testing.T) {
+func scalapack(t *testing.T, a *app) {
 	const dir = "/usr/lib/x86_64-linux-gnu/scalapack/mpich-tests/"
 	programs := packageFiles(t, "scalapack-mpi-test", dir+"BLACS/x*", dir+"x[sdcz]*", dir+"PBLAS/*tst")
 	input := packageFiles(t, "scalapack-mpi-test", "/usr/share/scalapack/*.dat", "/usr/share/scalapack/*/*.dat")
 	failed := regexp.MustCompile(`[1-9][0-9]* (?:tests completed and failed|FAILED)|(?m)^.*\bFAILED *$`)
 	for _, program := range programs {
 		name := filepath.Base(program)
-		t.Run(name, func(t *testing.T) {
+		a.run(t, name, func(t *testing.T) {
 			folder := t.TempDir()
 			for _, path := range input {
 				if err := os.Symlink(path, filepath.Join(folder, filepath.Base(path))); err != nil {
@@ -159,13 +203,13 @@ var images = map[string]string{
 
 // The library of gfortran's coarrays. Images that fail, and issue-552, fail on MPICH as well,
 // and so does increment_my_neighbor now and then, whose images race.
-func TestApps_coarrays(t *testing.T) {
+func coarrays(t *testing.T, a *app) {
 	for _, program := range packageFiles(t, "libcoarrays-mpich-dev", "/usr/lib/x86_64-linux-gnu/open-coarrays/mpich/bin/*/*") {
 		name := filepath.Base(program)
 		if strings.HasPrefix(name, "image_fail") || strings.HasPrefix(name, "issue-552") || name == "increment_my_neighbor" {
 			continue
 		}
-		t.Run(name, func(t *testing.T) {
+		a.run(t, name, func(t *testing.T) {
 			words := strings.Fields(images[name] + " 4")
 			if images[name] == "" {
 				words = []string{"4"}
@@ -180,11 +224,17 @@ func TestApps_coarrays(t *testing.T) {
 	}
 }
 
+// NetPIPE is what TestNetPIPE runs.
+func netpipe(t *testing.T, a *app) {
+	packageFiles(t, "netpipe-mpich2", "/usr/bin/NPmpich2")
+	a.run(t, "NPmpich2", TestNetPIPE)
+}
+
 // Examples of MPICH, which find pi.
-func TestApps_examples(t *testing.T) {
+func examples(t *testing.T, a *app) {
 	const dir = "/usr/share/doc/mpich/examples/"
 	for _, program := range packageFiles(t, "mpich-doc gfortran", dir+"cpi.c", dir+"icpi.c", dir+"f77/fpi.f", dir+"f90/pi3f90.f90", dir+"cxx/cxxpi.cxx") {
-		t.Run(filepath.Base(program), func(t *testing.T) {
+		a.run(t, filepath.Base(program), func(t *testing.T) {
 			compiler := map[string]string{".c": "mpicc.mpich", ".cxx": "mpicxx.mpich"}[filepath.Ext(program)]
 			if compiler == "" {
 				compiler = "mpifort.mpich"

@@ -317,6 +317,7 @@ func TestComm_badArguments(t *testing.T) {
 			"twice":      {second(all.Incl(1, 1)), mpi.ErrRank},
 			"excl":       {second(all.Excl(-1)), mpi.ErrRank},
 			"stride":     {second(all.RangeIncl(mpi.Range{First: 0, Last: 1})), mpi.ErrArg},
+			"backwards":  {second(all.RangeIncl(mpi.Range{First: 0, Last: 1, Stride: -1})), mpi.ErrArg},
 			"range":      {second(all.RangeExcl(mpi.Range{First: 0, Last: 9, Stride: 1})), mpi.ErrArg},
 			"translate":  {second(all.TranslateRank(5, all)), mpi.ErrRank},
 			"no key":     {w.SetAttr(nil, 1), mpi.ErrKeyval},

@@ -141,9 +141,10 @@ func TestStatus_setElements(t *testing.T) {
 	if !s.Cancelled() {
 		t.Error("not cancelled")
 	}
-	for _, err := range []error{s.SetElements(mpi.Datatype{}, 1), s.SetElements(inner, -1)} {
-		if mpi.ClassOf(err) != mpi.ErrArg {
-			t.Error(err)
-		}
+	if err := s.SetElements(mpi.Datatype{}, 1); mpi.ClassOf(err) != mpi.ErrArg {
+		t.Error(err)
+	}
+	if err := s.SetElements(inner, -1); mpi.ClassOf(err) != mpi.ErrCount {
+		t.Error(err)
 	}
 }

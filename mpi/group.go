@@ -172,6 +172,9 @@ func (g *Group) ranks(op string, ranges []Range) (ranks []int, err error) {
 		if r.Stride == 0 {
 			return nil, fail(ErrArg, op, "the range from %d to %d has the stride 0", r.First, r.Last)
 		}
+		if r.First < r.Last && r.Stride < 0 || r.First > r.Last && r.Stride > 0 {
+			return nil, fail(ErrArg, op, "steps of %d do not go from %d to %d", r.Stride, r.First, r.Last)
+		}
 		for i := r.First; r.Stride > 0 && i <= r.Last || r.Stride < 0 && i >= r.Last; i += r.Stride {
 			if i < 0 || i >= len(g.world) { // before it goes on for ever
 				return nil, fail(ErrArg, op, "a range has %d, which is no rank of this group, which has ranks 0 to %d", i, len(g.world)-1)

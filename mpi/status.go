@@ -87,8 +87,11 @@ func (s Status) Elements(t Datatype) int {
 // statuses of their own. Source and Tag are fields.
 func (s *Status) SetElements(t Datatype, n int) error {
 	const op = "Status.SetElements"
-	if t.t == nil || n < 0 {
-		return fail(ErrArg, op, "%d elements of %v", n, t)
+	if n < 0 {
+		return fail(ErrCount, op, "%d elements", n)
+	}
+	if t.t == nil {
+		return fail(ErrArg, op, "elements of %v", t)
 	}
 	each, _ := t.t.GetElements(t.Size())
 	switch {

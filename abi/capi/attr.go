@@ -101,11 +101,15 @@ func (l *Lib) keyval(key int) keyval {
 }
 
 // tellAttr brings an attribute to the program.
-func tellAttr(at Addr, flag Ints, value any, ok bool) {
-	if ok && at.memory() {
+func tellAttr(at Addr, flag Ints, value any, ok bool) error {
+	if !at.memory() {
+		return fail(mpi.ErrArg, "there is no memory for the attribute at %#x", uintptr(at))
+	}
+	if ok {
 		*at.word() = uintptr(value.(Addr))
 	}
 	flag.setFlag(ok)
+	return nil
 }
 
 // handleOfComm returns the program's handle of a communicator.
@@ -170,7 +174,7 @@ func CommGetAttr(l *Lib, comm Handle, key int, value Addr, flag Ints) error {
 		c, err := l.comm(comm)
 		if err == nil {
 			l.fixed.code = int32(max(MPI_ERR_LASTCODE, classTo(c.Proc().LastUsedCode())))
-			tellAttr(value, flag, addressOfValue(at), true)
+			err = tellAttr(value, flag, addressOfValue(at), true)
 		}
 		return err
 	}
@@ -179,8 +183,7 @@ func CommGetAttr(l *Lib, comm Handle, key int, value Addr, flag Ints) error {
 		return err
 	}
 	v, ok := c.Attr(k)
-	tellAttr(value, flag, v, ok)
-	return nil
+	return tellAttr(value, flag, v, ok)
 }
 
 // predefinedAttr is where the value of an attribute is that MPI defines, or nil.
@@ -283,8 +286,7 @@ func TypeGetAttr(l *Lib, datatype Handle, key int, value Addr, flag Ints) error 
 		return err
 	}
 	v, ok := l.proc.TypeAttr(t, k)
-	tellAttr(value, flag, v, ok)
-	return nil
+	return tellAttr(value, flag, v, ok)
 }
 
 // TypeDeleteAttr is MPI_Type_delete_attr.
@@ -345,16 +347,14 @@ func WinGetAttr(l *Lib, win Handle, key int, value Addr, flag Ints) error {
 		return err
 	}
 	if at, ok := w.predefinedAttr(key); ok {
-		tellAttr(value, flag, at, true)
-		return nil
+		return tellAttr(value, flag, at, true)
 	}
 	_, k, err := l.winKey(win, key)
 	if err != nil {
 		return err
 	}
 	v, ok := w.Attr(k)
-	tellAttr(value, flag, v, ok)
-	return nil
+	return tellAttr(value, flag, v, ok)
 }
 
 // WinDeleteAttr is MPI_Win_delete_attr.

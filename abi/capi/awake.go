@@ -8,10 +8,11 @@ import (
 // stayAwake keeps the first call after a long computation short: while no goroutine runs, the
 // monitor of Go's runtime falls asleep, and waking it up takes each call from C 7 us. A thread
 // that is forever in a short system call, of which the runtime does not know that it blocks,
-// keeps it awake, and costs next to no time. A rank that is bound to one processor has one P,
-// which that thread has.
+// keeps it awake, and costs next to no time. That thread has a P for ever, and one more than
+// there are processors is idle: while one is, the monitor leaves a thread that computes in C
+// the P of its last call for 10 ms, and without it would take the P away at once.
 func stayAwake() {
-	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))
+	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)) + 1)
 	go func() {
 		runtime.LockOSThread()
 		for nap := (syscall.Timespec{Nsec: 1e6}); ; {

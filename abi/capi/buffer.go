@@ -21,6 +21,9 @@ func (a *attached) attach(to bufferOf, buffer Addr, size int) error {
 	if size < 0 {
 		return fail(mpi.ErrArg, "%d bytes", size)
 	}
+	if size > 0 && buffer == 0 {
+		return fail(mpi.ErrArg, "%d bytes at NULL", size)
+	}
 	room := size
 	if buffer == MPI_BUFFER_AUTOMATIC {
 		room = mpi.BufferAutomatic

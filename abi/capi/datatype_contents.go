@@ -150,6 +150,12 @@ func (l *Lib) tell(c *contents, room [4]int, integers, addresses, counts Ints, t
 			return fail(mpi.ErrOther, "there is room for %d and there are %d: MPI_Type_get_envelope tells how many", room[i], n)
 		}
 	}
+	if len(c.integers) > 0 && integers.null() || len(c.addresses) > 0 && addresses.null() || len(c.counts) > 0 && counts.null() {
+		return fail(mpi.ErrArg, "the address of an array is NULL")
+	}
+	if err := types.there("datatypes", len(c.types)); err != nil {
+		return err
+	}
 	for i, v := range c.integers {
 		integers.set(i, v)
 	}

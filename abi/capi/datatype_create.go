@@ -122,6 +122,9 @@ func TypeCreateHindexedBlock(l *Lib, count, blocklength int, displacements Ints,
 // TypeCreateStruct is MPI_Type_create_struct.
 func TypeCreateStruct(l *Lib, count int, lengths, displacements Ints, types, newtype Handles, large bool) error {
 	n, err := list(count, lengths, displacements)
+	if err == nil {
+		err = types.there("datatypes", count)
+	}
 	if err != nil {
 		return err
 	}

@@ -157,6 +157,9 @@ func GroupTranslateRanks(l *Lib, group1 Handle, n int, ranks1 Ints, group2 Handl
 		return err
 	}
 	list, err := ranks1.list("ranks", n)
+	if err == nil && n > 0 && ranks2.null() {
+		err = fail(mpi.ErrArg, "there is no array for %d ranks", n)
+	}
 	if err != nil {
 		return err
 	}

@@ -123,6 +123,14 @@ type Handles uintptr
 
 func (h Handles) null() bool { return h < lowest }
 
+// there says what is wrong with the address of so many.
+func (h Handles) there(what string, count int) error {
+	if count > 0 && h.null() {
+		return fail(mpi.ErrArg, "%d %s, and no array of them", count, what)
+	}
+	return nil
+}
+
 func (h Handles) get(i int) Handle {
 	at := (Addr(h) + Addr(i*handleSize)).pointer()
 	if handleSize == 4 {

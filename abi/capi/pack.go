@@ -6,7 +6,7 @@ import "github.com/xwarp/xwarp/mpi"
 func packed(buf Addr, size int, position Ints) ([]byte, int, error) {
 	switch {
 	case size < 0:
-		return nil, 0, fail(mpi.ErrCount, "a buffer of %d bytes", size)
+		return nil, 0, fail(mpi.ErrArg, "a buffer of %d bytes", size)
 	case position.null():
 		return nil, 0, fail(mpi.ErrArg, "the address of the position is null")
 	case size == 0:

@@ -116,6 +116,9 @@ func (l *Lib) load(n int, at Handles) (*batch, error) {
 	if n < 0 {
 		return nil, fail(mpi.ErrCount, "%d requests", n)
 	}
+	if err := at.there("requests", n); err != nil {
+		return nil, err
+	}
 	b, _ := l.batches.Get().(*batch)
 	if b == nil {
 		b = new(batch)
@@ -280,6 +283,9 @@ func (l *Lib) some(count int, requests Handles, outcount, indices Ints, statuses
 		return err
 	}
 	defer l.unload(b)
+	if count > 0 && indices.null() {
+		return fail(mpi.ErrArg, "there is no array for %d indices", count)
+	}
 	some, active := call(b.requests, b.some)
 	b.some = some
 	if !active {
@@ -408,6 +414,9 @@ func Start(l *Lib, req Handles) error { return l.startAt(req, 0) }
 func Startall(l *Lib, count int, requests Handles) error {
 	if count < 0 {
 		return fail(mpi.ErrCount, "%d requests", count)
+	}
+	if err := requests.there("requests", count); err != nil {
+		return err
 	}
 	for i := range count {
 		if err := l.startAt(requests, i); err != nil {

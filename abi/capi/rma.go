@@ -26,6 +26,9 @@ func (l *Lib) target(rank, disp, count int, datatype, win Handle) (t transfer, e
 	if count < 0 {
 		return t, fail(mpi.ErrCount, "%d elements at the target", count)
 	}
+	if disp < 0 {
+		return t, fail(mpi.ErrDisp, "the displacement %d", disp)
+	}
 	of, err := l.datatype(datatype)
 	t.at = mpi.At{Rank: rankFrom(rank), Disp: disp, Count: count, Type: of}
 	return t, err
@@ -77,6 +80,9 @@ func Rget(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int,
 // Accumulate is MPI_Accumulate.
 func Accumulate(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, op, win Handle) error {
 	t, o, err := l.combination(buf, count, datatype, rank, disp, atCount, atType, op, win)
+	if err == nil && op == MPI_NO_OP {
+		err = fail(mpi.ErrOp, "MPI_NO_OP is for calls that get what was there")
+	}
 	if err != nil {
 		return err
 	}
@@ -86,6 +92,9 @@ func Accumulate(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCoun
 // Raccumulate is MPI_Raccumulate.
 func Raccumulate(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, op, win Handle, request Handles) error {
 	t, o, err := l.combination(buf, count, datatype, rank, disp, atCount, atType, op, win)
+	if err == nil && op == MPI_NO_OP {
+		err = fail(mpi.ErrOp, "MPI_NO_OP is for calls that get what was there")
+	}
 	if err != nil {
 		return err
 	}

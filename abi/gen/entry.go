@@ -37,12 +37,18 @@ func (f function) raiser() string {
 // goName is the parameter in Go, where C's names may be words of the language.
 func (p param) goName() string { return "_" + p.name }
 
-// sets reports whether f sets one variable, for which NULL is an error. Tools get what they
-// want of MPI_T's variables, and MPI_Init needs no argc.
-func (f function) sets(p param) bool {
-	one := p.stars == "*" && p.suffix == "" && !p.constant && p.name != "argc" && !strings.HasPrefix(f.name, "MPI_T_")
+// must reports whether p is an address for which NULL is an error: of one variable that f sets,
+// of the name of an object or of the text of an error. Tools get what they want of MPI_T's
+// variables, and MPI_Init needs no argc.
+func (f function) must(p param) bool {
+	if p.stars != "*" || p.suffix != "" || p.name == "argc" || strings.HasPrefix(f.name, "MPI_T_") {
+		return false
+	}
+	if p.base == "char" {
+		return strings.HasSuffix(f.name, "_name") || strings.HasSuffix(f.name, "_error_string") || f.name == "MPI_Error_string" || f.name == "MPI_Get_library_version"
+	}
 	into := p.crossing().capi
-	return one && (strings.HasPrefix(into, "capi.Handles") || strings.HasPrefix(into, "capi.Ints"))
+	return !p.constant && (strings.HasPrefix(into, "capi.Handles") || strings.HasPrefix(into, "capi.Ints"))
 }
 
 func (in *input) entry(b *strings.Builder, f function) {
@@ -64,7 +70,7 @@ func (in *input) entry(b *strings.Builder, f function) {
 		if p.callback() {
 			args = append(args, "large")
 		}
-		if f.sets(p) {
+		if f.must(p) {
 			checks += fmt.Sprintf("\tif %s == 0 {\n\t\treturn library.Null(%q, %q, %s)\n\t}\n", p.goName(), f.name, p.name, f.raiser())
 		}
 	}

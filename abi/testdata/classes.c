@@ -49,6 +49,10 @@ static void messages(void)
     TRY(MPI_Get_count(&st, MPI_DATATYPE_NULL, &n));
     TRY(MPI_Bsend(buf, 100, MPI_INT, 0, 0, MPI_COMM_WORLD));
     TRY(MPI_Buffer_attach(buf, -1));
+    TRY(MPI_Buffer_attach(NULL, 100));
+    TRY(MPI_Status_set_elements(&st, MPI_INT, -1));
+    TRY(MPI_Pack(buf, 1, MPI_INT, buf + 50, -1, &n, MPI_COMM_WORLD));
+    TRY(MPI_Unpack(buf, -1, &n, buf + 50, 1, MPI_INT, MPI_COMM_WORLD));
     OURS(MPI_Pack(buf, 10, MPI_INT, buf + 50, 4, &(int){0}, MPI_COMM_WORLD));
 }
 
@@ -126,6 +130,9 @@ static void communicators(void)
     TRY(MPI_Group_incl(g, 1, (int[]){7}, &made));
     TRY(MPI_Group_excl(g, 1, (int[]){-7}, &made));
     TRY(MPI_Group_range_incl(g, 1, range, &made));
+    TRY(MPI_Group_range_incl(g, 1, (int[1][3]){{1, 0, 1}}, &made));
+    TRY(MPI_Group_range_excl(g, 1, (int[1][3]){{0, 1, -1}}, &made));
+    TRY(MPI_Group_translate_ranks(g, 1, ranks, g, NULL));
     TRY(MPI_Group_translate_ranks(g, 1, (int[]){9}, g, ranks));
     MPI_Group_free(&g);
 }
@@ -163,6 +170,21 @@ static void nulls(void)
     TRY(MPI_Get_count(&st, MPI_INT, NULL));
     TRY(MPI_Type_contiguous(1, MPI_INT, NULL));
     TRY(MPI_Info_create(NULL));
+    TRY(MPI_Waitall(1, NULL, MPI_STATUSES_IGNORE));
+    TRY(MPI_Waitsome(1, NULL, &n, buf, MPI_STATUSES_IGNORE));
+    TRY(MPI_Waitsome(1, &r, &n, NULL, MPI_STATUSES_IGNORE));
+    TRY(MPI_Startall(1, NULL));
+    TRY(MPI_Type_create_struct(1, counts, &(MPI_Aint){0}, NULL, &t));
+    TRY(MPI_Type_get_contents(open, 1, 0, 1, NULL, NULL, &t));
+    TRY(MPI_Type_get_contents(open, 1, 0, 1, &n, NULL, NULL));
+    TRY(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, NULL, &flag));
+    TRY(MPI_Comm_set_name(MPI_COMM_WORLD, NULL));
+    TRY(MPI_Comm_get_name(MPI_COMM_WORLD, NULL, &n));
+    TRY(MPI_Type_get_name(MPI_INT, NULL, &n));
+    TRY(MPI_Error_string(MPI_ERR_TAG, NULL, &n));
+    TRY(MPI_Add_error_string(MPI_ERR_LASTCODE, NULL));
+    TRY(MPI_Get_processor_name(NULL, &n));
+    TRY(MPI_Get_library_version(NULL, &n));
     TRY(MPI_Op_create(NULL, 1, &(MPI_Op){MPI_OP_NULL}));
     OURS(MPI_Comm_get_name(MPI_COMM_NULL, (char[MPI_MAX_OBJECT_NAME]){0}, &n));
     OURS(MPI_Win_get_name(MPI_WIN_NULL, (char[MPI_MAX_OBJECT_NAME]){0}, &n));

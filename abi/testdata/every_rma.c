@@ -49,6 +49,10 @@ static void operations(void)
     error("type", MPI_Put(mine, 1, MPI_DATATYPE_NULL, other, 0, 1, MPI_INT, w));
     error("count", MPI_Put(mine, -1, MPI_INT, other, 0, 1, MPI_INT, w));
     error("operation", MPI_Accumulate(mine, 1, MPI_INT, other, 0, 1, MPI_INT, MPI_OP_NULL, w));
+    error("no operation", MPI_Accumulate(mine, 1, MPI_INT, other, 0, 1, MPI_INT, MPI_NO_OP, w));
+    error("displacement", MPI_Put(mine, 1, MPI_INT, other, -1, 1, MPI_INT, w));
+    error("of one to get", MPI_Fetch_and_op(mine, back, MPI_INT, other, -1, MPI_SUM, w));
+    error("of one to swap", MPI_Compare_and_swap(mine, mine + 1, back, MPI_INT, other, -1, w));
     MPI_Win_unlock_all(w);
     MPI_Win_free(&w);
 

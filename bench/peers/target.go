@@ -50,6 +50,23 @@ func (g target) concerns(t Table, size int) bool {
 	return g.test == t.Case.Name && g.hosts == t.Where.Hosts && g.size == size && (g.mtu == 0 || g.mtu == t.Where.MTU)
 }
 
+// taxBound is what a half round trip of 8 bytes in C may take more than in Go, in us.
+const taxBound = 0.2
+
+// tax takes into account what the libraries for C take more than the Go API.
+func (v *Verdict) tax(t Table, size int, results []bench.Result) {
+	base := find(results, oursLibrary)
+	if base == nil || t.Case.Name != "mpi_lat" || size != 8 {
+		return
+	}
+	for _, abi := range ABIs() {
+		if c := find(results, inCName(abi)); c != nil {
+			more := c.Value(t.Case.Kind) - base.Value(t.Case.Kind)
+			v.lines = append(v.lines, fmt.Sprintf("%-7s %s 8 bytes, %s: %s takes %+.2f us, wanted at most %g more", verdict(more <= taxBound), t.Case.Name, place(t.Where.Hosts, t.Where.Ranks, t.Where.MTU), c.Library, more, taxBound))
+		}
+	}
+}
+
 // Verdict says which targets are met.
 type Verdict struct {
 	lines []string
@@ -82,6 +99,7 @@ func (v *Verdict) Row(t Table, size int, results []bench.Result) {
 		}
 		v.lines = append(v.lines, fmt.Sprintf("%-7s %s %d bytes, %s: %.2f of %s, wanted %s %g", verdict(met), g.test, size, where, r, g.of, word, g.bound))
 	}
+	v.tax(t, size, results)
 	if t.Case.Kind == bench.Collective {
 		v.count(t, size, results)
 	}

@@ -159,7 +159,11 @@ func (p *program) compareABI(o *options) error {
 	if choice.Tests == nil {
 		choice.Tests = []string{"mpi_lat", "mpi_rate"}
 	}
-	return p.tables(o, m, choice.Plan(m.Cores), func(peers.Table, int, []bench.Result) {})
+	var verdict peers.Verdict
+	if err := p.tables(o, m, choice.Plan(m.Cores), verdict.Row); err != nil || o.json {
+		return err
+	}
+	return verdict.Write(p.out)
 }
 
 // job measures a test whose ranks start together, of ours.
