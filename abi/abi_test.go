@@ -173,7 +173,7 @@ func TestPrograms(t *testing.T) {
 
 // A process has signals, threads and work besides MPI: what process.c says.
 func TestProcess(t *testing.T) {
-	const want = "on a stack of its own: 1\non a stack of its own: 1\nhandled: 1\nawake\nshell: 3\n"
+	const want = "on a stack of its own: 1\non a stack of its own: 1\nhandled: 1\nawake\nshell: 3\nchild: 4\n"
 	for _, abi := range []string{"mpi", "mpich"} {
 		t.Run(abi, func(t *testing.T) {
 			program := compile(t, abi, "process")
@@ -188,6 +188,21 @@ func TestProcess(t *testing.T) {
 				t.Errorf("with 4 GB of addresses: %v, it writes\n%s", err, out)
 			}
 		})
+	}
+}
+
+// Python's interpreter is the process: what host.py says.
+func TestProcess_python(t *testing.T) {
+	if libraries.missing != "" {
+		t.Skip(libraries.missing)
+	}
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3")
+	}
+	out, err := xrun("-n", "2", python, "testdata/host.py", filepath.Join(libraries.dir, "lib/libmpi_abi.so.1"))
+	if err != nil || out != "2 ranks in Python\n" {
+		t.Errorf("%v, %s", err, out)
 	}
 }
 

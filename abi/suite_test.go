@@ -26,6 +26,8 @@ var suite = []struct{ ranks, program, args, want string }{
 	{"3", "threads", "1", "threads"},
 	{"3", "threads", "2", "threads"},
 	{"3", "threads", "3", "threads"},
+	{"1", "callbacks", "", "callbacks"},
+	{"1", "callbacks", "ours", "callbacks"},
 }
 
 func TestSuite(t *testing.T) {

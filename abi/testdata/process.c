@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t ticks, deep;
@@ -101,6 +102,15 @@ int main(int argc, char **argv)
     printf("awake\n");
     fflush(stdout);
     printf("shell: %d\n", system("exit 3") >> 8);
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        execl("/bin/sh", "sh", "-c", "exit 4", NULL);
+        _exit(1);
+    }
+    waitpid(child, &status, 0);
+    printf("child: %d\n", status >> 8);
+    calls(1); /* and the parent goes on */
     MPI_Finalize();
     return 5;
 }

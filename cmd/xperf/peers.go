@@ -152,6 +152,7 @@ func (p *program) compareABI(o *options) error {
 	if err != nil {
 		return err
 	}
+	m.Best = true // the tax is less than what others on the machine add
 	if m.Xmpicc, err = peers.Xmpicc(m.Program[0]); err != nil {
 		return err
 	}
