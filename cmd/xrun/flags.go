@@ -95,7 +95,8 @@ func parse(args []string) (launch.Config, *recording, error) {
 }
 
 // envTimeout and the name mpiexec are what test suites of MPI libraries know: a number of
-// seconds, as --timeout has it, and a launcher that says nothing of its own.
+// seconds, as --timeout has it, and a launcher that says nothing of its own, for they take
+// every line that a job writes for the program's.
 const envTimeout, harnessName = "MPIEXEC_TIMEOUT", "mpiexec"
 
 // harness reads what a test suite says before the flags do.
@@ -105,6 +106,7 @@ func (o *options) harness(c *launch.Config) error {
 		if err := seconds(&c.Timeout)(s); err != nil {
 			return fmt.Errorf("%s is %.32q: %w", envTimeout, s, err)
 		}
+		o.quiet = true
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func TestHarness(t *testing.T) {
 		quiet         bool
 	}{
 		{"xrun", "", nil, 0, false}, {"/opt/bin/mpiexec", "", nil, 0, true},
-		{"xrun", "90", nil, 90 * time.Second, false}, {"mpiexec", "90", []string{"--timeout", "5"}, 5 * time.Second, true},
+		{"xrun", "90", nil, 90 * time.Second, true}, {"mpiexec", "90", []string{"--timeout", "5"}, 5 * time.Second, true},
 	} {
 		os.Args = []string{c.name}
 		t.Setenv(envTimeout, c.timeout)

@@ -139,7 +139,7 @@ What you see
   --report-state       when the job fails, print what the other ranks are doing
                        before they are ended, as --timeout does
   --quiet, -q          do not say what the job runs on; so does xrun when it is
-                       called mpiexec
+                       called mpiexec, or $MPIEXEC_TIMEOUT is set
 
 Starting
   --start-timeout D    time for hosts to answer and for ranks to reach the start
