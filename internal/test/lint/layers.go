@@ -82,7 +82,7 @@ var Layers = []Row{
 	// L6: MPI.
 	{Package: "mpi/internal/match", Pure: true},
 	{Package: "mpi/internal/agree", Pure: true},
-	{Package: "mpi/internal/dtype", May: "internal/base/mem", Pure: true},
+	{Package: "mpi/internal/dtype", May: "internal/base/mem", Pure: true, Modules: "golang.org/x/sys"},
 	{Package: "mpi/internal/reliable", May: "internal/proto/arq internal/proto/llp internal/base/mem internal/progress verbs"},
 	{Package: "mpi/internal/p2p", May: "mpi/internal/agree mpi/internal/match mpi/internal/dtype mpi/internal/reliable verbs internal/base/mem internal/carrier/shm internal/progress"},
 	{Package: "mpi/internal/coll", May: "mpi/internal/p2p mpi/internal/dtype internal/base/mem"},

@@ -23,9 +23,10 @@ var layouts = [machines]layout{
 
 // kernels has the kernel of each operation on each machine type, nil where
 // there is no such thing.
-var kernels = allKernels()
+var kernels = vectorize(scalarKernels())
 
-func allKernels() (t [rules][machines]kernel) {
+// scalarKernels are those in Go, of one element after the other.
+func scalarKernels() (t [rules][machines]kernel) {
 	integer[int8](&t, mInt8)
 	integer[int16](&t, mInt16)
 	integer[int32](&t, mInt32)
@@ -76,12 +77,6 @@ func integer[T integerType](t *[rules][machines]kernel, m machine) {
 	t[ruleBand][m] = words(band[uint64], band[uint8])
 	t[ruleBor][m] = words(bor[uint64], bor[uint8])
 	t[ruleBxor][m] = words(bxor[uint64], bxor[uint8])
-	switch m {
-	case mInt8, mUint8:
-		t[ruleSum][m] = words(sumBytes, sum[uint8])
-	case mInt16, mUint16:
-		t[ruleSum][m] = words(sumHalves, sum[uint16])
-	}
 }
 
 func ordered[T orderedType](t *[rules][machines]kernel, m machine) {

@@ -94,26 +94,6 @@ func bxor[T integerType](in, inout []T) {
 	}
 }
 
-// The kernels of sums of 8 and 16 bits add a word of them at a time: the carry
-// out of each lane is kept away from the next one by adding the highest bits
-// apart (Warren, Hacker's Delight, section 2-18).
-
-func sumBytes(in, inout []uint64)  { sumLanes(in, inout, 0x8080808080808080) }
-func sumHalves(in, inout []uint64) { sumLanes(in, inout, 0x8000800080008000) }
-
-func sumLanes(in, inout []uint64, high uint64) {
-	for ; len(in) >= unroll; in, inout = in[unroll:], inout[unroll:] {
-		a, b := (*[unroll]uint64)(in), (*[unroll]uint64)(inout)
-		b[0], b[1], b[2], b[3] = lanes(a[0], b[0], high), lanes(a[1], b[1], high), lanes(a[2], b[2], high), lanes(a[3], b[3], high)
-		b[4], b[5], b[6], b[7] = lanes(a[4], b[4], high), lanes(a[5], b[5], high), lanes(a[6], b[6], high), lanes(a[7], b[7], high)
-	}
-	for i, v := range in {
-		inout[i] = lanes(v, inout[i], high)
-	}
-}
-
-func lanes(a, b, high uint64) uint64 { return (a&^high + b&^high) ^ (a^b)&high }
-
 func land[T integerType](in, inout []T) {
 	inout = inout[:len(in)]
 	for i, v := range in {

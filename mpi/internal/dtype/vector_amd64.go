@@ -1,0 +1,156 @@
+package dtype
+
+import "golang.org/x/sys/cpu"
+
+// vectorBlock is how many bytes the loops in vector_amd64.s reduce at a time.
+const vectorBlock = 128
+
+// vectorize has what the processor does to 32 bytes at once done so: Go's compiler
+// makes no such code. What it has no instruction for stays as it is: products of bytes,
+// of 64 bits and of complex numbers, orders of 64 bits.
+func vectorize(t [rules][machines]kernel) [rules][machines]kernel {
+	if !cpu.X86.HasAVX2 {
+		return t
+	}
+	for _, v := range []struct {
+		rule     rule
+		loop     func(in, inout *byte, blocks int)
+		machines []machine
+	}{
+		{ruleSum, addFloat32, []machine{mFloat32, mComplex64}},
+		{ruleSum, addFloat64, []machine{mFloat64, mComplex128}},
+		{ruleSum, add8, []machine{mInt8, mUint8}},
+		{ruleSum, add16, []machine{mInt16, mUint16}},
+		{ruleSum, add32, []machine{mInt32, mUint32}},
+		{ruleSum, add64, []machine{mInt64, mUint64}},
+		{ruleProd, mulFloat32, []machine{mFloat32}},
+		{ruleProd, mulFloat64, []machine{mFloat64}},
+		{ruleProd, mul16, []machine{mInt16, mUint16}},
+		{ruleProd, mul32, []machine{mInt32, mUint32}},
+		{ruleMax, maxFloat32, []machine{mFloat32}},
+		{ruleMax, maxFloat64, []machine{mFloat64}},
+		{ruleMax, maxInt8, []machine{mInt8}},
+		{ruleMax, maxInt16, []machine{mInt16}},
+		{ruleMax, maxInt32, []machine{mInt32}},
+		{ruleMax, maxUint8, []machine{mUint8}},
+		{ruleMax, maxUint16, []machine{mUint16}},
+		{ruleMax, maxUint32, []machine{mUint32}},
+		{ruleMin, minFloat32, []machine{mFloat32}},
+		{ruleMin, minFloat64, []machine{mFloat64}},
+		{ruleMin, minInt8, []machine{mInt8}},
+		{ruleMin, minInt16, []machine{mInt16}},
+		{ruleMin, minInt32, []machine{mInt32}},
+		{ruleMin, minUint8, []machine{mUint8}},
+		{ruleMin, minUint16, []machine{mUint16}},
+		{ruleMin, minUint32, []machine{mUint32}},
+		{ruleBand, and, integers},
+		{ruleBor, or, integers},
+		{ruleBxor, xor, integers},
+	} {
+		for _, m := range v.machines {
+			t[v.rule][m] = blocks(v.loop, t[v.rule][m], layouts[m].extent)
+		}
+	}
+	return t
+}
+
+var integers = []machine{mInt8, mInt16, mInt32, mInt64, mUint8, mUint16, mUint32, mUint64}
+
+// blocks makes a kernel of a loop over blocks, and of one for the rest.
+func blocks(loop func(in, inout *byte, blocks int), rest kernel, extent int) kernel {
+	return func(in, inout []byte, n int) {
+		if whole := len(in) / vectorBlock; whole > 0 {
+			loop(&in[0], &inout[0], whole)
+			done := whole * vectorBlock
+			in, inout, n = in[done:], inout[done:], n-done/extent
+		}
+		rest(in, inout, n)
+	}
+}
+
+//go:noescape
+func addFloat32(in, inout *byte, blocks int)
+
+//go:noescape
+func addFloat64(in, inout *byte, blocks int)
+
+//go:noescape
+func add8(in, inout *byte, blocks int)
+
+//go:noescape
+func add16(in, inout *byte, blocks int)
+
+//go:noescape
+func add32(in, inout *byte, blocks int)
+
+//go:noescape
+func add64(in, inout *byte, blocks int)
+
+//go:noescape
+func mulFloat32(in, inout *byte, blocks int)
+
+//go:noescape
+func mulFloat64(in, inout *byte, blocks int)
+
+//go:noescape
+func mul16(in, inout *byte, blocks int)
+
+//go:noescape
+func mul32(in, inout *byte, blocks int)
+
+//go:noescape
+func maxInt8(in, inout *byte, blocks int)
+
+//go:noescape
+func maxInt16(in, inout *byte, blocks int)
+
+//go:noescape
+func maxInt32(in, inout *byte, blocks int)
+
+//go:noescape
+func maxUint8(in, inout *byte, blocks int)
+
+//go:noescape
+func maxUint16(in, inout *byte, blocks int)
+
+//go:noescape
+func maxUint32(in, inout *byte, blocks int)
+
+//go:noescape
+func minInt8(in, inout *byte, blocks int)
+
+//go:noescape
+func minInt16(in, inout *byte, blocks int)
+
+//go:noescape
+func minInt32(in, inout *byte, blocks int)
+
+//go:noescape
+func minUint8(in, inout *byte, blocks int)
+
+//go:noescape
+func minUint16(in, inout *byte, blocks int)
+
+//go:noescape
+func minUint32(in, inout *byte, blocks int)
+
+//go:noescape
+func and(in, inout *byte, blocks int)
+
+//go:noescape
+func or(in, inout *byte, blocks int)
+
+//go:noescape
+func xor(in, inout *byte, blocks int)
+
+//go:noescape
+func maxFloat32(in, inout *byte, blocks int)
+
+//go:noescape
+func maxFloat64(in, inout *byte, blocks int)
+
+//go:noescape
+func minFloat32(in, inout *byte, blocks int)
+
+//go:noescape
+func minFloat64(in, inout *byte, blocks int)
