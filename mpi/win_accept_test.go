@@ -167,7 +167,8 @@ func (x *trial) locksAll(parts bool) error {
 	return errors.Join(err, w.Free())
 }
 
-// flips: all operate on one location, while ghosts and the rank serve it in turn.
+// flips: all operate on one location, while ghosts and the rank serve it in turn. Accumulates have an
+// order, though it changes between them.
 func (x *trial) flips() error {
 	const draws = 4
 	w, memory, err := x.window(x.c, 2+x.n)
@@ -175,11 +176,15 @@ func (x *trial) flips() error {
 	err = errors.Join(err, w.LockAll(0))
 	for round := 0; round < x.rounds && err == nil; round++ {
 		for i := range draws {
-			got, word := int64(-1), []int64{-1}
-			err = errors.Join(err, mpi.FetchAndOp(w, 1, &got, 0, 0, mpi.OpSum), mpi.Accumulate(w, []int64{3}, 0, 1, mpi.OpSum),
-				mpi.Put(w, wordsOf(round*draws+i, 1), 0, 2+x.me), w.Flush(0), mpi.Get(w, word, 0, 2+x.me), w.Flush(0))
-			if err == nil && (got <= last || got >= int64(len(drawn)) || word[0] != int64(round*draws+i)) {
-				err = fmt.Errorf("%w: round %d: ticket %d after %d, and %d", errData, round, got, last, word)
+			got, is, v, word := int64(-1), int64(-1), wordsOf(round*draws+i, 1), []int64{-1}
+			err = errors.Join(err, mpi.FetchAndOp(w, 0, &is, 0, 2+x.me, mpi.OpNoOp), mpi.FetchAndOp(w, 1, &got, 0, 0, mpi.OpSum),
+				mpi.Accumulate(w, []int64{3}, 0, 1, mpi.OpSum), w.Flush(0), mpi.Put(w, v, 0, 2+x.me), w.Flush(0), mpi.Get(w, word, 0, 2+x.me), w.Flush(0))
+			for range x.common.IntN(2) { // so that it is not always the turn of the same ghost
+				err = errors.Join(err, mpi.Get(w, make([]int64, 1), 0, 1))
+			}
+			err = errors.Join(err, mpi.Accumulate(w, wordsOf(int(v[0])+1, 1), 0, 2+x.me, mpi.OpReplace))
+			if err == nil && (got <= last || got >= int64(len(drawn)) || word[0] != v[0] || is != v[0]) {
+				err = fmt.Errorf("%w: round %d: ticket %d after %d, and %d behind Accumulate and %d behind Put, want %d", errData, round, got, last, is, word[0], v[0])
 			}
 			if err != nil {
 				return err
@@ -516,30 +521,37 @@ func TestWin_accepted(t *testing.T) {
 	}
 }
 
-// asAccepted makes the test binary a rank of TestWin_acceptedProcesses.
-const asAccepted = "as-accepted"
+// asOneSided makes the test binary a rank of TestWin_processes.
+const asOneSided = "as-one-sided"
 
-func acceptedRank(p *mpi.Proc) error {
+func oneSidedRank(p *mpi.Proc) error {
 	x := trial{rounds: 12}
 	if envInt("XWARP_GHOSTS") > 0 {
 		x.async = os.Getenv(mpi.EnvAsync)
 	}
 	if os.Getenv(mpi.EnvThreads) != "" {
-		x.both = func(f [2]func() error) error {
-			var errs [2]error
-			var group sync.WaitGroup
-			for i := range f {
-				group.Go(func() { errs[i] = f[i]() })
-			}
-			group.Wait()
-			return errors.Join(errs[:]...)
-		}
+		x.both = bothAtATime
 	}
-	err := x.run(p, uint64(envInt("XWARP_TEST_SEED")))
+	err := x.run(p, uint64(envInt(envSeed)))
+	if err == nil {
+		err = linearProcesses(p, x.async)
+	}
 	if err == nil {
 		fmt.Println("accepted")
 	}
 	return err
+}
+
+const envSeed = "XWARP_TEST_SEED"
+
+func bothAtATime(f [2]func() error) error {
+	var errs [2]error
+	var group sync.WaitGroup
+	for i := range f {
+		group.Go(func() { errs[i] = f[i]() })
+	}
+	group.Wait()
+	return errors.Join(errs[:]...)
 }
 
 // way is how a job does one-sided communication.
@@ -560,26 +572,34 @@ func ways() []way {
 	return all
 }
 
-// Real processes on each network: each way on one of them, and all on all with XWARP_LONG=1.
-func TestWin_acceptedProcesses(t *testing.T) {
-	turn := 0
+// Real processes do all that is on the list, and have linearizable histories, on each network:
+// without ghosts and in some ways with them, and in all ways with XWARP_LONG=1. In some of them two
+// goroutines make windows at a time.
+func TestWin_processes(t *testing.T) {
+	turn := -1
 	networks(t, func(t *testing.T, on launch.Config) {
+		turn++
 		for i, how := range ways() {
-			if os.Getenv("XWARP_LONG") != "1" && i%4 != turn%4 {
+			every := 4
+			if how.ghosts == 0 {
+				every = 2
+			} else if slow {
+				every = 8
+			}
+			if os.Getenv("XWARP_LONG") != "1" && i%every != turn%every {
 				continue
 			}
 			on.Env, on.Ghosts = how.env, how.ghosts
 			job := launch.Config{
-				Program: "/proc/self/exe", Args: []string{asAccepted}, Ranks: 4,
-				Agent: []string{"/proc/self/exe", launch.AgentArg}, Env: []string{fmt.Sprintf("XWARP_TEST_SEED=%d", i+turn)},
+				Program: "/proc/self/exe", Args: []string{asOneSided}, Ranks: 4,
+				Agent: []string{"/proc/self/exe", launch.AgentArg}, Env: []string{fmt.Sprintf("%s=%d", envSeed, i+turn)},
 			}
-			if i%2 == 0 {
+			if (i+turn)%3 == 0 {
 				job.Env = append(job.Env, mpi.EnvThreads+"=multiple")
 			}
 			if stdout, stderr, err := launchJob(t, job, on); err != nil || stdout != strings.Repeat("accepted\n", 4) {
 				t.Errorf("%d ghosts, %v: %v\n%s%s", how.ghosts, how.env, err, stdout, stderr)
 			}
 		}
-		turn++
 	})
 }

@@ -25,7 +25,7 @@ const asServed = "as-served-rank"
 func servedMain(w *mpi.Comm) error {
 	return map[string]func(*mpi.Comm) error{
 		"busy": busyTargets, "epochs": servedEpochs, "apart": windowsApart, "odd": oddWindows, "who": whoIsThere,
-		"flips": serversChange, "phases": phasesAdapt, "die": rankDies, "stay": stayForever, "outlive": outliveHolder,
+		"flips": serversChange, "phases": phasesAdapt, "die": rankDies, "stay": stayForever, "go on": goOn, "outlive": outliveHolder,
 	}[os.Args[2]](w)
 }
 
@@ -39,12 +39,20 @@ const (
 	cellShort // of each rank
 )
 
+// Parts of the memory that busyTargets has for each rank, each of so many words.
+const (
+	partWhole = iota // put in one piece
+	partEven         // put and accumulated to every other word
+	partSum          // accumulated in one piece
+	parts
+)
+
 // busyTargets operates on ranks that call nothing: each in turn looks at its memory until
 // the others have done all that they do, so nothing else than a ghost can do it.
 func busyTargets(w *mpi.Comm) error {
 	n := w.Size()
 	const long, rounds = 3000, 20
-	blockAt := func(rank int) int { return cellShort + n + rank*(2*long) }
+	blockAt := func(rank int) int { return cellShort + n + rank*(parts*long) }
 	win, mem, err := mpi.WinAllocate[int64](w, blockAt(n), nil)
 	if err != nil {
 		return err
@@ -94,12 +102,19 @@ func busyOrigin(win *mpi.Win, target, rounds, long, block int) error {
 	if err == nil {
 		err = strided.Commit()
 	}
+	every := mpi.At{Rank: target, Disp: block + partEven*long, Count: 1, Type: strided}
+	half, old, was := make([]int64, long/2), make([]int64, long/2), make([]int64, long)
 	errs := []error{
 		err,
 		mpi.Accumulate(win, []int64{1}, target, cellBegun, mpi.OpSum), win.Flush(target),
 		mpi.Put(win, []int64{rank + 1}, target, cellShort+int(rank)),
 		mpi.Put(win, all, target, block),
-		win.Put(mpi.Slice(all[:long/2]), mpi.At{Rank: target, Disp: block + long, Count: 1, Type: strided}),
+		win.Put(mpi.Slice(all[:long/2]), every), win.Flush(target),
+		win.Accumulate(mpi.Slice(all[:long/2]), every, mpi.OpSum),
+		win.GetAccumulate(mpi.Slice(all[:long/2]), mpi.Slice(old), every, mpi.OpSum), win.Flush(target),
+		win.Get(mpi.Slice(half), every),
+		mpi.Accumulate(win, all, target, block+partSum*long, mpi.OpSum),
+		mpi.GetAccumulate(win, all, was, target, block+partSum*long, mpi.OpSum),
 	}
 	last := int64(-1)
 	for range rounds {
@@ -126,6 +141,14 @@ func busyOrigin(win *mpi.Win, target, rounds, long, block int) error {
 	if !slices.Equal(got, all) {
 		return errors.New("Get has brought something else than Put has written")
 	}
+	if !slices.Equal(was, all) {
+		return errors.New("GetAccumulate has brought something else than was accumulated")
+	}
+	for i := range half {
+		if old[i] != 2*all[i] || half[i] != 3*all[i] {
+			return fmt.Errorf("element %d of a vector: %x was there before, and then %x", i, old[i], half[i])
+		}
+	}
 	return errors.Join(mpi.Accumulate(win, []int64{1}, target, cellDone, mpi.OpSum), win.UnlockAll())
 }
 
@@ -143,10 +166,11 @@ func busyResult(mem []int64, n, me, rounds, long int, blockAt func(int) int) err
 		for i := range long {
 			stride := int64(0)
 			if i%2 == 0 {
-				stride = int64(rank)<<32 + int64(i/2)
+				stride = 3 * (int64(rank)<<32 + int64(i/2))
 			}
-			if b[i] != int64(rank)<<32+int64(i) || b[long+i] != stride {
-				return fmt.Errorf("element %d of rank %d is %x, of the vector %x", i, rank, b[i], b[long+i])
+			is, want := [parts]int64{b[partWhole*long+i], b[partEven*long+i], b[partSum*long+i]}, int64(rank)<<32+int64(i)
+			if is != [parts]int64{want, stride, 2 * want} {
+				return fmt.Errorf("element %d of rank %d is %x", i, rank, is)
 			}
 		}
 		if mem[cellShort+rank] != int64(rank+1) {
@@ -412,6 +436,54 @@ func stayForever(w *mpi.Comm) error {
 	if err != nil {
 		return err
 	}
+	return errors.Join(killGhosts(w), lockForever(win))
+}
+
+// goOn is stayForever of ranks that serve themselves when the ghosts are lost.
+func goOn(w *mpi.Comm) error {
+	const n = 3000
+	win, mem, err := mpi.WinAllocate[int64](w, n, nil)
+	if err != nil {
+		return err
+	}
+	right, v := (w.Rank()+1)%w.Size(), slices.Repeat([]int64{7}, n-1)
+	err = errors.Join(win.Lock(mpi.LockShared, right, 0), mpi.Put(win, v, right, 0), win.Unlock(right), w.Barrier(), killGhosts(w))
+	if err == nil {
+		err = lockForever(win)
+	}
+	if mpi.ClassOf(err) != mpi.ErrGhostFailed {
+		return err
+	}
+	for left := []int64{1}; left[0] > 0; { // until all have been told that their own is lost, too
+		if err = win.Fence(0); err != nil && mpi.ClassOf(err) != mpi.ErrGhostFailed {
+			return err
+		}
+		left[0] = 0
+		if asyncNow(win, "off") != nil {
+			left[0] = 1
+		}
+		if err = mpi.Allreduce(w, nil, left, mpi.Max); err != nil {
+			return err
+		}
+	}
+	if !slices.Equal(mem[:n-1], v) {
+		err = errors.Join(err, errors.New("what was put before is not there any more"))
+	}
+	for range 50 { // xrun hears of it meanwhile
+		err = errors.Join(err, win.Fence(0))
+	}
+	err = errors.Join(err, mpi.Put(win, []int64{8}, right, 0), mpi.Accumulate(win, []int64{9}, right, n-1, mpi.OpSum), win.Fence(0))
+	if err == nil && (mem[0] != 8 || mem[n-1] != 9) {
+		err = fmt.Errorf("ranks that serve themselves have put %d and added %d", mem[0], mem[n-1])
+	}
+	if err = errors.Join(err, win.Fence(mpi.ModeNoSucceed), win.Free()); err == nil {
+		fmt.Println("done")
+	}
+	return err
+}
+
+// killGhosts kills the ghosts of the job, if this is rank 0.
+func killGhosts(w *mpi.Comm) error {
 	if w.Rank() == 0 {
 		job := "XWARP_JOB=" + os.Getenv("XWARP_JOB") + "\x00"
 		entries, _ := os.ReadDir("/proc")
@@ -422,9 +494,17 @@ func stayForever(w *mpi.Comm) error {
 				if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 					return err
 				}
+				for unix.Kill(pid, 0) == nil { // until its agent knows
+					runtime.Gosched()
+				}
 			}
 		}
 	}
+	return nil
+}
+
+// lockForever goes on until something fails.
+func lockForever(win *mpi.Win) error {
 	for {
 		if err := errors.Join(win.Lock(mpi.LockShared, 0, 0), win.Unlock(0)); err != nil {
 			return err
@@ -504,6 +584,18 @@ func TestXrun_ghostsEnd(t *testing.T) {
 			if status != 137 || !strings.Contains(errOut, "xrun: "+c.says) || !strings.Contains(errOut, "was killed by signal 9 (SIGKILL)") {
 				t.Errorf("%v: status %d, %s", args, status, errOut)
 			}
+		}
+	}
+}
+
+// With --ghost-failure fallback the job goes on without its ghosts, and xrun says which are lost.
+func TestXrun_ghostsFallBack(t *testing.T) {
+	testenv.NeedRoot(t)
+	for _, fabric := range [][]string{nil, ghostFabrics[0], ghostFabrics[2]} {
+		args := slices.Concat([]string{"-n", "2", "--ghosts", "2", "--ghost-failure", "fallback", "--ghost-binding", "segment"}, fabric, []string{self, asServed, "go on"})
+		out, errOut, status := xrun(t, args...)
+		if status != 0 || out != "done\ndone\n" || !strings.Contains(errOut, "xrun: ghost 0 ") || !strings.Contains(errOut, "signal 9 (SIGKILL)") {
+			t.Errorf("%v: status %d, %q, %s", fabric, status, out, errOut)
 		}
 	}
 }
