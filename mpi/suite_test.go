@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 		launch.AgentArg: func() int { return launch.AgentMain(os.Stdin, os.Stdout) }, asController: controllerMain,
 		launch.GhostArg: status(mpi.Ghost), asSession: status(sessionRank),
 		asRank: onProc(suite), asLinked: onProc(linkedJob), asSurvivor: onProc(survivor), asRecorded: onProc(everyMessage),
-		asLocked: onProc(outliveLocks), asLinear: onProc(linearRank), asSlots: status(slotsRank), asOutlasting: onProc(outlastingRank),
+		asLocked: onProc(outliveLocks), asSlots: status(slotsRank), asOutlasting: onProc(outlastingRank),
+		asOneSided: onProc(oneSidedRank),
 	}
 	if len(os.Args) > 1 && mains[os.Args[1]] != nil {
 		os.Exit(mains[os.Args[1]]())

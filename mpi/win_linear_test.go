@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
-	"github.com/xwarp/xwarp/internal/job/launch"
 	"github.com/xwarp/xwarp/internal/test/sim"
 	"github.com/xwarp/xwarp/mpi"
 )
@@ -91,7 +89,7 @@ type linearTraffic struct {
 	flavor  mpi.WinFlavor
 	now     func() int64 // grows, for all ranks
 	broken  bool         // FetchAndOp is a Get and a Put
-	served  bool         // there are ghosts, for those that they can serve
+	async   string       // who serves windows that ghosts can serve, if there are some
 }
 
 const linearCells = 2 // of each rank
@@ -113,8 +111,8 @@ func (x linearTraffic) run(p *mpi.Proc) error {
 	if x.flavor == mpi.FlavorCreate {
 		w, err = mpi.WinCreate(c, make([]int64, linearCells), nil)
 	} else {
-		if w, _, err = mpi.WinAllocate[int64](c, linearCells, nil); err == nil && x.served {
-			err = wantAsync(w, "on")
+		if w, _, err = mpi.WinAllocate[int64](c, linearCells, nil); err == nil && x.async != "" {
+			err = wantAsync(w, x.async)
 		}
 	}
 	if err == nil {
@@ -233,7 +231,9 @@ func (x linearTraffic) simulated() error {
 	w.mpi.Transport = mpi.Transport(x.seed % 4)
 	w.mpi.PromoteMessages = 20
 	x.workers, x.flavor = 1, []mpi.WinFlavor{mpi.FlavorAllocate, mpi.FlavorCreate}[rnd.IntN(2)]
-	x.served = w.ghosts > 0
+	if w.ghosts > 0 {
+		x.async = "on"
+	}
 	w.mpi.Ghosts.Binding = mpi.GhostBinding(rnd.IntN(5))
 	stamp := int64(0)
 	x.now = func() int64 { stamp++; return stamp }
@@ -317,38 +317,13 @@ func TestWin_linearizableThreads(t *testing.T) {
 	}
 }
 
-// asLinear makes the test binary a rank of TestWin_linearizableProcesses.
-const asLinear = "as-linear"
-
-func linearRank(p *mpi.Proc) error {
+// linearProcesses makes histories of real processes: see TestWin_processes.
+func linearProcesses(p *mpi.Proc, async string) error {
 	for seed, flavor := range []mpi.WinFlavor{mpi.FlavorAllocate, mpi.FlavorCreate} {
-		x := linearTraffic{seed: uint64(seed), flushes: 500, workers: 1, flavor: flavor, now: machineTime, served: envInt("XWARP_GHOSTS") > 0}
+		x := linearTraffic{seed: uint64(seed), flushes: 500, workers: 1, flavor: flavor, now: machineTime, async: async}
 		if err := x.run(p); err != nil {
 			return err
 		}
 	}
-	fmt.Println("linear")
 	return nil
-}
-
-// Real processes on each network, through shared memory and without it, and with ghosts.
-func TestWin_linearizableProcesses(t *testing.T) {
-	networks(t, func(t *testing.T, on launch.Config) {
-		for i, how := range []struct {
-			ghosts int
-			env    []string
-		}{{0, nil}, {0, []string{mpi.EnvShared + "=0"}}, {1, nil}, {2, nil}, {2, []string{mpi.EnvGhostBinding + "=segment"}}, {2, []string{mpi.EnvGhostBinding + "=random"}}, {2, []string{mpi.EnvGhostBinding + "=operations"}}, {2, []string{mpi.EnvGhostBinding + "=bytes"}}} {
-			if slow && i%3 != 0 {
-				continue
-			}
-			on.Env, on.Ghosts = how.env, how.ghosts
-			job := launch.Config{
-				Program: "/proc/self/exe", Args: []string{asLinear}, Ranks: 4,
-				Agent: []string{"/proc/self/exe", launch.AgentArg},
-			}
-			if stdout, stderr, err := launchJob(t, job, on); err != nil || stdout != strings.Repeat("linear\n", 4) {
-				t.Errorf("%d ghosts, %v: %v\n%s%s", how.ghosts, how.env, err, stdout, stderr)
-			}
-		}
-	})
 }

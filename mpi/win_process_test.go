@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -150,12 +151,19 @@ func outliveNoGhost(w *mpi.Win) error {
 	}
 }
 
-// killGhosts kills the ghosts of this host.
-func killGhosts() error {
+// killGhosts kills the ghosts of this host, or one of them, which have numbers from 0 on.
+func killGhosts(only ...int) error {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	var ghosts []int
 	for _, name := range files {
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		if args, _ := os.ReadFile(name); strings.Contains(string(args), launch.GhostArg) && parentOf(pid) == os.Getppid() {
+			ghosts = append(ghosts, pid)
+		}
+	}
+	slices.Sort(ghosts) // as they were started
+	for i, pid := range ghosts {
+		if len(only) == 0 || slices.Contains(only, i) {
 			kill(pid)
 		}
 	}

@@ -7,10 +7,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"testing"
+	"sync/atomic"
 
-	"github.com/xwarp/xwarp/internal/base/mono"
-	"github.com/xwarp/xwarp/internal/test/sim"
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -29,6 +28,8 @@ type winTraffic struct {
 	flavor mpi.WinFlavor // 0: by chance
 	served bool          // there are ghosts, for those that they can serve
 	adapts bool          // and who serves changes
+
+	compute func() // or nil: what a rank does that calls nothing, while ghosts serve it
 }
 
 // Cells in front of the blocks.
@@ -38,6 +39,8 @@ const (
 	cellTicket  // drawn by FetchAndOp
 	cellSwapped // drawn by CompareAndSwap
 	cellLocked  // under an exclusive lock
+	cellBegun   // operations on a rank that computes
+	cellDone
 	cells
 )
 
@@ -58,8 +61,9 @@ type winRank struct {
 	unit    int          // of an element
 	passive bool         // the epoch is one of locks: there may be requests
 	hints   *mpi.Info
-	kinds   []int // of epochs: see round
+	kinds   []int // of rounds: see round
 	started int   // epochs of Start
+	alone   int   // in which a rank has computed
 	checks  []func() error
 }
 
@@ -83,6 +87,9 @@ func (x winTraffic) run(p *mpi.Proc) error {
 	memory, err := r.make(c, cmp.Or(x.flavor, flavors[common.IntN(len(flavors))]), size)
 	if err != nil {
 		return err
+	}
+	if slices.Contains(r.kinds, 1) && x.compute != nil && x.served && !x.adapts && r.w.Flavor() == mpi.FlavorAllocate {
+		r.kinds = append(r.kinds, 5)
 	}
 	for round := range x.rounds {
 		if err := errors.Join(r.adapt(common), r.round(r.kinds[common.IntN(len(r.kinds))])); err != nil {
@@ -239,11 +246,34 @@ func (r *winRank) round(kind int) error {
 		return nil
 	case 3:
 		return r.increment()
+	case 5:
+		return r.busy()
 	}
 	return r.active()
 }
 
 func (r *winRank) anyone() int { return r.rnd.IntN(r.n) }
+
+// busy has all others do operations on a rank that computes until they have ended.
+func (r *winRank) busy() error {
+	target := r.alone % r.n
+	r.alone++
+	err := r.c.Barrier()
+	if r.me != target {
+		one := []int64{1}
+		err = errors.Join(err, r.w.LockAll(0), mpi.Accumulate(r.w, one, target, r.disp(target, cellBegun), mpi.OpSum), r.w.Flush(target))
+		err = errors.Join(err, r.many(func() int { return target }), r.w.Flush(target), r.check())
+		return errors.Join(err, mpi.Accumulate(r.w, one, target, r.disp(target, cellDone), mpi.OpSum), r.w.UnlockAll())
+	}
+	cells, want := mem.ScalarsOf[int64](r.w.Memory()), int64((r.alone+r.n-1)/r.n*(r.n-1))
+	for err == nil && atomic.LoadInt64(&cells[cellBegun]) < want { // what this rank has said in the barrier may be lost
+		_, _, err = r.c.Iprobe(mpi.AnySource, mpi.AnyTag)
+	}
+	for err == nil && atomic.LoadInt64(&cells[cellDone]) < want {
+		r.compute()
+	}
+	return err
+}
 
 // active does operations on the next ranks, with Post and Start, every other time with MPI_MODE_NOCHECK.
 func (r *winRank) active() error {
@@ -496,7 +526,7 @@ func (r *winRank) final(c *mpi.Comm, memory []int64) error {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
-	want := []int64{sums[r.me], xors[r.me], memory[cellTicket], memory[cellSwapped], locked[r.me]}
+	want := []int64{sums[r.me], xors[r.me], memory[cellTicket], memory[cellSwapped], locked[r.me], memory[cellBegun], memory[cellBegun]}
 	if err := r.same("all of the others", memory[:cells], want); err != nil {
 		return err
 	}
@@ -542,45 +572,4 @@ func (r *winRank) linear(c *mpi.Comm, memory []int64) error {
 		}
 	}
 	return nil
-}
-
-// TestWin_randomOverBadNetwork runs random traffic in the simulator: over each transport, with
-// queues and limits of all kinds, with ghosts and without.
-func TestWin_randomOverBadNetwork(t *testing.T) {
-	for seed := range seeds(t, 120) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			rnd := rand.New(rand.NewPCG(uint64(seed), 9))
-			x := winTraffic{seed: uint64(seed), rounds: 6, ops: 12, block: 40}
-			if seed%4 == 1 {
-				x.block, x.ops = 5000, 6
-			}
-			w := badWorld(uint64(seed), rnd, 1+seed%5)
-			if seed%7 > 0 { // else as it is by default
-				w.mpi = trafficConfig(rnd)
-			}
-			w.mpi.Transport = []mpi.Transport{mpi.RD, mpi.UD, mpi.RD, mpi.RC, mpi.Hybrid}[seed%5]
-			w.mpi.PromoteMessages = 60
-			x.served = w.ghosts > 0
-			w.mpi.Ghosts.Binding = mpi.GhostBinding(rnd.IntN(5))
-			w.launch(func(_ *sim.Task, p *mpi.Proc) error { return x.run(p) })
-			if err := w.Run(); err != nil {
-				t.Fatalf("%+v, %d ghosts: %v", w.mpi, w.ghosts, err)
-			}
-		})
-	}
-}
-
-// badWorld is a simulation of ranks in one of three on hosts of their own, else on one or two
-// with one or two ghosts each. Its network loses, doubles, reorders and spoils frames, and falls
-// apart for a while.
-func badWorld(seed uint64, rnd *rand.Rand, ranks int) *simWorld {
-	bad := sim.Faults{Loss: 0.05, Dup: 0.05, Reorder: 0.1, Corrupt: 0.005}
-	config := sim.Config{Seed: seed, Up: sim.LinkConfig{Faults: bad}}
-	w := newSimWorld(config, ranks)
-	if ghosts := rnd.IntN(3); ghosts > 0 {
-		w = newHostedWorld(config, ranks, min(ranks, 1+rnd.IntN(2)), ghosts)
-	}
-	w.fallApart(rnd, rnd.IntN(4), 20*mono.Millisecond)
-	return w
 }

@@ -35,6 +35,7 @@ func TestWin_errors(t *testing.T) {
 			wantClass(w.Wait(), mpi.ErrRMASync), wantClass(unlocked, mpi.ErrRMASync),
 			wantClass(w.Lock(3, 0, 0), mpi.ErrLockType), wantClass(w.Lock(mpi.LockShared, 2, 0), mpi.ErrRank),
 			wantClass(w.Lock(mpi.LockShared, 0, mpi.ModeNoPut), mpi.ErrAssert), wantClass(w.Fence(mpi.ModeNoCheck), mpi.ErrAssert),
+			wantClass(w.LockAll(mpi.ModeNoPut), mpi.ErrAssert), wantClass(w.Start(w.Group(), mpi.ModeNoPut), mpi.ErrAssert), wantClass(w.Post(w.Group(), mpi.ModeNoPrecede), mpi.ErrAssert),
 			wantClass(w.Start(nil, 0), mpi.ErrGroup),
 			w.Lock(mpi.LockShared, me, 0),
 			wantClass(w.Lock(mpi.LockShared, me, 0), mpi.ErrRMASync), wantClass(w.LockAll(0), mpi.ErrRMASync), wantClass(w.Fence(0), mpi.ErrRMASync),

@@ -3,11 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/xwarp/xwarp/internal/base/config"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi"
 )
@@ -145,21 +148,28 @@ func TestXrun_progress(t *testing.T) {
 	}
 }
 
-// It may change who serves a window, at calls of all its ranks, as they say or by itself.
+// It may change who serves a window, at calls of all its ranks, as they say or by itself, with each
+// binding: each on one network, and all on all with XWARP_LONG=1.
 func TestXrun_ghostsAdapt(t *testing.T) {
 	testenv.NeedRoot(t)
+	long := os.Getenv("XWARP_LONG") == "1"
 	for i, fabric := range append(ghostFabrics, []string{}) {
-		for what, env := range map[string]string{"flips": "XWARP_ASYNC=on", "phases": "XWARP_ASYNC=auto", "epochs": "XWARP_ASYNC=auto"} {
-			if i > 0 && what == "epochs" {
+		for j, c := range [][2]string{{"flips", "on"}, {"phases", "auto"}, {"epochs", "auto"}} {
+			if i > 0 && c[0] == "epochs" && !long {
 				continue
 			}
-			t.Run(strings.Join(append(fabric, what), "_"), func(t *testing.T) {
-				args := append([]string{"-n", "3", "--ghosts", "1", "--wdir", "/", "-x", env, "-x", "XWARP_ASYNC_INTERVAL=10ms"}, fabric...)
-				out, errOut, status := xrun(t, append(args, self, asServed, what)...)
-				if status != 0 || out != strings.Repeat("done\n", 3) {
-					t.Errorf("status %d, %q, %s", status, out, errOut)
+			for k, binding := range config.GhostBindings {
+				if k != (i+j)%len(config.GhostBindings) && !long {
+					continue
 				}
-			})
+				t.Run(strings.Join(append(fabric, c[0], binding.Name), "_"), func(t *testing.T) {
+					args := append([]string{"-n", "3", "--ghosts", strconv.Itoa(1 + min(k, 1)), "--wdir", "/", "--async", c[1], "--ghost-binding", binding.Name, "-x", "XWARP_ASYNC_INTERVAL=10ms"}, fabric...)
+					out, errOut, status := xrun(t, append(args, self, asServed, c[0])...)
+					if status != 0 || out != strings.Repeat("done\n", 3) {
+						t.Errorf("status %d, %q, %s", status, out, errOut)
+					}
+				})
+			}
 		}
 	}
 }

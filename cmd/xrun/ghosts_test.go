@@ -7,12 +7,9 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi"
@@ -25,7 +22,7 @@ const asServed = "as-served-rank"
 func servedMain(w *mpi.Comm) error {
 	return map[string]func(*mpi.Comm) error{
 		"busy": busyTargets, "epochs": servedEpochs, "apart": windowsApart, "odd": oddWindows, "who": whoIsThere,
-		"flips": serversChange, "phases": phasesAdapt, "die": rankDies, "stay": stayForever, "outlive": outliveHolder,
+		"flips": serversChange, "phases": phasesAdapt, "die": rankDies, "stay": stayForever, "go on": goOn, "outlive": outliveHolder,
 	}[os.Args[2]](w)
 }
 
@@ -39,12 +36,20 @@ const (
 	cellShort // of each rank
 )
 
+// Parts of the memory that busyTargets has for each rank, each of so many words.
+const (
+	partWhole = iota // put in one piece
+	partEven         // put and accumulated to every other word
+	partSum          // accumulated in one piece
+	parts
+)
+
 // busyTargets operates on ranks that call nothing: each in turn looks at its memory until
 // the others have done all that they do, so nothing else than a ghost can do it.
 func busyTargets(w *mpi.Comm) error {
 	n := w.Size()
 	const long, rounds = 3000, 20
-	blockAt := func(rank int) int { return cellShort + n + rank*(2*long) }
+	blockAt := func(rank int) int { return cellShort + n + rank*(parts*long) }
 	win, mem, err := mpi.WinAllocate[int64](w, blockAt(n), nil)
 	if err != nil {
 		return err
@@ -94,12 +99,19 @@ func busyOrigin(win *mpi.Win, target, rounds, long, block int) error {
 	if err == nil {
 		err = strided.Commit()
 	}
+	every := mpi.At{Rank: target, Disp: block + partEven*long, Count: 1, Type: strided}
+	half, old, was := make([]int64, long/2), make([]int64, long/2), make([]int64, long)
 	errs := []error{
 		err,
 		mpi.Accumulate(win, []int64{1}, target, cellBegun, mpi.OpSum), win.Flush(target),
 		mpi.Put(win, []int64{rank + 1}, target, cellShort+int(rank)),
 		mpi.Put(win, all, target, block),
-		win.Put(mpi.Slice(all[:long/2]), mpi.At{Rank: target, Disp: block + long, Count: 1, Type: strided}),
+		win.Put(mpi.Slice(all[:long/2]), every), win.Flush(target),
+		win.Accumulate(mpi.Slice(all[:long/2]), every, mpi.OpSum),
+		win.GetAccumulate(mpi.Slice(all[:long/2]), mpi.Slice(old), every, mpi.OpSum), win.Flush(target),
+		win.Get(mpi.Slice(half), every),
+		mpi.Accumulate(win, all, target, block+partSum*long, mpi.OpSum),
+		mpi.GetAccumulate(win, all, was, target, block+partSum*long, mpi.OpSum),
 	}
 	last := int64(-1)
 	for range rounds {
@@ -126,6 +138,14 @@ func busyOrigin(win *mpi.Win, target, rounds, long, block int) error {
 	if !slices.Equal(got, all) {
 		return errors.New("Get has brought something else than Put has written")
 	}
+	if !slices.Equal(was, all) {
+		return errors.New("GetAccumulate has brought something else than was accumulated")
+	}
+	for i := range half {
+		if old[i] != 2*all[i] || half[i] != 3*all[i] {
+			return fmt.Errorf("element %d of a vector: %x was there before, and then %x", i, old[i], half[i])
+		}
+	}
 	return errors.Join(mpi.Accumulate(win, []int64{1}, target, cellDone, mpi.OpSum), win.UnlockAll())
 }
 
@@ -143,10 +163,11 @@ func busyResult(mem []int64, n, me, rounds, long int, blockAt func(int) int) err
 		for i := range long {
 			stride := int64(0)
 			if i%2 == 0 {
-				stride = int64(rank)<<32 + int64(i/2)
+				stride = 3 * (int64(rank)<<32 + int64(i/2))
 			}
-			if b[i] != int64(rank)<<32+int64(i) || b[long+i] != stride {
-				return fmt.Errorf("element %d of rank %d is %x, of the vector %x", i, rank, b[i], b[long+i])
+			is, want := [parts]int64{b[partWhole*long+i], b[partEven*long+i], b[partSum*long+i]}, int64(rank)<<32+int64(i)
+			if is != [parts]int64{want, stride, 2 * want} {
+				return fmt.Errorf("element %d of rank %d is %x", i, rank, is)
 			}
 		}
 		if mem[cellShort+rank] != int64(rank+1) {
@@ -365,73 +386,6 @@ func whoIsThere(w *mpi.Comm) error {
 	return nil
 }
 
-// rankDies ends a rank in an epoch.
-func rankDies(w *mpi.Comm) error {
-	win, _, err := mpi.WinAllocate[int64](w, 10, nil)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(win.Lock(mpi.LockExclusive, 0, 0), mpi.Put(win, []int64{1}, 0, 0)); err != nil {
-		return err
-	}
-	return unix.Kill(os.Getpid(), unix.SIGKILL)
-}
-
-// outliveHolder lets rank 1 die with the lock of rank 0, which takes it then.
-func outliveHolder(w *mpi.Comm) error {
-	win, mem, err := mpi.WinAllocate[int64](w, 10, nil)
-	if err != nil {
-		return err
-	}
-	const made = 1 // a rank that dies earlier would be one that WinAllocate waits for
-	if w.Rank() == 0 {
-		err = mpi.Send(w, []byte(nil), 1, made)
-	} else {
-		_, err = mpi.Recv(w, []byte(nil), 0, made)
-	}
-	if err != nil {
-		return err
-	}
-	if w.Rank() == 1 {
-		err := errors.Join(win.Lock(mpi.LockExclusive, 0, 0), mpi.Put(win, []int64{1}, 0, 0), win.Flush(0))
-		return errors.Join(err, unix.Kill(os.Getpid(), unix.SIGKILL))
-	}
-	for w.Rank() == 0 && atomic.LoadInt64(&mem[0]) == 0 {
-		runtime.Gosched()
-	}
-	if err := win.Lock(mpi.LockExclusive, 0, 0); err != nil {
-		return err
-	}
-	fmt.Println("locked")
-	return win.Unlock(0)
-}
-
-// stayForever kills the ghosts of the job, and goes on with its epochs.
-func stayForever(w *mpi.Comm) error {
-	win, _, err := mpi.WinAllocate[int64](w, 10, nil)
-	if err != nil {
-		return err
-	}
-	if w.Rank() == 0 {
-		job := "XWARP_JOB=" + os.Getenv("XWARP_JOB") + "\x00"
-		entries, _ := os.ReadDir("/proc")
-		for _, e := range entries {
-			env, _ := os.ReadFile("/proc/" + e.Name() + "/environ")
-			args, _ := os.ReadFile("/proc/" + e.Name() + "/cmdline")
-			if pid, err := strconv.Atoi(e.Name()); err == nil && strings.Contains(string(env), job) && strings.Contains(string(args), "--ghost") {
-				if err := unix.Kill(pid, unix.SIGKILL); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	for {
-		if err := errors.Join(win.Lock(mpi.LockShared, 0, 0), win.Unlock(0)); err != nil {
-			return err
-		}
-	}
-}
-
 // ghostFabrics are what ranks of two hosts talk over.
 var ghostFabrics = [][]string{
 	{"--testbed", "2"}, {"--testbed", "2", "--queues", "steered", "--user", "nobody"},
@@ -477,34 +431,6 @@ func TestXrun_ghostsAreNotSeen(t *testing.T) {
 	out, errOut, status = xrun(t, "-n", "2", "--ghosts", "1", "--ordered-output", "sh", "-c", "exit $XWARP_RANK")
 	if status != 1 || !strings.Contains(errOut, "rank 1 ") {
 		t.Errorf("a rank that fails: status %d, %q, %s", status, out, errOut)
-	}
-}
-
-// Where the others go on, a rank that dies keeps no lock.
-func TestXrun_ghostsFreeLocks(t *testing.T) {
-	testenv.NeedRoot(t)
-	for _, hosts := range []string{"1", "2"} {
-		out, errOut, status := xrun(t, "-n", "2", "--ghosts", "1", "--testbed", hosts, "--disable-auto-cleanup", self, asServed, "outlive")
-		if status != 137 || out != "locked\n" {
-			t.Errorf("%s hosts: status %d, %q, %s", hosts, status, out, errOut)
-		}
-	}
-}
-
-// The end of a rank, or of a ghost, is that of the job: on each network and within a host, and
-// that of a ghost also where the others would go on without a rank.
-func TestXrun_ghostsEnd(t *testing.T) {
-	testenv.NeedRoot(t)
-	for _, fabric := range append(ghostFabrics, nil) {
-		for _, c := range []struct{ what, says, option string }{
-			{"die", "rank ", "--quiet"}, {"stay", "ghost ", "--quiet"}, {"stay", "ghost ", "--disable-auto-cleanup"},
-		} {
-			args := slices.Concat([]string{"-n", "2", "--ghosts", "1", "--wdir", "/", c.option}, fabric, []string{self, asServed, c.what})
-			_, errOut, status := xrun(t, args...)
-			if status != 137 || !strings.Contains(errOut, "xrun: "+c.says) || !strings.Contains(errOut, "was killed by signal 9 (SIGKILL)") {
-				t.Errorf("%v: status %d, %s", args, status, errOut)
-			}
-		}
 	}
 }
 

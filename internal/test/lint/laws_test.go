@@ -126,6 +126,12 @@ func TestCheckClock(t *testing.T) {
 	expect(t, CheckClock(tree, map[string]string{"low": "it may", "proto": "it did"}), "ClockPackages names proto")
 }
 
+func TestCheckTests(t *testing.T) {
+	tree := source(t, "low/a_test.go", "package low\nfunc TestA_some(t *testing.T) {}\nfunc FuzzRead(f *testing.F) {}\n")
+	tree.Texts = append(tree.Texts, Text{Path: "docs/a.md", Data: "`TestA_*`, `FuzzRead`\nand `TestA_none`, FuzzWrite, a Test and Tests\n"})
+	expect(t, CheckTests(tree), "docs/a.md:2: TestA_none", "docs/a.md:2: FuzzWrite")
+}
+
 func TestCheckQuiet(t *testing.T) {
 	const body = "import (\"fmt\"; \"os\"; \"log\")\nfunc F() { fmt.Println(); os.Exit(1); log.Print() }\n"
 	low := source(t, "low/a.go", "package low\n"+body)

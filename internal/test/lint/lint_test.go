@@ -34,6 +34,7 @@ func TestRepository(t *testing.T) {
 		{"size", func() []Problem { return CheckSize(tree, TooLong) }},
 		{"doc", func() []Problem { return CheckDoc(tree) }},
 		{"text", func() []Problem { return CheckText(tree) }},
+		{"tests", func() []Problem { return CheckTests(tree) }},
 		{"fields", func() []Problem { return CheckFields(tree, TooManyFields) }},
 		{"methods", func() []Problem { return CheckMethods(tree, TooManyMethods) }},
 		{"words", func() []Problem { return CheckWords(tree) }},

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -31,6 +32,38 @@ func CheckText(t *Tree) []Problem {
 			for _, s := range strangers {
 				if m := s.pattern.FindString(line); m != "" {
 					out = append(out, Problem{text.Path + ":" + strconv.Itoa(n), strconv.Quote(strings.TrimSpace(m)) + " is " + s.instead})
+				}
+			}
+		}
+	}
+	return out
+}
+
+var (
+	testName = regexp.MustCompile(`\b(Test|Fuzz)[A-Z]\w*`)
+	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+)
+
+// CheckTests finds tests that the documents name, or what their names begin with, and that are not
+// there.
+func CheckTests(t *Tree) []Problem {
+	var all strings.Builder
+	for _, text := range t.Texts {
+		for _, name := range testFunc.FindAllStringSubmatch(text.Data, -1) {
+			all.WriteString(" " + name[1])
+		}
+	}
+	var out []Problem
+	for _, text := range t.Texts {
+		if path.Ext(text.Path) != ".md" {
+			continue
+		}
+		n := 0
+		for line := range strings.Lines(text.Data) {
+			n++
+			for _, name := range testName.FindAllString(line, -1) {
+				if !strings.Contains(all.String(), " "+name) {
+					out = append(out, Problem{text.Path + ":" + strconv.Itoa(n), name + ": there is no such test; name the one that shows it now"})
 				}
 			}
 		}
