@@ -15,7 +15,7 @@ import (
 const rxBatch = 64
 
 // receiver is the receiving half of a socket: slots in the arena, each for one
-// datagram (with GRO: for one run of them).
+// datagram (with GRO: for one batch of them).
 //
 // msgs[free:] name the free slots, ready for recvmmsg. A slot that
 // was received into leaves at the front, one that is released comes back there.
@@ -34,15 +34,15 @@ type receiver struct {
 	slotOf []int32 // by message: its slot
 
 	// What recvmmsg returned and Recv has not handed out yet.
-	runs      [rxBatch]run
+	batches   [rxBatch]batch
 	next, end int
 
 	malformed uint64 // datagrams that were too large
 }
 
-// run is what one message of recvmmsg holds: datagrams of size bytes, the last
+// batch is what one message of recvmmsg holds: datagrams of size bytes, the last
 // of which may be shorter.
-type run struct {
+type batch struct {
 	at, end mem.Addr
 	size    mem.Addr
 	from    fabric.Remote
@@ -111,13 +111,13 @@ func (s *Socket) Recv(b *fabric.Batch) int {
 	}
 	r := &s.rx
 	for r.next < r.end && len(b.Pkts) < room {
-		run := &r.runs[r.next]
-		size := min(run.size, run.end-run.at)
-		b.AddReceived(run.at, uint32(size), run.from)
+		batch := &r.batches[r.next]
+		size := min(batch.size, batch.end-batch.at)
+		b.AddReceived(batch.at, uint32(size), batch.from)
 		s.stats.RxPackets++
 		s.stats.RxBytes += uint64(size)
-		run.at += size
-		if run.at == run.end {
+		batch.at += size
+		if batch.at == batch.end {
 			r.next++
 		}
 	}
@@ -161,14 +161,14 @@ func (r *receiver) take(i int, self fabric.Remote) bool {
 	}
 	slot := r.slotOf[i]
 	at := r.base + mem.Addr(slot)<<r.shift
-	run := &r.runs[r.end]
+	batch := &r.batches[r.end]
 	r.end++
-	run.at, run.end, run.size = at, at+mem.Addr(m.len), mem.Addr(m.len)
-	run.from = from
+	batch.at, batch.end, batch.size = at, at+mem.Addr(m.len), mem.Addr(m.len)
+	batch.from = from
 	r.lent[slot] = 1
 	if c := &r.ctrls[i]; r.gro && m.Controllen > 0 && c.Level == unix.SOL_UDP && c.Type == unix.UDP_GRO {
-		run.size = mem.Addr(binary.NativeEndian.Uint32(c.value[:]))
-		r.lent[slot] = int32((mem.Addr(m.len) + run.size - 1) / run.size)
+		batch.size = mem.Addr(binary.NativeEndian.Uint32(c.value[:]))
+		r.lent[slot] = int32((mem.Addr(m.len) + batch.size - 1) / batch.size)
 	}
 	return true
 }

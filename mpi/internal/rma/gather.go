@@ -32,7 +32,7 @@ type gather struct {
 func (w *flow) add(say int32, o *Op, f *front, src *dtype.Cursor, n int) (added bool, err error) {
 	g := &w.gather
 	room := min(gatherRoom, int(w.target(o.Target).chunk)-frontLen)
-	if w.own(o.Target) || n > gatherMost || n+f.n*runLen > room {
+	if w.own(o.Target) || n > gatherMost || n+f.n*blockLen > room {
 		return false, w.sendGathered(0, 0)
 	}
 	for g.f.n > 0 && !g.fits(say, o, f, n, room) { // while it is sent other goroutines gather theirs
@@ -43,7 +43,7 @@ func (w *flow) add(say int32, o *Op, f *front, src *dtype.Cursor, n int) (added 
 	if g.f.n == 0 {
 		g.begin(o.Target, say, f.kind, f.op)
 	}
-	g.f.n += copy(g.f.runs[g.f.n:], f.runs[:f.n])
+	g.f.n += copy(g.f.blocks[g.f.n:], f.blocks[:f.n])
 	at := len(g.data)
 	g.data = g.data[:at+n]
 	src.Pack(g.data[at:])
@@ -62,7 +62,7 @@ func (g *gather) begin(target, say int32, kind dtype.Kind, op uint8) {
 // short way of nearly all of them.
 func (g *gather) addBytes(rank int32, t *target, off uint64, src []byte) bool {
 	room := min(gatherRoom, int(t.chunk)-frontLen)
-	if len(src) == 0 || len(src) > gatherMost || len(g.data)+len(src)+(g.f.n+1)*runLen > room || g.f.n == maxRuns {
+	if len(src) == 0 || len(src) > gatherMost || len(g.data)+len(src)+(g.f.n+1)*blockLen > room || g.f.n == maxBlocks {
 		return false
 	}
 	if g.f.n == 0 {
@@ -70,7 +70,7 @@ func (g *gather) addBytes(rank int32, t *target, off uint64, src []byte) bool {
 	} else if g.target != rank || g.say != sayPut {
 		return false
 	}
-	g.f.runs[g.f.n] = run{off, uint32(len(src))}
+	g.f.blocks[g.f.n] = block{off, uint32(len(src))}
 	g.f.n++
 	g.data = append(g.data, src...)
 	return true
@@ -80,7 +80,7 @@ func (g *gather) addBytes(rank int32, t *target, off uint64, src []byte) bool {
 // so much room.
 func (g *gather) fits(say int32, o *Op, f *front, n, room int) bool {
 	return g.target == o.Target && g.say == say && g.f.kind == f.kind && g.f.op == f.op &&
-		g.f.n+f.n <= maxRuns && len(g.data)+n+(g.f.n+f.n)*runLen <= room
+		g.f.n+f.n <= maxBlocks && len(g.data)+n+(g.f.n+f.n)*blockLen <= room
 }
 
 // sendGathered sends what is gathered, with a word behind it that has an id, and what another
@@ -92,7 +92,7 @@ func (w *flow) sendGathered(behind int32, id uint32) error {
 	if g.f.n == 0 {
 		return nil
 	}
-	var head [frontLen + maxRuns*runLen]byte
+	var head [frontLen + maxBlocks*blockLen]byte
 	data := g.data
 	t := w.target(g.target)
 	a := p2p.Active{Context: w.layers.of(t.client, w.context), What: g.say | behind<<behindShift, ID: id, Head: head[:g.f.put(head[:])], Data: data}

@@ -280,7 +280,7 @@ func (w *Window) Swap(o *Op, compare, value []byte, dst []byte) error {
 	src, _ := plain(both[:n])
 	cur, _ := plain(dst)
 	f := front{kind: o.Kind, n: 1}
-	f.runs[0] = run{uint64(o.At), uint32(len(value))}
+	f.blocks[0] = block{uint64(o.At), uint32(len(value))}
 	return w.post(saySwap, o, &f, &src, n, &cur)
 }
 
@@ -298,8 +298,8 @@ func (w *Window) move(say int32, o *Op, src, dst *dtype.Cursor) error {
 	room := int(w.target(o.Target).chunk) - frontLen
 	for o.Layout.Rest() > 0 {
 		n := 0
-		for f.n = 0; f.n < maxRuns; f.n++ {
-			left := room - (f.n+1)*runLen - n
+		for f.n = 0; f.n < maxBlocks; f.n++ {
+			left := room - (f.n+1)*blockLen - n
 			if left -= left % element; gapped {
 				left = min(left, element)
 			}
@@ -311,7 +311,7 @@ func (w *Window) move(say int32, o *Op, src, dst *dtype.Cursor) error {
 			if size <= 0 {
 				break
 			}
-			f.runs[f.n] = run{uint64(o.At + int64(at)), uint32(size)}
+			f.blocks[f.n] = block{uint64(o.At + int64(at)), uint32(size)}
 			n += size
 		}
 		if n == 0 {
@@ -351,7 +351,7 @@ func (w *Window) post(say int32, o *Op, f *front, src *dtype.Cursor, n int, dst 
 			return err
 		}
 	}
-	var head [frontLen + maxRuns*runLen]byte
+	var head [frontLen + maxBlocks*blockLen]byte
 	a := p2p.Active{What: say, Head: head[:f.put(head[:])], Over: src, Bytes: n}
 	if dst != nil {
 		if err := w.sendGathered(0, 0); err != nil {

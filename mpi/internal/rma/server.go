@@ -146,7 +146,7 @@ func (s *server) serve(source, what int32, id uint32, body []byte) bool {
 		return true
 	}
 	if what == sayGet && f.n == 1 { // as it lies there
-		b, _ := s.at(f.runs[0].off, n)
+		b, _ := s.at(f.blocks[0].off, n)
 		s.answer(source, &p2p.Active{What: sayData, ID: id, Data: b})
 		return true
 	}
@@ -159,7 +159,7 @@ func (s *server) serve(source, what int32, id uint32, body []byte) bool {
 	return true
 }
 
-// combination is what is done with each run of a message.
+// combination is what is done with each block of a message.
 type combination struct {
 	s       *server
 	what    int32
@@ -173,7 +173,7 @@ type combination struct {
 // of makes c that of an accumulate. false: there is no such operation on such elements.
 func (c *combination) of(f *front) bool {
 	err := c.reduces(f.kind, f.op)
-	for _, r := range f.runs[:f.n] {
+	for _, r := range f.blocks[:f.n] {
 		if c.gapped && int(r.len) != c.size || int(r.len)%c.size != 0 {
 			return false
 		}
@@ -189,8 +189,8 @@ func (c *combination) reduces(k dtype.Kind, op uint8) (err error) {
 	return err
 }
 
-// memory returns where a run lies.
-func (c *combination) memory(r run) ([]byte, bool) {
+// memory returns where a block lies.
+func (c *combination) memory(r block) ([]byte, bool) {
 	n := int(r.len)
 	if c.gapped {
 		n = c.reach
@@ -198,9 +198,9 @@ func (c *combination) memory(r run) ([]byte, bool) {
 	return c.s.at(r.off, n)
 }
 
-// there reports whether all runs are memory of the window.
+// there reports whether all blocks are memory of the window.
 func (c *combination) there(f *front) bool {
-	for _, r := range f.runs[:f.n] {
+	for _, r := range f.blocks[:f.n] {
 		if _, ok := c.memory(r); !ok {
 			return false
 		}
@@ -208,9 +208,9 @@ func (c *combination) there(f *front) bool {
 	return true
 }
 
-// do goes over the runs, and leaves in old, if it is not nil, what was there.
+// do goes over the blocks, and leaves in old, if it is not nil, what was there.
 func (c *combination) do(f *front, data, old []byte) {
-	for _, r := range f.runs[:f.n] {
+	for _, r := range f.blocks[:f.n] {
 		there, _ := c.memory(r)
 		n := int(r.len)
 		if c.s.atomic && c.atomic(there) {

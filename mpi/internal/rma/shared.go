@@ -130,7 +130,7 @@ func (nb *neighbours) combine(say int32, o *Op, t *target, src, dst *dtype.Curso
 			data = 0
 		}
 		if !c.atomic(there) {
-			f.runs[0] = run{off, uint32(n)}
+			f.blocks[0] = block{off, uint32(n)}
 			if err := nb.w.post(say, o, &f, src, data, dst); err != nil {
 				return err
 			}

@@ -273,7 +273,7 @@ func TestWindow_servesBesideNeighbours(t *testing.T) {
 	w := ownWindow(mem.BytesOf(words), 0)
 	w.here.atomic = true
 	sum, _ := number(dtype.Sum)
-	message := body(dtype.Int64.Kind(), sum, []run{{0, 8}}, mem.BytesOf([]int64{1})...)
+	message := body(dtype.Int64.Kind(), sum, []block{{0, 8}}, mem.BytesOf([]int64{1})...)
 	var group sync.WaitGroup
 	var there atomic.Int32
 	both := func() {

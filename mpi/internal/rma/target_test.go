@@ -19,10 +19,10 @@ func ownWindow(all []byte, margin int) *Window {
 	return w
 }
 
-func body(kind dtype.Kind, op uint8, runs []run, data ...byte) []byte {
-	f := front{kind: kind, op: op, n: copy(new(front).runs[:], runs)}
-	copy(f.runs[:], runs)
-	b := make([]byte, frontLen+f.n*runLen)
+func body(kind dtype.Kind, op uint8, blocks []block, data ...byte) []byte {
+	f := front{kind: kind, op: op, n: copy(new(front).blocks[:], blocks)}
+	copy(f.blocks[:], blocks)
+	b := make([]byte, frontLen+f.n*blockLen)
 	f.put(b)
 	return append(b, data...)
 }
@@ -32,17 +32,17 @@ func FuzzActive(f *testing.F) {
 	eight := []byte{1, 2, 3, 4, 5, 6, 7, 8}
 	sum, _ := number(dtype.Sum)
 	maxloc, _ := number(dtype.Maxloc)
-	f.Add(sayPut, uint32(0), body(dtype.Byte.Kind(), 0, []run{{0, 4}, {60, 4}}, eight...))
-	f.Add(sayPut|sayFlush<<behindShift, uint32(0), body(dtype.Byte.Kind(), 0, []run{{56, 8}}, eight...))
-	f.Add(sayPut, uint32(0), body(dtype.Byte.Kind(), 0, []run{{57, 8}}, eight...))
-	f.Add(sayPut, uint32(0), body(dtype.Byte.Kind(), 0, []run{{1<<64 - 4, 8}}, eight...))
-	f.Add(sayAccumulate, uint32(0), body(dtype.Int64.Kind(), sum, []run{{8, 8}}, eight...))
-	f.Add(sayAccumulate, uint32(0), body(dtype.ShortInt.Kind(), maxloc, []run{{56, 6}}, eight[:6]...))
-	f.Add(sayAccumulate, uint32(0), body(dtype.ShortInt.Kind(), maxloc, []run{{58, 6}}, eight[:6]...))
-	f.Add(sayFetch, uint32(0), body(dtype.Int64.Kind(), sum, []run{{8, 8}}, eight...))
-	f.Add(sayGet, uint32(0), body(dtype.Byte.Kind(), 0, []run{{0, 64}}))
-	f.Add(sayGet, uint32(0), body(dtype.Byte.Kind(), 0, []run{{0, 1 << 31}}))
-	f.Add(saySwap, uint32(0), body(dtype.Int32.Kind(), 0, []run{{60, 4}}, eight...))
+	f.Add(sayPut, uint32(0), body(dtype.Byte.Kind(), 0, []block{{0, 4}, {60, 4}}, eight...))
+	f.Add(sayPut|sayFlush<<behindShift, uint32(0), body(dtype.Byte.Kind(), 0, []block{{56, 8}}, eight...))
+	f.Add(sayPut, uint32(0), body(dtype.Byte.Kind(), 0, []block{{57, 8}}, eight...))
+	f.Add(sayPut, uint32(0), body(dtype.Byte.Kind(), 0, []block{{1<<64 - 4, 8}}, eight...))
+	f.Add(sayAccumulate, uint32(0), body(dtype.Int64.Kind(), sum, []block{{8, 8}}, eight...))
+	f.Add(sayAccumulate, uint32(0), body(dtype.ShortInt.Kind(), maxloc, []block{{56, 6}}, eight[:6]...))
+	f.Add(sayAccumulate, uint32(0), body(dtype.ShortInt.Kind(), maxloc, []block{{58, 6}}, eight[:6]...))
+	f.Add(sayFetch, uint32(0), body(dtype.Int64.Kind(), sum, []block{{8, 8}}, eight...))
+	f.Add(sayGet, uint32(0), body(dtype.Byte.Kind(), 0, []block{{0, 64}}))
+	f.Add(sayGet, uint32(0), body(dtype.Byte.Kind(), 0, []block{{0, 1 << 31}}))
+	f.Add(saySwap, uint32(0), body(dtype.Int32.Kind(), 0, []block{{60, 4}}, eight...))
 	f.Add(sayData, uint32(1<<31), eight)
 	f.Add(sayLock, uint32(7), []byte(nil))
 	f.Add(sayUnlock, uint32(1), []byte(nil))

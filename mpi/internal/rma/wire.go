@@ -11,10 +11,10 @@ import (
 //
 //	 0       1       2               4                       12              16
 //	+-------+-------+---------------+-----------------------+---------------+------
-//	| kind  | op    | runs          | offset                | bytes         | ...
+//	| kind  | op    | blocks        | offset                | bytes         | ...
 //	+-------+-------+---------------+-----------------------+---------------+------
 //
-// so many runs, and behind them the packed data. Runs are ranges of the target's memory,
+// so many blocks, and behind them the packed data. Blocks are ranges of the target's memory,
 // in the order of the data; of accumulates they consist of whole elements of a predefined
 // type (kind), or are one element each where that has gaps.
 const (
@@ -55,13 +55,13 @@ const (
 const noRecord = 1<<32 - 1
 
 const (
-	frontLen = 4  // bytes before the runs
-	runLen   = 12 // of each
-	maxRuns  = 64 // in one message
+	frontLen = 4  // bytes before the blocks
+	blockLen   = 12 // of each
+	maxBlocks  = 64 // in one message
 )
 
-// run is a range of a target's memory.
-type run struct {
+// block is a range of a target's memory.
+type block struct {
 	off uint64
 	len uint32
 }
@@ -71,7 +71,7 @@ type front struct {
 	kind dtype.Kind
 	op   uint8 // index in operations
 	n    int
-	runs [maxRuns]run
+	blocks [maxBlocks]block
 }
 
 // put writes f and returns how long it is.
@@ -79,17 +79,17 @@ func (f *front) put(b []byte) int {
 	b[0], b[1] = byte(f.kind), f.op
 	binary.BigEndian.PutUint16(b[2:], uint16(f.n))
 	at := frontLen
-	for _, r := range f.runs[:f.n] {
+	for _, r := range f.blocks[:f.n] {
 		binary.BigEndian.PutUint64(b[at:], r.off)
 		binary.BigEndian.PutUint32(b[at+8:], r.len)
-		at += runLen
+		at += blockLen
 	}
 	return at
 }
 
-// bytes returns how long all runs are.
+// bytes returns how long all blocks are.
 func (f *front) bytes() (n int) {
-	for _, r := range f.runs[:f.n] {
+	for _, r := range f.blocks[:f.n] {
 		n += int(r.len)
 	}
 	return n
@@ -101,13 +101,13 @@ func (f *front) get(b []byte) (data []byte, ok bool) {
 		return nil, false
 	}
 	f.kind, f.op, f.n = dtype.Kind(b[0]), b[1], int(binary.BigEndian.Uint16(b[2:]))
-	end := frontLen + f.n*runLen
-	if f.n > maxRuns || len(b) < end || f.kind >= dtype.Derived || int(f.op) >= len(operations) {
+	end := frontLen + f.n*blockLen
+	if f.n > maxBlocks || len(b) < end || f.kind >= dtype.Derived || int(f.op) >= len(operations) {
 		return nil, false
 	}
-	for i := range f.runs[:f.n] {
-		at := frontLen + i*runLen
-		f.runs[i] = run{binary.BigEndian.Uint64(b[at:]), binary.BigEndian.Uint32(b[at+8:])}
+	for i := range f.blocks[:f.n] {
+		at := frontLen + i*blockLen
+		f.blocks[i] = block{binary.BigEndian.Uint64(b[at:]), binary.BigEndian.Uint32(b[at+8:])}
 	}
 	return b[end:], true
 }
