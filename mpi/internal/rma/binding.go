@@ -124,8 +124,8 @@ func (w *flow) choose(rank int32, off uint64, n int) (int32, *target) {
 	return best, &w.targets[best]
 }
 
-// owner returns the target for an accumulate on the element at off of the memory of a rank.
-func (w *flow) owner(rank int32, off uint64) int32 {
+// ownerOf returns the target for an accumulate on the element at off of the memory of a rank.
+func ownerOf(w *flow, rank int32, off uint64) int32 {
 	if t := &w.targets[rank]; w.spread.owned && t.others != nil {
 		return t.others.part(rank, off).target
 	}

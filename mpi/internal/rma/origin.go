@@ -198,10 +198,10 @@ func (w *Window) GetOver(o *Op, dst *dtype.Cursor) error {
 
 // noteAccumulate counts an accumulate on n bytes for who does it, or, of one that is divided, begins it. It returns
 // that target.
-func (w *Window) noteAccumulate(o *Op, n int, direct bool) int32 {
+func noteAccumulate(w *Window, o *Op, n int, direct bool) int32 {
 	t, best := w.target(o.Target), o.Target
 	if t.others != nil {
-		best = w.owner(o.Target, o.first())
+		best = ownerOf(&w.flow, o.Target, o.first())
 		w.note(best, n)
 		t = w.target(best)
 	}
@@ -216,7 +216,7 @@ func (w *Window) Accumulate(o *Op, src *dtype.Cursor) error {
 	}
 	t := w.target(o.Target)
 	direct := t.near != nil && atomicKind(o.Kind)
-	w.noteAccumulate(o, o.Layout.Rest(), direct)
+	noteAccumulate(w, o, o.Layout.Rest(), direct)
 	if direct {
 		return w.near.combine(sayAccumulate, o, t, src, nil)
 	}
@@ -230,7 +230,7 @@ func (w *Window) Fetch(o *Op, src, dst *dtype.Cursor) error {
 	}
 	t := w.target(o.Target)
 	direct := t.near != nil && atomicKind(o.Kind)
-	w.noteAccumulate(o, o.Layout.Rest(), direct)
+	noteAccumulate(w, o, o.Layout.Rest(), direct)
 	if direct {
 		return w.near.combine(sayFetch, o, t, src, dst)
 	}
@@ -248,13 +248,13 @@ func (w *Window) FetchOne(o *Op, value, dst []byte) error {
 			return err
 		}
 	}
-	if t := w.target(w.owner(o.Target, uint64(o.At))); t.fit(o, len(value)) {
+	if t := w.target(ownerOf(&w.flow, o.Target, uint64(o.At))); t.fit(o, len(value)) {
 		if a, ok := atomicOf(o, value); ok {
 			if err := w.may(o.Target); err != nil {
 				return err
 			}
 			bound := *o
-			bound.Target = w.noteAccumulate(o, len(value), false)
+			bound.Target = noteAccumulate(w, o, len(value), false)
 			return byVerbs(&w.flow, &bound, &a, dst)
 		}
 	}
@@ -284,7 +284,7 @@ func (w *Window) Swap(o *Op, compare, value []byte, dst []byte) error {
 	}
 	bound := *o
 	o = &bound
-	o.Target = w.noteAccumulate(o, len(value), false)
+	o.Target = noteAccumulate(w, o, len(value), false)
 	if t = w.target(o.Target); t.fit(o, len(value)) {
 		a := p2p.Atomic{Op: p2p.AtomicCompare}
 		a.Operands.Compare, a.Operands.Swap = binary.NativeEndian.Uint64(compare), binary.NativeEndian.Uint64(value)
@@ -316,7 +316,7 @@ func (w *Window) move(say int32, o *Op, src, dst *dtype.Cursor) error {
 	owned := w.spread.owned && parts != nil && o.Op != nil // the ghost for a Put was chosen before
 	for o.Layout.Rest() > 0 {
 		if owned {
-			o.Target = w.owner(rank, o.first())
+			o.Target = ownerOf(&w.flow, rank, o.first())
 		}
 		n, room := 0, int(w.target(o.Target).chunk)-frontLen
 		for f.n = 0; f.n < maxRuns; f.n++ {
