@@ -12,11 +12,11 @@ import (
 // over, and ends it.
 func ServeAsGhost(p *Proc) error { return errors.Join(p.serve(), p.close()) }
 
-// PutsBy returns how many Puts and Gets of a rank each ghost of a job has done, by its number.
-func PutsBy(w *Win) map[int]uint64 {
+// OperationsBy returns how many operations of a rank each ghost of a job has done, by its number.
+func OperationsBy(w *Win) map[int]uint64 {
 	done := map[int]uint64{}
 	for _, s := range w.w.Account().Counts().Served {
-		if n := s.Puts + s.Gets; n > 0 {
+		if n := s.Puts + s.Gets + s.Accumulates; n > 0 {
 			done[s.By-rma.ByGhost] = n
 		}
 	}

@@ -26,7 +26,8 @@ const (
 func (p *Proc) fallsBack() bool { return p.ghosts != nil && p.async.Ghosts.Failure == GhostFallback }
 
 // GhostBinding says which of several ghosts of a host serves which Put or Get on the memory of
-// its ranks; accumulates and locks of a rank are always for the same one.
+// its ranks; locks of a rank are always for the same one, and so are accumulates, but where all ranks of a
+// window bind by segment.
 type GhostBinding = rma.Binding
 
 // The bindings.

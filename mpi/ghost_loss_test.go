@@ -73,7 +73,7 @@ func (x *outlasting) run(p *mpi.Proc, seed uint64) error {
 // wantServed fails unless ghosts have done Puts of this rank, and, unless it may have changed since,
 // nobody else.
 func (x *outlasting) wantServed() error {
-	done, ghosts := mpi.PutsBy(x.w), uint64(0)
+	done, ghosts := mpi.OperationsBy(x.w), uint64(0)
 	for by, n := range done {
 		if by >= 0 {
 			ghosts += n

@@ -164,6 +164,9 @@ func (w *Win) open(op string, lack error, far bool) error {
 	if len(w.layers) > 0 {
 		flags |= winOverlaps
 	}
+	if w.binding == GhostBySegment {
+		flags |= winSegments
+	}
 	if mem.AddressOf(w.memory)%8 == 0 {
 		flags |= winWords
 	}
@@ -185,7 +188,7 @@ func (w *Win) open(op string, lack error, far bool) error {
 			lack = fmt.Errorf("rank %d has none", i)
 		}
 		remotes[i] = rma.Remote{
-			Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3]), Client: int32(v[5]), Locked: v[4]&winLocked != 0, Words: v[4]&winWords != 0,
+			Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3]), Client: int32(v[5]), Locked: v[4]&winLocked != 0, Words: v[4]&winWords != 0, Segments: v[4]&winSegments != 0,
 			Own: rma.Access{Key: uint32(v[6]), Addr: uint64(v[7])}, Others: getOthers(v[9:]),
 		}
 	}

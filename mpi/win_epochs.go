@@ -67,6 +67,7 @@ const (
 	winLocked                     // ranks may be locked one by one
 	winOverlaps                   // it is made of overlapping windows
 	winWords                      // its memory begins at a multiple of 8
+	winSegments                   // its ghosts are bound by segment
 )
 
 // declares is what this rank has to say of that for its program.

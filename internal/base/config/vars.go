@@ -88,7 +88,7 @@ var GhostFailures = Words{{"abort", "the job ends"}, {"fallback", "ranks serve t
 
 // GhostBindings say which ghost of a host serves what.
 var GhostBindings = Words{
-	{"rank", "all of a rank by one"}, {"segment", "Puts and Gets by where in the memory of the host they are"}, {"random", "Puts and Gets in turn"},
+	{"rank", "all of a rank by one"}, {"segment", "Puts and Gets, and accumulates where all ranks of a window say so, by where in the memory of the host they are"}, {"random", "Puts and Gets in turn"},
 	{"operations", "by the one that did fewest"}, {"bytes", "by the one that moved least"},
 }
 

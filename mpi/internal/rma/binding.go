@@ -1,7 +1,9 @@
 package rma
 
 // Binding says which of several ghosts of a host serves which Put or Get on memory of its ranks.
-// Accumulates and locks are always for the one that Ghosts.Of tells, in whose order they are.
+// Locks are always for the one that Ghosts.Of tells. So are accumulates, in whose order they are, but where
+// all ranks of a window bind by segment: there each element has one owner, the ghost whose part its first byte
+// is in.
 type Binding uint8
 
 // The bindings.
@@ -48,19 +50,39 @@ func (o *others) all() func(yield func(int32) bool) {
 	}
 }
 
-// piece returns how many of n bytes from off on are for one target.
-func (o *others) piece(off uint64, n int) int {
+// part returns the part of the memory of a rank that off is in: all that is behind the last one is its own.
+func (o *others) part(rank int32, off uint64) cut {
 	for _, c := range o.cuts {
 		if off < c.end {
-			return int(min(uint64(n), c.end-off))
+			return c
 		}
 	}
-	return n
+	return cut{off + partMost, rank}
+}
+
+// partMost is how long a part is that has no end, in bytes.
+const partMost = 1 << 46
+
+// piece returns how many of n bytes from off on are for one target.
+func (o *others) piece(off uint64, n int) int {
+	return int(min(uint64(n), o.part(0, off).end-off))
+}
+
+// share returns how many bytes of an accumulate on the memory of a rank, from the next one on, are elements that
+// o.Target owns.
+func (o *others) share(rank int32, a *Op, element int) int {
+	off := a.first()
+	c := o.part(rank, off)
+	if c.target != a.Target {
+		return 0
+	}
+	return (int(c.end-off) + element - 1) / element * element
 }
 
 // spread is what this rank has asked ghosts for since its last flush.
 type spread struct {
 	binding Binding
+	owned   bool // parts are, by ghosts that do accumulates on them
 	turn    int32
 	loads   []load // by ghost of the job
 	serving []service
@@ -83,12 +105,7 @@ func (w *flow) choose(rank int32, off uint64, n int) (int32, *target) {
 	s, t, best := &w.spread, &w.targets[rank], rank
 	switch s.binding {
 	case BySegment:
-		for _, c := range t.others.cuts {
-			if off < c.end {
-				best = c.target
-				break
-			}
-		}
+		best = t.others.part(rank, off).target
 	case ByTurn:
 		if s.turn = (s.turn + 1) % (t.others.n + 1); s.turn > 0 {
 			best = t.others.first + s.turn - 1
@@ -105,6 +122,14 @@ func (w *flow) choose(rank int32, off uint64, n int) (int32, *target) {
 	}
 	w.note(best, n)
 	return best, &w.targets[best]
+}
+
+// ownerOf returns the target for an accumulate on the element at off of the memory of a rank.
+func ownerOf(w *flow, rank int32, off uint64) int32 {
+	if t := &w.targets[rank]; w.spread.owned && t.others != nil {
+		return t.others.part(rank, off).target
+	}
+	return rank
 }
 
 // note counts an operation on so many bytes.
@@ -136,7 +161,9 @@ func meetOthers(w *flow) {
 	if w.spread.binding == ByRank {
 		return
 	}
+	w.spread.owned = w.spread.binding == BySegment
 	for i := range w.ranks {
+		w.spread.owned = w.spread.owned && w.targets[i].Segments
 		from := &w.targets[i]
 		if from.client == 0 || len(from.Others) == 0 {
 			continue

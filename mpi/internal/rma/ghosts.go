@@ -49,9 +49,9 @@ func (g *Ghosts) rank(ghost, client int32) int32 {
 	return g.ranks[i][client-1]
 }
 
-// misses reports whether the ghost of a rank is among the lost ones: see Routes.Lost.
-func (g *Ghosts) misses(rank int32, lost []int64) bool {
-	return len(lost) > 0 && lost[int(g.Of[rank])-len(g.Of)] != 0
+// misses reports whether a ghost is among the lost ones: see Routes.Lost.
+func (g *Ghosts) misses(lost []int64, ghost int32) bool {
+	return len(lost) > 0 && lost[int(ghost)-len(g.Of)] != 0
 }
 
 // Sharers returns how many ranks have the ghost of a rank, that one included; 0: it has none.

@@ -29,6 +29,15 @@ func (o *Op) contiguous() (at int64, ok bool) {
 	return o.At + int64(first), rest.Rest() == 0
 }
 
+// first returns where the next byte is at the target.
+func (o *Op) first() uint64 {
+	at, rest := 0, o.Layout
+	if rest.Rest() > 0 {
+		at, _ = rest.Next(1)
+	}
+	return uint64(o.At + int64(at))
+}
+
 // Put writes bytes to memory of a target in one piece.
 func (w *Window) Put(rank int32, off uint64, src []byte, tally *Tally) error {
 	if err := w.may(rank); err != nil {
@@ -187,17 +196,27 @@ func (w *Window) GetOver(o *Op, dst *dtype.Cursor) error {
 	return w.move(sayGet, o, nil, dst)
 }
 
+// noteAccumulate counts an accumulate on n bytes for who does it, or, of one that is divided, begins it. It returns
+// that target.
+func noteAccumulate(w *Window, o *Op, n int, direct bool) int32 {
+	t, best := w.target(o.Target), o.Target
+	if t.others != nil {
+		best = ownerOf(&w.flow, o.Target, o.first())
+		w.note(best, n)
+		t = w.target(best)
+	}
+	w.counts.accumulate(t, o.Target == w.me, direct).Accumulates++
+	return best
+}
+
 // Accumulate combines the elements of src with those of o.Layout.
 func (w *Window) Accumulate(o *Op, src *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
 	t := w.target(o.Target)
-	if t.others != nil {
-		w.note(o.Target, o.Layout.Rest())
-	}
 	direct := t.near != nil && atomicKind(o.Kind)
-	w.counts.accumulate(t, o.Target == w.me, direct).Accumulates++
+	noteAccumulate(w, o, o.Layout.Rest(), direct)
 	if direct {
 		return w.near.combine(sayAccumulate, o, t, src, nil)
 	}
@@ -210,11 +229,8 @@ func (w *Window) Fetch(o *Op, src, dst *dtype.Cursor) error {
 		return err
 	}
 	t := w.target(o.Target)
-	if t.others != nil {
-		w.note(o.Target, o.Layout.Rest())
-	}
 	direct := t.near != nil && atomicKind(o.Kind)
-	w.counts.accumulate(t, o.Target == w.me, direct).Accumulates++
+	noteAccumulate(w, o, o.Layout.Rest(), direct)
 	if direct {
 		return w.near.combine(sayFetch, o, t, src, dst)
 	}
@@ -232,16 +248,14 @@ func (w *Window) FetchOne(o *Op, value, dst []byte) error {
 			return err
 		}
 	}
-	if t := w.target(o.Target); t.fit(o, len(value)) {
+	if t := w.target(ownerOf(&w.flow, o.Target, uint64(o.At))); t.fit(o, len(value)) {
 		if a, ok := atomicOf(o, value); ok {
 			if err := w.may(o.Target); err != nil {
 				return err
 			}
-			if t.others != nil {
-				w.note(o.Target, len(value))
-			}
-			w.counts.accumulate(t, false, false).Accumulates++
-			return byVerbs(&w.flow, o, &a, dst)
+			bound := *o
+			bound.Target = noteAccumulate(w, o, len(value), false)
+			return byVerbs(&w.flow, &bound, &a, dst)
 		}
 	}
 	src, layout := plain(value)
@@ -268,11 +282,10 @@ func (w *Window) Swap(o *Op, compare, value []byte, dst []byte) error {
 			return err
 		}
 	}
-	if t.others != nil {
-		w.note(o.Target, len(value))
-	}
-	w.counts.accumulate(t, o.Target == w.me, false).Accumulates++
-	if t.fit(o, len(value)) {
+	bound := *o
+	o = &bound
+	o.Target = noteAccumulate(w, o, len(value), false)
+	if t = w.target(o.Target); t.fit(o, len(value)) {
 		a := p2p.Atomic{Op: p2p.AtomicCompare}
 		a.Operands.Compare, a.Operands.Swap = binary.NativeEndian.Uint64(compare), binary.NativeEndian.Uint64(value)
 		return byVerbs(&w.flow, o, &a, dst)
@@ -295,11 +308,22 @@ func (w *Window) move(say int32, o *Op, src, dst *dtype.Cursor) error {
 		}
 		element, _, gapped = shapeOf(o.Kind)
 	}
-	room := int(w.target(o.Target).chunk) - frontLen
+	rank, parts := o.Target, w.target(o.Target).others
+	if parts != nil {
+		bound := *o
+		o = &bound
+	}
+	owned := w.spread.owned && parts != nil && o.Op != nil // the ghost for a Put was chosen before
 	for o.Layout.Rest() > 0 {
-		n := 0
+		if owned {
+			o.Target = ownerOf(&w.flow, rank, o.first())
+		}
+		n, room := 0, int(w.target(o.Target).chunk)-frontLen
 		for f.n = 0; f.n < maxBlocks; f.n++ {
 			left := room - (f.n+1)*blockLen - n
+			if owned {
+				left = min(left, parts.share(rank, o, element))
+			}
 			if left -= left % element; gapped {
 				left = min(left, element)
 			}

@@ -27,7 +27,7 @@ func (r Routes) Serves() bool {
 func (r Routes) Differ(lost []int64, ghosts []bool) bool {
 	for i := range r.w.ranks {
 		t := &r.w.targets[i]
-		if t.Client != 0 && (r.w.ghosts.misses(t.home, lost) || ghosts != nil && (t.client != 0) != ghosts[i]) {
+		if t.Client != 0 && (misses(r.w, t, lost) || ghosts != nil && (t.client != 0) != ghosts[i]) {
 			return true
 		}
 	}
@@ -50,17 +50,26 @@ func (r Routes) Change(lost []int64, ghosts []bool) (own bool) {
 		if ghosts != nil {
 			on = ghosts[i]
 		}
-		misses := w.ghosts.misses(t.home, lost)
-		if on = on && !misses; on != (t.client != 0) {
+		missed := misses(w, t, lost)
+		if on = on && !missed; on != (t.client != 0) {
 			w.turn(int32(i))
 		}
-		if misses {
+		if missed {
 			t.Client, t.Own = 0, Access{}
 			t.asked, t.refused, t.acks = false, false, 0
 			own = own || i == int(w.me)
 		}
 	}
 	return own
+}
+
+// misses reports whether a ghost is among the lost ones that does accumulates on the memory of a rank.
+func misses(w *flow, t *target, lost []int64) bool {
+	missed := w.ghosts.misses(lost, w.ghosts.Of[t.home])
+	for i := 0; w.spread.owned && i < len(t.Others); i++ {
+		missed = missed || w.ghosts.misses(lost, t.Others[i].World)
+	}
+	return missed
 }
 
 // Lost returns, for each ghost of the job, 1 if it is lost to this rank, and else 0.

@@ -29,15 +29,16 @@ func (e *Error) Error() string { return e.Detail }
 
 // Remote is the memory of a target, as it has told when the window was made.
 type Remote struct {
-	Size   uint64  // bytes
-	Unit   uint32  // displacement unit in bytes
-	Key    uint32  // to write and read it with; 0: only messages may
-	Addr   uint64  // under that key
-	Client int32   // of a ghost that serves it; 0: its rank does
-	Locked bool    // its rank may lock others one by one
-	Words  bool    // it begins at a multiple of 8
-	Others []Other // that serve Puts and Gets on it, too
-	Own    Access  // of memory that a ghost serves: where it is at the rank itself
+	Size     uint64  // bytes
+	Unit     uint32  // displacement unit in bytes
+	Key      uint32  // to write and read it with; 0: only messages may
+	Addr     uint64  // under that key
+	Client   int32   // of a ghost that serves it; 0: its rank does
+	Locked   bool    // its rank may lock others one by one
+	Words    bool    // it begins at a multiple of 8
+	Segments bool    // its rank binds by segment
+	Others   []Other // that serve it, too
+	Own      Access  // of memory that a ghost serves: where it is at the rank itself
 }
 
 // Access is where others write and read memory.

@@ -55,9 +55,9 @@ const (
 const noRecord = 1<<32 - 1
 
 const (
-	frontLen = 4  // bytes before the blocks
-	blockLen   = 12 // of each
-	maxBlocks  = 64 // in one message
+	frontLen  = 4  // bytes before the blocks
+	blockLen  = 12 // of each
+	maxBlocks = 64 // in one message
 )
 
 // block is a range of a target's memory.
@@ -68,9 +68,9 @@ type block struct {
 
 // front is what a body begins with, before the data.
 type front struct {
-	kind dtype.Kind
-	op   uint8 // index in operations
-	n    int
+	kind   dtype.Kind
+	op     uint8 // index in operations
+	n      int
 	blocks [maxBlocks]block
 }
 
