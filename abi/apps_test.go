@@ -155,7 +155,8 @@ func badCases(out string) (bad []string) {
 
 var reasonless = regexp.MustCompile(`^'TEST|(?:PASSED +\w+|FAILED)$|^IL, IU, VL or VU altered`)
 
-// ScaLAPACK and BLACS come with tests of their own.
+// ScaLAPACK and BLACS come with tests of their own. The ranks of xsllt go different ways after
+// its first process grid, on MPICH as well, and then wait for one another: it is left out.
 func scalapack(t *testing.T, a *app) {
 	const dir = "/usr/lib/x86_64-linux-gnu/scalapack/mpich-tests/"
 	programs := packageFiles(t, "scalapack-mpi-test", dir+"BLACS/x*", dir+"x[sdcz]*", dir+"PBLAS/*tst")
@@ -163,6 +164,9 @@ func scalapack(t *testing.T, a *app) {
 	failed := regexp.MustCompile(`[1-9][0-9]* (?:tests completed and failed|FAILED)|(?m)^.*\bFAILED *$`)
 	for _, program := range programs {
 		name := filepath.Base(program)
+		if name == "xsllt" {
+			continue
+		}
 		a.run(t, name, func(t *testing.T) {
 			folder := t.TempDir()
 			for _, path := range input {
@@ -217,7 +221,7 @@ func coarrays(t *testing.T, a *app) {
 				words = words[:len(words)-1]
 			}
 			out, err := job(t.TempDir(), "-n "+words[0], program, words[1:]...)
-			if err != nil || !strings.Contains(out, "Test passed") {
+			if err != nil || !strings.Contains(strings.ToLower(out), "test passed") {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})
@@ -230,14 +234,14 @@ func netpipe(t *testing.T, a *app) {
 	a.run(t, "NPmpich2", TestNetPIPE)
 }
 
-// Examples of MPICH, which find pi.
+// Examples of MPICH, which find pi. That in C++ is for compilers of before 1998.
 func examples(t *testing.T, a *app) {
 	const dir = "/usr/share/doc/mpich/examples/"
-	for _, program := range packageFiles(t, "mpich-doc gfortran", dir+"cpi.c", dir+"icpi.c", dir+"f77/fpi.f", dir+"f90/pi3f90.f90", dir+"cxx/cxxpi.cxx") {
+	for _, program := range packageFiles(t, "mpich-doc gfortran", dir+"cpi.c", dir+"icpi.c", dir+"f77/fpi.f", dir+"f90/pi3f90.f90") {
 		a.run(t, filepath.Base(program), func(t *testing.T) {
-			compiler := map[string]string{".c": "mpicc.mpich", ".cxx": "mpicxx.mpich"}[filepath.Ext(program)]
-			if compiler == "" {
-				compiler = "mpifort.mpich"
+			compiler := "mpifort.mpich"
+			if filepath.Ext(program) == ".c" {
+				compiler = "mpicc.mpich"
 			}
 			path := filepath.Join(t.TempDir(), "example")
 			if out, err := run(compiler, "-w", "-o", path, program, "-lm"); err != nil {
