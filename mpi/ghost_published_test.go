@@ -53,6 +53,7 @@ func (p costlyPort) Recv(dst []fabric.Desc) int {
 type trialJob struct {
 	hosts, users, ghosts int
 	binding              mpi.GhostBinding
+	memory, others       int // words of the first rank of each host and of the others, or of all as many
 }
 
 // trialRank is what a rank of it has.
@@ -74,7 +75,14 @@ func (c trialJob) took(t *testing.T, do func(r trialRank) error) (longest mono.D
 	}
 	w.mpi.Transport, w.mpi.Ghosts.Binding = mpi.RD, c.binding
 	w.launch(func(task *sim.Task, p *mpi.Proc) error {
-		win, _, err := mpi.WinAllocate[int64](p.World(), words, nil)
+		memory := words
+		if c.memory > 0 {
+			memory = c.others
+			if p.World().Rank() < c.hosts { // ranks are dealt to hosts in turn
+				memory = c.memory
+			}
+		}
+		win, _, err := mpi.WinAllocate[int64](p.World(), memory, nil)
 		if err != nil {
 			return err
 		}
@@ -105,7 +113,7 @@ func (r trialRank) all(first, n int, do winDo) error {
 	data := make([]int64, n)
 	for target := range r.Size() {
 		times := 1
-		if target < r.hosts { // ranks are dealt to hosts in turn
+		if target < r.hosts {
 			times = first
 		}
 		for i := range times {
@@ -152,6 +160,13 @@ func bound(way ...int) func(row, of int) trialJob {
 	return func(_, of int) trialJob { return trialJob{hosts: 2, users: 8, ghosts: 4, binding: bindings[way[of]]} }
 }
 
+// bySegment binds by segment: only the first rank of each host has so many words.
+func bySegment(users, memory int, ghosts ...int) func(row, way int) trialJob {
+	return func(_, way int) trialJob {
+		return trialJob{hosts: 2, users: users, ghosts: ghosts[way], binding: mpi.GhostBySegment, memory: memory, others: 2}
+	}
+}
+
 func scaling(row, way int) trialJob { return trialJob{hosts: row, users: 1, ghosts: way} }
 
 // scale is an operation on all and its flush, 100 us of computing, and ten operations on all.
@@ -175,6 +190,29 @@ var publications = []published{
 	{
 		"4.15b, more accumulates to all", "more ghosts win above 8 operations for each process", []int{1, 8, 32}, []string{"1 ghost", "2 ghosts", "4 ghosts"},
 		several(1, 2, 4), func(r trialRank, row int) error { return r.every(row, add) }, faster, true,
+	},
+	{
+		"4.11c, 16 accumulates of more words on 1024, by segment", "as long for 128 words, and longer with more ghosts for 256 and 512", []int{128, 256, 512}, []string{"2 ghosts", "4 ghosts", "8 ghosts"},
+		bySegment(1, 1024, 2, 4, 8), func(r trialRank, row int) (err error) {
+			for i := 0; i < 16 && r.Rank() == 0; i++ {
+				err = errors.Join(err, add(r.Win, make([]int64, row), 1, i*row%1024), r.Flush(1))
+			}
+			return err
+		}, func(times [][]mono.Duration) bool { return times[2][0] < times[2][2] }, false,
+	},
+	{
+		"4.15c, more accumulates to one rank of each host, by segment", "the more ghosts, the better", []int{1, 16, 64}, []string{"1 ghost", "2 ghosts", "4 ghosts"},
+		bySegment(8, words, 1, 2, 4), func(r trialRank, row int) (err error) {
+			for i := range row {
+				for target := range r.hosts {
+					err = errors.Join(err, add(r.Win, make([]int64, 8), target, (i+r.Rank())*8%words))
+				}
+			}
+			for target := r.hosts; target < r.Size(); target++ {
+				err = errors.Join(err, add(r.Win, make([]int64, 1), target, 0))
+			}
+			return err
+		}, faster, true,
 	},
 	{
 		"4.16a, more Puts to one rank of each host", "random is far better than rank", []int{1, 16, 64}, []string{"rank", "random"},
