@@ -12,11 +12,12 @@ import (
 // over, and ends it.
 func ServeAsGhost(p *Proc) error { return errors.Join(p.serve(), p.close()) }
 
-// OperationsBy returns how many operations of a rank each ghost of a job has done, by its number.
-func OperationsBy(w *Win) map[int]uint64 {
-	done := map[int]uint64{}
+// ServedBy returns how many Puts and Gets, and how many accumulates, of a rank each ghost of a job has
+// done, by its number.
+func ServedBy(w *Win) map[int][2]uint64 {
+	done := map[int][2]uint64{}
 	for _, s := range w.w.Account().Counts().Served {
-		if n := s.Puts + s.Gets + s.Accumulates; n > 0 {
+		if n := [2]uint64{s.Puts + s.Gets, s.Accumulates}; n != [2]uint64{} {
 			done[s.By-rma.ByGhost] = n
 		}
 	}

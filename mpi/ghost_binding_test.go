@@ -31,11 +31,11 @@ func TestWin_bindings(t *testing.T) {
 		binding string
 		alone   bool // the ranks before say random
 		do      func(w *mpi.Win) error
-		want    map[int]uint64 // rank 0 is that of ghost 0
+		want    map[int][2]uint64 // Puts and accumulates; rank 0 is that of ghost 0
 	}{
-		{"rank", false, func(w *mpi.Win) error { return many(w, 10, 0, 1) }, map[int]uint64{0: 10}},
-		{"random", false, func(w *mpi.Win) error { return many(w, 10, 0, 1) }, map[int]uint64{0: 5, 1: 5}},
-		{"operations", false, func(w *mpi.Win) error { return many(w, 10, 0, 1) }, map[int]uint64{0: 5, 1: 5}},
+		{"rank", false, func(w *mpi.Win) error { return many(w, 10, 0, 1) }, map[int][2]uint64{0: {10}}},
+		{"random", false, func(w *mpi.Win) error { return many(w, 10, 0, 1) }, map[int][2]uint64{0: {5}, 1: {5}}},
+		{"operations", false, func(w *mpi.Win) error { return many(w, 10, 0, 1) }, map[int][2]uint64{0: {5}, 1: {5}}},
 		{"operations", false, func(w *mpi.Win) error { // what one has to do for accumulates counts
 			for range 4 {
 				if err := mpi.Accumulate(w, []int64{1}, 0, 9, mpi.OpSum); err != nil {
@@ -43,16 +43,16 @@ func TestWin_bindings(t *testing.T) {
 				}
 			}
 			return many(w, 10, 0, 1)
-		}, map[int]uint64{0: 7, 1: 7}},
+		}, map[int][2]uint64{0: {3, 4}, 1: {7}}},
 		{"operations", false, func(w *mpi.Win) error { // but not what is done
 			return errors.Join(mpi.Accumulate(w, []int64{1}, 0, 9, mpi.OpSum), w.Flush(0), put(w, 0, 1))
-		}, map[int]uint64{0: 2}},
-		{"bytes", false, func(w *mpi.Win) error { return errors.Join(put(w, 0, 40), many(w, 10, 0, 1)) }, map[int]uint64{0: 1, 1: 10}},
+		}, map[int][2]uint64{0: {1, 1}}},
+		{"bytes", false, func(w *mpi.Win) error { return errors.Join(put(w, 0, 40), many(w, 10, 0, 1)) }, map[int][2]uint64{0: {1}, 1: {10}}},
 		{"segment", false, func(w *mpi.Win) error { // rank 0 has two thirds of the memory of the host
 			return errors.Join(many(w, 2, 0, 1), many(w, 3, 79, 1), put(w, 10, 60))
-		}, map[int]uint64{0: 3, 1: 4}},
-		{"segment", false, add, map[int]uint64{0: 2, 1: 3}}, // what is divided counts where it begins
-		{"segment", true, add, map[int]uint64{0: 5}},
+		}, map[int][2]uint64{0: {3}, 1: {4}}},
+		{"segment", false, add, map[int][2]uint64{0: {0, 2}, 1: {0, 3}}}, // what is divided counts where it begins
+		{"segment", true, add, map[int][2]uint64{0: {0, 5}}},
 	} {
 		world := newHostedWorld(sim.Config{Seed: 1}, 2, 1, 2)
 		world.mpi.Ghosts.Binding = mpi.GhostByTurn
@@ -74,8 +74,8 @@ func TestWin_bindings(t *testing.T) {
 			}
 			if err == nil && p.World().Rank() == 1 {
 				err = errors.Join(w.LockAll(0), c.do(w), w.UnlockAll())
-				if got := mpi.OperationsBy(w); err == nil && !reflect.DeepEqual(got, c.want) {
-					err = fmt.Errorf("%s: operations by ghost: %v, want %v", c.binding, got, c.want)
+				if got := mpi.ServedBy(w); err == nil && !reflect.DeepEqual(got, c.want) {
+					err = fmt.Errorf("%s: Puts and accumulates by ghost: %v, want %v", c.binding, got, c.want)
 				}
 			}
 			return errors.Join(err, w.Free())

@@ -73,11 +73,11 @@ func (x *outlasting) run(p *mpi.Proc, seed uint64) error {
 // wantServed fails unless ghosts have done Puts of this rank, and, unless it may have changed since,
 // nobody else.
 func (x *outlasting) wantServed() error {
-	done, ghosts := mpi.OperationsBy(x.w), uint64(0)
+	done, ghosts := mpi.ServedBy(x.w), uint64(0)
 	for by, n := range done {
 		if by >= 0 {
-			ghosts += n
-		} else if !x.adapts {
+			ghosts += n[0]
+		} else if n[0] > 0 && !x.adapts {
 			return fmt.Errorf("not only ghosts have done Puts: %v", done)
 		}
 	}

@@ -53,7 +53,7 @@ func (p costlyPort) Recv(dst []fabric.Desc) int {
 type trialJob struct {
 	hosts, users, ghosts int
 	binding              mpi.GhostBinding
-	memory, others       int // words of the first rank of each host and of the others, or of all as many
+	memory, others       int // words of the first rank of each host, and of the others; 0: all have words
 }
 
 // trialRank is what a rank of it has.

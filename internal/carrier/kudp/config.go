@@ -2,7 +2,7 @@
 // sockets. It needs no privileges and works on every network device, loopback
 // included; what AF_XDP wins is measured against it.
 //
-// System calls are made for whole batches (recvmmsg, sendmmsg), and batches of
+// System calls are made for whole batches (recvmmsg, sendmmsg), and aggregates of
 // datagrams of one size to one destination are handed over as one large one
 // that the kernel cuts (UDP_SEGMENT) where that helps.
 package kudp
@@ -54,10 +54,10 @@ type Config struct {
 	// default 8 MiB. It grants less to users without privileges (sysctl
 	// net.core.rmem_max and wmem_max).
 	SocketBuffer int
-	// GSO hands batches of equal datagrams to the kernel as one, which halves
+	// GSO hands aggregates of equal datagrams to the kernel as one, which halves
 	// their cost or better. Auto: on where the kernel has it (Linux 4.18).
 	GSO Switch
-	// GRO takes such batches from the kernel as one, where they were sent with
+	// GRO takes such aggregates from the kernel as one, where they were sent with
 	// GSO on this machine or merged by the NIC; together they make a datagram
 	// of a batch of 32 ten times cheaper, and leave a lone one as it is
 	// (BenchmarkBatch). Receive buffers are 64 KiB then. Auto: on where the

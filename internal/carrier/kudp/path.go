@@ -12,8 +12,8 @@ type pathState struct {
 	pieces  pieces
 }
 
-// pieces decides whether batches of datagrams to a destination are handed over in one
-// piece. Some network cards cut them wrongly, and then all of a batch is lost, each time;
+// pieces decides whether aggregates of datagrams to a destination are handed over in one
+// piece. Some network cards cut them wrongly, and then all of an aggregate is lost, each time;
 // what was lost goes out by itself, so it shows: of what goes in pieces half has to be
 // sent again.
 type pieces struct {

@@ -12,13 +12,13 @@ import (
 func TestPieces_verdicts(t *testing.T) {
 	for _, c := range []struct {
 		name           string
-		lost           func(sent int) bool // a batch that goes out when so many datagrams had
+		lost           func(sent int) bool // an aggregate that goes out when so many datagrams had
 		leastCut, most int                 // of 100,000 datagrams, those that went in pieces
 	}{
 		{"good", func(int) bool { return false }, 100_000, 100_000},
 		{"bad", func(int) bool { return true }, 64, 2000},
 		{"bad for a while", func(sent int) bool { return sent < 10_000 }, 70_000, 95_000},
-		{"every third batch is lost", func(sent int) bool { return sent/16%3 == 0 }, 100_000, 100_000},
+		{"every third aggregate is lost", func(sent int) bool { return sent/16%3 == 0 }, 100_000, 100_000},
 	} {
 		var p pieces
 		cut := 0

@@ -15,7 +15,7 @@ import (
 const rxBatch = 64
 
 // receiver is the receiving half of a socket: slots in the arena, each for one
-// datagram (with GRO: for one batch of them).
+// datagram (with GRO: for one aggregate of them).
 //
 // msgs[free:] name the free slots, ready for recvmmsg. A slot that
 // was received into leaves at the front, one that is released comes back there.
@@ -34,15 +34,15 @@ type receiver struct {
 	slotOf []int32 // by message: its slot
 
 	// What recvmmsg returned and Recv has not handed out yet.
-	batches   [rxBatch]batch
-	next, end int
+	aggregates [rxBatch]aggregate
+	next, end  int
 
 	malformed uint64 // datagrams that were too large
 }
 
-// batch is what one message of recvmmsg holds: datagrams of size bytes, the last
+// aggregate is what one message of recvmmsg holds: datagrams of size bytes, the last
 // of which may be shorter.
-type batch struct {
+type aggregate struct {
 	at, end mem.Addr
 	size    mem.Addr
 	from    fabric.Remote
@@ -111,13 +111,13 @@ func (s *Socket) Recv(b *fabric.Batch) int {
 	}
 	r := &s.rx
 	for r.next < r.end && len(b.Pkts) < room {
-		batch := &r.batches[r.next]
-		size := min(batch.size, batch.end-batch.at)
-		b.AddReceived(batch.at, uint32(size), batch.from)
+		aggregate := &r.aggregates[r.next]
+		size := min(aggregate.size, aggregate.end-aggregate.at)
+		b.AddReceived(aggregate.at, uint32(size), aggregate.from)
 		s.stats.RxPackets++
 		s.stats.RxBytes += uint64(size)
-		batch.at += size
-		if batch.at == batch.end {
+		aggregate.at += size
+		if aggregate.at == aggregate.end {
 			r.next++
 		}
 	}
@@ -161,14 +161,14 @@ func (r *receiver) take(i int, self fabric.Remote) bool {
 	}
 	slot := r.slotOf[i]
 	at := r.base + mem.Addr(slot)<<r.shift
-	batch := &r.batches[r.end]
+	aggregate := &r.aggregates[r.end]
 	r.end++
-	batch.at, batch.end, batch.size = at, at+mem.Addr(m.len), mem.Addr(m.len)
-	batch.from = from
+	aggregate.at, aggregate.end, aggregate.size = at, at+mem.Addr(m.len), mem.Addr(m.len)
+	aggregate.from = from
 	r.lent[slot] = 1
 	if c := &r.ctrls[i]; r.gro && m.Controllen > 0 && c.Level == unix.SOL_UDP && c.Type == unix.UDP_GRO {
-		batch.size = mem.Addr(binary.NativeEndian.Uint32(c.value[:]))
-		r.lent[slot] = int32((mem.Addr(m.len) + batch.size - 1) / batch.size)
+		aggregate.size = mem.Addr(binary.NativeEndian.Uint32(c.value[:]))
+		r.lent[slot] = int32((mem.Addr(m.len) + aggregate.size - 1) / aggregate.size)
 	}
 	return true
 }

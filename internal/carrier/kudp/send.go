@@ -168,8 +168,8 @@ func (s *Socket) blame(errno unix.Errno) bool {
 }
 
 // group makes messages of the queued datagrams and returns their number. With
-// GSO a batch of equal datagrams to one destination becomes one message; the
-// last of the batch may be shorter.
+// GSO an aggregate of equal datagrams to one destination becomes one message; the
+// last of the aggregate may be shorter.
 func (t *sender) group(paths []rawAddr) int {
 	msgs := 0
 	for i := t.next; i < t.end; msgs++ {

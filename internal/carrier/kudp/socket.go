@@ -215,7 +215,7 @@ func (s *Socket) Frame() (mem.Addr, bool) { return s.pool.Get() }
 func (s *Socket) Unframe(a mem.Addr) { s.pool.Put(a) }
 
 // Stats counts what the socket did, and what the kernel dropped for want of
-// room, where it counts a batch of datagrams that GRO keeps together as one.
+// room, where it counts an aggregate of datagrams that GRO keeps together as one.
 func (s *Socket) Stats() fabric.DatagramStats {
 	st := s.stats
 	st.RxMalformed += s.rx.malformed

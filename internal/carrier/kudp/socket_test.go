@@ -147,9 +147,9 @@ func TestResolve_pathMTU(t *testing.T) {
 	}
 }
 
-// TestRecv_batches takes the datagrams of one GRO batch apart, over several small
+// TestRecv_aggregates takes the datagrams of one GRO aggregate apart, over several small
 // batches that are released late and out of order.
-func TestRecv_batches(t *testing.T) {
+func TestRecv_aggregates(t *testing.T) {
 	tx, rx := open(t, Config{MTU: 1500}), open(t, Config{MTU: 1500, RxSlots: 2})
 	to, err := tx.Resolve(rx.Local())
 	if err != nil {
@@ -161,7 +161,7 @@ func TestRecv_batches(t *testing.T) {
 			f, _ := tx.Frame()
 			n := 100
 			if i == 10 {
-				n = 37 // the last of a batch may be shorter
+				n = 37 // the last of an aggregate may be shorter
 			}
 			for j := range tx.Arena().At(f, n) {
 				tx.Arena().At(f, n)[j] = byte(round + i)

@@ -48,7 +48,7 @@ func vectorize(t [rules][machines]kernel) [rules][machines]kernel {
 		{ruleBxor, xor, integers},
 	} {
 		for _, m := range v.machines {
-			t[v.rule][m] = blocks(v.loop, t[v.rule][m], layouts[m].extent)
+			t[v.rule][m] = byBlocks(v.loop, t[v.rule][m], layouts[m].extent)
 		}
 	}
 	return t
@@ -56,8 +56,8 @@ func vectorize(t [rules][machines]kernel) [rules][machines]kernel {
 
 var integers = []machine{mInt8, mInt16, mInt32, mInt64, mUint8, mUint16, mUint32, mUint64}
 
-// blocks makes a kernel of a loop over blocks, and of one for the rest.
-func blocks(loop func(in, inout *byte, blocks int), rest kernel, extent int) kernel {
+// byBlocks makes a kernel of a loop over blocks, and of one for the rest.
+func byBlocks(loop func(in, inout *byte, blocks int), rest kernel, extent int) kernel {
 	return func(in, inout []byte, n int) {
 		if whole := len(in) / vectorBlock; whole > 0 {
 			loop(&in[0], &inout[0], whole)
@@ -68,89 +68,34 @@ func blocks(loop func(in, inout *byte, blocks int), rest kernel, extent int) ker
 	}
 }
 
-//go:noescape
+// In vector_amd64.s.
+
 func addFloat32(in, inout *byte, blocks int)
-
-//go:noescape
 func addFloat64(in, inout *byte, blocks int)
-
-//go:noescape
 func add8(in, inout *byte, blocks int)
-
-//go:noescape
 func add16(in, inout *byte, blocks int)
-
-//go:noescape
 func add32(in, inout *byte, blocks int)
-
-//go:noescape
 func add64(in, inout *byte, blocks int)
-
-//go:noescape
 func mulFloat32(in, inout *byte, blocks int)
-
-//go:noescape
 func mulFloat64(in, inout *byte, blocks int)
-
-//go:noescape
 func mul16(in, inout *byte, blocks int)
-
-//go:noescape
 func mul32(in, inout *byte, blocks int)
-
-//go:noescape
 func maxInt8(in, inout *byte, blocks int)
-
-//go:noescape
 func maxInt16(in, inout *byte, blocks int)
-
-//go:noescape
 func maxInt32(in, inout *byte, blocks int)
-
-//go:noescape
 func maxUint8(in, inout *byte, blocks int)
-
-//go:noescape
 func maxUint16(in, inout *byte, blocks int)
-
-//go:noescape
 func maxUint32(in, inout *byte, blocks int)
-
-//go:noescape
 func minInt8(in, inout *byte, blocks int)
-
-//go:noescape
 func minInt16(in, inout *byte, blocks int)
-
-//go:noescape
 func minInt32(in, inout *byte, blocks int)
-
-//go:noescape
 func minUint8(in, inout *byte, blocks int)
-
-//go:noescape
 func minUint16(in, inout *byte, blocks int)
-
-//go:noescape
 func minUint32(in, inout *byte, blocks int)
-
-//go:noescape
 func and(in, inout *byte, blocks int)
-
-//go:noescape
 func or(in, inout *byte, blocks int)
-
-//go:noescape
 func xor(in, inout *byte, blocks int)
-
-//go:noescape
 func maxFloat32(in, inout *byte, blocks int)
-
-//go:noescape
 func maxFloat64(in, inout *byte, blocks int)
-
-//go:noescape
 func minFloat32(in, inout *byte, blocks int)
-
-//go:noescape
 func minFloat64(in, inout *byte, blocks int)

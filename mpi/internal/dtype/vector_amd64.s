@@ -1,12 +1,25 @@
 #include "textflag.h"
 
-// LOOP is a function of (in, inout *byte, blocks int): inout = inout OP in, 128 bytes at a time.
-#define LOOP(OP) \
+// BEGIN and END are a function of (in, inout *byte, blocks int), around what it does to the 128
+// bytes at SI and DI.
+#define BEGIN \
 	MOVQ in+0(FP), SI;        \
 	MOVQ inout+8(FP), DI;     \
 	MOVQ blocks+16(FP), CX;   \
 	PCALIGN $32;              \
-next:                         \
+next:
+
+#define END \
+	ADDQ    $128, SI;         \
+	ADDQ    $128, DI;         \
+	DECQ    CX;               \
+	JNZ     next;             \
+	VZEROUPPER;               \
+	RET
+
+// LOOP does inout = inout OP in.
+#define LOOP(OP) \
+	BEGIN;                    \
 	VMOVDQU 0(DI), Y0;        \
 	VMOVDQU 32(DI), Y1;       \
 	VMOVDQU 64(DI), Y2;       \
@@ -19,16 +32,11 @@ next:                         \
 	VMOVDQU Y1, 32(DI);       \
 	VMOVDQU Y2, 64(DI);       \
 	VMOVDQU Y3, 96(DI);       \
-	ADDQ    $128, SI;         \
-	ADDQ    $128, DI;         \
-	DECQ    CX;               \
-	JNZ     next;             \
-	VZEROUPPER;               \
-	RET
+	END
 
-// ORDER is OP, a maximum or minimum of floats, of the 32 bytes there. Of zeros the instruction
-// takes the second one, whatever its sign: both ways MERGE to the right one. All bits
-// set, where one of the two is no number (comparison 3), are NaN.
+// ORDER does OP, a maximum or minimum of floats, to 32 bytes. Of zeros the instruction takes the
+// second one, whatever its sign: both ways MERGE to the right one. All bits set, where one of
+// the two is no number (comparison 3), are NaN.
 #define ORDER(AT, OP, MERGE, CMP) \
 	VMOVDQU AT(DI), Y0;       \
 	VMOVDQU AT(SI), Y1;       \
@@ -40,21 +48,12 @@ next:                         \
 	VMOVDQU Y2, AT(DI)
 
 #define ORDERLOOP(OP, MERGE, CMP) \
-	MOVQ in+0(FP), SI;        \
-	MOVQ inout+8(FP), DI;     \
-	MOVQ blocks+16(FP), CX;   \
-	PCALIGN $32;              \
-next:                         \
-	ORDER(0, OP, MERGE, CMP); \
+	BEGIN;                     \
+	ORDER(0, OP, MERGE, CMP);  \
 	ORDER(32, OP, MERGE, CMP); \
 	ORDER(64, OP, MERGE, CMP); \
 	ORDER(96, OP, MERGE, CMP); \
-	ADDQ    $128, SI;         \
-	ADDQ    $128, DI;         \
-	DECQ    CX;               \
-	JNZ     next;             \
-	VZEROUPPER;               \
-	RET
+	END
 
 TEXT ·addFloat32(SB), NOSPLIT, $0-24
 	LOOP(VADDPS)

@@ -83,3 +83,22 @@ func canonical(b []byte, m machine) []byte {
 	}
 	return b
 }
+
+// BenchmarkVectorize is 32 bytes at a time beside one element at a time.
+func BenchmarkVectorize(b *testing.B) {
+	in, inout := make([]byte, 16384), make([]byte, 16384)
+	for name, all := range map[string][rules][machines]kernel{"vector": kernels, "scalar": scalarKernels()} {
+		for _, c := range []struct {
+			name string
+			rule rule
+			m    machine
+		}{{"sum/float64", ruleSum, mFloat64}, {"sum/float32", ruleSum, mFloat32}, {"sum/int32", ruleSum, mInt32}, {"max/float64", ruleMax, mFloat64}} {
+			b.Run(c.name+"/"+name, func(b *testing.B) {
+				b.SetBytes(int64(len(in)))
+				for b.Loop() {
+					all[c.rule][c.m](in, inout, len(in)/layouts[c.m].extent)
+				}
+			})
+		}
+	}
+}

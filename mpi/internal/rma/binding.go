@@ -20,7 +20,7 @@ const (
 // others, too. Locks are there when Lock returns, so Puts and Gets are bound to no ghost in any
 // epoch; a lock is given back when all of them have answered.
 
-// Other is one more ghost that serves Puts and Gets on the memory of a rank.
+// Other is one more ghost that serves the memory of a rank.
 type Other struct {
 	World int32 // its number there
 	Key   uint32
@@ -188,7 +188,7 @@ func meetOthers(w *flow) {
 	}
 }
 
-// segmentAlign is what segments begin at multiples of, so that no element is divided.
+// segmentAlign is what segments begin at multiples of, so that no aligned element is divided.
 const segmentAlign = 16
 
 // cutAll divides the memory that the ranks of each host have in the window among its ghosts, in

@@ -12,7 +12,8 @@ import (
 // its answer, which need no registration.
 const readMin = 8 << 10
 
-// Op is an operation on memory of a target: on the bytes of Layout, at an offset.
+// Op is an operation on memory of a target: on the bytes of Layout, at an offset. Who does it
+// uses it up: Layout is at its end then, and Target the last one of a part.
 type Op struct {
 	Target int32
 	At     int64        // bytes from the start of the target's memory to where Layout counts from
@@ -196,8 +197,8 @@ func (w *Window) GetOver(o *Op, dst *dtype.Cursor) error {
 	return w.move(sayGet, o, nil, dst)
 }
 
-// noteAccumulate counts an accumulate on n bytes for who does it, or, of one that is divided, begins it. It returns
-// that target.
+// noteAccumulate counts an accumulate on n bytes for the target that does it, or that begins one that is
+// divided, and returns that target.
 func noteAccumulate(w *Window, o *Op, n int, direct bool) int32 {
 	t, best := w.target(o.Target), o.Target
 	if t.others != nil {
@@ -253,9 +254,8 @@ func (w *Window) FetchOne(o *Op, value, dst []byte) error {
 			if err := w.may(o.Target); err != nil {
 				return err
 			}
-			bound := *o
-			bound.Target = noteAccumulate(w, o, len(value), false)
-			return byVerbs(&w.flow, &bound, &a, dst)
+			o.Target = noteAccumulate(w, o, len(value), false)
+			return byVerbs(&w.flow, o, &a, dst)
 		}
 	}
 	src, layout := plain(value)
@@ -282,8 +282,6 @@ func (w *Window) Swap(o *Op, compare, value []byte, dst []byte) error {
 			return err
 		}
 	}
-	bound := *o
-	o = &bound
 	o.Target = noteAccumulate(w, o, len(value), false)
 	if t = w.target(o.Target); t.fit(o, len(value)) {
 		a := p2p.Atomic{Op: p2p.AtomicCompare}
@@ -309,10 +307,6 @@ func (w *Window) move(say int32, o *Op, src, dst *dtype.Cursor) error {
 		element, _, gapped = shapeOf(o.Kind)
 	}
 	rank, parts := o.Target, w.target(o.Target).others
-	if parts != nil {
-		bound := *o
-		o = &bound
-	}
 	owned := w.spread.owned && parts != nil && o.Op != nil // the ghost for a Put was chosen before
 	for o.Layout.Rest() > 0 {
 		if owned {
