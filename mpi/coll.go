@@ -18,13 +18,15 @@ func InPlace[T Scalar]() []T { return nil }
 
 // collective is a communicator's hidden half: what its collectives share.
 type collective struct {
-	c     *Comm
-	op    string // the call that is under way, where it is not a call of the user's own
-	seq   int32  // of the latest collective
-	kept  int32  // of the latest persistent one
-	part  int32  // not 0: the tag of all collectives of a part of the ranks: see CreateGroup
-	call  call   // the blocking one
-	known bool   // hosts and inter are
+	c    *Comm
+	op   string // the call that is under way, where it is not a call of the user's own
+	seq  int32  // of the latest collective
+	kept int32  // of the latest persistent one
+	part int32  // not 0: the tag of all collectives of a part of the ranks: see CreateGroup
+
+	blocking [planKinds]*call // one that each kind of plan is kept in, and one for what has none
+
+	known bool // hosts and inter are
 	hosts *coll.Hosts
 	inter coll.Inter
 	slots slots
@@ -93,12 +95,12 @@ func (t *collective) envelope(source int) match.Envelope {
 
 // allreduce reduces the words of all ranks.
 func (t *collective) allreduce(v []uint64, op Op[uint64]) error {
-	return planAllreduce(t.c.beginCached(t.op), Data{}, Slice(v), by(op, nil)).finish()
+	return planAllreduce(t.c.beginCached(t.op, planOfAllreduce), Data{}, Slice(v), by(op, nil)).finish()
 }
 
 // sum adds the numbers of all ranks.
 func (t *collective) sum(v []int64) error {
-	return planAllreduce(t.c.beginCached(t.op), Data{}, Slice(v), by(Sum[int64], nil)).finish()
+	return planAllreduce(t.c.beginCached(t.op, planOfAllreduce), Data{}, Slice(v), by(Sum[int64], nil)).finish()
 }
 
 // bcast copies the bytes of root.

@@ -9,7 +9,7 @@ import (
 // is in its part of recv. On an intercommunicator recv has those of the other
 // group.
 func Allgather[T Scalar](c *Comm, send, recv []T) error {
-	return planAllgather(c.beginBlocking("Allgather"), Slice(send), Slice(recv)).run()
+	return planAllgather(c.beginCached("Allgather", planOfAllgather), Slice(send), Slice(recv)).run()
 }
 
 // Iallgather is Allgather that does not wait (MPI_Iallgather).
@@ -25,12 +25,10 @@ func AllgatherInit[T Scalar](c *Comm, send, recv []T) (*Persistent, error) {
 func planAllgather(k *call, send, recv Data) *call {
 	k.signs(recv.size())
 	switch {
-	case !k.ok() || !k.disjoint(send, recv):
+	case !k.ok() || !k.whole(recv.count, k.c.size) || k.sameBlocks(planOfAllgather, send, recv, 0) || !k.disjoint(send, recv):
 	case k.c.Inter():
-		if k.whole(recv.count, k.c.size) {
-			if mine, all := k.read(send), k.write(recv); k.ok() {
-				k.inter().Allgather(&k.s, mine, all)
-			}
+		if mine, all := k.read(send), k.write(recv); k.ok() {
+			k.inter().Allgather(&k.s, mine, all)
 		}
 	default:
 		if mine, all := k.gathered(send, recv); k.ok() {

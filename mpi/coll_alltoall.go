@@ -8,7 +8,7 @@ import (
 // this rank becomes the i-th part of recv (MPI_Alltoall). In place the parts of
 // recv are exchanged.
 func Alltoall[T Scalar](c *Comm, send, recv []T) error {
-	return planAlltoall(c.beginBlocking("Alltoall"), Slice(send), Slice(recv)).run()
+	return planAlltoall(c.beginCached("Alltoall", planOfAlltoall), Slice(send), Slice(recv)).run()
 }
 
 // Ialltoall is Alltoall that does not wait (MPI_Ialltoall).
@@ -22,17 +22,17 @@ func AlltoallInit[T Scalar](c *Comm, send, recv []T) (*Persistent, error) {
 }
 
 func planAlltoall(k *call, send, recv Data) *call {
-	if !k.ok() || !k.whole(recv.count, k.c.size) || !k.disjoint(send, recv) {
+	if k.signs(recv.size()); !k.ok() || !k.whole(recv.count, k.c.size) || !k.whole(send.count, k.c.size) {
 		return k
 	}
-	k.signs(recv.size())
+	if k.sameBlocks(planOfAlltoall, send, recv, 0) || !k.disjoint(send, recv) {
+		return k
+	}
 	in := k.write(recv)
 	switch {
 	case k.c.Inter():
-		if k.whole(send.count, k.c.size) {
-			if out := k.read(send); k.ok() {
-				k.inter().Exchange(&k.s, k.s.EvenParts(out, k.c.size), k.s.EvenParts(in, k.c.size))
-			}
+		if out := k.read(send); k.ok() {
+			k.inter().Exchange(&k.s, k.s.EvenParts(out, k.c.size), k.s.EvenParts(in, k.c.size))
 		}
 	case send.none():
 		if out := k.aside(recv); k.ok() {
@@ -40,7 +40,7 @@ func planAlltoall(k *call, send, recv Data) *call {
 		}
 	case send.size() != recv.size():
 		k.refuse(ErrCount, "%d bytes to send and room for %d: want the same", send.size(), recv.size())
-	case k.whole(send.count, k.c.size):
+	default:
 		if out := k.read(send); k.ok() {
 			coll.Alltoall(&k.s, k.team(), out, in)
 		}

@@ -6,7 +6,7 @@ import (
 
 // Barrier waits until all ranks of the communicator have called it, or all of
 // the remote group of an intercommunicator (MPI_Barrier).
-func (c *Comm) Barrier() error { return planBarrier(c.beginCached("Barrier")).run() }
+func (c *Comm) Barrier() error { return planBarrier(c.beginCached("Barrier", planOfBarrier)).run() }
 
 // Ibarrier is Barrier that does not wait (MPI_Ibarrier): its request is complete
 // when all have called it.
@@ -34,7 +34,7 @@ func planBarrier(k *call) *call {
 // ranks call it with the same length and root. On an intercommunicator those of
 // the other group than the root's get it; see [Root].
 func Bcast[T Scalar](c *Comm, buf []T, root int) error {
-	return planBcast(c.beginCached("Bcast"), Slice(buf), root).run()
+	return planBcast(c.beginCached("Bcast", planOfBcast), Slice(buf), root).run()
 }
 
 // Ibcast is Bcast that does not wait (MPI_Ibcast).

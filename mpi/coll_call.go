@@ -25,6 +25,7 @@ type call struct {
 	st      Status
 	next    *call // in the pool
 	plan    plan  // of a blocking one, when the next one may be the same
+	waits   bool  // it is one of collective.blocking
 	data    []Data
 	late    []late
 	lay     *dtype.Type // how elements lie that are reduced; nil: as packed bytes
@@ -35,22 +36,19 @@ type call struct {
 }
 
 // beginBlocking begins a blocking collective.
-func (c *Comm) beginBlocking(op string) *call {
-	k := c.beginCached(op)
-	if k.plan.kind != planNone {
-		k.clear()
-	}
-	return k
-}
+func (c *Comm) beginBlocking(op string) *call { return c.beginCached(op, planNone) }
 
-// beginCached begins a blocking collective whose plan calls same: what was planned
-// last is still there.
-func (c *Comm) beginCached(op string) *call {
+// beginCached begins a blocking collective whose plan is of the given kind: what was
+// planned last is still there.
+func (c *Comm) beginCached(op string, kind planKind) *call {
 	if err := c.live(op); err != nil {
 		return &call{c: c, op: op, err: err}
 	}
-	c.coll.count(op)
-	k := &c.coll.call
+	k := c.coll.blocking[kind]
+	if k == nil {
+		k = &call{waits: true}
+		c.coll.blocking[kind] = k
+	}
 	k.c, k.op, k.err = c, op, nil
 	if c.p.check {
 		k.sign = unsigned
@@ -80,9 +78,11 @@ func (k *call) watched() *Call {
 
 // finish runs what was planned.
 func (k *call) finish() error {
-	if k.err == nil {
+	ran := k.err == nil
+	if ran {
 		k.seal()
 		k.s.Tag = k.c.coll.number()
+		k.c.coll.slots.call = k
 		k.c.ep.Enter()
 		if k.c.p.check {
 			k.err = k.checkNow()
@@ -92,10 +92,14 @@ func (k *call) finish() error {
 		}
 		k.c.ep.Leave()
 	}
-	if k.plan.kind == planNone || k.err != nil {
+	err := k.err
+	if k.plan.kind == planNone || err != nil {
 		k.clear()
 	}
-	return k.err
+	if ran { // all ranks have, or wait for ever
+		k.c.coll.count(k.op)
+	}
+	return err
 }
 
 // ok reports whether the arguments are right so far.
@@ -116,7 +120,7 @@ func (k *call) team() coll.Team {
 		t.learn()
 	}
 	team := coll.Team{Me: k.c.rank, Size: k.c.size, Hosts: t.hosts, Tables: k.c.p.tables}
-	if k == &t.call {
+	if k.waits {
 		team.Slots = t.slots.near
 	}
 	return team

@@ -8,7 +8,7 @@ import (
 // rank root, one after the other in recv (MPI_Gather). Others may give nil as
 // recv. In place the root's own vector is in its part of recv.
 func Gather[T Scalar](c *Comm, send, recv []T, root int) error {
-	return planGather(c.beginBlocking("Gather"), Slice(send), Slice(recv), root).run()
+	return planGather(c.beginCached("Gather", planOfGather), Slice(send), Slice(recv), root).run()
 }
 
 // Igather is Gather that does not wait (MPI_Igather).
@@ -39,11 +39,16 @@ func planGather(k *call, send, recv Data, root int) *call {
 		}
 	case c.rank != root:
 		k.signs(send.size())
+		if k.sameBlocks(planOfGather, send, Data{}, root) {
+			return k
+		}
 		if b := k.read(send); k.ok() {
 			coll.Gather(&k.s, k.team(), b, nil, root)
 		}
-	case k.disjoint(send, recv):
-		k.signs(recv.size() / c.size)
+	case k.whole(recv.count, c.size):
+		if k.signs(recv.size() / c.size); k.sameBlocks(planOfGather, send, recv, root) || !k.disjoint(send, recv) {
+			return k
+		}
 		if mine, all := k.gathered(send, recv); k.ok() {
 			coll.Gather(&k.s, k.team(), mine, all, root)
 		}

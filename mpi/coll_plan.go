@@ -8,6 +8,7 @@ import "github.com/xwarp/xwarp/mpi/internal/dtype"
 type plan struct {
 	kind     planKind
 	commutes bool
+	inPlace  bool
 	root     int
 	user     bool
 	t        *dtype.Type
@@ -23,6 +24,11 @@ const (
 	planOfBarrier
 	planOfBcast
 	planOfAllreduce
+	planOfAllgather
+	planOfAlltoall
+	planOfGather
+	planOfScatter
+	planKinds
 )
 
 // planLongest is up to how many bytes a schedule is left for the next call: as
@@ -41,6 +47,17 @@ func (k *call) same(p plan) bool {
 		k.plan = p
 	}
 	return false
+}
+
+// sameBlocks is same for what goes from send to recv, if both lie side by side.
+func (k *call) sameBlocks(kind planKind, send, recv Data, root int) bool {
+	in, flat := send.flat()
+	out, room := recv.flat()
+	if !flat || !room {
+		k.clear()
+		return false
+	}
+	return k.same(plan{kind: kind, root: root, inPlace: send.none() || recv.none(), in: first(in), nin: len(in), out: first(out), nout: len(out)})
 }
 
 func (k *call) clear() {

@@ -68,7 +68,7 @@ func planReduce(k *call, send, recv Data, root int, r reduction) *call {
 // same length, operation and options, and all get the same bits. On an
 // intercommunicator each group gets the reduction of the other one.
 func Allreduce[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) error {
-	return planAllreduce(c.beginCached("Allreduce"), Slice(send), Slice(recv), by(op, options)).run()
+	return planAllreduce(c.beginCached("Allreduce", planOfAllreduce), Slice(send), Slice(recv), by(op, options)).run()
 }
 
 // Iallreduce is Allreduce that does not wait (MPI_Iallreduce).

@@ -8,7 +8,7 @@ import (
 // root (MPI_Scatter). Others may give nil as send. In place, which is nil as recv
 // at the root, the root's part stays where it is.
 func Scatter[T Scalar](c *Comm, send, recv []T, root int) error {
-	return planScatter(c.beginBlocking("Scatter"), Slice(send), Slice(recv), root).run()
+	return planScatter(c.beginCached("Scatter", planOfScatter), Slice(send), Slice(recv), root).run()
 }
 
 // Iscatter is Scatter that does not wait (MPI_Iscatter).
@@ -39,11 +39,16 @@ func planScatter(k *call, send, recv Data, root int) *call {
 		}
 	case c.rank != root:
 		k.signs(recv.size())
+		if k.sameBlocks(planOfScatter, Data{}, recv, root) {
+			return k
+		}
 		if b := k.write(recv); k.ok() {
 			coll.Scatter(&k.s, k.team(), nil, b, root)
 		}
-	case k.whole(send.count, c.size) && k.disjoint(send, recv):
-		k.signs(send.size() / c.size)
+	case k.whole(send.count, c.size):
+		if k.signs(send.size() / c.size); k.sameBlocks(planOfScatter, send, recv, root) || !k.disjoint(send, recv) {
+			return k
+		}
 		if all := k.read(send); k.ok() {
 			if mine := k.scattered(recv, k.own(all)); k.ok() {
 				coll.Scatter(&k.s, k.team(), all, mine, root)

@@ -14,7 +14,8 @@ import (
 // processes whose goroutines may call at the same time are done with messages.
 type slots struct {
 	c       *Comm
-	calls   int // blocking collectives before there were any
+	call    *call // that is under way
+	calls   int   // blocking collectives before there were any
 	segment *p2p.Segment
 	near    *coll.Slots // nil: there are none, or this rank is alone on its host
 	members []int32     // ranks of the communicator that have them
@@ -24,24 +25,28 @@ type slots struct {
 // that are used for less are better off without.
 const slotsAfter = 8
 
-// count counts a blocking collective, and makes slots when it is time.
+// count counts a blocking collective that has been run, and makes slots when it is time.
 func (t *collective) count(op string) {
 	if t.slots.calls > slotsAfter || t.part != 0 || t.c.Inter() {
 		return
 	}
 	if t.slots.calls++; t.slots.calls > slotsAfter && t.together() {
+		for _, k := range t.blocking {
+			if k != nil {
+				k.clear() // it is planned anew, with slots
+			}
+		}
 		t.share(op)
 	}
 }
 
-// together reports whether some of the ranks share a host, and there are more than two: these
-// have nothing to gain. They all say the same.
+// together reports whether some of the ranks share a host. They all say the same.
 func (t *collective) together() bool {
 	seen := map[int]bool{}
 	for r := range t.c.size {
 		seen[t.c.p.hosts[t.c.at(r)]] = true
 	}
-	return len(seen) < t.c.size && t.c.size > 2
+	return len(seen) < t.c.size
 }
 
 // share makes the slots. An error is that of a communicator on which no collective works any
@@ -100,7 +105,7 @@ func (sl *slots) close() {
 
 // Await implements coll.Waiter.
 func (sl *slots) Await(near *coll.Slots) error {
-	k := &sl.c.coll.call
+	k := sl.call
 	shared := sl.c.ep.Inside().Segments()
 	env := k.in(int32(sl.c.rank), k.s.Tag)
 	for tries := 0; !near.Ready(); tries++ {

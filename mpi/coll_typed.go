@@ -8,7 +8,7 @@ package mpi
 // Bcast is [Bcast] of data: the ranks may have different datatypes for the same elements
 // (MPI_Bcast).
 func (c *Comm) Bcast(buf Data, root int) error {
-	return planBcast(c.beginCached("Bcast"), buf, root).run()
+	return planBcast(c.beginCached("Bcast", planOfBcast), buf, root).run()
 }
 
 // Ibcast is Comm.Bcast that does not wait.
@@ -23,7 +23,7 @@ func (c *Comm) BcastInit(buf Data, root int) (*Persistent, error) {
 
 // Gather is [Gather] of data (MPI_Gather): recv has the elements of all ranks.
 func (c *Comm) Gather(send, recv Data, root int) error {
-	return planGather(c.beginBlocking("Gather"), send, recv, root).run()
+	return planGather(c.beginCached("Gather", planOfGather), send, recv, root).run()
 }
 
 // Igather is Comm.Gather that does not wait.
@@ -53,7 +53,7 @@ func (c *Comm) GathervInit(send, recv Data, counts, displs []int, root int) (*Pe
 
 // Scatter is [Scatter] of data (MPI_Scatter): send has the elements of all ranks.
 func (c *Comm) Scatter(send, recv Data, root int) error {
-	return planScatter(c.beginBlocking("Scatter"), send, recv, root).run()
+	return planScatter(c.beginCached("Scatter", planOfScatter), send, recv, root).run()
 }
 
 // Iscatter is Comm.Scatter that does not wait.
@@ -84,7 +84,7 @@ func (c *Comm) ScattervInit(send Data, counts, displs []int, recv Data, root int
 
 // Allgather is [Allgather] of data (MPI_Allgather): recv has the elements of all ranks.
 func (c *Comm) Allgather(send, recv Data) error {
-	return planAllgather(c.beginBlocking("Allgather"), send, recv).run()
+	return planAllgather(c.beginCached("Allgather", planOfAllgather), send, recv).run()
 }
 
 // Iallgather is Comm.Allgather that does not wait.
@@ -116,7 +116,7 @@ func (c *Comm) AllgathervInit(send, recv Data, counts, displs []int) (*Persisten
 // Alltoall is [Alltoall] of data (MPI_Alltoall): send and recv have the elements for and
 // from all ranks.
 func (c *Comm) Alltoall(send, recv Data) error {
-	return planAlltoall(c.beginBlocking("Alltoall"), send, recv).run()
+	return planAlltoall(c.beginCached("Alltoall", planOfAlltoall), send, recv).run()
 }
 
 // Ialltoall is Comm.Alltoall that does not wait.
@@ -178,7 +178,7 @@ func (c *Comm) ReduceInit(send, recv Data, op Operation, root int) (*Persistent,
 
 // Allreduce is [Allreduce] of data (MPI_Allreduce).
 func (c *Comm) Allreduce(send, recv Data, op Operation) error {
-	return planAllreduce(c.beginCached("Allreduce"), send, recv, with(op)).run()
+	return planAllreduce(c.beginCached("Allreduce", planOfAllreduce), send, recv, with(op)).run()
 }
 
 // Iallreduce is Comm.Allreduce that does not wait.

@@ -182,7 +182,7 @@ func (c *Comm) splitInter(op string, color, key int) (*Comm, error) {
 	mine, err := c.within.gatherInts(op, int64(color), int64(key))
 	theirs := make([]int64, 2*c.size)
 	if err == nil {
-		err = planAllgather(c.beginBlocking(op), Slice([]int64{int64(color), int64(key)}), Slice(theirs)).finish()
+		err = planAllgather(c.beginCached(op, planOfAllgather), Slice([]int64{int64(color), int64(key)}), Slice(theirs)).finish()
 	}
 	if err != nil {
 		return nil, c.report(err)

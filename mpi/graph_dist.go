@@ -165,7 +165,7 @@ func (c *Comm) deliverEnds(op string, ends []int64) ([]int64, error) {
 	for i := 0; i < len(ends); i += endWords {
 		out[ends[i]] += endWords
 	}
-	if err := planAlltoall(c.beginBlocking(op), Slice(out), Slice(in)).finish(); err != nil {
+	if err := planAlltoall(c.beginCached(op, planOfAlltoall), Slice(out), Slice(in)).finish(); err != nil {
 		return nil, err
 	}
 	outCounts, inCounts, total := make([]int, c.size), make([]int, c.size), 0

@@ -151,7 +151,7 @@ func TestProcess_shortCollectives(t *testing.T) {
 				continue
 			}
 			mapped := envMapped + "=0"
-			if ranks > 2 && env == "XWARP_SHARED=1" {
+			if env == "XWARP_SHARED=1" {
 				mapped = envMapped + "=1"
 			}
 			stdout, stderr, err := launchJob(t, slotsJob(ranks, env, mapped), launch.Config{Device: "lo", Fabric: "udp"})

@@ -17,7 +17,7 @@ var allgatherTable = table{
 		{upTo: 32 << 10, use: doubling},
 		{use: multiLeader},
 	},
-	near:    []rule{{upTo: SlotBytes, ranks: 3, use: slots}},
+	near:    []rule{{use: slots}},
 	has:     []algorithm{bruck, doubling, ring, linear, slots},
 	onHosts: []algorithm{multiLeader},
 }
@@ -28,6 +28,7 @@ func Allgather(s *Schedule, t Team, mine, all []byte) {
 	if len(mine) == 0 {
 		return
 	}
+	t = t.within(len(mine))
 	switch use := t.choose(ofAllgather, len(all)); {
 	case use == doubling && t.Size == powerBelow(t.Size):
 		AllgatherDoubling(s, t, mine, all)
@@ -39,11 +40,12 @@ func Allgather(s *Schedule, t Team, mine, all []byte) {
 // Allgatherv is Allgather with blocks of any length, which all members know,
 // anywhere in memory.
 func Allgatherv(s *Schedule, t Team, mine []byte, blocks [][]byte) {
-	total := 0
+	total, longest := 0, 0
 	for _, b := range blocks {
 		total += len(b)
+		longest = max(longest, len(b))
 	}
-	if total > 0 {
+	if t = t.within(longest); total > 0 {
 		t.choose(ofAllgather, total).allgather(s, t, mine, blocks)
 	}
 }

@@ -17,7 +17,7 @@ var allreduceTable = table{
 		{upTo: 256 << 10, use: doubling},
 		{use: linear},
 	},
-	near: []rule{{upTo: SlotBytes, ranks: 3, use: slots}},
+	near: []rule{{upTo: 16 << 10, use: slots}}, // up to where messages reduce in the same order
 	hosts: []rule{
 		{upTo: 2 << 10, use: hosts},
 		{upTo: 64 << 10, ranks: 17, use: hosts},
@@ -67,7 +67,7 @@ func (s *Schedule) allreduceBy(t Team, v []byte) algorithm {
 	if !s.commutes {
 		t.Hosts = nil // ranks of a host need not follow one another
 	}
-	use, few := t.choose(ofAllreduce, len(v)), s.count(v) < t.Size
+	use, few := t.within(s.elem).choose(ofAllreduce, len(v)), s.count(v) < t.Size
 	switch {
 	case use == multiLeader && (few || t.Hosts.least == 1):
 		return hosts

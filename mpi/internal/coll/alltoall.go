@@ -14,7 +14,8 @@ var alltoallTable = table{
 		{upTo: 4 << 20, use: linear},
 		{use: pairwise},
 	},
-	has: []algorithm{bruck, pairwise, linear},
+	near: []rule{{use: slots}},
+	has:  []algorithm{bruck, pairwise, linear, slots},
 }
 
 // Alltoall gives member j the j-th of the equal blocks of out, which becomes
@@ -23,7 +24,10 @@ func Alltoall(s *Schedule, t Team, out, in []byte) {
 	if len(out) == 0 {
 		return
 	}
+	t = t.within(len(out))
 	switch use := t.choose(ofAlltoall, len(out)/t.Size); use {
+	case slots:
+		AlltoallSlots(s, t, out, in)
 	case bruck:
 		AlltoallBruck(s, t, out, in)
 	default:
@@ -38,7 +42,7 @@ func Alltoallv(s *Schedule, t Team, out, in []Block) {
 	for i := range out {
 		longest = max(longest, s.Len(out[i]), s.Len(in[i]))
 	}
-	// Ranks may choose differently: on the wire both are the same.
+	t.Slots = nil // ranks may choose differently: on the wire both of the others are the same
 	t.choose(ofAlltoall, longest).alltoall(s, t, out, in)
 }
 

@@ -5,7 +5,7 @@ func Barrier(s *Schedule, t Team) {
 	switch {
 	case t.Hosts != nil:
 		BarrierHosts(s, t)
-	case t.Size > 2 && t.near(0):
+	case t.near(0):
 		BarrierSlots(s, t)
 	default:
 		BarrierDissemination(s, t)

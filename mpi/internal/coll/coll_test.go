@@ -137,7 +137,7 @@ func TestReduce_everyRootAndOrder(t *testing.T) {
 	}
 	algorithms["choice of slots"] = func(s *Schedule, t Team, in, out []byte, root int) { Reduce(s, share(t), in, out, root) }
 	algorithms["slots"] = func(s *Schedule, t Team, in, out []byte, root int) {
-		if t = share(t); t.near(len(in)) {
+		if t = share(t); t.slotted() {
 			ReduceSlots(s, t, in, out, root)
 		} else {
 			Reduce(s, t, in, out, root)
@@ -292,8 +292,13 @@ func TestGather_everyRootAndLength(t *testing.T) {
 		}
 		return s.Even(all, t.Size)
 	}
+	share := slotted()
 	variants[pair]{
-		"choice":   {Gather, Scatter},
+		"choice": {Gather, Scatter},
+		"slots": {
+			func(s *Schedule, t Team, mine, all []byte, root int) { Gather(s, share(t), mine, all, root) },
+			func(s *Schedule, t Team, all, mine []byte, root int) { Scatter(s, share(t), all, mine, root) },
+		},
 		"binomial": {GatherBinomial, ScatterBinomial},
 		"linear": {
 			func(s *Schedule, t Team, mine, all []byte, root int) { GatherLinear(s, t, mine, even(s, all, t), root) },
@@ -447,6 +452,7 @@ func overSome(s *Schedule, first int, list []Block) []Block {
 
 func TestAlltoall_everyLength(t *testing.T) {
 	type algorithm func(s *Schedule, t Team, out, in []byte)
+	share := slotted()
 	blocks := func(f func(*Schedule, Team, []Block, []Block)) algorithm {
 		return func(s *Schedule, t Team, out, in []byte) { f(s, t, s.EvenParts(out, t.Size), s.EvenParts(in, t.Size)) }
 	}
@@ -458,6 +464,7 @@ func TestAlltoall_everyLength(t *testing.T) {
 	variants[algorithm]{
 		"choice": Alltoall, "v": blocks(Alltoallv), "cursors": cursors(Alltoallv), "cursors pairwise": cursors(AlltoallPairwise),
 		"bruck": AlltoallBruck, "pairwise": blocks(AlltoallPairwise), "linear": blocks(AlltoallLinear),
+		"slots": func(s *Schedule, t Team, out, in []byte) { Alltoall(s, share(t), out, in) },
 	}.each(t, func(t *testing.T, alltoall algorithm) {
 		for _, n := range append(sizes, 35) {
 			for _, each := range []int{0, 1, 3, 100, 40_000} {

@@ -9,16 +9,19 @@ var gatherTable = table{
 		{upTo: 2 << 10, ranks: 5, use: binomial},
 		{use: linear},
 	},
-	has: []algorithm{binomial, linear},
+	near: []rule{{use: slots}},
+	has:  []algorithm{binomial, linear, slots},
 }
 
 // Gather puts the blocks mine of all members, which are equally long, one after
 // the other into all of member root; all is nil elsewhere. mine may be in its
 // place there already.
 func Gather(s *Schedule, t Team, mine, all []byte, root int) {
-	switch {
+	switch use := t.within(len(mine)).choose(ofGather, len(mine)); {
 	case len(mine) == 0:
-	case t.choose(ofGather, len(mine)) == binomial:
+	case use == slots:
+		GatherSlots(s, t, mine, all, root)
+	case use == binomial:
 		GatherBinomial(s, t, mine, all, root)
 	case t.Me == root:
 		GatherLinear(s, t, mine, s.Even(all, t.Size), root)

@@ -134,7 +134,9 @@ func (n *net) run(schedules []*Schedule) error {
 		before := n.events
 		for _, r := range n.rnd.Perm(len(schedules)) {
 			if !done[r] {
+				at := schedules[r].Position()
 				done[r] = schedules[r].Advance(card{n, int32(r)})
+				n.events += schedules[r].Position() - at
 			}
 		}
 		n.deliver()

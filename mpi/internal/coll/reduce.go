@@ -15,7 +15,7 @@ var reduceTable = table{
 		{ranks: 4, use: rabenseifner},
 		{use: binomial},
 	},
-	near:    []rule{{upTo: SlotBytes, ranks: 3, use: slots}},
+	near:    []rule{{upTo: 16 << 10, use: slots}},
 	has:     []algorithm{binomial, rabenseifner, slots},
 	onHosts: []algorithm{hosts},
 }
@@ -32,7 +32,7 @@ func Reduce(s *Schedule, t Team, in, out []byte, root int) {
 	case !s.commutes:
 		t.Hosts = nil // ranks of a host need not follow one another
 	}
-	switch use := t.choose(ofReduce, len(in)); {
+	switch use := t.within(s.elem).choose(ofReduce, len(in)); {
 	case use == hosts:
 		ReduceHosts(s, t, in, out, root)
 	case use == slots:

@@ -3,9 +3,11 @@ package coll
 // Scatter is Gather the other way round: member i gets the i-th of the equal
 // blocks that all of member root consists of. mine may be in its place there.
 func Scatter(s *Schedule, t Team, all, mine []byte, root int) {
-	switch {
+	switch use := t.within(t.Size*len(mine)).choose(ofGather, len(mine)); {
 	case len(mine) == 0:
-	case t.choose(ofGather, len(mine)) == binomial:
+	case use == slots:
+		ScatterSlots(s, t, all, mine, root)
+	case use == binomial:
 		ScatterBinomial(s, t, all, mine, root)
 	case t.Me == root:
 		ScatterLinear(s, t, s.Even(all, t.Size), mine, root)

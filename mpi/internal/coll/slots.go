@@ -8,26 +8,34 @@ import (
 )
 
 // Slots is memory that the members of a team on one host have in common, for collectives
-// with short vectors in place of messages: each member has a line of control and a few
-// slots, which it alone writes:
+// with short vectors in place of messages: each member has a line of control and a ring
+// of slots, which it alone writes:
 //
 //	0     sequence: of the latest collective for which its slot is there
 //	8     asleep: a bit for each member that sleeps until it rises
-//	64    slots, one for each of so many collectives in turn
+//	64    ring: a slot for each of the latest collectives, one behind the other
 //
 // A member that has begun a collective has done all with the ones before. So a slot is
-// free for the next vector as soon as all members have begun a later collective than
+// free for other vectors as soon as all members have begun a later collective than
 // the one that it was for.
 //
-// All members do the same collectives through it, in the same order.
+// All members do the same collectives through it, in the same order, so that the slots of
+// a collective are at the same place in the rings of all.
 type Slots struct {
 	memory   []byte
 	sequence []*atomic.Uint64 // by member
 	me       int
+	ring     int // bytes of a ring
 	waiter   Waiter
 	scratch  []byte // reductions of some members, for each bit of their number
 	at       uint64 // the present collective
 	seen     uint64 // one that all members are known to have begun
+
+	// Bytes of all slots since the beginning: start is before the present one, end behind
+	// it. Those of oldest and later collectives have not been written over.
+	start, end uint64
+	oldest     uint64
+	starts     [slotsAhead]uint64 // by collective
 
 	// What Ready is about: member, or all from it on, have come to want.
 	want   uint64
@@ -35,21 +43,24 @@ type Slots struct {
 	all    bool
 }
 
-// SlotBytes is the longest vector that fits into a slot.
-const SlotBytes = 4096
-
 const (
-	slotDepth  = 4 // slots of a member
+	slotsMost  = 1 << 20   // bytes of all rings,
+	ringMost   = 128 << 10 // and of one
+	ringShort  = 16 << 10  // bytes of a ring that short vectors use in turn: caches are small
+	ringSlots  = 4         // vectors of the longest kind that are in a ring at a time
+	slotsAhead = 256       // collectives that a member may be ahead of another one
 	slotLine   = 64
 	asleepAt   = 8
-	slotStride = slotLine + slotDepth*SlotBytes
 
 	// SlotMembers is how many members may have slots at most.
-	SlotMembers = 64
+	SlotMembers = slotsMost / ringShort
 )
 
+// ringOf returns how many bytes the rings of so many members have.
+func ringOf(members int) int { return min(slotsMost/members, ringMost) &^ (ringShort - 1) }
+
 // SlotsSize returns how many bytes the slots of so many members take.
-func SlotsSize(members int) int { return members * slotStride }
+func SlotsSize(members int) int { return members * (slotLine + ringOf(members)) }
 
 // Waiter waits for other members.
 type Waiter interface {
@@ -63,30 +74,47 @@ type Waiter interface {
 // NewSlots returns slots in memory of SlotsSize bytes, which is zero at first, as member me
 // of so many sees them.
 func NewSlots(memory []byte, me, members int, waiter Waiter) *Slots {
-	sl := &Slots{memory: memory, me: me, waiter: waiter, scratch: make([]byte, bits.Len(uint(members))*SlotBytes)}
+	sl := &Slots{memory: memory, me: me, ring: ringOf(members), waiter: waiter}
+	sl.scratch = make([]byte, bits.Len(uint(members))*sl.most())
 	for i := range members {
-		sl.sequence = append(sl.sequence, mem.Word64(memory[i*slotStride:]))
+		sl.sequence = append(sl.sequence, mem.Word64(memory[i*sl.stride():]))
 	}
 	return sl
 }
 
-// slot returns the slot of a member for the present collective.
-func (sl *Slots) slot(member, n int) []byte {
-	at := member*slotStride + slotLine + int(sl.at%slotDepth)*SlotBytes
+// stride returns the bytes from one member's control to the next one's.
+func (sl *Slots) stride() int { return slotLine + sl.ring }
+
+// most returns the length of the longest vector.
+func (sl *Slots) most() int { return sl.ring / ringSlots }
+
+// slot returns n bytes of the slot of a member for the present collective, from an offset on.
+func (sl *Slots) slot(member, off, n int) []byte {
+	at := member*sl.stride() + slotLine + int(sl.start%uint64(sl.ring)) + off
 	return sl.memory[at : at+n : at+n]
 }
 
 func (sl *Slots) asleep(member int) *atomic.Uint64 {
-	return mem.Word64(sl.memory[member*slotStride+asleepAt:])
+	return mem.Word64(sl.memory[member*sl.stride()+asleepAt:])
 }
 
-// begin begins the next collective. Ready is about whether the slot is free.
-func (sl *Slots) begin() {
-	sl.at++
-	sl.want, sl.member, sl.all = 0, 0, true
-	if sl.at >= slotDepth {
-		sl.want = sl.at - slotDepth + 1
+// begin begins the next collective, whose vectors have n bytes at most. Ready is about
+// whether its slot is free.
+func (sl *Slots) begin(n int) {
+	ring := uint64(sl.ring)
+	before, at := sl.start%ring, sl.end%ring
+	if end := int(at) + n; end > sl.ring || end > max(ringShort, ringSlots*n) && before >= uint64(n) {
+		sl.end += ring - at // from the beginning of the ring; the slot before is never written over
 	}
+	sl.at++
+	sl.start = sl.end
+	sl.end += uint64(n+slotLine-1) &^ (slotLine - 1)
+	sl.starts[sl.at%slotsAhead] = sl.start
+	sl.oldest = max(sl.oldest, sl.at-min(sl.at, slotsAhead-1))
+	for sl.starts[sl.oldest%slotsAhead]+ring < sl.end {
+		sl.oldest++
+	}
+	sl.want, sl.member, sl.all = sl.oldest, 0, true
 	if sl.want <= sl.seen {
 		sl.member = len(sl.sequence) // nobody has to be looked at
 	}
@@ -94,7 +122,7 @@ func (sl *Slots) begin() {
 
 // give makes v this member's slot, and returns who sleeps until it is there.
 func (sl *Slots) give(v []byte) (sleepers uint64) {
-	copy(sl.slot(sl.me, len(v)), v)
+	copy(sl.slot(sl.me, 0, len(v)), v)
 	sl.sequence[sl.me].Store(sl.at)
 	if asleep := sl.asleep(sl.me); asleep.Load() != 0 {
 		sleepers = asleep.Swap(0)
@@ -135,10 +163,10 @@ func (sl *Slots) Sleep() bool {
 	return !sl.Ready()
 }
 
-// reduce sets v to the reduction of the slots of all members in the order in which messages
-// do it, so that a call rounds as it did before there were slots: that of AllreduceDoubling
-// or, with the member at its top, of ReduceBinomial.
-func (sl *Slots) reduce(op Op, v []byte, top int) {
+// reduce sets v to the reduction of what the slots of all members have from an offset on, in
+// the order in which messages do it, so that a call rounds as it did before there were slots:
+// that of AllreduceDoubling or, with the member at its top, of ReduceBinomial.
+func (sl *Slots) reduce(op Op, v []byte, off, top int) {
 	p := len(sl.sequence)
 	n, folded := p, 0
 	if top == inDoubling {
@@ -149,16 +177,16 @@ func (sl *Slots) reduce(op Op, v []byte, top int) {
 	for i := range n {
 		level, acc := bits.TrailingZeros(^uint(i)), v
 		if i < n-1 {
-			acc = sl.scratch[level*SlotBytes:][:len(v)]
+			acc = sl.scratch[level*sl.most():][:len(v)]
 		}
 		switch {
 		case i < folded:
-			copy(acc, sl.slot(2*i+1, len(v)))
-			op.Reduce(sl.slot(2*i, len(v)), acc)
+			copy(acc, sl.slot(2*i+1, off, len(v)))
+			op.Reduce(sl.slot(2*i, off, len(v)), acc)
 		case level == 0 && i < n-1: // it is only read
-			acc = sl.slot((i+folded+top)%p, len(v))
+			acc = sl.slot((i+folded+top)%p, off, len(v))
 		default:
-			copy(acc, sl.slot((i+folded+top)%p, len(v)))
+			copy(acc, sl.slot((i+folded+top)%p, off, len(v)))
 		}
 		for k := 0; i>>k != 0; k++ {
 			if i>>k&1 != 0 {
@@ -177,21 +205,47 @@ const inDoubling = -1
 // slotLevels is how many bits the number of a member has at most.
 const slotLevels = 7
 
-// near reports whether a vector of n bytes goes through the slots of the team.
-func (t Team) near(n int) bool {
-	return t.Slots != nil && n <= SlotBytes && len(t.Slots.sequence) == t.Size
+// slotted reports whether all of the team have slots.
+func (t Team) slotted() bool { return t.Slots != nil && len(t.Slots.sequence) == t.Size }
+
+// near reports whether a vector of n bytes goes through a slot of the team.
+func (t Team) near(n int) bool { return t.slotted() && n <= t.Slots.most() }
+
+// within is the team, without slots if a vector of n bytes does not go through one.
+func (t Team) within(n int) Team {
+	if !t.near(n) {
+		t.Slots = nil
+	}
+	return t
 }
 
-func slotStep(s *Schedule, t Team, what what, member int, a, b []byte) {
-	s.slots = t.Slots
+// inSlots calls f with the segments of n bytes that go through a slot each, of whole elements.
+// There is one at least.
+func (t Team) inSlots(n, elem int, f func(from, to int)) {
+	elem = max(elem, 1)
+	each := t.Slots.most() / elem * elem
+	f(0, min(each, n))
+	for at := each; at < n; at += each {
+		f(at, min(at+each, n))
+	}
+}
+
+func slotStep(s *Schedule, what what, member int, a, b []byte) {
 	s.steps = append(s.steps, step{what: what, peer: int32(member), a: a, b: b})
 }
 
-// give begins a collective through the slots of the team, in which this member gives v.
-func give(s *Schedule, t Team, v []byte) {
-	slotStep(s, t, slotBegin, 0, nil, nil)
-	slotStep(s, t, slotFree, 0, nil, nil)
-	slotStep(s, t, slotGive, 0, v, nil)
+// take copies what the slot of a member has from an offset on to b.
+func take(s *Schedule, member, off int, b []byte) {
+	s.steps = append(s.steps, step{what: slotCopy, peer: int32(member), other: int32(off), b: b})
+}
+
+// give begins a collective through the slots of the team, in which this member gives v and
+// none more than n bytes, which all of them say alike.
+func give(s *Schedule, t Team, v []byte, n int) {
+	s.slots = t.Slots
+	slotStep(s, slotBegin, n, nil, nil)
+	slotStep(s, slotFree, 0, nil, nil)
+	slotStep(s, slotGive, 0, v, nil)
 }
 
 // BarrierSlots lets each member look at the lines of all others.
@@ -199,18 +253,49 @@ func give(s *Schedule, t Team, v []byte) {
 // Why: no messages. With more ranks than cores each has to run once, and not once a round.
 // Cost: p cache lines.
 func BarrierSlots(s *Schedule, t Team) {
-	give(s, t, nil)
-	slotStep(s, t, slotAwait, everyMember, nil, nil)
+	give(s, t, nil, 0)
+	slotStep(s, slotAwait, everyMember, nil, nil)
 }
 
-// AllreduceSlots lets each member reduce the slots of all, as AllreduceDoubling does.
+// AllreduceSlots lets each member reduce the slots of all, as AllreduceDoubling does; of many
+// bytes each reduces a part, which the others copy.
 //
-// Why: no messages, and nobody waits for the result of another one.
-// Cost: p n (b + g).
+// Why: no messages. Nobody waits for the result of another one where that takes longer than
+// to compute it.
+// Cost: p n (b + g), or 2 a + n (3 b + g).
 func AllreduceSlots(s *Schedule, t Team, in, v []byte) {
-	give(s, t, in)
-	slotStep(s, t, slotAwait, everyMember, nil, nil)
-	slotStep(s, t, slotReduce, inDoubling, nil, v)
+	t.inSlots(len(v), s.elem, func(from, to int) {
+		give(s, t, in[from:to], to-from)
+		slotStep(s, slotAwait, everyMember, nil, nil)
+		if v := v[from:to]; t.Size == 2 || t.Size*len(v) <= slotsReduced {
+			reduceSlots(s, 0, v, inDoubling)
+		} else {
+			reduceParts(s, t, v)
+		}
+	})
+}
+
+// slotsReduced is how many bytes each member of many reduces rather than to wait for others.
+const slotsReduced = 32 << 10
+
+// reduceParts is the rest of AllreduceSlots, where each member reduces a part.
+func reduceParts(s *Schedule, t Team, v []byte) {
+	part := func(i int) []byte { return s.cut(v, t.Size, i, i+1) }
+	before := len(s.cut(v, t.Size, 0, t.Me))
+	longest := len(v)/t.Size + s.elem
+	reduceSlots(s, before, part(t.Me), inDoubling)
+	give(s, t, part(t.Me), longest)
+	slotStep(s, slotAwait, everyMember, nil, nil)
+	for i := range t.Size {
+		if i != t.Me {
+			take(s, i, 0, part(i))
+		}
+	}
+}
+
+// reduceSlots reduces what the slots of all members have from an offset on to b.
+func reduceSlots(s *Schedule, off int, b []byte, top int) {
+	s.steps = append(s.steps, step{what: slotReduce, peer: int32(top), other: int32(off), b: b})
 }
 
 // ReduceSlots lets the root reduce the slots of all, as ReduceBinomial does. in and out may
@@ -219,11 +304,13 @@ func AllreduceSlots(s *Schedule, t Team, in, v []byte) {
 // Why: as AllreduceSlots; the others wait for nobody.
 // Cost: p n (b + g).
 func ReduceSlots(s *Schedule, t Team, in, out []byte, root int) {
-	give(s, t, in)
-	if t.Me == root {
-		slotStep(s, t, slotAwait, everyMember, nil, nil)
-		slotStep(s, t, slotReduce, topFor(s, root), nil, out)
-	}
+	t.inSlots(len(in), s.elem, func(from, to int) {
+		give(s, t, in[from:to], to-from)
+		if t.Me == root {
+			slotStep(s, slotAwait, everyMember, nil, nil)
+			reduceSlots(s, 0, out[from:to], topFor(s, root))
+		}
+	})
 }
 
 // BcastSlots lets all members copy from the slot of the root.
@@ -231,13 +318,16 @@ func ReduceSlots(s *Schedule, t Team, in, out []byte, root int) {
 // Why: one copy, however many read it; the root waits for nobody.
 // Cost: n b.
 func BcastSlots(s *Schedule, t Team, buf []byte, root int) {
-	if t.Me == root {
-		give(s, t, buf)
-		return
-	}
-	give(s, t, nil)
-	slotStep(s, t, slotAwait, root, nil, nil)
-	slotStep(s, t, slotCopy, root, nil, buf)
+	t.inSlots(len(buf), 1, func(from, to int) {
+		b := buf[from:to]
+		if t.Me == root {
+			give(s, t, b, len(b))
+			return
+		}
+		give(s, t, nil, len(b))
+		slotStep(s, slotAwait, root, nil, nil)
+		take(s, root, 0, b)
+	})
 }
 
 // AllgatherSlots lets each member copy the slots of all others.
@@ -245,10 +335,63 @@ func BcastSlots(s *Schedule, t Team, buf []byte, root int) {
 // Why: as AllreduceSlots; each block is written once, however many read it.
 // Cost: p n b.
 func AllgatherSlots(s *Schedule, t Team, mine []byte, blocks [][]byte) {
-	give(s, t, mine)
-	slotStep(s, t, slotAwait, everyMember, nil, nil)
+	longest := 0
+	for _, b := range blocks {
+		longest = max(longest, len(b))
+	}
+	give(s, t, mine, longest)
+	slotStep(s, slotAwait, everyMember, nil, nil)
 	for i, b := range blocks {
-		slotStep(s, t, slotCopy, i, nil, b)
+		take(s, i, 0, b)
+	}
+}
+
+// GatherSlots lets the root copy the slots of all others.
+//
+// Why: as ReduceSlots.
+// Cost: p n b, with n bytes of a block.
+func GatherSlots(s *Schedule, t Team, mine, all []byte, root int) {
+	n := len(mine)
+	if t.Me != root {
+		give(s, t, mine, n)
+		return
+	}
+	give(s, t, nil, n)
+	slotStep(s, slotAwait, everyMember, nil, nil)
+	for i := range t.Size {
+		if i != root {
+			take(s, i, 0, all[i*n:(i+1)*n])
+		}
+	}
+	s.Copy(all[root*n:(root+1)*n], mine)
+}
+
+// ScatterSlots lets all members copy their block from the slot of the root.
+//
+// Why: as BcastSlots.
+// Cost: 2 n b, with n bytes in all.
+func ScatterSlots(s *Schedule, t Team, all, mine []byte, root int) {
+	n := len(mine)
+	if t.Me == root {
+		give(s, t, all, t.Size*n)
+		s.Copy(mine, all[root*n:(root+1)*n])
+		return
+	}
+	give(s, t, nil, t.Size*n)
+	slotStep(s, slotAwait, root, nil, nil)
+	take(s, root, t.Me*n, mine)
+}
+
+// AlltoallSlots lets each member copy its blocks from the slots of all.
+//
+// Why: as AllgatherSlots.
+// Cost: p a + 2 n b, with n bytes in all.
+func AlltoallSlots(s *Schedule, t Team, out, in []byte) {
+	each := len(out) / t.Size
+	give(s, t, out, len(out))
+	slotStep(s, slotAwait, everyMember, nil, nil)
+	for i := range t.Size {
+		take(s, i, t.Me*each, in[i*each:(i+1)*each])
 	}
 }
 
@@ -274,17 +417,17 @@ func bcastNear(s *Schedule, t Team, buf []byte, root int) {
 func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 	switch st.what {
 	case slotBegin:
-		sl.begin()
+		sl.begin(int(st.peer))
 	case slotGive:
 		if sleepers := sl.give(st.a); sleepers != 0 {
 			sl.waiter.Rouse(sleepers)
 		}
 	case slotReduce:
 		if s.op != nil && len(st.b) > 0 {
-			sl.reduce(s.op, st.b, int(st.peer))
+			sl.reduce(s.op, st.b, int(st.other), int(st.peer))
 		}
 	case slotCopy:
-		copy(st.b, sl.slot(int(st.peer), len(st.b)))
+		copy(st.b, sl.slot(int(st.peer), int(st.other), len(st.b)))
 	case slotAwait, slotFree:
 		if !s.begun && st.what == slotAwait {
 			sl.await(st.peer)

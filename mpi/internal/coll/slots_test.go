@@ -9,13 +9,14 @@ import (
 // Members that come through slots run ahead of one another, as far as they can: nobody
 // overwrites what another one has not read.
 func TestSlots_manyInARow(t *testing.T) {
-	const n, rounds, length = 5, 40, 64
+	const n, rounds, longest = 5, 400, slotsMost / 5 / ringSlots &^ 63
 	share := slotted()
 	var bufs, sums, tops [n][rounds][]byte
 	err := world(n, func(s *Schedule, t Team) {
 		t = share(t)
 		s.Reduction(xor{}, 4, true)
 		for i := range rounds {
+			length := 8 + i*i*i%(longest-8)&^7
 			bufs[t.Me][i], sums[t.Me][i], tops[t.Me][i] = words(length), words(length), words(length)
 			BcastSlots(s, t, bufs[t.Me][i], i%n)
 			if i%3 == 0 {
@@ -33,7 +34,7 @@ func TestSlots_manyInARow(t *testing.T) {
 		return nil
 	}, func(me int) error {
 		for i := range rounds {
-			want := filled(length, i)
+			want := filled(len(bufs[me][i]), i)
 			if err := same(bufs[me][i], want); err != nil {
 				return err
 			}
@@ -67,7 +68,7 @@ func (rounding) Reduce(in, inout []byte) {
 // Reductions through slots have the same result as by messages: a call rounds alike before there
 // are slots and after.
 func TestSlots_reduceInTheOrderOfMessages(t *testing.T) {
-	const length = 16
+	const length = slotsReduced / 3
 	for n := 2; n <= 17; n++ {
 		for _, commutes := range []bool{true, false} {
 			share := slotted()
@@ -102,7 +103,7 @@ func TestSlots_reduceInTheOrderOfMessages(t *testing.T) {
 // A member that gives a slot for the second time waits for those that may still read it,
 // whatever the collectives are.
 func TestSlots_readBeforeOverwritten(t *testing.T) {
-	const n, rounds, length = 3, slotDepth, 8
+	const n, rounds, length = 3, 2 * slotsAhead, 8
 	share := slotted()
 	var told [n][rounds][]byte
 	var all [n][]byte
@@ -151,7 +152,7 @@ func TestSlots_sleepersAreTold(t *testing.T) {
 	}
 	for range 100 {
 		for _, sl := range all {
-			sl.begin()
+			sl.begin(0)
 		}
 		order := rnd.Perm(n)
 		var asleep [n]bool
@@ -178,13 +179,13 @@ func TestSlots_sleepersAreTold(t *testing.T) {
 	}
 }
 
-// Longer vectors, teams of two, and those that have slots with some members only use messages.
+// Longer vectors, and teams that have slots with some members only use messages.
 func TestSlots_whereTheyFit(t *testing.T) {
 	memory := words(SlotsSize(4))
 	for _, c := range []struct {
 		size, members, bytes int
 		want                 algorithm
-	}{{4, 4, SlotBytes, slots}, {4, 4, SlotBytes + 1, doubling}, {4, 3, 8, doubling}, {2, 2, 8, doubling}} {
+	}{{4, 4, 4 << 10, slots}, {4, 3, 8, doubling}, {2, 2, 8, slots}} {
 		team := Team{Size: c.size, Slots: NewSlots(memory, 0, c.members, nobody{})}
 		if use := team.choose(ofAllreduce, c.bytes); use != c.want {
 			t.Errorf("%+v: %v", c, use)

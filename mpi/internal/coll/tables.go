@@ -91,11 +91,11 @@ func (t Team) choose(c collective, bytes int) algorithm {
 // chooseFlat is choose for a team of which nobody knows where it runs.
 func (t Team) chooseFlat(c collective, bytes int) algorithm {
 	if t.Tables != nil {
-		if use, ok := firstFit(t.Tables.flat[c], bytes, t.Size); ok && (use != slots || t.near(bytes)) {
+		if use, ok := firstFit(t.Tables.flat[c], bytes, t.Size); ok && (use != slots || t.slotted()) {
 			return use
 		}
 	}
-	if t.near(bytes) {
+	if t.slotted() {
 		if use, ok := firstFit(tables[c].near, bytes, t.Size); ok {
 			return use
 		}

@@ -108,6 +108,9 @@ func (ep *Endpoint) Connect(cards []string, await func(func() error) error) erro
 	if !slices.ContainsFunc(ep.peers, func(p peer) bool { return p.lends != nil }) {
 		return ep.near.close() // nobody is near: whoever waits need not look there first
 	}
+	if !slices.ContainsFunc(ep.peers, func(p peer) bool { return p.channel == nil && !p.self }) {
+		ep.maxHits = hitsNear
+	}
 	return nil
 }
 

@@ -16,7 +16,8 @@ import (
 const (
 	spinsMost  = 200 // after something came
 	spinsLeast = 4   // when nothing came for long, or cores are scarce
-	hitsMost   = 32  // messages in a row before the network has its turn
+	hitsFar    = 32  // messages in a row before the network has its turn
+	hitsNear   = 512 // the same where all ranks are on this host
 	stepEvery  = 4   // questions whether something is done before it has
 )
 
@@ -28,6 +29,7 @@ type driver struct {
 	spins    int // see spin
 	hits     int // see spin
 	maxSpins int // the most that spins are
+	maxHits  int // the most that hits are
 }
 
 // Enter takes the progress lock, and Leave gives it back.
@@ -100,7 +102,7 @@ func (d *driver) stepUntil(t mono.Time) {
 
 // spin looks at the channels for a while, and reports whether something moved.
 func (d *driver) spin() bool {
-	if d.ep.net.posts > 0 || d.hits >= hitsMost {
+	if d.ep.net.posts > 0 || d.hits >= d.maxHits {
 		d.hits = 0
 		return false
 	}
@@ -133,7 +135,7 @@ func (d *driver) look() bool {
 // glance makes progress for a caller that does not wait but asks again and again,
 // with a look at the network every now and then.
 func (d *driver) glance() {
-	if d.ep.near.channels != nil && d.ep.net.posts == 0 && d.hits < hitsMost {
+	if d.ep.near.channels != nil && d.ep.net.posts == 0 && d.hits < d.maxHits {
 		d.hits++
 		if d.look() || d.hits%stepEvery != 0 {
 			return

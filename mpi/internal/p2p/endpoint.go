@@ -94,7 +94,7 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 		ep.lock = newProgressLock(ep)
 	}
 	ep.eng.Add(&ep.poller)
-	ep.maxSpins = spinsMost
+	ep.maxSpins, ep.maxHits = spinsMost, hitsFar
 	if ep.eng.Crowded() {
 		ep.maxSpins = spinsLeast
 	}

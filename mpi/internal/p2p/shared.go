@@ -52,12 +52,14 @@ func (s Segments) Progress(m Shared, tries int) {
 
 // spinBeside is spin that looks at m, too.
 func (d *driver) spinBeside(m Shared) bool {
-	if d.ep.net.posts > 0 || d.hits >= hitsMost {
+	if d.ep.net.posts > 0 || d.hits >= d.maxHits {
 		d.hits = 0
 		return false
 	}
 	for range d.spins {
 		if m.Ready() {
+			d.spins = d.maxSpins
+			d.hits++
 			return true
 		}
 		if d.look() {
