@@ -226,9 +226,7 @@ func (m Measurement) tell(what string, w Where) {
 // row measures one size with all libraries in turns.
 func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, error) {
 	rounds := m.Rounds
-	if rounds == 0 {
-		rounds = 5
-	}
+	rounds = cmp.Or(rounds, 5)
 	length := cmp.Or(m.Burst, 40*mono.Millisecond)
 	enough := m.pace.share(mono.Real{}.Now())
 	orders := make([]Order, len(columns))

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/base/config"
-	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/job/boot"
 	"github.com/xwarp/xwarp/internal/job/boot/pmi"
 )
@@ -181,12 +180,11 @@ func (r *rank) makePipes(stdin bool) (rankPipes, error) {
 		return p, nil
 	}
 	read, write, err := os.Pipe()
-	if err != nil {
-		return p, err
+	if err == nil {
+		r.cmd.Stdin, r.stdin = read, write
+		p.ours, p.theirs = append(p.ours, write), append(p.theirs, read)
 	}
-	r.cmd.Stdin, r.stdin = read, write
-	p.ours, p.theirs = append(p.ours, write), append(p.theirs, read)
-	return p, nil
+	return p, err
 }
 
 // startOn starts cmd on some of the processors that this process may use, or on
@@ -270,12 +268,7 @@ func (r *rank) await(out *outbox) {
 	for _, p := range r.pipes {
 		_ = p.SetReadDeadline(time.Now()) // see lastWords
 	}
-	said := make(chan struct{})
-	go func() {
-		r.said.Wait()
-		close(said)
-	}()
-	mono.Await(said, killGrace) // longer if this agent stood still, but not if xrun's output is not read
+	awaitFor(killGrace, r.said.Wait) // longer if this agent stood still, but not if xrun's output is not read
 	r.sendRecord(out)
 	end := report{Op: opExit, Rank: r.number}
 	ws := r.cmd.ProcessState.Sys().(syscall.WaitStatus)
