@@ -14,6 +14,7 @@ import (
 
 	"github.com/xwarp/xwarp/bench"
 	"github.com/xwarp/xwarp/cmd/internal/getopt"
+	"github.com/xwarp/xwarp/internal/job/launch"
 	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
@@ -300,7 +301,7 @@ func (o *options) check() error {
 	if err := o.readKey(); err != nil {
 		return err
 	}
-	allowed, err := bench.AllowedCores()
+	allowed, err := launch.AllowedCPUs()
 	if err != nil {
 		return err
 	}

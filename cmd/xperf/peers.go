@@ -225,7 +225,7 @@ func (p *program) measurement(o *options) (peers.Measurement, error) {
 	}
 	cores := o.cores
 	if !o.given["cores"] {
-		if cores, err = bench.AllowedCores(); err != nil {
+		if cores, err = launch.AllowedCPUs(); err != nil {
 			return peers.Measurement{}, err
 		}
 	}

@@ -82,14 +82,10 @@ func joinedBy(s testbed.Switch) string {
 // thisMachine finds out what plans depend on.
 func thisMachine() (machine, error) {
 	m := machine{root: os.Geteuid() == 0, xdp: probeXDP()}
-	var allowed unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
-		return m, fmt.Errorf("allowed processors: %w", err)
-	}
-	m.cpus = allowed.Count()
-	var err error
-	m.name, err = os.Hostname()
-	return m, err
+	allowed, err1 := AllowedCPUs()
+	name, err2 := os.Hostname()
+	m.cpus, m.name = len(allowed), name
+	return m, errors.Join(err1, err2)
 }
 
 // probeXDP says why there can be no AF_XDP sockets.

@@ -61,7 +61,7 @@ func (s *startOrder) environment(r rankPlan) []string {
 	} {
 		env = append(env, fmt.Sprintf("%s=%v", v.name, v.value))
 	}
-	if cpus, err := allowedCPUs(); err == nil { // else the rank takes its host for the machine
+	if cpus, err := AllowedCPUs(); err == nil { // else the rank takes its host for the machine
 		env = append(env, fmt.Sprintf("%s=%d/%d", config.EnvMachine, s.Neighbors, len(cpus)))
 	}
 	return env
@@ -193,17 +193,14 @@ func startOn(cpus []int, cmd *exec.Cmd) error {
 	if len(cpus) == 0 {
 		return cmd.Start()
 	}
-	var allowed, some unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
-		return fmt.Errorf("allowed processors: %w", err)
+	allowed, err := AllowedCPUs()
+	if err != nil {
+		return err
 	}
-	for _, cpu := range cpus {
-		some.Set(cpu)
-	}
-	if err := unix.SchedSetaffinity(0, &some); err != nil {
+	if err := useOnly(cpus); err != nil {
 		return fmt.Errorf("binding to processors %v: %w", cpus, err)
 	}
-	return errors.Join(cmd.Start(), unix.SchedSetaffinity(0, &allowed))
+	return errors.Join(cmd.Start(), useOnly(allowed))
 }
 
 // lastWords reads from a pipe. Once it has a deadline, which is when the rank has
