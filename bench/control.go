@@ -2,12 +2,14 @@ package bench
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -166,10 +168,7 @@ func (p *Pair) read() {
 		p.finish(fmt.Errorf("control connection to %s: %w: give both ends the same --secure-key", p.conn.RemoteAddr(), err))
 		return
 	}
-	if err == nil {
-		err = io.EOF
-	}
-	p.finish(fmt.Errorf("%w: control connection to %s: %w", ErrPeerLost, p.conn.RemoteAddr(), err))
+	p.finish(fmt.Errorf("%w: control connection to %s: %w", ErrPeerLost, p.conn.RemoteAddr(), cmp.Or(err, io.EOF)))
 }
 
 func (p *Pair) finish(err error) {
@@ -211,18 +210,15 @@ func (p *Pair) receive(want ...string) (message, error) {
 	if m.Op == opAbort {
 		return message{}, &PeerError{p.conn.RemoteAddr().String(), m.Why}
 	}
-	for _, op := range want {
-		if m.Op == op {
-			return m, nil
-		}
+	if slices.Contains(want, m.Op) {
+		return m, nil
 	}
 	return message{}, fmt.Errorf("%s sent %q when %q was due", p.conn.RemoteAddr(), m.Op, want)
 }
 
 // refuse tells the other end why this one gives up, unless it knows already.
 func (p *Pair) refuse(err error) {
-	var peer *PeerError
-	if errors.As(err, &peer) || errors.Is(err, ErrPeerLost) {
+	if _, peer := errors.AsType[*PeerError](err); peer || errors.Is(err, ErrPeerLost) {
 		return
 	}
 	_ = p.send(message{Op: opAbort, Code: 1, Why: err.Error()}) // there is no other end to tell

@@ -9,21 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AllowedCores returns the cores that this process may run on, in order.
-func AllowedCores() ([]int, error) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return nil, fmt.Errorf("sched_getaffinity: %w", err)
-	}
-	var cores []int
-	for core := range len(set) * 64 {
-		if set.IsSet(core) {
-			cores = append(cores, core)
-		}
-	}
-	return cores, nil
-}
-
 // PickCores returns the cores for the server and the client: the two highest
 // ones, because the lowest ones serve most interrupts; the same one twice when
 // there is only one.

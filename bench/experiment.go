@@ -189,7 +189,7 @@ func (t *Trial) Origin(warmup, n int, samples []mono.Duration) ([]mono.Duration,
 			samples = append(samples, t.clock.Now().Sub(start))
 		}
 	}
-	return samples, errors.Join(mpi.Send(t.World, t.Out[:0], t.Peer, mpiTag), t.end())
+	return samples, errors.Join(t.Done(), t.end())
 }
 
 // Target is the other end of Origin.
@@ -199,8 +199,7 @@ func (t *Trial) Target(n int) error {
 			return err
 		}
 	}
-	_, err := mpi.Recv(t.World, t.In[:0], t.Peer, mpiTag)
-	return errors.Join(err, t.end())
+	return errors.Join(t.Serve(), t.end())
 }
 
 func (t *Trial) end() (err error) {
@@ -229,9 +228,4 @@ func (t *Trial) keep(doubles int) (*mpi.Win, error) {
 		t.wins = append(t.wins, w)
 	}
 	return w, err
-}
-
-func (t *Trial) compute(d mono.Duration) {
-	for end := t.clock.Now().Add(d); t.clock.Now() < end; {
-	}
 }

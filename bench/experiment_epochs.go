@@ -37,7 +37,7 @@ func (t *Trial) fences(operations int, computes mono.Duration) error {
 		}
 	}
 	t.mine = between(func() error { return t.accumulate(w, one, operations) })
-	t.theirs = between(func() error { t.compute(computes); return nil })
+	t.theirs = between(func() error { compute(t.clock, computes); return nil })
 	return err
 }
 
@@ -134,7 +134,7 @@ func (t *Trial) many(x, operations int, adds bool) error {
 		if err := do(operations); err != nil {
 			return err
 		}
-		t.compute(5 * mono.Millisecond)
+		compute(t.clock, 5*mono.Millisecond)
 		return errors.Join(do(1), w.UnlockAll())
 	}
 	t.theirs = t.mine
@@ -162,7 +162,7 @@ func (t *Trial) phases() error {
 			return err
 		}
 		for range gets {
-			t.compute(computes)
+			compute(t.clock, computes)
 			if err := errors.Join(mpi.Get(w, data[:], t.Peer, 0), w.Flush(t.Peer)); err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,14 +41,7 @@ type MemoryConfig struct {
 }
 
 func (c *MemoryConfig) fill() {
-	for _, x := range []struct {
-		v        *int
-		fallback int
-	}{{&c.Recvs, 95}, {&c.Shared, 512}, {&c.Buffer, 8 << 10}} {
-		if *x.v == 0 {
-			*x.v = x.fallback
-		}
-	}
+	c.Recvs, c.Shared, c.Buffer = cmp.Or(c.Recvs, 95), cmp.Or(c.Shared, 512), cmp.Or(c.Buffer, 8<<10)
 	if c.Peers == nil {
 		c.Peers = MemoryPeers(maxMemoryPeers)
 	}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -92,4 +93,19 @@ func (m *Messages) Exchange(size, window, n int) (err error) {
 		}
 	}
 	return nil
+}
+
+// Done tells the other rank, which has called Serve, that nothing follows.
+func (m *Messages) Done() error { return mpi.Send(m.World, m.Out[:0], m.Peer, mpiTag) }
+
+// Serve waits until the other rank is done.
+func (m *Messages) Serve() error {
+	_, err := mpi.Recv(m.World, m.In[:0], m.Peer, mpiTag)
+	return err
+}
+
+// compute keeps the processor busy for a while.
+func compute(clock mono.Clock, d mono.Duration) {
+	for end := clock.Now().Add(d); clock.Now() < end; {
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
@@ -96,17 +95,16 @@ func (o *Overlap) Origin() (mono.Duration, error) {
 }
 
 // Target is the other end of n epochs: it computes for a while between two calls.
-func (o *Overlap) Target(compute mono.Duration, n int) error {
+func (o *Overlap) Target(computes mono.Duration, n int) error {
 	if !o.fences {
 		for {
-			o.compute(compute)
+			compute(o.clock, computes)
 			_, done, err := o.World.Iprobe(o.Peer, mpiTag)
 			if err != nil {
 				return err
 			}
 			if done {
-				_, err = mpi.Recv(o.World, o.In[:0], o.Peer, mpiTag)
-				return err
+				return o.Serve()
 			}
 		}
 	}
@@ -114,36 +112,21 @@ func (o *Overlap) Target(compute mono.Duration, n int) error {
 		if err := o.win.Fence(mpi.ModeNoPrecede); err != nil {
 			return err
 		}
-		o.compute(compute)
+		compute(o.clock, computes)
 		if err := o.win.Fence(mpi.ModeNoSucceed); err != nil {
 			return err
 		}
 	}
-	_, err := mpi.Recv(o.World, o.In[:0], o.Peer, mpiTag)
-	return err
-}
-
-// Done tells the target that no epoch follows.
-func (o *Overlap) Done() error { return mpi.Send(o.World, o.Out[:0], o.Peer, mpiTag) }
-
-func (o *Overlap) compute(d mono.Duration) {
-	for end := o.clock.Now().Add(d); o.clock.Now() < end; {
-	}
+	return o.Serve()
 }
 
 // OverlapMost is the longest that a target computes, in microseconds.
 const OverlapMost = 1_000_000
 
 // ParseCompute reads for how long targets compute, in microseconds: "0,10,100".
-func ParseCompute(list string) (micros []int, err error) {
-	for part := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(part)
-		if err != nil || n < 0 || n > OverlapMost {
-			return nil, usagef("%q is no list of microseconds up to %d: write for how long the target computes, as in 0,10,100", list, OverlapMost)
-		}
-		micros = append(micros, n)
-	}
-	return micros, nil
+func ParseCompute(list string) ([]int, error) {
+	return ParseInts(list, func(n int) bool { return n >= 0 && n <= OverlapMost },
+		fmt.Sprintf("microseconds up to %d: write for how long the target computes, as in 0,10,100", OverlapMost))
 }
 
 // CheckOverlapSize judges the size of an operation of mpi_overlap.

@@ -69,15 +69,6 @@ func (o *OneSided) Flushed(size, window, n int) error {
 	return nil
 }
 
-// Done tells the other rank that nothing follows, and Serve waits for that.
-func (o *OneSided) Done() error { return mpi.Send(o.World, o.Out[:0], o.Peer, mpiTag) }
-
-// Serve is the other end of Flushed.
-func (o *OneSided) Serve() error {
-	_, err := mpi.Recv(o.World, o.In[:0], o.Peer, mpiTag)
-	return err
-}
-
 // rmaBench does that between two ends.
 type rmaBench struct {
 	*mpiBench

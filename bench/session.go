@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -80,9 +81,7 @@ func Connect(ctx context.Context, spec Spec, config ConnectConfig) (*Session, er
 			return nil, err
 		}
 	}
-	if config.Timeout == 0 {
-		config.Timeout = math.MaxInt64
-	}
+	config.Timeout = cmp.Or(config.Timeout, math.MaxInt64)
 	s := &Session{Spec: spec, bursts: make(chan Burst), points: make(chan outcome), ended: make(chan error, 1)}
 	s.Case, _ = Find(spec.Test)
 	opened := make(chan struct{})
@@ -118,8 +117,7 @@ func (s *Session) main(ctx context.Context, config ConnectConfig, opened chan<- 
 	}
 	s.Carrier, s.Detail = bench.Carrier(), detailOf(bench)
 	opened <- struct{}{}
-	err = s.serveBursts(bench)
-	if err != nil {
+	if err = s.serveBursts(bench); err != nil {
 		return errors.Join(err, s.pair.end(bench, err))
 	}
 	s.pair.bye.Store(true)
@@ -148,8 +146,7 @@ func dial(ctx context.Context, config ConnectConfig, ipv6 bool) (net.Conn, error
 			}
 			return conn, nil
 		}
-		var dns *net.DNSError
-		if errors.As(err, &dns) && dns.IsNotFound {
+		if dns, is := errors.AsType[*net.DNSError](err); is && dns.IsNotFound {
 			return nil, fmt.Errorf("no host is called %s: %w", dns.Name, err)
 		}
 		if ctx.Err() != nil {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -80,9 +81,8 @@ func (s *Spec) Check() error {
 	if c.Job() {
 		return usagef("%s has no two ends: all its ranks start together, with --testbed", s.Test)
 	}
-	if s.Fabric == "" {
-		s.Fabric = "xdp"
-	}
+	s.Fabric, s.Rendezvous, s.BulkWay = cmp.Or(s.Fabric, "xdp"), cmp.Or(s.Rendezvous, "auto"), cmp.Or(s.BulkWay, "auto")
+	s.Peers, s.Window = cmp.Or(s.Peers, 1), cmp.Or(s.Window, 64)
 	if all := Fabrics(); !slices.Contains(all, s.Fabric) {
 		return usagef("there is no fabric %q; the fabrics are %s", s.Fabric, strings.Join(all, ", "))
 	}
@@ -92,14 +92,8 @@ func (s *Spec) Check() error {
 	if err := s.checkOp(c); err != nil {
 		return err
 	}
-	if s.Rendezvous == "" {
-		s.Rendezvous = "auto"
-	}
 	if _, err := mpi.ParseRendezvous(s.Rendezvous); err != nil {
 		return usagef("%v", err)
-	}
-	if s.BulkWay == "" {
-		s.BulkWay = "auto"
 	}
 	if _, err := device.ParseBulk(s.BulkWay); err != nil {
 		return usagef("--bulk: %v", err)
@@ -140,9 +134,6 @@ func (s *Spec) checkOp(c Case) error {
 	case c.Family != Atomic && s.Op != "":
 		return usagef("--op is for atomic_lat; %s has one operation only", s.Test)
 	}
-	if s.Peers == 0 {
-		s.Peers = 1
-	}
 	switch {
 	case s.Peers < 1 || s.Peers > MaxPeers:
 		return usagef("peers %d is outside of 1 to %d", s.Peers, MaxPeers)
@@ -153,9 +144,6 @@ func (s *Spec) checkOp(c Case) error {
 }
 
 func (s *Spec) checkNumbers() error {
-	if s.Window == 0 {
-		s.Window = 64
-	}
 	if s.Window < 1 || s.Window > MaxWindow {
 		return usagef("window %d is outside of 1 to %d", s.Window, MaxWindow)
 	}
@@ -279,6 +267,19 @@ func defaultIters(kind Kind, size int) int {
 		return min(max(256<<20/max(size, 1), 100), 20_000)
 	}
 	return min(max(1<<30/max(size, 1), 256), 200_000)
+}
+
+// ParseInts reads a list of numbers that are good, of which an error says that want is what
+// is wanted.
+func ParseInts(list string, good func(int) bool, want string) (all []int, err error) {
+	for part := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil || !good(n) {
+			return nil, fmt.Errorf("%q is no list of %s", list, want)
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
 
 // ParseSizes reads a list of sizes in bytes: "8", "8,64,4K,1MB", or "8:4M" for

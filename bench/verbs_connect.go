@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -116,7 +117,7 @@ func (k *connector) wishes(param verbs.ConnParam) verbs.ConnParam {
 
 // accept accepts a connection for each queue pair.
 func (k *connector) accept() error {
-	free := append([]*verbs.QP(nil), k.qps...)
+	free := slices.Clone(k.qps)
 	for established := 0; established < len(free); {
 		ev, err := k.await(verbs.CMConnectRequest, verbs.CMEstablished)
 		if err != nil {
@@ -151,10 +152,8 @@ func (k *connector) await(wanted ...verbs.CMEventType) (verbs.CMEvent, error) {
 			}
 			continue
 		}
-		for _, want := range wanted {
-			if ev.Type == want {
-				return ev, nil
-			}
+		if slices.Contains(wanted, ev.Type) {
+			return ev, nil
 		}
 		if ev.Err != nil {
 			return ev, ev.Err

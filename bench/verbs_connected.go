@@ -7,46 +7,6 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// connectedAccess is what the region of a test over connections must grant: in
-// streams of Sends the server writes to the client, and the client reads what
-// it has written.
-var connectedAccess = map[Family]verbs.Access{
-	Send:   verbs.LocalWrite | verbs.RemoteWrite,
-	Write:  verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead,
-	Read:   verbs.LocalWrite | verbs.RemoteRead,
-	Atomic: verbs.LocalWrite | verbs.RemoteAtomic,
-}
-
-// connectedTest returns the test that runs over connections. Receives are
-// posted before there is a connection that could miss them.
-func (p *endpoint) connectedTest(c Case) (b Bench, err error) {
-	if p.cm, err = openConnector(p); err != nil {
-		return nil, err
-	}
-	if err := p.introduce(); err != nil {
-		return nil, err
-	}
-	switch {
-	case c.Family == Send && (c.Kind.Latency() || c.Kind == Duplex):
-		b, err = newSendTest(p)
-	case c.Family == Send:
-		b, err = newCreditTest(p)
-	case c.Family == Write:
-		b = &confirmedWrites{writeTest{endpoint: p}}
-	case c.Family == Read:
-		b = &readTest{endpoint: p}
-	default:
-		b, err = newAtomicTest(p)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if p.Spec.onXDP() {
-		b = floating{b, p.alone}
-	}
-	return b, p.cm.connect()
-}
-
 // confirmedWrites is writeTest over a connection, where a Write is complete when
 // TCP has taken it: a stream ends with a Read, which arrives behind all Writes
 // and whose answer says that they are in place (RFC 5040, section 5.5).
@@ -82,7 +42,6 @@ func (t *confirmedWrites) confirmed(size, n, window int) error {
 type creditTest struct {
 	flows
 	counts []count // of each connection
-	rwr    verbs.RecvWR
 }
 
 // count is how many messages have come over a connection. For the server posted of its
@@ -101,8 +60,7 @@ const (
 )
 
 func newCreditTest(p *endpoint) (*creditTest, error) {
-	t := &creditTest{flows: flows{endpoint: p}, rwr: verbs.RecvWR{NumSGE: 1}}
-	t.rwr.SGL[0] = p.mr.SGE(p.half, p.half)
+	t := &creditTest{flows: flows{endpoint: p}}
 	for i, qp := range p.qps {
 		at := i * creditSize // where the server sends from; the client is written to
 		if !p.Server {

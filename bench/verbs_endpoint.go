@@ -27,6 +27,7 @@ type endpoint struct {
 	half  int        // bytes
 	peer  card
 	wr    verbs.SendWR
+	rwr   verbs.RecvWR // all receives go into the second half
 	wc    [32]verbs.WC
 
 	posted    uint64 // send requests so far, which is the WRID of the last one
@@ -52,26 +53,47 @@ func openVerbs(e *End, c Case) (Bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := p.test(c)
+	b, err := p.open(c)
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return b, nil
 }
 
-// test returns the test that runs over p.
-func (p *endpoint) test(c Case) (Bench, error) {
-	if p.Spec.rc() {
-		return p.connectedTest(c)
+// open finds the other end, and returns the test that runs over p. Over connections
+// receives are posted before there is one that could miss them.
+func (p *endpoint) open(c Case) (b Bench, err error) {
+	rc := p.Spec.rc()
+	if rc {
+		if p.cm, err = openConnector(p); err == nil {
+			err = p.introduce()
+		}
+	} else {
+		err = p.meet()
 	}
-	if err := p.meet(); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	switch {
+	if b, err = p.test(c); err != nil || !rc {
+		return b, err
+	}
+	if p.Spec.onXDP() {
+		b = floating{b, p.alone}
+	}
+	return b, p.cm.connect()
+}
+
+// test returns the test that runs over p.
+func (p *endpoint) test(c Case) (Bench, error) {
+	switch rc := p.Spec.rc(); {
 	case p.Spec.countsArrivals():
 		return newLossyTest(p, c)
+	case c.Family == Send && rc && !c.Kind.Latency() && c.Kind != Duplex:
+		return newCreditTest(p)
 	case c.Family == Send:
 		return newSendTest(p)
+	case c.Family == Write && rc:
+		return &confirmedWrites{writeTest{endpoint: p}}, nil
 	case c.Family == Write:
 		return &writeTest{endpoint: p}, nil
 	case c.Family == Read:
@@ -80,10 +102,11 @@ func (p *endpoint) test(c Case) (Bench, error) {
 	return newAtomicTest(p)
 }
 
-// access is what the region of a test must grant.
+// access is what the region of a test must grant: over connections, in streams of Sends
+// the server writes to the client, and the client reads what it has written.
 var access = map[Family]verbs.Access{
-	Send:   verbs.LocalWrite,
-	Write:  verbs.LocalWrite | verbs.RemoteWrite,
+	Send:   verbs.LocalWrite | verbs.RemoteWrite,
+	Write:  verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead,
 	Read:   verbs.LocalWrite | verbs.RemoteRead,
 	Atomic: verbs.LocalWrite | verbs.RemoteAtomic,
 	Record: verbs.LocalWrite | verbs.RemoteWrite,
@@ -101,11 +124,7 @@ func openEndpoint(e *End, c Case) (*endpoint, error) {
 // newEndpoint makes an endpoint on a context, which it takes over.
 func newEndpoint(e *End, c Case, ctx *verbs.Context) (*endpoint, error) {
 	p := &endpoint{End: e, ctx: ctx}
-	granted := access[c.Family]
-	if e.Spec.rc() {
-		granted = connectedAccess[c.Family]
-	}
-	if err := p.open(e.depths(c), granted); err != nil {
+	if err := p.make(e.depths(c), access[c.Family]); err != nil {
 		return nil, errors.Join(err, ctx.Close())
 	}
 	return p, nil
@@ -136,7 +155,7 @@ func (e *End) depths(c Case) depths {
 	return depths{MaxWindow * e.Spec.Peers, MaxWindow}
 }
 
-func (p *endpoint) open(depth depths, granted verbs.Access) (err error) {
+func (p *endpoint) make(depth depths, granted verbs.Access) (err error) {
 	if p.pd, err = p.ctx.AllocPD(); err != nil {
 		return err
 	}
@@ -170,8 +189,11 @@ func (p *endpoint) open(depth depths, granted verbs.Access) (err error) {
 	if err != nil {
 		return err
 	}
-	p.mr, err = p.pd.RegMR(arena.At(addr, 2*p.half), granted)
-	return err
+	if p.mr, err = p.pd.RegMR(arena.At(addr, 2*p.half), granted); err != nil {
+		return err
+	}
+	p.rwr.NumSGE, p.rwr.SGL[0] = 1, p.mr.SGE(p.half, p.half)
+	return nil
 }
 
 // qpTypes are the types of queue pairs by Spec.Transport.

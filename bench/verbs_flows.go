@@ -1,6 +1,10 @@
 package bench
 
-import "github.com/xwarp/xwarp/verbs"
+import (
+	"slices"
+
+	"github.com/xwarp/xwarp/verbs"
+)
 
 // flow is what a client sends to one of its peers, with a window of its own. Counts
 // are of messages since the test was opened.
@@ -47,12 +51,7 @@ func (f *flows) push(n, window int, news func() error) error {
 }
 
 func (f *flows) busy() bool {
-	for i := range f.each {
-		if f.each[i].done != f.each[i].goal {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.each, func(to flow) bool { return to.done != to.goal })
 }
 
 // round posts one message to each peer that has room in its window and lacks

@@ -24,6 +24,16 @@ func (p *endpoint) source(op verbs.Opcode, size int) {
 // remote makes them name memory of the other end.
 func (p *endpoint) remote(addr uint64) { p.wr.RKey, p.wr.RemoteAddr = p.peer.RKey, addr }
 
+// receive posts n receives.
+func (p *endpoint) receive(n int) error {
+	for range n {
+		if err := p.qp.PostRecv(&p.rwr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // step lets the engine work. It reports errOver when there is nothing to do
 // and the other end has given up.
 func (p *endpoint) step(turns *spin) error {

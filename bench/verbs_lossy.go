@@ -14,7 +14,6 @@ import (
 type lossyTest struct {
 	*endpoint
 	op      verbs.Opcode
-	rwr     verbs.RecvWR
 	timeout mono.Duration // for an answer; 0 on a transport that repeats by itself
 	quiet   mono.Duration // without arrivals, after which nothing more comes
 	number  uint64        // of the present ping
@@ -31,7 +30,7 @@ const (
 )
 
 func newLossyTest(p *endpoint, c Case) (*lossyTest, error) {
-	t := &lossyTest{endpoint: p, op: verbs.OpSend, quiet: quietSend, rwr: verbs.RecvWR{NumSGE: 1}}
+	t := &lossyTest{endpoint: p, op: verbs.OpSend, quiet: quietSend}
 	if p.Spec.Transport == "ud" {
 		t.timeout = tailTimeout
 	}
@@ -44,13 +43,7 @@ func newLossyTest(p *endpoint, c Case) (*lossyTest, error) {
 	if err := p.limit(); err != nil {
 		return nil, err
 	}
-	t.rwr.SGL[0] = p.mr.SGE(p.half, p.half)
-	for range p.depths(c).recv {
-		if err := p.qp.PostRecv(&t.rwr); err != nil {
-			return nil, err
-		}
-	}
-	return t, nil
+	return t, p.receive(p.depths(c).recv)
 }
 
 func (t *lossyTest) Run(b Burst, rec *Recorder) error {

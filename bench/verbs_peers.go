@@ -47,21 +47,16 @@ func (t *peersTest) openClient(e *End) (err error) {
 		if t.peer, err = t.card(i); err != nil {
 			return err
 		}
-		if err := t.checkPeer(); err != nil {
-			return err
+		if t.Spec.Transport == "ud" {
+			if err := t.limit(); err != nil {
+				return err
+			}
 		}
 		ah, err := t.pd.CreateAH(t.peer.Addr)
 		if err != nil {
 			return err
 		}
 		t.each = append(t.each, flow{qp: t.qp, ah: ah, qpn: t.peer.QPN})
-	}
-	return nil
-}
-
-func (t *peersTest) checkPeer() error {
-	if t.Spec.Transport == "ud" {
-		return t.limit()
 	}
 	return nil
 }

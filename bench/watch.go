@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"time"
@@ -17,9 +18,7 @@ func watch(conn net.Conn, silence time.Duration) error {
 	if !ok {
 		return nil // a pipe of a test
 	}
-	if silence == 0 {
-		silence = 30 * time.Second
-	}
+	silence = cmp.Or(silence, 30*time.Second)
 	const asks = 5
 	every := max(silence/(asks+1), time.Second) // TCP counts seconds
 	err := tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: every, Interval: every, Count: asks})

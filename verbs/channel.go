@@ -142,5 +142,7 @@ func (c *Context) signalChannels() {
 			ch.fd.Set(ch.ready())
 		}
 	}
-	c.signalCM()
+	for _, ch := range c.cm.channels {
+		ch.signal()
+	}
 }

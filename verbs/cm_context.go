@@ -2,7 +2,6 @@ package verbs
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
 )
@@ -18,8 +17,6 @@ type cmState struct {
 	dropped  uint64
 	frame    [frameRoom]byte // what has arrived, on its way to an identifier
 }
-
-func (m *cmState) init() { m.deadline = mono.Never }
 
 // now returns the time for calls of the user, which may come long after a step.
 func (c *Context) now() mono.Time { return c.cfg.Engine.Clock().Now() }
@@ -86,10 +83,6 @@ func (m *cmState) forgetID(id *CMID) {
 	m.ids = m.ids[:last]
 }
 
-func (m *cmState) forget(ch *CMChannel) {
-	m.channels = slices.DeleteFunc(m.channels, func(x *CMChannel) bool { return x == ch })
-}
-
 // users returns how many identifiers of a channel the user knows of. Others are
 // ended.
 func (m *cmState) users(ch *CMChannel) (n int) {
@@ -103,13 +96,6 @@ func (m *cmState) users(ch *CMChannel) (n int) {
 		}
 	}
 	return n
-}
-
-// signalCM makes the descriptors of all channels say what is true.
-func (c *Context) signalCM() {
-	for _, ch := range c.cm.channels {
-		ch.signal()
-	}
 }
 
 // closeCM ends all identifiers and channels. Connections that queue pairs have

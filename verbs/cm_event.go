@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 
 	"github.com/xwarp/xwarp/internal/progress"
@@ -33,12 +34,7 @@ var cmEventNames = [cmEventCount]string{
 	"connect error", "unreachable", "rejected", "established", "disconnected",
 }
 
-func (t CMEventType) String() string {
-	if t < cmEventCount {
-		return cmEventNames[t]
-	}
-	return fmt.Sprintf("CMEventType(%d)", uint8(t))
-}
+func (t CMEventType) String() string { return enumName(cmEventNames[:], "CMEventType", uint8(t)) }
 
 // CMEvent is something that happened to a connection. Taking it acknowledges
 // it.
@@ -133,7 +129,8 @@ func (ch *CMChannel) Close() error {
 	if n := ch.ctx.cm.users(ch); n > 0 {
 		return fmt.Errorf("%w: %d identifiers have this channel: destroy them first", ErrBusy, n)
 	}
-	ch.ctx.cm.forget(ch)
+	m := &ch.ctx.cm
+	m.channels = slices.DeleteFunc(m.channels, func(x *CMChannel) bool { return x == ch })
 	ch.ctx, ch.events, ch.taken = nil, nil, 0
 	if ch.fd == nil {
 		return nil
@@ -226,16 +223,10 @@ func (id *CMID) raise(t CMEventType, err error, p ConnParam) {
 }
 
 // withdraw drops the events that drop says, and reports whether there were any.
-func (ch *CMChannel) withdraw(drop func(*CMEvent) bool) bool {
-	kept := ch.events[:0]
-	for i := ch.taken; i < len(ch.events); i++ {
-		if e := ch.events[i]; !drop(&e) {
-			kept = append(kept, e)
-		}
-	}
-	dropped := len(kept) < len(ch.events)-ch.taken
-	clear(ch.events[len(kept):])
-	ch.events, ch.taken = kept, 0
+func (ch *CMChannel) withdraw(drop func(CMEvent) bool) bool {
+	waiting := slices.Delete(ch.events, 0, ch.taken)
+	ch.events, ch.taken = slices.DeleteFunc(waiting, drop), 0
+	dropped := len(ch.events) < len(waiting)
 	ch.signal()
 	return dropped
 }

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -188,12 +189,12 @@ func (id *CMID) Connect(p ConnParam) error {
 	if err := id.may(callConnect); err != nil {
 		return err
 	}
-	c, q := id.ch.ctx, p.queuePair(id.QP)
+	c, q := id.ch.ctx, cmp.Or(p.QP, id.QP)
 	config, err := p.check(c, q)
 	if err != nil {
 		return err
 	}
-	st := &startup{qp: q, timeout: p.timeout(), rtr: p.RTR}
+	st := &startup{qp: q, timeout: cmp.Or(p.Timeout, mpa.ReplyTimeout), rtr: p.RTR}
 	if st.out, err = st.initiator.Start(config, p.PrivateData); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -218,7 +219,7 @@ func (id *CMID) Accept(p ConnParam) error {
 	if err := id.may(callAccept); err != nil {
 		return err
 	}
-	st, q := id.start, p.queuePair(id.QP)
+	st, q := id.start, cmp.Or(p.QP, id.QP)
 	config, err := p.check(id.ch.ctx, q)
 	if err != nil {
 		return err
@@ -227,7 +228,7 @@ func (id *CMID) Accept(p ConnParam) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	st.out, st.agreed, st.qp, st.timeout = reply, agreed, q, p.timeout()
+	st.out, st.agreed, st.qp, st.timeout = reply, agreed, q, cmp.Or(p.Timeout, mpa.ReplyTimeout)
 	now := id.ch.ctx.now()
 	id.setState(IDReplying)
 	id.ch.ctx.cm.arm(id, now.Add(st.timeout))
@@ -285,21 +286,6 @@ func (id *CMID) LocalAddr() netip.AddrPort { return id.local }
 
 // PeerAddr returns the peer's address.
 func (id *CMID) PeerAddr() netip.AddrPort { return id.peer }
-
-// queuePair returns the queue pair that is to be connected, own if none is named, or nil.
-func (p *ConnParam) queuePair(own *QP) *QP {
-	if p.QP != nil {
-		return p.QP
-	}
-	return own
-}
-
-func (p *ConnParam) timeout() mono.Duration {
-	if p.Timeout == 0 {
-		return mpa.ReplyTimeout
-	}
-	return p.Timeout
-}
 
 // check reports why one cannot connect with these parameters and this queue
 // pair, and returns what they mean for the start-up.

@@ -135,7 +135,7 @@ func (l *listening) end(id *CMID) {
 	c.streams.use(l.carrier.ID(), nil)
 	l.carrier.Close()
 	unheard := map[*CMID]bool{}
-	id.ch.withdraw(func(e *CMEvent) bool {
+	id.ch.withdraw(func(e CMEvent) bool {
 		unheard[e.ID] = e.Listener == id
 		return false
 	})

@@ -130,7 +130,7 @@ func (id *CMID) asked() int {
 	if over == nil {
 		return 0
 	}
-	if id.ch.withdraw(func(e *CMEvent) bool { return e.ID == id }) {
+	if id.ch.withdraw(func(e CMEvent) bool { return e.ID == id }) {
 		id.drop() // the user has never heard of it
 	} else {
 		id.fail(CMConnectError, over)
@@ -280,7 +280,7 @@ func (id *CMID) farewell(now mono.Time) {
 	var t rdmap.Term
 	t.Blame(st.cause, nil, 0)
 	var body [rdmap.TermMaxLen]byte
-	h := ddp.Header{Last: true, ULP: rdmap.Control(rdmap.Terminate), QN: iwarp.QNTerminate, MSN: 1}
+	h := terminateHeader()
 	st.say(id.ch.ctx, &h, body[:t.Put(body[:])])
 	id.fail(CMConnectError, st.why)
 }
@@ -340,12 +340,10 @@ func wrapCM(peer netip.AddrPort, err error) error {
 
 // closeStream ends the connection while it is not the queue pair's.
 func (id *CMID) closeStream(abort bool) {
-	if id.start == nil || id.start.stream == nil {
-		id.start = nil
-		return
+	if id.start != nil && id.start.stream != nil {
+		id.ch.ctx.streams.use(id.start.stream.ID(), nil)
+		id.start.stream.Close(abort)
 	}
-	id.ch.ctx.streams.use(id.start.stream.ID(), nil)
-	id.start.stream.Close(abort)
 	id.start = nil
 }
 
@@ -362,7 +360,7 @@ func (id *CMID) destroy(abort bool) {
 	if id.listens != nil {
 		id.listens.end(id)
 	}
-	id.ch.withdraw(func(e *CMEvent) bool { return e.ID == id })
+	id.ch.withdraw(func(e CMEvent) bool { return e.ID == id })
 	c.cm.forgetID(id)
 	if conn != nil && abort {
 		conn.rc.detach(true)

@@ -34,12 +34,7 @@ var idStateNames = [idStateCount]string{
 	"REPLYING", "REJECTING", "TERMINATING", "STARTING", "ESTABLISHED", "DISCONNECTING", "GONE", "DESTROYED",
 }
 
-func (s IDState) String() string {
-	if s < idStateCount {
-		return idStateNames[s]
-	}
-	return fmt.Sprintf("IDState(%d)", uint8(s))
-}
+func (s IDState) String() string { return enumName(idStateNames[:], "IDState", uint8(s)) }
 
 // idStates is a set of states.
 type idStates uint32

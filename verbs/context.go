@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
@@ -77,9 +78,8 @@ func New(c Config) (*Context, error) {
 		}
 		ctx.ep = ep
 	}
-	ctx.streams.init()
 	ctx.keys.init(c.keySeed())
-	ctx.cm.init()
+	ctx.streams.deadline, ctx.cm.deadline = mono.Never, mono.Never
 	c.Engine.Add(ctx)
 	return ctx, nil
 }
@@ -303,11 +303,7 @@ func (p *PD) CreateAHFromWC(wc *WC) (*AH, error) {
 // flushed, and the peer is told that the association is over.
 func (a *AH) Destroy() error {
 	c := a.pd.ctx
-	for i, ah := range c.loose {
-		if ah == a {
-			c.loose = append(c.loose[:i], c.loose[i+1:]...)
-		}
-	}
+	c.loose = slices.DeleteFunc(c.loose, func(ah *AH) bool { return ah == a })
 	if a.peer != nil && !a.Lost() {
 		c.rd.fail(a, WRFlushErr)
 		c.ep.Flush()

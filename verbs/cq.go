@@ -1,6 +1,10 @@
 package verbs
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+)
 
 // maxQueue is the most entries of any queue.
 const maxQueue = 1 << 20
@@ -44,11 +48,8 @@ func (c *Context) CreateCQ(init CQInit) (*CQ, error) {
 	case init.Channel != nil && init.Channel.ctx != c:
 		return nil, fmt.Errorf("%w: the completion channel is of another context, or closed", ErrInvalid)
 	}
-	depth := orDefault(init.Depth, 1024)
-	size := 1
-	for size < depth {
-		size *= 2
-	}
+	depth := cmp.Or(init.Depth, 1024)
+	size := 1 << bits.Len(uint(depth-1))
 	q := &CQ{UserData: init.UserData, ring: make([]WC, size), depth: depth, ctx: c, channel: init.Channel}
 	if q.channel != nil {
 		q.channel.cqs = append(q.channel.cqs, q)

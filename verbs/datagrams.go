@@ -31,16 +31,21 @@ func (c *datagrams) maxSeg() int {
 // handle returns the address handle of a peer, which is made when the peer is
 // first met, be it by us or by its first datagram.
 func (c *datagrams) handle(pd *PD, peer *llp.Peer) *AH {
-	for len(c.ahs) <= int(peer.Index) {
+	if int(peer.Index) < len(c.ahs) && c.ahs[peer.Index] != nil {
+		return c.ahs[peer.Index]
+	}
+	ah := &AH{pd: pd, remote: peer.Remote, path: peer.Path(), peer: peer}
+	ah.conn.init()
+	c.setHandle(ah)
+	return ah
+}
+
+// setHandle makes ah the address handle of its peer.
+func (c *datagrams) setHandle(ah *AH) {
+	for len(c.ahs) <= int(ah.peer.Index) {
 		c.ahs = append(c.ahs, nil)
 	}
-	ah := c.ahs[peer.Index]
-	if ah == nil {
-		ah = &AH{pd: pd, remote: peer.Remote, path: peer.Path(), peer: peer}
-		ah.conn.init()
-		c.ahs[peer.Index] = ah
-	}
-	return ah
+	c.ahs[ah.peer.Index] = ah
 }
 
 // associate gives the handles of its domain that were made before there was a
@@ -53,10 +58,7 @@ func (c *datagrams) associate() {
 			continue
 		}
 		ah.peer = c.ep.Associate(ah.remote, ah.path)
-		for len(c.ahs) <= int(ah.peer.Index) {
-			c.ahs = append(c.ahs, nil)
-		}
-		c.ahs[ah.peer.Index] = ah
+		c.setHandle(ah)
 	}
 	c.loose = kept
 }

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/xwarp/xwarp/internal/progress"
 )
@@ -30,12 +31,7 @@ var eventNames = [eventTypeCount]string{
 	"device fatal", "port error",
 }
 
-func (t EventType) String() string {
-	if t < eventTypeCount {
-		return eventNames[t]
-	}
-	return eventNames[0]
-}
+func (t EventType) String() string { return enumName(eventNames[:], "EventType", uint8(t)) }
 
 // AsyncEvent is something that happened apart from any work request.
 type AsyncEvent struct {
@@ -49,27 +45,21 @@ type AsyncEvent struct {
 // for more; they are counted.
 const eventMax = 256
 
-// asyncEvents is a ring of events not taken yet.
+// asyncEvents are the events not taken yet.
 type asyncEvents struct {
-	ring       []AsyncEvent
-	head, tail uint32
-	lost       uint64
-	signal     *progress.Signal // nil until the descriptor is asked for
+	waiting []AsyncEvent
+	lost    uint64
+	signal  *progress.Signal // nil until the descriptor is asked for
 }
 
-// raise appends an event. The first one makes the ring: most contexts never
-// need it.
+// raise appends an event.
 func (c *Context) raise(e AsyncEvent) {
 	a := &c.events
-	if a.ring == nil {
-		a.ring = make([]AsyncEvent, eventMax)
-	}
-	if a.tail-a.head == eventMax {
+	if len(a.waiting) == eventMax {
 		a.lost++
 		return
 	}
-	a.ring[a.tail%eventMax] = e
-	a.tail++
+	a.waiting = append(a.waiting, e)
 	if a.signal != nil {
 		a.signal.Set(true)
 	}
@@ -79,13 +69,12 @@ func (c *Context) raise(e AsyncEvent) {
 // acknowledges it. Events come up while the engine steps.
 func (c *Context) GetAsyncEvent() (AsyncEvent, bool) {
 	a := &c.events
-	if a.head == a.tail {
+	if len(a.waiting) == 0 {
 		return AsyncEvent{}, false
 	}
-	e := a.ring[a.head%eventMax]
-	a.ring[a.head%eventMax] = AsyncEvent{}
-	a.head++
-	if a.signal != nil && a.head == a.tail {
+	e := a.waiting[0]
+	a.waiting = slices.Delete(a.waiting, 0, 1)
+	if a.signal != nil && len(a.waiting) == 0 {
 		a.signal.Set(false)
 	}
 	return e, true
@@ -105,7 +94,7 @@ func (c *Context) AsyncFD() (int, error) {
 			return -1, err
 		}
 		a.signal = s
-		s.Set(a.head != a.tail)
+		s.Set(len(a.waiting) > 0)
 	}
 	return a.signal.FD(), nil
 }

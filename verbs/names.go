@@ -1,6 +1,8 @@
 package verbs
 
 import (
+	"fmt"
+
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/base/trace"
@@ -49,3 +51,11 @@ type Losses = trace.Losses
 
 // StreamStats counts what a carrier of streams did.
 type StreamStats = fabric.StreamStats
+
+// enumName returns the name of a value of an enumeration.
+func enumName(names []string, enumeration string, value uint8) string {
+	if int(value) < len(names) {
+		return names[value]
+	}
+	return fmt.Sprintf("%s(%d)", enumeration, value)
+}

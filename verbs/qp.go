@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -92,7 +93,7 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 	if err := q.records.init(init.Record); err != nil {
 		return nil, err
 	}
-	sends := orDefault(init.Cap.MaxSendWR, 512)
+	sends := cmp.Or(init.Cap.MaxSendWR, 512)
 	switch init.Type {
 	case RC:
 		q.rc = &rc{}
@@ -108,7 +109,7 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 	if init.SRQ != nil {
 		q.srq = init.SRQ
 	} else {
-		q.rq.init(orDefault(init.Cap.MaxRecvWR, 512))
+		q.rq.init(cmp.Or(init.Cap.MaxRecvWR, 512))
 	}
 	if !init.Reset {
 		q.state = StateRTS
@@ -120,16 +121,20 @@ func (p *PD) CreateQP(init QPInit) (*QP, error) {
 	return q, nil
 }
 
-// add makes a queue pair known.
+// add makes a queue pair known, and gives it its number.
 func (c *Context) add(q *QP) error {
 	switch q.typ {
 	case UD:
-		return c.addUD(q.ud)
+		i, err := enter(&c.uds, q.ud, maxUD, UD)
+		q.num = uint32(udBase + i)
+		return err
 	case RC:
 		if q.state == StateRTS { // which it gets to by being connected
 			q.state = StateInit
 		}
-		return c.streams.add(q)
+		i, err := enter(&c.streams.rcs, q, maxRC, RC)
+		q.num = uint32(rcBase + i)
+		return err
 	}
 	c.rd = q.rd
 	c.ep.SetReliable(true)
@@ -150,20 +155,6 @@ func enter[T comparable](list *[]T, q T, most int, typ QPType) (int, error) {
 	}
 	*list = append(*list, q)
 	return len(*list) - 1, nil
-}
-
-// addUD gives a UD queue pair its number.
-func (c *datagrams) addUD(q *udQP) error {
-	i, err := enter(&c.uds, q, maxUD, UD)
-	q.num = uint32(udBase + i)
-	return err
-}
-
-func orDefault(n, d int) int {
-	if n == 0 {
-		return d
-	}
-	return n
 }
 
 // Num returns the number of the queue pair, which UD peers send to.

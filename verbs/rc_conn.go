@@ -101,13 +101,6 @@ func (r *rc) init(q *QP, sends int) {
 	r.q, r.in.rc, r.requests.limit, r.timer = q, r, uint32(sends), mono.Never
 }
 
-// add gives an RC queue pair its number.
-func (s *streams) add(q *QP) error {
-	i, err := enter(&s.rcs, q, maxRC, RC)
-	q.num = uint32(rcBase + i)
-	return err
-}
-
 // attach connects a queue pair to a stream whose start-up is over, and takes
 // the stream over. rest is what has arrived behind the peer's start-up frame;
 // it is not kept. The queue pair calls id.established, once, when data may
@@ -166,7 +159,7 @@ func (r *rc) speakFirst(kind mpa.RTR) {
 	case kind&mpa.RTRRead != 0:
 		r.sent[iwarp.QNReadReq]++
 		r.rtr = true
-		h := ddp.Header{Last: true, ULP: rdmap.Control(rdmap.ReadRequest), QN: iwarp.QNReadReq, MSN: iwarp.MSN(r.sent[iwarp.QNReadReq])}
+		h := controlHeader(rdmap.ReadRequest, r.sent[iwarp.QNReadReq])
 		req := rdmap.ReadReq{SinkSTag: 1, SrcSTag: 1}
 		var body [rdmap.ReadReqLen]byte
 		req.Put(body[:])

@@ -78,8 +78,6 @@ func (s *streams) looked(c *Context, now mono.Time) {
 // and little enough to stay in the cache.
 const inLen = 256 << 10
 
-func (s *streams) init() { s.deadline = mono.Never }
-
 // use makes u the user of a stream; nil: none.
 func (s *streams) use(id fabric.StreamID, u streamUser) {
 	for len(s.users) <= int(id) {

@@ -1,7 +1,9 @@
 package verbs
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
@@ -28,8 +30,6 @@ type Record struct {
 
 	table *recordTable
 	src   *recordSource
-	next  *Record // of its source, newest first; or of the free ones
-	prev  *Record
 	ends  mono.Time
 	tail  bool // the last chunk has come
 	bytes record.ValidityMap
@@ -42,7 +42,7 @@ func (r *Record) Release() {
 	}
 	t := r.table
 	r.table = nil
-	r.next, t.free = t.free, r
+	t.free = append(t.free, r)
 }
 
 // source names where a Write-Record comes from.
@@ -57,10 +57,9 @@ type source struct {
 // complete, and which have ended, so that a late chunk does not begin one anew.
 type recordSource struct {
 	source
-	live  *Record // newest first
-	count int
-	any   bool   // one has ended
-	top   uint32 // highest number of those
+	live  []*Record // newest last
+	any   bool      // one has ended
+	top   uint32    // highest number of those
 	ended [recordHistory / 64]uint64
 	next  *recordSource
 }
@@ -81,8 +80,7 @@ type recordTable struct {
 	buckets  [recordBuckets]*recordSource
 	sources  int
 	made     int
-	live     int
-	free     *Record
+	free     []*Record
 	deadline mono.Time
 }
 
@@ -90,12 +88,7 @@ func (t *recordTable) init(c RecordConfig) error {
 	if c.MaxPerSource < 0 || c.MaxPerSource > maxRecords || c.Deadline < 0 {
 		return fmt.Errorf("%w: record configuration %+v", ErrInvalid, c)
 	}
-	if c.MaxPerSource == 0 {
-		c.MaxPerSource = 8
-	}
-	if c.Deadline == 0 {
-		c.Deadline = 10 * mono.Millisecond
-	}
+	c.MaxPerSource, c.Deadline = cmp.Or(c.MaxPerSource, 8), cmp.Or(c.Deadline, 10*mono.Millisecond)
 	t.cfg, t.deadline = c, mono.Never
 	return nil
 }
@@ -121,7 +114,7 @@ func (t *recordTable) sourceOf(s *source) *recordSource {
 func (t *recordTable) forget() bool {
 	for i := range t.buckets {
 		for at := &t.buckets[i]; *at != nil; at = &(*at).next {
-			if (*at).live == nil {
+			if len((*at).live) == 0 {
 				*at = (*at).next
 				t.sources--
 				return true
@@ -163,9 +156,11 @@ func (t *recordTable) admit(q *QP, now mono.Time, from *source, k *record.Chunk,
 		q.Stats.RecordDrops++
 		return nil
 	}
-	r := s.live
-	for r != nil && r.ID != k.ID {
-		r = r.next
+	var r *Record
+	for _, x := range s.live {
+		if x.ID == k.ID {
+			r = x
+		}
 	}
 	if r == nil {
 		if r = t.begin(q, now, s, k, h); r == nil {
@@ -186,34 +181,25 @@ func (t *recordTable) admit(q *QP, now mono.Time, from *source, k *record.Chunk,
 // begin makes a record, for which it takes a place in the completion queue. The
 // oldest of the source ends when it has too many.
 func (t *recordTable) begin(q *QP, now mono.Time, s *recordSource, k *record.Chunk, h *ddp.Header) *Record {
-	if s.count >= t.cfg.MaxPerSource {
-		oldest := s.live
-		for oldest.next != nil {
-			oldest = oldest.next
-		}
-		t.finish(q, oldest)
+	if len(s.live) >= t.cfg.MaxPerSource {
+		t.finish(q, s.live[0])
 	}
-	if t.free == nil && t.made == maxRecords || !q.recvCQ.reserve() {
+	if len(t.free) == 0 && t.made == maxRecords || !q.recvCQ.reserve() {
 		return nil
 	}
-	r := t.free
-	if r != nil {
-		t.free = r.next
-	} else {
-		r = new(Record)
+	if len(t.free) == 0 {
+		t.free = append(t.free, new(Record))
 		t.made++
 	}
+	last := len(t.free) - 1
+	r := t.free[last]
+	t.free = t.free[:last]
 	*r = Record{
 		ID: k.ID, RKey: uint32(h.STag), Addr: h.TO - uint64(k.Offset), Len: k.Length, Began: now,
-		table: t, src: s, next: s.live,
+		table: t, src: s,
 	}
 	r.bytes.Init(k.Length)
-	if s.live != nil {
-		s.live.prev = r
-	}
-	s.live = r
-	s.count++
-	t.live++
+	s.live = append(s.live, r)
 	return r
 }
 
@@ -241,40 +227,24 @@ func (t *recordTable) expire(q *QP, now mono.Time) {
 	t.deadline = mono.Never
 	for i := range t.buckets {
 		for s := t.buckets[i]; s != nil; s = s.next {
-			for r := s.live; r != nil; {
-				next := r.next
-				if r.ends <= now {
+			for n := len(s.live) - 1; n >= 0; n-- {
+				if r := s.live[n]; r.ends <= now {
 					t.finish(q, r)
 				} else {
 					t.deadline = min(t.deadline, r.ends)
 				}
-				r = next
 			}
 		}
 	}
 }
 
-// unlink takes a record out of those of its source.
-func (t *recordTable) unlink(r *Record) {
-	s := r.src
-	if r.prev != nil {
-		r.prev.next = r.next
-	} else {
-		s.live = r.next
-	}
-	if r.next != nil {
-		r.next.prev = r.prev
-	}
-	r.next, r.prev, r.src = nil, nil, nil
-	s.count--
-	t.live--
-	s.end(r.ID)
-}
-
 // finish ends a record as it is, and completes.
 func (t *recordTable) finish(q *QP, r *Record) {
 	s := r.src
-	t.unlink(r)
+	i := slices.Index(s.live, r)
+	s.live = slices.Delete(s.live, i, i+1)
+	r.src = nil
+	s.end(r.ID)
 	r.Valid, r.Whole = r.bytes.Ranges(), r.bytes.Whole()
 	r.Expired = !r.Whole && !t.cfg.PerChunk
 	q.Stats.RemoteRecords++
@@ -286,10 +256,15 @@ func (t *recordTable) finish(q *QP, r *Record) {
 func (t *recordTable) flush(q *QP) {
 	for i := range t.buckets {
 		for s := t.buckets[i]; s != nil; s = s.next {
-			for s.live != nil {
-				t.finish(q, s.live)
-			}
+			t.finishAll(q, s)
 		}
+	}
+}
+
+// finishAll ends the records of a source, as they are.
+func (t *recordTable) finishAll(q *QP, s *recordSource) {
+	for n := len(s.live) - 1; n >= 0; n-- {
+		t.finish(q, s.live[n])
 	}
 }
 
@@ -327,9 +302,7 @@ func (t *recordTable) lost(q *QP, ah *AH) {
 				at = &s.next
 				continue
 			}
-			for s.live != nil {
-				t.finish(q, s.live)
-			}
+			t.finishAll(q, s)
 			*at = s.next
 			t.sources--
 		}

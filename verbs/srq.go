@@ -1,6 +1,9 @@
 package verbs
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // SRQInit describes a shared receive queue. Zero values mean the defaults.
 type SRQInit struct {
@@ -29,7 +32,7 @@ func (p *PD) CreateSRQ(init SRQInit) (*SRQ, error) {
 		return nil, fmt.Errorf("%w: shared receive queue of %d; 1 to %d are possible", ErrInvalid, init.MaxWR, maxQueue)
 	}
 	s := &SRQ{pd: p}
-	s.rq.init(orDefault(init.MaxWR, 512))
+	s.rq.init(cmp.Or(init.MaxWR, 512))
 	if err := s.checkLimit(init.Limit); err != nil {
 		return nil, err
 	}

@@ -19,12 +19,7 @@ const (
 
 var stateNames = [stateCount]string{"RESET", "INIT", "RTR", "RTS", "SQD", "ERR"}
 
-func (s QPState) String() string {
-	if s < stateCount {
-		return stateNames[s]
-	}
-	return fmt.Sprintf("QPState(%d)", uint8(s))
-}
+func (s QPState) String() string { return enumName(stateNames[:], "QPState", uint8(s)) }
 
 // transitions has a bit for each state that may follow.
 var transitions = [stateCount]uint8{

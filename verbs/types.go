@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"fmt"
 	"net/netip"
 	"time"
 
@@ -35,15 +34,7 @@ const (
 )
 
 func (t QPType) String() string {
-	switch t {
-	case RD:
-		return "RD"
-	case UD:
-		return "UD"
-	case RC:
-		return "RC"
-	}
-	return fmt.Sprintf("QPType(%d)", uint8(t))
+	return enumName([]string{"QPType(0)", "RD", "UD", "RC"}, "QPType", uint8(t))
 }
 
 // Opcode says what a work request does.
@@ -77,12 +68,7 @@ var opcodeNames = [opcodeCount]string{
 	"RECV", "RECV_RDMA_WITH_IMM", "RECV_RDMA_WRITE_RECORD",
 }
 
-func (o Opcode) String() string {
-	if o < opcodeCount {
-		return opcodeNames[o]
-	}
-	return fmt.Sprintf("Opcode(%d)", uint8(o))
-}
+func (o Opcode) String() string { return enumName(opcodeNames[:], "Opcode", uint8(o)) }
 
 // SendFlags modify a send work request.
 type SendFlags uint8
@@ -187,12 +173,7 @@ var statusNames = [statusCount]string{
 	"memory window bind error",
 }
 
-func (s Status) String() string {
-	if s < statusCount {
-		return statusNames[s]
-	}
-	return fmt.Sprintf("Status(%d)", uint8(s))
-}
+func (s Status) String() string { return enumName(statusNames[:], "Status", uint8(s)) }
 
 // WCFlags say which fields of a completion mean something.
 type WCFlags uint8

@@ -61,12 +61,7 @@ func (c *datagrams) inGroup(group netip.Addr) bool {
 
 // attached reports whether the queue pair wants what is sent to a group.
 func (q *udQP) attached(group uint32) bool {
-	for _, g := range q.groups {
-		if group == nameOf(g) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(q.groups, func(g netip.Addr) bool { return group == nameOf(g) })
 }
 
 // nameOf returns how datagrams name a group.

@@ -50,8 +50,8 @@ func (q *udQP) post(wr *SendWR) error {
 	i := q.sq.first()
 	w := &q.sq.wqes[i]
 	err := q.fill(w, wr, i)
-	if err == nil {
-		err = q.fitsDatagram(w)
+	if err == nil && w.op == OpSend && int(w.total) > q.ctx.maxSeg() {
+		err = fmt.Errorf("%w: message of %d bytes; a UD Send is one datagram of at most %d (use RDMA_WRITE_RECORD, or RD)", ErrInvalid, w.total, q.ctx.maxSeg())
 	}
 	if err != nil {
 		q.sendCQ.release()
@@ -59,14 +59,6 @@ func (q *udQP) post(wr *SendWR) error {
 	}
 	q.sq.take()
 	q.enqueue(wr, i)
-	return nil
-}
-
-// fitsDatagram reports why w cannot be sent without being cut.
-func (q *udQP) fitsDatagram(w *wqe) error {
-	if w.op == OpSend && int(w.total) > q.ctx.maxSeg() {
-		return fmt.Errorf("%w: message of %d bytes; a UD Send is one datagram of at most %d (use RDMA_WRITE_RECORD, or RD)", ErrInvalid, w.total, q.ctx.maxSeg())
-	}
 	return nil
 }
 

@@ -11,10 +11,33 @@ import (
 
 // Requests of our own, which no user posts.
 const (
-	opTerminate      Opcode = 0xff - iota // tells a peer why it was refused
-	opReadResponse                        // answers a Read of the peer
-	opAtomicResponse                      // answers an atomic of the peer
+	opTerminate      Opcode = opcodeCount + iota // tells a peer why it was refused
+	opReadResponse                               // answers a Read of the peer
+	opAtomicResponse                             // answers an atomic of the peer
+	opCount
 )
+
+// onWire is what the segments of a request are in DDP and RDMAP.
+type onWire struct {
+	op  rdmap.Opcode
+	hdr uint8    // length of their headers
+	qn  iwarp.QN // if they are untagged, or Immediate Data follow
+}
+
+var wire = [opCount]onWire{
+	OpSend:              {rdmap.Send, ddp.UntaggedLen, iwarp.QNSend},
+	OpSendWithInv:       {rdmap.SendInv, ddp.UntaggedLen, iwarp.QNSend},
+	OpRDMAWrite:         {op: rdmap.Write, hdr: ddp.TaggedLen},
+	OpRDMAWriteWithImm:  {rdmap.Write, ddp.TaggedLen, iwarp.QNSend},
+	OpRDMARead:          {rdmap.ReadRequest, ddp.UntaggedLen, iwarp.QNReadReq},
+	OpAtomicCmpAndSwp:   {rdmap.AtomicRequest, ddp.UntaggedLen, iwarp.QNReadReq},
+	OpAtomicFetchAndAdd: {rdmap.AtomicRequest, ddp.UntaggedLen, iwarp.QNReadReq},
+	OpAtomicSwap:        {rdmap.AtomicRequest, ddp.UntaggedLen, iwarp.QNReadReq},
+	OpRDMAWriteRecord:   {op: rdmap.WriteRecord, hdr: ddp.TaggedLen + record.ChunkLen},
+	opTerminate:         {rdmap.Terminate, ddp.UntaggedLen, iwarp.QNTerminate},
+	opReadResponse:      {op: rdmap.ReadResponse, hdr: ddp.TaggedLen},
+	opAtomicResponse:    {rdmap.AtomicResponse, ddp.UntaggedLen, iwarp.QNAtomicResp},
+}
 
 // wqe is a message to send: a request that was posted, or an answer to the peer. It
 // owns the payload until it is acknowledged: lost segments are built again from it.
@@ -74,15 +97,12 @@ func (w *wqe) tagged() bool { return w.headerLen() != ddp.UntaggedLen }
 
 // number gives w its MSN, the next one of its queue.
 func (w *wqe) number(sent *[4]uint32) {
-	qn := iwarp.QNSend
-	switch {
-	case w.isRead():
-		qn = iwarp.QNReadReq
-	case w.op == OpRDMAWrite || w.op == OpRDMAWriteRecord:
+	if w.op == OpRDMAWrite || w.op == OpRDMAWriteRecord {
 		return
 	}
-	sent[qn]++
-	w.msn = sent[qn]
+	n := &sent[wire[w.op].qn]
+	*n++
+	w.msn = *n
 }
 
 // end returns how many bytes are cut into segments: the message, and what is sent
@@ -96,20 +116,15 @@ func (w *wqe) end() uint32 {
 
 // headerLen returns the length of the headers of each of w's segments but for
 // Immediate Data.
-func (w *wqe) headerLen() int {
-	switch w.op {
-	case OpRDMAWrite, OpRDMAWriteWithImm, opReadResponse:
-		return ddp.TaggedLen
-	case OpRDMAWriteRecord:
-		return ddp.TaggedLen + record.ChunkLen
-	}
-	return ddp.UntaggedLen
-}
+func (w *wqe) headerLen() int { return int(wire[w.op].hdr) }
 
-// headerAt returns the length of the headers of the segment that begins at off:
-// Immediate Data goes behind its Write in a segment of another kind (RFC 7306, section 6).
+// isImm reports whether the segment that begins at off is Immediate Data, which go behind
+// their Write in a segment of another kind (RFC 7306, section 6).
+func (w *wqe) isImm(off uint32) bool { return w.op == OpRDMAWriteWithImm && off == w.total }
+
+// headerAt returns the length of the headers of the segment that begins at off.
 func (w *wqe) headerAt(off uint32) int {
-	if w.op == OpRDMAWriteWithImm && off == w.total {
+	if w.isImm(off) {
 		return ddp.UntaggedLen
 	}
 	return w.headerLen()
@@ -118,75 +133,33 @@ func (w *wqe) headerAt(off uint32) int {
 // segment returns the payload and header length of the segment that begins at off, in a
 // ULPDU of at most most bytes.
 func (w *wqe) segment(off uint32, most int) (n, hdr int) {
-	hdr = w.headerAt(off)
-	if w.op == OpRDMAWriteWithImm && off == w.total {
-		return rdmap.ImmLen, hdr
+	if w.isImm(off) {
+		return rdmap.ImmLen, ddp.UntaggedLen
 	}
+	hdr = w.headerLen()
 	return min(int(w.total-off), most-hdr), hdr
 }
 
 // header fills in h, which is empty, for the segment with the n bytes from off on.
 func (w *wqe) header(h *ddp.Header, off uint32, n int) {
-	op := rdmap.Send
+	k := &wire[w.op]
+	op, imm := k.op, w.isImm(off)
 	h.Last = off+uint32(n) >= w.total
-	switch w.op {
-	case OpSend, OpSendWithInv:
-		op, h.QN, h.MSN, h.MO, h.ULP2 = w.sendOpcode(), iwarp.QNSend, iwarp.MSN(w.msn), off, w.inv
-	case OpRDMAWrite, OpRDMAWriteWithImm, OpRDMAWriteRecord, opReadResponse:
-		if w.op == OpRDMAWriteWithImm && off == w.total {
-			op, h.QN, h.MSN = w.immOpcode(), iwarp.QNSend, iwarp.MSN(w.msn)
-			break
-		}
-		op, h.Tagged, h.STag, h.TO = w.taggedOpcode(), true, iwarp.STag(w.key), w.raddr+uint64(off)
-	default:
-		op = w.controlOpcode()
-		h.QN, h.MSN = op.QN(), iwarp.MSN(w.msn)
+	if k.hdr != ddp.UntaggedLen && !imm {
+		h.Tagged, h.STag, h.TO = true, iwarp.STag(w.key), w.raddr+uint64(off)
+		h.ULP = rdmap.Control(op)
+		return
 	}
-	h.ULP = rdmap.Control(op)
-}
-
-// sendOpcode returns what RDMAP calls a Send.
-func (w *wqe) sendOpcode() rdmap.Opcode {
-	op := rdmap.Send
-	if w.op == OpSendWithInv {
-		op = rdmap.SendInv
-	}
-	if w.flags&Solicited != 0 {
+	h.QN, h.MSN, h.MO, h.ULP2 = k.qn, iwarp.MSN(w.msn), off, w.inv
+	switch {
+	case imm && w.flags&Solicited != 0:
+		op, h.MO = rdmap.ImmediateSE, 0
+	case imm:
+		op, h.MO = rdmap.Immediate, 0
+	case w.flags&Solicited != 0:
 		op += rdmap.SendSE - rdmap.Send
 	}
-	return op
-}
-
-// immOpcode returns what RDMAP calls the Immediate Data behind w.
-func (w *wqe) immOpcode() rdmap.Opcode {
-	if w.flags&Solicited != 0 {
-		return rdmap.ImmediateSE
-	}
-	return rdmap.Immediate
-}
-
-// taggedOpcode returns what RDMAP calls the tagged segments of w.
-func (w *wqe) taggedOpcode() rdmap.Opcode {
-	switch w.op {
-	case opReadResponse:
-		return rdmap.ReadResponse
-	case OpRDMAWriteRecord:
-		return rdmap.WriteRecord
-	}
-	return rdmap.Write
-}
-
-// controlOpcode returns what RDMAP calls w, a message that RDMAP itself reads.
-func (w *wqe) controlOpcode() rdmap.Opcode {
-	switch w.op {
-	case OpRDMARead:
-		return rdmap.ReadRequest
-	case opAtomicResponse:
-		return rdmap.AtomicResponse
-	case opTerminate:
-		return rdmap.Terminate
-	}
-	return rdmap.AtomicRequest
+	h.ULP = rdmap.Control(op)
 }
 
 // payload lists where the n bytes of w's segment from off on lie, and returns in how many

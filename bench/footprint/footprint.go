@@ -1,6 +1,7 @@
 package footprint
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -31,9 +32,7 @@ type Config struct {
 }
 
 func (c *Config) fill() error {
-	if c.Recvs == 0 {
-		c.Recvs = 512
-	}
+	c.Recvs = cmp.Or(c.Recvs, 512)
 	if c.Carrier > SimTCP || c.Peers < 1 {
 		return fmt.Errorf("footprint: %d peers over carrier %d", c.Peers, c.Carrier)
 	}

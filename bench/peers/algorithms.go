@@ -24,18 +24,10 @@ var algorithms = map[string]struct{ all, hosts, near []string }{
 // Algorithms returns the tables of the algorithms of collectives: those of several
 // hosts, and those of all ranks on one.
 func (c Choice) Algorithms(cores []int) (tables []Table) {
-	mtu := collectiveMTU
-	if c.MTUs != nil {
-		mtu = c.MTUs[0]
-	}
-	ranks := c.Ranks
-	if ranks == nil {
-		ranks = []int{2, 4, 8}
-	}
-	for _, n := range ranks {
+	for _, n := range or(c.Ranks, someRanks) {
 		for hosts := 2; hosts > 0; hosts-- {
 			for _, name := range []string{"mpi_allreduce", "mpi_bcast", "mpi_alltoall", "mpi_allgather", "mpi_reduce"} {
-				tables = c.add(tables, on(hosts, n, mtu, cores), name)
+				tables = c.add(tables, on(hosts, n, c.mtu(), cores), name)
 			}
 		}
 	}

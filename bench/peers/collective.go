@@ -11,15 +11,14 @@ import (
 // call returns one call of a collective, or nil.
 func (r *rank) call(o Order) func() error {
 	n, all := o.Size, o.Size*r.size
+	out, in := mem.ScalarsOf[float32](r.Out[:n&^3]), mem.ScalarsOf[float32](r.In[:n&^3])
 	if call := r.callWithCounts(o); call != nil {
 		return call
 	}
 	switch o.Test {
 	case "allreduce":
-		out, in := mem.ScalarsOf[float32](r.Out[:n&^3]), mem.ScalarsOf[float32](r.In[:n&^3])
 		return func() error { return mpi.Allreduce(r.World, out, in, mpi.Sum) }
 	case "reduce":
-		out, in := mem.ScalarsOf[float32](r.Out[:n&^3]), mem.ScalarsOf[float32](r.In[:n&^3])
 		return func() error { return mpi.Reduce(r.World, out, in, mpi.Sum, 0) }
 	case "bcast":
 		return func() error { return mpi.Bcast(r.World, r.Out[:n], 0) }
@@ -31,11 +30,9 @@ func (r *rank) call(o Order) func() error {
 		return func() error { return mpi.Gather(r.World, r.Out[:n], r.In[:all], 0) }
 	case "scatter":
 		return func() error { return mpi.Scatter(r.World, r.Out[:all], r.In[:n], 0) }
-	case "scan", "exscan":
-		out, in := mem.ScalarsOf[float32](r.Out[:n&^3]), mem.ScalarsOf[float32](r.In[:n&^3])
-		if o.Test == "scan" {
-			return func() error { return mpi.Scan(r.World, out, in, mpi.Sum) }
-		}
+	case "scan":
+		return func() error { return mpi.Scan(r.World, out, in, mpi.Sum) }
+	case "exscan":
 		return func() error { return mpi.Exscan(r.World, out, in, mpi.Sum) }
 	case "barrier":
 		return r.World.Barrier

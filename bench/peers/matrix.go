@@ -32,27 +32,19 @@ func (m Measurement) Quick() Measurement {
 // 4 MiB, between two hosts by MTU and on one, and all collectives by number of ranks. A
 // quick one has some of each.
 func (c Choice) Matrix(cores []int, quick bool) (tables []Table) {
-	sizes, ranks, mtus, colls := []int{8, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20}, []int{2, 4, 8}, []int{collectiveMTU, 1500, 32000}, collectives()
+	sizes, ranks, colls := []int{8, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20}, someRanks, collectives()
 	if quick {
 		sizes, ranks = []int{8, 4 << 10, 64 << 10, 1 << 20}, []int{2, 4}
 	}
 	if quick && c.Tests == nil {
 		colls = []string{"mpi_allreduce", "mpi_bcast", "mpi_allgather", "mpi_alltoall", "mpi_barrier"}
 	}
-	if c.Sizes == nil {
-		c.Sizes = sizes
-	}
-	if c.Ranks != nil {
-		ranks = c.Ranks
-	}
-	if c.MTUs != nil {
-		mtus = c.MTUs
-	}
+	c.Sizes = or(c.Sizes, sizes)
 	places := []Where{{Hosts: 1, MTU: collectiveMTU}}
-	for _, mtu := range mtus {
+	for _, mtu := range or(c.MTUs, []int{collectiveMTU, 1500, 32000}) {
 		places = append(places, Where{Hosts: 2, MTU: mtu})
 	}
-	for _, n := range ranks {
+	for _, n := range or(c.Ranks, ranks) {
 		for _, p := range places {
 			w := on(p.Hosts, n, p.MTU, cores)
 			if n == 2 {

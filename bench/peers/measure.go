@@ -172,10 +172,7 @@ func (m Measurement) open(tables []Table) (columns []column, err error) {
 		r := &raw{place: place, abort: m.Abort}
 		columns = append(columns, column{RawLibrary, "AF_XDP", bench.Way{}, false, r.run, r.close})
 	}
-	ways := m.Ways
-	if ways == nil {
-		ways = []bench.Way{{}}
-	}
+	ways := or(m.Ways, []bench.Way{{}})
 	var j *Job
 	for i, way := range ways {
 		on := w
@@ -225,10 +222,7 @@ func (m Measurement) tell(what string, w Where) {
 
 // row measures one size with all libraries in turns.
 func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, error) {
-	rounds := m.Rounds
-	if rounds == 0 {
-		rounds = 5
-	}
+	rounds := cmp.Or(m.Rounds, 5)
 	length := cmp.Or(m.Burst, 40*mono.Millisecond)
 	enough := m.pace.share(mono.Real{}.Now())
 	orders := make([]Order, len(columns))

@@ -2,6 +2,7 @@ package peers
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -45,10 +46,7 @@ func Ours(program []string, w Where, fabric string, largest int, env ...string) 
 		err := launch.Run(config)
 		// Whoever waits for an answer, or has an order to give, learns that
 		// there is nobody any more.
-		why := err
-		if why == nil {
-			why = io.EOF
-		}
+		why := cmp.Or(err, io.EOF)
 		say.CloseWithError(why)
 		orders.CloseWithError(why)
 		ended <- err

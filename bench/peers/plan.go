@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/xwarp/xwarp/bench"
@@ -44,6 +45,9 @@ var (
 	collectiveSizes = []int{8, 64, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}
 )
 
+// someRanks are the numbers of ranks of collectives.
+var someRanks = []int{2, 4, 8}
+
 // Choice narrows down what is measured. Its zero value is all of it.
 type Choice struct {
 	Tests []string // by name; default all of MPI
@@ -60,16 +64,21 @@ type Choice struct {
 // asked for.
 const collectiveMTU = 9000
 
+// or returns what was asked for, or else the default.
+func or[T any](asked, otherwise []T) []T {
+	if asked == nil {
+		return otherwise
+	}
+	return asked
+}
+
+// mtu returns that of tables that are measured with one only.
+func (c Choice) mtu() int { return or(c.MTUs, []int{collectiveMTU})[0] }
+
 // Plan returns the tables, those on the same hosts and ranks together. cores
 // are the processors that may be used.
 func (c Choice) Plan(cores []int) []Table {
-	mtus, ranks := c.MTUs, c.Ranks
-	if mtus == nil {
-		mtus = []int{1500, collectiveMTU, 32000}
-	}
-	if ranks == nil {
-		ranks = []int{2, 4, 8}
-	}
+	mtus := or(c.MTUs, []int{1500, collectiveMTU, 32000})
 	pairTests := []string{
 		"mpi_lat", "mpi_rate", "mpi_bw", "mpi_bibw",
 		"mpi_put_lat", "mpi_get_lat", "mpi_acc_lat", "mpi_fop_lat", "mpi_cas_lat", "mpi_put_bw", "mpi_get_bw", "mpi_put_rate",
@@ -89,7 +98,7 @@ func (c Choice) Plan(cores []int) []Table {
 	}
 	tables = append(tables, c.Overlap(2, cores)...)
 	pair(on(1, 2, mtu, cores), pairTests...)
-	for _, n := range ranks {
+	for _, n := range or(c.Ranks, someRanks) {
 		pair(on(2, n, mtu, cores), collectives()...)
 	}
 	return tables
@@ -114,22 +123,9 @@ func (c Choice) Overlap(hosts int, cores []int) (tables []Table) {
 	if c.Tests != nil && !slices.Contains(c.Tests, name) {
 		return nil
 	}
-	t := Table{Where: on(hosts, 2, collectiveMTU, cores), Sizes: c.Compute, Bytes: overlapBytes}
+	t := Table{Where: on(hosts, 2, c.mtu(), cores), Sizes: or(c.Compute, []int{0, 10, 30, 100, 300, 1000}), Bytes: cmp.Or(c.Bytes, overlapBytes)}
 	t.Case, _ = bench.Find(name)
-	if c.MTUs != nil {
-		t.Where.MTU = c.MTUs[0]
-	}
-	if c.Bytes != 0 {
-		t.Bytes = c.Bytes
-	}
-	if t.Sizes == nil {
-		t.Sizes = []int{0, 10, 30, 100, 300, 1000}
-	}
-	ops := c.Ops
-	if ops == nil {
-		ops = bench.OverlapOps()
-	}
-	for _, t.Op = range ops {
+	for _, t.Op = range or(c.Ops, bench.OverlapOps()) {
 		tables = append(tables, t)
 	}
 	return tables
@@ -137,11 +133,8 @@ func (c Choice) Overlap(hosts int, cores []int) (tables []Table) {
 
 // Experiment returns the table of an experiment of mpi_ghosts.
 func (c Choice) Experiment(e bench.Experiment, cores []int) Table {
-	t := Table{Where: on(e.Hosts, 2, collectiveMTU, cores), Sizes: e.Rows, Op: e.Name}
+	t := Table{Where: on(e.Hosts, 2, c.mtu(), cores), Sizes: e.Rows, Op: e.Name}
 	t.Case, _ = bench.Find("mpi_ghosts")
-	if c.MTUs != nil {
-		t.Where.MTU = c.MTUs[0]
-	}
 	return t
 }
 

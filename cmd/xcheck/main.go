@@ -3,6 +3,7 @@
 package main
 
 import (
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -25,31 +26,8 @@ const (
 	exitUsage  = 2
 )
 
-const usage = `usage: xcheck [--seeds N] [--from S] [-j J] [--json]
-       xcheck --seed S [--trace] [--json]
-
-Each seed is a network of 2 to 5 hosts that loses, doubles, delays and corrupts
-frames, falls apart and heals, and whose hosts pause and restart; and programs
-that post all kinds of work requests to one another. A model that knows nothing
-of the implementation decides whether everything that they saw may be so.
-
-  --seeds N   how many seeds (default 10000)
-  --from S    the first one (default 0)
-  -j J        how many at a time (default: as many as there are cores)
-  --seed S    this one only, and what it does
-  --trace     with --seed: every event of it on standard error
-  --json      one JSON object per seed that failed and one for all
-  --version   say which version this is, and do nothing
-  --help      say this
-
-A seed does the same each time, on every machine: what has failed fails again.
-
-Exit status: 0 nothing is wrong; 1 something is; 2 used wrongly.
-
-Examples
-  xcheck --seeds 1000000 --json > found.json
-  xcheck --seed 4711 --trace
-`
+//go:embed usage.txt
+var usage string
 
 // most is after how many failures there is no point in going on.
 const most = 10

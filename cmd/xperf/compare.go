@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -67,10 +68,7 @@ func (p *program) compareKind(o *options, kind bench.Kind, c bench.Comparison, p
 			return err
 		}
 	}
-	m := bench.Measurement{Rounds: o.rounds, Duration: o.duration, Quick: true, Progress: p.progress}
-	if m.Rounds == 0 {
-		m.Rounds = 3
-	}
+	m := bench.Measurement{Rounds: cmp.Or(o.rounds, 3), Duration: o.duration, Quick: true, Progress: p.progress}
 	err = m.Tabulate(sessions, c.Sizes, func(size int, row bench.Row) error {
 		p.clear()
 		p.keep(row)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/xwarp/xwarp/bench"
 	"github.com/xwarp/xwarp/cmd/internal/getopt"
+	"github.com/xwarp/xwarp/internal/job/launch"
 	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
@@ -278,15 +280,7 @@ func parseSeconds(text string) (time.Duration, error) {
 }
 
 func parseCores(list string) ([]int, error) {
-	var cores []int
-	for part := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(part)
-		if err != nil || n < 0 {
-			return nil, usagef("%q is no list of cores: give the server's core and the client's, as in --cores 2,3", list)
-		}
-		cores = append(cores, n)
-	}
-	return cores, nil
+	return bench.ParseInts(list, func(n int) bool { return n >= 0 }, "cores: give the server's core and the client's, as in --cores 2,3")
 }
 
 // check judges what the flags say together, and fills in defaults.
@@ -307,7 +301,7 @@ func (o *options) check() error {
 	if err := o.readKey(); err != nil {
 		return err
 	}
-	allowed, err := bench.AllowedCores()
+	allowed, err := launch.AllowedCPUs()
 	if err != nil {
 		return err
 	}
@@ -323,10 +317,8 @@ func (o *options) check() error {
 	if c, ok := bench.Find(o.command); ok && c.Job() {
 		return o.checkJob(c)
 	}
-	for _, name := range []string{"markdown", "netns", "n", "tests", "best", "ghosts", "progress", "compute", "matrix", "quick", "out"} {
-		if o.given[name] {
-			return usagef("%s does not take --%s", o.command, name)
-		}
+	if name := o.first("markdown", "netns", "n", "tests", "best", "ghosts", "progress", "compute", "matrix", "quick", "out"); name != "" {
+		return usagef("%s does not take --%s", o.command, name)
 	}
 	o.given["test"] = true
 	o.spec.Test = o.command
@@ -404,16 +396,12 @@ func (o *options) checkCommand() error {
 	case o.command != "compare":
 		return nil
 	}
-	if o.table == "" {
-		o.table = "mpi"
-	}
+	o.table = cmp.Or(o.table, "mpi")
 	if ofRanks(o.table) {
 		return o.checkPeers()
 	}
-	for _, name := range []string{"n", "tests", "best", "matrix", "quick", "out"} {
-		if o.given[name] {
-			return usagef("compare %s does not take --%s: it is for compare %s, %s and %s", o.table, name, peersTable, algorithmsTable, abiTable)
-		}
+	if name := o.first("n", "tests", "best", "matrix", "quick", "out"); name != "" {
+		return usagef("compare %s does not take --%s: it is for compare %s, %s and %s", o.table, name, peersTable, algorithmsTable, abiTable)
 	}
 	_, err := bench.FindComparison(o.table, bench.Root())
 	return err
@@ -440,10 +428,8 @@ func (o *options) checkJob(c bench.Case) error {
 	case !o.testbed:
 		return usagef("%s needs --testbed, which makes the hosts of the ranks", o.command)
 	}
-	for _, name := range []string{"iters", "warmup", "window"} {
-		if o.given[name] {
-			return usagef("%s does not take --%s: its bursts last as long as --duration says", o.command, name)
-		}
+	if name := o.first("iters", "warmup", "window"); name != "" {
+		return usagef("%s does not take --%s: its bursts last as long as --duration says", o.command, name)
 	}
 	flags := []string{"testbed", "fabric", "mtu", "size", "cores", "json", "markdown", "plot", "rounds", "duration", "best"}
 	if c.Kind == bench.Computing {
@@ -486,6 +472,16 @@ func (o *options) checkOverlap() error {
 func (o *options) startsAll() bool {
 	c, _ := bench.Find(o.command)
 	return ofRanks(o.table) || c.Job()
+}
+
+// first returns the first of these flags that was given, or "".
+func (o *options) first(names ...string) string {
+	for _, name := range names {
+		if o.given[name] {
+			return name
+		}
+	}
+	return ""
 }
 
 // only refuses all flags but these.

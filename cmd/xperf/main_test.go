@@ -406,7 +406,7 @@ func TestRun_peers(t *testing.T) {
 // anyCore is a core that this process may use.
 func anyCore(t *testing.T) string {
 	t.Helper()
-	cores, err := bench.AllowedCores()
+	cores, err := launch.AllowedCPUs()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,34 +122,38 @@ func (o *options) listening(addr string) string {
 
 // client measures against a server on another machine.
 func (p *program) client(o *options) error {
-	var sessions []*bench.Session
-	for i, c := range o.configurations() {
+	return p.each(o, func(i int, c *options) (*bench.Session, error) {
 		s, err := bench.Connect(context.Background(), c.spec, bench.ConnectConfig{
 			Local: bench.Local{Device: c.device, Cores: c.cores, Capture: c.capture, Alone: true},
 			Addr:  o.address(), Key: o.key, Index: i, Timeout: o.timeout, Abort: abort,
 		})
-		if err != nil {
-			return errors.Join(err, closeAll(sessions))
+		if err == nil {
+			s.Place = "server " + o.address()
 		}
-		s.Place = "server " + o.address()
-		sessions = append(sessions, s)
-	}
-	return errors.Join(p.measure(o, sessions), closeAll(sessions))
+		return s, err
+	})
 }
 
 // onTestbed measures between two ends on this machine, each configuration on
 // hosts of its own.
 func (p *program) onTestbed(o *options) error {
-	var sessions []*bench.Session
-	for _, c := range o.configurations() {
+	return p.each(o, func(_ int, c *options) (*bench.Session, error) {
 		if err := p.withoutRoot(c); err != nil {
-			return errors.Join(err, closeAll(sessions))
+			return nil, err
 		}
 		place, err := p.openPlace(c)
 		if err != nil {
-			return errors.Join(err, closeAll(sessions))
+			return nil, err
 		}
-		s, err := p.connect(place, c.spec, c.capture)
+		return p.connect(place, c.spec, c.capture)
+	})
+}
+
+// each opens a session for each configuration, and measures them.
+func (p *program) each(o *options, open func(i int, c *options) (*bench.Session, error)) error {
+	var sessions []*bench.Session
+	for i, c := range o.configurations() {
+		s, err := open(i, c)
 		if err != nil {
 			return errors.Join(err, closeAll(sessions))
 		}

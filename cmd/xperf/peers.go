@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/xwarp/xwarp/bench"
@@ -67,15 +66,9 @@ func (o *options) mpiFlags(fs *flag.FlagSet) {
 }
 
 // parseGhosts reads numbers of ghosts: "0,1".
-func parseGhosts(list string) (ghosts []int, err error) {
-	for part := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(part)
-		if err != nil || n < 0 || n > launch.MaxGhosts {
-			return nil, fmt.Errorf("%q is no list of numbers of ghosts of each host up to %d, as in 0,1", list, launch.MaxGhosts)
-		}
-		ghosts = append(ghosts, n)
-	}
-	return ghosts, nil
+func parseGhosts(list string) ([]int, error) {
+	return bench.ParseInts(list, func(n int) bool { return n >= 0 && n <= launch.MaxGhosts },
+		fmt.Sprintf("numbers of ghosts of each host up to %d, as in 0,1", launch.MaxGhosts))
 }
 
 // parseProgress reads names of threads that make progress: "thread,thread-core".
@@ -90,15 +83,9 @@ func parseProgress(list string) ([]string, error) {
 }
 
 // parseRanks reads numbers of ranks: "2,4,8".
-func parseRanks(list string) (ranks []int, err error) {
-	for part := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(part)
-		if err != nil || n < 2 || n%2 != 0 || n > 250 {
-			return nil, fmt.Errorf("%q is no list of numbers of ranks: half of them go to each of two hosts, so write even ones up to 250, as in 2,4,8", list)
-		}
-		ranks = append(ranks, n)
-	}
-	return ranks, nil
+func parseRanks(list string) ([]int, error) {
+	return bench.ParseInts(list, func(n int) bool { return n >= 2 && n%2 == 0 && n <= 250 },
+		"numbers of ranks: half of them go to each of two hosts, so write even ones up to 250, as in 2,4,8")
 }
 
 // parseTests reads names of tests of MPI.
@@ -118,9 +105,6 @@ func (p *program) comparePeers(o *options) error {
 	if !o.testbed {
 		return p.matrix(o, peers.Measurement{}, nil)
 	}
-	if !bench.Root() {
-		return testbed.ErrPermission
-	}
 	m, err := p.measurement(o)
 	if err != nil {
 		return err
@@ -136,8 +120,13 @@ func (p *program) comparePeers(o *options) error {
 		return p.matrix(o, m, o.choice().Matrix(m.Cores, o.quick))
 	}
 	m.Server = []string{m.Program[0], "serve"}
+	return p.judge(o, m, o.choice())
+}
+
+// judge prints what tests of our choice came to, and which targets that meets.
+func (p *program) judge(o *options, m peers.Measurement, choice peers.Choice) error {
 	var verdict peers.Verdict
-	if err := p.tables(o, m, o.choice().Plan(m.Cores), verdict.Row); err != nil || o.json {
+	if err := p.tables(o, m, choice.Plan(m.Cores), verdict.Row); err != nil || o.json {
 		return err
 	}
 	return verdict.Write(p.out)
@@ -145,9 +134,6 @@ func (p *program) comparePeers(o *options) error {
 
 // compareABI prints what the way through the libraries for C takes more than the Go API.
 func (p *program) compareABI(o *options) error {
-	if !bench.Root() {
-		return testbed.ErrPermission
-	}
 	m, err := p.measurement(o)
 	if err != nil {
 		return err
@@ -160,18 +146,11 @@ func (p *program) compareABI(o *options) error {
 	if choice.Tests == nil {
 		choice.Tests = []string{"mpi_lat", "mpi_rate"}
 	}
-	var verdict peers.Verdict
-	if err := p.tables(o, m, choice.Plan(m.Cores), verdict.Row); err != nil || o.json {
-		return err
-	}
-	return verdict.Write(p.out)
+	return p.judge(o, m, choice)
 }
 
 // job measures a test whose ranks start together, of ours.
 func (p *program) job(o *options) error {
-	if !bench.Root() {
-		return testbed.ErrPermission
-	}
 	m, err := p.measurement(o)
 	if err != nil {
 		return err
@@ -235,15 +214,18 @@ func (o *options) choice() peers.Choice {
 	return c
 }
 
-// measurement is how it is measured.
+// measurement is how it is measured, by root only.
 func (p *program) measurement(o *options) (peers.Measurement, error) {
+	if !bench.Root() {
+		return peers.Measurement{}, testbed.ErrPermission
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return peers.Measurement{}, err
 	}
 	cores := o.cores
 	if !o.given["cores"] {
-		if cores, err = bench.AllowedCores(); err != nil {
+		if cores, err = launch.AllowedCPUs(); err != nil {
 			return peers.Measurement{}, err
 		}
 	}
@@ -256,9 +238,6 @@ func (p *program) measurement(o *options) (peers.Measurement, error) {
 // compareAlgorithms prints what the algorithms of collectives came to, and how to
 // choose the best.
 func (p *program) compareAlgorithms(o *options) error {
-	if !bench.Root() {
-		return testbed.ErrPermission
-	}
 	m, err := p.measurement(o)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/xwarp/xwarp/bench"
+	"github.com/xwarp/xwarp/cmd/internal/getopt"
 )
 
 // peerFlag is a flag of perftest or of the OSU micro-benchmarks: what it is called
@@ -24,17 +25,6 @@ type peerFlags map[string]peerFlag
 
 func as(name string) peerFlag { return peerFlag{to: name} }
 
-// missing are names of flags that xperf has not, and what to do instead.
-type missing []struct{ names, hint string }
-
-func (m missing) addTo(flags peerFlags) {
-	for _, row := range m {
-		for name := range strings.FieldsSeq(row.names) {
-			flags[name] = peerFlag{hint: row.hint}
-		}
-	}
-}
-
 // perftestFlags are the flags of perftest (ib_send_lat and its like) that xperf
 // has not, and those with another name here.
 func perftestFlags() peerFlags {
@@ -50,12 +40,12 @@ func perftestFlags() peerFlags {
 		"F": idle, "CPU-freq": idle, "N": idle, "noPeak": idle, "report_gbits": idle,
 		"perform_warm_up": idle, "use_hugepages": idle, "use_old_post_send": idle,
 	}
-	perftestMissing.addTo(flags)
+	flags.lack(perftestMissing)
 	return flags
 }
 
 // perftestMissing are those flags of perftest that there is nothing like here.
-var perftestMissing = missing{
+var perftestMissing = getopt.Hints{
 	{"x gid-index", "devices have no GIDs: --device names one, whose address is used"},
 	{"i ib-port", "a device has one port: --device names the device"},
 	{"r rx-depth", "as many receives are posted as the test needs"},
@@ -106,12 +96,12 @@ func osuFlags() peerFlags {
 		"m": sizes, "message-size": sizes, "i": as("iters"), "iterations": as("iters"), "x": as("warmup"),
 		"W": as("window"), "window-size": as("window"), "f": idle, "full": idle, "u": idle, "tail-lat": idle,
 	})
-	osuMissing.addTo(flags)
+	flags.lack(osuMissing)
 	return flags
 }
 
 // osuMissing are the same of the OSU micro-benchmarks.
-var osuMissing = missing{
+var osuMissing = getopt.Hints{
 	{"b", "messages come from one buffer; for both ways at once there is mpi_bibw"},
 	{"buffer-num", "messages come from one buffer"},
 	{"c validation", "what arrives is not compared here: the programs in examples/ check their answers"},
@@ -176,6 +166,13 @@ func (p peerFlags) define(fs *flag.FlagSet) (hints map[string]string) {
 		}
 	}
 	return hints
+}
+
+// lack says what to do in place of flags that xperf has not.
+func (p peerFlags) lack(hints getopt.Hints) {
+	for name, text := range hints.ByName() {
+		p[name] = peerFlag{hint: text}
+	}
 }
 
 // connection reads perftest's name of a transport.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,63 +17,8 @@ import (
 	"github.com/xwarp/xwarp/verbs/device"
 )
 
-const usage = `usage: xping -s [-vVdP] [-a ADDR] [-p PORT]
-       xping -c [-vVd] [-S SIZE] [-C COUNT] [-I ADDR] -a ADDR [-p PORT]
-       xping --testbed [-vVd] [-S SIZE] [-C COUNT]
-
-An rping over standard iWARP (RFC 5040, 5041, 5044): the other end may be
-another xping, or rping on a host with an RDMA card or Linux' software iWARP
-(siw). For each ping the server Reads the client's text by RDMA and Writes it
-back; three Sends and one more keep them in step.
-
-As in rping:
-  -s            server
-  -c            client
-  -a ADDR       client: the server's name or address, IPv4 or IPv6;
-                server: address to listen at (default all)
-  -I ADDR       client: address to connect from
-  -p PORT       TCP port (default 7174)
-  -S SIZE       client: bytes of a ping, 23 to 65535 (default 64); for more than
-                64 rping's server has to be told, too: rping -s -S SIZE
-  -C COUNT      client: pings to make (default: until interrupted)
-  -P            server: serve any number of clients, also at once, until
-                interrupted (default: one)
-  -v            print the text of each ping
-  -V            client: compare what comes back with what was sent
-  -d            print every step
-
-Ours:
-  --fabric F    what carries the connection: tcp, the kernel's (default); xdp,
-                xdp:generic or xdp:driver, TCP in user space on AF_XDP
-  --device DEV  network device, needed for xdp
-  --ipv6, -6    server without -a, testbed: IPv6; with -a the address says it
-  --testbed     both ends on this machine, over a veth pair that exists only as
-                long as that; without root on loopback
-  --crc         ask for a CRC32C in every FPDU
-  --markers     ask the peer to put markers into what it sends (RFC 5044, 4.3)
-  --mpa-revision N
-                client: 1 starts up as RFC 5044 has it, 2 as RFC 6581 (default)
-  --p2p KINDS   client: peer-to-peer mode; what it may send first: write, read
-                or send, or several with commas
-  --json        JSON: an object for each connection, with -v for each ping too
-  --version     say which version this is, and do nothing
-  --help        say this
-
-Statistics are of the time from a client's first Send to the server's last.
-
-Exit status: 0 all pings were made (and nobody asked for a number of them, or
-for one client only, when interrupted); 1 the connection was lost, or data were
-wrong; 2 used wrongly; 3 this machine or user lacks what is needed; 4 no
-connection: nobody is there, or they refuse; 130 interrupted.
-
-Examples
-  xping --testbed -C 10 -V
-  xping -s -P
-  xping -c -a 192.0.2.1 -C 10 -vV
-  xping -c -a fd00::1 -C 1000 -S 65535 -V --crc
-  sudo xping -c -a 192.0.2.1 --fabric xdp --device eth1 -C 10
-  rping -c -a 192.0.2.1 -C 10 -vV     # against xping -s on 192.0.2.1
-`
+//go:embed usage.txt
+var usage string
 
 // errUsage is wrapped by what is wrong with the command line.
 var errUsage = errors.New("usage")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -62,7 +63,7 @@ func (p *program) run(args []string) int {
 	} else if err == nil {
 		err = p.dispatch(o)
 	}
-	if errors.Is(err, rping.ErrInterrupted) && o.endless() && !failedOtherwise(err) {
+	if o.endless() && onlyInterrupted(err) {
 		return exitOK // which is the only way for it to end
 	}
 	if err == nil {
@@ -83,14 +84,10 @@ func (p *program) run(args []string) int {
 	return exitFailed
 }
 
-// failedOtherwise reports whether err holds more than that it was interrupted.
-func failedOtherwise(err error) bool {
-	for _, bad := range []error{rping.ErrConnect, rping.ErrLost, rping.ErrMismatch, rping.ErrProtocol} {
-		if errors.Is(err, bad) {
-			return true
-		}
-	}
-	return false
+// onlyInterrupted reports whether err holds nothing but that an end was stopped.
+func onlyInterrupted(err error) bool {
+	others := []error{rping.ErrConnect, rping.ErrLost, rping.ErrMismatch, rping.ErrProtocol}
+	return errors.Is(err, rping.ErrInterrupted) && !slices.ContainsFunc(others, func(bad error) bool { return errors.Is(err, bad) })
 }
 
 func (p *program) dispatch(o *options) error {

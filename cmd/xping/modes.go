@@ -126,14 +126,8 @@ func (p *program) onTestbed(o *options) error {
 	// A signal stops the client only; but a server without a connection
 	// would wait for ever.
 	s.Stop()
-	return errors.Join(err, otherThanStopped(<-served))
-}
-
-// otherThanStopped returns err unless it only says that the server was stopped
-// when its client was done.
-func otherThanStopped(err error) error {
-	if errors.Is(err, rping.ErrInterrupted) && !failedOtherwise(err) {
-		return nil
+	if ended := <-served; !onlyInterrupted(ended) {
+		err = errors.Join(err, ended)
 	}
 	return err
 }

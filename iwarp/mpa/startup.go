@@ -1,6 +1,7 @@
 package mpa
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,9 +18,7 @@ type Initiator struct {
 // Start builds the Request: what to send first. At most MaxPrivateSent bytes of
 // private data, 4 fewer in revision 2. An error is one of the configuration.
 func (i *Initiator) Start(c Config, private []byte) (request []byte, err error) {
-	if c.Revision == 0 {
-		c.Revision = 2
-	}
+	c.Revision = cmp.Or(c.Revision, 2)
 	if c.RTR&RTRRead != 0 && c.ORD == 0 {
 		c.ORD = 1 // the first message is a Read
 	}

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/xwarp/xwarp/internal/carrier/inet/route"
@@ -19,9 +20,7 @@ func (o *opening) openWatch(s *Spec) (*route.Watch, error) {
 		Link: s.Device, Addr: s.Addr, MTU: s.MTU, XDP: strings.HasPrefix(s.Fabric, "xdp"),
 		Limit: s.Dgram.PeerLost,
 	}
-	if c.Limit == 0 {
-		c.Limit = arq.Config{}.WithDefaults(0).PeerLost
-	}
+	c.Limit = cmp.Or(c.Limit, arq.Config{}.WithDefaults(0).PeerLost)
 	if c.XDP {
 		if q, err := xdp.NewQueueCounter(c.Link); err == nil {
 			c.Queues = q

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -19,9 +20,7 @@ import (
 // Open opens a device. The caller closes the context, and everything that was
 // opened for it goes with it.
 func Open(s Spec) (*verbs.Context, error) {
-	if s.Fabric == "" {
-		s.Fabric = config.DefaultFabric
-	}
+	s.Fabric = cmp.Or(s.Fabric, config.DefaultFabric)
 	if err := checkFabric(s.Fabric); err != nil {
 		return nil, err
 	}

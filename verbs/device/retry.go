@@ -3,6 +3,7 @@ package device
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
@@ -14,12 +15,8 @@ import (
 // reason that may be gone soon: a link that is down, an address or a route that the
 // device has not been given yet, a neighbour that does not answer.
 func Down(err error) bool {
-	for _, down := range []error{xdp.ErrDeviceDown, errNoAddress, syscall.EADDRNOTAVAIL, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTUNREACH} {
-		if errors.Is(err, down) {
-			return true
-		}
-	}
-	return false
+	down := []error{xdp.ErrDeviceDown, errNoAddress, syscall.EADDRNOTAVAIL, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTUNREACH}
+	return slices.ContainsFunc(down, func(why error) bool { return errors.Is(err, why) })
 }
 
 var errNoAddress = errors.New("no address")

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -51,9 +52,7 @@ func (s *Spec) devices() ([]string, error) {
 		}
 	}
 	s.Bulk = BulkFrames
-	if s.Arena == 0 { // each has what it would have alone
-		s.Arena = len(all) * mem.DefaultSize
-	}
+	s.Arena = cmp.Or(s.Arena, len(all)*mem.DefaultSize) // each has what it would have alone
 	return all, nil
 }
 

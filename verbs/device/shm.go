@@ -11,12 +11,8 @@ import (
 // openShm opens an endpoint in shared memory, with a ring for each rank that
 // may be on this host.
 func openShm(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
-	if !s.Addr.IsValid() {
-		addr, err := Address(s.Device, s.IPv6)
-		if err != nil {
-			return nil, err
-		}
-		s.Addr = addr
+	if err := s.takeAddress(); err != nil {
+		return nil, err
 	}
 	return shm.Open(shm.Config{
 		Arena: arena, Local: netip.AddrPortFrom(s.Addr, s.Port), MTU: s.MTU,

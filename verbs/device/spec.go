@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/xwarp/xwarp/bpf"
@@ -142,10 +143,8 @@ func ModeOf(fabric string) bpf.Mode {
 }
 
 func checkFabric(s string) error {
-	for _, f := range Fabrics() {
-		if f == s {
-			return nil
-		}
+	if slices.Contains(Fabrics(), s) {
+		return nil
 	}
 	return fmt.Errorf("device: %w %q: use one of %s", ErrFabric, s, strings.Join(Fabrics(), ", "))
 }

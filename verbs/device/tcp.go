@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -31,9 +32,7 @@ func (s *Spec) checkStreams() error {
 	}
 	if s.onKernelTCP() && s.Capture != "" {
 		dev := s.Device
-		if dev == "" {
-			dev = "any"
-		}
+		dev = cmp.Or(dev, "any")
 		return fmt.Errorf("device: RC over fabric %q goes through the kernel and not through us: capture it with tcpdump -i %s -w %s tcp", s.Fabric, dev, s.Capture)
 	}
 	return nil
@@ -41,12 +40,8 @@ func (s *Spec) checkStreams() error {
 
 // tcpDefaults fills in the range of TCP ports.
 func (s *Spec) tcpDefaults() {
-	if s.TCPBase == 0 {
-		s.TCPBase = bpf.DefaultTCPBase
-	}
-	if s.TCPPorts == 0 {
-		s.TCPPorts = 1<<16 - int(s.TCPBase)
-	}
+	s.TCPBase = cmp.Or(s.TCPBase, bpf.DefaultTCPBase)
+	s.TCPPorts = cmp.Or(s.TCPPorts, 1<<16-int(s.TCPBase))
 }
 
 // openNetstack opens TCP in user space on one side of a port, and returns the
@@ -72,15 +67,12 @@ func besideAFXDP() ktcp.Config {
 
 // openTCP opens the kernel's TCP, as c says and s.
 func openTCP(s *Spec, arena *mem.Arena, c ktcp.Config) (fabric.Streams, error) {
-	if !s.Addr.IsValid() {
-		addr, err := Address(s.Device, s.IPv6)
-		if errors.Is(err, errNoAddress) { // TCP does with what there is
-			addr, err = Address(s.Device, !s.IPv6)
-		}
-		if err != nil {
-			return nil, err
-		}
-		s.Addr = addr
+	err := s.takeAddress()
+	if errors.Is(err, errNoAddress) { // TCP does with what there is
+		s.Addr, err = Address(s.Device, !s.IPv6)
+	}
+	if err != nil {
+		return nil, err
 	}
 	c.Arena, c.Local, c.MTU = arena, s.Addr, s.MTU
 	t, err := ktcp.Open(c)

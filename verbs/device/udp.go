@@ -13,14 +13,18 @@ import (
 
 // openUDP opens a kernel UDP socket.
 func openUDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
-	if !s.Addr.IsValid() {
-		addr, err := Address(s.Device, s.IPv6)
-		if err != nil {
-			return nil, err
-		}
-		s.Addr = addr
+	if err := s.takeAddress(); err != nil {
+		return nil, err
 	}
 	return kudp.Open(kudp.Config{Arena: arena, Local: netip.AddrPortFrom(s.Addr, s.Port), MTU: s.MTU, Pool: s.pool})
+}
+
+// takeAddress makes Addr what Address says, unless it is given.
+func (s *Spec) takeAddress() (err error) {
+	if !s.Addr.IsValid() {
+		s.Addr, err = Address(s.Device, s.IPv6)
+	}
+	return err
 }
 
 // Address returns the address that endpoints on a device have unless they are told:

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -20,9 +21,7 @@ func (o *opening) openXDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 	if s.Device == "" {
 		return nil, fmt.Errorf("device: fabric %q needs the name of a network device (xinfo lists them)", s.Fabric)
 	}
-	if s.Port == 0 {
-		s.Port = BasePort
-	}
+	s.Port = cmp.Or(s.Port, BasePort)
 	table, err := route.Open(route.Config{Link: s.Device})
 	if err != nil {
 		return nil, err

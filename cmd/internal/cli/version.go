@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"regexp"
 	"runtime/debug"
 	"strings"
@@ -55,9 +56,7 @@ func build(info *debug.BuildInfo, release string) Build {
 	if release != "" {
 		b.Version = release
 	}
-	if b.Version == "" {
-		b.Version = "(devel)" // which is what Go calls it, most of the time
-	}
+	b.Version = cmp.Or(b.Version, "(devel)") // which is what Go calls it, most of the time
 	return b
 }
 

@@ -20,6 +20,7 @@
 package rping
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/xwarp/xwarp/verbs"
@@ -80,19 +81,13 @@ type Config struct {
 
 // wanted fills in how many Reads may be outstanding.
 func wanted(p, unlessSaid verbs.ConnParam) verbs.ConnParam {
-	if p.ResponderResources == 0 {
-		p.ResponderResources = unlessSaid.ResponderResources
-	}
-	if p.InitiatorDepth == 0 {
-		p.InitiatorDepth = unlessSaid.InitiatorDepth
-	}
+	p.ResponderResources = cmp.Or(p.ResponderResources, unlessSaid.ResponderResources)
+	p.InitiatorDepth = cmp.Or(p.InitiatorDepth, unlessSaid.InitiatorDepth)
 	return p
 }
 
 func (c Config) withDefaults() Config {
-	if c.Size == 0 {
-		c.Size = DefaultSize
-	}
+	c.Size = cmp.Or(c.Size, DefaultSize)
 	if c.Register == nil {
 		c.Register = (*verbs.PD).RegMR
 	}

@@ -13,6 +13,7 @@
 package capture
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -49,9 +50,7 @@ type writer struct {
 }
 
 func newWriter(out io.WriteCloser, c Config, carrier string) *writer {
-	if c.Name == "" {
-		c.Name = "xwarp"
-	}
+	c.Name = cmp.Or(c.Name, "xwarp")
 	w := &writer{out: out, clock: c.Clock, origin: time.Unix(0, 0), blocks: make([]byte, 0, buffered+blockMax)}
 	if w.clock == nil {
 		w.clock = mono.Real{}

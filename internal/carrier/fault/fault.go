@@ -5,6 +5,7 @@
 package fault
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 )
@@ -45,9 +46,7 @@ func newDice(c Config) (dice, error) {
 	if c.Span < 0 {
 		return dice{}, fmt.Errorf("fault: span %d is negative", c.Span)
 	}
-	if c.Span == 0 {
-		c.Span = 8
-	}
+	c.Span = cmp.Or(c.Span, 8)
 	return dice{Config: c, rand: rand.New(rand.NewPCG(c.Seed, 0x666175_6c74))}, nil
 }
 

@@ -8,6 +8,7 @@
 package kudp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -98,9 +99,7 @@ var (
 // device that has the address.
 func (c Config) withDefaults(device int) (Config, error) {
 	device = min(device, maxPacket)
-	if c.MTU == 0 {
-		c.MTU = device
-	}
+	c.MTU = cmp.Or(c.MTU, device)
 	least := minMTU
 	if c.Local.Addr().Is6() {
 		least = minMTU6

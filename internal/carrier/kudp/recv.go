@@ -1,6 +1,7 @@
 package kudp
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -53,9 +54,7 @@ func (r *receiver) init(a *mem.Arena, slots, payload int, gro bool) error {
 		payload = maxDatagram
 	}
 	r.shift = uint(bits.Len(uint(max(payload, mem.FrameSize/2) - 1)))
-	if slots == 0 {
-		slots = min(128, 4<<20>>r.shift)
-	}
+	slots = cmp.Or(slots, min(128, 4<<20>>r.shift))
 	base, err := a.Alloc(slots<<r.shift, mem.FrameSize)
 	if err != nil {
 		return fmt.Errorf("kudp: %d receive buffers of %d bytes: %w", slots, 1<<r.shift, err)

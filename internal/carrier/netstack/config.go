@@ -1,6 +1,7 @@
 package netstack
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -52,15 +53,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.PortBase == 0 && c.Ports == 0 {
 		c.PortBase, c.Ports = 1, 1<<16-1
 	}
-	if c.RecvBuffer == 0 {
-		c.RecvBuffer = 8 << 20
-	}
-	if c.SendBuffer == 0 {
-		c.SendBuffer = 8 << 20
-	}
-	if c.Linger == 0 {
-		c.Linger = mono.Second
-	}
+	c.RecvBuffer = cmp.Or(c.RecvBuffer, 8<<20)
+	c.SendBuffer = cmp.Or(c.SendBuffer, 8<<20)
+	c.Linger = cmp.Or(c.Linger, mono.Second)
 	switch {
 	case c.Port == nil:
 		return c, errors.New("netstack: Config.Port is missing")
@@ -80,9 +75,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.Local = c.Local.Unmap()
 	caps := c.Port.Caps()
 	most := min(caps.MTU, 1<<16-1, caps.MaxBufs*frameBytes-inet.EthernetLen-caps.Headroom())
-	if c.MTU == 0 {
-		c.MTU = most
-	}
+	c.MTU = cmp.Or(c.MTU, most)
 	least := minMTU
 	if c.Local.Is6() {
 		least = inet.MinMTU6

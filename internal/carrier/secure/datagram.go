@@ -1,6 +1,7 @@
 package secure
 
 import (
+	"cmp"
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/binary"
@@ -106,9 +107,7 @@ func New(inner fabric.Datagram, c Config) (*Datagram, error) {
 	if c.Instance == (Instance{}) {
 		_, _ = rand.Read(c.Instance[:]) // never fails
 	}
-	if c.KeyBits == 0 {
-		c.KeyBits = defaultKeyBits
-	}
+	c.KeyBits = cmp.Or(c.KeyBits, defaultKeyBits)
 	caps := inner.Caps()
 	return &Datagram{
 		Datagram: inner, arena: inner.Arena(), caps: caps, keys: keys, bits: c.KeyBits,

@@ -1,6 +1,7 @@
 package secure
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -48,12 +49,8 @@ func NewStreams(inner fabric.Streams, c Config) (*Streams, error) {
 	if err != nil {
 		return nil, fmt.Errorf("secure: %w", err)
 	}
-	if c.KeyBits == 0 {
-		c.KeyBits = streamKeyBits
-	}
-	if c.Linger == 0 {
-		c.Linger = mono.Second
-	}
+	c.KeyBits = cmp.Or(c.KeyBits, streamKeyBits)
+	c.Linger = cmp.Or(c.Linger, mono.Second)
 	return &Streams{Streams: inner, keys: keys, bits: c.KeyBits, linger: c.Linger, out: make([]byte, 0, sendMost)}, nil
 }
 

@@ -52,7 +52,7 @@ func AgentMain(in io.Reader, out io.WriteCloser) int {
 	// A controller that is gone must not kill the agent before it has
 	// cleaned up. Not signal.Ignore: ranks would inherit that.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
-	a := &agent{out: newOutbox(out)}
+	a := &agent{out: newOutbox(out), programs: map[int]string{}}
 	a.out.post(report{Op: opReady, Version: wireVersion})
 	orders := make(chan order)
 	go readOrders(in, orders, a.out)
@@ -302,12 +302,19 @@ func (a *agent) cleanUp() {
 	for _, end := range a.polled {
 		end()
 	}
-	drained := make(chan struct{})
-	go func() {
+	awaitFor(killGrace, func() { // not for ever: a foreign process may hold a pipe open
 		for _, r := range a.ranks {
 			r.output.Wait()
 		}
-		close(drained)
+	})
+}
+
+// awaitFor calls wait, and goes on without it after a while.
+func awaitFor(most time.Duration, wait func()) {
+	done := make(chan struct{})
+	go func() {
+		wait()
+		close(done)
 	}()
-	mono.Await(drained, killGrace) // not for ever: a foreign process may hold a pipe open
+	mono.Await(done, most)
 }

@@ -51,10 +51,7 @@ func Run(c Config) (err error) {
 	if slices.ContainsFunc(p.agents, func(a agentPlan) bool { return !p.remote || c.here(a.hostName) }) {
 		j.fail(killMarked(j.name)) // what a killed agent has left
 	}
-	if j.failure == nil {
-		return j.borne
-	}
-	return j.failure
+	return cmp.Or(j.failure, j.borne)
 }
 
 // prepare makes the plan, and the testbed if it has one.
@@ -85,14 +82,10 @@ func joinedBy(s testbed.Switch) string {
 // thisMachine finds out what plans depend on.
 func thisMachine() (machine, error) {
 	m := machine{root: os.Geteuid() == 0, xdp: probeXDP()}
-	var allowed unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
-		return m, fmt.Errorf("allowed processors: %w", err)
-	}
-	m.cpus = allowed.Count()
-	var err error
-	m.name, err = os.Hostname()
-	return m, err
+	allowed, err1 := AllowedCPUs()
+	name, err2 := os.Hostname()
+	m.cpus, m.name = len(allowed), name
+	return m, errors.Join(err1, err2)
 }
 
 // probeXDP says why there can be no AF_XDP sockets.
@@ -517,12 +510,8 @@ func (j *job) suspend() {
 
 // armStart starts the time that hosts and ranks have.
 func (j *job) armStart() {
-	switch {
-	case j.ending || j.config.StartTimeout < 0:
-	case j.config.StartTimeout == 0:
-		j.timer.Reset(DefaultStartTimeout)
-	default:
-		j.timer.Reset(j.config.StartTimeout)
+	if !j.ending && j.config.StartTimeout >= 0 {
+		j.timer.Reset(cmp.Or(j.config.StartTimeout, DefaultStartTimeout))
 	}
 }
 
@@ -540,10 +529,7 @@ func (j *job) timeout() {
 		}
 		return
 	}
-	e := &TimeoutError{After: j.config.StartTimeout}
-	if e.After == 0 {
-		e.After = DefaultStartTimeout
-	}
+	e := &TimeoutError{After: cmp.Or(j.config.StartTimeout, DefaultStartTimeout)}
 	for _, l := range j.links {
 		if !l.ready {
 			e.Hosts = append(e.Hosts, l.plan.hostName)

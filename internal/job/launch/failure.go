@@ -178,11 +178,11 @@ func (e *StartError) exitCode() int {
 // mayFollow reports whether a failure may come of another one: a rank that notices the
 // death of others ends, by itself.
 func mayFollow(err error) bool {
-	if e := (*RankError)(nil); errors.As(err, &e) {
+	if e, ok := errors.AsType[*RankError](err); ok {
 		return e.Signal == 0 || e.Signal == unix.SIGABRT || e.Signal == unix.SIGPIPE
 	}
-	e := (*AbortError)(nil)
-	return errors.As(err, &e)
+	_, ok := errors.AsType[*AbortError](err)
+	return ok
 }
 
 // lostError describes the unexpected end of an agent's process. One on

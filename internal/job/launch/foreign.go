@@ -37,7 +37,7 @@ func (s *startOrder) checkForeign(app int, path string) error {
 // their names, if there is one and they are wanted: bin/xrun has them in lib.
 func (s *startOrder) libraries(app int, path string) string {
 	a := s.Apps[app]
-	if word, _ := lookupIn(append(slices.Clone(s.Env), a.Env...), config.EnvABI); word == "off" {
+	if word, _ := lookupIn(slices.Concat(s.Env, a.Env), config.EnvABI); word == "off" {
 		return ""
 	}
 	self, err := os.Executable()
@@ -72,7 +72,7 @@ const libraryPath = "LD_LIBRARY_PATH"
 
 func (s *startOrder) searchPath(a App) []string {
 	return searchPath(func(name string) string {
-		value, _ := lookupIn(append(slices.Clone(s.Env), a.Env...), name)
+		value, _ := lookupIn(slices.Concat(s.Env, a.Env), name)
 		return value
 	})
 }
@@ -112,12 +112,8 @@ func linkedWith(path string, search []string, kind func(library string) bool) st
 // isOpenMPI reports whether only Open MPI has a library of that name. libmpi.so.12 may as
 // well be MPICH's or Intel's: what it is linked with itself tells.
 func isOpenMPI(library string) bool {
-	for _, prefix := range []string{"libmpi.so.20", "libmpi.so.40", "libopen-rte.so", "libopen-pal.so", "libprrte.so", "liboshmem.so", "libmpi_mpifh.so", "libmpi_usempi", "libmpi_cxx.so"} {
-		if strings.HasPrefix(library, prefix) {
-			return true
-		}
-	}
-	return false
+	theirs := []string{"libmpi.so.20", "libmpi.so.40", "libopen-rte.so", "libopen-pal.so", "libprrte.so", "liboshmem.so", "libmpi_mpifh.so", "libmpi_usempi", "libmpi_cxx.so"}
+	return slices.ContainsFunc(theirs, func(prefix string) bool { return strings.HasPrefix(library, prefix) })
 }
 
 // linked returns the libraries that an ELF file names, and where it says that they are.

@@ -50,12 +50,10 @@ func (c *Config) agentCommand(p *plan, a agentPlan, prn *printer) *exec.Cmd {
 	switch {
 	case p.remote && c.here(a.hostName):
 		argv = []string{"/proc/self/exe", AgentArg}
+	case len(c.Launcher) > 0 && p.remote:
+		argv = slices.Concat(c.Launcher, []string{a.hostName}, argv)
 	case p.remote:
-		launcher := c.Launcher
-		if len(launcher) == 0 {
-			launcher = defaultLauncher[:]
-		}
-		argv = append(append(append([]string(nil), launcher...), a.hostName), argv...)
+		argv = slices.Concat(defaultLauncher[:], []string{a.hostName}, argv)
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = cleanEnv(os.Environ())

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,9 +105,7 @@ func (p *plan) place(c Config, m machine) (most int, err error) {
 	for _, a := range apps {
 		p.size += a.Ranks
 	}
-	if p.size == 0 {
-		p.size = max(room, len(rooms))
-	}
+	p.size = cmp.Or(p.size, max(room, len(rooms)))
 	if p.size > MaxRanks {
 		return 0, configErrorf("%d ranks: want up to %d", p.size, MaxRanks)
 	}

@@ -253,9 +253,7 @@ func (p *plan) here(c Config, m machine) error {
 		return err
 	}
 	p.fabric = fabricUDP
-	if p.device == "" {
-		p.device = loopback
-	}
+	p.device = cmp.Or(p.device, loopback)
 	if c.Fabric == "" {
 		p.notice = fmt.Sprintf("%s on this host%s (for AF_XDP: --testbed, or --hosts)", p.ranks(), p.within(c))
 	}

@@ -21,8 +21,8 @@ func lookupIn(env []string, name string) (string, bool) {
 	return os.LookupEnv(name)
 }
 
-// allowedCPUs returns the processors that this process may run on.
-func allowedCPUs() ([]int, error) {
+// AllowedCPUs returns the processors that this process may run on.
+func AllowedCPUs() ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		return nil, fmt.Errorf("allowed processors: %w", err)
@@ -42,21 +42,26 @@ func (s *startOrder) confine() error {
 	if len(s.Processors) == 0 {
 		return nil
 	}
-	allowed, err := allowedCPUs()
+	allowed, err := AllowedCPUs()
 	if err != nil {
 		return err
 	}
 	if err := within(s.Processors, allowed); err != nil {
 		return fmt.Errorf("--cpu-set: %w", err)
 	}
-	var set unix.CPUSet
-	for _, cpu := range s.Processors {
-		set.Set(cpu)
-	}
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
+	if err := useOnly(s.Processors); err != nil {
 		return fmt.Errorf("--cpu-set: %w", err)
 	}
 	return nil
+}
+
+// useOnly ties this thread, and what it will start, to processors.
+func useOnly(cpus []int) error {
+	var set unix.CPUSet
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
+	return unix.SchedSetaffinity(0, &set)
 }
 
 // neighbors returns how many ranks share the machine of an agent: in a testbed

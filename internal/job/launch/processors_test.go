@@ -19,7 +19,7 @@ func TestPlan_neighbors(t *testing.T) {
 		t.Errorf("on hosts: %v, %v, want 3", p.neighbors(p.agents[0]), err)
 	}
 	env := (&startOrder{Apps: []App{{}}, Neighbors: 6}).environment(rankPlan{})
-	if cpus, err := allowedCPUs(); err != nil || !slices.Contains(env, config.EnvMachine+"=6/"+strconv.Itoa(len(cpus))) {
+	if cpus, err := AllowedCPUs(); err != nil || !slices.Contains(env, config.EnvMachine+"=6/"+strconv.Itoa(len(cpus))) {
 		t.Errorf("the environment does not say %d ranks on %d processors: %q, %v", 6, len(cpus), env, err)
 	}
 }

@@ -20,11 +20,8 @@ func (a *agent) program(app int) (path string, err error) {
 	}
 	if dir := a.start.libraries(app, path); err == nil && dir != "" {
 		env := &a.start.Apps[app].Env
-		old, _ := lookupIn(append(slices.Clone(a.start.Env), *env...), libraryPath)
+		old, _ := lookupIn(slices.Concat(a.start.Env, *env), libraryPath)
 		*env = append(*env, strings.TrimSuffix(libraryPath+"="+dir+":"+old, ":"))
-	}
-	if a.programs == nil {
-		a.programs = map[int]string{}
 	}
 	a.programs[app] = path
 	return path, err
@@ -38,7 +35,7 @@ func (s *startOrder) path(a App) (string, error) {
 		return "", err
 	}
 	if !strings.Contains(a.Program, "/") {
-		search, _ := lookupIn(append(slices.Clone(s.Env), a.Env...), "PATH")
+		search, _ := lookupIn(slices.Concat(s.Env, a.Env), "PATH")
 		return lookIn(search, a.Program, dir)
 	}
 	path := a.Program
@@ -77,12 +74,11 @@ func (e *missingError) Unwrap() error { return fs.ErrNotExist }
 // reason returns what is wrong, without the name of the program, which the
 // controller adds.
 func reason(err error) string {
-	var ee *exec.Error
-	if !errors.As(err, &ee) {
+	ee, unfit := errors.AsType[*exec.Error](err)
+	if !unfit {
 		return explain(err).Error()
 	}
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()
 	}
 	return ee.Err.Error()

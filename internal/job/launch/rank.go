@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/base/config"
-	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/job/boot"
 	"github.com/xwarp/xwarp/internal/job/boot/pmi"
 )
@@ -62,7 +61,7 @@ func (s *startOrder) environment(r rankPlan) []string {
 	} {
 		env = append(env, fmt.Sprintf("%s=%v", v.name, v.value))
 	}
-	if cpus, err := allowedCPUs(); err == nil { // else the rank takes its host for the machine
+	if cpus, err := AllowedCPUs(); err == nil { // else the rank takes its host for the machine
 		env = append(env, fmt.Sprintf("%s=%d/%d", config.EnvMachine, s.Neighbors, len(cpus)))
 	}
 	return env
@@ -181,12 +180,11 @@ func (r *rank) makePipes(stdin bool) (rankPipes, error) {
 		return p, nil
 	}
 	read, write, err := os.Pipe()
-	if err != nil {
-		return p, err
+	if err == nil {
+		r.cmd.Stdin, r.stdin = read, write
+		p.ours, p.theirs = append(p.ours, write), append(p.theirs, read)
 	}
-	r.cmd.Stdin, r.stdin = read, write
-	p.ours, p.theirs = append(p.ours, write), append(p.theirs, read)
-	return p, nil
+	return p, err
 }
 
 // startOn starts cmd on some of the processors that this process may use, or on
@@ -195,17 +193,14 @@ func startOn(cpus []int, cmd *exec.Cmd) error {
 	if len(cpus) == 0 {
 		return cmd.Start()
 	}
-	var allowed, some unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
-		return fmt.Errorf("allowed processors: %w", err)
+	allowed, err := AllowedCPUs()
+	if err != nil {
+		return err
 	}
-	for _, cpu := range cpus {
-		some.Set(cpu)
-	}
-	if err := unix.SchedSetaffinity(0, &some); err != nil {
+	if err := useOnly(cpus); err != nil {
 		return fmt.Errorf("binding to processors %v: %w", cpus, err)
 	}
-	return errors.Join(cmd.Start(), unix.SchedSetaffinity(0, &allowed))
+	return errors.Join(cmd.Start(), useOnly(allowed))
 }
 
 // lastWords reads from a pipe. Once it has a deadline, which is when the rank has
@@ -270,12 +265,7 @@ func (r *rank) await(out *outbox) {
 	for _, p := range r.pipes {
 		_ = p.SetReadDeadline(time.Now()) // see lastWords
 	}
-	said := make(chan struct{})
-	go func() {
-		r.said.Wait()
-		close(said)
-	}()
-	mono.Await(said, killGrace) // longer if this agent stood still, but not if xrun's output is not read
+	awaitFor(killGrace, r.said.Wait) // longer if this agent stood still, but not if xrun's output is not read
 	r.sendRecord(out)
 	end := report{Op: opExit, Rank: r.number}
 	ws := r.cmd.ProcessState.Sys().(syscall.WaitStatus)

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -82,9 +83,7 @@ func (j *job) records() Records {
 				continue // a program that has torn up its memory
 			}
 			r.Rank, r.Host = p.Rank, a.hostName
-			if r.Host == "" {
-				r.Host = fmt.Sprintf("host %d", a.host)
-			}
+			r.Host = cmp.Or(r.Host, fmt.Sprintf("host %d", a.host))
 			all.Reports = append(all.Reports, r)
 		}
 	}

@@ -200,13 +200,11 @@ func ethernet(dev string, ipv6 bool) error {
 func (a *agent) findWay(peers []string, ipv6 bool, device string) {
 	k, done := theKernel()
 	defer done()
+	var w wayOut
+	var err error
 	if device != "" {
-		w := k.noted(wayOut{Device: device})
-		a.out.post(report{Op: opWay, Way: &w})
-		return
-	}
-	w, err := k.wayTo(peers, ipv6)
-	if err != nil {
+		w = k.noted(wayOut{Device: device})
+	} else if w, err = k.wayTo(peers, ipv6); err != nil {
 		a.out.post(report{Op: opFailed, Why: err.Error()})
 		return
 	}

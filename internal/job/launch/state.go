@@ -41,10 +41,9 @@ func (q *question) over() <-chan time.Time {
 // endAfterAsking ends the ranks, once, after they have told what they do if a user
 // wants to know.
 func (j *job) endAfterAsking() {
-	var limit *LimitError
-	var start *TimeoutError
-	wanted := j.config.ReportState || errors.As(j.failure, &limit) || errors.As(j.failure, &start)
-	if wanted && !j.told && !j.ending {
+	_, limit := errors.AsType[*LimitError](j.failure)
+	_, start := errors.AsType[*TimeoutError](j.failure)
+	if wanted := j.config.ReportState || limit || start; wanted && !j.told && !j.ending {
 		j.told = true
 		j.ask()
 	}
@@ -145,17 +144,14 @@ func (r *rank) answer() (text string, ok bool) {
 
 // processes tells what the kernel knows of a group of processes, which a rank leads.
 func processes(group int) string {
-	entries, _ := os.ReadDir("/proc")
 	var b strings.Builder
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		if p, ok := readProcess(pid); ok && p.group == group {
+	processesThat(func(pid int) bool {
+		p, ok := readProcess(pid)
+		if ok && p.group == group {
 			b.WriteString("    " + p.String() + "\n")
 		}
-	}
+		return false
+	})
 	return b.String()
 }
 

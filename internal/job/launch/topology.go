@@ -276,7 +276,7 @@ func (s *startOrder) bindings() (places [][]int, notice string, err error) {
 	if s.Bind.To == BindAuto || s.Bind.To == BindNone {
 		return nil, "", nil
 	}
-	allowed, err := allowedCPUs()
+	allowed, err := AllowedCPUs()
 	if err != nil {
 		return nil, "", err
 	}

@@ -12,6 +12,7 @@
 package testbed
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -129,15 +130,9 @@ type closer interface{ Close() error }
 var labelSyntax = regexp.MustCompile(`^[a-z0-9]{1,16}$`)
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Hosts == 0 {
-		c.Hosts = 2
-	}
-	if c.MTU == 0 {
-		c.MTU = 9000
-	}
-	if c.Queues == 0 {
-		c.Queues = 1
-	}
+	c.Hosts = cmp.Or(c.Hosts, 2)
+	c.MTU = cmp.Or(c.MTU, 9000)
+	c.Queues = cmp.Or(c.Queues, 1)
 	if c.Switch == Auto && c.Hosts == 2 {
 		c.Switch = Cable
 	}

@@ -6,6 +6,7 @@
 package route
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -91,9 +92,7 @@ type dest struct {
 // thread, where it stays for all users. The caller closes it. It starts one
 // goroutine, which ends with Close.
 func Open(c Config) (*Table, error) {
-	if c.Tries == 0 {
-		c.Tries = 3
-	}
+	c.Tries = cmp.Or(c.Tries, 3)
 	t := &Table{
 		config: c, prober: -1, prober6: -1, followed: make(chan struct{}), changed: make(chan struct{}),
 		neighbours: map[netip.Addr]neighbour{}, dests: map[netip.Addr]*dest{}, groups: map[netip.Addr]int{},

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -97,9 +98,7 @@ type Watch struct {
 // OpenWatch begins to watch a device, in the network namespace of the calling
 // thread, where it stays. The caller closes it.
 func OpenWatch(c WatchConfig) (*Watch, error) {
-	if c.Delay == 0 {
-		c.Delay = 2 * time.Second
-	}
+	c.Delay = cmp.Or(c.Delay, 2*time.Second)
 	w := &Watch{config: c, closed: make(chan struct{}), ended: make(chan struct{})}
 	if err := w.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("route: watch of device %q: %w", c.Link, err), w.Close())
@@ -130,9 +129,7 @@ func (w *Watch) open() (err error) {
 	}
 	a := link.Attrs()
 	w.index = a.Index
-	if w.config.MTU == 0 {
-		w.config.MTU = a.MTU
-	}
+	w.config.MTU = cmp.Or(w.config.MTU, a.MTU)
 	if c := w.config.Queues; c != nil {
 		w.queues = c.Count()
 	}
