@@ -3,9 +3,9 @@ package coll
 // allreduceTable: 2 ranks over AF_XDP took 37 us by doubling and 42 by linear for
 // 32 KiB, 136 and 163 for 256 KiB, 667 and 591 for 1 MiB. 4 ranks on a host each took
 // 45 us by Rabenseifner's and 58 by doubling and by linear for 16 KiB, 136, 227 and 121
-// for 64 KiB, 645, 516 and 338 for 256 KiB. Two on each of two hosts took 12.9 us by
-// hosts and 14.1 by multiLeader for 512 bytes, 18 and 16 for 4 KiB, 1.35 and 0.54 ms for
-// 1 MiB. Spread and multiLeader have p^2 messages, so many ranks use them for long vectors
+// for 64 KiB, 645, 516 and 338 for 256 KiB. Two on each of two hosts took, on 2 cores and
+// with slots, 33 us by hosts and 36 by multiLeader for 4 KiB, 106 and 247 for 64 KiB, 433 and
+// 594 for 256 KiB, 1.9 and 1.2 ms for 1 MiB. Spread and multiLeader have p^2 messages, so many ranks use them for long vectors
 // at most.
 var allreduceTable = table{
 	name: "allreduce",
@@ -19,8 +19,7 @@ var allreduceTable = table{
 	},
 	near: []rule{{upTo: 16 << 10, use: slots}}, // up to where messages reduce in the same order
 	hosts: []rule{
-		{upTo: 2 << 10, use: hosts},
-		{upTo: 64 << 10, ranks: 17, use: hosts},
+		{upTo: 256 << 10, use: hosts},
 		{use: multiLeader},
 	},
 	has:     []algorithm{doubling, rabenseifner, ring, linear, slots},

@@ -397,7 +397,7 @@ func AlltoallSlots(s *Schedule, t Team, out, in []byte) {
 
 // reduceNear reduces among the ranks of a host.
 func reduceNear(s *Schedule, t Team, in, out []byte, root int) {
-	if t.near(len(in)) {
+	if t.slotted() {
 		ReduceSlots(s, t, in, out, root)
 		return
 	}
@@ -406,7 +406,7 @@ func reduceNear(s *Schedule, t Team, in, out []byte, root int) {
 
 // bcastNear sends to the ranks of a host.
 func bcastNear(s *Schedule, t Team, buf []byte, root int) {
-	if t.near(len(buf)) {
+	if t.slotted() {
 		BcastSlots(s, t, buf, root)
 		return
 	}

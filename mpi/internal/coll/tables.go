@@ -62,6 +62,7 @@ type table struct {
 	name         string
 	flat, hosts  []rule
 	near         []rule      // before flat, for ranks that have Slots
+	nearHosts    []rule      // before hosts, where those of all hosts have Slots
 	has, onHosts []algorithm // onHosts: further ones there
 }
 
@@ -81,6 +82,11 @@ func (t Team) choose(c collective, bytes int) algorithm {
 	}
 	if t.Tables != nil {
 		if use, ok := firstFit(t.Tables.hosts[c], bytes, t.Size); ok {
+			return use
+		}
+	}
+	if t.Slots != nil && t.Hosts.least > 1 {
+		if use, ok := firstFit(tables[c].nearHosts, bytes, t.Size); ok {
 			return use
 		}
 	}
