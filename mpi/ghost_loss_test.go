@@ -24,6 +24,7 @@ type outlasting struct {
 	rounds int                   // behind that
 	block  int                   // words that each rank writes
 	adapts bool                  // who serves changes meanwhile
+	async  mpi.Async             // as it is at first
 	kill   func(round int) error // is called once a round
 
 	w      *mpi.Win
@@ -45,7 +46,7 @@ func (x *outlasting) run(p *mpi.Proc, seed uint64) error {
 	if x.w, x.memory, err = mpi.WinAllocate[int64](c, c.Size()*x.block+2, nil); err != nil {
 		return err
 	}
-	if err = wantAsync(x.w, map[bool]string{false: "on", true: "auto"}[x.adapts]); err != nil {
+	if err = wantAsync(x.w, x.async.String()); err != nil {
 		return err
 	}
 	for round, after := 0, 0; after < x.rounds && err == nil; round++ {
@@ -148,7 +149,7 @@ func (x *outlasting) operate(c *mpi.Comm, round int) (err error) {
 	}
 	for to := range c.Size() {
 		if to == change {
-			info, bad := mpi.NewInfo("async_config", []string{"on", "off", "auto"}[x.own.IntN(3)], "symmetric", "true")
+			info, bad := mpi.NewInfo("async_config", []string{"on", "off", "auto", "auto-ghosts"}[x.own.IntN(4)], "symmetric", "true")
 			err = errors.Join(err, bad, x.doubtful(x.w.SetInfo(info)))
 		}
 		err = errors.Join(err, x.doubtful(mpi.Put(x.w, words, to, c.Rank()*x.block)))
@@ -216,7 +217,8 @@ func TestWin_outlastsGhost(t *testing.T) {
 			m.tells = m.mpi.Transport != mpi.RD || rnd.IntN(2) == 0 // over the others nobody asks whether the one is there who owes an answer
 			x := outlasting{rounds: 3, block: []int{1, 200}[rnd.IntN(2)], adapts: rnd.IntN(2) == 0}
 			if x.adapts {
-				m.mpi.Async, m.mpi.AsyncInterval = mpi.AsyncAuto, 50*time.Microsecond
+				x.async = mpi.AsyncAuto + mpi.Async(rnd.IntN(2))
+				m.mpi.Async, m.mpi.AsyncInterval = x.async, 50*time.Microsecond
 			}
 			dying := rnd.Perm(hosts * ghosts)[:min(1+rnd.IntN(2), hosts*ghosts)]
 			of := rma.NewGhosts(m.hosts[:ranks], m.hosts[ranks:]).Of

@@ -29,7 +29,7 @@ type winTraffic struct {
 	served bool          // there are ghosts, for those that they can serve
 	adapts bool          // and who serves changes
 
-	compute func() // or nil: what a rank does that calls nothing, while ghosts serve it
+	compute func() // or nil: what a rank does that calls nothing, while ghosts serve it, or who does changes
 }
 
 // Cells in front of the blocks.
@@ -166,8 +166,11 @@ func (r *winRank) adapt(common *rand.Rand) error {
 	}
 	switch common.IntN(4) {
 	case 0:
-		return r.info("auto")
+		return r.info([]string{"auto", "auto-ghosts"}[r.rnd.IntN(2)])
 	case 1:
+		if r.compute != nil && r.rnd.IntN(2) == 0 { // which ghosts see, and this rank does not say
+			r.compute()
+		}
 		return nil
 	}
 	return r.setAsync()
