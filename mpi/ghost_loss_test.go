@@ -149,7 +149,11 @@ func (x *outlasting) operate(c *mpi.Comm, round int) (err error) {
 	}
 	for to := range c.Size() {
 		if to == change {
-			info, bad := mpi.NewInfo("async_config", []string{"on", "off", "auto", "auto-ghosts"}[x.own.IntN(4)], "symmetric", "true")
+			mode := []string{"on", "off", "auto"}[x.own.IntN(3)]
+			if x.async == mpi.AsyncAutoGhosts {
+				mode = x.async.String()
+			}
+			info, bad := mpi.NewInfo("async_config", mode, "symmetric", "true")
 			err = errors.Join(err, bad, x.doubtful(x.w.SetInfo(info)))
 		}
 		err = errors.Join(err, x.doubtful(mpi.Put(x.w, words, to, c.Rank()*x.block)))

@@ -122,9 +122,10 @@ func TestWin_randomAdapts(t *testing.T) {
 			w := newHostedWorld(config, ranks, 1+rnd.IntN(2), 1+rnd.IntN(2))
 			w.fallApart(rnd, rnd.IntN(3), 20*mono.Millisecond)
 			w.mpi.Transport = []mpi.Transport{mpi.RD, mpi.UD, mpi.RD, mpi.RC, mpi.Hybrid}[seed%5]
-			w.mpi.Async, w.mpi.AsyncInterval = []mpi.Async{mpi.AsyncAuto, mpi.AsyncAutoGhosts}[rnd.IntN(2)], 50*time.Microsecond
+			follow := rnd.IntN(2)
+			w.mpi.Async, w.mpi.AsyncInterval = mpi.AsyncAuto+mpi.Async(follow), 50*time.Microsecond
 			w.mpi.Ghosts.Binding = mpi.GhostBinding(rnd.IntN(5))
-			x := winTraffic{seed: uint64(seed), rounds: 10, ops: 10, block: 40, flavor: mpi.FlavorAllocate, adapts: true}
+			x := winTraffic{seed: uint64(seed), rounds: 10, ops: 10, block: 40, flavor: mpi.FlavorAllocate, adapts: true, follow: follow == 1}
 			if seed%4 == 1 {
 				x.block, x.ops = 5000, 6
 			}
