@@ -215,7 +215,7 @@ func TestWin_outlastsGhost(t *testing.T) {
 			t.Parallel()
 			rnd := rand.New(rand.NewPCG(uint64(seed), 3))
 			ranks, hosts, ghosts := 2+rnd.IntN(3), 1+rnd.IntN(2), 1+rnd.IntN(2)
-			m := mortalsOf(newHostedWorld(sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.02, Reorder: 0.05, Dup: 0.02}}}, ranks, hosts, ghosts))
+			m := mortalsOf(newHostedWorld(sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.02, Reorder: 0.05, Dup: 0.02}}, Limit: 20 * mono.Second}, ranks, hosts, ghosts))
 			m.mpi.Transport, m.mpi.Ghosts.Failure = mpi.Transport(seed%3), mpi.GhostFallback
 			m.mpi.Ghosts.Binding = mpi.GhostBinding(rnd.IntN(5))
 			m.tells = m.mpi.Transport != mpi.RD || rnd.IntN(2) == 0 // over the others nobody asks whether the one is there who owes an answer

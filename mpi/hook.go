@@ -60,11 +60,11 @@ type watch struct {
 	totals    trace.Totals     // for the record
 	predictor *adapt.Predictor // of windows whose async_config is auto, or auto-ghosts; or nil
 	telling
-	numbers   map[match.Envelope]uint64
-	seen      int     // calls
-	comms     []*Comm // by their places in the record; nil: freed
-	wins      []*Win  // likewise
-	idle      *Call
+	numbers map[match.Envelope]uint64
+	seen    int     // calls
+	comms   []*Comm // by their places in the record; nil: freed
+	wins    []*Win  // likewise
+	idle    *Call
 }
 
 // telling is what ghosts are told of this rank.

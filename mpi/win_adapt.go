@@ -22,10 +22,10 @@ type Async uint8
 
 // The ways, in the order of config.Asyncs.
 const (
-	AsyncOn   Async = iota // they do
-	AsyncOff               // the ranks do, and of a window that was made so they always do
-	AsyncAuto              // they do while a rank computes for more than a seventh of its time
-	AsyncAutoGhosts        // the same, and Puts and Gets follow at once, for ghosts tell one another of it
+	AsyncOn         Async = iota // they do
+	AsyncOff                     // the ranks do, and of a window that was made so they always do
+	AsyncAuto                    // they do while a rank computes for more than a seventh of its time
+	AsyncAutoGhosts              // the same, and Puts and Gets follow at once, for ghosts tell one another of it
 )
 
 func (a Async) String() string {

@@ -118,7 +118,7 @@ func TestWin_randomAdapts(t *testing.T) {
 			t.Parallel()
 			rnd := rand.New(rand.NewPCG(uint64(seed), 10))
 			ranks := 2 + seed%4
-			config := sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.05, Dup: 0.05, Reorder: 0.1, Corrupt: 0.005}}}
+			config := sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.05, Dup: 0.05, Reorder: 0.1, Corrupt: 0.005}}, Limit: 20 * mono.Second}
 			w := newHostedWorld(config, ranks, 1+rnd.IntN(2), 1+rnd.IntN(2))
 			w.fallApart(rnd, rnd.IntN(3), 20*mono.Millisecond)
 			w.mpi.Transport = []mpi.Transport{mpi.RD, mpi.UD, mpi.RD, mpi.RC, mpi.Hybrid}[seed%5]

@@ -35,7 +35,7 @@ func TestWin_follows(t *testing.T) {
 	}{{"on", -1, true}, {"off", -1, false}, {"the ghost of the target's host that tells is lost", 1, true}, {"that of the origin's host is lost", 0, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			const origin, target = 2, 3 // whose ghosts are 2 and 3, the second ones of their hosts
-			m := mortalsOf(newHostedWorld(sim.Config{Seed: 1}, 4, 2, 2))
+			m := mortalsOf(newHostedWorld(sim.Config{Seed: 1, Limit: 20 * mono.Second}, 4, 2, 2))
 			m.mpi.Transport, m.mpi.Ghosts.Failure, m.tells = mpi.RD, mpi.GhostFallback, true
 			m.mpi.Async, m.mpi.AsyncInterval = mpi.AsyncAutoGhosts, time.Duration(interval)
 			m.play(t, func(task *sim.Task, p *mpi.Proc) error {
