@@ -130,21 +130,17 @@ func (w *flow) choose(rank int32, off uint64, n int) (int32, *target) {
 	return best, &w.targets[best]
 }
 
-// bind returns a Put or Get for the target that does it. The caller's stays as it is.
-func (w *flow) bind(o *Op) (*Op, *target) {
+// bind makes a Put or Get one on the target that does it, and returns that.
+func bind(w *flow, o *Op) *target {
 	rank, t := o.Target, w.target(o.Target)
 	if t.Own.twin != 0 && t.Follows {
-		rank, t = w.follow(rank, t)
+		rank, t = follow(w, rank, t)
 	}
 	if t.others != nil {
 		rank, t = w.choose(rank, uint64(o.At), o.Layout.Rest())
 	}
-	if rank == o.Target {
-		return o, t
-	}
-	bound := *o
-	bound.Target = rank
-	return &bound, t
+	o.Target = rank
+	return t
 }
 
 // ownerOf returns the target for an accumulate on the element at off of the memory of a rank.

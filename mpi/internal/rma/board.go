@@ -129,7 +129,7 @@ func (b *Boards) Close() {
 }
 
 // follow returns the target for a Put or Get on the memory of a rank, now.
-func (w *flow) follow(rank int32, t *target) (int32, *target) {
+func follow(w *flow, rank int32, t *target) (int32, *target) {
 	if on, known := w.boards.on(t.home); known && on != (t.client != 0) {
 		if i := t.Own.twin; !w.in.Lost(w.targets[i].world) {
 			return i, &w.targets[i]
@@ -139,24 +139,24 @@ func (w *flow) follow(rank int32, t *target) (int32, *target) {
 }
 
 // pair makes twins for ranks whose Puts and Gets are to follow boards.
-func (w *flow) pair() {
+func pair(w *flow) {
 	for i := range w.ranks {
 		if t := &w.targets[i]; t.Follows && t.Client != 0 && t.Own.twin == 0 && i != int(w.me) && w.boards != nil {
 			t.Own.twin = int32(len(w.targets))
 			w.targets = append(w.targets, target{Remote: Remote{Size: t.Size, Unit: t.Unit, Client: t.Client, Words: t.Words}, home: t.home})
-			w.mirror(&w.targets[i])
+			mirror(w, &w.targets[i])
 		}
 	}
 }
 
 // mirror makes the twin of a target the one of the two, the ghost and the rank, that the target is not.
-func (w *flow) mirror(t *target) {
+func mirror(w *flow, t *target) {
 	if t.Own.twin == 0 {
 		return
 	}
 	x := &w.targets[t.Own.twin]
 	x.Key, x.Addr = t.Own.Key, t.Own.Addr
-	w.assign(x, t.client == 0)
+	assign(w, x, t.client == 0)
 	w.reach(t.Own.twin, x)
 }
 

@@ -46,7 +46,7 @@ func (w *Window) Put(rank int32, off uint64, src []byte, tally *Tally) error {
 	}
 	t := w.target(rank)
 	if t.Own.twin != 0 && t.Follows {
-		rank, t = w.follow(rank, t)
+		rank, t = follow(&w.flow, rank, t)
 	}
 	if t.others != nil {
 		if n := t.others.piece(off, len(src)); n < len(src) {
@@ -100,7 +100,7 @@ func (w *Window) Get(rank int32, off uint64, dst []byte, tally *Tally) error {
 	}
 	t := w.target(rank)
 	if t.Own.twin != 0 && t.Follows {
-		rank, t = w.follow(rank, t)
+		rank, t = follow(&w.flow, rank, t)
 	}
 	if t.others != nil {
 		if n := t.others.piece(off, len(dst)); n < len(dst) {
@@ -167,7 +167,7 @@ func (w *Window) PutOver(o *Op, src *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
-	o, t := w.bind(o)
+	t := bind(&w.flow, o)
 	w.counts.served[t.by].Puts++
 	if t.near != nil {
 		return w.near.transfer(o, t, src, nil)
@@ -185,7 +185,7 @@ func (w *Window) GetOver(o *Op, dst *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
-	o, t := w.bind(o)
+	t := bind(&w.flow, o)
 	w.counts.served[t.by].Gets++
 	if t.near != nil {
 		return w.near.transfer(o, t, nil, dst)

@@ -90,13 +90,13 @@ func (w *flow) turn(rank int32) {
 	t.Key, t.Own.Key = t.Own.Key, t.Key
 	t.Addr, t.Own.Addr = t.Own.Addr, t.Addr
 	t.others, t.Own.others = t.Own.others, t.others
-	w.assign(t, t.client == 0)
+	assign(w, t, t.client == 0)
 	w.reach(rank, t)
-	w.mirror(t)
+	mirror(w, t)
 }
 
 // assign makes a target the ghost of a rank, or the rank.
-func (w *flow) assign(t *target, ghost bool) {
+func assign(w *flow, t *target, ghost bool) {
 	if !ghost {
 		t.client, t.world, t.by = 0, t.home, ByTarget
 		return
@@ -111,7 +111,7 @@ func (r Routes) Follow(follows []bool) {
 	for i := range r.w.ranks {
 		r.w.targets[i].Follows = follows[i]
 	}
-	r.w.pair()
+	pair(r.w)
 }
 
 // reach finds out how those who do the operations on the memory of a rank can be reached.

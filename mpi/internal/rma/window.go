@@ -236,14 +236,14 @@ func (w *flow) Meet(all []Remote) {
 		w.locks = w.locks || t.Locked
 		switch {
 		case t.Client != 0:
-			w.assign(t, true)
+			assign(w, t, true)
 		case i == int(w.me):
 			continue
 		}
 		w.reach(int32(i), t)
 	}
 	meetOthers(w)
-	w.pair()
+	pair(w)
 }
 
 // Unit returns the displacement unit of a target in bytes.
