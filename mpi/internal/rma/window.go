@@ -45,9 +45,9 @@ type Remote struct {
 // Access is where others write and read memory.
 type Access struct {
 	Key    uint32 // 0: only messages may
+	twin   int32  // 0, or the target for whoever of ghost and rank does not serve at present: see board.go
 	Addr   uint64
 	others *others
-	twin   int32 // 0, or the target for whoever of ghost and rank does not serve at present: see board.go
 }
 
 // Config describes a window.
