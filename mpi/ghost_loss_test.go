@@ -293,6 +293,9 @@ func outlastingRank(p *mpi.Proc) error {
 		}
 		return nil
 	}
+	if os.Getenv(mpi.EnvAsync) != "" {
+		x.adapts, x.async = true, mpi.AsyncAutoGhosts
+	}
 	err := x.run(p, 1)
 	if err == nil {
 		fmt.Println("outlasted")
@@ -304,7 +307,7 @@ func outlastingRank(p *mpi.Proc) error {
 func TestWin_outlastsKilledGhost(t *testing.T) {
 	turn := 0
 	networks(t, func(t *testing.T, on launch.Config) {
-		for i, how := range []way{{1, nil}, {2, []string{envDoes + "=0"}}, {2, []string{envDoes + "=1"}}} {
+		for i, how := range []way{{1, nil}, {2, []string{envDoes + "=0"}}, {2, []string{envDoes + "=1", mpi.EnvAsync + "=auto-ghosts", mpi.EnvAsyncTime + "=10ms"}}} {
 			if i > 0 && i != 1+turn%2 && os.Getenv("XWARP_LONG") != "1" {
 				continue
 			}
