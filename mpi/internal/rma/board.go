@@ -160,8 +160,8 @@ func mirror(w *flow, t *target) {
 	w.reach(t.Own.twin, x)
 }
 
-// postBoard is what a ghost has of a board.
-type postBoard struct {
+// ghostBoard is what a ghost has of a board.
+type ghostBoard struct {
 	board
 	segment  *p2p.Segment
 	exchange *adapt.Exchange

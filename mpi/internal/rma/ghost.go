@@ -14,7 +14,7 @@ type Ghost struct {
 	me     int32
 	ghosts *Ghosts
 	served [][]*served // by context/2 and client
-	told   postBoard
+	told   ghostBoard
 }
 
 // served is a window's memory of a rank.
