@@ -68,11 +68,8 @@ func (c costlyServer) Serve(context uint32, source, what int32, id uint32, body 
 // ServeAsCostlyGhost is ServeAsGhost of one that spends time on each message before it looks at it.
 func ServeAsCostlyGhost(p *Proc, spend func(operations, bytes int)) error {
 	p.ep.Enter()
-	in := p.ep.Inside()
-	p.ep.SetServer(costlyServer{rma.NewGhost(in, int32(p.rank), p.ghosts), spend})
-	for in.Trouble(0, int32(p.rank)) == nil {
-		in.Progress()
-	}
+	g := rma.NewGhost(p.ep.Inside(), int32(p.rank), p.ghosts)
+	p.serveWith(costlyServer{g, spend}, g)
 	p.ep.Leave()
 	return p.close()
 }

@@ -94,5 +94,6 @@ func (p *Proc) close() error {
 		p.world.coll.slots.close()
 	}
 	p.ep.End(&p2p.Error{Code: p2p.Ended, Peer: -1, Detail: "Finalize was called"})
+	p.leaveBoards()
 	return errors.Join(p.ep.Close(), p.ctx.Close())
 }

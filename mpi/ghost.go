@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"github.com/xwarp/xwarp/internal/base/config"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/mpi/internal/rma"
 )
 
@@ -25,13 +26,23 @@ func (p *Proc) serve() error {
 		return fail(ErrOther, "Ghost", "there are ranks without a ghost on their host")
 	}
 	p.ep.Enter()
-	in := p.ep.Inside()
-	p.ep.SetServer(rma.NewGhost(in, int32(p.rank), p.ghosts))
-	for in.Trouble(0, int32(p.rank)) == nil {
-		in.Progress()
-	}
+	g := rma.NewGhost(p.ep.Inside(), int32(p.rank), p.ghosts)
+	p.serveWith(g, g)
 	p.ep.Leave()
 	return nil
+}
+
+// serveWith has a ghost, or what stands before it, take messages until the job is over.
+func (p *Proc) serveWith(server p2p.Server, g *rma.Ghost) {
+	in := p.ep.Inside()
+	p.ep.SetServer(server)
+	p.ep.Engine().Add(g)
+	for in.Trouble(0, int32(p.rank)) == nil {
+		in.Progress()
+		g.Turn()
+	}
+	p.ep.Engine().Remove(g)
+	g.Close()
 }
 
 // hasGhost reports whether a ghost can serve memory of this rank: there is one, and shared
@@ -82,6 +93,8 @@ func (w *Win) askGhost(own rma.Remote) (rma.Remote, error) {
 	}
 	if got.Client == 0 { // it has said why
 		w.async.mode = AsyncOff
+	} else if err = w.follows(); err != nil {
+		return own, err
 	} else {
 		own.Key, own.Addr, own.Client, own.Others = got.Key, got.Addr, got.Client, got.Others
 	}

@@ -24,6 +24,7 @@ type outlasting struct {
 	rounds int                   // behind that
 	block  int                   // words that each rank writes
 	adapts bool                  // who serves changes meanwhile
+	async  mpi.Async             // as it is at first
 	kill   func(round int) error // is called once a round
 
 	w      *mpi.Win
@@ -45,7 +46,7 @@ func (x *outlasting) run(p *mpi.Proc, seed uint64) error {
 	if x.w, x.memory, err = mpi.WinAllocate[int64](c, c.Size()*x.block+2, nil); err != nil {
 		return err
 	}
-	if err = wantAsync(x.w, map[bool]string{false: "on", true: "auto"}[x.adapts]); err != nil {
+	if err = wantAsync(x.w, x.async.String()); err != nil {
 		return err
 	}
 	for round, after := 0, 0; after < x.rounds && err == nil; round++ {
@@ -148,7 +149,11 @@ func (x *outlasting) operate(c *mpi.Comm, round int) (err error) {
 	}
 	for to := range c.Size() {
 		if to == change {
-			info, bad := mpi.NewInfo("async_config", []string{"on", "off", "auto"}[x.own.IntN(3)], "symmetric", "true")
+			mode := []string{"on", "off", "auto"}[x.own.IntN(3)]
+			if x.async == mpi.AsyncAutoGhosts {
+				mode = x.async.String()
+			}
+			info, bad := mpi.NewInfo("async_config", mode, "symmetric", "true")
 			err = errors.Join(err, bad, x.doubtful(x.w.SetInfo(info)))
 		}
 		err = errors.Join(err, x.doubtful(mpi.Put(x.w, words, to, c.Rank()*x.block)))
@@ -210,13 +215,14 @@ func TestWin_outlastsGhost(t *testing.T) {
 			t.Parallel()
 			rnd := rand.New(rand.NewPCG(uint64(seed), 3))
 			ranks, hosts, ghosts := 2+rnd.IntN(3), 1+rnd.IntN(2), 1+rnd.IntN(2)
-			m := mortalsOf(newHostedWorld(sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.02, Reorder: 0.05, Dup: 0.02}}}, ranks, hosts, ghosts))
+			m := mortalsOf(newHostedWorld(sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.02, Reorder: 0.05, Dup: 0.02}}, Limit: 20 * mono.Second}, ranks, hosts, ghosts))
 			m.mpi.Transport, m.mpi.Ghosts.Failure = mpi.Transport(seed%3), mpi.GhostFallback
 			m.mpi.Ghosts.Binding = mpi.GhostBinding(rnd.IntN(5))
 			m.tells = m.mpi.Transport != mpi.RD || rnd.IntN(2) == 0 // over the others nobody asks whether the one is there who owes an answer
 			x := outlasting{rounds: 3, block: []int{1, 200}[rnd.IntN(2)], adapts: rnd.IntN(2) == 0}
 			if x.adapts {
-				m.mpi.Async, m.mpi.AsyncInterval = mpi.AsyncAuto, 50*time.Microsecond
+				x.async = mpi.AsyncAuto + mpi.Async(rnd.IntN(2))
+				m.mpi.Async, m.mpi.AsyncInterval = x.async, 50*time.Microsecond
 			}
 			dying := rnd.Perm(hosts * ghosts)[:min(1+rnd.IntN(2), hosts*ghosts)]
 			of := rma.NewGhosts(m.hosts[:ranks], m.hosts[ranks:]).Of
@@ -287,6 +293,9 @@ func outlastingRank(p *mpi.Proc) error {
 		}
 		return nil
 	}
+	if os.Getenv(mpi.EnvAsync) != "" {
+		x.adapts, x.async = true, mpi.AsyncAutoGhosts
+	}
 	err := x.run(p, 1)
 	if err == nil {
 		fmt.Println("outlasted")
@@ -298,7 +307,7 @@ func outlastingRank(p *mpi.Proc) error {
 func TestWin_outlastsKilledGhost(t *testing.T) {
 	turn := 0
 	networks(t, func(t *testing.T, on launch.Config) {
-		for i, how := range []way{{1, nil}, {2, []string{envDoes + "=0"}}, {2, []string{envDoes + "=1"}}} {
+		for i, how := range []way{{1, nil}, {2, []string{envDoes + "=0"}}, {2, []string{envDoes + "=1", mpi.EnvAsync + "=auto-ghosts", mpi.EnvAsyncTime + "=10ms"}}} {
 			if i > 0 && i != 1+turn%2 && os.Getenv("XWARP_LONG") != "1" {
 				continue
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
@@ -53,6 +54,7 @@ func (p costlyPort) Recv(dst []fabric.Desc) int {
 type trialJob struct {
 	hosts, users, ghosts int
 	binding              mpi.GhostBinding
+	async                mpi.Async
 	memory, others       int // words of the first rank of each host, and of the others; 0: all have words
 }
 
@@ -74,6 +76,7 @@ func (c trialJob) took(t *testing.T, do func(r trialRank) error) (longest mono.D
 		w.hosts = nil
 	}
 	w.mpi.Transport, w.mpi.Ghosts.Binding = mpi.RD, c.binding
+	w.mpi.Async, w.mpi.AsyncInterval = c.async, 500*time.Microsecond
 	w.launch(func(task *sim.Task, p *mpi.Proc) error {
 		memory := words
 		if c.memory > 0 {
@@ -178,6 +181,20 @@ func scale(do winDo) func(r trialRank, _ int) error {
 	}
 }
 
+// adaptive is a way for each mode, in the order of config.Asyncs.
+func adaptive(_, way int) trialJob {
+	return trialJob{hosts: 2, users: 8, ghosts: 1, async: mpi.Async(way)}
+}
+
+// gets is so many Gets to all, each with its flush, and computing before each.
+func (r trialRank) gets(times int, computes mono.Duration) (err error) {
+	for range times {
+		r.task.Sleep(computes)
+		err = errors.Join(err, r.every(1, mpi.Get), r.FlushAll())
+	}
+	return err
+}
+
 var publications = []published{
 	{
 		"4.14, accumulates to all ranks while they compute", "best with ghosts, for any number of ranks", []int{2, 4, 8}, []string{"none", "1 ghost"},
@@ -254,6 +271,18 @@ var publications = []published{
 			}
 			return nil
 		}, func(times [][]mono.Duration) bool { return times[0][1] < times[0][0] && times[2][1] > times[2][0] }, false,
+	},
+	{
+		"5.10, phases of computing for Gets and of Gets alone, without a call of all ranks", "GP is nearly as good as the better one of on and off in each phase, and P is not, which needs such calls", []int{50, 200, 800}, []string{"on", "off", "P", "GP"},
+		adaptive, func(r trialRank, row int) (err error) {
+			for range 2 {
+				err = errors.Join(err, r.gets(30, mono.Millisecond), r.gets(row, 0))
+			}
+			return err
+		}, func(times [][]mono.Duration) bool {
+			last := times[len(times)-1]
+			return last[3] == slices.Min(last)
+		}, true,
 	},
 }
 

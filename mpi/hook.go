@@ -10,6 +10,7 @@ import (
 	"github.com/xwarp/xwarp/mpi/internal/adapt"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
+	"github.com/xwarp/xwarp/mpi/internal/rma"
 )
 
 // Hooks are called around the calls of a program (what PMPI is for in C). They may
@@ -57,12 +58,39 @@ type watch struct {
 	all       CommStats
 	record    *trace.Record    // or nil
 	totals    trace.Totals     // for the record
-	predictor *adapt.Predictor // of windows whose async_config is auto; or nil
-	numbers   map[match.Envelope]uint64
-	seen      int     // calls
-	comms     []*Comm // by their places in the record; nil: freed
-	wins      []*Win  // likewise
-	idle      *Call
+	predictor *adapt.Predictor // of windows whose async_config is auto, or auto-ghosts; or nil
+	telling
+	numbers map[match.Envelope]uint64
+	seen    int     // calls
+	comms   []*Comm // by their places in the record; nil: freed
+	wins    []*Win  // likewise
+	idle    *Call
+}
+
+// telling is what ghosts are told of this rank.
+type telling struct {
+	boards *rma.Boards // or nil: nothing
+	inside int         // calls that have begun and not ended
+	calls  uint32      // begun and ended
+	probes uint32      // that have begun
+}
+
+// tell notes that a call begins (1) or ends (-1).
+func (w *watch) tell(change int) {
+	w.inside += change
+	w.calls++
+	if w.boards == nil {
+		return
+	}
+	if n := w.boards.Probes(); n != w.probes {
+		w.probes = n
+		w.predictor.Probed(mono.Time(w.now()))
+	}
+	calls := w.calls << 1
+	if w.inside > 0 {
+		calls |= 1
+	}
+	w.boards.Say(w.predictor.Says(), calls)
 }
 
 // totalsEvery is after how many calls the record gets the counters of the layer
@@ -113,6 +141,7 @@ func (w *watch) open(name string, c *Comm, peer, tag, bytes int, served uint64) 
 	} else {
 		w.idle = k.next
 	}
+	w.tell(1)
 	*k = Call{Name: name, Comm: c, Peer: peer, Tag: tag, Bytes: bytes, Begin: time.Duration(now - w.began), w: w, served: served}
 	if w.record != nil {
 		w.note(c)
@@ -163,6 +192,7 @@ func (w *watch) close(k *Call, err error) {
 		}
 		w.predictor.Spent(mono.Time(now), mono.Duration(took), work)
 	}
+	w.tell(-1)
 	if w.record != nil {
 		w.record.Count(k.op, uint64(k.Bytes), took)
 		w.record.End(k.number, now, err != nil)

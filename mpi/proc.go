@@ -138,7 +138,7 @@ type Asynchrony struct {
 	// environment, else nobody: see the constants of its type.
 	Progress Progress
 	// Async says which windows ghosts serve that say nothing of it, and AsyncInterval for how long a
-	// rank looks at what it does before it decides, where that is AsyncAuto. All ranks have the
+	// rank looks at what it does before it decides, where that is AsyncAuto or AsyncAutoGhosts. All ranks have the
 	// same. Defaults: XWARP_ASYNC and XWARP_ASYNC_INTERVAL from the environment, else AsyncOn and 1 s.
 	Async         Async
 	AsyncInterval time.Duration
@@ -227,6 +227,7 @@ type where struct {
 	hosts  []int       // that ranks of World run on
 	ghosts *rma.Ghosts // or nil
 	async  Asynchrony  // of windows that say nothing
+	boards *rma.Boards // nil: of no window Puts and Gets follow them
 }
 
 // Job is how the ranks of a job find one another: what a launcher gives them. Init

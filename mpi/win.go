@@ -189,7 +189,7 @@ func (w *Win) open(op string, lack error, far bool) error {
 		}
 		remotes[i] = rma.Remote{
 			Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3]), Client: int32(v[5]), Locked: v[4]&winLocked != 0, Words: v[4]&winWords != 0, Segments: v[4]&winSegments != 0,
-			Own: rma.Access{Key: uint32(v[6]), Addr: uint64(v[7])}, Others: getOthers(v[9:]),
+			Own: rma.Access{Key: uint32(v[6]), Addr: uint64(v[7])}, Follows: w.async.follow[i], Others: getOthers(v[9:]),
 		}
 	}
 	if odd {

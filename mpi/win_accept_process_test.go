@@ -56,7 +56,7 @@ type way struct {
 // asks; and with each binding, of one ghost where that does not matter, and each way to adapt.
 func ways() []way {
 	all := []way{{}, {env: []string{mpi.EnvShared + "=0"}}, {ghosts: 1, env: []string{mpi.EnvAsync + "=off"}}}
-	for _, async := range []string{"on", "auto"} {
+	for _, async := range []string{"on", "auto", "auto-ghosts"} {
 		for i, binding := range config.GhostBindings {
 			all = append(all, way{1 + min(i, 1), []string{mpi.EnvAsync + "=" + async, mpi.EnvAsyncTime + "=10ms", mpi.EnvGhostBinding + "=" + binding.Name}})
 		}

@@ -187,7 +187,7 @@ func (x *trial) flips() error {
 			last = got
 			drawn[got]++
 		}
-		hints, bad := mpi.NewInfo("async_config", []string{"on", "off", "auto"}[(x.common.IntN(3)+x.me)%3], "symmetric", "true")
+		hints, bad := mpi.NewInfo("async_config", []string{"on", "off", "auto", "auto-ghosts"}[(x.common.IntN(4)+x.me)%4], "symmetric", "true")
 		err = errors.Join(err, bad, w.SetInfo(hints))
 	}
 	err = errors.Join(err, w.UnlockAll(), mpi.Allreduce(x.c, nil, drawn, mpi.Sum), alike("times that tickets were drawn", drawn))
@@ -468,7 +468,7 @@ func (x trial) simulated(seed uint64) error {
 	w.mpi.Transport, w.mpi.PromoteMessages = mpi.Transport(seed%4), 20
 	w.mpi.Ghosts.Binding = mpi.GhostBinding(rnd.IntN(5))
 	if w.ghosts > 0 {
-		w.mpi.Async, w.mpi.AsyncInterval = mpi.Async(rnd.IntN(3)), 50*time.Microsecond
+		w.mpi.Async, w.mpi.AsyncInterval = mpi.Async(rnd.IntN(4)), 50*time.Microsecond
 		x.async = w.mpi.Async.String()
 	}
 	w.launch(func(_ *sim.Task, p *mpi.Proc) error {

@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,16 +15,17 @@ import (
 // Whether ghosts do the operations on the memory of a rank, or the rank itself, may change
 // while a window lives, at calls that all its ranks make when nothing is under way: Fence,
 // and SetInfo with symmetric. What each wants goes with the barrier of these calls, so that
-// all know the same behind it.
+// all know the same behind it. Puts and Gets may change at any time: see rma.Boards.
 
 // Async says whether ghosts do the operations on memory of a window.
 type Async uint8
 
 // The ways, in the order of config.Asyncs.
 const (
-	AsyncOn   Async = iota // they do
-	AsyncOff               // the ranks do, and of a window that was made so they always do
-	AsyncAuto              // they do while a rank computes for more than a seventh of its time
+	AsyncOn         Async = iota // they do
+	AsyncOff                     // the ranks do, and of a window that was made so they always do
+	AsyncAuto                    // they do while a rank computes for more than a seventh of its time
+	AsyncAutoGhosts              // the same, and Puts and Gets follow at once, for ghosts tell one another of it
 )
 
 func (a Async) String() string {
@@ -33,7 +35,7 @@ func (a Async) String() string {
 	return fmt.Sprintf("Async(%d)", uint8(a))
 }
 
-// The hints of Casper: asyncConfig is "on", "off" or "auto", of a window and of the communicator
+// The hints of Casper: asyncConfig is a word of config.Asyncs, of a window and of the communicator
 // that it is made from. Info tells what came of it, and under asyncNow, "on" or "off", whether a
 // ghost serves this rank at present. symmetric says that all ranks call SetInfo at this place.
 const (
@@ -46,7 +48,7 @@ func parseAsync(op, value string) (Async, error) {
 	if i := config.Asyncs.Index(value); i >= 0 {
 		return Async(i), nil
 	}
-	return 0, fail(ErrInfoValue, op, "%s is %q; it must be on, off or auto", asyncConfig, value)
+	return 0, fail(ErrInfoValue, op, "%s is %q; it must be one of %s", asyncConfig, value, config.Asyncs)
 }
 
 // asyncOf returns what a window is made with: as its info says, or that of the communicator, or
@@ -66,37 +68,90 @@ func (c *Comm) asyncOf(op string, info *Info) (Async, error) {
 type asyncWin struct {
 	mode   Async
 	auto   bool          // some rank decides by itself: each Fence is an exchange
+	follow []bool        // of each rank, whether Puts and Gets follow at once what it wants
 	served bool          // there is memory that ghosts can serve
 	wants  []adapt.State // of each rank, as of the last exchange
 	on     []bool
 	failed bool // an exchange has, so that all others will
 }
 
+// decides reports whether this rank decides by itself.
+func (a Async) decides() bool { return a == AsyncAuto || a == AsyncAutoGhosts }
+
 // says is what others are to know of the mode of this rank.
 func (a *asyncWin) says() int64 {
-	if a.mode == AsyncAuto {
-		return 1
+	if a.mode.decides() {
+		return int64(a.mode)
 	}
 	return 0
 }
 
 // hear takes in what rank i has said, the first one first.
-func (a *asyncWin) hear(i int, says int64) { a.auto = i > 0 && a.auto || says != 0 }
+func (a *asyncWin) hear(i int, says int64) {
+	if i == 0 {
+		a.auto, a.follow = false, a.follow[:0]
+	}
+	a.auto = a.auto || says != 0
+	a.follow = append(a.follow, Async(says) == AsyncAutoGhosts)
+}
 
 // predict begins to watch for how much of its time this rank is in MPI.
 func (p *Proc) predict(mode Async) {
-	if mode != AsyncAuto {
+	if !mode.decides() {
 		return
 	}
 	if p.watch == nil {
 		p.watch = newWatch(p, nil)
 	}
+	p.ep.Enter()
+	boards := p.boards
+	p.ep.Leave()
 	w := p.watch
 	w.mu.Lock()
+	w.boards = boards
 	if w.predictor == nil {
 		w.predictor = adapt.New(adapt.Config{Interval: p.async.AsyncInterval, Sharers: p.ghosts.Sharers(p.rank)}, mono.Time(w.now()))
 	}
 	w.mu.Unlock()
+}
+
+// follows has Puts and Gets of this rank follow what ghosts say of others, where the window is to. If they say
+// nothing, it does without.
+func (w *Win) follows() error {
+	p := w.c.p
+	if w.async.mode != AsyncAutoGhosts {
+		return nil
+	}
+	service := rma.ServiceOf(w.w)
+	if p.boards == nil {
+		boards, err := service.Boards(cmp.Or(p.async.AsyncInterval, adapt.Interval))
+		switch {
+		case err != nil && !p.fallsBack():
+			return err
+		case err != nil || boards == nil:
+			w.async.mode = AsyncAuto
+			return nil
+		case p.boards != nil: // another goroutine has made a window meanwhile
+			boards.Close()
+		default:
+			p.boards = boards
+		}
+	}
+	service.Follow(p.boards)
+	return nil
+}
+
+// leaveBoards ends what follows does, in a process that leaves the job.
+func (p *Proc) leaveBoards() {
+	if p.boards == nil {
+		return
+	}
+	p.watch.mu.Lock()
+	p.watch.boards = nil
+	p.watch.mu.Unlock()
+	p.ep.Enter()
+	p.boards.Close()
+	p.ep.Leave()
 }
 
 // wants returns what this rank wants of a window.
@@ -104,7 +159,7 @@ func (w *Win) wants() adapt.State {
 	switch w.async.mode {
 	case AsyncOff:
 		return adapt.Off
-	case AsyncAuto:
+	case AsyncAuto, AsyncAutoGhosts:
 		watch := w.c.p.watch
 		watch.mu.Lock()
 		defer watch.mu.Unlock()
@@ -158,11 +213,14 @@ func (w *Win) exchange(op string, losses, modes bool) error {
 	if probe {
 		c.p.probed()
 	}
-	if !changes {
-		return nil
-	}
+	own := false
 	c.ep.Enter()
-	own := routes.Change(lost, on)
+	if changes {
+		own = routes.Change(lost, on)
+	}
+	if modes {
+		routes.Follow(a.follow)
+	}
 	c.ep.Leave()
 	if own {
 		a.mode = AsyncOff
@@ -226,24 +284,23 @@ func (w *Win) setAsync(op string, info *Info) error {
 		return nil
 	}
 	mode := w.async.mode
-	value, _ := w.hints.Get(asyncConfig)
+	var err error
 	if wanted, ok := info.Get(asyncConfig); ok {
-		var err error
 		if mode, err = parseAsync(op, wanted); err != nil {
 			return err
 		}
-		value = wanted
 	}
 	if rma.RoutesOf(w.w).Own() { // else it is the rank that serves its memory, whatever anybody wants
 		w.async.mode = mode
-		w.c.p.predict(mode)
-		if err := w.hints.Set(asyncConfig, value); err != nil {
-			return err
-		}
+		w.c.ep.Enter()
+		err = w.follows()
+		w.c.ep.Leave()
+		w.c.p.predict(w.async.mode)
+		err = errors.Join(err, w.hints.Set(asyncConfig, w.async.mode.String()))
 	}
 	t := w.c.watch().begin(op, w.c, Undefined, Undefined, 0)
 	w.c.ep.Enter()
-	err := w.w.FlushAll()
+	err = errors.Join(err, w.w.FlushAll())
 	w.c.ep.Leave()
 	err = errors.Join(err, w.exchange(op, false, true))
 	t.end(err)

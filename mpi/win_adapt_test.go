@@ -118,17 +118,22 @@ func TestWin_randomAdapts(t *testing.T) {
 			t.Parallel()
 			rnd := rand.New(rand.NewPCG(uint64(seed), 10))
 			ranks := 2 + seed%4
-			config := sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.05, Dup: 0.05, Reorder: 0.1, Corrupt: 0.005}}}
+			config := sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.05, Dup: 0.05, Reorder: 0.1, Corrupt: 0.005}}, Limit: 20 * mono.Second}
 			w := newHostedWorld(config, ranks, 1+rnd.IntN(2), 1+rnd.IntN(2))
 			w.fallApart(rnd, rnd.IntN(3), 20*mono.Millisecond)
 			w.mpi.Transport = []mpi.Transport{mpi.RD, mpi.UD, mpi.RD, mpi.RC, mpi.Hybrid}[seed%5]
-			w.mpi.Async, w.mpi.AsyncInterval = mpi.AsyncAuto, 50*time.Microsecond
+			follow := rnd.IntN(2)
+			w.mpi.Async, w.mpi.AsyncInterval = mpi.AsyncAuto+mpi.Async(follow), 50*time.Microsecond
 			w.mpi.Ghosts.Binding = mpi.GhostBinding(rnd.IntN(5))
-			x := winTraffic{seed: uint64(seed), rounds: 10, ops: 10, block: 40, flavor: mpi.FlavorAllocate, adapts: true}
+			x := winTraffic{seed: uint64(seed), rounds: 10, ops: 10, block: 40, flavor: mpi.FlavorAllocate, adapts: true, follow: follow == 1}
 			if seed%4 == 1 {
 				x.block, x.ops = 5000, 6
 			}
-			w.launch(func(_ *sim.Task, p *mpi.Proc) error { return x.run(p) })
+			w.launch(func(task *sim.Task, p *mpi.Proc) error {
+				mine, own := x, rand.New(rand.NewPCG(uint64(seed), uint64(p.World().Rank())))
+				mine.compute = func() { task.Sleep(mono.Duration(own.IntN(300)) * mono.Microsecond) }
+				return mine.run(p)
+			})
 			if err := w.Run(); err != nil {
 				t.Fatalf("%+v, %d ghosts: %v", w.mpi, w.ghosts, err)
 			}

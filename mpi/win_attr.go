@@ -142,7 +142,7 @@ func (w *Win) hint(op string, info *Info) error {
 
 // SetInfo gives hints (MPI_Win_set_info). All ranks call it. Keys that are not known do
 // nothing. With symmetric = true, which all of them say, it ends what was started before, waits
-// for all, and async_config (on, off or auto) holds from there on, in whatever epoch that is.
+// for all, and async_config (on, off, auto or auto-ghosts) holds from there on, in whatever epoch that is.
 func (w *Win) SetInfo(info *Info) error {
 	const op = "Win.SetInfo"
 	err := w.live(op)

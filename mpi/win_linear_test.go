@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/anishathalye/porcupine"
 	"golang.org/x/sys/unix"
@@ -231,10 +232,11 @@ func (x linearTraffic) simulated() error {
 	w.mpi.Transport = mpi.Transport(x.seed % 4)
 	w.mpi.PromoteMessages = 20
 	x.workers, x.flavor = 1, []mpi.WinFlavor{mpi.FlavorAllocate, mpi.FlavorCreate}[rnd.IntN(2)]
-	if w.ghosts > 0 {
-		x.async = "on"
-	}
 	w.mpi.Ghosts.Binding = mpi.GhostBinding(rnd.IntN(5))
+	if w.ghosts > 0 {
+		w.mpi.Async, w.mpi.AsyncInterval = []mpi.Async{mpi.AsyncOn, mpi.AsyncAutoGhosts}[rnd.IntN(2)], 50*time.Microsecond
+		x.async = w.mpi.Async.String()
+	}
 	stamp := int64(0)
 	x.now = func() int64 { stamp++; return stamp }
 	w.launch(func(_ *sim.Task, p *mpi.Proc) error { return x.run(p) })

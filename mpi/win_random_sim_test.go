@@ -46,7 +46,7 @@ func TestWin_randomOverBadNetwork(t *testing.T) {
 // apart for a while.
 func badWorld(seed uint64, rnd *rand.Rand, ranks int) *simWorld {
 	bad := sim.Faults{Loss: 0.05, Dup: 0.05, Reorder: 0.1, Corrupt: 0.005}
-	config := sim.Config{Seed: seed, Up: sim.LinkConfig{Faults: bad}}
+	config := sim.Config{Seed: seed, Up: sim.LinkConfig{Faults: bad}, Limit: 20 * mono.Second} // ghosts may go on for ever
 	w := newSimWorld(config, ranks)
 	if ghosts := rnd.IntN(3); ghosts > 0 {
 		w = newHostedWorld(config, ranks, min(ranks, 1+rnd.IntN(2)), ghosts)

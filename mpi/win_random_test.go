@@ -28,8 +28,9 @@ type winTraffic struct {
 	flavor mpi.WinFlavor // 0: by chance
 	served bool          // there are ghosts, for those that they can serve
 	adapts bool          // and who serves changes
+	follow bool          // and Puts and Gets follow at once, for no rank says itself who is to
 
-	compute func() // or nil: what a rank does that calls nothing, while ghosts serve it
+	compute func() // or nil: what a rank does that calls nothing, while ghosts serve it, or who does changes
 }
 
 // Cells in front of the blocks.
@@ -164,9 +165,12 @@ func (r *winRank) adapt(common *rand.Rand) error {
 	if !r.adapts || r.w.Flavor() != mpi.FlavorAllocate {
 		return nil
 	}
+	if r.compute != nil && r.rnd.IntN(3) == 0 { // which ghosts see, and this rank does not say
+		r.compute()
+	}
 	switch common.IntN(4) {
 	case 0:
-		return r.info("auto")
+		return r.info(map[bool]string{false: "auto", true: "auto-ghosts"}[r.follow])
 	case 1:
 		return nil
 	}
@@ -175,6 +179,9 @@ func (r *winRank) adapt(common *rand.Rand) error {
 
 // setAsync has this rank say who is to serve its memory, and holds that against what comes of it.
 func (r *winRank) setAsync() error {
+	if r.follow {
+		return r.info("auto-ghosts")
+	}
 	want := []string{"on", "off"}[r.rnd.IntN(2)]
 	if err := r.info(want); err != nil {
 		return err

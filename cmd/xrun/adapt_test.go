@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,6 +119,64 @@ func phasesAdapt(w *mpi.Comm) error {
 	return win.Free()
 }
 
+// putsFollow has rank 0 put to rank 1 without any call of all ranks of the window: while both are in MPI all
+// the time, and while rank 1 computes until it sees that.
+func putsFollow(w *mpi.Comm) error {
+	win, mem, err := mpi.WinAllocate[int64](w, 2, nil)
+	if err = errors.Join(err, win.LockAll(0)); err != nil {
+		return err
+	}
+	word := []int64{0}
+	for phase := int64(1); phase <= 3; phase++ {
+		for start := time.Now(); time.Since(start) < 100*time.Millisecond; { // many intervals
+			to := (w.Rank() + 1) % w.Size()
+			if err := errors.Join(mpi.Put(win, word, to, 0), mpi.Get(win, word, to, 0), win.Flush(to)); err != nil {
+				return err
+			}
+		}
+		for seen, tries := []int64{0}, time.Duration(1); seen[0] == 0; tries++ { // longer and longer
+			if err := w.Barrier(); err != nil {
+				return err
+			}
+			switch w.Rank() {
+			case 0:
+				time.Sleep(tries * 20 * time.Millisecond)
+				err = errors.Join(mpi.Put(win, []int64{100*phase + int64(tries)}, 1, 1), win.Flush(1))
+			case 1:
+				for start := time.Now(); time.Since(start) < tries*40*time.Millisecond && seen[0] == 0; {
+					if atomic.LoadInt64(&mem[1]) == 100*phase+int64(tries) {
+						seen[0] = 1
+					}
+				}
+			}
+			if err = errors.Join(err, mpi.Bcast(w, seen, 1)); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Println("done")
+	return errors.Join(win.UnlockAll(), win.Free())
+}
+
+// Puts follow what ranks do, and are done by both the ranks and the ghosts.
+func TestXrun_ghostsFollow(t *testing.T) {
+	testenv.NeedRoot(t)
+	for _, fabric := range append(ghostFabrics, []string{}) {
+		t.Run(strings.Join(append(fabric, "follow"), "_"), func(t *testing.T) {
+			args := append([]string{"-n", "3", "--ghosts", "1", "--wdir", "/", "--async", "auto-ghosts", "--stats", "-x", "XWARP_ASYNC_INTERVAL=10ms"}, fabric...)
+			out, errOut, status := xrun(t, append(args, self, asServed, "follow")...)
+			if status != 0 || out != strings.Repeat("done\n", 3) {
+				t.Errorf("status %d, %q, %s", status, out, errOut)
+			}
+			for _, who := range []string{"target", `ghost \d`} {
+				if !regexp.MustCompile(`context \d+ +` + who + ` +[1-9]`).MatchString(errOut) {
+					t.Errorf("no Puts by %s: %s", who, errOut)
+				}
+			}
+		})
+	}
+}
+
 // A progress thread does what a ghost does: what others do to a rank that computes is done before
 // the rank calls anything.
 func TestXrun_progress(t *testing.T) {
@@ -154,7 +214,7 @@ func TestXrun_ghostsAdapt(t *testing.T) {
 	testenv.NeedRoot(t)
 	long := os.Getenv("XWARP_LONG") == "1"
 	for i, fabric := range append(ghostFabrics, []string{}) {
-		for j, c := range [][2]string{{"flips", "on"}, {"phases", "auto"}, {"epochs", "auto"}} {
+		for j, c := range [][2]string{{"flips", "on"}, {"phases", "auto"}, {"epochs", "auto"}, {"flips", "auto-ghosts"}, {"phases", "auto-ghosts"}, {"epochs", "auto-ghosts"}} {
 			if i > 0 && c[0] == "epochs" && !long {
 				continue
 			}

@@ -22,7 +22,7 @@ const asServed = "as-served-rank"
 func servedMain(w *mpi.Comm) error {
 	return map[string]func(*mpi.Comm) error{
 		"busy": busyTargets, "epochs": servedEpochs, "apart": windowsApart, "odd": oddWindows, "who": whoIsThere,
-		"flips": serversChange, "phases": phasesAdapt, "die": rankDies, "stay": stayForever, "go on": goOn, "outlive": outliveHolder,
+		"flips": serversChange, "phases": phasesAdapt, "follow": putsFollow, "die": rankDies, "stay": stayForever, "go on": goOn, "outlive": outliveHolder,
 	}[os.Args[2]](w)
 }
 

@@ -102,7 +102,7 @@ func TestRead_refuses(t *testing.T) {
 		{EnvTransport, "tcp", "want rd, rc, ud or hybrid"}, {EnvTransport, "", "want rd, rc"},
 		{EnvBulk, "queue", "want auto, frames, kernel or tcp"}, {EnvRendezvous, "Write", "want auto, write or read"},
 		{EnvThreads, "many", "want single, funneled, serialized or multiple"},
-		{EnvAsync, "yes", "want on, off or auto"}, {EnvAsyncTime, "1ms", "want a time of at least 10ms"},
+		{EnvAsync, "yes", "want on, off, auto or auto-ghosts"}, {EnvAsyncTime, "1ms", "want a time of at least 10ms"},
 		{EnvProgress, "core", "want none, thread or thread-core"},
 		{EnvArena, "-1", wantBytes}, {EnvUnexpected, "k", wantBytes}, {EnvEagerIdle, "16kb", wantBytes + "; 0 for none"},
 		{EnvEager, "many", wantBytes}, {EnvEagerNear, "99999999999999999999", wantBytes},

@@ -99,7 +99,10 @@ var Progresses = Words{
 }
 
 // Asyncs say for which windows ghosts do what is asked for.
-var Asyncs = Words{{"on", "all that they can serve"}, {"off", "none"}, {"auto", "each rank's while it computes for more than a seventh of its time"}}
+var Asyncs = Words{
+	{"on", "all that they can serve"}, {"off", "none"}, {"auto", "each rank's while it computes for more than a seventh of its time"},
+	{"auto-ghosts", "the same, and ghosts tell one another of it, so that Puts and Gets follow without a call of all ranks"},
+}
 
 // defaultAsyncTime is that of Casper, minAsyncTime what a process may have to wait for a processor.
 const (
@@ -203,7 +206,7 @@ func (s *Settings) program() []Var {
 		{Name: EnvAsync, Flag: "--async WHICH", Of: "xrun", By: "mpi, xrun", value: word(&s.Async, Asyncs),
 			Doc: "which windows ghosts serve, unless the info async_config of the window or of its communicator says so"},
 		{Name: EnvAsyncTime, By: "mpi", value: span(&s.AsyncTime, defaultAsyncTime, minAsyncTime, 0),
-			Doc: "how long a rank whose async_config is auto looks at what it does before it decides"},
+			Doc: "how long a rank whose async_config is auto or auto-ghosts looks at what it does before it decides, and how often ghosts tell one another"},
 		{Name: EnvABI, Flag: "--abi A", Of: "xrun", By: "xrun", value: word(&s.ABI, ABIs),
 			Doc: "libraries of MPI that programs in C and Fortran find"},
 		{Name: EnvGhostFailure, Flag: "--ghost-failure W", Of: "xrun", By: "mpi, xrun", value: word(&s.GhostFailure, GhostFailures),

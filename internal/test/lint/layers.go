@@ -87,7 +87,7 @@ var Layers = []Row{
 	{Package: "mpi/internal/p2p", May: "mpi/internal/agree mpi/internal/match mpi/internal/dtype mpi/internal/reliable verbs internal/base/mem internal/carrier/shm internal/progress"},
 	{Package: "mpi/internal/coll", May: "mpi/internal/p2p mpi/internal/dtype internal/base/mem"},
 	{Package: "mpi/internal/adapt", Pure: true},
-	{Package: "mpi/internal/rma", May: "mpi/internal/p2p mpi/internal/dtype internal/base/mem"},
+	{Package: "mpi/internal/rma", May: "mpi/internal/adapt mpi/internal/p2p mpi/internal/dtype internal/base/mem"},
 	{Package: "mpi", May: "mpi/internal/adapt mpi/internal/rma mpi/internal/coll mpi/internal/p2p mpi/internal/match mpi/internal/dtype internal/job/boot internal/job/boot/pmi verbs verbs/device internal/base/mem internal/progress"},
 
 	// L7: programs, and what only they and the tests need.

@@ -11,10 +11,13 @@ type State uint8
 
 // The states.
 const (
-	Off   State = iota // the rank does them: it is in MPI nearly all the time, and they keep the ghost busy
-	On                 // the ghost does
+	On    State = iota // the ghost does them
+	Off                // the rank does: it is in MPI nearly all the time, and they keep the ghost busy
 	Probe              // all ghosts do for an interval, to see whether the time in MPI was time spent waiting for ranks that compute
 )
+
+// Interval is that between decisions if nothing else is said.
+const Interval = mono.Second
 
 // Config is how a Predictor decides. Its zero value is ready to use.
 type Config struct {
@@ -48,7 +51,7 @@ type Predictor struct {
 // New returns a predictor that begins with On.
 func New(c Config, now mono.Time) *Predictor {
 	if c.Interval == 0 {
-		c.Interval = mono.Second
+		c.Interval = Interval
 	}
 	if c.High == 0 {
 		c.High = 0.90
@@ -70,6 +73,14 @@ func New(c Config, now mono.Time) *Predictor {
 
 // State returns what the rank wants.
 func (p *Predictor) State() State { return p.state }
+
+// Says returns what ghosts are to tell others of it: who is in the middle of a probe asks for none.
+func (p *Predictor) Says() State {
+	if p.probing && p.state == Probe {
+		return On
+	}
+	return p.state
+}
 
 // Work is about what a ghost takes for an operation on so many bytes.
 func Work(bytes int) mono.Duration {

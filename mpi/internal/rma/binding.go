@@ -39,11 +39,17 @@ type cut struct {
 	target int32
 }
 
-// all yields the targets.
-func (o *others) all() func(yield func(int32) bool) {
+// alone reports whether one target is all that there is for the memory of a rank.
+func (t *target) alone() bool { return t.others == nil && t.Own.twin == 0 }
+
+// beside yields the targets beside the one of a rank.
+func (t *target) beside() func(yield func(int32) bool) {
 	return func(yield func(int32) bool) {
-		for i := int32(0); o != nil && i < o.n; i++ {
-			if !yield(o.first + i) {
+		if t.Own.twin != 0 && !yield(t.Own.twin) {
+			return
+		}
+		for i := int32(0); t.others != nil && i < t.others.n; i++ {
+			if !yield(t.others.first + i) {
 				return
 			}
 		}
@@ -124,6 +130,19 @@ func (w *flow) choose(rank int32, off uint64, n int) (int32, *target) {
 	return best, &w.targets[best]
 }
 
+// bind makes a Put or Get one on the target that does it, and returns that.
+func bind(w *flow, o *Op) *target {
+	rank, t := o.Target, w.target(o.Target)
+	if t.Own.twin != 0 && t.Follows {
+		rank, t = follow(w, rank, t)
+	}
+	if t.others != nil {
+		rank, t = w.choose(rank, uint64(o.At), o.Layout.Rest())
+	}
+	o.Target = rank
+	return t
+}
+
 // ownerOf returns the target for an accumulate on the element at off of the memory of a rank.
 func ownerOf(w *flow, rank int32, off uint64) int32 {
 	if t := &w.targets[rank]; w.spread.owned && t.others != nil {
@@ -146,8 +165,8 @@ func loadOf(w *flow, i int32) *load {
 
 // serverOf returns the target of those for the memory of a rank whose server a process is.
 func serverOf(w *flow, rank, world int32) int32 {
-	if t := &w.targets[rank]; t.world != world && t.others != nil {
-		for i := t.others.first; i < t.others.first+t.others.n; i++ {
+	if t := &w.targets[rank]; t.world != world {
+		for i := range t.beside() {
 			if w.targets[i].world == world {
 				return i
 			}
@@ -222,11 +241,11 @@ func flushOthers(w *flow, rank int32) error {
 	clear(w.spread.loads)
 	t := w.target(rank)
 	all := w.ping(rank, t)
-	for i := range t.others.all() {
+	for i := range t.beside() {
 		all = join(all, w.ping(i, w.target(i)))
 	}
 	all = join(all, w.settle(rank))
-	for i := range t.others.all() {
+	for i := range t.beside() {
 		all = join(all, w.settle(i))
 	}
 	return join(all, w.gone(rank))
@@ -236,14 +255,14 @@ func flushOthers(w *flow, rank int32) error {
 // memory of a rank: who gets the lock next sees it.
 func quiet(w *flow, rank int32) (all error) {
 	t := w.target(rank)
-	if t.others == nil {
+	if t.alone() {
 		return nil
 	}
 	clear(w.spread.loads)
-	for i := range t.others.all() {
+	for i := range t.beside() {
 		all = join(all, w.ping(i, w.target(i)))
 	}
-	for i := range t.others.all() {
+	for i := range t.beside() {
 		all = join(all, w.settle(i))
 	}
 	return all

@@ -14,6 +14,7 @@ type Ghost struct {
 	me     int32
 	ghosts *Ghosts
 	served [][]*served // by context/2 and client
+	told   ghostBoard
 }
 
 // served is a window's memory of a rank.
@@ -32,12 +33,18 @@ func NewGhost(in p2p.Inside, me int32, ghosts *Ghosts) *Ghost {
 func (g *Ghost) Serve(context uint32, source, what int32, id uint32, body []byte) bool {
 	client := what >> clientShift
 	what &= 1<<clientShift - 1
+	if what == sayWants || what == sayFlushed && client == 0 {
+		return g.hear(source, what, body)
+	}
 	owner := g.ghosts.rank(g.me, client)
 	if owner < 0 || int(source) >= len(g.ghosts.Of) {
 		return false
 	}
-	if what == sayServe {
+	switch what {
+	case sayServe:
 		return source == owner && g.open(context, source, client, body)
+	case sayBoard:
+		return source == owner && g.openBoard(context, source, client, body)
 	}
 	s := g.find(context, client)
 	switch {

@@ -49,6 +49,14 @@ func (g *Ghosts) rank(ghost, client int32) int32 {
 	return g.ranks[i][client-1]
 }
 
+// neighbours returns the ranks of the host of a ghost; nil: it is none.
+func (g *Ghosts) neighbours(ghost int32) []int32 {
+	if i := int(ghost) - len(g.Of); i >= 0 && i < len(g.ranks) {
+		return g.ranks[i]
+	}
+	return nil
+}
+
 // misses reports whether a ghost is among the lost ones: see Routes.Lost.
 func (g *Ghosts) misses(lost []int64, ghost int32) bool {
 	return len(lost) > 0 && lost[int(ghost)-len(g.Of)] != 0

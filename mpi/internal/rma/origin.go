@@ -45,6 +45,9 @@ func (w *Window) Put(rank int32, off uint64, src []byte, tally *Tally) error {
 		return err
 	}
 	t := w.target(rank)
+	if t.Own.twin != 0 && t.Follows {
+		rank, t = follow(&w.flow, rank, t)
+	}
 	if t.others != nil {
 		if n := t.others.piece(off, len(src)); n < len(src) {
 			if err := w.Put(rank, off, src[:n], tally); err != nil {
@@ -96,6 +99,9 @@ func (w *Window) Get(rank int32, off uint64, dst []byte, tally *Tally) error {
 		return err
 	}
 	t := w.target(rank)
+	if t.Own.twin != 0 && t.Follows {
+		rank, t = follow(&w.flow, rank, t)
+	}
 	if t.others != nil {
 		if n := t.others.piece(off, len(dst)); n < len(dst) {
 			if err := w.Get(rank, off, dst[:n], tally); err != nil {
@@ -161,12 +167,7 @@ func (w *Window) PutOver(o *Op, src *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
-	t := w.target(o.Target)
-	if t.others != nil {
-		bound := *o
-		o = &bound
-		o.Target, t = w.choose(o.Target, uint64(o.At), o.Layout.Rest())
-	}
+	t := bind(&w.flow, o)
 	w.counts.served[t.by].Puts++
 	if t.near != nil {
 		return w.near.transfer(o, t, src, nil)
@@ -184,12 +185,7 @@ func (w *Window) GetOver(o *Op, dst *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
-	t := w.target(o.Target)
-	if t.others != nil {
-		bound := *o
-		o = &bound
-		o.Target, t = w.choose(o.Target, uint64(o.At), o.Layout.Rest())
-	}
+	t := bind(&w.flow, o)
 	w.counts.served[t.by].Gets++
 	if t.near != nil {
 		return w.near.transfer(o, t, nil, dst)

@@ -99,9 +99,9 @@ func (w *Window) Complete() error {
 	var first error
 	for _, rank := range w.started {
 		t := w.target(rank)
-		if t.client != 0 { // what a ghost has done a word to the target does not cover
+		if t.client != 0 || !t.alone() { // what a ghost has done a word to the target does not cover
 			first = join(first, w.ping(rank, t))
-			for i := range t.others.all() {
+			for i := range t.beside() {
 				first = join(first, w.ping(i, w.target(i)))
 			}
 			continue
@@ -112,7 +112,7 @@ func (w *Window) Complete() error {
 	}
 	first = join(first, w.settleAll())
 	for _, rank := range w.started {
-		if w.target(rank).client != 0 {
+		if t := w.target(rank); t.client != 0 || !t.alone() {
 			first = join(first, w.tellHome(rank, sayComplete))
 		}
 	}

@@ -90,13 +90,28 @@ func (w *flow) turn(rank int32) {
 	t.Key, t.Own.Key = t.Own.Key, t.Key
 	t.Addr, t.Own.Addr = t.Own.Addr, t.Addr
 	t.others, t.Own.others = t.Own.others, t.others
-	if t.client == 0 {
-		t.client, t.world = t.Client, w.ghosts.Of[t.home]
-		t.by = w.counts.by(ByGhost + int(t.world) - len(w.ghosts.Of))
-	} else {
-		t.client, t.world, t.by = 0, t.home, ByTarget
-	}
+	assign(w, t, t.client == 0)
 	w.reach(rank, t)
+	mirror(w, t)
+}
+
+// assign makes a target the ghost of a rank, or the rank.
+func assign(w *flow, t *target, ghost bool) {
+	if !ghost {
+		t.client, t.world, t.by = 0, t.home, ByTarget
+		return
+	}
+	t.client, t.world = t.Client, w.ghosts.Of[t.home]
+	t.by = w.counts.by(ByGhost + int(t.world) - len(w.ghosts.Of))
+}
+
+// Follow says of each rank whether Puts and Gets are to follow at once who it wants to do them. It is
+// called where Change may be.
+func (r Routes) Follow(follows []bool) {
+	for i := range r.w.ranks {
+		r.w.targets[i].Follows = follows[i]
+	}
+	pair(r.w)
 }
 
 // reach finds out how those who do the operations on the memory of a rank can be reached.

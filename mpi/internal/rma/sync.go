@@ -300,7 +300,7 @@ func (w *flow) ping(rank int32, t *target) error {
 // Flush completes all operations on a target, here and there.
 func (w *flow) Flush(rank int32) error {
 	w.in.Pace()
-	if w.target(rank).others != nil {
+	if !w.target(rank).alone() {
 		return flushOthers(w, rank)
 	}
 	if err := w.ping(rank, w.target(rank)); err != nil {
@@ -313,7 +313,7 @@ func (w *flow) Flush(rank int32) error {
 // ghost serves it, which goes on.
 func (w *flow) gone(rank int32) error {
 	t := w.target(rank)
-	if t.near == nil && t.client == 0 {
+	if t.near == nil && t.client == 0 && t.alone() {
 		return nil
 	}
 	return w.in.Trouble(w.context, t.home)
@@ -379,7 +379,7 @@ func (w *flow) FlushLocal(rank int32) error {
 	w.in.Pace()
 	t := w.target(rank)
 	err := w.await(rank, t, local)
-	for i := range t.others.all() {
+	for i := range t.beside() {
 		err = join(err, w.await(i, w.target(i), local))
 	}
 	return err
@@ -444,7 +444,7 @@ func (w *flow) Ended(rank int32, tally *Tally) bool {
 		if err := w.in.Trouble(w.context, w.target(rank).world); err != nil && w.target(rank).fetches > 0 {
 			w.abandon(rank, err)
 		}
-		for i := range w.target(rank).others.all() {
+		for i := range w.target(rank).beside() {
 			if err := w.in.Trouble(w.context, w.target(i).world); err != nil && w.target(i).fetches > 0 {
 				w.abandon(i, err)
 			}

@@ -11,18 +11,16 @@ func (w *Window) Active(source, what int32, id uint32, body []byte) bool {
 	if rank < 0 {
 		return false
 	}
-	if client != 0 {
-		rank = serverOf(&w.flow, rank, source)
-	}
-	t := &w.targets[rank]
 	if what>>behindShift == sayComplete { // behind operations, which are for the server
 		what &= 1<<behindShift - 1
 		return (what == sayPut || what == sayAccumulate) && w.here.serve(source, what, noRecord, body) && w.Active(source, sayComplete, id, nil)
 	}
+	t := &w.targets[rank]
 	switch what {
 	case sayData, sayRefused:
-		return w.fetchedData(rank, what, id, body)
+		return w.fetchedData(serverOf(&w.flow, rank, source), what, id, body)
 	case sayFlushed:
+		t = &w.targets[serverOf(&w.flow, rank, source)]
 		t.acks = max(t.acks-1, 0)
 	case sayLocked, sayBusy:
 		t.asked, t.refused = false, what == sayBusy

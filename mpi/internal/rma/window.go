@@ -37,6 +37,7 @@ type Remote struct {
 	Locked   bool    // its rank may lock others one by one
 	Words    bool    // it begins at a multiple of 8
 	Segments bool    // its rank binds by segment
+	Follows  bool    // Puts and Gets are to follow at once who its rank wants to do them
 	Others   []Other // that serve it, too
 	Own      Access  // of memory that a ghost serves: where it is at the rank itself
 }
@@ -44,6 +45,7 @@ type Remote struct {
 // Access is where others write and read memory.
 type Access struct {
 	Key    uint32 // 0: only messages may
+	twin   int32  // 0, or the target for whoever of ghost and rank does not serve at present: see board.go
 	Addr   uint64
 	others *others
 }
@@ -67,7 +69,7 @@ type Config struct {
 
 // Window is a window as one rank has it.
 //
-// For each rank of its communicator it takes 136 bytes, one more when somebody locks
+// For each rank of its communicator it takes 136 bytes, as many again where Puts and Gets follow boards, one more when somebody locks
 // this rank, and for each of this host 80 more and in the segment, once for all, 4 for each
 // pair of them; beside that some 2.5 KiB, 8 KiB more once short operations were gathered, what
 // registering the memory takes, and 120 bytes
@@ -93,6 +95,7 @@ type flow struct {
 	self    p2p.ActiveHandler // the window
 	index   []int32
 	ghosts  *Ghosts // or nil
+	boards  *Boards // or nil: nobody follows them
 	layers  layers
 	targets []target // by rank, and behind those the other ghosts that serve memory: see spread
 	ranks   int
@@ -227,20 +230,20 @@ func New(c Config) *Window {
 
 // Meet tells where the memory of all ranks is.
 func (w *flow) Meet(all []Remote) {
-	defer meetOthers(w)
 	for i := range w.ranks {
 		t := &w.targets[i]
 		t.Remote = all[i]
 		w.locks = w.locks || t.Locked
 		switch {
 		case t.Client != 0:
-			t.client, t.world = t.Client, w.ghosts.Of[t.home]
-			t.by = w.counts.by(ByGhost + int(t.world) - len(w.ghosts.Of))
+			assign(w, t, true)
 		case i == int(w.me):
 			continue
 		}
 		w.reach(int32(i), t)
 	}
+	meetOthers(w)
+	pair(w)
 }
 
 // Unit returns the displacement unit of a target in bytes.

@@ -38,6 +38,8 @@ const (
 	sayServe  // to a ghost: serve this memory of mine; an order
 	sayServed // it does; id is the key, the body the address
 	sayLeave  // it is to do so no more; the answer is a sayFlushed
+	sayBoard  // to a ghost: where is your board? The body is the interval; the answer is a sayServed with its number as the address
+	sayWants  // of a ghost to another one: what the ranks of its host want; the answer is a sayFlushed
 	sayEnd
 )
 
