@@ -25,7 +25,7 @@ func AllgatherInit[T Scalar](c *Comm, send, recv []T) (*Persistent, error) {
 func planAllgather(k *call, send, recv Data) *call {
 	k.signs(recv.size())
 	switch {
-	case !k.ok() || !k.whole(recv.count, k.c.size) || k.sameBlocks(planOfAllgather, send, recv, 0) || !k.disjoint(send, recv):
+	case !k.ok() || !k.whole(recv.count, k.c.size) || sameBlocks(k, planOfAllgather, send, recv, 0) || !k.disjoint(send, recv):
 	case k.c.Inter():
 		if mine, all := k.read(send), k.write(recv); k.ok() {
 			k.inter().Allgather(&k.s, mine, all)

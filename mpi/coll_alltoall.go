@@ -25,7 +25,7 @@ func planAlltoall(k *call, send, recv Data) *call {
 	if k.signs(recv.size()); !k.ok() || !k.whole(recv.count, k.c.size) || !k.whole(send.count, k.c.size) {
 		return k
 	}
-	if k.sameBlocks(planOfAlltoall, send, recv, 0) || !k.disjoint(send, recv) {
+	if sameBlocks(k, planOfAlltoall, send, recv, 0) || !k.disjoint(send, recv) {
 		return k
 	}
 	in := k.write(recv)

@@ -39,14 +39,14 @@ func planGather(k *call, send, recv Data, root int) *call {
 		}
 	case c.rank != root:
 		k.signs(send.size())
-		if k.sameBlocks(planOfGather, send, Data{}, root) {
+		if sameBlocks(k, planOfGather, send, Data{}, root) {
 			return k
 		}
 		if b := k.read(send); k.ok() {
 			coll.Gather(&k.s, k.team(), b, nil, root)
 		}
 	case k.whole(recv.count, c.size):
-		if k.signs(recv.size() / c.size); k.sameBlocks(planOfGather, send, recv, root) || !k.disjoint(send, recv) {
+		if k.signs(recv.size() / c.size); sameBlocks(k, planOfGather, send, recv, root) || !k.disjoint(send, recv) {
 			return k
 		}
 		if mine, all := k.gathered(send, recv); k.ok() {

@@ -50,7 +50,7 @@ func (k *call) same(p plan) bool {
 }
 
 // sameBlocks is same for what goes from send to recv, if both lie side by side.
-func (k *call) sameBlocks(kind planKind, send, recv Data, root int) bool {
+func sameBlocks(k *call, kind planKind, send, recv Data, root int) bool {
 	in, flat := send.flat()
 	out, room := recv.flat()
 	if !flat || !room {

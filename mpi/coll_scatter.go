@@ -39,14 +39,14 @@ func planScatter(k *call, send, recv Data, root int) *call {
 		}
 	case c.rank != root:
 		k.signs(recv.size())
-		if k.sameBlocks(planOfScatter, Data{}, recv, root) {
+		if sameBlocks(k, planOfScatter, Data{}, recv, root) {
 			return k
 		}
 		if b := k.write(recv); k.ok() {
 			coll.Scatter(&k.s, k.team(), nil, b, root)
 		}
 	case k.whole(send.count, c.size):
-		if k.signs(send.size() / c.size); k.sameBlocks(planOfScatter, send, recv, root) || !k.disjoint(send, recv) {
+		if k.signs(send.size() / c.size); sameBlocks(k, planOfScatter, send, recv, root) || !k.disjoint(send, recv) {
 			return k
 		}
 		if all := k.read(send); k.ok() {

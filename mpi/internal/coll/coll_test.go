@@ -131,18 +131,10 @@ func TestReduce_everyRootAndOrder(t *testing.T) {
 	}
 	share := slotted()
 	for i, place := range placements {
-		algorithms[fmt.Sprint("hosts with slots", i)] = func(s *Schedule, t Team, in, out []byte, root int) {
-			Reduce(s, share(hosted(t, place)), in, out, root)
-		}
+		algorithms[fmt.Sprint("hosts with slots", i)] = func(s *Schedule, t Team, in, out []byte, root int) { Reduce(s, share(hosted(t, place)), in, out, root) }
 	}
 	algorithms["choice of slots"] = func(s *Schedule, t Team, in, out []byte, root int) { Reduce(s, share(t), in, out, root) }
-	algorithms["slots"] = func(s *Schedule, t Team, in, out []byte, root int) {
-		if t = share(t); t.slotted() {
-			ReduceSlots(s, t, in, out, root)
-		} else {
-			Reduce(s, t, in, out, root)
-		}
-	}
+	algorithms["slots"] = func(s *Schedule, t Team, in, out []byte, root int) { ReduceSlots(s, share(t), in, out, root) }
 	algorithms.each(t, func(t *testing.T, reduce reducer) {
 		for _, n := range sizes {
 			for root := range n {
