@@ -10,6 +10,9 @@ func GrequestStart(l *Lib, query, free, cancel, state Addr, request Handles) err
 	if err := l.up(); err != nil {
 		return err
 	}
+	if query == 0 || free == 0 || cancel == 0 {
+		return fail(mpi.ErrArg, "a function is NULL")
+	}
 	g := &mpi.Grequest{
 		Query: func(st *mpi.Status) error {
 			memory := new(StatusMemory)
@@ -46,7 +49,10 @@ func GrequestComplete(l *Lib, request Handle) error {
 	case r == nil || r.general == nil:
 		return fail(mpi.ErrRequest, "the request is not of a generalized request")
 	}
-	return r.general.Complete()
+	if err = r.general.Complete(); r.freed {
+		l.requests.remove(request)
+	}
+	return err
 }
 
 func (l *Lib) generalized(r mpi.Request, g *mpi.Grequest) Handle {
