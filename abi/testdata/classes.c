@@ -247,11 +247,11 @@ static void neighbours(void)
     TRY(MPI_Dist_graph_neighbors(dist, 2, NULL, MPI_UNWEIGHTED, 2, list, MPI_UNWEIGHTED));
     TRY(MPI_Dist_graph_neighbors(dist, 2, list, MPI_UNWEIGHTED, -1, list, MPI_UNWEIGHTED));
     TRY(MPI_Dist_graph_neighbors(dist, 3, list, MPI_UNWEIGHTED, 3, list, MPI_UNWEIGHTED));
-    ints("of 2 with room for 3", list, 4);
+    ints("of 2 with room for 3", list, 2);
     list[0] = list[1] = 7;
     OURS(MPI_Dist_graph_neighbors(dist, 1, list, MPI_UNWEIGHTED, 0, NULL, MPI_UNWEIGHTED));
     if (ours)
-        ints("of 2 with room for 1", list, 4);
+        ints("of 2 with room for 1", list, 2);
     MPI_Comm_free(&grid);
     MPI_Comm_free(&graph);
     MPI_Comm_free(&dist);
