@@ -95,14 +95,14 @@ func (k *call) exchange(parts, room []Data) *call {
 		k.inter().Exchange(&k.s, out, in)
 	case k.s.Len(out[me]) != k.s.Len(in[me]):
 		k.refuse(ErrCount, "this rank gives itself %d bytes and expects %d", k.s.Len(out[me]), k.s.Len(in[me]))
-	case k.apartFrom(parts, room):
+	case apart(k, parts, room):
 		coll.Alltoallv(&k.s, k.team(), out, in)
 	}
 	return k
 }
 
-// apartFrom is disjoint of what each rank is given and what comes from it.
-func (k *call) apartFrom(parts, room []Data) bool {
+// apart is disjoint of what each rank is given and what comes from it.
+func apart(k *call, parts, room []Data) bool {
 	for i := range parts {
 		if !k.disjoint(parts[i], room[i]) {
 			return false

@@ -12,6 +12,7 @@ type request struct {
 	mpi.Request
 	persistent *mpi.Persistent
 	general    *mpi.Grequest
+	fortran    *bool  // whether its functions are those of a Fortran program
 	comm       Handle // whose error handler gets its errors
 	freed      bool   // a generalized request that is there for MPI_Grequest_complete alone
 }
