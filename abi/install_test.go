@@ -44,7 +44,7 @@ func TestInstall(t *testing.T) {
 		{"xmpicc -abi mpich", "cc", "testdata/hello.c", "3 ranks, token 3\n"},
 		{"xmpicxx -abi mpi", "c++", cxx, ""},
 		{"xmpicxx -abi mpich", "c++", cxx, ""},
-		{"xmpifort", "mpif90.mpich", fortran, "0 3 4 0 2 2 T T T 42"},
+		{"xmpifort", "mpif90.mpich", fortran, "0 3 4 0 2 2 T T T 42 T 3 16"},
 	} {
 		if _, err := exec.LookPath(c.needs); err != nil {
 			t.Logf("%s is left out: there is no %s", c.script, c.needs)

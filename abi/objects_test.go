@@ -57,7 +57,7 @@ func TestObjects_apart(t *testing.T) {
 	}
 }
 
-// A Fortran program has windows, collectives in place and attributes, through MPICH's Fortran
+// A Fortran program has windows, collectives in place, attributes and generalized requests, through MPICH's Fortran
 // library.
 func TestFortran(t *testing.T) {
 	compiler, err := exec.LookPath("mpif90.mpich")
@@ -69,7 +69,7 @@ func TestFortran(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	out, err := xrun("-n", "3", program)
-	if want := "0 3 4 0 2 2 T T T 42"; err != nil || strings.Join(strings.Fields(out), " ") != want {
+	if want := "0 3 4 0 2 2 T T T 42 T 3 16"; err != nil || strings.Join(strings.Fields(out), " ") != want {
 		t.Errorf("%v: it writes %q and not %s", err, out, want)
 	}
 }

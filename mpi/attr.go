@@ -16,7 +16,8 @@ type KeyvalOf[O any] struct {
 	// that was to make the duplicate, which then makes none.
 	Copy func(old O, value any) (copied any, ok bool, err error)
 	// Delete is called when the attribute goes: because it is deleted, or
-	// overwritten, or the object is freed. Nil does nothing.
+	// overwritten, or the object is freed. Nil does nothing. An error is that of the call,
+	// which then leaves the object as it is.
 	Delete func(o O, value any) error
 }
 

@@ -95,10 +95,20 @@ func (k *call) exchange(parts, room []Data) *call {
 		k.inter().Exchange(&k.s, out, in)
 	case k.s.Len(out[me]) != k.s.Len(in[me]):
 		k.refuse(ErrCount, "this rank gives itself %d bytes and expects %d", k.s.Len(out[me]), k.s.Len(in[me]))
-	default:
+	case apart(k, parts, room):
 		coll.Alltoallv(&k.s, k.team(), out, in)
 	}
 	return k
+}
+
+// apart is disjoint of what each rank is given and what comes from it.
+func apart(k *call, parts, room []Data) bool {
+	for i := range parts {
+		if !k.disjoint(parts[i], room[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // Alltoallw is Alltoall with parts anywhere in memory (MPI_Alltoallw): rank j gets

@@ -131,7 +131,7 @@ func (k *call) gatheredv(send, recv Data, counts, displs []int) (mine []byte, li
 		k.load(mine, parts[k.c.rank])
 	case send.size() != len(own):
 		k.refuse(ErrCount, "this rank gives %d bytes, and there are %d in its count", send.size(), len(own))
-	default:
+	case k.disjoint(send, parts[k.c.rank]):
 		mine = k.read(send)
 	}
 	return mine, list

@@ -107,7 +107,8 @@ func planScatterv(k *call, send Data, counts, displs []int, recv Data, root int)
 			coll.ScatterLinear(&k.s, k.team(), nil, b, root)
 		}
 	default:
-		if out := k.each(k.blocks(send, counts, displs), (*call).read); k.ok() {
+		parts := k.blocks(send, counts, displs)
+		if out := k.each(parts, (*call).read); k.ok() && k.disjoint(parts[c.rank], recv) {
 			if mine := k.scattered(recv, out[c.rank]); k.ok() {
 				coll.ScatterLinear(&k.s, k.team(), out, mine, root)
 			}

@@ -47,6 +47,9 @@ func (c *Comm) free(op string) error {
 	case c == c.p.world || c == c.p.self:
 		return c.report(fail(ErrComm, op, "%s is there until Finalize", c.name))
 	}
+	if err = c.attrs.removeAll(op, c); err != nil {
+		return err // of a function of the program's: the communicator is as before
+	}
 	err = c.releaseLocal(op)
 	sync := c.inner()
 	sync.coll.op = op

@@ -260,14 +260,22 @@ func TestComm_attributes(t *testing.T) {
 		if err := w.DeleteAttr(local); mpi.ClassOf(err) != mpi.ErrKeyval {
 			return fmt.Errorf("deleted twice: %w", err)
 		}
-		refuses := &mpi.Keyval{Delete: func(*mpi.Comm, any) error { return errors.New("no") }}
-		if err := w.SetAttr(refuses, 0); err != nil {
+		no := errors.New("no")
+		refuses := &mpi.Keyval{Delete: func(*mpi.Comm, any) error { return no }}
+		if d, err = w.Dup(); err != nil {
 			return err
 		}
-		if err := w.DeleteAttr(refuses); mpi.ClassOf(err) != mpi.ErrOther {
+		if err := d.SetAttr(refuses, 0); err != nil {
+			return err
+		}
+		if err := d.DeleteAttr(refuses); mpi.ClassOf(err) != mpi.ErrOther {
 			return fmt.Errorf("refused: %w", err)
 		}
-		return nil
+		if err := d.Free(); mpi.ClassOf(err) != mpi.ErrOther {
+			return fmt.Errorf("refused to free it: %w", err)
+		}
+		no = nil // and the communicator is as before
+		return errors.Join(d.Barrier(), d.Free(), w.SetAttr(kept, 7))
 	})
 }
 

@@ -18,7 +18,7 @@ func (p *Proc) Finalize() error {
 	case p.apart:
 		return fail(ErrOther, "Finalize", "the process has sessions only: finalize those")
 	}
-	errs := []error{p.self.attrs.removeAll("Finalize", p.self)}
+	errs := []error{p.self.attrs.removeAll("Finalize", p.self), p.world.attrs.removeAll("Finalize", p.world)}
 	p.finalized.Store(true)
 	t := p.watch.begin("Finalize", p.world, Undefined, Undefined, 0)
 	errs = append(errs, p.BufferFlush())

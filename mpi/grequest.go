@@ -63,9 +63,12 @@ func (g *Grequest) Complete() error {
 	return fail(ErrRequest, op, "the operation was not started, or is complete already")
 }
 
+// IsComplete reports whether Complete was called.
+func (g *Grequest) IsComplete() bool { return g.state.Load() == grequestComplete }
+
 func (g *Grequest) begin(*call) {}
 
-func (g *Grequest) advance(*call) (done bool) { return g.state.Load() == grequestComplete }
+func (g *Grequest) advance(*call) (done bool) { return g.IsComplete() }
 
 // grequest returns what k is the request of, or nil.
 func (k *call) grequest() *Grequest {
@@ -102,7 +105,7 @@ func (g *Grequest) cancel() error {
 	if g.Cancel == nil {
 		return nil
 	}
-	return wrapOther("Cancel", g.Cancel(g.state.Load() == grequestComplete))
+	return wrapOther("Cancel", g.Cancel(g.IsComplete()))
 }
 
 // freeGrequest is Free of a generalized request.

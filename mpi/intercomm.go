@@ -30,6 +30,8 @@ func (c *Comm) CreateInter(leader int, peer *Comm, remote, tag int) (*Comm, erro
 	case c.rank != leader:
 	case remote == ProcNull:
 		err = fail(ErrRank, op, "the other leader is ProcNull: nobody is there")
+	case peer != nil && remote == peer.rank && !peer.Inter():
+		err = fail(ErrRank, op, "the other leader is this rank itself")
 	default:
 		err = peer.checkSend(op, remote, tag)
 	}

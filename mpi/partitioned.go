@@ -46,8 +46,12 @@ func (c *Comm) PsendInit(d Data, partitions, dest, tag int) (*Persistent, error)
 func (c *Comm) PrecvInit(d Data, partitions, source, tag int) (*Persistent, error) {
 	const op = "PrecvInit"
 	err := c.checkRecv(op, source, tag)
-	if err == nil && (source == AnySource || tag == AnyTag) {
-		err = fail(ErrArg, op, "partitions come from one rank with one tag: AnySource and AnyTag are not for them")
+	switch {
+	case err != nil:
+	case source == AnySource:
+		err = fail(ErrRank, op, "partitions come from one rank: AnySource is not for them")
+	case tag == AnyTag:
+		err = fail(ErrTag, op, "partitions come with one tag: AnyTag is not for them")
 	}
 	if err == nil {
 		err = checkPartitions(op, &d, partitions)

@@ -16,11 +16,11 @@ func TypeMatchSize(class TypeClass, bytes int) (Datatype, error) {
 	var candidates []Datatype
 	switch class {
 	case TypeClassReal:
-		candidates = []Datatype{TypeReal4, TypeReal8}
+		candidates = []Datatype{TypeReal4, TypeReal8, TypeReal16}
 	case TypeClassInteger:
-		candidates = []Datatype{TypeInteger1, TypeInteger2, TypeInteger4, TypeInteger8}
+		candidates = []Datatype{TypeInteger1, TypeInteger2, TypeInteger4, TypeInteger8, TypeInteger16}
 	case TypeClassComplex:
-		candidates = []Datatype{TypeComplex8, TypeComplex16}
+		candidates = []Datatype{TypeComplex8, TypeComplex16, TypeComplex32}
 	default:
 		return Datatype{}, fail(ErrArg, "TypeMatchSize", "there is no class %d; there is TypeClassReal, TypeClassInteger and TypeClassComplex", int(class))
 	}

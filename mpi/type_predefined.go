@@ -67,4 +67,7 @@ var (
 	TypeTwoReal              = Datatype{dtype.TwoReal}              // MPI_2REAL
 	TypeTwoDoublePrecision   = Datatype{dtype.TwoDoublePrecision}   // MPI_2DOUBLE_PRECISION
 	TypeTwoInteger           = Datatype{dtype.TwoInteger}           // MPI_2INTEGER
+	TypeInteger16            = Datatype{dtype.Integer16}            // MPI_INTEGER16, which no operation reduces
+	TypeReal16               = Datatype{dtype.Real16}               // MPI_REAL16, as well
+	TypeComplex32            = Datatype{dtype.Complex32}            // MPI_COMPLEX32, as well
 )

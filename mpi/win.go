@@ -265,10 +265,12 @@ func (w *Win) Free() error {
 		err = w.wrap(op, w.w.Idle())
 		w.c.ep.Leave()
 	}
+	if err == nil {
+		err = w.attrs.removeAll(op, w)
+	}
 	if err != nil {
 		return w.report(err)
 	}
-	err = w.attrs.removeAll(op, w)
 	w.c.p.watch.leftWin(w)
 	w.c.coll.op = op
 	met := w.c.barrier()
@@ -279,7 +281,7 @@ func (w *Win) Free() error {
 		}
 		w.c.ep.Leave()
 	}
-	err = errors.Join(err, w.c.free(op))
+	err = w.c.free(op)
 	w.endLayers(err == nil && met == nil)
 	if met != nil {
 		return w.report(err)

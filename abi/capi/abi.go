@@ -83,6 +83,9 @@ func AbiSetFortranBooleans(l *Lib, size int, yes, no Addr) error {
 	if err := logical(size); err != nil {
 		return err
 	}
+	if !yes.memory() || !no.memory() {
+		return fail(mpi.ErrArg, "an address is NULL")
+	}
 	want := make([]byte, size)
 	if !slices.Equal(no.bytes(size), want) {
 		return fail(mpi.ErrABI, "false must be 0")
@@ -108,6 +111,9 @@ func AbiGetFortranBooleans(l *Lib, size int, yes, no Addr, isSet Ints) error {
 	}
 	isSet.setFlag(l.abi.booleans[size])
 	if l.abi.booleans[size] {
+		if !yes.memory() || !no.memory() {
+			return fail(mpi.ErrArg, "an address is NULL")
+		}
 		clear(no.bytes(size))
 		clear(yes.bytes(size))
 		yes.bytes(1)[0] = 1

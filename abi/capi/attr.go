@@ -1,6 +1,10 @@
 package capi
 
-import "github.com/xwarp/xwarp/mpi"
+import (
+	"sync/atomic"
+
+	"github.com/xwarp/xwarp/mpi"
+)
 
 // keyval is a key of attributes of the program: for objects of one kind.
 type keyval struct {
@@ -24,6 +28,25 @@ type attrFunctions struct {
 
 	// What calls those of Fortran; 0: they are C.
 	copyProxy, deleteProxy Addr
+
+	// The key is there until the program has freed it and no attribute has it.
+	uses  atomic.Int64
+	freed atomic.Bool
+}
+
+// releaseKey takes back one use of a key.
+func (l *Lib) releaseKey(f *attrFunctions) {
+	if f.uses.Add(-1) == 0 {
+		l.keyvals.remove(keyHandle(f.key))
+	}
+}
+
+// used counts the use of a key by an attribute that was set.
+func (l *Lib) used(key int, err error) error {
+	if k := l.keyvals.get(keyHandle(key)); err == nil && k != nil {
+		k.f.uses.Add(1)
+	}
+	return err
 }
 
 // SetProxy says what calls the functions of a key, which are those of a Fortran program.
@@ -40,17 +63,27 @@ func keyvalFor[O any](l *Lib, f *attrFunctions, handleOf func(O) Handle) *mpi.Ke
 	switch f.copy {
 	case 0:
 	case dupFn:
-		k.Copy = func(_ O, value any) (any, bool, error) { return value, true, nil }
+		k.Copy = func(_ O, value any) (any, bool, error) {
+			f.uses.Add(1)
+			return value, true, nil
+		}
 	default:
 		k.Copy = func(old O, value any) (any, bool, error) {
 			to, ok, rc := l.calls.CopyAttr(f.copy, f.copyProxy, handleOf(old), f.key, f.extra, value.(Addr))
+			if ok && rc == MPI_SUCCESS {
+				f.uses.Add(1)
+			}
 			return to, ok, attrError("copy", rc)
 		}
 	}
-	if f.delete != 0 {
-		k.Delete = func(o O, value any) error {
-			return attrError("delete", l.calls.DeleteAttr(f.delete, f.deleteProxy, handleOf(o), f.key, value.(Addr), f.extra))
+	k.Delete = func(o O, value any) error {
+		if f.delete != 0 {
+			if err := attrError("delete", l.calls.DeleteAttr(f.delete, f.deleteProxy, handleOf(o), f.key, value.(Addr), f.extra)); err != nil {
+				return err
+			}
 		}
+		l.releaseKey(f)
+		return nil
 	}
 	return k
 }
@@ -66,19 +99,23 @@ func attrError(what string, rc int) error {
 // addKeyval gives the program a key that make makes.
 func (l *Lib) addKeyval(copyFn, deleteFn, extra Addr, to Ints, build func(*attrFunctions) keyval) error {
 	f := &attrFunctions{copy: copyFn, delete: deleteFn, extra: extra}
+	f.uses.Store(1)
 	h := l.keyvals.add(build(f))
 	f.key = int(int32(h))
 	to.set(0, f.key)
 	return nil
 }
 
-// freeKeyval forgets a key. Attributes keep it for as long as they are there.
+// freeKeyval forgets a key. Attributes keep it for as long as they are there, and while they do
+// it may be freed again, and be used with these objects.
 func (l *Lib) freeKeyval(at Ints, has func(*keyval) bool) error {
-	h := keyHandle(at.get(0))
-	if k := l.keyvals.get(h); k == nil || !has(k) {
+	k := l.keyvals.get(keyHandle(at.get(0)))
+	if k == nil || !has(k) {
 		return noKeyval(at.get(0))
 	}
-	l.keyvals.remove(h)
+	if f := k.f; !f.freed.Swap(true) {
+		l.releaseKey(f)
+	}
 	at.set(0, MPI_KEYVAL_INVALID)
 	return nil
 }
@@ -162,7 +199,7 @@ func CommSetAttr(l *Lib, comm Handle, key int, value Addr) error {
 	if err != nil {
 		return err
 	}
-	return c.SetAttr(k, value)
+	return l.used(key, c.SetAttr(k, value))
 }
 
 // AttrPut is MPI_Attr_put.
@@ -276,7 +313,7 @@ func TypeSetAttr(l *Lib, datatype Handle, key int, value Addr) error {
 	if err != nil {
 		return err
 	}
-	return l.proc.TypeSetAttr(t, k, value)
+	return l.used(key, l.proc.TypeSetAttr(t, k, value))
 }
 
 // TypeGetAttr is MPI_Type_get_attr.
@@ -337,7 +374,7 @@ func WinSetAttr(l *Lib, win Handle, key int, value Addr) error {
 	if err != nil {
 		return err
 	}
-	return w.SetAttr(k, value)
+	return l.used(key, w.SetAttr(k, value))
 }
 
 // WinGetAttr is MPI_Win_get_attr.

@@ -102,6 +102,10 @@ func (l *Lib) scattered(n int, buf Addr, counts, displs Ints, types Handles) ([]
 		return nil, fail(mpi.ErrArg, "there are no counts, no displacements or no datatypes")
 	}
 	for i := range all {
+		if counts.get(i) == 0 { // neither displacement nor datatype counts, which may be none
+			all[i] = mpi.Bytes(nil, 0, 0, mpi.TypeByte)
+			continue
+		}
 		var err error
 		if all[i], err = l.data(buf+Addr(displs.get(i)), counts.get(i), types.get(i)); err != nil {
 			return nil, err
@@ -230,7 +234,7 @@ func (l *Lib) rooted(sendbuf, recvbuf Addr, count int, datatype, op Handle, root
 		x.send, err = l.unless(x.isRoot(), sendbuf, count, datatype)
 	}
 	if err == nil {
-		x.op, err = l.reduceOp(op)
+		x.op, err = l.reduceOp(op, datatype)
 	}
 	return x, err
 }
@@ -245,7 +249,7 @@ func (l *Lib) reduction(sendbuf, recvbuf Addr, count int, datatype, op, h Handle
 		x.send, err = l.unless(!x.c.Inter(), sendbuf, count, datatype)
 	}
 	if err == nil {
-		x.op, err = l.reduceOp(op)
+		x.op, err = l.reduceOp(op, datatype)
 	}
 	return x, err
 }
@@ -285,7 +289,7 @@ func (l *Lib) parted(x *operands, sendbuf, recvbuf Addr, total, mine int, dataty
 		x.recv, err = l.data(recvbuf, mine, datatype)
 	}
 	if err == nil {
-		x.op, err = l.reduceOp(op)
+		x.op, err = l.reduceOp(op, datatype)
 	}
 	return err
 }

@@ -68,6 +68,9 @@ var predefinedTypes = map[Handle]mpi.Datatype{
 	MPI_REAL8:                   mpi.TypeReal8,
 	MPI_COMPLEX8:                mpi.TypeComplex8,
 	MPI_COMPLEX16:               mpi.TypeComplex16,
+	MPI_INTEGER16:               mpi.TypeInteger16,
+	MPI_REAL16:                  mpi.TypeReal16,
+	MPI_COMPLEX32:               mpi.TypeComplex32,
 }
 
 // datatypes are those that the program has handles for.
@@ -96,6 +99,9 @@ func (d *datatypes) init() {
 	d.handles = map[mpi.Datatype]Handle{}
 	d.f90 = map[parameters]Handle{}
 	for h, t := range predefinedTypes {
+		if h == MPI_DATATYPE_NULL {
+			continue // what the ABI does not have: MPI_INTEGER16
+		}
 		d.predefined[slotOf(h)].handle, d.predefined[slotOf(h)].t = h, t
 		d.handles[t] = h
 	}
@@ -161,6 +167,8 @@ func (l *Lib) data(buf Addr, count int, datatype Handle) (mpi.Data, error) {
 		return mpi.Data{}, err
 	case count < 0:
 		return mpi.Data{}, fail(mpi.ErrCount, "%d elements", count)
+	case !t.Committed():
+		return mpi.Data{}, fail(mpi.ErrType, "the datatype was not committed: call MPI_Type_commit")
 	case count == 0:
 		return mpi.Bytes(nil, 0, 0, t), nil
 	}

@@ -146,6 +146,9 @@ func (l *Lib) tell(c *contents, room [4]int, integers, addresses, counts Ints, t
 		return fail(mpi.ErrType, "the datatype is predefined: nothing has made it")
 	}
 	for i, n := range [...]int{len(c.integers), len(c.addresses), len(c.counts), len(c.types)} {
+		if room[i] < 0 {
+			return fail(mpi.ErrArg, "room for %d", room[i])
+		}
 		if n > room[i] {
 			return fail(mpi.ErrOther, "there is room for %d and there are %d: MPI_Type_get_envelope tells how many", room[i], n)
 		}

@@ -178,6 +178,9 @@ func TypeCreateDarray(l *Lib, size, rank, ndims int, gsizes, distribs, dargs, ps
 	if err != nil {
 		return err
 	}
+	if rank < 0 || rank >= size && size > 0 {
+		return fail(mpi.ErrRank, "rank %d of %d", rank, size)
+	}
 	by := make([]mpi.Distribution, ndims)
 	for i, d := range n[1] {
 		var there bool

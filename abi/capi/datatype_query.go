@@ -73,11 +73,8 @@ func TypeSetName(l *Lib, datatype Handle, name string) error {
 	if err == nil {
 		err = l.up()
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case len(name) >= MPI_MAX_OBJECT_NAME:
-		return fail(mpi.ErrArg, "a name of %d bytes is too long: there is room for %d", len(name), MPI_MAX_OBJECT_NAME-1)
 	}
 	return l.proc.TypeSetName(t, name)
 }

@@ -10,21 +10,25 @@ func GrequestStart(l *Lib, query, free, cancel, state Addr, request Handles) err
 	if err := l.up(); err != nil {
 		return err
 	}
+	if query == 0 || free == 0 || cancel == 0 {
+		return fail(mpi.ErrArg, "a function is NULL")
+	}
+	fortran := new(bool)
 	g := &mpi.Grequest{
 		Query: func(st *mpi.Status) error {
 			memory := new(StatusMemory)
 			filled := statusOf(memory)
 			filled.set(0, *st)
-			rc := l.calls.Query(query, state, memory)
+			rc := l.calls.Query(query, state, memory, *fortran)
 			*st = filled.at(0).get()
 			return ofProgram(rc)
 		},
-		Free:   func() error { return ofProgram(l.calls.Free(free, state)) },
-		Cancel: func(complete bool) error { return ofProgram(l.calls.Cancel(cancel, state, complete)) },
+		Free:   func() error { return ofProgram(l.calls.Free(free, state, *fortran)) },
+		Cancel: func(complete bool) error { return ofProgram(l.calls.Cancel(cancel, state, complete, *fortran)) },
 	}
 	r, err := l.proc.GrequestStart(g)
 	if err == nil {
-		request.set(0, l.generalized(r, g))
+		request.set(0, l.generalized(r, g, fortran))
 	}
 	return err
 }
@@ -46,9 +50,19 @@ func GrequestComplete(l *Lib, request Handle) error {
 	case r == nil || r.general == nil:
 		return fail(mpi.ErrRequest, "the request is not of a generalized request")
 	}
-	return r.general.Complete()
+	if err = r.general.Complete(); r.freed {
+		l.requests.remove(request)
+	}
+	return err
 }
 
-func (l *Lib) generalized(r mpi.Request, g *mpi.Grequest) Handle {
-	return l.requests.add(request{Request: r, general: g, comm: MPI_COMM_SELF})
+func (l *Lib) generalized(r mpi.Request, g *mpi.Grequest, fortran *bool) Handle {
+	return l.requests.add(request{Request: r, general: g, fortran: fortran, comm: MPI_COMM_SELF})
+}
+
+// SetFortran says that the functions of a generalized request are those of a Fortran program.
+func (l *Lib) SetFortran(h Handle) {
+	if r := l.requests.get(h); r != nil && r.fortran != nil {
+		*r.fortran = true
+	}
 }

@@ -12,10 +12,11 @@ import (
 type Callbacks struct {
 	// Errhandler calls an error handler of the program.
 	Errhandler func(function Addr, object Handle, code int)
-	// Query, Free and Cancel call the functions of a generalized request.
-	Query  func(function, state Addr, status *StatusMemory) int
-	Free   func(function, state Addr) int
-	Cancel func(function, state Addr, complete bool) int
+	// Query, Free and Cancel call the functions of a generalized request, which may be those of
+	// a Fortran program.
+	Query  func(function, state Addr, status *StatusMemory, fortran bool) int
+	Free   func(function, state Addr, fortran bool) int
+	Cancel func(function, state Addr, complete, fortran bool) int
 	// CopyAttr and DeleteAttr call the functions of an attribute key, by their proxies if these
 	// are not 0.
 	CopyAttr   func(function, proxy Addr, object Handle, key int, extra, value Addr) (copied Addr, ok bool, rc int)

@@ -102,13 +102,21 @@ func (n Ints) slice(count int) []int {
 
 // list is slice that says what is wrong with the arguments.
 func (n Ints) list(what string, count int) ([]int, error) {
-	switch {
-	case count < 0:
-		return nil, fail(mpi.ErrArg, "%d %s", count, what)
-	case count > 0 && n.null():
-		return nil, fail(mpi.ErrArg, "%d %s, and no array of them", count, what)
+	if err := n.there(what, count); err != nil {
+		return nil, err
 	}
 	return n.slice(count), nil
+}
+
+// there says what is wrong with the address of so many.
+func (n Ints) there(what string, count int) error {
+	switch {
+	case count < 0:
+		return fail(mpi.ErrArg, "%d %s", count, what)
+	case count > 0 && n.null():
+		return fail(mpi.ErrArg, "%d %s, and no array of them", count, what)
+	}
+	return nil
 }
 
 // setAll sets them to those of a list that there is room for.

@@ -44,12 +44,19 @@ func (l *Lib) op(h Handle) (mpi.Operation, error) {
 	return mpi.Operation{}, fail(mpi.ErrOp, "%#x is no operation, or was freed", uintptr(h))
 }
 
-// reduceOp is op for a reduction, which those for accumulates alone are not.
-func (l *Lib) reduceOp(h Handle) (mpi.Operation, error) {
+// reduceOp is op for a reduction, which those for accumulates alone are not. The predefined
+// ones are for predefined datatypes, and those of Fortran with a precision or a range.
+func (l *Lib) reduceOp(h, datatype Handle) (mpi.Operation, error) {
 	if h == MPI_REPLACE || h == MPI_NO_OP {
 		return mpi.Operation{}, fail(mpi.ErrOp, "MPI_REPLACE and MPI_NO_OP are for one-sided communication")
 	}
-	return l.op(h)
+	op, err := l.op(h)
+	if err == nil && l.ops.made.get(h) == nil {
+		if m := l.types.made.get(datatype); m != nil && m.f90 == nil {
+			err = fail(mpi.ErrOp, "a predefined operation is not for a datatype that was made")
+		}
+	}
+	return op, err
 }
 
 // OpCreate is MPI_Op_create.
@@ -123,7 +130,7 @@ func ReduceLocal(l *Lib, inbuf, inoutbuf Addr, count int, datatype, op Handle) e
 	if err != nil {
 		return err
 	}
-	o, err := l.op(op)
+	o, err := l.reduceOp(op, datatype)
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,11 @@ func PrecvInit(l *Lib, buf Addr, partitions, count int, datatype Handle, source,
 
 // partitions is peer of a buffer whose count is that of each partition.
 func (l *Lib) partitions(buf Addr, partitions, count int, datatype, comm Handle) (*comm, mpi.Data, error) {
-	if partitions < 0 || count < 0 {
-		return nil, mpi.Data{}, fail(mpi.ErrArg, "%d partitions of %d elements", partitions, count)
+	switch {
+	case partitions < 0:
+		return nil, mpi.Data{}, fail(mpi.ErrArg, "%d partitions", partitions)
+	case count < 0:
+		return nil, mpi.Data{}, fail(mpi.ErrCount, "%d elements in each partition", count)
 	}
 	return l.peer(buf, partitions*count, datatype, comm)
 }

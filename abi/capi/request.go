@@ -12,7 +12,9 @@ type request struct {
 	mpi.Request
 	persistent *mpi.Persistent
 	general    *mpi.Grequest
+	fortran    *bool  // whether its functions are those of a Fortran program
 	comm       Handle // whose error handler gets its errors
+	freed      bool   // a generalized request that is there for MPI_Grequest_complete alone
 }
 
 // start puts the request of a nonblocking call into the variable of the program.
@@ -394,6 +396,7 @@ func RequestFree(l *Lib, req Handles) error {
 		return fail(mpi.ErrRequest, "MPI_REQUEST_NULL")
 	}
 	comm := r.comm
+	started := r.general != nil && !r.general.IsComplete()
 	if !r.IsNull() {
 		err = r.Request.Free()
 	}
@@ -401,7 +404,9 @@ func RequestFree(l *Lib, req Handles) error {
 		err = r.persistent.Free()
 	}
 	if err == nil {
-		l.requests.remove(req.get(0))
+		if r.freed = started; !started {
+			l.requests.remove(req.get(0))
+		}
 		req.set(0, MPI_REQUEST_NULL)
 	}
 	return on(comm, err)

@@ -134,7 +134,7 @@ func TPvarGetInfo(l *Lib, index int, name Text, nameLen, verbosity, class Ints, 
 		bind.set(0, MPI_T_BIND_NO_OBJECT)
 		readonly.setFlag(c.limit())
 		continuous.setFlag(c.limit())
-		atomic.setFlag(false)
+		atomic.setFlag(!c.limit())
 		return nil
 	})
 }

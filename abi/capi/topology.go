@@ -103,6 +103,11 @@ func CartGet(l *Lib, comm Handle, most int, dims, periods, coords Ints) error {
 	if err == nil {
 		err = enough("dimensions", most, len(size))
 	}
+	for _, array := range []Ints{dims, periods, coords} {
+		if err == nil {
+			err = array.there("dimensions", len(size))
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -159,6 +164,9 @@ func CartCoords(l *Lib, comm Handle, rank, most int, coords Ints) error {
 	at, err := c.CartCoords(rankFrom(rank))
 	if err == nil {
 		err = enough("coordinates", most, n)
+	}
+	if err == nil {
+		err = coords.there("coordinates", n)
 	}
 	coords.setAll(at, most)
 	return err
@@ -261,6 +269,12 @@ func GraphGet(l *Lib, comm Handle, mostNodes, mostEdges int, index, edges Ints) 
 	if err == nil {
 		err = enough("edges", mostEdges, len(list))
 	}
+	if err == nil {
+		err = index.there("nodes", len(ends))
+	}
+	if err == nil {
+		err = edges.there("edges", len(list))
+	}
 	index.setAll(ends, mostNodes)
 	edges.setAll(list, mostEdges)
 	return err
@@ -286,6 +300,9 @@ func GraphNeighbors(l *Lib, comm Handle, rank, most int, neighbors Ints) error {
 		return err
 	}
 	list, err := c.GraphNeighbors(rankFrom(rank))
+	if err == nil {
+		err = neighbors.there("neighbours", min(most, len(list)))
+	}
 	neighbors.setAll(list, most)
 	return err
 }
@@ -382,10 +399,10 @@ func DistGraphNeighbors(l *Lib, comm Handle, mostIn int, sources, sourceWeights 
 	}
 	from, to, err := c.DistGraphNeighbors()
 	if err == nil {
-		err = enough("neighbours to hear", len(from.Ranks), mostIn)
+		err = sources.there("neighbours to hear", min(mostIn, len(from.Ranks)))
 	}
 	if err == nil {
-		err = enough("neighbours to speak to", len(to.Ranks), mostOut)
+		err = dests.there("neighbours to speak to", min(mostOut, len(to.Ranks)))
 	}
 	if err != nil {
 		return err

@@ -157,6 +157,9 @@ func WinDetach(l *Lib, win Handle, base Addr) error {
 	if err != nil {
 		return err
 	}
+	if w.Flavor() != mpi.FlavorDynamic {
+		return fail(mpi.ErrRMAFlavor, "memory is attached to dynamic windows only")
+	}
 	memory, err := region(base, 1)
 	if err != nil {
 		return err
@@ -185,6 +188,9 @@ func WinSharedQuery(l *Lib, win Handle, rank int, size, unit Ints, base Addr) er
 	w, err := l.win(win)
 	if err != nil {
 		return err
+	}
+	if base == 0 {
+		return fail(mpi.ErrArg, "baseptr is NULL")
 	}
 	memory, u, err := w.SharedQuery(rankFrom(rank))
 	if err == nil {

@@ -38,14 +38,15 @@ func (f function) raiser() string {
 func (p param) goName() string { return "_" + p.name }
 
 // must reports whether p is an address for which NULL is an error: of one variable that f sets,
-// of the name of an object or of the text of an error. Tools get what they want of MPI_T's
+// of the name of an object, the text of an error or the value of an info. Tools get what they want of MPI_T's
 // variables, and MPI_Init needs no argc.
 func (f function) must(p param) bool {
 	if p.stars != "*" || p.suffix != "" || p.name == "argc" || strings.HasPrefix(f.name, "MPI_T_") {
 		return false
 	}
 	if p.base == "char" {
-		return strings.HasSuffix(f.name, "_name") || strings.HasSuffix(f.name, "_error_string") || f.name == "MPI_Error_string" || f.name == "MPI_Get_library_version"
+		return strings.HasSuffix(f.name, "_name") || strings.HasSuffix(f.name, "_error_string") || f.name == "MPI_Error_string" || f.name == "MPI_Get_library_version" ||
+			p.name == "value" && (f.name == "MPI_Info_set" || f.name == "MPI_Info_get")
 	}
 	into := p.crossing().capi
 	return !p.constant && (strings.HasPrefix(into, "capi.Handles") || strings.HasPrefix(into, "capi.Ints"))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -20,7 +21,7 @@ func (in *input) header(a abi) string {
 	}
 	b.WriteString("\n")
 	for _, prefix := range []string{"", "P"} {
-		for _, f := range in.functions {
+		for _, f := range in.functionsOf(a) {
 			for _, large := range f.forms() {
 				fmt.Fprintf(&b, "%s;\n", f.prototype(prefix, large))
 			}
@@ -28,6 +29,23 @@ func (in *input) header(a abi) string {
 	}
 	b.WriteString("\n#ifdef __cplusplus\n}\n#endif\n#endif\n")
 	return b.String()
+}
+
+// functionsOf are the functions as an ABI has them. In MPICH's the count of a message in partitions
+// is an MPI_Count in either form.
+func (in *input) functionsOf(a abi) []function {
+	list := slices.Clone(in.functions)
+	for i := range list {
+		f := &list[i]
+		if a.name != "mpich" || f.name != "MPI_Psend_init" && f.name != "MPI_Precv_init" {
+			continue
+		}
+		f.params = slices.Clone(f.params)
+		for j := range f.params {
+			f.params[j].base = f.params[j].wide
+		}
+	}
+	return list
 }
 
 // forms are those of f: false is the one with small counts, true that with large ones.

@@ -65,7 +65,7 @@ func (f function) tellsForm() bool {
 func (in *input) shim(a abi) string {
 	var b strings.Builder
 	b.WriteString("#include \"library.h\"\n\n")
-	for _, f := range in.functions {
+	for _, f := range in.functionsOf(a) {
 		if !f.cast() {
 			f.declareGo(&b)
 		}

@@ -1,7 +1,7 @@
 /* Attributes of communicators, datatypes and windows, and errors of their functions, on 4 ranks. */
 #include "class.h"
 
-static int extra = 77, fails;
+static int extra = 77, fails, quiet;
 
 static int copy(MPI_Comm c, int key, void *state, void *in, void *out, int *flag)
 {
@@ -17,8 +17,15 @@ static int delete(MPI_Comm c, int key, void *value, void *state)
 {
     if (*(int *)state != 77 || c == MPI_COMM_NULL)
         say("wrong state", *(int *)state);
-    say("delete", *(int *)value);
+    if (!quiet)
+        say("delete", *(int *)value);
     return fails ? MPI_ERR_ARG : MPI_SUCCESS;
+}
+
+static int delete_and_free(MPI_Comm c, int key, void *value, void *state)
+{
+    say("delete, and free the key of", *(int *)value);
+    return MPI_Comm_free_keyval(&key);
 }
 
 static int copy_type(MPI_Datatype t, int key, void *state, void *in, void *out, int *flag)
@@ -83,6 +90,41 @@ static void comms(void)
     MPI_Comm_free(&c);
     MPI_Comm_free_keyval(&key2);
     MPI_Comm_free_keyval(&keyDup);
+}
+
+/* A key that was freed is there for as long as an attribute has it. A communicator is there when
+ * a function of an attribute has failed. */
+static void freed(void)
+{
+    int key, again, flag, *got;
+    MPI_Comm c, d;
+
+    MPI_Comm_create_keyval(MPI_COMM_DUP_FN, delete_and_free, &key, NULL);
+    again = key;
+    MPI_Comm_dup(MPI_COMM_SELF, &c);
+    MPI_Comm_set_attr(c, key, &values[0]);
+    MPI_Comm_free_keyval(&key);
+    MPI_Comm_dup(c, &d);
+    MPI_Comm_get_attr(d, again, &got, &flag);
+    say("of a key that was freed", flag ? *got : -1);
+    MPI_Comm_free(&d);
+    key = again;
+    error("free it again", MPI_Comm_free_keyval(&key));
+    say("freed:", key == MPI_KEYVAL_INVALID);
+    error("delete", MPI_Comm_delete_attr(c, again));
+
+    MPI_Comm_create_keyval(copy, delete, &key, &extra);
+    MPI_Comm_set_attr(c, key, &values[2]);
+    fails = 1;
+    d = c;
+    error("free with a function that fails", MPI_Comm_free(&d));
+    say("there:", d != MPI_COMM_NULL);
+    error("and in use", MPI_Comm_size(c, &flag));
+    fails = 0;
+    quiet = 1; /* MPICH has forgotten the attribute */
+    MPI_Comm_free(&c);
+    quiet = 0;
+    MPI_Comm_free_keyval(&key);
 }
 
 static void predefined(void)
@@ -152,11 +194,13 @@ int main(int argc, char **argv)
 
     begin(&argc, &argv);
     comms();
+    freed();
     predefined();
     others();
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete, &key, &extra);
     MPI_Comm_set_attr(MPI_COMM_SELF, key, &values[3]);
     MPI_Comm_get_attr(MPI_COMM_SELF, key, &got, &flag);
+    MPI_Comm_set_attr(MPI_COMM_WORLD, key, &values[4]);
     MPI_Finalize();
     return 0;
 }

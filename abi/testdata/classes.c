@@ -226,6 +226,95 @@ static void infos(void)
     TRY(MPI_Errhandler_free(&(MPI_Errhandler){MPI_ERRHANDLER_NULL}));
 }
 
+static int function(void) { return MPI_SUCCESS; }
+
+/* MPI_COMM_SELF as a grid and as graphs, and the edges that a caller has room for */
+static void neighbours(void)
+{
+    int one = 1, edge = 0, list[4] = {7, 7, 7, 7};
+    MPI_Comm grid, graph, dist;
+    MPI_Cart_create(MPI_COMM_SELF, 1, &one, &one, 0, &grid);
+    MPI_Graph_create(MPI_COMM_SELF, 1, &one, &edge, 0, &graph);
+    MPI_Dist_graph_create_adjacent(MPI_COMM_SELF, 2, (int[]){0, 0}, MPI_UNWEIGHTED, 2, (int[]){0, 0}, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &dist);
+    TRY(MPI_Cart_get(grid, 1, NULL, list, list));
+    TRY(MPI_Cart_get(grid, 1, list, NULL, list));
+    TRY(MPI_Cart_get(grid, 1, list, list, NULL));
+    TRY(MPI_Cart_coords(grid, 0, 1, NULL));
+    TRY(MPI_Graph_get(graph, 1, 1, NULL, list));
+    TRY(MPI_Graph_get(graph, 1, 1, list, NULL));
+    TRY(MPI_Graph_neighbors(graph, 0, 1, NULL));
+    TRY(MPI_Graph_neighbors(graph, 0, -1, list));
+    TRY(MPI_Dist_graph_neighbors(dist, 2, NULL, MPI_UNWEIGHTED, 2, list, MPI_UNWEIGHTED));
+    TRY(MPI_Dist_graph_neighbors(dist, 2, list, MPI_UNWEIGHTED, -1, list, MPI_UNWEIGHTED));
+    TRY(MPI_Dist_graph_neighbors(dist, 3, list, MPI_UNWEIGHTED, 3, list, MPI_UNWEIGHTED));
+    ints("of 2 with room for 3", list, 2);
+    list[0] = list[1] = 7;
+    OURS(MPI_Dist_graph_neighbors(dist, 1, list, MPI_UNWEIGHTED, 0, NULL, MPI_UNWEIGHTED));
+    if (ours)
+        ints("of 2 with room for 1", list, 2);
+    MPI_Comm_free(&grid);
+    MPI_Comm_free(&graph);
+    MPI_Comm_free(&dist);
+    TRY(MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, rank, 0, &c));
+}
+
+/* datatypes that were made, in reductions and where they do not count; buffers that are one */
+static void made(void)
+{
+    MPI_Datatype none[2] = {MPI_DATATYPE_NULL, MPI_DATATYPE_NULL}, ints[2] = {MPI_INT, MPI_INT};
+    int zero[2] = {0, 0};
+    MPI_Op op;
+    MPI_Type_contiguous(2, MPI_INT, &t);
+    MPI_Type_commit(&t);
+    TRY(MPI_Allreduce(buf, buf + 10, 1, t, MPI_SUM, MPI_COMM_WORLD));
+    TRY(MPI_Reduce_local(buf, buf + 10, 1, t, MPI_MAX));
+    TRY(MPI_Reduce_local(buf, buf + 10, 1, MPI_INT, MPI_REPLACE));
+    TRY(MPI_Reduce_local(buf, buf + 10, 1, MPI_INT, MPI_NO_OP));
+    MPI_Op_create((MPI_User_function *)function, 1, &op);
+    TRY(MPI_Reduce_local(buf, buf + 10, 1, t, op));
+    MPI_Op_free(&op);
+    TRY(MPI_Allgather(buf, 1, open, buf + 10, 1, MPI_INT, MPI_COMM_WORLD));
+    TRY(MPI_Scatter(buf, 1, MPI_INT, buf + 10, 1, open, 0, MPI_COMM_SELF));
+    TRY(MPI_Alltoallw(buf, zero, displs, none, buf + 10, zero, displs, none, MPI_COMM_WORLD));
+    TRY(MPI_Allgatherv(buf, 1, MPI_INT, buf, counts, displs, MPI_INT, MPI_COMM_SELF));
+    TRY(MPI_Gatherv(buf, 1, MPI_INT, buf, counts, displs, MPI_INT, 0, MPI_COMM_SELF));
+    TRY(MPI_Scatterv(buf, counts, displs, MPI_INT, buf, 1, MPI_INT, 0, MPI_COMM_SELF));
+    OURS(MPI_Alltoallv(buf, counts, displs, MPI_INT, buf, counts, displs, MPI_INT, MPI_COMM_SELF));
+    OURS(MPI_Alltoallw(buf, counts, displs, ints, buf, counts, displs, ints, MPI_COMM_SELF));
+    OURS(MPI_Type_get_contents(t, -1, 0, 1, &n, NULL, none));
+    OURS(MPI_Type_create_darray(2, 2, 1, (int[]){4}, (int[]){MPI_DISTRIBUTE_BLOCK}, (int[]){MPI_DISTRIBUTE_DFLT_DARG}, (int[]){2}, MPI_ORDER_C, MPI_INT, &t));
+    TRY(MPI_Type_free(&t));
+}
+
+/* requests of functions that are none, and of partitions from anywhere; windows of another kind */
+static void others(void)
+{
+    char longer[MPI_MAX_OBJECT_NAME + 10], name[MPI_MAX_OBJECT_NAME];
+    MPI_Win w;
+    MPI_Aint bytes;
+    TRY(MPI_Grequest_start(NULL, NULL, NULL, NULL, &r));
+    OURS(MPI_Precv_init(buf, 1, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &r));
+    OURS(MPI_Precv_init(buf, 1, 1, MPI_INT, 0, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_INFO_NULL, &r));
+    OURS(MPI_Precv_init(buf, 1, -1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &r));
+    OURS(MPI_Psend_init(buf, -1, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &r));
+    memset(longer, 'x', sizeof longer);
+    longer[sizeof longer - 1] = 0;
+    MPI_Type_contiguous(1, MPI_INT, &t);
+    TRY(MPI_Type_set_name(t, longer));
+    MPI_Type_get_name(t, name, &n);
+    say("cut:", n == MPI_MAX_OBJECT_NAME - 1);
+    MPI_Type_free(&t);
+    MPI_Info_create(&info);
+    TRY(MPI_Info_set(info, "a", NULL));
+    TRY(MPI_Info_get(info, "a", 5, NULL, &flag));
+    MPI_Info_free(&info);
+    MPI_Win_create(buf, sizeof buf, 1, MPI_INFO_NULL, MPI_COMM_SELF, &w);
+    MPI_Win_set_errhandler(w, MPI_ERRORS_RETURN);
+    TRY(MPI_Win_detach(w, buf));
+    OURS(MPI_Win_shared_query(w, 0, &bytes, &n, NULL));
+    MPI_Win_free(&w);
+}
+
 int main(int argc, char **argv)
 {
     begin(&argc, &argv);
@@ -239,6 +328,9 @@ int main(int argc, char **argv)
     nulls();
     topologies();
     infos();
+    neighbours();
+    made();
+    others();
     MPI_Type_free(&open);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();

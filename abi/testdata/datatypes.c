@@ -161,7 +161,8 @@ static void names(void)
     } all[] = {{MPI_INT}, {MPI_LONG_LONG}, {MPI_C_FLOAT_COMPLEX}, {MPI_2INT}, {MPI_DOUBLE_INT}, {MPI_LONG_DOUBLE_INT}, {MPI_SHORT_INT}, {MPI_LONG_INT},
                {MPI_FLOAT_INT}, {MPI_LONG_DOUBLE}, {MPI_C_BOOL}, {MPI_WCHAR}, {MPI_AINT}, {MPI_COUNT}, {MPI_OFFSET}, {MPI_PACKED}, {MPI_BYTE},
                {MPI_INTEGER}, {MPI_DOUBLE_PRECISION}, {MPI_COMPLEX}, {MPI_DOUBLE_COMPLEX}, {MPI_LOGICAL}, {MPI_CHARACTER}, {MPI_2INTEGER},
-               {MPI_2DOUBLE_PRECISION}, {MPI_REAL8}, {MPI_INTEGER8}, {MPI_COMPLEX16}, {MPI_UINT64_T}, {MPI_C_DOUBLE_COMPLEX}};
+               {MPI_2DOUBLE_PRECISION}, {MPI_REAL8}, {MPI_INTEGER8}, {MPI_COMPLEX16}, {MPI_UINT64_T}, {MPI_C_DOUBLE_COMPLEX},
+               {MPI_REAL16}, {MPI_COMPLEX32}};
     char text[MPI_MAX_OBJECT_NAME];
     int length;
     MPI_Datatype t;
@@ -181,8 +182,8 @@ static void names(void)
     MPI_Type_free(&t);
     static const int classes[] = {MPI_TYPECLASS_REAL, MPI_TYPECLASS_INTEGER, MPI_TYPECLASS_COMPLEX};
     for (int i = 0; i < 3; i++)
-        for (int size = 4; size <= 16; size *= 2)
-            if ((i != 0 || size < 16) && (i != 1 || size < 16) && (i != 2 || size > 4)) {
+        for (int size = 4; size <= 32; size *= 2)
+            if ((i != 0 || size < 32) && (i != 1 || size < 16) && (i != 2 || size > 4)) {
                 int got;
                 MPI_Type_match_size(classes[i], size, &t);
                 MPI_Type_size(t, &got);

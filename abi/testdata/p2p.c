@@ -209,7 +209,7 @@ static int cancel(void *state, int complete)
 static void generalized(void)
 {
     int state = 6, flag;
-    MPI_Request r;
+    MPI_Request r, freed_before;
     MPI_Status st;
 
     MPI_Grequest_start(query, release, cancel, &state, &r);
@@ -219,6 +219,11 @@ static void generalized(void)
     MPI_Wait(&r, &st);
     status("general", &st, MPI_INT);
     say("general", queried * 100 + freed);
+    MPI_Grequest_start(query, release, cancel, &state, &r);
+    freed_before = r;
+    MPI_Request_free(&r);
+    MPI_Grequest_complete(freed_before);
+    say("general, freed before it has ended", queried * 100 + freed);
 }
 
 static void partitions(void)

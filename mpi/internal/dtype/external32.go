@@ -168,7 +168,7 @@ func decode(k *kindInfo, packed, ext []byte) {
 // width is how many bytes belong together: a complex number is two of its
 // parts.
 func (k *kindInfo) width() int {
-	if k.machine == mComplex64 || k.machine == mComplex128 {
+	if k.machine == mComplex64 || k.machine == mComplex128 || k.machine == mWords128 {
 		return k.size / 2
 	}
 	return k.size
@@ -190,6 +190,11 @@ func swap(dst, src []byte, width int) {
 	case 8:
 		for ; len(src) >= 8; dst, src = dst[8:], src[8:] {
 			binary.BigEndian.PutUint64(dst, binary.LittleEndian.Uint64(src))
+		}
+	case 16:
+		for ; len(src) >= 16; dst, src = dst[16:], src[16:] {
+			binary.BigEndian.PutUint64(dst, binary.LittleEndian.Uint64(src[8:]))
+			binary.BigEndian.PutUint64(dst[8:], binary.LittleEndian.Uint64(src))
 		}
 	}
 }

@@ -19,6 +19,7 @@ var layouts = [machines]layout{
 	mComplex64: {8, 8, 4}, mComplex128: {16, 16, 8}, mComplex160: {32, 32, 1},
 	mPairFloat32: {8, 8, 4}, mPairFloat64: {16, 12, 8}, mPairInt16: {8, 8, 4}, mPairInt32: {8, 8, 4},
 	mPairInt64: {16, 12, 8}, mPairFloat80: {32, 20, 1}, mPairFloat32s: {8, 8, 4}, mPairFloat64s: {16, 16, 8},
+	mWord128: {16, 16, 1}, mWords128: {32, 32, 1},
 }
 
 // kernels has the kernel of each operation on each machine type, nil where

@@ -27,7 +27,7 @@ func TestOn_legality(t *testing.T) {
 		"Byte":                 "BYTE",
 		"Multi-language types": "AINT OFFSET COUNT",
 		"Pairs":                "FLOAT_INT DOUBLE_INT LONG_INT 2INT SHORT_INT LONG_DOUBLE_INT 2REAL 2DOUBLE_PRECISION 2INTEGER",
-		"None":                 "PACKED WCHAR CHARACTER",
+		"None":                 "PACKED WCHAR CHARACTER INTEGER16 REAL16 COMPLEX32",
 	}
 	allowed := map[string]string{
 		"MAX MIN":       "C integer, Fortran integer, Floating point, Multi-language types",

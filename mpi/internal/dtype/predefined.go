@@ -45,6 +45,8 @@ const (
 	mPairFloat80
 	mPairFloat32s
 	mPairFloat64s
+	mWord128  // 16 bytes that no operation is done with
+	mWords128 // two of mWord128
 	machines
 )
 
@@ -110,6 +112,9 @@ const (
 	kTwoReal
 	kTwoDoublePrecision
 	kTwoInteger
+	kInteger16
+	kReal16
+	kComplex32
 	// Derived is the kind of every type that was constructed.
 	Derived
 )
@@ -189,6 +194,9 @@ var kinds = [...]kindInfo{
 	kTwoReal:              {"MPI_2REAL", mPairFloat32s, groupPair, 8, 4, 8, kReal, kReal},
 	kTwoDoublePrecision:   {"MPI_2DOUBLE_PRECISION", mPairFloat64s, groupPair, 16, 8, 16, kDoublePrecision, kDoublePrecision},
 	kTwoInteger:           {"MPI_2INTEGER", mPairInt32, groupPair, 8, 4, 8, kInteger, kInteger},
+	kInteger16:            {"MPI_INTEGER16", mWord128, groupNone, 16, 16, 16, 0, 0},
+	kReal16:               {"MPI_REAL16", mWord128, groupNone, 16, 16, 16, 0, 0},
+	kComplex32:            {"MPI_COMPLEX32", mWords128, groupNone, 32, 16, 32, 0, 0},
 	Derived:               {"derived", 0, groupNone, 0, 0, 0, 0, 0},
 }
 
@@ -255,6 +263,9 @@ var (
 	TwoReal              = named(kTwoReal)              // MPI_2REAL
 	TwoDoublePrecision   = named(kTwoDoublePrecision)   // MPI_2DOUBLE_PRECISION
 	TwoInteger           = named(kTwoInteger)           // MPI_2INTEGER
+	Integer16            = named(kInteger16)            // MPI_INTEGER16
+	Real16               = named(kReal16)               // MPI_REAL16
+	Complex32            = named(kComplex32)            // MPI_COMPLEX32
 )
 
 // predefinedTypes has them by kind.
@@ -265,6 +276,7 @@ var predefinedTypes = [Derived]*Type{
 	CXXDoubleComplex, CXXLongDoubleComplex, Character, Logical, Integer, Integer1, Integer2, Integer4, Integer8,
 	Real, Real4, Real8, DoublePrecision, Complex, Complex8, Complex16, DoubleComplex,
 	FloatInt, DoubleInt, LongInt, ShortInt, TwoInt, LongDoubleInt, TwoReal, TwoDoublePrecision, TwoInteger,
+	Integer16, Real16, Complex32,
 }
 
 // named makes the predefined type of a kind.
