@@ -27,7 +27,7 @@ func byGhost(w *mpi.Win, target int, do func() error) (ghost bool, err error) {
 // time does them itself, and as soon as it computes its ghost does, though it says nothing. All
 // else stays where it is. The ghost that tells of it may be lost, on either host.
 func TestWin_follows(t *testing.T) {
-	const interval = 100 * mono.Microsecond
+	const interval = 100 * time.Microsecond
 	for _, c := range []struct {
 		name string
 		lost int  // ghost, or -1
@@ -37,7 +37,7 @@ func TestWin_follows(t *testing.T) {
 			const origin, target = 2, 3 // whose ghosts are 2 and 3, the second ones of their hosts
 			m := mortalsOf(newHostedWorld(sim.Config{Seed: 1, Limit: 20 * mono.Second}, 4, 2, 2))
 			m.mpi.Transport, m.mpi.Ghosts.Failure, m.tells = mpi.RD, mpi.GhostFallback, true
-			m.mpi.Async, m.mpi.AsyncInterval = mpi.AsyncAutoGhosts, time.Duration(interval)
+			m.mpi.Async, m.mpi.AsyncInterval = mpi.AsyncAutoGhosts, interval
 			m.play(t, func(task *sim.Task, p *mpi.Proc) error {
 				world, me, word := p.World(), p.World().Rank(), []int64{1}
 				w, memory, err := mpi.WinAllocate[int64](world, 2, nil)

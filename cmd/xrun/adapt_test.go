@@ -134,17 +134,18 @@ func putsFollow(w *mpi.Comm) error {
 				return err
 			}
 		}
-		for seen, tries := []int64{0}, time.Duration(1); seen[0] == 0; tries++ { // longer and longer
+		for seen, pause, mark := []int64{0}, 20*time.Millisecond, 100*phase; seen[0] == 0; pause += 20 * time.Millisecond { // longer and longer
 			if err := w.Barrier(); err != nil {
 				return err
 			}
+			mark++
 			switch w.Rank() {
 			case 0:
-				time.Sleep(tries * 20 * time.Millisecond)
-				err = errors.Join(mpi.Put(win, []int64{100*phase + int64(tries)}, 1, 1), win.Flush(1))
+				time.Sleep(pause)
+				err = errors.Join(mpi.Put(win, []int64{mark}, 1, 1), win.Flush(1))
 			case 1:
-				for start := time.Now(); time.Since(start) < tries*40*time.Millisecond && seen[0] == 0; {
-					if atomic.LoadInt64(&mem[1]) == 100*phase+int64(tries) {
+				for start := time.Now(); time.Since(start) < 2*pause && seen[0] == 0; {
+					if atomic.LoadInt64(&mem[1]) == mark {
 						seen[0] = 1
 					}
 				}
