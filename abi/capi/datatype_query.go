@@ -91,6 +91,9 @@ func TypeMatchSize(l *Lib, typeclass, size int, datatype Handles) error {
 		class = mpi.TypeClassComplex
 	}
 	t, err := mpi.TypeMatchSize(class, size)
+	if t == mpi.TypeInteger16 && MPI_INTEGER16 == MPI_DATATYPE_NULL {
+		err = fail(mpi.ErrArg, "this ABI has no integers of 16 bytes")
+	}
 	return l.create(t, err, datatype, false)
 }
 

@@ -156,6 +156,8 @@ static void types(void)
     TRY(MPI_Type_commit(&(MPI_Datatype){MPI_INT}));
     TRY(MPI_Type_size(MPI_DATATYPE_NULL, &n));
     TRY(MPI_Type_match_size(MPI_TYPECLASS_INTEGER, 3, &t));
+    n = MPI_Type_match_size(MPI_TYPECLASS_INTEGER, 16, &t) == MPI_SUCCESS;
+    say("16 bytes as the ABI has it:", n == (MPI_INTEGER16 != MPI_DATATYPE_NULL));
     TRY(MPI_Type_set_attr(MPI_INT, MPI_KEYVAL_INVALID, NULL));
 }
 
