@@ -36,6 +36,7 @@ type network struct {
 	head      [verbs.MaxInline]byte
 	rx        buffers
 	receive   verbs.RecvWR // reused
+	unposted  []int32      // receive buffers that the completion queue had no room for
 	words     buffers      // what comes over connections beside datagrams
 	linked    buffers      // eager messages that go over them
 }
@@ -189,6 +190,28 @@ func (nw *network) postRecv(slot int32) error {
 		return nw.srq.PostRecv(wr)
 	}
 	return nw.qp.PostRecv(wr)
+}
+
+// repost posts a receive buffer that has come back. When a peer is lost, all that was under way
+// to it completes at once, and what is sent then may take the last places in the completion
+// queue: the buffer waits for one.
+func (nw *network) repost(slot int32) {
+	switch err := nw.postRecv(slot); {
+	case err == nil:
+	case errors.Is(err, verbs.ErrQueueFull):
+		nw.unposted = append(nw.unposted, slot)
+	default:
+		panic("p2p: a receive buffer that has just come back does not fit: " + err.Error())
+	}
+}
+
+// repostAll posts the buffers that wait.
+func (nw *network) repostAll() {
+	waiting := nw.unposted
+	nw.unposted = nil
+	for _, slot := range waiting {
+		nw.repost(slot)
+	}
 }
 
 // meet makes a peer one that datagrams reach.

@@ -82,6 +82,9 @@ func (pl *poller) advanceHook() int {
 // pollQueue takes in what verbs has completed.
 func (pl *poller) pollQueue(budget int) int {
 	n := pl.ep.net.cq.Poll(pl.wcs[:min(budget, len(pl.wcs))])
+	if len(pl.ep.net.unposted) > 0 {
+		pl.ep.net.repostAll() // before what is sent now
+	}
 	for i := range pl.wcs[:n] {
 		wc := &pl.wcs[i]
 		if wc.WRID>>wrKindShift == wrRecv>>wrKindShift {
@@ -153,9 +156,7 @@ func (pl *poller) received(wc *verbs.WC) {
 	default:
 		ep.Stats.Malformed++
 	}
-	if err := ep.net.postRecv(slot); err != nil {
-		panic("p2p: a receive buffer that has just come back does not fit: " + err.Error())
-	}
+	ep.net.repost(slot)
 }
 
 // arrived handles what a peer has sent. The bytes are ours until it returns.
