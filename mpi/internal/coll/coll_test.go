@@ -533,7 +533,8 @@ func TestReduceScatter_everyOrder(t *testing.T) {
 
 func TestScan_everyOrder(t *testing.T) {
 	type algorithm func(s *Schedule, t Team, v []byte, exclusive bool)
-	variants[algorithm]{"choice": Scan, "doubling": ScanDoubling, "chain": ScanChain}.each(t, func(t *testing.T, scan algorithm) {
+	share := slotted()
+	variants[algorithm]{"choice": Scan, "doubling": ScanDoubling, "chain": ScanChain, "slots": func(s *Schedule, t Team, v []byte, exclusive bool) { Scan(s, share(t), v, exclusive) }}.each(t, func(t *testing.T, scan algorithm) {
 		for _, n := range sizes {
 			for _, count := range []int{0, 1, 7, 40_000} {
 				if count > 1000 && n > 4 {

@@ -5,6 +5,8 @@ package coll
 func Scan(s *Schedule, t Team, v []byte, exclusive bool) {
 	switch {
 	case len(v) == 0 || t.Size == 1:
+	case t.near(len(v)):
+		ScanSlots(s, t, v, exclusive)
 	case len(v) <= scanShort || t.Size == 2:
 		ScanDoubling(s, t, v, exclusive)
 	default:

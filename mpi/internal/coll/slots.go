@@ -165,13 +165,18 @@ func (sl *Slots) Sleep() bool {
 
 // reduce sets v to the reduction of what the slots of all members have from an offset on, in
 // the order in which messages do it, so that a call rounds as it did before there were slots:
-// that of AllreduceDoubling or, with the member at its top, of ReduceBinomial.
+// that of AllreduceDoubling, of ScanDoubling or, with the member at its top, of ReduceBinomial.
 func (sl *Slots) reduce(op Op, v []byte, off, top int) {
 	p := len(sl.sequence)
 	n, folded := p, 0
-	if top == inDoubling {
+	switch top {
+	case inDoubling:
 		top, n = 0, powerBelow(p)
 		folded = p - n
+	case inScan:
+		top, n = 0, sl.me+1
+	case inExscan:
+		top, n = 0, sl.me
 	}
 	var done [slotLevels][]byte // of 1, 2, 4, ... numbers before i, by the bits of i
 	for i := range n {
@@ -199,8 +204,12 @@ func (sl *Slots) reduce(op Op, v []byte, off, top int) {
 	}
 }
 
-// inDoubling stands for no member at the top.
-const inDoubling = -1
+// What stands for no member at the top.
+const (
+	inDoubling = -1 - iota
+	inScan     // of the members up to this one
+	inExscan   // of those before it
+)
 
 // slotLevels is how many bits the number of a member has at most.
 const slotLevels = 7
@@ -311,6 +320,21 @@ func ReduceSlots(s *Schedule, t Team, in, out []byte, root int) {
 			reduceSlots(s, 0, out[from:to], topFor(s, root))
 		}
 	})
+}
+
+// ScanSlots lets each member reduce the slots of those before it, as ScanDoubling does.
+//
+// Why: as AllreduceSlots.
+// Cost: p n (b + g).
+func ScanSlots(s *Schedule, t Team, v []byte, exclusive bool) {
+	give(s, t, v, len(v))
+	slotStep(s, slotAwait, everyMember, nil, nil)
+	switch {
+	case !exclusive:
+		reduceSlots(s, 0, v, inScan)
+	case t.Me > 0:
+		reduceSlots(s, 0, v, inExscan)
+	}
 }
 
 // BcastSlots lets all members copy from the slot of the root.

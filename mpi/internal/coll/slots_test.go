@@ -74,12 +74,18 @@ func TestSlots_reduceInTheOrderOfMessages(t *testing.T) {
 			share := slotted()
 			roots := n // each in turn
 			all, near := make([][2][]byte, n), make([][][2][]byte, n)
+			scans, exscans := make([][2][]byte, n), make([][2][]byte, n)
 			err := world(n, func(s *Schedule, t Team) {
 				t = share(t)
 				s.Reduction(rounding{}, 1, commutes)
 				all[t.Me] = [2][]byte{filled(length, t.Me), words(length)}
 				AllreduceSlots(s, t, filled(length, t.Me), all[t.Me][1])
 				AllreduceDoubling(s, t, all[t.Me][0])
+				for i, to := range []*[2][]byte{&scans[t.Me], &exscans[t.Me]} {
+					*to = [2][]byte{words(length), words(length)}
+					ScanDoubling(s, t, to[0], i == 1)
+					ScanSlots(s, t, to[1], i == 1)
+				}
 				near[t.Me] = make([][2][]byte, roots)
 				for root := range roots {
 					to := &near[t.Me][root]
@@ -88,10 +94,12 @@ func TestSlots_reduceInTheOrderOfMessages(t *testing.T) {
 					ReduceSlots(s, t, filled(length, t.Me), to[1], root)
 				}
 			}, func(me int) error {
-				fill(all[me][0], me)
+				for _, b := range [][]byte{all[me][0], scans[me][0], scans[me][1], exscans[me][0], exscans[me][1]} {
+					fill(b, me)
+				}
 				return nil
 			}, func(me int) error {
-				return errors.Join(same(all[me][1], all[me][0]), same(near[me][me][1], near[me][me][0]))
+				return errors.Join(same(all[me][1], all[me][0]), same(near[me][me][1], near[me][me][0]), same(scans[me][1], scans[me][0]), same(exscans[me][1], exscans[me][0]))
 			})
 			if err != nil {
 				t.Errorf("%d members, %v: %v", n, commutes, err)
