@@ -56,12 +56,9 @@ func planGather(k *call, send, recv Data, root int) *call {
 	return k
 }
 
-// gathered returns what this rank gives and the room for what all give. In place
-// the former is in the latter.
+// gathered returns what this rank gives and the room for what all give, which is whole. In
+// place the former is in the latter.
 func (k *call) gathered(send, recv Data) (mine, all []byte) {
-	if !k.whole(recv.count, k.c.size) {
-		return nil, nil
-	}
 	all = k.write(recv)
 	switch {
 	case !k.ok():

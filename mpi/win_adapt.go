@@ -146,9 +146,11 @@ func (p *Proc) leaveBoards() {
 	if p.boards == nil {
 		return
 	}
-	p.watch.mu.Lock()
-	p.watch.boards = nil
-	p.watch.mu.Unlock()
+	if p.watch != nil { // else the window was not made
+		p.watch.mu.Lock()
+		p.watch.boards = nil
+		p.watch.mu.Unlock()
+	}
 	p.ep.Enter()
 	p.boards.Close()
 	p.ep.Leave()

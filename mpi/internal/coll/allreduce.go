@@ -5,8 +5,8 @@ package coll
 // 45 us by Rabenseifner's and 58 by doubling and by linear for 16 KiB, 136, 227 and 121
 // for 64 KiB, 645, 516 and 338 for 256 KiB. Two on each of two hosts took, on 2 cores and
 // with slots, 33 us by hosts and 36 by multiLeader for 4 KiB, 106 and 247 for 64 KiB, 433 and
-// 594 for 256 KiB, 1.9 and 1.2 ms for 1 MiB. Spread and multiLeader have p^2 messages, so many ranks use them for long vectors
-// at most.
+// 594 for 256 KiB, 1.9 and 1.2 ms for 1 MiB. Linear and multiLeader have p^2 messages, so many
+// ranks use them for long vectors at most.
 var allreduceTable = table{
 	name: "allreduce",
 	flat: []rule{

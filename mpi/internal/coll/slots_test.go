@@ -68,7 +68,7 @@ func (rounding) Reduce(in, inout []byte) {
 // Reductions through slots have the same result as by messages: a call rounds alike before there
 // are slots and after.
 func TestSlots_reduceInTheOrderOfMessages(t *testing.T) {
-	const length = slotsReduced / 3
+	const length = slotsReduced / 4
 	for n := 2; n <= 17; n++ {
 		for _, commutes := range []bool{true, false} {
 			share := slotted()
