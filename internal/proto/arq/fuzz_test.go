@@ -118,6 +118,23 @@ func (a *abuse) check() {
 	}
 }
 
+// silent lets nothing come from the peer any more, which time-outs must show.
+func (a *abuse) silent() {
+	a.Helper()
+	snd := &a.snd
+	for tries := 0; snd.InFlight() > 0 && snd.TimeOuts() < 2; tries++ {
+		if tries > 1000 {
+			a.Fatalf("%d in flight and no time-out: %d lost, %d sacked", snd.InFlight(), snd.loss.lost, snd.loss.sacked)
+		}
+		a.now = max(a.now, snd.Deadline())
+		snd.OnTimer(a.now)
+		for lsn, ok := snd.NextLost(); ok; lsn, ok = snd.NextLost() {
+			snd.Resent(a.now, lsn)
+		}
+		a.check()
+	}
+}
+
 // settle lets the peer be honest from now on, and the carrier keep everything:
 // what is in flight must arrive.
 func (a *abuse) settle() {
@@ -167,6 +184,7 @@ func runAbuse(t *testing.T, bytes []byte, several bool) {
 		a.step()
 		a.check()
 	}
+	a.silent()
 	a.settle()
 }
 

@@ -179,6 +179,24 @@ func TestSender_tailIsProbedThenTimedOut(t *testing.T) {
 	}
 }
 
+// A peer that says of each unit that it has arrived, and does not acknowledge the first,
+// has lost them or never had them.
+func TestSender_allSackedIsSentAgain(t *testing.T) {
+	s := newScript(t)
+	s.send(3)
+	s.pass(10 * mono.Microsecond)
+	s.snd.OnAck(s.now, s.snd.una, 64, 0)
+	s.snd.OnSack(s.now, s.snd.una, 7)
+	s.snd.Detect(s.now)
+	s.resends()
+	s.timer()
+	s.timer()
+	s.resends(0, 1, 2)
+	if s.snd.TimeOuts() == 0 {
+		t.Error("the silence of the peer is no time-out")
+	}
+}
+
 func TestSender_lostResendIsFoundByTime(t *testing.T) {
 	s := newScript(t)
 	s.send(1)
