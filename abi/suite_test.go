@@ -22,6 +22,8 @@ var suite = []struct{ ranks, program, args, want string }{
 	{"1", "tools", "", "tools"},
 	{"1", "tools", "ours", "tools_ours"},
 	{"2", "newer", "", "newer"},
+	{"4", "corners", "", "corners"},
+	{"4", "corners", "ours", "corners_ours"},
 	{"3", "threads", "0", "threads"},
 	{"3", "threads", "1", "threads"},
 	{"3", "threads", "2", "threads"},

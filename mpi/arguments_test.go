@@ -168,6 +168,9 @@ func TestDimsCreate_large(t *testing.T) {
 		{math.MaxInt32, []int{0, 0}, []int{math.MaxInt32, 1}},
 		{720720, []int{0, 0, 0, 0, 0, 0}, []int{13, 11, 10, 9, 8, 7}},
 		{1 << 40, []int{0, 0, 1 << 20, 0}, []int{1 << 7, 1 << 7, 1 << 20, 1 << 6}},
+		{735134400, make([]int, 9), []int{17, 13, 11, 10, 10, 9, 8, 7, 6}},
+		{1 << 40, make([]int, 40), slices.Repeat([]int{2}, 40)},
+		{6469693230, make([]int, 10), []int{29, 23, 19, 17, 13, 11, 7, 5, 3, 2}},
 		{1, nil, nil},
 	} {
 		if err := mpi.DimsCreate(tc.n, tc.dims); err != nil || !slices.Equal(tc.dims, tc.want) {

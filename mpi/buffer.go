@@ -36,7 +36,7 @@ type buffered struct {
 
 // BufferAttach lets Bsend keep messages of so many bytes, BsendOverhead for each
 // included, or of any number for BufferAutomatic (MPI_Buffer_attach). It is for the
-// communicators of the world model that have no buffer of their own.
+// communicators that have no buffer of their own, nor one of their session.
 func (p *Proc) BufferAttach(bytes int) error { return p.buffer.attach(p.ep, "BufferAttach", bytes) }
 
 // BufferDetach waits until all buffered messages are on their way and takes the
@@ -102,7 +102,7 @@ func (c *Comm) bsendBuffer() *sendBuffer {
 	switch {
 	case c.buffer.attached:
 		return &c.buffer
-	case c.session != nil:
+	case c.session != nil && c.session.buffer.attached:
 		return &c.session.buffer
 	}
 	return &c.p.buffer

@@ -14,7 +14,9 @@ type cart struct {
 }
 
 // DimsCreate chooses how many of n ranks to put along each dimension whose entry
-// is 0, as equal as can be, the larger ones first (MPI_Dims_create).
+// is 0, the larger ones first (MPI_Dims_create). The difference between the largest and
+// the smallest is as small as can be; of several such choices it is that whose largest
+// dimension is the smallest, then the second largest, and so on.
 func DimsCreate(n int, dims []int) error {
 	const op = "DimsCreate"
 	rest, free := n, 0
@@ -45,41 +47,77 @@ func DimsCreate(n int, dims []int) error {
 
 // balance finds factors of n, as many as best has and not rising, that differ
 // the least from the largest to the smallest. Those found so far are in head; all
-// that it has to choose from are in factors.
+// that it has to choose from are in factors, which rise, so that among equals the
+// first is kept.
 func balance(n int, factors, best, head []int) {
-	if len(head) == len(best)-1 {
-		all := append(slices.Clone(head), n)
-		if len(head) > 0 && n > head[len(head)-1] {
-			return
-		}
-		if len(best) > 0 && (best[0] == 0 || all[0]-n < best[0]-best[len(best)-1]) {
+	left := len(best) - len(head)
+	most := n
+	if len(head) > 0 {
+		most = head[len(head)-1]
+	}
+	switch {
+	case left == 0:
+		return
+	case left == 1:
+		if all := append(head, n); n <= most && closer(all[0], n, best) {
 			copy(best, all)
 		}
 		return
 	}
-	if len(best) == 0 {
-		return
-	}
 	for _, f := range factors {
-		if n%f == 0 && (len(head) == 0 || f <= head[len(head)-1]) {
+		largest := f
+		if len(head) > 0 {
+			largest = head[0]
+		}
+		if f > most || !closer(largest, root(n/f, left-1), best) {
+			return // and larger ones leave less for the others
+		}
+		if n%f == 0 && root(n-1, left) < f { // else the others cannot be as small as f
 			balance(n/f, factors, best, append(head, f))
 		}
 	}
 }
 
-// divisors returns those of n, the largest first.
-func divisors(n int) (large []int) {
-	var small []int
+// closer reports whether factors from largest to smallest differ less than those in best.
+func closer(largest, smallest int, best []int) bool {
+	return best[0] == 0 || largest-smallest < best[0]-best[len(best)-1]
+}
+
+// root returns the largest number whose power of k is n at most.
+func root(n, k int) int {
+	low, high := 0, n // that it is, and that it is at most
+	for low < high {
+		middle := low + (high-low+1)/2
+		power := 1
+		for i := 0; i < k && power <= n; i++ {
+			if power > n/middle {
+				power = n + 1
+				break
+			}
+			power *= middle
+		}
+		if power <= n {
+			low = middle
+		} else {
+			high = middle - 1
+		}
+	}
+	return low
+}
+
+// divisors returns those of n, which rise.
+func divisors(n int) (small []int) {
+	var large []int
 	for f := 1; f <= n/f; f++ {
 		if n%f == 0 {
-			large = append(large, n/f)
+			small = append(small, f)
 			if f != n/f {
-				small = append(small, f)
+				large = append(large, n/f)
 			}
 		}
 	}
-	slices.Reverse(small)
-	return append(large, small...)
+	slices.Reverse(large)
+	return append(small, large...)
 }
 
 // CartCreate makes a communicator with a Cartesian topology (MPI_Cart_create):
@@ -370,7 +408,8 @@ func (c *Comm) CartShift(dim, disp int) (source, dest int, err error) {
 }
 
 // CartSub cuts the grid into grids of the dimensions that remain
-// (MPI_Cart_sub).
+// (MPI_Cart_sub). When none do, rank 0 gets a grid without dimensions, and the others
+// nil: the standard does not say who does, and so it is with MPICH.
 func (c *Comm) CartSub(remain ...bool) (*Comm, error) {
 	const op = "Comm.CartSub"
 	t, err := c.grid(op)
@@ -390,8 +429,11 @@ func (c *Comm) CartSub(remain ...bool) (*Comm, error) {
 			color = color*d + t.coords[i]
 		}
 	}
+	if len(sub.dims) == 0 && c.rank > 0 {
+		color = Undefined
+	}
 	n, err := c.split(op, color, key)
-	if err != nil {
+	if err != nil || n == nil {
 		return nil, err
 	}
 	n.topo = sub

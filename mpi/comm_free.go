@@ -1,15 +1,22 @@
 package mpi
 
-// Free ends the use of a communicator (MPI_Comm_free). All its ranks call it, and it
-// waits until they do, but for nothing else: operations that are under way come to
-// their end, and their requests are waited for as ever; persistent operations can be
-// started until they are freed. Nothing else can be done with it.
+import (
+	"slices"
+
+	"github.com/xwarp/xwarp/mpi/internal/coll"
+)
+
+// Free ends the use of a communicator (MPI_Comm_free). All its ranks call it, but it
+// waits for none of them, unless contexts run short (see [fewContexts]) or Config.Check
+// has the ranks compare what they do. Operations that are under way come to their end,
+// and their requests are waited for as ever; persistent operations can be started until
+// they are freed. Nothing else can be done with it.
 func (c *Comm) Free() error {
 	if c == nil {
 		return c.live("Comm.Free")
 	}
 	t := c.p.watch.begin("Comm.Free", c, Undefined, Undefined, 0)
-	err := c.free("Comm.Free")
+	err := c.free("Comm.Free", false)
 	t.end(err)
 	return err
 }
@@ -34,12 +41,13 @@ func (c *Comm) Disconnect() error {
 		}
 		c.ep.Leave()
 	}
-	err := c.free(op)
+	err := c.free(op, true)
 	t.end(err)
 	return err
 }
 
-func (c *Comm) free(op string) error {
+// free is Free, which can wait until all ranks have called it.
+func (c *Comm) free(op string, wait bool) error {
 	err := c.live(op)
 	switch {
 	case err != nil:
@@ -51,12 +59,11 @@ func (c *Comm) free(op string) error {
 		return err // of a function of the program's: the communicator is as before
 	}
 	err = c.releaseLocal(op)
-	sync := c.inner()
-	sync.coll.op = op
-	// Nobody uses the context again before everybody is done with it: never,
-	// if that cannot be found out.
-	if left := c.end(sync.barrier()); err == nil {
-		err = left
+	f := c.leave(op)
+	if wait || c.p.check || c.p.contextsShort() {
+		if left := f.wait(); err == nil {
+			err = left
+		}
 	}
 	return err
 }
@@ -81,29 +88,40 @@ func (c *Comm) releaseLocal(op string) error {
 	return err
 }
 
-// end is the part of Free after the ranks have met, or have not, which left says. It
-// returns what of that is an error.
-func (c *Comm) end(left error) error {
-	c.release(left == nil)
-	if class := ClassOf(left); class == ErrProcFailed || class == ErrRevoked {
-		return nil // freeing is what is left to do with such a communicator
+// leave begins the end of a communicator: its ranks meet, while this one goes on.
+func (c *Comm) leave(op string) *farewell {
+	f := &farewell{c: c}
+	sync := c.inner()
+	k := &call{c: sync, op: op, task: f, sign: unsigned}
+	coll.Barrier(&k.s, k.team())
+	k.s.Tag = sync.coll.number()
+	c.ep.Enter()
+	defer c.ep.Leave()
+	if c.p.check {
+		k.check = k.newCheck()
 	}
-	return left
+	c.part(f, k)
+	k.Flush()
+	return f
 }
 
-// release is the end of a communicator. Its context is free again when all ranks
-// are done with it, and nothing is under way here. That suffices: what is under way on
-// other ranks is none of ours, and they do not take the context before it is done.
+// release is the end of a communicator whose ranks have met already, or cannot.
 func (c *Comm) release(all bool) {
 	c.ep.Enter()
 	defer c.ep.Leave()
-	f := &farewell{c: c, all: all}
+	c.part(&farewell{c: c, met: true, all: all}, &call{c: c, op: "Comm.Free"})
+}
+
+// part makes the communicator unusable, and lets its farewell begin. It is called inside.
+func (c *Comm) part(f *farewell, k *call) {
+	k.task = f
 	for x := c; x != nil; x = x.within {
 		x.freed = true
 		x.session.forget(x)
+		x.coll.slots.close() // which blocking collectives have: there are no more of them
 	}
-	if !f.advance(nil) {
-		c.p.calls.follow(&call{c: c, op: "Comm.Free", task: f})
+	if k.done = k.advance(); !k.done {
+		c.p.calls.follow(k)
 	}
 }
 
@@ -116,7 +134,7 @@ func (c *Comm) underWay() (rest []Request) {
 		}
 	}
 	for _, k := range c.p.calls.active {
-		if k.c == c || k.c != nil && k.c == c.within {
+		if _, ends := k.task.(*farewell); !ends && (k.c == c || k.c != nil && k.c == c.within) {
 			rest = append(rest, Request{k: k, c: c, mark: uint64(k.gen)})
 		}
 	}
@@ -136,19 +154,34 @@ func (r *Request) ended() bool {
 	return ended
 }
 
-// farewell forgets a communicator that was freed when all that was under way on it
-// has come to its end, and there are no persistent operations on it any more.
+// farewell forgets a communicator that was freed when its ranks have met, all that was
+// under way on it has come to its end, and there are no persistent operations on it any
+// more. Then its context can be used again. That suffices: what is under way on other
+// ranks is none of ours, and they do not take the context before it is done. If the ranks
+// cannot meet, nobody uses the context again.
 type farewell struct {
 	c    *Comm
-	all  bool // its ranks have met: the context may be used again
-	last bool // nothing can be started any more, and rest is what was
+	met  bool  // the meeting is over
+	all  bool  // and all ranks were there: the context may be used again
+	err  error // or why they were not
+	last bool  // nothing can be started any more, and rest is what was
 	rest []Request
 }
 
 func (f *farewell) begin(*call) {}
 
-func (f *farewell) advance(*call) (done bool) {
+func (f *farewell) advance(k *call) (done bool) {
 	c := f.c
+	if !f.met {
+		f.err = k.err // of ranks that do something else
+		if f.err == nil {
+			if !k.s.Advance(k) {
+				return false
+			}
+			f.err = k.s.Err()
+		}
+		f.met, f.all = true, f.err == nil
+	}
 	if c.held > 0 {
 		return false
 	}
@@ -162,10 +195,36 @@ func (f *farewell) advance(*call) (done bool) {
 	}
 	for x := c; x != nil; x = x.within {
 		c.ep.Inside().Unregister(x.context, f.all)
-		x.coll.slots.close()
 		if f.all {
 			c.p.contexts.give(x.context / 2)
 		}
 	}
 	return true
+}
+
+// wait waits until the ranks have met, and returns what of that is an error.
+func (f *farewell) wait() error {
+	f.c.ep.Enter()
+	defer f.c.ep.Leave()
+	for !f.met {
+		f.c.ep.Inside().Progress()
+	}
+	if class := ClassOf(f.err); class == ErrProcFailed || class == ErrRevoked {
+		return nil // freeing is what is left to do with such a communicator
+	}
+	return f.err
+}
+
+// farewells waits until the ranks of all communicators that were freed have met. A
+// process that left before would leave others waiting.
+func (p *Proc) farewells() {
+	p.ep.Enter()
+	defer p.ep.Leave()
+	meets := func(k *call) bool {
+		f, ok := k.task.(*farewell)
+		return ok && !f.met
+	}
+	for slices.ContainsFunc(p.calls.active, meets) {
+		p.ep.Inside().Progress()
+	}
 }

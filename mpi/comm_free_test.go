@@ -266,7 +266,8 @@ func TestComm_freeAndLoss(t *testing.T) {
 		}
 		if w.Rank() == 2 {
 			_, err := mpi.PsendInit(c, make([]int, 4), 4, 0, 0)
-			return errors.Join(err, second(mpi.PsendInit(c, make([]int, 4), 4, 1, 0)), c.Free(), errKilled)
+			return errors.Join(err, second(mpi.PsendInit(c, make([]int, 4), 4, 1, 0)), c.Free(),
+				second(mpi.Recv(w, []int{0}, 0, 0)), second(mpi.Recv(w, []int{0}, 1, 0)), errKilled)
 		}
 		o, err := mpi.PrecvInit(c, make([]int, 4), 4, 2, 0)
 		if err != nil {
@@ -276,7 +277,7 @@ func TestComm_freeAndLoss(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(c.Free(), wantClass(second(r.Wait()), mpi.ErrProcFailed))
+		return errors.Join(c.Free(), mpi.Send(w, []int{0}, 2, 0), wantClass(second(r.Wait()), mpi.ErrProcFailed))
 	}) {
 		if rank == 2 && !errors.Is(err, errKilled) || rank < 2 && err != nil {
 			t.Errorf("rank %d: %v", rank, err)

@@ -73,6 +73,19 @@ func (p *Proc) giveContexts(all ...uint32) {
 	p.ep.Leave()
 }
 
+// fewContexts is how many contexts are left when Free begins to wait for the other ranks,
+// whose contexts come back only when all of them have called it.
+const fewContexts = 256
+
+// contextsShort reports whether there are few contexts left.
+func (p *Proc) contextsShort() bool {
+	n := 0
+	for _, w := range p.freeContexts() {
+		n += bits.OnesCount64(w)
+	}
+	return n < fewContexts
+}
+
 // freeContexts returns what is free now.
 func (p *Proc) freeContexts() contextSet {
 	p.ep.Enter()

@@ -23,6 +23,7 @@ func (p *Proc) Finalize() error {
 	t := p.watch.begin("Finalize", p.world, Undefined, Undefined, 0)
 	errs = append(errs, p.BufferFlush())
 	if !p.inSession() {
+		p.farewells()
 		errs = append(errs, p.untaken("Finalize"))
 	}
 	p.world.coll.op = "Finalize"

@@ -102,7 +102,8 @@ func (t *graph) neighbors(node int) []int {
 }
 
 // settleNodes returns the node for each rank: nodes in the order in which they
-// are reached from one another, ranks in the order of hosts.
+// are reached from one another, ranks in the order of hosts. nil: each has its own,
+// for no fewer edges would lead from one host to another.
 func settleNodes(n int, neighbors func(node int) []int, hosts []int) []int {
 	seen := make([]bool, n)
 	var walk []int
@@ -126,7 +127,30 @@ func settleNodes(n int, neighbors func(node int) []int, hosts []int) []int {
 	for i, r := range order {
 		nodes[r] = walk[i]
 	}
-	return nodes
+	if crossings(nodes, neighbors, hosts) < crossings(nil, neighbors, hosts) {
+		return nodes
+	}
+	return nil
+}
+
+// crossings returns how many edges lead from one host to another when ranks are these
+// nodes; nil: each its own.
+func crossings(nodes []int, neighbors func(node int) []int, hosts []int) (count int) {
+	hostOf := hosts
+	if nodes != nil {
+		hostOf = make([]int, len(hosts))
+		for r, node := range nodes {
+			hostOf[node] = hosts[r]
+		}
+	}
+	for node, host := range hostOf {
+		for _, next := range neighbors(node) {
+			if hostOf[next] != host {
+				count++
+			}
+		}
+	}
+	return count
 }
 
 // graph returns the graph of c, of one kind or the other.

@@ -212,7 +212,7 @@ func (c *Comm) settleEnds(op string, ends []int64) (all []int64, node int, err e
 		return nil, 0, err
 	}
 	nodes := settleNodes(c.size, func(node int) []int { return near[node] }, hosts)
-	return all, nodes[c.rank], nil
+	return all, c.placed(c.size, nodes), nil
 }
 
 // DistGraphNeighbors returns whom this rank hears and whom it speaks to

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/xwarp/xwarp/internal/base/config"
+	"github.com/xwarp/xwarp/internal/job/boot/pmi"
 )
 
 // Limits of an Info, in bytes. They are those of the MPI standard ABI, without the
@@ -110,6 +113,29 @@ func (i *Info) Dup() *Info {
 // keys command, argv, maxprocs, host, arch, wdir and thread_level, those of them
 // that could be found out. The copy belongs to the caller.
 func (p *Proc) InfoEnv() *Info {
+	env := startInfo(strconv.Itoa(p.job.Size()))
+	env.pairs = append(env.pairs, infoPair{keyThreadLevel, threadPrefix + strings.ToUpper(p.QueryThread().String())})
+	return env
+}
+
+// InfoEnv is [Proc.InfoEnv] of a process that need not have joined its job
+// (MPI_Info_create_env): maxprocs and thread_level are what the environment says.
+func InfoEnv() *Info {
+	procs := "1"
+	for _, name := range []string{pmi.EnvSize, config.EnvSize} {
+		if size := os.Getenv(name); size != "" {
+			procs = size
+		}
+	}
+	env := startInfo(procs)
+	if i := config.Threads.Index(os.Getenv(EnvThreads)); i >= 0 {
+		env.pairs = append(env.pairs, infoPair{keyThreadLevel, threadPrefix + strings.ToUpper(ThreadLevel(i).String())})
+	}
+	return env
+}
+
+// startInfo is what both say.
+func startInfo(procs string) *Info {
 	env := &Info{}
 	add := func(key, value string) {
 		if value != "" && len(value) <= MaxInfoValue {
@@ -120,7 +146,7 @@ func (p *Proc) InfoEnv() *Info {
 		add("command", os.Args[0])
 		add("argv", strings.Join(os.Args[1:], " "))
 	}
-	add("maxprocs", strconv.Itoa(p.job.Size()))
+	add("maxprocs", procs)
 	if host, err := os.Hostname(); err == nil {
 		add("host", host)
 	}
@@ -128,6 +154,5 @@ func (p *Proc) InfoEnv() *Info {
 	if dir, err := os.Getwd(); err == nil {
 		add("wdir", dir)
 	}
-	add("thread_level", "MPI_THREAD_"+strings.ToUpper(p.QueryThread().String()))
 	return env
 }

@@ -194,8 +194,8 @@ func (s *Session) forget(c *Comm) {
 // its communicators that were not freed are freed, for which it waits for their ranks,
 // in any order: those that use them finalize their sessions too. Without such
 // communicators it waits for nobody, unless it is the last session of a process
-// without a world model, or one that has finalized that: then it waits until what the
-// process has sent has arrived.
+// without a world model, or one that has finalized that: then it waits until all ranks
+// have freed what this one has, and until what the process has sent has arrived.
 //
 // Operations on the session's communicators that were not waited for are an error of
 // class ErrPending.
@@ -223,6 +223,8 @@ func (s *Session) Finalize() error {
 	last := p.sessions == 0 && (p.apart || p.finalized.Load())
 	p.ep.Leave()
 	if last {
+		errs = append(errs, p.buffer.flush(p.ep, op))
+		p.farewells()
 		errs = append(errs, p.untaken(op))
 		p.ep.Drain()
 	}
@@ -241,17 +243,14 @@ func freeAll(op string, all []*Comm) error {
 	for _, c := range all {
 		hidden[c.within] = true
 	}
-	var meets []Request
+	var begun []*farewell
 	all = slices.DeleteFunc(all, func(c *Comm) bool { return hidden[c] })
 	for _, c := range all {
 		errs = append(errs, c.releaseLocal(op))
-		meet, err := c.inner().Ibarrier()
-		errs = append(errs, err)
-		meets = append(meets, meet)
+		begun = append(begun, c.leave(op))
 	}
-	for i, c := range all {
-		_, err := meets[i].wait(op)
-		errs = append(errs, c.end(err))
+	for _, f := range begun {
+		errs = append(errs, f.wait())
 	}
 	return errors.Join(errs...)
 }

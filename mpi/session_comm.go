@@ -11,7 +11,7 @@ import (
 
 // Names of process sets (MPI 4.1, section 11.3.2). Those that begin with PsetHost are
 // the ranks of a host: PsetHost + "0" and so on. Hosts are numbered from 0 in the order of
-// the launcher.
+// the launcher. The case of letters is of no matter, as in other URIs.
 const (
 	PsetWorld = "mpi://WORLD"
 	PsetSelf  = "mpi://SELF"
@@ -59,9 +59,8 @@ func (s *Session) pset(op, name string) (world []int32, err error) {
 	if err := s.live(op); err != nil {
 		return nil, err
 	}
-	number, ofHost := strings.CutPrefix(name, PsetHost)
 	for rank, host := range s.p.hosts {
-		if name == PsetWorld || name == PsetSelf && rank == s.p.rank || ofHost && number == strconv.Itoa(host) {
+		if strings.EqualFold(name, PsetWorld) || strings.EqualFold(name, PsetSelf) && rank == s.p.rank || strings.EqualFold(name, PsetHost+strconv.Itoa(host)) {
 			world = append(world, int32(rank))
 		}
 	}

@@ -63,12 +63,3 @@ func TestTile_unequalHosts(t *testing.T) {
 		t.Errorf("places %v", places)
 	}
 }
-
-func TestSettleNodes_followsEdges(t *testing.T) {
-	// A path 0-2-4-1-3, two hosts in turns.
-	next := [][]int{{2}, {4, 3}, {0, 4}, {1}, {2, 1}}
-	nodes := settleNodes(5, func(n int) []int { return next[n] }, []int{0, 1, 0, 1, 0})
-	if !slices.Equal(nodes, []int{0, 1, 2, 3, 4}) {
-		t.Errorf("nodes %v", nodes)
-	}
-}

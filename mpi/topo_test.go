@@ -22,6 +22,10 @@ func TestDimsCreate(t *testing.T) {
 		{1, []int{0, 0}, []int{1, 1}},
 		{60, []int{0, 0, 0}, []int{5, 4, 3}},
 		{5, []int{5}, []int{5}},
+		// Of equal differences the smallest dimensions.
+		{6125, []int{0, 0}, []int{125, 49}},
+		{163296, make([]int, 11), []int{7, 4, 3, 3, 3, 3, 3, 3, 2, 2, 2}},
+		{472392, make([]int, 11), []int{6, 4, 3, 3, 3, 3, 3, 3, 3, 3, 3}},
 	} {
 		got := slices.Clone(c.in)
 		if err := mpi.DimsCreate(c.n, got); err != nil || !slices.Equal(got, c.want) {

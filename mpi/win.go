@@ -215,7 +215,7 @@ func (w *Win) discard(op string) error {
 		w.deaf()
 		w.c.ep.Leave()
 	}
-	err := w.c.free(op)
+	err := w.c.free(op, true)
 	w.endLayers(err == nil)
 	return errors.Join(err, w.forget())
 }
@@ -281,7 +281,7 @@ func (w *Win) Free() error {
 		}
 		w.c.ep.Leave()
 	}
-	err = w.c.free(op)
+	err = w.c.free(op, true)
 	w.endLayers(err == nil && met == nil)
 	if met != nil {
 		return w.report(err)

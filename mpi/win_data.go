@@ -120,12 +120,17 @@ func (w *Win) combine(name string, d *Data, at At, op Operation, result *Data, t
 		return w.report(err)
 	}
 	o, err := w.there(name, d, at)
-	if err == nil {
-		err = w.matches(name, &o, d, at, op)
-	}
 	var dst dtype.Cursor
 	if err == nil && result != nil {
 		dst, err = result.cursor(name)
+	}
+	nothing := src.Len() == 0 && o.Layout.Len() == 0 && dst.Len() == 0 && op.op != nil && op.op.Predefined()
+	switch {
+	case err != nil:
+	case nothing: // whatever it would be of
+		op, o.Kind = OpReplace, dtype.Byte.Kind()
+	default:
+		err = w.matches(name, &o, d, at, op)
 	}
 	switch {
 	case err != nil:

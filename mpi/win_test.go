@@ -447,3 +447,45 @@ func TestWin_pollsItself(t *testing.T) {
 		})
 	}
 }
+
+// Accumulates of nothing do nothing, whatever the datatypes and for all predefined operations,
+// and their requests come to their ends; in an epoch they must be, as others.
+func TestAccumulate_nothing(t *testing.T) {
+	empty, err := mpi.TypeContiguous(0, mpi.TypeFloat)
+	if err == nil {
+		err = empty.Commit()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	onRanks(t, []int{2}, func(p *mpi.Proc) error {
+		w, _, err := winOf(p, 4)
+		if err != nil {
+			return err
+		}
+		other := 1 - p.World().Rank()
+		for _, here := range []mpi.Data{mpi.Slice([]float64{}), mpi.Typed([]float32{1}, 5, empty)} {
+			for _, there := range []mpi.At{{Rank: other, Type: mpi.TypeInt}, {Rank: other, Type: empty, Count: 3}} {
+				if err := wantClass(w.Accumulate(here, there, mpi.OpSum), mpi.ErrRMASync); err != nil {
+					return err
+				}
+				if err := w.LockAll(0); err != nil {
+					return err
+				}
+				for _, op := range []mpi.Operation{mpi.OpSum, mpi.OpBAnd, mpi.OpMaxloc, mpi.OpReplace, mpi.OpNoOp} {
+					r, err1 := w.RAccumulate(here, there, op)
+					q, err2 := w.RGetAccumulate(here, mpi.Slice([]int16{}), there, op)
+					err := errors.Join(err1, err2, w.Accumulate(here, there, op), w.GetAccumulate(here, mpi.Slice([]int16{}), there, op))
+					if err = errors.Join(err, mpi.Waitall([]mpi.Request{r, q})); err != nil {
+						return fmt.Errorf("%v: %w", op, err)
+					}
+				}
+				something := wantClass(w.Accumulate(mpi.Slice([]int32{1}), there, mpi.OpSum), mpi.ErrType)
+				if err := errors.Join(something, w.UnlockAll()); err != nil {
+					return err
+				}
+			}
+		}
+		return w.Free()
+	})
+}

@@ -21,7 +21,6 @@ func (l *Lib) idup(of Handle, c *mpi.Comm, r mpi.Request, err error, to, request
 
 // CommDup is MPI_Comm_dup.
 func CommDup(l *Lib, comm Handle, to Handles) error {
-	to.set(0, MPI_COMM_NULL)
 	c, err := l.comm(comm)
 	if err != nil {
 		return err
@@ -32,7 +31,6 @@ func CommDup(l *Lib, comm Handle, to Handles) error {
 
 // CommDupWithInfo is MPI_Comm_dup_with_info.
 func CommDupWithInfo(l *Lib, comm, info Handle, to Handles) error {
-	to.set(0, MPI_COMM_NULL)
 	c, err := l.comm(comm)
 	if err != nil {
 		return err

@@ -63,6 +63,9 @@ func (l *Lib) handlerAt(w Where) *Handle {
 // is invalid, are for that of MPI_COMM_SELF; programs for MPI-3 have set that of
 // MPI_COMM_WORLD.
 func (l *Lib) handlerOf(w Where) Handle {
+	if w.handler != 0 && l.checkHandler(w.kind, w.handler) == nil {
+		return w.handler
+	}
 	if at := l.handlerAt(w); at != nil && w != OnSelf() {
 		return *at
 	}
@@ -185,45 +188,45 @@ func (l *Lib) callHandler(w Where, number int) error {
 
 // CommSetErrhandler is MPI_Comm_set_errhandler.
 func CommSetErrhandler(l *Lib, comm, handler Handle) error {
-	return l.setHandler(Where{kindComm, comm}, handler)
+	return l.setHandler(Where{kind: kindComm, handle: comm}, handler)
 }
 
 // CommGetErrhandler is MPI_Comm_get_errhandler.
 func CommGetErrhandler(l *Lib, comm Handle, handler Handles) error {
-	return l.getHandler(Where{kindComm, comm}, handler)
+	return l.getHandler(Where{kind: kindComm, handle: comm}, handler)
 }
 
 // CommCallErrhandler is MPI_Comm_call_errhandler.
 func CommCallErrhandler(l *Lib, comm Handle, number int) error {
-	return l.callHandler(Where{kindComm, comm}, number)
+	return l.callHandler(Where{kind: kindComm, handle: comm}, number)
 }
 
 // WinSetErrhandler is MPI_Win_set_errhandler.
 func WinSetErrhandler(l *Lib, win, handler Handle) error {
-	return l.setHandler(Where{kindWin, win}, handler)
+	return l.setHandler(Where{kind: kindWin, handle: win}, handler)
 }
 
 // WinGetErrhandler is MPI_Win_get_errhandler.
 func WinGetErrhandler(l *Lib, win Handle, handler Handles) error {
-	return l.getHandler(Where{kindWin, win}, handler)
+	return l.getHandler(Where{kind: kindWin, handle: win}, handler)
 }
 
 // WinCallErrhandler is MPI_Win_call_errhandler.
 func WinCallErrhandler(l *Lib, win Handle, number int) error {
-	return l.callHandler(Where{kindWin, win}, number)
+	return l.callHandler(Where{kind: kindWin, handle: win}, number)
 }
 
 // SessionSetErrhandler is MPI_Session_set_errhandler.
 func SessionSetErrhandler(l *Lib, session, handler Handle) error {
-	return l.setHandler(Where{kindSession, session}, handler)
+	return l.setHandler(Where{kind: kindSession, handle: session}, handler)
 }
 
 // SessionGetErrhandler is MPI_Session_get_errhandler.
 func SessionGetErrhandler(l *Lib, session Handle, handler Handles) error {
-	return l.getHandler(Where{kindSession, session}, handler)
+	return l.getHandler(Where{kind: kindSession, handle: session}, handler)
 }
 
 // SessionCallErrhandler is MPI_Session_call_errhandler.
 func SessionCallErrhandler(l *Lib, session Handle, number int) error {
-	return l.callHandler(Where{kindSession, session}, number)
+	return l.callHandler(Where{kind: kindSession, handle: session}, number)
 }

@@ -13,24 +13,34 @@ func fail(class mpi.ErrorClass, format string, args ...any) error {
 
 // Where says whose error handler gets an error.
 type Where struct {
-	kind   kind // 0: MPI_T, whose functions have none
-	handle Handle
+	kind    kind // 0: MPI_T, whose functions have none
+	handle  Handle
+	handler Handle // not 0: that which the object was to have, of which there is none yet
 }
 
 // OnComm is the handler of a communicator.
-func OnComm(h uintptr) Where { return Where{kindComm, Handle(h)} }
+func OnComm(h uintptr) Where { return Where{kind: kindComm, handle: Handle(h)} }
 
 // OnWin is the handler of a window.
-func OnWin(h uintptr) Where { return Where{kindWin, Handle(h)} }
+func OnWin(h uintptr) Where { return Where{kind: kindWin, handle: Handle(h)} }
 
 // OnFile is the handler of a file.
-func OnFile(h uintptr) Where { return Where{kindFile, Handle(h)} }
+func OnFile(h uintptr) Where { return Where{kind: kindFile, handle: Handle(h)} }
 
 // OnSession is the handler of a session.
-func OnSession(h uintptr) Where { return Where{kindSession, Handle(h)} }
+func OnSession(h uintptr) Where { return Where{kind: kindSession, handle: Handle(h)} }
+
+// OnNew is the handler that a call was given for the communicator, or the session, that it
+// makes.
+func OnNew(handler uintptr, session bool) Where {
+	if session {
+		return Where{kindSession, MPI_SESSION_NULL, Handle(handler)}
+	}
+	return Where{kindComm, MPI_COMM_NULL, Handle(handler)}
+}
 
 // OnSelf is the handler for errors of calls without an object, that of MPI_COMM_SELF.
-func OnSelf() Where { return Where{kindComm, MPI_COMM_SELF} }
+func OnSelf() Where { return Where{kind: kindComm, handle: MPI_COMM_SELF} }
 
 // OnTools is none: functions of MPI_T return their errors.
 func OnTools() Where { return Where{} }
@@ -49,7 +59,7 @@ func on(h Handle, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &elsewhere{err, Where{kindComm, h}}
+	return &elsewhere{err, Where{kind: kindComm, handle: h}}
 }
 
 // inStatus is the error of a call with several requests: the statuses say more.
@@ -98,7 +108,7 @@ func (l *Lib) Null(name, variable string, where Where) int32 {
 // explain says what is wrong in a call.
 func (l *Lib) explain(name string, err error) string {
 	rank := ""
-	if l.state.Load() == initialized {
+	if l.up() == nil {
 		rank = fmt.Sprintf("rank %d: ", l.proc.World().Rank())
 	}
 	var e *mpi.Error
@@ -118,7 +128,7 @@ func (l *Lib) explain(name string, err error) string {
 // ErrorClass is MPI_Error_class.
 func ErrorClass(l *Lib, errorcode int, class Ints) error {
 	c := classFrom(errorcode)
-	if l.state.Load() == initialized {
+	if l.up() == nil {
 		c = l.proc.ErrorClass(c)
 	}
 	class.set(0, classTo(c))
@@ -134,7 +144,7 @@ func ErrorString(l *Lib, errorcode int, text Text, length Ints) error {
 // textOf is the text of an error class or code.
 func (l *Lib) textOf(errorcode int) string {
 	c := classFrom(errorcode)
-	if l.state.Load() == initialized {
+	if l.up() == nil {
 		return l.proc.ErrorString(c)
 	}
 	return c.String()

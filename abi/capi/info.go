@@ -11,7 +11,7 @@ func (l *Lib) info(h Handle) (*mpi.Info, error) {
 	}
 	switch {
 	case h == MPI_INFO_ENV && l.up() == nil:
-		return l.proc.InfoEnv(), nil
+		return mpi.InfoEnv(), nil
 	case h == MPI_INFO_NULL:
 		return nil, fail(mpi.ErrInfo, "MPI_INFO_NULL")
 	}
@@ -37,13 +37,8 @@ func (l *Lib) newInfo(i *mpi.Info, err error, to Handles) error {
 // InfoCreate is MPI_Info_create.
 func InfoCreate(l *Lib, to Handles) error { return l.newInfo(&mpi.Info{}, nil, to) }
 
-// InfoCreateEnv is MPI_Info_create_env.
-func InfoCreateEnv(l *Lib, _ int, _ Addr, to Handles) error {
-	if l.up() == nil {
-		return l.newInfo(l.proc.InfoEnv(), nil, to)
-	}
-	return InfoCreate(l, to)
-}
+// InfoCreateEnv is MPI_Info_create_env. It says the same before MPI_Init and after MPI_Finalize.
+func InfoCreateEnv(l *Lib, _ int, _ Addr, to Handles) error { return l.newInfo(mpi.InfoEnv(), nil, to) }
 
 // InfoFree is MPI_Info_free.
 func InfoFree(l *Lib, info Handles) error {

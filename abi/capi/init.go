@@ -110,7 +110,7 @@ func Abort(l *Lib, comm Handle, errorcode int) error {
 
 // Wtime is MPI_Wtime.
 func Wtime(l *Lib) float64 {
-	if l.state.Load() != initialized {
+	if l.users.Load() == 0 {
 		return 0
 	}
 	return l.proc.Wtime()

@@ -156,13 +156,22 @@ func (h Handles) set(i int, v Handle) {
 	*(*uintptr)(at) = uintptr(v)
 }
 
+// Lose makes a variable for an object that was not made say so.
+func (h Handles) Lose(none Handle) {
+	if !h.null() {
+		h.set(0, none)
+	}
+}
+
 // Text is memory of the program for a string.
 type Text uintptr
+
+func (t Text) null() bool { return t < lowest }
 
 // set writes s and the byte 0 after it, of which there is room for so many bytes in all. It
 // returns the length of what it has written, without that byte.
 func (t Text) set(s string, room int) int {
-	if t < lowest || room <= 0 {
+	if t.null() || room <= 0 {
 		return 0
 	}
 	b := Addr(t).bytes(room)

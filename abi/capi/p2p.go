@@ -3,18 +3,26 @@ package capi
 import "github.com/xwarp/xwarp/mpi"
 
 // peer is a communicator and a buffer for a call with one other rank.
-func (l *Lib) peer(buf Addr, count int, datatype, comm Handle) (*comm, mpi.Data, error) {
+func (l *Lib) peer(buf Addr, count int, datatype Handle, rank int, comm Handle) (*comm, mpi.Data, error) {
 	c, err := l.comm(comm)
 	if err != nil {
 		return nil, mpi.Data{}, err
 	}
-	d, err := l.data(buf, count, datatype)
+	d, err := l.dataOf(rank, buf, count, datatype)
 	return c, d, err
+}
+
+// dataOf is data for one other rank. Nothing for nobody needs no datatype.
+func (l *Lib) dataOf(rank int, buf Addr, count int, datatype Handle) (mpi.Data, error) {
+	if rank == MPI_PROC_NULL && count == 0 && datatype == MPI_DATATYPE_NULL {
+		datatype = MPI_BYTE
+	}
+	return l.data(buf, count, datatype)
 }
 
 // Send is MPI_Send.
 func Send(l *Lib, buf Addr, count int, datatype Handle, dest, tag int, comm Handle) error {
-	c, d, err := l.peer(buf, count, datatype, comm)
+	c, d, err := l.peer(buf, count, datatype, dest, comm)
 	if err != nil {
 		return err
 	}
@@ -23,7 +31,7 @@ func Send(l *Lib, buf Addr, count int, datatype Handle, dest, tag int, comm Hand
 
 // Ssend is MPI_Ssend.
 func Ssend(l *Lib, buf Addr, count int, datatype Handle, dest, tag int, comm Handle) error {
-	c, d, err := l.peer(buf, count, datatype, comm)
+	c, d, err := l.peer(buf, count, datatype, dest, comm)
 	if err != nil {
 		return err
 	}
@@ -37,7 +45,7 @@ func Rsend(l *Lib, buf Addr, count int, datatype Handle, dest, tag int, comm Han
 
 // Bsend is MPI_Bsend.
 func Bsend(l *Lib, buf Addr, count int, datatype Handle, dest, tag int, comm Handle) error {
-	c, d, err := l.peer(buf, count, datatype, comm)
+	c, d, err := l.peer(buf, count, datatype, dest, comm)
 	if err != nil {
 		return err
 	}
@@ -46,7 +54,7 @@ func Bsend(l *Lib, buf Addr, count int, datatype Handle, dest, tag int, comm Han
 
 // Recv is MPI_Recv.
 func Recv(l *Lib, buf Addr, count int, datatype Handle, source, tag int, comm Handle, status Statuses) error {
-	c, d, err := l.peer(buf, count, datatype, comm)
+	c, d, err := l.peer(buf, count, datatype, source, comm)
 	if err != nil {
 		return err
 	}
@@ -59,7 +67,7 @@ func Recv(l *Lib, buf Addr, count int, datatype Handle, source, tag int, comm Ha
 type starter func(*mpi.Comm, mpi.Data, int, int) (mpi.Request, error)
 
 func (l *Lib) startSend(start starter, buf Addr, count int, datatype Handle, dest, tag int, comm Handle, request Handles) error {
-	c, d, err := l.peer(buf, count, datatype, comm)
+	c, d, err := l.peer(buf, count, datatype, dest, comm)
 	if err != nil {
 		return err
 	}
@@ -89,7 +97,7 @@ func Irsend(l *Lib, buf Addr, count int, datatype Handle, dest, tag int, comm Ha
 
 // Irecv is MPI_Irecv.
 func Irecv(l *Lib, buf Addr, count int, datatype Handle, source, tag int, comm Handle, request Handles) error {
-	c, d, err := l.peer(buf, count, datatype, comm)
+	c, d, err := l.peer(buf, count, datatype, source, comm)
 	if err != nil {
 		return err
 	}
@@ -101,7 +109,7 @@ func Irecv(l *Lib, buf Addr, count int, datatype Handle, source, tag int, comm H
 type preparer func(*mpi.Comm, mpi.Data, int, int) (*mpi.Persistent, error)
 
 func (l *Lib) prepareSend(prepare preparer, buf Addr, count int, datatype Handle, dest, tag int, comm Handle, request Handles) error {
-	c, d, err := l.peer(buf, count, datatype, comm)
+	c, d, err := l.peer(buf, count, datatype, dest, comm)
 	if err != nil {
 		return err
 	}
@@ -131,7 +139,7 @@ func RsendInit(l *Lib, buf Addr, count int, datatype Handle, dest, tag int, comm
 
 // RecvInit is MPI_Recv_init.
 func RecvInit(l *Lib, buf Addr, count int, datatype Handle, source, tag int, comm Handle, request Handles) error {
-	c, d, err := l.peer(buf, count, datatype, comm)
+	c, d, err := l.peer(buf, count, datatype, source, comm)
 	if err != nil {
 		return err
 	}
@@ -140,18 +148,18 @@ func RecvInit(l *Lib, buf Addr, count int, datatype Handle, source, tag int, com
 }
 
 // both is the communicator and the buffers of a call that sends and receives.
-func (l *Lib) both(send Addr, sendCount int, sendType Handle, recv Addr, recvCount int, recvType, comm Handle) (*comm, mpi.Data, mpi.Data, error) {
-	c, s, err := l.peer(send, sendCount, sendType, comm)
+func (l *Lib) both(send Addr, sendCount int, sendType Handle, dest int, recv Addr, recvCount int, recvType Handle, source int, comm Handle) (*comm, mpi.Data, mpi.Data, error) {
+	c, s, err := l.peer(send, sendCount, sendType, dest, comm)
 	if err != nil {
 		return nil, s, s, err
 	}
-	r, err := l.data(recv, recvCount, recvType)
+	r, err := l.dataOf(source, recv, recvCount, recvType)
 	return c, s, r, err
 }
 
 // Sendrecv is MPI_Sendrecv.
 func Sendrecv(l *Lib, send Addr, sendCount int, sendType Handle, dest, sendTag int, recv Addr, recvCount int, recvType Handle, source, recvTag int, comm Handle, status Statuses) error {
-	c, s, r, err := l.both(send, sendCount, sendType, recv, recvCount, recvType, comm)
+	c, s, r, err := l.both(send, sendCount, sendType, dest, recv, recvCount, recvType, source, comm)
 	if err != nil {
 		return err
 	}
@@ -162,7 +170,7 @@ func Sendrecv(l *Lib, send Addr, sendCount int, sendType Handle, dest, sendTag i
 
 // Isendrecv is MPI_Isendrecv.
 func Isendrecv(l *Lib, send Addr, sendCount int, sendType Handle, dest, sendTag int, recv Addr, recvCount int, recvType Handle, source, recvTag int, comm Handle, request Handles) error {
-	c, s, r, err := l.both(send, sendCount, sendType, recv, recvCount, recvType, comm)
+	c, s, r, err := l.both(send, sendCount, sendType, dest, recv, recvCount, recvType, source, comm)
 	if err != nil {
 		return err
 	}
@@ -172,7 +180,7 @@ func Isendrecv(l *Lib, send Addr, sendCount int, sendType Handle, dest, sendTag 
 
 // SendrecvReplace is MPI_Sendrecv_replace.
 func SendrecvReplace(l *Lib, buf Addr, count int, datatype Handle, dest, sendTag, source, recvTag int, comm Handle, status Statuses) error {
-	c, d, err := l.peer(buf, count, datatype, comm)
+	c, d, err := l.peer(buf, count, datatype, dest, comm)
 	if err != nil {
 		return err
 	}
@@ -183,7 +191,7 @@ func SendrecvReplace(l *Lib, buf Addr, count int, datatype Handle, dest, sendTag
 
 // IsendrecvReplace is MPI_Isendrecv_replace.
 func IsendrecvReplace(l *Lib, buf Addr, count int, datatype Handle, dest, sendTag, source, recvTag int, comm Handle, request Handles) error {
-	c, d, err := l.peer(buf, count, datatype, comm)
+	c, d, err := l.peer(buf, count, datatype, dest, comm)
 	if err != nil {
 		return err
 	}

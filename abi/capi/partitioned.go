@@ -4,7 +4,7 @@ import "github.com/xwarp/xwarp/mpi"
 
 // PsendInit is MPI_Psend_init.
 func PsendInit(l *Lib, buf Addr, partitions, count int, datatype Handle, dest, tag int, comm, _ Handle, request Handles) error {
-	c, d, err := l.partitions(buf, partitions, count, datatype, comm)
+	c, d, err := l.partitions(buf, partitions, count, datatype, dest, comm)
 	if err != nil {
 		return err
 	}
@@ -14,7 +14,7 @@ func PsendInit(l *Lib, buf Addr, partitions, count int, datatype Handle, dest, t
 
 // PrecvInit is MPI_Precv_init.
 func PrecvInit(l *Lib, buf Addr, partitions, count int, datatype Handle, source, tag int, comm, _ Handle, request Handles) error {
-	c, d, err := l.partitions(buf, partitions, count, datatype, comm)
+	c, d, err := l.partitions(buf, partitions, count, datatype, source, comm)
 	if err != nil {
 		return err
 	}
@@ -23,14 +23,14 @@ func PrecvInit(l *Lib, buf Addr, partitions, count int, datatype Handle, source,
 }
 
 // partitions is peer of a buffer whose count is that of each partition.
-func (l *Lib) partitions(buf Addr, partitions, count int, datatype, comm Handle) (*comm, mpi.Data, error) {
+func (l *Lib) partitions(buf Addr, partitions, count int, datatype Handle, rank int, comm Handle) (*comm, mpi.Data, error) {
 	switch {
 	case partitions < 0:
 		return nil, mpi.Data{}, fail(mpi.ErrArg, "%d partitions", partitions)
 	case count < 0:
 		return nil, mpi.Data{}, fail(mpi.ErrCount, "%d elements in each partition", count)
 	}
-	return l.peer(buf, partitions*count, datatype, comm)
+	return l.peer(buf, partitions*count, datatype, rank, comm)
 }
 
 // partitioned returns a request of a partitioned message.

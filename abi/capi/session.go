@@ -59,7 +59,7 @@ func SessionFinalize(l *Lib, at Handles) error {
 		err = s.Finalize()
 	}
 	if err != nil {
-		return &elsewhere{err, Where{kindSession, h}}
+		return &elsewhere{err, Where{kind: kindSession, handle: h}}
 	}
 	l.release(s.handler)
 	l.sessions.remove(h)
@@ -104,11 +104,12 @@ func SessionGetNthPset(l *Lib, of, _ Handle, n int, length Ints, name Text) erro
 	case n < 0 || n >= len(names):
 		return fail(mpi.ErrArg, "process set %d of %d", n, len(names))
 	}
-	if room := length.get(0); room > 0 {
-		name.set(names[n], room)
-	} else {
-		length.set(0, len(names[n])+1)
+	room := length.get(0)
+	length.set(0, len(names[n])+1)
+	if room > 0 && name.null() {
+		return fail(mpi.ErrArg, "room for %d bytes, and no address of them", room)
 	}
+	name.set(names[n], room)
 	return nil
 }
 

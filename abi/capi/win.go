@@ -175,7 +175,7 @@ func WinFree(l *Lib, win Handles) error {
 		return err
 	}
 	if err = w.Free(); err != nil {
-		return &elsewhere{err, Where{kindWin, h}}
+		return &elsewhere{err, Where{kind: kindWin, handle: h}}
 	}
 	l.release(w.handler)
 	l.wins.remove(h)

@@ -21,17 +21,35 @@ func (in *input) entries() string {
 // ownErrors are the types of handles whose error handlers get the errors of calls with them.
 var ownErrors = []string{"MPI_Comm", "MPI_Win", "MPI_File", "MPI_Session"}
 
-// raiser is the object whose error handler gets errors of f, in Go.
+// raiser is what says which error handler gets errors of f, in Go: that of an object, or the one
+// that is for an object which f makes of none.
 func (f function) raiser() string {
 	for _, p := range f.params {
 		if !p.pointer() && slices.Contains(ownErrors, p.base) {
 			return fmt.Sprintf("capi.On%s(%s)", strings.TrimPrefix(p.base, "MPI_"), p.goName())
 		}
 	}
+	for _, p := range f.params {
+		if !p.pointer() && p.base == "MPI_Errhandler" {
+			return fmt.Sprintf("capi.OnNew(%s, %v)", p.goName(), strings.HasPrefix(f.name, "MPI_Session_"))
+		}
+	}
 	if strings.HasPrefix(f.name, "MPI_T_") {
 		return "capi.OnTools()"
 	}
 	return "capi.OnSelf()"
+}
+
+// lost sets the variables for communicators and datatypes that f makes to those for none, in
+// Go: programs look at them after errors.
+func (f function) lost() (text string) {
+	for _, p := range f.params {
+		null := map[string]string{"MPI_Comm": "MPI_COMM_NULL", "MPI_Datatype": "MPI_DATATYPE_NULL"}[p.base]
+		if null != "" && p.stars == "*" && (strings.HasPrefix(p.name, "new") || strings.HasPrefix(p.name, "comm_")) {
+			text += fmt.Sprintf("\t\tcapi.Handles(%s).Lose(capi.%s)\n", p.goName(), null)
+		}
+	}
+	return text
 }
 
 // goName is the parameter in Go, where C's names may be words of the language.
@@ -89,6 +107,6 @@ func (in *input) entry(b *strings.Builder, f function) {
 	case !in.there(f):
 		fmt.Fprintf(b, "int32 {\n\treturn library.Missing(%q, %s)\n}\n\n", f.name, f.raiser())
 	default:
-		fmt.Fprintf(b, "(rc int32) {\n\tdefer library.Boundary(%q, &rc)\n%s\tif err := %s; err != nil {\n\t\treturn library.Raise(%q, err, %s)\n\t}\n\treturn 0\n}\n\n", f.name, checks, call, f.name, f.raiser())
+		fmt.Fprintf(b, "(rc int32) {\n\tdefer library.Boundary(%q, &rc)\n%s\tif err := %s; err != nil {\n%s\t\treturn library.Raise(%q, err, %s)\n\t}\n\treturn 0\n}\n\n", f.name, checks, call, f.lost(), f.name, f.raiser())
 	}
 }

@@ -284,7 +284,7 @@ static void made(void)
     OURS(MPI_Alltoallv(buf, counts, displs, MPI_INT, buf, counts, displs, MPI_INT, MPI_COMM_SELF));
     OURS(MPI_Alltoallw(buf, counts, displs, ints, buf, counts, displs, ints, MPI_COMM_SELF));
     OURS(MPI_Type_get_contents(t, -1, 0, 1, &n, NULL, none));
-    OURS(MPI_Type_create_darray(2, 2, 1, (int[]){4}, (int[]){MPI_DISTRIBUTE_BLOCK}, (int[]){MPI_DISTRIBUTE_DFLT_DARG}, (int[]){2}, MPI_ORDER_C, MPI_INT, &t));
+    OURS(MPI_Type_create_darray(2, 2, 1, (int[]){4}, (int[]){MPI_DISTRIBUTE_BLOCK}, (int[]){MPI_DISTRIBUTE_DFLT_DARG}, (int[]){2}, MPI_ORDER_C, MPI_INT, none));
     TRY(MPI_Type_free(&t));
 }
 

@@ -190,9 +190,32 @@ static void abi(void)
     say("a pair:", t == MPI_DOUBLE_INT);
 }
 
+/* What is known about the start of the process, at any time. */
+static int env(char text[4096])
+{
+    MPI_Info info;
+    int n, there, length;
+    char key[MPI_MAX_INFO_KEY + 1];
+    text[0] = 0;
+    MPI_Info_create_env(0, NULL, &info);
+    MPI_Info_get_nkeys(info, &n);
+    for (int i = 0; i < n; i++) {
+        char value[MPI_MAX_INFO_VAL + 1];
+        MPI_Info_get_nthkey(info, i, key);
+        length = sizeof value;
+        MPI_Info_get_string(info, key, &length, value, &there);
+        strcat(strcat(strcat(text, key), "="), value);
+    }
+    MPI_Info_free(&info);
+    return n;
+}
+
 int main(int argc, char **argv)
 {
+    static char first[4096], second[4096], third[4096];
+    int n = env(first);
     begin(&argc, &argv);
+    env(second);
     errors();
     statuses();
     buffers();
@@ -201,5 +224,7 @@ int main(int argc, char **argv)
     partitioned();
     abi();
     MPI_Finalize();
+    env(third);
+    say("environment:", n > 3 && strstr(first, "maxprocs=2") && !strcmp(first, second) && !strcmp(first, third));
     return 0;
 }

@@ -89,15 +89,16 @@ func (o *Op) Commutative() bool { return o.commutative }
 // Predefined reports whether o is one of the predefined operations.
 func (o *Op) Predefined() bool { return o.rule != ruleUser }
 
-// legal says which types each operation is for (MPI 4.1, section 6.9.2).
+// legal says which types each operation is for (MPI 4.1, section 6.9.2), and that logical
+// ones are for addresses and counts, too, as they are with MPICH and Open MPI.
 var legal = [rules]groups{
 	ruleSum:    arithmetic | 1<<groupComplex,
 	ruleProd:   arithmetic | 1<<groupComplex,
 	ruleMax:    arithmetic,
 	ruleMin:    arithmetic,
-	ruleLand:   1<<groupCInteger | 1<<groupLogical,
-	ruleLor:    1<<groupCInteger | 1<<groupLogical,
-	ruleLxor:   1<<groupCInteger | 1<<groupLogical,
+	ruleLand:   logical,
+	ruleLor:    logical,
+	ruleLxor:   logical,
 	ruleBand:   bitwise,
 	ruleBor:    bitwise,
 	ruleBxor:   bitwise,
@@ -113,6 +114,7 @@ type groups uint16
 
 const (
 	arithmetic groups = 1<<groupCInteger | 1<<groupFortranInt | 1<<groupFloat | 1<<groupMultiLanguage
+	logical    groups = 1<<groupCInteger | 1<<groupLogical | 1<<groupMultiLanguage
 	bitwise    groups = 1<<groupCInteger | 1<<groupFortranInt | 1<<groupByte | 1<<groupMultiLanguage
 )
 

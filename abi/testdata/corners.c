@@ -1,0 +1,162 @@
+/* What MPICH's tests found: communicators that are freed in different orders, accumulates of
+ * nothing, what is left after errors, and the like; on 4 ranks. */
+#include "class.h"
+
+static const int zero, three = 3;
+
+/* Each rank frees the communicators with its neighbours, that with the next one first, and one
+ * with a message under way. */
+static void frees(void)
+{
+    MPI_Comm pair[4], c;
+    MPI_Group world, g;
+    MPI_Request r;
+    int word = 0, next = (rank + 1) % size, before = (rank + size - 1) % size;
+
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    for (int i = 0; i < size; i++) {
+        MPI_Group_incl(world, 2, (int[]){i, (i + 1) % size}, &g);
+        MPI_Comm_create(MPI_COMM_WORLD, g, &pair[i]);
+        MPI_Group_free(&g);
+    }
+    MPI_Group_free(&world);
+    MPI_Comm_free(&pair[rank]);
+    MPI_Comm_free(&pair[before]);
+    say("freed:", pair[rank] == MPI_COMM_NULL && next != before);
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &c);
+    if (rank == 1) {
+        MPI_Irecv(&word, 1, MPI_INT, 0, 0, c, &r);
+        MPI_Comm_free(&c);
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Wait(&r, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0)
+            MPI_Ssend(&three, 1, MPI_INT, 1, 0, c);
+        MPI_Comm_free(&c);
+    }
+    MPI_Bcast(&word, 1, MPI_INT, 1, MPI_COMM_WORLD);
+    say("got", word);
+}
+
+static void logical(void)
+{
+    MPI_Aint a = rank, b = 0;
+    MPI_Offset c = rank + 1, d = 0;
+    MPI_Count e = rank == 2, f = 0;
+    MPI_Allreduce(&a, &b, 1, MPI_AINT, MPI_LAND, MPI_COMM_WORLD);
+    MPI_Allreduce(&c, &d, 1, MPI_OFFSET, MPI_LOR, MPI_COMM_WORLD);
+    MPI_Allreduce(&e, &f, 1, MPI_COUNT, MPI_LXOR, MPI_COMM_WORLD);
+    ints("logical", (int[]){b, d, f}, 3);
+}
+
+/* Nothing fits everything. */
+static void nothing(void)
+{
+    int memory[4] = {1, 2, 3, 4};
+    double from[4];
+    MPI_Datatype empty;
+    MPI_Request r[2];
+    MPI_Win w;
+
+    MPI_Type_contiguous(0, MPI_FLOAT, &empty);
+    MPI_Type_commit(&empty);
+    MPI_Win_create(memory, sizeof memory, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &w);
+    MPI_Win_set_errhandler(w, MPI_ERRORS_RETURN);
+    MPI_Win_lock_all(0, w);
+    error("other types", MPI_Accumulate(from, 0, MPI_DOUBLE, 0, 0, 0, MPI_INT, MPI_SUM, w));
+    error("empty types", MPI_Accumulate(from, 3, empty, 0, 0, 0, MPI_INT, MPI_SUM, w));
+    error("fetched", MPI_Get_accumulate(from, 0, MPI_DOUBLE, from, 2, empty, 0, 0, 0, MPI_INT, MPI_SUM, w));
+    error("requests", MPI_Raccumulate(from, 0, MPI_DOUBLE, 0, 0, 1, empty, MPI_SUM, w, &r[0]));
+    error("requests", MPI_Rget_accumulate(from, 0, MPI_DOUBLE, from, 0, MPI_INT, 0, 0, 1, empty, MPI_BAND, w, &r[1]));
+    error("waited", MPI_Waitall(2, r, MPI_STATUSES_IGNORE));
+    MPI_Win_unlock_all(w);
+    MPI_Win_free(&w);
+    MPI_Type_free(&empty);
+    ints("memory", memory, 4);
+}
+
+/* After an error there is no new object; MPICH 4.0 leaves what was there. */
+static void none(void)
+{
+    MPI_Comm c;
+    MPI_Datatype t;
+    int code;
+#define COMM(call) \
+    c = MPI_COMM_WORLD; \
+    code = call; \
+    say(code == MPI_SUCCESS ? "no error: " #call : #call, c == MPI_COMM_NULL);
+#define TYPE(call) \
+    t = MPI_INT; \
+    code = call; \
+    say(code == MPI_SUCCESS ? "no error: " #call : #call, t == MPI_DATATYPE_NULL);
+    COMM(MPI_Comm_dup(MPI_COMM_NULL, &c))
+    COMM(MPI_Comm_create(MPI_COMM_WORLD, MPI_GROUP_NULL, &c))
+    COMM(MPI_Comm_create_group(MPI_COMM_NULL, MPI_GROUP_EMPTY, 0, &c))
+    COMM(MPI_Comm_split(MPI_COMM_WORLD, -5, 0, &c))
+    COMM(MPI_Comm_split_type(MPI_COMM_WORLD, 12345, 0, MPI_INFO_NULL, &c))
+    COMM(MPI_Cart_create(MPI_COMM_WORLD, 1, (int[]){9}, &zero, 0, &c))
+    COMM(MPI_Cart_sub(MPI_COMM_WORLD, &zero, &c))
+    COMM(MPI_Graph_create(MPI_COMM_WORLD, 1, (int[]){1}, (int[]){8}, 0, &c))
+    COMM(MPI_Dist_graph_create(MPI_COMM_WORLD, -1, NULL, NULL, NULL, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &c))
+    COMM(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, -1, NULL, MPI_UNWEIGHTED, 0, NULL, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &c))
+    COMM(MPI_Intercomm_create(MPI_COMM_WORLD, 9, MPI_COMM_WORLD, 0, 0, &c))
+    COMM(MPI_Intercomm_merge(MPI_COMM_WORLD, 0, &c))
+    TYPE(MPI_Type_contiguous(-1, MPI_INT, &t))
+    TYPE(MPI_Type_dup(MPI_DATATYPE_NULL, &t))
+    TYPE(MPI_Type_vector(-1, 1, 1, MPI_INT, &t))
+    TYPE(MPI_Type_create_struct(1, (int[]){-1}, (MPI_Aint[]){0}, (MPI_Datatype[]){MPI_INT}, &t))
+    TYPE(MPI_Type_create_resized(MPI_DATATYPE_NULL, 0, 4, &t))
+}
+
+/* Nothing for nobody needs no datatype. */
+static void nobody(void)
+{
+    MPI_Request r[2];
+    error("send", MPI_Send(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 0, MPI_COMM_WORLD));
+    error("receive", MPI_Recv(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    error("send", MPI_Isend(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &r[0]));
+    error("receive", MPI_Irecv(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &r[1]));
+    error("both", MPI_Waitall(2, r, MPI_STATUSES_IGNORE));
+    error("1 for nobody", MPI_Send(NULL, 1, MPI_DATATYPE_NULL, MPI_PROC_NULL, 0, MPI_COMM_WORLD));
+    error("1 from nobody", MPI_Recv(NULL, 1, MPI_DATATYPE_NULL, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+}
+
+static void grids(void)
+{
+    int dims[11] = {0}, one[2] = {2, 2}, periods[2] = {0}, n = 9;
+    MPI_Comm grid, point;
+
+    MPI_Dims_create(163296, 11, dims);
+    ints("dims", dims, 11);
+    memset(dims, 0, sizeof dims);
+    MPI_Dims_create(472392, 11, dims);
+    ints("dims", dims, 11);
+    memset(dims, 0, sizeof dims);
+    MPI_Dims_create(6125, 2, dims);
+    ints("dims", dims, 2);
+    MPI_Cart_create(MPI_COMM_WORLD, 2, one, periods, 0, &grid);
+    MPI_Cart_sub(grid, (int[]){0, 0}, &point);
+    if (point != MPI_COMM_NULL)
+        MPI_Cartdim_get(point, &n);
+    MPI_Allgather(&n, 1, MPI_INT, dims, 1, MPI_INT, MPI_COMM_WORLD);
+    ints("dimensions", dims, 4);
+    if (point != MPI_COMM_NULL)
+        MPI_Comm_free(&point);
+    MPI_Comm_free(&grid);
+}
+
+int main(int argc, char **argv)
+{
+    begin(&argc, &argv);
+    frees();
+    logical();
+    nothing();
+    nobody();
+    grids();
+    if (argc > 1)
+        none();
+    MPI_Finalize();
+    return 0;
+}
