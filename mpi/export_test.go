@@ -3,6 +3,7 @@ package mpi
 import (
 	"encoding/binary"
 	"errors"
+	"reflect"
 
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/mpi/internal/rma"
@@ -22,6 +23,12 @@ func ServedBy(w *Win) map[int][2]uint64 {
 		}
 	}
 	return done
+}
+
+// Targets returns where a window keeps what it knows of its targets, and of how many.
+func Targets(w *Win) (at uintptr, n int) {
+	targets := reflect.ValueOf(w.w).Elem().FieldByName("targets")
+	return targets.Pointer(), targets.Len()
 }
 
 // Windows returns how many windows one is made of.

@@ -138,7 +138,7 @@ func follow(w *flow, rank int32, t *target) (int32, *target) {
 	return rank, t
 }
 
-// pair makes twins for ranks whose Puts and Gets are to follow boards.
+// pair makes twins for ranks whose Puts and Gets are to follow boards. Meet has made room for them.
 func pair(w *flow) {
 	for i := range w.ranks {
 		if t := &w.targets[i]; t.Follows && t.Client != 0 && t.Own.twin == 0 && i != int(w.me) && w.boards != nil {
