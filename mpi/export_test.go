@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"reflect"
+	"time"
 
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/mpi/internal/rma"
@@ -24,6 +25,9 @@ func ServedBy(w *Win) map[int][2]uint64 {
 	}
 	return done
 }
+
+// SetAsyncInterval is what Config.AsyncInterval says, for one rank, without a look at it.
+func SetAsyncInterval(p *Proc, d time.Duration) { p.async.AsyncInterval = d }
 
 // Targets returns where a window keeps what it knows of its targets, and of how many.
 func Targets(w *Win) (at uintptr, n int) {

@@ -100,7 +100,7 @@ func (p *Proc) predict(mode Async) {
 	if !mode.decides() {
 		return
 	}
-	if p.watch == nil {
+	if p.watch == nil { // never where there are several goroutines: see observe
 		p.watch = newWatch(p, nil)
 	}
 	p.ep.Enter()
