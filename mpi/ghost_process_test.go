@@ -6,8 +6,10 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/xwarp/xwarp/internal/base/config"
 	"github.com/xwarp/xwarp/internal/job/launch"
 	"github.com/xwarp/xwarp/mpi"
 )
@@ -16,6 +18,13 @@ import (
 
 // asGhosted is the argument that makes the test binary a rank of a job with ghosts that does what envDoes says.
 const asGhosted = "as-ghosted"
+
+func ghostedMain() int {
+	if os.Getenv(envDoes) == "decide" { // else xrun would have the calls watched from the beginning
+		_ = os.Unsetenv(config.EnvRecordFD)
+	}
+	return onProc(ghostedRank)()
+}
 
 func ghostedRank(p *mpi.Proc) error {
 	does := map[string]func(*mpi.Proc) error{"decide": decideInThreads}
@@ -53,6 +62,17 @@ func decideInThreads(p *mpi.Proc) error {
 			return err
 		}
 	}
+	if len(p.Stats().Calls) == 0 {
+		return errors.New("calls are not watched from the beginning")
+	}
+	var made atomic.Bool
+	var looks error
+	var looker sync.WaitGroup
+	looker.Go(func() { // it takes no lock of the endpoint
+		for !made.Load() && looks == nil {
+			looks = mpi.Send(p.World(), []byte{1}, mpi.ProcNull, 0)
+		}
+	})
 	for i, c := range comms {
 		mode := []string{"auto", "auto-ghosts"}[i%2]
 		group.Go(func() {
@@ -69,7 +89,9 @@ func decideInThreads(p *mpi.Proc) error {
 		})
 	}
 	group.Wait()
-	return errors.Join(errs...)
+	made.Store(true)
+	looker.Wait()
+	return errors.Join(append(errs, looks)...)
 }
 
 // Goroutines make windows for which their rank decides whether ghosts do the operations, at the same time. It is
