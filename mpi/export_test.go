@@ -80,7 +80,7 @@ func (c costlyServer) Serve(context uint32, source, what int32, id uint32, body 
 func ServeAsCostlyGhost(p *Proc, spend func(operations, bytes int)) error {
 	p.ep.Enter()
 	g := rma.NewGhost(p.ep.Inside(), int32(p.rank), p.ghosts)
-	p.serveWith(costlyServer{g, spend}, g)
+	err := p.serveWith(costlyServer{g, spend}, g)
 	p.ep.Leave()
-	return p.close()
+	return errors.Join(err, p.close())
 }
