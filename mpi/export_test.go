@@ -3,6 +3,8 @@ package mpi
 import (
 	"encoding/binary"
 	"errors"
+	"reflect"
+	"time"
 
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 	"github.com/xwarp/xwarp/mpi/internal/rma"
@@ -22,6 +24,15 @@ func ServedBy(w *Win) map[int][2]uint64 {
 		}
 	}
 	return done
+}
+
+// SetAsyncInterval is what Config.AsyncInterval says, for one rank, without a look at it.
+func SetAsyncInterval(p *Proc, d time.Duration) { p.async.AsyncInterval = d }
+
+// Targets returns where a window keeps what it knows of its targets, and of how many.
+func Targets(w *Win) (at uintptr, n int) {
+	targets := reflect.ValueOf(w.w).Elem().FieldByName("targets")
+	return targets.Pointer(), targets.Len()
 }
 
 // Windows returns how many windows one is made of.
@@ -69,7 +80,7 @@ func (c costlyServer) Serve(context uint32, source, what int32, id uint32, body 
 func ServeAsCostlyGhost(p *Proc, spend func(operations, bytes int)) error {
 	p.ep.Enter()
 	g := rma.NewGhost(p.ep.Inside(), int32(p.rank), p.ghosts)
-	p.serveWith(costlyServer{g, spend}, g)
+	err := p.serveWith(costlyServer{g, spend}, g)
 	p.ep.Leave()
-	return p.close()
+	return errors.Join(err, p.close())
 }

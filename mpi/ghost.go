@@ -26,23 +26,32 @@ func (p *Proc) serve() error {
 		return fail(ErrOther, "Ghost", "there are ranks without a ghost on their host")
 	}
 	p.ep.Enter()
+	defer p.ep.Leave()
 	g := rma.NewGhost(p.ep.Inside(), int32(p.rank), p.ghosts)
-	p.serveWith(g, g)
-	p.ep.Leave()
-	return nil
+	return p.serveWith(g, g)
 }
 
-// serveWith has a ghost, or what stands before it, take messages until the job is over.
-func (p *Proc) serveWith(server p2p.Server, g *rma.Ghost) {
-	in := p.ep.Inside()
+// serveWith has a ghost, or what stands before it, take messages until the job is over, or until it
+// has stood still for so long that ranks may go on without it: what has queued meanwhile must not reach memory
+// that they serve themselves. It looks at the clock before each step takes anything in.
+func (p *Proc) serveWith(server p2p.Server, g *rma.Ghost) (err error) {
+	in, l := p.ep.Inside(), p.lease()
+	server = leased{server, l}
 	p.ep.SetServer(server)
 	p.ep.Engine().Add(g)
+	p.ep.Engine().Add(l)
 	for in.Trouble(0, int32(p.rank)) == nil {
+		if stood, over := l.renew(); over {
+			err = fail(ErrGhostFailed, "Ghost", "it has stood still for %v, so ranks may have gone on without it: it ends", stood)
+			break
+		}
 		in.Progress()
 		g.Turn()
 	}
+	p.ep.Engine().Remove(l)
 	p.ep.Engine().Remove(g)
 	g.Close()
+	return err
 }
 
 // hasGhost reports whether a ghost can serve memory of this rank: there is one, and shared

@@ -157,6 +157,14 @@ func (a Asynchrony) or(defaults Asynchrony) Asynchrony {
 	return a
 }
 
+// check says what cannot be.
+func (a Asynchrony) check() error {
+	if a.AsyncInterval < 0 {
+		return fail(ErrArg, "Init", "Config.AsyncInterval is %v: it must be above 0, or 0 for the default", a.AsyncInterval)
+	}
+	return nil
+}
+
 // Transport is what carries messages between hosts.
 type Transport = p2p.Transport
 
@@ -250,10 +258,14 @@ func New(job Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 		allocated: map[uint64]int{}, types: map[Datatype]*typeNotes{}, creating: map[int32]struct{}{},
 		apart: cfg.apart, check: cfg.Check, where: where{async: cfg.Asynchrony},
 	}
-	if err := p.choose(cfg.Algorithms); err != nil {
+	err := cfg.Asynchrony.check()
+	if err == nil {
+		err = p.choose(cfg.Algorithms)
+	}
+	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	err := p.open(cfg)
+	err = p.open(cfg)
 	if err == nil {
 		err = p.connect(cfg.retries)
 	}
@@ -272,9 +284,12 @@ func New(job Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	return p, nil
 }
 
-// observe makes what the configuration asks for see the calls of the process.
+// observe makes what the configuration asks for see the calls of the process. Where windows may want to know how
+// much of its time it is in MPI (see predict), and goroutines make them at the same time, all calls are seen
+// from the beginning: they look for the watch without a lock.
 func (p *Proc) observe(cfg Config) error {
-	if !cfg.Stats && cfg.Hooks == nil && cfg.record == nil {
+	decides := p.ghosts != nil && cfg.Threads == ThreadMultiple
+	if !cfg.Stats && cfg.Hooks == nil && cfg.record == nil && !decides {
 		return nil
 	}
 	var record *trace.Record

@@ -20,9 +20,13 @@ import (
 type mortals struct {
 	*simWorld
 	killed []mono.Time // by rank; Never
-	tells  bool        // the launcher tells the others
+	stops  map[int]stop
+	tells  bool // the launcher tells the others
 	deaths []int
 }
+
+// stop is when a process stands still, and goes on.
+type stop struct{ from, until mono.Time }
 
 func newMortals(c sim.Config, n int) *mortals { return mortalsOf(newSimWorld(c, n)) }
 
@@ -45,6 +49,10 @@ type mortal struct {
 
 func (m mortal) Now() mono.Time {
 	now := m.Task.Now()
+	if s, ok := m.m.stops[m.rank]; ok && now >= s.from && now < s.until {
+		m.Task.Sleep(s.until.Sub(now))
+		now = m.Task.Now()
+	}
 	if now >= m.m.killed[m.rank] {
 		panic(errKilled)
 	}
@@ -52,7 +60,11 @@ func (m mortal) Now() mono.Time {
 }
 
 func (m mortal) Park(until mono.Time, idle mono.Duration) bool {
-	slept := m.Task.Park(min(until, m.m.killed[m.rank]), idle)
+	until = min(until, m.m.killed[m.rank])
+	if s, ok := m.m.stops[m.rank]; ok && m.Task.Now() < s.from {
+		until = min(until, s.from)
+	}
+	slept := m.Task.Park(until, idle)
 	m.Now()
 	return slept
 }
@@ -91,7 +103,10 @@ func (m *mortals) play(t *testing.T, body func(*sim.Task, *mpi.Proc) error) {
 		case err != nil:
 			return err
 		case r.Rank() >= m.job(r).Size():
-			return mpi.ServeAsGhost(p)
+			if err = mpi.ServeAsGhost(p); m.stops != nil {
+				return wantClass(err, mpi.ErrGhostFailed)
+			}
+			return err
 		}
 		if err := body(task, p); err != nil {
 			return err

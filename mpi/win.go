@@ -25,7 +25,7 @@ import (
 // ghosts serve them) and [WinAllocateShared].
 //
 // A window takes a communicator of its own, of which there are 2048, and 136 bytes for
-// each rank, on each rank; on a host whose ranks have memory in common also, once, 4 bytes for
+// each rank, on each rank, as many again where ghosts serve; on a host whose ranks have memory in common also, once, 4 bytes for
 // each pair of them, and a page at least.
 type Win struct {
 	c       *Comm // of its own

@@ -100,7 +100,7 @@ func (p *Proc) predict(mode Async) {
 	if !mode.decides() {
 		return
 	}
-	if p.watch == nil {
+	if p.watch == nil { // never where there are several goroutines: see observe
 		p.watch = newWatch(p, nil)
 	}
 	p.ep.Enter()
@@ -165,7 +165,7 @@ func (w *Win) wants() adapt.State {
 		watch := w.c.p.watch
 		watch.mu.Lock()
 		defer watch.mu.Unlock()
-		return watch.predictor.State()
+		return watch.predictor.Says() // else windows of overlapping communicators would begin a probe of one another again and again
 	}
 	return adapt.On
 }

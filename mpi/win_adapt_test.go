@@ -140,3 +140,30 @@ func TestWin_randomAdapts(t *testing.T) {
 		})
 	}
 }
+
+// An interval that is none is refused where it is configured, and a rank that asks its ghosts for their boards
+// with one goes on without them.
+func TestWin_intervalThatIsNone(t *testing.T) {
+	for _, wrong := range []bool{false, true} {
+		world := newHostedWorld(sim.Config{Seed: 1, Limit: mono.Second}, 2, 1, 1)
+		if wrong {
+			world.mpi.AsyncInterval = -time.Second
+		}
+		world.mpi.Async = mpi.AsyncAutoGhosts
+		world.launch(func(_ *sim.Task, p *mpi.Proc) error {
+			mpi.SetAsyncInterval(p, -time.Second)
+			w, _, err := mpi.WinAllocate[int64](p.World(), 1, nil)
+			if err != nil {
+				return err
+			}
+			return errors.Join(wantAsync(w, "auto"), w.Fence(0), mpi.Put(w, []int64{1}, 0, 0), w.Fence(mpi.ModeNoSucceed), w.Free())
+		})
+		err := world.Run()
+		if wrong {
+			err = wantClass(err, mpi.ErrArg)
+		}
+		if err != nil {
+			t.Errorf("in the configuration: %v: %v", wrong, err)
+		}
+	}
+}

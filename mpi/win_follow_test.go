@@ -103,3 +103,26 @@ func TestWin_follows(t *testing.T) {
 		})
 	}
 }
+
+// What a window knows of its targets stays where it is when others are added whose Puts and Gets follow the
+// ranks: another goroutine may be in the middle of a wait for one of them.
+func TestWin_followsWithoutMoving(t *testing.T) {
+	world := newHostedWorld(sim.Config{Seed: 1}, 5, 2, 2)
+	world.mpi.Async, world.mpi.Ghosts.Binding = mpi.AsyncAuto, mpi.GhostByTurn
+	world.launch(func(_ *sim.Task, p *mpi.Proc) error {
+		w, _, err := mpi.WinAllocate[int64](p.World(), 2, nil)
+		if err != nil {
+			return err
+		}
+		before, few := mpi.Targets(w)
+		follow, bad := mpi.NewInfo("async_config", "auto-ghosts", "symmetric", "true")
+		err = errors.Join(bad, w.SetInfo(follow))
+		if after, many := mpi.Targets(w); err == nil && (after != before || many != few+w.Size()-1) {
+			err = fmt.Errorf("%d targets at %#x, and behind it %d at %#x", few, before, many, after)
+		}
+		return errors.Join(err, w.Free())
+	})
+	if err := world.Run(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -8,6 +8,7 @@ type Exchange struct {
 	wants  []State  // by rank
 	calls  []uint32 // of the ranks of this host, when it looked last
 	left   int      // intervals for which a probe lasts still
+	asked  []bool   // by rank: it has asked for a probe that lasts
 	probes uint32
 }
 
@@ -17,11 +18,15 @@ const probeLasts = 2
 
 // NewExchange returns what knows that all want to be On, of so many ranks, some of which are of this host.
 func NewExchange(ranks, here int) *Exchange {
-	return &Exchange{wants: make([]State, ranks), calls: make([]uint32, here)}
+	return &Exchange{wants: make([]State, ranks), calls: make([]uint32, here), asked: make([]bool, ranks)}
 }
 
 // Begin begins an interval.
-func (x *Exchange) Begin() { x.left = max(x.left-1, 0) }
+func (x *Exchange) Begin() {
+	if x.left = max(x.left-1, 0); x.left == 0 {
+		clear(x.asked)
+	}
+}
 
 // Look takes in what a rank, number i of this host, wants. calls changes with each call of MPI that the rank
 // begins or ends, and is odd while it is in one: who has been in none for an interval computes, and cannot say
@@ -38,6 +43,7 @@ func (x *Exchange) note(rank int32, want State) {
 	if want == Probe && x.wants[rank] != Probe {
 		x.left = probeLasts
 		x.probes++
+		x.asked[rank] = true
 	}
 	x.wants[rank] = want
 }
@@ -58,10 +64,15 @@ func (x *Exchange) Hear(ranks []int32, said []byte) bool {
 	return true
 }
 
-// Say appends what is to be told of ranks.
+// Say appends what is to be told of ranks. A rank asks for a probe until it sees that one has begun, which may
+// be for one interval: a ghost that could be told nothing in that one is told of the probe for as long as it lasts.
 func (x *Exchange) Say(b []byte, ranks []int32) []byte {
 	for _, rank := range ranks {
-		b = append(b, byte(x.wants[rank]))
+		want := x.wants[rank]
+		if x.asked[rank] {
+			want = Probe
+		}
+		b = append(b, byte(want))
 	}
 	return b
 }

@@ -52,3 +52,27 @@ func TestExchange(t *testing.T) {
 		t.Error("it understands what no ghost says")
 	}
 }
+
+// A message that is not sent, because the last one was not answered yet, loses no probe.
+func TestExchange_missesAMessage(t *testing.T) {
+	here := []int32{1}
+	a, b := NewExchange(2, 1), NewExchange(2, 1)
+	for i, c := range []struct {
+		says   State
+		missed bool
+		probes uint32 // that the other one knows of
+	}{{Off, false, 0}, {Probe, true, 0}, {On, false, 1}, {Off, false, 1}, {Off, false, 1}, {Probe, false, 2}, {On, true, 2}, {Off, false, 2}} {
+		a.Begin()
+		b.Begin()
+		a.Look(1, 0, c.says, uint32(2*i+1))
+		if said := a.Say(nil, here); !c.missed && !b.Hear(here, said) {
+			t.Fatal("what one says the other one does not understand")
+		}
+		if got := b.Probes(); got != c.probes {
+			t.Errorf("interval %d: %d probes, want %d", i, got, c.probes)
+		}
+	}
+	if b.On(1) {
+		t.Error("the last probe does not end")
+	}
+}

@@ -74,7 +74,8 @@ func New(c Config, now mono.Time) *Predictor {
 // State returns what the rank wants.
 func (p *Predictor) State() State { return p.state }
 
-// Says returns what ghosts are to tell others of it: who is in the middle of a probe asks for none.
+// Says returns what others are to be told of it: who is in the middle of a probe asks for none. If it did,
+// ranks that meet different others in turn would hand one probe on to one another without end.
 func (p *Predictor) Says() State {
 	if p.probing && p.state == Probe {
 		return On

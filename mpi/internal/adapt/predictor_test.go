@@ -116,6 +116,40 @@ func TestPredictor_probe(t *testing.T) {
 	}
 }
 
+// Ranks that meet in turn, as those of windows on overlapping communicators do, end a probe that one has asked
+// for, though each meets others in the middle of it.
+func TestPredictor_probesOfOverlappingWindows(t *testing.T) {
+	for _, steps := range []int{1, 2, 3, 5} { // exchanges in an interval
+		var now mono.Time
+		c := Config{Interval: mono.Duration(steps) * mono.Second}
+		ranks := []*Predictor{New(c, now), New(c, now), New(c, now)}
+		var off [3]int
+		const intervals = 200
+		for i := range intervals * steps {
+			before := now
+			for _, p := range ranks {
+				now = before
+				interval(p, &now, 100)
+			}
+			pair, on := ranks[i%2:][:2], make([]bool, 2)
+			if Decide([]State{pair[0].Says(), pair[1].Says()}, on) {
+				pair[0].Probed(now)
+				pair[1].Probed(now)
+			}
+			for k, p := range ranks {
+				if p.State() == Off {
+					off[k]++
+				}
+			}
+		}
+		for k, n := range off {
+			if n*10 <= intervals*steps*9 {
+				t.Errorf("%d exchanges in an interval: rank %d is Off in %d of %d", steps, k, n, intervals*steps)
+			}
+		}
+	}
+}
+
 // One probe is one of all, and else each has what it wants.
 func TestDecide(t *testing.T) {
 	on := make([]bool, 3)

@@ -138,7 +138,7 @@ func follow(w *flow, rank int32, t *target) (int32, *target) {
 	return rank, t
 }
 
-// pair makes twins for ranks whose Puts and Gets are to follow boards.
+// pair makes twins for ranks whose Puts and Gets are to follow boards. Meet has made room for them.
 func pair(w *flow) {
 	for i := range w.ranks {
 		if t := &w.targets[i]; t.Follows && t.Client != 0 && t.Own.twin == 0 && i != int(w.me) && w.boards != nil {
@@ -196,13 +196,10 @@ func (g *Ghost) openBoard(context uint32, source, client int32, body []byte) boo
 		return false
 	}
 	interval := mono.Duration(binary.BigEndian.Uint64(body))
-	if interval <= 0 {
-		return false
-	}
 	var id [8]byte
 	a := p2p.Active{Context: context, What: sayServed | client<<clientShift}
 	b := &g.told
-	if b.segment == nil {
+	if b.segment == nil && interval > 0 { // else the rank is told that there is none: it waits for an answer
 		ranks, here := len(g.ghosts.Of), len(g.ghosts.neighbours(g.me))
 		size := boardSize(ranks, here)
 		if segment, err := g.in.Segments().New(size); err == nil {

@@ -229,42 +229,62 @@ func (of Service) Leave() error {
 }
 
 // orders sends a message to the ghosts that serve this rank, and waits for their answers: for each
-// overlapping window, last for the one that others ask for its memory.
-func orders(w *flow, what int32, body []byte) error {
+// overlapping window, last for the one that others ask for its memory. Ghosts that are lost do not end it: each
+// one that lives has heard all and has nothing left to answer, so that the next orders take no answer for theirs.
+func orders(w *flow, what int32, body []byte) (err error) {
 	if len(w.spread.serving) == 0 {
 		return nil
 	}
 	client := w.ghosts.Client[w.target(w.me).home]
 	own := w.layers.of(client, w.context)
 	for _, context := range w.layers {
-		if context != own {
-			if err := ordersIn(w, context, what|client<<clientShift, body); err != nil {
-				return err
-			}
+		if context == own {
+			continue
+		}
+		if err = join(err, ordersIn(w, context, what|client<<clientShift, body)); err != nil && w.over() {
+			return err
 		}
 	}
-	return ordersIn(w, own, what|client<<clientShift, body)
+	return join(err, ordersIn(w, own, what|client<<clientShift, body))
 }
 
-func ordersIn(w *flow, context uint32, what int32, body []byte) (err error) {
+func ordersIn(w *flow, context uint32, what int32, body []byte) (lost error) {
 	all := w.spread.serving
 	for i := range all {
 		a := p2p.Active{Context: context, What: what, Data: body}
-		all[i].asked = true
-		for !w.in.TryActive(all[i].World, &a) {
-			if err := w.in.Trouble(w.context, all[i].World); err != nil {
-				return err
+		for all[i].asked = true; all[i].asked; {
+			if err := all[i].look(w); err != nil {
+				lost = err
+			} else if w.in.TryActive(all[i].World, &a) {
+				break
+			} else {
+				w.in.Progress()
 			}
-			w.in.Progress()
+			if lost != nil && w.over() {
+				return lost
+			}
 		}
 	}
 	for i := range all {
 		for all[i].asked {
-			if err := w.in.Trouble(w.context, all[i].World); err != nil {
-				return err
+			if err := all[i].look(w); err != nil {
+				lost = err
+			} else {
+				w.in.Progress()
 			}
-			w.in.Progress()
+			if lost != nil && w.over() {
+				return lost
+			}
 		}
 	}
-	return nil
+	return lost
+}
+
+// look expects nothing more of a ghost that is lost, and tells why.
+func (s *service) look(w *flow) error {
+	err := w.in.Trouble(w.context, s.World)
+	if err != nil {
+		s.asked, s.given = false, false
+	}
+	return err
 }

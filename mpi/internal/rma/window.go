@@ -2,6 +2,7 @@ package rma
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
@@ -69,7 +70,7 @@ type Config struct {
 
 // Window is a window as one rank has it.
 //
-// For each rank of its communicator it takes 136 bytes, as many again where Puts and Gets follow boards, one more when somebody locks
+// For each rank of its communicator it takes 136 bytes, as many again where ghosts serve, one more when somebody locks
 // this rank, and for each of this host 80 more and in the segment, once for all, 4 for each
 // pair of them; beside that some 2.5 KiB, 8 KiB more once short operations were gathered, what
 // registering the memory takes, and 120 bytes
@@ -230,6 +231,7 @@ func New(c Config) *Window {
 
 // Meet tells where the memory of all ranks is.
 func (w *flow) Meet(all []Remote) {
+	served := false
 	for i := range w.ranks {
 		t := &w.targets[i]
 		t.Remote = all[i]
@@ -237,12 +239,16 @@ func (w *flow) Meet(all []Remote) {
 		switch {
 		case t.Client != 0:
 			assign(w, t, true)
+			served = true
 		case i == int(w.me):
 			continue
 		}
 		w.reach(int32(i), t)
 	}
 	meetOthers(w)
+	if served { // what pair adds later must not move what other goroutines point to while they wait
+		w.targets = slices.Grow(w.targets, w.ranks)
+	}
 	pair(w)
 }
 
