@@ -37,10 +37,11 @@ type Slots struct {
 	oldest     uint64
 	starts     [slotsAhead]uint64 // by collective
 
-	// What Ready is about: member, or all from it on, have come to want.
-	want   uint64
-	member int
-	all    bool
+	// What Ready is about: the members from member up to before have come to want. all: and
+	// those below it, too, so that all have.
+	want           uint64
+	member, before int
+	all            bool
 }
 
 const (
@@ -114,9 +115,9 @@ func (sl *Slots) begin(n int) {
 	for sl.starts[sl.oldest%slotsAhead]+ring < sl.end {
 		sl.oldest++
 	}
-	sl.want, sl.member, sl.all = sl.oldest, 0, true
+	sl.want, sl.member, sl.before, sl.all = sl.oldest, 0, len(sl.sequence), true
 	if sl.want <= sl.seen {
-		sl.member = len(sl.sequence) // nobody has to be looked at
+		sl.member = sl.before // nobody has to be looked at
 	}
 }
 
@@ -130,27 +131,34 @@ func (sl *Slots) give(v []byte) (sleepers uint64) {
 	return sleepers
 }
 
-// await makes Ready be about the slot of a member, or about all slots if it is everyMember.
+// await makes Ready be about the slot of a member, about all slots if it is everyMember, or
+// about those of the members below this one.
 func (sl *Slots) await(member int32) {
-	sl.want, sl.member, sl.all = sl.at, int(member), false
-	if member == everyMember {
-		sl.member, sl.all = 0, true
+	sl.want, sl.member, sl.before, sl.all = sl.at, int(member), int(member)+1, false
+	switch member {
+	case everyMember:
+		sl.member, sl.before, sl.all = 0, len(sl.sequence), true
+	case membersBelow:
+		sl.member, sl.before = 0, sl.me
 	}
 }
 
-const everyMember = -1
+// What slotAwait has in place of a member.
+const (
+	everyMember = -1 - iota
+	membersBelow
+)
 
 // Ready reports whether what is waited for is there.
 func (sl *Slots) Ready() bool {
-	if !sl.all {
-		return sl.sequence[sl.member].Load() >= sl.want
-	}
-	for ; sl.member < len(sl.sequence); sl.member++ {
+	for ; sl.member < sl.before; sl.member++ {
 		if sl.sequence[sl.member].Load() < sl.want {
 			return false
 		}
 	}
-	sl.seen = max(sl.seen, sl.want)
+	if sl.all {
+		sl.seen = max(sl.seen, sl.want)
+	}
 	return true
 }
 
@@ -165,11 +173,15 @@ func (sl *Slots) Sleep() bool {
 
 // reduce sets v to the reduction of what the slots of all members have from an offset on, in
 // the order in which messages do it, so that a call rounds as it did before there were slots:
-// that of AllreduceDoubling, of ScanDoubling or, with the member at its top, of ReduceBinomial.
+// that of AllreduceDoubling, ReduceScatterHalving, ScanDoubling or, with the member at its top,
+// ReduceBinomial.
 func (sl *Slots) reduce(op Op, v []byte, off, top int) {
 	p := len(sl.sequence)
-	n, folded := p, 0
+	n, folded, mirror := p, 0, 0 // mirror: bits of a number that are in reverse
 	switch top {
+	case inHalving:
+		mirror = bits.Len(uint(powerBelow(p))) - 1
+		fallthrough
 	case inDoubling:
 		top, n = 0, powerBelow(p)
 		folded = p - n
@@ -180,18 +192,21 @@ func (sl *Slots) reduce(op Op, v []byte, off, top int) {
 	}
 	var done [slotLevels][]byte // of 1, 2, 4, ... numbers before i, by the bits of i
 	for i := range n {
-		level, acc := bits.TrailingZeros(^uint(i)), v
+		level, acc, member := bits.TrailingZeros(^uint(i)), v, i
 		if i < n-1 {
 			acc = sl.scratch[level*sl.most():][:len(v)]
 		}
+		if mirror != 0 {
+			member = int(bits.Reverse(uint(i)) >> (bits.UintSize - mirror))
+		}
 		switch {
-		case i < folded:
-			copy(acc, sl.slot(2*i+1, off, len(v)))
-			op.Reduce(sl.slot(2*i, off, len(v)), acc)
+		case member < folded:
+			copy(acc, sl.slot(2*member+1, off, len(v)))
+			op.Reduce(sl.slot(2*member, off, len(v)), acc)
 		case level == 0 && i < n-1: // it is only read
-			acc = sl.slot((i+folded+top)%p, off, len(v))
+			acc = sl.slot((member+folded+top)%p, off, len(v))
 		default:
-			copy(acc, sl.slot((i+folded+top)%p, off, len(v)))
+			copy(acc, sl.slot((member+folded+top)%p, off, len(v)))
 		}
 		for k := 0; i>>k != 0; k++ {
 			if i>>k&1 != 0 {
@@ -207,6 +222,7 @@ func (sl *Slots) reduce(op Op, v []byte, off, top int) {
 // What stands for no member at the top.
 const (
 	inDoubling = -1 - iota
+	inHalving
 	inScan     // of the members up to this one
 	inExscan   // of those before it
 )
@@ -322,13 +338,28 @@ func ReduceSlots(s *Schedule, t Team, in, out []byte, root int) {
 	}
 }
 
-// ScanSlots lets each member reduce the slots of those before it, as ScanDoubling does.
+// ReduceScatterSlots lets each member reduce its part of the slots of all, as
+// ReduceScatterHalving does.
 //
 // Why: as AllreduceSlots.
+// Cost: n (2 b + g).
+func ReduceScatterSlots(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte) {
+	off := 0
+	for _, b := range blocks[:t.Me] {
+		off += len(b)
+	}
+	give(s, t, in, len(in))
+	slotStep(s, slotAwait, everyMember, nil, nil)
+	reduceSlots(s, off, out, inHalving)
+}
+
+// ScanSlots lets each member reduce the slots of those below it, as ScanDoubling does.
+//
+// Why: as AllreduceSlots; nobody waits for members above.
 // Cost: p n (b + g).
 func ScanSlots(s *Schedule, t Team, v []byte, exclusive bool) {
 	give(s, t, v, len(v))
-	slotStep(s, slotAwait, everyMember, nil, nil)
+	slotStep(s, slotAwait, membersBelow, nil, nil)
 	switch {
 	case !exclusive:
 		reduceSlots(s, 0, v, inScan)

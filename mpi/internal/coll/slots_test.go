@@ -73,6 +73,11 @@ func TestSlots_reduceInTheOrderOfMessages(t *testing.T) {
 		for _, commutes := range []bool{true, false} {
 			share := slotted()
 			roots := n // each in turn
+			parts := make([]int, n)
+			for i := range parts {
+				parts[i] = length/(n+1) + i%2
+			}
+			vectors, scattered := make([][2][]byte, n), make([][2][]byte, n)
 			all, near := make([][2][]byte, n), make([][][2][]byte, n)
 			scans, exscans := make([][2][]byte, n), make([][2][]byte, n)
 			err := world(n, func(s *Schedule, t Team) {
@@ -86,6 +91,11 @@ func TestSlots_reduceInTheOrderOfMessages(t *testing.T) {
 					ScanDoubling(s, t, to[0], i == 1)
 					ScanSlots(s, t, to[1], i == 1)
 				}
+				for i := range vectors[t.Me] {
+					vectors[t.Me][i], scattered[t.Me][i] = words(n/2+n*(length/(n+1))), words(parts[t.Me])
+				}
+				ReduceScatterHalving(s, t, vectors[t.Me][0], cut(vectors[t.Me][0], parts), scattered[t.Me][0])
+				ReduceScatterSlots(s, t, vectors[t.Me][1], cut(vectors[t.Me][1], parts), scattered[t.Me][1])
 				near[t.Me] = make([][2][]byte, roots)
 				for root := range roots {
 					to := &near[t.Me][root]
@@ -94,12 +104,12 @@ func TestSlots_reduceInTheOrderOfMessages(t *testing.T) {
 					ReduceSlots(s, t, filled(length, t.Me), to[1], root)
 				}
 			}, func(me int) error {
-				for _, b := range [][]byte{all[me][0], scans[me][0], scans[me][1], exscans[me][0], exscans[me][1]} {
+				for _, b := range [][]byte{all[me][0], scans[me][0], scans[me][1], exscans[me][0], exscans[me][1], vectors[me][0], vectors[me][1]} {
 					fill(b, me)
 				}
 				return nil
 			}, func(me int) error {
-				return errors.Join(same(all[me][1], all[me][0]), same(near[me][me][1], near[me][me][0]), same(scans[me][1], scans[me][0]), same(exscans[me][1], exscans[me][0]))
+				return errors.Join(same(all[me][1], all[me][0]), same(near[me][me][1], near[me][me][0]), same(scans[me][1], scans[me][0]), same(exscans[me][1], exscans[me][0]), same(scattered[me][1], scattered[me][0]))
 			})
 			if err != nil {
 				t.Errorf("%d members, %v: %v", n, commutes, err)
