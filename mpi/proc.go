@@ -209,6 +209,7 @@ type Proc struct {
 	dups      int            // Idups and Ishrinks under way
 	tables    *coll.Tables   // of collectives; nil: those that are built in
 	allocated map[uint64]int // bytes of what Alloc returned, by address
+	slots     map[*slots]struct{}
 	types     map[Datatype]*typeNotes
 	finalized atomic.Bool
 	errors    map[ErrorClass]*userError
@@ -247,7 +248,7 @@ const (
 func New(job Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	p := &Proc{
 		job: job, ctx: ctx, rank: job.Rank(), threads: threads{main: syscall.Gettid()}, contexts: newContextSet(),
-		allocated: map[uint64]int{}, types: map[Datatype]*typeNotes{}, creating: map[int32]struct{}{},
+		allocated: map[uint64]int{}, slots: map[*slots]struct{}{}, types: map[Datatype]*typeNotes{}, creating: map[int32]struct{}{},
 		apart: cfg.apart, check: cfg.Check, where: where{async: cfg.Asynchrony},
 	}
 	if err := p.choose(cfg.Algorithms); err != nil {

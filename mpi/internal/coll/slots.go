@@ -13,6 +13,7 @@ import (
 //
 //	0     sequence: of the latest collective for which its slot is there
 //	8     asleep: a bit for each member that sleeps until it rises
+//	16    ends: where its slots end, of the latest collectives in turn
 //	64    ring: a slot for each of the latest collectives, one behind the other
 //
 // A member that has begun a collective has done all with the ones before. So a slot is
@@ -20,7 +21,8 @@ import (
 // the one that it was for.
 //
 // All members do the same collectives through it, in the same order, so that the slots of
-// a collective are at the same place in the rings of all.
+// a collective are at the same place in the rings of all. If they do not, because lengths
+// differ, that is an error from then on.
 type Slots struct {
 	memory   []byte
 	sequence []*atomic.Uint64 // by member
@@ -36,6 +38,7 @@ type Slots struct {
 	start, end uint64
 	oldest     uint64
 	starts     [slotsAhead]uint64 // by collective
+	err        error              // members do not do the same
 
 	// What Ready is about: the members from member up to before have come to want. all: and
 	// those below it, too, so that all have.
@@ -52,6 +55,8 @@ const (
 	slotsAhead = 256       // collectives that a member may be ahead of another one
 	slotLine   = 64
 	asleepAt   = 8
+	endsAt     = 16
+	endsKept   = (slotLine - endsAt) / 8
 
 	// SlotMembers is how many members may have slots at most.
 	SlotMembers = slotsMost / ringShort
@@ -65,11 +70,17 @@ func SlotsSize(members int) int { return members * (slotLine + ringOf(members)) 
 
 // Waiter waits for other members.
 type Waiter interface {
+	// Begin comes before each collective, of which many may follow one another without a wait.
+	// It returns why the collective cannot come to its end.
+	Begin() error
 	// Await moves messages until the slots are Ready, and sleeps when there are none to
 	// move. It returns why they never will be.
 	Await(sl *Slots) error
 	// Rouse tells members, by their bits, to look at the slots again.
 	Rouse(members uint64)
+	// Disagrees is the error of a collective in which a member's vectors, or those of an earlier
+	// one, have another length than here.
+	Disagrees(member int) error
 }
 
 // NewSlots returns slots in memory of SlotsSize bytes, which is zero at first, as member me
@@ -99,6 +110,22 @@ func (sl *Slots) asleep(member int) *atomic.Uint64 {
 	return mem.Word64(sl.memory[member*sl.stride()+asleepAt:])
 }
 
+// ended is where a member's slot for the present collective ends.
+func (sl *Slots) ended(member int) *atomic.Uint64 {
+	return mem.Word64(sl.memory[member*sl.stride()+endsAt+8*int(sl.at%endsKept):])
+}
+
+// compare notes that a member whose slot was waited for, or all, had vectors of other lengths
+// since the beginning, as far as that can be seen: it may be ahead by now.
+func (sl *Slots) compare(member int32) {
+	first, before := sl.those(member)
+	for m := first; m < before && sl.err == nil; m++ {
+		if sl.ended(m).Load() != sl.end && sl.sequence[m].Load() < sl.at+endsKept-1 {
+			sl.err = sl.waiter.Disagrees(m)
+		}
+	}
+}
+
 // begin begins the next collective, whose vectors have n bytes at most. Ready is about
 // whether its slot is free.
 func (sl *Slots) begin(n int) {
@@ -124,6 +151,7 @@ func (sl *Slots) begin(n int) {
 // give makes v this member's slot, and returns who sleeps until it is there.
 func (sl *Slots) give(v []byte) (sleepers uint64) {
 	copy(sl.slot(sl.me, 0, len(v)), v)
+	sl.ended(sl.me).Store(sl.end)
 	sl.sequence[sl.me].Store(sl.at)
 	if asleep := sl.asleep(sl.me); asleep.Load() != 0 {
 		sleepers = asleep.Swap(0)
@@ -134,13 +162,19 @@ func (sl *Slots) give(v []byte) (sleepers uint64) {
 // await makes Ready be about the slot of a member, about all slots if it is everyMember, or
 // about those of the members below this one.
 func (sl *Slots) await(member int32) {
-	sl.want, sl.member, sl.before, sl.all = sl.at, int(member), int(member)+1, false
+	sl.want, sl.all = sl.at, member == everyMember
+	sl.member, sl.before = sl.those(member)
+}
+
+// those returns the first of those that await is about, and who is behind the last.
+func (sl *Slots) those(member int32) (first, before int) {
 	switch member {
 	case everyMember:
-		sl.member, sl.before, sl.all = 0, len(sl.sequence), true
+		return 0, len(sl.sequence)
 	case membersBelow:
-		sl.member, sl.before = 0, sl.me
+		return 0, sl.me
 	}
+	return int(member), int(member) + 1
 }
 
 // What slotAwait has in place of a member.
@@ -457,7 +491,7 @@ const reduceNearMost = 256 << 10
 
 // reduceNear reduces among the ranks of a host.
 func reduceNear(s *Schedule, t Team, in, out []byte, root int) {
-	if t.slotted() && len(in) <= reduceNearMost {
+	if t.slotted() && len(in) <= reduceNearMost && (len(in) == 0 || t.near(s.elem)) {
 		ReduceSlots(s, t, in, out, root)
 		return
 	}
@@ -477,7 +511,9 @@ func bcastNear(s *Schedule, t Team, buf []byte, root int) {
 func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 	switch st.what {
 	case slotBegin:
-		sl.begin(int(st.peer))
+		if s.err = sl.waiter.Begin(); s.err == nil {
+			sl.begin(int(st.peer))
+		}
 	case slotGive:
 		if sleepers := sl.give(st.a); sleepers != 0 {
 			sl.waiter.Rouse(sleepers)
@@ -497,11 +533,13 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 			if !wait {
 				return false
 			}
-			if err := sl.waiter.Await(sl); err != nil && s.err == nil {
-				s.err = err
+			if s.err = sl.waiter.Await(sl); s.err != nil {
+				return true
 			}
 		}
-		s.begun = false
+		if s.begun = false; st.what == slotAwait {
+			sl.compare(st.peer)
+		}
 	}
 	return true
 }

@@ -215,3 +215,50 @@ func TestSlots_whereTheyFit(t *testing.T) {
 		}
 	}
 }
+
+// An element that is longer than a slot goes by messages, on hosts as well.
+func TestSlots_longElement(t *testing.T) {
+	const elem = ringMost/ringSlots + 64
+	for i, place := range placements {
+		for _, n := range []int{4, 6} {
+			share := slotted()
+			var all, top [6][]byte
+			err := world(n, func(s *Schedule, t Team) {
+				t = share(hosted(t, place))
+				s.Reduction(xor{}, elem, true)
+				all[t.Me], top[t.Me] = words(elem), words(elem)
+				Allreduce(s, t, filled(elem, t.Me), all[t.Me])
+				Reduce(s, t, filled(elem, t.Me), top[t.Me], 1)
+			}, func(int) error { return nil }, func(me int) error {
+				want := reduction{xor{}, elem, true}.fold(elem, 0, n)
+				if me != 1 {
+					return same(all[me], want)
+				}
+				return errors.Join(same(all[me], want), same(top[me], want))
+			})
+			if err != nil {
+				t.Errorf("%d members, placement %d: %v", n, i, err)
+			}
+		}
+	}
+}
+
+// Lengths that differ are an error of those who see it, and of all that they do later.
+func TestSlots_lengthsDiffer(t *testing.T) {
+	memory := words(SlotsSize(2))
+	var schedules [2]*Schedule
+	for me := range schedules {
+		schedules[me] = &Schedule{}
+		team := Team{Me: me, Size: 2, Slots: NewSlots(memory, me, 2, nobody{})}
+		BcastSlots(schedules[me], team, words(64*(me+1)), 0)
+		BarrierSlots(schedules[me], team)
+	}
+	for me := range schedules { // the root goes first, as far as it can
+		schedules[me].Advance(nil)
+	}
+	for me, want := range []error{errDisagrees, errDisagrees} {
+		if !schedules[me].Advance(nil) || schedules[me].Err() != want {
+			t.Errorf("member %d: %v, want %v", me, schedules[me].Err(), want)
+		}
+	}
+}
