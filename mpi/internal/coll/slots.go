@@ -257,8 +257,8 @@ func (sl *Slots) reduce(op Op, v []byte, off, top int) {
 const (
 	inDoubling = -1 - iota
 	inHalving
-	inScan     // of the members up to this one
-	inExscan   // of those before it
+	inScan   // of the members up to this one
+	inExscan // of those before it
 )
 
 // slotLevels is how many bits the number of a member has at most.
