@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"fmt"
 	"math/bits"
 	"slices"
 
@@ -19,6 +20,7 @@ type slots struct {
 	segment *p2p.Segment
 	near    *coll.Slots // nil: there are none, or this rank is alone on its host
 	members []int32     // ranks of the communicator that have them
+	begun   int         // collectives
 }
 
 // slotsAfter is how many blocking collectives a communicator has before it gets slots: those
@@ -54,9 +56,15 @@ func (t *collective) together() bool {
 func (t *collective) share(op string) {
 	c, sl := t.c, &t.slots
 	members := c.neighbours()
+	here := 0 // algorithms go by who is on this host: all of those have slots, or nobody has
+	for r := range c.size {
+		if c.p.hosts[c.at(r)] == c.p.hosts[c.p.rank] {
+			here++
+		}
+	}
 	size := coll.SlotsSize(len(members))
-	alone := len(members) == 1
-	willing := !c.ep.Threads() && len(members) <= coll.SlotMembers && (alone || c.ep.Inside().Segments().Awaitable())
+	alone := here == 1
+	willing := !c.ep.Threads() && len(members) == here && here <= coll.SlotMembers && (alone || c.ep.Inside().Segments().Awaitable())
 	var id int64
 	if willing && !alone && int(members[0]) == c.rank {
 		c.ep.Enter()
@@ -91,6 +99,7 @@ func (t *collective) share(op string) {
 	if sl.segment != nil {
 		sl.segment.Withdraw()
 		sl.c, sl.members = c, members
+		c.p.slots[sl] = struct{}{}
 		sl.near = coll.NewSlots(sl.segment.Bytes(), slices.Index(members, int32(c.rank)), len(members), sl)
 	}
 }
@@ -100,7 +109,33 @@ func (sl *slots) close() {
 	if sl.segment != nil {
 		_ = sl.segment.Close() // of memory that is mapped: it cannot fail
 	}
+	if sl.near != nil {
+		delete(sl.c.p.slots, sl)
+	}
 	sl.segment, sl.near = nil, nil
+}
+
+// slotsPace is after how many collectives a rank makes progress that comes last to each of
+// them, and so never waits: others may wait for something else of it.
+const slotsPace = 16
+
+// Begin implements coll.Waiter.
+func (sl *slots) Begin() error {
+	in, k := sl.c.ep.Inside(), sl.call
+	if sl.begun++; sl.begun%slotsPace == 0 {
+		in.Pace()
+	}
+	if err := in.Segments().Hopeless(k.in(int32(sl.c.rank), k.s.Tag)); err != nil {
+		return sl.c.wrap(k.op, err)
+	}
+	return nil
+}
+
+// Disagrees implements coll.Waiter.
+func (sl *slots) Disagrees(member int) error {
+	rank := int(sl.members[member])
+	return &Error{Class: ErrTruncate, Op: sl.call.op, Rank: rank, Detail: fmt.Sprintf(
+		"rank %d calls it with another length than this rank, or did so with a collective before", rank)}
 }
 
 // Await implements coll.Waiter.

@@ -91,8 +91,8 @@ func (p *Proc) close() error {
 	}
 	p.threads.attendant.stop()
 	p.gone.set()
-	if p.world != nil {
-		p.world.coll.slots.close()
+	for sl := range p.slots { // of communicators that were not freed
+		sl.close()
 	}
 	p.ep.End(&p2p.Error{Code: p2p.Ended, Peer: -1, Detail: "Finalize was called"})
 	p.leaveBoards()

@@ -213,10 +213,10 @@ type Proc struct {
 	buffer   sendBuffer
 	where
 	threads
-	calls     calls          // nonblocking collectives
-	dups      int            // Idups and Ishrinks under way
-	tables    *coll.Tables   // of collectives; nil: those that are built in
-	allocated map[uint64]int // bytes of what Alloc returned, by address
+	calls  calls        // nonblocking collectives
+	dups   int          // Idups and Ishrinks under way
+	tables *coll.Tables // of collectives; nil: those that are built in
+	owned
 	types     map[Datatype]*typeNotes
 	finalized atomic.Bool
 	errors    map[ErrorClass]*userError
@@ -228,6 +228,12 @@ type Proc struct {
 	gone      gone
 	meeting   *Comm              // of all ranks, for those that have no communicator yet: see sessionContext
 	creating  map[int32]struct{} // tags of communicators that are being made there
+}
+
+// owned is what Free, or the end of the process, takes back.
+type owned struct {
+	allocated map[uint64]int      // bytes of what Alloc returned, by address
+	slots     map[*slots]struct{} // of communicators
 }
 
 // where says where the processes of the job are.
@@ -255,7 +261,7 @@ const (
 func New(job Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	p := &Proc{
 		job: job, ctx: ctx, rank: job.Rank(), threads: threads{main: syscall.Gettid()}, contexts: newContextSet(),
-		allocated: map[uint64]int{}, types: map[Datatype]*typeNotes{}, creating: map[int32]struct{}{},
+		owned: owned{allocated: map[uint64]int{}, slots: map[*slots]struct{}{}}, types: map[Datatype]*typeNotes{}, creating: map[int32]struct{}{},
 		apart: cfg.apart, check: cfg.Check, where: where{async: cfg.Asynchrony},
 	}
 	err := cfg.Asynchrony.check()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/xwarp/xwarp/internal/job/launch"
 	"github.com/xwarp/xwarp/mpi"
@@ -199,4 +200,88 @@ func TestRun_shortCollectives(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// withSlots runs ranks that are goroutines, with communicators that have slots.
+func withSlots(t *testing.T, ranks int, f func(c *mpi.Comm) error) {
+	t.Helper()
+	err := mpi.Run(ranks, func(p *mpi.Proc) error {
+		c, err := p.World().Dup()
+		for i := 0; i < 10 && err == nil; i++ {
+			err = c.Barrier()
+		}
+		if err != nil {
+			return err
+		}
+		return f(c)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A collective of a revoked communicator fails where it would wait for nobody, too.
+func TestRun_slotsRevoked(t *testing.T) {
+	withSlots(t, 3, func(c *mpi.Comm) error {
+		if err := c.Revoke(); err != nil {
+			return err
+		}
+		v := []int32{1}
+		return errors.Join(
+			wantClass(mpi.Bcast(c, v, c.Rank()), mpi.ErrRevoked),
+			wantClass(mpi.Reduce(c, v, v, mpi.Sum[int32], (c.Rank()+1)%c.Size()), mpi.ErrRevoked),
+			wantClass(c.Barrier(), mpi.ErrRevoked))
+	})
+}
+
+// Ranks that call a collective with different lengths get an error.
+func TestRun_slotsOfDifferentLengths(t *testing.T) {
+	withSlots(t, 2, func(c *mpi.Comm) error {
+		err := mpi.Bcast(c, make([]byte, 100*(c.Rank()+1)), 0)
+		if c.Rank() == 0 {
+			return err // it looks at nobody
+		}
+		return wantClass(err, mpi.ErrTruncate)
+	})
+}
+
+// A rank that comes last to all collectives makes progress with its messages nevertheless.
+func TestRun_slotsLastRankProgresses(t *testing.T) {
+	withSlots(t, 2, func(c *mpi.Comm) error {
+		column, err := mpi.TypeVector(1<<16, 1, 2, mpi.TypeDouble)
+		if err == nil {
+			err = column.Commit()
+		}
+		if err != nil {
+			return err
+		}
+		memory := make([]float64, 2<<16)
+		var r mpi.Request
+		if c.Rank() == 0 {
+			r, err = c.Isend(mpi.Typed(memory, 1, column), 1, 0)
+		} else {
+			r, err = c.Irecv(mpi.Typed(memory, 1, column), 0, 0)
+		}
+		if err != nil {
+			return err
+		}
+		for done := []int32{0}; done[0] == 0; {
+			if c.Rank() == 0 {
+				for begin := time.Now(); time.Since(begin) < 50*time.Microsecond; {
+				}
+				done[0] = 1
+			} else if _, ended, err := r.Test(); err != nil {
+				return err
+			} else if ended {
+				done[0] = 1
+			}
+			if err := mpi.Allreduce(c, nil, done, mpi.Min[int32]); err != nil {
+				return err
+			}
+		}
+		if c.Rank() == 0 {
+			_, err = r.Wait()
+		}
+		return err
+	})
 }

@@ -304,7 +304,7 @@ func (s *Sender) OnTimer(now mono.Time) {
 // expire probes the network, number via, or gives up what is in flight there.
 func (f *subflow) expire(s *Sender, now mono.Time, via int) {
 	f.deadline = now.Add(f.timeout(s))
-	s.renege()
+	renege(s)
 	if f.pipe == 0 {
 		return // what is lost goes out as soon as it may
 	}
@@ -331,7 +331,7 @@ func (f *subflow) expire(s *Sender, now mono.Time, via int) {
 // renege takes back that all in flight has arrived, if the peer has said so unit by unit: it
 // would have acknowledged the first, so it has lost them since, or never had them (RFC 2018,
 // section 8). Otherwise nothing would be sent again, and a peer that is gone not found out.
-func (s *Sender) renege() {
+func renege(s *Sender) {
 	if int(s.loss.sacked) != s.InFlight() {
 		return
 	}

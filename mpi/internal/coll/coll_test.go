@@ -486,11 +486,15 @@ func TestAlltoall_everyLength(t *testing.T) {
 
 func TestReduceScatter_everyOrder(t *testing.T) {
 	type algorithm func(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte)
-	pairwise := func(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte) {
+	pairwise := func(s *Schedule, t Team, _ []byte, blocks [][]byte, out []byte) {
 		ReduceScatterPairwise(s, t, blocks, out)
 	}
+	share := slotted()
 	variants[algorithm]{
 		"choice": ReduceScatter, "pairwise": pairwise,
+		"slots": func(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte) {
+			ReduceScatter(s, share(t), in, blocks, out)
+		},
 		"halving": func(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte) {
 			if s.commutes {
 				ReduceScatterHalving(s, t, in, blocks, out)

@@ -326,5 +326,9 @@ var placements = []func(r int) int{
 // nobody waits: schedules are advanced.
 type nobody struct{}
 
-func (nobody) Await(*Slots) error { panic("only Run waits") }
-func (nobody) Rouse(uint64)       {}
+func (nobody) Begin() error        { return nil }
+func (nobody) Await(*Slots) error  { panic("only Run waits") }
+func (nobody) Rouse(uint64)        {}
+func (nobody) Disagrees(int) error { return errDisagrees }
+
+var errDisagrees = errors.New("lengths differ")

@@ -10,16 +10,25 @@ var reduceScatterTable = table{
 		{upTo: 256 << 10, ranks: 16, use: halving},
 		{use: pairwise},
 	},
-	has: []algorithm{halving, pairwise},
+	near: []rule{{upTo: 32 << 10, use: slots}}, // up to where messages reduce in the same order
+	has:  []algorithm{halving, pairwise, slots},
 }
 
 // ReduceScatter reduces the vectors in of all members, and gives part i of the
 // result, which has the length of blocks[i], to member i in out. blocks are the
 // parts of in.
 func ReduceScatter(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte) {
-	switch {
-	case len(in) == 0:
-	case s.commutes && t.choose(ofReduceScatter, len(in)) == halving:
+	if len(in) == 0 {
+		return
+	}
+	use := pairwise // keeps the order
+	if s.commutes {
+		use = t.within(len(in)).choose(ofReduceScatter, len(in))
+	}
+	switch use {
+	case slots:
+		ReduceScatterSlots(s, t, in, blocks, out)
+	case halving:
 		ReduceScatterHalving(s, t, in, blocks, out)
 	default:
 		ReduceScatterPairwise(s, t, blocks, out)

@@ -107,6 +107,9 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 			return true
 		}
 	}
+	if s.slots != nil && s.err == nil {
+		s.err = s.slots.err
+	}
 	return s.round(t, wait)
 }
 

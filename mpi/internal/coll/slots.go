@@ -13,6 +13,7 @@ import (
 //
 //	0     sequence: of the latest collective for which its slot is there
 //	8     asleep: a bit for each member that sleeps until it rises
+//	16    ends: where its slots end, of the latest collectives in turn
 //	64    ring: a slot for each of the latest collectives, one behind the other
 //
 // A member that has begun a collective has done all with the ones before. So a slot is
@@ -20,7 +21,8 @@ import (
 // the one that it was for.
 //
 // All members do the same collectives through it, in the same order, so that the slots of
-// a collective are at the same place in the rings of all.
+// a collective are at the same place in the rings of all. If they do not, because lengths
+// differ, that is an error from then on.
 type Slots struct {
 	memory   []byte
 	sequence []*atomic.Uint64 // by member
@@ -36,11 +38,13 @@ type Slots struct {
 	start, end uint64
 	oldest     uint64
 	starts     [slotsAhead]uint64 // by collective
+	err        error              // members do not do the same
 
-	// What Ready is about: member, or all from it on, have come to want.
-	want   uint64
-	member int
-	all    bool
+	// What Ready is about: the members from member up to before have come to want. all: and
+	// those below it, too, so that all have.
+	want           uint64
+	member, before int
+	all            bool
 }
 
 const (
@@ -51,6 +55,8 @@ const (
 	slotsAhead = 256       // collectives that a member may be ahead of another one
 	slotLine   = 64
 	asleepAt   = 8
+	endsAt     = 16
+	endsKept   = (slotLine - endsAt) / 8
 
 	// SlotMembers is how many members may have slots at most.
 	SlotMembers = slotsMost / ringShort
@@ -64,11 +70,17 @@ func SlotsSize(members int) int { return members * (slotLine + ringOf(members)) 
 
 // Waiter waits for other members.
 type Waiter interface {
+	// Begin comes before each collective, of which many may follow one another without a wait.
+	// It returns why the collective cannot come to its end.
+	Begin() error
 	// Await moves messages until the slots are Ready, and sleeps when there are none to
 	// move. It returns why they never will be.
 	Await(sl *Slots) error
 	// Rouse tells members, by their bits, to look at the slots again.
 	Rouse(members uint64)
+	// Disagrees is the error of a collective in which a member's vectors, or those of an earlier
+	// one, have another length than here.
+	Disagrees(member int) error
 }
 
 // NewSlots returns slots in memory of SlotsSize bytes, which is zero at first, as member me
@@ -98,6 +110,22 @@ func (sl *Slots) asleep(member int) *atomic.Uint64 {
 	return mem.Word64(sl.memory[member*sl.stride()+asleepAt:])
 }
 
+// ended is where a member's slot for the present collective ends.
+func (sl *Slots) ended(member int) *atomic.Uint64 {
+	return mem.Word64(sl.memory[member*sl.stride()+endsAt+8*int(sl.at%endsKept):])
+}
+
+// compare notes that a member whose slot was waited for, or all, had vectors of other lengths
+// since the beginning, as far as that can be seen: it may be ahead by now.
+func (sl *Slots) compare(member int32) {
+	first, before := sl.those(member)
+	for m := first; m < before && sl.err == nil; m++ {
+		if sl.ended(m).Load() != sl.end && sl.sequence[m].Load() < sl.at+endsKept-1 {
+			sl.err = sl.waiter.Disagrees(m)
+		}
+	}
+}
+
 // begin begins the next collective, whose vectors have n bytes at most. Ready is about
 // whether its slot is free.
 func (sl *Slots) begin(n int) {
@@ -114,15 +142,16 @@ func (sl *Slots) begin(n int) {
 	for sl.starts[sl.oldest%slotsAhead]+ring < sl.end {
 		sl.oldest++
 	}
-	sl.want, sl.member, sl.all = sl.oldest, 0, true
+	sl.want, sl.member, sl.before, sl.all = sl.oldest, 0, len(sl.sequence), true
 	if sl.want <= sl.seen {
-		sl.member = len(sl.sequence) // nobody has to be looked at
+		sl.member = sl.before // nobody has to be looked at
 	}
 }
 
 // give makes v this member's slot, and returns who sleeps until it is there.
 func (sl *Slots) give(v []byte) (sleepers uint64) {
 	copy(sl.slot(sl.me, 0, len(v)), v)
+	sl.ended(sl.me).Store(sl.end)
 	sl.sequence[sl.me].Store(sl.at)
 	if asleep := sl.asleep(sl.me); asleep.Load() != 0 {
 		sleepers = asleep.Swap(0)
@@ -130,27 +159,40 @@ func (sl *Slots) give(v []byte) (sleepers uint64) {
 	return sleepers
 }
 
-// await makes Ready be about the slot of a member, or about all slots if it is everyMember.
+// await makes Ready be about the slot of a member, about all slots if it is everyMember, or
+// about those of the members below this one.
 func (sl *Slots) await(member int32) {
-	sl.want, sl.member, sl.all = sl.at, int(member), false
-	if member == everyMember {
-		sl.member, sl.all = 0, true
-	}
+	sl.want, sl.all = sl.at, member == everyMember
+	sl.member, sl.before = sl.those(member)
 }
 
-const everyMember = -1
+// those returns the first of those that await is about, and who is behind the last.
+func (sl *Slots) those(member int32) (first, before int) {
+	switch member {
+	case everyMember:
+		return 0, len(sl.sequence)
+	case membersBelow:
+		return 0, sl.me
+	}
+	return int(member), int(member) + 1
+}
+
+// What slotAwait has in place of a member.
+const (
+	everyMember = -1 - iota
+	membersBelow
+)
 
 // Ready reports whether what is waited for is there.
 func (sl *Slots) Ready() bool {
-	if !sl.all {
-		return sl.sequence[sl.member].Load() >= sl.want
-	}
-	for ; sl.member < len(sl.sequence); sl.member++ {
+	for ; sl.member < sl.before; sl.member++ {
 		if sl.sequence[sl.member].Load() < sl.want {
 			return false
 		}
 	}
-	sl.seen = max(sl.seen, sl.want)
+	if sl.all {
+		sl.seen = max(sl.seen, sl.want)
+	}
 	return true
 }
 
@@ -165,11 +207,15 @@ func (sl *Slots) Sleep() bool {
 
 // reduce sets v to the reduction of what the slots of all members have from an offset on, in
 // the order in which messages do it, so that a call rounds as it did before there were slots:
-// that of AllreduceDoubling, of ScanDoubling or, with the member at its top, of ReduceBinomial.
+// that of AllreduceDoubling, ReduceScatterHalving, ScanDoubling or, with the member at its top,
+// ReduceBinomial.
 func (sl *Slots) reduce(op Op, v []byte, off, top int) {
 	p := len(sl.sequence)
-	n, folded := p, 0
+	n, folded, mirror := p, 0, 0 // mirror: bits of a number that are in reverse
 	switch top {
+	case inHalving:
+		mirror = bits.Len(uint(powerBelow(p))) - 1
+		fallthrough
 	case inDoubling:
 		top, n = 0, powerBelow(p)
 		folded = p - n
@@ -180,18 +226,21 @@ func (sl *Slots) reduce(op Op, v []byte, off, top int) {
 	}
 	var done [slotLevels][]byte // of 1, 2, 4, ... numbers before i, by the bits of i
 	for i := range n {
-		level, acc := bits.TrailingZeros(^uint(i)), v
+		level, acc, member := bits.TrailingZeros(^uint(i)), v, i
 		if i < n-1 {
 			acc = sl.scratch[level*sl.most():][:len(v)]
 		}
+		if mirror != 0 {
+			member = int(bits.Reverse(uint(i)) >> (bits.UintSize - mirror))
+		}
 		switch {
-		case i < folded:
-			copy(acc, sl.slot(2*i+1, off, len(v)))
-			op.Reduce(sl.slot(2*i, off, len(v)), acc)
+		case member < folded:
+			copy(acc, sl.slot(2*member+1, off, len(v)))
+			op.Reduce(sl.slot(2*member, off, len(v)), acc)
 		case level == 0 && i < n-1: // it is only read
-			acc = sl.slot((i+folded+top)%p, off, len(v))
+			acc = sl.slot((member+folded+top)%p, off, len(v))
 		default:
-			copy(acc, sl.slot((i+folded+top)%p, off, len(v)))
+			copy(acc, sl.slot((member+folded+top)%p, off, len(v)))
 		}
 		for k := 0; i>>k != 0; k++ {
 			if i>>k&1 != 0 {
@@ -207,8 +256,9 @@ func (sl *Slots) reduce(op Op, v []byte, off, top int) {
 // What stands for no member at the top.
 const (
 	inDoubling = -1 - iota
-	inScan     // of the members up to this one
-	inExscan   // of those before it
+	inHalving
+	inScan   // of the members up to this one
+	inExscan // of those before it
 )
 
 // slotLevels is how many bits the number of a member has at most.
@@ -322,13 +372,28 @@ func ReduceSlots(s *Schedule, t Team, in, out []byte, root int) {
 	}
 }
 
-// ScanSlots lets each member reduce the slots of those before it, as ScanDoubling does.
+// ReduceScatterSlots lets each member reduce its part of the slots of all, as
+// ReduceScatterHalving does.
 //
 // Why: as AllreduceSlots.
+// Cost: n (2 b + g).
+func ReduceScatterSlots(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte) {
+	off := 0
+	for _, b := range blocks[:t.Me] {
+		off += len(b)
+	}
+	give(s, t, in, len(in))
+	slotStep(s, slotAwait, everyMember, nil, nil)
+	reduceSlots(s, off, out, inHalving)
+}
+
+// ScanSlots lets each member reduce the slots of those below it, as ScanDoubling does.
+//
+// Why: as AllreduceSlots; nobody waits for members above.
 // Cost: p n (b + g).
 func ScanSlots(s *Schedule, t Team, v []byte, exclusive bool) {
 	give(s, t, v, len(v))
-	slotStep(s, slotAwait, everyMember, nil, nil)
+	slotStep(s, slotAwait, membersBelow, nil, nil)
 	switch {
 	case !exclusive:
 		reduceSlots(s, 0, v, inScan)
@@ -426,7 +491,7 @@ const reduceNearMost = 256 << 10
 
 // reduceNear reduces among the ranks of a host.
 func reduceNear(s *Schedule, t Team, in, out []byte, root int) {
-	if t.slotted() && len(in) <= reduceNearMost {
+	if t.slotted() && len(in) <= reduceNearMost && (len(in) == 0 || t.near(s.elem)) {
 		ReduceSlots(s, t, in, out, root)
 		return
 	}
@@ -446,7 +511,9 @@ func bcastNear(s *Schedule, t Team, buf []byte, root int) {
 func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 	switch st.what {
 	case slotBegin:
-		sl.begin(int(st.peer))
+		if s.err = sl.waiter.Begin(); s.err == nil {
+			sl.begin(int(st.peer))
+		}
 	case slotGive:
 		if sleepers := sl.give(st.a); sleepers != 0 {
 			sl.waiter.Rouse(sleepers)
@@ -466,11 +533,13 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 			if !wait {
 				return false
 			}
-			if err := sl.waiter.Await(sl); err != nil && s.err == nil {
-				s.err = err
+			if s.err = sl.waiter.Await(sl); s.err != nil {
+				return true
 			}
 		}
-		s.begun = false
+		if s.begun = false; st.what == slotAwait {
+			sl.compare(st.peer)
+		}
 	}
 	return true
 }

@@ -73,6 +73,11 @@ func TestSlots_reduceInTheOrderOfMessages(t *testing.T) {
 		for _, commutes := range []bool{true, false} {
 			share := slotted()
 			roots := n // each in turn
+			parts := make([]int, n)
+			for i := range parts {
+				parts[i] = length/(n+1) + i%2
+			}
+			vectors, scattered := make([][2][]byte, n), make([][2][]byte, n)
 			all, near := make([][2][]byte, n), make([][][2][]byte, n)
 			scans, exscans := make([][2][]byte, n), make([][2][]byte, n)
 			err := world(n, func(s *Schedule, t Team) {
@@ -86,6 +91,11 @@ func TestSlots_reduceInTheOrderOfMessages(t *testing.T) {
 					ScanDoubling(s, t, to[0], i == 1)
 					ScanSlots(s, t, to[1], i == 1)
 				}
+				for i := range vectors[t.Me] {
+					vectors[t.Me][i], scattered[t.Me][i] = words(n/2+n*(length/(n+1))), words(parts[t.Me])
+				}
+				ReduceScatterHalving(s, t, vectors[t.Me][0], cut(vectors[t.Me][0], parts), scattered[t.Me][0])
+				ReduceScatterSlots(s, t, vectors[t.Me][1], cut(vectors[t.Me][1], parts), scattered[t.Me][1])
 				near[t.Me] = make([][2][]byte, roots)
 				for root := range roots {
 					to := &near[t.Me][root]
@@ -94,12 +104,12 @@ func TestSlots_reduceInTheOrderOfMessages(t *testing.T) {
 					ReduceSlots(s, t, filled(length, t.Me), to[1], root)
 				}
 			}, func(me int) error {
-				for _, b := range [][]byte{all[me][0], scans[me][0], scans[me][1], exscans[me][0], exscans[me][1]} {
+				for _, b := range [][]byte{all[me][0], scans[me][0], scans[me][1], exscans[me][0], exscans[me][1], vectors[me][0], vectors[me][1]} {
 					fill(b, me)
 				}
 				return nil
 			}, func(me int) error {
-				return errors.Join(same(all[me][1], all[me][0]), same(near[me][me][1], near[me][me][0]), same(scans[me][1], scans[me][0]), same(exscans[me][1], exscans[me][0]))
+				return errors.Join(same(all[me][1], all[me][0]), same(near[me][me][1], near[me][me][0]), same(scans[me][1], scans[me][0]), same(exscans[me][1], exscans[me][0]), same(scattered[me][1], scattered[me][0]))
 			})
 			if err != nil {
 				t.Errorf("%d members, %v: %v", n, commutes, err)
@@ -202,6 +212,53 @@ func TestSlots_whereTheyFit(t *testing.T) {
 			if use := team.choose(other, c.bytes); (use == slots) != (c.want == slots) {
 				t.Errorf("%s of %+v: %v", tables[other].name, c, use)
 			}
+		}
+	}
+}
+
+// An element that is longer than a slot goes by messages, on hosts as well.
+func TestSlots_longElement(t *testing.T) {
+	const elem = ringMost/ringSlots + 64
+	for i, place := range placements {
+		for _, n := range []int{4, 6} {
+			share := slotted()
+			var all, top [6][]byte
+			err := world(n, func(s *Schedule, t Team) {
+				t = share(hosted(t, place))
+				s.Reduction(xor{}, elem, true)
+				all[t.Me], top[t.Me] = words(elem), words(elem)
+				Allreduce(s, t, filled(elem, t.Me), all[t.Me])
+				Reduce(s, t, filled(elem, t.Me), top[t.Me], 1)
+			}, func(int) error { return nil }, func(me int) error {
+				want := reduction{xor{}, elem, true}.fold(elem, 0, n)
+				if me != 1 {
+					return same(all[me], want)
+				}
+				return errors.Join(same(all[me], want), same(top[me], want))
+			})
+			if err != nil {
+				t.Errorf("%d members, placement %d: %v", n, i, err)
+			}
+		}
+	}
+}
+
+// Lengths that differ are an error of those who see it, and of all that they do later.
+func TestSlots_lengthsDiffer(t *testing.T) {
+	memory := words(SlotsSize(2))
+	var schedules [2]*Schedule
+	for me := range schedules {
+		schedules[me] = &Schedule{}
+		team := Team{Me: me, Size: 2, Slots: NewSlots(memory, me, 2, nobody{})}
+		BcastSlots(schedules[me], team, words(64*(me+1)), 0)
+		BarrierSlots(schedules[me], team)
+	}
+	for me := range schedules { // the root goes first, as far as it can
+		schedules[me].Advance(nil)
+	}
+	for me, want := range []error{errDisagrees, errDisagrees} {
+		if !schedules[me].Advance(nil) || schedules[me].Err() != want {
+			t.Errorf("member %d: %v, want %v", me, schedules[me].Err(), want)
 		}
 	}
 }

@@ -147,8 +147,8 @@ func (set *Tables) add(row string, size func(string) (int, error)) (err error) {
 	}
 	r := rule{use: algorithm(max(0, slices.Index(algorithmNames[:], use)))}
 	has := tables[c].has
-	if isHosts {
-		has = slices.Concat(has, tables[c].onHosts)
+	if isHosts { // which have no slots in common
+		has = slices.DeleteFunc(slices.Concat(has, tables[c].onHosts), func(a algorithm) bool { return a == slots })
 	}
 	if !slices.Contains(has, r.use) || algorithmNames[r.use] != use {
 		return fmt.Errorf("%.64q: %s has no algorithm %q there, but %v", row, name, use, has)

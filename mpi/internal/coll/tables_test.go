@@ -73,6 +73,7 @@ func TestParseTables_rowsComeFirst(t *testing.T) {
 func TestParseTables_refuses(t *testing.T) {
 	for _, text := range []string{
 		"bcast", "bcast=", "bcast=ring", "bcast=multileader", "cast=chain", "gather.hosts=linear", "alltoall.hosts=spread",
+		"bcast.hosts=slots", "allgather.hosts=slots",
 		"bcast:x=chain", "bcast:1:x=chain", "bcast:1:-1=chain", "bcast:1:1:1=chain", "=chain",
 	} {
 		if _, err := ParseTables(text, strconv.Atoi); err == nil {
