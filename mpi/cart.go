@@ -88,15 +88,11 @@ func root(n, k int) int {
 	low, high := 0, n // that it is, and that it is at most
 	for low < high {
 		middle := low + (high-low+1)/2
-		power := 1
-		for i := 0; i < k && power <= n; i++ {
-			if power > n/middle {
-				power = n + 1
-				break
-			}
-			power *= middle
+		rest := n // how much of n is left when it is divided by middle so often
+		for range k {
+			rest /= middle
 		}
-		if power <= n {
+		if rest > 0 { // middle to the power of k is n at most
 			low = middle
 		} else {
 			high = middle - 1

@@ -31,27 +31,31 @@ func (p *Proc) serve() error {
 	return p.serveWith(g, g)
 }
 
-// serveWith has a ghost, or what stands before it, take messages until the job is over, or until it
-// has stood still for so long that ranks may go on without it: what has queued meanwhile must not reach memory
-// that they serve themselves. It looks at the clock before each step takes anything in.
-func (p *Proc) serveWith(server p2p.Server, g *rma.Ghost) (err error) {
+// serveWith has a ghost, or what stands before it, take messages until the job is over, or
+// until it has stood still for so long that ranks may go on without it: what has queued
+// meanwhile must not reach memory that they serve themselves. So it looks at the clock before
+// each step takes anything in.
+func (p *Proc) serveWith(server p2p.Server, g *rma.Ghost) error {
 	in, l := p.ep.Inside(), p.lease()
-	server = leased{server, l}
+	if l != nil {
+		server = leased{server, l}
+		p.ep.Engine().Add(l)
+		defer p.ep.Engine().Remove(l)
+	}
 	p.ep.SetServer(server)
 	p.ep.Engine().Add(g)
-	p.ep.Engine().Add(l)
+	defer g.Close()
+	defer p.ep.Engine().Remove(g)
 	for in.Trouble(0, int32(p.rank)) == nil {
-		if stood, over := l.renew(); over {
-			err = fail(ErrGhostFailed, "Ghost", "it has stood still for %v, so ranks may have gone on without it: it ends", stood)
-			break
+		if l != nil {
+			if stood, over := l.renew(); over {
+				return fail(ErrGhostFailed, "Ghost", "it has stood still for %v, so ranks may have gone on without it: it ends", stood)
+			}
 		}
 		in.Progress()
 		g.Turn()
 	}
-	p.ep.Engine().Remove(l)
-	p.ep.Engine().Remove(g)
-	g.Close()
-	return err
+	return nil
 }
 
 // hasGhost reports whether a ghost can serve memory of this rank: there is one, and shared

@@ -165,7 +165,7 @@ func (w *Win) wants() adapt.State {
 		watch := w.c.p.watch
 		watch.mu.Lock()
 		defer watch.mu.Unlock()
-		return watch.predictor.Says() // else windows of overlapping communicators would begin a probe of one another again and again
+		return watch.predictor.Says() // not State: other windows would begin its probe again
 	}
 	return adapt.On
 }

@@ -121,17 +121,23 @@ func (a *abuse) check() {
 // silent lets nothing come from the peer any more, which time-outs must show.
 func (a *abuse) silent() {
 	a.Helper()
-	snd := &a.snd
+	snd, has := &a.snd, map[serial.U32]bool{}
 	for tries := 0; snd.InFlight() > 0 && snd.TimeOuts() < 2; tries++ {
 		if tries > 1000 {
 			a.Fatalf("%d in flight and no time-out: %d lost, %d sacked", snd.InFlight(), snd.loss.lost, snd.loss.sacked)
 		}
-		a.now = max(a.now, snd.Deadline())
-		snd.OnTimer(a.now)
-		for lsn, ok := snd.NextLost(); ok; lsn, ok = snd.NextLost() {
-			snd.Resent(a.now, lsn)
-		}
+		a.resend(has)
 		a.check()
+	}
+}
+
+// resend waits for the timer, sends again what is lost then, and notes it in has.
+func (a *abuse) resend(has map[serial.U32]bool) {
+	a.now = max(a.now, a.snd.Deadline())
+	a.snd.OnTimer(a.now)
+	for lsn, ok := a.snd.NextLost(); ok; lsn, ok = a.snd.NextLost() {
+		a.snd.Resent(a.now, lsn)
+		has[lsn] = true
 	}
 }
 
@@ -149,12 +155,7 @@ func (a *abuse) settle() {
 		if tries > 10000 {
 			a.Fatalf("%d in flight are forgotten: %d lost, %d sacked", snd.InFlight(), snd.loss.lost, snd.loss.sacked)
 		}
-		a.now = max(a.now, snd.Deadline())
-		snd.OnTimer(a.now)
-		for lsn, ok := snd.NextLost(); ok; lsn, ok = snd.NextLost() {
-			snd.Resent(a.now, lsn)
-			has[lsn] = true
-		}
+		a.resend(has)
 		a.pass(20 * mono.Microsecond)
 		next := snd.una
 		for next != end && has[next] {

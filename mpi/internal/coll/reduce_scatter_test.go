@@ -1,0 +1,54 @@
+package coll
+
+import "testing"
+
+func TestReduceScatter_everyOrder(t *testing.T) {
+	type algorithm func(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte)
+	pairwise := func(s *Schedule, t Team, _ []byte, blocks [][]byte, out []byte) {
+		ReduceScatterPairwise(s, t, blocks, out)
+	}
+	share := slotted()
+	variants[algorithm]{
+		"choice": ReduceScatter, "pairwise": pairwise,
+		"slots": func(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte) {
+			ReduceScatter(s, share(t), in, blocks, out)
+		},
+		"halving": func(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte) {
+			if s.commutes {
+				ReduceScatterHalving(s, t, in, blocks, out)
+			} else {
+				pairwise(s, t, in, blocks, out)
+			}
+		},
+	}.each(t, func(t *testing.T, reduceScatter algorithm) {
+		for _, n := range sizes {
+			for _, each := range []int{0, 1, 5, 1000} {
+				for _, red := range reductions {
+					lengths, total := make([]int, n), 0
+					for r := range lengths {
+						lengths[r] = each * ((r + 1) % 3) * red.elem
+						total += lengths[r]
+					}
+					want := cut(red.fold(total, 0, n), lengths)
+					in, out := make([][]byte, n), make([][]byte, n)
+					for r := range in {
+						in[r] = words(total)
+						if out[r] = words(lengths[r]); r%2 == 0 {
+							out[r] = in[r][:lengths[r]] // in place
+						}
+					}
+					err := world(n,
+						func(s *Schedule, t Team) {
+							s.Reduction(red.op, red.elem, red.commutes)
+							reduceScatter(s, t, in[t.Me], cut(in[t.Me], lengths), out[t.Me])
+						},
+						func(r int) error { fill(in[r], r); return nil },
+						func(r int) error { return same(out[r], want[r]) })
+					if err != nil {
+						t.Fatalf("%d of %T on %d ranks: %v", each, red.op, n, err)
+					}
+				}
+			}
+		}
+	})
+}
