@@ -127,10 +127,14 @@ func putsFollow(w *mpi.Comm) error {
 		return err
 	}
 	word := []int64{0}
+	const operations = 200 // until a flush, however long it takes: they keep a ghost busy
+	to := (w.Rank() + 1) % w.Size()
 	for phase := int64(1); phase <= 3; phase++ {
-		for start := time.Now(); time.Since(start) < 100*time.Millisecond; { // many intervals
-			to := (w.Rank() + 1) % w.Size()
-			if err := errors.Join(mpi.Put(win, word, to, 0), mpi.Get(win, word, to, 0), win.Flush(to)); err != nil {
+		for start, flushes := time.Now(), 0; flushes < 20 || time.Since(start) < 100*time.Millisecond; flushes++ { // many intervals
+			for range operations / 2 {
+				err = errors.Join(err, mpi.Put(win, word, to, 0), mpi.Get(win, word, to, 0))
+			}
+			if err = errors.Join(err, win.Flush(to)); err != nil {
 				return err
 			}
 		}
