@@ -22,6 +22,9 @@ var layouts = [machines]layout{
 	mWord128: {16, 16, 1}, mWords128: {32, 32, 1},
 }
 
+// vectorBlock is how many bytes the loops in vector_amd64.s reduce at a time.
+const vectorBlock = 128
+
 // kernels has the kernel of each operation on each machine type, nil where
 // there is no such thing.
 var kernels = vectorize(scalarKernels())

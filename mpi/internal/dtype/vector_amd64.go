@@ -2,9 +2,6 @@ package dtype
 
 import "golang.org/x/sys/cpu"
 
-// vectorBlock is how many bytes the loops in vector_amd64.s reduce at a time.
-const vectorBlock = 128
-
 // vectorize has what the processor does to 32 bytes at once done so: Go's compiler
 // makes no such code. What it has no instruction for stays as it is: products of bytes,
 // of 64 bits and of complex numbers, orders of 64 bits.
