@@ -109,7 +109,7 @@ func (ep *Endpoint) Connect(cards []string, await func(func() error) error) erro
 		return ep.near.close() // nobody is near: whoever waits need not look there first
 	}
 	if !slices.ContainsFunc(ep.peers, func(p peer) bool { return p.channel == nil && !p.self }) {
-		ep.maxHits = hitsNear
+		ep.minSpins, ep.maxHits = min(spinsNear, ep.maxSpins), hitsNear
 	}
 	return nil
 }

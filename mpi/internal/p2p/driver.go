@@ -16,6 +16,7 @@ import (
 const (
 	spinsMost  = 200 // after something came
 	spinsLeast = 4   // when nothing came for long, or cores are scarce
+	spinsNear  = 100 // when nothing came for long where all ranks are on this host, and have cores
 	hitsFar    = 32  // messages in a row before the network has its turn
 	hitsNear   = 512 // the same where all ranks are on this host
 	stepEvery  = 4   // questions whether something is done before it has
@@ -28,7 +29,8 @@ type driver struct {
 	waits    *waits
 	spins    int // see spin
 	hits     int // see spin
-	maxSpins int // the most that spins are
+	minSpins int // the least that spins are
+	maxSpins int // and the most
 	maxHits  int // the most that hits are
 }
 
@@ -113,7 +115,7 @@ func (d *driver) spin() bool {
 			return true
 		}
 	}
-	d.spins = max(d.spins/2, spinsLeast)
+	d.spins = max(d.spins/2, d.minSpins)
 	return false
 }
 

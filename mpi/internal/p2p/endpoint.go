@@ -94,7 +94,7 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 		ep.lock = newProgressLock(ep)
 	}
 	ep.eng.Add(&ep.poller)
-	ep.maxSpins, ep.maxHits = spinsMost, hitsFar
+	ep.minSpins, ep.maxSpins, ep.maxHits = spinsLeast, spinsMost, hitsFar
 	if ep.eng.Crowded() {
 		ep.maxSpins = spinsLeast
 	}

@@ -68,7 +68,7 @@ func (d *driver) spinBeside(m Shared) bool {
 			return true
 		}
 	}
-	d.spins = max(d.spins/2, spinsLeast)
+	d.spins = max(d.spins/2, d.minSpins)
 	return m.Ready()
 }
 
