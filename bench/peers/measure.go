@@ -290,20 +290,30 @@ func (t Table) first(size int) Order {
 	return o
 }
 
-// cold returns how many messages of a size go before the first burst that counts: the first
-// thousand frames of more than a page on a new veth pair take its kernel many times as long
-// as later ones, which raw frames show, too, and a quick matrix has bursts of a hundred.
+// cold returns how many messages or calls of a size go before the first burst that counts: as many
+// as in the OSU benchmarks, and the first thousand frames of more than a page on a new veth pair, which
+// take its kernel many times as long as later ones. Raw frames show that, too: pages are
+// touched for the first time, 50 us each on a virtual machine whose page tables are shadowed.
 func (t Table) cold(size int) int {
 	const frames, page = 1000, 4096
-	if t.Where.Hosts != 2 || t.Where.Crowded || min(t.Where.MTU, size) < page || t.Case.Kind == bench.Computing || t.Case.Kind == bench.Trials {
+	if t.Case.Kind == bench.Computing || t.Case.Kind == bench.Trials {
 		return 0
 	}
-	n := (frames*t.Where.MTU + size - 1) / max(size, t.Where.MTU)
+	n := 100
+	if size > osuLarge || t.Where.Crowded { // ranks without processors are not waited for
+		n = 10
+	}
+	if t.Where.Hosts == 2 && !t.Where.Crowded && min(t.Where.MTU, size) >= page {
+		n = max(n, (frames*t.Where.MTU+size-1)/max(size, t.Where.MTU))
+	}
 	if !t.Case.Kind.Latency() {
-		n -= n % window
+		n = max(n-n%window, window)
 	}
 	return n
 }
+
+// osuLarge is up to how many bytes messages are short ones in the OSU benchmarks.
+const osuLarge = 8 << 10
 
 // The least and the most calls or messages of a burst.
 const (
