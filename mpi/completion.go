@@ -2,9 +2,10 @@ package mpi
 
 import "errors"
 
-// Cancel takes back a receive that no message has met yet (MPI_Cancel). Wait or
-// Test still ends the request; Status.Cancelled tells whether it was taken back.
-// Sends are not cancelled. Of a generalized request it calls [Grequest.Cancel].
+// Cancel takes back a receive that no message has met yet, or a send that waits for its
+// receive (MPI_Cancel). Wait or Test still ends the request; Status.Cancelled tells
+// whether it was taken back. Sends that need not wait for a receive, because they are
+// short, are not cancelled. Of a generalized request it calls [Grequest.Cancel].
 func (r *Request) Cancel() error {
 	switch {
 	case r.IsNull():
@@ -14,7 +15,7 @@ func (r *Request) Cancel() error {
 	case r.k != nil && r.k.grequest() != nil:
 		return r.c.report(r.k.grequest().cancel())
 	case r.k != nil:
-		return fail(ErrRequest, "Cancel", "only receives and generalized requests can be taken back")
+		return fail(ErrRequest, "Cancel", "only messages and generalized requests can be taken back")
 	}
 	r.c.ep.Cancel(r.r)
 	return nil

@@ -1,6 +1,7 @@
 package mpi_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"testing"
@@ -181,6 +182,70 @@ func TestCancel_receive(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A send that waits for its receive is taken back, unless there is one: for another rank
+// and the own one, synchronous and long.
+func TestCancel_send(t *testing.T) {
+	onRanks(t, []int{2}, func(p *mpi.Proc) error {
+		c := p.World()
+		for _, to := range []int{0, 1} {
+			for _, n := range []int{1, 1 << 20} {
+				for _, taken := range []bool{true, false} {
+					if err := errors.Join(cancelSend(c, to, n, taken), c.Barrier()); err != nil {
+						return fmt.Errorf("%d bytes to rank %d, to be taken back %v: %w", n, to, taken, err)
+					}
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// cancelSend cancels a send of n bytes from rank 0, which has met no receive if it is to
+// be taken back. The next message comes in any case.
+func cancelSend(c *mpi.Comm, to, n int, taken bool) error {
+	want, in := []byte{1, 2}, make([]byte, n)
+	if taken {
+		want = want[1:]
+	}
+	var r, s, next mpi.Request
+	var err error
+	if c.Rank() == to && !taken {
+		r, err = mpi.Irecv(c, in, 0, 5)
+	}
+	if err = errors.Join(err, c.Barrier()); err != nil {
+		return err
+	}
+	if c.Rank() == 0 {
+		if s, err = mpi.Issend(c, bytes.Repeat([]byte{1}, n), to, 5); err != nil {
+			return err
+		}
+		if err = s.Cancel(); err != nil {
+			return err
+		}
+		if st, err := s.Wait(); err != nil || st.Cancelled() != taken {
+			return fmt.Errorf("the send ends with %+v, %w", st, err)
+		}
+	}
+	if err = c.Barrier(); err != nil {
+		return err
+	}
+	if c.Rank() == 0 {
+		if next, err = mpi.Isend(c, bytes.Repeat([]byte{2}, n), to, 5); err != nil {
+			return err
+		}
+	}
+	for i := 0; c.Rank() == to && i < len(want); i++ {
+		if r.IsNull() {
+			r, err = mpi.Irecv(c, in, 0, 5)
+		}
+		if _, err2 := r.Wait(); err != nil || err2 != nil || in[n-1] != want[i] {
+			return fmt.Errorf("got %d and not %d: %w", in[n-1], want[i], errors.Join(err, err2))
+		}
+	}
+	_, err = next.Wait()
+	return err
 }
 
 func TestPersistent_ring(t *testing.T) {

@@ -40,7 +40,7 @@ func StatusOf(source, tag, bytes int, cancelled bool) Status {
 	return Status{Source: source, Tag: tag, bytes: bytes, cancelled: cancelled}
 }
 
-// Cancelled reports whether the receive was taken back (MPI_Test_cancelled):
+// Cancelled reports whether the operation was taken back (MPI_Test_cancelled):
 // then there was no message.
 func (s Status) Cancelled() bool { return s.cancelled }
 
@@ -109,7 +109,7 @@ func (s *Status) SetElements(t Datatype, n int) error {
 	return nil
 }
 
-// SetCancelled says whether the status is that of a receive that was taken back
+// SetCancelled says whether the status is that of an operation that was taken back
 // (MPI_Status_set_cancelled).
 func (s *Status) SetCancelled(cancelled bool) { s.cancelled = cancelled }
 

@@ -147,6 +147,38 @@ static void grids(void)
     MPI_Comm_free(&grid);
 }
 
+/* A send that waits for its receive is taken back; MPICH 4.0 waits for ever. */
+static void cancel(void)
+{
+    static char long_one[1 << 20];
+    int taken, found;
+    MPI_Request r;
+    MPI_Status st;
+
+    for (int how = 0; how < 3; how++) {
+        if (rank == 0) {
+            if (how == 0)
+                MPI_Issend(&three, 1, MPI_INT, 1, 6, MPI_COMM_WORLD, &r);
+            else if (how == 1)
+                MPI_Isend(long_one, sizeof long_one, MPI_CHAR, 1, 6, MPI_COMM_WORLD, &r);
+            else {
+                MPI_Ssend_init(&three, 1, MPI_INT, 1, 6, MPI_COMM_WORLD, &r);
+                MPI_Start(&r);
+            }
+            MPI_Cancel(&r);
+            MPI_Wait(&r, &st);
+            MPI_Test_cancelled(&st, &taken);
+            say("taken back", taken);
+            if (r != MPI_REQUEST_NULL)
+                MPI_Request_free(&r);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Iprobe(0, 6, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+        MPI_Bcast(&found, 1, MPI_INT, 1, MPI_COMM_WORLD);
+        say("found", found);
+    }
+}
+
 int main(int argc, char **argv)
 {
     begin(&argc, &argv);
@@ -155,8 +187,10 @@ int main(int argc, char **argv)
     nothing();
     nobody();
     grids();
-    if (argc > 1)
+    if (argc > 1) {
         none();
+        cancel();
+    }
     MPI_Finalize();
     return 0;
 }

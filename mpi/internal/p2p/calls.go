@@ -154,13 +154,14 @@ func (ep *Endpoint) Null(st Status) *Request {
 }
 
 // Cancel takes back a receive that no message has met yet. The request is done
-// then, and its status says so. Sends are never cancelled (MPI 4.1, section
-// 3.8.4, has come to that too).
-func (ep *Endpoint) Cancel(r *Request) bool {
+// then, and its status says so. A send that waits for its receive is done when the
+// receiver says that there is none, or when there is one; others go on.
+func (ep *Endpoint) Cancel(r *Request) {
 	ep.Enter()
-	ok := ep.match.cancel(r)
+	if !ep.match.cancel(r) {
+		ep.rendezvous.cancel(r)
+	}
 	ep.Leave()
-	return ok
 }
 
 // Flush lets messages go out that wait for others.

@@ -197,6 +197,12 @@ func (rd *reads) finish(r *Request) {
 // FIN comes behind that; else it is not read any more.
 func (rd *reads) arrivedRecall(h *header) {
 	ep := rd.ep
+	if h.tag == recallCancel {
+		if ep.match.withdraw(func(m *message) bool { return m.announced(h) }) {
+			ep.out.notify(int(h.source), kindFIN, finCancelled, h.id)
+		}
+		return
+	}
 	for _, r := range ep.requests.all {
 		if (r.state == sendRead || r.state == waitTurn || r.state == waitRead) && r.peer == h.source && r.remote == h.id {
 			return
@@ -213,9 +219,14 @@ func (rd *reads) arrivedRecall(h *header) {
 
 // recall forgets where the data of m lie, if it is the one that h means.
 func (m *message) recall(h *header) {
-	if m.kind == kindRTS && m.entry.Source == h.source && m.id == h.id {
+	if m.announced(h) {
 		m.offer = offer{}
 	}
+}
+
+// announced reports whether m is what the source of h has announced, and means with it.
+func (m *message) announced(h *header) bool {
+	return m.kind == kindRTS && m.entry.Source == h.source && m.id == h.id
 }
 
 // seizes notes that m, whose memory is lent, is in the user's hands, and not among

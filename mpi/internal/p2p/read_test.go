@@ -248,6 +248,45 @@ func TestRead_recall(t *testing.T) {
 	}
 }
 
+// TestRead_cancel takes back a send whose memory is lent: nothing is left of it, unless
+// the receiver has it in hand.
+func TestRead_cancel(t *testing.T) {
+	env := match.Envelope{Source: 0, Tag: 3}
+	for _, seized := range []bool{false, true} {
+		a, b := readers(t)
+		s := a.Isend(env, 1, pattern(100_000))
+		for b.match.unexpected.Len() == 0 {
+			a.eng.Step()
+			b.eng.Step()
+		}
+		var m Matched
+		if seized {
+			m, _, _, _ = b.Improbe(env)
+		}
+		a.Cancel(s)
+		if s.Done() {
+			t.Fatal("it is taken back before the receiver knows")
+		}
+		if seized {
+			in := make([]byte, 100_000)
+			if sent, _, sendErr, recvErr := both(t, s, b.Accept(m, in)); sendErr != nil || recvErr != nil || sent.Mark == Cancelled || !bytes.Equal(in, pattern(100_000)) {
+				t.Errorf("in hand: %+v, %v, %v", sent, sendErr, recvErr)
+			}
+		} else {
+			for !s.Done() {
+				a.eng.Step()
+				b.eng.Step()
+			}
+			if st, err := s.Wait(); err != nil || st.Mark != Cancelled {
+				t.Errorf("the send ends with %+v, %v", st, err)
+			}
+		}
+		if lent(a) != 0 || b.match.unexpected.Len() != 0 || a.Active()+b.Active() != 0 {
+			t.Errorf("%d lend, %d messages wait, %d requests are left", lent(a), b.match.unexpected.Len(), a.Active()+b.Active())
+		}
+	}
+}
+
 // TestRead_loss loses either end in the middle: both have their memory back.
 func TestRead_loss(t *testing.T) {
 	lose := &Error{Code: PeerLost, Peer: 1}

@@ -151,6 +151,18 @@ func (mt *matching) cancel(r *Request) bool {
 	return true
 }
 
+// withdraw takes out the first message that is meant, if it still waits.
+func (mt *matching) withdraw(meant func(*message) bool) bool {
+	for _, e := range mt.unexpected.All() {
+		if m := e.Owner; meant(m) {
+			mt.unexpected.Remove(e)
+			mt.forget(m)
+			return true
+		}
+	}
+	return false
+}
+
 // Matched is a message that was taken out of the queue of those that wait, and
 // that only Accept receives.
 type Matched struct{ m *message }

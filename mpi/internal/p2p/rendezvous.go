@@ -270,6 +270,10 @@ func (rv *rendezvous) arrivedData(h *header, b []byte) {
 func (rv *rendezvous) arrivedFIN(h *header) {
 	ep := rv.ep
 	r := ep.requests.lookup(h.id)
+	if h.tag == finCancelled && r != nil && r.state == waitCTS && r.peer == h.source {
+		r.cancelled()
+		return
+	}
 	if r != nil && (r.state == waitCTS && (r.offered || r.lent) || r.state == lingering && r.lent) && r.peer == h.source {
 		if t := ep.peers[r.peer].idle; t != nil && r.err == nil {
 			ep.pieces.arrived(t, askedFor, h.id)
@@ -289,6 +293,30 @@ func (rv *rendezvous) arrivedFIN(h *header) {
 		r.abandon(match.Envelope{Context: r.entry.Context, Source: h.source, Tag: r.st.Tag})
 		return
 	}
+	r.complete()
+}
+
+// cancel takes back a send that is not announced yet or waits in the own rank, and asks
+// the receiver of one that is announced to drop it: else it would wait for a receive that
+// may never come. What was sent without a question is not worth one.
+func (rv *rendezvous) cancel(r *Request) {
+	ep := rv.ep
+	switch {
+	case r.state == sendRTS:
+		ep.peers[r.peer].pending.remove(r)
+		r.cancelled()
+	case r.state == waitCTS && r.peer == ep.rank:
+		if ep.match.withdraw(func(m *message) bool { return m.self == r && m.id == r.gen }) {
+			r.cancelled()
+		}
+	case r.state == waitCTS:
+		ep.out.notify(int(r.peer), kindRecall, recallCancel, r.wireID())
+	}
+}
+
+// cancelled ends a send that no receive has met.
+func (r *Request) cancelled() {
+	r.st.Mark = Cancelled
 	r.complete()
 }
 

@@ -48,7 +48,7 @@ type Status struct {
 // that it was cancelled.
 type Mark uint64
 
-// Cancelled marks a receive that was taken back: there was no message.
+// Cancelled marks an operation that was taken back: there was no message.
 const Cancelled Mark = 1 << 63
 
 // got marks a message that was received; below is its number.

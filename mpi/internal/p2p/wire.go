@@ -35,7 +35,7 @@ const (
 
 // Version is the version of the bytes below. Ranks compare it before they
 // talk.
-const Version = 10
+const Version = 11
 
 // Every Send starts with 16 bytes, numbers in network order:
 //
@@ -56,7 +56,8 @@ const Version = 10
 //	       and then key and address are 0
 //	FIN    nothing; id is the receiver's request, tag is 0, or 1 when the
 //	       sender could not write. Or the receiver has copied or read what an
-//	       RTS offered, or will not read it, and id is the sender's request.
+//	       RTS offered, or will not read it, and id is the sender's request; the tag
+//	       is 2 when it has dropped the message, as a recall wanted.
 //	       Over a connection beside datagrams: the sender's request (4); the answer
 //	       is a FIN with that as its id, in a datagram
 //	lost   all ranks that are lost (4 each); tag is how many bytes are
@@ -72,7 +73,8 @@ const Version = 10
 //	batch  messages, each of them with length (2), context (2), tag (4) in front
 //	head   the first bytes of the message; id is how many there are in all
 //	rest   the next ones, up to the end of the message whose head came last
-//	recall nothing; id is the sender's request
+//	recall nothing; id is the sender's request; tag is 0, or 1 when no receive shall
+//	       meet the message any more: if one has, there is no answer
 //	rouse  nothing
 //	linked nothing; id is its length (24 bits), and 1 above (8 bits) to ask for a have as
 //	       soon as it is whole. The data is that of a data message over the connection:
@@ -85,8 +87,10 @@ const (
 	rtsLen    = headerLen + 8
 	ctsLen    = headerLen + 24
 
-	finFailed = 1 // tag of a FIN
-	ctsStream = 1 // tag of a CTS
+	finFailed    = 1 // tags of a FIN
+	finCancelled = 2
+	ctsStream    = 1 // tag of a CTS
+	recallCancel = 1 // tag of a recall
 )
 
 // header is the common part of all kinds.
