@@ -189,6 +189,9 @@ func (w *Win) FetchAndOp(d, result Data, at At, op Operation) error {
 	if op == OpNoOp {
 		d = result // that of the origin means nothing
 	}
+	if t := result.Type(); result.t != nil && !t.Predefined() {
+		return w.reportf(ErrType, name, "it is for one element of a predefined datatype, not of %v", t)
+	}
 	value, ok := d.element()
 	old, okResult := result.element()
 	if !ok || !okResult || len(value) != len(old) { // with gaps, or something is wrong

@@ -10,6 +10,9 @@ import "github.com/xwarp/xwarp/mpi"
 // handleSize is how many bytes a handle takes in an array.
 const handleSize = 8
 
+// setsWhole: MPI_Status_set_elements counts elements of its datatype, be it derived.
+const setsWhole = false
+
 func makeHandle(k kind, index int) Handle { return Handle(index+firstIndex)<<4 | Handle(k) }
 
 // indexOf returns the index of an object of ours, or -1.

@@ -9,6 +9,9 @@ import "github.com/xwarp/xwarp/mpi"
 
 const handleSize = 4
 
+// setsWhole: MPI_Status_set_elements counts elements of its datatype, be it derived.
+const setsWhole = true
+
 func makeHandle(k kind, index int) Handle { return 2<<30 | Handle(k)<<26 | Handle(index+firstIndex) }
 
 func indexOf(k kind, h Handle) int {

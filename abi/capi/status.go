@@ -1,6 +1,10 @@
 package capi
 
-import "github.com/xwarp/xwarp/mpi"
+import (
+	"math"
+
+	"github.com/xwarp/xwarp/mpi"
+)
 
 // noStatus is MPI_STATUS_IGNORE.
 const noStatus Statuses = 0
@@ -45,13 +49,17 @@ func (l *Lib) elements(status Statuses, datatype Handle, count Ints, of func(mpi
 	return nil
 }
 
-// StatusSetElements is MPI_Status_set_elements.
+// StatusSetElements is MPI_Status_set_elements. The count is of elements of predefined datatypes,
+// but in MPICH, whose programs and tests go by that, of the datatype itself.
 func StatusSetElements(l *Lib, status Statuses, datatype Handle, count int) error {
 	st, err := status.load()
 	if err != nil {
 		return err
 	}
 	t, err := l.datatype(datatype)
+	if err == nil && setsWhole {
+		t, count, err = whole(t, count)
+	}
 	if err == nil {
 		err = st.SetElements(t, count)
 	}
@@ -59,6 +67,18 @@ func StatusSetElements(l *Lib, status Statuses, datatype Handle, count int) erro
 		status.set(0, st)
 	}
 	return err
+}
+
+// whole is as many bytes as a count of a datatype has.
+func whole(t mpi.Datatype, count int) (mpi.Datatype, int, error) {
+	size := t.Size()
+	if count > 0 && size > math.MaxInt/count {
+		return t, 0, fail(mpi.ErrCount, "%d of %v are more bytes than can be counted", count, t)
+	}
+	if count < 0 { // which is what the error is about
+		size = 1
+	}
+	return mpi.TypeByte, count * size, nil
 }
 
 // StatusSetElementsX is MPI_Status_set_elements_x.

@@ -179,6 +179,56 @@ static void cancel(void)
     }
 }
 
+/* Who has operations in the epoch of a fence has not ended it. */
+static void fenced(void)
+{
+    int memory[2] = {0, 0}, got;
+    MPI_Datatype same;
+    MPI_Group g;
+    MPI_Win w;
+
+    MPI_Type_contiguous(1, MPI_INT, &same);
+    MPI_Type_commit(&same);
+    MPI_Comm_group(MPI_COMM_SELF, &g);
+    MPI_Win_create(memory, sizeof memory, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &w);
+    MPI_Win_set_errhandler(w, MPI_ERRORS_RETURN);
+    MPI_Win_fence(0, w);
+    error("put", MPI_Put(&three, 1, MPI_INT, rank, 0, 1, MPI_INT, w));
+    error("derived", MPI_Fetch_and_op(&three, &got, same, rank, 1, MPI_SUM, w));
+    error("post", MPI_Win_post(g, 0, w));
+    error("start", MPI_Win_start(g, 0, w));
+    error("lock", MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, w));
+    error("fence", MPI_Win_fence(MPI_MODE_NOSUCCEED, w));
+    MPI_Win_free(&w);
+    MPI_Group_free(&g);
+    MPI_Type_free(&same);
+}
+
+/* What MPI_Status_set_elements counts is elements of predefined datatypes, in MPICH of the one given. */
+static void elements(void)
+{
+#ifdef MPI_ABI_VERSION
+    const int each = 1;
+#else
+    const int each = 6;
+#endif
+    MPI_Datatype t;
+    MPI_Status st;
+    MPI_Count large = 0;
+    int n = 0, count = 0;
+
+    MPI_Type_vector(3, 2, 4, MPI_INT, &t);
+    MPI_Type_commit(&t);
+    MPI_Status_set_elements(&st, t, 12 / each);
+    MPI_Get_elements(&st, t, &n);
+    MPI_Get_count(&st, t, &count);
+    ints("elements", (int[]){n, count}, 2);
+    MPI_Status_set_elements_x(&st, t, 6 / each);
+    MPI_Get_elements_x(&st, t, &large);
+    say("elements", large);
+    MPI_Type_free(&t);
+}
+
 int main(int argc, char **argv)
 {
     begin(&argc, &argv);
@@ -187,6 +237,8 @@ int main(int argc, char **argv)
     nothing();
     nobody();
     grids();
+    fenced();
+    elements();
     if (argc > 1) {
         none();
         cancel();

@@ -12,6 +12,9 @@ func (w *Window) Post(origins []int32, free bool) error {
 	if w.posted {
 		return wrong(-1, "an exposure epoch of Post has not ended: call Wait")
 	}
+	if w.access == fenced && w.busy { // the epoch of the fence exposes the memory as well
+		return wrong(-1, "%s has not ended", where[w.access])
+	}
 	w.posted, w.exposed = true, append(w.exposed[:0], origins...)
 	w.counts.epochs.Posts++
 	if free {
