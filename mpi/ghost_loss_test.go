@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/job/launch"
 	"github.com/xwarp/xwarp/internal/test/sim"
@@ -287,8 +289,13 @@ func outlastingRank(p *mpi.Proc) error {
 	if which := os.Getenv(envDoes); which != "" {
 		x.losses, x.block, killer, only = 0, 2000, 1, []int{envInt(envDoes)}
 	}
+	stopped := make(chan struct{})
 	x.kill = func(round int) error {
-		if p.World().Rank() == killer && round == 10 {
+		switch {
+		case p.World().Rank() != killer || round != 10:
+		case os.Getenv(envStands) != "":
+			return standGhosts(stopped)
+		default:
 			return killGhosts(only...)
 		}
 		return nil
@@ -297,10 +304,53 @@ func outlastingRank(p *mpi.Proc) error {
 		x.adapts, x.async = true, mpi.AsyncAutoGhosts
 	}
 	err := x.run(p, 1)
+	if p.World().Rank() == killer && os.Getenv(envStands) != "" {
+		<-stopped
+	}
 	if err == nil {
 		fmt.Println("outlasted")
 	}
 	return err
+}
+
+// envStands has ranks of TestWin_outlastsKilledGhost stop ghosts for a while in place of killing them.
+const envStands = "XWARP_TEST_STANDS"
+
+// standGhosts stops the ghosts of this host for longer than a peer may be silent, and closes the
+// channel when they may go on.
+func standGhosts(goOn chan struct{}) error {
+	ghosts, err := ghostsHere()
+	for _, pid := range ghosts {
+		err = errors.Join(err, unix.Kill(pid, unix.SIGSTOP))
+	}
+	go func() {
+		time.Sleep(2 * standsLost)
+		for _, pid := range ghosts {
+			_ = unix.Kill(pid, unix.SIGCONT)
+		}
+		close(goOn)
+	}()
+	return err
+}
+
+// standsLost is for how long a peer may be silent there.
+const standsLost = time.Second
+
+// A ghost stands still, as one that a debugger stops or whose machine sleeps, and goes on when others have taken it
+// for lost, or wait for it: it does nothing any more.
+func TestWin_outlastsStoppedGhost(t *testing.T) {
+	networks(t, func(t *testing.T, on launch.Config) {
+		on.Ghosts = 1
+		on.Env = []string{envStands + "=1", mpi.EnvGhostFailure + "=fallback", mpi.EnvPeerLost + "=" + standsLost.String()}
+		job := launch.Config{
+			Program: "/proc/self/exe", Args: []string{asOutlasting}, Ranks: 4,
+			Agent: []string{"/proc/self/exe", launch.AgentArg},
+		}
+		stdout, stderr, err := launchJob(t, job, on)
+		if err != nil || stdout != strings.Repeat("outlasted\n", job.Ranks) || !strings.Contains(stderr, "ghost ") {
+			t.Errorf("%v\n%s%s", err, stdout, stderr)
+		}
+	})
 }
 
 // Real processes, on each network. Puts that two ghosts have to do are among what is in doubt.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/base/config"
 	"github.com/xwarp/xwarp/internal/job/launch"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -27,7 +28,7 @@ func ghostedMain() int {
 }
 
 func ghostedRank(p *mpi.Proc) error {
-	does := map[string]func(*mpi.Proc) error{"decide": decideInThreads}
+	does := map[string]func(*mpi.Proc) error{"decide": decideInThreads, "allocs": allocsWithGhosts}
 	err := does[os.Getenv(envDoes)](p)
 	if err == nil {
 		fmt.Println("done")
@@ -98,4 +99,37 @@ func decideInThreads(p *mpi.Proc) error {
 // for the race detector.
 func TestWin_threadsDecide(t *testing.T) {
 	ghosted(t, launch.Config{Fabric: "udp"}, "decide", 2, mpi.EnvThreads+"=multiple")
+}
+
+// allocsWithGhosts has rank 0 operate on memory that ghosts serve, or ghosts and the rank itself.
+func allocsWithGhosts(p *mpi.Proc) (err error) {
+	for _, mode := range []string{"on", "auto-ghosts"} {
+		w, _, failed := mpi.WinAllocate[int64](p.World(), 20_000, info("async_config", mode))
+		if err = errors.Join(err, failed, w.LockAll(0), p.World().Barrier()); err != nil {
+			return err
+		}
+		for _, o := range winOps {
+			for _, n := range []int{1, 500, 20_000} {
+				b, result := make([]int64, n), new(int64)
+				if p.World().Rank() != 0 {
+					continue
+				}
+				if got := testing.AllocsPerRun(20, func() { err = errors.Join(err, o.op(w, b, result)) }); got != 0 {
+					err = errors.Join(err, fmt.Errorf("%s, %s of %d: %v allocations, want none", mode, o.name, n, got))
+				}
+			}
+		}
+		err = errors.Join(err, p.World().Barrier(), w.UnlockAll(), w.Free())
+	}
+	return err
+}
+
+// Operations that ghosts do allocate nothing in the rank that starts them, on one host and between two.
+func TestAllocs_ghosts(t *testing.T) {
+	if slow {
+		t.Skip("the race detector allocates")
+	}
+	ghosted(t, launch.Config{Fabric: "udp"}, "allocs", 2)
+	testenv.NeedRoot(t)
+	ghosted(t, launch.Config{Testbed: 2}, "allocs", 2)
 }

@@ -153,6 +153,17 @@ func outliveNoGhost(w *mpi.Win) error {
 
 // killGhosts kills the ghosts of this host, or one of them, which have numbers from 0 on.
 func killGhosts(only ...int) error {
+	ghosts, err := ghostsHere()
+	for i, pid := range ghosts {
+		if len(only) == 0 || slices.Contains(only, i) {
+			kill(pid)
+		}
+	}
+	return err
+}
+
+// ghostsHere returns the ghosts of this host, as they were started.
+func ghostsHere() ([]int, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	var ghosts []int
 	for _, name := range files {
@@ -161,13 +172,8 @@ func killGhosts(only ...int) error {
 			ghosts = append(ghosts, pid)
 		}
 	}
-	slices.Sort(ghosts) // as they were started
-	for i, pid := range ghosts {
-		if len(only) == 0 || slices.Contains(only, i) {
-			kill(pid)
-		}
-	}
-	return err
+	slices.Sort(ghosts)
+	return ghosts, err
 }
 
 // The end of a ghost is that of the job, also where the others would go on without a rank: its
