@@ -31,8 +31,7 @@ type Port struct {
 	apart   bool // chunks to receive into are borrowed ones of the pool, no others
 	posted  int  // chunks given to the kernel and not received: never above rxDepth
 	rxDepth int  // how many are posted at most
-	quiet   int  // how many are posted in calm times
-	want    int  // how many should be posted: rxDepth, or quiet
+	want    int  // how many should be posted: rxDepth, or quietDepth in calm times
 	calm    int  // receives of few buffers in a row
 	dirty   bool // the kernel has not taken all of the TX ring yet
 	busy    busyPolling
@@ -44,18 +43,15 @@ type Port struct {
 // writing it for each frame would add a cache miss to each message.
 const fillBatch = 16
 
-// A burst brings all chunks back at once.
+// In calm times only quietDepth chunks circulate, so that they stay in the
+// caches: with 2048 a small message takes 60 ns longer. A burst brings all of
+// them back at once. A receive queue of quietDepth holds what a peer may send
+// before it has heard from us.
 const (
-	burstBufs = 24   // buffers in one receive that make a burst
-	calmAfter = 1024 // receives of fewer buffers until it is calm again
+	quietDepth = 512
+	burstBufs  = 24   // buffers in one receive that make a burst
+	calmAfter  = 1024 // receives of fewer buffers until it is calm again
 )
-
-// quietDepth returns how many chunks circulate in calm times, and at the beginning where the kernel
-// copies, so that they stay in the caches: with 2048 a small message takes 60 ns longer, and the first
-// touch of each page 50 us on a virtual machine whose page tables are shadowed. They hold what a few
-// peers send before they have heard from us (arq: 64 datagrams each). A driver that does
-// zero-copy fills the ring of its card, and gets all at the beginning.
-func quietDepth(mtu, rxDepth int) int { return min(max(256, 64*bufsFor(mtu)), rxDepth) }
 
 // adapt notes that n buffers came in at once.
 func (p *Port) adapt(n int) {
@@ -65,7 +61,7 @@ func (p *Port) adapt(n int) {
 	case p.calm < calmAfter:
 		p.calm++
 	default:
-		p.want = p.quiet
+		p.want = min(quietDepth, p.rxDepth)
 	}
 }
 

@@ -222,7 +222,7 @@ func TestRecv_overrun(t *testing.T) {
 	forEachDriver(t, func(t *testing.T, d driver) {
 		a, b := newWire(t, d, config)
 		rng := newRand()
-		const depth, sent = 256, 700 // what is posted at the beginning
+		const depth, sent = 512, 700
 		for range sent {
 			send(a, build(rng, a, content(rng, a, b, 100))...)
 		}

@@ -93,10 +93,7 @@ func (p *Port) openPair(s *Slot) (err error) {
 	unix.CloseOnExec(p.out.fd)
 	part := s.sendPart()
 	p.from, p.span = part.Start, mem.Addr(part.Len)
-	p.rxDepth, p.quiet, p.want, p.apart = s.RxDepth, quietDepth(s.Caps.MTU, s.RxDepth), s.RxDepth, true
-	if !s.Caps.ZeroCopy {
-		p.want = p.quiet
-	}
+	p.rxDepth, p.want, p.apart = s.RxDepth, s.RxDepth, true
 	d := depths{fill: s.RxDepth, completion: s.TxDepth, rx: s.RxDepth, tx: s.TxDepth}
 	if p.sock.rings, err = mapLine(p.sock.fd, p.out.fd, d); err != nil {
 		return fmt.Errorf("xdp: cannot map the rings of slot %d of %s: %w", s.Number, s.Device, err)
