@@ -11,7 +11,6 @@ import (
 
 	"github.com/xwarp/xwarp/internal/base/config"
 	"github.com/xwarp/xwarp/internal/job/launch"
-	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -108,28 +107,20 @@ func allocsWithGhosts(p *mpi.Proc) (err error) {
 		if err = errors.Join(err, failed, w.LockAll(0), p.World().Barrier()); err != nil {
 			return err
 		}
-		for _, o := range winOps {
-			for _, n := range []int{1, 500, 20_000} {
-				b, result := make([]int64, n), new(int64)
-				if p.World().Rank() != 0 {
-					continue
-				}
-				if got := testing.AllocsPerRun(20, func() { err = errors.Join(err, o.op(w, b, result)) }); got != 0 {
-					err = errors.Join(err, fmt.Errorf("%s, %s of %d: %v allocations, want none", mode, o.name, n, got))
-				}
-			}
+		if p.World().Rank() == 0 {
+			err = warmAllocs(w, func(o string, n int, got float64) {
+				failed = errors.Join(failed, fmt.Errorf("%s, %s of %d: %v allocations, want none", mode, o, n, got))
+			})
 		}
-		err = errors.Join(err, p.World().Barrier(), w.UnlockAll(), w.Free())
+		err = errors.Join(err, failed, p.World().Barrier(), w.UnlockAll(), w.Free())
 	}
 	return err
 }
 
-// Operations that ghosts do allocate nothing in the rank that starts them, on one host and between two.
+// Operations that ghosts do allocate nothing in the rank that starts them.
 func TestAllocs_ghosts(t *testing.T) {
 	if slow {
 		t.Skip("the race detector allocates")
 	}
-	ghosted(t, launch.Config{Fabric: "udp"}, "allocs", 2)
-	testenv.NeedRoot(t)
-	ghosted(t, launch.Config{Testbed: 2}, "allocs", 2)
+	networks(t, func(t *testing.T, on launch.Config) { ghosted(t, on, "allocs", 2) })
 }

@@ -71,14 +71,14 @@ func StatusSetElements(l *Lib, status Statuses, datatype Handle, count int) erro
 
 // whole is as many bytes as a count of a datatype has.
 func whole(t mpi.Datatype, count int) (mpi.Datatype, int, error) {
-	size := t.Size()
-	if count > 0 && size > math.MaxInt/count {
+	switch size := t.Size(); {
+	case count <= 0: // none, or an error of its own
+		return t, count, nil
+	case size > math.MaxInt/count:
 		return t, 0, fail(mpi.ErrCount, "%d of %v are more bytes than can be counted", count, t)
+	default:
+		return mpi.TypeByte, count * size, nil
 	}
-	if count < 0 { // which is what the error is about
-		size = 1
-	}
-	return mpi.TypeByte, count * size, nil
 }
 
 // StatusSetElementsX is MPI_Status_set_elements_x.

@@ -291,7 +291,7 @@ func (t Table) first(size int) Order {
 }
 
 // cold returns how many messages or calls of a size go before the first burst that counts: as many
-// as in the OSU benchmarks, and the first thousand frames of more than a page on a new veth pair, which
+// as in the OSU benchmarks of latency, or a window, and the first thousand frames of more than a page on a new veth pair, which
 // take its kernel many times as long as later ones. Raw frames show that, too: pages are
 // touched for the first time, 50 us each on a virtual machine whose page tables are shadowed.
 func (t Table) cold(size int) int {
