@@ -2,7 +2,6 @@ package secure
 
 import (
 	"crypto/cipher"
-	"encoding/binary"
 
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
@@ -40,12 +39,12 @@ func (d *Datagram) Release(b *fabric.Batch) {
 	d.Datagram.Release(b)
 }
 
-// open decrypts a datagram where it lies, and cuts header and tag off. false: it was
+// open decrypts a datagram where it lies, and cuts header, pad and tag off. false: it was
 // refused, and counted.
 func (d *Datagram) open(p *fabric.Packet, descs []fabric.Desc) bool {
 	var h header
 	first := d.arena.At(descs[0].Addr, int(descs[0].Len))
-	if len(first) < HeaderLen || p.Len < Overhead || int(p.Len) > len(d.flat) || !h.parse(first) {
+	if len(first) < HeaderLen || int(p.Len) > len(d.flat) || !h.parse(first) || p.Len < Overhead+int32(h.pad) {
 		d.stats.RxForged++
 		return false
 	}
@@ -65,7 +64,7 @@ func (d *Datagram) open(p *fabric.Packet, descs []fabric.Desc) bool {
 		d.tried++
 		key = d.keys.aead(&h, p.From, d.self, generation)
 	}
-	binary.BigEndian.PutUint64(d.nonce[4:], h.counter)
+	d.setNonce(&h)
 	if !d.decrypt(key, first, descs, int(p.Len)) {
 		d.stats.RxForged++
 		return false
@@ -80,7 +79,7 @@ func (d *Datagram) open(p *fabric.Packet, descs []fabric.Desc) bool {
 	s.proven(generation, key)
 	s.window.mark(h.counter)
 	d.last = s
-	trim(p, descs)
+	trim(p, descs, TagLen+uint32(h.pad))
 	return true
 }
 
@@ -156,12 +155,12 @@ func (d *Datagram) decrypt(key cipher.AEAD, first []byte, descs []fabric.Desc, n
 	return true
 }
 
-// trim cuts header and tag off.
-func trim(p *fabric.Packet, descs []fabric.Desc) {
-	p.Len -= Overhead
+// trim cuts the header off, and the last tail bytes: pad and tag.
+func trim(p *fabric.Packet, descs []fabric.Desc, tail uint32) {
+	p.Len -= HeaderLen + int32(tail)
 	descs[0].Addr += HeaderLen
 	descs[0].Len -= HeaderLen
-	for left := uint32(TagLen); left > 0; {
+	for left := tail; left > 0; {
 		last := &descs[p.Bufs-1]
 		n := min(left, last.Len)
 		last.Len -= n
