@@ -61,7 +61,7 @@ func openFirst(c Config) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Port{steering: steering, arena: c.Arena, span: mem.Addr(c.Arena.Len()), rxDepth: c.RxDepth, want: c.RxDepth}
+	p := &Port{steering: steering, arena: c.Arena, span: mem.Addr(c.Arena.Len()), rxDepth: c.RxDepth}
 	if p.pool = c.Pool; p.pool == nil {
 		if p.pool, err = mem.NewPool(c.Arena, c.Frames, c.Track); err != nil {
 			return nil, errors.Join(fmt.Errorf("xdp: %w", err), steering.Close())
@@ -84,8 +84,10 @@ func (p *Port) open(c Config) (err error) {
 		return err
 	}
 	p.rings, p.out = p.sock.rings, p.sock
+	bindings := c.bindings(dev, mode)
+	p.begin(bindings[0]&unix.XDP_COPY == 0)
 	p.post() // before bind: some drivers want something to receive into
-	if err := p.sock.bind(dev, c.Queue, c.bindings(dev, mode), bindTries); err != nil {
+	if err := p.sock.bind(dev, c.Queue, bindings, bindTries); err != nil {
 		return err
 	}
 	p.out.tune(c.TxDepth)
@@ -106,7 +108,7 @@ func (p *Port) open(c Config) (err error) {
 func (p *Port) onAllQueues(c Config) (*portSet, error) {
 	f := &portSet{first: c.Queue, ports: []*Port{p}, poll: -1}
 	for queue := c.Queue + 1; queue < c.Queue+c.Queues; queue++ {
-		b := &Port{arena: c.Arena, pool: p.pool, caps: p.caps, rxDepth: c.RxDepth, want: c.RxDepth}
+		b := &Port{arena: c.Arena, pool: p.pool, caps: p.caps, rxDepth: p.rxDepth, want: p.want}
 		f.ports = append(f.ports, b)
 		if err := b.receiveBeside(p, c, queue); err != nil {
 			return nil, errors.Join(err, f.Close())

@@ -93,7 +93,8 @@ func (p *Port) openPair(s *Slot) (err error) {
 	unix.CloseOnExec(p.out.fd)
 	part := s.sendPart()
 	p.from, p.span = part.Start, mem.Addr(part.Len)
-	p.rxDepth, p.want, p.apart = s.RxDepth, s.RxDepth, true
+	p.rxDepth, p.apart = s.RxDepth, true
+	p.begin(s.Caps.ZeroCopy)
 	d := depths{fill: s.RxDepth, completion: s.TxDepth, rx: s.RxDepth, tx: s.TxDepth}
 	if p.sock.rings, err = mapLine(p.sock.fd, p.out.fd, d); err != nil {
 		return fmt.Errorf("xdp: cannot map the rings of slot %d of %s: %w", s.Number, s.Device, err)
