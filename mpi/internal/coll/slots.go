@@ -24,6 +24,9 @@ import (
 // a collective are at the same place in the rings of all. If they do not, because lengths
 // differ, that is an error from then on.
 type Slots struct {
+	// Crowded says that members share cores. All members must say the same.
+	Crowded bool
+
 	memory   []byte
 	sequence []*atomic.Uint64 // by member
 	me       int
@@ -305,9 +308,17 @@ func give(s *Schedule, t Team, v []byte, n int) {
 
 // BarrierSlots lets each member look at the lines of all others.
 //
-// Why: no messages. With more ranks than cores each has to run once, and not once a round.
+// Where they share cores, it lets the first look at the lines of all, and the others at its own.
+//
+// Why: no messages. With more ranks than cores each has to run once, and not once a round; what
+// the first does next for all, as the root of a Bcast, is done when the others come to run.
 // Cost: p cache lines.
 func BarrierSlots(s *Schedule, t Team) {
+	if t.Slots.Crowded {
+		ReduceSlots(s, t, nil, nil, 0)
+		BcastSlots(s, t, nil, 0)
+		return
+	}
 	give(s, t, nil, 0)
 	slotStep(s, slotAwait, everyMember, nil, nil)
 }
