@@ -102,6 +102,9 @@ func (l *Lib) Missing(name string, where Where) int32 {
 
 // Null raises the error of a call with NULL for a variable that it sets.
 func (l *Lib) Null(name, variable string, where Where) int32 {
+	if where.kind == 0 {
+		return MPI_T_ERR_INVALID
+	}
 	return l.Raise(name, fail(mpi.ErrArg, "%s is NULL", variable), where)
 }
 

@@ -62,7 +62,11 @@ func PreadyList(l *Lib, length int, list Ints, request Handle) error {
 	if err != nil {
 		return err
 	}
-	return on(r.comm, r.persistent.Pready(list.slice(max(length, 0))...))
+	partitions, err := list.list("partitions", length)
+	if err == nil {
+		err = r.persistent.Pready(partitions...)
+	}
+	return on(r.comm, err)
 }
 
 // Parrived is MPI_Parrived.
