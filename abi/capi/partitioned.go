@@ -1,6 +1,10 @@
 package capi
 
-import "github.com/xwarp/xwarp/mpi"
+import (
+	"math"
+
+	"github.com/xwarp/xwarp/mpi"
+)
 
 // PsendInit is MPI_Psend_init.
 func PsendInit(l *Lib, buf Addr, partitions, count int, datatype Handle, dest, tag int, comm, _ Handle, request Handles) error {
@@ -29,6 +33,8 @@ func (l *Lib) partitions(buf Addr, partitions, count int, datatype Handle, rank 
 		return nil, mpi.Data{}, fail(mpi.ErrArg, "%d partitions", partitions)
 	case count < 0:
 		return nil, mpi.Data{}, fail(mpi.ErrCount, "%d elements in each partition", count)
+	case partitions > 0 && count > math.MaxInt/partitions:
+		return nil, mpi.Data{}, fail(mpi.ErrCount, "%d elements in each of %d partitions", count, partitions)
 	}
 	return l.peer(buf, partitions*count, datatype, rank, comm)
 }
