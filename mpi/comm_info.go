@@ -82,11 +82,18 @@ func (c *Comm) exactly(op string, st p2p.Status, room uint32) error {
 		"the message has %d bytes and its buffer has not, where %s has said that they are as long", st.Bytes, assertExactLength)}
 }
 
-// Info returns the hints that hold (MPI_Comm_get_info). The copy belongs to the
-// caller.
+// Info returns the hints that hold (MPI_Comm_get_info), those that nobody has given as
+// well, and mpi_memory_alloc_kinds. The copy belongs to the caller.
 func (c *Comm) Info() (*Info, error) {
 	if err := c.live("Comm.Info"); err != nil {
 		return nil, c.report(err)
 	}
-	return c.hints.Dup(), nil
+	info := c.hints.Dup()
+	err := info.Set(keyMemory, memoryKinds)
+	for _, key := range assertions {
+		if _, given := info.Get(key); !given && err == nil {
+			err = info.Set(key, "false")
+		}
+	}
+	return info, c.report(err)
 }

@@ -219,15 +219,14 @@ type Proc struct {
 	owned
 	types     map[Datatype]*typeNotes
 	finalized atomic.Bool
-	errors    map[ErrorClass]*userError
-	lastError ErrorClass // that was added
-	watch     *watch     // or nil
-	sessions  int        // that are open
-	apart     bool       // there is no world model, only sessions
-	check     bool       // see Config.Check
-	gone      gone
-	meeting   *Comm              // of all ranks, for those that have no communicator yet: see sessionContext
-	creating  map[int32]struct{} // tags of communicators that are being made there
+	UserErrors
+	watch    *watch // or nil
+	sessions int    // that are open
+	apart    bool   // there is no world model, only sessions
+	check    bool   // see Config.Check
+	gone     gone
+	meeting  *Comm              // of all ranks, for those that have no communicator yet: see sessionContext
+	creating map[int32]struct{} // tags of communicators that are being made there
 }
 
 // owned is what Free, or the end of the process, takes back.

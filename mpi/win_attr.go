@@ -161,8 +161,8 @@ func (w *Win) Info() (*Info, error) {
 		return nil, w.report(err)
 	}
 	hints := w.hints.Dup()
-	if !w.async.served {
-		return hints, nil
+	if err := hints.Set(keyMemory, memoryKinds); err != nil || !w.async.served {
+		return hints, w.report(err)
 	}
 	now := "off"
 	if rma.RoutesOf(w.w).Now() {

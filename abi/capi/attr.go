@@ -208,9 +208,9 @@ func AttrPut(l *Lib, comm Handle, key int, value Addr) error { return CommSetAtt
 // CommGetAttr is MPI_Comm_get_attr.
 func CommGetAttr(l *Lib, comm Handle, key int, value Addr, flag Ints) error {
 	if at := l.predefinedAttr(key); at != nil {
-		c, err := l.comm(comm)
+		_, err := l.comm(comm)
 		if err == nil {
-			l.fixed.code = int32(max(MPI_ERR_LASTCODE, classTo(c.Proc().LastUsedCode())))
+			l.fixed.code = int32(max(MPI_ERR_LASTCODE, classTo(l.errors.LastUsedCode())))
 			err = tellAttr(value, flag, addressOfValue(at), true)
 		}
 		return err

@@ -32,6 +32,9 @@ func (l *Lib) comm(h Handle) (*comm, error) {
 	if h == MPI_COMM_NULL {
 		return nil, fail(mpi.ErrComm, "MPI_COMM_NULL")
 	}
+	if c != nil {
+		return nil, fail(mpi.ErrComm, "MPI_COMM_WORLD and MPI_COMM_SELF are there from MPI_Init to MPI_Finalize: the process has sessions only")
+	}
 	return nil, fail(mpi.ErrComm, "%#x is no communicator, or was freed", uintptr(h))
 }
 

@@ -175,12 +175,13 @@ func (l *Lib) getHandler(w Where, to Handles) error {
 	return err
 }
 
-// callHandler calls the error handler of an object with an error of the program's.
-func (l *Lib) callHandler(w Where, number int) error {
+// callHandler calls the error handler of an object with an error of the program's, for the
+// function name.
+func (l *Lib) callHandler(name string, w Where, number int) error {
 	at, err := l.objectHandler(w)
 	if err == nil {
 		l.handle(*at, w.handle, number, func() string {
-			return l.explain("MPI_call_errhandler", errors.New(l.textOf(number)))
+			return l.explain(name, errors.New(l.textOf(number)))
 		})
 	}
 	return err
@@ -198,7 +199,7 @@ func CommGetErrhandler(l *Lib, comm Handle, handler Handles) error {
 
 // CommCallErrhandler is MPI_Comm_call_errhandler.
 func CommCallErrhandler(l *Lib, comm Handle, number int) error {
-	return l.callHandler(Where{kind: kindComm, handle: comm}, number)
+	return l.callHandler("MPI_Comm_call_errhandler", Where{kind: kindComm, handle: comm}, number)
 }
 
 // WinSetErrhandler is MPI_Win_set_errhandler.
@@ -213,7 +214,7 @@ func WinGetErrhandler(l *Lib, win Handle, handler Handles) error {
 
 // WinCallErrhandler is MPI_Win_call_errhandler.
 func WinCallErrhandler(l *Lib, win Handle, number int) error {
-	return l.callHandler(Where{kind: kindWin, handle: win}, number)
+	return l.callHandler("MPI_Win_call_errhandler", Where{kind: kindWin, handle: win}, number)
 }
 
 // SessionSetErrhandler is MPI_Session_set_errhandler.
@@ -228,5 +229,5 @@ func SessionGetErrhandler(l *Lib, session Handle, handler Handles) error {
 
 // SessionCallErrhandler is MPI_Session_call_errhandler.
 func SessionCallErrhandler(l *Lib, session Handle, number int) error {
-	return l.callHandler(Where{kind: kindSession, handle: session}, number)
+	return l.callHandler("MPI_Session_call_errhandler", Where{kind: kindSession, handle: session}, number)
 }

@@ -102,6 +102,9 @@ func (l *Lib) Missing(name string, where Where) int32 {
 
 // Null raises the error of a call with NULL for a variable that it sets.
 func (l *Lib) Null(name, variable string, where Where) int32 {
+	if where.kind == 0 {
+		return MPI_T_ERR_INVALID
+	}
 	return l.Raise(name, fail(mpi.ErrArg, "%s is NULL", variable), where)
 }
 
@@ -127,11 +130,7 @@ func (l *Lib) explain(name string, err error) string {
 
 // ErrorClass is MPI_Error_class.
 func ErrorClass(l *Lib, errorcode int, class Ints) error {
-	c := classFrom(errorcode)
-	if l.up() == nil {
-		c = l.proc.ErrorClass(c)
-	}
-	class.set(0, classTo(c))
+	class.set(0, classTo(l.errors.ErrorClass(classFrom(errorcode))))
 	return nil
 }
 
@@ -142,29 +141,17 @@ func ErrorString(l *Lib, errorcode int, text Text, length Ints) error {
 }
 
 // textOf is the text of an error class or code.
-func (l *Lib) textOf(errorcode int) string {
-	c := classFrom(errorcode)
-	if l.up() == nil {
-		return l.proc.ErrorString(c)
-	}
-	return c.String()
-}
+func (l *Lib) textOf(errorcode int) string { return l.errors.ErrorString(classFrom(errorcode)) }
 
 // AddErrorClass is MPI_Add_error_class.
 func AddErrorClass(l *Lib, class Ints) error {
-	err := l.up()
-	if err == nil {
-		class.set(0, classTo(l.proc.AddErrorClass()))
-	}
-	return err
+	class.set(0, classTo(l.errors.AddErrorClass()))
+	return nil
 }
 
 // AddErrorCode is MPI_Add_error_code.
 func AddErrorCode(l *Lib, class int, number Ints) error {
-	if err := l.up(); err != nil {
-		return err
-	}
-	c, err := l.proc.AddErrorCode(classFrom(class))
+	c, err := l.errors.AddErrorCode(classFrom(class))
 	if err == nil {
 		number.set(0, classTo(c))
 	}
@@ -173,36 +160,16 @@ func AddErrorCode(l *Lib, class int, number Ints) error {
 
 // AddErrorString is MPI_Add_error_string.
 func AddErrorString(l *Lib, number int, text string) error {
-	err := l.up()
-	if err == nil {
-		err = l.proc.AddErrorString(classFrom(number), text)
-	}
-	return err
+	return l.errors.AddErrorString(classFrom(number), text)
 }
 
 // RemoveErrorClass is MPI_Remove_error_class.
-func RemoveErrorClass(l *Lib, class int) error {
-	err := l.up()
-	if err == nil {
-		err = l.proc.RemoveErrorClass(classFrom(class))
-	}
-	return err
-}
+func RemoveErrorClass(l *Lib, class int) error { return l.errors.RemoveErrorClass(classFrom(class)) }
 
 // RemoveErrorCode is MPI_Remove_error_code.
-func RemoveErrorCode(l *Lib, number int) error {
-	err := l.up()
-	if err == nil {
-		err = l.proc.RemoveErrorCode(classFrom(number))
-	}
-	return err
-}
+func RemoveErrorCode(l *Lib, number int) error { return l.errors.RemoveErrorCode(classFrom(number)) }
 
 // RemoveErrorString is MPI_Remove_error_string.
 func RemoveErrorString(l *Lib, number int) error {
-	err := l.up()
-	if err == nil {
-		err = l.proc.RemoveErrorString(classFrom(number))
-	}
-	return err
+	return l.errors.RemoveErrorString(classFrom(number))
 }

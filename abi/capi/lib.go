@@ -39,6 +39,8 @@ type Lib struct {
 	proc  *mpi.Proc
 	level int // of threads, as the program has it
 
+	errors mpi.UserErrors
+
 	world, self comm // MPI_COMM_WORLD and MPI_COMM_SELF
 	comms       table[comm]
 	types       datatypes

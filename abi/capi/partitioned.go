@@ -1,6 +1,10 @@
 package capi
 
-import "github.com/xwarp/xwarp/mpi"
+import (
+	"math"
+
+	"github.com/xwarp/xwarp/mpi"
+)
 
 // PsendInit is MPI_Psend_init.
 func PsendInit(l *Lib, buf Addr, partitions, count int, datatype Handle, dest, tag int, comm, _ Handle, request Handles) error {
@@ -29,6 +33,8 @@ func (l *Lib) partitions(buf Addr, partitions, count int, datatype Handle, rank 
 		return nil, mpi.Data{}, fail(mpi.ErrArg, "%d partitions", partitions)
 	case count < 0:
 		return nil, mpi.Data{}, fail(mpi.ErrCount, "%d elements in each partition", count)
+	case partitions > 0 && count > math.MaxInt/partitions:
+		return nil, mpi.Data{}, fail(mpi.ErrCount, "%d elements in each of %d partitions", count, partitions)
 	}
 	return l.peer(buf, partitions*count, datatype, rank, comm)
 }
@@ -62,7 +68,11 @@ func PreadyList(l *Lib, length int, list Ints, request Handle) error {
 	if err != nil {
 		return err
 	}
-	return on(r.comm, r.persistent.Pready(list.slice(max(length, 0))...))
+	partitions, err := list.list("partitions", length)
+	if err == nil {
+		err = r.persistent.Pready(partitions...)
+	}
+	return on(r.comm, err)
 }
 
 // Parrived is MPI_Parrived.

@@ -54,10 +54,14 @@ func (c *control) scope() int {
 	return MPI_T_SCOPE_CONSTANT
 }
 
-// text is the value of the variable.
+// text is the value of the variable, which can be written again: nothing where the default
+// tells what one is made of.
 func (c *control) text() string {
 	if v, ok := os.LookupEnv(c.Name); ok {
 		return v
+	}
+	if c.Rank() && c.Set(c.Default) != nil {
+		return ""
 	}
 	return c.Default
 }
@@ -172,6 +176,9 @@ func TCvarWrite(l *Lib, handle, buf Addr) error {
 			return toolsError(MPI_T_ERR_CVAR_SET_NOT_NOW)
 		}
 		text, ok := c.parse(buf)
+		if ok && text == c.text() { // what a tool has read it may write
+			return nil
+		}
 		if !ok || c.Set(text) != nil || os.Setenv(c.Name, text) != nil {
 			return toolsError(MPI_T_ERR_INVALID)
 		}

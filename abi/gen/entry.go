@@ -56,11 +56,13 @@ func (f function) lost() (text string) {
 func (p param) goName() string { return "_" + p.name }
 
 // must reports whether p is an address for which NULL is an error: of one variable that f sets,
-// of the name of an object, the text of an error or the value of an info. Tools get what they want of MPI_T's
-// variables, and MPI_Init needs no argc.
+// of the name of an object, the text of an error or the value of an info. MPI_Init needs no argc.
 func (f function) must(p param) bool {
-	if p.stars != "*" || p.suffix != "" || p.name == "argc" || strings.HasPrefix(f.name, "MPI_T_") {
+	if p.stars != "*" || p.suffix != "" || p.name == "argc" {
 		return false
+	}
+	if strings.HasPrefix(f.name, "MPI_T_") {
+		return f.mustTool(p)
 	}
 	if p.base == "char" {
 		return strings.HasSuffix(f.name, "_name") || strings.HasSuffix(f.name, "_error_string") || f.name == "MPI_Error_string" || f.name == "MPI_Get_library_version" ||
@@ -68,6 +70,15 @@ func (f function) must(p param) bool {
 	}
 	into := p.crossing().capi
 	return !p.constant && (strings.HasPrefix(into, "capi.Handles") || strings.HasPrefix(into, "capi.Ints"))
+}
+
+// mustTool is must of MPI_T: a tool gets what it wants of what is known about a variable, and
+// nothing is bound to objects.
+func (f function) mustTool(p param) bool {
+	if strings.HasSuffix(f.name, "_get_info") || strings.HasSuffix(f.name, "_get_item") {
+		return false
+	}
+	return p.base != "char" && p.base != "void" || p.name == "buf"
 }
 
 func (in *input) entry(b *strings.Builder, f function) {

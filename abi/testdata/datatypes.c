@@ -286,6 +286,12 @@ static void large(void)
         printf("; size as an int %d\n", small == MPI_UNDEFINED ? -1 : small);
         MPI_Type_free(&t);
     }
+    MPI_Type_contiguous(2147483647, MPI_CHAR, &types[0]);
+    MPI_Type_contiguous(2147483647, types[0], &t);
+    MPI_Type_size_c(t, &size);
+    printf("the largest of the largest: size %lld\n", (long long)size);
+    MPI_Type_free(&types[0]);
+    MPI_Type_free(&t);
 }
 
 static void sum_pairs(void *in, void *inout, int *n, MPI_Datatype *t)

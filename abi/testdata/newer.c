@@ -145,8 +145,11 @@ static void partitioned(void)
     MPI_Wait(&s, MPI_STATUS_IGNORE);
     MPI_Wait(&r, MPI_STATUS_IGNORE);
     ints("partitions", got, 4);
+    error("no list", MPI_Pready_list(1, NULL, s));
+    error("-1 of a list", MPI_Pready_list(-1, got, s));
     MPI_Request_free(&s);
     MPI_Request_free(&r);
+    error("too many", MPI_Psend_init_c(data, 4, 1LL << 62, MPI_CHAR, other, 3, MPI_COMM_WORLD, MPI_INFO_NULL, &s));
 }
 
 static void abi(void)
@@ -210,12 +213,27 @@ static int env(char text[4096])
     return n;
 }
 
+/* So is what the program adds to the errors. */
+static int known(int code)
+{
+    int class, n;
+    char text[MPI_MAX_ERROR_STRING];
+    MPI_Error_class(code, &class);
+    MPI_Error_string(code, text, &n);
+    return class != code && class >= MPI_ERR_LASTCODE && !strcmp(text, "ours");
+}
+
 int main(int argc, char **argv)
 {
     static char first[4096], second[4096], third[4096];
-    int n = env(first);
+    int n = env(first), class, code, early;
+    MPI_Add_error_class(&class);
+    MPI_Add_error_code(class, &code);
+    MPI_Add_error_string(code, "ours");
+    early = known(code);
     begin(&argc, &argv);
     env(second);
+    say("before MPI_Init:", early && known(code));
     errors();
     statuses();
     buffers();
@@ -225,6 +243,7 @@ int main(int argc, char **argv)
     abi();
     MPI_Finalize();
     env(third);
+    say("after MPI_Finalize:", known(code));
     say("environment:", n > 3 && strstr(first, "maxprocs=2") && !strcmp(first, second) && !strcmp(first, third));
     return 0;
 }

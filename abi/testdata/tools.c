@@ -140,6 +140,26 @@ static int counter(const char *name, int class)
     return index;
 }
 
+/* What can be written is written as it was read. */
+static void back(void)
+{
+    static char value[1 << 16];
+    int n, scope, count, length = 0, good = 0;
+    MPI_T_cvar_handle handle;
+    MPI_T_cvar_get_num(&n);
+    for (int i = 0; i < n; i++) {
+        MPI_T_cvar_get_info(i, NULL, &length, NULL, NULL, NULL, NULL, NULL, NULL, &scope);
+        MPI_T_cvar_handle_alloc(i, NULL, &handle, &count);
+        MPI_T_cvar_read(handle, value);
+        if (scope != MPI_T_SCOPE_CONSTANT && MPI_T_cvar_write(handle, value) != MPI_SUCCESS)
+            printf("variable %d is not written\n", i);
+        else
+            good++;
+        MPI_T_cvar_handle_free(&handle);
+    }
+    say("written back:", good == n && n > 10);
+}
+
 /* What comes before MPI_Init: the limit for eager messages is a control variable there. */
 static void limit(void)
 {
@@ -205,20 +225,44 @@ static void counters(void)
     told("too late", MPI_T_cvar_write(control, "1"));
 }
 
+/* what has no room for its result */
+static void nulls(void)
+{
+    MPI_T_pvar_session s;
+    MPI_T_cvar_handle handle;
+    int count;
+    MPI_T_pvar_session_create(&s);
+    told("no number", MPI_T_cvar_get_num(NULL));
+    told("no index", MPI_T_cvar_get_index("XWARP_EAGER", NULL));
+    told("no name", MPI_T_cvar_get_index(NULL, &count));
+    told("no handle", MPI_T_cvar_handle_alloc(0, NULL, NULL, &count));
+    told("no handle", MPI_T_cvar_handle_free(NULL));
+    told("no handle", MPI_T_pvar_handle_free(s, NULL));
+    told("no session", MPI_T_pvar_session_free(NULL));
+    MPI_T_cvar_handle_alloc(0, NULL, &handle, &count);
+    told("no value", MPI_T_cvar_read(handle, NULL));
+    MPI_T_cvar_handle_free(&handle);
+    MPI_T_pvar_session_free(&s);
+}
+
 int main(int argc, char **argv)
 {
     int provided, n, one = argc > 1;
     told("before", MPI_T_cvar_get_num(&n));
     MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
-    if (one)
+    if (one) {
+        back();
         limit();
+    }
     begin(&argc, &argv);
     say("threads:", provided == MPI_THREAD_SINGLE);
     variables();
     categories();
     events(one);
-    if (one)
+    if (one) {
         counters();
+        nulls();
+    }
     MPI_Finalize();
     MPI_T_cvar_get_num(&n);
     say("there after MPI_Finalize:", n > 10);

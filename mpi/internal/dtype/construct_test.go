@@ -129,7 +129,7 @@ func TestConstruct_compact(t *testing.T) {
 // TestConstruct_errors has one line per way to be wrong.
 func TestConstruct_errors(t *testing.T) {
 	one, block, none := []int{1}, []Distribution{DistributeBlock}, []Distribution{DistributeNone}
-	huge := must(Contiguous(1<<58, Int))
+	huge := must(Contiguous(1<<59, Int))
 	for _, c := range []struct {
 		name string
 		err  error
@@ -158,8 +158,9 @@ func TestConstruct_errors(t *testing.T) {
 		{"huge hvector", second(Hvector(2, 1, 1<<62, Int)), InvalidArgument},
 		{"huge displacement", second(Indexed(one, []int{1 << 60}, Int)), InvalidArgument},
 		{"huge hindexed", second(Hindexed(one, []int{math.MinInt}, Int)), InvalidArgument},
+		{"huge span", second(Hindexed([]int{1, 1}, []int{-1 << 61, 1 << 61}, Int)), InvalidArgument},
 		{"huge struct", second(Struct([]int{1, 1, 1}, []int{0, 0, 0}, []*Type{huge, huge, huge})), InvalidArgument},
-		{"huge extent", second(Resized(Int, 1<<60, 1<<60)), InvalidArgument},
+		{"huge extent", second(Resized(Int, 1<<61, 1<<61)), InvalidArgument},
 		{"huge lb", second(Resized(Int, math.MinInt, 1)), InvalidArgument},
 		{"huge array", second(Subarray([]int{1 << 31, 1 << 31}, []int{1, 1}, []int{0, 0}, OrderC, Int)), InvalidArgument},
 		{"huge darray", second(Darray(1, 0, []int{1 << 31, 1 << 31}, []Distribution{DistributeNone, DistributeNone}, []int{-1, -1}, []int{1, 1}, OrderC, Int)), InvalidArgument},

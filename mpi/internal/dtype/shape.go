@@ -176,8 +176,9 @@ func (s *shape) cover(p *shape) {
 }
 
 // limit is the size that no size, bound or displacement reaches, so that sums
-// and differences of two always fit.
-const limit = 1 << 61
+// and differences of two always fit. The largest count of a count that an int has
+// is below it: (1<<31 - 1) * (1<<31 - 1).
+const limit = 1 << 62
 
 // plus adds, and notes when the sum is too large.
 func (s *shape) plus(a, b int) int {

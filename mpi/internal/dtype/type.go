@@ -13,8 +13,8 @@ type Type struct {
 
 // derived makes a type of what a constructor computed.
 func derived(s shape, made Contents) (*Type, error) {
-	if s.huge {
-		return nil, fail(InvalidArgument, made.Combiner.String(), "its size or its bounds do not fit into 61 bits: use smaller counts and displacements")
+	if s.huge || s.trueUB-s.trueLB >= limit { // there is an alignment to be added to the latter
+		return nil, fail(InvalidArgument, made.Combiner.String(), "its size or its bounds do not fit into 62 bits: use smaller counts and displacements")
 	}
 	t := &Type{shape: s, kind: Derived, made: made}
 	t.dense = t.denseSize()
