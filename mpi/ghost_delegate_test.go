@@ -1,0 +1,202 @@
+package mpi_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/test/sim"
+	"github.com/xwarp/xwarp/mpi"
+)
+
+// A message that lies in a window, and whose sender computes, is there before the sender calls
+// MPI again if there are ghosts, and behind that if not, or if the window is none of theirs.
+func TestDelegate_whileSenderComputes(t *testing.T) {
+	for _, transport := range []mpi.Transport{mpi.RD, mpi.UD, mpi.RC, mpi.Hybrid} {
+		for _, rendezvous := range []mpi.Rendezvous{mpi.RendezvousWrite, mpi.RendezvousRead} {
+			for _, way := range []struct {
+				ghosts, hosts int
+				mode          string
+				want          bool
+			}{{1, 2, "on", true}, {1, 1, "on", true}, {2, 2, "on", true}, {1, 2, "off", false}, {0, 2, "on", false}} {
+				what := fmt.Sprintf("%v, %v, %+v", transport, rendezvous, way)
+				w := newHostedWorld(sim.Config{Seed: 1, Limit: 20 * mono.Second}, 2, way.hosts, way.ghosts)
+				w.mpi.Transport, w.mpi.Rendezvous = transport, rendezvous
+				var called, ended mono.Time
+				w.launch(func(task *sim.Task, p *mpi.Proc) error {
+					c := p.World()
+					win, memory, err := mpi.WinAllocate[byte](c, 3<<20, info("async_config", way.mode))
+					if err = errors.Join(err, win.Fence(0)); err != nil {
+						return err
+					}
+					data := memory[1<<20-3:][:1<<20]
+					if c.Rank() == 1 {
+						if _, err = mpi.Recv(c, data, 0, 5); err == nil {
+							ended, err = task.Now(), checkPattern(data, 3)
+						}
+						return errors.Join(err, win.Free())
+					}
+					pattern(data, 3)
+					r, err := mpi.Isend(c, data, 1, 5)
+					if err != nil {
+						return err
+					}
+					task.Sleep(300 * mono.Millisecond)
+					called = task.Now()
+					_, err = r.Wait()
+					clear(data)
+					if n := p.Stats().Delegated; (n == 1) != way.want {
+						err = errors.Join(err, fmt.Errorf("%d messages were delegated", n))
+					}
+					return errors.Join(err, win.Free())
+				})
+				if err := w.Run(); err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				if (ended < called) != way.want {
+					t.Errorf("%s: the message was there at %v, and its sender called MPI at %v", what, ended, called)
+				}
+			}
+		}
+	}
+}
+
+// posting is messages between random ranks, from windows and into them, while some compute.
+type posting struct {
+	rounds, most int // messages of a round at most
+	kill         func(round int)
+}
+
+const (
+	postingSlot  = 400_000
+	postingSlots = 6
+)
+
+type posted struct {
+	from, to, n, room, seed int
+	sync, cancel            bool
+}
+
+func (x posting) run(task *sim.Task, p *mpi.Proc, seed uint64) error {
+	c := p.World()
+	common, own := rand.New(rand.NewPCG(seed, 7)), rand.New(rand.NewPCG(seed, uint64(c.Rank())))
+	for round := range x.rounds {
+		w, memory, err := mpi.WinAllocate[byte](c, postingSlots*postingSlot, nil)
+		if err != nil {
+			return fmt.Errorf("round %d: %w", round, err)
+		}
+		x.kill(round)
+		for range 3 {
+			if err = x.exchange(task, c, memory, common, own); err != nil {
+				return fmt.Errorf("round %d: %w", round, err)
+			}
+		}
+		if err = w.Free(); err != nil {
+			return fmt.Errorf("round %d: %w", round, err)
+		}
+	}
+	return nil
+}
+
+// exchange posts sends and receives in some order, and waits for them in some order.
+func (x posting) exchange(task *sim.Task, c *mpi.Comm, memory []byte, common, own *rand.Rand) error {
+	all := make([]posted, 1+common.IntN(x.most))
+	for i := range all {
+		m := &all[i]
+		m.from, m.to = common.IntN(c.Size()), common.IntN(c.Size()-1)
+		if m.to >= m.from {
+			m.to++
+		}
+		m.n, m.seed, m.sync = common.IntN(postingSlot), common.IntN(1000), common.IntN(4) == 0
+		if m.room = m.n; common.IntN(5) == 0 {
+			m.room = common.IntN(m.n + 1)
+		}
+	}
+	var requests []mpi.Request
+	var checks []func() error
+	sent := 0
+	for i, m := range all {
+		tag := i % 2
+		switch {
+		case m.from == c.Rank():
+			data := memory[sent*postingSlot:][:m.n]
+			sent++
+			pattern(data, m.seed)
+			start := mpi.Isend[byte]
+			if m.sync {
+				start = mpi.Issend[byte]
+			}
+			r, err := start(c, data, m.to, tag)
+			if err != nil {
+				return err
+			}
+			requests = append(requests, r)
+			checks = append(checks, func() error { pattern(data, 1); return nil }) // whoever sends it still sends garbage
+		case m.to == c.Rank():
+			data := make([]byte, m.room)
+			r, err := mpi.Irecv(c, data, m.from, tag)
+			if err != nil {
+				return err
+			}
+			requests = append(requests, r)
+			whole := make([]byte, m.n)
+			pattern(whole, m.seed)
+			checks = append(checks, func() error {
+				for k := range data {
+					if data[k] != whole[k] {
+						return fmt.Errorf("%w: byte %d of %d of message %d from rank %d, %+v", errData, k, m.n, i, m.from, m)
+					}
+				}
+				return nil
+			})
+		}
+		if own.IntN(3) == 0 {
+			task.Sleep(mono.Duration(own.IntN(int(2 * mono.Millisecond))))
+		}
+	}
+	for _, i := range own.Perm(len(requests)) {
+		if _, err := requests[i].Wait(); err != nil && mpi.ClassOf(err) != mpi.ErrTruncate {
+			return err
+		}
+		if err := checks[i](); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Messages in windows, with losses, and ghosts that are lost at any time: each comes once, in its
+// order, and no sender has its memory back before.
+func TestDelegate_random(t *testing.T) {
+	delegated, fell := uint64(0), 0
+	for seed := range seeds(t, 60) {
+		rnd := rand.New(rand.NewPCG(uint64(seed), 5))
+		ranks, hosts, ghosts := 2+rnd.IntN(3), 1+rnd.IntN(2), 1+rnd.IntN(2)
+		m := mortalsOf(newHostedWorld(sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.02, Reorder: 0.05, Dup: 0.02}}, Limit: 60 * mono.Second}, ranks, hosts, ghosts))
+		m.mpi.Transport, m.mpi.Ghosts.Failure = mpi.Transport(seed%4), mpi.GhostFallback
+		m.tells = m.mpi.Transport != mpi.RD || rnd.IntN(2) == 0
+		at, dies := mono.Duration(rnd.IntN(int(30*mono.Millisecond))), rnd.IntN(3) > 0
+		if dies {
+			fell++
+		}
+		m.play(t, func(task *sim.Task, p *mpi.Proc) error {
+			x := posting{rounds: 3, most: postingSlots, kill: func(round int) {
+				if round == 0 && p.World().Rank() == 0 && dies {
+					m.killed[ranks] = task.Now().Add(at)
+				}
+			}}
+			err := x.run(task, p, uint64(seed))
+			delegated += p.Stats().Delegated
+			if err != nil {
+				return fmt.Errorf("seed %d, %+v, %d ranks, %d hosts: %w", seed, m.mpi, ranks, hosts, err)
+			}
+			return nil
+		})
+	}
+	if delegated == 0 {
+		t.Error("no message was delegated")
+	}
+	t.Logf("%d messages were delegated; a ghost was lost in %d jobs", delegated, fell)
+}
