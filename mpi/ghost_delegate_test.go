@@ -1,6 +1,7 @@
 package mpi_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -199,4 +200,133 @@ func TestDelegate_random(t *testing.T) {
 		t.Error("no message was delegated")
 	}
 	t.Logf("%d messages were delegated; a ghost was lost in %d jobs", delegated, fell)
+}
+
+// A communicator is revoked, or a send is cancelled, while a ghost has the message, or sends it: the sender has its
+// memory back when its request is done, and nothing of what it writes there then reaches a receiver.
+func TestDelegate_recalled(t *testing.T) {
+	const size = 300_000
+	var came, gone int
+	for seed := range seeds(t, 100) {
+		rnd := rand.New(rand.NewPCG(uint64(seed), 6))
+		w := newHostedWorld(sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.02, Reorder: 0.05}}, Limit: 60 * mono.Second}, 2, 2, 1)
+		w.mpi.Transport = mpi.Transport(seed % 4)
+		revokes := rnd.IntN(2) == 0
+		sleeps := [3]mono.Duration{}
+		for i := range sleeps {
+			sleeps[i] = mono.Duration(rnd.IntN(int(2*mono.Millisecond)) * rnd.IntN(2))
+		}
+		w.launch(func(task *sim.Task, p *mpi.Proc) error {
+			win, memory, err := mpi.WinAllocate[byte](p.World(), size, nil)
+			if err != nil {
+				return err
+			}
+			c, err := p.World().Dup()
+			if err = errors.Join(err, c.Barrier()); err != nil {
+				return err
+			}
+			if c.Rank() == 1 {
+				task.Sleep(sleeps[0])
+				data := make([]byte, size)
+				if !revokes {
+					_, err = mpi.Recv(c, data, 0, 1)
+					if bytes.Equal(data, make([]byte, size)) { // the second one
+						gone++
+						return errors.Join(err, win.Free())
+					}
+					came++
+					_, second := mpi.Recv(c, make([]byte, size), 0, 1)
+					return errors.Join(err, checkPattern(data, 5), second, win.Free())
+				}
+				r, err := mpi.Irecv(c, data, 0, 1)
+				if err != nil {
+					return err
+				}
+				task.Sleep(sleeps[1])
+				if _, err = r.Wait(); err == nil {
+					came++
+					return errors.Join(checkPattern(data, 5), win.Free())
+				}
+				gone++
+				return errors.Join(wantClass(err, mpi.ErrRevoked), win.Free())
+			}
+			pattern(memory, 5)
+			r, err := mpi.Isend(c, memory, 1, 1)
+			if err != nil {
+				return err
+			}
+			task.Sleep(sleeps[2])
+			if revokes {
+				c.Revoke()
+				if _, err = r.Wait(); err != nil {
+					err = wantClass(err, mpi.ErrRevoked)
+				}
+				clear(memory)
+				return errors.Join(err, win.Free())
+			}
+			if err = r.Cancel(); err != nil {
+				return err
+			}
+			_, err = r.Wait()
+			clear(memory)
+			return errors.Join(err, mpi.Send(c, memory, 1, 1), win.Free())
+		})
+		if err := w.Run(); err != nil {
+			t.Fatalf("seed %d, revokes %v: %v", seed, revokes, err)
+		}
+	}
+	if came == 0 || gone == 0 {
+		t.Errorf("%d messages came and %d did not: nothing was tested", came, gone)
+	}
+}
+
+// Nonblocking collectives are made of messages: where a rank that computes only sends, others do not
+// wait for it; where something has to come to it, they do.
+func TestDelegate_collectives(t *testing.T) {
+	const ranks, n = 3, 1 << 20
+	type start func(c *mpi.Comm, in, all []byte) (mpi.Request, error)
+	for name, x := range map[string]struct {
+		computes int
+		start    start
+		want     bool
+	}{
+		"Ibcast, the root": {0, func(c *mpi.Comm, in, _ []byte) (mpi.Request, error) { return mpi.Ibcast(c, in, 0) }, true},
+		"Ibcast, another":  {1, func(c *mpi.Comm, in, _ []byte) (mpi.Request, error) { return mpi.Ibcast(c, in, 0) }, false},
+		"Igather":          {1, func(c *mpi.Comm, in, all []byte) (mpi.Request, error) { return mpi.Igather(c, in, all, 0) }, true},
+		"Ialltoall": {1, func(c *mpi.Comm, _, all []byte) (mpi.Request, error) {
+			return mpi.Ialltoall(c, all, make([]byte, ranks*n))
+		}, false},
+	} {
+		w := newHostedWorld(sim.Config{Seed: 1, Limit: 20 * mono.Second}, ranks, ranks, 1)
+		var called mono.Time
+		ended := make([]mono.Time, ranks)
+		w.launch(func(task *sim.Task, p *mpi.Proc) error {
+			c := p.World()
+			win, memory, err := mpi.WinAllocate[byte](c, (ranks+1)*n, nil)
+			if err = errors.Join(err, win.Fence(0)); err != nil {
+				return err
+			}
+			r, err := x.start(c, memory[:n], memory[n:])
+			if err != nil {
+				return err
+			}
+			if c.Rank() == x.computes {
+				task.Sleep(300 * mono.Millisecond)
+				called = task.Now()
+			}
+			_, err = r.Wait()
+			ended[c.Rank()] = task.Now()
+			return errors.Join(err, win.Free())
+		})
+		if err := w.Run(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		early := true
+		for rank, at := range ended {
+			early = early && (rank == x.computes || at < called)
+		}
+		if early != x.want {
+			t.Errorf("%s: others are done at %v, and the rank that computes calls MPI at %v", name, ended, called)
+		}
+	}
 }
