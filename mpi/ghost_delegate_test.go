@@ -19,17 +19,26 @@ func TestDelegate_whileSenderComputes(t *testing.T) {
 		for _, rendezvous := range []mpi.Rendezvous{mpi.RendezvousWrite, mpi.RendezvousRead} {
 			for _, way := range []struct {
 				ghosts, hosts int
-				mode          string
+				mode, layout  string
+				then          string // who serves behind a call of SetInfo
 				want          bool
-			}{{1, 2, "on", true}, {1, 1, "on", true}, {2, 2, "on", true}, {1, 2, "off", false}, {0, 2, "on", false}} {
+			}{
+				{1, 2, "on", "table", "on", true}, {1, 1, "on", "table", "on", true}, {2, 2, "on", "overlapping", "on", true}, {1, 2, "auto", "table", "on", true},
+				{1, 2, "off", "table", "off", false}, {1, 2, "on", "table", "off", false}, {0, 2, "on", "table", "on", false},
+			} {
 				what := fmt.Sprintf("%v, %v, %+v", transport, rendezvous, way)
 				w := newHostedWorld(sim.Config{Seed: 1, Limit: 20 * mono.Second}, 2, way.hosts, way.ghosts)
 				w.mpi.Transport, w.mpi.Rendezvous = transport, rendezvous
 				var called, ended mono.Time
 				w.launch(func(task *sim.Task, p *mpi.Proc) error {
 					c := p.World()
-					win, memory, err := mpi.WinAllocate[byte](c, 3<<20, info("async_config", way.mode))
-					if err = errors.Join(err, win.Fence(0)); err != nil {
+					how, bad := mpi.NewInfo("async_config", way.mode, "window_layout", way.layout)
+					win, memory, err := mpi.WinAllocate[byte](c, 3<<20, how)
+					if err = errors.Join(bad, err); err != nil {
+						return err
+					}
+					then, bad := mpi.NewInfo("async_config", way.then, "symmetric", "true")
+					if err = errors.Join(bad, win.SetInfo(then), win.Fence(0)); err != nil {
 						return err
 					}
 					data := memory[1<<20-3:][:1<<20]
