@@ -86,7 +86,7 @@ const (
 
 type posted struct {
 	from, to, n, room, seed int
-	sync, cancel            bool
+	sync                    bool
 }
 
 func (x posting) run(task *sim.Task, p *mpi.Proc, seed uint64) error {
@@ -266,12 +266,12 @@ func TestDelegate_recalled(t *testing.T) {
 			}
 			task.Sleep(sleeps[2])
 			if revokes {
-				c.Revoke()
+				bad := c.Revoke()
 				if _, err = r.Wait(); err != nil {
 					err = wantClass(err, mpi.ErrRevoked)
 				}
 				clear(memory)
-				return errors.Join(err, win.Free())
+				return errors.Join(bad, err, win.Free())
 			}
 			if err = r.Cancel(); err != nil {
 				return err
