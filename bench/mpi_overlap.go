@@ -16,15 +16,18 @@ import (
 // (Si, Peña, Hammond, Balaji, Takagi, Ishikawa: Casper, IPDPS 2015).
 type Overlap struct {
 	*Messages
-	win    *mpi.Win
-	op     func() error
-	fences bool
-	clock  mono.Real
+	win      *mpi.Win
+	memory   []byte // of this rank
+	op       func() error
+	fences   bool
+	receives bool
+	clock    mono.Real
 }
 
 // OverlapOps returns what --op of mpi_overlap may be: an Accumulate, a Put, a Get, an
-// Accumulate on every other word, or many Accumulates between two fences.
-func OverlapOps() []string { return []string{"acc", "put", "get", "vector", "fence"} }
+// Accumulate on every other word, many Accumulates between two fences, or a receive of what the
+// target sends from its window before it computes.
+func OverlapOps() []string { return []string{"acc", "put", "get", "vector", "fence", "recv"} }
 
 // overlapWord is what the bytes of an operation are a multiple of.
 const overlapWord = 8
@@ -34,12 +37,13 @@ const OverlapWindow = 64
 
 // Overlap makes a window for operations on size bytes. All ranks of the world call it.
 func (m *Messages) Overlap(op string, size int) (*Overlap, error) {
-	o := &Overlap{Messages: m, fences: op == "fence"}
+	o := &Overlap{Messages: m, fences: op == "fence", receives: op == "recv"}
 	words := mem.ScalarsOf[int64](m.Out[:size])
 	there := mpi.At{Rank: m.Peer}
 	switch op {
 	case "acc", "fence":
 		o.op = func() error { return mpi.Accumulate(o.win, words, m.Peer, 0, mpi.OpSum) }
+	case "recv":
 	case "put":
 		o.op = func() error { return o.win.Put(mpi.Slice(words), there) }
 	case "get":
@@ -55,8 +59,12 @@ func (m *Messages) Overlap(op string, size int) (*Overlap, error) {
 	default:
 		return nil, fmt.Errorf("there is no operation %q", op)
 	}
+	var all []int64
 	var err error
-	o.win, _, err = mpi.WinAllocate[int64](m.World, 2*len(words), nil)
+	o.win, all, err = mpi.WinAllocate[int64](m.World, 2*len(words), nil)
+	if err == nil {
+		o.memory = mem.BytesOf(all)[:size]
+	}
 	return o, err
 }
 
@@ -64,8 +72,16 @@ func (m *Messages) Overlap(op string, size int) (*Overlap, error) {
 func (o *Overlap) End() error { return o.win.Free() }
 
 // Origin goes through an epoch, and returns how long it took: lock_all, an operation and
-// flush, or operations and the fence that ends them.
+// flush, or operations and the fence that ends them, or a receive.
 func (o *Overlap) Origin() (mono.Duration, error) {
+	if o.receives {
+		if err := o.World.Barrier(); err != nil {
+			return 0, err
+		}
+		start := o.clock.Now()
+		_, err := mpi.Recv(o.World, o.In[:len(o.memory)], o.Peer, mpiTag)
+		return o.clock.Now().Sub(start), err
+	}
 	if o.fences {
 		if err := o.win.Fence(mpi.ModeNoPrecede); err != nil {
 			return 0, err
@@ -96,6 +112,9 @@ func (o *Overlap) Origin() (mono.Duration, error) {
 
 // Target is the other end of n epochs: it computes for a while between two calls.
 func (o *Overlap) Target(computes mono.Duration, n int) error {
+	if o.receives {
+		return o.send(computes, n)
+	}
 	if !o.fences {
 		for {
 			compute(o.clock, computes)
@@ -114,6 +133,24 @@ func (o *Overlap) Target(computes mono.Duration, n int) error {
 		}
 		compute(o.clock, computes)
 		if err := o.win.Fence(mpi.ModeNoSucceed); err != nil {
+			return err
+		}
+	}
+	return o.Serve()
+}
+
+// send is Target of receives.
+func (o *Overlap) send(computes mono.Duration, n int) error {
+	for range n {
+		if err := o.World.Barrier(); err != nil {
+			return err
+		}
+		r, err := mpi.Isend(o.World, o.memory, o.Peer, mpiTag)
+		if err != nil {
+			return err
+		}
+		compute(o.clock, computes)
+		if _, err = r.Wait(); err != nil {
 			return err
 		}
 	}

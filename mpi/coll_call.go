@@ -188,10 +188,14 @@ func (k *call) in(from, tag int32) match.Envelope {
 
 func (k *call) Isend(b []byte, to, tag int32) coll.Handle {
 	env, dest := k.out(to, tag, len(b))
-	if in := k.c.ep.Inside(); !in.TrySend(env, dest, b) {
-		return handle{in.Isend(env, dest, b)}
+	in := k.c.ep.Inside()
+	switch {
+	case in.TrySend(env, dest, b):
+		return nil
+	case k.waits:
+		return handle{p2p.Delegations(in).IsendAttended(env, dest, b)}
 	}
-	return nil
+	return handle{in.Isend(env, dest, b)}
 }
 
 func (k *call) Irecv(b []byte, from, tag int32) coll.Handle {

@@ -100,7 +100,7 @@ func (w *Win) askGhost(own rma.Remote) (rma.Remote, error) {
 	if w.segment != nil {
 		id = w.segment.ID()
 	}
-	got, err := rma.ServiceOf(w.w).Serve(id, uint64(len(w.memory)))
+	got, err := rma.ServiceOf(w.w).Serve(id, w.memory)
 	if err != nil && !w.c.p.fallsBack() {
 		return own, err
 	}

@@ -44,6 +44,7 @@ type Stats struct {
 	Limits     Limits
 	Unexpected uint64 // messages that came before their receive
 	Queued     uint64 // times that a send had to wait for room
+	Delegated  uint64 // of the Rendezvous, those that a ghost was asked to send
 }
 
 func (s *CommStats) count(name string, bytes int, took uint64) {
@@ -86,7 +87,7 @@ func (p *Proc) Stats() Stats {
 	t := &p.ep.Stats
 	s.Protocols = Protocols{t.Eager, t.Rendezvous, t.Near}
 	s.Limits = Limits(p.ep.Inside().Limits())
-	s.Unexpected, s.Queued = t.Unexpected, t.Queued
+	s.Unexpected, s.Queued, s.Delegated = t.Unexpected, t.Queued, t.Delegated
 	p.ep.Leave()
 	return s
 }
@@ -107,6 +108,7 @@ func (s Stats) Variables() []Variable {
 		{"limit_eager", uint64(s.Limits.Eager)}, {"limit_eager_idle", uint64(s.Limits.Idle)},
 		{"limit_near_least", uint64(s.Limits.NearLeast)}, {"limit_near_most", uint64(s.Limits.NearMost)},
 		{"queue_unexpected", s.Unexpected}, {"queue_no_room", s.Queued},
+		{"protocol_delegated", s.Delegated},
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Calls)) {
 		k := s.Calls[name]

@@ -43,6 +43,7 @@ var docs = map[string]string{
 	"limit_near_most":     "the same through shared memory, of the rank with the highest limit",
 	"queue_unexpected":    "messages that came before their receive",
 	"queue_no_room":       "times that a send had to wait for room",
+	"protocol_delegated":  "of those sent after the receiver was asked, the ones that a ghost was to send",
 }
 
 // counting is a handle for a counter: it counts from a start to a stop.

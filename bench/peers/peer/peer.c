@@ -305,6 +305,7 @@ static void on_window(const struct order *o, const struct one_sided *t)
 enum { FENCE_WINDOW = 64 };
 
 static MPI_Datatype every_other;
+static void *memory; /* of the window */
 
 static void put_words(int n) { MPI_Put(out, n, MPI_INT64_T, 1, 0, n, MPI_INT64_T, win); }
 static void get_words(int n) { MPI_Get(in, n, MPI_INT64_T, 1, 0, n, MPI_INT64_T, win); }
@@ -318,6 +319,7 @@ static const struct epoch {
 } epochs[] = {
 	{"overlap_acc", acc_words, 0}, {"overlap_put", put_words, 0}, {"overlap_get", get_words, 0},
 	{"overlap_vector", acc_vector, 0}, {"overlap_fence", acc_words, 1},
+	{"overlap_recv", NULL, 0}, /* of what the target sends from its window before it computes */
 };
 
 static double origin(const struct epoch *e, int words)
@@ -331,6 +333,12 @@ static double origin(const struct epoch *e, int words)
 		for (i = 0; i < FENCE_WINDOW; i++)
 			e->call(words);
 		MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+		return MPI_Wtime() - start;
+	}
+	if (!e->call) {
+		MPI_Barrier(MPI_COMM_WORLD);
+		start = MPI_Wtime();
+		MPI_Recv(in, words, MPI_INT64_T, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		return MPI_Wtime() - start;
 	}
 	start = MPI_Wtime();
@@ -352,19 +360,19 @@ static void compute(double seconds)
 
 static void target(const struct order *o, const struct epoch *e)
 {
-	int i, done = 0;
+	int i, done = !e->call || e->fences;
+	MPI_Request sent;
 
-	if (e->fences) {
-		for (i = 0; i < o->warmup + o->iters; i++) {
-			MPI_Win_fence(MPI_MODE_NOPRECEDE, win);
-			compute(o->compute * 1e-6);
-			MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
-		}
-	} else {
-		while (!done) {
-			compute(o->compute * 1e-6);
-			MPI_Iprobe(0, TAG, MPI_COMM_WORLD, &done, MPI_STATUS_IGNORE);
-		}
+	for (i = 0; done && i < o->warmup + o->iters; i++) {
+		e->fences ? MPI_Win_fence(MPI_MODE_NOPRECEDE, win) : MPI_Barrier(MPI_COMM_WORLD);
+		if (!e->fences)
+			MPI_Isend(memory, o->size, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, &sent);
+		compute(o->compute * 1e-6);
+		e->fences ? MPI_Win_fence(MPI_MODE_NOSUCCEED, win) : MPI_Wait(&sent, MPI_STATUS_IGNORE);
+	}
+	while (!done) {
+		compute(o->compute * 1e-6);
+		MPI_Iprobe(0, TAG, MPI_COMM_WORLD, &done, MPI_STATUS_IGNORE);
 	}
 	MPI_Recv(in, 0, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
@@ -373,11 +381,10 @@ static void overlap(const struct order *o, const struct epoch *e)
 {
 	int i, words = o->size / 8;
 	double took;
-	void *base;
 
 	MPI_Type_vector(words, 1, 2, MPI_INT64_T, &every_other);
 	MPI_Type_commit(&every_other);
-	MPI_Win_allocate(2 * o->size, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+	MPI_Win_allocate(2 * o->size, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
 	if (me == 0) {
 		for (i = -o->warmup; i < o->iters; i++) {
 			took = origin(e, words);

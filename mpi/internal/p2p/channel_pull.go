@@ -23,6 +23,9 @@ type offer struct {
 	rkey  uint32 // of another host's: the key to read it with; 0 if there is none
 	addr  uint64 // in the sender's memory; of a neighbour's 0 if nobody can read that
 	guard uint64 // address of the word that says that the sender still means it
+
+	ghost  int32  // that sends it, if not 0; to the sender rkey and addr are where the ghost has it
+	number uint32 // of what the sender has delegated to it
 }
 
 // offerLen is how much longer an RTS is that goes through a channel.
@@ -56,8 +59,8 @@ func (r *Request) withdraw() {
 	atomic.StoreUint64(&r.guard[0], 0)
 }
 
-// parseOffer reads what putOffer or lend wrote.
-func parseOffer(h *header, b []byte) offer {
+// parseOffer reads what putOffer, lend or name wrote.
+func (ep *Endpoint) parseOffer(h *header, b []byte) offer {
 	o := offer{near: h.near}
 	switch {
 	case o.near && len(b) >= rtsLen+offerLen:
@@ -66,6 +69,10 @@ func parseOffer(h *header, b []byte) offer {
 	case !o.near && len(b) >= rtsLen+lendLen:
 		o.rkey = binary.BigEndian.Uint32(b[rtsLen:])
 		o.addr = binary.BigEndian.Uint64(b[rtsLen+4:])
+	case !o.near && len(b) == rtsLen+nameLen:
+		if ghost := int(int32(binary.BigEndian.Uint32(b[rtsLen:]))); ghost >= ep.cfg.ranks() && ghost < len(ep.peers) {
+			o.ghost, o.number = int32(ghost), binary.BigEndian.Uint32(b[rtsLen+4:])
+		}
 	}
 	return o
 }

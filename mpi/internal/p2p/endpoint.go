@@ -13,6 +13,7 @@ import (
 type Stats struct {
 	Eager, Rendezvous uint64 // messages sent
 	Reads             uint64 // large messages received that were read: see Rendezvous
+	Delegated         uint64 // large messages of this rank for a ghost to send
 	Atomics           uint64 // of memory of others, asked for
 	Near              uint64 // of the eager ones, those through shared memory
 	Unexpected        uint64 // messages that came before their receive
@@ -51,6 +52,8 @@ type Endpoint struct {
 	pieces     pieces
 	lanes      lanes
 	actives    actives
+	delegator  delegator
+	delegatee  *delegatee // of a ghost, or nil
 }
 
 // New makes an endpoint with receives posted, so that peers may send as soon
@@ -76,7 +79,7 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	if cfg.tunesIdle {
 		ep.pieces.most = idleMost
 	}
-	ep.lanes.ep = ep
+	ep.lanes.ep, ep.delegator.ep = ep, ep
 	for i := range ep.peers {
 		ep.peers[i].rank, ep.peers[i].self = int32(i), i == cfg.Rank
 	}

@@ -163,6 +163,10 @@ func (fs *failures) failPeer(rank int, err error) {
 			g.lost = append(g.lost, int32(rank))
 		}
 	}
+	ep.delegator.lost(int32(rank))
+	if ep.delegatee != nil {
+		ep.delegatee.lost(int32(rank))
+	}
 	fs.failRequests(func(r *Request) error {
 		if int(r.peer) == rank {
 			return err

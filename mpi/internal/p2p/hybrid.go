@@ -232,7 +232,7 @@ func (c *connector) arrivedWord(slot int32, b []byte) bool {
 	}
 	if r := ep.requests.lookup(h.id); r == nil || r.state != waitFIN || r.peer != h.source {
 		ep.Stats.Stale++
-	} else {
+	} else if !ep.delegator.arrivedFIN(&h, r) {
 		r.complete()
 	}
 	ep.out.brief(p, header{kind: kindFIN, id: binary.BigEndian.Uint32(b[headerLen:])})

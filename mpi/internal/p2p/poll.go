@@ -239,6 +239,10 @@ func (pl *poller) handle(h *header, b []byte) {
 		ep.lanes.arrivedHave(h, p)
 	case kindAgain:
 		ep.lanes.arrivedAgain(p, b[headerLen:])
+	case kindDelegate:
+		ep.delegatee.arrivedDelegate(h, b)
+	case kindClaim:
+		ep.delegatee.arrivedClaim(h, b)
 	case kindCut:
 		ep.net.conn.arrivedCut(p)
 	}

@@ -100,14 +100,18 @@ func (rd *reads) lend(r *Request) int {
 
 // unlend ends what lend has begun, for a receiver that does not read.
 func (r *Request) unlend() {
+	if r.delegated() {
+		r.ep.delegator.revoke(r)
+		return
+	}
 	_ = r.mr.Dereg() // see complete
 	r.mr, r.lent = nil, false
 }
 
-// recall asks the receiver of r, which has failed, to let go of its data.
+// recall asks the receiver of r, which has failed, or the ghost to let go of its data.
 func (r *Request) recall() {
 	r.state = lingering
-	r.ep.out.notify(int(r.peer), kindRecall, 0, r.wireID())
+	r.ep.out.notify(int(r.borrower().rank), kindRecall, 0, r.wireID())
 }
 
 // mayRead reports whether a peer may be reading what was lent to it.
@@ -116,7 +120,8 @@ func (p *peer) mayRead() bool { return p.err == nil && p.saidBye == mono.Never }
 // returned ends the sends that have failed, and whose memory a peer had that leaves.
 func (rd *reads) returned(rank int32) {
 	for _, r := range rd.ep.requests.all {
-		if r.state == lingering && r.lent && r.peer == rank {
+		if r.state == lingering && r.lent && r.borrower().rank == rank {
+			r.lent = r.mr != nil // nobody is there to whom a ghost's delegation is to be revoked
 			r.complete()
 		}
 	}
@@ -197,6 +202,10 @@ func (rd *reads) finish(r *Request) {
 // FIN comes behind that; else it is not read any more.
 func (rd *reads) arrivedRecall(h *header) {
 	ep := rd.ep
+	if ep.delegatee != nil {
+		ep.delegatee.arrivedRecall(h.source, h.id, h.tag == recallDrop)
+		return
+	}
 	if h.tag == recallCancel {
 		if ep.match.withdraw(func(m *message) bool { return m.announced(h) }) {
 			ep.out.notify(int(h.source), kindFIN, finCancelled, h.id)

@@ -25,10 +25,12 @@ func (rv *rendezvous) postRTS(r *Request, p *peer) bool {
 	h := header{kind: kindRTS, context: r.entry.Context, source: ep.rank, tag: r.entry.Tag, id: r.wireID()}
 	h.put(ep.out.head[:])
 	binary.BigEndian.PutUint64(ep.out.head[headerLen:], r.total)
-	n := rtsLen
+	n, delegated := rtsLen, false
 	switch {
 	case p.channel != nil:
 		n = ep.pulls.putOffer(r, p)
+	case ep.delegator.takes(r):
+		n, delegated = ep.delegator.name(r), true
 	case ep.reads.lends(r, p):
 		n = ep.reads.lend(r)
 	}
@@ -39,6 +41,9 @@ func (rv *rendezvous) postRTS(r *Request, p *peer) bool {
 	ep.groups.countsOf(r.entry.Context).Rendezvous++
 	r.state, r.asked = waitCTS, true
 	p.asked++
+	if delegated {
+		ep.delegator.delegate(r)
+	}
 	return true
 }
 
@@ -51,12 +56,12 @@ func (rv *rendezvous) arrivedRTS(h *header, b []byte) {
 		return
 	}
 	if e := ep.match.posted.Match(env); e != nil {
-		rv.clear(e.Owner, env, h.id, size, parseOffer(h, b))
+		rv.clear(e.Owner, env, h.id, size, ep.parseOffer(h, b))
 		return
 	}
 	m := ep.match.messages.get(0)
 	m.entry.Envelope = env
-	m.kind, m.id, m.size, m.offer = kindRTS, h.id, size, parseOffer(h, b)
+	m.kind, m.id, m.size, m.offer = kindRTS, h.id, size, ep.parseOffer(h, b)
 	ep.match.keep(m, h.source)
 }
 
@@ -82,14 +87,20 @@ func (rv *rendezvous) clear(r *Request, env match.Envelope, id uint32, size uint
 		ep.pulls.start(r)
 		return
 	}
-	if ep.reads.fits(r, p, o) && ep.reads.start(r) {
+	if !ep.delegator.claims(r) && ep.reads.fits(r, p, o) && ep.reads.start(r) {
 		return
 	}
-	if room > 0 && !r.grant.stream {
-		mr, err := ep.net.pd.RegMR(r.data.buf[:room], verbs.LocalWrite|verbs.RemoteWrite)
+	rv.ask(r)
+}
+
+// ask asks for the data of r, with what others may write to.
+func (rv *rendezvous) ask(r *Request) {
+	ep := rv.ep
+	if r.grant.size > 0 && !r.grant.stream {
+		mr, err := ep.net.pd.RegMR(r.data.buf[:r.grant.size], verbs.LocalWrite|verbs.RemoteWrite)
 		if err != nil {
 			// The sender is told that there is no room, so that it ends too.
-			r.err = &Error{Code: NoMemory, Peer: int(env.Source), Detail: "cannot register the receive buffer", Err: err}
+			r.err = &Error{Code: NoMemory, Peer: int(r.st.Source), Detail: "cannot register the receive buffer", Err: err}
 			r.grant.size, r.st.Bytes = 0, 0
 		} else {
 			r.mr = mr
@@ -108,7 +119,11 @@ func (rv *rendezvous) postCTS(r *Request, p *peer) bool {
 	}
 	h.put(ep.out.head[:])
 	r.grant.put(ep.out.head[:])
-	if !ep.out.word(p, ctsLen, nil) {
+	n := ctsLen
+	if r.offer.ghost != 0 {
+		n = ep.delegator.putClaim(r)
+	}
+	if !ep.out.word(p, n, nil) {
 		return false
 	}
 	r.state = waitFIN
@@ -138,13 +153,19 @@ func (rv *rendezvous) arrivedCTS(h *header, b []byte) {
 	if r.lent {
 		r.unlend()
 	}
+	rv.begin(r, g)
+}
+
+// begin starts to send the data of r to where its receiver has granted.
+func (rv *rendezvous) begin(r *Request, g grant) {
+	ep := rv.ep
 	r.grant = g
 	r.grant.size = min(r.grant.size, r.total)
 	if !r.grant.stream && !rv.packs(r) {
 		mr, err := ep.net.pd.RegMR(r.data.buf[:r.grant.size], 0)
 		if err != nil {
 			// Nothing is written; the FIN tells the receiver so.
-			r.err = &Error{Code: NoMemory, Peer: int(h.source), Detail: "cannot register the send buffer", Err: err}
+			r.err = &Error{Code: NoMemory, Peer: int(r.peer), Detail: "cannot register the send buffer", Err: err}
 			r.grant.size = 0
 		} else {
 			r.mr = mr
@@ -272,6 +293,9 @@ func (rv *rendezvous) arrivedFIN(h *header) {
 	r := ep.requests.lookup(h.id)
 	if h.tag == finCancelled && r != nil && r.state == waitCTS && r.peer == h.source {
 		r.cancelled()
+		return
+	}
+	if r != nil && ep.delegator.arrivedFIN(h, r) {
 		return
 	}
 	if r != nil && (r.state == waitCTS && (r.offered || r.lent) || r.state == lingering && r.lent) && r.peer == h.source {

@@ -91,9 +91,9 @@ type Request struct {
 	inFlight int      // signaled work requests of it that verbs holds
 	notice   kind     // of a word of our own; kindHead: the message goes in pieces; kindLinked: its data goes over the connection
 	remote   uint32   // request of the peer
-	lent     bool     // sends: the receiver may read the data, which mr is for
+	lent     bool     // sends: the receiver may read the data, which mr is for; or without mr a ghost
 	grant    grant    // where to write to (sends); what to answer to (receives)
-	offer    offer    // receives: where the sender has the data
+	offer    offer    // receives, and sends that are delegated: where the sender has the data
 	guard    []uint64 // see putOffer
 	answer   *message // active messages: its memory
 }
@@ -161,23 +161,30 @@ func (rp *requestPool) lookup(id uint32) *Request {
 	return nil
 }
 
+// deregister ends the registration of the user's memory.
+func (r *Request) deregister() {
+	// Deregistering our own region only fails when it is no region any
+	// more, because the context was closed.
+	_ = r.mr.Dereg()
+	r.mr, r.lent = nil, false
+	if r.grant.timed || r.grant.expects {
+		r.ep.net.conn.finished(r)
+	}
+}
+
 // complete makes the result of r available. verbs holds none of its memory.
 func (r *Request) complete() {
 	if r.mr != nil {
-		// Deregistering our own region only fails when it is no region any
-		// more, because the context was closed.
-		_ = r.mr.Dereg()
-		r.mr, r.lent = nil, false
-		if r.grant.timed || r.grant.expects {
-			r.ep.net.conn.finished(r)
-		}
+		r.deregister()
 	}
 	if r.offered {
 		r.withdraw()
 	}
 	if r.asked {
 		r.asked = false
-		r.ep.peers[r.peer].asked--
+		if r.ep.peers[r.peer].asked--; r.lent {
+			r.ep.delegator.revoke(r)
+		}
 	}
 	if r.answer != nil {
 		r.ep.match.messages.put(r.answer)
@@ -203,7 +210,7 @@ func (r *Request) fail(err error) {
 	switch {
 	case r.inFlight > 0:
 		r.state = lingering
-	case r.state == waitCTS && r.lent && r.ep.peers[r.peer].mayRead():
+	case r.state == waitCTS && r.lent && r.borrower().mayRead():
 		r.recall()
 	default:
 		r.complete()

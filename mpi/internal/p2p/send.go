@@ -24,7 +24,10 @@ func (s *sender) send(env match.Envelope, dest int, buf []byte) error {
 	if p := &s.ep.peers[dest]; p.self && s.stranded(p, env, len(buf)) {
 		return &Error{Code: Deadlock, Peer: dest, Detail: "a blocking send of this size to the own rank waits for a receive that is not posted: post it with Irecv first, or use Sendrecv"}
 	}
-	_, err := s.isend(env, dest, data{buf: buf}, false).wait()
+	s.ep.delegator.attended = true
+	r := s.isend(env, dest, data{buf: buf}, false)
+	s.ep.delegator.attended = false
+	_, err := r.wait()
 	return err
 }
 
@@ -54,6 +57,14 @@ func (s *sender) isendBytes(env match.Envelope, dest int, buf []byte) *Request {
 	r.st = Status{Source: int32(dest), Tag: env.Tag, Bytes: len(buf)}
 	r.state = done
 	s.push(burstMax)
+	return r
+}
+
+// isendAttended is isendBytes for a caller that makes progress until it is done.
+func (s *sender) isendAttended(env match.Envelope, dest int, buf []byte) *Request {
+	s.ep.delegator.attended = true
+	r := s.isendBytes(env, dest, buf)
+	s.ep.delegator.attended = false
 	return r
 }
 

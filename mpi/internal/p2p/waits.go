@@ -91,7 +91,9 @@ func (s *waits) describe(r *Request) {
 	}
 	switch r.state {
 	case posted, sendCTS, sendRead, waitFIN, waitRest, waitTurn, waitRead:
-		w.From = true
+		if w.From = true; r.state != posted {
+			w.Peer = r.st.Source // a ghost may send what it waits for
+		}
 	}
 }
 

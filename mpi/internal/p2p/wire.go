@@ -10,32 +10,34 @@ import (
 type kind uint8
 
 const (
-	kindEager  kind = iota + 1 // a message; data follows
-	kindRTS                    // request to send: a large message is waiting
-	kindCTS                    // clear to send: write it there
-	kindFIN                    // it was written
-	kindLost                   // ranks are lost
-	kindBye                    // no more messages will follow
-	kindData                   // a piece of a large message, in a stream
-	kindCut                    // the connection beside datagrams is of no use any more
-	kindRevoke                 // the communicator is revoked
-	kindAgree                  // of an agreement of the communicator
-	kindPace                   // send no more without asking, or do again
-	kindBatch                  // several short messages
-	kindHead                   // the beginning of a message, whose rest follows
-	kindRest                   // the next bytes of it
-	kindRecall                 // the memory that an RTS has lent is wanted back
-	kindActive                 // for the handler of the communicator
-	kindRouse                  // memory that both have mapped has changed
-	kindLinked                 // a message whose data goes over the connection beside datagrams
-	kindHave                   // how many of those are here
-	kindAgain                  // data of theirs, for the connection is broken
+	kindEager    kind = iota + 1 // a message; data follows
+	kindRTS                      // request to send: a large message is waiting
+	kindCTS                      // clear to send: write it there
+	kindFIN                      // it was written
+	kindLost                     // ranks are lost
+	kindBye                      // no more messages will follow
+	kindData                     // a piece of a large message, in a stream
+	kindCut                      // the connection beside datagrams is of no use any more
+	kindRevoke                   // the communicator is revoked
+	kindAgree                    // of an agreement of the communicator
+	kindPace                     // send no more without asking, or do again
+	kindBatch                    // several short messages
+	kindHead                     // the beginning of a message, whose rest follows
+	kindRest                     // the next bytes of it
+	kindRecall                   // the memory that an RTS has lent is wanted back
+	kindActive                   // for the handler of the communicator
+	kindRouse                    // memory that both have mapped has changed
+	kindLinked                   // a message whose data goes over the connection beside datagrams
+	kindHave                     // how many of those are here
+	kindAgain                    // data of theirs, for the connection is broken
+	kindDelegate                 // to a ghost: a large message that it is to send
+	kindClaim                    // to a ghost: a CTS for what somebody has delegated to it
 	kindEnd
 )
 
 // Version is the version of the bytes below. Ranks compare it before they
 // talk.
-const Version = 11
+const Version = 12
 
 // Every Send starts with 16 bytes, numbers in network order:
 //
@@ -50,7 +52,8 @@ const Version = 11
 //	RTS    length (8); id is the sender's request; through a channel, where the
 //	       message lies: address (8), 0 if it cannot be read there, and that of
 //	       its guard (8); through the network, if it may be read, its remote
-//	       key (4) and address (8)
+//	       key (4) and address (8), or, if a ghost sends it, that (4) and its number
+//	       among all that the sender has delegated (4)
 //	CTS    receiver's request (4), remote key (4), address (8), size (8);
 //	       id is the sender's request, context its; tag is 0, or 1 to ask for a stream,
 //	       and then key and address are 0
@@ -74,13 +77,18 @@ const Version = 11
 //	head   the first bytes of the message; id is how many there are in all
 //	rest   the next ones, up to the end of the message whose head came last
 //	recall nothing; id is the sender's request; tag is 0, or 1 when no receive shall
-//	       meet the message any more: if one has, there is no answer
+//	       meet the message any more: if one has, there is no answer; to a ghost 2 when
+//	       nobody waits for the answer
 //	rouse  nothing
 //	linked nothing; id is its length (24 bits), and 1 above (8 bits) to ask for a have as
 //	       soon as it is whole. The data is that of a data message over the connection:
 //	       the n-th one there is that of the n-th linked
 //	have   nothing; id is how many linked messages have come whole, ever
 //	again  the next bytes of the linked messages that have not come
+//	delegate key of the memory (4), number (4), offset (8), length (8), receiver's rank (4);
+//	       id is the sender's request
+//	claim  what a CTS has, the sender's rank (4), number (4). The answer is the data and a
+//	       FIN, or a FIN with tag 1: the sender is to be asked
 //	active what the handler wants; tag and id too (package rma)
 const (
 	headerLen = 16
@@ -90,7 +98,8 @@ const (
 	finFailed    = 1 // tags of a FIN
 	finCancelled = 2
 	ctsStream    = 1 // tag of a CTS
-	recallCancel = 1 // tag of a recall
+	recallCancel = 1 // tags of a recall
+	recallDrop   = 2
 )
 
 // header is the common part of all kinds.
@@ -125,6 +134,7 @@ var minLen = [kindEnd]int{
 	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen, kindCut: headerLen,
 	kindRevoke: headerLen, kindAgree: headerLen, kindPace: headerLen, kindBatch: headerLen, kindHead: headerLen, kindRest: headerLen,
 	kindRecall: headerLen, kindActive: headerLen, kindLinked: headerLen, kindHave: headerLen, kindAgain: headerLen,
+	kindDelegate: headerLen + delegateLen, kindClaim: claimLen,
 }
 
 // parse reads and checks a header. size is the number of ranks. false means

@@ -92,6 +92,7 @@ type spread struct {
 	turn    int32
 	loads   []load // by ghost of the job
 	serving []service
+	lent    lending
 }
 
 // load is what one was asked for.

@@ -215,9 +215,10 @@ func (g *Ghost) openBoard(context uint32, source, client int32, body []byte) boo
 	return true
 }
 
-// Turn goes on with what steps cannot do: who leads the ghosts of its host tells others what its ranks
+// Turn goes on with what steps cannot do: messages that are sent for ranks, and who leads the ghosts of its host tells others what its ranks
 // want.
 func (g *Ghost) Turn() {
+	p2p.Delegations(g.in).Turn()
 	b := &g.told
 	here := g.ghosts.neighbours(g.me)
 	if !b.due {

@@ -20,6 +20,7 @@ type Ghost struct {
 // served is a window's memory of a rank.
 type served struct {
 	server
+	owner   int32
 	mr      *p2p.Region  // or nil
 	segment *p2p.Segment // or nil: there is no memory
 }
@@ -87,10 +88,10 @@ func (g *Ghost) open(context uint32, source, client int32, body []byte) bool {
 	for int(client) >= len(*clients) {
 		*clients = append(*clients, nil)
 	}
-	s := &served{server: server{in: g.in, context: context, client: client, me: g.me, ranks: len(g.ghosts.Of)}}
+	s := &served{owner: source, server: server{in: g.in, context: context, client: client, me: g.me, ranks: len(g.ghosts.Of)}}
 	var addr [8]byte
 	a := p2p.Active{What: sayServed}
-	if key, ok := s.attach(source, binary.BigEndian.Uint64(body), binary.BigEndian.Uint64(body[8:])); ok {
+	if key, ok := s.attach(binary.BigEndian.Uint64(body), binary.BigEndian.Uint64(body[8:])); ok {
 		if old := (*clients)[client]; old != nil { // its rank has not taken leave of it
 			old.detach()
 		}
@@ -102,13 +103,13 @@ func (g *Ghost) open(context uint32, source, client int32, body []byte) bool {
 	return true
 }
 
-// attach maps a segment of a rank, and lets others write and read it.
-func (s *served) attach(owner int32, id, size uint64) (r Remote, ok bool) {
+// attach maps a segment of its rank, lets others write and read it, and sends from it.
+func (s *served) attach(id, size uint64) (r Remote, ok bool) {
 	if size == 0 {
 		return r, true
 	}
 	var err error
-	if s.segment, err = s.in.Segments().Open(owner, id, int(size)); err != nil {
+	if s.segment, err = s.in.Segments().Open(s.owner, id, int(size)); err != nil {
 		return r, false
 	}
 	s.mem = s.segment.Bytes()[:size:size]
@@ -116,16 +117,19 @@ func (s *served) attach(owner int32, id, size uint64) (r Remote, ok bool) {
 		s.detach()
 		return r, false
 	}
+	p2p.Delegations(s.in).Map(s.owner, s.mr.RKey(), s.mem)
 	return Remote{Key: s.mr.RKey(), Addr: s.mr.Addr()}, true
 }
 
 // detach is the opposite. Answers to Reads that are sent again find no registration any
 // more, and do not look at the memory.
 func (s *served) detach() {
-	if s.mr != nil {
+	switch {
+	case s.mr != nil:
+		key := s.mr.RKey()
 		_ = s.mr.Dereg() // no memory window is bound to it
-	}
-	if s.segment != nil {
+		p2p.Delegations(s.in).Unmap(s.owner, key, s.segment)
+	case s.segment != nil:
 		_ = s.segment.Close() // it was mapped by us
 	}
 	s.mr, s.segment, s.mem = nil, nil, nil
@@ -149,6 +153,24 @@ type Service struct{ w *flow }
 // ServiceOf returns that of a window. It is for those who are inside.
 func ServiceOf(w *Window) Service { return Service{&w.flow} }
 
+// lending is memory of this rank that its ghost may send from.
+type lending struct {
+	mem   []byte
+	ghost int32
+	key   uint32
+}
+
+// set has the ghost send from it, or not.
+func (l *lending) set(in p2p.Inside, on bool) {
+	switch d := p2p.Delegations(in); {
+	case len(l.mem) == 0:
+	case on:
+		d.Lend(l.mem, l.ghost, l.key)
+	default:
+		d.TakeBack(l.ghost, l.key)
+	}
+}
+
 // service is what a ghost does for this rank, by its own word.
 type service struct {
 	Other
@@ -158,9 +180,9 @@ type service struct {
 
 // Serve asks the ghost of this rank to serve its memory, a segment of so many bytes, and, if the
 // window is bound to several, those beside it to serve Puts and Gets. It returns
-// what others are to know of it; a Client of 0: the ghost cannot.
-func (of Service) Serve(segment, size uint64) (r Remote, err error) {
-	w := of.w
+// what others are to know of it; a Client of 0: the ghost cannot. The ghost of this rank sends from it, too.
+func (of Service) Serve(segment uint64, memory []byte) (r Remote, err error) {
+	w, size := of.w, uint64(len(memory))
 	var body [serveLen]byte
 	binary.BigEndian.PutUint64(body[:], segment)
 	binary.BigEndian.PutUint64(body[8:], size)
@@ -184,6 +206,8 @@ func (of Service) Serve(segment, size uint64) (r Remote, err error) {
 		case !s.given:
 		case s.World == w.ghosts.Of[t.home]:
 			t.Client, t.Key, t.Addr = w.ghosts.Client[t.home], s.Key, s.Addr
+			w.spread.lent = lending{memory, s.World, s.Key}
+			w.spread.lent.set(w.in, true)
 		default:
 			t.Others = append(t.Others, s.Other)
 		}
@@ -212,6 +236,7 @@ func (of Service) served(ghost int32, key uint32, addr []byte) bool {
 // have left.
 func (of Service) Leave() error {
 	w := of.w
+	w.spread.lent.set(w.in, false)
 	kept := w.spread.serving[:0]
 	for _, s := range w.spread.serving {
 		if s.given && !w.in.Lost(s.World) {

@@ -91,6 +91,9 @@ func (w *flow) turn(rank int32) {
 	t.Addr, t.Own.Addr = t.Own.Addr, t.Addr
 	t.others, t.Own.others = t.Own.others, t.others
 	assign(w, t, t.client == 0)
+	if rank == w.me {
+		w.spread.lent.set(w.in, t.client != 0)
+	}
 	w.reach(rank, t)
 	mirror(w, t)
 }

@@ -1,0 +1,166 @@
+package mpi_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/job/launch"
+	"github.com/xwarp/xwarp/mpi"
+)
+
+// Messages that ghosts send, between real processes.
+
+// asDelegating is the argument that makes the test binary a rank of a job whose rank 0 sends rank 1 a
+// message that lies in a window, and then does what envDoes says.
+const asDelegating = "as-delegating"
+
+// delegatingSize is the length of the message.
+const delegatingSize = 1 << 20
+
+func delegatingRank(p *mpi.Proc) error {
+	w, memory, err := mpi.WinAllocate[byte](p.World(), 64+delegatingSize, nil)
+	if err = errors.Join(err, w.Fence(mpi.ModeNoSucceed)); err != nil {
+		return err
+	}
+	if p.World().Rank() == 0 {
+		err = delegatingSender(p, w, memory)
+	} else {
+		err = delegatingReceiver(p, w)
+	}
+	if err = errors.Join(err, w.Free()); err == nil {
+		fmt.Println("done")
+	}
+	return err
+}
+
+// delegatingReceiver receives the message, and tells when it was there: by a word in the window of the
+// sender, which that reads without a call of MPI, and by the clock of the machine.
+func delegatingReceiver(p *mpi.Proc, w *mpi.Win) error {
+	c, does := p.World(), os.Getenv(envDoes)
+	data := make([]byte, delegatingSize)
+	_, err := mpi.Recv(c, data, 0, 1)
+	ended := machineClock()
+	if err = errors.Join(err, checkPattern(data, 9)); err == nil && does == "waits" {
+		err = errors.Join(w.Lock(mpi.LockShared, 0, 0), mpi.Put(w, []byte{1, 0, 0, 0}, 0, 0), w.Unlock(0))
+	}
+	return errors.Join(err, mpi.Send(c, []int64{ended}, 0, 2))
+}
+
+// delegatingSender sends the message, and computes.
+func delegatingSender(p *mpi.Proc, w *mpi.Win, memory []byte) error {
+	c, does := p.World(), os.Getenv(envDoes)
+	data := memory[64:]
+	pattern(data, 9)
+	if does == "stops" { // it has heard of nothing when it dies
+		if err := signalGhosts(unix.SIGSTOP); err != nil {
+			return err
+		}
+	}
+	r, err := mpi.Isend(c, data, 1, 1)
+	if err != nil {
+		return err
+	}
+	switch does {
+	case "waits": // for the word of the receiver, in vain if the message needs this rank
+		for word := &mem.ScalarsOf[uint32](memory[:4])[0]; atomic.LoadUint32(word) == 0; {
+			runtime.Gosched()
+		}
+	case "computes":
+		for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); {
+			runtime.Gosched()
+		}
+	default:
+		err = signalGhosts(unix.SIGKILL)
+	}
+	called := machineClock()
+	_, failed := r.Wait()
+	clear(data)
+	ended := []int64{0}
+	_, word := mpi.Recv(c, ended, 1, 2)
+	if err = errors.Join(err, failed, word); err == nil && does != "waits" && does != "computes" && os.Getenv(mpi.EnvGhostFailure) == "" {
+		_, err = mpi.Recv(c, ended, 1, 3) // in vain: the job ends
+	}
+	if does == "computes" && err == nil && ended[0] < called {
+		err = fmt.Errorf("the message was there at %d, before its sender called MPI at %d: by whom?", ended[0], called)
+	}
+	return err
+}
+
+// machineClock is a clock that all processes of the machine have in common.
+func machineClock() int64 {
+	var at unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &at); err != nil {
+		panic(err)
+	}
+	return at.Nano()
+}
+
+// signalGhosts sends a signal to the ghosts of this host.
+func signalGhosts(s unix.Signal) error {
+	ghosts, err := ghostsHere()
+	if err == nil && len(ghosts) == 0 {
+		err = errors.New("there is no ghost on this host")
+	}
+	for _, pid := range ghosts {
+		err = errors.Join(err, unix.Kill(pid, s))
+	}
+	return err
+}
+
+// delegating runs such a job.
+func delegating(t *testing.T, on launch.Config, does string, ghosts int, env ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	on.Ghosts, on.Env = ghosts, append(env, envDoes+"="+does)
+	job := launch.Config{
+		Program: "/proc/self/exe", Args: []string{asDelegating}, Ranks: 2,
+		Agent: []string{"/proc/self/exe", launch.AgentArg},
+	}
+	return launchJob(t, job, on)
+}
+
+// A rank that has sent a large message and computes is not needed if it has a ghost, nor if the receiver is on its
+// host and copies the message by itself. Else the message comes when the sender calls MPI.
+func TestDelegate_processes(t *testing.T) {
+	networks(t, func(t *testing.T, on launch.Config) {
+		ways := []way{{1, nil}, {2, []string{mpi.EnvGhostBinding + "=segment"}}, {1, []string{mpi.EnvThreads + "=multiple"}}}
+		if on.Testbed == 0 {
+			ways = append(ways, way{0, nil})
+		} else {
+			ways = append(ways, way{1, []string{mpi.EnvTransport + "=ud"}}, way{1, []string{mpi.EnvRendezvous + "=read"}})
+			if stdout, stderr, err := delegating(t, on, "computes", 0); err != nil || stdout != "done\ndone\n" {
+				t.Errorf("without ghosts: %v\n%s%s", err, stdout, stderr)
+			}
+		}
+		for _, how := range ways {
+			if stdout, stderr, err := delegating(t, on, "waits", how.ghosts, how.env...); err != nil || stdout != "done\ndone\n" {
+				t.Errorf("%+v: %v\n%s%s", how, err, stdout, stderr)
+			}
+		}
+	})
+}
+
+// The ghost that is to send dies: before it has heard of the message, or at any time behind that. The receiver
+// gets it from the rank, or the job ends and says why, as it was asked for.
+func TestDelegate_killedGhost(t *testing.T) {
+	networks(t, func(t *testing.T, on launch.Config) {
+		for _, does := range []string{"stops", "kills"} {
+			stdout, stderr, err := delegating(t, on, does, 1, mpi.EnvGhostFailure+"=fallback")
+			if err != nil || stdout != "done\ndone\n" {
+				t.Errorf("%s: %v\n%s%s", does, err, stdout, stderr)
+			}
+			_, stderr, err = delegating(t, on, does, 1)
+			if text := fmt.Sprint(err); !strings.Contains(text, "ghost 0") || !strings.Contains(text, "signal 9") {
+				t.Errorf("%s, and the job is to end: %v\n%s", does, err, stderr)
+			}
+		}
+	})
+}
