@@ -42,13 +42,6 @@ func (t *collective) count(op string) {
 	}
 }
 
-// What a rank says of slots.
-const (
-	no int64 = iota
-	yes
-	yesCrowded // and it shares its core
-)
-
 // together reports whether some of the ranks share a host. They all say the same.
 func (t *collective) together() bool {
 	seen := map[int]bool{}
@@ -93,15 +86,13 @@ func (t *collective) share(op string) {
 	}
 	var all []int64
 	if err == nil {
-		vote := no
-		if willing && c.ep.Engine().Crowded() {
-			vote = yesCrowded
-		} else if willing {
-			vote = yes
+		yes := int64(0)
+		if willing {
+			yes = 1
 		}
-		all, err = c.gatherInts(op, vote)
+		all, err = c.gatherInts(op, yes)
 	}
-	if err != nil || slices.Contains(all, no) {
+	if err != nil || slices.Contains(all, 0) {
 		sl.close()
 		return
 	}
@@ -110,7 +101,6 @@ func (t *collective) share(op string) {
 		sl.c, sl.members = c, members
 		c.p.slots[sl] = struct{}{}
 		sl.near = coll.NewSlots(sl.segment.Bytes(), slices.Index(members, int32(c.rank)), len(members), sl)
-		sl.near.Crowded = slices.Contains(all, yesCrowded)
 	}
 }
 

@@ -312,7 +312,6 @@ func slotted() func(t Team) Team {
 			memory[host] = words(SlotsSize(members))
 		}
 		t.Slots = NewSlots(memory[host], me, members, nobody{})
-		t.Slots.Crowded = members%2 == 0
 		return t
 	}
 }

@@ -27,9 +27,6 @@ import (
 // a collective are at the same place for all. If they do not, because lengths differ, that is an
 // error from then on.
 type Slots struct {
-	// Crowded says that members share cores. All members must say the same.
-	Crowded bool
-
 	memory   []byte
 	sequence []*atomic.Uint64 // by member
 	me       int

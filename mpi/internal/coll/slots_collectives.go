@@ -41,17 +41,10 @@ func give(s *Schedule, t Team, v []byte, n int) {
 
 // BarrierSlots lets each member look at the lines of all others.
 //
-// Where they share cores, it lets the first look at the lines of all, and the others at its own.
-//
-// Why: no messages. With more ranks than cores each has to run once, and not once a round; what
-// the first does next for all, as the root of a Bcast, is done when the others come to run.
+// Why: no messages. With more ranks than cores each has to run once, and not once a round; who
+// comes last goes on at once, where a leader that lets the others go costs a turn more.
 // Cost: p cache lines.
 func BarrierSlots(s *Schedule, t Team) {
-	if t.Slots.Crowded {
-		ReduceSlots(s, t, nil, nil, 0)
-		BcastSlots(s, t, nil, 0)
-		return
-	}
 	give(s, t, nil, 0)
 	slotStep(s, slotAwait, everyMember, nil, nil)
 }
