@@ -28,6 +28,9 @@ func (l *Channels) accept(from *handshake) bool {
 		refuse(from, &answer{Ring: uint32(l.cfg.Ring), Most: uint32(l.most)})
 		return true
 	}
+	if in.slot < channelsPopulated {
+		_ = populate(in.mapped) // else each page comes when it is touched
+	}
 	a := answer{Ring: uint32(l.cfg.Ring), Most: uint32(l.most), Slot: uint32(in.slot)}
 	if in.pid != 0 {
 		a.Pulls = 1
@@ -35,6 +38,10 @@ func (l *Channels) accept(from *handshake) bool {
 	l.grant(in.alive, from.fds[0], &a, fd, l.bitmap.fd)
 	return true
 }
+
+// channelsPopulated is how many rings of a process have all their pages at once. Of more
+// neighbours most send little.
+const channelsPopulated = 16
 
 // newIn makes the ring of a neighbour. It returns the memfd, too, which the
 // caller closes.
@@ -182,6 +189,9 @@ func (n *Channel) accept(from *handshake) (*channelOut, error) {
 	}
 	o := &channelOut{writer: w, slot: int(a.Slot), pulls: a.Pulls == 1, bitmap: bitmap{page: page}}
 	o.bitmap.cover(o.slot)
+	if o.slot < channelsPopulated {
+		_ = populate(o.mapped) // the receiver has done so, too
+	}
 	unix.Close(from.fds[0])
 	unix.Close(from.fds[2])
 	from.fds = nil
