@@ -284,11 +284,11 @@ func TestRun_comparePeers(t *testing.T) {
 		}
 		got[r.Library]++
 	}
-	if got["raw"] != 1 || got["xwarp"] != 47 { // there are no raw frames both ways, nor one-sided ones
-		t.Errorf("results by library %v: want 1 of raw and 47 of xwarp", got)
+	if got["raw"] != 1 || got["xwarp"] != 53 { // there are no raw frames both ways, nor one-sided ones
+		t.Errorf("results by library %v: want 1 of raw and 53 of xwarp", got)
 	}
 	for _, peer := range peers.Peers() {
-		want := 47 // seven on two hosts and on one, five epochs at six times, and three collectives
+		want := 53 // seven on two hosts and on one, five epochs and a receive at six times, and three collectives
 		if peer.Missing() != "" {
 			want = 0
 		}

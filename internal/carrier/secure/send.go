@@ -44,7 +44,8 @@ func (d *Datagram) seal(p *fabric.Packet, descs []fabric.Desc) {
 		for i := range descs {
 			flat = append(flat, d.arena.At(descs[i].Addr, int(descs[i].Len))...)
 		}
-		flat = append(flat, zeros[:pad]...)
+		flat = flat[:len(flat)+pad]
+		clear(flat[len(flat)-pad:])
 		flat = o.aead.Seal(flat[:HeaderLen], d.nonce[:], flat[HeaderLen:], nil)
 		if !d.spread(flat, descs) {
 			d.lost++
@@ -54,8 +55,6 @@ func (d *Datagram) seal(p *fabric.Packet, descs []fabric.Desc) {
 	}
 	d.tx.Pkts = append(d.tx.Pkts, q)
 }
-
-var zeros [wide]byte
 
 // setNonce makes the nonce of a datagram with this header: the length of its pad and its
 // counter, by which alone no nonce comes twice.
