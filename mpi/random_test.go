@@ -16,7 +16,7 @@ func seeds(t *testing.T, n int) int {
 	s, set := os.LookupEnv("XWARP_SEEDS")
 	switch {
 	case !set && slow:
-		return n / 5
+		return max(n/10, 1)
 	case !set:
 		return n
 	}
