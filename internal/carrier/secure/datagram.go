@@ -67,7 +67,7 @@ type Datagram struct {
 	tried   int                       // in the present batch: see strangersTried
 	stats   fabric.DatagramStats      // RxForged, RxReplayed
 
-	nonce [nonceLen]byte // the first three bytes stay 0
+	nonce [nonceLen]byte // the first four bytes stay 0
 	flat  []byte         // a datagram in one piece
 }
 

@@ -5,10 +5,9 @@ import "encoding/binary"
 // A datagram is encrypted like this; numbers are big-endian:
 //
 //	 0             4       5       6      8           16             24
-//	| instance, 4 | 3 << 4| flags | 0, pad| counter   | instance, 8  | ciphertext | tag, 16 |
+//	| instance, 4 | 3 << 4| flags | 0, 0 | counter   | instance, 8  | ciphertext | tag, 16 |
 //
-// The version stands where the LLP header has its own, which is 2. The last pad bytes of the
-// plaintext are zeros that the receiver cuts off.
+// The version stands where the LLP header has its own, which is 2.
 const (
 	// HeaderLen is the length in bytes of what is in front of the ciphertext.
 	HeaderLen = 24
@@ -19,14 +18,6 @@ const (
 
 	version   = 3 << 4
 	flagGroup = 1 // it went to a multicast group
-
-	// wide is how many bytes of plaintext AES-GCM is fast with: eight blocks at once. What
-	// is left over takes as long for one block as for six of those.
-	wide = 128
-	// narrow is how many bytes are left over at most where a pad costs more than it saves.
-	narrow = 40
-	// padded is the longest plaintext that gets a pad: with it, any path takes the datagram.
-	padded = 8 * wide
 )
 
 // Instance tells one life of a sender from all others: 96 random bits, which stand in its
@@ -38,21 +29,12 @@ type header struct {
 	who     uint32 // first four bytes of the instance
 	instead uint64 // its other eight
 	flags   uint8
-	pad     uint8 // below wide
 	counter uint64
-}
-
-// padOf returns how many zeros follow n bytes of plaintext.
-func padOf(n int) int {
-	if over := n % wide; n < padded && over > narrow {
-		return wide - over
-	}
-	return 0
 }
 
 func (h *header) put(b []byte) {
 	_ = b[HeaderLen-1]
-	binary.BigEndian.PutUint64(b, uint64(h.who)<<32|version<<24|uint64(h.flags)<<16|uint64(h.pad))
+	binary.BigEndian.PutUint64(b, uint64(h.who)<<32|version<<24|uint64(h.flags)<<16)
 	binary.BigEndian.PutUint64(b[8:], h.counter)
 	binary.BigEndian.PutUint64(b[16:], h.instead)
 }
@@ -62,8 +44,8 @@ func (h *header) put(b []byte) {
 func (h *header) parse(b []byte) bool {
 	_ = b[HeaderLen-1]
 	w := binary.BigEndian.Uint64(b)
-	h.who, h.flags, h.pad = uint32(w>>32), uint8(w>>16), uint8(w)
+	h.who, h.flags = uint32(w>>32), uint8(w>>16)
 	h.counter = binary.BigEndian.Uint64(b[8:])
 	h.instead = binary.BigEndian.Uint64(b[16:])
-	return w&0xff00ff00 == version<<24 && h.flags&^flagGroup == 0 && h.pad < wide
+	return w&0xff00ffff == version<<24 && h.flags&^flagGroup == 0
 }

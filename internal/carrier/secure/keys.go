@@ -21,7 +21,7 @@ const (
 // Labels of the derivation of keys (RFC 5869). Another version of the format has others.
 const (
 	salt  = "xwarp secure datagrams"
-	label = "xwarp datagram key 2"
+	label = "xwarp datagram key 1"
 )
 
 // schedule derives keys from the secret of a job.

@@ -2,6 +2,7 @@ package secure
 
 import (
 	"crypto/cipher"
+	"encoding/binary"
 
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
@@ -39,12 +40,12 @@ func (d *Datagram) Release(b *fabric.Batch) {
 	d.Datagram.Release(b)
 }
 
-// open decrypts a datagram where it lies, and cuts header, pad and tag off. false: it was
+// open decrypts a datagram where it lies, and cuts header and tag off. false: it was
 // refused, and counted.
 func (d *Datagram) open(p *fabric.Packet, descs []fabric.Desc) bool {
 	var h header
 	first := d.arena.At(descs[0].Addr, int(descs[0].Len))
-	if len(first) < HeaderLen || int(p.Len) > len(d.flat) || !h.parse(first) || p.Len < Overhead+int32(h.pad) {
+	if len(first) < HeaderLen || p.Len < Overhead || int(p.Len) > len(d.flat) || !h.parse(first) {
 		d.stats.RxForged++
 		return false
 	}
@@ -64,7 +65,7 @@ func (d *Datagram) open(p *fabric.Packet, descs []fabric.Desc) bool {
 		d.tried++
 		key = d.keys.aead(&h, p.From, d.self, generation)
 	}
-	d.setNonce(&h)
+	binary.BigEndian.PutUint64(d.nonce[4:], h.counter)
 	if !d.decrypt(key, first, descs, int(p.Len)) {
 		d.stats.RxForged++
 		return false
@@ -79,7 +80,7 @@ func (d *Datagram) open(p *fabric.Packet, descs []fabric.Desc) bool {
 	s.proven(generation, key)
 	s.window.mark(h.counter)
 	d.last = s
-	trim(p, descs, TagLen+uint32(h.pad))
+	trim(p, descs)
 	return true
 }
 
@@ -155,12 +156,12 @@ func (d *Datagram) decrypt(key cipher.AEAD, first []byte, descs []fabric.Desc, n
 	return true
 }
 
-// trim cuts the header off, and the last tail bytes: pad and tag.
-func trim(p *fabric.Packet, descs []fabric.Desc, tail uint32) {
-	p.Len -= HeaderLen + int32(tail)
+// trim cuts header and tag off.
+func trim(p *fabric.Packet, descs []fabric.Desc) {
+	p.Len -= Overhead
 	descs[0].Addr += HeaderLen
 	descs[0].Len -= HeaderLen
-	for left := tail; left > 0; {
+	for left := uint32(TagLen); left > 0; {
 		last := &descs[p.Bufs-1]
 		n := min(left, last.Len)
 		last.Len -= n

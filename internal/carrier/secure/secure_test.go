@@ -38,17 +38,17 @@ func TestAEAD_nist(t *testing.T) {
 // common with this one.
 func TestDatagram_onTheWire(t *testing.T) {
 	instance := Instance(unhex(t, "a0a1a2a3a4a5a6a7a8a9aaab"))
-	numbers := make([]byte, 100) // gets a pad of 28
+	numbers := make([]byte, 40)
 	for i := range numbers {
 		numbers[i] = byte(i)
 	}
 	send := []string{"hello, peer", "", string(numbers)}
 	want := []string{
-		"a0a1a2a3300000000000000000000000a4a5a6a7a8a9aaabe05c4baec7f6e6112f4aef1f318612ed8eab73151ed4899ca89550",
-		"a0a1a2a3300000000000000000000001a4a5a6a7a8a9aaab541f0aaffbe9f1242d86526fbf3508fa",
-		"a0a1a2a33000001c0000000000000002a4a5a6a7a8a9aaab6c99de7e5d44eed3a025579232353d8e6c1dd3c08c75998448859e478e2963f0dd2af0cd8104a1d0383324ba47a3a1a2c2814e87062a02b919f59025c693ef46afd5ab5c1e91fec70dd24938ba838531cf0a0a15e51824146c4648c389170ebb8effd0577eb3856a5f06a44f0452b906407bfe54486188d34dbb413ec251352dc03ca741ff155cbaaa94275d969583aa",
+		"a0a1a2a3300000000000000000000000a4a5a6a7a8a9aaabefe556bef3774520db106d68cb789e5e1769fbe914d25fe32e6f34",
+		"a0a1a2a3300000000000000000000001a4a5a6a7a8a9aaabea21d4cffe39d3884687f6eb6fe6842c",
+		"a0a1a2a3300000000000000000000002a4a5a6a7a8a9aaab8b37a409b563779e575d114d90fcd588efdc99ee4d7ca00c8d5111f54348c369db0464dfe2d68cca31e45ded4c1acc42f423267d373711b4",
 	}
-	const second = "a0a1a2a33000001c0000000000000002a4a5a6a7a8a9aaabe9a1ba77300388d89f6bead4828048c67f1fd8aa9f977bc8eec8197ced3666572d5d8d971b38497edb557250d3104778dc5c9ebca6cc6ce5010f194438e21ae62ae387a05a91dd114b67d408afc5b9744a906ec9828a7341eac6cfe0ca2bd8fe8363b77fc60f2f753deef4b0c3995ff3e6a86ef82bc53c1eaac0421b915ef3e5199f5d41ce710c850681e8cc02c7aa3a"
+	const second = "a0a1a2a3300000000000000000000002a4a5a6a7a8a9aaab04ef0c86d245e55d05004a22bb93510f908865d2a9c10c155d2f8040f96caa47e37cf847a98cfa5fe8d01cf3f9d076983a5a54abc5454b43"
 	for _, bits := range []uint{0, 1} {
 		r := newRig(t, Config{Instance: instance, KeyBits: bits})
 		for _, s := range send {
@@ -66,7 +66,7 @@ func TestDatagram_onTheWire(t *testing.T) {
 			t.Errorf("%q arrive", got)
 		}
 	}
-	const group = "a0a1a2a3300100000000000000000000a4a5a6a7a8a9aaab4fb50e86f23badb13009cc47393440cb0e118f4be67b7203dacd"
+	const group = "a0a1a2a3300100000000000000000000a4a5a6a7a8a9aaababcc9600ab871efa3a880858f66878c9b0632686767d55b4ae6d"
 	r := newRig(t, Config{Instance: instance})
 	r.a.to = r.path(r.a, netip.MustParseAddrPort("239.1.2.3:4792"))
 	r.send(r.a, "hello, all")
@@ -84,7 +84,7 @@ func TestDatagram_onTheWire(t *testing.T) {
 // No bit of a datagram can be changed, none can be cut off or added, and nobody else can have
 // sent it or take it. What is refused leaves no trace: the datagram itself is taken afterwards.
 func TestDatagram_tampered(t *testing.T) {
-	for _, size := range []int{0, 1, 40, 76, 1023, 1432, 4000, 4096 - mesh.Headroom - Overhead, 8800} {
+	for _, size := range []int{0, 1, 76, 1432, 4000, 4096 - mesh.Headroom - Overhead, 8800} {
 		r := newRig(t, Config{})
 		r.send(r.a, "the first") // so that the key is known
 		r.received(r.b)
@@ -100,7 +100,7 @@ func TestDatagram_tampered(t *testing.T) {
 		}
 		for i := range c.bytes {
 			for bit := range 8 {
-				if size <= 100 || bit == i%8 {
+				if size < 100 || bit == i%8 {
 					change(func(d *captured) { d.bytes[i] ^= 1 << bit })
 				}
 			}

@@ -26,17 +26,14 @@ func (d *Datagram) seal(p *fabric.Packet, descs []fabric.Desc) {
 	}
 	hdr := o.hdr
 	o.hdr.counter++ // used, whatever becomes of this one
-	pad := padOf(int(p.Len))
-	hdr.pad = uint8(pad)
-	d.setNonce(&hdr)
+	binary.BigEndian.PutUint64(d.nonce[4:], hdr.counter)
 	q := *p
-	q.First, q.Sealed, q.Len = int32(len(d.tx.Descs)), true, p.Len+int32(pad)+Overhead
+	q.First, q.Sealed, q.Len = int32(len(d.tx.Descs)), true, p.Len+Overhead
 	at, n := descs[0].Addr, int(descs[0].Len)
-	if len(descs) == 1 && int(at%mem.FrameSize)+n+pad+TagLen <= mem.FrameSize {
-		b := d.arena.At(at-HeaderLen, HeaderLen+n+pad+TagLen)
+	if len(descs) == 1 && int(at%mem.FrameSize)+n+TagLen <= mem.FrameSize {
+		b := d.arena.At(at-HeaderLen, HeaderLen+n+TagLen)
 		hdr.put(b)
-		clear(b[HeaderLen+n : HeaderLen+n+pad])
-		o.aead.Seal(b[HeaderLen:HeaderLen], d.nonce[:], b[HeaderLen:HeaderLen+n+pad], nil)
+		o.aead.Seal(b[HeaderLen:HeaderLen], d.nonce[:], b[HeaderLen:HeaderLen+n], nil)
 		d.tx.Descs = append(d.tx.Descs, fabric.Desc{Addr: at - HeaderLen, Len: uint32(len(b))})
 	} else {
 		flat := d.flat[:HeaderLen]
@@ -44,8 +41,6 @@ func (d *Datagram) seal(p *fabric.Packet, descs []fabric.Desc) {
 		for i := range descs {
 			flat = append(flat, d.arena.At(descs[i].Addr, int(descs[i].Len))...)
 		}
-		flat = flat[:len(flat)+pad]
-		clear(flat[len(flat)-pad:])
 		flat = o.aead.Seal(flat[:HeaderLen], d.nonce[:], flat[HeaderLen:], nil)
 		if !d.spread(flat, descs) {
 			d.lost++
@@ -54,13 +49,6 @@ func (d *Datagram) seal(p *fabric.Packet, descs []fabric.Desc) {
 		q.Bufs = int32(len(d.tx.Descs)) - q.First
 	}
 	d.tx.Pkts = append(d.tx.Pkts, q)
-}
-
-// setNonce makes the nonce of a datagram with this header: the length of its pad and its
-// counter, by which alone no nonce comes twice.
-func (d *Datagram) setNonce(h *header) {
-	d.nonce[3] = h.pad
-	binary.BigEndian.PutUint64(d.nonce[4:], h.counter)
 }
 
 // rekey gives o the key of its next datagrams.
