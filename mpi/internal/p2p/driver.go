@@ -148,8 +148,9 @@ func (d *driver) glance() {
 }
 
 // paceMost is how long a rank may go without a step when calls that need none follow each
-// other: others may wait for what it does in a step, and it learns there who is lost.
-const paceMost = 5 * mono.Microsecond
+// other: others may wait for what it does in a step, and it learns there who is lost. A step
+// takes as long as several of those calls.
+const paceMost = 50 * mono.Microsecond
 
 // Pace makes progress now and then, for a caller that needs none itself.
 func (in Inside) Pace() {
