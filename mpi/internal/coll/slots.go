@@ -17,7 +17,7 @@ import (
 //	       0   stamp: of the collective for which its vector is there
 //	       8   extent of the vector, which is the same for all members: see begin
 //	       16  the vector, if it is very short: one miss of the cache then brings all
-//	64 K   ring: other vectors of the latest collectives, one behind the other
+//	4160   ring: other vectors of the latest collectives, one behind the other
 //
 // A member that has begun a collective has done all with the ones before. So a line or a part of
 // the ring is free for other vectors as soon as all members have begun a later collective than

@@ -123,3 +123,19 @@ func TestDelegate_noGhost(t *testing.T) {
 		t.Error(sendErr, recvErr)
 	}
 }
+
+// A rank that delegates without end does not fill its ghost: what is too much is refused.
+func TestDelegatee_bounded(t *testing.T) {
+	_, ghost := newEnds(t)
+	Delegations(ghost.Inside()).Map(0, 7, pattern(100))
+	for n := range uint32(delegatedMost + 10) {
+		h := header{kind: kindDelegate, id: n + 1}
+		ghost.delegatee.arrivedDelegate(&h, append(make([]byte, headerLen), told(uint32(7), n+1, uint64(0), uint64(100), uint32(2))...))
+	}
+	if n := len(ghost.delegatee.sends); n != delegatedMost || ghost.delegatee.find(0, delegatedMost+1) >= 0 {
+		t.Errorf("%d messages are kept, want %d", n, delegatedMost)
+	}
+	if n := ghost.delegatee.heard[0]; n != delegatedMost+10 {
+		t.Errorf("%d is the latest number that was heard: a claim for a later one would wait for ever", n)
+	}
+}

@@ -50,9 +50,9 @@ type claim struct {
 	grant         grant
 }
 
-// claimsMost is how many claims may wait: more than a few only come from a peer that makes
-// them up.
-const claimsMost = 4096
+// delegatedMost is how many messages a ghost has at most, and how many claims may wait. More are
+// refused, so that receivers ask the senders.
+const delegatedMost = 4096
 
 // Map lets this ghost send from memory of a rank, which knows it by a key.
 func (d Delegations) Map(owner int32, key uint32, b []byte) {
@@ -149,7 +149,7 @@ func (de *delegatee) arrivedDelegate(h *header, b []byte) {
 		de.ep.Stats.Malformed++
 	} else if a := de.areas[at]; off > uint64(len(a.mem)) || size > uint64(len(a.mem))-off {
 		de.ep.Stats.Malformed++
-	} else {
+	} else if len(de.sends) < delegatedMost {
 		de.sends = append(de.sends, delegatedSend{from: a, data: a.mem[off:][:size:size], owner: h.source, dest: int32(dest), id: h.id, number: number})
 	}
 	for i := 0; i < len(de.claims); i++ {
@@ -170,7 +170,7 @@ func (de *delegatee) arrivedClaim(h *header, b []byte) {
 	if de == nil || owner >= uint32(len(de.ep.peers)) || !c.grant.stream && c.grant.size > 0 && c.grant.rkey == 0 {
 		return // nobody has named this process, or there is nothing to write to
 	}
-	if c.owner = int32(owner); de.early(&c) && len(de.claims) < claimsMost {
+	if c.owner = int32(owner); de.early(&c) && len(de.claims) < delegatedMost {
 		de.claims = append(de.claims, c)
 		return
 	}
