@@ -28,9 +28,6 @@ type Local struct {
 	// Capture names a pcapng file to write, with what passes this end.
 	// Default: none.
 	Capture string
-	// Alone says that the other end is another process. A test over TCP in user
-	// space then leaves one processor to Go.
-	Alone bool
 	// Hosts run a function inside further network namespaces of the server
 	// end, each with a Device of the same name. Default: none. A test with
 	// several peers over AF_XDP needs a device for each.
@@ -69,13 +66,12 @@ type End struct {
 
 	Capture string                     // pcapng file to write, or ""
 	hosts   []func(func() error) error // see Local.Hosts
-	alone   bool                       // see Local.Alone
 	notes   []string                   // see Session.Notes
 }
 
 // newEnd finds out what device the end uses.
 func newEnd(conn net.Conn, p *Pair, l Local) (*End, error) {
-	e := &End{Server: p.rank == 0, Pair: p, Capture: l.Capture, hosts: l.Hosts, alone: l.Alone}
+	e := &End{Server: p.rank == 0, Pair: p, Capture: l.Capture, hosts: l.Hosts}
 	if l.Device != "" {
 		dev, addr, err := FindDevice(l.Device, overIPv6(conn))
 		e.Device, e.Addr = dev, addr

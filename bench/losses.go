@@ -27,9 +27,6 @@ func detailOf(b Bench) string {
 	return ""
 }
 
-func (f floating) losses() trace.Losses { return lossesOf(f.Bench) }
-func (f floating) detail() string       { return detailOf(f.Bench) }
-
 func (f *frameBench) losses() trace.Losses { return f.port.Stats().Losses() }
 func (f *frameBench) detail() string       { return f.port.Caps().Detail() }
 

@@ -20,11 +20,11 @@ func (lossy) detail() string         { return "eth1, 4 queues, multi-buffer" }
 
 // What is lost while a size is measured is in its result, of both ends, and once.
 func TestSession_losses(t *testing.T) {
-	s := &Session{Carrier: "verbs on xdp/driver/zerocopy", Detail: detailOf(floating{Bench: lossy{}}), Spec: Spec{Test: "send_bw", Transport: "rd", MTU: 1500}}
+	s := &Session{Carrier: "verbs on xdp/driver/zerocopy", Detail: detailOf(polling{Bench: lossy{}}), Spec: Spec{Test: "send_bw", Transport: "rd", MTU: 1500}}
 	s.Case, _ = Find(s.Spec.Test)
 	points := []Point{{Gbit: 1, Msgs: 1}}
 	measure := func(here trace.Losses, there *trace.Losses) (Result, string) {
-		s.note(lossesOf(floating{Bench: lossy{lost: here}}), there)
+		s.note(lossesOf(polling{Bench: lossy{lost: here}}), there)
 		r := s.result(Burst{Size: 8, Iters: 1}, points)
 		var text bytes.Buffer
 		if err := (Row{Results: []Result{r}}).WriteText(&text, []*Session{s}); err != nil {

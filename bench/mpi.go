@@ -47,9 +47,6 @@ func openMPI(e *End) (Bench, error) {
 	if err != nil {
 		return nil, errors.Join(err, ctx.Close())
 	}
-	if e.Spec.rc() && e.Spec.onXDP() {
-		return floating{m, e.alone}, nil
-	}
 	return m, nil
 }
 

@@ -80,23 +80,14 @@ func openRMA(e *End) (Bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, floats := b.(floating)
-	if floats {
-		b = f.Bench
-	}
 	r := &rmaBench{mpiBench: b.(*mpiBench)}
-	r.ops, err = r.OneSided(e.Spec.Test, slices.Max(e.Spec.Sizes))
-	b = r
-	if floats {
-		b = floating{r, f.alone}
-	}
-	if err == nil {
-		err = e.Pair.meet(b)
+	if r.ops, err = r.OneSided(e.Spec.Test, slices.Max(e.Spec.Sizes)); err == nil {
+		err = e.Pair.meet(r)
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.ctx.Close())
 	}
-	return b, nil
+	return r, nil
 }
 
 // Run implements Bench.

@@ -77,9 +77,6 @@ func (p *endpoint) open(c Case) (b Bench, err error) {
 	if b, err = p.test(c); err != nil || !rc {
 		return b, err
 	}
-	if p.Spec.onXDP() {
-		b = floating{b, p.alone}
-	}
 	return b, p.cm.connect()
 }
 

@@ -125,6 +125,7 @@ func TestNonblocking_lengthsDisagree(t *testing.T) {
 // are in all kinds of collectives, several at a time: they get an error or their
 // data, never hang.
 func TestLost_collectivesInTheMiddle(t *testing.T) {
+	oneGoroutine(t)
 	kinds := []func(c *mpi.Comm, v, all []float64) (mpi.Request, error){
 		func(c *mpi.Comm, v, _ []float64) (mpi.Request, error) { return mpi.Ibcast(c, v, 2) },
 		func(c *mpi.Comm, v, _ []float64) (mpi.Request, error) { return mpi.Iallreduce(c, nil, v, mpi.Sum) },

@@ -87,6 +87,7 @@ func TestReductions_inTheOrderOfRanks(t *testing.T) {
 // TestCollectives_manyPerHost runs everything where ranks share hosts, so that
 // the hierarchical algorithms are chosen.
 func TestCollectives_manyPerHost(t *testing.T) {
+	oneGoroutine(t)
 	for _, ranks := range []int{3, 6, 7} {
 		for _, perHost := range []int{2, 3} {
 			w := newSimWorld(sim.Config{}, ranks)

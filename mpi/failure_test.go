@@ -204,6 +204,7 @@ func TestLost_inTheMiddle(t *testing.T) {
 // what makes a rank lost, and nobody notices; and for more, and all get an error of
 // the right class, on both sides of the cut.
 func TestPartition_aMinute(t *testing.T) {
+	oneGoroutine(t)
 	for _, lasts := range []mono.Duration{time.Second, time.Minute, 59 * time.Minute} {
 		w := newSimWorld(sim.Config{Limit: 3 * time.Hour}, 3)
 		if w.mpi.Transport == mpi.RC && lasts > time.Second {

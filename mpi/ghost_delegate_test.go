@@ -15,6 +15,7 @@ import (
 // A message that lies in a window, and whose sender computes, is there before the sender calls
 // MPI again if there are ghosts, and behind that if not, or if the window is none of theirs.
 func TestDelegate_whileSenderComputes(t *testing.T) {
+	oneGoroutine(t)
 	for _, transport := range []mpi.Transport{mpi.RD, mpi.UD, mpi.RC, mpi.Hybrid} {
 		for _, rendezvous := range []mpi.Rendezvous{mpi.RendezvousWrite, mpi.RendezvousRead} {
 			for _, way := range []struct {

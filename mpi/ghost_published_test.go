@@ -289,6 +289,7 @@ var publications = []published{
 // Trends that were published for many processors, and whether they are those of our protocol, too:
 // -v shows the times.
 func TestWin_published(t *testing.T) {
+	oneGoroutine(t)
 	for i, x := range publications {
 		if i != 1 && os.Getenv("XWARP_LONG") != "1" {
 			continue

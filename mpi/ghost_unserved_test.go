@@ -14,6 +14,7 @@ import (
 // A ghost is lost before a window is made, while it is, or behind that, and the other one of the host has heard
 // of some of it only: the window is made and can be used, and freed, and so can the next one.
 func TestWin_madeWhileGhostIsLost(t *testing.T) {
+	oneGoroutine(t)
 	for _, c := range []struct {
 		transport mpi.Transport
 		layout    string

@@ -159,7 +159,7 @@ func networks(t *testing.T, fn func(t *testing.T, c launch.Config)) {
 	}{
 		{"local", launch.Config{Fabric: "udp"}},
 		{"udp", launch.Config{Fabric: "udp", Testbed: 2}},
-		{"xdp", launch.Config{Fabric: "xdp", Testbed: 2}},
+		{"xdp", launch.Config{Fabric: "xdp", Testbed: 2, Queues: launch.QueuesPerRank}},
 		{"shared queue", launch.Config{Fabric: "xdp", Testbed: 2, Queues: launch.QueuesShared}},
 	} {
 		if slow && n.name != "local" && n.name != "xdp" { // what lies beneath has no goroutines
@@ -179,6 +179,9 @@ func launchJob(t *testing.T, c launch.Config, on launch.Config) (stdout, stderr 
 	t.Helper()
 	mark := "XWARP_TEST_MARK=" + rand.Text()
 	c.Fabric, c.Testbed, c.Queues, c.Ghosts = on.Fabric, on.Testbed, on.Queues, on.Ghosts
+	if c.Ghosts > 0 && c.Queues == launch.QueuesPerRank {
+		c.Queues = launch.QueuesShared // ghosts and the ranks of their host have memory in common
+	}
 	c.Env = append(append(c.Env, mark), on.Env...)
 	var out, errOut lockedBuffer
 	c.Stdout, c.Stderr = &out, &errOut

@@ -20,7 +20,7 @@ var connectedJobs = []struct {
 }{
 	{"rc, local", launch.Config{Fabric: "udp", Env: []string{"XWARP_TRANSPORT=rc", "XWARP_SHARED=0"}}},
 	{"rc, udp", launch.Config{Fabric: "udp", Testbed: 2, Env: []string{"XWARP_TRANSPORT=rc"}}},
-	{"rc, xdp", launch.Config{Fabric: "xdp", Testbed: 2, Env: []string{"XWARP_TRANSPORT=rc"}}},
+	{"rc, xdp", launch.Config{Fabric: "xdp", Testbed: 2, Queues: launch.QueuesPerRank, Env: []string{"XWARP_TRANSPORT=rc"}}},
 	{"hybrid, xdp", launch.Config{Fabric: "xdp", Testbed: 2, Env: []string{"XWARP_TRANSPORT=hybrid", "XWARP_PROMOTE=10"}}},
 }
 

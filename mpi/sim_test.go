@@ -19,6 +19,15 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
+// oneGoroutine leaves a long test out under the race detector, which has nothing to see where
+// all ranks take turns.
+func oneGoroutine(t *testing.T) {
+	t.Helper()
+	if slow {
+		t.Skip("one goroutine at a time, in which the race detector has nothing to see")
+	}
+}
+
 // simWorld is a simulated network on which MPI ranks run, each on a node of
 // its own.
 type simWorld struct {

@@ -169,7 +169,7 @@ var suiteRuns = []struct {
 	{"xdp", launch.Config{Ranks: 2, Testbed: 2, Fabric: "xdp"}},
 	{"xdp, MTU 1500", launch.Config{Ranks: 2, Testbed: 2, Fabric: "xdp", MTU: 1500}},
 	{"xdp, 5 ranks on 3 hosts", launch.Config{Ranks: 5, Testbed: 3, Fabric: "xdp"}},
-	{"xdp, 8 ranks on 2 hosts", launch.Config{Ranks: 8, Testbed: 2, Fabric: "xdp"}},
+	{"xdp, 8 ranks on 2 hosts", launch.Config{Ranks: 8, Testbed: 2, Fabric: "xdp", Queues: launch.QueuesPerRank}},
 	{"shared queue, 8 ranks on 2 hosts", launch.Config{Ranks: 8, Testbed: 2, Fabric: "xdp", Queues: launch.QueuesShared, User: "nobody"}},
 	{"shared queue, 5 ranks on 3 hosts, all through the network", launch.Config{Ranks: 5, Testbed: 3, Fabric: "xdp:driver", Queues: launch.QueuesShared, Env: []string{"XWARP_SHARED=0"}}},
 	{"shared queue, MTU 1500, with faults", launch.Config{Ranks: 4, Testbed: 2, Fabric: "xdp", MTU: 1500, Queues: launch.QueuesShared, Env: []string{"XWARP_SHARED=0", "XWARP_FAULTS=loss=0.03,dup=0.03,reorder=0.05,corrupt=0.01"}}},

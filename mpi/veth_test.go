@@ -2,12 +2,14 @@ package mpi_test
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/carrier/fault"
 	"github.com/xwarp/xwarp/internal/job/boot"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi"
 	"github.com/xwarp/xwarp/verbs"
@@ -27,12 +29,18 @@ func runOnHosts(t *testing.T, bed testbed.Config, spec device.Spec, body func(*m
 			t.Error(err)
 		}
 	}()
-	jobs := boot.Local(len(tb.Hosts))
+	runOnEach(t, tb.Hosts, spec, mpi.Config{NoShared: true}, body) // hosts of a testbed share memory
+}
+
+// runOnEach runs body on one rank per host.
+func runOnEach(t *testing.T, hosts []*testbed.Host, spec device.Spec, cfg mpi.Config, body func(*mpi.Proc) error) {
+	t.Helper()
+	jobs := boot.Local(len(hosts))
 	errs := make([]error, len(jobs))
 	var group sync.WaitGroup
-	for rank, host := range tb.Hosts {
+	for rank, host := range hosts {
 		group.Go(func() {
-			if errs[rank] = runOn(host, jobs[rank], spec, body); errs[rank] != nil {
+			if errs[rank] = runOn(host, jobs[rank], spec, cfg, body); errs[rank] != nil {
 				jobs[rank].Abort(1, errs[rank].Error())
 			}
 		})
@@ -43,7 +51,7 @@ func runOnHosts(t *testing.T, bed testbed.Config, spec device.Spec, body func(*m
 	}
 }
 
-func runOn(host *testbed.Host, job boot.Job, spec device.Spec, body func(*mpi.Proc) error) error {
+func runOn(host *testbed.Host, job boot.Job, spec device.Spec, cfg mpi.Config, body func(*mpi.Proc) error) error {
 	spec.Device, spec.Key = host.Dev, job.Key()
 	spec.Poller.Ranks, spec.Poller.Goroutines = job.Size(), true
 	spec.Faults.Seed += uint64(job.Rank())
@@ -55,7 +63,7 @@ func runOn(host *testbed.Host, job boot.Job, spec device.Spec, body func(*mpi.Pr
 	if err != nil {
 		return err
 	}
-	p, err := mpi.New(job, ctx, mpi.Config{})
+	p, err := mpi.New(job, ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -86,4 +94,55 @@ func TestRandom_messagesOverVeth(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Somebody on the same network says again and again, before each message, that the other rank
+// has another Ethernet address, and the kernel believes it. Messages go on.
+func TestNetwork_liesAboutNeighbours(t *testing.T) {
+	testenv.NeedRoot(t)
+	for _, transport := range []mpi.Transport{mpi.RD, mpi.UD, mpi.RC} {
+		t.Run(transport.String(), func(t *testing.T) {
+			tb, err := testbed.New(testbed.Config{Hosts: 3, Switch: testbed.Bridge})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tb.Close()
+			ranks, forger := tb.Hosts[:2], tb.Hosts[2]
+			if err := errors.Join(hosttest.Gullible(ranks[0]), hosttest.Gullible(ranks[1])); err != nil {
+				t.Fatal(err)
+			}
+			nobodys := []byte{2, 6, 6, 6, 6, 6}
+			lie := func() error {
+				return errors.Join(hosttest.ForgeNeighbour(forger, ranks[0].Addr, nobodys), hosttest.ForgeNeighbour(forger, ranks[1].Addr, nobodys))
+			}
+			spec, cfg := device.Spec{Fabric: "xdp", RC: transport == mpi.RC}, mpi.Config{Transport: transport, NoShared: true}
+			runOnEach(t, ranks, spec, cfg, func(p *mpi.Proc) error {
+				for i := range 40 {
+					if err := tell(p.World(), i%2, int64(i), lie); err != nil {
+						return fmt.Errorf("message %d: %w", i, err)
+					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// tell sends a number from one of two ranks to the other, behind a lie.
+func tell(c *mpi.Comm, from int, number int64, lie func() error) error {
+	word := []int64{number}
+	if c.Rank() == from {
+		if err := lie(); err != nil {
+			return err
+		}
+		return mpi.Send(c, word, 1-from, 1)
+	}
+	word[0] = -1
+	if _, err := mpi.Recv(c, word, from, 1); err != nil {
+		return err
+	}
+	if word[0] != number {
+		return fmt.Errorf("it is %d, want %d", word[0], number)
+	}
+	return nil
 }

@@ -484,9 +484,7 @@ func (x trial) simulated(seed uint64) error {
 // Where exclusive locks are none, as in the published system until the first operation of a ghost,
 // it shows that several do it.
 func TestWin_acceptedFindsOut(t *testing.T) {
-	if slow {
-		t.Skip("one goroutine, which the race detector has nothing to see in")
-	}
+	oneGoroutine(t)
 	for name, binding := range map[string]mpi.GhostBinding{"a split Put under an exclusive lock": mpi.GhostBySegment, "two ghosts under an exclusive lock": mpi.GhostByTurn} {
 		found := 0
 		for seed := range uint64(8) {

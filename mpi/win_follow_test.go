@@ -27,6 +27,7 @@ func byGhost(w *mpi.Win, target int, do func() error) (ghost bool, err error) {
 // time does them itself, and as soon as it computes its ghost does, though it says nothing. All
 // else stays where it is. The ghost that tells of it may be lost, on either host.
 func TestWin_follows(t *testing.T) {
+	oneGoroutine(t)
 	const interval = 100 * time.Microsecond
 	for _, c := range []struct {
 		name string

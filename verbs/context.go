@@ -261,6 +261,15 @@ func (a *AH) Remote() netip.AddrPort { return a.remote.AddrPort() }
 // Lost reports whether the peer is considered lost.
 func (a *AH) Lost() bool { return a.peer != nil && a.peer.Closed() }
 
+// Doubt tells the carrier that nothing comes back from a peer that should have answered: its
+// Ethernet address may be another one, and is asked for again. For users of UD; reliable
+// queue pairs find out by themselves. It may be called as often as each time-out.
+func (a *AH) Doubt() {
+	if a.peer == nil && !a.pd.ctx.closed {
+		a.pd.ctx.ep.Doubt(a.path)
+	}
+}
+
 // CreateAH returns the handle of the peer at remote, which may be a multicast
 // group for UD. It may ask the kernel for the way there and wait; asking again
 // is cheap and returns the same handle.

@@ -16,7 +16,9 @@ type driverSupport struct {
 	// MTUSingle: a frame with its VLAN tags and checksum has to fit into its buffer.
 	mtu int
 
-	drops bool // it takes programs, and drops the frames that they redirect
+	// drops says that it takes programs all the same, and drops the frames that they
+	// redirect: all, or with an MTU above mtu those of that length.
+	drops bool
 }
 
 // driversKnown is what is known of drivers where the kernel does not tell it, before
@@ -49,7 +51,7 @@ var driversKnown = map[string]driverSupport{
 	"veth":       {driver: always},
 	"vif":        {driver: always},
 	"virtio_net": {driver: always},
-	"vmxnet3":    {driver: support{6, 6}, mtu: inPage - 26}, // VMXNET3_XDP_MAX_MTU
+	"vmxnet3":    {driver: support{6, 6}, mtu: 3072 - 14, drops: true}, // seen: what its first buffer holds
 }
 
 // inPage is what drivers have of a page of 4 KiB for a frame, beside headroom and the
@@ -69,12 +71,16 @@ func knownOf(driver, release string) (mode, zeroCopy bool) {
 }
 
 // dropsRedirected reports whether the driver takes programs and drops the frames that
-// they redirect: in driver mode a socket would get none.
+// they redirect: in driver mode a socket would get none, or none of full length.
 func (d *device) dropsRedirected() bool {
-	if d.features.known {
+	k := driversKnown[d.driver]
+	switch {
+	case k.drops && k.mtu > 0:
+		return d.tooLarge()
+	case d.features.known:
 		return d.features.flags&(featureBasic|featureRedirect) == featureBasic
 	}
-	return driversKnown[d.driver].drops
+	return k.drops
 }
 
 // mtuDriver is mtuSingle in driver mode, as far as it is known of the driver.
@@ -84,6 +90,10 @@ func (d *device) mtuDriver() int {
 	}
 	return d.mtuSingle()
 }
+
+// mtuZeroCopy is mtuDriver in zero-copy mode with frames of one buffer. Newer kernels want 12
+// bytes more than the frame, for two VLAN tags and the checksum it seems (seen on virtio_net of Linux 7.3).
+func (d *device) mtuZeroCopy() int { return min(d.mtuDriver(), d.mtuSingle()-12) }
 
 // tooLarge reports whether the MTU is known to be one with which the driver takes no
 // program.

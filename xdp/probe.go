@@ -324,9 +324,9 @@ func (r *Report) zeroCopy(dev *device) {
 	case dev.lacks != "":
 		r.ZeroCopy = ZeroCopyNo
 		f.Detail, f.Remedy = "supported by "+dev.driverText()+", but not here: "+dev.lacks, "the kernel copies; ask who runs the host of this machine"
-	case dev.tooLarge(), dev.mtu > dev.mtuSingle() && dev.features.zcSegs <= 1:
+	case dev.tooLarge(), dev.mtu > dev.mtuZeroCopy() && dev.features.zcSegs <= 1:
 		r.ZeroCopy, f.Detail = ZeroCopyNo, "only for frames of one buffer (zc_max_segs 1)"
-		f.Remedy = fmt.Sprintf("lower the MTU on all hosts to use it, to %d at most: ip link set dev %s mtu %[1]d", dev.mtuDriver(), dev.name)
+		f.Remedy = fmt.Sprintf("lower the MTU on all hosts to use it, to %d at most: ip link set dev %s mtu %[1]d", dev.mtuZeroCopy(), dev.name)
 	default:
 		r.ZeroCopy, f.Unsure = ZeroCopyNotTried, true
 		f.Detail = "not tried; supported, " + by

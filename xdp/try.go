@@ -110,7 +110,7 @@ func (r *Report) tried(dev *device, t trial) {
 	default:
 		f.Detail = fmt.Sprintf("tried on queue %d: %s", t.queue, meaning(t.zeroCopy))
 		f.Remedy = "the kernel copies"
-		if most := dev.mtuDriver(); claimed && dev.mtu > most {
+		if most := dev.mtuZeroCopy(); claimed && dev.mtu > most {
 			f.Remedy += fmt.Sprintf("; with an MTU of %d or less, whose frames have one buffer, it may work", most)
 		}
 	}

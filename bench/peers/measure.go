@@ -9,6 +9,7 @@ import (
 
 	"github.com/xwarp/xwarp/bench"
 	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/progress"
 )
 
 // Measurement says what is compared and how. Program and Cores must be set.
@@ -94,6 +95,7 @@ const RawLibrary = "raw"
 // Measure measures the tables and hands each row to emit: a result for each
 // library, those that cannot do it without rounds.
 func (m Measurement) Measure(tables []Table, emit func(Table, int, []bench.Result) error) error {
+	_, _ = progress.DeferSysmon() // ranks run on the same cores
 	m.pace, m.tests = &pace{began: mono.Real{}.Now(), budget: m.Budget}, programs{}
 	for _, t := range tables {
 		m.pace.all += len(t.Sizes)
@@ -124,6 +126,9 @@ func (m Measurement) together(tables []Table, emit func(Table, int, []bench.Resu
 			err = errors.Join(err, c.close())
 		}
 	}()
+	if err == nil {
+		err = m.warm(tables[0].Where, columns)
+	}
 	if err != nil {
 		return err
 	}
@@ -140,6 +145,26 @@ func (m Measurement) together(tables []Table, emit func(Table, int, []bench.Resu
 			if err := emit(t, size, results); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// warm has all ranks exchange short messages before the first row, so that no row is what a job
+// begins with: connections, and memory that nobody has touched yet, which costs tens of
+// microseconds for each page where a hypervisor shadows the page tables.
+func (m Measurement) warm(w Where, columns []column) error {
+	o := Order{Test: "alltoall", Size: 8, Iters: 4000, Window: window}
+	if w.Crowded { // ranks without processors are not waited for
+		o.Iters = 100
+	}
+	for _, c := range columns {
+		if c.library == RawLibrary || c.way.Variant != "" { // one that takes experiments' orders only
+			continue
+		}
+		m.tell("first messages of "+c.library, w)
+		if _, err := c.run(Table{}, o); err != nil {
+			return fmt.Errorf("first messages of %s: %w", c.library, err)
 		}
 	}
 	return nil

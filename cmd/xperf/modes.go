@@ -47,7 +47,7 @@ func (p *program) server(o *options) error {
 }
 
 func (p *program) listen(o *options, config bench.ServeConfig) error {
-	config.Local, config.Key = bench.Local{Device: o.device, Cores: o.cores, Alone: true}, o.key
+	config.Local, config.Key = bench.Local{Device: o.device, Cores: o.cores}, o.key
 	for _, name := range o.netns {
 		config.Hosts = append(config.Hosts, func(fn func() error) error { return testbed.DoIn(name, fn) })
 	}
@@ -124,7 +124,7 @@ func (o *options) listening(addr string) string {
 func (p *program) client(o *options) error {
 	return p.each(o, func(i int, c *options) (*bench.Session, error) {
 		s, err := bench.Connect(context.Background(), c.spec, bench.ConnectConfig{
-			Local: bench.Local{Device: c.device, Cores: c.cores, Capture: c.capture, Alone: true},
+			Local: bench.Local{Device: c.device, Cores: c.cores, Capture: c.capture},
 			Addr:  o.address(), Key: o.key, Index: i, Timeout: o.timeout, Abort: abort,
 		})
 		if err == nil {

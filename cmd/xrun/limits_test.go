@@ -16,7 +16,7 @@ func TestXrun_tooFewDescriptors(t *testing.T) {
 	}
 	jobs := map[string][]string{"16 ranks": {"-n", "16", "sleep", "1000"}}
 	if os.Geteuid() == 0 {
-		jobs["16 agents"] = []string{"-n", "16", "--testbed", "2", "sleep", "1000"}
+		jobs["16 agents"] = []string{"-n", "16", "--testbed", "2", "--queues", "per-rank", "sleep", "1000"}
 		jobs["a queue for each"] = []string{"-n", "16", "--testbed", "2", "--queues", "steered", "sleep", "1000"}
 		jobs["16 slots"] = []string{"-n", "16", "--testbed", "2", "--queues", "shared", "sleep", "1000"}
 	}

@@ -161,7 +161,7 @@ func readSummary(t *testing.T, name string) (sum trace.Summary) {
 func TestXrun_trace(t *testing.T) {
 	for name, args := range map[string][]string{
 		"here":    nil,
-		"testbed": {"--testbed", "2"},
+		"testbed": {"--testbed", "2", "--queues", "per-rank"},
 		"shared":  {"--testbed", "2", "--queues", "shared"},
 	} {
 		t.Run(name, func(t *testing.T) {

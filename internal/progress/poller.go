@@ -112,6 +112,9 @@ func NewPoller(clock mono.Clock, c PollerConfig) (*Poller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("progress: eventfd: %w (too many open files? see ulimit -n)", err)
 	}
+	if !c.Goroutines { // where many run, their threads sleep as the monitor does
+		_, _ = DeferSysmon()
+	}
 	return &Poller{clock: clock, spin: c.Spin, policy: policy, event: fd, fds: []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}, nil
 }
 
@@ -274,6 +277,7 @@ func (p *Poller) block(until mono.Time) {
 		p.others.Unlock()
 	}
 	n, _ := unix.Ppoll(fds, timeout, nil)
+	Restore()
 	if p.others != nil {
 		p.others.Lock()
 	}

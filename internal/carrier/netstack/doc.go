@@ -1,16 +1,16 @@
 // Package netstack is TCP in user space: gVisor's netstack over a
 // [fabric.Port], behind [fabric.Streams].
 //
-// Frames come in and go out in batches on the engine's thread. TCP itself runs
-// partly on that thread (whatever a call of ours starts, and timers) and
-// partly on gVisor's goroutines, one per processor, which take the segments
-// that have arrived. They meet the engine in one place, the [mail]: packets to
-// send and streams that have something new. Nothing of ours starts a goroutine
-// but for asking the kernel about a host that calls us and that we do not know.
+// Frames come in and go out in batches on the engine's goroutine. TCP itself runs
+// there, too, as long as a connection is open: whatever a call of ours starts, timers,
+// and segments that have arrived ([inline]). Connections that begin or end are
+// served by gVisor's goroutines, one per processor. They meet the engine in one
+// place, the [mail]: packets to send and streams that have something new. Nothing of
+// ours starts a goroutine but for asking the kernel about a host that calls us and
+// that we do not know.
 //
-// The goroutines run on the engine's thread when it yields to them, unless it
-// is locked to a goroutine (runtime.LockOSThread): then each message waits for
-// other threads to be woken, which takes several times as long.
+// gVisor's goroutines run on the engine's thread when it yields to them, unless it
+// is locked to a goroutine (runtime.LockOSThread): then other threads have to be woken.
 //
 // Checksums of TCP are computed and checked here, whatever the device can do. A
 // peer on the other end of a veth that uses the kernel's TCP must compute them

@@ -11,10 +11,9 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/inet"
 )
 
-// receive hands the frames that have arrived to gVisor and returns how many.
-func (s *Stack) receive() int {
+// receive hands the frames that have arrived to gVisor.
+func (s *Stack) receive() {
 	n := s.port.Recv(s.rx[:])
-	frames := 0
 	for i := 0; i < n; {
 		first, size := i, 0
 		for {
@@ -26,9 +25,8 @@ func (s *Stack) receive() int {
 			}
 		}
 		s.deliver(s.rx[first:i], size)
-		frames++
 	}
-	return frames
+	s.inline.handle()
 }
 
 // deliver copies a frame of size bytes and gives it back: gVisor keeps
@@ -66,6 +64,7 @@ func (s *Stack) check(h []byte, size int) (total int, ok bool) {
 	}
 	var from netip.Addr
 	var headerLen int
+	station := inet.Ethernet(h).Src()
 	h = h[inet.EthernetLen:]
 	if s.family.protocol == header.IPv6ProtocolNumber {
 		ip := inet.IPv6(h)
@@ -83,6 +82,7 @@ func (s *Stack) check(h []byte, size int) (total int, ok bool) {
 	if total > size-inet.EthernetLen || total < headerLen+tcpHeaderLen {
 		return 0, false
 	}
+	s.hosts.heard(from, station, s.now)
 	if tcp := h[headerLen:]; len(tcp) >= tcpHeaderLen && header.TCPFlags(tcp[tcpFlagsAt])&header.TCPFlagSyn != 0 {
 		s.syns.note(from, tcp)
 	}

@@ -24,6 +24,7 @@ import (
 type Stack struct {
 	config   Config
 	gvisor   *stack.Stack
+	inline   inline
 	attached stack.NetworkDispatcher // of the link
 	mail     mail
 	clock    clock
@@ -44,7 +45,6 @@ type Stack struct {
 	idNext  fabric.StreamID
 	leaving []tcpip.Endpoint // closed streams that may have something to deliver
 	now     mono.Time        // of the last Poll
-	yields  int              // times to let gVisor's goroutines in
 	told    mono.Time        // when the engine will come back by itself
 
 	stats       fabric.StreamStats
@@ -63,7 +63,7 @@ type output struct {
 }
 
 const (
-	rxStage = 8 * fabric.MaxBufs
+	rxStage = 5 * fabric.MaxBufs // fewer than the 100 segments that gVisor handles at a time
 	txStage = 8 * fabric.MaxBufs
 	nicID   = 1
 )
@@ -99,7 +99,7 @@ func Open(c Config) (*Stack, error) {
 func (s *Stack) start() error {
 	s.gvisor = stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{s.family.factory},
-		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol},
+		TransportProtocols: []stack.TransportProtocolFactory{s.inline.factory},
 		Clock:              &s.clock,
 	})
 	if err := s.tune(); err != nil {
@@ -179,23 +179,18 @@ func (s *Stack) Deadline() mono.Time {
 // retry is when a port that was full is tried again though nothing arrives.
 const retry = 100 * mono.Microsecond
 
-// yieldsMax is how many Polls behind the last frame let other goroutines in.
-const yieldsMax = 4
-
 // Poll implements fabric.Streams.
 func (s *Stack) Poll(now mono.Time, ready []fabric.StreamID) []fabric.StreamID {
 	s.mail.awake()
 	s.now = now
-	if s.receive() > 0 {
-		s.yields = yieldsMax
-	}
-	if s.yields > 0 {
-		// gVisor's goroutine for these segments was put first in the queue of
+	s.receive()
+	if s.inline.yields > 0 {
+		// gVisor's goroutine for other segments was put first in the queue of
 		// this processor: it runs here and now, and not when another thread has
 		// been woken for it. (Gosched would wake one.) Once in a while another
 		// goroutine is let in before it, and an engine that spins must not keep it
 		// waiting then.
-		s.yields--
+		s.inline.yields--
 		sync.Goyield()
 	}
 	s.clock.fire(now)

@@ -2,6 +2,7 @@ package netstack
 
 import (
 	"gvisor.dev/gvisor/pkg/buffer"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
@@ -41,12 +42,14 @@ func (s *Stack) drain() {
 // returns false when there is no room now.
 func (s *Stack) forward(p *stack.PacketBuffer) bool {
 	ip := p.NetworkHeader().Slice()
-	to := s.hosts.get(s.family.dst(ip))
+	dst := s.family.dst(ip)
+	to := s.hosts.get(dst)
 	switch {
 	case to == nil:
 		s.unreachable++
 	case to.known:
-		if !s.frame(p, to.hop.MAC) {
+		s.hosts.sends(dst, to, p.Data().Size() > 0 || header.TCP(p.TransportHeader().Slice()).Flags()&header.TCPFlagSyn != 0, s.now)
+		if !s.frame(p, to.mac) {
 			return false
 		}
 	case to.asked && len(to.waiting) < waitingMax:

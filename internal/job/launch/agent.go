@@ -19,6 +19,7 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/job/boot"
 	"github.com/xwarp/xwarp/internal/job/boot/pmi"
+	"github.com/xwarp/xwarp/internal/progress"
 )
 
 // killGrace is how long ranks have between SIGTERM and SIGKILL.
@@ -49,6 +50,7 @@ func AgentMain(in io.Reader, out io.WriteCloser) int {
 	// The ranks are children of this thread, which must not end before the
 	// process does.
 	runtime.LockOSThread()
+	_, _ = progress.DeferSysmon() // ranks run on the same cores
 	// A controller that is gone must not kill the agent before it has
 	// cleaned up. Not signal.Ignore: ranks would inherit that.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)

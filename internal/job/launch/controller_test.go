@@ -85,7 +85,7 @@ func TestRun_testbedGivesEachRankANIC(t *testing.T) {
 	if err := probeXDP(); err != nil {
 		testenv.NoXDP(t, err)
 	}
-	c := Config{Ranks: 4, Testbed: 2, Fabric: "xdp", Program: "sh", TagOutput: true,
+	c := Config{Ranks: 4, Testbed: 2, Fabric: "xdp", Queues: QueuesPerRank, Program: "sh", TagOutput: true,
 		Args: []string{"-c", `echo $XWARP_HOST.$XWARP_LOCAL_RANK $XWARP_FABRIC; readlink /proc/self/ns/net; grep -o xw0 /proc/net/dev`}}
 	out, err := runJob(t, c)
 	if err != nil {

@@ -176,10 +176,11 @@ func (e *StartError) exitCode() int {
 }
 
 // mayFollow reports whether a failure may come of another one: a rank that notices the
-// death of others ends, by itself.
+// death of others ends, by itself, and not as if nothing had happened, while a ghost whose
+// ranks are gone ends with status 0.
 func mayFollow(err error) bool {
 	if e, ok := errors.AsType[*RankError](err); ok {
-		return e.Signal == 0 || e.Signal == unix.SIGABRT || e.Signal == unix.SIGPIPE
+		return e.Signal == 0 && (e.Status != 0 || e.Ghost) || e.Signal == unix.SIGABRT || e.Signal == unix.SIGPIPE
 	}
 	_, ok := errors.AsType[*AbortError](err)
 	return ok

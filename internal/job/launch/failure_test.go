@@ -62,6 +62,7 @@ func TestJob_cause(t *testing.T) {
 		"an abort that follows":  {[]report{{Op: opBoot, Rank: 1, Request: &boot.Request{Op: boot.OpAbort, Code: 5}}, killed}, 137},
 		"told to end":            {[]report{follows, {Op: opExit, Rank: 0, Signal: int(unix.SIGTERM), Told: true}}, 1},
 		"aborts by itself":       {[]report{follows, {Op: opExit, Rank: 0, Signal: int(unix.SIGABRT)}}, 1},
+		"no Finalize":            {[]report{{Op: opExit, Rank: 1, Status: 5}, {Op: opExit, Rank: 0}}, 1},
 		"the first status":       {[]report{{Op: opExit, Rank: 0, Status: 3}, follows}, 3},
 		"the first signal":       {[]report{killed, {Op: opExit, Rank: 1, Signal: int(unix.SIGSEGV)}}, 137},
 	} {
@@ -72,6 +73,9 @@ func TestJob_cause(t *testing.T) {
 			}
 			j := newJob(Config{KeepGoing: goOn}, p, &outputFiles{})
 			j.rankTable.begun = true
+			for i := range j.rankTable.ranks {
+				j.rankTable.ranks[i].joined = true
+			}
 			for _, r := range c.reports {
 				j.handleReport(&link{}, r)
 			}

@@ -8,12 +8,14 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/xwarp/xwarp/internal/job/boot"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/progress"
 )
 
 // link is the controller's end of an agent.
@@ -105,7 +107,10 @@ func (c *Config) startAgent(p *plan, a agentPlan, tb *testbed.Testbed, prn *prin
 	if tb != nil {
 		err = tb.Hosts[a.netns].Start(cmd)
 	} else {
+		runtime.LockOSThread()
+		progress.Restore() // where this process measures, and has its monitor deferred
 		err = cmd.Start()
+		runtime.UnlockOSThread()
 	}
 	if err != nil {
 		return nil, err

@@ -55,9 +55,11 @@ type machine struct {
 const (
 	fabricXDP = "xdp"
 	fabricUDP = "udp"
+
+	fabricAsavie = "xdp:asavie" // its queues cannot be shared
 )
 
-var fabrics = []string{fabricXDP, "xdp:generic", "xdp:driver", "xdp:asavie", fabricUDP}
+var fabrics = []string{fabricXDP, "xdp:generic", "xdp:driver", fabricAsavie, fabricUDP}
 
 func isXDP(fabric string) bool { return strings.HasPrefix(fabric, fabricXDP) }
 
@@ -331,12 +333,12 @@ func (c *Config) wantShared(perHost int) bool {
 	if c.Queues != QueuesAuto {
 		return c.Queues == QueuesShared
 	}
-	return c.User != "" || c.Ghosts > 0 || c.Testbed == 0 && perHost > 1
+	return c.User != "" || c.Ghosts > 0 || perHost > 1 && (c.Testbed == 0 || c.Fabric != fabricAsavie)
 }
 
 // share puts the ranks of a host on one queue, and tells so if they are many.
 func (p *plan) share(perHost int) (why string, err error) {
-	if p.fabric == "xdp:asavie" {
+	if p.fabric == fabricAsavie {
 		return "", configErrorf("with fabric %s no queue can be shared: use xdp, or --queues per-rank in a --testbed", p.fabric)
 	}
 	p.shared = true
@@ -348,7 +350,7 @@ func (p *plan) share(perHost int) (why string, err error) {
 
 // steer gives each rank queues of its own.
 func (p *plan) steer(perHost, hops int) (why string, err error) {
-	if p.fabric == "xdp:asavie" {
+	if p.fabric == fabricAsavie {
 		return "", configErrorf("with fabric %s no queue can be passed on: use xdp, or --queues per-rank in a --testbed", p.fabric)
 	}
 	p.steered = &steeredOrder{Slots: perHost, Hops: hops}

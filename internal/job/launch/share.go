@@ -26,7 +26,8 @@ type Queues string
 // Ways to share.
 const (
 	// QueuesAuto is QueuesShared where there is one NIC for several ranks, or
-	// Config.User is set; in a testbed it is QueuesPerRank.
+	// Config.User is set, or there are ghosts; with "xdp:asavie", whose queues cannot
+	// be shared, it is QueuesPerRank in a testbed.
 	QueuesAuto Queues = ""
 	// QueuesShared puts all ranks of a host on one queue of its NIC, which the
 	// agent opens for them: they need no privileges.

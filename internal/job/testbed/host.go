@@ -12,6 +12,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/progress"
 )
 
 // Device is the name of the Ethernet device of every host, SecondDevice that of the
@@ -81,6 +83,7 @@ func (h *Host) beside(ipv6 bool) *Host {
 }
 
 func (h *Host) serveStarts() error {
+	progress.Restore()
 	for {
 		select {
 		case start := <-h.starter:

@@ -304,7 +304,7 @@ func (s *Sender) OnTimer(now mono.Time) {
 // expire probes the network, number via, or gives up what is in flight there.
 func (f *subflow) expire(s *Sender, now mono.Time, via int) {
 	f.deadline = now.Add(f.timeout(s))
-	renege(s)
+	renege(s, now)
 	if f.pipe == 0 {
 		return // what is lost goes out as soon as it may
 	}
@@ -331,14 +331,18 @@ func (f *subflow) expire(s *Sender, now mono.Time, via int) {
 // renege takes back that all in flight has arrived, if the peer has said so unit by unit: it
 // would have acknowledged the first, so it has lost them since, or never had them (RFC 2018,
 // section 8). Otherwise nothing would be sent again, and a peer that is gone not found out.
-func renege(s *Sender) {
+func renege(s *Sender, now mono.Time) {
 	if int(s.loss.sacked) != s.InFlight() {
 		return
 	}
 	for lsn := s.una; lsn != s.nxt; lsn++ {
 		r := s.Unit(lsn)
 		r.state = r.state&^sacked | resent
-		s.network(r.via()).pipe += r.bytes()
+		f := s.network(r.via())
+		f.pipe += r.bytes()
+		if f.deadline == mono.Never { // the timer that has expired may be another network's
+			f.deadline = now.Add(f.timeout(s))
+		}
 	}
 	s.loss.sacked = 0
 }

@@ -153,6 +153,9 @@ func (e *Endpoint) Resolve(to netip.AddrPort) (fabric.Remote, fabric.Path, error
 	return fabric.RemoteOf(to), path, err
 }
 
+// Doubt tells the carrier that nothing comes back on a path that is not an association's.
+func (e *Endpoint) Doubt(path fabric.Path) { e.dg.Doubt(path) }
+
 // Close tells all peers that this endpoint is gone, as well as one datagram to
 // each can, and closes the carrier.
 func (e *Endpoint) Close() error {

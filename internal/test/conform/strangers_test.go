@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -195,6 +194,24 @@ func TestStrangers_neighbours(t *testing.T) {
 	}
 }
 
+// TestStrangers_neighboursOfStreams: likewise for RC on TCP in user space.
+func TestStrangers_neighboursOfStreams(t *testing.T) {
+	for _, ipv6 := range only(false, true) {
+		t.Run(fmt.Sprint("IPv6=", ipv6), func(t *testing.T) {
+			tb := newTestbedOf(t, testbed.Config{Hosts: 3, Switch: testbed.Bridge, IPv6: ipv6})
+			w := &lan{bed: &hosts{tb}, forger: tb.Hosts[2]}
+			c := &VerbsConfig{Net: carriersOn(t, w.bed, userTCP(bpf.Generic, openOurs))}
+			w.rig = newRig(t, c, &verbsCase{}, verbs.RC)
+			for _, h := range tb.Hosts[:2] {
+				w.must(hosttest.Gullible(h))
+			}
+			w.meetAll()
+			w.talk(10, w.neighbourLies())
+			w.large(1 << 20)
+		})
+	}
+}
+
 // lieMAC is nobody's.
 var lieMAC = [6]byte{2, 6, 6, 6, 6, 6}
 
@@ -217,7 +234,7 @@ func TestStrangers_neighboursBefore(t *testing.T) {
 			w := newLAN(t, true, ipv6)
 			lies := w.neighbourLies()
 			for i, h := range w.bed.Hosts[:2] {
-				w.must(h.Do(func() error { return patientKernel(h.Dev, ipv6) }))
+				w.must(hosttest.Gullible(h))
 				for mac := h.MAC; mac[1] != lieMAC[1]; { // until the kernel believes it
 					lies(0)
 					w.must(h.Do(func() (err error) {
@@ -230,16 +247,6 @@ func TestStrangers_neighboursBefore(t *testing.T) {
 			w.talk(2, func(int) {})
 		})
 	}
-}
-
-// patientKernel lets the kernel believe what it knows of neighbours for longer than a
-// test takes: by itself it would find out in ten seconds, if nobody lied meanwhile.
-func patientKernel(dev string, ipv6 bool) error {
-	family := "ipv4"
-	if ipv6 {
-		family = "ipv6"
-	}
-	return os.WriteFile("/proc/sys/net/"+family+"/neigh/"+dev+"/delay_first_probe_time", []byte("10000"), 0)
 }
 
 // knowNeighbour makes the kernel know somebody, by a datagram to nobody, and returns

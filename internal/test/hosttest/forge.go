@@ -4,6 +4,7 @@ package hosttest
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -71,6 +72,20 @@ func onesComplement(b []byte) uint16 {
 		sum = sum&0xffff + sum>>16
 	}
 	return ^uint16(sum)
+}
+
+// Gullible has the kernel of a host believe each of several lies about a neighbour that come
+// at a time, and for longer than a test takes: by itself it would find out in ten seconds, if
+// nobody lied meanwhile.
+func Gullible(h *testbed.Host) error {
+	family := "ipv4"
+	if h.Addr.Is6() {
+		family = "ipv6"
+	}
+	of := "/proc/sys/net/" + family + "/neigh/" + h.Dev
+	return h.Do(func() error {
+		return errors.Join(os.WriteFile(of+"/locktime", []byte("0"), 0), os.WriteFile(of+"/delay_first_probe_time", []byte("10000"), 0))
+	})
 }
 
 // ForgeNeighbour lets the host say to everybody on the link that who has the Ethernet

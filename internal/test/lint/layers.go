@@ -94,9 +94,9 @@ var Layers = []Row{
 	{Package: "cmd/internal/cli"},
 	{Package: "cmd/internal/getopt", Pure: true},
 	{Package: "cmd/xping/rping", May: "verbs internal/progress"},
-	{Package: "internal/job/testbed", May: "bpf", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
+	{Package: "internal/job/testbed", May: "bpf internal/progress", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
 	{Package: "internal/test/hosttest", May: "internal/job/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
-	{Package: "internal/job/launch", May: "internal/base/mem bpf xdp verbs/device internal/job/boot internal/job/boot/pmi internal/carrier/inet/route internal/job/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "internal/job/launch", May: "internal/base/mem bpf xdp verbs/device internal/job/boot internal/job/boot/pmi internal/carrier/inet/route internal/job/testbed internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/test/check", May: "verbs iwarp/dgram internal/test/sim internal/carrier/fabric internal/carrier/fault internal/carrier/secure internal/carrier/split internal/carrier/inet internal/base/mem internal/progress"},
 	{Package: "internal/test/vectors"},
 	{Package: "bench/footprint", May: "verbs internal/carrier/fabric internal/test/mesh internal/carrier/inet internal/carrier/ktcp internal/test/sim internal/base/mem internal/progress"},
@@ -116,7 +116,7 @@ var Layers = []Row{
 }
 
 // UnsafePackages may hold unsafe code, in files named *_unsafe.go only.
-var UnsafePackages = []string{"internal/base/mem", "xdp", "internal/carrier/shm", "internal/carrier/kudp", "internal/carrier/ktcp", "abi/capi"}
+var UnsafePackages = []string{"internal/base/mem", "xdp", "internal/carrier/shm", "internal/carrier/kudp", "internal/carrier/ktcp", "internal/carrier/netstack", "abi/capi"}
 
 // ClockPackages may read the clock of the machine, and why.
 var ClockPackages = map[string]string{

@@ -64,6 +64,7 @@ func (p *protocol) data(now mono.Time, c *conn, h *header, slot int32, n int) {
 		p.Duplicates++
 		p.free = append(p.free, slot)
 		urgent = true
+		p.doubt(now, c)
 	case early && p.spare < len(p.rx)/p.stride/2:
 		// What waits for a gap to be filled must leave room for what fills it.
 		p.Dropped++
@@ -98,6 +99,7 @@ func (p *protocol) placed(now mono.Time, peer *Peer, psn serial.U32) {
 		p.release(c, from, rcv.Mark(psn))
 	} else {
 		p.Duplicates++
+		p.doubt(now, c)
 	}
 	p.assocs.ScheduleAck(now, &c.Assoc, !fresh, false)
 }

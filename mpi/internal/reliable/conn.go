@@ -35,6 +35,7 @@ type conn struct {
 	ask  bool // an Ask is to follow what was sent
 	// since when what is sent again and again finds no acknowledgement; 0: it does
 	stuckAt mono.Time
+	doubtAt mono.Time // from when on the way to the peer may be doubted again
 
 	// The second path, for large data.
 	burst  arq.Burst
@@ -89,7 +90,11 @@ func (p *protocol) timer(now mono.Time, c *conn) {
 	silent := false
 	if c.Snd.Deadline() <= now {
 		c.Snd.OnTimer(now)
-		silent = c.Snd.TimeOuts() > 0
+		tries := c.Snd.TimeOuts()
+		silent = tries > 0
+		if tries >= doubtTries {
+			p.doubt(now, c)
+		}
 	}
 	if p.assocs.KeepAlive(now, &c.Assoc) && c.Snd.InFlight() == 0 {
 		c.ask, silent = true, true
@@ -99,6 +104,21 @@ func (p *protocol) timer(now mono.Time, c *conn) {
 		return
 	}
 	p.assocs.Ready(&c.Assoc)
+}
+
+// After so many time-outs in a row, or when the peer sends again what it should have heard an
+// acknowledgement of, its Ethernet address may be wrong.
+const (
+	doubtTries = 2
+	doubtEvery = 200 * mono.Millisecond
+)
+
+// doubt has the carrier ask for the peer's Ethernet address again.
+func (p *protocol) doubt(now mono.Time, c *conn) {
+	if now >= c.doubtAt && c.peer.ah != nil { // it has none without a network
+		c.doubtAt = now.Add(doubtEvery)
+		c.peer.ah.Doubt()
+	}
 }
 
 // stuckTries is how often the same must have been sent in vain before the path may be

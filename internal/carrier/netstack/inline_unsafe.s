@@ -1,0 +1,1 @@
+// Package netstack has Go functions without a body: those it links to.

@@ -1,0 +1,66 @@
+package progress
+
+import (
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// It finds the thread of the runtime, and no other one, and once more when it is deferred already.
+func TestDeferSysmon(t *testing.T) {
+	ordinary(t)
+	var threads [2]int
+	for i := range threads {
+		var err error
+		if threads[i], err = DeferSysmon(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if threads[0] != threads[1] || threads[0] == unix.Getpid() {
+		t.Errorf("threads %v of process %d: want the same one twice, and not the first of the process", threads, unix.Getpid())
+	}
+	if got := policyOf(threads[0]); got != unix.SCHED_BATCH {
+		t.Errorf("policy of the monitor %d: want %d", got, unix.SCHED_BATCH)
+	}
+	if got := policyOf(unix.Getpid()); got != unix.SCHED_NORMAL {
+		t.Errorf("policy of the process %d: want %d", got, unix.SCHED_NORMAL)
+	}
+}
+
+// A thread that has the monitor's policy has it no more, and one of another policy keeps it.
+func TestRestore(t *testing.T) {
+	ordinary(t)
+	onThread(func() {
+		for _, c := range []struct{ policy, want int }{{unix.SCHED_BATCH, unix.SCHED_NORMAL}, {unix.SCHED_IDLE, unix.SCHED_IDLE}} {
+			if err := setPolicy(0, uint32(c.policy)); err != nil {
+				t.Error(err)
+			}
+			if Restore(); policyOf(0) != c.want {
+				t.Errorf("policy %d: %d is left, want %d", c.policy, policyOf(0), c.want)
+			}
+		}
+	})
+}
+
+// onThread runs f on a thread that ends with it, which the first one of the process would not.
+func onThread(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		if unix.Gettid() != unix.Getpid() {
+			f()
+			return // and the thread with it
+		}
+		onThread(f)
+		runtime.UnlockOSThread()
+	}()
+	<-done
+}
+
+func ordinary(t *testing.T) {
+	if policyOf(unix.Getpid()) != unix.SCHED_NORMAL {
+		t.Skip("the tests were started with a scheduling policy of their own (chrt)")
+	}
+}
