@@ -23,6 +23,7 @@ type story struct {
 	running map[string]*suite
 	left    map[string]map[string]bool // reason, tests that were left out for it
 	failed  []string                   // packages, and their tests
+	stuck   []string                   // stacks of tests that ran when time was up
 }
 
 // suite is a package whose tests run.
@@ -123,6 +124,7 @@ func (s *story) finish(e event, r *suite) {
 					fmt.Fprint(s.out, line)
 				}
 			}
+			s.stuck = append(s.stuck, stacksOfTests(r.output[test])...)
 		}
 	}
 	verdict, took := "ok  ", fmt.Sprintf("%.3fs", e.Elapsed)
@@ -137,6 +139,22 @@ func (s *story) finish(e event, r *suite) {
 		took = "(cached)"
 	}
 	fmt.Fprintf(s.out, "%s\t%s\t%s\t[%s]\n", verdict, e.Package, took, s.progress())
+}
+
+// stacksOfTests returns, of what a test printed that was stopped because its time was up, the
+// names of the tests that ran and the goroutines that are in files of tests: of hundreds of
+// others that follow them, an end that is cut would show the last only.
+func stacksOfTests(output []string) (stacks []string) {
+	_, dump, ok := strings.Cut(strings.Join(output, ""), "panic: test timed out")
+	if !ok {
+		return nil
+	}
+	for _, part := range strings.Split(dump, "\n\n") {
+		if strings.Contains(part, "running tests:") || strings.Contains(part, "_test.go:") {
+			stacks = append(stacks, strings.TrimSpace(part))
+		}
+	}
+	return stacks
 }
 
 // isVerdict reports whether a line is go test's own about a package: finish says
@@ -184,6 +202,9 @@ func (s *story) end() {
 		for _, lines := range s.running[p].output {
 			fmt.Fprint(s.out, strings.Join(lines, ""))
 		}
+	}
+	for _, stack := range s.stuck {
+		fmt.Fprintf(s.out, "%s\n\n", stack)
 	}
 	if len(s.failed) > 0 {
 		fmt.Fprintf(s.out, "FAIL: %s [%s]\n", strings.Join(s.failed, "; "), s.progress())

@@ -60,6 +60,16 @@ func TestStory(t *testing.T) {
 		{"takes long", []string{
 			"tick", a + `"start"}`, a + `"run","Test":"TestA"}`, "tick", a + `"pass","Elapsed":40}`, "tick", "tick",
 		}, "...\t[0 of 2 packages, 30s] building\n...\t[0 of 2 packages, 1m0s] running: a TestA\nok  \tx/a\t40.000s\t[1 of 2 packages, 1m0s]\n...\t[1 of 2 packages, 2m0s] building\n"},
+		{"stands still", []string{
+			a + `"run","Test":"TestA"}`, a + `"output","Test":"TestA","Output":"panic: test timed out after 1s\n"}`, a + `"output","Test":"TestA","Output":"\trunning tests:\n\t\tTestA (1s)\n\n"}`,
+			a + `"output","Test":"TestA","Output":"goroutine 7 [IO wait]:\nserve()\n\tlistener.go:9\n\n"}`,
+			a + `"output","Test":"TestA","Output":"goroutine 8 [select]:\nTestA()\n\ta_test.go:9\n\n"}`,
+			a + `"output","Test":"TestA","Output":"goroutine 9 [IO wait]:\nserve()\n\tlistener.go:9\n"}`, a + `"fail","Test":"TestA"}`, a + `"fail","Elapsed":1}`,
+		}, "panic: test timed out after 1s\n\trunning tests:\n\t\tTestA (1s)\n\n" +
+			"goroutine 7 [IO wait]:\nserve()\n\tlistener.go:9\n\ngoroutine 8 [select]:\nTestA()\n\ta_test.go:9\n\ngoroutine 9 [IO wait]:\nserve()\n\tlistener.go:9\n" +
+			"FAIL\tx/a\t1.000s\t[1 of 2 packages, 0s]\n" +
+			"after 1s\n\trunning tests:\n\t\tTestA (1s)\n\ngoroutine 8 [select]:\nTestA()\n\ta_test.go:9\n\n" +
+			"FAIL: x/a panic: test timed out after 1s, TestA [1 of 2 packages, 0s]\n"},
 		{"is killed", []string{
 			a + `"run","Test":"TestA"}`, a + `"output","Test":"TestA","Output":"fatal error\n"}`, "go: signal: killed",
 		}, "go: signal: killed\nfatal error\n"},
