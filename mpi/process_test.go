@@ -185,9 +185,38 @@ func launchJob(t *testing.T, c launch.Config, on launch.Config) (stdout, stderr 
 	c.Env = append(append(c.Env, mark), on.Env...)
 	var out, errOut lockedBuffer
 	c.Stdout, c.Stderr = &out, &errOut
+	stop := tellWhereJobStands(t, mark)
 	err = launch.Run(c)
+	if !stop() { // at once: what a test has logged is lost when go test gives up
+		_, _ = fmt.Fprint(os.Stderr, t.Name(), " stood still: ", err, "\n", out.String(), errOut.String())
+		t.FailNow()
+	}
 	nothingLeft(t, mark, os.Getpid())
 	return out.String(), errOut.String(), err
+}
+
+// tellWhereJobStands has the processes of a job print their stacks shortly before go test gives up, which
+// shows that this process waits for them, and not what they wait for. It ends them: first the ranks, then
+// the agents, if these wait for something else.
+func tellWhereJobStands(t *testing.T, mark string) (stop func() bool) {
+	deadline, ok := t.Deadline()
+	if !ok {
+		return func() bool { return true }
+	}
+	left := time.Until(deadline)
+	before := min(left/10, time.Minute)
+	timer := time.AfterFunc(left-before, func() {
+		for _, agents := range []bool{false, true} {
+			for _, pid := range processesOf(mark) {
+				args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+				if bytes.Contains(args, []byte(launch.AgentArg)) == agents {
+					_ = unix.Kill(pid, unix.SIGQUIT)
+				}
+			}
+			time.Sleep(before / 3)
+		}
+	})
+	return timer.Stop
 }
 
 // nothingLeft waits for the end of all processes with the mark and of all
@@ -206,13 +235,21 @@ func nothingLeft(t *testing.T, mark string, owner int) {
 	}
 }
 
-func leftOf(mark string, owner int) (left []string) {
+// processesOf returns the processes that have the mark in their environment, but this one.
+func processesOf(mark string) (pids []int) {
 	processes, _ := os.ReadDir("/proc")
 	for _, e := range processes {
 		env, _ := os.ReadFile("/proc/" + e.Name() + "/environ")
 		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != os.Getpid() && bytes.Contains(env, []byte(mark)) {
-			left = append(left, "process "+e.Name())
+			pids = append(pids, pid)
 		}
+	}
+	return pids
+}
+
+func leftOf(mark string, owner int) (left []string) {
+	for _, pid := range processesOf(mark) {
+		left = append(left, fmt.Sprint("process ", pid))
 	}
 	spaces, _ := os.ReadDir("/run/netns")
 	for _, e := range spaces {

@@ -141,15 +141,15 @@ func (s *story) finish(e event, r *suite) {
 	fmt.Fprintf(s.out, "%s\t%s\t%s\t[%s]\n", verdict, e.Package, took, s.progress())
 }
 
-// stacksOfTests returns, of what a test printed that was stopped because its time was up, the
-// names of the tests that ran and the goroutines that are in files of tests: of hundreds of
-// others that follow them, an end that is cut would show the last only.
+// stacksOfTests returns, of what a test printed that stood still until its time was up, the names of the
+// tests that ran and the goroutines that are in files of tests: of hundreds of others that follow
+// them, an end that is cut would show the last only. Jobs of processes print theirs, too.
 func stacksOfTests(output []string) (stacks []string) {
-	_, dump, ok := strings.Cut(strings.Join(output, ""), "panic: test timed out")
-	if !ok {
+	text := strings.Join(output, "")
+	if !strings.Contains(text, "panic: test timed out") && !strings.Contains(text, " stood still: ") {
 		return nil
 	}
-	for _, part := range strings.Split(dump, "\n\n") {
+	for _, part := range strings.Split(text, "\n\n") {
 		if strings.Contains(part, "running tests:") || strings.Contains(part, "_test.go:") {
 			stacks = append(stacks, strings.TrimSpace(part))
 		}

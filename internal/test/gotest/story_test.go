@@ -68,7 +68,7 @@ func TestStory(t *testing.T) {
 		}, "panic: test timed out after 1s\n\trunning tests:\n\t\tTestA (1s)\n\n" +
 			"goroutine 7 [IO wait]:\nserve()\n\tlistener.go:9\n\ngoroutine 8 [select]:\nTestA()\n\ta_test.go:9\n\ngoroutine 9 [IO wait]:\nserve()\n\tlistener.go:9\n" +
 			"FAIL\tx/a\t1.000s\t[1 of 2 packages, 0s]\n" +
-			"after 1s\n\trunning tests:\n\t\tTestA (1s)\n\ngoroutine 8 [select]:\nTestA()\n\ta_test.go:9\n\n" +
+			"panic: test timed out after 1s\n\trunning tests:\n\t\tTestA (1s)\n\ngoroutine 8 [select]:\nTestA()\n\ta_test.go:9\n\n" +
 			"FAIL: x/a panic: test timed out after 1s, TestA [1 of 2 packages, 0s]\n"},
 		{"is killed", []string{
 			a + `"run","Test":"TestA"}`, a + `"output","Test":"TestA","Output":"fatal error\n"}`, "go: signal: killed",
