@@ -206,6 +206,24 @@ func TestProcess_python(t *testing.T) {
 	}
 }
 
+// mpi4py, as its wheels are built for MPICH: what mpi4py.py says, on one host and on two.
+func TestProcess_mpi4py(t *testing.T) {
+	if libraries.missing != "" {
+		t.Skip(libraries.missing)
+	}
+	python, err := exec.LookPath("python3")
+	if err != nil || exec.Command(python, "-c", "import mpi4py, numpy").Run() != nil {
+		t.Skip("there is no python3 with mpi4py and numpy")
+	}
+	t.Setenv("LD_LIBRARY_PATH", filepath.Join(libraries.dir, "lib"))
+	for _, way := range [][]string{{"-n", "4"}, {"-n", "4", "--testbed", "2"}} {
+		out, err := xrun(append(way, python, "testdata/mpi4py.py")...)
+		if err != nil || out != "4 ranks in mpi4py\n" {
+			t.Errorf("xrun %v: %v, %s", way, err, out)
+		}
+	}
+}
+
 // The first call after 1 ms of computing beside one in a loop, in microseconds, with as many
 // processors as there are: 1 us more is the most that is wanted. Where MPICH is installed the
 // same program runs on it in turns: what that takes is the caches and the processor.
