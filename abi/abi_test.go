@@ -206,7 +206,7 @@ func TestProcess_python(t *testing.T) {
 	}
 }
 
-// mpi4py, as its wheels are built for MPICH: what mpi4py.py says, on one host and on two.
+// mpi4py, as its wheels are built for MPICH: what with_mpi4py.py says, on one host and on two.
 func TestProcess_mpi4py(t *testing.T) {
 	if libraries.missing != "" {
 		t.Skip(libraries.missing)
@@ -215,9 +215,10 @@ func TestProcess_mpi4py(t *testing.T) {
 	if err != nil || exec.Command(python, "-c", "import mpi4py, numpy").Run() != nil {
 		t.Skip("there is no python3 with mpi4py and numpy")
 	}
-	t.Setenv("LD_LIBRARY_PATH", filepath.Join(libraries.dir, "lib"))
+	t.Setenv("MPI4PY_LIBMPI", filepath.Join(libraries.dir, "lib/libmpich.so.12")) // there may be other ones,
+	t.Setenv("LD_LIBRARY_PATH", filepath.Join(libraries.dir, "lib"))              // and this is linked to by its name
 	for _, way := range [][]string{{"-n", "4"}, {"-n", "4", "--testbed", "2"}} {
-		out, err := xrun(append(way, python, "testdata/mpi4py.py")...)
+		out, err := xrun(append(way, python, "testdata/with_mpi4py.py")...)
 		if err != nil || out != "4 ranks in mpi4py\n" {
 			t.Errorf("xrun %v: %v, %s", way, err, out)
 		}
