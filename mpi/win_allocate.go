@@ -226,9 +226,9 @@ func (w *Win) enter(members []int32, l layout, id uint64) (err error) {
 		return fmt.Errorf("rank %d has made none", leader)
 	case leader != c.rank:
 		c.ep.Enter()
-		w.segment, err = c.ep.Inside().Segments().Open(int32(c.at(leader)), id, l.size)
+		open := c.ep.Inside().Segments().Opener(int32(c.at(leader)))
 		c.ep.Leave()
-		if err != nil {
+		if w.segment, err = open(id, l.size); err != nil {
 			return err
 		}
 	}

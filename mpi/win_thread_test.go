@@ -146,3 +146,11 @@ func TestWin_threadsFlushAll(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// All that is on the list, with two goroutines of each rank that make windows at a time, where the
+// race detector sees what they have in common.
+func TestWin_acceptedThreads(t *testing.T) {
+	for seed := range uint64(4) {
+		multiple(t, 4, func(p *mpi.Proc) error { return (&trial{rounds: 12, both: bothAtATime}).run(p, seed) })
+	}
+}

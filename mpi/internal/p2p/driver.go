@@ -88,7 +88,11 @@ func (d *driver) step() int {
 	if d.ep.net.batch.to != nil {
 		d.ep.net.flush()
 	}
-	return d.ep.eng.Step()
+	n := d.ep.eng.Step()
+	if n > 0 && d.lock != nil { // here, for not every caller goes on to let others know
+		d.lock.wakeMany()
+	}
+	return n
 }
 
 // stepUntil makes one step and sleeps until t at the latest.
@@ -131,6 +135,9 @@ func (d *driver) look() bool {
 	}
 	ep.eng.Moved()
 	ep.poller.advanceHook()
+	if d.lock != nil {
+		d.lock.wakeMany()
+	}
 	return true
 }
 

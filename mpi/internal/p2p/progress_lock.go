@@ -140,7 +140,6 @@ func (l *progressLock) progress(r *Request) {
 	}
 	switch {
 	case n > 0 || r != nil && r.state == done:
-		l.wakeMany()
 		l.makeWay()
 	case l.led:
 		l.sleep(r)

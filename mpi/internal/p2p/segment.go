@@ -26,6 +26,12 @@ func (s Segments) With(rank int32) bool {
 // New makes a segment that ranks of this host may open. With is true of some other rank.
 func (s Segments) New(size int) (*Segment, error) { return s.ep.near.segments.NewSegment(size) }
 
+// Opener returns Open of another rank for a caller that is not inside any more: other goroutines go on
+// while it waits for the rank's listener.
+func (s Segments) Opener(rank int32) func(id uint64, size int) (*Segment, error) {
+	return s.ep.peers[rank].lends.OpenSegment
+}
+
 // Open maps a segment of another rank.
 func (s Segments) Open(rank int32, id uint64, size int) (*Segment, error) {
 	return s.ep.peers[rank].lends.OpenSegment(id, size)
