@@ -44,6 +44,9 @@ type Sharer interface {
 	// the calling thread may stand still. yieldNever says that there is a core for
 	// each rank, so that to spin for a moment takes nothing from others.
 	Share(l sync.Locker) (yieldNever bool)
+	// Rearm prepares the bells anew for a wait that is under way: others have looked at
+	// what they are of, and been told that they look by themselves.
+	Rearm()
 }
 
 // Budget is how many items one source may handle in one step, so that a busy
@@ -175,6 +178,9 @@ func (e *Engine) Share(l sync.Locker) (shared, yieldNever bool) {
 	}
 	return true, s.Share(l)
 }
+
+// Rearm is the Sharer's, for a goroutine that has stepped during the Park of another one.
+func (e *Engine) Rearm() { e.parker.(Sharer).Rearm() }
 
 // Wake ends the present Park, or the next one when there is none. Any goroutine
 // may call it.

@@ -294,6 +294,9 @@ func (p *Poller) ask() {
 	}
 }
 
+// Rearm implements Sharer.
+func (p *Poller) Rearm() { p.ask() }
+
 // look empties the eventfd and finds descriptors that were closed:
 // with one of them watched no Park would wait again.
 func (p *Poller) look(fds []unix.PollFd) {

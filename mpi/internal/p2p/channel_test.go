@@ -341,11 +341,15 @@ func TestParseSite(t *testing.T) {
 // TestChannel_askedWhileAnotherSleeps lets one goroutine of a rank sleep until a
 // message comes, while another one asks now and then whether something else is
 // there, which takes the wish for the bell back: the first one is woken all the
-// same.
+// same, by channels and by a network.
 func TestChannel_askedWhileAnotherSleeps(t *testing.T) {
-	c := near
-	c.Threads = true
-	w := newCrew(t, 2, c)
+	t.Run("channels", func(t *testing.T) {
+		askWhileAnotherSleeps(t, newCrew(t, 2, Config{Shared: true, Threads: true}))
+	})
+	t.Run("network", func(t *testing.T) { askWhileAnotherSleeps(t, newCrewOver(t, "shm", 2, Config{Threads: true})) })
+}
+
+func askWhileAnotherSleeps(t *testing.T, w *crew) {
 	w.talk(0, 1, 10)
 	ep := w.eps[1]
 	never := ep.Irecv(match.Envelope{Source: 0, Tag: 99}, make([]byte, 1))
@@ -358,7 +362,7 @@ func TestChannel_askedWhileAnotherSleeps(t *testing.T) {
 		asleep := func() bool {
 			ep.Enter()
 			defer ep.Leave()
-			return ep.lock.parked && ep.near.channels.Sleeping()
+			return ep.lock.parked
 		}
 		for !asleep() {
 			runtime.Gosched()
@@ -369,7 +373,16 @@ func TestChannel_askedWhileAnotherSleeps(t *testing.T) {
 			}
 		}
 		must(t, w.eps[0].Send(word(0, 1), 1, make([]byte, 10)))
-		must(t, <-done)
+		for waits := true; waits; {
+			select {
+			case err := <-done:
+				must(t, err)
+				waits = false
+			default:
+				w.turn(0)
+				runtime.Gosched()
+			}
+		}
 	}
 	ep.Cancel(never)
 	if st, _ := never.Wait(); st.Mark != Cancelled {

@@ -89,8 +89,8 @@ func (d *driver) step() int {
 		d.ep.net.flush()
 	}
 	n := d.ep.eng.Step()
-	if n > 0 && d.lock != nil { // here, for not every caller goes on to let others know
-		d.lock.wakeMany()
+	if d.lock != nil {
+		d.lock.steppedOn(n)
 	}
 	return n
 }

@@ -27,14 +27,19 @@ const crewKey = 0x1122334455667788
 
 func newCrew(t testing.TB, n int, c Config, change ...func(rank int, c *Config)) *crew {
 	t.Helper()
-	w := &crew{t: t}
 	fabric := "udp"
 	if c.Transport == RC {
 		fabric = "tcp"
 	}
+	return newCrewOver(t, fabric, n, c, change...)
+}
+
+func newCrewOver(t testing.TB, fabric string, n int, c Config, change ...func(rank int, c *Config)) *crew {
+	t.Helper()
+	w := &crew{t: t}
 	cards := make([]string, n)
 	for rank := range n {
-		ctx, err := device.Open(device.Spec{Fabric: fabric, RC: true, Key: crewKey, Arena: 16 << 20, Poller: progress.PollerConfig{NoSpin: true}})
+		ctx, err := device.Open(device.Spec{Fabric: fabric, RC: fabric != "shm", Key: crewKey, Arena: 16 << 20, Poller: progress.PollerConfig{NoSpin: true}})
 		must(t, err)
 		t.Cleanup(func() { must(t, ctx.Close()) })
 		c := c
