@@ -195,6 +195,38 @@ func (r trialRank) gets(times int, computes mono.Duration) (err error) {
 	return err
 }
 
+// cores is hosts of so many cores, of which a way takes so many for ghosts; users have the others.
+func cores(of int, ghosts ...int) func(row, way int) trialJob {
+	return func(_, way int) trialJob {
+		return trialJob{hosts: 2, users: of - ghosts[way], ghosts: ghosts[way]}
+	}
+}
+
+// ring is so many accumulates to each other rank, each with its flush, from the next rank on.
+func (r trialRank) ring(times int) error {
+	one := make([]int64, 1)
+	for i := 1; i < r.Size(); i++ {
+		target := (r.Rank() + i) % r.Size()
+		for range times {
+			if err := errors.Join(add(r.Win, one, target, r.Rank()), r.Flush(target)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// share is so many iterations of accumulates, computing, and an accumulate to each. Users divide
+// the work of a host: each computes for so long where they have all cores.
+func (r trialRank) share(iterations, times int, computes mono.Duration) (err error) {
+	for range iterations {
+		err = errors.Join(err, r.ring(times))
+		r.task.Sleep(computes * mono.Duration(r.users+r.ghosts) / mono.Duration(r.users))
+		err = errors.Join(err, r.ring(1))
+	}
+	return err
+}
+
 var publications = []published{
 	{
 		"4.14, accumulates to all ranks while they compute", "best with ghosts, for any number of ranks", []int{2, 4, 8}, []string{"none", "1 ghost"},
@@ -271,6 +303,22 @@ var publications = []published{
 			}
 			return nil
 		}, func(times [][]mono.Duration) bool { return times[0][1] < times[0][0] && times[2][1] > times[2][0] }, false,
+	},
+	{
+		"5.8/5.9a, an accumulate to each, with its flush, before and after more ms of computing, ghosts out of 24 cores", "far better with a ghost, and slowly worse with more of them", []int{4, 40, 400}, []string{"none", "1 ghost", "2 ghosts", "4 ghosts", "6 ghosts", "8 ghosts"},
+		cores(24, 0, 1, 2, 4, 6, 8), func(r trialRank, row int) error {
+			return r.share(2, 1, mono.Duration(row)*mono.Millisecond)
+		}, func(times [][]mono.Duration) bool {
+			far := !slices.ContainsFunc(times, func(row []mono.Duration) bool { return row[1] > row[0]/2 })
+			return far && slices.IsSorted(times[2][1:])
+		}, true,
+	},
+	{
+		"5.8/5.9b, more accumulates to each, with their flush, and hardly any computing, ghosts out of 24 cores", "four times as long with a ghost, and less from 6 on", []int{1, 5, 20}, []string{"none", "1 ghost", "2 ghosts", "4 ghosts", "6 ghosts", "8 ghosts"},
+		cores(24, 0, 1, 2, 4, 6, 8), func(r trialRank, row int) error { return r.share(1, row, mono.Microsecond) }, func(times [][]mono.Duration) bool {
+			last := times[len(times)-1]
+			return last[1] > 3*last[0] && last[3] > last[0] && max(last[4], last[5]) < last[0]
+		}, true,
 	},
 	{
 		"5.10, phases of computing for Gets and of Gets alone, without a call of all ranks", "GP is nearly as good as the better one of on and off in each phase, and P is not, which needs such calls", []int{50, 200, 800}, []string{"on", "off", "P", "GP"},
