@@ -3,15 +3,27 @@ package mpi
 import (
 	"errors"
 	"math"
+	"os"
+	"slices"
 	"syscall"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
 )
+
+// allocated is what p has of memory that Alloc returned.
+type allocated struct {
+	n       int
+	segment *p2p.Segment // that the ghost of this rank sends from; nil: none
+	ghost   int32
+	key     uint32
+}
 
 // Alloc returns n zeroed elements in memory that messages are sent from and
 // received into without a copy on the way (MPI_Alloc_mem), or, when the arena
-// (XWARP_ARENA) has no room for them, in memory like any other. Give them back
-// with [Free]; the garbage collector does not.
+// (XWARP_ARENA) has no room for them, in memory like any other. In a job with ghosts,
+// memory in which large messages may lie is such that a ghost sends these while the rank
+// computes: they are copied then. Give it back with [Free]; the garbage collector does not.
 func Alloc[T Scalar](p *Proc, n int) ([]T, error) {
 	size := sizeOf[T]()
 	if n < 0 || n > math.MaxInt/size {
@@ -27,7 +39,43 @@ func Alloc[T Scalar](p *Proc, n int) ([]T, error) {
 // Free gives back what [Alloc] returned (MPI_Free_mem).
 func Free[T Scalar](p *Proc, s []T) error { return p.free(mem.BytesOf(s)) }
 
+// alloc returns n zeroed bytes that the ghost of this rank sends from, or else such as allocOwn does.
 func (p *Proc) alloc(n int) ([]byte, error) {
+	if b := p.allocShared(n); b != nil {
+		return b, nil
+	}
+	return p.allocOwn(n)
+}
+
+// allocShared returns n zeroed bytes that the ghost of this rank sends from. Nil: it cannot, or has nothing
+// to send from there, for messages that are so short go at once, and who is on this host copies them by himself.
+func (p *Proc) allocShared(n int) []byte {
+	if p.ghosts == nil || p.async.Async == AsyncOff || !slices.ContainsFunc(p.hosts, func(host int) bool { return host != p.hosts[p.rank] }) {
+		return nil
+	}
+	p.ep.Enter()
+	defer p.ep.Leave()
+	in := p.ep.Inside()
+	if n <= max(in.WriteMax(), os.Getpagesize()) || !p.hasGhost() {
+		return nil
+	}
+	segment, err := in.Segments().New(n)
+	if err != nil {
+		return nil
+	}
+	b, ghost := segment.Bytes()[:n:n], p.ghosts.Of[p.rank]
+	if err = segment.Populate(0, n); err == nil {
+		if key := p2p.Delegations(in).Share(segment, b, ghost); key != 0 {
+			p.allocated[mem.AddressOf(b)] = allocated{n, segment, ghost, key}
+			return b
+		}
+	}
+	_ = segment.Close() // it was mapped by us
+	return nil
+}
+
+// allocOwn returns n zeroed bytes of memory that this process alone has mapped.
+func (p *Proc) allocOwn(n int) ([]byte, error) {
 	if n == 0 {
 		return nil, nil
 	}
@@ -42,7 +90,7 @@ func (p *Proc) alloc(n int) ([]byte, error) {
 		b, lack = syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	}
 	if lack == nil {
-		p.allocated[mem.AddressOf(b)] = n
+		p.allocated[mem.AddressOf(b)] = allocated{n: n}
 	}
 	p.ep.Leave()
 	if lack != nil {
@@ -62,10 +110,15 @@ func (p *Proc) free(b []byte) error {
 	p.ep.Enter()
 	defer p.ep.Leave()
 	at := mem.AddressOf(b)
-	if n, known := p.allocated[at]; !known || n != len(b) {
+	a, known := p.allocated[at]
+	if !known || a.n != len(b) {
 		return fail(ErrBase, "Free", "%d bytes that Alloc did not return, that are a part only, or that were freed before", len(b))
 	}
 	delete(p.allocated, at)
+	if a.segment != nil {
+		p2p.Delegations(p.ep.Inside()).Unshare(a.ghost, a.key)
+		return a.segment.Close()
+	}
 	addr, inArena := arena.Find(b)
 	if !inArena {
 		return syscall.Munmap(b[:len(b):len(b)])

@@ -20,11 +20,14 @@ import (
 // Messages that ghosts send, between real processes.
 
 // asDelegating is the argument that makes the test binary a rank of a job whose rank 0 sends rank 1 a
-// message that lies in a window, and then does what envDoes says.
+// message that lies in a window, or in memory of Alloc, and then does what envDoes says.
 const asDelegating = "as-delegating"
 
 // delegatingSize is the length of the message.
 const delegatingSize = 1 << 20
+
+// envAllocates has the message lie in memory of Alloc.
+const envAllocates = "XWARP_TEST_ALLOCATES"
 
 func delegatingRank(p *mpi.Proc) error {
 	w, memory, err := mpi.WinAllocate[byte](p.World(), 64+delegatingSize, nil)
@@ -56,9 +59,17 @@ func delegatingReceiver(p *mpi.Proc, w *mpi.Win) error {
 }
 
 // delegatingSender sends the message, and computes.
-func delegatingSender(p *mpi.Proc, w *mpi.Win, memory []byte) error {
+func delegatingSender(p *mpi.Proc, w *mpi.Win, memory []byte) (failed error) {
 	c, does := p.World(), os.Getenv(envDoes)
 	data := memory[64:]
+	if os.Getenv(envAllocates) != "" {
+		own, err := mpi.Alloc[byte](p, delegatingSize)
+		if err != nil {
+			return err
+		}
+		defer func() { failed = errors.Join(failed, mpi.Free(p, own)) }()
+		data = own
+	}
 	pattern(data, 9)
 	if does == "stops" { // it has heard of nothing when it dies
 		if err := signalGhosts(unix.SIGSTOP); err != nil {
@@ -82,11 +93,11 @@ func delegatingSender(p *mpi.Proc, w *mpi.Win, memory []byte) error {
 		err = signalGhosts(unix.SIGKILL)
 	}
 	called := machineClock()
-	_, failed := r.Wait()
+	_, waited := r.Wait()
 	clear(data)
 	ended := []int64{0}
 	_, word := mpi.Recv(c, ended, 1, 2)
-	if err = errors.Join(err, failed, word); err == nil && does != "waits" && does != "computes" && os.Getenv(mpi.EnvGhostFailure) == "" {
+	if err = errors.Join(err, waited, word); err == nil && does != "waits" && does != "computes" && os.Getenv(mpi.EnvGhostFailure) == "" {
 		_, err = mpi.Recv(c, ended, 1, 3) // in vain: the job ends
 	}
 	if does == "computes" && err == nil && ended[0] < called {
@@ -135,7 +146,7 @@ func TestDelegate_processes(t *testing.T) {
 		if on.Testbed == 0 {
 			ways = append(ways, way{0, nil})
 		} else {
-			ways = append(ways, way{1, []string{mpi.EnvTransport + "=ud"}}, way{1, []string{mpi.EnvRendezvous + "=read"}})
+			ways = append(ways, way{1, []string{mpi.EnvTransport + "=ud"}}, way{1, []string{mpi.EnvRendezvous + "=read"}}, way{1, []string{envAllocates + "=1"}})
 			if stdout, stderr, err := delegating(t, on, "computes", 0); err != nil || stdout != "done\ndone\n" {
 				t.Errorf("without ghosts: %v\n%s%s", err, stdout, stderr)
 			}
@@ -153,11 +164,13 @@ func TestDelegate_processes(t *testing.T) {
 func TestDelegate_killedGhost(t *testing.T) {
 	networks(t, func(t *testing.T, on launch.Config) {
 		for _, does := range []string{"stops", "kills"} {
-			stdout, stderr, err := delegating(t, on, does, 1, mpi.EnvGhostFailure+"=fallback")
-			if err != nil || stdout != "done\ndone\n" {
-				t.Errorf("%s: %v\n%s%s", does, err, stdout, stderr)
+			for _, where := range []string{"", "1"} {
+				stdout, stderr, err := delegating(t, on, does, 1, mpi.EnvGhostFailure+"=fallback", envAllocates+"="+where)
+				if err != nil || stdout != "done\ndone\n" {
+					t.Errorf("%s, %q: %v\n%s%s", does, where, err, stdout, stderr)
+				}
 			}
-			_, stderr, err = delegating(t, on, does, 1)
+			_, stderr, err := delegating(t, on, does, 1)
 			if text := fmt.Sprint(err); !strings.Contains(text, "ghost 0") || !strings.Contains(text, "signal 9") {
 				t.Errorf("%s, and the job is to end: %v\n%s", does, err, stderr)
 			}

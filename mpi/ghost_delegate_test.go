@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
@@ -76,7 +77,8 @@ func TestDelegate_whileSenderComputes(t *testing.T) {
 
 // posting is messages between random ranks, from windows and into them, while some compute.
 type posting struct {
-	rounds, most int // messages of a round at most
+	rounds, most int  // messages of a round at most
+	allocates    bool // memory of Alloc, in place of windows
 	kill         func(round int)
 }
 
@@ -94,7 +96,7 @@ func (x posting) run(task *sim.Task, p *mpi.Proc, seed uint64) error {
 	c := p.World()
 	common, own := rand.New(rand.NewPCG(seed, 7)), rand.New(rand.NewPCG(seed, uint64(c.Rank())))
 	for round := range x.rounds {
-		w, memory, err := mpi.WinAllocate[byte](c, postingSlots*postingSlot, nil)
+		memory, free, err := memoryOf(p, x.allocates, postingSlots*postingSlot)
 		if err != nil {
 			return fmt.Errorf("round %d: %w", round, err)
 		}
@@ -104,11 +106,21 @@ func (x posting) run(task *sim.Task, p *mpi.Proc, seed uint64) error {
 				return fmt.Errorf("round %d: %w", round, err)
 			}
 		}
-		if err = w.Free(); err != nil {
+		if err = free(); err != nil {
 			return fmt.Errorf("round %d: %w", round, err)
 		}
 	}
 	return nil
+}
+
+// memoryOf returns memory that ghosts send from: of Alloc, or of a window. All ranks of World call it.
+func memoryOf(p *mpi.Proc, allocates bool, n int) (memory []byte, free func() error, err error) {
+	if allocates {
+		memory, err = mpi.Alloc[byte](p, n)
+		return memory, func() error { return mpi.Free(p, memory) }, err
+	}
+	w, memory, err := mpi.WinAllocate[byte](p.World(), n, nil)
+	return memory, w.Free, err
 }
 
 // exchange posts sends and receives in some order, and waits for them in some order.
@@ -181,7 +193,7 @@ func (x posting) exchange(task *sim.Task, c *mpi.Comm, memory []byte, common, ow
 // Messages in windows, with losses, and ghosts that are lost at any time: each comes once, in its
 // order, and no sender has its memory back before.
 func TestDelegate_random(t *testing.T) {
-	delegated, fell := uint64(0), 0
+	delegated, fell := [2]uint64{}, 0 // in windows, and in memory of Alloc
 	for seed := range seeds(t, 60) {
 		rnd := rand.New(rand.NewPCG(uint64(seed), 5))
 		ranks, hosts, ghosts := 2+rnd.IntN(3), 1+rnd.IntN(2), 1+rnd.IntN(2)
@@ -189,25 +201,30 @@ func TestDelegate_random(t *testing.T) {
 		m.mpi.Transport, m.mpi.Ghosts.Failure = mpi.Transport(seed%4), mpi.GhostFallback
 		m.tells = m.mpi.Transport != mpi.RD || rnd.IntN(2) == 0
 		at, dies := mono.Duration(rnd.IntN(int(30*mono.Millisecond))), rnd.IntN(3) > 0
+		allocates := rnd.IntN(2) == 0
 		if dies {
 			fell++
 		}
 		m.play(t, func(task *sim.Task, p *mpi.Proc) error {
-			x := posting{rounds: 3, most: postingSlots, kill: func(round int) {
+			x := posting{rounds: 3, most: postingSlots, allocates: allocates, kill: func(round int) {
 				if round == 0 && p.World().Rank() == 0 && dies {
 					m.killed[ranks] = task.Now().Add(at)
 				}
 			}}
 			err := x.run(task, p, uint64(seed))
-			delegated += p.Stats().Delegated
+			if n := p.Stats().Delegated; allocates {
+				delegated[1] += n
+			} else {
+				delegated[0] += n
+			}
 			if err != nil {
-				return fmt.Errorf("seed %d, %+v, %d ranks, %d hosts: %w", seed, m.mpi, ranks, hosts, err)
+				return fmt.Errorf("seed %d, %+v, %d ranks, %d hosts, allocates %v: %w", seed, m.mpi, ranks, hosts, allocates, err)
 			}
 			return nil
 		})
 	}
-	if delegated == 0 {
-		t.Error("no message was delegated")
+	if slices.Contains(delegated[:], 0) {
+		t.Error("no message was delegated, in windows or elsewhere")
 	}
 	t.Logf("%d messages were delegated; a ghost was lost in %d jobs", delegated, fell)
 }
@@ -221,13 +238,13 @@ func TestDelegate_recalled(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(uint64(seed), 6))
 		w := newHostedWorld(sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.02, Reorder: 0.05}}, Limit: 60 * mono.Second}, 2, 2, 1)
 		w.mpi.Transport = mpi.Transport(seed % 4)
-		revokes := rnd.IntN(2) == 0
+		revokes, allocates := rnd.IntN(2) == 0, rnd.IntN(2) == 0
 		sleeps := [3]mono.Duration{}
 		for i := range sleeps {
 			sleeps[i] = mono.Duration(rnd.IntN(int(2*mono.Millisecond)) * rnd.IntN(2))
 		}
 		w.launch(func(task *sim.Task, p *mpi.Proc) error {
-			win, memory, err := mpi.WinAllocate[byte](p.World(), size, nil)
+			memory, free, err := memoryOf(p, allocates, size)
 			if err != nil {
 				return err
 			}
@@ -242,11 +259,11 @@ func TestDelegate_recalled(t *testing.T) {
 					_, err = mpi.Recv(c, data, 0, 1)
 					if bytes.Equal(data, make([]byte, size)) { // the second one
 						gone++
-						return errors.Join(err, win.Free())
+						return errors.Join(err, free())
 					}
 					came++
 					_, second := mpi.Recv(c, make([]byte, size), 0, 1)
-					return errors.Join(err, checkPattern(data, 5), second, win.Free())
+					return errors.Join(err, checkPattern(data, 5), second, free())
 				}
 				r, err := mpi.Irecv(c, data, 0, 1)
 				if err != nil {
@@ -255,10 +272,10 @@ func TestDelegate_recalled(t *testing.T) {
 				task.Sleep(sleeps[1])
 				if _, err = r.Wait(); err == nil {
 					came++
-					return errors.Join(checkPattern(data, 5), win.Free())
+					return errors.Join(checkPattern(data, 5), free())
 				}
 				gone++
-				return errors.Join(wantClass(err, mpi.ErrRevoked), win.Free())
+				return errors.Join(wantClass(err, mpi.ErrRevoked), free())
 			}
 			pattern(memory, 5)
 			r, err := mpi.Isend(c, memory, 1, 1)
@@ -272,17 +289,17 @@ func TestDelegate_recalled(t *testing.T) {
 					err = wantClass(err, mpi.ErrRevoked)
 				}
 				clear(memory)
-				return errors.Join(bad, err, win.Free())
+				return errors.Join(bad, err, free())
 			}
 			if err = r.Cancel(); err != nil {
 				return err
 			}
 			_, err = r.Wait()
 			clear(memory)
-			return errors.Join(err, mpi.Send(c, memory, 1, 1), win.Free())
+			return errors.Join(err, mpi.Send(c, memory, 1, 1), free())
 		})
 		if err := w.Run(); err != nil {
-			t.Fatalf("seed %d, revokes %v: %v", seed, revokes, err)
+			t.Fatalf("seed %d, revokes %v, allocates %v: %v", seed, revokes, allocates, err)
 		}
 	}
 	if came == 0 || gone == 0 {

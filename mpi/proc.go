@@ -231,8 +231,8 @@ type Proc struct {
 
 // owned is what Free, or the end of the process, takes back.
 type owned struct {
-	allocated map[uint64]int      // bytes of what Alloc returned, by address
-	slots     map[*slots]struct{} // of communicators
+	allocated map[uint64]allocated // what Alloc returned, by address
+	slots     map[*slots]struct{}  // of communicators
 }
 
 // where says where the processes of the job are.
@@ -260,7 +260,7 @@ const (
 func New(job Job, ctx *verbs.Context, cfg Config) (*Proc, error) {
 	p := &Proc{
 		job: job, ctx: ctx, rank: job.Rank(), threads: threads{main: syscall.Gettid()}, contexts: newContextSet(),
-		owned: owned{allocated: map[uint64]int{}, slots: map[*slots]struct{}{}}, types: map[Datatype]*typeNotes{}, creating: map[int32]struct{}{},
+		owned: owned{allocated: map[uint64]allocated{}, slots: map[*slots]struct{}{}}, types: map[Datatype]*typeNotes{}, creating: map[int32]struct{}{},
 		apart: cfg.apart, check: cfg.Check, where: where{async: cfg.Asynchrony},
 	}
 	err := cfg.Asynchrony.check()

@@ -90,6 +90,13 @@ func TestSegment_errors(t *testing.T) {
 	if _, err := ends[0].NewSegment(1 << 62); err == nil {
 		t.Error("a segment of more memory than there is")
 	}
+	odd, err := ends[0].NewSegment(os.Getpagesize() + 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = errors.Join(odd.Populate(0, os.Getpagesize()+2), odd.Close()); err != nil {
+		t.Errorf("a segment that ends soon behind the beginning of a page: %v", err)
+	}
 	s, err := ends[0].NewSegment(segmentTestLen)
 	if err != nil {
 		t.Fatal(err)

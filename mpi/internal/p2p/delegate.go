@@ -33,6 +33,8 @@ type delegator struct {
 	areas    []area
 	number   uint32 // of the latest message, from 1 on
 	attended bool   // the send that begins is waited for at once, so that this rank does it itself
+	sharings []*sharing
+	shares   int32 // number of the latest of these
 }
 
 // area is memory of this rank that a ghost has mapped.

@@ -139,3 +139,39 @@ func TestDelegatee_bounded(t *testing.T) {
 		t.Errorf("%d is the latest number that was heard: a claim for a later one would wait for ever", n)
 	}
 }
+
+// Segments are for ghosts and from ranks of their hosts: all else is refused, and no answer is taken that nobody waits for.
+func TestShare_refused(t *testing.T) {
+	a, ghost := newEnds(t)
+	until := func(what string, ok func() bool) {
+		t.Helper()
+		for n := 0; !ok(); n++ {
+			if n == 100_000 {
+				t.Fatalf("%s: it does not come", what)
+			}
+			a.eng.Step()
+			ghost.eng.Step()
+		}
+	}
+	share := told(uint64(1), uint64(50_000))
+	tellUncut(a, header{kind: kindShare, id: 7}, bytes.Clone(share))
+	until("to a rank", func() bool { return ghost.Stats.Malformed == 1 })
+	ghost.cfg.Ghosts = 2
+	tellUncut(a, header{kind: kindShare, id: 7}, bytes.Clone(share))
+	until("an answer that nobody waits for", func() bool { return a.Stats.Malformed == 1 })
+	s := &sharing{ghost: 1, number: 8, key: 99}
+	a.delegator.sharings = append(a.delegator.sharings, s)
+	tellUncut(a, header{kind: kindShare, id: 8}, bytes.Clone(share)) // they have no memory in common
+	until("an answer", func() bool { return s.answered })
+	if s.key != 0 {
+		t.Errorf("a segment that cannot be mapped has the key %d", s.key)
+	}
+	tellUncut(a, header{kind: kindUnshare, id: 77}, nil)
+	until("what the ghost has not", func() bool { return ghost.Stats.Malformed == 2 })
+	Delegations(ghost.Inside()).Map(0, 77, pattern(100))
+	tellUncut(a, header{kind: kindUnshare, id: 77}, nil)
+	until("memory of a window", func() bool { return ghost.Stats.Malformed == 3 })
+	if len(ghost.delegatee.areas) != 1 {
+		t.Error("the memory of a window is gone")
+	}
+}

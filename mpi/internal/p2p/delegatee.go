@@ -29,6 +29,7 @@ type mappedArea struct {
 	mem     []byte
 	sends   int      // under way
 	closing *Segment // to be unmapped behind them, or nil
+	shared  sharedArea
 }
 
 // delegatedSend is a message.
@@ -222,6 +223,7 @@ func (de *delegatee) arrivedRecall(owner int32, id uint32, drop bool) {
 // lost forgets what concerns a rank that is lost.
 func (de *delegatee) lost(rank int32) {
 	de.sends = slices.DeleteFunc(de.sends, func(s delegatedSend) bool { return s.owner == rank && s.r == nil })
+	de.unshareAll(rank)
 	kept := de.claims[:0]
 	for i := range de.claims {
 		switch c := &de.claims[i]; {

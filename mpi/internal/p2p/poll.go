@@ -243,6 +243,8 @@ func (pl *poller) handle(h *header, b []byte) {
 		ep.delegatee.arrivedDelegate(h, b)
 	case kindClaim:
 		ep.delegatee.arrivedClaim(h, b)
+	case kindShare, kindShared, kindUnshare:
+		Delegations{ep}.arrived(h, b)
 	case kindCut:
 		ep.net.conn.arrivedCut(p)
 	}

@@ -32,12 +32,15 @@ const (
 	kindAgain                    // data of theirs, for the connection is broken
 	kindDelegate                 // to a ghost: a large message that it is to send
 	kindClaim                    // to a ghost: a CTS for what somebody has delegated to it
+	kindShare                    // to a ghost: memory that it is to send from
+	kindShared                   // the answer
+	kindUnshare                  // to a ghost: no more
 	kindEnd
 )
 
 // Version is the version of the bytes below. Ranks compare it before they
 // talk.
-const Version = 12
+const Version = 13
 
 // Every Send starts with 16 bytes, numbers in network order:
 //
@@ -89,6 +92,9 @@ const Version = 12
 //	       id is the sender's request
 //	claim  what a CTS has, the sender's rank (4), number (4). The answer is the data and a
 //	       FIN, or a FIN with tag 1: the sender is to be asked
+//	share  number (8) and bytes (8) of a segment of this rank; id is the number of the share
+//	shared nothing; tag is that number; id is the key of the memory, or 0: it is not mapped
+//	unshare nothing; id is the key
 //	active what the handler wants; tag and id too (package rma)
 const (
 	headerLen = 16
@@ -135,6 +141,7 @@ var minLen = [kindEnd]int{
 	kindRevoke: headerLen, kindAgree: headerLen, kindPace: headerLen, kindBatch: headerLen, kindHead: headerLen, kindRest: headerLen,
 	kindRecall: headerLen, kindActive: headerLen, kindLinked: headerLen, kindHave: headerLen, kindAgain: headerLen,
 	kindDelegate: headerLen + delegateLen, kindClaim: claimLen,
+	kindShare: headerLen + shareLen, kindShared: headerLen, kindUnshare: headerLen,
 }
 
 // parse reads and checks a header. size is the number of ranks. false means

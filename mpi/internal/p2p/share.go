@@ -1,0 +1,159 @@
+package p2p
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/xwarp/xwarp/verbs"
+)
+
+// A ghost sends from memory that it has mapped. It maps that of windows when it serves them
+// (package rma). Other memory a rank shares with it: a segment, for as long as the program has it.
+//
+//	rank                      ghost
+//	  | -- share: segment ----> |
+//	  | <- shared: key -------- |   0: it has not mapped it
+//	  |                         |
+//	  | -- unshare: key ------> |   it unmaps it, behind what it sends from there
+//
+// The rank waits for the key, so that it can do without where the ghost has no room or is lost. It
+// does not wait for the end: the ghost has a mapping of its own.
+
+// sharedMost is how many segments a rank may share with its ghost at a time: both look through
+// them for each long message.
+const sharedMost = 256
+
+// shareLen is what a share has behind the header: number and bytes of the segment.
+const shareLen = 16
+
+// sharing is a segment that waits for the answer of a ghost.
+type sharing struct {
+	ghost    int32
+	number   int32
+	answered bool
+	key      uint32
+}
+
+// sharedArea is what a ghost has of a segment that was shared with it; without one, the memory is a window's.
+type sharedArea struct {
+	segment *Segment
+	mr      *verbs.MR // which gives it a key that no other memory has
+}
+
+// Share lets a ghost of this host send from b, which a segment of this rank begins with, until
+// Unshare. It waits for the ghost, and others come inside meanwhile. A key of 0: the ghost does
+// not, or is lost.
+func (d Delegations) Share(segment *Segment, b []byte, ghost int32) (key uint32) {
+	ep, dr := d.ep, &d.ep.delegator
+	dr.shares = (dr.shares + 1) & math.MaxInt32
+	s := &sharing{ghost: ghost, number: dr.shares}
+	dr.sharings = append(dr.sharings, s)
+	body := binary.BigEndian.AppendUint64(make([]byte, 0, shareLen), segment.ID())
+	ep.out.tell(int(ghost), header{kind: kindShare, id: uint32(s.number)}, binary.BigEndian.AppendUint64(body, uint64(len(b))))
+	for !s.answered && ep.peers[ghost].err == nil {
+		ep.progress(nil)
+	}
+	dr.sharings = slices.DeleteFunc(dr.sharings, func(other *sharing) bool { return other == s })
+	segment.Withdraw()
+	if s.key == 0 || ep.peers[ghost].err != nil {
+		return 0
+	}
+	d.Lend(b, ghost, s.key)
+	return s.key
+}
+
+// Unshare ends what Share has begun. The memory may go at once.
+func (d Delegations) Unshare(ghost int32, key uint32) {
+	d.TakeBack(ghost, key)
+	if d.ep.peers[ghost].err != nil {
+		return
+	}
+	d.ep.out.notify(int(ghost), kindUnshare, 0, key)
+	d.ep.out.flush()
+}
+
+// arrived takes in a message about a segment.
+func (d Delegations) arrived(h *header, b []byte) {
+	ok := false
+	switch ghost := int(d.ep.rank) >= d.ep.cfg.ranks(); {
+	case h.kind == kindShared:
+		ok = d.ep.delegator.arrivedShared(h)
+	case !ghost || int(h.source) >= d.ep.cfg.ranks():
+	case h.kind == kindShare:
+		ok = true
+		key := d.mapShared(h.source, binary.BigEndian.Uint64(b[headerLen:]), binary.BigEndian.Uint64(b[headerLen+8:]))
+		d.ep.out.notify(int(h.source), kindShared, int32(h.id&math.MaxInt32), key)
+	case d.ep.delegatee != nil:
+		ok = d.ep.delegatee.unshare(h.source, h.id)
+	}
+	if !ok {
+		d.ep.Stats.Malformed++
+	}
+}
+
+// arrivedShared takes in the answer of a ghost.
+func (dr *delegator) arrivedShared(h *header) bool {
+	for _, s := range dr.sharings {
+		if s.ghost == h.source && s.number == h.tag && !s.answered {
+			s.key, s.answered = h.id, true
+			return true
+		}
+	}
+	return false
+}
+
+// mapShared maps a segment of a rank, and returns the key by which the rank is to know it, or 0.
+func (d Delegations) mapShared(owner int32, id, size uint64) (key uint32) {
+	if !Segments(d).With(owner) || size == 0 || size > math.MaxInt || d.ep.delegatee.shared(owner) >= sharedMost {
+		return 0
+	}
+	segment, err := Segments(d).Open(owner, id, int(size))
+	if err != nil {
+		return 0
+	}
+	b := segment.Bytes()[:size:size]
+	mr, err := d.ep.net.pd.RegMR(b, 0)
+	if err != nil {
+		_ = segment.Close() // it was mapped by us
+		return 0
+	}
+	d.Map(owner, mr.RKey(), b)
+	all := d.ep.delegatee.areas
+	all[len(all)-1].shared = sharedArea{segment, mr}
+	return mr.RKey()
+}
+
+// shared returns how many segments a rank shares with this ghost.
+func (de *delegatee) shared(owner int32) (n int) {
+	if de == nil {
+		return 0
+	}
+	for _, a := range de.areas {
+		if a.owner == owner && a.shared.segment != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// unshare ends the use of a segment. false: the rank shares none of that key.
+func (de *delegatee) unshare(owner int32, key uint32) bool {
+	for _, a := range de.areas {
+		if a.owner == owner && a.key == key && a.closing == nil && a.shared.segment != nil {
+			_ = a.shared.mr.Dereg() // no memory window is bound to it
+			Delegations{de.ep}.Unmap(owner, key, a.shared.segment)
+			return true
+		}
+	}
+	return false
+}
+
+// unshareAll ends the use of all segments of a rank, which is lost.
+func (de *delegatee) unshareAll(owner int32) {
+	for _, a := range slices.Clone(de.areas) {
+		if a.owner == owner {
+			de.unshare(owner, a.key)
+		}
+	}
+}
