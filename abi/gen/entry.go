@@ -79,7 +79,7 @@ func (f function) mustTool(p param) bool {
 	if strings.HasSuffix(f.name, "_get_info") || strings.HasSuffix(f.name, "_get_item") {
 		return false
 	}
-	return p.base != "char" && p.base != "void" || p.name == "buf" || p.base == "char" && p.constant
+	return p.base != "char" && p.base != "void" || p.name == "buf"
 }
 
 func (in *input) entry(b *strings.Builder, f function) {
