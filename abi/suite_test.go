@@ -19,6 +19,8 @@ var suite = []struct{ ranks, program, args, want string }{
 	{"2", "every_rma", "", "every_rma"},
 	{"2", "classes", "", "classes"},
 	{"2", "classes", "ours", "classes_ours"},
+	{"2", "checks", "", "checks"},
+	{"2", "checks", "ours", "checks_ours"},
 	{"1", "tools", "", "tools"},
 	{"1", "tools", "ours", "tools_ours"},
 	{"2", "newer", "", "newer"},
@@ -125,6 +127,34 @@ func TestSuite_every(t *testing.T) {
 		for _, form := range []string{"", "_c"}[:1+len(n[2])/4] {
 			if !called[n[1]+form] {
 				t.Errorf("no program calls %s", n[1]+form)
+			}
+		}
+	}
+}
+
+// Programs that were compiled with the mpi.h of MPICH 4.2 call functions where that of 4.0 has
+// macros.
+func TestSuite_conversions(t *testing.T) {
+	if libraries.missing != "" {
+		t.Skip(libraries.missing)
+	}
+	f, err := elf.Open(filepath.Join(libraries.dir, "lib/libmpich.so.12"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, s := range symbols {
+		there[s.Name] = s.Section != elf.SHN_UNDEF
+	}
+	for kind := range strings.FieldsSeq("Comm Errhandler File Group Info Message Op Request Session Status Type Win") {
+		for _, name := range []string{"MPI_" + kind + "_c2f", "MPI_" + kind + "_f2c"} {
+			if !there[name] || !there["P"+name] {
+				t.Errorf("the library has no %s", name)
 			}
 		}
 	}

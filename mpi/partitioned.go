@@ -81,32 +81,46 @@ func checkPartitions(op string, d *Data, n int) error {
 // MPI_Pready_list). The program leaves them alone until the request of Start is
 // complete. Several goroutines may call it under ThreadMultiple.
 func (o *Persistent) Pready(partitions ...int) error {
+	const op = "Pready"
+	t, err := o.partitions(op, partitions...)
 	for _, i := range partitions {
-		if err := o.pready("Pready", i); err != nil {
-			return err
+		if err == nil {
+			err = t.c.report(t.ready(op, i))
 		}
 	}
-	return nil
+	return err
 }
 
 // PreadyRange is Pready of the partitions from low to high, both included
 // (MPI_Pready_range).
 func (o *Persistent) PreadyRange(low, high int) error {
-	for i := low; i <= high; i++ {
-		if err := o.pready("PreadyRange", i); err != nil {
-			return err
-		}
+	const op = "PreadyRange"
+	t, err := o.partitions(op, low, high)
+	if err == nil && low > high {
+		err = t.c.report(fail(ErrArg, op, "there are no partitions from %d to %d", low, high))
 	}
-	return nil
+	for i := low; err == nil && i <= high; i++ {
+		err = t.c.report(t.ready(op, i))
+	}
+	return err
 }
 
-func (o *Persistent) pready(op string, i int) error {
+// partitions returns a send that has all of these partitions, so that none of them is sent when
+// one is wrong.
+func (o *Persistent) partitions(op string, list ...int) (*partSend, error) {
+	var t *partSend
 	if o != nil && o.k != nil {
-		if t, ok := o.k.task.(*partSend); ok {
-			return t.c.report(t.ready(op, i))
+		t, _ = o.k.task.(*partSend)
+	}
+	if t == nil {
+		return nil, fail(ErrRequest, op, "it is for what PsendInit has made, and was not freed")
+	}
+	for _, i := range list {
+		if i < 0 || i >= t.n {
+			return nil, t.c.report(noPartition(op, i, t.n))
 		}
 	}
-	return fail(ErrRequest, op, "it is for what PsendInit has made, and was not freed")
+	return t, nil
 }
 
 // Parrived makes progress and reports whether a partition of a receive that was

@@ -215,8 +215,6 @@ func (t *partSend) mark(op string, i int) error {
 	t.c.ep.Enter()
 	defer t.c.ep.Leave()
 	switch {
-	case i < 0 || i >= t.n:
-		return noPartition(op, i, t.n)
 	case t.k == nil || !t.k.busy:
 		return fail(ErrRequest, op, "the send was not started")
 	case t.said[i]:

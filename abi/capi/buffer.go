@@ -5,8 +5,9 @@ import "github.com/xwarp/xwarp/mpi"
 // attached is the buffer that a program has attached for MPI_Bsend. Package mpi has memory of
 // its own for the messages, so only its size counts.
 type attached struct {
-	at   Addr
-	size int
+	there bool
+	at    Addr
+	size  int
 }
 
 // bufferOf is what buffers belong to: a process, a communicator or a session.
@@ -30,7 +31,7 @@ func (a *attached) attach(to bufferOf, buffer Addr, size int) error {
 	}
 	err := to.BufferAttach(room)
 	if err == nil {
-		*a = attached{buffer, size}
+		*a = attached{true, buffer, size}
 	}
 	return err
 }
@@ -62,13 +63,21 @@ func BufferAttach(l *Lib, buffer Addr, size int) error {
 	return err
 }
 
-// BufferDetach is MPI_Buffer_detach.
+// BufferDetach is MPI_Buffer_detach. A process without a buffer behaves as one with a buffer of
+// no bytes (MPI 4.1, section 3.6).
 func BufferDetach(l *Lib, addr Addr, size Ints) error {
 	err := l.up()
-	if err == nil {
-		err = l.attached.detach(l.proc, addr, size)
+	switch {
+	case err != nil:
+		return err
+	case l.attached.there:
+		return l.attached.detach(l.proc, addr, size)
 	}
-	return err
+	if addr.memory() {
+		*addr.word() = 0
+	}
+	size.set(0, 0)
+	return nil
 }
 
 // BufferFlush is MPI_Buffer_flush.

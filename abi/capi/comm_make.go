@@ -94,6 +94,9 @@ func CommCreateGroup(l *Lib, comm, group Handle, tag int, to Handles) error {
 	if err != nil {
 		return err
 	}
+	if c.Inter() {
+		return fail(mpi.ErrComm, "it is an intercommunicator: merge it first")
+	}
 	if g.Rank(l.proc) == mpi.Undefined {
 		to.set(0, MPI_COMM_NULL)
 		return nil

@@ -163,6 +163,8 @@ func (l *Lib) datatype(h Handle) (mpi.Datatype, error) {
 func (l *Lib) data(buf Addr, count int, datatype Handle) (mpi.Data, error) {
 	t, err := l.datatype(datatype)
 	switch {
+	case count == 0 && !needsType && (err != nil || !t.Committed()):
+		return mpi.Bytes(nil, 0, 0, mpi.TypeByte), nil
 	case err != nil:
 		return mpi.Data{}, err
 	case count < 0:

@@ -187,8 +187,11 @@ func TypeCreateDarray(l *Lib, size, rank, ndims int, gsizes, distribs, dargs, ps
 		if by[i], there = distributions[d]; !there {
 			return fail(mpi.ErrArg, "there is no distribution %d", d)
 		}
-		if n[2][i] == MPI_DISTRIBUTE_DFLT_DARG {
+		switch {
+		case n[2][i] == MPI_DISTRIBUTE_DFLT_DARG:
 			n[2][i] = mpi.DefaultBlock
+		case n[2][i] < 0:
+			return fail(mpi.ErrArg, "blocks of %d elements", n[2][i])
 		}
 	}
 	t, err := mpi.TypeDarray(size, rank, n[0], by, n[2], n[3], orderFrom(order), old)

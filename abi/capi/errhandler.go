@@ -121,7 +121,7 @@ func FileCreateErrhandler(l *Lib, function Addr, to Handles) error {
 func ErrhandlerFree(l *Lib, handler Handles) error {
 	h := handler.get(0)
 	if l.errhandlers.get(h) == nil && !predefinedHandler(h) {
-		return fail(mpi.ErrArg, "%#x is no error handler, or was freed", uintptr(h))
+		return fail(noHandler, "%#x is no error handler, or was freed", uintptr(h))
 	}
 	l.release(h)
 	handler.set(0, MPI_ERRHANDLER_NULL)
@@ -138,7 +138,7 @@ func (l *Lib) checkHandler(k kind, h Handle) error {
 		return nil
 	}
 	if e := l.errhandlers.get(h); e == nil || e.kind != k {
-		return fail(mpi.ErrArg, "%#x is no error handler for such objects, or was freed", uintptr(h))
+		return fail(noHandler, "%#x is no error handler for such objects, or was freed", uintptr(h))
 	}
 	return nil
 }

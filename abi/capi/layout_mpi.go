@@ -10,6 +10,12 @@ import "github.com/xwarp/xwarp/mpi"
 // handleSize is how many bytes a handle takes in an array.
 const handleSize = 8
 
+// noHandler is the class of errors with handles of error handlers.
+const noHandler = mpi.ErrErrhandler
+
+// needsType: no elements have a datatype, too.
+const needsType = true
+
 // setsWhole: MPI_Status_set_elements counts elements of its datatype, be it derived.
 const setsWhole = false
 

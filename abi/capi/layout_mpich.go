@@ -9,6 +9,12 @@ import "github.com/xwarp/xwarp/mpi"
 
 const handleSize = 4
 
+// noHandler is the class of errors with handles of error handlers: MPICH 4.0 has none of its own.
+const noHandler = mpi.ErrArg
+
+// needsType: MPICH does not look at the datatype of no elements, which need not be committed.
+const needsType = false
+
 // setsWhole: MPI_Status_set_elements counts elements of its datatype, be it derived.
 const setsWhole = true
 

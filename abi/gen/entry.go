@@ -56,7 +56,8 @@ func (f function) lost() (text string) {
 func (p param) goName() string { return "_" + p.name }
 
 // must reports whether p is an address for which NULL is an error: of one variable that f sets,
-// of the name of an object, the text of an error or the value of an info. MPI_Init needs no argc.
+// of the name of an object, the text of an error, the value of an info or what tells groups apart.
+// MPI_Init needs no argc.
 func (f function) must(p param) bool {
 	if p.stars != "*" || p.suffix != "" || p.name == "argc" {
 		return false
@@ -66,7 +67,7 @@ func (f function) must(p param) bool {
 	}
 	if p.base == "char" {
 		return strings.HasSuffix(f.name, "_name") || strings.HasSuffix(f.name, "_error_string") || f.name == "MPI_Error_string" || f.name == "MPI_Get_library_version" ||
-			p.name == "value" && (f.name == "MPI_Info_set" || f.name == "MPI_Info_get")
+			p.name == "value" && (f.name == "MPI_Info_set" || f.name == "MPI_Info_get") || p.name == "stringtag"
 	}
 	into := p.crossing().capi
 	return !p.constant && (strings.HasPrefix(into, "capi.Handles") || strings.HasPrefix(into, "capi.Ints"))

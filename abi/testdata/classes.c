@@ -113,7 +113,6 @@ static void communicators(void)
     TRY(MPI_Comm_split_type(MPI_COMM_WORLD, 12345, 0, MPI_INFO_NULL, &c));
     TRY(MPI_Comm_create(MPI_COMM_WORLD, MPI_GROUP_NULL, &c));
     OURS(MPI_Comm_remote_size(MPI_COMM_WORLD, &n));
-    TRY(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRHANDLER_NULL));
     TRY(MPI_Comm_get_errhandler(MPI_COMM_NULL, &h));
     TRY(MPI_Comm_compare(MPI_COMM_WORLD, MPI_COMM_NULL, &n));
     TRY(MPI_Comm_free_keyval(&(int){MPI_KEYVAL_INVALID}));
@@ -225,7 +224,6 @@ static void infos(void)
     TRY(MPI_Win_create(buf, 4, 0, MPI_INFO_NULL, MPI_COMM_WORLD, &w));
     TRY(MPI_Alloc_mem(-1, MPI_INFO_NULL, &w));
     TRY(MPI_Alloc_mem(1, MPI_INFO_NULL, NULL));
-    TRY(MPI_Errhandler_free(&(MPI_Errhandler){MPI_ERRHANDLER_NULL}));
 }
 
 static int function(void) { return MPI_SUCCESS; }

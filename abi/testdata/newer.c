@@ -141,7 +141,9 @@ static void partitioned(void)
     MPI_Precv_init_c(got, 2, 2, MPI_INT, other, 3, MPI_COMM_WORLD, MPI_INFO_NULL, &r);
     MPI_Start(&r);
     MPI_Start(&s);
-    MPI_Pready_range(0, 1, s);
+    error("beyond", MPI_Pready_range(0, 2, s)); /* and none of them is sent */
+    error("backwards", MPI_Pready_range(1, 0, s));
+    error("both", MPI_Pready_range(0, 1, s));
     MPI_Wait(&s, MPI_STATUS_IGNORE);
     MPI_Wait(&r, MPI_STATUS_IGNORE);
     ints("partitions", got, 4);
@@ -149,6 +151,7 @@ static void partitioned(void)
     error("-1 of a list", MPI_Pready_list(-1, got, s));
     MPI_Request_free(&s);
     MPI_Request_free(&r);
+    error("no name", MPI_Comm_create_from_group(MPI_GROUP_EMPTY, NULL, MPI_INFO_NULL, MPI_ERRORS_RETURN, &(MPI_Comm){MPI_COMM_NULL}));
     error("too many", MPI_Psend_init_c(data, 4, 1LL << 62, MPI_CHAR, other, 3, MPI_COMM_WORLD, MPI_INFO_NULL, &s));
 }
 
