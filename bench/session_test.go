@@ -526,8 +526,7 @@ func TestServe_burstOfAnotherSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = s.Run(Burst{Size: 1 << 20, Iters: 1, Window: 1})
-	var peer *PeerError
-	if !errors.As(err, &peer) || !strings.Contains(peer.Why, "not agreed on") {
+	if peer, ok := errors.AsType[*PeerError](err); !ok || !strings.Contains(peer.Why, "not agreed on") {
 		t.Errorf("got %v", err)
 	}
 	if err := s.Close(); err == nil {

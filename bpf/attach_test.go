@@ -141,8 +141,7 @@ func refused(t *testing.T, ifindex int, mode bpf.Mode, ours bool) {
 	}
 	p := load(t)
 	_, err = p.Attach(ifindex, mode)
-	var other *bpf.AttachedError
-	if !errors.As(err, &other) || other.Attached != before || other.Ours != ours || !strings.Contains(err.Error(), "bpftool link detach") {
+	if other, ok := errors.AsType[*bpf.AttachedError](err); !ok || other.Attached != before || other.Ours != ours || !strings.Contains(err.Error(), "bpftool link detach") {
 		t.Errorf("%v: %v", mode, err)
 	} else if self := fmt.Sprintf("stop process %d (", os.Getpid()); !strings.Contains(err.Error(), self) {
 		t.Errorf("%v: want %q in: %v", mode, self, err)

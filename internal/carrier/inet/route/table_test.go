@@ -164,8 +164,7 @@ func TestResolve_errors(t *testing.T) {
 		{"127.0.0.1", ErrLocal, "use shared memory"},
 	} {
 		_, err := b.Resolve(netip.MustParseAddr(c.dst))
-		var e *Error
-		if !errors.As(err, &e) || !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+		if _, ok := errors.AsType[*Error](err); !ok || !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v, want %v with %q", c.dst, err, c.want, c.text)
 		}
 		if _, ok := b.Current(netip.MustParseAddr(c.dst)); ok {
