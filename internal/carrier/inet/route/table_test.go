@@ -29,16 +29,7 @@ func open(t *testing.T, c Config) *bench { return openOn(t, c, testbed.Config{})
 
 func openOn(t *testing.T, c Config, bed testbed.Config) *bench {
 	t.Helper()
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(bed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := hosttest.New(t, bed)
 	b := &bench{a: tb.Hosts[0], b: tb.Hosts[1], t: t}
 	proc := "ipv4"
 	if bed.IPv6 {
@@ -56,11 +47,7 @@ func openOn(t *testing.T, c Config, bed testbed.Config) *bench {
 		b.Table, err = Open(c)
 		return err
 	})
-	t.Cleanup(func() {
-		if err := b.Table.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testenv.Closing(t, b.Table)
 	return b
 }
 
