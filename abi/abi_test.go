@@ -270,8 +270,7 @@ func TestFail(t *testing.T) {
 		} {
 			out, err := xrun("-n", "2", program, c.way)
 			code := 0
-			var exit *exec.ExitError
-			if errors.As(err, &exit) {
+			if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 				code = exit.ExitCode()
 			}
 			if code != c.code || !strings.Contains(out, c.text) {

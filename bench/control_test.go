@@ -62,8 +62,7 @@ func TestPair_abortReachesPeer(t *testing.T) {
 	server.abort = func(_ int, why string) { aborted = why }
 	server.Abort(3, "out of luck")
 	err := client.Fence()
-	var peer *PeerError
-	if !errors.As(err, &peer) || peer.Why != "out of luck" || aborted != "out of luck" {
+	if peer, ok := errors.AsType[*PeerError](err); !ok || peer.Why != "out of luck" || aborted != "out of luck" {
 		t.Errorf("client: %v, server: %q", err, aborted)
 	}
 }

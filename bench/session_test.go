@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/xwarp/xwarp/internal/job/testbed"
-	"github.com/xwarp/xwarp/internal/test/testenv"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 )
 
 // site is where the two ends of a test of this package run.
@@ -30,16 +30,7 @@ func loopback(*testing.T) site { return site{listen: "127.0.0.1:0"} }
 // hosts has the ends on two hosts of a testbed.
 func hosts(t *testing.T, mtu int) site {
 	t.Helper()
-	testenv.NeedRoot(t)
-	bed, err := testbed.New(testbed.Config{Hosts: 2, MTU: mtu})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := bed.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	bed := hosttest.New(t, testbed.Config{Hosts: 2, MTU: mtu})
 	a, b := bed.Hosts[0], bed.Hosts[1]
 	return site{Local{Device: a.Dev, Enter: a.Do}, Local{Device: b.Dev, Enter: b.Do}, a.Addr.String() + ":0"}
 }
@@ -415,12 +406,7 @@ func TestServe_clientDies(t *testing.T) {
 // A client whose machine loses its power says nothing any more, not even that.
 // The server gives its device back, and serves the next one.
 func TestServe_clientVanishes(t *testing.T) {
-	testenv.NeedRoot(t)
-	bed, err := testbed.New(testbed.Config{Hosts: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer bed.Close()
+	bed := hosttest.New(t, testbed.Config{Hosts: 2})
 	a, b := bed.Hosts[0], bed.Hosts[1]
 	s := site{Local{Device: a.Dev, Enter: a.Do}, Local{Device: b.Dev, Enter: b.Do}, a.Addr.String() + ":0"}
 	reported := make(chan error, 1)
@@ -526,8 +512,7 @@ func TestServe_burstOfAnotherSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = s.Run(Burst{Size: 1 << 20, Iters: 1, Window: 1})
-	var peer *PeerError
-	if !errors.As(err, &peer) || !strings.Contains(peer.Why, "not agreed on") {
+	if peer, ok := errors.AsType[*PeerError](err); !ok || !strings.Contains(peer.Why, "not agreed on") {
 		t.Errorf("got %v", err)
 	}
 	if err := s.Close(); err == nil {

@@ -6,23 +6,14 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/job/testbed"
-	"github.com/xwarp/xwarp/internal/test/testenv"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 )
 
 // manyHosts has the server's end on peers hosts of a testbed and the client on
 // one more.
 func manyHosts(t *testing.T, peers int) site {
 	t.Helper()
-	testenv.NeedRoot(t)
-	bed, err := testbed.New(testbed.Config{Hosts: peers + 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := bed.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	bed := hosttest.New(t, testbed.Config{Hosts: peers + 1})
 	first, client := bed.Hosts[0], bed.Hosts[peers]
 	s := site{Local{Device: first.Dev, Enter: first.Do}, Local{Device: client.Dev, Enter: client.Do}, first.Addr.String() + ":0"}
 	for _, h := range bed.Hosts[1:peers] {

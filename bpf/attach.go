@@ -165,8 +165,7 @@ const (
 func attachNow(p *ebpf.Program, ifindex int, mode Mode) (link.Link, Mode, error) {
 	if mode == Auto {
 		l, _, err := attachNow(p, ifindex, Driver)
-		var foreign *AttachedError
-		if err == nil || errors.As(err, &foreign) || isPermission(err) {
+		if _, ok := errors.AsType[*AttachedError](err); err == nil || ok || isPermission(err) {
 			return l, Driver, err
 		}
 		l, _, generic := attachNow(p, ifindex, Generic)

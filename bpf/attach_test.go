@@ -14,23 +14,8 @@ import (
 
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/job/testbed"
-	"github.com/xwarp/xwarp/internal/test/testenv"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 )
-
-func newTestbed(t *testing.T, c testbed.Config) *testbed.Testbed {
-	t.Helper()
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return tb
-}
 
 // onDevice runs fn inside a host with the index of its device.
 func onDevice(t *testing.T, h *testbed.Host, fn func(ifindex int) error) {
@@ -67,7 +52,7 @@ func TestAttach_modes(t *testing.T) {
 		{9000, bpf.Driver, bpf.Driver}, // multi-buffer
 		{9000, bpf.Auto, bpf.Driver},
 	} {
-		tb := newTestbed(t, testbed.Config{MTU: test.mtu})
+		tb := hosttest.New(t, testbed.Config{MTU: test.mtu})
 		onDevice(t, tb.Hosts[0], func(ifindex int) error {
 			p := load(t)
 			if _, _, ok := p.Attachment(); ok {
@@ -96,7 +81,7 @@ func TestAttach_modes(t *testing.T) {
 }
 
 func TestAttach_loopbackHasNoDriverMode(t *testing.T) {
-	tb := newTestbed(t, testbed.Config{Hosts: 2})
+	tb := hosttest.New(t, testbed.Config{Hosts: 2})
 	err := tb.Hosts[0].Do(func() error {
 		const loopback = 1
 		if _, err := load(t).Attach(loopback, bpf.Driver); err == nil || !strings.Contains(err.Error(), "use generic mode") {
@@ -115,7 +100,7 @@ func TestAttach_loopbackHasNoDriverMode(t *testing.T) {
 func TestAttach_neverReplaces(t *testing.T) {
 	for _, first := range []bpf.Mode{bpf.Generic, bpf.Driver} {
 		for _, second := range []bpf.Mode{bpf.Generic, bpf.Driver, bpf.Auto} {
-			tb := newTestbed(t, testbed.Config{})
+			tb := hosttest.New(t, testbed.Config{})
 			onDevice(t, tb.Hosts[0], func(ifindex int) error {
 				sw, err := bpf.LoadSwitch(first)
 				if err != nil {
@@ -141,8 +126,7 @@ func refused(t *testing.T, ifindex int, mode bpf.Mode, ours bool) {
 	}
 	p := load(t)
 	_, err = p.Attach(ifindex, mode)
-	var other *bpf.AttachedError
-	if !errors.As(err, &other) || other.Attached != before || other.Ours != ours || !strings.Contains(err.Error(), "bpftool link detach") {
+	if other, ok := errors.AsType[*bpf.AttachedError](err); !ok || other.Attached != before || other.Ours != ours || !strings.Contains(err.Error(), "bpftool link detach") {
 		t.Errorf("%v: %v", mode, err)
 	} else if self := fmt.Sprintf("stop process %d (", os.Getpid()); !strings.Contains(err.Error(), self) {
 		t.Errorf("%v: want %q in: %v", mode, self, err)
@@ -155,7 +139,7 @@ func refused(t *testing.T, ifindex int, mode bpf.Mode, ours bool) {
 // Two jobs at once on one device: the second says so, but not at once, for the
 // first may be about to end.
 func TestAttach_neverReplacesOurs(t *testing.T) {
-	tb := newTestbed(t, testbed.Config{})
+	tb := hosttest.New(t, testbed.Config{})
 	onDevice(t, tb.Hosts[0], func(ifindex int) error {
 		if _, err := load(t).Attach(ifindex, bpf.Generic); err != nil {
 			return err
@@ -168,7 +152,7 @@ func TestAttach_neverReplacesOurs(t *testing.T) {
 // What a job that ends leaves for a moment is waited for.
 func TestAttach_waitsForOurs(t *testing.T) {
 	for _, mode := range []bpf.Mode{bpf.Generic, bpf.Driver, bpf.Auto} {
-		tb := newTestbed(t, testbed.Config{})
+		tb := hosttest.New(t, testbed.Config{})
 		onDevice(t, tb.Hosts[0], func(ifindex int) error {
 			first := load(t)
 			if _, err := first.Attach(ifindex, bpf.Generic); err != nil {
@@ -190,7 +174,7 @@ func TestAttach_waitsForOurs(t *testing.T) {
 // A child between fork and exec has copies of all descriptors, and who lists
 // the links of the machine has one of each. Neither keeps a program attached.
 func TestClose_othersHaveTheLink(t *testing.T) {
-	tb := newTestbed(t, testbed.Config{})
+	tb := hosttest.New(t, testbed.Config{})
 	onDevice(t, tb.Hosts[0], func(ifindex int) error {
 		p := load(t)
 		if _, err := p.Attach(ifindex, bpf.Generic); err != nil {
@@ -216,7 +200,7 @@ func TestClose_othersHaveTheLink(t *testing.T) {
 }
 
 func TestAttach_twice(t *testing.T) {
-	tb := newTestbed(t, testbed.Config{})
+	tb := hosttest.New(t, testbed.Config{})
 	p := load(t)
 	onDevice(t, tb.Hosts[0], func(ifindex int) error {
 		_, err := p.Attach(ifindex, bpf.Generic)

@@ -24,11 +24,7 @@ func load(t testing.TB, c Config) *Program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testenv.Closing(t, p)
 	return p
 }
 

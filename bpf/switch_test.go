@@ -10,6 +10,8 @@ import (
 
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 func loadSwitch(t *testing.T, mode bpf.Mode) *bpf.Switch {
@@ -18,16 +20,12 @@ func loadSwitch(t *testing.T, mode bpf.Mode) *bpf.Switch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testenv.Closing(t, s)
 	return s
 }
 
 func TestSwitch_addPortErrors(t *testing.T) {
-	tb := newTestbed(t, testbed.Config{})
+	tb := hosttest.New(t, testbed.Config{})
 	h := tb.Hosts[0]
 	onDevice(t, h, func(ifindex int) error {
 		s := loadSwitch(t, bpf.Auto)
@@ -56,7 +54,7 @@ func TestSwitch_addPortErrors(t *testing.T) {
 // A frame from host to host crosses the switch once, a broadcast reaches all
 // others, and Close takes the switch off its ports.
 func TestSwitch_forwardsAndFloods(t *testing.T) {
-	tb := newTestbed(t, testbed.Config{Hosts: 3, Switch: testbed.XDP})
+	tb := hosttest.New(t, testbed.Config{Hosts: 3, Switch: testbed.XDP})
 	from := socketOn(t, tb.Hosts[0])
 	var to []int
 	for _, h := range tb.Hosts {

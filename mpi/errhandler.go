@@ -55,8 +55,7 @@ func (c *Comm) reportf(class ErrorClass, op, format string, args ...any) error {
 
 // wrapOther makes an error of the program's one of class ErrOther.
 func wrapOther(op string, err error) error {
-	var e *Error
-	if err == nil || errors.As(err, &e) {
+	if _, ok := errors.AsType[*Error](err); err == nil || ok {
 		return err
 	}
 	return &Error{Class: ErrOther, Op: op, Rank: -1, Err: err}

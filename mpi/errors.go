@@ -152,8 +152,7 @@ func ClassOf(err error) ErrorClass {
 	if err == nil {
 		return Success
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Class
 	}
 	return ErrUnknown

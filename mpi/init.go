@@ -60,8 +60,7 @@ func Init() (*Proc, error) { return InitWith(Config{}) }
 // environment says, or the default.
 func InitWith(cfg Config) (*Proc, error) {
 	p, err := join(cfg)
-	var e *Error
-	if err == nil || errors.As(err, &e) {
+	if _, ok := errors.AsType[*Error](err); err == nil || ok {
 		return p, err
 	}
 	return nil, &Error{Class: ErrOther, Op: "Init", Rank: -1, Err: err}

@@ -83,8 +83,7 @@ func wrapType(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var e *dtype.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*dtype.Error](err); ok {
 		return &Error{Class: typeClasses[e.Class], Op: op, Rank: -1, Detail: e.Detail}
 	}
 	return err

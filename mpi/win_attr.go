@@ -55,8 +55,7 @@ var rmaClasses = map[rma.Code]ErrorClass{rma.Sync: ErrRMASync, rma.Range: ErrRMA
 
 // wrap makes an error of the layers below one of ours.
 func (w *Win) wrap(op string, err error) error {
-	var e *rma.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*rma.Error](err); ok {
 		return &Error{Class: rmaClasses[e.Code], Op: op, Rank: int(e.Target), Detail: e.Detail}
 	}
 	if ghost := (*p2p.Error)(nil); errors.As(err, &ghost) && ghost.Code == p2p.PeerLost && ghost.Peer >= len(w.c.p.hosts) {

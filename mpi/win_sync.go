@@ -59,8 +59,7 @@ func (w *Win) Fence(mode WinMode) error {
 	w.c.ep.Enter()
 	err := w.w.Fence(mode&ModeNoPrecede == 0)
 	w.c.ep.Leave()
-	var wrong *rma.Error
-	if !errors.As(err, &wrong) || wrong.Code != rma.Sync {
+	if wrong, ok := errors.AsType[*rma.Error](err); !ok || wrong.Code != rma.Sync {
 		w.c.coll.op = op
 		if met := w.meet(op); err == nil {
 			err = met

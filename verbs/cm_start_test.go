@@ -217,8 +217,7 @@ func TestConnect_lastWords(t *testing.T) {
 	s.feed(r.rejection(s, "go away"))
 	s.end()
 	e := r.event(id, CMRejected)
-	var rejected *mpa.RejectedError
-	if string(e.Param.PrivateData) != "go away" || !errors.As(e.Err, &rejected) {
+	if _, ok := errors.AsType[*mpa.RejectedError](e.Err); string(e.Param.PrivateData) != "go away" || !ok {
 		t.Errorf("event %+v", e)
 	}
 	r.expect(id, IDGone)
@@ -476,8 +475,7 @@ func TestReject(t *testing.T) {
 	_, err := peer.Start(mpa.Config{}, nil)
 	ok(t, err)
 	_, _, err = peer.Reply(s.sent)
-	var rejected *mpa.RejectedError
-	if !errors.As(err, &rejected) || string(rejected.Private) != "go away" {
+	if rejected, ok := errors.AsType[*mpa.RejectedError](err); !ok || string(rejected.Private) != "go away" {
 		t.Errorf("the peer understands %v", err)
 	}
 }

@@ -91,8 +91,7 @@ func TestLegality_all(t *testing.T) {
 				if want := can && flags&^takes == 0; (err == nil) != want {
 					t.Fatalf("%v on %v with flags %04b: %v", op, typ, flags, err)
 				}
-				var e *OpcodeError
-				if err != nil && (!errors.Is(err, ErrInvalid) || !errors.As(err, &e) || e.Opcode != op || e.Type != typ || len(e.Why) < 10) {
+				if e, ok := errors.AsType[*OpcodeError](err); err != nil && (!errors.Is(err, ErrInvalid) || !ok || e.Opcode != op || e.Type != typ || len(e.Why) < 10) {
 					t.Fatalf("%v on %v with flags %04b: %v", op, typ, flags, err)
 				}
 			}

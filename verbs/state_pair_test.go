@@ -85,8 +85,7 @@ func TestModify_postingNeedsAState(t *testing.T) {
 	for _, s := range []verbs.QPState{verbs.StateReset, verbs.StateInit, verbs.StateRTR} {
 		must(t, q.Modify(s))
 		send, recv := post()
-		var e *verbs.StateError
-		if !errors.As(send, &e) || e.From != s {
+		if e, ok := errors.AsType[*verbs.StateError](send); !ok || e.From != s {
 			t.Errorf("sending in %v: %v", s, send)
 		}
 		if (recv == nil) != (s != verbs.StateReset) {

@@ -46,8 +46,7 @@ func TestModify_diagram(t *testing.T) {
 				}
 				continue
 			}
-			var e *StateError
-			if !errors.As(err, &e) || !errors.Is(err, ErrInvalid) || e.From != from || e.To != to || q.State() != from {
+			if e, ok := errors.AsType[*StateError](err); !ok || !errors.Is(err, ErrInvalid) || e.From != from || e.To != to || q.State() != from {
 				t.Errorf("%v to %v: %v, now %v", from, to, err, q.State())
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/xdp"
 )
 
@@ -99,7 +100,7 @@ func BenchmarkSwitch(b *testing.B) {
 		{Hosts: 2, Switch: testbed.Cable}, {Hosts: 3, Switch: testbed.Bridge}, {Hosts: 3, Switch: testbed.XDP},
 	} {
 		b.Run(join.Switch.String(), func(b *testing.B) {
-			a, z := wireOn(b, drivers[0], benchConfig, testbedOf(b, join))
+			a, z := wireOn(b, drivers[0], benchConfig, hosttest.New(b, join))
 			startSink(b, z, true)
 			onThread(func() { pingPong(b, a, z) })
 		})

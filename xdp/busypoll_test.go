@@ -11,6 +11,7 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/xdp"
 )
 
@@ -51,7 +52,7 @@ func TestBusyPoll_framesArrive(t *testing.T) {
 					c := config(arena)
 					c.BusyPoll, c.RxDepth = true, 128
 					return c
-				}, testbedOf(t, testbed.Config{MTU: d.mtu, Queues: queues}))
+				}, hosttest.New(t, testbed.Config{MTU: d.mtu, Queues: queues}))
 				frame := func(size int) {
 					want := content(newRand(), a, b, size)
 					send(a, build(newRand(), a, want)...)
@@ -100,7 +101,7 @@ func TestBusyPoll_isSaid(t *testing.T) {
 
 // The sockets of slots are asked by who has the privileges.
 func TestBusyPoll_slots(t *testing.T) {
-	tb := testbedOf(t, testbed.Config{MTU: 1500, Queues: 2})
+	tb := hosttest.New(t, testbed.Config{MTU: 1500, Queues: 2})
 	err := tb.Hosts[0].Do(func() error {
 		q, err := xdp.OpenQueue(xdp.QueueConfig{Device: testbed.Device, Slots: 2, BusyPoll: true, Steer: bpf.Config{PortBase: portBase}})
 		if err != nil {

@@ -42,8 +42,7 @@ func TestOpen_badConfig(t *testing.T) {
 
 func TestOpen_unknownDevice(t *testing.T) {
 	_, err := xdp.Open(xdp.Config{Device: "nosuchdev", Arena: mem.Over(make([]byte, 4096)), Steer: bpf.Config{PortBase: 1}})
-	var e *xdp.Error
-	if !errors.Is(err, xdp.ErrNoDevice) || !errors.As(err, &e) || e.Device != "nosuchdev" || !strings.Contains(e.Remedy, "lo") {
+	if e, ok := errors.AsType[*xdp.Error](err); !errors.Is(err, xdp.ErrNoDevice) || !ok || e.Device != "nosuchdev" || !strings.Contains(e.Remedy, "lo") {
 		t.Errorf("%v", err)
 	}
 }

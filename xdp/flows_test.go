@@ -12,6 +12,7 @@ import (
 
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/xdp"
 )
 
@@ -32,7 +33,7 @@ func filter(protocol uint8, addr netip.Addr, port, mask uint16, queue int) xdp.F
 // nothing is left. (Here the card is made up, and a veth in driver mode does what
 // it would do between slots of the same number.)
 func TestQueueSet_card(t *testing.T) {
-	tb := testbedOf(t, testbed.Config{MTU: 9000, Queues: 2})
+	tb := hosttest.New(t, testbed.Config{MTU: 9000, Queues: 2})
 	var hosts [2][2]end
 	var sets [2]*xdp.QueueSet
 	var kept xdp.Flows
@@ -107,7 +108,7 @@ func equalFilters(a, b []xdp.Filter) bool {
 
 // A card that cannot steer says why, and is left as it was.
 func TestQueueSet_cardRefuses(t *testing.T) {
-	tb := testbedOf(t, testbed.Config{MTU: 1500, Queues: 2})
+	tb := hosttest.New(t, testbed.Config{MTU: 1500, Queues: 2})
 	noRanges := func(f xdp.Filter) error {
 		if f.Mask != 0xffff {
 			return unix.EINVAL
@@ -166,7 +167,7 @@ func TestQueueSet_cardRefuses(t *testing.T) {
 
 // A driver without filters is told from a card that has them, by the kernel.
 func TestFlows_removeFromDeviceWithoutFilters(t *testing.T) {
-	tb := testbedOf(t, testbed.Config{MTU: 1500})
+	tb := hosttest.New(t, testbed.Config{MTU: 1500})
 	err := tb.Hosts[0].Do(func() error {
 		gone := xdp.Flows{Device: "none", Ifindex: 99}
 		if n, err := gone.Remove(); n != 0 || err != nil {

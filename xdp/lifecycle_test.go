@@ -161,8 +161,7 @@ func TestOpen_otherProgramIsKept(t *testing.T) {
 				c := config(newArena(t))
 				c.Mode = d.mode
 				err = h.Do(func() error { _, err := d.open(c); return err })
-				var other *bpf.AttachedError
-				if !errors.As(err, &other) || other.Name != "l2switch" || other.Device != h.Dev || other.LinkID == 0 {
+				if other, ok := errors.AsType[*bpf.AttachedError](err); !ok || other.Name != "l2switch" || other.Device != h.Dev || other.LinkID == 0 {
 					t.Errorf("error is %v", err)
 				}
 				if after, ok := attached(t, h); !ok || after != before {

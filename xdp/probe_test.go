@@ -10,6 +10,7 @@ import (
 
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/xdp"
 )
 
@@ -79,7 +80,7 @@ func TestProbe_inUse(t *testing.T) {
 
 // Trying finds out what runs, and leaves nothing on the device.
 func TestTry(t *testing.T) {
-	h := testbedOf(t, testbed.Config{MTU: 1500, Queues: 2}).Hosts[0]
+	h := hosttest.New(t, testbed.Config{MTU: 1500, Queues: 2}).Hosts[0]
 	for range 2 {
 		err := h.Do(func() error {
 			r, err := xdp.Try(h.Dev)

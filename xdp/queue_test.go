@@ -37,11 +37,7 @@ func openQueue(t testing.TB, h *testbed.Host, c xdp.QueueConfig) *xdp.Queue {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := q.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testenv.Closing(t, q)
 	return q
 }
 
@@ -83,11 +79,7 @@ func occupy(t testing.TB, s xdp.Slot) fabric.Port {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testenv.Closing(t, p)
 	return p
 }
 

@@ -16,7 +16,7 @@ func TestQueueCounter(t *testing.T) {
 	if _, err := exec.LookPath("ethtool"); err != nil {
 		t.Skip("needs ethtool: apt-get install ethtool")
 	}
-	tb := testbedOf(t, testbed.Config{MTU: 1500, Queues: 4})
+	tb := hosttest.New(t, testbed.Config{MTU: 1500, Queues: 4})
 	h := tb.Hosts[0]
 	var q *xdp.QueueCounter
 	if err := h.Do(func() (err error) {

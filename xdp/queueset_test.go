@@ -10,6 +10,7 @@ import (
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/xdp"
 )
@@ -39,11 +40,7 @@ func openQueueSet(t testing.TB, h *testbed.Host, c xdp.QueueSetConfig) *xdp.Queu
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testenv.Closing(t, l)
 	return l
 }
 
@@ -89,7 +86,7 @@ type setHosts struct {
 func newSetHosts(t testing.TB, mode bpf.Mode, sw testbed.Switch, slots [2]int) *setHosts {
 	t.Helper()
 	peers := max(slots[0], slots[1])
-	tb := testbedOf(t, testbed.Config{MTU: 9000, Queues: peers*peers + 2, Switch: sw})
+	tb := hosttest.New(t, testbed.Config{MTU: 9000, Queues: peers*peers + 2, Switch: sw})
 	s := &setHosts{}
 	for i, h := range tb.Hosts {
 		s.sets[i] = openQueueSet(t, h, setConfig(slots[i], peers, mode, sw))
@@ -98,11 +95,7 @@ func newSetHosts(t testing.TB, mode bpf.Mode, sw testbed.Switch, slots [2]int) *
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() {
-				if err := p.Close(); err != nil {
-					t.Error(err)
-				}
-			})
+			testenv.Closing(t, p)
 			s.ends[i] = append(s.ends[i], end{p, h})
 		}
 	}
@@ -204,7 +197,7 @@ func TestQueueSet_mixedBatch(t *testing.T) {
 }
 
 func TestQueueSet_errors(t *testing.T) {
-	tb := testbedOf(t, testbed.Config{MTU: 1500, Queues: 4})
+	tb := hosttest.New(t, testbed.Config{MTU: 1500, Queues: 4})
 	for name, c := range map[string]struct {
 		spoil func(*xdp.QueueSetConfig)
 		want  error

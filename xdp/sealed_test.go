@@ -9,6 +9,8 @@ import (
 
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/xdp"
 )
 
@@ -16,7 +18,7 @@ import (
 
 // No process of a slot can cut off memory that others touch, or make it more.
 func TestSlot_memoryKeepsItsSize(t *testing.T) {
-	tb := testbedOf(t, testbed.Config{MTU: 9000, Queues: 6})
+	tb := hosttest.New(t, testbed.Config{MTU: 9000, Queues: 6})
 	shared := openQueue(t, tb.Hosts[0], queueConfig(2, bpf.Generic)).Slot(1)
 	own := openQueueSet(t, tb.Hosts[1], setConfig(2, 2, bpf.Generic, testbed.Cable)).Slot(1)
 	for what, fd := range map[string]int{"arena": shared.ArenaFD, "liveness file": shared.LivenessFD, "own arena": own.ArenaFD} {
@@ -49,7 +51,7 @@ func files(t *testing.T, fds []int) map[string]bool {
 // On a network card that steers the process of a slot has nothing that another one has,
 // and what it does to what it has is no concern of others.
 func TestQueueSet_slotsOfACardAreApart(t *testing.T) {
-	tb := testbedOf(t, testbed.Config{MTU: 9000, Queues: 2})
+	tb := hosttest.New(t, testbed.Config{MTU: 9000, Queues: 2})
 	var sets []*xdp.QueueSet
 	var ends []end
 	var theirs [][]byte
@@ -60,11 +62,7 @@ func TestQueueSet_slotsOfACardAreApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			if err := p.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		testenv.Closing(t, p)
 		ends = append(ends, end{p, h})
 		one, other := l.Slot(0), l.Slot(1)
 		has := files(t, one.FDs())
@@ -120,7 +118,7 @@ func writable(t *testing.T, s xdp.Slot) (all [][]byte) {
 // there. Its socket is all that two slots of a host have in common, and slots have no ring, no
 // arena and no queue of one kind twice.
 func TestQueueSet_slotsOfAVeth(t *testing.T) {
-	tb := testbedOf(t, testbed.Config{MTU: 9000, Queues: 11})
+	tb := hosttest.New(t, testbed.Config{MTU: 9000, Queues: 11})
 	l := openQueueSet(t, tb.Hosts[0], xdp.QueueSetConfig{Device: tb.Hosts[0].Dev, Slots: 3, Mode: bpf.Generic, Steer: bpf.Config{PortBase: portBase}})
 	of := func(number int, fd func(s xdp.Slot) []int) map[string]bool { return files(t, fd(l.Slot(number))) }
 	receive := func(s xdp.Slot) (fds []int) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/xdp"
 )
 
@@ -31,7 +32,7 @@ type twoDevices struct {
 
 func newTwoDevices(t *testing.T, mode bpf.Mode, slots int, late bool) *twoDevices {
 	t.Helper()
-	tb := testbedOf(t, testbed.Config{MTU: 9000, Second: true})
+	tb := hosttest.New(t, testbed.Config{MTU: 9000, Second: true})
 	here, there := tb.Hosts[0], tb.Hosts[1]
 	d := &twoDevices{ways: []way{{here, there}, {here.Second, there.Second}}, stop: make(chan struct{})}
 	d.halt = sync.OnceFunc(func() {
@@ -218,7 +219,7 @@ func TestQueues_late(t *testing.T) {
 
 // The slots of a process are the same ones on all devices.
 func TestQueues_differ(t *testing.T) {
-	tb := testbedOf(t, testbed.Config{MTU: 1500, Second: true})
+	tb := hosttest.New(t, testbed.Config{MTU: 1500, Second: true})
 	c := queueConfig(2, bpf.Generic)
 	for name, spoil := range map[string]func(*xdp.QueueConfig){
 		"slots":  func(c *xdp.QueueConfig) { c.Slots = 3 },
@@ -246,7 +247,7 @@ func TestQueues_differ(t *testing.T) {
 // Two cards that steer: each has filters for its own address, a slot receives on either
 // into frames of its own, and sends from one pool.
 func TestQueueSets_cards(t *testing.T) {
-	tb := testbedOf(t, testbed.Config{MTU: 9000, Queues: 2, Second: true})
+	tb := hosttest.New(t, testbed.Config{MTU: 9000, Queues: 2, Second: true})
 	var ends [2][2][2]end // by host, slot and device
 	var cards [2]*xdp.FakeNIC
 	for i, h := range tb.Hosts {
@@ -309,7 +310,7 @@ func TestQueueSets_cards(t *testing.T) {
 
 // Where one of two cards cannot steer, the other one is left as it was.
 func TestQueueSets_oneRefuses(t *testing.T) {
-	tb := testbedOf(t, testbed.Config{MTU: 1500, Queues: 2, Second: true})
+	tb := hosttest.New(t, testbed.Config{MTU: 1500, Queues: 2, Second: true})
 	h := tb.Hosts[0]
 	good, bad := &xdp.FakeNIC{Size: 16}, &xdp.FakeNIC{Size: 16, Fixed: true}
 	first, second := onCard(good, h), onCard(bad, h.Second)

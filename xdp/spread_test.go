@@ -12,6 +12,7 @@ import (
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/xdp"
 )
 
@@ -77,7 +78,7 @@ func received(t *testing.T, p fabric.Port, sent int) int {
 // and sends on one.
 func TestOpen_allQueues(t *testing.T) {
 	forEachMode(t, func(t *testing.T, mode bpf.Mode) {
-		tb := testbedOf(t, testbed.Config{MTU: 1500, Queues: spreadQueues})
+		tb := hosttest.New(t, testbed.Config{MTU: 1500, Queues: spreadQueues})
 		a, b := tb.Hosts[0], tb.Hosts[1]
 		c := config(newArena(t))
 		c.Frames = 0
@@ -106,7 +107,7 @@ func TestOpen_allQueues(t *testing.T) {
 
 // What arrives on a queue that a port does not receive on is counted.
 func TestOpen_countsStray(t *testing.T) {
-	tb := testbedOf(t, testbed.Config{MTU: 1500, Queues: spreadQueues})
+	tb := hosttest.New(t, testbed.Config{MTU: 1500, Queues: spreadQueues})
 	a, b := tb.Hosts[0], tb.Hosts[1]
 	c := config(newArena(t))
 	c.Queues = 1
@@ -134,7 +135,7 @@ func TestOpen_budgetOfQueues(t *testing.T) {
 // openSpread opens shared queues on the first host of a testbed with spreadQueues of them.
 func openSpread(t *testing.T, mode bpf.Mode, slots int) (*testbed.Testbed, *xdp.Queue) {
 	t.Helper()
-	tb := testbedOf(t, testbed.Config{MTU: 1500, Queues: spreadQueues})
+	tb := hosttest.New(t, testbed.Config{MTU: 1500, Queues: spreadQueues})
 	return tb, openQueue(t, tb.Hosts[0], queueConfig(slots, mode))
 }
 
@@ -197,7 +198,7 @@ func TestQueue_vacateAllQueues(t *testing.T) {
 // slots are there, but for those that will not come.
 func TestQueue_late(t *testing.T) {
 	const slots = 3
-	tb := testbedOf(t, testbed.Config{MTU: 1500, Queues: spreadQueues})
+	tb := hosttest.New(t, testbed.Config{MTU: 1500, Queues: spreadQueues})
 	c := queueConfig(slots, bpf.Generic)
 	c.Late = true
 	q := openQueue(t, tb.Hosts[0], c)
@@ -245,7 +246,7 @@ func TestQueue_late(t *testing.T) {
 
 // Why queues could not be bound is what each slot fails with.
 func TestQueue_lateFails(t *testing.T) {
-	tb := testbedOf(t, testbed.Config{MTU: 1500})
+	tb := hosttest.New(t, testbed.Config{MTU: 1500})
 	c := queueConfig(1, bpf.Driver)
 	c.Late, c.ZeroCopy = true, xdp.ZeroCopyMust // which a veth has not
 	q := openQueue(t, tb.Hosts[0], c)

@@ -10,6 +10,7 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/xdp"
 	"github.com/xwarp/xwarp/xdp/asavie"
@@ -40,22 +41,7 @@ var drivers = []driver{
 // newTestbed makes two hosts.
 func newTestbed(t testing.TB, mtu int) *testbed.Testbed {
 	t.Helper()
-	return testbedOf(t, testbed.Config{MTU: mtu})
-}
-
-func testbedOf(t testing.TB, c testbed.Config) *testbed.Testbed {
-	t.Helper()
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return tb
+	return hosttest.New(t, testbed.Config{MTU: mtu})
 }
 
 func newArena(t testing.TB) *mem.Arena {
@@ -91,11 +77,7 @@ func open(t testing.TB, d driver, h *testbed.Host, c xdp.Config) fabric.Port {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testenv.Closing(t, p)
 	return p
 }
 

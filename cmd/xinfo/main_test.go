@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/xdp"
@@ -264,16 +265,11 @@ func TestRun_json(t *testing.T) {
 
 // On a device of the kernel, as people use it.
 func TestRun_testbed(t *testing.T) {
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(testbed.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tb.Close()
+	tb := hosttest.New(t, testbed.Config{})
 	var out strings.Builder
 	m := machine{devices: devices, probe: xdp.Probe, try: xdp.Try, nic: lookupNIC, query: queryDevice}
 	var blocks, table, check int
-	err = tb.Hosts[0].Do(func() error {
+	err := tb.Hosts[0].Do(func() error {
 		blocks = run([]string{"-v"}, &out, &out, m)
 		table = run([]string{"--table"}, &out, &out, m)
 		check = run([]string{"--check", testbed.Device}, &out, &out, m)

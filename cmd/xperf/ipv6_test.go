@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
@@ -39,12 +40,7 @@ func TestRun_ipv6(t *testing.T) {
 
 // A server on a device that has addresses of IPv6 only listens at the one of these.
 func TestControlAddr_ipv6(t *testing.T) {
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(testbed.Config{IPv6: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tb.Close()
+	tb := hosttest.New(t, testbed.Config{IPv6: true})
 	host := tb.Hosts[0]
 	if err := host.Do(func() error {
 		o := &options{device: host.Dev, control: control{port: 18515}}

@@ -173,8 +173,7 @@ func TestParse_refuses(t *testing.T) {
 		"--tag-output=perhaps a":     "perhaps",
 	} {
 		_, _, err := parse(strings.Fields(args))
-		var ce *launch.ConfigError
-		if !errors.As(err, &ce) || !strings.Contains(err.Error(), want) {
+		if _, ok := errors.AsType[*launch.ConfigError](err); !ok || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", args, err, want)
 		}
 	}
@@ -187,8 +186,7 @@ func TestParse_misspeltVariable(t *testing.T) {
 	}
 	t.Setenv("XWARP_TRANPORT", "rc")
 	_, _, err := parse([]string{"a"})
-	var ce *launch.ConfigError
-	if !errors.As(err, &ce) || !strings.Contains(err.Error(), "there is no variable XWARP_TRANPORT: use XWARP_TRANSPORT") {
+	if _, ok := errors.AsType[*launch.ConfigError](err); !ok || !strings.Contains(err.Error(), "there is no variable XWARP_TRANPORT: use XWARP_TRANSPORT") {
 		t.Error(err)
 	}
 }
@@ -250,8 +248,7 @@ func TestParse_allocation(t *testing.T) {
 	}
 	t.Setenv("SLURM_TASKS_PER_NODE", "3")
 	_, _, err := parse([]string{"a"})
-	var ce *launch.ConfigError
-	if !errors.As(err, &ce) || !strings.Contains(err.Error(), "name the hosts with --hosts") {
+	if _, ok := errors.AsType[*launch.ConfigError](err); !ok || !strings.Contains(err.Error(), "name the hosts with --hosts") {
 		t.Error(err)
 	}
 }

@@ -6,18 +6,13 @@ import (
 	"time"
 
 	"github.com/xwarp/xwarp/internal/job/testbed"
-	"github.com/xwarp/xwarp/internal/test/testenv"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 )
 
 // A link that is down when ranks start, and comes up while they wait for it or not
 // in time.
 func TestXrun_lateLink(t *testing.T) {
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(testbed.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tb.Close()
+	tb := hosttest.New(t, testbed.Config{})
 	set := func(up bool) {
 		if err := tb.Hosts[1].SetUp(up); err != nil {
 			t.Error(err)

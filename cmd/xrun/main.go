@@ -54,8 +54,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "xrun: %v\n", err)
-		var ce *launch.ConfigError
-		if errors.As(err, &ce) {
+		if _, ok := errors.AsType[*launch.ConfigError](err); ok {
 			fmt.Fprintln(stderr, "xrun: see xrun --help")
 		}
 	}

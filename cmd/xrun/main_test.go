@@ -16,7 +16,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/job/launch"
 	"github.com/xwarp/xwarp/internal/job/testbed"
-	"github.com/xwarp/xwarp/internal/test/testenv"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -116,8 +116,7 @@ func finish(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, status int) {
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	err := cmd.Run()
-	var ee *exec.ExitError
-	if err != nil && !errors.As(err, &ee) {
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		t.Fatal(err)
 	}
 	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
@@ -330,12 +329,7 @@ func TestXrun_localhost(t *testing.T) {
 
 // Namespaces stand in for other machines.
 func TestXrun_hosts(t *testing.T) {
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(testbed.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tb.Close()
+	tb := hosttest.New(t, testbed.Config{})
 	out, errOut, status := xrun(t, "-n", "2", "--tag-output", "--fabric", "udp", "--device", "xw0",
 		"--hosts", tb.Hosts[0].Name+","+tb.Hosts[1].Name, "--launcher-exec", launcher, "-genv", "GREETING", "hello",
 		"sh", "-c", "echo $GREETING $XWARP_HOST.$XWARP_LOCAL_RANK $XWARP_DEVICE; cat /proc/net/fib_trie")

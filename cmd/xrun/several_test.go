@@ -19,7 +19,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/base/trace"
 	"github.com/xwarp/xwarp/internal/job/testbed"
-	"github.com/xwarp/xwarp/internal/test/testenv"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -165,12 +165,7 @@ func spreads(t *testing.T, fabric string, devices []string, messages int) bool {
 // onTwoDevices makes hosts with two devices each, and returns what makes xrun use them.
 func onTwoDevices(t *testing.T) (tb *testbed.Testbed, args []string) {
 	t.Helper()
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(testbed.Config{Second: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tb.Close() })
+	tb = hosttest.New(t, testbed.Config{Second: true})
 	return tb, []string{
 		"--device", testbed.Device + "," + testbed.SecondDevice,
 		"--hosts", tb.Hosts[0].Name + "," + tb.Hosts[1].Name, "--launcher-exec", launcher,

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi"
 )
@@ -106,17 +107,13 @@ func TestXrun_noSuchUser(t *testing.T) {
 // Where a device cannot steer, the ranks of the host share a queue, and xrun says
 // why.
 func TestXrun_steeredFallsBack(t *testing.T) {
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(testbed.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tb.Close()
+	tb := hosttest.New(t, testbed.Config{})
 	cmd := exec.Command(self, "-n", "2", "--device", testbed.Device, "--fabric", "xdp", "--queues", "steered", self, asRank)
 	cmd.Env = append(os.Environ(), xrunEnv+"=1")
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
-	if err = tb.Hosts[0].Start(cmd); err == nil {
+	err := tb.Hosts[0].Start(cmd)
+	if err == nil {
 		err = cmd.Wait()
 	}
 	if err != nil || strings.Count(out.String(), "\n") != 2 {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 var (
@@ -22,11 +23,7 @@ func newPoller(t testing.TB, c PollerConfig) *Poller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testenv.Closing(t, p)
 	return p
 }
 

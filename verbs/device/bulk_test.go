@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/job/testbed"
-	"github.com/xwarp/xwarp/internal/test/testenv"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/iwarp/dgram"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
@@ -70,14 +70,10 @@ func TestBulk_streams(t *testing.T) {
 // TestBulk_oneSide: a peer that has no second path is sent to in frames. What goes the
 // other way are Hellos, ever fewer of them; 8 MiB would be 128 datagrams.
 func TestBulk_oneSide(t *testing.T) {
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(testbed.Config{MTU: 9000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tb.Close()
+	tb := hosttest.New(t, testbed.Config{MTU: 9000})
 	var ends [2]*host
 	for i, bulk := range []device.Bulk{device.BulkKernel, device.BulkFrames} {
+		var err error
 		if ends[i], err = openHost(tb.Hosts[i], device.Spec{Fabric: "xdp", Bulk: bulk}); err != nil {
 			t.Fatal(err)
 		}
@@ -116,12 +112,7 @@ func TestAllocs_bulk(t *testing.T) {
 }
 
 func TestOpen_bulkKernelRefused(t *testing.T) {
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(testbed.Config{MTU: 9000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tb.Close()
+	tb := hosttest.New(t, testbed.Config{MTU: 9000})
 	for _, c := range []struct {
 		spec device.Spec
 		want string

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
@@ -30,11 +31,7 @@ func TestCapture_tcpdumpFindsNothingWrong(t *testing.T) {
 		}
 		t.Skip("needs tcpdump: apt-get install tcpdump")
 	}
-	tb, err := testbed.New(testbed.Config{Switch: testbed.Bridge})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tb.Close()
+	tb := hosttest.New(t, testbed.Config{Switch: testbed.Bridge})
 	// -l and --immediate-mode: each line when it is seen. The first line that
 	// it writes, to standard error, says that it listens.
 	dump := exec.Command(tcpdump, "-l", "--immediate-mode", "-nvv", "-i", "any", "-Q", "in", "udp", "port", "18700")

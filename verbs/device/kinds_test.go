@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/verbs/device"
 	"github.com/xwarp/xwarp/xdp"
@@ -85,11 +86,7 @@ func TestDevice_kinds(t *testing.T) {
 	testenv.NeedRoot(t)
 	for _, u := range uppers {
 		t.Run(u.name, func(t *testing.T) {
-			tb, err := testbed.New(testbed.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { tb.Close() })
+			tb := hosttest.New(t, testbed.Config{})
 			for i, h := range tb.Hosts {
 				err := h.Do(func() error { return u.add(h, i, tb.Hosts[1-i].Addr) })
 				if errors.Is(err, unix.EOPNOTSUPP) {

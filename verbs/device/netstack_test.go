@@ -12,7 +12,7 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/job/testbed"
-	"github.com/xwarp/xwarp/internal/test/testenv"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 )
 
 // both is what a context with RC over AF_XDP stands on.
@@ -92,12 +92,7 @@ func (b *both) send(t *testing.T, to netip.AddrPort, payload []byte) {
 
 // Datagrams and byte streams share a queue, and a capture has both.
 func TestCarriers_streamsBesideDatagrams(t *testing.T) {
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(testbed.Config{MTU: 1500})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tb.Close() })
+	tb := hosttest.New(t, testbed.Config{MTU: 1500})
 	for _, name := range []string{"xdp:generic", "xdp:driver", "xdp:asavie"} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "both.pcapng")

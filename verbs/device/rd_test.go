@@ -8,6 +8,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/carrier/fault"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
@@ -50,12 +51,7 @@ func open(t testing.TB, veth bool, mtu int, s device.Spec) (a, b *host) {
 	t.Helper()
 	var tb *testbed.Testbed
 	if veth {
-		testenv.NeedRoot(t)
-		var err error
-		if tb, err = testbed.New(testbed.Config{MTU: mtu}); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { tb.Close() })
+		tb = hosttest.New(t, testbed.Config{MTU: mtu})
 	}
 	var ends [2]*host
 	for i := range ends {

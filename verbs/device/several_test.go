@@ -11,7 +11,7 @@ import (
 
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/job/testbed"
-	"github.com/xwarp/xwarp/internal/test/testenv"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/verbs/device"
 	"github.com/xwarp/xwarp/xdp"
 )
@@ -80,13 +80,8 @@ const highFD = 500
 // another process could have opened for them, if queues says which.
 func openOnTwo(t *testing.T, bed testbed.Config, s device.Spec, queues string) (tb *testbed.Testbed, a, b *host) {
 	t.Helper()
-	testenv.NeedRoot(t)
 	bed.Second = true
-	tb, err := testbed.New(bed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tb.Close() })
+	tb = hosttest.New(t, bed)
 	var ends [2]*host
 	mode := bpf.Generic
 	if s.Fabric == "xdp:driver" {
@@ -94,6 +89,7 @@ func openOnTwo(t *testing.T, bed testbed.Config, s device.Spec, queues string) (
 	}
 	for i := range ends {
 		s.Slot = slotsOf(t, tb.Hosts[i], queues, mode, highFD+100*i)
+		var err error
 		if ends[i], err = openHost(tb.Hosts[i], s); err != nil {
 			t.Fatal(err)
 		}
@@ -283,14 +279,9 @@ func TestSeveral_badUse(t *testing.T) {
 
 // Two devices on one network are refused: the kernel would take one of them for both.
 func TestSeveral_oneNetwork(t *testing.T) {
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(testbed.Config{Second: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tb.Close()
+	tb := hosttest.New(t, testbed.Config{Second: true})
 	h := tb.Hosts[0]
-	err = h.Do(func() error {
+	err := h.Do(func() error {
 		link, err := netlink.LinkByName(h.Second.Dev)
 		if err != nil {
 			return err

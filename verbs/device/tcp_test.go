@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
 )
@@ -30,11 +31,7 @@ func openRC(t *testing.T, s device.Spec) *rcHost {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := ctx.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testenv.Closing(t, ctx)
 	h := &rcHost{ctx: ctx}
 	if h.pd, err = ctx.AllocPD(); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,11 +18,7 @@ func newArena(t testing.TB, c Config) *Arena {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := a.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testenv.Closing(t, a)
 	return a
 }
 

@@ -41,8 +41,7 @@ func TestBudget_namesTheTerm(t *testing.T) {
 		{0, "FILL ring", 0, "Config.RxDepth"},
 	} {
 		err := sample().Check(c.room)
-		var e *BudgetError
-		if !errors.As(err, &e) || !errors.Is(err, ErrNoMemory) || e.Term.Name != c.name || e.Left != c.left || e.Need != 196 {
+		if e, ok := errors.AsType[*BudgetError](err); !ok || !errors.Is(err, ErrNoMemory) || e.Term.Name != c.name || e.Left != c.left || e.Need != 196 {
 			t.Errorf("room for %d: %v", c.room, err)
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/job/testbed"
-	"github.com/xwarp/xwarp/internal/test/testenv"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 )
 
 // place is where a carrier is opened : on loopback, or on one of two hosts.
@@ -27,12 +27,7 @@ func networks(b *testing.B, run func(b *testing.B, at [2]place)) {
 	})
 	for _, mtu := range []int{1500, 9000} {
 		b.Run(fmt.Sprint("veth", mtu), func(b *testing.B) {
-			testenv.NeedRoot(b)
-			tb, err := testbed.New(testbed.Config{MTU: mtu})
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.Cleanup(func() { tb.Close() })
+			tb := hosttest.New(b, testbed.Config{MTU: mtu})
 			run(b, [2]place{{tb.Hosts[0].Addr, tb.Hosts[0].Do}, {tb.Hosts[1].Addr, tb.Hosts[1].Do}})
 		})
 	}

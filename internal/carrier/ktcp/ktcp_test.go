@@ -11,6 +11,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // The contract is held by conform.Streams. These tests are about what only
@@ -24,11 +25,7 @@ func open(t testing.TB, c Config) *Streams {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testenv.Closing(t, s)
 	return s
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/job/testbed"
-	"github.com/xwarp/xwarp/internal/test/testenv"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 )
 
 func open(t testing.TB, c Config) *Socket {
@@ -95,16 +95,7 @@ func benchBatch(b *testing.B, tx, rx *Socket, n, size int) {
 // newHosts makes two hosts on a cable.
 func newHosts(t testing.TB) []*testbed.Host {
 	t.Helper()
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(testbed.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := hosttest.New(t, testbed.Config{})
 	return tb.Hosts
 }
 

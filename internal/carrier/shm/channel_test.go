@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // newChannels makes the ends of n neighbours that know one another; rank i is
@@ -25,11 +26,7 @@ func newChannels(t testing.TB, n int, c ChannelsConfig) []*Channels {
 			t.Fatal(err)
 		}
 		ends[i] = l
-		t.Cleanup(func() {
-			if err := l.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		testenv.Closing(t, l)
 	}
 	for i, l := range ends {
 		for k, peer := range ends {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // TestMain lets the test binary be the process that TestCrash kills, and the
@@ -31,11 +32,7 @@ func newArena(t testing.TB, size int) *mem.Arena {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := a.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testenv.Closing(t, a)
 	return a
 }
 
@@ -52,11 +49,7 @@ func open(t testing.TB, c Config) *Datagram {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testenv.Closing(t, e)
 	return e
 }
 

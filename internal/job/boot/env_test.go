@@ -37,8 +37,7 @@ func TestPlacementFromEnv_malformed(t *testing.T) {
 			delete(m, c.name)
 		}
 		_, err := placementFromEnv(lookupIn(m))
-		var ee *EnvError
-		if !errors.As(err, &ee) {
+		if _, ok := errors.AsType[*EnvError](err); !ok {
 			t.Errorf("%s=%q: %v", c.name, c.value, err)
 		}
 	}
@@ -61,8 +60,7 @@ func TestPlacementFromEnv_malformedWithoutLauncher(t *testing.T) {
 		`XWARP_RANK is 5, but the job has 2 ranks; start the program with xrun, or without any XWARP_RANK`: {config.EnvRank: "5", config.EnvSize: "2"},
 	} {
 		_, err := placementFromEnv(lookupIn(env))
-		var ee *EnvError
-		if !errors.As(err, &ee) || !strings.Contains(err.Error(), want) {
+		if _, ok := errors.AsType[*EnvError](err); !ok || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", env, err, want)
 		}
 	}

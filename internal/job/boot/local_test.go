@@ -88,8 +88,7 @@ func TestLocal_abortEndsFences(t *testing.T) {
 		}
 		return j.Fence()
 	}) {
-		var ae *AbortError
-		if !errors.As(err, &ae) || ae.Rank != 1 || ae.Code != 3 || ae.Why != "no reason" {
+		if ae, ok := errors.AsType[*AbortError](err); !ok || ae.Rank != 1 || ae.Code != 3 || ae.Why != "no reason" {
 			t.Errorf("rank %d: %v", i, err)
 		}
 	}

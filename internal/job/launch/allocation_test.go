@@ -55,8 +55,7 @@ func TestAllocation(t *testing.T) {
 		"no such file or directory; name the hos": {"PBS_NODEFILE=/none"},
 	} {
 		hosts, _, err := Allocation(lookupEnv(env))
-		var ce *ConfigError
-		if !errors.As(err, &ce) || !strings.Contains(err.Error(), want) {
+		if _, ok := errors.AsType[*ConfigError](err); !ok || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, %v; want %q", env, hosts, err, want)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/xwarp/xwarp/internal/job/testbed"
-	"github.com/xwarp/xwarp/internal/test/testenv"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/xdp"
 )
 
@@ -69,12 +69,7 @@ func startPolling(t *testing.T, h *testbed.Host, dir string, before xdp.NAPI) po
 // However the process ends that has changed the settings of a device, they are set back;
 // one that finds them as they are to be leaves them so.
 func TestBusyPoll_isUndone(t *testing.T) {
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(testbed.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tb.Close() })
+	tb := hosttest.New(t, testbed.Config{})
 	h, before := tb.Hosts[0], xdp.NAPI{Device: testbed.Device}
 	in := func(fn func() error) {
 		t.Helper()

@@ -144,8 +144,7 @@ func TestRun_rankFails(t *testing.T) {
 	} {
 		t.Run(strings.Join(c.mode, "_"), func(t *testing.T) {
 			out, err := runJob(t, rankConfig(3, c.mode[0], c.mode[1:]...))
-			var re *RankError
-			if !errors.As(err, &re) || re.Rank != c.rank || re.Signal != c.signal || !strings.Contains(err.Error(), c.text) {
+			if re, ok := errors.AsType[*RankError](err); !ok || re.Rank != c.rank || re.Signal != c.signal || !strings.Contains(err.Error(), c.text) {
 				t.Fatalf("error %v, want rank %d: %s", err, c.rank, c.text)
 			}
 			if ExitCode(err) != c.code {
@@ -160,8 +159,7 @@ func TestRun_rankFails(t *testing.T) {
 
 func TestRun_rankAborts(t *testing.T) {
 	_, err := runJob(t, rankConfig(3, "abort", "2"))
-	var ae *AbortError
-	if !errors.As(err, &ae) || ae.Rank != 2 || ae.Code != 77 || ae.Why != "because" || ExitCode(err) != 77 {
+	if ae, ok := errors.AsType[*AbortError](err); !ok || ae.Rank != 2 || ae.Code != 77 || ae.Why != "because" || ExitCode(err) != 77 {
 		t.Errorf("error %v", err)
 	}
 }
@@ -175,16 +173,14 @@ func TestRun_rankDesertsAFence(t *testing.T) {
 	}
 	c.Args[1] = strings.ReplaceAll(c.Args[1], self, exe)
 	_, err = runJob(t, c)
-	var re *RankError
-	if !errors.As(err, &re) || re.Rank != 1 || !strings.Contains(err.Error(), "while others wait") {
+	if re, ok := errors.AsType[*RankError](err); !ok || re.Rank != 1 || !strings.Contains(err.Error(), "while others wait") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestRun_malformedBootLine(t *testing.T) {
 	_, err := runJob(t, rankConfig(2, "garbage", "1"))
-	var he *HostError
-	if !errors.As(err, &he) || !strings.Contains(err.Error(), "rank 1: malformed line") {
+	if _, ok := errors.AsType[*HostError](err); !ok || !strings.Contains(err.Error(), "rank 1: malformed line") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -216,8 +212,7 @@ func TestRun_programCannotStart(t *testing.T) {
 		"/etc":                     ExitCannotRun,
 	} {
 		_, err := runJob(t, Config{Program: program, Ranks: 2})
-		var se *StartError
-		if !errors.As(err, &se) || ExitCode(err) != code {
+		if _, ok := errors.AsType[*StartError](err); !ok || ExitCode(err) != code {
 			t.Errorf("%s: %v, status %d; want %d", program, err, ExitCode(err), code)
 		}
 	}
@@ -267,8 +262,7 @@ func TestRun_hostFails(t *testing.T) {
 		c := base
 		c.Hosts = []Host{{Name: "good", Slots: 0}, {Name: "broken", Slots: 0}}
 		_, err := runJob(t, c)
-		var he *HostError
-		if !errors.As(err, &he) || he.Host != "broken" || !strings.Contains(err.Error(), "exit status 255") || ExitCode(err) != ExitLauncher {
+		if he, ok := errors.AsType[*HostError](err); !ok || he.Host != "broken" || !strings.Contains(err.Error(), "exit status 255") || ExitCode(err) != ExitLauncher {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -276,8 +270,7 @@ func TestRun_hostFails(t *testing.T) {
 		c := base
 		c.Hosts, c.StartTimeout = []Host{{Name: "good"}, {Name: "silent"}}, 500*time.Millisecond
 		_, err := runJob(t, c)
-		var te *TimeoutError
-		if !errors.As(err, &te) || !slices.Contains(te.Hosts, "silent") || ExitCode(err) != ExitTimeout {
+		if te, ok := errors.AsType[*TimeoutError](err); !ok || !slices.Contains(te.Hosts, "silent") || ExitCode(err) != ExitTimeout {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -285,8 +278,7 @@ func TestRun_hostFails(t *testing.T) {
 		c := base
 		c.Hosts, c.Launcher = []Host{{Name: "a", Slots: 0}}, []string{"no-such-launcher"}
 		_, err := runJob(t, c)
-		var he *HostError
-		if !errors.As(err, &he) || ExitCode(err) != ExitLauncher {
+		if _, ok := errors.AsType[*HostError](err); !ok || ExitCode(err) != ExitLauncher {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -307,8 +299,7 @@ func TestRun_hostFails(t *testing.T) {
 			c := base
 			c.Hosts, c.Agent = []Host{{Name: "a", Slots: 0}}, []string{"/bin/echo", says}
 			_, err := runJob(t, c)
-			var he *HostError
-			if !errors.As(err, &he) || !strings.Contains(err.Error(), want) {
+			if _, ok := errors.AsType[*HostError](err); !ok || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: error %v, want %q", says, err, want)
 			}
 		}
@@ -360,8 +351,7 @@ func TestRun_timeout(t *testing.T) {
 	c := rankConfig(2, "sleep")
 	c.Timeout = 100 * time.Millisecond
 	_, err := runJob(t, c)
-	var le *LimitError
-	if !errors.As(err, &le) || ExitCode(err) != ExitTimeout || !strings.Contains(err.Error(), "100ms") {
+	if _, ok := errors.AsType[*LimitError](err); !ok || ExitCode(err) != ExitTimeout || !strings.Contains(err.Error(), "100ms") {
 		t.Errorf("error %v, status %d", err, ExitCode(err))
 	}
 }
@@ -375,8 +365,7 @@ func TestRun_killsWhatRanksLeave(t *testing.T) {
 
 func TestRun_rejectsBadConfig(t *testing.T) {
 	_, err := runJob(t, Config{})
-	var ce *ConfigError
-	if !errors.As(err, &ce) || ExitCode(err) != ExitLauncher {
+	if _, ok := errors.AsType[*ConfigError](err); !ok || ExitCode(err) != ExitLauncher {
 		t.Errorf("error %v", err)
 	}
 }

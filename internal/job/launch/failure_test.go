@@ -147,8 +147,7 @@ func TestRun_causeOnASlowHost(t *testing.T) {
 	c.Hosts, c.Launcher = []Host{{Name: "a"}, {Name: "b"}}, []string{self, "as-launcher"}
 	c.Agent, c.Device, c.Fabric = []string{self, AgentArg}, "lo", "udp"
 	_, err := runJob(t, c)
-	var re *RankError
-	if !errors.As(err, &re) || re.Rank != 0 || re.Signal != unix.SIGKILL {
+	if re, ok := errors.AsType[*RankError](err); !ok || re.Rank != 0 || re.Signal != unix.SIGKILL {
 		t.Error(err)
 	}
 }

@@ -14,8 +14,7 @@ func TestKeepGoing_othersAreTold(t *testing.T) {
 	c := rankConfig(4, "outlive", "2")
 	c.KeepGoing = true
 	out, err := runJob(t, c)
-	var re *RankError
-	if !errors.As(err, &re) || re.Rank != 2 || re.Signal != unix.SIGKILL || ExitCode(err) != 128+9 {
+	if re, ok := errors.AsType[*RankError](err); !ok || re.Rank != 2 || re.Signal != unix.SIGKILL || ExitCode(err) != 128+9 {
 		t.Errorf("got %v", err)
 	}
 	if strings.Count(out, "told of 2 ") != 3 {
@@ -29,8 +28,7 @@ func TestKeepGoing_missing(t *testing.T) {
 	c := rankConfig(4, "missing", "2")
 	c.KeepGoing = true
 	_, err := runJob(t, c)
-	var re *RankError
-	if !errors.As(err, &re) || re.Rank != 2 || re.Signal != unix.SIGKILL || ExitCode(err) != 128+9 {
+	if re, ok := errors.AsType[*RankError](err); !ok || re.Rank != 2 || re.Signal != unix.SIGKILL || ExitCode(err) != 128+9 {
 		t.Errorf("got %v", err)
 	}
 }
@@ -43,8 +41,7 @@ func TestKeepGoing_notBeforeTheStart(t *testing.T) {
 		c.KeepGoing = true
 		_, err := runJob(t, c)
 		var re *RankError
-		var ae *AbortError
-		if !errors.As(err, &re) && !errors.As(err, &ae) {
+		if _, ok := errors.AsType[*AbortError](err); !errors.As(err, &re) && !ok {
 			t.Errorf("%s: got %v", mode, err)
 		}
 	}

@@ -183,8 +183,7 @@ func TestMakePlan_refuses(t *testing.T) {
 	} {
 		c.c.Program = "prog"
 		_, err := makePlan(c.c, c.m)
-		var ce *ConfigError
-		if !errors.As(err, &ce) || !strings.Contains(err.Error(), want) {
+		if _, ok := errors.AsType[*ConfigError](err); !ok || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", c.c, err, want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/base/config"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/xdp"
 )
@@ -184,11 +185,7 @@ func TestRun_findsTheDevice(t *testing.T) {
 }
 
 func findsTheDevice(t *testing.T, ipv6 bool) {
-	tb, err := testbed.New(testbed.Config{IPv6: ipv6})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tb.Close()
+	tb := hosttest.New(t, testbed.Config{IPv6: ipv6})
 	want := fabricXDP
 	if err := probeXDP(); err != nil {
 		if testenv.RequiresXDP() {
@@ -200,6 +197,7 @@ func findsTheDevice(t *testing.T, ipv6 bool) {
 	run := func(variable, hosts string) string {
 		t.Helper()
 		c := rankConfig(2, "env", variable)
+		var err error
 		if c.Hosts, err = ParseHosts(hosts); err != nil {
 			t.Fatal(err)
 		}

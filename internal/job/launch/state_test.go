@@ -29,8 +29,7 @@ func TestRun_stateAtTimeout(t *testing.T) {
 			var errOut safeBuffer
 			c.config.Ranks, c.config.Timeout, c.config.Stderr = 2, limit, &errOut
 			err := Run(c.config)
-			var reached *LimitError
-			if !errors.As(err, &reached) || ExitCode(err) != ExitTimeout {
+			if _, ok := errors.AsType[*LimitError](err); !ok || ExitCode(err) != ExitTimeout {
 				t.Errorf("%s: %v", name, err)
 			}
 			text = errOut.String()

@@ -6,21 +6,16 @@ import (
 	"time"
 
 	"github.com/xwarp/xwarp/internal/job/testbed"
-	"github.com/xwarp/xwarp/internal/test/testenv"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 )
 
 // Of several network devices it is said which one has a problem, and when that is over.
 func TestWatchLinks_several(t *testing.T) {
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(testbed.Config{Second: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tb.Close()
+	tb := hosttest.New(t, testbed.Config{Second: true})
 	var sent safeBuffer
 	h := tb.Hosts[0]
 	a := &agent{out: newOutbox(nopCloser{&sent}), start: &startOrder{Device: h.Dev + "," + h.Second.Dev}}
-	err = h.Do(func() error {
+	err := h.Do(func() error {
 		a.links = a.watchLinks()
 		return nil
 	})

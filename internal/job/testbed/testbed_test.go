@@ -43,8 +43,7 @@ func TestNew_rejectsBadConfig(t *testing.T) {
 		"Switch": {Switch: 17},
 	} {
 		_, err := New(c)
-		var ce *ConfigError
-		if !errors.As(err, &ce) || ce.Field != strings.TrimSpace(field) {
+		if ce, ok := errors.AsType[*ConfigError](err); !ok || ce.Field != strings.TrimSpace(field) {
 			t.Errorf("New(%+v): %v, want a ConfigError about %s", c, err, field)
 		}
 	}

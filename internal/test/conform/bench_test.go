@@ -10,6 +10,7 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/carrier/kudp"
 	"github.com/xwarp/xwarp/internal/carrier/shm"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // BenchmarkPingPong reports half a round trip between two threads that spin:
@@ -35,7 +36,7 @@ func BenchmarkPingPong(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					closing(b, d)
+					testenv.Closing(b, d)
 					ends[i] = newEnd(b, d, nil)
 				}
 				meet(ends[0], ends[1])

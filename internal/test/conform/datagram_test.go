@@ -12,17 +12,9 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/inet"
 	"github.com/xwarp/xwarp/internal/carrier/kudp"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 )
-
-// closing closes c when the test ends.
-func closing(t testing.TB, c interface{ Close() error }) {
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
 
 func newArena(t testing.TB) *mem.Arena {
 	t.Helper()
@@ -30,7 +22,7 @@ func newArena(t testing.TB) *mem.Arena {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closing(t, a)
+	testenv.Closing(t, a)
 	return a
 }
 
@@ -70,7 +62,7 @@ func newEndpoint(t *testing.T, c inet.Config) *inet.Datagram {
 	if err != nil {
 		t.Fatal(errors.Join(err, c.Port.Close()))
 	}
-	closing(t, e)
+	testenv.Closing(t, e)
 	return e
 }
 
@@ -82,7 +74,7 @@ func openSocket(t *testing.T, a *mem.Arena, c kudp.Config) *kudp.Socket {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closing(t, s)
+	testenv.Closing(t, s)
 	return s
 }
 
@@ -111,18 +103,7 @@ func TestDatagram_kudpLoopback(t *testing.T) {
 // newTestbed makes two hosts on a cable.
 func newTestbed(t *testing.T, mtu int) *testbed.Testbed {
 	t.Helper()
-	return newTestbedOf(t, testbed.Config{MTU: mtu})
-}
-
-func newTestbedOf(t *testing.T, c testbed.Config) *testbed.Testbed {
-	t.Helper()
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	closing(t, tb)
-	return tb
+	return hosttest.New(t, testbed.Config{MTU: mtu})
 }
 
 // on runs fn inside a host.
@@ -137,7 +118,7 @@ func TestDatagram_kudpVeth(t *testing.T) {
 	arenas := newArenas(t)
 	for _, c := range []testbed.Config{{MTU: 1500}, {MTU: 9000}, {MTU: 1280, IPv6: true}, {MTU: 9000, IPv6: true}} {
 		t.Run(fmt.Sprintf("MTU=%d,IPv6=%v", c.MTU, c.IPv6), func(t *testing.T) {
-			tb := newTestbedOf(t, c)
+			tb := hosttest.New(t, c)
 			Datagram(t, func(t *testing.T) (a, b fabric.Datagram, step func()) {
 				var ends [2]*kudp.Socket
 				for i, h := range tb.Hosts {

@@ -14,8 +14,8 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/inet"
 	"github.com/xwarp/xwarp/internal/carrier/kudp"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/sim"
-	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/xdp"
 	"github.com/xwarp/xwarp/xdp/asavie"
 )
@@ -81,13 +81,7 @@ func TestMulticast_kudpLoopback(t *testing.T) {
 // three makes three hosts on a switch.
 func three(t *testing.T, joined testbed.Switch) *testbed.Testbed {
 	t.Helper()
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(testbed.Config{Hosts: 3, Switch: joined})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closing(t, tb)
-	return tb
+	return hosttest.New(t, testbed.Config{Hosts: 3, Switch: joined})
 }
 
 func TestMulticast_kudpVeth(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/ktcp"
 	"github.com/xwarp/xwarp/internal/carrier/netstack"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/xdp"
 	"github.com/xwarp/xwarp/xdp/asavie"
@@ -76,7 +77,7 @@ func userTCP(mode bpf.Mode, open func(xdp.Config) (fabric.Port, error)) opener {
 // streamsOn holds two carriers on a veth pair to the contract. They stay open
 // for all cases.
 func streamsOn(t *testing.T, c testbed.Config, a, b opener) {
-	tb := newTestbedOf(t, c)
+	tb := hosttest.New(t, c)
 	var all [2]*keptStreams
 	for i, open := range [2]opener{a, b} {
 		all[i] = keepOpen(t, tb.Hosts[i], open)

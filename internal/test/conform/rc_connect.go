@@ -102,8 +102,7 @@ func rejected(r *rig) {
 		}
 		r.must(req.ID.Reject(blob(n, 3)))
 		e := a.heard(verbs.CMRejected)
-		var why *mpa.RejectedError
-		if e.ID != id || !bytes.Equal(e.Param.PrivateData, blob(n, 3)) || !errors.As(e.Err, &why) {
+		if _, ok := errors.AsType[*mpa.RejectedError](e.Err); e.ID != id || !bytes.Equal(e.Param.PrivateData, blob(n, 3)) || !ok {
 			r.t.Fatalf("rejected with %d bytes: %x, %v", n, e.Param.PrivateData, e.Err)
 		}
 		if qp.State() != verbs.StateInit {

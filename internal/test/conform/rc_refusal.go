@@ -32,8 +32,7 @@ func (r *rig) terminated(a, b, c *host, cause iwarp.Cause) {
 		e      verbs.CMEvent
 		remote bool
 	}{{atA, true}, {atB, false}} {
-		var why *iwarp.TerminateError
-		if !errors.As(x.e.Err, &why) || why.Cause != cause || why.Remote != x.remote {
+		if why, ok := errors.AsType[*iwarp.TerminateError](x.e.Err); !ok || why.Cause != cause || why.Remote != x.remote {
 			r.t.Fatalf("the connection ends with %v, want a Terminate (remote %v): %v", x.e.Err, x.remote, cause)
 		}
 	}

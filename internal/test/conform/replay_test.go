@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/test/hosttest"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // TestStrangers_replay: somebody on the path records all frames of a job that encrypts, and
@@ -19,7 +20,7 @@ func TestStrangers_replay(t *testing.T) {
 		w.must(hosttest.FloodBridge(w.bed.Name))
 		tap, err := hosttest.OpenTap(w.forger.Name, w.forger.Dev)
 		w.must(err)
-		closing(t, tap)
+		testenv.Closing(t, tap)
 		w.meetAll()
 		w.talk(100, func(int) {})
 		w.large(200_000)

@@ -10,6 +10,7 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/carrier/fault"
 	"github.com/xwarp/xwarp/internal/carrier/shm"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 func openShm(t testing.TB, a *mem.Arena, c shm.Config) *shm.Datagram {
@@ -20,7 +21,7 @@ func openShm(t testing.TB, a *mem.Arena, c shm.Config) *shm.Datagram {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closing(t, e)
+	testenv.Closing(t, e)
 	return e
 }
 

@@ -37,7 +37,7 @@ func openQueue(t *testing.T, h *testbed.Host, slots int, mode bpf.Mode) *xdp.Que
 	if err != nil {
 		t.Fatal(err)
 	}
-	closing(t, q)
+	testenv.Closing(t, q)
 	return q
 }
 
@@ -60,7 +60,7 @@ func sit(t *testing.T, h *testbed.Host, q *xdp.Queue, number int) *inet.Datagram
 	if err != nil {
 		t.Fatal(err)
 	}
-	closing(t, arena)
+	testenv.Closing(t, arena)
 	port, err := xdp.OpenSlot(s, arena, nil, true)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func sit(t *testing.T, h *testbed.Host, q *xdp.Queue, number int) *inet.Datagram
 		table, err = route.Open(route.Config{Link: h.Dev})
 		return err
 	})
-	closing(t, table)
+	testenv.Closing(t, table)
 	link := table.Link()
 	return newEndpoint(t, inet.Config{
 		Port: port, Resolver: table, Local: netip.AddrPortFrom(link.Addr, s.Port), MAC: link.MAC, FirstPort: xdpPort,
@@ -89,7 +89,7 @@ func besides(t *testing.T, h *testbed.Host, far *inet.Datagram) *near.Carrier {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closing(t, c)
+	testenv.Closing(t, c)
 	return c
 }
 

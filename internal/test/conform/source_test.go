@@ -8,6 +8,7 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/carrier/inet"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -16,7 +17,7 @@ import (
 // in the end.
 func TestVerbs_sourcePorts(t *testing.T) {
 	const slot = 1
-	tb := newTestbedOf(t, testbed.Config{Hosts: 3, Switch: testbed.Bridge, MTU: 1500, Queues: 4})
+	tb := hosttest.New(t, testbed.Config{Hosts: 3, Switch: testbed.Bridge, MTU: 1500, Queues: 4})
 	var ends []*inet.Datagram
 	for _, h := range tb.Hosts {
 		ends = append(ends, sit(t, h, openQueue(t, h, 2, bpf.Generic), slot))

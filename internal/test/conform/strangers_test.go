@@ -43,12 +43,7 @@ type lan struct {
 // newLAN opens a queue pair on each of two hosts, over AF_XDP or kernel UDP.
 func newLAN(t *testing.T, xdpCarrier, ipv6 bool) *lan {
 	t.Helper()
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(testbed.Config{Hosts: 3, Switch: testbed.Bridge, IPv6: ipv6})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closing(t, tb)
+	tb := hosttest.New(t, testbed.Config{Hosts: 3, Switch: testbed.Bridge, IPv6: ipv6})
 	w := &lan{bed: &hosts{tb}, forger: tb.Hosts[2]}
 	arenas := newArenas(t)
 	open := func(i int) (d fabric.Datagram, under []io.Closer, err error) {
@@ -198,7 +193,7 @@ func TestStrangers_neighbours(t *testing.T) {
 func TestStrangers_neighboursOfStreams(t *testing.T) {
 	for _, ipv6 := range only(false, true) {
 		t.Run(fmt.Sprint("IPv6=", ipv6), func(t *testing.T) {
-			tb := newTestbedOf(t, testbed.Config{Hosts: 3, Switch: testbed.Bridge, IPv6: ipv6})
+			tb := hosttest.New(t, testbed.Config{Hosts: 3, Switch: testbed.Bridge, IPv6: ipv6})
 			w := &lan{bed: &hosts{tb}, forger: tb.Hosts[2]}
 			c := &VerbsConfig{Net: carriersOn(t, w.bed, userTCP(bpf.Generic, openOurs))}
 			w.rig = newRig(t, c, &verbsCase{}, verbs.RC)
@@ -364,7 +359,7 @@ func loseSegmented(t *testing.T, dev string) error {
 	if err != nil {
 		return err
 	}
-	closing(t, prog)
+	testenv.Closing(t, prog)
 	link, err := netlink.LinkByName(dev)
 	if err != nil {
 		return err

@@ -11,6 +11,8 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // BenchmarkStreams measures byte streams over a veth pair, two goroutines that
@@ -60,11 +62,7 @@ type runner struct {
 
 func streamsOverVeth(b *testing.B, mtu int, open opener) (x, y *runner) {
 	b.Helper()
-	tb, err := testbed.New(testbed.Config{MTU: mtu})
-	if err != nil {
-		b.Skip(err)
-	}
-	closing(b, tb)
+	tb := hosttest.New(b, testbed.Config{MTU: mtu})
 	var ends [2]*runner
 	for i, h := range tb.Hosts[:2] {
 		ends[i] = &runner{buf: make([]byte, 1<<20)}
@@ -75,9 +73,9 @@ func streamsOverVeth(b *testing.B, mtu int, open opener) (x, y *runner) {
 			}
 			ends[i].Streams = s
 			for _, u := range under {
-				closing(b, u)
+				testenv.Closing(b, u)
 			}
-			closing(b, s)
+			testenv.Closing(b, s)
 			return nil
 		}); err != nil {
 			b.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/kudp"
 	"github.com/xwarp/xwarp/internal/carrier/shm"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/sim"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/xdp"
@@ -44,7 +45,7 @@ func newArenas(t *testing.T) (all [3]*mem.Arena) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		closing(t, a)
+		testenv.Closing(t, a)
 		all[i] = a
 	}
 	return all
@@ -204,12 +205,7 @@ func TestVerbs_kudpLoopback(t *testing.T) {
 // bed makes a testbed of three hosts, which all cases share.
 func bed(t *testing.T, mtu int) *hosts {
 	t.Helper()
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(testbed.Config{Hosts: 3, MTU: mtu})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closing(t, tb)
+	tb := hosttest.New(t, testbed.Config{Hosts: 3, MTU: mtu})
 	return &hosts{tb}
 }
 
@@ -294,7 +290,7 @@ func keepOn(t *testing.T, tb *hosts, i int, a *mem.Arena, mode bpf.Mode, open fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	closing(t, e)
+	testenv.Closing(t, e)
 	return kept{e}
 }
 
@@ -305,7 +301,7 @@ func endpointOn(t *testing.T, dev string, a *mem.Arena, mode bpf.Mode, open func
 	if err != nil {
 		return nil, err
 	}
-	closing(t, table)
+	testenv.Closing(t, table)
 	port, err := open(xdp.Config{
 		Device: dev, Arena: a, Mode: mode, Steer: bpf.Config{PortBase: 4791},
 		RxDepth: 1024, TxDepth: 1024, Frames: 4096, Track: true,

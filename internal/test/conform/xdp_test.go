@@ -11,6 +11,7 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/inet"
 	"github.com/xwarp/xwarp/internal/carrier/inet/route"
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/xdp"
 	"github.com/xwarp/xwarp/xdp/asavie"
@@ -41,7 +42,7 @@ func TestDatagram_xdp(t *testing.T) {
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			var ends [2]*inet.Datagram
-			for i, h := range newTestbedOf(t, testbed.Config{MTU: 9000, IPv6: d.ipv6}).Hosts {
+			for i, h := range hosttest.New(t, testbed.Config{MTU: 9000, IPv6: d.ipv6}).Hosts {
 				ends[i] = openXDP(t, h, d.open, d.mode)
 			}
 			Datagram(t, func(*testing.T) (a, b fabric.Datagram, step func()) { return ends[0], ends[1], runtime.Gosched })
@@ -65,7 +66,7 @@ func openXDP(t *testing.T, h *testbed.Host, open func(xdp.Config) (fabric.Port, 
 		if err != nil {
 			return err
 		}
-		closing(t, table)
+		testenv.Closing(t, table)
 		port, err := open(xdp.Config{
 			Device: h.Dev, Arena: arena, Mode: mode, Steer: bpf.Config{PortBase: xdpPort},
 			RxDepth: 512, TxDepth: 512, Frames: 1536, Track: true,

@@ -1,5 +1,5 @@
-// Package hosttest does to hosts of a testbed what only tests want: it lets them send
-// what nobody honest would, and runs commands there for what they print.
+// Package hosttest makes hosts of a testbed for a test and does to them what only tests want:
+// it lets them send what nobody honest would, and runs commands there for what they print.
 package hosttest
 
 import (

@@ -1,8 +1,9 @@
-// Package testenv says what tests need of the machine that they run on, and what
-// becomes of those that do not find it.
+// Package testenv says what tests need of the machine that they run on, what becomes of
+// those that do not find it, and how what they open is closed.
 package testenv
 
 import (
+	"io"
 	"os"
 	"testing"
 )
@@ -31,4 +32,14 @@ func NoXDP(t testing.TB, why any) {
 		t.Fatalf("%v (and %s=1 is set)", why, requireXDP)
 	}
 	t.Skip(why)
+}
+
+// Closing closes c when the test ends.
+func Closing(t testing.TB, c io.Closer) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

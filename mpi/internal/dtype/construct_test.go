@@ -184,8 +184,7 @@ func TestConstruct_errors(t *testing.T) {
 		{"darray order", second(Darray(1, 0, one, block, one, one, Order(-1), Int)), InvalidArgument},
 		{"span", func() error { _, _, err := Int.Span(-1); return err }(), InvalidCount},
 	} {
-		var e *Error
-		if !errors.As(c.err, &e) || e.Class != c.want || e.Detail == "" || e.Op == "" {
+		if e, ok := errors.AsType[*Error](c.err); !ok || e.Class != c.want || e.Detail == "" || e.Op == "" {
 			t.Errorf("%s: %v, want %v", c.name, c.err, c.want)
 		}
 	}

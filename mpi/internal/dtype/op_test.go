@@ -55,8 +55,7 @@ func TestOn_legality(t *testing.T) {
 				}
 				typ := byName(t, "MPI_"+name)
 				_, err := op.On(typ)
-				var e *Error
-				if (err == nil) != want || err != nil && (!errors.As(err, &e) || e.Class != InvalidOp) {
+				if e, ok := errors.AsType[*Error](err); (err == nil) != want || err != nil && (!ok || e.Class != InvalidOp) {
 					t.Errorf("%v on %v: %v, want it legal: %v", op, typ, err, want)
 				}
 			}
@@ -82,8 +81,7 @@ func TestOn_refuses(t *testing.T) {
 	for _, err := range []error{
 		second(Sum.On(pair)), second(Sum.On(nil)), second((*Op)(nil).On(Int)), second(NewOp(nil, true)),
 	} {
-		var e *Error
-		if !errors.As(err, &e) || e.Class != InvalidOp {
+		if e, ok := errors.AsType[*Error](err); !ok || e.Class != InvalidOp {
 			t.Errorf("%v, want an invalid operation", err)
 		}
 	}

@@ -127,8 +127,7 @@ func TestChannel_truncated(t *testing.T) {
 		_, err := w.eps[0].requests.take(send)
 		must(t, err)
 		st, err := w.eps[1].requests.take(recv)
-		var e *Error
-		if !errors.As(err, &e) || e.Code != Truncated || st.Bytes != room {
+		if e, ok := errors.AsType[*Error](err); !ok || e.Code != Truncated || st.Bytes != room {
 			t.Errorf("room %d: %d bytes, %v", room, st.Bytes, err)
 		}
 		if !bytes.Equal(guarded, append(bytes.Repeat([]byte{7}, room), make([]byte, 10)...)) {
@@ -201,8 +200,7 @@ func TestChannel_lostNeighbour(t *testing.T) {
 			w.until(r.Done, rank)
 			_, err = ep.requests.take(r)
 		}
-		var e *Error
-		if !errors.As(err, &e) || e.Code != PeerLost || e.Peer != 2 || got-1 != want {
+		if e, ok := errors.AsType[*Error](err); !ok || e.Code != PeerLost || e.Peer != 2 || got-1 != want {
 			t.Errorf("rank %d received %d messages, want %d, and then %v", rank, got-1, want, err)
 		}
 	}

@@ -340,8 +340,7 @@ func (fs *failures) unprobed(env match.Envelope) error {
 // given makes the error of a receive that may still be served that of one that was
 // given up.
 func given(doubt error) error {
-	var e *Error
-	if errors.As(doubt, &e) {
+	if e, ok := errors.AsType[*Error](doubt); ok {
 		return &Error{Code: PeerLost, Peer: e.Peer, Detail: e.Detail, Err: e.Err}
 	}
 	return nil

@@ -10,8 +10,7 @@ import (
 
 // code returns that of an error, or 0.
 func code(err error) Code {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
 	return 0

@@ -254,8 +254,7 @@ func TestRC_lostPeer(t *testing.T) {
 			w.until(s.Done, 0)
 			_, err = s.Wait()
 		}
-		var e *Error
-		if !errors.As(err, &e) || e.Code != PeerLost || e.Peer != rank {
+		if e, ok := errors.AsType[*Error](err); !ok || e.Code != PeerLost || e.Peer != rank {
 			t.Errorf("sending to a rank that has gone: %v", err)
 		}
 	}

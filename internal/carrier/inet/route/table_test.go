@@ -29,16 +29,7 @@ func open(t *testing.T, c Config) *bench { return openOn(t, c, testbed.Config{})
 
 func openOn(t *testing.T, c Config, bed testbed.Config) *bench {
 	t.Helper()
-	testenv.NeedRoot(t)
-	tb, err := testbed.New(bed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := hosttest.New(t, bed)
 	b := &bench{a: tb.Hosts[0], b: tb.Hosts[1], t: t}
 	proc := "ipv4"
 	if bed.IPv6 {
@@ -56,11 +47,7 @@ func openOn(t *testing.T, c Config, bed testbed.Config) *bench {
 		b.Table, err = Open(c)
 		return err
 	})
-	t.Cleanup(func() {
-		if err := b.Table.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testenv.Closing(t, b.Table)
 	return b
 }
 
@@ -164,8 +151,7 @@ func TestResolve_errors(t *testing.T) {
 		{"127.0.0.1", ErrLocal, "use shared memory"},
 	} {
 		_, err := b.Resolve(netip.MustParseAddr(c.dst))
-		var e *Error
-		if !errors.As(err, &e) || !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+		if _, ok := errors.AsType[*Error](err); !ok || !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v, want %v with %q", c.dst, err, c.want, c.text)
 		}
 		if _, ok := b.Current(netip.MustParseAddr(c.dst)); ok {

@@ -144,8 +144,7 @@ func (c *cluster) try(t *testing.T, plugin, version string, n int, mode string) 
 	cmd := c.command("srun", "--mpi="+plugin, "--kill-on-bad-exit", "--overcommit", "-n", fmt.Sprint(n), exe, "as-rank", mode)
 	cmd.Env = append(cmd.Env, EnvVersion+"="+version)
 	b, err := cmd.CombinedOutput()
-	var ee *exec.ExitError
-	if err != nil && !errors.As(err, &ee) {
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		t.Fatal(err)
 	}
 	return string(b), cmd.ProcessState.ExitCode()
