@@ -93,8 +93,8 @@ func (d Delegations) arrived(h *header, b []byte) {
 }
 
 // arrivedShared takes in the answer of a ghost.
-func (dr *delegator) arrivedShared(h *header) bool {
-	for _, s := range dr.sharings {
+func (d *delegator) arrivedShared(h *header) bool {
+	for _, s := range d.sharings {
 		if s.ghost == h.source && s.number == h.tag && !s.answered {
 			s.key, s.answered = h.id, true
 			return true
