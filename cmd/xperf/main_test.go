@@ -117,6 +117,17 @@ func TestRun_exitCodes(t *testing.T) {
 	ln.Close()
 }
 
+// Ranks of a job would all be servers, and wait.
+func TestRun_launched(t *testing.T) {
+	for _, name := range []string{"XWARP_BOOT_FD", "PMI_FD", "PMI_RANK", "OMPI_COMM_WORLD_RANK"} {
+		t.Setenv(name, "3")
+		if _, errs, code := xperf("mpi_lat"); code != exitUsage || !strings.Contains(errs, "xperf mpi_lat --testbed") {
+			t.Errorf("%s: code %d, %q", name, code, errs)
+		}
+		t.Setenv(name, "")
+	}
+}
+
 // Both ways at once, by perftest's flag.
 func TestRun_bothWays(t *testing.T) {
 	out, errs, code := xperf("write_bw", "-b", "--testbed", "--fabric", "udp", "-s", "1KB", "-n", "640", "--json")

@@ -12,6 +12,9 @@ import (
 	"syscall"
 
 	"github.com/xwarp/xwarp/bench"
+	"github.com/xwarp/xwarp/internal/base/config"
+	"github.com/xwarp/xwarp/internal/job/boot"
+	"github.com/xwarp/xwarp/internal/job/boot/pmi"
 	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
@@ -30,8 +33,22 @@ func (p *program) serve(o *options) error {
 	}})
 }
 
+// launched is an error among the ranks of a job, where each would wait for a client.
+func launched(o *options) error {
+	for _, name := range []string{config.EnvBootFD, boot.EnvPMIFD, pmi.EnvRank, "OMPI_COMM_WORLD_RANK"} {
+		if os.Getenv(name) != "" {
+			return fmt.Errorf("%w: a launcher has started xperf (%s is set), which makes its ranks itself: "+
+				"without the launcher run `xperf %s --testbed`, or on one host `xperf %[3]s` and on another one `xperf %[3]s HOST`", bench.ErrUsage, name, o.command)
+		}
+	}
+	return nil
+}
+
 // server serves one client, with --vs both of its configurations.
 func (p *program) server(o *options) error {
+	if err := launched(o); err != nil {
+		return err
+	}
 	var config bench.ServeConfig
 	for _, c := range o.configurations() {
 		config.Expect = append(config.Expect, bench.Expectation{Spec: c.spec, Given: c.given})
