@@ -13,7 +13,6 @@ import (
 
 	"github.com/xwarp/xwarp/bench"
 	"github.com/xwarp/xwarp/internal/base/config"
-	"github.com/xwarp/xwarp/internal/job/boot"
 	"github.com/xwarp/xwarp/internal/job/boot/pmi"
 	"github.com/xwarp/xwarp/internal/job/testbed"
 )
@@ -35,10 +34,10 @@ func (p *program) serve(o *options) error {
 
 // launched is an error among the ranks of a job, where each would wait for a client.
 func launched(o *options) error {
-	for _, name := range []string{config.EnvBootFD, boot.EnvPMIFD, pmi.EnvRank, "OMPI_COMM_WORLD_RANK"} {
-		if os.Getenv(name) != "" {
-			return fmt.Errorf("%w: a launcher has started xperf (%s is set), which makes its ranks itself: "+
-				"without the launcher run `xperf %s --testbed`, or on one host `xperf %[3]s` and on another one `xperf %[3]s HOST`", bench.ErrUsage, name, o.command)
+	for _, name := range []string{config.EnvSize, pmi.EnvSize, "OMPI_COMM_WORLD_SIZE"} {
+		if n, _ := strconv.Atoi(os.Getenv(name)); n > 1 { // one alone may have a launcher: srun takes it to its host
+			return fmt.Errorf("%w: a launcher has started %d xperf (%s), which makes its ranks itself: without the launcher "+
+				"run `xperf %s --testbed`, or on one host `xperf %[4]s` and on another one `xperf %[4]s HOST`", bench.ErrUsage, n, name, o.command)
 		}
 	}
 	return nil

@@ -172,9 +172,6 @@ func (l *Channels) FD() int {
 	return l.bell
 }
 
-// Sleeping reports whether neighbours were told to ring the bell.
-func (l *Channels) Sleeping() bool { return l.sleeping }
-
 // pressing reports whether the engine must not sleep. A sender that waits for room asks
 // to be rung for it.
 func (l *Channels) pressing() bool {

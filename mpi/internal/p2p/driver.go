@@ -90,7 +90,7 @@ func (d *driver) step() int {
 	}
 	n := d.ep.eng.Step()
 	if d.lock != nil {
-		d.lock.steppedOn(n)
+		d.lock.saw(n)
 	}
 	return n
 }
@@ -130,14 +130,14 @@ func (d *driver) look() bool {
 	if ep.out.stuck.head != nil {
 		n += ep.out.advanceStuck()
 	}
+	if d.lock != nil {
+		d.lock.saw(n)
+	}
 	if n == 0 {
 		return false
 	}
 	ep.eng.Moved()
 	ep.poller.advanceHook()
-	if d.lock != nil {
-		d.lock.wakeMany()
-	}
 	return true
 }
 

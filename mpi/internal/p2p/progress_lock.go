@@ -32,16 +32,16 @@ type progressLock struct {
 	spins    int          // how often they look
 
 	// The rest is guarded by mu.
-	ep      *Endpoint
-	led     bool      // there is a leader
-	target  *Request  // what the leader waits for; nil: anything
-	parked  bool      // the leader is in Park
-	stepped bool      // there was a step since it went there
-	until   mono.Time // and comes back then
-	last    *waiter   // waiters, the latest first
-	next    *waiter   // woken to lead
-	many    int       // of the waiters, how many wait for anything
-	spare   *waiter   // pool
+	ep     *Endpoint
+	led    bool      // there is a leader
+	target *Request  // what the leader waits for; nil: anything
+	parked bool      // the leader is in Park
+	looked bool      // somebody has looked for messages since it went there
+	until  mono.Time // and comes back then
+	last   *waiter   // waiters, the latest first
+	next   *waiter   // woken to lead
+	many   int       // of the waiters, how many wait for anything
+	spare  *waiter   // pool
 }
 
 // waiter is a goroutine that waits while another one leads.
@@ -119,11 +119,9 @@ func (l *progressLock) exit() {
 	case !l.parked:
 	case l.news():
 		l.ep.eng.Wake()
-	case l.stepped: // meanwhile: peers ring no bell any more
+	case l.looked: // so peers ring no bell any more
 		l.ep.eng.Rearm()
-		l.stepped = false
-	case l.ep.near.channels != nil && !l.ep.near.channels.Sleeping():
-		l.ep.near.channels.FD() // somebody has only looked at the channels
+		l.looked = false
 	}
 	l.mu.Unlock()
 }
@@ -182,7 +180,7 @@ func (l *progressLock) makeWay() {
 // for.
 func (l *progressLock) Unlock() {
 	l.until = l.ep.eng.NextDeadline()
-	l.parked, l.stepped = true, false
+	l.parked, l.looked = true, false
 	l.mu.Unlock()
 }
 
@@ -257,9 +255,9 @@ func (s *waiter) wake() {
 	}
 }
 
-// steppedOn notes that a step has moved n things.
-func (l *progressLock) steppedOn(n int) {
-	l.stepped = true
+// saw notes that somebody has looked for messages, and that n things moved.
+func (l *progressLock) saw(n int) {
+	l.looked = true
 	if n > 0 { // here, for not every caller goes on to let others know
 		l.wakeMany()
 	}

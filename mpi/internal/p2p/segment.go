@@ -34,5 +34,5 @@ func (s Segments) Opener(rank int32) func(id uint64, size int) (*Segment, error)
 
 // Open maps a segment of another rank.
 func (s Segments) Open(rank int32, id uint64, size int) (*Segment, error) {
-	return s.ep.peers[rank].lends.OpenSegment(id, size)
+	return s.Opener(rank)(id, size)
 }
