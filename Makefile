@@ -48,7 +48,8 @@ build: modules ## build the commands and examples into bin/
 .PHONY: abi
 ABI_DIR ?= .
 ABI_SCRIPTS = xmpicc xmpicxx xmpifort
-ABI_LINK = -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--version-script=$(CURDIR)/bin/_abi/exports.map
+# --wrap: see __wrap_pthread_create in abi/parts/library.c.txt.
+ABI_LINK = -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--wrap=pthread_create -Wl,--version-script=$(CURDIR)/bin/_abi/exports.map
 ABI_BUILD = CGO_ENABLED=1 $(GO) build -buildmode=c-shared $(STAMP_FLAGS) -pgo=cmd/xperf/default.pgo
 abi: modules ## build the libraries for programs in C and Fortran (docs/ABI.md): lib/, include/ and bin/xmpicc, xmpicxx, xmpifort
 	@mkdir -p $(ABI_DIR)/bin $(ABI_DIR)/lib $(ABI_DIR)/include/mpi $(ABI_DIR)/include/mpich
