@@ -290,7 +290,7 @@ func layoutOf(members []int32, all []int64) (l layout) {
 		l.parts = append(l.parts, part{at, size})
 		at += size
 	}
-	l.size = roundUp(at, layoutPage)
+	l.size = max(roundUp(at, layoutPage), layoutPage) // of members without memory and locks, too
 	return l
 }
 

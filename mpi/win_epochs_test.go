@@ -105,6 +105,38 @@ func TestWin_lockAllAlone(t *testing.T) {
 	}
 }
 
+// A window may have memory on one rank of all, and on none, with locks and without.
+func TestWin_withoutMemory(t *testing.T) {
+	for _, used := range []string{"lock,lockall", "lockall"} {
+		for _, owner := range []int{0, 3, 4} {
+			w := newHostedWorld(sim.Config{Seed: 1}, 4, 2, 0)
+			w.launch(func(task *sim.Task, p *mpi.Proc) error {
+				me, n := p.World().Rank(), 0
+				if me == owner {
+					n = 1
+				}
+				win, memory, err := mpi.WinAllocate[int64](p.World(), n, info("epochs_used", used))
+				if err == nil {
+					err = win.LockAll(0)
+				}
+				if err != nil {
+					return err
+				}
+				if owner < 4 {
+					err = mpi.Accumulate(win, []int64{1}, owner, 0, mpi.OpSum)
+				}
+				if err = errors.Join(err, win.UnlockAll(), p.World().Barrier()); err == nil && n == 1 && memory[0] != 4 {
+					err = fmt.Errorf("%w: %d", errData, memory[0])
+				}
+				return errors.Join(err, win.Free())
+			})
+			if err := w.Run(); err != nil {
+				t.Errorf("%s, memory of rank %d: %v", used, owner, err)
+			}
+		}
+	}
+}
+
 // With no_local_load_store a rank does not wait for its own lock, which the ghost keeps, but what
 // it does under the lock waits.
 func TestWin_noLocalLoadStore(t *testing.T) {
