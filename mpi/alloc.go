@@ -63,12 +63,11 @@ func (p *Proc) allocShared(n int) []byte {
 	if err != nil {
 		return nil
 	}
+	// Pages are taken when they are touched, as those of allocOwn: programs ask for more than they use.
 	b, ghost := segment.Bytes()[:n:n], p.ghosts.Of[p.rank]
-	if err = segment.Populate(0, n); err == nil {
-		if key := p2p.Delegations(in).Share(segment, b, ghost); key != 0 {
-			p.allocated[mem.AddressOf(b)] = allocated{n, segment, ghost, key}
-			return b
-		}
+	if key := p2p.Delegations(in).Share(segment, b, ghost); key != 0 {
+		p.allocated[mem.AddressOf(b)] = allocated{n, segment, ghost, key}
+		return b
 	}
 	_ = segment.Close() // it was mapped by us
 	return nil

@@ -41,6 +41,40 @@ func segmentsMapped(t *testing.T) int {
 	return bytes.Count(text, []byte("xwarp-segment"))
 }
 
+// Memory of Alloc that a ghost may send from takes pages when they are touched.
+func TestAlloc_takesNoPages(t *testing.T) {
+	const size = 256 << 20
+	w := newHostedWorld(sim.Config{Seed: 1}, 2, 2, 1)
+	w.launch(func(_ *sim.Task, p *mpi.Proc) error {
+		before := sharedResident(t)
+		b, err := mpi.Alloc[byte](p, size)
+		if err != nil {
+			return err
+		}
+		b[size/2] = 1
+		took := sharedResident(t) - before
+		if segmentsMapped(t) == 0 || took >= size/4 {
+			err = fmt.Errorf("%d segments are mapped, and %d bytes were taken by one that was touched once", segmentsMapped(t), took)
+		}
+		return errors.Join(err, mpi.Free(p, b), p.World().Barrier())
+	})
+	if err := w.Run(); err != nil {
+		t.Error(err)
+	}
+}
+
+// sharedResident returns how many bytes of memory this process has that others may map.
+func sharedResident(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/status")
+	var kib int
+	_, line, found := bytes.Cut(text, []byte("\nRssShmem:"))
+	if _, scan := fmt.Sscanf(string(line), "%d kB", &kib); err != nil || !found || scan != nil {
+		t.Fatal(err, scan)
+	}
+	return kib << 10
+}
+
 // A large message that lies in memory of Alloc, and whose sender computes, is there before the sender calls MPI
 // again if it has a ghost that may send it, each time that the memory is made anew. Nothing of what was freed is left.
 func TestAlloc_whileSenderComputes(t *testing.T) {
