@@ -306,7 +306,7 @@ var publications = []published{
 		scaling, scale(add), faster, true,
 	},
 	{
-		"4.15a, an accumulate to all, for more hosts of 16 ranks", "two ghosts are enough up to 32 processes, more of them win beyond", []int{1, 2, 4}, []string{"1 ghost", "2 ghosts", "4 ghosts", "8 ghosts"},
+		"4.15a, an accumulate to all, for more hosts of 16 ranks", "two ghosts are enough up to 32 processes, more of them win beyond", []int{1, 2, 4}, []string{"1 ghost", "2 ghosts", "4 ghosts"},
 		func(row, way int) trialJob { return trialJob{hosts: row, users: 16, ghosts: 1 << way} },
 		func(r trialRank, _ int) error { return r.every(1, add) }, faster, true,
 	},
@@ -433,7 +433,7 @@ var publications = []published{
 		}, true,
 	},
 	{
-		"5.10, phases of computing for Gets and of Gets alone, without a call of all ranks", "GP is nearly as good as the better one of on and off in each phase, and P is not, which needs such calls", []int{200, 800}, []string{"on", "off", "P", "GP"},
+		"5.10a, phases of computing for Gets and of Gets alone, without a call of all ranks", "GP is nearly as good as the better one of on and off in each phase, and P is not, which needs such calls", []int{200, 800}, []string{"on", "off", "P", "GP"},
 		adaptive, func(r trialRank, row int) (err error) {
 			for range 2 {
 				err = errors.Join(err, r.gets(30, mono.Millisecond), r.gets(row, 0))
@@ -445,7 +445,7 @@ var publications = []published{
 		}, true,
 	},
 	{
-		"5.10a, the same with accumulates", "P and GP cannot follow without such calls: both take as long as on, and GP somewhat more", []int{200}, []string{"on", "off", "P", "GP"},
+		"5.10b, the same with accumulates", "P and GP cannot follow without such calls: both take as long as on, and GP somewhat more", []int{200}, []string{"on", "off", "P", "GP"},
 		adaptive, func(r trialRank, row int) (err error) {
 			for range 2 {
 				err = errors.Join(err, r.adds(30, mono.Millisecond), r.adds(row, 0))
@@ -457,7 +457,7 @@ var publications = []published{
 		}, true,
 	},
 	{
-		"5.11, phases as in 5.10 of 200 Gets, more us between what ghosts tell one another", "twice as long where they do so too often, best at half of a phase, and somewhat longer where they do it rarely", []int{20, 100, 500, 2500, 12500}, []string{"GP"},
+		"5.11, phases as in 5.10a of 200 Gets, more us between what ghosts tell one another", "twice as long where they do so too often, best at half of a phase, and somewhat longer where they do it rarely", []int{20, 500, 12500}, []string{"GP"},
 		func(row, _ int) trialJob {
 			return trialJob{hosts: 2, users: 8, ghosts: 1, async: mpi.AsyncAutoGhosts, interval: time.Duration(row) * time.Microsecond}
 		}, func(r trialRank, _ int) (err error) {
@@ -466,8 +466,8 @@ var publications = []published{
 			}
 			return err
 		}, func(times [][]mono.Duration) bool {
-			best := min(times[1][0], times[2][0], times[3][0])
-			return times[0][0] > best && times[4][0] > best
+			best := times[1][0]
+			return times[0][0] > best && times[2][0] > best
 		}, false,
 	},
 }
