@@ -433,7 +433,7 @@ var publications = []published{
 		}, true,
 	},
 	{
-		"5.10a, phases of computing for Gets and of Gets alone, without a call of all ranks", "GP is nearly as good as the better one of on and off in each phase, and P is not, which needs such calls", []int{200, 800}, []string{"on", "off", "P", "GP"},
+		"5.10a, phases of computing for Gets and of Gets alone, without a call of all ranks", "GP is nearly as good as the better one of on and off in each phase, and P is not, which needs such calls", []int{800}, []string{"on", "off", "P", "GP"},
 		adaptive, func(r trialRank, row int) (err error) {
 			for range 2 {
 				err = errors.Join(err, r.gets(30, mono.Millisecond), r.gets(row, 0))
