@@ -64,7 +64,7 @@ func LockMemory(w *Win) int {
 // costlyServer is what a ghost does, where it takes time.
 type costlyServer struct {
 	p2p.Server
-	spend func(operations, bytes int)
+	spend func(client, operations, bytes int)
 }
 
 func (c costlyServer) Serve(context uint32, source, what int32, id uint32, body []byte) bool {
@@ -72,12 +72,13 @@ func (c costlyServer) Serve(context uint32, source, what int32, id uint32, body 
 	if what&0xff <= 4 && len(body) >= 4 { // see wire.go of rma
 		operations = int(binary.BigEndian.Uint16(body[2:]))
 	}
-	c.spend(operations, len(body))
+	c.spend(int(what>>16), operations, len(body))
 	return c.Server.Serve(context, source, what, id, body)
 }
 
-// ServeAsCostlyGhost is ServeAsGhost of one that spends time on each message before it looks at it.
-func ServeAsCostlyGhost(p *Proc, spend func(operations, bytes int)) error {
+// ServeAsCostlyGhost is ServeAsGhost of one that spends time on each message, for the rank of its host with this
+// number from 1 on, before it looks at it.
+func ServeAsCostlyGhost(p *Proc, spend func(client, operations, bytes int)) error {
 	p.ep.Enter()
 	g := rma.NewGhost(p.ep.Inside(), int32(p.rank), p.ghosts)
 	err := p.serveWith(costlyServer{g, spend}, g)

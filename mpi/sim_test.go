@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
@@ -46,11 +47,17 @@ type simWorld struct {
 // hosted says on which hosts ranks are together with others, and with ghosts: nil, on none. Each
 // process still has a node of its own, so that all messages cross the network.
 type hosted struct {
-	hosts  []int                                     // of each node
-	ghosts int                                       // how many of the last nodes have ghosts
-	left   int                                       // ranks that have ended
-	over   chan struct{}                             // closed when all have
-	costs  func(operations, bytes int) mono.Duration // of a message to a ghost; nil: nothing
+	hosts  []int                    // of each node
+	ghosts int                      // how many of the last nodes have ghosts
+	left   int                      // ranks that have ended
+	over   chan struct{}            // closed when all have
+	costs  func(work) mono.Duration // of a message to a ghost; nil: nothing
+}
+
+// work is what a message to a ghost asks for.
+type work struct {
+	ghost, client     int // their numbers among those of the host
+	operations, bytes int
 }
 
 // member is what a process of such a job knows of it.
@@ -201,7 +208,10 @@ func (w *simWorld) launch(body func(*sim.Task, *mpi.Proc) error) {
 		}
 		switch {
 		case r.Rank() >= job.Size() && w.costs != nil:
-			return mpi.ServeAsCostlyGhost(p, func(operations, bytes int) { t.Sleep(w.costs(operations, bytes)) })
+			number := (r.Rank() - job.Size()) / (1 + slices.Max(w.hosts)) // they are dealt to hosts in turn
+			return mpi.ServeAsCostlyGhost(p, func(client, operations, bytes int) {
+				t.Sleep(w.costs(work{number, client - 1, operations, bytes}))
+			})
 		case r.Rank() >= job.Size():
 			return mpi.ServeAsGhost(p)
 		}

@@ -309,9 +309,22 @@ func (p *plan) bindRanks(c Config, m machine) {
 		}
 		for i := range a.ranks {
 			a.ranks[i].Slot = a.ranks[i].Rank
-			if p.remote {
-				a.ranks[i].Slot = a.ranks[i].Local
-			}
+		}
+		if p.remote || len(p.agents) == 1 {
+			a.bindInTurn(c.Ghosts)
+		}
+	}
+}
+
+// bindInTurn gives the processes of a host its places, which go from one NUMA node to the next, in
+// turn: each ghost behind the ranks that it serves (rma.NewGhosts), so near their memory.
+func (a *agentPlan) bindInTurn(ghosts int) {
+	users := len(a.ranks) - ghosts
+	for i := range users {
+		before := i * ghosts / users // ghosts whose ranks are all before this one
+		a.ranks[i].Slot = i + before
+		for k := before; k < ghosts; k++ { // for now the last rank of theirs
+			a.ranks[users+k].Slot = i + k + 1
 		}
 	}
 }

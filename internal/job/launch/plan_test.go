@@ -216,16 +216,26 @@ func FuzzParseHosts(f *testing.F) {
 	})
 }
 
-// Ghosts are behind the ranks, on hosts that have some, and change nothing for these.
+// Ghosts are numbered behind the ranks, on hosts that have some. Where they are bound each is behind
+// those that it serves, but in a testbed, whose hosts are one machine.
 func TestMakePlan_ghosts(t *testing.T) {
-	c := Config{Program: "x", Ranks: 3, Testbed: 2, Ghosts: 2, Bind: BindCore}
-	p, err := makePlan(c, root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "me@0#0[ 0.0/0 3.1/3 4.2/4 ] me@1#1[ 1.0/1 2.1/2 5.2/5 6.3/6 ] xdp xw0 shared testbed 2 mtu 0"
-	if got := p.String(); got != want || p.users() != 3 || len(p.hosts()) != 3 || p.appOf(3) != 1 {
-		t.Errorf("%s, %d ranks; want %s", got, p.users(), want)
+	for _, x := range []struct {
+		c    Config
+		want string
+	}{
+		{Config{Ranks: 3, Testbed: 2}, "me@0#0[ 0.0/0 3.1/3 4.2/4 ] me@1#1[ 1.0/1 2.1/2 5.2/5 6.3/6 ] xdp xw0 shared testbed 2 mtu 0"},
+		{Config{Ranks: 3, Fabric: "udp"}, "me#0[ 0.0/0 1.1/1 2.2/3 3.3/2 4.4/4 ] udp lo"},
+		{Config{Ranks: 3, Fabric: "udp", Device: "lo", Hosts: hosts("a:2,b")}, "a#0[ 0.0/0 1.1/2 3.2/1 4.3/3 ] b#1[ 2.0/0 5.1/1 6.2/2 ] udp lo"},
+	} {
+		c := x.c
+		c.Program, c.Ghosts, c.Bind = "x", 2, BindCore
+		p, err := makePlan(c, root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.String(); got != x.want || p.users() != 3 || len(p.hosts()) != 3 || p.appOf(3) != 1 {
+			t.Errorf("%s, %d ranks; want %s", got, p.users(), x.want)
+		}
 	}
 	for _, wrong := range []Config{
 		{Program: "x", Ranks: 2, Ghosts: MaxGhosts + 1}, {Program: "x", Ghosts: -1}, {Program: "x", Ranks: MaxRanks, Ghosts: 1},
