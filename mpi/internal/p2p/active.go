@@ -256,9 +256,21 @@ func (in Inside) Write(context uint32, rank int32, key uint32, addr uint64, buf 
 	}
 	r.mr = mr
 	r.grant = grant{rkey: key, addr: addr, size: uint64(len(buf))}
+	in.ep.actives.choose(r, putData)
 	r.state = sendWrite
 	in.ep.out.advanceOrQueue(r)
 	return r
+}
+
+// Apart reports whether what Write has just made goes over a connection beside datagrams. Then
+// messages to the rank may come before it, and when it is done the data is there.
+func (in Inside) Apart(r *Request) bool { return r.state != done && r.grant.linked }
+
+// choose decides which way the data of a Write or a Read goes.
+func (x *actives) choose(r *Request, w linkWork) {
+	if c := x.ep.net.conn; c != nil && r.total > uint64(x.ep.net.tx.stride) {
+		c.choose(r, &x.ep.peers[r.peer], w)
+	}
 }
 
 // Read reads memory of another rank, as long as buf is, into buf (RDMA Read). The request
@@ -268,7 +280,6 @@ func (in Inside) Read(context uint32, rank int32, key uint32, addr uint64, buf [
 	if r.state == done {
 		return r
 	}
-	r.notice, r.remote = kindActive, math.MaxUint32 // no request of the peer waits for a FIN
 	r.grant = grant{size: uint64(len(buf))}
 	r.offer = offer{rkey: key, addr: addr}
 	if !in.ep.reads.start(r) {
@@ -280,6 +291,7 @@ func (in Inside) Read(context uint32, rank int32, key uint32, addr uint64, buf [
 // oneSided makes a request that concerns memory of another rank.
 func (x *actives) oneSided(context uint32, rank int32, buf []byte) *Request {
 	r := x.ep.requests.request(rank, buf)
+	r.notice, r.remote = kindActive, math.MaxUint32 // no request of the peer waits for a FIN
 	r.entry.Envelope = match.Envelope{Context: context}
 	r.total = uint64(len(buf))
 	r.st = Status{Source: rank, Bytes: len(buf)}
@@ -291,12 +303,18 @@ func (x *actives) oneSided(context uint32, rank int32, buf []byte) *Request {
 
 // postWrites posts what is left of r to be written.
 func (x *actives) postWrites(r *Request, p *peer) bool {
+	if r.grant.linked && p.link.state != up && !x.ep.net.conn.missed(r, p.link) {
+		return true
+	}
 	for r.written < r.grant.size {
 		n := x.ep.rendezvous.writeDirect(r, p, int(r.grant.size-r.written))
 		if n == 0 {
 			return false
 		}
 		r.written += uint64(n)
+	}
+	if r.grant.linked {
+		return x.ep.rendezvous.finishLinked(r, p)
 	}
 	r.state = waitAck
 	return true

@@ -99,8 +99,9 @@ func (c *connector) hurry() {
 	}
 }
 
-// choose decides which way the data of a send goes, which the receiver has cleared.
-func (c *connector) choose(r *Request, p *peer) {
+// choose decides which way the data of a send goes, which the receiver has cleared, or that of
+// a Write or a Read.
+func (c *connector) choose(r *Request, p *peer, w linkWork) {
 	if !c.beside || !c.listeners[p.rank].IsValid() {
 		return
 	}
@@ -113,7 +114,7 @@ func (c *connector) choose(r *Request, p *peer) {
 		return
 	}
 	r.grant.timed = true
-	if l.tune.begin(c.ep.eng.Clock().Now(), r.grant.size) == overLink {
+	if l.tune.begin(c.ep.eng.Clock().Now(), r.grant.size, w) == overLink {
 		r.grant.linked = true
 		c.ep.Stats.Linked++
 		c.expect(r)
@@ -169,6 +170,9 @@ func (nw *network) postLink(p *peer, wr *verbs.SendWR, r *Request) bool {
 func (rv *rendezvous) finishLinked(r *Request, p *peer) bool {
 	nw := &rv.ep.net
 	h := header{kind: kindFIN, source: rv.ep.rank, id: r.grant.request}
+	if r.notice == kindActive {
+		h.tag = finAlone
+	}
 	h.put(nw.head[:])
 	binary.BigEndian.PutUint32(nw.head[headerLen:], r.wireID())
 	wr := &nw.inline
@@ -230,9 +234,11 @@ func (c *connector) arrivedWord(slot int32, b []byte) bool {
 	if h.kind == kindData {
 		return ep.lanes.arrivedData(p, slot, b)
 	}
-	if r := ep.requests.lookup(h.id); r == nil || r.state != waitFIN || r.peer != h.source {
+	switch r := ep.requests.lookup(h.id); {
+	case h.tag == finAlone:
+	case r == nil || r.state != waitFIN || r.peer != h.source:
 		ep.Stats.Stale++
-	} else if !ep.delegator.arrivedFIN(&h, r) {
+	case !ep.delegator.arrivedFIN(&h, r):
 		r.complete()
 	}
 	ep.out.brief(p, header{kind: kindFIN, id: binary.BigEndian.Uint32(b[headerLen:])})
@@ -289,7 +295,9 @@ func (c *connector) arrivedCut(p *peer) {
 	c.ep.lanes.repeat(p)
 	for _, r := range c.ep.requests.all {
 		if r.state == waitPlaced && r.peer == p.rank {
-			r.state = sendData
+			if r.state = sendData; r.notice == kindActive {
+				r.state = sendWrite
+			}
 			c.ep.out.advanceOrQueue(r)
 		}
 	}
@@ -303,6 +311,9 @@ func (c *connector) missed(r *Request, l *link) bool {
 		r.state = waitPlaced
 		return false
 	}
-	r.grant.linked, r.written = false, 0
+	r.unlink()
 	return true
 }
+
+// unlink has all data of r go in datagrams.
+func (r *Request) unlink() { r.grant.linked, r.written = false, 0 }

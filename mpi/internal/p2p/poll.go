@@ -21,6 +21,7 @@ const (
 	wrWord                                  // inline, likewise: nothing is told but failures
 	wrWordIn                                // number: receive buffer of network.words
 	wrAtomic                                // number: send buffer
+	wrLinkRead                              // number: request; over a connection beside datagrams
 )
 
 // poller takes in what transports have received and completed, in the steps of the engine.
@@ -268,6 +269,9 @@ func (pl *poller) sent(wc *verbs.WC) {
 		ep.actives.atomicDone(wc)
 	case wrLink >> wrKindShift, wrWord >> wrKindShift, wrWordIn >> wrKindShift:
 		ep.net.conn.completed(wc)
+		return
+	case wrLinkRead >> wrKindShift:
+		ep.reads.fetched(wc)
 		return
 	}
 	if wc.Status != verbs.Success {
