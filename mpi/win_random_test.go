@@ -384,7 +384,7 @@ func (r *winRank) one(t int, used map[[2]int]bool) error {
 		stride = 2 + r.rnd.IntN(3)
 	case 3, 4, 5:
 		if r.long {
-			n = 150 + r.rnd.IntN(2000)
+			n = 150 + r.rnd.IntN(4000)
 		}
 	}
 	base := cells + r.me*r.block

@@ -10,7 +10,7 @@ import (
 
 // Active messages are for a handler of the receiver, and no receive waits for them.
 // They arrive in the order in which they were sent, behind all RDMA Writes that were
-// posted to the same rank before: those are placed when the handler is called. A
+// posted to the same rank before and are not Apart: those are placed when the handler is called. A
 // handler takes a message in at once, so that there is no memory to run out of: room
 // at the sender, and the credits of the transport, are all that holds one back.
 // One-sided communication is made of them, and of Writes and Reads (package rma).
@@ -243,7 +243,7 @@ func (x *actives) write(p *peer, key uint32, addr uint64, buf []byte) bool {
 }
 
 // Write writes buf, of any length, to memory of another rank from where it lies. The
-// request is done when buf may be changed. See TryWrite.
+// request is done when buf may be changed. See TryWrite, and Apart.
 func (in Inside) Write(context uint32, rank int32, key uint32, addr uint64, buf []byte) *Request {
 	r := in.ep.actives.oneSided(context, rank, buf)
 	if r.state == done {
@@ -274,7 +274,8 @@ func (x *actives) choose(r *Request, w linkWork) {
 }
 
 // Read reads memory of another rank, as long as buf is, into buf (RDMA Read). The request
-// is done when it is there. CanRead says where that is possible.
+// is done when it is there. CanRead says where that is possible. Messages that were sent before
+// may come behind it.
 func (in Inside) Read(context uint32, rank int32, key uint32, addr uint64, buf []byte) *Request {
 	r := in.ep.actives.oneSided(context, rank, buf)
 	if r.state == done {
