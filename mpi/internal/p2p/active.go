@@ -262,9 +262,9 @@ func (in Inside) Write(context uint32, rank int32, key uint32, addr uint64, buf 
 	return r
 }
 
-// Apart reports whether what Write has just made goes over a connection beside datagrams. Then
+// Apart reports whether r, which Write has just made, goes over a connection beside datagrams. Then
 // messages to the rank may come before it, and when it is done the data is there.
-func (in Inside) Apart(r *Request) bool { return r.state != done && r.grant.linked }
+func (r *Request) Apart() bool { return r.state != done && r.grant.linked }
 
 // choose decides which way the data of a Write or a Read goes.
 func (x *actives) choose(r *Request, w linkWork) {

@@ -38,7 +38,7 @@ func TestHybrid_connectionBreaksUnderWrites(t *testing.T) {
 			copy(data, pattern(n))
 			if o.reads {
 				o.r = in.Read(0, int32(1-o.from), mr.RKey(), mr.Addr(), o.here)
-			} else if o.r = in.Write(0, int32(1-o.from), mr.RKey(), mr.Addr(), o.here); !in.Apart(o.r) {
+			} else if o.r = in.Write(0, int32(1-o.from), mr.RKey(), mr.Addr(), o.here); !o.r.Apart() {
 				t.Fatalf("seed %d: a Write of %d bytes goes in datagrams", seed, n)
 			}
 			all = append(all, o)

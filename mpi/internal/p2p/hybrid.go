@@ -22,7 +22,7 @@ import (
 //
 // So may long Writes and Reads of one-sided communication. Behind such a Write goes a FIN that
 // no receive waits for, and the peer answers it likewise. Messages to the peer may overtake both,
-// so who makes them has to wait for their end before it tells the peer of them (Inside.Apart).
+// so who makes them has to wait for their end before it tells the peer of them (Request.Apart).
 //
 // That the stream has taken bytes does not mean that they arrive. So a send keeps its
 // memory until the peer has said that it has everything. When a connection breaks, each end

@@ -79,7 +79,7 @@ func (w *Window) Put(rank int32, off uint64, src []byte, tally *Tally) error {
 	if len(src) > w.in.WriteMax() {
 		w.awaitPending()
 		p := pending{r: w.in.Write(w.context, t.world, t.Key, t.Addr+off, src), target: rank, tally: tally.more()}
-		if p.apart = w.in.Apart(p.r); p.apart {
+		if p.apart = p.r.Apart(); p.apart {
 			w.listen(rank, t)
 			t.apart++
 		} else {
