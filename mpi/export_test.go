@@ -41,6 +41,9 @@ func Windows(w *Win) int { return 1 + len(w.layers) }
 // Atomics returns how many atomics of verbs a rank has asked for.
 func Atomics(p *Proc) uint64 { return p.ep.Stats.Atomics }
 
+// Linked returns how many times a rank has sent or fetched data over a connection beside datagrams.
+func Linked(p *Proc) uint64 { return p.ep.Stats.Linked }
+
 // HasGhost reports whether there is a ghost for this rank's memory of a window.
 func HasGhost(w *Win) bool { return rma.RoutesOf(w.w).Own() }
 

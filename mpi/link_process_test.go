@@ -124,6 +124,13 @@ func linkedJob(p *mpi.Proc) error {
 	acts := c.Rank() == c.Size()-1
 	var done atomic.Bool
 	out, in := make([]byte, linkedLong), make([]byte, linkedLong)
+	w, memory, err := mpi.WinAllocate[byte](c, linkedLong, nil)
+	if err == nil {
+		err = w.LockAll(mpi.ModeNoCheck)
+	}
+	if err != nil {
+		return err
+	}
 	left := []int64{0}
 	for round := 0; left[0] == 0; round++ {
 		if acts && round == linkedRounds {
@@ -145,8 +152,19 @@ func linkedJob(p *mpi.Proc) error {
 			n = linkedLong
 		}
 		to, from := (c.Rank()+1)%c.Size(), (c.Rank()+c.Size()-1)%c.Size()
+		if n == linkedLong {
+			pattern(out, round)
+			if err := errors.Join(mpi.Put(w, out, to, 0), w.Flush(to)); err != nil {
+				return err
+			}
+		}
 		if _, err := mpi.Sendrecv(c, out[:n], to, 0, in[:n], from, 0); err != nil {
 			return err
+		}
+		if n == linkedLong {
+			if err := errors.Join(w.Sync(), checkPattern(memory, round)); err != nil {
+				return err
+			}
 		}
 		mine := []int64{0}
 		if acts && done.Load() && round >= 3*linkedRounds {
@@ -157,7 +175,7 @@ func linkedJob(p *mpi.Proc) error {
 		}
 	}
 	fmt.Println("went on")
-	return nil
+	return errors.Join(w.UnlockAll(), w.Free())
 }
 
 // TestProcess_linkEvents: whatever happens to the network device of a host, the job goes
@@ -197,7 +215,7 @@ func TestProcess_linkEvents(t *testing.T) {
 func linkHappens(t *testing.T, on launch.Config, e *linkEvent, transport string) {
 	c := survivors(0, e.name, 0, 0)
 	c.Args, c.KeepGoing = []string{asLinked}, false
-	c.Env = append(c.Env, mpi.EnvTransport+"="+transport)
+	c.Env = append(c.Env, mpi.EnvTransport+"="+transport, mpi.EnvPromote+"=2") // some go over connections before it happens
 	if on.Queues != launch.QueuesShared {
 		c.Ranks = 2
 	}

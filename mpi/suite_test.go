@@ -73,7 +73,7 @@ func suite(p *mpi.Proc) error {
 		{"collectives", suiteCollectives},
 		{"communicators", suiteCommunicators},
 		{"data", suiteData},
-		{"windows", winTraffic{seed: 7, rounds: 12, ops: 20, block: 3000, flavor: mpi.FlavorCreate}.run},
+		{"windows", winTraffic{seed: 7, rounds: 12, ops: 20, block: 8000, long: true, flavor: mpi.FlavorCreate}.run},
 		{"windows with their memory", winTraffic{seed: 8, rounds: 24, ops: 20, block: 1000, flavor: mpi.FlavorAllocate}.run},
 		{"shared windows", suiteSharedWindows},
 	} {

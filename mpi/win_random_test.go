@@ -25,6 +25,7 @@ type winTraffic struct {
 	rounds int
 	ops    int           // of a rank in a round
 	block  int           // elements of a block
+	long   bool          // many operations are on hundreds of them
 	flavor mpi.WinFlavor // 0: by chance
 	served bool          // there are ghosts, for those that they can serve
 	adapts bool          // and who serves changes
@@ -381,6 +382,10 @@ func (r *winRank) one(t int, used map[[2]int]bool) error {
 		n = 1 + r.rnd.IntN(r.block)
 	case 1, 2:
 		stride = 2 + r.rnd.IntN(3)
+	case 3, 4, 5:
+		if r.long {
+			n = 150 + r.rnd.IntN(4000)
+		}
 	}
 	base := cells + r.me*r.block
 	switch kind := r.rnd.IntN(9); kind {

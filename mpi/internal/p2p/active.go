@@ -10,7 +10,7 @@ import (
 
 // Active messages are for a handler of the receiver, and no receive waits for them.
 // They arrive in the order in which they were sent, behind all RDMA Writes that were
-// posted to the same rank before: those are placed when the handler is called. A
+// posted to the same rank before and are not Apart: those are placed when the handler is called. A
 // handler takes a message in at once, so that there is no memory to run out of: room
 // at the sender, and the credits of the transport, are all that holds one back.
 // One-sided communication is made of them, and of Writes and Reads (package rma).
@@ -243,7 +243,7 @@ func (x *actives) write(p *peer, key uint32, addr uint64, buf []byte) bool {
 }
 
 // Write writes buf, of any length, to memory of another rank from where it lies. The
-// request is done when buf may be changed. See TryWrite.
+// request is done when buf may be changed. See TryWrite, and Apart.
 func (in Inside) Write(context uint32, rank int32, key uint32, addr uint64, buf []byte) *Request {
 	r := in.ep.actives.oneSided(context, rank, buf)
 	if r.state == done {
@@ -256,19 +256,31 @@ func (in Inside) Write(context uint32, rank int32, key uint32, addr uint64, buf 
 	}
 	r.mr = mr
 	r.grant = grant{rkey: key, addr: addr, size: uint64(len(buf))}
+	in.ep.actives.choose(r, putData)
 	r.state = sendWrite
 	in.ep.out.advanceOrQueue(r)
 	return r
 }
 
+// Apart reports whether r, which Write has just made, goes over a connection beside datagrams. Then
+// messages to the rank may come before it, and when it is done the data is there.
+func (r *Request) Apart() bool { return r.state != done && r.grant.linked }
+
+// choose decides which way the data of a Write or a Read goes.
+func (x *actives) choose(r *Request, w linkWork) {
+	if c := x.ep.net.conn; c != nil && r.total > uint64(x.ep.net.tx.stride) {
+		c.choose(r, &x.ep.peers[r.peer], w)
+	}
+}
+
 // Read reads memory of another rank, as long as buf is, into buf (RDMA Read). The request
-// is done when it is there. CanRead says where that is possible.
+// is done when it is there. CanRead says where that is possible. Messages that were sent before
+// may come behind it.
 func (in Inside) Read(context uint32, rank int32, key uint32, addr uint64, buf []byte) *Request {
 	r := in.ep.actives.oneSided(context, rank, buf)
 	if r.state == done {
 		return r
 	}
-	r.notice, r.remote = kindActive, math.MaxUint32 // no request of the peer waits for a FIN
 	r.grant = grant{size: uint64(len(buf))}
 	r.offer = offer{rkey: key, addr: addr}
 	if !in.ep.reads.start(r) {
@@ -280,6 +292,7 @@ func (in Inside) Read(context uint32, rank int32, key uint32, addr uint64, buf [
 // oneSided makes a request that concerns memory of another rank.
 func (x *actives) oneSided(context uint32, rank int32, buf []byte) *Request {
 	r := x.ep.requests.request(rank, buf)
+	r.notice, r.remote = kindActive, math.MaxUint32 // no request of the peer waits for a FIN
 	r.entry.Envelope = match.Envelope{Context: context}
 	r.total = uint64(len(buf))
 	r.st = Status{Source: rank, Bytes: len(buf)}
@@ -291,12 +304,18 @@ func (x *actives) oneSided(context uint32, rank int32, buf []byte) *Request {
 
 // postWrites posts what is left of r to be written.
 func (x *actives) postWrites(r *Request, p *peer) bool {
+	if r.grant.linked && p.link.state != up && !x.ep.net.conn.missed(r, p.link) {
+		return true
+	}
 	for r.written < r.grant.size {
 		n := x.ep.rendezvous.writeDirect(r, p, int(r.grant.size-r.written))
 		if n == 0 {
 			return false
 		}
 		r.written += uint64(n)
+	}
+	if r.grant.linked {
+		return x.ep.rendezvous.finishLinked(r, p)
 	}
 	r.state = waitAck
 	return true

@@ -20,13 +20,18 @@ import (
 //	Write, FIN ->     over the connection
 //	<- FIN            in a datagram: the peer has it
 //
+// So may long Writes and Reads of one-sided communication. Behind such a Write goes a FIN that
+// no receive waits for, and the peer answers it likewise. Messages to the peer may overtake both,
+// so who makes them has to wait for their end before it tells the peer of them (Request.Apart).
+//
 // That the stream has taken bytes does not mean that they arrive. So a send keeps its
 // memory until the peer has said that it has everything. When a connection breaks, each end
 // lets go of it, so that nothing of it is placed or counts any more, and says so: cut, in a
 // datagram, which comes behind all words about what has arrived. Who receives that knows
 // that the peer has not got what it has not acknowledged, and never will; it goes again, in
-// datagrams. There is no second connection then, for one that breaks while datagrams pass
-// was cut by something between, and would be again.
+// datagrams. A Write that does overwrites nothing newer, for who has asked for it waits still.
+// Reads are repeated at once. There is no second connection then, for one that breaks while
+// datagrams pass was cut by something between, and would be again.
 
 // Defaults of Config.
 const (
@@ -99,8 +104,9 @@ func (c *connector) hurry() {
 	}
 }
 
-// choose decides which way the data of a send goes, which the receiver has cleared.
-func (c *connector) choose(r *Request, p *peer) {
+// choose decides which way the data of a send goes, which the receiver has cleared, or that of
+// a Write or a Read.
+func (c *connector) choose(r *Request, p *peer, w linkWork) {
 	if !c.beside || !c.listeners[p.rank].IsValid() {
 		return
 	}
@@ -113,7 +119,7 @@ func (c *connector) choose(r *Request, p *peer) {
 		return
 	}
 	r.grant.timed = true
-	if l.tune.begin(c.ep.eng.Clock().Now(), r.grant.size) == overLink {
+	if l.tune.begin(c.ep.eng.Clock().Now(), r.grant.size, w) == overLink {
 		r.grant.linked = true
 		c.ep.Stats.Linked++
 		c.expect(r)
@@ -169,6 +175,9 @@ func (nw *network) postLink(p *peer, wr *verbs.SendWR, r *Request) bool {
 func (rv *rendezvous) finishLinked(r *Request, p *peer) bool {
 	nw := &rv.ep.net
 	h := header{kind: kindFIN, source: rv.ep.rank, id: r.grant.request}
+	if r.notice == kindActive {
+		h.tag = finAlone
+	}
 	h.put(nw.head[:])
 	binary.BigEndian.PutUint32(nw.head[headerLen:], r.wireID())
 	wr := &nw.inline
@@ -230,9 +239,11 @@ func (c *connector) arrivedWord(slot int32, b []byte) bool {
 	if h.kind == kindData {
 		return ep.lanes.arrivedData(p, slot, b)
 	}
-	if r := ep.requests.lookup(h.id); r == nil || r.state != waitFIN || r.peer != h.source {
+	switch r := ep.requests.lookup(h.id); {
+	case h.tag == finAlone:
+	case r == nil || r.state != waitFIN || r.peer != h.source:
 		ep.Stats.Stale++
-	} else if !ep.delegator.arrivedFIN(&h, r) {
+	case !ep.delegator.arrivedFIN(&h, r):
 		r.complete()
 	}
 	ep.out.brief(p, header{kind: kindFIN, id: binary.BigEndian.Uint32(b[headerLen:])})
@@ -289,7 +300,9 @@ func (c *connector) arrivedCut(p *peer) {
 	c.ep.lanes.repeat(p)
 	for _, r := range c.ep.requests.all {
 		if r.state == waitPlaced && r.peer == p.rank {
-			r.state = sendData
+			if r.state = sendData; r.notice == kindActive {
+				r.state = sendWrite
+			}
 			c.ep.out.advanceOrQueue(r)
 		}
 	}
@@ -303,6 +316,9 @@ func (c *connector) missed(r *Request, l *link) bool {
 		r.state = waitPlaced
 		return false
 	}
-	r.grant.linked, r.written = false, 0
+	r.unlink()
 	return true
 }
+
+// unlink has all data of r go in datagrams.
+func (r *Request) unlink() { r.grant.linked, r.written = false, 0 }

@@ -10,13 +10,13 @@ import "github.com/xwarp/xwarp/internal/base/mono"
 // with messages of about the same length are compared, those of one message apart from
 // those of several: which it will be is taken to be as it was the last time.
 type linkTuner struct {
-	classes [len(linkTops) + 1][2]choice // the second for runs of several messages
-	fixed   bool                         // all goes over the connection
-	under   int32                        // messages that have begun, and not ended
-	earlier int32                        // of those, how many began in an earlier run; it counts from their end on
-	count   int32                        // messages of the run
-	began   mono.Time                    // of the run
-	bytes   uint64                       // of the run that have arrived
+	classes [linkWorks * linkSizes][2]choice // the second for runs of several messages
+	fixed   bool                             // all goes over the connection
+	under   int32                            // messages that have begun, and not ended
+	earlier int32                            // of those, how many began in an earlier run; it counts from their end on
+	count   int32                            // messages of the run
+	began   mono.Time                        // of the run
+	bytes   uint64                           // of the run that have arrived
 	class   uint8
 	several uint8 // 1: the last run was of several messages
 	path    option
@@ -31,20 +31,33 @@ const (
 
 // linkTops are the longest messages that are compared with one another, in bytes; what is
 // longer than the last makes one class.
-var linkTops = [...]uint64{24 << 10, 48 << 10, 96 << 10, 192 << 10, 768 << 10}
+var linkTops = [linkSizes - 1]uint64{24 << 10, 48 << 10, 96 << 10, 192 << 10, 768 << 10}
+
+const linkSizes = 6
+
+// linkWork is what the data is of, which is compared with its like only.
+type linkWork uint8
+
+const (
+	messageData linkWork = iota
+	putData
+	getData
+	linkWorks
+)
 
 // linkRun is after how many bytes a run ends though there is no pause.
 const linkRun = 32 << 20
 
 // begin says which way a message of n bytes goes.
-func (t *linkTuner) begin(now mono.Time, n uint64) option {
+func (t *linkTuner) begin(now mono.Time, n uint64, w linkWork) option {
 	if t.fixed {
 		return overLink
 	}
-	class := uint8(0)
-	for int(class) < len(linkTops) && n > linkTops[class] {
-		class++
+	size := uint8(0)
+	for int(size) < len(linkTops) && n > linkTops[size] {
+		size++
 	}
+	class := uint8(w)*linkSizes + size
 	if t.under > 0 && t.bytes >= linkRun {
 		t.finish(now)
 		t.earlier = t.under

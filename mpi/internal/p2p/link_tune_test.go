@@ -29,7 +29,7 @@ func TestLinkTuner_picksTheFasterWay(t *testing.T) {
 		for range runs {
 			var under []option
 			for range c.window {
-				under = append(under, l.begin(now, c.n))
+				under = append(under, l.begin(now, c.n, messageData))
 			}
 			paid := [options]bool{}
 			for _, way := range under {
@@ -59,9 +59,9 @@ func TestLinkTuner_picksTheFasterWay(t *testing.T) {
 func TestLinkTuner_failures(t *testing.T) {
 	var l linkTuner
 	for i := range mono.Time(100) {
-		l.begin(i, 50_000)
+		l.begin(i, 50_000, messageData)
 		if i%2 == 0 {
-			l.begin(i, 5_000_000)
+			l.begin(i, 5_000_000, messageData)
 			l.ended(i+1, 5_000_000, false)
 		}
 		l.ended(i+1, 50_000, i%2 == 1)

@@ -75,9 +75,10 @@ func (s *sender) advancePeer(p *peer) (n int) {
 
 // putBack returns a request that found no room to the queue: to its turn, or to
 // the end if it is in the middle of its data, so that a long message does not
-// hold up short ones. Only first words of messages have to stay in order.
+// hold up short ones. Only first words of messages have to stay in order, and Writes in
+// datagrams, which messages tell of.
 func (p *peer) putBack(r *Request) {
-	if r.state == sendData || r.state == sendRead {
+	if r.state == sendData || r.state == sendRead || r.state == sendWrite && r.grant.linked {
 		p.pending.push(r)
 	} else {
 		p.pending.pushFront(r)

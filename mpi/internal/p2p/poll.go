@@ -12,15 +12,16 @@ const (
 	wrPeerMask  = 1<<24 - 1
 	wrKindShift = 56
 
-	wrNone    = uint64(iota) << wrKindShift // inline: only failures are told
-	wrRecv                                  // number: receive buffer
-	wrBuffer                                // number: send buffer
-	wrRequest                               // number: request
-	wrRead                                  // number: request
-	wrLink                                  // number: request; over a connection beside datagrams
-	wrWord                                  // inline, likewise: nothing is told but failures
-	wrWordIn                                // number: receive buffer of network.words
-	wrAtomic                                // number: send buffer
+	wrNone     = uint64(iota) << wrKindShift // inline: only failures are told
+	wrRecv                                   // number: receive buffer
+	wrBuffer                                 // number: send buffer
+	wrRequest                                // number: request
+	wrRead                                   // number: request
+	wrLink                                   // number: request; over a connection beside datagrams
+	wrWord                                   // inline, likewise: nothing is told but failures
+	wrWordIn                                 // number: receive buffer of network.words
+	wrAtomic                                 // number: send buffer
+	wrLinkRead                               // number: request; over a connection beside datagrams
 )
 
 // poller takes in what transports have received and completed, in the steps of the engine.
@@ -268,6 +269,9 @@ func (pl *poller) sent(wc *verbs.WC) {
 		ep.actives.atomicDone(wc)
 	case wrLink >> wrKindShift, wrWord >> wrKindShift, wrWordIn >> wrKindShift:
 		ep.net.conn.completed(wc)
+		return
+	case wrLinkRead >> wrKindShift:
+		ep.reads.fetched(wc)
 		return
 	}
 	if wc.Status != verbs.Success {

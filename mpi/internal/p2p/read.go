@@ -144,6 +144,9 @@ func (rd *reads) start(r *Request) bool {
 		}
 		r.mr = mr
 	}
+	if r.notice == kindActive {
+		ep.actives.choose(r, getData)
+	}
 	ep.Stats.Reads++
 	r.state = sendRead
 	ep.out.advanceOrQueue(r)
@@ -153,6 +156,9 @@ func (rd *reads) start(r *Request) bool {
 // post posts the Reads of r that are left, as many as there may be. false means
 // that the queue pair has no room.
 func (rd *reads) post(r *Request, p *peer) bool {
+	if r.grant.linked && p.link.state != up {
+		r.unlink()
+	}
 	for r.written < r.grant.size {
 		if p.reading >= readsMost {
 			r.state = waitTurn
@@ -164,11 +170,14 @@ func (rd *reads) post(r *Request, p *peer) bool {
 		wr.WRID = wrRead | uint64(r.peer)<<wrPeerShift | uint64(r.wireID())
 		wr.RemoteAddr, wr.RKey = r.offer.addr+r.written, r.offer.rkey
 		wr.SGL[0] = verbs.SGE{Addr: r.mr.Addr() + r.written, Length: uint32(n), LKey: r.mr.LKey()}
-		if !rd.ep.net.post(p, wr) {
+		post := (*network).postFor
+		if r.grant.linked {
+			wr.WRID, post = r.workID(wrLinkRead), (*network).postLink
+		}
+		if !post(&rd.ep.net, p, wr, r) {
 			return false
 		}
 		p.reading++
-		r.inFlight++
 		r.written += n
 	}
 	if r.state = waitRead; r.inFlight == 0 {
@@ -182,11 +191,44 @@ func (rd *reads) fetched(wc *verbs.WC) {
 	ep := rd.ep
 	p := &ep.peers[wc.WRID>>wrPeerShift&wrPeerMask]
 	p.reading--
-	ep.poller.released(wc)
+	if wc.WRID>>wrKindShift == wrLinkRead>>wrKindShift {
+		rd.fetchedLinked(wc)
+	} else {
+		ep.poller.released(wc)
+	}
 	if next := p.readers.head; next != nil && p.err == nil {
 		p.readers.pop()
 		next.state = sendRead
 		ep.out.advanceOrQueue(next)
+	}
+}
+
+// fetchedLinked is poller.released of a Read over a connection beside datagrams. When that has
+// broken, nothing is placed any more, and all of the request is read again, in datagrams.
+func (rd *reads) fetchedLinked(wc *verbs.WC) {
+	ep := rd.ep
+	if ep.failures.ended {
+		return
+	}
+	r := ep.requests.lookup(uint32(wc.WRID))
+	if r == nil {
+		panic("p2p: a Read over a connection completes for a request that has ended")
+	}
+	if wc.Status != verbs.Success && r.grant.linked && r.state != lingering {
+		r.unlink()
+		if r.state == waitRead {
+			r.state = sendRead
+			ep.out.advanceOrQueue(r)
+		}
+	}
+	if r.inFlight--; r.inFlight > 0 {
+		return
+	}
+	switch r.state {
+	case waitRead:
+		rd.finish(r)
+	case lingering:
+		r.complete()
 	}
 }
 

@@ -170,7 +170,7 @@ func (rv *rendezvous) begin(r *Request, g grant) {
 		} else {
 			r.mr = mr
 			if ep.net.conn != nil {
-				ep.net.conn.choose(r, &ep.peers[r.peer])
+				ep.net.conn.choose(r, &ep.peers[r.peer], messageData)
 			}
 		}
 	}

@@ -40,7 +40,7 @@ const (
 
 // Version is the version of the bytes below. Ranks compare it before they
 // talk.
-const Version = 13
+const Version = 14
 
 // Every Send starts with 16 bytes, numbers in network order:
 //
@@ -65,7 +65,8 @@ const Version = 13
 //	       RTS offered, or will not read it, and id is the sender's request; the tag
 //	       is 2 when it has dropped the message, as a recall wanted.
 //	       Over a connection beside datagrams: the sender's request (4); the answer
-//	       is a FIN with that as its id, in a datagram
+//	       is a FIN with that as its id, in a datagram. The tag is 3 behind a Write that
+//	       no receive waits for
 //	lost   all ranks that are lost (4 each); tag is how many bytes are
 //	       still to come in further messages
 //	bye    nothing
@@ -103,6 +104,7 @@ const (
 
 	finFailed    = 1 // tags of a FIN
 	finCancelled = 2
+	finAlone     = 3
 	ctsStream    = 1 // tag of a CTS
 	recallCancel = 1 // tags of a recall
 	recallDrop   = 2

@@ -76,14 +76,20 @@ func (w *Window) Put(rank int32, off uint64, src []byte, tally *Tally) error {
 	if err := w.sendGathered(0, 0); err != nil {
 		return err
 	}
-	w.touch(rank, t)
 	if len(src) > w.in.WriteMax() {
 		w.awaitPending()
-		r := w.in.Write(w.context, t.world, t.Key, t.Addr+off, src)
-		t.writes++
-		w.pending = append(w.pending, pending{r: r, target: rank, tally: tally.more()})
+		p := pending{r: w.in.Write(w.context, t.world, t.Key, t.Addr+off, src), target: rank, tally: tally.more()}
+		if p.apart = p.r.Apart(); p.apart {
+			w.listen(rank, t)
+			t.apart++
+		} else {
+			w.touch(rank, t)
+			t.writes++
+		}
+		w.pending = append(w.pending, p)
 		return nil
 	}
+	w.touch(rank, t)
 	for !w.in.TryWrite(t.world, t.Key, t.Addr+off, src) {
 		if err := w.in.Trouble(w.context, t.world); err != nil {
 			return err
@@ -129,8 +135,8 @@ func (w *Window) Get(rank int32, off uint64, dst []byte, tally *Tally) error {
 	w.listen(rank, t)
 	w.awaitPending()
 	r := w.in.Read(w.context, t.world, t.Key, t.Addr+off, dst)
-	t.reads++
-	w.pending = append(w.pending, pending{r: r, target: rank, read: true, tally: tally.more()})
+	t.apart++
+	w.pending = append(w.pending, pending{r: r, target: rank, apart: true, tally: tally.more()})
 	return nil
 }
 

@@ -404,14 +404,14 @@ func (w *flow) settle(rank int32) error { return w.await(rank, w.target(rank), w
 type extent uint8
 
 const (
-	gets  extent = iota // what brings data
+	gets  extent = iota // what brings data, and what no message to the target comes behind
 	local               // and what uses memory of this rank
 	whole               // and what is not done at the target
 )
 
 // left reports whether something is under way.
 func (t *target) left(e extent) bool {
-	return t.fetches > 0 || t.reads > 0 || e >= local && t.writes > 0 || e == whole && t.acks > 0
+	return t.fetches > 0 || t.apart > 0 || e >= local && t.writes > 0 || e == whole && t.acks > 0
 }
 
 // await waits for what is under way to a target.

@@ -141,8 +141,8 @@ type target struct {
 	chunk   int32         // longest body of a message
 	acks    int32         // answers to come to sayFlush and sayUnlock
 	fetches int32         // answers to come that bring data
-	writes  int32         // in Window.pending
-	reads   int32         // there, too
+	writes  int32         // in Window.pending, which messages to the target come behind
+	apart   int32         // there, too: Reads, and Writes that are there when they are done
 	posts   int32         // its exposure epochs that this rank has not joined
 	ends    int32         // its access epochs that have ended and this rank has not waited for
 	held    Mode          // its lock that this rank has
@@ -176,7 +176,7 @@ func (t *Tally) end(err error) {
 type pending struct {
 	r      *p2p.Request
 	target int32
-	read   bool
+	apart  bool // in target.apart
 	tally  *Tally
 }
 
@@ -416,8 +416,8 @@ func (w *flow) reap() {
 		}
 		_, err := w.in.Wait(p.r)
 		t := w.target(p.target)
-		if p.read {
-			t.reads--
+		if p.apart {
+			t.apart--
 		} else {
 			t.writes--
 		}
