@@ -7,6 +7,8 @@ import (
 	"github.com/xwarp/xwarp/mpi"
 )
 
+var everySecond, errEverySecond = mpi.TypeResized(mpi.TypeInt64, 0, 16)
+
 // winOps are operations with the synchronization that completes them.
 var winOps = []struct {
 	name string
@@ -16,6 +18,10 @@ var winOps = []struct {
 	{"get", func(w *mpi.Win, b []int64, _ *int64) error { return errors.Join(mpi.Get(w, b, 1, 0), w.Flush(1)) }},
 	{"accumulate", func(w *mpi.Win, b []int64, _ *int64) error {
 		return errors.Join(mpi.Accumulate(w, b, 1, 0, mpi.OpSum), w.FlushAll())
+	}},
+	{"accumulateApart", func(w *mpi.Win, b []int64, _ *int64) error { // to each second word
+		at := mpi.At{Rank: 1, Count: len(b) / 2, Type: everySecond}
+		return errors.Join(w.Accumulate(mpi.Slice(b[:len(b)/2]), at, mpi.OpSum), w.FlushAll())
 	}},
 	{"getAccumulate", func(w *mpi.Win, b []int64, _ *int64) error {
 		return errors.Join(mpi.GetAccumulate(w, b, b, 1, 0, mpi.OpSum), w.FlushLocal(1))
@@ -68,6 +74,7 @@ func TestAllocs_window(t *testing.T) {
 
 // warmAllocs tells of the operations on rank 1 of a window of 20,000 words that allocate.
 func warmAllocs(w *mpi.Win, tell func(op string, n int, got float64)) (err error) {
+	err = errEverySecond
 	for range 50 { // there may be a connection beside datagrams then
 		err = errors.Join(err, winOps[0].op(w, make([]int64, 20_000), nil))
 	}

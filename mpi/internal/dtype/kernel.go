@@ -119,11 +119,13 @@ const bounceBytes = 4096
 
 // unaligned reduces elements that are not aligned, by way of memory that is.
 func (k kernel) unaligned(in, inout []byte, n int, l *layout) {
-	scratch := mem.BytesOf(make([]uint64, 2*bounceBytes/8))
+	most := min(n, bounceBytes/l.extent)
+	half := (most*l.extent + 7) / 8
+	scratch := make([]uint64, 2*half)
 	for n > 0 {
-		part := min(n, bounceBytes/l.extent)
+		part := min(n, most)
 		bytes := (part-1)*l.extent + l.end
-		a, b := scratch[:bytes], scratch[bounceBytes:][:bytes]
+		a, b := mem.BytesOf(scratch[:half])[:bytes], mem.BytesOf(scratch[half:])[:bytes]
 		copy(a, in)
 		copy(b, inout)
 		k(a, b, part)

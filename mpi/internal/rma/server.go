@@ -3,6 +3,7 @@ package rma
 import (
 	"bytes"
 
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 )
@@ -21,6 +22,7 @@ type server struct {
 	locks  locks
 	atomic bool     // other processes operate on the memory, too: see atomic.go
 	reply  []byte   // memory of answers
+	even   []uint64 // memory of operands that have come at an address that is none of words
 	one    [32]byte // an element as it lies in memory
 	words  struct { // of many elements, before and after: see applyWords
 		was, now [stageLen]byte
@@ -133,6 +135,7 @@ func (s *server) serve(source, what int32, id uint32, body []byte) bool {
 		if !c.of(&f) {
 			return false
 		}
+		data = s.aligned(data)
 	}
 	if !c.there(&f) {
 		if !fetches {
@@ -157,6 +160,18 @@ func (s *server) serve(source, what int32, id uint32, body []byte) bool {
 	c.do(&f, data, old)
 	s.answer(source, &p2p.Active{What: sayData, ID: id, Data: old})
 	return true
+}
+
+// aligned returns operands where elements may lie: otherwise each block would be moved by itself.
+func (s *server) aligned(data []byte) []byte {
+	if len(data) == 0 || mem.AddressOf(data)%8 == 0 {
+		return data
+	}
+	if 8*len(s.even) < len(data) {
+		s.even = make([]uint64, (len(data)+7)/8)
+	}
+	b := mem.BytesOf(s.even)
+	return b[:copy(b, data)]
 }
 
 // combination is what is done with each block of a message.
