@@ -149,7 +149,7 @@ func (nb *neighbours) put(p *peer, h front, v view, n int) bool {
 	if n >= tuneTimed && v.cur == nil && p.tune.due() {
 		nb.copyTimed(p, b[headerLen:], v.buf)
 	} else {
-		v.copyTo(b[headerLen:])
+		v.copyAcross(b[headerLen:])
 	}
 	p.channel.Commit(headerLen + n)
 	p.used = true

@@ -1,6 +1,9 @@
 package p2p
 
-import "github.com/xwarp/xwarp/mpi/internal/dtype"
+import (
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
+)
 
 // data is the memory of a message: one range of bytes, or what a datatype picks
 // out of it.
@@ -52,6 +55,15 @@ func (v view) len() int {
 func (v view) copyTo(dst []byte) {
 	if v.cur == nil {
 		copy(dst, v.buf)
+	} else {
+		pack(v.cur, dst)
+	}
+}
+
+// copyAcross is copyTo for memory that another core reads.
+func (v view) copyAcross(dst []byte) {
+	if v.cur == nil {
+		mem.CopyAcross(dst, v.buf)
 	} else {
 		pack(v.cur, dst)
 	}
