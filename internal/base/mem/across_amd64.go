@@ -2,24 +2,21 @@ package mem
 
 import "golang.org/x/sys/cpu"
 
-// acrossLeast is from how many bytes on CopyAcross has another way than copy.
-const acrossLeast = 2 << 10
-
 var movesLines = cpu.X86.HasERMS // read-only
 
-// CopyAcross is copy for memory that another core has read last and reads next, of which the
-// two ranges do not overlap. REP MOVSB writes whole cache lines, and so takes them from that
-// core without what they hold; the stores of copy fetch it first.
-func CopyAcross(dst, src []byte) int {
+// copyLines is copy by REP MOVSB, which writes whole cache lines and so takes them from the other
+// core without what they hold. The stores of copy fetch that first: 4 KiB take twice as long
+// where cores are far from each other.
+func copyLines(dst, src []byte) int {
 	n := min(len(dst), len(src))
-	if n < acrossLeast || !movesLines {
+	if n == 0 || !movesLines {
 		return copy(dst, src)
 	}
-	moveAcross(&dst[0], &src[0], n)
+	moveLines(&dst[0], &src[0], n)
 	return n
 }
 
-// moveAcross copies n bytes, at least one.
+// moveLines copies n bytes.
 //
 //go:noescape
-func moveAcross(dst, src *byte, n int)
+func moveLines(dst, src *byte, n int)

@@ -1,7 +1,7 @@
 #include "textflag.h"
 
-// func moveAcross(dst, src *byte, n int)
-TEXT ·moveAcross(SB), NOSPLIT, $0-24
+// func moveLines(dst, src *byte, n int)
+TEXT ·moveLines(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ n+16(FP), CX

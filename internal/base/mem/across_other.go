@@ -2,5 +2,4 @@
 
 package mem
 
-// CopyAcross is copy for memory that another core has read last and reads next.
-func CopyAcross(dst, src []byte) int { return copy(dst, src) }
+func copyLines(dst, src []byte) int { return copy(dst, src) }

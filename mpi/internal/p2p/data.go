@@ -60,15 +60,6 @@ func (v view) copyTo(dst []byte) {
 	}
 }
 
-// copyAcross is copyTo for memory that another core reads.
-func (v view) copyAcross(dst []byte) {
-	if v.cur == nil {
-		mem.CopyAcross(dst, v.buf)
-	} else {
-		pack(v.cur, dst)
-	}
-}
-
 //go:noinline
 func pack(cur *dtype.Cursor, dst []byte) {
 	at := *cur
@@ -90,7 +81,7 @@ func (d *data) fill(src []byte) int {
 	if d.typed {
 		return d.cur.Unpack(src)
 	}
-	n := copy(d.buf, src)
+	n := mem.CopyAcross(d.buf, src)
 	d.buf = d.buf[n:]
 	return n
 }
