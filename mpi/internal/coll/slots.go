@@ -183,7 +183,7 @@ func (sl *Slots) inRing(n int) {
 
 // give makes v this member's vector, and returns who sleeps until it is there.
 func (sl *Slots) give(v []byte) (sleepers uint64) {
-	copy(sl.slot(sl.me, 0, len(v)), v)
+	mem.CopyAcross(sl.slot(sl.me, 0, len(v)), v)
 	binary.NativeEndian.PutUint64(sl.extentOf(sl.me), sl.extent)
 	sl.stamp(sl.me).Store(sl.at)
 	sl.sequence[sl.me].Store(sl.at)
@@ -320,7 +320,7 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 			sl.reduce(s.op, st.b, int(st.other), int(st.peer))
 		}
 	case slotCopy:
-		copy(st.b, sl.slot(int(st.peer), int(st.other), len(st.b)))
+		mem.CopyAcross(st.b, sl.slot(int(st.peer), int(st.other), len(st.b)))
 	case slotAwait, slotFree:
 		if !s.begun && st.what == slotAwait {
 			sl.await(st.peer)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/shm"
 	"github.com/xwarp/xwarp/internal/progress"
 )
@@ -146,10 +147,13 @@ func (nb *neighbours) put(p *peer, h front, v view, n int) bool {
 		return nb.noRoom(p)
 	}
 	h.put(b)
-	if n >= tuneTimed && v.cur == nil && p.tune.due() {
-		nb.copyTimed(p, b[headerLen:], v.buf)
-	} else {
+	switch {
+	case n < tuneTimed || v.cur != nil:
 		v.copyTo(b[headerLen:])
+	case p.tune.due():
+		nb.copyTimed(p, b[headerLen:], v.buf)
+	default:
+		mem.CopyAcross(b[headerLen:], v.buf)
 	}
 	p.channel.Commit(headerLen + n)
 	p.used = true

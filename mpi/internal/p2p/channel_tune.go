@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/carrier/shm"
 )
@@ -79,7 +80,7 @@ func (t *tuner) limit(cost shm.PullCost, most int) int {
 func (nb *neighbours) copyTimed(p *peer, dst, src []byte) {
 	clock := nb.eng.Clock()
 	before := clock.Now()
-	n := copy(dst, src)
+	n := mem.CopyAcross(dst, src)
 	nb.tuned(p, n, clock.Now().Sub(before))
 }
 

@@ -1,6 +1,9 @@
 package p2p
 
-import "github.com/xwarp/xwarp/mpi/internal/dtype"
+import (
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
+)
 
 // data is the memory of a message: one range of bytes, or what a datatype picks
 // out of it.
@@ -78,7 +81,7 @@ func (d *data) fill(src []byte) int {
 	if d.typed {
 		return d.cur.Unpack(src)
 	}
-	n := copy(d.buf, src)
+	n := mem.CopyAcross(d.buf, src)
 	d.buf = d.buf[n:]
 	return n
 }
