@@ -195,6 +195,12 @@ func (pl *poller) handle(h *header, b []byte) {
 		return
 	}
 	p.used, p.answered = true, true
+	switch h.kind { // see inviter
+	case kindEager, kindHead, kindLinked:
+		p.got[h.context&1].plain++
+	case kindRTS:
+		p.got[h.context&1].asked++
+	}
 	if ep.failures.impaired && (h.kind == kindEager || h.kind == kindRTS) && ep.failures.unwanted(h.envelope()) {
 		ep.Stats.Stale++
 		return
@@ -243,6 +249,8 @@ func (pl *poller) handle(h *header, b []byte) {
 		ep.delegatee.arrivedDelegate(h, b)
 	case kindClaim:
 		ep.delegatee.arrivedClaim(h, b)
+	case kindInvite:
+		ep.inviter.arrived(h, b)
 	case kindShare, kindShared, kindUnshare:
 		Delegations{ep}.arrived(h, b)
 	case kindCut:
@@ -289,6 +297,8 @@ func (pl *poller) released(wc *verbs.WC) {
 	}
 	r.inFlight--
 	switch {
+	case r.notice == kindInvite:
+		ep.inviter.released(r)
 	case wc.Status != verbs.Success && r.state != lingering:
 		switch p := &ep.peers[r.peer]; {
 		case r.state.waitsForRoom():
