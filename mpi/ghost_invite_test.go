@@ -3,6 +3,7 @@ package mpi_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
@@ -83,4 +84,84 @@ func TestInvite_whileReceiverComputes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A communicator is revoked, or a receive is cancelled, while its sender holds the invitation, or has accepted it: nothing
+// is written to the memory when the receive is done, and no message is lost or received twice.
+func TestInvite_retracted(t *testing.T) {
+	const size = 300_000
+	var came, gone, invited int
+	for seed := range seeds(t, 100) {
+		rnd := rand.New(rand.NewPCG(uint64(seed), 9))
+		w := newHostedWorld(sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.02, Reorder: 0.05}}, Limit: 60 * mono.Second}, 2, 2, 1)
+		w.mpi.Transport = mpi.Transport(seed % 4)
+		revokes, allocates := rnd.IntN(2) == 0, rnd.IntN(2) == 0
+		sleeps := [3]mono.Duration{}
+		for i := range sleeps {
+			sleeps[i] = mono.Duration(rnd.IntN(int(2*mono.Millisecond)) * rnd.IntN(2))
+		}
+		w.launch(func(task *sim.Task, p *mpi.Proc) error {
+			memory, free, err := memoryOf(p, allocates, size)
+			if err != nil {
+				return err
+			}
+			c, err := p.World().Dup()
+			if err = errors.Join(err, c.Barrier()); err != nil {
+				return err
+			}
+			if c.Rank() == 1 {
+				own := make([]byte, size)
+				pattern(own, 5)
+				task.Sleep(sleeps[0])
+				_, _, bad := c.Iprobe(0, 9)
+				task.Sleep(sleeps[1])
+				if err = mpi.Send(c, own[:10], 0, 2); err != nil && revokes {
+					return errors.Join(wantClass(err, mpi.ErrRevoked), free())
+				}
+				err = errors.Join(bad, err, mpi.Send(c, own, 0, 1))
+				invited += int(p.Stats().Invited)
+				if err != nil && revokes {
+					err = wantClass(err, mpi.ErrRevoked)
+				}
+				return errors.Join(err, free())
+			}
+			r, err := mpi.Irecv(c, memory, 1, 1)
+			if err != nil {
+				return err
+			}
+			task.Sleep(sleeps[2])
+			if revokes {
+				bad := c.Revoke()
+				if _, err = r.Wait(); err == nil {
+					came++
+					return errors.Join(bad, checkPattern(memory, 5), free())
+				}
+				gone++
+				pattern(memory, 6)
+				task.Sleep(5 * mono.Millisecond)
+				return errors.Join(bad, wantClass(err, mpi.ErrRevoked), checkPattern(memory, 6), free())
+			}
+			err = r.Cancel()
+			st, waited := r.Wait()
+			if err = errors.Join(err, waited); err != nil {
+				return err
+			}
+			if !st.Cancelled() {
+				came++
+				return errors.Join(checkPattern(memory, 5), free())
+			}
+			gone++
+			pattern(memory, 6)
+			data := make([]byte, size)
+			_, err = mpi.Recv(c, data, 1, 1)
+			return errors.Join(err, checkPattern(data, 5), checkPattern(memory, 6), free())
+		})
+		if err := w.Run(); err != nil {
+			t.Fatalf("seed %d, revokes %v, allocates %v: %v", seed, revokes, allocates, err)
+		}
+	}
+	if came == 0 || gone == 0 || invited == 0 {
+		t.Errorf("%d messages came and %d did not, %d went to a ghost: nothing was tested", came, gone, invited)
+	}
+	t.Logf("%d messages came and %d did not, %d went to a ghost", came, gone, invited)
 }

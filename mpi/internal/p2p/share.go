@@ -8,14 +8,14 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// A ghost sends from memory that it has mapped. It maps that of windows when it serves them
+// A ghost sends from memory that it has mapped, and receives into it. It maps that of windows when it serves them
 // (package rma). Other memory a rank shares with it: a segment, for as long as the program has it.
 //
-//	rank                      ghost
-//	  | -- share: segment ----> |
-//	  | <- shared: key -------- |   0: it has not mapped it
-//	  |                         |
-//	  | -- unshare: key ------> |   it unmaps it, behind what it sends from there
+//	rank                              ghost
+//	  | -- share: segment ------------> |
+//	  | <- shared: key and address ---- |   0: it has not mapped it
+//	  |                                 |
+//	  | -- unshare: key --------------> |   it unmaps it, behind what it sends from there
 //
 // The rank waits for the key, so that it can do without where the ghost has no room or is lost. It
 // does not wait for the end: the ghost has a mapping of its own.
@@ -45,7 +45,7 @@ type sharedArea struct {
 	mr      *verbs.MR // for those who write there; its key is that of the memory
 }
 
-// Share lets a ghost of this host send from b, which a segment of this rank begins with, until
+// Share lets a ghost of this host send from b and others write there through it, which a segment of this rank begins with, until
 // Unshare. It waits for the ghost, and others come inside meanwhile. A key of 0: the ghost does
 // not, or is lost.
 func (d Delegations) Share(segment *Segment, b []byte, ghost int32) (key uint32) {
@@ -153,13 +153,4 @@ func (de *delegatee) unshare(owner int32, key uint32) bool {
 		}
 	}
 	return false
-}
-
-// unshareAll ends the use of all segments of a rank, which is lost.
-func (de *delegatee) unshareAll(owner int32) {
-	for _, a := range slices.Clone(de.areas) {
-		if a.owner == owner {
-			de.unshare(owner, a.key)
-		}
-	}
 }
