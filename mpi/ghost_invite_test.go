@@ -36,7 +36,7 @@ func TestInvite_whileReceiverComputes(t *testing.T) {
 			w.launch(func(task *sim.Task, p *mpi.Proc) error {
 				c := p.World()
 				memory, free, err := memoryOf(p, way.allocates, size+10)
-				if err = errors.Join(err, c.Barrier()); err != nil {
+				if err = errors.Join(err, short(c), c.Barrier()); err != nil {
 					return err
 				}
 				data := memory[3:][:size]
@@ -82,6 +82,77 @@ func TestInvite_whileReceiverComputes(t *testing.T) {
 			if (ended < called) != way.want {
 				t.Errorf("%s: the sender was done at %v, and the receiver called MPI at %v", what, ended, called)
 			}
+		}
+	}
+}
+
+// short sends messages of some bytes from rank 1 to rank 0, which share frames.
+func short(c *mpi.Comm) error {
+	const n = 40
+	var requests [n]mpi.Request
+	var err error
+	for i := range requests {
+		word := []byte{byte(i)}
+		if c.Rank() == 1 {
+			requests[i], err = mpi.Isend(c, word, 0, 7)
+		} else {
+			requests[i], err = mpi.Irecv(c, word, 1, 7)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i := range requests {
+		if _, err = requests[i].Wait(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A receive that an older one stands before, of any source, of any tag, or like it, gets its message in its turn.
+func TestInvite_behindOthers(t *testing.T) {
+	const size = 300_000
+	for _, older := range [][2]int{{mpi.AnySource, 5}, {1, mpi.AnyTag}, {1, 5}, {1, 6}} {
+		w := newHostedWorld(sim.Config{Seed: 1, Limit: 20 * mono.Second}, 2, 2, 1)
+		w.launch(func(task *sim.Task, p *mpi.Proc) error {
+			c := p.World()
+			memory, free, err := memoryOf(p, true, size)
+			if err = errors.Join(err, c.Barrier()); err != nil {
+				return err
+			}
+			own := make([]byte, size)
+			if c.Rank() == 1 {
+				task.Sleep(10 * mono.Millisecond)
+				if older[1] == 6 {
+					pattern(own, 3)
+					err = mpi.Send(c, own, 0, 6)
+				}
+				for seed := range 2 {
+					pattern(own, seed)
+					err = errors.Join(err, mpi.Send(c, own, 0, 5))
+				}
+				return errors.Join(err, free())
+			}
+			first, err := mpi.Irecv(c, own, older[0], older[1])
+			if err != nil {
+				return err
+			}
+			second, err := mpi.Irecv(c, memory, 1, 5)
+			if err != nil {
+				return err
+			}
+			_, e1 := first.Wait()
+			_, e2 := second.Wait()
+			if older[1] == 6 {
+				err = errors.Join(checkPattern(own, 3), checkPattern(memory, 0))
+				_, e3 := mpi.Recv(c, own, 1, 5)
+				return errors.Join(e1, e2, e3, err, checkPattern(own, 1), free())
+			}
+			return errors.Join(e1, e2, checkPattern(own, 0), checkPattern(memory, 1), free())
+		})
+		if err := w.Run(); err != nil {
+			t.Errorf("%v: %v", older, err)
 		}
 	}
 }
