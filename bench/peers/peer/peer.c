@@ -319,8 +319,7 @@ static const struct epoch {
 } epochs[] = {
 	{"overlap_acc", acc_words, 0, 0}, {"overlap_put", put_words, 0, 0}, {"overlap_get", get_words, 0, 0},
 	{"overlap_vector", acc_vector, 0, 0}, {"overlap_fence", acc_words, 1, 0},
-	{"overlap_recv", NULL, 0, 0}, /* of what the target sends from its window before it computes */
-	{"overlap_send", NULL, 0, 1}, /* of what it receives there */
+	{"overlap_recv", NULL, 0, 0}, {"overlap_send", NULL, 0, 1}, /* of what the target sends from its window, or receives there */
 };
 
 static double origin(const struct epoch *e, int words)
@@ -339,10 +338,8 @@ static double origin(const struct epoch *e, int words)
 	if (!e->call) {
 		MPI_Barrier(MPI_COMM_WORLD);
 		start = MPI_Wtime();
-		if (e->sends)
-			MPI_Send(out, words, MPI_INT64_T, 1, TAG, MPI_COMM_WORLD);
-		else
-			MPI_Recv(in, words, MPI_INT64_T, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		e->sends ? MPI_Send(out, words, MPI_INT64_T, 1, TAG, MPI_COMM_WORLD)
+			 : MPI_Recv(in, words, MPI_INT64_T, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		return MPI_Wtime() - start;
 	}
 	start = MPI_Wtime();
@@ -369,10 +366,9 @@ static void target(const struct order *o, const struct epoch *e)
 
 	for (i = 0; done && i < o->warmup + o->iters; i++) {
 		e->fences ? MPI_Win_fence(MPI_MODE_NOPRECEDE, win) : MPI_Barrier(MPI_COMM_WORLD);
-		if (e->sends)
-			MPI_Irecv(memory, o->size, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, &message);
-		else if (!e->fences)
-			MPI_Isend(memory, o->size, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, &message);
+		if (!e->fences)
+			e->sends ? MPI_Irecv(memory, o->size, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, &message)
+				 : MPI_Isend(memory, o->size, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, &message);
 		compute(o->compute * 1e-6);
 		e->fences ? MPI_Win_fence(MPI_MODE_NOSUCCEED, win) : MPI_Wait(&message, MPI_STATUS_IGNORE);
 	}

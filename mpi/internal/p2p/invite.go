@@ -134,9 +134,23 @@ func (iv *inviter) retracted(r *Request) {
 
 // plain notes that a message without an RTS has gone to p.
 func (iv *inviter) plain(p *peer, context uint32, tag int32) {
-	p.sent[context&1].plain++
-	if p.invited > 0 {
-		iv.drop(p, iv.find(p, match.Envelope{Context: context, Tag: tag}))
+	if p.sent[context&1].plain++; p.invited > 0 {
+		iv.missed(p, context, tag)
+	}
+}
+
+// missed forgets an invitation for a message that has gone another way.
+func (iv *inviter) missed(p *peer, context uint32, tag int32) {
+	iv.drop(p, iv.find(p, match.Envelope{Context: context, Tag: tag}))
+}
+
+// saw counts a message of p.
+func (p *peer) saw(h *header) {
+	switch h.kind {
+	case kindEager, kindHead, kindLinked:
+		p.got[h.context&1].plain++
+	case kindRTS:
+		p.got[h.context&1].asked++
 	}
 }
 

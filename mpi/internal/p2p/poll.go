@@ -195,12 +195,7 @@ func (pl *poller) handle(h *header, b []byte) {
 		return
 	}
 	p.used, p.answered = true, true
-	switch h.kind { // see inviter
-	case kindEager, kindHead, kindLinked:
-		p.got[h.context&1].plain++
-	case kindRTS:
-		p.got[h.context&1].asked++
-	}
+	p.saw(h)
 	if ep.failures.impaired && (h.kind == kindEager || h.kind == kindRTS) && ep.failures.unwanted(h.envelope()) {
 		ep.Stats.Stale++
 		return
