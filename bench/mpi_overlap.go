@@ -20,14 +20,15 @@ type Overlap struct {
 	memory   []byte // of this rank
 	op       func() error
 	fences   bool
+	messages bool // in place of operations
 	receives bool
 	clock    mono.Real
 }
 
 // OverlapOps returns what --op of mpi_overlap may be: an Accumulate, a Put, a Get, an
-// Accumulate on every other word, many Accumulates between two fences, or a receive of what the
-// target sends from its window before it computes.
-func OverlapOps() []string { return []string{"acc", "put", "get", "vector", "fence", "recv"} }
+// Accumulate on every other word, many Accumulates between two fences, a receive of what the
+// target sends from its window before it computes, or a send of what it receives there.
+func OverlapOps() []string { return []string{"acc", "put", "get", "vector", "fence", "recv", "send"} }
 
 // overlapWord is what the bytes of an operation are a multiple of.
 const overlapWord = 8
@@ -37,13 +38,13 @@ const OverlapWindow = 64
 
 // Overlap makes a window for operations on size bytes. All ranks of the world call it.
 func (m *Messages) Overlap(op string, size int) (*Overlap, error) {
-	o := &Overlap{Messages: m, fences: op == "fence", receives: op == "recv"}
+	o := &Overlap{Messages: m, fences: op == "fence", messages: op == "recv" || op == "send", receives: op == "recv"}
 	words := mem.ScalarsOf[int64](m.Out[:size])
 	there := mpi.At{Rank: m.Peer}
 	switch op {
 	case "acc", "fence":
 		o.op = func() error { return mpi.Accumulate(o.win, words, m.Peer, 0, mpi.OpSum) }
-	case "recv":
+	case "recv", "send":
 	case "put":
 		o.op = func() error { return o.win.Put(mpi.Slice(words), there) }
 	case "get":
@@ -72,14 +73,19 @@ func (m *Messages) Overlap(op string, size int) (*Overlap, error) {
 func (o *Overlap) End() error { return o.win.Free() }
 
 // Origin goes through an epoch, and returns how long it took: lock_all, an operation and
-// flush, or operations and the fence that ends them, or a receive.
+// flush, or operations and the fence that ends them, or a message.
 func (o *Overlap) Origin() (mono.Duration, error) {
-	if o.receives {
-		if err := o.World.Barrier(); err != nil {
+	if o.messages {
+		err := o.World.Barrier()
+		if err != nil {
 			return 0, err
 		}
 		start := o.clock.Now()
-		_, err := mpi.Recv(o.World, o.In[:len(o.memory)], o.Peer, mpiTag)
+		if o.receives {
+			_, err = mpi.Recv(o.World, o.In[:len(o.memory)], o.Peer, mpiTag)
+		} else {
+			err = mpi.Send(o.World, o.Out[:len(o.memory)], o.Peer, mpiTag)
+		}
 		return o.clock.Now().Sub(start), err
 	}
 	if o.fences {
@@ -112,8 +118,8 @@ func (o *Overlap) Origin() (mono.Duration, error) {
 
 // Target is the other end of n epochs: it computes for a while between two calls.
 func (o *Overlap) Target(computes mono.Duration, n int) error {
-	if o.receives {
-		return o.send(computes, n)
+	if o.messages {
+		return o.overlapped(computes, n)
 	}
 	if !o.fences {
 		for {
@@ -139,13 +145,17 @@ func (o *Overlap) Target(computes mono.Duration, n int) error {
 	return o.Serve()
 }
 
-// send is Target of receives.
-func (o *Overlap) send(computes mono.Duration, n int) error {
+// overlapped is Target of messages.
+func (o *Overlap) overlapped(computes mono.Duration, n int) error {
 	for range n {
 		if err := o.World.Barrier(); err != nil {
 			return err
 		}
-		r, err := mpi.Isend(o.World, o.memory, o.Peer, mpiTag)
+		start := mpi.Irecv[byte]
+		if o.receives {
+			start = mpi.Isend[byte]
+		}
+		r, err := start(o.World, o.memory, o.Peer, mpiTag)
 		if err != nil {
 			return err
 		}

@@ -199,7 +199,11 @@ func (k *call) Isend(b []byte, to, tag int32) coll.Handle {
 }
 
 func (k *call) Irecv(b []byte, from, tag int32) coll.Handle {
-	return handle{k.c.ep.Inside().Irecv(k.in(from, tag), b)}
+	in := k.c.ep.Inside()
+	if k.waits {
+		return handle{p2p.Delegations(in).IrecvAttended(k.in(from, tag), b)}
+	}
+	return handle{in.Irecv(k.in(from, tag), b)}
 }
 
 func (k *call) IsendOver(cur dtype.Cursor, to, tag int32) coll.Handle {

@@ -45,6 +45,7 @@ type Stats struct {
 	Unexpected uint64 // messages that came before their receive
 	Queued     uint64 // times that a send had to wait for room
 	Delegated  uint64 // of the Rendezvous, those that a ghost was asked to send
+	Invited    uint64 // of the Rendezvous, those that went to a ghost, as their receivers wanted
 }
 
 func (s *CommStats) count(name string, bytes int, took uint64) {
@@ -87,7 +88,7 @@ func (p *Proc) Stats() Stats {
 	t := &p.ep.Stats
 	s.Protocols = Protocols{t.Eager, t.Rendezvous, t.Near}
 	s.Limits = Limits(p.ep.Inside().Limits())
-	s.Unexpected, s.Queued, s.Delegated = t.Unexpected, t.Queued, t.Delegated
+	s.Unexpected, s.Queued, s.Delegated, s.Invited = t.Unexpected, t.Queued, t.Delegated, t.Invited
 	p.ep.Leave()
 	return s
 }
@@ -109,6 +110,7 @@ func (s Stats) Variables() []Variable {
 		{"limit_near_least", uint64(s.Limits.NearLeast)}, {"limit_near_most", uint64(s.Limits.NearMost)},
 		{"queue_unexpected", s.Unexpected}, {"queue_no_room", s.Queued},
 		{"protocol_delegated", s.Delegated},
+		{"protocol_invited", s.Invited},
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Calls)) {
 		k := s.Calls[name]

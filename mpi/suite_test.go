@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		launch.GhostArg: status(mpi.Ghost), asSession: status(sessionRank),
 		asRank: onProc(suite), asLinked: onProc(linkedJob), asSurvivor: onProc(survivor), asRecorded: onProc(everyMessage),
 		asLocked: onProc(outliveLocks), asSlots: status(slotsRank), asOutlasting: onProc(outlastingRank),
-		asOneSided: onProc(oneSidedRank), asGhosted: ghostedMain, asDelegating: onProc(delegatingRank),
+		asOneSided: onProc(oneSidedRank), asGhosted: ghostedMain, asDelegating: onProc(delegatingRank), asInviting: onProc(invitingRank),
 	}
 	if len(os.Args) > 1 && mains[os.Args[1]] != nil {
 		os.Exit(mains[os.Args[1]]())

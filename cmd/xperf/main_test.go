@@ -182,13 +182,13 @@ func TestRun_collective(t *testing.T) {
 func TestRun_overlap(t *testing.T) {
 	testenv.NeedRoot(t)
 	const computes = 100_000 // microseconds: far more than a process waits for a processor
-	for _, c := range []struct{ fabric, ops, thread string }{{"xdp", "acc,put", ""}, {"udp", "get,vector", ""}, {"xdp", "acc", "thread"}, {"xdp", "recv", ""}} {
+	for _, c := range []struct{ fabric, ops, thread string }{{"xdp", "acc,put", ""}, {"udp", "get,vector", ""}, {"xdp", "acc", "thread"}, {"xdp", "recv,send", ""}} {
 		chart := filepath.Join(t.TempDir(), "overlap.svg")
 		args := []string{"mpi_overlap", "--testbed", "--fabric", c.fabric, "--op", c.ops, "--compute", strconv.Itoa(computes), "--rounds", "1", "--json", "--plot", chart}
 		if c.thread != "" {
 			args = append(args, "--ghosts", "0", "--progress", c.thread)
 		}
-		if c.ops == "recv" { // what is short needs nobody
+		if c.ops == "recv,send" { // what is short needs nobody
 			args = append(args, "--size", "1048576")
 		}
 		// A machine that stands still may hide it, but not each time.

@@ -315,11 +315,11 @@ static void acc_vector(int n) { MPI_Accumulate(out, n, MPI_INT64_T, 1, 0, 1, eve
 static const struct epoch {
 	const char *name;
 	void (*call)(int);
-	int fences;
+	int fences, sends;
 } epochs[] = {
-	{"overlap_acc", acc_words, 0}, {"overlap_put", put_words, 0}, {"overlap_get", get_words, 0},
-	{"overlap_vector", acc_vector, 0}, {"overlap_fence", acc_words, 1},
-	{"overlap_recv", NULL, 0}, /* of what the target sends from its window before it computes */
+	{"overlap_acc", acc_words, 0, 0}, {"overlap_put", put_words, 0, 0}, {"overlap_get", get_words, 0, 0},
+	{"overlap_vector", acc_vector, 0, 0}, {"overlap_fence", acc_words, 1, 0},
+	{"overlap_recv", NULL, 0, 0}, {"overlap_send", NULL, 0, 1}, /* of what the target sends from its window, or receives there */
 };
 
 static double origin(const struct epoch *e, int words)
@@ -338,7 +338,8 @@ static double origin(const struct epoch *e, int words)
 	if (!e->call) {
 		MPI_Barrier(MPI_COMM_WORLD);
 		start = MPI_Wtime();
-		MPI_Recv(in, words, MPI_INT64_T, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		e->sends ? MPI_Send(out, words, MPI_INT64_T, 1, TAG, MPI_COMM_WORLD)
+			 : MPI_Recv(in, words, MPI_INT64_T, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		return MPI_Wtime() - start;
 	}
 	start = MPI_Wtime();
@@ -361,14 +362,15 @@ static void compute(double seconds)
 static void target(const struct order *o, const struct epoch *e)
 {
 	int i, done = !e->call || e->fences;
-	MPI_Request sent;
+	MPI_Request message;
 
 	for (i = 0; done && i < o->warmup + o->iters; i++) {
 		e->fences ? MPI_Win_fence(MPI_MODE_NOPRECEDE, win) : MPI_Barrier(MPI_COMM_WORLD);
 		if (!e->fences)
-			MPI_Isend(memory, o->size, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, &sent);
+			e->sends ? MPI_Irecv(memory, o->size, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, &message)
+				 : MPI_Isend(memory, o->size, MPI_CHAR, 0, TAG, MPI_COMM_WORLD, &message);
 		compute(o->compute * 1e-6);
-		e->fences ? MPI_Win_fence(MPI_MODE_NOSUCCEED, win) : MPI_Wait(&sent, MPI_STATUS_IGNORE);
+		e->fences ? MPI_Win_fence(MPI_MODE_NOSUCCEED, win) : MPI_Wait(&message, MPI_STATUS_IGNORE);
 	}
 	while (!done) {
 		compute(o->compute * 1e-6);

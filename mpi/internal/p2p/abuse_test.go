@@ -38,7 +38,7 @@ func newAbuse(t testing.TB, script []byte) *abuse {
 	a := &abuse{TB: t, script: script, clock: &still{now: 1e9}}
 	left, right, err := conform.NewPipe(conform.PipeConfig{Frames: 128})
 	must(t, err)
-	c := Config{Size: 3, Receives: 8, Sends: 4, UnexpectedMax: 40_000, Numbers: true, Rendezvous: RendezvousWrite}
+	c := Config{Size: 3, Ghosts: 1, Receives: 8, Sends: 4, UnexpectedMax: 40_000, Numbers: true, Rendezvous: RendezvousWrite}
 	if a.next()%2 == 1 {
 		c.Rendezvous = RendezvousRead
 	}
@@ -124,6 +124,10 @@ func (a *abuse) arrival() []byte {
 		b = binary.BigEndian.AppendUint32(b, uint32(a.next()))
 		b = binary.BigEndian.AppendUint64(b, uint64(a.next())<<(a.next()%64))
 		b = binary.BigEndian.AppendUint64(b, a.claim())
+	case kindInvite:
+		h.id = a.id()
+		b = append(b, told(uint32(a.next()%4), uint32(a.next()%4), uint32(a.next()%4), uint32(a.next()), uint64(a.next()), a.claim())...)
+		b = append(b, told(a.id())[:a.next()%2*4]...)
 	case kindLost:
 		for range a.next() % 3 {
 			b = binary.BigEndian.AppendUint32(b, uint32(a.next()%5))

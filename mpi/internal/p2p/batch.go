@@ -71,6 +71,7 @@ func (pl *poller) arrivedBatch(h *header, b []byte) {
 			ep.Stats.Malformed++
 			return
 		}
+		ep.peers[h.source].got[env.Context&1].plain++
 		if ep.failures.impaired && ep.failures.unwanted(env) {
 			ep.Stats.Stale++
 		} else {

@@ -69,7 +69,7 @@ func (ep *Endpoint) Recv(env match.Envelope, buf []byte) (Status, error) {
 // hold match.Any; its source is a rank otherwise.
 func (ep *Endpoint) Irecv(env match.Envelope, buf []byte) *Request {
 	ep.Enter()
-	r := ep.match.irecv(env, ep.requests.request(env.Source, buf))
+	r := ep.inviter.irecv(env, ep.requests.request(env.Source, buf))
 	ep.Leave()
 	return r
 }
@@ -365,7 +365,7 @@ func (in Inside) Isend(env match.Envelope, dest int, buf []byte) *Request {
 
 // Irecv is Endpoint.Irecv.
 func (in Inside) Irecv(env match.Envelope, buf []byte) *Request {
-	return in.ep.match.irecv(env, in.ep.requests.request(env.Source, buf))
+	return in.ep.inviter.irecv(env, in.ep.requests.request(env.Source, buf))
 }
 
 // Seize takes the oldest message that fits env, if there is one.

@@ -34,7 +34,7 @@ type delegator struct {
 	number   uint32 // of the latest message, from 1 on
 	attended bool   // the send that begins is waited for at once, so that this rank does it itself
 	sharings []*sharing
-	shares   int32 // number of the latest of these
+	shares   uint32 // number of the latest of these
 }
 
 // area is memory of this rank that a ghost has mapped.
@@ -42,6 +42,7 @@ type area struct {
 	mem   []byte
 	ghost int32
 	key   uint32 // by which the ghost knows it
+	addr  uint64 // where it begins for those who write there
 }
 
 // Bytes behind the header.
@@ -54,10 +55,11 @@ const (
 // Delegations is how ghosts send for ranks. It is made of an Inside.
 type Delegations struct{ ep *Endpoint }
 
-// Lend lets a ghost, which knows this memory by a key, send from it, until TakeBack.
-func (d Delegations) Lend(b []byte, ghost int32, key uint32) {
+// Lend lets a ghost, which knows this memory by a key and lets others write it by that and an address,
+// send from it and receive into it, until TakeBack.
+func (d Delegations) Lend(b []byte, ghost int32, key uint32, addr uint64) {
 	d.TakeBack(ghost, key)
-	d.ep.delegator.areas = append(d.ep.delegator.areas, area{b, ghost, key})
+	d.ep.delegator.areas = append(d.ep.delegator.areas, area{b, ghost, key, addr})
 }
 
 // TakeBack ends that for the messages that follow.
@@ -79,6 +81,11 @@ func (d Delegations) IsendAttended(env match.Envelope, dest int, buf []byte) *Re
 	return d.ep.out.isendAttended(env, dest, buf)
 }
 
+// IrecvAttended is Inside.Irecv of such a rank: nobody is invited.
+func (d Delegations) IrecvAttended(env match.Envelope, buf []byte) *Request {
+	return d.ep.match.irecv(env, d.ep.requests.request(env.Source, buf))
+}
+
 // delegated reports whether a ghost has the data of r, a send.
 func (r *Request) delegated() bool { return r.lent && r.mr == nil }
 
@@ -96,16 +103,25 @@ func (d *delegator) takes(r *Request) bool {
 	if len(d.areas) == 0 || d.attended || r.data.typed || r.total <= uint64(d.ep.net.tx.stride) {
 		return false
 	}
-	at := mem.AddressOf(r.data.buf)
+	a, off := d.area(r.data.buf, r.total)
+	if a == nil {
+		return false
+	}
+	r.offer = offer{ghost: a.ghost, number: d.number + 1, rkey: a.key, addr: off}
+	return true
+}
+
+// area returns the memory of which the first n bytes of b are a part, and where in it, or nil.
+func (d *delegator) area(b []byte, n uint64) (a *area, off uint64) {
+	at := mem.AddressOf(b)
 	for i := range d.areas {
-		a := &d.areas[i]
-		off := at - mem.AddressOf(a.mem)
-		if size := uint64(len(a.mem)); off < size && r.total <= size-off && d.ep.peers[a.ghost].err == nil {
-			r.offer = offer{ghost: a.ghost, number: d.number + 1, rkey: a.key, addr: off}
-			return true
+		a = &d.areas[i]
+		off = at - mem.AddressOf(a.mem)
+		if size := uint64(len(a.mem)); off < size && n <= size-off && d.ep.peers[a.ghost].err == nil {
+			return a, off
 		}
 	}
-	return false
+	return nil, 0
 }
 
 // name appends to an RTS in sender.head who sends r, and returns how long that is now.

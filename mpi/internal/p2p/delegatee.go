@@ -220,10 +220,10 @@ func (de *delegatee) arrivedRecall(owner int32, id uint32, drop bool) {
 	}
 }
 
-// lost forgets what concerns a rank that is lost.
+// lost forgets what concerns a rank that is lost. Its memory stays mapped: others may be writing there, and
+// a Write that finds none would end their association with this ghost.
 func (de *delegatee) lost(rank int32) {
 	de.sends = slices.DeleteFunc(de.sends, func(s delegatedSend) bool { return s.owner == rank && s.r == nil })
-	de.unshareAll(rank)
 	kept := de.claims[:0]
 	for i := range de.claims {
 		switch c := &de.claims[i]; {

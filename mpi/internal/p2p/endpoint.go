@@ -14,6 +14,7 @@ type Stats struct {
 	Eager, Rendezvous uint64 // messages sent
 	Reads             uint64 // large messages received that were read: see Rendezvous
 	Delegated         uint64 // large messages of this rank for a ghost to send
+	Invited           uint64 // large messages of this rank into memory that a ghost of the receiver has
 	Atomics           uint64 // of memory of others, asked for
 	Near              uint64 // of the eager ones, those through shared memory
 	Unexpected        uint64 // messages that came before their receive
@@ -53,6 +54,7 @@ type Endpoint struct {
 	lanes      lanes
 	actives    actives
 	delegator  delegator
+	inviter    inviter
 	delegatee  *delegatee // of a ghost, or nil
 }
 
@@ -79,7 +81,7 @@ func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	if cfg.tunesIdle {
 		ep.pieces.most = idleMost
 	}
-	ep.lanes.ep, ep.delegator.ep = ep, ep
+	ep.lanes.ep, ep.delegator.ep, ep.inviter.ep = ep, ep, ep
 	for i := range ep.peers {
 		ep.peers[i].rank, ep.peers[i].self = int32(i), i == cfg.Rank
 	}

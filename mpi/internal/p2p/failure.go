@@ -164,6 +164,7 @@ func (fs *failures) failPeer(rank int, err error) {
 		}
 	}
 	ep.delegator.lost(int32(rank))
+	ep.inviter.lost(int32(rank), err)
 	if ep.delegatee != nil {
 		ep.delegatee.lost(int32(rank))
 	}
@@ -214,7 +215,7 @@ func (fs *failures) leave(p *peer) {
 // other one waiting.
 func (fs *failures) overtaken(r *Request) error {
 	switch r.state {
-	case sendData, sendCTS, sendRead, sendWrite, sendActive, sendAgain, sendNotice, waitFIN, waitAck, waitPlaced, waitRest, waitTurn, waitRead, lingering:
+	case sendData, sendCTS, sendRead, sendWrite, sendActive, sendAgain, sendNotice, retracting, waitFIN, waitAck, waitPlaced, waitRest, waitTurn, waitRead, lingering:
 		return nil
 	case sendEager:
 		if r.written > 0 {
@@ -234,7 +235,7 @@ func (fs *failures) failRequests(why func(*Request) error) {
 	ep.pulls.queue.fail(why)
 	for _, r := range ep.requests.all {
 		switch r.state {
-		case posted, waitCTS, waitFIN, waitAck, waitPlaced, waitRest, waitRead, lingering:
+		case posted, retracting, waitCTS, waitFIN, waitAck, waitPlaced, waitRest, waitRead, lingering:
 		default:
 			continue // it was in a queue, or is none, or has ended
 		}
@@ -242,7 +243,10 @@ func (fs *failures) failRequests(why func(*Request) error) {
 		if err == nil {
 			continue
 		}
-		if r.state == posted {
+		switch {
+		case r.state == posted && ep.inviter.retract(r, err):
+			continue
+		case r.state == posted, r.state == retracting:
 			ep.match.posted.Remove(&r.entry)
 		}
 		r.fail(err)

@@ -155,6 +155,7 @@ func (ls *lanes) post(r *Request, p *peer) bool {
 	}
 	p.answered = false
 	ep.Stats.Linked++
+	ep.inviter.plain(p, env.Context, env.Tag)
 	ep.groups.counted(env.Context, false)
 	r.complete()
 	return true

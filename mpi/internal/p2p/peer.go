@@ -21,6 +21,7 @@ type peer struct {
 	split   split // message that is coming in pieces
 	loss          // failures
 	traffic       // the connector
+	counts        // the inviter
 
 	// Requests that wait for room, or for a way there: each peer has a line of its
 	// own, so that one that is slow, or not connected yet, holds up nobody else.
@@ -77,6 +78,12 @@ type loss struct {
 	saidBye  mono.Time // when its bye came, or Never
 	err      error     // why it is lost, or nil
 	disowned bool      // it was told so
+}
+
+// counts are of messages through the network: of the program, and of collectives.
+type counts struct {
+	sent, got [2]tally
+	invited   int32 // invitations of the peer that are held
 }
 
 // traffic is what of long messages was sent to a peer in datagrams.

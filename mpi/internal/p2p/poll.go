@@ -196,6 +196,7 @@ func (pl *poller) handle(h *header, b []byte) {
 		return
 	}
 	p.used, p.answered = true, true
+	p.saw(h)
 	if ep.failures.impaired && (h.kind == kindEager || h.kind == kindRTS) && ep.failures.unwanted(h.envelope()) {
 		ep.Stats.Stale++
 		return
@@ -244,6 +245,8 @@ func (pl *poller) handle(h *header, b []byte) {
 		ep.delegatee.arrivedDelegate(h, b)
 	case kindClaim:
 		ep.delegatee.arrivedClaim(h, b)
+	case kindInvite:
+		ep.inviter.arrived(h, b)
 	case kindShare, kindShared, kindUnshare:
 		Delegations{ep}.arrived(h, b)
 	case kindCut:
@@ -293,6 +296,8 @@ func (pl *poller) released(wc *verbs.WC) {
 	}
 	r.inFlight--
 	switch {
+	case r.notice == kindInvite:
+		ep.inviter.released(r)
 	case wc.Status != verbs.Success && r.state != lingering:
 		switch p := &ep.peers[r.peer]; {
 		case r.state.waitsForRoom():

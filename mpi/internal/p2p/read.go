@@ -120,6 +120,9 @@ func (p *peer) mayRead() bool { return p.err == nil && p.saidBye == mono.Never }
 // returned ends the sends that have failed, and whose memory a peer had that leaves.
 func (rd *reads) returned(rank int32) {
 	for _, r := range rd.ep.requests.all {
+		if r.state == retracting && r.peer == rank {
+			rd.ep.inviter.retracted(r)
+		}
 		if r.state == lingering && r.lent && r.borrower().rank == rank {
 			r.lent = r.mr != nil // nobody is there to whom a ghost's delegation is to be revoked
 			r.complete()
@@ -244,6 +247,10 @@ func (rd *reads) finish(r *Request) {
 // FIN comes behind that; else it is not read any more.
 func (rd *reads) arrivedRecall(h *header) {
 	ep := rd.ep
+	if h.tag == recallInvite {
+		ep.inviter.arrivedRecall(h)
+		return
+	}
 	if ep.delegatee != nil {
 		ep.delegatee.arrivedRecall(h.source, h.id, h.tag == recallDrop)
 		return

@@ -39,7 +39,7 @@ func (mt *matching) irecv(env match.Envelope, r *Request) *Request {
 			return r
 		}
 	}
-	r.state = posted
+	r.state, r.offer.ghost = posted, 0
 	mt.posted.Post(&r.entry)
 	return r
 }
@@ -123,6 +123,7 @@ func (mt *matching) HandleRecv(_ *verbs.AH, b []byte) bool {
 	}
 	p := &ep.peers[h.source]
 	p.used, p.answered = true, true
+	p.got[env.Context&1].plain++
 	e.Owner.deliver(env, b[headerLen:])
 	return true
 }
@@ -145,9 +146,9 @@ func (mt *matching) cancel(r *Request) bool {
 	if r.state != posted {
 		return false
 	}
-	mt.posted.Remove(&r.entry)
-	r.st = Status{Source: match.Any, Tag: match.Any, Mark: Cancelled}
-	r.complete()
+	if !mt.ep.inviter.retract(r, nil) {
+		mt.ep.inviter.retracted(r)
+	}
 	return true
 }
 

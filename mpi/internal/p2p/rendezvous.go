@@ -26,11 +26,13 @@ func (rv *rendezvous) postRTS(r *Request, p *peer) bool {
 	h.put(ep.out.head[:])
 	binary.BigEndian.PutUint64(ep.out.head[headerLen:], r.total)
 	n, delegated := rtsLen, false
+	invited := ep.inviter.find(p, r.entry.Envelope)
 	switch {
 	case p.channel != nil:
 		n = ep.pulls.putOffer(r, p)
-	case ep.delegator.takes(r):
+	case ep.delegator.takes(r): // this rank may compute, too
 		n, delegated = ep.delegator.name(r), true
+	case invited >= 0:
 	case ep.reads.lends(r, p):
 		n = ep.reads.lend(r)
 	}
@@ -41,8 +43,18 @@ func (rv *rendezvous) postRTS(r *Request, p *peer) bool {
 	ep.groups.countsOf(r.entry.Context).Rendezvous++
 	r.state, r.asked = waitCTS, true
 	p.asked++
+	if p.channel == nil {
+		sent := &p.sent[r.entry.Context&1]
+		sent.asked++
+		r.remote = sent.asked
+	}
 	if delegated {
 		ep.delegator.delegate(r)
+	}
+	if invited >= 0 {
+		i := ep.inviter.held[invited]
+		ep.inviter.drop(p, invited)
+		ep.inviter.accept(r, &i)
 	}
 	return true
 }
@@ -89,6 +101,9 @@ func (rv *rendezvous) clear(r *Request, env match.Envelope, id uint32, size uint
 	}
 	if !ep.delegator.claims(r) && ep.reads.fits(r, p, o) && ep.reads.start(r) {
 		return
+	}
+	if ep.inviter.leaves && o == (offer{}) {
+		ep.inviter.invite(r, env, &id)
 	}
 	rv.ask(r)
 }
@@ -141,6 +156,8 @@ func (rv *rendezvous) arrivedCTS(h *header, b []byte) {
 	g.stream = h.tag == ctsStream || ep.peers[h.source].channel != nil
 	r := ep.requests.lookup(h.id)
 	switch {
+	case ep.inviter.cleared(h, r, g):
+		return
 	case r == nil || r.state != waitCTS || r.peer != h.source:
 		ep.Stats.Stale++
 		ep.failures.explain(h)
@@ -213,8 +230,11 @@ func (rv *rendezvous) postData(r *Request, p *peer) bool {
 			r.data.skip(n)
 		}
 	}
-	if r.grant.linked {
+	switch {
+	case r.grant.linked:
 		return rv.finishLinked(r, p)
+	case r.notice == kindInvite:
+		return ep.inviter.postDone(r, p)
 	}
 	h := header{kind: kindFIN, source: ep.rank, id: r.grant.request}
 	if r.err != nil {
@@ -291,6 +311,9 @@ func (rv *rendezvous) arrivedData(h *header, b []byte) {
 func (rv *rendezvous) arrivedFIN(h *header) {
 	ep := rv.ep
 	r := ep.requests.lookup(h.id)
+	if ep.inviter.arrivedFIN(h, r) {
+		return
+	}
 	if h.tag == finCancelled && r != nil && r.state == waitCTS && r.peer == h.source {
 		r.cancelled()
 		return

@@ -28,6 +28,7 @@ const (
 	waitRest         // receive: for the rest of the message
 	waitTurn         // receive: for its turn to copy from a neighbour, or for others to be read, in peer.readers
 	waitRead         // receive: for its Reads
+	retracting       // receive: failed or cancelled, but its sender may have the data written by a ghost; it is posted still
 	lingering        // failed, but verbs still holds the memory, or a peer it was lent to
 	done             // for the user to take the result
 )
@@ -89,11 +90,11 @@ type Request struct {
 	peer     int32 // match.Any for a receive from anybody
 	id       uint32
 	inFlight int      // signaled work requests of it that verbs holds
-	notice   kind     // of a word of our own; kindHead: the message goes in pieces; kindLinked: its data goes over the connection
-	remote   uint32   // request of the peer
+	notice   kind     // of a word of our own; kindHead: the message goes in pieces; kindLinked: its data goes over the connection; kindInvite: to a ghost
+	remote   uint32   // request of the peer; sends that wait for a CTS: number of the RTS
 	lent     bool     // sends: the receiver may read the data, which mr is for; or without mr a ghost
 	grant    grant    // where to write to (sends); what to answer to (receives)
-	offer    offer    // receives, and sends that are delegated: where the sender has the data
+	offer    offer    // receives, and sends that are delegated: where the sender has the data; posted receives: which ghost others were invited to
 	guard    []uint64 // see putOffer
 	answer   *message // active messages: its memory
 }
@@ -185,6 +186,9 @@ func (r *Request) complete() {
 		if r.ep.peers[r.peer].asked--; r.lent {
 			r.ep.delegator.revoke(r)
 		}
+	}
+	if r.notice == kindInvite {
+		r.ep.inviter.ended(r)
 	}
 	if r.answer != nil {
 		r.ep.match.messages.put(r.answer)

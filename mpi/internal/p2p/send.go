@@ -150,7 +150,9 @@ func (s *sender) eager(p *peer, context uint32, tag int32, v view, how sending) 
 	near := p.channel != nil
 	switch {
 	case !near:
-		ok = ep.net.eager(p, h, v, how)
+		if ok = ep.net.eager(p, h, v, how); ok {
+			ep.inviter.plain(p, context, tag)
+		}
 	case how == burst:
 		ok = ep.near.eager(p, h, v, n)
 	default:

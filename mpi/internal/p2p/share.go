@@ -8,14 +8,14 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// A ghost sends from memory that it has mapped. It maps that of windows when it serves them
+// A ghost sends from memory that it has mapped, and receives into it. It maps that of windows when it serves them
 // (package rma). Other memory a rank shares with it: a segment, for as long as the program has it.
 //
-//	rank                      ghost
-//	  | -- share: segment ----> |
-//	  | <- shared: key -------- |   0: it has not mapped it
-//	  |                         |
-//	  | -- unshare: key ------> |   it unmaps it, behind what it sends from there
+//	rank                              ghost
+//	  | -- share: segment ------------> |
+//	  | <- shared: key and address ---- |   0: it has not mapped it
+//	  |                                 |
+//	  | -- unshare: key --------------> |   it unmaps it, behind what it sends from there
 //
 // The rank waits for the key, so that it can do without where the ghost has no room or is lost. It
 // does not wait for the end: the ghost has a mapping of its own.
@@ -24,33 +24,37 @@ import (
 // them for each long message.
 const sharedMost = 256
 
-// shareLen is what a share has behind the header: number and bytes of the segment.
-const shareLen = 16
+// What is behind the header: of a share number and bytes of the segment, of the answer key and address.
+const (
+	shareLen  = 16
+	sharedLen = 12
+)
 
 // sharing is a segment that waits for the answer of a ghost.
 type sharing struct {
 	ghost    int32
-	number   int32
+	number   uint32
 	answered bool
 	key      uint32
+	addr     uint64
 }
 
 // sharedArea is what a ghost has of a segment that was shared with it; without one, the memory is a window's.
 type sharedArea struct {
 	segment *Segment
-	mr      *verbs.MR // which gives it a key that no other memory has
+	mr      *verbs.MR // for those who write there; its key is that of the memory
 }
 
-// Share lets a ghost of this host send from b, which a segment of this rank begins with, until
+// Share lets a ghost of this host send from b and others write there through it, which a segment of this rank begins with, until
 // Unshare. It waits for the ghost, and others come inside meanwhile. A key of 0: the ghost does
 // not, or is lost.
 func (d Delegations) Share(segment *Segment, b []byte, ghost int32) (key uint32) {
 	ep, dr := d.ep, &d.ep.delegator
-	dr.shares = (dr.shares + 1) & math.MaxInt32
+	dr.shares++
 	s := &sharing{ghost: ghost, number: dr.shares}
 	dr.sharings = append(dr.sharings, s)
 	body := binary.BigEndian.AppendUint64(make([]byte, 0, shareLen), segment.ID())
-	ep.out.tell(int(ghost), header{kind: kindShare, id: uint32(s.number)}, binary.BigEndian.AppendUint64(body, uint64(len(b))))
+	ep.out.tell(int(ghost), header{kind: kindShare, id: s.number}, binary.BigEndian.AppendUint64(body, uint64(len(b))))
 	for !s.answered && ep.peers[ghost].err == nil {
 		ep.progress(nil)
 	}
@@ -59,7 +63,7 @@ func (d Delegations) Share(segment *Segment, b []byte, ghost int32) (key uint32)
 	if s.key == 0 || ep.peers[ghost].err != nil {
 		return 0
 	}
-	d.Lend(b, ghost, s.key)
+	d.Lend(b, ghost, s.key, s.addr)
 	return s.key
 }
 
@@ -78,12 +82,13 @@ func (d Delegations) arrived(h *header, b []byte) {
 	ok := false
 	switch ghost := int(d.ep.rank) >= d.ep.cfg.ranks(); {
 	case h.kind == kindShared:
-		ok = d.ep.delegator.arrivedShared(h)
+		ok = d.ep.delegator.arrivedShared(h, b)
 	case !ghost || int(h.source) >= d.ep.cfg.ranks():
 	case h.kind == kindShare:
 		ok = true
-		key := d.mapShared(h.source, binary.BigEndian.Uint64(b[headerLen:]), binary.BigEndian.Uint64(b[headerLen+8:]))
-		d.ep.out.notify(int(h.source), kindShared, int32(h.id&math.MaxInt32), key)
+		key, addr := d.mapShared(h.source, binary.BigEndian.Uint64(b[headerLen:]), binary.BigEndian.Uint64(b[headerLen+8:]))
+		body := binary.BigEndian.AppendUint32(make([]byte, 0, sharedLen), key)
+		d.ep.out.tell(int(h.source), header{kind: kindShared, id: h.id}, binary.BigEndian.AppendUint64(body, addr))
 	case d.ep.delegatee != nil:
 		ok = d.ep.delegatee.unshare(h.source, h.id)
 	}
@@ -93,35 +98,36 @@ func (d Delegations) arrived(h *header, b []byte) {
 }
 
 // arrivedShared takes in the answer of a ghost.
-func (d *delegator) arrivedShared(h *header) bool {
+func (d *delegator) arrivedShared(h *header, b []byte) bool {
 	for _, s := range d.sharings {
-		if s.ghost == h.source && s.number == h.tag && !s.answered {
-			s.key, s.answered = h.id, true
+		if s.ghost == h.source && s.number == h.id && !s.answered {
+			s.key, s.addr, s.answered = binary.BigEndian.Uint32(b[headerLen:]), binary.BigEndian.Uint64(b[headerLen+4:]), true
 			return true
 		}
 	}
 	return false
 }
 
-// mapShared maps a segment of a rank, and returns the key by which the rank is to know it, or 0.
-func (d Delegations) mapShared(owner int32, id, size uint64) (key uint32) {
+// mapShared maps a segment of a rank, and returns the key by which the rank is to know it, or 0, and the address
+// for those who write there.
+func (d Delegations) mapShared(owner int32, id, size uint64) (key uint32, addr uint64) {
 	if !Segments(d).With(owner) || size == 0 || size > math.MaxInt || d.ep.delegatee.shared(owner) >= sharedMost {
-		return 0
+		return 0, 0
 	}
 	segment, err := Segments(d).Open(owner, id, int(size))
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	b := segment.Bytes()[:size:size]
-	mr, err := d.ep.net.pd.RegMR(b, 0)
+	mr, err := d.ep.net.pd.RegMR(b, verbs.LocalWrite|verbs.RemoteWrite)
 	if err != nil {
 		_ = segment.Close() // it was mapped by us
-		return 0
+		return 0, 0
 	}
 	d.Map(owner, mr.RKey(), b)
 	all := d.ep.delegatee.areas
 	all[len(all)-1].shared = sharedArea{segment, mr}
-	return mr.RKey()
+	return mr.RKey(), mr.Addr()
 }
 
 // shared returns how many segments a rank shares with this ghost.
@@ -147,13 +153,4 @@ func (de *delegatee) unshare(owner int32, key uint32) bool {
 		}
 	}
 	return false
-}
-
-// unshareAll ends the use of all segments of a rank, which is lost.
-func (de *delegatee) unshareAll(owner int32) {
-	for _, a := range slices.Clone(de.areas) {
-		if a.owner == owner {
-			de.unshare(owner, a.key)
-		}
-	}
 }

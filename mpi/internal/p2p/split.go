@@ -59,7 +59,9 @@ func (pc *pieces) post(r *Request, p *peer) bool {
 		if !ep.out.piece(p, h.pack(), r.data.view(), n) {
 			return false
 		}
-		p.answered = false
+		if p.answered = false; r.written == 0 {
+			ep.inviter.plain(p, r.entry.Context, r.entry.Tag)
+		}
 		r.written += uint64(n)
 		r.data.skip(n)
 	}

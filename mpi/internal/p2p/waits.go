@@ -78,7 +78,7 @@ func (s *waits) describe(r *Request) {
 	w := &s.last
 	w.Peer, w.Tag, w.Context, w.Bytes = r.peer, r.entry.Tag, r.entry.Context, int(r.total)
 	switch r.state {
-	case posted:
+	case posted, retracting:
 		w.For, w.Bytes = "a message", r.data.len()
 	case sendCTS, sendRead, waitFIN, waitRest, waitTurn, waitRead:
 		w.For = "the rest of a message"
@@ -90,8 +90,8 @@ func (s *waits) describe(r *Request) {
 		w.For = "the acknowledgement of a message"
 	}
 	switch r.state {
-	case posted, sendCTS, sendRead, waitFIN, waitRest, waitTurn, waitRead:
-		if w.From = true; r.state != posted {
+	case posted, retracting, sendCTS, sendRead, waitFIN, waitRest, waitTurn, waitRead:
+		if w.From = true; r.state != posted && r.state != retracting {
 			w.Peer = r.st.Source // a ghost may send what it waits for
 		}
 	}

@@ -35,6 +35,7 @@ const (
 	kindShare                    // to a ghost: memory that it is to send from
 	kindShared                   // the answer
 	kindUnshare                  // to a ghost: no more
+	kindInvite                   // a CTS before its time: write it there, where a ghost has the memory
 	kindEnd
 )
 
@@ -63,9 +64,11 @@ const Version = 14
 //	FIN    nothing; id is the receiver's request, tag is 0, or 1 when the
 //	       sender could not write. Or the receiver has copied or read what an
 //	       RTS offered, or will not read it, and id is the sender's request; the tag
-//	       is 2 when it has dropped the message, as a recall wanted.
+//	       is 2 when it has dropped the message, as a recall wanted. To a ghost with
+//	       tag 3: it answers with a FIN of this id. With tag 4 the sender has let go of
+//	       an invite; id is the receiver's request
 //	       Over a connection beside datagrams: the sender's request (4); the answer
-//	       is a FIN with that as its id, in a datagram. The tag is 3 behind a Write that
+//	       is a FIN with that as its id, in a datagram. The tag is 5 behind a Write that
 //	       no receive waits for
 //	lost   all ranks that are lost (4 each); tag is how many bytes are
 //	       still to come in further messages
@@ -82,7 +85,7 @@ const Version = 14
 //	rest   the next ones, up to the end of the message whose head came last
 //	recall nothing; id is the sender's request; tag is 0, or 1 when no receive shall
 //	       meet the message any more: if one has, there is no answer; to a ghost 2 when
-//	       nobody waits for the answer
+//	       nobody waits for the answer. With tag 3 of an invite; id is the receiver's request
 //	rouse  nothing
 //	linked nothing; id is its length (24 bits), and 1 above (8 bits) to ask for a have as
 //	       soon as it is whole. The data is that of a data message over the connection:
@@ -94,8 +97,12 @@ const Version = 14
 //	claim  what a CTS has, the sender's rank (4), number (4). The answer is the data and a
 //	       FIN, or a FIN with tag 1: the sender is to be asked
 //	share  number (8) and bytes (8) of a segment of this rank; id is the number of the share
-//	shared nothing; tag is that number; id is the key of the memory, or 0: it is not mapped
+//	shared key of the memory (4), or 0: it is not mapped; address (8); id is that number
 //	unshare nothing; id is the key
+//	invite messages without an RTS (4) and with one (4) that the receiver has seen of the
+//	       sender in contexts as even as this one; ghost (4), key (4), address (8), size (8)
+//	       of the memory; the sender's request (4) if its RTS has come, else nothing; id is
+//	       the receiver's request, context and tag are those of the message
 //	active what the handler wants; tag and id too (package rma)
 const (
 	headerLen = 16
@@ -104,10 +111,13 @@ const (
 
 	finFailed    = 1 // tags of a FIN
 	finCancelled = 2
-	finAlone     = 3
+	finAsks      = 3
+	finRetracted = 4
+	finAlone     = 5
 	ctsStream    = 1 // tag of a CTS
 	recallCancel = 1 // tags of a recall
 	recallDrop   = 2
+	recallInvite = 3
 )
 
 // header is the common part of all kinds.
@@ -143,7 +153,7 @@ var minLen = [kindEnd]int{
 	kindRevoke: headerLen, kindAgree: headerLen, kindPace: headerLen, kindBatch: headerLen, kindHead: headerLen, kindRest: headerLen,
 	kindRecall: headerLen, kindActive: headerLen, kindLinked: headerLen, kindHave: headerLen, kindAgain: headerLen,
 	kindDelegate: headerLen + delegateLen, kindClaim: claimLen,
-	kindShare: headerLen + shareLen, kindShared: headerLen, kindUnshare: headerLen,
+	kindShare: headerLen + shareLen, kindShared: headerLen + sharedLen, kindUnshare: headerLen, kindInvite: headerLen + inviteLen,
 }
 
 // parse reads and checks a header. size is the number of ranks. false means

@@ -153,11 +153,12 @@ type Service struct{ w *flow }
 // ServiceOf returns that of a window. It is for those who are inside.
 func ServiceOf(w *Window) Service { return Service{&w.flow} }
 
-// lending is memory of this rank that its ghost may send from.
+// lending is memory of this rank that its ghost may send from, and receive into.
 type lending struct {
 	mem   []byte
 	ghost int32
 	key   uint32
+	addr  uint64
 }
 
 // set has the ghost send from it, or not.
@@ -165,7 +166,7 @@ func (l *lending) set(in p2p.Inside, on bool) {
 	switch d := p2p.Delegations(in); {
 	case len(l.mem) == 0:
 	case on:
-		d.Lend(l.mem, l.ghost, l.key)
+		d.Lend(l.mem, l.ghost, l.key, l.addr)
 	default:
 		d.TakeBack(l.ghost, l.key)
 	}
@@ -206,7 +207,7 @@ func (of Service) Serve(segment uint64, memory []byte) (r Remote, err error) {
 		case !s.given:
 		case s.World == w.ghosts.Of[t.home]:
 			t.Client, t.Key, t.Addr = w.ghosts.Client[t.home], s.Key, s.Addr
-			w.spread.lent = lending{memory, s.World, s.Key}
+			w.spread.lent = lending{memory, s.World, s.Key, s.Addr}
 			w.spread.lent.set(w.in, true)
 		default:
 			t.Others = append(t.Others, s.Other)
