@@ -173,7 +173,7 @@ func TestPrograms(t *testing.T) {
 
 // A process has signals, threads and work besides MPI: what process.c says.
 func TestProcess(t *testing.T) {
-	const want = "on a stack of its own: 1\non a stack of its own: 1\nhandled: 1\nawake\nothers sleep: 1\nown slack: 1\nshell: 3\nchild: 4\n"
+	const want = "on a stack of its own: 1\non a stack of its own: 1\nhandled: 1\nawake\nlate timers: 1\nown slack: 1\nshell: 3\nchild: 4\n"
 	for _, abi := range []string{"mpi", "mpich"} {
 		t.Run(abi, func(t *testing.T) {
 			program := compile(t, abi, "process")

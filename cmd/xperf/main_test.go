@@ -295,11 +295,11 @@ func TestRun_comparePeers(t *testing.T) {
 		}
 		got[r.Library]++
 	}
-	if got["raw"] != 1 || got["xwarp"] != 53 { // there are no raw frames both ways, nor one-sided ones
-		t.Errorf("results by library %v: want 1 of raw and 53 of xwarp", got)
+	if got["raw"] != 1 || got["xwarp"] != 59 { // there are no raw frames both ways, nor one-sided ones
+		t.Errorf("results by library %v: want 1 of raw and 59 of xwarp", got)
 	}
 	for _, peer := range peers.Peers() {
-		want := 53 // seven on two hosts and on one, five epochs and a receive at six times, and three collectives
+		want := 59 // seven on two hosts and on one, five epochs, a receive and a send at six times, and three collectives
 		if peer.Missing() != "" {
 			want = 0
 		}

@@ -81,7 +81,7 @@ func (d Delegations) IsendAttended(env match.Envelope, dest int, buf []byte) *Re
 	return d.ep.out.isendAttended(env, dest, buf)
 }
 
-// IrecvAttended is Inside.Irecv of such a rank: nobody is invited.
+// IrecvAttended is Inside.Irecv of such a rank, which invites no sender.
 func (d Delegations) IrecvAttended(env match.Envelope, buf []byte) *Request {
 	return d.ep.match.irecv(env, d.ep.requests.request(env.Source, buf))
 }
