@@ -130,9 +130,15 @@ func signalGhosts(s unix.Signal) error {
 // delegating runs such a job.
 func delegating(t *testing.T, on launch.Config, does string, ghosts int, env ...string) (stdout, stderr string, err error) {
 	t.Helper()
+	return withGhosts(t, on, asDelegating, does, ghosts, env)
+}
+
+// withGhosts runs a job of two ranks of this program, as something that does something.
+func withGhosts(t *testing.T, on launch.Config, as, does string, ghosts int, env []string) (stdout, stderr string, err error) {
+	t.Helper()
 	on.Ghosts, on.Env = ghosts, append(env, envDoes+"="+does)
 	job := launch.Config{
-		Program: "/proc/self/exe", Args: []string{asDelegating}, Ranks: 2,
+		Program: "/proc/self/exe", Args: []string{as}, Ranks: 2,
 		Agent: []string{"/proc/self/exe", launch.AgentArg},
 	}
 	return launchJob(t, job, on)

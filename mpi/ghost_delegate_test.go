@@ -260,20 +260,26 @@ func TestDelegate_random(t *testing.T) {
 	t.Logf("%d messages were delegated, %d written to a ghost; a ghost was lost in %d jobs", delegated, invited, fell)
 }
 
+// recalling is a world of two hosts with a ghost each, on which a message is taken back: by Revoke or not, in memory
+// of Alloc or a window, at some time.
+func recalling(seed, stream uint64) (w *simWorld, revokes, allocates bool, sleeps [3]mono.Duration) {
+	rnd := rand.New(rand.NewPCG(seed, stream))
+	w = newHostedWorld(sim.Config{Seed: seed, Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.02, Reorder: 0.05}}, Limit: 60 * mono.Second}, 2, 2, 1)
+	w.mpi.Transport = mpi.Transport(seed % 4)
+	revokes, allocates = rnd.IntN(2) == 0, rnd.IntN(2) == 0
+	for i := range sleeps {
+		sleeps[i] = mono.Duration(rnd.IntN(int(2*mono.Millisecond)) * rnd.IntN(2))
+	}
+	return w, revokes, allocates, sleeps
+}
+
 // A communicator is revoked, or a send is cancelled, while a ghost has the message, or sends it: the sender has its
 // memory back when its request is done, and nothing of what it writes there then reaches a receiver.
 func TestDelegate_recalled(t *testing.T) {
 	const size = 300_000
 	var came, gone int
 	for seed := range seeds(t, 100) {
-		rnd := rand.New(rand.NewPCG(uint64(seed), 6))
-		w := newHostedWorld(sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.02, Reorder: 0.05}}, Limit: 60 * mono.Second}, 2, 2, 1)
-		w.mpi.Transport = mpi.Transport(seed % 4)
-		revokes, allocates := rnd.IntN(2) == 0, rnd.IntN(2) == 0
-		sleeps := [3]mono.Duration{}
-		for i := range sleeps {
-			sleeps[i] = mono.Duration(rnd.IntN(int(2*mono.Millisecond)) * rnd.IntN(2))
-		}
+		w, revokes, allocates, sleeps := recalling(uint64(seed), 6)
 		w.launch(func(task *sim.Task, p *mpi.Proc) error {
 			memory, free, err := memoryOf(p, allocates, size)
 			if err != nil {

@@ -74,12 +74,7 @@ func invitingReceiver(c *mpi.Comm, memory []byte) error {
 // inviting runs such a job.
 func inviting(t *testing.T, on launch.Config, does string, env ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	on.Ghosts, on.Env = 1, append(env, envDoes+"="+does)
-	job := launch.Config{
-		Program: "/proc/self/exe", Args: []string{asInviting}, Ranks: 2,
-		Agent: []string{"/proc/self/exe", launch.AgentArg},
-	}
-	return launchJob(t, job, on)
+	return withGhosts(t, on, asInviting, does, 1, env)
 }
 
 // A rank that receives a large message and computes is not needed if it has a ghost.

@@ -3,7 +3,6 @@ package mpi_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
@@ -163,14 +162,7 @@ func TestInvite_retracted(t *testing.T) {
 	const size = 300_000
 	var came, gone, invited int
 	for seed := range seeds(t, 100) {
-		rnd := rand.New(rand.NewPCG(uint64(seed), 9))
-		w := newHostedWorld(sim.Config{Seed: uint64(seed), Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.02, Reorder: 0.05}}, Limit: 60 * mono.Second}, 2, 2, 1)
-		w.mpi.Transport = mpi.Transport(seed % 4)
-		revokes, allocates := rnd.IntN(2) == 0, rnd.IntN(2) == 0
-		sleeps := [3]mono.Duration{}
-		for i := range sleeps {
-			sleeps[i] = mono.Duration(rnd.IntN(int(2*mono.Millisecond)) * rnd.IntN(2))
-		}
+		w, revokes, allocates, sleeps := recalling(uint64(seed), 9)
 		w.launch(func(task *sim.Task, p *mpi.Proc) error {
 			memory, free, err := memoryOf(p, allocates, size)
 			if err != nil {

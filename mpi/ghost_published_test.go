@@ -242,20 +242,17 @@ func adaptive(_, way int) trialJob {
 	return trialJob{hosts: 2, users: 8, ghosts: 1, async: mpi.Async(way)}
 }
 
-// gets is so many Gets to all, each with its flush, and computing before each.
-func (r trialRank) gets(times int, computes mono.Duration) (err error) {
-	for range times {
-		r.task.Sleep(computes)
-		err = errors.Join(err, r.every(1, mpi.Get), r.FlushAll())
-	}
-	return err
-}
-
-// adds is gets with accumulates.
-func (r trialRank) adds(times int, computes mono.Duration) (err error) {
-	for range times {
-		r.task.Sleep(computes)
-		err = errors.Join(err, r.every(1, add), r.FlushAll())
+// phases is twice 30 operations to all, each with its flush and with 1 ms of computing before it, and so many without.
+func (r trialRank) phases(alone int, do winDo) (err error) {
+	for range 2 {
+		for i := range 30 + alone {
+			computes := mono.Millisecond
+			if i >= 30 {
+				computes = 0
+			}
+			r.task.Sleep(computes)
+			err = errors.Join(err, r.every(1, do), r.FlushAll())
+		}
 	}
 	return err
 }
@@ -434,24 +431,14 @@ var publications = []published{
 	},
 	{
 		"5.10a, phases of computing for Gets and of Gets alone, without a call of all ranks", "GP is nearly as good as the better one of on and off in each phase, and P is not, which needs such calls", []int{800}, []string{"on", "off", "P", "GP"},
-		adaptive, func(r trialRank, row int) (err error) {
-			for range 2 {
-				err = errors.Join(err, r.gets(30, mono.Millisecond), r.gets(row, 0))
-			}
-			return err
-		}, func(times [][]mono.Duration) bool {
+		adaptive, func(r trialRank, row int) error { return r.phases(row, mpi.Get) }, func(times [][]mono.Duration) bool {
 			last := times[len(times)-1]
 			return last[3] == slices.Min(last)
 		}, true,
 	},
 	{
 		"5.10b, the same with accumulates", "P and GP cannot follow without such calls: both take as long as on, and GP somewhat more", []int{200}, []string{"on", "off", "P", "GP"},
-		adaptive, func(r trialRank, row int) (err error) {
-			for range 2 {
-				err = errors.Join(err, r.adds(30, mono.Millisecond), r.adds(row, 0))
-			}
-			return err
-		}, func(times [][]mono.Duration) bool {
+		adaptive, func(r trialRank, row int) error { return r.phases(row, add) }, func(times [][]mono.Duration) bool {
 			last := times[0]
 			return last[2] > last[0]*9/10 && last[3] > last[0]*9/10
 		}, true,
@@ -460,12 +447,7 @@ var publications = []published{
 		"5.11, phases as in 5.10a of 200 Gets, more us between what ghosts tell one another", "twice as long where they do so too often, best at half of a phase, and somewhat longer where they do it rarely", []int{20, 500, 12500}, []string{"GP"},
 		func(row, _ int) trialJob {
 			return trialJob{hosts: 2, users: 8, ghosts: 1, async: mpi.AsyncAutoGhosts, interval: time.Duration(row) * time.Microsecond}
-		}, func(r trialRank, _ int) (err error) {
-			for range 2 {
-				err = errors.Join(err, r.gets(30, mono.Millisecond), r.gets(200, 0))
-			}
-			return err
-		}, func(times [][]mono.Duration) bool {
+		}, func(r trialRank, _ int) error { return r.phases(200, mpi.Get) }, func(times [][]mono.Duration) bool {
 			best := times[1][0]
 			return times[0][0] > best && times[2][0] > best
 		}, false,

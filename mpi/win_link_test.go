@@ -41,17 +41,7 @@ func TestWin_randomOverBreakingConnections(t *testing.T) {
 			t.Parallel()
 			rnd := rand.New(rand.NewPCG(uint64(seed), 21))
 			x := winTraffic{seed: uint64(seed), rounds: 6, ops: 12, block: 6000, long: true}
-			w := linkedWorld(uint64(seed), rnd, 2+seed%3)
-			x.served = w.ghosts > 0
-			w.mpi.Ghosts.Binding = mpi.GhostBinding(rnd.IntN(5))
-			w.launch(func(task *sim.Task, p *mpi.Proc) error {
-				mine := x
-				mine.compute = func() { task.Sleep(10 * mono.Microsecond) }
-				return mine.run(p)
-			})
-			if err := w.Run(); err != nil {
-				t.Fatalf("%+v, %d ghosts: %v", w.mpi, w.ghosts, err)
-			}
+			x.simulate(t, linkedWorld(uint64(seed), rnd, 2+seed%3), rnd)
 		})
 	}
 }

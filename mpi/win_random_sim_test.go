@@ -27,17 +27,22 @@ func TestWin_randomOverBadNetwork(t *testing.T) {
 			}
 			w.mpi.Transport = []mpi.Transport{mpi.RD, mpi.UD, mpi.RD, mpi.RC, mpi.Hybrid}[seed%5]
 			w.mpi.PromoteMessages = 60
-			x.served = w.ghosts > 0
-			w.mpi.Ghosts.Binding = mpi.GhostBinding(rnd.IntN(5))
-			w.launch(func(task *sim.Task, p *mpi.Proc) error {
-				mine := x
-				mine.compute = func() { task.Sleep(10 * mono.Microsecond) }
-				return mine.run(p)
-			})
-			if err := w.Run(); err != nil {
-				t.Fatalf("%+v, %d ghosts: %v", w.mpi, w.ghosts, err)
-			}
+			x.simulate(t, w, rnd)
 		})
+	}
+}
+
+// simulate runs the traffic on a simulated world.
+func (x winTraffic) simulate(t *testing.T, w *simWorld, rnd *rand.Rand) {
+	x.served = w.ghosts > 0
+	w.mpi.Ghosts.Binding = mpi.GhostBinding(rnd.IntN(5))
+	w.launch(func(task *sim.Task, p *mpi.Proc) error {
+		mine := x
+		mine.compute = func() { task.Sleep(10 * mono.Microsecond) }
+		return mine.run(p)
+	})
+	if err := w.Run(); err != nil {
+		t.Fatalf("%+v, %d ghosts: %v", w.mpi, w.ghosts, err)
 	}
 }
 
