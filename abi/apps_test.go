@@ -1,6 +1,7 @@
 package abi_test
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -41,6 +42,7 @@ func TestApps(t *testing.T) {
 		test func(*testing.T, *app)
 	}{
 		{"mpich-doc", examples}, {"netpipe-mpich2", netpipe}, {"libcoarrays-mpich-dev", coarrays}, {"scalapack-mpi-test", scalapack}, {"nwchem-mpich", nwchem},
+		{"bagel", bagel}, {"tachyon-bin-nox", tachyon}, {"libhdf5-mpich-dev", hdf5},
 	} {
 		var a app
 		missing, start := "", time.Now()
@@ -93,43 +95,94 @@ func job(dir, how, program string, args ...string) (string, error) {
 	return inFolder(dir, "", filepath.Join(libraries.dir, "bin/xrun"), line...)
 }
 
-var energies = regexp.MustCompile(`(?:Total SCF energy|Total MP2 energy|CCSD corr. energy|Total CCSD energy)[ =:]+(-[0-9]+\.[0-9]{12})`)
-
-// NWChem keeps its data in windows, by ARMCI over MPI. Its energies are those that it finds
-// as one process of MPICH: with several on one host MPICH 4.0.2 does not get there. The last
-// of 12 decimals differs between its runs there, too.
-func nwchem(t *testing.T, a *app) {
-	program := packageFiles(t, "nwchem-mpich", "/usr/bin/nwchem.mpich")[0]
-	input, err := filepath.Abs("testdata/water.nw")
-	if err != nil {
-		t.Fatal(err)
-	}
-	find := func(out string) (found []string) {
-		for _, m := range energies.FindAllStringSubmatch(out, -1) {
-			found = append(found, m[1][:len(m[1])-2])
-		}
-		return found
-	}
-	out, err := inFolder(t.TempDir(), "", "mpiexec.mpich", "-n", "1", program, input)
-	want := find(out)
-	if err != nil || len(want) != 6 {
-		t.Fatalf("on MPICH: %v: energies %q in\n%s", err, want, out)
-	}
+// likeMPICH runs a program as 2 and 4 ranks of two hosts, without and with a ghost. What answer reads
+// from what it writes, and from the folder it runs in, is what it reads on MPICH: on as many ranks, or
+// on one where the answer does not depend on them.
+func likeMPICH(t *testing.T, a *app, onOne bool, answer func(out, dir string) string, program string, args ...string) {
 	hosts := "--testbed 2"
 	if os.Geteuid() != 0 {
 		hosts = "--fabric udp --x XWARP_SHARED=0"
 	}
 	for _, ranks := range []int{2, 4} {
+		peers := ranks
+		if onOne {
+			peers = 1
+		}
+		dir := t.TempDir()
+		out, err := inFolder(dir, "", "mpiexec.mpich", append([]string{"-n", strconv.Itoa(peers), program}, args...)...)
+		want := answer(out, dir)
+		if err != nil || want == "" {
+			t.Fatalf("on MPICH: %v: no answer in\n%s", err, out)
+		}
 		for ghosts := range 2 {
-			a.run(t, fmt.Sprintf("%d ranks, %d ghosts", ranks, ghosts), func(t *testing.T) {
-				how := fmt.Sprintf("-n %d --ghosts %d %s", ranks, ghosts, hosts)
-				out, err := job(t.TempDir(), how, program, input)
-				if got := find(out); err != nil || !slices.Equal(got, want) {
-					t.Errorf("xrun %s: %v: energies %q, want %q\n%s", how, err, got, want, out)
+			a.run(t, fmt.Sprintf("%s, %d ranks, %d ghosts", filepath.Base(program), ranks, ghosts), func(t *testing.T) {
+				how, dir := fmt.Sprintf("-n %d --ghosts %d %s", ranks, ghosts, hosts), t.TempDir()
+				out, err := job(dir, how, program, args...)
+				if got := answer(out, dir); err != nil || got != want {
+					t.Errorf("xrun %s: %v: got %s, want %s\n%s", how, err, got, want, out)
 				}
 			})
 		}
 	}
+}
+
+// matches returns what an expression finds in its group, each shorter by some of its last decimals.
+func matches(of *regexp.Regexp, decimals int) func(out, dir string) string {
+	return func(out, _ string) string {
+		var found []string
+		for _, m := range of.FindAllStringSubmatch(out, -1) {
+			found = append(found, m[1][:len(m[1])-decimals])
+		}
+		return strings.Join(found, " ")
+	}
+}
+
+// dataFile is the path of a file in testdata, for a program that runs elsewhere.
+func dataFile(t *testing.T, name string) string {
+	path, err := filepath.Abs(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// NWChem keeps its data in windows, by ARMCI over MPI. Its energies are those that it finds
+// as one process of MPICH: with several on one host MPICH 4.0.2 does not get there. The last
+// of 12 decimals differs between its runs there, too.
+func nwchem(t *testing.T, a *app) {
+	energies := regexp.MustCompile(`(?:Total SCF energy|Total MP2 energy|CCSD corr. energy|Total CCSD energy)[ =:]+(-[0-9]+\.[0-9]{12})`)
+	likeMPICH(t, a, true, matches(energies, 2), packageFiles(t, "nwchem-mpich", "/usr/bin/nwchem.mpich")[0], dataFile(t, "water.nw"))
+}
+
+// BAGEL is in C++, with threads of its own: SCF, MP2 and CASSCF of water.
+func bagel(t *testing.T, a *app) {
+	program := packageFiles(t, "bagel", "/usr/bin/BAGEL")[0]
+	t.Setenv("OPENBLAS_NUM_THREADS", "1")
+	t.Setenv("BAGEL_NUM_THREADS", "1")
+	energies := regexp.MustCompile(`(?:MP2 total energy: +|0 \* +)(-[0-9]+\.[0-9]{8})`)
+	likeMPICH(t, a, true, matches(energies, 1), program, dataFile(t, "water.json"))
+}
+
+// Tachyon draws spheres, and each rank some lines of the picture; its random numbers depend on how many ranks there are.
+func tachyon(t *testing.T, a *app) {
+	program := packageFiles(t, "tachyon-bin-nox libtachyon-mpich-0", "/usr/bin/tachyon-nox", "/usr/lib/*/libtachyon-mpich.so.0")[0]
+	likeMPICH(t, a, false, func(_, dir string) string {
+		picture, err := os.ReadFile(filepath.Join(dir, "out.ppm"))
+		if err != nil {
+			return ""
+		}
+		return fmt.Sprintf("%x", sha256.Sum256(picture))
+	}, program, dataFile(t, "spheres.tachyon"), "-numthreads", "1", "-format", "PPM", "-o", "out.ppm")
+}
+
+// HDF5 asks MPI for attributes and whether it is there, also where each rank has a file of its own.
+func hdf5(t *testing.T, a *app) {
+	packageFiles(t, "libhdf5-mpich-dev", "/usr/bin/h5pcc.mpich")
+	program := filepath.Join(t.TempDir(), "hdf5")
+	if out, err := inFolder(t.TempDir(), "", "h5pcc.mpich", "-o", program, dataFile(t, "hdf5.c")); err != nil {
+		t.Fatal(err, out)
+	}
+	likeMPICH(t, a, false, matches(regexp.MustCompile(`(.* of HDF5.*)`), 0), program)
 }
 
 // badCases are the cases that failed of a test of xSYEVR or xHEEVR, whose rows end with two
