@@ -5,6 +5,7 @@
 package mem
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -71,12 +72,8 @@ func New(c Config) (*Arena, error) {
 	if c.Size < 0 {
 		return nil, fmt.Errorf("arena: size %d is negative", c.Size)
 	}
-	if c.Size == 0 {
-		c.Size = DefaultSize
-	}
-	if c.Name == "" {
-		c.Name = "xwarp"
-	}
+	c.Size = cmp.Or(c.Size, DefaultSize)
+	c.Name = cmp.Or(c.Name, "xwarp")
 	if c.Huge != HugeNever {
 		size := roundUp(c.Size, hugePage)
 		fd, err := memfd(c.Name, size, unix.MFD_HUGETLB)
@@ -238,9 +235,7 @@ func (a *Arena) Room() int { return int(a.heap.free) }
 // (0 means 64). They hold what their last user left there. Give them
 // back with Free.
 func (a *Arena) Alloc(n, align int) (Addr, error) {
-	if align == 0 {
-		align = 64
-	}
+	align = cmp.Or(align, 64)
 	if n < 0 || align < 0 || align&(align-1) != 0 {
 		return 0, fmt.Errorf("arena: %d bytes at a multiple of %d: want at least 0 bytes, and a power of two", n, align)
 	}
