@@ -320,8 +320,7 @@ func (f *portSet) Stats() PortStats {
 
 // Close closes the sockets and gives the frames back to the arena.
 func (f *portSet) Close() error {
-	var errs []error
-	errs = append(errs, f.poll.Close())
+	errs := []error{f.poll.Close()}
 	if len(f.ports) > 0 && f.ports[0].steering != nil {
 		errs = append(errs, f.ports[0].steering.Close()) // before any queue has no socket any more
 	}
