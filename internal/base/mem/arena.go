@@ -235,7 +235,9 @@ func (a *Arena) Room() int { return int(a.heap.free) }
 // (0 means 64). They hold what their last user left there. Give them
 // back with Free.
 func (a *Arena) Alloc(n, align int) (Addr, error) {
-	align = cmp.Or(align, 64)
+	if align == 0 {
+		align = 64
+	}
 	if n < 0 || align < 0 || align&(align-1) != 0 {
 		return 0, fmt.Errorf("arena: %d bytes at a multiple of %d: want at least 0 bytes, and a power of two", n, align)
 	}
