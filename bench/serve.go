@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/job/boot"
 )
 
 // ServeConfig says what a server does. Its zero value serves whatever clients
@@ -137,7 +138,7 @@ func serveConn(conn net.Conn, config ServeConfig) error {
 	}
 	p := newPair(conn, 0, config.Abort)
 	defer p.close()
-	p.key = newKey()
+	p.key = boot.NewKey()
 	done := make(chan error, 1)
 	go func() { done <- config.enter(0, func() error { return serveSession(conn, p, config) }) }()
 	select {

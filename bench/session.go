@@ -3,8 +3,6 @@ package bench
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -352,11 +350,4 @@ func (s *Session) Close() error {
 		return err
 	}
 	return s.pair.err
-}
-
-// newKey makes up the secret of a job.
-func newKey() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the program instead
-	return binary.LittleEndian.Uint64(b[:])
 }

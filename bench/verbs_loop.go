@@ -107,6 +107,33 @@ func (p *endpoint) turn(i, n int) error {
 	return p.post(i%signalEvery == 0 || i == n-1)
 }
 
+// pingPong sends a message and waits for one, again and again, and times that; or, on the
+// server, the other way round. send sends message i of n.
+func (p *endpoint) pingPong(b Burst, rec *Recorder, send func(i, n int) error, await func() error) error {
+	total := b.Warmup + b.Iters
+	if !p.Server {
+		err := p.trips(b, rec, func(i int) error {
+			if err := send(i, total); err != nil {
+				return err
+			}
+			return await()
+		})
+		if err != nil {
+			return err
+		}
+		return p.drain()
+	}
+	for i := range total {
+		if err := await(); err != nil {
+			return err
+		}
+		if err := send(i, total); err != nil {
+			return err
+		}
+	}
+	return p.drain()
+}
+
 // push posts n requests, at most window at a time, and waits until all are
 // done.
 func (p *endpoint) push(n, window int) error {

@@ -14,12 +14,9 @@ func newSendTest(p *endpoint) (*sendTest, error) {
 
 func (t *sendTest) Run(b Burst, rec *Recorder) error {
 	t.source(verbs.OpSend, b.Size)
-	pingPong := t.Spec.kind() == PingPong
 	switch {
-	case pingPong && t.Server:
-		return t.echo(b)
-	case pingPong:
-		return t.ping(b, rec)
+	case t.Spec.kind() == PingPong:
+		return t.pingPong(b, rec, t.send, t.await)
 	case t.Spec.duplex():
 		return t.timed(b, rec, t.exchange)
 	case t.Server:
@@ -90,33 +87,6 @@ func (t *sendTest) send(i, n int) error {
 		return err
 	}
 	return t.receive(1)
-}
-
-func (t *sendTest) ping(b Burst, rec *Recorder) error {
-	total := b.Warmup + b.Iters
-	err := t.trips(b, rec, func(i int) error {
-		if err := t.send(i, total); err != nil {
-			return err
-		}
-		return t.await()
-	})
-	if err != nil {
-		return err
-	}
-	return t.drain()
-}
-
-func (t *sendTest) echo(b Burst) error {
-	total := b.Warmup + b.Iters
-	for i := range total {
-		if err := t.await(); err != nil {
-			return err
-		}
-		if err := t.send(i, total); err != nil {
-			return err
-		}
-	}
-	return t.drain()
 }
 
 func (t *sendTest) swallow(b Burst) error {

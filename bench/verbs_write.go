@@ -17,15 +17,9 @@ type writeTest struct {
 func (t *writeTest) Run(b Burst, rec *Recorder) error {
 	t.source(verbs.OpRDMAWrite, b.Size)
 	t.remote(t.peer.Target)
-	pingPong := t.Spec.kind() == PingPong
-	if pingPong {
-		*t.flag(b.Size) = t.count // an earlier burst may have left the next count here
-	}
 	switch {
-	case pingPong && t.Server:
-		return t.echo(b)
-	case pingPong:
-		return t.ping(b, rec)
+	case t.Spec.kind() == PingPong:
+		return t.turns(b, rec)
 	case t.Server && !t.Spec.duplex():
 		return t.attend()
 	}
@@ -35,48 +29,28 @@ func (t *writeTest) Run(b Burst, rec *Recorder) error {
 // flag returns the byte that the other end writes last.
 func (t *writeTest) flag(size int) *byte { return &t.mr.Bytes()[t.half+size-1] }
 
-// write writes message i of n in a ping-pong.
-func (t *writeTest) write(i, n, size int) error {
-	t.mr.Bytes()[size-1] = t.count
-	return t.turn(i, n)
-}
-
-// await waits for the message with the present count.
-func (t *writeTest) await(flag *byte) error {
-	var turns spin
-	for *flag != t.count {
-		if err := t.step(&turns); err != nil {
-			return err
+// turns exchanges messages, each of which has the next count.
+func (t *writeTest) turns(b Burst, rec *Recorder) error {
+	flag := t.flag(b.Size)
+	*flag = t.count // an earlier burst may have left the next count here
+	send := func(i, n int) error {
+		if !t.Server {
+			t.count++
 		}
+		t.mr.Bytes()[b.Size-1] = t.count
+		return t.turn(i, n)
 	}
-	return nil
-}
-
-func (t *writeTest) ping(b Burst, rec *Recorder) error {
-	flag, total := t.flag(b.Size), b.Warmup+b.Iters
-	err := t.trips(b, rec, func(i int) error {
-		t.count++
-		if err := t.write(i, total, b.Size); err != nil {
-			return err
+	await := func() error {
+		if t.Server {
+			t.count++
 		}
-		return t.await(flag)
-	})
-	if err != nil {
-		return err
+		var turns spin
+		for *flag != t.count {
+			if err := t.step(&turns); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return t.drain()
-}
-
-func (t *writeTest) echo(b Burst) error {
-	flag, total := t.flag(b.Size), b.Warmup+b.Iters
-	for i := range total {
-		t.count++
-		if err := t.await(flag); err != nil {
-			return err
-		}
-		if err := t.write(i, total, b.Size); err != nil {
-			return err
-		}
-	}
-	return t.drain()
+	return t.pingPong(b, rec, send, await)
 }

@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -51,15 +52,9 @@ const vlanMax = 4094
 const LossPPMMax = 1_000_000
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Slots == 0 {
-		c.Slots = 1
-	}
-	if c.Queues == 0 {
-		c.Queues = 1
-	}
-	if c.TCPBase == 0 {
-		c.TCPBase = DefaultTCPBase
-	}
+	c.Slots = cmp.Or(c.Slots, 1)
+	c.Queues = cmp.Or(c.Queues, 1)
+	c.TCPBase = cmp.Or(c.TCPBase, DefaultTCPBase)
 	switch {
 	case c.TCPPorts < 0 || int(c.TCPBase)+c.TCPPorts*c.Slots > 1<<16:
 		return c, fmt.Errorf("bpf: %d TCP ports from %d on for each of %d slots go past 65535: lower Config.TCPBase or Config.TCPPorts", c.TCPPorts, c.TCPBase, c.Slots)

@@ -1,6 +1,7 @@
 package xdp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -78,15 +79,9 @@ const depthMax = 1 << 16
 // with it.
 func (c Config) WithDefaults() (Config, error) {
 	c.Queues = max(c.Queues, 1)
-	if c.RxDepth == 0 {
-		c.RxDepth = depthOf(2048, c.Queues, c.Arena)
-	}
-	if c.TxDepth == 0 {
-		c.TxDepth = 1024
-	}
-	if c.Frames == 0 {
-		c.Frames = c.Queues*c.RxDepth + c.TxDepth + 1024
-	}
+	c.RxDepth = cmp.Or(c.RxDepth, depthOf(2048, c.Queues, c.Arena))
+	c.TxDepth = cmp.Or(c.TxDepth, 1024)
+	c.Frames = cmp.Or(c.Frames, c.Queues*c.RxDepth+c.TxDepth+1024)
 	if c.Program == nil {
 		c.Steer.Queues = max(c.Steer.Queues, c.Queue+c.Queues)
 		c.Steer.Slots = max(c.Steer.Slots, c.Slot+1)

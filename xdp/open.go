@@ -1,6 +1,7 @@
 package xdp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -159,10 +160,7 @@ func (c *Config) bindings(dev *device, mode bpf.Mode) []uint16 {
 	if mode == bpf.Generic || c.ZeroCopy == ZeroCopyNever {
 		return copying
 	}
-	f, mtu := dev.features, c.MTU
-	if mtu == 0 {
-		mtu = dev.mtu
-	}
+	f, mtu := dev.features, cmp.Or(c.MTU, dev.mtu)
 	var flags []uint16
 	if f.zcSegs > 1 {
 		flags = append(flags, unix.XDP_ZEROCOPY|sg)

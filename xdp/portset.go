@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xwarp/xwarp/internal/base/event"
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
@@ -132,24 +132,21 @@ func (p *Port) pushBorrowed(n int) int {
 type portSet struct {
 	slot  *Slot // whose pairs they are, by slot of the peer; nil: it sends on the first
 	ports []*Port
-	first int // queue of the first port
-	home  int // PortCaps.Home
-	next  int // to be asked first by Recv
-	drive int // to be driven next by Recv
-	poll  int // epoll descriptor of all
+	first int       // queue of the first port
+	home  int       // PortCaps.Home
+	next  int       // to be asked first by Recv
+	drive int       // to be driven next by Recv
+	poll  event.Set // of all
 }
 
 // watch makes the descriptor that is readable when one of the sockets is.
 func (f *portSet) watch() (err error) {
-	if f.poll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return fmt.Errorf("xdp: %w", os.NewSyscallError("epoll_create1", err))
-	}
+	var fds []int
 	for _, p := range f.ports {
-		fd := p.sock.fd
-		err := unix.EpollCtl(f.poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
-		if err != nil {
-			return fmt.Errorf("xdp: %w", os.NewSyscallError("epoll_ctl", err))
-		}
+		fds = append(fds, p.sock.fd)
+	}
+	if f.poll, err = event.NewSet(fds...); err != nil {
+		return fmt.Errorf("xdp: %w", err)
 	}
 	return nil
 }
@@ -173,7 +170,7 @@ func (f *portSet) Arena() *Arena { return f.ports[0].arena }
 func (f *portSet) Pool() *Pool { return f.ports[0].pool }
 
 // FD returns a descriptor that is readable when frames have arrived.
-func (f *portSet) FD() int { return f.poll }
+func (f *portSet) FD() int { return int(f.poll) }
 
 // Recv fills dst from one of the queues, in turn. When nothing is there it polls the
 // device for one queue, the next one with each call: a system call, as for one queue.
@@ -323,11 +320,7 @@ func (f *portSet) Stats() PortStats {
 
 // Close closes the sockets and gives the frames back to the arena.
 func (f *portSet) Close() error {
-	var errs []error
-	if f.poll >= 0 {
-		errs = append(errs, os.NewSyscallError("close", unix.Close(f.poll)))
-		f.poll = -1
-	}
+	errs := []error{f.poll.Close()}
 	if len(f.ports) > 0 && f.ports[0].steering != nil {
 		errs = append(errs, f.ports[0].steering.Close()) // before any queue has no socket any more
 	}

@@ -1,6 +1,7 @@
 package xdp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -32,7 +33,7 @@ type QueueConfig struct {
 	// slots are opened: see MapsBound. Default: they are bound at once.
 	Late bool
 
-	RxDepth int // of each slot and queue: chunks that may wait for it, a power of two; default 512, less with more than four queues
+	RxDepth int // of each slot and queue: chunks that may wait for it, a power of two; default 512
 	TxDepth int // of each slot: buffers that may be on their way out, a power of two; default 1024
 	Frames  int // chunks to receive into, for all slots together; default what Budget says
 	Part    int // bytes of the arena for each slot, for frames to send and applications; default 64 MiB, or 32 MiB with more than four slots
@@ -54,14 +55,10 @@ func powerFrom(n int) int { return 1 << bits.Len(uint(n-1)) }
 // WithDefaults returns c with all defaults filled in, or says what is wrong
 // with it.
 func (c QueueConfig) WithDefaults() (QueueConfig, error) {
-	for _, d := range []struct {
-		field *int
-		value int
-	}{{&c.Queues, 1}, {&c.RxDepth, depthOf(rxDepthShared, max(c.Queues, 1), nil)}, {&c.TxDepth, 1024}, {&c.Part, defaultPart(c.Slots)}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	c.Queues = cmp.Or(c.Queues, 1)
+	c.RxDepth = cmp.Or(c.RxDepth, rxDepthShared)
+	c.TxDepth = cmp.Or(c.TxDepth, 1024)
+	c.Part = cmp.Or(c.Part, defaultPart(c.Slots))
 	switch {
 	case c.Queues < 1 || c.Queues > queuesMax:
 		return c, fmt.Errorf("xdp: QueueConfig.Queues is %d: give the number of queues to receive on, 1 to %d", c.Queues, queuesMax)
@@ -76,9 +73,7 @@ func (c QueueConfig) WithDefaults() (QueueConfig, error) {
 	c.Steer.Slots = c.Slots
 	c.Steer.Queues = max(c.Steer.Queues, c.Queues)
 	b := c.Budget()
-	if c.Frames == 0 {
-		c.Frames = b.Frames()
-	}
+	c.Frames = cmp.Or(c.Frames, b.Frames())
 	if err := b.Check(c.Frames); err != nil {
 		return c, fmt.Errorf("xdp: QueueConfig.Frames is %d: %w", c.Frames, err)
 	}

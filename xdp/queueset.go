@@ -1,6 +1,7 @@
 package xdp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -54,14 +55,8 @@ const rxLeast = 256
 // withDefaults returns c with all defaults but that of Part filled in, or says what is
 // wrong with it. links is how many queues a slot receives on.
 func (c QueueSetConfig) withDefaults(links int) (QueueSetConfig, error) {
-	for _, d := range []struct {
-		field *int
-		value int
-	}{{&c.RxDepth, max(2048/powerFrom(links), rxLeast)}, {&c.TxDepth, 1024}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	c.RxDepth = cmp.Or(c.RxDepth, max(2048/powerFrom(links), rxLeast))
+	c.TxDepth = cmp.Or(c.TxDepth, 1024)
 	switch {
 	case c.Part < 0:
 		return c, fmt.Errorf("xdp: QueueSetConfig.Part is %d: give the bytes of the arena that each port has for itself", c.Part)
@@ -201,9 +196,7 @@ func OpenQueueSets(each []QueueSetConfig) (all []*QueueSet, err error) {
 
 // prepare decides which queues the slots get, and changes nothing.
 func (l *QueueSet) prepare(c QueueSetConfig) error {
-	if c.PeerSlots == 0 {
-		c.PeerSlots = c.Slots
-	}
+	c.PeerSlots = cmp.Or(c.PeerSlots, c.Slots)
 	if c.Slots < 1 || c.Slots > c.PeerSlots || c.PeerSlots > slotsMax {
 		return fmt.Errorf("xdp: QueueSetConfig.Slots is %d, PeerSlots is %d: give the number of ports, 1 to %d, and PeerSlots not below that", c.Slots, c.PeerSlots, slotsMax)
 	}

@@ -1,6 +1,7 @@
 package xdp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,9 +38,7 @@ func NewSteering(c Config) (*Steering, error) {
 		}
 		return s, nil
 	}
-	if dev.vlan == 0 {
-		dev.vlan = c.Steer.VLAN
-	}
+	dev.vlan = cmp.Or(dev.vlan, c.Steer.VLAN)
 	if c.Steer.VLAN = dev.vlan; dev.vlan != 0 && dev.stripsTags() {
 		c.Steer.Untagged = true
 	}

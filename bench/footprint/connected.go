@@ -14,7 +14,6 @@ import (
 
 // connected is a server and its peers over connections.
 type connected struct {
-	config  Config
 	carrier carrier
 	server  *server
 	clients *clients
@@ -36,7 +35,7 @@ type turn struct {
 }
 
 func openConnected(c Config) (setup, error) {
-	s := &connected{config: c, carrier: newKernel()}
+	s := &connected{carrier: newKernel()}
 	if c.Carrier == SimTCP {
 		s.carrier = newWorld()
 	}
@@ -86,7 +85,6 @@ type server struct {
 	srq      *verbs.SRQ
 	qps      []*verbs.QP
 	ids      []*verbs.CMID
-	answered int
 	sent     int
 }
 
@@ -178,7 +176,6 @@ func (h *server) accept(id *verbs.CMID) error {
 
 // answer answers the message that a queue pair has received.
 func (h *server) answer(num uint32) error {
-	h.answered++
 	qp := h.qps[num-h.qps[0].Num()]
 	post := qp.PostRecv
 	if h.srq != nil {

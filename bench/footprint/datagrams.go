@@ -18,7 +18,6 @@ import (
 // datagrams is a server and its peers over reliable datagrams, each a context of
 // its own on a mesh, in virtual time.
 type datagrams struct {
-	config Config
 	net    *mesh.Net
 	now    mono.Time
 	server *talker
@@ -54,7 +53,7 @@ func openDatagrams(c Config) (setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &datagrams{config: c, net: net, now: mono.Time(mono.Second)}
+	d := &datagrams{net: net, now: mono.Time(mono.Second)}
 	if d.server, err = d.talker(0, c.received(), serverSends, c.Recvs); err != nil {
 		return nil, err
 	}

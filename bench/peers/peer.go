@@ -23,12 +23,12 @@ const envCores = "XPERF_CORES"
 
 // Peer is another MPI library, as Debian packages it.
 type Peer struct {
-	Name, Version string
-	compiler      string // mpicc
-	launcher      string // mpiexec
-	install       string // how to get it
-	arguments     func(start starter, w Where) []string
-	environment   func(w Where) []string
+	Name        string
+	compiler    string // mpicc
+	launcher    string // mpiexec
+	install     string // how to get it
+	arguments   func(start starter, w Where) []string
+	environment func(w Where) []string
 }
 
 // Peers returns the libraries that xwarp is compared with.

@@ -3,7 +3,6 @@ package progress
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -11,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xwarp/xwarp/internal/base/event"
 	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
@@ -62,7 +62,7 @@ type Poller struct {
 	spin   mono.Duration
 	turns  uint32 // spins so far
 	policy yieldPolicy
-	event  int           // eventfd that Wake writes to
+	event  event.Bell    // that Wake rings
 	fds    []unix.PollFd // the first is event
 	bells  []Bell
 	state  atomic.Uint32
@@ -108,14 +108,14 @@ func NewPoller(clock mono.Clock, c PollerConfig) (*Poller, error) {
 	default:
 		policy = yieldOS
 	}
-	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	bell, err := event.NewBell()
 	if err != nil {
-		return nil, fmt.Errorf("progress: eventfd: %w (too many open files? see ulimit -n)", err)
+		return nil, fmt.Errorf("progress: %w", err)
 	}
 	if !c.Goroutines { // where many run, their threads sleep as the monitor does
 		_, _ = DeferSysmon()
 	}
-	return &Poller{clock: clock, spin: c.Spin, policy: policy, event: fd, fds: []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}}, nil
+	return &Poller{clock: clock, spin: c.Spin, policy: policy, event: bell, fds: []unix.PollFd{{Fd: int32(bell), Events: unix.POLLIN}}}, nil
 }
 
 // usableCores returns on how many cores this process may run.
@@ -143,7 +143,7 @@ func (p *Poller) Watch(fd int) {
 	if p.nest != nil {
 		// Whatever ppoll can wait for, epoll can too, except regular files,
 		// which are no input.
-		_ = p.nest.set.add(fd)
+		_ = p.nest.set.Add(fd)
 	}
 }
 
@@ -169,7 +169,7 @@ func (p *Poller) Unwatch(fd int) {
 		if p.fds[i].Fd == int32(fd) {
 			p.fds = append(p.fds[:i], p.fds[i+1:]...)
 			if p.nest != nil {
-				p.nest.set.remove(fd)
+				_ = p.nest.set.Remove(fd)
 			}
 			p.bells = slices.DeleteFunc(p.bells, func(b Bell) bool { return b.FD() == fd })
 			return
@@ -301,7 +301,7 @@ func (p *Poller) Rearm() { p.ask() }
 // with one of them watched no Park would wait again.
 func (p *Poller) look(fds []unix.PollFd) {
 	if fds[0].Revents != 0 {
-		clearFD(p.event)
+		p.event.Quiet()
 	}
 	for i := range fds {
 		if fds[i].Revents&unix.POLLNVAL != 0 && p.watches(fds[i].Fd) {
@@ -318,7 +318,7 @@ func (p *Poller) watches(fd int32) bool {
 // Wake implements Waker.
 func (p *Poller) Wake() {
 	if p.state.Swap(notified) == asleep {
-		wakeFD(p.event)
+		p.event.Ring()
 	}
 }
 
@@ -328,7 +328,7 @@ func (p *Poller) Close() error {
 	if len(p.fds) == 0 {
 		return errors.New("progress: poller was closed before")
 	}
-	err := os.NewSyscallError("close", unix.Close(p.event))
+	err := p.event.Close()
 	if p.nest != nil {
 		err = errors.Join(err, p.nest.close())
 	}

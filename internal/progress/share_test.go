@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xwarp/xwarp/internal/base/event"
 	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
@@ -69,7 +70,7 @@ func TestShare_watchDuringPark(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	wakeFD(fd)
+	event.Bell(fd).Ring()
 	var group sync.WaitGroup
 	group.Go(func() {
 		mu.Lock()

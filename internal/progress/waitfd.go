@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xwarp/xwarp/internal/base/event"
 	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
@@ -24,21 +25,21 @@ type Pollable interface {
 
 // Signal is a descriptor that is readable while the signal is set.
 type Signal struct {
-	fd  int
-	set bool
+	bell event.Bell
+	set  bool
 }
 
 // NewSignal makes a signal that is not set. The caller closes it.
 func NewSignal() (*Signal, error) {
-	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	bell, err := event.NewBell()
 	if err != nil {
-		return nil, fmt.Errorf("progress: eventfd: %w (too many open files? see ulimit -n)", err)
+		return nil, fmt.Errorf("progress: %w", err)
 	}
-	return &Signal{fd: fd}, nil
+	return &Signal{bell: bell}, nil
 }
 
 // FD returns the descriptor, which stays the signal's.
-func (s *Signal) FD() int { return s.fd }
+func (s *Signal) FD() int { return int(s.bell) }
 
 // Set sets the signal or takes it back.
 func (s *Signal) Set(on bool) {
@@ -47,32 +48,22 @@ func (s *Signal) Set(on bool) {
 	}
 	s.set = on
 	if on {
-		wakeFD(s.fd)
+		s.bell.Ring()
 	} else {
-		clearFD(s.fd)
+		s.bell.Quiet()
 	}
 }
 
 // Close closes the descriptor.
-func (s *Signal) Close() error { return os.NewSyscallError("close", unix.Close(s.fd)) }
-
-// wakeFD makes an eventfd readable. It can fail only when its counter is full,
-// and then it is readable as well.
-func wakeFD(fd int) { _, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
-
-// clearFD makes an eventfd unreadable. It fails if it is already.
-func clearFD(fd int) {
-	var count [8]byte
-	_, _ = unix.Read(fd, count[:])
-}
+func (s *Signal) Close() error { return s.bell.Close() }
 
 // WaitFD is a descriptor for a caller that waits for something that an engine
 // brings about: it is readable when that is there, and when the engine has
 // something to do that may bring it.
 type WaitFD struct {
 	engine *Engine
-	outer  epoll   // of signal and the parker's descriptor
-	signal *Signal // it is there
+	outer  event.Set // of signal and the parker's descriptor
+	signal *Signal   // it is there
 }
 
 // NewWaitFD makes a descriptor. It returns nil when the engine's parker has
@@ -90,9 +81,9 @@ func (e *Engine) NewWaitFD() (*WaitFD, error) {
 	if err != nil {
 		return nil, err
 	}
-	outer, err := newEpoll(inner, signal.fd)
+	outer, err := event.NewSet(inner, signal.FD())
 	if err != nil {
-		return nil, errors.Join(err, signal.Close())
+		return nil, errors.Join(fmt.Errorf("progress: %w", err), signal.Close())
 	}
 	return &WaitFD{engine: e, outer: outer, signal: signal}, nil
 }
@@ -109,41 +100,11 @@ func (w *WaitFD) FD() int {
 }
 
 // Close closes the descriptor.
-func (w *WaitFD) Close() error { return errors.Join(w.outer.close(), w.signal.Close()) }
-
-// epoll is the descriptor of an epoll set.
-type epoll int
-
-func newEpoll(fds ...int) (epoll, error) {
-	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	if err != nil {
-		return -1, fmt.Errorf("progress: epoll_create: %w (too many open files? see ulimit -n)", err)
-	}
-	e := epoll(fd)
-	for _, fd := range fds {
-		if err := e.add(fd); err != nil {
-			return -1, errors.Join(err, e.close())
-		}
-	}
-	return e, nil
-}
-
-func (e epoll) add(fd int) error {
-	err := unix.EpollCtl(int(e), unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
-	if err != nil {
-		return fmt.Errorf("progress: descriptor %d cannot be waited for with epoll: %w", fd, err)
-	}
-	return nil
-}
-
-// remove forgets fd; one that was closed is forgotten already.
-func (e epoll) remove(fd int) { _ = unix.EpollCtl(int(e), unix.EPOLL_CTL_DEL, fd, nil) }
-
-func (e epoll) close() error { return os.NewSyscallError("close", unix.Close(int(e))) }
+func (w *WaitFD) Close() error { return errors.Join(w.outer.Close(), w.signal.Close()) }
 
 // nest is what a Poller waits for, as one descriptor.
 type nest struct {
-	set   epoll // of everything that is watched, and of timer
+	set   event.Set // of everything that is watched, and of timer
 	timer int
 	armed bool
 }
@@ -157,15 +118,15 @@ func (p *Poller) newNest() (*nest, error) {
 	for _, f := range p.fds {
 		fds = append(fds, int(f.Fd))
 	}
-	set, err := newEpoll(fds...)
+	set, err := event.NewSet(fds...)
 	if err != nil {
-		return nil, errors.Join(err, os.NewSyscallError("close", unix.Close(timer)))
+		return nil, errors.Join(fmt.Errorf("progress: %w", err), os.NewSyscallError("close", unix.Close(timer)))
 	}
 	return &nest{set: set, timer: timer}, nil
 }
 
 func (n *nest) close() error {
-	return errors.Join(n.set.close(), os.NewSyscallError("close", unix.Close(n.timer)))
+	return errors.Join(n.set.Close(), os.NewSyscallError("close", unix.Close(n.timer)))
 }
 
 // arm makes the timer readable after rest; 0 means never.
@@ -193,11 +154,11 @@ func (p *Poller) FD(until mono.Time) (int, error) {
 		rest = until.Sub(p.clock.Now())
 		due = rest <= 0
 	}
-	clearFD(p.event)
+	p.event.Quiet()
 	p.nest.arm(max(rest, 0))
 	// From now on Wake writes to the eventfd, as it does during a Park.
 	if p.state.Swap(asleep) == notified || due {
-		wakeFD(p.event)
+		p.event.Ring()
 	}
 	p.ask()
 	return int(p.nest.set), nil

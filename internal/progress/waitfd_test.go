@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xwarp/xwarp/internal/base/event"
 	"github.com/xwarp/xwarp/internal/base/mono"
 )
 
@@ -75,7 +76,7 @@ func TestPollerFD_input(t *testing.T) {
 		if !readable(t, n) {
 			t.Error("not readable in spite of input")
 		}
-		clearFD(input)
+		event.Bell(input).Quiet()
 	}
 	signal(t, before)
 	p.Unwatch(before)
@@ -88,7 +89,7 @@ func TestPollerFD_asksBells(t *testing.T) {
 	p := newPoller(t, PollerConfig{NoSpin: true})
 	b := &bell{t, eventfd(t), 0}
 	p.WatchBell(b)
-	clearFD(b.fd)
+	event.Bell(b.fd).Quiet()
 	for i := range 3 {
 		if !readable(t, fd(t, p, mono.Never)) || b.asked != 2+i {
 			t.Errorf("wait %d: the bell was asked %d times, or its input does not count", i, b.asked)
@@ -194,7 +195,7 @@ func TestWaitFD(t *testing.T) {
 	a.Set(false)
 	signal(t, input)
 	state("input", true, true)
-	clearFD(input)
+	event.Bell(input).Quiet()
 	s.deadline = e.clock.Now()
 	state("a deadline", true, true)
 	s.deadline = mono.Never

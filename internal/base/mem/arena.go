@@ -5,6 +5,7 @@
 package mem
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -71,12 +72,8 @@ func New(c Config) (*Arena, error) {
 	if c.Size < 0 {
 		return nil, fmt.Errorf("arena: size %d is negative", c.Size)
 	}
-	if c.Size == 0 {
-		c.Size = DefaultSize
-	}
-	if c.Name == "" {
-		c.Name = "xwarp"
-	}
+	c.Size = cmp.Or(c.Size, DefaultSize)
+	c.Name = cmp.Or(c.Name, "xwarp")
 	if c.Huge != HugeNever {
 		size := roundUp(c.Size, hugePage)
 		fd, err := memfd(c.Name, size, unix.MFD_HUGETLB)

@@ -19,16 +19,6 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
-// Switch turns an optional feature on or off.
-type Switch uint8
-
-// The choices for a Switch.
-const (
-	Auto Switch = iota // what is best as far as we have measured
-	On                 // fail when the kernel does not have it
-	Off
-)
-
 // DefaultFrames is the default of Config.Frames.
 const DefaultFrames = 512
 
@@ -55,15 +45,15 @@ type Config struct {
 	// default 8 MiB. It grants less to users without privileges (sysctl
 	// net.core.rmem_max and wmem_max).
 	SocketBuffer int
-	// GSO hands aggregates of equal datagrams to the kernel as one, which halves
-	// their cost or better. Auto: on where the kernel has it (Linux 4.18).
-	GSO Switch
-	// GRO takes such aggregates from the kernel as one, where they were sent with
-	// GSO on this machine or merged by the NIC; together they make a datagram
+	// NoGSO does without handing aggregates of equal datagrams to the kernel as one, which
+	// halves their cost or better. Default: that is done where the kernel has it (Linux 4.18).
+	NoGSO bool
+	// NoGRO does without taking such aggregates from the kernel as one, where they were sent
+	// with GSO on this machine or merged by the NIC; together they make a datagram
 	// of a batch of 32 ten times cheaper, and leave a lone one as it is
-	// (BenchmarkBatch). Receive buffers are 64 KiB then. Auto: on where the
+	// (BenchmarkBatch). Receive buffers are 64 KiB with it. Default: that is done where the
 	// kernel has it (Linux 5.0).
-	GRO Switch
+	NoGRO bool
 	// Track checks every move of a frame, as mem.NewPool does.
 	Track bool
 }

@@ -80,7 +80,10 @@ func (s *Socket) join(g *group) (err error) {
 	case err != nil:
 		return fmt.Errorf("kudp: group %s: %w", g.addr, os.NewSyscallError("setsockopt", err))
 	}
-	return s.watch(g.fd)
+	if err := s.ready.Add(g.fd); err != nil {
+		return fmt.Errorf("kudp: %w", err)
+	}
+	return nil
 }
 
 // member makes the kernel a member of g on the device that has the socket's address.
@@ -89,15 +92,6 @@ func (s *Socket) member(g *group) error {
 		return unix.SetsockoptIPMreqn(g.fd, unix.IPPROTO_IP, unix.IP_ADD_MEMBERSHIP, &unix.IPMreqn{Multiaddr: g.addr.As4(), Address: s.local.Addr().As4()})
 	}
 	return unix.SetsockoptIPv6Mreq(g.fd, unix.IPPROTO_IPV6, unix.IPV6_JOIN_GROUP, &unix.IPv6Mreq{Multiaddr: g.addr.As16(), Interface: uint32(s.device)})
-}
-
-// watch makes FD readable when fd is.
-func (s *Socket) watch(fd int) error {
-	e := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
-	if err := unix.EpollCtl(s.ready, unix.EPOLL_CTL_ADD, fd, &e); err != nil {
-		return fmt.Errorf("kudp: %w", os.NewSyscallError("epoll_ctl", err))
-	}
-	return nil
 }
 
 // Leave undoes Join.

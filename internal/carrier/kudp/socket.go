@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/xwarp/xwarp/internal/base/event"
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
@@ -21,7 +22,7 @@ type Socket struct {
 	fd      int
 	scout   int             // a second socket, connected to peers to learn whether there is a route
 	kernel  *netlink.Handle // asked for the MTU of routes
-	ready   int             // an epoll instance that watches fd and those of groups
+	ready   event.Set       // of fd and those of groups
 	arena   *mem.Arena
 	pool    *mem.Pool // frames to send
 	ownPool bool      // Close releases it
@@ -85,11 +86,8 @@ func (s *Socket) open(c Config) error {
 	if s.fd, s.local, err = bound(c.Local); err != nil {
 		return err
 	}
-	if s.ready, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return fmt.Errorf("kudp: %w", os.NewSyscallError("epoll_create1", err))
-	}
-	if err := s.watch(s.fd); err != nil {
-		return err
+	if s.ready, err = event.NewSet(s.fd); err != nil {
+		return fmt.Errorf("kudp: %w", err)
 	}
 	gso, gro, err := s.setOptions(c)
 	if err != nil {
@@ -159,11 +157,9 @@ func (s *Socket) setOptions(c Config) (gso, gro bool, err error) {
 		}
 	}
 	// A segment size of 0 for the socket leaves the size to each message.
-	if gso, err = s.offload(c.GSO, unix.UDP_SEGMENT, 0, "GSO needs Linux 4.18"); err != nil {
-		return false, false, err
-	}
-	gro, err = s.offload(c.GRO, unix.UDP_GRO, 1, "GRO needs Linux 5.0")
-	return gso, gro, err
+	gso = !c.NoGSO && unix.SetsockoptInt(s.fd, unix.SOL_UDP, unix.UDP_SEGMENT, 0) == nil
+	gro = !c.NoGRO && unix.SetsockoptInt(s.fd, unix.SOL_UDP, unix.UDP_GRO, 1) == nil
+	return gso, gro, nil
 }
 
 // setBuffers sets how much the kernel buffers for a socket.
@@ -182,19 +178,6 @@ func (s *Socket) setBuffers(fd int) error {
 	return nil
 }
 
-// offload sets a UDP option that old kernels do not have, and reports whether
-// this one has it.
-func (s *Socket) offload(w Switch, option, value int, needs string) (bool, error) {
-	if w == Off {
-		return false, nil
-	}
-	err := unix.SetsockoptInt(s.fd, unix.SOL_UDP, option, value)
-	if err != nil && w == On {
-		return false, fmt.Errorf("kudp: %s: %w", needs, err)
-	}
-	return err == nil, nil
-}
-
 // Caps says what the socket can do.
 func (s *Socket) Caps() fabric.DatagramCaps { return s.caps }
 
@@ -206,7 +189,7 @@ func (s *Socket) Local() netip.AddrPort { return s.local }
 
 // FD returns an epoll instance for poll(2) that watches the socket and those of
 // groups that are joined later.
-func (s *Socket) FD() int { return s.ready }
+func (s *Socket) FD() int { return int(s.ready) }
 
 // Frame takes a frame to build a datagram in, from its start on.
 func (s *Socket) Frame() (mem.Addr, bool) { return s.pool.Get() }
@@ -294,7 +277,8 @@ func (s *Socket) Close() error {
 	for len(s.groups) > 0 {
 		errs = append(errs, s.Leave(s.groups[0].addr))
 	}
-	for _, fd := range []*int{&s.fd, &s.scout, &s.ready} {
+	errs = append(errs, s.ready.Close())
+	for _, fd := range []*int{&s.fd, &s.scout} {
 		if *fd >= 0 {
 			errs = append(errs, os.NewSyscallError("close", unix.Close(*fd)))
 			*fd = -1

@@ -197,7 +197,7 @@ func TestRecv_aggregates(t *testing.T) {
 }
 
 func TestRecv_tooLarge(t *testing.T) {
-	s := open(t, Config{MTU: 1500, GRO: Off})
+	s := open(t, Config{MTU: 1500, NoGRO: true})
 	c, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(s.Local()))
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestRecv_tooLarge(t *testing.T) {
 }
 
 func TestStats_countsWhatTheKernelDrops(t *testing.T) {
-	tx, rx := open(t, Config{GSO: Off}), open(t, Config{SocketBuffer: 4096})
+	tx, rx := open(t, Config{NoGSO: true}), open(t, Config{SocketBuffer: 4096})
 	to, err := tx.Resolve(rx.Local())
 	if err != nil {
 		t.Fatal(err)

@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/xwarp/xwarp/internal/base/event"
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
@@ -22,8 +20,8 @@ import (
 // the next is asked for.
 type Carrier struct {
 	far, near fabric.Datagram
-	poll      int  // epoll descriptor, of both
-	farIn     bool // poll waits for far
+	poll      event.Set // of both
+	farIn     bool      // far is in it
 	caps      fabric.DatagramCaps
 	nearFirst bool // is to be asked first by the next Recv
 	fromNear  bool // is whose batch Recv filled last
@@ -48,33 +46,17 @@ const nearBit = 1 << 30
 func New(far, near fabric.Datagram, batch int) (*Carrier, error) {
 	f, n := far.Caps(), near.Caps()
 	c := &Carrier{far: far, near: near, caps: f}
-	if err := c.watch(); err != nil {
-		return nil, errors.Join(err, c.Close())
+	var err error
+	if c.poll, err = event.NewSet(near.FD(), far.FD()); err != nil {
+		return nil, errors.Join(fmt.Errorf("near: %w", err), c.Close())
 	}
+	c.farIn = true
 	c.caps.Carrier += " and " + n.Carrier
 	c.caps.MaxPayload = min(f.MaxPayload, n.MaxPayload)
 	c.caps.MaxBufs = min(f.MaxBufs, n.MaxBufs)
 	c.caps.RxDepth = min(f.RxDepth, n.RxDepth)
 	c.toFar, c.toNear = fabric.NewBatch(batch, c.caps.MaxBufs), fabric.NewBatch(batch, c.caps.MaxBufs)
 	return c, nil
-}
-
-// watch makes the descriptor that is readable when that of either carrier is.
-func (c *Carrier) watch() (err error) {
-	if c.poll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return fmt.Errorf("near: %w", os.NewSyscallError("epoll_create1", err))
-	}
-	for _, fd := range []int{c.near.FD(), c.far.FD()} {
-		if err := c.control(unix.EPOLL_CTL_ADD, fd); err != nil {
-			return fmt.Errorf("near: %w", os.NewSyscallError("epoll_ctl", err))
-		}
-	}
-	c.farIn = true
-	return nil
-}
-
-func (c *Carrier) control(op, fd int) error {
-	return unix.EpollCtl(c.poll, op, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
 }
 
 // Caps says what both can do.
@@ -239,15 +221,15 @@ func (c *Carrier) FD() int {
 	fd := c.far.FD()
 	c.near.FD()
 	if !c.farIn { // it was there before, so there is room for it
-		c.farIn = c.control(unix.EPOLL_CTL_ADD, fd) == nil
+		c.farIn = c.poll.Add(fd) == nil
 	}
-	return c.poll
+	return int(c.poll)
 }
 
 // forgetFar makes the descriptor wait for near alone: while a caller waits for a
 // socket the kernel tells him of each packet, which takes 300 ns of the sender.
 func (c *Carrier) forgetFar() {
-	c.farIn = c.control(unix.EPOLL_CTL_DEL, c.far.FD()) != nil
+	c.farIn = c.poll.Remove(c.far.FD()) != nil
 }
 
 // Stats returns the sums of both.
@@ -262,10 +244,5 @@ func (c *Carrier) Leave(group netip.Addr) error { return fabric.Leave(c.far, gro
 
 // Close closes both.
 func (c *Carrier) Close() error {
-	var err error
-	if c.poll >= 0 {
-		err = os.NewSyscallError("close", unix.Close(c.poll))
-		c.poll = -1
-	}
-	return errors.Join(err, c.near.Close(), c.far.Close())
+	return errors.Join(c.poll.Close(), c.near.Close(), c.far.Close())
 }

@@ -4,15 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 	"gvisor.dev/gvisor/pkg/waiter"
 
+	"github.com/xwarp/xwarp/internal/base/event"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/carrier/inet"
 )
@@ -25,15 +24,14 @@ type mail struct {
 	asleep  atomic.Bool // the engine may be waiting for FD: ring
 	rung    atomic.Bool // the bell was rung since then
 
-	bell int // eventfd
-	set  int // epoll of bell and the port's descriptor; -1 when it has none
+	bell event.Bell
+	set  event.Set // of bell and the port's descriptor; none when it has none
 
 	mu    sync.Mutex
 	shut  bool                  // nothing is taken any more
 	out   []*stack.PacketBuffer // to send
 	ready []*entry              // streams and listeners with something new
 	found []found               // answers about hosts
-	lost  uint64                // packets for which there was no room
 }
 
 // found is what the kernel says about a host that has called us.
@@ -48,36 +46,22 @@ type found struct {
 const outMax = 1 << 14
 
 func (m *mail) open(portFD int) (err error) {
-	if m.bell, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
-		return fmt.Errorf("netstack: eventfd: %w (too many open files? see ulimit -n)", err)
+	m.set = -1
+	if m.bell, err = event.NewBell(); err == nil && portFD >= 0 {
+		m.set, err = event.NewSet(int(m.bell), portFD)
 	}
-	if m.set = -1; portFD < 0 {
-		return nil
-	}
-	if m.set, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return errors.Join(fmt.Errorf("netstack: epoll_create: %w (too many open files? see ulimit -n)", err), m.close())
-	}
-	for _, fd := range []int{m.bell, portFD} {
-		if err := unix.EpollCtl(m.set, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
-			return errors.Join(fmt.Errorf("netstack: descriptor %d cannot be waited for: %w", fd, err), m.close())
-		}
+	if err != nil {
+		return errors.Join(fmt.Errorf("netstack: %w", err), m.close())
 	}
 	return nil
 }
 
-func (m *mail) close() error {
-	var err error
-	if m.set >= 0 {
-		err = os.NewSyscallError("close", unix.Close(m.set))
-	}
-	return errors.Join(err, os.NewSyscallError("close", unix.Close(m.bell)))
-}
+func (m *mail) close() error { return errors.Join(m.set.Close(), m.bell.Close()) }
 
 // WritePacket implements stack.QueueingDiscipline: it takes a packet to send.
 func (m *mail) WritePacket(p *stack.PacketBuffer) tcpip.Error {
 	m.mu.Lock()
 	if m.shut || len(m.out) >= outMax {
-		m.lost++
 		m.mu.Unlock()
 		return &tcpip.ErrNoBufferSpace{}
 	}
@@ -103,7 +87,7 @@ func (m *mail) answer(f found) {
 // wake ends the engine's wait, if it waits.
 func (m *mail) wake() {
 	if m.asleep.Load() && !m.rung.Swap(true) {
-		_, _ = unix.Write(m.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // cannot fail: the counter is far from full
+		m.bell.Ring()
 	}
 }
 
@@ -122,8 +106,7 @@ func (m *mail) awake() {
 	}
 	m.asleep.Store(false)
 	m.rung.Store(false)
-	var count [8]byte
-	_, _ = unix.Read(m.bell, count[:]) // fails when the bell was not rung
+	m.bell.Quiet()
 }
 
 // takeOut exchanges the packets to send for an empty slice.

@@ -161,7 +161,7 @@ func (s *Stack) FD() int {
 	if s.clock.deadline() < s.told { // a goroutine has set a timer since
 		s.mail.wake()
 	}
-	return s.mail.set
+	return int(s.mail.set)
 }
 
 // Deadline implements fabric.Streams.

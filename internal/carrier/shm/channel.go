@@ -106,7 +106,7 @@ func (o *channelOut) signal() {
 	}
 	o.bitmap.set(o.slot)
 	if want == wantBell {
-		ringBell(o.bell)
+		o.bell.Ring()
 	}
 }
 

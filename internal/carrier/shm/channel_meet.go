@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xwarp/xwarp/internal/base/event"
 	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
@@ -69,7 +70,7 @@ func (l *Channels) newIn(c *call, from *handshake) (*channelIn, int, error) {
 			ring: newRing(b[:dataAt:dataAt], b[dataAt:]), most: l.most, slot: len(l.senders),
 			alive: &liveness{file: os.NewFile(uintptr(from.fds[0]), "shm")},
 		},
-		mapped: b, rank: int(c.Rank), bell: from.fds[1],
+		mapped: b, rank: int(c.Rank), bell: event.Bell(from.fds[1]),
 	}
 	if !l.cfg.NoPull && canPull(from.pid, c) {
 		in.pid = from.pid
@@ -121,7 +122,7 @@ func (n *Channel) call() {
 	}
 	l := n.channels
 	c := call{Rank: uint64(l.cfg.Rank), At: mem.AddressOf(l.nonce[:]), Nonce: l.nonce}
-	line, err := l.request(channelName(n.name), bodyOf(&c), l.bell)
+	line, err := l.request(channelName(n.name), bodyOf(&c), int(l.bell))
 	switch {
 	case err == nil:
 		n.asked, n.alive = called, &liveness{file: os.NewFile(uintptr(line), "shm")}
@@ -143,7 +144,7 @@ func (l *Channels) listen(n *Channel) {
 	n.answer = &answer
 	l.mu.Unlock()
 	l.changed.Add(1)
-	ringBell(l.bell)
+	l.bell.Ring()
 	n.alive.watch(l.ended)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xwarp/xwarp/internal/base/event"
 	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
@@ -73,15 +74,14 @@ type channelIn struct {
 	hot     bool
 	channel *Channel
 	rank    int
-	bell    int // the sender's eventfd
-	pid     int // the sender's process, whose memory can be read, or 0
+	bell    event.Bell // the sender's
+	pid     int        // the sender's process, whose memory can be read, or 0
 	mapped  []byte
 }
 
 // unmap gives back what a channel in has had.
 func (in *channelIn) unmap() error {
-	unix.Close(in.bell)
-	return os.NewSyscallError("munmap", unix.Munmap(in.mapped))
+	return errors.Join(in.bell.Close(), os.NewSyscallError("munmap", unix.Munmap(in.mapped)))
 }
 
 // take returns the oldest message of a ring that has something, or nil when that
@@ -109,7 +109,7 @@ func (in *channelIn) release() {
 	if in.next-in.told >= uint64(len(in.data)/4) {
 		in.tell(in.next)
 		if in.wantSpace().Load() != 0 && in.wantSpace().Swap(0) != 0 {
-			ringBell(in.bell)
+			in.bell.Ring()
 		}
 	}
 }

@@ -409,8 +409,8 @@ func TestChannel_handshakes(t *testing.T) {
 		call []byte
 		fds  []int
 	}{
-		{nil, nil}, {[]byte("who is there?"), nil}, {good, nil}, {good[1:], []int{ends[2].bell}},
-		{good, []int{ends[2].bell}},
+		{nil, nil}, {[]byte("who is there?"), nil}, {good, nil}, {good[1:], []int{int(ends[2].bell)}},
+		{good, []int{int(ends[2].bell)}},
 	} {
 		asked, err := ends[2].request(channelName(ends[0].Name()), c.call, c.fds...)
 		if err != nil {

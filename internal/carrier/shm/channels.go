@@ -159,7 +159,7 @@ func (l *Channels) Add(rank int, name string) (*Channel, error) {
 // something to do, or neighbours ring it when there will be. So call it before
 // each wait: no peer rings it once Next was called again. It is always the same.
 func (l *Channels) FD() int {
-	quietBell(l.bell)
+	l.bell.Quiet()
 	l.sleeping = true
 	for _, in := range l.slots {
 		if in != nil {
@@ -167,9 +167,9 @@ func (l *Channels) FD() int {
 		}
 	}
 	if l.pressing() { // only now: what came before was not rung for
-		ringBell(l.bell)
+		l.bell.Ring()
 	}
-	return l.bell
+	return int(l.bell)
 }
 
 // pressing reports whether the engine must not sleep. A sender that waits for room asks
@@ -227,5 +227,5 @@ func (l *Channels) Close() error {
 		n.out, n.in = nil, nil
 	}
 	l.channels, l.senders, l.arrivals, l.slots, l.hot, l.strange = nil, nil, nil, nil, nil, nil
-	return errors.Join(append(errs, l.bitmap.close(), l.closeBell())...)
+	return errors.Join(append(errs, l.bitmap.close(), l.bell.Close())...)
 }

@@ -198,5 +198,5 @@ func (e *Datagram) Close() error {
 		e.pool.Release(e.arena)
 		e.pool = nil
 	}
-	return errors.Join(append(errs, e.closeBell())...)
+	return errors.Join(append(errs, e.bell.Close())...)
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xwarp/xwarp/internal/base/event"
 	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
@@ -34,30 +35,19 @@ func (l *liveness) close() { _ = l.file.Close() }
 // peers shall not wait.
 type listener struct {
 	sock    int
-	bell    int           // eventfd, which peers ring when they come
+	bell    event.Bell    // which peers ring when they come
 	file    *os.File      // owns sock
 	changed atomic.Uint32 // counts what happened to senders
 	busy    sync.WaitGroup
 	refused atomic.Uint64 // handshakes that made no sense, or of other users
 }
 
-// openBell makes the eventfd, before anything else of a listener is used.
+// openBell makes the bell, before anything else of a listener is used.
 func (d *listener) openBell() (err error) {
-	if d.bell, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
-		d.bell = -1
-		return fmt.Errorf("shm: eventfd: %w (too many open files? see ulimit -n)", err)
+	if d.bell, err = event.NewBell(); err != nil {
+		return fmt.Errorf("shm: %w", err)
 	}
 	return nil
-}
-
-// closeBell closes it, when it is open.
-func (d *listener) closeBell() error {
-	if d.bell < 0 {
-		return nil
-	}
-	err := unix.Close(d.bell)
-	d.bell = -1
-	return os.NewSyscallError("close", err)
 }
 
 // open begins to read handshakes. admit owns the descriptors of a handshake that it
@@ -121,7 +111,7 @@ func (d *listener) grant(alive *liveness, asked int, a *answer, ring int, more .
 	a.Status = statusOK
 	d.changed.Add(1)
 	// Only now: what a sender that has its answer puts must be found at once.
-	reply(asked, bodyOf(a), append([]int{ring, d.bell}, more...)...)
+	reply(asked, bodyOf(a), append([]int{ring, int(d.bell)}, more...)...)
 	unix.Close(ring)
 	go alive.watch(d.ended)
 }
@@ -129,7 +119,7 @@ func (d *listener) grant(alive *liveness, asked int, a *answer, ring int, more .
 // ended is called when a sender is gone.
 func (d *listener) ended() {
 	d.changed.Add(1)
-	ringBell(d.bell)
+	d.bell.Ring()
 	d.busy.Done()
 }
 

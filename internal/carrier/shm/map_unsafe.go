@@ -40,16 +40,3 @@ func populate(b []byte) error {
 	}
 	return err
 }
-
-// ringBell adds to an eventfd. It never blocks, and fails only when so much
-// was added that it is readable anyway; so the scheduler need not know.
-func ringBell(fd int) {
-	one := uint64(1)
-	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&one)), 8)
-}
-
-// quietBell makes an eventfd unreadable until it is rung again.
-func quietBell(fd int) {
-	var count uint64
-	_, _, _ = unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&count)), 8)
-}

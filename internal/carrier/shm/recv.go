@@ -64,7 +64,7 @@ func (e *Datagram) Release(b *fabric.Batch) {
 // datagrams, or peers ring it when there will be. So call it before each wait:
 // no peer rings it once Recv was called again. It is always the same.
 func (e *Datagram) FD() int {
-	quietBell(e.bell)
+	e.bell.Quiet()
 	e.armed = true
 	if e.changed.Load() != e.seen {
 		e.meet()
@@ -74,11 +74,11 @@ func (e *Datagram) FD() int {
 	}
 	for _, in := range e.in { // only now: what came before was not rung for
 		if in.waiting() {
-			ringBell(e.bell)
+			e.bell.Ring()
 			break
 		}
 	}
-	return e.bell
+	return int(e.bell)
 }
 
 // disarm tells peers that the engine looks by itself.

@@ -2,11 +2,13 @@ package shm
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xwarp/xwarp/internal/base/event"
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
@@ -109,13 +111,13 @@ func (r *ring) read(pos uint64, most int) (skipped uint64, n int, what found) {
 // writer is the sender's end of a ring.
 type writer struct {
 	ring
-	next   uint64 // position of the next record
-	start  uint64 // where the record begins that is being written
-	limit  uint64 // position that may not be passed
-	clean  uint64 // there and at next the header is 0
-	lied   bool   // the receiver has released what was never there
-	bell   int    // the receiver's eventfd
-	mapped []byte // control and data
+	next   uint64     // position of the next record
+	start  uint64     // where the record begins that is being written
+	limit  uint64     // position that may not be passed
+	clean  uint64     // there and at next the header is 0
+	lied   bool       // the receiver has released what was never there
+	bell   event.Bell // the receiver's
+	mapped []byte     // control and data
 }
 
 // newWriter maps the ring that an answer brings, and owns the receiver's eventfd if
@@ -125,13 +127,12 @@ func newWriter(a *answer, ring, bell int) (writer, error) {
 	if err != nil {
 		return writer{}, err
 	}
-	return writer{ring: newRing(b[:dataAt:dataAt], b[dataAt:]), mapped: b, limit: uint64(a.Ring), bell: bell}, nil
+	return writer{ring: newRing(b[:dataAt:dataAt], b[dataAt:]), mapped: b, limit: uint64(a.Ring), bell: event.Bell(bell)}, nil
 }
 
 // unmap gives back what the sender's end has had.
 func (w *writer) unmap() error {
-	unix.Close(w.bell)
-	return os.NewSyscallError("munmap", unix.Munmap(w.mapped))
+	return errors.Join(w.bell.Close(), os.NewSyscallError("munmap", unix.Munmap(w.mapped)))
 }
 
 // reserve returns the place for a payload of n bytes, which commit publishes.
@@ -216,7 +217,7 @@ func (o *outbound) put(arena []byte, bufs []fabric.Desc, n int) bool {
 func (o *outbound) wake() {
 	o.dirty = false
 	if o.asleep.Load() != awake && o.asleep.Swap(awake) != awake {
-		ringBell(o.bell)
+		o.bell.Ring()
 	}
 }
 

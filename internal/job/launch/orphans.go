@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/job/proc"
 )
 
 // A rank of another user could leave processes behind that outlive the job, with the
@@ -55,7 +57,7 @@ func (a *agent) reapOrphans() {
 	go func() {
 		for range died {
 			time.Sleep(reapPause) // there may be many
-			for _, pid := range processesThat(isDeadChild) {
+			for _, pid := range proc.That(isDeadChild) {
 				if !slices.ContainsFunc(ranks, func(r *rank) bool { return r.cmd.Process.Pid == pid }) {
 					_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 				}
@@ -72,7 +74,7 @@ func isDeadChild(pid int) bool {
 // killOrphans kills the descendants of this process that are of another user. All ranks
 // are dead and were awaited. What seems to be dead is awaited, too: it may have threads.
 func killOrphans() error {
-	return killAll(func(pid int) bool {
+	return proc.KillAll(func(pid int) bool {
 		p, ok := readProcess(pid)
 		if !ok || realUser(pid) == os.Getuid() {
 			return false

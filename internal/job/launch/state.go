@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xwarp/xwarp/internal/job/boot"
+	"github.com/xwarp/xwarp/internal/job/proc"
 )
 
 // What the ranks do is asked when a job takes too long, and when a user asks to
@@ -145,7 +146,7 @@ func (r *rank) answer() (text string, ok bool) {
 // processes tells what the kernel knows of a group of processes, which a rank leads.
 func processes(group int) string {
 	var b strings.Builder
-	processesThat(func(pid int) bool {
+	proc.That(func(pid int) bool {
 		p, ok := readProcess(pid)
 		if ok && p.group == group {
 			b.WriteString("    " + p.String() + "\n")
@@ -168,19 +169,15 @@ type process struct {
 func readProcess(pid int) (p process, ok bool) {
 	dir := fmt.Sprintf("/proc/%d/", pid)
 	stat, err := os.ReadFile(dir + "stat")
-	end := strings.LastIndexByte(string(stat), ')') // the name before may hold anything
-	if err != nil || end < 0 {
-		return p, false
-	}
-	fields := strings.Fields(string(stat[end+1:])) // the first is the third in proc(5)
-	if len(fields) < 13 {
+	fields := proc.Stat(stat)
+	if err != nil || len(fields) < 13 {
 		return p, false
 	}
 	p.pid, p.state = pid, fields[0][0]
-	p.parent, _ = strconv.Atoi(fields[1])
-	p.group, _ = strconv.Atoi(fields[2])
-	user, _ := strconv.Atoi(fields[11])
-	system, _ := strconv.Atoi(fields[12])
+	p.parent, _ = strconv.Atoi(string(fields[1]))
+	p.group, _ = strconv.Atoi(string(fields[2]))
+	user, _ := strconv.Atoi(string(fields[11]))
+	system, _ := strconv.Atoi(string(fields[12]))
 	p.used = time.Duration(user+system) * time.Second / ticks
 	if where, err := os.ReadFile(dir + "wchan"); err == nil && string(where) != "0" {
 		p.where = string(where)

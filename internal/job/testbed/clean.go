@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/job/proc"
 )
 
 // Clean removes the namespaces of testbeds whose owner is dead and what was shared
@@ -77,7 +77,10 @@ func remove(prefix string, spare int) (removed []string, err error) {
 	}
 	var errs []error
 	if len(names) > 0 {
-		errs = append(errs, killIn(spaces, spare))
+		in := isIn(spaces)
+		if err := proc.KillAll(func(pid int) bool { return pid != spare && in(pid) }); err != nil {
+			errs = append(errs, permission(err))
+		}
 	}
 	for _, name := range names {
 		if err := removeNetns(name); err != nil {
@@ -115,43 +118,12 @@ func nsIDOf(path string) (nsID, bool) {
 	return nsID{st.Dev, st.Ino}, true
 }
 
-// killIn kills the processes in the network namespaces until there are none.
-func killIn(spaces map[nsID]bool, spare int) error {
-	const tries = 10_000 // counted, not timed: a process that cannot run has not waited
-	for try := 1; ; try++ {
-		pids, err := processesIn(spaces, spare)
-		if err != nil || len(pids) == 0 {
-			return err
-		}
-		for _, pid := range pids {
-			if err := unix.Kill(pid, unix.SIGKILL); err != nil && err != unix.ESRCH {
-				return permission(fmt.Errorf("killing process %d: %w", pid, err))
-			}
-		}
-		if try == tries {
-			return fmt.Errorf("testbed: processes %v do not die", pids)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// processesIn returns the processes whose main thread is in one of the
-// namespaces, except spare and the caller.
-func processesIn(spaces map[nsID]bool, spare int) ([]int, error) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil, fmt.Errorf("testbed: %w", err)
-	}
-	var pids []int
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == spare || pid == os.Getpid() {
-			continue
-		}
+// isIn returns what tells whether the main thread of a process is in one of the
+// namespaces.
+func isIn(spaces map[nsID]bool) func(pid int) bool {
+	return func(pid int) bool {
 		// A zombie has no namespace, a process that is gone no file.
-		if id, ok := nsIDOf("/proc/" + e.Name() + "/ns/net"); ok && spaces[id] {
-			pids = append(pids, pid)
-		}
+		id, ok := nsIDOf(fmt.Sprintf("/proc/%d/ns/net", pid))
+		return ok && spaces[id]
 	}
-	return pids, nil
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xwarp/xwarp/internal/job/proc"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
@@ -126,11 +127,7 @@ func pidsIn(t *testing.T, name string) []int {
 		id, _ := nsIDOf(netnsPath(n))
 		spaces[id] = true
 	}
-	pids, err := processesIn(spaces, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pids
+	return proc.That(isIn(spaces))
 }
 
 func TestClean_afterOwnerAndJanitorDied(t *testing.T) {

@@ -1,11 +1,12 @@
 package testbed
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/xwarp/xwarp/internal/job/proc"
 )
 
 // owner names the process that a testbed belongs to. The start time tells it
@@ -55,11 +56,10 @@ func ownerOf(pid int) (owner, error) {
 	return parseStat(pid, stat)
 }
 
-// parseStat reads /proc/pid/stat, proc_pid_stat(5). The second field is the
-// name in parentheses, which may itself contain spaces and parentheses.
+// parseStat reads /proc/pid/stat.
 func parseStat(pid int, stat []byte) (owner, error) {
 	const startTime = 22 - 3 // counted from the third field
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	fields := proc.Stat(stat)
 	if len(fields) <= startTime {
 		return owner{}, fmt.Errorf("/proc/%d/stat is too short", pid)
 	}

@@ -1,6 +1,10 @@
 package arq
 
-import "github.com/xwarp/xwarp/internal/base/mono"
+import (
+	"cmp"
+
+	"github.com/xwarp/xwarp/internal/base/mono"
+)
 
 // Config tunes reliable datagrams. Zero values mean the defaults.
 type Config struct {
@@ -21,27 +25,20 @@ type Config struct {
 // WithDefaults fills in the defaults. depth is how many datagrams of one peer
 // may wait at the receiver; it bounds the window.
 func (c Config) WithDefaults(depth int) Config {
-	or := func(d *mono.Duration, v mono.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
 	if c.Window == 0 {
 		for c.Window = 256; c.Window > max(depth, 1); c.Window /= 2 {
 		}
 	}
-	if c.AckEvery == 0 {
-		c.AckEvery = max(1, c.Window/4)
-	}
-	or(&c.AckDelay, 50*mono.Microsecond)
-	or(&c.AckSoon, 4*mono.Microsecond)
-	or(&c.RTOInitial, 20*mono.Millisecond)
-	or(&c.RTOMin, 5*mono.Millisecond)
-	or(&c.RTOMax, mono.Second)
-	or(&c.ProbeMin, 500*mono.Microsecond)
-	or(&c.ReorderMin, 20*mono.Microsecond)
-	or(&c.DelayTarget, 125*mono.Microsecond)
-	or(&c.PeerLost, 30*mono.Second)
-	or(&c.KeepAlive, min(5*mono.Second, c.PeerLost/4))
+	c.AckEvery = cmp.Or(c.AckEvery, max(1, c.Window/4))
+	c.AckDelay = cmp.Or(c.AckDelay, 50*mono.Microsecond)
+	c.AckSoon = cmp.Or(c.AckSoon, 4*mono.Microsecond)
+	c.RTOInitial = cmp.Or(c.RTOInitial, 20*mono.Millisecond)
+	c.RTOMin = cmp.Or(c.RTOMin, 5*mono.Millisecond)
+	c.RTOMax = cmp.Or(c.RTOMax, mono.Second)
+	c.ProbeMin = cmp.Or(c.ProbeMin, 500*mono.Microsecond)
+	c.ReorderMin = cmp.Or(c.ReorderMin, 20*mono.Microsecond)
+	c.DelayTarget = cmp.Or(c.DelayTarget, 125*mono.Microsecond)
+	c.PeerLost = cmp.Or(c.PeerLost, 30*mono.Second)
+	c.KeepAlive = cmp.Or(c.KeepAlive, min(5*mono.Second, c.PeerLost/4))
 	return c
 }

@@ -31,6 +31,7 @@ var Layers = []Row{
 	{Package: "internal/base/serial", Leaf: true, Pure: true},
 	{Package: "internal/base/assert", Leaf: true},
 	{Package: "internal/base/crc32c", Leaf: true, Pure: true, Modules: "golang.org/x/sys"},
+	{Package: "internal/base/event", Leaf: true, Modules: "golang.org/x/sys"},
 	{Package: "internal/base/config", Leaf: true},
 	{Package: "internal/base/trace", Leaf: true},
 	{Package: "internal/base/wheel", Leaf: true, Pure: true},
@@ -47,7 +48,7 @@ var Layers = []Row{
 	{Package: "internal/carrier/fault", May: "internal/carrier/fabric internal/base/mem"},
 	{Package: "internal/carrier/secure", May: "internal/carrier/fabric internal/base/mem"},
 	{Package: "internal/test/mesh", May: "internal/carrier/fabric internal/base/mem"},
-	{Package: "internal/carrier/near", May: "internal/carrier/fabric internal/base/mem", Modules: "golang.org/x/sys"},
+	{Package: "internal/carrier/near", May: "internal/carrier/fabric internal/base/mem"},
 	{Package: "internal/carrier/split", May: "internal/carrier/fabric internal/base/mem"},
 	{Package: "bpf", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "xdp", May: "bpf internal/carrier/fabric internal/base/mem", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
@@ -94,9 +95,10 @@ var Layers = []Row{
 	{Package: "cmd/internal/cli"},
 	{Package: "cmd/internal/getopt", Pure: true},
 	{Package: "cmd/xping/rping", May: "verbs internal/progress"},
-	{Package: "internal/job/testbed", May: "bpf internal/progress", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
+	{Package: "internal/job/proc", Modules: "golang.org/x/sys"},
+	{Package: "internal/job/testbed", May: "bpf internal/job/proc internal/progress", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
 	{Package: "internal/test/hosttest", May: "internal/job/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
-	{Package: "internal/job/launch", May: "internal/base/mem bpf xdp verbs/device internal/job/boot internal/job/boot/pmi internal/carrier/inet/route internal/job/testbed internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "internal/job/launch", May: "internal/base/mem bpf xdp verbs/device internal/job/boot internal/job/boot/pmi internal/carrier/inet/route internal/job/proc internal/job/testbed internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/test/check", May: "verbs iwarp/dgram internal/test/sim internal/carrier/fabric internal/carrier/fault internal/carrier/secure internal/carrier/split internal/carrier/inet internal/base/mem internal/progress"},
 	{Package: "internal/test/vectors"},
 	{Package: "bench/footprint", May: "verbs internal/carrier/fabric internal/test/mesh internal/carrier/inet internal/carrier/ktcp internal/test/sim internal/base/mem internal/progress"},
@@ -116,7 +118,7 @@ var Layers = []Row{
 }
 
 // UnsafePackages may hold unsafe code, in files named *_unsafe.go only.
-var UnsafePackages = []string{"internal/base/mem", "xdp", "internal/carrier/shm", "internal/carrier/kudp", "internal/carrier/ktcp", "internal/carrier/netstack", "abi/capi"}
+var UnsafePackages = []string{"internal/base/event", "internal/base/mem", "xdp", "internal/carrier/shm", "internal/carrier/kudp", "internal/carrier/ktcp", "internal/carrier/netstack", "abi/capi"}
 
 // ClockPackages may read the clock of the machine, and why.
 var ClockPackages = map[string]string{

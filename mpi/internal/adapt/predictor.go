@@ -4,7 +4,11 @@
 // does nothing by itself.
 package adapt
 
-import "github.com/xwarp/xwarp/internal/base/mono"
+import (
+	"cmp"
+
+	"github.com/xwarp/xwarp/internal/base/mono"
+)
 
 // State is what a rank wants.
 type State uint8
@@ -50,24 +54,12 @@ type Predictor struct {
 
 // New returns a predictor that begins with On.
 func New(c Config, now mono.Time) *Predictor {
-	if c.Interval == 0 {
-		c.Interval = Interval
-	}
-	if c.High == 0 {
-		c.High = 0.90
-	}
-	if c.Low == 0 {
-		c.Low = 0.85
-	}
-	if c.Busy == 0 {
-		c.Busy = 0.005
-	}
-	if c.Sharers == 0 {
-		c.Sharers = 1
-	}
-	if c.ProbeAfter == 0 {
-		c.ProbeAfter = 8
-	}
+	c.Interval = cmp.Or(c.Interval, Interval)
+	c.High = cmp.Or(c.High, 0.90)
+	c.Low = cmp.Or(c.Low, 0.85)
+	c.Busy = cmp.Or(c.Busy, 0.005)
+	c.Sharers = cmp.Or(c.Sharers, 1)
+	c.ProbeAfter = cmp.Or(c.ProbeAfter, 8)
 	return &Predictor{c: c, state: On, since: now, after: c.ProbeAfter}
 }
 

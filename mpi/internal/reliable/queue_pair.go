@@ -1,6 +1,7 @@
 package reliable
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -28,12 +29,8 @@ const (
 )
 
 func (c *Config) fill() error {
-	if c.MaxSendWR == 0 {
-		c.MaxSendWR = 512
-	}
-	if c.Buffer == 0 {
-		c.Buffer = 4 << 20
-	}
+	c.MaxSendWR = cmp.Or(c.MaxSendWR, 512)
+	c.Buffer = cmp.Or(c.Buffer, 4<<20)
 	if c.MaxMessage < 1 || c.MaxMessage > 1<<30 || c.MaxSendWR < 1 || c.MaxSendWR > 1<<16 || c.Buffer < 0 {
 		return fmt.Errorf("reliable: messages of %d bytes, %d work requests, receive buffers of %d bytes: want up to 1 GiB, and up to 65536", c.MaxMessage, c.MaxSendWR, c.Buffer)
 	}
