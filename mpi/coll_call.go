@@ -225,12 +225,20 @@ func (k *call) Take(h coll.Handle, want int, peer int32) error {
 		return nil
 	}
 	c, world := k.at(peer)
-	if err != nil {
-		return c.wrap(k.op, err)
+	if err = c.wrap(k.op, err); err != nil && ClassOf(err) != ErrTruncate {
+		return err
 	}
 	rank := c.from(world)
-	return &Error{Class: ErrTruncate, Op: k.op, Rank: rank, Detail: fmt.Sprintf(
-		"rank %d sent %d bytes where %d were expected: the ranks call it with different lengths", rank, st.Bytes, want)}
+	detail := fmt.Sprintf("rank %d sent %d bytes where %d were expected", rank, st.Bytes, want)
+	if err != nil {
+		detail = fmt.Sprintf("rank %d sent more than the %d bytes that were expected", rank, want)
+	}
+	return &Error{Class: ErrTruncate, Op: k.op, Rank: rank, Detail: detail, Err: coll.ErrLengths}
+}
+
+func (k *call) Drop(from, tag int32) {
+	in := k.c.ep.Inside()
+	in.Detach(in.Irecv(k.in(from, tag), nil))
 }
 
 func (k *call) Wait(h coll.Handle) { k.c.ep.Inside().Await(h.(handle).Request) }
