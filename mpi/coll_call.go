@@ -219,6 +219,10 @@ func (k *call) IrecvOver(cur dtype.Cursor, from, tag int32) coll.Handle {
 }
 
 func (k *call) Take(h coll.Handle, want int, peer int32) error {
+	if want < 0 {
+		k.c.ep.Inside().Detach(h.(handle).Request)
+		return nil
+	}
 	st, err := k.c.ep.Inside().Wait(h.(handle).Request)
 	k.c.gotAs(k.c.context+1, st)
 	if err == nil && st.Bytes == want {
@@ -234,11 +238,6 @@ func (k *call) Take(h coll.Handle, want int, peer int32) error {
 		detail = fmt.Sprintf("rank %d sent more than the %d bytes that were expected", rank, want)
 	}
 	return &Error{Class: ErrTruncate, Op: k.op, Rank: rank, Detail: detail, Err: coll.ErrLengths}
-}
-
-func (k *call) Drop(from, tag int32) {
-	in := k.c.ep.Inside()
-	in.Detach(in.Irecv(k.in(from, tag), nil))
 }
 
 func (k *call) Wait(h coll.Handle) { k.c.ep.Inside().Await(h.(handle).Request) }

@@ -25,10 +25,9 @@ type Transport interface {
 	// IsendOver is Isend of the bytes before a cursor, IrecvOver Irecv into them.
 	IsendOver(cur dtype.Cursor, to, tag int32) Handle
 	IrecvOver(cur dtype.Cursor, from, tag int32) Handle
-	// Drop receives a message of whatever length, and forgets it.
-	Drop(from, tag int32)
 	// Take ends a message that is done. A length that is not want is an
 	// error, of which ErrLengths is part: the ranks disagree about what they are doing.
+	// A want below 0 lets a message that need not be done end by itself, whatever it is.
 	Take(h Handle, want int, peer int32) error
 	// Wait moves messages until h is done, and sleeps when there are none to
 	// move.
@@ -60,7 +59,7 @@ func (s *Schedule) Advance(t Transport) (done bool) { return s.advance(t, false)
 // After an error it ends with the round, or is abandoned.
 func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 	if s.abandoned {
-		return s.abandon(t, wait)
+		return abandon(s, t, wait)
 	}
 	for ; s.at < len(s.steps); s.at++ {
 		st := &s.steps[s.at]
@@ -116,7 +115,7 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 		s.begun = false
 		if s.err != nil {
 			s.at++
-			return s.abandon(t, wait)
+			return abandon(s, t, wait)
 		}
 	}
 	if s.slots != nil && s.err == nil {
@@ -129,7 +128,7 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 // for messages of this rank, and to be rid of theirs: it sends messages of no bytes, so that they
 // find out, too, takes what they send, and waits for none of that, as they may have come to
 // an end that is another one.
-func (s *Schedule) abandon(t Transport, wait bool) (done bool) {
+func abandon(s *Schedule, t Transport, wait bool) (done bool) {
 	if !errors.Is(s.err, ErrLengths) {
 		s.at = len(s.steps)
 		return true
@@ -139,9 +138,9 @@ func (s *Schedule) abandon(t Transport, wait bool) (done bool) {
 		st := &s.steps[s.at]
 		switch st.what {
 		case recv, recvOver:
-			t.Drop(st.peer, s.Tag)
+			_ = t.Take(t.Irecv(nil, st.peer, s.Tag), -1, st.peer)
 		case swap:
-			t.Drop(st.other, s.Tag)
+			_ = t.Take(t.Irecv(nil, st.other, s.Tag), -1, st.other)
 			fallthrough
 		case send, sendOver:
 			if h := t.Isend(nil, st.peer, s.Tag); h != nil {
