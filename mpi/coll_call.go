@@ -219,18 +219,25 @@ func (k *call) IrecvOver(cur dtype.Cursor, from, tag int32) coll.Handle {
 }
 
 func (k *call) Take(h coll.Handle, want int, peer int32) error {
+	if want < 0 {
+		k.c.ep.Inside().Detach(h.(handle).Request)
+		return nil
+	}
 	st, err := k.c.ep.Inside().Wait(h.(handle).Request)
 	k.c.gotAs(k.c.context+1, st)
 	if err == nil && st.Bytes == want {
 		return nil
 	}
 	c, world := k.at(peer)
-	if err != nil {
-		return c.wrap(k.op, err)
+	if err = c.wrap(k.op, err); err != nil && ClassOf(err) != ErrTruncate {
+		return err
 	}
 	rank := c.from(world)
-	return &Error{Class: ErrTruncate, Op: k.op, Rank: rank, Detail: fmt.Sprintf(
-		"rank %d sent %d bytes where %d were expected: the ranks call it with different lengths", rank, st.Bytes, want)}
+	detail := fmt.Sprintf("rank %d sent %d bytes where %d were expected", rank, st.Bytes, want)
+	if err != nil {
+		detail = fmt.Sprintf("rank %d sent more than the %d bytes that were expected", rank, want)
+	}
+	return &Error{Class: ErrTruncate, Op: k.op, Rank: rank, Detail: detail, Err: coll.ErrLengths}
 }
 
 func (k *call) Wait(h coll.Handle) { k.c.ep.Inside().Await(h.(handle).Request) }

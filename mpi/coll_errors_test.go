@@ -121,6 +121,55 @@ func TestNonblocking_lengthsDisagree(t *testing.T) {
 	})
 }
 
+// TestCollectives_lengthsDisagree lets one rank call collectives with another length than the
+// others do: somebody gets an error, nobody waits for what does not come, and the collective
+// behind it is as it should be.
+func TestCollectives_lengthsDisagree(t *testing.T) {
+	oneGoroutine(t)
+	kinds := []func(c *mpi.Comm, v []int32) error{
+		func(c *mpi.Comm, v []int32) error { return mpi.Bcast(c, v, 0) },
+		func(c *mpi.Comm, v []int32) error { return mpi.Allreduce(c, nil, v, mpi.Sum) },
+		func(c *mpi.Comm, v []int32) error { return mpi.Reduce(c, v, make([]int32, len(v)), mpi.Sum, 0) },
+		func(c *mpi.Comm, v []int32) error { return mpi.Allgather(c, v, make([]int32, len(v)*c.Size())) },
+		func(c *mpi.Comm, v []int32) error { return mpi.Gather(c, v, make([]int32, len(v)*c.Size()), 0) },
+		func(c *mpi.Comm, v []int32) error { return mpi.Scatter(c, make([]int32, len(v)*c.Size()), v, 0) },
+		func(c *mpi.Comm, v []int32) error {
+			return mpi.Alltoall(c, make([]int32, len(v)*c.Size()), make([]int32, len(v)*c.Size()))
+		},
+		func(c *mpi.Comm, v []int32) error { return mpi.Scan(c, nil, v, mpi.Sum) },
+		func(c *mpi.Comm, v []int32) error {
+			return mpi.ReduceScatterBlock(c, make([]int32, len(v)*c.Size()), v, mpi.Sum)
+		},
+	}
+	for seed := range uint64(24) {
+		size := 2 + int(seed)%7
+		odd, more := int(seed)%size, 1+int(seed)%3
+		for i, kind := range kinds {
+			found := 0
+			simulate(t, sim.Config{Seed: seed, Up: sim.LinkConfig{Faults: sim.Faults{Loss: 0.02, Reorder: 0.05}}}, size, func(p *mpi.Proc) error {
+				c := p.World()
+				v := make([]int32, 5)
+				if c.Rank() == odd {
+					v = make([]int32, 5+more)
+				}
+				if err := kind(c, v); err != nil {
+					if found++; wantClass(err, mpi.ErrTruncate) != nil {
+						return fmt.Errorf("kind %d, %d ranks, seed %d: %w", i, size, seed, err)
+					}
+				}
+				sum := []int32{1}
+				if err := mpi.Allreduce(c, nil, sum, mpi.Sum); err != nil || sum[0] != int32(size) {
+					return fmt.Errorf("kind %d, %d ranks, seed %d: then the sum is %d: %w", i, size, seed, sum[0], err)
+				}
+				return nil
+			})
+			if found == 0 {
+				t.Errorf("kind %d, %d ranks, seed %d: no rank finds out", i, size, seed)
+			}
+		}
+	}
+}
+
 // TestLost_collectivesInTheMiddle lets a rank die at a random moment while others
 // are in all kinds of collectives, several at a time: they get an error or their
 // data, never hang.

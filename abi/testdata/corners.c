@@ -229,6 +229,29 @@ static void elements(void)
     MPI_Type_free(&t);
 }
 
+/* Rank 1 has another length than the others: somebody finds out, and nobody waits for ever, as
+ * on MPICH. */
+static void lengths(void)
+{
+    int from[20] = {0}, to[20], n = rank == 1 ? 3 : 2, error, any;
+    MPI_Comm c;
+    for (int how = 0; how < 7; how++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &c);
+        error = how == 0   ? MPI_Bcast(from, n, MPI_INT, 0, c)
+                : how == 1 ? MPI_Allreduce(from, to, n, MPI_INT, MPI_SUM, c)
+                : how == 2 ? MPI_Reduce(from, to, n, MPI_INT, MPI_SUM, 0, c)
+                : how == 3 ? MPI_Gather(from, n, MPI_INT, to, n, MPI_INT, 0, c)
+                : how == 4 ? MPI_Allgather(from, n, MPI_INT, to, n, MPI_INT, c)
+                : how == 5 ? MPI_Alltoall(from, n, MPI_INT, to, n, MPI_INT, c)
+                           : MPI_Scan(from, to, n, MPI_INT, MPI_SUM, c);
+        if (error != MPI_SUCCESS)
+            MPI_Error_class(error, &error);
+        MPI_Allreduce(&error, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        say("truncated:", any == MPI_ERR_TRUNCATE);
+        MPI_Comm_free(&c);
+    }
+}
+
 int main(int argc, char **argv)
 {
     begin(&argc, &argv);
@@ -242,6 +265,7 @@ int main(int argc, char **argv)
     if (argc > 1) {
         none();
         cancel();
+        lengths();
     }
     MPI_Finalize();
     return 0;

@@ -1,6 +1,13 @@
 package coll
 
-import "github.com/xwarp/xwarp/mpi/internal/dtype"
+import (
+	"errors"
+
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
+)
+
+// ErrLengths is part of the error of a message that has another length than expected.
+var ErrLengths = errors.New("the ranks call it with different lengths")
 
 // Handle is a message under way.
 type Handle interface {
@@ -19,7 +26,8 @@ type Transport interface {
 	IsendOver(cur dtype.Cursor, to, tag int32) Handle
 	IrecvOver(cur dtype.Cursor, from, tag int32) Handle
 	// Take ends a message that is done. A length that is not want is an
-	// error: the ranks disagree about what they are doing.
+	// error, of which ErrLengths is part: the ranks disagree about what they are doing.
+	// A want below 0 lets a message that need not be done end by itself, whatever it is.
 	Take(h Handle, want int, peer int32) error
 	// Wait moves messages until h is done, and sleeps when there are none to
 	// move.
@@ -48,8 +56,11 @@ func (s *Schedule) Run(t Transport) error {
 func (s *Schedule) Advance(t Transport) (done bool) { return s.advance(t, false) }
 
 // advance goes on to the end, or to where it would have to wait and may not.
-// After an error it ends with the round.
+// After an error it ends with the round, or is abandoned.
 func (s *Schedule) advance(t Transport, wait bool) (done bool) {
+	if s.abandoned {
+		return abandon(s, t, wait)
+	}
 	for ; s.at < len(s.steps); s.at++ {
 		st := &s.steps[s.at]
 		switch st.what {
@@ -103,12 +114,43 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 		}
 		s.begun = false
 		if s.err != nil {
-			s.at = len(s.steps)
-			return true
+			s.at++
+			return abandon(s, t, wait)
 		}
 	}
 	if s.slots != nil && s.err == nil {
 		s.err = s.slots.err
+	}
+	return s.round(t, wait)
+}
+
+// abandon goes through the rest of a schedule that has failed. Where lengths differ, others wait
+// for messages of this rank, and to be rid of theirs: it sends messages of no bytes, so that they
+// find out, too, takes what they send, and waits for none of that, as they may have come to
+// an end that is another one.
+func abandon(s *Schedule, t Transport, wait bool) (done bool) {
+	if !errors.Is(s.err, ErrLengths) {
+		s.at = len(s.steps)
+		return true
+	}
+	s.abandoned = true
+	for ; s.at < len(s.steps); s.at++ {
+		st := &s.steps[s.at]
+		switch st.what {
+		case recv, recvOver:
+			_ = t.Take(t.Irecv(nil, st.peer, s.Tag), -1, st.peer)
+		case swap:
+			_ = t.Take(t.Irecv(nil, st.other, s.Tag), -1, st.other)
+			fallthrough
+		case send, sendOver:
+			if h := t.Isend(nil, st.peer, s.Tag); h != nil {
+				s.begin(h, 0, st.peer)
+			}
+		case slotBegin, slotFree, slotGive:
+			if !s.slots.spoil(s, st, wait) {
+				return false
+			}
+		}
 	}
 	return s.round(t, wait)
 }

@@ -59,12 +59,13 @@ type Schedule struct {
 	// under way in the communicator at the same time.
 	Tag int32
 
-	steps   []step
-	at      int       // step that is next
-	begun   bool      // it is a swap that was begun
-	pending []pending // messages of the present round
-	settled int       // of these, how many are done
-	err     error
+	steps     []step
+	at        int       // step that is next
+	begun     bool      // it is a swap that was begun
+	abandoned bool      // see abandon
+	pending   []pending // messages of the present round
+	settled   int       // of these, how many are done
+	err       error
 
 	op       Op
 	elem     int // bytes of an element
@@ -97,7 +98,7 @@ func (s *Schedule) Reset() {
 // Rewind goes back to the beginning, to do the same again.
 func (s *Schedule) Rewind() {
 	clear(s.pending)
-	s.at, s.begun, s.pending, s.settled, s.err = 0, false, s.pending[:0], 0, nil
+	s.at, s.begun, s.abandoned, s.pending, s.settled, s.err = 0, false, false, s.pending[:0], 0, nil
 }
 
 // Reduction says what the algorithms that follow reduce with: an operation, the

@@ -340,3 +340,21 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 	}
 	return true
 }
+
+// spoil does a step of a schedule that is abandoned, in which others are to see a vector of
+// another length than theirs: all of them have an error from then on.
+func (sl *Slots) spoil(s *Schedule, st *step, wait bool) bool {
+	err := s.err
+	if sl.err, s.err = err, nil; st.what == slotGive {
+		sl.extent = ^sl.extent
+	}
+	if !sl.do(s, st, wait) {
+		s.err = err
+		return false
+	}
+	if s.err != nil {
+		s.at = len(s.steps) - 1 // others are no longer there
+	}
+	s.err = err
+	return true
+}
