@@ -58,7 +58,7 @@ type Config struct {
 	// PromoteMessages and PromoteBytes say after how much of long messages that was
 	// sent to a peer RD, where there is TCP of the kernel beside it, and Hybrid connect
 	// with it, whichever comes first, and Connections with how many peers at most.
-	// Defaults: 1000, 4 MiB and 64.
+	// Defaults: 50, 256 KiB and 64.
 	PromoteMessages, PromoteBytes, Connections int
 	// NoShared sends messages to ranks on the same host through the network
 	// too. Default: XWARP_SHARED=0 in the environment of Init says so, else

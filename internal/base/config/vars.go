@@ -60,7 +60,7 @@ const (
 	DefaultEager      = 16 << 10 // bytes
 	DefaultEagerIdle  = 64 << 10 // bytes
 	DefaultUnexpected = 64 << 20 // bytes
-	DefaultPromote    = 1000     // messages
+	DefaultPromote    = 50       // messages
 )
 
 var fabrics = Words{{"xdp", "AF_XDP"}, {Name: "xdp:generic"}, {Name: "xdp:driver"}, {"xdp:asavie", "another driver"}, {"udp", "the kernel's"}}
@@ -189,7 +189,7 @@ func (s *Settings) messages() []Var {
 		{Name: EnvRendezvous, Flag: "--rendezvous W", Of: "xperf", By: "mpi", value: word(&s.Rendezvous, Rendezvous),
 			Doc: "how messages of MPI above the limits cross the network"},
 		{Name: EnvPromote, By: "mpi", value: count(&s.Promote, DefaultPromote),
-			Doc: "after how many large messages to a peer, or 4 MiB of them, transports rd and hybrid connect with it, to send large data by TCP where that is faster"},
+			Doc: "after how many large messages to a peer, or 256 KiB of them, transports rd and hybrid connect with it, to send large data by TCP where that is faster"},
 		{Name: EnvUnexpected, By: "mpi", value: size(&s.Unexpected, sizeText(DefaultUnexpected)),
 			Doc: "bytes of short messages that wait for their receives before their senders have to"},
 		{Name: EnvColl, By: "mpi", value: text(&s.Algorithms, "rows COLLECTIVE[.hosts][:BYTES[:RANKS]]=ALGORITHM, such as bcast:64k=binomial", ""),

@@ -1,7 +1,8 @@
 package p2p
 
-// choice is between two options by what each takes: first they are tried in turns, then the
-// better one is usual and the other one is tried now and then. The shortest time of each is
+// choice is between two options by what each takes. One is usual from the beginning, as the better
+// one as a rule, and the other one is tried now and then: a program that has just begun, or that sends a few
+// messages of a length and then goes on to others, is not to pay for a measurement. The shortest time of each is
 // compared: what the peer, or another process, has added says nothing about the option.
 type choice struct {
 	least   [options]float64 // ns per byte, since the last decision
@@ -22,19 +23,19 @@ const (
 
 const (
 	choiceTimed = 6  // times each option, for a decision
-	choiceEvery = 32 // one of so many takes the other option, after the first decision, and one is timed
+	choiceFirst = 2  // and for the first one
+	choiceSoon  = 8  // one of so many takes the other option before the first decision
+	choiceEvery = 32 // and after it, when one is timed
 )
 
 // choose says which option is the next one, and whether it is to be timed.
 func (c *choice) choose() (o option, timed bool) {
 	c.tick++
 	switch {
-	case !c.decided:
-		return option(c.tick % uint32(options)), true
-	case c.tick%choiceEvery == 0:
+	case c.tick%choiceEvery == 0, !c.decided && c.tick%choiceSoon == 0:
 		return options - 1 - c.usual, true
 	}
-	return c.usual, c.tick%choiceEvery == choiceEvery/2
+	return c.usual, !c.decided || c.tick%choiceEvery == choiceEvery/2
 }
 
 // took takes a time into account, in ns per byte.
@@ -43,7 +44,11 @@ func (c *choice) took(o option, each float64) {
 		c.least[o] = each
 	}
 	c.timed[o] = min(c.timed[o]+1, choiceTimed)
-	if min(c.timed[firstOption], c.timed[secondOption]) < choiceTimed {
+	enough := uint8(choiceTimed)
+	if !c.decided {
+		enough = choiceFirst
+	}
+	if min(c.timed[firstOption], c.timed[secondOption]) < enough {
 		return
 	}
 	c.usual = firstOption

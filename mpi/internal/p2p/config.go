@@ -44,8 +44,8 @@ type Config struct {
 	// Key is the job key, which RC and Hybrid check when peers connect.
 	Key uint64
 	// PromoteMessages and PromoteBytes are how much of long messages RD and Hybrid send to
-	// a peer in datagrams before they connect: whichever comes first. Defaults: 1000 and
-	// 4 MiB.
+	// a peer in datagrams before they connect: whichever comes first. Defaults: 50 and
+	// 256 KiB.
 	PromoteMessages, PromoteBytes int
 	// Connections is to how many peers RD and Hybrid connect at most; default 64.
 	Connections int

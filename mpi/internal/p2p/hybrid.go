@@ -36,7 +36,7 @@ import (
 // Defaults of Config.
 const (
 	promoteMessages = config.DefaultPromote
-	promoteBytes    = 4 << 20
+	promoteBytes    = 256 << 10
 	connections     = 64
 )
 

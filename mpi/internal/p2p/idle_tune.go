@@ -7,7 +7,7 @@ import "github.com/xwarp/xwarp/internal/base/mono"
 // frames and in bulk: at MTU 1500 a bulk of 64 KiB takes a kernel half as long as frames
 // do, at MTU 9000 as long. No model of a few lines has all that. So both ways are timed,
 // from the call until the peer has acknowledged all, with messages of the program and
-// nothing else: first in turns, then now and then. Messages of about the same length
+// nothing else: one of them now and then. Messages of about the same length
 // are compared, by the shortest time of each way: what the peer, or another process,
 // has added says nothing about the way. A peer that is late with its receives makes
 // asking take long, and for that pieces are the remedy, too.

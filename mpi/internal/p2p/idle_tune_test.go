@@ -43,8 +43,8 @@ func TestIdleTuner_picksTheShorterWay(t *testing.T) {
 	}
 }
 
-// TestIdleTuner_rests: after the first decision nearly all messages go the better way,
-// and a change is noticed.
+// TestIdleTuner_rests: few messages go the other way before the first decision, and after it nearly
+// all go the better one, and a change is noticed.
 func TestIdleTuner_rests(t *testing.T) {
 	c := &newIdleTuner().classes[0]
 	play := func(n int, better option) (others int) {
@@ -61,9 +61,11 @@ func TestIdleTuner_rests(t *testing.T) {
 		}
 		return others
 	}
-	play(2*choiceTimed, inPieces)
+	if n := play(choiceFirst*choiceSoon, inPieces); n > choiceFirst {
+		t.Errorf("%d of the first %d messages went the longer way", n, choiceFirst*choiceSoon)
+	}
 	if !c.decided || c.usual != inPieces {
-		t.Fatalf("after %d messages: %+v", 2*choiceTimed, c)
+		t.Fatalf("after %d messages: %+v", choiceFirst*choiceSoon, c)
 	}
 	if n := play(1000, inPieces); n == 0 || n > 1000/choiceEvery {
 		t.Errorf("%d of 1000 messages went the longer way", n)
@@ -81,7 +83,7 @@ func TestIdle_tuned(t *testing.T) {
 	for _, transport := range []Transport{RD, UD, RC} {
 		w := newCrew(t, 2, Config{Calibrate: true, Transport: transport})
 		sizes := []int{20_000, 30_000, 40_000, 60_000, 90_000, 120_000, 150_000, 100}
-		for i := range 2 * choiceTimed * len(sizes) {
+		for i := range choiceFirst * choiceSoon * len(sizes) {
 			w.talk(0, 1, sizes[i%len(sizes)]+i)
 			w.until(func() bool { return w.eps[0].peers[1].buffered == 0 })
 		}
@@ -117,7 +119,7 @@ func TestIdle_settable(t *testing.T) {
 		{Config{Calibrate: true, EagerMax: 4000, EagerIdle: 100_000}, 100_000},
 	} {
 		w := newCrew(t, 2, c.cfg)
-		for range 3 * choiceTimed {
+		for range 3 * choiceSoon {
 			w.talk(0, 1, 20_000)
 		}
 		if l := w.eps[0].Limits(); l.Idle != c.want || w.eps[0].peers[1].idle != nil {

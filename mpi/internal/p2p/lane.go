@@ -23,7 +23,7 @@ import (
 const (
 	laneMost    = 64 << 10 // bytes of the longest message
 	laneLeast   = 3 << 10  // a message of several datagrams goes so only if it is longer
-	laneAlone   = 8        // and if it has more datagrams than so many, or is not alone
+	laneAlone   = 6        // and if it has more datagrams than so many, or is not alone
 	laneBuffers = 32       // send buffers, of all peers
 )
 

@@ -23,10 +23,10 @@ type linkTuner struct {
 	timed   bool
 }
 
-// The paths of data.
+// The paths of data. Who has made a connection has reason to expect that it is faster.
 const (
-	inDatagrams = firstOption
-	overLink    = secondOption
+	overLink    = firstOption
+	inDatagrams = secondOption
 )
 
 // linkTops are the longest messages that are compared with one another, in bytes; what is

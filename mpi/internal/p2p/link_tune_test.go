@@ -33,7 +33,7 @@ func TestLinkTuner_picksTheFasterWay(t *testing.T) {
 			}
 			paid := [options]bool{}
 			for _, way := range under {
-				cost := [options]costs{c.datagrams, c.link}[way]
+				cost := [options]costs{inDatagrams: c.datagrams, overLink: c.link}[way]
 				if !paid[way] {
 					paid[way] = true
 					now = now.Add(mono.Duration(cost.once))
