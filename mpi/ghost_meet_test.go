@@ -3,6 +3,7 @@ package mpi_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
@@ -91,4 +92,89 @@ func checkSlice(memory []byte, size int) error {
 		}
 	}
 	return nil
+}
+
+// A message between two ghosts is cancelled, by either end, or its communicator revoked, or a ghost dies, at any time: it comes
+// once or not at all, and no end has its memory back before nothing is read or written there any more.
+func TestMeet_takenBack(t *testing.T) {
+	const size = 300_000
+	var came, gone, met, fell int
+	for seed := range seeds(t, 200) {
+		rnd := rand.New(rand.NewPCG(uint64(seed), 11))
+		w, revokes, allocates, _ := recalling(uint64(seed), 11)
+		m := mortalsOf(w)
+		m.mpi.Ghosts.Failure, m.tells = mpi.GhostFallback, true
+		does, dies := rnd.IntN(3), rnd.IntN(4) // by whom; 0 and 1: a ghost of theirs
+		var sleeps [2]mono.Duration
+		for i := range sleeps {
+			sleeps[i] = mono.Duration(rnd.IntN(int(2 * mono.Millisecond)))
+		}
+		after := mono.Duration(rnd.IntN(int(3 * mono.Millisecond)))
+		m.play(t, func(task *sim.Task, p *mpi.Proc) error {
+			memory, free, err := memoryOf(p, allocates, size)
+			if err != nil {
+				return err
+			}
+			c, err := p.World().Dup()
+			if err = errors.Join(err, c.Barrier()); err != nil {
+				return err
+			}
+			me := c.Rank()
+			if me == 0 && dies < 2 {
+				fell++
+				m.killed[2+dies] = task.Now().Add(mono.Duration(rnd.IntN(int(3 * mono.Millisecond))))
+			}
+			task.Sleep(sleeps[me])
+			var r mpi.Request
+			if me == 0 {
+				pattern(memory, 5)
+				r, err = mpi.Isend(c, memory, 1, 1)
+			} else {
+				clear(memory)
+				r, err = mpi.Irecv(c, memory, 0, 1)
+			}
+			if err != nil && revokes {
+				return errors.Join(wantClass(err, mpi.ErrRevoked), free())
+			}
+			task.Sleep(after)
+			if does == me && err == nil {
+				if revokes {
+					err = c.Revoke()
+				} else {
+					err = r.Cancel()
+				}
+			} else if does == 2 {
+				task.Sleep(5 * mono.Millisecond)
+			}
+			st, waited := r.Wait()
+			met += int(p.Stats().Met)
+			switch {
+			case waited != nil && revokes:
+				gone++
+				waited = wantClass(waited, mpi.ErrRevoked)
+			case waited == nil && !st.Cancelled() && me == 1:
+				came++
+				waited = checkPattern(memory, 5)
+			case st.Cancelled():
+				gone++
+			}
+			pattern(memory, 7+me)
+			if own := make([]byte, size); err == nil && st.Cancelled() && me == 0 { // the other end waits
+				pattern(own, 5)
+				err = mpi.Send(c, own, 1, 1)
+			} else if err == nil && st.Cancelled() {
+				_, err = mpi.Recv(c, own, 0, 1)
+				err = errors.Join(err, checkPattern(own, 5))
+			}
+			task.Sleep(5 * mono.Millisecond)
+			return errors.Join(err, waited, checkPattern(memory, 7+me), free())
+		})
+		if t.Failed() {
+			t.Fatalf("seed %d, revokes %v, allocates %v, by %d, ghost %d dies", seed, revokes, allocates, does, dies)
+		}
+	}
+	if came == 0 || gone == 0 || met == 0 || fell == 0 {
+		t.Errorf("%d messages came, %d ends gave up, %d messages went from ghost to ghost, %d ghosts died: nothing was tested", came, gone, met, fell)
+	}
+	t.Logf("%d messages came, %d ends gave up, %d messages went from ghost to ghost, %d ghosts died", came, gone, met, fell)
 }

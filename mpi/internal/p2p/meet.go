@@ -136,6 +136,7 @@ func (d *delegator) arrivedPlaced(h *header) {
 		case ghost || r.peer != h.source:
 			return
 		}
+		d.ep.Stats.Met++
 		r.lent = false
 		r.complete()
 	case ghost:
