@@ -22,13 +22,18 @@ type Overlap struct {
 	fences   bool
 	messages bool // in place of operations
 	receives bool
+	both     bool // the origin computes, too
 	clock    mono.Real
 }
 
 // OverlapOps returns what --op of mpi_overlap may be: an Accumulate, a Put, a Get, an
 // Accumulate on every other word, many Accumulates between two fences, a receive of what the
-// target sends from its window before it computes, or a send of what it receives there.
-func OverlapOps() []string { return []string{"acc", "put", "get", "vector", "fence", "recv", "send"} }
+// target sends from its window before it computes, a send of what it receives there, or what the origin waits
+// for such a message behind as much computing, when it has posted a receive into its own window before.
+func OverlapOps() []string { return append(OverlapPeers(), "both") }
+
+// OverlapPeers returns those that other libraries do, too.
+func OverlapPeers() []string { return []string{"acc", "put", "get", "vector", "fence", "recv", "send"} }
 
 // overlapWord is what the bytes of an operation are a multiple of.
 const overlapWord = 8
@@ -38,13 +43,15 @@ const OverlapWindow = 64
 
 // Overlap makes a window for operations on size bytes. All ranks of the world call it.
 func (m *Messages) Overlap(op string, size int) (*Overlap, error) {
-	o := &Overlap{Messages: m, fences: op == "fence", messages: op == "recv" || op == "send", receives: op == "recv"}
+	o := &Overlap{Messages: m, fences: op == "fence", both: op == "both"}
+	o.receives = op == "recv" || o.both
+	o.messages = op == "send" || o.receives
 	words := mem.ScalarsOf[int64](m.Out[:size])
 	there := mpi.At{Rank: m.Peer}
 	switch op {
 	case "acc", "fence":
 		o.op = func() error { return mpi.Accumulate(o.win, words, m.Peer, 0, mpi.OpSum) }
-	case "recv", "send":
+	case "recv", "send", "both":
 	case "put":
 		o.op = func() error { return o.win.Put(mpi.Slice(words), there) }
 	case "get":
@@ -74,11 +81,14 @@ func (o *Overlap) End() error { return o.win.Free() }
 
 // Origin goes through an epoch, and returns how long it took: lock_all, an operation and
 // flush, or operations and the fence that ends them, or a message.
-func (o *Overlap) Origin() (mono.Duration, error) {
+func (o *Overlap) Origin(computes mono.Duration) (mono.Duration, error) {
 	if o.messages {
 		err := o.World.Barrier()
 		if err != nil {
 			return 0, err
+		}
+		if o.both {
+			return o.posted(mpi.Irecv[byte], computes)
 		}
 		start := o.clock.Now()
 		if o.receives {
@@ -155,16 +165,23 @@ func (o *Overlap) overlapped(computes mono.Duration, n int) error {
 		if o.receives {
 			start = mpi.Isend[byte]
 		}
-		r, err := start(o.World, o.memory, o.Peer, mpiTag)
-		if err != nil {
-			return err
-		}
-		compute(o.clock, computes)
-		if _, err = r.Wait(); err != nil {
+		if _, err := o.posted(start, computes); err != nil {
 			return err
 		}
 	}
 	return o.Serve()
+}
+
+// posted starts a message from the window, or into it, computes, and returns how long the end takes behind that.
+func (o *Overlap) posted(start func(*mpi.Comm, []byte, int, int) (mpi.Request, error), computes mono.Duration) (mono.Duration, error) {
+	r, err := start(o.World, o.memory, o.Peer, mpiTag)
+	if err != nil {
+		return 0, err
+	}
+	compute(o.clock, computes)
+	behind := o.clock.Now()
+	_, err = r.Wait()
+	return o.clock.Now().Sub(behind), err
 }
 
 // OverlapMost is the longest that a target computes, in microseconds.

@@ -37,7 +37,7 @@ func delegatingRank(p *mpi.Proc) error {
 	if p.World().Rank() == 0 {
 		err = delegatingSender(p, w, memory)
 	} else {
-		err = delegatingReceiver(p, w)
+		err = delegatingReceiver(p, w, memory)
 	}
 	if err = errors.Join(err, w.Free()); err == nil {
 		fmt.Println("done")
@@ -47,12 +47,24 @@ func delegatingRank(p *mpi.Proc) error {
 
 // delegatingReceiver receives the message, and tells when it was there: by a word in the window of the
 // sender, which that reads without a call of MPI, and by the clock of the machine.
-func delegatingReceiver(p *mpi.Proc, w *mpi.Win) error {
+func delegatingReceiver(p *mpi.Proc, w *mpi.Win, memory []byte) error {
 	c, does := p.World(), os.Getenv(envDoes)
 	data := make([]byte, delegatingSize)
-	_, err := mpi.Recv(c, data, 0, 1)
+	var err error
+	if does == "meets" { // it calls MPI as seldom
+		var r mpi.Request
+		data = memory[64:]
+		for r, err = mpi.Irecv(c, data, 0, 1); err == nil && checkPattern(data, 9) != nil; {
+			runtime.Gosched()
+		}
+		if err == nil {
+			_, err = r.Wait()
+		}
+	} else {
+		_, err = mpi.Recv(c, data, 0, 1)
+	}
 	ended := machineClock()
-	if err = errors.Join(err, checkPattern(data, 9)); err == nil && does == "waits" {
+	if err = errors.Join(err, checkPattern(data, 9)); err == nil && (does == "waits" || does == "meets") {
 		err = errors.Join(w.Lock(mpi.LockShared, 0, 0), mpi.Put(w, []byte{1, 0, 0, 0}, 0, 0), w.Unlock(0))
 	}
 	return errors.Join(err, mpi.Send(c, []int64{ended}, 0, 2))
@@ -81,7 +93,7 @@ func delegatingSender(p *mpi.Proc, w *mpi.Win, memory []byte) (failed error) {
 		return err
 	}
 	switch does {
-	case "waits": // for the word of the receiver, in vain if the message needs this rank
+	case "waits", "meets": // for the word of the receiver, in vain if the message needs this rank
 		for word := &mem.ScalarsOf[uint32](memory[:4])[0]; atomic.LoadUint32(word) == 0; {
 			runtime.Gosched()
 		}
@@ -97,7 +109,7 @@ func delegatingSender(p *mpi.Proc, w *mpi.Win, memory []byte) (failed error) {
 	clear(data)
 	ended := []int64{0}
 	_, word := mpi.Recv(c, ended, 1, 2)
-	if err = errors.Join(err, waited, word); err == nil && does != "waits" && does != "computes" && os.Getenv(mpi.EnvGhostFailure) == "" {
+	if err = errors.Join(err, waited, word); err == nil && does != "waits" && does != "meets" && does != "computes" && os.Getenv(mpi.EnvGhostFailure) == "" {
 		_, err = mpi.Recv(c, ended, 1, 3) // in vain: the job ends
 	}
 	if does == "computes" && err == nil && ended[0] < called {
@@ -179,6 +191,20 @@ func TestDelegate_killedGhost(t *testing.T) {
 			_, stderr, err := delegating(t, on, does, 1)
 			if text := fmt.Sprint(err); !strings.Contains(text, "ghost 0") || !strings.Contains(text, "signal 9") {
 				t.Errorf("%s, and the job is to end: %v\n%s", does, err, stderr)
+			}
+		}
+	})
+}
+
+// Neither of two ranks that compute is needed if both have a ghost, and the message goes from memory of one to that of the other.
+func TestMeet_processes(t *testing.T) {
+	networks(t, func(t *testing.T, on launch.Config) {
+		if on.Testbed == 0 {
+			t.Skip("on one host the receiver copies the message")
+		}
+		for _, env := range []string{envAllocates + "=", envAllocates + "=1", mpi.EnvTransport + "=ud", mpi.EnvThreads + "=multiple"} {
+			if stdout, stderr, err := delegating(t, on, "meets", 1, env); err != nil || stdout != "done\ndone\n" {
+				t.Errorf("%s: %v\n%s%s", env, err, stdout, stderr)
 			}
 		}
 	})

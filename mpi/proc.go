@@ -380,7 +380,9 @@ func (p *Proc) connect(retries *device.RetryBudget) error {
 	}
 	p.hosts = hosts[:job.Size()]
 	if len(hosts) > len(p.hosts) {
-		p.ghosts = rma.NewGhosts(p.hosts, hosts[job.Size():])
+		if p.ghosts = rma.NewGhosts(p.hosts, hosts[job.Size():]); p.ghosts != nil {
+			p2p.Delegations(p.ep.Inside()).Assign(p.ghosts.Of)
+		}
 	}
 	if retries == nil {
 		retries = &device.RetryBudget{}

@@ -46,6 +46,7 @@ type Stats struct {
 	Queued     uint64 // times that a send had to wait for room
 	Delegated  uint64 // of the Rendezvous, those that a ghost was asked to send
 	Invited    uint64 // of the Rendezvous, those that went to a ghost, as their receivers wanted
+	Met        uint64 // of the Delegated, those that went from ghost to ghost
 }
 
 func (s *CommStats) count(name string, bytes int, took uint64) {
@@ -88,7 +89,7 @@ func (p *Proc) Stats() Stats {
 	t := &p.ep.Stats
 	s.Protocols = Protocols{t.Eager, t.Rendezvous, t.Near}
 	s.Limits = Limits(p.ep.Inside().Limits())
-	s.Unexpected, s.Queued, s.Delegated, s.Invited = t.Unexpected, t.Queued, t.Delegated, t.Invited
+	s.Unexpected, s.Queued, s.Delegated, s.Invited, s.Met = t.Unexpected, t.Queued, t.Delegated, t.Invited, t.Met
 	p.ep.Leave()
 	return s
 }
@@ -110,7 +111,7 @@ func (s Stats) Variables() []Variable {
 		{"limit_near_least", uint64(s.Limits.NearLeast)}, {"limit_near_most", uint64(s.Limits.NearMost)},
 		{"queue_unexpected", s.Unexpected}, {"queue_no_room", s.Queued},
 		{"protocol_delegated", s.Delegated},
-		{"protocol_invited", s.Invited},
+		{"protocol_invited", s.Invited}, {"protocol_met", s.Met},
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Calls)) {
 		k := s.Calls[name]

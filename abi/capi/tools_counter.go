@@ -45,6 +45,7 @@ var docs = map[string]string{
 	"queue_no_room":       "times that a send had to wait for room",
 	"protocol_delegated":  "of those sent after the receiver was asked, the ones that a ghost was to send",
 	"protocol_invited":    "of those sent after the receiver was asked, the ones that went to a ghost of the receiver's",
+	"protocol_met":        "of those that a ghost was to send, the ones that it wrote to a ghost of the receiver's",
 }
 
 // counting is a handle for a counter: it counts from a start to a stop.

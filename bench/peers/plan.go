@@ -96,6 +96,7 @@ func (c Choice) Plan(cores []int) []Table {
 	if !slices.Contains(mtus, mtu) {
 		mtu = mtus[0]
 	}
+	c.Ops = or(c.Ops, bench.OverlapPeers())
 	tables = append(tables, c.Overlap(2, cores)...)
 	pair(on(1, 2, mtu, cores), pairTests...)
 	for _, n := range or(c.Ranks, someRanks) {

@@ -200,12 +200,13 @@ func (r *rank) overlap(o Order, op string) error {
 	if err != nil {
 		return err
 	}
+	computes := mono.Duration(o.Compute) * mono.Microsecond
 	if r.me == 1 {
-		err = x.Target(mono.Duration(o.Compute)*mono.Microsecond, o.Warmup+o.Iters)
+		err = x.Target(computes, o.Warmup+o.Iters)
 		return errors.Join(err, x.End())
 	}
 	for i := -o.Warmup; i < o.Iters; i++ {
-		took, err := x.Origin()
+		took, err := x.Origin(computes)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package p2p
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/mpi/internal/match"
@@ -34,7 +35,9 @@ type delegator struct {
 	number   uint32 // of the latest message, from 1 on
 	attended bool   // the send that begins is waited for at once, so that this rank does it itself
 	sharings []*sharing
-	shares   uint32 // number of the latest of these
+	shares   uint32    // number of the latest of these
+	ghosts   []int32   // by rank: its ghost; or nil
+	vouched  []vouched // messages that have ended here, of which their receivers may not know it
 }
 
 // area is memory of this rank that a ghost has mapped.
@@ -48,8 +51,9 @@ type area struct {
 // Bytes behind the header.
 const (
 	nameLen     = 8  // of an RTS: the ghost, and the number
-	delegateLen = 28 // key, number, offset, length, receiver
+	delegateLen = 40 // key, number, offset, length, receiver, tag, two counts
 	claimLen    = ctsLen + 8
+	numberLen   = 4 // of a CTS
 )
 
 // Delegations is how ghosts send for ranks. It is made of an Inside.
@@ -136,7 +140,7 @@ func (d *delegator) delegate(r *Request) {
 	ep, o := d.ep, &r.offer
 	d.number, r.lent = o.number, true
 	ep.Stats.Delegated++
-	h := header{kind: kindDelegate, source: ep.rank, id: r.wireID()}
+	h := header{kind: kindDelegate, context: r.entry.Context, source: ep.rank, id: r.wireID()}
 	b := ep.out.head[:headerLen+delegateLen]
 	h.put(b)
 	binary.BigEndian.PutUint32(b[headerLen:], o.rkey)
@@ -144,6 +148,9 @@ func (d *delegator) delegate(r *Request) {
 	binary.BigEndian.PutUint64(b[headerLen+8:], o.addr)
 	binary.BigEndian.PutUint64(b[headerLen+16:], r.total)
 	binary.BigEndian.PutUint32(b[headerLen+24:], uint32(r.peer))
+	binary.BigEndian.PutUint32(b[headerLen+28:], uint32(r.entry.Tag))
+	binary.BigEndian.PutUint32(b[headerLen+32:], ep.peers[r.peer].sent[r.entry.Context&1].plain)
+	binary.BigEndian.PutUint32(b[headerLen+36:], r.remote)
 	if p := &ep.peers[o.ghost]; !p.ready() || !ep.out.word(p, len(b), nil) {
 		ep.out.tell(int(o.ghost), h, bytes.Clone(b[headerLen:]))
 	}
@@ -216,6 +223,7 @@ func (d *delegator) fallBack(r *Request) {
 // lost handles that a ghost, or a rank, is lost: receives that wait for the ghost turn to their
 // senders, and sends that have failed have their memory back.
 func (d *delegator) lost(ghost int32) {
+	d.vouched = slices.DeleteFunc(d.vouched, func(v vouched) bool { return v.rank == ghost })
 	if int(ghost) < d.ep.cfg.ranks() {
 		return
 	}

@@ -61,7 +61,7 @@ func TestDelegatee_sendsWhatItShall(t *testing.T) {
 			}
 			answers := a.Stats.Stale // to a request that there is not
 			claim := told(uint32(1<<20), mr.RKey(), mr.Addr(), most, c.owner, c.claims)
-			delegate := told(c.key, c.number, c.off, c.size, c.dest)
+			delegate := told(c.key, c.number, c.off, c.size, c.dest, uint32(0), uint32(0), c.number)
 			words := []header{{kind: kindDelegate, id: 9}, {kind: kindClaim, id: 9}}
 			bodies := [][]byte{delegate, claim}
 			if c.early {
@@ -130,7 +130,7 @@ func TestDelegatee_bounded(t *testing.T) {
 	Delegations(ghost.Inside()).Map(0, 7, pattern(100))
 	for n := range uint32(delegatedMost + 10) {
 		h := header{kind: kindDelegate, id: n + 1}
-		ghost.delegatee.arrivedDelegate(&h, append(make([]byte, headerLen), told(uint32(7), n+1, uint64(0), uint64(100), uint32(2))...))
+		ghost.delegatee.arrivedDelegate(&h, append(make([]byte, headerLen), told(uint32(7), n+1, uint64(0), uint64(100), uint32(2), uint32(0), uint32(0), n+1)...))
 	}
 	if n := len(ghost.delegatee.sends); n != delegatedMost || ghost.delegatee.find(0, delegatedMost+1) >= 0 {
 		t.Errorf("%d messages are kept, want %d", n, delegatedMost)

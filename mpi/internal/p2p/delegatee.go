@@ -17,7 +17,7 @@ type delegatee struct {
 	ep      *Endpoint
 	areas   []*mappedArea
 	sends   []delegatedSend
-	running int      // of these
+	running int      // of these, which have a request
 	claims  []claim  // that wait
 	heard   []uint32 // by rank: the latest number
 }
@@ -40,8 +40,13 @@ type delegatedSend struct {
 	dest     int32
 	id       uint32 // the sender's request
 	number   uint32
-	r        *Request // that sends it, or nil: it is not claimed
+	r        *Request // that sends it, or nil: it is not claimed, and no invitation is for it, or it is done
 	recalled bool     // its sender waits for the end
+
+	to     match.Envelope // Source is the sender
+	before tally          // what the sender has sent there up to this one
+	done   bool           // only to is of interest: see meet.go
+	placed bool           // both ranks have been told
 }
 
 // claim is what a receiver has said.
@@ -91,24 +96,49 @@ func (d Delegations) Turn() {
 
 // reap takes the ends of what was sent.
 func (de *delegatee) reap() {
-	kept := de.sends[:0]
-	for _, s := range de.sends {
-		if s.r == nil || s.r.state != done {
-			kept = append(kept, s)
-			continue
+	ended, all := false, 0
+	for i := range de.sends {
+		s := &de.sends[i]
+		if s.r != nil && s.r.state == done {
+			de.release(s)
+			if s.recalled && !s.placed {
+				de.giveBack(s.owner, s.id)
+			}
+			ended, s.done, s.from, s.data = true, true, nil, nil
 		}
-		_, _ = de.ep.requests.take(s.r) // who has failed knows that by itself
-		s.from.sends--
-		de.running--
-		if s.recalled {
-			de.giveBack(s.owner, s.id)
+		if s.done {
+			all++
 		}
 	}
-	if len(kept) < len(de.sends) {
-		clear(de.sends[len(kept):])
-		de.sends = kept
+	if ended {
+		de.sends = slices.DeleteFunc(de.sends, func(s delegatedSend) bool {
+			over := s.done && all > doneMost
+			if over {
+				all--
+			}
+			return over
+		})
 		de.sweep()
 	}
+}
+
+// release ends the use of the request that sends s.
+func (de *delegatee) release(s *delegatedSend) {
+	_, _ = de.ep.requests.take(s.r) // who has failed knows that by itself
+	s.r = nil
+	s.from.sends--
+	de.running--
+}
+
+// employ makes a request that sends s to its receiver.
+func (de *delegatee) employ(s *delegatedSend) *Request {
+	r := de.ep.requests.request(s.dest, s.data)
+	r.entry.Envelope = match.Envelope{}
+	r.total = uint64(len(s.data))
+	s.r = r
+	s.from.sends++
+	de.running++
+	return r
 }
 
 // sweep unmaps what nothing is sent from any more.
@@ -151,7 +181,10 @@ func (de *delegatee) arrivedDelegate(h *header, b []byte) {
 	} else if a := de.areas[at]; off > uint64(len(a.mem)) || size > uint64(len(a.mem))-off {
 		de.ep.Stats.Malformed++
 	} else if len(de.sends) < delegatedMost {
-		de.sends = append(de.sends, delegatedSend{from: a, data: a.mem[off:][:size:size], owner: h.source, dest: int32(dest), id: h.id, number: number})
+		to := match.Envelope{Context: h.context, Source: h.source, Tag: int32(binary.BigEndian.Uint32(b[headerLen+28:]))}
+		before := tally{binary.BigEndian.Uint32(b[headerLen+32:]), binary.BigEndian.Uint32(b[headerLen+36:])}
+		de.sends = append(de.sends, delegatedSend{from: a, data: a.mem[off:][:size:size], owner: h.source, dest: int32(dest), id: h.id, number: number, to: to, before: before})
+		de.delegated(len(de.sends) - 1)
 	}
 	for i := 0; i < len(de.claims); i++ {
 		if c := de.claims[i]; c.owner == h.source && !de.early(&c) {
@@ -171,6 +204,7 @@ func (de *delegatee) arrivedClaim(h *header, b []byte) {
 	if de == nil || owner >= uint32(len(de.ep.peers)) || !c.grant.stream && c.grant.size > 0 && c.grant.rkey == 0 {
 		return // nobody has named this process, or there is nothing to write to
 	}
+	de.ep.inviter.met(c.source, c.grant.request)
 	if c.owner = int32(owner); de.early(&c) && len(de.claims) < delegatedMost {
 		de.claims = append(de.claims, c)
 		return
@@ -186,18 +220,18 @@ func (de *delegatee) early(c *claim) bool {
 // answer begins to send what was claimed, or refuses.
 func (de *delegatee) answer(c *claim) {
 	at := de.find(c.owner, c.number)
-	if p := &de.ep.peers[c.source]; at < 0 || de.sends[at].dest != c.source || de.sends[at].r != nil || p.err != nil || p.channel != nil {
+	p := &de.ep.peers[c.source]
+	if at < 0 || de.sends[at].dest != c.source || p.err != nil || p.channel != nil {
 		de.refuse(c)
 		return
 	}
-	s := &de.sends[at]
-	r := de.ep.requests.request(c.source, s.data)
-	r.entry.Envelope = match.Envelope{}
-	r.total = uint64(len(s.data))
-	s.r = r
-	s.from.sends++
-	de.running++
-	de.ep.rendezvous.begin(r, c.grant)
+	switch s := &de.sends[at]; {
+	case s.placed, de.ep.inviter.cleared(c.source, s.r, c.grant): // it knows, or will
+	case s.r != nil, s.done:
+		de.refuse(c)
+	default:
+		de.ep.rendezvous.begin(de.employ(s), c.grant)
+	}
 }
 
 // arrivedRecall takes in that a sender wants its memory back, now or behind what is under way,
@@ -205,7 +239,7 @@ func (de *delegatee) answer(c *claim) {
 func (de *delegatee) arrivedRecall(owner int32, id uint32, drop bool) {
 	for i := len(de.sends) - 1; i >= 0; i-- { // an id may be that of an older one, too
 		s := &de.sends[i]
-		if s.owner != owner || s.id != id {
+		if s.owner != owner || s.id != id || s.done {
 			continue
 		}
 		if s.r != nil {
@@ -223,7 +257,7 @@ func (de *delegatee) arrivedRecall(owner int32, id uint32, drop bool) {
 // lost forgets what concerns a rank that is lost. Its memory stays mapped: others may be writing there, and
 // a Write that finds none would end their association with this ghost.
 func (de *delegatee) lost(rank int32) {
-	de.sends = slices.DeleteFunc(de.sends, func(s delegatedSend) bool { return s.owner == rank && s.r == nil })
+	de.sends = slices.DeleteFunc(de.sends, func(s delegatedSend) bool { return s.r == nil && (s.owner == rank || s.done && s.dest == rank) })
 	kept := de.claims[:0]
 	for i := range de.claims {
 		switch c := &de.claims[i]; {

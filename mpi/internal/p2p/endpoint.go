@@ -15,6 +15,7 @@ type Stats struct {
 	Reads             uint64 // large messages received that were read: see Rendezvous
 	Delegated         uint64 // large messages of this rank for a ghost to send
 	Invited           uint64 // large messages of this rank into memory that a ghost of the receiver has
+	Met               uint64 // of the delegated ones, those that went from ghost to ghost
 	Atomics           uint64 // of memory of others, asked for
 	Near              uint64 // of the eager ones, those through shared memory
 	Unexpected        uint64 // messages that came before their receive

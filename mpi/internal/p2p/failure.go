@@ -244,7 +244,7 @@ func (fs *failures) failRequests(why func(*Request) error) {
 			continue
 		}
 		switch {
-		case r.state == posted && ep.inviter.retract(r, err):
+		case r.state == posted && ep.inviter.retract(r, err), r.state == retracting && ep.inviter.waits(r):
 			continue
 		case r.state == posted, r.state == retracting:
 			ep.match.posted.Remove(&r.entry)

@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -45,6 +46,8 @@ type inviter struct {
 // invitation is what a receiver has said.
 type invitation struct {
 	to    match.Envelope // of the messages; Source is who receives them
+	from  int32          // who sends them: this rank, or one of which this is the ghost
+	seen  tally          // to a ghost: what the receiver has seen of these
 	ghost int32
 	grant grant
 }
@@ -78,6 +81,7 @@ func (iv *inviter) irecv(env match.Envelope, r *Request) *Request {
 	ep.match.irecv(env, r)
 	iv.leaves = false
 	if r.state == posted && first {
+		r.offer = offer{}
 		r.offer.ghost = iv.invite(r, env, nil)
 	}
 	ep.out.push(burstMax)
@@ -88,6 +92,10 @@ func (iv *inviter) irecv(env match.Envelope, r *Request) *Request {
 // returns which one, or 0. id is the sender's request, or nil if there was no RTS. What finds no room is not said.
 func (iv *inviter) invite(r *Request, env match.Envelope, id *uint32) (ghost int32) {
 	ep, p := iv.ep, &iv.ep.peers[env.Source]
+	got := &p.got[env.Context&1]
+	if r.offer.ghost != 0 { // which the message is delegated to
+		p = &ep.peers[r.offer.ghost]
+	}
 	a, off := ep.delegator.area(r.data.buf, uint64(len(r.data.buf)))
 	if a == nil || p.near != nil || p.self || p.err != nil || !p.ready() {
 		return 0
@@ -95,31 +103,57 @@ func (iv *inviter) invite(r *Request, env match.Envelope, id *uint32) (ghost int
 	h := header{kind: kindInvite, context: env.Context, source: ep.rank, tag: env.Tag, id: r.wireID()}
 	b := ep.out.head[:headerLen+inviteLen]
 	h.put(b)
-	got := &p.got[env.Context&1]
 	binary.BigEndian.PutUint32(b[headerLen:], got.plain)
 	binary.BigEndian.PutUint32(b[headerLen+4:], got.asked)
 	binary.BigEndian.PutUint32(b[headerLen+8:], uint32(a.ghost))
 	binary.BigEndian.PutUint32(b[headerLen+12:], a.key)
 	binary.BigEndian.PutUint64(b[headerLen+16:], a.addr+off)
 	binary.BigEndian.PutUint64(b[headerLen+24:], uint64(len(r.data.buf)))
-	if id != nil {
+	switch {
+	case id == nil:
+	case r.offer.ghost != 0:
+		b = binary.BigEndian.AppendUint32(b, uint32(env.Source))
+		b = binary.BigEndian.AppendUint32(b, r.offer.number)
+	default:
 		b = binary.BigEndian.AppendUint32(b, *id)
 	}
 	if !ep.out.word(p, len(b), nil) {
 		return 0
 	}
 	ep.net.posts = burstMax + 1 // the next call may be late
+	if id == nil {
+		iv.inviteGhost(r, p, b)
+	}
 	return a.ghost
 }
 
 // retract has r, a receive that was posted, end with an error, or as cancelled, when its sender has let go of
 // the invitation. false: there is none, and r ends at once. Until then a message may still meet r.
 func (iv *inviter) retract(r *Request, err error) bool {
-	if r.offer.ghost == 0 || !iv.ep.peers[r.peer].mayRead() {
+	o := &r.offer
+	switch {
+	case o.ghost == 0:
+		return false
+	case o.rkey&isPlaced != 0 && err == nil:
+		return true // its message is on its way
+	case o.rkey&isPlaced != 0:
+		iv.ep.delegator.noted(r)
+		return false
+	}
+	o.rkey = awaitsSender
+	if o.number != 0 {
+		o.rkey |= awaitsGhost
+	}
+	if !iv.waits(r) {
 		return false
 	}
 	r.err, r.state = err, retracting
-	iv.ep.out.notify(int(r.peer), kindRecall, recallInvite, r.wireID())
+	if o.rkey&awaitsSender != 0 {
+		iv.ep.out.notify(int(r.peer), kindRecall, recallInvite, r.wireID())
+	}
+	if o.rkey&awaitsGhost != 0 {
+		iv.ep.out.notify(int(o.number), kindRecall, recallInvite, r.wireID())
+	}
 	return true
 }
 
@@ -141,7 +175,7 @@ func (iv *inviter) plain(p *peer, context uint32, tag int32) {
 
 // missed forgets an invitation for a message that has gone another way.
 func (iv *inviter) missed(p *peer, context uint32, tag int32) {
-	iv.drop(p, iv.find(p, match.Envelope{Context: context, Tag: tag}))
+	iv.drop(p, iv.find(p, match.Envelope{Context: context, Tag: tag}, iv.ep.rank))
 }
 
 // saw counts a message of p.
@@ -154,13 +188,13 @@ func (p *peer) saw(h *header) {
 	}
 }
 
-// find returns the index of the invitation of p to messages of an envelope, or -1.
-func (iv *inviter) find(p *peer, env match.Envelope) int {
+// find returns the index of the invitation of p to messages of an envelope from a rank, or -1.
+func (iv *inviter) find(p *peer, env match.Envelope, from int32) int {
 	if p.invited == 0 {
 		return -1
 	}
 	env.Source = p.rank
-	return slices.IndexFunc(iv.held, func(i invitation) bool { return i.to == env })
+	return slices.IndexFunc(iv.held, func(i invitation) bool { return i.to == env && i.from == from })
 }
 
 // drop forgets an invitation, if there is one at this index.
@@ -174,10 +208,15 @@ func (iv *inviter) drop(p *peer, at int) {
 // arrived takes in an invitation.
 func (iv *inviter) arrived(h *header, b []byte) {
 	ep, p := iv.ep, &iv.ep.peers[h.source]
-	i := invitation{to: h.envelope(), ghost: int32(binary.BigEndian.Uint32(b[headerLen+8:]))}
+	i := invitation{to: h.envelope(), from: ep.rank, ghost: int32(binary.BigEndian.Uint32(b[headerLen+8:]))}
 	i.grant = grant{request: h.id, rkey: binary.BigEndian.Uint32(b[headerLen+12:]), addr: binary.BigEndian.Uint64(b[headerLen+16:]), size: binary.BigEndian.Uint64(b[headerLen+24:])}
 	if int(i.ghost) < ep.cfg.ranks() || int(i.ghost) >= len(ep.peers) || i.grant.size <= uint64(ep.net.tx.stride) || i.grant.rkey == 0 {
 		ep.Stats.Malformed++
+		return
+	}
+	i.seen = tally{binary.BigEndian.Uint32(b[headerLen:]), binary.BigEndian.Uint32(b[headerLen+4:])}
+	if int(ep.rank) >= ep.cfg.ranks() {
+		ep.delegatee.invited(p, &i, b[headerLen+inviteLen:])
 		return
 	}
 	if len(b) >= headerLen+inviteLen+4 {
@@ -186,12 +225,17 @@ func (iv *inviter) arrived(h *header, b []byte) {
 		}
 		return
 	}
-	got := tally{binary.BigEndian.Uint32(b[headerLen:]), binary.BigEndian.Uint32(b[headerLen+4:])}
-	if r, known := iv.unseen(p, i.to, got); r != nil {
+	if r, known := iv.unseen(p, i.to, i.seen); r != nil {
 		iv.accept(r, &i)
-	} else if known && len(iv.held) < heldMost && ep.failures.open(p, i.to) {
-		iv.drop(p, iv.find(p, i.to))
-		iv.held = append(iv.held, i)
+	} else if known && ep.failures.open(p, i.to) {
+		iv.hold(p, &i)
+	}
+}
+
+// hold keeps an invitation of p, in place of one like it.
+func (iv *inviter) hold(p *peer, i *invitation) {
+	if iv.drop(p, iv.find(p, i.to, i.from)); len(iv.held) < heldMost {
+		iv.held = append(iv.held, *i)
 		p.invited++
 	}
 }
@@ -225,7 +269,7 @@ func (iv *inviter) unseen(p *peer, env match.Envelope, got tally) (first *Reques
 // accept sends r, which was announced, where an invitation says. If it cannot, the CTS will say where.
 func (iv *inviter) accept(r *Request, i *invitation) {
 	ep, ghost := iv.ep, &iv.ep.peers[i.ghost]
-	if r.lent || r.data.typed || r.total <= uint64(ep.net.tx.stride) || ghost.err != nil || ghost.channel != nil {
+	if r.lent || r.data.typed || r.total <= uint64(ep.net.tx.stride) || ghost.err != nil || ghost.channel != nil || ghost.self {
 		return
 	}
 	i.grant.size = min(i.grant.size, r.total)
@@ -233,7 +277,9 @@ func (iv *inviter) accept(r *Request, i *invitation) {
 	if err != nil {
 		return
 	}
-	ep.peers[r.peer].asked--
+	if r.asked {
+		ep.peers[r.peer].asked--
+	}
 	ep.Stats.Invited++
 	r.asked, r.mr, r.grant = false, mr, i.grant
 	r.notice, r.peer = kindInvite, i.ghost
@@ -256,15 +302,17 @@ func (iv *inviter) postDone(r *Request, p *peer) bool {
 // placed handles that the ghost has said so.
 func (iv *inviter) placed(r *Request) {
 	r.peer = r.st.Source
-	iv.ep.out.notify(int(r.peer), kindFIN, 0, r.grant.request)
+	if !iv.ep.delegatee.told(r) {
+		iv.ep.out.notify(int(r.peer), kindFIN, 0, r.grant.request)
+	}
 	if r.state = waitAck; r.inFlight == 0 {
 		r.complete()
 	}
 }
 
 // cleared takes in the CTS of a send that was invited. false: it was not, or has failed.
-func (iv *inviter) cleared(h *header, r *Request, g grant) bool {
-	if r == nil || r.notice != kindInvite || r.st.Source != h.source || r.state == lingering || r.state == done {
+func (iv *inviter) cleared(receiver int32, r *Request, g grant) bool {
+	if r == nil || r.notice != kindInvite || r.st.Source != receiver || r.state == lingering || r.state == done {
 		return false
 	}
 	for i := range iv.accepted {
@@ -280,10 +328,10 @@ func (iv *inviter) arrivedFIN(h *header, r *Request) bool {
 	switch {
 	case h.tag == finAsks:
 		iv.ep.out.notify(int(h.source), kindFIN, 0, h.id) // all before is placed
+	case r != nil && r.state == retracting && (r.peer == h.source || h.tag == finRetracted):
+		iv.answered(r, h.source) // it has met no message
 	case r == nil || r.peer != h.source:
 		return h.tag == finRetracted
-	case r.state == retracting:
-		iv.retracted(r) // it has met no message
 	case h.tag == finRetracted: // it has
 	case r.notice == kindInvite && r.state == waitPlaced:
 		iv.placed(r)
@@ -325,6 +373,8 @@ func (iv *inviter) restart(r *Request) {
 	r.deregister()
 	if r.notice = 0; a.cleared {
 		iv.ep.rendezvous.begin(r, a.grant)
+	} else {
+		iv.ep.delegatee.unmet(r)
 	}
 }
 
@@ -348,18 +398,23 @@ func (iv *inviter) ended(r *Request) {
 
 // arrivedRecall lets go of an invitation. If its message is being sent, the FIN comes behind that.
 func (iv *inviter) arrivedRecall(h *header) {
-	p := &iv.ep.peers[h.source]
 	for i := range iv.accepted {
 		if r := iv.accepted[i].r; r.st.Source == h.source && r.grant.request == h.id && r.state != waitCTS {
 			return
 		}
 	}
-	iv.drop(p, slices.IndexFunc(iv.held, func(i invitation) bool { return i.to.Source == h.source && i.grant.request == h.id }))
+	iv.met(h.source, h.id)
 	iv.ep.out.notify(int(h.source), kindFIN, finRetracted, h.id)
 }
 
 // lost handles that a rank, or a ghost, is lost.
 func (iv *inviter) lost(rank int32, err error) {
+	for _, r := range iv.ep.requests.all {
+		if r.state == retracting && r.peer == rank {
+			r.err = cmp.Or(r.err, err)
+			iv.answered(r, rank)
+		}
+	}
 	for _, a := range slices.Clone(iv.accepted) {
 		switch r := a.r; {
 		case r.state == lingering, r.state == waitCTS:
@@ -373,7 +428,7 @@ func (iv *inviter) lost(rank int32, err error) {
 		}
 	}
 	iv.held = slices.DeleteFunc(iv.held, func(i invitation) bool {
-		if i.to.Source != rank && i.ghost != rank {
+		if i.to.Source != rank && i.ghost != rank && i.from != rank {
 			return false
 		}
 		iv.ep.peers[i.to.Source].invited--

@@ -84,6 +84,7 @@ type loss struct {
 type counts struct {
 	sent, got [2]tally
 	invited   int32 // invitations of the peer that are held
+	alone     bool  // its latest large message was not delegated: its ghost is not invited
 }
 
 // traffic is what of long messages was sent to a peer in datagrams.

@@ -247,6 +247,8 @@ func (pl *poller) handle(h *header, b []byte) {
 		ep.delegatee.arrivedClaim(h, b)
 	case kindInvite:
 		ep.inviter.arrived(h, b)
+	case kindPlaced:
+		ep.delegator.arrivedPlaced(h)
 	case kindShare, kindShared, kindUnshare:
 		Delegations{ep}.arrived(h, b)
 	case kindCut:

@@ -120,8 +120,8 @@ func (p *peer) mayRead() bool { return p.err == nil && p.saidBye == mono.Never }
 // returned ends the sends that have failed, and whose memory a peer had that leaves.
 func (rd *reads) returned(rank int32) {
 	for _, r := range rd.ep.requests.all {
-		if r.state == retracting && r.peer == rank {
-			rd.ep.inviter.retracted(r)
+		if r.state == retracting {
+			rd.ep.inviter.answered(r, rank)
 		}
 		if r.state == lingering && r.lent && r.borrower().rank == rank {
 			r.lent = r.mr != nil // nobody is there to whom a ghost's delegation is to be revoked

@@ -26,7 +26,7 @@ func (rv *rendezvous) postRTS(r *Request, p *peer) bool {
 	h.put(ep.out.head[:])
 	binary.BigEndian.PutUint64(ep.out.head[headerLen:], r.total)
 	n, delegated := rtsLen, false
-	invited := ep.inviter.find(p, r.entry.Envelope)
+	invited := ep.inviter.find(p, r.entry.Envelope, ep.rank)
 	switch {
 	case p.channel != nil:
 		n = ep.pulls.putOffer(r, p)
@@ -67,13 +67,15 @@ func (rv *rendezvous) arrivedRTS(h *header, b []byte) {
 		ep.Stats.Malformed++
 		return
 	}
+	o := ep.parseOffer(h, b)
+	ep.peers[h.source].alone = o.ghost == 0
 	if e := ep.match.posted.Match(env); e != nil {
-		rv.clear(e.Owner, env, h.id, size, ep.parseOffer(h, b))
+		rv.clear(e.Owner, env, h.id, size, o)
 		return
 	}
 	m := ep.match.messages.get(0)
 	m.entry.Envelope = env
-	m.kind, m.id, m.size, m.offer = kindRTS, h.id, size, ep.parseOffer(h, b)
+	m.kind, m.id, m.size, m.offer = kindRTS, h.id, size, o
 	ep.match.keep(m, h.source)
 }
 
@@ -93,7 +95,12 @@ func (rv *rendezvous) clear(r *Request, env match.Envelope, id uint32, size uint
 	if size > room {
 		r.err = truncated(env.Source, size, int(room))
 	}
-	r.remote, r.offer = id, o
+	there := ep.inviter.there(r, &o)
+	if r.remote, r.offer = id, o; there {
+		ep.delegator.noted(r)
+		r.complete()
+		return
+	}
 	r.grant = grant{request: r.wireID(), size: room, stream: r.data.typed || o.near}
 	if o.near && o.addr != 0 && !r.data.typed {
 		ep.pulls.start(r)
@@ -102,7 +109,7 @@ func (rv *rendezvous) clear(r *Request, env match.Envelope, id uint32, size uint
 	if !ep.delegator.claims(r) && ep.reads.fits(r, p, o) && ep.reads.start(r) {
 		return
 	}
-	if ep.inviter.leaves && o == (offer{}) {
+	if ep.inviter.leaves && (o == (offer{}) || o.ghost != 0) {
 		ep.inviter.invite(r, env, &id)
 	}
 	rv.ask(r)
@@ -137,6 +144,9 @@ func (rv *rendezvous) postCTS(r *Request, p *peer) bool {
 	n := ctsLen
 	if r.offer.ghost != 0 {
 		n = ep.delegator.putClaim(r)
+	} else if r.offer.number != 0 {
+		binary.BigEndian.PutUint32(ep.out.head[ctsLen:], r.offer.number)
+		n += numberLen
 	}
 	if !ep.out.word(p, n, nil) {
 		return false
@@ -156,7 +166,10 @@ func (rv *rendezvous) arrivedCTS(h *header, b []byte) {
 	g.stream = h.tag == ctsStream || ep.peers[h.source].channel != nil
 	r := ep.requests.lookup(h.id)
 	switch {
-	case ep.inviter.cleared(h, r, g):
+	case len(b) >= ctsLen+numberLen && ep.delegator.vouch(h.source, binary.BigEndian.Uint32(b[ctsLen:])):
+		ep.out.notify(int(h.source), kindFIN, 0, g.request) // the ghost is lost that has written it
+		return
+	case ep.inviter.cleared(h.source, r, g):
 		return
 	case r == nil || r.state != waitCTS || r.peer != h.source:
 		ep.Stats.Stale++

@@ -94,7 +94,7 @@ type Request struct {
 	remote   uint32   // request of the peer; sends that wait for a CTS: number of the RTS
 	lent     bool     // sends: the receiver may read the data, which mr is for; or without mr a ghost
 	grant    grant    // where to write to (sends); what to answer to (receives)
-	offer    offer    // receives, and sends that are delegated: where the sender has the data; posted receives: which ghost others were invited to
+	offer    offer    // receives, and sends that are delegated: where the sender has the data; posted receives: see awaitsSender
 	guard    []uint64 // see putOffer
 	answer   *message // active messages: its memory
 }

@@ -36,12 +36,13 @@ const (
 	kindShared                   // the answer
 	kindUnshare                  // to a ghost: no more
 	kindInvite                   // a CTS before its time: write it there, where a ghost has the memory
+	kindPlaced                   // a ghost has written what somebody has delegated to it where the receiver has said
 	kindEnd
 )
 
 // Version is the version of the bytes below. Ranks compare it before they
 // talk.
-const Version = 14
+const Version = 15
 
 // Every Send starts with 16 bytes, numbers in network order:
 //
@@ -60,7 +61,7 @@ const Version = 14
 //	       among all that the sender has delegated (4)
 //	CTS    receiver's request (4), remote key (4), address (8), size (8);
 //	       id is the sender's request, context its; tag is 0, or 1 to ask for a stream,
-//	       and then key and address are 0
+//	       and then key and address are 0; then, if the RTS named a ghost, the number of the message (4)
 //	FIN    nothing; id is the receiver's request, tag is 0, or 1 when the
 //	       sender could not write. Or the receiver has copied or read what an
 //	       RTS offered, or will not read it, and id is the sender's request; the tag
@@ -92,8 +93,9 @@ const Version = 14
 //	       the n-th one there is that of the n-th linked
 //	have   nothing; id is how many linked messages have come whole, ever
 //	again  the next bytes of the linked messages that have not come
-//	delegate key of the memory (4), number (4), offset (8), length (8), receiver's rank (4);
-//	       id is the sender's request
+//	delegate key of the memory (4), number (4), offset (8), length (8), receiver's rank (4), tag (4), and how
+//	       many messages without an RTS (4) and with one (4) this rank has sent there up to it, in contexts as
+//	       even as this one; id is the sender's request, context that of the message
 //	claim  what a CTS has, the sender's rank (4), number (4). The answer is the data and a
 //	       FIN, or a FIN with tag 1: the sender is to be asked
 //	share  number (8) and bytes (8) of a segment of this rank; id is the number of the share
@@ -102,7 +104,11 @@ const Version = 14
 //	invite messages without an RTS (4) and with one (4) that the receiver has seen of the
 //	       sender in contexts as even as this one; ghost (4), key (4), address (8), size (8)
 //	       of the memory; the sender's request (4) if its RTS has come, else nothing; id is
-//	       the receiver's request, context and tag are those of the message
+//	       the receiver's request, context and tag are those of the message. To the sender's ghost: the
+//	       sender's rank (4) behind size
+//	placed nothing; tag is the number of a message, its lower 31 bits. A ghost says that it has written it:
+//	       to the receiver and to the sender, id is their request. The receiver says that it knows: id is the
+//	       sender's request, or 0
 //	active what the handler wants; tag and id too (package rma)
 const (
 	headerLen = 16
@@ -153,7 +159,7 @@ var minLen = [kindEnd]int{
 	kindRevoke: headerLen, kindAgree: headerLen, kindPace: headerLen, kindBatch: headerLen, kindHead: headerLen, kindRest: headerLen,
 	kindRecall: headerLen, kindActive: headerLen, kindLinked: headerLen, kindHave: headerLen, kindAgain: headerLen,
 	kindDelegate: headerLen + delegateLen, kindClaim: claimLen,
-	kindShare: headerLen + shareLen, kindShared: headerLen + sharedLen, kindUnshare: headerLen, kindInvite: headerLen + inviteLen,
+	kindShare: headerLen + shareLen, kindShared: headerLen + sharedLen, kindUnshare: headerLen, kindInvite: headerLen + inviteLen, kindPlaced: headerLen,
 }
 
 // parse reads and checks a header. size is the number of ranks. false means
