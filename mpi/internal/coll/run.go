@@ -79,7 +79,7 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 				return false
 			}
 			continue // even after an error: what is under way has to end
-		case slotBegin, slotFree, slotGive, slotAwait, slotReduce, slotCopy:
+		case slotGive, slotAwait, slotReduce, slotCopy:
 			if !s.slots.do(s, st, wait) {
 				return false
 			}

@@ -34,9 +34,7 @@ func take(s *Schedule, member, off int, b []byte) {
 // none more than n bytes, which all of them say alike.
 func give(s *Schedule, t Team, v []byte, n int) {
 	s.slots = t.Slots
-	slotStep(s, slotBegin, n, nil, nil)
-	slotStep(s, slotFree, 0, nil, nil)
-	slotStep(s, slotGive, 0, v, nil)
+	slotStep(s, slotGive, n, v, nil)
 }
 
 // BarrierSlots lets each member look at the lines of all others.
