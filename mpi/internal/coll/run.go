@@ -90,7 +90,7 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 				return false
 			}
 			continue // even after an error: what is under way has to end
-		case slotBegin, slotFree, slotGive, slotAwait, slotReduce, slotCopy:
+		case slotGive, slotAwait, slotReduce, slotCopy:
 			if !s.slots.do(s, st, wait) {
 				return false
 			}
@@ -146,7 +146,7 @@ func abandon(s *Schedule, t Transport, wait bool) (done bool) {
 			if h := t.Isend(nil, st.peer, s.Tag); h != nil {
 				s.begin(h, 0, st.peer)
 			}
-		case slotBegin, slotFree, slotGive:
+		case slotGive:
 			if !s.slots.spoil(s, st, wait) {
 				return false
 			}

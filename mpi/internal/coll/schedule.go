@@ -28,9 +28,7 @@ const (
 	move                  // copy a to b
 	copyTyped             // copy cursor peer to cursor other
 
-	slotBegin  // begin a collective through slots
-	slotFree   // wait until this member's slot is free
-	slotGive   // make a this member's slot
+	slotGive   // begin a collective through slots of up to peer bytes: when this member's is free, make a it
 	slotAwait  // wait for the slot of member peer of the host, or for all
 	slotReduce // b = the reduction of all slots
 	slotCopy   // copy the slot of member peer to b

@@ -1,7 +1,6 @@
 package coll
 
 import (
-	"encoding/binary"
 	"math/bits"
 	"sync/atomic"
 
@@ -14,9 +13,8 @@ import (
 //	0      sequence: of the latest collective that it has begun
 //	8      asleep: a bit for each member that sleeps until it has done something
 //	64     lines: a cache line for each of the latest collectives in turn
-//	       0   stamp: of the collective for which its vector is there
-//	       8   extent of the vector, which is the same for all members: see begin
-//	       16  the vector, if it is very short: one miss of the cache then brings all
+//	       0   stamp: of the collective for which its vector is there, and of how long that is
+//	       8   the vector, if it is very short: one miss of the cache then brings all
 //	4160   ring: other vectors of the latest collectives, one behind the other
 //
 // A member that has begun a collective has done all with the ones before. So a line or a part of
@@ -35,19 +33,20 @@ type Slots struct {
 	scratch  []byte // reductions of some members, for each bit of their number
 	at       uint64 // the present collective
 	seen     uint64 // one that all members are known to have begun
-	extent   uint64 // of its vectors: where those in rings end, and the length of one in a line
-	inLine   bool   // they are in lines
+	stamp    uint64 // its stamp: the same for all members that have vectors of the same lengths so far
+	inLine   bool   // its vectors are in lines
 
 	// Bytes of all vectors in a ring since the beginning: start is before the present one, end behind
 	// it. Those of oldest and later collectives have not been written over.
 	start, end uint64
 	oldest     uint64
 	starts     [slotsAhead]uint64 // by collective
+	differs    int                // a member whose stamp is another one; -1: there is none
 	err        error              // members do not do the same
 
 	// What Ready is about: the members from member up to before have come to want, with their
 	// sequences (free) or the stamps of their lines. all: all members are looked at, or have been.
-	want           uint64
+	want           uint64 // a collective
 	member, before int
 	free, all      bool
 	least          uint64 // of the sequences that have been looked at
@@ -63,9 +62,15 @@ const (
 	asleepAt   = 8
 	linesAt    = slotLine
 	ringAt     = linesAt + slotsAhead*slotLine
-	extentAt   = 8
-	vectorAt   = 16
+	vectorAt   = 8
 	lineMost   = slotLine - vectorAt // bytes of a vector in a line
+
+	// extentBits are the low bits of a stamp: where the vectors in rings end, and the length of one in a
+	// line. Where lengths differ for the first time these ends are less than two rings apart.
+	extentBits = 18
+
+	// sleepLooks take 1 us or more: a store comes to the other cores in a fraction of that.
+	sleepLooks = 500
 
 	// SlotMembers is how many members may have slots at most.
 	SlotMembers = slotsMost / ringShort
@@ -95,7 +100,7 @@ type Waiter interface {
 // NewSlots returns slots in memory of SlotsSize bytes, which is zero at first, as member me
 // of so many sees them.
 func NewSlots(memory []byte, me, members int, waiter Waiter) *Slots {
-	sl := &Slots{memory: memory, me: me, ring: ringOf(members), waiter: waiter}
+	sl := &Slots{memory: memory, me: me, ring: ringOf(members), waiter: waiter, differs: -1}
 	sl.scratch = make([]byte, bits.Len(uint(members))*sl.most())
 	for i := range members {
 		sl.sequence = append(sl.sequence, mem.Word64(memory[i*sl.stride():]))
@@ -114,14 +119,8 @@ func (sl *Slots) line(member int) int {
 	return member*sl.stride() + linesAt + int(sl.at%slotsAhead)*slotLine
 }
 
-// stamp is the collective for which a member's vector is there, if it has come to this one.
-func (sl *Slots) stamp(member int) *atomic.Uint64 { return mem.Word64(sl.memory[sl.line(member):]) }
-
-// extentOf is the extent of a member's vector, 8 bytes that are written before the stamp.
-func (sl *Slots) extentOf(member int) []byte {
-	at := sl.line(member) + extentAt
-	return sl.memory[at : at+8]
-}
+// stampOf says for which collective a member's vector is there, if it has come to this one.
+func (sl *Slots) stampOf(member int) *atomic.Uint64 { return mem.Word64(sl.memory[sl.line(member):]) }
 
 // slot returns n bytes of the vector of a member for the present collective, from an offset on.
 func (sl *Slots) slot(member, off, n int) []byte {
@@ -138,27 +137,19 @@ func (sl *Slots) asleep(member int) *atomic.Uint64 {
 	return mem.Word64(sl.memory[member*sl.stride()+asleepAt:])
 }
 
-// compare notes that a member that was waited for, or one of all, has a vector of another
-// length.
-func (sl *Slots) compare(member int32) {
-	first, before := sl.those(member)
-	for m := first; m < before && sl.err == nil; m++ {
-		if binary.NativeEndian.Uint64(sl.extentOf(m)) != sl.extent {
-			sl.err = sl.waiter.Disagrees(m)
-		}
-	}
-}
-
 // begin begins the next collective, whose vectors have n bytes at most. Ready is about
 // whether there is room for that of this member.
 func (sl *Slots) begin(n int) {
 	sl.at++
 	sl.oldest = max(sl.oldest, sl.at-min(sl.at, slotsAhead-1))
-	if sl.inLine = n <= lineMost; sl.inLine {
-		sl.extent = sl.end + uint64(n)
-	} else {
+	extent := sl.end + uint64(n)
+	if sl.inLine = n <= lineMost; !sl.inLine {
 		sl.inRing(n)
-		sl.extent = sl.end + lineMost + 1 // ends are multiples of slotLine
+		extent = sl.end + lineMost + 1 // ends are multiples of slotLine
+	}
+	sl.stamp = sl.at<<extentBits | extent&(1<<extentBits-1)
+	if sl.err != nil {
+		sl.stamp ^= 1<<extentBits - 1 // for others a vector of another length than theirs
 	}
 	sl.starts[sl.at%slotsAhead] = sl.start
 	for sl.starts[sl.oldest%slotsAhead]+uint64(sl.ring) < sl.end {
@@ -166,7 +157,7 @@ func (sl *Slots) begin(n int) {
 	}
 	sl.want, sl.member, sl.before, sl.all, sl.free, sl.least = sl.oldest, 0, len(sl.sequence), true, true, sl.at
 	if sl.want <= sl.seen {
-		sl.member, sl.least = sl.before, sl.seen // nobody has to be looked at
+		sl.member, sl.least = sl.before, sl.seen // none has to be looked at
 	}
 }
 
@@ -181,12 +172,13 @@ func (sl *Slots) inRing(n int) {
 	sl.end += uint64(n+slotLine-1) &^ (slotLine - 1)
 }
 
-// give makes v this member's vector, and returns who sleeps until it is there.
+// give makes v this member's vector, and returns who sleeps until it is there. Its stores do not wait
+// until other cores have let go of the line, which takes as long as the collective: Sleep is the
+// side that waits.
 func (sl *Slots) give(v []byte) (sleepers uint64) {
 	mem.CopyAcross(sl.slot(sl.me, 0, len(v)), v)
-	binary.NativeEndian.PutUint64(sl.extentOf(sl.me), sl.extent)
-	sl.stamp(sl.me).Store(sl.at)
-	sl.sequence[sl.me].Store(sl.at)
+	mem.StoreRelease(sl.stampOf(sl.me), sl.stamp)
+	mem.StoreRelease(sl.sequence[sl.me], sl.at)
 	if asleep := sl.asleep(sl.me); asleep.Load() != 0 {
 		sleepers = asleep.Swap(0)
 	}
@@ -220,15 +212,21 @@ const (
 // Ready reports whether what is waited for is there.
 func (sl *Slots) Ready() bool {
 	for ; sl.member < sl.before; sl.member++ {
-		word := sl.sequence[sl.member]
-		if !sl.free {
-			word = sl.stamp(sl.member)
+		if sl.free {
+			have := sl.sequence[sl.member].Load()
+			if have < sl.want {
+				return false
+			}
+			sl.least = min(sl.least, have)
+			continue
 		}
-		have := word.Load()
-		if have < sl.want {
+		have := sl.stampOf(sl.member).Load()
+		if have>>extentBits < sl.want {
 			return false
 		}
-		sl.least = min(sl.least, have)
+		if have != sl.stamp && sl.differs < 0 {
+			sl.differs = sl.member
+		}
 	}
 	if sl.all {
 		sl.seen = max(sl.seen, sl.least)
@@ -236,13 +234,20 @@ func (sl *Slots) Ready() bool {
 	return true
 }
 
-// Sleep asks to be told when Ready may be true, and reports whether it is not by now.
+// Sleep asks to be told when Ready may be true, and reports whether it is not by now. A member may have
+// looked at who sleeps just before, while its stamp was on its way, which takes less time than these
+// looks. A caller sleeps for a limited time even so.
 func (sl *Slots) Sleep() bool {
 	if sl.Ready() {
 		return false
 	}
 	sl.asleep(sl.member).Or(1 << sl.me)
-	return !sl.Ready()
+	for range sleepLooks {
+		if sl.Ready() {
+			return false
+		}
+	}
+	return true
 }
 
 // reduce sets v to the reduction of what the slots of all members have from an offset on, in
@@ -307,13 +312,20 @@ const slotLevels = 7
 // do does a step of a schedule, and reports whether that could be done. It may wait.
 func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 	switch st.what {
-	case slotBegin:
-		if s.err = sl.waiter.Begin(); s.err == nil {
+	case slotGive:
+		if !s.begun {
+			if s.err = sl.waiter.Begin(); s.err != nil {
+				return true
+			}
 			sl.begin(int(st.peer))
 		}
-	case slotGive:
-		if sleepers := sl.give(st.a); sleepers != 0 {
-			sl.waiter.Rouse(sleepers)
+		if !sl.reached(s, wait) {
+			return false
+		}
+		if s.err == nil {
+			if sleepers := sl.give(st.a); sleepers != 0 {
+				sl.waiter.Rouse(sleepers)
+			}
 		}
 	case slotReduce:
 		if s.op != nil && len(st.b) > 0 {
@@ -321,21 +333,15 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 		}
 	case slotCopy:
 		mem.CopyAcross(st.b, sl.slot(int(st.peer), int(st.other), len(st.b)))
-	case slotAwait, slotFree:
-		if !s.begun && st.what == slotAwait {
+	case slotAwait:
+		if !s.begun {
 			sl.await(st.peer)
 		}
-		s.begun = true
-		if !sl.Ready() {
-			if !wait {
-				return false
-			}
-			if s.err = sl.waiter.Await(sl); s.err != nil {
-				return true
-			}
+		if !sl.reached(s, wait) {
+			return false
 		}
-		if s.begun = false; st.what == slotAwait {
-			sl.compare(st.peer)
+		if sl.differs >= 0 && sl.err == nil {
+			sl.err = sl.waiter.Disagrees(sl.differs)
 		}
 	}
 	return true
@@ -345,9 +351,7 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 // another length than theirs: all of them have an error from then on.
 func (sl *Slots) spoil(s *Schedule, st *step, wait bool) bool {
 	err := s.err
-	if sl.err, s.err = err, nil; st.what == slotGive {
-		sl.extent = ^sl.extent
-	}
+	sl.err, s.err = err, nil
 	if !sl.do(s, st, wait) {
 		s.err = err
 		return false
@@ -357,4 +361,15 @@ func (sl *Slots) spoil(s *Schedule, st *step, wait bool) bool {
 	}
 	s.err = err
 	return true
+}
+
+// reached reports whether the slots are Ready, for a step that has begun, or that this will never be.
+// It may wait.
+func (sl *Slots) reached(s *Schedule, wait bool) bool {
+	s.begun = !sl.Ready()
+	if s.begun && wait {
+		s.err = sl.waiter.Await(sl)
+		s.begun = false
+	}
+	return !s.begun
 }

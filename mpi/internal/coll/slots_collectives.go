@@ -34,9 +34,7 @@ func take(s *Schedule, member, off int, b []byte) {
 // none more than n bytes, which all of them say alike.
 func give(s *Schedule, t Team, v []byte, n int) {
 	s.slots = t.Slots
-	slotStep(s, slotBegin, n, nil, nil)
-	slotStep(s, slotFree, 0, nil, nil)
-	slotStep(s, slotGive, 0, v, nil)
+	slotStep(s, slotGive, n, v, nil)
 }
 
 // BarrierSlots lets each member look at the lines of all others.
@@ -167,9 +165,12 @@ func AllgatherSlots(s *Schedule, t Team, mine []byte, blocks [][]byte) {
 		longest = max(longest, len(b))
 	}
 	give(s, t, mine, longest)
+	s.Copy(blocks[t.Me], mine) // the line is on its way to the others
 	slotStep(s, slotAwait, everyMember, nil, nil)
 	for i, b := range blocks {
-		take(s, i, 0, b)
+		if i != t.Me {
+			take(s, i, 0, b)
+		}
 	}
 }
 
@@ -216,9 +217,12 @@ func ScatterSlots(s *Schedule, t Team, all, mine []byte, root int) {
 func AlltoallSlots(s *Schedule, t Team, out, in []byte) {
 	each := len(out) / t.Size
 	give(s, t, out, len(out))
+	s.Copy(in[t.Me*each:(t.Me+1)*each], out[t.Me*each:(t.Me+1)*each])
 	slotStep(s, slotAwait, everyMember, nil, nil)
 	for i := range t.Size {
-		take(s, i, t.Me*each, in[i*each:(i+1)*each])
+		if i != t.Me {
+			take(s, i, t.Me*each, in[i*each:(i+1)*each])
+		}
 	}
 }
 

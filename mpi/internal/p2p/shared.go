@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 )
@@ -67,6 +68,7 @@ func (d *driver) spinBeside(m Shared) bool {
 			d.hits++
 			return true
 		}
+		mem.Relax()
 	}
 	d.spins = max(d.spins/2, d.minSpins)
 	return m.Ready()

@@ -1,0 +1,11 @@
+//go:build !race
+
+package mem
+
+import "sync/atomic"
+
+// StoreRelease stores v behind all that the caller has stored before, but without a wait for that, as
+// Store of the word has: what is loaded next may be older.
+//
+//go:noescape
+func StoreRelease(word *atomic.Uint64, v uint64)
