@@ -137,9 +137,9 @@ func matches(of *regexp.Regexp, decimals int) func(out, dir string) string {
 	}
 }
 
-// dataFile is the path of a file in testdata, for a program that runs elsewhere.
+// dataFile is the path of a file in testdata/apps, for a program that runs elsewhere.
 func dataFile(t *testing.T, name string) string {
-	path, err := filepath.Abs(filepath.Join("testdata", name))
+	path, err := filepath.Abs(filepath.Join("testdata/apps", name))
 	if err != nil {
 		t.Fatal(err)
 	}
