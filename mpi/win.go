@@ -115,7 +115,7 @@ func (c *Comm) winBegin(op string, flavor WinFlavor, unit int, info *Info) (*Win
 	switch {
 	case c.Inter():
 		return nil, fail(ErrComm, op, "it is not for intercommunicators: Merge first")
-	case unit < 1 || unit > 1<<31-1:
+	case unit < 1:
 		return nil, fail(ErrDisp, op, "a displacement unit of %d bytes", unit)
 	}
 	if err := w.hint(op, info); err != nil {
@@ -137,7 +137,7 @@ func (c *Comm) winBegin(op string, flavor WinFlavor, unit int, info *Info) (*Win
 // there is none, of which all are told. The memory is registered if others reach it through
 // the network.
 func (w *Win) open(op string, lack error, far bool) error {
-	c, own := w.c, rma.Remote{Size: uint64(len(w.memory)), Unit: uint32(w.unit)}
+	c, own := w.c, rma.Remote{Size: uint64(len(w.memory)), Unit: uint64(w.unit)}
 	c.ep.Enter()
 	config := rma.Config{
 		In: c.ep.Inside(), Context: c.context, Rank: int32(c.rank), World: c.Group().world, Ranks: len(c.p.hosts), Index: c.index,
@@ -188,7 +188,7 @@ func (w *Win) open(op string, lack error, far bool) error {
 			lack = fmt.Errorf("rank %d has none", i)
 		}
 		remotes[i] = rma.Remote{
-			Size: uint64(v[0]), Unit: uint32(v[1]), Key: uint32(v[2]), Addr: uint64(v[3]), Client: int32(v[5]), Locked: v[4]&winLocked != 0, Words: v[4]&winWords != 0, Segments: v[4]&winSegments != 0,
+			Size: uint64(v[0]), Unit: uint64(v[1]), Key: uint32(v[2]), Addr: uint64(v[3]), Client: int32(v[5]), Locked: v[4]&winLocked != 0, Words: v[4]&winWords != 0, Segments: v[4]&winSegments != 0,
 			Own: rma.Access{Key: uint32(v[6]), Addr: uint64(v[7])}, Follows: w.async.follow[i], Others: getOthers(v[9:]),
 		}
 	}

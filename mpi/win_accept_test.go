@@ -404,9 +404,9 @@ func (x *trial) startsUnchecked() error {
 	return errors.Join(err, w.Free())
 }
 
-// oddMemory: some ranks have no memory, and each has a unit of its own.
+// oddMemory: some ranks have no memory, and each has a unit of its own, which those make a long one.
 func (x *trial) oddMemory() error {
-	unitOf := func(rank int) int { return rank + 1 }
+	unitOf := func(rank int) int { return rank + 1 + (1-rank%2)<<40 }
 	units := 100 * (x.me % 2)
 	w, memory, err := x.c.WinAllocate(units*unitOf(x.me), unitOf(x.me), info("window_layout", x.layout))
 	if err != nil {
@@ -415,6 +415,9 @@ func (x *trial) oddMemory() error {
 	err = w.Fence(mpi.ModeNoPrecede)
 	one := []byte{byte(x.me + 1)}
 	for to := range x.n {
+		if w.Unit(to) != unitOf(to) {
+			err = errors.Join(err, fmt.Errorf("rank %d has a unit of %d bytes, not %d", to, unitOf(to), w.Unit(to)))
+		}
 		if to%2 == 0 {
 			err = errors.Join(err, wantClass(mpi.Put(w, one, to, 0), mpi.ErrRMARange), mpi.Put(w, one[:0], to, 0))
 			continue

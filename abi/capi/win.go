@@ -36,9 +36,13 @@ func (l *Lib) addWin(w *mpi.Win, base Addr, size int, err error, to Handles) err
 	if err != nil {
 		return err
 	}
+	unit := int32(MPI_UNDEFINED) // of what an int is too small for
+	if u := w.Unit(w.Rank()); int(int32(u)) == u {
+		unit = int32(u)
+	}
 	to.set(0, l.wins.add(&win{
 		Win: w, handler: MPI_ERRORS_ARE_FATAL, base: base, size: int64(size),
-		unit: int32(w.Unit(w.Rank())), flavor: flavors[w.Flavor()], model: MPI_WIN_UNIFIED,
+		unit: unit, flavor: flavors[w.Flavor()], model: MPI_WIN_UNIFIED,
 	}))
 	return nil
 }
@@ -195,7 +199,7 @@ func WinSharedQuery(l *Lib, win Handle, rank int, size, unit Ints, base Addr) er
 	memory, u, err := w.SharedQuery(rankFrom(rank))
 	if err == nil {
 		size.set(0, len(memory))
-		unit.set(0, u)
+		unit.setCount(u)
 		*base.word() = uintptr(addressOf(memory))
 	}
 	return err

@@ -31,7 +31,7 @@ func (e *Error) Error() string { return e.Detail }
 // Remote is the memory of a target, as it has told when the window was made.
 type Remote struct {
 	Size     uint64  // bytes
-	Unit     uint32  // displacement unit in bytes
+	Unit     uint64  // displacement unit in bytes
 	Key      uint32  // to write and read it with; 0: only messages may
 	Addr     uint64  // under that key
 	Client   int32   // of a ghost that serves it; 0: its rank does
