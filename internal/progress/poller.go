@@ -328,7 +328,8 @@ func (p *Poller) Close() error {
 	if len(p.fds) == 0 {
 		return errors.New("progress: poller was closed before")
 	}
-	err := p.event.Close()
+	bell := p.event // stays as it is: the last Wake may have to read it still
+	err := bell.Close()
 	if p.nest != nil {
 		err = errors.Join(err, p.nest.close())
 	}
