@@ -159,7 +159,7 @@ func withGhosts(t *testing.T, on launch.Config, as, does string, ghosts int, env
 // A rank that has sent a large message and computes is not needed if it has a ghost, nor if the receiver is on its
 // host and copies the message by itself. Else the message comes when the sender calls MPI.
 func TestDelegate_processes(t *testing.T) {
-	networks(t, func(t *testing.T, on launch.Config) {
+	ghostNetworks(t, func(t *testing.T, on launch.Config) {
 		ways := []way{{1, nil}, {2, []string{mpi.EnvGhostBinding + "=segment"}}, {1, []string{mpi.EnvThreads + "=multiple"}}}
 		if on.Testbed == 0 {
 			ways = append(ways, way{0, nil})
@@ -180,7 +180,7 @@ func TestDelegate_processes(t *testing.T) {
 // The ghost that is to send dies: before it has heard of the message, or at any time behind that. The receiver
 // gets it from the rank, or the job ends and says why, as it was asked for.
 func TestDelegate_killedGhost(t *testing.T) {
-	networks(t, func(t *testing.T, on launch.Config) {
+	ghostNetworks(t, func(t *testing.T, on launch.Config) {
 		for _, does := range []string{"stops", "kills"} {
 			for _, where := range []string{"", "1"} {
 				stdout, stderr, err := delegating(t, on, does, 1, mpi.EnvGhostFailure+"=fallback", envAllocates+"="+where)
@@ -198,7 +198,7 @@ func TestDelegate_killedGhost(t *testing.T) {
 
 // Neither of two ranks that compute is needed if both have a ghost, and the message goes from memory of one to that of the other.
 func TestMeet_processes(t *testing.T) {
-	networks(t, func(t *testing.T, on launch.Config) {
+	ghostNetworks(t, func(t *testing.T, on launch.Config) {
 		if on.Testbed == 0 {
 			t.Skip("on one host the receiver copies the message")
 		}

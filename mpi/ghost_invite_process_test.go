@@ -79,7 +79,7 @@ func inviting(t *testing.T, on launch.Config, does string, env ...string) (stdou
 
 // A rank that receives a large message and computes is not needed if it has a ghost.
 func TestInvite_processes(t *testing.T) {
-	networks(t, func(t *testing.T, on launch.Config) {
+	ghostNetworks(t, func(t *testing.T, on launch.Config) {
 		if on.Testbed == 0 {
 			t.Skip("on one host the receiver copies the message")
 		}
@@ -94,7 +94,7 @@ func TestInvite_processes(t *testing.T) {
 // The ghost that has the memory dies, before it has taken in anything, or at any time behind that: the message comes
 // all the same, or the job ends and says why, as it was asked for.
 func TestInvite_killedGhost(t *testing.T) {
-	networks(t, func(t *testing.T, on launch.Config) {
+	ghostNetworks(t, func(t *testing.T, on launch.Config) {
 		for _, does := range []string{"stops", "kills"} {
 			for _, where := range []string{"", "1"} {
 				stdout, stderr, err := inviting(t, on, does, mpi.EnvGhostFailure+"=fallback", envAllocates+"="+where)

@@ -339,7 +339,7 @@ const standsLost = time.Second
 // A ghost stands still, as one that a debugger stops or whose machine sleeps, and goes on when others have taken it
 // for lost, or wait for it: it does nothing any more.
 func TestWin_outlastsStoppedGhost(t *testing.T) {
-	networks(t, func(t *testing.T, on launch.Config) {
+	ghostNetworks(t, func(t *testing.T, on launch.Config) {
 		on.Ghosts = 1
 		on.Env = []string{envStands + "=1", mpi.EnvGhostFailure + "=fallback", mpi.EnvPeerLost + "=" + standsLost.String()}
 		job := launch.Config{
@@ -356,7 +356,7 @@ func TestWin_outlastsStoppedGhost(t *testing.T) {
 // Real processes, on each network. Puts that two ghosts have to do are among what is in doubt.
 func TestWin_outlastsKilledGhost(t *testing.T) {
 	turn := 0
-	networks(t, func(t *testing.T, on launch.Config) {
+	ghostNetworks(t, func(t *testing.T, on launch.Config) {
 		for i, how := range []way{{1, nil}, {2, []string{envDoes + "=0"}}, {2, []string{envDoes + "=1", mpi.EnvAsync + "=auto-ghosts", mpi.EnvAsyncTime + "=10ms"}}} {
 			if i > 0 && i != 1+turn%2 && os.Getenv("XWARP_LONG") != "1" {
 				continue

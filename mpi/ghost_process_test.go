@@ -122,5 +122,5 @@ func TestAllocs_ghosts(t *testing.T) {
 	if slow {
 		t.Skip("the race detector allocates")
 	}
-	networks(t, func(t *testing.T, on launch.Config) { ghosted(t, on, "allocs", 2) })
+	ghostNetworks(t, func(t *testing.T, on launch.Config) { ghosted(t, on, "allocs", 2) })
 }

@@ -152,7 +152,14 @@ func survivors(victim int, does string, after time.Duration, rounds int) launch.
 }
 
 // networks are where real jobs are put to the test.
-func networks(t *testing.T, fn func(t *testing.T, c launch.Config)) {
+func networks(t *testing.T, fn func(t *testing.T, c launch.Config)) { networksBut("", t, fn) }
+
+// ghostNetworks are those of jobs with ghosts, which share a queue over AF_XDP in any case: see launchJob.
+func ghostNetworks(t *testing.T, fn func(t *testing.T, c launch.Config)) {
+	networksBut("shared queue", t, fn)
+}
+
+func networksBut(but string, t *testing.T, fn func(t *testing.T, c launch.Config)) {
 	for _, n := range []struct {
 		name string
 		c    launch.Config
@@ -162,7 +169,7 @@ func networks(t *testing.T, fn func(t *testing.T, c launch.Config)) {
 		{"xdp", launch.Config{Fabric: "xdp", Testbed: 2, Queues: launch.QueuesPerRank}},
 		{"shared queue", launch.Config{Fabric: "xdp", Testbed: 2, Queues: launch.QueuesShared}},
 	} {
-		if slow && n.name != "local" && n.name != "xdp" { // what lies beneath has no goroutines
+		if n.name == but || slow && n.name != "local" && n.name != "xdp" { // what lies beneath has no goroutines
 			continue
 		}
 		t.Run(n.name, func(t *testing.T) {

@@ -179,7 +179,7 @@ func ghostsHere() ([]int, error) {
 // The end of a ghost is that of the job, also where the others would go on without a rank: its
 // cause is told, and nothing is left.
 func TestWin_killedGhost(t *testing.T) {
-	networks(t, func(t *testing.T, on launch.Config) {
+	ghostNetworks(t, func(t *testing.T, on launch.Config) {
 		for _, keepGoing := range []bool{false, true} {
 			on.Ghosts = 1
 			job := launch.Config{
