@@ -155,9 +155,9 @@ fuzz: ## run every fuzz test for FUZZ_TIME=1m (or 50000x inputs), or those in FU
 			-test.fuzzminimizetime 1000x -test.fuzzcachedir "$$cache/$$($(GO) list .)") || failed=1; \
 	done; exit $$failed; }
 
+# golangci-lint runs the analyzers of go vet, and more.
 lint: ## check the style: gofmt, go vet, golangci-lint
 	@dirs=$$($(GO) list -f '{{.Dir}}' ./...) && gofmt -d $$dirs && test -z "$$(gofmt -l $$dirs)"
-	$(GO) vet ./...
 	@[ -d "$$($(GO) env GOMODCACHE)/github.com/golangci/golangci-lint/v2@$(GOLANGCI_LINT_VERSION)" ] || \
 		echo "fetching and building golangci-lint $(GOLANGCI_LINT_VERSION), once: some minutes, of which nothing is seen"
 	$(GOLANGCI_LINT) run
