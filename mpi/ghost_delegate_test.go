@@ -29,10 +29,8 @@ func TestDelegate_whileSenderComputes(t *testing.T) {
 				{1, 2, "off", "table", "off", false}, {1, 2, "on", "table", "off", false}, {0, 2, "on", "table", "on", false},
 			} {
 				what := fmt.Sprintf("%v, %v, %+v", transport, rendezvous, way)
-				w := newHostedWorld(sim.Config{Seed: 1, Limit: 20 * mono.Second}, 2, way.hosts, way.ghosts)
-				w.mpi.Transport, w.mpi.Rendezvous = transport, rendezvous
 				var called, ended mono.Time
-				w.launch(func(task *sim.Task, p *mpi.Proc) error {
+				playHosted(t, what, way.hosts, way.ghosts, transport, rendezvous, func(task *sim.Task, p *mpi.Proc) error {
 					c := p.World()
 					how, bad := mpi.NewInfo("async_config", way.mode, "window_layout", way.layout)
 					win, memory, err := mpi.WinAllocate[byte](c, 3<<20, how)
@@ -64,14 +62,22 @@ func TestDelegate_whileSenderComputes(t *testing.T) {
 					}
 					return errors.Join(err, win.Free())
 				})
-				if err := w.Run(); err != nil {
-					t.Fatalf("%s: %v", what, err)
-				}
 				if (ended < called) != way.want {
 					t.Errorf("%s: the message was there at %v, and its sender called MPI at %v", what, ended, called)
 				}
 			}
 		}
+	}
+}
+
+// playHosted plays a program on 2 ranks of so many hosts, with so many ghosts on each.
+func playHosted(t *testing.T, what string, hosts, ghosts int, transport mpi.Transport, rendezvous mpi.Rendezvous, program func(*sim.Task, *mpi.Proc) error) {
+	t.Helper()
+	w := newHostedWorld(sim.Config{Seed: 1, Limit: 20 * mono.Second}, 2, hosts, ghosts)
+	w.mpi.Transport, w.mpi.Rendezvous = transport, rendezvous
+	w.launch(program)
+	if err := w.Run(); err != nil {
+		t.Fatalf("%s: %v", what, err)
 	}
 }
 

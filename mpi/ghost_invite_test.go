@@ -28,11 +28,9 @@ func TestInvite_whileReceiverComputes(t *testing.T) {
 			{1, mpi.RendezvousRead, true, 10 * mono.Millisecond, false, true}, {0, mpi.RendezvousWrite, false, 10 * mono.Millisecond, false, false},
 		} {
 			what := fmt.Sprintf("%v, %+v", transport, way)
-			w := newHostedWorld(sim.Config{Seed: 1, Limit: 20 * mono.Second}, 2, 2, way.ghosts)
-			w.mpi.Transport, w.mpi.Rendezvous = transport, way.rendezvous
 			const size = 1 << 20
 			var called, ended mono.Time
-			w.launch(func(task *sim.Task, p *mpi.Proc) error {
+			playHosted(t, what, 2, way.ghosts, transport, way.rendezvous, func(task *sim.Task, p *mpi.Proc) error {
 				c := p.World()
 				memory, free, err := memoryOf(p, way.allocates, size+10)
 				if err = errors.Join(err, short(c), c.Barrier()); err != nil {
@@ -75,9 +73,6 @@ func TestInvite_whileReceiverComputes(t *testing.T) {
 				}
 				return errors.Join(err, waited, checkPattern(data, 3), free())
 			})
-			if err := w.Run(); err != nil {
-				t.Fatalf("%s: %v", what, err)
-			}
 			if (ended < called) != way.want {
 				t.Errorf("%s: the sender was done at %v, and the receiver called MPI at %v", what, ended, called)
 			}

@@ -28,10 +28,8 @@ func TestMeet_whileBothCompute(t *testing.T) {
 			{0, mpi.RendezvousWrite, true, 10 * mono.Millisecond, false, false},
 		} {
 			what := fmt.Sprintf("%v, %+v", transport, way)
-			w := newHostedWorld(sim.Config{Seed: 1, Limit: 20 * mono.Second}, 2, 2, way.ghosts)
-			w.mpi.Transport, w.mpi.Rendezvous = transport, way.rendezvous
 			const size = 1 << 20
-			w.launch(func(task *sim.Task, p *mpi.Proc) error {
+			playHosted(t, what, 2, way.ghosts, transport, way.rendezvous, func(task *sim.Task, p *mpi.Proc) error {
 				c := p.World()
 				memory, free, err := memoryOf(p, way.allocates, 2*size)
 				for i := range 2 {
@@ -72,9 +70,6 @@ func TestMeet_whileBothCompute(t *testing.T) {
 				}
 				return errors.Join(err, free())
 			})
-			if err := w.Run(); err != nil {
-				t.Errorf("%s: %v", what, err)
-			}
 		}
 	}
 }

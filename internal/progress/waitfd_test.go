@@ -8,20 +8,10 @@ import (
 
 	"github.com/xwarp/xwarp/internal/base/event"
 	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 var _ Pollable = (*Poller)(nil)
-
-// readable asks poll(2) without waiting.
-func readable(t testing.TB, fd int) bool {
-	t.Helper()
-	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	n, err := unix.Poll(fds, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n == 1
-}
 
 // await waits on fd for ever.
 func await(t testing.TB, fd int) {
@@ -43,7 +33,7 @@ func TestSignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, on := range []bool{false, true, true, false, false, true} {
-		if s.Set(on); readable(t, s.FD()) != on {
+		if s.Set(on); testenv.Readable(t, s.FD()) != on {
 			t.Errorf("set %v, but readable %v", on, !on)
 		}
 	}
@@ -69,18 +59,18 @@ func TestPollerFD_input(t *testing.T) {
 	n := fd(t, p, mono.Never)
 	p.Watch(after)
 	for _, input := range []int{before, after} {
-		if readable(t, fd(t, p, mono.Never)) {
+		if testenv.Readable(t, fd(t, p, mono.Never)) {
 			t.Error("readable without input")
 		}
 		signal(t, input)
-		if !readable(t, n) {
+		if !testenv.Readable(t, n) {
 			t.Error("not readable in spite of input")
 		}
 		event.Bell(input).Quiet()
 	}
 	signal(t, before)
 	p.Unwatch(before)
-	if readable(t, fd(t, p, mono.Never)) || fd(t, p, mono.Never) != n {
+	if testenv.Readable(t, fd(t, p, mono.Never)) || fd(t, p, mono.Never) != n {
 		t.Error("readable because of what is not watched, or another descriptor")
 	}
 }
@@ -91,7 +81,7 @@ func TestPollerFD_asksBells(t *testing.T) {
 	p.WatchBell(b)
 	event.Bell(b.fd).Quiet()
 	for i := range 3 {
-		if !readable(t, fd(t, p, mono.Never)) || b.asked != 2+i {
+		if !testenv.Readable(t, fd(t, p, mono.Never)) || b.asked != 2+i {
 			t.Errorf("wait %d: the bell was asked %d times, or its input does not count", i, b.asked)
 		}
 	}
@@ -101,11 +91,11 @@ func TestPollerFD_deadline(t *testing.T) {
 	var clock mono.Real
 	p := newPoller(t, PollerConfig{NoSpin: true})
 	for _, past := range []mono.Time{0, -5, clock.Now()} {
-		if !readable(t, fd(t, p, past)) {
+		if !testenv.Readable(t, fd(t, p, past)) {
 			t.Errorf("deadline %d has passed, but the descriptor is not readable", past)
 		}
 	}
-	if readable(t, fd(t, p, clock.Now().Add(1000*mono.Second))) {
+	if testenv.Readable(t, fd(t, p, clock.Now().Add(1000*mono.Second))) {
 		t.Error("readable long before the deadline")
 	}
 	end := clock.Now().Add(2 * mono.Millisecond)
@@ -113,7 +103,7 @@ func TestPollerFD_deadline(t *testing.T) {
 	if early := end.Sub(clock.Now()); early > 0 {
 		t.Errorf("readable %v before the deadline", early)
 	}
-	if readable(t, fd(t, p, mono.Never)) {
+	if testenv.Readable(t, fd(t, p, mono.Never)) {
 		t.Error("the old deadline still counts")
 	}
 }
@@ -122,19 +112,19 @@ func TestPollerFD_deadline(t *testing.T) {
 func TestPollerFD_wake(t *testing.T) {
 	p := newPoller(t, PollerConfig{NoSpin: true})
 	p.Wake()
-	if !readable(t, fd(t, p, mono.Never)) {
+	if !testenv.Readable(t, fd(t, p, mono.Never)) {
 		t.Error("a Wake before FD was lost")
 	}
-	if readable(t, fd(t, p, mono.Never)) {
+	if testenv.Readable(t, fd(t, p, mono.Never)) {
 		t.Error("a Wake counts twice")
 	}
 	n := fd(t, p, mono.Never)
 	p.Wake()
-	if !readable(t, n) {
+	if !testenv.Readable(t, n) {
 		t.Error("a Wake after FD was lost")
 	}
 	p.Park(mono.Never, 0) // ends at once, since the Wake is not taken yet
-	if readable(t, fd(t, p, mono.Never)) {
+	if testenv.Readable(t, fd(t, p, mono.Never)) {
 		t.Error("Park did not take the Wake")
 	}
 	var clock mono.Real
@@ -185,7 +175,7 @@ func TestWaitFD(t *testing.T) {
 		t.Helper()
 		// Both are asked before any is waited on.
 		fa, fb := a.FD(), b.FD()
-		if gotA, gotB := readable(t, fa), readable(t, fb); gotA != wantA || gotB != wantB {
+		if gotA, gotB := testenv.Readable(t, fa), testenv.Readable(t, fb); gotA != wantA || gotB != wantB {
 			t.Errorf("%s: readable %v and %v", name, gotA, gotB)
 		}
 	}

@@ -3,19 +3,8 @@ package event
 import (
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
-
-// readable tells whether poll(2) finds fd readable now.
-func readable(t *testing.T, fd int) bool {
-	t.Helper()
-	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	n, err := unix.Poll(fds, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n == 1
-}
 
 func TestSet_readableWhileOneOfItsBellsIs(t *testing.T) {
 	var bells [2]Bell
@@ -36,12 +25,12 @@ func TestSet_readableWhileOneOfItsBellsIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, bell := range bells {
-		if readable(t, int(set)) {
+		if testenv.Readable(t, int(set)) {
 			t.Errorf("before bell %d was rung the set is readable", i)
 		}
 		bell.Ring()
 		bell.Ring()
-		if !readable(t, int(set)) {
+		if !testenv.Readable(t, int(set)) {
 			t.Errorf("bell %d was rung, and the set is not readable", i)
 		}
 		bell.Quiet()
@@ -50,7 +39,7 @@ func TestSet_readableWhileOneOfItsBellsIs(t *testing.T) {
 	if err := set.Remove(int(bells[1])); err != nil {
 		t.Fatal(err)
 	}
-	if readable(t, int(set)) {
+	if testenv.Readable(t, int(set)) {
 		t.Error("the set is readable because of a bell that was removed")
 	}
 }

@@ -36,7 +36,7 @@ var Layers = []Row{
 	{Package: "internal/base/trace", Leaf: true},
 	{Package: "internal/base/wheel", Leaf: true, Pure: true},
 	{Package: "internal/base/addrtable", Leaf: true, Pure: true},
-	{Package: "internal/test/testenv", Leaf: true},
+	{Package: "internal/test/testenv", Leaf: true, Modules: "golang.org/x/sys"},
 
 	// L1: memory, and what makes a lossy path reliable.
 	{Package: "internal/base/mem", Modules: "golang.org/x/sys"},

@@ -1,11 +1,14 @@
 // Package testenv says what tests need of the machine that they run on, what becomes of
-// those that do not find it, and how what they open is closed.
+// those that do not find it, how what they open is closed, and
+// whether a descriptor is readable.
 package testenv
 
 import (
 	"io"
 	"os"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // requireXDP is set to 1 where root and AF_XDP are supposed to be there, so that a test
@@ -42,4 +45,14 @@ func Closing(t testing.TB, c io.Closer) {
 			t.Error(err)
 		}
 	})
+}
+
+// Readable tells whether poll(2) finds fd readable now.
+func Readable(t testing.TB, fd int) bool {
+	t.Helper()
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n == 1
 }
