@@ -2,8 +2,11 @@ package peers
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/bench"
 )
@@ -20,6 +23,7 @@ type Job struct {
 	orders     io.WriteCloser
 	answers    *bufio.Reader
 	complaints *bench.Tail
+	signal     func(unix.Signal) error // to its processes: none runs between orders; nil for ours, which sleep
 	end        func() error
 }
 
@@ -46,7 +50,13 @@ func (j *Job) begin() error {
 }
 
 // Run runs a burst on all ranks. After an error the job can only be closed.
-func (j *Job) Run(o Order) (bench.Point, error) {
+func (j *Job) Run(o Order) (_ bench.Point, err error) {
+	if j.signal != nil {
+		if err := j.signal(unix.SIGCONT); err != nil {
+			return bench.Point{}, j.failure("do not go on", err)
+		}
+		defer func() { err = errors.Join(err, j.signal(unix.SIGSTOP)) }()
+	}
 	if _, err := io.WriteString(j.orders, o.line()); err != nil {
 		return bench.Point{}, j.failure("ended", err)
 	}

@@ -207,7 +207,7 @@ func (p Peer) launch(bed *testbed.Testbed, start starter, w Where, program strin
 	if err := bed.Hosts[0].Start(cmd); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.launcher, err)
 	}
-	j.orders, j.answers = orders, bufio.NewReader(answers)
+	j.orders, j.answers, j.signal = orders, bufio.NewReader(answers), bed.Signal
 	j.end = func() error {
 		// MPICH 4.0 may hang in MPI_Finalize over TCP: nobody waits for that.
 		// What runs on the hosts goes with them.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/xwarp/xwarp/bench"
+	"github.com/xwarp/xwarp/internal/job/testbed"
 )
 
 // Table is a test over sizes, on some hosts: a table of results, with a column
@@ -163,12 +164,18 @@ func (c Choice) add(tables []Table, w Where, name string) []Table {
 	return append(tables, t)
 }
 
-// on returns where n ranks run. They are pinned to the first cores, one to each
-// as xrun does it, while there are enough.
+// on returns where n ranks run. They are pinned as xrun does it: one to each of the first cores
+// while there are enough, else to those that their host has for itself.
 func on(hosts, n, mtu int, cores []int) Where {
 	w := Where{Hosts: hosts, Ranks: n, MTU: mtu, Crowded: n > len(cores)}
-	if !w.Crowded {
+	switch {
+	case !w.Crowded:
 		w.Cores = cores[:n]
+	case hosts <= len(cores):
+		for i := range n {
+			first, end := testbed.Share(len(cores), hosts, i*hosts/n)
+			w.Cores = append(w.Cores, cores[first+i%(n/hosts)%(end-first)])
+		}
 	}
 	return w
 }

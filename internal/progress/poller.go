@@ -276,8 +276,8 @@ func (p *Poller) block(until mono.Time) {
 		fds = p.copied
 		p.others.Unlock()
 	}
-	n, _ := unix.Ppoll(fds, timeout, nil)
 	Restore()
+	n, _ := unix.Ppoll(fds, timeout, nil)
 	if p.others != nil {
 		p.others.Lock()
 	}

@@ -25,7 +25,11 @@ const (
 // SCHED_BATCH preempts no other one when it wakes up (sched(7)). What the monitor is for, preemption after
 // 10 ms and the processors of blocked system calls, comes later by a slice of the kernel's scheduler.
 //
-// Threads that the monitor starts have its policy: see Restore. It returns the monitor. An error, as of
+// It still runs when a rank yields, where more ranks than cores wait for each other: a burst of short
+// collectives after a wait took three times as long. So its timers may be monitorSlack late, where this
+// process may say so (CAP_SYS_NICE), which leaves one look in that time.
+//
+// Threads that the monitor starts have its policy and slack: see Restore. It returns the monitor. An error, as of
 // processes that were started with another policy, changes nothing but speed.
 func DeferSysmon() (thread int, err error) {
 	thread, err = sysmon()
@@ -38,8 +42,16 @@ func DeferSysmon() (thread int, err error) {
 	if err := setPolicy(thread, unix.SCHED_BATCH); err != nil {
 		return 0, fmt.Errorf("progress: policy of thread %d: %w", thread, err)
 	}
+	_ = os.WriteFile(slackOf(thread), strconv.AppendInt(nil, monitorSlack, 10), 0) // it may not: it looks more often
 	return thread, nil
 }
+
+// monitorSlack is how late timers of the monitor may be, in nanoseconds. Of threads that it has started
+// they may be so, too, until Restore.
+const monitorSlack = 1_000_000
+
+// slackOf returns the file that says how late timers of a thread may be.
+func slackOf(thread int) string { return fmt.Sprintf("/proc/%d/timerslack_ns", thread) }
 
 // sysmon finds the monitor thread, which is never the first one. Threads of Go sleep in nanosleep(2)
 // and do not ask for what is left; libraries of C call clock_nanosleep(2).
@@ -70,11 +82,16 @@ func sysmon() (thread int, err error) {
 	return 0, errors.New("progress: no thread of this process sleeps as Go's monitor does")
 }
 
-// Restore gives the calling thread the policy of the process back, which is that of its first thread, where
-// the monitor has started it. What it starts then has that, too.
+// Restore gives the calling thread the policy of the process back, which is that of its first thread, and the
+// slack of its timers, where the monitor has started it. What it starts then has that, too.
 func Restore() {
-	if policyOf(0) == unix.SCHED_BATCH && policyOf(unix.Getpid()) == unix.SCHED_NORMAL {
-		_ = setPolicy(0, unix.SCHED_NORMAL)
+	if policyOf(0) != unix.SCHED_BATCH || policyOf(unix.Getpid()) != unix.SCHED_NORMAL {
+		return
+	}
+	_ = setPolicy(0, unix.SCHED_NORMAL)
+	text, _ := os.ReadFile(slackOf(unix.Getpid()))
+	if slack, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 63); err == nil {
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0)
 	}
 }
 

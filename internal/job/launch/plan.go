@@ -294,6 +294,10 @@ func (p *plan) bindRanks(c Config, m machine) {
 			p.bind = BindSocket
 		case c.Map == MapCore, p.testbed != nil && p.size <= m.cpus && settings(c.lookup).Progress == "none":
 			p.bind = BindCore
+		case p.testbed != nil && c.Testbed <= m.cpus && p.ghosts == 0 && settings(c.lookup).Progress == "none":
+			p.bind = BindThread
+			p.shareProcessors(c.Testbed, m.cpus)
+			return
 		default:
 			p.bind = BindNone
 		}
@@ -312,6 +316,21 @@ func (p *plan) bindRanks(c Config, m machine) {
 		}
 		if p.remote || len(p.agents) == 1 {
 			a.bindInTurn(c.Ghosts)
+		}
+	}
+}
+
+// shareProcessors gives each host of a testbed processors of its own, as machines have, where ranks
+// outnumber them: a rank that waits then gives its processor to one that it shares memory with.
+func (p *plan) shareProcessors(hosts, cpus int) {
+	used := make([]int, hosts)
+	for i := range p.agents {
+		a := &p.agents[i]
+		first, end := testbed.Share(cpus, hosts, a.host)
+		a.bind.To = p.bind
+		for k := range a.ranks {
+			a.ranks[k].Slot = first + used[a.host]%(end-first)
+			used[a.host]++
 		}
 	}
 }

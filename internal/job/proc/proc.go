@@ -1,4 +1,4 @@
-// Package proc finds other processes of this machine in /proc, and kills them.
+// Package proc finds other processes of this machine in /proc, signals and kills them.
 package proc
 
 import (
@@ -48,9 +48,12 @@ func KillAll(is func(pid int) bool) error {
 	}
 }
 
-// KillIf kills a process that is still what is asked for. Its number may belong to
-// another one by now.
-func KillIf(pid int, is func(pid int) bool) error {
+// KillIf kills a process that is still what is asked for.
+func KillIf(pid int, is func(pid int) bool) error { return SignalIf(pid, unix.SIGKILL, is) }
+
+// SignalIf sends a signal to a process that is still what is asked for. Its number may belong
+// to another one by now.
+func SignalIf(pid int, signal unix.Signal, is func(pid int) bool) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return nil // gone already
@@ -59,8 +62,8 @@ func KillIf(pid int, is func(pid int) bool) error {
 	if !is(pid) {
 		return nil // another process has its number
 	}
-	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
-		return fmt.Errorf("killing process %d: %w", pid, err)
+	if err := unix.PidfdSendSignal(fd, signal, nil, 0); err != nil && err != unix.ESRCH {
+		return fmt.Errorf("%s to process %d: %w", unix.SignalName(signal), pid, err)
 	}
 	return nil
 }

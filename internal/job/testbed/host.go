@@ -49,6 +49,10 @@ type Host struct {
 	closed  chan struct{}
 }
 
+// Share returns which of n processors belong to one of several hosts, at most n, as if each were
+// a machine: from first up to before end.
+func Share(n, hosts, host int) (first, end int) { return n * host / hosts, n * (host + 1) / hosts }
+
 func newHost(prefix string, i int, ipv6 bool) (*Host, error) {
 	network := hostAddr(0, i, ipv6)
 	h := &Host{

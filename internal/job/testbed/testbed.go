@@ -21,6 +21,9 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+
+	"github.com/xwarp/xwarp/internal/job/proc"
+	"golang.org/x/sys/unix"
 )
 
 // Switch is what joins the hosts.
@@ -237,6 +240,23 @@ func (t *Testbed) build(hosts int) error {
 		}
 	}
 	return nil
+}
+
+// Signal sends a signal to what runs in the namespaces of t, other than this process and those
+// that t needs itself. SIGSTOP and SIGCONT make them give the processors to others for a while.
+func (t *Testbed) Signal(signal unix.Signal) error {
+	spaces := make(map[nsID]bool)
+	for _, h := range t.Hosts {
+		if id, ok := nsIDOf(netnsPath(h.Name)); ok {
+			spaces[id] = true
+		}
+	}
+	var errs []error
+	in := isIn(spaces)
+	for _, pid := range proc.That(in) {
+		errs = append(errs, proc.SignalIf(pid, signal, in))
+	}
+	return errors.Join(errs...)
 }
 
 // Close kills what runs in the namespaces of t, other than this process, and
