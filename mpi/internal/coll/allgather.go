@@ -4,7 +4,8 @@ package coll
 // rounds, 80 round the ring and 72 by linear for 64 KiB over AF_XDP, and 1.07, 1.02
 // and 0.62 ms for 1 MiB; all on one host 59, 121 and 22 us for 256 KiB. Where the
 // ring is long it pays later. Two on each of two hosts took 18 us by few rounds and
-// 20 by multiLeader for 16 KiB, 93 and 51 us for 64 KiB.
+// 20 by multiLeader for 16 KiB, 93 and 51 us for 64 KiB; on 2 cores, with slots, 42 us by few
+// rounds and 33 by hosts for 4 KiB, 172 by multiLeader and 91 by hosts for 128 KiB, 228 and 266 for 256 KiB.
 var allgatherTable = table{
 	name: "allgather",
 	flat: []rule{
@@ -17,9 +18,10 @@ var allgatherTable = table{
 		{upTo: 32 << 10, use: doubling},
 		{use: multiLeader},
 	},
-	near:    []rule{{use: slots}},
-	has:     []algorithm{bruck, doubling, ring, linear, slots},
-	onHosts: []algorithm{multiLeader},
+	near:      []rule{{use: slots}},
+	nearHosts: []rule{{upTo: 128 << 10, use: hosts}},
+	has:       []algorithm{bruck, doubling, ring, linear, slots},
+	onHosts:   []algorithm{hosts, multiLeader},
 }
 
 // Allgather gives the equal blocks of all members to all, one after the other
@@ -28,8 +30,13 @@ func Allgather(s *Schedule, t Team, mine, all []byte) {
 	if len(mine) == 0 {
 		return
 	}
+	use := t.choose(ofAllgather, len(all))
+	if use == hosts {
+		AllgatherHosts(s, t, mine, all)
+		return
+	}
 	t = t.within(len(mine))
-	switch use := t.choose(ofAllgather, len(all)); {
+	switch use = t.choose(ofAllgather, len(all)); {
 	case use == doubling && t.Size == powerBelow(t.Size):
 		AllgatherDoubling(s, t, mine, all)
 	default:

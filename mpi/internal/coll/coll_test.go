@@ -3,6 +3,7 @@ package coll
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -382,8 +383,19 @@ func TestAllgather_everyLength(t *testing.T) {
 	}
 	share := slotted()
 	algorithms["slots"] = func(s *Schedule, t Team, mine []byte, blocks [][]byte) { Allgatherv(s, share(t), mine, blocks) }
+	for i, place := range placements {
+		for j, with := range []func(Team) Team{func(t Team) Team { return t }, slotted()} {
+			algorithms[fmt.Sprint("hosts", i, j)] = func(s *Schedule, t Team, mine []byte, blocks [][]byte) {
+				if t = hosted(t, place); t.Hosts != nil {
+					AllgatherHosts(s, with(t), mine, whole(blocks))
+				} else {
+					Allgather(s, t, mine, whole(blocks))
+				}
+			}
+		}
+	}
 	for name, allgather := range algorithms {
-		even := name == "even" || name == "doubling"
+		even := name == "even" || name == "doubling" || strings.HasPrefix(name, "hosts")
 		t.Run(name, func(t *testing.T) {
 			for _, n := range sizes {
 				for _, each := range []int{0, 1, 3, 50, 10_000} {
@@ -453,11 +465,22 @@ func TestAlltoall_everyLength(t *testing.T) {
 			f(s, t, overSome(s, t.Me, s.EvenParts(out, t.Size)), overSome(s, t.Me/2, s.EvenParts(in, t.Size)))
 		}
 	}
-	variants[algorithm]{
+	algorithms := variants[algorithm]{
 		"choice": Alltoall, "v": blocks(Alltoallv), "cursors": cursors(Alltoallv), "cursors pairwise": cursors(AlltoallPairwise),
 		"bruck": AlltoallBruck, "pairwise": blocks(AlltoallPairwise), "linear": blocks(AlltoallLinear),
 		"slots": func(s *Schedule, t Team, out, in []byte) { Alltoall(s, share(t), out, in) },
-	}.each(t, func(t *testing.T, alltoall algorithm) {
+	}
+	for i, place := range placements {
+		share := slotted()
+		algorithms[fmt.Sprint("hosts", i)] = func(s *Schedule, t Team, out, in []byte) {
+			if t = hosted(t, place); t.Hosts != nil && len(out) > 0 {
+				AlltoallHosts(s, share(t), out, in)
+			} else {
+				Alltoall(s, t, out, in)
+			}
+		}
+	}
+	algorithms.each(t, func(t *testing.T, alltoall algorithm) {
 		for _, n := range append(sizes, 35) {
 			for _, each := range []int{0, 1, 3, 100, 40_000} {
 				if each*n > 150_000 {

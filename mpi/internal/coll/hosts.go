@@ -9,6 +9,8 @@ type Hosts struct {
 	of    []int32   // index of the host, by rank
 	ranks [][]int32 // by host
 	least int       // ranks of the host that has the fewest
+
+	inOrder bool // ranks of a host follow one another
 }
 
 // NewHosts sorts out which ranks share a host, from the number of the host of
@@ -30,6 +32,7 @@ func NewHosts(host []int) *Hosts {
 	if len(h.ranks) == 1 || len(h.ranks) == len(host) {
 		return nil
 	}
+	h.inOrder = slices.IsSorted(h.of)
 	h.least = len(host)
 	for _, local := range h.ranks {
 		h.least = min(h.least, len(local))

@@ -77,7 +77,7 @@ type Tables struct{ flat, hosts [collectives][]rule }
 
 // choose returns the algorithm for so many bytes.
 func (t Team) choose(c collective, bytes int) algorithm {
-	if t.Hosts == nil || tables[c].hosts == nil {
+	if t.Hosts == nil || !tables[c].levels() {
 		return t.chooseFlat(c, bytes)
 	}
 	if t.Tables != nil {
@@ -90,9 +90,15 @@ func (t Team) choose(c collective, bytes int) algorithm {
 			return use
 		}
 	}
-	use, _ := firstFit(tables[c].hosts, bytes, t.Size)
+	use, ok := firstFit(tables[c].hosts, bytes, t.Size)
+	if !ok {
+		return t.chooseFlat(c, bytes)
+	}
 	return use
 }
+
+// levels reports whether it matters which ranks share a host.
+func (t *table) levels() bool { return t.hosts != nil || t.nearHosts != nil }
 
 // chooseFlat is choose for a team of which nobody knows where it runs.
 func (t Team) chooseFlat(c collective, bytes int) algorithm {
@@ -142,7 +148,7 @@ func (set *Tables) add(row string, size func(string) (int, error)) (err error) {
 	parts := strings.Split(when, ":")
 	name, isHosts := strings.CutSuffix(parts[0], ".hosts")
 	c := slices.IndexFunc(tables[:], func(t table) bool { return t.name == name })
-	if c < 0 || isHosts && tables[c].hosts == nil || len(parts) > 3 {
+	if c < 0 || isHosts && !tables[c].levels() || len(parts) > 3 {
 		return fmt.Errorf("%.64q is no row: want COLLECTIVE[.hosts][:BYTES[:RANKS]]=ALGORITHM, as in bcast:64k=binomial or allreduce.hosts=multileader", row)
 	}
 	r := rule{use: algorithm(max(0, slices.Index(algorithmNames[:], use)))}
