@@ -271,17 +271,22 @@ func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, e
 				o = t.first(size)
 				o.Warmup = max(o.Warmup, t.cold(size))
 			}
+			began := mono.Real{}.Now()
 			p, err := c.run(t, o)
 			if err != nil {
 				return nil, fmt.Errorf("%s of %d bytes: %w", t.Case.Name, size, err)
 			}
+			each := mono.Real{}.Now().Sub(began) / mono.Duration(o.Iters+o.Warmup) // with the barrier between two
 			switch {
 			case round >= 0:
 				points[k] = append(points[k], p)
-			case p.Lat != nil && p.Lat.Avg > length.Seconds()*1e6:
+			case p.Lat != nil && (p.Lat.Avg > length.Seconds()*1e6 || t.Where.Crowded && each > length/2):
 				points[k] = []bench.Point{p} // that will do: ranks without processors are not waited for
 			default:
 				orders[k] = t.burst(size, p, length)
+				if t.Where.Crowded {
+					orders[k].limit(each, length)
+				}
 			}
 		}
 	}
@@ -325,7 +330,10 @@ func (t Table) cold(size int) int {
 		return 0
 	}
 	n := 100
-	if size > osuLarge || t.Where.Crowded { // ranks without processors are not waited for
+	switch {
+	case t.Where.Crowded: // ranks without processors are not waited for
+		n = 2
+	case size > osuLarge:
 		n = 10
 	}
 	if t.Where.Hosts == 2 && !t.Where.Crowded && min(t.Where.MTU, size) >= page {
@@ -368,6 +376,16 @@ func (t Table) burst(size int, p bench.Point, length mono.Duration) Order {
 	o.Iters = min(max(int(length.Seconds()*1e6/each), leastCalls), mostCalls)
 	o.Warmup = max(o.Iters/10, 2)
 	return o
+}
+
+// slowBursts is how many times as long as it was meant to a burst may take: the barrier between two calls may
+// take far longer than these.
+const slowBursts = 10
+
+// limit makes a burst short enough where each of its calls takes so long with all that goes with it.
+func (o *Order) limit(each, length mono.Duration) {
+	o.Iters = max(min(o.Iters, int(slowBursts*length/max(each, 1))), min(o.Iters, leastCalls))
+	o.Warmup = min(o.Warmup, max(o.Iters/10, 2))
 }
 
 // result makes a result of the points of all rounds.

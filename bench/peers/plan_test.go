@@ -19,8 +19,11 @@ func TestChoice_plan(t *testing.T) {
 		if x.Case.Name == "" || len(x.Sizes) == 0 {
 			t.Errorf("nothing to measure in %+v", x)
 		}
-		if x.Where.Crowded != (x.Where.Ranks > 4) || x.Where.Crowded != (x.Where.Cores == nil) {
+		if x.Where.Crowded != (x.Where.Ranks > 4) {
 			t.Errorf("%d ranks on 4 cores: %+v", x.Where.Ranks, x.Where)
+		}
+		if want := []int{0, 1, 0, 1, 2, 3, 2, 3}; x.Where.Ranks == 8 && x.Where.Hosts == 2 && !slices.Equal(x.Where.Cores, want) {
+			t.Errorf("8 ranks of two hosts are on %v, want %v: hosts have processors of their own", x.Where.Cores, want)
 		}
 	}
 	for _, c := range bench.Cases() {

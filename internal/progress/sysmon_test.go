@@ -1,7 +1,10 @@
 package progress
 
 import (
+	"bytes"
+	"os"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +29,13 @@ func TestDeferSysmon(t *testing.T) {
 	if got := policyOf(unix.Getpid()); got != unix.SCHED_NORMAL {
 		t.Errorf("policy of the process %d: want %d", got, unix.SCHED_NORMAL)
 	}
+	if err := os.WriteFile(slackOf(threads[0]), []byte("50000"), 0); err != nil {
+		t.Skipf("the slack of the monitor's timers stays as it is: %v", err)
+	}
+	if _, err := DeferSysmon(); err != nil || slack(t, threads[0]) != monitorSlack || slack(t, unix.Getpid()) == monitorSlack {
+		t.Errorf("timers of the monitor may be %d ns late, of the process %d, %v: want %d of the first alone",
+			slack(t, threads[0]), slack(t, unix.Getpid()), err, monitorSlack)
+	}
 }
 
 // A thread that has the monitor's policy has it no more, and one of another policy keeps it.
@@ -36,8 +46,12 @@ func TestRestore(t *testing.T) {
 			if err := setPolicy(0, uint32(c.policy)); err != nil {
 				t.Error(err)
 			}
-			if Restore(); policyOf(0) != c.want {
-				t.Errorf("policy %d: %d is left, want %d", c.policy, policyOf(0), c.want)
+			const late = 123_000
+			if err := unix.Prctl(unix.PR_SET_TIMERSLACK, late, 0, 0, 0); err != nil {
+				t.Error(err)
+			}
+			if Restore(); policyOf(0) != c.want || (slack(t, unix.Gettid()) != late) != (c.want == unix.SCHED_NORMAL) {
+				t.Errorf("policy %d: %d is left, want %d, and timers that may be %d ns late", c.policy, policyOf(0), c.want, slack(t, unix.Gettid()))
 			}
 		}
 	})
@@ -57,6 +71,19 @@ func onThread(f func()) {
 		runtime.UnlockOSThread()
 	}()
 	<-done
+}
+
+// slack returns how late timers of a thread may be, in nanoseconds.
+func slack(t *testing.T, thread int) int {
+	text, err := os.ReadFile(slackOf(thread))
+	if err != nil {
+		t.Skip(err)
+	}
+	n, err := strconv.Atoi(string(bytes.TrimSpace(text)))
+	if err != nil {
+		t.Error(err)
+	}
+	return n
 }
 
 func ordinary(t *testing.T) {

@@ -21,8 +21,8 @@ type Bind string
 
 // Ways to bind.
 const (
-	// BindAuto is BindCore in a testbed with a processor for every rank, else
-	// BindNone.
+	// BindAuto is BindCore in a testbed with a processor for every rank, and BindThread to
+	// those of its host in one with more ranks, where each host has some for itself; else BindNone.
 	BindAuto Bind = ""
 	// BindThread gives each rank one of the allowed processors (a hardware thread of
 	// a core), in turn.

@@ -3,6 +3,7 @@ package testbed
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/xwarp/xwarp/internal/job/proc"
 )
 
 func TestDo_leavesTheProcessWhereItWas(t *testing.T) {
@@ -127,6 +130,34 @@ func TestStart_runsInside(t *testing.T) {
 			t.Errorf("%s: %v\n%s", h.Name, err, out)
 		}
 	}
+}
+
+// A signal stops what runs inside, and what makes it go on is seen, too.
+func TestSignal(t *testing.T) {
+	tb := open(t, Config{})
+	cmd := exec.Command("sleep", "1000")
+	if err := tb.Hosts[1].Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		signal syscall.Signal
+		state  string
+	}{{syscall.SIGSTOP, "T"}, {syscall.SIGCONT, "S"}} {
+		if err := tb.Signal(c.signal); err != nil {
+			t.Fatal(err)
+		}
+		for state := ""; state != c.state; {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
+			if err != nil {
+				t.Fatal(err)
+			}
+			state = string(proc.Stat(stat)[0])
+		}
+	}
+	if err := tb.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
 }
 
 func TestClose_killsWhatRunsInside(t *testing.T) {
