@@ -104,7 +104,7 @@ type CMChannel struct {
 	ctx    *Context // nil after Close
 	events []CMEvent
 	taken  int              // events before that one are gone
-	fd     *progress.WaitFD // nil before FD: with it all that comes wakes two more sleepers
+	fd     *progress.WaitFD // nil before FD: with it all that comes wakes two more waiters
 }
 
 // CreateCMChannel makes a channel. The caller closes it.

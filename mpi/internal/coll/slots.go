@@ -175,14 +175,14 @@ func (sl *Slots) inRing(n int) {
 // give makes v this member's vector, and returns who sleeps until it is there. Its stores do not wait
 // until other cores have let go of the line, which takes as long as the collective: Sleep is the
 // side that waits.
-func (sl *Slots) give(v []byte) (sleepers uint64) {
+func (sl *Slots) give(v []byte) (waiters uint64) {
 	mem.CopyAcross(sl.slot(sl.me, 0, len(v)), v)
 	mem.StoreRelease(sl.stampOf(sl.me), sl.stamp)
 	mem.StoreRelease(sl.sequence[sl.me], sl.at)
 	if asleep := sl.asleep(sl.me); asleep.Load() != 0 {
-		sleepers = asleep.Swap(0)
+		waiters = asleep.Swap(0)
 	}
-	return sleepers
+	return waiters
 }
 
 // await makes Ready be about the vector of a member, about those of all if it is everyMember, or
@@ -323,8 +323,8 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 			return false
 		}
 		if s.err == nil {
-			if sleepers := sl.give(st.a); sleepers != 0 {
-				sl.waiter.Rouse(sleepers)
+			if waiters := sl.give(st.a); waiters != 0 {
+				sl.waiter.Rouse(waiters)
 			}
 		}
 	case slotReduce:
