@@ -27,4 +27,4 @@ var (
 )
 
 // Persons are the folders with comments whose subject is a person. The list only shrinks.
-var Persons = []string{"abi", "bench/peers", "examples", "internal/test", "mpi"}
+var Persons = []string{"internal/test", "mpi"}

@@ -214,15 +214,16 @@ func noteAccumulate(w *Window, o *Op, n int, direct bool) int32 {
 
 // Accumulate combines the elements of src with those of o.Layout.
 func (w *Window) Accumulate(o *Op, src *dtype.Cursor) error {
-	return w.combine(sayAccumulate, o, src, nil)
+	return combine(w, sayAccumulate, o, src, nil)
 }
 
 // Fetch is Accumulate that brings what was there before to dst. Of NoOp src is nil.
 func (w *Window) Fetch(o *Op, src, dst *dtype.Cursor) error {
-	return w.combine(sayFetch, o, src, dst)
+	return combine(w, sayFetch, o, src, dst)
 }
 
-func (w *Window) combine(say int32, o *Op, src, dst *dtype.Cursor) error {
+// combine is both of them.
+func combine(w *Window, say int32, o *Op, src, dst *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
