@@ -85,7 +85,8 @@ func (e *AttachedError) Remedy() string {
 	return "stop " + who + ", detach it (" + command + "), or use another interface"
 }
 
-// Query returns the XDP program on an interface. ok is false when there is none.
+// Query returns the XDP program on an interface. ok is false when there is none. It fails
+// where there is no such interface.
 func Query(ifindex int) (a Attached, ok bool, err error) {
 	l, err := netlink.LinkByIndex(ifindex)
 	if err != nil {

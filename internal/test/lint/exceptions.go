@@ -28,3 +28,7 @@ var (
 
 // Persons are the folders with comments whose subject is a person. The list only shrinks.
 var Persons = []string{"internal/test", "mpi"}
+
+// ControlPackages are those whose control calls name their errors. Errors of mpi have classes,
+// which the standard names for each call.
+var ControlPackages = []string{"bpf", "verbs", "verbs/device", "xdp", "xdp/asavie"}
