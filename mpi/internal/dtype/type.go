@@ -2,7 +2,7 @@ package dtype
 
 // Type is a datatype (MPI_Datatype). It is made by a constructor and does not
 // change any more, but for [Type.Commit]: any number of goroutines may use it,
-// and nobody needs to free it. Freeing a handle of MPI means to forget it.
+// and it need not be freed. Freeing a handle of MPI means to forget it.
 type Type struct {
 	shape
 	kind      Kind // Derived, or which of the predefined ones it is
