@@ -22,13 +22,8 @@ const (
 )
 
 func (m Mode) String() string {
-	switch m {
-	case Auto:
-		return "auto"
-	case Generic:
-		return "generic"
-	case Driver:
-		return "driver"
+	if m <= Driver {
+		return [...]string{Auto: "auto", Generic: "generic", Driver: "driver"}[m]
 	}
 	return fmt.Sprintf("Mode(%d)", uint8(m))
 }
