@@ -28,7 +28,7 @@ func (e *End) device() device.Spec {
 		Capture: e.Capture, BusyPoll: e.Spec.BusyPoll,
 		RC: e.Spec.rc() && e.Spec.Fabric != "tcp",
 	}
-	spec.Bulk, _ = device.ParseBulk(e.Spec.BulkWay) // Check has read it
+	spec.Bulk, _ = device.ParseBulk(e.Spec.Bulk) // Check has read it
 	if c, ok := Find(e.Spec.Test); ok && c.OfMPI() && (e.Spec.Transport == "rd" || e.Spec.Transport == "hybrid") {
 		spec.Beside(e.Spec.Transport == "hybrid")
 	}

@@ -54,7 +54,7 @@ type Spec struct {
 	Eager     int     `json:"eager"`      // MPI: largest message in bytes that goes without asking; 0: as MPI has it
 	EagerIdle int     `json:"eager_idle"` // MPI: the same to an idle peer
 	EagerNear int     `json:"eager_near"` // MPI: the same through shared memory
-	BulkWay   string  `json:"bulk_way"`   // how large data leaves an endpoint on xdp: see device.ParseBulk; default "auto"
+	Bulk      string  `json:"bulk"`       // how large data leaves an endpoint on xdp: see device.ParseBulk; default "auto"
 	BusyPoll  bool    `json:"busy_poll"`  // both ends poll their devices while they wait; only over our driver for xdp
 	Secure    bool    `json:"secure"`     // what verbs and MPI send is encrypted
 	CRC       bool    `json:"crc"`        // rc: a CRC32C in each FPDU
@@ -81,7 +81,7 @@ func (s *Spec) Check() error {
 	if c.Job() {
 		return usagef("%s has no two ends: all its ranks start together, with --testbed", s.Test)
 	}
-	s.Fabric, s.Rendezvous, s.BulkWay = cmp.Or(s.Fabric, "xdp"), cmp.Or(s.Rendezvous, "auto"), cmp.Or(s.BulkWay, "auto")
+	s.Fabric, s.Rendezvous, s.Bulk = cmp.Or(s.Fabric, "xdp"), cmp.Or(s.Rendezvous, "auto"), cmp.Or(s.Bulk, "auto")
 	s.Peers, s.Window = cmp.Or(s.Peers, 1), cmp.Or(s.Window, 64)
 	if all := Fabrics(); !slices.Contains(all, s.Fabric) {
 		return usagef("there is no fabric %q; the fabrics are %s", s.Fabric, strings.Join(all, ", "))
@@ -95,7 +95,7 @@ func (s *Spec) Check() error {
 	if _, err := mpi.ParseRendezvous(s.Rendezvous); err != nil {
 		return usagef("%v", err)
 	}
-	if _, err := device.ParseBulk(s.BulkWay); err != nil {
+	if _, err := device.ParseBulk(s.Bulk); err != nil {
 		return usagef("--bulk: %v", err)
 	}
 	if s.BusyPoll && (!s.onXDP() || s.Fabric == "xdp:asavie") {

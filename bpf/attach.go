@@ -22,13 +22,8 @@ const (
 )
 
 func (m Mode) String() string {
-	switch m {
-	case Auto:
-		return "auto"
-	case Generic:
-		return "generic"
-	case Driver:
-		return "driver"
+	if m <= Driver {
+		return [...]string{Auto: "auto", Generic: "generic", Driver: "driver"}[m]
 	}
 	return fmt.Sprintf("Mode(%d)", uint8(m))
 }
@@ -85,7 +80,8 @@ func (e *AttachedError) Remedy() string {
 	return "stop " + who + ", detach it (" + command + "), or use another interface"
 }
 
-// Query returns the XDP program on an interface. ok is false when there is none.
+// Query returns the XDP program on an interface. ok is false when there is none. It fails
+// where there is no such interface.
 func Query(ifindex int) (a Attached, ok bool, err error) {
 	l, err := netlink.LinkByIndex(ifindex)
 	if err != nil {

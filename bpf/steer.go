@@ -200,7 +200,8 @@ var ErrSlotTaken = errors.New("slot has a socket already")
 
 // Register gives the datagrams for a slot that arrive on a queue to an AF_XDP
 // socket, which must be bound to that queue of the interface that the program
-// is attached to. The kernel removes the entry when the socket is closed.
+// is attached to. The kernel removes the entry when the socket is closed. Its errors
+// wrap ErrSlotTaken, or say which queue or slot the program was not loaded for.
 func (p *Program) Register(queue, slot, fd int) error {
 	key, err := p.key(queue, slot)
 	if err != nil {
@@ -215,7 +216,8 @@ func (p *Program) Register(queue, slot, fd int) error {
 	return nil
 }
 
-// Unregister takes the socket of a slot out. Nothing happens when there is none.
+// Unregister takes the socket of a slot out. Nothing happens when there is none. It fails
+// for a queue or a slot that the program was not loaded for.
 func (p *Program) Unregister(queue, slot int) error {
 	key, err := p.key(queue, slot)
 	if err != nil {
@@ -235,7 +237,8 @@ func (p *Program) key(queue, slot int) (uint32, error) {
 }
 
 // SetLoss makes the program drop ppm out of a million packets that it would
-// steer, picked at random. It is for tests; 0 turns it off.
+// steer, picked at random. It is for tests; 0 turns it off. It fails for more than
+// LossPPMMax.
 func (p *Program) SetLoss(ppm int) error {
 	if ppm < 0 || ppm > LossPPMMax {
 		return fmt.Errorf("bpf: a loss of %d ppm does not exist: give 0 to %d", ppm, LossPPMMax)
@@ -244,7 +247,7 @@ func (p *Program) SetLoss(ppm int) error {
 	return p.objs.LossThreshold.Set(threshold)
 }
 
-// Counters returns the sums over all processors.
+// Counters returns the sums over all processors. It fails after Close.
 func (p *Program) Counters() (Counters, error) {
 	var c Counters
 	err := sums(p.objs.Counters, &c.Steered, &c.Passed, &c.NoSocket, &c.Lost, &c.Malformed)

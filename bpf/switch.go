@@ -41,7 +41,8 @@ type SwitchCounters struct {
 }
 
 // LoadSwitch loads a switch without ports. The mode is that of all of its
-// ports; Auto is Generic, which asks least of the hosts. The caller closes it.
+// ports; Auto is Generic, which asks least of the hosts. The caller closes it. Its errors
+// are those of Load.
 func LoadSwitch(mode Mode) (*Switch, error) {
 	if mode == Auto {
 		mode = Generic
@@ -58,7 +59,8 @@ func LoadSwitch(mode Mode) (*Switch, error) {
 }
 
 // AddPort adds an interface behind which the station mac is. Interfaces are
-// those of the calling thread's network namespace, the same for all ports.
+// those of the calling thread's network namespace, the same for all ports. It fails for
+// an interface that is a port already, and where the kernel refuses the program.
 func (s *Switch) AddPort(ifindex int, mac net.HardwareAddr) error {
 	if len(mac) != 6 || mac[0]&1 != 0 {
 		return fmt.Errorf("bpf: %v is not the address of a station", mac)
@@ -81,7 +83,7 @@ func (s *Switch) AddPort(ifindex int, mac net.HardwareAddr) error {
 	return nil
 }
 
-// Counters returns the sums over all processors.
+// Counters returns the sums over all processors. It fails after Close.
 func (s *Switch) Counters() (SwitchCounters, error) {
 	var c SwitchCounters
 	err := sums(s.objs.Counters, &c.Forwarded, &c.Passed, &c.Malformed)

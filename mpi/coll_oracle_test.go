@@ -231,8 +231,8 @@ func (o oracle[T]) allgather() error {
 	return nil
 }
 
-// letter is what rank r gives rank to.
-func (o oracle[T]) letter(r, to, n int) []T { return vector[T](3*r+5*to, n) }
+// block is what rank r gives rank to.
+func (o oracle[T]) block(r, to, n int) []T { return vector[T](3*r+5*to, n) }
 
 func (o oracle[T]) alltoall() error {
 	c, me, p := o.c, o.c.Rank(), o.c.Size()
@@ -244,9 +244,9 @@ func (o oracle[T]) alltoall() error {
 		var outs, ins, wants [][]T
 		outCounts, inCounts := make([]int, p), make([]int, p)
 		for r := range p {
-			out, want = append(out, o.letter(me, r, o.n)...), append(want, o.letter(r, me, o.n)...)
+			out, want = append(out, o.block(me, r, o.n)...), append(want, o.block(r, me, o.n)...)
 			n := o.n * ((r + me) % 3)
-			outs, wants = append(outs, o.letter(me, r, n)), append(wants, o.letter(r, me, n))
+			outs, wants = append(outs, o.block(me, r, n)), append(wants, o.block(r, me, n))
 			ins = append(ins, make([]T, n))
 			outCounts[r], inCounts[r] = n, n
 		}

@@ -51,12 +51,12 @@ func TestSelf(t *testing.T) {
 			return err
 		}
 		var order []any
-		tidy := &mpi.Keyval{Delete: func(c *mpi.Comm, v any) error {
+		first := &mpi.Keyval{Delete: func(c *mpi.Comm, v any) error {
 			order = append(order, v)
 			return ring(c) // it may communicate still
 		}}
-		second := &mpi.Keyval{Delete: tidy.Delete}
-		if err := errors.Join(self.SetAttr(tidy, 1), self.SetAttr(second, 2)); err != nil {
+		second := &mpi.Keyval{Delete: first.Delete}
+		if err := errors.Join(self.SetAttr(first, 1), self.SetAttr(second, 2)); err != nil {
 			return err
 		}
 		if p.Finalized() {

@@ -27,24 +27,24 @@ const (
 	maxRecvs = 8  // the last one is the lifeline
 )
 
-// letter is a message as it was planned.
-type letter struct {
+// planned is a message as it was planned.
+type planned struct {
 	from, to, tag, length int
 	seed                  uint64
 	taken                 bool
 }
 
 // plan returns the messages to send, in the order of each sender.
-func (e *exercise) plan(ranks int) []letter {
+func (e *exercise) plan(ranks int) []planned {
 	rnd := rand.New(rand.NewPCG(e.seed, 1))
-	letters := make([]letter, e.messages)
-	for i := range letters {
-		letters[i] = letter{
+	messages := make([]planned, e.messages)
+	for i := range messages {
+		messages[i] = planned{
 			from: rnd.IntN(ranks), to: rnd.IntN(ranks), tag: e.tag(rnd.IntN(e.tags)),
 			length: min(randomLength(rnd), e.maxLen), seed: rnd.Uint64(),
 		}
 	}
-	return letters
+	return messages
 }
 
 // tag makes tags that use all bits.
@@ -68,8 +68,8 @@ func randomLength(rnd *rand.Rand) int {
 	return rnd.IntN(4<<20 + 1)
 }
 
-// fill writes the data of the letter to b.
-func (l *letter) fill(b []byte) {
+// fill writes the data of the message to b.
+func (l *planned) fill(b []byte) {
 	rnd := rand.NewPCG(l.seed, 2)
 	for ; len(b) >= 8; b = b[8:] {
 		binary.LittleEndian.PutUint64(b, rnd.Uint64())
@@ -86,8 +86,8 @@ type player struct {
 	c   *mpi.Comm
 	rnd *rand.Rand
 
-	out  []letter         // to send, in order
-	in   [][]letter       // to receive, by sender, in order
+	out  []planned        // to send, in order
+	in   [][]planned      // to receive, by sender, in order
 	left int              // of in, not known to be received
 	due  map[[2]int][]int // by sender and tag: numbers in the plan of what is not known to be received
 
@@ -112,7 +112,7 @@ func (e exercise) run(p *mpi.Proc) error {
 	g := &player{exercise: e, p: p, c: p.World(), due: map[[2]int][]int{}}
 	me := g.c.Rank()
 	g.rnd = rand.New(rand.NewPCG(e.seed, uint64(100+me)))
-	g.in = make([][]letter, g.c.Size())
+	g.in = make([][]planned, g.c.Size())
 	for number, l := range e.plan(g.c.Size()) {
 		if l.from == me {
 			g.out = append(g.out, l)
@@ -228,7 +228,7 @@ func (g *player) receive() (started bool, err error) {
 	return false, nil
 }
 
-func (g *player) firstLeft(source int) *letter {
+func (g *player) firstLeft(source int) *planned {
 	for i := range g.in[source] {
 		if l := &g.in[source][i]; !l.taken {
 			return l
@@ -360,7 +360,7 @@ func (g *player) completed(i int, r *receipt, st mpi.Status, err error) error {
 // fit a receive the oldest of a sender must have come, if no receive posted
 // before has it: that is the order that MPI promises.
 func (g *player) check(r *receipt) error {
-	var want *letter
+	var want *planned
 	seen := 0
 	for i := range g.in[r.st.Source] {
 		l := &g.in[r.st.Source][i]
@@ -386,7 +386,7 @@ func (g *player) check(r *receipt) error {
 	}
 	want.taken = true
 	if in := g.in[r.st.Source]; seen > 1000 { // forget what was received
-		g.in[r.st.Source] = slices.DeleteFunc(in, func(l letter) bool { return l.taken })
+		g.in[r.st.Source] = slices.DeleteFunc(in, func(l planned) bool { return l.taken })
 	}
 	return nil
 }
@@ -407,8 +407,8 @@ func (g *player) nothingLeft() error {
 	return nil
 }
 
-func (g *player) firstLeftOrNil(source int) *letter {
-	i := slices.IndexFunc(g.in[source], func(l letter) bool { return !l.taken })
+func (g *player) firstLeftOrNil(source int) *planned {
+	i := slices.IndexFunc(g.in[source], func(l planned) bool { return !l.taken })
 	if i < 0 {
 		return nil
 	}

@@ -401,7 +401,7 @@ func (p *Proc) World() *Comm {
 
 // Self returns the communicator of this rank alone (MPI_COMM_SELF); nil in a process
 // of [SessionInit]. Finalize deletes its attributes before it does anything else, so
-// that the Delete of their keys may tidy up.
+// that the Delete of their keys may clean up.
 func (p *Proc) Self() *Comm {
 	if p.apart {
 		return nil

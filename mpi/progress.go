@@ -1,7 +1,6 @@
 package mpi
 
 import (
-	"fmt"
 	"runtime"
 	"sync/atomic"
 
@@ -21,12 +20,7 @@ const (
 	ProgressCore                   // a thread on the second half of the processors where the rank may run, which leaves these to it
 )
 
-func (p Progress) String() string {
-	if int(p) < len(config.Progresses) {
-		return config.Progresses[p].Name
-	}
-	return fmt.Sprintf("Progress(%d)", uint8(p))
-}
+func (p Progress) String() string { return config.Progresses.Name(uint8(p), "Progress") }
 
 // threads are those of the operating system that a rank knows of.
 type threads struct {

@@ -78,16 +78,7 @@ func GetStatusAll(requests []Request, statuses []Status) (done bool, err error) 
 	if statuses != nil && len(statuses) < len(requests) {
 		return false, noRoom("GetStatusAll", requests, statuses)
 	}
-	done = true
-	if ep := endpoint(requests); ep != nil {
-		ep.Enter()
-		ep.Inside().Step()
-		for i := range requests {
-			done = done && requests[i].done()
-		}
-		ep.Leave()
-	}
-	if !done {
+	if done = testall(requests); !done {
 		return false, nil
 	}
 	var errs []error

@@ -1,7 +1,6 @@
 package mpi
 
 import (
-	"fmt"
 	"syscall"
 
 	"github.com/xwarp/xwarp/internal/base/config"
@@ -19,12 +18,7 @@ const (
 	ThreadMultiple                      // any, at the same time (MPI_THREAD_MULTIPLE)
 )
 
-func (l ThreadLevel) String() string {
-	if int(l) < len(config.Threads) {
-		return config.Threads[l].Name
-	}
-	return fmt.Sprintf("ThreadLevel(%d)", uint8(l))
-}
+func (l ThreadLevel) String() string { return config.Threads.Name(uint8(l), "ThreadLevel") }
 
 // InitThread is [Init] for programs whose goroutines share the Proc
 // (MPI_Init_thread). What they may do is what [Proc.QueryThread] says, which is

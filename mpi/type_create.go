@@ -120,25 +120,15 @@ func TypeResized(old Datatype, lb, extent int) (Datatype, error) {
 // TypeValueIndex returns the predefined datatype of a pair of a value and an index,
 // null if there is none (MPI_Type_get_value_index). [Pair] is such a pair.
 func TypeValueIndex(value, index Datatype) Datatype {
-	switch [2]Datatype{value, index} {
-	case [2]Datatype{TypeFloat, TypeInt}:
-		return TypeFloatInt
-	case [2]Datatype{TypeDouble, TypeInt}:
-		return TypeDoubleInt
-	case [2]Datatype{TypeLong, TypeInt}:
-		return TypeLongInt
-	case [2]Datatype{TypeShort, TypeInt}:
-		return TypeShortInt
-	case [2]Datatype{TypeInt, TypeInt}:
-		return TypeTwoInt
-	case [2]Datatype{TypeLongDouble, TypeInt}:
-		return TypeLongDoubleInt
-	case [2]Datatype{TypeReal, TypeReal}:
-		return TypeTwoReal
-	case [2]Datatype{TypeDoublePrecision, TypeDoublePrecision}:
-		return TypeTwoDoublePrecision
-	case [2]Datatype{TypeInteger, TypeInteger}:
-		return TypeTwoInteger
+	for _, p := range [...]struct{ value, index, pair Datatype }{
+		{TypeFloat, TypeInt, TypeFloatInt}, {TypeDouble, TypeInt, TypeDoubleInt}, {TypeLong, TypeInt, TypeLongInt},
+		{TypeShort, TypeInt, TypeShortInt}, {TypeInt, TypeInt, TypeTwoInt}, {TypeLongDouble, TypeInt, TypeLongDoubleInt},
+		{TypeReal, TypeReal, TypeTwoReal}, {TypeDoublePrecision, TypeDoublePrecision, TypeTwoDoublePrecision},
+		{TypeInteger, TypeInteger, TypeTwoInteger},
+	} {
+		if p.value == value && p.index == index {
+			return p.pair
+		}
 	}
 	return Datatype{}
 }

@@ -104,7 +104,7 @@ func TestWaitContext(t *testing.T) {
 }
 
 // Goroutines that wait for what does not come do not keep one another from ending.
-func TestWaitContext_sleepers(t *testing.T) {
+func TestWaitContext_waiters(t *testing.T) {
 	err := mpi.RunWith(2, mpi.Config{Threads: mpi.ThreadMultiple}, func(p *mpi.Proc) error {
 		c := p.World()
 		ctx, cancel := context.WithCancel(context.Background())

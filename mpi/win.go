@@ -59,16 +59,11 @@ const (
 	FlavorShared                        // with memory that all ranks have mapped (MPI_WIN_FLAVOR_SHARED)
 )
 
+var flavorNames = [...]string{FlavorCreate: "create", FlavorAllocate: "allocate", FlavorDynamic: "dynamic", FlavorShared: "shared"}
+
 func (f WinFlavor) String() string {
-	switch f {
-	case FlavorCreate:
-		return "create"
-	case FlavorAllocate:
-		return "allocate"
-	case FlavorDynamic:
-		return "dynamic"
-	case FlavorShared:
-		return "shared"
+	if f >= FlavorCreate && f <= FlavorShared {
+		return flavorNames[f]
 	}
 	return fmt.Sprintf("WinFlavor(%d)", int(f))
 }

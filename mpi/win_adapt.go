@@ -3,7 +3,6 @@ package mpi
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/xwarp/xwarp/internal/base/config"
@@ -28,12 +27,7 @@ const (
 	AsyncAutoGhosts              // the same, and Puts and Gets follow at once, for ghosts tell one another of it
 )
 
-func (a Async) String() string {
-	if int(a) < len(config.Asyncs) {
-		return config.Asyncs[a].Name
-	}
-	return fmt.Sprintf("Async(%d)", uint8(a))
-}
+func (a Async) String() string { return config.Asyncs.Name(uint8(a), "Async") }
 
 // The hints of Casper: asyncConfig is a word of config.Asyncs, of a window and of the communicator
 // that it is made from. Info tells what came of it, and under asyncNow, "on" or "off", whether a

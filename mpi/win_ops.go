@@ -19,36 +19,27 @@ var (
 
 // Put writes src to the memory of a target, from displacement disp on (MPI_Put).
 func Put[T Scalar](w *Win, src []T, target, disp int) error {
-	return w.put("Put", mem.BytesOf(src), target, disp)
-}
-
-func (w *Win) put(op string, src []byte, target, disp int) error {
-	off, err := w.find(op, len(src), target, disp)
-	if err != nil || target == ProcNull {
-		return w.report(err)
-	}
-	t := w.beginOn(op, target, len(src), nil)
-	w.c.ep.Enter()
-	err = w.w.Put(int32(target), off, src, nil)
-	w.c.ep.Leave()
-	err = w.failed(op, err)
-	t.end(err)
-	return err
+	return w.bytes("Put", mem.BytesOf(src), target, disp, false)
 }
 
 // Get reads memory of a target, from displacement disp on, into dst (MPI_Get).
 func Get[T Scalar](w *Win, dst []T, target, disp int) error {
-	return w.get("Get", mem.BytesOf(dst), target, disp)
+	return w.bytes("Get", mem.BytesOf(dst), target, disp, true)
 }
 
-func (w *Win) get(op string, dst []byte, target, disp int) error {
-	off, err := w.find(op, len(dst), target, disp)
+// bytes is a Put of what lies in one piece, or a Get.
+func (w *Win) bytes(op string, b []byte, target, disp int, get bool) error {
+	off, err := w.find(op, len(b), target, disp)
 	if err != nil || target == ProcNull {
 		return w.report(err)
 	}
-	t := w.beginOn(op, target, len(dst), nil)
+	t := w.beginOn(op, target, len(b), nil)
 	w.c.ep.Enter()
-	err = w.w.Get(int32(target), off, dst, nil)
+	if get {
+		err = w.w.Get(int32(target), off, b, nil)
+	} else {
+		err = w.w.Put(int32(target), off, b, nil)
+	}
 	w.c.ep.Leave()
 	err = w.failed(op, err)
 	t.end(err)

@@ -112,9 +112,14 @@ func (w *Win) grouped(op string, g *Group, mode, legal WinMode, f func([]int32, 
 	if err != nil {
 		return w.report(err)
 	}
-	t := w.c.watch().begin(op, w.c, Undefined, Undefined, 0)
+	return w.inEndpoint(op, Undefined, func() error { return f(ranks, mode&ModeNoCheck != 0) })
+}
+
+// inEndpoint runs a call on a target, or on several, and sends what it has left.
+func (w *Win) inEndpoint(op string, target int, call func() error) error {
+	t := w.c.watch().begin(op, w.c, target, Undefined, 0)
 	w.c.ep.Enter()
-	err = f(ranks, mode&ModeNoCheck != 0)
+	err := call()
 	w.c.ep.Inside().Flush()
 	w.c.ep.Leave()
 	err = w.failed(op, err)
@@ -124,11 +129,11 @@ func (w *Win) grouped(op string, g *Group, mode, legal WinMode, f func([]int32, 
 
 // Complete ends the access epoch of Start (MPI_Win_complete). Operations are complete
 // here; at their targets they are when these return from Wait.
-func (w *Win) Complete() error { return w.closes("Win.Complete", Undefined, (*rma.Window).Complete) }
+func (w *Win) Complete() error { return w.closes("Win.Complete", (*rma.Window).Complete) }
 
 // Wait ends the exposure epoch of Post when all its ranks have called Complete
 // (MPI_Win_wait).
-func (w *Win) Wait() error { return w.closes("Win.Wait", Undefined, (*rma.Window).Wait) }
+func (w *Win) Wait() error { return w.closes("Win.Wait", (*rma.Window).Wait) }
 
 // Test is Wait that does not wait, and reports whether the epoch has ended
 // (MPI_Win_test).
@@ -144,18 +149,11 @@ func (w *Win) Test() (bool, error) {
 }
 
 // closes is a call that waits for what was started.
-func (w *Win) closes(op string, peer int, f func(*rma.Window) error) error {
+func (w *Win) closes(op string, f func(*rma.Window) error) error {
 	if err := w.live(op); err != nil {
 		return w.report(err)
 	}
-	t := w.c.watch().begin(op, w.c, peer, Undefined, 0)
-	w.c.ep.Enter()
-	err := f(w.w)
-	w.c.ep.Inside().Flush()
-	w.c.ep.Leave()
-	err = w.failed(op, err)
-	t.end(err)
-	return err
+	return w.inEndpoint(op, Undefined, func() error { return f(w.w) })
 }
 
 // Lock begins an access epoch for operations on one rank, which need not call anything
@@ -174,13 +172,9 @@ func (w *Win) Lock(kind LockType, target int, mode WinMode) error {
 	if err != nil || target == ProcNull {
 		return w.report(err)
 	}
-	t := w.c.watch().begin(op, w.c, target, Undefined, 0)
-	w.c.ep.Enter()
-	err = w.w.Lock(int32(target), rma.Mode(kind), mode&ModeNoCheck != 0, w.lazy && target == w.c.rank)
-	w.c.ep.Leave()
-	err = w.failed(op, err)
-	t.end(err)
-	return err
+	return w.inEndpoint(op, target, func() error {
+		return w.w.Lock(int32(target), rma.Mode(kind), mode&ModeNoCheck != 0, w.lazy && target == w.c.rank)
+	})
 }
 
 // rank checks a target.
@@ -201,19 +195,13 @@ func (w *Win) LockAll(mode WinMode) error {
 	if err != nil {
 		return w.report(err)
 	}
-	t := w.c.watch().begin(op, w.c, Undefined, Undefined, 0)
-	w.c.ep.Enter()
-	err = w.w.LockAll(mode&ModeNoCheck != 0)
-	w.c.ep.Leave()
-	err = w.failed(op, err)
-	t.end(err)
-	return err
+	return w.inEndpoint(op, Undefined, func() error { return w.w.LockAll(mode&ModeNoCheck != 0) })
 }
 
 // UnlockAll ends the epoch of LockAll: all operations are complete, here and at their
 // targets (MPI_Win_unlock_all).
 func (w *Win) UnlockAll() error {
-	return w.closes("Win.UnlockAll", Undefined, (*rma.Window).UnlockAll)
+	return w.closes("Win.UnlockAll", (*rma.Window).UnlockAll)
 }
 
 // Unlock ends the epoch of Lock: all operations are complete, here and at the target
@@ -243,19 +231,14 @@ func (w *Win) atTarget(op string, target int, passive bool, f func(*rma.Window, 
 	if err != nil || target == ProcNull {
 		return w.report(err)
 	}
-	t := w.c.watch().begin(op, w.c, target, Undefined, 0)
-	w.c.ep.Enter()
-	if passive {
-		err = w.w.Passive(int32(target))
-	}
-	if err == nil {
-		err = f(w.w, int32(target))
-	}
-	w.c.ep.Inside().Flush()
-	w.c.ep.Leave()
-	err = w.failed(op, err)
-	t.end(err)
-	return err
+	return w.inEndpoint(op, target, func() error {
+		if passive {
+			if err := w.w.Passive(int32(target)); err != nil {
+				return err
+			}
+		}
+		return f(w.w, int32(target))
+	})
 }
 
 // FlushAll is Flush of all targets (MPI_Win_flush_all).
@@ -269,7 +252,7 @@ func (w *Win) FlushLocalAll() error {
 }
 
 func (w *Win) flushes(op string, f func(*rma.Window) error) error {
-	return w.closes(op, Undefined, func(x *rma.Window) error {
+	return w.closes(op, func(x *rma.Window) error {
 		if err := x.Passive(-1); err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ type CompChannel struct {
 }
 
 // CreateCompChannel makes a channel. Name it in CQInit.Channel. The caller
-// closes it.
+// closes it. It fails with ErrClosed, or where there is no descriptor.
 func (c *Context) CreateCompChannel() (*CompChannel, error) {
 	if c.closed {
 		return nil, ErrClosed
@@ -73,7 +73,8 @@ func (ch *CompChannel) GetEvent() (*CQ, bool) {
 	return ch.take()
 }
 
-// Wait is WaitFor without a time limit: for ever if no queue is armed.
+// Wait is WaitFor without a time limit: for ever if no queue is armed. It fails with
+// ErrClosed.
 func (ch *CompChannel) Wait() (*CQ, error) {
 	if q, got := ch.WaitFor(-1); got {
 		return q, nil

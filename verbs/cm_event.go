@@ -104,10 +104,11 @@ type CMChannel struct {
 	ctx    *Context // nil after Close
 	events []CMEvent
 	taken  int              // events before that one are gone
-	fd     *progress.WaitFD // nil before FD: with it all that comes wakes two more sleepers
+	fd     *progress.WaitFD // nil before FD: with it all that comes wakes two more waiters
 }
 
-// CreateCMChannel makes a channel. The caller closes it.
+// CreateCMChannel makes a channel. The caller closes it. It fails with ErrClosed, and with
+// ErrInvalid where the context carries no connections.
 func (c *Context) CreateCMChannel() (*CMChannel, error) {
 	if c.closed {
 		return nil, ErrClosed

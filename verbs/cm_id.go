@@ -53,7 +53,7 @@ type CMID struct {
 	stranger bool       // the user has never heard of it
 }
 
-// CreateID makes an identifier (rdma_create_id(3)).
+// CreateID makes an identifier (rdma_create_id(3)). It fails with ErrClosed.
 func (ch *CMChannel) CreateID() (*CMID, error) {
 	if ch.ctx == nil || ch.ctx.closed {
 		return nil, ErrClosed
@@ -63,7 +63,8 @@ func (ch *CMChannel) CreateID() (*CMID, error) {
 
 // BindAddr sets the local address (rdma_bind_addr(3)). Unspecified means all
 // addresses, and port 0 one that is free. Whether they can be had shows in
-// Listen or Connect.
+// Listen or Connect. Its errors wrap ErrInvalid: the state, or an address that the carrier
+// cannot have.
 func (id *CMID) BindAddr(at netip.AddrPort) error {
 	if err := id.may(callBindAddr); err != nil {
 		return err
@@ -132,7 +133,7 @@ func (id *CMID) ResolveRoute(timeout time.Duration) error {
 }
 
 // CreateQP makes the queue pair of the connection (rdma_create_qp(3)), of type
-// RC.
+// RC. Its errors are those of PD.CreateQP, or wrap ErrInvalid: there is one already.
 func (id *CMID) CreateQP(pd *PD, init QPInit) error {
 	if err := id.may(callCreateQP); err != nil {
 		return err
@@ -157,7 +158,8 @@ func (id *CMID) CreateQP(pd *PD, init QPInit) error {
 // Listen waits for connections (rdma_listen(3)) at the bound address. Each
 // makes a CMConnectRequest with an identifier of its own. When backlog of them
 // (default 128) wait for the user to decide, no more connections are taken:
-// they wait in the carrier.
+// they wait in the carrier. Its errors wrap ErrInvalid where the state is wrong, or that of
+// the carrier: the address is taken, say.
 func (id *CMID) Listen(backlog int) error {
 	if err := id.may(callListen); err != nil {
 		return err
@@ -184,7 +186,8 @@ func (id *CMID) Listen(backlog int) error {
 }
 
 // Connect connects (rdma_connect(3)). CMEstablished, or an event that tells why
-// not, follows. An identifier connects once; to try again, make a new one.
+// not, follows. An identifier connects once; to try again, make a new one. Its errors
+// wrap ErrInvalid; those of the network come as events.
 func (id *CMID) Connect(p ConnParam) error {
 	if err := id.may(callConnect); err != nil {
 		return err
@@ -268,7 +271,8 @@ func (id *CMID) Disconnect() error {
 
 // Destroy ends the use of an identifier (rdma_destroy_id(3)); a connection that
 // is left is aborted. Its queue pair stays. Its events that were not taken are
-// withdrawn, and connections that wait for a listener are aborted.
+// withdrawn, and connections that wait for a listener are aborted. A second call is
+// ErrClosed.
 func (id *CMID) Destroy() error {
 	if id.state == IDDestroyed {
 		return fmt.Errorf("%w: the identifier was destroyed before", ErrClosed)

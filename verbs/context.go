@@ -60,7 +60,9 @@ type Context struct {
 	fatal   error // why nothing goes through the device any more; see Context.Fail
 }
 
-// New opens a context on a carrier. Programs call device.Open.
+// New opens a context on a carrier. Programs call device.Open. It owns the carrier from now
+// on when err is nil; the caller closes the context. Its errors wrap ErrInvalid, or are
+// those of the carrier.
 func New(c Config) (*Context, error) {
 	if c.Datagram == nil && c.Streams == nil {
 		return nil, fmt.Errorf("%w: a context needs a carrier of datagrams or of streams", ErrInvalid)
@@ -231,7 +233,7 @@ func (c *Context) Close() error {
 // domain work together, those of different ones do not.
 type PD struct{ ctx *Context }
 
-// AllocPD makes a protection domain (ibv_alloc_pd(3)).
+// AllocPD makes a protection domain (ibv_alloc_pd(3)). It fails with ErrClosed.
 func (c *Context) AllocPD() (*PD, error) {
 	if c.closed {
 		return nil, ErrClosed
@@ -272,7 +274,8 @@ func (a *AH) Doubt() {
 
 // CreateAH returns the handle of the peer at remote, which may be a multicast
 // group for UD. It may ask the kernel for the way there and wait; asking again
-// is cheap and returns the same handle.
+// is cheap and returns the same handle. Its errors wrap ErrClosed, ErrInvalid (the carrier
+// has no datagrams), or say why there is no way.
 func (p *PD) CreateAH(remote netip.AddrPort) (*AH, error) {
 	c := p.ctx
 	switch {
@@ -300,7 +303,8 @@ func (p *PD) CreateAH(remote netip.AddrPort) (*AH, error) {
 }
 
 // CreateAHFromWC returns the handle of the sender of what a receive completion
-// tells of (ibv_create_ah_from_wc(3)).
+// tells of (ibv_create_ah_from_wc(3)). Its errors are those of CreateAH, or ErrInvalid: it
+// is not of a receive.
 func (p *PD) CreateAHFromWC(wc *WC) (*AH, error) {
 	if wc.SrcAddr == (Remote{}) {
 		return nil, fmt.Errorf("%w: the completion is not of a receive", ErrInvalid)
@@ -309,7 +313,7 @@ func (p *PD) CreateAHFromWC(wc *WC) (*AH, error) {
 }
 
 // Destroy ends the use of a handle (ibv_destroy_ah(3)): what is outstanding is
-// flushed, and the peer is told that the association is over.
+// flushed, and the peer is told that the association is over. It never fails.
 func (a *AH) Destroy() error {
 	c := a.pd.ctx
 	c.loose = slices.DeleteFunc(c.loose, func(ah *AH) bool { return ah == a })

@@ -38,7 +38,7 @@ const (
 	notifyAny
 )
 
-// CreateCQ makes a completion queue.
+// CreateCQ makes a completion queue. Its errors wrap ErrClosed or ErrInvalid.
 func (c *Context) CreateCQ(init CQInit) (*CQ, error) {
 	switch {
 	case c.closed:

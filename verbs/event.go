@@ -82,7 +82,8 @@ func (c *Context) GetAsyncEvent() (AsyncEvent, bool) {
 
 // AsyncFD returns a descriptor for poll(2) and its like, always the same, that
 // is readable while GetAsyncEvent has something. The context keeps it. It does
-// not make the engine step: wait on CompChannel.FD as well.
+// not make the engine step: wait on CompChannel.FD as well. It fails with ErrClosed, or
+// where there is no descriptor.
 func (c *Context) AsyncFD() (int, error) {
 	a := &c.events
 	if c.closed {

@@ -44,7 +44,8 @@ func (m *MR) SGE(off, n int) SGE {
 }
 
 // RegMR registers buf, in the arena or not. The caller keeps buf and must not
-// free it before Dereg. Registering costs a table entry; nothing is pinned.
+// free it before Dereg. Registering costs a table entry; nothing is pinned. Its errors wrap
+// ErrClosed or ErrInvalid, or say that all keys are in use.
 func (p *PD) RegMR(buf []byte, access Access) (*MR, error) {
 	c := p.ctx
 	if c.closed {

@@ -10,7 +10,7 @@ type MW struct {
 	domain *PD // nil after Dealloc
 }
 
-// AllocMW makes a window that is not bound. Bind it with OpBindMW.
+// AllocMW makes a window that is not bound. Bind it with OpBindMW. It fails with ErrClosed.
 func (p *PD) AllocMW() (*MW, error) {
 	if p.ctx.closed {
 		return nil, ErrClosed
@@ -22,7 +22,7 @@ func (p *PD) AllocMW() (*MW, error) {
 // bind makes a new one; like any key it is random.
 func (m *MW) RKey() uint32 { return m.key }
 
-// Dealloc ends the window, bound or not.
+// Dealloc ends the window, bound or not. A second call is ErrInvalid.
 func (m *MW) Dealloc() error {
 	if m.domain == nil {
 		return fmt.Errorf("%w: window was deallocated before", ErrInvalid)

@@ -63,7 +63,8 @@ type QPStats struct {
 
 // CreateQP makes a queue pair (ibv_create_qp(3)). A context has one of type
 // RD, which talks to all peers, and any number of types UD and RC. One of type
-// RC begins in state Init, and gets to RTS when a CMID connects it.
+// RC begins in state Init, and gets to RTS when a CMID connects it. Its errors wrap
+// ErrClosed or ErrInvalid.
 func (p *PD) CreateQP(init QPInit) (*QP, error) {
 	c := p.ctx
 	switch {

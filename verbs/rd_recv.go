@@ -34,8 +34,8 @@ func (q *rdReceiver) feed() {
 	q.rnr = q.rnr[:0]
 }
 
-// starve notes that a peer found no receive.
-func (q *rdReceiver) starve(ah *AH) {
+// noReceive notes that a peer found none.
+func (q *rdReceiver) noReceive(ah *AH) {
 	if !ah.conn.rnr {
 		ah.conn.rnr = true
 		q.rnr = append(q.rnr, ah)
@@ -190,7 +190,7 @@ func (q *rdReceiver) ulpdus(now mono.Time) bool {
 				return false
 			}
 			q.Stats.RecvDrops++
-			q.starve(in.ah)
+			q.noReceive(in.ah)
 			in.urgent = true // its sender is told that there is no credit, to send it again when there is
 			break
 		}

@@ -125,7 +125,8 @@ func (e *rqe) scatter(off uint32, rd *llp.Reader, n int) {
 }
 
 // PostRecv posts a buffer for one incoming Send of any peer
-// (ibv_post_recv(3)).
+// (ibv_post_recv(3)). It is ErrQueueFull when the queue, or the completion queue, has no
+// room; other errors wrap ErrInvalid or ErrClosed.
 func (q *QP) PostRecv(wr *RecvWR) error {
 	switch {
 	case q.closed:
@@ -159,7 +160,8 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	return nil
 }
 
-// PostRecvList is PostRecv for a list, as PostSendList is.
+// PostRecvList is PostRecv for a list, as PostSendList is. Its errors are those of
+// PostRecv.
 func (q *QP) PostRecvList(wrs []RecvWR) (posted int, err error) {
 	for i := range wrs {
 		if err := q.PostRecv(&wrs[i]); err != nil {

@@ -23,7 +23,7 @@ type SRQ struct {
 	line  recvLine
 }
 
-// CreateSRQ makes a shared receive queue.
+// CreateSRQ makes a shared receive queue. Its errors wrap ErrClosed or ErrInvalid.
 func (p *PD) CreateSRQ(init SRQInit) (*SRQ, error) {
 	if p.ctx.closed {
 		return nil, ErrClosed
@@ -64,7 +64,8 @@ func (s *SRQ) PostRecv(wr *RecvWR) error {
 	return nil
 }
 
-// PostRecvList is PostRecv for a list, as QP.PostSendList is.
+// PostRecvList is PostRecv for a list, as QP.PostSendList is. Its errors are those of
+// PostRecv.
 func (s *SRQ) PostRecvList(wrs []RecvWR) (posted int, err error) {
 	for i := range wrs {
 		if err := s.PostRecv(&wrs[i]); err != nil {
@@ -78,7 +79,8 @@ func (s *SRQ) PostRecvList(wrs []RecvWR) (posted int, err error) {
 func (s *SRQ) Len() int { return s.rq.len() }
 
 // Modify arms EventSRQLimitReached (ibv_modify_srq(3)): it comes once, when
-// fewer than limit receives are posted, which may be at once. 0 disarms it.
+// fewer than limit receives are posted, which may be at once. 0 disarms it. A limit that
+// the queue cannot reach is ErrInvalid.
 func (s *SRQ) Modify(limit int) error {
 	if s.pd == nil {
 		return ErrClosed

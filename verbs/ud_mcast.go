@@ -14,7 +14,8 @@ const maxGroups = 64
 // AttachMcast makes a UD queue pair receive what is sent to a multicast group, of the
 // family of this endpoint's address, and the port of this endpoint
 // (ibv_attach_mcast(3)). Datagrams name the last four bytes of the group, so of groups
-// of IPv6 that have the same ones a context can be in one.
+// of IPv6 that have the same ones a context can be in one. Its errors wrap ErrInvalid, or
+// that of the carrier.
 func (q *QP) AttachMcast(group netip.Addr) error {
 	carrier, ok := q.ctx.cfg.Datagram.(fabric.Multicaster)
 	group = group.Unmap()
@@ -41,7 +42,8 @@ func (q *QP) AttachMcast(group netip.Addr) error {
 	return nil
 }
 
-// DetachMcast ends that (ibv_detach_mcast(3)).
+// DetachMcast ends that (ibv_detach_mcast(3)). A group that the queue pair is not attached
+// to is ErrInvalid.
 func (q *QP) DetachMcast(group netip.Addr) error {
 	i := slices.Index(q.ud.groups, group.Unmap())
 	if i < 0 {

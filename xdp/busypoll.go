@@ -151,7 +151,8 @@ func NAPIOf(device string, mode bpf.Mode) (n NAPI, err error) {
 	return n, nil
 }
 
-// Now returns n with the settings as they are now.
+// Now returns n with the settings as they are now. It fails where the device has none of
+// them.
 func (n NAPI) Now() (NAPI, error) {
 	dir, err := openSysfs(n.Device)
 	if err != nil {
@@ -194,7 +195,8 @@ func (n NAPI) Set() error {
 
 // Restore sets the settings back to those of n, in the network namespace of the
 // calling thread, and reports whether it did: it leaves alone what another process has
-// set since, and a device that is gone has none. Doing it again is harmless.
+// set since, and a device that is gone has none. Doing it again is harmless. It fails where
+// the kernel refuses the settings.
 func (n NAPI) Restore() (bool, error) {
 	dev, err := lookup(n.Device)
 	if errors.Is(err, ErrNoDevice) || err == nil && dev.index != n.Ifindex {

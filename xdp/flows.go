@@ -21,7 +21,7 @@ type Flows struct {
 // Remove takes out what is still there of the filters and switches filtering off
 // if it was off before and there are no other filters by now, in the network
 // namespace of the calling thread. Doing it again is harmless. It returns how many
-// filters it found.
+// filters it found. It fails where the card refuses to change.
 func (f *Flows) Remove() (int, error) {
 	dev, err := lookup(f.Device)
 	if errors.Is(err, ErrNoDevice) || err == nil && dev.index != f.Ifindex {

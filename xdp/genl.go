@@ -88,7 +88,8 @@ type QueueCounter struct {
 }
 
 // NewQueueCounter makes a counter for a device in the network namespace of the calling
-// thread; of a VLAN it counts those of the device below. The caller closes it.
+// thread; of a VLAN it counts those of the device below. The caller closes it. It fails
+// where there is no such device, or the kernel tells nothing of its queues.
 func NewQueueCounter(device string) (*QueueCounter, error) {
 	dev, err := lookup(device)
 	if err != nil {

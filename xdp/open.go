@@ -50,7 +50,7 @@ func (c Config) onDevice() (Config, error) {
 }
 
 // FramesOf returns how many chunks a port that Open opens with c has in its pool: what
-// Config.Pool must have for it. c has no Pool.
+// Config.Pool must have for it. c has no Pool. Its errors are those of Config.WithDefaults.
 func FramesOf(c Config) (int, error) {
 	c, err := c.onDevice()
 	return c.Frames, err

@@ -153,7 +153,8 @@ func OpenQueue(c QueueConfig) (*Queue, error) {
 // have a slot on each: Slots and Part are the same for all. The arena is one, in which
 // a process has one part, that it sends from on any device; what is received into, and
 // what else the processes share, each device has for itself. The caller closes the
-// first one last.
+// first one last. Its errors are those of OpenQueue, or say which device differs from the
+// first.
 func OpenQueues(each []QueueConfig) (all []*Queue, err error) {
 	l, rooms := layout{}, Budget{}
 	for _, c := range each {

@@ -149,7 +149,7 @@ func OpenQueueSet(c QueueSetConfig) (*QueueSet, error) {
 // OpenQueueSets opens queues of several devices as OpenQueueSet does, for processes that
 // have a slot on each: Slots and Part are the same for all. A process has one arena,
 // and sends from the same part of it on any device. The caller closes the first ones
-// last.
+// last. Its errors are those of OpenQueueSet, or say which device differs from the first.
 func OpenQueueSets(each []QueueSetConfig) (all []*QueueSet, err error) {
 	at, rooms := 0, Budget{}
 	for _, c := range each {
@@ -390,7 +390,8 @@ func (l *QueueSet) Slot(number int) Slot {
 }
 
 // Vacate makes nothing more arrive at a slot whose process has ended. What that
-// had was its own. Vacating twice is harmless.
+// had was its own. Vacating twice is harmless. It fails where the kernel does not let go
+// of a socket.
 func (l *QueueSet) Vacate(slot int) error {
 	if l.vacated[slot] {
 		return nil

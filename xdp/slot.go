@@ -75,7 +75,7 @@ func (s Slot) Text() string {
 	return string(b)
 }
 
-// ParseSlot reads what Slot.Text wrote.
+// ParseSlot reads what Slot.Text wrote. It fails for any other text.
 func ParseSlot(text string) (Slot, error) {
 	var s Slot
 	if err := json.Unmarshal([]byte(text), &s); err != nil {

@@ -99,7 +99,7 @@ func (s *Steering) ZeroCopy() bool { return s.device.features.zeroCopy() }
 func (s *Steering) Program() *bpf.Program { return s.program }
 
 // Register starts giving frames that arrive on a queue to a socket, which is
-// bound to it.
+// bound to it. Its errors are those of bpf.Program.Register.
 func (s *Steering) Register(queue, fd int) error {
 	err := s.program.Register(queue, s.slot, fd)
 	if err == nil {

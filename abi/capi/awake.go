@@ -15,8 +15,8 @@ func stayAwake() {
 	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)) + 1)
 	go func() {
 		runtime.LockOSThread()
-		for nap := (syscall.Timespec{Nsec: 1e6}); ; {
-			rawNanosleep(&nap)
+		for pause := (syscall.Timespec{Nsec: 1e6}); ; {
+			rawNanosleep(&pause)
 		}
 	}()
 }

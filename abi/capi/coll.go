@@ -295,7 +295,7 @@ func (l *Lib) parted(x *operands, sendbuf, recvbuf Addr, total, mine int, dataty
 }
 
 // near are the operands of a collective among neighbours without any yet, and how many
-// neighbours this rank hears and speaks to.
+// neighbours this rank receives from and sends to.
 func (l *Lib) near(h Handle) (x operands, sources, dests int, err error) {
 	if x, err = l.collective(h, 0); err == nil {
 		sources, dests, err = x.c.NeighborCount()

@@ -12,7 +12,7 @@ func (l *Lib) peer(buf Addr, count int, datatype Handle, rank int, comm Handle) 
 	return c, d, err
 }
 
-// dataOf is data for one other rank. Nothing for nobody needs no datatype.
+// dataOf is data for one other rank. Nothing for ProcNull needs no datatype.
 func (l *Lib) dataOf(rank int, buf Addr, count int, datatype Handle) (mpi.Data, error) {
 	if rank == MPI_PROC_NULL && count == 0 && datatype == MPI_DATATYPE_NULL {
 		datatype = MPI_BYTE

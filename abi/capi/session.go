@@ -47,7 +47,7 @@ func SessionInit(l *Lib, info, handler Handle, to Handles) error {
 // Leave is the end of a process that had sessions only.
 func (l *Lib) Leave() {
 	if l.state.Load() == before {
-		_ = l.proc.Finalize() // nobody is left to tell
+		_ = l.proc.Finalize() // no caller is left to tell
 	}
 }
 

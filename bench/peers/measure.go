@@ -151,7 +151,7 @@ func (m Measurement) together(tables []Table, emit func(Table, int, []bench.Resu
 }
 
 // warm has all ranks exchange short messages before the first row, so that no row is what a job
-// begins with: connections, and memory that nobody has touched yet, which costs tens of
+// begins with: connections, and memory that no rank has touched yet, which costs tens of
 // microseconds for each page where a hypervisor shadows the page tables.
 func (m Measurement) warm(w Where, columns []column) error {
 	o := Order{Test: "alltoall", Size: 8, Iters: 4000, Window: window}

@@ -44,8 +44,8 @@ func Ours(program []string, w Where, fabric string, largest int, env ...string) 
 	ended := make(chan error, 1)
 	go func() {
 		err := launch.Run(config)
-		// Whoever waits for an answer, or has an order to give, learns that
-		// there is nobody any more.
+		// A goroutine that waits for an answer, or has an order to give, learns that
+		// the job is over.
 		why := cmp.Or(err, io.EOF)
 		say.CloseWithError(why)
 		orders.CloseWithError(why)
@@ -53,7 +53,7 @@ func Ours(program []string, w Where, fabric string, largest int, env ...string) 
 	}()
 	j := &Job{Library: w.ours(), Carrier: carrierName(fabric), orders: feed, answers: bufio.NewReader(answers), complaints: complaints}
 	j.end = func() error {
-		// Nobody reads the output any more.
+		// The output is not read any more.
 		go func() { _, _ = io.Copy(io.Discard, answers) }()
 		return <-ended
 	}

@@ -209,7 +209,7 @@ func (p Peer) launch(bed *testbed.Testbed, start starter, w Where, program strin
 	}
 	j.orders, j.answers, j.signal = orders, bufio.NewReader(answers), bed.Signal
 	j.end = func() error {
-		// MPICH 4.0 may hang in MPI_Finalize over TCP: nobody waits for that.
+		// MPICH 4.0 may hang in MPI_Finalize over TCP: its end is not waited for.
 		// What runs on the hosts goes with them.
 		err := bed.Close()
 		_ = cmd.Wait() // it was killed

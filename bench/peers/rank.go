@@ -15,7 +15,7 @@ import (
 )
 
 // linger is how long rank 0 goes on after an order, to acknowledge what came
-// last: nobody moves messages while it waits for the next order.
+// last: messages do not move while it waits for the next order.
 const linger = 2 * mono.Millisecond
 
 // rank is a rank of ours. It does what peer/peer.c does.

@@ -170,7 +170,7 @@ func (o *options) flagSet(vs, sizes, netns *string) *flag.FlagSet {
 	fs.StringVar(vs, "vs", "", "")
 	fs.IntVar(&o.rounds, "rounds", o.rounds, "")
 	parsed(fs, "cores", &o.cores, parseCores)
-	fs.StringVar(&o.spec.BulkWay, "bulk", o.spec.BulkWay, "")
+	fs.StringVar(&o.spec.Bulk, "bulk", o.spec.Bulk, "")
 	fs.BoolVar(&o.spec.BusyPoll, "busy-poll", o.spec.BusyPoll, "")
 	fs.BoolVar(&o.spec.Secure, "secure", o.spec.Secure, "")
 	fs.StringVar(&o.keyFile, "secure-key", o.keyFile, "")

@@ -69,7 +69,7 @@ func (m *matrix) close() error { return errors.Join(m.w.UnlockAll(), m.w.Free())
 // at returns the number of a block, -1 if it is zero.
 func (m *matrix) at(row, col int) int { return m.index[row*m.blocks+col] }
 
-// place returns who has a block, and where.
+// place returns the rank that has a block, and where.
 func (m *matrix) place(number int) (rank, disp int) {
 	return number % m.comm.Size(), number / m.comm.Size() * m.size * m.size
 }

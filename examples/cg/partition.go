@@ -33,9 +33,9 @@ type halo struct {
 	size  int    // entries of others in all
 }
 
-// newHalo finds out with whom this rank shares what, and renumbers the columns
+// newHalo finds out with which ranks this one shares what, and renumbers the columns
 // of its rows a in place: its own come first, those of others behind, in the
-// order in which they arrive. Nobody has to be asked: the matrix is symmetric,
+// order in which they arrive. No rank has to be asked: the matrix is symmetric,
 // so the rows that a peer needs of us are those in which we need it.
 func newHalo(a *csr, bounds []int32, rank int) halo {
 	var h halo

@@ -72,7 +72,7 @@ func (b *block) edges() []mpi.Data {
 }
 
 // exchange fills the frame with the edges of the neighbours' blocks. At an edge of the
-// plate there is nobody, and the frame stays as it is.
+// plate there is no neighbour, and the frame stays as it is.
 func (b *block) exchange() error {
 	if b.halo != nil {
 		return b.halo.exchange(b)

@@ -7,7 +7,7 @@ import (
 )
 
 // halo exchanges edges one-sidedly: each rank puts its own into the frames of its
-// neighbours, in epochs that nobody else takes part in (Post, Start, Complete, Wait).
+// neighbours, in epochs that no other rank takes part in (Post, Start, Complete, Wait).
 type halo struct {
 	w, next    *mpi.Win // of block.u and block.next, which take turns
 	neighbours *mpi.Group

@@ -14,7 +14,7 @@ const (
 	doneOnce
 )
 
-// queue hands tasks to whoever is free.
+// queue hands tasks to ranks that are free.
 type queue struct {
 	comm    *mpi.Comm
 	w       *mpi.Win

@@ -4,8 +4,8 @@
 //	xrun -n 4 --testbed 2 bin/sort --keys 1000000
 //
 // Each rank sorts its own and shows a few of them at equal distances. From those
-// of all ranks it follows which part of the order each rank gets; everybody sends
-// everybody what is theirs, and merges what came (sample sort, Shi and Schaeffer
+// of all ranks it follows which part of the order each rank gets; all send
+// one another what is theirs, and merge what came (sample sort, Shi and Schaeffer
 // 1992). In the end the ranks check that the order goes on from rank to rank and
 // that no number is lost or new. The exit status is 0 when it is right.
 package main
@@ -118,7 +118,7 @@ func verify(comm *mpi.Comm, before sum, sorted []uint64) error {
 	if err := mpi.Allreduce(comm, nil, all, mpi.Sum); err != nil {
 		return err
 	}
-	// The largest number of all ranks before this one. Those who have none pass
+	// The largest number of all ranks before this one. Ranks that have none pass
 	// on what came.
 	largest := []uint64{0}
 	if n := len(sorted); n > 0 {

@@ -3,7 +3,7 @@
 //
 //	xrun -n 4 --disable-auto-cleanup bin/ulfm --kill 1,2
 //
-// It is the pattern of programs that survive: who gets an error revokes the
+// It is the pattern of programs that survive: a rank that gets an error revokes the
 // communicator, so that all come to the same place; there they make a smaller one
 // of those that are left, share the work out anew, and go on. The exit status is 0
 // when the answer is right, on each rank that has lived to see it.

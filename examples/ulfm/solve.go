@@ -97,7 +97,7 @@ func (s *solver) halo() error {
 }
 
 // meet is where ranks go after each step, with its error. A rank that has one calls
-// the others, who may wait for messages that will never come. Then all know whether
+// the others, which may wait for messages that will never come. Then all know whether
 // all have made the step; if not, those that are left go on together.
 func (s *solver) meet(failed error) (whole bool, err error) {
 	switch class := mpi.ClassOf(failed); class {
@@ -131,7 +131,7 @@ func (s *solver) recover() error {
 		if err != nil {
 			return err
 		}
-		// All rows to everybody: zero where nobody has them any more.
+		// All rows to all ranks: zero where no rank has them any more.
 		all := make([]float64, s.rows)
 		copy(all[s.from:s.to], s.x[1:len(s.x)-1])
 		steps := []int64{int64(s.steps)}

@@ -150,17 +150,17 @@ type sleeps struct{ begun, ended int }
 func (s *sleeps) Sleep() { s.begun++ }
 func (s *sleeps) Wake()  { s.ended++ }
 
-// napping is a parker that spins for a while.
-type napping struct {
+// pausing is a parker that spins for a while.
+type pausing struct {
 	manual
 	spin mono.Duration
 }
 
-func (n *napping) Spin(idle mono.Duration) (spun, slept bool) { return idle < n.spin, false }
+func (n *pausing) Spin(idle mono.Duration) (spun, slept bool) { return idle < n.spin, false }
 
 // Only waits that last are told of, and when they began.
 func TestPark_tellsOfSleep(t *testing.T) {
-	n := &napping{spin: 10}
+	n := &pausing{spin: 10}
 	n.now = 100
 	e, s := New(n, n), &sleeps{}
 	e.SetSleepHook(s)

@@ -44,7 +44,7 @@ func (s *Spec) Beside(must bool) {
 	}
 }
 
-// ParseBulk reads a way for large data: auto, frames, kernel or tcp.
+// ParseBulk reads a way for large data: auto, frames, kernel or tcp. Its error names them.
 func ParseBulk(s string) (Bulk, error) {
 	switch config.Bulk.Index(s) {
 	case -1:

@@ -14,7 +14,8 @@ type Faults = fault.Config
 
 // ParseFaults reads Spec.Faults from words of the form name=probability with
 // commas between them, such as "loss=0.01,dup=0.001": loss, dup (sent twice),
-// reorder and corrupt. An empty string means none.
+// reorder and corrupt. An empty string means none. Its error says what is wrong with which
+// word.
 func ParseFaults(s string) (c Faults, err error) {
 	if s == "" {
 		return c, nil

@@ -18,7 +18,7 @@ import (
 )
 
 // Open opens a device. The caller closes the context, and everything that was
-// opened for it goes with it.
+// opened for it goes with it. Its errors are those of the carrier, and say what to do.
 func Open(s Spec) (*verbs.Context, error) {
 	s.Fabric = cmp.Or(s.Fabric, config.DefaultFabric)
 	if err := checkFabric(s.Fabric); err != nil {

@@ -225,8 +225,8 @@ func testExchange(t *testing.T, a, b *host, count int, seed uint64) {
 	})
 }
 
-// TestRD_sleepers blocks in poll(2) whenever there is nothing to do.
-func TestRD_sleepers(t *testing.T) {
+// TestRD_waiters blocks in poll(2) whenever there is nothing to do.
+func TestRD_waiters(t *testing.T) {
 	const rounds = 300
 	for _, c := range carriers {
 		t.Run(c.name, func(t *testing.T) {

@@ -195,7 +195,7 @@ func backOn(t *testing.T, a, b *host, path int) {
 }
 
 // An end that sleeps wakes for what comes in on either device.
-func TestSeveral_sleepers(t *testing.T) {
+func TestSeveral_waiters(t *testing.T) {
 	const rounds = 100
 	for _, on := range []string{"udp", "xdp:generic", "xdp:generic shared"} {
 		t.Run(on, func(t *testing.T) {

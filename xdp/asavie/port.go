@@ -42,7 +42,8 @@ type Port struct {
 }
 
 // Open opens a port. c means what it means for xdp.Open, but zero-copy and
-// busy polling do not exist here.
+// busy polling do not exist here. Its errors are those of xdp.Open. The caller closes the
+// port.
 func Open(c xdp.Config) (*Port, error) {
 	c, err := c.WithDefaults()
 	if err != nil {

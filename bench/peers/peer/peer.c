@@ -552,7 +552,7 @@ static int next(struct order *o)
 	while (me == 0 && MPI_Wtime() < until)
 		MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &done, MPI_STATUS_IGNORE);
 #else
-	const struct timespec nap = {0, 500 * 1000};
+	const struct timespec pause = {0, 500 * 1000};
 	MPI_Request r;
 #endif
 
@@ -571,7 +571,7 @@ static int next(struct order *o)
 		MPI_Test(&r, &done, MPI_STATUS_IGNORE);
 		if (done)
 			break;
-		nanosleep(&nap, NULL);
+		nanosleep(&pause, NULL);
 	}
 #endif
 	return o->iters > 0;

@@ -3,15 +3,6 @@
 // somewhere else. They are never for what a user or the network does.
 package assert
 
-// That panics with what unless ok. It is cheap enough for every path: keep the
-// message a constant, and use fmt in the caller's own slow branch where values
-// are worth showing.
-func That(ok bool, what string) {
-	if !ok {
-		panic(what)
-	}
-}
-
 // Guard finds two callers inside something that belongs to one at a time, and
 // calls that come back into it from within. It is not atomic, which would cost
 // more than what it guards: of two goroutines it finds most, and the race

@@ -9,15 +9,6 @@ func panics(f func()) (message string) {
 	return ""
 }
 
-func TestThat(t *testing.T) {
-	if m := panics(func() { That(true, "fine") }); m != "" {
-		t.Errorf("panic %q", m)
-	}
-	if m := panics(func() { That(false, "frame is free twice") }); m != "frame is free twice" {
-		t.Errorf("panic %q", m)
-	}
-}
-
 func TestGuard(t *testing.T) {
 	var g Guard
 	for range 3 {
@@ -39,7 +30,6 @@ func TestAllocs_Guard(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		g.Enter("engine")
 		g.Leave()
-		That(true, "fine")
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -162,12 +163,15 @@ type Word struct{ Name, Doc string }
 
 // Index returns the number of a word, or -1.
 func (w Words) Index(name string) int {
-	for i := range w {
-		if w[i].Name == name {
-			return i
-		}
+	return slices.IndexFunc(w, func(w Word) bool { return w.Name == name })
+}
+
+// Name returns the word with a number, or that number of an enumeration if there is none.
+func (w Words) Name(number uint8, enumeration string) string {
+	if int(number) < len(w) {
+		return w[number].Name
 	}
-	return -1
+	return fmt.Sprintf("%s(%d)", enumeration, number)
 }
 
 // String returns "one, two or three".

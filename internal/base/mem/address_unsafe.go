@@ -24,27 +24,12 @@ type Scalar interface {
 }
 
 // BytesOf returns the memory of s as bytes. Both name the same memory.
-func BytesOf[T Scalar](s []T) []byte {
-	if len(s) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(s[0])))
-}
+func BytesOf[T Scalar](s []T) []byte { return PlainBytes(s) }
 
 // ScalarsOf returns the memory of b, which lies in the arena or was made by
 // BytesOf, as a slice of T. It panics when b is not aligned for T or not a
 // whole number of T long.
-func ScalarsOf[T Scalar](b []byte) []T {
-	if len(b) == 0 {
-		return nil
-	}
-	var zero T
-	size := int(unsafe.Sizeof(zero))
-	if len(b)%size != 0 || AddressOf(b)%uint64(unsafe.Alignof(zero)) != 0 {
-		panic("mem: bytes are not a whole number of aligned scalars")
-	}
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/size)
-}
+func ScalarsOf[T Scalar](b []byte) []T { return PlainOf[T](b) }
 
 // SliceOf returns a slice of the one element at p.
 func SliceOf[T Scalar](p *T) []T { return unsafe.Slice(p, 1) }

@@ -26,11 +26,3 @@ func (s U32) Max(t U32) U32 {
 	}
 	return s
 }
-
-// Min returns the earlier of s and t.
-func (s U32) Min(t U32) U32 {
-	if t.Less(s) {
-		return t
-	}
-	return s
-}

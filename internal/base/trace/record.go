@@ -245,23 +245,31 @@ func commAt(i int) int { return headLen + maxOps*opLen + i*commLen }
 // SetComm writes the counters of a communicator, by a number below MaxComms. Of its
 // name the first 40 bytes are kept.
 func (r *Record) SetComm(i int, c CommCount) {
-	at := commAt(i)
-	clear(r.b[at : at+nameLen])
-	copy(r.b[at:at+nameLen], c.Name)
-	at += nameLen
-	r.put(at, uint64(c.Ranks)<<32|uint64(c.Context))
-	putWords(r.b[at+8:], c.words())
+	at := r.putName(commAt(i), c.Name, c.Context, c.Ranks)
+	putWords(r.b[at:], c.words())
 }
 
 // comm reads what SetComm wrote. false means that nothing was.
 func (r *Record) comm(i int) (c CommCount, ok bool) {
-	at := commAt(i)
-	c.Name = cString(r.b[at : at+nameLen])
-	at += nameLen
-	both := r.get(at)
-	c.Ranks, c.Context = int(both>>32), uint32(both)
-	getWords(r.b[at+8:], c.words())
+	at := 0
+	c.Name, c.Context, c.Ranks, at = r.nameAt(commAt(i))
+	getWords(r.b[at:], c.words())
 	return c, c.Ranks > 0
+}
+
+// putName writes what counters are of, and returns where they begin.
+func (r *Record) putName(at int, name string, context uint32, ranks int) (end int) {
+	field := r.b[at : at+nameLen]
+	clear(field)
+	copy(field, name)
+	r.put(at+nameLen, uint64(ranks)<<32|uint64(context))
+	return at + nameLen + 8
+}
+
+// nameAt reads what putName wrote.
+func (r *Record) nameAt(at int) (name string, context uint32, ranks, end int) {
+	both := r.get(at + nameLen)
+	return cString(r.b[at : at+nameLen]), uint32(both), int(both >> 32), at + nameLen + 8
 }
 
 // EventKind says what a call event is.

@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 	"slices"
@@ -68,13 +67,9 @@ func windowAt(i int) int { return headLen + maxOps*opLen + MaxComms*commLen + i*
 // SetWindow writes the counters of a window, by a number below MaxWindows. Of its name the
 // first 40 bytes are kept, of the servers the first 8.
 func (r *Record) SetWindow(i int, c WindowCount) {
-	at := windowAt(i)
-	clear(r.b[at : at+nameLen])
-	copy(r.b[at:at+nameLen], c.Name)
-	at += nameLen
-	r.put(at, uint64(c.Ranks)<<32|uint64(c.Context))
-	r.put(at+8, uint64(c.WaitedFor+1))
-	putWords(r.b[at+16:], c.words())
+	at := r.putName(windowAt(i), c.Name, c.Context, c.Ranks)
+	r.put(at, uint64(c.WaitedFor+1))
+	putWords(r.b[at+8:], c.words())
 }
 
 // SetDone writes what one has done of the operations on a window.
@@ -87,15 +82,13 @@ func (r *Record) SetDone(window, i, who int, puts, gets, accumulates uint64) {
 
 // window reads what was written. false means that nothing was.
 func (r *Record) window(i int) (c WindowCount, ok bool) {
-	at := windowAt(i)
-	c.Name = cString(r.b[at : at+nameLen])
-	both := binary.LittleEndian.Uint64(r.b[at+nameLen:])
-	c.Ranks, c.Context = int(both>>32), uint32(both)
-	c.WaitedFor = int(int32(r.get(at+nameLen+8))) - 1
-	getWords(r.b[at+nameLen+16:], c.words())
+	at := 0
+	c.Name, c.Context, c.Ranks, at = r.nameAt(windowAt(i))
+	c.WaitedFor = int(int32(r.get(at))) - 1
+	getWords(r.b[at+8:], c.words())
 	for k := range MaxServed {
 		var d Done
-		getWords(r.b[at+windowHead+k*doneLen:], d.words())
+		getWords(r.b[windowAt(i)+windowHead+k*doneLen:], d.words())
 		if d.Puts+d.Gets+d.Accumulates > 0 {
 			d.By = ServerName(int(uint32(d.who)))
 			c.Served = append(c.Served, d)

@@ -48,9 +48,6 @@ func (w *Wheel) Grow(n int) {
 	}
 }
 
-// At returns when a timer fires, or mono.Never.
-func (w *Wheel) At(id int32) mono.Time { return w.timers[id].at }
-
 // Arm makes a timer fire at the given time, or up to a tick later. It replaces
 // the time that it was armed for.
 func (w *Wheel) Arm(id int32, at mono.Time) {

@@ -57,8 +57,8 @@ func TestWheel_againstModel(t *testing.T) {
 				if !ok {
 					want = mono.Never
 				}
-				if w.At(id) != want {
-					t.Fatalf("seed %d, step %d: timer %d is armed for %d, want %d", seed, step, id, w.At(id), want)
+				if w.timers[id].at != want {
+					t.Fatalf("seed %d, step %d: timer %d is armed for %d, want %d", seed, step, id, w.timers[id].at, want)
 				}
 			}
 			if d := m.deadline(); w.Deadline() > d.Add(1<<tickShift) {

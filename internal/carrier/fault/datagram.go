@@ -40,9 +40,6 @@ func (d *Datagram) Caps() fabric.DatagramCaps {
 	return c
 }
 
-// Faults counts what has been done so far.
-func (d *Datagram) Faults() Stats { return d.mill.stats }
-
 // TxRoom returns how many datagrams Send takes now. Each may become two, and
 // those that are held back go out with them.
 func (d *Datagram) TxRoom() int { return max(0, (d.Datagram.TxRoom()-len(d.mill.held))/2) }

@@ -132,7 +132,7 @@ func drive(t *testing.T, cfg Config, count int) (*Datagram, *carrier) {
 	if c.pool.Free() != c.pool.Cap() {
 		t.Errorf("%d frames are missing", c.pool.Cap()-c.pool.Free())
 	}
-	if n := d.Faults().NoFrame; n != 0 {
+	if n := d.mill.stats.NoFrame; n != 0 {
 		t.Errorf("%d times there was no frame", n)
 	}
 	return d, c
@@ -163,7 +163,7 @@ func TestDatagram_zeroConfigChangesNothing(t *testing.T) {
 		}
 	}
 	checkIntact(t, c.sent)
-	if s := d.Faults(); s != (Stats{Packets: 1000}) || len(c.sent) != 1000 {
+	if s := d.mill.stats; s != (Stats{Packets: 1000}) || len(c.sent) != 1000 {
 		t.Errorf("%+v, %d sent", s, len(c.sent))
 	}
 	if d.Caps().Carrier != "test+fault" {
@@ -173,7 +173,7 @@ func TestDatagram_zeroConfigChangesNothing(t *testing.T) {
 
 func TestDatagram_loss(t *testing.T) {
 	d, c := drive(t, Config{Seed: 1, Loss: 0.1}, 5000)
-	s := d.Faults()
+	s := d.mill.stats
 	if s.Lost < 400 || s.Lost > 600 || len(c.sent) != 5000-int(s.Lost) {
 		t.Errorf("%+v, %d sent", s, len(c.sent))
 	}
@@ -185,7 +185,7 @@ func TestDatagram_loss(t *testing.T) {
 
 func TestDatagram_dup(t *testing.T) {
 	d, c := drive(t, Config{Seed: 2, Dup: 0.1}, 5000)
-	s := d.Faults()
+	s := d.mill.stats
 	if s.Duplicated < 400 || s.Duplicated > 600 || len(c.sent) != 5000+int(s.Duplicated) {
 		t.Errorf("%+v, %d sent", s, len(c.sent))
 	}
@@ -197,7 +197,7 @@ func TestDatagram_dup(t *testing.T) {
 
 func TestDatagram_reorder(t *testing.T) {
 	d, c := drive(t, Config{Seed: 3, Reorder: 0.1, Span: 5}, 5000)
-	if s := d.Faults(); s.Reordered < 300 || s.Reordered > 600 {
+	if s := d.mill.stats; s.Reordered < 300 || s.Reordered > 600 {
 		t.Errorf("%+v", s)
 	}
 	order := numbers(c.sent)
@@ -230,7 +230,7 @@ func TestDatagram_corruptsOnlySealed(t *testing.T) {
 		}
 	}
 	// Two flips may meet on one bit.
-	if s := int(d.Faults().Corrupted); s < 400 || s > 600 || wrong < s-5 || wrong > s {
+	if s := int(d.mill.stats.Corrupted); s < 400 || s > 600 || wrong < s-5 || wrong > s {
 		t.Errorf("%d corrupted, %d sent wrong", s, wrong)
 	}
 }
@@ -287,7 +287,7 @@ func TestDatagram_noFrames(t *testing.T) {
 	if len(c.sent) != 1 || !bytes.Equal(c.sent[0], pattern(8, 90)) {
 		t.Errorf("%d datagrams sent", len(c.sent))
 	}
-	if s := d.Faults(); s.NoFrame != 2 || s.Duplicated+s.Reordered+s.Corrupted != 0 {
+	if s := d.mill.stats; s.NoFrame != 2 || s.Duplicated+s.Reordered+s.Corrupted != 0 {
 		t.Errorf("%+v", s)
 	}
 }

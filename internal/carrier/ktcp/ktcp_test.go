@@ -355,7 +355,7 @@ func TestPoll_costsNothingWithoutStreams(t *testing.T) {
 		y.Recv(make([]byte, 1))
 	}
 	y.Close(true)
-	l.starve()
+	l.retryLater()
 	l.Close()
 	s.FD()
 	if ids := s.Poll(clock.Now(), nil); len(ids) != 0 || !s.ask {

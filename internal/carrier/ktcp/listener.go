@@ -110,15 +110,15 @@ func (l *Listener) Accept() fabric.Stream {
 			return nil
 		case unix.EINTR, unix.ECONNABORTED: // this one has gone away: accept(2)
 		default:
-			l.starve()
+			l.retryLater()
 			return nil
 		}
 	}
 	return nil
 }
 
-// starve has the listener looked at again after a while.
-func (l *Listener) starve() {
+// retryLater has the listener looked at again after a while.
+func (l *Listener) retryLater() {
 	l.noDescriptor = true
 	l.on.retry = min(l.on.retry, l.on.now.Add(descriptorWait))
 }

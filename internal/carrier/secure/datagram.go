@@ -97,12 +97,9 @@ var (
 
 // New wraps inner, which it owns from now on when err is nil.
 func New(inner fabric.Datagram, c Config) (*Datagram, error) {
-	if len(c.Secret) != SecretLen {
-		return nil, fmt.Errorf("secure: the secret has %d bytes: want %d", len(c.Secret), SecretLen)
-	}
 	keys, err := newSchedule(c.Secret)
 	if err != nil {
-		return nil, fmt.Errorf("secure: %w", err)
+		return nil, err
 	}
 	if c.Instance == (Instance{}) {
 		_, _ = rand.Read(c.Instance[:]) // never fails

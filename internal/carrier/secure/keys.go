@@ -6,6 +6,7 @@ import (
 	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
@@ -28,7 +29,13 @@ const (
 type schedule struct{ prk []byte }
 
 func newSchedule(secret []byte) (schedule, error) {
+	if len(secret) != SecretLen {
+		return schedule{}, fmt.Errorf("secure: the secret has %d bytes: want %d", len(secret), SecretLen)
+	}
 	prk, err := hkdf.Extract(sha256.New, secret, []byte(salt))
+	if err != nil {
+		err = fmt.Errorf("secure: %w", err)
+	}
 	return schedule{prk}, err
 }
 

@@ -3,7 +3,6 @@ package secure
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"net/netip"
 	"runtime"
 	"slices"
@@ -42,12 +41,9 @@ const streamKeyBits = 24
 // NewStreams wraps inner, which it owns from now on when err is nil. Of c it takes Secret,
 // Linger, and KeyBits, whose default is 24.
 func NewStreams(inner fabric.Streams, c Config) (*Streams, error) {
-	if len(c.Secret) != SecretLen {
-		return nil, fmt.Errorf("secure: the secret has %d bytes: want %d", len(c.Secret), SecretLen)
-	}
 	keys, err := newSchedule(c.Secret)
 	if err != nil {
-		return nil, fmt.Errorf("secure: %w", err)
+		return nil, err
 	}
 	c.KeyBits = cmp.Or(c.KeyBits, streamKeyBits)
 	c.Linger = cmp.Or(c.Linger, mono.Second)

@@ -147,8 +147,8 @@ func TestSend_peerStartsLate(t *testing.T) {
 	}
 }
 
-// TestFD_wakesSleeper puts a receiver to sleep in poll(2) again and again.
-func TestFD_wakesSleeper(t *testing.T) {
+// TestFD_wakesWaiter puts a receiver to sleep in poll(2) again and again.
+func TestFD_wakesWaiter(t *testing.T) {
 	a, b := open(t, Config{}), open(t, Config{})
 	to, home := resolve(t, a, b.Local()), resolve(t, b, a.Local())
 	const rounds = 2000
@@ -177,8 +177,8 @@ func TestFD_wakesSleeper(t *testing.T) {
 	}
 }
 
-// TestFD_onlySleepersAreRung spins: no system call is made for it.
-func TestFD_onlySleepersAreRung(t *testing.T) {
+// TestFD_onlyWaitersAreRung spins: no system call is made for it.
+func TestFD_onlyWaitersAreRung(t *testing.T) {
 	a, b := open(t, Config{}), open(t, Config{})
 	to := resolve(t, a, b.Local())
 	send(a, to, 0, 8) // rings, because b may have slept when a came

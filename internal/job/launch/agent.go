@@ -104,7 +104,7 @@ func (a *agent) obey(o order) (last bool) {
 			a.reapOrphans()
 		}
 	case opRoute:
-		a.findWay(o.Peers, o.IPv6, o.Device)
+		a.findDevice(o.Peers, o.IPv6, o.Device)
 	case opFenced:
 		a.pmi.Add(o.Values)
 		line := marshal(boot.Reply{Op: boot.OpFenced, Values: o.Values})

@@ -311,8 +311,8 @@ func (j *job) handleReport(l *link, r report) {
 		}
 		l.ready = true
 		j.start(l)
-	case opWay:
-		j.way(l, *r.Way)
+	case opDevice:
+		j.found(l, *r.Found)
 	case opStarted:
 		j.rankTable.ranks[r.Rank].pid = r.PID
 	case opFailed:
@@ -357,7 +357,7 @@ func (j *job) start(l *link) {
 	}
 	l.out.post(order{Op: opStart, Start: &startOrder{
 		Version: wireVersion, Host: l.plan.host, jobSize: jobSize{j.plan.users(), j.plan.ghosts},
-		JobKey: j.key, Secret: j.secret, Job: j.name, Fabric: j.plan.fabric, Device: cmp.Or(j.plan.device, l.way.Device), Shared: j.plan.shared, Record: j.config.Report != nil, RecordEvents: j.config.RecordEvents, User: j.config.User,
+		JobKey: j.key, Secret: j.secret, Job: j.name, Fabric: j.plan.fabric, Device: cmp.Or(j.plan.device, l.found.Device), Shared: j.plan.shared, Record: j.config.Report != nil, RecordEvents: j.config.RecordEvents, User: j.config.User,
 		Dir: dir, Apps: j.config.programs(), Env: j.plan.env(j.config), StdinTo: j.config.StdinTo, Merge: j.config.MergeOutput,
 		Bind: l.plan.bind, Processors: j.config.Processors, Map: j.config.Map, ReportBindings: j.config.ReportBindings, Mapping: pmi.FormatMapping(j.plan.hosts()),
 		Ranks: l.plan.ranks, Neighbors: j.plan.neighbors(l.plan),

@@ -24,7 +24,7 @@ type link struct {
 	cmd   *exec.Cmd
 	out   *outbox
 	ready bool // it has said so, and which device it has if it was asked
-	way   wayOut
+	found hostDevice
 	stops int  // how often it was told to stop its ranks and has not yet said that it did
 	bye   bool // it has said so
 	gone  bool // its process has ended

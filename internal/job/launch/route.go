@@ -33,8 +33,8 @@ const maxPeers = 16
 // of the default route.
 const lookupTime = 3 * time.Second
 
-// wayOut is what an agent has found.
-type wayOut struct {
+// hostDevice is what an agent has found.
+type hostDevice struct {
 	Device string `json:"device"`
 	Unsure string `json:"unsure,omitempty"` // why it may be the wrong one
 	NoXDP  string `json:"no_xdp,omitempty"` // why AF_XDP cannot be used on it
@@ -42,7 +42,7 @@ type wayOut struct {
 	Note   string `json:"note,omitempty"`   // how it is used there, where that is not as on a network card
 }
 
-// kernel is what a wayOut depends on.
+// kernel is what a hostDevice depends on.
 type kernel struct {
 	lookup   func(host string) (netip.Addr, error)
 	device   func(netip.Addr) (string, error)
@@ -53,9 +53,9 @@ type kernel struct {
 
 const loopback = "lo"
 
-// wayTo finds the device that the other hosts are reached through, over IPv6 if that is
+// deviceTo finds the device that the other hosts are reached through, over IPv6 if that is
 // wanted or one of them has no other address.
-func (k kernel) wayTo(peers []string, ipv6 bool) (w wayOut, err error) {
+func (k kernel) deviceTo(peers []string, ipv6 bool) (w hostDevice, err error) {
 	found, only6, problems := k.devicesTo(peers)
 	w.IPv6 = only6
 	var devices, names []string
@@ -86,7 +86,7 @@ func (k kernel) wayTo(peers []string, ipv6 bool) (w wayOut, err error) {
 
 // noted adds what the kind of the device means for AF_XDP, or of each if there are
 // several. A device that is not there yet is waited for later.
-func (k kernel) noted(w wayOut) wayOut {
+func (k kernel) noted(w hostDevice) hostDevice {
 	var notes []string
 	for _, dev := range device.Devices(w.Device) {
 		note, err := k.note(dev)
@@ -196,19 +196,19 @@ func ethernet(dev string, ipv6 bool) error {
 	return err
 }
 
-// findWay answers the controller, about a device if it names one.
-func (a *agent) findWay(peers []string, ipv6 bool, device string) {
+// findDevice answers the controller, about a device if it names one.
+func (a *agent) findDevice(peers []string, ipv6 bool, device string) {
 	k, done := theKernel()
 	defer done()
-	var w wayOut
+	var w hostDevice
 	var err error
 	if device != "" {
-		w = k.noted(wayOut{Device: device})
-	} else if w, err = k.wayTo(peers, ipv6); err != nil {
+		w = k.noted(hostDevice{Device: device})
+	} else if w, err = k.deviceTo(peers, ipv6); err != nil {
 		a.out.post(report{Op: opFailed, Why: err.Error()})
 		return
 	}
-	a.out.post(report{Op: opWay, Way: &w})
+	a.out.post(report{Op: opDevice, Found: &w})
 }
 
 // peers returns the names of the other hosts as one of them may know them.
@@ -232,9 +232,9 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// way notes what the agent of a host has found, and starts the ranks when all have.
-func (j *job) way(l *link, w wayOut) {
-	l.way, l.ready = w, true
+// found notes what the agent of a host has found, and starts the ranks when all have.
+func (j *job) found(l *link, w hostDevice) {
+	l.found, l.ready = w, true
 	if !j.allReady() {
 		return
 	}
@@ -257,16 +257,16 @@ func (p *plan) settle(c Config, links []*link) error {
 	}
 	_, said := c.lookup(config.EnvIPv6)
 	for _, l := range links {
-		if !slices.Contains(devices, l.way.Device) {
-			devices = append(devices, l.way.Device)
+		if !slices.Contains(devices, l.found.Device) {
+			devices = append(devices, l.found.Device)
 		}
-		p.ipv6 = p.ipv6 || l.way.IPv6 && !said
+		p.ipv6 = p.ipv6 || l.found.IPv6 && !said
 	}
 	slices.Sort(devices)
 	for _, l := range links {
-		problem := l.way.Unsure
+		problem := l.found.Unsure
 		if problem == "" && isXDP(p.fabric) {
-			problem = l.way.NoXDP
+			problem = l.found.NoXDP
 		}
 		switch {
 		case problem == "":
@@ -280,8 +280,8 @@ func (p *plan) settle(c Config, links []*link) error {
 	}
 	if isXDP(p.fabric) {
 		for _, l := range links {
-			if l.way.Note != "" {
-				why += fmt.Sprintf(" (%s: %s)", l.plan.hostName, l.way.Note)
+			if l.found.Note != "" {
+				why += fmt.Sprintf(" (%s: %s)", l.plan.hostName, l.found.Note)
 				break // that of the others is most often alike
 			}
 		}

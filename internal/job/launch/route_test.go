@@ -49,7 +49,7 @@ func TestWayTo(t *testing.T) {
 	for addr, dev := range map[string]string{"10.0.0.1": "eth1", "fd00::2": "eth1", "10.1.0.1": "eth2", "10.2.0.1": "wg0", "10.0.0.9": "lo", "10.4.0.1": "eth4", "fd00::4": "eth4", "10.7.0.1": "bond0", "10.5.0.1": "vrf0", "10.6.0.1": "late0"} {
 		devices[netip.MustParseAddr(addr)] = dev
 	}
-	for peers, want := range map[string]wayOut{
+	for peers, want := range map[string]hostDevice{
 		"10.0.0.1":                  {Device: "eth1"},
 		"10.0.0.1 fd00::2":          {Device: "eth1", IPv6: true},
 		"10.4.0.1":                  {Device: "eth4"},
@@ -65,29 +65,29 @@ func TestWayTo(t *testing.T) {
 		"10.3.0.1 10.2.0.1 fd00::2": {Device: "eth0", Unsure: "the routes to 10.2.0.1 and fd00::2 lead through wg0 and eth1", IPv6: true},
 	} {
 		k.outward = func() (string, error) { return "eth0", nil }
-		got, err := k.wayTo(strings.Fields(peers), false)
+		got, err := k.deviceTo(strings.Fields(peers), false)
 		if err != nil || got != want {
 			t.Errorf("%s: %+v, %v; want %+v", peers, got, err, want)
 		}
 		k.outward = func() (string, error) { return "", errors.New("none") }
-		if _, err := k.wayTo(strings.Fields(peers), false); (err == nil) != (want.Device != "eth0") || err != nil && !strings.HasPrefix(err.Error(), want.Unsure) {
+		if _, err := k.deviceTo(strings.Fields(peers), false); (err == nil) != (want.Device != "eth0") || err != nil && !strings.HasPrefix(err.Error(), want.Unsure) {
 			t.Errorf("%s without a default route: %v", peers, err)
 		}
 	}
-	for devices, want := range map[string]wayOut{
+	for devices, want := range map[string]hostDevice{
 		"eth1":            {},
 		"eth1,bond0":      {Note: "a bond"},
 		"bond0,vrf0,eth1": {Note: "a bond; a table", NoXDP: "xdp: vrf0: not supported (a table): use another"},
 	} {
 		want.Device = devices
-		if got := k.noted(wayOut{Device: devices}); got != want {
+		if got := k.noted(hostDevice{Device: devices}); got != want {
 			t.Errorf("%s: %+v, want %+v", devices, got, want)
 		}
 	}
-	if w, err := k.wayTo([]string{"10.4.0.1"}, true); err != nil || w.NoXDP == "" {
+	if w, err := k.deviceTo([]string{"10.4.0.1"}, true); err != nil || w.NoXDP == "" {
 		t.Errorf("over IPv6: %+v, %v", w, err)
 	}
-	if w, err := k.wayTo([]string{"nobody knows"}, false); err == nil || !strings.Contains(err.Error(), "the address of nobody knows is not found") {
+	if w, err := k.deviceTo([]string{"nobody knows"}, false); err == nil || !strings.Contains(err.Error(), "the address of nobody knows is not found") {
 		t.Errorf("%+v, %v", w, err)
 	}
 }
@@ -95,18 +95,18 @@ func TestWayTo(t *testing.T) {
 func TestSettle(t *testing.T) {
 	for _, c := range []struct {
 		fabric     string
-		ways       []wayOut
+		found      []hostDevice
 		want, note string
 	}{
-		{"", []wayOut{{Device: "eth1"}, {Device: "eth1"}}, "xdp", "2 ranks on 2 hosts over AF_XDP on eth1"},
-		{"xdp:generic", []wayOut{{Device: "eth2"}, {Device: "eth1"}}, "xdp:generic", "2 ranks on 2 hosts over AF_XDP:generic on eth1 and eth2"},
-		{"udp", []wayOut{{Device: "wg0", NoXDP: "tunnel"}, {Device: "wg0"}}, "udp", "2 ranks on 2 hosts over kernel UDP on wg0"},
-		{"udp", []wayOut{{Device: "wg0"}, {Device: "wg0", Unsure: "parting"}}, "udp", "over kernel UDP on wg0 (b: parting; --device names another)"},
-		{"", []wayOut{{Device: "eth1"}, {Device: "wg0", NoXDP: "tunnel"}}, "udp", "over kernel UDP on eth1 and wg0 (b: tunnel; --device names another)"},
-		{"", []wayOut{{Device: "eth1", Unsure: "parting", NoXDP: "old"}, {Device: "eth1"}}, "udp", "on eth1 (a: parting; --device names another)"},
-		{"", []wayOut{{Device: "eth1"}, {Device: "bond0", Note: "a bond"}}, "xdp", "2 ranks on 2 hosts over AF_XDP on bond0 and eth1 (b: a bond)"},
-		{"", []wayOut{{Device: "vrf0", Note: "a table", NoXDP: "no card"}, {Device: "vrf0", Note: "a table"}}, "udp", "over kernel UDP on vrf0 (a: no card; --device names another)"},
-		{"xdp", []wayOut{{Device: "eth1"}, {Device: "wg0", NoXDP: "tunnel"}}, "", "AF_XDP cannot be used on b: tunnel; name the devices with --device, or use --fabric udp"},
+		{"", []hostDevice{{Device: "eth1"}, {Device: "eth1"}}, "xdp", "2 ranks on 2 hosts over AF_XDP on eth1"},
+		{"xdp:generic", []hostDevice{{Device: "eth2"}, {Device: "eth1"}}, "xdp:generic", "2 ranks on 2 hosts over AF_XDP:generic on eth1 and eth2"},
+		{"udp", []hostDevice{{Device: "wg0", NoXDP: "tunnel"}, {Device: "wg0"}}, "udp", "2 ranks on 2 hosts over kernel UDP on wg0"},
+		{"udp", []hostDevice{{Device: "wg0"}, {Device: "wg0", Unsure: "parting"}}, "udp", "over kernel UDP on wg0 (b: parting; --device names another)"},
+		{"", []hostDevice{{Device: "eth1"}, {Device: "wg0", NoXDP: "tunnel"}}, "udp", "over kernel UDP on eth1 and wg0 (b: tunnel; --device names another)"},
+		{"", []hostDevice{{Device: "eth1", Unsure: "parting", NoXDP: "old"}, {Device: "eth1"}}, "udp", "on eth1 (a: parting; --device names another)"},
+		{"", []hostDevice{{Device: "eth1"}, {Device: "bond0", Note: "a bond"}}, "xdp", "2 ranks on 2 hosts over AF_XDP on bond0 and eth1 (b: a bond)"},
+		{"", []hostDevice{{Device: "vrf0", Note: "a table", NoXDP: "no card"}, {Device: "vrf0", Note: "a table"}}, "udp", "over kernel UDP on vrf0 (a: no card; --device names another)"},
+		{"xdp", []hostDevice{{Device: "eth1"}, {Device: "wg0", NoXDP: "tunnel"}}, "", "AF_XDP cannot be used on b: tunnel; name the devices with --device, or use --fabric udp"},
 	} {
 		conf := Config{Program: "a", Hosts: hosts("a,b"), Fabric: c.fabric, User: "me"}
 		p, err := makePlan(conf, root)
@@ -114,8 +114,8 @@ func TestSettle(t *testing.T) {
 			t.Fatal(err)
 		}
 		var links []*link
-		for i, w := range c.ways {
-			links = append(links, &link{plan: p.agents[i], way: w})
+		for i, w := range c.found {
+			links = append(links, &link{plan: p.agents[i], found: w})
 		}
 		err = p.settle(conf, links)
 		var ce *ConfigError
@@ -154,7 +154,7 @@ func TestPlan_ipv6(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		links := []*link{{plan: p.agents[0], way: wayOut{Device: "eth1"}}, {plan: p.agents[1], way: wayOut{Device: "eth1", IPv6: c.only6}}}
+		links := []*link{{plan: p.agents[0], found: hostDevice{Device: "eth1"}}, {plan: p.agents[1], found: hostDevice{Device: "eth1", IPv6: c.only6}}}
 		if err := p.settle(conf, links); err != nil {
 			t.Fatal(err)
 		}

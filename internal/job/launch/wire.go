@@ -8,7 +8,7 @@ import (
 )
 
 // wireVersion is the version of the protocol between controller and agent.
-const wireVersion = 10
+const wireVersion = 11
 
 type op string
 
@@ -81,7 +81,7 @@ type jobSize struct {
 // What an agent reports.
 const (
 	opReady     op = "ready"      // the agent is there
-	opWay       op = "way"        // which device the other hosts are reached through
+	opDevice    op = "device"     // which device the other hosts are reached through
 	opStarted   op = "started"    // a rank is there
 	opFailed    op = "failed"     // the program could not be started
 	opBoot      op = "boot"       // a request of a rank
@@ -106,7 +106,7 @@ type report struct {
 	Why      string        `json:"why,omitempty"`       // failed; notice; boot without a request
 	Request  *boot.Request `json:"request,omitempty"`   // boot
 	PMI      bool          `json:"pmi,omitempty"`       // boot: the rank asked in PMI
-	Way      *wayOut       `json:"way,omitempty"`       // way
+	Found    *hostDevice   `json:"found,omitempty"`     // device
 	Stderr   bool          `json:"stderr,omitempty"`    // output
 	Length   int           `json:"length,omitempty"`    // output, record, doing: of Data
 	Data     []byte        `json:"-"`                   // as it is, behind the line; valid until the next report
@@ -178,9 +178,9 @@ func parseReport(line []byte, size int) (report, error) {
 		if r.Status < 0 || r.Status > 255 || r.Signal < 0 || r.Signal > 64 {
 			return report{}, fmt.Errorf("exit of rank %d with status %d, signal %d", r.Rank, r.Status, r.Signal)
 		}
-	case opWay:
-		if r.Way == nil || r.Way.Device == "" {
-			return report{}, fmt.Errorf("a way without a device")
+	case opDevice:
+		if r.Found == nil || r.Found.Device == "" {
+			return report{}, fmt.Errorf("a device without a name")
 		}
 	case opStarted, opFailed, opBoot, opOutput, opStdinRoom, opStdinShut, opStopped, opRecord, opDoing, opNotice, opBye:
 	default:

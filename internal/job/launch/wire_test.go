@@ -40,7 +40,7 @@ func TestParseReport_roundTrip(t *testing.T) {
 		{Op: opReady, Version: wireVersion},
 		{Op: opStarted, Rank: 3, PID: 99},
 		{Op: opFailed, Rank: 2, NotFound: true, Why: "gone"},
-		{Op: opWay, Way: &wayOut{Device: "eth1", Unsure: "u", NoXDP: "x", IPv6: true}},
+		{Op: opDevice, Found: &hostDevice{Device: "eth1", Unsure: "u", NoXDP: "x", IPv6: true}},
 		{Op: opBoot, Rank: 1, PMI: true, Request: &boot.Request{Op: boot.OpFence}},
 		{Op: opOutput, Stderr: true, Length: maxData},
 		{Op: opDoing, Rank: 1, Length: 7},
@@ -69,7 +69,7 @@ func TestParse_refusesNonsense(t *testing.T) {
 		`{"op":"start","start":{"version":2,"job_key":"1","size":1,"program":"p","ranks":[{"rank":0,"slot":-2}]}}`,
 		`{"op":"signal"}`, `{"op":"signal","signal":-9}`, `{"op":"signal","signal":99}`,
 		`{"op":"ready"}`, `{"op":"exit","rank":9}`, `{"op":"exit","rank":-1}`, `{"op":"exit","status":256}`, `{"op":"exit","signal":65}`,
-		`{"op":"output","length":-1}`, `{"op":"output","length":1048577}`, `{"op":"route"}`, `{"op":"way"}`, `{"op":"way","way":{}}`,
+		`{"op":"output","length":-1}`, `{"op":"output","length":1048577}`, `{"op":"route"}`, `{"op":"device"}`, `{"op":"device","found":{}}`,
 	} {
 		if o, err := parseOrder([]byte(line)); err == nil {
 			t.Errorf("order %q: %+v", line, o)

@@ -52,7 +52,7 @@ func TestBurst_unknownPath(t *testing.T) {
 		t.Fatalf("goes %d; large %v, wanting %v", got, r.Large(), w.Wanting(0))
 	}
 	w.Answered() // to nothing that was asked
-	if w.Found() {
+	if w.found {
 		t.Error("an answer counts that nobody has asked for")
 	}
 	w.Ask(0)
@@ -92,14 +92,14 @@ func TestBulkPath_pauses(t *testing.T) {
 		w.Sent(c.sent)
 		w.Resent(c.resent)
 		r.Next(now, w, &s, true, false)
-		if w.Found() != c.found || w.asks != c.asks || !r.Idle() {
-			t.Errorf("%d of %d sent again: found %v, asked %d times", c.resent, c.sent, w.Found(), w.asks)
+		if w.found != c.found || w.asks != c.asks || !r.Idle() {
+			t.Errorf("%d of %d sent again: found %v, asked %d times", c.resent, c.sent, w.found, w.asks)
 		}
 	}
 	var r Burst
 	enter(&r, w, &s)
 	s.loss.backoff = 1
-	if got := r.Next(now, w, &s, false, true); got != FirstPath || w.Found() {
+	if got := r.Next(now, w, &s, false, true); got != FirstPath || w.found {
 		t.Errorf("after a time-out data goes %d", got)
 	}
 }

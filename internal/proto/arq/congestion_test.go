@@ -391,11 +391,11 @@ func TestSender_heldIsNoRoundTrip(t *testing.T) {
 		p.snd.OnAck(p.now, p.snd.Next(), 256, held)
 	}
 	send(100*mono.Microsecond, 80*mono.Microsecond)
-	if got := p.snd.RTT(); got != 20*mono.Microsecond {
+	if got := p.snd.rtt.smoothed; got != 20*mono.Microsecond {
 		t.Errorf("round trip %v", got)
 	}
 	send(20*mono.Millisecond, HeldUnknown)
-	if got := p.snd.RTT(); got != 20*mono.Microsecond {
+	if got := p.snd.rtt.smoothed; got != 20*mono.Microsecond {
 		t.Errorf("round trip %v after a unit was held for nobody knows how long", got)
 	}
 	send(20*mono.Microsecond, 50*mono.Microsecond) // a lie

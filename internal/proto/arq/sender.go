@@ -94,9 +94,6 @@ func (s *Sender) Holds(lsn serial.U32) bool { return lsn.In(s.una, uint32(s.nxt-
 // Next returns the LSN that the next Push will use.
 func (s *Sender) Next() serial.U32 { return s.nxt }
 
-// RTT returns the smoothed round-trip time on the first network, 0 while it is not known.
-func (s *Sender) RTT() mono.Duration { return s.rtt.smoothed }
-
 // Unit returns the record of a unit in flight, or of one that the last
 // OnAck took out of flight, until the next Push, Rest or Init.
 func (s *Sender) Unit(lsn serial.U32) *Unit { return &s.recs[uint32(lsn)&uint32(len(s.recs)-1)] }

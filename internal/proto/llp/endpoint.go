@@ -136,9 +136,6 @@ func New(dg fabric.Datagram, c Config, now mono.Time) (*Endpoint, error) {
 	return e, nil
 }
 
-// Datagram returns the carrier.
-func (e *Endpoint) Datagram() fabric.Datagram { return e.dg }
-
 // MaxPayload returns the largest payload of a datagram in bytes, the LLP
 // header included, as far as this host is concerned.
 func (e *Endpoint) MaxPayload() int { return e.caps.MaxPayload }

@@ -236,9 +236,9 @@ func (m *multipath) pathHere(p *Peer) (to fabric.Path, ok bool) {
 	return o.to, o.ready
 }
 
-// wayBack returns the path to the sender of the present datagram, which has the address from,
+// pathBack returns the path to the sender of the present datagram, which has the address from,
 // and false where there is none.
-func (m *multipath) wayBack(from fabric.Remote) (fabric.Path, bool) {
+func (m *multipath) pathBack(from fabric.Remote) (fabric.Path, bool) {
 	if m.dg != nil {
 		from = m.from
 	}

@@ -278,7 +278,7 @@ func (hs *handshake) refuse(from fabric.Remote, h *dgram.Header) {
 	if h.DstEpoch == 0 || h.Type == dgram.TypeReset || hs.ep.multi.unnamed() {
 		return
 	}
-	path, ok := hs.ep.multi.wayBack(from)
+	path, ok := hs.ep.multi.pathBack(from)
 	if !ok {
 		return
 	}
@@ -338,8 +338,8 @@ func (hs *handshake) helloArrived(p *Peer, from fabric.Remote, h *dgram.Header, 
 		}
 		hs.ep.heard(p)
 	case h.DstEpoch == 0 && (p == nil || p.stranger):
-		path, ok := hs.ep.multi.wayBack(from) // where this one came from
-		if !ok || hs.ep.multi.via() != 0 {    // strangers meet on the first network
+		path, ok := hs.ep.multi.pathBack(from) // where this one came from
+		if !ok || hs.ep.multi.via() != 0 {     // strangers meet on the first network
 			hs.ep.Stats.RxMalformed++ // no way back: as good as no sender
 			return
 		}

@@ -11,7 +11,7 @@ import (
 func TestNumber_seed(t *testing.T) {
 	first := func(seed [32]byte) uint32 {
 		r := newRig(t)
-		e, err := New(r.open(0, 7, 1472, dgram.Config{}).ep.Datagram(), Config{Key: 1, Epoch: 7, Seed: seed}, 0)
+		e, err := New(r.open(0, 7, 1472, dgram.Config{}).ep.dg, Config{Key: 1, Epoch: 7, Seed: seed}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -106,7 +106,7 @@ func (hs *handshake) recall(p *Peer, from fabric.Remote, h *dgram.Header) *Peer 
 	if p != nil {
 		hs.forget(p)
 	}
-	path, ok := hs.ep.multi.wayBack(from)
+	path, ok := hs.ep.multi.pathBack(from)
 	if !ok || hs.ep.multi.via() != 0 {
 		return nil
 	}

@@ -35,7 +35,7 @@ func TestHandshake_strangerIsSentLittle(t *testing.T) {
 			}
 		}
 		r.run(strangerLife, 10*ms)
-		all, strange := b.ep.Datagram().(*mesh.End).Paths()
+		all, strange := b.ep.dg.(*mesh.End).Paths()
 		if b.ep.shake.byAddr.Len() != 0 || all != 0 || strange != 0 || b.ep.shake.strangers.n != 0 {
 			t.Errorf("Hello of %d bytes: %d peers and %d paths are left", size, b.ep.shake.byAddr.Len(), all)
 		}
@@ -63,7 +63,7 @@ func TestHandshake_flood(t *testing.T) {
 		}
 		r.run(ms/10, ms/10)
 		r.seen = r.seen[:0]
-		all, strange := b.ep.Datagram().(*mesh.End).Paths()
+		all, strange := b.ep.dg.(*mesh.End).Paths()
 		if len(b.ep.shake.peers) > maxStrangers+1 || all > maxStrangers+1 || strange > maxStrangers {
 			t.Fatalf("after %d Hellos there are %d peers and %d paths, %d of strangers", i+1, len(b.ep.shake.peers), all, strange)
 		}
@@ -175,7 +175,7 @@ func TestDoubt_peerIsSilent(t *testing.T) {
 	r := newRig(t)
 	a, b := r.pair()
 	pa, pb := r.meet(a, b)
-	end := a.ep.Datagram().(*mesh.End)
+	end := a.ep.dg.(*mesh.End)
 	a.send(pa, 1)
 	r.run(ms, ms/10)
 	if end.Doubts != 0 {

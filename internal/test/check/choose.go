@@ -11,7 +11,7 @@ import (
 // something does one thing at random.
 func (h *host) something() error {
 	w := h.w
-	if w.Starve && h.rng.IntN(20) == 0 {
+	if w.NoReceives && h.rng.IntN(20) == 0 {
 		h.goal = h.rng.IntN(inboxSlots + 1)
 	}
 	switch h.rng.IntN(12) {

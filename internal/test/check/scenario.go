@@ -18,21 +18,21 @@ type Scenario struct {
 	Sim   sim.Config
 	Dgram dgram.Config
 
-	Ops    int           // work requests per host
-	Gap    mono.Duration // mean time between two actions of a host
-	MaxMsg int           // bytes
-	Pause  mono.Duration // how long a host may compute without a step; 0: it never does
-	Starve bool          // hosts post no receives for a while, again and again
-	Wrong  bool          // some requests ask for what is not granted
-	SRQ    bool          // receives come from a shared queue
-	UD     bool          // an unreliable queue pair beside the reliable one
-	Record bool          // Write-Records
-	Window bool          // memory windows, and what ends them
-	Chunks bool          // with Record: a completion for each chunk of a Write-Record
-	Notify bool          // receive completions are announced on a channel
-	NoCRC  bool          // the LLP's checksum is left out
-	Secure bool          // datagrams are encrypted
-	SendWR int           // size of send queues
+	Ops        int           // work requests per host
+	Gap        mono.Duration // mean time between two actions of a host
+	MaxMsg     int           // bytes
+	Pause      mono.Duration // how long a host may compute without a step; 0: it never does
+	NoReceives bool          // hosts post no receives for a while, again and again
+	Wrong      bool          // some requests ask for what is not granted
+	SRQ        bool          // receives come from a shared queue
+	UD         bool          // an unreliable queue pair beside the reliable one
+	Record     bool          // Write-Records
+	Window     bool          // memory windows, and what ends them
+	Chunks     bool          // with Record: a completion for each chunk of a Write-Record
+	Notify     bool          // receive completions are announced on a channel
+	NoCRC      bool          // the LLP's checksum is left out
+	Secure     bool          // datagrams are encrypted
+	SendWR     int           // size of send queues
 
 	Partitions []Partition
 	Restarts   []Restart
@@ -60,7 +60,7 @@ func NewScenario(seed uint64) Scenario {
 	s := Scenario{
 		Seed: seed, Hosts: pick(rng, 2, 2, 2, 3, 3, 4, 5),
 		Ops: 20 + rng.IntN(60), Gap: pick[mono.Duration](rng, 2, 10, 50, 200) * mono.Microsecond,
-		Starve: oneIn(3), Wrong: oneIn(4), SRQ: oneIn(3), UD: oneIn(3), Record: oneIn(3), Window: oneIn(3),
+		NoReceives: oneIn(3), Wrong: oneIn(4), SRQ: oneIn(3), UD: oneIn(3), Record: oneIn(3), Window: oneIn(3),
 		SendWR: pick(rng, 4, 16, 64),
 	}
 	s.network(rng)
@@ -158,7 +158,7 @@ func (s *Scenario) String() string {
 		on   bool
 		name string
 	}{
-		{s.Sim.Down.Loss > 0, "both ways"}, {s.Starve, "starving"}, {s.Wrong, "wrong requests"}, {s.SRQ, "SRQ"}, {s.UD, "UD"},
+		{s.Sim.Down.Loss > 0, "both ways"}, {s.NoReceives, "no receives"}, {s.Wrong, "wrong requests"}, {s.SRQ, "SRQ"}, {s.UD, "UD"},
 		{s.Record, "records"}, {s.Chunks, "by chunk"}, {s.Notify, "events"}, {s.NoCRC, "no CRC"}, {s.Secure, "encrypted"}, {s.Window, "windows"}, {s.Pause > 0, "pauses"}, {s.Dgram.PeerLost > 0, "peers get lost"},
 	} {
 		if x.on {

@@ -10,12 +10,12 @@ import (
 
 // rcHost is what a host has on RC: a connection with each other host.
 type rcHost struct {
-	streams fabric.Streams
-	cm      *verbs.CMChannel
-	door    *verbs.CMID   // listens at host.addr
-	ids     []*verbs.CMID // by host
-	qps     []*verbs.QP   // likewise
-	news    []verbs.CMEvent
+	streams  fabric.Streams
+	cm       *verbs.CMChannel
+	listener *verbs.CMID   // listens at host.addr
+	ids      []*verbs.CMID // by host
+	qps      []*verbs.QP   // likewise
+	news     []verbs.CMEvent
 }
 
 func newRCHost(hosts int) rcHost {
@@ -48,11 +48,11 @@ func (h *host) listenRC() {
 	var err error
 	h.rc.cm, err = h.ctx.CreateCMChannel()
 	r.must(err)
-	h.rc.door, err = h.rc.cm.CreateID()
+	h.rc.listener, err = h.rc.cm.CreateID()
 	r.must(err)
-	r.must(h.rc.door.BindAddr(h.addr))
-	r.must(r.on(h, func() error { return h.rc.door.Listen(0) }))
-	h.addr = h.rc.door.LocalAddr()
+	r.must(h.rc.listener.BindAddr(h.addr))
+	r.must(r.on(h, func() error { return h.rc.listener.Listen(0) }))
+	h.addr = h.rc.listener.LocalAddr()
 }
 
 // heard waits for the next connection event of a host. When another has failed to
@@ -127,7 +127,7 @@ func (h *host) accept(p verbs.ConnParam) *verbs.CMID {
 	r := h.r
 	r.t.Helper()
 	e := h.heard(verbs.CMConnectRequest)
-	if e.Listener != h.rc.door {
+	if e.Listener != h.rc.listener {
 		r.t.Fatalf("host %d: the connection is for another listener", h.i)
 	}
 	r.must(e.ID.CreateQP(h.pd, h.init()))

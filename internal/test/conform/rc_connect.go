@@ -132,7 +132,7 @@ func (h *host) connectWith(id *verbs.CMID, qp *verbs.QP, p verbs.ConnParam) {
 func nobodyListens(r *rig) {
 	a, b := r.hosts[0], r.hosts[1]
 	at := b.addr
-	r.must(b.rc.door.Destroy())
+	r.must(b.rc.listener.Destroy())
 	for range 3 {
 		id := a.dial(at)
 		a.connect(id, r.config.Connect)
@@ -147,11 +147,11 @@ func nobodyListens(r *rig) {
 		id.QP.Destroy()
 	}
 	var err error
-	b.rc.door, err = b.rc.cm.CreateID()
+	b.rc.listener, err = b.rc.cm.CreateID()
 	r.must(err)
-	r.must(b.rc.door.BindAddr(netip.AddrPortFrom(at.Addr(), 0)))
-	r.must(r.on(b, func() error { return b.rc.door.Listen(1) }))
-	b.addr = b.rc.door.LocalAddr()
+	r.must(b.rc.listener.BindAddr(netip.AddrPortFrom(at.Addr(), 0)))
+	r.must(r.on(b, func() error { return b.rc.listener.Listen(1) }))
+	b.addr = b.rc.listener.LocalAddr()
 	r.join(a, b)
 	r.exchange(a, b)
 }
@@ -181,7 +181,7 @@ func listenerLeaves(r *rig) {
 	id := a.dial(b.addr)
 	a.connect(id, r.config.Connect)
 	req := b.heard(verbs.CMConnectRequest)
-	r.must(b.rc.door.Destroy())
+	r.must(b.rc.listener.Destroy())
 	r.must(req.ID.CreateQP(b.pd, b.init())) // it is not the listener's any more
 	r.must(req.ID.Accept(r.config.Connect))
 	a.rc.ids[1], a.rc.qps[1], b.rc.ids[0], b.rc.qps[0] = id, id.QP, req.ID, req.ID.QP

@@ -263,10 +263,10 @@ func (k *talker) dial() {
 }
 
 func (k *talker) listen(n *sim.Node) {
-	door, err := k.cm.CreateID()
+	listener, err := k.cm.CreateID()
 	k.must(err)
-	k.must(door.BindAddr(netip.AddrPortFrom(n.Addr(), 7)))
-	k.must(door.Listen(1))
+	k.must(listener.BindAddr(netip.AddrPortFrom(n.Addr(), 7)))
+	k.must(listener.Listen(1))
 }
 
 // memory registers everything.

@@ -190,10 +190,10 @@ func (s *side) run(n *sim.Node, c sim.StreamConfig) {
 	}
 	s.x.world.At(mono.Time(5*mono.Second), func() { s.late = true; s.task.Wake() })
 	if s.i == 1 {
-		door, err := s.cm.CreateID()
+		listener, err := s.cm.CreateID()
 		s.must(err)
-		s.must(door.BindAddr(netip.AddrPortFrom(n.Addr(), 7)))
-		s.must(door.Listen(len(s.lines)))
+		s.must(listener.BindAddr(netip.AddrPortFrom(n.Addr(), 7)))
+		s.must(listener.Listen(len(s.lines)))
 	} else {
 		s.task.Sleep(mono.Millisecond)
 		for _, l := range s.lines {

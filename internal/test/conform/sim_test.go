@@ -57,16 +57,16 @@ func TestDatagram_inetSim(t *testing.T) {
 // steps runs a world next to the test: it stands still but while the function
 // that steps returns is called, which lets it run for 1 us.
 func steps(t *testing.T, w *sim.World, n *sim.Node) func() {
-	nap := mono.Microsecond
-	return stepping(t, w, n, &nap)
+	pause := mono.Microsecond
+	return stepping(t, w, n, &pause)
 }
 
 // stepping is steps with a time to run of one's own.
-func stepping(t *testing.T, w *sim.World, n *sim.Node, nap *mono.Duration) func() {
+func stepping(t *testing.T, w *sim.World, n *sim.Node, pause *mono.Duration) func() {
 	turn, done := make(chan struct{}), make(chan error)
 	w.Go(n, "test", func(task *sim.Task) error {
 		for range turn {
-			task.Sleep(*nap)
+			task.Sleep(*pause)
 			done <- nil
 		}
 		return nil

@@ -189,7 +189,7 @@ func streamsAcceptLate(r *streamRig) {
 		r.t.Skip("a stream opens when it is accepted")
 	}
 	d := r.b.listen(0)
-	r.b.doors[d.ID()] = nil // it is named, and nobody looks
+	r.b.listeners[d.ID()] = nil // it is named, and nobody looks
 	x := r.a.dial(d.Local(), netip.AddrPort{})
 	r.until(func() bool { return x.State() == fabric.StreamOpen })
 	x.offer(100)
@@ -202,7 +202,7 @@ func streamsAcceptLate(r *streamRig) {
 		r.b.poll()
 		r.net.Step(1)
 	}
-	r.b.doors[d.ID()] = d
+	r.b.listeners[d.ID()] = d
 	for len(d.in) == 0 { // the event may have been lost on us
 		d.open()
 		r.a.poll()

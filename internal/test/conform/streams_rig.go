@@ -29,15 +29,15 @@ const stuffLen = 65521
 // contract: it uses a stream when Poll has named it, and not otherwise.
 type streamEnd struct {
 	fabric.Streams
-	rig    *streamRig
-	host   int
-	addr   netip.Addr
-	conns  []*conn // by number
-	doors  []*door // by number
-	ready  []fabric.StreamID
-	buf    []byte
-	sizes  int // Recv calls so far
-	closed bool
+	rig       *streamRig
+	host      int
+	addr      netip.Addr
+	conns     []*conn     // by number
+	listeners []*listener // by number
+	ready     []fabric.StreamID
+	buf       []byte
+	sizes     int // Recv calls so far
+	closed    bool
 }
 
 // conn is a stream with what it has to do.
@@ -56,8 +56,8 @@ type conn struct {
 	bufs       [][]byte
 }
 
-// door is a listener with what has come in.
-type door struct {
+// listener is a fabric.Listener with what has come in.
+type listener struct {
 	fabric.Listener
 	end *streamEnd
 	in  []*conn
@@ -162,8 +162,8 @@ func (e *streamEnd) poll() (work int) {
 	}
 	e.ready = e.Poll(e.rig.net.Clock.Now(), e.ready[:0])
 	for _, id := range e.ready {
-		if int(id) < len(e.doors) && e.doors[id] != nil {
-			work += e.doors[id].open()
+		if int(id) < len(e.listeners) && e.listeners[id] != nil {
+			work += e.listeners[id].open()
 		}
 		if int(id) < len(e.conns) && e.conns[id] != nil {
 			work += e.conns[id].transmit()
@@ -180,7 +180,7 @@ func (e *streamEnd) adopt(s fabric.Stream) *conn {
 		e.rig.t.Fatalf("a stream has the number %d: want small ones", id)
 	}
 	e.grow(id)
-	if e.conns[id] != nil || e.doors[id] != nil {
+	if e.conns[id] != nil || e.listeners[id] != nil {
 		e.rig.t.Fatalf("the number %d is given out twice", id)
 	}
 	c := &conn{Stream: s, end: e, appetite: everything, cuts: []int{stuffLen}}
@@ -191,24 +191,26 @@ func (e *streamEnd) adopt(s fabric.Stream) *conn {
 func (e *streamEnd) grow(id fabric.StreamID) {
 	for len(e.conns) <= int(id) {
 		e.conns = append(e.conns, nil)
-		e.doors = append(e.doors, nil)
+		e.listeners = append(e.listeners, nil)
 	}
 }
 
-// listen opens a door at a port of this end's address.
-func (e *streamEnd) listen(port uint16) *door { return e.listenAt(netip.AddrPortFrom(e.addr, port)) }
+// listen opens a listener at a port of this end's address.
+func (e *streamEnd) listen(port uint16) *listener {
+	return e.listenAt(netip.AddrPortFrom(e.addr, port))
+}
 
-func (e *streamEnd) listenAt(at netip.AddrPort) *door {
+func (e *streamEnd) listenAt(at netip.AddrPort) *listener {
 	l, err := e.tryListen(at)
 	if err != nil {
 		e.rig.t.Fatal(err)
 	}
 	e.grow(l.ID())
-	if e.conns[l.ID()] != nil || e.doors[l.ID()] != nil {
+	if e.conns[l.ID()] != nil || e.listeners[l.ID()] != nil {
 		e.rig.t.Fatalf("the number %d is given out twice", l.ID())
 	}
-	d := &door{Listener: l, end: e}
-	e.doors[l.ID()] = d
+	d := &listener{Listener: l, end: e}
+	e.listeners[l.ID()] = d
 	return d
 }
 
@@ -227,7 +229,7 @@ func (e *streamEnd) freePort(at netip.Addr) uint16 {
 	return d.Local().Port()
 }
 
-func (d *door) open() (work int) {
+func (d *listener) open() (work int) {
 	for s := d.Accept(); s != nil; s = d.Accept() {
 		if s.State() == fabric.StreamConnecting {
 			d.end.rig.t.Error("a stream that was accepted is still connecting")
@@ -238,9 +240,9 @@ func (d *door) open() (work int) {
 	return work
 }
 
-// shut closes a door.
-func (d *door) shut() {
-	d.end.doors[d.ID()] = nil
+// shut closes a listener.
+func (d *listener) shut() {
+	d.end.listeners[d.ID()] = nil
 	d.Close()
 }
 
@@ -257,14 +259,14 @@ func (e *streamEnd) dial(to, from netip.AddrPort) *conn {
 	return e.adopt(s)
 }
 
-// connect joins a to b, through a door that it shuts again.
+// connect joins a to b, through a listener that it shuts again.
 func (r *streamRig) connect() (x, y *conn) {
 	d := r.b.listen(0)
 	defer d.shut()
 	return r.connectTo(d)
 }
 
-func (r *streamRig) connectTo(d *door) (x, y *conn) {
+func (r *streamRig) connectTo(d *listener) (x, y *conn) {
 	x = r.a.dial(d.Local(), netip.AddrPort{})
 	before := len(d.in)
 	r.until(func() bool { return x.State() != fabric.StreamConnecting && len(d.in) > before })

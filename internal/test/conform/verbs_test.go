@@ -147,10 +147,10 @@ func simNet(t *testing.T, mtu, hosts int) Net {
 // passing returns a function that lets the world run for a microsecond, and for
 // longer the longer nothing has happened.
 func passing(t *testing.T, w *sim.World, n *sim.Node) func(idle int) {
-	var nap mono.Duration
-	step := stepping(t, w, n, &nap)
+	var pause mono.Duration
+	step := stepping(t, w, n, &pause)
 	return func(idle int) {
-		nap = mono.Microsecond * mono.Duration(min(1+idle/32, 50))
+		pause = mono.Microsecond * mono.Duration(min(1+idle/32, 50))
 		step()
 	}
 }

@@ -3,6 +3,7 @@ package lint
 import (
 	"go/ast"
 	"go/token"
+	"slices"
 	"strings"
 )
 
@@ -88,4 +89,74 @@ func exported(names []*ast.Ident) bool {
 		}
 	}
 	return false
+}
+
+// CheckErrors finds control calls, exported functions of some packages that return an error,
+// whose comments do not say which errors there are: no word of them is about errors.
+func CheckErrors(t *Tree, packages []string) []Problem {
+	var out []Problem
+	t.code(func(pkg *Package, f *File) {
+		if !slices.Contains(packages, pkg.Path) {
+			return
+		}
+		for _, d := range f.AST.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || !shown(fn) || !returnsError(fn) {
+				continue
+			}
+			if !mentions(fn.Doc, "err", "fail", "refus", "wrong", "cannot", "implements", "unless", "only") {
+				out = append(out, t.at(fn.Name.Pos(), "%s returns an error, and its comment does not say which: name what it wraps, or what it fails for", fn.Name.Name))
+			}
+		}
+	})
+	return out
+}
+
+// CheckOwners finds constructors of what has a method Close whose comments say neither who
+// closes it nor who owns what.
+func CheckOwners(t *Tree) []Problem {
+	closers := map[string]bool{}
+	t.code(func(pkg *Package, f *File) {
+		for _, d := range f.AST.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Name.Name == "Close" {
+				closers[pkg.Path+"."+receiver(fn)] = true
+			}
+		}
+	})
+	var out []Problem
+	t.code(func(pkg *Package, f *File) {
+		for _, d := range f.AST.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Recv != nil || !fn.Name.IsExported() || fn.Type.Results == nil || !startsWith(fn.Name.Name, "New", "Open", "Listen", "Load") {
+				continue
+			}
+			e := fn.Type.Results.List[0].Type
+			if star, ok := e.(*ast.StarExpr); ok {
+				e = star.X
+			}
+			if name, ok := e.(*ast.Ident); ok && closers[pkg.Path+"."+name.Name] && !mentions(fn.Doc, "clos", "own", "belong") {
+				out = append(out, t.at(fn.Name.Pos(), "%s makes what is to be closed, and its comment does not say who owns what", fn.Name.Name))
+			}
+		}
+	})
+	return out
+}
+
+// shown reports whether go doc shows a function whose meaning is not well known.
+func shown(fn *ast.FuncDecl) bool {
+	typ := receiver(fn)
+	return fn.Name.IsExported() && (typ == "" || ast.IsExported(typ)) && !(isMethod(fn) && wellKnown[fn.Name.Name])
+}
+
+func returnsError(fn *ast.FuncDecl) bool {
+	return fn.Type.Results != nil && slices.ContainsFunc(fn.Type.Results.List, func(f *ast.Field) bool {
+		name, ok := f.Type.(*ast.Ident)
+		return ok && name.Name == "error"
+	})
+}
+
+// mentions reports whether a comment has one of some parts of words.
+func mentions(doc *ast.CommentGroup, parts ...string) bool {
+	text := strings.ToLower(doc.Text())
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }

@@ -26,5 +26,10 @@ var (
 	}
 )
 
-// Persons are the folders with comments whose subject is a person. The list only shrinks.
-var Persons = []string{"abi", "bench/peers", "examples", "internal/test", "mpi"}
+// Persons are the packages, or with /... all below a folder, with comments whose subject is a
+// person. The list only shrinks.
+var Persons = []string{"internal/test/...", "mpi", "mpi/internal/p2p", "mpi/internal/rma"}
+
+// ControlPackages are those whose control calls name their errors. Errors of mpi have classes,
+// which the standard names for each call.
+var ControlPackages = []string{"bpf", "verbs", "verbs/device", "xdp", "xdp/asavie"}

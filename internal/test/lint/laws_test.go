@@ -210,6 +210,60 @@ func TestCheckTypes(t *testing.T) {
 	expect(t, CheckMethods(more, map[string]int{"low.T": 40, "low.U": 50}), "it grew from 40 to 41", "low.U: it is in the exceptions")
 }
 
+func TestCheckErrors(t *testing.T) {
+	const code = `package low
+
+// F wakes it.
+func F() error { return nil }
+
+// G wakes it. It fails when it sleeps.
+func G() (int, error) { return 0, nil }
+
+// H wakes it.
+func H() int { return 0 }
+
+type t int
+
+// M is hidden.
+func (t) M() error { return nil }
+
+// T is one.
+type T int
+
+// Close is well known.
+func (T) Close() error { return nil }
+
+// M wakes it.
+func (*T) M() error { return nil }
+`
+	expect(t, CheckErrors(source(t, "low/a.go", code), []string{"low"}), "a.go:4: F returns an error", "a.go:24: M returns an error")
+	expect(t, CheckErrors(source(t, "low/a.go", code), []string{"high"}))
+}
+
+func TestCheckOwners(t *testing.T) {
+	const code = `package low
+
+// T is one.
+type T int
+
+// Close ends it.
+func (T) Close() error { return nil }
+
+// NewT makes one.
+func NewT() *T { return nil }
+
+// OpenT makes one, which the caller closes.
+func OpenT() (*T, error) { return nil, nil }
+
+// U is another one.
+type U int
+
+// NewU makes one.
+func NewU() U { return 0 }
+`
+	expect(t, CheckOwners(source(t, "low/a.go", code)), "a.go:10: NewT makes what is to be closed")
+}
+
 func TestCheckDoc(t *testing.T) {
 	tests := []struct {
 		name, code string

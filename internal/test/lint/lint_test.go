@@ -33,6 +33,8 @@ func TestRepository(t *testing.T) {
 		{"state", func() []Problem { return CheckState(tree) }},
 		{"size", func() []Problem { return CheckSize(tree, TooLong) }},
 		{"doc", func() []Problem { return CheckDoc(tree) }},
+		{"errors", func() []Problem { return CheckErrors(tree, ControlPackages) }},
+		{"owners", func() []Problem { return CheckOwners(tree) }},
 		{"text", func() []Problem { return CheckText(tree) }},
 		{"tests", func() []Problem { return CheckTests(tree) }},
 		{"fields", func() []Problem { return CheckFields(tree, TooManyFields) }},

@@ -89,7 +89,10 @@ var persons = []string{
 func CheckPersons(t *Tree, exceptions []string) []Problem {
 	var out []Problem
 	t.code(func(pkg *Package, f *File) {
-		if slices.ContainsFunc(exceptions, func(e string) bool { return pkg.Path == e || strings.HasPrefix(pkg.Path, e+"/") }) {
+		if slices.ContainsFunc(exceptions, func(e string) bool {
+			folder, all := strings.CutSuffix(e, "...")
+			return pkg.Path == e || all && strings.HasPrefix(pkg.Path, folder)
+		}) {
 			return
 		}
 		for _, group := range f.AST.Comments {

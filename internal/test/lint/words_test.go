@@ -37,6 +37,8 @@ func TestWordsOf(t *testing.T) {
 func TestCheckPersons(t *testing.T) {
 	const code = "package low\n\n// F wakes whoever waits.\nfunc F() {} // not who\n\n// G wakes a waiter.\nfunc G() {}\n"
 	expect(t, CheckPersons(source(t, "low/a.go", code), nil), "a.go:3: whoever: name the component", "a.go:4: who")
-	expect(t, CheckPersons(source(t, "low/b/a.go", code), []string{"low"}))
+	expect(t, CheckPersons(source(t, "low/a.go", code), []string{"low"}))
+	expect(t, CheckPersons(source(t, "low/b/a.go", code), []string{"low/..."}))
+	expect(t, CheckPersons(source(t, "low/b/a.go", code), []string{"low"}), "a.go:3: whoever", "a.go:4: who")
 	expect(t, CheckPersons(source(t, "low/a_test.go", code), nil))
 }

@@ -1,7 +1,5 @@
 package sim
 
-import "github.com/xwarp/xwarp/internal/base/assert"
-
 // fifo is a queue of fixed capacity: a ring of an AF_XDP socket.
 type fifo[T any] struct {
 	slots []T
@@ -25,7 +23,9 @@ func (f *fifo[T]) at(i int) *T {
 
 // push adds v at the tail. The caller has checked that there is room.
 func (f *fifo[T]) push(v T) {
-	assert.That(f.n < len(f.slots), "sim: ring overflow")
+	if f.n == len(f.slots) {
+		panic("sim: ring overflow")
+	}
 	f.n++
 	*f.at(f.n - 1) = v
 }

@@ -232,10 +232,10 @@ func handWorld(t *testing.T, c StreamConfig) (w *World, a, b *Streams, pass func
 	t.Helper()
 	w = New(Config{Seed: 3})
 	n := w.Nodes(2)
-	var nap mono.Duration
+	var pause mono.Duration
 	pass = func(d mono.Duration) {
-		nap = d
-		w.Go(n[0], "time", func(task *Task) error { task.Sleep(nap); return nil })
+		pause = d
+		w.Go(n[0], "time", func(task *Task) error { task.Sleep(pause); return nil })
 		if err := w.Run(); err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,7 @@
 package adapt
 
 // Exchange is what a ghost knows of what ranks want, where ghosts tell one another of it while the
-// ranks call nothing. It looks at the ranks of its host once an interval, and hears of all others
+// ranks call nothing. It looks at the ranks of its host once an interval, and learns of all others
 // from ghosts there. What it knows is recent and no more than that: two ghosts may know different
 // things of a rank.
 type Exchange struct {
@@ -29,7 +29,7 @@ func (x *Exchange) Begin() {
 }
 
 // Look takes in what a rank, number i of this host, wants. calls changes with each call of MPI that the rank
-// begins or ends, and is odd while it is in one: who has been in none for an interval computes, and cannot say
+// begins or ends, and is odd while it is in one: a rank that has been in none for an interval computes, and cannot say
 // so itself.
 func (x *Exchange) Look(rank int32, i int, want State, calls uint32) {
 	if calls == x.calls[i] && calls&1 == 0 {

@@ -33,12 +33,12 @@ type Config struct {
 }
 
 // Predictor watches how much of its time one rank spends in MPI, and how many operations it starts,
-// and takes the next interval for one like the last. Few operations are no burden to a ghost: who
+// and takes the next interval for one like the last. Few operations are no burden to a ghost: a rank that
 // is in MPI all the time and starts few of them waits for others, and may need their ghosts. It
 // takes those that this rank starts for as many as others start on its memory, and all ranks of
 // a ghost for like it.
 //
-// Who is Off makes those wait who want something from it while it computes, and time that
+// A rank that is Off makes those wait that want something from it while it computes, and time that
 // they wait is time in MPI: so ranks may keep each other Off that would not be so with ghosts.
 // Therefore a rank that is Off for long asks for a probe.
 type Predictor struct {
@@ -66,7 +66,7 @@ func New(c Config, now mono.Time) *Predictor {
 // State returns what the rank wants.
 func (p *Predictor) State() State { return p.state }
 
-// Says returns what others are to be told of it: who is in the middle of a probe asks for none. If it did,
+// Says returns what others are to be told of it: a rank in the middle of a probe asks for none. If it did,
 // ranks that meet different others in turn would hand one probe on to one another without end.
 func (p *Predictor) Says() State {
 	if p.probing && p.state == Probe {
@@ -100,7 +100,7 @@ func (p *Predictor) judge(off, on bool) {
 	switch {
 	case p.state == On && off:
 		p.state, p.offs = Off, 0
-	case p.state == Probe && !p.probing && !on: // nobody was told yet
+	case p.state == Probe && !p.probing && !on: // no other rank was told yet
 	case p.state == Probe && p.probing && off:
 		p.state, p.offs, p.after = Off, 0, min(2*p.after, 8*p.c.ProbeAfter)
 	case p.state == Probe, p.state == Off && on:
@@ -113,7 +113,7 @@ func (p *Predictor) judge(off, on bool) {
 }
 
 // Probed tells that a probe begins, which some rank has asked for: what was before counts for
-// nothing, and who is Off decides after the next interval.
+// nothing, and a rank that is Off decides after the next interval.
 func (p *Predictor) Probed(now mono.Time) {
 	if p.state == On || p.state == Probe && p.probing {
 		return
@@ -122,7 +122,7 @@ func (p *Predictor) Probed(now mono.Time) {
 }
 
 // Decide says of which ranks ghosts do the operations, as all of them want it: all see the
-// same. probe: somebody wants one, so it is all.
+// same. probe: some rank wants one, so all do.
 func Decide(wants []State, on []bool) (probe bool) {
 	for _, s := range wants {
 		probe = probe || s == Probe

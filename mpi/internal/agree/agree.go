@@ -26,7 +26,7 @@ type Message struct {
 // begins one after the other. It is pure: what it has to say goes to Send.
 type Machine struct {
 	me     int
-	extra  int // bytes behind those that say who is alive
+	extra  int // bytes behind those that say which ranks are alive
 	lost   []bool
 	number uint32   // of the latest agreement that this rank has begun
 	rounds [2]round // the latest two agreements: see at
@@ -51,15 +51,15 @@ type round struct {
 
 	// What this rank knows as the coordinator. Others may take it for one
 	// before it knows that those below it are lost.
-	told     []bool // who has said what it holds
+	told     []bool // which ranks have said what they hold
 	sum      []byte // AND of the contributions among that
 	lock     []byte // a proposal among that, or nil
 	proposed bool   // and all that is told from now on is about our proposal
-	holds    []bool // who has said that it holds our proposal
+	holds    []bool // which ranks have said that they hold our proposal
 }
 
 // New returns the machine of rank me of size ranks, which agree on extra bytes
-// beyond those that tell who is alive. send is called from inside of Begin,
+// beyond those that tell which ranks are alive. send is called from inside of Begin,
 // Receive and Lost, and must not call back.
 func New(me, size, extra int, send func(to int, m Message)) *Machine {
 	return &Machine{me: me, extra: extra, lost: make([]bool, size), send: send}
@@ -68,13 +68,13 @@ func New(me, size, extra int, send func(to int, m Message)) *Machine {
 // Bytes returns how long the bits of every message are.
 func (m *Machine) Bytes() int { return m.alive() + m.extra }
 
-// alive is the bytes that tell who is.
+// alive is the bytes that tell which ranks are.
 func (m *Machine) alive() int { return (len(m.lost) + 7) / 8 }
 
 // Alive reports whether a decision says that a rank was alive.
 func Alive(decision []byte, rank int) bool { return decision[rank/8]>>(rank%8)&1 != 0 }
 
-// Extra returns what was agreed on, beyond who is alive.
+// Extra returns what was agreed on, beyond which ranks are alive.
 func (m *Machine) Extra(decision []byte) []byte { return decision[m.alive():] }
 
 // Begin begins the next agreement with the bits of this rank. The one before is
@@ -83,7 +83,7 @@ func (m *Machine) Begin(extra []byte) {
 	m.number++
 	r := m.at(m.number)
 	r.phase = contributed
-	r.held = append(m.everybody(), extra...)
+	r.held = append(m.living(), extra...)
 	m.report(r)
 	m.coordinate(r)
 }
@@ -97,8 +97,8 @@ func (m *Machine) Decision() []byte {
 	return nil
 }
 
-// everybody returns the bits of who is not known to be lost.
-func (m *Machine) everybody() []byte {
+// living returns the bits of the ranks that are not known to be lost.
+func (m *Machine) living() []byte {
 	b := make([]byte, m.alive(), m.Bytes())
 	for i, lost := range m.lost {
 		if !lost {
@@ -108,7 +108,7 @@ func (m *Machine) everybody() []byte {
 	return b
 }
 
-// at returns an agreement. There are two at most that anybody asks for: who
+// at returns an agreement. There are two at most that a rank asks for: the one that
 // begins one knows that all have decided the last but one, for all have
 // contributed to the last.
 func (m *Machine) at(number uint32) *round {
@@ -204,13 +204,13 @@ func (m *Machine) all(marked []bool) bool {
 	return true
 }
 
-// propose asks everybody to hold what will be the decision.
+// propose asks all ranks to hold what will be the decision.
 func (m *Machine) propose(r *round) {
 	bits := r.lock
 	if bits == nil {
 		bits = r.sum
-		for i, b := range m.everybody() {
-			bits[i] &= b // who has died since it contributed
+		for i, b := range m.living() {
+			bits[i] &= b // without ranks that have died since they contributed
 		}
 	}
 	r.proposed, r.phase = true, locked
@@ -223,8 +223,8 @@ func (m *Machine) propose(r *round) {
 	}
 }
 
-// decide ends an agreement. The coordinator tells everybody: those who have
-// decided already do not mind. Others tell who takes them for the coordinator,
+// decide ends an agreement. The coordinator tells all: those that have
+// decided already ignore it. Others tell the rank that takes them for the coordinator,
 // knowing of a loss that they do not know of yet.
 func (m *Machine) decide(r *round, bits []byte) {
 	if r.phase == decided || r.phase == unbegun {

@@ -6,7 +6,7 @@
 //
 // All ranks begin the same agreement, each with bits of its own. A decision is
 // the AND of the bits of all ranks that live, and possibly of some that died
-// meanwhile; the first bits of it, one for each rank, say who was alive.
+// meanwhile; the first bits of it, one for each rank, say which were alive.
 //
 //   - Termination: as long as one rank lives, all that live decide.
 //   - Uniform agreement: no two ranks decide differently, not even when one of
@@ -17,9 +17,9 @@
 // # What is assumed
 //
 // Messages between two live ranks arrive once and in order. Losses are told
-// sooner or later to all, and are true: who is called lost takes part no more,
+// sooner or later to all, and are true: a rank that is called lost takes part no more,
 // and nothing from it is handed to Receive afterwards. (A rank that is only slow
-// is made to fit: package p2p ends a rank that hears of its own loss.)
+// is made to fit: package p2p ends a rank that is told of its own loss.)
 //
 // # How
 //
@@ -36,9 +36,9 @@
 //
 // When the coordinator dies, every rank tells the next one what it holds: its
 // contribution, the proposal that it has locked, or the decision. The new
-// coordinator waits to hear from all that live, takes a proposal that it hears
+// coordinator waits for word from all that live, takes a proposal that it is told
 // of for its own, and goes on from there. A decision was sent only after all
-// that lived held the same proposal, so every later coordinator hears of it.
+// that lived held the same proposal, so every later coordinator is told of it.
 //
 // It costs 4(p-1) messages and four latencies, all through one rank; ERA
 // (Herault et al., SC 2015) goes along a tree, which pays from hundreds of ranks

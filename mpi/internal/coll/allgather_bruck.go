@@ -19,7 +19,7 @@ func AllgatherBruck(s *Schedule, t Team, mine []byte, blocks [][]byte) {
 		}
 		return sum
 	}
-	// The blocks that somebody else counts from his own on.
+	// The blocks that another rank counts from its own on.
 	lengthFrom := func(first, n int) (sum int) {
 		for i := range n {
 			sum += len(blocks[t.off(first+i)])

@@ -74,7 +74,7 @@ func (s *Schedule) reduceParts(t Team, in, v []byte, n int) parts {
 	return r
 }
 
-// peer returns who gives other[i]: the members below this one come first,
+// peer returns the member that gives other[i]: the members below this one come first,
 // downwards, then those above, upwards.
 func (r *parts) peer(i int) int {
 	if i < r.t.Me {

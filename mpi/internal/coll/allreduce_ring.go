@@ -1,12 +1,12 @@
 package coll
 
 // AllreduceRing passes p parts round a ring twice: once each rank adds its own
-// to the part that goes by, once the results go to everybody. It is for
+// to the part that goes by, once the results go to all. It is for
 // operations that commute.
 //
 // Why: for very long vectors and any number of ranks. Like Rabenseifner's it
 // moves the fewest bytes, but to one neighbour only, and when p is no power of
-// two nobody sits out.
+// two no rank sits out.
 // Cost: 2 (p-1) a + 2 (p-1)/p n b + (p-1)/p n g.
 func AllreduceRing(s *Schedule, t Team, v []byte) {
 	p := t.Size

@@ -12,7 +12,7 @@
 // Communication Operations in MPICH, 2005).
 //
 // Files: schedule.go what an algorithm writes, run.go how it is run, team.go
-// who takes part, hosts.go which of them share a host, tables.go how one is chosen.
+// which ranks take part, hosts.go which of them share a host, tables.go how one is chosen.
 // For every collective there is a file with its table, and one for each algorithm.
 package coll
 

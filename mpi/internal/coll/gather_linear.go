@@ -1,6 +1,6 @@
 package coll
 
-// GatherLinear lets everybody send to the root. blocks, which counts there
+// GatherLinear lets all send to the root. blocks, which counts there
 // only, are of any length, but member i sends just what fits blocks[i].
 //
 // Why: nothing is copied on the way, and ranks need not know what others send.

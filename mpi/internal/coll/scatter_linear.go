@@ -1,6 +1,6 @@
 package coll
 
-// ScatterLinear lets the root send to everybody. blocks, which counts there
+// ScatterLinear lets the root send to all. blocks, which counts there
 // only, are of any length, but member i receives just what is in blocks[i].
 //
 // Why: nothing is copied on the way, and ranks need not know what others get.

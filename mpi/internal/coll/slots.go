@@ -172,17 +172,17 @@ func (sl *Slots) inRing(n int) {
 	sl.end += uint64(n+slotLine-1) &^ (slotLine - 1)
 }
 
-// give makes v this member's vector, and returns who sleeps until it is there. Its stores do not wait
+// give makes v this member's vector, and returns which members sleep until it is there. Its stores do not wait
 // until other cores have let go of the line, which takes as long as the collective: Sleep is the
 // side that waits.
-func (sl *Slots) give(v []byte) (sleepers uint64) {
+func (sl *Slots) give(v []byte) (waiters uint64) {
 	mem.CopyAcross(sl.slot(sl.me, 0, len(v)), v)
 	mem.StoreRelease(sl.stampOf(sl.me), sl.stamp)
 	mem.StoreRelease(sl.sequence[sl.me], sl.at)
 	if asleep := sl.asleep(sl.me); asleep.Load() != 0 {
-		sleepers = asleep.Swap(0)
+		waiters = asleep.Swap(0)
 	}
-	return sleepers
+	return waiters
 }
 
 // await makes Ready be about the vector of a member, about those of all if it is everyMember, or
@@ -192,7 +192,7 @@ func (sl *Slots) await(member int32) {
 	sl.member, sl.before = sl.those(member)
 }
 
-// those returns the first of those that await is about, and who is behind the last.
+// those returns the first of those that await is about, and the one behind the last.
 func (sl *Slots) those(member int32) (first, before int) {
 	switch member {
 	case everyMember:
@@ -235,7 +235,7 @@ func (sl *Slots) Ready() bool {
 }
 
 // Sleep asks to be told when Ready may be true, and reports whether it is not by now. A member may have
-// looked at who sleeps just before, while its stamp was on its way, which takes less time than these
+// looked at which members sleep just before, while its stamp was on its way, which takes less time than these
 // looks. A caller sleeps for a limited time even so.
 func (sl *Slots) Sleep() bool {
 	if sl.Ready() {
@@ -323,8 +323,8 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 			return false
 		}
 		if s.err == nil {
-			if sleepers := sl.give(st.a); sleepers != 0 {
-				sl.waiter.Rouse(sleepers)
+			if waiters := sl.give(st.a); waiters != 0 {
+				sl.waiter.Rouse(waiters)
 			}
 		}
 	case slotReduce:

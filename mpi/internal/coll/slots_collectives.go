@@ -39,7 +39,7 @@ func give(s *Schedule, t Team, v []byte, n int) {
 
 // BarrierSlots lets each member look at the lines of all others.
 //
-// Why: no messages. With more ranks than cores each has to run once, and not once a round; who
+// Why: no messages. With more ranks than cores each has to run once, and not once a round; the one that
 // comes last goes on at once, where a leader that lets the others go costs a turn more.
 // Cost: p cache lines.
 func BarrierSlots(s *Schedule, t Team) {
@@ -50,7 +50,7 @@ func BarrierSlots(s *Schedule, t Team) {
 // AllreduceSlots lets each member reduce the slots of all, as AllreduceDoubling does; of many
 // bytes each reduces a part, which the others copy.
 //
-// Why: no messages. Nobody waits for the result of another one where that takes longer than
+// Why: no messages. No member waits for the result of another one where that takes longer than
 // to compute it.
 // Cost: p n (b + g), or 2 a + n (3 b + g).
 func AllreduceSlots(s *Schedule, t Team, in, v []byte) {
@@ -92,7 +92,7 @@ func reduceSlots(s *Schedule, off int, b []byte, top int) {
 // ReduceSlots lets the root reduce the slots of all, as ReduceBinomial does. in and out may
 // be the same.
 //
-// Why: as AllreduceSlots; the others wait for nobody.
+// Why: as AllreduceSlots; the others do not wait.
 // Cost: p n (b + g).
 func ReduceSlots(s *Schedule, t Team, in, out []byte, root int) {
 	for more := true; more; more = len(in) > 0 { // once for nothing at all, too
@@ -124,7 +124,7 @@ func ReduceScatterSlots(s *Schedule, t Team, in []byte, blocks [][]byte, out []b
 
 // ScanSlots lets each member reduce the slots of those below it, as ScanDoubling does.
 //
-// Why: as AllreduceSlots; nobody waits for members above.
+// Why: as AllreduceSlots; no member waits for members above.
 // Cost: p n (b + g).
 func ScanSlots(s *Schedule, t Team, v []byte, exclusive bool) {
 	give(s, t, v, len(v))
@@ -139,7 +139,7 @@ func ScanSlots(s *Schedule, t Team, v []byte, exclusive bool) {
 
 // BcastSlots lets all members copy from the slot of the root.
 //
-// Why: one copy, however many read it; the root waits for nobody.
+// Why: one copy, however many read it; the root does not wait.
 // Cost: n b.
 func BcastSlots(s *Schedule, t Team, buf []byte, root int) {
 	for more := true; more; more = len(buf) > 0 { // once for nothing at all, too

@@ -160,7 +160,7 @@ func TestSlots_readBeforeOverwritten(t *testing.T) {
 }
 
 // Who sleeps on a slot is told when it is there, and nobody sleeps on one that is.
-func TestSlots_sleepersAreTold(t *testing.T) {
+func TestSlots_waitersAreTold(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	const n = 4
 	memory := words(SlotsSize(n))

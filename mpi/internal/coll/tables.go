@@ -100,7 +100,7 @@ func (t Team) choose(c collective, bytes int) algorithm {
 // levels reports whether it matters which ranks share a host.
 func (t *table) levels() bool { return t.hosts != nil || t.nearHosts != nil }
 
-// chooseFlat is choose for a team of which nobody knows where it runs.
+// chooseFlat is choose for a team of which it is not known where it runs.
 func (t Team) chooseFlat(c collective, bytes int) algorithm {
 	if t.Tables != nil {
 		if use, ok := firstFit(t.Tables.flat[c], bytes, t.Size); ok && (use != slots || t.slotted()) {

@@ -298,21 +298,41 @@ func TestGetCount(t *testing.T) {
 	}
 }
 
+// kindsOf lists the elements of count of a type.
+func kindsOf(t *Type, count int) (all []Kind) {
+	var list func(s *signature)
+	list = func(s *signature) {
+		switch {
+		case s == nil:
+		case s.isRun():
+			all = append(all, slices.Repeat([]Kind{s.kind}, s.count)...)
+		case s.child != nil:
+			for range s.count {
+				list(s.child)
+			}
+		default:
+			for _, p := range s.parts {
+				list(p)
+			}
+		}
+	}
+	list(t.sig.repeat(count))
+	return all
+}
+
 // TestSignature_howItWasBuilt compares types that list the same elements.
 func TestSignature_howItWasBuilt(t *testing.T) {
 	a := must(Struct([]int{1, 2}, []int{0, 8}, []*Type{Int, Double}))
 	b := must(Struct([]int{1, 1, 1}, []int{64, 0, 32}, []*Type{Int, Double, Double}))
-	other := must(Struct([]int{2, 1}, []int{0, 16}, []*Type{Double, Int}))
-	if a.Signature(7) != b.Signature(7) || a.Signature(6) != must(Contiguous(3, b)).Signature(2) {
-		t.Error("the same elements have different signatures")
-	}
-	if DoubleInt.Signature(1) != must(Struct([]int{1, 1}, []int{4, 0}, []*Type{Double, Int})).Signature(1) {
-		t.Error("a pair has another signature than its parts")
-	}
-	if a.Signature(1) == other.Signature(1) || Int.Signature(2) == Int.Signature(3) || Int.Signature(1) == Unsigned.Signature(1) {
-		t.Error("different elements have the same signature")
-	}
-	if Int.Signature(0) != must(Contiguous(0, Double)).Signature(5) {
-		t.Error("there are several signatures of nothing")
+	parts := must(Struct([]int{1, 1}, []int{4, 0}, []*Type{Double, Int}))
+	for name, same := range map[string][2][]Kind{
+		"apart":    {kindsOf(a, 7), kindsOf(b, 7)},
+		"repeated": {kindsOf(a, 6), kindsOf(must(Contiguous(3, b)), 2)},
+		"a pair":   {kindsOf(DoubleInt, 1), kindsOf(parts, 1)},
+		"nothing":  {kindsOf(Int, 0), kindsOf(must(Contiguous(0, Double)), 5)},
+	} {
+		if !slices.Equal(same[0], same[1]) {
+			t.Errorf("%s: elements of %v and of %v", name, same[0], same[1])
+		}
 	}
 }

@@ -47,7 +47,7 @@ func (t *Type) Layout(count int) (Cursor, error) {
 	return t.cursor(nil, 0, count), nil
 }
 
-// cursor is for those who have checked.
+// cursor is for callers that have checked.
 func (t *Type) cursor(mem []byte, origin, count int) Cursor {
 	c := Cursor{nd: t.prog.nd, count: count, step: t.extent(), base: origin + t.prog.off, size: t.size * count, mem: mem}
 	if nd := c.nd; nd.form == formLoop && (count == 1 || c.step == nd.count*nd.step) { // one loop instead of two

@@ -256,7 +256,6 @@ func TestAllocs_cursor(t *testing.T) {
 		c.Next(8)
 		c.Contiguous()
 		typ.Contiguous(3)
-		typ.Signature(3)
 		typ.GetElements(100)
 		typ.GetCount(100)
 	})

@@ -9,7 +9,7 @@
 //
 // A [Cursor] runs that program over a buffer, any number of bytes at a time and
 // from any position: it packs, unpacks, or lists the contiguous pieces for
-// those who gather by themselves. [Op.On] gives the loop that reduces vectors
+// callers that gather by themselves. [Op.On] gives the loop that reduces vectors
 // of a type.
 //
 // All displacements, extents, sizes and counts are of type int, which has 64

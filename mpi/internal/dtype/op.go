@@ -147,9 +147,6 @@ func (o *Op) On(t *Type) (Reduction, error) {
 	return Reduction{op: o, typ: t, kernel: kernels[o.rule][kinds[t.kind].machine]}, nil
 }
 
-// Commutative reports whether operands may change places.
-func (r Reduction) Commutative() bool { return r.op.commutative }
-
 // Apply sets inout[i] to in[i] op inout[i] for n elements, which lie in memory
 // as the type says. Both slices start at the lowest displacement of the n
 // elements and reach at least to the highest; they do not overlap and need no

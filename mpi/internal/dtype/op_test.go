@@ -116,7 +116,7 @@ func TestApply_userDefined(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := op.On(matrix)
-	if err != nil || r.Commutative() || op.Commutative() || op.Predefined() {
+	if err != nil || r.op.commutative || op.Commutative() || op.Predefined() {
 		t.Fatal(err, op)
 	}
 	le := func(v ...uint32) []byte {

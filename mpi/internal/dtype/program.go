@@ -7,7 +7,7 @@ import "slices"
 // a node or two on top of what the old type has.
 //
 // A node starts at its first packed byte: all displacements count from there,
-// and where the node itself lies is known to whoever holds it. So equal
+// and where the node itself lies is known to what holds it. So equal
 // patterns at different places are the same node.
 type node struct {
 	form  form

@@ -10,7 +10,7 @@ type shape struct {
 	// trueLB and trueUB bound the bytes that there are; both are 0 when there
 	// are none.
 	trueLB, trueUB int
-	// markLB and markUB are the bounds that somebody has set (lb_marker and
+	// markLB and markUB are the bounds that the program has set (lb_marker and
 	// ub_marker in MPI 4.1, section 5.1.6), if marked.
 	markLB, markUB int
 	marked         bool
@@ -58,7 +58,7 @@ func (s shape) repeat(count, step int) shape {
 	return out
 }
 
-// bounds is repeat for those who want sizes and bounds only: the program and
+// bounds is repeat for callers that want sizes and bounds only: the program and
 // the signature stay those of one copy.
 func (s shape) bounds(count, step int) shape {
 	if count == 0 || s.isEmpty() {

@@ -1,9 +1,6 @@
 package dtype
 
-import (
-	"math/bits"
-	"sort"
-)
+import "sort"
 
 // A signature is the sequence of the elements of a type, without where they lie
 // (the type signature of MPI 4.1, section 5.1): a tree of runs of one kind,
@@ -17,15 +14,13 @@ type signature struct {
 	firsts []int        // a list: how many elements are before each part
 	size   int          // packed bytes
 	elems  int
-	hash   hash
 	// external is the size in external32.
 	external int
 }
 
 func run(k Kind, count int) *signature {
-	h := hash{sum: uint64(k) + 1, shift: hashBase}
 	info := &kinds[k]
-	return &signature{kind: k, count: count, size: count * info.size, elems: count, hash: h.repeat(count), external: count * info.external}
+	return &signature{kind: k, count: count, size: count * info.size, elems: count, external: count * info.external}
 }
 
 func (s *signature) isRun() bool { return s.child == nil && s.parts == nil }
@@ -43,7 +38,7 @@ func (s *signature) repeat(count int) *signature {
 	if s.child != nil {
 		child, count = s.child, s.count*count
 	}
-	return &signature{count: count, child: child, size: count * child.size, elems: count * child.elems, hash: child.hash.repeat(count), external: count * child.external}
+	return &signature{count: count, child: child, size: count * child.size, elems: count * child.elems, external: count * child.external}
 }
 
 func concatenate(parts []*signature) *signature {
@@ -65,14 +60,13 @@ func concatenate(parts []*signature) *signature {
 	case 1:
 		return out[0]
 	}
-	s := &signature{parts: out, hash: hash{shift: 1}}
+	s := &signature{parts: out}
 	for _, p := range out {
 		s.starts = append(s.starts, s.size)
 		s.firsts = append(s.firsts, s.elems)
 		s.size += p.size
 		s.elems += p.elems
 		s.external += p.external
-		s.hash = s.hash.then(p.hash)
 	}
 	return s
 }
@@ -124,42 +118,4 @@ func (s *signature) elements(n int) (elems int, whole bool) {
 		}
 	}
 	return elems, true
-}
-
-// hash is the polynomial hash of a sequence of kinds (Gropp, Runtime checking
-// of datatype signatures in MPI, 2000): that of a concatenation follows from
-// those of its parts, so that it does not matter how the sequence was built.
-type hash struct {
-	sum   uint64 // value of the polynomial
-	shift uint64 // base to the power of the length
-}
-
-const (
-	hashPrime = 1<<61 - 1
-	hashBase  = 0x1234_5678_9abc_def1 % hashPrime
-)
-
-func (h hash) then(g hash) hash {
-	sum := mulMod(h.sum, g.shift) + g.sum
-	if sum >= hashPrime {
-		sum -= hashPrime
-	}
-	return hash{sum: sum, shift: mulMod(h.shift, g.shift)}
-}
-
-func (h hash) repeat(n int) hash {
-	out := hash{shift: 1}
-	for ; n > 0; n >>= 1 {
-		if n&1 != 0 {
-			out = out.then(h)
-		}
-		h = h.then(h)
-	}
-	return out
-}
-
-func mulMod(a, b uint64) uint64 {
-	hi, lo := bits.Mul64(a, b)
-	_, rest := bits.Div64(hi, lo, hashPrime)
-	return rest
 }

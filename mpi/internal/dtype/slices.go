@@ -2,7 +2,7 @@ package dtype
 
 import "github.com/xwarp/xwarp/internal/base/mem"
 
-// The loops of the reductions for those who have slices. They set inout[i] to in[i]
+// The loops of the reductions for callers that have slices. They set inout[i] to in[i]
 // op inout[i]; in is at least as long as inout.
 
 // SumOf adds.

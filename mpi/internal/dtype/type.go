@@ -2,7 +2,7 @@ package dtype
 
 // Type is a datatype (MPI_Datatype). It is made by a constructor and does not
 // change any more, but for [Type.Commit]: any number of goroutines may use it,
-// and nobody needs to free it. Freeing a handle of MPI means to forget it.
+// and it need not be freed. Freeing a handle of MPI means to forget it.
 type Type struct {
 	shape
 	kind      Kind // Derived, or which of the predefined ones it is
@@ -83,24 +83,6 @@ func (t *Type) denseSize() int {
 		return t.size
 	}
 	return 0
-}
-
-// Signature tells type signatures apart: what was sent must have the signature
-// of what is received (MPI 4.1, section 3.3.1). Two that differ are signatures
-// of different sequences of elements; two that are equal are those of the same,
-// but for one case in 2^60.
-type Signature struct {
-	Elements int
-	Hash     uint64
-}
-
-// Signature returns the signature of count elements of t. That of MPI_BYTE and
-// MPI_PACKED goes with every other, which the caller has to know.
-func (t *Type) Signature(count int) Signature {
-	if t.sig == nil {
-		return Signature{}
-	}
-	return Signature{Elements: t.sig.elems * count, Hash: t.sig.hash.repeat(count).sum}
 }
 
 // GetCount returns how many elements of type t bytes of packed data are

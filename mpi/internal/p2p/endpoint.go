@@ -60,7 +60,8 @@ type Endpoint struct {
 }
 
 // New makes an endpoint with receives posted, so that peers may send as soon
-// as they know its address. It adds itself to the context's engine.
+// as they know its address. It adds itself to the context's engine. The caller closes it,
+// and the context, which stays the caller's, behind it.
 func New(ctx *verbs.Context, cfg Config) (*Endpoint, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err

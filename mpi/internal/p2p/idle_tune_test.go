@@ -98,7 +98,7 @@ func TestIdle_tuned(t *testing.T) {
 				}
 			}
 		}
-		l := w.eps[0].Limits()
+		l := w.eps[0].Inside().Limits()
 		if tuner == nil && l.Idle != eagerIdle || l.Idle < l.Eager || l.Idle > idleMost {
 			t.Errorf("%v: limits are %+v", transport, l)
 		}
@@ -122,7 +122,7 @@ func TestIdle_settable(t *testing.T) {
 		for range 3 * choiceSoon {
 			w.talk(0, 1, 20_000)
 		}
-		if l := w.eps[0].Limits(); l.Idle != c.want || w.eps[0].peers[1].idle != nil {
+		if l := w.eps[0].Inside().Limits(); l.Idle != c.want || w.eps[0].peers[1].idle != nil {
 			t.Errorf("%+v: limits are %+v", c.cfg, l)
 		}
 		w.drain()

@@ -10,14 +10,6 @@ type Limits struct {
 }
 
 // Limits returns the limits of now.
-func (ep *Endpoint) Limits() Limits {
-	ep.Enter()
-	l := ep.Inside().Limits()
-	ep.Leave()
-	return l
-}
-
-// Limits is Endpoint.Limits.
 func (in Inside) Limits() Limits {
 	l := Limits{Eager: in.ep.cfg.EagerMax, Idle: in.ep.cfg.EagerIdle}
 	lowest := idleMost

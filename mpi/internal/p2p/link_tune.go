@@ -45,8 +45,8 @@ const (
 	linkWorks
 )
 
-// linkRun is after how many bytes a run ends though there is no pause.
-const linkRun = 32 << 20
+// linkBurst is after how many bytes a burst ends though there is no pause.
+const linkBurst = 32 << 20
 
 // begin says which way a message of n bytes goes.
 func (t *linkTuner) begin(now mono.Time, n uint64, w linkWork) option {
@@ -58,7 +58,7 @@ func (t *linkTuner) begin(now mono.Time, n uint64, w linkWork) option {
 		size++
 	}
 	class := uint8(w)*linkSizes + size
-	if t.under > 0 && t.bytes >= linkRun {
+	if t.under > 0 && t.bytes >= linkBurst {
 		t.finish(now)
 		t.earlier = t.under
 	}

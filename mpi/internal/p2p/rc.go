@@ -66,7 +66,7 @@ const (
 	linkSegment   = 16 << 10 // bytes of a segment, for both ends are software: see verbs.QPInit.SegmentMin
 	connectTries  = 6        // of which the last is a good second after the first
 	firstRest     = 20 * mono.Millisecond
-	wayRest       = 100 * mono.Millisecond // until a way to the peer is looked for again
+	retryRest     = 100 * mono.Millisecond // until a way to the peer is looked for again
 	// crossedWait is how long a connection is waited for that the peer has told
 	// of. It is under way at that moment.
 	crossedWait = 30 * mono.Second
@@ -306,7 +306,7 @@ func (c *connector) fail(l *link, v verdict, err error) {
 			l.since = now
 		}
 		if now.Sub(l.since) < c.timeout {
-			c.rest(l, resting, now.Add(wayRest))
+			c.rest(l, resting, now.Add(retryRest))
 			return
 		}
 	}

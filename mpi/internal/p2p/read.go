@@ -38,12 +38,7 @@ const (
 	RendezvousRead                    // the receiver reads the sender's memory; not over UD
 )
 
-func (v Rendezvous) String() string {
-	if int(v) < len(config.Rendezvous) {
-		return config.Rendezvous[v].Name
-	}
-	return fmt.Sprintf("Rendezvous(%d)", uint8(v))
-}
+func (v Rendezvous) String() string { return config.Rendezvous.Name(uint8(v), "Rendezvous") }
 
 // ErrRendezvous is wrapped when a name is not that of a way.
 var ErrRendezvous = errors.New("unknown rendezvous")

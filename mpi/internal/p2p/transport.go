@@ -18,12 +18,7 @@ const (
 	Hybrid                  // RD, and connections beside it for large data
 )
 
-func (t Transport) String() string {
-	if int(t) < len(config.Transports) {
-		return config.Transports[t].Name
-	}
-	return fmt.Sprintf("Transport(%d)", uint8(t))
-}
+func (t Transport) String() string { return config.Transports.Name(uint8(t), "Transport") }
 
 // ErrTransport is wrapped when a name is not that of a transport.
 var ErrTransport = errors.New("unknown transport")

@@ -54,7 +54,7 @@ type conn struct {
 type waiting struct{ slot, len int32 }
 
 // firstPSN is the number of the first packet to each peer. It is not 0, so
-// that a PSN that nobody has set is noticed.
+// that a PSN that was not set is noticed.
 const firstPSN = 1
 
 func (p *protocol) connOf(now mono.Time, peer *Peer) *conn {
@@ -85,7 +85,7 @@ func (p *protocol) timers(now mono.Time) {
 }
 
 // timer does what is due for one peer. What was sent and an Ask are what it must answer:
-// who only waits for it hears of its loss by the latter.
+// an end that only waits for it learns of its loss by the latter.
 func (p *protocol) timer(now mono.Time, c *conn) {
 	silent := false
 	if c.Snd.Deadline() <= now {

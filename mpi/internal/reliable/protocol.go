@@ -107,7 +107,7 @@ func (p *protocol) post(now mono.Time, peer *Peer, wr *verbs.SendWR, direct bool
 }
 
 // nextPacket says what to send of what was posted to a peer, before the next step, which
-// dates it: now is the time of the last one. So nothing is sent again here, and nobody is
+// dates it: now is the time of the last one. So nothing is sent again here, and nothing is
 // overtaken.
 func (p *protocol) nextPacket(now mono.Time, peer *Peer, pk *packet) bool {
 	c := peer.conn
@@ -231,7 +231,7 @@ func (p *protocol) cut(now mono.Time, c *conn, pk *packet, i int32, n uint32) {
 	soon := c.Snd.AckSoon()
 	if last {
 		c.cur = r.next
-		// Somebody waits for the end of what did not fit one datagram.
+		// A request waits for the end of what did not fit one datagram.
 		soon = soon || r.flags&verbs.Signaled != 0 && (pk.off > 0 || r.op == verbs.OpRDMAWrite)
 	}
 	if r.op == verbs.OpRDMAWrite {

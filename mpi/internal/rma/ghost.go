@@ -25,7 +25,8 @@ type served struct {
 	segment *p2p.Segment // or nil: there is no memory
 }
 
-// NewGhost returns what serves the clients of the process number me in World.
+// NewGhost returns what serves the clients of the process number me in World. The caller
+// closes it.
 func NewGhost(in p2p.Inside, me int32, ghosts *Ghosts) *Ghost {
 	return &Ghost{in: in, me: me, ghosts: ghosts}
 }

@@ -214,20 +214,16 @@ func noteAccumulate(w *Window, o *Op, n int, direct bool) int32 {
 
 // Accumulate combines the elements of src with those of o.Layout.
 func (w *Window) Accumulate(o *Op, src *dtype.Cursor) error {
-	if err := w.may(o.Target); err != nil {
-		return err
-	}
-	t := w.target(o.Target)
-	direct := t.near != nil && atomicKind(o.Kind)
-	noteAccumulate(w, o, o.Layout.Rest(), direct)
-	if direct {
-		return w.near.combine(sayAccumulate, o, t, src, nil)
-	}
-	return w.move(sayAccumulate, o, src, nil)
+	return combine(w, sayAccumulate, o, src, nil)
 }
 
 // Fetch is Accumulate that brings what was there before to dst. Of NoOp src is nil.
 func (w *Window) Fetch(o *Op, src, dst *dtype.Cursor) error {
+	return combine(w, sayFetch, o, src, dst)
+}
+
+// combine is both of them.
+func combine(w *Window, say int32, o *Op, src, dst *dtype.Cursor) error {
 	if err := w.may(o.Target); err != nil {
 		return err
 	}
@@ -235,9 +231,9 @@ func (w *Window) Fetch(o *Op, src, dst *dtype.Cursor) error {
 	direct := t.near != nil && atomicKind(o.Kind)
 	noteAccumulate(w, o, o.Layout.Rest(), direct)
 	if direct {
-		return w.near.combine(sayFetch, o, t, src, dst)
+		return w.near.combine(say, o, t, src, dst)
 	}
-	return w.move(sayFetch, o, src, dst)
+	return w.move(say, o, src, dst)
 }
 
 // FetchOne is Fetch of one element, in the same place of the target's memory as o says.
