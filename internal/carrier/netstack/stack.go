@@ -59,6 +59,7 @@ type output struct {
 	staged  int                  // buffers in frames
 	packets []*stack.PacketBuffer
 	next    int // packets[next:] waits for room
+	cut     int // bytes of packets[next] that have been sent
 	held    heldAck
 }
 
@@ -207,7 +208,7 @@ func (s *Stack) Poll(now mono.Time, ready []fabric.StreamID) []fabric.StreamID {
 			if f.err != nil {
 				s.unreachable++
 				p.DecRef()
-			} else if !s.forward(p) {
+			} else if !s.forward(p, new(int)) {
 				p.DecRef() // no room now: TCP sends it again
 			}
 		}
