@@ -61,6 +61,7 @@ type output struct {
 	next    int // packets[next:] waits for room
 	cut     int // bytes of packets[next] that have been sent
 	held    heldAck
+	short   []*Stream // whose Send is to be called again when something has arrived
 }
 
 const (

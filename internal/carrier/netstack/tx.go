@@ -171,3 +171,23 @@ func (s *Stack) push() {
 	}
 	s.out.staged = 0
 }
+
+// await notes a stream that gVisor has something of that it may not send yet, and more is
+// to be sent. As long as that is so something will arrive: acknowledgements, or answers to
+// what is sent again, or to what asks for the peer's window.
+func (o *output) await(st *Stream) {
+	if !st.short {
+		st.short = true
+		o.short = append(o.short, st)
+	}
+}
+
+// tell names the streams that wait when something has arrived.
+func (o *output) tell() {
+	for i, st := range o.short {
+		st.short = false
+		st.NotifyEvent(0)
+		o.short[i] = nil
+	}
+	o.short = o.short[:0]
+}
