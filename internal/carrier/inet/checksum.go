@@ -5,6 +5,9 @@ import (
 	"math/bits"
 )
 
+// sumMin is from how many bytes on wholeBlocks is asked: fewer are not worth it.
+const sumMin = 512
+
 // Sum is a running Internet checksum (RFC 1071): the ones' complement sum of
 // 16-bit words. Ones' complement addition does not care about the order of
 // bytes, so words are added eight bytes at a time as they lie in memory, in
@@ -16,6 +19,12 @@ type Sum uint64
 // summed: see [Sum.Swap] for odd ones. An odd b is padded with a zero byte.
 func (s Sum) Add(b []byte) Sum {
 	v, c := uint64(s), uint64(0)
+	if len(b) >= sumMin {
+		blocks, n := wholeBlocks(b)
+		v, c = bits.Add64(v, uint64(blocks), 0)
+		v += c
+		b = b[n:]
+	}
 	for len(b) >= 64 { // one carry chain per round: the carry flag does not survive the loop's own arithmetic
 		v, c = bits.Add64(v, binary.LittleEndian.Uint64(b), 0)
 		v, c = bits.Add64(v, binary.LittleEndian.Uint64(b[8:]), c)

@@ -46,7 +46,7 @@ func TestSum_knownAnswer(t *testing.T) {
 
 func TestSum_everyLength(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for n := range 300 {
+	for n := range 1200 {
 		b := randomBytes(r, n)
 		if got, want := value(Sum(0).Add(b)), slowSum(b); got != want {
 			t.Fatalf("%d bytes: %#x, want %#x", n, got, want)
@@ -55,7 +55,7 @@ func TestSum_everyLength(t *testing.T) {
 }
 
 func TestSum_carries(t *testing.T) {
-	for _, n := range []int{2, 8, 63, 64, 65, 128, 9001} {
+	for _, n := range []int{2, 8, 63, 64, 65, 128, 512, 639, 640, 9001, 60000} {
 		b := make([]byte, n)
 		for i := range b {
 			b[i] = 0xff

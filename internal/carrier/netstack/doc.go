@@ -12,6 +12,9 @@
 // gVisor's goroutines run on the engine's thread when it yields to them, unless it
 // is locked to a goroutine (runtime.LockOSThread): then other threads have to be woken.
 //
+// gVisor sends up to 64 KiB as one segment. It is cut where its bytes are copied into
+// frames, and the checksum of each is computed there (tx.go).
+//
 // Checksums of TCP are computed and checked here, whatever the device can do. A
 // peer on the other end of a veth that uses the kernel's TCP must compute them
 // as well (ethtool -K dev tx off): a veth passes on what it was to compute

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
@@ -52,4 +53,27 @@ func (f *family) dst(ip []byte) netip.Addr {
 		return netip.AddrFrom4(inet.IPv4(ip).Dst())
 	}
 	return netip.AddrFrom16(inet.IPv6(ip).Dst())
+}
+
+// cut makes the IP header of a packet that of its segment number i, of n bytes behind it.
+func (f *family) cut(ip []byte, n, i int) {
+	if f.ether == inet.EtherIPv6 {
+		header.IPv6(ip).SetPayloadLength(uint16(n))
+		return
+	}
+	h := header.IPv4(ip)
+	h.SetTotalLength(uint16(len(ip) + n))
+	h.SetID(h.ID() + uint16(i))
+	h.SetChecksum(0)
+	h.SetChecksum(^h.CalculateChecksum())
+}
+
+// pseudo returns the sum of what TCP's checksum covers of a packet with n bytes
+// behind its IP header, besides these: both addresses, n and the protocol.
+func (f *family) pseudo(ip []byte, n int) inet.Sum {
+	addrs := ip[header.IPv6MinimumSize-2*header.IPv6AddressSize : header.IPv6MinimumSize]
+	if f.ether == inet.EtherIPv4 {
+		addrs = ip[header.IPv4MinimumSize-2*header.IPv4AddressSize : header.IPv4MinimumSize]
+	}
+	return inet.Sum(0).Add(addrs).AddWord(protoTCP).AddWord(uint16(n))
 }

@@ -41,16 +41,18 @@ func (l *link) LinkAddress() tcpip.LinkAddress { return tcpip.LinkAddress(l.mac[
 // SetLinkAddress implements stack.LinkEndpoint: the address is the device's.
 func (l *link) SetLinkAddress(tcpip.LinkAddress) {}
 
-// Capabilities implements stack.LinkEndpoint. gVisor does not resolve
-// neighbours, and does compute and check all checksums.
-func (l *link) Capabilities() stack.LinkEndpointCapabilities { return 0 }
+// Capabilities implements stack.LinkEndpoint. gVisor does not resolve neighbours; it
+// checks all checksums, and those of TCP are computed where the bytes are copied (tx.go).
+func (l *link) Capabilities() stack.LinkEndpointCapabilities {
+	return stack.CapabilityTXChecksumOffload
+}
 
 // GSOMaxSize implements stack.GSOEndpoint.
 func (l *link) GSOMaxSize() uint32 { return stack.GVisorGSOMaxSize }
 
 // SupportedGSO implements stack.GSOEndpoint: gVisor handles up to 64 KiB as one
-// segment and cuts it where it would cross the link.
-func (l *link) SupportedGSO() stack.SupportedGSO { return stack.GVisorGSOSupported }
+// segment, which is cut where it crosses the link (tx.go).
+func (l *link) SupportedGSO() stack.SupportedGSO { return stack.HostGSOSupported }
 
 // Attach implements stack.LinkEndpoint.
 func (l *link) Attach(d stack.NetworkDispatcher) {

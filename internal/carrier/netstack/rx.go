@@ -27,6 +27,9 @@ func (s *Stack) receive() {
 		s.deliver(s.rx[first:i], size)
 	}
 	s.inline.handle()
+	if n > 0 {
+		s.out.tell()
+	}
 }
 
 // deliver copies a frame of size bytes and gives it back: gVisor keeps

@@ -59,7 +59,9 @@ type output struct {
 	staged  int                  // buffers in frames
 	packets []*stack.PacketBuffer
 	next    int // packets[next:] waits for room
+	cut     int // bytes of packets[next] that have been sent
 	held    heldAck
+	short   []*Stream // whose Send is to be called again when something has arrived
 }
 
 const (
@@ -207,7 +209,7 @@ func (s *Stack) Poll(now mono.Time, ready []fabric.StreamID) []fabric.StreamID {
 			if f.err != nil {
 				s.unreachable++
 				p.DecRef()
-			} else if !s.forward(p) {
+			} else if !s.forward(p, new(int)) {
 				p.DecRef() // no room now: TCP sends it again
 			}
 		}

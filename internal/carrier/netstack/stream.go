@@ -5,6 +5,8 @@ import (
 	"net/netip"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/waiter"
 
@@ -23,6 +25,7 @@ type Stream struct {
 	mss    int // 0: not known yet
 	err    error
 	closed bool
+	short  bool // is in stack.out.short
 
 	dst tcpip.SliceWriter // of the Recv that runs
 	src gather            // of the Send that runs
@@ -185,14 +188,25 @@ func (st *Stream) unreadable(err tcpip.Error) (eof bool) {
 	return false
 }
 
-// Send implements fabric.Stream.
+// pieceMax is what gVisor handles as one segment at most.
+const pieceMax = stack.GVisorGSOMaxSize - header.TCPTotalHeaderMaximumSize - 1
+
+// piece returns how much of what is sent gVisor gets at a time: whole segments, which are
+// in frames while they are still in the cache.
+func (st *Stream) piece() int {
+	mss := max(st.MSS(), 1)
+	return max(pieceMax/mss, 1) * mss
+}
+
+// Send implements fabric.Stream. Of more than a piece it takes little beyond what may be on its way
+// now: what waits in gVisor leaves the cache meanwhile.
 func (st *Stream) Send(bufs [][]byte) int {
 	if st.err != nil {
 		return 0
 	}
 	s := st.stack
-	total := 0
-	for st.src.set(bufs); st.src.rest > 0; {
+	total, piece := 0, st.piece()
+	for st.src.set(bufs); st.src.next(piece); {
 		// Atomic spares giving the lock away while the bytes are copied.
 		n, err := st.ep.Write(&st.src, tcpip.WriteOptions{Atomic: true})
 		if err != nil {
@@ -201,6 +215,14 @@ func (st *Stream) Send(bufs [][]byte) int {
 		}
 		s.stats.TxCalls++
 		total += int(n)
+		if st.src.after == 0 {
+			continue
+		}
+		if !s.mail.packets.Load() { // what is on its way has to be acknowledged first
+			s.out.await(st)
+			break
+		}
+		s.Flush()
 	}
 	st.src = gather{}
 	s.stats.TxBytes += uint64(total)
@@ -252,16 +274,24 @@ func delivering(ep tcpip.Endpoint) bool {
 // gather reads from several buffers, one behind the other. It implements
 // tcpip.Payloader.
 type gather struct {
-	bufs [][]byte
-	at   int // of bufs[0]
-	rest int // bytes
+	bufs  [][]byte
+	at    int // of bufs[0]
+	rest  int // bytes to read
+	after int // bytes behind those
 }
 
 func (g *gather) set(bufs [][]byte) {
 	*g = gather{bufs: bufs}
 	for _, b := range bufs {
-		g.rest += len(b)
+		g.after += len(b)
 	}
+}
+
+// next lets n bytes be read, if there are as many, and reports whether there are any.
+func (g *gather) next(n int) bool {
+	more := min(n-g.rest, g.after)
+	g.rest, g.after = g.rest+more, g.after-more
+	return g.rest > 0
 }
 
 // Len implements tcpip.Payloader.
@@ -272,7 +302,8 @@ var errNoMore = errors.New("netstack: read behind the end of what is sent")
 // Read implements io.Reader.
 func (g *gather) Read(dst []byte) (n int, err error) {
 	for n < len(dst) && g.rest > 0 {
-		c := copy(dst[n:], g.bufs[0][g.at:])
+		src := g.bufs[0][g.at:]
+		c := copy(dst[n:], src[:min(len(src), g.rest)])
 		n, g.at, g.rest = n+c, g.at+c, g.rest-c
 		if g.at == len(g.bufs[0]) {
 			g.bufs, g.at = g.bufs[1:], 0

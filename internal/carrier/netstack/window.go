@@ -11,8 +11,7 @@ const (
 	tcpChecksumAt = 16
 )
 
-// narrow takes one unit off the window that a TCP segment offers, and corrects
-// its checksum (RFC 1624).
+// narrow takes one unit off the window that a TCP segment offers.
 //
 // gVisor rounds what is left of the window down to whole units, of 256 bytes
 // for 8 MiB, also when it judges what arrives. So the window shrinks while
@@ -22,16 +21,9 @@ const (
 // that send before they read would wait forever. With one unit less, gVisor
 // always accepts more than the peer was told.
 func narrow(tcp []byte) {
-	if len(tcp) < tcpHeaderLen { // gVisor also answers bad IP options, by ICMP
-		return
-	}
 	window := binary.BigEndian.Uint16(tcp[tcpWindowAt:])
 	if window == 0 || header.TCPFlags(tcp[tcpFlagsAt])&header.TCPFlagSyn != 0 { // a SYN's is in bytes
 		return
 	}
 	binary.BigEndian.PutUint16(tcp[tcpWindowAt:], window-1)
-	sum := uint32(^binary.BigEndian.Uint16(tcp[tcpChecksumAt:])) + uint32(^window) + uint32(window-1)
-	sum = sum>>16 + sum&0xffff
-	sum += sum >> 16
-	binary.BigEndian.PutUint16(tcp[tcpChecksumAt:], ^uint16(sum))
 }

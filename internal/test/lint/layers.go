@@ -53,7 +53,7 @@ var Layers = []Row{
 	{Package: "bpf", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "xdp", May: "bpf internal/carrier/fabric internal/base/mem", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "xdp/asavie", May: "bpf xdp internal/carrier/fabric internal/base/mem", Modules: "github.com/asavie/xdp github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
-	{Package: "internal/carrier/inet", May: "internal/carrier/fabric internal/base/mem", Pure: true},
+	{Package: "internal/carrier/inet", May: "internal/carrier/fabric internal/base/mem", Pure: true, Modules: "golang.org/x/sys"},
 	{Package: "internal/carrier/inet/route", May: "internal/carrier/inet", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/carrier/capture", May: "internal/carrier/fabric internal/carrier/inet internal/base/mem"},
 	{Package: "internal/carrier/kudp", May: "internal/carrier/fabric internal/base/mem", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
